@@ -1,0 +1,137 @@
+/* alloc.c - every byte of the library comes through here.
+ *
+ * Each block carries its size and the distance to its true start in 16 bytes before it, so that hooks
+ * get sizes and free needs none. The hooks are process-wide on purpose (as SQLite and curl have them):
+ * they are set once, before anything else, and read without a lock afterwards. */
+#include "base/alloc.h"
+
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/fault.h"
+
+#include <penstock/penstock.h>
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct header {
+    size_t nbytes;   /* asked for by the caller of psti_alloc */
+    uint32_t lead;   /* from the start of the hook's block to the caller's memory */
+    uint32_t magic;  /* catches frees of what is not ours, in debug builds */
+};
+
+#define HEADER_NBYTES 16
+#define HEADER_MAGIC 0x50535430u
+#define ALIGNMENT_MAX ((size_t)1 << 20)
+
+static void *libc_alloc(void *ctx, size_t alignment, size_t nbytes)
+{
+    void *memory = NULL;
+    (void)ctx;
+    if (alignment <= _Alignof(max_align_t))
+        return malloc(nbytes);
+    return posix_memalign(&memory, alignment, nbytes) == 0 ? memory : NULL;
+}
+
+static void libc_free(void *ctx, void *memory, size_t nbytes)
+{
+    (void)ctx;
+    (void)nbytes;
+    free(memory);
+}
+
+static struct pst_allocator hooks = {libc_alloc, libc_free, NULL};
+static atomic_uint_fast64_t live_nbytes, n_alloc;
+
+enum pst_status pst_set_allocator(const struct pst_allocator *allocator)
+{
+    const struct pst_allocator libc = {libc_alloc, libc_free, NULL};
+    if (atomic_load(&live_nbytes) != 0)
+        return PST_ERROR_STATE;
+    if (allocator && (!allocator->alloc || !allocator->free))
+        return PST_ERROR_ARGUMENT;
+    hooks = allocator ? *allocator : libc;
+    return PST_OK;
+}
+
+void pst_memory_stats(struct pst_memory_stats *stats)
+{
+    stats->live_nbytes = atomic_load(&live_nbytes);
+    stats->n_alloc = atomic_load(&n_alloc);
+}
+
+static struct header *header_of(void *memory)
+{
+    return (struct header *)((char *)memory - HEADER_NBYTES);
+}
+
+void *psti_alloc_aligned(size_t alignment, size_t nbytes)
+{
+    _Static_assert(sizeof(struct header) <= HEADER_NBYTES, "the header must fit before the block");
+    size_t total, lead = alignment < HEADER_NBYTES ? HEADER_NBYTES : alignment;
+    if (alignment > ALIGNMENT_MAX || !psti_add_size(nbytes, lead, &total) ||
+        psti_fault(PSTI_FAULT_ALLOC))
+        return NULL;
+    char *block = hooks.alloc(hooks.ctx, lead, total);
+    if (!block)
+        return NULL;
+    atomic_fetch_add_explicit(&live_nbytes, nbytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&n_alloc, 1, memory_order_relaxed);
+    struct header *header = header_of(block + lead);
+    header->nbytes = nbytes;
+    header->lead = (uint32_t)lead;
+    header->magic = HEADER_MAGIC;
+    return block + lead;
+}
+
+void *psti_alloc(size_t nbytes)
+{
+    return psti_alloc_aligned(HEADER_NBYTES, nbytes);
+}
+
+void *psti_alloc_array(size_t n, size_t size)
+{
+    size_t nbytes;
+    return psti_mul_size(n, size, &nbytes) ? psti_alloc(nbytes) : NULL;
+}
+
+void *psti_calloc(size_t n, size_t size)
+{
+    void *memory = psti_alloc_array(n, size);
+    if (memory)
+        memset(memory, 0, n * size);
+    return memory;
+}
+
+void *psti_realloc(void *memory, size_t nbytes)
+{
+    void *grown = psti_alloc(nbytes);
+    if (!grown || !memory)
+        return grown;
+    size_t old_nbytes = header_of(memory)->nbytes;
+    memcpy(grown, memory, old_nbytes < nbytes ? old_nbytes : nbytes);
+    psti_free(memory);
+    return grown;
+}
+
+char *psti_strdup(const char *text)
+{
+    size_t nbytes = strlen(text) + 1;
+    char *copy = psti_alloc(nbytes);
+    if (copy)
+        memcpy(copy, text, nbytes);
+    return copy;
+}
+
+void psti_free(void *memory)
+{
+    if (!memory)
+        return;
+    struct header header = *header_of(memory);
+    if (header.magic != HEADER_MAGIC)
+        __builtin_trap(); /* freed twice or not ours: going on would corrupt the caller's heap */
+    header_of(memory)->magic = 0;
+    atomic_fetch_sub_explicit(&live_nbytes, header.nbytes, memory_order_relaxed);
+    hooks.free(hooks.ctx, (char *)memory - header.lead, header.nbytes + header.lead);
+}

@@ -1,0 +1,10 @@
+/* clock.h - time that never goes back. */
+#ifndef PST_BASE_CLOCK_H
+#define PST_BASE_CLOCK_H
+
+#include <stdint.h>
+
+int64_t psti_clock_ns(void);               /* CLOCK_MONOTONIC */
+void psti_clock_sleep_until(int64_t ns);   /* of the same clock */
+
+#endif

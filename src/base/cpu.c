@@ -1,0 +1,62 @@
+/* cpu.c - CPU features, found by the compiler's cpuid helpers (they check the operating system's
+ * support of the wide registers too) and lowered by PENSTOCK_CPU_MASK. */
+#include "base/cpu.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t psti_cpu_detected(void)
+{
+    uint32_t found = 0;
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+        __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma"))
+        found |= PSTI_CPU_AVX2;
+    if ((found & PSTI_CPU_AVX2) && __builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"))
+        found |= PSTI_CPU_AVX512;
+    if ((found & PSTI_CPU_AVX512) && __builtin_cpu_supports("avx512vbmi") &&
+        __builtin_cpu_supports("avx512vbmi2"))
+        found |= PSTI_CPU_AVX512_VBMI;
+#elif defined(__aarch64__)
+    found |= PSTI_CPU_NEON; /* part of the base instruction set */
+#endif
+    return found;
+}
+
+static uint32_t allowed_by_mask(void)
+{
+    const char *mask = getenv("PENSTOCK_CPU_MASK");
+    if (!mask)
+        return ~0u;
+    if (strcmp(mask, "c") == 0)
+        return 0;
+    if (strcmp(mask, "avx2") == 0)
+        return PSTI_CPU_AVX2 | PSTI_CPU_NEON;
+    return ~0u;
+}
+
+uint32_t psti_cpu_features(void)
+{
+    /* Every thread that races here stores the same value; the top bit says "found already". */
+    static _Atomic uint32_t cached;
+    const uint32_t known = 1u << 31;
+    uint32_t features = atomic_load_explicit(&cached, memory_order_relaxed);
+    if (!(features & known)) {
+        features = (psti_cpu_detected() & allowed_by_mask()) | known;
+        atomic_store_explicit(&cached, features, memory_order_relaxed);
+    }
+    return features & ~known;
+}
+
+const char *psti_cpu_level_name(uint32_t features)
+{
+    if (features & PSTI_CPU_AVX512)
+        return "avx512";
+    if (features & PSTI_CPU_AVX2)
+        return "avx2";
+    return features & PSTI_CPU_NEON ? "neon" : "c";
+}

@@ -1,0 +1,21 @@
+/* cpu.h - which SIMD this process may use; found once, lowered by PENSTOCK_CPU_MASK=c|avx2|avx512. */
+#ifndef PST_BASE_CPU_H
+#define PST_BASE_CPU_H
+
+#include <stdint.h>
+
+enum {
+    PSTI_CPU_AVX2 = 1u << 0,        /* AVX2, BMI1, BMI2, FMA, F16C */
+    PSTI_CPU_AVX512 = 1u << 1,      /* F, BW, DQ, VL, CD */
+    PSTI_CPU_AVX512_VBMI = 1u << 2, /* VBMI and VBMI2 */
+    PSTI_CPU_NEON = 1u << 3
+};
+
+/* Bits found and allowed. Thread-safe; constant over the life of the process. */
+uint32_t psti_cpu_features(void);
+/* Bits found, whatever the mask says. */
+uint32_t psti_cpu_detected(void);
+/* "c", "avx2", "avx512", "neon": the highest level in `features`. */
+const char *psti_cpu_level_name(uint32_t features);
+
+#endif

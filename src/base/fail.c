@@ -1,0 +1,156 @@
+/* fail.c - fills struct pst_error and turns it into one line.
+ *
+ * No allocation, no locks: an error can be reported when nothing else works. A caller that knows more
+ * than the function that failed (the sample, the data set) adds it on the way up. */
+#include "base/fail.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void pst_error_clear(struct pst_error *err)
+{
+    if (!err)
+        return;
+    memset(err, 0, sizeof *err);
+    err->sample = -1;
+    err->offset = -1;
+}
+
+/* Copies `text` into `out`; of one that is too long the end is kept, as the end of a path says most. */
+static void copy_end(char *out, size_t capacity, const char *text)
+{
+    size_t length = strlen(text);
+    if (length < capacity) {
+        memcpy(out, text, length + 1);
+        return;
+    }
+    memcpy(out, "...", 3);
+    memcpy(out + 3, text + length - (capacity - 4), capacity - 3);
+}
+
+static void set_text(struct pst_error *err, const char *format, va_list args)
+{
+    vsnprintf(err->text, sizeof err->text, format, args);
+}
+
+static void set_head(struct pst_error *err, enum pst_status status, const char *room)
+{
+    pst_error_clear(err);
+    err->status = status;
+    copy_end(err->room, sizeof err->room, room);
+}
+
+enum pst_status psti_fail(struct pst_error *err, enum pst_status status, const char *room,
+                          const char *format, ...)
+{
+    if (err) {
+        va_list args;
+        set_head(err, status, room);
+        va_start(args, format);
+        set_text(err, format, args);
+        va_end(args);
+    }
+    return status;
+}
+
+static enum pst_status status_of_os_error(int os_error)
+{
+    switch (os_error) {
+    case ENOSPC:
+    case EDQUOT:
+        return PST_ERROR_NO_SPACE;
+    case ENOMEM:
+        return PST_ERROR_MEMORY;
+    case ENOENT:
+    case ENOTDIR:
+        return PST_ERROR_NOT_FOUND;
+    case EEXIST:
+        return PST_ERROR_EXISTS;
+    default:
+        return PST_ERROR_IO;
+    }
+}
+
+enum pst_status psti_fail_os(struct pst_error *err, int os_error, const char *room,
+                             const char *file, int64_t offset, const char *format, ...)
+{
+    enum pst_status status = status_of_os_error(os_error);
+    if (err) {
+        va_list args;
+        set_head(err, status, room);
+        err->os_error = os_error;
+        err->offset = offset;
+        if (file)
+            copy_end(err->file, sizeof err->file, file);
+        va_start(args, format);
+        set_text(err, format, args);
+        va_end(args);
+    }
+    return status;
+}
+
+void psti_error_set_file(struct pst_error *err, const char *file)
+{
+    if (err)
+        copy_end(err->file, sizeof err->file, file);
+}
+
+void psti_error_set_dataset(struct pst_error *err, const char *dataset)
+{
+    if (err)
+        copy_end(err->dataset, sizeof err->dataset, dataset);
+}
+
+void psti_error_set_codec(struct pst_error *err, const char *codec)
+{
+    if (err)
+        copy_end(err->codec, sizeof err->codec, codec);
+}
+
+/* Appends to a bounded line whose real length is counted on, as snprintf does. */
+struct line {
+    char *buffer;
+    size_t capacity, length;
+};
+
+static void append(struct line *line, const char *format, ...) PST_PRINTF(2, 3);
+static void append(struct line *line, const char *format, ...)
+{
+    size_t left = line->length < line->capacity ? line->capacity - line->length : 0;
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(left ? line->buffer + line->length : NULL, left, format, args);
+    va_end(args);
+    if (n > 0)
+        line->length += (size_t)n;
+}
+
+size_t pst_error_format(const struct pst_error *err, char *buffer, size_t capacity)
+{
+    struct line line = {buffer, capacity, 0};
+    if (capacity)
+        buffer[0] = '\0';
+    if (err->dataset[0])
+        append(&line, "data set '%s', ", err->dataset);
+    if (err->sample >= 0)
+        append(&line, "sample %lld, ", (long long)err->sample);
+    if (err->file[0])
+        append(&line, "file '%s', ", err->file);
+    if (err->offset >= 0)
+        append(&line, "offset %lld, ", (long long)err->offset);
+    if (err->codec[0])
+        append(&line, "codec %s, ", err->codec);
+    if (line.length >= 2) {
+        line.length -= 2;
+        append(&line, ": ");
+    }
+    append(&line, "%s", err->text[0] ? err->text : pst_status_text(err->status));
+    if (err->os_error) {
+        char os_text[128] = "";
+        const char *text = strerror_r(err->os_error, os_text, sizeof os_text);
+        append(&line, " (%s)", text);
+    }
+    return line.length;
+}

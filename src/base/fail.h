@@ -1,0 +1,22 @@
+/* fail.h - filling struct pst_error. */
+#ifndef PST_BASE_FAIL_H
+#define PST_BASE_FAIL_H
+
+#include <penstock/status.h>
+
+/* Fills `err` (if not NULL) with status, room and a formatted cause; keeps nothing of what it held.
+ * Returns `status`, so that a failing function can end with `return psti_fail(...)`. */
+enum pst_status psti_fail(struct pst_error *err, enum pst_status status, const char *room,
+                          const char *format, ...) PST_PRINTF(4, 5);
+
+/* As psti_fail for a failed system call: `os_error` is its errno. ENOSPC, EDQUOT -> NO_SPACE; ENOMEM -> MEMORY;
+ * ENOENT, ENOTDIR -> NOT_FOUND; EEXIST -> EXISTS; other -> IO. `file` may be NULL, `offset` -1. */
+enum pst_status psti_fail_os(struct pst_error *err, int os_error, const char *room, const char *file,
+                             int64_t offset, const char *format, ...) PST_PRINTF(6, 7);
+
+/* Set one part of an error; NULL `err` is allowed. A text that is too long keeps its end. */
+void psti_error_set_file(struct pst_error *err, const char *file);
+void psti_error_set_dataset(struct pst_error *err, const char *dataset);
+void psti_error_set_codec(struct pst_error *err, const char *codec);
+
+#endif

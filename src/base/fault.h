@@ -1,0 +1,26 @@
+/* fault.h - makes the n-th memory, thread, read or write fail, in builds with PST_FAULTS (tests).
+ *
+ * In other builds psti_fault() is a constant false and costs nothing. */
+#ifndef PST_BASE_FAULT_H
+#define PST_BASE_FAULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum psti_fault_kind { PSTI_FAULT_ALLOC, PSTI_FAULT_THREAD, PSTI_FAULT_READ, PSTI_FAULT_WRITE, PSTI_FAULT_KINDS };
+
+#ifdef PST_FAULTS
+/* True: the caller must behave as if the operation had failed. */
+bool psti_fault(enum psti_fault_kind kind);
+/* Lets call number `n` (1 = the next one) of `kind` fail, and all later ones too if `sticky`; 0 disarms. */
+void psti_fault_arm(enum psti_fault_kind kind, uint64_t n, bool sticky);
+/* Calls of `kind` since psti_fault_arm. */
+uint64_t psti_fault_count(enum psti_fault_kind kind);
+#else
+static inline bool psti_fault(enum psti_fault_kind kind)
+{
+    (void)kind;
+    return false;
+}
+#endif
+#endif

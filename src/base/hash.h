@@ -1,0 +1,18 @@
+/* hash.h - XXH3-64 (xxHash), the checksum of everything that is stored. */
+#ifndef PST_BASE_HASH_H
+#define PST_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+uint64_t psti_hash64(const void *bytes, size_t nbytes);
+
+/* The same over pieces. Plain data, no clean-up. */
+struct psti_hash_state {
+    _Alignas(64) unsigned char opaque[640];
+};
+void psti_hash_begin(struct psti_hash_state *state);
+void psti_hash_update(struct psti_hash_state *state, const void *bytes, size_t nbytes);
+uint64_t psti_hash_end(const struct psti_hash_state *state);
+
+#endif

@@ -1,0 +1,27 @@
+/* test.h - what every cmocka test includes. */
+#ifndef PST_TEST_H
+#define PST_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <penstock/status.h>
+
+#include <stdio.h>
+
+/* Fails the test with the error's own words unless `call` is PST_OK. */
+#define assert_ok(call)                                                                            \
+    do {                                                                                           \
+        enum pst_status status_ = (call);                                                          \
+        if (status_ != PST_OK) {                                                                   \
+            char line_[2048];                                                                      \
+            pst_error_format(&err, line_, sizeof line_);                                           \
+            print_error("%s: %s\n", pst_status_name(status_), line_);                              \
+        }                                                                                          \
+        assert_int_equal(status_, PST_OK);                                                         \
+    } while (0)
+#endif
