@@ -1,8 +1,9 @@
 /* dataset.h - a data set, opened for reading: what its samples are and where their bytes lie.
  *
- * A data set is a directory that pst_writer made (docs/format-dataset.md), or a plain folder of image
- * files, which needs no conversion. Sample numbers run from 0 to pst_dataset_count() - 1 and never
- * change. A handle is immutable after open: all functions but open/close may be called by any thread. */
+ * A data set is a directory that pst_writer made (docs/format-dataset.md), or a plain folder of
+ * image files, which needs no conversion. Sample numbers run from 0 to pst_dataset_count() - 1 and
+ * never change. A handle is immutable after open: all functions but open/close may be called by any
+ * thread. */
 #ifndef PENSTOCK_DATASET_H
 #define PENSTOCK_DATASET_H
 
@@ -23,12 +24,12 @@ enum pst_field_type {
     PST_FIELD_INT = 6,       /* one i64 */
     PST_FIELD_FLOAT = 7,     /* one f64 */
     PST_FIELD_BYTES = 8,
-    PST_FIELD_TEXT = 9,      /* UTF-8 */
-    PST_FIELD_JSON = 10,     /* UTF-8 */
-    PST_FIELD_ARRAY = 11     /* n-d array; dtype fixed, shape fixed or ragged */
+    PST_FIELD_TEXT = 9,  /* UTF-8 */
+    PST_FIELD_JSON = 10, /* UTF-8 */
+    PST_FIELD_ARRAY = 11 /* n-d array; dtype fixed, shape fixed or ragged */
 };
-const char *pst_field_type_name(enum pst_field_type type);           /* "image", "int", ... */
-enum pst_field_type pst_field_type_from_name(const char *name);      /* 0 if there is none */
+const char *pst_field_type_name(enum pst_field_type type);      /* "image", "int", ... */
+enum pst_field_type pst_field_type_from_name(const char *name); /* 0 if there is none */
 
 #define PST_MAX_FIELDS 64
 #define PST_MAX_NDIM 8
@@ -36,29 +37,29 @@ enum pst_field_type pst_field_type_from_name(const char *name);      /* 0 if the
 
 /* One column of a data set. */
 struct pst_field {
-    char name[64];               /* [A-Za-z_][A-Za-z0-9_.-]*, unique; "index" is reserved */
+    char name[64]; /* [A-Za-z_][A-Za-z0-9_.-]*, unique; "index" is reserved */
     enum pst_field_type type;
-    enum pst_dtype dtype;        /* PST_FIELD_ARRAY: of its elements; else 0 */
-    uint8_t ndim;                /* PST_FIELD_ARRAY: 0 = any shape (ragged); else shape[0..ndim-1] is fixed */
-    uint8_t n_variants;          /* 1..PST_MAX_VARIANTS: forms in which each sample's item may be stored */
+    enum pst_dtype dtype; /* PST_FIELD_ARRAY: of its elements; else 0 */
+    uint8_t ndim; /* PST_FIELD_ARRAY: 0 = any shape (ragged); else shape[0..ndim-1] is fixed */
+    uint8_t n_variants; /* 1..PST_MAX_VARIANTS: forms in which each sample's item may be stored */
     uint32_t shape[PST_MAX_NDIM];
-    int64_t n_classes;           /* PST_FIELD_INT: labels are 0..n_classes-1; 0 = no such rule */
+    int64_t n_classes; /* PST_FIELD_INT: labels are 0..n_classes-1; 0 = no such rule */
 };
 
 /* One stored item: variant v of field f of sample s. */
 struct pst_item {
-    enum pst_form form;          /* PST_FORM_NONE: this sample has no such variant */
-    uint32_t i_file;             /* shard (data set) or file (folder), for pst_dataset_file_path */
-    uint64_t offset;             /* bytes, in that file */
+    enum pst_form form; /* PST_FORM_NONE: this sample has no such variant */
+    uint32_t i_file;    /* shard (data set) or file (folder), for pst_dataset_file_path */
+    uint64_t offset;    /* bytes, in that file */
     uint64_t nbytes;
-    bool has_checksum;           /* false in a plain folder */
+    bool has_checksum; /* false in a plain folder */
     bool has_pixel_checksum;
-    uint64_t checksum;           /* XXH3-64 of the stored bytes */
-    uint64_t pixel_checksum;     /* XXH3-64 of the decoded pixels (H,W,C), u8 or u16 LE, as stored */
-    uint32_t height, width;      /* of an image or mask, as shown; 0 unknown (plain folder) */
-    uint8_t channels, bits;      /* 0 unknown */
-    uint8_t orientation;         /* EXIF, 1 none, 0 unknown */
-    uint8_t ndim;                /* PST_FIELD_ARRAY, BOXES, KEYPOINTS */
+    uint64_t checksum;       /* XXH3-64 of the stored bytes */
+    uint64_t pixel_checksum; /* XXH3-64 of the decoded pixels (H,W,C), u8 or u16 LE, as stored */
+    uint32_t height, width;  /* of an image or mask, as shown; 0 unknown (plain folder) */
+    uint8_t channels, bits;  /* 0 unknown */
+    uint8_t orientation;     /* EXIF, 1 none, 0 unknown */
+    uint8_t ndim;            /* PST_FIELD_ARRAY, BOXES, KEYPOINTS */
     uint32_t shape[PST_MAX_NDIM];
 };
 
@@ -66,15 +67,17 @@ struct pst_item {
 struct pst_dataset_options {
     size_t struct_size;
     /* Plain folders only: */
-    const char *labels;          /* CSV (header: file,label[,...]) or JSON-lines file that names files relative
-                                    to the folder and gives their fields; NULL: one class per sub-folder, in
-                                    byte order of the names, or no label where the folder is flat */
-    bool allow_unreadable;       /* unreadable files and folders are skipped and counted, not an error */
+    const char
+        *labels; /* CSV (header: file,label[,...]) or JSON-lines file that names files relative
+                    to the folder and gives their fields; NULL: one class per sub-folder, in
+                    byte order of the names, or no label where the folder is flat */
+    bool allow_unreadable; /* unreadable files and folders are skipped and counted, not an error */
 };
 
-/* Opens the data set or folder at `path`. *out is NULL after failure. PST_ERROR_INCOMPLETE: a writer
- * was interrupted and no finished state exists; the text says how to resume. */
-PST_WARN_UNUSED enum pst_status pst_dataset_open(const char *path, const struct pst_dataset_options *options,
+/* Opens the data set or folder at `path`. *out is NULL after failure. PST_ERROR_INCOMPLETE: a
+ * writer was interrupted and no finished state exists; the text says how to resume. */
+PST_WARN_UNUSED enum pst_status pst_dataset_open(const char *path,
+                                                 const struct pst_dataset_options *options,
                                                  pst_dataset **out, struct pst_error *err);
 /* Adds an owner. Each owner closes once; the last close frees. Thread-safe. */
 void pst_dataset_retain(pst_dataset *dataset);
@@ -83,50 +86,57 @@ void pst_dataset_close(pst_dataset **dataset); /* NULL-safe, clears the pointer 
 const char *pst_dataset_path(const pst_dataset *dataset);
 bool pst_dataset_is_folder(const pst_dataset *dataset);
 uint64_t pst_dataset_count(const pst_dataset *dataset);
-/* 16 bytes that name the data set: random for a written one, a hash of names and sizes for a folder. */
+/* 16 bytes that name the data set: random for a written one, a hash of names and sizes for a
+ * folder. */
 const uint8_t *pst_dataset_id(const pst_dataset *dataset);
 /* Samples or files left out by allow_unreadable. */
 uint64_t pst_dataset_n_skipped(const pst_dataset *dataset);
 
 uint32_t pst_dataset_n_fields(const pst_dataset *dataset);
-const struct pst_field *pst_dataset_field(const pst_dataset *dataset, uint32_t i_field); /* NULL if out of range */
-int pst_dataset_find_field(const pst_dataset *dataset, const char *name);                /* -1 if there is none */
+const struct pst_field *pst_dataset_field(const pst_dataset *dataset,
+                                          uint32_t i_field);              /* NULL if out of range */
+int pst_dataset_find_field(const pst_dataset *dataset, const char *name); /* -1 if there is none */
 /* Name of class `label` of an int field (folders: the sub-folder); NULL if there are no names. */
 const char *pst_dataset_class_name(const pst_dataset *dataset, uint32_t i_field, int64_t label);
 
 /* Largest stored item of a field over all samples and variants, in bytes; exact. */
 uint64_t pst_dataset_max_item_nbytes(const pst_dataset *dataset, uint32_t i_field);
-/* Largest height * width * channels * bytes of a field's images over all samples; 0 unknown (folder). */
+/* Largest height * width * channels * bytes of a field's images over all samples; 0 unknown
+ * (folder). */
 uint64_t pst_dataset_max_pixels_nbytes(const pst_dataset *dataset, uint32_t i_field);
 
-/* The sample's unique name (relative path of its file, or the key given to the writer), not owned by
- * the caller, valid until close. */
+/* The sample's unique name (relative path of its file, or the key given to the writer), not owned
+ * by the caller, valid until close. */
 PST_WARN_UNUSED enum pst_status pst_dataset_sample_name(const pst_dataset *dataset, uint64_t sample,
                                                         const char **name, struct pst_error *err);
 
 /* Where the bytes of an item lie. Fields of type int and float have no item: PST_ERROR_ARGUMENT.
  * An index block that was altered on disk is found here, when it is first used. */
-PST_WARN_UNUSED enum pst_status pst_dataset_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
-                                                 uint32_t variant, struct pst_item *item,
-                                                 struct pst_error *err);
+PST_WARN_UNUSED enum pst_status pst_dataset_item(const pst_dataset *dataset, uint64_t sample,
+                                                 uint32_t i_field, uint32_t variant,
+                                                 struct pst_item *item, struct pst_error *err);
 
 /* The value of an int or float field. */
-PST_WARN_UNUSED enum pst_status pst_dataset_int(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
-                                                int64_t *value, struct pst_error *err);
-PST_WARN_UNUSED enum pst_status pst_dataset_float(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
-                                                  double *value, struct pst_error *err);
+PST_WARN_UNUSED enum pst_status pst_dataset_int(const pst_dataset *dataset, uint64_t sample,
+                                                uint32_t i_field, int64_t *value,
+                                                struct pst_error *err);
+PST_WARN_UNUSED enum pst_status pst_dataset_float(const pst_dataset *dataset, uint64_t sample,
+                                                  uint32_t i_field, double *value,
+                                                  struct pst_error *err);
 
-/* Files that items point to. The path (relative to the current directory, or absolute, as the data set's
- * path is) is written to `buffer`; PST_ERROR_LIMIT if it does not fit. */
+/* Files that items point to. The path (relative to the current directory, or absolute, as the data
+ * set's path is) is written to `buffer`; PST_ERROR_LIMIT if it does not fit. */
 uint32_t pst_dataset_n_files(const pst_dataset *dataset);
-PST_WARN_UNUSED enum pst_status pst_dataset_file_path(const pst_dataset *dataset, uint32_t i_file, char *buffer,
-                                                      size_t capacity, struct pst_error *err);
+PST_WARN_UNUSED enum pst_status pst_dataset_file_path(const pst_dataset *dataset, uint32_t i_file,
+                                                      char *buffer, size_t capacity,
+                                                      struct pst_error *err);
 
-/* Reads `nbytes` bytes of an item from `start` (both within the item) into `buffer`: a plain, synchronous
- * read for tools. The checksum is verified when the whole item is read. Thread-safe. */
-PST_WARN_UNUSED enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
-                                                 uint32_t variant, uint64_t start, uint64_t nbytes,
-                                                 void *buffer, struct pst_error *err);
+/* Reads `nbytes` bytes of an item from `start` (both within the item) into `buffer`: a plain,
+ * synchronous read for tools. The checksum is verified when the whole item is read. Thread-safe. */
+PST_WARN_UNUSED enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample,
+                                                 uint32_t i_field, uint32_t variant, uint64_t start,
+                                                 uint64_t nbytes, void *buffer,
+                                                 struct pst_error *err);
 
 #ifdef __cplusplus
 }

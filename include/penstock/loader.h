@@ -1,13 +1,15 @@
 /* loader.h - batches of samples, in an order that is a pure function of (seed, epoch, data set).
  *
- *     pst_loader_open -> [pst_loader_begin -> pst_loader_next ... until PST_END]* -> pst_loader_close
+ *     pst_loader_open -> [pst_loader_begin -> pst_loader_next ... until PST_END]* ->
+ * pst_loader_close
  *
- * Position p of an epoch holds sample order(seed, epoch, p). With W ranks and B samples per batch, rank r's
- * batch b holds positions (b*B + i)*W + r for i in 0..B-1: step b of all ranks together covers one run of
- * positions, so the order is the same for every W, and a run may go on with another W.
+ * Position p of an epoch holds sample order(seed, epoch, p). With W ranks and B samples per batch,
+ * rank r's batch b holds positions (b*B + i)*W + r for i in 0..B-1: step b of all ranks together
+ * covers one run of positions, so the order is the same for every W, and a run may go on with
+ * another W.
  *
- * Threads: one thread at a time calls open/begin/next/close of a loader; batches may be read and released
- * by any thread, also after the loader was closed. */
+ * Threads: one thread at a time calls open/begin/next/close of a loader; batches may be read and
+ * released by any thread, also after the loader was closed. */
 #ifndef PENSTOCK_LOADER_H
 #define PENSTOCK_LOADER_H
 
@@ -23,87 +25,97 @@ typedef struct pst_batch pst_batch;
 
 enum pst_order {
     PST_ORDER_SEQUENTIAL = 0,
-    PST_ORDER_SHUFFLED = 1,   /* every permutation step is global: a keyed bijection of 0..n-1 */
-    PST_ORDER_PAGES = 2       /* page-aware, see page_samples */
+    PST_ORDER_SHUFFLED = 1, /* every permutation step is global: a keyed bijection of 0..n-1 */
+    PST_ORDER_PAGES = 2     /* page-aware, see page_samples */
 };
 enum pst_on_error {
-    PST_ON_ERROR_RAISE = 0,   /* pst_loader_next returns the error when the batch's turn comes */
-    PST_ON_ERROR_SKIP = 1,    /* the batch is shorter by the bad sample */
-    PST_ON_ERROR_REPLACE = 2  /* another sample, a pure function of (seed, epoch, position), takes its place */
+    PST_ON_ERROR_RAISE = 0, /* pst_loader_next returns the error when the batch's turn comes */
+    PST_ON_ERROR_SKIP = 1,  /* the batch is shorter by the bad sample */
+    PST_ON_ERROR_REPLACE =
+        2 /* another sample, a pure function of (seed, epoch, position), takes its place */
 };
 enum pst_storage_kind {
-    PST_STORAGE_AUTO = 0,     /* io_uring where the kernel allows it, else threads */
-    PST_STORAGE_THREADS = 1,  /* pread by a pool of threads */
-    PST_STORAGE_URING = 2,    /* io_uring, or an error */
-    PST_STORAGE_MEMORY = 3    /* all item files are read into memory at open (counts towards host_memory) */
+    PST_STORAGE_AUTO = 0,    /* io_uring where the kernel allows it, else threads */
+    PST_STORAGE_THREADS = 1, /* pread by a pool of threads */
+    PST_STORAGE_URING = 2,   /* io_uring, or an error */
+    PST_STORAGE_MEMORY =
+        3 /* all item files are read into memory at open (counts towards host_memory) */
 };
 enum pst_page_cache {
-    PST_PAGE_CACHE_KEEP = 0,   /* leave it to the kernel */
-    PST_PAGE_CACHE_DROP = 1,   /* tell the kernel to drop what was read (POSIX_FADV_DONTNEED) */
-    PST_PAGE_CACHE_DIRECT = 2  /* O_DIRECT; where the file system has none: as DROP, counted as fall-back */
+    PST_PAGE_CACHE_KEEP = 0, /* leave it to the kernel */
+    PST_PAGE_CACHE_DROP = 1, /* tell the kernel to drop what was read (POSIX_FADV_DONTNEED) */
+    PST_PAGE_CACHE_DIRECT =
+        2 /* O_DIRECT; where the file system has none: as DROP, counted as fall-back */
 };
 
-/* What to deliver of one field. Fields of the data set that are not listed are delivered by the defaults
- * (images: u8, HWC, 3 channels, no operation); to leave fields out, set only_listed in the loader options. */
+/* What to deliver of one field. Fields of the data set that are not listed are delivered by the
+ * defaults (images: u8, HWC, 3 channels, no operation); to leave fields out, set only_listed in the
+ * loader options. */
 struct pst_field_output {
     const char *name;
-    const struct pst_op *ops;   /* images, masks */
+    const struct pst_op *ops; /* images, masks */
     size_t n_ops;
-    enum pst_dtype dtype;       /* images: U8, U16, F16, BF16, F32. 0: F32 if the chain normalises, else U8 (image),
-                                   as stored (mask). Floats are scaled to 0..1 */
+    enum pst_dtype dtype; /* images: U8, U16, F16, BF16, F32. 0: F32 if the chain normalises, else
+                             U8 (image), as stored (mask). Floats are scaled to 0..1 */
     enum pst_layout layout;
-    uint8_t channels;           /* images: 1, 3, 4, or 0 = 3; masks: always 1 */
-    uint8_t bits;               /* 8, 16, or 0 = 8 for images, as stored for masks */
-    uint8_t variant_mask;       /* forms allowed, bit v = variant v; 0 = the first present */
+    uint8_t channels;     /* images: 1, 3, 4, or 0 = 3; masks: always 1 */
+    uint8_t bits;         /* 8, 16, or 0 = 8 for images, as stored for masks */
+    uint8_t variant_mask; /* forms allowed, bit v = variant v; 0 = the first present */
     bool ignore_orientation;
-    bool encoded;               /* images, masks: deliver the stored bytes, not pixels */
+    bool encoded; /* images, masks: deliver the stored bytes, not pixels */
 };
 
 /* Zero-initialise, then set struct_size. */
 struct pst_loader_options {
     size_t struct_size;
-    uint32_t batch_size;           /* 0 = 1 */
+    uint32_t batch_size; /* 0 = 1 */
     enum pst_order order;
     uint64_t seed;
-    uint32_t rank, world_size;     /* world_size 0 = 1 */
-    bool drop_last;                /* false: the epoch is padded from its start so that every rank has the same
-                                      number of samples (torch's DistributedSampler), the last batch may be short.
-                                      true: only whole batches, the tail of the epoch is left out */
-    uint32_t num_workers;          /* decoding threads; 0 = everything in the calling thread */
-    uint32_t io_threads;           /* PST_STORAGE_THREADS: 0 = 4 */
-    uint32_t prefetch;             /* batches prepared ahead of the caller, >= 1; 0 = 2 */
-    uint64_t host_memory;          /* bytes, a hard limit over batch slots, read buffers and scratch; 0 = 4 GiB */
+    uint32_t rank, world_size; /* world_size 0 = 1 */
+    bool drop_last; /* false: the epoch is padded from its start so that every rank has the same
+                       number of samples (torch's DistributedSampler), the last batch may be short.
+                       true: only whole batches, the tail of the epoch is left out */
+    uint32_t num_workers; /* decoding threads; 0 = everything in the calling thread */
+    uint32_t io_threads;  /* PST_STORAGE_THREADS: 0 = 4 */
+    uint32_t prefetch;    /* batches prepared ahead of the caller, >= 1; 0 = 2 */
+    uint64_t
+        host_memory; /* bytes, a hard limit over batch slots, read buffers and scratch; 0 = 4 GiB */
     enum pst_on_error on_error;
-    uint64_t max_errors;           /* SKIP, REPLACE: more bad samples than this in an epoch is an error; 0 = no bound */
+    uint64_t max_errors; /* SKIP, REPLACE: more bad samples than this in an epoch is an error; 0 =
+                            no bound */
     const struct pst_field_output *fields;
     size_t n_fields;
     bool only_listed;
-    const uint64_t *indices;       /* subset: the samples, in this order, instead of 0..count-1; copied */
+    const uint64_t *indices; /* subset: the samples, in this order, instead of 0..count-1; copied */
     uint64_t n_indices;
-    const double *weights;         /* one per sample (of the subset): drawn with replacement, as many as there are
-                                      samples; copied. Order must be SHUFFLED */
-    uint32_t page_samples;         /* PST_ORDER_PAGES: samples per page (neighbours on disk); 0 = 64 */
-    uint32_t window_pages;         /* PST_ORDER_PAGES: pages mixed with each other; 0 = 64. Mixing bound: position p
-                                      holds a sample drawn from window_pages random pages, uniformly */
+    const double *weights; /* one per sample (of the subset): drawn with replacement, as many as
+                              there are samples; copied. Order must be SHUFFLED */
+    uint32_t page_samples; /* PST_ORDER_PAGES: samples per page (neighbours on disk); 0 = 64 */
+    uint32_t window_pages; /* PST_ORDER_PAGES: pages mixed with each other; 0 = 64. Mixing bound:
+                              position p holds a sample drawn from window_pages random pages,
+                              uniformly */
     enum pst_storage_kind storage;
     enum pst_page_cache page_cache;
-    double throttle_bytes_per_second;  /* 0 = none: slows reads (token bucket), for tests and predictions */
-    double throttle_latency_seconds;   /* 0 = none: added to each read */
-    bool no_verify;                /* do not compare checksums of stored items as they are read */
-    uint64_t max_pixels;           /* per image; 0 = 1 << 28 */
+    double throttle_bytes_per_second; /* 0 = none: slows reads (token bucket), for tests and
+                                         predictions */
+    double throttle_latency_seconds;  /* 0 = none: added to each read */
+    bool no_verify;      /* do not compare checksums of stored items as they are read */
+    uint64_t max_pixels; /* per image; 0 = 1 << 28 */
 };
 
 /* A place in the sequence of batches: 6 numbers, plain data. Meaning is stable across versions. */
 struct pst_loader_state {
     uint64_t epoch;
-    uint64_t position;       /* positions of the epoch consumed, over all ranks */
+    uint64_t position; /* positions of the epoch consumed, over all ranks */
     uint64_t seed;
-    uint64_t n_samples;      /* of the data set or subset: must be equal to resume */
-    uint64_t order_version;  /* of the order function: must be equal to resume */
-    uint64_t order_hash;     /* of order kind, page parameters, subset and weights: must be equal to resume */
+    uint64_t n_samples;     /* of the data set or subset: must be equal to resume */
+    uint64_t order_version; /* of the order function: must be equal to resume */
+    uint64_t order_hash;    /* of order kind, page parameters, subset and weights: must be equal to
+                               resume */
 };
 
-PST_WARN_UNUSED enum pst_status pst_loader_open(pst_dataset *dataset, const struct pst_loader_options *options,
+PST_WARN_UNUSED enum pst_status pst_loader_open(pst_dataset *dataset,
+                                                const struct pst_loader_options *options,
                                                 pst_loader **out, struct pst_error *err);
 /* Stops threads, drops prepared batches, frees. Batches the caller holds stay valid. NULL-safe. */
 void pst_loader_close(pst_loader **loader);
@@ -111,33 +123,43 @@ void pst_loader_close(pst_loader **loader);
 /* Batches this rank gets in a whole epoch. */
 uint64_t pst_loader_n_batches(const pst_loader *loader);
 
-/* Starts epoch `epoch` from its first batch. Work under way for another place is cancelled and waited for. */
-PST_WARN_UNUSED enum pst_status pst_loader_begin(pst_loader *loader, uint64_t epoch, struct pst_error *err);
-/* Starts where `state` (perhaps of another rank count) stood. PST_ERROR_ARGUMENT if it belongs to another
- * order, seed or number of samples. */
-PST_WARN_UNUSED enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_state *state,
+/* Starts epoch `epoch` from its first batch. Work under way for another place is cancelled and
+ * waited for. */
+PST_WARN_UNUSED enum pst_status pst_loader_begin(pst_loader *loader, uint64_t epoch,
+                                                 struct pst_error *err);
+/* Starts where `state` (perhaps of another rank count) stood. PST_ERROR_ARGUMENT if it belongs to
+ * another order, seed or number of samples. */
+PST_WARN_UNUSED enum pst_status pst_loader_resume(pst_loader *loader,
+                                                  const struct pst_loader_state *state,
                                                   struct pst_error *err);
 /* The state after the batch that was last returned. After PST_END: epoch + 1, position 0. */
 void pst_loader_state(const pst_loader *loader, struct pst_loader_state *state);
 
-/* The next batch; PST_END after the epoch's last one; PST_ERROR_STATE before begin. Blocks until the batch is
- * whole. *out belongs to the caller until pst_batch_release. PST_ERROR_LIMIT: no slot is free and host_memory
- * allows no other, because the caller holds that many batches: release some, then call again. */
-PST_WARN_UNUSED enum pst_status pst_loader_next(pst_loader *loader, pst_batch **out, struct pst_error *err);
-/* As pst_loader_next, but gives up after `timeout_ns` with PST_ERROR_BUSY (nothing is lost; call again). */
-PST_WARN_UNUSED enum pst_status pst_loader_next_timed(pst_loader *loader, int64_t timeout_ns, pst_batch **out,
-                                                      struct pst_error *err);
+/* The next batch; PST_END after the epoch's last one; PST_ERROR_STATE before begin. Blocks until
+ * the batch is whole. *out belongs to the caller until pst_batch_release. PST_ERROR_LIMIT: no slot
+ * is free and host_memory allows no other, because the caller holds that many batches: release
+ * some, then call again. */
+PST_WARN_UNUSED enum pst_status pst_loader_next(pst_loader *loader, pst_batch **out,
+                                                struct pst_error *err);
+/* As pst_loader_next, but gives up after `timeout_ns` with PST_ERROR_BUSY (nothing is lost; call
+ * again). */
+PST_WARN_UNUSED enum pst_status pst_loader_next_timed(pst_loader *loader, int64_t timeout_ns,
+                                                      pst_batch **out, struct pst_error *err);
 
-/* Prepares `n` samples, by number, in the calling thread, with the randomness of `epoch`: map-style access. Errors
- * are returned at once, whatever on_error says. May be called while an epoch runs, by one thread at a time. */
-PST_WARN_UNUSED enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint64_t *samples, size_t n,
-                                                 pst_batch **out, struct pst_error *err);
-/* Prepares batch `step` (0..) of `epoch` of this rank again, in the calling thread; on_error is honoured, so it is the
- * batch that pst_loader_next gave, to the bit. */
-PST_WARN_UNUSED enum pst_status pst_loader_replay(pst_loader *loader, uint64_t epoch, uint64_t step, pst_batch **out,
-                                                  struct pst_error *err);
+/* Prepares `n` samples, by number, in the calling thread, with the randomness of `epoch`: map-style
+ * access. Errors are returned at once, whatever on_error says. May be called while an epoch runs,
+ * by one thread at a time. */
+PST_WARN_UNUSED enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch,
+                                                 const uint64_t *samples, size_t n, pst_batch **out,
+                                                 struct pst_error *err);
+/* Prepares batch `step` (0..) of `epoch` of this rank again, in the calling thread; on_error is
+ * honoured, so it is the batch that pst_loader_next gave, to the bit. */
+PST_WARN_UNUSED enum pst_status pst_loader_replay(pst_loader *loader, uint64_t epoch, uint64_t step,
+                                                  pst_batch **out, struct pst_error *err);
 
-/* Batches ------------------------------------------------------------------------------------------------ */
+/* Batches
+ * ------------------------------------------------------------------------------------------------
+ */
 
 /* An array in a batch; the memory is the batch's. Strides in bytes. */
 struct pst_tensor {
@@ -148,28 +170,32 @@ struct pst_tensor {
     int64_t strides[PST_MAX_NDIM + 1];
 };
 
-uint32_t pst_batch_count(const pst_batch *batch);       /* rows, <= batch_size */
+uint32_t pst_batch_count(const pst_batch *batch); /* rows, <= batch_size */
 uint32_t pst_batch_n_fields(const pst_batch *batch);
 const char *pst_batch_field_name(const pst_batch *batch, uint32_t i_field);
 enum pst_field_type pst_batch_field_type(const pst_batch *batch, uint32_t i_field);
 /* True: rows differ in shape, use pst_batch_row. False: use pst_batch_tensor. */
 bool pst_batch_is_ragged(const pst_batch *batch, uint32_t i_field);
 /* The whole field, (N, ...). Images: (N,C,H,W) or (N,H,W,C). int: i64 (N). float: f32 (N). */
-PST_WARN_UNUSED enum pst_status pst_batch_tensor(const pst_batch *batch, uint32_t i_field, struct pst_tensor *tensor);
+PST_WARN_UNUSED enum pst_status pst_batch_tensor(const pst_batch *batch, uint32_t i_field,
+                                                 struct pst_tensor *tensor);
 /* One row of a field, ragged or not, without the N. Bytes, text, JSON, audio: u8 (n). */
-PST_WARN_UNUSED enum pst_status pst_batch_row(const pst_batch *batch, uint32_t i_field, uint32_t row,
-                                              struct pst_tensor *tensor);
+PST_WARN_UNUSED enum pst_status pst_batch_row(const pst_batch *batch, uint32_t i_field,
+                                              uint32_t row, struct pst_tensor *tensor);
 /* Sample numbers, i64 (N). */
 const int64_t *pst_batch_index(const pst_batch *batch);
 /* Epoch and step (of this rank) the batch belongs to. */
 void pst_batch_place(const pst_batch *batch, uint64_t *epoch, uint64_t *step);
-void pst_batch_retain(pst_batch *batch);                /* adds an owner; thread-safe */
-void pst_batch_release(pst_batch *batch);               /* the last release gives the slot back; NULL-safe, thread-safe */
+void pst_batch_retain(pst_batch *batch); /* adds an owner; thread-safe */
+void pst_batch_release(
+    pst_batch *batch); /* the last release gives the slot back; NULL-safe, thread-safe */
 
-/* Watching ----------------------------------------------------------------------------------------------- */
+/* Watching
+ * -----------------------------------------------------------------------------------------------
+ */
 
-/* Counters since open; set struct_size before the call, younger libraries fill what fits. Times are summed over
- * threads, in nanoseconds. */
+/* Counters since open; set struct_size before the call, younger libraries fill what fits. Times are
+ * summed over threads, in nanoseconds. */
 struct pst_loader_stats {
     size_t struct_size;
     uint64_t n_batches, n_samples;        /* delivered */
@@ -177,20 +203,21 @@ struct pst_loader_stats {
     uint64_t nbytes_read, n_reads;
     uint64_t read_ns, decode_ns, caller_wait_ns;
     uint64_t host_memory, host_memory_used, host_memory_peak;
-    uint32_t n_slots, n_slots_held;       /* batch slots that exist; held by the caller now */
+    uint32_t n_slots, n_slots_held; /* batch slots that exist; held by the caller now */
     uint32_t n_workers;
-    enum pst_storage_kind storage;        /* the one in use: THREADS, URING, MEMORY */
-    char storage_reason[96];              /* why AUTO did not take io_uring; "" otherwise */
-    uint64_t n_fallback_direct;           /* files without O_DIRECT */
-    uint64_t n_fallback_region;           /* images decoded whole although only a region was wanted */
-    uint64_t nbytes_decoded;              /* pixels that decoders delivered */
-    char cpu_level[16];                   /* "c", "avx2", "avx512", "neon" */
+    enum pst_storage_kind storage; /* the one in use: THREADS, URING, MEMORY */
+    char storage_reason[96];       /* why AUTO did not take io_uring; "" otherwise */
+    uint64_t n_fallback_direct;    /* files without O_DIRECT */
+    uint64_t n_fallback_region;    /* images decoded whole although only a region was wanted */
+    uint64_t nbytes_decoded;       /* pixels that decoders delivered */
+    char cpu_level[16];            /* "c", "avx2", "avx512", "neon" */
 };
 void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 
 /* Quarantine: bad samples met so far (the first 4096 kept). `i` from 0 to n-1. */
 uint64_t pst_loader_n_quarantined(const pst_loader *loader);
-PST_WARN_UNUSED enum pst_status pst_loader_quarantined(const pst_loader *loader, uint64_t i, struct pst_error *what);
+PST_WARN_UNUSED enum pst_status pst_loader_quarantined(const pst_loader *loader, uint64_t i,
+                                                       struct pst_error *what);
 
 #ifdef __cplusplus
 }

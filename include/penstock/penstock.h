@@ -17,20 +17,21 @@ extern "C" {
 #define PST_VERSION_MINOR 1
 #define PST_VERSION_PATCH 0
 
-/* "0.1.0": the version of the library that runs (the macros above: of the header compiled against). */
+/* "0.1.0": the version of the library that runs (the macros above: of the header compiled against).
+ */
 const char *pst_version(void);
 
 /* Memory hooks. All memory of the library comes from them; the codecs libjpeg-turbo and libpng
- * allocate through them too, libwebp does not (it has no hook). `alloc` gets the alignment wanted, a
- * power of two >= 16. */
+ * allocate through them too, libwebp does not (it has no hook). `alloc` gets the alignment wanted,
+ * a power of two >= 16. */
 struct pst_allocator {
     void *(*alloc)(void *ctx, size_t alignment, size_t nbytes); /* NULL when there is no memory */
     void (*free)(void *ctx, void *memory, size_t nbytes);       /* memory is never NULL */
     void *ctx;
 };
 
-/* Sets the process-wide hooks; NULL restores the C library's. PST_ERROR_STATE while any memory of the
- * library is in use. Not thread-safe: call it before anything else. */
+/* Sets the process-wide hooks; NULL restores the C library's. PST_ERROR_STATE while any memory of
+ * the library is in use. Not thread-safe: call it before anything else. */
 PST_WARN_UNUSED enum pst_status pst_set_allocator(const struct pst_allocator *allocator);
 
 /* Bytes that the library holds now, and calls of the allocator so far. Thread-safe. */
@@ -49,9 +50,9 @@ typedef void (*pst_log_fn)(void *ctx, enum pst_log_level level, const char *room
  * the library. */
 void pst_set_log(pst_log_fn fn, void *ctx, int level);
 
-/* What this build and this machine can do, for bug reports: one JSON object (UTF-8, terminated) with
- * version, compiler, codecs and their versions, cpu features found and used, io_uring and why not,
- * page size, cores allowed. Returns the length, as snprintf does. Thread-safe. */
+/* What this build and this machine can do, for bug reports: one JSON object (UTF-8, terminated)
+ * with version, compiler, codecs and their versions, cpu features found and used, io_uring and why
+ * not, page size, cores allowed. Returns the length, as snprintf does. Thread-safe. */
 size_t pst_environment_json(char *buffer, size_t capacity);
 
 /* CPU paths: PENSTOCK_CPU_MASK=c|avx2|avx512 in the environment lowers the level of SIMD used. */

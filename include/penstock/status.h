@@ -58,14 +58,15 @@ enum pst_status {
  * message can be put together from the known ones alone. Plain data: copy it freely. */
 struct pst_error {
     enum pst_status status;
-    int os_error;                      /* errno of the failed system call, 0 if there was none */
-    int64_t sample;                    /* sample number in the data set, -1 unknown */
-    int64_t offset;                    /* byte offset in `file`, -1 unknown */
-    char room[12];                     /* the part of Penstock that noticed: "decode", ... */
-    char codec[16];                    /* "jpeg", "png", ...; "" unknown */
-    char dataset[PST_ERROR_PATH_CAP];  /* path of the data set; "" unknown; a long one keeps its end */
-    char file[PST_ERROR_PATH_CAP];     /* file read or written; "" unknown; a long one keeps its end */
-    char text[PST_ERROR_TEXT_CAP];     /* the cause, in a sentence without a full stop */
+    int os_error;                     /* errno of the failed system call, 0 if there was none */
+    int64_t sample;                   /* sample number in the data set, -1 unknown */
+    int64_t offset;                   /* byte offset in `file`, -1 unknown */
+    char room[12];                    /* the part of Penstock that noticed: "decode", ... */
+    char codec[16];                   /* "jpeg", "png", ...; "" unknown */
+    char dataset[PST_ERROR_PATH_CAP]; /* path of the data set; "" unknown; a long one keeps its end
+                                       */
+    char file[PST_ERROR_PATH_CAP]; /* file read or written; "" unknown; a long one keeps its end */
+    char text[PST_ERROR_TEXT_CAP]; /* the cause, in a sentence without a full stop */
 };
 
 /* Resets `err` to "nothing known" (status PST_OK, numbers -1, texts empty). NULL is allowed. */

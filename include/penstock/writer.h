@@ -13,57 +13,61 @@ typedef struct pst_writer pst_writer;
 enum pst_writer_mode {
     PST_WRITER_CREATE = 0, /* the path must not exist, or be an empty directory */
     PST_WRITER_RESUME = 1, /* go on with an interrupted writer; create if absent */
-    PST_WRITER_APPEND = 2  /* add samples to a finished data set (or go on with an interrupted append) */
+    PST_WRITER_APPEND =
+        2 /* add samples to a finished data set (or go on with an interrupted append) */
 };
 
 /* Zero-initialise, then set struct_size; 0 takes the default. */
 struct pst_writer_options {
     size_t struct_size;
     enum pst_writer_mode mode;
-    uint64_t shard_nbytes;      /* start a new shard beyond this; default 1 GiB */
-    uint64_t commit_nbytes;     /* make what was added durable (fsync) each time so many bytes were added;
-                                   default 256 MiB */
+    uint64_t shard_nbytes;  /* start a new shard beyond this; default 1 GiB */
+    uint64_t commit_nbytes; /* make what was added durable (fsync) each time so many bytes were
+                               added; default 256 MiB */
 };
 
 /* One variant of one item to be stored. */
 struct pst_value {
-    const void *bytes;           /* the caller's; copied by pst_writer_add. INT: an int64_t, FLOAT: a double */
+    const void
+        *bytes; /* the caller's; copied by pst_writer_add. INT: an int64_t, FLOAT: a double */
     size_t nbytes;
-    enum pst_form form;          /* images and masks: jpeg, png, webp, raw; else 0 */
-    uint32_t height, width;      /* PST_FORM_RAW */
-    uint8_t channels, bits;      /* PST_FORM_RAW */
-    uint8_t ndim;                /* PST_FIELD_ARRAY: its shape (boxes, keypoints: derived from nbytes) */
+    enum pst_form form;     /* images and masks: jpeg, png, webp, raw; else 0 */
+    uint32_t height, width; /* PST_FORM_RAW */
+    uint8_t channels, bits; /* PST_FORM_RAW */
+    uint8_t ndim;           /* PST_FIELD_ARRAY: its shape (boxes, keypoints: derived from nbytes) */
     uint32_t shape[PST_MAX_NDIM];
-    bool has_pixel_checksum;     /* the caller decoded a lossless image already */
+    bool has_pixel_checksum; /* the caller decoded a lossless image already */
     uint64_t pixel_checksum;
 };
 
-/* All values of one sample. values[i] belongs to field i of the schema; a field with several variants
- * takes its values from `variants[i]`, an array of fields[i].n_variants values (form NONE: absent). */
+/* All values of one sample. values[i] belongs to field i of the schema; a field with several
+ * variants takes its values from `variants[i]`, an array of fields[i].n_variants values (form NONE:
+ * absent). */
 struct pst_sample {
-    const char *name;            /* unique, UTF-8, not empty, no control characters, < 4096 bytes */
+    const char *name; /* unique, UTF-8, not empty, no control characters, < 4096 bytes */
     const struct pst_value *const *values; /* [n_fields] -> [n_variants] */
 };
 
-/* Opens a writer at directory `path` with `n_fields` fields. For RESUME and APPEND the fields must equal
- * those on disk; n_fields 0 takes them from there. PST_ERROR_BUSY: another writer holds the data set.
- * A writer is used by one thread at a time. */
-PST_WARN_UNUSED enum pst_status pst_writer_open(const char *path, const struct pst_field *fields, uint32_t n_fields,
-                                                const struct pst_writer_options *options, pst_writer **out,
-                                                struct pst_error *err);
+/* Opens a writer at directory `path` with `n_fields` fields. For RESUME and APPEND the fields must
+ * equal those on disk; n_fields 0 takes them from there. PST_ERROR_BUSY: another writer holds the
+ * data set. A writer is used by one thread at a time. */
+PST_WARN_UNUSED enum pst_status pst_writer_open(const char *path, const struct pst_field *fields,
+                                                uint32_t n_fields,
+                                                const struct pst_writer_options *options,
+                                                pst_writer **out, struct pst_error *err);
 uint32_t pst_writer_n_fields(const pst_writer *writer);
 const struct pst_field *pst_writer_field(const pst_writer *writer, uint32_t i_field);
 
-/* Samples in the data set so far: committed ones of the interrupted or finished state and those added.
- * Right after open, a resumed job goes on with sample number pst_writer_count(). */
+/* Samples in the data set so far: committed ones of the interrupted or finished state and those
+ * added. Right after open, a resumed job goes on with sample number pst_writer_count(). */
 uint64_t pst_writer_count(const pst_writer *writer);
 /* True if a sample of that name is in the data set already. */
 bool pst_writer_has(const pst_writer *writer, const char *name);
 
 /* Checks and appends one sample. Image headers are read, dimensions and orientation recorded.
- * After an error that is the sample's own fault (CORRUPT, TRUNCATED, ARGUMENT, EXISTS, UNSUPPORTED, LIMIT) nothing of it
- * is kept and the writer goes on; after I/O errors and NO_SPACE only pst_writer_close is allowed, and what
- * was committed can be resumed. */
+ * After an error that is the sample's own fault (CORRUPT, TRUNCATED, ARGUMENT, EXISTS, UNSUPPORTED,
+ * LIMIT) nothing of it is kept and the writer goes on; after I/O errors and NO_SPACE only
+ * pst_writer_close is allowed, and what was committed can be resumed. */
 PST_WARN_UNUSED enum pst_status pst_writer_add(pst_writer *writer, const struct pst_sample *sample,
                                                struct pst_error *err);
 /* Makes all that was added durable and resumable. */
@@ -74,34 +78,38 @@ PST_WARN_UNUSED enum pst_status pst_writer_set_class_names(pst_writer *writer, u
                                                            struct pst_error *err);
 /* Writes the index and makes the data set whole, atomically. After it only close is allowed. */
 PST_WARN_UNUSED enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err);
-/* Frees. Without finish, the data set stays resumable at the last commit (close commits if it can). */
+/* Frees. Without finish, the data set stays resumable at the last commit (close commits if it can).
+ */
 void pst_writer_close(pst_writer **writer);
 
-/* Packing a folder ---------------------------------------------------------------------------------- */
+/* Packing a folder
+ * ---------------------------------------------------------------------------------- */
 
 struct pst_progress {
-    uint64_t n_done, n_total;      /* samples */
+    uint64_t n_done, n_total; /* samples */
     uint64_t nbytes_in, nbytes_out;
 };
-/* Called now and then by the calling thread; a return other than 0 cancels (PST_ERROR_CANCELLED). */
+/* Called now and then by the calling thread; a return other than 0 cancels (PST_ERROR_CANCELLED).
+ */
 typedef int (*pst_progress_fn)(void *ctx, const struct pst_progress *progress);
-/* A sample that could not be used: `err` says why. Return 0 to go on, other to stop with that error. */
+/* A sample that could not be used: `err` says why. Return 0 to go on, other to stop with that
+ * error. */
 typedef int (*pst_bad_sample_fn)(void *ctx, const char *name, const struct pst_error *err);
 
 /* Zero-initialise, then set struct_size. */
 struct pst_pack_options {
     size_t struct_size;
-    struct pst_writer_options writer;  /* its struct_size may stay 0 */
+    struct pst_writer_options writer; /* its struct_size may stay 0 */
     struct pst_dataset_options source;
-    const enum pst_form *forms;        /* forms of the image, first = preferred; each becomes a variant.
-                                          PST_FORM_NONE = the file's own bytes. Default: {PST_FORM_NONE} */
+    const enum pst_form *forms; /* forms of the image, first = preferred; each becomes a variant.
+                                   PST_FORM_NONE = the file's own bytes. Default: {PST_FORM_NONE} */
     uint32_t n_forms;
-    uint32_t num_workers;              /* threads; 0: as many as the process may use */
-    bool verify_pixels;                /* decode every image once: bad ones are found now; lossless ones get
-                                          a pixel checksum. Default off: only headers are read, but lossless
-                                          forms are always decoded for their checksum */
+    uint32_t num_workers; /* threads; 0: as many as the process may use */
+    bool verify_pixels;   /* decode every image once: bad ones are found now; lossless ones get
+                             a pixel checksum. Default off: only headers are read, but lossless
+                             forms are always decoded for their checksum */
     pst_progress_fn progress;
-    pst_bad_sample_fn bad_sample;      /* NULL: the first bad sample stops the pack */
+    pst_bad_sample_fn bad_sample; /* NULL: the first bad sample stops the pack */
     void *ctx;
 };
 
@@ -110,30 +118,34 @@ struct pst_pack_report {
     uint64_t nbytes_in, nbytes_out;
 };
 
-/* Packs folder (or data set) `source` into the data set `destination`. The order of samples is the source's
- * and does not depend on num_workers. Interrupted, it resumes with mode PST_WRITER_RESUME. */
+/* Packs folder (or data set) `source` into the data set `destination`. The order of samples is the
+ * source's and does not depend on num_workers. Interrupted, it resumes with mode PST_WRITER_RESUME.
+ */
 PST_WARN_UNUSED enum pst_status pst_pack(const char *source, const char *destination,
-                                         const struct pst_pack_options *options, struct pst_pack_report *report,
-                                         struct pst_error *err);
+                                         const struct pst_pack_options *options,
+                                         struct pst_pack_report *report, struct pst_error *err);
 
-/* Checking a data set -------------------------------------------------------------------------------- */
+/* Checking a data set
+ * -------------------------------------------------------------------------------- */
 
 /* Zero-initialise, then set struct_size. */
 struct pst_verify_options {
     size_t struct_size;
-    bool decode;                       /* decode images too and compare pixel checksums */
-    uint32_t num_workers;              /* 0: as many as the process may use */
+    bool decode;          /* decode images too and compare pixel checksums */
+    uint32_t num_workers; /* 0: as many as the process may use */
     pst_progress_fn progress;
-    pst_bad_sample_fn bad_sample;      /* each finding; NULL: the first one ends the run */
+    pst_bad_sample_fn bad_sample; /* each finding; NULL: the first one ends the run */
     void *ctx;
 };
 struct pst_verify_report {
     uint64_t n_samples, n_items, n_bad;
     uint64_t nbytes;
 };
-/* Reads everything and checks every checksum: index, shards, items, pixels. Returns PST_OK when nothing is
- * wrong, else the status of the first finding. Works on plain folders too (decode is then implied). */
-PST_WARN_UNUSED enum pst_status pst_verify(const char *path, const struct pst_verify_options *options,
+/* Reads everything and checks every checksum: index, shards, items, pixels. Returns PST_OK when
+ * nothing is wrong, else the status of the first finding. Works on plain folders too (decode is
+ * then implied). */
+PST_WARN_UNUSED enum pst_status pst_verify(const char *path,
+                                           const struct pst_verify_options *options,
                                            struct pst_verify_report *report, struct pst_error *err);
 
 #ifdef __cplusplus

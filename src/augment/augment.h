@@ -1,11 +1,13 @@
-/* augment.h - the dressing room's door: a compiled chain of operations, run row by row into a batch slot.
+/* augment.h - the dressing room's door: a compiled chain of operations, run row by row into a batch
+ * slot.
  *
  *     compile once per field  ->  per sample: draw (random numbers, region to decode)
  *                             ->  begin, rows ... rows (as the decoder delivers them), end
  *
- * A chain is immutable and shared by threads; a run (scratch) belongs to one thread. crop + resize + flip + normalise +
- * layout is one pass: each source row is filtered horizontally when it arrives, and an output row is written to the
- * slot as soon as its source rows are there. All CPU levels give the same bits. */
+ * A chain is immutable and shared by threads; a run (scratch) belongs to one thread. crop + resize
+ * + flip + normalise + layout is one pass: each source row is filtered horizontally when it
+ * arrives, and an output row is written to the slot as soon as its source rows are there. All CPU
+ * levels give the same bits. */
 #ifndef PST_AUGMENT_AUGMENT_H
 #define PST_AUGMENT_AUGMENT_H
 
@@ -16,52 +18,60 @@ struct psti_run;
 
 /* What a chain's last step writes. */
 struct psti_chain_output {
-    enum pst_dtype dtype;      /* U8, U16, F16, BF16, F32; 0: F32 if the chain normalises, else by `bits` */
+    enum pst_dtype
+        dtype; /* U8, U16, F16, BF16, F32; 0: F32 if the chain normalises, else by `bits` */
     enum pst_layout layout;
-    uint8_t channels;          /* of the rows that come in: 1..4 */
-    uint8_t bits;              /* of the samples that come in: 8 or 16 */
-    bool is_mask;              /* only nearest interpolation; colour operations and normalise are errors */
+    uint8_t channels; /* of the rows that come in: 1..4 */
+    uint8_t bits;     /* of the samples that come in: 8 or 16 */
+    bool is_mask;     /* only nearest interpolation; colour operations and normalise are errors */
 };
 
 /* Where a sample's pixels go. */
 struct psti_target {
     void *data;
-    size_t row_nbytes;         /* distance of rows; a plane (CHW) is height * row_nbytes */
+    size_t row_nbytes; /* distance of rows; a plane (CHW) is height * row_nbytes */
 };
 
 /* Geometry and random parameters of one sample. */
 struct psti_draw {
-    uint32_t region_y, region_x, region_height, region_width; /* of the source: what the decoder must deliver */
+    uint32_t region_y, region_x, region_height,
+        region_width; /* of the source: what the decoder must deliver */
     uint32_t out_height, out_width;
-    uint64_t opaque[64];       /* resolved parameters of each operation */
+    uint64_t opaque[64]; /* resolved parameters of each operation */
 };
 
 /* Checks `ops` and merges them. PST_ERROR_ARGUMENT names the operation by number and kind. */
-enum pst_status psti_chain_compile(const struct pst_op *ops, size_t n_ops, const struct psti_chain_output *output,
-                                   struct psti_chain **out, struct pst_error *err);
+enum pst_status psti_chain_compile(const struct pst_op *ops, size_t n_ops,
+                                   const struct psti_chain_output *output, struct psti_chain **out,
+                                   struct pst_error *err);
 void psti_chain_free(struct psti_chain **chain);
 /* Output height and width if every sample has the same, else false. */
 bool psti_chain_fixed_size(const struct psti_chain *chain, uint32_t *height, uint32_t *width);
 enum pst_dtype psti_chain_dtype(const struct psti_chain *chain);
 
-/* Draws for one sample whose source is height x width. PST_ERROR_ARGUMENT: the image does not suit the chain (RandomCrop
- * larger than the image). */
-enum pst_status psti_chain_draw(const struct psti_chain *chain, uint64_t seed, uint64_t epoch, uint64_t sample,
-                                uint32_t height, uint32_t width, struct psti_draw *draw, struct pst_error *err);
+/* Draws for one sample whose source is height x width. PST_ERROR_ARGUMENT: the image does not suit
+ * the chain (RandomCrop larger than the image). */
+enum pst_status psti_chain_draw(const struct psti_chain *chain, uint64_t seed, uint64_t epoch,
+                                uint64_t sample, uint32_t height, uint32_t width,
+                                struct psti_draw *draw, struct pst_error *err);
 /* Bytes of the output, rows packed. */
 size_t psti_chain_output_nbytes(const struct psti_chain *chain, const struct psti_draw *draw);
 
 enum pst_status psti_run_open(struct psti_run **out, struct pst_error *err);
 void psti_run_close(struct psti_run **run);
 uint64_t psti_run_scratch_nbytes(const struct psti_run *run);
-void psti_run_set_scratch_limit(struct psti_run *run, uint64_t nbytes); /* default 1 GiB; beyond: PST_ERROR_LIMIT */
+void psti_run_set_scratch_limit(struct psti_run *run,
+                                uint64_t nbytes); /* default 1 GiB; beyond: PST_ERROR_LIMIT */
 
 /* Scratch grows to the largest sample seen and is then reused. */
-enum pst_status psti_run_begin(struct psti_run *run, const struct psti_chain *chain, const struct psti_draw *draw,
-                               const struct psti_target *target, struct pst_error *err);
+enum pst_status psti_run_begin(struct psti_run *run, const struct psti_chain *chain,
+                               const struct psti_draw *draw, const struct psti_target *target,
+                               struct pst_error *err);
 /* A psti_row_sink of decode.h (ctx = the run): rows of the region, in order. */
-enum pst_status psti_run_rows(void *run, const void *rows, size_t row_nbytes, uint32_t y, uint32_t n_rows);
-/* After the last row: what could not be streamed (colour jitter needs the whole picture) is done now. */
+enum pst_status psti_run_rows(void *run, const void *rows, size_t row_nbytes, uint32_t y,
+                              uint32_t n_rows);
+/* After the last row: what could not be streamed (colour jitter needs the whole picture) is done
+ * now. */
 enum pst_status psti_run_end(struct psti_run *run, struct pst_error *err);
 
 #endif

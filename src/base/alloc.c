@@ -1,8 +1,8 @@
 /* alloc.c - every byte of the library comes through here.
  *
- * Each block carries its size and the distance to its true start in 16 bytes before it, so that hooks
- * get sizes and free needs none. The hooks are process-wide on purpose (as SQLite and curl have them):
- * they are set once, before anything else, and read without a lock afterwards. */
+ * Each block carries its size and the distance to its true start in 16 bytes before it, so that
+ * hooks get sizes and free needs none. The hooks are process-wide on purpose (as SQLite and curl
+ * have them): they are set once, before anything else, and read without a lock afterwards. */
 #include "base/alloc.h"
 
 #include "base/checked.h"
@@ -16,9 +16,9 @@
 #include <string.h>
 
 struct header {
-    size_t nbytes;   /* asked for by the caller of psti_alloc */
-    uint32_t lead;   /* from the start of the hook's block to the caller's memory */
-    uint32_t magic;  /* catches frees of what is not ours, in debug builds */
+    size_t nbytes;  /* asked for by the caller of psti_alloc */
+    uint32_t lead;  /* from the start of the hook's block to the caller's memory */
+    uint32_t magic; /* catches frees of what is not ours, in debug builds */
 };
 
 #define HEADER_NBYTES 16
@@ -85,10 +85,7 @@ void *psti_alloc_aligned(size_t alignment, size_t nbytes)
     return block + lead;
 }
 
-void *psti_alloc(size_t nbytes)
-{
-    return psti_alloc_aligned(HEADER_NBYTES, nbytes);
-}
+void *psti_alloc(size_t nbytes) { return psti_alloc_aligned(HEADER_NBYTES, nbytes); }
 
 void *psti_alloc_array(size_t n, size_t size)
 {

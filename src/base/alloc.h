@@ -1,7 +1,8 @@
 /* alloc.h - the only way to memory; goes to the hooks of pst_set_allocator, and counts.
  *
- * Sizes are kept in a header before the memory, so that free needs no size. All return NULL when there is no
- * memory (or a test made this call fail, see fault.h); contents are uninitialised unless stated. */
+ * Sizes are kept in a header before the memory, so that free needs no size. All return NULL when
+ * there is no memory (or a test made this call fail, see fault.h); contents are uninitialised
+ * unless stated. */
 #ifndef PST_BASE_ALLOC_H
 #define PST_BASE_ALLOC_H
 
@@ -10,11 +11,12 @@
 #define PSTI_CACHE_LINE 64
 
 void *psti_alloc(size_t nbytes);
-void *psti_calloc(size_t n, size_t size);            /* zeroed; checks n * size */
-void *psti_alloc_array(size_t n, size_t size);       /* not zeroed; checks n * size */
-void *psti_realloc(void *memory, size_t nbytes);     /* on NULL `memory` stays as it was */
-void *psti_alloc_aligned(size_t alignment, size_t nbytes); /* power of two <= 1 MiB; freed by psti_free */
+void *psti_calloc(size_t n, size_t size);        /* zeroed; checks n * size */
+void *psti_alloc_array(size_t n, size_t size);   /* not zeroed; checks n * size */
+void *psti_realloc(void *memory, size_t nbytes); /* on NULL `memory` stays as it was */
+void *psti_alloc_aligned(size_t alignment,
+                         size_t nbytes); /* power of two <= 1 MiB; freed by psti_free */
 char *psti_strdup(const char *text);
-void psti_free(void *memory);                        /* NULL-safe */
+void psti_free(void *memory); /* NULL-safe */
 
 #endif

@@ -7,17 +7,36 @@
 #include <string.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "Penstock's formats are little-endian and are mapped as they are: big-endian hosts are not supported"
+#error                                                                                             \
+    "Penstock's formats are little-endian and are mapped as they are: big-endian hosts are not supported"
 #endif
 
-static inline uint16_t psti_load_u16(const void *p) { uint16_t v; memcpy(&v, p, 2); return v; }
-static inline uint32_t psti_load_u32(const void *p) { uint32_t v; memcpy(&v, p, 4); return v; }
-static inline uint64_t psti_load_u64(const void *p) { uint64_t v; memcpy(&v, p, 8); return v; }
+static inline uint16_t psti_load_u16(const void *p)
+{
+    uint16_t v;
+    memcpy(&v, p, 2);
+    return v;
+}
+static inline uint32_t psti_load_u32(const void *p)
+{
+    uint32_t v;
+    memcpy(&v, p, 4);
+    return v;
+}
+static inline uint64_t psti_load_u64(const void *p)
+{
+    uint64_t v;
+    memcpy(&v, p, 8);
+    return v;
+}
 static inline void psti_store_u16(void *p, uint16_t v) { memcpy(p, &v, 2); }
 static inline void psti_store_u32(void *p, uint32_t v) { memcpy(p, &v, 4); }
 static inline void psti_store_u64(void *p, uint64_t v) { memcpy(p, &v, 8); }
 
 /* `alignment` is a power of two; the caller knows that value + alignment does not overflow. */
-static inline size_t psti_round_up(size_t value, size_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
+static inline size_t psti_round_up(size_t value, size_t alignment)
+{
+    return (value + alignment - 1) & ~(alignment - 1);
+}
 
 #endif

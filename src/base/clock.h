@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-int64_t psti_clock_ns(void);               /* CLOCK_MONOTONIC */
-void psti_clock_sleep_until(int64_t ns);   /* of the same clock */
+int64_t psti_clock_ns(void);             /* CLOCK_MONOTONIC */
+void psti_clock_sleep_until(int64_t ns); /* of the same clock */
 
 #endif

@@ -1,4 +1,5 @@
-/* cpu.h - which SIMD this process may use; found once, lowered by PENSTOCK_CPU_MASK=c|avx2|avx512. */
+/* cpu.h - which SIMD this process may use; found once, lowered by PENSTOCK_CPU_MASK=c|avx2|avx512.
+ */
 #ifndef PST_BASE_CPU_H
 #define PST_BASE_CPU_H
 

@@ -1,7 +1,7 @@
 /* fail.c - fills struct pst_error and turns it into one line.
  *
- * No allocation, no locks: an error can be reported when nothing else works. A caller that knows more
- * than the function that failed (the sample, the data set) adds it on the way up. */
+ * No allocation, no locks: an error can be reported when nothing else works. A caller that knows
+ * more than the function that failed (the sample, the data set) adds it on the way up. */
 #include "base/fail.h"
 
 #include <errno.h>
@@ -18,7 +18,8 @@ void pst_error_clear(struct pst_error *err)
     err->offset = -1;
 }
 
-/* Copies `text` into `out`; of one that is too long the end is kept, as the end of a path says most. */
+/* Copies `text` into `out`; of one that is too long the end is kept, as the end of a path says
+ * most. */
 static void copy_end(char *out, size_t capacity, const char *text)
 {
     size_t length = strlen(text);

@@ -9,10 +9,12 @@
 enum pst_status psti_fail(struct pst_error *err, enum pst_status status, const char *room,
                           const char *format, ...) PST_PRINTF(4, 5);
 
-/* As psti_fail for a failed system call: `os_error` is its errno. ENOSPC, EDQUOT -> NO_SPACE; ENOMEM -> MEMORY;
- * ENOENT, ENOTDIR -> NOT_FOUND; EEXIST -> EXISTS; other -> IO. `file` may be NULL, `offset` -1. */
-enum pst_status psti_fail_os(struct pst_error *err, int os_error, const char *room, const char *file,
-                             int64_t offset, const char *format, ...) PST_PRINTF(6, 7);
+/* As psti_fail for a failed system call: `os_error` is its errno. ENOSPC, EDQUOT -> NO_SPACE;
+ * ENOMEM -> MEMORY; ENOENT, ENOTDIR -> NOT_FOUND; EEXIST -> EXISTS; other -> IO. `file` may be
+ * NULL, `offset` -1. */
+enum pst_status psti_fail_os(struct pst_error *err, int os_error, const char *room,
+                             const char *file, int64_t offset, const char *format, ...)
+    PST_PRINTF(6, 7);
 
 /* Set one part of an error; NULL `err` is allowed. A text that is too long keeps its end. */
 void psti_error_set_file(struct pst_error *err, const char *file);

@@ -24,10 +24,7 @@ void psti_fault_arm(enum psti_fault_kind kind, uint64_t n, bool sticky)
     atomic_store(&faults[kind].target, n);
 }
 
-uint64_t psti_fault_count(enum psti_fault_kind kind)
-{
-    return atomic_load(&faults[kind].count);
-}
+uint64_t psti_fault_count(enum psti_fault_kind kind) { return atomic_load(&faults[kind].count); }
 #else
 /* ISO C wants at least one declaration in a file. */
 typedef int psti_fault_unused;

@@ -7,12 +7,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum psti_fault_kind { PSTI_FAULT_ALLOC, PSTI_FAULT_THREAD, PSTI_FAULT_READ, PSTI_FAULT_WRITE, PSTI_FAULT_KINDS };
+enum psti_fault_kind {
+    PSTI_FAULT_ALLOC,
+    PSTI_FAULT_THREAD,
+    PSTI_FAULT_READ,
+    PSTI_FAULT_WRITE,
+    PSTI_FAULT_KINDS
+};
 
 #ifdef PST_FAULTS
 /* True: the caller must behave as if the operation had failed. */
 bool psti_fault(enum psti_fault_kind kind);
-/* Lets call number `n` (1 = the next one) of `kind` fail, and all later ones too if `sticky`; 0 disarms. */
+/* Lets call number `n` (1 = the next one) of `kind` fail, and all later ones too if `sticky`; 0
+ * disarms. */
 void psti_fault_arm(enum psti_fault_kind kind, uint64_t n, bool sticky);
 /* Calls of `kind` since psti_fault_arm. */
 uint64_t psti_fault_count(enum psti_fault_kind kind);

@@ -4,10 +4,7 @@
 
 #include "base/hash.h"
 
-uint64_t psti_hash64(const void *bytes, size_t nbytes)
-{
-    return XXH3_64bits(bytes, nbytes);
-}
+uint64_t psti_hash64(const void *bytes, size_t nbytes) { return XXH3_64bits(bytes, nbytes); }
 
 static XXH3_state_t *state_of(struct psti_hash_state *state)
 {

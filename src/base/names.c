@@ -56,12 +56,12 @@ static const struct {
     const char *name;
     size_t nbytes;
 } dtype_table[] = {
-    [PST_DTYPE_U8] = {"uint8", 1},      [PST_DTYPE_U16] = {"uint16", 2},
-    [PST_DTYPE_I32] = {"int32", 4},     [PST_DTYPE_I64] = {"int64", 8},
-    [PST_DTYPE_F16] = {"float16", 2},   [PST_DTYPE_BF16] = {"bfloat16", 2},
-    [PST_DTYPE_F32] = {"float32", 4},   [PST_DTYPE_F64] = {"float64", 8},
-    [PST_DTYPE_I8] = {"int8", 1},       [PST_DTYPE_I16] = {"int16", 2},
-    [PST_DTYPE_U32] = {"uint32", 4},    [PST_DTYPE_U64] = {"uint64", 8},
+    [PST_DTYPE_U8] = {"uint8", 1},    [PST_DTYPE_U16] = {"uint16", 2},
+    [PST_DTYPE_I32] = {"int32", 4},   [PST_DTYPE_I64] = {"int64", 8},
+    [PST_DTYPE_F16] = {"float16", 2}, [PST_DTYPE_BF16] = {"bfloat16", 2},
+    [PST_DTYPE_F32] = {"float32", 4}, [PST_DTYPE_F64] = {"float64", 8},
+    [PST_DTYPE_I8] = {"int8", 1},     [PST_DTYPE_I16] = {"int16", 2},
+    [PST_DTYPE_U32] = {"uint32", 4},  [PST_DTYPE_U64] = {"uint64", 8},
     [PST_DTYPE_BOOL] = {"bool", 1},
 };
 

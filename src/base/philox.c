@@ -1,4 +1,5 @@
-/* philox.c - Philox-4x32-10; constants and rounds as published (Salmon et al., SC 2011, section 3.3). */
+/* philox.c - Philox-4x32-10; constants and rounds as published (Salmon et al., SC 2011,
+ * section 3.3). */
 #include "base/philox.h"
 
 static void multiply(uint32_t a, uint32_t b, uint32_t *high, uint32_t *low)

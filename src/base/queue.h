@@ -1,6 +1,7 @@
 /* queue.h - a bounded queue of pointers, many producers and consumers, one lock.
  *
- * Capacity is fixed at init: pushing never allocates. After close, push fails and pop drains what is left. */
+ * Capacity is fixed at init: pushing never allocates. After close, push fails and pop drains what
+ * is left. */
 #ifndef PST_BASE_QUEUE_H
 #define PST_BASE_QUEUE_H
 
@@ -12,17 +13,17 @@
 struct psti_queue {
     pthread_mutex_t lock;
     pthread_cond_t not_empty, not_full;
-    void **items;             /* guarded by lock, as all below */
+    void **items; /* guarded by lock, as all below */
     size_t capacity, head, n;
     bool closed;
 };
 
 enum pst_status psti_queue_init(struct psti_queue *queue, size_t capacity, struct pst_error *err);
-void psti_queue_destroy(struct psti_queue *queue);           /* no thread may be inside */
-bool psti_queue_push(struct psti_queue *queue, void *item);  /* waits while full; false: closed */
+void psti_queue_destroy(struct psti_queue *queue);          /* no thread may be inside */
+bool psti_queue_push(struct psti_queue *queue, void *item); /* waits while full; false: closed */
 bool psti_queue_try_push(struct psti_queue *queue, void *item); /* false: full or closed */
-void *psti_queue_pop(struct psti_queue *queue);              /* waits while empty; NULL: closed and empty */
-void *psti_queue_try_pop(struct psti_queue *queue);          /* NULL: empty now */
-void psti_queue_close(struct psti_queue *queue);             /* wakes everybody; idempotent */
+void *psti_queue_pop(struct psti_queue *queue);     /* waits while empty; NULL: closed and empty */
+void *psti_queue_try_pop(struct psti_queue *queue); /* NULL: empty now */
+void psti_queue_close(struct psti_queue *queue);    /* wakes everybody; idempotent */
 
 #endif

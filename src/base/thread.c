@@ -36,7 +36,8 @@ enum pst_status psti_thread_start(pthread_t *thread, const char *name, void (*fn
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int os_error = psti_fault(PSTI_FAULT_THREAD) ? EAGAIN : pthread_create(thread, NULL, run, start);
+    int os_error =
+        psti_fault(PSTI_FAULT_THREAD) ? EAGAIN : pthread_create(thread, NULL, run, start);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (os_error) {
         psti_free(start);
@@ -51,12 +52,10 @@ enum pst_status psti_thread_start(pthread_t *thread, const char *name, void (*fn
     return PST_OK;
 }
 
-void psti_thread_join(pthread_t thread)
-{
-    pthread_join(thread, NULL);
-}
+void psti_thread_join(pthread_t thread) { pthread_join(thread, NULL); }
 
-/* CPU quota of the control group in whole cores, 0 if there is none (cgroup v2, Linux kernel docs). */
+/* CPU quota of the control group in whole cores, 0 if there is none (cgroup v2, Linux kernel docs).
+ */
 static unsigned cores_of_cgroup(void)
 {
     char quota[32];

@@ -1,8 +1,9 @@
-/* decode.h - the kitchen's door: encoded bytes -> pixels, whole or a region, into memory or row by row.
+/* decode.h - the kitchen's door: encoded bytes -> pixels, whole or a region, into memory or row by
+ * row.
  *
- * A decoder belongs to one thread; it keeps its codec objects and scratch from image to image, so that in the steady
- * state nothing is allocated (libwebp excepted). The plain path is the judge: the decode of a region equals that
- * region of the full decode, to the bit. */
+ * A decoder belongs to one thread; it keeps its codec objects and scratch from image to image, so
+ * that in the steady state nothing is allocated (libwebp excepted). The plain path is the judge:
+ * the decode of a region equals that region of the full decode, to the bit. */
 #ifndef PST_DECODE_DECODE_H
 #define PST_DECODE_DECODE_H
 
@@ -14,44 +15,50 @@ struct psti_rect {
     uint32_t y, x, height, width; /* pixels of the picture as shown (after orientation) */
 };
 
-/* Receives rows in order, top to bottom: `n_rows` rows of region.width * channels samples (u8 or u16), the first one
- * being row `y` of the region. Any return but PST_OK ends the decode with that status. The rows are the decoder's. */
-typedef enum pst_status (*psti_row_sink)(void *ctx, const void *rows, size_t row_nbytes, uint32_t y, uint32_t n_rows);
+/* Receives rows in order, top to bottom: `n_rows` rows of region.width * channels samples (u8 or
+ * u16), the first one being row `y` of the region. Any return but PST_OK ends the decode with that
+ * status. The rows are the decoder's. */
+typedef enum pst_status (*psti_row_sink)(void *ctx, const void *rows, size_t row_nbytes, uint32_t y,
+                                         uint32_t n_rows);
 
 enum pst_status psti_decoder_open(struct psti_decoder **out, struct pst_error *err);
 void psti_decoder_close(struct psti_decoder **decoder);
 
-/* As pst_image_probe. `form` RAW: `info` must come filled in (form, height, width, channels, bits) and is checked
- * against nbytes. */
-enum pst_status psti_decoder_probe(struct psti_decoder *decoder, const void *bytes, size_t nbytes, enum pst_form form,
-                                   const struct pst_decode_options *options, struct pst_image_info *info,
-                                   struct pst_error *err);
+/* As pst_image_probe. `form` RAW: `info` must come filled in (form, height, width, channels, bits)
+ * and is checked against nbytes. */
+enum pst_status psti_decoder_probe(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
+                                   enum pst_form form, const struct pst_decode_options *options,
+                                   struct pst_image_info *info, struct pst_error *err);
 
-/* Decodes `region` (within info's height and width) and hands its rows to `sink`, in bands. `info` comes from probe of
- * the same bytes and options. channels and bits of the rows: psti_decoder_output(). */
+/* Decodes `region` (within info's height and width) and hands its rows to `sink`, in bands. `info`
+ * comes from probe of the same bytes and options. channels and bits of the rows:
+ * psti_decoder_output(). */
 enum pst_status psti_decoder_rows(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
-                                  const struct pst_image_info *info, const struct pst_decode_options *options,
+                                  const struct pst_image_info *info,
+                                  const struct pst_decode_options *options,
                                   const struct psti_rect *region, psti_row_sink sink, void *ctx,
                                   struct pst_error *err);
 
 /* The same into memory: u8 or u16 (H,W,C), rows `row_nbytes` apart. */
 enum pst_status psti_decoder_region(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
-                                    const struct pst_image_info *info, const struct pst_decode_options *options,
+                                    const struct pst_image_info *info,
+                                    const struct pst_decode_options *options,
                                     const struct psti_rect *region, void *pixels, size_t row_nbytes,
                                     struct pst_error *err);
 
 /* Channels and bits after the conversions that `options` ask for. */
-void psti_decode_output(const struct pst_image_info *info, const struct pst_decode_options *options, uint8_t *channels,
-                        uint8_t *bits);
+void psti_decode_output(const struct pst_image_info *info, const struct pst_decode_options *options,
+                        uint8_t *channels, uint8_t *bits);
 
 /* Counters of this decoder, cumulative. */
 struct psti_decoder_stats {
-    uint64_t nbytes_out;          /* pixels delivered */
-    uint64_t n_region_fallback;   /* whole decodes for a region */
-    uint64_t scratch_nbytes;      /* held now */
+    uint64_t nbytes_out;        /* pixels delivered */
+    uint64_t n_region_fallback; /* whole decodes for a region */
+    uint64_t scratch_nbytes;    /* held now */
 };
 void psti_decoder_stats(const struct psti_decoder *decoder, struct psti_decoder_stats *stats);
-/* Scratch of a decoder never exceeds this; an image that needs more is PST_ERROR_LIMIT. Default 1 GiB. */
+/* Scratch of a decoder never exceeds this; an image that needs more is PST_ERROR_LIMIT. Default 1
+ * GiB. */
 void psti_decoder_set_scratch_limit(struct psti_decoder *decoder, uint64_t nbytes);
 
 #endif

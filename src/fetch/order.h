@@ -1,7 +1,9 @@
-/* order.h - which sample at which position of an epoch: pure functions of (seed, epoch, n), without tables.
+/* order.h - which sample at which position of an epoch: pure functions of (seed, epoch, n), without
+ * tables.
  *
- * SHUFFLED is a Feistel network over the smallest even number of bits that holds n, walked until the result is below n
- * (cycle walking: Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002), with Philox rounds. */
+ * SHUFFLED is a Feistel network over the smallest even number of bits that holds n, walked until
+ * the result is below n (cycle walking: Black and Rogaway, "Ciphers with arbitrary finite domains",
+ * CT-RSA 2002), with Philox rounds. */
 #ifndef PST_FETCH_ORDER_H
 #define PST_FETCH_ORDER_H
 
@@ -14,30 +16,35 @@ struct psti_order;
 struct psti_order_options {
     enum pst_order kind;
     uint64_t seed;
-    uint64_t n_samples;          /* of the data set */
-    const uint64_t *indices;     /* subset, copied; NULL: all */
+    uint64_t n_samples;      /* of the data set */
+    const uint64_t *indices; /* subset, copied; NULL: all */
     uint64_t n_indices;
-    const double *weights;       /* copied; NULL: none */
+    const double *weights; /* copied; NULL: none */
     uint32_t page_samples, window_pages;
     uint32_t rank, world_size;
     uint32_t batch_size;
     bool drop_last;
 };
 
-enum pst_status psti_order_open(const struct psti_order_options *options, struct psti_order **out, struct pst_error *err);
+enum pst_status psti_order_open(const struct psti_order_options *options, struct psti_order **out,
+                                struct pst_error *err);
 void psti_order_close(struct psti_order **order);
 
 /* Positions of an epoch before padding or dropping: n_indices or n_samples. */
 uint64_t psti_order_n(const struct psti_order *order);
 /* Sample at position p of an epoch, p < psti_order_n; positions beyond wrap (padding). */
 uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint64_t position);
-/* Positions delivered over all ranks when an epoch starts at `start` (padding included, tail dropped). */
+/* Positions delivered over all ranks when an epoch starts at `start` (padding included, tail
+ * dropped). */
 uint64_t psti_order_end(const struct psti_order *order, uint64_t start);
 /* Batches of this rank when an epoch starts at position `start`. */
 uint64_t psti_order_n_batches(const struct psti_order *order, uint64_t start);
-/* Positions of batch `step` counted from `start`: writes at most batch_size of them, returns how many (0: past the end). */
-uint32_t psti_order_batch(const struct psti_order *order, uint64_t start, uint64_t step, uint64_t *positions);
-/* Equal for orders that give the same samples: goes into pst_loader_state.order_hash (rank and batch size left out). */
+/* Positions of batch `step` counted from `start`: writes at most batch_size of them, returns how
+ * many (0: past the end). */
+uint32_t psti_order_batch(const struct psti_order *order, uint64_t start, uint64_t step,
+                          uint64_t *positions);
+/* Equal for orders that give the same samples: goes into pst_loader_state.order_hash (rank and
+ * batch size left out). */
 uint64_t psti_order_hash(const struct psti_order *order);
 
 #endif

@@ -1,7 +1,9 @@
-/* storage.h - the cellar's door: bytes at an offset of a file. Knows nothing of images or data sets.
+/* storage.h - the cellar's door: bytes at an offset of a file. Knows nothing of images or data
+ * sets.
  *
- * A storage engine runs reads of a loader: by a pool of pread threads, by io_uring, or from memory. Reads complete in
- * any order; a completion callback runs on a thread of the engine and must not block. Nothing is allocated per read. */
+ * A storage engine runs reads of a loader: by a pool of pread threads, by io_uring, or from memory.
+ * Reads complete in any order; a completion callback runs on a thread of the engine and must not
+ * block. Nothing is allocated per read. */
 #ifndef PST_STORAGE_STORAGE_H
 #define PST_STORAGE_STORAGE_H
 
@@ -13,48 +15,52 @@ struct psti_file;
 struct psti_storage_options {
     enum pst_storage_kind kind;
     enum pst_page_cache page_cache;
-    unsigned n_threads;              /* THREADS: 0 = no thread: only psti_storage_read may be used */
-    unsigned depth;                  /* most reads under way at a time, >= 1: the caller never submits more */
-    double bytes_per_second;         /* token bucket; 0 = none */
-    double latency_seconds;          /* added to each read; 0 = none */
+    unsigned n_threads; /* THREADS: 0 = no thread: only psti_storage_read may be used */
+    unsigned depth;     /* most reads under way at a time, >= 1: the caller never submits more */
+    double bytes_per_second; /* token bucket; 0 = none */
+    double latency_seconds;  /* added to each read; 0 = none */
 };
 
-enum pst_status psti_storage_open(const struct psti_storage_options *options, struct psti_storage **out,
-                                  struct pst_error *err);
+enum pst_status psti_storage_open(const struct psti_storage_options *options,
+                                  struct psti_storage **out, struct pst_error *err);
 /* All reads must have completed. NULL-safe. */
 void psti_storage_close(struct psti_storage **storage);
 
-/* Opens a file for reading. kind MEMORY reads it whole; the bytes count as psti_storage_memory_nbytes. Files are
- * closed by psti_file_close, before the storage. Thread-safe. */
-enum pst_status psti_file_open(struct psti_storage *storage, const char *path, struct psti_file **out,
-                               struct pst_error *err);
+/* Opens a file for reading. kind MEMORY reads it whole; the bytes count as
+ * psti_storage_memory_nbytes. Files are closed by psti_file_close, before the storage. Thread-safe.
+ */
+enum pst_status psti_file_open(struct psti_storage *storage, const char *path,
+                               struct psti_file **out, struct pst_error *err);
 /* A file over `nbytes` of the caller's memory, which must outlive it (path: for messages). */
-enum pst_status psti_file_open_span(struct psti_storage *storage, const char *path, const void *bytes, size_t nbytes,
-                                    struct psti_file **out, struct pst_error *err);
+enum pst_status psti_file_open_span(struct psti_storage *storage, const char *path,
+                                    const void *bytes, size_t nbytes, struct psti_file **out,
+                                    struct pst_error *err);
 void psti_file_close(struct psti_file **file);
 uint64_t psti_file_nbytes(const struct psti_file *file);
 const char *psti_file_path(const struct psti_file *file);
 
-/* The bytes themselves where the file is in memory, else NULL (then read). Range must lie in the file. */
+/* The bytes themselves where the file is in memory, else NULL (then read). Range must lie in the
+ * file. */
 const void *psti_file_span(const struct psti_file *file, uint64_t offset, uint64_t nbytes);
 /* Tells the kernel that this range is wanted soon. A hint: no error. */
 void psti_file_will_need(const struct psti_file *file, uint64_t offset, uint64_t nbytes);
 
 /* One read. Reads exactly `nbytes`, or fails: end of file before that is PST_ERROR_TRUNCATED.
- * Either `file` is set, or `path` (file NULL): then the file is opened, must be exactly `nbytes` long at offset 0 (else
- * PST_ERROR_CORRUPT: it changed since it was listed), read whole, and closed. */
+ * Either `file` is set, or `path` (file NULL): then the file is opened, must be exactly `nbytes`
+ * long at offset 0 (else PST_ERROR_CORRUPT: it changed since it was listed), read whole, and
+ * closed. */
 struct psti_read {
     struct psti_file *file;
     const char *path;
     uint64_t offset;
     size_t nbytes;
-    void *buffer;                    /* aligned to 4096 and rounded up to 4096 in capacity if page_cache is DIRECT
-                                        (use psti_storage_buffer_nbytes); the data then begins at `data` */
+    void *buffer; /* aligned to 4096 and rounded up to 4096 in capacity if page_cache is DIRECT
+                     (use psti_storage_buffer_nbytes); the data then begins at `data` */
     void (*done)(struct psti_read *read); /* called once, by an engine thread */
     void *user;
     /* Results: */
     enum pst_status status;
-    void *data;                      /* where the bytes are, inside buffer */
+    void *data; /* where the bytes are, inside buffer */
     struct pst_error error;
     /* The engine's own: */
     struct psti_read *next;
