@@ -1,0 +1,69 @@
+/* dataset_int.h - what a handle of the room dataset holds, whichever kind of data set it is.
+ *
+ * Two kinds exist: written data sets (dataset_index.c) and plain folders (dataset_folder.c). Each embeds
+ * `struct pst_dataset` as its FIRST member in a structure of its own, allocated by psti_calloc, and fills
+ * in the common part at open. After open nothing in the common part changes, so it is read without locks.
+ * dataset.c checks arguments (ranges of sample, field, variant; kind of field) before it calls an
+ * operation, and puts data set path and sample number into errors after a failing one. */
+#ifndef PST_DATASET_DATASET_INT_H
+#define PST_DATASET_DATASET_INT_H
+
+#include <penstock/dataset.h>
+
+#include <stdatomic.h>
+
+struct psti_dataset_ops {
+    /* Frees what the kind owns beside the common part, not the structure itself. Also called for a
+     * partly opened data set (everything not yet made is zero). */
+    void (*close)(pst_dataset *dataset);
+    enum pst_status (*sample_name)(const pst_dataset *dataset, uint64_t sample, const char **name,
+                                   struct pst_error *err);
+    /* *item comes in zeroed. */
+    enum pst_status (*item)(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                            uint32_t variant, struct pst_item *item, struct pst_error *err);
+    enum pst_status (*int_value)(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                                 int64_t *value, struct pst_error *err);
+    enum pst_status (*float_value)(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                                   double *value, struct pst_error *err);
+    /* NULL: no name. `label` may be anything. */
+    const char *(*class_name)(const pst_dataset *dataset, uint32_t i_field, int64_t label);
+    /* Writes the path; PST_ERROR_LIMIT if it does not fit. i_file < n_files. */
+    enum pst_status (*file_path)(const pst_dataset *dataset, uint32_t i_file, char *buffer,
+                                 size_t capacity, struct pst_error *err);
+};
+
+struct pst_dataset {
+    const struct psti_dataset_ops *ops;
+    atomic_uint n_owners;
+    char *path;              /* as given to open, without trailing slashes */
+    uint8_t id[16];
+    bool is_folder;
+    uint64_t n_samples;
+    uint64_t n_skipped;      /* folders: files left out by allow_unreadable */
+    uint32_t n_files;
+    uint32_t n_fields;
+    struct pst_field fields[PST_MAX_FIELDS];
+    uint64_t max_item_nbytes[PST_MAX_FIELDS];
+    uint64_t max_pixels_nbytes[PST_MAX_FIELDS];
+};
+
+/* Allocates `nbytes` zeroed (>= sizeof(struct pst_dataset)) and sets ops, path and one owner.
+ * *out is closed by pst_dataset_close also when the rest of an open fails. */
+enum pst_status psti_dataset_new(const char *path, size_t nbytes, const struct psti_dataset_ops *ops,
+                                 pst_dataset **out, struct pst_error *err);
+
+/* The two ways to open; pst_dataset_open chooses: a directory with an index or a journal is a written
+ * data set, any other is a folder. `options` comes in copied to its full size, never NULL. */
+enum pst_status psti_dataset_open_index(const char *path, pst_dataset **out, struct pst_error *err);
+enum pst_status psti_dataset_open_folder(const char *path, const struct pst_dataset_options *options,
+                                         pst_dataset **out, struct pst_error *err);
+
+/* Checks a shard's header (magic, version, data set id, number, header checksum) and that the file is as
+ * long as the index says: one small read. Loader and verify call it once per file before they use it;
+ * pst_dataset_read does so by itself. Nothing to check in a folder: PST_OK. Thread-safe. */
+enum pst_status psti_dataset_check_shard(const pst_dataset *dataset, uint32_t i_file, struct pst_error *err);
+
+/* Verifies every block of the index now instead of at first use. Folder: PST_OK. Thread-safe. */
+enum pst_status psti_dataset_check_index(const pst_dataset *dataset, struct pst_error *err);
+
+#endif
