@@ -1,0 +1,106 @@
+"""measure.py PEER WORK THREADS: check one peer's output, then time it. Prints one JSON line.
+
+Run it pinned (taskset) with a fresh process per cell. A window in which somebody else used more than 5 % of a core is
+timed again, up to --retries times; if none stays clean the cell says so (clean = 0) instead of hiding it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import signal
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import common
+
+# Mean difference from Pillow, in levels of 255, that passes as "the same picture": decoders differ in chroma
+# upsampling, resizers in rounding; a missing antialias or a wrong crop is far beyond it.
+TOLERANCE_LEVELS = 2.0
+
+
+def check(peer, work: common.Work, n: int = 12) -> dict:
+    import numpy as np
+
+    files = work.files()
+    files = files[:: max(1, len(files) // n)][:n]
+    got, want = np.asarray(peer.evaluate(work, files)), common.reference(work, files)
+    if got.shape != want.shape or got.dtype != np.float32:
+        raise SystemExit(f"{peer.NAME}: evaluate gives {got.shape} {got.dtype}, wanted {want.shape} float32")
+    levels = np.abs(got - want) * np.array(common.STD, np.float32).reshape(1, 3, 1, 1) * 255
+    found = {"mean_levels": round(float(levels.mean()), 3), "max_levels": round(float(levels.max()), 1)}
+    if levels.mean() > TOLERANCE_LEVELS:
+        raise SystemExit(f"{peer.NAME}: output differs from Pillow by {found}")
+    return found
+
+
+def check_batch(peer, work: common.Work, images) -> None:
+    import numpy as np
+
+    array = np.asarray(images)
+    shape = (work.batch, 3, work.size, work.size)
+    if array.shape != shape or array.dtype != np.float32 or not array.flags["C_CONTIGUOUS"]:
+        raise SystemExit(f"{peer.NAME}: batch is {array.shape} {array.dtype}, wanted contiguous float32 {shape}")
+    if not (-2.2 < float(array.min()) and float(array.max()) < 2.7 and 0.3 < float(array.std()) < 2):
+        raise SystemExit(f"{peer.NAME}: batch is not a normalised image")
+
+
+def window(batches, seconds: float) -> dict:
+    images = 0
+    cpu, busy, start = common.cpu_seconds(), common.machine_seconds(), time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        images += len(next(batches)[0])
+    wall = time.perf_counter() - start
+    used = common.cpu_seconds() - cpu
+    after = common.machine_seconds()
+    foreign = max(0.0, after[0] - busy[0] - used) + after[1] - busy[1]
+    return {"images_per_s": images / wall, "cpu_ms": used / images * 1e3, "foreign": foreign / wall}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("peer")
+    parser.add_argument("work")
+    parser.add_argument("threads", type=int)
+    parser.add_argument("--root", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--windows", type=int, default=5)
+    parser.add_argument("--retries", type=int, default=5)
+    args = parser.parse_args()
+    peer = importlib.import_module("peer_" + args.peer)
+    work = common.works(args.root)[args.work]
+    checked = check(peer, work)
+    begun = time.perf_counter()
+    batches = iter(peer.batches(work, args.threads))
+    check_batch(peer, work, next(batches)[0])
+    first = time.perf_counter() - begun
+    window(batches, 1.5)
+    runs = []
+    while sum(r["foreign"] < 0.05 for r in runs) < args.windows and len(runs) < args.windows + args.retries:
+        runs.append(window(batches, args.seconds))
+    clean = [r for r in runs if r["foreign"] < 0.05]
+    used = clean or runs
+    rates = sorted(r["images_per_s"] for r in used)
+    print(json.dumps({
+        "peer": args.peer, "name": peer.NAME, "work": args.work, "threads": args.threads,
+        "cores": len(os.sched_getaffinity(0)), "images_per_s": round(statistics.median(rates), 1),
+        "low": round(rates[0], 1), "high": round(rates[-1], 1),
+        "cpu_ms_per_image": round(statistics.median(r["cpu_ms"] for r in used), 3),
+        "peak_rss_mb": round(common.peak_rss_mb()), "first_batch_s": round(first, 2), "windows": len(used),
+        "clean": len(clean), "check": checked, "versions": peer.versions()}), flush=True)
+    for pid in common.process_tree():
+        if pid != os.getpid():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+    sys.stdout.flush()
+    os._exit(0)  # some peers hang when their threads are torn down
+
+
+if __name__ == "__main__":
+    main()

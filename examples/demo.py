@@ -1,0 +1,164 @@
+"""The main job on real images, in under two minutes: pack, look, train, interrupt, resume.
+
+A small network learns which photograph a random crop comes from. Run it by `make demo`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import penstock as ps
+from penstock import transforms as T
+
+HERE = Path(__file__).parent
+PHOTOGRAPHS = HERE / "photographs"
+VIEWS = 32  # entries of each photograph in the training set: an epoch shows that many crops of it
+SIZE = 64
+
+TRAIN = [T.RandomResizedCrop(SIZE, scale=(0.08, 0.4)), T.RandomHorizontalFlip(),
+         T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
+
+
+def say(title: str) -> None:
+    print(f"\n== {title}", flush=True)
+
+
+def run(*command: str) -> None:
+    """Shows and runs one command of the CLI."""
+    print("$ penstock " + " ".join(command), flush=True)
+    subprocess.run([str(Path(sys.executable).parent / "penstock"), *command], check=True)
+
+
+def write_training_set(source: ps.Dataset, path: Path) -> None:
+    """Random crops are a function of the sample number, so each photograph gets VIEWS numbers."""
+    with ps.Writer(str(path), schema={"image": ps.Image(), "label": ps.Int(classes=source.classes)}) as writer:
+        for view in range(VIEWS):
+            for i in range(len(source)):
+                writer.write({"image": source.read(i, "image"), "label": int(source[i]["label"])},
+                             name=f"{source.name(i)}/{view}")
+
+
+def network(n_classes: int) -> nn.Module:
+    def block(inputs: int, outputs: int) -> list[nn.Module]:
+        return [nn.Conv2d(inputs, outputs, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
+
+    return nn.Sequential(*block(3, 24), *block(24, 48), *block(48, 96), nn.AdaptiveAvgPool2d(2), nn.Flatten(),
+                         nn.Linear(384, n_classes))
+
+
+def loader_of(dataset: ps.Dataset, seed: int, shuffle: bool) -> ps.Loader:
+    return ps.Loader(dataset, batch_size=32, shuffle=shuffle, seed=seed, drop_last=shuffle, output="torch",
+                     transforms={"image": TRAIN}, host_memory="1GiB")
+
+
+def train(dataset: ps.Dataset, epochs: int) -> nn.Module:
+    torch.manual_seed(0)
+    model = network(len(dataset.classes))
+    optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 6e-3, epochs * (len(dataset) // 32))
+    loss_of = nn.CrossEntropyLoss()
+    print("epoch  loss   accuracy  images/s  waited for data")
+    with loader_of(dataset, seed=1, shuffle=True) as loader:
+        for epoch in range(epochs):
+            losses, right, images, waited, begun = [], 0, 0, 0.0, time.perf_counter()
+            batches = iter(loader)
+            while True:
+                asked = time.perf_counter()
+                batch = next(batches, None)
+                waited += time.perf_counter() - asked
+                if batch is None:
+                    break
+                logits = model(batch["image"])
+                loss = loss_of(logits, batch["label"])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                schedule.step()
+                losses.append(float(loss))
+                right += int((logits.argmax(1) == batch["label"]).sum())
+                images += len(batch["label"])
+            wall = time.perf_counter() - begun
+            print(f"{epoch:5d}  {sum(losses) / len(losses):5.2f}  {right / images:8.1%}  {images / wall:8.0f}  "
+                  f"{waited / wall:.1%} of the time")
+    return model
+
+
+@torch.inference_mode()
+def accuracy(model: nn.Module, dataset: ps.Dataset) -> float:
+    """On crops that the training never saw: another seed draws others."""
+    model.eval()
+    right = 0
+    with loader_of(dataset, seed=4242, shuffle=False) as loader:
+        for batch in loader:
+            right += int((model(batch["image"]).argmax(1) == batch["label"]).sum())
+    model.train()
+    return right / len(dataset)
+
+
+def digest(batch: dict) -> str:
+    joined = b"".join(batch[name].numpy().tobytes() for name in ("index", "label", "image"))
+    return hashlib.sha256(joined).hexdigest()[:16]
+
+
+def interrupt_and_resume(dataset: ps.Dataset) -> bool:
+    loader = loader_of(dataset, seed=1, shuffle=True)
+    batches = iter(loader)
+    for _ in range(5):
+        next(batches)
+    state = json.dumps(loader.state_dict())
+    wanted = digest(next(batches))
+    loader.close()
+    print("stopped after 5 batches; state:", state)
+    with loader_of(dataset, seed=1, shuffle=True) as resumed:
+        resumed.load_state_dict(json.loads(state))
+        got = digest(next(iter(resumed)))
+    print(f"next batch would have been {wanted}, after the resume it is {got}: "
+          f"{'bit-identical' if got == wanted else 'DIFFERENT'}")
+    return got == wanted
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=HERE.parent / "demo-out", help="folder to write to")
+    parser.add_argument("--epochs", type=int, default=12)
+    args = parser.parse_args()
+    shutil.rmtree(args.out, ignore_errors=True)
+    args.out.mkdir(parents=True)
+
+    say("Pack the photographs: the files' own bytes, checked, with labels")
+    packed = args.out / "photographs.pst"
+    run("pack", str(PHOTOGRAPHS), str(packed), "--labels", str(PHOTOGRAPHS / "labels.csv"), "--verify-pixels")
+    run("info", str(packed))
+    run("verify", str(packed), "--decode")
+
+    say(f"Write a training set in which each photograph has {VIEWS} entries")
+    train_path = args.out / "train.pst"
+    write_training_set(ps.Dataset(str(packed)), train_path)
+    dataset = ps.Dataset(str(train_path))
+    print(dataset)
+
+    say("Train: which photograph does this crop come from?")
+    model = train(dataset, args.epochs)
+    unseen = accuracy(model, dataset)
+    print(f"accuracy on {len(dataset)} unseen crops: {unseen:.1%} (guessing: {1 / len(dataset.classes):.1%})")
+
+    say("Interrupt an epoch, resume it in a new loader")
+    same = interrupt_and_resume(dataset)
+    if unseen < 3 / len(dataset.classes):
+        print("the network did not learn", file=sys.stderr)
+        return 1
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
