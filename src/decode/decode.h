@@ -61,4 +61,11 @@ void psti_decoder_stats(const struct psti_decoder *decoder, struct psti_decoder_
  * GiB. */
 void psti_decoder_set_scratch_limit(struct psti_decoder *decoder, uint64_t nbytes);
 
+/* The libraries behind the codecs. Writes at most `capacity`, returns how many. */
+struct psti_codec_version {
+    const char *codec; /* static */
+    char version[40];
+};
+size_t psti_decode_versions(struct psti_codec_version *out, size_t capacity);
+
 #endif

@@ -1,0 +1,37 @@
+/* decode_versions.c - the codec libraries in use, for `penstock env`. */
+#include "decode/decode.h"
+
+/* jpeglib.h needs FILE and size_t before it. */
+#include <stdio.h>
+
+#include <jpeglib.h>
+#include <png.h>
+#ifdef PST_HAVE_WEBP
+#include <webp/decode.h>
+#endif
+
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+
+size_t psti_decode_versions(struct psti_codec_version *out, size_t capacity)
+{
+    size_t n = 0;
+    if (n < capacity) {
+        out[n].codec = "jpeg";
+        /* libjpeg-turbo has no call that says its version at run time. */
+        snprintf(out[n++].version, sizeof out->version, "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION));
+    }
+    if (n < capacity) {
+        out[n].codec = "png";
+        snprintf(out[n++].version, sizeof out->version, "libpng %s", png_get_libpng_ver(NULL));
+    }
+#ifdef PST_HAVE_WEBP
+    if (n < capacity) {
+        int version = WebPGetDecoderVersion();
+        out[n].codec = "webp";
+        snprintf(out[n++].version, sizeof out->version, "libwebp %d.%d.%d", version >> 16,
+                 (version >> 8) & 255, version & 255);
+    }
+#endif
+    return n;
+}
