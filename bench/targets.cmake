@@ -1,0 +1,1 @@
+# One line per benchmark: pst_bench(bench_<what> [SOURCES ...] [LIBS ...]).
