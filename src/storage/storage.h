@@ -64,14 +64,21 @@ struct psti_read {
     struct pst_error error;
     /* The engine's own: */
     struct psti_read *next;
-    uint64_t engine[8];
+    struct psti_read_engine {
+        int64_t start_ns, deadline_ns; /* service began; the throttle holds `done` back until then */
+        uint64_t base;                 /* file offset of buffer[0] */
+        size_t need, length, n_got;    /* bytes from base on: that must come, asked for, here already */
+        int fd;
+        bool opening, direct, again;   /* open is the next step; fd is O_DIRECT; EAGAIN came */
+    } engine;
 };
 
 /* Room a buffer needs for a read of `nbytes` at any offset: nbytes, or more with O_DIRECT. */
 size_t psti_storage_buffer_nbytes(const struct psti_storage *storage, uint64_t nbytes);
 size_t psti_storage_buffer_alignment(const struct psti_storage *storage);
 
-/* Starts reads; each completes through its `done`. At most `depth` under way. Thread-safe. */
+/* Starts reads; each completes through its `done`. At most `depth` under way. Thread-safe. An engine without threads
+ * (THREADS or MEMORY with n_threads 0) runs them, and `done`, before it returns. */
 void psti_storage_submit(struct psti_storage *storage, struct psti_read **reads, size_t n);
 /* One read in the calling thread (done is not called). Thread-safe. */
 enum pst_status psti_storage_read(struct psti_storage *storage, struct psti_read *read);

@@ -1,0 +1,174 @@
+/* The storage engine as its door shows it: which kind, with which throttle; submit, read, counters.
+ *
+ * In: options and reads. Out: completed reads. This file chooses the engine and hands over; how a
+ * read is carried out is in storage_step.c, by whom in storage_pool.c and storage_uring.c. The
+ * struct is immutable after open but for the counters, which are atomic. */
+#include "storage/storage.h"
+#include "storage/storage_room.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define N_THREADS_MAX 4096u
+
+static enum pst_status check_options(const struct psti_storage_options *options,
+                                     struct pst_error *err)
+{
+    if (options->depth == 0)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "storage", "depth is 0");
+    if (options->n_threads > N_THREADS_MAX)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "storage", "%u reading threads, at most %u",
+                         options->n_threads, N_THREADS_MAX);
+    if (!isfinite(options->bytes_per_second) || options->bytes_per_second < 0)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "storage", "throttle of %g bytes per second",
+                         options->bytes_per_second);
+    if (!isfinite(options->latency_seconds) || options->latency_seconds < 0)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "storage", "throttle latency of %g seconds",
+                         options->latency_seconds);
+    if (options->kind > PST_STORAGE_MEMORY)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "storage", "unknown storage kind %d",
+                         (int)options->kind);
+    if (options->page_cache > PST_PAGE_CACHE_DIRECT)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "storage", "unknown page cache mode %d",
+                         (int)options->page_cache);
+    return PST_OK;
+}
+
+/* Opens the engine of the kind asked for; AUTO takes io_uring where it works, and says why not
+ * elsewhere. */
+static enum pst_status open_engine(struct psti_storage *storage, struct pst_error *err)
+{
+    enum pst_storage_kind kind = storage->options.kind;
+    if (kind == PST_STORAGE_AUTO && storage->options.n_threads == 0) {
+        snprintf(storage->reason, sizeof storage->reason, "no thread is wanted");
+        kind = PST_STORAGE_THREADS;
+    }
+    if (kind == PST_STORAGE_AUTO || kind == PST_STORAGE_URING) {
+        struct pst_error why;
+        pst_error_clear(&why);
+        enum pst_status status = psti_storage_uring_open(storage, &why);
+        storage->kind = PST_STORAGE_URING;
+        if (status == PST_OK)
+            return PST_OK;
+        /* Without memory or threads the other engine would not stand either: that is an error, not
+         * a choice. */
+        if (kind == PST_STORAGE_URING || status != PST_ERROR_UNSUPPORTED) {
+            if (err != NULL)
+                *err = why;
+            return status;
+        }
+        snprintf(storage->reason, sizeof storage->reason, "%.95s", why.text);
+        kind = PST_STORAGE_THREADS;
+    }
+    storage->kind = kind;
+    return psti_storage_pool_open(storage, err);
+}
+
+enum pst_status psti_storage_open(const struct psti_storage_options *options,
+                                  struct psti_storage **out, struct pst_error *err)
+{
+    *out = NULL;
+    enum pst_status status = check_options(options, err);
+    if (status != PST_OK)
+        return status;
+    struct psti_storage *storage = psti_calloc(1, sizeof *storage);
+    if (storage == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "storage", "no memory for a storage engine");
+    storage->options = *options;
+    if (options->bytes_per_second > 0 || options->latency_seconds > 0) {
+        bool with_thread = options->n_threads > 0 || options->kind == PST_STORAGE_URING;
+        status = psti_storage_pace_open(options->bytes_per_second, options->latency_seconds,
+                                        with_thread, &storage->pace, err);
+    }
+    if (status == PST_OK)
+        status = open_engine(storage, err);
+    if (status != PST_OK) {
+        psti_storage_close(&storage);
+        return status;
+    }
+    *out = storage;
+    return PST_OK;
+}
+
+void psti_storage_close(struct psti_storage **storage)
+{
+    struct psti_storage *s = *storage;
+    if (s == NULL)
+        return;
+    *storage = NULL;
+    if (s->engine != NULL)
+        s->engine->close(s);
+    psti_storage_pace_close(&s->pace);
+    psti_free(s);
+}
+
+size_t psti_storage_buffer_nbytes(const struct psti_storage *storage, uint64_t nbytes)
+{
+    /* A length that no memory has, for which allocation fails. */
+    if (nbytes > SIZE_MAX - 2 * PSTI_STORAGE_BLOCK)
+        return SIZE_MAX;
+    if (storage->options.page_cache != PST_PAGE_CACHE_DIRECT)
+        return (size_t)nbytes;
+    /* The first block may hold only the last byte of itself that is wanted, the last one only its
+     * first. */
+    size_t blocks = ((size_t)nbytes + PSTI_STORAGE_BLOCK - 1) / PSTI_STORAGE_BLOCK + 1;
+    return blocks * PSTI_STORAGE_BLOCK;
+}
+
+size_t psti_storage_buffer_alignment(const struct psti_storage *storage)
+{
+    return storage->options.page_cache == PST_PAGE_CACHE_DIRECT ? PSTI_STORAGE_BLOCK
+                                                                : PSTI_CACHE_LINE;
+}
+
+static void admit(struct psti_storage *storage, struct psti_read *read)
+{
+    read->next = NULL;
+    read->engine.deadline_ns =
+        storage->pace != NULL ? psti_storage_pace_admit(storage->pace, read->nbytes) : 0;
+}
+
+void psti_storage_submit(struct psti_storage *storage, struct psti_read **reads, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        admit(storage, reads[i]);
+    storage->engine->submit(storage, reads, n);
+}
+
+void psti_storage_deliver(struct psti_storage *storage, struct psti_read *read)
+{
+    if (storage->pace != NULL)
+        psti_storage_pace_hold(storage->pace, read);
+    else
+        read->done(read);
+}
+
+enum pst_status psti_storage_read(struct psti_storage *storage, struct psti_read *read)
+{
+    admit(storage, read);
+    psti_storage_execute(storage, read);
+    if (storage->pace != NULL)
+        psti_clock_sleep_until(read->engine.deadline_ns);
+    return read->status;
+}
+
+enum pst_storage_kind psti_storage_kind_in_use(const struct psti_storage *storage)
+{
+    return storage->kind;
+}
+
+const char *psti_storage_reason(const struct psti_storage *storage) { return storage->reason; }
+
+void psti_storage_stats(const struct psti_storage *storage, struct psti_storage_stats *stats)
+{
+    stats->n_reads = atomic_load_explicit(&storage->n_reads, memory_order_relaxed);
+    stats->nbytes_read = atomic_load_explicit(&storage->nbytes_read, memory_order_relaxed);
+    stats->read_ns = atomic_load_explicit(&storage->read_ns, memory_order_relaxed);
+    stats->n_fallback_direct =
+        atomic_load_explicit(&storage->n_fallback_direct, memory_order_relaxed);
+    stats->memory_nbytes = atomic_load_explicit(&storage->memory_nbytes, memory_order_relaxed);
+}

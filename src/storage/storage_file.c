@@ -1,0 +1,158 @@
+/* Files: opening, sizes, spans, hints.
+ *
+ * In: a path, or memory of the caller. Out: a struct psti_file that any thread may read through. It
+ * is immutable but for `direct`, which a read may clear once. Files of a MEMORY storage hold all
+ * their bytes and no descriptor. */
+#include "storage/storage_room.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/fail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct psti_file *file_new(struct psti_storage *storage, const char *path)
+{
+    size_t path_nbytes = strlen(path) + 1;
+    struct psti_file *file = psti_alloc(sizeof *file + path_nbytes);
+    if (file == NULL)
+        return NULL;
+    file->storage = storage;
+    file->memory = NULL;
+    file->owned = NULL;
+    file->nbytes = 0;
+    file->fd = -1;
+    atomic_init(&file->direct, false);
+    memcpy(file->path, path, path_nbytes);
+    return file;
+}
+
+static enum pst_status no_memory(const char *path, uint64_t nbytes, struct pst_error *err)
+{
+    psti_fail(err, PST_ERROR_MEMORY, "storage", "no memory for %llu bytes of an open file",
+              (unsigned long long)nbytes);
+    psti_error_set_file(err, path);
+    return PST_ERROR_MEMORY;
+}
+
+static int open_retrying(const char *path, bool direct)
+{
+    int fd;
+    do {
+        fd = open(path, psti_storage_open_flags(direct));
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+/* Opens the descriptor and finds the size. */
+static enum pst_status attach(struct psti_file *file, bool direct, struct pst_error *err)
+{
+    file->fd = open_retrying(file->path, direct);
+    if (file->fd < 0 && errno == EINVAL && direct) {
+        psti_storage_count_fallback(file->storage);
+        direct = false;
+        file->fd = open_retrying(file->path, direct);
+    }
+    if (file->fd < 0)
+        return psti_fail_os(err, errno, "storage", file->path, -1, "cannot open the file");
+    atomic_store_explicit(&file->direct, direct, memory_order_relaxed);
+    return psti_storage_check_fd(file->fd, direct, file->path, &file->nbytes, err);
+}
+
+/* Reads a file whole and lets go of its descriptor. Not throttled: it is what MEMORY spends before
+ * the first read. */
+static enum pst_status load(struct psti_file *file, struct pst_error *err)
+{
+    struct psti_storage *storage = file->storage;
+    if (file->nbytes > SIZE_MAX - 1)
+        return no_memory(file->path, file->nbytes, err);
+    /* Never NULL, so that an empty file too is known to be in memory. */
+    unsigned char *memory =
+        psti_alloc_aligned(PSTI_CACHE_LINE, file->nbytes > 0 ? (size_t)file->nbytes : 1);
+    if (memory == NULL)
+        return no_memory(file->path, file->nbytes, err);
+    file->owned = memory;
+    atomic_fetch_add_explicit(&storage->memory_nbytes, file->nbytes, memory_order_relaxed);
+    struct psti_read read = {.file = file, .nbytes = (size_t)file->nbytes, .buffer = memory};
+    psti_storage_execute(storage, &read);
+    if (read.status != PST_OK) {
+        if (err != NULL)
+            *err = read.error;
+        return read.status;
+    }
+    close(file->fd);
+    file->fd = -1;
+    file->memory = memory;
+    return PST_OK;
+}
+
+enum pst_status psti_file_open(struct psti_storage *storage, const char *path,
+                               struct psti_file **out, struct pst_error *err)
+{
+    *out = NULL;
+    struct psti_file *file = file_new(storage, path);
+    if (file == NULL)
+        return no_memory(path, 0, err);
+    bool whole = storage->kind == PST_STORAGE_MEMORY;
+    bool direct = !whole && storage->options.page_cache == PST_PAGE_CACHE_DIRECT;
+    enum pst_status status = attach(file, direct, err);
+    if (status == PST_OK && whole)
+        status = load(file, err);
+    if (status != PST_OK) {
+        psti_file_close(&file);
+        return status;
+    }
+    *out = file;
+    return PST_OK;
+}
+
+enum pst_status psti_file_open_span(struct psti_storage *storage, const char *path,
+                                    const void *bytes, size_t nbytes, struct psti_file **out,
+                                    struct pst_error *err)
+{
+    *out = NULL;
+    struct psti_file *file = file_new(storage, path);
+    if (file == NULL)
+        return no_memory(path, 0, err);
+    file->memory = nbytes > 0 ? bytes : (const unsigned char *)"";
+    file->nbytes = nbytes;
+    *out = file;
+    return PST_OK;
+}
+
+void psti_file_close(struct psti_file **file)
+{
+    struct psti_file *f = *file;
+    if (f == NULL)
+        return;
+    *file = NULL;
+    if (f->fd >= 0)
+        close(f->fd);
+    if (f->owned != NULL) {
+        atomic_fetch_sub_explicit(&f->storage->memory_nbytes, f->nbytes, memory_order_relaxed);
+        psti_free(f->owned);
+    }
+    psti_free(f);
+}
+
+uint64_t psti_file_nbytes(const struct psti_file *file) { return file->nbytes; }
+
+const char *psti_file_path(const struct psti_file *file) { return file->path; }
+
+const void *psti_file_span(const struct psti_file *file, uint64_t offset, uint64_t nbytes)
+{
+    if (file->memory == NULL || file->storage->pace != NULL)
+        return NULL;
+    return psti_range_fits(offset, nbytes, file->nbytes) ? file->memory + offset : NULL;
+}
+
+void psti_file_will_need(const struct psti_file *file, uint64_t offset, uint64_t nbytes)
+{
+    if (file->fd < 0 || atomic_load_explicit(&file->direct, memory_order_relaxed) ||
+        !psti_range_fits(offset, nbytes, INT64_MAX))
+        return;
+    (void)posix_fadvise(file->fd, (off_t)offset, (off_t)nbytes, POSIX_FADV_WILLNEED);
+}

@@ -1,0 +1,138 @@
+/* The throttle: makes a storage engine behave as a slower device would.
+ *
+ * In: the size of each read as it starts. Out: the earliest time at which it may complete, by a
+ * token bucket (rate) plus a constant (latency); and a line in which completed reads wait for that
+ * time, so that no thread that could read sleeps for the throttle. The real read runs meanwhile:
+ * its time is not added to the throttle's. One thread, only where reads are submitted, calls `done`
+ * of the reads in the line in the order of their times. */
+#include "storage/storage_room.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+
+/* Tokens kept while idle, in time: a caller that wakes up late gets back what it lost, so the mean
+ * rate holds. */
+#define BURST_NS 2000000
+/* One read never waits longer than this many days of nanoseconds: keeps sums far from overflow. */
+#define COST_MAX_NS ((double)(INT64_MAX / 16))
+
+struct psti_storage_pace {
+    double ns_per_byte; /* 0: no bucket */
+    int64_t latency_ns;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int64_t busy_until_ns;         /* guarded by lock, as all below */
+    struct psti_read *head, *tail; /* by deadline, earliest first */
+    bool closed;
+    bool has_thread;
+    pthread_t thread;
+};
+
+static void line_main(void *arg)
+{
+    struct psti_storage_pace *pace = arg;
+    pthread_mutex_lock(&pace->lock);
+    while (pace->head != NULL || !pace->closed) {
+        struct psti_read *read = pace->head;
+        if (read == NULL) {
+            pthread_cond_wait(&pace->changed, &pace->lock);
+        } else if (read->engine.deadline_ns > psti_clock_ns()) {
+            (void)psti_cond_wait_until(&pace->changed, &pace->lock, read->engine.deadline_ns);
+        } else {
+            pace->head = read->next;
+            if (pace->head == NULL)
+                pace->tail = NULL;
+            pthread_mutex_unlock(&pace->lock);
+            read->done(read);
+            pthread_mutex_lock(&pace->lock);
+        }
+    }
+    pthread_mutex_unlock(&pace->lock);
+}
+
+void psti_storage_pace_hold(struct psti_storage_pace *pace, struct psti_read *read)
+{
+    pthread_mutex_lock(&pace->lock);
+    if (pace->tail != NULL && pace->tail->engine.deadline_ns <= read->engine.deadline_ns) {
+        /* The usual case: times are given out in order. */
+        read->next = NULL;
+        pace->tail->next = read;
+        pace->tail = read;
+    } else {
+        struct psti_read **at = &pace->head;
+        while (*at != NULL && (*at)->engine.deadline_ns <= read->engine.deadline_ns)
+            at = &(*at)->next;
+        read->next = *at;
+        *at = read;
+        if (read->next == NULL)
+            pace->tail = read;
+        if (pace->head == read)
+            pthread_cond_signal(&pace->changed);
+    }
+    pthread_mutex_unlock(&pace->lock);
+}
+
+int64_t psti_storage_pace_admit(struct psti_storage_pace *pace, uint64_t nbytes)
+{
+    int64_t now = psti_clock_ns();
+    int64_t until = now;
+    if (pace->ns_per_byte > 0) {
+        double cost = (double)nbytes * pace->ns_per_byte;
+        int64_t cost_ns = (int64_t)(cost < COST_MAX_NS ? cost : COST_MAX_NS);
+        pthread_mutex_lock(&pace->lock);
+        int64_t start = now - BURST_NS;
+        if (start < pace->busy_until_ns)
+            start = pace->busy_until_ns;
+        if (start > INT64_MAX / 4)
+            start = INT64_MAX / 4;
+        pace->busy_until_ns = start + cost_ns;
+        if (until < pace->busy_until_ns)
+            until = pace->busy_until_ns;
+        pthread_mutex_unlock(&pace->lock);
+    }
+    return until + pace->latency_ns;
+}
+
+enum pst_status psti_storage_pace_open(double bytes_per_second, double latency_seconds,
+                                       bool with_thread, struct psti_storage_pace **out,
+                                       struct pst_error *err)
+{
+    struct psti_storage_pace *pace = psti_calloc(1, sizeof *pace);
+    if (pace == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "storage", "no memory for the throttle");
+    if (bytes_per_second > 0)
+        pace->ns_per_byte = 1e9 / bytes_per_second;
+    double latency_ns = latency_seconds * 1e9;
+    pace->latency_ns = (int64_t)(latency_ns < COST_MAX_NS ? latency_ns : COST_MAX_NS);
+    pthread_mutex_init(&pace->lock, NULL);
+    psti_cond_init(&pace->changed);
+    if (with_thread) {
+        enum pst_status status = psti_thread_start(&pace->thread, "pace", line_main, pace, err);
+        if (status != PST_OK) {
+            psti_storage_pace_close(&pace);
+            return status;
+        }
+        pace->has_thread = true;
+    }
+    *out = pace;
+    return PST_OK;
+}
+
+void psti_storage_pace_close(struct psti_storage_pace **pace)
+{
+    struct psti_storage_pace *p = *pace;
+    if (p == NULL)
+        return;
+    *pace = NULL;
+    if (p->has_thread) {
+        pthread_mutex_lock(&p->lock);
+        p->closed = true;
+        pthread_cond_signal(&p->changed);
+        pthread_mutex_unlock(&p->lock);
+        psti_thread_join(p->thread);
+    }
+    pthread_cond_destroy(&p->changed);
+    pthread_mutex_destroy(&p->lock);
+    psti_free(p);
+}

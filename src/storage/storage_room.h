@@ -1,0 +1,87 @@
+/* storage_room.h - what the files of the storage room share; nobody else includes it.
+ *
+ * A read walks through steps that are the same for every engine:
+ *     psti_storage_step_begin -> [psti_storage_step_opened | psti_storage_step_read]* ->
+ * psti_storage_finish An engine only decides how the open and the read of a step are carried out
+ * (system calls in a thread of the pool or of the caller, or entries of a ring). */
+#ifndef PST_STORAGE_ROOM_H
+#define PST_STORAGE_ROOM_H
+
+#include "base/thread.h"
+#include "storage/storage.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Offset, length and memory of O_DIRECT; enough for every block device in use. */
+#define PSTI_STORAGE_BLOCK 4096u
+/* Most bytes of one system call: fits io_uring's 32-bit results and stays a multiple of the block.
+ */
+#define PSTI_STORAGE_CALL_MAX ((size_t)1 << 30)
+
+struct psti_storage_pace;
+
+/* One way to run reads. `state` is the engine's. */
+struct psti_storage_engine {
+    void (*submit)(struct psti_storage *storage, struct psti_read **reads, size_t n);
+    void (*close)(struct psti_storage *storage);
+};
+
+struct psti_storage {
+    struct psti_storage_options options;
+    enum pst_storage_kind kind; /* never AUTO */
+    char reason[96];
+    struct psti_storage_pace *pace; /* NULL: not throttled */
+    const struct psti_storage_engine *engine;
+    void *state;
+    atomic_uint_fast64_t n_reads, nbytes_read, read_ns, n_fallback_direct, memory_nbytes;
+};
+
+struct psti_file {
+    struct psti_storage *storage;
+    const unsigned char *memory; /* NULL: the bytes are behind fd */
+    unsigned char *owned;        /* memory, where it is ours to free */
+    uint64_t nbytes;
+    int fd;             /* -1: memory */
+    atomic_bool direct; /* fd has O_DIRECT still */
+    char path[];
+};
+
+/* Steps of a read (storage_step.c). Those that return bool: true if there is a next step. */
+bool psti_storage_step_begin(struct psti_storage *storage, struct psti_read *read);
+int psti_storage_open_flags(bool direct);
+/* `result`: the descriptor, or minus errno. */
+bool psti_storage_step_opened(struct psti_storage *storage, struct psti_read *read, int result);
+/* `result`: bytes of the read asked for at n_got, or minus errno. */
+bool psti_storage_step_read(struct psti_storage *storage, struct psti_read *read, int64_t result);
+/* Bytes to ask for in the next read. */
+size_t psti_storage_step_nbytes(const struct psti_read *read);
+/* Closes, drops pages, counts. `read->done` is left to the caller. */
+void psti_storage_finish(struct psti_storage *storage, struct psti_read *read);
+/* All steps, or all after begin, by system calls of this thread; finishes. */
+void psti_storage_execute(struct psti_storage *storage, struct psti_read *read);
+void psti_storage_execute_rest(struct psti_storage *storage, struct psti_read *read);
+/* Calls `done` now, or when the throttle allows it. `read` belongs to the caller of submit again.
+ */
+void psti_storage_deliver(struct psti_storage *storage, struct psti_read *read);
+/* Makes sure that a descriptor just opened is a regular file, blocking. */
+enum pst_status psti_storage_check_fd(int fd, bool direct, const char *path, uint64_t *nbytes,
+                                      struct pst_error *err);
+void psti_storage_count_fallback(struct psti_storage *storage);
+
+/* Throttle (storage_pace.c). With `with_thread`, psti_storage_pace_hold may be used. */
+enum pst_status psti_storage_pace_open(double bytes_per_second, double latency_seconds,
+                                       bool with_thread, struct psti_storage_pace **out,
+                                       struct pst_error *err);
+void psti_storage_pace_close(struct psti_storage_pace **pace);
+/* Takes room for `nbytes`; returns the time before which they must not be handed out. */
+int64_t psti_storage_pace_admit(struct psti_storage_pace *pace, uint64_t nbytes);
+/* Calls read->done at read->engine.deadline_ns, in the throttle's thread. */
+void psti_storage_pace_hold(struct psti_storage_pace *pace, struct psti_read *read);
+
+/* Engines. Open leaves nothing behind when it fails. */
+enum pst_status psti_storage_pool_open(struct psti_storage *storage, struct pst_error *err);
+enum pst_status psti_storage_uring_open(struct psti_storage *storage, struct pst_error *err);
+
+#endif

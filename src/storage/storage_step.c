@@ -1,0 +1,269 @@
+/* The steps of one read, the same for every engine, and the engine-less way to run them: system
+ * calls of this thread.
+ *
+ * In: a struct psti_read as its owner filled it, and the results of opens and reads. Out: its
+ * status, error and data pointer. A read is only ever touched by the one thread that carries out
+ * its present step.
+ *
+ * O_DIRECT: the blocks around the wanted range are read to the start of the buffer, so the data
+ * begins inside it. A file system that refuses costs one failed call per file; then the same
+ * descriptor goes on without O_DIRECT. */
+#include "storage/storage_room.h"
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/fault.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *path_of(const struct psti_read *read)
+{
+    return read->file != NULL ? read->file->path : read->path;
+}
+
+/* The status of a step that was the last; false: no next step. */
+static bool ends_with(struct psti_read *read, enum pst_status status)
+{
+    read->status = status;
+    return false;
+}
+
+static bool fail_truncated(struct psti_read *read, size_t n_got)
+{
+    psti_fail(&read->error, PST_ERROR_TRUNCATED, "storage",
+              "the file ends after %zu of the %zu bytes that should lie here", n_got, read->nbytes);
+    psti_error_set_file(&read->error, path_of(read));
+    read->error.offset = read->offset <= INT64_MAX ? (int64_t)read->offset : -1;
+    return ends_with(read, PST_ERROR_TRUNCATED);
+}
+
+/* What to ask for, from the start, through engine.fd. */
+static void plan(struct psti_read *read)
+{
+    struct psti_read_engine *e = &read->engine;
+    uint64_t skip = e->direct ? read->offset % PSTI_STORAGE_BLOCK : 0;
+    e->base = read->offset - skip;
+    e->need = (size_t)skip + read->nbytes;
+    e->length = e->need;
+    if (e->direct) {
+        assert((uintptr_t)read->buffer % PSTI_STORAGE_BLOCK == 0);
+        e->length += (PSTI_STORAGE_BLOCK - e->need % PSTI_STORAGE_BLOCK) % PSTI_STORAGE_BLOCK;
+    }
+    e->n_got = 0;
+    e->again = false;
+}
+
+/* Bytes that are in memory already. */
+static bool copy(struct psti_read *read)
+{
+    const struct psti_file *file = read->file;
+    if (!psti_range_fits(read->offset, read->nbytes, file->nbytes)) {
+        uint64_t left = read->offset < file->nbytes ? file->nbytes - read->offset : 0;
+        return fail_truncated(read, (size_t)left);
+    }
+    if (psti_fault(PSTI_FAULT_READ))
+        return ends_with(read, psti_fail_os(&read->error, EIO, "storage", file->path,
+                                            (int64_t)read->offset, "cannot read"));
+    memcpy(read->buffer, file->memory + read->offset, read->nbytes);
+    return ends_with(read, PST_OK);
+}
+
+bool psti_storage_step_begin(struct psti_storage *storage, struct psti_read *read)
+{
+    struct psti_read_engine *e = &read->engine;
+    e->start_ns = psti_clock_ns();
+    e->fd = -1;
+    e->opening = false;
+    e->direct = false;
+    read->data = read->buffer;
+    read->status = PST_OK;
+    /* No file is so long, and room for O_DIRECT must not overflow. */
+    if (!psti_range_fits(read->offset, read->nbytes, INT64_MAX - 2 * PSTI_STORAGE_BLOCK))
+        return fail_truncated(read, 0);
+    if (read->file == NULL) {
+        e->opening = true;
+        e->direct = storage->options.page_cache == PST_PAGE_CACHE_DIRECT;
+        return true;
+    }
+    if (read->nbytes == 0)
+        return ends_with(read, PST_OK);
+    if (read->file->memory != NULL)
+        return copy(read);
+    e->fd = read->file->fd;
+    e->direct = atomic_load_explicit(&read->file->direct, memory_order_relaxed);
+    plan(read);
+    return true;
+}
+
+int psti_storage_open_flags(bool direct)
+{
+    /* O_NONBLOCK: a pipe in the place of a file must not hang the thread that opens it. */
+    return O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (direct ? O_DIRECT : 0);
+}
+
+enum pst_status psti_storage_check_fd(int fd, bool direct, const char *path, uint64_t *nbytes,
+                                      struct pst_error *err)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0)
+        return psti_fail_os(err, errno, "storage", path, -1, "cannot examine the file");
+    if (!S_ISREG(info.st_mode)) {
+        psti_fail(err, PST_ERROR_UNSUPPORTED, "storage", "not a regular file");
+        psti_error_set_file(err, path);
+        return PST_ERROR_UNSUPPORTED;
+    }
+    /* io_uring would give EAGAIN instead of waiting, on file systems without NOWAIT. */
+    if (fcntl(fd, F_SETFL, direct ? O_DIRECT : 0) != 0)
+        return psti_fail_os(err, errno, "storage", path, -1, "cannot set the file's flags");
+    *nbytes = (uint64_t)info.st_size;
+    return PST_OK;
+}
+
+void psti_storage_count_fallback(struct psti_storage *storage)
+{
+    atomic_fetch_add_explicit(&storage->n_fallback_direct, 1, memory_order_relaxed);
+}
+
+bool psti_storage_step_opened(struct psti_storage *storage, struct psti_read *read, int result)
+{
+    struct psti_read_engine *e = &read->engine;
+    if (result == -EINTR)
+        return true;
+    if (result == -EINVAL && e->direct) {
+        psti_storage_count_fallback(storage);
+        e->direct = false;
+        return true;
+    }
+    e->opening = false;
+    if (result < 0)
+        return ends_with(read, psti_fail_os(&read->error, -result, "storage", read->path, -1,
+                                            "cannot open the file"));
+    e->fd = result;
+    uint64_t nbytes;
+    enum pst_status status =
+        psti_storage_check_fd(e->fd, e->direct, read->path, &nbytes, &read->error);
+    if (status != PST_OK)
+        return ends_with(read, status);
+    if (nbytes != read->nbytes || read->offset != 0) {
+        psti_fail(&read->error, PST_ERROR_CORRUPT, "storage",
+                  "the file has %" PRIu64 " bytes now, but had %zu when it was listed", nbytes,
+                  read->nbytes);
+        psti_error_set_file(&read->error, read->path);
+        return ends_with(read, PST_ERROR_CORRUPT);
+    }
+    if (nbytes == 0)
+        return ends_with(read, PST_OK);
+    plan(read);
+    return true;
+}
+
+/* The file system took O_DIRECT at open but refuses to read so. */
+static void leave_direct(struct psti_storage *storage, struct psti_read *read)
+{
+    struct psti_read_engine *e = &read->engine;
+    (void)fcntl(e->fd, F_SETFL, 0);
+    if (read->file == NULL ||
+        atomic_exchange_explicit(&read->file->direct, false, memory_order_relaxed))
+        psti_storage_count_fallback(storage);
+    e->direct = false;
+}
+
+size_t psti_storage_step_nbytes(const struct psti_read *read)
+{
+    size_t left = read->engine.length - read->engine.n_got;
+    return left < PSTI_STORAGE_CALL_MAX ? left : PSTI_STORAGE_CALL_MAX;
+}
+
+bool psti_storage_step_read(struct psti_storage *storage, struct psti_read *read, int64_t result)
+{
+    struct psti_read_engine *e = &read->engine;
+    if (psti_fault(PSTI_FAULT_READ))
+        result = -EIO;
+    e->again = result == -EAGAIN;
+    if (e->again || result == -EINTR)
+        return true;
+    if (result == -EINVAL && e->direct) {
+        leave_direct(storage, read);
+        plan(read);
+        return true;
+    }
+    if (result < 0)
+        return ends_with(read, psti_fail_os(&read->error, (int)-result, "storage", path_of(read),
+                                            (int64_t)read->offset, "cannot read %zu bytes",
+                                            read->nbytes));
+    size_t n_got = e->n_got + (size_t)result;
+    if (n_got >= e->need) {
+        read->data = (unsigned char *)read->buffer + (read->offset - e->base);
+        return ends_with(read, PST_OK);
+    }
+    /* O_DIRECT can only go on from the start of a block: the end of a short read is read again. */
+    size_t next = e->direct ? n_got - n_got % PSTI_STORAGE_BLOCK : n_got;
+    if (next == e->n_got) {
+        size_t skip = e->need - read->nbytes;
+        return fail_truncated(read, n_got > skip ? n_got - skip : 0);
+    }
+    e->n_got = next;
+    return true;
+}
+
+/* Pages that only this read wanted. A page shared with the item before is dropped, one shared with
+ * the item after is left to that item's own read: in sequential order nothing stays and nothing is
+ * read twice. */
+static void drop_pages(const struct psti_read *read)
+{
+    if (read->file == NULL) {
+        (void)posix_fadvise(read->engine.fd, 0, 0, POSIX_FADV_DONTNEED);
+        return;
+    }
+    uint64_t skip = read->offset % PSTI_STORAGE_BLOCK;
+    (void)posix_fadvise(read->engine.fd, (off_t)(read->offset - skip), (off_t)(read->nbytes + skip),
+                        POSIX_FADV_DONTNEED);
+}
+
+void psti_storage_finish(struct psti_storage *storage, struct psti_read *read)
+{
+    struct psti_read_engine *e = &read->engine;
+    if (e->fd >= 0) {
+        if (storage->options.page_cache != PST_PAGE_CACHE_KEEP && !e->direct)
+            drop_pages(read);
+        if (read->file == NULL)
+            close(e->fd);
+    }
+    atomic_fetch_add_explicit(&storage->n_reads, 1, memory_order_relaxed);
+    if (read->status == PST_OK)
+        atomic_fetch_add_explicit(&storage->nbytes_read, read->nbytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&storage->read_ns, (uint64_t)(psti_clock_ns() - e->start_ns),
+                              memory_order_relaxed);
+}
+
+void psti_storage_execute_rest(struct psti_storage *storage, struct psti_read *read)
+{
+    struct psti_read_engine *e = &read->engine;
+    bool more = true;
+    while (more) {
+        if (e->opening) {
+            int fd = open(read->path, psti_storage_open_flags(e->direct));
+            more = psti_storage_step_opened(storage, read, fd >= 0 ? fd : -errno);
+        } else {
+            ssize_t n = pread(e->fd, (unsigned char *)read->buffer + e->n_got,
+                              psti_storage_step_nbytes(read), (off_t)(e->base + e->n_got));
+            more = psti_storage_step_read(storage, read, n >= 0 ? n : -errno);
+        }
+    }
+    psti_storage_finish(storage, read);
+}
+
+void psti_storage_execute(struct psti_storage *storage, struct psti_read *read)
+{
+    if (psti_storage_step_begin(storage, read))
+        psti_storage_execute_rest(storage, read);
+    else
+        psti_storage_finish(storage, read);
+}

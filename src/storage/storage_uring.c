@@ -1,0 +1,344 @@
+/* io_uring: one thread owns a ring, starts the reads and takes their completions.
+ *
+ * In: reads of psti_storage_submit, on a list under a lock. Out: their `done`, called by the ring's
+ * thread, or by the throttle's. Only that thread touches the ring, so that requests do not die with
+ * the thread that submitted them, and no lock is held around the kernel. It waits in the ring; an
+ * eventfd, read through the ring itself, wakes it up for new reads. Each read has at most one entry
+ * in the ring, so that the completion queue cannot overflow.
+ *
+ * Kernels and containers may forbid io_uring: open tries it out and says why not. Should it break
+ * later, reads are carried out by system calls of the same thread. */
+#include "storage/storage_room.h"
+
+#include "base/fail.h"
+
+#ifdef PST_HAVE_URING
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <liburing.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* Most reads in the kernel at a time; more wait in the list. */
+#define N_ENTRIES_MAX 1024u
+/* Pause before a call is tried again for which the kernel had no room, and between looks at a
+ * broken ring. */
+#define RETRY_NS 1000000
+
+struct list {
+    struct psti_read *head, *tail;
+};
+
+struct uring {
+    struct psti_storage *storage;
+    struct io_uring ring; /* the thread's, as are the next five */
+    struct list waiting;  /* taken over, not started */
+    unsigned n_entries, n_started;
+    uint64_t wake_count; /* where the eventfd is read to */
+    bool wake_armed, broken;
+    int wake_fd;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    struct list submitted; /* guarded by lock, as the next two */
+    bool awake;            /* the thread will look at `submitted` before it sleeps */
+    bool closing;
+};
+
+static void list_append(struct list *list, struct psti_read *read)
+{
+    read->next = NULL;
+    if (list->tail != NULL)
+        list->tail->next = read;
+    else
+        list->head = read;
+    list->tail = read;
+}
+
+static struct psti_read *list_pop(struct list *list)
+{
+    struct psti_read *read = list->head;
+    if (read != NULL) {
+        list->head = read->next;
+        if (list->head == NULL)
+            list->tail = NULL;
+    }
+    return read;
+}
+
+static void uring_submit(struct psti_storage *storage, struct psti_read **reads, size_t n)
+{
+    struct uring *u = storage->state;
+    pthread_mutex_lock(&u->lock);
+    for (size_t i = 0; i < n; i++)
+        list_append(&u->submitted, reads[i]);
+    bool wake = !u->awake;
+    u->awake = true;
+    pthread_mutex_unlock(&u->lock);
+    if (wake)
+        (void)eventfd_write(u->wake_fd, 1);
+}
+
+/* Enters the next step of `read` into the ring; the reads of a broken ring are done here. */
+static void start_step(struct uring *u, struct psti_read *read)
+{
+    struct psti_read_engine *e = &read->engine;
+    struct io_uring_sqe *sqe = u->broken ? NULL : io_uring_get_sqe(&u->ring);
+    if (sqe == NULL) {
+        psti_storage_execute_rest(u->storage, read);
+        psti_storage_deliver(u->storage, read);
+        return;
+    }
+    u->n_started++;
+    if (e->opening) {
+        io_uring_prep_openat(sqe, AT_FDCWD, read->path, psti_storage_open_flags(e->direct), 0);
+    } else {
+        io_uring_prep_read(sqe, e->fd, (unsigned char *)read->buffer + e->n_got,
+                           (unsigned)psti_storage_step_nbytes(read), e->base + e->n_got);
+        if (e->again)
+            io_uring_sqe_set_flags(sqe, IOSQE_ASYNC);
+    }
+    io_uring_sqe_set_data(sqe, read);
+}
+
+static void start_read(struct uring *u, struct psti_read *read)
+{
+    if (psti_storage_step_begin(u->storage, read)) {
+        start_step(u, read);
+    } else {
+        psti_storage_finish(u->storage, read);
+        psti_storage_deliver(u->storage, read);
+    }
+}
+
+/* One completion. */
+static void take(struct uring *u, struct psti_read *read, int result)
+{
+    if (read == NULL) {
+        u->wake_armed = false;
+        return;
+    }
+    u->n_started--;
+    bool more = read->engine.opening ? psti_storage_step_opened(u->storage, read, result)
+                                     : psti_storage_step_read(u->storage, read, result);
+    if (more) {
+        start_step(u, read);
+    } else {
+        psti_storage_finish(u->storage, read);
+        psti_storage_deliver(u->storage, read);
+    }
+}
+
+static void take_all(struct uring *u)
+{
+    struct io_uring_cqe *cqe;
+    while (io_uring_peek_cqe(&u->ring, &cqe) == 0 && cqe != NULL) {
+        struct psti_read *read = io_uring_cqe_get_data(cqe);
+        int result = cqe->res;
+        io_uring_cqe_seen(&u->ring, cqe);
+        take(u, read, result);
+    }
+}
+
+/* The kernel took no more entries: those that it has not seen are carried out here, and all later
+ * ones. */
+static void give_up(struct uring *u, int error)
+{
+    psti_log(PST_LOG_WARNING, "storage", "io_uring failed (%s); reading without it from now on",
+             strerror(error));
+    u->broken = true;
+    struct io_uring_sq *sq = &u->ring.sq;
+    unsigned head = __atomic_load_n(sq->khead, __ATOMIC_ACQUIRE);
+    for (; head != sq->sqe_tail; head++) {
+        struct psti_read *read =
+            (struct psti_read *)(uintptr_t)sq->sqes[head & *sq->kring_mask].user_data;
+        if (read == NULL) {
+            u->wake_armed = false;
+            continue;
+        }
+        u->n_started--;
+        psti_storage_execute_rest(u->storage, read);
+        psti_storage_deliver(u->storage, read);
+    }
+}
+
+/* Hands the entries to the kernel; with `wait`, sleeps until there is a completion. */
+static void enter(struct uring *u, bool wait)
+{
+    int result = wait ? io_uring_submit_and_wait(&u->ring, 1) : io_uring_submit(&u->ring);
+    if (result >= 0 || result == -EINTR)
+        return;
+    if (result == -EAGAIN || result == -EBUSY || result == -ENOMEM)
+        psti_clock_sleep_until(psti_clock_ns() + RETRY_NS);
+    else
+        give_up(u, -result);
+}
+
+/* Without a ring to wait in: what the kernel still has is looked for now and then. */
+static void wait_broken(struct uring *u)
+{
+    eventfd_t count;
+    if (u->n_started > 0 || u->wake_armed)
+        psti_clock_sleep_until(psti_clock_ns() + RETRY_NS);
+    else
+        (void)eventfd_read(u->wake_fd, &count);
+}
+
+static void arm_wake(struct uring *u)
+{
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
+    if (sqe == NULL)
+        return; /* not before the entries there are have gone to the kernel */
+    io_uring_prep_read(sqe, u->wake_fd, &u->wake_count, sizeof u->wake_count, 0);
+    io_uring_sqe_set_data(sqe, NULL);
+    u->wake_armed = true;
+}
+
+/* Takes over what was submitted. False: closed, and nothing is left to do. */
+static bool take_submitted(struct uring *u, bool *any)
+{
+    pthread_mutex_lock(&u->lock);
+    *any = u->submitted.head != NULL;
+    u->awake = *any;
+    struct psti_read *read;
+    while ((read = list_pop(&u->submitted)) != NULL)
+        list_append(&u->waiting, read);
+    bool closing = u->closing;
+    pthread_mutex_unlock(&u->lock);
+    /* The eventfd's read must end before its memory goes; close writes to the eventfd. */
+    if (closing)
+        return u->waiting.head != NULL || u->n_started > 0 || (u->wake_armed && !u->broken);
+    if (!u->wake_armed && !u->broken)
+        arm_wake(u);
+    return true;
+}
+
+static void uring_main(void *arg)
+{
+    struct uring *u = arg;
+    bool any;
+    while (take_submitted(u, &any)) {
+        struct psti_read *read;
+        while (u->n_started < u->n_entries && (read = list_pop(&u->waiting)) != NULL)
+            start_read(u, read);
+        if (!u->broken)
+            enter(u, !any && (u->n_started > 0 || u->wake_armed));
+        else if (!any)
+            wait_broken(u);
+        take_all(u);
+    }
+}
+
+static void uring_close(struct psti_storage *storage)
+{
+    struct uring *u = storage->state;
+    pthread_mutex_lock(&u->lock);
+    u->closing = true;
+    pthread_mutex_unlock(&u->lock);
+    (void)eventfd_write(u->wake_fd, 1);
+    psti_thread_join(u->thread);
+    io_uring_queue_exit(&u->ring);
+    close(u->wake_fd);
+    pthread_mutex_destroy(&u->lock);
+    psti_free(u);
+    storage->state = NULL;
+}
+
+static const struct psti_storage_engine uring_engine = {uring_submit, uring_close};
+
+static enum pst_status unsupported(struct pst_error *err, const char *what, int error)
+{
+    const char *hint = error == EPERM    ? " (kernel.io_uring_disabled, or a container's filter)"
+                       : error == ENOMEM ? " (limit on locked memory)"
+                                         : "";
+    psti_fail(err, PST_ERROR_UNSUPPORTED, "storage", "%s: %s%s", what, strerror(error), hint);
+    if (err != NULL)
+        err->os_error = error;
+    return PST_ERROR_UNSUPPORTED;
+}
+
+/* Whether the ring can do what is needed. Filters may allow the set-up and forbid the entry: one
+ * entry is tried. */
+static enum pst_status try_ring(struct io_uring *ring, struct pst_error *err)
+{
+    struct {
+        struct io_uring_probe head;
+        struct io_uring_probe_op ops[IORING_OP_LAST];
+    } probe;
+    memset(&probe, 0, sizeof probe);
+    int result = io_uring_register_probe(ring, &probe.head, IORING_OP_LAST);
+    if (result < 0)
+        return unsupported(err, "io_uring_register", -result);
+    static const int wanted[] = {IORING_OP_NOP, IORING_OP_READ, IORING_OP_OPENAT};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        if (!io_uring_opcode_supported(&probe.head, wanted[i]))
+            return psti_fail(err, PST_ERROR_UNSUPPORTED, "storage",
+                             "this kernel's io_uring lacks operation %d", wanted[i]);
+    io_uring_prep_nop(io_uring_get_sqe(ring));
+    result = io_uring_submit_and_wait(ring, 1);
+    if (result < 0)
+        return unsupported(err, "io_uring_enter", -result);
+    struct io_uring_cqe *cqe;
+    result = io_uring_peek_cqe(ring, &cqe);
+    if (result < 0)
+        return unsupported(err, "io_uring_enter", -result);
+    io_uring_cqe_seen(ring, cqe);
+    return PST_OK;
+}
+
+enum pst_status psti_storage_uring_open(struct psti_storage *storage, struct pst_error *err)
+{
+    struct uring *u = psti_calloc(1, sizeof *u);
+    if (u == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "storage", "no memory for io_uring");
+    unsigned depth = storage->options.depth;
+    u->storage = storage;
+    u->n_entries = depth < N_ENTRIES_MAX ? depth : N_ENTRIES_MAX;
+    u->wake_fd = -1;
+    pthread_mutex_init(&u->lock, NULL);
+    enum pst_status status;
+    int result = io_uring_queue_init(u->n_entries + 1, &u->ring, 0);
+    if (result < 0) {
+        status = unsupported(err, "io_uring_setup", -result);
+        goto fail_ring;
+    }
+    status = try_ring(&u->ring, err);
+    if (status != PST_OK)
+        goto fail_wake;
+    u->wake_fd = eventfd(0, EFD_CLOEXEC);
+    if (u->wake_fd < 0) {
+        status = psti_fail_os(err, errno, "storage", NULL, -1, "cannot make an eventfd");
+        goto fail_wake;
+    }
+    storage->state = u;
+    status = psti_thread_start(&u->thread, "uring", uring_main, u, err);
+    if (status != PST_OK)
+        goto fail_thread;
+    storage->engine = &uring_engine;
+    return PST_OK;
+
+fail_thread:
+    storage->state = NULL;
+    close(u->wake_fd);
+fail_wake:
+    io_uring_queue_exit(&u->ring);
+fail_ring:
+    pthread_mutex_destroy(&u->lock);
+    psti_free(u);
+    return status;
+}
+
+#else
+
+enum pst_status psti_storage_uring_open(struct psti_storage *storage, struct pst_error *err)
+{
+    (void)storage;
+    return psti_fail(err, PST_ERROR_UNSUPPORTED, "storage", "built without liburing");
+}
+
+#endif
