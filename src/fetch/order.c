@@ -1,0 +1,354 @@
+/* order.c - (seed, epoch, position) -> sample, by arithmetic alone.
+ *
+ * Comes in: the kind of order, a seed, how many positions there are. Goes out: the sample at a
+ * position, and which positions make up a rank's batch. Nothing changes after open, so all
+ * functions may be called by any thread. The only tables are copies of the caller's subset and
+ * weights.
+ *
+ * A permutation of 0..n-1 is a balanced Feistel network of 6 rounds over 2h bits, 4^h >= n, walked
+ * until it lands below n (fewer than 4 steps on average). Its round function folds a half, keyed,
+ * twice through the 64-bit multiply of Philox-4x64; round keys step by Philox's Weyl constants. One
+ * call of Philox-4x32-10 for (seed, epoch) gives the keys.
+ *
+ * PAGES: samples, rotated by an offset that is new in each epoch, are cut into pages of
+ * `page_samples`; the last page may be short. Whole pages are permuted, the short one stays last,
+ * and all of them are dealt to floor(n_pages / window_pages) windows (at least one) as evenly as
+ * goes: each window mixes at least window_pages pages where there are so many, and fewer than twice
+ * that. Within a window samples are permuted. Numbers made here are a promise (PSTI_ORDER_VERSION).
+ */
+#include "fetch/order.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/hash.h"
+#include "base/philox.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FEISTEL_ROUNDS 6
+#define POSITIONS_MAX ((uint64_t)1 << 62)
+
+/* `sub` of psti_random4 in PSTI_RANDOM_ORDER. */
+enum { KEYS_SAMPLES = 0, KEYS_PAGES = 1, KEYS_WINDOW = 2 };
+
+struct psti_order {
+    enum pst_order kind;
+    uint64_t seed;
+    uint64_t n;         /* positions */
+    uint64_t *indices;  /* u64 (n), NULL: position space is sample space */
+    double *cumulative; /* f64 (n): sums of weights up to and with i; NULL: none */
+    uint64_t page_samples, window_pages;
+    uint64_t n_pages, n_full_pages, n_windows;
+    uint64_t rank, world_size, batch_size;
+    bool drop_last;
+    uint64_t hash;
+};
+
+struct keys {
+    uint64_t a, b;
+};
+
+static struct keys keys_of(const struct psti_order *order, uint64_t epoch, uint64_t index,
+                           uint32_t sub)
+{
+    uint32_t r[4];
+    psti_random4(order->seed, epoch, PSTI_RANDOM_ORDER, index, sub, 0, r);
+    return (struct keys){((uint64_t)r[1] << 32) | r[0], ((uint64_t)r[3] << 32) | r[2]};
+}
+
+static uint64_t fold(uint64_t x, uint64_t multiplier)
+{
+    unsigned __int128 product = (unsigned __int128)x * multiplier;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* A permutation of 0..n-1 under `keys`; x < n. */
+static uint64_t permute(uint64_t n, struct keys keys, uint64_t x)
+{
+    if (n < 2)
+        return x;
+    unsigned bits = 64 - (unsigned)__builtin_clzll(n - 1);
+    unsigned half = (bits + 1) / 2;
+    uint64_t mask = ((uint64_t)1 << half) - 1;
+    do {
+        uint64_t left = x >> half, right = x & mask;
+        uint64_t a = keys.a, b = keys.b;
+        for (int round = 0; round < FEISTEL_ROUNDS; round++) {
+            uint64_t f = fold(fold(right ^ a, 0xD2E7470EE14C6C93u) ^ b, 0xCA5A826395121157u);
+            uint64_t next = left ^ (f & mask);
+            left = right;
+            right = next;
+            a += 0x9E3779B97F4A7C15u; /* golden ratio */
+            b += 0xBB67AE8584CAA73Bu; /* sqrt(3) - 1 */
+        }
+        x = (left << half) | right;
+    } while (x >= n);
+    return x;
+}
+
+/* First page place of window w: places are dealt evenly. n_pages * n_windows < 2^124. */
+static uint64_t window_start(const struct psti_order *order, uint64_t w)
+{
+    return (uint64_t)((unsigned __int128)w * order->n_pages / order->n_windows);
+}
+
+static uint64_t window_of_place(const struct psti_order *order, uint64_t place)
+{
+    return (uint64_t)((((unsigned __int128)place + 1) * order->n_windows - 1) / order->n_pages);
+}
+
+/* Sample x places into the epoch's rotation. */
+static uint64_t rotate(const struct psti_order *order, struct keys keys, uint64_t x)
+{
+    uint64_t random = fold(keys.a ^ 0xD2E7470EE14C6C93u, keys.b | 1);
+    uint64_t offset = (uint64_t)(((unsigned __int128)random * order->n) >> 64);
+    return x < order->n - offset ? x + offset : x - (order->n - offset);
+}
+
+/* Page at page place `place` of the epoch: the short page keeps the last place. */
+static uint64_t page_at(const struct psti_order *order, struct keys keys, uint64_t place)
+{
+    return place < order->n_full_pages ? permute(order->n_full_pages, keys, place) : place;
+}
+
+static uint64_t paged(const struct psti_order *order, uint64_t epoch, uint64_t position)
+{
+    uint64_t window = window_of_place(order, position / order->page_samples);
+    uint64_t first = window_start(order, window) * order->page_samples;
+    uint64_t end = window + 1 == order->n_windows
+                       ? order->n
+                       : window_start(order, window + 1) * order->page_samples;
+    uint64_t mixed =
+        first + permute(end - first, keys_of(order, epoch, window, KEYS_WINDOW), position - first);
+    struct keys keys = keys_of(order, epoch, 0, KEYS_PAGES);
+    uint64_t page = page_at(order, keys, mixed / order->page_samples);
+    return rotate(order, keys, page * order->page_samples + mixed % order->page_samples);
+}
+
+/* First i with cumulative[i] > u: items of weight 0 are never drawn. */
+static uint64_t weighted(const struct psti_order *order, uint64_t epoch, uint64_t position)
+{
+    uint32_t r[4];
+    psti_random4(order->seed, epoch, PSTI_RANDOM_WEIGHTED, position, 0, 0, r);
+    uint64_t random = ((uint64_t)r[1] << 32) | r[0];
+    double u = (double)(random >> 11) * 0x1p-53 * order->cumulative[order->n - 1];
+    uint64_t low = 0, high = order->n - 1;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (order->cumulative[middle] > u)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    /* u may round up to the whole sum: then the last item that has a weight. */
+    while (low > 0 && order->cumulative[low] == order->cumulative[low - 1])
+        low--;
+    return low;
+}
+
+static enum pst_status check_options(const struct psti_order_options *options, uint64_t n,
+                                     struct pst_error *err)
+{
+    if (options->kind != PST_ORDER_SEQUENTIAL && options->kind != PST_ORDER_SHUFFLED &&
+        options->kind != PST_ORDER_PAGES)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "fetch", "order %d is not known",
+                         (int)options->kind);
+    if (n > POSITIONS_MAX)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "fetch", "%llu samples are more than 2^62",
+                         (unsigned long long)n);
+    uint32_t world_size = options->world_size ? options->world_size : 1;
+    if (options->rank >= world_size)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "fetch", "rank %u is not below world size %u",
+                         options->rank, world_size);
+    if (options->weights && options->kind != PST_ORDER_SHUFFLED)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "fetch",
+                         "weights draw at random: the order must be shuffled");
+    for (uint64_t i = 0; options->indices && i < n; i++)
+        if (options->indices[i] >= options->n_samples)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "fetch",
+                             "indices[%llu] is %llu, but there are %llu samples",
+                             (unsigned long long)i, (unsigned long long)options->indices[i],
+                             (unsigned long long)options->n_samples);
+    return PST_OK;
+}
+
+static enum pst_status copy_weights(struct psti_order *order, const double *weights,
+                                    struct pst_error *err)
+{
+    double sum = 0;
+    order->cumulative = psti_alloc_array(order->n ? order->n : 1, sizeof *order->cumulative);
+    if (!order->cumulative)
+        return psti_fail(err, PST_ERROR_MEMORY, "fetch", "no memory for %llu weights",
+                         (unsigned long long)order->n);
+    for (uint64_t i = 0; i < order->n; i++) {
+        if (!(weights[i] >= 0) || !isfinite(weights[i]))
+            return psti_fail(err, PST_ERROR_ARGUMENT, "fetch",
+                             "weights[%llu] is %g: weights are finite and not negative",
+                             (unsigned long long)i, weights[i]);
+        sum += weights[i];
+        order->cumulative[i] = sum;
+    }
+    if (order->n && (!(sum > 0) || !isfinite(sum)))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "fetch", "the weights' sum is %g", sum);
+    return PST_OK;
+}
+
+/* What decides about the samples, and nothing else: rank and batch size may change on resume. */
+static uint64_t hash_of(const struct psti_order *order)
+{
+    struct psti_hash_state state;
+    const uint64_t head[5] = {(uint64_t)order->kind,
+                              order->kind == PST_ORDER_PAGES ? order->page_samples : 0,
+                              order->kind == PST_ORDER_PAGES ? order->window_pages : 0,
+                              order->indices ? 1 : 0, order->cumulative ? 1 : 0};
+    psti_hash_begin(&state);
+    psti_hash_update(&state, head, sizeof head);
+    if (order->indices)
+        psti_hash_update(&state, order->indices, order->n * sizeof *order->indices);
+    if (order->cumulative)
+        psti_hash_update(&state, order->cumulative, order->n * sizeof *order->cumulative);
+    return psti_hash_end(&state);
+}
+
+static void plan_pages(struct psti_order *order, const struct psti_order_options *options)
+{
+    order->page_samples = options->page_samples ? options->page_samples : 64;
+    order->window_pages = options->window_pages ? options->window_pages : 64;
+    order->n_full_pages = order->n / order->page_samples;
+    order->n_pages = order->n_full_pages + (order->n % order->page_samples != 0);
+    order->n_windows = order->n_pages / order->window_pages;
+    if (order->n_windows == 0)
+        order->n_windows = 1;
+}
+
+enum pst_status psti_order_open(const struct psti_order_options *options, struct psti_order **out,
+                                struct pst_error *err)
+{
+    uint64_t n = options->indices ? options->n_indices : options->n_samples;
+    *out = NULL;
+    enum pst_status status = check_options(options, n, err);
+    if (status != PST_OK)
+        return status;
+    struct psti_order *order = psti_calloc(1, sizeof *order);
+    if (!order)
+        return psti_fail(err, PST_ERROR_MEMORY, "fetch", "no memory for the order");
+    order->kind = options->kind;
+    order->seed = options->seed;
+    order->n = n;
+    order->rank = options->rank;
+    order->world_size = options->world_size ? options->world_size : 1;
+    order->batch_size = options->batch_size ? options->batch_size : 1;
+    order->drop_last = options->drop_last;
+    plan_pages(order, options);
+    if (options->indices) {
+        order->indices = psti_alloc_array(n ? n : 1, sizeof *order->indices);
+        if (!order->indices) {
+            status = psti_fail(err, PST_ERROR_MEMORY, "fetch", "no memory for %llu indices",
+                               (unsigned long long)n);
+            goto out;
+        }
+        if (n)
+            memcpy(order->indices, options->indices, n * sizeof *order->indices);
+    }
+    if (options->weights) {
+        status = copy_weights(order, options->weights, err);
+        if (status != PST_OK)
+            goto out;
+    }
+    order->hash = hash_of(order);
+    *out = order;
+    order = NULL;
+out:
+    psti_order_close(&order);
+    return status;
+}
+
+void psti_order_close(struct psti_order **order)
+{
+    if (!*order)
+        return;
+    psti_free((*order)->indices);
+    psti_free((*order)->cumulative);
+    psti_free(*order);
+    *order = NULL;
+}
+
+uint64_t psti_order_n(const struct psti_order *order) { return order->n; }
+
+uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint64_t position)
+{
+    uint64_t x = position < order->n ? position : position % order->n;
+    if (order->cumulative)
+        x = weighted(order, epoch, x);
+    else if (order->kind == PST_ORDER_SHUFFLED)
+        x = permute(order->n, keys_of(order, epoch, 0, KEYS_SAMPLES), x);
+    else if (order->kind == PST_ORDER_PAGES)
+        x = paged(order, epoch, x);
+    return order->indices ? order->indices[x] : x;
+}
+
+/* Positions of each rank when an epoch starts at `start`. */
+static uint64_t n_per_rank(const struct psti_order *order, uint64_t start)
+{
+    uint64_t left = start < order->n ? order->n - start : 0;
+    if (order->drop_last) {
+        uint64_t whole = left / order->world_size;
+        return whole - whole % order->batch_size;
+    }
+    return left / order->world_size + (left % order->world_size != 0);
+}
+
+uint64_t psti_order_end(const struct psti_order *order, uint64_t start)
+{
+    return start + n_per_rank(order, start) * order->world_size;
+}
+
+uint64_t psti_order_n_batches(const struct psti_order *order, uint64_t start)
+{
+    uint64_t n = n_per_rank(order, start);
+    return n / order->batch_size + (n % order->batch_size != 0);
+}
+
+uint32_t psti_order_batch(const struct psti_order *order, uint64_t start, uint64_t step,
+                          uint64_t *positions)
+{
+    if (step >= psti_order_n_batches(order, start))
+        return 0;
+    uint64_t first = step * order->batch_size; /* no overflow: step is below n / batch_size + 1 */
+    uint64_t n = n_per_rank(order, start) - first;
+    if (n > order->batch_size)
+        n = order->batch_size;
+    for (uint64_t i = 0; i < n; i++)
+        positions[i] = start + (first + i) * order->world_size + order->rank;
+    return (uint32_t)n;
+}
+
+uint64_t psti_order_hash(const struct psti_order *order) { return order->hash; }
+
+uint64_t psti_order_window(const struct psti_order *order, uint64_t position)
+{
+    if (order->kind != PST_ORDER_PAGES || position >= order->n)
+        return UINT64_MAX;
+    return window_of_place(order, position / order->page_samples);
+}
+
+bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint64_t window,
+                            uint64_t i_page, uint64_t *first, uint64_t *n)
+{
+    if (order->kind != PST_ORDER_PAGES || order->indices || window >= order->n_windows)
+        return false;
+    uint64_t place = window_start(order, window) + i_page;
+    uint64_t end =
+        window + 1 == order->n_windows ? order->n_pages : window_start(order, window + 1);
+    if (place >= end)
+        return false;
+    struct keys keys = keys_of(order, epoch, 0, KEYS_PAGES);
+    uint64_t rotated = page_at(order, keys, place) * order->page_samples;
+    uint64_t left = order->n - rotated;
+    *first = rotate(order, keys, rotated);
+    *n = left < order->page_samples ? left : order->page_samples;
+    if (*n > order->n - *first)
+        *n = order->n - *first; /* the page goes on at sample 0: a hint may leave that out */
+    return true;
+}

@@ -1,0 +1,446 @@
+/* test_fetch_order.c - is every order a bijection, is it mixed well, do ranks and resumes share it?
+ */
+#include "test.h"
+
+#include "fetch/order.h"
+
+#include "base/clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct psti_order *open_order(struct psti_order_options options)
+{
+    struct psti_order *order = NULL;
+    struct pst_error err;
+    assert_ok(psti_order_open(&options, &order, &err));
+    return order;
+}
+
+static void assert_bijective(const struct psti_order *order, uint64_t epoch, uint64_t n)
+{
+    uint8_t *seen = calloc(n + 1, 1);
+    for (uint64_t p = 0; p < n; p++) {
+        uint64_t x = psti_order_sample(order, epoch, p);
+        assert_true(x < n);
+        assert_int_equal(seen[x], 0);
+        seen[x] = 1;
+    }
+    free(seen);
+}
+
+static void test_small_bijective(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n <= 50; n++)
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            struct psti_order *order = open_order((struct psti_order_options){
+                .kind = PST_ORDER_SHUFFLED, .seed = seed, .n_samples = n});
+            for (uint64_t epoch = 0; epoch < 5; epoch++)
+                assert_bijective(order, epoch, n);
+            psti_order_close(&order);
+        }
+}
+
+static void test_pages_bijective(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n <= 90; n++)
+        for (uint32_t page = 1; page <= 9; page += 2)
+            for (uint32_t window = 1; window <= 7; window += 3) {
+                struct psti_order *order =
+                    open_order((struct psti_order_options){.kind = PST_ORDER_PAGES,
+                                                           .seed = n,
+                                                           .n_samples = n,
+                                                           .page_samples = page,
+                                                           .window_pages = window});
+                for (uint64_t epoch = 0; epoch < 3; epoch++)
+                    assert_bijective(order, epoch, n);
+                psti_order_close(&order);
+            }
+}
+
+/* All 6 permutations of 3, all 24 of 4, must come about equally often over seeds. */
+static void test_small_uniform(void **state)
+{
+    (void)state;
+    enum { SEEDS = 24000 };
+    for (uint64_t n = 3; n <= 4; n++) {
+        unsigned count[256] = {0}, kinds = 0;
+        for (uint64_t seed = 0; seed < SEEDS; seed++) {
+            struct psti_order *order = open_order((struct psti_order_options){
+                .kind = PST_ORDER_SHUFFLED, .seed = seed, .n_samples = n});
+            unsigned code = 0;
+            for (uint64_t p = 0; p < n; p++)
+                code = code * 4 + (unsigned)psti_order_sample(order, 1, p);
+            count[code]++;
+            psti_order_close(&order);
+        }
+        unsigned permutations = n == 3 ? 6 : 24;
+        double expected = (double)SEEDS / permutations, chi = 0;
+        for (unsigned i = 0; i < 256; i++)
+            if (count[i]) {
+                kinds++;
+                chi += (count[i] - expected) * (count[i] - expected) / expected;
+            }
+        assert_int_equal(kinds, permutations);
+        /* 5.5 standard deviations of chi-square with permutations - 1 degrees of freedom */
+        double freedom = permutations - 1;
+        assert_true(chi < freedom + 5.5 * sqrt(2 * freedom));
+    }
+}
+
+/* Sum over epochs of (position bucket, sample bucket): 16 x 16 cells, chi-square. Each row and
+ * column sum is fixed: (16 - 1)^2 degrees of freedom. */
+static void test_chi_square(void **state)
+{
+    (void)state;
+    const uint64_t sizes[] = {1000, 4097, 65536, 100003};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        uint64_t n = sizes[s];
+        double cells[16][16] = {{0}};
+        struct psti_order *order = open_order(
+            (struct psti_order_options){.kind = PST_ORDER_SHUFFLED, .seed = 7, .n_samples = n});
+        int epochs = (int)(400000 / n) + 1;
+        for (int epoch = 0; epoch < epochs; epoch++)
+            for (uint64_t p = 0; p < n; p++)
+                cells[p * 16 / n][psti_order_sample(order, (uint64_t)epoch, p) * 16 / n]++;
+        double expected = (double)n * epochs / 256, chi = 0;
+        for (int i = 0; i < 256; i++)
+            chi +=
+                (cells[i / 16][i % 16] - expected) * (cells[i / 16][i % 16] - expected) / expected;
+        assert_true(chi < 225 + 5.5 * sqrt(450));
+        assert_true(chi > 225 - 5.5 * sqrt(450));
+        psti_order_close(&order);
+    }
+}
+
+/* Distances (mod n) between samples at neighbouring positions are uniform: 64 buckets. */
+static void test_neighbours(void **state)
+{
+    (void)state;
+    uint64_t n = 200000;
+    double cells[64] = {0};
+    struct psti_order *order = open_order(
+        (struct psti_order_options){.kind = PST_ORDER_SHUFFLED, .seed = 11, .n_samples = n});
+    uint64_t last = psti_order_sample(order, 3, 0);
+    for (uint64_t p = 1; p < n; p++) {
+        uint64_t x = psti_order_sample(order, 3, p);
+        cells[((x + n - last) % n) * 64 / n]++;
+        last = x;
+    }
+    double expected = (double)(n - 1) / 64, chi = 0;
+    for (int i = 0; i < 64; i++)
+        chi += (cells[i] - expected) * (cells[i] - expected) / expected;
+    assert_true(chi < 63 + 5.5 * sqrt(126));
+    assert_true(chi > 63 - 5.5 * sqrt(126));
+    psti_order_close(&order);
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void test_large_injective(void **state)
+{
+    (void)state;
+    const uint64_t sizes[] = {((uint64_t)1 << 40), ((uint64_t)1 << 40) - 87,
+                              ((uint64_t)1 << 32) + 1, ((uint64_t)1 << 62)};
+    enum { RANGE = 20000 };
+    uint64_t *seen = malloc(3 * RANGE * sizeof *seen);
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (int kind = PST_ORDER_SHUFFLED; kind <= PST_ORDER_PAGES; kind++) {
+            uint64_t n = sizes[s];
+            struct psti_order *order = open_order((struct psti_order_options){
+                .kind = (enum pst_order)kind, .seed = 5, .n_samples = n});
+            for (uint64_t i = 0; i < RANGE; i++) {
+                seen[i] = psti_order_sample(order, 9, i);
+                seen[RANGE + i] = psti_order_sample(order, 9, n / 2 + i);
+                seen[2 * RANGE + i] = psti_order_sample(order, 9, n - 1 - i);
+            }
+            qsort(seen, 3 * RANGE, sizeof *seen, compare_u64);
+            for (size_t i = 0; i < 3 * RANGE; i++) {
+                assert_true(seen[i] < n);
+                assert_true(i == 0 || seen[i] != seen[i - 1]);
+            }
+            psti_order_close(&order);
+        }
+    free(seen);
+}
+
+/* Numbers that must never change: a resumed run depends on them. */
+static void test_golden(void **state)
+{
+    (void)state;
+    static const uint64_t shuffled[8] = {171036, 857895, 191839, 553819,
+                                         533710, 721046, 300549, 649266};
+    static const uint64_t pages[8] = {232024, 997437, 842943, 6339, 719053, 88710, 911232, 987088};
+    struct psti_order *a = open_order(
+        (struct psti_order_options){.kind = PST_ORDER_SHUFFLED, .seed = 42, .n_samples = 1000003});
+    struct psti_order *b = open_order(
+        (struct psti_order_options){.kind = PST_ORDER_PAGES, .seed = 42, .n_samples = 1000003});
+    for (uint64_t p = 0; p < 8; p++) {
+        assert_int_equal(psti_order_sample(a, 3, p * 1000), shuffled[p]);
+        assert_int_equal(psti_order_sample(b, 3, p * 1000), pages[p]);
+    }
+    psti_order_close(&a);
+    psti_order_close(&b);
+}
+
+/* Samples of a window come from at least window_pages pages, and no page is in two windows. */
+static void test_pages_bound(void **state)
+{
+    (void)state;
+    enum { N = 10007, PAGE = 16, WINDOW = 8 };
+    struct psti_order *order = open_order((struct psti_order_options){.kind = PST_ORDER_PAGES,
+                                                                      .seed = 1,
+                                                                      .n_samples = N,
+                                                                      .page_samples = PAGE,
+                                                                      .window_pages = WINDOW});
+    uint64_t short_first[2];
+    for (uint64_t epoch = 0; epoch < 2; epoch++) {
+        static int owner[N];
+        uint64_t covered = 0, window = 0;
+        memset(owner, -1, sizeof owner);
+        for (; psti_order_window(order, 0) != UINT64_MAX; window++) {
+            uint64_t first, n, i = 0;
+            while (psti_order_window_page(order, epoch, window, i, &first, &n)) {
+                for (uint64_t k = 0; k < n; k++) {
+                    assert_int_equal(owner[first + k], -1);
+                    owner[first + k] = (int)window;
+                }
+                covered += n;
+                short_first[epoch] = first;
+                i++;
+            }
+            if (i == 0)
+                break;
+            assert_true(i >= WINDOW && i < 2 * WINDOW);
+        }
+        assert_true(covered > N - PAGE); /* one page may wrap */
+        for (uint64_t p = 0; p < N; p++) {
+            uint64_t x = psti_order_sample(order, epoch, p);
+            if (owner[x] >= 0)
+                assert_int_equal(owner[x], psti_order_window(order, p));
+        }
+    }
+    assert_int_not_equal(short_first[0], short_first[1]);
+    psti_order_close(&order);
+}
+
+/* Within a window, samples are mixed: chi-square of (place in window, page) over epochs. */
+static void test_pages_mixed(void **state)
+{
+    (void)state;
+    enum { PAGE = 32, WINDOW = 8, N = PAGE * WINDOW * 4, EPOCHS = 400 };
+    double cells[8][8] = {{0}};
+    struct psti_order *order = open_order((struct psti_order_options){.kind = PST_ORDER_PAGES,
+                                                                      .seed = 3,
+                                                                      .n_samples = N,
+                                                                      .page_samples = PAGE,
+                                                                      .window_pages = WINDOW});
+    for (uint64_t epoch = 0; epoch < EPOCHS; epoch++)
+        for (uint64_t p = 0; p < N; p++)
+            cells[p % (PAGE * WINDOW) / PAGE][psti_order_sample(order, epoch, p) * 8 / N]++;
+    double expected = (double)N * EPOCHS / 64, chi = 0;
+    for (int i = 0; i < 64; i++)
+        chi += (cells[i / 8][i % 8] - expected) * (cells[i / 8][i % 8] - expected) / expected;
+    assert_true(chi < 49 + 6 * sqrt(98));
+    psti_order_close(&order);
+}
+
+/* torch: DistributedSampler(num_replicas=W, rank=r, drop_last=d) into DataLoader(batch_size=B,
+ * drop_last=d), written out plainly. */
+static void test_torch_rules(void **state)
+{
+    (void)state;
+    for (uint64_t n = 0; n <= 40; n++)
+        for (uint32_t world = 1; world <= 5; world++)
+            for (uint32_t batch = 1; batch <= 7; batch += 2)
+                for (int drop = 0; drop < 2; drop++)
+                    for (uint32_t rank = 0; rank < world; rank++) {
+                        struct psti_order *order =
+                            open_order((struct psti_order_options){.n_samples = n,
+                                                                   .rank = rank,
+                                                                   .world_size = world,
+                                                                   .batch_size = batch,
+                                                                   .drop_last = drop});
+                        uint64_t per_rank = drop ? n / world : (n + world - 1) / world;
+                        uint64_t batches = drop ? per_rank / batch : (per_rank + batch - 1) / batch;
+                        assert_int_equal(psti_order_n_batches(order, 0), batches);
+                        for (uint64_t step = 0; step <= batches; step++) {
+                            uint64_t positions[8];
+                            uint32_t got = psti_order_batch(order, 0, step, positions);
+                            uint64_t want = step == batches ? 0 : per_rank - step * batch;
+                            assert_int_equal(got, want > batch ? batch : want);
+                            for (uint32_t i = 0; i < got; i++) {
+                                uint64_t p = (step * batch + i) * world + rank;
+                                assert_int_equal(positions[i], p);
+                                assert_int_equal(psti_order_sample(order, 0, p), p % n);
+                            }
+                        }
+                        psti_order_close(&order);
+                    }
+}
+
+/* Steps of one world size up to some point, then of another: every position once. */
+static void test_resume(void **state)
+{
+    (void)state;
+    enum { N = 97, BATCH = 3 };
+    for (uint32_t before = 1; before <= 4; before++)
+        for (uint32_t after = 1; after <= 5; after++)
+            for (uint64_t steps = 0; steps <= 9; steps++) {
+                int seen[N + 64] = {0};
+                uint64_t position = 0;
+                for (int part = 0; part < 2; part++) {
+                    uint32_t world = part ? after : before;
+                    uint64_t start = position, end = 0;
+                    for (uint32_t rank = 0; rank < world; rank++) {
+                        struct psti_order *order =
+                            open_order((struct psti_order_options){.n_samples = N,
+                                                                   .rank = rank,
+                                                                   .world_size = world,
+                                                                   .batch_size = BATCH});
+                        uint64_t n = part ? psti_order_n_batches(order, start) : steps;
+                        uint64_t positions[BATCH];
+                        end = psti_order_end(order, start);
+                        for (uint64_t s = 0; s < n; s++) {
+                            uint32_t got = psti_order_batch(order, start, s, positions);
+                            for (uint32_t i = 0; i < got; i++)
+                                seen[positions[i]]++;
+                        }
+                        psti_order_close(&order);
+                    }
+                    position = start + steps * BATCH * world;
+                    if (position > end)
+                        position = end;
+                }
+                for (int p = 0; p < N; p++)
+                    assert_int_equal(seen[p], 1);
+            }
+}
+
+static void test_weights(void **state)
+{
+    (void)state;
+    const double weights[6] = {0, 1, 2, 0, 4, 0};
+    const uint64_t indices[6] = {10, 20, 30, 40, 50, 60};
+    struct psti_order *order = open_order((struct psti_order_options){.kind = PST_ORDER_SHUFFLED,
+                                                                      .seed = 2,
+                                                                      .n_samples = 100,
+                                                                      .indices = indices,
+                                                                      .n_indices = 6,
+                                                                      .weights = weights});
+    double count[7] = {0};
+    enum { EPOCHS = 20000 };
+    assert_int_equal(psti_order_n(order), 6);
+    for (uint64_t epoch = 0; epoch < EPOCHS; epoch++)
+        for (uint64_t p = 0; p < 6; p++)
+            count[psti_order_sample(order, epoch, p) / 10]++;
+    assert_true(count[1] == 0 && count[4] == 0 && count[6] == 0);
+    double total = EPOCHS * 6.0;
+    assert_true(fabs(count[2] / total - 1.0 / 7) < 0.006);
+    assert_true(fabs(count[3] / total - 2.0 / 7) < 0.006);
+    assert_true(fabs(count[5] / total - 4.0 / 7) < 0.006);
+    psti_order_close(&order);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    const double negative[2] = {1, -1}, nan_[2] = {1, NAN}, zero[2] = {0, 0}, good[2] = {1, 1};
+    const uint64_t beyond[1] = {2};
+    const struct psti_order_options bad[] = {
+        {.kind = (enum pst_order)9, .n_samples = 2},
+        {.n_samples = 2, .rank = 2, .world_size = 2},
+        {.n_samples = 2, .rank = 1},
+        {.n_samples = 2, .indices = beyond, .n_indices = 1},
+        {.kind = PST_ORDER_SHUFFLED, .n_samples = 2, .weights = negative},
+        {.kind = PST_ORDER_SHUFFLED, .n_samples = 2, .weights = nan_},
+        {.kind = PST_ORDER_SHUFFLED, .n_samples = 2, .weights = zero},
+        {.kind = PST_ORDER_SEQUENTIAL, .n_samples = 2, .weights = good},
+        {.n_samples = ((uint64_t)1 << 62) + 1},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct psti_order *order;
+        struct pst_error err;
+        assert_int_equal(psti_order_open(&bad[i], &order, &err), PST_ERROR_ARGUMENT);
+        assert_null(order);
+        assert_true(err.text[0] != '\0');
+    }
+}
+
+static void test_hash(void **state)
+{
+    (void)state;
+    const uint64_t some[3] = {1, 2, 3}, other[3] = {1, 3, 2};
+    const double weights[3] = {1, 2, 3};
+    const struct psti_order_options kinds[] = {
+        {.n_samples = 9},
+        {.kind = PST_ORDER_SHUFFLED, .n_samples = 9},
+        {.kind = PST_ORDER_PAGES, .n_samples = 9},
+        {.kind = PST_ORDER_PAGES, .n_samples = 9, .page_samples = 8},
+        {.kind = PST_ORDER_PAGES, .n_samples = 9, .window_pages = 8},
+        {.n_samples = 9, .indices = some, .n_indices = 3},
+        {.n_samples = 9, .indices = other, .n_indices = 3},
+        {.kind = PST_ORDER_SHUFFLED,
+         .n_samples = 9,
+         .indices = some,
+         .n_indices = 3,
+         .weights = weights},
+    };
+    uint64_t hashes[8];
+    for (size_t i = 0; i < 8; i++) {
+        struct psti_order_options changed = kinds[i];
+        changed.rank = 1;
+        changed.world_size = 3;
+        changed.batch_size = 5;
+        changed.drop_last = true;
+        struct psti_order *a = open_order(kinds[i]), *b = open_order(changed);
+        hashes[i] = psti_order_hash(a);
+        assert_true(hashes[i] == psti_order_hash(b));
+        for (size_t k = 0; k < i; k++)
+            assert_true(hashes[k] != hashes[i]);
+        psti_order_close(&a);
+        psti_order_close(&b);
+    }
+}
+
+/* Prints, does not judge: a busy machine would fail for no reason. */
+static void test_speed(void **state)
+{
+    (void)state;
+    const uint64_t sizes[] = {1281167, ((uint64_t)1 << 20) + 1, ((uint64_t)1 << 40) + 1};
+    for (size_t s = 0; s < 3; s++)
+        for (int kind = PST_ORDER_SHUFFLED; kind <= PST_ORDER_PAGES; kind++) {
+            struct psti_order *order = open_order(
+                (struct psti_order_options){.kind = (enum pst_order)kind, .n_samples = sizes[s]});
+            uint64_t sum = 0;
+            int64_t start = psti_clock_ns();
+            for (uint64_t p = 0; p < 100000; p++)
+                sum += psti_order_sample(order, 1, p);
+            print_message("kind %d, n %llu: %.0f ns a position (%llu)\n", kind,
+                          (unsigned long long)sizes[s], (double)(psti_clock_ns() - start) / 100000,
+                          (unsigned long long)sum);
+            psti_order_close(&order);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small_bijective), cmocka_unit_test(test_pages_bijective),
+        cmocka_unit_test(test_small_uniform),   cmocka_unit_test(test_chi_square),
+        cmocka_unit_test(test_neighbours),      cmocka_unit_test(test_large_injective),
+        cmocka_unit_test(test_golden),          cmocka_unit_test(test_pages_bound),
+        cmocka_unit_test(test_pages_mixed),     cmocka_unit_test(test_torch_rules),
+        cmocka_unit_test(test_resume),          cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_speed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
