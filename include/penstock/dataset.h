@@ -46,6 +46,8 @@ struct pst_field {
     int64_t n_classes; /* PST_FIELD_INT: labels are 0..n_classes-1; 0 = no such rule */
 };
 
+#define PST_FILE_NONE UINT32_MAX
+
 /* One stored item: variant v of field f of sample s. */
 struct pst_item {
     enum pst_form form; /* PST_FORM_NONE: this sample has no such variant */

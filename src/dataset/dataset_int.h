@@ -30,6 +30,10 @@ struct psti_dataset_ops {
     /* Writes the path; PST_ERROR_LIMIT if it does not fit. i_file < n_files. */
     enum pst_status (*file_path)(const pst_dataset *dataset, uint32_t i_file, char *buffer,
                                  size_t capacity, struct pst_error *err);
+    /* Copies bytes of an item whose i_file is PST_FILE_NONE; the range was checked. NULL where no item
+     * is such a one. */
+    enum pst_status (*read_memory)(const pst_dataset *dataset, const struct pst_item *item, uint64_t start,
+                                   uint64_t nbytes, void *buffer, struct pst_error *err);
 };
 
 struct pst_dataset {
