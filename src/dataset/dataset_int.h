@@ -1,14 +1,15 @@
 /* dataset_int.h - what a handle of the room dataset holds, whichever kind of data set it is.
  *
- * Two kinds exist: written data sets (dataset_index.c) and plain folders (dataset_folder.c). Each embeds
- * `struct pst_dataset` as its FIRST member in a structure of its own, allocated by psti_calloc, and fills
- * in the common part at open. After open nothing in the common part changes, so it is read without locks.
- * dataset.c checks arguments (ranges of sample, field, variant; kind of field) before it calls an
- * operation, and puts data set path and sample number into errors after a failing one. */
+ * Two kinds exist: written data sets (dataset_index.c) and plain folders (dataset_folder.c). Each
+ * embeds `struct pst_dataset` as its FIRST member in a structure of its own, allocated by
+ * psti_calloc, and fills in the common part at open. After open nothing in the common part changes,
+ * so it is read without locks. dataset.c checks arguments (ranges of sample, field, variant; kind
+ * of field) before it calls an operation, and puts data set path and sample number into errors
+ * after a failing one. */
 #ifndef PST_DATASET_DATASET_INT_H
 #define PST_DATASET_DATASET_INT_H
 
-#include <penstock/dataset.h>
+#include "dataset/dataset.h"
 
 #include <stdatomic.h>
 
@@ -30,20 +31,21 @@ struct psti_dataset_ops {
     /* Writes the path; PST_ERROR_LIMIT if it does not fit. i_file < n_files. */
     enum pst_status (*file_path)(const pst_dataset *dataset, uint32_t i_file, char *buffer,
                                  size_t capacity, struct pst_error *err);
-    /* Copies bytes of an item whose i_file is PST_FILE_NONE; the range was checked. NULL where no item
-     * is such a one. */
-    enum pst_status (*read_memory)(const pst_dataset *dataset, const struct pst_item *item, uint64_t start,
-                                   uint64_t nbytes, void *buffer, struct pst_error *err);
+    /* Copies bytes of an item whose i_file is PST_FILE_NONE; the range was checked. NULL where no
+     * item is such a one. */
+    enum pst_status (*read_memory)(const pst_dataset *dataset, const struct pst_item *item,
+                                   uint64_t start, uint64_t nbytes, void *buffer,
+                                   struct pst_error *err);
 };
 
 struct pst_dataset {
     const struct psti_dataset_ops *ops;
     atomic_uint n_owners;
-    char *path;              /* as given to open, without trailing slashes */
+    char *path; /* as given to open, without trailing slashes */
     uint8_t id[16];
     bool is_folder;
     uint64_t n_samples;
-    uint64_t n_skipped;      /* folders: files left out by allow_unreadable */
+    uint64_t n_skipped; /* folders: files left out by allow_unreadable */
     uint32_t n_files;
     uint32_t n_fields;
     struct pst_field fields[PST_MAX_FIELDS];
@@ -53,21 +55,16 @@ struct pst_dataset {
 
 /* Allocates `nbytes` zeroed (>= sizeof(struct pst_dataset)) and sets ops, path and one owner.
  * *out is closed by pst_dataset_close also when the rest of an open fails. */
-enum pst_status psti_dataset_new(const char *path, size_t nbytes, const struct psti_dataset_ops *ops,
-                                 pst_dataset **out, struct pst_error *err);
+enum pst_status psti_dataset_new(const char *path, size_t nbytes,
+                                 const struct psti_dataset_ops *ops, pst_dataset **out,
+                                 struct pst_error *err);
 
-/* The two ways to open; pst_dataset_open chooses: a directory with an index or a journal is a written
- * data set, any other is a folder. `options` comes in copied to its full size, never NULL. */
+/* The two ways to open; pst_dataset_open chooses: a directory with an index or a journal is a
+ * written data set, any other is a folder. `options` comes in copied to its full size, never NULL.
+ */
 enum pst_status psti_dataset_open_index(const char *path, pst_dataset **out, struct pst_error *err);
-enum pst_status psti_dataset_open_folder(const char *path, const struct pst_dataset_options *options,
+enum pst_status psti_dataset_open_folder(const char *path,
+                                         const struct pst_dataset_options *options,
                                          pst_dataset **out, struct pst_error *err);
-
-/* Checks a shard's header (magic, version, data set id, number, header checksum) and that the file is as
- * long as the index says: one small read. Loader and verify call it once per file before they use it;
- * pst_dataset_read does so by itself. Nothing to check in a folder: PST_OK. Thread-safe. */
-enum pst_status psti_dataset_check_shard(const pst_dataset *dataset, uint32_t i_file, struct pst_error *err);
-
-/* Verifies every block of the index now instead of at first use. Folder: PST_OK. Thread-safe. */
-enum pst_status psti_dataset_check_index(const pst_dataset *dataset, struct pst_error *err);
 
 #endif

@@ -1,0 +1,31 @@
+/* dataset.h - the inner door of the room dataset, beside <penstock/dataset.h>: checks ahead of use,
+ * and what a writer that adds to a data set must know of it. */
+#ifndef PST_DATASET_DATASET_H
+#define PST_DATASET_DATASET_H
+
+#include <penstock/dataset.h>
+
+/* Checks a shard's header (magic, version, data set id, number, header checksum) and that the file
+ * is as long as the index says: one small read, remembered. Loader and verify call it once per file
+ * before they use it; pst_dataset_read does so by itself. Nothing to check in a folder: PST_OK.
+ * Thread-safe. */
+enum pst_status psti_dataset_check_shard(const pst_dataset *dataset, uint32_t i_file,
+                                         struct pst_error *err);
+
+/* Verifies every block of the index now instead of at first use. Folder: PST_OK. Thread-safe. */
+enum pst_status psti_dataset_check_index(const pst_dataset *dataset, struct pst_error *err);
+
+/* Walks a shard from end to end as its records tell, and checks each against its checksum and
+ * against the index: position, length, checksum of the item that it claims to be. Reads the whole
+ * file. PST_ERROR_ARGUMENT in a folder. Thread-safe. */
+enum pst_status psti_dataset_scan_shard(const pst_dataset *dataset, uint32_t i_file,
+                                        uint64_t *n_items, struct pst_error *err);
+
+/* Written data sets only (is_folder is false): */
+uint64_t psti_dataset_generation(const pst_dataset *dataset);
+uint16_t psti_dataset_minor_version(const pst_dataset *dataset);
+/* Length and number of items of shard i_file as the index states them. */
+enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file, uint64_t *nbytes,
+                                   uint64_t *n_items, struct pst_error *err);
+
+#endif

@@ -1,0 +1,240 @@
+/* format_dataset.h - the byte layouts of a written data set, as docs/format-dataset.md states them.
+ *
+ * Pure functions: bytes in, values out, and back. No I/O, no memory, no threads. Parsing trusts
+ * nothing: sizes are checked by arithmetic that cannot overflow, and a failing parse says what is
+ * wrong in `err` (offsets in `err` are relative to the bytes given, so callers add where those lie
+ * in the file). */
+#ifndef PST_FORMAT_FORMAT_DATASET_H
+#define PST_FORMAT_FORMAT_DATASET_H
+
+#include <penstock/dataset.h>
+
+#define PSTI_DATASET_MAJOR 1
+#define PSTI_DATASET_MINOR 0
+
+#define PSTI_INDEX_NAME "index.pst"
+#define PSTI_INDEX_TMP_NAME "index.pst.tmp"
+#define PSTI_JOURNAL_NAME "journal.pst"
+#define PSTI_JOURNAL_TMP_NAME "journal.pst.tmp"
+#define PSTI_LOCK_NAME "writer.lock"
+#define PSTI_SHARD_NAME_CAP 32
+#define PSTI_NAME_LIMIT 4096 /* a sample's name with its NUL has at most so many bytes */
+
+enum {
+    PSTI_INDEX_HEADER_NBYTES = 4096,
+    PSTI_INDEX_BLOCK_NBYTES = 65536,
+    PSTI_INDEX_ALIGNMENT = 64,
+    PSTI_INDEX_FIELD_NBYTES = 256,
+    PSTI_INDEX_SHARD_NBYTES = 64,
+    PSTI_ITEM_NBYTES = 64,
+    PSTI_SHARD_HEADER_NBYTES = 64,
+    PSTI_RECORD_NBYTES = 48,
+    PSTI_JOURNAL_HEADER_NBYTES = 64,
+    PSTI_JOURNAL_RECORD_NBYTES = 24,
+    PSTI_JOURNAL_SAMPLE_NBYTES = 16,
+    PSTI_JOURNAL_COMMIT_NBYTES = 16,
+    PSTI_JOURNAL_SHARD_NBYTES = 24
+};
+
+/* UTF-8 as Unicode 15 defines it (no surrogates, no overlong forms, at most U+10FFFF). */
+bool psti_format_is_utf8(const void *bytes, size_t nbytes);
+/* A sample's or class's name: not empty, UTF-8, no control character (below 0x20, 0x7F,
+ * U+0080..U+009F), < 4096 bytes. Returns NULL or what is wrong with it. */
+const char *psti_format_name_problem(const char *name, size_t nbytes);
+/* The rules of struct pst_field. Returns NULL or what is wrong with it. */
+const char *psti_format_field_problem(const struct pst_field *field);
+
+/* INT and FLOAT fields have 8-byte values in the index; all others have items. */
+static inline bool psti_format_has_items(enum pst_field_type type)
+{
+    return type != PST_FIELD_INT && type != PST_FIELD_FLOAT;
+}
+static inline bool psti_format_is_image(enum pst_field_type type)
+{
+    return type == PST_FIELD_IMAGE || type == PST_FIELD_MASK;
+}
+/* Bytes of one sample's row in the column of `field`. */
+static inline size_t psti_format_row_nbytes(const struct pst_field *field)
+{
+    return psti_format_has_items(field->type) ? (size_t)PSTI_ITEM_NBYTES * field->n_variants : 8;
+}
+
+/* Index
+ * --------------------------------------------------------------------------------------------- */
+
+struct psti_index_header {
+    uint16_t major, minor;
+    uint8_t id[16];
+    uint64_t
+        generation; /* 1 for the first index of a data set, one more for each that replaces it */
+    uint64_t n_samples;
+    uint32_t n_fields, n_shards;
+    uint64_t fields_offset; /* all offsets: bytes from the start of the file */
+    uint64_t shards_offset;
+    uint64_t name_offsets_offset; /* u64 [n_samples + 1], relative to names_offset */
+    uint64_t names_offset, names_nbytes;
+    uint64_t blocks_offset; /* end of the payload; there lie the u64 [n_blocks] checksums */
+    uint64_t n_blocks;
+    uint64_t blocks_checksum; /* XXH3 of that table */
+    uint64_t file_nbytes;
+};
+
+struct psti_index_field {
+    struct pst_field field;
+    uint64_t max_item_nbytes, max_pixels_nbytes;
+    uint64_t column_offset;
+    uint64_t classes_offset, classes_nbytes; /* class names; 0, 0: none */
+};
+
+struct psti_index_shard {
+    char name[PSTI_SHARD_NAME_CAP];
+    uint64_t nbytes;          /* at least; bytes beyond belong to nobody yet */
+    uint64_t header_checksum; /* that of the shard's header */
+    uint64_t n_items;
+};
+
+/* Places all sections of an index with n_samples, n_fields, n_shards, names_nbytes of `header` and
+ * the sizes classes_nbytes of the fields: sets every offset, n_blocks and file_nbytes. False: it
+ * would not fit in 63 bits. */
+bool psti_format_index_layout(struct psti_index_header *header, struct psti_index_field *fields);
+void psti_format_print_index_header(const struct psti_index_header *header,
+                                    uint8_t out[PSTI_INDEX_HEADER_NBYTES]);
+/* `bytes` has the first `nbytes` bytes of a file that is `file_nbytes` long. Every section named by
+ * a header that is accepted lies within the payload. */
+enum pst_status psti_format_parse_index_header(const uint8_t *bytes, size_t nbytes,
+                                               uint64_t file_nbytes,
+                                               struct psti_index_header *header,
+                                               struct pst_error *err);
+void psti_format_print_index_field(const struct psti_index_field *field,
+                                   uint8_t out[PSTI_INDEX_FIELD_NBYTES]);
+/* Accepts a field only if its column and class names lie within the payload of `header`. */
+enum pst_status psti_format_parse_index_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
+                                              const struct psti_index_header *header,
+                                              struct psti_index_field *field,
+                                              struct pst_error *err);
+void psti_format_print_index_shard(const struct psti_index_shard *shard,
+                                   uint8_t out[PSTI_INDEX_SHARD_NBYTES]);
+enum pst_status psti_format_parse_index_shard(const uint8_t bytes[PSTI_INDEX_SHARD_NBYTES],
+                                              struct psti_index_shard *shard,
+                                              struct pst_error *err);
+
+/* Item entries: the same 64 bytes in the index and in the journal. */
+void psti_format_print_item(enum pst_field_type type, const struct pst_item *item,
+                            uint8_t out[PSTI_ITEM_NBYTES]);
+enum pst_status psti_format_parse_item(const uint8_t bytes[PSTI_ITEM_NBYTES],
+                                       enum pst_field_type type, struct pst_item *item,
+                                       struct pst_error *err);
+
+/* Shards
+ * -------------------------------------------------------------------------------------------- */
+
+struct psti_shard_header {
+    uint16_t major, minor;
+    uint8_t id[16];
+    uint32_t number;
+    uint64_t checksum; /* of the header itself */
+};
+
+/* What stands before each item in a shard. */
+struct psti_record {
+    uint16_t data_offset; /* from the record's first byte to the item's */
+    uint16_t i_field;
+    uint8_t variant, form;
+    uint64_t sample, nbytes, checksum;
+};
+
+void psti_format_shard_name(uint32_t number, char out[PSTI_SHARD_NAME_CAP]);
+/* Sets header->checksum to what is printed. */
+void psti_format_print_shard_header(struct psti_shard_header *header,
+                                    uint8_t out[PSTI_SHARD_HEADER_NBYTES]);
+enum pst_status psti_format_parse_shard_header(const uint8_t *bytes, size_t nbytes,
+                                               struct psti_shard_header *header,
+                                               struct pst_error *err);
+/* The record at `position` (a multiple of 8) whose item is aligned to `alignment`: fills
+ * data_offset. */
+void psti_format_place_record(uint64_t position, size_t alignment, struct psti_record *record);
+void psti_format_print_record(const struct psti_record *record, uint8_t out[PSTI_RECORD_NBYTES]);
+/* `n_left`: bytes of the shard from the record's first on: the item must lie within them, else
+ * PST_ERROR_TRUNCATED. */
+enum pst_status psti_format_parse_record(const uint8_t *bytes, size_t nbytes, uint64_t n_left,
+                                         struct psti_record *record, struct pst_error *err);
+
+/* Journal
+ * ------------------------------------------------------------------------------------------- */
+
+struct psti_journal_header {
+    uint16_t major, minor;
+    uint8_t id[16];
+    uint64_t base_generation; /* of the index that this journal adds to; 0: there is none yet */
+    uint64_t base_n_samples;
+    uint32_t n_fields;
+};
+
+enum psti_journal_kind {
+    PSTI_JOURNAL_SAMPLE = 1,
+    PSTI_JOURNAL_COMMIT = 2,
+    PSTI_JOURNAL_CLASSES = 3
+};
+
+/* What stands before each entry of the journal: kind and length of its body. */
+struct psti_journal_record {
+    uint32_t kind;
+    uint64_t nbytes; /* of the body, padding to 8 not counted */
+    uint64_t checksum;
+};
+
+/* Body of PSTI_JOURNAL_SAMPLE: head, the sample's row of every column in field order, name and NUL.
+ */
+struct psti_journal_sample {
+    uint64_t sample;
+    uint32_t name_nbytes; /* without NUL */
+    const char *name;     /* inside the body, terminated */
+    const uint8_t *rows;  /* psti_format_rows_nbytes bytes */
+};
+
+/* Body of PSTI_JOURNAL_COMMIT: head, then the shards that changed since the last commit. */
+struct psti_journal_commit {
+    uint64_t n_samples; /* of the whole data set, base included */
+    uint32_t n_shards;
+    const uint8_t *shards; /* n_shards * PSTI_JOURNAL_SHARD_NBYTES */
+};
+struct psti_journal_shard {
+    uint64_t number, nbytes, n_items;
+};
+
+/* Bytes that a journal's header takes with its field table and checksum. */
+static inline size_t psti_format_journal_header_nbytes(uint32_t n_fields)
+{
+    return PSTI_JOURNAL_HEADER_NBYTES + (size_t)n_fields * PSTI_INDEX_FIELD_NBYTES + 8;
+}
+size_t psti_format_rows_nbytes(const struct pst_field *fields, uint32_t n_fields);
+
+void psti_format_print_journal_header(const struct psti_journal_header *header,
+                                      const struct pst_field *fields,
+                                      uint8_t *out /* psti_format_journal_header_nbytes */);
+enum pst_status psti_format_parse_journal_header(const uint8_t *bytes, size_t nbytes,
+                                                 struct psti_journal_header *header,
+                                                 struct pst_field fields[PST_MAX_FIELDS],
+                                                 struct pst_error *err);
+/* Prints the record's head for `body`, computing its checksum. */
+void psti_format_print_journal_record(enum psti_journal_kind kind, const uint8_t *body,
+                                      uint64_t nbytes, uint8_t out[PSTI_JOURNAL_RECORD_NBYTES]);
+/* False: these bytes are no record: here the journal ends. The body is checked by
+ * psti_format_journal_body_ok. */
+bool psti_format_parse_journal_record(const uint8_t bytes[PSTI_JOURNAL_RECORD_NBYTES],
+                                      struct psti_journal_record *record);
+bool psti_format_journal_body_ok(const struct psti_journal_record *record, const uint8_t *body);
+bool psti_format_parse_journal_sample(const uint8_t *body, uint64_t nbytes, size_t rows_nbytes,
+                                      struct psti_journal_sample *sample);
+void psti_format_print_journal_sample_head(uint64_t sample, uint32_t name_nbytes,
+                                           uint8_t out[PSTI_JOURNAL_SAMPLE_NBYTES]);
+void psti_format_print_journal_commit_head(uint64_t n_samples, uint32_t n_shards,
+                                           uint8_t out[PSTI_JOURNAL_COMMIT_NBYTES]);
+bool psti_format_parse_journal_commit(const uint8_t *body, uint64_t nbytes,
+                                      struct psti_journal_commit *commit);
+void psti_format_print_journal_shard(const struct psti_journal_shard *shard,
+                                     uint8_t out[PSTI_JOURNAL_SHARD_NBYTES]);
+void psti_format_parse_journal_shard(const uint8_t bytes[PSTI_JOURNAL_SHARD_NBYTES],
+                                     struct psti_journal_shard *shard);
+
+#endif
