@@ -33,7 +33,7 @@ struct psti_dataset_ops {
                                  size_t capacity, struct pst_error *err);
     /* Copies bytes of an item whose i_file is PST_FILE_NONE; the range was checked. NULL where no
      * item is such a one. */
-    enum pst_status (*read_memory)(const pst_dataset *dataset, const struct pst_item *item,
+    enum pst_status (*read_memory)(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                    uint64_t start, uint64_t nbytes, void *buffer,
                                    struct pst_error *err);
 };

@@ -1,0 +1,297 @@
+/* dataset_folder.c - a plain folder of images as a data set, without conversion.
+ *
+ * Opening lists the folder (dataset_folder_scan.c) or follows a label file
+ * (dataset_folder_labels.c); after it the tables are constant and every function is safe in any
+ * thread. Files are numbered: sample s has file s; the mask of sample s in mask column k has file
+ * (k + 1) * count + s. Values from a label file lie in memory. */
+#include "dataset/dataset_int.h"
+#include "dataset/dataset_folder.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/fail.h"
+#include "base/hash.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct folder_dataset {
+    struct pst_dataset base; /* first member */
+    struct psti_folder folder;
+    uint32_t mask_number[PST_MAX_FIELDS]; /* of each field: which mask column it is */
+    uint32_t mask_column[PST_MAX_FIELDS]; /* of each mask number: the column */
+};
+
+static const struct psti_folder *folder_of(const pst_dataset *dataset)
+{
+    return &((const struct folder_dataset *)(const void *)dataset)->folder;
+}
+
+static size_t row_of(const struct psti_folder *folder, uint64_t sample)
+{
+    return folder->row_of_sample == NULL ? (size_t)sample : folder->row_of_sample[sample];
+}
+
+void psti_folder_free(struct psti_folder *folder)
+{
+    for (uint32_t i = 0; i < folder->n_columns; i++) {
+        struct psti_column *column = &folder->columns[i];
+        psti_free(column->ints);
+        psti_free(column->floats);
+        psti_free(column->starts);
+        psti_free(column->mask_nbytes);
+        psti_arena_free(&column->values);
+    }
+    psti_free(folder->columns);
+    psti_files_free(&folder->files);
+    psti_names_free(&folder->classes);
+    psti_free(folder->row_of_sample);
+    memset(folder, 0, sizeof *folder);
+}
+
+enum pst_status psti_folder_add_column(struct psti_folder *folder, const char *name,
+                                       enum pst_field_type type, struct psti_column **column,
+                                       struct pst_error *err)
+{
+    /* At their final number from the start, so that pointers to columns stay valid. */
+    if (folder->columns == NULL)
+        folder->columns = psti_calloc(PST_MAX_FIELDS, sizeof *folder->columns);
+    if (folder->columns == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory for fields");
+    *column = &folder->columns[folder->n_columns++];
+    snprintf((*column)->field.name, sizeof(*column)->field.name, "%s", name);
+    (*column)->field.type = type;
+    (*column)->field.n_variants = 1;
+    return PST_OK;
+}
+
+static void folder_close(pst_dataset *dataset)
+{
+    psti_folder_free(&((struct folder_dataset *)(void *)dataset)->folder);
+}
+
+static enum pst_status folder_sample_name(const pst_dataset *dataset, uint64_t sample,
+                                          const char **name, struct pst_error *err)
+{
+    const struct psti_folder *folder = folder_of(dataset);
+    (void)err;
+    *name = folder->files.names.bytes + folder->files.at[row_of(folder, sample)];
+    return PST_OK;
+}
+
+static void memory_item(const struct psti_column *column, size_t row, struct pst_item *item)
+{
+    item->form = PST_FORM_BYTES;
+    item->i_file = PST_FILE_NONE;
+    item->nbytes = column->starts[row + 1] - column->starts[row];
+    uint32_t width = column->field.type == PST_FIELD_BOXES       ? 4
+                     : column->field.type == PST_FIELD_KEYPOINTS ? 3
+                                                                 : 0;
+    if (width != 0) {
+        item->ndim = 2;
+        item->shape[0] = (uint32_t)(item->nbytes / (width * sizeof(float)));
+        item->shape[1] = width;
+    }
+}
+
+static enum pst_status folder_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                                   uint32_t variant, struct pst_item *item, struct pst_error *err)
+{
+    const struct folder_dataset *self = (const struct folder_dataset *)(const void *)dataset;
+    const struct psti_folder *folder = &self->folder;
+    size_t row = row_of(folder, sample);
+    (void)variant;
+    (void)err;
+    if (i_field == 0) {
+        item->form = PST_FORM_NONE;
+        item->i_file = (uint32_t)sample;
+        item->nbytes = folder->files.nbytes[row];
+        return PST_OK;
+    }
+    const struct psti_column *column = &folder->columns[i_field - 1];
+    if (column->field.type != PST_FIELD_MASK) {
+        memory_item(column, row, item);
+        return PST_OK;
+    }
+    if (column->starts[row + 1] > column->starts[row]) {
+        item->i_file = (uint32_t)((self->mask_number[i_field] + 1) * dataset->n_samples + sample);
+        item->nbytes = column->mask_nbytes[row];
+    } else {
+        item->i_file = PST_FILE_NONE;
+    }
+    return PST_OK;
+}
+
+static enum pst_status folder_int(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                                  int64_t *value, struct pst_error *err)
+{
+    const struct psti_folder *folder = folder_of(dataset);
+    (void)err;
+    *value = folder->columns[i_field - 1].ints[row_of(folder, sample)];
+    return PST_OK;
+}
+
+static enum pst_status folder_float(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                                    double *value, struct pst_error *err)
+{
+    const struct psti_folder *folder = folder_of(dataset);
+    (void)err;
+    *value = folder->columns[i_field - 1].floats[row_of(folder, sample)];
+    return PST_OK;
+}
+
+static const char *folder_class_name(const pst_dataset *dataset, uint32_t i_field, int64_t label)
+{
+    const struct psti_folder *folder = folder_of(dataset);
+    if (i_field >= dataset->n_fields || strcmp(dataset->fields[i_field].name, "label") != 0 ||
+        label < 0 || (uint64_t)label >= folder->classes.n)
+        return NULL;
+    return psti_names_get(&folder->classes, (size_t)label);
+}
+
+static enum pst_status folder_file_path(const pst_dataset *dataset, uint32_t i_file, char *buffer,
+                                        size_t capacity, struct pst_error *err)
+{
+    const struct folder_dataset *self = (const struct folder_dataset *)(const void *)dataset;
+    const struct psti_folder *folder = &self->folder;
+    size_t row = row_of(folder, i_file % dataset->n_samples);
+    uint64_t group = i_file / dataset->n_samples;
+    const char *name = folder->files.names.bytes + folder->files.at[row];
+    size_t nbytes = 0;
+    if (group > 0) {
+        const struct psti_column *column = &folder->columns[self->mask_column[group - 1]];
+        nbytes = (size_t)(column->starts[row + 1] - column->starts[row]);
+        name = column->values.bytes + column->starts[row];
+        if (nbytes == 0)
+            return psti_fail(err, PST_ERROR_NOT_FOUND, "dataset", "the sample has no mask");
+    } else {
+        nbytes = strlen(name);
+    }
+    int written = snprintf(buffer, capacity, "%s/%.*s", folder->path, (int)nbytes, name);
+    if (written < 0 || (size_t)written >= capacity)
+        return psti_fail(err, PST_ERROR_LIMIT, "dataset",
+                         "the path of file %u is longer than %zu bytes", i_file, capacity);
+    return PST_OK;
+}
+
+static enum pst_status folder_read_memory(const pst_dataset *dataset, uint64_t sample,
+                                          uint32_t i_field, uint64_t start, uint64_t nbytes,
+                                          void *buffer, struct pst_error *err)
+{
+    const struct psti_folder *folder = folder_of(dataset);
+    const struct psti_column *column = &folder->columns[i_field - 1];
+    if (column->field.type == PST_FIELD_MASK)
+        return psti_fail(err, PST_ERROR_NOT_FOUND, "dataset", "the sample has no mask");
+    if (nbytes > 0)
+        memcpy(buffer, column->values.bytes + column->starts[row_of(folder, sample)] + start,
+               (size_t)nbytes);
+    return PST_OK;
+}
+
+static const struct psti_dataset_ops folder_ops = {
+    .close = folder_close,
+    .sample_name = folder_sample_name,
+    .item = folder_item,
+    .int_value = folder_int,
+    .float_value = folder_float,
+    .class_name = folder_class_name,
+    .file_path = folder_file_path,
+    .read_memory = folder_read_memory,
+};
+
+/* 16 bytes from names and sizes, in sample order: two hashes of the same stream with different
+ * beginnings. */
+static void make_id(const struct psti_folder *folder, uint8_t id[16])
+{
+    struct psti_hash_state state;
+    for (unsigned half = 0; half < 2; half++) {
+        psti_hash_begin(&state);
+        psti_hash_update(&state, half == 0 ? "penstock folder 0" : "penstock folder 1", 17);
+        for (size_t i = 0; i < folder->files.n; i++) {
+            size_t row = row_of(folder, i);
+            const char *name = folder->files.names.bytes + folder->files.at[row];
+            uint8_t size[8];
+            psti_store_u64(size, folder->files.nbytes[row]);
+            psti_hash_update(&state, name, strlen(name) + 1);
+            psti_hash_update(&state, size, sizeof size);
+        }
+        psti_store_u64(id + 8 * half, psti_hash_end(&state));
+    }
+}
+
+/* Gives back what growing tables left over: the handle may live for days. */
+static void trim(struct psti_folder *folder)
+{
+    struct psti_files *files = &folder->files;
+    char *names = psti_realloc(files->names.bytes, files->names.nbytes);
+    uint64_t *at = psti_realloc(files->at, files->n * sizeof *at);
+    uint64_t *nbytes = psti_realloc(files->nbytes, files->n * sizeof *nbytes);
+    files->names.bytes = names != NULL ? names : files->names.bytes;
+    files->at = at != NULL ? at : files->at;
+    files->nbytes = nbytes != NULL ? nbytes : files->nbytes;
+    for (uint32_t i = 0; i < folder->n_columns; i++) {
+        struct psti_arena *values = &folder->columns[i].values;
+        char *bytes = values->nbytes == 0 ? NULL : psti_realloc(values->bytes, values->nbytes);
+        values->bytes = bytes != NULL ? bytes : values->bytes;
+    }
+}
+
+static enum pst_status describe(struct folder_dataset *self, struct pst_error *err)
+{
+    struct pst_dataset *base = &self->base;
+    struct psti_folder *folder = &self->folder;
+    uint32_t n_masks = 0;
+    base->is_folder = true;
+    base->n_samples = folder->files.n;
+    base->n_skipped = folder->n_skipped;
+    base->n_fields = folder->n_columns + 1;
+    snprintf(base->fields[0].name, sizeof base->fields[0].name, "image");
+    base->fields[0].type = PST_FIELD_IMAGE;
+    base->fields[0].n_variants = 1;
+    for (size_t i = 0; i < folder->files.n; i++)
+        if (folder->files.nbytes[i] > base->max_item_nbytes[0])
+            base->max_item_nbytes[0] = folder->files.nbytes[i];
+    for (uint32_t i = 0; i < folder->n_columns; i++) {
+        base->fields[i + 1] = folder->columns[i].field;
+        base->max_item_nbytes[i + 1] = folder->columns[i].max_nbytes;
+        if (folder->columns[i].field.type == PST_FIELD_MASK) {
+            self->mask_number[i + 1] = n_masks;
+            self->mask_column[n_masks++] = i;
+        }
+    }
+    uint64_t n_files = base->n_samples * (n_masks + 1);
+    if (n_files >= PST_FILE_NONE)
+        return psti_fail(err, PST_ERROR_LIMIT, "dataset",
+                         "more than 4294967294 files: pack them instead");
+    base->n_files = (uint32_t)n_files;
+    make_id(folder, base->id);
+    return PST_OK;
+}
+
+enum pst_status psti_dataset_open_folder(const char *path,
+                                         const struct pst_dataset_options *options,
+                                         pst_dataset **out, struct pst_error *err)
+{
+    pst_dataset *dataset = NULL;
+    enum pst_status status =
+        psti_dataset_new(path, sizeof(struct folder_dataset), &folder_ops, &dataset, err);
+    if (status != PST_OK)
+        return status;
+    struct folder_dataset *self = (struct folder_dataset *)(void *)dataset;
+    self->folder.path = dataset->path;
+    self->folder.allow_unreadable = options->allow_unreadable;
+    if (options->labels != NULL)
+        status = psti_folder_labels(&self->folder, options->labels, err);
+    else
+        status = psti_folder_scan(&self->folder, err);
+    if (status == PST_OK)
+        status = describe(self, err);
+    if (status != PST_OK) {
+        psti_error_set_dataset(err, dataset->path);
+        pst_dataset_close(&dataset);
+        return status;
+    }
+    trim(&self->folder);
+    *out = dataset;
+    return PST_OK;
+}

@@ -1,0 +1,139 @@
+/* dataset_folder.h - inside of the plain-folder data set: its tables, and the functions that fill
+ * them.
+ *
+ * Rows stand in the order in which they were found: sorted by relative path where the folder was
+ * scanned, in the label file's order where there is one. Everything is column-wise: some tens of
+ * bytes per sample and its name. Written by one thread at open, immutable after. */
+#ifndef PST_DATASET_DATASET_FOLDER_H
+#define PST_DATASET_DATASET_FOLDER_H
+
+#include <penstock/dataset.h>
+
+#define PSTI_FOLDER_NAME_CAP 4096 /* relative path and its NUL */
+#define PSTI_FOLDER_MAX_DEPTH 128 /* nested folders */
+#define PSTI_FOLDER_MAX_LABEL                                                                      \
+    2147483646 /* labels fit a signed 32-bit number with room for a count */
+
+/* Bytes one after the other; offsets stay valid while it grows. */
+struct psti_arena {
+    char *bytes;
+    size_t nbytes, capacity;
+};
+void psti_arena_free(struct psti_arena *arena);
+enum pst_status psti_arena_add(struct psti_arena *arena, const void *bytes, size_t nbytes,
+                               struct pst_error *err);
+
+/* Different strings, numbered as they come. */
+struct psti_names {
+    struct psti_arena text; /* NUL-terminated */
+    uint64_t *at;           /* [n] offsets in text */
+    uint32_t *slots;        /* [n_slots] hash table of number + 1; 0 free */
+    size_t n, capacity, n_slots;
+};
+void psti_names_free(struct psti_names *names);
+enum pst_status psti_names_intern(struct psti_names *names, const char *text, size_t nbytes,
+                                  uint32_t *number, struct pst_error *err);
+const char *psti_names_get(const struct psti_names *names, size_t number);
+/* Renumbers by byte order. *rank gets the new number of each old one: [n], freed by the caller. */
+enum pst_status psti_names_sort(struct psti_names *names, uint32_t **rank, struct pst_error *err);
+
+/* Stable merge sort of the numbers `order[0..n-1]` by less(ctx, a, b). */
+typedef bool (*psti_less)(const void *ctx, uint32_t a, uint32_t b);
+enum pst_status psti_folder_sort(uint32_t *order, size_t n, psti_less less, const void *ctx,
+                                 struct pst_error *err);
+
+/* Length of the longest prefix that is valid UTF-8. */
+size_t psti_utf8_valid(const char *text, size_t nbytes);
+/* Copies a name for a message: control characters and what is not UTF-8 become \xNN. */
+void psti_folder_escape(const char *name, size_t nbytes, char *out, size_t capacity);
+/* True if a name may name a sample: UTF-8, not empty, no control characters, short enough. */
+bool psti_folder_name_ok(const char *name, size_t nbytes);
+
+/* Files by relative path. */
+struct psti_files {
+    struct psti_arena names; /* NUL-terminated relative paths */
+    uint64_t *at;            /* [n] offsets in names */
+    uint64_t *nbytes;        /* [n] sizes when listed */
+    size_t n, capacity;
+};
+void psti_files_free(struct psti_files *files);
+enum pst_status psti_files_add(struct psti_files *files, const char *name, uint64_t nbytes,
+                               struct pst_error *err);
+
+/* A field that is not the image. */
+struct psti_column {
+    struct pst_field field;
+    int64_t *ints;    /* PST_FIELD_INT: [n_rows] */
+    double *floats;   /* PST_FIELD_FLOAT: [n_rows] */
+    uint64_t *starts; /* other types: [n_rows + 1] in values; masks: paths, empty = none */
+    struct psti_arena values;
+    uint64_t *mask_nbytes; /* PST_FIELD_MASK: [n_rows] sizes of the files */
+    uint64_t max_nbytes;   /* largest item */
+};
+
+struct psti_folder {
+    const char *path; /* of the folder, for messages and for opening */
+    bool allow_unreadable;
+    uint64_t n_skipped, n_ignored;
+    struct psti_files files; /* rows */
+    struct psti_column *columns;
+    uint32_t n_columns;
+    struct psti_names classes; /* of the column "label" */
+    uint32_t *row_of_sample;   /* NULL: the same */
+};
+void psti_folder_free(struct psti_folder *folder);
+
+/* Finds the images of folder->path: rows, classes and column "label". */
+enum pst_status psti_folder_scan(struct psti_folder *folder, struct pst_error *err);
+/* Reads the label file: rows, columns, classes, row_of_sample. */
+enum pst_status psti_folder_labels(struct psti_folder *folder, const char *labels,
+                                   struct pst_error *err);
+/* Appends a column named `name`; its arrays are still empty. */
+enum pst_status psti_folder_add_column(struct psti_folder *folder, const char *name,
+                                       enum pst_field_type type, struct psti_column **column,
+                                       struct pst_error *err);
+
+/* Label files
+ * ------------------------------------------------------------------------------------------- */
+
+enum psti_cell_kind {
+    PSTI_CELL_ABSENT,
+    PSTI_CELL_INT,
+    PSTI_CELL_FLOAT,
+    PSTI_CELL_TEXT,
+    PSTI_CELL_BOXES,
+    PSTI_CELL_KEYPOINTS,
+    PSTI_CELL_MASK,
+    PSTI_CELL_JSON,
+    PSTI_CELL_KINDS
+};
+/* One value of one line. Pointers are valid during the call that delivers it. */
+struct psti_cell {
+    enum psti_cell_kind kind;
+    int64_t i;         /* INT */
+    double d;          /* INT, FLOAT */
+    const char *bytes; /* TEXT, MASK (a path), JSON; BOXES, KEYPOINTS: f32. CSV: always the text */
+    size_t nbytes;
+};
+/* Receives what a reader finds: begin_row, its cells, end_row. */
+struct psti_row_sink {
+    enum pst_status (*begin_row)(struct psti_row_sink *sink, const char *file, size_t nbytes);
+    enum pst_status (*cell)(struct psti_row_sink *sink, const char *field,
+                            const struct psti_cell *cell);
+    enum pst_status (*end_row)(struct psti_row_sink *sink);
+    bool skip_row;      /* set by begin_row: no cells and no end_row for this one */
+    bool is_csv;        /* a number may turn out to be text */
+    const char *labels; /* path of the label file */
+    uint64_t line;      /* where the row begins, from 1 */
+    struct pst_error *err;
+};
+enum pst_status psti_folder_read_csv(struct psti_row_sink *sink, const char *text, size_t nbytes);
+enum pst_status psti_folder_read_json(struct psti_row_sink *sink, const char *text, size_t nbytes);
+/* An error of the label file at sink->line. */
+enum pst_status psti_folder_bad_line(const struct psti_row_sink *sink, enum pst_status status,
+                                     const char *format, ...) PST_PRINTF(3, 4);
+/* Reads a decimal number, whole, as JSON writes them (CSV may also begin with + or a point): INT,
+ * FLOAT, or ABSENT where it is none or does not fit. Independent of the locale. */
+void psti_folder_number(const char *text, size_t nbytes, struct psti_cell *cell);
+
+#endif

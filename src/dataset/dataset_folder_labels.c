@@ -1,0 +1,608 @@
+/* dataset_folder_labels.c - rows and columns of a plain folder from a label file.
+ *
+ * The file is read whole and gone through twice: the first pass finds the columns and their types
+ * and counts the rows, the second one fills arrays of the right size. Samples are the files that it
+ * names, sorted by path; each is looked at once (it must be there, and be a file). Every complaint
+ * names the label file and the line. */
+#include "dataset/dataset_folder.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/fault.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What the first pass learns about a column. */
+struct guess {
+    char name[64];
+    unsigned kinds;                       /* bit k: PSTI_CELL k was seen */
+    uint64_t first_line[PSTI_CELL_KINDS]; /* where kind k was first seen */
+    int64_t max_int;
+    struct psti_column *column; /* second pass */
+};
+
+struct labels {
+    struct psti_row_sink sink; /* first member: the sink's callbacks get the address of it */
+    struct psti_folder *folder;
+    struct guess guesses[PST_MAX_FIELDS];
+    uint32_t n_guesses, next_guess;
+    uint64_t n_rows; /* counted by the first pass */
+    int root_fd;
+    uint64_t *lines; /* [n_rows] of each row */
+    uint64_t seen;   /* bit i: guess i had a cell in this row */
+    char file[PSTI_FOLDER_NAME_CAP];
+    struct psti_arena masks; /* u64 sizes of the one mask column */
+};
+
+static const char *const cell_names[PSTI_CELL_KINDS] = {
+    "nothing", "an integer", "a number with a fraction", "a text", "boxes", "keypoints",
+    "a mask",  "JSON"};
+
+enum pst_status psti_folder_bad_line(const struct psti_row_sink *sink, enum pst_status status,
+                                     const char *format, ...)
+{
+    char text[PST_ERROR_TEXT_CAP];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    psti_fail(sink->err, status, "dataset", "line %llu: %s", (unsigned long long)sink->line, text);
+    psti_error_set_file(sink->err, sink->labels);
+    return status;
+}
+
+/* First pass
+ * -------------------------------------------------------------------------------------------- */
+
+static bool field_name_ok(const char *name)
+{
+    size_t n = strlen(name);
+    if (n == 0 || n >= sizeof((struct pst_field *)0)->name || (name[0] >= '0' && name[0] <= '9') ||
+        name[0] == '.' || name[0] == '-')
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        char c = name[i], lower = (char)(c | 0x20);
+        if (!(lower >= 'a' && lower <= 'z') && !(c >= '0' && c <= '9') && c != '_' && c != '.' &&
+            c != '-')
+            return false;
+    }
+    return true;
+}
+
+/* The guess named `name`, or NULL. Lines mostly give their fields in the same order. */
+static struct guess *find_guess(struct labels *labels, const char *name)
+{
+    for (uint32_t i = 0; i < labels->n_guesses; i++) {
+        uint32_t k = (labels->next_guess + i) % labels->n_guesses;
+        if (strcmp(labels->guesses[k].name, name) == 0) {
+            labels->next_guess = k + 1;
+            return &labels->guesses[k];
+        }
+    }
+    return NULL;
+}
+
+static enum pst_status add_guess(struct labels *labels, const char *name, struct guess **guess)
+{
+    char shown[160];
+    psti_folder_escape(name, strlen(name), shown, sizeof shown);
+    if (!field_name_ok(name))
+        return psti_folder_bad_line(
+            &labels->sink, PST_ERROR_ARGUMENT,
+            "\"%s\" cannot name a field: letters, digits, _ . - (at most 63, the first a "
+            "letter or _)",
+            shown);
+    if (strcmp(name, "image") == 0 || strcmp(name, "index") == 0)
+        return psti_folder_bad_line(&labels->sink, PST_ERROR_ARGUMENT,
+                                    "the field name \"%s\" is taken: rename it", name);
+    if (labels->n_guesses == PST_MAX_FIELDS - 1)
+        return psti_folder_bad_line(&labels->sink, PST_ERROR_LIMIT, "more than %d fields",
+                                    PST_MAX_FIELDS - 1);
+    *guess = &labels->guesses[labels->n_guesses++];
+    memcpy((*guess)->name, name, strlen(name) + 1);
+    (*guess)->max_int = -1;
+    return PST_OK;
+}
+
+/* True if a column may hold both kinds. */
+static bool kinds_agree(bool is_csv, enum psti_cell_kind a, enum psti_cell_kind b)
+{
+    const unsigned numbers = 1u << PSTI_CELL_INT | 1u << PSTI_CELL_FLOAT;
+    const unsigned texts = numbers | 1u << PSTI_CELL_TEXT;
+    unsigned both = 1u << a | 1u << b;
+    return a == b || (both & ~(is_csv ? texts : numbers)) == 0;
+}
+
+static enum pst_status guess_cell(struct psti_row_sink *sink, const char *field,
+                                  const struct psti_cell *cell)
+{
+    struct labels *labels = (struct labels *)sink;
+    struct guess *guess = find_guess(labels, field);
+    if (guess == NULL) {
+        enum pst_status status = add_guess(labels, field, &guess);
+        if (status != PST_OK)
+            return status;
+    }
+    uint64_t bit = UINT64_C(1) << (guess - labels->guesses);
+    if (labels->seen & bit)
+        return psti_folder_bad_line(sink, PST_ERROR_CORRUPT, "\"%s\" stands twice in the line",
+                                    field);
+    labels->seen |= bit;
+    if (cell->kind == PSTI_CELL_ABSENT)
+        return PST_OK;
+    for (unsigned kind = 1; kind < PSTI_CELL_KINDS; kind++)
+        if ((guess->kinds >> kind & 1) &&
+            !kinds_agree(sink->is_csv, (enum psti_cell_kind)kind, cell->kind))
+            return psti_folder_bad_line(sink, PST_ERROR_CORRUPT,
+                                        "\"%s\" is %s here, but %s in line %llu", field,
+                                        cell_names[cell->kind], cell_names[kind],
+                                        (unsigned long long)guess->first_line[kind]);
+    if (!(guess->kinds >> cell->kind & 1)) {
+        guess->kinds |= 1u << cell->kind;
+        guess->first_line[cell->kind] = sink->line;
+    }
+    if (cell->kind == PSTI_CELL_INT && cell->i > guess->max_int)
+        guess->max_int = cell->i;
+    return PST_OK;
+}
+
+static enum pst_status guess_begin(struct psti_row_sink *sink, const char *file, size_t nbytes)
+{
+    struct labels *labels = (struct labels *)sink;
+    (void)file;
+    (void)nbytes;
+    labels->seen = 0;
+    labels->next_guess = 0;
+    return PST_OK;
+}
+
+static enum pst_status guess_end(struct psti_row_sink *sink)
+{
+    struct labels *labels = (struct labels *)sink;
+    if (labels->n_rows >= UINT32_MAX / 2)
+        return psti_folder_bad_line(sink, PST_ERROR_LIMIT, "more than 2147483647 lines");
+    labels->n_rows++;
+    return PST_OK;
+}
+
+/* Columns
+ * -----------------------------------------------------------------------------------------------
+ */
+
+static enum pst_field_type guess_type(const struct guess *guess)
+{
+    static const enum pst_field_type types[PSTI_CELL_KINDS] = {
+        PST_FIELD_JSON,  PST_FIELD_INT,       PST_FIELD_FLOAT, PST_FIELD_TEXT,
+        PST_FIELD_BOXES, PST_FIELD_KEYPOINTS, PST_FIELD_MASK,  PST_FIELD_JSON};
+    unsigned kind = PSTI_CELL_KINDS - 1;
+    /* Kinds are numbered so that the highest one seen wins: int < float < text. */
+    while (kind > 0 && !(guess->kinds >> kind & 1))
+        kind--;
+    return types[kind];
+}
+
+/* "label" is the number of a class or its name, nothing else. */
+static enum pst_status check_label(struct labels *labels, const struct guess *guess)
+{
+    for (unsigned kind = PSTI_CELL_FLOAT; kind < PSTI_CELL_KINDS; kind++) {
+        if (kind == PSTI_CELL_TEXT || !(guess->kinds >> kind & 1) ||
+            (kind == PSTI_CELL_FLOAT && (guess->kinds >> PSTI_CELL_TEXT & 1)))
+            continue;
+        labels->sink.line = guess->first_line[kind];
+        return psti_folder_bad_line(
+            &labels->sink, PST_ERROR_CORRUPT,
+            "label is %s: it must be an integer from 0 on, or the name of a class",
+            cell_names[kind]);
+    }
+    return PST_OK;
+}
+
+static enum pst_status make_column(struct labels *labels, struct guess *guess)
+{
+    struct psti_folder *folder = labels->folder;
+    enum pst_field_type type = guess_type(guess);
+    bool is_label = strcmp(guess->name, "label") == 0;
+    enum pst_status status = is_label ? check_label(labels, guess) : PST_OK;
+    if (status != PST_OK)
+        return status;
+    bool by_name = is_label && type == PST_FIELD_TEXT;
+    if (by_name)
+        type = PST_FIELD_INT;
+    status = psti_folder_add_column(folder, guess->name, type, &guess->column, labels->sink.err);
+    if (status != PST_OK)
+        return status;
+    struct psti_column *column = guess->column;
+    size_t n = (size_t)labels->n_rows;
+    if (is_label && !by_name)
+        column->field.n_classes = guess->max_int + 1;
+    if (type == PST_FIELD_INT)
+        column->ints = psti_alloc_array(n, sizeof *column->ints);
+    else if (type == PST_FIELD_FLOAT)
+        column->floats = psti_alloc_array(n, sizeof *column->floats);
+    else
+        column->starts = psti_calloc(n + 1, sizeof *column->starts);
+    if (type == PST_FIELD_MASK)
+        column->mask_nbytes = psti_calloc(n, sizeof *column->mask_nbytes);
+    if ((column->ints == NULL && column->floats == NULL && column->starts == NULL) ||
+        (type == PST_FIELD_MASK && column->mask_nbytes == NULL))
+        return psti_fail(labels->sink.err, PST_ERROR_MEMORY, "dataset",
+                         "out of memory for %zu values of %s", n, guess->name);
+    return PST_OK;
+}
+
+/* Second pass
+ * ------------------------------------------------------------------------------------------- */
+
+/* Brings a path into the one spelling that names the sample: no "./", no "//". False: it leaves the
+ * folder. */
+static bool tidy_path(const char *path, size_t nbytes, char out[PSTI_FOLDER_NAME_CAP])
+{
+    size_t used = 0;
+    if (path[0] == '/')
+        return false;
+    for (size_t i = 0; i < nbytes;) {
+        const char *slash = memchr(path + i, '/', nbytes - i);
+        size_t n = slash == NULL ? nbytes - i : (size_t)(slash - (path + i));
+        if (n == 2 && path[i] == '.' && path[i + 1] == '.')
+            return false;
+        if (n > 0 && !(n == 1 && path[i] == '.')) {
+            if (used > 0)
+                out[used++] = '/';
+            memcpy(out + used, path + i, n);
+            used += n;
+        }
+        i += n + 1;
+    }
+    out[used] = '\0';
+    return used > 0;
+}
+
+/* Finds the file a line names: its tidy path in labels->file, its size. *absent: left out, where
+ * that is allowed. */
+static enum pst_status look_up(struct labels *labels, const char *path, size_t nbytes,
+                               uint64_t *size, bool *absent)
+{
+    struct psti_folder *folder = labels->folder;
+    struct stat st;
+    char shown[PST_ERROR_PATH_CAP];
+    psti_folder_escape(path, nbytes, shown, sizeof shown);
+    *absent = false;
+    if (!psti_folder_name_ok(path, nbytes) || !tidy_path(path, nbytes, labels->file))
+        return psti_folder_bad_line(
+            &labels->sink, PST_ERROR_ARGUMENT,
+            "\"%s\" is no path relative to the folder, within it, shorter than 4096 bytes and "
+            "without control characters",
+            shown);
+    int os_error = 0;
+    const char *what = "";
+    if (fstatat(labels->root_fd, labels->file, &st, 0) != 0 ||
+        faccessat(labels->root_fd, labels->file, R_OK, AT_EACCESS) != 0)
+        os_error = errno;
+    else if (!S_ISREG(st.st_mode))
+        what = "not a regular file";
+    if (os_error == 0 && what[0] == '\0') {
+        *size = (uint64_t)st.st_size;
+        return PST_OK;
+    }
+    if (os_error != 0)
+        what = os_error == ENOENT || os_error == ENOTDIR ? "there is no such file in the folder"
+                                                         : strerrordesc_np(os_error);
+    if (folder->allow_unreadable) {
+        *absent = true;
+        folder->n_skipped++;
+        psti_log(PST_LOG_WARNING, "dataset", "%s: line %llu: skipped %s: %s", labels->sink.labels,
+                 (unsigned long long)labels->sink.line, shown, what);
+        return PST_OK;
+    }
+    enum pst_status status = os_error == ENOENT || os_error == ENOTDIR ? PST_ERROR_NOT_FOUND
+                             : os_error != 0                           ? PST_ERROR_IO
+                                                                       : PST_ERROR_UNSUPPORTED;
+    psti_folder_bad_line(&labels->sink, status, "%s: %s", shown, what);
+    if (labels->sink.err != NULL)
+        labels->sink.err->os_error = os_error;
+    return status;
+}
+
+static enum pst_status fill_begin(struct psti_row_sink *sink, const char *file, size_t nbytes)
+{
+    struct labels *labels = (struct labels *)sink;
+    struct psti_files *files = &labels->folder->files;
+    uint64_t size = 0;
+    labels->seen = 0;
+    labels->next_guess = 0;
+    enum pst_status status = look_up(labels, file, nbytes, &size, &sink->skip_row);
+    if (status != PST_OK || sink->skip_row)
+        return status;
+    labels->lines[files->n] = sink->line;
+    return psti_files_add(files, labels->file, size, sink->err);
+}
+
+static enum pst_status fill_label(struct labels *labels, struct psti_column *column, size_t row,
+                                  const struct psti_cell *cell)
+{
+    if (column->field.n_classes == 0) {
+        uint32_t number;
+        if (!psti_folder_name_ok(cell->bytes, cell->nbytes))
+            return psti_folder_bad_line(
+                &labels->sink, PST_ERROR_ARGUMENT,
+                "the name of the class is empty, too long or has control characters");
+        enum pst_status status = psti_names_intern(&labels->folder->classes, cell->bytes,
+                                                   cell->nbytes, &number, labels->sink.err);
+        column->ints[row] = number;
+        return status;
+    }
+    if (cell->i < 0 || cell->i > PSTI_FOLDER_MAX_LABEL)
+        return psti_folder_bad_line(&labels->sink, PST_ERROR_ARGUMENT,
+                                    "label %lld is outside 0..%d", (long long)cell->i,
+                                    PSTI_FOLDER_MAX_LABEL);
+    column->ints[row] = cell->i;
+    return PST_OK;
+}
+
+static enum pst_status fill_value(struct labels *labels, struct psti_column *column, size_t row,
+                                  const struct psti_cell *cell)
+{
+    const char *bytes = cell->bytes;
+    size_t nbytes = cell->nbytes;
+    if (column->field.type == PST_FIELD_MASK && nbytes > 0) {
+        bool absent;
+        uint64_t *size = &column->mask_nbytes[row];
+        enum pst_status status = look_up(labels, bytes, nbytes, size, &absent);
+        if (status != PST_OK)
+            return status;
+        bytes = labels->file;
+        nbytes = absent ? 0 : strlen(bytes);
+        column->max_nbytes = *size > column->max_nbytes ? *size : column->max_nbytes;
+    } else if (nbytes > column->max_nbytes) {
+        column->max_nbytes = nbytes;
+    }
+    enum pst_status status = psti_arena_add(&column->values, bytes, nbytes, labels->sink.err);
+    column->starts[row + 1] = column->values.nbytes;
+    return status;
+}
+
+static enum pst_status fill_cell(struct psti_row_sink *sink, const char *field,
+                                 const struct psti_cell *cell)
+{
+    struct labels *labels = (struct labels *)sink;
+    struct guess *guess = find_guess(labels, field);
+    if (guess == NULL)
+        return psti_folder_bad_line(sink, PST_ERROR_INTERNAL,
+                                    "field \"%s\" came up in the second pass", field);
+    struct psti_column *column = guess->column;
+    size_t row = labels->folder->files.n - 1;
+    if (cell->kind == PSTI_CELL_ABSENT)
+        return PST_OK;
+    labels->seen |= UINT64_C(1) << (guess - labels->guesses);
+    if (column->field.type == PST_FIELD_INT && strcmp(field, "label") == 0)
+        return fill_label(labels, column, row, cell);
+    if (column->field.type == PST_FIELD_INT)
+        column->ints[row] = cell->i;
+    else if (column->field.type == PST_FIELD_FLOAT)
+        column->floats[row] = cell->d;
+    else
+        return fill_value(labels, column, row, cell);
+    return PST_OK;
+}
+
+/* Fields that the line does not give: empty where the type has an empty value, else an error. */
+static enum pst_status fill_end(struct psti_row_sink *sink)
+{
+    struct labels *labels = (struct labels *)sink;
+    size_t row = labels->folder->files.n - 1;
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < labels->n_guesses; i++) {
+        struct psti_column *column = labels->guesses[i].column;
+        struct psti_cell cell = {.bytes = ""};
+        if (labels->seen >> i & 1)
+            continue;
+        if (column->starts == NULL)
+            return psti_folder_bad_line(sink, PST_ERROR_CORRUPT,
+                                        "the line has no \"%s\", which other lines have",
+                                        column->field.name);
+        if (column->field.type == PST_FIELD_JSON) {
+            cell.bytes = "null";
+            cell.nbytes = 4;
+        }
+        status = fill_value(labels, column, row, &cell);
+    }
+    return status;
+}
+
+/* Afterwards
+ * -------------------------------------------------------------------------------------------- */
+
+static bool row_less(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct psti_files *files = ctx;
+    return strcmp(files->names.bytes + files->at[a], files->names.bytes + files->at[b]) < 0;
+}
+
+/* Sorts the samples by path and finds a file that is named twice. */
+static enum pst_status sort_samples(struct labels *labels)
+{
+    struct psti_folder *folder = labels->folder;
+    struct psti_files *files = &folder->files;
+    uint32_t *order = psti_alloc_array(files->n + 1, sizeof *order);
+    if (order == NULL)
+        return psti_fail(labels->sink.err, PST_ERROR_MEMORY, "dataset",
+                         "out of memory to sort %zu names", files->n);
+    folder->row_of_sample = order;
+    for (size_t i = 0; i < files->n; i++)
+        order[i] = (uint32_t)i;
+    enum pst_status status = psti_folder_sort(order, files->n, row_less, files, labels->sink.err);
+    for (size_t i = 1; status == PST_OK && i < files->n; i++) {
+        const char *name = files->names.bytes + files->at[order[i]];
+        if (strcmp(files->names.bytes + files->at[order[i - 1]], name) != 0)
+            continue;
+        labels->sink.line = labels->lines[order[i]]; /* the later one: the sort is stable */
+        status = psti_folder_bad_line(&labels->sink, PST_ERROR_EXISTS,
+                                      "%s is named twice, first in line %llu", name,
+                                      (unsigned long long)labels->lines[order[i - 1]]);
+    }
+    return status;
+}
+
+static enum pst_status number_classes(struct labels *labels)
+{
+    struct psti_folder *folder = labels->folder;
+    uint32_t *rank = NULL;
+    enum pst_status status = PST_OK;
+    if (folder->classes.n == 0)
+        return PST_OK;
+    status = psti_names_sort(&folder->classes, &rank, labels->sink.err);
+    if (status != PST_OK)
+        return status;
+    for (uint32_t c = 0; c < folder->n_columns; c++) {
+        struct psti_column *column = &folder->columns[c];
+        if (strcmp(column->field.name, "label") != 0)
+            continue;
+        column->field.n_classes = (int64_t)folder->classes.n;
+        for (size_t i = 0; i < folder->files.n; i++)
+            column->ints[i] = rank[column->ints[i]];
+    }
+    psti_free(rank);
+    return PST_OK;
+}
+
+static enum pst_status read_whole(const char *path, char **text, size_t *nbytes,
+                                  struct pst_error *err)
+{
+    struct stat st;
+    char *bytes = NULL;
+    size_t done = 0;
+    enum pst_status status = PST_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return psti_fail_os(err, errno, "dataset", path, -1, "the label file cannot be opened");
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        status = psti_fail(err, PST_ERROR_IO, "dataset", "the label file is not a regular file");
+        goto out;
+    }
+    bytes = psti_alloc((size_t)st.st_size + 1);
+    if (bytes == NULL) {
+        status = psti_fail(err, PST_ERROR_MEMORY, "dataset",
+                           "out of memory for a label file of %lld bytes", (long long)st.st_size);
+        goto out;
+    }
+    while (done < (size_t)st.st_size) {
+        errno = EIO;
+        ssize_t n =
+            psti_fault(PSTI_FAULT_READ) ? -1 : read(fd, bytes + done, (size_t)st.st_size - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            status = psti_fail_os(err, errno, "dataset", path, (int64_t)done,
+                                  "the label file cannot be read");
+            goto out;
+        }
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    *text = bytes;
+    *nbytes = done;
+    bytes = NULL;
+out:
+    if (status != PST_OK)
+        psti_error_set_file(err, path);
+    psti_free(bytes);
+    close(fd);
+    return status;
+}
+
+static enum pst_status check_utf8(struct labels *labels, const char *text, size_t nbytes)
+{
+    size_t valid = psti_utf8_valid(text, nbytes);
+    labels->sink.line = 1;
+    for (size_t i = 0; i < valid; i++)
+        labels->sink.line += text[i] == '\n';
+    if (valid < nbytes) {
+        psti_folder_bad_line(&labels->sink, PST_ERROR_CORRUPT, "byte \\x%02X is not UTF-8",
+                             (unsigned)(unsigned char)text[valid]);
+        if (labels->sink.err != NULL)
+            labels->sink.err->offset = (int64_t)valid;
+        return PST_ERROR_CORRUPT;
+    }
+    return PST_OK;
+}
+
+static enum pst_status two_passes(struct labels *labels, const char *text, size_t nbytes)
+{
+    struct psti_row_sink *sink = &labels->sink;
+    if (nbytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) {
+        text += 3;
+        nbytes -= 3;
+    }
+    size_t i = 0;
+    while (i < nbytes && strchr(" \t\r\n", text[i]) != NULL && text[i] != '\0')
+        i++;
+    bool is_json = i < nbytes && text[i] == '{';
+    sink->begin_row = guess_begin;
+    sink->cell = guess_cell;
+    sink->end_row = guess_end;
+    enum pst_status status = check_utf8(labels, text, nbytes);
+    if (status == PST_OK)
+        status = is_json ? psti_folder_read_json(sink, text, nbytes)
+                         : psti_folder_read_csv(sink, text, nbytes);
+    if (status == PST_OK && labels->n_rows == 0)
+        status = psti_folder_bad_line(sink, PST_ERROR_NOT_FOUND, "the label file names no file");
+    if (status != PST_OK)
+        return status;
+    labels->lines = psti_alloc_array((size_t)labels->n_rows, sizeof *labels->lines);
+    if (labels->lines == NULL)
+        return psti_fail(sink->err, PST_ERROR_MEMORY, "dataset", "out of memory for %llu lines",
+                         (unsigned long long)labels->n_rows);
+    for (uint32_t k = 0; status == PST_OK && k < labels->n_guesses; k++)
+        status = make_column(labels, &labels->guesses[k]);
+    if (status != PST_OK)
+        return status;
+    sink->begin_row = fill_begin;
+    sink->cell = fill_cell;
+    sink->end_row = fill_end;
+    return is_json ? psti_folder_read_json(sink, text, nbytes)
+                   : psti_folder_read_csv(sink, text, nbytes);
+}
+
+enum pst_status psti_folder_labels(struct psti_folder *folder, const char *path,
+                                   struct pst_error *err)
+{
+    char *text = NULL;
+    size_t nbytes = 0;
+    enum pst_status status = PST_OK;
+    struct labels *labels = psti_calloc(1, sizeof *labels);
+    if (labels == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory to read labels");
+    labels->folder = folder;
+    labels->sink.labels = path;
+    labels->sink.err = err;
+    labels->root_fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (labels->root_fd < 0) {
+        status = psti_fail_os(err, errno, "dataset", NULL, -1, "the folder cannot be opened");
+        goto out;
+    }
+    status = read_whole(path, &text, &nbytes, err);
+    if (status == PST_OK)
+        status = two_passes(labels, text, nbytes);
+    if (status == PST_OK && folder->files.n == 0)
+        status = psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",
+                           "none of the %llu files that %s names can be read",
+                           (unsigned long long)labels->n_rows, path);
+    if (status == PST_OK)
+        status = sort_samples(labels);
+    if (status == PST_OK)
+        status = number_classes(labels);
+    close(labels->root_fd);
+out:
+    psti_free(text);
+    psti_free(labels->lines);
+    psti_free(labels);
+    return status;
+}
