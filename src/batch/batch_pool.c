@@ -1,0 +1,297 @@
+/* batch_pool.c - slots: made when the budget allows, handed out, taken back, kept for the next
+ * batch.
+ *
+ * Comes in: a layout and a budget. Goes out: slots. Any thread may release a batch, at any time,
+ * also when the loader is gone: the pool lives until its last batch. What is in a batch:
+ * batch_rows.c. */
+#include "batch/batch_room.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/thread.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define SLOT_ALIGNMENT 4096
+
+static bool array_row_nbytes(const struct psti_slot_field *field, size_t *nbytes)
+{
+    *nbytes = field->has_array ? pst_dtype_nbytes(field->dtype) : 0;
+    for (uint32_t i = 0; field->has_array && i < field->ndim; i++)
+        if (!psti_mul_size(*nbytes, (size_t)field->shape[i], nbytes))
+            return false;
+    return true;
+}
+
+bool psti_layout_offsets(const struct psti_slot_field *fields, size_t stride, uint32_t n_fields,
+                         uint32_t n_rows, size_t *offsets, size_t *total)
+{
+    size_t at = 0, nbytes;
+    if (!psti_mul_size(n_rows, sizeof(int64_t), &at))
+        return false;
+    for (uint32_t i = 0; i < n_fields; i++) {
+        const struct psti_slot_field *field =
+            (const struct psti_slot_field *)((const char *)fields + i * stride);
+        if (!psti_add_size(at, PSTI_CACHE_LINE - 1, &at))
+            return false;
+        at &= ~(size_t)(PSTI_CACHE_LINE - 1);
+        if (offsets)
+            offsets[i] = at;
+        if (!array_row_nbytes(field, &nbytes) || !psti_mul_size(nbytes, n_rows, &nbytes) ||
+            !psti_add_size(at, nbytes, &at))
+            return false;
+    }
+    *total = at;
+    return at <= SIZE_MAX / 4;
+}
+
+/* Memory of a slot apart from its data. */
+static size_t slot_extra_nbytes(uint32_t n_fields, uint32_t n_row_lists, uint32_t n_rows)
+{
+    return sizeof(pst_batch) + n_fields * (sizeof(size_t) + sizeof(bool)) +
+           (size_t)n_row_lists * n_rows * sizeof(struct psti_row);
+}
+
+bool psti_slot_nbytes(const struct psti_slot_field *fields, uint32_t n_fields, uint32_t n_rows,
+                      size_t *nbytes)
+{
+    uint32_t n_row_lists = 0;
+    for (uint32_t i = 0; i < n_fields; i++)
+        n_row_lists += fields[i].may_differ;
+    return psti_layout_offsets(fields, sizeof *fields, n_fields, n_rows, NULL, nbytes) &&
+           psti_add_size(*nbytes, slot_extra_nbytes(n_fields, n_row_lists, n_rows), nbytes);
+}
+
+enum pst_status psti_pool_open(const struct psti_slot_field *fields, uint32_t n_fields,
+                               uint32_t batch_size, uint64_t host_memory, struct psti_pool **out,
+                               struct pst_error *err)
+{
+    *out = NULL;
+    struct psti_pool *pool = psti_calloc(1, sizeof *pool + n_fields * sizeof pool->fields[0]);
+    if (!pool)
+        return psti_fail(err, PST_ERROR_MEMORY, "batch", "no memory for the pool of batches");
+    for (uint32_t i = 0; i < n_fields; i++) {
+        struct psti_layout_field *field = &pool->fields[i];
+        field->field = fields[i];
+        field->i_rows = fields[i].may_differ ? (int)pool->n_row_lists++ : -1;
+        if (!array_row_nbytes(&fields[i], &field->row_nbytes)) {
+            psti_free(pool);
+            return psti_fail(err, PST_ERROR_LIMIT, "batch", "a row of field '%s' is too large",
+                             fields[i].name);
+        }
+    }
+    pthread_mutex_init(&pool->lock, NULL);
+    psti_cond_init(&pool->changed);
+    pool->limit = host_memory;
+    pool->owner = getpid();
+    pool->batch_size = batch_size;
+    pool->n_fields = n_fields;
+    *out = pool;
+    return PST_OK;
+}
+
+void psti_pool_free(struct psti_pool *pool)
+{
+    pthread_cond_destroy(&pool->changed);
+    pthread_mutex_destroy(&pool->lock);
+    psti_free(pool);
+}
+
+void psti_pool_close(struct psti_pool **pool_ptr)
+{
+    struct psti_pool *pool = *pool_ptr;
+    if (!pool)
+        return;
+    *pool_ptr = NULL;
+    pthread_mutex_lock(&pool->lock);
+    pool->closed = true;
+    psti_pool_trim(pool);
+    bool last = pool->n_held == 0;
+    pthread_mutex_unlock(&pool->lock);
+    if (last)
+        psti_pool_free(pool);
+}
+
+pthread_mutex_t *psti_pool_lock(struct psti_pool *pool) { return &pool->lock; }
+
+pthread_cond_t *psti_pool_changed(struct psti_pool *pool) { return &pool->changed; }
+
+bool psti_pool_is_forked(const struct psti_pool *pool) { return pool->owner != getpid(); }
+
+bool psti_pool_charge(struct psti_pool *pool, uint64_t nbytes, bool from_reserve)
+{
+    uint64_t reserve = from_reserve ? 0 : atomic_load(&pool->reserve);
+    uint64_t used = atomic_load(&pool->used), next;
+    do {
+        if (!psti_add_u64(used, nbytes, &next) || next > pool->limit ||
+            reserve > pool->limit - next)
+            return false;
+    } while (!atomic_compare_exchange_weak(&pool->used, &used, next));
+    uint64_t peak = atomic_load(&pool->peak);
+    while (peak < next && !atomic_compare_exchange_weak(&pool->peak, &peak, next))
+        ;
+    return true;
+}
+
+void psti_pool_uncharge(struct psti_pool *pool, uint64_t nbytes)
+{
+    atomic_fetch_sub(&pool->used, nbytes);
+}
+
+void psti_pool_set_reserve(struct psti_pool *pool, uint64_t nbytes)
+{
+    atomic_store(&pool->reserve, nbytes);
+}
+
+void psti_pool_stats(const struct psti_pool *pool, struct psti_pool_stats *stats)
+{
+    *stats = (struct psti_pool_stats){.limit = pool->limit,
+                                      .used = atomic_load(&pool->used),
+                                      .peak = atomic_load(&pool->peak),
+                                      .n_slots = pool->n_slots,
+                                      .n_held = pool->n_held};
+}
+
+static void free_chunks(pst_batch *batch)
+{
+    while (batch->chunks) {
+        struct psti_chunk *chunk = batch->chunks;
+        batch->chunks = chunk->next;
+        psti_pool_uncharge(batch->pool, PSTI_CACHE_LINE + chunk->nbytes);
+        psti_free(chunk);
+    }
+}
+
+void psti_batch_free(pst_batch *batch)
+{
+    free_chunks(batch);
+    psti_pool_uncharge(batch->pool, batch->nbytes);
+    batch->pool->n_slots--;
+    pthread_mutex_destroy(&batch->lock);
+    psti_free(batch->data);
+    psti_free(batch->offsets);
+    psti_free(batch->ragged);
+    psti_free(batch->rows);
+    psti_free(batch);
+}
+
+/* The budget has been charged with `nbytes`. */
+static pst_batch *make_slot(struct psti_pool *pool, uint32_t n_rows, size_t nbytes)
+{
+    size_t total;
+    pst_batch *batch = psti_calloc(1, sizeof *batch);
+    if (!batch)
+        return NULL;
+    batch->offsets = psti_calloc(pool->n_fields + 1, sizeof *batch->offsets);
+    batch->ragged = psti_calloc(pool->n_fields + 1, sizeof *batch->ragged);
+    batch->rows = psti_calloc((size_t)pool->n_row_lists * n_rows + 1, sizeof *batch->rows);
+    if (batch->offsets && psti_layout_offsets(&pool->fields[0].field, sizeof pool->fields[0],
+                                              pool->n_fields, n_rows, batch->offsets, &total))
+        batch->data = psti_alloc_aligned(SLOT_ALIGNMENT, total ? total : 1);
+    if (!batch->ragged || !batch->rows || !batch->data) {
+        psti_free(batch->data);
+        psti_free(batch->rows);
+        psti_free(batch->ragged);
+        psti_free(batch->offsets);
+        psti_free(batch);
+        return NULL;
+    }
+    pthread_mutex_init(&batch->lock, NULL);
+    batch->pool = pool;
+    batch->n_rows_max = n_rows;
+    batch->nbytes = nbytes;
+    pool->n_slots++;
+    return batch;
+}
+
+/* Several chunks become one of their size at the next use, so that soon one is enough. */
+static void clear_slot(pst_batch *batch)
+{
+    if (batch->chunks && batch->chunks->next) {
+        size_t total = 0;
+        for (const struct psti_chunk *chunk = batch->chunks; chunk; chunk = chunk->next)
+            total += chunk->used;
+        batch->wanted = total + total / 8;
+        free_chunks(batch);
+    } else if (batch->chunks) {
+        batch->chunks->used = 0;
+    }
+    batch->count = 0;
+    if (batch->pool->n_row_lists)
+        memset(batch->rows, 0,
+               (size_t)batch->pool->n_row_lists * batch->n_rows_max * sizeof *batch->rows);
+}
+
+enum pst_status psti_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_batch **out)
+{
+    *out = NULL;
+    if (n_rows <= pool->batch_size && pool->free) {
+        pst_batch *batch = pool->free;
+        pool->free = batch->next_free;
+        batch->next_free = NULL;
+        clear_slot(batch);
+        *out = batch;
+        return PST_OK;
+    }
+    size_t nbytes;
+    if (n_rows < pool->batch_size)
+        n_rows = pool->batch_size;
+    if (!psti_layout_offsets(&pool->fields[0].field, sizeof pool->fields[0], pool->n_fields, n_rows,
+                             NULL, &nbytes))
+        return PST_ERROR_LIMIT;
+    nbytes += slot_extra_nbytes(pool->n_fields, pool->n_row_lists, n_rows);
+    if (!psti_pool_charge(pool, nbytes, false))
+        return PST_ERROR_LIMIT;
+    *out = make_slot(pool, n_rows, nbytes);
+    if (!*out)
+        psti_pool_uncharge(pool, nbytes);
+    return *out ? PST_OK : PST_ERROR_MEMORY;
+}
+
+void psti_pool_put_back(pst_batch *batch)
+{
+    struct psti_pool *pool = batch->pool;
+    if (pool->closed || batch->n_rows_max != pool->batch_size) {
+        psti_batch_free(batch);
+    } else {
+        batch->next_free = pool->free;
+        pool->free = batch;
+    }
+    pthread_cond_broadcast(&pool->changed);
+}
+
+void psti_pool_hand_out(pst_batch *batch)
+{
+    atomic_store(&batch->refs, 1);
+    batch->pool->n_held++;
+}
+
+void psti_pool_trim(struct psti_pool *pool)
+{
+    while (pool->free) {
+        pst_batch *batch = pool->free;
+        pool->free = batch->next_free;
+        psti_batch_free(batch);
+    }
+}
+
+void pst_batch_retain(pst_batch *batch) { atomic_fetch_add(&batch->refs, 1); }
+
+void pst_batch_release(pst_batch *batch)
+{
+    if (!batch || psti_pool_is_forked(batch->pool))
+        return; /* in a forked child the lock may be held by a thread that is not there: leak */
+    if (atomic_fetch_sub(&batch->refs, 1) != 1)
+        return;
+    struct psti_pool *pool = batch->pool;
+    pthread_mutex_lock(&pool->lock);
+    pool->n_held--;
+    psti_pool_put_back(batch);
+    bool last = pool->closed && pool->n_held == 0;
+    pthread_mutex_unlock(&pool->lock);
+    if (last)
+        psti_pool_free(pool);
+}

@@ -1,0 +1,68 @@
+/* batch_room.h - what the files of this room share. */
+#ifndef PST_BATCH_BATCH_ROOM_H
+#define PST_BATCH_BATCH_ROOM_H
+
+#include "batch/slots.h"
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+/* Rows of their own are cut from chunks that stay with the slot. */
+struct psti_chunk {
+    struct psti_chunk *next;
+    size_t nbytes, used; /* of the memory behind this header */
+};
+
+/* Where a row that may differ lies. */
+struct psti_row {
+    void *data;
+    uint32_t ndim;
+    bool in_array;
+    int64_t shape[PST_MAX_NDIM];
+};
+
+struct psti_layout_field {
+    struct psti_slot_field field;
+    size_t row_nbytes; /* of the array */
+    int i_rows;        /* which of the slot's row lists; -1: rows never differ */
+};
+
+struct psti_pool {
+    pthread_mutex_t lock; /* guards what follows up to the budget */
+    pthread_cond_t changed;
+    pst_batch *free;
+    uint32_t n_slots, n_held;
+    bool closed;
+    /* The budget: atomic. */
+    atomic_uint_fast64_t used, peak, reserve;
+    uint64_t limit;
+    /* Constant after open. */
+    pid_t owner;
+    uint32_t batch_size, n_fields, n_row_lists;
+    struct psti_layout_field fields[];
+};
+
+struct pst_batch {
+    struct psti_pool *pool;
+    pst_batch *next_free;
+    atomic_uint refs;
+    uint32_t n_rows_max, count;
+    uint64_t epoch, step;
+    size_t nbytes;
+    char *data;               /* i64 index (n_rows_max), then the arrays; 4096-byte aligned */
+    size_t *offsets;          /* [n_fields] of the arrays in data */
+    bool *ragged;             /* [n_fields], set by finish */
+    struct psti_row *rows;    /* [n_row_lists][n_rows_max] */
+    pthread_mutex_t lock;     /* guards chunks and wanted */
+    struct psti_chunk *chunks; /* newest first */
+    size_t wanted;            /* size of the next first chunk: what the last batches needed */
+};
+
+/* Offsets of the arrays for n_rows rows, and the total. `offsets` may be NULL. */
+bool psti_layout_offsets(const struct psti_slot_field *fields, size_t stride, uint32_t n_fields, uint32_t n_rows,
+                         size_t *offsets, size_t *total);
+struct psti_row *psti_batch_row_record(const pst_batch *batch, uint32_t i_field, uint32_t row);
+void psti_batch_free(pst_batch *batch); /* uncharges; the pool's lock must be held or the batch unshared */
+void psti_pool_free(struct psti_pool *pool);
+
+#endif

@@ -1,0 +1,231 @@
+/* batch_rows.c - rows of a slot while it is filled, and what the caller sees of a finished batch.
+ *
+ * While a slot is filled, several threads write different rows; only rows of their own memory take
+ * the slot's small lock, to cut a piece from a chunk. After finish nothing changes any more. */
+#include "batch/batch_room.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/checked.h"
+
+#include <string.h>
+
+#define CHUNK_MIN_NBYTES 4096
+#define CHUNK_STEP_MAX_NBYTES ((size_t)16 << 20)
+
+struct psti_row *psti_batch_row_record(const pst_batch *batch, uint32_t i_field, uint32_t row)
+{
+    int i_rows = batch->pool->fields[i_field].i_rows;
+    return i_rows < 0 ? NULL : &batch->rows[(size_t)i_rows * batch->n_rows_max + row];
+}
+
+int64_t *psti_batch_indices(pst_batch *batch) { return (int64_t *)(void *)batch->data; }
+
+void psti_batch_set_place(pst_batch *batch, uint64_t epoch, uint64_t step)
+{
+    batch->epoch = epoch;
+    batch->step = step;
+}
+
+static void *array_row(const pst_batch *batch, uint32_t i_field, uint32_t row)
+{
+    return batch->data + batch->offsets[i_field] +
+           (size_t)row * batch->pool->fields[i_field].row_nbytes;
+}
+
+void *psti_batch_array_row(pst_batch *batch, uint32_t i_field, uint32_t row)
+{
+    return array_row(batch, i_field, row);
+}
+
+/* A new chunk with room for `nbytes`; larger than needed if the budget allows, as others will come.
+ */
+static struct psti_chunk *add_chunk(pst_batch *batch, size_t nbytes, enum pst_status *status)
+{
+    size_t total = batch->chunks ? 2 * batch->chunks->nbytes : batch->wanted;
+    if (batch->chunks && total > CHUNK_STEP_MAX_NBYTES)
+        total = CHUNK_STEP_MAX_NBYTES;
+    if (total < CHUNK_MIN_NBYTES)
+        total = CHUNK_MIN_NBYTES;
+    if (total < nbytes)
+        total = nbytes;
+    *status = PST_ERROR_LIMIT;
+    if (!psti_pool_charge(batch->pool, PSTI_CACHE_LINE + total, false)) {
+        total = nbytes;
+        if (!psti_pool_charge(batch->pool, PSTI_CACHE_LINE + total, false))
+            return NULL;
+    }
+    struct psti_chunk *chunk = psti_alloc_aligned(PSTI_CACHE_LINE, PSTI_CACHE_LINE + total);
+    if (!chunk) {
+        psti_pool_uncharge(batch->pool, PSTI_CACHE_LINE + total);
+        *status = PST_ERROR_MEMORY;
+        return NULL;
+    }
+    *chunk = (struct psti_chunk){.next = batch->chunks, .nbytes = total};
+    batch->chunks = chunk;
+    return chunk;
+}
+
+static void *cut(pst_batch *batch, size_t nbytes, enum pst_status *status)
+{
+    _Static_assert(sizeof(struct psti_chunk) <= PSTI_CACHE_LINE, "the header is one cache line");
+    nbytes = psti_round_up(nbytes, PSTI_CACHE_LINE);
+    pthread_mutex_lock(&batch->lock);
+    struct psti_chunk *chunk = batch->chunks;
+    if (!chunk || chunk->nbytes - chunk->used < nbytes)
+        chunk = add_chunk(batch, nbytes, status);
+    char *memory = NULL;
+    if (chunk) {
+        memory = (char *)chunk + PSTI_CACHE_LINE + chunk->used;
+        chunk->used += nbytes;
+    }
+    pthread_mutex_unlock(&batch->lock);
+    return memory;
+}
+
+static bool shape_is_arrays(const struct psti_slot_field *field, uint32_t ndim,
+                            const int64_t *shape)
+{
+    return field->has_array && field->ndim == ndim &&
+           memcmp(field->shape, shape, ndim * sizeof *shape) == 0;
+}
+
+void *psti_batch_new_row(pst_batch *batch, uint32_t i_field, uint32_t row, uint32_t ndim,
+                         const int64_t *shape, enum pst_status *status)
+{
+    const struct psti_slot_field *field = &batch->pool->fields[i_field].field;
+    struct psti_row *record = psti_batch_row_record(batch, i_field, row);
+    size_t nbytes = pst_dtype_nbytes(field->dtype);
+    *status = PST_ERROR_LIMIT;
+    for (uint32_t i = 0; i < ndim; i++)
+        if (shape[i] < 0 || !psti_mul_size(nbytes, (size_t)shape[i], &nbytes))
+            return NULL;
+    bool in_array = shape_is_arrays(field, ndim, shape);
+    void *memory = batch->data; /* of an empty row: never read, but not NULL */
+    if (in_array)
+        memory = array_row(batch, i_field, row);
+    else if (nbytes > SIZE_MAX / 4)
+        return NULL;
+    else if (nbytes)
+        memory = cut(batch, nbytes, status);
+    if (!memory || !record)
+        return memory;
+    *record = (struct psti_row){.data = memory, .ndim = ndim, .in_array = in_array};
+    memcpy(record->shape, shape, ndim * sizeof *shape);
+    return memory;
+}
+
+void psti_batch_shorten_row(pst_batch *batch, uint32_t i_field, uint32_t row, int64_t n)
+{
+    struct psti_row *record = psti_batch_row_record(batch, i_field, row);
+    if (record->shape[0] != n)
+        record->in_array = false;
+    record->shape[0] = n;
+}
+
+/* Row `from` becomes row `to` < from, in all fields. */
+static void move_row(pst_batch *batch, uint32_t to, uint32_t from)
+{
+    psti_batch_indices(batch)[to] = psti_batch_indices(batch)[from];
+    for (uint32_t i = 0; i < batch->pool->n_fields; i++) {
+        const struct psti_layout_field *field = &batch->pool->fields[i];
+        struct psti_row *record = psti_batch_row_record(batch, i, from);
+        if (field->field.has_array && (!record || record->in_array))
+            memcpy(array_row(batch, i, to), array_row(batch, i, from), field->row_nbytes);
+        if (!record)
+            continue;
+        struct psti_row *target = psti_batch_row_record(batch, i, to);
+        *target = *record;
+        if (record->in_array)
+            target->data = array_row(batch, i, to);
+    }
+}
+
+void psti_batch_finish(pst_batch *batch, uint32_t n_rows, const uint8_t *bad)
+{
+    uint32_t count = 0;
+    for (uint32_t row = 0; row < n_rows; row++) {
+        if (bad && bad[row])
+            continue;
+        if (count != row)
+            move_row(batch, count, row);
+        count++;
+    }
+    batch->count = count;
+    for (uint32_t i = 0; i < batch->pool->n_fields; i++) {
+        const struct psti_layout_field *field = &batch->pool->fields[i];
+        batch->ragged[i] = field->i_rows >= 0 && !field->field.has_array;
+        for (uint32_t row = 0; field->i_rows >= 0 && row < count; row++)
+            batch->ragged[i] |= !psti_batch_row_record(batch, i, row)->in_array;
+    }
+}
+
+uint32_t pst_batch_count(const pst_batch *batch) { return batch->count; }
+
+uint32_t pst_batch_n_fields(const pst_batch *batch) { return batch->pool->n_fields; }
+
+const char *pst_batch_field_name(const pst_batch *batch, uint32_t i_field)
+{
+    return i_field < batch->pool->n_fields ? batch->pool->fields[i_field].field.name : NULL;
+}
+
+enum pst_field_type pst_batch_field_type(const pst_batch *batch, uint32_t i_field)
+{
+    return i_field < batch->pool->n_fields ? batch->pool->fields[i_field].field.type
+                                           : (enum pst_field_type)0;
+}
+
+bool pst_batch_is_ragged(const pst_batch *batch, uint32_t i_field)
+{
+    return i_field < batch->pool->n_fields && batch->ragged[i_field];
+}
+
+static void fill_strides(struct pst_tensor *tensor)
+{
+    int64_t stride = (int64_t)pst_dtype_nbytes(tensor->dtype);
+    for (uint32_t i = tensor->ndim; i-- > 0;) {
+        tensor->strides[i] = stride;
+        stride *= tensor->shape[i];
+    }
+}
+
+enum pst_status pst_batch_tensor(const pst_batch *batch, uint32_t i_field,
+                                 struct pst_tensor *tensor)
+{
+    if (i_field >= batch->pool->n_fields || batch->ragged[i_field])
+        return PST_ERROR_ARGUMENT;
+    const struct psti_slot_field *field = &batch->pool->fields[i_field].field;
+    *tensor = (struct pst_tensor){
+        .data = array_row(batch, i_field, 0), .dtype = field->dtype, .ndim = field->ndim + 1};
+    tensor->shape[0] = batch->count;
+    memcpy(&tensor->shape[1], field->shape, field->ndim * sizeof field->shape[0]);
+    fill_strides(tensor);
+    return PST_OK;
+}
+
+enum pst_status pst_batch_row(const pst_batch *batch, uint32_t i_field, uint32_t row,
+                              struct pst_tensor *tensor)
+{
+    if (i_field >= batch->pool->n_fields || row >= batch->count)
+        return PST_ERROR_ARGUMENT;
+    const struct psti_slot_field *field = &batch->pool->fields[i_field].field;
+    const struct psti_row *record = psti_batch_row_record(batch, i_field, row);
+    *tensor = (struct pst_tensor){.dtype = field->dtype};
+    tensor->data = record ? record->data : array_row(batch, i_field, row);
+    tensor->ndim = record ? record->ndim : field->ndim;
+    memcpy(tensor->shape, record ? record->shape : field->shape,
+           tensor->ndim * sizeof tensor->shape[0]);
+    fill_strides(tensor);
+    return PST_OK;
+}
+
+const int64_t *pst_batch_index(const pst_batch *batch)
+{
+    return (const int64_t *)(const void *)batch->data;
+}
+
+void pst_batch_place(const pst_batch *batch, uint64_t *epoch, uint64_t *step)
+{
+    *epoch = batch->epoch;
+    *step = batch->step;
+}
