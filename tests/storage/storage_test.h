@@ -1,0 +1,58 @@
+/* storage_test.h - what the tests of the storage room share: engines to try, files, waiting. */
+#ifndef PST_STORAGE_TEST_H
+#define PST_STORAGE_TEST_H
+
+#include "test.h"
+
+#include "storage/storage.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The engine that the tests of a group run on. */
+struct engine_under_test {
+    char name[32];
+    enum pst_storage_kind kind;
+    enum pst_page_cache page_cache;
+    unsigned n_threads;
+};
+extern struct engine_under_test engine;
+
+/* Runs a group of tests once per engine kind and page cache mode. io_uring is left out, and said to
+ * be, where the kernel forbids it. Returns the number of failures, for main. */
+int run_on_every_engine(const char *name, const struct CMUnitTest *tests, size_t n_tests);
+bool uring_works(void);
+
+struct psti_storage_options engine_options(void);
+struct psti_storage *open_engine(void);
+
+/* A directory of its own, removed with its files by test_directory_remove. */
+void test_directory_make(void);
+void test_directory_remove(void);
+/* Path of `name` in the directory; the memory is the function's and lives until 8 calls later. */
+const char *test_path(const char *name);
+void write_file(const char *path, const void *bytes, size_t nbytes);
+/* Bytes that differ everywhere, the same for the same seed. */
+unsigned char *random_bytes(uint32_t seed, size_t nbytes);
+
+/* A number of submitted reads that somebody waits for. */
+struct waiting {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    size_t n_done; /* guarded by lock */
+};
+void waiting_init(struct waiting *waiting);
+void waiting_destroy(struct waiting *waiting);
+void waiting_for(struct waiting *waiting, size_t n_done);
+/* A `done` for reads whose `user` is a struct waiting. */
+void count_done(struct psti_read *read);
+
+void *read_buffer(struct psti_storage *storage, size_t nbytes);
+/* Submits one read and waits for it. */
+void submit_and_wait(struct psti_storage *storage, struct psti_read *read);
+
+size_t count_entries(const char *directory); /* of /proc/self/fd, /proc/self/task */
+
+#endif
