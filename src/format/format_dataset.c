@@ -1,0 +1,453 @@
+/* format_dataset.c - index and shards of a written data set as bytes (docs/format-dataset.md,
+ * sections 3 and 4). Pure: bytes in, values out, and back; any thread. Every length and offset that
+ * comes from a file is checked here once, so that readers of a parsed header may index its sections
+ * without asking again. */
+#include "format/format_dataset.h"
+
+#include "base/bits.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/hash.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const uint8_t index_magic[8] = {0x89, 'P', 'S', 'T', 'I', 0x0D, 0x0A, 0x1A};
+static const uint8_t shard_magic[8] = {0x89, 'P', 'S', 'T', 'S', 0x0D, 0x0A, 0x1A};
+static const uint8_t record_magic[4] = {'P', 'S', 'T', 'R'};
+
+enum { ITEM_HAS_PIXEL_CHECKSUM = 1 };
+
+static enum pst_status fail_at(struct pst_error *err, enum pst_status status, int64_t offset,
+                               const char *text)
+{
+    psti_fail(err, status, "format", "%s", text);
+    if (err != NULL)
+        err->offset = offset;
+    return status;
+}
+
+/* Magic and version, which stay where they are in every version to come. */
+static enum pst_status check_start(const uint8_t *bytes, size_t nbytes, size_t header_nbytes,
+                                   const uint8_t magic[8], const char *what, struct pst_error *err)
+{
+    size_t n = nbytes < 8 ? nbytes : 8;
+    if (memcmp(bytes, magic, n) != 0)
+        return psti_fail(err, PST_ERROR_CORRUPT, "format", "this is no %s of a Penstock data set",
+                         what);
+    if (nbytes >= 12 && psti_load_u16(bytes + 8) > PSTI_DATASET_MAJOR)
+        return psti_fail(err, PST_ERROR_VERSION, "format",
+                         "the %s has format version %u.%u, this library reads up to %d.x", what,
+                         psti_load_u16(bytes + 8), psti_load_u16(bytes + 10), PSTI_DATASET_MAJOR);
+    if (nbytes < header_nbytes) {
+        psti_fail(err, PST_ERROR_TRUNCATED, "format",
+                  "the %s ends after %zu bytes, within its header of %zu", what, nbytes,
+                  header_nbytes);
+        if (err != NULL)
+            err->offset = (int64_t)nbytes;
+        return PST_ERROR_TRUNCATED;
+    }
+    if (psti_load_u16(bytes + 8) == 0)
+        return psti_fail(err, PST_ERROR_CORRUPT, "format", "the %s has format version 0", what);
+    return PST_OK;
+}
+
+static enum pst_status check_sum(const uint8_t *bytes, size_t header_nbytes, const char *what,
+                                 struct pst_error *err)
+{
+    size_t at = header_nbytes - 8;
+    if (psti_load_u64(bytes + at) == psti_hash64(bytes, at))
+        return PST_OK;
+    psti_fail(err, PST_ERROR_CHECKSUM, "format", "the %s's header was altered", what);
+    if (err != NULL)
+        err->offset = 0;
+    return PST_ERROR_CHECKSUM;
+}
+
+static void print_start(const uint8_t magic[8], uint8_t *out)
+{
+    memcpy(out, magic, 8);
+    psti_store_u16(out + 8, PSTI_DATASET_MAJOR);
+    psti_store_u16(out + 10, PSTI_DATASET_MINOR);
+}
+
+/* Index
+ * --------------------------------------------------------------------------------------------- */
+
+/* Takes n * size bytes at *end, aligned; false when that leaves 63 bits. */
+static bool place(uint64_t *end, uint64_t n, uint64_t size, uint64_t *offset)
+{
+    uint64_t nbytes, sum;
+    if (!psti_mul_u64(n, size, &nbytes) || !psti_add_u64(nbytes, PSTI_INDEX_ALIGNMENT - 1, &nbytes))
+        return false;
+    nbytes &= ~(uint64_t)(PSTI_INDEX_ALIGNMENT - 1);
+    *offset = *end;
+    if (!psti_add_u64(*end, nbytes, &sum) || sum > INT64_MAX)
+        return false;
+    *end = sum;
+    return true;
+}
+
+bool psti_format_index_layout(struct psti_index_header *header, struct psti_index_field *fields)
+{
+    uint64_t end = PSTI_INDEX_HEADER_NBYTES;
+    if (header->n_samples > INT64_MAX)
+        return false;
+    if (!place(&end, header->n_fields, PSTI_INDEX_FIELD_NBYTES, &header->fields_offset) ||
+        !place(&end, header->n_shards, PSTI_INDEX_SHARD_NBYTES, &header->shards_offset))
+        return false;
+    for (uint32_t i = 0; i < header->n_fields; i++) {
+        fields[i].classes_offset = 0;
+        if (fields[i].classes_nbytes > 0 &&
+            !place(&end, fields[i].classes_nbytes, 1, &fields[i].classes_offset))
+            return false;
+    }
+    for (uint32_t i = 0; i < header->n_fields; i++)
+        if (!place(&end, header->n_samples, psti_format_row_nbytes(&fields[i].field),
+                   &fields[i].column_offset))
+            return false;
+    if (!place(&end, header->n_samples + 1, 8, &header->name_offsets_offset) ||
+        !place(&end, header->names_nbytes, 1, &header->names_offset))
+        return false;
+    uint64_t payload = end - PSTI_INDEX_HEADER_NBYTES;
+    header->blocks_offset = end;
+    header->n_blocks =
+        payload / PSTI_INDEX_BLOCK_NBYTES + (payload % PSTI_INDEX_BLOCK_NBYTES != 0 ? 1 : 0);
+    header->file_nbytes = end + header->n_blocks * 8;
+    return header->file_nbytes <= INT64_MAX;
+}
+
+void psti_format_print_index_header(const struct psti_index_header *header,
+                                    uint8_t out[PSTI_INDEX_HEADER_NBYTES])
+{
+    memset(out, 0, PSTI_INDEX_HEADER_NBYTES);
+    print_start(index_magic, out);
+    psti_store_u32(out + 12, PSTI_INDEX_HEADER_NBYTES);
+    memcpy(out + 16, header->id, 16);
+    psti_store_u64(out + 32, header->generation);
+    psti_store_u64(out + 40, header->n_samples);
+    psti_store_u32(out + 48, header->n_fields);
+    psti_store_u32(out + 52, header->n_shards);
+    psti_store_u64(out + 56, header->fields_offset);
+    psti_store_u64(out + 64, header->shards_offset);
+    psti_store_u64(out + 72, header->name_offsets_offset);
+    psti_store_u64(out + 80, header->names_offset);
+    psti_store_u64(out + 88, header->names_nbytes);
+    psti_store_u64(out + 96, header->blocks_offset);
+    psti_store_u64(out + 104, header->n_blocks);
+    psti_store_u64(out + 112, header->blocks_checksum);
+    psti_store_u64(out + 120, header->file_nbytes);
+    psti_store_u64(out + PSTI_INDEX_HEADER_NBYTES - 8,
+                   psti_hash64(out, PSTI_INDEX_HEADER_NBYTES - 8));
+}
+
+/* True if n * size bytes at `offset` lie in the payload, aligned. */
+static bool section_fits(const struct psti_index_header *header, uint64_t offset, uint64_t n,
+                         uint64_t size)
+{
+    uint64_t nbytes;
+    return offset % PSTI_INDEX_ALIGNMENT == 0 && offset >= PSTI_INDEX_HEADER_NBYTES &&
+           psti_mul_u64(n, size, &nbytes) && psti_range_fits(offset, nbytes, header->blocks_offset);
+}
+
+static const char *header_problem(const struct psti_index_header *header)
+{
+    if (header->blocks_offset < PSTI_INDEX_HEADER_NBYTES || header->blocks_offset > INT64_MAX)
+        return "the index's header puts the block table outside of the file";
+    uint64_t payload = header->blocks_offset - PSTI_INDEX_HEADER_NBYTES;
+    uint64_t n_blocks =
+        payload / PSTI_INDEX_BLOCK_NBYTES + (payload % PSTI_INDEX_BLOCK_NBYTES != 0 ? 1 : 0);
+    if (payload % PSTI_INDEX_ALIGNMENT != 0 || n_blocks != header->n_blocks ||
+        header->file_nbytes != header->blocks_offset + 8 * n_blocks)
+        return "the index's header contradicts itself on its length";
+    if (header->n_samples > INT64_MAX - 1 || header->n_fields > PST_MAX_FIELDS ||
+        header->n_fields == 0)
+        return "the index's header has an impossible number of samples or fields";
+    if (!section_fits(header, header->fields_offset, header->n_fields, PSTI_INDEX_FIELD_NBYTES) ||
+        !section_fits(header, header->shards_offset, header->n_shards, PSTI_INDEX_SHARD_NBYTES) ||
+        !section_fits(header, header->name_offsets_offset, header->n_samples + 1, 8) ||
+        !section_fits(header, header->names_offset, header->names_nbytes, 1))
+        return "the index's header puts a table outside of the file";
+    return NULL;
+}
+
+enum pst_status psti_format_parse_index_header(const uint8_t *bytes, size_t nbytes,
+                                               uint64_t file_nbytes,
+                                               struct psti_index_header *header,
+                                               struct pst_error *err)
+{
+    enum pst_status status =
+        check_start(bytes, nbytes, PSTI_INDEX_HEADER_NBYTES, index_magic, "index", err);
+    if (status == PST_OK)
+        status = check_sum(bytes, PSTI_INDEX_HEADER_NBYTES, "index", err);
+    if (status != PST_OK)
+        return status;
+    header->major = psti_load_u16(bytes + 8);
+    header->minor = psti_load_u16(bytes + 10);
+    memcpy(header->id, bytes + 16, 16);
+    header->generation = psti_load_u64(bytes + 32);
+    header->n_samples = psti_load_u64(bytes + 40);
+    header->n_fields = psti_load_u32(bytes + 48);
+    header->n_shards = psti_load_u32(bytes + 52);
+    header->fields_offset = psti_load_u64(bytes + 56);
+    header->shards_offset = psti_load_u64(bytes + 64);
+    header->name_offsets_offset = psti_load_u64(bytes + 72);
+    header->names_offset = psti_load_u64(bytes + 80);
+    header->names_nbytes = psti_load_u64(bytes + 88);
+    header->blocks_offset = psti_load_u64(bytes + 96);
+    header->n_blocks = psti_load_u64(bytes + 104);
+    header->blocks_checksum = psti_load_u64(bytes + 112);
+    header->file_nbytes = psti_load_u64(bytes + 120);
+    const char *problem = header_problem(header);
+    if (problem != NULL)
+        return fail_at(err, PST_ERROR_CORRUPT, 0, problem);
+    if (file_nbytes < header->file_nbytes) {
+        psti_fail(err, PST_ERROR_TRUNCATED, "format",
+                  "the index ends after %" PRIu64 " bytes, it was written with %" PRIu64,
+                  file_nbytes, header->file_nbytes);
+        if (err != NULL)
+            err->offset = (int64_t)file_nbytes;
+        return PST_ERROR_TRUNCATED;
+    }
+    if (file_nbytes > header->file_nbytes)
+        return fail_at(err, PST_ERROR_CORRUPT, (int64_t)header->file_nbytes,
+                       "the index is longer than it was written");
+    return PST_OK;
+}
+
+void psti_format_print_field(const struct pst_field *field, uint8_t out[PSTI_INDEX_FIELD_NBYTES])
+{
+    memset(out, 0, PSTI_INDEX_FIELD_NBYTES);
+    memcpy(out, field->name, strnlen(field->name, sizeof field->name - 1));
+    out[64] = (uint8_t)field->type;
+    out[65] = (uint8_t)field->dtype;
+    out[66] = field->ndim;
+    out[67] = field->n_variants;
+    for (int i = 0; i < field->ndim && i < PST_MAX_NDIM; i++)
+        psti_store_u32(out + 72 + 4 * i, field->shape[i]);
+    psti_store_u64(out + 104, (uint64_t)field->n_classes);
+}
+
+enum pst_status psti_format_parse_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
+                                        struct pst_field *field, struct pst_error *err)
+{
+    memset(field, 0, sizeof *field);
+    memcpy(field->name, bytes, sizeof field->name);
+    field->type = (enum pst_field_type)bytes[64];
+    field->dtype = (enum pst_dtype)bytes[65];
+    field->ndim = bytes[66];
+    field->n_variants = bytes[67];
+    for (int i = 0; i < PST_MAX_NDIM; i++)
+        field->shape[i] = psti_load_u32(bytes + 72 + 4 * i);
+    field->n_classes = (int64_t)psti_load_u64(bytes + 104);
+    const char *problem = psti_format_field_problem(field);
+    if (problem != NULL)
+        return psti_fail(err, PST_ERROR_CORRUPT, "format", "field \"%.63s\" of the schema %s",
+                         bytes[0] != 0 &&
+                                 psti_format_is_utf8(bytes, strnlen((const char *)bytes, 63))
+                             ? (const char *)bytes
+                             : "?",
+                         problem);
+    return PST_OK;
+}
+
+void psti_format_print_index_field(const struct psti_index_field *field,
+                                   uint8_t out[PSTI_INDEX_FIELD_NBYTES])
+{
+    psti_format_print_field(&field->field, out);
+    psti_store_u64(out + 112, field->max_item_nbytes);
+    psti_store_u64(out + 120, field->max_pixels_nbytes);
+    psti_store_u64(out + 128, field->column_offset);
+    psti_store_u64(out + 136, field->classes_offset);
+    psti_store_u64(out + 144, field->classes_nbytes);
+}
+
+enum pst_status psti_format_parse_index_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
+                                              const struct psti_index_header *header,
+                                              struct psti_index_field *field, struct pst_error *err)
+{
+    enum pst_status status = psti_format_parse_field(bytes, &field->field, err);
+    if (status != PST_OK)
+        return status;
+    field->max_item_nbytes = psti_load_u64(bytes + 112);
+    field->max_pixels_nbytes = psti_load_u64(bytes + 120);
+    field->column_offset = psti_load_u64(bytes + 128);
+    field->classes_offset = psti_load_u64(bytes + 136);
+    field->classes_nbytes = psti_load_u64(bytes + 144);
+    bool no_classes = field->classes_offset == 0 && field->classes_nbytes == 0;
+    if (!section_fits(header, field->column_offset, header->n_samples,
+                      psti_format_row_nbytes(&field->field)) ||
+        !(no_classes || (field->field.n_classes > 0 && field->classes_nbytes >= 8 &&
+                         section_fits(header, field->classes_offset, field->classes_nbytes, 1))))
+        return psti_fail(err, PST_ERROR_CORRUPT, "format",
+                         "the column of field \"%s\" lies outside of the index", field->field.name);
+    return PST_OK;
+}
+
+void psti_format_print_index_shard(const struct psti_index_shard *shard,
+                                   uint8_t out[PSTI_INDEX_SHARD_NBYTES])
+{
+    memset(out, 0, PSTI_INDEX_SHARD_NBYTES);
+    memcpy(out, shard->name, strnlen(shard->name, PSTI_SHARD_NAME_CAP - 1));
+    psti_store_u64(out + 32, shard->nbytes);
+    psti_store_u64(out + 40, shard->header_checksum);
+    psti_store_u64(out + 48, shard->n_items);
+}
+
+enum pst_status psti_format_parse_index_shard(const uint8_t bytes[PSTI_INDEX_SHARD_NBYTES],
+                                              struct psti_index_shard *shard, struct pst_error *err)
+{
+    memcpy(shard->name, bytes, PSTI_SHARD_NAME_CAP);
+    size_t n = strnlen(shard->name, PSTI_SHARD_NAME_CAP);
+    /* A name with a slash could lead anywhere. */
+    if (n == 0 || n == PSTI_SHARD_NAME_CAP || memchr(shard->name, '/', n) != NULL ||
+        psti_format_name_problem(shard->name, n) != NULL)
+        return fail_at(err, PST_ERROR_CORRUPT, 0, "the index names a shard in an impossible way");
+    shard->nbytes = psti_load_u64(bytes + 32);
+    shard->header_checksum = psti_load_u64(bytes + 40);
+    shard->n_items = psti_load_u64(bytes + 48);
+    if (shard->nbytes < PSTI_SHARD_HEADER_NBYTES || shard->nbytes > INT64_MAX)
+        return fail_at(err, PST_ERROR_CORRUPT, 32, "the index states an impossible shard length");
+    return PST_OK;
+}
+
+void psti_format_print_item(enum pst_field_type type, const struct pst_item *item,
+                            uint8_t out[PSTI_ITEM_NBYTES])
+{
+    memset(out, 0, PSTI_ITEM_NBYTES);
+    if (item->form == PST_FORM_NONE)
+        return;
+    psti_store_u64(out, item->offset);
+    psti_store_u64(out + 8, item->nbytes);
+    psti_store_u64(out + 16, item->checksum);
+    psti_store_u32(out + 24, item->i_file);
+    out[28] = (uint8_t)item->form;
+    if (psti_format_is_image(type)) {
+        out[30] = item->has_pixel_checksum ? ITEM_HAS_PIXEL_CHECKSUM : 0;
+        psti_store_u32(out + 32, item->height);
+        psti_store_u32(out + 36, item->width);
+        out[40] = item->channels;
+        out[41] = item->bits;
+        out[42] = item->orientation;
+        psti_store_u64(out + 48, item->has_pixel_checksum ? item->pixel_checksum : 0);
+        return;
+    }
+    out[29] = item->ndim;
+    for (int i = 0; i < item->ndim && i < PST_MAX_NDIM; i++)
+        psti_store_u32(out + 32 + 4 * i, item->shape[i]);
+}
+
+enum pst_status psti_format_parse_item(const uint8_t bytes[PSTI_ITEM_NBYTES],
+                                       enum pst_field_type type, struct pst_item *item,
+                                       struct pst_error *err)
+{
+    memset(item, 0, sizeof *item);
+    item->form = (enum pst_form)bytes[28];
+    if (item->form == PST_FORM_NONE)
+        return PST_OK;
+    item->offset = psti_load_u64(bytes);
+    item->nbytes = psti_load_u64(bytes + 8);
+    item->has_checksum = true;
+    item->checksum = psti_load_u64(bytes + 16);
+    item->i_file = psti_load_u32(bytes + 24);
+    if (psti_format_is_image(type)) {
+        item->has_pixel_checksum = (bytes[30] & ITEM_HAS_PIXEL_CHECKSUM) != 0;
+        item->height = psti_load_u32(bytes + 32);
+        item->width = psti_load_u32(bytes + 36);
+        item->channels = bytes[40];
+        item->bits = bytes[41];
+        item->orientation = bytes[42];
+        item->pixel_checksum = psti_load_u64(bytes + 48);
+        return PST_OK;
+    }
+    item->ndim = bytes[29];
+    if (item->ndim > PST_MAX_NDIM)
+        return fail_at(err, PST_ERROR_CORRUPT, 29, "an item has more than 8 dimensions");
+    for (int i = 0; i < item->ndim; i++)
+        item->shape[i] = psti_load_u32(bytes + 32 + 4 * i);
+    return PST_OK;
+}
+
+/* Shards
+ * -------------------------------------------------------------------------------------------- */
+
+void psti_format_shard_name(uint32_t number, char out[PSTI_SHARD_NAME_CAP])
+{
+    snprintf(out, PSTI_SHARD_NAME_CAP, "shard-%06" PRIu32 ".pst", number);
+}
+
+void psti_format_print_shard_header(struct psti_shard_header *header,
+                                    uint8_t out[PSTI_SHARD_HEADER_NBYTES])
+{
+    memset(out, 0, PSTI_SHARD_HEADER_NBYTES);
+    print_start(shard_magic, out);
+    psti_store_u32(out + 12, PSTI_SHARD_HEADER_NBYTES);
+    memcpy(out + 16, header->id, 16);
+    psti_store_u32(out + 32, header->number);
+    header->checksum = psti_hash64(out, PSTI_SHARD_HEADER_NBYTES - 8);
+    psti_store_u64(out + PSTI_SHARD_HEADER_NBYTES - 8, header->checksum);
+}
+
+enum pst_status psti_format_parse_shard_header(const uint8_t *bytes, size_t nbytes,
+                                               struct psti_shard_header *header,
+                                               struct pst_error *err)
+{
+    enum pst_status status =
+        check_start(bytes, nbytes, PSTI_SHARD_HEADER_NBYTES, shard_magic, "shard", err);
+    if (status == PST_OK)
+        status = check_sum(bytes, PSTI_SHARD_HEADER_NBYTES, "shard", err);
+    if (status != PST_OK)
+        return status;
+    header->major = psti_load_u16(bytes + 8);
+    header->minor = psti_load_u16(bytes + 10);
+    memcpy(header->id, bytes + 16, 16);
+    header->number = psti_load_u32(bytes + 32);
+    header->checksum = psti_load_u64(bytes + PSTI_SHARD_HEADER_NBYTES - 8);
+    return PST_OK;
+}
+
+void psti_format_place_record(uint64_t position, size_t alignment, struct psti_record *record)
+{
+    uint64_t data = position + PSTI_RECORD_NBYTES;
+    uint64_t aligned = (data + alignment - 1) & ~(uint64_t)(alignment - 1);
+    record->data_offset = (uint16_t)(aligned - position);
+}
+
+void psti_format_print_record(const struct psti_record *record, uint8_t out[PSTI_RECORD_NBYTES])
+{
+    memset(out, 0, PSTI_RECORD_NBYTES);
+    memcpy(out, record_magic, 4);
+    psti_store_u16(out + 4, record->data_offset);
+    psti_store_u16(out + 6, record->i_field);
+    out[8] = record->variant;
+    out[9] = record->form;
+    psti_store_u64(out + 16, record->sample);
+    psti_store_u64(out + 24, record->nbytes);
+    psti_store_u64(out + 32, record->checksum);
+    psti_store_u64(out + 40, psti_hash64(out, 40));
+}
+
+enum pst_status psti_format_parse_record(const uint8_t *bytes, size_t nbytes, uint64_t n_left,
+                                         struct psti_record *record, struct pst_error *err)
+{
+    if (nbytes < PSTI_RECORD_NBYTES || n_left < PSTI_RECORD_NBYTES)
+        return fail_at(err, PST_ERROR_TRUNCATED, (int64_t)nbytes, "the shard ends within a record");
+    if (memcmp(bytes, record_magic, 4) != 0)
+        return fail_at(err, PST_ERROR_CORRUPT, 0, "there is no record where one must begin");
+    if (psti_load_u64(bytes + 40) != psti_hash64(bytes, 40))
+        return fail_at(err, PST_ERROR_CHECKSUM, 0, "a record's header was altered");
+    record->data_offset = psti_load_u16(bytes + 4);
+    record->i_field = psti_load_u16(bytes + 6);
+    record->variant = bytes[8];
+    record->form = bytes[9];
+    record->sample = psti_load_u64(bytes + 16);
+    record->nbytes = psti_load_u64(bytes + 24);
+    record->checksum = psti_load_u64(bytes + 32);
+    if (record->data_offset < PSTI_RECORD_NBYTES)
+        return fail_at(err, PST_ERROR_CORRUPT, 4, "a record claims to overlap its item");
+    if (!psti_range_fits(record->data_offset, record->nbytes, n_left))
+        return fail_at(err, PST_ERROR_TRUNCATED, (int64_t)(n_left > INT64_MAX ? 0 : n_left),
+                       "the shard ends within an item");
+    return PST_OK;
+}

@@ -1,0 +1,114 @@
+/* format_text.c - which names and fields the data set format admits. Pure: the writer asks before
+ * it stores, readers ask about what they find. Texts returned are static and fit behind "the name
+ * ...". */
+#include "format/format_dataset.h"
+
+#include <string.h>
+
+/* Length of the UTF-8 sequence at p, 0 if there is none; *code gets the code point. */
+static size_t utf8_sequence(const uint8_t *p, size_t n, uint32_t *code)
+{
+    uint8_t lead = p[0];
+    if (lead < 0x80) {
+        *code = lead;
+        return 1;
+    }
+    size_t nbytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+    if (lead < 0xC2 || lead > 0xF4 || nbytes > n)
+        return 0;
+    uint32_t value = lead & (0x7Fu >> nbytes);
+    for (size_t i = 1; i < nbytes; i++) {
+        if ((p[i] & 0xC0) != 0x80)
+            return 0;
+        value = value << 6 | (p[i] & 0x3F);
+    }
+    /* Overlong forms, surrogates, beyond the last plane. */
+    if ((nbytes == 3 && value < 0x800) || (nbytes == 4 && value < 0x10000) || value > 0x10FFFF ||
+        (value >= 0xD800 && value <= 0xDFFF))
+        return 0;
+    *code = value;
+    return nbytes;
+}
+
+bool psti_format_is_utf8(const void *bytes, size_t nbytes)
+{
+    const uint8_t *p = bytes;
+    while (nbytes > 0) {
+        if (nbytes >= 8) {
+            uint64_t word;
+            memcpy(&word, p, 8);
+            if ((word & 0x8080808080808080u) == 0) {
+                p += 8;
+                nbytes -= 8;
+                continue;
+            }
+        }
+        uint32_t code;
+        size_t n = utf8_sequence(p, nbytes, &code);
+        if (n == 0)
+            return false;
+        p += n;
+        nbytes -= n;
+    }
+    return true;
+}
+
+const char *psti_format_name_problem(const char *name, size_t nbytes)
+{
+    if (nbytes == 0)
+        return "is empty";
+    if (nbytes >= PSTI_NAME_LIMIT)
+        return "is longer than 4095 bytes";
+    const uint8_t *p = (const uint8_t *)name, *end = p + nbytes;
+    while (p < end) {
+        uint32_t code;
+        size_t n = utf8_sequence(p, (size_t)(end - p), &code);
+        if (n == 0)
+            return "is not UTF-8";
+        if (code < 0x20 || (code >= 0x7F && code <= 0x9F))
+            return "holds a control character";
+        p += n;
+    }
+    return NULL;
+}
+
+static const char *field_name_problem(const char *name, size_t capacity)
+{
+    size_t n = strnlen(name, capacity);
+    if (n == 0)
+        return "has an empty name";
+    if (n == capacity)
+        return "has a name that is longer than 63 bytes";
+    /* Not isalpha: that depends on the locale. */
+    for (size_t i = 0; i < n; i++) {
+        char c = name[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+        bool later = (c >= '0' && c <= '9') || c == '.' || c == '-';
+        if (!letter && !(i > 0 && later))
+            return "has a name that is not of the form [A-Za-z_][A-Za-z0-9_.-]*";
+    }
+    if (strcmp(name, "index") == 0)
+        return "has the reserved name \"index\"";
+    return NULL;
+}
+
+const char *psti_format_field_problem(const struct pst_field *field)
+{
+    const char *problem = field_name_problem(field->name, sizeof field->name);
+    if (problem != NULL)
+        return problem;
+    if (field->type < PST_FIELD_IMAGE || field->type > PST_FIELD_ARRAY)
+        return "has an unknown type";
+    if (field->n_variants < 1 || field->n_variants > PST_MAX_VARIANTS)
+        return "must have 1 to 8 variants";
+    if (!psti_format_has_items(field->type) && field->n_variants != 1)
+        return "holds a number and can have only one variant";
+    if (field->n_classes < 0 || (field->n_classes > 0 && field->type != PST_FIELD_INT))
+        return "has a number of classes that its type does not allow";
+    if (field->type != PST_FIELD_ARRAY)
+        return field->dtype != 0 || field->ndim != 0 ? "has a dtype or shape but is no array"
+                                                     : NULL;
+    if (pst_dtype_nbytes(field->dtype) == 0)
+        return "has an unknown dtype";
+    return field->ndim > PST_MAX_NDIM ? "has more than 8 dimensions" : NULL;
+}
