@@ -59,8 +59,13 @@ static inline size_t psti_format_row_nbytes(const struct pst_field *field)
     return psti_format_has_items(field->type) ? (size_t)PSTI_ITEM_NBYTES * field->n_variants : 8;
 }
 
-/* Index
- * --------------------------------------------------------------------------------------------- */
+/* The schema part of a field's record (bytes 0..111), as index and journal hold it; the rest is
+ * zero. */
+void psti_format_print_field(const struct pst_field *field, uint8_t out[PSTI_INDEX_FIELD_NBYTES]);
+enum pst_status psti_format_parse_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
+                                        struct pst_field *field, struct pst_error *err);
+
+/* Index ----------------------------------------------------------------- */
 
 struct psti_index_header {
     uint16_t major, minor;
@@ -125,8 +130,7 @@ enum pst_status psti_format_parse_item(const uint8_t bytes[PSTI_ITEM_NBYTES],
                                        enum pst_field_type type, struct pst_item *item,
                                        struct pst_error *err);
 
-/* Shards
- * -------------------------------------------------------------------------------------------- */
+/* Shards ---------------------------------------------------------------- */
 
 struct psti_shard_header {
     uint16_t major, minor;
@@ -159,8 +163,7 @@ void psti_format_print_record(const struct psti_record *record, uint8_t out[PSTI
 enum pst_status psti_format_parse_record(const uint8_t *bytes, size_t nbytes, uint64_t n_left,
                                          struct psti_record *record, struct pst_error *err);
 
-/* Journal
- * ------------------------------------------------------------------------------------------- */
+/* Journal --------------------------------------------------------------- */
 
 struct psti_journal_header {
     uint16_t major, minor;
