@@ -1,4 +1,4 @@
-# libpenstock, shared and static, from the rooms' objects; installation.
+# libpenstock, shared and static, from the rooms' objects.
 get_property(rooms GLOBAL PROPERTY PST_ROOMS)
 set(objects "")
 foreach(room ${rooms})
@@ -14,7 +14,7 @@ endforeach()
 add_library(penstock SHARED ${objects})
 add_library(penstock_static STATIC ${objects})
 foreach(lib penstock penstock_static)
-  target_include_directories(${lib} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+  target_include_directories(${lib} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   set_target_properties(${lib} PROPERTIES OUTPUT_NAME penstock LINKER_LANGUAGE C)
 endforeach()
 target_link_libraries(penstock PRIVATE ${private_libs})

@@ -1,0 +1,73 @@
+# What `cmake --install` puts where: the library, its headers, penstock.pc and the CMake package. Included last. A
+# project that takes Penstock in (add_subdirectory), and the Python wheel, get none of it.
+if(DEFINED SKBUILD OR NOT PROJECT_IS_TOP_LEVEL)
+  set(install_by_default OFF)
+else()
+  set(install_by_default ON)
+endif()
+option(PST_INSTALL "install the library, headers and package files" ${install_by_default})
+if(NOT PST_INSTALL)
+  return()
+endif()
+include(CMakePackageConfigHelpers)
+
+# Two export sets: users of the shared library need not have the codecs' development files.
+install(TARGETS penstock EXPORT penstockTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS penstock_static EXPORT penstockStaticTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/penstock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h")
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(TARGET penstock_cli)
+  # The program finds the library beside it, wherever the tree is put.
+  file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  set_target_properties(penstock_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+  install(TARGETS penstock_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
+set(private_pc libjpeg libpng libcjson)
+set(private_modules "")
+set(static_targets "")
+set(PST_WEBP_MODULES libwebp libwebpdemux)
+set(PST_URING_MODULES liburing)
+foreach(found WEBP URING)
+  if(${found}_FOUND)
+    string(REPLACE ";" " " modules "${PST_${found}_MODULES}")
+    string(APPEND private_modules "pkg_check_modules(${found} QUIET IMPORTED_TARGET ${modules})\n")
+    list(APPEND static_targets PkgConfig::${found})
+    list(APPEND private_pc ${PST_${found}_MODULES})
+  endif()
+endforeach()
+string(REPLACE ";" ", " PST_PC_REQUIRES_PRIVATE "${private_pc}")
+set(PST_STATIC_MODULES "${private_modules}")
+string(REPLACE ";" " " PST_STATIC_TARGETS "${static_targets}")
+foreach(dir LIBDIR INCLUDEDIR)
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_${dir}}")
+    set(PST_PC_${dir} "${CMAKE_INSTALL_${dir}}")
+  else()
+    set(PST_PC_${dir} "\${prefix}/${CMAKE_INSTALL_${dir}}")
+  endif()
+endforeach()
+
+# The package may be moved as a whole: its prefix is told from where penstock.pc lies.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(PST_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
+else()
+  file(RELATIVE_PATH up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+  string(REGEX REPLACE "/$" "" up "${up}")
+  set(PST_PC_PREFIX "\${pcfiledir}/${up}")
+endif()
+
+configure_file(${CMAKE_CURRENT_LIST_DIR}/penstock.pc.in ${PROJECT_BINARY_DIR}/package/penstock.pc @ONLY)
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/penstockConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/package/penstockConfig.cmake INSTALL_DESTINATION ${package_dir})
+# Before 1.0 a minor version may change the interface.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/penstockConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/package/penstock.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/package/penstockConfig.cmake ${PROJECT_BINARY_DIR}/package/penstockConfigVersion.cmake
+  DESTINATION ${package_dir})
+install(EXPORT penstockTargets NAMESPACE penstock:: DESTINATION ${package_dir})
+install(EXPORT penstockStaticTargets NAMESPACE penstock:: DESTINATION ${package_dir})
