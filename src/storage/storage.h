@@ -1,5 +1,4 @@
-/* storage.h - the cellar's door: bytes at an offset of a file. Knows nothing of images or data
- * sets.
+/* storage.h - the cellar's door: bytes at an offset of a file. Knows nothing of images.
  *
  * A storage engine runs reads of a loader: by a pool of pread threads, by io_uring, or from memory.
  * Reads complete in any order; a completion callback runs on a thread of the engine and must not
@@ -15,8 +14,9 @@ struct psti_file;
 struct psti_storage_options {
     enum pst_storage_kind kind;
     enum pst_page_cache page_cache;
-    unsigned n_threads; /* THREADS: 0 = no thread: only psti_storage_read may be used */
-    unsigned depth;     /* most reads under way at a time, >= 1: the caller never submits more */
+    /* THREADS, MEMORY: 0 = no thread, see psti_storage_submit; AUTO with 0 takes THREADS. */
+    unsigned n_threads;
+    unsigned depth; /* most reads under way at a time, >= 1: the caller never submits more */
     double bytes_per_second; /* token bucket; 0 = none */
     double latency_seconds;  /* added to each read; 0 = none */
 };
@@ -26,9 +26,8 @@ enum pst_status psti_storage_open(const struct psti_storage_options *options,
 /* All reads must have completed. NULL-safe. */
 void psti_storage_close(struct psti_storage **storage);
 
-/* Opens a file for reading. kind MEMORY reads it whole; the bytes count as
- * psti_storage_memory_nbytes. Files are closed by psti_file_close, before the storage. Thread-safe.
- */
+/* Opens a file for reading. Kind MEMORY reads it whole, not throttled; the bytes count as
+ * memory_nbytes. Files are closed by psti_file_close, before the storage. Thread-safe. */
 enum pst_status psti_file_open(struct psti_storage *storage, const char *path,
                                struct psti_file **out, struct pst_error *err);
 /* A file over `nbytes` of the caller's memory, which must outlive it (path: for messages). */
@@ -39,8 +38,9 @@ void psti_file_close(struct psti_file **file);
 uint64_t psti_file_nbytes(const struct psti_file *file);
 const char *psti_file_path(const struct psti_file *file);
 
-/* The bytes themselves where the file is in memory, else NULL (then read). Range must lie in the
- * file. */
+/* The bytes themselves where the file is in memory, else NULL (then read). NULL also for a range
+ * that does not lie in the file, and where the storage is throttled: so these bytes are waited for
+ * like all others. */
 const void *psti_file_span(const struct psti_file *file, uint64_t offset, uint64_t nbytes);
 /* Tells the kernel that this range is wanted soon. A hint: no error. */
 void psti_file_will_need(const struct psti_file *file, uint64_t offset, uint64_t nbytes);
@@ -54,8 +54,7 @@ struct psti_read {
     const char *path;
     uint64_t offset;
     size_t nbytes;
-    void *buffer; /* aligned to 4096 and rounded up to 4096 in capacity if page_cache is DIRECT
-                     (use psti_storage_buffer_nbytes); the data then begins at `data` */
+    void *buffer; /* of psti_storage_buffer_nbytes, aligned to psti_storage_buffer_alignment */
     void (*done)(struct psti_read *read); /* called once, by an engine thread */
     void *user;
     /* Results: */
@@ -65,11 +64,15 @@ struct psti_read {
     /* The engine's own: */
     struct psti_read *next;
     struct psti_read_engine {
-        int64_t start_ns, deadline_ns; /* service began; the throttle holds `done` back until then */
-        uint64_t base;                 /* file offset of buffer[0] */
-        size_t need, length, n_got;    /* bytes from base on: that must come, asked for, here already */
+        int64_t start_ns;    /* service began */
+        int64_t deadline_ns; /* the throttle holds `done` back until then */
+        uint64_t base;       /* file offset of buffer[0] */
+        size_t need, length; /* bytes from base on: that must come; that are asked for */
+        size_t n_got;        /* bytes from base on: that are here */
         int fd;
-        bool opening, direct, again;   /* open is the next step; fd is O_DIRECT; EAGAIN came */
+        bool opening; /* the next step opens the file */
+        bool direct;  /* fd has O_DIRECT */
+        bool again;   /* the last step gave EAGAIN */
     } engine;
 };
 
@@ -77,8 +80,9 @@ struct psti_read {
 size_t psti_storage_buffer_nbytes(const struct psti_storage *storage, uint64_t nbytes);
 size_t psti_storage_buffer_alignment(const struct psti_storage *storage);
 
-/* Starts reads; each completes through its `done`. At most `depth` under way. Thread-safe. An engine without threads
- * (THREADS or MEMORY with n_threads 0) runs them, and `done`, before it returns. */
+/* Starts reads; each completes through its `done`. At most `depth` under way. Thread-safe. An
+ * engine without threads (THREADS or MEMORY with n_threads 0) runs them, and `done`, before it
+ * returns. */
 void psti_storage_submit(struct psti_storage *storage, struct psti_read **reads, size_t n);
 /* One read in the calling thread (done is not called). Thread-safe. */
 enum pst_status psti_storage_read(struct psti_storage *storage, struct psti_read *read);

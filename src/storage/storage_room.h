@@ -1,9 +1,10 @@
 /* storage_room.h - what the files of the storage room share; nobody else includes it.
  *
  * A read walks through steps that are the same for every engine:
- *     psti_storage_step_begin -> [psti_storage_step_opened | psti_storage_step_read]* ->
- * psti_storage_finish An engine only decides how the open and the read of a step are carried out
- * (system calls in a thread of the pool or of the caller, or entries of a ring). */
+ *     psti_storage_step_begin -> [..._step_opened | ..._step_read]* -> psti_storage_finish
+ *
+ * An engine only decides how the open and the read of a step are carried out: by system calls in a
+ * thread of the pool or of the caller, or by entries of a ring. */
 #ifndef PST_STORAGE_ROOM_H
 #define PST_STORAGE_ROOM_H
 
@@ -16,8 +17,7 @@
 
 /* Offset, length and memory of O_DIRECT; enough for every block device in use. */
 #define PSTI_STORAGE_BLOCK 4096u
-/* Most bytes of one system call: fits io_uring's 32-bit results and stays a multiple of the block.
- */
+/* Most bytes of one system call: fits io_uring's 32-bit results, a multiple of the block. */
 #define PSTI_STORAGE_CALL_MAX ((size_t)1 << 30)
 
 struct psti_storage_pace;
@@ -62,8 +62,7 @@ void psti_storage_finish(struct psti_storage *storage, struct psti_read *read);
 /* All steps, or all after begin, by system calls of this thread; finishes. */
 void psti_storage_execute(struct psti_storage *storage, struct psti_read *read);
 void psti_storage_execute_rest(struct psti_storage *storage, struct psti_read *read);
-/* Calls `done` now, or when the throttle allows it. `read` belongs to the caller of submit again.
- */
+/* Calls `done`, now or when the throttle allows it: `read` is then no longer the engine's. */
 void psti_storage_deliver(struct psti_storage *storage, struct psti_read *read);
 /* Makes sure that a descriptor just opened is a regular file, blocking. */
 enum pst_status psti_storage_check_fd(int fd, bool direct, const char *path, uint64_t *nbytes,

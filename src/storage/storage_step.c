@@ -146,7 +146,7 @@ bool psti_storage_step_opened(struct psti_storage *storage, struct psti_read *re
         return ends_with(read, psti_fail_os(&read->error, -result, "storage", read->path, -1,
                                             "cannot open the file"));
     e->fd = result;
-    uint64_t nbytes;
+    uint64_t nbytes = 0;
     enum pst_status status =
         psti_storage_check_fd(e->fd, e->direct, read->path, &nbytes, &read->error);
     if (status != PST_OK)

@@ -266,9 +266,10 @@ static enum pst_status unsupported(struct pst_error *err, const char *what, int 
  * entry is tried. */
 static enum pst_status try_ring(struct io_uring *ring, struct pst_error *err)
 {
-    struct {
+    union {
         struct io_uring_probe head;
-        struct io_uring_probe_op ops[IORING_OP_LAST];
+        unsigned char
+            room[sizeof(struct io_uring_probe) + IORING_OP_LAST * sizeof(struct io_uring_probe_op)];
     } probe;
     memset(&probe, 0, sizeof probe);
     int result = io_uring_register_probe(ring, &probe.head, IORING_OP_LAST);

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 
+#ifdef PST_FAULTS
 #define DATA_NBYTES ((size_t)300000)
 
 static unsigned char *data;
@@ -165,9 +166,6 @@ static void nth_thread_fails(void **state)
 
 int main(void)
 {
-#ifndef PST_FAULTS
-    return 77;
-#endif
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nth_read_fails),
         cmocka_unit_test(loading_fails),
@@ -182,3 +180,6 @@ int main(void)
     test_directory_remove();
     return n_failed;
 }
+#else
+int main(void) { return 77; /* skipped: nothing fails on demand in this build */ }
+#endif
