@@ -220,8 +220,11 @@ static enum pst_status make_column(struct labels *labels, struct guess *guess)
         return status;
     struct psti_column *column = guess->column;
     size_t n = (size_t)labels->n_rows;
-    if (is_label && !by_name)
-        column->field.n_classes = guess->max_int + 1;
+    if (is_label &&
+        !by_name) /* at least 1: 0 says "by name"; what is out of range is refused on filling */
+        column->field.n_classes = guess->max_int < 0                       ? 1
+                                  : guess->max_int > PSTI_FOLDER_MAX_LABEL ? PSTI_FOLDER_MAX_LABEL
+                                                                           : guess->max_int + 1;
     if (type == PST_FIELD_INT)
         column->ints = psti_alloc_array(n, sizeof *column->ints);
     else if (type == PST_FIELD_FLOAT)

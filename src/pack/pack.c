@@ -1,0 +1,314 @@
+/* pack.c - pst_pack: a folder or data set becomes a data set, in the source's order.
+ *
+ * The calling thread hands samples to workers, takes them back in order and gives them to the
+ * writer; it alone touches the writer and calls the callbacks. At most `window` samples are under
+ * way, and no new one starts while those that wait hold more than WINDOW_NBYTES, so memory is
+ * bounded whatever the order in which workers finish. Because adding is in order, what lies in the
+ * destination never depends on the number of workers. */
+#include "pack/pack_int.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/queue.h"
+#include "base/thread.h"
+
+#include <string.h>
+
+#define WINDOW_NBYTES ((uint64_t)256 << 20)
+#define PROGRESS_NS INT64_C(100000000)
+#define MAX_WORKERS 256u
+
+struct pack {
+    const struct pst_pack_options *options;
+    struct psti_pack_plan plan;
+    pst_writer *writer;
+    pst_dataset *source;
+    struct psti_pack_slot *slots; /* [window], a ring */
+    uint32_t window;
+    uint64_t n_dispatched, n_taken; /* samples handed out and taken back, in ring order */
+    uint64_t next_sample, n_samples;
+    struct psti_queue queue; /* of slots to prepare */
+    pthread_mutex_t lock;
+    pthread_cond_t finished; /* a slot is done */
+    uint64_t held_nbytes;    /* of slots that are done, guarded by lock */
+    pthread_t threads[MAX_WORKERS];
+    uint32_t n_threads;
+    struct psti_decoder *decoders[MAX_WORKERS];
+    uint32_t n_claimed; /* decoders taken by threads, guarded by lock */
+    struct pst_pack_report report;
+    int64_t next_progress_ns;
+};
+
+static void worker(void *arg)
+{
+    struct pack *pack = arg;
+    struct psti_pack_slot *slot;
+    pthread_mutex_lock(&pack->lock);
+    struct psti_decoder *decoder = pack->decoders[pack->n_claimed++];
+    pthread_mutex_unlock(&pack->lock);
+    while ((slot = psti_queue_pop(&pack->queue)) != NULL) {
+        psti_pack_prepare(&pack->plan, decoder, slot);
+        pthread_mutex_lock(&pack->lock);
+        slot->done = true;
+        pack->held_nbytes += slot->nbytes_in + slot->nbytes_out;
+        pthread_cond_signal(&pack->finished);
+        pthread_mutex_unlock(&pack->lock);
+    }
+}
+
+static enum pst_status progress(struct pack *pack, bool now, struct pst_error *err)
+{
+    int64_t ns = psti_clock_ns();
+    if (pack->options->progress == NULL || (!now && ns < pack->next_progress_ns))
+        return PST_OK;
+    pack->next_progress_ns = ns + PROGRESS_NS;
+    struct pst_progress p = {.n_done = pack->report.n_samples + pack->report.n_bad,
+                             .n_total = pack->n_samples,
+                             .nbytes_in = pack->report.nbytes_in,
+                             .nbytes_out = pack->report.nbytes_out};
+    if (pack->options->progress(pack->options->ctx, &p) == 0)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_CANCELLED, "pack", "cancelled after %llu of %llu samples",
+                     (unsigned long long)p.n_done, (unsigned long long)p.n_total);
+}
+
+/* Fills the window with samples that the destination does not have. */
+static enum pst_status dispatch(struct pack *pack, struct pst_error *err)
+{
+    bool resume = pack->options->writer.mode == PST_WRITER_RESUME;
+    while (pack->next_sample < pack->n_samples &&
+           pack->n_dispatched - pack->n_taken < pack->window) {
+        const char *name;
+        pthread_mutex_lock(&pack->lock);
+        bool full = pack->held_nbytes > WINDOW_NBYTES;
+        pthread_mutex_unlock(&pack->lock);
+        if (full && pack->n_dispatched > pack->n_taken)
+            break;
+        enum pst_status status =
+            pst_dataset_sample_name(pack->source, pack->next_sample, &name, err);
+        if (status != PST_OK)
+            return status;
+        if (resume && pst_writer_has(pack->writer, name)) {
+            pack->report.n_resumed++;
+            pack->report.n_samples++;
+            pack->next_sample++;
+            status = progress(pack, false, err);
+            if (status != PST_OK)
+                return status;
+            continue;
+        }
+        struct psti_pack_slot *slot = &pack->slots[pack->n_dispatched++ % pack->window];
+        slot->sample = pack->next_sample++;
+        slot->name = name;
+        slot->done = false;
+        psti_queue_push(&pack->queue, slot);
+    }
+    return PST_OK;
+}
+
+/* Waits for the oldest sample under way; calls progress meanwhile, so that a cancel is heard. */
+static enum pst_status wait_oldest(struct pack *pack, struct psti_pack_slot *slot,
+                                   struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    pthread_mutex_lock(&pack->lock);
+    while (!slot->done && status == PST_OK) {
+        psti_cond_wait_until(&pack->finished, &pack->lock, psti_clock_ns() + PROGRESS_NS);
+        if (slot->done)
+            break;
+        pthread_mutex_unlock(&pack->lock);
+        status = progress(pack, false, err);
+        pthread_mutex_lock(&pack->lock);
+    }
+    pthread_mutex_unlock(&pack->lock);
+    return status;
+}
+
+/* A failure that is the sample's own and leaves source and writer usable. */
+static bool is_bad_sample(enum pst_status status, bool from_writer)
+{
+    switch (status) {
+    case PST_ERROR_ARGUMENT:
+    case PST_ERROR_EXISTS:
+    case PST_ERROR_CORRUPT:
+    case PST_ERROR_TRUNCATED:
+    case PST_ERROR_UNSUPPORTED:
+    case PST_ERROR_LIMIT:
+        return true;
+    case PST_ERROR_CHECKSUM:
+    case PST_ERROR_NOT_FOUND:
+    case PST_ERROR_IO: /* of the sample's file; the writer's mean the disk of the destination */
+    case PST_ERROR_VERSION:
+        return !from_writer;
+    default:
+        return false;
+    }
+}
+
+static enum pst_status add_sample(struct pack *pack, struct psti_pack_slot *slot,
+                                  struct pst_error *err)
+{
+    enum pst_status status = slot->status;
+    bool from_writer = status == PST_OK;
+    if (from_writer) {
+        struct pst_sample sample = {.name = slot->name, .values = slot->lists};
+        pst_error_clear(&slot->err);
+        status = pst_writer_add(pack->writer, &sample, &slot->err);
+        if (status != PST_OK && is_bad_sample(status, true)) {
+            struct pst_item item;
+            bool has_item =
+                pst_dataset_item(pack->source, slot->sample, 0, 0, &item, NULL) == PST_OK;
+            /* The writer speaks of its own data set; the fault lies in the source. */
+            slot->err.dataset[0] = slot->err.file[0] = '\0';
+            slot->err.sample = -1;
+            psti_pack_locate(&slot->err, pack->source, slot->sample, has_item ? &item : NULL);
+        }
+    }
+    if (status == PST_OK) {
+        pack->report.n_samples++;
+        pack->report.nbytes_in += slot->nbytes_in;
+        pack->report.nbytes_out += slot->nbytes_out;
+        return PST_OK;
+    }
+    if (is_bad_sample(status, from_writer) && pack->options->bad_sample != NULL &&
+        pack->options->bad_sample(pack->options->ctx, slot->name, &slot->err) == 0) {
+        pack->report.n_bad++;
+        return PST_OK;
+    }
+    if (err != NULL)
+        *err = slot->err;
+    return status;
+}
+
+static enum pst_status run(struct pack *pack, struct pst_error *err)
+{
+    enum pst_status status = progress(pack, true, err);
+    while (status == PST_OK) {
+        status = dispatch(pack, err);
+        if (status != PST_OK || pack->n_taken == pack->n_dispatched)
+            break;
+        struct psti_pack_slot *slot = &pack->slots[pack->n_taken % pack->window];
+        status = wait_oldest(pack, slot, err);
+        if (status != PST_OK)
+            break;
+        status = add_sample(pack, slot, err);
+        pthread_mutex_lock(&pack->lock);
+        pack->held_nbytes -= slot->nbytes_in + slot->nbytes_out;
+        pthread_mutex_unlock(&pack->lock);
+        psti_pack_slot_trim(slot, pack->plan.n_fields);
+        pack->n_taken++;
+        if (status == PST_OK)
+            status = progress(pack, false, err);
+    }
+    return status;
+}
+
+static enum pst_status start(struct pack *pack, struct pst_error *err)
+{
+    uint32_t n = pack->options->num_workers == 0 ? psti_thread_cores() : pack->options->num_workers;
+    n = n > MAX_WORKERS ? MAX_WORKERS : n;
+    pack->window = 4 * n;
+    pack->slots = psti_calloc(pack->window, sizeof *pack->slots);
+    if (pack->slots == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory for %u samples under way",
+                         pack->window);
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < pack->window; i++)
+        status = psti_pack_slot_init(&pack->slots[i], pack->plan.n_fields, err);
+    for (uint32_t i = 0; status == PST_OK && i < n; i++)
+        status = psti_decoder_open(&pack->decoders[i], err);
+    while (status == PST_OK && pack->n_threads < n) {
+        status = psti_thread_start(&pack->threads[pack->n_threads], "pack", worker, pack, err);
+        pack->n_threads += status == PST_OK;
+    }
+    return status;
+}
+
+static void stop(struct pack *pack)
+{
+    /* Not yet begun samples are of no use any more: let the workers find an empty queue. */
+    while (psti_queue_try_pop(&pack->queue) != NULL)
+        ;
+    psti_queue_close(&pack->queue);
+    for (uint32_t i = 0; i < pack->n_threads; i++)
+        psti_thread_join(pack->threads[i]);
+    for (uint32_t i = 0; i < MAX_WORKERS; i++)
+        psti_decoder_close(&pack->decoders[i]);
+    if (pack->slots != NULL)
+        for (uint32_t i = 0; i < pack->window; i++)
+            psti_pack_slot_free(&pack->slots[i], pack->plan.n_fields);
+    psti_free(pack->slots);
+}
+
+static enum pst_status with_workers(struct pack *pack, struct pst_error *err)
+{
+    enum pst_status status = psti_queue_init(&pack->queue, 4 * MAX_WORKERS, err);
+    if (status != PST_OK)
+        return status;
+    pthread_mutex_init(&pack->lock, NULL);
+    psti_cond_init(&pack->finished);
+    status = start(pack, err);
+    if (status == PST_OK)
+        status = run(pack, err);
+    stop(pack);
+    pthread_cond_destroy(&pack->finished);
+    pthread_mutex_destroy(&pack->lock);
+    psti_queue_destroy(&pack->queue);
+    return status;
+}
+
+static enum pst_status pack_into(struct pack *pack, const char *destination, struct pst_error *err)
+{
+    const struct pst_pack_options *options = pack->options;
+    bool append = options->writer.mode == PST_WRITER_APPEND;
+    struct pst_writer_options writer = options->writer;
+    writer.struct_size = sizeof writer;
+    enum pst_status status =
+        psti_pack_plan_make(&pack->plan, pack->source, destination, options, err);
+    if (status != PST_OK)
+        return status;
+    status = pst_writer_open(destination, pack->plan.fields, pack->plan.n_fields, &writer,
+                             &pack->writer, err);
+    if (status == PST_OK && !append)
+        status = psti_pack_plan_classes(&pack->plan, pack->writer, err);
+    if (status == PST_OK)
+        status = with_workers(pack, err);
+    if (status == PST_OK)
+        status = pst_writer_finish(pack->writer, err);
+    if (status == PST_OK && options->progress != NULL)
+        (void)progress(pack, true, NULL); /* whole already: too late to cancel */
+    pst_writer_close(&pack->writer);
+    return status;
+}
+
+enum pst_status pst_pack(const char *source, const char *destination,
+                         const struct pst_pack_options *options, struct pst_pack_report *report,
+                         struct pst_error *err)
+{
+    struct pst_pack_options filled = {0};
+    if (source == NULL || destination == NULL)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "source or destination is NULL");
+    if (options != NULL)
+        memcpy(&filled, options,
+               options->struct_size < sizeof filled ? options->struct_size : sizeof filled);
+    if (filled.n_forms > 0 && filled.forms == NULL)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "forms is NULL, n_forms is %u",
+                         filled.n_forms);
+    filled.source.struct_size = sizeof filled.source;
+    struct pack *pack = psti_calloc(1, sizeof *pack);
+    if (pack == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory");
+    pack->options = &filled;
+    enum pst_status status = pst_dataset_open(source, &filled.source, &pack->source, err);
+    if (status == PST_OK) {
+        pack->n_samples = pst_dataset_count(pack->source);
+        status = pack_into(pack, destination, err);
+    }
+    if (report != NULL)
+        *report = pack->report;
+    psti_pack_plan_free(&pack->plan);
+    pst_dataset_close(&pack->source);
+    psti_free(pack);
+    return status;
+}

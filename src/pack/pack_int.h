@@ -1,0 +1,85 @@
+/* pack_int.h - what the files of pst_pack and pst_verify share. */
+#ifndef PST_PACK_PACK_INT_H
+#define PST_PACK_PACK_INT_H
+
+#include "decode/decode.h"
+
+#include <penstock/writer.h>
+
+/* Pixels (pack_pixels.c)
+ * ---------------------------------------------------------------------------------- */
+
+/* How the pixels of a field are decoded for their checksum: as stored; masks with a palette by
+ * their indices. */
+void psti_pack_decode_options(enum pst_field_type type, struct pst_decode_options *options);
+/* True if the bytes hold exactly the pixels: PNG, raw, WebP of the lossless kind. */
+bool psti_pack_is_lossless(enum pst_form form, const void *bytes, size_t nbytes);
+/* Bytes of the decoded pixels, by `info`. False: more than memory can hold. */
+bool psti_pack_pixels_nbytes(const struct pst_image_info *info,
+                             const struct pst_decode_options *options, size_t *row_nbytes,
+                             size_t *nbytes);
+/* Decodes the whole image row by row and hashes the pixels; holds no more than the decoder does. */
+enum pst_status psti_pack_hash_pixels(struct psti_decoder *decoder, const void *bytes,
+                                      size_t nbytes, const struct pst_image_info *info,
+                                      const struct pst_decode_options *options, uint64_t *hash,
+                                      struct pst_error *err);
+/* Fills in what `err` does not know yet: data set, sample, the file of `item` (may be NULL) and the
+ * codec. */
+void psti_pack_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t sample,
+                      const struct pst_item *item);
+
+/* The plan (pack_plan.c)
+ * ---------------------------------------------------------------------------------- */
+
+/* Which field of the source becomes which of the destination. Constant while workers run. */
+struct psti_pack_plan {
+    pst_dataset *source;
+    bool verify_pixels;
+    uint32_t n_fields; /* of the destination */
+    struct pst_field fields[PST_MAX_FIELDS];
+    uint32_t source_field[PST_MAX_FIELDS];
+    int64_t *class_map[PST_MAX_FIELDS];    /* [source n_classes], NULL: labels stay as they are */
+    enum pst_form forms[PST_MAX_VARIANTS]; /* of images */
+    uint32_t n_forms;                      /* 0: all variants of the source, as they are */
+};
+enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *source,
+                                    const char *destination, const struct pst_pack_options *options,
+                                    struct pst_error *err);
+/* Gives the source's class names to a new data set. */
+enum pst_status psti_pack_plan_classes(const struct psti_pack_plan *plan, pst_writer *writer,
+                                       struct pst_error *err);
+void psti_pack_plan_free(struct psti_pack_plan *plan);
+
+/* One sample (pack_prepare.c)
+ * ----------------------------------------------------------------------------- */
+
+struct psti_pack_blob {
+    void *bytes;
+    size_t capacity;
+};
+/* A sample on its way from the source to the writer. Owned by the worker between dispatch and done,
+ * else by the calling thread. */
+struct psti_pack_slot {
+    uint64_t sample;
+    const char *name;
+    bool done; /* guarded by the lock of pack.c */
+    enum pst_status status;
+    struct pst_error err;
+    uint64_t nbytes_in, nbytes_out;
+    struct pst_value *values;       /* [n_fields][PST_MAX_VARIANTS] */
+    const struct pst_value **lists; /* [n_fields] */
+    struct psti_pack_blob
+        *blobs;     /* [n_fields][PST_MAX_VARIANTS + 1]: source variants, and raw pixels */
+    int64_t *ints;  /* [n_fields] */
+    double *floats; /* [n_fields] */
+};
+enum pst_status psti_pack_slot_init(struct psti_pack_slot *slot, uint32_t n_fields,
+                                    struct pst_error *err);
+void psti_pack_slot_free(struct psti_pack_slot *slot, uint32_t n_fields);
+/* Lets go of buffers that are larger than most need. */
+void psti_pack_slot_trim(struct psti_pack_slot *slot, uint32_t n_fields);
+/* Reads, and where needed decodes, slot->sample; sets everything but `done`. */
+void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *decoder,
+                       struct psti_pack_slot *slot);
+
+#endif

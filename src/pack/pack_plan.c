@@ -1,0 +1,212 @@
+/* pack_plan.c - decides, before pst_pack moves a byte, what each field of the destination is made
+ * of.
+ *
+ * A new data set takes the fields of the source; one that is appended to keeps its own, and the
+ * source must have each of them by name and type. Labels follow the names of the classes, not their
+ * numbers: the same folder names in another set of folders have other numbers. */
+#include "pack/pack_int.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum pst_status check_forms(const struct pst_pack_options *options, struct pst_error *err)
+{
+    if (options->n_forms > PST_MAX_VARIANTS)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                         "%u forms of the image, at most %d are possible", options->n_forms,
+                         PST_MAX_VARIANTS);
+    for (uint32_t i = 0; i < options->n_forms; i++) {
+        enum pst_form form = options->forms[i];
+        if (form != PST_FORM_NONE && form != PST_FORM_RAW && form != PST_FORM_JPEG &&
+            form != PST_FORM_PNG && form != PST_FORM_WEBP)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "%d is no form of an image",
+                             (int)form);
+        for (uint32_t k = 0; k < i; k++)
+            if (options->forms[k] == form)
+                return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "the form %s is asked for twice",
+                                 form == PST_FORM_NONE ? "original" : pst_form_name(form));
+    }
+    return PST_OK;
+}
+
+static void take_forms(struct psti_pack_plan *plan, const struct pst_pack_options *options)
+{
+    plan->n_forms = options->n_forms;
+    for (uint32_t i = 0; i < options->n_forms; i++)
+        plan->forms[i] = options->forms[i];
+    if (plan->n_forms == 0 && pst_dataset_is_folder(plan->source)) {
+        plan->forms[0] = PST_FORM_NONE;
+        plan->n_forms = 1;
+    }
+}
+
+/* The destination's fields are the source's. */
+static void plan_new(struct psti_pack_plan *plan)
+{
+    plan->n_fields = pst_dataset_n_fields(plan->source);
+    for (uint32_t i = 0; i < plan->n_fields; i++) {
+        plan->fields[i] = *pst_dataset_field(plan->source, i);
+        plan->source_field[i] = i;
+        if (plan->fields[i].type == PST_FIELD_IMAGE && plan->n_forms > 0)
+            plan->fields[i].n_variants = (uint8_t)plan->n_forms;
+    }
+}
+
+/* Forms in which the data set holds its images already, judged by its first sample. */
+static enum pst_status forms_of(struct psti_pack_plan *plan, const pst_dataset *destination,
+                                uint32_t i_field, struct pst_error *err)
+{
+    const struct pst_field *field = pst_dataset_field(destination, i_field);
+    plan->n_forms = field->n_variants;
+    for (uint32_t v = 0; v < field->n_variants; v++) {
+        struct pst_item item = {0};
+        if (pst_dataset_count(destination) > 0) {
+            enum pst_status status = pst_dataset_item(destination, 0, i_field, v, &item, err);
+            if (status != PST_OK)
+                return status;
+        }
+        plan->forms[v] = item.form == PST_FORM_RAW ? PST_FORM_RAW : PST_FORM_NONE;
+    }
+    return PST_OK;
+}
+
+/* Maps the numbers of the source's classes to the destination's, by name. */
+static enum pst_status map_classes(struct psti_pack_plan *plan, const pst_dataset *destination,
+                                   uint32_t i_field, struct pst_error *err)
+{
+    const struct pst_field *to = pst_dataset_field(destination, i_field);
+    uint32_t i_source = plan->source_field[i_field];
+    const struct pst_field *from = pst_dataset_field(plan->source, i_source);
+    bool from_named = pst_dataset_class_name(plan->source, i_source, 0) != NULL;
+    bool to_named = pst_dataset_class_name(destination, i_field, 0) != NULL;
+    if (!from_named && !to_named)
+        return PST_OK;
+    if (from_named != to_named)
+        return psti_fail(
+            err, PST_ERROR_ARGUMENT, "pack",
+            "the classes of field %s have names in %s only: the labels cannot be matched", to->name,
+            from_named ? "the source" : "the data set");
+    int64_t *map = psti_alloc_array((size_t)from->n_classes, sizeof *map);
+    if (map == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory for %lld classes",
+                         (long long)from->n_classes);
+    plan->class_map[i_field] = map;
+    for (int64_t i = 0; i < from->n_classes; i++) {
+        const char *name = pst_dataset_class_name(plan->source, i_source, i);
+        int64_t k = 0;
+        while (k < to->n_classes &&
+               strcmp(pst_dataset_class_name(destination, i_field, k), name) != 0)
+            k++;
+        if (k == to->n_classes)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                             "the source has a class \"%s\" which the data set does not have: its "
+                             "classes are fixed",
+                             name);
+        map[i] = k;
+    }
+    return PST_OK;
+}
+
+static enum pst_status plan_field(struct psti_pack_plan *plan, const pst_dataset *destination,
+                                  uint32_t i, struct pst_error *err)
+{
+    const struct pst_field *field = &plan->fields[i];
+    int i_source = pst_dataset_find_field(plan->source, field->name);
+    if (i_source < 0)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                         "the source has no field \"%s\", which the data set has", field->name);
+    const struct pst_field *from = pst_dataset_field(plan->source, (uint32_t)i_source);
+    if (from->type != field->type)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                         "field \"%s\" is %s in the source and %s in the data set", field->name,
+                         pst_field_type_name(from->type), pst_field_type_name(field->type));
+    plan->source_field[i] = (uint32_t)i_source;
+    if (field->type == PST_FIELD_IMAGE && plan->n_forms == 0 &&
+        from->n_variants != field->n_variants)
+        return forms_of(plan, destination, i, err);
+    if (field->type == PST_FIELD_IMAGE && plan->n_forms > 0 && plan->n_forms != field->n_variants)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                         "%u forms are asked for, the data set has %u of field %s", plan->n_forms,
+                         field->n_variants, field->name);
+    return field->type == PST_FIELD_INT ? map_classes(plan, destination, i, err) : PST_OK;
+}
+
+/* The destination exists and keeps its fields. */
+static enum pst_status plan_append(struct psti_pack_plan *plan, const char *path,
+                                   const struct pst_pack_options *options, struct pst_error *err)
+{
+    pst_dataset *destination = NULL;
+    enum pst_status status = pst_dataset_open(path, NULL, &destination, err);
+    if (status != PST_OK)
+        return status;
+    if (pst_dataset_is_folder(destination)) {
+        status = psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                           "this is a folder of images, not a data set");
+        goto out;
+    }
+    plan->n_fields = pst_dataset_n_fields(destination);
+    for (uint32_t i = 0; i < plan->n_fields; i++)
+        plan->fields[i] = *pst_dataset_field(destination, i);
+    if (options->n_forms == 0) {
+        plan->n_forms = 0;
+        for (uint32_t i = 0;
+             status == PST_OK && i < plan->n_fields && pst_dataset_is_folder(plan->source); i++)
+            if (plan->fields[i].type == PST_FIELD_IMAGE)
+                status = forms_of(plan, destination, i, err);
+    }
+    for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++)
+        status = plan_field(plan, destination, i, err);
+out:
+    if (status != PST_OK && err != NULL && err->dataset[0] == '\0')
+        psti_error_set_dataset(err, path);
+    pst_dataset_close(&destination);
+    return status;
+}
+
+enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *source,
+                                    const char *destination, const struct pst_pack_options *options,
+                                    struct pst_error *err)
+{
+    enum pst_status status = check_forms(options, err);
+    plan->source = source;
+    plan->verify_pixels = options->verify_pixels;
+    if (status != PST_OK)
+        return status;
+    take_forms(plan, options);
+    if (options->writer.mode == PST_WRITER_APPEND)
+        return plan_append(plan, destination, options, err);
+    plan_new(plan);
+    return PST_OK;
+}
+
+enum pst_status psti_pack_plan_classes(const struct psti_pack_plan *plan, pst_writer *writer,
+                                       struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
+        const struct pst_field *field = &plan->fields[i];
+        uint32_t i_source = plan->source_field[i];
+        if (field->type != PST_FIELD_INT ||
+            pst_dataset_class_name(plan->source, i_source, 0) == NULL)
+            continue;
+        size_t n = (size_t)field->n_classes;
+        const char **names = psti_alloc_array(n, sizeof *names);
+        if (names == NULL)
+            return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory for %zu class names", n);
+        for (size_t k = 0; k < n; k++)
+            names[k] = pst_dataset_class_name(plan->source, i_source, (int64_t)k);
+        status = pst_writer_set_class_names(writer, i, names, n, err);
+        psti_free(names);
+    }
+    return status;
+}
+
+void psti_pack_plan_free(struct psti_pack_plan *plan)
+{
+    for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
+        psti_free(plan->class_map[i]);
+    memset(plan, 0, sizeof *plan);
+}

@@ -1,0 +1,335 @@
+/* pack_prepare.c - one sample of the source as the values that the writer stores.
+ *
+ * Runs in a worker, with a decoder and a slot of its own. Bytes are read whole, so that the
+ * source's checksums are compared; images are decoded where the plan wants raw pixels, where they
+ * are lossless and have no pixel checksum yet, or where all are to be verified. Nothing is
+ * re-encoded. */
+#include "pack/pack_int.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/hash.h"
+
+#include <string.h>
+
+#define BLOBS_PER_FIELD (PST_MAX_VARIANTS + 1)
+#define BLOB_KEEP_NBYTES ((size_t)4 << 20)
+
+/* The work on one sample. */
+struct work {
+    const struct psti_pack_plan *plan;
+    struct psti_decoder *decoder;
+    struct psti_pack_slot *slot;
+    uint32_t i_field, i_source;
+    struct pst_decode_options options;
+    struct pst_item item; /* read last, for error messages */
+};
+
+/* An image or mask of the source, read and understood. */
+struct original {
+    const void *bytes;
+    size_t nbytes;
+    struct pst_item item;
+    struct pst_image_info info;
+};
+
+enum pst_status psti_pack_slot_init(struct psti_pack_slot *slot, uint32_t n_fields,
+                                    struct pst_error *err)
+{
+    slot->values = psti_calloc((size_t)n_fields * PST_MAX_VARIANTS, sizeof *slot->values);
+    slot->lists = psti_calloc(n_fields, sizeof *slot->lists);
+    slot->blobs = psti_calloc((size_t)n_fields * BLOBS_PER_FIELD, sizeof *slot->blobs);
+    slot->ints = psti_calloc(n_fields, sizeof *slot->ints);
+    slot->floats = psti_calloc(n_fields, sizeof *slot->floats);
+    if (slot->values == NULL || slot->lists == NULL || slot->blobs == NULL || slot->ints == NULL ||
+        slot->floats == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory for %u fields", n_fields);
+    for (uint32_t i = 0; i < n_fields; i++)
+        slot->lists[i] = slot->values + (size_t)i * PST_MAX_VARIANTS;
+    return PST_OK;
+}
+
+void psti_pack_slot_free(struct psti_pack_slot *slot, uint32_t n_fields)
+{
+    if (slot->blobs != NULL)
+        for (size_t i = 0; i < (size_t)n_fields * BLOBS_PER_FIELD; i++)
+            psti_free(slot->blobs[i].bytes);
+    psti_free(slot->blobs);
+    psti_free(slot->values);
+    psti_free(slot->lists);
+    psti_free(slot->ints);
+    psti_free(slot->floats);
+}
+
+void psti_pack_slot_trim(struct psti_pack_slot *slot, uint32_t n_fields)
+{
+    for (size_t i = 0; i < (size_t)n_fields * BLOBS_PER_FIELD; i++) {
+        if (slot->blobs[i].capacity > BLOB_KEEP_NBYTES) {
+            psti_free(slot->blobs[i].bytes);
+            slot->blobs[i] = (struct psti_pack_blob){0};
+        }
+    }
+}
+
+static enum pst_status reserve(struct psti_pack_blob *blob, uint64_t nbytes, struct pst_error *err)
+{
+    if (blob->bytes != NULL && blob->capacity >= nbytes)
+        return PST_OK;
+    psti_free(blob->bytes);
+    blob->capacity = 0;
+    blob->bytes = nbytes > SIZE_MAX / 2 ? NULL : psti_alloc(nbytes == 0 ? 1 : (size_t)nbytes);
+    if (blob->bytes == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory for an item of %llu bytes",
+                         (unsigned long long)nbytes);
+    blob->capacity = (size_t)nbytes;
+    return PST_OK;
+}
+
+static struct psti_pack_blob *blob_of(struct work *work, uint32_t i)
+{
+    return &work->slot->blobs[(size_t)work->i_field * BLOBS_PER_FIELD + i];
+}
+
+/* Reads variant v of the source into its blob. item.form NONE and no bytes: the sample has none. */
+static enum pst_status read_item(struct work *work, uint32_t v, struct original *original)
+{
+    struct psti_pack_slot *slot = work->slot;
+    struct pst_error *err = &slot->err;
+    pst_dataset *source = work->plan->source;
+    memset(original, 0, sizeof *original);
+    enum pst_status status =
+        pst_dataset_item(source, slot->sample, work->i_source, v, &original->item, err);
+    if (status != PST_OK)
+        return status;
+    work->item = original->item;
+    if (original->item.i_file == PST_FILE_NONE && original->item.form == PST_FORM_NONE)
+        return PST_OK;
+    if (original->item.form == PST_FORM_NONE && !pst_dataset_is_folder(source))
+        return PST_OK;
+    struct psti_pack_blob *blob = blob_of(work, v);
+    status = reserve(blob, original->item.nbytes, err);
+    if (status == PST_OK)
+        status = pst_dataset_read(source, slot->sample, work->i_source, v, 0, original->item.nbytes,
+                                  blob->bytes, err);
+    original->bytes = blob->bytes;
+    original->nbytes = (size_t)original->item.nbytes;
+    slot->nbytes_in += original->nbytes;
+    return status;
+}
+
+/* As read_item for images and masks, whose header is read too. bytes NULL: absent. */
+static enum pst_status read_image(struct work *work, uint32_t v, struct original *original)
+{
+    enum pst_status status = read_item(work, v, original);
+    if (status != PST_OK || original->bytes == NULL)
+        return status;
+    struct pst_item *item = &original->item;
+    struct pst_image_info *info = &original->info;
+    if (item->form == PST_FORM_RAW) {
+        info->form = item->form;
+        info->height = item->height;
+        info->width = item->width;
+        info->channels = item->channels;
+        info->bits = item->bits;
+        info->orientation = 1;
+    }
+    status = psti_decoder_probe(work->decoder, original->bytes, original->nbytes, item->form,
+                                &work->options, info, &work->slot->err);
+    if (status == PST_OK)
+        work->item.form = item->form = info->form;
+    return status;
+}
+
+/* The image as its bytes are. */
+static enum pst_status store_original(struct work *work, const struct original *original,
+                                      struct pst_value *value)
+{
+    struct pst_error *err = &work->slot->err;
+    const struct pst_image_info *info = &original->info;
+    const struct pst_item *item = &original->item;
+    value->bytes = original->bytes;
+    value->nbytes = original->nbytes;
+    value->form = info->form;
+    if (info->form == PST_FORM_RAW) {
+        value->height = info->height;
+        value->width = info->width;
+        value->channels = info->channels;
+        value->bits = info->bits;
+    }
+    value->has_pixel_checksum = item->has_pixel_checksum;
+    value->pixel_checksum = item->pixel_checksum;
+    bool lossless = psti_pack_is_lossless(info->form, original->bytes, original->nbytes);
+    if (!work->plan->verify_pixels && (!lossless || item->has_pixel_checksum))
+        return PST_OK;
+    uint64_t hash;
+    enum pst_status status = psti_pack_hash_pixels(work->decoder, original->bytes, original->nbytes,
+                                                   info, &work->options, &hash, err);
+    if (status != PST_OK || !lossless)
+        return status;
+    if (item->has_pixel_checksum && item->pixel_checksum != hash)
+        return psti_fail(err, PST_ERROR_CHECKSUM, "pack",
+                         "the decoded pixels do not match their checksum");
+    value->has_pixel_checksum = true;
+    value->pixel_checksum = hash;
+    return PST_OK;
+}
+
+/* The image as pixels. */
+static enum pst_status store_raw(struct work *work, const struct original *original,
+                                 struct pst_value *value)
+{
+    struct pst_error *err = &work->slot->err;
+    const struct pst_image_info *info = &original->info;
+    struct psti_rect whole = {0, 0, info->height, info->width};
+    struct psti_pack_blob *blob = blob_of(work, PST_MAX_VARIANTS);
+    size_t row_nbytes, nbytes;
+    if (info->form == PST_FORM_RAW)
+        return store_original(work, original, value);
+    if (!psti_pack_pixels_nbytes(info, &work->options, &row_nbytes, &nbytes))
+        return psti_fail(err, PST_ERROR_LIMIT, "pack", "%ux%u pixels are too many", info->width,
+                         info->height);
+    enum pst_status status = reserve(blob, nbytes, err);
+    if (status == PST_OK)
+        status = psti_decoder_region(work->decoder, original->bytes, original->nbytes, info,
+                                     &work->options, &whole, blob->bytes, row_nbytes, err);
+    if (status != PST_OK)
+        return status;
+    psti_decode_output(info, &work->options, &value->channels, &value->bits);
+    value->bytes = blob->bytes;
+    value->nbytes = nbytes;
+    value->form = PST_FORM_RAW;
+    value->height = info->height;
+    value->width = info->width;
+    value->has_pixel_checksum = true;
+    value->pixel_checksum = psti_hash64(blob->bytes, nbytes);
+    return PST_OK;
+}
+
+static enum pst_status no_such_form(struct work *work, const struct original *original,
+                                    enum pst_form form)
+{
+    return psti_fail(
+        &work->slot->err, PST_ERROR_UNSUPPORTED, "pack",
+        "the image is %s and cannot be packed as %s: only original bytes and raw are possible",
+        pst_form_name(original->info.form), pst_form_name(form));
+}
+
+/* Makes the variants that plan->forms asks for out of those that the source has. */
+static enum pst_status store_forms(struct work *work, struct pst_value *values)
+{
+    const struct psti_pack_plan *plan = work->plan;
+    struct original originals[PST_MAX_VARIANTS];
+    uint32_t n_source = pst_dataset_field(plan->source, work->i_source)->n_variants;
+    const struct original *first = NULL;
+    enum pst_status status = PST_OK;
+    for (uint32_t v = 0; status == PST_OK && v < n_source; v++) {
+        status = read_image(work, v, &originals[v]);
+        if (first == NULL && originals[v].bytes != NULL)
+            first = &originals[v];
+    }
+    if (status != PST_OK)
+        return status;
+    if (first == NULL)
+        return PST_OK;
+    for (uint32_t k = 0; status == PST_OK && k < plan->n_forms; k++) {
+        const struct original *from = first;
+        for (uint32_t v = 0; v < n_source; v++)
+            if (plan->forms[k] != PST_FORM_NONE && originals[v].bytes != NULL &&
+                originals[v].info.form == plan->forms[k])
+                from = &originals[v];
+        work->item = from->item;
+        if (plan->forms[k] == PST_FORM_RAW)
+            status = store_raw(work, from, &values[k]);
+        else if (plan->forms[k] != PST_FORM_NONE && from->info.form != plan->forms[k])
+            status = no_such_form(work, from, plan->forms[k]);
+        else
+            status = store_original(work, from, &values[k]);
+    }
+    return status;
+}
+
+/* Copies every variant as it is. */
+static enum pst_status store_variants(struct work *work, struct pst_value *values)
+{
+    bool is_image = work->plan->fields[work->i_field].type == PST_FIELD_IMAGE ||
+                    work->plan->fields[work->i_field].type == PST_FIELD_MASK;
+    uint32_t n = pst_dataset_field(work->plan->source, work->i_source)->n_variants;
+    enum pst_status status = PST_OK;
+    for (uint32_t v = 0; status == PST_OK && v < n; v++) {
+        struct original original;
+        status = is_image ? read_image(work, v, &original) : read_item(work, v, &original);
+        if (status != PST_OK || original.bytes == NULL)
+            continue;
+        if (is_image) {
+            status = store_original(work, &original, &values[v]);
+            continue;
+        }
+        values[v].bytes = original.bytes;
+        values[v].nbytes = original.nbytes;
+        values[v].form = original.item.form;
+        values[v].ndim = original.item.ndim;
+        memcpy(values[v].shape, original.item.shape, sizeof values[v].shape);
+    }
+    return status;
+}
+
+static enum pst_status store_int(struct work *work, struct pst_value *value)
+{
+    struct psti_pack_slot *slot = work->slot;
+    int64_t *number = &slot->ints[work->i_field];
+    const int64_t *map = work->plan->class_map[work->i_field];
+    enum pst_status status =
+        pst_dataset_int(work->plan->source, slot->sample, work->i_source, number, &slot->err);
+    if (status != PST_OK)
+        return status;
+    if (map != NULL) {
+        int64_t n = pst_dataset_field(work->plan->source, work->i_source)->n_classes;
+        if (*number < 0 || *number >= n)
+            return psti_fail(&slot->err, PST_ERROR_CORRUPT, "pack", "label %lld is outside 0..%lld",
+                             (long long)*number, (long long)n - 1);
+        *number = map[*number];
+    }
+    value->bytes = number;
+    value->nbytes = sizeof *number;
+    return PST_OK;
+}
+
+static enum pst_status store_float(struct work *work, struct pst_value *value)
+{
+    struct psti_pack_slot *slot = work->slot;
+    double *number = &slot->floats[work->i_field];
+    value->bytes = number;
+    value->nbytes = sizeof *number;
+    return pst_dataset_float(work->plan->source, slot->sample, work->i_source, number, &slot->err);
+}
+
+void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *decoder,
+                       struct psti_pack_slot *slot)
+{
+    struct work work = {.plan = plan, .decoder = decoder, .slot = slot};
+    enum pst_status status = PST_OK;
+    pst_error_clear(&slot->err);
+    slot->nbytes_in = slot->nbytes_out = 0;
+    memset(slot->values, 0, (size_t)plan->n_fields * PST_MAX_VARIANTS * sizeof *slot->values);
+    for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
+        struct pst_value *values = slot->values + (size_t)i * PST_MAX_VARIANTS;
+        work.i_field = i;
+        work.i_source = plan->source_field[i];
+        work.item = (struct pst_item){.i_file = PST_FILE_NONE};
+        psti_pack_decode_options(plan->fields[i].type, &work.options);
+        if (plan->fields[i].type == PST_FIELD_INT)
+            status = store_int(&work, values);
+        else if (plan->fields[i].type == PST_FIELD_FLOAT)
+            status = store_float(&work, values);
+        else if (plan->fields[i].type == PST_FIELD_IMAGE && plan->n_forms > 0)
+            status = store_forms(&work, values);
+        else
+            status = store_variants(&work, values);
+        for (uint32_t v = 0; v < PST_MAX_VARIANTS; v++)
+            slot->nbytes_out += values[v].nbytes;
+    }
+    if (status != PST_OK)
+        psti_pack_locate(&slot->err, plan->source, slot->sample, &work.item);
+    slot->status = status;
+}
