@@ -1,0 +1,41 @@
+/* verify_int.h - what verify.c and verify_job.c share. */
+#ifndef PST_PACK_VERIFY_INT_H
+#define PST_PACK_VERIFY_INT_H
+
+#include "pack/pack_int.h"
+
+/* Something wrong, and where. */
+struct psti_finding {
+    const char *name; /* of the sample; "" if it is not one sample's or the name cannot be read */
+    struct pst_error err;
+};
+
+enum psti_verify_kind { PSTI_VERIFY_SHARD, PSTI_VERIFY_SAMPLES };
+
+/* A piece of work, done by one worker. */
+struct psti_verify_job {
+    enum psti_verify_kind kind;
+    uint32_t i_shard;
+    uint64_t first, n; /* samples */
+    bool done;         /* guarded by the lock of verify.c */
+    /* Results: */
+    bool shard_bad;
+    uint64_t n_items, nbytes;
+    struct psti_finding *findings;
+    size_t n_findings, capacity;
+    enum pst_status fatal; /* no finding, but the end: out of memory */
+    struct pst_error fatal_err;
+};
+
+/* Constant while the samples are gone through. */
+struct psti_verify_context {
+    pst_dataset *dataset;
+    bool decode;
+    bool *shard_bad; /* [n_files] of a written data set; items of the others are known to be good */
+};
+
+void psti_verify_shard(const struct psti_verify_context *context, struct psti_verify_job *job);
+void psti_verify_samples(const struct psti_verify_context *context, struct psti_decoder *decoder,
+                         struct psti_pack_blob *blob, struct psti_verify_job *job);
+
+#endif

@@ -1,0 +1,205 @@
+/* verify_job.c - the pieces of pst_verify: one shard, or a run of samples.
+ *
+ * Runs in a worker with a decoder and a buffer of its own. A shard is walked record by record;
+ * where that finds nothing, its items equal what the index says of them and need not be read again,
+ * unless their pixels are to be decoded. Everything found is put down in the job; nothing stops at
+ * the first finding. */
+#include "pack/verify_int.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "dataset/dataset.h"
+
+#include <string.h>
+
+static void note(struct psti_verify_job *job, const char *name, const struct pst_error *err)
+{
+    if (err->status == PST_ERROR_MEMORY || err->status == PST_ERROR_INTERNAL ||
+        err->status == PST_ERROR_FORKED) {
+        job->fatal = err->status;
+        job->fatal_err = *err;
+        return;
+    }
+    if (job->n_findings == job->capacity) {
+        size_t capacity = job->capacity * 2 + 4;
+        struct psti_finding *grown = psti_realloc(job->findings, capacity * sizeof *grown);
+        if (grown == NULL) {
+            job->fatal =
+                psti_fail(&job->fatal_err, PST_ERROR_MEMORY, "pack", "out of memory for findings");
+            return;
+        }
+        job->findings = grown;
+        job->capacity = capacity;
+    }
+    job->findings[job->n_findings++] = (struct psti_finding){name, *err};
+}
+
+void psti_verify_shard(const struct psti_verify_context *context, struct psti_verify_job *job)
+{
+    struct pst_error err;
+    char path[8192];
+    uint64_t n_items = 0, n_expected = 0, nbytes = 0;
+    pst_error_clear(&err);
+    enum pst_status status =
+        psti_dataset_shard(context->dataset, job->i_shard, &nbytes, &n_expected, &err);
+    if (status == PST_OK)
+        status = psti_dataset_check_shard(context->dataset, job->i_shard, &err);
+    if (status == PST_OK)
+        status = psti_dataset_scan_shard(context->dataset, job->i_shard, &n_items, &err);
+    if (status == PST_OK && n_items != n_expected)
+        status = psti_fail(&err, PST_ERROR_CORRUPT, "pack",
+                           "the shard holds %llu items, the index says %llu",
+                           (unsigned long long)n_items, (unsigned long long)n_expected);
+    if (status == PST_OK) {
+        job->nbytes = nbytes;
+        return;
+    }
+    if (err.dataset[0] == '\0')
+        psti_error_set_dataset(&err, pst_dataset_path(context->dataset));
+    if (err.file[0] == '\0' &&
+        pst_dataset_file_path(context->dataset, job->i_shard, path, sizeof path, NULL) == PST_OK)
+        psti_error_set_file(&err, path);
+    job->shard_bad = true;
+    note(job, "", &err);
+}
+
+/* Decodes an image and compares its pixels, where a checksum of them is known. */
+static enum pst_status check_pixels(struct psti_decoder *decoder, enum pst_field_type type,
+                                    const void *bytes, struct pst_item *item, struct pst_error *err)
+{
+    struct pst_decode_options options;
+    struct pst_image_info info = {0};
+    uint64_t hash;
+    psti_pack_decode_options(type, &options);
+    if (item->form == PST_FORM_RAW) {
+        info.form = item->form;
+        info.height = item->height;
+        info.width = item->width;
+        info.channels = item->channels;
+        info.bits = item->bits;
+        info.orientation = 1;
+    }
+    enum pst_status status =
+        psti_decoder_probe(decoder, bytes, (size_t)item->nbytes, item->form, &options, &info, err);
+    if (status != PST_OK)
+        return status;
+    item->form = info.form;
+    if (item->height != 0 && (item->height != info.height || item->width != info.width))
+        return psti_fail(err, PST_ERROR_CORRUPT, "pack", "the image is %ux%u, the index says %ux%u",
+                         info.width, info.height, item->width, item->height);
+    status =
+        psti_pack_hash_pixels(decoder, bytes, (size_t)item->nbytes, &info, &options, &hash, err);
+    if (status == PST_OK && item->has_pixel_checksum && item->pixel_checksum != hash)
+        return psti_fail(err, PST_ERROR_CHECKSUM, "pack",
+                         "the decoded pixels do not match their checksum");
+    return status;
+}
+
+struct one {
+    const struct psti_verify_context *context;
+    struct psti_decoder *decoder;
+    struct psti_pack_blob *blob;
+    struct psti_verify_job *job;
+    uint64_t sample;
+    const char *name;
+};
+
+static enum pst_status reserve(struct psti_pack_blob *blob, uint64_t nbytes, struct pst_error *err)
+{
+    if (blob->bytes != NULL && blob->capacity >= nbytes)
+        return PST_OK;
+    psti_free(blob->bytes);
+    blob->capacity = 0;
+    blob->bytes = nbytes > SIZE_MAX / 2 ? NULL : psti_alloc((size_t)nbytes + 1);
+    if (blob->bytes == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory for an item of %llu bytes",
+                         (unsigned long long)nbytes);
+    blob->capacity = (size_t)nbytes;
+    return PST_OK;
+}
+
+/* True if the item is what the index says because its shard was walked without a finding. */
+static bool known_good(const struct psti_verify_context *context, const struct pst_item *item)
+{
+    return context->shard_bad != NULL && item->i_file < pst_dataset_n_files(context->dataset) &&
+           !context->shard_bad[item->i_file];
+}
+
+static void check_item(struct one *one, uint32_t i_field, uint32_t variant)
+{
+    const struct psti_verify_context *context = one->context;
+    pst_dataset *dataset = context->dataset;
+    enum pst_field_type type = pst_dataset_field(dataset, i_field)->type;
+    bool is_image = type == PST_FIELD_IMAGE || type == PST_FIELD_MASK;
+    struct pst_error err;
+    struct pst_item item = {.i_file = PST_FILE_NONE};
+    pst_error_clear(&err);
+    enum pst_status status = pst_dataset_item(dataset, one->sample, i_field, variant, &item, &err);
+    if (status != PST_OK)
+        goto out;
+    if (item.form == PST_FORM_NONE &&
+        (!pst_dataset_is_folder(dataset) || item.i_file == PST_FILE_NONE))
+        return;
+    one->job->n_items++;
+    one->job->nbytes += item.nbytes;
+    bool decode = is_image && context->decode;
+    if (!decode && known_good(context, &item))
+        return;
+    status = reserve(one->blob, item.nbytes, &err);
+    if (status == PST_OK)
+        status = pst_dataset_read(dataset, one->sample, i_field, variant, 0, item.nbytes,
+                                  one->blob->bytes, &err);
+    if (status == PST_OK && decode)
+        status = check_pixels(one->decoder, type, one->blob->bytes, &item, &err);
+out:
+    if (status != PST_OK) {
+        psti_pack_locate(&err, dataset, one->sample, &item);
+        note(one->job, one->name, &err);
+    }
+}
+
+static void check_number(struct one *one, uint32_t i_field)
+{
+    pst_dataset *dataset = one->context->dataset;
+    const struct pst_field *field = pst_dataset_field(dataset, i_field);
+    struct pst_error err;
+    int64_t number = 0;
+    double real;
+    pst_error_clear(&err);
+    enum pst_status status = field->type == PST_FIELD_INT
+                                 ? pst_dataset_int(dataset, one->sample, i_field, &number, &err)
+                                 : pst_dataset_float(dataset, one->sample, i_field, &real, &err);
+    if (status == PST_OK && field->n_classes > 0 && (number < 0 || number >= field->n_classes))
+        status = psti_fail(&err, PST_ERROR_CORRUPT, "pack", "%s %lld is outside 0..%lld",
+                           field->name, (long long)number, (long long)field->n_classes - 1);
+    if (status != PST_OK) {
+        psti_pack_locate(&err, dataset, one->sample, NULL);
+        note(one->job, one->name, &err);
+    }
+}
+
+void psti_verify_samples(const struct psti_verify_context *context, struct psti_decoder *decoder,
+                         struct psti_pack_blob *blob, struct psti_verify_job *job)
+{
+    struct one one = {.context = context, .decoder = decoder, .blob = blob, .job = job};
+    for (uint64_t i = 0; i < job->n && job->fatal == PST_OK; i++) {
+        struct pst_error err;
+        one.sample = job->first + i;
+        one.name = "";
+        pst_error_clear(&err);
+        if (pst_dataset_sample_name(context->dataset, one.sample, &one.name, &err) != PST_OK) {
+            one.name = "";
+            psti_pack_locate(&err, context->dataset, one.sample, NULL);
+            note(job, "", &err);
+        }
+        for (uint32_t f = 0; f < pst_dataset_n_fields(context->dataset); f++) {
+            const struct pst_field *field = pst_dataset_field(context->dataset, f);
+            if (field->type == PST_FIELD_INT || field->type == PST_FIELD_FLOAT) {
+                check_number(&one, f);
+                continue;
+            }
+            for (uint32_t v = 0; v < field->n_variants; v++)
+                check_item(&one, f, v);
+        }
+    }
+}
