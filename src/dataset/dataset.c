@@ -1,0 +1,357 @@
+/* dataset.c - the public face of a data set: open, owners, arguments, plain reads.
+ *
+ * Chooses between a written data set (dataset_index.c) and a folder (dataset_folder.c), checks
+ * every argument before an operation of the kind is called, and completes errors with data set and
+ * sample. A handle does not change after open, so all functions but open and close may run on any
+ * thread. */
+#include "dataset/dataset_int.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/fault.h"
+#include "base/hash.h"
+#include "format/format_dataset.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *const field_type_names[] = {
+    [PST_FIELD_IMAGE] = "image",         [PST_FIELD_MASK] = "mask",   [PST_FIELD_BOXES] = "boxes",
+    [PST_FIELD_KEYPOINTS] = "keypoints", [PST_FIELD_AUDIO] = "audio", [PST_FIELD_INT] = "int",
+    [PST_FIELD_FLOAT] = "float",         [PST_FIELD_BYTES] = "bytes", [PST_FIELD_TEXT] = "text",
+    [PST_FIELD_JSON] = "json",           [PST_FIELD_ARRAY] = "array"};
+
+const char *pst_field_type_name(enum pst_field_type type)
+{
+    return type >= PST_FIELD_IMAGE && type <= PST_FIELD_ARRAY ? field_type_names[type] : "none";
+}
+
+enum pst_field_type pst_field_type_from_name(const char *name)
+{
+    for (int type = PST_FIELD_IMAGE; type <= PST_FIELD_ARRAY; type++)
+        if (name != NULL && strcmp(field_type_names[type], name) == 0)
+            return (enum pst_field_type)type;
+    return (enum pst_field_type)0;
+}
+
+enum pst_status psti_dataset_new(const char *path, size_t nbytes,
+                                 const struct psti_dataset_ops *ops, pst_dataset **out,
+                                 struct pst_error *err)
+{
+    pst_dataset *dataset = psti_calloc(1, nbytes);
+    char *copy = psti_strdup(path);
+    if (dataset == NULL || copy == NULL) {
+        psti_free(dataset);
+        psti_free(copy);
+        *out = NULL;
+        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory for a data set's handle");
+    }
+    dataset->ops = ops;
+    dataset->path = copy;
+    atomic_init(&dataset->n_owners, 1);
+    *out = dataset;
+    return PST_OK;
+}
+
+static bool exists_in(const char *path, const char *name)
+{
+    char full[PATH_MAX];
+    struct stat st;
+    int n = snprintf(full, sizeof full, "%s/%s", path, name);
+    return n > 0 && (size_t)n < sizeof full && lstat(full, &st) == 0;
+}
+
+/* `path` without trailing slashes ends up in `clean`. */
+static enum pst_status check_path(const char *path, char clean[PATH_MAX], struct pst_error *err)
+{
+    if (path == NULL || path[0] == 0)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "the path of the data set is empty");
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    if (n >= PATH_MAX)
+        return psti_fail(err, PST_ERROR_LIMIT, "dataset", "the path of the data set is too long");
+    memcpy(clean, path, n);
+    clean[n] = 0;
+    struct stat st;
+    if (stat(clean, &st) != 0)
+        return psti_fail_os(err, errno, "dataset", clean, -1, "cannot open the data set");
+    if (!S_ISDIR(st.st_mode))
+        return psti_fail_os(err, ENOTDIR, "dataset", clean, -1,
+                            "a data set is a directory, this is not one");
+    return PST_OK;
+}
+
+enum pst_status pst_dataset_open(const char *path, const struct pst_dataset_options *options,
+                                 pst_dataset **out, struct pst_error *err)
+{
+    struct pst_dataset_options full = {.struct_size = sizeof full};
+    char clean[PATH_MAX], shard[PSTI_SHARD_NAME_CAP];
+    *out = NULL;
+    if (options != NULL) {
+        if (options->struct_size < sizeof options->struct_size)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "options.struct_size is not set");
+        size_t n = options->struct_size < sizeof full ? options->struct_size : sizeof full;
+        memcpy(&full, options, n);
+        full.struct_size = sizeof full;
+    }
+    enum pst_status status = check_path(path, clean, err);
+    if (status == PST_OK) {
+        psti_format_shard_name(0, shard);
+        if (exists_in(clean, PSTI_INDEX_NAME))
+            status = psti_dataset_open_index(clean, out, err);
+        else if (exists_in(clean, PSTI_JOURNAL_NAME))
+            status =
+                psti_fail(err, PST_ERROR_INCOMPLETE, "dataset",
+                          "its writer was interrupted before it finished: resume it (`penstock "
+                          "pack --resume`, or the writer's mode \"resume\")");
+        else if (exists_in(clean, shard))
+            status = psti_fail(err, PST_ERROR_CORRUPT, "dataset",
+                               "there are shards but no index: " PSTI_INDEX_NAME " was removed");
+        else
+            status = psti_dataset_open_folder(clean, &full, out, err);
+    }
+    if (status != PST_OK) {
+        pst_dataset_close(out);
+        if (path != NULL)
+            psti_error_set_dataset(err, path);
+    }
+    return status;
+}
+
+void pst_dataset_retain(pst_dataset *dataset)
+{
+    atomic_fetch_add_explicit(&dataset->n_owners, 1, memory_order_relaxed);
+}
+
+void pst_dataset_close(pst_dataset **dataset)
+{
+    pst_dataset *closed = dataset != NULL ? *dataset : NULL;
+    if (closed == NULL)
+        return;
+    *dataset = NULL;
+    if (atomic_fetch_sub_explicit(&closed->n_owners, 1, memory_order_acq_rel) != 1)
+        return;
+    closed->ops->close(closed);
+    psti_free(closed->path);
+    psti_free(closed);
+}
+
+const char *pst_dataset_path(const pst_dataset *dataset) { return dataset->path; }
+bool pst_dataset_is_folder(const pst_dataset *dataset) { return dataset->is_folder; }
+uint64_t pst_dataset_count(const pst_dataset *dataset) { return dataset->n_samples; }
+const uint8_t *pst_dataset_id(const pst_dataset *dataset) { return dataset->id; }
+uint64_t pst_dataset_n_skipped(const pst_dataset *dataset) { return dataset->n_skipped; }
+uint32_t pst_dataset_n_fields(const pst_dataset *dataset) { return dataset->n_fields; }
+uint32_t pst_dataset_n_files(const pst_dataset *dataset) { return dataset->n_files; }
+
+const struct pst_field *pst_dataset_field(const pst_dataset *dataset, uint32_t i_field)
+{
+    return i_field < dataset->n_fields ? &dataset->fields[i_field] : NULL;
+}
+
+int pst_dataset_find_field(const pst_dataset *dataset, const char *name)
+{
+    for (uint32_t i = 0; i < dataset->n_fields; i++)
+        if (strcmp(dataset->fields[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+const char *pst_dataset_class_name(const pst_dataset *dataset, uint32_t i_field, int64_t label)
+{
+    if (i_field >= dataset->n_fields || dataset->fields[i_field].type != PST_FIELD_INT)
+        return NULL;
+    return dataset->ops->class_name(dataset, i_field, label);
+}
+
+uint64_t pst_dataset_max_item_nbytes(const pst_dataset *dataset, uint32_t i_field)
+{
+    return i_field < dataset->n_fields ? dataset->max_item_nbytes[i_field] : 0;
+}
+
+uint64_t pst_dataset_max_pixels_nbytes(const pst_dataset *dataset, uint32_t i_field)
+{
+    return i_field < dataset->n_fields ? dataset->max_pixels_nbytes[i_field] : 0;
+}
+
+/* What the caller knows and the failing room does not. Out of line: errors are rare. */
+static __attribute__((noinline)) enum pst_status complete(const pst_dataset *dataset,
+                                                          int64_t sample, enum pst_status status,
+                                                          struct pst_error *err)
+{
+    psti_error_set_dataset(err, dataset->path);
+    if (err != NULL)
+        err->sample = sample;
+    return status;
+}
+
+static __attribute__((noinline)) enum pst_status fail_sample(const pst_dataset *dataset,
+                                                             uint64_t sample, struct pst_error *err)
+{
+    psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
+              "sample %" PRIu64 " was asked for, the data set has %" PRIu64, sample,
+              dataset->n_samples);
+    return complete(dataset, sample <= INT64_MAX ? (int64_t)sample : -1, PST_ERROR_ARGUMENT, err);
+}
+
+static __attribute__((noinline)) enum pst_status fail_field(const pst_dataset *dataset,
+                                                            uint64_t sample, uint32_t i_field,
+                                                            const char *wanted,
+                                                            struct pst_error *err)
+{
+    if (i_field >= dataset->n_fields)
+        psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
+                  "field %" PRIu32 " was asked for, the data set has %" PRIu32, i_field,
+                  dataset->n_fields);
+    else
+        psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "field \"%s\" of type %s %s",
+                  dataset->fields[i_field].name, pst_field_type_name(dataset->fields[i_field].type),
+                  wanted);
+    return complete(dataset, (int64_t)sample, PST_ERROR_ARGUMENT, err);
+}
+
+enum pst_status pst_dataset_sample_name(const pst_dataset *dataset, uint64_t sample,
+                                        const char **name, struct pst_error *err)
+{
+    if (sample >= dataset->n_samples)
+        return fail_sample(dataset, sample, err);
+    enum pst_status status = dataset->ops->sample_name(dataset, sample, name, err);
+    return status == PST_OK ? PST_OK : complete(dataset, (int64_t)sample, status, err);
+}
+
+enum pst_status pst_dataset_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                                 uint32_t variant, struct pst_item *item, struct pst_error *err)
+{
+    if (sample >= dataset->n_samples)
+        return fail_sample(dataset, sample, err);
+    if (i_field >= dataset->n_fields || !psti_format_has_items(dataset->fields[i_field].type))
+        return fail_field(dataset, sample, i_field, "has values but no items", err);
+    if (variant >= dataset->fields[i_field].n_variants)
+        return fail_field(dataset, sample, i_field, "does not have so many variants", err);
+    memset(item, 0, sizeof *item);
+    enum pst_status status = dataset->ops->item(dataset, sample, i_field, variant, item, err);
+    return status == PST_OK ? PST_OK : complete(dataset, (int64_t)sample, status, err);
+}
+
+enum pst_status pst_dataset_int(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                                int64_t *value, struct pst_error *err)
+{
+    if (sample >= dataset->n_samples)
+        return fail_sample(dataset, sample, err);
+    if (i_field >= dataset->n_fields || dataset->fields[i_field].type != PST_FIELD_INT)
+        return fail_field(dataset, sample, i_field, "has no int values", err);
+    enum pst_status status = dataset->ops->int_value(dataset, sample, i_field, value, err);
+    return status == PST_OK ? PST_OK : complete(dataset, (int64_t)sample, status, err);
+}
+
+enum pst_status pst_dataset_float(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                                  double *value, struct pst_error *err)
+{
+    if (sample >= dataset->n_samples)
+        return fail_sample(dataset, sample, err);
+    if (i_field >= dataset->n_fields || dataset->fields[i_field].type != PST_FIELD_FLOAT)
+        return fail_field(dataset, sample, i_field, "has no float values", err);
+    enum pst_status status = dataset->ops->float_value(dataset, sample, i_field, value, err);
+    return status == PST_OK ? PST_OK : complete(dataset, (int64_t)sample, status, err);
+}
+
+enum pst_status pst_dataset_file_path(const pst_dataset *dataset, uint32_t i_file, char *buffer,
+                                      size_t capacity, struct pst_error *err)
+{
+    if (i_file >= dataset->n_files) {
+        psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
+                  "file %" PRIu32 " was asked for, the data set has %" PRIu32, i_file,
+                  dataset->n_files);
+        return complete(dataset, -1, PST_ERROR_ARGUMENT, err);
+    }
+    enum pst_status status = dataset->ops->file_path(dataset, i_file, buffer, capacity, err);
+    return status == PST_OK ? PST_OK : complete(dataset, -1, status, err);
+}
+
+/* Exactly `nbytes` bytes at `offset` of the file at `path`. */
+static enum pst_status read_file(const char *path, uint64_t offset, uint64_t nbytes,
+                                 uint8_t *buffer, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return psti_fail_os(err, errno, "dataset", path, -1, "cannot open the file");
+    while (nbytes > 0) {
+        size_t want = nbytes < (1u << 30) ? (size_t)nbytes : 1u << 30;
+        ssize_t n = psti_fault(PSTI_FAULT_READ) ? (errno = EIO, -1)
+                                                : pread(fd, buffer, want, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            status =
+                psti_fail_os(err, errno, "dataset", path, (int64_t)offset, "cannot read the item");
+            goto out;
+        }
+        if (n == 0) {
+            status =
+                psti_fail(err, PST_ERROR_TRUNCATED, "dataset",
+                          "the file ends within the item, %" PRIu64 " bytes are missing", nbytes);
+            psti_error_set_file(err, path);
+            if (err != NULL)
+                err->offset = (int64_t)offset;
+            goto out;
+        }
+        buffer += n;
+        offset += (uint64_t)n;
+        nbytes -= (uint64_t)n;
+    }
+out:
+    close(fd);
+    return status;
+}
+
+static enum pst_status read_item(const pst_dataset *dataset, const struct pst_item *item,
+                                 uint64_t start, uint64_t nbytes, void *buffer,
+                                 struct pst_error *err)
+{
+    char path[PATH_MAX];
+    enum pst_status status = dataset->ops->file_path(dataset, item->i_file, path, sizeof path, err);
+    if (status == PST_OK)
+        status = psti_dataset_check_shard(dataset, item->i_file, err);
+    if (status == PST_OK)
+        status = read_file(path, item->offset + start, nbytes, buffer, err);
+    if (status != PST_OK || nbytes != item->nbytes || !item->has_checksum ||
+        psti_hash64(buffer, (size_t)nbytes) == item->checksum)
+        return status;
+    psti_fail(err, PST_ERROR_CHECKSUM, "dataset",
+              "the %" PRIu64 " stored bytes of the item were altered", nbytes);
+    psti_error_set_file(err, path);
+    if (err != NULL)
+        err->offset = (int64_t)item->offset;
+    return PST_ERROR_CHECKSUM;
+}
+
+enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                                 uint32_t variant, uint64_t start, uint64_t nbytes, void *buffer,
+                                 struct pst_error *err)
+{
+    struct pst_item item;
+    enum pst_status status = pst_dataset_item(dataset, sample, i_field, variant, &item, err);
+    if (status != PST_OK)
+        return status;
+    if (item.form == PST_FORM_NONE)
+        status = psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",
+                           "the sample has no variant %" PRIu32 " of field \"%s\"", variant,
+                           dataset->fields[i_field].name);
+    else if (!psti_range_fits(start, nbytes, item.nbytes))
+        status =
+            psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
+                      "%" PRIu64 " bytes from %" PRIu64 " on were asked for, the item has %" PRIu64,
+                      nbytes, start, item.nbytes);
+    else
+        status = read_item(dataset, &item, start, nbytes, buffer, err);
+    return status == PST_OK ? PST_OK : complete(dataset, (int64_t)sample, status, err);
+}

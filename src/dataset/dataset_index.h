@@ -1,0 +1,24 @@
+/* dataset_index.h - the handle of a written data set, for the files that look into it. */
+#ifndef PST_DATASET_DATASET_INDEX_H
+#define PST_DATASET_DATASET_INDEX_H
+
+#include "dataset/dataset_int.h"
+#include "format/format_dataset.h"
+
+#include <limits.h>
+
+struct psti_dataset_index {
+    pst_dataset base;
+    const uint8_t *map;
+    size_t map_nbytes;
+    struct psti_index_header header;
+    struct psti_index_field fields[PST_MAX_FIELDS];
+    _Atomic uint64_t *verified;       /* one bit per payload block */
+    _Atomic uint64_t *shards_checked; /* one bit per shard whose header and length were checked */
+};
+
+/* The entry of shard i_file < n_shards, its block verified. */
+enum pst_status psti_dataset_index_shard(const struct psti_dataset_index *index, uint32_t i_file,
+                                         struct psti_index_shard *shard, struct pst_error *err);
+
+#endif

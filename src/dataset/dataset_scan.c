@@ -1,0 +1,186 @@
+/* dataset_scan.c - a shard walked from end to end by its own records, and held against the index.
+ *
+ * Reads the whole file through one buffer of 1 MiB, on the calling thread. What it adds to checking
+ * each item by itself: bytes that belong to no item, records that are missing, and records that the
+ * index places elsewhere. */
+#include "dataset/dataset_index.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/fault.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SCAN_BUFFER_NBYTES = 1 << 20 };
+
+struct scan {
+    const pst_dataset *dataset;
+    uint32_t i_file;
+    int fd;
+    uint64_t end;    /* of the shard, as the index says */
+    uint8_t *buffer; /* bytes [start, start + n) of the file */
+    uint64_t start;
+    size_t n;
+};
+
+/* Makes `nbytes` (<= SCAN_BUFFER_NBYTES) at `offset` available; *bytes is valid until the next
+ * call. */
+static enum pst_status scan_need(struct scan *scan, uint64_t offset, size_t nbytes,
+                                 const uint8_t **bytes, struct pst_error *err)
+{
+    if (offset < scan->start || offset + nbytes > scan->start + scan->n) {
+        scan->start = offset;
+        scan->n = 0;
+        while (scan->n < nbytes) {
+            ssize_t n = psti_fault(PSTI_FAULT_READ)
+                            ? (errno = EIO, -1)
+                            : pread(scan->fd, scan->buffer + scan->n, SCAN_BUFFER_NBYTES - scan->n,
+                                    (off_t)(offset + scan->n));
+            if (n < 0 && errno == EINTR)
+                continue;
+            if (n < 0)
+                return psti_fail_os(err, errno, "dataset", NULL, (int64_t)offset,
+                                    "cannot read the shard");
+            if (n == 0)
+                return psti_fail(err, PST_ERROR_TRUNCATED, "dataset", "the shard was cut short");
+            scan->n += (size_t)n;
+        }
+    }
+    *bytes = scan->buffer + (offset - scan->start);
+    return PST_OK;
+}
+
+static enum pst_status compare(const struct scan *scan, uint64_t position,
+                               const struct psti_record *record, struct pst_error *err)
+{
+    const pst_dataset *dataset = scan->dataset;
+    struct pst_item item;
+    if (record->sample >= dataset->n_samples || record->i_field >= dataset->n_fields ||
+        !psti_format_has_items(dataset->fields[record->i_field].type) ||
+        record->variant >= dataset->fields[record->i_field].n_variants)
+        return psti_fail(err, PST_ERROR_CORRUPT, "dataset",
+                         "a record claims to be an item that the data set does not have");
+    enum pst_status status =
+        pst_dataset_item(dataset, record->sample, record->i_field, record->variant, &item, err);
+    if (status != PST_OK)
+        return status;
+    if (item.form != (enum pst_form)record->form || item.i_file != scan->i_file ||
+        item.offset != position + record->data_offset || item.nbytes != record->nbytes ||
+        item.checksum != record->checksum)
+        return psti_fail(err, PST_ERROR_CORRUPT, "dataset",
+                         "record and index contradict each other on sample %" PRIu64
+                         ", field \"%s\", variant %u",
+                         record->sample, dataset->fields[record->i_field].name, record->variant);
+    return PST_OK;
+}
+
+static enum pst_status check_bytes(struct scan *scan, uint64_t offset,
+                                   const struct psti_record *record, struct pst_error *err)
+{
+    struct psti_hash_state state;
+    psti_hash_begin(&state);
+    for (uint64_t done = 0; done < record->nbytes;) {
+        uint64_t left = record->nbytes - done;
+        size_t n = left < SCAN_BUFFER_NBYTES ? (size_t)left : SCAN_BUFFER_NBYTES;
+        const uint8_t *bytes;
+        enum pst_status status = scan_need(scan, offset + done, n, &bytes, err);
+        if (status != PST_OK)
+            return status;
+        psti_hash_update(&state, bytes, n);
+        done += n;
+    }
+    if (psti_hash_end(&state) == record->checksum)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_CHECKSUM, "dataset",
+                     "the %" PRIu64 " stored bytes of the item were altered", record->nbytes);
+}
+
+/* One record at *position; moves *position past it. */
+static enum pst_status scan_record(struct scan *scan, uint64_t *position, struct pst_error *err)
+{
+    struct psti_record record = {.sample = UINT64_MAX};
+    const uint8_t *bytes;
+    uint64_t at = *position, left = scan->end - at;
+    enum pst_status status = PST_OK;
+    if (left < PSTI_RECORD_NBYTES)
+        status = psti_fail(err, PST_ERROR_CORRUPT, "dataset", "the shard ends within a record");
+    if (status == PST_OK)
+        status = scan_need(scan, at, PSTI_RECORD_NBYTES, &bytes, err);
+    if (status == PST_OK)
+        status = psti_format_parse_record(bytes, PSTI_RECORD_NBYTES, left, &record, err);
+    if (status == PST_OK)
+        status = compare(scan, at, &record, err);
+    if (status == PST_OK)
+        status = check_bytes(scan, at + record.data_offset, &record, err);
+    if (status != PST_OK && err != NULL) {
+        err->offset = (int64_t)at;
+        if (record.sample < scan->dataset->n_samples)
+            err->sample = (int64_t)record.sample;
+    }
+    if (status == PST_OK)
+        *position = (at + record.data_offset + record.nbytes + 7) & ~(uint64_t)7;
+    return status;
+}
+
+static enum pst_status scan_all(struct scan *scan, uint64_t n_expected, uint64_t *n_items,
+                                struct pst_error *err)
+{
+    uint64_t position = PSTI_SHARD_HEADER_NBYTES;
+    enum pst_status status = PST_OK;
+    for (; position < scan->end && status == PST_OK; *n_items += status == PST_OK)
+        status = scan_record(scan, &position, err);
+    if (status == PST_OK && (position != scan->end || *n_items != n_expected)) {
+        psti_fail(err, PST_ERROR_CORRUPT, "dataset",
+                  "the shard has %" PRIu64 " items up to byte %" PRIu64 ", the index says %" PRIu64
+                  " up to %" PRIu64,
+                  *n_items, position, n_expected, scan->end);
+        status = PST_ERROR_CORRUPT;
+    }
+    return status;
+}
+
+enum pst_status psti_dataset_scan_shard(const pst_dataset *dataset, uint32_t i_file,
+                                        uint64_t *n_items, struct pst_error *err)
+{
+    struct scan scan = {.dataset = dataset, .i_file = i_file, .fd = -1};
+    struct psti_index_shard shard = {.nbytes = 0};
+    char path[PATH_MAX + 64] = "";
+    *n_items = 0;
+    if (dataset->is_folder)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "a plain folder has no shards");
+    enum pst_status status = psti_dataset_check_shard(dataset, i_file, err);
+    if (status != PST_OK)
+        return status;
+    status =
+        psti_dataset_index_shard((const struct psti_dataset_index *)dataset, i_file, &shard, err);
+    if (status != PST_OK)
+        return status;
+    snprintf(path, sizeof path, "%s/%s", dataset->path, shard.name);
+    scan.end = shard.nbytes;
+    scan.buffer = psti_alloc(SCAN_BUFFER_NBYTES);
+    if (scan.buffer == NULL) {
+        status = psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory to read a shard");
+        goto out;
+    }
+    scan.fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (scan.fd < 0) {
+        status = psti_fail_os(err, errno, "dataset", path, -1, "cannot open a shard");
+        goto out;
+    }
+    status = scan_all(&scan, shard.n_items, n_items, err);
+out:
+    if (scan.fd >= 0)
+        close(scan.fd);
+    psti_free(scan.buffer);
+    if (status != PST_OK) {
+        psti_error_set_file(err, path);
+        psti_error_set_dataset(err, dataset->path);
+    }
+    return status;
+}
