@@ -1,0 +1,79 @@
+/* XXH3-64 against the vectors of xxHash, and in pieces. */
+#include "test.h"
+
+#include "base/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The input that the vectors of xxHash's own sanity check are made with. */
+static void fill(unsigned char *bytes, size_t nbytes)
+{
+    uint64_t x = 2654435761u;
+    for (size_t i = 0; i < nbytes; i++) {
+        bytes[i] = (unsigned char)(x >> 56);
+        x *= 11400714785074694797u;
+    }
+}
+
+static void published_vectors(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t nbytes;
+        uint64_t expected;
+    } vectors[] = {
+        {0, 0x2D06800538D394C2},   {1, 0xC44BDFF4074EECDB},    {6, 0x27B56A84CD2D7325},
+        {12, 0xA713DAF0DFBB77E7},  {24, 0xA3FE70BF9D3510EB},   {48, 0x397DA259ECBA1F11},
+        {80, 0xBCDEFBBB2C47C90A},  {195, 0xCD94217EE362EC3A},  {403, 0xCDEB804D65C6DEA4},
+        {512, 0x617E49599013CB6B}, {2048, 0xDD59E2C3A5F038E0}, {2240, 0x6E73A90539CF2948},
+    };
+    unsigned char bytes[2240];
+    fill(bytes, sizeof bytes);
+    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
+        assert_int_equal(psti_hash64(bytes, vectors[i].nbytes), vectors[i].expected);
+}
+
+static void pieces_give_the_same(void **state)
+{
+    (void)state;
+    enum { NBYTES = 5000 };
+    unsigned char *bytes = malloc(NBYTES);
+    fill(bytes, NBYTES);
+    static const size_t steps[] = {1, 3, 63, 64, 65, 255, 256, 257, 1024, 4999, 5000};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        struct psti_hash_state hash;
+        memset(&hash, 0xEE, sizeof hash); /* begin must not count on zeroes */
+        psti_hash_begin(&hash);
+        psti_hash_update(&hash, NULL, 0);
+        for (size_t at = 0; at < NBYTES; at += steps[i]) {
+            size_t n = NBYTES - at < steps[i] ? NBYTES - at : steps[i];
+            psti_hash_update(&hash, bytes + at, n);
+            assert_int_equal(psti_hash_end(&hash), psti_hash64(bytes, at + n));
+        }
+    }
+    free(bytes);
+}
+
+static void any_alignment(void **state)
+{
+    (void)state;
+    unsigned char bytes[1100];
+    unsigned char moved[1100 + 16];
+    fill(bytes, sizeof bytes);
+    for (size_t shift = 0; shift < 16; shift++) {
+        memcpy(moved + shift, bytes, sizeof bytes);
+        assert_int_equal(psti_hash64(moved + shift, sizeof bytes),
+                         psti_hash64(bytes, sizeof bytes));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(published_vectors),
+        cmocka_unit_test(pieces_give_the_same),
+        cmocka_unit_test(any_alignment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
