@@ -67,7 +67,7 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/penstockConfig.cmake.in
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/penstockConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/package/penstock.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-install(FILES ${PROJECT_BINARY_DIR}/package/penstockConfig.cmake ${PROJECT_BINARY_DIR}/package/penstockConfigVersion.cmake
-  DESTINATION ${package_dir})
+install(FILES ${PROJECT_BINARY_DIR}/package/penstockConfig.cmake
+  ${PROJECT_BINARY_DIR}/package/penstockConfigVersion.cmake DESTINATION ${package_dir})
 install(EXPORT penstockTargets NAMESPACE penstock:: DESTINATION ${package_dir})
 install(EXPORT penstockStaticTargets NAMESPACE penstock:: DESTINATION ${package_dir})

@@ -14,13 +14,16 @@ endforeach()
 add_library(penstock SHARED ${objects})
 add_library(penstock_static STATIC ${objects})
 foreach(lib penstock penstock_static)
-  target_include_directories(${lib} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_include_directories(${lib} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   set_target_properties(${lib} PROPERTIES OUTPUT_NAME penstock LINKER_LANGUAGE C)
 endforeach()
 target_link_libraries(penstock PRIVATE ${private_libs})
 target_link_libraries(penstock_static PUBLIC ${private_libs})
 set(map ${PROJECT_SOURCE_DIR}/src/penstock.map)
-set_target_properties(penstock PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${map})
+set_target_properties(penstock PROPERTIES VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${map})
 target_link_options(penstock PRIVATE -Wl,--version-script=${map} -Wl,--no-undefined-version)
 if(NOT PST_SANITIZE)
   target_link_options(penstock PRIVATE -Wl,-z,defs)

@@ -1,0 +1,88 @@
+# The commands people type. CMake does the building (CMakePresets.json); this file only sets up and calls it.
+#
+# Everything made lies in .venv, build and bench/out. NINJAFLAGS=-j1 and the like is honoured.
+SHELL := /bin/bash
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 600
+NINJAFLAGS ?=
+
+# Tools that .venv brings come first; a cmake or ninja of the system serves where it brings none.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# Compilers called through ccache where there is one.
+export CMAKE_C_COMPILER_LAUNCHER ?= $(shell command -v ccache 2>/dev/null)
+
+STAMPS := .venv/.stamps
+PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python -type f \
+	-not -path '*/__pycache__/*' -not -path '*/build/*' -not -path 'python/tests/*' \
+	-not -name '*.egg-info' -not -name '*.o' 2>/dev/null)
+
+.PHONY: help build check demo bench bench-peers fuzz install clean format system system-check system-fuzz test-packages
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make build                    set up, then penstock and 'import penstock' in .venv/bin"
+	@echo "make check                    set up, build and run every test"
+	@echo "make demo                     pack, load, train, interrupt, resume: on bundled photographs"
+	@echo "make bench                    benchmarks of the library; figures into bench/out/*.json"
+	@echo "make bench-peers              the loader beside other loaders"
+	@echo "make fuzz FUZZ_SECONDS=600    every fuzz target for that long; findings into build/fuzz-findings"
+	@echo "make install PREFIX=/usr/local  C library, headers, penstock.pc, CMake package, command line"
+	@echo "make format                   clang-format over all C files"
+	@echo "make clean                    removes build, .venv and what demo and bench made"
+
+system:
+	@scripts/setup.sh build
+system-check:
+	@scripts/setup.sh check
+system-fuzz:
+	@scripts/setup.sh fuzz
+
+$(STAMPS)/build: scripts/setup_venv.sh python/pyproject.toml python/constraints.txt | system
+	scripts/setup_venv.sh build
+	@mkdir -p $(STAMPS) && touch $@
+$(STAMPS)/check: $(STAMPS)/build
+	scripts/setup_venv.sh check
+	@touch $@
+test-packages: $(STAMPS)/check
+
+# Build isolation would fetch the build requirements anew each time; setup_venv.sh has put them there.
+$(STAMPS)/package: $(STAMPS)/build $(PACKAGE_SOURCES)
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
+		--constraint python/constraints.txt ./python
+	@touch $@
+
+build: system $(STAMPS)/package
+	@echo "ready: .venv/bin/penstock, .venv/bin/python -c 'import penstock'"
+
+check: system-check build test-packages
+	.venv/bin/python scripts/check.py
+
+demo: build test-packages
+	.venv/bin/python examples/demo.py
+
+build/release/build.ninja: | $(STAMPS)/build
+	cmake --preset release
+
+bench: system-check $(STAMPS)/build build/release/build.ninja
+	ninja -C build/release $(NINJAFLAGS)
+	.venv/bin/python scripts/bench.py build/release bench/out
+
+bench-peers: build
+	bash bench/peers/run.sh
+
+fuzz: system-fuzz $(STAMPS)/build
+	cmake --preset fuzz
+	ninja -C build/fuzz $(NINJAFLAGS) fuzz_targets
+	.venv/bin/python scripts/fuzz.py build/fuzz --seconds $(FUZZ_SECONDS)
+
+install: $(STAMPS)/build
+	cmake -G Ninja -S . -B build/install -DCMAKE_BUILD_TYPE=Release -DPST_WERROR=OFF \
+		-DCMAKE_INSTALL_PREFIX=$(abspath $(PREFIX))
+	ninja -C build/install $(NINJAFLAGS)
+	cmake --install build/install
+
+format:
+	git ls-files '*.c' '*.h' | xargs clang-format -i
+
+clean:
+	rm -rf build .venv demo-out bench/out python/build

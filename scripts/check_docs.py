@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Checks the documents: links and anchors of *.md resolve, files and `make` targets that they name exist.
+
+    scripts/check_docs.py [--root DIR]
+
+Links to the web are not followed: a check must not depend on the network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from urllib.parse import unquote
+
+from check_style import tracked
+
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)|!\[[^\]]*\]\(([^)\s]+)\)")
+# A path in back-quotes that begins with one of the house's folders is a claim that it exists.
+NAMED = re.compile(r"`((?:src|include|tests|scripts|docs|examples|bench|python|cmake|tools)/[\w./-]+\w/?)`")
+TARGET = re.compile(r"`make ([a-z][a-z-]*)")
+
+
+def anchor_of(heading: str) -> str:
+    """The anchor that a forge makes of a heading."""
+    text = re.sub(r"`|\*|\[([^\]]*)\]\([^)]*\)", lambda match: match[1] or "", heading.strip().lower())
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+def prose_of(text: str) -> str:
+    """The text with fenced code blanked; lines keep their numbers."""
+    return re.sub(r"^(```|~~~).*?^\1[^\n]*$", lambda match: "\n" * match[0].count("\n"), text,
+                  flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors_of(path: Path) -> set[str]:
+    anchors: set[str] = set()
+    for heading in re.findall(r"^#{1,6}\s+(.+?)\s*#*$", prose_of(path.read_text()), re.MULTILINE):
+        base = anchor = anchor_of(heading)
+        again = 0
+        while anchor in anchors:
+            again += 1
+            anchor = f"{base}-{again}"
+        anchors.add(anchor)
+    return anchors
+
+
+def check_link(document: Path, target: str) -> str | None:
+    if re.match(r"[a-z][a-z0-9+.-]*:", target):
+        return None
+    name, _, anchor = target.partition("#")
+    path = (document.parent / unquote(name)) if name else document
+    if not path.exists():
+        return f"{target}: there is no such file"
+    if anchor and path.suffix == ".md" and anchor not in anchors_of(path):
+        return f"{target}: there is no such heading"
+    return None
+
+
+def check_document(root: Path, where: str, targets: set[str]) -> list[str]:
+    findings = []
+    document = root / where
+    for number, line in enumerate(prose_of(document.read_text()).splitlines(), 1):
+        for match in LINK.finditer(line):
+            problem = check_link(document, match[1] or match[2])
+            if problem:
+                findings.append(f"{where}:{number}: {problem}")
+        for name in NAMED.findall(line):
+            if not any(root.glob(name.rstrip("/"))):
+                findings.append(f"{where}:{number}: {name}: there is no such file")
+        for target in TARGET.findall(line):
+            if target not in targets:
+                findings.append(f"{where}:{number}: make {target}: there is no such target")
+    return findings
+
+
+def check(root: Path) -> list[str]:
+    makefile = root / "Makefile"
+    targets = set(re.findall(r"^([a-z][a-z-]*):", makefile.read_text(), re.MULTILINE)) if makefile.exists() else set()
+    findings = []
+    for where in tracked(root):
+        if where.endswith(".md"):
+            findings += check_document(root, where, targets)
+    return findings
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
+    findings = check(parser.parse_args().root.resolve())
+    print("\n".join(findings) if findings else "docs: every link resolves")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Checks the walls between rooms: reads every #include line and compares it with the tables below.
+
+    scripts/check_rooms.py [--root DIR]
+
+A finding is printed as file:line: what; the exit status is 1 if there is any. ARCHITECTURE.md tells the reasons.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+# Which other rooms' doors a room under src/ may open. Every room sees itself and <penstock/...>.
+FOUNDATION = {"base", "format"}
+WALLS = {
+    "base": set(),
+    "format": {"base"},
+    "storage": FOUNDATION,
+    "dataset": FOUNDATION,
+    "fetch": FOUNDATION,
+    "decode": FOUNDATION,
+    "augment": FOUNDATION,
+    "batch": FOUNDATION,
+    "loader": FOUNDATION | {"storage", "dataset", "fetch", "decode", "augment", "batch"},
+    "pack": FOUNDATION | {"storage", "dataset", "fetch", "decode"},
+}
+# What a room shows to the others that may open its door. All headers of base and format are doors.
+DOORS = {
+    "storage": {"storage.h"},
+    "dataset": {"dataset.h"},
+    "fetch": {"order.h"},
+    "decode": {"decode.h"},
+    "augment": {"augment.h"},
+    "batch": {"slots.h"},
+    "loader": {"loader.h"},
+    "pack": {"pack.h"},
+}
+# Folders outside src/ that see only <penstock/...> and their own files.
+FRONT_DOOR_ONLY = ("tools", "bench", "examples", "python")
+# Folders of tests that belong to no room: the rooms that they may look into, with their insides.
+HOUSE_TESTS = {
+    "cli": set(), "golden": set(), "headers": set(), "install": set(), "scripts": set(), "fuzz_replay": set(),
+    "fault": {"base"}, "fuzz": set(WALLS),
+}
+# Headers of others that only the rooms named may see: the one place where such a part can be exchanged.
+OWNED = {
+    r"semaphore\.h|threads\.h": {"base"},
+    r"xxhash\.h": {"base"},
+    r"liburing\.h|linux/io_uring\.h|sys/uio\.h": {"storage"},
+    r"jpeglib\.h|jerror\.h|turbojpeg\.h|png\.h|webp/.*": {"decode"},
+    r"cJSON\.h|cjson/cJSON\.h": {"dataset", "pack", "loader"},
+}
+# format/ parses and prints (snprintf): it neither reads and writes files nor claims memory nor starts threads.
+FORMAT_FORBIDDEN = r"stdlib\.h|unistd\.h|fcntl\.h|errno\.h|pthread\.h|malloc\.h|sys/.*"
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def judge_system(room: str | None, header: str) -> str | None:
+    for pattern, owners in OWNED.items():
+        if re.fullmatch(pattern, header) and room is not None and room not in owners:
+            return f"<{header}> belongs to {', '.join(sorted(owners))}"
+    if room == "format" and re.fullmatch(FORMAT_FORBIDDEN, header):
+        return f"format/ is pure: no <{header}>"
+    return None
+
+
+def judge_room(room: str, header: str) -> str | None:
+    """An #include "..." in src/<room>/, or in tests/<room>/ where the walls are the same."""
+    other, _, name = header.partition("/")
+    if not name:
+        return f'"{header}": write "{room}/{header}"'
+    if other not in WALLS:
+        return f'"{header}": there is no room {other}'
+    if other == room:
+        return None
+    if other not in WALLS[room]:
+        return f"{room} may not open {other}'s door"
+    if other in DOORS and name not in DOORS[other]:
+        return f'"{header}" is inside {other}; its door is {", ".join(sorted(DOORS[other]))}'
+    return None
+
+
+def judge_outside(path: Path, header: str, root: Path) -> str | None:
+    """An #include "..." of tools, bench, examples, python: only files beside it, or below its own top folder."""
+    top = root / path.relative_to(root).parts[0]
+    if (path.parent / header).is_file() or any(found.is_file() for found in top.rglob(Path(header).name)):
+        return None
+    return f'"{header}": only <penstock/...> and its own files may be seen here'
+
+
+def judge(path: Path, quote: str, header: str, root: Path) -> str | None:
+    parts = path.relative_to(root).parts
+    if parts[0] == "src":
+        room = parts[1]
+        return judge_system(room, header) if quote == "<" else judge_room(room, header)
+    if parts[0] == "tests":
+        if quote == "<" or (path.parent / header).is_file() or (root / "tests" / header).is_file():
+            return None
+        if parts[1] in WALLS:
+            return judge_room(parts[1], header)
+        allowed = HOUSE_TESTS.get(parts[1], set())
+        room = header.partition("/")[0]
+        return None if room in allowed else f"tests/{parts[1]} may not look into {room}"
+    if parts[0] in FRONT_DOOR_ONLY:
+        return None if quote == "<" else judge_outside(path, header, root)
+    if parts[0] == "include" and quote == '"':
+        return f'"{header}": public headers include <penstock/...> and the C library only'
+    return None
+
+
+def check(root: Path) -> list[str]:
+    findings = []
+    for top in ("src", "include", "tests", *FRONT_DOOR_ONLY):
+        for path in sorted((root / top).rglob("*.[ch]")):
+            where = path.relative_to(root)
+            if top == "src" and len(where.parts) > 2 and where.parts[1] not in WALLS:
+                findings.append(f"{where}:1: src/{where.parts[1]} is not in the table of rooms")
+                continue
+            for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+                match = INCLUDE.match(line)
+                problem = match and judge(path, match[1], match[2], root)
+                if problem:
+                    findings.append(f"{where}:{number}: {problem}")
+    return findings
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
+    findings = check(parser.parse_args().root.resolve())
+    print("\n".join(findings) if findings else "rooms: no wall is crossed")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

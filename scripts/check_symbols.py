@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Checks that libpenstock.so exports exactly the functions that include/penstock declares, each with its version.
+
+    scripts/check_symbols.py BUILD_OR_LIBRARY [--include DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from check_style import code_only
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def declared(include: Path) -> set[str]:
+    """Functions declared in the headers: names before a parenthesis that are not types of callbacks."""
+    names: set[str] = set()
+    for header in sorted(include.rglob("*.h")):
+        code = code_only(header.read_text())
+        code = re.sub(r"\btypedef\b[^;{]*;", "", code)
+        names.update(re.findall(r"\b(pst_\w+)\s*\(", code))
+    return names
+
+
+def exported(library: Path) -> dict[str, str]:
+    """Defined dynamic symbols and their versions; the version nodes themselves (absolute symbols) are left out."""
+    output = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", str(library)], check=True,
+                            capture_output=True, text=True).stdout
+    symbols = {}
+    for line in output.splitlines():
+        kind, name = line.split()[-2:]
+        if kind != "A":
+            name, _, version = name.partition("@")
+            symbols[name] = version.lstrip("@")
+    return symbols
+
+
+def compare(wanted: set[str], symbols: dict[str, str]) -> list[str]:
+    findings = [f"{name} is declared and not exported" for name in sorted(wanted - symbols.keys())]
+    findings += [f"{name} is exported and not declared" for name in sorted(symbols.keys() - wanted)]
+    findings += [f"{name} has no version" for name, version in sorted(symbols.items()) if not version]
+    return findings
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("library", type=Path)
+    parser.add_argument("--include", type=Path, default=ROOT / "include" / "penstock")
+    arguments = parser.parse_args()
+    library = arguments.library / "libpenstock.so" if arguments.library.is_dir() else arguments.library
+    symbols = exported(library)
+    findings = compare(declared(arguments.include), symbols)
+    print("\n".join(findings) if findings else f"symbols: {len(symbols)} declared and exported")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+#!/bin/sh
+# Installs the system packages that the build needs, on Debian 12 and Ubuntu 24.04 or later. Does nothing when all are
+# there. As root, or with sudo; where neither is possible it prints what is missing and exits with status 1.
+#
+#   scripts/setup.sh           what `make build` needs
+#   scripts/setup.sh check     and what `make check` needs (cmocka, clang)
+#   scripts/setup.sh fuzz      and what `make fuzz` needs (clang's runtime)
+set -eu
+
+for_build="gcc libc6-dev make pkg-config git python3 python3-venv python3-dev zlib1g-dev
+libjpeg-dev libpng-dev libwebp-dev libxxhash-dev libcjson-dev liburing-dev"
+for_check="g++ libcmocka-dev clang"
+for_fuzz="llvm"
+
+wanted="$for_build"
+case "${1:-build}" in
+build) ;;
+check) wanted="$wanted $for_check" ;;
+fuzz) wanted="$wanted $for_check $for_fuzz" ;;
+*)
+    echo "setup.sh: unknown argument '$1' (build, check or fuzz)" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+    echo "setup.sh: no dpkg here, so packages are not checked. Needed, by their Debian names:" $wanted >&2
+    exit 0
+fi
+
+is_installed() {
+    case "$(dpkg-query -W -f='${Status}' "$1" 2>/dev/null || true)" in
+    *"ok installed") return 0 ;;
+    esac
+    return 1
+}
+
+missing=""
+for package in $wanted; do
+    is_installed "$package" || missing="$missing $package"
+done
+# The runtime of the sanitizers and of libFuzzer is a package of clang's own version.
+if [ "${1:-build}" = fuzz ] && command -v clang >/dev/null 2>&1; then
+    version=$(clang -dumpversion | cut -d. -f1)
+    is_installed "libclang-rt-$version-dev" || missing="$missing libclang-rt-$version-dev"
+fi
+[ -n "$missing" ] || exit 0
+
+as_root=""
+if [ "$(id -u)" -ne 0 ]; then
+    # -n: never ask. Where a password is needed and a person is there, sudo may ask for it.
+    if command -v sudo >/dev/null 2>&1 && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+        as_root=sudo
+    else
+        echo "These packages are missing, and there is neither root nor sudo to install them:" >&2
+        echo "    apt-get install$missing" >&2
+        exit 1
+    fi
+fi
+echo "installing:$missing"
+install_missing() {
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing </dev/null
+}
+if ! install_missing >/dev/null 2>&1; then
+    # Package lists may be old or absent.
+    $as_root apt-get update </dev/null
+    install_missing
+fi
+# libclang-rt is known by name only after clang is there.
+if [ "${1:-build}" = fuzz ]; then
+    version=$(clang -dumpversion | cut -d. -f1)
+    if ! is_installed "libclang-rt-$version-dev"; then
+        missing="libclang-rt-$version-dev"
+        install_missing
+    fi
+fi

@@ -1,0 +1,59 @@
+#!/bin/sh
+# Makes the virtual environment .venv and puts tools into it.
+#
+#   scripts/setup_venv.sh build    pip, the build requirements of the Python package, cmake and ninja where the system's
+#                                  are missing or old
+#   scripts/setup_venv.sh check    what tests and the demo import: pytest, numpy, torch, Pillow
+#
+# PYTHON names the interpreter (3.11 or later); otherwise the first that fits is taken. torch: on x86-64 Linux PyPI's
+# wheel brings CUDA; PIP_EXTRA_INDEX_URL or PIP_INDEX_URL=https://download.pytorch.org/whl/cpu gives the smaller one.
+set -eu
+cd "$(dirname "$0")/.."
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PIP_NO_INPUT=1
+
+find_python() {
+    for candidate in ${PYTHON:-} python3 python3.14 python3.13 python3.12 python3.11 /usr/bin/python3; do
+        # ensurepip is a package of its own on Debian.
+        if "$candidate" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            echo "$candidate"
+            return 0
+        fi
+    done
+    echo "setup_venv.sh: no Python >= 3.11 with the venv module (PYTHON=... names one)" >&2
+    return 1
+}
+
+# True if `cmake` in PATH is 3.25 or later.
+cmake_is_recent() {
+    version=$(cmake --version 2>/dev/null | sed -n '1s/[^0-9]*\([0-9]*\)\.\([0-9]*\).*/\1 \2/p')
+    [ -n "$version" ] || return 1
+    # shellcheck disable=SC2086
+    set -- $version
+    [ "$1" -gt 3 ] || { [ "$1" -eq 3 ] && [ "$2" -ge 25 ]; }
+}
+
+if ! .venv/bin/python -c 'import pip' 2>/dev/null; then
+    python=$(find_python)
+    "$python" -m venv --clear .venv
+fi
+
+install() {
+    .venv/bin/python -m pip install --quiet --constraint python/constraints.txt "$@"
+}
+
+case "${1:-build}" in
+build)
+    tools="pip setuptools scikit-build-core"
+    # Those of the virtual environment itself do not count as the system's: they stay once they are there.
+    cmake_is_recent || tools="$tools cmake"
+    command -v ninja >/dev/null 2>&1 || tools="$tools ninja"
+    install $tools
+    ;;
+check)
+    install pytest numpy torch pillow
+    ;;
+*)
+    echo "setup_venv.sh: unknown argument '$1' (build or check)" >&2
+    exit 2
+    ;;
+esac
