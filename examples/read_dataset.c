@@ -1,6 +1,7 @@
 /* read_dataset.c - one epoch of a data set or of a folder of images, in shuffled order.
  *
- *     cc read_dataset.c $(pkg-config --cflags --libs penstock) -o read_dataset && ./read_dataset photographs */
+ *     cc read_dataset.c $(pkg-config --cflags --libs penstock) -o read_dataset
+ *     ./read_dataset photographs */
 #include <penstock/penstock.h>
 
 #include <inttypes.h>

@@ -3,7 +3,8 @@
 
     scripts/check_install.py PREFIX
 
-Ways: pkg-config with the shared library, pkg-config with the static one, CMake with both. All must print the same order.
+Ways: pkg-config with the shared library, pkg-config with the static one, CMake with both. All must print the same
+order.
 """
 
 from __future__ import annotations

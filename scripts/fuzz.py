@@ -78,8 +78,9 @@ def main() -> int:
         results.append(result)
         failed = result["status"] != 0 or bool(result["findings"]) or result["runs"] == 0
         bad = bad or failed
-        print(f"{result['target']:24s} {result['seconds']:7.1f} s {result['runs']:12,d} runs {result['edges']:6d} edges "
-              f"{result['peak_rss_mb']:5d} MB  {'FINDING: ' + result['log'] if failed else 'nothing found'}", flush=True)
+        verdict = "FINDING: " + result["log"] if failed else "nothing found"
+        print(f"{result['target']:24s} {result['seconds']:7.1f} s {result['runs']:12,d} runs "
+              f"{result['edges']:6d} edges {result['peak_rss_mb']:5d} MB  {verdict}", flush=True)
     arguments.json.write_text(json.dumps(results, indent=1) + "\n")
     print(f"{sum(not r['findings'] and r['status'] == 0 for r in results)} of {len(results)} targets without a finding")
     return 1 if bad else 0

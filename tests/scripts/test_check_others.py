@@ -1,0 +1,88 @@
+"""check_docs.py, check_symbols.py and the counting of check.py."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import check
+import check_docs
+import check_style
+import check_symbols
+import pytest
+
+ROOT = Path(check_docs.__file__).resolve().parent.parent
+
+
+@pytest.mark.parametrize("line, words", [
+    ("[a](absent.md)", "no such file"),
+    ("![a](absent.png)", "no such file"),
+    ("[a](b.md#nothing-there)", "no such heading"),
+    ("[a](#nothing-there)", "no such heading"),
+    ("see `src/base/absent.c`", "no such file"),
+    ("run `make absent`", "no such target"),
+])
+def test_a_dead_reference_is_found(tmp_path, line, words):
+    (tmp_path / "Makefile").write_text("check:\n")
+    (tmp_path / "b.md").write_text("# Heading one\n")
+    (tmp_path / "a.md").write_text(f"# Here\n\n{line}\n")
+    found = check_docs.check(tmp_path)
+    assert len(found) == 1 and found[0].startswith("a.md:3: ") and words in found[0]
+
+
+def test_living_references_are_passed(tmp_path):
+    (tmp_path / "Makefile").write_text("check:\n")
+    (tmp_path / "b.md").write_text("# Heading `one`, *two*\n# Same\n# Same\n")
+    (tmp_path / "a.md").write_text("# Here\n[a](b.md#heading-one-two) [b](#here) [c](https://example.org) `make check`\n"
+                                   "[d](b.md#same-1)\n```\n[not](a-link.md)\n```\n")
+    assert check_docs.check(tmp_path) == []
+
+
+def test_symbols_missing_and_surplus(tmp_path):
+    source = tmp_path / "a.c"
+    source.write_text("int pst_one(void){return 1;}\nint pst_three(void){return 3;}\nstatic int two;int *psti_x=&two;\n")
+    version = tmp_path / "a.map"
+    version.write_text("V_1 { global: pst_*; local: *; };\n")
+    include = tmp_path / "include"
+    include.mkdir()
+    (include / "a.h").write_text("/* pst_comment(void) */\nint pst_one(void);\nint pst_two(int (*fn)(void));\n"
+                                 "typedef int (*pst_fn)(void);\n")
+    library = tmp_path / "liba.so"
+    subprocess.run(["cc", "-shared", "-fPIC", f"-Wl,--version-script={version}", source, "-o", library], check=True)
+    assert check_symbols.declared(include) == {"pst_one", "pst_two"}
+    assert check_symbols.exported(library) == {"pst_one": "V_1", "pst_three": "V_1"}
+    found = check_symbols.compare(check_symbols.declared(include), check_symbols.exported(library))
+    assert found == ["pst_two is declared and not exported", "pst_three is exported and not declared"]
+
+
+def test_symbols_without_a_version(tmp_path):
+    source = tmp_path / "a.c"
+    source.write_text("int pst_one(void){return 1;}\n")
+    library = tmp_path / "liba.so"
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
+    found = check_symbols.compare({"pst_one"}, check_symbols.exported(library))
+    assert found == ["pst_one has no version"]
+
+
+@pytest.mark.parametrize("kind, output, status, expected", [
+    ("ctest", "100% tests passed, 0 tests failed out of 12\n", 0, (12, 0, 0)),
+    ("ctest", "50% tests passed, 6 tests failed out of 12\n", 8, (6, 6, 0)),
+    ("ctest", " 1/2 Test #1: a ...***Skipped\n100% tests passed, 0 tests failed out of 2\n", 0, (1, 0, 1)),
+    ("ctest", "No tests were found!!!\n", 0, (0, 1, 0)),
+    ("pytest", "12 passed, 3 skipped in 4.05s\n", 0, (12, 0, 3)),
+    ("pytest", "==== 1 failed, 2 passed, 1 error in 0.12s ====\n", 1, (2, 2, 0)),
+    ("pytest", "1 passed, 2 warnings in 61.00s (0:01:01)\n", 0, (1, 0, 0)),
+    ("pytest", "Fatal Python error: Segmentation fault\n", -11, (0, 1, 0)),
+    ("pytest", "no tests ran in 0.01s\n", 5, (0, 1, 0)),
+    ("script", "anything", 0, (1, 0, 0)),
+    ("script", "anything", 1, (0, 1, 0)),
+])
+def test_counting(kind, output, status, expected):
+    count = check.count_output(kind, output, status)
+    assert (count.passed, count.failed, count.skipped) == expected
+
+
+def test_every_public_struct_has_its_size_pinned():
+    text = "".join(check_style.code_only(path.read_text()) for path in (ROOT / "include").rglob("*.h"))
+    structs = set(re.findall(r"\bstruct (pst_\w+)\s*\{", text))
+    pinned = set(re.findall(r"X\((pst_\w+), \d+\)", (ROOT / "tests/headers/test_headers_sizes.c").read_text()))
+    assert structs == pinned

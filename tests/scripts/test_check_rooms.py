@@ -1,0 +1,68 @@
+"""check_rooms.py must see every kind of hole in a wall, and must not see holes where there are none."""
+
+import check_rooms
+import pytest
+
+
+def findings(tmp_path, files):
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return check_rooms.check(tmp_path)
+
+
+@pytest.mark.parametrize("name, line", [
+    ("src/decode/decode.c", '#include "storage/storage.h"'),
+    ("src/storage/storage.c", '#include "loader/loader_int.h"'),
+    ("src/base/alloc.c", '#include "format/format.h"'),
+    ("src/loader/loader.c", '#include "pack/pack_int.h"'),
+    ("src/loader/loader.c", '#include "decode/decode_jpeg.h"'),
+    ("src/decode/decode.c", '#include "decode_int.h"'),
+    ("src/decode/decode.c", '#include "kitchen/decode.h"'),
+    ("src/decode/decode.c", '  #  include   "storage/storage.h"'),
+    ("src/augment/augment.c", "#include <jpeglib.h>"),
+    ("src/loader/loader.c", "#include <liburing.h>"),
+    ("src/format/format.c", "#include <stdlib.h>"),
+    ("src/format/format.c", "#include <sys/stat.h>"),
+    ("src/kitchen/kitchen.c", "int x;"),
+    ("tools/penstock/main.c", '#include "base/alloc.h"'),
+    ("python/src/penstock/_native.c", '#include "decode/decode.h"'),
+    ("bench/bench_x.c", '#include "storage/storage.h"'),
+    ("examples/x.c", '#include "base/alloc.h"'),
+    ("include/penstock/x.h", '#include "status.h"'),
+    ("tests/decode/test_decode_x.c", '#include "storage/storage.h"'),
+    ("tests/cli/test_cli_x.c", '#include "base/alloc.h"'),
+])
+def test_a_hole_is_found(tmp_path, name, line):
+    found = findings(tmp_path, {name: f"/* a file */\n{line}\n"})
+    assert len(found) == 1
+    assert found[0].startswith((f"{name}:2: ", f"{name}:1: "))
+
+
+@pytest.mark.parametrize("name, line", [
+    ("src/decode/decode.c", '#include "base/alloc.h"'),
+    ("src/decode/decode.c", '#include "decode/decode_int.h"'),
+    ("src/decode/decode.c", "#include <jpeglib.h>"),
+    ("src/dataset/dataset.c", '#include "format/format.h"'),
+    ("src/loader/loader.c", '#include "storage/storage.h"'),
+    ("src/pack/pack.c", "#include <penstock/writer.h>"),
+    ("src/format/format.c", "#include <stdio.h>"),
+    ("tests/decode/test_decode_x.c", '#include "decode/decode_int.h"'),
+    ("tests/fuzz/fuzz_x.c", '#include "decode/decode.h"'),
+    ("src/decode/decode.c", '// #include "storage/storage.h"'),
+])
+def test_open_doors_are_passed(tmp_path, name, line):
+    assert findings(tmp_path, {name: f"/* a file */\n{line}\n"}) == []
+
+
+def test_own_files_of_tools_are_seen(tmp_path):
+    files = {"tools/penstock/main.c": '#include "cmd.h"\n', "tools/penstock/cmd.h": "int x;\n"}
+    assert findings(tmp_path, files) == []
+
+
+def test_a_finding_makes_the_script_fail(tmp_path, monkeypatch, capsys):
+    findings(tmp_path, {"src/decode/decode.c": '#include "storage/storage.h"\n'})
+    monkeypatch.setattr("sys.argv", ["check_rooms.py", "--root", str(tmp_path)])
+    assert check_rooms.main() == 1
+    assert "src/decode/decode.c:1: decode may not open storage's door" in capsys.readouterr().out
