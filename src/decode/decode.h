@@ -50,6 +50,10 @@ enum pst_status psti_decoder_region(struct psti_decoder *decoder, const void *by
 void psti_decode_output(const struct pst_image_info *info, const struct pst_decode_options *options,
                         uint8_t *channels, uint8_t *bits);
 
+/* True if the pixels are kept exactly by the form: png, raw, WebP of kind VP8L. jpeg and lossy WebP
+ * are not, nor is what cannot be read as `form`. */
+bool psti_decode_is_lossless(const void *bytes, size_t nbytes, enum pst_form form);
+
 /* Counters of this decoder, cumulative. */
 struct psti_decoder_stats {
     uint64_t nbytes_out;        /* pixels delivered */

@@ -19,7 +19,8 @@ size_t psti_decode_versions(struct psti_codec_version *out, size_t capacity)
     if (n < capacity) {
         out[n].codec = "jpeg";
         /* libjpeg-turbo has no call that says its version at run time. */
-        snprintf(out[n++].version, sizeof out->version, "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION));
+        snprintf(out[n++].version, sizeof out->version,
+                 "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION));
     }
     if (n < capacity) {
         out[n].codec = "png";

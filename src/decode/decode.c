@@ -1,0 +1,391 @@
+/* decode.c - the door of the kitchen: options and errors checked once, then the codec's own file.
+ *
+ * A decoder has one arena, empty at the start of every image; codec objects that are worth keeping
+ * (libjpeg's) are kept beside it. A decoder belongs to one thread. Headers are read by parsers of
+ * our own that allocate nothing, so probing needs no decoder and cannot fail for want of memory. */
+#include "decode/decode_int.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SCRATCH_LIMIT_DEFAULT ((uint64_t)1 << 30)
+#define MAX_PIXELS_DEFAULT ((uint64_t)1 << 28)
+
+enum pst_status psti_decode_fail(struct pst_error *err, enum pst_status status, const char *codec,
+                                 int64_t offset, const char *format, ...)
+{
+    char text[PST_ERROR_TEXT_CAP];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    psti_fail(err, status, PSTI_ROOM, "%s", text);
+    psti_error_set_codec(err, codec);
+    if (err)
+        err->offset = offset;
+    return status;
+}
+
+void *psti_job_alloc(struct psti_job *job, size_t nbytes, enum pst_status *status)
+{
+    struct psti_arena *arena = &job->decoder->arena;
+    void *memory = psti_arena_alloc(arena, nbytes, status);
+    if (!memory)
+        psti_decode_fail(job->err, *status, pst_form_name(job->info->form), -1,
+                         *status == PST_ERROR_LIMIT
+                             ? "%zu bytes more would exceed the scratch limit of %llu bytes"
+                             : "no memory for %zu bytes of scratch (limit %llu)",
+                         nbytes, (unsigned long long)arena->limit);
+    return memory;
+}
+
+/* Fills `out` from options of any age; zeroes are already the defaults. */
+static enum pst_status read_options(const struct pst_decode_options *options,
+                                    struct pst_decode_options *out, enum pst_form form,
+                                    struct pst_error *err)
+{
+    memset(out, 0, sizeof *out);
+    if (options) {
+        size_t nbytes = options->struct_size < sizeof *out ? options->struct_size : sizeof *out;
+        if (nbytes < sizeof options->struct_size)
+            return psti_decode_fail(err, PST_ERROR_ARGUMENT, pst_form_name(form), -1,
+                                    "decode options without struct_size");
+        memcpy(out, options, nbytes);
+    }
+    out->struct_size = sizeof *out;
+    if (out->max_pixels == 0)
+        out->max_pixels = MAX_PIXELS_DEFAULT;
+    if (out->channels != 0 && out->channels != 1 && out->channels != 3 && out->channels != 4)
+        return psti_decode_fail(err, PST_ERROR_ARGUMENT, pst_form_name(form), -1,
+                                "cannot decode to %u channels, only to 1, 3 or 4", out->channels);
+    if (out->bits != 0 && out->bits != 8 && out->bits != 16)
+        return psti_decode_fail(err, PST_ERROR_ARGUMENT, pst_form_name(form), -1,
+                                "cannot decode to %u bits, only to 8 or 16", out->bits);
+    return PST_OK;
+}
+
+static const uint8_t jpeg_magic[] = {0xFF, 0xD8, 0xFF};
+static const uint8_t png_magic[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+
+static bool begins_with(const uint8_t *bytes, size_t nbytes, const void *magic, size_t magic_nbytes)
+{
+    return memcmp(bytes, magic, nbytes < magic_nbytes ? nbytes : magic_nbytes) == 0;
+}
+
+/* True also for a beginning that is cut short within the magic. */
+static bool looks_like(const uint8_t *bytes, size_t nbytes, enum pst_form form)
+{
+    switch (form) {
+    case PST_FORM_JPEG:
+        return begins_with(bytes, nbytes, jpeg_magic, sizeof jpeg_magic);
+    case PST_FORM_PNG:
+        return begins_with(bytes, nbytes, png_magic, sizeof png_magic);
+    case PST_FORM_WEBP:
+        return begins_with(bytes, nbytes, "RIFF", 4) &&
+               (nbytes <= 8 || begins_with(bytes + 8, nbytes - 8, "WEBP", 4));
+    default:
+        return false;
+    }
+}
+
+static enum pst_status wrong_magic(const uint8_t *bytes, size_t nbytes, enum pst_form form,
+                                   struct pst_error *err)
+{
+    char hex[3 * 8 + 1] = "";
+    size_t n = nbytes < 8 ? nbytes : 8;
+    for (size_t i = 0; i < n; i++)
+        snprintf(hex + 3 * i, 4, "%02X%s", bytes[i], i + 1 < n ? " " : "");
+    if (form == PST_FORM_NONE)
+        return psti_decode_fail(err, PST_ERROR_UNSUPPORTED, "unknown", 0,
+                                "not a JPEG, PNG or WebP image: it begins with %s", hex);
+    return psti_decode_fail(err, PST_ERROR_UNSUPPORTED, pst_form_name(form), 0,
+                            "not a %s image: it begins with %s", pst_form_name(form), hex);
+}
+
+/* NONE -> the form that the first bytes say; any other: checked against them. */
+static enum pst_status find_form(const uint8_t *bytes, size_t nbytes, enum pst_form *form,
+                                 struct pst_error *err)
+{
+    const enum pst_form known[] = {PST_FORM_JPEG, PST_FORM_PNG, PST_FORM_WEBP};
+    const char *codec = *form == PST_FORM_NONE ? "unknown" : pst_form_name(*form);
+    if (nbytes == 0 || !bytes)
+        return psti_decode_fail(err, PST_ERROR_TRUNCATED, codec, 0, "the image is empty: 0 bytes");
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if ((*form == PST_FORM_NONE || *form == known[i]) && looks_like(bytes, nbytes, known[i])) {
+            *form = known[i];
+            return PST_OK;
+        }
+    return wrong_magic(bytes, nbytes, *form, err);
+}
+
+static enum pst_status check_size(const struct pst_image_info *info, uint64_t max_pixels,
+                                  struct pst_error *err)
+{
+    const char *codec = pst_form_name(info->form);
+    if (info->height == 0 || info->width == 0)
+        return psti_decode_fail(err, PST_ERROR_CORRUPT, codec, -1, "the image has %u x %u pixels",
+                                info->width, info->height);
+    if (info->height > PSTI_SIDE_MAX || info->width > PSTI_SIDE_MAX)
+        return psti_decode_fail(err, PST_ERROR_LIMIT, codec, -1,
+                                "%u x %u pixels: no side may exceed %d", info->width, info->height,
+                                PSTI_SIDE_MAX);
+    if ((uint64_t)info->height * info->width > max_pixels)
+        return psti_decode_fail(err, PST_ERROR_LIMIT, codec, -1,
+                                "%u x %u pixels are more than the limit of %llu", info->width,
+                                info->height, (unsigned long long)max_pixels);
+    return PST_OK;
+}
+
+static enum pst_status probe_form(const uint8_t *bytes, size_t nbytes, enum pst_form form,
+                                  const struct pst_decode_options *options,
+                                  struct pst_image_info *info, struct pst_error *err)
+{
+    memset(info, 0, sizeof *info);
+    info->form = form;
+    info->orientation = 1;
+    info->bits = 8;
+    switch (form) {
+    case PST_FORM_JPEG:
+        return psti_jpeg_probe(bytes, nbytes, info, err);
+    case PST_FORM_PNG:
+        return psti_png_probe(bytes, nbytes, options->palette_indices, info, err);
+    default:
+        return psti_webp_probe(bytes, nbytes, info, err);
+    }
+}
+
+enum pst_status pst_image_probe(const void *bytes, size_t nbytes, enum pst_form form,
+                                const struct pst_decode_options *options,
+                                struct pst_image_info *info, struct pst_error *err)
+{
+    struct pst_decode_options full;
+    struct pst_image_info found;
+    if (!info || (form == PST_FORM_RAW))
+        return psti_decode_fail(err, PST_ERROR_ARGUMENT, pst_form_name(form), -1,
+                                info ? "raw pixels have no header" : "nowhere to put the header");
+    enum pst_status status = read_options(options, &full, form, err);
+    if (status == PST_OK)
+        status = find_form(bytes, nbytes, &form, err);
+    if (status == PST_OK)
+        status = probe_form(bytes, nbytes, form, &full, &found, err);
+    if (status == PST_OK)
+        status = check_size(&found, full.max_pixels, err);
+    if (status != PST_OK)
+        return status;
+    if (!full.ignore_orientation && psti_turn_swaps(found.orientation)) {
+        uint32_t height = found.width;
+        found.width = found.height;
+        found.height = height;
+    }
+    *info = found;
+    return PST_OK;
+}
+
+enum pst_status psti_decoder_probe(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
+                                   enum pst_form form, const struct pst_decode_options *options,
+                                   struct pst_image_info *info, struct pst_error *err)
+{
+    struct pst_decode_options full;
+    enum pst_status status;
+    (void)decoder;
+    if (form != PST_FORM_RAW)
+        return pst_image_probe(bytes, nbytes, form, options, info, err);
+    if (info->orientation == 0)
+        info->orientation = 1;
+    status = read_options(options, &full, form, err);
+    if (status == PST_OK)
+        status = check_size(info, full.max_pixels, err);
+    return status == PST_OK ? psti_raw_probe(nbytes, info, err) : status;
+}
+
+bool psti_decode_is_lossless(const void *bytes, size_t nbytes, enum pst_form form)
+{
+    if (form == PST_FORM_WEBP)
+        return psti_webp_is_lossless(bytes, nbytes);
+    return form == PST_FORM_PNG || form == PST_FORM_RAW;
+}
+
+void psti_decode_output(const struct pst_image_info *info, const struct pst_decode_options *options,
+                        uint8_t *channels, uint8_t *bits)
+{
+    struct pst_decode_options full;
+    *channels = info->channels;
+    *bits = info->bits;
+    if (read_options(options, &full, info->form, NULL) != PST_OK)
+        return;
+    if (info->palette && full.palette_indices) /* numbers of classes: no colours to convert */
+        return;
+    if (full.channels)
+        *channels = full.channels;
+    if (full.bits)
+        *bits = full.bits;
+}
+
+enum pst_status psti_decoder_open(struct psti_decoder **out, struct pst_error *err)
+{
+    struct psti_decoder *decoder = psti_calloc(1, sizeof *decoder);
+    *out = NULL;
+    if (!decoder)
+        return psti_fail(err, PST_ERROR_MEMORY, PSTI_ROOM, "no memory for a decoder");
+    decoder->arena.limit = SCRATCH_LIMIT_DEFAULT;
+    *out = decoder;
+    return PST_OK;
+}
+
+void psti_decoder_close(struct psti_decoder **decoder)
+{
+    if (!decoder || !*decoder)
+        return;
+    psti_jpeg_close((*decoder)->jpeg);
+    psti_arena_free(&(*decoder)->arena);
+    psti_free(*decoder);
+    *decoder = NULL;
+}
+
+void psti_decoder_stats(const struct psti_decoder *decoder, struct psti_decoder_stats *stats)
+{
+    stats->nbytes_out = decoder->nbytes_out;
+    stats->n_region_fallback = decoder->n_region_fallback;
+    stats->scratch_nbytes = decoder->arena.held;
+}
+
+void psti_decoder_set_scratch_limit(struct psti_decoder *decoder, uint64_t nbytes)
+{
+    decoder->arena.limit = nbytes;
+}
+
+static enum pst_status check_job(const struct psti_job *job)
+{
+    const struct psti_rect *region = &job->shown;
+    const struct pst_image_info *info = job->info;
+    const char *codec = pst_form_name(info->form);
+    if (info->orientation < 1 || info->orientation > 8)
+        return psti_decode_fail(job->err, PST_ERROR_ARGUMENT, codec, -1,
+                                "orientation %u is not one of 1 to 8", info->orientation);
+    if (region->height == 0 || region->width == 0 ||
+        !psti_range_fits(region->y, region->height, info->height) ||
+        !psti_range_fits(region->x, region->width, info->width))
+        return psti_decode_fail(job->err, PST_ERROR_ARGUMENT, codec, -1,
+                                "region y %u x %u height %u width %u is not within %u x %u pixels",
+                                region->y, region->x, region->height, region->width, info->width,
+                                info->height);
+    return check_size(info, job->options->max_pixels, job->err);
+}
+
+static enum pst_status run_codec(struct psti_job *job)
+{
+    switch (job->info->form) {
+    case PST_FORM_JPEG:
+        return psti_jpeg_rows(job);
+    case PST_FORM_PNG:
+        return psti_png_rows(job);
+    case PST_FORM_WEBP:
+        return psti_webp_rows(job);
+    case PST_FORM_RAW:
+        return psti_raw_rows(job);
+    default:
+        return psti_decode_fail(job->err, PST_ERROR_ARGUMENT, pst_form_name(job->info->form), -1,
+                                "form %d is not an image", (int)job->info->form);
+    }
+}
+
+enum pst_status psti_decoder_rows(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
+                                  const struct pst_image_info *info,
+                                  const struct pst_decode_options *options,
+                                  const struct psti_rect *region, psti_row_sink sink, void *ctx,
+                                  struct pst_error *err)
+{
+    struct pst_decode_options full;
+    enum pst_status status = read_options(options, &full, info->form, err);
+    struct psti_job job = {.decoder = decoder,
+                           .bytes = bytes,
+                           .nbytes = nbytes,
+                           .info = info,
+                           .options = &full,
+                           .height = info->height,
+                           .width = info->width,
+                           .shown = *region,
+                           .sink = sink,
+                           .ctx = ctx,
+                           .err = err};
+    if (status == PST_OK)
+        status = check_job(&job);
+    if (status != PST_OK)
+        return status;
+    job.orientation = full.ignore_orientation ? 1 : info->orientation;
+    if (psti_turn_swaps(job.orientation)) {
+        job.height = info->width;
+        job.width = info->height;
+    }
+    job.stored = psti_turn_to_stored(region, job.orientation, job.height, job.width);
+    psti_arena_reset(&decoder->arena);
+    return run_codec(&job);
+}
+
+struct copy_target {
+    uint8_t *pixels;
+    size_t stride_nbytes, row_nbytes; /* from row to row; used of each row */
+};
+
+static enum pst_status copy_rows(void *ctx, const void *rows, size_t row_nbytes, uint32_t y,
+                                 uint32_t n_rows)
+{
+    const struct copy_target *target = ctx;
+    const uint8_t *from = rows;
+    for (uint32_t i = 0; i < n_rows; i++)
+        memcpy(target->pixels + (size_t)(y + i) * target->stride_nbytes, from + i * row_nbytes,
+               target->row_nbytes);
+    return PST_OK;
+}
+
+enum pst_status psti_decoder_region(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
+                                    const struct pst_image_info *info,
+                                    const struct pst_decode_options *options,
+                                    const struct psti_rect *region, void *pixels, size_t row_nbytes,
+                                    struct pst_error *err)
+{
+    uint8_t channels, bits;
+    psti_decode_output(info, options, &channels, &bits);
+    struct copy_target target = {.pixels = pixels,
+                                 .stride_nbytes = row_nbytes,
+                                 .row_nbytes = (size_t)region->width * channels * (bits / 8)};
+    if (row_nbytes < target.row_nbytes)
+        return psti_decode_fail(err, PST_ERROR_ARGUMENT, pst_form_name(info->form), -1,
+                                "rows %zu bytes apart have no room for %zu bytes", row_nbytes,
+                                target.row_nbytes);
+    return psti_decoder_rows(decoder, bytes, nbytes, info, options, region, copy_rows, &target,
+                             err);
+}
+
+enum pst_status pst_image_decode(const void *bytes, size_t nbytes, enum pst_form form,
+                                 const struct pst_decode_options *options, void *pixels,
+                                 size_t pixels_nbytes, size_t row_nbytes, struct pst_error *err)
+{
+    struct psti_decoder *decoder = NULL;
+    struct pst_image_info info;
+    uint8_t channels, bits;
+    enum pst_status status = pst_image_probe(bytes, nbytes, form, options, &info, err);
+    if (status != PST_OK)
+        return status;
+    psti_decode_output(&info, options, &channels, &bits);
+    size_t last_nbytes = (size_t)info.width * channels * (bits / 8), before_nbytes;
+    if (!psti_mul_size(row_nbytes, info.height - 1, &before_nbytes) ||
+        !psti_range_fits(before_nbytes, last_nbytes, pixels_nbytes))
+        return psti_decode_fail(err, PST_ERROR_ARGUMENT, pst_form_name(info.form), -1,
+                                "%u rows %zu bytes apart do not fit %zu bytes", info.height,
+                                row_nbytes, pixels_nbytes);
+    status = psti_decoder_open(&decoder, err);
+    if (status != PST_OK) {
+        psti_error_set_codec(err, pst_form_name(info.form));
+        return status;
+    }
+    const struct psti_rect whole = {0, 0, info.height, info.width};
+    status = psti_decoder_region(decoder, bytes, nbytes, &info, options, &whole, pixels, row_nbytes,
+                                 err);
+    psti_decoder_close(&decoder);
+    return status;
+}

@@ -1,0 +1,98 @@
+/* decode_arena.c - scratch memory of one decoder.
+ *
+ * Codecs ask for memory in many small pieces and give it back all at once, at the next image. An
+ * arena hands it out by moving a pointer; after an image that needed several chunks they are
+ * replaced by one of their total size, so that after a few images nothing is allocated any more.
+ * Memory is not cleared: what an image left is what the next one finds. */
+#include "decode/decode_arena.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/checked.h"
+
+#include <stdbool.h>
+
+struct psti_arena_chunk {
+    struct psti_arena_chunk *next;
+    size_t nbytes; /* with this head */
+    size_t used;
+};
+
+#define CHUNK_HEAD                                                                                 \
+    ((sizeof(struct psti_arena_chunk) + PSTI_CACHE_LINE - 1) & ~(size_t)(PSTI_CACHE_LINE - 1))
+#define CHUNK_NBYTES_MIN ((size_t)256 << 10)
+
+static void free_chunks(struct psti_arena *arena)
+{
+    while (arena->chunks) {
+        struct psti_arena_chunk *next = arena->chunks->next;
+        psti_free(arena->chunks);
+        arena->chunks = next;
+    }
+    arena->held = 0;
+}
+
+/* A new chunk with room for `nbytes`; generous while the limit allows it. */
+static bool add_chunk(struct psti_arena *arena, size_t nbytes, enum pst_status *why)
+{
+    struct psti_arena_chunk *chunk = NULL;
+    uint64_t least = (uint64_t)nbytes + CHUNK_HEAD;
+    uint64_t generous = arena->held / 2 > arena->want ? arena->held / 2 : arena->want;
+    uint64_t left = arena->limit > arena->held ? arena->limit - arena->held : 0;
+    *why = PST_ERROR_LIMIT;
+    if (least > left)
+        return false;
+    generous = generous > CHUNK_NBYTES_MIN ? generous : CHUNK_NBYTES_MIN;
+    if (generous < least)
+        generous = least;
+    if (generous > left)
+        generous = left;
+    *why = PST_ERROR_MEMORY;
+    chunk = psti_alloc_aligned(PSTI_CACHE_LINE, (size_t)generous);
+    if (!chunk)
+        return false;
+    chunk->next = arena->chunks;
+    chunk->nbytes = (size_t)generous;
+    chunk->used = CHUNK_HEAD;
+    arena->chunks = chunk;
+    arena->held += generous;
+    return true;
+}
+
+void *psti_arena_alloc(struct psti_arena *arena, size_t nbytes, enum pst_status *why)
+{
+    size_t padded;
+    if (!psti_add_size(nbytes, PSTI_CACHE_LINE, &padded) ||
+        !psti_add_size(padded, CHUNK_HEAD, &padded)) {
+        *why = PST_ERROR_LIMIT;
+        return NULL;
+    }
+    padded = psti_round_up(nbytes, PSTI_CACHE_LINE);
+    if (!arena->chunks || arena->chunks->nbytes - arena->chunks->used < padded)
+        if (!add_chunk(arena, padded, why))
+            return NULL;
+    char *memory = (char *)arena->chunks + arena->chunks->used;
+    arena->chunks->used += padded;
+    return memory;
+}
+
+void psti_arena_reset(struct psti_arena *arena)
+{
+    if (!arena->chunks)
+        return;
+    if (arena->chunks->next) {
+        arena->want = arena->held;
+        free_chunks(arena);
+    } else if (arena->held > arena->limit) { /* the limit was lowered since */
+        arena->want = 0;
+        free_chunks(arena);
+    } else {
+        arena->chunks->used = CHUNK_HEAD;
+    }
+}
+
+void psti_arena_free(struct psti_arena *arena)
+{
+    free_chunks(arena);
+    arena->want = 0;
+}

@@ -1,0 +1,25 @@
+/* decode_arena.h - scratch memory that codecs fill from image to image without freeing. */
+#ifndef PST_DECODE_ARENA_H
+#define PST_DECODE_ARENA_H
+
+#include <penstock/status.h>
+
+struct psti_arena_chunk;
+
+/* Bump allocation from chunks that are kept. Zero-initialise, then set `limit`. Belongs to one
+ * thread. */
+struct psti_arena {
+    struct psti_arena_chunk *chunks; /* the newest first; only it is filled */
+    uint64_t limit;                  /* bytes that `held` never exceeds */
+    uint64_t held;                   /* bytes of all chunks */
+    uint64_t want;                   /* size of the next chunk, so that one chunk is enough */
+};
+
+/* Uninitialised memory, aligned to a cache line, valid until reset. NULL: *why says whether there
+ * is no memory (PST_ERROR_MEMORY) or the limit would be exceeded (PST_ERROR_LIMIT). */
+void *psti_arena_alloc(struct psti_arena *arena, size_t nbytes, enum pst_status *why);
+/* All memory handed out is void; what one image needed is kept for the next. */
+void psti_arena_reset(struct psti_arena *arena);
+void psti_arena_free(struct psti_arena *arena);
+
+#endif

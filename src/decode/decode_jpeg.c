@@ -1,0 +1,379 @@
+/* decode_jpeg.c - JPEG -> bands of rows, through libjpeg-turbo.
+ *
+ * The pixels are those of libjpeg-turbo's default decoder (accurate integer DCT, fancy upsampling),
+ * for a region too, to the bit. One libjpeg object serves all images of a decoder. A region is cut
+ * on the output side: columns by jpeg_crop_scanline, rows above by jpeg_skip_scanlines, rows below
+ * by stopping. The cropped decoder takes the edge of the crop for the edge of the picture, where
+ * fancy upsampling repeats the last chroma sample; so the crop reaches at least one chroma sample
+ * further than the region wherever the picture does.
+ *
+ * libjpeg makes grey pixels of missing data and calls that a warning. Here it is an error: see
+ * is_harmless(). Errors leave libjpeg by longjmp to run_guarded(); nothing of ours below it needs
+ * cleaning up, since all memory is the arena's. */
+#include "decode/decode_jpeg.h"
+
+#include "base/alloc.h"
+
+#include <jerror.h>
+#include <string.h>
+
+/* A progressive file of a few kilobytes can name thousands of scans over millions of pixels. */
+#define SCANS_MAX 500
+
+_Noreturn void psti_jpeg_escape(struct psti_jpeg *jpeg, enum pst_status status)
+{
+    jpeg->status = status;
+    longjmp(jpeg->escape, 1);
+}
+
+static enum pst_status status_of(const struct psti_jpeg *jpeg, int code)
+{
+    switch (code) {
+    case JERR_OUT_OF_MEMORY:
+        return PST_ERROR_MEMORY;
+    case JERR_IMAGE_TOO_BIG:
+    case JERR_WIDTH_OVERFLOW:
+        return PST_ERROR_LIMIT;
+    case JERR_ARITH_NOTIMPL:
+    case JERR_BAD_PRECISION:
+    case JERR_COMPONENT_COUNT:
+    case JERR_CONVERSION_NOTIMPL:
+    case JERR_NOT_COMPILED:
+    case JERR_SOF_UNSUPPORTED:
+    case JERR_NOTIMPL:
+    case JERR_CCIR601_NOTIMPL:
+    case JERR_FRACT_SAMPLE_NOTIMPL:
+        return PST_ERROR_UNSUPPORTED;
+    case JERR_INPUT_EMPTY:
+    case JERR_INPUT_EOF:
+        return PST_ERROR_TRUNCATED;
+    default:
+        return jpeg->ended ? PST_ERROR_TRUNCATED : PST_ERROR_CORRUPT;
+    }
+}
+
+static void fail_with_message(struct psti_jpeg *jpeg)
+{
+    char text[JMSG_LENGTH_MAX];
+    enum pst_status status = status_of(jpeg, jpeg->errors.msg_code);
+    struct psti_job *job = jpeg->job;
+    jpeg->errors.format_message((j_common_ptr)&jpeg->cinfo, text);
+    size_t left = jpeg->ended ? 0 : jpeg->source.bytes_in_buffer;
+    if (job)
+        psti_decode_fail(job->err, status, "jpeg", (int64_t)(job->nbytes - left), "%s", text);
+    psti_jpeg_escape(jpeg, status);
+}
+
+static void error_exit(j_common_ptr cinfo) { fail_with_message(cinfo->client_data); }
+
+/* True for warnings after which the pixels are still those that were encoded. */
+static bool is_harmless(int code)
+{
+    switch (code) {
+    case JWRN_EXTRANEOUS_DATA: /* stray bytes before a marker */
+    case JWRN_ADOBE_XFORM: /* unknown colour transform in an Adobe marker: the usual one is meant */
+    case JWRN_JFIF_MAJOR:  /* a later JFIF */
+    case JWRN_NOT_SEQUENTIAL: /* odd scan parameters of a sequential file, which do not matter */
+    case JWRN_BOGUS_ICC:
+        return true;
+    default: /* JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE, JWRN_MUST_RESYNC, JWRN_BOGUS_PROGRESSION, ...
+              */
+        return false;
+    }
+}
+
+static void emit_message(j_common_ptr cinfo, int level)
+{
+    struct psti_jpeg *jpeg = cinfo->client_data;
+    if (level < 0 && !is_harmless(jpeg->errors.msg_code))
+        fail_with_message(jpeg);
+}
+
+static void output_message(j_common_ptr cinfo) { (void)cinfo; }
+
+static void source_nothing(j_decompress_ptr cinfo) { (void)cinfo; }
+
+/* The end of the bytes. An end-of-image is made up, because a file that lacks nothing else has all
+ * its pixels; if any bit is still wanted after it, libjpeg warns and that is an error. */
+static boolean source_fill(j_decompress_ptr cinfo)
+{
+    static const JOCTET end[2] = {0xFF, JPEG_EOI};
+    struct psti_jpeg *jpeg = cinfo->client_data;
+    jpeg->ended = true;
+    jpeg->source.next_input_byte = end;
+    jpeg->source.bytes_in_buffer = sizeof end;
+    return TRUE;
+}
+
+static void source_skip(j_decompress_ptr cinfo, long nbytes)
+{
+    struct psti_jpeg *jpeg = cinfo->client_data;
+    if (nbytes <= 0)
+        return;
+    if ((size_t)nbytes > jpeg->source.bytes_in_buffer) {
+        source_fill(cinfo);
+        return;
+    }
+    jpeg->source.next_input_byte += nbytes;
+    jpeg->source.bytes_in_buffer -= (size_t)nbytes;
+}
+
+static void limit_scans(j_common_ptr cinfo)
+{
+    struct psti_jpeg *jpeg = cinfo->client_data;
+    if (jpeg->cinfo.input_scan_number <= SCANS_MAX)
+        return;
+    psti_decode_fail(jpeg->job->err, PST_ERROR_LIMIT, "jpeg", -1, "more than %d scans", SCANS_MAX);
+    psti_jpeg_escape(jpeg, PST_ERROR_LIMIT);
+}
+
+/* Runs `body` where errors of libjpeg come out as a status. */
+static enum pst_status run_guarded(struct psti_jpeg *jpeg,
+                                   enum pst_status (*body)(struct psti_jpeg *jpeg))
+{
+    if (setjmp(jpeg->escape))
+        return jpeg->status;
+    return body(jpeg);
+}
+
+static enum pst_status create(struct psti_jpeg *jpeg)
+{
+    struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
+    jpeg_create_decompress(cinfo);
+    psti_jpeg_install_memory(jpeg);
+    jpeg->created = true;
+    cinfo->src = &jpeg->source;
+    cinfo->progress = &jpeg->progress;
+    return PST_OK;
+}
+
+static enum pst_status open_jpeg(struct psti_decoder *decoder, struct psti_job *job)
+{
+    struct psti_jpeg *jpeg = psti_calloc(1, sizeof *jpeg);
+    enum pst_status status;
+    if (!jpeg)
+        return psti_decode_fail(job->err, PST_ERROR_MEMORY, "jpeg", -1,
+                                "no memory for a JPEG decoder");
+    jpeg->job = job;
+    jpeg->cinfo.err = jpeg_std_error(&jpeg->errors);
+    jpeg->cinfo.client_data = jpeg;
+    jpeg->errors.error_exit = error_exit;
+    jpeg->errors.emit_message = emit_message;
+    jpeg->errors.output_message = output_message;
+    jpeg->source.init_source = source_nothing;
+    jpeg->source.fill_input_buffer = source_fill;
+    jpeg->source.skip_input_data = source_skip;
+    jpeg->source.resync_to_restart = jpeg_resync_to_restart;
+    jpeg->source.term_source = source_nothing;
+    jpeg->progress.progress_monitor = limit_scans;
+    status = run_guarded(jpeg, create);
+    if (status == PST_OK)
+        decoder->jpeg = jpeg;
+    else
+        psti_jpeg_close(jpeg);
+    return status;
+}
+
+void psti_jpeg_close(struct psti_jpeg *jpeg)
+{
+    if (!jpeg)
+        return;
+    if (jpeg->created)
+        jpeg->cinfo.mem = jpeg->memory_of_libjpeg;
+    jpeg_destroy_decompress(&jpeg->cinfo);
+    psti_free(jpeg);
+}
+
+/* Forgets the last image: what it left is in the arena, which has been reset. */
+static void restart(struct psti_jpeg *jpeg, struct psti_job *job)
+{
+    struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
+    jpeg_abort_decompress(cinfo);
+    for (int i = 0; i < NUM_QUANT_TBLS; i++)
+        cinfo->quant_tbl_ptrs[i] = NULL;
+    for (int i = 0; i < NUM_HUFF_TBLS; i++)
+        cinfo->dc_huff_tbl_ptrs[i] = cinfo->ac_huff_tbl_ptrs[i] = NULL;
+    jpeg->job = job;
+    jpeg->ended = false;
+    jpeg->samples = NULL;
+    jpeg->blocks = NULL;
+    jpeg->source.next_input_byte = job->bytes;
+    jpeg->source.bytes_in_buffer = job->nbytes;
+}
+
+/* Columns that libjpeg is to make for the region: its first, and how many. */
+struct columns {
+    JDIMENSION x, width;
+};
+
+/* A margin of one chroma sample where chroma is interpolated sideways, and never so narrow that
+ * libjpeg would take another upsampler than for the whole picture (it does at 2 chroma samples). */
+static struct columns columns_for(const struct jpeg_decompress_struct *cinfo,
+                                  const struct psti_rect *region)
+{
+    JDIMENSION width = cinfo->output_width, left = region->x, right = region->x + region->width;
+    JDIMENSION step = (JDIMENSION)cinfo->max_h_samp_factor, least = 8 * step;
+    bool interpolates = false;
+    for (int i = 0; i < cinfo->num_components; i++)
+        interpolates |= cinfo->comp_info[i].h_samp_factor * 2 == cinfo->max_h_samp_factor;
+    if (interpolates) {
+        left = left > step ? left - 1 : 0;
+        right = width - right > step ? right + step : width;
+    }
+    if (right - left < least) {
+        right = width - left > least ? left + least : width;
+        left = right > least && right - least < left ? right - least : left;
+        left = right < least ? 0 : left;
+    }
+    return (struct columns){left, right - left};
+}
+
+/* libjpeg smooths the blocks of progressive files that stop before their last scans, looking at
+ * neighbours that a crop does not decode. */
+static bool may_be_smoothed(const struct jpeg_decompress_struct *cinfo)
+{
+    if (!cinfo->progressive_mode || !cinfo->do_block_smoothing || !cinfo->coef_bits)
+        return false;
+    for (int i = 0; i < cinfo->num_components; i++)
+        for (int k = 1; k < DCTSIZE2; k++)
+            if (cinfo->coef_bits[i][k] != 0)
+                return true;
+    return false;
+}
+
+/* Asks libjpeg for the region's columns, moves to its first row, returns the columns to be had. */
+static struct columns enter_region(struct psti_jpeg *jpeg, const struct psti_rect *region)
+{
+    struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
+    struct columns columns = {0, cinfo->output_width};
+    bool whole = region->height == cinfo->output_height && region->width == cinfo->output_width;
+    if (whole)
+        return columns;
+    if (jpeg_has_multiple_scans(cinfo))
+        jpeg->job->decoder->n_region_fallback++;
+    if (!may_be_smoothed(cinfo)) {
+        columns = columns_for(cinfo, region);
+        jpeg_crop_scanline(cinfo, &columns.x, &columns.width);
+    }
+    if (region->y > 0)
+        jpeg_skip_scanlines(cinfo, region->y);
+    return columns;
+}
+
+/* Every scan has been read by now if there are several: none may be missing. */
+static enum pst_status check_scans(struct psti_jpeg *jpeg)
+{
+    struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
+    struct psti_job *job = jpeg->job;
+    if (jpeg->ended && (jpeg_has_multiple_scans(cinfo) || cinfo->arith_code))
+        return psti_decode_fail(job->err, PST_ERROR_TRUNCATED, "jpeg", (int64_t)job->nbytes,
+                                "the file ends after %zu bytes, in scan %d", job->nbytes,
+                                cinfo->input_scan_number);
+    for (int i = 0; cinfo->coef_bits && i < cinfo->num_components; i++)
+        if (cinfo->coef_bits[i][0] < 0)
+            return psti_decode_fail(job->err, PST_ERROR_CORRUPT, "jpeg", -1,
+                                    "no scan has component %d", i);
+    return PST_OK;
+}
+
+/* Four components -> RGB, in place, as PIL does: inverted ("Adobe") CMYK is meant, always. */
+static void cmyk_to_rgb(uint8_t *pixels, size_t n)
+{
+    const uint8_t *from = pixels;
+    uint8_t *to = pixels;
+    for (size_t i = 0; i < n; i++, from += 4, to += 3) {
+        unsigned black = from[3];
+        for (int c = 0; c < 3; c++) {
+            unsigned product = (255u - from[c]) * black + 128;
+            int value = (int)black - (int)((product + (product >> 8)) >> 8);
+            to[c] = value < 0 ? 0 : (uint8_t)value;
+        }
+    }
+}
+
+/* Lets libjpeg do the conversion where it can; channels of its rows. */
+static int choose_colours(struct jpeg_decompress_struct *cinfo, const struct psti_job *job)
+{
+    if (cinfo->num_components == 4) {
+        cinfo->out_color_space = JCS_CMYK;
+        return 4;
+    }
+    if (job->options->channels == 4) {
+        cinfo->out_color_space = JCS_EXT_RGBA;
+        return 4;
+    }
+    if (cinfo->num_components == 1 && job->options->channels != 3) {
+        cinfo->out_color_space = JCS_GRAYSCALE;
+        return 1;
+    }
+    cinfo->out_color_space = JCS_RGB;
+    return 3;
+}
+
+static enum pst_status read_rows(struct psti_jpeg *jpeg, struct psti_emit *emit, uint8_t *band,
+                                 size_t row_nbytes, size_t skip_px)
+{
+    struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
+    const struct psti_rect *region = &jpeg->job->stored;
+    size_t n_samples = (size_t)cinfo->output_components;
+    bool cmyk = cinfo->num_components == 4;
+    JSAMPROW rows[PSTI_BAND_ROWS];
+    enum pst_status status = PST_OK;
+    for (JDIMENSION i = 0; i < PSTI_BAND_ROWS; i++)
+        rows[i] = band + i * row_nbytes;
+    for (uint32_t y = 0; y < region->height && status == PST_OK;) {
+        uint32_t left = region->height - y, n_rows = 0;
+        uint32_t wanted = left < PSTI_BAND_ROWS ? left : PSTI_BAND_ROWS;
+        while (n_rows < wanted)
+            n_rows += jpeg_read_scanlines(cinfo, rows + n_rows, wanted - n_rows);
+        if (jpeg->ended && cinfo->arith_code)
+            return check_scans(jpeg);
+        for (uint32_t i = 0; cmyk && i < n_rows; i++)
+            cmyk_to_rgb(rows[i] + skip_px * n_samples, region->width);
+        status = psti_emit_rows(emit, band + skip_px * n_samples, row_nbytes, n_rows);
+        y += n_rows;
+    }
+    return status == PST_OK ? psti_emit_end(emit) : status;
+}
+
+static enum pst_status decode(struct psti_jpeg *jpeg)
+{
+    struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
+    struct psti_job *job = jpeg->job;
+    struct psti_emit emit;
+    jpeg_read_header(cinfo, TRUE);
+    if (cinfo->image_width != job->width || cinfo->image_height != job->height)
+        return psti_decode_fail(job->err, PST_ERROR_ARGUMENT, "jpeg", -1,
+                                "the image has %u x %u pixels, not the %u x %u that were probed",
+                                cinfo->image_width, cinfo->image_height, job->width, job->height);
+    int channels = choose_colours(cinfo, job);
+    cinfo->dct_method = JDCT_ISLOW;
+    jpeg_start_decompress(cinfo);
+    enum pst_status status = check_scans(jpeg);
+    if (status == PST_OK)
+        status = psti_emit_begin(&emit, job, cinfo->num_components == 4 ? 3 : (uint8_t)channels, 8);
+    if (status != PST_OK)
+        return status;
+    struct columns columns = enter_region(jpeg, &job->stored);
+    size_t row_nbytes = (size_t)columns.width * (size_t)channels;
+    uint8_t *band = psti_job_alloc(job, row_nbytes * PSTI_BAND_ROWS, &status);
+    if (!band)
+        return status;
+    return read_rows(jpeg, &emit, band, row_nbytes, job->stored.x - columns.x);
+}
+
+enum pst_status psti_jpeg_rows(struct psti_job *job)
+{
+    struct psti_decoder *decoder = job->decoder;
+    enum pst_status status;
+    if (!decoder->jpeg) {
+        status = open_jpeg(decoder, job);
+        if (status != PST_OK)
+            return status;
+    }
+    struct psti_jpeg *jpeg = decoder->jpeg;
+    restart(jpeg, job);
+    status = run_guarded(jpeg, decode);
+    jpeg->job = NULL;
+    return status;
+}

@@ -1,0 +1,102 @@
+/* decode_jpeg_header.c - what the markers before the first scan say: size, kind, orientation.
+ *
+ * Walks the segments by their lengths and reads two of them, the frame header (SOFn) and the first
+ * EXIF block (APP1), without libjpeg and without memory. It is as forgiving as libjpeg about stray
+ * bytes between segments; whatever else is wrong, the decode itself finds. */
+#include "decode/decode_int.h"
+
+#include <string.h>
+
+enum { M_SOF0 = 0xC0, M_DHT = 0xC4, M_JPG = 0xC8, M_DAC = 0xCC, M_SOF15 = 0xCF };
+enum { M_RST0 = 0xD0, M_SOI = 0xD8, M_EOI = 0xD9, M_SOS = 0xDA, M_APP1 = 0xE1, M_TEM = 0x01 };
+
+static bool is_frame(uint8_t marker)
+{
+    return marker >= M_SOF0 && marker <= M_SOF15 && marker != M_DHT && marker != M_JPG &&
+           marker != M_DAC;
+}
+
+static enum pst_status truncated(struct pst_error *err, size_t nbytes)
+{
+    return psti_decode_fail(err, PST_ERROR_TRUNCATED, "jpeg", (int64_t)nbytes,
+                            "the file ends after %zu bytes, within its header", nbytes);
+}
+
+/* `segment`: after the length. */
+static enum pst_status read_frame(const uint8_t *segment, size_t nbytes, uint8_t marker,
+                                  size_t offset, struct pst_image_info *info, struct pst_error *err)
+{
+    if (marker != 0xC0 && marker != 0xC1 && marker != 0xC2 && marker != 0xC9 && marker != 0xCA)
+        return psti_decode_fail(err, PST_ERROR_UNSUPPORTED, "jpeg", (int64_t)offset,
+                                "JPEG of kind SOF%u (lossless or hierarchical)", marker - M_SOF0);
+    if (nbytes < 6)
+        return psti_decode_fail(err, PST_ERROR_CORRUPT, "jpeg", (int64_t)offset,
+                                "frame header of %zu bytes", nbytes);
+    uint8_t n_components = segment[5];
+    if (segment[0] != 8)
+        return psti_decode_fail(err, PST_ERROR_UNSUPPORTED, "jpeg", (int64_t)offset,
+                                "JPEG with %u bits per sample, only 8 are supported", segment[0]);
+    if (n_components != 1 && n_components != 3 && n_components != 4)
+        return psti_decode_fail(err, PST_ERROR_UNSUPPORTED, "jpeg", (int64_t)offset,
+                                "JPEG with %u components", n_components);
+    info->height = (uint32_t)segment[1] << 8 | segment[2];
+    info->width = (uint32_t)segment[3] << 8 | segment[4];
+    info->channels = n_components == 1 ? 1 : 3;
+    info->bits = 8;
+    info->progressive = marker == 0xC2 || marker == 0xCA;
+    if (info->height == 0)
+        return psti_decode_fail(err, PST_ERROR_UNSUPPORTED, "jpeg", (int64_t)offset,
+                                "JPEG whose height is given after the scan, or is 0");
+    return PST_OK;
+}
+
+/* Offset of the next marker's second byte, or nbytes. */
+static size_t next_marker(const uint8_t *bytes, size_t nbytes, size_t at)
+{
+    for (;;) {
+        const uint8_t *found = at < nbytes ? memchr(bytes + at, 0xFF, nbytes - at) : NULL;
+        if (!found)
+            return nbytes;
+        at = (size_t)(found - bytes) + 1;
+        while (at < nbytes && bytes[at] == 0xFF)
+            at++;
+        if (at < nbytes && bytes[at] != 0)
+            return at;
+    }
+}
+
+enum pst_status psti_jpeg_probe(const uint8_t *bytes, size_t nbytes, struct pst_image_info *info,
+                                struct pst_error *err)
+{
+    bool framed = false, oriented = false;
+    for (size_t at = next_marker(bytes, nbytes, 2);; at = next_marker(bytes, nbytes, at)) {
+        if (at >= nbytes)
+            return truncated(err, nbytes);
+        uint8_t marker = bytes[at++];
+        if ((marker >= M_RST0 && marker <= M_SOI) || marker == M_TEM)
+            continue;
+        if (marker == M_EOI || marker == M_SOS)
+            break;
+        size_t length = nbytes - at < 2 ? 0 : (size_t)bytes[at] << 8 | bytes[at + 1];
+        if (nbytes - at < 2 || length > nbytes - at)
+            return truncated(err, nbytes);
+        if (length < 2)
+            return psti_decode_fail(err, PST_ERROR_CORRUPT, "jpeg", (int64_t)at,
+                                    "segment %02X of %zu bytes", marker, length);
+        const uint8_t *segment = bytes + at + 2;
+        if (is_frame(marker) && !framed) {
+            enum pst_status status = read_frame(segment, length - 2, marker, at, info, err);
+            if (status != PST_OK)
+                return status;
+            framed = true;
+        } else if (marker == M_APP1 && !oriented && length >= 8 &&
+                   memcmp(segment, "Exif\0", 6) == 0) {
+            info->orientation = psti_exif_orientation(segment + 6, length - 8);
+            oriented = true;
+        }
+        at += length;
+    }
+    if (!framed)
+        return psti_decode_fail(err, PST_ERROR_CORRUPT, "jpeg", -1, "no frame header in the file");
+    return PST_OK;
+}

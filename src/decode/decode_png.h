@@ -1,0 +1,48 @@
+/* decode_png.h - what the chunks before the pixels say; shared by decode_png*.c only. */
+#ifndef PST_DECODE_DECODE_PNG_H
+#define PST_DECODE_DECODE_PNG_H
+
+#include "decode/decode_int.h"
+
+enum {
+    PSTI_PNG_GRAY = 0,
+    PSTI_PNG_RGB = 2,
+    PSTI_PNG_PALETTE = 3,
+    PSTI_PNG_GRAY_ALPHA = 4,
+    PSTI_PNG_RGBA = 6
+};
+
+struct psti_png_header {
+    uint32_t height, width;
+    uint8_t depth; /* bits per sample: 1, 2, 4, 8, 16 */
+    uint8_t colour_type;
+    bool interlaced;
+    uint8_t orientation;
+    const uint8_t *palette; /* RGB triples, n_palette of them */
+    uint32_t n_palette;
+    const uint8_t *trns; /* NULL: none. A palette's alpha values, n_trns of them, or one colour */
+    uint32_t n_trns;
+};
+
+enum pst_status psti_png_header(const uint8_t *bytes, size_t nbytes, struct psti_png_header *header,
+                                struct pst_error *err);
+
+/* Bits of a pixel as stored. */
+uint32_t psti_png_pixel_bits(const struct psti_png_header *header);
+/* Channels after the conversions below. */
+uint8_t psti_png_channels(const struct psti_png_header *header, bool palette_indices);
+
+/* Palette entries as RGBA, in one load; those beyond the palette's end have no colour. */
+struct psti_png_palette {
+    uint32_t rgba[256];
+    uint32_t n;
+};
+void psti_png_palette_fill(const struct psti_png_header *header, struct psti_png_palette *palette);
+
+/* Pixels [x, x + n) of a stored row -> u8 samples, or u16 little-endian where depth is 16.
+ * `palette` NULL: a palette image yields its indices. False: an index has no palette entry. */
+bool psti_png_convert_row(const struct psti_png_header *header,
+                          const struct psti_png_palette *palette, const uint8_t *row, uint32_t x,
+                          uint32_t n, void *to);
+
+#endif
