@@ -40,7 +40,7 @@ void psti_folder_free(struct psti_folder *folder)
         psti_free(column->floats);
         psti_free(column->starts);
         psti_free(column->mask_nbytes);
-        psti_arena_free(&column->values);
+        psti_dataset_arena_free(&column->values);
     }
     psti_free(folder->columns);
     psti_files_free(&folder->files);

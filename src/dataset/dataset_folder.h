@@ -19,9 +19,9 @@ struct psti_arena {
     char *bytes;
     size_t nbytes, capacity;
 };
-void psti_arena_free(struct psti_arena *arena);
-enum pst_status psti_arena_add(struct psti_arena *arena, const void *bytes, size_t nbytes,
-                               struct pst_error *err);
+void psti_dataset_arena_free(struct psti_arena *arena);
+enum pst_status psti_dataset_arena_add(struct psti_arena *arena, const void *bytes, size_t nbytes,
+                                       struct pst_error *err);
 
 /* Different strings, numbered as they come. */
 struct psti_names {

@@ -26,7 +26,7 @@ struct csv {
 
 static enum pst_status add_bytes(struct csv *csv, const char *bytes, size_t nbytes)
 {
-    return psti_arena_add(&csv->cells, bytes, nbytes, csv->sink->err);
+    return psti_dataset_arena_add(&csv->cells, bytes, nbytes, csv->sink->err);
 }
 
 /* Reads the inside of a quoted cell; csv->at stands behind the first quote. */
@@ -118,7 +118,8 @@ static enum pst_status read_header(struct csv *csv)
     enum pst_status status = read_record(csv);
     if (status != PST_OK)
         return status;
-    status = psti_arena_add(&csv->header, csv->cells.bytes, csv->cells.nbytes, csv->sink->err);
+    status =
+        psti_dataset_arena_add(&csv->header, csv->cells.bytes, csv->cells.nbytes, csv->sink->err);
     if (status != PST_OK)
         return status;
     csv->n_columns = csv->n_cells;
@@ -184,7 +185,7 @@ enum pst_status psti_folder_read_csv(struct psti_row_sink *sink, const char *tex
         else
             status = deliver(&csv);
     }
-    psti_arena_free(&csv.cells);
-    psti_arena_free(&csv.header);
+    psti_dataset_arena_free(&csv.cells);
+    psti_dataset_arena_free(&csv.header);
     return status;
 }

@@ -107,7 +107,7 @@ static enum pst_status read_escape(struct json *json)
     char c = *json->at++;
     const char *found = strchr(from, c);
     if (found != NULL && c != '\0')
-        return psti_arena_add(&json->text, &to[found - from], 1, json->sink->err);
+        return psti_dataset_arena_add(&json->text, &to[found - from], 1, json->sink->err);
     if (c != 'u' || !read_hex4(json, &code))
         return bad(json, "an unknown escape");
     if (code >= 0xD800 && code < 0xDC00) {
@@ -117,7 +117,7 @@ static enum pst_status read_escape(struct json *json)
     } else if (code >= 0xDC00 && code < 0xE000) {
         return bad(json, "half a surrogate pair");
     }
-    return psti_arena_add(&json->text, utf8, encode_utf8(code, utf8), json->sink->err);
+    return psti_dataset_arena_add(&json->text, utf8, encode_utf8(code, utf8), json->sink->err);
 }
 
 /* Reads a string into json->text (a NUL behind it, not counted in *nbytes). */
@@ -132,7 +132,8 @@ static enum pst_status read_string(struct json *json, size_t *nbytes)
         while (json->at < json->end && *json->at != '"' && *json->at != '\\' &&
                (unsigned char)*json->at >= 0x20)
             json->at++;
-        status = psti_arena_add(&json->text, start, (size_t)(json->at - start), json->sink->err);
+        status =
+            psti_dataset_arena_add(&json->text, start, (size_t)(json->at - start), json->sink->err);
         if (status != PST_OK)
             break;
         if (json->at == json->end)
@@ -143,7 +144,7 @@ static enum pst_status read_string(struct json *json, size_t *nbytes)
         status = c == '\\' ? read_escape(json) : bad(json, "a control character in a string");
     }
     *nbytes = json->text.nbytes;
-    return status == PST_OK ? psti_arena_add(&json->text, "", 1, json->sink->err) : status;
+    return status == PST_OK ? psti_dataset_arena_add(&json->text, "", 1, json->sink->err) : status;
 }
 
 /* JSON's numbers begin with a digit, without a leading zero, and have digits on both sides of the
@@ -236,7 +237,8 @@ static enum pst_status read_rows(struct json *json, unsigned width, struct psti_
                                             "a number beyond 32-bit floats in \"%s\"",
                                             json->key.bytes);
             if (ok)
-                status = psti_arena_add(&json->floats, &value, sizeof value, json->sink->err);
+                status =
+                    psti_dataset_arena_add(&json->floats, &value, sizeof value, json->sink->err);
             if (status != PST_OK)
                 return status;
         }
@@ -294,7 +296,7 @@ static enum pst_status read_key(struct json *json)
     if (strlen(json->text.bytes) != nbytes)
         return bad(json, "a NUL character in a key");
     json->key.nbytes = 0;
-    status = psti_arena_add(&json->key, json->text.bytes, nbytes + 1, json->sink->err);
+    status = psti_dataset_arena_add(&json->key, json->text.bytes, nbytes + 1, json->sink->err);
     return status == PST_OK && !take(json, ':') ? bad(json, "a colon is expected") : status;
 }
 
@@ -384,8 +386,8 @@ enum pst_status psti_folder_read_json(struct psti_row_sink *sink, const char *te
         status = read_line(&json);
         at = newline == NULL ? end : newline + 1;
     }
-    psti_arena_free(&json.text);
-    psti_arena_free(&json.key);
-    psti_arena_free(&json.floats);
+    psti_dataset_arena_free(&json.text);
+    psti_dataset_arena_free(&json.key);
+    psti_dataset_arena_free(&json.floats);
     return status;
 }

@@ -366,7 +366,8 @@ static enum pst_status fill_value(struct labels *labels, struct psti_column *col
     } else if (nbytes > column->max_nbytes) {
         column->max_nbytes = nbytes;
     }
-    enum pst_status status = psti_arena_add(&column->values, bytes, nbytes, labels->sink.err);
+    enum pst_status status =
+        psti_dataset_arena_add(&column->values, bytes, nbytes, labels->sink.err);
     column->starts[row + 1] = column->values.nbytes;
     return status;
 }

@@ -225,7 +225,7 @@ static enum pst_status add_image(struct scan *scan, uint64_t nbytes)
     if (scan->depth == 0)
         scan->n_top_images++;
     enum pst_status status =
-        psti_arena_add(&scan->labels, &scan->i_class, sizeof scan->i_class, scan->err);
+        psti_dataset_arena_add(&scan->labels, &scan->i_class, sizeof scan->i_class, scan->err);
     if (status == PST_OK)
         status = psti_files_add(&folder->files, scan->path, nbytes, scan->err);
     return status;
@@ -352,7 +352,7 @@ enum pst_status psti_folder_scan(struct psti_folder *folder, struct pst_error *e
         status = conclude(scan);
     close(scan->root_fd);
 out:
-    psti_arena_free(&scan->labels);
+    psti_dataset_arena_free(&scan->labels);
     psti_free(scan);
     return status;
 }

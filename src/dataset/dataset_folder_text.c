@@ -16,14 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-void psti_arena_free(struct psti_arena *arena)
+void psti_dataset_arena_free(struct psti_arena *arena)
 {
     psti_free(arena->bytes);
     memset(arena, 0, sizeof *arena);
 }
 
-enum pst_status psti_arena_add(struct psti_arena *arena, const void *bytes, size_t nbytes,
-                               struct pst_error *err)
+enum pst_status psti_dataset_arena_add(struct psti_arena *arena, const void *bytes, size_t nbytes,
+                                       struct pst_error *err)
 {
     size_t end;
     if (!psti_add_size(arena->nbytes, nbytes, &end) || end > SIZE_MAX / 2)
@@ -46,7 +46,7 @@ enum pst_status psti_arena_add(struct psti_arena *arena, const void *bytes, size
 
 void psti_names_free(struct psti_names *names)
 {
-    psti_arena_free(&names->text);
+    psti_dataset_arena_free(&names->text);
     psti_free(names->at);
     psti_free(names->slots);
     memset(names, 0, sizeof *names);
@@ -108,9 +108,9 @@ enum pst_status psti_names_intern(struct psti_names *names, const char *text, si
     uint32_t *slot = names_slot(names, text, nbytes);
     if (*slot == 0) {
         uint64_t at = names->text.nbytes;
-        status = psti_arena_add(&names->text, text, nbytes, err);
+        status = psti_dataset_arena_add(&names->text, text, nbytes, err);
         if (status == PST_OK)
-            status = psti_arena_add(&names->text, "", 1, err);
+            status = psti_dataset_arena_add(&names->text, "", 1, err);
         if (status != PST_OK)
             return status;
         names->at[names->n++] = at;
@@ -273,7 +273,7 @@ bool psti_folder_name_ok(const char *name, size_t nbytes)
 
 void psti_files_free(struct psti_files *files)
 {
-    psti_arena_free(&files->names);
+    psti_dataset_arena_free(&files->names);
     psti_free(files->at);
     psti_free(files->nbytes);
     memset(files, 0, sizeof *files);
@@ -296,7 +296,7 @@ enum pst_status psti_files_add(struct psti_files *files, const char *name, uint6
         files->capacity = capacity;
     }
     uint64_t start = files->names.nbytes;
-    enum pst_status status = psti_arena_add(&files->names, name, strlen(name) + 1, err);
+    enum pst_status status = psti_dataset_arena_add(&files->names, name, strlen(name) + 1, err);
     if (status != PST_OK)
         return status;
     files->at[files->n] = start;

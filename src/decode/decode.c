@@ -33,7 +33,7 @@ enum pst_status psti_decode_fail(struct pst_error *err, enum pst_status status, 
 void *psti_job_alloc(struct psti_job *job, size_t nbytes, enum pst_status *status)
 {
     struct psti_arena *arena = &job->decoder->arena;
-    void *memory = psti_arena_alloc(arena, nbytes, status);
+    void *memory = psti_decode_arena_alloc(arena, nbytes, status);
     if (!memory)
         psti_decode_fail(job->err, *status, pst_form_name(job->info->form), -1,
                          *status == PST_ERROR_LIMIT
@@ -241,7 +241,7 @@ void psti_decoder_close(struct psti_decoder **decoder)
     if (!decoder || !*decoder)
         return;
     psti_jpeg_close((*decoder)->jpeg);
-    psti_arena_free(&(*decoder)->arena);
+    psti_decode_arena_free(&(*decoder)->arena);
     psti_free(*decoder);
     *decoder = NULL;
 }
@@ -322,7 +322,7 @@ enum pst_status psti_decoder_rows(struct psti_decoder *decoder, const void *byte
         job.width = info->height;
     }
     job.stored = psti_turn_to_stored(region, job.orientation, job.height, job.width);
-    psti_arena_reset(&decoder->arena);
+    psti_decode_arena_reset(&decoder->arena);
     return run_codec(&job);
 }
 

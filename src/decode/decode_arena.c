@@ -59,7 +59,7 @@ static bool add_chunk(struct psti_arena *arena, size_t nbytes, enum pst_status *
     return true;
 }
 
-void *psti_arena_alloc(struct psti_arena *arena, size_t nbytes, enum pst_status *why)
+void *psti_decode_arena_alloc(struct psti_arena *arena, size_t nbytes, enum pst_status *why)
 {
     size_t padded;
     if (!psti_add_size(nbytes, PSTI_CACHE_LINE, &padded) ||
@@ -76,7 +76,7 @@ void *psti_arena_alloc(struct psti_arena *arena, size_t nbytes, enum pst_status 
     return memory;
 }
 
-void psti_arena_reset(struct psti_arena *arena)
+void psti_decode_arena_reset(struct psti_arena *arena)
 {
     if (!arena->chunks)
         return;
@@ -91,7 +91,7 @@ void psti_arena_reset(struct psti_arena *arena)
     }
 }
 
-void psti_arena_free(struct psti_arena *arena)
+void psti_decode_arena_free(struct psti_arena *arena)
 {
     free_chunks(arena);
     arena->want = 0;
