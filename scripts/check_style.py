@@ -149,9 +149,9 @@ def check_calls(where: str, code: str) -> list[str]:
     return findings
 
 
-def check_functions(where: str, code: str, public: set[str]) -> list[str]:
+def check_functions(where: str, functions: list[Function], public: set[str]) -> list[str]:
     findings = []
-    for function in functions_of(code):
+    for function in functions:
         if function.n_lines > FUNCTION_LINES and function.name not in LONG_FUNCTIONS:
             findings.append(f"{where}:{function.line}: {function.name} has {function.n_lines} lines, "
                             f"{FUNCTION_LINES} is the limit")
@@ -209,6 +209,19 @@ def check_unique(names: list[str]) -> list[str]:
     return findings
 
 
+def check_global_names(functions: dict[str, list[Function]]) -> list[str]:
+    """Functions that two files of the library define: it would not link, or link the wrong one."""
+    seen: dict[str, str] = {}
+    findings = []
+    for where, found in functions.items():
+        for function in found:
+            if function.is_static or not (where.startswith("src/") and where.endswith(".c")):
+                continue
+            if seen.setdefault(function.name, where) != where:
+                findings.append(f"{where}:{function.line}: {function.name} is defined in {seen[function.name]} too")
+    return findings
+
+
 def tracked(root: Path) -> list[str]:
     """Files to check: git's and those it would take; where there is no git, every file."""
     if (root / ".git").exists():
@@ -239,6 +252,7 @@ def check(root: Path) -> list[str]:
     names = tracked(root)
     public = public_functions(root)
     findings = check_unique(names)
+    functions: dict[str, list[Function]] = {}
     for where in filter(is_text, names):
         text = (root / where).read_text(errors="replace")
         suffix = Path(where).suffix
@@ -246,11 +260,12 @@ def check(root: Path) -> list[str]:
         if suffix not in (".c", ".h"):
             continue
         code = code_only(text)
-        findings += check_calls(where, code) + check_functions(where, code, public)
+        functions[where] = functions_of(code)
+        findings += check_calls(where, code) + check_functions(where, functions[where], public)
         findings += check_file_name(where) + check_head(where, text)
         if suffix == ".h":
             findings += check_guard(where, text)
-    return findings
+    return findings + check_global_names(functions)
 
 
 def longest(root: Path, n: int) -> list[str]:

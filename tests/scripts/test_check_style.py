@@ -89,6 +89,12 @@ def test_file_names_are_unique(tmp_path):
     assert len(found) == 1 and "is taken by src/decode/decode_a.c" in found[0]
 
 
+def test_global_names_are_unique(tmp_path):
+    findings(tmp_path, "src/base/a.c", function(5, "void psti_work(void)"))
+    found = findings(tmp_path, "src/base/b.c", function(5, "void psti_work(void)"))
+    assert found == ["src/base/b.c:2: psti_work is defined in src/base/a.c too"]
+
+
 def test_long_function_that_is_listed(tmp_path, monkeypatch):
     monkeypatch.setitem(check_style.LONG_FUNCTIONS, "work", "a loop")
     assert findings(tmp_path, "src/base/a.c", function(150)) == []
