@@ -188,9 +188,10 @@ static enum pst_status start(struct verify *verify, struct pst_error *err)
     n = n > MAX_WORKERS ? MAX_WORKERS : n;
     verify->window = 4 * n;
     verify->jobs = psti_calloc(verify->window, sizeof *verify->jobs);
-    verify->context.shard_bad =
-        psti_calloc(verify->n_shards + 1, sizeof *verify->context.shard_bad);
-    if (verify->jobs == NULL || verify->context.shard_bad == NULL)
+    if (verify->n_shards > 0)
+        verify->context.shard_bad =
+            psti_calloc(verify->n_shards, sizeof *verify->context.shard_bad);
+    if (verify->jobs == NULL || (verify->n_shards > 0 && verify->context.shard_bad == NULL))
         return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory for %u shards",
                          verify->n_shards);
     enum pst_status status = PST_OK;

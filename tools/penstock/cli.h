@@ -1,0 +1,140 @@
+/* cli.h - what the verbs of the command line share: options, output as text or JSON, errors,
+ * progress. */
+#ifndef PENSTOCK_CLI_H
+#define PENSTOCK_CLI_H
+
+#include <penstock/penstock.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum cli_exit { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130, CLI_PIPE = 141 };
+
+struct cli_verb;
+struct cli {
+    const struct cli_verb *verb; /* NULL: none yet */
+    bool json, quiet;
+    bool bar; /* draw a progress bar on stderr */
+    bool color;
+};
+
+/* Verbs
+ * ----------------------------------------------------------------------------------------------------
+ */
+
+struct cli_verb {
+    const char *name;
+    const char *summary; /* one line */
+    int (*run)(struct cli *cli, int argc,
+               char **argv); /* argv: what follows the verb; returns the exit status */
+};
+extern const struct cli_verb cli_verbs[]; /* ends with a NULL name */
+
+int cmd_pack(struct cli *cli, int argc, char **argv);
+int cmd_append(struct cli *cli, int argc, char **argv);
+int cmd_info(struct cli *cli, int argc, char **argv);
+int cmd_ls(struct cli *cli, int argc, char **argv);
+int cmd_cat(struct cli *cli, int argc, char **argv);
+int cmd_verify(struct cli *cli, int argc, char **argv);
+int cmd_bench(struct cli *cli, int argc, char **argv);
+int cmd_env(struct cli *cli, int argc, char **argv);
+
+/* Options (cli_options.c)
+ * ---------------------------------------------------------------------------------- */
+
+enum cli_kind {
+    CLI_FLAG,  /* bool */
+    CLI_TEXT,  /* const char * */
+    CLI_COUNT, /* uint64_t */
+    CLI_SIZE   /* uint64_t, bytes, with a unit: 512MiB, 1GB, 4096 */
+};
+struct cli_option {
+    const char *name; /* without the dashes; NULL ends a table */
+    char letter;      /* 0: none */
+    enum cli_kind kind;
+    void *target;
+    const char *argument; /* "N", "FILE"; NULL for a flag */
+    const char *standard; /* the default, in words; NULL: off, none */
+    const char *help;
+};
+struct cli_command {
+    const char *usage; /* "pack SRC DST [options]" */
+    const char *about; /* some lines */
+    const char *example;
+    const struct cli_option *options;
+    int n_min, n_max; /* operands */
+};
+/* Sets targets and operands (at most 4). Returns -1 to go on, or the exit status (after --help, or
+ * wrong use). */
+int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv,
+              const char *operands[4]);
+/* Exit status CLI_USAGE after a message. */
+int cli_usage(const struct cli *cli, const char *format, ...) PST_PRINTF(2, 3);
+bool cli_size(const char *text, uint64_t *nbytes);
+bool cli_count(const char *text, uint64_t *count);
+/* The candidate most like `word`, or NULL if none is near; candidates: names at `stride` bytes,
+ * NULL ends. */
+const char *cli_nearest(const char *word, const void *first, size_t stride);
+void cli_size_text(uint64_t nbytes, char out[32]); /* "1.5 MiB" */
+
+/* Output (cli_output.c)
+ * ------------------------------------------------------------------------------------ */
+
+/* Writes JSON to stdout as it comes. Keys NULL inside lists. */
+struct cli_json {
+    unsigned depth;
+    bool filled[16];
+};
+void cli_json_open(struct cli_json *json, const char *key, char bracket); /* '{' or '[' */
+void cli_json_close(struct cli_json *json, char bracket);                 /* '}' or ']' */
+void cli_json_text(struct cli_json *json, const char *key, const char *value);
+void cli_json_int(struct cli_json *json, const char *key, int64_t value);
+void cli_json_uint(struct cli_json *json, const char *key, uint64_t value);
+void cli_json_float(struct cli_json *json, const char *key, double value);
+void cli_json_bool(struct cli_json *json, const char *key, bool value);
+void cli_json_null(struct cli_json *json, const char *key);
+void cli_json_error(struct cli_json *json, const char *key, const struct pst_error *err);
+/* Prints JSON text with line ends and indentation. */
+void cli_json_pretty(const char *text);
+
+/* A field's name as text that cannot upset a terminal: control characters become \xNN. */
+void cli_print_name(FILE *file, const char *name);
+/* Reports a failure; returns CLI_FAILED, or CLI_INTERRUPTED for PST_ERROR_CANCELLED. */
+int cli_fail(const struct cli *cli, const struct pst_error *err);
+/* A remark on stderr, unless --quiet. */
+void cli_note(const struct cli *cli, const char *format, ...) PST_PRINTF(2, 3);
+/* A bad sample on stderr. */
+void cli_complain(const struct cli *cli, const struct pst_error *err);
+
+/* Draws the bar; a pst_progress_fn body. Returns 1 once the user has interrupted. */
+int cli_progress(const struct cli *cli, const char *what, const struct pst_progress *progress);
+void cli_progress_end(const struct cli *cli);
+/* From now on SIGINT and SIGTERM set a flag (the second one ends the process). */
+void cli_catch_interrupt(void);
+bool cli_interrupted(void);
+
+/* Data sets (cli_data.c)
+ * ----------------------------------------------------------------------------------- */
+
+enum pst_status cli_open(const char *path, const char *labels, pst_dataset **out,
+                         struct pst_error *err);
+/* Reads a whole item into memory that the caller frees. */
+enum pst_status cli_read_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                              uint32_t variant, const struct pst_item *item, void **bytes,
+                              struct pst_error *err);
+/* Completes form, size and orientation of an image item by reading its header, where the index
+ * lacks them. */
+enum pst_status cli_complete_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                                  uint32_t variant, struct pst_item *item, struct pst_error *err);
+/* Puts data set, sample and file into an error. */
+void cli_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t sample,
+                const struct pst_item *item);
+/* The whole file, to be freed. */
+enum pst_status cli_read_file(const char *path, void **bytes, size_t *nbytes,
+                              struct pst_error *err);
+/* The first field of this type, or -1. */
+int cli_field_of_type(const pst_dataset *dataset, enum pst_field_type type);
+enum pst_status cli_error(struct pst_error *err, enum pst_status status, const char *format, ...)
+    PST_PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,131 @@
+/* cli_data.c - opening data sets and reading items, for the verbs that look into them. */
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum pst_status cli_error(struct pst_error *err, enum pst_status status, const char *format, ...)
+{
+    va_list arguments;
+    pst_error_clear(err);
+    err->status = status;
+    va_start(arguments, format);
+    vsnprintf(err->text, sizeof err->text, format, arguments);
+    va_end(arguments);
+    snprintf(err->room, sizeof err->room, "cli");
+    return status;
+}
+
+void cli_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t sample,
+                const struct pst_item *item)
+{
+    char path[8192];
+    const char *end = pst_dataset_path(dataset);
+    size_t n = strlen(end);
+    snprintf(err->dataset, sizeof err->dataset, "%s",
+             n < sizeof err->dataset ? end : end + n - sizeof err->dataset + 1);
+    err->sample = (int64_t)sample;
+    if (err->file[0] != '\0' || item->i_file == PST_FILE_NONE ||
+        pst_dataset_file_path(dataset, item->i_file, path, sizeof path, NULL) != PST_OK)
+        return;
+    n = strlen(path);
+    memcpy(err->file, n < sizeof err->file ? path : path + n - sizeof err->file + 1,
+           n < sizeof err->file ? n + 1 : sizeof err->file);
+}
+
+enum pst_status cli_open(const char *path, const char *labels, pst_dataset **out,
+                         struct pst_error *err)
+{
+    struct pst_dataset_options options = {.struct_size = sizeof options, .labels = labels};
+    return pst_dataset_open(path, &options, out, err);
+}
+
+enum pst_status cli_read_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                              uint32_t variant, const struct pst_item *item, void **bytes,
+                              struct pst_error *err)
+{
+    *bytes =
+        item->nbytes > SIZE_MAX / 2 ? NULL : malloc(item->nbytes == 0 ? 1 : (size_t)item->nbytes);
+    if (*bytes == NULL)
+        return cli_error(err, PST_ERROR_MEMORY, "out of memory for an item of %llu bytes",
+                         (unsigned long long)item->nbytes);
+    enum pst_status status =
+        pst_dataset_read(dataset, sample, i_field, variant, 0, item->nbytes, *bytes, err);
+    if (status != PST_OK) {
+        free(*bytes);
+        *bytes = NULL;
+    }
+    return status;
+}
+
+enum pst_status cli_complete_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                                  uint32_t variant, struct pst_item *item, struct pst_error *err)
+{
+    void *bytes;
+    struct pst_image_info info;
+    if (item->form != PST_FORM_NONE || item->i_file == PST_FILE_NONE ||
+        !pst_dataset_is_folder(dataset))
+        return PST_OK;
+    enum pst_status status = cli_read_item(dataset, sample, i_field, variant, item, &bytes, err);
+    if (status != PST_OK)
+        return status;
+    status = pst_image_probe(bytes, (size_t)item->nbytes, PST_FORM_NONE, NULL, &info, err);
+    free(bytes);
+    if (status != PST_OK) {
+        cli_locate(err, dataset, sample, item);
+        return status;
+    }
+    item->form = info.form;
+    item->height = info.height;
+    item->width = info.width;
+    item->channels = info.channels;
+    item->bits = info.bits;
+    item->orientation = info.orientation;
+    return PST_OK;
+}
+
+enum pst_status cli_read_file(const char *path, void **bytes, size_t *nbytes, struct pst_error *err)
+{
+    struct stat st;
+    *bytes = NULL;
+    *nbytes = 0;
+    FILE *file = fopen(path, "rb");
+    if (file == NULL || fstat(fileno(file), &st) != 0) {
+        cli_error(err, PST_ERROR_IO, "cannot be opened");
+        goto fail_os;
+    }
+    *bytes = malloc((size_t)st.st_size + 1);
+    if (*bytes == NULL) {
+        cli_error(err, PST_ERROR_MEMORY, "out of memory for a file of %lld bytes",
+                  (long long)st.st_size);
+        goto fail_os;
+    }
+    *nbytes = fread(*bytes, 1, (size_t)st.st_size, file);
+    if (ferror(file)) {
+        cli_error(err, PST_ERROR_IO, "cannot be read");
+        goto fail_os;
+    }
+    fclose(file);
+    return PST_OK;
+fail_os:
+    err->os_error = errno;
+    snprintf(err->file, sizeof err->file, "%s", path);
+    if (file != NULL)
+        fclose(file);
+    free(*bytes);
+    *bytes = NULL;
+    return err->status;
+}
+
+int cli_field_of_type(const pst_dataset *dataset, enum pst_field_type type)
+{
+    for (uint32_t i = 0; i < pst_dataset_n_fields(dataset); i++)
+        if (pst_dataset_field(dataset, i)->type == type)
+            return (int)i;
+    return -1;
+}

@@ -1,0 +1,32 @@
+/* cmd_env.c - the verb env: what this build and this machine can do, for bug reports. */
+#include "cli.h"
+
+#include <stdlib.h>
+
+int cmd_env(struct cli *cli, int argc, char **argv)
+{
+    const struct cli_option options[] = {{NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
+    const struct cli_command command = {
+        .usage = "env [options]",
+        .about = "Prints version, compiler, codecs, CPU features found and used, and whether "
+                 "io_uring works here.\n"
+                 "Paste it into bug reports. Always JSON.",
+        .example = "penstock env",
+        .options = options,
+    };
+    const char *operands[4] = {0};
+    int status = cli_parse(cli, &command, argc, argv, operands);
+    if (status >= 0)
+        return status;
+    size_t nbytes = pst_environment_json(NULL, 0);
+    char *text = malloc(nbytes + 1);
+    if (text == NULL) {
+        struct pst_error err;
+        cli_error(&err, PST_ERROR_MEMORY, "out of memory");
+        return cli_fail(cli, &err);
+    }
+    pst_environment_json(text, nbytes + 1);
+    cli_json_pretty(text);
+    free(text);
+    return CLI_OK;
+}

@@ -1,0 +1,351 @@
+/* cmd_info.c - the verb info: what is in a data set, a folder or one image file. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define SAMPLE_OF_FOLDER 256 /* files of a folder whose headers are read unless --all */
+#define N_FORMS 32
+
+/* Sums over the items of one field. */
+struct field_sums {
+    uint64_t n[N_FORMS], nbytes[N_FORMS];
+    uint32_t min_height, max_height, min_width, max_width;
+    uint64_t n_sized;
+    unsigned channels, bits; /* bit c: so many channels; bit b: 8 << b bits... 8 and 16 */
+};
+
+struct info {
+    struct cli *cli;
+    struct cli_json json;
+    pst_dataset *dataset;
+    bool all;
+    uint64_t n_looked; /* headers read in a folder */
+    uint64_t n_bad;
+    struct field_sums *sums;
+};
+
+static void add_item(struct field_sums *sums, const struct pst_item *item)
+{
+    unsigned form = (unsigned)item->form < N_FORMS ? (unsigned)item->form : 0;
+    sums->n[form]++;
+    sums->nbytes[form] += item->nbytes;
+    if (item->height == 0)
+        return;
+    if (sums->n_sized++ == 0) {
+        sums->min_height = sums->max_height = item->height;
+        sums->min_width = sums->max_width = item->width;
+    }
+    sums->min_height = item->height < sums->min_height ? item->height : sums->min_height;
+    sums->max_height = item->height > sums->max_height ? item->height : sums->max_height;
+    sums->min_width = item->width < sums->min_width ? item->width : sums->min_width;
+    sums->max_width = item->width > sums->max_width ? item->width : sums->max_width;
+    sums->channels |= 1u << item->channels;
+    sums->bits |= item->bits == 16 ? 2 : 1;
+}
+
+/* True if a file of this sample is to be looked into: all, or some that are spread over the folder.
+ */
+static bool look_into(const struct info *info, uint64_t sample)
+{
+    uint64_t n = pst_dataset_count(info->dataset),
+             step = (n + SAMPLE_OF_FOLDER - 1) / SAMPLE_OF_FOLDER;
+    return info->all || step <= 1 || sample % step == 0;
+}
+
+static enum pst_status sum_sample(struct info *info, uint64_t sample, struct pst_error *err)
+{
+    bool folder = pst_dataset_is_folder(info->dataset);
+    for (uint32_t f = 0; f < pst_dataset_n_fields(info->dataset); f++) {
+        const struct pst_field *field = pst_dataset_field(info->dataset, f);
+        if (field->type == PST_FIELD_INT || field->type == PST_FIELD_FLOAT)
+            continue;
+        bool image = field->type == PST_FIELD_IMAGE || field->type == PST_FIELD_MASK;
+        for (uint32_t v = 0; v < field->n_variants; v++) {
+            struct pst_item item;
+            struct pst_error bad;
+            enum pst_status status = pst_dataset_item(info->dataset, sample, f, v, &item, err);
+            if (status != PST_OK)
+                return status;
+            if (item.form == PST_FORM_NONE && (!folder || item.i_file == PST_FILE_NONE))
+                continue;
+            pst_error_clear(&bad);
+            if (folder && image && look_into(info, sample)) {
+                info->n_looked += field->type == PST_FIELD_IMAGE;
+                if (cli_complete_item(info->dataset, sample, f, v, &item, &bad) != PST_OK) {
+                    info->n_bad++;
+                    cli_complain(info->cli, &bad);
+                }
+            }
+            add_item(&info->sums[f], &item);
+        }
+    }
+    return PST_OK;
+}
+
+static void id_text(const uint8_t *id, char out[33])
+{
+    for (int i = 0; i < 16; i++)
+        snprintf(out + 2 * i, 3, "%02x", id[i]);
+}
+
+static void field_json(struct info *info, uint32_t f)
+{
+    const struct pst_field *field = pst_dataset_field(info->dataset, f);
+    const struct field_sums *sums = &info->sums[f];
+    struct cli_json *json = &info->json;
+    cli_json_open(json, NULL, '{');
+    cli_json_text(json, "name", field->name);
+    cli_json_text(json, "type", pst_field_type_name(field->type));
+    cli_json_uint(json, "variants", field->n_variants);
+    if (field->type == PST_FIELD_ARRAY) {
+        cli_json_text(json, "dtype", pst_dtype_name(field->dtype));
+        cli_json_open(json, "shape", '[');
+        for (unsigned i = 0; i < field->ndim; i++)
+            cli_json_uint(json, NULL, field->shape[i]);
+        cli_json_close(json, ']');
+    }
+    if (field->n_classes > 0) {
+        cli_json_int(json, "n_classes", field->n_classes);
+        if (pst_dataset_class_name(info->dataset, f, 0) != NULL) {
+            cli_json_open(json, "classes", '[');
+            for (int64_t i = 0; i < field->n_classes; i++)
+                cli_json_text(json, NULL, pst_dataset_class_name(info->dataset, f, i));
+            cli_json_close(json, ']');
+        }
+    }
+    if (field->type != PST_FIELD_INT && field->type != PST_FIELD_FLOAT) {
+        cli_json_uint(json, "max_item_bytes", pst_dataset_max_item_nbytes(info->dataset, f));
+        cli_json_open(json, "forms", '{');
+        for (unsigned form = 0; form < N_FORMS; form++) {
+            if (sums->n[form] == 0)
+                continue;
+            cli_json_open(json, form == 0 ? "unknown" : pst_form_name((enum pst_form)form), '{');
+            cli_json_uint(json, "items", sums->n[form]);
+            cli_json_uint(json, "bytes", sums->nbytes[form]);
+            cli_json_close(json, '}');
+        }
+        cli_json_close(json, '}');
+    }
+    if (sums->n_sized > 0) {
+        cli_json_uint(json, "min_height", sums->min_height);
+        cli_json_uint(json, "max_height", sums->max_height);
+        cli_json_uint(json, "min_width", sums->min_width);
+        cli_json_uint(json, "max_width", sums->max_width);
+    }
+    cli_json_close(json, '}');
+}
+
+static enum pst_status shards_json(struct info *info, struct pst_error *err)
+{
+    char path[8192];
+    struct stat st;
+    cli_json_open(&info->json, "shards", '[');
+    for (uint32_t i = 0; i < pst_dataset_n_files(info->dataset); i++) {
+        enum pst_status status = pst_dataset_file_path(info->dataset, i, path, sizeof path, err);
+        if (status != PST_OK)
+            return status;
+        cli_json_open(&info->json, NULL, '{');
+        cli_json_text(&info->json, "path", path);
+        if (stat(path, &st) == 0)
+            cli_json_int(&info->json, "bytes", st.st_size);
+        else
+            cli_json_null(&info->json, "bytes");
+        cli_json_close(&info->json, '}');
+    }
+    cli_json_close(&info->json, ']');
+    return PST_OK;
+}
+
+static void field_text(struct info *info, uint32_t f)
+{
+    const struct pst_field *field = pst_dataset_field(info->dataset, f);
+    const struct field_sums *sums = &info->sums[f];
+    char size[32];
+    printf("  %-16s %s", field->name, pst_field_type_name(field->type));
+    if (field->type == PST_FIELD_ARRAY)
+        printf(" of %s", pst_dtype_name(field->dtype));
+    if (field->n_variants > 1)
+        printf(", %u variants", field->n_variants);
+    if (field->n_classes > 0)
+        printf(", %lld classes", (long long)field->n_classes);
+    putchar('\n');
+    for (unsigned form = 0; form < N_FORMS; form++) {
+        if (sums->n[form] == 0)
+            continue;
+        cli_size_text(sums->nbytes[form], size);
+        printf("    %-14s %llu items, %s, %.0f bytes each\n",
+               form == 0 ? "not looked at" : pst_form_name((enum pst_form)form),
+               (unsigned long long)sums->n[form], size,
+               (double)sums->nbytes[form] / (double)sums->n[form]);
+    }
+    if (sums->n_sized > 0) {
+        printf("    %u..%u wide, %u..%u high, channels", sums->min_width, sums->max_width,
+               sums->min_height, sums->max_height);
+        for (unsigned c = 1; c <= 4; c++)
+            if (sums->channels >> c & 1)
+                printf(" %u", c);
+        printf(", %s bit\n", sums->bits == 3 ? "8 and 16" : sums->bits == 2 ? "16" : "8");
+    }
+    if (field->n_classes > 0 && pst_dataset_class_name(info->dataset, f, 0) != NULL) {
+        fputs("    classes:", stdout);
+        for (int64_t i = 0; i < field->n_classes && i < 12; i++) {
+            putchar(' ');
+            cli_print_name(stdout, pst_dataset_class_name(info->dataset, f, i));
+        }
+        puts(field->n_classes > 12 ? " ..." : "");
+    }
+}
+
+static void print_text(struct info *info, const char *id)
+{
+    pst_dataset *dataset = info->dataset;
+    cli_print_name(stdout, pst_dataset_path(dataset));
+    printf(": %s, %llu samples\n", pst_dataset_is_folder(dataset) ? "a plain folder" : "a data set",
+           (unsigned long long)pst_dataset_count(dataset));
+    printf("  id %s\n", id);
+    if (pst_dataset_n_skipped(dataset) > 0)
+        printf("  %llu files could not be read and are left out\n",
+               (unsigned long long)pst_dataset_n_skipped(dataset));
+    if (!pst_dataset_is_folder(dataset))
+        printf("  %u shards\n", pst_dataset_n_files(dataset));
+    else if (info->n_looked < pst_dataset_count(dataset))
+        printf("  forms and sizes are of the %llu files looked at (--all looks at every one)\n",
+               (unsigned long long)info->n_looked);
+    for (uint32_t f = 0; f < pst_dataset_n_fields(dataset); f++)
+        field_text(info, f);
+}
+
+static enum pst_status print_json(struct info *info, const char *id, struct pst_error *err)
+{
+    pst_dataset *dataset = info->dataset;
+    struct cli_json *json = &info->json;
+    enum pst_status status = PST_OK;
+    cli_json_open(json, NULL, '{');
+    cli_json_text(json, "path", pst_dataset_path(dataset));
+    cli_json_text(json, "kind", pst_dataset_is_folder(dataset) ? "folder" : "dataset");
+    cli_json_text(json, "id", id);
+    cli_json_uint(json, "samples", pst_dataset_count(dataset));
+    cli_json_uint(json, "skipped", pst_dataset_n_skipped(dataset));
+    if (pst_dataset_is_folder(dataset))
+        cli_json_uint(json, "looked_at", info->n_looked);
+    cli_json_uint(json, "bad", info->n_bad);
+    cli_json_open(json, "fields", '[');
+    for (uint32_t f = 0; f < pst_dataset_n_fields(dataset); f++)
+        field_json(info, f);
+    cli_json_close(json, ']');
+    if (!pst_dataset_is_folder(dataset))
+        status = shards_json(info, err);
+    if (status != PST_OK)
+        cli_json_close(json, ']');
+    if (status != PST_OK)
+        cli_json_error(json, "error", err);
+    cli_json_close(json, '}');
+    return status;
+}
+
+static int dataset_info(struct info *info, const char *path, const char *labels)
+{
+    struct pst_error err;
+    char id[33];
+    pst_error_clear(&err);
+    if (cli_open(path, labels, &info->dataset, &err) != PST_OK)
+        return cli_fail(info->cli, &err);
+    int exit_status = CLI_OK;
+    info->sums = calloc(pst_dataset_n_fields(info->dataset), sizeof *info->sums);
+    if (info->sums == NULL) {
+        cli_error(&err, PST_ERROR_MEMORY, "out of memory");
+        exit_status = cli_fail(info->cli, &err);
+        goto out;
+    }
+    enum pst_status status = PST_OK;
+    for (uint64_t i = 0; status == PST_OK && i < pst_dataset_count(info->dataset); i++)
+        status = sum_sample(info, i, &err);
+    if (status != PST_OK) {
+        exit_status = cli_fail(info->cli, &err);
+        goto out;
+    }
+    id_text(pst_dataset_id(info->dataset), id);
+    exit_status = info->n_bad > 0 ? CLI_FAILED : CLI_OK;
+    if (!info->cli->json)
+        print_text(info, id);
+    else if (print_json(info, id, &err) != PST_OK)
+        exit_status = CLI_FAILED;
+out:
+    free(info->sums);
+    pst_dataset_close(&info->dataset);
+    return exit_status;
+}
+
+static int image_info(struct cli *cli, const char *path)
+{
+    struct pst_error err;
+    struct pst_image_info image;
+    void *bytes;
+    size_t nbytes;
+    pst_error_clear(&err);
+    enum pst_status status = cli_read_file(path, &bytes, &nbytes, &err);
+    if (status == PST_OK)
+        status = pst_image_probe(bytes, nbytes, PST_FORM_NONE, NULL, &image, &err);
+    free(bytes);
+    if (status != PST_OK) {
+        if (err.file[0] == '\0')
+            snprintf(err.file, sizeof err.file, "%s", path);
+        return cli_fail(cli, &err);
+    }
+    if (cli->json) {
+        struct cli_json json = {0};
+        cli_json_open(&json, NULL, '{');
+        cli_json_text(&json, "path", path);
+        cli_json_text(&json, "kind", "image");
+        cli_json_text(&json, "form", pst_form_name(image.form));
+        cli_json_uint(&json, "bytes", nbytes);
+        cli_json_uint(&json, "height", image.height);
+        cli_json_uint(&json, "width", image.width);
+        cli_json_uint(&json, "channels", image.channels);
+        cli_json_uint(&json, "bits", image.bits);
+        cli_json_uint(&json, "orientation", image.orientation);
+        cli_json_bool(&json, "palette", image.palette);
+        cli_json_bool(&json, "progressive", image.progressive);
+        cli_json_close(&json, '}');
+        return CLI_OK;
+    }
+    cli_print_name(stdout, path);
+    printf(": %s, %ux%u, %u channels of %u bit, %zu bytes, orientation %u%s%s\n",
+           pst_form_name(image.form), image.width, image.height, image.channels, image.bits, nbytes,
+           image.orientation, image.palette ? ", palette" : "",
+           image.progressive ? ", progressive" : "");
+    return CLI_OK;
+}
+
+int cmd_info(struct cli *cli, int argc, char **argv)
+{
+    struct info info = {.cli = cli};
+    const char *labels = NULL;
+    const struct cli_option options[] = {
+        {"labels", 0, CLI_TEXT, &labels, "FILE", "one class per sub-folder",
+         "label file of a plain folder"},
+        {"all", 'a', CLI_FLAG, &info.all, NULL, NULL,
+         "read the header of every file of a folder, not of some 256"},
+        {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
+    };
+    const struct cli_command command = {
+        .usage = "info PATH [options]",
+        .about = "Says what is in a data set or folder: fields, forms, sizes, classes, shards; or, "
+                 "of an image file, its\n"
+                 "form, size and orientation.",
+        .example = "penstock info photos.pst --json",
+        .options = options,
+        .n_min = 1,
+        .n_max = 1,
+    };
+    const char *operands[4] = {0};
+    struct stat st;
+    int exit_status = cli_parse(cli, &command, argc, argv, operands);
+    if (exit_status >= 0)
+        return exit_status;
+    if (stat(operands[0], &st) == 0 && S_ISREG(st.st_mode))
+        return image_info(cli, operands[0]);
+    return dataset_info(&info, operands[0], labels);
+}

@@ -1,0 +1,279 @@
+/* cmd_pack.c - the verbs pack and append: a folder of images (or a data set) into a data set. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct pack_run {
+    struct cli *cli;
+    struct cli_json json; /* "bad" is written while packing */
+    bool skip;
+    uint64_t n_bad;
+    struct pst_progress last;
+};
+
+static int on_progress(void *ctx, const struct pst_progress *progress)
+{
+    struct pack_run *run = ctx;
+    run->last = *progress;
+    return cli_progress(run->cli, run->cli->verb->name, progress);
+}
+
+static int on_bad(void *ctx, const char *name, const struct pst_error *err)
+{
+    struct pack_run *run = ctx;
+    if (!run->skip)
+        return 1;
+    run->n_bad++;
+    if (run->cli->json) {
+        cli_json_open(&run->json, NULL, '{');
+        cli_json_text(&run->json, "name", name);
+        cli_json_error(&run->json, "error", err);
+        cli_json_close(&run->json, '}');
+    }
+    cli_complain(run->cli, err);
+    return 0;
+}
+
+/* "original,raw" -> forms. */
+static int parse_forms(const struct cli *cli, const char *text,
+                       enum pst_form forms[PST_MAX_VARIANTS], uint32_t *n)
+{
+    static const char *const names[] = {"original", "raw", "jpeg", "png", "webp", NULL};
+    for (*n = 0; text != NULL && *text != '\0';) {
+        char word[32];
+        size_t length = strcspn(text, ",");
+        snprintf(word, sizeof word, "%.*s", (int)length, text);
+        if (*n == PST_MAX_VARIANTS)
+            return cli_usage(cli, "--form: at most %d forms", PST_MAX_VARIANTS);
+        forms[*n] = strcmp(word, "original") == 0 ? PST_FORM_NONE : pst_form_from_name(word);
+        if (strcmp(word, "original") != 0 &&
+            (forms[*n] == PST_FORM_NONE || forms[*n] == PST_FORM_BYTES)) {
+            const char *near = cli_nearest(word, &names[0], sizeof names[0]);
+            return cli_usage(cli, "--form: no form \"%s\"%s%s%s", word,
+                             near == NULL ? "" : ": did you mean \"", near == NULL ? "" : near,
+                             near == NULL ? "" : "\"?");
+        }
+        ++*n;
+        text += length;
+        text += *text == ',';
+    }
+    return -1;
+}
+
+static void how_to_resume(const struct cli *cli, const char *source, const char *destination,
+                          bool append)
+{
+    if (append)
+        cli_note(cli, "what was added so far is kept; go on with: penstock append %s %s --resume",
+                 destination, source);
+    else
+        cli_note(cli, "what was packed so far is kept; go on with: penstock pack %s %s --resume",
+                 source, destination);
+}
+
+static void print_report(struct pack_run *run, const struct pst_pack_report *report,
+                         const char *destination)
+{
+    if (run->cli->json) {
+        cli_json_close(&run->json, ']');
+        cli_json_text(&run->json, "destination", destination);
+        cli_json_uint(&run->json, "samples", report->n_samples);
+        cli_json_uint(&run->json, "resumed", report->n_resumed);
+        cli_json_uint(&run->json, "skipped", report->n_bad);
+        cli_json_uint(&run->json, "bytes_in", report->nbytes_in);
+        cli_json_uint(&run->json, "bytes_out", report->nbytes_out);
+        return;
+    }
+    char in[32], out[32];
+    cli_size_text(report->nbytes_in, in);
+    cli_size_text(report->nbytes_out, out);
+    cli_progress_end(run->cli);
+    if (run->cli->quiet)
+        return;
+    cli_print_name(stdout, destination);
+    printf(": %llu samples", (unsigned long long)report->n_samples);
+    if (report->n_resumed > 0)
+        printf(", %llu of them there already", (unsigned long long)report->n_resumed);
+    printf(", %s read, %s written", in, out);
+    if (report->n_bad > 0)
+        printf(", %llu BAD ones skipped", (unsigned long long)report->n_bad);
+    putchar('\n');
+}
+
+static int run_pack(struct cli *cli, const char *source, const char *destination,
+                    struct pst_pack_options *options)
+{
+    struct pack_run run = {.cli = cli, .skip = options->bad_sample != NULL};
+    struct pst_pack_report report = {0};
+    struct pst_error err;
+    pst_error_clear(&err);
+    options->struct_size = sizeof *options;
+    options->progress = on_progress;
+    options->bad_sample = on_bad;
+    options->ctx = &run;
+    cli_catch_interrupt();
+    if (cli->json) {
+        cli_json_open(&run.json, NULL, '{');
+        cli_json_open(&run.json, "bad", '[');
+    }
+    enum pst_status status = pst_pack(source, destination, options, &report, &err);
+    cli_progress_end(cli);
+    print_report(&run, &report, destination);
+    int exit_status = report.n_bad > 0 ? CLI_FAILED : CLI_OK;
+    if (status != PST_OK) {
+        struct cli plain = *cli;
+        plain.json = false;
+        if (cli->json)
+            cli_json_error(&run.json, "error", &err);
+        exit_status = cli_fail(&plain, &err);
+        if (run.last.n_total > 0) /* it had begun */
+            how_to_resume(cli, source, destination, options->writer.mode == PST_WRITER_APPEND);
+    }
+    if (cli->json)
+        cli_json_close(&run.json, '}');
+    return exit_status;
+}
+
+struct pack_arguments {
+    const char *forms, *labels, *on_error;
+    uint64_t shard_nbytes, commit_nbytes, workers;
+    bool resume, verify_pixels, allow_unreadable;
+};
+
+static struct pack_arguments arguments_default(void)
+{
+    return (struct pack_arguments){.on_error = "stop", .shard_nbytes = (uint64_t)1 << 30};
+}
+
+static int fill_options(struct cli *cli, const struct pack_arguments *a,
+                        struct pst_pack_options *options, enum pst_form forms[PST_MAX_VARIANTS])
+{
+    int status = parse_forms(cli, a->forms, forms, &options->n_forms);
+    if (status >= 0)
+        return status;
+    if (strcmp(a->on_error, "stop") != 0 && strcmp(a->on_error, "skip") != 0)
+        return cli_usage(cli, "--on-error is \"%s\": stop or skip is expected", a->on_error);
+    if (a->workers > 4096)
+        return cli_usage(cli, "--workers is %llu: at most 4096", (unsigned long long)a->workers);
+    options->forms = forms;
+    options->num_workers = (uint32_t)a->workers;
+    options->verify_pixels = a->verify_pixels;
+    options->writer.shard_nbytes = a->shard_nbytes;
+    options->writer.commit_nbytes = a->commit_nbytes;
+    options->source.labels = a->labels;
+    options->source.allow_unreadable = a->allow_unreadable;
+    options->bad_sample = strcmp(a->on_error, "skip") == 0 ? on_bad : NULL;
+    return -1;
+}
+
+#define PACK_OPTIONS(a)                                                                              \
+    {"form",                                                                                         \
+     'f',                                                                                            \
+     CLI_TEXT,                                                                                       \
+     &(a).forms,                                                                                     \
+     "FORMS",                                                                                        \
+     "original; append: as the data set has them",                                                   \
+     "how images are stored, comma-separated, the preferred first: original, raw"},                  \
+        {"labels",                                                                                   \
+         'l',                                                                                        \
+         CLI_TEXT,                                                                                   \
+         &(a).labels,                                                                                \
+         "FILE",                                                                                     \
+         "one class per sub-folder",                                                                 \
+         "CSV or JSON-lines file that names the images and their fields"},                           \
+        {"workers", 'w', CLI_COUNT, &(a).workers, "N", "all cores", "threads that read and decode"}, \
+        {"resume",                                                                                   \
+         'r',                                                                                        \
+         CLI_FLAG,                                                                                   \
+         &(a).resume,                                                                                \
+         NULL,                                                                                       \
+         NULL,                                                                                       \
+         "go on where an interrupted run stopped"},                                                  \
+        {"verify-pixels",                                                                            \
+         0,                                                                                          \
+         CLI_FLAG,                                                                                   \
+         &(a).verify_pixels,                                                                         \
+         NULL,                                                                                       \
+         NULL,                                                                                       \
+         "decode every image, so that bad ones are found now"},                                      \
+        {"on-error", 0, CLI_TEXT, &(a).on_error, "stop|skip", "stop", "what a bad image does"},      \
+        {"allow-unreadable",                                                                         \
+         0,                                                                                          \
+         CLI_FLAG,                                                                                   \
+         &(a).allow_unreadable,                                                                      \
+         NULL,                                                                                       \
+         NULL,                                                                                       \
+         "leave out files and folders that cannot be read"},                                         \
+        {"shard-size",                                                                               \
+         's',                                                                                        \
+         CLI_SIZE,                                                                                   \
+         &(a).shard_nbytes,                                                                          \
+         "SIZE",                                                                                     \
+         "1GiB",                                                                                     \
+         "start a new shard file beyond this"},                                                      \
+        {"commit-size",                                                                              \
+         0,                                                                                          \
+         CLI_SIZE,                                                                                   \
+         &(a).commit_nbytes,                                                                         \
+         "SIZE",                                                                                     \
+         "256MiB",                                                                                   \
+         "make what was written durable each time it grew by this"},
+
+int cmd_pack(struct cli *cli, int argc, char **argv)
+{
+    struct pack_arguments a = arguments_default();
+    const struct cli_option options[] = {
+        PACK_OPTIONS(a){NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
+    const struct cli_command command = {
+        .usage = "pack SRC DST [options]",
+        .about = "Makes data set DST of the folder of images (or data set) SRC. Images are not "
+                 "re-encoded: their own\n"
+                 "bytes are kept, or their pixels (raw), or both. The order is that of the paths, "
+                 "whatever --workers.\n"
+                 "An interrupted run keeps what it has; --resume goes on.",
+        .example = "penstock pack photos photos.pst --form original,raw --workers 8",
+        .options = options,
+        .n_min = 2,
+        .n_max = 2,
+    };
+    const char *operands[4] = {0};
+    enum pst_form forms[PST_MAX_VARIANTS];
+    struct pst_pack_options pack = {0};
+    int status = cli_parse(cli, &command, argc, argv, operands);
+    if (status < 0)
+        status = fill_options(cli, &a, &pack, forms);
+    if (status >= 0)
+        return status;
+    pack.writer.mode = a.resume ? PST_WRITER_RESUME : PST_WRITER_CREATE;
+    return run_pack(cli, operands[0], operands[1], &pack);
+}
+
+int cmd_append(struct cli *cli, int argc, char **argv)
+{
+    struct pack_arguments a = arguments_default();
+    const struct cli_option options[] = {
+        PACK_OPTIONS(a){NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
+    const struct cli_command command = {
+        .usage = "append DST SRC [options]",
+        .about = "Adds the images of the folder (or data set) SRC to data set DST. Fields and "
+                 "classes are matched by\n"
+                 "name; a sample whose name is there already is an error (with --resume: skipped). "
+                 "Readers of DST see\n"
+                 "the old state until the new one is whole.",
+        .example = "penstock append photos.pst more-photos",
+        .options = options,
+        .n_min = 2,
+        .n_max = 2,
+    };
+    const char *operands[4] = {0};
+    enum pst_form forms[PST_MAX_VARIANTS];
+    struct pst_pack_options pack = {0};
+    int status = cli_parse(cli, &command, argc, argv, operands);
+    if (status < 0)
+        status = fill_options(cli, &a, &pack, forms);
+    if (status >= 0)
+        return status;
+    pack.writer.mode = a.resume ? PST_WRITER_RESUME : PST_WRITER_APPEND;
+    return run_pack(cli, operands[1], operands[0], &pack);
+}

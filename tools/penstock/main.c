@@ -1,0 +1,125 @@
+/* main.c - the command `penstock`: finds the verb and runs it.
+ *
+ * Results go to stdout, all else to stderr. Exit status: 0 done, 1 failed or something was found, 2
+ * wrong use, 130 interrupted. */
+#include "cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const struct cli_verb cli_verbs[] = {
+    {"pack", "make a data set of a folder of images", cmd_pack},
+    {"append", "add a folder of images to a data set", cmd_append},
+    {"info", "say what is in a data set, folder or image", cmd_info},
+    {"ls", "list samples", cmd_ls},
+    {"cat", "write one item of a sample, as stored or as pixels", cmd_cat},
+    {"verify", "read everything and report what is wrong", cmd_verify},
+    {"bench", "load a data set and measure", cmd_bench},
+    {"env", "say what this build and this machine can do", cmd_env},
+    {NULL, NULL, NULL},
+};
+
+static void print_help(void)
+{
+    puts("penstock - training data for accelerators that must not wait\n\n"
+         "usage: penstock VERB [ARGUMENTS] [OPTIONS]\n");
+    for (const struct cli_verb *verb = cli_verbs; verb->name != NULL; verb++)
+        printf("  %-8s %s\n", verb->name, verb->summary);
+    puts("\n  --help     with a verb: its options\n"
+         "  --version  the version of this program and of the library\n\n"
+         "Each verb takes --json (machine-readable output) and --quiet.\n"
+         "example: penstock pack photos photos.pst && penstock info photos.pst");
+}
+
+static bool truthy(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
+}
+
+/* Looked for before the options are parsed, so that wrong use is reported as it was asked for. */
+static bool has_argument(int argc, char **argv, const char *wanted)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], wanted) == 0)
+            return true;
+    return false;
+}
+
+static void print_log(void *ctx, enum pst_log_level level, const char *room, const char *text)
+{
+    static const char *const names[] = {"error", "warning", "info", "debug"};
+    (void)ctx;
+    fprintf(stderr, "penstock: %s: %s: %s\n", level <= PST_LOG_DEBUG ? names[level] : "log", room,
+            text);
+}
+
+static int unknown_verb(const struct cli *cli, const char *word)
+{
+    const char *near = cli_nearest(word, &cli_verbs[0].name, sizeof cli_verbs[0]);
+    if (near != NULL)
+        return cli_usage(cli, "no verb \"%s\": did you mean \"%s\"?", word, near);
+    return cli_usage(cli, "no verb \"%s\": see penstock --help", word);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    int i = 1;
+    while (i < argc && (strcmp(argv[i], "--json") == 0 || strcmp(argv[i], "--quiet") == 0))
+        i++;
+    if (i == argc) {
+        if (argc == 1) {
+            print_help();
+            return CLI_USAGE;
+        }
+        return cli_usage(cli, "a verb is missing: see penstock --help");
+    }
+    if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 ||
+        strcmp(argv[i], "help") == 0) {
+        print_help();
+        return CLI_OK;
+    }
+    if (strcmp(argv[i], "--version") == 0 || strcmp(argv[i], "-V") == 0) {
+        if (cli->json)
+            printf("{\"version\": \"%s\"}\n", pst_version());
+        else
+            printf("penstock %s\n", pst_version());
+        return CLI_OK;
+    }
+    if (argv[i][0] == '-')
+        return cli_usage(cli, "no option %s before the verb: see penstock --help", argv[i]);
+    for (const struct cli_verb *verb = cli_verbs; verb->name != NULL; verb++) {
+        if (strcmp(verb->name, argv[i]) == 0) {
+            cli->verb = verb;
+            return verb->run(cli, argc - i - 1, argv + i + 1);
+        }
+    }
+    return unknown_verb(cli, argv[i]);
+}
+
+int main(int argc, char **argv)
+{
+    struct cli cli = {0};
+    /* `penstock ls | head` ends quietly by the failing write, and a pack writes its last commit. */
+    signal(SIGPIPE, SIG_IGN);
+    cli.json = has_argument(argc, argv, "--json");
+    cli.quiet = has_argument(argc, argv, "--quiet");
+    bool terminal = isatty(STDERR_FILENO) == 1;
+    const char *term = getenv("TERM");
+    cli.bar = terminal && !cli.quiet && !truthy("PENSTOCK_DISABLE_PROGRESS_BARS");
+    cli.color = terminal && getenv("NO_COLOR") == NULL && term != NULL && strcmp(term, "dumb") != 0;
+    if (!cli.quiet)
+        pst_set_log(print_log, NULL, -1);
+    int status = run(&cli, argc, argv);
+    errno = 0;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        if (errno == EPIPE || errno == 0)
+            return CLI_PIPE;
+        fprintf(stderr, "penstock: writing to stdout: %s\n", strerror(errno));
+        return CLI_FAILED;
+    }
+    return status;
+}
