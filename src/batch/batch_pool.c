@@ -108,7 +108,7 @@ void psti_pool_close(struct psti_pool **pool_ptr)
     *pool_ptr = NULL;
     pthread_mutex_lock(&pool->lock);
     pool->closed = true;
-    psti_pool_trim(pool);
+    psti_pool_trim(pool, 0);
     bool last = pool->n_held == 0;
     pthread_mutex_unlock(&pool->lock);
     if (last)
@@ -225,20 +225,10 @@ static void clear_slot(pst_batch *batch)
                (size_t)batch->pool->n_row_lists * batch->n_rows_max * sizeof *batch->rows);
 }
 
-enum pst_status psti_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_batch **out)
+static enum pst_status make_charged(struct psti_pool *pool, uint32_t n_rows, pst_batch **out)
 {
-    *out = NULL;
-    if (n_rows <= pool->batch_size && pool->free) {
-        pst_batch *batch = pool->free;
-        pool->free = batch->next_free;
-        batch->next_free = NULL;
-        clear_slot(batch);
-        *out = batch;
-        return PST_OK;
-    }
     size_t nbytes;
-    if (n_rows < pool->batch_size)
-        n_rows = pool->batch_size;
+    *out = NULL;
     if (!psti_layout_offsets(&pool->fields[0].field, sizeof pool->fields[0], pool->n_fields, n_rows,
                              NULL, &nbytes))
         return PST_ERROR_LIMIT;
@@ -249,6 +239,32 @@ enum pst_status psti_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_bat
     if (!*out)
         psti_pool_uncharge(pool, nbytes);
     return *out ? PST_OK : PST_ERROR_MEMORY;
+}
+
+enum pst_status psti_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_batch **out)
+{
+    if (n_rows > pool->batch_size || !pool->free)
+        return make_charged(pool, n_rows < pool->batch_size ? pool->batch_size : n_rows, out);
+    pst_batch *batch = pool->free;
+    pool->free = batch->next_free;
+    batch->next_free = NULL;
+    clear_slot(batch);
+    *out = batch;
+    return PST_OK;
+}
+
+enum pst_status psti_pool_make(struct psti_pool *pool, uint32_t n)
+{
+    enum pst_status status = PST_OK;
+    while (status == PST_OK && pool->n_slots < n) {
+        pst_batch *batch;
+        status = make_charged(pool, pool->batch_size, &batch);
+        if (status == PST_OK) {
+            batch->next_free = pool->free;
+            pool->free = batch;
+        }
+    }
+    return status;
 }
 
 void psti_pool_put_back(pst_batch *batch)
@@ -269,12 +285,19 @@ void psti_pool_hand_out(pst_batch *batch)
     batch->pool->n_held++;
 }
 
-void psti_pool_trim(struct psti_pool *pool)
+void psti_pool_trim(struct psti_pool *pool, uint32_t keep)
 {
-    while (pool->free) {
-        pst_batch *batch = pool->free;
-        pool->free = batch->next_free;
-        psti_batch_free(batch);
+    pst_batch **at = &pool->free;
+    while (*at) {
+        pst_batch *batch = *at;
+        if (keep > 0) {
+            keep--;
+            free_chunks(batch);
+            at = &batch->next_free;
+        } else {
+            *at = batch->next_free;
+            psti_batch_free(batch);
+        }
     }
 }
 

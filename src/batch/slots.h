@@ -56,7 +56,10 @@ void psti_pool_stats(const struct psti_pool *pool, struct psti_pool_stats *stats
 enum pst_status psti_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_batch **out);
 void psti_pool_put_back(pst_batch *batch);  /* a slot that was never handed out */
 void psti_pool_hand_out(pst_batch *batch);  /* the caller's from now on, with one reference */
-void psti_pool_trim(struct psti_pool *pool); /* frees all slots that nobody uses */
+/* Frees the slots that nobody uses, all but `keep` of them, and what the kept ones have for rows of their own. */
+void psti_pool_trim(struct psti_pool *pool, uint32_t keep);
+/* Makes slots ahead of their use, up to n in all, as far as the budget goes. */
+enum pst_status psti_pool_make(struct psti_pool *pool, uint32_t n);
 
 /* Filling: by the threads the loader gives rows to; different rows at the same time. */
 int64_t *psti_batch_indices(pst_batch *batch);

@@ -1,0 +1,146 @@
+/* loader_fetch.c - batches made in the calling thread, beside the epoch that runs: map-style access
+ * and replay.
+ *
+ * The fetcher is a worker of its own, made at first use, so nothing is shared with the workers but
+ * the files, the pool and the budget. */
+#include "loader/loader_int.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+
+#include <inttypes.h>
+
+static enum pst_status open_fetcher(pst_loader *loader, struct pst_error *err)
+{
+    if (loader->fetcher_is_open)
+        return PST_OK;
+    enum pst_status status = psti_job_open(&loader->fetch_job, loader->options.batch_size, err);
+    if (status == PST_OK)
+        status = psti_worker_open(&loader->fetcher, loader, err);
+    if (status != PST_OK)
+        psti_job_close(&loader->fetch_job);
+    loader->fetcher_is_open = status == PST_OK;
+    return status;
+}
+
+static enum pst_status claim(pst_loader *loader, size_t n_rows, pst_batch **batch,
+                             struct pst_error *err)
+{
+    struct psti_pool_stats stats;
+    pthread_mutex_lock(loader->lock);
+    enum pst_status status = psti_pool_claim(loader->pool, (uint32_t)n_rows, batch);
+    if (status == PST_ERROR_LIMIT) {
+        psti_pool_trim(loader->pool, 1);
+        status = psti_pool_claim(loader->pool, (uint32_t)n_rows, batch);
+    }
+    psti_pool_stats(loader->pool, &stats);
+    pthread_mutex_unlock(loader->lock);
+    if (status == PST_ERROR_LIMIT)
+        return psti_fail(err, status, "loader",
+                         "host_memory (%" PRIu64 " bytes) has no room for a batch of %zu rows: "
+                         "%u batches exist, you hold %u",
+                         stats.limit, n_rows, stats.n_slots, stats.n_held);
+    if (status != PST_OK)
+        return psti_fail(err, status, "loader", "no memory for a batch of %zu rows", n_rows);
+    return PST_OK;
+}
+
+/* Ends a batch made here: the caller's, or put back. */
+static enum pst_status finish(pst_loader *loader, enum pst_status status, pst_batch *batch,
+                              pst_batch **out)
+{
+    pthread_mutex_lock(loader->lock);
+    psti_worker_merge(&loader->fetcher);
+    if (status == PST_OK) {
+        psti_pool_hand_out(batch);
+        *out = batch;
+    } else {
+        psti_pool_put_back(batch);
+    }
+    pthread_mutex_unlock(loader->lock);
+    return status;
+}
+
+enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint64_t *samples,
+                                 size_t n, pst_batch **out, struct pst_error *err)
+{
+    *out = NULL;
+    if (psti_pool_is_forked(loader->pool))
+        return psti_loader_fail_forked(err);
+    uint64_t n_samples = pst_dataset_count(loader->dataset);
+    if (n == 0 || n > UINT32_MAX / 2 || !samples)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "%zu samples cannot be fetched", n);
+    for (size_t i = 0; i < n; i++)
+        if (samples[i] >= n_samples)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "sample %" PRIu64 " is asked for, there are %" PRIu64, samples[i],
+                             n_samples);
+    pst_batch *batch;
+    enum pst_status status = open_fetcher(loader, err);
+    if (status == PST_OK)
+        status = claim(loader, n, &batch, err);
+    if (status != PST_OK)
+        return status;
+    int64_t start = psti_clock_ns();
+    psti_batch_set_place(batch, epoch, 0);
+    for (size_t i = 0; status == PST_OK && i < n; i++)
+        status = psti_row_make(&loader->fetcher, batch, (uint32_t)i, epoch, samples[i], err);
+    psti_worker_count(&loader->fetcher, start);
+    if (status == PST_OK)
+        psti_batch_finish(batch, (uint32_t)n, NULL);
+    return finish(loader, status, batch, out);
+}
+
+/* All rows of the job, by the loader's policy. */
+static enum pst_status make_rows(pst_loader *loader, struct psti_job *job, struct pst_error *err)
+{
+    struct psti_worker *worker = &loader->fetcher;
+    int64_t start = psti_clock_ns();
+    for (uint32_t row = 0; row < job->n_rows && !job->failed && !job->starved; row++) {
+        uint64_t sample = (uint64_t)psti_batch_indices(job->batch)[row];
+        enum pst_status status =
+            psti_row_make(worker, job->batch, row, job->epoch, sample, &worker->err);
+        if (status != PST_OK)
+            psti_job_row_failed(worker, job, row, status);
+    }
+    psti_worker_count(worker, start);
+    if (job->failed || job->starved) {
+        if (err)
+            *err = job->failed ? job->failure : worker->err;
+        return job->failed ? job->failure.status : PST_ERROR_LIMIT;
+    }
+    psti_batch_finish(job->batch, job->n_rows, job->n_bad_rows ? job->bad : NULL);
+    if (pst_batch_count(job->batch) == 0)
+        return psti_fail(err, PST_ERROR_NOT_FOUND, "loader",
+                         "all samples of this batch are bad and were left out");
+    return PST_OK;
+}
+
+enum pst_status pst_loader_replay(pst_loader *loader, uint64_t epoch, uint64_t step,
+                                  pst_batch **out, struct pst_error *err)
+{
+    *out = NULL;
+    if (psti_pool_is_forked(loader->pool))
+        return psti_loader_fail_forked(err);
+    enum pst_status status = open_fetcher(loader, err);
+    if (status != PST_OK)
+        return status;
+    /* A resumed epoch may have begun at a place where no batch of a whole one does. */
+    struct psti_job *job = &loader->fetch_job;
+    pthread_mutex_lock(loader->lock);
+    bool here = loader->begun && epoch == loader->epoch && step >= loader->step_base;
+    uint64_t start = here ? loader->start : 0, base = here ? loader->step_base : 0;
+    pthread_mutex_unlock(loader->lock);
+    if (step - base >= psti_order_n_batches(loader->order, start))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "step %" PRIu64 " is beyond the epoch's last batch", step);
+    status = claim(loader, loader->options.batch_size, &job->batch, err);
+    if (status != PST_OK)
+        return status;
+    psti_job_set(loader, job, epoch, start, step - base, step);
+    status = make_rows(loader, job, err);
+    psti_job_clear_bads(job);
+    pst_batch *batch = job->batch;
+    job->batch = NULL;
+    return finish(loader, status, batch, out);
+}

@@ -1,0 +1,158 @@
+/* loader_files.c - which files are open.
+ *
+ * Shards are opened when the first row needs them and closed, the least recently used first, when
+ * there are too many; rows under way hold theirs. With MEMORY storage every file is read at open
+ * and stays. Files of a folder are otherwise not kept open: their reads go by path. */
+#include "loader/loader_int.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "dataset/dataset.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#define OPEN_MAX_FILES 256
+
+static enum pst_status open_one(pst_loader *loader, uint32_t i_file, struct psti_file **file,
+                                struct pst_error *err)
+{
+    char path[PSTI_PATH_NBYTES];
+    enum pst_status status = pst_dataset_file_path(loader->dataset, i_file, path, sizeof path, err);
+    if (status == PST_OK)
+        status = psti_dataset_check_shard(loader->dataset, i_file, err);
+    if (status == PST_OK)
+        status = psti_file_open(loader->storage, path, file, err);
+    return status;
+}
+
+/* The file's length is charged before it is read, so that the limit holds at any time. */
+static enum pst_status open_resident(pst_loader *loader, uint32_t i_file, struct pst_error *err)
+{
+    char path[PSTI_PATH_NBYTES];
+    struct stat stat_;
+    enum pst_status status = pst_dataset_file_path(loader->dataset, i_file, path, sizeof path, err);
+    if (status != PST_OK)
+        return status;
+    if (stat(path, &stat_) != 0)
+        return psti_fail_os(err, errno, "loader", path, -1, "cannot look at the file");
+    uint64_t nbytes = (uint64_t)stat_.st_size;
+    if (!psti_pool_charge(loader->pool, nbytes, false)) {
+        status = psti_fail(err, PST_ERROR_LIMIT, "loader",
+                           "the items do not fit in host_memory (%llu bytes): %llu bytes of them "
+                           "are read, and this file takes %llu more",
+                           (unsigned long long)loader->options.host_memory,
+                           (unsigned long long)loader->memory_nbytes, (unsigned long long)nbytes);
+        psti_error_set_file(err, path);
+        return status;
+    }
+    loader->memory_nbytes += nbytes;
+    status = open_one(loader, i_file, &loader->files.files[i_file], err);
+    if (status == PST_OK && psti_file_nbytes(loader->files.files[i_file]) > nbytes)
+        status = psti_fail(err, PST_ERROR_IO, "loader", "the file grew while it was read");
+    if (status != PST_OK) {
+        loader->memory_nbytes -= nbytes;
+        psti_pool_uncharge(loader->pool, nbytes);
+    }
+    return status;
+}
+
+/* A folder's file that cannot be read is one bad sample, for on_error to deal with at its turn. */
+static bool may_be_missing(const pst_loader *loader, enum pst_status status)
+{
+    return pst_dataset_is_folder(loader->dataset) &&
+           loader->options.on_error != PST_ON_ERROR_RAISE &&
+           (status == PST_ERROR_NOT_FOUND || status == PST_ERROR_IO);
+}
+
+enum pst_status psti_files_open(pst_loader *loader, struct pst_error *err)
+{
+    struct psti_files *files = &loader->files;
+    files->resident = psti_storage_kind_in_use(loader->storage) == PST_STORAGE_MEMORY;
+    if (pst_dataset_is_folder(loader->dataset) && !files->resident)
+        return PST_OK;
+    uint32_t n = pst_dataset_n_files(loader->dataset);
+    files->files = psti_calloc(n ? n : 1, sizeof *files->files);
+    files->refs = psti_calloc(n ? n : 1, sizeof *files->refs);
+    files->used = psti_calloc(n ? n : 1, sizeof *files->used);
+    if (!files->files || !files->refs || !files->used)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a table of %u files", n);
+    files->n = n;
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; files->resident && status == PST_OK && i < n; i++) {
+        status = open_resident(loader, i, err);
+        if (may_be_missing(loader, status))
+            status = PST_OK;
+    }
+    return status;
+}
+
+void psti_files_close(struct psti_files *files)
+{
+    for (uint32_t i = 0; i < files->n; i++)
+        if (files->files[i])
+            psti_file_close(&files->files[i]);
+    psti_free(files->files);
+    psti_free(files->refs);
+    psti_free(files->used);
+    files->files = NULL;
+    files->refs = NULL;
+    files->used = NULL;
+    files->n = 0;
+}
+
+/* Closes the file that was not used for the longest time, if there are too many. */
+static void make_room(struct psti_files *files)
+{
+    uint32_t oldest = files->n;
+    if (files->n_open < OPEN_MAX_FILES)
+        return;
+    for (uint32_t i = 0; i < files->n; i++)
+        if (files->files[i] && files->refs[i] == 0 &&
+            (oldest == files->n || files->used[i] < files->used[oldest]))
+            oldest = i;
+    if (oldest < files->n) {
+        psti_file_close(&files->files[oldest]);
+        files->n_open--;
+    }
+}
+
+enum pst_status psti_files_acquire(pst_loader *loader, uint32_t i_file, struct psti_file **file,
+                                   struct pst_error *err)
+{
+    struct psti_files *files = &loader->files;
+    enum pst_status status = PST_OK;
+    *file = NULL;
+    if (i_file >= files->n)
+        return psti_fail(err, PST_ERROR_CORRUPT, "loader", "the index names file %u of %u", i_file,
+                         files->n);
+    if (files->resident) {
+        *file = files->files[i_file];
+        return *file ? PST_OK
+                     : psti_fail(err, PST_ERROR_IO, "loader",
+                                 "the file could not be read when the loader was opened");
+    }
+    pthread_mutex_lock(&files->lock);
+    if (!files->files[i_file]) {
+        make_room(files);
+        status = open_one(loader, i_file, &files->files[i_file], err);
+        files->n_open += status == PST_OK;
+    }
+    if (status == PST_OK) {
+        files->refs[i_file]++;
+        files->used[i_file] = ++files->tick;
+        *file = files->files[i_file];
+    }
+    pthread_mutex_unlock(&files->lock);
+    return status;
+}
+
+void psti_files_release(pst_loader *loader, uint32_t i_file, struct psti_file *file)
+{
+    struct psti_files *files = &loader->files;
+    if (!file || files->resident)
+        return;
+    pthread_mutex_lock(&files->lock);
+    files->refs[i_file]--;
+    pthread_mutex_unlock(&files->lock);
+}

@@ -1,0 +1,178 @@
+/* loader_job.c - a batch under way: its rows' ends, and what becomes of bad samples.
+ *
+ * In: rows that were filled or failed, from any worker. Out: a job that is whole, with the errors
+ * of its rows in row order, so that what the caller sees does not depend on which thread was first.
+ */
+#include "loader/loader_int.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/philox.h"
+
+#include <string.h>
+
+enum pst_status psti_job_open(struct psti_job *job, uint32_t batch_size, struct pst_error *err)
+{
+    memset(job, 0, sizeof *job);
+    job->positions = psti_alloc_array(batch_size, sizeof *job->positions);
+    job->bad = psti_calloc(batch_size, sizeof *job->bad);
+    if (job->positions && job->bad)
+        return PST_OK;
+    psti_job_close(job);
+    return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch of %u rows",
+                     batch_size);
+}
+
+void psti_job_clear_bads(struct psti_job *job)
+{
+    while (job->bads) {
+        struct psti_bad *bad = job->bads;
+        job->bads = bad->next;
+        psti_free(bad);
+    }
+    job->n_bad = job->n_bad_rows = job->n_replaced = 0;
+}
+
+void psti_job_close(struct psti_job *job)
+{
+    psti_job_clear_bads(job);
+    psti_free(job->positions);
+    psti_free(job->bad);
+    memset(job, 0, sizeof *job);
+}
+
+void psti_job_set(pst_loader *loader, struct psti_job *job, uint64_t epoch, uint64_t start,
+                  uint64_t step, uint64_t shown_step)
+{
+    int64_t *indices = psti_batch_indices(job->batch);
+    job->epoch = epoch;
+    job->step = step;
+    job->n_rows = psti_order_batch(loader->order, start, step, job->positions);
+    job->next_row = 0;
+    job->failed = job->starved = false;
+    psti_job_clear_bads(job);
+    memset(job->bad, 0, job->n_rows);
+    for (uint32_t i = 0; i < job->n_rows; i++)
+        indices[i] = (int64_t)psti_order_sample(loader->order, epoch, job->positions[i]);
+    psti_batch_set_place(job->batch, epoch, shown_step);
+    atomic_store(&job->n_left, job->n_rows);
+}
+
+/* True if the fault lies with the sample, so that on_error decides. */
+static bool is_samples_fault(enum pst_status status)
+{
+    switch (status) {
+    case PST_ERROR_ARGUMENT: /* the image does not suit the operations */
+    case PST_ERROR_LIMIT:
+    case PST_ERROR_NOT_FOUND:
+    case PST_ERROR_IO:
+    case PST_ERROR_CORRUPT:
+    case PST_ERROR_TRUNCATED:
+    case PST_ERROR_CHECKSUM:
+    case PST_ERROR_VERSION:
+    case PST_ERROR_UNSUPPORTED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void fail_job(struct psti_worker *worker, struct psti_job *job, uint32_t row)
+{
+    pthread_mutex_lock(worker->loader->lock);
+    if (!job->failed || row < job->failed_row) {
+        job->failed = true;
+        job->failed_row = row;
+        job->failure = worker->err;
+    }
+    pthread_mutex_unlock(worker->loader->lock);
+}
+
+/* Keeps worker->err as one of the job's bad samples. False: no memory, and worker->err says so. */
+static bool note_bad(struct psti_worker *worker, struct psti_job *job, uint32_t row)
+{
+    struct psti_bad *bad = psti_alloc(sizeof *bad);
+    if (!bad) {
+        psti_fail(&worker->err, PST_ERROR_MEMORY, "loader", "no memory to note a bad sample");
+        return false;
+    }
+    bad->row = row;
+    bad->err = worker->err;
+    pthread_mutex_lock(worker->loader->lock);
+    struct psti_bad **at = &job->bads;
+    while (*at && (*at)->row <= row)
+        at = &(*at)->next;
+    bad->next = *at;
+    *at = bad;
+    job->n_bad++;
+    pthread_mutex_unlock(worker->loader->lock);
+    return true;
+}
+
+static uint64_t replacement(const pst_loader *loader, uint64_t epoch, uint64_t position,
+                            uint32_t attempt)
+{
+    uint32_t r[4];
+    psti_random4(loader->options.seed, epoch, PSTI_RANDOM_REPLACE, position, attempt, 0, r);
+    uint64_t random = ((uint64_t)r[1] << 32) | r[0];
+    uint64_t other = (uint64_t)(((unsigned __int128)random * psti_order_n(loader->order)) >> 64);
+    return psti_order_sample(loader->order, epoch, other);
+}
+
+/* Other samples, one after the other, until one is good. After failure worker->err is the last's.
+ */
+static enum pst_status replace(struct psti_worker *worker, struct psti_job *job, uint32_t row)
+{
+    enum pst_status status = PST_ERROR_CORRUPT;
+    for (uint32_t i = 0; i < PSTI_REPLACE_TRIES; i++) {
+        uint64_t sample = replacement(worker->loader, job->epoch, job->positions[row], i);
+        status = psti_row_make(worker, job->batch, row, job->epoch, sample, &worker->err);
+        if (status == PST_OK || worker->starved || !is_samples_fault(status))
+            return status;
+        if (i + 1 < PSTI_REPLACE_TRIES && !note_bad(worker, job, row))
+            return PST_ERROR_MEMORY;
+    }
+    return status;
+}
+
+void psti_job_row_failed(struct psti_worker *worker, struct psti_job *job, uint32_t row,
+                         enum pst_status status)
+{
+    pst_loader *loader = worker->loader;
+    enum pst_on_error policy = loader->options.on_error;
+    if (!worker->starved && is_samples_fault(status) && policy != PST_ON_ERROR_RAISE) {
+        if (!note_bad(worker, job, row)) {
+            fail_job(worker, job, row);
+            return;
+        }
+        if (policy == PST_ON_ERROR_REPLACE)
+            status = replace(worker, job, row);
+        pthread_mutex_lock(loader->lock);
+        bool settled = policy == PST_ON_ERROR_SKIP || status == PST_OK;
+        job->bad[row] = policy == PST_ON_ERROR_SKIP;
+        job->n_bad_rows += policy == PST_ON_ERROR_SKIP;
+        job->n_replaced += policy == PST_ON_ERROR_REPLACE && status == PST_OK;
+        pthread_mutex_unlock(loader->lock);
+        if (settled)
+            return;
+    }
+    if (!worker->starved) {
+        fail_job(worker, job, row);
+        return;
+    }
+    pthread_mutex_lock(loader->lock);
+    job->starved = true;
+    pthread_mutex_unlock(loader->lock);
+}
+
+void psti_job_rows_done(pst_loader *loader, struct psti_job *job, uint32_t n)
+{
+    if (atomic_fetch_sub(&job->n_left, n) != n)
+        return;
+    if (!job->failed && !job->starved)
+        psti_batch_finish(job->batch, job->n_rows, job->n_bad_rows ? job->bad : NULL);
+    pthread_mutex_lock(loader->lock);
+    job->state = PSTI_JOB_WHOLE;
+    pthread_cond_broadcast(&loader->done);
+    pthread_mutex_unlock(loader->lock);
+}

@@ -1,0 +1,298 @@
+/* loader_next.c - places in the sequence of batches, and handing batches out in order.
+ *
+ * All of it runs in the caller's thread. The caller sees jobs in the order of their steps; bad
+ * samples are accounted for when their batch's turn comes, in row order, so counts, quarantine and
+ * errors are the same on every run. */
+#include "loader/loader_int.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/thread.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+uint64_t pst_loader_n_batches(const pst_loader *loader)
+{
+    return psti_order_n_batches(loader->order, 0);
+}
+
+static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t start)
+{
+    uint64_t stride = (uint64_t)loader->options.batch_size * loader->options.world_size;
+    pthread_mutex_lock(loader->lock);
+    psti_run_cancel(loader);
+    loader->begun = true;
+    loader->failed = false;
+    loader->epoch = epoch;
+    loader->start = start;
+    loader->step_base = start / stride;
+    loader->n_steps = psti_order_n_batches(loader->order, start);
+    loader->ahead = loader->options.prefetch;
+    loader->epoch_bad = 0;
+    loader->state.epoch = epoch;
+    loader->state.position = start;
+    psti_run_start(loader, 0);
+    pthread_mutex_unlock(loader->lock);
+    return PST_OK;
+}
+
+enum pst_status pst_loader_begin(pst_loader *loader, uint64_t epoch, struct pst_error *err)
+{
+    if (psti_pool_is_forked(loader->pool))
+        return psti_loader_fail_forked(err);
+    return begin_at(loader, epoch, 0);
+}
+
+enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_state *state,
+                                  struct pst_error *err)
+{
+    const struct pst_loader_state *own = &loader->state;
+    if (psti_pool_is_forked(loader->pool))
+        return psti_loader_fail_forked(err);
+    if (state->seed != own->seed)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "the state belongs to seed %" PRIu64 ", this loader has seed %" PRIu64,
+                         state->seed, own->seed);
+    if (state->n_samples != own->n_samples)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "the state belongs to %" PRIu64 " samples, this loader has %" PRIu64,
+                         state->n_samples, own->n_samples);
+    if (state->order_version != own->order_version)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "the state was made by order version %" PRIu64
+                         ", this is version %" PRIu64,
+                         state->order_version, own->order_version);
+    if (state->order_hash != own->order_hash)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "the state belongs to another order, subset or weights");
+    if (state->position > own->n_samples + UINT32_MAX)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "position %" PRIu64 " is far beyond the epoch's end (%" PRIu64 ")",
+                         state->position, own->n_samples);
+    return begin_at(loader, state->epoch, state->position);
+}
+
+void pst_loader_state(const pst_loader *loader, struct pst_loader_state *state)
+{
+    *state = loader->state;
+}
+
+static void quarantine(pst_loader *loader, const struct pst_error *what)
+{
+    for (uint32_t i = 0; i < loader->n_quarantined; i++)
+        if (loader->quarantine[i].sample == what->sample)
+            return; /* met in an epoch before */
+    if (loader->n_quarantined == PSTI_QUARANTINE_MAX)
+        return;
+    if (loader->n_quarantined == loader->quarantine_cap) {
+        uint32_t cap = loader->quarantine_cap ? 2 * loader->quarantine_cap : 16;
+        struct pst_error *grown =
+            psti_realloc(loader->quarantine, cap * sizeof *loader->quarantine);
+        if (!grown)
+            return; /* a list for reading; the counts stay right */
+        loader->quarantine = grown;
+        loader->quarantine_cap = cap;
+    }
+    loader->quarantine[loader->n_quarantined++] = *what;
+}
+
+/* The job's turn has come: its bad samples count now. False: there are too many in this epoch. */
+static bool account(pst_loader *loader, struct psti_job *job)
+{
+    uint64_t max = loader->options.max_errors;
+    struct pst_loader_stats *stats = &loader->stats;
+    uint64_t n = psti_order_n(loader->order);
+    const struct pst_error *last = NULL;
+    for (const struct psti_bad *bad = job->bads; bad; bad = bad->next) {
+        quarantine(loader, &bad->err);
+        last = &bad->err;
+    }
+    stats->n_bad += job->n_bad;
+    stats->n_replaced += job->n_replaced;
+    loader->epoch_bad += job->n_bad;
+    for (uint32_t i = job->n_rows; i-- > 0 && job->positions[i] >= n;)
+        stats->n_padded++;
+    if (!last || !max || loader->epoch_bad <= max)
+        return true;
+    char text[PST_ERROR_TEXT_CAP];
+    memcpy(text, last->text, sizeof text);
+    loader->failure = *last;
+    snprintf(loader->failure.text, sizeof loader->failure.text,
+             "%" PRIu64 " bad samples in this epoch are more than max_errors %" PRIu64
+             "; the last one: %.380s",
+             loader->epoch_bad, max, text);
+    return false;
+}
+
+static enum pst_status fail_for_good(pst_loader *loader, const struct pst_error *failure,
+                                     struct pst_error *err)
+{
+    if (failure)
+        loader->failure = *failure;
+    loader->failed = true;
+    psti_run_cancel(loader); /* what was prepared behind it is not wanted any more */
+    if (err)
+        *err = loader->failure;
+    return loader->failure.status;
+}
+
+static enum pst_status fail_held(pst_loader *loader, struct pst_error *err)
+{
+    struct psti_pool_stats stats;
+    psti_pool_stats(loader->pool, &stats);
+    return psti_fail(err, PST_ERROR_LIMIT, "loader",
+                     "host_memory (%" PRIu64 " bytes) holds no other batch: you hold %u of %u; "
+                     "release some, or raise host_memory",
+                     stats.limit, stats.n_held, stats.n_slots);
+}
+
+/* Rows that differ in size found no memory. Other batches' memory is given up for this one's; if
+ * there are none, the caller holds it, or the limit is too low. PST_OK: try again. */
+static enum pst_status starved(pst_loader *loader, struct pst_error *err)
+{
+    struct psti_pool_stats stats;
+    uint64_t step = loader->next_step;
+    psti_run_cancel(loader);
+    psti_pool_trim(loader->pool, 1);
+    psti_pool_stats(loader->pool, &stats);
+    if (loader->ahead > 1) {
+        loader->ahead = 1;
+        psti_run_start(loader, step);
+        return PST_OK;
+    }
+    loader->next_step = step;
+    loader->parked = true; /* goes on at the next call */
+    if (stats.n_held)
+        return fail_held(loader, err);
+    return psti_fail(err, PST_ERROR_LIMIT, "loader",
+                     "host_memory (%" PRIu64 " bytes) does not hold one batch of %u rows of these "
+                     "sizes: raise it, or lower batch_size",
+                     stats.limit, loader->options.batch_size);
+}
+
+static void move_on(pst_loader *loader, struct psti_job *job)
+{
+    uint64_t stride = (uint64_t)loader->options.batch_size * loader->options.world_size;
+    uint64_t end = psti_order_end(loader->order, loader->start);
+    job->batch = NULL;
+    job->state = PSTI_JOB_EMPTY;
+    psti_job_clear_bads(job);
+    loader->next_step++;
+    loader->state.position = loader->start + loader->next_step * stride;
+    if (loader->state.position > end)
+        loader->state.position = end;
+    pthread_cond_signal(loader->work);
+}
+
+/* The job at its turn is whole: *out, or NULL if nothing of it is to be delivered (go on). */
+static enum pst_status deliver(pst_loader *loader, struct psti_job *job, pst_batch **out,
+                               struct pst_error *err)
+{
+    if (job->starved)
+        return starved(loader, err);
+    bool good = account(loader, job);
+    if (job->failed)
+        return fail_for_good(loader, &job->failure, err);
+    if (!good)
+        return fail_for_good(loader, NULL, err);
+    pst_batch *batch = job->batch;
+    if (pst_batch_count(batch) == 0) {
+        psti_pool_put_back(batch); /* every row was bad, and counted */
+    } else {
+        psti_pool_hand_out(batch);
+        loader->stats.n_batches++;
+        loader->stats.n_samples += pst_batch_count(batch);
+        *out = batch;
+    }
+    move_on(loader, job);
+    return PST_OK;
+}
+
+/* The job at its turn gets a slot, unless another thread is at it. */
+static enum pst_status start_here(pst_loader *loader, struct pst_error *err)
+{
+    if (loader->pumping)
+        return PST_OK;
+    loader->pumping = true;
+    bool started = psti_pump_start_job(loader);
+    loader->pumping = false;
+    pthread_cond_signal(loader->work); /* rows to look up, or what came while nobody else pumped */
+    if (started)
+        return PST_OK;
+    if (loader->claim_status == PST_ERROR_MEMORY)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch");
+    return fail_held(loader, err);
+}
+
+/* Waits for, or does, something. PST_OK: look again. */
+static enum pst_status advance(pst_loader *loader, struct psti_job *job, int64_t deadline,
+                               struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    if (job->state == PSTI_JOB_EMPTY)
+        status = start_here(loader, err);
+    if (status != PST_OK || job->state == PSTI_JOB_WHOLE)
+        return status;
+    if (loader->options.num_workers == 0)
+        psti_run_row_here(loader, job);
+    else if (deadline == INT64_MAX)
+        pthread_cond_wait(&loader->done, loader->lock);
+    else
+        psti_cond_wait_until(&loader->done, loader->lock, deadline);
+    if (job->state != PSTI_JOB_WHOLE && deadline != INT64_MAX && psti_clock_ns() >= deadline)
+        return psti_fail(err, PST_ERROR_BUSY, "loader", "the batch is not whole yet");
+    return PST_OK;
+}
+
+static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batch **out,
+                                  struct pst_error *err)
+{
+    if (!loader->begun)
+        return psti_fail(err, PST_ERROR_STATE, "loader",
+                         "no epoch has begun: call pst_loader_begin or pst_loader_resume");
+    if (loader->failed) {
+        if (err)
+            *err = loader->failure;
+        return loader->failure.status;
+    }
+    if (loader->parked)
+        psti_run_start(loader, loader->next_step);
+    enum pst_status status = PST_OK;
+    while (status == PST_OK && !*out) {
+        if (loader->next_step >= loader->n_steps) {
+            loader->state.epoch = loader->epoch + 1;
+            loader->state.position = 0;
+            return PST_END;
+        }
+        struct psti_job *job = &loader->ring[loader->next_step % loader->options.prefetch];
+        status = job->state == PSTI_JOB_WHOLE ? deliver(loader, job, out, err)
+                                              : advance(loader, job, deadline, err);
+    }
+    return status;
+}
+
+enum pst_status pst_loader_next_timed(pst_loader *loader, int64_t timeout_ns, pst_batch **out,
+                                      struct pst_error *err)
+{
+    int64_t start = psti_clock_ns(), deadline;
+    *out = NULL;
+    if (psti_pool_is_forked(loader->pool))
+        return psti_loader_fail_forked(err);
+    if (timeout_ns < 0)
+        timeout_ns = 0;
+    if (__builtin_add_overflow(start, timeout_ns, &deadline))
+        deadline = INT64_MAX;
+    pthread_mutex_lock(loader->lock);
+    enum pst_status status = next_batch(loader, deadline, out, err);
+    loader->stats.caller_wait_ns += (uint64_t)(psti_clock_ns() - start);
+    pthread_mutex_unlock(loader->lock);
+    return status;
+}
+
+enum pst_status pst_loader_next(pst_loader *loader, pst_batch **out, struct pst_error *err)
+{
+    return pst_loader_next_timed(loader, INT64_MAX, out, err);
+}

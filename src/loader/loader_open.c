@@ -1,0 +1,387 @@
+/* loader_open.c - options -> a loader whose memory is divided up and whose threads wait; and its
+ * end.
+ *
+ * host_memory is dealt out here, once: files in memory, one slot at least, the arena of read
+ * buffers, first scratch of each worker, and a reserve for rows that need more. What is left makes
+ * slots. */
+#include "loader/loader_int.h"
+
+#include "base/alloc.h"
+#include "base/cpu.h"
+#include "base/fail.h"
+#include "base/thread.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define HOST_MEMORY_DEFAULT ((uint64_t)4 << 30)
+#define ARENA_MAX_NBYTES ((uint64_t)256 << 20)
+#define RESERVE_MAX_NBYTES ((uint64_t)2 << 30)
+#define TASKS_MAX 128
+#define BATCH_MAX_ROWS ((uint32_t)1 << 24)
+#define WORKERS_MAX 1024
+#define PREFETCH_MAX 4096
+
+enum pst_status psti_loader_fail_forked(struct pst_error *err)
+{
+    return psti_fail(err, PST_ERROR_FORKED, "loader",
+                     "this loader belongs to the process that opened it: open another one here");
+}
+
+static enum pst_status take_options(const struct pst_loader_options *given,
+                                    struct pst_loader_options *options, struct pst_error *err)
+{
+    memset(options, 0, sizeof *options);
+    if (given) {
+        if (given->struct_size < sizeof(size_t))
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "struct_size of the options is not set");
+        memcpy(options, given,
+               given->struct_size < sizeof *options ? given->struct_size : sizeof *options);
+    }
+    options->struct_size = sizeof *options;
+    options->batch_size = options->batch_size ? options->batch_size : 1;
+    options->world_size = options->world_size ? options->world_size : 1;
+    options->io_threads = options->io_threads ? options->io_threads : 4;
+    options->prefetch = options->prefetch ? options->prefetch : 2;
+    options->host_memory = options->host_memory ? options->host_memory : HOST_MEMORY_DEFAULT;
+    if (options->batch_size > BATCH_MAX_ROWS || options->num_workers > WORKERS_MAX ||
+        options->io_threads > WORKERS_MAX || options->prefetch > PREFETCH_MAX)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "batch_size %u, num_workers %u, io_threads %u or prefetch %u is too large "
+                         "(%u, %u, %u, %u)",
+                         options->batch_size, options->num_workers, options->io_threads,
+                         options->prefetch, BATCH_MAX_ROWS, WORKERS_MAX, WORKERS_MAX, PREFETCH_MAX);
+    if ((unsigned)options->on_error > PST_ON_ERROR_REPLACE ||
+        (unsigned)options->storage > PST_STORAGE_MEMORY ||
+        (unsigned)options->page_cache > PST_PAGE_CACHE_DIRECT)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "on_error, storage or page_cache has a value that is not known");
+    if (!(options->throttle_bytes_per_second >= 0) || !(options->throttle_latency_seconds >= 0) ||
+        !isfinite(options->throttle_bytes_per_second) ||
+        !isfinite(options->throttle_latency_seconds))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "throttle_* are finite and not negative");
+    return PST_OK;
+}
+
+static enum pst_status open_order(pst_loader *loader, struct pst_error *err)
+{
+    const struct pst_loader_options *options = &loader->options;
+    const struct psti_order_options order = {.kind = options->order,
+                                             .seed = options->seed,
+                                             .n_samples = pst_dataset_count(loader->dataset),
+                                             .indices = options->indices,
+                                             .n_indices = options->n_indices,
+                                             .weights = options->weights,
+                                             .page_samples = options->page_samples,
+                                             .window_pages = options->window_pages,
+                                             .rank = options->rank,
+                                             .world_size = options->world_size,
+                                             .batch_size = options->batch_size,
+                                             .drop_last = options->drop_last};
+    if (options->n_indices && !options->indices)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "n_indices is set but indices is NULL");
+    enum pst_status status = psti_order_open(&order, &loader->order, err);
+    loader->options.indices = NULL; /* the caller's, copied */
+    loader->options.weights = NULL;
+    return status;
+}
+
+static uint32_t n_tasks_wanted(const struct pst_loader_options *options)
+{
+    uint64_t rows = (uint64_t)options->batch_size * options->prefetch;
+    uint64_t n = 32 + 2 * (uint64_t)options->num_workers + 2 * (uint64_t)options->io_threads;
+    n = n > TASKS_MAX ? TASKS_MAX : n;
+    return (uint32_t)(rows < n ? rows : n);
+}
+
+static enum pst_status open_storage(pst_loader *loader, struct pst_error *err)
+{
+    const struct pst_loader_options *options = &loader->options;
+    struct psti_storage_options storage = {.kind = options->storage,
+                                           .page_cache = options->page_cache,
+                                           .n_threads = options->io_threads,
+                                           .bytes_per_second = options->throttle_bytes_per_second,
+                                           .latency_seconds = options->throttle_latency_seconds};
+    loader->n_tasks = options->num_workers ? n_tasks_wanted(options) : 0;
+    storage.depth = loader->n_tasks * (loader->plan.n_items ? loader->plan.n_items : 1);
+    if (storage.depth == 0)
+        storage.depth = 1;
+    if (options->num_workers == 0 && storage.kind != PST_STORAGE_MEMORY) {
+        storage.n_threads = 0; /* reads are made by the caller's thread */
+        if (storage.kind == PST_STORAGE_AUTO)
+            storage.kind = PST_STORAGE_THREADS;
+    }
+    return psti_storage_open(&storage, &loader->storage, err);
+}
+
+static enum pst_status fail_small(const pst_loader *loader, uint64_t slot, uint64_t item,
+                                  uint64_t scratch, uint64_t needed, struct pst_error *err)
+{
+    return psti_fail(err, PST_ERROR_LIMIT, "loader",
+                     "host_memory of %" PRIu64 " bytes is too small: a batch takes %" PRIu64
+                     ", the largest sample's stored bytes %" PRIu64 " (twice), scratch %" PRIu64
+                     ", files in memory %" PRIu64 ": at least %" PRIu64 " are needed",
+                     loader->options.host_memory, slot, item, scratch, loader->memory_nbytes,
+                     needed);
+}
+
+/* Divides host_memory. *arena: bytes of the read buffers' region. */
+static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct pst_error *err)
+{
+    const struct pst_loader_options *options = &loader->options;
+    uint32_t n_workers = options->num_workers ? options->num_workers : 1;
+    uint64_t limit = options->host_memory, scratch = 2 * PSTI_GRANT_MIN_NBYTES * n_workers;
+    uint64_t item = psti_plan_row_nbytes_max(&loader->plan, loader->dataset, loader->storage);
+    uint64_t fixed, needed;
+    size_t slot;
+    if (!psti_slot_nbytes(loader->plan.slots, loader->plan.n_fields, options->batch_size, &slot))
+        return fail_small(loader, UINT64_MAX, item, scratch, UINT64_MAX, err);
+    fixed = slot + scratch + loader->memory_nbytes;
+    uint64_t least = 2 * PSTI_GRANT_MIN_NBYTES; /* for the fetcher, whenever it comes */
+    uint64_t left = limit > fixed + least ? limit - fixed - least : 0;
+    if (item > left / 2 && options->on_error != PST_ON_ERROR_RAISE && left >= 4096)
+        item = left / 2 / 4096 * 4096; /* larger ones are bad samples */
+    if (item > left / 2 || fixed + least > limit) {
+        needed = item > UINT64_MAX / 4 ? UINT64_MAX : fixed + least + 2 * item;
+        return fail_small(loader, slot, item, scratch, needed, err);
+    }
+    left -= 2 * item;
+    uint64_t reserve = limit / 4 < RESERVE_MAX_NBYTES ? limit / 4 : RESERVE_MAX_NBYTES;
+    reserve = reserve > item + least ? reserve - item - least : 0;
+    reserve = reserve < left / 2 ? reserve : left / 2;
+    left -= reserve;
+    *arena = item;
+    if (options->num_workers && item) {
+        uint64_t wanted = loader->n_tasks * item;
+        uint64_t most = limit / 4 < ARENA_MAX_NBYTES ? limit / 4 : ARENA_MAX_NBYTES;
+        uint64_t slots = (uint64_t)slot * options->prefetch;
+        uint64_t spare = left > slots ? left - slots : 0;
+        wanted = wanted < most ? wanted : most;
+        wanted = wanted > item ? wanted - item : 0;
+        *arena += wanted < spare ? wanted : spare;
+    }
+    if (!options->num_workers)
+        *arena = 0;
+    loader->block_nbytes_max = item;
+    loader->scratch_max = PSTI_GRANT_MIN_NBYTES + reserve / 2;
+    psti_pool_set_reserve(loader->pool, item + least + reserve);
+    return PST_OK;
+}
+
+static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct pst_error *err)
+{
+    uint32_t n_items = loader->plan.n_items;
+    bool folder = pst_dataset_is_folder(loader->dataset);
+    if (loader->in_memory || !loader->n_tasks)
+        return PST_OK;
+    if (!psti_pool_charge(loader->pool, nbytes, true))
+        return psti_fail(err, PST_ERROR_LIMIT, "loader", "host_memory is used up");
+    enum pst_status status =
+        psti_arena_open(&loader->arena, nbytes, psti_storage_buffer_alignment(loader->storage),
+                        loader->n_tasks, err);
+    if (status != PST_OK)
+        return status;
+    loader->tasks = psti_calloc(loader->n_tasks, sizeof *loader->tasks);
+    if (!loader->tasks)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for tasks");
+    for (uint32_t i = 0; i < loader->n_tasks; i++) {
+        struct psti_task *task = &loader->tasks[i];
+        task->loader = loader;
+        task->sources = psti_calloc(n_items + 1, sizeof *task->sources);
+        task->reads = psti_calloc(n_items + 1, sizeof *task->reads);
+        if (folder)
+            task->paths = psti_alloc_array(n_items + 1, PSTI_PATH_NBYTES);
+        if (!task->sources || !task->reads || (folder && !task->paths))
+            return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for tasks");
+        psti_pump_free_task(loader, task);
+    }
+    return PST_OK;
+}
+
+/* Slots for the steady state, made now: one at least, whatever else the budget goes to. */
+static enum pst_status open_slots(pst_loader *loader, struct pst_error *err)
+{
+    enum pst_status status = psti_pool_make(loader->pool, 1);
+    if (status == PST_OK &&
+        psti_pool_make(loader->pool, loader->options.prefetch + 1) == PST_ERROR_MEMORY)
+        status = PST_ERROR_MEMORY;
+    if (status == PST_OK)
+        return PST_OK;
+    return psti_fail(err, status, "loader", "no memory for %u batches of %u rows",
+                     loader->options.prefetch + 1, loader->options.batch_size);
+}
+
+static enum pst_status open_jobs(pst_loader *loader, struct pst_error *err)
+{
+    loader->ring = psti_calloc(loader->options.prefetch, sizeof *loader->ring);
+    if (!loader->ring)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for jobs");
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < loader->options.prefetch; i++)
+        status = psti_job_open(&loader->ring[i], loader->options.batch_size, err);
+    return status;
+}
+
+static enum pst_status open_workers(pst_loader *loader, struct pst_error *err)
+{
+    uint32_t n = loader->options.num_workers;
+    loader->n_workers = n ? n : 1;
+    loader->workers = psti_calloc(loader->n_workers, sizeof *loader->workers);
+    if (!loader->workers)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for %u workers", n);
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < loader->n_workers; i++)
+        status = psti_worker_open(&loader->workers[i], loader, err);
+    for (uint32_t i = 0; status == PST_OK && i < n; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "work-%u", i);
+        status = psti_thread_start(&loader->workers[i].thread, name, psti_run_worker,
+                                   &loader->workers[i], err);
+        loader->n_started += status == PST_OK;
+    }
+    return status;
+}
+
+static enum pst_status open_verified(pst_loader *loader, struct pst_error *err)
+{
+    uint64_t n = pst_dataset_count(loader->dataset), bits;
+    if (!loader->in_memory || loader->options.no_verify || pst_dataset_is_folder(loader->dataset))
+        return PST_OK;
+    if (__builtin_mul_overflow(n, (uint64_t)loader->plan.n_items * PST_MAX_VARIANTS, &bits))
+        return PST_OK; /* then items are checked each time */
+    loader->verified = psti_calloc(bits / 8 + 1, sizeof *loader->verified);
+    return loader->verified ? PST_OK
+                            : psti_fail(err, PST_ERROR_MEMORY, "loader",
+                                        "no memory to note which items were checked");
+}
+
+static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
+{
+    uint64_t arena = 0;
+    enum pst_status status = open_order(loader, err);
+    if (status == PST_OK)
+        status = psti_plan_make(loader->dataset, &loader->options, &loader->plan, err);
+    loader->options.fields = NULL; /* the caller's */
+    if (status == PST_OK)
+        status =
+            psti_pool_open(loader->plan.slots, loader->plan.n_fields, loader->options.batch_size,
+                           loader->options.host_memory, &loader->pool, err);
+    if (status != PST_OK)
+        return status;
+    loader->lock = psti_pool_lock(loader->pool);
+    loader->work = psti_pool_changed(loader->pool);
+    status = open_storage(loader, err);
+    if (status != PST_OK)
+        return status;
+    loader->in_memory = loader->plan.n_items == 0 ||
+                        psti_storage_kind_in_use(loader->storage) == PST_STORAGE_MEMORY;
+    status = psti_files_open(loader, err);
+    if (status == PST_OK)
+        status = divide_memory(loader, &arena, err);
+    if (status == PST_OK)
+        status = open_arena(loader, arena, err);
+    if (status == PST_OK)
+        status = open_verified(loader, err);
+    if (status == PST_OK)
+        status = open_slots(loader, err);
+    if (status == PST_OK)
+        status = open_jobs(loader, err);
+    if (status == PST_OK)
+        status = open_workers(loader, err);
+    return status;
+}
+
+enum pst_status pst_loader_open(pst_dataset *dataset, const struct pst_loader_options *options,
+                                pst_loader **out, struct pst_error *err)
+{
+    if (!out || !dataset)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "dataset or out is NULL");
+    *out = NULL;
+    pst_loader *loader = psti_calloc(1, sizeof *loader);
+    if (!loader)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a loader");
+    pthread_mutex_init(&loader->files.lock, NULL);
+    pthread_mutex_init(&loader->reserve_lock, NULL);
+    psti_cond_init(&loader->done);
+    pst_dataset_retain(dataset);
+    loader->dataset = dataset;
+    enum pst_status status = take_options(options, &loader->options, err);
+    if (status == PST_OK)
+        status = open_parts(loader, err);
+    if (status == PST_OK) {
+        loader->state = (struct pst_loader_state){.seed = loader->options.seed,
+                                                  .n_samples = psti_order_n(loader->order),
+                                                  .order_version = PSTI_ORDER_VERSION,
+                                                  .order_hash = psti_order_hash(loader->order)};
+        *out = loader;
+        return PST_OK;
+    }
+    if (err && !err->dataset[0])
+        psti_error_set_dataset(err, pst_dataset_path(dataset));
+    pst_loader_close(&loader);
+    return status;
+}
+
+static void close_threads(pst_loader *loader)
+{
+    if (!loader->pool)
+        return;
+    pthread_mutex_lock(loader->lock);
+    psti_run_cancel(loader);
+    loader->closing = true;
+    pthread_cond_broadcast(loader->work);
+    pthread_mutex_unlock(loader->lock);
+    for (uint32_t i = 0; i < loader->n_started; i++)
+        psti_thread_join(loader->workers[i].thread);
+}
+
+static void close_tasks(pst_loader *loader)
+{
+    for (uint32_t i = 0; loader->tasks && i < loader->n_tasks; i++) {
+        psti_free(loader->tasks[i].sources);
+        psti_free(loader->tasks[i].reads);
+        psti_free(loader->tasks[i].paths);
+    }
+    psti_free(loader->tasks);
+    if (loader->pool)
+        psti_pool_uncharge(loader->pool, loader->arena.nbytes);
+    psti_arena_close(&loader->arena);
+}
+
+void pst_loader_close(pst_loader **loader_ptr)
+{
+    pst_loader *loader = loader_ptr ? *loader_ptr : NULL;
+    if (!loader)
+        return;
+    *loader_ptr = NULL;
+    if (loader->pool && psti_pool_is_forked(loader->pool))
+        return; /* its threads are not in this process: nothing may be touched */
+    close_threads(loader);
+    for (uint32_t i = 0; loader->workers && i < loader->n_workers; i++)
+        psti_worker_close(&loader->workers[i]);
+    psti_free(loader->workers);
+    psti_worker_close(&loader->fetcher);
+    psti_job_close(&loader->fetch_job);
+    for (uint32_t i = 0; loader->ring && i < loader->options.prefetch; i++)
+        psti_job_close(&loader->ring[i]);
+    psti_free(loader->ring);
+    close_tasks(loader);
+    psti_files_close(&loader->files);
+    psti_storage_close(&loader->storage);
+    psti_free(loader->verified);
+    psti_free(loader->quarantine);
+    psti_plan_clear(&loader->plan);
+    psti_order_close(&loader->order);
+    if (loader->pool)
+        psti_pool_uncharge(loader->pool, loader->memory_nbytes);
+    psti_pool_close(&loader->pool);
+    pst_dataset_close(&loader->dataset);
+    pthread_cond_destroy(&loader->done);
+    pthread_mutex_destroy(&loader->reserve_lock);
+    pthread_mutex_destroy(&loader->files.lock);
+    psti_free(loader);
+}

@@ -1,0 +1,245 @@
+/* loader_pixels.c - one stored image -> its row of the slot, in one pass; and a worker's tools.
+ *
+ * In: the encoded bytes. Out: pixels in the slot, cropped, resized and converted while they are
+ * decoded. A worker's scratch grows to what its images need: from the budget as long as there is
+ * some, then, one worker at a time, from the reserve, given back after the row. So whether an image
+ * can be decoded depends on its size alone, not on what else is going on. */
+#include "loader/loader_int.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static enum pst_status open_tools(struct psti_worker *worker, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    memset(&worker->seen, 0, sizeof worker->seen);
+    psti_decoder_close(&worker->decoder);
+    psti_run_close(&worker->run);
+    status = psti_decoder_open(&worker->decoder, err);
+    if (status == PST_OK)
+        status = psti_run_open(&worker->run, err);
+    if (status != PST_OK)
+        return status;
+    psti_decoder_set_scratch_limit(worker->decoder, worker->grant);
+    psti_run_set_scratch_limit(worker->run, worker->grant);
+    return PST_OK;
+}
+
+enum pst_status psti_worker_open(struct psti_worker *worker, pst_loader *loader,
+                                 struct pst_error *err)
+{
+    const struct psti_plan *plan = &loader->plan;
+    *worker = (struct psti_worker){.loader = loader};
+    if (!psti_pool_charge(loader->pool, 2 * PSTI_GRANT_MIN_NBYTES, false) &&
+        !psti_pool_charge(loader->pool, 2 * PSTI_GRANT_MIN_NBYTES, true))
+        return psti_fail(err, PST_ERROR_LIMIT, "loader",
+                         "host_memory (%llu bytes) leaves no scratch for another decoder",
+                         (unsigned long long)loader->options.host_memory);
+    worker->grant = PSTI_GRANT_MIN_NBYTES;
+    worker->draws = psti_calloc(plan->n_fields + 1, sizeof *worker->draws);
+    worker->sources = psti_calloc(plan->n_items + 1, sizeof *worker->sources);
+    worker->reads = psti_calloc(plan->n_items + 1, sizeof *worker->reads);
+    if (pst_dataset_is_folder(loader->dataset))
+        worker->paths = psti_alloc_array(plan->n_items + 1, PSTI_PATH_NBYTES);
+    enum pst_status status = PST_OK;
+    if (!worker->draws || !worker->sources || !worker->reads ||
+        (pst_dataset_is_folder(loader->dataset) && !worker->paths))
+        status = psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a worker");
+    if (status == PST_OK)
+        status = open_tools(worker, err);
+    if (status != PST_OK)
+        psti_worker_close(worker);
+    return status;
+}
+
+void psti_worker_close(struct psti_worker *worker)
+{
+    if (!worker->loader)
+        return;
+    psti_decoder_close(&worker->decoder);
+    psti_run_close(&worker->run);
+    psti_free(worker->draws);
+    psti_free(worker->sources);
+    psti_free(worker->reads);
+    psti_free(worker->paths);
+    psti_free(worker->buffer);
+    psti_pool_uncharge(worker->loader->pool, 2 * worker->grant + worker->buffer_nbytes);
+    memset(worker, 0, sizeof *worker);
+}
+
+bool psti_worker_grow(struct psti_worker *worker)
+{
+    pst_loader *loader = worker->loader;
+    uint64_t limit = 2 * worker->grant, max = loader->scratch_max;
+    if (worker->grown || worker->grant >= max)
+        return false;
+    if (limit > max)
+        limit = max;
+    if (psti_pool_charge(loader->pool, 2 * (limit - worker->grant), false)) {
+        worker->grant = limit;
+    } else {
+        if (!worker->has_reserve) {
+            pthread_mutex_lock(&loader->reserve_lock);
+            worker->has_reserve = true;
+        }
+        limit = max;
+        uint64_t more = 2 * (max - worker->grant);
+        if (!psti_pool_charge(loader->pool, more, true))
+            return false;
+        worker->reserve_nbytes += more;
+        worker->grown = true;
+    }
+    psti_decoder_set_scratch_limit(worker->decoder, limit);
+    psti_run_set_scratch_limit(worker->run, limit);
+    return true;
+}
+
+void psti_worker_settle(struct psti_worker *worker)
+{
+    pst_loader *loader = worker->loader;
+    if (!worker->has_reserve)
+        return;
+    psti_free(worker->reserve_buffer);
+    worker->reserve_buffer = NULL;
+    if (worker->grown) {
+        psti_worker_count(worker, 0);
+        psti_decoder_close(&worker->decoder);
+        psti_run_close(&worker->run);
+    }
+    psti_pool_uncharge(loader->pool, worker->reserve_nbytes);
+    worker->reserve_nbytes = 0;
+    worker->grown = false;
+    worker->has_reserve = false;
+    pthread_mutex_unlock(&loader->reserve_lock);
+}
+
+void psti_worker_count(struct psti_worker *worker, int64_t start_ns)
+{
+    struct psti_decoder_stats now;
+    if (start_ns)
+        worker->decode_ns += (uint64_t)(psti_clock_ns() - start_ns);
+    if (!worker->decoder)
+        return;
+    psti_decoder_stats(worker->decoder, &now);
+    worker->nbytes_decoded += now.nbytes_out - worker->seen.nbytes_out;
+    worker->n_region_fallback += now.n_region_fallback - worker->seen.n_region_fallback;
+    worker->seen = now;
+}
+
+void psti_worker_merge(struct psti_worker *worker)
+{
+    struct pst_loader_stats *stats = &worker->loader->stats;
+    stats->decode_ns += worker->decode_ns;
+    stats->nbytes_decoded += worker->nbytes_decoded;
+    stats->n_fallback_region += worker->n_region_fallback;
+    worker->decode_ns = worker->nbytes_decoded = worker->n_region_fallback = 0;
+}
+
+/* What the header says, or for raw pixels the index. */
+static enum pst_status probe(struct psti_worker *worker, const struct psti_plan_field *plan,
+                             const struct psti_source *source, struct pst_image_info *info,
+                             struct pst_error *err)
+{
+    const struct pst_item *item = &source->item;
+    memset(info, 0, sizeof *info);
+    if (item->form == PST_FORM_RAW)
+        *info = (struct pst_image_info){.form = PST_FORM_RAW,
+                                        .height = item->height,
+                                        .width = item->width,
+                                        .channels = item->channels,
+                                        .bits = item->bits,
+                                        .orientation = item->orientation ? item->orientation : 1};
+    enum pst_status status = psti_decoder_probe(worker->decoder, source->data, item->nbytes,
+                                                item->form, &plan->decode, info, err);
+    if (status != PST_OK)
+        return status;
+    uint8_t channels, bits;
+    psti_decode_output(info, &plan->decode, &channels, &bits);
+    if (channels == plan->channels && bits == plan->bits)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
+                     "field '%s' has %u channels of %u bits here, and %u of %u bits are delivered",
+                     plan->field->name, channels, bits, plan->channels, plan->bits);
+}
+
+/* Memory of the row, and how its rows of pixels lie. */
+static enum pst_status find_target(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
+                                   uint32_t row, const struct psti_draw *draw,
+                                   struct psti_target *target, struct pst_error *err)
+{
+    const struct psti_plan_field *plan = &worker->loader->plan.fields[i_plan];
+    const struct psti_slot_field *slot = &worker->loader->plan.slots[i_plan];
+    size_t element = pst_dtype_nbytes(slot->dtype);
+    enum pst_status status = PST_OK;
+    bool chw = plan->layout == PST_LAYOUT_CHW;
+    int64_t shape[3] = {draw->out_height, draw->out_width, plan->channels};
+    if (chw) {
+        shape[0] = plan->channels;
+        shape[1] = draw->out_height;
+        shape[2] = draw->out_width;
+    }
+    target->row_nbytes = draw->out_width * element * (chw ? 1 : plan->channels);
+    target->data = plan->fixed ? psti_batch_array_row(batch, i_plan, row)
+                               : psti_batch_new_row(batch, i_plan, row, 3, shape, &status);
+    if (target->data)
+        return PST_OK;
+    worker->starved = status == PST_ERROR_LIMIT;
+    return psti_fail(err, status, "loader", "no memory for a row of field '%s'", plan->field->name);
+}
+
+static enum pst_status decode(struct psti_worker *worker, const struct psti_plan_field *plan,
+                              const struct psti_source *source, const struct pst_image_info *info,
+                              const struct psti_draw *draw, const struct psti_target *target,
+                              struct pst_error *err)
+{
+    const struct psti_rect region = {draw->region_y, draw->region_x, draw->region_height,
+                                     draw->region_width};
+    enum pst_status status = psti_run_begin(worker->run, plan->chain, draw, target, err);
+    if (status == PST_OK)
+        status = psti_decoder_rows(worker->decoder, source->data, source->item.nbytes, info,
+                                   &plan->decode, &region, psti_run_rows, worker->run, err);
+    if (status == PST_OK)
+        status = psti_run_end(worker->run, err);
+    return status;
+}
+
+enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
+                                uint32_t row, uint64_t epoch, uint64_t sample,
+                                const struct psti_source *source, struct pst_error *err)
+{
+    pst_loader *loader = worker->loader;
+    const struct psti_plan_field *plan = &loader->plan.fields[i_plan];
+    struct psti_draw *draw = &worker->draws[i_plan];
+    struct pst_image_info info;
+    struct psti_target target;
+    enum pst_status status = PST_OK;
+    if (!worker->decoder || !worker->run) /* closed to give back scratch of the reserve */
+        status = open_tools(worker, err);
+    if (status == PST_OK)
+        status = probe(worker, plan, source, &info, err);
+    if (status == PST_OK)
+        status = psti_chain_draw(plan->chain, loader->options.seed, epoch, sample, info.height,
+                                 info.width, draw, err);
+    if (status == PST_OK)
+        status = find_target(worker, batch, i_plan, row, draw, &target, err);
+    if (worker->starved)
+        return status;
+    if (status == PST_OK && plan->identity && info.form == PST_FORM_RAW &&
+        info.channels == plan->channels && info.bits == plan->bits && info.orientation <= 1) {
+        memcpy(target.data, source->data, source->item.nbytes); /* probe checked the length */
+        worker->nbytes_decoded += source->item.nbytes;
+        return PST_OK;
+    }
+    if (status == PST_OK) {
+        status = decode(worker, plan, source, &info, draw, &target, err);
+        while (status == PST_ERROR_LIMIT && psti_worker_grow(worker))
+            status = decode(worker, plan, source, &info, draw, &target, err);
+    }
+    if (status != PST_OK && err && !err->codec[0] && source->item.form != PST_FORM_NONE)
+        psti_error_set_codec(err, pst_form_name(source->item.form));
+    return status;
+}

@@ -1,0 +1,344 @@
+/* loader_plan.c - data set and wishes -> what each field of a batch is made of.
+ *
+ * Comes in: the data set's fields and the caller's pst_field_output list. Goes out: one plan entry
+ * and one slot layout per delivered field, in the data set's order, and a number for each stored
+ * item of a row. Runs once, at open; the plan is constant afterwards and shared by all threads. */
+#include "loader/loader_int.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/fail.h"
+
+#include <string.h>
+
+/* Enough for the header of nearly every image; larger headers only lose the guess of a size. */
+#define PROBE_NBYTES ((uint64_t)64 << 10)
+
+static bool is_pixels(enum pst_field_type type)
+{
+    return type == PST_FIELD_IMAGE || type == PST_FIELD_MASK;
+}
+
+static enum pst_status check_output(const struct pst_field *field,
+                                    const struct pst_field_output *wish, struct pst_error *err)
+{
+    const char *name = field->name;
+    if (!is_pixels(field->type)) {
+        if (wish->n_ops || wish->dtype || wish->channels || wish->bits || wish->encoded)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "field '%s' is of type %s: operations and pixel formats are for "
+                             "images and masks",
+                             name, pst_field_type_name(field->type));
+    } else {
+        uint8_t c = wish->channels;
+        if (c != 0 && c != 1 && !(field->type == PST_FIELD_IMAGE && (c == 3 || c == 4)))
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "field '%s': %u channels are not possible", name, c);
+        if (wish->bits != 0 && wish->bits != 8 && wish->bits != 16)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "field '%s': bits are 8, 16 or 0, not %u", name, wish->bits);
+        if (wish->layout != PST_LAYOUT_HWC && wish->layout != PST_LAYOUT_CHW)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "field '%s': layout %d is unknown",
+                             name, (int)wish->layout);
+        if (wish->n_ops && !wish->ops)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "field '%s': n_ops is %zu but ops is NULL", name, wish->n_ops);
+        if (wish->encoded && (wish->n_ops || wish->dtype))
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "field '%s': stored bytes are delivered as they are, without "
+                             "operations or dtype",
+                             name);
+    }
+    uint32_t present = (1u << field->n_variants) - 1;
+    if (wish->variant_mask && !(wish->variant_mask & present))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "field '%s' has %u variants, none of them in variant_mask 0x%x", name,
+                         field->n_variants, wish->variant_mask);
+    return PST_OK;
+}
+
+/* The first allowed item of the data set's first sample: what to expect of the others. */
+static bool first_item(pst_dataset *dataset, const struct psti_plan_field *plan,
+                       struct pst_item *item)
+{
+    if (pst_dataset_count(dataset) == 0)
+        return false;
+    for (uint32_t v = 0; v < plan->field->n_variants; v++)
+        if ((plan->variant_mask & (1u << v)) &&
+            pst_dataset_item(dataset, 0, plan->i_field, v, item, NULL) == PST_OK &&
+            item->form != PST_FORM_NONE)
+            return true;
+    return false;
+}
+
+/* Height and width as shown of one file of a folder. */
+static bool probe_size(pst_dataset *dataset, const struct psti_plan_field *plan, uint64_t sample,
+                       uint32_t size[2])
+{
+    struct pst_item item;
+    struct pst_image_info info;
+    bool found = false;
+    if (pst_dataset_item(dataset, sample, plan->i_field, 0, &item, NULL) != PST_OK)
+        return false;
+    uint64_t nbytes = item.nbytes < PROBE_NBYTES ? item.nbytes : PROBE_NBYTES;
+    void *head = psti_alloc(nbytes ? nbytes : 1);
+    if (head &&
+        pst_dataset_read(dataset, sample, plan->i_field, 0, 0, nbytes, head, NULL) == PST_OK &&
+        pst_image_probe(head, nbytes, item.form, &plan->decode, &info, NULL) == PST_OK) {
+        size[0] = info.height;
+        size[1] = info.width;
+        found = true;
+    }
+    psti_free(head);
+    return found;
+}
+
+/* A size that all images may have. Only a guess: rows of another size still find their place. */
+static bool guess_size(pst_dataset *dataset, const struct psti_plan_field *plan, uint32_t size[2])
+{
+    struct pst_item item;
+    uint64_t n = pst_dataset_count(dataset), largest, nbytes;
+    if (!first_item(dataset, plan, &item))
+        return false;
+    if (item.height && item.width) {
+        size[0] = item.height;
+        size[1] = item.width;
+        if (plan->decode.ignore_orientation && item.orientation >= 5) {
+            size[0] = item.width;
+            size[1] = item.height;
+        }
+        largest = pst_dataset_max_pixels_nbytes(dataset, plan->i_field);
+        nbytes = (uint64_t)item.height * item.width * item.channels * (item.bits == 16 ? 2 : 1);
+        return largest == nbytes;
+    }
+    uint32_t middle[2], last[2];
+    return probe_size(dataset, plan, 0, size) && probe_size(dataset, plan, n / 2, middle) &&
+           probe_size(dataset, plan, n - 1, last) && memcmp(size, middle, sizeof middle) == 0 &&
+           memcmp(size, last, sizeof last) == 0;
+}
+
+static void set_image_shape(struct psti_slot_field *slot, const struct psti_chain_output *output,
+                            uint32_t height, uint32_t width)
+{
+    slot->ndim = 3;
+    if (output->layout == PST_LAYOUT_CHW) {
+        slot->shape[0] = output->channels;
+        slot->shape[1] = height;
+        slot->shape[2] = width;
+    } else {
+        slot->shape[0] = height;
+        slot->shape[1] = width;
+        slot->shape[2] = output->channels;
+    }
+}
+
+static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader_options *options,
+                                   const struct pst_field_output *wish,
+                                   struct psti_plan_field *plan, struct psti_slot_field *slot,
+                                   struct pst_error *err)
+{
+    struct pst_item item;
+    bool is_mask = plan->field->type == PST_FIELD_MASK;
+    uint8_t stored_bits = is_mask && first_item(dataset, plan, &item) && item.bits == 16 ? 16 : 8;
+    plan->channels = is_mask ? 1 : wish->channels ? wish->channels : 3;
+    plan->bits = wish->bits ? wish->bits : stored_bits;
+    plan->layout = wish->layout;
+    /* Numbers of classes are never rescaled: masks are decoded as they are, and must fit. */
+    plan->decode = (struct pst_decode_options){.struct_size = sizeof plan->decode,
+                                               .channels = is_mask ? 0 : plan->channels,
+                                               .bits = is_mask ? 0 : plan->bits,
+                                               .ignore_orientation = wish->ignore_orientation,
+                                               .palette_indices = is_mask,
+                                               .max_pixels = options->max_pixels};
+    const struct psti_chain_output output = {.dtype = wish->dtype,
+                                             .layout = wish->layout,
+                                             .channels = plan->channels,
+                                             .bits = plan->bits,
+                                             .is_mask = is_mask};
+    enum pst_status status = psti_chain_compile(wish->ops, wish->n_ops, &output, &plan->chain, err);
+    if (status != PST_OK) {
+        if (err) {
+            char text[PST_ERROR_TEXT_CAP];
+            memcpy(text, err->text, sizeof text);
+            psti_fail(err, status, "loader", "field '%s': %.400s", plan->field->name, text);
+        }
+        return status;
+    }
+    uint32_t size[2];
+    struct psti_draw draw;
+    slot->dtype = psti_chain_dtype(plan->chain);
+    plan->fixed = psti_chain_fixed_size(plan->chain, &size[0], &size[1]);
+    slot->has_array = plan->fixed;
+    slot->may_differ = !plan->fixed;
+    if (!plan->fixed && guess_size(dataset, plan, size) &&
+        psti_chain_draw(plan->chain, options->seed, 0, 0, size[0], size[1], &draw, NULL) ==
+            PST_OK) {
+        size[0] = draw.out_height;
+        size[1] = draw.out_width;
+        slot->has_array = true;
+    }
+    if (slot->has_array)
+        set_image_shape(slot, &output, size[0], size[1]);
+    plan->identity = wish->n_ops == 0 && wish->layout == PST_LAYOUT_HWC &&
+                     slot->dtype == (plan->bits == 16 ? PST_DTYPE_U16 : PST_DTYPE_U8);
+    return PST_OK;
+}
+
+static enum pst_status plan_array(struct psti_plan_field *plan, struct psti_slot_field *slot,
+                                  struct pst_error *err)
+{
+    size_t nbytes = pst_dtype_nbytes(plan->field->dtype);
+    plan->fill = PSTI_FILL_ARRAY;
+    slot->dtype = plan->field->dtype;
+    slot->has_array = plan->field->ndim > 0;
+    slot->may_differ = !slot->has_array;
+    slot->ndim = plan->field->ndim;
+    for (uint32_t i = 0; i < slot->ndim; i++) {
+        slot->shape[i] = plan->field->shape[i];
+        if (!psti_mul_size(nbytes, plan->field->shape[i], &nbytes))
+            return psti_fail(err, PST_ERROR_LIMIT, "loader", "field '%s': its shape is too large",
+                             plan->field->name);
+    }
+    return PST_OK;
+}
+
+static enum pst_status plan_field(pst_dataset *dataset, const struct pst_loader_options *options,
+                                  const struct pst_field_output *wish, struct psti_plan_field *plan,
+                                  struct psti_slot_field *slot, struct pst_error *err)
+{
+    memcpy(slot->name, plan->field->name, sizeof slot->name);
+    slot->type = plan->field->type;
+    switch (plan->field->type) {
+    case PST_FIELD_INT:
+        plan->fill = PSTI_FILL_INT;
+        slot->dtype = PST_DTYPE_I64;
+        slot->has_array = true;
+        return PST_OK;
+    case PST_FIELD_FLOAT:
+        plan->fill = PSTI_FILL_FLOAT;
+        slot->dtype = PST_DTYPE_F32;
+        slot->has_array = true;
+        return PST_OK;
+    case PST_FIELD_BOXES:
+    case PST_FIELD_KEYPOINTS:
+        plan->fill = PSTI_FILL_POINTS;
+        slot->dtype = PST_DTYPE_F32;
+        slot->may_differ = true;
+        return PST_OK;
+    case PST_FIELD_ARRAY:
+        return plan_array(plan, slot, err);
+    case PST_FIELD_IMAGE:
+    case PST_FIELD_MASK:
+        if (!wish->encoded) {
+            plan->fill = PSTI_FILL_PIXELS;
+            return plan_pixels(dataset, options, wish, plan, slot, err);
+        }
+        break;
+    default:
+        break;
+    }
+    plan->fill = PSTI_FILL_BYTES;
+    slot->dtype = PST_DTYPE_U8;
+    slot->may_differ = true;
+    return PST_OK;
+}
+
+static const struct pst_field_output *find_wish(const struct pst_loader_options *options,
+                                                const char *name)
+{
+    for (size_t i = 0; i < options->n_fields; i++)
+        if (strcmp(options->fields[i].name, name) == 0)
+            return &options->fields[i];
+    return NULL;
+}
+
+static enum pst_status check_wishes(pst_dataset *dataset, const struct pst_loader_options *options,
+                                    struct pst_error *err)
+{
+    if (options->n_fields && !options->fields)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "n_fields is %zu but fields is NULL",
+                         options->n_fields);
+    for (size_t i = 0; i < options->n_fields; i++) {
+        const char *name = options->fields[i].name;
+        if (!name || pst_dataset_find_field(dataset, name) < 0)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "the data set has no field '%s'",
+                             name ? name : "(null)");
+        if (find_wish(options, name) != &options->fields[i])
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "field '%s' is listed twice", name);
+    }
+    return PST_OK;
+}
+
+/* Boxes and keypoints follow the field `image`, or else the first image that is delivered. */
+static int find_geometry(const struct psti_plan *plan)
+{
+    int first = -1;
+    for (uint32_t i = 0; i < plan->n_fields; i++) {
+        const struct psti_plan_field *field = &plan->fields[i];
+        if (field->fill != PSTI_FILL_PIXELS || field->field->type != PST_FIELD_IMAGE)
+            continue;
+        if (strcmp(field->field->name, "image") == 0)
+            return (int)i;
+        if (first < 0)
+            first = (int)i;
+    }
+    return first;
+}
+
+enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_options *options,
+                               struct psti_plan *plan, struct pst_error *err)
+{
+    static const struct pst_field_output plain = {.name = NULL};
+    enum pst_status status = check_wishes(dataset, options, err);
+    for (uint32_t i = 0; status == PST_OK && i < pst_dataset_n_fields(dataset); i++) {
+        const struct pst_field *field = pst_dataset_field(dataset, i);
+        const struct pst_field_output *wish = find_wish(options, field->name);
+        if (!wish && options->only_listed)
+            continue;
+        wish = wish ? wish : &plain;
+        status = check_output(field, wish, err);
+        if (status != PST_OK)
+            break;
+        struct psti_plan_field *entry = &plan->fields[plan->n_fields];
+        *entry = (struct psti_plan_field){.field = field, .i_field = i, .i_item = -1};
+        entry->variant_mask = wish->variant_mask ? wish->variant_mask : 0xFF;
+        struct psti_slot_field *slot = &plan->slots[plan->n_fields++];
+        *slot = (struct psti_slot_field){.type = field->type};
+        status = plan_field(dataset, options, wish, entry, slot, err);
+        if (entry->fill != PSTI_FILL_INT && entry->fill != PSTI_FILL_FLOAT) {
+            plan->fields_of_items[plan->n_items] = plan->n_fields - 1;
+            entry->i_item = (int)plan->n_items++;
+        }
+    }
+    int geometry = find_geometry(plan);
+    for (uint32_t i = 0; i < plan->n_fields; i++)
+        plan->fields[i].i_geometry = plan->fields[i].fill == PSTI_FILL_POINTS ? geometry : -1;
+    if (status != PST_OK)
+        psti_plan_clear(plan);
+    return status;
+}
+
+void psti_plan_clear(struct psti_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_fields; i++)
+        psti_chain_free(&plan->fields[i].chain);
+    plan->n_fields = plan->n_items = 0;
+}
+
+uint64_t psti_plan_row_nbytes_max(const struct psti_plan *plan, pst_dataset *dataset,
+                                  const struct psti_storage *storage)
+{
+    uint64_t total = 0, alignment = psti_storage_buffer_alignment(storage);
+    for (uint32_t i = 0; i < plan->n_items; i++) {
+        uint32_t i_field = plan->fields[plan->fields_of_items[i]].i_field;
+        if (psti_storage_kind_in_use(storage) == PST_STORAGE_MEMORY &&
+            (!pst_dataset_is_folder(dataset) ||
+             is_pixels(pst_dataset_field(dataset, i_field)->type)))
+            continue; /* no buffer needed; values of a label file are copied all the same */
+        uint64_t nbytes = pst_dataset_max_item_nbytes(dataset, i_field);
+        if (nbytes > SIZE_MAX / 4 / PST_MAX_FIELDS)
+            return UINT64_MAX;
+        total += psti_storage_buffer_nbytes(storage, nbytes) + alignment;
+    }
+    return total;
+}

@@ -1,0 +1,187 @@
+/* loader_pump.c - keeps work coming: claims slots, looks up rows, starts their reads.
+ *
+ * One thread at a time pumps (loader->pumping); it lets the lock go while it computes the order,
+ * looks into the index and submits, so that nobody waits for that. Rows are taken in the order of
+ * delivery and each takes one block of the arena for all its items: when the oldest row must wait
+ * for room, no younger one holds any, so rows that are older give it back and the row goes on. */
+#include "loader/loader_int.h"
+
+#include <string.h>
+
+#define READS_AT_ONCE (2 * PST_MAX_FIELDS)
+
+/* Tells the kernel about the window after the one that the job begins in. */
+static void hint(pst_loader *loader, const struct psti_job *job)
+{
+    uint64_t window = psti_order_window(loader->order, job->positions[0]), first, n;
+    if (window == UINT64_MAX || window == loader->hinted_window || !loader->plan.n_items ||
+        loader->files.resident || pst_dataset_is_folder(loader->dataset))
+        return;
+    loader->hinted_window = window;
+    const struct psti_plan_field *field = &loader->plan.fields[loader->plan.fields_of_items[0]];
+    uint32_t variant = (uint32_t)__builtin_ctz(field->variant_mask);
+    for (uint64_t i = 0;
+         psti_order_window_page(loader->order, job->epoch, window + 1, i, &first, &n); i++) {
+        struct pst_item a, b;
+        struct psti_file *file;
+        if (pst_dataset_item(loader->dataset, first, field->i_field, variant, &a, NULL) != PST_OK ||
+            pst_dataset_item(loader->dataset, first + n - 1, field->i_field, variant, &b, NULL) !=
+                PST_OK ||
+            a.i_file != b.i_file || b.offset < a.offset || a.i_file == PST_FILE_NONE ||
+            psti_files_acquire(loader, a.i_file, &file, NULL) != PST_OK)
+            continue;
+        psti_file_will_need(file, a.offset, b.offset + b.nbytes - a.offset);
+        psti_files_release(loader, a.i_file, file);
+    }
+}
+
+bool psti_pump_start_job(pst_loader *loader)
+{
+    if (loader->issue_step >= loader->n_steps ||
+        loader->issue_step >= loader->next_step + loader->ahead)
+        return false;
+    struct psti_job *job = &loader->ring[loader->issue_step % loader->options.prefetch];
+    loader->claim_status = psti_pool_claim(loader->pool, loader->options.batch_size, &job->batch);
+    if (loader->claim_status != PST_OK)
+        return false;
+    uint64_t step = loader->issue_step, epoch = loader->epoch, start = loader->start;
+    pthread_mutex_unlock(loader->lock);
+    psti_job_set(loader, job, epoch, start, step, loader->step_base + step);
+    hint(loader, job);
+    pthread_mutex_lock(loader->lock);
+    job->state = PSTI_JOB_RUNNING;
+    loader->issue_step++;
+    if (loader->in_memory)
+        pthread_cond_broadcast(loader->work);
+    return true;
+}
+
+static void push_ready(pst_loader *loader, struct psti_task *task)
+{
+    task->next = NULL;
+    if (loader->ready)
+        loader->ready_last->next = task;
+    else
+        loader->ready = task;
+    loader->ready_last = task;
+    loader->n_ready++;
+    pthread_cond_signal(loader->work);
+}
+
+/* Called by the storage's threads. */
+static void read_is_done(struct psti_read *read)
+{
+    struct psti_task *task = read->user;
+    pst_loader *loader = task->loader;
+    if (atomic_fetch_sub(&task->n_reading, 1) != 1)
+        return;
+    pthread_mutex_lock(loader->lock);
+    push_ready(loader, task);
+    if (--loader->n_reading == 0 && !loader->running)
+        pthread_cond_broadcast(&loader->done);
+    pthread_mutex_unlock(loader->lock);
+}
+
+/* The next row that nobody has, looked up: loader->pending. False: there is none, or no task. */
+static bool look_up_next(pst_loader *loader)
+{
+    struct psti_job *job = NULL;
+    struct psti_task *task = loader->free_tasks;
+    if (loader->row_step < loader->next_step)
+        loader->row_step = loader->next_step;
+    while (loader->row_step < loader->issue_step) {
+        job = &loader->ring[loader->row_step % loader->options.prefetch];
+        if (job->next_row < job->n_rows)
+            break;
+        loader->row_step++;
+        job = NULL;
+    }
+    if (!job || !task)
+        return false;
+    loader->free_tasks = task->next;
+    task->job = job;
+    task->row = job->next_row++;
+    task->block = NULL;
+    loader->pump_again = true;
+    pthread_mutex_unlock(loader->lock);
+    uint64_t sample = (uint64_t)psti_batch_indices(job->batch)[task->row];
+    task->status = psti_row_locate(loader, sample, task->sources, task->paths, &task->block_nbytes,
+                                   &task->err);
+    if (task->status != PST_OK)
+        task->block_nbytes = 0;
+    pthread_mutex_lock(loader->lock);
+    loader->pending = task;
+    return true;
+}
+
+/* A task whose reads can be submitted; adds them to `reads`. NULL: nothing more now. */
+static struct psti_task *next_task(pst_loader *loader, struct psti_read **reads, uint32_t *n_reads)
+{
+    while (loader->running && (loader->pending || look_up_next(loader))) {
+        struct psti_task *task = loader->pending;
+        if (!loader->running)
+            return NULL;
+        if (task->block_nbytes) {
+            task->block = psti_arena_alloc(&loader->arena, task->block_nbytes);
+            if (!task->block)
+                return NULL;
+        }
+        loader->pending = NULL;
+        uint32_t n = 0;
+        if (task->block)
+            n = psti_row_reads(loader, task->sources, task->block, task->reads);
+        if (n == 0) {
+            push_ready(loader, task);
+            continue;
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            task->reads[i].user = task;
+            task->reads[i].done = read_is_done;
+            reads[(*n_reads)++] = &task->reads[i];
+        }
+        atomic_store(&task->n_reading, n);
+        loader->n_reading++;
+        return task;
+    }
+    return NULL;
+}
+
+static bool submit_some(pst_loader *loader)
+{
+    struct psti_read *reads[READS_AT_ONCE];
+    uint32_t n = 0;
+    while (n + loader->plan.n_items <= READS_AT_ONCE && next_task(loader, reads, &n))
+        ;
+    if (n == 0)
+        return false;
+    loader->pump_again = true;
+    pthread_mutex_unlock(loader->lock);
+    psti_storage_submit(loader->storage, reads, n);
+    pthread_mutex_lock(loader->lock);
+    return true;
+}
+
+void psti_pump(pst_loader *loader)
+{
+    if (loader->pumping || !loader->running)
+        return;
+    loader->pumping = true;
+    do {
+        loader->pump_again = false; /* set where the lock was let go: something may have changed */
+        while (loader->running && psti_pump_start_job(loader))
+            ;
+        while (!loader->in_memory && loader->running && submit_some(loader))
+            ;
+    } while (loader->running && loader->pump_again && !loader->pending);
+    loader->pumping = false;
+    pthread_cond_broadcast(&loader->done);
+}
+
+void psti_pump_free_task(pst_loader *loader, struct psti_task *task)
+{
+    if (task->block)
+        psti_arena_free(&loader->arena, task->block);
+    task->block = NULL;
+    task->next = loader->free_tasks;
+    loader->free_tasks = task;
+}

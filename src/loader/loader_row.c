@@ -1,0 +1,411 @@
+/* loader_row.c - one row: where its items lie, reading them, checking them, writing the slot.
+ *
+ * Any worker runs these on rows of its own; nothing here takes the loader's lock. Errors leave here
+ * with everything known: data set, sample, file, offset, codec. Pixels: loader_pixels.c. */
+#include "loader/loader_int.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/hash.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+void psti_row_name_error(const pst_loader *loader, uint64_t sample,
+                         const struct psti_source *source, struct pst_error *err)
+{
+    if (!err)
+        return;
+    err->sample = (int64_t)sample;
+    if (!err->dataset[0])
+        psti_error_set_dataset(err, pst_dataset_path(loader->dataset));
+    if (!source || source->item.i_file == PST_FILE_NONE)
+        return;
+    char path[PSTI_PATH_NBYTES];
+    if (!err->file[0] && pst_dataset_file_path(loader->dataset, source->item.i_file, path,
+                                               sizeof path, NULL) == PST_OK)
+        psti_error_set_file(err, path);
+    if (err->offset < 0)
+        err->offset = (int64_t)source->item.offset;
+}
+
+/* The first allowed variant that this sample has. */
+static enum pst_status choose_variant(pst_loader *loader, uint64_t sample,
+                                      const struct psti_plan_field *plan,
+                                      struct psti_source *source, struct pst_error *err)
+{
+    for (uint32_t v = 0; v < plan->field->n_variants; v++) {
+        if (!(plan->variant_mask & (1u << v)))
+            continue;
+        enum pst_status status =
+            pst_dataset_item(loader->dataset, sample, plan->i_field, v, &source->item, err);
+        if (status != PST_OK || source->item.form != PST_FORM_NONE) {
+            source->variant = v;
+            return status;
+        }
+    }
+    return psti_fail(err, PST_ERROR_NOT_FOUND, "loader",
+                     "field '%s' of this sample has none of the forms allowed", plan->field->name);
+}
+
+/* The file of an item, and its bytes where they are in memory. */
+static enum pst_status find_bytes(pst_loader *loader, struct psti_source *source, char *path,
+                                  struct pst_error *err)
+{
+    const struct pst_item *item = &source->item;
+    if (item->nbytes == 0) {
+        source->data = "";
+        return PST_OK;
+    }
+    if (item->i_file == PST_FILE_NONE)
+        return PST_OK; /* copied when there is a buffer */
+    if (!loader->files.n && pst_dataset_is_folder(loader->dataset)) {
+        source->path = path;
+        return pst_dataset_file_path(loader->dataset, item->i_file, path, PSTI_PATH_NBYTES, err);
+    }
+    enum pst_status status = psti_files_acquire(loader, item->i_file, &source->file, err);
+    if (status != PST_OK)
+        return status;
+    if (!psti_range_fits(item->offset, item->nbytes, psti_file_nbytes(source->file)))
+        return psti_fail(err, PST_ERROR_TRUNCATED, "loader",
+                         "the item ends at byte %" PRIu64 " of a file of %" PRIu64 " bytes",
+                         item->offset + item->nbytes, psti_file_nbytes(source->file));
+    source->data = psti_file_span(source->file, item->offset, item->nbytes);
+    return PST_OK;
+}
+
+static size_t buffer_nbytes(const pst_loader *loader, const struct psti_source *source)
+{
+    return psti_round_up(psti_storage_buffer_nbytes(loader->storage, source->item.nbytes),
+                         psti_storage_buffer_alignment(loader->storage));
+}
+
+enum pst_status psti_row_locate(pst_loader *loader, uint64_t sample, struct psti_source *sources,
+                                char *paths, size_t *nbytes, struct pst_error *err)
+{
+    const struct psti_plan *plan = &loader->plan;
+    enum pst_status status = PST_OK;
+    uint32_t i;
+    *nbytes = 0;
+    memset(sources, 0, plan->n_items * sizeof *sources);
+    for (i = 0; status == PST_OK && i < plan->n_items; i++) {
+        const struct psti_plan_field *field = &plan->fields[plan->fields_of_items[i]];
+        char *path = paths ? paths + (size_t)i * PSTI_PATH_NBYTES : NULL;
+        status = choose_variant(loader, sample, field, &sources[i], err);
+        if (status != PST_OK) {
+            psti_row_name_error(loader, sample, NULL, err);
+            break;
+        }
+        status = find_bytes(loader, &sources[i], path, err);
+        if (status == PST_OK && !sources[i].data) {
+            uint64_t left = loader->block_nbytes_max - *nbytes;
+            if (sources[i].item.nbytes > left || buffer_nbytes(loader, &sources[i]) > left)
+                status =
+                    psti_fail(err, PST_ERROR_LIMIT, "loader",
+                              "field '%s' takes %" PRIu64 " bytes, and host_memory leaves "
+                              "%" PRIu64 " for the items of a sample",
+                              field->field->name, sources[i].item.nbytes, loader->block_nbytes_max);
+            else
+                *nbytes += buffer_nbytes(loader, &sources[i]);
+        }
+        if (status != PST_OK)
+            psti_row_name_error(loader, sample, &sources[i], err);
+    }
+    if (status != PST_OK)
+        psti_row_release(loader, sources);
+    return status;
+}
+
+uint32_t psti_row_reads(pst_loader *loader, struct psti_source *sources, void *block,
+                        struct psti_read *reads)
+{
+    char *at = block;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
+        struct psti_source *source = &sources[i];
+        if (source->data)
+            continue;
+        source->buffer = at;
+        at += buffer_nbytes(loader, source);
+        if (source->item.i_file == PST_FILE_NONE)
+            continue;
+        struct psti_read *read = &reads[n++];
+        read->file = source->file;
+        read->path = source->path;
+        read->offset = source->item.offset;
+        read->nbytes = source->item.nbytes;
+        read->buffer = source->buffer;
+        read->data = NULL;
+        read->status = PST_OK;
+    }
+    return n;
+}
+
+enum pst_status psti_row_take_reads(pst_loader *loader, uint64_t sample,
+                                    struct psti_source *sources, const struct psti_read *reads,
+                                    struct pst_error *err)
+{
+    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
+        if (!sources[i].buffer || sources[i].item.i_file == PST_FILE_NONE)
+            continue;
+        if (reads->status != PST_OK) {
+            if (err)
+                *err = reads->error;
+            psti_row_name_error(loader, sample, &sources[i], err);
+            return reads->status;
+        }
+        sources[i].data = reads->data;
+        reads++;
+    }
+    return PST_OK;
+}
+
+void psti_row_release(pst_loader *loader, struct psti_source *sources)
+{
+    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
+        psti_files_release(loader, sources[i].item.i_file, sources[i].file);
+        sources[i].file = NULL;
+    }
+}
+
+/* Checked already, and since then in memory. */
+static bool is_verified(const pst_loader *loader, uint64_t bit)
+{
+    return loader->verified &&
+           (atomic_load_explicit(&loader->verified[bit / 8], memory_order_relaxed) &
+            (1u << bit % 8));
+}
+
+static enum pst_status verify(pst_loader *loader, uint64_t sample, uint32_t i_item,
+                              const struct psti_source *source, struct pst_error *err)
+{
+    const struct pst_item *item = &source->item;
+    uint64_t bit = (sample * loader->plan.n_items + i_item) * PST_MAX_VARIANTS + source->variant;
+    if (loader->options.no_verify || !item->has_checksum || is_verified(loader, bit))
+        return PST_OK;
+    uint64_t found = psti_hash64(source->data, item->nbytes);
+    if (found != item->checksum)
+        return psti_fail(err, PST_ERROR_CHECKSUM, "loader",
+                         "the stored bytes have checksum %016" PRIx64 ", not %016" PRIx64, found,
+                         item->checksum);
+    if (loader->verified)
+        atomic_fetch_or_explicit(&loader->verified[bit / 8], (unsigned char)(1u << bit % 8),
+                                 memory_order_relaxed);
+    return PST_OK;
+}
+
+static enum pst_status fail_no_room(struct psti_worker *worker, const struct psti_plan_field *plan,
+                                    enum pst_status status, struct pst_error *err)
+{
+    worker->starved = status == PST_ERROR_LIMIT;
+    return psti_fail(err, status, "loader", "no memory for a row of field '%s'", plan->field->name);
+}
+
+static enum pst_status fill_bytes(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
+                                  uint32_t row, const struct psti_source *source,
+                                  struct pst_error *err)
+{
+    enum pst_status status;
+    int64_t shape[1] = {(int64_t)source->item.nbytes};
+    void *memory = psti_batch_new_row(batch, i_plan, row, 1, shape, &status);
+    if (!memory)
+        return fail_no_room(worker, &worker->loader->plan.fields[i_plan], status, err);
+    memcpy(memory, source->data, source->item.nbytes);
+    return PST_OK;
+}
+
+static enum pst_status fill_array(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
+                                  uint32_t row, const struct psti_source *source,
+                                  struct pst_error *err)
+{
+    const struct psti_plan_field *plan = &worker->loader->plan.fields[i_plan];
+    const struct pst_item *item = &source->item;
+    size_t nbytes = pst_dtype_nbytes(plan->field->dtype);
+    int64_t shape[PST_MAX_NDIM];
+    bool fits = item->ndim <= PST_MAX_NDIM;
+    for (uint32_t i = 0; fits && i < item->ndim; i++) {
+        shape[i] = item->shape[i];
+        fits = psti_mul_size(nbytes, item->shape[i], &nbytes);
+    }
+    if (!fits || nbytes != item->nbytes ||
+        (plan->field->ndim &&
+         (plan->field->ndim != item->ndim ||
+          memcmp(plan->field->shape, item->shape, item->ndim * sizeof item->shape[0]) != 0)))
+        return psti_fail(err, PST_ERROR_CORRUPT, "loader",
+                         "field '%s': %" PRIu64 " bytes do not have the shape that is recorded",
+                         plan->field->name, item->nbytes);
+    enum pst_status status = PST_OK;
+    void *memory = plan->field->ndim
+                       ? psti_batch_array_row(batch, i_plan, row)
+                       : psti_batch_new_row(batch, i_plan, row, item->ndim, shape, &status);
+    if (!memory)
+        return fail_no_room(worker, plan, status, err);
+    memcpy(memory, source->data, nbytes);
+    return PST_OK;
+}
+
+/* Boxes f32 (n,4), keypoints f32 (n,3), moved as the image's pixels were. */
+static enum pst_status fill_points(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
+                                   uint32_t row, const struct psti_source *source,
+                                   struct pst_error *err)
+{
+    const struct psti_plan *plan = &worker->loader->plan;
+    const struct psti_plan_field *field = &plan->fields[i_plan];
+    bool boxes = field->field->type == PST_FIELD_BOXES;
+    size_t point_nbytes = (boxes ? 4 : 3) * sizeof(float);
+    enum pst_status status;
+    if (source->item.nbytes % point_nbytes)
+        return psti_fail(err, PST_ERROR_CORRUPT, "loader",
+                         "field '%s': %" PRIu64 " bytes are not a whole number of %s",
+                         field->field->name, source->item.nbytes, boxes ? "boxes" : "keypoints");
+    int64_t shape[2] = {(int64_t)(source->item.nbytes / point_nbytes), boxes ? 4 : 3};
+    float *points = psti_batch_new_row(batch, i_plan, row, 2, shape, &status);
+    if (!points)
+        return fail_no_room(worker, field, status, err);
+    memcpy(points, source->data, source->item.nbytes);
+    return PST_OK;
+}
+
+static enum pst_status fill_number(pst_loader *loader, pst_batch *batch, uint32_t i_plan,
+                                   uint32_t row, uint64_t sample, struct pst_error *err)
+{
+    const struct psti_plan_field *field = &loader->plan.fields[i_plan];
+    void *memory = psti_batch_array_row(batch, i_plan, row);
+    int64_t integer;
+    double real;
+    enum pst_status status;
+    if (field->fill == PSTI_FILL_INT) {
+        status = pst_dataset_int(loader->dataset, sample, field->i_field, &integer, err);
+        if (status == PST_OK)
+            memcpy(memory, &integer, sizeof integer);
+    } else {
+        status = pst_dataset_float(loader->dataset, sample, field->i_field, &real, err);
+        float narrow = status == PST_OK ? (float)real : 0;
+        memcpy(memory, &narrow, sizeof narrow);
+    }
+    return status;
+}
+
+/* Bytes in the item's buffer that lie in no file: label-file values of a folder. */
+static enum pst_status copy_fileless(pst_loader *loader, uint64_t sample,
+                                     const struct psti_plan_field *field,
+                                     struct psti_source *source, struct pst_error *err)
+{
+    source->data = source->buffer;
+    return pst_dataset_read(loader->dataset, sample, field->i_field, source->variant, 0,
+                            source->item.nbytes, source->buffer, err);
+}
+
+static enum pst_status fill_item(struct psti_worker *worker, pst_batch *batch, uint32_t row,
+                                 uint64_t epoch, uint64_t sample, uint32_t i_item,
+                                 struct psti_source *source, struct pst_error *err)
+{
+    pst_loader *loader = worker->loader;
+    uint32_t i_plan = loader->plan.fields_of_items[i_item];
+    const struct psti_plan_field *field = &loader->plan.fields[i_plan];
+    enum pst_status status = PST_OK;
+    if (!source->data)
+        status = copy_fileless(loader, sample, field, source, err);
+    if (status == PST_OK)
+        status = verify(loader, sample, i_item, source, err);
+    if (status != PST_OK)
+        return status;
+    switch (field->fill) {
+    case PSTI_FILL_PIXELS:
+        return psti_row_pixels(worker, batch, i_plan, row, epoch, sample, source, err);
+    case PSTI_FILL_POINTS:
+        return fill_points(worker, batch, i_plan, row, source, err);
+    case PSTI_FILL_ARRAY:
+        return fill_array(worker, batch, i_plan, row, source, err);
+    default:
+        return fill_bytes(worker, batch, i_plan, row, source, err);
+    }
+}
+
+/* Points come after pixels, because they need the geometry drawn for these. */
+enum pst_status psti_row_fill(struct psti_worker *worker, pst_batch *batch, uint32_t row,
+                              uint64_t epoch, uint64_t sample, struct psti_source *sources,
+                              struct pst_error *err)
+{
+    const struct psti_plan *plan = &worker->loader->plan;
+    enum pst_status status = PST_OK;
+    worker->starved = false;
+    psti_batch_indices(batch)[row] = (int64_t)sample;
+    for (int points = 0; points < 2; points++)
+        for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
+            const struct psti_plan_field *field = &plan->fields[i];
+            struct psti_source *source = field->i_item >= 0 ? &sources[field->i_item] : NULL;
+            if ((field->fill == PSTI_FILL_POINTS) != points)
+                continue;
+            status = source ? fill_item(worker, batch, row, epoch, sample, (uint32_t)field->i_item,
+                                        source, err)
+                            : fill_number(worker->loader, batch, i, row, sample, err);
+            if (status != PST_OK)
+                psti_row_name_error(worker->loader, sample, source, err);
+        }
+    psti_worker_settle(worker);
+    return status;
+}
+
+/* A buffer of this thread's own: kept, or for this row only from the reserve. */
+static void *own_buffer(struct psti_worker *worker, size_t nbytes)
+{
+    pst_loader *loader = worker->loader;
+    size_t alignment = psti_storage_buffer_alignment(loader->storage);
+    if (nbytes <= worker->buffer_nbytes)
+        return worker->buffer;
+    alignment = alignment < PSTI_CACHE_LINE ? PSTI_CACHE_LINE : alignment;
+    size_t total = psti_round_up(nbytes + nbytes / 8, 4096);
+    if (psti_pool_charge(loader->pool, total, false)) {
+        void *memory = psti_alloc_aligned(alignment, total);
+        psti_pool_uncharge(loader->pool, memory ? worker->buffer_nbytes : total);
+        if (memory) {
+            psti_free(worker->buffer);
+            worker->buffer = memory;
+            worker->buffer_nbytes = total;
+        }
+        return memory;
+    }
+    if (!worker->has_reserve) {
+        pthread_mutex_lock(&loader->reserve_lock);
+        worker->has_reserve = true;
+    }
+    worker->reserve_buffer = psti_alloc_aligned(alignment, nbytes);
+    if (worker->reserve_buffer)
+        worker->reserve_nbytes += psti_pool_charge(loader->pool, nbytes, true) ? nbytes : 0;
+    return worker->reserve_buffer;
+}
+
+static enum pst_status read_here(struct psti_worker *worker, uint64_t sample, size_t nbytes,
+                                 struct pst_error *err)
+{
+    pst_loader *loader = worker->loader;
+    void *block = own_buffer(worker, nbytes);
+    if (!block)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory to read %zu bytes", nbytes);
+    uint32_t n = psti_row_reads(loader, worker->sources, block, worker->reads);
+    for (uint32_t i = 0; i < n; i++)
+        if (psti_storage_read(loader->storage, &worker->reads[i]) != PST_OK)
+            break;
+    return psti_row_take_reads(loader, sample, worker->sources, worker->reads, err);
+}
+
+enum pst_status psti_row_make(struct psti_worker *worker, pst_batch *batch, uint32_t row,
+                              uint64_t epoch, uint64_t sample, struct pst_error *err)
+{
+    pst_loader *loader = worker->loader;
+    size_t nbytes;
+    worker->starved = false;
+    enum pst_status status =
+        psti_row_locate(loader, sample, worker->sources, worker->paths, &nbytes, err);
+    if (status != PST_OK)
+        return status;
+    status = nbytes ? read_here(worker, sample, nbytes, err) : PST_OK;
+    if (status == PST_OK)
+        status = psti_row_fill(worker, batch, row, epoch, sample, worker->sources, err);
+    psti_worker_settle(worker);
+    psti_row_release(loader, worker->sources);
+    return status;
+}

@@ -1,0 +1,204 @@
+/* loader_run.c - workers, and starting and cancelling a run through an epoch.
+ *
+ * A worker pumps, takes rows, fills them without the lock, and gives back their buffers. Cancelling
+ * drops queued rows, waits for reads and rows that are under way (each worker looks at `cancelled`
+ * between rows), and puts all slots back; after it no thread touches a job. */
+#include "loader/loader_int.h"
+
+#include "base/clock.h"
+
+#include <string.h>
+
+#define ROWS_AT_ONCE 16
+#define TASKS_AT_ONCE 8
+
+/* Rows a worker took: of a job whose bytes are in memory, or tasks that have been read. */
+struct work {
+    struct psti_job *job;
+    uint32_t first, n;
+    struct psti_task *tasks;
+};
+
+static bool take_rows(pst_loader *loader, struct work *work)
+{
+    if (loader->row_step < loader->next_step)
+        loader->row_step = loader->next_step;
+    while (loader->row_step < loader->issue_step) {
+        struct psti_job *job = &loader->ring[loader->row_step % loader->options.prefetch];
+        uint32_t left = job->n_rows - job->next_row;
+        uint32_t n = job->n_rows / (4 * loader->n_workers);
+        if (left == 0) {
+            loader->row_step++;
+            continue;
+        }
+        n = n < 1 ? 1 : n > ROWS_AT_ONCE ? ROWS_AT_ONCE : n;
+        n = n < left ? n : left;
+        *work = (struct work){.job = job, .first = job->next_row, .n = n};
+        job->next_row += n;
+        return true;
+    }
+    return false;
+}
+
+static bool take_tasks(pst_loader *loader, struct work *work)
+{
+    uint32_t n = loader->n_ready / loader->n_workers;
+    if (!loader->ready)
+        return false;
+    n = n < 1 ? 1 : n > TASKS_AT_ONCE ? TASKS_AT_ONCE : n;
+    *work = (struct work){.tasks = loader->ready, .n = n};
+    struct psti_task *last = loader->ready;
+    for (uint32_t i = 1; i < n; i++)
+        last = last->next;
+    loader->ready = last->next;
+    last->next = NULL;
+    loader->n_ready -= n;
+    return true;
+}
+
+/* A row whose bytes need no reading, or are read by this thread. */
+static void do_row(struct psti_worker *worker, struct psti_job *job, uint32_t row)
+{
+    uint64_t sample = (uint64_t)psti_batch_indices(job->batch)[row];
+    enum pst_status status =
+        psti_row_make(worker, job->batch, row, job->epoch, sample, &worker->err);
+    if (status != PST_OK)
+        psti_job_row_failed(worker, job, row, status);
+}
+
+static void do_rows(struct psti_worker *worker, const struct work *work)
+{
+    pst_loader *loader = worker->loader;
+    int64_t start = psti_clock_ns();
+    for (uint32_t i = 0; i < work->n; i++) {
+        if (atomic_load_explicit(&loader->cancelled, memory_order_relaxed))
+            return;
+        do_row(worker, work->job, work->first + i);
+    }
+    psti_worker_count(worker, start);
+    psti_job_rows_done(loader, work->job, work->n);
+}
+
+static void do_task(struct psti_worker *worker, struct psti_task *task)
+{
+    pst_loader *loader = worker->loader;
+    struct psti_job *job = task->job;
+    uint64_t sample = (uint64_t)psti_batch_indices(job->batch)[task->row];
+    int64_t start = psti_clock_ns();
+    enum pst_status status = task->status;
+    worker->starved = false;
+    if (status != PST_OK)
+        worker->err = task->err;
+    else
+        status = psti_row_take_reads(loader, sample, task->sources, task->reads, &worker->err);
+    if (status == PST_OK)
+        status = psti_row_fill(worker, job->batch, task->row, job->epoch, sample, task->sources,
+                               &worker->err);
+    psti_row_release(loader, task->sources);
+    if (status != PST_OK)
+        psti_job_row_failed(worker, job, task->row, status);
+    psti_worker_count(worker, start);
+    psti_job_rows_done(loader, job, 1);
+}
+
+static void do_work(struct psti_worker *worker, const struct work *work)
+{
+    if (work->job) {
+        do_rows(worker, work);
+        return;
+    }
+    for (struct psti_task *task = work->tasks; task; task = task->next) {
+        if (atomic_load_explicit(&worker->loader->cancelled, memory_order_relaxed))
+            psti_row_release(worker->loader, task->sources);
+        else
+            do_task(worker, task);
+    }
+}
+
+void psti_run_worker(void *arg)
+{
+    struct psti_worker *worker = arg;
+    pst_loader *loader = worker->loader;
+    pthread_mutex_lock(loader->lock);
+    while (!loader->closing) {
+        struct work work;
+        psti_pump(loader);
+        bool found = loader->running &&
+                     (loader->in_memory ? take_rows(loader, &work) : take_tasks(loader, &work));
+        if (!found) {
+            if (!loader->closing)
+                pthread_cond_wait(loader->work, loader->lock);
+            continue;
+        }
+        loader->n_busy++;
+        pthread_mutex_unlock(loader->lock);
+        do_work(worker, &work);
+        pthread_mutex_lock(loader->lock);
+        while (work.tasks) {
+            struct psti_task *task = work.tasks;
+            work.tasks = task->next;
+            psti_pump_free_task(loader, task);
+        }
+        psti_worker_merge(worker);
+        if (--loader->n_busy == 0 && !loader->running)
+            pthread_cond_broadcast(&loader->done);
+    }
+    pthread_mutex_unlock(loader->lock);
+}
+
+void psti_run_row_here(pst_loader *loader, struct psti_job *job)
+{
+    struct psti_worker *worker = &loader->workers[0];
+    int64_t start = psti_clock_ns();
+    uint32_t row = job->next_row++;
+    pthread_mutex_unlock(loader->lock);
+    do_row(worker, job, row);
+    psti_worker_count(worker, start);
+    psti_job_rows_done(loader, job, 1);
+    pthread_mutex_lock(loader->lock);
+    psti_worker_merge(worker);
+}
+
+void psti_run_start(pst_loader *loader, uint64_t step)
+{
+    loader->next_step = loader->issue_step = loader->row_step = step;
+    loader->hinted_window = UINT64_MAX;
+    atomic_store(&loader->cancelled, false);
+    loader->running = true;
+    loader->parked = false;
+    pthread_cond_broadcast(loader->work);
+}
+
+static void drop_tasks(pst_loader *loader)
+{
+    if (loader->pending) {
+        if (loader->pending->status == PST_OK)
+            psti_row_release(loader, loader->pending->sources);
+        psti_pump_free_task(loader, loader->pending);
+        loader->pending = NULL;
+    }
+    while (loader->ready) {
+        struct psti_task *task = loader->ready;
+        loader->ready = task->next;
+        psti_row_release(loader, task->sources);
+        psti_pump_free_task(loader, task);
+    }
+    loader->n_ready = 0;
+}
+
+void psti_run_cancel(pst_loader *loader)
+{
+    loader->running = false;
+    atomic_store(&loader->cancelled, true);
+    while (loader->pumping || loader->n_reading || loader->n_busy)
+        pthread_cond_wait(&loader->done, loader->lock);
+    drop_tasks(loader);
+    for (uint32_t i = 0; loader->ring && i < loader->options.prefetch; i++) {
+        struct psti_job *job = &loader->ring[i];
+        if (job->batch)
+            psti_pool_put_back(job->batch);
+        job->batch = NULL;
+        job->state = PSTI_JOB_EMPTY;
+        psti_job_clear_bads(job);
+    }
+}

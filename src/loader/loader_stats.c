@@ -1,0 +1,74 @@
+/* loader_stats.c - counters and the quarantine list, for whoever watches. Any thread, at any time.
+ */
+#include "loader/loader_int.h"
+
+#include "base/cpu.h"
+#include "base/fail.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
+{
+    struct psti_storage_stats storage;
+    struct psti_pool_stats pool;
+    pthread_mutex_lock(loader->lock);
+    *stats = loader->stats;
+    psti_pool_stats(loader->pool, &pool);
+    pthread_mutex_unlock(loader->lock);
+    psti_storage_stats(loader->storage, &storage);
+    stats->nbytes_read = storage.nbytes_read;
+    stats->n_reads = storage.n_reads;
+    stats->read_ns = storage.read_ns;
+    stats->n_fallback_direct = storage.n_fallback_direct;
+    stats->host_memory = pool.limit;
+    stats->host_memory_used = pool.used;
+    stats->host_memory_peak = pool.peak;
+    stats->n_slots = pool.n_slots;
+    stats->n_slots_held = pool.n_held;
+    stats->n_workers = loader->options.num_workers;
+    stats->storage = psti_storage_kind_in_use(loader->storage);
+    snprintf(stats->storage_reason, sizeof stats->storage_reason, "%s",
+             psti_storage_reason(loader->storage));
+    snprintf(stats->cpu_level, sizeof stats->cpu_level, "%s",
+             psti_cpu_level_name(psti_cpu_features()));
+}
+
+void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats)
+{
+    struct pst_loader_stats all = {0};
+    size_t nbytes = stats->struct_size;
+    if (nbytes < sizeof stats->struct_size)
+        return;
+    if (nbytes > sizeof all)
+        nbytes = sizeof all;
+    if (!psti_pool_is_forked(loader->pool))
+        fill(loader, &all);
+    all.struct_size = stats->struct_size;
+    memcpy(stats, &all, nbytes);
+}
+
+uint64_t pst_loader_n_quarantined(const pst_loader *loader)
+{
+    if (psti_pool_is_forked(loader->pool))
+        return 0;
+    pthread_mutex_lock(loader->lock);
+    uint64_t n = loader->n_quarantined;
+    pthread_mutex_unlock(loader->lock);
+    return n;
+}
+
+enum pst_status pst_loader_quarantined(const pst_loader *loader, uint64_t i, struct pst_error *what)
+{
+    if (psti_pool_is_forked(loader->pool))
+        return PST_ERROR_FORKED;
+    enum pst_status status = PST_ERROR_ARGUMENT;
+    pthread_mutex_lock(loader->lock);
+    if (i < loader->n_quarantined) {
+        *what = loader->quarantine[i];
+        status = PST_OK;
+    }
+    pthread_mutex_unlock(loader->lock);
+    return status;
+}
