@@ -1,0 +1,210 @@
+/* augment_axis.c - the filter weights of one axis of a resize.
+ *
+ * In: sides, interpolation, the outputs wanted. Out: struct psti_axis with integer weights. Any
+ * thread; the memory is the caller's. It runs twice for every sample (each crop has its own size),
+ * so it does little.
+ *
+ * Output i of n_to has its centre at (2 i + 1) n_from / (2 n_to) of the source, and weighs source
+ * pixel k by its distance |(2 k + 1) n_to - (2 i + 1) n_from| / unit, where unit = 2 n_to, or 2
+ * max(n_from, n_to) with antialias, as PIL and torch (align_corners = False) have it. Distances are
+ * kept as integers, exactly: the set of taps and the triangle's weights have no rounding, and the
+ * cubic's rounding is the same everywhere. Weights are scaled to add up to 1 << precision by
+ * rounding their running sum, so that no error builds up along a long filter. Pixels outside have
+ * no weight; with antialias off that holds for the cubic too (PIL has no such mode, torch repeats
+ * the edge there). Nearest takes the pixel that holds the centre: torch's "nearest-exact" and PIL's
+ * NEAREST. */
+#include "augment/augment_inner.h"
+
+#include "base/bits.h"
+
+/* The geometry of one axis, precomputed. */
+struct filter {
+    int64_t n_from, n_to, unit;
+    int64_t reach; /* support * unit */
+    bool cubic;
+};
+
+static struct filter filter_make(uint32_t n_from, uint32_t n_to,
+                                 enum pst_interpolation interpolation, bool no_antialias)
+{
+    struct filter f = {.n_from = n_from, .n_to = n_to, .unit = 2 * (int64_t)n_to};
+    if (!no_antialias && n_from > n_to)
+        f.unit = 2 * (int64_t)n_from;
+    f.cubic = interpolation == PST_INTERPOLATION_BICUBIC;
+    f.reach = f.cubic ? 2 * f.unit : f.unit;
+    return f;
+}
+
+static int64_t floor_div(int64_t a, int64_t b) /* b > 0 */ { return a / b - (a % b < 0); }
+
+/* Pixels k with |(2 k + 1) n_to - centre| < reach, clipped. */
+static void filter_range(const struct filter *f, int64_t centre, int64_t *begin, int64_t *end)
+{
+    int64_t low = floor_div(centre - f->reach - f->n_to, 2 * f->n_to) + 1;
+    int64_t high = -floor_div(f->n_to - centre - f->reach, 2 * f->n_to); /* ceil */
+    *begin = low < 0 ? 0 : low;
+    *end = high > f->n_from ? f->n_from : high;
+}
+
+static uint32_t nearest(uint32_t n_from, uint32_t n_to, uint32_t i)
+{
+    return (uint32_t)((2 * (uint64_t)i + 1) * n_from / (2 * (uint64_t)n_to));
+}
+
+void psti_axis_range(uint32_t n_from, uint32_t n_to, enum pst_interpolation interpolation,
+                     bool no_antialias, uint32_t i, uint32_t *begin, uint32_t *end)
+{
+    if (interpolation == PST_INTERPOLATION_NEAREST) {
+        *begin = nearest(n_from, n_to, i);
+        *end = *begin + 1;
+        return;
+    }
+    struct filter f = filter_make(n_from, n_to, interpolation, no_antialias);
+    int64_t first, last;
+    filter_range(&f, (2 * (int64_t)i + 1) * n_from, &first, &last);
+    *begin = (uint32_t)first;
+    *end = (uint32_t)last;
+}
+
+uint32_t psti_axis_max_taps(const struct psti_axis_spec *spec)
+{
+    if (spec->interpolation == PST_INTERPOLATION_NEAREST)
+        return 1;
+    struct filter f =
+        filter_make(spec->n_from, spec->n_to, spec->interpolation, spec->no_antialias);
+    /* An open interval of 2 reach holds at most ceil(2 reach / (2 n_to)) centres. */
+    int64_t most = (f.reach + f.n_to - 1) / f.n_to;
+    return (uint32_t)(most < f.n_from ? most : f.n_from);
+}
+
+/* Taps per output as the kernels want them. */
+static uint32_t stride_of(const struct psti_axis_spec *spec)
+{
+    uint32_t taps = psti_axis_max_taps(spec);
+    if (spec->channels == 1)
+        return (uint32_t)psti_round_up(taps, 8);
+    return (uint32_t)psti_round_up(taps, 2);
+}
+
+static size_t weight_nbytes(const struct psti_axis_spec *spec)
+{
+    return spec->bits == 8 ? sizeof(int16_t) : sizeof(int32_t);
+}
+
+size_t psti_axis_nbytes(const struct psti_axis_spec *spec)
+{
+    size_t ints = psti_round_up((size_t)spec->n * 4, 64);
+    return 2 * ints + (size_t)spec->n * stride_of(spec) * weight_nbytes(spec) + PSTI_SLACK;
+}
+
+/* 8 bits: as many as an int16 can hold, and an int32 sum of 255 times 2. Weights are below 1.2 /
+ * (n_from / n_to). 16 bits: int32 weights, int64 sums. */
+static uint32_t precision_of(const struct filter *f, uint32_t bits)
+{
+    if (bits == 16)
+        return 28;
+    uint32_t precision = 14;
+    for (int64_t scale = 2 * (2 * f->n_to); scale <= f->unit && precision < 22; scale *= 2)
+        precision++;
+    return precision;
+}
+
+/* Keys' cubic, a = -1/2. x >= 0. */
+static double cubic(double x)
+{
+    if (x < 1)
+        return (1.5 * x - 2.5) * x * x + 1;
+    if (x < 2)
+        return ((-0.5 * x + 2.5) * x - 4) * x + 2;
+    return 0;
+}
+
+/* Weight of a pixel at `distance` from the centre, not normalised. */
+static double weight_at(const struct filter *f, int64_t distance)
+{
+    if (distance < 0)
+        distance = -distance;
+    if (!f->cubic)
+        return (double)(f->unit - distance);
+    return cubic((double)distance / (double)f->unit);
+}
+
+/* floor(x + 1/2) for |x| < 2^30. */
+static int32_t round_half_up(double x) { return (int32_t)(x + (0.5 + 1073741824.0)) - 1073741824; }
+
+/* Writes weights of pixels begin..end-1, one after another or, mirrored, backwards. */
+static void filter_weights(const struct filter *f, int64_t centre, int64_t begin, int64_t end,
+                           uint32_t precision, int16_t *narrow, int32_t *wide, bool mirror)
+{
+    int64_t first = (2 * begin + 1) * f->n_to - centre;
+    int64_t n = end - begin, step = 2 * f->n_to;
+    double sum = 0;
+    for (int64_t k = 0; k < n; k++)
+        sum += weight_at(f, first + k * step);
+    double scale = (double)(1 << precision) / sum, running = 0;
+    int32_t before = 0;
+    for (int64_t k = 0; k < n; k++) {
+        running += weight_at(f, first + k * step);
+        int32_t upto = k + 1 == n ? 1 << precision : round_half_up(running * scale);
+        int64_t at = mirror ? n - 1 - k : k;
+        if (narrow != NULL)
+            narrow[at] = (int16_t)(upto - before);
+        else
+            wide[at] = upto - before;
+        before = upto;
+    }
+}
+
+/* Outputs whose padded windows lie within the source. Starts rise, or fall if flipped. */
+static void find_safe(const struct psti_axis_spec *spec, struct psti_axis *axis, bool falling)
+{
+    /* 3 channels: a load of 16 bytes takes 4 pixels and 4 bytes more, that is, part of 2 pixels. */
+    uint64_t beyond = spec->channels == 3 ? 2 : 0;
+    uint32_t n_safe = 0;
+    for (uint32_t i = 0; i < spec->n; i++) {
+        uint32_t at = falling ? spec->n - 1 - i : i;
+        if (axis->start[at] + (uint64_t)axis->stride + beyond > spec->n_source)
+            break;
+        n_safe++;
+    }
+    axis->safe_begin = falling ? spec->n - n_safe : 0;
+    axis->safe_end = falling ? spec->n : n_safe;
+}
+
+void psti_axis_build(const struct psti_axis_spec *spec, void *memory, struct psti_axis *axis)
+{
+    bool is_nearest = spec->interpolation == PST_INTERPOLATION_NEAREST;
+    struct filter f =
+        filter_make(spec->n_from, spec->n_to, spec->interpolation, spec->no_antialias);
+    size_t ints = psti_round_up((size_t)spec->n * 4, 64);
+    uint32_t *start = memory, *taps = (uint32_t *)((char *)memory + ints);
+    void *weights = (char *)memory + 2 * ints;
+    uint32_t stride = stride_of(spec);
+    axis->n = spec->n;
+    axis->stride = stride;
+    axis->precision = precision_of(&f, spec->bits);
+    axis->start = start;
+    axis->taps = taps;
+    axis->weights = weights;
+    axis->wide_weights = weights;
+    if (!is_nearest)
+        memset(weights, 0, (size_t)spec->n * stride * weight_nbytes(spec));
+    for (uint32_t j = 0; j < spec->n; j++) {
+        uint32_t shown = spec->begin + (spec->flip ? spec->n - 1 - j : j);
+        int64_t i = spec->mirror ? (int64_t)spec->n_to - 1 - shown : shown;
+        int64_t begin, end, centre = (2 * i + 1) * f.n_from;
+        if (is_nearest) {
+            begin = nearest(spec->n_from, spec->n_to, (uint32_t)i);
+            end = begin + 1;
+        } else {
+            filter_range(&f, centre, &begin, &end);
+            int16_t *narrow = spec->bits == 8 ? (int16_t *)weights + (size_t)j * stride : NULL;
+            int32_t *wide = spec->bits == 8 ? NULL : (int32_t *)weights + (size_t)j * stride;
+            filter_weights(&f, centre, begin, end, axis->precision, narrow, wide, spec->mirror);
+        }
+        int64_t first = spec->mirror ? f.n_from - end : begin;
+        start[j] = (uint32_t)(first - spec->origin);
+        taps[j] = (uint32_t)(end - begin);
+    }
+    find_safe(spec, axis, spec->flip);
+}

@@ -1,0 +1,111 @@
+/* augment_boxes.c - the drawn geometry, applied to coordinates.
+ *
+ * In: chain, draw, boxes or keypoints of the source. Out: the same arrays in pixels of the output.
+ * Pure, any thread. Each operation is one affine map per axis, in double; coordinates are
+ * continuous. */
+#include "augment/augment_inner.h"
+
+/* coordinate -> scale * coordinate + offset, on a side of `size` pixels after it. */
+struct map {
+    double scale, offset;
+    double size;
+};
+
+static void map_add(struct map *map, double scale, double offset)
+{
+    map->scale *= scale;
+    map->offset = map->offset * scale + offset;
+}
+
+typedef void (*visit)(void *ctx, const struct map *x, const struct map *y);
+
+/* Calls `fn` for every operation that moves pixels, in order, and once at the end. */
+static void walk(const struct psti_chain *chain, const struct psti_draw *draw, visit fn, void *ctx)
+{
+    uint32_t height = psti_draw_low(draw->opaque[PSTI_DRAW_SIZE]);
+    uint32_t width = psti_draw_high(draw->opaque[PSTI_DRAW_SIZE]);
+    for (uint32_t i = 0; i < chain->n_ops; i++) {
+        struct psti_op_sizes sizes;
+        psti_augment_op_sizes(&chain->ops[i], &draw->opaque[4 * (size_t)i], height, width, &sizes);
+        struct map x = {1, 0, 0}, y = {1, 0, 0};
+        if (sizes.has_pad) {
+            map_add(&x, 1, sizes.pad[0]);
+            map_add(&y, 1, sizes.pad[1]);
+        }
+        if (sizes.has_crop) {
+            map_add(&x, 1, -(double)sizes.x);
+            map_add(&y, 1, -(double)sizes.y);
+        }
+        if (sizes.has_resize) {
+            uint32_t from_height = sizes.has_crop ? sizes.height : height;
+            uint32_t from_width = sizes.has_crop ? sizes.width : width;
+            map_add(&x, (double)sizes.to_width / from_width, 0);
+            map_add(&y, (double)sizes.to_height / from_height, 0);
+        }
+        if (sizes.flip_x)
+            map_add(&x, -1, width);
+        if (sizes.flip_y)
+            map_add(&y, -1, height);
+        psti_augment_after(&sizes, &height, &width);
+        x.size = width;
+        y.size = height;
+        fn(ctx, &x, &y);
+    }
+    struct map x = {1, 0, width}, y = {1, 0, height};
+    fn(ctx, &x, &y);
+}
+
+struct points {
+    float *data;
+    size_t n;
+};
+
+static float clamp_to(double value, double size)
+{
+    return (float)(value < 0 ? 0 : value > size ? size : value);
+}
+
+/* Maps both ends of an interval, orders them again (a flip turns them round) and clamps. */
+static void map_interval(const struct map *map, float *low, float *high)
+{
+    double a = *low * map->scale + map->offset, b = *high * map->scale + map->offset;
+    *low = clamp_to(map->scale < 0 ? b : a, map->size);
+    *high = clamp_to(map->scale < 0 ? a : b, map->size);
+}
+
+static void visit_boxes(void *ctx, const struct map *x, const struct map *y)
+{
+    struct points *boxes = ctx;
+    for (size_t i = 0; i < boxes->n; i++) {
+        float *box = boxes->data + 4 * i;
+        map_interval(x, &box[0], &box[2]);
+        map_interval(y, &box[1], &box[3]);
+    }
+}
+
+static void visit_keypoints(void *ctx, const struct map *x, const struct map *y)
+{
+    struct points *points = ctx;
+    for (size_t i = 0; i < points->n; i++) {
+        float *point = points->data + 3 * i;
+        double at_x = point[0] * x->scale + x->offset, at_y = point[1] * y->scale + y->offset;
+        if (!(at_x >= 0 && at_x <= x->size && at_y >= 0 && at_y <= y->size))
+            point[2] = 0;
+        point[0] = (float)at_x;
+        point[1] = (float)at_y;
+    }
+}
+
+void psti_chain_map_boxes(const struct psti_chain *chain, const struct psti_draw *draw,
+                          float *boxes, size_t n)
+{
+    struct points points = {boxes, n};
+    walk(chain, draw, visit_boxes, &points);
+}
+
+void psti_chain_map_keypoints(const struct psti_chain *chain, const struct psti_draw *draw,
+                              float *keypoints, size_t n)
+{
+    struct points points = {keypoints, n};
+    walk(chain, draw, visit_keypoints, &points);
+}

@@ -1,0 +1,196 @@
+/* augment_color.c - ColorJitter and Grayscale on a picture in scratch, in place.
+ *
+ * In and out: HWC samples of 8 or 16 bits. One thread: the run's. The arithmetic is that of
+ * torchvision's v2 functions on integer tensors: float, then cut off to an integer (not rounded);
+ * luma is 0.2989 R + 0.587 G + 0.114 B there, cut off too. Grayscale alone has PIL's integer BT.601
+ * luma, as the decoder's gray has. Gray pictures (1 or 2 channels) have no saturation and no hue;
+ * the last of 2 or 4 channels is alpha and stays. */
+#include "augment/augment_inner.h"
+
+#include "base/bits.h"
+
+#include <math.h>
+
+/* A picture's samples as one type: 8 or 16 bits. */
+struct samples {
+    unsigned char *data;
+    size_t n_pixels;
+    uint32_t channels, colors; /* colors: 1 or 3, those that are not alpha */
+    bool wide;
+    float most;
+};
+
+static float get(const struct samples *s, size_t i)
+{
+    return s->wide ? (float)psti_load_u16(s->data + 2 * i) : (float)s->data[i];
+}
+
+/* Cuts off and clamps. */
+static void put(const struct samples *s, size_t i, float value)
+{
+    value = value < 0 ? 0 : value > s->most ? s->most : value;
+    if (s->wide)
+        psti_store_u16(s->data + 2 * i, (uint16_t)value);
+    else
+        s->data[i] = (unsigned char)value;
+}
+
+static float luma_at(const struct samples *s, size_t pixel)
+{
+    size_t i = pixel * s->channels;
+    if (s->colors == 1)
+        return get(s, i);
+    float r = get(s, i), g = get(s, i + 1), b = get(s, i + 2);
+    float sum = r * 0.2989f + g * 0.587f;
+    return floorf(sum + b * 0.114f);
+}
+
+static void brightness(const struct samples *s, float factor)
+{
+    for (size_t p = 0; p < s->n_pixels; p++) {
+        for (uint32_t c = 0; c < s->colors; c++)
+            put(s, p * s->channels + c, get(s, p * s->channels + c) * factor);
+    }
+}
+
+/* factor * pixel + (1 - factor) * other */
+static void blend_pixel(const struct samples *s, size_t pixel, float factor, float other)
+{
+    for (uint32_t c = 0; c < s->colors; c++) {
+        size_t i = pixel * s->channels + c;
+        float value = get(s, i) * factor;
+        put(s, i, value + other);
+    }
+}
+
+static void contrast(const struct samples *s, float factor)
+{
+    uint64_t sum = 0;
+    for (size_t p = 0; p < s->n_pixels; p++)
+        sum += (uint64_t)luma_at(s, p);
+    float mean = (float)((double)sum / (double)s->n_pixels);
+    float other = mean * (1.0f - factor);
+    for (size_t p = 0; p < s->n_pixels; p++)
+        blend_pixel(s, p, factor, other);
+}
+
+static void saturation(const struct samples *s, float factor)
+{
+    if (s->colors == 1)
+        return;
+    for (size_t p = 0; p < s->n_pixels; p++)
+        blend_pixel(s, p, factor, luma_at(s, p) * (1.0f - factor));
+}
+
+/* Hue of a colour in turns (0..1), as torchvision's _rgb_to_hsv. */
+static float hue_of(float r, float g, float b, float high, float range)
+{
+    float rc = (high - r) / range, gc = (high - g) / range, bc = (high - b) / range;
+    float sixths;
+    if (high == r)
+        sixths = bc - gc;
+    else if (high == g)
+        sixths = 2.0f + rc - bc;
+    else
+        sixths = 4.0f + gc - rc;
+    float h = sixths * (1.0f / 6.0f) + 1.0f;
+    return h - floorf(h);
+}
+
+static float clamp01(float v) { return v < 0 ? 0 : v > 1 ? 1 : v; }
+
+static void rgb_of(float h, float s, float v, float rgb[3])
+{
+    float h6 = h * 6.0f, i = floorf(h6), f = h6 - i;
+    float p = clamp01(v * (1.0f - s));
+    float q = clamp01(v * (1.0f - s * f));
+    float t = clamp01(v * (1.0f - s * (1.0f - f)));
+    const float table[6][3] = {{v, t, p}, {q, v, p}, {p, v, t}, {p, q, v}, {t, p, v}, {v, p, q}};
+    memcpy(rgb, table[(int)i % 6], 3 * sizeof rgb[0]);
+}
+
+static void hue(const struct samples *s, float shift)
+{
+    if (s->colors == 1)
+        return;
+    float scale = s->most + 1.0f - 1e-3f;
+    for (size_t p = 0; p < s->n_pixels; p++) {
+        size_t at = p * s->channels;
+        float r = get(s, at) / s->most, g = get(s, at + 1) / s->most, b = get(s, at + 2) / s->most;
+        float high = r > g ? r : g, low = r < g ? r : g;
+        high = b > high ? b : high;
+        low = b < low ? b : low;
+        if (high == low)
+            continue; /* gray has no hue */
+        float range = high - low;
+        float turned = hue_of(r, g, b, high, range) + shift;
+        turned -= floorf(turned);
+        float rgb[3];
+        rgb_of(turned, range / high, high, rgb);
+        for (uint32_t c = 0; c < 3; c++)
+            put(s, at + c, rgb[c] * scale);
+    }
+}
+
+static struct samples samples_of(const struct psti_run *run, const struct psti_picture *picture)
+{
+    const struct psti_chain_output *output = &run->chain->output;
+    struct samples s = {
+        .data = picture->data,
+        .n_pixels = (size_t)picture->height * picture->width,
+        .channels = output->channels,
+        .colors = output->channels < 3 ? 1 : 3,
+        .wide = output->bits == 16,
+        .most = output->bits == 16 ? 65535.0f : 255.0f,
+    };
+    return s;
+}
+
+/* Order number `order` of the four operations: the factorial digits pick from those left. */
+static void order_of(uint32_t order, uint32_t out[4])
+{
+    uint32_t left[4] = {0, 1, 2, 3}, divisor[4] = {6, 2, 1, 1};
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t pick = order / divisor[i];
+        order %= divisor[i];
+        out[i] = left[pick];
+        for (uint32_t k = pick; k < 3; k++)
+            left[k] = left[k + 1];
+    }
+}
+
+void psti_color_jitter(const struct psti_run *run, const float factors[4], uint32_t order,
+                       struct psti_picture *picture)
+{
+    struct samples s = samples_of(run, picture);
+    uint32_t turns[4];
+    order_of(order, turns);
+    for (uint32_t i = 0; i < 4; i++) {
+        float factor = factors[turns[i]];
+        if (factor == (turns[i] == 3 ? 0.0f : 1.0f))
+            continue;
+        if (turns[i] == 0)
+            brightness(&s, factor);
+        else if (turns[i] == 1)
+            contrast(&s, factor);
+        else if (turns[i] == 2)
+            saturation(&s, factor);
+        else
+            hue(&s, factor);
+    }
+}
+
+void psti_color_gray(const struct psti_run *run, struct psti_picture *picture)
+{
+    struct samples s = samples_of(run, picture);
+    if (s.colors == 1)
+        return;
+    for (size_t p = 0; p < s.n_pixels; p++) {
+        size_t i = p * s.channels;
+        uint32_t r = (uint32_t)get(&s, i), g = (uint32_t)get(&s, i + 1),
+                 b = (uint32_t)get(&s, i + 2);
+        uint32_t luma = (19595 * r + 38470 * g + 7471 * b + 32768) >> 16;
+        for (uint32_t c = 0; c < 3; c++)
+            put(&s, i + c, (float)luma);
+    }
+}

@@ -1,0 +1,323 @@
+/* augment_compile.c - operations in, a checked and immutable chain out.
+ *
+ * Leaves to others: random numbers (augment_draw.c) and geometry (augment_plan.c), which depend on
+ * the sample. A chain is read by many threads at once and never changes after compile. */
+#include "augment/augment_inner.h"
+
+#include "base/alloc.h"
+#include "base/cpu.h"
+#include "base/fail.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct {
+    enum pst_op_kind kind;
+    const char *name;
+} op_names[] = {
+    {PST_OP_RESIZE, "Resize"},
+    {PST_OP_CENTER_CROP, "CenterCrop"},
+    {PST_OP_RANDOM_CROP, "RandomCrop"},
+    {PST_OP_RANDOM_RESIZED_CROP, "RandomResizedCrop"},
+    {PST_OP_HORIZONTAL_FLIP, "HorizontalFlip"},
+    {PST_OP_VERTICAL_FLIP, "VerticalFlip"},
+    {PST_OP_PAD, "Pad"},
+    {PST_OP_COLOR_JITTER, "ColorJitter"},
+    {PST_OP_GRAYSCALE, "Grayscale"},
+    {PST_OP_NORMALIZE, "Normalize"},
+};
+
+const char *psti_augment_op_name(enum pst_op_kind kind)
+{
+    for (size_t i = 0; i < sizeof op_names / sizeof op_names[0]; i++) {
+        if (op_names[i].kind == kind)
+            return op_names[i].name;
+    }
+    return "unknown operation";
+}
+
+void pst_op_init(struct pst_op *op, enum pst_op_kind kind)
+{
+    memset(op, 0, sizeof *op);
+    op->kind = kind;
+    op->interpolation = PST_INTERPOLATION_BILINEAR;
+    op->pad_mode = PST_PAD_CONSTANT;
+    op->p = kind == PST_OP_GRAYSCALE ? 1.0f : 0.5f;
+    op->scale[0] = 0.08f;
+    op->scale[1] = 1.0f;
+    op->ratio[0] = 3.0f / 4.0f;
+    op->ratio[1] = 4.0f / 3.0f;
+    for (int i = 0; i < 2; i++) {
+        op->brightness[i] = 1;
+        op->contrast[i] = 1;
+        op->saturation[i] = 1;
+    }
+    for (int i = 0; i < 4; i++)
+        op->std[i] = 1;
+}
+
+/* Returns what is wrong with the operation, or NULL. */
+static const char *check_size(const struct pst_op *op, bool width_may_be_0)
+{
+    if (op->height == 0 || (op->width == 0 && !width_may_be_0))
+        return "height and width must be at least 1";
+    if (op->height > PSTI_AUGMENT_MAX_SIDE || op->width > PSTI_AUGMENT_MAX_SIDE)
+        return "a side is larger than 1048576 pixels";
+    return NULL;
+}
+
+static const char *check_interpolation(const struct pst_op *op, bool is_mask)
+{
+    if (op->interpolation < PST_INTERPOLATION_NEAREST ||
+        op->interpolation > PST_INTERPOLATION_BICUBIC)
+        return "unknown interpolation";
+    if (is_mask && op->interpolation != PST_INTERPOLATION_NEAREST)
+        return "masks can only be interpolated by nearest";
+    return NULL;
+}
+
+static const char *check_pad(const struct pst_op *op)
+{
+    if (op->pad_mode < PST_PAD_CONSTANT || op->pad_mode > PST_PAD_SYMMETRIC)
+        return "unknown pad_mode";
+    for (int i = 0; i < 4; i++) {
+        if (op->pad[i] > PSTI_AUGMENT_MAX_SIDE / 4)
+            return "a pad is larger than 262144 pixels";
+    }
+    for (int i = 0; i < 4; i++) {
+        if (!isfinite(op->fill[i]))
+            return "fill must be a finite number";
+    }
+    return NULL;
+}
+
+static bool is_range(const float range[2], float low, float high)
+{
+    return range[0] >= low && range[0] <= range[1] && range[1] <= high;
+}
+
+static const char *check_random_resized_crop(const struct pst_op *op, bool is_mask)
+{
+    const char *wrong = check_size(op, false);
+    if (wrong == NULL)
+        wrong = check_interpolation(op, is_mask);
+    if (wrong == NULL && !(op->scale[0] > 0 && is_range(op->scale, 0, 1e6f)))
+        wrong = "scale must be 0 < low <= high";
+    if (wrong == NULL && !is_range(op->ratio, 1e-6f, 1e6f))
+        wrong = "ratio must be 0 < low <= high";
+    return wrong;
+}
+
+static const char *check_color_jitter(const struct pst_op *op)
+{
+    if (!is_range(op->brightness, 0, 1e6f) || !is_range(op->contrast, 0, 1e6f) ||
+        !is_range(op->saturation, 0, 1e6f))
+        return "brightness, contrast and saturation must be 0 <= low <= high";
+    if (!is_range(op->hue, -0.5f, 0.5f))
+        return "hue must be -0.5 <= low <= high <= 0.5";
+    return NULL;
+}
+
+static const char *check_normalize(const struct pst_op *op, const struct psti_chain_output *output)
+{
+    for (int i = 0; i < output->channels; i++) {
+        if (!isfinite(op->mean[i]) || !isfinite(op->std[i]) || fabsf(op->std[i]) < 1e-30f)
+            return "mean and std must be finite, std not 0";
+    }
+    if (output->dtype == PST_DTYPE_U8 || output->dtype == PST_DTYPE_U16)
+        return "normalised pixels need a floating-point dtype";
+    return NULL;
+}
+
+static const char *check_op(const struct pst_op *op, const struct psti_chain_output *output)
+{
+    const char *wrong = NULL;
+    bool is_color = op->kind == PST_OP_COLOR_JITTER || op->kind == PST_OP_GRAYSCALE;
+    if (output->is_mask && (is_color || op->kind == PST_OP_NORMALIZE))
+        return "not possible on a mask";
+    switch (op->kind) {
+    case PST_OP_RESIZE:
+        wrong = check_size(op, true);
+        return wrong != NULL ? wrong : check_interpolation(op, output->is_mask);
+    case PST_OP_CENTER_CROP:
+    case PST_OP_RANDOM_CROP:
+        wrong = check_size(op, false);
+        return wrong != NULL ? wrong : check_pad(op);
+    case PST_OP_RANDOM_RESIZED_CROP:
+        return check_random_resized_crop(op, output->is_mask);
+    case PST_OP_PAD:
+        return check_pad(op);
+    case PST_OP_HORIZONTAL_FLIP:
+    case PST_OP_VERTICAL_FLIP:
+    case PST_OP_GRAYSCALE:
+        return op->p >= 0 && op->p <= 1 ? NULL : "p must be within 0..1";
+    case PST_OP_COLOR_JITTER:
+        return check_color_jitter(op);
+    case PST_OP_NORMALIZE:
+        return check_normalize(op, output);
+    }
+    return "unknown operation";
+}
+
+static enum pst_status check_ops(const struct pst_op *ops, size_t n_ops,
+                                 const struct psti_chain_output *output, struct pst_error *err)
+{
+    if (n_ops > PSTI_AUGMENT_MAX_OPS) {
+        return psti_fail(err, PST_ERROR_ARGUMENT, "augment",
+                         "%zu operations; a chain holds at most %d", n_ops, PSTI_AUGMENT_MAX_OPS);
+    }
+    for (size_t i = 0; i < n_ops; i++) {
+        const char *wrong = check_op(&ops[i], output);
+        if (wrong == NULL && ops[i].kind == PST_OP_NORMALIZE && i + 1 != n_ops)
+            wrong = "must be the last operation";
+        if (wrong != NULL) {
+            return psti_fail(err, PST_ERROR_ARGUMENT, "augment", "operation %zu (%s): %s", i,
+                             psti_augment_op_name(ops[i].kind), wrong);
+        }
+    }
+    return PST_OK;
+}
+
+static enum pst_status check_output(const struct psti_chain_output *output, struct pst_error *err)
+{
+    if (output->channels < 1 || output->channels > 4)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "augment", "%u channels; 1 to 4 are possible",
+                         output->channels);
+    if (output->bits != 8 && output->bits != 16)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "augment", "%u bits; 8 or 16 are possible",
+                         output->bits);
+    if (output->layout != PST_LAYOUT_HWC && output->layout != PST_LAYOUT_CHW)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "augment", "unknown layout %d",
+                         (int)output->layout);
+    switch ((int)output->dtype) {
+    case 0:
+    case PST_DTYPE_U16:
+    case PST_DTYPE_F32:
+        return PST_OK;
+    case PST_DTYPE_U8:
+        if (output->is_mask && output->bits == 16)
+            break; /* would fold different labels into one */
+        return PST_OK;
+    case PST_DTYPE_F16:
+    case PST_DTYPE_BF16:
+        if (output->is_mask)
+            break;
+        return PST_OK;
+    default:
+        break;
+    }
+    return psti_fail(err, PST_ERROR_ARGUMENT, "augment", "%s of %u bits cannot be delivered as %s",
+                     output->is_mask ? "a mask" : "an image", output->bits,
+                     pst_dtype_name(output->dtype));
+}
+
+/* Masks keep their numbers; images become 0..1, normalised if asked. */
+static void set_scale(struct psti_chain *chain)
+{
+    float most = chain->output.bits == 8 ? 255.0f : 65535.0f;
+    const struct pst_op *op = chain->normalizes ? &chain->ops[chain->n_ops - 1] : NULL;
+    for (uint32_t i = 0; i < PSTI_PATTERN; i++) {
+        uint32_t c = i % chain->output.channels;
+        chain->scale[i] = chain->output.is_mask ? 1.0f : 1.0f / most;
+        chain->offset[i] = 0;
+        if (op != NULL) {
+            chain->scale[i] = (float)(1.0 / ((double)most * op->std[c]));
+            chain->offset[i] = (float)(-(double)op->mean[c] / op->std[c]);
+        }
+    }
+    for (uint32_t c = 0; c < chain->output.channels; c++) {
+        for (uint32_t i = 0; i < PSTI_PATTERN; i++) {
+            chain->plane_scale[c][i] = chain->scale[c];
+            chain->plane_offset[c][i] = chain->offset[c];
+        }
+    }
+}
+
+static bool resized_side_known(const struct pst_op *op) { return op->width != 0; }
+
+/* Follows the size through the chain as far as it does not depend on the sample. */
+static void find_fixed_size(struct psti_chain *chain)
+{
+    bool known = false;
+    uint32_t height = 0, width = 0;
+    for (uint32_t i = 0; i < chain->n_ops; i++) {
+        const struct pst_op *op = &chain->ops[i];
+        if (op->kind == PST_OP_PAD && known) {
+            height += op->pad[1] + op->pad[3];
+            width += op->pad[0] + op->pad[2];
+        } else if (op->kind == PST_OP_RESIZE && !resized_side_known(op)) {
+            known = known && psti_augment_resize_size(op, height, width, &height, &width);
+        } else if (op->kind == PST_OP_RESIZE || op->kind == PST_OP_CENTER_CROP ||
+                   op->kind == PST_OP_RANDOM_CROP || op->kind == PST_OP_RANDOM_RESIZED_CROP) {
+            known = true;
+            height = op->height;
+            width = op->width;
+        }
+    }
+    chain->fixed = known;
+    chain->fixed_height = height;
+    chain->fixed_width = width;
+}
+
+enum pst_status psti_augment_compile(const struct pst_op *ops, size_t n_ops,
+                                     const struct psti_chain_output *output, uint32_t features,
+                                     bool unfused, struct psti_chain **out, struct pst_error *err)
+{
+    *out = NULL;
+    enum pst_status status = check_output(output, err);
+    if (status == PST_OK)
+        status = check_ops(ops, n_ops, output, err);
+    if (status != PST_OK)
+        return status;
+    struct psti_chain *chain = psti_calloc(1, sizeof *chain);
+    if (chain == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "augment", "no memory for a chain");
+    if (n_ops > 0)
+        memcpy(chain->ops, ops, n_ops * sizeof *ops);
+    chain->n_ops = (uint32_t)n_ops;
+    chain->output = *output;
+    chain->unfused = unfused;
+    chain->kernels = psti_augment_ops_for(features);
+    chain->normalizes = n_ops > 0 && ops[n_ops - 1].kind == PST_OP_NORMALIZE;
+    if ((int)output->dtype == 0) {
+        chain->output.dtype = output->bits == 8 ? PST_DTYPE_U8 : PST_DTYPE_U16;
+        if (chain->normalizes)
+            chain->output.dtype = PST_DTYPE_F32;
+    }
+    for (uint32_t i = 0; i < chain->n_ops; i++) {
+        if (ops[i].kind == PST_OP_RANDOM_RESIZED_CROP) {
+            chain->log_ratio[i][0] = psti_augment_log(ops[i].ratio[0]);
+            chain->log_ratio[i][1] = psti_augment_log(ops[i].ratio[1]);
+        }
+    }
+    set_scale(chain);
+    find_fixed_size(chain);
+    *out = chain;
+    return PST_OK;
+}
+
+enum pst_status psti_chain_compile(const struct pst_op *ops, size_t n_ops,
+                                   const struct psti_chain_output *output, struct psti_chain **out,
+                                   struct pst_error *err)
+{
+    return psti_augment_compile(ops, n_ops, output, psti_cpu_features(), false, out, err);
+}
+
+void psti_chain_free(struct psti_chain **chain)
+{
+    if (chain == NULL)
+        return;
+    psti_free(*chain);
+    *chain = NULL;
+}
+
+bool psti_chain_fixed_size(const struct psti_chain *chain, uint32_t *height, uint32_t *width)
+{
+    if (chain->fixed) {
+        *height = chain->fixed_height;
+        *width = chain->fixed_width;
+    }
+    return chain->fixed;
+}
+
+enum pst_dtype psti_chain_dtype(const struct psti_chain *chain) { return chain->output.dtype; }

@@ -1,0 +1,199 @@
+/* augment_draw.c - the random parameters of one sample, and the region of the source that it needs.
+ *
+ * In: chain, seed, epoch, sample, size of the source. Out: struct psti_draw. A pure function, any
+ * thread. Operation k takes its numbers from psti_random4(seed, epoch, PSTI_RANDOM_AUGMENT, sample,
+ * k, draw), so an image's and a mask's chain with the same geometric operation at the same place
+ * draw the same numbers:
+ *
+ *     flips, Grayscale   draw 0: [0] < p
+ *     RandomCrop         draw 0: [0] row, [1] column, each uniform over the places where the crop
+ * fits RandomResizedCrop  draw t = try t (0..9): [0] area, [1] log of the ratio, [2] row, [3]
+ * column ColorJitter        draw 0: brightness, contrast, saturation, hue; draw 1: [0] their order,
+ * one of 24
+ *
+ * opaque[4 k ...] holds what operation k needs (see psti_augment_op_sizes and augment_color.c). */
+#include "augment/augment_inner.h"
+
+#include "base/fail.h"
+#include "base/philox.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Where the numbers of one operation come from. */
+struct stream {
+    uint64_t seed, epoch, sample;
+    uint32_t i_op;
+};
+
+static void numbers(const struct stream *stream, uint32_t draw, uint32_t out[4])
+{
+    psti_random4(stream->seed, stream->epoch, PSTI_RANDOM_AUGMENT, stream->sample, stream->i_op,
+                 draw, out);
+}
+
+static double between(const float range[2], uint32_t random)
+{
+    return range[0] + ((double)range[1] - range[0]) * psti_uniform01(random);
+}
+
+/* Rounds half to even, as Python's round(). 0 <= value < 2^31. */
+static uint32_t round_even(double value)
+{
+    uint32_t whole = (uint32_t)value;
+    double part = value - whole;
+    return whole + (part > 0.5 || (part == 0.5 && (whole & 1) != 0));
+}
+
+/* The largest centred crop whose ratio is within the bounds. */
+static void centre_crop(const struct pst_op *op, uint32_t height, uint32_t width, uint64_t words[4])
+{
+    uint32_t h = height, w = width;
+    double ratio = (double)width / height;
+    if (ratio < op->ratio[0])
+        h = round_even(width / (double)op->ratio[0]);
+    else if (ratio > op->ratio[1])
+        w = round_even(height * (double)op->ratio[1]);
+    h = h < 1 ? 1 : h > height ? height : h;
+    w = w < 1 ? 1 : w > width ? width : w;
+    words[0] = psti_draw_pair((height - h) / 2, (width - w) / 2);
+    words[1] = psti_draw_pair(h, w);
+}
+
+static void draw_resized_crop(const struct psti_chain *chain, const struct stream *stream,
+                              uint32_t height, uint32_t width, uint64_t words[4])
+{
+    const struct pst_op *op = &chain->ops[stream->i_op];
+    const double *log_ratio = chain->log_ratio[stream->i_op];
+    double area = (double)height * width;
+    for (uint32_t try = 0; try < 10; try++) {
+        uint32_t r[4];
+        numbers(stream, try, r);
+        double target = area * between(op->scale, r[0]);
+        double log_aspect = log_ratio[0] + (log_ratio[1] - log_ratio[0]) * psti_uniform01(r[1]);
+        double aspect = psti_augment_exp(log_aspect);
+        double w = sqrt(target * aspect), h = sqrt(target / aspect);
+        if (w > width + 1.0 || h > height + 1.0)
+            continue;
+        uint32_t crop_w = round_even(w), crop_h = round_even(h);
+        if (crop_w < 1 || crop_w > width || crop_h < 1 || crop_h > height)
+            continue;
+        words[0] = psti_draw_pair(psti_uniform_below(r[2], height - crop_h + 1),
+                                  psti_uniform_below(r[3], width - crop_w + 1));
+        words[1] = psti_draw_pair(crop_h, crop_w);
+        return;
+    }
+    centre_crop(op, height, width, words);
+}
+
+static void draw_jitter(const struct pst_op *op, const struct stream *stream, uint64_t words[4])
+{
+    uint32_t r[4], order[4];
+    numbers(stream, 0, r);
+    numbers(stream, 1, order);
+    float factors[4] = {
+        (float)between(op->brightness, r[0]),
+        (float)between(op->contrast, r[1]),
+        (float)between(op->saturation, r[2]),
+        (float)between(op->hue, r[3]),
+    };
+    memcpy(words, factors, sizeof factors);
+    words[2] = psti_uniform_below(order[0], 24);
+}
+
+static enum pst_status suits_not(struct pst_error *err, const struct psti_chain *chain, uint32_t i,
+                                 uint32_t height, uint32_t width, const char *why)
+{
+    return psti_fail(err, PST_ERROR_ARGUMENT, "augment", "operation %u (%s): %s (%u x %u pixels)",
+                     i, psti_augment_op_name(chain->ops[i].kind), why, width, height);
+}
+
+static enum pst_status draw_random_crop(const struct psti_chain *chain, const struct stream *stream,
+                                        uint32_t height, uint32_t width, uint64_t words[4],
+                                        struct pst_error *err)
+{
+    const struct pst_op *op = &chain->ops[stream->i_op];
+    uint32_t pad[4];
+    psti_augment_crop_pad(op, height, width, pad);
+    height += pad[1] + pad[3];
+    width += pad[0] + pad[2];
+    if (height < op->height || width < op->width)
+        return suits_not(err, chain, stream->i_op, height, width, "the image is too small");
+    uint32_t r[4];
+    numbers(stream, 0, r);
+    words[0] = psti_draw_pair(psti_uniform_below(r[0], height - op->height + 1),
+                              psti_uniform_below(r[1], width - op->width + 1));
+    return PST_OK;
+}
+
+static enum pst_status draw_op(const struct psti_chain *chain, const struct stream *stream,
+                               uint32_t height, uint32_t width, uint64_t words[4],
+                               struct pst_error *err)
+{
+    const struct pst_op *op = &chain->ops[stream->i_op];
+    uint32_t r[4];
+    switch (op->kind) {
+    case PST_OP_RANDOM_CROP:
+        return draw_random_crop(chain, stream, height, width, words, err);
+    case PST_OP_RANDOM_RESIZED_CROP:
+        draw_resized_crop(chain, stream, height, width, words);
+        return PST_OK;
+    case PST_OP_HORIZONTAL_FLIP:
+    case PST_OP_VERTICAL_FLIP:
+    case PST_OP_GRAYSCALE:
+        numbers(stream, 0, r);
+        words[0] = psti_uniform01(r[0]) < op->p;
+        return PST_OK;
+    case PST_OP_COLOR_JITTER:
+        draw_jitter(op, stream, words);
+        return PST_OK;
+    case PST_OP_RESIZE: {
+        uint32_t h, w;
+        if (!psti_augment_resize_size(op, height, width, &h, &w))
+            return suits_not(err, chain, stream->i_op, height, width,
+                             "the longer side would exceed 1048576 pixels");
+        return PST_OK;
+    }
+    default:
+        return PST_OK;
+    }
+}
+
+enum pst_status psti_chain_draw(const struct psti_chain *chain, uint64_t seed, uint64_t epoch,
+                                uint64_t sample, uint32_t height, uint32_t width,
+                                struct psti_draw *draw, struct pst_error *err)
+{
+    memset(draw, 0, sizeof *draw);
+    if (height == 0 || width == 0 || height > PSTI_AUGMENT_MAX_SIDE ||
+        width > PSTI_AUGMENT_MAX_SIDE)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "augment",
+                         "an image of %u x %u pixels cannot be used", width, height);
+    draw->opaque[PSTI_DRAW_SIZE] = psti_draw_pair(height, width);
+    for (uint32_t i = 0; i < chain->n_ops; i++) {
+        struct stream stream = {seed, epoch, sample, i};
+        uint64_t *words = &draw->opaque[4 * (size_t)i];
+        enum pst_status status = draw_op(chain, &stream, height, width, words, err);
+        if (status != PST_OK)
+            return status;
+        struct psti_op_sizes sizes;
+        psti_augment_op_sizes(&chain->ops[i], words, height, width, &sizes);
+        psti_augment_after(&sizes, &height, &width);
+        if (height > PSTI_AUGMENT_MAX_SIDE || width > PSTI_AUGMENT_MAX_SIDE)
+            return suits_not(err, chain, i, height, width, "a side exceeds 1048576 pixels");
+    }
+    struct psti_plan plan;
+    psti_augment_plan(chain, draw, &plan);
+    draw->region_y = plan.region_y;
+    draw->region_x = plan.region_x;
+    draw->region_height = plan.region_height;
+    draw->region_width = plan.region_width;
+    draw->out_height = plan.out_height;
+    draw->out_width = plan.out_width;
+    return PST_OK;
+}
+
+size_t psti_chain_output_nbytes(const struct psti_chain *chain, const struct psti_draw *draw)
+{
+    return (size_t)draw->out_height * draw->out_width * chain->output.channels *
+           pst_dtype_nbytes(chain->output.dtype);
+}

@@ -1,0 +1,240 @@
+/* augment_inner.h - what the files of this room share. Not a door.
+ *
+ *     augment_compile.c  ops -> chain            augment_draw.c   chain + sample number -> draw
+ *     augment_plan.c     chain + draw -> plan    augment_axis.c   filter weights of one axis
+ *     augment_run.c      plan + rows -> slot     augment_steps.c  what cannot be streamed
+ *     augment_resample.c rows -> resized rows    augment_store.c  a finished row -> its dtype and
+ * layout augment_kernels.h  the inner loops, one table per CPU level */
+#ifndef PST_AUGMENT_INNER_H
+#define PST_AUGMENT_INNER_H
+
+#include "augment/augment.h"
+#include "augment/augment_kernels.h"
+
+#define PSTI_AUGMENT_MAX_OPS 15 /* 4 words of a draw each; the last 4 words are the draw's own */
+#define PSTI_AUGMENT_MAX_SIDE (1u << 20) /* pixels, of any picture on the way */
+
+struct psti_chain {
+    struct pst_op ops[PSTI_AUGMENT_MAX_OPS];
+    uint32_t n_ops;
+    struct psti_chain_output output; /* dtype filled in */
+    double log_ratio[PSTI_AUGMENT_MAX_OPS][2];
+    float scale[PSTI_PATTERN], offset[PSTI_PATTERN]; /* of element i % PSTI_PATTERN of an HWC row */
+    float plane_scale[4][PSTI_PATTERN],
+        plane_offset[4][PSTI_PATTERN]; /* of every element of a plane */
+    bool normalizes;
+    bool unfused; /* tests: every operation by itself, from picture to picture */
+    bool fixed;
+    uint32_t fixed_height, fixed_width;
+    const struct psti_augment_ops *kernels;
+};
+
+/* The door's psti_chain_compile, with the CPU level and the fusing for the caller to choose
+ * (tests). */
+enum pst_status psti_augment_compile(const struct pst_op *ops, size_t n_ops,
+                                     const struct psti_chain_output *output, uint32_t features,
+                                     bool unfused, struct psti_chain **out, struct pst_error *err);
+/* "RandomCrop" and the like, for messages. */
+const char *psti_augment_op_name(enum pst_op_kind kind);
+
+/* Numbers that every compiler and CPU gives alike (augment_math.c). */
+double psti_augment_log(double x); /* x > 0, finite, normal */
+double psti_augment_exp(double x); /* |x| < 700 */
+
+/* Geometry of an operation on a picture of height x width, given its drawn words. */
+struct psti_op_sizes {
+    bool has_pad;
+    uint32_t pad[4]; /* left, top, right, bottom, before the crop */
+    bool has_crop;
+    uint32_t y, x, height, width; /* of the padded picture */
+    bool has_resize;
+    uint32_t to_height, to_width;
+    bool flip_y, flip_x;
+};
+void psti_augment_op_sizes(const struct pst_op *op, const uint64_t words[4], uint32_t height,
+                           uint32_t width, struct psti_op_sizes *sizes);
+/* Size after the operation. */
+void psti_augment_after(const struct psti_op_sizes *sizes, uint32_t *height, uint32_t *width);
+/* Pad of RandomCrop (with pad_if_needed) and of CenterCrop on a picture of that size. */
+void psti_augment_crop_pad(const struct pst_op *op, uint32_t height, uint32_t width,
+                           uint32_t pad[4]);
+/* Output size of a Resize. False: a side would exceed PSTI_AUGMENT_MAX_SIDE. */
+bool psti_augment_resize_size(const struct pst_op *op, uint32_t height, uint32_t width,
+                              uint32_t *to_height, uint32_t *to_width);
+
+enum psti_step_kind {
+    PSTI_STEP_WINDOW,
+    PSTI_STEP_RESIZE,
+    PSTI_STEP_FLIP,
+    PSTI_STEP_JITTER,
+    PSTI_STEP_GRAY
+};
+
+/* One step from picture to picture. */
+struct psti_step {
+    enum psti_step_kind kind;
+    uint32_t i_op;
+    uint32_t height, width; /* of the result */
+    /* WINDOW: top left corner in a picture of full_height x full_width, may lie outside of it; of
+     * that picture only the part from (base_y, base_x) on is in memory. */
+    int64_t y, x;
+    uint32_t full_height, full_width, base_y, base_x;
+    bool flip_y, flip_x; /* FLIP */
+    float factors[4];    /* JITTER: brightness, contrast, saturation, hue */
+    uint32_t order;      /* JITTER: which of the 24 orders */
+};
+
+/* The streamed front: crop, resize, window of the result, flips, in this order. */
+struct psti_front {
+    uint32_t y, x, height, width; /* crop of the source: the bounds that filters see */
+    bool resizes;
+    enum pst_interpolation interpolation;
+    bool no_antialias;
+    bool mirror_y, mirror_x;      /* a flip came before the resize: its tables are mirrored */
+    uint32_t to_height, to_width; /* of the resize */
+    uint32_t window_y, window_x, window_height, window_width; /* of the resize's result */
+    bool flip_y, flip_x;
+};
+
+struct psti_plan {
+    uint32_t source_height, source_width;
+    struct psti_front front;
+    uint32_t region_y, region_x, region_height, region_width;
+    struct psti_step steps[3 * PSTI_AUGMENT_MAX_OPS];
+    uint32_t n_steps;
+    uint32_t out_height, out_width;
+};
+void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *draw,
+                       struct psti_plan *plan);
+
+/* Words of a draw. */
+#define PSTI_DRAW_SIZE 60 /* opaque[60]: source height | width << 32 */
+static inline uint64_t psti_draw_pair(uint32_t low, uint32_t high)
+{
+    return low | (uint64_t)high << 32;
+}
+static inline uint32_t psti_draw_low(uint64_t word) { return (uint32_t)word; }
+static inline uint32_t psti_draw_high(uint64_t word) { return (uint32_t)(word >> 32); }
+
+/* Index of the pixel that a padded picture shows at `i` (of a side of n pixels), -1: the fill. */
+int64_t psti_augment_pad_index(int64_t i, uint32_t n, enum pst_pad_mode mode);
+
+/* An axis that keeps its size is copied, whatever the filter: all of them give the same then. */
+static inline enum pst_interpolation psti_axis_interpolation(uint32_t n_from, uint32_t n_to,
+                                                             enum pst_interpolation interpolation)
+{
+    return n_from == n_to ? PST_INTERPOLATION_NEAREST : interpolation;
+}
+/* Pixels that the filter of output `i` reads: first and last + 1. */
+void psti_axis_range(uint32_t n_from, uint32_t n_to, enum pst_interpolation interpolation,
+                     bool no_antialias, uint32_t i, uint32_t *begin, uint32_t *end);
+struct psti_axis_spec {
+    uint32_t n_from, n_to; /* whole sides of the resize */
+    enum pst_interpolation interpolation;
+    bool no_antialias;
+    bool mirror;       /* the source runs backwards */
+    bool flip;         /* the outputs run backwards */
+    uint32_t begin, n; /* outputs wanted */
+    uint32_t origin;   /* source pixel that becomes pixel 0 */
+    uint32_t n_source; /* source pixels from there */
+    uint32_t channels; /* 0: rows, not pixels */
+    uint32_t bits;
+};
+/* Most taps of any output, unpadded. */
+uint32_t psti_axis_max_taps(const struct psti_axis_spec *spec);
+size_t psti_axis_nbytes(const struct psti_axis_spec *spec);
+/* Fills `axis`; its arrays lie in `memory` (aligned to 64). */
+void psti_axis_build(const struct psti_axis_spec *spec, void *memory, struct psti_axis *axis);
+
+/* Scratch
+ * --------------------------------------------------------------------------------------------- */
+
+enum psti_buffer_kind {
+    PSTI_BUFFER_AXIS_X,
+    PSTI_BUFFER_AXIS_Y,
+    PSTI_BUFFER_RING, /* rows after the horizontal pass */
+    PSTI_BUFFER_TAIL, /* right ends of source rows, padded */
+    PSTI_BUFFER_ROW,  /* one row after the vertical pass */
+    PSTI_BUFFER_FLIPPED,
+    PSTI_BUFFER_PLANES,
+    PSTI_BUFFER_IMAGE_0,
+    PSTI_BUFFER_IMAGE_1,
+    PSTI_BUFFER_MAP,
+    PSTI_BUFFERS
+};
+
+struct psti_buffer {
+    unsigned char *data;
+    size_t nbytes;
+};
+
+/* A picture in scratch: HWC of the chain's bits, rows packed. */
+struct psti_picture {
+    unsigned char *data;
+    size_t row_nbytes;
+    uint32_t height, width;
+};
+
+#define PSTI_SLACK 64 /* bytes that kernels may write or read behind a scratch row */
+
+/* Takes a finished row of a resample. */
+typedef void (*psti_emit)(struct psti_run *run, uint32_t i, const unsigned char *row);
+
+struct psti_resample {
+    struct psti_axis x, y;
+    bool has_x; /* false: rows are taken as they are */
+    bool x_is_nearest;
+    const void **row_pointers; /* of one output row */
+    uint32_t ring_rows;        /* a power of two */
+    size_t ring_row_nbytes;
+    uint32_t n_in; /* source rows */
+    uint32_t next_in, next_out;
+    uint32_t tail_begin, tail_pixels;
+    size_t tail_row_nbytes;
+    psti_emit emit;
+};
+
+struct psti_run {
+    struct psti_buffer buffers[PSTI_BUFFERS];
+    uint64_t limit, held;
+    const struct psti_chain *chain; /* of the sample under way */
+    struct psti_plan plan;
+    struct psti_target target;
+    struct psti_resample resample;
+    struct psti_picture picture; /* where rows go if there are steps */
+    uint32_t pixel_nbytes;
+    uint32_t next_row;
+    bool flip_rows; /* the resample did not mirror the rows: the emit function must */
+    bool running;
+};
+
+enum pst_status psti_run_reserve(struct psti_run *run, enum psti_buffer_kind kind, size_t nbytes,
+                                 struct pst_error *err);
+/* Prepares run->resample: source of n_rows x n_columns pixels (the region), axes by the two specs.
+ */
+enum pst_status psti_resample_begin(struct psti_run *run, const struct psti_axis_spec *x,
+                                    const struct psti_axis_spec *y, psti_emit emit,
+                                    struct pst_error *err);
+void psti_resample_rows(struct psti_run *run, const unsigned char *rows, size_t row_nbytes,
+                        uint32_t n_rows);
+/* Runs the plan's steps; run->picture is input and output. */
+enum pst_status psti_steps_run(struct psti_run *run, struct pst_error *err);
+/* Makes `picture` in image buffer `kind`. */
+enum pst_status psti_picture_make(struct psti_run *run, enum psti_buffer_kind kind, uint32_t height,
+                                  uint32_t width, struct psti_picture *picture,
+                                  struct pst_error *err);
+
+/* Scratch that psti_store_row needs for rows of `width` pixels. */
+enum pst_status psti_store_begin(struct psti_run *run, uint32_t width, struct pst_error *err);
+/* Writes row `i` of the output, mirrored if `flip`. */
+void psti_store_row(struct psti_run *run, uint32_t i, const unsigned char *row, bool flip);
+/* Mirrors a row of pixels; `to` has PSTI_SLACK bytes behind it. */
+void psti_reverse_row(const struct psti_run *run, unsigned char *to, const unsigned char *from,
+                      uint32_t width);
+
+/* Colour (augment_color.c), in place. */
+void psti_color_jitter(const struct psti_run *run, const float factors[4], uint32_t order,
+                       struct psti_picture *picture);
+void psti_color_gray(const struct psti_run *run, struct psti_picture *picture);
+
+#endif

@@ -1,0 +1,96 @@
+/* augment_kernels.h - the inner loops of this room, one table per CPU level.
+ *
+ * All levels give the same bits: filters are sums of integers, and the conversion to float is one
+ * multiplication and one addition, never fused. Plain C is the judge. */
+#ifndef PST_AUGMENT_KERNELS_H
+#define PST_AUGMENT_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Scale and offset of a row repeat after this many elements: a multiple of 1..4 channels and of
+ * every vector. */
+#define PSTI_PATTERN 48
+#define PSTI_MAX_LANES 4
+
+/* Filters of one axis: output i is (round + sum over k < taps of weights[i * stride + k] *
+ * source[start[i] + k])
+ * >> precision, clamped. */
+struct psti_axis {
+    uint32_t n;         /* outputs */
+    uint32_t stride;    /* weights per output; those beyond the output's own taps are zero */
+    uint32_t precision; /* weights add up to 1 << precision */
+    const uint32_t *start;
+    const uint32_t *taps;          /* of each output, without the zeros */
+    const int16_t *weights;        /* 8-bit samples */
+    const int32_t *wide_weights;   /* 16-bit samples */
+    uint32_t safe_begin, safe_end; /* outputs whose windows (all `stride` taps, and the bytes that a
+                                      vector load takes beyond them) lie within the source row */
+};
+
+/* Horizontal pass over `lanes` rows at once (dst and src: one pointer each): outputs begin..end-1,
+ * source pixel p lies at src[(p - bias) * channels]. May write up to 16 bytes behind the last
+ * output, and up to 16 bytes behind output `end - 1` where a later call writes again: calls go
+ * upwards. */
+typedef void (*psti_resize_x)(uint8_t *const *dst, const uint8_t *const *src,
+                              const struct psti_axis *axis, uint32_t begin, uint32_t end,
+                              uint32_t bias);
+
+struct psti_augment_ops {
+    const char *name;
+    uint32_t lanes[5];         /* rows that resize_x takes at once, by channels */
+    psti_resize_x resize_x[5]; /* by channels, 1..4 */
+    /* Vertical pass: n bytes of `taps` rows (even; weights[taps] i16). Reads and writes up to 63
+     * bytes more. */
+    void (*resize_y)(uint8_t *dst, const uint8_t *const *rows, const int16_t *weights,
+                     uint32_t taps, uint32_t precision, size_t n);
+    /* Mirrors `width` pixels. May write up to 16 bytes behind the row, reads nothing outside. By
+     * channels. */
+    void (*reverse[5])(uint8_t *dst, const uint8_t *src, uint32_t width);
+    /* HWC row -> planes. Writes and reads nothing outside. By channels, 2..4. */
+    void (*split[5])(uint8_t *const *planes, const uint8_t *src, uint32_t width);
+    /* out[i] = src[i] * scale[i % PSTI_PATTERN] + offset[i % PSTI_PATTERN]. Nothing outside. */
+    void (*to_f32)(float *dst, const uint8_t *src, size_t n, const float *scale,
+                   const float *offset);
+    void (*to_f16)(uint16_t *dst, const uint8_t *src, size_t n, const float *scale,
+                   const float *offset);
+    void (*to_bf16)(uint16_t *dst, const uint8_t *src, size_t n, const float *scale,
+                    const float *offset);
+};
+
+/* The best table for a CPU with these features (PSTI_CPU_...). */
+const struct psti_augment_ops *psti_augment_ops_for(uint32_t features);
+
+extern const struct psti_augment_ops psti_augment_ops_c;
+#if defined(__x86_64__)
+extern const struct psti_augment_ops psti_augment_ops_avx2;
+extern const struct psti_augment_ops psti_augment_ops_avx512;
+/* AVX2 loops that AVX-512 keeps: they wait for loads and shuffles, not for width. */
+void psti_augment_reverse_1_avx2(uint8_t *dst, const uint8_t *src, uint32_t width);
+void psti_augment_reverse_3_avx2(uint8_t *dst, const uint8_t *src, uint32_t width);
+void psti_augment_reverse_4_avx2(uint8_t *dst, const uint8_t *src, uint32_t width);
+void psti_augment_split_3_avx2(uint8_t *const *planes, const uint8_t *src, uint32_t width);
+void psti_augment_to_f16_avx2(uint16_t *dst, const uint8_t *src, size_t n, const float *scale,
+                              const float *offset);
+#endif
+
+/* Plain C loops that other levels use for channel counts and ends they have no vectors for. */
+void psti_augment_resize_x_1_c(uint8_t *const *dst, const uint8_t *const *src,
+                               const struct psti_axis *axis, uint32_t begin, uint32_t end,
+                               uint32_t bias);
+void psti_augment_resize_x_2_c(uint8_t *const *dst, const uint8_t *const *src,
+                               const struct psti_axis *axis, uint32_t begin, uint32_t end,
+                               uint32_t bias);
+void psti_augment_reverse_1_c(uint8_t *dst, const uint8_t *src, uint32_t width);
+void psti_augment_reverse_2_c(uint8_t *dst, const uint8_t *src, uint32_t width);
+void psti_augment_reverse_3_c(uint8_t *dst, const uint8_t *src, uint32_t width);
+void psti_augment_reverse_4_c(uint8_t *dst, const uint8_t *src, uint32_t width);
+void psti_augment_split_2_c(uint8_t *const *planes, const uint8_t *src, uint32_t width);
+void psti_augment_split_3_c(uint8_t *const *planes, const uint8_t *src, uint32_t width);
+void psti_augment_split_4_c(uint8_t *const *planes, const uint8_t *src, uint32_t width);
+
+/* Round to nearest even, as VCVTPS2PH does. */
+uint16_t psti_f16_from_f32(float value);
+uint16_t psti_bf16_from_f32(float value);
+
+#endif

@@ -1,0 +1,382 @@
+/* augment_plan.c - what has to be done for one sample: a streamed front and the steps behind it.
+ *
+ * In: chain and draw. Out: struct psti_plan. A pure function, any thread.
+ *
+ * The front takes in operations as long as together they remain "crop, resize, window of the
+ * result, flips": a crop after the resize narrows the window and so the source region that the
+ * decoder must deliver; a crop after a flip is mirrored back in front of it; a resize after a flip
+ * is a resize with mirrored tables before it. What does not fit (padding that shows, colour, a
+ * second resize) becomes steps from picture to picture. */
+#include "augment/augment_inner.h"
+
+#include <string.h>
+
+/* Half to even, as torchvision's int(round((larger - smaller) / 2.0)). */
+static uint32_t half_even(uint32_t difference)
+{
+    uint32_t half = difference / 2;
+    return half + ((difference & 1) & (half & 1));
+}
+
+void psti_augment_crop_pad(const struct pst_op *op, uint32_t height, uint32_t width,
+                           uint32_t pad[4])
+{
+    memset(pad, 0, 4 * sizeof pad[0]);
+    if (op->kind == PST_OP_CENTER_CROP) {
+        uint32_t dy = op->height > height ? op->height - height : 0;
+        uint32_t dx = op->width > width ? op->width - width : 0;
+        pad[0] = dx / 2;
+        pad[1] = dy / 2;
+        pad[2] = (dx + 1) / 2;
+        pad[3] = (dy + 1) / 2;
+        return;
+    }
+    memcpy(pad, op->pad, 4 * sizeof pad[0]);
+    if (!op->pad_if_needed)
+        return;
+    height += pad[1] + pad[3];
+    width += pad[0] + pad[2];
+    if (height < op->height) {
+        pad[1] += op->height - height;
+        pad[3] += op->height - height;
+    }
+    if (width < op->width) {
+        pad[0] += op->width - width;
+        pad[2] += op->width - width;
+    }
+}
+
+bool psti_augment_resize_size(const struct pst_op *op, uint32_t height, uint32_t width,
+                              uint32_t *to_height, uint32_t *to_width)
+{
+    if (op->width != 0) {
+        *to_height = op->height;
+        *to_width = op->width;
+        return true;
+    }
+    uint32_t shorter = height < width ? height : width, longer = height < width ? width : height;
+    uint64_t to_longer = (uint64_t)op->height * longer / shorter;
+    if (to_longer > PSTI_AUGMENT_MAX_SIDE)
+        return false;
+    *to_height = height <= width ? op->height : (uint32_t)to_longer;
+    *to_width = height <= width ? (uint32_t)to_longer : op->height;
+    return true;
+}
+
+void psti_augment_op_sizes(const struct pst_op *op, const uint64_t words[4], uint32_t height,
+                           uint32_t width, struct psti_op_sizes *sizes)
+{
+    memset(sizes, 0, sizeof *sizes);
+    switch (op->kind) {
+    case PST_OP_RESIZE:
+        sizes->has_resize =
+            psti_augment_resize_size(op, height, width, &sizes->to_height, &sizes->to_width);
+        break;
+    case PST_OP_CENTER_CROP:
+    case PST_OP_RANDOM_CROP:
+        psti_augment_crop_pad(op, height, width, sizes->pad);
+        sizes->has_pad = (sizes->pad[0] | sizes->pad[1] | sizes->pad[2] | sizes->pad[3]) != 0;
+        sizes->has_crop = true;
+        sizes->height = op->height;
+        sizes->width = op->width;
+        if (op->kind == PST_OP_RANDOM_CROP) {
+            sizes->y = psti_draw_low(words[0]);
+            sizes->x = psti_draw_high(words[0]);
+        } else {
+            sizes->y = half_even(height + sizes->pad[1] + sizes->pad[3] - op->height);
+            sizes->x = half_even(width + sizes->pad[0] + sizes->pad[2] - op->width);
+        }
+        break;
+    case PST_OP_RANDOM_RESIZED_CROP:
+        sizes->has_crop = true;
+        sizes->y = psti_draw_low(words[0]);
+        sizes->x = psti_draw_high(words[0]);
+        sizes->height = psti_draw_low(words[1]);
+        sizes->width = psti_draw_high(words[1]);
+        sizes->has_resize = true;
+        sizes->to_height = op->height;
+        sizes->to_width = op->width;
+        break;
+    case PST_OP_HORIZONTAL_FLIP:
+        sizes->flip_x = words[0] != 0;
+        break;
+    case PST_OP_VERTICAL_FLIP:
+        sizes->flip_y = words[0] != 0;
+        break;
+    case PST_OP_PAD:
+        memcpy(sizes->pad, op->pad, sizeof sizes->pad);
+        sizes->has_pad = (op->pad[0] | op->pad[1] | op->pad[2] | op->pad[3]) != 0;
+        break;
+    default:
+        break;
+    }
+}
+
+void psti_augment_after(const struct psti_op_sizes *sizes, uint32_t *height, uint32_t *width)
+{
+    if (sizes->has_pad) {
+        *height += sizes->pad[1] + sizes->pad[3];
+        *width += sizes->pad[0] + sizes->pad[2];
+    }
+    if (sizes->has_crop) {
+        *height = sizes->height;
+        *width = sizes->width;
+    }
+    if (sizes->has_resize) {
+        *height = sizes->to_height;
+        *width = sizes->to_width;
+    }
+}
+
+int64_t psti_augment_pad_index(int64_t i, uint32_t n, enum pst_pad_mode mode)
+{
+    if (i >= 0 && i < n)
+        return i;
+    if (mode == PST_PAD_CONSTANT)
+        return -1;
+    if (mode == PST_PAD_EDGE)
+        return i < 0 ? 0 : n - 1;
+    if (mode == PST_PAD_REFLECT && n == 1)
+        return 0;
+    int64_t period = mode == PST_PAD_REFLECT ? 2 * ((int64_t)n - 1) : 2 * (int64_t)n;
+    i %= period;
+    if (i < 0)
+        i += period;
+    if (i < n)
+        return i;
+    return mode == PST_PAD_REFLECT ? period - i : period - 1 - i;
+}
+
+/* The plan while it grows. */
+struct growth {
+    const struct psti_chain *chain;
+    struct psti_plan *plan;
+    uint32_t height, width; /* of the picture so far */
+};
+
+static struct psti_step *add_step(struct growth *g, enum psti_step_kind kind, uint32_t i_op)
+{
+    struct psti_step *step = &g->plan->steps[g->plan->n_steps++];
+    memset(step, 0, sizeof *step);
+    step->kind = kind;
+    step->i_op = i_op;
+    step->height = g->height;
+    step->width = g->width;
+    return step;
+}
+
+static bool in_front(const struct growth *g) { return g->plan->n_steps == 0 && !g->chain->unfused; }
+
+/* Narrows the front to a rectangle of what it shows. */
+static void front_crop(struct psti_front *front, uint32_t y, uint32_t x, uint32_t height,
+                       uint32_t width)
+{
+    if (front->flip_y)
+        y = front->window_height - y - height;
+    if (front->flip_x)
+        x = front->window_width - x - width;
+    front->window_y += y;
+    front->window_x += x;
+    front->window_height = height;
+    front->window_width = width;
+    if (front->resizes)
+        return;
+    front->y += y;
+    front->x += x;
+    front->height = height;
+    front->width = width;
+    front->window_y = 0;
+    front->window_x = 0;
+}
+
+static void grow_pad(struct growth *g, const struct psti_op_sizes *sizes, uint32_t i_op)
+{
+    struct psti_step *step = add_step(g, PSTI_STEP_WINDOW, i_op);
+    step->full_height = g->height;
+    step->full_width = g->width;
+    step->y = -(int64_t)sizes->pad[1];
+    step->x = -(int64_t)sizes->pad[0];
+    g->height += sizes->pad[1] + sizes->pad[3];
+    g->width += sizes->pad[0] + sizes->pad[2];
+    step->height = g->height;
+    step->width = g->width;
+}
+
+/* A window that shows no padding is a crop. */
+static bool shows_padding(const struct psti_step *step)
+{
+    return step->y < 0 || step->x < 0 || step->y + step->height > step->full_height ||
+           step->x + step->width > step->full_width;
+}
+
+static void grow_crop(struct growth *g, const struct psti_op_sizes *sizes, uint32_t i_op)
+{
+    struct psti_plan *plan = g->plan;
+    struct psti_step *last = plan->n_steps > 0 ? &plan->steps[plan->n_steps - 1] : NULL;
+    g->height = sizes->height;
+    g->width = sizes->width;
+    if (last != NULL && last->kind == PSTI_STEP_WINDOW && !g->chain->unfused) {
+        last->y += sizes->y;
+        last->x += sizes->x;
+        last->height = sizes->height;
+        last->width = sizes->width;
+        if (plan->n_steps == 1 && !shows_padding(last)) {
+            plan->n_steps = 0;
+            front_crop(&plan->front, (uint32_t)last->y, (uint32_t)last->x, last->height,
+                       last->width);
+        }
+        return;
+    }
+    if (in_front(g)) {
+        front_crop(&plan->front, sizes->y, sizes->x, sizes->height, sizes->width);
+        return;
+    }
+    uint32_t full_height = last != NULL ? last->height : plan->source_height;
+    uint32_t full_width = last != NULL ? last->width : plan->source_width;
+    struct psti_step *step = add_step(g, PSTI_STEP_WINDOW, i_op);
+    step->full_height = full_height;
+    step->full_width = full_width;
+    step->y = sizes->y;
+    step->x = sizes->x;
+}
+
+static void grow_resize(struct growth *g, const struct psti_op_sizes *sizes, uint32_t i_op)
+{
+    const struct pst_op *op = &g->chain->ops[i_op];
+    struct psti_front *front = &g->plan->front;
+    bool fits = in_front(g) && !front->resizes;
+    bool changes = g->height != sizes->to_height || g->width != sizes->to_width;
+    g->height = sizes->to_height;
+    g->width = sizes->to_width;
+    if (!changes)
+        return; /* every filter gives the picture itself */
+    if (!fits) {
+        add_step(g, PSTI_STEP_RESIZE, i_op);
+        return;
+    }
+    front->resizes = true;
+    front->interpolation = op->interpolation;
+    front->no_antialias = op->no_antialias;
+    front->mirror_y = front->flip_y;
+    front->mirror_x = front->flip_x;
+    front->to_height = front->window_height = sizes->to_height;
+    front->to_width = front->window_width = sizes->to_width;
+}
+
+static void grow_flip(struct growth *g, const struct psti_op_sizes *sizes, uint32_t i_op)
+{
+    struct psti_plan *plan = g->plan;
+    if (in_front(g)) {
+        plan->front.flip_y ^= sizes->flip_y;
+        plan->front.flip_x ^= sizes->flip_x;
+        return;
+    }
+    struct psti_step *last = plan->n_steps > 0 ? &plan->steps[plan->n_steps - 1] : NULL;
+    if (last == NULL || last->kind != PSTI_STEP_FLIP || g->chain->unfused)
+        last = add_step(g, PSTI_STEP_FLIP, i_op);
+    last->flip_y ^= sizes->flip_y;
+    last->flip_x ^= sizes->flip_x;
+}
+
+static void grow(struct growth *g, const struct psti_draw *draw, uint32_t i_op)
+{
+    const struct pst_op *op = &g->chain->ops[i_op];
+    const uint64_t *words = &draw->opaque[4 * (size_t)i_op];
+    struct psti_op_sizes sizes;
+    psti_augment_op_sizes(op, words, g->height, g->width, &sizes);
+    if (sizes.has_pad)
+        grow_pad(g, &sizes, i_op);
+    if (sizes.has_crop)
+        grow_crop(g, &sizes, i_op);
+    if (sizes.has_resize)
+        grow_resize(g, &sizes, i_op);
+    if (sizes.flip_y || sizes.flip_x)
+        grow_flip(g, &sizes, i_op);
+    if (op->kind == PST_OP_COLOR_JITTER) {
+        struct psti_step *step = add_step(g, PSTI_STEP_JITTER, i_op);
+        memcpy(step->factors, words, sizeof step->factors);
+        step->order = (uint32_t)words[2];
+    }
+    if (op->kind == PST_OP_GRAYSCALE && words[0] != 0)
+        add_step(g, PSTI_STEP_GRAY, i_op);
+}
+
+/* First and last + 1 of the indices that a window side shows; false if only the fill. */
+static bool window_range(int64_t start, uint32_t n, uint32_t full, enum pst_pad_mode mode,
+                         uint32_t *begin, uint32_t *end)
+{
+    int64_t low = full, high = -1;
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t index = psti_augment_pad_index(start + i, full, mode);
+        if (index < 0)
+            continue;
+        low = index < low ? index : low;
+        high = index > high ? index : high;
+    }
+    *begin = high < 0 ? 0 : (uint32_t)low;
+    *end = high < 0 ? 1 : (uint32_t)high + 1;
+    return high >= 0;
+}
+
+/* If the first step is a window, the front makes only what it shows. */
+static void narrow_front(const struct psti_chain *chain, struct psti_plan *plan)
+{
+    if (chain->unfused || plan->n_steps == 0 || plan->steps[0].kind != PSTI_STEP_WINDOW)
+        return;
+    struct psti_step *step = &plan->steps[0];
+    enum pst_pad_mode mode = chain->ops[step->i_op].pad_mode;
+    uint32_t y0, y1, x0, x1;
+    window_range(step->y, step->height, step->full_height, mode, &y0, &y1);
+    window_range(step->x, step->width, step->full_width, mode, &x0, &x1);
+    front_crop(&plan->front, y0, x0, y1 - y0, x1 - x0);
+    step->base_y = y0;
+    step->base_x = x0;
+}
+
+/* Source pixels [*begin, *end) that outputs [first, first + n) of one axis read. */
+static void source_range(const struct psti_front *front, bool is_y, uint32_t *begin, uint32_t *end)
+{
+    uint32_t from = is_y ? front->height : front->width;
+    uint32_t to = is_y ? front->to_height : front->to_width;
+    uint32_t first = is_y ? front->window_y : front->window_x;
+    uint32_t n = is_y ? front->window_height : front->window_width;
+    bool mirror = is_y ? front->mirror_y : front->mirror_x;
+    uint32_t low = mirror ? to - first - n : first;
+    enum pst_interpolation filter = psti_axis_interpolation(from, to, front->interpolation);
+    uint32_t ignored;
+    psti_axis_range(from, to, filter, front->no_antialias, low, begin, &ignored);
+    psti_axis_range(from, to, filter, front->no_antialias, low + n - 1, &ignored, end);
+    if (mirror) {
+        uint32_t mirrored = from - *end;
+        *end = from - *begin;
+        *begin = mirrored;
+    }
+}
+
+void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *draw,
+                       struct psti_plan *plan)
+{
+    uint32_t height = psti_draw_low(draw->opaque[PSTI_DRAW_SIZE]);
+    uint32_t width = psti_draw_high(draw->opaque[PSTI_DRAW_SIZE]);
+    memset(&plan->front, 0, sizeof plan->front);
+    plan->n_steps = 0;
+    plan->source_height = plan->front.height = plan->front.window_height = height;
+    plan->source_width = plan->front.width = plan->front.window_width = width;
+    struct growth g = {chain, plan, height, width};
+    for (uint32_t i = 0; i < chain->n_ops; i++)
+        grow(&g, draw, i);
+    narrow_front(chain, plan);
+    plan->out_height = g.height;
+    plan->out_width = g.width;
+
+    const struct psti_front *front = &plan->front;
+    uint32_t y0 = 0, y1 = front->height, x0 = 0, x1 = front->width;
+    if (front->resizes) {
+        source_range(front, true, &y0, &y1);
+        source_range(front, false, &x0, &x1);
+    }
+    plan->region_y = front->y + y0;
+    plan->region_x = front->x + x0;
+    plan->region_height = y1 - y0;
+    plan->region_width = x1 - x0;
+}

@@ -1,0 +1,201 @@
+/* augment_run.c - one sample through its chain.
+ *
+ * In: a draw, then the rows of its region as the decoder hands them over. Out: the pixels in the
+ * batch slot. A run belongs to one thread and keeps its scratch, grown to the largest sample so
+ * far, so that later samples allocate nothing. Leaves the filters to augment_resample.c and what
+ * needs the whole picture to augment_steps.c. */
+#include "augment/augment_inner.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/checked.h"
+#include "base/fail.h"
+
+#define DEFAULT_LIMIT (1ULL << 30)
+
+enum pst_status psti_run_open(struct psti_run **out, struct pst_error *err)
+{
+    *out = psti_calloc(1, sizeof **out);
+    if (*out == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "augment", "no memory for a run");
+    (*out)->limit = DEFAULT_LIMIT;
+    return PST_OK;
+}
+
+void psti_run_close(struct psti_run **run)
+{
+    if (run == NULL || *run == NULL)
+        return;
+    for (int i = 0; i < PSTI_BUFFERS; i++)
+        psti_free((*run)->buffers[i].data);
+    psti_free(*run);
+    *run = NULL;
+}
+
+uint64_t psti_run_scratch_nbytes(const struct psti_run *run) { return run->held; }
+
+void psti_run_set_scratch_limit(struct psti_run *run, uint64_t nbytes) { run->limit = nbytes; }
+
+enum pst_status psti_run_reserve(struct psti_run *run, enum psti_buffer_kind kind, size_t nbytes,
+                                 struct pst_error *err)
+{
+    struct psti_buffer *buffer = &run->buffers[kind];
+    if (nbytes <= buffer->nbytes)
+        return PST_OK;
+    nbytes = psti_round_up(nbytes, 4096);
+    uint64_t others = run->held - buffer->nbytes;
+    if (nbytes > run->limit || others > run->limit - nbytes) {
+        return psti_fail(err, PST_ERROR_LIMIT, "augment",
+                         "scratch of %llu bytes would exceed the limit of %llu",
+                         (unsigned long long)(others + nbytes), (unsigned long long)run->limit);
+    }
+    psti_free(buffer->data);
+    run->held = others;
+    buffer->nbytes = 0;
+    buffer->data = psti_alloc_aligned(64, nbytes);
+    if (buffer->data == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "augment", "no memory for %zu bytes of scratch",
+                         nbytes);
+    buffer->nbytes = nbytes;
+    run->held += nbytes;
+    return PST_OK;
+}
+
+enum pst_status psti_picture_make(struct psti_run *run, enum psti_buffer_kind kind, uint32_t height,
+                                  uint32_t width, struct psti_picture *picture,
+                                  struct pst_error *err)
+{
+    size_t nbytes;
+    picture->height = height;
+    picture->width = width;
+    picture->row_nbytes = (size_t)width * run->pixel_nbytes;
+    if (!psti_mul_size(picture->row_nbytes, height, &nbytes) ||
+        !psti_add_size(nbytes, PSTI_SLACK, &nbytes))
+        return psti_fail(err, PST_ERROR_LIMIT, "augment", "a picture of %u x %u is too large",
+                         width, height);
+    enum pst_status status = psti_run_reserve(run, kind, nbytes, err);
+    picture->data = run->buffers[kind].data;
+    return status;
+}
+
+/* The front's rows go to the slot, or to a picture if there are steps. */
+static void front_emit(struct psti_run *run, uint32_t i, const unsigned char *row)
+{
+    const struct psti_front *front = &run->plan.front;
+    uint32_t at = front->flip_y ? front->window_height - 1 - i : i;
+    if (run->plan.n_steps == 0) {
+        psti_store_row(run, at, row, run->flip_rows);
+        return;
+    }
+    struct psti_picture *picture = &run->picture;
+    unsigned char *to = picture->data + at * picture->row_nbytes;
+    if (run->flip_rows) {
+        psti_reverse_row(run, run->buffers[PSTI_BUFFER_FLIPPED].data, row, picture->width);
+        row = run->buffers[PSTI_BUFFER_FLIPPED].data;
+    }
+    memcpy(to, row, picture->row_nbytes);
+}
+
+static struct psti_axis_spec front_axis(const struct psti_run *run, bool is_y)
+{
+    const struct psti_plan *plan = &run->plan;
+    const struct psti_front *front = &plan->front;
+    struct psti_axis_spec spec = {
+        .n_from = is_y ? front->height : front->width,
+        .n_to = is_y ? front->to_height : front->to_width,
+        .no_antialias = front->no_antialias,
+        .mirror = is_y ? front->mirror_y : front->mirror_x,
+        .flip = is_y ? false : front->flip_x,
+        .begin = is_y ? front->window_y : front->window_x,
+        .n = is_y ? front->window_height : front->window_width,
+        .origin = is_y ? plan->region_y - front->y : plan->region_x - front->x,
+        .n_source = is_y ? plan->region_height : plan->region_width,
+        .channels = is_y ? 0 : run->chain->output.channels,
+        .bits = run->chain->output.bits,
+    };
+    spec.interpolation = psti_axis_interpolation(spec.n_from, spec.n_to, front->interpolation);
+    return spec;
+}
+
+enum pst_status psti_run_begin(struct psti_run *run, const struct psti_chain *chain,
+                               const struct psti_draw *draw, const struct psti_target *target,
+                               struct pst_error *err)
+{
+    run->running = false;
+    run->chain = chain;
+    run->target = *target;
+    run->pixel_nbytes = (uint32_t)chain->output.channels * (chain->output.bits / 8u);
+    run->next_row = 0;
+    psti_augment_plan(chain, draw, &run->plan);
+    const struct psti_front *front = &run->plan.front;
+    uint32_t widest = run->plan.out_width;
+    if (front->window_width > widest)
+        widest = front->window_width;
+    enum pst_status status = psti_store_begin(run, widest, err);
+    if (status == PST_OK && run->plan.n_steps > 0) {
+        status = psti_picture_make(run, PSTI_BUFFER_IMAGE_0, front->window_height,
+                                   front->window_width, &run->picture, err);
+    }
+    run->flip_rows = front->flip_x;
+    if (status == PST_OK && front->resizes) {
+        struct psti_axis_spec x = front_axis(run, false), y = front_axis(run, true);
+        status = psti_resample_begin(run, &x, &y, front_emit, err);
+        run->flip_rows = front->flip_x && !run->resample.has_x;
+    }
+    run->running = status == PST_OK;
+    return status;
+}
+
+/* Rows that need nothing done: one copy if they lie without gaps on both sides. */
+static bool copy_rows(struct psti_run *run, const unsigned char *rows, size_t row_nbytes,
+                      uint32_t y, uint32_t n_rows)
+{
+    const struct psti_front *front = &run->plan.front;
+    const struct psti_chain_output *output = &run->chain->output;
+    bool is_plain = output->layout == PST_LAYOUT_HWC || output->channels == 1;
+    bool same = (output->bits == 8 && output->dtype == PST_DTYPE_U8) ||
+                (output->bits == 16 && output->dtype == PST_DTYPE_U16);
+    if (!is_plain || !same || front->flip_x || front->flip_y || run->plan.n_steps > 0)
+        return false;
+    size_t used = (size_t)run->plan.out_width * run->pixel_nbytes;
+    unsigned char *to = (unsigned char *)run->target.data + y * run->target.row_nbytes;
+    if (row_nbytes == used && run->target.row_nbytes == used) {
+        memcpy(to, rows, used * n_rows);
+        return true;
+    }
+    for (uint32_t i = 0; i < n_rows; i++)
+        memcpy(to + i * run->target.row_nbytes, rows + i * row_nbytes, used);
+    return true;
+}
+
+enum pst_status psti_run_rows(void *ctx, const void *rows, size_t row_nbytes, uint32_t y,
+                              uint32_t n_rows)
+{
+    struct psti_run *run = ctx;
+    if (!run->running || y != run->next_row || n_rows > run->plan.region_height - y)
+        return PST_ERROR_STATE;
+    run->next_row += n_rows;
+    if (run->plan.front.resizes) {
+        psti_resample_rows(run, rows, row_nbytes, n_rows);
+    } else if (!copy_rows(run, rows, row_nbytes, y, n_rows)) {
+        for (uint32_t i = 0; i < n_rows; i++)
+            front_emit(run, y + i, (const unsigned char *)rows + i * row_nbytes);
+    }
+    return PST_OK;
+}
+
+enum pst_status psti_run_end(struct psti_run *run, struct pst_error *err)
+{
+    if (!run->running)
+        return psti_fail(err, PST_ERROR_STATE, "augment", "no sample was begun");
+    run->running = false;
+    if (run->next_row != run->plan.region_height)
+        return psti_fail(err, PST_ERROR_STATE, "augment", "%u of %u rows came", run->next_row,
+                         run->plan.region_height);
+    if (run->plan.n_steps == 0)
+        return PST_OK;
+    enum pst_status status = psti_steps_run(run, err);
+    for (uint32_t i = 0; status == PST_OK && i < run->picture.height; i++)
+        psti_store_row(run, i, run->picture.data + i * run->picture.row_nbytes, false);
+    return status;
+}

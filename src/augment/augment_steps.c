@@ -1,0 +1,177 @@
+/* augment_steps.c - the operations that cannot be streamed, from picture to picture.
+ *
+ * In and out: run->picture, which changes between the run's two image buffers. One thread: the
+ * run's. The results are those of the streamed front to the bit: resizes go through the same
+ * resampler. */
+#include "augment/augment_inner.h"
+
+#include "base/bits.h"
+
+#include <math.h>
+
+/* The buffer that run->picture does not lie in. */
+static enum psti_buffer_kind other_buffer(const struct psti_run *run)
+{
+    return run->picture.data == run->buffers[PSTI_BUFFER_IMAGE_0].data ? PSTI_BUFFER_IMAGE_1
+                                                                       : PSTI_BUFFER_IMAGE_0;
+}
+
+static void fill_pixel(const struct psti_run *run, const struct pst_op *op, unsigned char pixel[8])
+{
+    float most = run->chain->output.bits == 8 ? 255.0f : 65535.0f;
+    for (uint32_t c = 0; c < run->chain->output.channels; c++) {
+        float v = op->fill[c];
+        v = v < 0 ? 0 : v > most ? most : v;
+        uint16_t rounded = (uint16_t)(v + 0.5f);
+        if (run->chain->output.bits == 8)
+            pixel[c] = (unsigned char)rounded;
+        else
+            psti_store_u16(pixel + 2 * (size_t)c, rounded);
+    }
+}
+
+/* One row of a window: pixels [0, before) and [after, width) by the map, those between as they lie.
+ */
+static void window_row(const struct psti_run *run, const int32_t *map, uint32_t before,
+                       uint32_t after, uint32_t width, const unsigned char *from,
+                       const unsigned char *fill, unsigned char *to)
+{
+    size_t size = run->pixel_nbytes;
+    if (after > before)
+        memcpy(to + before * size, from + (size_t)map[before] * size, (after - before) * size);
+    for (uint32_t x = 0; x < width; x++) {
+        if (x == before)
+            x = after > before ? after : before;
+        if (x >= width)
+            break;
+        memcpy(to + x * size, map[x] < 0 ? fill : from + (size_t)map[x] * size, size);
+    }
+}
+
+static void fill_row(unsigned char *to, const unsigned char *fill, uint32_t width, size_t size)
+{
+    for (uint32_t x = 0; x < width; x++)
+        memcpy(to + x * size, fill, size);
+}
+
+static enum pst_status step_window(struct psti_run *run, const struct psti_step *step,
+                                   struct pst_error *err)
+{
+    const struct pst_op *op = &run->chain->ops[step->i_op];
+    struct psti_picture from = run->picture, to;
+    enum pst_status status =
+        psti_picture_make(run, other_buffer(run), step->height, step->width, &to, err);
+    if (status == PST_OK)
+        status = psti_run_reserve(run, PSTI_BUFFER_MAP, (size_t)step->width * 4, err);
+    if (status != PST_OK)
+        return status;
+    int32_t *map = (int32_t *)(void *)run->buffers[PSTI_BUFFER_MAP].data;
+    for (uint32_t x = 0; x < step->width; x++) {
+        int64_t index = psti_augment_pad_index(step->x + x, step->full_width, op->pad_mode);
+        map[x] = index < 0 ? -1 : (int32_t)(index - step->base_x);
+    }
+    int64_t before = step->x < 0 ? -step->x : 0;
+    int64_t after = (int64_t)step->full_width - step->x;
+    before = before > step->width ? step->width : before;
+    after = after > step->width ? step->width : after < before ? before : after;
+    unsigned char fill[8];
+    fill_pixel(run, op, fill);
+    for (uint32_t y = 0; y < step->height; y++) {
+        int64_t index = psti_augment_pad_index(step->y + y, step->full_height, op->pad_mode);
+        unsigned char *row = to.data + y * to.row_nbytes;
+        if (index < 0) {
+            fill_row(row, fill, step->width, run->pixel_nbytes);
+        } else {
+            window_row(run, map, (uint32_t)before, (uint32_t)after, step->width,
+                       from.data + (size_t)(index - step->base_y) * from.row_nbytes, fill, row);
+        }
+    }
+    run->picture = to;
+    return PST_OK;
+}
+
+static enum pst_status step_flip(struct psti_run *run, const struct psti_step *step,
+                                 struct pst_error *err)
+{
+    struct psti_picture from = run->picture, to;
+    enum pst_status status =
+        psti_picture_make(run, other_buffer(run), from.height, from.width, &to, err);
+    if (status == PST_OK)
+        status = psti_store_begin(run, from.width, err);
+    if (status != PST_OK)
+        return status;
+    for (uint32_t y = 0; y < from.height; y++) {
+        const unsigned char *row = from.data + y * from.row_nbytes;
+        if (step->flip_x) {
+            psti_reverse_row(run, run->buffers[PSTI_BUFFER_FLIPPED].data, row, from.width);
+            row = run->buffers[PSTI_BUFFER_FLIPPED].data;
+        }
+        uint32_t at = step->flip_y ? from.height - 1 - y : y;
+        memcpy(to.data + at * to.row_nbytes, row, from.row_nbytes);
+    }
+    run->picture = to;
+    return PST_OK;
+}
+
+static void picture_emit(struct psti_run *run, uint32_t i, const unsigned char *row)
+{
+    memcpy(run->picture.data + i * run->picture.row_nbytes, row, run->picture.row_nbytes);
+}
+
+static enum pst_status step_resize(struct psti_run *run, const struct psti_step *step,
+                                   struct pst_error *err)
+{
+    const struct pst_op *op = &run->chain->ops[step->i_op];
+    struct psti_picture from = run->picture, to;
+    enum pst_status status =
+        psti_picture_make(run, other_buffer(run), step->height, step->width, &to, err);
+    if (status != PST_OK)
+        return status;
+    struct psti_axis_spec x = {
+        .n_from = from.width,
+        .n_to = step->width,
+        .interpolation = psti_axis_interpolation(from.width, step->width, op->interpolation),
+        .no_antialias = op->no_antialias,
+        .n = step->width,
+        .n_source = from.width,
+        .channels = run->chain->output.channels,
+        .bits = run->chain->output.bits,
+    };
+    struct psti_axis_spec y = x;
+    y.n_from = y.n_source = from.height;
+    y.n_to = y.n = step->height;
+    y.interpolation = psti_axis_interpolation(from.height, step->height, op->interpolation);
+    y.channels = 0;
+    status = psti_resample_begin(run, &x, &y, picture_emit, err);
+    if (status != PST_OK)
+        return status;
+    run->picture = to;
+    psti_resample_rows(run, from.data, from.row_nbytes, from.height);
+    return PST_OK;
+}
+
+enum pst_status psti_steps_run(struct psti_run *run, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < run->plan.n_steps; i++) {
+        const struct psti_step *step = &run->plan.steps[i];
+        switch (step->kind) {
+        case PSTI_STEP_WINDOW:
+            status = step_window(run, step, err);
+            break;
+        case PSTI_STEP_RESIZE:
+            status = step_resize(run, step, err);
+            break;
+        case PSTI_STEP_FLIP:
+            status = step_flip(run, step, err);
+            break;
+        case PSTI_STEP_JITTER:
+            psti_color_jitter(run, step->factors, step->order, &run->picture);
+            break;
+        case PSTI_STEP_GRAY:
+            psti_color_gray(run, &run->picture);
+            break;
+        }
+    }
+    return status;
+}
