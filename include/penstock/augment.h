@@ -12,6 +12,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 enum pst_op_kind {
     PST_OP_RESIZE = 1,      /* height, width; width 0: the shorter side becomes `height` */
@@ -62,6 +63,7 @@ struct pst_op {
 /* Fills `op` with the defaults of `kind`. An unknown kind is left for the loader to refuse. */
 void pst_op_init(struct pst_op *op, enum pst_op_kind kind);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

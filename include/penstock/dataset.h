@@ -12,6 +12,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct pst_dataset pst_dataset;
 
@@ -140,6 +141,7 @@ PST_WARN_UNUSED enum pst_status pst_dataset_read(const pst_dataset *dataset, uin
                                                  uint64_t nbytes, void *buffer,
                                                  struct pst_error *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -9,6 +9,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* How the bytes of a stored item are to be read. Numbers are part of the data set format. */
 enum pst_form {
@@ -92,6 +93,7 @@ PST_WARN_UNUSED enum pst_status pst_image_decode(const void *bytes, size_t nbyte
                                                  void *pixels, size_t pixels_nbytes,
                                                  size_t row_nbytes, struct pst_error *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -19,6 +19,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct pst_loader pst_loader;
 typedef struct pst_batch pst_batch;
@@ -219,6 +220,7 @@ uint64_t pst_loader_n_quarantined(const pst_loader *loader);
 PST_WARN_UNUSED enum pst_status pst_loader_quarantined(const pst_loader *loader, uint64_t i,
                                                        struct pst_error *what);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -12,6 +12,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define PST_VERSION_MAJOR 0
 #define PST_VERSION_MINOR 1
@@ -57,6 +58,7 @@ size_t pst_environment_json(char *buffer, size_t capacity);
 
 /* CPU paths: PENSTOCK_CPU_MASK=c|avx2|avx512 in the environment lowers the level of SIMD used. */
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

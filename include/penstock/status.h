@@ -12,6 +12,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #if defined(__GNUC__)
 #define PST_WARN_UNUSED __attribute__((warn_unused_result))
@@ -82,6 +83,7 @@ size_t pst_error_format(const struct pst_error *err, char *buffer, size_t capaci
 const char *pst_status_name(enum pst_status status);
 const char *pst_status_text(enum pst_status status);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

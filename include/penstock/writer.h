@@ -7,6 +7,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct pst_writer pst_writer;
 
@@ -148,6 +149,7 @@ PST_WARN_UNUSED enum pst_status pst_verify(const char *path,
                                            const struct pst_verify_options *options,
                                            struct pst_verify_report *report, struct pst_error *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
