@@ -30,6 +30,14 @@ if(PST_BUILD_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
+# A project that takes Penstock in (add_subdirectory), as the Python package does, installs what it wants itself.
+if(DEFINED SKBUILD OR NOT PROJECT_IS_TOP_LEVEL)
+  set(install_by_default OFF)
+else()
+  set(install_by_default ON)
+endif()
+option(PST_INSTALL "install the library, headers and package files" ${install_by_default})
+
 set_property(GLOBAL PROPERTY PST_ROOMS "")
 # pst_room(NAME SOURCES a.c b.c LIBS other targets): a static library pst_room_<NAME>, part of libpenstock.
 function(pst_room name)

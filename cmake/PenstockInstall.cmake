@@ -1,11 +1,4 @@
-# What `cmake --install` puts where: the library, its headers, penstock.pc and the CMake package. Included last. A
-# project that takes Penstock in (add_subdirectory), and the Python wheel, get none of it.
-if(DEFINED SKBUILD OR NOT PROJECT_IS_TOP_LEVEL)
-  set(install_by_default OFF)
-else()
-  set(install_by_default ON)
-endif()
-option(PST_INSTALL "install the library, headers and package files" ${install_by_default})
+# What `cmake --install` puts where: the library, its headers, penstock.pc and the CMake package. Included last.
 if(NOT PST_INSTALL)
   return()
 endif()

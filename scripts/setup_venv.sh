@@ -23,13 +23,13 @@ find_python() {
     return 1
 }
 
-# True if `cmake` in PATH is 3.25 or later.
+# True if `cmake` in PATH is 3.26 or later.
 cmake_is_recent() {
     version=$(cmake --version 2>/dev/null | sed -n '1s/[^0-9]*\([0-9]*\)\.\([0-9]*\).*/\1 \2/p')
     [ -n "$version" ] || return 1
     # shellcheck disable=SC2086
     set -- $version
-    [ "$1" -gt 3 ] || { [ "$1" -eq 3 ] && [ "$2" -ge 25 ]; }
+    [ "$1" -gt 3 ] || { [ "$1" -eq 3 ] && [ "$2" -ge 26 ]; }
 }
 
 if ! .venv/bin/python -c 'import pip' 2>/dev/null; then
