@@ -274,8 +274,7 @@ static const struct psti_dataset_ops index_ops = {
     .file_path = index_file_path,
 };
 
-/* Open
- * ---------------------------------------------------------------------------------------------- */
+/* Open ---------------------------------------------------------------------- */
 
 /* Header and file length first by a read, so that a short file cannot fault the mapping. */
 static enum pst_status read_header(struct psti_dataset_index *index, int fd, const char *path,
@@ -371,8 +370,7 @@ enum pst_status psti_dataset_open_index(const char *path, pst_dataset **out, str
     return status;
 }
 
-/* Checks ahead of use
- * --------------------------------------------------------------------------------- */
+/* Checks ahead of use ------------------------------------------------------- */
 
 static enum pst_status check_shard_file(const struct psti_dataset_index *index, uint32_t i_file,
                                         int fd, const struct psti_index_shard *shard,

@@ -72,7 +72,7 @@ static void print_start(const uint8_t magic[8], uint8_t *out)
     psti_store_u16(out + 10, PSTI_DATASET_MINOR);
 }
 
-/* Index ----------------------------------------------------------------- */
+/* Index --------------------------------------------------------------------- */
 
 /* Takes n * size bytes at *end, aligned; false when that leaves 63 bits. */
 static bool place(uint64_t *end, uint64_t n, uint64_t size, uint64_t *offset)
@@ -368,7 +368,7 @@ enum pst_status psti_format_parse_item(const uint8_t bytes[PSTI_ITEM_NBYTES],
     return PST_OK;
 }
 
-/* Shards ---------------------------------------------------------------- */
+/* Shards -------------------------------------------------------------------- */
 
 void psti_format_shard_name(uint32_t number, char out[PSTI_SHARD_NAME_CAP])
 {

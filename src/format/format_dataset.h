@@ -65,7 +65,7 @@ void psti_format_print_field(const struct pst_field *field, uint8_t out[PSTI_IND
 enum pst_status psti_format_parse_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
                                         struct pst_field *field, struct pst_error *err);
 
-/* Index ----------------------------------------------------------------- */
+/* Index --------------------------------------------------------------------- */
 
 struct psti_index_header {
     uint16_t major, minor;
@@ -130,7 +130,7 @@ enum pst_status psti_format_parse_item(const uint8_t bytes[PSTI_ITEM_NBYTES],
                                        enum pst_field_type type, struct pst_item *item,
                                        struct pst_error *err);
 
-/* Shards ---------------------------------------------------------------- */
+/* Shards -------------------------------------------------------------------- */
 
 struct psti_shard_header {
     uint16_t major, minor;
@@ -163,7 +163,7 @@ void psti_format_print_record(const struct psti_record *record, uint8_t out[PSTI
 enum pst_status psti_format_parse_record(const uint8_t *bytes, size_t nbytes, uint64_t n_left,
                                          struct psti_record *record, struct pst_error *err);
 
-/* Journal --------------------------------------------------------------- */
+/* Journal ------------------------------------------------------------------- */
 
 struct psti_journal_header {
     uint16_t major, minor;
