@@ -1,0 +1,165 @@
+/* _native.c - the module: its types, constants and functions.
+ *
+ * Everything a user sees is Python (penstock/, the .py files); this module carries arguments in and
+ * memory out. Built once for all CPython >= 3.11 on the limited API. */
+#include "_native.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(enum pst_form) == sizeof(uint32_t), "native_dict_read writes 4 bytes");
+
+static PyObject *environment(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    size_t length = pst_environment_json(NULL, 0);
+    char *buffer = PyMem_Malloc(length + 1);
+    if (buffer == NULL)
+        return PyErr_NoMemory();
+    size_t again = pst_environment_json(buffer, length + 1);
+    if (again > length)
+        again = length;
+    PyObject *text = PyUnicode_DecodeUTF8(buffer, (Py_ssize_t)again, "replace");
+    PyMem_Free(buffer);
+    return text;
+}
+
+static PyObject *memory_stats(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    struct pst_memory_stats stats;
+    pst_memory_stats(&stats);
+    return Py_BuildValue("(KK)", (unsigned long long)stats.live_nbytes,
+                         (unsigned long long)stats.n_alloc);
+}
+
+static PyObject *form_number(PyObject *module, PyObject *argument)
+{
+    (void)module;
+    const char *name = PyUnicode_AsUTF8AndSize(argument, NULL);
+    return name == NULL ? NULL : PyLong_FromLong((long)pst_form_from_name(name));
+}
+
+static PyObject *dtype_number(PyObject *module, PyObject *argument)
+{
+    (void)module;
+    const char *name = PyUnicode_AsUTF8AndSize(argument, NULL);
+    return name == NULL ? NULL : PyLong_FromLong((long)pst_dtype_from_name(name));
+}
+
+static PyObject *field_type_number(PyObject *module, PyObject *argument)
+{
+    (void)module;
+    const char *name = PyUnicode_AsUTF8AndSize(argument, NULL);
+    return name == NULL ? NULL : PyLong_FromLong((long)pst_field_type_from_name(name));
+}
+
+/* Messages of the library, one line each on stderr, from any thread and without the GIL. A line
+ * that cannot be written is lost: there is nobody left to tell. */
+static void log_to_stderr(void *ctx, enum pst_log_level level, const char *room, const char *text)
+{
+    (void)ctx;
+    static const char *const names[] = {"error", "warning", "info", "debug"};
+    char line[1024];
+    int n = snprintf(line, sizeof(line), "penstock: %s: %s: %s\n",
+                     (unsigned int)level < 4 ? names[level] : "log", room, text);
+    if (n < 0)
+        return;
+    size_t length = (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1;
+    if (write(STDERR_FILENO, line, length) < 0)
+        return;
+}
+
+static PyMethodDef functions[] = {
+    {"environment", environment, METH_NOARGS, "What this build and machine can do, as JSON."},
+    {"memory_stats", memory_stats, METH_NOARGS, "(bytes held by the library, allocations so far)"},
+    {"form_number", form_number, METH_O, "Number of a form's name, 0 if there is none."},
+    {"dtype_number", dtype_number, METH_O, "Number of a dtype's name, 0 if there is none."},
+    {"field_type_number", field_type_number, METH_O, "Number of a field type's name, or 0."},
+    {"probe", native_probe, METH_VARARGS, "probe(bytes, form, options): dict"},
+    {"decode", native_decode, METH_VARARGS, "decode(bytes, form, options, pixels, row_nbytes)"},
+    {"pack", native_pack, METH_VARARGS,
+     "pack(source, destination, labels, forms, options, progress, bad_sample): dict"},
+    {"verify", native_verify, METH_VARARGS,
+     "verify(path, decode, num_workers, progress, bad_sample): (error, report)"},
+    {NULL, NULL, 0, NULL}};
+
+struct native_state *native_state_of(PyObject *self)
+{
+    return PyType_GetModuleState(Py_TYPE(self));
+}
+
+static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **slot)
+{
+    *slot = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
+    if (*slot == NULL)
+        return -1;
+    return PyModule_AddType(module, *slot);
+}
+
+static int exec_module(PyObject *module)
+{
+    struct native_state *state = PyModule_GetState(module);
+    if (add_type(module, &native_dataset_spec, &state->dataset_type) < 0 ||
+        add_type(module, &native_loader_spec, &state->loader_type) < 0 ||
+        add_type(module, &native_batch_spec, &state->batch_type) < 0 ||
+        add_type(module, &native_tensor_spec, &state->tensor_type) < 0 ||
+        add_type(module, &native_writer_spec, &state->writer_type) < 0)
+        return -1;
+    if (PyModule_AddStringConstant(module, "version", pst_version()) < 0)
+        return -1;
+    const char *level = getenv("PENSTOCK_LOG_LEVEL");
+    if (level != NULL && level[0] != '\0')
+        pst_set_log(log_to_stderr, NULL, -1);
+    return 0;
+}
+
+static int traverse_module(PyObject *module, visitproc visit, void *arg)
+{
+    struct native_state *state = PyModule_GetState(module);
+    if (state == NULL)
+        return 0;
+    Py_VISIT(state->dataset_type);
+    Py_VISIT(state->loader_type);
+    Py_VISIT(state->batch_type);
+    Py_VISIT(state->tensor_type);
+    Py_VISIT(state->writer_type);
+    return 0;
+}
+
+static int clear_module(PyObject *module)
+{
+    struct native_state *state = PyModule_GetState(module);
+    if (state == NULL)
+        return 0;
+    Py_CLEAR(state->dataset_type);
+    Py_CLEAR(state->loader_type);
+    Py_CLEAR(state->batch_type);
+    Py_CLEAR(state->tensor_type);
+    Py_CLEAR(state->writer_type);
+    return 0;
+}
+
+static void free_module(void *module) { clear_module(module); }
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, exec_module}, {0, NULL}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "penstock._native",
+    .m_doc = "The C library behind penstock.",
+    .m_size = sizeof(struct native_state),
+    .m_methods = functions,
+    .m_slots = slots,
+    .m_traverse = traverse_module,
+    .m_clear = clear_module,
+    .m_free = free_module,
+};
+
+PyMODINIT_FUNC PyInit__native(void);
+
+PyMODINIT_FUNC PyInit__native(void) { return PyModuleDef_Init(&definition); }

@@ -1,0 +1,104 @@
+/* _native.h - what the files of the extension module share.
+ *
+ * Rules: arguments come in checked by the Python side but are checked for type and range again;
+ * no pipeline logic here. Functions that may block give the GIL away. No thread of the C library
+ * ever calls Python. After fork(), handles of the parent are left alone in the child: they are
+ * neither used nor freed there (their threads do not exist). */
+#ifndef PENSTOCK_NATIVE_H
+#define PENSTOCK_NATIVE_H
+
+#define PY_SSIZE_T_CLEAN
+#ifndef Py_LIMITED_API
+#define Py_LIMITED_API 0x030B0000
+#endif
+#include <Python.h>
+
+#include <penstock/penstock.h>
+
+#include <sys/types.h>
+
+/* The types of the module; kept in the module's state. */
+struct native_state {
+    PyTypeObject *dataset_type;
+    PyTypeObject *loader_type;
+    PyTypeObject *batch_type;
+    PyTypeObject *tensor_type;
+    PyTypeObject *writer_type;
+};
+
+struct native_dataset {
+    PyObject_HEAD pst_dataset *handle; /* NULL once closed */
+};
+
+struct native_batch {
+    PyObject_HEAD pst_batch *handle; /* one owner's share; never NULL after construction */
+    pid_t pid;                       /* of the process whose loader made it */
+};
+
+/* Errors (native_error.c). All return NULL and set a Python exception. */
+PyObject *native_raise(enum pst_status status, const struct pst_error *err);
+PyObject *native_raise_text(enum pst_status status, const char *format, ...) PST_PRINTF(2, 3);
+/* `err` as a dict with the attributes of PenstockError. NULL with an exception set on failure. */
+PyObject *native_error_dict(const struct pst_error *err);
+
+/* Locks (native_lock.c): a lock taken with the GIL held, waiting without it, open to Ctrl-C. */
+int native_lock_take(PyThread_type_lock lock); /* 0, or -1 with an exception set */
+
+/* Dicts (native_dict.c) as struct members: keys that are absent leave the member as it is. */
+enum native_kind {
+    NATIVE_U8,
+    NATIVE_U32,
+    NATIVE_U64,
+    NATIVE_BOOL,
+    NATIVE_ENUM,
+    NATIVE_FLOAT,
+    NATIVE_DOUBLE
+};
+struct native_member {
+    const char *key;
+    enum native_kind kind;
+    size_t offset;
+    Py_ssize_t count; /* 0: a number; else a sequence of at most so many numbers */
+};
+/* 0, or -1 with an exception set. A key of `dict` that is in no row of `members` is an error. */
+int native_dict_read(PyObject *dict, const struct native_member *members, size_t n_members,
+                     void *target, const char *what);
+/* Adds a new reference to `dict` under `key` and drops it; `value` NULL passes the error on. */
+int native_dict_put(PyObject *dict, const char *key, PyObject *value);
+/* Sequence of strings as C strings that live as long as `*owner`. NULL with an exception set. */
+const char **native_strings(PyObject *sequence, Py_ssize_t *n, PyObject **owner);
+
+/* Loader options (native_options.c): Python's dict as struct, with the memory that it points to. */
+struct native_options {
+    struct pst_loader_options loader;
+    struct pst_field_output *fields;
+    struct pst_op **ops; /* [n_fields], each may be NULL */
+    PyObject *owner;     /* keeps names alive */
+    Py_buffer indices, weights;
+};
+int native_options_read(struct native_options *options, PyObject *dict);
+void native_options_free(struct native_options *options);
+
+/* Objects. Each returns a new reference or NULL with an exception set. */
+PyObject *native_batch_new(struct native_state *state, pst_batch *handle); /* takes the share, also
+                                                                              on failure */
+PyObject *native_tensor_new(struct native_state *state, PyObject *batch,
+                            const struct pst_tensor *tensor);
+struct native_state *native_state_of(PyObject *self);
+
+/* Buffer format of a dtype (struct module's letters); NULL for bfloat16 and unknown ones. */
+const char *native_dtype_format(enum pst_dtype dtype);
+/* A DLPack capsule over `tensor`; the consumer keeps `batch` alive. */
+PyObject *native_dlpack_export(struct native_batch *batch, const struct pst_tensor *tensor,
+                               int versioned);
+
+extern PyType_Spec native_dataset_spec, native_loader_spec, native_batch_spec, native_tensor_spec,
+    native_writer_spec;
+
+/* Module functions (native_image.c, native_pack.c). */
+PyObject *native_probe(PyObject *module, PyObject *args);
+PyObject *native_decode(PyObject *module, PyObject *args);
+PyObject *native_pack(PyObject *module, PyObject *args);
+PyObject *native_verify(PyObject *module, PyObject *args);
+
+#endif

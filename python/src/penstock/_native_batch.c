@@ -1,0 +1,184 @@
+/* _native_batch.c - penstock._native.Batch: one share of a batch of the loader.
+ *
+ * The object is dropped as soon as its fields are wrapped; the arrays over it keep shares of their
+ * own. */
+#include "_native.h"
+
+#include <unistd.h>
+
+static pst_batch *handle_of(PyObject *self) { return ((struct native_batch *)self)->handle; }
+
+PyObject *native_batch_new(struct native_state *state, pst_batch *handle)
+{
+    struct native_batch *self = (struct native_batch *)PyType_GenericAlloc(state->batch_type, 0);
+    if (self == NULL) {
+        pst_batch_release(handle);
+        return NULL;
+    }
+    self->handle = handle;
+    self->pid = getpid();
+    return (PyObject *)self;
+}
+
+static void batch_dealloc(PyObject *object)
+{
+    struct native_batch *self = (struct native_batch *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    if (self->handle != NULL && self->pid == getpid())
+        pst_batch_release(self->handle);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(object);
+    Py_DECREF(type);
+}
+
+/* 0 with *i_field set, or -1 with an exception set. */
+static int field_argument(PyObject *self, PyObject *argument, uint32_t *i_field)
+{
+    unsigned long number = PyLong_AsUnsignedLong(argument);
+    if (PyErr_Occurred())
+        return -1;
+    if (number >= pst_batch_n_fields(handle_of(self))) {
+        PyErr_SetString(PyExc_IndexError, "no such field in the batch");
+        return -1;
+    }
+    *i_field = (uint32_t)number;
+    return 0;
+}
+
+static PyObject *batch_fields(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    pst_batch *batch = handle_of(self);
+    uint32_t n = pst_batch_n_fields(batch);
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (uint32_t i = 0; list != NULL && i < n; i++) {
+        PyObject *item = Py_BuildValue("(ssO)", pst_batch_field_name(batch, i),
+                                       pst_field_type_name(pst_batch_field_type(batch, i)),
+                                       pst_batch_is_ragged(batch, i) ? Py_True : Py_False);
+        if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *failed(enum pst_status status)
+{
+    struct pst_error err;
+    pst_error_clear(&err);
+    return native_raise(status, &err);
+}
+
+static PyObject *batch_tensor(PyObject *self, PyObject *argument)
+{
+    uint32_t i_field;
+    if (field_argument(self, argument, &i_field) < 0)
+        return NULL;
+    struct pst_tensor tensor = {0};
+    enum pst_status status = pst_batch_tensor(handle_of(self), i_field, &tensor);
+    if (status != PST_OK)
+        return failed(status);
+    return native_tensor_new(native_state_of(self), self, &tensor);
+}
+
+/* How one row becomes a Python object. */
+typedef PyObject *(*row_fn)(PyObject *self, const struct pst_tensor *tensor);
+
+static PyObject *row_tensor(PyObject *self, const struct pst_tensor *tensor)
+{
+    return native_tensor_new(native_state_of(self), self, tensor);
+}
+
+static PyObject *row_bytes(PyObject *self, const struct pst_tensor *tensor)
+{
+    (void)self;
+    return PyBytes_FromStringAndSize(tensor->data, (Py_ssize_t)tensor->shape[0]);
+}
+
+static PyObject *row_text(PyObject *self, const struct pst_tensor *tensor)
+{
+    (void)self;
+    if (tensor->shape[0] == 0)
+        return PyUnicode_FromString("");
+    return PyUnicode_DecodeUTF8(tensor->data, (Py_ssize_t)tensor->shape[0], "strict");
+}
+
+/* A list over the rows of field `argument`. `bytes_only`: rows must be u8 (n). */
+static PyObject *each_row(PyObject *self, PyObject *argument, row_fn fn, bool bytes_only)
+{
+    uint32_t i_field;
+    if (field_argument(self, argument, &i_field) < 0)
+        return NULL;
+    pst_batch *batch = handle_of(self);
+    uint32_t n = pst_batch_count(batch);
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (uint32_t row = 0; list != NULL && row < n; row++) {
+        struct pst_tensor tensor = {0};
+        enum pst_status status = pst_batch_row(batch, i_field, row, &tensor);
+        if (status == PST_OK && bytes_only && (tensor.ndim != 1 || tensor.dtype != PST_DTYPE_U8))
+            status = PST_ERROR_ARGUMENT;
+        PyObject *item = status == PST_OK ? fn(self, &tensor) : failed(status);
+        if (item == NULL || PyList_SetItem(list, (Py_ssize_t)row, item) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *batch_rows(PyObject *self, PyObject *argument)
+{
+    return each_row(self, argument, row_tensor, false);
+}
+
+static PyObject *batch_bytes(PyObject *self, PyObject *argument)
+{
+    return each_row(self, argument, row_bytes, true);
+}
+
+static PyObject *batch_text(PyObject *self, PyObject *argument)
+{
+    return each_row(self, argument, row_text, true);
+}
+
+static PyObject *batch_index(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    pst_batch *batch = handle_of(self);
+    struct pst_tensor tensor = {.data = (void *)(uintptr_t)pst_batch_index(batch),
+                                .dtype = PST_DTYPE_I64,
+                                .ndim = 1,
+                                .shape = {pst_batch_count(batch)},
+                                .strides = {8}};
+    return native_tensor_new(native_state_of(self), self, &tensor);
+}
+
+static PyObject *batch_place(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    uint64_t epoch, step;
+    pst_batch_place(handle_of(self), &epoch, &step);
+    return Py_BuildValue("(KK)", (unsigned long long)epoch, (unsigned long long)step);
+}
+
+static Py_ssize_t batch_length(PyObject *self)
+{
+    return (Py_ssize_t)pst_batch_count(handle_of(self));
+}
+
+static PyMethodDef methods[] = {
+    {"fields", batch_fields, METH_NOARGS, "[(name, type, ragged), ...]"},
+    {"tensor", batch_tensor, METH_O, "The whole field as one Tensor, (N, ...)."},
+    {"rows", batch_rows, METH_O, "A list of Tensors, one per sample."},
+    {"bytes", batch_bytes, METH_O, "A list of bytes objects, one per sample."},
+    {"text", batch_text, METH_O, "A list of str, one per sample."},
+    {"index", batch_index, METH_NOARGS, "Sample numbers, int64 (N)."},
+    {"place", batch_place, METH_NOARGS, "(epoch, step)"},
+    {NULL, NULL, 0, NULL}};
+
+static PyType_Slot slots[] = {{Py_tp_dealloc, batch_dealloc},
+                              {Py_tp_methods, methods},
+                              {Py_sq_length, batch_length},
+                              {Py_tp_doc, "A batch in its slot."},
+                              {0, NULL}};
+
+PyType_Spec native_batch_spec = {
+    "penstock._native.Batch", sizeof(struct native_batch), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE, slots};

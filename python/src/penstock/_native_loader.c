@@ -1,0 +1,347 @@
+/* _native_loader.c - penstock._native.Loader: the loader's handle and the locks around it.
+ *
+ * The C handle wants one thread at a time: `run_lock` guards begin, resume, next and close,
+ * `fetch_lock` guards fetch and replay, close takes both. next() waits in slices, without the GIL,
+ * and looks at signals in between. `handle` changes only with the GIL and both locks held.
+ * In a forked child the handle is neither used nor freed. */
+#include "_native.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define SLICE_NS INT64_C(50000000)
+
+struct native_loader {
+    PyObject_HEAD pst_loader *handle; /* NULL once closed */
+    PyThread_type_lock run_lock, fetch_lock;
+    struct pst_loader_state
+        state; /* after the batch last returned; read and written under the GIL */
+    pid_t pid;
+    bool closing; /* waiting calls give up; under the GIL */
+};
+
+/* NULL-safe for parts that were not made. The GIL is held on entry and on return. */
+static void shut(struct native_loader *self)
+{
+    pst_loader *handle = self->handle;
+    self->handle = NULL;
+    if (handle == NULL || self->pid != getpid())
+        return;
+    Py_BEGIN_ALLOW_THREADS pst_loader_close(&handle);
+    Py_END_ALLOW_THREADS
+}
+
+static void loader_dealloc(PyObject *object)
+{
+    struct native_loader *self = (struct native_loader *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    shut(self);
+    /* A lock that a thread of the parent held during fork() stays so: it is left alone. */
+    if (self->pid == getpid()) {
+        if (self->run_lock != NULL)
+            PyThread_free_lock(self->run_lock);
+        if (self->fetch_lock != NULL)
+            PyThread_free_lock(self->fetch_lock);
+    }
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(object);
+    Py_DECREF(type);
+}
+
+static enum pst_status open_handle(pst_dataset *dataset, const struct native_options *options,
+                                   struct native_loader *self, struct pst_error *err)
+{
+    enum pst_status status;
+    pst_dataset_retain(dataset);
+    Py_BEGIN_ALLOW_THREADS status = pst_loader_open(dataset, &options->loader, &self->handle, err);
+    pst_dataset_close(&dataset);
+    Py_END_ALLOW_THREADS return status;
+}
+
+static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *dataset, *dict;
+    if (kwargs != NULL && PyDict_Size(kwargs) > 0) {
+        PyErr_SetString(PyExc_TypeError, "Loader takes no keyword arguments");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(args, "OO:Loader", &dataset, &dict))
+        return NULL;
+    struct native_state *state = PyType_GetModuleState(type);
+    if (state == NULL)
+        return NULL;
+    if (!PyObject_TypeCheck(dataset, state->dataset_type)) {
+        PyErr_SetString(PyExc_TypeError, "a _native.Dataset is wanted");
+        return NULL;
+    }
+    pst_dataset *source = ((struct native_dataset *)dataset)->handle;
+    if (source == NULL)
+        return native_raise_text(PST_ERROR_STATE, "the data set is closed");
+    struct native_loader *self = (struct native_loader *)PyType_GenericAlloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->pid = getpid();
+    self->run_lock = PyThread_allocate_lock();
+    self->fetch_lock = PyThread_allocate_lock();
+    if (self->run_lock == NULL || self->fetch_lock == NULL) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
+    struct pst_error err;
+    pst_error_clear(&err);
+    struct native_options options;
+    enum pst_status status = PST_OK;
+    if (native_options_read(&options, dict) == 0)
+        status = open_handle(source, &options, self, &err);
+    native_options_free(&options);
+    if (status == PST_OK && !PyErr_Occurred()) {
+        pst_loader_state(self->handle, &self->state);
+        return (PyObject *)self;
+    }
+    Py_DECREF(self);
+    return PyErr_Occurred() ? NULL : native_raise(status, &err);
+}
+
+/* Takes `lock` and checks that the handle may be used. 0, or -1 with an exception set. */
+static int enter(struct native_loader *self, PyThread_type_lock lock)
+{
+    if (self->pid != getpid()) {
+        native_raise_text(PST_ERROR_FORKED, "the loader belongs to the parent process");
+        return -1;
+    }
+    if (native_lock_take(lock) < 0)
+        return -1;
+    if (self->handle != NULL && !self->closing)
+        return 0;
+    PyThread_release_lock(lock);
+    native_raise_text(PST_ERROR_STATE, "the loader is closed");
+    return -1;
+}
+
+static PyObject *loader_close(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    struct native_loader *self = (struct native_loader *)object;
+    if (self->pid != getpid() || self->handle == NULL)
+        Py_RETURN_NONE;
+    self->closing = true;
+    if (native_lock_take(self->run_lock) < 0)
+        return NULL;
+    if (native_lock_take(self->fetch_lock) < 0) {
+        PyThread_release_lock(self->run_lock);
+        return NULL;
+    }
+    shut(self);
+    PyThread_release_lock(self->fetch_lock);
+    PyThread_release_lock(self->run_lock);
+    Py_RETURN_NONE;
+}
+
+static PyObject *loader_begin(PyObject *object, PyObject *args)
+{
+    struct native_loader *self = (struct native_loader *)object;
+    unsigned long long epoch;
+    if (!PyArg_ParseTuple(args, "K:begin", &epoch) || enter(self, self->run_lock) < 0)
+        return NULL;
+    struct pst_error err;
+    pst_error_clear(&err);
+    enum pst_status status;
+    Py_BEGIN_ALLOW_THREADS status = pst_loader_begin(self->handle, epoch, &err);
+    Py_END_ALLOW_THREADS if (status == PST_OK) pst_loader_state(self->handle, &self->state);
+    PyThread_release_lock(self->run_lock);
+    if (status != PST_OK)
+        return native_raise(status, &err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *loader_resume(PyObject *object, PyObject *args)
+{
+    struct native_loader *self = (struct native_loader *)object;
+    unsigned long long part[6];
+    if (!PyArg_ParseTuple(args, "(KKKKKK):resume", &part[0], &part[1], &part[2], &part[3], &part[4],
+                          &part[5]) ||
+        enter(self, self->run_lock) < 0)
+        return NULL;
+    struct pst_loader_state state = {.epoch = part[0],
+                                     .position = part[1],
+                                     .seed = part[2],
+                                     .n_samples = part[3],
+                                     .order_version = part[4],
+                                     .order_hash = part[5]};
+    struct pst_error err;
+    pst_error_clear(&err);
+    enum pst_status status;
+    Py_BEGIN_ALLOW_THREADS status = pst_loader_resume(self->handle, &state, &err);
+    Py_END_ALLOW_THREADS if (status == PST_OK) pst_loader_state(self->handle, &self->state);
+    PyThread_release_lock(self->run_lock);
+    if (status != PST_OK)
+        return native_raise(status, &err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *loader_state(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    const struct pst_loader_state *state = &((struct native_loader *)object)->state;
+    return Py_BuildValue(
+        "(KKKKKK)", (unsigned long long)state->epoch, (unsigned long long)state->position,
+        (unsigned long long)state->seed, (unsigned long long)state->n_samples,
+        (unsigned long long)state->order_version, (unsigned long long)state->order_hash);
+}
+
+static PyObject *loader_next(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    struct native_loader *self = (struct native_loader *)object;
+    struct pst_error err;
+    pst_batch *batch = NULL;
+    enum pst_status status = PST_ERROR_BUSY;
+    while (status == PST_ERROR_BUSY) {
+        if (enter(self, self->run_lock) < 0)
+            return NULL;
+        pst_error_clear(&err);
+        Py_BEGIN_ALLOW_THREADS status = pst_loader_next_timed(self->handle, SLICE_NS, &batch, &err);
+        Py_END_ALLOW_THREADS if (status == PST_OK || status == PST_END)
+            pst_loader_state(self->handle, &self->state);
+        PyThread_release_lock(self->run_lock);
+        if (status == PST_ERROR_BUSY && PyErr_CheckSignals() < 0)
+            return NULL;
+    }
+    if (status == PST_END)
+        Py_RETURN_NONE;
+    if (status != PST_OK)
+        return native_raise(status, &err);
+    return native_batch_new(native_state_of(object), batch);
+}
+
+static PyObject *loader_fetch(PyObject *object, PyObject *args)
+{
+    struct native_loader *self = (struct native_loader *)object;
+    unsigned long long epoch;
+    Py_buffer samples;
+    if (!PyArg_ParseTuple(args, "Ky*:fetch", &epoch, &samples))
+        return NULL;
+    if (enter(self, self->fetch_lock) < 0) {
+        PyBuffer_Release(&samples);
+        return NULL;
+    }
+    struct pst_error err;
+    pst_error_clear(&err);
+    pst_batch *batch = NULL;
+    enum pst_status status;
+    Py_BEGIN_ALLOW_THREADS status =
+        pst_loader_fetch(self->handle, epoch, samples.buf, (size_t)samples.len / 8, &batch, &err);
+    Py_END_ALLOW_THREADS PyThread_release_lock(self->fetch_lock);
+    PyBuffer_Release(&samples);
+    if (status != PST_OK)
+        return native_raise(status, &err);
+    return native_batch_new(native_state_of(object), batch);
+}
+
+static PyObject *loader_replay(PyObject *object, PyObject *args)
+{
+    struct native_loader *self = (struct native_loader *)object;
+    unsigned long long epoch, step;
+    if (!PyArg_ParseTuple(args, "KK:replay", &epoch, &step) || enter(self, self->fetch_lock) < 0)
+        return NULL;
+    struct pst_error err;
+    pst_error_clear(&err);
+    pst_batch *batch = NULL;
+    enum pst_status status;
+    Py_BEGIN_ALLOW_THREADS status = pst_loader_replay(self->handle, epoch, step, &batch, &err);
+    Py_END_ALLOW_THREADS PyThread_release_lock(self->fetch_lock);
+    if (status != PST_OK)
+        return native_raise(status, &err);
+    return native_batch_new(native_state_of(object), batch);
+}
+
+/* The handle, for short calls that are made with the GIL held: close() cannot come in between. */
+static pst_loader *peek(struct native_loader *self)
+{
+    if (self->pid == getpid() && self->handle != NULL)
+        return self->handle;
+    native_raise_text(PST_ERROR_STATE, "the loader is closed");
+    return NULL;
+}
+
+static PyObject *loader_n_batches(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    pst_loader *handle = peek((struct native_loader *)object);
+    return handle == NULL ? NULL : PyLong_FromUnsignedLongLong(pst_loader_n_batches(handle));
+}
+
+static PyObject *loader_quarantine(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    pst_loader *handle = peek((struct native_loader *)object);
+    if (handle == NULL)
+        return NULL;
+    PyObject *list = PyList_New(0);
+    uint64_t n = pst_loader_n_quarantined(handle);
+    for (uint64_t i = 0; list != NULL && i < n; i++) {
+        struct pst_error what;
+        pst_error_clear(&what);
+        if (pst_loader_quarantined(handle, i, &what) != PST_OK)
+            break;
+        PyObject *item = native_error_dict(&what);
+        if (item == NULL || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+static PyObject *loader_stats(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    pst_loader *handle = peek((struct native_loader *)object);
+    if (handle == NULL)
+        return NULL;
+    struct pst_loader_stats stats;
+    memset(&stats, 0, sizeof(stats));
+    stats.struct_size = sizeof(stats);
+    pst_loader_stats(handle, &stats);
+#define NUMBER(name) #name, (unsigned long long)stats.name
+    return Py_BuildValue(
+        "{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:s,s:K,s:K,s:K,s:s}",
+        NUMBER(n_batches), NUMBER(n_samples), NUMBER(n_bad), NUMBER(n_replaced), NUMBER(n_padded),
+        NUMBER(nbytes_read), NUMBER(n_reads), NUMBER(read_ns), NUMBER(decode_ns),
+        NUMBER(caller_wait_ns), NUMBER(host_memory), NUMBER(host_memory_used),
+        NUMBER(host_memory_peak), NUMBER(n_slots), NUMBER(n_slots_held), NUMBER(n_workers),
+        NUMBER(storage), "storage_reason", stats.storage_reason, NUMBER(n_fallback_direct),
+        NUMBER(n_fallback_region), NUMBER(nbytes_decoded), "cpu_level", stats.cpu_level);
+#undef NUMBER
+}
+
+static PyObject *loader_pid(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong((long)((struct native_loader *)object)->pid);
+}
+
+static PyMethodDef methods[] = {
+    {"close", loader_close, METH_NOARGS, "Stops the threads; batches stay valid."},
+    {"begin", loader_begin, METH_VARARGS, "begin(epoch)"},
+    {"resume", loader_resume, METH_VARARGS, "resume((epoch, position, seed, ...))"},
+    {"state", loader_state, METH_NOARGS, "The state after the batch last returned."},
+    {"next", loader_next, METH_NOARGS, "The next Batch; None after the last one."},
+    {"fetch", loader_fetch, METH_VARARGS, "fetch(epoch, samples as uint64 buffer): Batch."},
+    {"replay", loader_replay, METH_VARARGS, "replay(epoch, step): Batch."},
+    {"n_batches", loader_n_batches, METH_NOARGS, "Batches of a whole epoch."},
+    {"quarantine", loader_quarantine, METH_NOARGS, "A dict per bad sample."},
+    {"stats", loader_stats, METH_NOARGS, "Counters."},
+    {NULL, NULL, 0, NULL}};
+
+static PyGetSetDef getset[] = {{"pid", loader_pid, NULL, "The process that made it.", NULL},
+                               {NULL, NULL, NULL, NULL, NULL}};
+
+static PyType_Slot slots[] = {{Py_tp_new, loader_new},
+                              {Py_tp_dealloc, loader_dealloc},
+                              {Py_tp_methods, methods},
+                              {Py_tp_getset, getset},
+                              {Py_tp_doc, "A loader: threads, slots, order."},
+                              {0, NULL}};
+
+PyType_Spec native_loader_spec = {"penstock._native.Loader", sizeof(struct native_loader), 0,
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, slots};

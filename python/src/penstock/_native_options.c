@@ -1,0 +1,256 @@
+/* _native_options.c - the dict that penstock.Loader makes, as struct pst_loader_options.
+ *
+ * In: {"fields": [{"name": str, "ops": [{...}, ...], ...}, ...], "indices": u64 buffer,
+ * "weights": f64 buffer, and numbers}. Out: a struct and the memory it points to, freed by
+ * native_options_free. Called with the GIL held. */
+#include "_native.h"
+
+#include <string.h>
+
+#define OP(key, kind, count)                                                                       \
+    {                                                                                              \
+#key, kind, offsetof(struct pst_op, key), count                                            \
+    }
+static const struct native_member op_members[] = {
+    OP(height, NATIVE_U32, 0),
+    OP(width, NATIVE_U32, 0),
+    OP(interpolation, NATIVE_ENUM, 0),
+    OP(no_antialias, NATIVE_BOOL, 0),
+    OP(pad_if_needed, NATIVE_BOOL, 0),
+    OP(pad_mode, NATIVE_ENUM, 0),
+    OP(pad, NATIVE_U32, 4),
+    OP(fill, NATIVE_FLOAT, 4),
+    OP(p, NATIVE_FLOAT, 0),
+    OP(scale, NATIVE_FLOAT, 2),
+    OP(ratio, NATIVE_FLOAT, 2),
+    OP(brightness, NATIVE_FLOAT, 2),
+    OP(contrast, NATIVE_FLOAT, 2),
+    OP(saturation, NATIVE_FLOAT, 2),
+    OP(hue, NATIVE_FLOAT, 2),
+    OP(mean, NATIVE_FLOAT, 4),
+    OP(std, NATIVE_FLOAT, 4),
+};
+
+#define FIELD(key, kind)                                                                           \
+    {                                                                                              \
+#key, kind, offsetof(struct pst_field_output, key), 0                                      \
+    }
+static const struct native_member field_members[] = {
+    FIELD(dtype, NATIVE_ENUM),      FIELD(layout, NATIVE_ENUM),
+    FIELD(channels, NATIVE_U8),     FIELD(bits, NATIVE_U8),
+    FIELD(variant_mask, NATIVE_U8), FIELD(ignore_orientation, NATIVE_BOOL),
+    FIELD(encoded, NATIVE_BOOL),
+};
+
+#define LOADER(key, kind)                                                                          \
+    {                                                                                              \
+#key, kind, offsetof(struct pst_loader_options, key), 0                                    \
+    }
+static const struct native_member loader_members[] = {
+    LOADER(batch_size, NATIVE_U32),
+    LOADER(order, NATIVE_ENUM),
+    LOADER(seed, NATIVE_U64),
+    LOADER(rank, NATIVE_U32),
+    LOADER(world_size, NATIVE_U32),
+    LOADER(drop_last, NATIVE_BOOL),
+    LOADER(num_workers, NATIVE_U32),
+    LOADER(io_threads, NATIVE_U32),
+    LOADER(prefetch, NATIVE_U32),
+    LOADER(host_memory, NATIVE_U64),
+    LOADER(on_error, NATIVE_ENUM),
+    LOADER(max_errors, NATIVE_U64),
+    LOADER(only_listed, NATIVE_BOOL),
+    LOADER(page_samples, NATIVE_U32),
+    LOADER(window_pages, NATIVE_U32),
+    LOADER(storage, NATIVE_ENUM),
+    LOADER(page_cache, NATIVE_ENUM),
+    LOADER(throttle_bytes_per_second, NATIVE_DOUBLE),
+    LOADER(throttle_latency_seconds, NATIVE_DOUBLE),
+    LOADER(no_verify, NATIVE_BOOL),
+    LOADER(max_pixels, NATIVE_U64),
+};
+
+#define N_OF(table) (sizeof(table) / sizeof((table)[0]))
+
+/* Takes `key` out of `dict`: a new reference, or NULL, with an exception set only after an error.
+ */
+static PyObject *take(PyObject *dict, const char *key)
+{
+    PyObject *value = PyDict_GetItemString(dict, key);
+    if (value == NULL)
+        return NULL;
+    Py_INCREF(value);
+    if (PyDict_DelItemString(dict, key) < 0) {
+        Py_DECREF(value);
+        return NULL;
+    }
+    return value;
+}
+
+static int read_op(PyObject *source, struct pst_op *op)
+{
+    int status = -1;
+    PyObject *kind = NULL;
+    PyObject *dict = PyDict_Copy(source);
+    if (dict == NULL)
+        return -1;
+    kind = take(dict, "kind");
+    if (kind == NULL) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "an operation without a kind");
+        goto out;
+    }
+    long number = PyLong_AsLong(kind);
+    if (number == -1 && PyErr_Occurred())
+        goto out;
+    pst_op_init(op, (enum pst_op_kind)number);
+    status = native_dict_read(dict, op_members, N_OF(op_members), op, "transforms");
+out:
+    Py_XDECREF(kind);
+    Py_DECREF(dict);
+    return status;
+}
+
+static int read_ops(PyObject *list, struct pst_op **ops, size_t *n_ops)
+{
+    Py_ssize_t n = PySequence_Size(list);
+    if (n <= 0)
+        return (int)n;
+    *ops = PyMem_Calloc((size_t)n, sizeof(**ops));
+    if (*ops == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PySequence_GetItem(list, i);
+        if (item == NULL)
+            return -1;
+        int status = read_op(item, &(*ops)[i]);
+        Py_DECREF(item);
+        if (status < 0)
+            return -1;
+    }
+    *n_ops = (size_t)n;
+    return 0;
+}
+
+static int read_field(PyObject *source, struct pst_field_output *field, struct pst_op **ops)
+{
+    int status = -1;
+    PyObject *name = NULL, *list = NULL;
+    PyObject *dict = PyDict_Copy(source);
+    if (dict == NULL)
+        return -1;
+    name = take(dict, "name");
+    list = take(dict, "ops");
+    if (PyErr_Occurred())
+        goto out;
+    if (name == NULL) {
+        PyErr_SetString(PyExc_TypeError, "a field without a name");
+        goto out;
+    }
+    field->name = PyUnicode_AsUTF8AndSize(name, NULL); /* `source` keeps it alive */
+    if (field->name == NULL)
+        goto out;
+    if (list != NULL && read_ops(list, ops, &field->n_ops) < 0)
+        goto out;
+    field->ops = *ops;
+    status = native_dict_read(dict, field_members, N_OF(field_members), field, "fields");
+out:
+    Py_XDECREF(list);
+    Py_XDECREF(name);
+    Py_DECREF(dict);
+    return status;
+}
+
+static int read_fields(PyObject *list, struct native_options *options)
+{
+    Py_ssize_t n = PySequence_Size(list);
+    if (n <= 0)
+        return (int)n;
+    options->fields = PyMem_Calloc((size_t)n, sizeof(*options->fields));
+    options->ops = PyMem_Calloc((size_t)n, sizeof(*options->ops));
+    if (options->fields == NULL || options->ops == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    options->loader.fields = options->fields;
+    options->loader.n_fields = (size_t)n;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PySequence_GetItem(list, i);
+        if (item == NULL)
+            return -1;
+        int status = read_field(item, &options->fields[i], &options->ops[i]);
+        Py_DECREF(item);
+        if (status < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int read_buffer(PyObject *object, Py_buffer *buffer, const void **data, uint64_t *n)
+{
+    if (PyObject_GetBuffer(object, buffer, PyBUF_SIMPLE) < 0)
+        return -1;
+    if (buffer->len % 8 != 0) {
+        PyErr_SetString(PyExc_ValueError, "8-byte elements are wanted");
+        return -1;
+    }
+    *data = buffer->buf;
+    *n = (uint64_t)buffer->len / 8;
+    return 0;
+}
+
+int native_options_read(struct native_options *options, PyObject *source)
+{
+    memset(options, 0, sizeof(*options));
+    options->loader.struct_size = sizeof(options->loader);
+    int status = -1;
+    PyObject *fields = NULL, *indices = NULL, *weights = NULL;
+    if (!PyDict_Check(source)) {
+        PyErr_SetString(PyExc_TypeError, "options: a dict is wanted");
+        return -1;
+    }
+    options->owner = Py_NewRef(source);
+    PyObject *dict = PyDict_Copy(source);
+    if (dict == NULL)
+        return -1;
+    fields = take(dict, "fields");
+    indices = take(dict, "indices");
+    weights = take(dict, "weights");
+    if (PyErr_Occurred())
+        goto out;
+    uint64_t n_weights = 0;
+    const void *data = NULL;
+    if (fields != NULL && read_fields(fields, options) < 0)
+        goto out;
+    if (indices != NULL) {
+        if (read_buffer(indices, &options->indices, &data, &options->loader.n_indices) < 0)
+            goto out;
+        options->loader.indices = data;
+    }
+    if (weights != NULL) {
+        if (read_buffer(weights, &options->weights, &data, &n_weights) < 0)
+            goto out;
+        options->loader.weights = data;
+    }
+    status =
+        native_dict_read(dict, loader_members, N_OF(loader_members), &options->loader, "options");
+out:
+    Py_XDECREF(weights);
+    Py_XDECREF(indices);
+    Py_XDECREF(fields);
+    Py_DECREF(dict);
+    return status;
+}
+
+void native_options_free(struct native_options *options)
+{
+    for (size_t i = 0; options->ops != NULL && i < options->loader.n_fields; i++)
+        PyMem_Free(options->ops[i]);
+    PyMem_Free(options->ops);
+    PyMem_Free(options->fields);
+    PyBuffer_Release(&options->indices);
+    PyBuffer_Release(&options->weights);
+    Py_CLEAR(options->owner);
+}

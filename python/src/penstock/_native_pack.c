@@ -1,0 +1,178 @@
+/* _native_pack.c - pack() and verify(), with callbacks into Python.
+ *
+ * The C functions call back on the thread that called them; there the GIL is taken again for the
+ * time of the callback. Signals are looked at in each, so Ctrl-C ends the run at the next sample;
+ * what was committed can be resumed. */
+#include "_native.h"
+
+#include <string.h>
+
+/* What the callbacks need. `thread` is set while the GIL is away. */
+struct watch {
+    PyThreadState *thread;
+    PyObject *progress, *bad_sample; /* callables or None; borrowed */
+};
+
+/* The truth of `answer`, which it consumes: 0 false or None, 1 true or an exception. */
+static int stop_if(PyObject *answer)
+{
+    if (answer == NULL)
+        return 1;
+    int truth = PyObject_IsTrue(answer);
+    Py_DECREF(answer);
+    return truth != 0;
+}
+
+static int on_progress(void *ctx, const struct pst_progress *progress)
+{
+    struct watch *watch = ctx;
+    PyEval_RestoreThread(watch->thread);
+    int stop = PyErr_CheckSignals() < 0;
+    if (!stop && watch->progress != Py_None)
+        stop = stop_if(PyObject_CallFunction(
+            watch->progress, "KKKK", (unsigned long long)progress->n_done,
+            (unsigned long long)progress->n_total, (unsigned long long)progress->nbytes_in,
+            (unsigned long long)progress->nbytes_out));
+    watch->thread = PyEval_SaveThread();
+    return stop;
+}
+
+static int on_bad_sample(void *ctx, const char *name, const struct pst_error *err)
+{
+    struct watch *watch = ctx;
+    PyEval_RestoreThread(watch->thread);
+    int stop = 1;
+    PyObject *text = PyUnicode_DecodeFSDefault(name != NULL ? name : "");
+    PyObject *what = text != NULL ? native_error_dict(err) : NULL;
+    if (what != NULL)
+        stop = stop_if(PyObject_CallFunction(watch->bad_sample, "OO", text, what));
+    Py_XDECREF(what);
+    Py_XDECREF(text);
+    watch->thread = PyEval_SaveThread();
+    return stop;
+}
+
+#define PACK(key, kind)                                                                            \
+    {                                                                                              \
+#key, kind, offsetof(struct pst_pack_options, key), 0                                      \
+    }
+static const struct native_member pack_members[] = {
+    {"mode", NATIVE_ENUM, offsetof(struct pst_pack_options, writer.mode), 0},
+    {"shard_nbytes", NATIVE_U64, offsetof(struct pst_pack_options, writer.shard_nbytes), 0},
+    {"commit_nbytes", NATIVE_U64, offsetof(struct pst_pack_options, writer.commit_nbytes), 0},
+    {"allow_unreadable", NATIVE_BOOL, offsetof(struct pst_pack_options, source.allow_unreadable),
+     0},
+    PACK(num_workers, NATIVE_U32),
+    PACK(verify_pixels, NATIVE_BOOL),
+};
+
+static int read_forms(PyObject *sequence, enum pst_form *forms, uint32_t *n_forms)
+{
+    Py_ssize_t n = PySequence_Size(sequence);
+    if (n < 0)
+        return -1;
+    if (n > PST_MAX_VARIANTS) {
+        native_raise_text(PST_ERROR_ARGUMENT, "at most %d forms", PST_MAX_VARIANTS);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PySequence_GetItem(sequence, i);
+        long number = item != NULL ? PyLong_AsLong(item) : -1;
+        Py_XDECREF(item);
+        if (PyErr_Occurred())
+            return -1;
+        forms[i] = (enum pst_form)number;
+    }
+    *n_forms = (uint32_t)n;
+    return 0;
+}
+
+/* pack(source, destination, labels, forms, options, progress, bad_sample) -> dict */
+PyObject *native_pack(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *source = NULL, *destination = NULL, *forms_list, *dict;
+    const char *labels;
+    struct watch watch = {0};
+    if (!PyArg_ParseTuple(args, "O&O&zOOOO:pack", PyUnicode_FSConverter, &source,
+                          PyUnicode_FSConverter, &destination, &labels, &forms_list, &dict,
+                          &watch.progress, &watch.bad_sample))
+        return NULL; /* the converters' objects are given back by ParseTuple */
+    PyObject *result = NULL;
+    enum pst_form forms[PST_MAX_VARIANTS];
+    struct pst_pack_options options;
+    memset(&options, 0, sizeof(options));
+    options.struct_size = sizeof(options);
+    options.source.struct_size = sizeof(options.source);
+    options.source.labels = labels;
+    options.writer.struct_size = sizeof(options.writer);
+    options.forms = forms;
+    if (read_forms(forms_list, forms, &options.n_forms) < 0 ||
+        native_dict_read(dict, pack_members, sizeof(pack_members) / sizeof(pack_members[0]),
+                         &options, "pack") < 0)
+        goto out;
+    options.progress = on_progress;
+    options.bad_sample = watch.bad_sample != Py_None ? on_bad_sample : NULL;
+    options.ctx = &watch;
+    const char *from = PyBytes_AsString(source), *to = PyBytes_AsString(destination);
+    struct pst_pack_report report;
+    memset(&report, 0, sizeof(report));
+    struct pst_error err;
+    pst_error_clear(&err);
+    watch.thread = PyEval_SaveThread();
+    enum pst_status status = pst_pack(from, to, &options, &report, &err);
+    PyEval_RestoreThread(watch.thread);
+    if (PyErr_Occurred())
+        goto out;
+    if (status != PST_OK)
+        native_raise(status, &err);
+    else
+        result = Py_BuildValue(
+            "{s:K,s:K,s:K,s:K,s:K}", "n_samples", (unsigned long long)report.n_samples, "n_bad",
+            (unsigned long long)report.n_bad, "n_resumed", (unsigned long long)report.n_resumed,
+            "nbytes_in", (unsigned long long)report.nbytes_in, "nbytes_out",
+            (unsigned long long)report.nbytes_out);
+out:
+    Py_DECREF(source);
+    Py_DECREF(destination);
+    return result;
+}
+
+/* verify(path, decode, num_workers, progress, bad_sample) -> (error dict or None, report dict) */
+PyObject *native_verify(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *path = NULL;
+    int decode;
+    unsigned int num_workers;
+    struct watch watch = {0};
+    if (!PyArg_ParseTuple(args, "O&pIOO:verify", PyUnicode_FSConverter, &path, &decode,
+                          &num_workers, &watch.progress, &watch.bad_sample))
+        return NULL;
+    struct pst_verify_options options = {.struct_size = sizeof(options),
+                                         .decode = decode != 0,
+                                         .num_workers = num_workers,
+                                         .progress = on_progress,
+                                         .ctx = &watch};
+    options.bad_sample = watch.bad_sample != Py_None ? on_bad_sample : NULL;
+    struct pst_verify_report report;
+    memset(&report, 0, sizeof(report));
+    struct pst_error err;
+    pst_error_clear(&err);
+    const char *text = PyBytes_AsString(path);
+    watch.thread = PyEval_SaveThread();
+    enum pst_status status = pst_verify(text, &options, &report, &err);
+    PyEval_RestoreThread(watch.thread);
+    Py_DECREF(path);
+    if (PyErr_Occurred())
+        return NULL;
+    if (status != PST_OK && err.status == PST_OK)
+        err.status = status;
+    PyObject *what = status != PST_OK ? native_error_dict(&err) : Py_NewRef(Py_None);
+    if (what == NULL)
+        return NULL;
+    return Py_BuildValue(
+        "(N{s:K,s:K,s:K,s:K})", what, "n_samples", (unsigned long long)report.n_samples, "n_items",
+        (unsigned long long)report.n_items, "n_bad", (unsigned long long)report.n_bad, "nbytes",
+        (unsigned long long)report.nbytes);
+}

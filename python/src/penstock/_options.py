@@ -1,0 +1,155 @@
+"""Arguments that several parts take: sizes, counts, ranks, dtypes."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from . import _native
+from .errors import ArgumentError, UnsupportedError
+
+_UNITS = {
+    "": 1,
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+
+
+def nbytes(name: str, value: int | float | str) -> int:
+    """Bytes of a number or of a text such as "4GiB" (1024s) or "500 MB" (1000s)."""
+    number: float
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
+        unit = _UNITS.get(match[2].lower()) if match else None
+        if match is None or unit is None:
+            raise ArgumentError(f'{name} is bytes or a text such as "4GiB", not {value!r}')
+        number = float(match[1]) * unit if "." in match[1] else int(match[1]) * unit
+    else:
+        number = value
+    if not 0 < number < 2**63:
+        raise ArgumentError(f"{name} must be above 0, not {value!r}")
+    return int(number)
+
+
+def count(name: str, value: Any, low: int, high: int = 2**32 - 1) -> int:
+    try:
+        number = int(value.__index__())
+    except AttributeError:
+        raise ArgumentError(f"{name} is a whole number, not {value!r}") from None
+    if not low <= number <= high:
+        raise ArgumentError(f"{name} must be {low} to {high}, not {value!r}")
+    return number
+
+
+def choice(name: str, value: Any, choices: Iterable[str]) -> int:
+    """Place of `value` in `choices`."""
+    known = list(choices)
+    if isinstance(value, str) and value in known:
+        return known.index(value)
+    raise ArgumentError(f"{name} is one of {', '.join(known)}, not {value!r}")
+
+
+def host_device(device: Any) -> str:
+    """Refuses everything but host memory, also for torch.device objects."""
+    if str(device) in ("cpu", "cpu:0"):
+        return "cpu"
+    raise UnsupportedError(
+        f'device={str(device)!r}: this release prepares batches in host memory (device="cpu"); '
+        "move them with .to(device, non_blocking=True)"
+    )
+
+
+def dtype_number(dtype: Any) -> int:
+    """Number of a dtype given as a name, a numpy or a torch dtype."""
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None)
+    if name is None:
+        name = getattr(dtype, "__name__", None) or str(dtype)
+    number = _native.dtype_number(str(name).rpartition(".")[2])
+    if number == 0:
+        raise ArgumentError(f"dtype {dtype!r} is not known")
+    return number
+
+
+def cores() -> int:
+    """Cores that this process may use: affinity and cgroup quota."""
+    allowed = len(os.sched_getaffinity(0))
+    try:
+        with open("/sys/fs/cgroup/cpu.max") as file:
+            quota, period = file.read().split()
+        if quota != "max":
+            allowed = min(allowed, max(1, -(-int(quota) // int(period))))
+    except (OSError, ValueError):
+        pass
+    return allowed
+
+
+def workers(num_workers: int | None) -> int:
+    """Threads: the argument, else PENSTOCK_NUM_THREADS, else the cores."""
+    if num_workers is not None:
+        return count("num_workers", num_workers, 0, 4096)
+    text = os.environ.get("PENSTOCK_NUM_THREADS", "")
+    if not text:
+        return cores()
+    if not text.isdigit():
+        raise ArgumentError(f"PENSTOCK_NUM_THREADS={text!r} is not a number")
+    return count("PENSTOCK_NUM_THREADS", int(text), 0, 4096)
+
+
+# Variables of the launchers, first found wins. A step of Slurm may be smaller than its job.
+_LAUNCHERS = (
+    ("torchrun", "RANK", ("WORLD_SIZE",)),
+    ("Slurm", "SLURM_PROCID", ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")),
+    ("Open MPI", "OMPI_COMM_WORLD_RANK", ("OMPI_COMM_WORLD_SIZE",)),
+)
+
+
+def _launched() -> tuple[int, int, str] | None:
+    for launcher, rank_name, size_names in _LAUNCHERS:
+        size_name = next((name for name in size_names if name in os.environ), None)
+        if rank_name not in os.environ or size_name is None:
+            continue
+        rank_text, size_text = os.environ[rank_name], os.environ[size_name]
+        if not (rank_text.isdigit() and size_text.isdigit()):
+            raise ArgumentError(
+                f"{rank_name}={rank_text!r}, {size_name}={size_text!r}: not numbers; "
+                "give rank= and world_size="
+            )
+        return int(rank_text), int(size_text), launcher
+    return None
+
+
+def ranks(rank: int | None, world_size: int | None) -> tuple[int, int, str]:
+    """(rank, world_size, where they come from): both given, or both found, or (0, 1)."""
+    if (rank is None) != (world_size is None):
+        raise ArgumentError("give both rank= and world_size=, or neither")
+    source = "arguments"
+    if rank is None or world_size is None:
+        distributed = sys.modules.get("torch.distributed")
+        if distributed and distributed.is_available() and distributed.is_initialized():
+            rank, world_size = distributed.get_rank(), distributed.get_world_size()
+            source = "torch.distributed"
+        else:
+            rank, world_size, source = _launched() or (0, 1, "default")
+    world_size = count("world_size", world_size, 1)
+    rank = count("rank", rank, 0)
+    if rank >= world_size:
+        raise ArgumentError(f"rank {rank} is not below world_size {world_size} (from {source})")
+    return rank, world_size, source
+
+
+def output_kind(output: str) -> str:
+    """ "numpy" or "torch"; "auto" is torch if the process has imported it."""
+    if output == "auto":
+        return "torch" if "torch" in sys.modules else "numpy"
+    choice("output", output, ("numpy", "torch"))
+    return output

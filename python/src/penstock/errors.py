@@ -1,0 +1,223 @@
+"""What Penstock raises: one base class, and a subclass per kind that is also the built-in kind.
+
+``except ps.PenstockError`` catches everything; ``except FileNotFoundError`` and the like work too.
+The message names all that is known; the same facts are attributes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "ArgumentError",
+    "BusyError",
+    "CancelledError",
+    "ChecksumError",
+    "CorruptError",
+    "ExistsError",
+    "ForkedError",
+    "IncompleteError",
+    "InternalError",
+    "LimitError",
+    "NoSpaceError",
+    "NotFoundError",
+    "OutOfMemoryError",
+    "PenstockError",
+    "StateError",
+    "StorageError",
+    "TruncatedError",
+    "UnsupportedError",
+    "VersionError",
+]
+
+_PARTS = ("text", "dataset", "sample", "file", "offset", "codec", "room", "os_error")
+
+
+class PenstockError(Exception):
+    """Base of all errors of Penstock.
+
+    Attributes (None where not known):
+        status: name of the status, e.g. ``"PST_ERROR_CORRUPT"``.
+        text: the cause alone.
+        dataset: path of the data set.
+        sample: number of the sample.
+        file: path of the file read or written.
+        offset: byte offset in ``file``.
+        codec: ``"jpeg"``, ``"png"``, ...
+        room: the part of Penstock that noticed.
+        os_error: errno of the failed system call.
+    """
+
+    default_status = "PST_ERROR_INTERNAL"
+
+    status: str
+    text: str
+    dataset: str | None
+    sample: int | None
+    file: str | None
+    offset: int | None
+    codec: str | None
+    room: str | None
+    os_error: int | None
+
+    def __init__(self, message: str = "", /, status: str | None = None, **parts: Any) -> None:
+        super().__init__(message)
+        self.status = status or self.default_status
+        for name in _PARTS:
+            setattr(self, name, parts.get(name))
+        if self.text is None:
+            self.text = message
+        if isinstance(self, OSError) and self.os_error:
+            self.errno = self.os_error
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # OSError and BaseException would rebuild from args alone and lose the parts.
+        parts = {name: getattr(self, name) for name in _PARTS}
+        return _rebuild, (type(self), str(self), self.status, parts)
+
+
+class ArgumentError(PenstockError, ValueError):
+    """An argument is not valid."""
+
+    default_status = "PST_ERROR_ARGUMENT"
+
+
+class OutOfMemoryError(PenstockError, MemoryError):
+    """The operating system gave no memory."""
+
+    default_status = "PST_ERROR_MEMORY"
+
+
+class LimitError(PenstockError, RuntimeError):
+    """A limit that was set (``host_memory``, ``max_pixels``, ``max_errors``) would be exceeded."""
+
+    default_status = "PST_ERROR_LIMIT"
+
+
+class StateError(PenstockError, RuntimeError):
+    """Not possible now: closed, finished, or superseded by a newer iterator."""
+
+    default_status = "PST_ERROR_STATE"
+
+
+class NotFoundError(PenstockError, FileNotFoundError):
+    """A file or data set is not there."""
+
+    default_status = "PST_ERROR_NOT_FOUND"
+
+
+class ExistsError(PenstockError, FileExistsError):
+    """A file, data set or sample name exists already."""
+
+    default_status = "PST_ERROR_EXISTS"
+
+
+class BusyError(PenstockError, OSError):
+    """Another writer holds the data set."""
+
+    default_status = "PST_ERROR_BUSY"
+
+
+class StorageError(PenstockError, OSError):
+    """Reading or writing failed."""
+
+    default_status = "PST_ERROR_IO"
+
+
+class NoSpaceError(PenstockError, OSError):
+    """The disk is full."""
+
+    default_status = "PST_ERROR_NO_SPACE"
+
+
+class CorruptError(PenstockError, ValueError):
+    """Stored data is not what it should be."""
+
+    default_status = "PST_ERROR_CORRUPT"
+
+
+class TruncatedError(CorruptError):
+    """Stored data ends too early."""
+
+    default_status = "PST_ERROR_TRUNCATED"
+
+
+class ChecksumError(CorruptError):
+    """Stored data was altered: its checksum does not match."""
+
+    default_status = "PST_ERROR_CHECKSUM"
+
+
+class VersionError(PenstockError, ValueError):
+    """The data set was written by a newer version of Penstock."""
+
+    default_status = "PST_ERROR_VERSION"
+
+
+class UnsupportedError(PenstockError, NotImplementedError):
+    """This build or release does not do that."""
+
+    default_status = "PST_ERROR_UNSUPPORTED"
+
+
+class IncompleteError(PenstockError, RuntimeError):
+    """The data set is unfinished; its writer can be resumed."""
+
+    default_status = "PST_ERROR_INCOMPLETE"
+
+
+class CancelledError(PenstockError, RuntimeError):
+    """A callback asked to stop."""
+
+    default_status = "PST_ERROR_CANCELLED"
+
+
+class ForkedError(PenstockError, RuntimeError):
+    """A handle of the parent process was used in a forked child."""
+
+    default_status = "PST_ERROR_FORKED"
+
+
+class InternalError(PenstockError, RuntimeError):
+    """A bug in Penstock: please report it."""
+
+
+_KINDS: dict[str, type[PenstockError]] = {
+    kind.default_status: kind
+    for kind in (
+        ArgumentError,
+        OutOfMemoryError,
+        LimitError,
+        StateError,
+        NotFoundError,
+        ExistsError,
+        BusyError,
+        StorageError,
+        NoSpaceError,
+        CorruptError,
+        TruncatedError,
+        ChecksumError,
+        VersionError,
+        UnsupportedError,
+        IncompleteError,
+        CancelledError,
+        ForkedError,
+        InternalError,
+    )
+}
+
+
+def _rebuild(
+    kind: type[PenstockError], message: str, status: str, parts: dict[str, Any]
+) -> PenstockError:
+    return kind(message, status=status, **parts)
+
+
+def from_parts(parts: dict[str, Any]) -> PenstockError:
+    """The exception for an error that the C library reports (called by the extension module)."""
+    kind = _KINDS.get(parts["status"], InternalError)
+    known = {name: parts.get(name) for name in _PARTS}
+    return kind(parts["message"], status=parts["status"], **known)

@@ -1,0 +1,371 @@
+"""Operations on the pixels of a sample, with torchvision's names and arguments.
+
+They only describe: the C library runs them, fused, straight into the batch. Random parameters are a
+function of (seed, epoch, sample, place in the chain); a mask whose chain has the same geometric
+operations at the same places gets the same geometry as its image.
+
+Sizes are pixels, (height, width). A chain may hold ``Normalize`` once, at its end.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+from .errors import ArgumentError
+
+__all__ = [
+    "CenterCrop",
+    "ColorJitter",
+    "Grayscale",
+    "Normalize",
+    "Pad",
+    "RandomCrop",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomResizedCrop",
+    "RandomVerticalFlip",
+    "Resize",
+    "Transform",
+]
+
+Size = Union[int, Sequence[int]]
+Padding = Union[int, Sequence[int]]
+Fill = Union[float, Sequence[float]]
+Jitter = Union[float, Sequence[float]]
+
+# Numbers of include/penstock/augment.h; they are pinned there.
+_RESIZE, _CENTER_CROP, _RANDOM_CROP, _RANDOM_RESIZED_CROP = 1, 2, 3, 4
+_HORIZONTAL_FLIP, _VERTICAL_FLIP, _PAD, _COLOR_JITTER, _GRAYSCALE, _NORMALIZE = 5, 6, 7, 8, 9, 10
+_INTERPOLATIONS = {"nearest": 1, "bilinear": 2, "bicubic": 3}
+_PAD_MODES = {"constant": 0, "edge": 1, "reflect": 2, "symmetric": 3}
+_MAX_SIDE = 65535
+
+
+def _fail(op: object, text: str) -> ArgumentError:
+    return ArgumentError(f"{type(op).__name__}: {text}")
+
+
+def _side(op: object, value: object) -> int:
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise _fail(op, f"a size is a whole number of pixels, not {value!r}")
+    if not 1 <= int(value) <= _MAX_SIDE:
+        raise _fail(op, f"a side has 1 to {_MAX_SIDE} pixels, not {value}")
+    return int(value)
+
+
+def _pair(op: object, size: object, square: bool) -> tuple[int, int]:
+    """(height, width) of `size`; one number is a square, or (shorter side, 0)."""
+    if isinstance(size, numbers.Integral):
+        side = _side(op, size)
+        return (side, side) if square else (side, 0)
+    if not isinstance(size, Sequence) or isinstance(size, str) or len(size) not in (1, 2):
+        raise _fail(op, f"size is a number or (height, width), not {size!r}")
+    if len(size) == 1:
+        return _pair(op, size[0], square)
+    return _side(op, size[0]), _side(op, size[1])
+
+
+def _interpolation(op: object, value: object) -> int:
+    """Takes a name, or torchvision's InterpolationMode, whose value is the name."""
+    name = getattr(value, "value", value)
+    if isinstance(name, str) and name.lower() in _INTERPOLATIONS:
+        return _INTERPOLATIONS[name.lower()]
+    raise _fail(op, f"interpolation is one of {', '.join(_INTERPOLATIONS)}, not {value!r}")
+
+
+def _probability(op: object, p: object) -> float:
+    if not isinstance(p, numbers.Real) or not 0 <= float(p) <= 1:
+        raise _fail(op, f"p is a probability from 0 to 1, not {p!r}")
+    return float(p)
+
+
+def _range(op: object, name: str, value: object, low: float, high: float) -> list[float]:
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+        raise _fail(op, f"{name} is (low, high), not {value!r}")
+    first, last = float(value[0]), float(value[1])
+    if not low <= first <= last <= high:
+        raise _fail(op, f"{name} must lie within {low} to {high} and not fall, not {value!r}")
+    return [first, last]
+
+
+def _padding(op: object, padding: object) -> list[int]:
+    """left, top, right, bottom by torchvision's rule for 1, 2 and 4 numbers."""
+    given = [padding] if isinstance(padding, numbers.Integral) else padding
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) not in (1, 2, 4):
+        raise _fail(op, f"padding is 1, 2 or 4 numbers, not {padding!r}")
+    for value in given:
+        if not isinstance(value, numbers.Integral) or not 0 <= int(value) <= _MAX_SIDE:
+            raise _fail(op, f"padding is pixels from 0 to {_MAX_SIDE}, not {padding!r}")
+    sides = [int(value) for value in given]
+    return sides if len(sides) == 4 else sides * (4 // len(sides))
+
+
+def _fill(op: object, fill: object) -> list[float]:
+    given = [fill] * 4 if isinstance(fill, numbers.Real) else fill
+    if not isinstance(given, Sequence) or isinstance(given, str) or not 1 <= len(given) <= 4:
+        raise _fail(op, f"fill is a number or one per channel, not {fill!r}")
+    return [float(value) for value in given]
+
+
+def _pad_mode(op: object, mode: object) -> int:
+    if isinstance(mode, str) and mode in _PAD_MODES:
+        return _PAD_MODES[mode]
+    raise _fail(op, f"padding_mode is one of {', '.join(_PAD_MODES)}, not {mode!r}")
+
+
+def _per_channel(op: object, name: str, values: object, positive: bool) -> list[float]:
+    given = [values] * 4 if isinstance(values, numbers.Real) else list(values)  # type: ignore[call-overload]
+    if not 1 <= len(given) <= 4:
+        raise _fail(op, f"{name} has one number per channel, 1 to 4, not {len(given)}")
+    result = [float(value) for value in given]
+    if positive and not all(value > 0 for value in result):
+        raise _fail(op, f"{name} must be above 0, not {values!r}")
+    if len(result) == 1:
+        result *= 4
+    return result
+
+
+class Transform:
+    """Base of all operations. They are values: equal by their arguments, hashable, picklable."""
+
+    def __post_init__(self) -> None:
+        self.describe()  # wrong arguments are found where they are written
+
+    def describe(self) -> dict[str, Any]:
+        """The operation as the C library takes it: members of ``struct pst_op``."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Resize(Transform):
+    """Resizes to ``size``: (height, width), or the shorter side.
+
+    ``antialias=False`` keeps the filter narrow when shrinking. Interpolation: nearest, bilinear,
+    bicubic.
+    """
+
+    size: Size
+    interpolation: Any = "bilinear"
+    antialias: bool = True
+
+    def describe(self) -> dict[str, Any]:
+        height, width = _pair(self, self.size, square=False)
+        return {
+            "kind": _RESIZE,
+            "height": height,
+            "width": width,
+            "interpolation": _interpolation(self, self.interpolation),
+            "no_antialias": not self.antialias,
+        }
+
+
+@dataclass(frozen=True)
+class CenterCrop(Transform):
+    """Crops ``size`` out of the middle; a smaller image is padded with zeros first."""
+
+    size: Size
+
+    def describe(self) -> dict[str, Any]:
+        height, width = _pair(self, self.size, square=True)
+        return {"kind": _CENTER_CROP, "height": height, "width": width}
+
+
+@dataclass(frozen=True)
+class RandomCrop(Transform):
+    """Crops ``size`` at a random place, after padding.
+
+    An image that is smaller is an error unless ``pad_if_needed``. ``fill`` is in pixel units
+    (0..255, or 0..65535 for 16-bit images).
+    """
+
+    size: Size
+    padding: Padding | None = None
+    pad_if_needed: bool = False
+    fill: Fill = 0
+    padding_mode: str = "constant"
+
+    def describe(self) -> dict[str, Any]:
+        height, width = _pair(self, self.size, square=True)
+        return {
+            "kind": _RANDOM_CROP,
+            "height": height,
+            "width": width,
+            "pad": _padding(self, 0 if self.padding is None else self.padding),
+            "pad_if_needed": bool(self.pad_if_needed),
+            "fill": _fill(self, self.fill),
+            "pad_mode": _pad_mode(self, self.padding_mode),
+        }
+
+
+@dataclass(frozen=True)
+class RandomResizedCrop(Transform):
+    """Crops a random part (share of the area in ``scale``, width/height in ``ratio``), resized."""
+
+    size: Size
+    scale: Sequence[float] = (0.08, 1.0)
+    ratio: Sequence[float] = (3 / 4, 4 / 3)
+    interpolation: Any = "bilinear"
+    antialias: bool = True
+
+    def describe(self) -> dict[str, Any]:
+        height, width = _pair(self, self.size, square=True)
+        scale = _range(self, "scale", self.scale, 0, 1e6)
+        ratio = _range(self, "ratio", self.ratio, 1e-6, 1e6)
+        if scale[0] <= 0:
+            raise _fail(self, f"scale must be above 0, not {self.scale!r}")
+        return {
+            "kind": _RANDOM_RESIZED_CROP,
+            "height": height,
+            "width": width,
+            "scale": scale,
+            "ratio": ratio,
+            "interpolation": _interpolation(self, self.interpolation),
+            "no_antialias": not self.antialias,
+        }
+
+
+@dataclass(frozen=True)
+class RandomHorizontalFlip(Transform):
+    """Mirrors left and right with probability ``p``."""
+
+    p: float = 0.5
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": _HORIZONTAL_FLIP, "p": _probability(self, self.p)}
+
+
+@dataclass(frozen=True)
+class RandomVerticalFlip(Transform):
+    """Mirrors top and bottom with probability ``p``."""
+
+    p: float = 0.5
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": _VERTICAL_FLIP, "p": _probability(self, self.p)}
+
+
+@dataclass(frozen=True)
+class Pad(Transform):
+    """Adds a border: one width, (left/right, top/bottom), or (left, top, right, bottom)."""
+
+    padding: Padding
+    fill: Fill = 0
+    padding_mode: str = "constant"
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": _PAD,
+            "pad": _padding(self, self.padding),
+            "fill": _fill(self, self.fill),
+            "pad_mode": _pad_mode(self, self.padding_mode),
+        }
+
+
+@dataclass(frozen=True)
+class ColorJitter(Transform):
+    """Changes brightness, contrast, saturation and hue by random factors, in random order.
+
+    A number x draws a factor from 1-x to 1+x (hue: a shift in turns from -x to x, at most 0.5); a
+    pair (low, high) is the range itself.
+    """
+
+    brightness: Jitter = 0
+    contrast: Jitter = 0
+    saturation: Jitter = 0
+    hue: Jitter = 0
+
+    def describe(self) -> dict[str, Any]:
+        members: dict[str, Any] = {"kind": _COLOR_JITTER}
+        for name in ("brightness", "contrast", "saturation"):
+            members[name] = self._factors(name)
+        hue = self.hue
+        if isinstance(hue, numbers.Real):
+            hue = (-float(hue), float(hue))
+        members["hue"] = _range(self, "hue", hue, -0.5, 0.5)
+        return members
+
+    def _factors(self, name: str) -> list[float]:
+        value = getattr(self, name)
+        if isinstance(value, numbers.Real):
+            if float(value) < 0:
+                raise _fail(self, f"{name} must not be negative, not {value!r}")
+            value = (max(0.0, 1 - float(value)), 1 + float(value))
+        return _range(self, name, value, 0, 1e6)
+
+
+@dataclass(frozen=True)
+class Grayscale(Transform):
+    """BT.601 luma, in one channel or copied to three.
+
+    With one channel nothing but geometry may come before it: the image is then delivered with
+    one channel from the start.
+    """
+
+    num_output_channels: int = 1
+
+    def describe(self) -> dict[str, Any]:
+        if self.num_output_channels not in (1, 3):
+            raise _fail(self, f"num_output_channels is 1 or 3, not {self.num_output_channels!r}")
+        return {"kind": _GRAYSCALE, "p": 1.0}
+
+
+@dataclass(frozen=True)
+class RandomGrayscale(Transform):
+    """With probability ``p`` BT.601 luma in all channels."""
+
+    p: float = 0.1
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": _GRAYSCALE, "p": _probability(self, self.p)}
+
+
+@dataclass(frozen=True)
+class Normalize(Transform):
+    """(v / 255 - mean) / std per channel (16-bit images: v / 65535). Makes floats; comes last."""
+
+    mean: Fill
+    std: Fill
+
+    def __post_init__(self) -> None:
+        for name in ("mean", "std"):
+            value = getattr(self, name)
+            if not isinstance(value, numbers.Real):  # lists, arrays, tensors
+                object.__setattr__(self, name, tuple(float(part) for part in value))
+        super().__post_init__()
+
+    def describe(self) -> dict[str, Any]:
+        mean = _per_channel(self, "mean", self.mean, positive=False)
+        std = _per_channel(self, "std", self.std, positive=True)
+        if len(mean) != len(std):
+            raise _fail(self, "mean and std must have the same number of channels")
+        return {"kind": _NORMALIZE, "mean": mean, "std": std}
+
+
+def chain(field: str, transforms: object) -> list[Transform]:
+    """`transforms` of one field as a checked list."""
+    given = [transforms] if isinstance(transforms, Transform) else transforms
+    if not isinstance(given, Sequence):
+        raise ArgumentError(f"transforms[{field!r}] is a list of operations, not {transforms!r}")
+    for op in given:
+        if not isinstance(op, Transform):
+            raise ArgumentError(
+                f"transforms[{field!r}] holds {op!r}: operations of penstock.transforms only; "
+                "apply others to the batch"
+            )
+    return list(given)
+
+
+def output_channels(field: str, ops: list[Transform]) -> int:
+    """1 if the chain asks for one channel, else 0 (no wish)."""
+    for i, op in enumerate(ops):
+        if isinstance(op, Grayscale) and op.num_output_channels == 1:
+            if any(isinstance(before, ColorJitter) for before in ops[:i]):
+                raise ArgumentError(
+                    f"transforms[{field!r}]: ColorJitter before Grayscale(1) is not possible; use "
+                    "Grayscale(3), or put ColorJitter after it"
+                )
+            return 1
+    return 0
