@@ -39,18 +39,20 @@ static bool add_chunk(struct psti_arena *arena, size_t nbytes, enum pst_status *
     uint64_t least = (uint64_t)nbytes + CHUNK_HEAD;
     uint64_t generous = arena->held / 2 > arena->want ? arena->held / 2 : arena->want;
     uint64_t left = arena->limit > arena->held ? arena->limit - arena->held : 0;
-    *why = PST_ERROR_LIMIT;
-    if (least > left)
+    if (least > left) {
+        *why = PST_ERROR_LIMIT;
         return false;
+    }
     generous = generous > CHUNK_NBYTES_MIN ? generous : CHUNK_NBYTES_MIN;
     if (generous < least)
         generous = least;
     if (generous > left)
         generous = left;
-    *why = PST_ERROR_MEMORY;
     chunk = psti_alloc_aligned(PSTI_CACHE_LINE, (size_t)generous);
-    if (!chunk)
+    if (!chunk) {
+        *why = PST_ERROR_MEMORY;
         return false;
+    }
     chunk->next = arena->chunks;
     chunk->nbytes = (size_t)generous;
     chunk->used = CHUNK_HEAD;

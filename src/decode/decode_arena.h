@@ -15,8 +15,9 @@ struct psti_arena {
     uint64_t want;                   /* size of the next chunk, so that one chunk is enough */
 };
 
-/* Uninitialised memory, aligned to a cache line, valid until reset. NULL: *why says whether there
- * is no memory (PST_ERROR_MEMORY) or the limit would be exceeded (PST_ERROR_LIMIT). */
+/* Uninitialised memory, aligned to a cache line, valid until reset. NULL: *why (set then only) says
+ * whether there is no memory (PST_ERROR_MEMORY) or the limit would be exceeded (PST_ERROR_LIMIT).
+ */
 void *psti_decode_arena_alloc(struct psti_arena *arena, size_t nbytes, enum pst_status *why);
 /* All memory handed out is void; what one image needed is kept for the next. */
 void psti_decode_arena_reset(struct psti_arena *arena);
