@@ -276,14 +276,24 @@ enum pst_status pst_dataset_file_path(const pst_dataset *dataset, uint32_t i_fil
     return status == PST_OK ? PST_OK : complete(dataset, -1, status, err);
 }
 
-/* Exactly `nbytes` bytes at `offset` of the file at `path`. */
-static enum pst_status read_file(const char *path, uint64_t offset, uint64_t nbytes,
-                                 uint8_t *buffer, struct pst_error *err)
+/* Exactly `nbytes` bytes at `offset` of the file at `path`, which must be `file_nbytes` long; 0:
+ * any. */
+static enum pst_status read_file(const char *path, uint64_t file_nbytes, uint64_t offset,
+                                 uint64_t nbytes, uint8_t *buffer, struct pst_error *err)
 {
+    struct stat st;
     enum pst_status status = PST_OK;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return psti_fail_os(err, errno, "dataset", path, -1, "cannot open the file");
+    if (file_nbytes != 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_size != file_nbytes) {
+        status =
+            psti_fail(err, PST_ERROR_CORRUPT, "dataset",
+                      "the file changed: it had %" PRIu64 " bytes when it was listed, now %lld",
+                      file_nbytes, (long long)st.st_size);
+        psti_error_set_file(err, path);
+        goto out;
+    }
     while (nbytes > 0) {
         size_t want = nbytes < (1u << 30) ? (size_t)nbytes : 1u << 30;
         ssize_t n = psti_fault(PSTI_FAULT_READ) ? (errno = EIO, -1)
@@ -322,7 +332,8 @@ static enum pst_status read_item(const pst_dataset *dataset, const struct pst_it
     if (status == PST_OK)
         status = psti_dataset_check_shard(dataset, item->i_file, err);
     if (status == PST_OK)
-        status = read_file(path, item->offset + start, nbytes, buffer, err);
+        status = read_file(path, dataset->is_folder ? item->nbytes : 0, item->offset + start,
+                           nbytes, buffer, err);
     if (status != PST_OK || nbytes != item->nbytes || !item->has_checksum ||
         psti_hash64(buffer, (size_t)nbytes) == item->checksum)
         return status;
@@ -342,7 +353,9 @@ enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample, ui
     enum pst_status status = pst_dataset_item(dataset, sample, i_field, variant, &item, err);
     if (status != PST_OK)
         return status;
-    if (item.form == PST_FORM_NONE)
+    /* A folder's file has a form that nobody looked for yet; an item in no file and without form is
+     * none. */
+    if (item.form == PST_FORM_NONE && (!dataset->is_folder || item.i_file == PST_FILE_NONE))
         status = psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",
                            "the sample has no variant %" PRIu32 " of field \"%s\"", variant,
                            dataset->fields[i_field].name);
@@ -351,6 +364,8 @@ enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample, ui
             psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
                       "%" PRIu64 " bytes from %" PRIu64 " on were asked for, the item has %" PRIu64,
                       nbytes, start, item.nbytes);
+    else if (item.i_file == PST_FILE_NONE)
+        status = dataset->ops->read_memory(dataset, sample, i_field, start, nbytes, buffer, err);
     else
         status = read_item(dataset, &item, start, nbytes, buffer, err);
     return status == PST_OK ? PST_OK : complete(dataset, (int64_t)sample, status, err);
