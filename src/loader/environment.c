@@ -1,0 +1,109 @@
+/* environment.c - what this build and this machine can do, as one JSON object for bug reports.
+ *
+ * Pure reading: it opens a storage engine for a moment to see whether io_uring works here, and asks
+ * every other room for what it would use. No state is kept. */
+#include "base/cpu.h"
+#include "base/thread.h"
+#include "decode/decode.h"
+#include "storage/storage.h"
+
+#include <penstock/penstock.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* A bounded text whose whole length is counted on, as snprintf does. */
+struct text {
+    char *buffer;
+    size_t capacity, length;
+};
+
+static void add(struct text *text, const char *format, ...) PST_PRINTF(2, 3);
+static void add(struct text *text, const char *format, ...)
+{
+    size_t left = text->length < text->capacity ? text->capacity - text->length : 0;
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(left ? text->buffer + text->length : NULL, left, format, args);
+    va_end(args);
+    if (n > 0)
+        text->length += (size_t)n;
+}
+
+/* A JSON string; what comes here is ASCII from the system and from libraries. */
+static void add_string(struct text *text, const char *value)
+{
+    add(text, "\"");
+    for (const unsigned char *c = (const unsigned char *)value; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            add(text, "\\%c", *c);
+        else if (*c < 0x20)
+            add(text, "\\u%04x", *c);
+        else
+            add(text, "%c", *c);
+    }
+    add(text, "\"");
+}
+
+static void add_member(struct text *text, const char *name, const char *value)
+{
+    add(text, ", \"%s\": ", name);
+    add_string(text, value);
+}
+
+static void add_codecs(struct text *text)
+{
+    struct psti_codec_version versions[8];
+    size_t n = psti_decode_versions(versions, sizeof versions / sizeof versions[0]);
+    add(text, ", \"codecs\": {");
+    for (size_t i = 0; i < n; i++) {
+        add(text, "%s\"%s\": ", i ? ", " : "", versions[i].codec);
+        add_string(text, versions[i].version);
+    }
+    add(text, "}");
+}
+
+static void add_cpu(struct text *text)
+{
+    add_member(text, "cpu_detected", psti_cpu_level_name(psti_cpu_detected()));
+    add_member(text, "cpu_used", psti_cpu_level_name(psti_cpu_features()));
+    add(text, ", \"cores\": %u, \"page_nbytes\": %ld", psti_thread_cores(), sysconf(_SC_PAGESIZE));
+}
+
+static void add_storage(struct text *text)
+{
+    const struct psti_storage_options options = {
+        .kind = PST_STORAGE_AUTO, .n_threads = 1, .depth = 1};
+    struct psti_storage *storage = NULL;
+    if (psti_storage_open(&options, &storage, NULL) != PST_OK) {
+        add_member(text, "storage", "unknown: the engine does not open");
+        return;
+    }
+    bool uring = psti_storage_kind_in_use(storage) == PST_STORAGE_URING;
+    add_member(text, "storage", uring ? "io_uring" : "threads");
+    add_member(text, "storage_reason", psti_storage_reason(storage));
+    psti_storage_close(&storage);
+}
+
+size_t pst_environment_json(char *buffer, size_t capacity)
+{
+    struct text text = {buffer, capacity, 0};
+    struct utsname system;
+    if (capacity)
+        buffer[0] = '\0';
+    add(&text, "{\"version\": ");
+    add_string(&text, pst_version());
+    add_member(&text, "compiler", __VERSION__);
+    if (uname(&system) == 0) {
+        add_member(&text, "system", system.sysname);
+        add_member(&text, "kernel", system.release);
+        add_member(&text, "architecture", system.machine);
+    }
+    add_cpu(&text);
+    add_codecs(&text);
+    add_storage(&text);
+    add(&text, "}");
+    return text.length;
+}
