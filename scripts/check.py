@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 PYTHON = sys.executable
-CTEST_SUMMARY = re.compile(r"^\d+% tests passed, (\d+) tests? failed out of (\d+)", re.MULTILINE)
+CTEST_SUMMARY = re.compile(r"^\d+% tests passed(?:, (\d+) tests? failed)? out of (\d+)", re.MULTILINE)
 CTEST_SKIPPED = re.compile(r"\*\*\*Skipped")
 PYTEST_COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
 PYTEST_SUMMARY = re.compile(r"^=*\s*((?:\d+ \w+(?:, )?)+) in [\d.]+s.*$", re.MULTILINE)
@@ -51,8 +51,8 @@ def count_output(kind: str, output: str, status: int) -> Count:
     count = Count()
     if kind == "ctest":
         for failed, total in CTEST_SUMMARY.findall(output):
-            count.failed += int(failed)
-            count.passed += int(total) - int(failed)
+            count.failed += int(failed or 0)  # ctest 4 says nothing where none failed
+            count.passed += int(total) - int(failed or 0)
         skipped = len(CTEST_SKIPPED.findall(output))
         count.skipped, count.passed = skipped, count.passed - skipped
     elif kind == "pytest":

@@ -65,6 +65,7 @@ def test_symbols_without_a_version(tmp_path):
 
 @pytest.mark.parametrize("kind, output, status, expected", [
     ("ctest", "100% tests passed, 0 tests failed out of 12\n", 0, (12, 0, 0)),
+    ("ctest", "100% tests passed out of 22\n", 0, (22, 0, 0)),
     ("ctest", "50% tests passed, 6 tests failed out of 12\n", 8, (6, 6, 0)),
     ("ctest", " 1/2 Test #1: a ...***Skipped\n100% tests passed, 0 tests failed out of 2\n", 0, (1, 0, 1)),
     ("ctest", "No tests were found!!!\n", 0, (0, 1, 0)),
