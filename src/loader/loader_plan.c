@@ -57,6 +57,12 @@ static enum pst_status check_output(const struct pst_field *field,
     return PST_OK;
 }
 
+bool psti_plan_item_is_there(const pst_dataset *dataset, const struct pst_item *item)
+{
+    return item->form != PST_FORM_NONE ||
+           (pst_dataset_is_folder(dataset) && item->i_file != PST_FILE_NONE);
+}
+
 /* The first allowed item of the data set's first sample: what to expect of the others. */
 static bool first_item(pst_dataset *dataset, const struct psti_plan_field *plan,
                        struct pst_item *item)
@@ -66,31 +72,39 @@ static bool first_item(pst_dataset *dataset, const struct psti_plan_field *plan,
     for (uint32_t v = 0; v < plan->field->n_variants; v++)
         if ((plan->variant_mask & (1u << v)) &&
             pst_dataset_item(dataset, 0, plan->i_field, v, item, NULL) == PST_OK &&
-            item->form != PST_FORM_NONE)
+            psti_plan_item_is_there(dataset, item))
             return true;
     return false;
 }
 
-/* Height and width as shown of one file of a folder. */
-static bool probe_size(pst_dataset *dataset, const struct psti_plan_field *plan, uint64_t sample,
-                       uint32_t size[2])
+/* What the header of one file of a folder says. */
+static bool probe_file(pst_dataset *dataset, const struct psti_plan_field *plan, uint64_t sample,
+                       struct pst_image_info *info)
 {
     struct pst_item item;
-    struct pst_image_info info;
     bool found = false;
-    if (pst_dataset_item(dataset, sample, plan->i_field, 0, &item, NULL) != PST_OK)
+    if (pst_dataset_item(dataset, sample, plan->i_field, 0, &item, NULL) != PST_OK ||
+        !psti_plan_item_is_there(dataset, &item))
         return false;
     uint64_t nbytes = item.nbytes < PROBE_NBYTES ? item.nbytes : PROBE_NBYTES;
     void *head = psti_alloc(nbytes ? nbytes : 1);
     if (head &&
-        pst_dataset_read(dataset, sample, plan->i_field, 0, 0, nbytes, head, NULL) == PST_OK &&
-        pst_image_probe(head, nbytes, item.form, &plan->decode, &info, NULL) == PST_OK) {
-        size[0] = info.height;
-        size[1] = info.width;
-        found = true;
-    }
+        pst_dataset_read(dataset, sample, plan->i_field, 0, 0, nbytes, head, NULL) == PST_OK)
+        found = pst_image_probe(head, nbytes, item.form, &plan->decode, info, NULL) == PST_OK;
     psti_free(head);
     return found;
+}
+
+/* Bits of the first mask of the data set, those to be expected of all. */
+static uint8_t mask_bits(pst_dataset *dataset, const struct psti_plan_field *plan)
+{
+    struct pst_item item;
+    struct pst_image_info info;
+    if (!first_item(dataset, plan, &item))
+        return 8;
+    if (item.bits == 0 && probe_file(dataset, plan, 0, &info))
+        return info.bits;
+    return item.bits == 16 ? 16 : 8;
 }
 
 /* A size that all images may have. Only a guess: rows of another size still find their place. */
@@ -111,10 +125,15 @@ static bool guess_size(pst_dataset *dataset, const struct psti_plan_field *plan,
         nbytes = (uint64_t)item.height * item.width * item.channels * (item.bits == 16 ? 2 : 1);
         return largest == nbytes;
     }
-    uint32_t middle[2], last[2];
-    return probe_size(dataset, plan, 0, size) && probe_size(dataset, plan, n / 2, middle) &&
-           probe_size(dataset, plan, n - 1, last) && memcmp(size, middle, sizeof middle) == 0 &&
-           memcmp(size, last, sizeof last) == 0;
+    struct pst_image_info info[3];
+    const uint64_t samples[3] = {0, n / 2, n - 1};
+    for (int i = 0; i < 3; i++)
+        if (!probe_file(dataset, plan, samples[i], &info[i]) || info[i].height != info[0].height ||
+            info[i].width != info[0].width)
+            return false;
+    size[0] = info[0].height;
+    size[1] = info[0].width;
+    return true;
 }
 
 static void set_image_shape(struct psti_slot_field *slot, const struct psti_chain_output *output,
@@ -137,11 +156,9 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
                                    struct psti_plan_field *plan, struct psti_slot_field *slot,
                                    struct pst_error *err)
 {
-    struct pst_item item;
     bool is_mask = plan->field->type == PST_FIELD_MASK;
-    uint8_t stored_bits = is_mask && first_item(dataset, plan, &item) && item.bits == 16 ? 16 : 8;
     plan->channels = is_mask ? 1 : wish->channels ? wish->channels : 3;
-    plan->bits = wish->bits ? wish->bits : stored_bits;
+    plan->bits = wish->bits ? wish->bits : 8;
     plan->layout = wish->layout;
     /* Numbers of classes are never rescaled: masks are decoded as they are, and must fit. */
     plan->decode = (struct pst_decode_options){.struct_size = sizeof plan->decode,
@@ -150,6 +167,8 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
                                                .ignore_orientation = wish->ignore_orientation,
                                                .palette_indices = is_mask,
                                                .max_pixels = options->max_pixels};
+    if (is_mask && !wish->bits)
+        plan->bits = mask_bits(dataset, plan);
     const struct psti_chain_output output = {.dtype = wish->dtype,
                                              .layout = wish->layout,
                                              .channels = plan->channels,

@@ -41,7 +41,7 @@ static enum pst_status choose_variant(pst_loader *loader, uint64_t sample,
             continue;
         enum pst_status status =
             pst_dataset_item(loader->dataset, sample, plan->i_field, v, &source->item, err);
-        if (status != PST_OK || source->item.form != PST_FORM_NONE) {
+        if (status != PST_OK || psti_plan_item_is_there(loader->dataset, &source->item)) {
             source->variant = v;
             return status;
         }
@@ -265,6 +265,14 @@ static enum pst_status fill_points(struct psti_worker *worker, pst_batch *batch,
     if (!points)
         return fail_no_room(worker, field, status, err);
     memcpy(points, source->data, source->item.nbytes);
+    if (field->i_geometry < 0)
+        return PST_OK;
+    const struct psti_chain *chain = plan->fields[field->i_geometry].chain;
+    const struct psti_draw *draw = &worker->draws[field->i_geometry];
+    if (boxes)
+        psti_chain_map_boxes(chain, draw, points, (size_t)shape[0]);
+    else
+        psti_chain_map_keypoints(chain, draw, points, (size_t)shape[0]);
     return PST_OK;
 }
 

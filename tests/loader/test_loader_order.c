@@ -1,0 +1,570 @@
+/* test_loader_order.c - are the batches of an epoch, to the bit, the same for any number of workers,
+ * any storage, any world size, and across a resume? */
+#include "loader/make_data.h"
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define N_SAMPLES 61
+
+static char directory[64];
+static pst_dataset *mixed, *uniform, *folder;
+
+static int set_up(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    char path[128];
+    make_directory(directory);
+    snprintf(path, sizeof path, "%s/mixed", directory);
+    make_dataset(path, &(struct make_options){.n_samples = N_SAMPLES,
+                                              .images = MAKE_MIXED,
+                                              .all_fields = true,
+                                              .shard_nbytes = 100000});
+    assert_ok(pst_dataset_open(path, NULL, &mixed, &err));
+    assert_true(pst_dataset_n_files(mixed) > 1);
+    snprintf(path, sizeof path, "%s/uniform", directory);
+    make_dataset(path, &(struct make_options){.n_samples = 37, .images = MAKE_RAW_SAME});
+    assert_ok(pst_dataset_open(path, NULL, &uniform, &err));
+    snprintf(path, sizeof path, "%s/folder", directory);
+    make_folder(path, 3, 7);
+    assert_ok(pst_dataset_open(path, NULL, &folder, &err));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pst_dataset_close(&mixed);
+    pst_dataset_close(&uniform);
+    pst_dataset_close(&folder);
+    remove_tree(directory);
+    return 0;
+}
+
+/* A chain with every kind of randomness. */
+static struct pst_op chain[4];
+static struct pst_op mask_chain[2];
+static struct pst_field_output outputs[2];
+
+static struct pst_loader_options augmented(void)
+{
+    pst_op_init(&chain[0], PST_OP_RANDOM_RESIZED_CROP);
+    chain[0].height = chain[0].width = 24;
+    pst_op_init(&chain[1], PST_OP_HORIZONTAL_FLIP);
+    pst_op_init(&chain[2], PST_OP_COLOR_JITTER);
+    chain[2].brightness[0] = 0.6f;
+    chain[2].brightness[1] = 1.4f;
+    pst_op_init(&chain[3], PST_OP_NORMALIZE);
+    for (int c = 0; c < 4; c++) {
+        chain[3].mean[c] = 0.45f;
+        chain[3].std[c] = 0.22f;
+    }
+    mask_chain[0] = chain[0];
+    mask_chain[0].interpolation = PST_INTERPOLATION_NEAREST;
+    mask_chain[1] = chain[1];
+    outputs[0] = (struct pst_field_output){
+        .name = "image", .ops = chain, .n_ops = 4, .layout = PST_LAYOUT_CHW};
+    outputs[1] = (struct pst_field_output){.name = "mask", .ops = mask_chain, .n_ops = 2};
+    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                       .batch_size = 4,
+                                       .order = PST_ORDER_SHUFFLED,
+                                       .seed = 17,
+                                       .num_workers = 2,
+                                       .fields = outputs,
+                                       .n_fields = 2};
+}
+
+static pst_loader *open_loader(pst_dataset *dataset, const struct pst_loader_options *options)
+{
+    struct pst_error err;
+    pst_loader *loader = NULL;
+    assert_ok(pst_loader_open(dataset, options, &loader, &err));
+    return loader;
+}
+
+/* Hashes of the rest of the epoch's batches; returns how many. */
+static size_t drain(pst_loader *loader, uint64_t *hashes)
+{
+    struct pst_error err;
+    pst_batch *batch;
+    size_t n = 0;
+    enum pst_status status;
+    while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK) {
+        hashes[n++] = hash_batch(batch);
+        pst_batch_release(batch);
+    }
+    if (status != PST_END)
+        assert_ok(status);
+    return n;
+}
+
+static size_t epoch_hashes(pst_dataset *dataset, const struct pst_loader_options *options,
+                           uint64_t epoch, uint64_t *hashes)
+{
+    struct pst_error err;
+    pst_loader *loader = open_loader(dataset, options);
+    assert_ok(pst_loader_begin(loader, epoch, &err));
+    size_t n = drain(loader, hashes);
+    assert_int_equal(n, pst_loader_n_batches(loader));
+    pst_loader_close(&loader);
+    return n;
+}
+
+static void assert_same(const uint64_t *a, const uint64_t *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (a[i] != b[i])
+            fail_msg("batch %zu differs", i);
+}
+
+static void test_workers_and_storage(void **state)
+{
+    (void)state;
+    static const uint32_t workers[] = {0, 1, 2, 7};
+    static const enum pst_storage_kind kinds[] = {PST_STORAGE_AUTO, PST_STORAGE_THREADS,
+                                                  PST_STORAGE_MEMORY};
+    uint64_t first[64], other[64], second_epoch[64];
+    for (int kind = PST_ORDER_SEQUENTIAL; kind <= PST_ORDER_PAGES; kind++) {
+        struct pst_loader_options options = augmented();
+        options.order = (enum pst_order)kind;
+        options.page_samples = 4;
+        options.window_pages = 3;
+        options.num_workers = 0;
+        size_t n = epoch_hashes(mixed, &options, 5, first);
+        assert_int_equal(n, 16);
+        epoch_hashes(mixed, &options, 6, second_epoch);
+        assert_true(memcmp(first, second_epoch, n * sizeof *first) != 0);
+        for (size_t w = 0; w < 4; w++)
+            for (size_t s = 0; s < 3; s++) {
+                options.num_workers = workers[w];
+                options.storage = kinds[s];
+                options.prefetch = 1 + (uint32_t)(w + s) % 4;
+                options.page_cache = (enum pst_page_cache)(s % 3);
+                assert_int_equal(epoch_hashes(mixed, &options, 5, other), n);
+                assert_same(first, other, n);
+            }
+    }
+}
+
+static void test_folder(void **state)
+{
+    (void)state;
+    uint64_t first[64], other[64];
+    struct pst_loader_options options = augmented();
+    options.n_fields = 1;
+    options.num_workers = 0;
+    size_t n = epoch_hashes(folder, &options, 1, first);
+    for (uint32_t w = 1; w <= 3; w++)
+        for (int kind = PST_STORAGE_AUTO; kind <= PST_STORAGE_MEMORY; kind++) {
+            if (kind == PST_STORAGE_URING)
+                continue;
+            options.num_workers = w;
+            options.storage = (enum pst_storage_kind)kind;
+            options.page_cache =
+                kind == PST_STORAGE_THREADS ? PST_PAGE_CACHE_DIRECT : PST_PAGE_CACHE_KEEP;
+            assert_int_equal(epoch_hashes(folder, &options, 1, other), n);
+            assert_same(first, other, n);
+        }
+}
+
+/* Row hashes by position: what rank r's batch b, row i is must not depend on the world size. */
+static void collect(pst_dataset *dataset, struct pst_loader_options options, uint32_t world,
+                    const struct pst_loader_state *from, uint64_t steps, int64_t *samples,
+                    uint64_t *rows, struct pst_loader_state *after)
+{
+    struct pst_error err;
+    for (uint32_t rank = 0; rank < world; rank++) {
+        options.rank = rank;
+        options.world_size = world;
+        pst_loader *loader = open_loader(dataset, &options);
+        if (from)
+            assert_ok(pst_loader_resume(loader, from, &err));
+        else
+            assert_ok(pst_loader_begin(loader, 2, &err));
+        uint64_t start = from ? from->position : 0;
+        pst_batch *batch;
+        enum pst_status status = PST_OK;
+        for (uint64_t step = 0; step < steps; step++) {
+            status = pst_loader_next(loader, &batch, &err);
+            if (status == PST_END)
+                break;
+            assert_ok(status);
+            for (uint32_t i = 0; i < pst_batch_count(batch); i++) {
+                uint64_t p = start + (step * options.batch_size + i) * world + rank;
+                struct pst_tensor tensor;
+                if (p >= N_SAMPLES) {
+                    p -= N_SAMPLES; /* padding: the epoch's start again */
+                    if (samples[p] >= 0)
+                        assert_int_equal(samples[p], pst_batch_index(batch)[i]);
+                    continue;
+                }
+                assert_int_equal(samples[p], -1);
+                samples[p] = pst_batch_index(batch)[i];
+                assert_int_equal(pst_batch_row(batch, 0, i, &tensor), PST_OK);
+                uint64_t hash = 0;
+                for (int64_t k = 0; k < 3 * 24 * 24; k++) {
+                    uint32_t bits;
+                    memcpy(&bits, (float *)tensor.data + k, sizeof bits);
+                    hash = hash * 0x9E3779B97F4A7C15u + bits;
+                }
+                rows[p] = hash;
+            }
+            pst_batch_release(batch);
+        }
+        if (status != PST_END && after)
+            pst_loader_state(loader, after);
+        pst_loader_close(&loader);
+    }
+}
+
+static void test_world_sizes_and_resume(void **state)
+{
+    (void)state;
+    static const uint32_t worlds[] = {1, 2, 3, 8};
+    int64_t want[N_SAMPLES], got[N_SAMPLES];
+    uint64_t want_rows[N_SAMPLES], rows[N_SAMPLES];
+    struct pst_loader_options options = augmented();
+    memset(want, -1, sizeof want);
+    collect(mixed, options, 1, NULL, UINT64_MAX, want, want_rows, NULL);
+    for (size_t a = 0; a < 4; a++)
+        for (size_t b = 0; b < 4; b++)
+            for (uint64_t steps = 0; steps * worlds[a] * 4 < N_SAMPLES; steps += 1 + a % 2) {
+                struct pst_loader_state between;
+                memset(got, -1, sizeof got);
+                options.num_workers = (uint32_t)(a + b) % 3;
+                collect(mixed, options, worlds[a], NULL, steps, got, rows, &between);
+                assert_int_equal(between.epoch, 2);
+                assert_int_equal(between.position, steps * 4 * worlds[a]);
+                collect(mixed, options, worlds[b], &between, UINT64_MAX, got, rows, NULL);
+                assert_memory_equal(want, got, sizeof want);
+                assert_memory_equal(want_rows, rows, sizeof rows);
+            }
+}
+
+static void test_resume_each_step(void **state)
+{
+    (void)state;
+    uint64_t whole[64], rest[64];
+    struct pst_error err;
+    struct pst_loader_options options = augmented();
+    size_t n = epoch_hashes(mixed, &options, 3, whole);
+    pst_loader *loader = open_loader(mixed, &options), *other = open_loader(mixed, &options);
+    assert_ok(pst_loader_begin(loader, 3, &err));
+    for (size_t step = 0; step <= n; step++) {
+        struct pst_loader_state at;
+        pst_batch *batch;
+        pst_loader_state(loader, &at);
+        assert_ok(pst_loader_resume(other, &at, &err));
+        assert_int_equal(drain(other, rest), n - step);
+        assert_same(whole + step, rest, n - step);
+        pst_loader_state(other, &at);
+        assert_int_equal(at.epoch, 4);
+        assert_int_equal(at.position, 0);
+        enum pst_status status = pst_loader_next(loader, &batch, &err);
+        assert_int_equal(status, step == n ? PST_END : PST_OK);
+        if (status != PST_OK)
+            continue;
+        uint64_t epoch, shown;
+        pst_batch_place(batch, &epoch, &shown);
+        assert_int_equal(epoch, 3);
+        assert_int_equal(shown, step);
+        pst_batch_release(batch);
+        /* Replay makes each past batch again, beside the epoch that runs. */
+        for (size_t past = 0; past <= step; past += 5) {
+            assert_ok(pst_loader_replay(loader, 3, past, &batch, &err));
+            assert_true(hash_batch(batch) == whole[past]);
+            pst_batch_release(batch);
+        }
+    }
+    pst_loader_close(&loader);
+    pst_loader_close(&other);
+}
+
+static void test_wrong_states(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    struct pst_loader_options options = augmented();
+    pst_loader *loader = open_loader(mixed, &options);
+    pst_batch *batch;
+    struct pst_loader_state good, bad;
+    assert_int_equal(pst_loader_next(loader, &batch, &err), PST_ERROR_STATE);
+    pst_loader_state(loader, &good);
+    uint64_t *members[5] = {&bad.seed, &bad.n_samples, &bad.order_version, &bad.order_hash,
+                            &bad.position};
+    for (int i = 0; i < 5; i++) {
+        bad = good;
+        *members[i] += (uint64_t)1 << 40;
+        assert_int_equal(pst_loader_resume(loader, &bad, &err), PST_ERROR_ARGUMENT);
+        assert_true(err.text[0]);
+    }
+    bad = good;
+    bad.position = N_SAMPLES + 3; /* the end of an epoch that was padded for other ranks */
+    assert_ok(pst_loader_resume(loader, &bad, &err));
+    assert_int_equal(pst_loader_next(loader, &batch, &err), PST_END);
+    assert_int_equal(pst_loader_next(loader, &batch, &err), PST_END);
+    pst_loader_close(&loader);
+}
+
+/* Without operations: exact pixels where the form is lossless, tensors where sizes are equal. */
+static void test_plain_values(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    for (uint32_t workers = 0; workers < 3; workers++) {
+        struct pst_loader_options options = {.struct_size = sizeof options,
+                                             .batch_size = 5,
+                                             .num_workers = workers,
+                                             .storage = workers == 1 ? PST_STORAGE_MEMORY
+                                                                     : PST_STORAGE_AUTO};
+        pst_loader *loader = open_loader(uniform, &options);
+        assert_ok(pst_loader_begin(loader, 0, &err));
+        pst_batch *batch;
+        uint32_t n = 0;
+        uint8_t want[32 * 48 * 3];
+        while (pst_loader_next(loader, &batch, &err) == PST_OK) {
+            struct pst_tensor tensor;
+            assert_false(pst_batch_is_ragged(batch, 0));
+            assert_int_equal(pst_batch_tensor(batch, 0, &tensor), PST_OK);
+            assert_int_equal(tensor.dtype, PST_DTYPE_U8);
+            assert_int_equal(tensor.shape[1], 32);
+            assert_int_equal(tensor.shape[2], 48);
+            assert_int_equal(tensor.shape[3], 3);
+            for (uint32_t i = 0; i < pst_batch_count(batch); i++, n++) {
+                assert_int_equal(pst_batch_index(batch)[i], n);
+                make_pixels(n, 32, 48, want);
+                assert_memory_equal((uint8_t *)tensor.data + i * sizeof want, want, sizeof want);
+            }
+            assert_int_equal(pst_batch_tensor(batch, 1, &tensor), PST_OK);
+            assert_int_equal(tensor.dtype, PST_DTYPE_I64);
+            assert_int_equal(((int64_t *)tensor.data)[0], (n - pst_batch_count(batch)) % 10);
+            pst_batch_release(batch);
+        }
+        assert_int_equal(n, 37);
+        pst_loader_close(&loader);
+    }
+}
+
+static void check_row_fields(const pst_batch *batch, uint32_t row, uint32_t i)
+{
+    struct pst_tensor tensor;
+    uint32_t height, width;
+    make_size(i, MAKE_MIXED, &height, &width);
+    assert_int_equal(pst_batch_row(batch, 0, row, &tensor), PST_OK);
+    assert_int_equal(tensor.shape[0], height);
+    assert_int_equal(tensor.shape[1], width);
+    if (i % 3 != 2) { /* raw and PNG are exact */
+        uint8_t *want = malloc((size_t)height * width * 3);
+        make_pixels(i, height, width, want);
+        assert_memory_equal(tensor.data, want, (size_t)height * width * 3);
+        free(want);
+    }
+    assert_int_equal(pst_batch_row(batch, 2, row, &tensor), PST_OK); /* mask */
+    assert_int_equal(tensor.shape[2], 1);
+    for (uint32_t k = 0; k < height * width; k++)
+        assert_int_equal(((uint8_t *)tensor.data)[k], (k % width + i) % 20);
+    assert_int_equal(pst_batch_row(batch, 3, row, &tensor), PST_OK); /* boxes */
+    assert_int_equal(tensor.shape[0], i % 6);
+    assert_int_equal(tensor.shape[1], 4);
+    assert_int_equal(tensor.dtype, PST_DTYPE_F32);
+    if (i % 6)
+        assert_true(((float *)tensor.data)[2] == (float)(10 + i % 5));
+    assert_int_equal(pst_batch_row(batch, 4, row, &tensor), PST_OK); /* keypoints */
+    assert_int_equal(tensor.shape[0], i % 8);
+    assert_int_equal(tensor.shape[1], 3);
+    assert_int_equal(pst_batch_row(batch, 5, row, &tensor), PST_OK); /* text */
+    char text[64];
+    int length = snprintf(text, sizeof text, "sample %u%.*s", i, (int)(i % 30),
+                          "..............................");
+    assert_int_equal(tensor.shape[0], length);
+    assert_memory_equal(tensor.data, text, (size_t)length);
+    assert_int_equal(pst_batch_row(batch, 6, row, &tensor), PST_OK); /* score */
+    assert_int_equal(tensor.dtype, PST_DTYPE_F32);
+    assert_true(*(float *)tensor.data == (float)i * 0.5f);
+    assert_int_equal(pst_batch_row(batch, 7, row, &tensor), PST_OK); /* vector */
+    assert_true(((float *)tensor.data)[0] == (float)i);
+    assert_int_equal(pst_batch_row(batch, 8, row, &tensor), PST_OK); /* table */
+    assert_int_equal(tensor.ndim, 2);
+    assert_int_equal(tensor.shape[0], 1 + i % 4);
+    assert_int_equal(((int16_t *)tensor.data)[2], (int16_t)(i * 100 + 2));
+}
+
+static void test_all_fields(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    for (uint32_t workers = 0; workers < 4; workers++) {
+        struct pst_loader_options options = {.struct_size = sizeof options,
+                                             .batch_size = 7,
+                                             .num_workers = workers,
+                                             .order = PST_ORDER_SHUFFLED};
+        pst_loader *loader = open_loader(mixed, &options);
+        assert_ok(pst_loader_begin(loader, workers, &err));
+        pst_batch *batch;
+        uint32_t n = 0;
+        while (pst_loader_next(loader, &batch, &err) == PST_OK) {
+            assert_true(pst_batch_is_ragged(batch, 0));
+            assert_false(pst_batch_is_ragged(batch, 7));
+            for (uint32_t i = 0; i < pst_batch_count(batch); i++, n++)
+                check_row_fields(batch, i, (uint32_t)pst_batch_index(batch)[i]);
+            pst_batch_release(batch);
+        }
+        assert_int_equal(n, N_SAMPLES);
+        const uint64_t some[3] = {60, 1, 1};
+        assert_ok(pst_loader_fetch(loader, 9, some, 3, &batch, &err));
+        for (uint32_t i = 0; i < 3; i++)
+            check_row_fields(batch, i, (uint32_t)some[i]);
+        pst_batch_release(batch);
+        uint64_t many[40];
+        for (uint32_t i = 0; i < 40; i++)
+            many[i] = i;
+        assert_ok(pst_loader_fetch(loader, 9, many, 40, &batch, &err));
+        for (uint32_t i = 0; i < 40; i++)
+            check_row_fields(batch, i, i);
+        pst_batch_release(batch);
+        pst_loader_close(&loader);
+    }
+}
+
+static void test_encoded_and_listed(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    const struct pst_field_output wish = {.name = "image", .encoded = true};
+    struct pst_loader_options options = {.struct_size = sizeof options,
+                                         .batch_size = 4,
+                                         .num_workers = 1,
+                                         .fields = &wish,
+                                         .n_fields = 1,
+                                         .only_listed = true};
+    pst_loader *loader = open_loader(mixed, &options);
+    pst_batch *batch;
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    for (uint64_t s = 0; pst_loader_next(loader, &batch, &err) == PST_OK; s += 4) {
+        assert_int_equal(pst_batch_n_fields(batch), 1);
+        for (uint32_t i = 0; i < pst_batch_count(batch); i++) {
+            struct pst_item item;
+            struct pst_tensor tensor;
+            assert_ok(pst_dataset_item(mixed, s + i, 0, 0, &item, &err));
+            uint8_t *bytes = malloc(item.nbytes);
+            assert_ok(pst_dataset_read(mixed, s + i, 0, 0, 0, item.nbytes, bytes, &err));
+            assert_int_equal(pst_batch_row(batch, 0, i, &tensor), PST_OK);
+            assert_int_equal(tensor.shape[0], item.nbytes);
+            assert_memory_equal(tensor.data, bytes, item.nbytes);
+            free(bytes);
+        }
+        pst_batch_release(batch);
+    }
+    pst_loader_close(&loader);
+}
+
+static void test_subset_and_weights(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    const uint64_t indices[5] = {7, 3, 3, 60, 0};
+    const double weights[5] = {0, 1, 0, 1, 0};
+    struct pst_loader_options options = {.struct_size = sizeof options,
+                                         .batch_size = 100,
+                                         .num_workers = 2,
+                                         .indices = indices,
+                                         .n_indices = 5};
+    pst_loader *loader = open_loader(mixed, &options);
+    pst_batch *batch;
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    assert_ok(pst_loader_next(loader, &batch, &err)); /* larger than the data set */
+    assert_int_equal(pst_batch_count(batch), 5);
+    for (uint32_t i = 0; i < 5; i++)
+        assert_int_equal(pst_batch_index(batch)[i], indices[i]);
+    pst_batch_release(batch);
+    assert_int_equal(pst_loader_next(loader, &batch, &err), PST_END);
+    pst_loader_close(&loader);
+    options.weights = weights;
+    options.order = PST_ORDER_SHUFFLED;
+    loader = open_loader(mixed, &options);
+    int n[61] = {0};
+    for (uint64_t epoch = 0; epoch < 20; epoch++) {
+        assert_ok(pst_loader_begin(loader, epoch, &err));
+        assert_ok(pst_loader_next(loader, &batch, &err));
+        for (uint32_t i = 0; i < 5; i++)
+            n[pst_batch_index(batch)[i]]++;
+        pst_batch_release(batch);
+    }
+    assert_int_equal(n[3] + n[60], 100);
+    assert_true(n[3] > 20 && n[60] > 20);
+    pst_loader_close(&loader);
+}
+
+/* Two loaders in one process, in step, do not meet. */
+static void test_two_loaders(void **state)
+{
+    (void)state;
+    uint64_t want_a[64], want_b[64];
+    struct pst_error err;
+    struct pst_loader_options options = augmented(), other = options;
+    other.seed = 99;
+    size_t n = epoch_hashes(mixed, &options, 0, want_a);
+    epoch_hashes(mixed, &other, 0, want_b);
+    pst_loader *a = open_loader(mixed, &options), *b = open_loader(mixed, &other);
+    assert_ok(pst_loader_begin(a, 0, &err));
+    assert_ok(pst_loader_begin(b, 0, &err));
+    for (size_t i = 0; i < n; i++) {
+        pst_batch *x, *y;
+        assert_ok(pst_loader_next(a, &x, &err));
+        assert_ok(pst_loader_next(b, &y, &err));
+        assert_true(hash_batch(x) == want_a[i]);
+        assert_true(hash_batch(y) == want_b[i]);
+        pst_batch_release(x);
+        pst_batch_release(y);
+    }
+    pst_loader_close(&a);
+    pst_loader_close(&b);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct pst_op op;
+    pst_op_init(&op, PST_OP_HORIZONTAL_FLIP);
+    const struct pst_field_output wishes[] = {
+        {.name = "nothing"},
+        {.name = "label", .ops = &op, .n_ops = 1},
+        {.name = "image", .channels = 7},
+        {.name = "image", .bits = 9},
+        {.name = "image", .variant_mask = 2},
+        {.name = "image", .encoded = true, .ops = &op, .n_ops = 1},
+        {.name = "image", .layout = (enum pst_layout)4},
+        {.name = "mask", .channels = 3},
+    };
+    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
+        struct pst_loader_options options = {
+            .struct_size = sizeof options, .fields = &wishes[i], .n_fields = 1};
+        struct pst_error err;
+        pst_loader *loader;
+        assert_int_equal(pst_loader_open(mixed, &options, &loader, &err), PST_ERROR_ARGUMENT);
+        assert_null(loader);
+        assert_true(err.text[0] && err.dataset[0]);
+    }
+    struct pst_loader_options small = {.struct_size = sizeof small, .host_memory = 1000};
+    struct pst_error err;
+    pst_loader *loader;
+    assert_int_equal(pst_loader_open(mixed, &small, &loader, &err), PST_ERROR_LIMIT);
+    assert_non_null(strstr(err.text, "at least"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain_values),        cmocka_unit_test(test_all_fields),
+        cmocka_unit_test(test_encoded_and_listed),  cmocka_unit_test(test_workers_and_storage),
+        cmocka_unit_test(test_folder),              cmocka_unit_test(test_world_sizes_and_resume),
+        cmocka_unit_test(test_resume_each_step),    cmocka_unit_test(test_wrong_states),
+        cmocka_unit_test(test_subset_and_weights),  cmocka_unit_test(test_two_loaders),
+        cmocka_unit_test(test_refusals),
+    };
+    alarm(280);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
