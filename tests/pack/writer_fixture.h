@@ -1,0 +1,60 @@
+/* writer_fixture.h - a data set with a field of every type, whose sample i is a function of i, and
+ * its check. */
+#ifndef PST_TESTS_WRITER_FIXTURE_H
+#define PST_TESTS_WRITER_FIXTURE_H
+
+#include "test.h"
+
+#include <penstock/writer.h>
+
+enum {
+    FIX_IMAGE,
+    FIX_MASK,
+    FIX_BOXES,
+    FIX_KEYPOINTS,
+    FIX_AUDIO,
+    FIX_LABEL,
+    FIX_WEIGHT,
+    FIX_BLOB,
+    FIX_CAPTION,
+    FIX_META,
+    FIX_FIXED,
+    FIX_RAGGED,
+    FIX_N_FIELDS
+};
+extern const struct pst_field fixture_fields[FIX_N_FIELDS];
+extern const char *const fixture_classes[5];
+
+/* A directory for one test, removed by fixture_remove; in memory where /dev/shm is there. */
+char *fixture_directory(void);
+void fixture_remove(char *directory);
+void fixture_empty(
+    const char *directory); /* removes what is in it, one level of directories deep */
+
+/* Everything about sample i. */
+struct fixture_sample {
+    struct pst_sample sample;
+    const struct pst_value *values[FIX_N_FIELDS];
+    struct pst_value value[FIX_N_FIELDS][2];
+    int64_t label;
+    double weight;
+    char name[64];
+    uint8_t bytes[8192];
+    size_t n_bytes;
+};
+void fixture_make(struct fixture_sample *sample, uint64_t i);
+enum pst_status fixture_add(pst_writer *writer, uint64_t i, struct pst_error *err);
+
+/* Writer options with small shards and commits, so that few samples make many of both. */
+struct pst_writer_options fixture_options(enum pst_writer_mode mode);
+
+/* Asserts that the data set at `path` is whole and holds exactly samples 0..n-1, byte for byte. */
+void fixture_check(const char *path, uint64_t n);
+/* The same for an open one. */
+void fixture_check_open(const pst_dataset *dataset, uint64_t n);
+
+/* A whole file in memory (malloc). */
+uint8_t *fixture_read_file(const char *path, size_t *nbytes);
+void fixture_write_file(const char *path, const void *bytes, size_t nbytes);
+
+#endif
