@@ -30,7 +30,7 @@ enum pst_status psti_decode_fail(struct pst_error *err, enum pst_status status, 
     return status;
 }
 
-void *psti_job_alloc(struct psti_job *job, size_t nbytes, enum pst_status *status)
+void *psti_decode_alloc(struct psti_job *job, size_t nbytes, enum pst_status *status)
 {
     struct psti_arena *arena = &job->decoder->arena;
     void *memory = psti_decode_arena_alloc(arena, nbytes, status);
@@ -150,11 +150,11 @@ static enum pst_status probe_form(const uint8_t *bytes, size_t nbytes, enum pst_
     info->bits = 8;
     switch (form) {
     case PST_FORM_JPEG:
-        return psti_jpeg_probe(bytes, nbytes, info, err);
+        return psti_decode_jpeg_probe(bytes, nbytes, info, err);
     case PST_FORM_PNG:
-        return psti_png_probe(bytes, nbytes, options->palette_indices, info, err);
+        return psti_decode_png_probe(bytes, nbytes, options->palette_indices, info, err);
     default:
-        return psti_webp_probe(bytes, nbytes, info, err);
+        return psti_decode_webp_probe(bytes, nbytes, info, err);
     }
 }
 
@@ -176,7 +176,7 @@ enum pst_status pst_image_probe(const void *bytes, size_t nbytes, enum pst_form 
         status = check_size(&found, full.max_pixels, err);
     if (status != PST_OK)
         return status;
-    if (!full.ignore_orientation && psti_turn_swaps(found.orientation)) {
+    if (!full.ignore_orientation && psti_decode_turn_swaps(found.orientation)) {
         uint32_t height = found.width;
         found.width = found.height;
         found.height = height;
@@ -199,13 +199,13 @@ enum pst_status psti_decoder_probe(struct psti_decoder *decoder, const void *byt
     status = read_options(options, &full, form, err);
     if (status == PST_OK)
         status = check_size(info, full.max_pixels, err);
-    return status == PST_OK ? psti_raw_probe(nbytes, info, err) : status;
+    return status == PST_OK ? psti_decode_raw_probe(nbytes, info, err) : status;
 }
 
 bool psti_decode_is_lossless(const void *bytes, size_t nbytes, enum pst_form form)
 {
     if (form == PST_FORM_WEBP)
-        return psti_webp_is_lossless(bytes, nbytes);
+        return psti_decode_webp_is_lossless(bytes, nbytes);
     return form == PST_FORM_PNG || form == PST_FORM_RAW;
 }
 
@@ -240,7 +240,7 @@ void psti_decoder_close(struct psti_decoder **decoder)
 {
     if (!decoder || !*decoder)
         return;
-    psti_jpeg_close((*decoder)->jpeg);
+    psti_decode_jpeg_close((*decoder)->jpeg);
     psti_decode_arena_free(&(*decoder)->arena);
     psti_free(*decoder);
     *decoder = NULL;
@@ -280,13 +280,13 @@ static enum pst_status run_codec(struct psti_job *job)
 {
     switch (job->info->form) {
     case PST_FORM_JPEG:
-        return psti_jpeg_rows(job);
+        return psti_decode_jpeg_rows(job);
     case PST_FORM_PNG:
-        return psti_png_rows(job);
+        return psti_decode_png_rows(job);
     case PST_FORM_WEBP:
-        return psti_webp_rows(job);
+        return psti_decode_webp_rows(job);
     case PST_FORM_RAW:
-        return psti_raw_rows(job);
+        return psti_decode_raw_rows(job);
     default:
         return psti_decode_fail(job->err, PST_ERROR_ARGUMENT, pst_form_name(job->info->form), -1,
                                 "form %d is not an image", (int)job->info->form);
@@ -317,11 +317,11 @@ enum pst_status psti_decoder_rows(struct psti_decoder *decoder, const void *byte
     if (status != PST_OK)
         return status;
     job.orientation = full.ignore_orientation ? 1 : info->orientation;
-    if (psti_turn_swaps(job.orientation)) {
+    if (psti_decode_turn_swaps(job.orientation)) {
         job.height = info->width;
         job.width = info->height;
     }
-    job.stored = psti_turn_to_stored(region, job.orientation, job.height, job.width);
+    job.stored = psti_decode_turn_to_stored(region, job.orientation, job.height, job.width);
     psti_decode_arena_reset(&decoder->arena);
     return run_codec(&job);
 }

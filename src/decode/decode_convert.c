@@ -87,7 +87,7 @@ static void narrow(const uint16_t *from, uint8_t *to, size_t n)
         to[i] = (uint8_t)((from[i] * UINT32_C(255) + 32895) >> 16);
 }
 
-void psti_convert_pixels(const void *from, uint8_t channels_in, uint8_t bits_in, void *to,
+void psti_decode_convert(const void *from, uint8_t channels_in, uint8_t bits_in, void *to,
                          uint8_t channels, uint8_t bits, size_t n)
 {
     if (bits_in == bits) {

@@ -12,8 +12,8 @@
 
 static bool keeps_frame(uint8_t orientation) { return orientation > 2; }
 
-enum pst_status psti_emit_begin(struct psti_emit *emit, struct psti_job *job, uint8_t channels_in,
-                                uint8_t bits_in)
+enum pst_status psti_decode_emit_begin(struct psti_emit *emit, struct psti_job *job,
+                                       uint8_t channels_in, uint8_t bits_in)
 {
     enum pst_status status = PST_OK;
     size_t frame_nbytes;
@@ -30,13 +30,14 @@ enum pst_status psti_emit_begin(struct psti_emit *emit, struct psti_job *job, ui
         if (!psti_mul_size(emit->row_nbytes, job->stored.height, &frame_nbytes))
             return psti_decode_fail(job->err, PST_ERROR_LIMIT, pst_form_name(job->info->form), -1,
                                     "the region does not fit memory");
-        emit->frame = psti_job_alloc(job, frame_nbytes, &status);
+        emit->frame = psti_decode_alloc(job, frame_nbytes, &status);
         if (!emit->frame)
             return status;
     }
     if (emit->converts || job->orientation != 1) {
         size_t widest = job->stored.width > job->shown.width ? job->stored.width : job->shown.width;
-        emit->band = psti_job_alloc(job, widest * emit->pixel_nbytes * PSTI_BAND_ROWS * 2, &status);
+        emit->band =
+            psti_decode_alloc(job, widest * emit->pixel_nbytes * PSTI_BAND_ROWS * 2, &status);
         if (!emit->band)
             return status;
     }
@@ -51,8 +52,8 @@ static enum pst_status to_sink(struct psti_emit *emit, const void *rows, size_t 
     return job->sink(job->ctx, rows, row_nbytes, y, n_rows);
 }
 
-enum pst_status psti_emit_rows(struct psti_emit *emit, const void *rows, size_t row_nbytes,
-                               uint32_t n_rows)
+enum pst_status psti_decode_emit_rows(struct psti_emit *emit, const void *rows, size_t row_nbytes,
+                                      uint32_t n_rows)
 {
     struct psti_job *job = emit->job;
     uint32_t y = emit->y, width = job->stored.width;
@@ -61,7 +62,7 @@ enum pst_status psti_emit_rows(struct psti_emit *emit, const void *rows, size_t 
     if (emit->converts || emit->frame) {
         uint8_t *to = emit->frame ? emit->frame + (size_t)y * emit->row_nbytes : emit->band;
         for (uint32_t i = 0; i < n_rows; i++)
-            psti_convert_pixels(from + i * row_nbytes, emit->channels_in, emit->bits_in,
+            psti_decode_convert(from + i * row_nbytes, emit->channels_in, emit->bits_in,
                                 to + i * emit->row_nbytes, emit->channels, emit->bits, width);
         from = to;
         row_nbytes = emit->row_nbytes;
@@ -70,15 +71,15 @@ enum pst_status psti_emit_rows(struct psti_emit *emit, const void *rows, size_t 
         return PST_OK;
     if (job->orientation == 2) {
         uint8_t *turned = emit->band + PSTI_BAND_ROWS * emit->row_nbytes;
-        psti_turn_rows(from, row_nbytes, n_rows, width, 2, emit->pixel_nbytes, turned,
-                       emit->row_nbytes, 0, n_rows);
+        psti_decode_turn_rows(from, row_nbytes, n_rows, width, 2, emit->pixel_nbytes, turned,
+                              emit->row_nbytes, 0, n_rows);
         from = turned;
         row_nbytes = emit->row_nbytes;
     }
     return to_sink(emit, from, row_nbytes, y, n_rows);
 }
 
-enum pst_status psti_emit_end(struct psti_emit *emit)
+enum pst_status psti_decode_emit_end(struct psti_emit *emit)
 {
     const struct psti_job *job = emit->job;
     size_t band_nbytes = emit->pixel_nbytes * job->shown.width;
@@ -88,8 +89,9 @@ enum pst_status psti_emit_end(struct psti_emit *emit)
     for (uint32_t y = 0; y < job->shown.height && status == PST_OK; y += PSTI_BAND_ROWS) {
         uint32_t left = job->shown.height - y;
         uint32_t n_rows = left < PSTI_BAND_ROWS ? left : PSTI_BAND_ROWS;
-        psti_turn_rows(emit->frame, emit->row_nbytes, job->stored.height, job->stored.width,
-                       job->orientation, emit->pixel_nbytes, emit->band, band_nbytes, y, n_rows);
+        psti_decode_turn_rows(emit->frame, emit->row_nbytes, job->stored.height, job->stored.width,
+                              job->orientation, emit->pixel_nbytes, emit->band, band_nbytes, y,
+                              n_rows);
         status = to_sink(emit, emit->band, band_nbytes, y, n_rows);
     }
     return status;

@@ -32,7 +32,7 @@ static uint8_t entry_orientation(const uint8_t *entry, bool big)
     return value >= 1 && value <= 8 ? (uint8_t)value : 1;
 }
 
-uint8_t psti_exif_orientation(const uint8_t *tiff, size_t nbytes)
+uint8_t psti_decode_exif_orientation(const uint8_t *tiff, size_t nbytes)
 {
     if (nbytes < 8 || (tiff[0] != 'I' && tiff[0] != 'M') || tiff[0] != tiff[1])
         return 1;

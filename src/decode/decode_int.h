@@ -49,54 +49,54 @@ struct psti_emit {
 
 /* `channels_in`, `bits_in`: what the codec will hand over, which may be info's or already what the
  * options ask for. Memory comes from the arena. */
-enum pst_status psti_emit_begin(struct psti_emit *emit, struct psti_job *job, uint8_t channels_in,
-                                uint8_t bits_in);
+enum pst_status psti_decode_emit_begin(struct psti_emit *emit, struct psti_job *job,
+                                       uint8_t channels_in, uint8_t bits_in);
 /* The next rows of job->stored, `row_nbytes` apart; at most PSTI_BAND_ROWS. Never fails but with
  * what the sink returns. */
-enum pst_status psti_emit_rows(struct psti_emit *emit, const void *rows, size_t row_nbytes,
-                               uint32_t n_rows);
+enum pst_status psti_decode_emit_rows(struct psti_emit *emit, const void *rows, size_t row_nbytes,
+                                      uint32_t n_rows);
 /* After the last row. */
-enum pst_status psti_emit_end(struct psti_emit *emit);
+enum pst_status psti_decode_emit_end(struct psti_emit *emit);
 
 /* Memory of the decoder's arena; on NULL `err` is filled and *status set. */
-void *psti_job_alloc(struct psti_job *job, size_t nbytes, enum pst_status *status);
+void *psti_decode_alloc(struct psti_job *job, size_t nbytes, enum pst_status *status);
 /* psti_fail of this room with the codec named; `offset` -1 unknown. */
 enum pst_status psti_decode_fail(struct pst_error *err, enum pst_status status, const char *codec,
                                  int64_t offset, const char *format, ...) PST_PRINTF(5, 6);
 
 /* decode_convert.c: n pixels of `channels_in` samples of `bits_in` -> `channels` of `bits`.
  * Not in place. */
-void psti_convert_pixels(const void *from, uint8_t channels_in, uint8_t bits_in, void *to,
+void psti_decode_convert(const void *from, uint8_t channels_in, uint8_t bits_in, void *to,
                          uint8_t channels, uint8_t bits, size_t n);
 
 /* decode_turn.c: a stored region turned as EXIF orientation says. */
-static inline bool psti_turn_swaps(uint8_t orientation) { return orientation >= 5; }
+static inline bool psti_decode_turn_swaps(uint8_t orientation) { return orientation >= 5; }
 /* The stored rectangle that is shown as `shown`, in a picture of height x width as stored. */
-struct psti_rect psti_turn_to_stored(const struct psti_rect *shown, uint8_t orientation,
-                                     uint32_t height, uint32_t width);
+struct psti_rect psti_decode_turn_to_stored(const struct psti_rect *shown, uint8_t orientation,
+                                            uint32_t height, uint32_t width);
 /* Shown rows [y, y + n_rows) of a stored region of height x width pixels of pixel_nbytes (1, 2, 3,
  * 4, 6 or 8), rows from_nbytes apart. */
-void psti_turn_rows(const uint8_t *from, size_t from_nbytes, uint32_t height, uint32_t width,
-                    uint8_t orientation, size_t pixel_nbytes, uint8_t *to, size_t to_nbytes,
-                    uint32_t y, uint32_t n_rows);
+void psti_decode_turn_rows(const uint8_t *from, size_t from_nbytes, uint32_t height, uint32_t width,
+                           uint8_t orientation, size_t pixel_nbytes, uint8_t *to, size_t to_nbytes,
+                           uint32_t y, uint32_t n_rows);
 
 /* decode_exif.c: orientation 1..8 of a TIFF block ("II*..." or "MM*..."); 1 if it has none. */
-uint8_t psti_exif_orientation(const uint8_t *tiff, size_t nbytes);
+uint8_t psti_decode_exif_orientation(const uint8_t *tiff, size_t nbytes);
 
 /* Each codec: headers -> info (orientation recorded, dimensions as stored), and rows. */
-enum pst_status psti_jpeg_probe(const uint8_t *bytes, size_t nbytes, struct pst_image_info *info,
-                                struct pst_error *err);
-enum pst_status psti_jpeg_rows(struct psti_job *job);
-void psti_jpeg_close(struct psti_jpeg *jpeg);
-enum pst_status psti_png_probe(const uint8_t *bytes, size_t nbytes, bool palette_indices,
-                               struct pst_image_info *info, struct pst_error *err);
-enum pst_status psti_png_rows(struct psti_job *job);
-enum pst_status psti_webp_probe(const uint8_t *bytes, size_t nbytes, struct pst_image_info *info,
-                                struct pst_error *err);
-enum pst_status psti_webp_rows(struct psti_job *job);
-bool psti_webp_is_lossless(const uint8_t *bytes, size_t nbytes);
-enum pst_status psti_raw_probe(size_t nbytes, const struct pst_image_info *info,
-                               struct pst_error *err);
-enum pst_status psti_raw_rows(struct psti_job *job);
+enum pst_status psti_decode_jpeg_probe(const uint8_t *bytes, size_t nbytes,
+                                       struct pst_image_info *info, struct pst_error *err);
+enum pst_status psti_decode_jpeg_rows(struct psti_job *job);
+void psti_decode_jpeg_close(struct psti_jpeg *jpeg);
+enum pst_status psti_decode_png_probe(const uint8_t *bytes, size_t nbytes, bool palette_indices,
+                                      struct pst_image_info *info, struct pst_error *err);
+enum pst_status psti_decode_png_rows(struct psti_job *job);
+enum pst_status psti_decode_webp_probe(const uint8_t *bytes, size_t nbytes,
+                                       struct pst_image_info *info, struct pst_error *err);
+enum pst_status psti_decode_webp_rows(struct psti_job *job);
+bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes);
+enum pst_status psti_decode_raw_probe(size_t nbytes, const struct pst_image_info *info,
+                                      struct pst_error *err);
+enum pst_status psti_decode_raw_rows(struct psti_job *job);
 
 #endif

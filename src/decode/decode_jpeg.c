@@ -20,7 +20,7 @@
 /* A progressive file of a few kilobytes can name thousands of scans over millions of pixels. */
 #define SCANS_MAX 500
 
-_Noreturn void psti_jpeg_escape(struct psti_jpeg *jpeg, enum pst_status status)
+_Noreturn void psti_decode_jpeg_escape(struct psti_jpeg *jpeg, enum pst_status status)
 {
     jpeg->status = status;
     longjmp(jpeg->escape, 1);
@@ -61,7 +61,7 @@ static void fail_with_message(struct psti_jpeg *jpeg)
     size_t left = jpeg->ended ? 0 : jpeg->source.bytes_in_buffer;
     if (job)
         psti_decode_fail(job->err, status, "jpeg", (int64_t)(job->nbytes - left), "%s", text);
-    psti_jpeg_escape(jpeg, status);
+    psti_decode_jpeg_escape(jpeg, status);
 }
 
 static void error_exit(j_common_ptr cinfo) { fail_with_message(cinfo->client_data); }
@@ -124,7 +124,7 @@ static void limit_scans(j_common_ptr cinfo)
     if (jpeg->cinfo.input_scan_number <= SCANS_MAX)
         return;
     psti_decode_fail(jpeg->job->err, PST_ERROR_LIMIT, "jpeg", -1, "more than %d scans", SCANS_MAX);
-    psti_jpeg_escape(jpeg, PST_ERROR_LIMIT);
+    psti_decode_jpeg_escape(jpeg, PST_ERROR_LIMIT);
 }
 
 /* Runs `body` where errors of libjpeg come out as a status. */
@@ -140,7 +140,7 @@ static enum pst_status create(struct psti_jpeg *jpeg)
 {
     struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
     jpeg_create_decompress(cinfo);
-    psti_jpeg_install_memory(jpeg);
+    psti_decode_jpeg_install_memory(jpeg);
     jpeg->created = true;
     cinfo->src = &jpeg->source;
     cinfo->progress = &jpeg->progress;
@@ -170,11 +170,11 @@ static enum pst_status open_jpeg(struct psti_decoder *decoder, struct psti_job *
     if (status == PST_OK)
         decoder->jpeg = jpeg;
     else
-        psti_jpeg_close(jpeg);
+        psti_decode_jpeg_close(jpeg);
     return status;
 }
 
-void psti_jpeg_close(struct psti_jpeg *jpeg)
+void psti_decode_jpeg_close(struct psti_jpeg *jpeg)
 {
     if (!jpeg)
         return;
@@ -330,10 +330,10 @@ static enum pst_status read_rows(struct psti_jpeg *jpeg, struct psti_emit *emit,
             return check_scans(jpeg);
         for (uint32_t i = 0; cmyk && i < n_rows; i++)
             cmyk_to_rgb(rows[i] + skip_px * n_samples, region->width);
-        status = psti_emit_rows(emit, band + skip_px * n_samples, row_nbytes, n_rows);
+        status = psti_decode_emit_rows(emit, band + skip_px * n_samples, row_nbytes, n_rows);
         y += n_rows;
     }
-    return status == PST_OK ? psti_emit_end(emit) : status;
+    return status == PST_OK ? psti_decode_emit_end(emit) : status;
 }
 
 static enum pst_status decode(struct psti_jpeg *jpeg)
@@ -351,18 +351,19 @@ static enum pst_status decode(struct psti_jpeg *jpeg)
     jpeg_start_decompress(cinfo);
     enum pst_status status = check_scans(jpeg);
     if (status == PST_OK)
-        status = psti_emit_begin(&emit, job, cinfo->num_components == 4 ? 3 : (uint8_t)channels, 8);
+        status = psti_decode_emit_begin(&emit, job,
+                                        cinfo->num_components == 4 ? 3 : (uint8_t)channels, 8);
     if (status != PST_OK)
         return status;
     struct columns columns = enter_region(jpeg, &job->stored);
     size_t row_nbytes = (size_t)columns.width * (size_t)channels;
-    uint8_t *band = psti_job_alloc(job, row_nbytes * PSTI_BAND_ROWS, &status);
+    uint8_t *band = psti_decode_alloc(job, row_nbytes * PSTI_BAND_ROWS, &status);
     if (!band)
         return status;
     return read_rows(jpeg, &emit, band, row_nbytes, job->stored.x - columns.x);
 }
 
-enum pst_status psti_jpeg_rows(struct psti_job *job)
+enum pst_status psti_decode_jpeg_rows(struct psti_job *job)
 {
     struct psti_decoder *decoder = job->decoder;
     enum pst_status status;

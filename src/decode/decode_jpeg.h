@@ -27,8 +27,8 @@ struct psti_jpeg {
 };
 
 /* Has libjpeg's memory come from the arena of the job at hand. */
-void psti_jpeg_install_memory(struct psti_jpeg *jpeg);
+void psti_decode_jpeg_install_memory(struct psti_jpeg *jpeg);
 /* Leaves libjpeg with `status`; err is filled already. */
-_Noreturn void psti_jpeg_escape(struct psti_jpeg *jpeg, enum pst_status status);
+_Noreturn void psti_decode_jpeg_escape(struct psti_jpeg *jpeg, enum pst_status status);
 
 #endif

@@ -65,8 +65,8 @@ static size_t next_marker(const uint8_t *bytes, size_t nbytes, size_t at)
     }
 }
 
-enum pst_status psti_jpeg_probe(const uint8_t *bytes, size_t nbytes, struct pst_image_info *info,
-                                struct pst_error *err)
+enum pst_status psti_decode_jpeg_probe(const uint8_t *bytes, size_t nbytes,
+                                       struct pst_image_info *info, struct pst_error *err)
 {
     bool framed = false, oriented = false;
     for (size_t at = next_marker(bytes, nbytes, 2);; at = next_marker(bytes, nbytes, at)) {
@@ -91,7 +91,7 @@ enum pst_status psti_jpeg_probe(const uint8_t *bytes, size_t nbytes, struct pst_
             framed = true;
         } else if (marker == M_APP1 && !oriented && length >= 8 &&
                    memcmp(segment, "Exif\0", 6) == 0) {
-            info->orientation = psti_exif_orientation(segment + 6, length - 8);
+            info->orientation = psti_decode_exif_orientation(segment + 6, length - 8);
             oriented = true;
         }
         at += length;

@@ -2,8 +2,8 @@
  *
  * libjpeg's own manager asks malloc for every image anew. Here all pools are the arena of the
  * decoder, which is emptied before each image, so freeing a pool is nothing. Tables that libjpeg
- * means to keep from image to image (JPOOL_PERMANENT) lie there too: psti_jpeg_rows forgets them
- * with the image, so that no image is decoded with another one's tables. Rows are aligned and
+ * means to keep from image to image (JPOOL_PERMANENT) lie there too: psti_decode_jpeg_rows forgets
+ * them with the image, so that no image is decoded with another one's tables. Rows are aligned and
  * padded as libjpeg-turbo's SIMD wants them (it may read and write past a row's end). */
 #include "decode/decode_jpeg.h"
 
@@ -35,9 +35,9 @@ static void *take(j_common_ptr cinfo, int pool, size_t nbytes)
     struct psti_jpeg *jpeg = cinfo->client_data;
     enum pst_status status = PST_OK;
     (void)pool;
-    void *memory = psti_job_alloc(jpeg->job, nbytes, &status);
+    void *memory = psti_decode_alloc(jpeg->job, nbytes, &status);
     if (!memory)
-        psti_jpeg_escape(jpeg, status);
+        psti_decode_jpeg_escape(jpeg, status);
     return memory;
 }
 
@@ -134,7 +134,7 @@ static void free_pool(j_common_ptr cinfo, int pool)
 
 static void self_destruct(j_common_ptr cinfo) { (void)cinfo; }
 
-void psti_jpeg_install_memory(struct psti_jpeg *jpeg)
+void psti_decode_jpeg_install_memory(struct psti_jpeg *jpeg)
 {
     jpeg->memory_of_libjpeg = jpeg->cinfo.mem;
     jpeg->memory = (struct jpeg_memory_mgr){.alloc_small = take,

@@ -49,7 +49,7 @@ static png_voidp take(png_structp png, png_alloc_size_t nbytes)
 {
     struct reader *reader = png_get_mem_ptr(png);
     enum pst_status status = PST_OK;
-    void *memory = psti_job_alloc(reader->job, nbytes, &status);
+    void *memory = psti_decode_alloc(reader->job, nbytes, &status);
     if (!memory)
         escape(reader, status);
     return memory;
@@ -111,16 +111,16 @@ static enum pst_status emit_band(struct reader *reader, struct psti_emit *emit, 
     const struct psti_rect *region = &reader->job->stored;
     const struct psti_png_palette *palette = reader->has_palette ? &reader->palette : NULL;
     if (!band) /* stored as wanted */
-        return psti_emit_rows(emit,
-                              rows + (size_t)region->x * psti_png_pixel_bits(&reader->header) / 8,
-                              stored_nbytes, n_rows);
+        return psti_decode_emit_rows(
+            emit, rows + (size_t)region->x * psti_decode_png_pixel_bits(&reader->header) / 8,
+            stored_nbytes, n_rows);
     for (uint32_t i = 0; i < n_rows; i++)
-        if (!psti_png_convert_row(&reader->header, palette, rows + i * stored_nbytes, region->x,
-                                  region->width, band + i * band_nbytes))
+        if (!psti_decode_png_convert_row(&reader->header, palette, rows + i * stored_nbytes,
+                                         region->x, region->width, band + i * band_nbytes))
             return psti_decode_fail(reader->job->err, PST_ERROR_CORRUPT, "png", -1,
                                     "row %u has a pixel beyond the %u entries of the palette",
                                     region->y + emit->y + i, reader->palette.n);
-    return psti_emit_rows(emit, band, band_nbytes, n_rows);
+    return psti_decode_emit_rows(emit, band, band_nbytes, n_rows);
 }
 
 /* Rows in order: those above the region are inflated and dropped, those below not even read. */
@@ -129,9 +129,9 @@ static enum pst_status read_plain(struct reader *reader, png_structp png, struct
 {
     const struct psti_rect *region = &reader->job->stored;
     size_t stored_nbytes =
-        ((size_t)reader->header.width * psti_png_pixel_bits(&reader->header) + 7) / 8;
+        ((size_t)reader->header.width * psti_decode_png_pixel_bits(&reader->header) + 7) / 8;
     enum pst_status status = PST_OK;
-    uint8_t *rows = psti_job_alloc(reader->job, stored_nbytes * PSTI_BAND_ROWS, &status);
+    uint8_t *rows = psti_decode_alloc(reader->job, stored_nbytes * PSTI_BAND_ROWS, &status);
     if (!rows)
         return status;
     for (uint32_t y = 0; y < region->y; y++)
@@ -152,9 +152,9 @@ static enum pst_status read_interlaced(struct reader *reader, png_structp png,
 {
     const struct psti_rect *region = &reader->job->stored;
     const struct psti_png_header *header = &reader->header;
-    size_t stored_nbytes = ((size_t)header->width * psti_png_pixel_bits(header) + 7) / 8;
+    size_t stored_nbytes = ((size_t)header->width * psti_decode_png_pixel_bits(header) + 7) / 8;
     enum pst_status status = PST_OK;
-    uint8_t *rows = psti_job_alloc(reader->job, stored_nbytes * header->height, &status);
+    uint8_t *rows = psti_decode_alloc(reader->job, stored_nbytes * header->height, &status);
     if (!rows)
         return status;
     if (region->height != header->height || region->width != header->width)
@@ -182,19 +182,19 @@ static enum pst_status decode(struct reader *reader)
     png_infop png_info = NULL;
     uint8_t *band = NULL;
     png_structp png = open_png(reader, &png_info);
-    enum pst_status status = psti_emit_begin(&emit, job, info->channels, info->bits);
+    enum pst_status status = psti_decode_emit_begin(&emit, job, info->channels, info->bits);
     if (status != PST_OK)
         return status;
     bool as_stored = header->depth == 8 && !header->trns && !reader->has_palette;
     size_t band_nbytes = (size_t)job->stored.width * info->channels * (info->bits / 8);
     if (!as_stored) {
-        band = psti_job_alloc(job, band_nbytes * PSTI_BAND_ROWS, &status);
+        band = psti_decode_alloc(job, band_nbytes * PSTI_BAND_ROWS, &status);
         if (!band)
             return status;
     }
     status = header->interlaced ? read_interlaced(reader, png, &emit, band, band_nbytes)
                                 : read_plain(reader, png, &emit, band, band_nbytes);
-    return status == PST_OK ? psti_emit_end(&emit) : status;
+    return status == PST_OK ? psti_decode_emit_end(&emit) : status;
 }
 
 static enum pst_status run_guarded(struct reader *reader)
@@ -204,16 +204,17 @@ static enum pst_status run_guarded(struct reader *reader)
     return decode(reader);
 }
 
-enum pst_status psti_png_rows(struct psti_job *job)
+enum pst_status psti_decode_png_rows(struct psti_job *job)
 {
     struct reader reader;
-    enum pst_status status = psti_png_header(job->bytes, job->nbytes, &reader.header, job->err);
+    enum pst_status status =
+        psti_decode_png_header(job->bytes, job->nbytes, &reader.header, job->err);
     if (status != PST_OK)
         return status;
     const struct psti_png_header *header = &reader.header;
     bool indices = job->options->palette_indices;
     if (header->width != job->width || header->height != job->height ||
-        psti_png_channels(header, indices) != job->info->channels ||
+        psti_decode_png_channels(header, indices) != job->info->channels ||
         (header->depth == 16 ? 16 : 8) != job->info->bits)
         return psti_decode_fail(job->err, PST_ERROR_ARGUMENT, "png", -1,
                                 "the image is not the one that was probed, or the options differ");
@@ -222,6 +223,6 @@ enum pst_status psti_png_rows(struct psti_job *job)
     reader.ended = false;
     reader.has_palette = header->colour_type == PSTI_PNG_PALETTE && !indices;
     if (reader.has_palette)
-        psti_png_palette_fill(header, &reader.palette);
+        psti_decode_png_palette_fill(header, &reader.palette);
     return run_guarded(&reader);
 }

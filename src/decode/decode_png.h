@@ -24,25 +24,26 @@ struct psti_png_header {
     uint32_t n_trns;
 };
 
-enum pst_status psti_png_header(const uint8_t *bytes, size_t nbytes, struct psti_png_header *header,
-                                struct pst_error *err);
+enum pst_status psti_decode_png_header(const uint8_t *bytes, size_t nbytes,
+                                       struct psti_png_header *header, struct pst_error *err);
 
 /* Bits of a pixel as stored. */
-uint32_t psti_png_pixel_bits(const struct psti_png_header *header);
+uint32_t psti_decode_png_pixel_bits(const struct psti_png_header *header);
 /* Channels after the conversions below. */
-uint8_t psti_png_channels(const struct psti_png_header *header, bool palette_indices);
+uint8_t psti_decode_png_channels(const struct psti_png_header *header, bool palette_indices);
 
 /* Palette entries as RGBA, in one load; those beyond the palette's end have no colour. */
 struct psti_png_palette {
     uint32_t rgba[256];
     uint32_t n;
 };
-void psti_png_palette_fill(const struct psti_png_header *header, struct psti_png_palette *palette);
+void psti_decode_png_palette_fill(const struct psti_png_header *header,
+                                  struct psti_png_palette *palette);
 
 /* Pixels [x, x + n) of a stored row -> u8 samples, or u16 little-endian where depth is 16.
  * `palette` NULL: a palette image yields its indices. False: an index has no palette entry. */
-bool psti_png_convert_row(const struct psti_png_header *header,
-                          const struct psti_png_palette *palette, const uint8_t *row, uint32_t x,
-                          uint32_t n, void *to);
+bool psti_decode_png_convert_row(const struct psti_png_header *header,
+                                 const struct psti_png_palette *palette, const uint8_t *row,
+                                 uint32_t x, uint32_t n, void *to);
 
 #endif

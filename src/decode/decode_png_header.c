@@ -119,12 +119,12 @@ static enum pst_status read_other(const struct chunk *chunk, struct psti_png_hea
     if (strcmp(chunk->name, "tRNS") == 0)
         return read_trns(chunk, header, err);
     if (strcmp(chunk->name, "eXIf") == 0)
-        header->orientation = psti_exif_orientation(chunk->data, chunk->nbytes);
+        header->orientation = psti_decode_exif_orientation(chunk->data, chunk->nbytes);
     return PST_OK;
 }
 
-enum pst_status psti_png_header(const uint8_t *bytes, size_t nbytes, struct psti_png_header *header,
-                                struct pst_error *err)
+enum pst_status psti_decode_png_header(const uint8_t *bytes, size_t nbytes,
+                                       struct psti_png_header *header, struct pst_error *err)
 {
     struct chunk chunk;
     enum pst_status status;
@@ -154,13 +154,13 @@ enum pst_status psti_png_header(const uint8_t *bytes, size_t nbytes, struct psti
     return PST_OK;
 }
 
-uint32_t psti_png_pixel_bits(const struct psti_png_header *header)
+uint32_t psti_decode_png_pixel_bits(const struct psti_png_header *header)
 {
     static const uint8_t samples[] = {1, 0, 3, 1, 2, 0, 4}; /* by colour type */
     return (uint32_t)samples[header->colour_type] * header->depth;
 }
 
-uint8_t psti_png_channels(const struct psti_png_header *header, bool palette_indices)
+uint8_t psti_decode_png_channels(const struct psti_png_header *header, bool palette_indices)
 {
     switch (header->colour_type) {
     case PSTI_PNG_GRAY:
@@ -176,16 +176,16 @@ uint8_t psti_png_channels(const struct psti_png_header *header, bool palette_ind
     }
 }
 
-enum pst_status psti_png_probe(const uint8_t *bytes, size_t nbytes, bool palette_indices,
-                               struct pst_image_info *info, struct pst_error *err)
+enum pst_status psti_decode_png_probe(const uint8_t *bytes, size_t nbytes, bool palette_indices,
+                                      struct pst_image_info *info, struct pst_error *err)
 {
     struct psti_png_header header;
-    enum pst_status status = psti_png_header(bytes, nbytes, &header, err);
+    enum pst_status status = psti_decode_png_header(bytes, nbytes, &header, err);
     if (status != PST_OK)
         return status;
     info->height = header.height;
     info->width = header.width;
-    info->channels = psti_png_channels(&header, palette_indices);
+    info->channels = psti_decode_png_channels(&header, palette_indices);
     info->bits = header.depth == 16 ? 16 : 8;
     info->orientation = header.orientation;
     info->palette = header.colour_type == PSTI_PNG_PALETTE;

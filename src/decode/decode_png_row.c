@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-void psti_png_palette_fill(const struct psti_png_header *header, struct psti_png_palette *palette)
+void psti_decode_png_palette_fill(const struct psti_png_header *header,
+                                  struct psti_png_palette *palette)
 {
     palette->n = header->n_palette;
     memset(palette->rgba, 0, sizeof palette->rgba);
@@ -103,9 +104,9 @@ static void convert_rgb_key(const struct psti_png_header *header, const uint8_t 
     }
 }
 
-bool psti_png_convert_row(const struct psti_png_header *header,
-                          const struct psti_png_palette *palette, const uint8_t *row, uint32_t x,
-                          uint32_t n, void *to)
+bool psti_decode_png_convert_row(const struct psti_png_header *header,
+                                 const struct psti_png_palette *palette, const uint8_t *row,
+                                 uint32_t x, uint32_t n, void *to)
 {
     if (palette)
         return convert_palette(header, palette, row, x, n, to);
@@ -118,10 +119,10 @@ bool psti_png_convert_row(const struct psti_png_header *header,
         unsigned scale = indices ? 1 : 255 / ((1u << header->depth) - 1);
         unpack(row, x, n, header->depth, scale, to);
     } else if (header->depth == 8) {
-        size_t pixel_nbytes = psti_png_pixel_bits(header) / 8;
+        size_t pixel_nbytes = psti_decode_png_pixel_bits(header) / 8;
         memcpy(to, row + x * pixel_nbytes, n * pixel_nbytes);
     } else {
-        size_t per_pixel = psti_png_pixel_bits(header) / 16;
+        size_t per_pixel = psti_decode_png_pixel_bits(header) / 16;
         const uint8_t *from = row + (size_t)x * per_pixel * 2;
         uint16_t *to16 = to;
         for (size_t i = 0; i < n * per_pixel; i++)

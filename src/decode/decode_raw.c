@@ -13,8 +13,8 @@ static size_t pixel_nbytes(const struct pst_image_info *info)
     return (size_t)info->channels * (info->bits / 8);
 }
 
-enum pst_status psti_raw_probe(size_t nbytes, const struct pst_image_info *info,
-                               struct pst_error *err)
+enum pst_status psti_decode_raw_probe(size_t nbytes, const struct pst_image_info *info,
+                                      struct pst_error *err)
 {
     if (info->form != PST_FORM_RAW || info->channels < 1 || info->channels > 4 ||
         (info->bits != 8 && info->bits != 16) || info->palette)
@@ -33,12 +33,12 @@ enum pst_status psti_raw_probe(size_t nbytes, const struct pst_image_info *info,
     return PST_OK;
 }
 
-enum pst_status psti_raw_rows(struct psti_job *job)
+enum pst_status psti_decode_raw_rows(struct psti_job *job)
 {
     struct psti_emit emit;
-    enum pst_status status = psti_raw_probe(job->nbytes, job->info, job->err);
+    enum pst_status status = psti_decode_raw_probe(job->nbytes, job->info, job->err);
     if (status == PST_OK)
-        status = psti_emit_begin(&emit, job, job->info->channels, job->info->bits);
+        status = psti_decode_emit_begin(&emit, job, job->info->channels, job->info->bits);
     if (status != PST_OK)
         return status;
     size_t row_nbytes = pixel_nbytes(job->info) * job->width;
@@ -46,7 +46,7 @@ enum pst_status psti_raw_rows(struct psti_job *job)
     bool aligned = job->info->bits == 8 || (uintptr_t)job->bytes % 2 == 0;
     uint8_t *copy = NULL;
     if (!aligned) {
-        copy = psti_job_alloc(job, used_nbytes * PSTI_BAND_ROWS, &status);
+        copy = psti_decode_alloc(job, used_nbytes * PSTI_BAND_ROWS, &status);
         if (!copy)
             return status;
     }
@@ -58,8 +58,8 @@ enum pst_status psti_raw_rows(struct psti_job *job)
         const uint8_t *band = from + y * row_nbytes;
         for (uint32_t i = 0; copy && i < n_rows; i++)
             memcpy(copy + i * used_nbytes, band + i * row_nbytes, used_nbytes);
-        status = copy ? psti_emit_rows(&emit, copy, used_nbytes, n_rows)
-                      : psti_emit_rows(&emit, band, row_nbytes, n_rows);
+        status = copy ? psti_decode_emit_rows(&emit, copy, used_nbytes, n_rows)
+                      : psti_decode_emit_rows(&emit, band, row_nbytes, n_rows);
     }
-    return status == PST_OK ? psti_emit_end(&emit) : status;
+    return status == PST_OK ? psti_decode_emit_end(&emit) : status;
 }

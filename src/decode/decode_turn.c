@@ -12,11 +12,11 @@
 static bool mirrors_x(uint8_t o) { return o == 2 || o == 3 || o == 7 || o == 8; }
 static bool mirrors_y(uint8_t o) { return o == 3 || o == 4 || o == 6 || o == 7; }
 
-struct psti_rect psti_turn_to_stored(const struct psti_rect *shown, uint8_t orientation,
-                                     uint32_t height, uint32_t width)
+struct psti_rect psti_decode_turn_to_stored(const struct psti_rect *shown, uint8_t orientation,
+                                            uint32_t height, uint32_t width)
 {
     struct psti_rect stored = *shown;
-    if (psti_turn_swaps(orientation)) {
+    if (psti_decode_turn_swaps(orientation)) {
         stored.y = shown->x;
         stored.x = shown->y;
         stored.height = shown->width;
@@ -60,11 +60,11 @@ static void gather_row(const uint8_t *from, ptrdiff_t step, uint8_t *to, uint32_
     }
 }
 
-void psti_turn_rows(const uint8_t *from, size_t from_nbytes, uint32_t height, uint32_t width,
-                    uint8_t orientation, size_t pixel_nbytes, uint8_t *to, size_t to_nbytes,
-                    uint32_t y, uint32_t n_rows)
+void psti_decode_turn_rows(const uint8_t *from, size_t from_nbytes, uint32_t height, uint32_t width,
+                           uint8_t orientation, size_t pixel_nbytes, uint8_t *to, size_t to_nbytes,
+                           uint32_t y, uint32_t n_rows)
 {
-    bool swaps = psti_turn_swaps(orientation);
+    bool swaps = psti_decode_turn_swaps(orientation);
     ptrdiff_t along_x = (ptrdiff_t)pixel_nbytes, along_y = (ptrdiff_t)from_nbytes;
     const uint8_t *origin = from;
     if (mirrors_x(orientation)) {

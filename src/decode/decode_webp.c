@@ -48,7 +48,7 @@ static void read_chunk(const uint8_t *chunk, size_t nbytes, struct container *co
             tiff += 6;
             nbytes -= 6;
         }
-        container->orientation = psti_exif_orientation(tiff, nbytes);
+        container->orientation = psti_decode_exif_orientation(tiff, nbytes);
     }
 }
 
@@ -96,8 +96,8 @@ static enum pst_status fail_webp(struct pst_error *err, VP8StatusCode code, cons
     }
 }
 
-enum pst_status psti_webp_probe(const uint8_t *bytes, size_t nbytes, struct pst_image_info *info,
-                                struct pst_error *err)
+enum pst_status psti_decode_webp_probe(const uint8_t *bytes, size_t nbytes,
+                                       struct pst_image_info *info, struct pst_error *err)
 {
     struct container container;
     WebPBitstreamFeatures features;
@@ -117,7 +117,7 @@ enum pst_status psti_webp_probe(const uint8_t *bytes, size_t nbytes, struct pst_
     return PST_OK;
 }
 
-bool psti_webp_is_lossless(const uint8_t *bytes, size_t nbytes)
+bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes)
 {
     struct container container;
     return bytes && nbytes >= 12 && memcmp(bytes, "RIFF", 4) == 0 &&
@@ -171,11 +171,11 @@ static enum pst_status decode_crop(struct psti_job *job, const struct psti_rect 
     return code == VP8_STATUS_OK ? PST_OK : fail_webp(job->err, code, "picture");
 }
 
-enum pst_status psti_webp_rows(struct psti_job *job)
+enum pst_status psti_decode_webp_rows(struct psti_job *job)
 {
     struct psti_emit emit;
     struct pst_image_info found;
-    enum pst_status status = psti_webp_probe(job->bytes, job->nbytes, &found, job->err);
+    enum pst_status status = psti_decode_webp_probe(job->bytes, job->nbytes, &found, job->err);
     if (status == PST_OK && (found.width != job->width || found.height != job->height ||
                              found.channels != job->info->channels || job->info->bits != 8))
         status = psti_decode_fail(job->err, PST_ERROR_ARGUMENT, "webp", -1,
@@ -183,12 +183,12 @@ enum pst_status psti_webp_rows(struct psti_job *job)
     if (status == PST_OK)
         status = check_memory(job);
     if (status == PST_OK)
-        status = psti_emit_begin(&emit, job, job->info->channels, 8);
+        status = psti_decode_emit_begin(&emit, job, job->info->channels, 8);
     if (status != PST_OK)
         return status;
     const struct psti_rect crop = crop_around(job);
     size_t row_nbytes = (size_t)crop.width * job->info->channels;
-    uint8_t *pixels = psti_job_alloc(job, row_nbytes * crop.height, &status);
+    uint8_t *pixels = psti_decode_alloc(job, row_nbytes * crop.height, &status);
     if (!pixels)
         return status;
     status = decode_crop(job, &crop, pixels, row_nbytes);
@@ -196,10 +196,10 @@ enum pst_status psti_webp_rows(struct psti_job *job)
                           (size_t)(job->stored.x - crop.x) * job->info->channels;
     for (uint32_t y = 0; y < job->stored.height && status == PST_OK; y += PSTI_BAND_ROWS) {
         uint32_t left = job->stored.height - y;
-        status = psti_emit_rows(&emit, from + (size_t)y * row_nbytes, row_nbytes,
-                                left < PSTI_BAND_ROWS ? left : PSTI_BAND_ROWS);
+        status = psti_decode_emit_rows(&emit, from + (size_t)y * row_nbytes, row_nbytes,
+                                       left < PSTI_BAND_ROWS ? left : PSTI_BAND_ROWS);
     }
-    return status == PST_OK ? psti_emit_end(&emit) : status;
+    return status == PST_OK ? psti_decode_emit_end(&emit) : status;
 }
 
 #else
@@ -210,8 +210,8 @@ static enum pst_status without_libwebp(struct pst_error *err)
                             "this build of Penstock has no libwebp");
 }
 
-enum pst_status psti_webp_probe(const uint8_t *bytes, size_t nbytes, struct pst_image_info *info,
-                                struct pst_error *err)
+enum pst_status psti_decode_webp_probe(const uint8_t *bytes, size_t nbytes,
+                                       struct pst_image_info *info, struct pst_error *err)
 {
     (void)bytes;
     (void)nbytes;
@@ -219,11 +219,11 @@ enum pst_status psti_webp_probe(const uint8_t *bytes, size_t nbytes, struct pst_
     return without_libwebp(err);
 }
 
-bool psti_webp_is_lossless(const uint8_t *bytes, size_t nbytes)
+bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes)
 {
     return nbytes >= 16 && memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 8, "WEBPVP8L", 8) == 0;
 }
 
-enum pst_status psti_webp_rows(struct psti_job *job) { return without_libwebp(job->err); }
+enum pst_status psti_decode_webp_rows(struct psti_job *job) { return without_libwebp(job->err); }
 
 #endif
