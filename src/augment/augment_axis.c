@@ -8,11 +8,13 @@
  * pixel k by its distance |(2 k + 1) n_to - (2 i + 1) n_from| / unit, where unit = 2 n_to, or 2
  * max(n_from, n_to) with antialias, as PIL and torch (align_corners = False) have it. Distances are
  * kept as integers, exactly: the set of taps and the triangle's weights have no rounding, and the
- * cubic's rounding is the same everywhere. Weights are scaled to add up to 1 << precision by
- * rounding their running sum, so that no error builds up along a long filter. Pixels outside have
- * no weight; with antialias off that holds for the cubic too (PIL has no such mode, torch repeats
- * the edge there). Nearest takes the pixel that holds the centre: torch's "nearest-exact" and PIL's
- * NEAREST. */
+ * cubic's rounding is the same everywhere. For 8-bit samples weights are then rounded to int16 by
+ * torch's rule, so that resized pixels equal torch's (and so torchvision v2's) to the bit; for
+ * 16-bit samples their running sum is rounded to 28 bits, so that no error builds up along a
+ * filter. Pixels outside have no weight; with antialias off that holds for the cubic too (PIL has
+ * no such mode, torch repeats the edge there and takes a = -3/4). Nearest takes the pixel that
+ * holds the centre, in exact arithmetic: torch's "nearest-exact" and PIL's NEAREST but for centres
+ * that lie on the border of two pixels, where those follow their floats. */
 #include "augment/augment_inner.h"
 
 #include "base/bits.h"
@@ -97,18 +99,6 @@ size_t psti_axis_nbytes(const struct psti_axis_spec *spec)
     return 2 * ints + (size_t)spec->n * stride_of(spec) * weight_nbytes(spec) + PSTI_SLACK;
 }
 
-/* 8 bits: as many as an int16 can hold, and an int32 sum of 255 times 2. Weights are below 1.2 /
- * (n_from / n_to). 16 bits: int32 weights, int64 sums. */
-static uint32_t precision_of(const struct filter *f, uint32_t bits)
-{
-    if (bits == 16)
-        return 28;
-    uint32_t precision = 14;
-    for (int64_t scale = 2 * (2 * f->n_to); scale <= f->unit && precision < 22; scale *= 2)
-        precision++;
-    return precision;
-}
-
 /* Keys' cubic, a = -1/2. x >= 0. */
 static double cubic(double x)
 {
@@ -129,28 +119,74 @@ static double weight_at(const struct filter *f, int64_t distance)
     return cubic((double)distance / (double)f->unit);
 }
 
-/* floor(x + 1/2) for |x| < 2^30. */
-static int32_t round_half_up(double x) { return (int32_t)(x + (0.5 + 1073741824.0)) - 1073741824; }
-
-/* Writes weights of pixels begin..end-1, one after another or, mirrored, backwards. */
-static void filter_weights(const struct filter *f, int64_t centre, int64_t begin, int64_t end,
-                           uint32_t precision, int16_t *narrow, int32_t *wide, bool mirror)
+/* Weights of pixels begin..end-1 are weight_at() / sum. */
+static double filter_sum(const struct filter *f, int64_t centre, int64_t begin, int64_t end)
 {
-    int64_t first = (2 * begin + 1) * f->n_to - centre;
-    int64_t n = end - begin, step = 2 * f->n_to;
     double sum = 0;
-    for (int64_t k = 0; k < n; k++)
-        sum += weight_at(f, first + k * step);
-    double scale = (double)(1 << precision) / sum, running = 0;
+    for (int64_t k = begin; k < end; k++)
+        sum += weight_at(f, (2 * k + 1) * f->n_to - centre);
+    return sum;
+}
+
+/* The largest weight of output `i`: that of one of the two pixels next to its centre. */
+static double largest_weight(const struct filter *f, int64_t i)
+{
+    int64_t begin, end, centre = (2 * i + 1) * f->n_from;
+    filter_range(f, centre, &begin, &end);
+    double most = 0, sum = filter_sum(f, centre, begin, end);
+    int64_t near = (centre - f->n_to) / (2 * f->n_to);
+    for (int64_t k = near; k <= near + 1; k++) {
+        if (k >= begin && k < end) {
+            double weight = weight_at(f, (2 * k + 1) * f->n_to - centre) / sum;
+            most = weight > most ? weight : most;
+        }
+    }
+    return most;
+}
+
+/* 8 bits: the most, up to 22, with which the largest weight of the whole axis (not only of the
+ * outputs wanted: a window must not change the result) fits into an int16; torch's rule. 16 bits:
+ * int32 weights, int64 sums. */
+static uint32_t precision_of(const struct filter *f, uint32_t bits)
+{
+    if (bits == 16)
+        return 28;
+    double most = 0;
+    int64_t half = (f->n_to + 1) / 2; /* the other half is its mirror image */
+    for (int64_t i = 0; i < half; i++) {
+        double weight = largest_weight(f, i);
+        most = weight > most ? weight : most;
+    }
+    uint32_t precision = 0;
+    while (precision < 22 && (int32_t)(0.5 + most * (double)(1 << (precision + 1))) < 1 << 15)
+        precision++;
+    return precision;
+}
+
+static void narrow_weights(const struct filter *f, int64_t centre, int64_t begin, int64_t end,
+                           uint32_t precision, int16_t *weights, bool mirror)
+{
+    double sum = filter_sum(f, centre, begin, end), one = (double)(1 << precision);
+    for (int64_t k = begin; k < end; k++) {
+        double weight = weight_at(f, (2 * k + 1) * f->n_to - centre) / sum * one;
+        int64_t at = mirror ? end - 1 - k : k - begin;
+        weights[at] = (int16_t)(weight < 0 ? weight - 0.5 : weight + 0.5);
+    }
+}
+
+/* The running sum is rounded, so that the weights add up to 1 << precision. */
+static void wide_weights(const struct filter *f, int64_t centre, int64_t begin, int64_t end,
+                         uint32_t precision, int32_t *weights, bool mirror)
+{
+    double scale = (double)(1 << precision) / filter_sum(f, centre, begin, end), running = 0;
     int32_t before = 0;
-    for (int64_t k = 0; k < n; k++) {
-        running += weight_at(f, first + k * step);
-        int32_t upto = k + 1 == n ? 1 << precision : round_half_up(running * scale);
-        int64_t at = mirror ? n - 1 - k : k;
-        if (narrow != NULL)
-            narrow[at] = (int16_t)(upto - before);
-        else
-            wide[at] = upto - before;
+    for (int64_t k = begin; k < end; k++) {
+        running += weight_at(f, (2 * k + 1) * f->n_to - centre);
+        double scaled = running * scale;
+        int32_t upto = (int32_t)(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
+        if (k + 1 == end)
+            upto = 1 << precision;
+        weights[mirror ? end - 1 - k : k - begin] = upto - before;
         before = upto;
     }
 }
@@ -182,7 +218,7 @@ void psti_axis_build(const struct psti_axis_spec *spec, void *memory, struct pst
     uint32_t stride = stride_of(spec);
     axis->n = spec->n;
     axis->stride = stride;
-    axis->precision = precision_of(&f, spec->bits);
+    axis->precision = is_nearest ? 0 : precision_of(&f, spec->bits);
     axis->start = start;
     axis->taps = taps;
     axis->weights = weights;
@@ -198,9 +234,13 @@ void psti_axis_build(const struct psti_axis_spec *spec, void *memory, struct pst
             end = begin + 1;
         } else {
             filter_range(&f, centre, &begin, &end);
-            int16_t *narrow = spec->bits == 8 ? (int16_t *)weights + (size_t)j * stride : NULL;
-            int32_t *wide = spec->bits == 8 ? NULL : (int32_t *)weights + (size_t)j * stride;
-            filter_weights(&f, centre, begin, end, axis->precision, narrow, wide, spec->mirror);
+            size_t at = (size_t)j * stride;
+            if (spec->bits == 8)
+                narrow_weights(&f, centre, begin, end, axis->precision, (int16_t *)weights + at,
+                               spec->mirror);
+            else
+                wide_weights(&f, centre, begin, end, axis->precision, (int32_t *)weights + at,
+                             spec->mirror);
         }
         int64_t first = spec->mirror ? f.n_from - end : begin;
         start[j] = (uint32_t)(first - spec->origin);

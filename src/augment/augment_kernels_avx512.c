@@ -9,9 +9,7 @@
 #if defined(__x86_64__)
 #include "base/bits.h"
 
-#if defined(PST_AUGMENT_SIMDE)
-#define SIMDE_ENABLE_NATIVE_ALIASES
-#include <simde/x86/avx512.h>
+#if defined(PST_AUGMENT_SIMDE) /* whoever includes this file has the intrinsics */
 #define TARGET
 #define INLINE static inline __attribute__((always_inline))
 #else

@@ -1,0 +1,209 @@
+/* Hazard: CPU levels, fusing, band sizes, strides or alignment change the pixels, or something is
+ * read or written outside. Random chains over random pictures, plain C and unfused being the
+ * judges; AVX-512 runs by SIMDe. */
+#include "augment_helper.h"
+
+#if defined(__x86_64__) && defined(PST_HAVE_SIMDE)
+extern const struct psti_augment_ops psti_augment_ops_simde;
+#endif
+
+static void random_fill(struct test_random *r, struct pst_op *op)
+{
+    op->pad_mode = (enum pst_pad_mode)test_below(r, 4);
+    for (int i = 0; i < 4; i++) {
+        op->pad[i] = test_below(r, 3) == 0 ? test_below(r, 9) : 0;
+        op->fill[i] = (float)test_below(r, 256);
+    }
+}
+
+static void random_range(struct test_random *r, float range[2], float low, float high)
+{
+    if (test_below(r, 3) == 0)
+        return;
+    range[0] = low;
+    range[1] = high;
+}
+
+static struct pst_op random_op(struct test_random *r, bool is_mask)
+{
+    static const enum pst_op_kind kinds[] = {PST_OP_RESIZE,
+                                             PST_OP_RESIZE,
+                                             PST_OP_CENTER_CROP,
+                                             PST_OP_RANDOM_CROP,
+                                             PST_OP_PAD,
+                                             PST_OP_HORIZONTAL_FLIP,
+                                             PST_OP_VERTICAL_FLIP,
+                                             PST_OP_RANDOM_RESIZED_CROP,
+                                             PST_OP_HORIZONTAL_FLIP,
+                                             PST_OP_COLOR_JITTER,
+                                             PST_OP_GRAYSCALE};
+    enum pst_op_kind kind = kinds[test_below(r, is_mask ? 9 : 11)];
+    struct pst_op op = make_op(kind, 1 + test_below(r, 40), 1 + test_below(r, 40));
+    if (kind == PST_OP_RESIZE && test_below(r, 3) == 0)
+        op.width = 0;
+    op.interpolation = (enum pst_interpolation)(is_mask ? 1 : 1 + test_below(r, 3));
+    op.no_antialias = test_below(r, 4) == 0;
+    op.pad_if_needed = true;
+    random_fill(r, &op);
+    random_range(r, op.brightness, 0.5f, 1.5f);
+    random_range(r, op.contrast, 0.5f, 1.5f);
+    random_range(r, op.saturation, 0.5f, 1.5f);
+    random_range(r, op.hue, -0.3f, 0.3f);
+    return op;
+}
+
+static size_t random_chain(struct test_random *r, struct pst_op *ops, struct psti_chain_output *o)
+{
+    static const enum pst_dtype dtypes[] = {
+        0, PST_DTYPE_U8, PST_DTYPE_U16, PST_DTYPE_F16, PST_DTYPE_BF16, PST_DTYPE_F32};
+    memset(o, 0, sizeof *o);
+    o->is_mask = test_below(r, 8) == 0;
+    o->channels = (uint8_t)(1 + test_below(r, 4));
+    o->bits = test_below(r, 4) == 0 ? 16 : 8;
+    o->layout = (enum pst_layout)test_below(r, 2);
+    o->dtype = o->is_mask ? 0 : dtypes[test_below(r, 6)];
+    size_t n = test_below(r, 6);
+    for (size_t i = 0; i < n; i++)
+        ops[i] = random_op(r, o->is_mask);
+    bool is_float = (int)o->dtype == 0 || o->dtype >= PST_DTYPE_F16;
+    if (!o->is_mask && is_float && test_below(r, 2) == 0) {
+        ops[n] = make_op(PST_OP_NORMALIZE, 0, 0);
+        for (int c = 0; c < 4; c++) {
+            ops[n].mean[c] = 0.1f * (float)(1 + c);
+            ops[n].std[c] = 0.2f + 0.1f * (float)c;
+        }
+        n++;
+    }
+    return n;
+}
+
+static void check_levels(const struct pst_op *ops, size_t n, const struct psti_chain_output *format,
+                         const struct test_image *image, struct test_random *r)
+{
+    struct how judge = {.features = 0, .unfused = true};
+    uint64_t seed = test_below(r, 1000);
+    struct output expected = run_chain(ops, n, format, image, seed, 7, &judge);
+    struct how hows[] = {
+        {.features = 0},
+        {.features = 0, .band = 1 + test_below(r, 9), .row_gap = 1 + test_below(r, 40)},
+        {.features = psti_cpu_detected() & PSTI_CPU_AVX2},
+        {.features = psti_cpu_detected() & PSTI_CPU_AVX2,
+         .band = 1 + test_below(r, 9),
+         .row_gap = test_below(r, 40),
+         .misalign = test_below(r, 33)},
+        {.features = psti_cpu_detected() & PSTI_CPU_AVX2, .band = 1, .unfused = true},
+        {.features = psti_cpu_detected(), .band = 3, .misalign = 1},
+#if defined(__x86_64__) && defined(PST_HAVE_SIMDE)
+        {.kernels = &psti_augment_ops_simde, .band = test_below(r, 6)},
+        {.kernels = &psti_augment_ops_simde, .misalign = test_below(r, 65), .row_gap = 3},
+#endif
+    };
+    for (size_t i = 0; i < sizeof hows / sizeof hows[0]; i++) {
+        struct output got = run_chain(ops, n, format, image, seed, 7, &hows[i]);
+        if (got.nbytes == expected.nbytes && memcmp(got.data, expected.data, got.nbytes) != 0) {
+            print_error("way %zu differs: %u x %u x %u, %u bits, dtype %d, ops", i, image->height,
+                        image->width, image->channels, image->bits, (int)format->dtype);
+            for (size_t k = 0; k < n; k++)
+                print_error(" %s(%u,%u)", psti_augment_op_name(ops[k].kind), ops[k].height,
+                            ops[k].width);
+            print_error("\n");
+        }
+        assert_same_output(&got, &expected);
+        output_free(&got);
+    }
+    output_free(&expected);
+}
+
+static void random_chains_agree(void **state)
+{
+    (void)state;
+    struct test_random r = {.seed = 11};
+    for (int round = 0; round < 1500; round++) {
+        struct pst_op ops[PSTI_AUGMENT_MAX_OPS];
+        struct psti_chain_output format;
+        size_t n = random_chain(&r, ops, &format);
+        struct test_image image = image_make(&r, 1 + test_below(&r, 48), 1 + test_below(&r, 48),
+                                             format.channels, format.bits);
+        check_levels(ops, n, &format, &image, &r);
+        image_free(&image);
+    }
+}
+
+/* Every width and every pair of small sizes, where ends of vectors lie. */
+static void all_small_sizes_agree(void **state)
+{
+    (void)state;
+    struct test_random r = {.seed = 12};
+    for (uint32_t channels = 1; channels <= 4; channels++) {
+        for (uint32_t width = 1; width <= 70; width++) {
+            struct psti_chain_output format = {.dtype = PST_DTYPE_F32,
+                                               .layout = (enum pst_layout)(width & 1),
+                                               .channels = (uint8_t)channels,
+                                               .bits = 8};
+            struct test_image image = image_make(&r, 5, width, channels, 8);
+            struct pst_op flip = make_op(PST_OP_HORIZONTAL_FLIP, 0, 0);
+            flip.p = 1;
+            check_levels(&flip, 1, &format, &image, &r);
+            struct pst_op resize = make_op(PST_OP_RESIZE, 3, 1 + test_below(&r, 70));
+            resize.interpolation = (enum pst_interpolation)(2 + (width & 1));
+            format.dtype = PST_DTYPE_U8;
+            struct pst_op both[2] = {resize, flip};
+            check_levels(both, 1 + test_below(&r, 2), &format, &image, &r);
+            image_free(&image);
+        }
+    }
+}
+
+/* Long filters, where weights are small, and pictures of one pixel. */
+static void extreme_ratios_agree(void **state)
+{
+    (void)state;
+    static const uint32_t cases[][4] = {{1, 1, 50, 60},   {700, 3, 1, 1},    {3, 900, 2, 1},
+                                        {1, 1000, 7, 13}, {500, 1, 1, 90},   {64, 2000, 64, 3},
+                                        {2, 2, 300, 1},   {301, 299, 1, 300}};
+    struct test_random r = {.seed = 13};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (uint32_t channels = 1; channels <= 4; channels++) {
+            struct test_image image = image_make(&r, cases[i][0], cases[i][1], channels, 8);
+            struct psti_chain_output format = {
+                .dtype = PST_DTYPE_U8, .channels = (uint8_t)channels, .bits = 8};
+            for (int k = 2; k <= 3; k++) {
+                struct pst_op op = make_op(PST_OP_RESIZE, cases[i][2], cases[i][3]);
+                op.interpolation = (enum pst_interpolation)k;
+                check_levels(&op, 1, &format, &image, &r);
+            }
+            image_free(&image);
+        }
+    }
+}
+
+/* The region holds what is needed and no more: an outer row or column of it changes some output
+ * pixel. Here: Resize(64) + CenterCrop(16) of 256 x 256 needs about a quarter of each side. */
+static void region_is_narrow(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    struct pst_op ops[2] = {make_op(PST_OP_RESIZE, 64, 64), make_op(PST_OP_CENTER_CROP, 16, 16)};
+    struct psti_chain_output format = {.channels = 3, .bits = 8};
+    struct psti_chain *chain;
+    struct psti_draw draw;
+    assert_ok(psti_chain_compile(ops, 2, &format, &chain, &err));
+    assert_ok(psti_chain_draw(chain, 1, 0, 0, 256, 256, &draw, &err));
+    /* Outputs 24..39, scale 4, reach 4: centres 98 .. 158, pixels 94 .. 161. */
+    assert_int_equal(draw.region_y, 94);
+    assert_int_equal(draw.region_height, 68);
+    assert_int_equal(draw.region_x, 94);
+    assert_int_equal(draw.region_width, 68);
+    psti_chain_free(&chain);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_chains_agree),
+        cmocka_unit_test(all_small_sizes_agree),
+        cmocka_unit_test(extreme_ratios_agree),
+        cmocka_unit_test(region_is_narrow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
