@@ -214,10 +214,11 @@ void make_dataset(const char *path, const struct make_options *options)
     struct pst_field fields[9];
     uint32_t n = make_schema(fields, options->all_fields);
     pst_writer *writer = NULL;
-    assert_ok(pst_writer_open(path, fields, n,
-                              &(struct pst_writer_options){.struct_size = sizeof(struct pst_writer_options),
-                                                           .shard_nbytes = options->shard_nbytes},
-                              &writer, &err));
+    assert_ok(pst_writer_open(
+        path, fields, n,
+        &(struct pst_writer_options){.struct_size = sizeof(struct pst_writer_options),
+                                     .shard_nbytes = options->shard_nbytes},
+        &writer, &err));
     for (uint32_t i = 0; i < options->n_samples; i++)
         add_sample(writer, i, options);
     assert_ok(pst_writer_finish(writer, &err));

@@ -1,5 +1,5 @@
-/* test_loader_order.c - are the batches of an epoch, to the bit, the same for any number of workers,
- * any storage, any world size, and across a resume? */
+/* test_loader_order.c - are the batches of an epoch, to the bit, the same for any number of
+ * workers, any storage, any world size, and across a resume? */
 #include "loader/make_data.h"
 #include "test.h"
 
@@ -558,11 +558,16 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain_values),        cmocka_unit_test(test_all_fields),
-        cmocka_unit_test(test_encoded_and_listed),  cmocka_unit_test(test_workers_and_storage),
-        cmocka_unit_test(test_folder),              cmocka_unit_test(test_world_sizes_and_resume),
-        cmocka_unit_test(test_resume_each_step),    cmocka_unit_test(test_wrong_states),
-        cmocka_unit_test(test_subset_and_weights),  cmocka_unit_test(test_two_loaders),
+        cmocka_unit_test(test_plain_values),
+        cmocka_unit_test(test_all_fields),
+        cmocka_unit_test(test_encoded_and_listed),
+        cmocka_unit_test(test_workers_and_storage),
+        cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_world_sizes_and_resume),
+        cmocka_unit_test(test_resume_each_step),
+        cmocka_unit_test(test_wrong_states),
+        cmocka_unit_test(test_subset_and_weights),
+        cmocka_unit_test(test_two_loaders),
         cmocka_unit_test(test_refusals),
     };
     alarm(280);

@@ -1,0 +1,345 @@
+/* test_loader_life.c - abandoning, closing, forking, releasing from anywhere: does anything hang,
+ * leak, or touch what is not its own? Every test runs under an alarm. */
+#include "loader/make_data.h"
+#include "test.h"
+
+#include "base/clock.h"
+#include "base/thread.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char directory[64];
+static pst_dataset *mixed, *folder;
+
+static int set_up(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    char path[128];
+    make_directory(directory);
+    snprintf(path, sizeof path, "%s/mixed", directory);
+    make_dataset(path, &(struct make_options){.n_samples = 60,
+                                              .images = MAKE_MIXED,
+                                              .all_fields = true,
+                                              .shard_nbytes = 200000});
+    assert_ok(pst_dataset_open(path, NULL, &mixed, &err));
+    snprintf(path, sizeof path, "%s/folder", directory);
+    make_folder(path, 2, 12);
+    assert_ok(pst_dataset_open(path, NULL, &folder, &err));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pst_dataset_close(&mixed);
+    pst_dataset_close(&folder);
+    remove_tree(directory);
+    return 0;
+}
+
+static struct pst_loader_options options_of(uint32_t workers, int kind)
+{
+    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                       .batch_size = 4,
+                                       .order = PST_ORDER_SHUFFLED,
+                                       .num_workers = workers,
+                                       .prefetch = 3,
+                                       .storage = kind ? PST_STORAGE_MEMORY : PST_STORAGE_THREADS};
+}
+
+static pst_loader *open_loader(pst_dataset *dataset, const struct pst_loader_options *options)
+{
+    struct pst_error err;
+    pst_loader *loader = NULL;
+    assert_ok(pst_loader_open(dataset, options, &loader, &err));
+    return loader;
+}
+
+static uint64_t next_hash(pst_loader *loader)
+{
+    struct pst_error err;
+    pst_batch *batch;
+    assert_ok(pst_loader_next(loader, &batch, &err));
+    uint64_t hash = hash_batch(batch);
+    pst_batch_release(batch);
+    return hash;
+}
+
+/* Leaves the epoch after each number of batches and begins again: the same batches come. */
+static void test_abandon_everywhere(void **state)
+{
+    (void)state;
+    for (uint32_t workers = 0; workers <= 3; workers++)
+        for (int kind = 0; kind < 2; kind++) {
+            struct pst_error err;
+            struct pst_loader_options options = options_of(workers, kind);
+            pst_loader *loader = open_loader(mixed, &options);
+            uint64_t want[15];
+            assert_ok(pst_loader_begin(loader, 1, &err));
+            for (int i = 0; i < 15; i++)
+                want[i] = next_hash(loader);
+            for (int stop = 0; stop <= 15; stop++) {
+                assert_ok(pst_loader_begin(loader, 2, &err)); /* started, at once given up */
+                assert_ok(pst_loader_begin(loader, 1, &err));
+                for (int i = 0; i < stop; i++)
+                    assert_true(next_hash(loader) == want[i]);
+            }
+            pst_loader_close(&loader);
+        }
+}
+
+static void test_close_while_busy(void **state)
+{
+    (void)state;
+    struct pst_memory_stats before, after;
+    pst_memory_stats(&before);
+    for (uint32_t workers = 0; workers <= 4; workers += 2)
+        for (int kind = 0; kind < 2; kind++)
+            for (int stop = -1; stop < 8; stop++) {
+                struct pst_error err;
+                struct pst_loader_options options = options_of(workers, kind);
+                options.throttle_latency_seconds = stop % 2 ? 0.001 : 0;
+                pst_loader *loader = open_loader(stop % 3 ? mixed : folder, &options);
+                if (stop >= 0)
+                    assert_ok(pst_loader_begin(loader, 0, &err));
+                for (int i = 0; i < stop && i < 6; i++)
+                    next_hash(loader);
+                pst_loader_close(&loader);
+                assert_null(loader);
+                pst_loader_close(&loader);
+            }
+    pst_memory_stats(&after);
+    assert_int_equal(after.live_nbytes, before.live_nbytes);
+}
+
+struct pile {
+    pst_batch *batches[15];
+    uint64_t hashes[15];
+    int n;
+};
+
+static void release_pile(void *arg)
+{
+    struct pile *pile = arg;
+    for (int i = 0; i < pile->n; i++) {
+        if (hash_batch(pile->batches[i]) != pile->hashes[i])
+            abort();
+        pst_batch_release(pile->batches[i]);
+    }
+}
+
+/* Batches are read and released by other threads, while the loader runs on and after its end. */
+static void test_release_elsewhere(void **state)
+{
+    (void)state;
+    struct pst_memory_stats before, after;
+    pst_memory_stats(&before);
+    for (uint32_t workers = 0; workers <= 2; workers++) {
+        struct pst_error err;
+        struct pst_loader_options options = options_of(workers, 0);
+        pst_loader *loader = open_loader(mixed, &options);
+        struct pile piles[3] = {{.n = 0}};
+        pthread_t threads[3];
+        for (uint64_t epoch = 0; epoch < 3; epoch++) {
+            struct pile *pile = &piles[epoch];
+            assert_ok(pst_loader_begin(loader, epoch, &err));
+            for (; pile->n < 15; pile->n++) {
+                assert_ok(pst_loader_next(loader, &pile->batches[pile->n], &err));
+                pst_batch_retain(pile->batches[pile->n]);
+                pile->hashes[pile->n] = hash_batch(pile->batches[pile->n]);
+                pst_batch_release(pile->batches[pile->n]);
+            }
+            assert_ok(psti_thread_start(&threads[epoch], "release", release_pile, pile, &err));
+        }
+        pst_loader_close(&loader);
+        for (int i = 0; i < 3; i++)
+            psti_thread_join(threads[i]);
+    }
+    pst_memory_stats(&after);
+    assert_int_equal(after.live_nbytes, before.live_nbytes);
+}
+
+struct fetching {
+    pst_loader *loader;
+    uint64_t want[60];
+};
+
+static void fetch_all(void *arg)
+{
+    struct fetching *f = arg;
+    for (uint64_t i = 0; i < 180; i++) {
+        struct pst_error err;
+        uint64_t sample = i * 7 % 60;
+        pst_batch *batch;
+        if (pst_loader_fetch(f->loader, 3, &sample, 1, &batch, &err) != PST_OK ||
+            hash_batch(batch) != f->want[sample])
+            abort();
+        pst_batch_release(batch);
+    }
+}
+
+static void test_fetch_beside_epochs(void **state)
+{
+    (void)state;
+    for (uint32_t workers = 1; workers <= 2; workers++)
+        for (int kind = 0; kind < 2; kind++) {
+            struct pst_error err;
+            struct pst_loader_options options = options_of(workers, kind);
+            static struct fetching f;
+            pst_loader *loader = f.loader = open_loader(mixed, &options);
+            pthread_t thread;
+            for (uint64_t i = 0; i < 60; i++) {
+                pst_batch *batch;
+                assert_ok(pst_loader_fetch(loader, 3, &i, 1, &batch, &err));
+                f.want[i] = hash_batch(batch);
+                pst_batch_release(batch);
+            }
+            assert_ok(psti_thread_start(&thread, "fetch", fetch_all, &f, &err));
+            for (uint64_t epoch = 0; epoch < 4; epoch++) {
+                assert_ok(pst_loader_begin(loader, epoch, &err));
+                for (int i = 0; i < 15 - (int)epoch; i++)
+                    next_hash(loader);
+            }
+            psti_thread_join(thread);
+            pst_loader_close(&loader);
+        }
+}
+
+static int in_child(pst_loader *loader, pst_batch *batch)
+{
+    struct pst_error err;
+    pst_batch *other;
+    struct pst_loader_state at;
+    struct pst_loader_stats stats = {.struct_size = sizeof stats};
+    uint64_t sample = 0;
+    alarm(20);
+    pst_loader_state(loader, &at);
+    pst_loader_stats(loader, &stats);
+    if (pst_loader_next(loader, &other, &err) != PST_ERROR_FORKED ||
+        pst_loader_begin(loader, 0, &err) != PST_ERROR_FORKED ||
+        pst_loader_resume(loader, &at, &err) != PST_ERROR_FORKED ||
+        pst_loader_fetch(loader, 0, &sample, 1, &other, &err) != PST_ERROR_FORKED ||
+        pst_loader_replay(loader, 0, 0, &other, &err) != PST_ERROR_FORKED)
+        return 1;
+    if (hash_batch(batch) == 0)
+        return 2;
+    pst_batch_release(batch);
+    pst_loader_close(&loader);
+    if (loader)
+        return 3;
+    /* A loader of its own works in the child. */
+    struct pst_loader_options options = options_of(2, 0);
+    if (pst_loader_open(mixed, &options, &loader, &err) != PST_OK ||
+        pst_loader_begin(loader, 0, &err) != PST_OK ||
+        pst_loader_next(loader, &other, &err) != PST_OK)
+        return 4;
+    pst_batch_release(other);
+    pst_loader_close(&loader);
+    return 0;
+}
+
+static void test_fork(void **state)
+{
+    (void)state;
+    for (uint32_t workers = 0; workers <= 2; workers += 2) {
+        struct pst_error err;
+        struct pst_loader_options options = options_of(workers, 0);
+        pst_loader *loader = open_loader(mixed, &options);
+        pst_batch *batch;
+        assert_ok(pst_loader_begin(loader, 0, &err));
+        assert_ok(pst_loader_next(loader, &batch, &err));
+        for (int i = 0; i < 10; i++) {
+            pid_t child = fork();
+            if (child == 0)
+                _exit(in_child(loader, batch));
+            int status;
+            assert_int_equal(waitpid(child, &status, 0), child);
+            assert_true(WIFEXITED(status));
+            assert_int_equal(WEXITSTATUS(status), 0);
+            next_hash(loader);
+        }
+        pst_batch_release(batch);
+        pst_loader_close(&loader);
+    }
+}
+
+/* Gives up when the time is over, loses nothing. */
+static void test_timed(void **state)
+{
+    (void)state;
+    for (uint32_t workers = 0; workers <= 2; workers++) {
+        struct pst_error err;
+        struct pst_loader_options options = options_of(workers, 0);
+        pst_loader *loader = open_loader(mixed, &options);
+        uint64_t want[15];
+        assert_ok(pst_loader_begin(loader, 0, &err));
+        for (int i = 0; i < 15; i++)
+            want[i] = next_hash(loader);
+        pst_loader_close(&loader);
+        options.throttle_latency_seconds = 0.004;
+        loader = open_loader(mixed, &options);
+        assert_ok(pst_loader_begin(loader, 0, &err));
+        int n = 0, busy = 0;
+        for (;;) {
+            pst_batch *batch;
+            enum pst_status status = pst_loader_next_timed(loader, 1000000, &batch, &err);
+            if (status == PST_END)
+                break;
+            if (status == PST_ERROR_BUSY) {
+                busy++;
+                continue;
+            }
+            assert_ok(status);
+            assert_true(hash_batch(batch) == want[n]);
+            pst_batch_release(batch);
+            n++;
+        }
+        assert_int_equal(n, 15);
+        assert_true(busy > 0);
+        pst_loader_close(&loader);
+    }
+}
+
+/* A slow read delays its own batch only: the batches behind it are made meanwhile. All reads but
+ * those of the first rows are quick, so when the first batch is there, the others wait ready. */
+static void test_slow_does_not_block(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    struct pst_loader_options options = options_of(2, 0);
+    options.io_threads = 16;
+    options.throttle_latency_seconds = 0.05; /* of each read; they overlap */
+    options.prefetch = 4;
+    const struct pst_field_output only = {.name = "image"};
+    options.fields = &only;
+    options.n_fields = 1;
+    options.only_listed = true;
+    pst_loader *loader = open_loader(mixed, &options);
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    int64_t start = psti_clock_ns();
+    for (int i = 0; i < 4; i++)
+        next_hash(loader);
+    int64_t four = psti_clock_ns() - start;
+    /* One after the other, 16 reads would take 800 ms; one batch at a time 200 ms. */
+    assert_true(four < 150000000);
+    pst_loader_close(&loader);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_abandon_everywhere),
+        cmocka_unit_test(test_close_while_busy),
+        cmocka_unit_test(test_release_elsewhere),
+        cmocka_unit_test(test_fetch_beside_epochs),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_timed),
+        cmocka_unit_test(test_slow_does_not_block),
+    };
+    alarm(200);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,357 @@
+/* test_loader_memory.c - is nothing allocated in the steady state, is host_memory never exceeded,
+ * and does a caller who keeps batches get an error instead of a dead-lock? */
+#include "loader/make_data.h"
+#include "test.h"
+
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Every call of malloc and its kin in this process, the codecs' too. */
+static atomic_ulong n_malloc;
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
+void *malloc(size_t n)
+{
+    atomic_fetch_add(&n_malloc, 1);
+    return __libc_malloc(n);
+}
+void *calloc(size_t n, size_t size)
+{
+    atomic_fetch_add(&n_malloc, 1);
+    return __libc_calloc(n, size);
+}
+void *realloc(void *memory, size_t n)
+{
+    atomic_fetch_add(&n_malloc, 1);
+    return __libc_realloc(memory, n);
+}
+void *memalign(size_t alignment, size_t n)
+{
+    atomic_fetch_add(&n_malloc, 1);
+    return __libc_memalign(alignment, n);
+}
+int posix_memalign(void **memory, size_t alignment, size_t n)
+{
+    atomic_fetch_add(&n_malloc, 1);
+    *memory = __libc_memalign(alignment, n);
+    return *memory ? 0 : 12;
+}
+
+static char directory[64];
+static pst_dataset *mixed, *folder, *raw;
+
+static pst_dataset *make(const char *name, const struct make_options *options)
+{
+    struct pst_error err;
+    char path[128];
+    pst_dataset *dataset;
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    make_dataset(path, options);
+    assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
+    return dataset;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    char path[128];
+    make_directory(directory);
+    mixed =
+        make("mixed",
+             &(struct make_options){.n_samples = 60, .images = MAKE_MIXED, .shard_nbytes = 100000});
+    raw = make("raw", &(struct make_options){.n_samples = 60, .images = MAKE_RAW_SAME});
+    snprintf(path, sizeof path, "%s/folder", directory);
+    make_folder(path, 3, 15);
+    assert_ok(pst_dataset_open(path, NULL, &folder, &err));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pst_dataset_close(&mixed);
+    pst_dataset_close(&raw);
+    pst_dataset_close(&folder);
+    remove_tree(directory);
+    return 0;
+}
+
+static struct pst_op crop;
+static struct pst_field_output fixed_size;
+
+static struct pst_loader_options fixed_options(uint32_t workers, enum pst_storage_kind storage)
+{
+    pst_op_init(&crop, PST_OP_RANDOM_RESIZED_CROP);
+    crop.height = crop.width = 32;
+    fixed_size = (struct pst_field_output){.name = "image",
+                                           .ops = &crop,
+                                           .n_ops = 1,
+                                           .dtype = PST_DTYPE_F32,
+                                           .layout = PST_LAYOUT_CHW};
+    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                       .batch_size = 8,
+                                       .order = PST_ORDER_SHUFFLED,
+                                       .num_workers = workers,
+                                       .storage = storage,
+                                       .fields = &fixed_size,
+                                       .n_fields = 1};
+}
+
+static void run_epoch(pst_loader *loader, uint64_t epoch)
+{
+    struct pst_error err;
+    pst_batch *batch, *kept = NULL;
+    enum pst_status status;
+    assert_ok(pst_loader_begin(loader, epoch, &err));
+    while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK) {
+        pst_batch_release(kept); /* as a training loop does: one is in use while the next is made */
+        kept = batch;
+    }
+    pst_batch_release(kept);
+    if (status != PST_END)
+        assert_ok(status);
+}
+
+static void test_steady_state(void **state)
+{
+    (void)state;
+    pst_dataset *all[3] = {mixed, folder, raw};
+    for (int d = 0; d < 3; d++)
+        for (uint32_t workers = 0; workers <= 3; workers++)
+            for (int memory = 0; memory < 2; memory++) {
+                struct pst_error err;
+                struct pst_memory_stats before, after;
+                pst_loader *loader;
+                struct pst_loader_options options =
+                    fixed_options(workers, memory ? PST_STORAGE_MEMORY : PST_STORAGE_AUTO);
+                assert_ok(pst_loader_open(all[d], &options, &loader, &err));
+                /* Which worker meets which image is chance, and each grows to the largest it met:
+                 * soon there must be six epochs in a row without a single allocation. */
+                bool steady = false;
+                for (uint64_t epoch = 0; epoch < 120 && !steady; epoch += 6) {
+                    pst_memory_stats(&before);
+                    unsigned long n = atomic_load(&n_malloc);
+                    for (uint64_t i = 0; i < 6; i++)
+                        run_epoch(loader, epoch + i);
+                    pst_memory_stats(&after);
+                    steady = after.n_alloc == before.n_alloc && atomic_load(&n_malloc) == n &&
+                             after.live_nbytes == before.live_nbytes;
+                }
+                assert_true(steady);
+                pst_loader_close(&loader);
+            }
+}
+
+static void assert_within(const pst_loader *loader)
+{
+    struct pst_loader_stats stats = {.struct_size = sizeof stats};
+    pst_loader_stats(loader, &stats);
+    assert_true(stats.host_memory_peak <= stats.host_memory);
+    assert_true(stats.host_memory_used <= stats.host_memory_peak);
+}
+
+/* Keeps all batches: fresh slots until the limit, then an error; goes on after a release. */
+static void hold(pst_dataset *dataset, struct pst_loader_options options)
+{
+    struct pst_error err;
+    pst_loader *loader;
+    pst_batch *held[200];
+    uint64_t hashes[200];
+    uint32_t n = 0, refusals = 0;
+    enum pst_status status;
+    options.batch_size = 3;
+    assert_ok(pst_loader_open(dataset, &options, &loader, &err));
+    uint64_t want[200];
+    uint32_t n_want = 0;
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    for (pst_batch *batch; pst_loader_next(loader, &batch, &err) == PST_OK; n_want++) {
+        want[n_want] = hash_batch(batch);
+        pst_batch_release(batch);
+    }
+    assert_int_equal(n_want, pst_loader_n_batches(loader));
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    uint32_t first = 0;
+    while ((status = pst_loader_next(loader, &held[n], &err)) != PST_END) {
+        assert_within(loader);
+        if (status == PST_OK) {
+            hashes[n] = hash_batch(held[n]);
+            assert_true(hashes[n] == want[n]);
+            n++;
+            continue;
+        }
+        assert_int_equal(status, PST_ERROR_LIMIT);
+        assert_non_null(strstr(err.text, "you hold"));
+        assert_true(first < n);
+        refusals++;
+        assert_true(hash_batch(held[first]) == hashes[first]); /* not written meanwhile */
+        pst_batch_release(held[first++]);
+    }
+    assert_true(refusals > 0);
+    assert_int_equal(n, n_want);
+    pst_loader_close(&loader);
+    for (; first < n; first++) {
+        assert_true(hash_batch(held[first]) == hashes[first]);
+        pst_batch_release(held[first]);
+    }
+}
+
+static void test_holding_to_the_limit(void **state)
+{
+    (void)state;
+    struct pst_memory_stats before, after;
+    pst_memory_stats(&before);
+    for (uint32_t workers = 0; workers <= 3; workers++)
+        for (int memory = 0; memory < 2; memory++) {
+            struct pst_loader_options options =
+                fixed_options(workers, memory ? PST_STORAGE_MEMORY : PST_STORAGE_THREADS);
+            options.host_memory = (uint64_t)(5 + workers) << 20;
+            crop.height = crop.width = 160; /* 900 KB a batch */
+            hold(mixed, options);
+        }
+    pst_memory_stats(&after);
+    assert_int_equal(after.live_nbytes, before.live_nbytes);
+}
+
+/* The same where rows differ in size and take memory as they come. */
+static void test_holding_ragged(void **state)
+{
+    (void)state;
+    for (uint32_t workers = 0; workers <= 3; workers++) {
+        struct pst_op resize;
+        pst_op_init(&resize, PST_OP_RESIZE);
+        resize.height = 150; /* the shorter side; the other varies */
+        struct pst_field_output output = {.name = "image", .ops = &resize, .n_ops = 1};
+        struct pst_loader_options options = fixed_options(workers, PST_STORAGE_THREADS);
+        options.fields = &output;
+        options.host_memory = ((uint64_t)(4 + workers) << 20) + 400000;
+        hold(mixed, options);
+    }
+}
+
+/* Not even one batch of these rows fits: an error that says so, again and again, and no hang. */
+static void test_ragged_too_large(void **state)
+{
+    (void)state;
+    for (uint32_t workers = 0; workers <= 2; workers++) {
+        struct pst_error err;
+        pst_loader *loader;
+        pst_batch *batch;
+        struct pst_op resize;
+        pst_op_init(&resize, PST_OP_RESIZE);
+        resize.height = 1500;
+        struct pst_field_output output = {.name = "image", .ops = &resize, .n_ops = 1};
+        struct pst_loader_options options = fixed_options(workers, PST_STORAGE_THREADS);
+        options.fields = &output;
+        options.host_memory = (uint64_t)(8 + workers) << 20;
+        assert_ok(pst_loader_open(mixed, &options, &loader, &err));
+        assert_ok(pst_loader_begin(loader, 0, &err));
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(pst_loader_next(loader, &batch, &err), PST_ERROR_LIMIT);
+            assert_within(loader);
+        }
+        assert_ok(pst_loader_begin(loader, 1, &err));
+        pst_loader_close(&loader);
+    }
+}
+
+/* Scratch beyond what the workers have comes from the reserve, so each image decodes or not by its
+ * size alone. */
+static void test_large_images(void **state)
+{
+    (void)state;
+    char path[128];
+    struct pst_error err;
+    const uint32_t side = 700;
+    snprintf(path, sizeof path, "%s/large", directory);
+    struct pst_field field = {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1};
+    pst_writer *writer;
+    assert_ok(pst_writer_open(path, &field, 1, NULL, &writer, &err));
+    uint8_t *pixels = malloc((size_t)side * side * 3);
+    for (uint32_t i = 0; i < 8; i++) {
+        char name[16];
+        make_pixels(i, side, side, pixels);
+        struct pst_value value = {.form = PST_FORM_JPEG};
+        uint8_t *jpeg = encode_jpeg(pixels, side, side, &value.nbytes);
+        value.bytes = jpeg;
+        const struct pst_value *values[1] = {&value};
+        snprintf(name, sizeof name, "%u", i);
+        assert_ok(
+            pst_writer_add(writer, &(struct pst_sample){.name = name, .values = values}, &err));
+        free(jpeg);
+    }
+    free(pixels);
+    assert_ok(pst_writer_finish(writer, &err));
+    pst_writer_close(&writer);
+    pst_dataset *large;
+    assert_ok(pst_dataset_open(path, NULL, &large, &err));
+    struct pst_op jitter[2]; /* needs the whole picture before the crop: scratch */
+    pst_op_init(&jitter[0], PST_OP_COLOR_JITTER);
+    jitter[0].brightness[0] = 0.5f;
+    jitter[0].contrast[0] = 0.5f;
+    pst_op_init(&jitter[1], PST_OP_CENTER_CROP);
+    jitter[1].height = jitter[1].width = 32;
+    struct pst_field_output output = {.name = "image", .ops = jitter, .n_ops = 2};
+    uint64_t want = 0;
+    for (uint32_t workers = 0; workers <= 4; workers++) {
+        struct pst_loader_options options = {.struct_size = sizeof options,
+                                             .batch_size = 8,
+                                             .num_workers = workers,
+                                             .fields = &output,
+                                             .n_fields = 1,
+                                             .host_memory = (uint64_t)36 << 20};
+        pst_loader *loader;
+        pst_batch *batch;
+        assert_ok(pst_loader_open(large, &options, &loader, &err));
+        for (uint64_t epoch = 0; epoch < 3; epoch++) {
+            assert_ok(pst_loader_begin(loader, 0, &err));
+            assert_ok(pst_loader_next(loader, &batch, &err));
+            assert_true(want == 0 || want == hash_batch(batch));
+            want = hash_batch(batch);
+            pst_batch_release(batch);
+            assert_within(loader);
+        }
+        pst_loader_close(&loader);
+        options.host_memory = (uint64_t)(6 + workers) << 20; /* too little for any of them */
+        if (pst_loader_open(large, &options, &loader, &err) != PST_OK)
+            continue;
+        assert_ok(pst_loader_begin(loader, 0, &err));
+        assert_int_equal(pst_loader_next(loader, &batch, &err), PST_ERROR_LIMIT);
+        assert_within(loader);
+        pst_loader_close(&loader);
+    }
+    pst_dataset_close(&large);
+}
+
+static void test_memory_storage_counts(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    pst_loader *loader;
+    struct pst_loader_options options = fixed_options(1, PST_STORAGE_MEMORY);
+    struct pst_loader_stats stats = {.struct_size = sizeof stats};
+    assert_ok(pst_loader_open(raw, &options, &loader, &err));
+    pst_loader_stats(loader, &stats);
+    assert_int_equal(stats.storage, PST_STORAGE_MEMORY);
+    assert_true(stats.host_memory_used > 60 * 32 * 48 * 3);
+    pst_loader_close(&loader);
+    options.host_memory = 60 * 32 * 48 * 3;
+    assert_int_equal(pst_loader_open(raw, &options, &loader, &err), PST_ERROR_LIMIT);
+    assert_non_null(strstr(err.text, "host_memory"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_steady_state),   cmocka_unit_test(test_holding_to_the_limit),
+        cmocka_unit_test(test_holding_ragged), cmocka_unit_test(test_ragged_too_large),
+        cmocka_unit_test(test_large_images),   cmocka_unit_test(test_memory_storage_counts),
+    };
+    alarm(200);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
