@@ -109,6 +109,7 @@ static void direct_refused_at_the_read(void **state)
     assert_true(psti_storage_step_read(storage, &read, 4096));
     assert_true(psti_storage_step_read(storage, &read, -EINVAL));
     assert_false(atomic_load(&file->direct));
+    assert_int_equal(fcntl(file->fd, F_GETFL) & O_DIRECT, 0);
     assert_int_equal(n_fallback(), n_fallback_before + 1);
     assert_int_equal(read.engine.base, 5000);
     assert_int_equal(psti_storage_step_nbytes(&read), 10000);
