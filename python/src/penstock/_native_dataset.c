@@ -152,6 +152,33 @@ static PyObject *dataset_name(PyObject *self, PyObject *args)
     return PyUnicode_DecodeFSDefault(name);
 }
 
+/* A folder does not know forms before it has read, but it knows which files there are. */
+static bool is_present(const pst_dataset *handle, const struct pst_item *item)
+{
+    if (item->form != PST_FORM_NONE)
+        return true;
+    return pst_dataset_is_folder(handle) && item->i_file != PST_FILE_NONE;
+}
+
+static PyObject *item_dict(const pst_dataset *handle, const struct pst_item *item)
+{
+    PyObject *form = item->form == PST_FORM_NONE ? Py_NewRef(Py_None)
+                                                 : PyUnicode_FromString(pst_form_name(item->form));
+    PyObject *file =
+        item->i_file == PST_FILE_NONE ? Py_NewRef(Py_None) : PyLong_FromUnsignedLong(item->i_file);
+    return Py_BuildValue(
+        "{s:O,s:N,s:N,s:K,s:K,s:O,s:O,s:K,s:K,s:I,s:I,s:I,s:I,s:I,s:N}", "present",
+        is_present(handle, item) ? Py_True : Py_False, "form", form, "i_file", file, "offset",
+        (unsigned long long)item->offset, "nbytes", (unsigned long long)item->nbytes,
+        "has_checksum", item->has_checksum ? Py_True : Py_False, "has_pixel_checksum",
+        item->has_pixel_checksum ? Py_True : Py_False, "checksum",
+        (unsigned long long)item->checksum, "pixel_checksum",
+        (unsigned long long)item->pixel_checksum, "height", (unsigned int)item->height, "width",
+        (unsigned int)item->width, "channels", (unsigned int)item->channels, "bits",
+        (unsigned int)item->bits, "orientation", (unsigned int)item->orientation, "shape",
+        shape_tuple(item->shape, item->ndim));
+}
+
 static PyObject *dataset_item(PyObject *self, PyObject *args)
 {
     unsigned long long sample;
@@ -167,16 +194,7 @@ static PyObject *dataset_item(PyObject *self, PyObject *args)
     enum pst_status status = pst_dataset_item(handle, sample, i_field, variant, &item, &err);
     if (status != PST_OK)
         return native_raise(status, &err);
-    return Py_BuildValue(
-        "{s:s,s:I,s:K,s:K,s:O,s:O,s:K,s:K,s:I,s:I,s:I,s:I,s:I,s:N}", "form",
-        pst_form_name(item.form), "i_file", (unsigned int)item.i_file, "offset",
-        (unsigned long long)item.offset, "nbytes", (unsigned long long)item.nbytes, "has_checksum",
-        item.has_checksum ? Py_True : Py_False, "has_pixel_checksum",
-        item.has_pixel_checksum ? Py_True : Py_False, "checksum", (unsigned long long)item.checksum,
-        "pixel_checksum", (unsigned long long)item.pixel_checksum, "height",
-        (unsigned int)item.height, "width", (unsigned int)item.width, "channels",
-        (unsigned int)item.channels, "bits", (unsigned int)item.bits, "orientation",
-        (unsigned int)item.orientation, "shape", shape_tuple(item.shape, item.ndim));
+    return item_dict(handle, &item);
 }
 
 static PyObject *dataset_value(PyObject *self, PyObject *args)

@@ -1,0 +1,150 @@
+"""Penstock keeps accelerators fed while they train.
+
+    import penstock as ps
+    from penstock import transforms as T
+
+    loader = ps.Loader("train.pst", batch_size=256, shuffle=True, seed=1,
+                       transforms={"image": [T.RandomResizedCrop(224), T.RandomHorizontalFlip(),
+                                             T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]})
+    for batch in loader:
+        step(batch["image"], batch["label"])
+
+Importing it imports neither torch nor numpy; parts are loaded when first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _native, errors
+from .errors import PenstockError
+
+if TYPE_CHECKING:
+    from . import transforms
+    from ._image import ImageInfo, decode, probe
+    from .dataset import Dataset, Field
+    from .loader import Loader
+    from .torch import TorchDataset
+    from .writer import (
+        Array,
+        Audio,
+        Boxes,
+        Bytes,
+        Float,
+        Image,
+        Int,
+        Json,
+        Keypoints,
+        Mask,
+        PackReport,
+        Text,
+        VerifyReport,
+        Writer,
+        pack,
+        verify,
+    )
+
+__version__: str = _native.version
+
+IMAGENET_MEAN: tuple[float, float, float] = (0.485, 0.456, 0.406)
+IMAGENET_STD: tuple[float, float, float] = (0.229, 0.224, 0.225)
+
+__all__ = [
+    "IMAGENET_MEAN",
+    "IMAGENET_STD",
+    "Array",
+    "Audio",
+    "Boxes",
+    "Bytes",
+    "Dataset",
+    "Field",
+    "Float",
+    "Image",
+    "ImageInfo",
+    "Int",
+    "Json",
+    "Keypoints",
+    "Loader",
+    "Mask",
+    "PackReport",
+    "PenstockError",
+    "Text",
+    "TorchDataset",
+    "VerifyReport",
+    "Writer",
+    "__version__",
+    "decode",
+    "errors",
+    "pack",
+    "probe",
+    "show_config",
+    "transforms",
+    "verify",
+]
+
+# Where the names above come from; torch.py imports torch, so it waits until it is asked for.
+_HOMES = {
+    **dict.fromkeys(("ImageInfo", "decode", "probe"), "_image"),
+    **dict.fromkeys(("Dataset", "Field"), "dataset"),
+    "Loader": "loader",
+    "TorchDataset": "torch",
+    **dict.fromkeys(
+        (
+            "Array",
+            "Audio",
+            "Boxes",
+            "Bytes",
+            "Float",
+            "Image",
+            "Int",
+            "Json",
+            "Keypoints",
+            "Mask",
+            "PackReport",
+            "Text",
+            "VerifyReport",
+            "Writer",
+            "pack",
+            "verify",
+        ),
+        "writer",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name == "transforms":
+        return import_module(".transforms", __name__)
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def show_config(mode: str = "stdout") -> dict[str, Any] | None:
+    """What this build and this machine can do, for bug reports.
+
+    ``mode="stdout"`` prints it, ``mode="dict"`` returns it.
+    """
+    import json
+    import sys
+
+    config: dict[str, Any] = json.loads(_native.environment())
+    config["python"] = {"version": sys.version.split()[0], "package": __file__}
+    for name in ("numpy", "torch"):
+        module = sys.modules.get(name)
+        config["python"][name] = getattr(module, "__version__", None)
+    if mode == "dict":
+        return config
+    if mode != "stdout":
+        raise errors.ArgumentError(f"mode is stdout or dict, not {mode!r}")
+    print(json.dumps(config, indent=2))
+    return None

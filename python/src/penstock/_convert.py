@@ -1,0 +1,68 @@
+"""Fields of a batch as numpy arrays, torch tensors or Python objects, without copies of arrays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from typing import Any
+
+from . import _native
+
+Wrap = Callable[[_native.Tensor], Any]
+
+
+def wrapper(output: str) -> Wrap:
+    """What makes an array of the wanted kind over a Tensor's memory."""
+    if output == "torch":
+        import torch
+
+        return torch.from_dlpack  # type: ignore[no-any-return, attr-defined, unused-ignore]
+    import numpy as np
+
+    return np.asarray
+
+
+def _channels_last(array: Any) -> Any:
+    """(..., H, W, C) in memory, shown as (..., C, H, W)."""
+    axes = (*range(array.ndim - 3), array.ndim - 1, array.ndim - 3, array.ndim - 2)
+    return array.permute(axes) if hasattr(array, "permute") else array.transpose(axes)
+
+
+def _without_channel(array: Any) -> Any:
+    return array[..., 0]
+
+
+def _parse(text: str) -> Any:
+    return json.loads(text) if text else None
+
+
+def to_dict(
+    batch: _native.Batch, wrap: Wrap, encoded: Collection[str], channels_last: Collection[str]
+) -> dict[str, Any]:
+    """All fields and "index".
+
+    `encoded` names the image fields that carry stored bytes, `channels_last` those that are to be
+    shown as NCHW although they lie as NHWC.
+    """
+    result: dict[str, Any] = {}
+    for i_field, (name, kind, ragged) in enumerate(batch.fields()):
+        if kind == "text":
+            result[name] = batch.text(i_field)
+        elif kind == "json":
+            result[name] = [_parse(text) for text in batch.text(i_field)]
+        elif kind in ("bytes", "audio") or name in encoded:
+            result[name] = batch.bytes(i_field)
+        else:
+            view: Callable[[Any], Any] | None = None
+            if kind == "mask":
+                view = _without_channel
+            elif name in channels_last:
+                view = _channels_last
+            if ragged:
+                rows = [wrap(row) for row in batch.rows(i_field)]
+                result[name] = [view(row) for row in rows] if view else rows
+            else:
+                array = wrap(batch.tensor(i_field))
+                result[name] = view(array) if view else array
+    result["index"] = wrap(batch.index())
+    return result

@@ -1,0 +1,94 @@
+"""Single images: what a header says, and pixels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _native
+from .errors import ArgumentError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+FORMS = ("jpeg", "png", "webp", "raw")
+
+
+class ImageInfo(NamedTuple):
+    """What the header of an encoded image says. Height and width are those of the picture as shown."""
+
+    form: str
+    height: int
+    width: int
+    channels: int
+    bits: int
+    orientation: int
+    palette: bool
+    progressive: bool
+
+
+def form_number(form: str | None) -> int:
+    """Number of a form; None: look at the first bytes."""
+    if form is None:
+        return 0
+    number = _native.form_number(form)
+    if form not in FORMS or number == 0:
+        raise ArgumentError(f"form is one of {', '.join(FORMS)}, not {form!r}")
+    return number
+
+
+def probe(data: Any, form: str | None = None, *, ignore_orientation: bool = False) -> ImageInfo:
+    """Reads the header of an encoded image.
+
+    Args:
+        data: bytes, or any buffer that holds them.
+        form: "jpeg", "png" or "webp"; None looks at the first bytes.
+        ignore_orientation: report the size as stored, without the EXIF orientation.
+    """
+    options = {"ignore_orientation": ignore_orientation}
+    return ImageInfo(**_native.probe(data, form_number(form), options))
+
+
+def decode(
+    data: Any,
+    form: str | None = None,
+    *,
+    channels: int = 0,
+    bits: int = 0,
+    ignore_orientation: bool = False,
+    palette_indices: bool = False,
+    max_pixels: int = 0,
+) -> npt.NDArray[np.uint8 | np.uint16]:
+    """Decodes an image.
+
+    Args:
+        data: bytes, or any buffer that holds them.
+        form: "jpeg", "png" or "webp"; None looks at the first bytes.
+        channels: 0 as stored; 1, 3 or 4 to convert.
+        bits: 0 as stored; 8 or 16 to convert.
+        ignore_orientation: leave the EXIF orientation unapplied.
+        palette_indices: a palette image yields its indices, one channel.
+        max_pixels: larger images are an error; 0 = 2**28.
+
+    Returns:
+        uint8 or uint16 (H, W, C).
+    """
+    import numpy as np
+
+    options = {
+        "channels": channels,
+        "bits": bits,
+        "ignore_orientation": ignore_orientation,
+        "palette_indices": palette_indices,
+        "max_pixels": max_pixels,
+    }
+    number = form_number(form)
+    info = _native.probe(data, number, options)
+    if palette_indices and info["palette"]:
+        n_channels = 1
+    else:
+        n_channels = channels or info["channels"]
+    dtype = np.uint16 if (bits or info["bits"]) == 16 else np.uint8
+    pixels = np.empty((info["height"], info["width"], n_channels), dtype)
+    _native.decode(data, number, options, pixels, pixels.strides[0])
+    return pixels

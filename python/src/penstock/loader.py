@@ -1,0 +1,631 @@
+"""The loader: batches in an order that is a pure function of (seed, epoch, data set)."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from . import _convert, _native, _options
+from . import transforms as _transforms
+from .dataset import Dataset, Field
+from .errors import ArgumentError, StateError, UnsupportedError
+
+__all__ = ["Loader"]
+
+# Numbers of include/penstock/loader.h; the place in the tuple is the number.
+_ORDERS = ("sequential", "shuffled", "pages")
+_ON_ERROR = ("raise", "skip", "replace")
+_STORAGES = ("auto", "threads", "uring", "memory")
+_PAGE_CACHES = ("keep", "drop", "direct")
+_LAYOUTS = ("NHWC", "NCHW", "channels_last")
+_STATE_KEYS = ("epoch", "position", "seed", "n_samples", "order_version", "order_hash")
+_STATE_VERSION = 1
+
+_State = tuple[int, int, int, int, int, int]
+
+_alive: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Ends the threads while the interpreter is still whole; batches stay valid."""
+    for loader in list(_alive):
+        loader._stop()
+
+
+class Loader:
+    """Iterates over batches; one ``for`` is one epoch, and the epoch number advances by itself.
+
+    A batch is a dict: the fields of the data set by name, and ``"index"``, the sample numbers (int64).
+    Images are (N, C, H, W) or (N, H, W, C) arrays, uint8 unless the chain normalises or ``dtype`` says
+    otherwise (floats without Normalize are scaled to 0..1); masks (N, H, W); int fields int64 (N); float
+    fields float32 (N). Arrays lie in the loader's memory, without a copy; a batch's memory is used again
+    only when all its arrays are gone. Fields whose rows differ in shape are lists of arrays; text is a
+    list of str, JSON a list of objects, bytes and audio lists of bytes. Boxes and keypoints follow the
+    geometry of the image.
+
+    Args:
+        dataset: a :class:`Dataset` or a path.
+        batch_size: samples per batch and rank.
+        shuffle: a new global permutation in every epoch.
+        seed: 0 to 2**64-1; order and augmentation are functions of it.
+        transforms: ``{"image": [...]}`` operations of ``penstock.transforms`` per field; a list alone
+            is for the only image field. A mask gets its image's geometry from a chain with the same
+            geometric operations at the same places.
+        device: "cpu": batches are in host memory.
+        dtype: of images: "uint8", "uint16", "float16", "bfloat16" (torch only), "float32", also as numpy
+            or torch dtypes; or a dict per field. None: float32 if the chain normalises, else uint8.
+        layout: "NCHW", "NHWC", or "channels_last" (NCHW shape over NHWC memory); or a dict per field.
+        channels: 1, 3 or 4 for images; None: 3, or 1 after ``Grayscale(1)``; or a dict per field.
+        num_workers: decoding threads in this process; 0: all work in the calling thread; None:
+            PENSTOCK_NUM_THREADS, else the cores that the process may use.
+        drop_last: False: the epoch is padded from its start so that all ranks have equally many
+            samples (torch's DistributedSampler), the last batch may be short. True: whole batches only.
+        rank, world_size: both or neither. Else from torch.distributed if initialised, torchrun
+            (RANK, WORLD_SIZE), Slurm (SLURM_PROCID, SLURM_NTASKS) or Open MPI
+            (OMPI_COMM_WORLD_RANK, ..._SIZE); else 0 of 1. ``stats()["ranks"]`` says which.
+        order: "sequential", "shuffled" or "pages" (page-aware); None: by ``shuffle``.
+        page_samples, window_pages: "pages": neighbours on disk read together, and how many such pages
+            are mixed with each other. Default 64 and 64.
+        indices: the samples to use, in this order, instead of all.
+        weights: one per sample: drawn with replacement, as many as there are samples.
+        on_error: "raise", "skip" (the batch is shorter), or "replace" (by another sample) for samples
+            that cannot be used; those are listed in :attr:`quarantine`.
+        max_errors: more bad samples than that in an epoch are an error; None: no bound.
+        host_memory: hard limit on batches, read buffers and scratch: bytes, or a text like "4GiB".
+        prefetch: batches prepared ahead, 1 or more.
+        fields: names of the fields to deliver; None: all.
+        encoded: names of image fields to deliver as stored bytes.
+        variants: ``{"image": ["raw", "jpeg"]}`` forms allowed per field; None: the first present.
+        output: "torch", "numpy", or "auto": torch tensors if the process has imported torch when the
+            loader is made, else numpy arrays.
+        storage: "auto" (io_uring if the kernel allows it, else threads), "threads", "uring", "memory".
+        page_cache: "keep", "drop" what was read from the kernel's cache, or read around it ("direct").
+        io_threads: readers of storage "threads"; None: 4.
+        verify: compare checksums of what is read.
+        throttle: (bytes per second, seconds per read) to slow reads down, 0 for none; for tests and
+            predictions.
+        ignore_orientation: leave the EXIF orientation unapplied.
+        max_pixels: larger images are errors; None: 2**28.
+        collate_fn: called with each batch's dict; its result is what the iteration yields.
+        cache, share: of later releases; "auto" or None, and None.
+
+    Safe to leave early: ``break``, exceptions and Ctrl-C lose nothing. In a forked child the loader
+    rebuilds itself at first use. It pickles by its arguments and its state. One iteration at a time:
+    a new ``iter()`` ends the one before it.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset | str | os.PathLike[str],
+        batch_size: int = 1,
+        shuffle: bool = False,
+        seed: int = 0,
+        transforms: Mapping[str, Sequence[_transforms.Transform]]
+        | Sequence[_transforms.Transform]
+        | None = None,
+        device: Any = "cpu",
+        dtype: Any = None,
+        layout: str | Mapping[str, str] = "NCHW",
+        channels: int | Mapping[str, int] | None = None,
+        num_workers: int | None = None,
+        drop_last: bool = False,
+        rank: int | None = None,
+        world_size: int | None = None,
+        order: str | None = None,
+        page_samples: int | None = None,
+        window_pages: int | None = None,
+        indices: Any = None,
+        weights: Any = None,
+        on_error: str = "raise",
+        max_errors: int | None = None,
+        host_memory: int | str = "4GiB",
+        prefetch: int = 2,
+        fields: Iterable[str] | None = None,
+        encoded: Iterable[str] = (),
+        variants: Mapping[str, Sequence[str]] | None = None,
+        output: str = "auto",
+        storage: str = "auto",
+        page_cache: str = "keep",
+        io_threads: int | None = None,
+        verify: bool = True,
+        throttle: tuple[float, float] | None = None,
+        ignore_orientation: bool = False,
+        max_pixels: int | None = None,
+        collate_fn: Callable[[dict[str, Any]], Any] | None = None,
+        cache: str | None = "auto",
+        share: None = None,
+    ) -> None:
+        given = dict(locals())
+        for name in ("self", "__class__"):
+            given.pop(name, None)
+        given["device"] = _options.host_device(device)
+        given["output"] = _options.output_kind(output)
+        for name in ("fields", "encoded"):
+            if isinstance(given[name], str):
+                raise ArgumentError(f"{name} is a list of names, not {given[name]!r}")
+        given["fields"] = None if fields is None else tuple(fields)
+        given["encoded"] = tuple(encoded)
+        if cache not in ("auto", None):
+            raise UnsupportedError(
+                f'cache={cache!r}: this release has no cache of its own (cache="auto"); '
+                'storage="memory" keeps the data set in memory'
+            )
+        if share is not None:
+            raise UnsupportedError(f"share={share!r}: this release does not share work among jobs")
+        self._start(given)
+
+    def _start(self, given: dict[str, Any]) -> None:
+        dataset = given["dataset"]
+        if not isinstance(dataset, Dataset):
+            dataset = given["dataset"] = Dataset(dataset)
+        self._given = given
+        self._dataset: Dataset = dataset
+        self._output: str = given["output"]
+        self._collate: Callable[[dict[str, Any]], Any] | None = given["collate_fn"]
+        self._rank, self._world_size, self._ranks_from = _options.ranks(
+            given["rank"], given["world_size"]
+        )
+        self._encoded: set[str] = set()
+        self._channels_last: set[str] = set()
+        self._wrap = _convert.wrapper(self._output)
+        self._native_options = self._make_options()
+        self._closed = False
+        self._final: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
+        self._serial = 0  # of the newest pass
+        self._epoch = 0  # of the newest pass
+        self._next_epoch = 0
+        self._passing = False  # the state is a place within the newest pass
+        self._pending: _State | None = None  # where the next pass is to begin
+        self._native = _native.Loader(dataset._native, self._native_options)
+        self._n_batches = self._native.n_batches()
+        _alive.add(self)
+
+    # Arguments as the C library takes them ---------------------------------------------------------
+
+    def _make_options(self) -> dict[str, Any]:
+        given = self._given
+        throttle = given["throttle"] or (0, 0)
+        if len(throttle) != 2:
+            raise ArgumentError(f"throttle is (bytes per second, seconds), not {throttle!r}")
+        options: dict[str, Any] = {
+            "batch_size": _options.count("batch_size", given["batch_size"], 1, 2**31 - 1),
+            "order": self._order(),
+            "seed": _options.count("seed", given["seed"], 0, 2**64 - 1),
+            "rank": self._rank,
+            "world_size": self._world_size,
+            "drop_last": bool(given["drop_last"]),
+            "num_workers": _options.workers(given["num_workers"]),
+            "prefetch": _options.count("prefetch", given["prefetch"], 1, 2**16),
+            "host_memory": _options.nbytes("host_memory", given["host_memory"]),
+            "on_error": _options.choice("on_error", given["on_error"], _ON_ERROR),
+            "only_listed": True,
+            "fields": self._field_options(),
+            "storage": _options.choice("storage", given["storage"], _STORAGES),
+            "page_cache": _options.choice("page_cache", given["page_cache"], _PAGE_CACHES),
+            "throttle_bytes_per_second": float(throttle[0]),
+            "throttle_latency_seconds": float(throttle[1]),
+            "no_verify": not given["verify"],
+        }
+        for name, high in (
+            ("io_threads", 1024),
+            ("page_samples", 2**32 - 1),
+            ("window_pages", 2**32 - 1),
+            ("max_errors", 2**64 - 1),
+            ("max_pixels", 2**64 - 1),
+        ):
+            if given[name] is not None:
+                options[name] = _options.count(name, given[name], 1, high)
+        self._add_subset(options)
+        return options
+
+    def _order(self) -> int:
+        order, shuffle = self._given["order"], bool(self._given["shuffle"])
+        if order is None:
+            order = "shuffled" if shuffle or self._given["weights"] is not None else "sequential"
+        elif shuffle and order == "sequential":
+            raise ArgumentError('shuffle=True and order="sequential" contradict each other')
+        return _options.choice("order", order, _ORDERS)
+
+    def _add_subset(self, options: dict[str, Any]) -> None:
+        import numpy as np
+
+        n = len(self._dataset)
+        if self._given["indices"] is not None:
+            indices = np.asarray(self._given["indices"])
+            if indices.ndim != 1 or indices.size == 0 or indices.dtype.kind not in "iu":
+                raise ArgumentError("indices is a list of sample numbers, at least one")
+            low, high = int(indices.min()), int(indices.max())
+            if low < 0 or high >= n:
+                wrong = low if low < 0 else high
+                raise ArgumentError(f"indices holds {wrong}: the data set has samples 0 to {n - 1}")
+            options["indices"] = np.ascontiguousarray(indices, np.uint64)
+            n = indices.size
+        if self._given["weights"] is not None:
+            weights = np.ascontiguousarray(self._given["weights"], np.float64)
+            if weights.shape != (n,):
+                raise ArgumentError(f"weights has shape {weights.shape}: one per sample is {n}")
+            options["weights"] = weights
+
+    def _chains(self) -> dict[str, list[_transforms.Transform]]:
+        """Operations per field; a list alone goes to the only image."""
+        transforms = self._given["transforms"]
+        if transforms is None:
+            return {}
+        if not isinstance(transforms, Mapping):
+            images = [f.name for f in self._dataset.fields.values() if f.type == "image"]
+            if len(images) != 1:
+                raise ArgumentError(
+                    "transforms is a dict of lists here: the data set has the images "
+                    + ", ".join(images)
+                )
+            transforms = {images[0]: transforms}
+        chains = {name: _transforms.chain(name, ops) for name, ops in transforms.items()}
+        for name in chains:
+            field = self._dataset.fields.get(name)
+            if field is not None and field.type in ("boxes", "keypoints"):
+                raise ArgumentError(
+                    f"transforms[{name!r}]: {field.type} follow the image by themselves"
+                )
+        return chains
+
+    def _field_options(self) -> list[dict[str, Any]]:
+        known = self._dataset.fields
+        chains = self._chains()
+        wanted = self._given["fields"]
+        per_field = (self._given[name] for name in ("dtype", "layout", "channels", "variants"))
+        named = [*(wanted or ()), *self._given["encoded"], *chains]
+        for mapping in per_field:
+            named.extend(mapping if isinstance(mapping, Mapping) else ())
+        for name in named:
+            if name not in known:
+                raise ArgumentError(
+                    f"no field {name!r} in {self._dataset.path}: it has {', '.join(known)}",
+                    dataset=self._dataset.path,
+                )
+        return [
+            self._one_field(field, chains.get(field.name, []))
+            for field in known.values()
+            if wanted is None or field.name in wanted
+        ]
+
+    def _one_field(self, field: Field, ops: list[_transforms.Transform]) -> dict[str, Any]:
+        options: dict[str, Any] = {"name": field.name, "ops": [op.describe() for op in ops]}
+        if field.type not in ("image", "mask"):
+            if self._output == "numpy" and field.dtype == "bfloat16":
+                raise ArgumentError(f'field {field.name!r} is bfloat16: use output="torch"')
+            return options
+        options["ignore_orientation"] = bool(self._given["ignore_orientation"])
+        if self._given["variants"] and field.name in self._given["variants"]:
+            options["variant_mask"] = self._variant_mask(field)
+        if field.name in self._given["encoded"]:
+            self._encoded.add(field.name)
+            return options | {"encoded": True}
+        if field.type == "mask":
+            return options | {"layout": 0}  # one channel: shown without that axis
+        layout = _LAYOUTS[
+            _options.choice("layout", self._of_field("layout", field.name, "NCHW"), _LAYOUTS)
+        ]
+        options["layout"] = int(layout == "NCHW")
+        if layout == "channels_last":
+            self._channels_last.add(field.name)
+        dtype = self._of_field("dtype", field.name, None)
+        if dtype is not None:
+            options["dtype"] = _options.dtype_number(dtype)
+            if options["dtype"] == _native.dtype_number("uint16"):
+                options["bits"] = 16
+            if self._output == "numpy" and options["dtype"] == _native.dtype_number("bfloat16"):
+                raise ArgumentError('numpy has no bfloat16: use output="torch"')
+        channels = self._of_field("channels", field.name, None)
+        asked = _transforms.output_channels(field.name, ops)
+        if channels is not None or asked:
+            options["channels"] = _options.count("channels", channels or asked, 1, 4)
+        return options
+
+    def _of_field(self, name: str, field: str, default: Any) -> Any:
+        value = self._given[name]
+        return value.get(field, default) if isinstance(value, Mapping) else value
+
+    def _variant_mask(self, field: Field) -> int:
+        """Bits of the variants whose form is allowed, by the first sample that has them."""
+        forms = self._given["variants"][field.name]
+        present = [
+            self._dataset.item(0, field.name, v)["form"] if len(self._dataset) else ""
+            for v in range(field.n_variants)
+        ]
+        mask = sum(1 << v for v, form in enumerate(present) if form in forms)
+        if mask == 0:
+            raise ArgumentError(
+                f"variants[{field.name!r}]: {list(forms)} are not stored, {present} are"
+            )
+        return mask
+
+    # Iteration --------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Batches that this rank gets in a whole epoch."""
+        return self._n_batches
+
+    def __iter__(self) -> Iterator[Any]:
+        native = self._open()
+        self._serial += 1
+        if self._pending is not None:
+            native.resume(self._pending)
+            self._epoch = self._pending[0]
+            self._pending = None
+        else:
+            native.begin(self._next_epoch)
+            self._epoch = self._next_epoch
+        self._next_epoch = self._epoch + 1
+        self._passing = True
+        return _Pass(self, self._serial)
+
+    def _open(self) -> _native.Loader:
+        """The native loader of this process: a forked child makes one of its own."""
+        if self._closed:
+            raise StateError("the loader is closed", dataset=self._dataset.path)
+        if self._native.pid != os.getpid():
+            state = self._native.state()
+            self._native = _native.Loader(self._dataset._native, self._native_options)
+            if self._passing:
+                self._native.resume(state)
+            _alive.add(self)
+        return self._native
+
+    def _next(self, serial: int) -> _native.Batch | None:
+        if serial != self._serial:
+            raise StateError(
+                "this iterator ended when another one was made from the same loader",
+                dataset=self._dataset.path,
+            )
+        batch = self._open().next()
+        self._passing = batch is not None
+        return batch
+
+    def _deliver(self, batch: _native.Batch) -> Any:
+        arrays = _convert.to_dict(batch, self._wrap, self._encoded, self._channels_last)
+        if self._collate is None:
+            return arrays
+        try:
+            return self._collate(arrays)
+        except StopIteration as error:  # would look like the end of the epoch
+            raise RuntimeError("collate_fn raised StopIteration") from error
+
+    def fetch(self, samples: Sequence[int], epoch: int | None = None) -> dict[str, Any]:
+        """Prepares samples by number in the calling thread, with the randomness of ``epoch``.
+
+        Does not disturb a running iteration. Errors are raised whatever ``on_error`` says.
+        """
+        import numpy as np
+
+        numbers = np.asarray(samples)
+        if numbers.ndim != 1 or numbers.size == 0 or numbers.dtype.kind not in "iu":
+            raise ArgumentError("samples is a list of sample numbers, at least one")
+        if int(numbers.min()) < 0 or int(numbers.max()) >= len(self._dataset):
+            raise IndexError(f"samples are 0 to {len(self._dataset) - 1}, not {samples!r}")
+        wanted = self.epoch if epoch is None else _options.count("epoch", epoch, 0, 2**64 - 1)
+        batch = self._open().fetch(wanted, np.ascontiguousarray(numbers, np.uint64))
+        return _convert.to_dict(batch, self._wrap, self._encoded, self._channels_last)
+
+    def replay(self, step: int, epoch: int | None = None) -> Any:
+        """Prepares batch ``step`` of an epoch (None: the newest one) of this rank again, to the bit."""
+        wanted = self._epoch if epoch is None else _options.count("epoch", epoch, 0, 2**64 - 1)
+        number = _options.count("step", step, 0, 2**64 - 1)
+        return self._deliver(self._open().replay(wanted, number))
+
+    # Place ------------------------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the iteration under way (also after ``break``), else of the next one."""
+        if self._passing:
+            return self._epoch
+        return self._next_epoch if self._pending is None else self._pending[0]
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next ``for`` is this epoch, from its first batch."""
+        self._next_epoch = _options.count("epoch", epoch, 0, 2**64 - 1)
+        self._pending = None
+        self._passing = False
+
+    def state_dict(self) -> dict[str, int]:
+        """Where the caller stands, after the last batch received: a few numbers, JSON-able."""
+        if self._pending is not None:
+            state: _State = self._pending
+        else:
+            state = self._native.state()
+            if not self._passing:
+                state = (self._next_epoch, 0, *state[2:])
+        return {"version": _STATE_VERSION, **dict(zip(_STATE_KEYS, state, strict=True))}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """The next ``for`` goes on where ``state`` was taken, also with another world size."""
+        if state.get("version") != _STATE_VERSION:
+            raise ArgumentError(f"state of version {state.get('version')!r}, not {_STATE_VERSION}")
+        missing = [key for key in _STATE_KEYS if key not in state]
+        if missing:
+            raise ArgumentError(f"state without {', '.join(missing)}")
+        epoch, position, seed, n_samples, order_version, order_hash = (
+            _options.count(key, state[key], 0, 2**64 - 1) for key in _STATE_KEYS
+        )
+        mine = dict(zip(_STATE_KEYS, self._native.state(), strict=True))
+        for key in _STATE_KEYS[2:]:
+            if state[key] != mine[key]:
+                raise ArgumentError(
+                    f"the state is of another loader: its {key} is {state[key]}, here it is "
+                    f"{mine[key]}",
+                    dataset=self._dataset.path,
+                )
+        self._pending = (epoch, position, seed, n_samples, order_version, order_hash)
+        self._passing = False
+
+    # Watching ---------------------------------------------------------------------------------------
+
+    @property
+    def dataset(self) -> Dataset:
+        return self._dataset
+
+    @property
+    def batch_size(self) -> int:
+        return int(self._native_options["batch_size"])
+
+    @property
+    def rank(self) -> int:
+        return self._rank
+
+    @property
+    def world_size(self) -> int:
+        return self._world_size
+
+    @property
+    def quarantine(self) -> list[dict[str, Any]]:
+        """The bad samples met so far: dicts with sample, name, file, offset, codec, status, text."""
+        found = self._watch()[1]
+        for entry in found:
+            sample = entry["sample"]
+            entry["name"] = None if sample is None else self._dataset.name(sample)
+        return found
+
+    def stats(self) -> dict[str, Any]:
+        """Counters since the loader was made: a nested dict of plain numbers and texts.
+
+        Times are seconds, summed over threads; sizes are bytes.
+        """
+        raw = self._watch()[0]
+        return {
+            "batches": raw["n_batches"],
+            "samples": {
+                "delivered": raw["n_samples"],
+                "bad": raw["n_bad"],
+                "replaced": raw["n_replaced"],
+                "padded": raw["n_padded"],
+            },
+            "storage": {
+                "kind": _STORAGES[raw["storage"]],
+                "reason": raw["storage_reason"],
+                "nbytes_read": raw["nbytes_read"],
+                "reads": raw["n_reads"],
+                "seconds": raw["read_ns"] / 1e9,
+                "fallback_direct": raw["n_fallback_direct"],
+            },
+            "decode": {
+                "nbytes_decoded": raw["nbytes_decoded"],
+                "seconds": raw["decode_ns"] / 1e9,
+                "fallback_region": raw["n_fallback_region"],
+            },
+            "caller": {"wait_seconds": raw["caller_wait_ns"] / 1e9},
+            "memory": {
+                "limit": raw["host_memory"],
+                "used": raw["host_memory_used"],
+                "peak": raw["host_memory_peak"],
+                "slots": raw["n_slots"],
+                "slots_held": raw["n_slots_held"],
+            },
+            "workers": raw["n_workers"],
+            "cpu_level": raw["cpu_level"],
+            "epoch": self.epoch,
+            "ranks": {
+                "rank": self._rank,
+                "world_size": self._world_size,
+                "from": self._ranks_from,
+            },
+        }
+
+    def _watch(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Counters and bad samples; those of the last moment once closed."""
+        if self._final is not None:
+            return self._final[0], [dict(entry) for entry in self._final[1]]
+        native = self._open()
+        return native.stats(), native.quarantine()
+
+    def __repr__(self) -> str:
+        order = _ORDERS[self._native_options["order"]]
+        return (
+            f"Loader({self._dataset.path!r}, batch_size={self.batch_size}, {order}, "
+            f"seed={self._native_options['seed']}, {len(self)} batches, epoch {self.epoch}, "
+            f"rank {self._rank} of {self._world_size} ({self._ranks_from}), "
+            f"{self._native_options['num_workers']} workers, {self._output})"
+        )
+
+    # Life -------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Ends the threads and frees the memory that no batch holds. Batches stay valid."""
+        if not self._closed and self._native.pid == os.getpid():
+            self._final = (self._native.stats(), self._native.quarantine())
+        self._closed = True
+        self._stop()
+
+    def _stop(self) -> None:
+        native = self.__dict__.get("_native")
+        if native is not None:
+            native.close()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        extra = {
+            name: value for name, value in self.__dict__.items() if name not in self._own_names()
+        }
+        return {"given": self._given, "state": self.state_dict(), "extra": extra}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state["extra"])
+        self._start(dict(state["given"]))
+        self.load_state_dict(state["state"])
+
+    @staticmethod
+    def _own_names() -> frozenset[str]:
+        return _OWN_NAMES
+
+
+_OWN_NAMES = frozenset(
+    {
+        "_given",
+        "_dataset",
+        "_output",
+        "_collate",
+        "_rank",
+        "_world_size",
+        "_ranks_from",
+        "_encoded",
+        "_channels_last",
+        "_wrap",
+        "_native_options",
+        "_closed",
+        "_final",
+        "_serial",
+        "_epoch",
+        "_next_epoch",
+        "_passing",
+        "_pending",
+        "_native",
+        "_n_batches",
+    }
+)
+
+
+class _Pass:
+    """One pass over the loader: what ``iter(loader)`` returns."""
+
+    def __init__(self, loader: Loader, serial: int) -> None:
+        self._loader = loader
+        self._serial = serial
+        self._done = False
+
+    def __iter__(self) -> _Pass:
+        return self
+
+    def __next__(self) -> Any:
+        batch = None if self._done else self._loader._next(self._serial)
+        if batch is None:
+            self._done = True
+            raise StopIteration
+        return self._loader._deliver(batch)

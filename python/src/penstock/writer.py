@@ -1,0 +1,641 @@
+"""Making data sets."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Union
+
+from . import _image, _native, _options
+from .errors import ArgumentError
+
+__all__ = [
+    "Array",
+    "Audio",
+    "Boxes",
+    "Bytes",
+    "FieldSpec",
+    "Float",
+    "Image",
+    "Int",
+    "Json",
+    "Keypoints",
+    "Mask",
+    "PackReport",
+    "Text",
+    "VerifyReport",
+    "Writer",
+    "pack",
+    "verify",
+]
+
+Path = Union[str, os.PathLike[str]]
+# (buffer, form, height, width, channels, bits, shape): struct pst_value
+_Value = tuple[Any, int, int, int, int, int, Union[tuple[int, ...], None]]
+Progress = Callable[[int, int, int, int], object]
+BadSample = Callable[[str, dict[str, Any]], object]
+
+_CREATE, _RESUME, _APPEND = 0, 1, 2
+_RAW = _native.form_number("raw")
+
+
+def _plain(data: Any) -> _Value:
+    return data, 0, 0, 0, 0, 0, None
+
+
+def _is_bytes(value: Any) -> bool:
+    return isinstance(value, (bytes, bytearray, memoryview))
+
+
+class FieldSpec:
+    """A column of the schema; use the subclasses."""
+
+    type = ""
+
+    def describe(self) -> dict[str, Any]:
+        """Members of ``struct pst_field``, without the name."""
+        return {"type": _native.field_type_number(self.type), "n_variants": 1}
+
+    def values(self, value: Any) -> list[_Value | None]:
+        """One entry per variant."""
+        raise NotImplementedError
+
+    def _fail(self, value: Any, wanted: str) -> ArgumentError:
+        return ArgumentError(f"{type(self).__name__}: {wanted}, not {type(value).__name__}")
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name}={value!r}" for name, value in sorted(vars(self).items()))
+        return f"{type(self).__name__}({parts})"
+
+
+class Image(FieldSpec):
+    """An image, stored as it comes: no form is ever made by lossy re-encoding.
+
+    Values: encoded bytes; a path (str or os.PathLike) of an encoded file; a uint8 or uint16 array
+    (H, W) or (H, W, C).
+
+    Args:
+        form: "original": encoded bytes as they are, arrays as raw pixels. "jpeg", "png", "webp":
+            encoded bytes that must have that form. "raw": pixels, decoded at writing if need be
+            (lossless). A list stores the image in several forms (variants), first one preferred.
+    """
+
+    type = "image"
+
+    def __init__(self, form: str | Sequence[str] = "original") -> None:
+        self.form = (form,) if isinstance(form, str) else tuple(form)
+        known = ("original", *_image.FORMS)
+        for name in self.form:
+            if name not in known:
+                raise ArgumentError(f"form is one of {', '.join(known)}, not {name!r}")
+        if not 1 <= len(self.form) <= 8 or len(set(self.form)) != len(self.form):
+            raise ArgumentError(f"an image has 1 to 8 different forms, not {self.form}")
+
+    def describe(self) -> dict[str, Any]:
+        return {"type": _native.field_type_number(self.type), "n_variants": len(self.form)}
+
+    def values(self, value: Any) -> list[_Value | None]:
+        if isinstance(value, (str, os.PathLike)):
+            with open(value, "rb") as file:
+                value = file.read()
+        if _is_bytes(value):
+            return [self._from_bytes(value, form) for form in self.form]
+        return [self._from_array(value, form) for form in self.form]
+
+    def _from_bytes(self, data: Any, form: str) -> _Value:
+        if form == "raw":
+            indices = self.type == "mask"
+            return self._from_array(_image.decode(data, palette_indices=indices), form)
+        found = _image.probe(data).form
+        if form not in ("original", found):
+            raise ArgumentError(
+                f"{type(self).__name__}: the bytes are {found}, the schema says {form}"
+            )
+        return data, _native.form_number(found), 0, 0, 0, 0, None
+
+    def _from_array(self, value: Any, form: str) -> _Value:
+        import numpy as np
+
+        if type(value).__module__.partition(".")[0] == "PIL":
+            raise ArgumentError(
+                f"{type(self).__name__}: a PIL image has lost its file's bytes; give those bytes (or "
+                "the path), or numpy.asarray(image) to store raw pixels"
+            )
+        pixels = np.asarray(value)
+        if pixels.dtype not in (np.uint8, np.uint16) or pixels.ndim not in (2, 3):
+            raise self._fail(
+                value,
+                "encoded bytes, a path, or a uint8 or uint16 array (H, W) or (H, W, C), "
+                f"{pixels.dtype} {pixels.shape} came",
+            )
+        if form not in ("original", "raw"):
+            raise ArgumentError(f"{type(self).__name__}: an array cannot be stored as {form}")
+        if pixels.ndim == 2:
+            pixels = pixels[:, :, np.newaxis]
+        height, width, channels = pixels.shape
+        limit = 1 if self.type == "mask" else 4
+        if not 1 <= channels <= limit:
+            raise ArgumentError(
+                f"{type(self).__name__}: {channels} channels, 1 to {limit} are possible"
+            )
+        little = np.ascontiguousarray(pixels, pixels.dtype.newbyteorder("<"))
+        bits = 8 * little.itemsize
+        return little.reshape(-1).view(np.uint8), _RAW, height, width, channels, bits, None
+
+
+class Mask(Image):
+    """A label or instance map: one channel of uint8 or uint16, never interpolated.
+
+    Values as for :class:`Image`; palette images are stored as they are and read as indices.
+    """
+
+    type = "mask"
+
+
+class _Points(FieldSpec):
+    columns = 0
+
+    def values(self, value: Any) -> list[_Value | None]:
+        import numpy as np
+
+        points = np.ascontiguousarray(value, "<f4")
+        if points.size == 0:
+            points = points.reshape(0, self.columns)
+        if points.ndim != 2 or points.shape[1] != self.columns:
+            raise ArgumentError(
+                f"{type(self).__name__}: shape (n, {self.columns}) is wanted, not {points.shape}"
+            )
+        return [_plain(points.reshape(-1).view(np.uint8))]
+
+
+class Boxes(_Points):
+    """float32 (n, 4): x0, y0, x1, y1 in pixels; n may differ from sample to sample."""
+
+    type = "boxes"
+    columns = 4
+
+
+class Keypoints(_Points):
+    """float32 (n, 3): x, y in pixels, visibility; n may differ from sample to sample."""
+
+    type = "keypoints"
+    columns = 3
+
+
+class Int(FieldSpec):
+    """One int64.
+
+    Args:
+        classes: labels are 0 to n-1: the number n, or the names (then values may be names too).
+    """
+
+    type = "int"
+
+    def __init__(self, classes: int | Sequence[str] | None = None) -> None:
+        self.names: list[str] | None = None
+        self.n_classes = 0
+        if isinstance(classes, Sequence) and not isinstance(classes, str):
+            self.names = [str(name) for name in classes]
+            self.n_classes = len(self.names)
+        elif classes is not None:
+            self.n_classes = _options.count("classes", classes, 1, 2**63 - 1)
+        self._numbers = {name: i for i, name in enumerate(self.names or ())}
+        if len(self._numbers) != len(self.names or ()):
+            raise ArgumentError("Int: two classes have the same name")
+
+    def __repr__(self) -> str:
+        classes = self.names if self.names is not None else self.n_classes or None
+        return f"Int(classes={classes!r})"
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "n_classes": self.n_classes}
+
+    def values(self, value: Any) -> list[_Value | None]:
+        if isinstance(value, str):
+            if value not in self._numbers:
+                raise ArgumentError(f"Int: {value!r} is none of the {self.n_classes} class names")
+            value = self._numbers[value]
+        if not hasattr(value, "__index__"):
+            raise self._fail(value, "a whole number is wanted")
+        number = int(value.__index__())
+        if not -(2**63) <= number < 2**63:
+            raise ArgumentError(f"Int: {number} does not fit in 64 bits")
+        return [_plain(struct.pack("=q", number))]
+
+
+class Float(FieldSpec):
+    """One float64 (delivered as float32)."""
+
+    type = "float"
+
+    def values(self, value: Any) -> list[_Value | None]:
+        return [_plain(struct.pack("=d", float(value)))]
+
+
+class Bytes(FieldSpec):
+    """Any bytes."""
+
+    type = "bytes"
+
+    def values(self, value: Any) -> list[_Value | None]:
+        if not _is_bytes(value):
+            raise self._fail(value, "bytes are wanted")
+        return [_plain(value)]
+
+
+class Audio(FieldSpec):
+    """An audio file as it is: its bytes, or its path."""
+
+    type = "audio"
+
+    def values(self, value: Any) -> list[_Value | None]:
+        if isinstance(value, (str, os.PathLike)):
+            with open(value, "rb") as file:
+                value = file.read()
+        if not _is_bytes(value):
+            raise self._fail(value, "the file's bytes or its path are wanted")
+        return [_plain(value)]
+
+
+class Text(FieldSpec):
+    """A str."""
+
+    type = "text"
+
+    def values(self, value: Any) -> list[_Value | None]:
+        if not isinstance(value, str):
+            raise self._fail(value, "a str is wanted")
+        return [_plain(value.encode())]
+
+
+class Json(FieldSpec):
+    """Anything that ``json.dumps`` takes."""
+
+    type = "json"
+
+    def values(self, value: Any) -> list[_Value | None]:
+        try:
+            text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"Json: {error}") from None
+        return [_plain(text.encode())]
+
+
+class Array(FieldSpec):
+    """An n-d array.
+
+    Args:
+        dtype: of the elements: a name, or a numpy or torch dtype. Values are not converted.
+        shape: the shape that every sample has, or None: any shape (up to 8 axes).
+    """
+
+    type = "array"
+
+    def __init__(self, dtype: Any = "float32", shape: Sequence[int] | None = None) -> None:
+        self._number = _options.dtype_number(dtype)
+        self.dtype = str(getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or dtype)
+        self.dtype = self.dtype.rpartition(".")[2]
+        self.shape = None if shape is None else tuple(int(side) for side in shape)
+        if self.shape is not None and not (
+            1 <= len(self.shape) <= 8 and all(0 < side < 2**32 for side in self.shape)
+        ):
+            raise ArgumentError(f"Array: shape has 1 to 8 sides above 0, not {self.shape}")
+
+    def __repr__(self) -> str:
+        return f"Array(dtype={self.dtype!r}, shape={self.shape!r})"
+
+    def describe(self) -> dict[str, Any]:
+        shape = self.shape or ()
+        return {
+            **super().describe(),
+            "dtype": self._number,
+            "ndim": len(shape),
+            "shape": list(shape),
+        }
+
+    def values(self, value: Any) -> list[_Value | None]:
+        import numpy as np
+
+        if self.dtype == "bfloat16":  # numpy has no such type: torch's bits
+            if str(getattr(value, "dtype", "")) != "torch.bfloat16":
+                raise self._fail(value, "a torch.bfloat16 tensor is wanted")
+            import torch
+
+            array = value.detach().cpu().contiguous().view(torch.int16).numpy()
+        else:
+            array = np.asarray(value)
+            if array.dtype.name != self.dtype:
+                raise ArgumentError(f"Array: {self.dtype} is wanted, not {array.dtype.name}")
+        if self.shape is not None and array.shape != self.shape:
+            raise ArgumentError(f"Array: shape {self.shape} is wanted, not {array.shape}")
+        little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        shape = tuple(int(side) for side in array.shape)
+        return [(little.reshape(-1).view(np.uint8), 0, 0, 0, 0, 0, shape)]
+
+
+_SHORTHANDS: dict[str, Callable[[], FieldSpec]] = {
+    "image": Image,
+    "jpeg": lambda: Image("jpeg"),
+    "png": lambda: Image("png"),
+    "webp": lambda: Image("webp"),
+    "raw": lambda: Image("raw"),
+    "mask": Mask,
+    "boxes": Boxes,
+    "keypoints": Keypoints,
+    "audio": Audio,
+    "int": Int,
+    "float": Float,
+    "bytes": Bytes,
+    "text": Text,
+    "json": Json,
+    "array": Array,
+}
+
+
+def _spec(name: str, given: Any) -> FieldSpec:
+    if isinstance(given, FieldSpec):
+        return given
+    if isinstance(given, type) and issubclass(given, FieldSpec):
+        return given()
+    if isinstance(given, str) and given in _SHORTHANDS:
+        return _SHORTHANDS[given]()
+    raise ArgumentError(
+        f"schema[{name!r}] is a field such as penstock.Image(), or one of "
+        f"{', '.join(_SHORTHANDS)}, not {given!r}"
+    )
+
+
+def _spec_on_disk(field: dict[str, Any]) -> FieldSpec:
+    """The field of a data set that is continued without a schema."""
+    if field["type"] == "int":
+        return Int(field["n_classes"] or None)
+    if field["type"] == "array":
+        return Array(field["dtype"], field["shape"] or None)
+    if field["type"] in ("image", "mask") and field["n_variants"] > 1:
+        raise ArgumentError(
+            f"field {field['name']!r} has {field['n_variants']} variants: give schema= to say which "
+            "forms they are"
+        )
+    return _SHORTHANDS[field["type"]]()
+
+
+class Writer:
+    """Makes a data set, sample by sample; safe against crashes.
+
+    ::
+
+        with ps.Writer("train.pst", {"image": ps.Image(), "label": ps.Int(classes=names)}) as writer:
+            for path, label in files:
+                writer.write({"image": path, "label": label})
+
+    Leaving the ``with`` block without an exception finishes the data set; with one, what was
+    committed stays and ``resume=True`` goes on from there (``len(writer)`` samples are in it).
+
+    Args:
+        path: the directory to make; it must not exist, or be empty.
+        schema: fields by name: :class:`Image`, :class:`Int`, ... or shorthands ("image", "jpeg", "int",
+            "float", "text", "json", "bytes", "array", "mask", "boxes", "keypoints", "audio"). May be
+            left out with ``resume`` and ``append``.
+        resume: go on with an interrupted writer (or begin, if there is nothing).
+        append: add to a finished data set.
+        shard_size: a new file beyond that many bytes.
+        commit_size: make what was written durable each time so many bytes came.
+
+    One thread at a time.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        schema: Mapping[str, FieldSpec | str | type[FieldSpec]] | None = None,
+        *,
+        resume: bool = False,
+        append: bool = False,
+        shard_size: int | str = "1GiB",
+        commit_size: int | str = "256MiB",
+    ) -> None:
+        if resume and append:
+            raise ArgumentError("append=True goes on with an interrupted append by itself")
+        if not schema and not (resume or append):
+            raise ArgumentError("schema says which fields the data set has; it is empty")
+        self._path = os.fspath(path)
+        self._specs = {name: _spec(name, given) for name, given in (schema or {}).items()}
+        self._native = _native.Writer(
+            self._path,
+            [{"name": name, **spec.describe()} for name, spec in self._specs.items()],
+            _APPEND if append else _RESUME if resume else _CREATE,
+            _options.nbytes("shard_size", shard_size),
+            _options.nbytes("commit_size", commit_size),
+        )
+        if not self._specs:
+            on_disk = self._native.fields()
+            self._specs = {field["name"]: _spec_on_disk(field) for field in on_disk}
+        for i_field, spec in enumerate(self._specs.values()):
+            if isinstance(spec, Int) and spec.names is not None:
+                self._native.set_class_names(i_field, spec.names)
+        self._finished = False
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def schema(self) -> dict[str, FieldSpec]:
+        return dict(self._specs)
+
+    def __len__(self) -> int:
+        """Samples in the data set so far: a resumed job goes on with that one."""
+        return self._native.count()
+
+    def __contains__(self, name: str) -> bool:
+        """True if a sample has that name."""
+        return self._native.has(name)
+
+    def write(self, sample: Mapping[str, Any], name: str | None = None) -> None:
+        """Adds a sample: a value per field. A bad sample raises, and the writer can go on.
+
+        ``name`` must be unique; None: the sample's number, in twelve digits.
+        """
+        if sample.keys() != self._specs.keys():
+            missing = [field for field in self._specs if field not in sample]
+            unknown = [field for field in sample if field not in self._specs]
+            raise ArgumentError(
+                f"a sample has the fields {', '.join(self._specs)}; missing: {missing}, "
+                f"unknown: {unknown}",
+                dataset=self._path,
+            )
+        values = []
+        for field, spec in self._specs.items():
+            try:
+                values.append(spec.values(sample[field]))
+            except ArgumentError as error:
+                raise ArgumentError(f"field {field!r}: {error}", dataset=self._path) from None
+        self._native.add(f"{len(self):012d}" if name is None else name, values)
+
+    def write_many(
+        self, samples: Iterable[Mapping[str, Any] | tuple[str, Mapping[str, Any]]]
+    ) -> int:
+        """Adds samples, or pairs (name, sample). Returns how many."""
+        n = 0
+        for entry in samples:
+            if isinstance(entry, tuple):
+                self.write(entry[1], entry[0])
+            else:
+                self.write(entry)
+            n += 1
+        return n
+
+    @staticmethod
+    def from_folder(path: Path, folder: Path, **options: Any) -> PackReport:
+        """Makes the data set ``path`` from a folder of images: :func:`pack` the other way round."""
+        return pack(folder, path, **options)
+
+    def commit(self) -> None:
+        """Makes what was written durable now."""
+        self._native.commit()
+
+    def finish(self) -> None:
+        """Makes the data set whole. After it nothing can be written."""
+        if not self._finished:
+            self._native.finish()
+            self._finished = True
+        self._native.close()
+
+    def close(self) -> None:
+        """Frees. Without :meth:`finish` the data set stays resumable."""
+        self._native.close()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"Writer({self._path!r}, {self._specs!r})"
+
+
+class PackReport(NamedTuple):
+    """What :func:`pack` did; sizes in bytes, ``bad`` a dict per sample that was left out."""
+
+    n_samples: int
+    n_bad: int
+    n_resumed: int
+    nbytes_in: int
+    nbytes_out: int
+    bad: list[dict[str, Any]]
+
+
+class VerifyReport(NamedTuple):
+    """What :func:`verify` found: ``findings`` has a dict per fault."""
+
+    ok: bool
+    n_samples: int
+    n_items: int
+    n_bad: int
+    nbytes: int
+    findings: list[dict[str, Any]]
+
+
+def _collector(found: list[dict[str, Any]], also: BadSample | None) -> BadSample:
+    def collect(name: str, what: dict[str, Any]) -> object:
+        found.append({**what, "name": name})
+        return also(name, what) if also is not None else None
+
+    return collect
+
+
+def pack(
+    source: Path,
+    destination: Path,
+    *,
+    forms: Sequence[str] = ("original",),
+    labels: Path | None = None,
+    allow_unreadable: bool = False,
+    resume: bool = False,
+    append: bool = False,
+    on_error: str = "raise",
+    verify_pixels: bool = False,
+    num_workers: int | None = None,
+    shard_size: int | str = "1GiB",
+    commit_size: int | str = "256MiB",
+    progress: Progress | None = None,
+) -> PackReport:
+    """Packs a folder of images (or a data set) into a data set.
+
+    Args:
+        source, destination: the folder (or data set), and the directory to make.
+        forms: how each image is stored: "original" (the file's own bytes) and, or, "raw", ...; several
+            make variants, the first one preferred.
+        labels, allow_unreadable: as for :class:`Dataset`.
+        resume, append: as for :class:`Writer`.
+        on_error: "raise" stops at the first image that cannot be used; "skip" leaves it out and lists
+            it in the report's ``bad``.
+        verify_pixels: decode every image once, so that bad ones are found now.
+        num_workers: threads; None: as many as the process may use.
+        progress: called now and then with (samples done, samples in all, bytes in, bytes out); a
+            true result cancels.
+
+    Interrupted (also by Ctrl-C), it goes on with ``resume=True``.
+    """
+    if resume and append:
+        raise ArgumentError("append=True goes on with an interrupted append by itself")
+    numbers = [0 if form == "original" else _image.form_number(form) for form in forms]
+    skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
+    bad: list[dict[str, Any]] = []
+    options = {
+        "mode": _APPEND if append else _RESUME if resume else _CREATE,
+        "shard_nbytes": _options.nbytes("shard_size", shard_size),
+        "commit_nbytes": _options.nbytes("commit_size", commit_size),
+        "allow_unreadable": allow_unreadable,
+        "num_workers": max(1, _options.workers(num_workers)),
+        "verify_pixels": verify_pixels,
+    }
+    report = _native.pack(
+        os.fspath(source),
+        os.fspath(destination),
+        None if labels is None else os.fspath(labels),
+        numbers,
+        options,
+        progress,
+        _collector(bad, None) if skip else None,
+    )
+    return PackReport(**report, bad=bad)
+
+
+def verify(
+    path: Path,
+    *,
+    decode: bool = False,
+    num_workers: int | None = None,
+    progress: Progress | None = None,
+    on_finding: BadSample | None = None,
+) -> VerifyReport:
+    """Reads a data set whole and checks every checksum; faults are listed, not raised.
+
+    Args:
+        path: the data set, or a plain folder (whose images are then decoded).
+        decode: decode images too and compare their pixels' checksums.
+        num_workers: threads; None: as many as the process may use.
+        progress: as for :func:`pack`.
+        on_finding: called with the sample's name and a dict that says what is wrong; a true result
+            ends the run.
+    """
+    findings: list[dict[str, Any]] = []
+    error, counts = _native.verify(
+        os.fspath(path),
+        decode,
+        max(1, _options.workers(num_workers)),
+        progress,
+        _collector(findings, on_finding),
+    )
+    if error is not None and not findings:
+        from .errors import from_parts
+
+        raise from_parts(error)  # nothing could be checked
+    return VerifyReport(ok=error is None, **counts, findings=findings)
