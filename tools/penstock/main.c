@@ -5,6 +5,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +101,14 @@ static int run(struct cli *cli, int argc, char **argv)
     return unknown_verb(cli, argv[i]);
 }
 
+/* True if stdout is a pipe that nobody reads any more (the errno of the write that failed is long
+ * gone). */
+static bool reader_has_gone(void)
+{
+    struct pollfd fd = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&fd, 1, 0) == 1 && (fd.revents & POLLERR) != 0;
+}
+
 int main(int argc, char **argv)
 {
     struct cli cli = {0};
@@ -115,11 +124,16 @@ int main(int argc, char **argv)
         pst_set_log(print_log, NULL, -1);
     int status = run(&cli, argc, argv);
     errno = 0;
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        if (errno == EPIPE || errno == 0)
-            return CLI_PIPE;
-        fprintf(stderr, "penstock: writing to stdout: %s\n", strerror(errno));
-        return CLI_FAILED;
+    bool failed = fflush(stdout) != 0;
+    int os_error = errno;
+    if (!failed && !ferror(stdout))
+        return status;
+    if (os_error == EPIPE || reader_has_gone())
+        return CLI_PIPE;
+    if (status == CLI_OK) {
+        fprintf(stderr, "penstock: writing to stdout: %s\n",
+                os_error == 0 ? "failed" : strerror(os_error));
+        status = CLI_FAILED;
     }
     return status;
 }

@@ -1,0 +1,150 @@
+"""Bad images, bad label files, altered data sets: errors that name the culprit, exit statuses, policies."""
+
+import json
+import os
+import unittest
+
+import cli_case
+
+
+class Bad(cli_case.Case):
+    def test_bad_images_stop_or_are_skipped(self):
+        self.jpegs("f", 6)
+        good = (self.dir / "f/0000.jpg").read_bytes()
+        bad = {"0001.jpg": b"", "0002.jpg": b"not an image", "0003.jpg": good[:100], "0005.jpg": good[:len(good) // 2]}
+        for name, content in bad.items():
+            self.write(f"f/{name}", content)
+        error = self.fails(1, "pack", "f", "a.pst", "--verify-pixels", says="0001.jpg")["error"]
+        self.assertTrue(error["file"].endswith("f/0001.jpg") or error["sample"] == 1, error)
+        # A bad one does not spoil what was packed: the same command goes on.
+        done = self.run_cli("pack", "f", "b.pst", "--verify-pixels", "--on-error", "skip", "--json")
+        self.assertEqual(done.returncode, 1)
+        report = json.loads(done.stdout)
+        self.assertEqual((report["samples"], report["skipped"]), (2, 4))
+        self.assertEqual([b["name"] for b in report["bad"]], sorted(bad))
+        for entry in report["bad"]:
+            self.assertTrue(entry["error"]["file"].endswith(entry["name"]), entry)
+            self.assertTrue(entry["error"]["text"])
+            self.assertEqual(entry["error"]["dataset"], "f")
+        self.assertTrue(self.ok_json("verify", "b.pst", "--decode")["ok"])
+        self.assertEqual([s["name"] for s in self.ok_json("ls", "b.pst")["samples"]], ["0000.jpg", "0004.jpg"])
+        found = self.fails(1, "verify", "f")
+        self.assertEqual([f["name"] for f in found["findings"]], sorted(bad))
+        self.assertEqual(found["bad"], 4)
+        self.assertEqual([f["error"]["sample"] for f in found["findings"]], [1, 2, 3, 5])
+
+    def test_the_extension_does_not_matter(self):
+        self.write("f/a.jpg", cli_case.png(4, 4)[0])
+        self.jpegs("g", 1)
+        os.rename(self.dir / "g/0000.jpg", self.dir / "f/b.PNG")
+        self.ok("pack", "f", "a.pst")
+        self.assertEqual([s["form"] for s in self.ok_json("ls", "a.pst", "--long")["samples"]], ["png", "jpeg"])
+
+    def test_forms_that_would_need_an_encoder(self):
+        self.jpegs("f", 2)
+        error = self.fails(1, "pack", "f", "a.pst", "--form", "png", says="only original bytes and raw")["error"]
+        self.assertEqual(error["status"], "UNSUPPORTED")
+        self.ok("pack", "f", "b.pst", "--form", "jpeg")
+
+    def test_destination_that_exists(self):
+        self.jpegs("f", 1)
+        self.ok("pack", "f", "a.pst")
+        self.assertEqual(self.fails(1, "pack", "f", "a.pst", says="a.pst")["error"]["status"], "EXISTS")
+        self.assertTrue(self.ok_json("verify", "a.pst")["ok"])
+        self.fails(1, "pack", "f", "no/such/place.pst", says="no/such")
+        self.fails(1, "append", "f", "f")
+
+    def test_folders(self):
+        (self.dir / "empty").mkdir()
+        self.assertEqual(self.fails(1, "info", "empty", says="no image")["error"]["status"], "NOT_FOUND")
+        self.fails(1, "ls", "nowhere", says="nowhere")
+        os.makedirs(os.path.join(os.fsencode(self.dir), b"latin", b"caf\xe9"))
+        os.link(self.jpegs("f", 1) / "0000.jpg", os.path.join(os.fsencode(self.dir), b"latin", b"caf\xe9", b"x.jpg"))
+        self.fails(1, "info", "latin", says="caf\\xE9")
+        self.fails(1, "pack", "latin", "x.pst", says="caf\\xE9")
+        self.assertFalse((self.dir / "x.pst").exists())
+
+    def test_label_files(self):
+        self.jpegs("f", 2)
+        for content, says in [("file,label\n0000.jpg,1\nnone.jpg,2\n", "line 3: none.jpg"),
+                              ("file,label\n0000.jpg,1\n0000.jpg,2\n", "line 3: 0000.jpg is named twice"),
+                              ("file,label\n0000.jpg,-1\n", "line 2: label -1"),
+                              ('{"file": "0000.jpg"}\n{"file": 7}\n', "line 2")]:
+            self.write("l", content)
+            self.fails(1, "pack", "f", "a.pst", "--labels", "l", says=["'l'", says])
+        self.fails(1, "info", "f", "--labels", "nope.csv", says="nope.csv")
+        self.assertFalse((self.dir / "a.pst").exists())
+
+    def test_items_that_are_not_there(self):
+        self.jpegs("f", 2)
+        self.ok("pack", "f", "a.pst")
+        self.fails(1, "cat", "a.pst", "2", says="there are 2")
+        self.fails(1, "cat", "a.pst", "x.jpg", says="no sample is named")
+        self.fails(2, "cat", "a.pst", "0", "--field", "mask", says='no field "mask"')
+        self.fails(2, "cat", "a.pst", "0", "--variant", "1", says="has 1")
+        self.fails(1, "cat", "a.pst", "0", "-o", "no/such/file", says="no/such/file")
+
+    def test_every_altered_byte_is_found(self):
+        self.classes(count=2)
+        self.write("photos/cat/p.png", cli_case.png(9, 7)[0])
+        self.ok("pack", "photos", "a.pst")
+        files = [p for p in (self.dir / "a.pst").rglob("*") if p.is_file() and p.stat().st_size > 0]
+        self.assertGreaterEqual(len(files), 2)
+        for path in files:
+            content = path.read_bytes()
+            for at in sorted({*range(0, len(content), max(1, len(content) // 12)), len(content) - 1}):
+                altered = bytearray(content)
+                altered[at] ^= 0x10
+                path.write_bytes(altered)
+                done = self.run_cli("verify", "a.pst", "--json")
+                with self.subTest(f"{path.name} at {at} of {len(content)}"):
+                    self.assertEqual(done.returncode, 1)
+                    found = json.loads(done.stdout)
+                    self.assertFalse(found["ok"])
+                    self.assertTrue(found["findings"] or "error" in found)
+            for length in 0, len(content) // 2, len(content) - 1:
+                path.write_bytes(content[:length])
+                self.assertEqual(self.run_cli("verify", "a.pst").returncode, 1, f"{path.name} cut to {length}")
+            path.write_bytes(content)
+        self.assertTrue(self.ok_json("verify", "a.pst", "--decode")["ok"])
+
+    def test_a_bad_item_is_named(self):
+        self.jpegs("f", 4)
+        self.ok("pack", "f", "a.pst")
+        target = (self.dir / "f/0002.jpg").read_bytes()
+        shard = self.dir / self.ok_json("info", "a.pst")["shards"][0]["path"]
+        content = bytearray(shard.read_bytes())
+        at = content.find(target)
+        self.assertGreater(at, 0)
+        content[at + len(target) // 2] ^= 1
+        shard.write_bytes(content)
+        found = self.fails(1, "verify", "a.pst", says=())
+        named = [f for f in found["findings"] if f["name"] == "0002.jpg"]
+        self.assertEqual(len(named), 1)
+        error = named[0]["error"]
+        self.assertEqual((error["status"], error["sample"], error["offset"], error["codec"]), ("CHECKSUM", 2, at, "jpeg"))
+        self.assertEqual(os.path.basename(error["file"]), shard.name)
+        self.assertEqual(error["dataset"], "a.pst")
+        self.fails(1, "cat", "a.pst", "2", says=["sample 2", shard.name])
+        self.ok("cat", "a.pst", "1")
+
+    def test_a_shard_of_another_data_set(self):
+        self.jpegs("f", 2)
+        self.ok("pack", "f", "a.pst")
+        self.ok("pack", "f", "b.pst")
+        a, b = (self.dir / self.ok_json("info", p)["shards"][0]["path"] for p in ("a.pst", "b.pst"))
+        a.write_bytes(b.read_bytes())
+        self.fails(1, "verify", "a.pst")
+        self.fails(1, "cat", "a.pst", "0", says=a.name)
+
+    def test_bench_on_bad_images(self):
+        self.jpegs("f", 4)
+        self.write("f/0002.jpg", b"garbage")
+        error = self.fails(1, "bench", "f", "--epochs", "1", says="0002.jpg")["error"]
+        self.assertEqual(error["sample"], 2)
+        done = self.run_cli("bench", "f", "--epochs", "1", "--on-error", "skip", "--json")
+        self.assertEqual((done.returncode, json.loads(done.stdout)["bad"]), (1, 2))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,99 @@
+"""Interrupted and killed packs: nothing is lost, the command says how to go on, and going on gives the same."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+import cli_case
+from cli_case import CLI
+
+
+class Interrupt(cli_case.Case):
+    N_FOLDERS, N_EACH = 40, 20
+
+    def setUp(self):
+        super().setUp()
+        # Many samples from few files: each class is a link to the same folder.
+        self.jpegs("one", self.N_EACH, 320, 240)
+        (self.dir / "photos").mkdir()
+        for i in range(self.N_FOLDERS):
+            os.symlink("../one", self.dir / f"photos/c{i:02}")
+
+    def start_and_signal(self, number):
+        """Packs until some has been written, then sends the signal. Returns (status, stderr)."""
+        process = subprocess.Popen([CLI, "pack", "photos", "a.pst", "--verify-pixels", "--workers", "1", "--commit-size",
+                                    "64KiB"], cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            written = sum(p.stat().st_size for p in (self.dir / "a.pst").glob("**/*") if p.is_file()) \
+                if (self.dir / "a.pst").exists() else 0
+            if written > 500_000:
+                break
+            time.sleep(0.002)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        return process.returncode, err.decode()
+
+    def resume_and_compare(self, resumed_at_least):
+        report = self.ok_json("pack", "photos", "a.pst", "--resume")
+        self.assertEqual(report["samples"], self.N_FOLDERS * self.N_EACH)
+        self.assertGreaterEqual(report["resumed"], resumed_at_least)
+        self.assertLess(report["resumed"], report["samples"])
+        self.ok("pack", "photos", "b.pst")
+        self.assertEqual(self.ok("ls", "a.pst", "--long"), self.ok("ls", "b.pst", "--long"))
+        self.assertTrue(self.ok_json("verify", "a.pst", "--decode")["ok"])
+
+    def test_interrupt(self):
+        for number in signal.SIGINT, signal.SIGTERM:
+            with self.subTest(number):
+                status, err = self.start_and_signal(number)
+                self.assertEqual(status, 130, err)
+                self.assertIn("--resume", err)
+                error = self.fails(1, "info", "a.pst", says="a.pst")["error"]
+                self.assertEqual(error["status"], "INCOMPLETE")
+                self.fails(1, "pack", "photos", "a.pst")
+                self.resume_and_compare(1)
+                for name in "a.pst", "b.pst":
+                    shutil.rmtree(self.dir / name)
+
+    def test_kill(self):
+        status, _ = self.start_and_signal(signal.SIGKILL)
+        self.assertEqual(status, -signal.SIGKILL)
+        self.assertEqual(self.fails(1, "info", "a.pst")["error"]["status"], "INCOMPLETE")
+        self.resume_and_compare(1)
+
+    def test_full_disk(self):
+        small = self.dir / "small"
+        small.mkdir()
+        script = 'mount -t tmpfs -o size=2m none small && exec "$0" pack photos small/a.pst --json'
+        done = subprocess.run(["unshare", "--mount", "--map-root-user", "sh", "-c", script, CLI], cwd=self.dir,
+                              capture_output=True, timeout=60)
+        if b"{" not in done.stdout:
+            self.skipTest("no mount namespace here: " + done.stderr.decode().strip())
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(json.loads(done.stdout)["error"]["status"], "NO_SPACE")
+        self.assertIn(b"--resume", done.stderr)
+
+    def test_two_writers(self):
+        first = subprocess.Popen([CLI, "pack", "photos", "a.pst", "--verify-pixels", "--workers", "1"], cwd=self.dir,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while first.poll() is None and not any((self.dir / "a.pst").glob("*")):
+            time.sleep(0.002)
+        first.send_signal(signal.SIGSTOP)
+        try:
+            self.assertIsNone(first.poll())
+            done = self.run_cli("pack", "photos", "a.pst", "--resume", "--json")
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(json.loads(done.stdout)["error"]["status"], "BUSY")
+        finally:
+            first.send_signal(signal.SIGCONT)
+        self.assertEqual(first.wait(60), 0)
+        self.assertTrue(self.ok_json("verify", "a.pst")["ok"])
+
+
+if __name__ == "__main__":
+    unittest.main()

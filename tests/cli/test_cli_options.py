@@ -1,0 +1,157 @@
+"""Help, typing errors, terminals, pipes."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import unittest
+
+import cli_case
+from cli_case import CLI, VERBS
+
+
+class Options(cli_case.Case):
+    def test_help(self):
+        top = self.ok("--help").decode()
+        for verb in VERBS:
+            self.assertRegex(top, rf"(?m)^  {verb} ")
+            text = self.ok(verb, "--help").decode()
+            self.assertTrue(text.startswith(f"usage: penstock {verb}"), text)
+            self.assertIn("example:\n  penstock " + verb, text)
+            for option in "--json", "--quiet", "--help":
+                self.assertIn(option, text)
+            self.assertEqual(text, self.ok(verb, "-h").decode())
+        self.assertEqual(self.run_cli().returncode, 2)
+
+    def test_documentation_names_every_option(self):
+        manual = os.path.join(os.path.dirname(__file__), "../../docs/cli.md")
+        with open(manual, encoding="utf-8") as file:
+            pages = re.split(r"(?m)^## penstock ", file.read())[1:]
+        sections = {page.split("\n")[0].strip(): page for page in pages}
+        self.assertEqual(sorted(sections), sorted(VERBS))
+        for verb in VERBS:
+            options = re.findall(r"(?m)^  (?:-\w, |    )(--[a-z-]+)", self.ok(verb, "--help").decode())
+            self.assertGreaterEqual(len(options), 3)
+            for option in options:
+                if option not in ("--json", "--quiet", "--help"):
+                    self.assertIn(f"`{option}", sections[verb], verb)
+
+    def test_version(self):
+        self.assertRegex(self.ok("--version").decode(), r"^penstock \d+\.\d+\.\d+\n$")
+
+    def test_typing_errors(self):
+        for arguments, says in [
+                (["pakc"], 'did you mean "pack"'), (["verfy"], 'did you mean "verify"'), (["banana"], "see penstock --help"),
+                (["--jsn"], "no option"), (["pack", "a", "b", "--resum"], "did you mean --resume"),
+                (["pack", "a", "b", "--shardsize", "1"], "did you mean --shard-size"),
+                (["pack", "a", "b", "--zzzzzz"], "see penstock pack --help"), (["pack", "a"], "operand is missing"),
+                (["pack", "a", "b", "c"], "too many: c"), (["pack", "a", "b", "-x"], "no option -x"),
+                (["pack", "a", "b", "--workers"], "wants a value"), (["pack", "a", "b", "--workers", "many"], "whole number"),
+                (["pack", "a", "b", "--workers", "-1"], "whole number"), (["pack", "a", "b", "--resume=yes"], "no value"),
+                (["pack", "a", "b", "--form", "rwa"], 'did you mean "raw"'), (["pack", "a", "b", "--form", "gif"], "no form"),
+                (["pack", "a", "b", "--shard-size", "1XB"], "a size like"), (["pack", "a", "b", "--on-error", "x"], "stop or skip"),
+                (["bench", "a", "--op", "rrc225"], "did you mean rrc224"), (["bench", "a", "--device", "cuda"], "cpu only"),
+                (["bench", "a", "--batch-size", "0"], "--batch-size"), (["bench", "a", "--epochs", "0"], "--epochs"),
+                (["cat", "a"], "operand is missing"), (["env", "x"], "too many")]:
+            with self.subTest(arguments):
+                error = self.fails(2, *arguments, says=says)["error"]
+                self.assertEqual(error["status"], "USAGE")
+        self.assertFalse((self.dir / "b").exists())
+
+    def test_sizes(self):
+        self.jpegs("f", 1)
+        for i, size in enumerate(["4096", "1KiB", "1kB", "1.5MB", "2GiB", "1TB", "64K", "1M", "0.5G", "100B"]):
+            self.ok("pack", "f", f"{i}.pst", "--shard-size", size)
+        for size in "", "x", "1 2", "-5", "0x10", "1e30", "1ZiB", "nan":
+            self.assertEqual(self.run_cli("pack", "f", "x.pst", f"--shard-size={size}").returncode, 2, size)
+
+    def test_values_by_equals_sign_and_letters(self):
+        self.jpegs("f", 3)
+        self.assertEqual(self.ok("ls", "f", "--range=1:2"), self.ok("ls", "f", "-r", "1:2"))
+        self.assertEqual(self.ok("ls", "f", "-r1:2"), self.ok("ls", "--range", "1:2", "--", "f"))
+
+    def test_operands_that_begin_with_a_dash(self):
+        self.jpegs("-f", 1)
+        self.assertIn(b"0000.jpg", self.ok("ls", "--", "-f"))
+
+    def test_names_of_any_utf8(self):
+        name = 'ä"\\ \u20ac \U0001f600.jpg'
+        self.jpegs("f", 1)
+        os.rename(self.dir / "f/0000.jpg", self.dir / "f" / name)
+        self.ok("pack", "f", 'd "ü.pst')
+        self.assertEqual(self.ok_json("ls", 'd "ü.pst')["samples"][0]["name"], name)
+        self.assertEqual(self.ok_json("info", 'd "ü.pst')["path"], 'd "ü.pst')
+        self.assertEqual(self.fails(1, "info", 'no "such\t\u20ac')["error"]["dataset"], 'no "such\t\u20ac')
+        done = self.run_cli("info", os.fsdecode(b"caf\xe9"), "--json")
+        self.assertEqual(json.loads(done.stdout)["error"]["dataset"], "caf\ufffd")
+
+    def test_closed_pipe_ends_quietly(self):
+        self.jpegs("f", 1)
+        lines = "file,label\n" + "".join(f"{i}.jpg,{i}\n" for i in range(4000))
+        for i in range(4000):
+            os.link(self.dir / "f/0000.jpg", self.dir / f"f/{i}.jpg")
+        self.write("l.csv", lines)
+        process = subprocess.Popen([CLI, "ls", "f", "--labels", "l.csv", "--json"], cwd=self.dir, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        process.stdout.read(10)
+        process.stdout.close()
+        self.assertEqual(process.stderr.read(), b"")
+        process.stderr.close()
+        self.assertEqual(process.wait(60), 141)
+
+    def test_full_stdout_is_an_error(self):
+        self.jpegs("f", 1)
+        with open("/dev/full", "wb") as full:
+            done = self.run_cli("info", "f", stdout=full)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"No space left", done.stderr)
+            self.assertEqual(self.run_cli("cat", "f", "0", stdout=full).returncode, 1)
+
+    def on_terminal(self, *arguments, env=None, stdout=None):
+        """Runs with stderr (and stdout, unless given) on a terminal. Returns exit status and what it showed."""
+        master, slave = pty.openpty()
+        process = subprocess.Popen([CLI, *map(str, arguments)], cwd=self.dir, stdin=subprocess.DEVNULL,
+                                   stdout=slave if stdout is None else stdout, stderr=slave,
+                                   env={**os.environ, "TERM": "xterm", **(env or {})})
+        os.close(slave)
+        shown = b""
+        while True:
+            try:
+                data = os.read(master, 4096)
+            except OSError:
+                break
+            if not data:
+                break
+            shown += data
+        os.close(master)
+        return process.wait(60), shown
+
+    def test_progress_only_on_terminals(self):
+        self.jpegs("f", 5)
+        _, shown = self.on_terminal("pack", "f", "a.pst", stdout=subprocess.DEVNULL)
+        self.assertIn(b"5 of 5", shown)
+        for i, (arguments, env) in enumerate([(["--quiet"], {}), ([], {"PENSTOCK_DISABLE_PROGRESS_BARS": "1"})]):
+            _, shown = self.on_terminal("pack", "f", f"b{i}.pst", *arguments, env=env, stdout=subprocess.DEVNULL)
+            self.assertEqual(shown, b"")
+        self.assertEqual(self.run_cli("pack", "f", "c.pst").stderr, b"")
+
+    def test_no_color(self):
+        os.environ.pop("NO_COLOR", None)
+        _, shown = self.on_terminal("ls", "nowhere", stdout=subprocess.DEVNULL)
+        self.assertIn(b"\x1b[31m", shown)
+        _, shown = self.on_terminal("ls", "nowhere", env={"NO_COLOR": "1"}, stdout=subprocess.DEVNULL)
+        self.assertNotIn(b"\x1b[31m", shown)
+
+    def test_binary_is_kept_from_terminals(self):
+        self.jpegs("f", 1)
+        status, shown = self.on_terminal("cat", "f", 0)
+        self.assertEqual(status, 2)
+        self.assertIn(b"-o", shown)
+        status, shown = self.on_terminal("cat", "f", 0, "-o", "-")
+        self.assertEqual(status, 0)
+        self.assertIn(b"JFIF", shown)
+
+
+if __name__ == "__main__":
+    unittest.main()
