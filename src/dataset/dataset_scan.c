@@ -101,6 +101,21 @@ static enum pst_status check_bytes(struct scan *scan, uint64_t offset,
                      "the %" PRIu64 " stored bytes of the item were altered", record->nbytes);
 }
 
+/* Bytes [from, to) lie between records and are zero: nothing in a shard is unaccounted for. */
+static enum pst_status check_gap(struct scan *scan, uint64_t from, uint64_t to,
+                                 struct pst_error *err)
+{
+    const uint8_t *bytes;
+    if (from >= to)
+        return PST_OK;
+    enum pst_status status = scan_need(scan, from, (size_t)(to - from), &bytes, err);
+    for (uint64_t i = 0; status == PST_OK && i < to - from; i++)
+        if (bytes[i] != 0)
+            status = psti_fail(err, PST_ERROR_CORRUPT, "dataset",
+                               "the bytes behind the item are not zero");
+    return status;
+}
+
 /* One record at *position; moves *position past it. */
 static enum pst_status scan_record(struct scan *scan, uint64_t *position, struct pst_error *err)
 {
@@ -118,6 +133,10 @@ static enum pst_status scan_record(struct scan *scan, uint64_t *position, struct
         status = compare(scan, at, &record, err);
     if (status == PST_OK)
         status = check_bytes(scan, at + record.data_offset, &record, err);
+    if (status == PST_OK) {
+        uint64_t end = at + record.data_offset + record.nbytes, next = (end + 7) & ~(uint64_t)7;
+        status = check_gap(scan, end, next < scan->end ? next : scan->end, err);
+    }
     if (status != PST_OK && err != NULL) {
         err->offset = (int64_t)at;
         if (record.sample < scan->dataset->n_samples)
