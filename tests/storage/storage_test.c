@@ -191,3 +191,13 @@ size_t count_entries(const char *name)
     closedir(dir);
     return n;
 }
+
+bool tasks_settle(size_t n_most)
+{
+    for (int i = 0; i < 10000; i++) {
+        if (count_entries("/proc/self/task") <= n_most)
+            return true;
+        usleep(1000);
+    }
+    return false;
+}
