@@ -55,8 +55,10 @@ enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_opt
 void psti_plan_clear(struct psti_plan *plan);
 /* Whether the sample has that item; files of a folder are there though their form is not known yet. */
 bool psti_plan_item_is_there(const pst_dataset *dataset, const struct pst_item *item);
-/* Largest bytes of all items of one row together, buffers rounded up to `alignment`, by `storage`'s rule. */
-uint64_t psti_plan_row_nbytes_max(const struct psti_plan *plan, pst_dataset *dataset, const struct psti_storage *storage);
+/* Largest bytes of all items of one row that must be read, in buffers as `storage` wants them. in_memory: only values of
+ * a folder's label file need any. */
+uint64_t psti_plan_row_nbytes_max(const struct psti_plan *plan, pst_dataset *dataset, const struct psti_storage *storage,
+                                  bool in_memory);
 
 /* Files ---------------------------------------------------------------------------------------------------- */
 

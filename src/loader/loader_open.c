@@ -135,7 +135,8 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     const struct pst_loader_options *options = &loader->options;
     uint32_t n_workers = options->num_workers ? options->num_workers : 1;
     uint64_t limit = options->host_memory, scratch = 2 * PSTI_GRANT_MIN_NBYTES * n_workers;
-    uint64_t item = psti_plan_row_nbytes_max(&loader->plan, loader->dataset, loader->storage);
+    uint64_t item = psti_plan_row_nbytes_max(&loader->plan, loader->dataset, loader->storage,
+                                             loader->in_memory);
     uint64_t fixed, needed;
     size_t slot;
     if (!psti_slot_nbytes(loader->plan.slots, loader->plan.n_fields, options->batch_size, &slot))
@@ -277,8 +278,10 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
     status = open_storage(loader, err);
     if (status != PST_OK)
         return status;
-    loader->in_memory = loader->plan.n_items == 0 ||
-                        psti_storage_kind_in_use(loader->storage) == PST_STORAGE_MEMORY;
+    bool resident = psti_storage_kind_in_use(loader->storage) == PST_STORAGE_MEMORY;
+    bool throttled = loader->options.throttle_bytes_per_second > 0 ||
+                     loader->options.throttle_latency_seconds > 0; /* then memory is read, too */
+    loader->in_memory = loader->plan.n_items == 0 || (resident && !throttled);
     status = psti_files_open(loader, err);
     if (status == PST_OK)
         status = divide_memory(loader, &arena, err);

@@ -345,14 +345,13 @@ void psti_plan_clear(struct psti_plan *plan)
 }
 
 uint64_t psti_plan_row_nbytes_max(const struct psti_plan *plan, pst_dataset *dataset,
-                                  const struct psti_storage *storage)
+                                  const struct psti_storage *storage, bool in_memory)
 {
     uint64_t total = 0, alignment = psti_storage_buffer_alignment(storage);
     for (uint32_t i = 0; i < plan->n_items; i++) {
         uint32_t i_field = plan->fields[plan->fields_of_items[i]].i_field;
-        if (psti_storage_kind_in_use(storage) == PST_STORAGE_MEMORY &&
-            (!pst_dataset_is_folder(dataset) ||
-             is_pixels(pst_dataset_field(dataset, i_field)->type)))
+        if (in_memory && (!pst_dataset_is_folder(dataset) ||
+                          is_pixels(pst_dataset_field(dataset, i_field)->type)))
             continue; /* no buffer needed; values of a label file are copied all the same */
         uint64_t nbytes = pst_dataset_max_item_nbytes(dataset, i_field);
         if (nbytes > SIZE_MAX / 4 / PST_MAX_FIELDS)
