@@ -61,10 +61,15 @@ def blank(match: re.Match[str]) -> str:
 
 
 def code_only(text: str) -> str:
-    """The text with comments, strings and preprocessor lines blanked; every line keeps its number."""
+    """The text with comments, strings and preprocessor lines blanked; every line keeps its number.
+
+    A macro of the file that stands for `static ...` is replaced by that word."""
     token = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
     text = token.sub(blank, text)
-    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", blank, text, flags=re.MULTILINE)
+    directive = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
+    macros = re.findall(r"define\s+(\w+)\s+(?:\\\s+)?static\b", "\n".join(directive.findall(text)))
+    text = directive.sub(blank, text)
+    return re.sub(rf"\b(?:{'|'.join(macros)})\b", "static", text) if macros else text
 
 
 def functions_of(code: str) -> list[Function]:

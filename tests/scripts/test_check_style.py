@@ -48,6 +48,7 @@ def test_a_breach_is_found_once(tmp_path, text, line, words):
     function(9, "int psti_work(void)"),
     function(9, "PST_PRINTF(1, 2) static int work(const char *format, ...)"),
     HEAD + "DEFINE(a)\nDEFINE(b)\nstatic int work(void)\n{\n    return 0;\n}\n",
+    HEAD + "#define INLINE \\\n    static inline\nINLINE int work(void)\n{\n    return 0;\n}\n",
     HEAD + "static const int table[] = {f(1), 2};\n",
     HEAD + "/* strcpy(a, b); exit(1); */\nstatic const char *s = \"free(x)\"; // gets(x)\n",
     HEAD + "static void work(void)\n{\nfail_lock:\nout:\n    psti_free(x);\n}\n",
