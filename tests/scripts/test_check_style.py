@@ -106,4 +106,3 @@ def test_listed_functions_exist():
     names = {f.name for where in check_style.tracked(root) if where.endswith((".c", ".h"))
              for f in check_style.functions_of(check_style.code_only((root / where).read_text()))}
     assert set(check_style.LONG_FUNCTIONS) <= names
-    assert all((root / where).is_file() for where in check_style.UNPREFIXED)
