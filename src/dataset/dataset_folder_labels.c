@@ -354,7 +354,7 @@ static enum pst_status fill_value(struct labels *labels, struct psti_column *col
 {
     const char *bytes = cell->bytes;
     size_t nbytes = cell->nbytes;
-    if (column->field.type == PST_FIELD_MASK && nbytes > 0) {
+    if (column->field.type == PST_FIELD_MASK) {
         bool absent;
         uint64_t *size = &column->mask_nbytes[row];
         enum pst_status status = look_up(labels, bytes, nbytes, size, &absent);
@@ -407,7 +407,7 @@ static enum pst_status fill_end(struct psti_row_sink *sink)
         struct psti_cell cell = {.bytes = ""};
         if (labels->seen >> i & 1)
             continue;
-        if (column->starts == NULL)
+        if (column->starts == NULL || column->field.type == PST_FIELD_MASK)
             return psti_folder_bad_line(sink, PST_ERROR_CORRUPT,
                                         "the line has no \"%s\", which other lines have",
                                         column->field.name);

@@ -144,7 +144,7 @@ static void json_types(void **state)
             "true}\n"
             "\n"
             "{\"file\": \"a.jpg\", \"label\": \"cat\", \"id\": -1, \"w\": 2, \"boxes\": [], "
-            "\"keypoints\": null, "
+            "\"keypoints\": null, \"mask\": \"c.jpg\", "
             "\"ok\": false, \"text\": \"\"}\r\n"));
     assert_int_equal(pst_dataset_count(dataset), 2);
     assert_int_equal(type_of(dataset, "label"), PST_FIELD_INT);
@@ -180,11 +180,7 @@ static void json_types(void **state)
     assert_ok(pst_dataset_file_path(dataset, item.i_file, path, sizeof path, &err));
     assert_string_equal(path, folder_path(state, "f/masks/b.png"));
     assert_string_equal(bytes_of(dataset, 1, "mask", NULL), "mask!");
-    assert_ok(pst_dataset_item(dataset, 0, i_mask, 0, &item, &err));
-    assert_int_equal(item.i_file, PST_FILE_NONE);
-    assert_int_equal(item.form, PST_FORM_NONE);
-    assert_int_equal(pst_dataset_read(dataset, 0, i_mask, 0, 0, 0, path, &err),
-                     PST_ERROR_NOT_FOUND);
+    assert_string_equal(bytes_of(dataset, 0, "mask", NULL), "333");
     pst_dataset_close(&dataset);
 }
 
@@ -227,6 +223,7 @@ static void csv_that_is_refused(void **state)
         {"file,label\n,1\n", "is no path", PST_ERROR_ARGUMENT},
         {"file,mask\na.jpg,gone.png\n", "line 2: gone.png: there is no such file",
          PST_ERROR_NOT_FOUND},
+        {"file,mask\na.jpg,c.jpg\nc.jpg,\n", "line 3: the line has no \"mask\"", PST_ERROR_CORRUPT},
         {"file,note\na.jpg,caf\xE9\n", "line 2: byte \\xE9 is not UTF-8", PST_ERROR_CORRUPT},
     };
     three_images(state);
@@ -302,13 +299,18 @@ static void missing_files_can_be_skipped(void **state)
     pst_dataset *dataset;
     struct pst_dataset_options options = {.struct_size = sizeof options, .allow_unreadable = true};
     three_images(state);
-    options.labels =
-        labels(state, "file,label,mask\ngone.jpg,x,\nc.jpg,z,gone.png\na.jpg,y,sub/b.png\n");
+    options.labels = labels(
+        state, "file,label,mask\ngone.jpg,x,sub/b.png\nc.jpg,z,gone.png\na.jpg,y,sub/b.png\n");
     assert_ok(pst_dataset_open(folder_path(state, "f"), &options, &dataset, &err));
     assert_int_equal(pst_dataset_count(dataset), 2);
     assert_int_equal(pst_dataset_n_skipped(dataset), 2);
     assert_string_equal(folder_sample_name(dataset, 1), "c.jpg");
     assert_string_equal(pst_dataset_class_name(dataset, 1, int_of(dataset, 1, "label")), "z");
+    struct pst_item item;
+    assert_ok(pst_dataset_item(dataset, 1, 2, 0, &item, &err));
+    assert_int_equal(item.i_file, PST_FILE_NONE);
+    assert_int_equal(item.form, PST_FORM_NONE);
+    assert_int_equal(pst_dataset_read(dataset, 1, 2, 0, 0, 0, &item, &err), PST_ERROR_NOT_FOUND);
     assert_string_equal(bytes_of(dataset, 0, "mask", NULL), "22");
     pst_dataset_close(&dataset);
 }
@@ -368,7 +370,8 @@ static void every_failure_is_clean(void **state)
         "file,label,t,m,x\nc.jpg,b,\"q\"\"q\",1,1.5\na.jpg,a,z,2,2\n",
         "{\"file\": \"c.jpg\", \"label\": \"b\", \"boxes\": [[1,2,3,4]], \"j\": {}, \"mask\": "
         "\"sub/b.png\"}\n"
-        "{\"file\": \"a.jpg\", \"label\": \"a\", \"boxes\": [], \"j\": [1]}\n"};
+        "{\"file\": \"a.jpg\", \"label\": \"a\", \"boxes\": [], \"j\": [1], \"mask\": "
+        "\"c.jpg\"}\n"};
     static const enum psti_fault_kind kinds[] = {PSTI_FAULT_ALLOC, PSTI_FAULT_READ};
     struct pst_memory_stats before, after;
     three_images(state);

@@ -1,0 +1,385 @@
+/* test_pack_folder.c - pst_pack: order, forms, checksums, bad samples, cancel and resume, append,
+ * failures. */
+#include "folder_pack.h"
+
+#include "base/fault.h"
+#include "base/hash.h"
+#include "pack/pack_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum pst_status pack(void **state, const char *source, const char *destination,
+                            const struct pst_pack_options *options, struct pst_pack_report *report,
+                            struct pst_error *err)
+{
+    struct pst_pack_options filled = options == NULL ? (struct pst_pack_options){0} : *options;
+    char from[4096], to[4096];
+    filled.struct_size = sizeof filled;
+    snprintf(from, sizeof from, "%s", folder_path(state, source));
+    snprintf(to, sizeof to, "%s", folder_path(state, destination));
+    pst_error_clear(err);
+    return pst_pack(from, to, &filled, report, err);
+}
+
+static void read_whole(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                       uint32_t variant, struct pst_item *item, uint8_t *bytes, size_t capacity)
+{
+    struct pst_error err;
+    assert_ok(pst_dataset_item(dataset, sample, i_field, variant, item, &err));
+    assert_true(item->nbytes <= capacity);
+    assert_ok(pst_dataset_read(dataset, sample, i_field, variant, 0, item->nbytes, bytes, &err));
+}
+
+/* Equal samples, names, items, labels and bytes. */
+static void assert_same(const pst_dataset *a, const pst_dataset *b)
+{
+    static uint8_t bytes_a[65536], bytes_b[65536];
+    struct pst_item item_a, item_b;
+    struct pst_error err;
+    assert_int_equal(pst_dataset_count(a), pst_dataset_count(b));
+    assert_int_equal(pst_dataset_n_fields(a), pst_dataset_n_fields(b));
+    for (uint64_t i = 0; i < pst_dataset_count(a); i++) {
+        int64_t label_a, label_b;
+        assert_string_equal(folder_sample_name(a, i), folder_sample_name(b, i));
+        for (uint32_t v = 0; v < pst_dataset_field(a, 0)->n_variants; v++) {
+            read_whole(a, i, 0, v, &item_a, bytes_a, sizeof bytes_a);
+            read_whole(b, i, 0, v, &item_b, bytes_b, sizeof bytes_b);
+            assert_int_equal(item_a.nbytes, item_b.nbytes);
+            assert_memory_equal(bytes_a, bytes_b, item_a.nbytes);
+            assert_int_equal(item_a.form, item_b.form);
+            assert_true(item_a.pixel_checksum == item_b.pixel_checksum);
+        }
+        if (pst_dataset_n_fields(a) == 1)
+            continue;
+        assert_ok(pst_dataset_int(a, i, 1, &label_a, &err));
+        assert_ok(pst_dataset_int(b, i, 1, &label_b, &err));
+        assert_int_equal(label_a, label_b);
+    }
+}
+
+static void order_and_bytes_for_any_number_of_workers(void **state)
+{
+    static uint8_t bytes[65536], original[65536];
+    static const enum pst_form forms[] = {PST_FORM_NONE, PST_FORM_RAW};
+    static const uint32_t workers[] = {1, 2, 7};
+    struct pst_error err;
+    struct pst_item item, raw;
+    char name[32];
+    make_folder(state, "f", 50);
+    pst_dataset *folder = folder_open(state, "f", NULL), *packed[3];
+    for (unsigned w = 0; w < 3; w++) {
+        struct pst_pack_report report;
+        struct pst_pack_options options = {.forms = forms, .n_forms = 2, .num_workers = workers[w]};
+        snprintf(name, sizeof name, "%u.pst", workers[w]);
+        assert_ok(pack(state, "f", name, &options, &report, &err));
+        assert_int_equal(report.n_samples, 50);
+        assert_int_equal(report.n_bad + report.n_resumed, 0);
+        packed[w] = folder_open(state, name, NULL);
+        assert_same(packed[0], packed[w]);
+    }
+    assert_int_equal(pst_dataset_count(packed[0]), 50);
+    for (uint64_t i = 0; i < 50; i++) {
+        unsigned seed = (unsigned)atoi(folder_sample_name(folder, i) + 2);
+        assert_string_equal(folder_sample_name(packed[0], i), folder_sample_name(folder, i));
+        read_whole(packed[0], i, 0, 0, &item, bytes, sizeof bytes);
+        struct pst_item file;
+        read_whole(folder, i, 0, 0, &file, original, sizeof original);
+        assert_int_equal(item.nbytes, file.nbytes);
+        assert_memory_equal(bytes, original, item.nbytes);
+        assert_int_equal(item.form, PST_FORM_PNG);
+        read_whole(packed[0], i, 0, 1, &raw, bytes, sizeof bytes);
+        assert_int_equal(raw.form, PST_FORM_RAW);
+        assert_int_equal(raw.width, 16 + seed);
+        assert_int_equal(raw.height, 12 + seed % 5);
+        assert_int_equal(raw.channels, seed % 2 == 0 ? 3 : 1);
+        assert_int_equal(raw.nbytes, raw.width * raw.height * raw.channels);
+        for (uint32_t k = 0; k < raw.nbytes; k++)
+            assert_int_equal(bytes[k], made_pixel(k, seed));
+        /* PNG and raw hold the same pixels, and say so. */
+        assert_true(item.has_pixel_checksum && raw.has_pixel_checksum);
+        assert_true(item.pixel_checksum == raw.pixel_checksum);
+        assert_true(raw.pixel_checksum == psti_hash64(bytes, raw.nbytes));
+    }
+    assert_string_equal(pst_dataset_class_name(packed[0], 1, 2), "c");
+    for (unsigned w = 0; w < 3; w++)
+        pst_dataset_close(&packed[w]);
+    pst_dataset_close(&folder);
+}
+
+struct watch {
+    uint64_t n_calls, stop_at, n_bad;
+    uint64_t last_done;
+    char bad[8][64];
+    enum pst_status statuses[8];
+    int verdict; /* of bad samples */
+};
+
+static int on_progress(void *ctx, const struct pst_progress *progress)
+{
+    struct watch *watch = ctx;
+    watch->n_calls++;
+    assert_true(progress->n_done >= watch->last_done && progress->n_done <= progress->n_total);
+    watch->last_done = progress->n_done;
+    return watch->stop_at != 0 && watch->n_calls >= watch->stop_at;
+}
+
+static int on_bad(void *ctx, const char *name, const struct pst_error *err)
+{
+    struct watch *watch = ctx;
+    assert_true(watch->n_bad < 8);
+    assert_non_null(strstr(err->file, name));
+    assert_true(err->sample >= 0);
+    assert_true(err->dataset[0] != '\0');
+    watch->statuses[watch->n_bad] = err->status;
+    snprintf(watch->bad[watch->n_bad++], sizeof watch->bad[0], "%s", name);
+    return watch->verdict;
+}
+
+static void bad_samples_by_policy(void **state)
+{
+    struct pst_error err;
+    struct pst_pack_report report;
+    uint8_t png[65536];
+    make_folder(state, "f", 9);
+    FILE *file = fopen(folder_path(state, "f/a/00.png"), "rb");
+    size_t n = fread(png, 1, sizeof png, file);
+    fclose(file);
+    folder_text(state, "f/a/03.png", "");
+    folder_text(state, "f/b/01.png", "this is no image at all");
+    folder_file(state, "f/c/05.png", png, n / 2);
+    /* No callback: the first one ends it, and says which. */
+    enum pst_status status = pack(state, "f", "stop.pst", NULL, &report, &err);
+    assert_int_not_equal(status, PST_OK);
+    assert_non_null(strstr(err.file, "f/a/03.png"));
+    assert_int_equal(err.sample, 1);
+    /* A callback that says stop. */
+    struct watch watch = {.verdict = 1};
+    struct pst_pack_options options = {.bad_sample = on_bad, .ctx = &watch};
+    assert_int_equal(pack(state, "f", "stop2.pst", &options, &report, &err), status);
+    assert_int_equal(watch.n_bad, 1);
+    /* Go on. */
+    watch = (struct watch){0};
+    assert_ok(pack(state, "f", "skip.pst", &options, &report, &err));
+    assert_int_equal(report.n_bad, 3);
+    assert_int_equal(report.n_samples, 6);
+    assert_string_equal(watch.bad[0], "a/03.png");
+    assert_string_equal(watch.bad[1], "b/01.png");
+    assert_string_equal(watch.bad[2], "c/05.png");
+    assert_int_equal(watch.statuses[2], PST_ERROR_TRUNCATED);
+    pst_dataset *dataset = folder_open(state, "skip.pst", NULL);
+    assert_int_equal(pst_dataset_count(dataset), 6);
+    pst_dataset_close(&dataset);
+}
+
+static void cancelled_then_resumed(void **state)
+{
+    static const enum pst_form forms[] = {PST_FORM_RAW};
+    struct pst_error err;
+    struct pst_pack_report report;
+    make_folder(state, "f", 40);
+    struct pst_pack_options options = {.forms = forms, .n_forms = 1, .num_workers = 2};
+    assert_ok(pack(state, "f", "whole.pst", &options, &report, &err));
+    /* The first call of progress comes before any sample; a signal may arrive just then. */
+    struct watch watch = {.stop_at = 1};
+    options.progress = on_progress;
+    options.ctx = &watch;
+    assert_int_equal(pack(state, "f", "a.pst", &options, &report, &err), PST_ERROR_CANCELLED);
+    /* Stop by a bad sample in the middle instead: those before it are kept. */
+    watch = (struct watch){0};
+    char saved[8192];
+    FILE *file = fopen(folder_path(state, "f/b/19.png"), "rb");
+    size_t n = fread(saved, 1, sizeof saved, file);
+    fclose(file);
+    folder_text(state, "f/b/19.png", "broken");
+    options.writer.mode = PST_WRITER_RESUME;
+    assert_int_not_equal(pack(state, "f", "a.pst", &options, &report, &err), PST_OK);
+    assert_true(report.n_samples > 0);
+    folder_file(state, "f/b/19.png", saved, n);
+    uint64_t before = report.n_samples;
+    watch = (struct watch){0};
+    assert_ok(pack(state, "f", "a.pst", &options, &report, &err));
+    assert_int_equal(report.n_resumed, before);
+    assert_int_equal(report.n_samples, 40);
+    pst_dataset *whole = folder_open(state, "whole.pst", NULL),
+                *resumed = folder_open(state, "a.pst", NULL);
+    assert_same(whole, resumed);
+    pst_dataset_close(&whole);
+    pst_dataset_close(&resumed);
+}
+
+static void forms_that_cannot_be(void **state)
+{
+    static const enum pst_form jpeg[] = {PST_FORM_JPEG}, twice[] = {PST_FORM_RAW, PST_FORM_RAW},
+                               bytes[] = {PST_FORM_BYTES};
+    struct pst_error err;
+    struct pst_pack_options options = {.forms = jpeg, .n_forms = 1};
+    make_folder(state, "f", 2);
+    assert_int_equal(pack(state, "f", "a.pst", &options, NULL, &err), PST_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "png"));
+    assert_non_null(strstr(err.text, "jpeg"));
+    options.forms = twice;
+    options.n_forms = 2;
+    assert_int_equal(pack(state, "f", "b.pst", &options, NULL, &err), PST_ERROR_ARGUMENT);
+    options.forms = bytes;
+    options.n_forms = 1;
+    assert_int_equal(pack(state, "f", "b.pst", &options, NULL, &err), PST_ERROR_ARGUMENT);
+    options.forms = NULL;
+    assert_int_equal(pack(state, "f", "b.pst", &options, NULL, &err), PST_ERROR_ARGUMENT);
+    assert_int_equal(access(folder_path(state, "b.pst"), F_OK), -1);
+}
+
+static void appended_labels_follow_names(void **state)
+{
+    struct pst_error err;
+    struct pst_pack_report report;
+    int64_t label;
+    make_folder(state, "f", 6);
+    make_png(state, "g/c/new.png", 5, 5, 3, 1);
+    make_png(state, "g/b/new.png", 5, 5, 3, 2);
+    assert_ok(pack(state, "f", "a.pst", NULL, &report, &err));
+    struct pst_pack_options options = {.writer.mode = PST_WRITER_APPEND};
+    assert_ok(pack(state, "g", "a.pst", &options, &report, &err));
+    assert_int_equal(report.n_samples, 2);
+    pst_dataset *dataset = folder_open(state, "a.pst", NULL);
+    assert_int_equal(pst_dataset_count(dataset), 8);
+    for (uint64_t i = 6; i < 8; i++) {
+        assert_ok(pst_dataset_int(dataset, i, 1, &label, &err));
+        assert_string_equal(pst_dataset_class_name(dataset, 1, label), i == 6 ? "b" : "c");
+        assert_int_equal(label, i == 6 ? 1 : 2);
+    }
+    pst_dataset_close(&dataset);
+    /* The same again: those names are taken. */
+    assert_int_equal(pack(state, "g", "a.pst", &options, &report, &err), PST_ERROR_EXISTS);
+    assert_non_null(strstr(err.file, "g/b/new.png"));
+}
+
+static void every_kind_of_field(void **state)
+{
+    static uint8_t bytes[4096];
+    struct pst_error err;
+    struct pst_item item;
+    double number;
+    make_png(state, "f/x.png", 8, 8, 3, 1);
+    make_png(state, "f/y.png", 9, 8, 3, 2);
+    make_png(state, "f/m/x.png", 8, 8, 1, 3);
+    make_png(state, "f/m/y.png", 9, 8, 1, 4);
+    char labels[4096];
+    snprintf(
+        labels, sizeof labels, "%s",
+        folder_text(
+            state, "l.jsonl",
+            "{\"file\": \"y.png\", \"label\": \"z\", \"note\": \"n\\u00fc\", \"s\": 0.25, "
+            "\"boxes\": [[1,2,3,4]], "
+            "\"keypoints\": [], \"mask\": \"m/y.png\", \"j\": {\"a\": 1}}\n"
+            "{\"file\": \"x.png\", \"label\": \"k\", \"note\": \"\", \"s\": -1, \"boxes\": [], "
+            "\"keypoints\": [[5,6,1]], \"mask\": \"m/x.png\", \"j\": []}\n"));
+    struct pst_pack_options options = {.source.labels = labels};
+    assert_ok(pack(state, "f", "a.pst", &options, NULL, &err));
+    pst_dataset *dataset = folder_open(state, "a.pst", NULL);
+#define FIELD(name) ((uint32_t)pst_dataset_find_field(dataset, name))
+    assert_ok(pst_dataset_float(dataset, 0, FIELD("s"), &number, &err));
+    assert_true(number == -1);
+    read_whole(dataset, 1, FIELD("note"), 0, &item, bytes, sizeof bytes);
+    assert_int_equal(item.nbytes, 3);
+    assert_memory_equal(bytes, "n\xC3\xBC", 3);
+    read_whole(dataset, 1, FIELD("boxes"), 0, &item, bytes, sizeof bytes);
+    assert_memory_equal(bytes, ((float[]){1, 2, 3, 4}), 16);
+    read_whole(dataset, 0, FIELD("boxes"), 0, &item, bytes, sizeof bytes);
+    assert_int_equal(item.nbytes, 0);
+    read_whole(dataset, 0, FIELD("keypoints"), 0, &item, bytes, sizeof bytes);
+    assert_memory_equal(bytes, ((float[]){5, 6, 1}), 12);
+    read_whole(dataset, 1, FIELD("j"), 0, &item, bytes, sizeof bytes);
+    assert_memory_equal(bytes, "{\"a\": 1}", 8);
+    read_whole(dataset, 0, FIELD("mask"), 0, &item, bytes, sizeof bytes);
+    assert_int_equal(item.form, PST_FORM_PNG);
+    assert_true(item.has_pixel_checksum);
+    assert_ok(pst_dataset_item(dataset, 1, FIELD("mask"), 0, &item, &err));
+    assert_int_equal(item.width, 9);
+    pst_dataset_close(&dataset);
+    struct pst_verify_report report;
+    struct pst_verify_options verify = {.struct_size = sizeof verify, .decode = true};
+    assert_ok(pst_verify(folder_path(state, "a.pst"), &verify, &report, &err));
+    assert_int_equal(report.n_samples, 2);
+    assert_int_equal(report.n_items, 2 + 2 + 2 * 4);
+}
+
+static void which_webp_is_lossless(void **state)
+{
+    static const char lossless[] = "RIFF\x20\0\0\0WEBPVP8L\x04\0\0\0abcd",
+                      lossy[] = "RIFF\x20\0\0\0WEBPVP8 \x04\0\0\0abcd";
+    static const char extended[] = "RIFF\x20\0\0\0WEBPVP8X\x03\0\0\0abc\0VP8L\x04\0\0\0abcd";
+    static const char cut[] = "RIFF\x20\0\0\0WEBPVP8X\xF0\xFF\xFF\xFF";
+    (void)state;
+    assert_true(psti_pack_is_lossless(PST_FORM_WEBP, lossless, sizeof lossless - 1));
+    assert_false(psti_pack_is_lossless(PST_FORM_WEBP, lossy, sizeof lossy - 1));
+    assert_true(psti_pack_is_lossless(PST_FORM_WEBP, extended, sizeof extended - 1));
+    assert_false(psti_pack_is_lossless(PST_FORM_WEBP, cut, sizeof cut - 1));
+    assert_false(psti_pack_is_lossless(PST_FORM_WEBP, "", 0));
+    assert_true(psti_pack_is_lossless(PST_FORM_PNG, "", 0));
+    assert_false(psti_pack_is_lossless(PST_FORM_JPEG, "", 0));
+}
+
+#ifdef PST_FAULTS
+/* Lets the n-th operation of a kind fail, n = 1, 2, ... until the pack succeeds: each time a clean
+ * error, no leak, and a destination that is absent, resumable or whole. */
+static void every_failure_is_clean(void **state)
+{
+    static const enum psti_fault_kind kinds[] = {PSTI_FAULT_ALLOC, PSTI_FAULT_THREAD,
+                                                 PSTI_FAULT_READ, PSTI_FAULT_WRITE};
+    static const enum pst_form forms[] = {PST_FORM_NONE, PST_FORM_RAW};
+    struct pst_memory_stats before, after;
+    char name[32];
+    make_folder(state, "f", 5);
+    pst_memory_stats(&before);
+    for (unsigned k = 0; k < 4; k++) {
+        /* Steps grow with n: the beginning is where most differs. */
+        enum pst_status status = PST_ERROR_MEMORY;
+        for (uint64_t n = 1; status != PST_OK; n += 1 + n / 16) {
+            struct pst_error err;
+            struct pst_pack_options options = {.forms = forms, .n_forms = 2, .num_workers = 2};
+            snprintf(name, sizeof name, "%u-%u.pst", k, (unsigned)n);
+            psti_fault_arm(kinds[k], n, false);
+            status = pack(state, "f", name, &options, NULL, &err);
+            psti_fault_arm(kinds[k], 0, false);
+            pst_memory_stats(&after);
+            assert_int_equal(after.live_nbytes, before.live_nbytes);
+            assert_true(n < 100000);
+            if (status == PST_OK)
+                break;
+            assert_int_equal(err.status, status);
+            assert_true(err.text[0] != '\0');
+            options.writer.mode = PST_WRITER_RESUME;
+            pst_dataset *dataset = NULL;
+            enum pst_status state_of =
+                pst_dataset_open(folder_path(state, name), NULL, &dataset, NULL);
+            pst_dataset_close(&dataset);
+            if (state_of == PST_OK)
+                continue; /* whole already: only what came after failed */
+            assert_ok(pack(state, "f", name, &options, NULL, &err));
+            struct pst_verify_options verify = {.struct_size = sizeof verify, .decode = true};
+            assert_ok(pst_verify(folder_path(state, name), &verify, NULL, &err));
+        }
+    }
+}
+#endif
+
+#define T(f) cmocka_unit_test_setup_teardown(f, folder_setup, folder_teardown)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(order_and_bytes_for_any_number_of_workers),
+        T(bad_samples_by_policy),
+        T(cancelled_then_resumed),
+        T(forms_that_cannot_be),
+        T(appended_labels_follow_names),
+        T(every_kind_of_field),
+        T(which_webp_is_lossless),
+#ifdef PST_FAULTS
+        T(every_failure_is_clean),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
