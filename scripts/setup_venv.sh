@@ -50,7 +50,7 @@ build)
     install $tools
     ;;
 check)
-    install pytest numpy torch pillow
+    install pytest mypy numpy torch pillow
     ;;
 *)
     echo "setup_venv.sh: unknown argument '$1' (build or check)" >&2

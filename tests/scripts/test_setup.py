@@ -1,4 +1,4 @@
-"""setup.sh on machines that lack packages: with root, with sudo, with neither. The machine is played by small programs."""
+"""setup.sh on machines that lack packages: with root, with sudo, with neither; small programs play the machine."""
 
 import os
 import shutil
