@@ -261,9 +261,10 @@ void psti_writer_count_item(pst_writer *writer, uint32_t i_field, const struct p
         return;
     if (item->nbytes > writer->max_item_nbytes[i_field])
         writer->max_item_nbytes[i_field] = item->nbytes;
-    /* Height and width are below 2^16, channels and bits below 2^8: no overflow. */
-    uint64_t pixels = (uint64_t)item->height * item->width * item->channels * (item->bits / 8);
+    uint64_t pixels;
     if (psti_format_is_image(writer->fields[i_field].type) &&
+        psti_mul_u64(item->height, item->width, &pixels) &&
+        psti_mul_u64(pixels, (uint64_t)item->channels * (item->bits / 8), &pixels) &&
         pixels > writer->max_pixels_nbytes[i_field])
         writer->max_pixels_nbytes[i_field] = pixels;
 }
