@@ -49,12 +49,13 @@ struct psti_augment_ops {
     void (*reverse[5])(uint8_t *dst, const uint8_t *src, uint32_t width);
     /* HWC row -> planes. Writes and reads nothing outside. By channels, 2..4. */
     void (*split[5])(uint8_t *const *planes, const uint8_t *src, uint32_t width);
-    /* out[i] = src[i] * scale[i % PSTI_PATTERN] + offset[i % PSTI_PATTERN]. Nothing outside. */
-    void (*to_f32)(float *dst, const uint8_t *src, size_t n, const float *scale,
+    /* out[i] = src[i] * scale[i % PSTI_PATTERN] + offset[i % PSTI_PATTERN]. Nothing outside. `dst`
+     * at any address. */
+    void (*to_f32)(void *dst, const uint8_t *src, size_t n, const float *scale,
                    const float *offset);
-    void (*to_f16)(uint16_t *dst, const uint8_t *src, size_t n, const float *scale,
+    void (*to_f16)(void *dst, const uint8_t *src, size_t n, const float *scale,
                    const float *offset);
-    void (*to_bf16)(uint16_t *dst, const uint8_t *src, size_t n, const float *scale,
+    void (*to_bf16)(void *dst, const uint8_t *src, size_t n, const float *scale,
                     const float *offset);
 };
 
@@ -70,7 +71,7 @@ void psti_augment_reverse_1_avx2(uint8_t *dst, const uint8_t *src, uint32_t widt
 void psti_augment_reverse_3_avx2(uint8_t *dst, const uint8_t *src, uint32_t width);
 void psti_augment_reverse_4_avx2(uint8_t *dst, const uint8_t *src, uint32_t width);
 void psti_augment_split_3_avx2(uint8_t *const *planes, const uint8_t *src, uint32_t width);
-void psti_augment_to_f16_avx2(uint16_t *dst, const uint8_t *src, size_t n, const float *scale,
+void psti_augment_to_f16_avx2(void *dst, const uint8_t *src, size_t n, const float *scale,
                               const float *offset);
 #endif
 

@@ -80,13 +80,19 @@ INLINE void resize_x_pixels(uint8_t *const *dst, const uint8_t *const *src,
                                               1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, Z, Z, Z, Z);
     const __m256i round = _mm256_set1_epi32(1 << (axis->precision - 1));
     const __m128i shift = _mm_cvtsi32_si128((int)axis->precision);
+    const uint32_t *start =
+        axis->start; /* bytes are stored below: as members they would be read again each time */
+    const int16_t *all_weights = axis->weights;
+    const uint8_t *const src_a = src[0], *const src_b = src[1];
+    uint8_t *const dst_a = dst[0], *const dst_b = dst[1];
     for (uint32_t i = begin; i < end; i += 4) {
         __m256i sums[4];
+#pragma GCC unroll 4
         for (uint32_t j = 0; j < 4; j++) {
             uint32_t at = i + j < end ? i + j : end - 1;
-            size_t offset = (size_t)(axis->start[at] - bias) * channels;
-            const int16_t *weights = axis->weights + (size_t)at * taps;
-            sums[j] = pixel_sums(src[0] + offset, src[1] + offset, weights, taps, channels, first,
+            size_t offset = (size_t)(start[at] - bias) * channels;
+            const int16_t *weights = all_weights + (size_t)at * taps;
+            sums[j] = pixel_sums(src_a + offset, src_b + offset, weights, taps, channels, first,
                                  second, round);
             sums[j] = _mm256_sra_epi32(sums[j], shift);
         }
@@ -95,8 +101,8 @@ INLINE void resize_x_pixels(uint8_t *const *dst, const uint8_t *const *src,
         if (channels == 3)
             pixels = _mm256_shuffle_epi8(pixels, compress);
         size_t to = (size_t)i * channels;
-        _mm_storeu_si128((__m128i *)(void *)(dst[0] + to), _mm256_castsi256_si128(pixels));
-        _mm_storeu_si128((__m128i *)(void *)(dst[1] + to), _mm256_extracti128_si256(pixels, 1));
+        _mm_storeu_si128((__m128i *)(void *)(dst_a + to), _mm256_castsi256_si128(pixels));
+        _mm_storeu_si128((__m128i *)(void *)(dst_b + to), _mm256_extracti128_si256(pixels, 1));
     }
 }
 
@@ -266,36 +272,47 @@ INLINE __m256 eight_floats(const uint8_t *src, const float *scale, const float *
 }
 
 /* 24 elements are a whole number of patterns of 1..4 channels. */
-TARGET static void to_f32(float *dst, const uint8_t *src, size_t n, const float *scale,
+TARGET static void to_f32(void *dst, const uint8_t *src, size_t n, const float *scale,
                           const float *offset)
 {
-    size_t i = 0;
+    unsigned char *to = dst;
+    size_t i = 0, k = 0;
     for (; i + 24 <= n; i += 24) {
-        for (int k = 0; k < 24; k += 8)
-            _mm256_storeu_ps(dst + i + k, eight_floats(src + i + k, scale + k, offset + k));
+        __m256 a = eight_floats(src + i, scale, offset);
+        __m256 b = eight_floats(src + i + 8, scale + 8, offset + 8);
+        __m256 c = eight_floats(src + i + 16, scale + 16, offset + 16);
+        unsigned char *at = to + 4 * i;
+        _mm256_storeu_ps((float *)(void *)at, a);
+        _mm256_storeu_ps((float *)(void *)(at + 32), b);
+        _mm256_storeu_ps((float *)(void *)(at + 64), c);
     }
-    psti_augment_ops_c.to_f32(dst + i, src + i, n - i, scale, offset);
+    for (; i + 8 <= n; i += 8, k += 8)
+        _mm256_storeu_ps((float *)(void *)(to + 4 * i),
+                         eight_floats(src + i, scale + k, offset + k));
+    psti_augment_ops_c.to_f32(to + 4 * i, src + i, n - i, scale + k, offset + k);
 }
 
-TARGET void psti_augment_to_f16_avx2(uint16_t *dst, const uint8_t *src, size_t n,
-                                     const float *scale, const float *offset)
+TARGET void psti_augment_to_f16_avx2(void *dst, const uint8_t *src, size_t n, const float *scale,
+                                     const float *offset)
 {
+    unsigned char *to = dst;
     size_t i = 0;
     for (; i + 24 <= n; i += 24) {
         for (int k = 0; k < 24; k += 8) {
             __m256 v = eight_floats(src + i + k, scale + k, offset + k);
-            _mm_storeu_si128((__m128i *)(void *)(dst + i + k),
+            _mm_storeu_si128((__m128i *)(void *)(to + 2 * (i + (size_t)k)),
                              _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
         }
     }
-    psti_augment_ops_c.to_f16(dst + i, src + i, n - i, scale, offset);
+    psti_augment_ops_c.to_f16(to + 2 * i, src + i, n - i, scale, offset);
 }
 
 /* bits + 0x7fff + the bit that stays last, upper half. The values are finite. */
-TARGET static void to_bf16(uint16_t *dst, const uint8_t *src, size_t n, const float *scale,
+TARGET static void to_bf16(void *dst, const uint8_t *src, size_t n, const float *scale,
                            const float *offset)
 {
     const __m256i half = _mm256_set1_epi32(0x7fff), one = _mm256_set1_epi32(1);
+    unsigned char *to = dst;
     size_t i = 0;
     for (; i + 24 <= n; i += 24) {
         for (int k = 0; k < 24; k += 8) {
@@ -304,10 +321,10 @@ TARGET static void to_bf16(uint16_t *dst, const uint8_t *src, size_t n, const fl
             v = _mm256_srli_epi32(_mm256_add_epi32(v, _mm256_add_epi32(half, odd)), 16);
             __m128i packed =
                 _mm_packus_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-            _mm_storeu_si128((__m128i *)(void *)(dst + i + k), packed);
+            _mm_storeu_si128((__m128i *)(void *)(to + 2 * (i + (size_t)k)), packed);
         }
     }
-    psti_augment_ops_c.to_bf16(dst + i, src + i, n - i, scale, offset);
+    psti_augment_ops_c.to_bf16(to + 2 * i, src + i, n - i, scale, offset);
 }
 
 const struct psti_augment_ops psti_augment_ops_avx2 = {

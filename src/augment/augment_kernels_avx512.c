@@ -87,13 +87,18 @@ INLINE void resize_x_pixels(uint8_t *const *dst, const uint8_t *const *src,
         every_lane(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, Z, Z, Z, Z));
     const __m512i round = _mm512_set1_epi32(1 << (axis->precision - 1));
     const __m128i shift = _mm_cvtsi32_si128((int)axis->precision);
+    const uint32_t *start =
+        axis->start; /* bytes are stored below: as members they would be read again each time */
+    const int16_t *all_weights = axis->weights;
+    const uint8_t *const rows[4] = {src[0], src[1], src[2], src[3]};
     for (uint32_t i = begin; i < end; i += 4) {
         __m512i sums[4];
+#pragma GCC unroll 4
         for (uint32_t j = 0; j < 4; j++) {
             uint32_t at = i + j < end ? i + j : end - 1;
-            size_t offset = (size_t)(axis->start[at] - bias) * channels;
-            const int16_t *weights = axis->weights + (size_t)at * taps;
-            sums[j] = pixel_sums(src, offset, weights, taps, channels, first, second, round);
+            size_t offset = (size_t)(start[at] - bias) * channels;
+            const int16_t *weights = all_weights + (size_t)at * taps;
+            sums[j] = pixel_sums(rows, offset, weights, taps, channels, first, second, round);
             sums[j] = _mm512_sra_epi32(sums[j], shift);
         }
         __m512i pixels = _mm512_packus_epi16(_mm512_packs_epi32(sums[0], sums[1]),
@@ -195,31 +200,35 @@ INLINE __m512 sixteen_floats(const uint8_t *src, const float *scale, const float
     return _mm512_add_ps(_mm512_mul_ps(v, _mm512_loadu_ps(scale)), _mm512_loadu_ps(offset));
 }
 
-TARGET static void to_f32(float *dst, const uint8_t *src, size_t n, const float *scale,
+TARGET static void to_f32(void *dst, const uint8_t *src, size_t n, const float *scale,
                           const float *offset)
 {
+    unsigned char *to = dst;
     size_t i = 0;
     for (; i + 48 <= n; i += 48) {
         for (int k = 0; k < 48; k += 16)
-            _mm512_storeu_ps(dst + i + k, sixteen_floats(src + i + k, scale + k, offset + k));
+            _mm512_storeu_ps((void *)(to + 4 * (i + (size_t)k)),
+                             sixteen_floats(src + i + k, scale + k, offset + k));
     }
-    psti_augment_ops_c.to_f32(dst + i, src + i, n - i, scale, offset);
+    psti_augment_ops_c.to_f32(to + 4 * i, src + i, n - i, scale, offset);
 }
 
-TARGET static void to_bf16(uint16_t *dst, const uint8_t *src, size_t n, const float *scale,
+TARGET static void to_bf16(void *dst, const uint8_t *src, size_t n, const float *scale,
                            const float *offset)
 {
     const __m512i half = _mm512_set1_epi32(0x7fff), one = _mm512_set1_epi32(1);
+    unsigned char *to = dst;
     size_t i = 0;
     for (; i + 48 <= n; i += 48) {
         for (int k = 0; k < 48; k += 16) {
             __m512i v = _mm512_castps_si512(sixteen_floats(src + i + k, scale + k, offset + k));
             __m512i odd = _mm512_and_si512(_mm512_srli_epi32(v, 16), one);
             v = _mm512_srli_epi32(_mm512_add_epi32(v, _mm512_add_epi32(half, odd)), 16);
-            _mm256_storeu_si256((__m256i *)(void *)(dst + i + k), _mm512_cvtepi32_epi16(v));
+            _mm256_storeu_si256((__m256i *)(void *)(to + 2 * (i + (size_t)k)),
+                                _mm512_cvtepi32_epi16(v));
         }
     }
-    psti_augment_ops_c.to_bf16(dst + i, src + i, n - i, scale, offset);
+    psti_augment_ops_c.to_bf16(to + 2 * i, src + i, n - i, scale, offset);
 }
 
 const struct psti_augment_ops psti_augment_ops_avx512 = {

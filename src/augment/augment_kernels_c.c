@@ -167,40 +167,44 @@ uint16_t psti_bf16_from_f32(float value)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/* Stores by memcpy: a slot may lie at any address. */
+static inline void put_f32(unsigned char *to, float value) { memcpy(to, &value, sizeof value); }
+
 /* Runs of PSTI_PATTERN elements, so that the compiler sees arrays of the same length. */
-static void to_f32(float *dst, const uint8_t *src, size_t n, const float *scale,
-                   const float *offset)
+static void to_f32(void *dst, const uint8_t *src, size_t n, const float *scale, const float *offset)
 {
+    unsigned char *to = dst;
     while (n >= PSTI_PATTERN) {
         for (int i = 0; i < PSTI_PATTERN; i++) {
             float value = (float)src[i] * scale[i];
-            dst[i] = value + offset[i];
+            put_f32(to + 4 * (size_t)i, value + offset[i]);
         }
         src += PSTI_PATTERN;
-        dst += PSTI_PATTERN;
+        to += 4 * PSTI_PATTERN;
         n -= PSTI_PATTERN;
     }
     for (size_t i = 0; i < n; i++) {
         float value = (float)src[i] * scale[i];
-        dst[i] = value + offset[i];
+        put_f32(to + 4 * i, value + offset[i]);
     }
 }
 
-static void to_f16(uint16_t *dst, const uint8_t *src, size_t n, const float *scale,
-                   const float *offset)
+static void to_f16(void *dst, const uint8_t *src, size_t n, const float *scale, const float *offset)
 {
     for (size_t i = 0; i < n; i++) {
         float value = (float)src[i] * scale[i % PSTI_PATTERN];
-        dst[i] = psti_f16_from_f32(value + offset[i % PSTI_PATTERN]);
+        psti_store_u16((unsigned char *)dst + 2 * i,
+                       psti_f16_from_f32(value + offset[i % PSTI_PATTERN]));
     }
 }
 
-static void to_bf16(uint16_t *dst, const uint8_t *src, size_t n, const float *scale,
+static void to_bf16(void *dst, const uint8_t *src, size_t n, const float *scale,
                     const float *offset)
 {
     for (size_t i = 0; i < n; i++) {
         float value = (float)src[i] * scale[i % PSTI_PATTERN];
-        dst[i] = psti_bf16_from_f32(value + offset[i % PSTI_PATTERN]);
+        psti_store_u16((unsigned char *)dst + 2 * i,
+                       psti_bf16_from_f32(value + offset[i % PSTI_PATTERN]));
     }
 }
 

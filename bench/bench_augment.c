@@ -1,0 +1,235 @@
+/* bench_augment.c - nanoseconds per output pixel of the fused chains, per CPU level.
+ *
+ *     bench_augment [--json FILE]
+ *
+ * Looks inside the room (to choose CPU levels in one process). Checks first that all levels give
+ * the same bytes. Sources lie in the cache, as after a decoder's band; slots go round through 256
+ * MiB, as in a loader. Median of 9 runs. */
+#include <augment/augment_inner.h>
+#include <base/cpu.h>
+
+#include <penstock/penstock.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { RUNS = 9, BAND = 8, N_CASES = 6, N_LEVELS = 3 };
+#define SLOTS_NBYTES ((size_t)256 << 20)
+
+struct bench_case {
+    const char *name;
+    uint32_t height, width;
+    struct pst_op ops[4];
+    size_t n_ops;
+    struct psti_chain_output format;
+};
+
+static struct pst_op make_op(enum pst_op_kind kind, uint32_t height, uint32_t width)
+{
+    struct pst_op op;
+    pst_op_init(&op, kind);
+    op.height = height;
+    op.width = width;
+    op.p = 1;
+    for (int c = 0; c < 3; c++) {
+        op.mean[c] = 0.45f;
+        op.std[c] = 0.225f;
+    }
+    return op;
+}
+
+static void make_cases(struct bench_case cases[N_CASES])
+{
+    const struct psti_chain_output planar = {PST_DTYPE_F32, PST_LAYOUT_CHW, 3, 8, false};
+    const struct psti_chain_output bytes = {PST_DTYPE_U8, PST_LAYOUT_HWC, 3, 8, false};
+    struct psti_chain_output half = planar;
+    half.dtype = PST_DTYPE_F16;
+    struct pst_op flip = make_op(PST_OP_HORIZONTAL_FLIP, 0, 0);
+    struct pst_op normalize = make_op(PST_OP_NORMALIZE, 0, 0);
+    struct pst_op resize = make_op(PST_OP_RESIZE, 224, 224);
+    struct pst_op cubic = resize;
+    cubic.interpolation = PST_INTERPOLATION_BICUBIC;
+    cases[0] = (struct bench_case){"crop 400x350, bilinear 224, flip, normalise, f32 CHW",
+                                   350,
+                                   400,
+                                   {resize, flip, normalize},
+                                   3,
+                                   planar};
+    cases[1] =
+        (struct bench_case){"the same, f16 CHW", 350, 400, {resize, flip, normalize}, 3, half};
+    cases[2] = (struct bench_case){"the same, bicubic, f32 CHW", 350, 400,
+                                   {cubic, flip, normalize},     3,   planar};
+    cases[3] =
+        (struct bench_case){"crop 400x350, bilinear 224, u8 HWC", 350, 400, {resize}, 1, bytes};
+    cases[4] = (struct bench_case){
+        "crop 768x768, flip, normalise, f32 CHW", 768, 768, {flip, normalize}, 2, planar};
+    cases[5] = (struct bench_case){"768x768 as it is, u8 HWC", 768, 768, {flip}, 0, bytes};
+}
+
+struct stage {
+    struct psti_chain *chain;
+    struct psti_run *run;
+    struct psti_draw draw;
+    size_t slot_nbytes, row_nbytes;
+};
+
+static void die(const struct pst_error *err)
+{
+    fprintf(stderr, "bench_augment: %s\n", err->text);
+    exit(1);
+}
+
+static void stage_open(struct stage *s, const struct bench_case *c, uint32_t features)
+{
+    struct pst_error err;
+    pst_error_clear(&err);
+    if (psti_augment_compile(c->ops, c->n_ops, &c->format, features, false, &s->chain, &err) !=
+            PST_OK ||
+        psti_run_open(&s->run, &err) != PST_OK ||
+        psti_chain_draw(s->chain, 1, 0, 0, c->height, c->width, &s->draw, &err) != PST_OK)
+        die(&err);
+    s->slot_nbytes = psti_chain_output_nbytes(s->chain, &s->draw);
+    s->row_nbytes = (size_t)s->draw.out_width * pst_dtype_nbytes(psti_chain_dtype(s->chain)) *
+                    (c->format.layout == PST_LAYOUT_CHW ? 1 : c->format.channels);
+}
+
+/* One sample; the draw is made anew, as a loader does. */
+static void stage_run(struct stage *s, const struct bench_case *c, const unsigned char *source,
+                      unsigned char *slot)
+{
+    struct pst_error err;
+    struct psti_target target = {slot, s->row_nbytes};
+    size_t row = (size_t)c->width * 3;
+    pst_error_clear(&err);
+    if (psti_chain_draw(s->chain, 1, 0, 0, c->height, c->width, &s->draw, &err) != PST_OK ||
+        psti_run_begin(s->run, s->chain, &s->draw, &target, &err) != PST_OK)
+        die(&err);
+    for (uint32_t y = 0; y < c->height; y += BAND) {
+        uint32_t n = c->height - y < BAND ? c->height - y : BAND;
+        (void)psti_run_rows(s->run, source + y * row, row, y, n);
+    }
+    if (psti_run_end(s->run, &err) != PST_OK)
+        die(&err);
+}
+
+/* Time that this thread computed: other programs on the machine do not count. */
+static int64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double d = *(const double *)a - *(const double *)b;
+    return d < 0 ? -1 : d > 0;
+}
+
+/* Milliseconds per sample. */
+static double measure(struct stage *s, const struct bench_case *c, const unsigned char *source,
+                      unsigned char *slots)
+{
+    double times[RUNS];
+    size_t n_slots = SLOTS_NBYTES / s->slot_nbytes, at = 0;
+    for (int i = 0; i < RUNS; i++) {
+        uint32_t n = 0;
+        int64_t start = cpu_ns(), now;
+        do {
+            stage_run(s, c, source, slots + at * s->slot_nbytes);
+            at = (at + 1) % n_slots;
+            n++;
+            now = cpu_ns();
+        } while (now - start < 100000000);
+        times[i] = (double)(now - start) / 1e6 / n;
+    }
+    qsort(times, RUNS, sizeof times[0], compare);
+    return times[RUNS / 2];
+}
+
+/* Milliseconds of a plain copy of as many bytes into the slots. */
+static double measure_copy(size_t nbytes, const unsigned char *source, unsigned char *slots)
+{
+    double times[RUNS];
+    size_t n_slots = SLOTS_NBYTES / nbytes, at = 0;
+    for (int i = 0; i < RUNS; i++) {
+        uint32_t n = 0;
+        int64_t start = cpu_ns(), now;
+        do {
+            memcpy(slots + at * nbytes, source, nbytes);
+            at = (at + 1) % n_slots;
+            n++;
+            now = cpu_ns();
+        } while (now - start < 50000000);
+        times[i] = (double)(now - start) / 1e6 / n;
+    }
+    qsort(times, RUNS, sizeof times[0], compare);
+    return times[RUNS / 2];
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const names[N_LEVELS] = {"c", "avx2", "avx512"};
+    const uint32_t levels[N_LEVELS] = {0, PSTI_CPU_AVX2, PSTI_CPU_AVX2 | PSTI_CPU_AVX512};
+    struct bench_case cases[N_CASES];
+    make_cases(cases);
+    unsigned char *source = malloc((size_t)768 * 768 * 12), *slots = calloc(1, SLOTS_NBYTES);
+    FILE *json = argc == 3 && strcmp(argv[1], "--json") == 0 ? fopen(argv[2], "w") : NULL;
+    if (source == NULL || slots == NULL || (argc > 1 && json == NULL)) {
+        fprintf(stderr, "usage: bench_augment [--json FILE]\n");
+        return 2;
+    }
+    memset(slots, 1, SLOTS_NBYTES);
+    for (size_t i = 0, v = 1; i < (size_t)768 * 768 * 12; i++) {
+        v = v * 6364136223846793005ULL + 1442695040888963407ULL;
+        source[i] = (unsigned char)((v >> 60) + (i / 7) % 240);
+    }
+    printf("%-56s %-7s %9s %8s %8s\n", "chain (u8 RGB in)", "level", "ms/image", "ns/pixel",
+           "x memcpy");
+    if (json != NULL)
+        fprintf(json, "{\"benchmark\": \"bench_augment\", \"version\": \"%s\", \"rows\": [",
+                pst_version());
+    bool first = true;
+    for (int i = 0; i < N_CASES; i++) {
+        unsigned char *judge = NULL;
+        for (int k = 0; k < N_LEVELS; k++) {
+            if ((levels[k] & ~psti_cpu_detected()) != 0)
+                continue;
+            struct stage s;
+            stage_open(&s, &cases[i], levels[k]);
+            stage_run(&s, &cases[i], source, slots);
+            if (judge == NULL) {
+                judge = malloc(s.slot_nbytes);
+                if (judge == NULL)
+                    return 1;
+                memcpy(judge, slots, s.slot_nbytes);
+            } else if (memcmp(judge, slots, s.slot_nbytes) != 0) {
+                fprintf(stderr, "bench_augment: %s differs from plain C\n", names[k]);
+                return 1;
+            }
+            double ms = measure(&s, &cases[i], source, slots);
+            double copy = measure_copy(s.slot_nbytes, source, slots);
+            double pixels = (double)s.draw.out_height * s.draw.out_width;
+            printf("%-56s %-7s %9.4f %8.3f %8.2f\n", cases[i].name, names[k], ms, ms * 1e6 / pixels,
+                   ms / copy);
+            if (json != NULL)
+                fprintf(json,
+                        "%s\n{\"chain\": \"%s\", \"level\": \"%s\", \"ms_per_image\": %.5f, "
+                        "\"ns_per_pixel\": %.4f, \"memcpy_ms\": %.5f}",
+                        first ? "" : ",", cases[i].name, names[k], ms, ms * 1e6 / pixels, copy);
+            first = false;
+            psti_run_close(&s.run);
+            psti_chain_free(&s.chain);
+        }
+        free(judge);
+    }
+    if (json != NULL) {
+        fprintf(json, "\n]}\n");
+        fclose(json);
+    }
+    free(source);
+    free(slots);
+    return 0;
+}
