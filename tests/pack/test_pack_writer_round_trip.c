@@ -286,6 +286,37 @@ static void an_item_larger_than_shard_and_buffer(void **state)
     free(bytes);
 }
 
+/* A reader that was written from the document alone, in another language. */
+static void the_reference_reader_agrees(void **state)
+{
+    struct pst_error err = {0};
+    char path[512], command[1200], line[8192];
+    if (system("python3 -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2>/dev/null") != 0)
+        skip();
+    path_in(*state, "set", path);
+    pst_writer *writer = open_writer(path, PST_WRITER_CREATE, FIX_N_FIELDS);
+    assert_ok(pst_writer_set_class_names(writer, FIX_LABEL, fixture_classes, 5, &err));
+    add_range(writer, 0, 40);
+    assert_ok(pst_writer_finish(writer, &err));
+    pst_writer_close(&writer);
+    snprintf(command, sizeof command,
+             "PYTHONIOENCODING=utf-8 python3 " PST_TEST_DATA
+             "/../dataset/read_reference.py '%s' 2>/dev/null",
+             path);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    for (unsigned n = 0; n < 40; n++) {
+        char name[64], label[64];
+        assert_non_null(fgets(line, sizeof line, pipe));
+        snprintf(name, sizeof name, "{\"name\": \"class/\xC3\xBC sample %u\", ", n);
+        snprintf(label, sizeof label, "\"label\": %u, ", n % 5);
+        assert_memory_equal(line, name, strlen(name));
+        assert_non_null(strstr(line, label));
+    }
+    assert_null(fgets(line, sizeof line, pipe));
+    assert_int_equal(pclose(pipe), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +326,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(resume_goes_on, setup, teardown),
         cmocka_unit_test_setup_teardown(append_leaves_readers_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(image_headers_are_recorded, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_reference_reader_agrees, setup, teardown),
         cmocka_unit_test_setup_teardown(an_item_larger_than_shard_and_buffer, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
