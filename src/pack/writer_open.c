@@ -229,7 +229,7 @@ static enum pst_status enter(pst_writer *writer, enum pst_writer_mode mode, stru
         snprintf(parent, sizeof parent, "%s", writer->path);
         char *slash = strrchr(parent, '/');
         if (slash == NULL)
-            strcpy(parent, ".");
+            snprintf(parent, sizeof parent, ".");
         else
             slash[slash == parent ? 1 : 0] = 0;
         status = psti_writer_sync_directory(parent, err);

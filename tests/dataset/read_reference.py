@@ -43,7 +43,8 @@ class Index:
         check(file_nbytes == len(data) == blocks + 8 * n_blocks, "length")
         check_sum(data[blocks:], blocks_sum, "block table")
         for i in range(n_blocks):
-            check_sum(data[4096 + 65536 * i:min(4096 + 65536 * (i + 1), blocks)], self.u64(blocks + 8 * i), f"block {i}")
+            block = data[4096 + 65536 * i:min(4096 + 65536 * (i + 1), blocks)]
+            check_sum(block, self.u64(blocks + 8 * i), f"block {i}")
         self.fields = [self.field(fields + 256 * i) for i in range(self.n_fields)]
         self.shards = [(self.data[at:at + 32].rstrip(b"\0").decode(), *struct.unpack_from("<QQQ", data, at + 32))
                        for at in range(shards, shards + 64 * self.n_shards, 64)]

@@ -92,6 +92,54 @@ static enum pst_status apply_name(struct fixture_sample *s, enum change change)
     return change == NAME_TAKEN ? PST_ERROR_EXISTS : PST_ERROR_ARGUMENT;
 }
 
+static enum pst_status apply_image(struct fixture_sample *s, enum change change, const char **field)
+{
+    struct pst_value(*v)[2] = s->value;
+    switch (change) {
+    case IMAGE_ABSENT:
+        memset(v[FIX_IMAGE], 0, sizeof v[FIX_IMAGE]);
+        *field = "image";
+        break;
+    case IMAGE_NO_FORM:
+        v[FIX_IMAGE][0].form = PST_FORM_NONE;
+        *field = "image";
+        break;
+    case IMAGE_FORM_BYTES:
+        v[FIX_IMAGE][0].form = PST_FORM_BYTES;
+        *field = "image";
+        break;
+    case IMAGE_RAW_NBYTES:
+        v[FIX_IMAGE][0].nbytes--;
+        *field = "image";
+        return (enum pst_status) - 1;
+    case IMAGE_RAW_ZERO:
+        v[FIX_IMAGE][0].height = 0;
+        *field = "image";
+        return (enum pst_status) - 1;
+    case IMAGE_EMPTY_JPEG:
+        v[FIX_IMAGE][0].form = PST_FORM_JPEG;
+        v[FIX_IMAGE][0].nbytes = 0;
+        *field = "image";
+        return PST_ERROR_TRUNCATED;
+    case IMAGE_GARBAGE:
+        v[FIX_IMAGE][0] =
+            (struct pst_value){.bytes = garbage, .nbytes = sizeof garbage, .form = PST_FORM_JPEG};
+        *field = "image";
+        return (enum pst_status) - 1;
+    case MASK_RGB:
+        v[FIX_MASK][0] = v[FIX_IMAGE][0];
+        *field = "mask";
+        break;
+    case AUDIO_FORM:
+        v[FIX_AUDIO][0].form = PST_FORM_JPEG;
+        *field = "audio";
+        break;
+    default:
+        fail();
+    }
+    return PST_ERROR_ARGUMENT;
+}
+
 /* Spoils the sample in one way; returns the status wanted and, in *field, the field that the error
  * must name. */
 static enum pst_status apply(struct fixture_sample *s, enum change change, const char **field)
@@ -166,46 +214,8 @@ static enum pst_status apply(struct fixture_sample *s, enum change change, const
             v[FIX_RAGGED][0].shape[i] = 0x10000;
         *field = "ragged";
         return PST_ERROR_LIMIT;
-    case IMAGE_ABSENT:
-        memset(v[FIX_IMAGE], 0, sizeof v[FIX_IMAGE]);
-        *field = "image";
-        break;
-    case IMAGE_NO_FORM:
-        v[FIX_IMAGE][0].form = PST_FORM_NONE;
-        *field = "image";
-        break;
-    case IMAGE_FORM_BYTES:
-        v[FIX_IMAGE][0].form = PST_FORM_BYTES;
-        *field = "image";
-        break;
-    case IMAGE_RAW_NBYTES:
-        v[FIX_IMAGE][0].nbytes--;
-        *field = "image";
-        return (enum pst_status) - 1;
-    case IMAGE_RAW_ZERO:
-        v[FIX_IMAGE][0].height = 0;
-        *field = "image";
-        return (enum pst_status) - 1;
-    case IMAGE_EMPTY_JPEG:
-        v[FIX_IMAGE][0].form = PST_FORM_JPEG;
-        v[FIX_IMAGE][0].nbytes = 0;
-        *field = "image";
-        return PST_ERROR_TRUNCATED;
-    case IMAGE_GARBAGE:
-        v[FIX_IMAGE][0] =
-            (struct pst_value){.bytes = garbage, .nbytes = sizeof garbage, .form = PST_FORM_JPEG};
-        *field = "image";
-        return (enum pst_status) - 1;
-    case MASK_RGB:
-        v[FIX_MASK][0] = v[FIX_IMAGE][0];
-        *field = "mask";
-        break;
-    case AUDIO_FORM:
-        v[FIX_AUDIO][0].form = PST_FORM_JPEG;
-        *field = "audio";
-        break;
     default:
-        fail();
+        return apply_image(s, change, field);
     }
     return PST_ERROR_ARGUMENT;
 }

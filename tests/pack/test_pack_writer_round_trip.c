@@ -300,8 +300,8 @@ static void the_reference_reader_agrees(void **state)
     assert_ok(pst_writer_finish(writer, &err));
     pst_writer_close(&writer);
     snprintf(command, sizeof command,
-             "PYTHONIOENCODING=utf-8 python3 " PST_TEST_DATA
-             "/../dataset/read_reference.py '%s' 2>/dev/null",
+             "PYTHONIOENCODING=utf-8 python3 " PST_TEST_DATASET
+             "/read_reference.py '%s' 2>/dev/null",
              path);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
