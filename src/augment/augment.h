@@ -54,13 +54,13 @@ enum pst_dtype psti_chain_dtype(const struct psti_chain *chain);
 enum pst_status psti_chain_draw(const struct psti_chain *chain, uint64_t seed, uint64_t epoch,
                                 uint64_t sample, uint32_t height, uint32_t width,
                                 struct psti_draw *draw, struct pst_error *err);
-/* Applies the drawn geometry to boxes, f32 (n,4): x0, y0, x1, y1, and to keypoints, f32 (n,3): x, y,
- * visibility, in place. Coordinates are continuous: pixel i covers i..i+1, so a flip maps x to
- * width - x. Boxes are clamped to the picture after each operation; one that leaves the picture keeps
- * its place in the array with no area. A keypoint that lies outside after an operation keeps its
- * coordinates and gets visibility 0. */
-void psti_chain_map_boxes(const struct psti_chain *chain, const struct psti_draw *draw, float *boxes,
-                          size_t n);
+/* Applies the drawn geometry to boxes, f32 (n,4): x0, y0, x1, y1, and to keypoints, f32 (n,3):
+ * x, y, visibility, in place. Coordinates are continuous: pixel i covers i..i+1, so a flip maps x
+ * to width - x. Boxes are clamped to the picture after each operation; one that leaves the picture
+ * keeps its place in the array with no area. A keypoint that lies outside after an operation keeps
+ * its coordinates and gets visibility 0. */
+void psti_chain_map_boxes(const struct psti_chain *chain, const struct psti_draw *draw,
+                          float *boxes, size_t n);
 void psti_chain_map_keypoints(const struct psti_chain *chain, const struct psti_draw *draw,
                               float *keypoints, size_t n);
 /* Bytes of the output, rows packed. */
