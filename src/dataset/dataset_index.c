@@ -129,16 +129,15 @@ static const char *index_class_name(const pst_dataset *dataset, uint32_t i_field
     const struct psti_dataset_index *index = index_of(dataset);
     const struct psti_index_field *field = &index->fields[i_field];
     uint64_t n_classes = (uint64_t)field->field.n_classes, table_nbytes;
-    const char *name;
+    const char *name = NULL;
     if (label < 0 || label >= field->field.n_classes || field->classes_nbytes == 0)
         return NULL;
     if (!psti_mul_u64(n_classes + 1, 8, &table_nbytes) || table_nbytes >= field->classes_nbytes)
         return NULL;
-    return string_between(index, field->classes_offset + 8 * (uint64_t)label,
-                          field->classes_offset + table_nbytes,
-                          field->classes_nbytes - table_nbytes, &name, NULL) == PST_OK
-               ? name
-               : NULL;
+    enum pst_status status = string_between(index, field->classes_offset + 8 * (uint64_t)label,
+                                            field->classes_offset + table_nbytes,
+                                            field->classes_nbytes - table_nbytes, &name, NULL);
+    return status == PST_OK ? name : NULL;
 }
 
 /* The shape of boxes, keypoints and arrays must account for the item's bytes: batches are laid out
