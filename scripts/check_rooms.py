@@ -40,6 +40,8 @@ DOORS = {
 }
 # Folders outside src/ that see only <penstock/...> and their own files.
 FRONT_DOOR_ONLY = ("tools", "bench", "examples", "python")
+# Benchmarks of a room's kernels choose CPU levels in one process, which the front door does not offer.
+ROOM_BENCHES = {"bench/bench_augment.c": {"base", "augment"}}
 # Folders of tests that belong to no room: the rooms that they may look into, with their insides.
 HOUSE_TESTS = {
     "cli": set(), "golden": set(), "headers": set(), "install": set(), "scripts": set(), "fuzz_replay": set(),
@@ -96,7 +98,9 @@ def judge(path: Path, quote: str, header: str, root: Path) -> str | None:
     parts = path.relative_to(root).parts
     if parts[0] == "src":
         room = parts[1]
-        return judge_system(room, header) if quote == "<" else judge_room(room, header)
+        if quote == "<" and header.partition("/")[0] not in WALLS:
+            return judge_system(room, header)
+        return judge_room(room, header)
     if parts[0] == "tests":
         if quote == "<" or (path.parent / header).is_file() or (root / "tests" / header).is_file():
             return None
@@ -106,6 +110,10 @@ def judge(path: Path, quote: str, header: str, root: Path) -> str | None:
         room = header.partition("/")[0]
         return None if room in allowed else f"tests/{parts[1]} may not look into {room}"
     if parts[0] in FRONT_DOOR_ONLY:
+        room = header.partition("/")[0]
+        if room in WALLS:
+            where = path.relative_to(root).as_posix()
+            return None if room in ROOM_BENCHES.get(where, ()) else f"{parts[0]} may not look into {room}"
         return None if quote == "<" else judge_outside(path, header, root)
     if parts[0] == "include" and quote == '"':
         return f'"{header}": public headers include <penstock/...> and the C library only'

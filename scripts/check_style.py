@@ -17,7 +17,7 @@ from pathlib import Path
 
 FUNCTION_LINES = 100
 FILE_LINES = 1000
-COLUMNS = {".c": 100, ".h": 100, ".py": 120, ".pyi": 120, ".sh": 120, ".cmake": 120}
+COLUMNS = {".c": 100, ".h": 100, ".py": 132, ".pyi": 132, ".sh": 132, ".cmake": 132}
 SOURCE_TOPS = ("src", "include", "tools", "bench", "examples", "python", "tests", "scripts", "cmake", ".ci")
 
 # Functions that may be longer than FUNCTION_LINES, each with its reason: inner loops, one loop on purpose.

@@ -8,7 +8,7 @@
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error                                                                                             \
-    "Penstock's formats are little-endian and are mapped as they are: big-endian hosts are not supported"
+    "formats are little-endian and mapped as they are: big-endian hosts are not supported"
 #endif
 
 static inline uint16_t psti_load_u16(const void *p)

@@ -1,8 +1,10 @@
-/* slots.h - the table's door: contiguous memory for batches, who holds it, and the budget of host memory.
+/* slots.h - the table's door: contiguous memory for batches, who holds it, and the budget of host
+ * memory.
  *
- * A pool makes slots of one layout, as many as the budget allows, and takes them back for the next batch. A slot has
- * exactly one owner at a time: the loader while it is filled, then whoever holds references to the batch. The pool
- * outlives its loader until the last batch is released. Its lock and its condition serve the loader too. */
+ * A pool makes slots of one layout, as many as the budget allows, and takes them back for the next
+ * batch. A slot has exactly one owner at a time: the loader while it is filled, then whoever holds
+ * references to the batch. The pool outlives its loader until the last batch is released. Its lock
+ * and its condition serve the loader too. */
 #ifndef PST_BATCH_SLOTS_H
 #define PST_BATCH_SLOTS_H
 
@@ -12,31 +14,36 @@
 
 struct psti_pool;
 
-/* One field of a batch. Either every row has `shape` and lies in one array (N, shape...), 64-byte aligned; or rows
- * may differ: then each has memory of its own, but rows that happen to have `shape` still go to the array if there is
- * one (has_array), and a batch all of whose rows are there is not ragged. */
+/* One field of a batch. Either every row has `shape` and lies in one array (N, shape...), 64-byte
+ * aligned; or rows may differ: then each has memory of its own, but rows that happen to have
+ * `shape` still go to the array if there is one (has_array), and a batch all of whose rows are
+ * there is not ragged. */
 struct psti_slot_field {
     char name[64];
     enum pst_field_type type;
     enum pst_dtype dtype;
     bool has_array;
     bool may_differ;
-    uint32_t ndim;                 /* of a row in the array */
+    uint32_t ndim; /* of a row in the array */
     int64_t shape[PST_MAX_NDIM];
 };
 
 /* Bytes that a slot of this layout takes, without rows of their own. False: too many for size_t. */
-bool psti_slot_nbytes(const struct psti_slot_field *fields, uint32_t n_fields, uint32_t n_rows, size_t *nbytes);
+bool psti_slot_nbytes(const struct psti_slot_field *fields, uint32_t n_fields, uint32_t n_rows,
+                      size_t *nbytes);
 
 /* `fields` are copied. */
-enum pst_status psti_pool_open(const struct psti_slot_field *fields, uint32_t n_fields, uint32_t batch_size,
-                               uint64_t host_memory, struct psti_pool **out, struct pst_error *err);
-/* The loader lets go: free slots are freed now, the pool itself with its last batch. The lock must not be held. */
+enum pst_status psti_pool_open(const struct psti_slot_field *fields, uint32_t n_fields,
+                               uint32_t batch_size, uint64_t host_memory, struct psti_pool **out,
+                               struct pst_error *err);
+/* The loader lets go: free slots are freed now, the pool itself with its last batch. The lock must
+ * not be held. */
 void psti_pool_close(struct psti_pool **pool);
 
 pthread_mutex_t *psti_pool_lock(struct psti_pool *pool);
 pthread_cond_t *psti_pool_changed(struct psti_pool *pool); /* signalled when a slot comes back */
-/* True in a forked child of the process that opened the pool: its locks must not be touched there. */
+/* True in a forked child of the process that opened the pool: its locks must not be touched there.
+ */
 bool psti_pool_is_forked(const struct psti_pool *pool);
 
 /* The budget. Any thread, no lock. `reserve` bytes are kept back for charges with from_reserve. */
@@ -52,11 +59,13 @@ struct psti_pool_stats {
 void psti_pool_stats(const struct psti_pool *pool, struct psti_pool_stats *stats);
 
 /* All of these: the lock must be held. */
-/* A slot for n_rows rows, empty. PST_ERROR_LIMIT: the budget allows no other; PST_ERROR_MEMORY. No error text. */
+/* A slot for n_rows rows, empty. PST_ERROR_LIMIT: the budget allows no other; PST_ERROR_MEMORY. No
+ * error text. */
 enum pst_status psti_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_batch **out);
-void psti_pool_put_back(pst_batch *batch);  /* a slot that was never handed out */
-void psti_pool_hand_out(pst_batch *batch);  /* the caller's from now on, with one reference */
-/* Frees the slots that nobody uses, all but `keep` of them, and what the kept ones have for rows of their own. */
+void psti_pool_put_back(pst_batch *batch); /* a slot that was never handed out */
+void psti_pool_hand_out(pst_batch *batch); /* the caller's from now on, with one reference */
+/* Frees the slots that nobody uses, all but `keep` of them, and what the kept ones have for rows of
+ * their own. */
 void psti_pool_trim(struct psti_pool *pool, uint32_t keep);
 /* Makes slots ahead of their use, up to n in all, as far as the budget goes. */
 enum pst_status psti_pool_make(struct psti_pool *pool, uint32_t n);
@@ -66,13 +75,15 @@ int64_t *psti_batch_indices(pst_batch *batch);
 void psti_batch_set_place(pst_batch *batch, uint64_t epoch, uint64_t step);
 /* Row of a field's array. */
 void *psti_batch_array_row(pst_batch *batch, uint32_t i_field, uint32_t row);
-/* Memory for a row of that shape, in the array if it fits there, else its own, 64-byte aligned; NULL: the budget
- * or memory is used up (*status says which). The row is recorded with this shape. */
-void *psti_batch_new_row(pst_batch *batch, uint32_t i_field, uint32_t row, uint32_t ndim, const int64_t *shape,
-                         enum pst_status *status);
+/* Memory for a row of that shape, in the array if it fits there, else its own, 64-byte aligned;
+ * NULL: the budget or memory is used up (*status says which). The row is recorded with this shape.
+ */
+void *psti_batch_new_row(pst_batch *batch, uint32_t i_field, uint32_t row, uint32_t ndim,
+                         const int64_t *shape, enum pst_status *status);
 /* Makes a recorded row shorter: shape[0] = n. */
 void psti_batch_shorten_row(pst_batch *batch, uint32_t i_field, uint32_t row, int64_t n);
-/* All rows are there: n_rows of them, less those with bad[row] != 0 (NULL: none), which are closed up. */
+/* All rows are there: n_rows of them, less those with bad[row] != 0 (NULL: none), which are closed
+ * up. */
 void psti_batch_finish(pst_batch *batch, uint32_t n_rows, const uint8_t *bad);
 
 #endif

@@ -47,10 +47,11 @@ uint32_t psti_order_batch(const struct psti_order *order, uint64_t start, uint64
  * batch size left out). */
 uint64_t psti_order_hash(const struct psti_order *order);
 
-/* PAGES, for read-ahead: the window that holds a position (UINT64_MAX: none) and the run of samples of its i-th page
- * (false: there are no more, or a subset is in use and pages are not neighbours on disk). */
+/* PAGES, for read-ahead: the window that holds a position (UINT64_MAX: none) and the run of samples
+ * of its i-th page (false: there are no more, or a subset is in use and pages are not neighbours on
+ * disk). */
 uint64_t psti_order_window(const struct psti_order *order, uint64_t position);
-bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint64_t window, uint64_t i_page,
-                            uint64_t *first, uint64_t *n);
+bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint64_t window,
+                            uint64_t i_page, uint64_t *first, uint64_t *n);
 
 #endif

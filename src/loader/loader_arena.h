@@ -1,4 +1,5 @@
-/* loader_arena.h - read buffers, cut from one region that never grows. Not thread-safe: the loader's lock. */
+/* loader_arena.h - read buffers, cut from one region that never grows. Not thread-safe: the
+ * loader's lock. */
 #ifndef PST_LOADER_LOADER_ARENA_H
 #define PST_LOADER_LOADER_ARENA_H
 
@@ -13,13 +14,14 @@ struct psti_arena_span {
 struct psti_arena {
     char *memory;
     size_t nbytes, alignment;
-    struct psti_arena_span *spans; /* in use, by offset; gaps between them are free, so they coalesce by themselves */
+    struct psti_arena_span
+        *spans; /* in use, by offset; gaps between them are free, so they coalesce by themselves */
     uint32_t n_spans, n_spans_max;
 };
 
 /* `nbytes` 0: an arena that has nothing to give. */
-enum pst_status psti_arena_open(struct psti_arena *arena, size_t nbytes, size_t alignment, uint32_t n_spans_max,
-                                struct pst_error *err);
+enum pst_status psti_arena_open(struct psti_arena *arena, size_t nbytes, size_t alignment,
+                                uint32_t n_spans_max, struct pst_error *err);
 void psti_arena_close(struct psti_arena *arena);
 /* First fit; NULL: no gap is large enough now. nbytes >= 1. */
 void *psti_arena_alloc(struct psti_arena *arena, size_t nbytes);

@@ -1,9 +1,10 @@
 /* loader_int.h - what the loader's files share: the plan, jobs, tasks, workers, the handle.
  *
- * How a batch comes about: the pump (whichever thread finds work for it) starts a job per batch, in order, and claims
- * its slot; then it looks up each row's items and starts their reads into the arena (a task per row). Workers take
- * tasks whose bytes are there, or rows straight away where all files are in memory, and fill slot rows. The worker
- * that finishes a job's last row closes the batch; pst_loader_next hands jobs out in order. */
+ * How a batch comes about: the pump (whichever thread finds work for it) starts a job per batch, in
+ * order, and claims its slot; then it looks up each row's items and starts their reads into the
+ * arena (a task per row). Workers take tasks whose bytes are there, or rows straight away where all
+ * files are in memory, and fill slot rows. The worker that finishes a job's last row closes the
+ * batch; pst_loader_next hands jobs out in order. */
 #ifndef PST_LOADER_LOADER_INT_H
 #define PST_LOADER_LOADER_INT_H
 
@@ -21,26 +22,35 @@
 
 #define PSTI_PATH_NBYTES 4096
 #define PSTI_QUARANTINE_MAX 4096
-#define PSTI_GRANT_MIN_NBYTES ((uint64_t)512 << 10) /* scratch of a decoder, and of a run, to begin with */
+#define PSTI_GRANT_MIN_NBYTES                                                                      \
+    ((uint64_t)512 << 10) /* scratch of a decoder, and of a run, to begin with */
 #define PSTI_REPLACE_TRIES 16
 
-/* The plan: what each field of a batch is made of ---------------------------------------------------------- */
+/* The plan: what each field of a batch is made of
+ * ---------------------------------------------------------- */
 
-enum psti_fill { PSTI_FILL_PIXELS, PSTI_FILL_BYTES, PSTI_FILL_POINTS, PSTI_FILL_ARRAY, PSTI_FILL_INT, PSTI_FILL_FLOAT };
+enum psti_fill {
+    PSTI_FILL_PIXELS,
+    PSTI_FILL_BYTES,
+    PSTI_FILL_POINTS,
+    PSTI_FILL_ARRAY,
+    PSTI_FILL_INT,
+    PSTI_FILL_FLOAT
+};
 
 struct psti_plan_field {
-    const struct pst_field *field;      /* the data set's */
+    const struct pst_field *field; /* the data set's */
     enum psti_fill fill;
-    uint32_t i_field;                   /* in the data set */
-    uint32_t variant_mask;              /* forms allowed */
-    int i_item;                         /* among the stored items of a row; -1: INT, FLOAT */
-    int i_geometry;                     /* POINTS: plan field of the image whose geometry they follow; -1: none */
-    struct psti_chain *chain;           /* PIXELS */
+    uint32_t i_field;      /* in the data set */
+    uint32_t variant_mask; /* forms allowed */
+    int i_item;            /* among the stored items of a row; -1: INT, FLOAT */
+    int i_geometry; /* POINTS: plan field of the image whose geometry they follow; -1: none */
+    struct psti_chain *chain; /* PIXELS */
     struct pst_decode_options decode;
-    uint8_t channels, bits;             /* of the rows that the chain gets */
+    uint8_t channels, bits; /* of the rows that the chain gets */
     enum pst_layout layout;
-    bool fixed;                         /* the chain's output has one size */
-    bool identity;                      /* no operation, HWC, pixels as decoded: raw rows may be copied as they are */
+    bool fixed;    /* the chain's output has one size */
+    bool identity; /* no operation, HWC, pixels as decoded: raw rows may be copied as they are */
 };
 
 struct psti_plan {
@@ -50,39 +60,45 @@ struct psti_plan {
     uint32_t fields_of_items[PST_MAX_FIELDS];
 };
 
-enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_options *options, struct psti_plan *plan,
-                               struct pst_error *err);
+enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_options *options,
+                               struct psti_plan *plan, struct pst_error *err);
 void psti_plan_clear(struct psti_plan *plan);
-/* Whether the sample has that item; files of a folder are there though their form is not known yet. */
+/* Whether the sample has that item; files of a folder are there though their form is not known yet.
+ */
 bool psti_plan_item_is_there(const pst_dataset *dataset, const struct pst_item *item);
-/* Largest bytes of all items of one row that must be read, in buffers as `storage` wants them. in_memory: only values of
- * a folder's label file need any. */
-uint64_t psti_plan_row_nbytes_max(const struct psti_plan *plan, pst_dataset *dataset, const struct psti_storage *storage,
-                                  bool in_memory);
+/* Largest bytes of all items of one row that must be read, in buffers as `storage` wants them.
+ * in_memory: only values of a folder's label file need any. */
+uint64_t psti_plan_row_nbytes_max(const struct psti_plan *plan, pst_dataset *dataset,
+                                  const struct psti_storage *storage, bool in_memory);
 
-/* Files ---------------------------------------------------------------------------------------------------- */
+/* Files
+ * ------------------------------------------------------------------------------------------------
+ */
 
-/* Shards (and with MEMORY storage also folder files), opened when first needed, the least recently used closed. */
+/* Shards (and with MEMORY storage also folder files), opened when first needed, the least recently
+ * used closed. */
 struct psti_files {
     pthread_mutex_t lock; /* guards the tables */
     struct psti_file **files;
     uint32_t *refs;
-    uint64_t *used;       /* tick of the last use */
+    uint64_t *used; /* tick of the last use */
     uint64_t tick;
     uint32_t n, n_open;
-    bool resident;        /* MEMORY: all are open, for good; no lock is taken */
+    bool resident; /* MEMORY: all are open, for good; no lock is taken */
 };
 
-/* Workers -------------------------------------------------------------------------------------------------- */
+/* Workers
+ * ------------------------------------------------------------------------------------------------
+ */
 
 /* One stored item of one row. */
 struct psti_source {
     struct pst_item item;
     uint32_t variant;
-    struct psti_file *file;   /* held while the row is under way; NULL: read by path, or in no file */
-    const char *path;         /* of a folder's file; NULL otherwise */
-    void *buffer;             /* where it is to be read to; NULL: in memory already, or empty */
-    const void *data;         /* its bytes; NULL: not there yet */
+    struct psti_file *file; /* held while the row is under way; NULL: read by path, or in no file */
+    const char *path;       /* of a folder's file; NULL otherwise */
+    void *buffer;           /* where it is to be read to; NULL: in memory already, or empty */
+    const void *data;       /* its bytes; NULL: not there yet */
 };
 
 /* What one thread needs to fill rows. */
@@ -91,24 +107,25 @@ struct psti_worker {
     pthread_t thread;
     struct psti_decoder *decoder;
     struct psti_run *run;
-    struct psti_draw *draws;      /* [plan.n_fields] */
-    struct psti_source *sources;  /* [plan.n_items], of rows read by this thread itself */
-    struct psti_read *reads;      /* [plan.n_items] */
-    char *paths;                  /* [n_items][PSTI_PATH_NBYTES], folders only */
-    void *buffer;                 /* for reads of this thread itself */
+    struct psti_draw *draws;     /* [plan.n_fields] */
+    struct psti_source *sources; /* [plan.n_items], of rows read by this thread itself */
+    struct psti_read *reads;     /* [plan.n_items] */
+    char *paths;                 /* [n_items][PSTI_PATH_NBYTES], folders only */
+    void *buffer;                /* for reads of this thread itself */
     uint64_t buffer_nbytes;
-    uint64_t grant;               /* scratch allowed to the decoder, and to the run */
-    bool has_reserve;             /* holds loader->reserve_lock and uses the reserve */
-    bool grown;                   /* decoder and run have scratch from the reserve */
-    uint64_t reserve_nbytes;      /* charged for what is used of it */
+    uint64_t grant;          /* scratch allowed to the decoder, and to the run */
+    bool has_reserve;        /* holds loader->reserve_lock and uses the reserve */
+    bool grown;              /* decoder and run have scratch from the reserve */
+    uint64_t reserve_nbytes; /* charged for what is used of it */
     void *reserve_buffer;
-    bool starved;                 /* the last row failed because the slots' memory is used up */
+    bool starved;                   /* the last row failed because the slots' memory is used up */
     struct psti_decoder_stats seen; /* what was added to the loader's counters already */
     uint64_t nbytes_decoded, n_region_fallback, decode_ns; /* since the last merge */
     struct pst_error err;
 };
 
-enum pst_status psti_worker_open(struct psti_worker *worker, pst_loader *loader, struct pst_error *err);
+enum pst_status psti_worker_open(struct psti_worker *worker, pst_loader *loader,
+                                 struct pst_error *err);
 void psti_worker_close(struct psti_worker *worker);
 /* Larger scratch, if there is any to be had: then the row is worth another try. */
 bool psti_worker_grow(struct psti_worker *worker);
@@ -118,7 +135,8 @@ void psti_worker_count(struct psti_worker *worker, int64_t start_ns);
 /* The lock must be held. */
 void psti_worker_merge(struct psti_worker *worker);
 
-/* Jobs and tasks ------------------------------------------------------------------------------------------- */
+/* Jobs and tasks
+ * ------------------------------------------------------------------------------------------- */
 
 struct psti_bad {
     struct psti_bad *next; /* by row, then in the order they happened */
@@ -128,21 +146,22 @@ struct psti_bad {
 
 enum psti_job_state { PSTI_JOB_EMPTY, PSTI_JOB_RUNNING, PSTI_JOB_WHOLE };
 
-/* A batch being prepared. Rows are written by workers; the members below `state` are guarded by the lock. */
+/* A batch being prepared. Rows are written by workers; the members below `state` are guarded by the
+ * lock. */
 struct psti_job {
     pst_batch *batch;
     uint64_t epoch, step;
     uint32_t n_rows;
-    uint64_t *positions;          /* [batch_size] */
-    uint8_t *bad;                 /* [batch_size]: rows to leave out */
-    atomic_uint n_left;           /* rows not done */
+    uint64_t *positions; /* [batch_size] */
+    uint8_t *bad;        /* [batch_size]: rows to leave out */
+    atomic_uint n_left;  /* rows not done */
     enum psti_job_state state;
-    uint32_t next_row;            /* not yet given to a worker or to storage */
+    uint32_t next_row; /* not yet given to a worker or to storage */
     struct psti_bad *bads;
     uint32_t n_bad, n_bad_rows, n_replaced;
     bool starved, failed;
     uint32_t failed_row;
-    struct pst_error failure;     /* of the lowest row that failed */
+    struct pst_error failure; /* of the lowest row that failed */
 };
 
 /* A row whose items are being read. */
@@ -151,13 +170,13 @@ struct psti_task {
     pst_loader *loader;
     struct psti_job *job;
     uint32_t row;
-    void *block;                  /* arena memory of all its items */
+    void *block; /* arena memory of all its items */
     size_t block_nbytes;
     atomic_uint n_reading;
-    enum pst_status status;       /* of looking up and reading */
+    enum pst_status status; /* of looking up and reading */
     struct pst_error err;
-    struct psti_source *sources;  /* [n_items] */
-    struct psti_read *reads;      /* [n_items] */
+    struct psti_source *sources; /* [n_items] */
+    struct psti_read *reads;     /* [n_items] */
     char *paths;
 };
 
@@ -165,13 +184,15 @@ enum pst_status psti_job_open(struct psti_job *job, uint32_t batch_size, struct 
 void psti_job_close(struct psti_job *job);
 void psti_job_clear_bads(struct psti_job *job);
 
-/* The handle ----------------------------------------------------------------------------------------------- */
+/* The handle
+ * ------------------------------------------------------------------------------------------------
+ */
 
 struct pst_loader {
     struct psti_pool *pool;
-    pthread_mutex_t *lock;        /* the pool's */
-    pthread_cond_t *work;         /* the pool's: something to do for a worker */
-    pthread_cond_t done;          /* a job is whole, or a thread has come to rest */
+    pthread_mutex_t *lock; /* the pool's */
+    pthread_cond_t *work;  /* the pool's: something to do for a worker */
+    pthread_cond_t done;   /* a job is whole, or a thread has come to rest */
     pst_dataset *dataset;
     struct pst_loader_options options; /* pointers in it are cleared, zeros replaced by defaults */
     struct psti_plan plan;
@@ -182,25 +203,25 @@ struct pst_loader {
     uint64_t block_nbytes_max;    /* a row's items larger than this are PST_ERROR_LIMIT */
     uint64_t scratch_max;         /* of a decoder, and of a run */
     pthread_mutex_t reserve_lock; /* one worker at a time uses the reserve */
-    atomic_uchar *verified;       /* a bit per (sample, item): MEMORY storage checks each item once */
-    uint64_t memory_nbytes;       /* charged for files in memory */
+    atomic_uchar *verified; /* a bit per (sample, item): MEMORY storage checks each item once */
+    uint64_t memory_nbytes; /* charged for files in memory */
 
-    struct psti_worker *workers;  /* [n_workers]; sync: one, used by the caller's thread */
+    struct psti_worker *workers; /* [n_workers]; sync: one, used by the caller's thread */
     uint32_t n_workers, n_started;
-    struct psti_worker fetcher;   /* pst_loader_fetch, pst_loader_replay */
+    struct psti_worker fetcher; /* pst_loader_fetch, pst_loader_replay */
     struct psti_job fetch_job;
     bool fetcher_is_open;
 
     /* Guarded by lock: */
     struct psti_arena arena;
-    struct psti_task *tasks;      /* [n_tasks] */
+    struct psti_task *tasks; /* [n_tasks] */
     uint32_t n_tasks;
     struct psti_task *free_tasks, *ready, *ready_last, *pending;
     uint32_t n_ready, n_reading, n_busy;
-    struct psti_job *ring;        /* [options.prefetch], by step */
-    uint32_t ahead;               /* jobs that may be under way, <= prefetch */
+    struct psti_job *ring; /* [options.prefetch], by step */
+    uint32_t ahead;        /* jobs that may be under way, <= prefetch */
     bool closing, running, pumping, pump_again, begun, parked, failed;
-    atomic_bool cancelled;        /* read without the lock by workers, between rows */
+    atomic_bool cancelled; /* read without the lock by workers, between rows */
     struct pst_error failure;
     enum pst_status claim_status;
     uint64_t epoch, start, step_base, n_steps;
@@ -216,41 +237,46 @@ struct pst_loader {
 /* loader_files.c */
 enum pst_status psti_files_open(pst_loader *loader, struct pst_error *err);
 void psti_files_close(struct psti_files *files);
-enum pst_status psti_files_acquire(pst_loader *loader, uint32_t i_file, struct psti_file **file, struct pst_error *err);
+enum pst_status psti_files_acquire(pst_loader *loader, uint32_t i_file, struct psti_file **file,
+                                   struct pst_error *err);
 void psti_files_release(pst_loader *loader, uint32_t i_file, struct psti_file *file);
 
 /* loader_row.c */
-/* Where the items of `sample` are; files are acquired, memory that is there already is pointed to. *nbytes: room that
- * the others need. After failure nothing is held. */
-enum pst_status psti_row_locate(pst_loader *loader, uint64_t sample, struct psti_source *sources, char *paths,
-                                size_t *nbytes, struct pst_error *err);
+/* Where the items of `sample` are; files are acquired, memory that is there already is pointed to.
+ * *nbytes: room that the others need. After failure nothing is held. */
+enum pst_status psti_row_locate(pst_loader *loader, uint64_t sample, struct psti_source *sources,
+                                char *paths, size_t *nbytes, struct pst_error *err);
 /* Buffers for the items that must be read, cut from `block`; fills `reads`, returns how many. */
-uint32_t psti_row_reads(pst_loader *loader, struct psti_source *sources, void *block, struct psti_read *reads);
+uint32_t psti_row_reads(pst_loader *loader, struct psti_source *sources, void *block,
+                        struct psti_read *reads);
 /* The reads have completed: points `sources` to their bytes, or returns the first one's error. */
-enum pst_status psti_row_take_reads(pst_loader *loader, uint64_t sample, struct psti_source *sources,
-                                    const struct psti_read *reads, struct pst_error *err);
+enum pst_status psti_row_take_reads(pst_loader *loader, uint64_t sample,
+                                    struct psti_source *sources, const struct psti_read *reads,
+                                    struct pst_error *err);
 void psti_row_release(pst_loader *loader, struct psti_source *sources);
 /* The items' bytes are there: writes row `row` of the batch. */
-enum pst_status psti_row_fill(struct psti_worker *worker, pst_batch *batch, uint32_t row, uint64_t epoch,
-                              uint64_t sample, struct psti_source *sources, struct pst_error *err);
+enum pst_status psti_row_fill(struct psti_worker *worker, pst_batch *batch, uint32_t row,
+                              uint64_t epoch, uint64_t sample, struct psti_source *sources,
+                              struct pst_error *err);
 /* All of it in this thread: locate, read, fill. */
-enum pst_status psti_row_make(struct psti_worker *worker, pst_batch *batch, uint32_t row, uint64_t epoch,
-                              uint64_t sample, struct pst_error *err);
-void psti_row_name_error(const pst_loader *loader, uint64_t sample, const struct psti_source *source,
-                         struct pst_error *err);
+enum pst_status psti_row_make(struct psti_worker *worker, pst_batch *batch, uint32_t row,
+                              uint64_t epoch, uint64_t sample, struct pst_error *err);
+void psti_row_name_error(const pst_loader *loader, uint64_t sample,
+                         const struct psti_source *source, struct pst_error *err);
 /* loader_pixels.c */
-enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan, uint32_t row,
-                                uint64_t epoch, uint64_t sample, const struct psti_source *source,
-                                struct pst_error *err);
+enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
+                                uint32_t row, uint64_t epoch, uint64_t sample,
+                                const struct psti_source *source, struct pst_error *err);
 
 /* loader_job.c: a row's end, by the loader's policy */
 /* Row `row` failed with worker->err: skip, replace, or the job fails. Takes the lock. */
-void psti_job_row_failed(struct psti_worker *worker, struct psti_job *job, uint32_t row, enum pst_status status);
+void psti_job_row_failed(struct psti_worker *worker, struct psti_job *job, uint32_t row,
+                         enum pst_status status);
 /* n rows are done; the last ones close the batch. Takes the lock. */
 void psti_job_rows_done(pst_loader *loader, struct psti_job *job, uint32_t n);
 /* Positions and samples of a step of an epoch that began at `start`; the job has its slot. */
-void psti_job_set(pst_loader *loader, struct psti_job *job, uint64_t epoch, uint64_t start, uint64_t step,
-                  uint64_t shown_step);
+void psti_job_set(pst_loader *loader, struct psti_job *job, uint64_t epoch, uint64_t start,
+                  uint64_t step, uint64_t shown_step);
 
 /* loader_pump.c, the lock must be held, and is let go meanwhile */
 /* Starts the next job if it may be under way and has a slot; loader->claim_status says why not. */

@@ -1,4 +1,5 @@
-/* make_data.h - small data sets and folders, made with the writer, libpng and libjpeg, for tests. */
+/* make_data.h - small data sets and folders, made with the writer, libpng and libjpeg, for tests.
+ */
 #ifndef PST_TESTS_MAKE_DATA_H
 #define PST_TESTS_MAKE_DATA_H
 
@@ -17,8 +18,8 @@ struct make_options {
 void make_directory(char path[64]);
 void remove_tree(const char *path);
 
-/* Writes a data set at `path`. Fields: image, label (int), and with all_fields mask, boxes, points, text, score (float),
- * vector (array f32 (3)), table (array, ragged). */
+/* Writes a data set at `path`. Fields: image, label (int), and with all_fields mask, boxes, points,
+ * text, score (float), vector (array f32 (3)), table (array, ragged). */
 void make_dataset(const char *path, const struct make_options *options);
 /* A folder of class folders with JPEG files. */
 void make_folder(const char *path, uint32_t n_classes, uint32_t n_each);
@@ -28,7 +29,8 @@ void make_pixels(uint32_t i, uint32_t height, uint32_t width, uint8_t *pixels);
 void make_size(uint32_t i, enum make_images images, uint32_t *height, uint32_t *width);
 
 /* Encoded images; freed with free(). */
-uint8_t *encode_png(const uint8_t *pixels, uint32_t height, uint32_t width, uint32_t channels, size_t *nbytes);
+uint8_t *encode_png(const uint8_t *pixels, uint32_t height, uint32_t width, uint32_t channels,
+                    size_t *nbytes);
 uint8_t *encode_jpeg(const uint8_t *pixels, uint32_t height, uint32_t width, size_t *nbytes);
 
 /* Flips one byte of the stored image of `sample`, in the middle. */

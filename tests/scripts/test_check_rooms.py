@@ -29,6 +29,8 @@ def findings(tmp_path, files):
     ("tools/penstock/main.c", '#include "base/alloc.h"'),
     ("python/src/penstock/_native.c", '#include "decode/decode.h"'),
     ("bench/bench_x.c", '#include "storage/storage.h"'),
+    ("bench/bench_x.c", "#include <storage/storage.h>"),
+    ("src/decode/decode.c", "#include <storage/storage.h>"),
     ("examples/x.c", '#include "base/alloc.h"'),
     ("include/penstock/x.h", '#include "status.h"'),
     ("tests/decode/test_decode_x.c", '#include "storage/storage.h"'),

@@ -167,57 +167,57 @@ static int fill_options(struct cli *cli, const struct pack_arguments *a,
     return -1;
 }
 
-#define PACK_OPTIONS(a)                                                                              \
-    {"form",                                                                                         \
-     'f',                                                                                            \
-     CLI_TEXT,                                                                                       \
-     &(a).forms,                                                                                     \
-     "FORMS",                                                                                        \
-     "original; append: as the data set has them",                                                   \
-     "how images are stored, comma-separated, the preferred first: original, raw"},                  \
-        {"labels",                                                                                   \
-         'l',                                                                                        \
-         CLI_TEXT,                                                                                   \
-         &(a).labels,                                                                                \
-         "FILE",                                                                                     \
-         "one class per sub-folder",                                                                 \
-         "CSV or JSON-lines file that names the images and their fields"},                           \
+#define PACK_OPTIONS(a)                                                                            \
+    {"form",                                                                                       \
+     'f',                                                                                          \
+     CLI_TEXT,                                                                                     \
+     &(a).forms,                                                                                   \
+     "FORMS",                                                                                      \
+     "original; append: as the data set has them",                                                 \
+     "how images are stored, comma-separated, the preferred first: original, raw"},                \
+        {"labels",                                                                                 \
+         'l',                                                                                      \
+         CLI_TEXT,                                                                                 \
+         &(a).labels,                                                                              \
+         "FILE",                                                                                   \
+         "one class per sub-folder",                                                               \
+         "CSV or JSON-lines file that names the images and their fields"},                         \
         {"workers", 'w', CLI_COUNT, &(a).workers, "N", "all cores", "threads that read and decode"}, \
-        {"resume",                                                                                   \
-         'r',                                                                                        \
-         CLI_FLAG,                                                                                   \
-         &(a).resume,                                                                                \
-         NULL,                                                                                       \
-         NULL,                                                                                       \
-         "go on where an interrupted run stopped"},                                                  \
-        {"verify-pixels",                                                                            \
-         0,                                                                                          \
-         CLI_FLAG,                                                                                   \
-         &(a).verify_pixels,                                                                         \
-         NULL,                                                                                       \
-         NULL,                                                                                       \
-         "decode every image, so that bad ones are found now"},                                      \
-        {"on-error", 0, CLI_TEXT, &(a).on_error, "stop|skip", "stop", "what a bad image does"},      \
-        {"allow-unreadable",                                                                         \
-         0,                                                                                          \
-         CLI_FLAG,                                                                                   \
-         &(a).allow_unreadable,                                                                      \
-         NULL,                                                                                       \
-         NULL,                                                                                       \
-         "leave out files and folders that cannot be read"},                                         \
-        {"shard-size",                                                                               \
-         's',                                                                                        \
-         CLI_SIZE,                                                                                   \
-         &(a).shard_nbytes,                                                                          \
-         "SIZE",                                                                                     \
-         "1GiB",                                                                                     \
-         "start a new shard file beyond this"},                                                      \
-        {"commit-size",                                                                              \
-         0,                                                                                          \
-         CLI_SIZE,                                                                                   \
-         &(a).commit_nbytes,                                                                         \
-         "SIZE",                                                                                     \
-         "256MiB",                                                                                   \
+        {"resume",                                                                                 \
+         'r',                                                                                      \
+         CLI_FLAG,                                                                                 \
+         &(a).resume,                                                                              \
+         NULL,                                                                                     \
+         NULL,                                                                                     \
+         "go on where an interrupted run stopped"},                                                \
+        {"verify-pixels",                                                                          \
+         0,                                                                                        \
+         CLI_FLAG,                                                                                 \
+         &(a).verify_pixels,                                                                       \
+         NULL,                                                                                     \
+         NULL,                                                                                     \
+         "decode every image, so that bad ones are found now"},                                    \
+        {"on-error", 0, CLI_TEXT, &(a).on_error, "stop|skip", "stop", "what a bad image does"},    \
+        {"allow-unreadable",                                                                       \
+         0,                                                                                        \
+         CLI_FLAG,                                                                                 \
+         &(a).allow_unreadable,                                                                    \
+         NULL,                                                                                     \
+         NULL,                                                                                     \
+         "leave out files and folders that cannot be read"},                                       \
+        {"shard-size",                                                                             \
+         's',                                                                                      \
+         CLI_SIZE,                                                                                 \
+         &(a).shard_nbytes,                                                                        \
+         "SIZE",                                                                                   \
+         "1GiB",                                                                                   \
+         "start a new shard file beyond this"},                                                    \
+        {"commit-size",                                                                            \
+         0,                                                                                        \
+         CLI_SIZE,                                                                                 \
+         &(a).commit_nbytes,                                                                       \
+         "SIZE",                                                                                   \
+         "256MiB",                                                                                 \
          "make what was written durable each time it grew by this"},
 
 int cmd_pack(struct cli *cli, int argc, char **argv)
