@@ -182,7 +182,8 @@ static int fill_options(struct cli *cli, const struct pack_arguments *a,
          "FILE",                                                                                   \
          "one class per sub-folder",                                                               \
          "CSV or JSON-lines file that names the images and their fields"},                         \
-        {"workers", 'w', CLI_COUNT, &(a).workers, "N", "all cores", "threads that read and decode"}, \
+        {"workers", 'w', CLI_COUNT, &(a).workers, "N", "all cores",                                \
+         "threads that read and decode"},                                                          \
         {"resume",                                                                                 \
          'r',                                                                                      \
          CLI_FLAG,                                                                                 \
