@@ -9,8 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Every call of malloc and its kin in this process, the codecs' too. */
+/* Every call of malloc and its kin in this process, the codecs' too. The sanitizers bring a malloc
+ * of their own: under them the count stays 0, and the library's own counter is what is held. */
 static atomic_ulong n_malloc;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
@@ -41,6 +43,7 @@ int posix_memalign(void **memory, size_t alignment, size_t n)
     *memory = __libc_memalign(alignment, n);
     return *memory ? 0 : 12;
 }
+#endif
 
 static char directory[64];
 static pst_dataset *mixed, *folder, *raw;
