@@ -14,12 +14,13 @@ Importing it imports neither torch nor numpy; parts are loaded when first used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from . import _native, errors
 from .errors import PenstockError
 
+TYPE_CHECKING = False  # as typing has it, without the import, which would cost most of the time
 if TYPE_CHECKING:
+    from typing import Any
+
     from . import transforms
     from ._image import ImageInfo, decode, probe
     from .dataset import Dataset, Field

@@ -59,19 +59,24 @@ PyObject *native_raise(enum pst_status status, const struct pst_error *err)
     struct pst_error known = *err;
     if (known.status == PST_OK)
         known.status = status;
-    PyObject *parts = NULL, *errors = NULL, *exception = NULL;
+    PyObject *parts = NULL, *errors = NULL, *method = NULL, *exception = NULL;
     parts = native_error_dict(&known);
     if (parts == NULL)
         goto out;
     errors = PyImport_ImportModule("penstock.errors");
     if (errors == NULL)
         goto out;
-    exception = PyObject_CallMethod(errors, "from_parts", "O", parts);
+    /* Interned: the interpreter's cache of attribute names would keep each new string. */
+    method = PyUnicode_InternFromString("from_parts");
+    if (method == NULL)
+        goto out;
+    exception = PyObject_CallMethodObjArgs(errors, method, parts, NULL);
     if (exception == NULL)
         goto out;
     PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
 out:
     Py_XDECREF(exception);
+    Py_XDECREF(method);
     Py_XDECREF(errors);
     Py_XDECREF(parts);
     return NULL;

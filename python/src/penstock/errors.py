@@ -6,7 +6,9 @@ The message names all that is known; the same facts are attributes.
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False  # as typing has it, without the import
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "ArgumentError",
@@ -68,7 +70,7 @@ class PenstockError(Exception):
         if self.text is None:
             self.text = message
         if isinstance(self, OSError) and self.os_error:
-            self.errno = self.os_error
+            OSError.__setattr__(self, "errno", self.os_error)
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""

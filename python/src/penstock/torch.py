@@ -67,7 +67,8 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
         self._indices = None if indices is None else [int(i) for i in indices]
         self._names = self._tuple_names(as_tuple)
         # Shared with worker processes, so that set_epoch reaches those that live on.
-        self._epoch = torch.zeros(1, dtype=torch.int64).share_memory_()
+        self._epoch = torch.zeros(1, dtype=torch.int64)
+        self._epoch.share_memory_()  # type: ignore[no-untyped-call, unused-ignore]
 
     def _tuple_names(self, as_tuple: bool | Sequence[str]) -> tuple[str, ...] | None:
         fields = self._loader.dataset.fields

@@ -124,7 +124,8 @@ class Image(FieldSpec):
                 "the path), or numpy.asarray(image) to store raw pixels"
             )
         pixels = np.asarray(value)
-        if pixels.dtype not in (np.uint8, np.uint16) or pixels.ndim not in (2, 3):
+        is_known = pixels.dtype.kind == "u" and pixels.dtype.itemsize <= 2
+        if not is_known or pixels.ndim not in (2, 3):
             raise self._fail(
                 value,
                 "encoded bytes, a path, or a uint8 or uint16 array (H, W) or (H, W, C), "
@@ -326,7 +327,7 @@ class Array(FieldSpec):
             array = value.detach().cpu().contiguous().view(torch.int16).numpy()
         else:
             array = np.asarray(value)
-            if array.dtype.name != self.dtype:
+            if array.dtype.newbyteorder("=") != np.dtype(self.dtype):
                 raise ArgumentError(f"Array: {self.dtype} is wanted, not {array.dtype.name}")
         if self.shape is not None and array.shape != self.shape:
             raise ArgumentError(f"Array: shape {self.shape} is wanted, not {array.shape}")
@@ -634,7 +635,7 @@ def verify(
         progress,
         _collector(findings, on_finding),
     )
-    if error is not None and not findings:
+    if error is not None and (not findings or not os.path.exists(path)):
         from .errors import from_parts
 
         raise from_parts(error)  # nothing could be checked

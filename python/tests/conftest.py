@@ -1,0 +1,131 @@
+"""Small real data sets, made anew in each run: a folder of classes and what is packed from it."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as PilImage
+
+import penstock as ps
+
+CLASSES = ("ant", "bee", "cow")
+PER_CLASS = 8
+N = len(CLASSES) * PER_CLASS
+
+
+def picture(number: int, height: int, width: int) -> np.ndarray:
+    """uint8 (H, W, 3): soft gradients and some noise, different for each number."""
+    rng = np.random.default_rng(number)
+    y, x = np.mgrid[0:height, 0:width].astype(np.float64)
+    waves = [
+        np.sin(x / rng.uniform(5, 30) + rng.uniform(0, 6)) * np.cos(y / rng.uniform(5, 30))
+        for _ in range(3)
+    ]
+    image = 128 + 90 * np.stack(waves, -1) + rng.normal(0, 8, (height, width, 3))
+    return image.clip(0, 255).astype(np.uint8)
+
+
+def encoded(pixels: np.ndarray, form: str, **options: object) -> bytes:
+    buffer = io.BytesIO()
+    PilImage.fromarray(pixels).save(buffer, form, **options)
+    return buffer.getvalue()
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three classes of eight pictures, JPEG and PNG, all of different sizes."""
+    root = tmp_path_factory.mktemp("data") / "animals"
+    for c, name in enumerate(CLASSES):
+        (root / name).mkdir(parents=True)
+        for i in range(PER_CLASS):
+            number = c * PER_CLASS + i
+            pixels = picture(number, 60 + 3 * number, 90 - number)
+            form, suffix = ("PNG", ".png") if i % 4 == 3 else ("JPEG", ".jpg")
+            (root / name / f"{i:02d}{suffix}").write_bytes(encoded(pixels, form))
+    return root
+
+
+@pytest.fixture(scope="session")
+def packed(folder: Path) -> Path:
+    path = folder.parent / "animals.pst"
+    report = ps.pack(folder, path)
+    assert report.n_samples == N and report.n_bad == 0
+    return path
+
+
+@pytest.fixture(scope="session")
+def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten samples with a field of every type."""
+    path = tmp_path_factory.mktemp("typed") / "typed.pst"
+    schema = {
+        "image": ps.Image(),
+        "mask": ps.Mask(),
+        "boxes": ps.Boxes(),
+        "points": ps.Keypoints(),
+        "sound": ps.Audio(),
+        "label": ps.Int(classes=["zero", "one"]),
+        "weight": ps.Float(),
+        "blob": ps.Bytes(),
+        "title": ps.Text(),
+        "facts": ps.Json(),
+        "fixed": ps.Array("int16", (2, 3)),
+        "ragged": ps.Array("float32"),
+    }
+    with ps.Writer(path, schema) as writer:
+        for i in range(10):
+            writer.write(typed_sample(i), name=f"sample {i}")
+    return path
+
+
+def typed_sample(i: int) -> dict[str, object]:
+    rng = np.random.default_rng(i)
+    return {
+        "image": encoded(picture(i, 32, 48), "PNG"),
+        "mask": rng.integers(0, 20, (32, 48), dtype=np.uint8),
+        "boxes": rng.random((i % 3, 4), dtype=np.float32) * 30,
+        "points": rng.random((2, 3), dtype=np.float32) * 30,
+        "sound": b"RIFF" + bytes([i]),
+        "label": ("zero", "one")[i % 2],
+        "weight": i / 7,
+        "blob": bytes(range(i)),
+        "title": f"Nr. {i} äöü",
+        "facts": {"i": i, "list": [1, 2.5, None]},
+        "fixed": np.arange(6, dtype=np.int16).reshape(2, 3) + i,
+        "ragged": rng.random((i + 1, 2), dtype=np.float32),
+    }
+
+
+@pytest.fixture
+def run(folder: Path, packed: Path, typed: Path):
+    """Runs Python source in a fresh process with the paths in its variables; returns its output."""
+
+    def call(source: str, *, check: bool = True, timeout: float = 120) -> str:
+        head = f"folder, packed, typed = {str(folder)!r}, {str(packed)!r}, {str(typed)!r}\n"
+        done = subprocess.run(
+            [sys.executable, "-c", head + textwrap.dedent(source)],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={**os.environ, "PYTHONFAULTHANDLER": "1"},
+        )
+        if check:
+            assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
+            assert done.stderr == "", done.stderr
+        return done.stdout
+
+    return call
+
+
+@pytest.fixture(autouse=True)
+def no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks come from the tests, not from whatever started them."""
+    for name in list(os.environ):
+        if name in ("RANK", "WORLD_SIZE") or name.startswith(("SLURM_", "OMPI_", "PENSTOCK_")):
+            monkeypatch.delenv(name)

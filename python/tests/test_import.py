@@ -1,0 +1,91 @@
+"""What `import penstock` costs and offers."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+import penstock as ps
+
+
+def test_import_brings_neither_torch_nor_numpy(run):
+    run("import sys, penstock; assert not {'torch', 'numpy'} & set(sys.modules), sys.modules.keys()")
+
+
+def test_loader_and_writer_bring_no_torch(run):
+    run(
+        """
+        import sys, penstock as ps
+        batch = next(iter(ps.Loader(packed, batch_size=2, num_workers=1, transforms=[])))
+        with ps.Writer(packed + ".none", {"x": "int"}) as w:
+            w.write({"x": 1})
+        import shutil; shutil.rmtree(packed + ".none")
+        assert "numpy" in sys.modules and "torch" not in sys.modules
+        """
+    )
+
+
+def test_import_takes_less_than_50_ms():
+    best = 1e9
+    for _ in range(5):
+        text = subprocess.run(
+            [sys.executable, "-X", "importtime", "-c", "import penstock"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stderr
+        line = next(line for line in text.splitlines() if re.search(r"\| +penstock$", line))
+        best = min(best, int(line.split("|")[1]))
+    assert best < 50_000, f"{best} us"
+
+
+def test_every_public_name_is_there():
+    for name in ps.__all__:
+        assert getattr(ps, name) is not None
+    assert set(ps.__all__) <= set(dir(ps))
+    with pytest.raises(AttributeError):
+        ps.nothing  # noqa: B018
+
+
+def test_show_config(capsys):
+    config = ps.show_config("dict")
+    assert config["version"] == ps.__version__ and config["python"]["version"]
+    assert ps.show_config() is None
+    assert '"codecs"' in capsys.readouterr().out
+    with pytest.raises(ps.errors.ArgumentError):
+        ps.show_config("paper")
+
+
+def test_errors_are_built_in_kinds_and_pickle():
+    import pickle
+
+    for name in ps.errors.__all__:
+        kind = getattr(ps.errors, name)
+        assert issubclass(kind, ps.PenstockError)
+        error = kind("what happened", sample=3, file="a/b", os_error=5)
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is kind and str(again) == "what happened"
+        assert (again.sample, again.file, again.offset, again.status) == (
+            3,
+            "a/b",
+            None,
+            kind.default_status,
+        )
+    assert issubclass(ps.errors.NotFoundError, FileNotFoundError)
+    assert ps.errors.StorageError("x", os_error=5).errno == 5
+
+
+def test_messages_of_the_library_reach_stderr_when_asked(packed):
+    done = subprocess.run(
+        [sys.executable, "-c", "import penstock as ps; ps.Loader(%r, storage='threads')" % str(packed)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PENSTOCK_LOG_LEVEL": "debug", "PATH": "", "PYTHONPATH": ":".join(sys.path)},
+    )
+    assert done.stdout == ""
+    for line in done.stderr.splitlines():
+        assert line.startswith("penstock: ")

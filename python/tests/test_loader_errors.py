@@ -1,0 +1,292 @@
+"""Bad samples, wrong arguments, closed loaders: clear errors, and nothing lost."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from conftest import N
+from penstock import transforms as T
+
+BAD = 6
+
+
+@pytest.fixture
+def damaged(packed, tmp_path):
+    """The packed set with one altered byte in sample BAD."""
+    path = tmp_path / "damaged.pst"
+    shutil.copytree(packed, path)
+    item = ps.Dataset(path).item(BAD, "image")
+    with open(item["file"], "r+b") as file:
+        file.seek(item["offset"] + item["nbytes"] // 2)
+        byte = file.read(1)
+        file.seek(-1, 1)
+        file.write(bytes([byte[0] ^ 0x40]))
+    return path
+
+
+def loader_of(path, **options):
+    chain = [T.Resize((8, 8))]
+    return ps.Loader(path, **{"transforms": chain, "output": "numpy", "batch_size": 4, **options})
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_raise_names_the_culprit_when_its_turn_comes(damaged, num_workers):
+    loader = loader_of(damaged, num_workers=num_workers)
+    got = []
+    with pytest.raises(ps.errors.ChecksumError, match=f"sample {BAD}") as caught:
+        for batch in loader:
+            got.append(batch["index"].tolist())
+    assert got == [[0, 1, 2, 3]]
+    error = caught.value
+    assert error.sample == BAD and error.dataset == str(damaged) and error.offset is not None
+    assert "shard" in error.file and error.text and error.status == "PST_ERROR_CHECKSUM"
+
+
+def test_skip_and_quarantine(damaged):
+    loader = loader_of(damaged, on_error="skip")
+    indices = [batch["index"].tolist() for batch in loader]
+    assert indices[1] == [4, 5, 7] and sum(map(len, indices)) == N - 1
+    (entry,) = loader.quarantine
+    assert entry["sample"] == BAD and entry["name"] == ps.Dataset(damaged).name(BAD)
+    assert entry["status"] == "PST_ERROR_CHECKSUM" and entry["file"]
+    assert loader.stats()["samples"]["bad"] == 1
+    loader.close()
+    assert loader.quarantine == [entry] and loader.stats()["samples"]["bad"] == 1
+
+
+def test_replace(damaged):
+    def run(**options):
+        loader = loader_of(damaged, on_error="replace", **options)
+        return [batch["index"].tolist() for batch in loader], loader
+
+    indices, loader = run()
+    assert [len(batch) for batch in indices] == [4] * 6 and BAD not in indices[1]
+    assert loader.stats()["samples"]["replaced"] == 1
+    assert loader.replay(1, 0)["index"].tolist() == indices[1]
+    assert run(num_workers=0)[0] == indices
+
+
+def test_max_errors(damaged):
+    with open(ps.Dataset(damaged).item(20, "image")["file"], "r+b") as file:
+        file.seek(ps.Dataset(damaged).item(20, "image")["offset"] + 30)
+        file.write(b"\xff\x00\xff")
+    assert len(list(loader_of(damaged, on_error="skip", max_errors=2))) == 6
+    with pytest.raises(ps.PenstockError):
+        list(loader_of(damaged, on_error="skip", max_errors=1))
+
+
+def test_altered_bytes_pass_without_verify(damaged):
+    # The JPEG decoder may or may not notice; nothing else may go wrong.
+    loader = loader_of(damaged, verify=False, on_error="skip")
+    assert sum(len(batch["index"]) for batch in loader) >= N - 1
+
+
+def test_iteration_goes_on_after_an_error(damaged):
+    loader = loader_of(damaged)
+    for _ in range(2):
+        with pytest.raises(ps.errors.ChecksumError):
+            list(loader)
+    loader.set_epoch(0)
+    assert next(iter(loader))["index"].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("options", "text"), [
+    ({"batch_size": 0}, "batch_size must be 1"),
+    ({"batch_size": 2.5}, "batch_size is a whole number"),
+    ({"seed": -1}, "seed must be 0"),
+    ({"seed": 2**64}, "seed must be 0"),
+    ({"prefetch": 0}, "prefetch must be 1"),
+    ({"num_workers": -1}, "num_workers must be 0"),
+    ({"host_memory": "4 pounds"}, "host_memory is bytes"),
+    ({"host_memory": 0}, "host_memory must be above 0"),
+    ({"order": "random"}, "order is one of"),
+    ({"order": "sequential", "shuffle": True}, "contradict"),
+    ({"on_error": "ignore"}, "on_error is one of"),
+    ({"storage": "tape"}, "storage is one of"),
+    ({"page_cache": "burn"}, "page_cache is one of"),
+    ({"layout": "CHWN"}, "layout is one of"),
+    ({"output": "list"}, "output is one of"),
+    ({"dtype": "float8"}, "dtype 'float8' is not known"),
+    ({"throttle": (1, 2, 3)}, "throttle is"),
+    ({"transforms": {"picture": []}}, "no field 'picture'"),
+    ({"transforms": {"image": [len]}}, "operations of penstock.transforms"),
+    ({"transforms": {"image": "Resize"}}, r"operations of penstock\.transforms"),
+    ({"transforms": {"label": [T.Resize(4)]}}, "label"),
+    ({"transforms": [T.Normalize(0.5, 0.5), T.Resize(4)]}, "image"),
+    ({"variants": {"image": ["webp"]}}, "not stored"),
+])
+def test_wrong_arguments(packed, options, text):
+    with pytest.raises(ps.errors.ArgumentError, match=text):
+        loader_of(packed, **options)
+
+
+@pytest.mark.parametrize("options", [{"device": "cuda"}, {"device": "cuda:1"}, {"cache": "8GiB"},
+                                     {"share": "host"}])
+def test_what_this_release_has_not(packed, options):
+    with pytest.raises(NotImplementedError, match="this release") as caught:
+        loader_of(packed, **options)
+    assert isinstance(caught.value, ps.PenstockError)
+
+
+def test_device_and_cache_that_are_there(packed):
+    import torch
+
+    for device in ("cpu", torch.device("cpu"), torch.device("cpu", 0)):
+        assert len(loader_of(packed, device=device, cache=None)) == 6
+
+
+def test_boxes_follow_by_themselves(typed):
+    with pytest.raises(ps.errors.ArgumentError, match="follow the image"):
+        ps.Loader(typed, transforms={"boxes": [T.RandomHorizontalFlip(1.0)]})
+    plain = next(iter(ps.Loader(typed, batch_size=10, output="numpy")))
+    flipped = next(iter(ps.Loader(typed, batch_size=10, output="numpy",
+                                  transforms={"image": [T.RandomHorizontalFlip(1.0)]})))
+    width = plain["image"].shape[-1]
+    for before, after in zip(plain["boxes"], flipped["boxes"], strict=True):
+        np.testing.assert_allclose(after[:, [2, 0]], width - before[:, [0, 2]], rtol=1e-5)
+        np.testing.assert_allclose(after[:, [1, 3]], before[:, [1, 3]])
+
+
+def test_mask_follows_its_image(typed):
+    same = [T.RandomResizedCrop(12, interpolation="nearest"), T.RandomHorizontalFlip()]
+    batch = next(iter(ps.Loader(typed, batch_size=10, output="numpy", shuffle=True,
+                                transforms={"image": same, "mask": same})))
+    ds = ps.Dataset(typed)
+    assert batch["mask"].shape == (10, 12, 12)
+    for row, sample in enumerate(batch["index"]):
+        # Where the crop took each pixel of the image from, the mask has its value.
+        stored = ds[int(sample)]
+        values = {tuple(p): m for p, m in zip(stored["image"].reshape(-1, 3).tolist(),
+                                              stored["mask"].reshape(-1).tolist(), strict=True)}
+        pixels = batch["image"][row].transpose(1, 2, 0).reshape(-1, 3)
+        found = [values[tuple(p)] for p in pixels.tolist()]
+        assert np.mean(np.array(found) == batch["mask"][row].reshape(-1)) > 0.97  # colours may repeat
+
+
+def test_an_older_iterator_says_why_it_ended(packed):
+    loader = loader_of(packed)
+    first = iter(loader)
+    next(first)
+    second = iter(loader)
+    with pytest.raises(ps.errors.StateError, match="another one was made"):
+        next(first)
+    assert len(list(second)) == 6
+    assert list(second) == []
+    third = iter(loader)
+    assert list(second) == [] and len(list(third)) == 6  # an exhausted one stays so
+
+
+def test_closed(packed):
+    with loader_of(packed) as loader:
+        batches = iter(loader)
+        kept = next(batches)
+    for call in (lambda: next(batches), lambda: iter(loader), lambda: loader.replay(0),
+                 lambda: loader.fetch([1])):
+        with pytest.raises(ps.errors.StateError, match="closed"):
+            call()
+    loader.close()
+    assert kept["image"].sum() > 0 and loader.state_dict()["position"] == 4
+    assert "6 batches" in repr(loader)
+
+
+def test_collate_fn(packed):
+    loader = loader_of(packed, collate_fn=lambda batch: (batch["image"], batch["label"]))
+    for image, label in loader:
+        assert image.shape == (4, 3, 8, 8) and label.shape == (4,)
+
+    def stops(batch):
+        raise StopIteration
+
+    with pytest.raises(RuntimeError, match="collate_fn"):
+        list(loader_of(packed, collate_fn=stops))
+
+
+def test_break_abandon_and_errors_in_the_loop(packed):
+    loader = loader_of(packed, shuffle=True, prefetch=4)
+    for turn in range(30):
+        with pytest.raises(ZeroDivisionError):
+            for i, batch in enumerate(loader):
+                if i == turn % 6:
+                    1 / (batch["index"].size * 0)
+    abandoned = iter(loader)
+    next(abandoned)
+    del abandoned
+    assert loader.epoch == 30 and len(list(loader)) == 6
+
+
+def test_threads_may_share_an_iterator(packed):
+    loader = loader_of(packed, shuffle=True, batch_size=1, throttle=(0, 0.002))
+    batches, seen, lock = iter(loader), [], threading.Lock()
+
+    def take():
+        for batch in batches:
+            with lock:
+                seen.append(int(batch["index"][0]))
+                loader.stats()
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(seen) == list(range(N))
+
+
+def test_close_while_another_thread_waits(packed):
+    loader = loader_of(packed, throttle=(0, 0.5), num_workers=1, storage="threads", io_threads=1)
+    caught = []
+
+    def wait():
+        try:
+            list(loader)
+        except ps.errors.StateError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    thread.join(0.3)
+    loader.close()
+    thread.join(30)
+    assert not thread.is_alive() and len(caught) == 1
+
+
+def test_other_threads_run_while_one_waits(packed):
+    loader = loader_of(packed, throttle=(0, 0.3), num_workers=1, batch_size=2)
+    ticks = []
+    done = threading.Event()
+
+    def tick():
+        while not done.wait(0.01):
+            ticks.append(1)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    next(iter(loader))
+    done.set()
+    thread.join()
+    assert len(ticks) >= 10  # of about 30 in 0.3 s
+
+
+def test_workers_from_the_environment(packed, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_NUM_THREADS", "3")
+    assert loader_of(packed).stats()["workers"] == 3
+    assert loader_of(packed, num_workers=0).stats()["workers"] == 0
+    monkeypatch.setenv("PENSTOCK_NUM_THREADS", "many")
+    with pytest.raises(ps.errors.ArgumentError, match="PENSTOCK_NUM_THREADS"):
+        loader_of(packed)
+
+
+def test_stats_are_json(packed):
+    import json
+
+    loader = loader_of(packed)
+    list(loader)
+    stats = json.loads(json.dumps(loader.stats()))
+    assert stats["batches"] == 6 and stats["samples"]["delivered"] == N
+    assert stats["storage"]["kind"] in ("threads", "uring") and stats["decode"]["nbytes_decoded"] > 0
+    assert loader_of(packed, storage="memory").stats()["storage"]["kind"] == "memory"

@@ -1,0 +1,296 @@
+"""Order, ranks, epochs, resume, replay: the same samples and pixels whatever prepares them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from conftest import N
+from penstock import transforms as T
+
+CHAIN = {"image": [T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.Normalize(0.5, 0.25)]}
+
+
+def loader_of(path, **options):
+    return ps.Loader(path, **{"transforms": CHAIN, "output": "numpy", "batch_size": 5, **options})
+
+
+def contents(batches):
+    """[(index, pixels)] of each sample, as bytes."""
+    result = []
+    for batch in batches:
+        for index, image in zip(batch["index"], batch["image"], strict=True):
+            result.append((int(index), image.tobytes()))
+    return result
+
+
+def indices_of(loader):
+    return [batch["index"].tolist() for batch in loader]
+
+
+def test_sequential_is_in_order(packed):
+    assert sum(indices_of(loader_of(packed)), []) == list(range(N))
+
+
+def test_shuffle_is_a_permutation_and_changes(packed):
+    loader = loader_of(packed, shuffle=True, seed=3)
+    epochs = [sum(indices_of(loader), []) for _ in range(3)]
+    assert all(sorted(epoch) == list(range(N)) for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+    other = sum(indices_of(loader_of(packed, shuffle=True, seed=4)), [])
+    assert other != epochs[0]
+
+
+@pytest.mark.parametrize("options", [{"num_workers": 0}, {"num_workers": 1}, {"num_workers": 7},
+                                     {"storage": "threads"}, {"storage": "memory"}, {"prefetch": 5}])
+def test_workers_and_storage_change_nothing(packed, options):
+    wanted = contents(loader_of(packed, shuffle=True, seed=1, num_workers=2))
+    assert contents(loader_of(packed, shuffle=True, seed=1, **options)) == wanted
+
+
+def test_a_folder_gives_what_the_packed_set_gives(folder, packed):
+    assert contents(loader_of(folder, shuffle=True)) == contents(loader_of(packed, shuffle=True))
+
+
+@pytest.mark.parametrize("world_size", [2, 3, 8])
+def test_ranks_together_are_the_same_order(packed, world_size):
+    whole = contents(loader_of(packed, shuffle=True, seed=1, batch_size=1))
+    parts = [
+        contents(loader_of(packed, shuffle=True, seed=1, batch_size=1, rank=r, world_size=world_size))
+        for r in range(world_size)
+    ]
+    joined = [sample for step in zip(*parts, strict=True) for sample in step]
+    assert joined == whole  # 24 is a multiple of 2, 3 and 8
+
+
+def test_padding_and_drop_last(packed):
+    for drop_last in (False, True):
+        lengths = set()
+        for rank in range(5):
+            loader = loader_of(packed, batch_size=2, rank=rank, world_size=5, drop_last=drop_last)
+            batches = indices_of(loader)
+            assert len(batches) == len(loader)
+            lengths.add(sum(map(len, batches)))
+        assert lengths == ({4} if drop_last else {5})  # 24 / 5 = 4.8
+    loader = loader_of(packed, batch_size=7)
+    assert [len(batch) for batch in indices_of(loader)] == [7, 7, 7, 3] and len(loader) == 4
+    assert [len(b) for b in indices_of(loader_of(packed, batch_size=7, drop_last=True))] == [7] * 3
+
+
+def test_epoch_advances_and_can_be_set(packed):
+    loader = loader_of(packed, shuffle=True)
+    assert loader.epoch == 0
+    epochs = []
+    for expected in range(3):
+        for batch in loader:
+            assert loader.epoch == expected
+        epochs.append(contents([batch]))
+        assert loader.epoch == expected + 1
+    loader.set_epoch(1)
+    assert loader.epoch == 1 and contents(list(loader)[-1:]) == epochs[1]
+    next(iter(loader))  # leaves epoch 2 early
+    assert loader.epoch == 2 and loader.state_dict()["position"] == 5
+    again = iter(loader)
+    assert loader.epoch == 3 and next(again)["index"].shape == (5,)
+
+
+def test_resume_in_the_middle(packed):
+    wanted = contents(loader_of(packed, shuffle=True, seed=9))
+    loader = loader_of(packed, shuffle=True, seed=9)
+    batches = iter(loader)
+    got = contents([next(batches), next(batches)])
+    state = json.loads(json.dumps(loader.state_dict()))
+    assert all(type(value) is int for value in state.values()) and state["position"] == 10
+    fresh = loader_of(packed, shuffle=True, seed=9, num_workers=0)
+    fresh.load_state_dict(state)
+    assert fresh.state_dict() == state and fresh.epoch == 0
+    got += contents(fresh)
+    assert got == wanted
+    assert fresh.epoch == 1 and fresh.state_dict()["position"] == 0
+    assert contents(fresh) == contents(loader_of_epoch(packed, 1))
+
+
+def loader_of_epoch(path, epoch):
+    loader = loader_of(path, shuffle=True, seed=9)
+    loader.set_epoch(epoch)
+    return loader
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (2, 4), (4, 3)])
+def test_resume_with_another_world_size(packed, before, after):
+    def ranks(n):
+        return [
+            loader_of(packed, shuffle=True, seed=2, batch_size=2, rank=r, world_size=n)
+            for r in range(n)
+        ]
+
+    whole = contents(loader_of(packed, shuffle=True, seed=2))
+    got = []
+    states = []
+    for loader in ranks(before):
+        got += contents([next(iter(loader))])
+        states.append(loader.state_dict())
+    assert all(state == states[0] for state in states)
+    for loader in ranks(after):
+        loader.load_state_dict(states[0])
+        got += contents(loader)
+    extra = (-(N - 2 * before)) % after  # repeated so that ranks have equally many
+    assert len(got) == N + extra and set(got) == set(whole)
+
+
+def test_state_after_the_last_batch_leads_to_the_next_epoch(packed):
+    loader = loader_of(packed)
+    for _ in loader:
+        state = loader.state_dict()
+    assert state["position"] == N
+    assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == (1, 0)
+    resumed = loader_of(packed)
+    resumed.load_state_dict(state)
+    assert list(resumed) == [] and resumed.epoch == 1 and len(list(resumed)) == len(resumed)
+
+
+def test_states_of_other_loaders_are_refused(packed, folder):
+    state = loader_of(packed, shuffle=True, seed=1).state_dict()
+    for other in (
+        loader_of(packed, shuffle=True, seed=2),
+        loader_of(packed, shuffle=False, seed=1),
+        loader_of(packed, shuffle=True, seed=1, indices=[1, 2, 3]),
+        loader_of(packed, order="pages", seed=1),
+    ):
+        with pytest.raises(ValueError, match="another loader"):
+            other.load_state_dict(state)
+    for broken in ({}, {"version": 99}, {"version": 1}, {**state, "position": -1}):
+        with pytest.raises(ps.errors.ArgumentError):
+            loader_of(packed, shuffle=True, seed=1).load_state_dict(broken)
+
+
+def test_replay_is_the_same_batch(packed):
+    loader = loader_of(packed, shuffle=True)
+    seen = [[contents([batch]) for batch in loader] for _ in range(2)]
+    for epoch, batches in enumerate(seen):
+        for step, batch in enumerate(batches):
+            assert contents([loader.replay(step, epoch)]) == batch
+    assert contents([loader.replay(2)]) == seen[1][2]
+    with pytest.raises(ps.PenstockError):
+        loader.replay(len(loader))
+
+
+def test_fetch_while_iterating(packed):
+    loader = loader_of(packed, shuffle=True)
+    wanted = dict(contents(loader_of(packed)))
+    for batch in loader:
+        fetched = loader.fetch([3, 0, 3], epoch=0)
+        assert fetched["index"].tolist() == [3, 0, 3]
+        assert contents([fetched])[1] == (0, wanted[0])
+        assert batch["index"].size
+    with pytest.raises(IndexError):
+        loader.fetch([N])
+
+
+def test_pages_order_mixes_within_the_window(packed):
+    loader = loader_of(packed, order="pages", page_samples=4, window_pages=2, seed=5)
+    order = sum(indices_of(loader), [])
+    assert sorted(order) == list(range(N)) and order != list(range(N))
+
+    def two_pages_at_a_time(offset):  # pages begin at a place that changes by epoch
+        pages = [(sample - offset) % N // 4 for sample in order]
+        return all(len(set(pages[start : start + 8])) == 2 for start in range(0, N, 8))
+
+    assert any(two_pages_at_a_time(offset) for offset in range(4))
+
+
+def test_indices_and_weights(packed):
+    loader = loader_of(packed, indices=[9, 3, 3, 20])
+    assert indices_of(loader) == [[9, 3, 3, 20]]
+    weights = np.zeros(N)
+    weights[[4, 7]] = 1
+    loader = loader_of(packed, weights=weights, seed=1)
+    drawn = sum(indices_of(loader), [])
+    assert len(drawn) == N and set(drawn) == {4, 7}
+    for wrong in ({"indices": [N]}, {"indices": [-1]}, {"indices": []}, {"indices": [0.5]},
+                  {"weights": [1.0]}, {"weights": [-1.0] * N}):
+        with pytest.raises(ValueError):
+            loader_of(packed, **wrong)
+
+
+@pytest.mark.parametrize(("variables", "wanted"), [
+    ({}, (0, 1, "default")),
+    ({"RANK": "3", "WORLD_SIZE": "4"}, (3, 4, "torchrun")),
+    ({"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}, (1, 2, "Slurm")),
+    ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_STEP_NUM_TASKS": "1"}, (0, 1, "Slurm")),
+    ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "3"}, (2, 3, "Open MPI")),
+    ({"RANK": "1", "WORLD_SIZE": "2", "SLURM_PROCID": "5", "SLURM_NTASKS": "6"}, (1, 2, "torchrun")),
+    ({"RANK": "1"}, (0, 1, "default")),
+])
+def test_ranks_from_launchers(packed, monkeypatch, variables, wanted):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    ranks = loader_of(packed).stats()["ranks"]
+    assert (ranks["rank"], ranks["world_size"], ranks["from"]) == wanted
+    given = loader_of(packed, rank=0, world_size=1)
+    assert given.stats()["ranks"]["from"] == "arguments"
+
+
+def test_ranks_from_torch_distributed(packed, tmp_path):
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/rendezvous", rank=0, world_size=1)
+    try:
+        assert loader_of(packed).stats()["ranks"]["from"] == "torch.distributed"
+    finally:
+        dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("options", [{"rank": 0}, {"world_size": 2}, {"rank": 2, "world_size": 2},
+                                     {"rank": -1, "world_size": 2}])
+def test_wrong_ranks(packed, options):
+    with pytest.raises(ps.errors.ArgumentError):
+        loader_of(packed, **options)
+
+
+def test_broken_launcher_variables(packed, monkeypatch):
+    monkeypatch.setenv("RANK", "first")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ps.errors.ArgumentError, match="RANK='first'"):
+        loader_of(packed)
+
+
+def test_pickle_carries_arguments_and_state(packed):
+    loader = loader_of(packed, shuffle=True, seed=9, collate_fn=double)
+    wanted = [pair[0]["index"].tolist() for pair in loader]
+    loader.set_epoch(0)
+    batches = iter(loader)
+    first = next(batches)[0]["index"].tolist()
+    for other in (pickle.loads(pickle.dumps(loader)), copy.deepcopy(loader)):
+        assert other.state_dict() == loader.state_dict()
+        assert [first, *(pair[0]["index"].tolist() for pair in other)] == wanted
+    assert [first, *(pair[0]["index"].tolist() for pair in batches)] == wanted
+
+
+def double(batch):
+    return batch, batch
+
+
+class Counted(ps.Loader):
+    """A subclass that keeps something of its own."""
+
+    def __init__(self, *args, **kwargs):
+        self.seen = 0
+        super().__init__(*args, **kwargs)
+
+    def __iter__(self):
+        for batch in super().__iter__():
+            self.seen += 1
+            yield batch
+
+
+def test_subclass(packed):
+    loader = Counted(packed, batch_size=6, output="numpy", transforms=CHAIN)
+    assert len(list(loader)) == 4 and loader.seen == 4
+    again = pickle.loads(pickle.dumps(loader))
+    assert type(again) is Counted and again.seen == 4 and len(list(again)) == 4

@@ -1,0 +1,145 @@
+"""TorchDataset in torch's DataLoader, and loaders beside autograd."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+import penstock as ps
+from conftest import N
+from penstock import transforms as T
+
+CHAIN = {"image": [T.RandomResizedCrop(12), T.RandomHorizontalFlip(), T.Normalize(0.5, 0.5)]}
+
+
+def wanted(packed, epoch=0, seed=4):
+    loader = ps.Loader(packed, batch_size=N, transforms=CHAIN, seed=seed, output="torch")
+    loader.set_epoch(epoch)
+    return next(iter(loader))
+
+
+def test_items(packed):
+    ds = ps.TorchDataset(packed, transforms=CHAIN, seed=4)
+    assert len(ds) == N
+    whole = wanted(packed)
+    for i in (0, 5, -1):
+        sample = ds[i]
+        assert set(sample) == {"image", "label", "index"}
+        assert torch.equal(sample["image"], whole["image"][i])
+        assert sample["label"] == int(whole["label"][i]) and sample["index"] == i % N
+    with pytest.raises(IndexError):
+        ds[N]
+    ds.set_epoch(3)
+    assert ds.epoch == 3
+    assert torch.equal(ds[2]["image"], wanted(packed, 3)["image"][2])
+    assert torch.equal(pickle.loads(pickle.dumps(ds))[2]["image"], ds[2]["image"])
+
+
+def test_items_are_copies(packed):
+    ds = ps.TorchDataset(packed, transforms=CHAIN, host_memory="32MiB")
+    many = [ds[i % N]["image"] for i in range(200)]
+    assert torch.equal(many[0], many[N]) and many[0].data_ptr() != many[N].data_ptr()
+    assert ds._loader.stats()["memory"]["slots_held"] == 0
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_data_loader_forked(packed, workers):
+    context = "fork" if workers else None
+    ds = ps.TorchDataset(packed, transforms=CHAIN, seed=4)
+    ds[0]  # the parent has used it: the children must not hang on that
+    loader = DataLoader(ds, batch_size=5, num_workers=workers, multiprocessing_context=context)
+    for _ in range(2):
+        batches = list(loader)
+        whole = wanted(packed)
+        assert torch.equal(torch.cat([batch["image"] for batch in batches]), whole["image"])
+        assert torch.equal(torch.cat([batch["label"] for batch in batches]), whole["label"])
+        assert torch.cat([batch["index"] for batch in batches]).tolist() == list(range(N))
+
+
+def test_persistent_workers_see_the_epoch(packed):
+    ds = ps.TorchDataset(packed, transforms=CHAIN, seed=4, as_tuple=True)
+    loader = DataLoader(ds, batch_size=8, num_workers=2, persistent_workers=True,
+                        multiprocessing_context="fork")
+    for epoch in range(3):
+        ds.set_epoch(epoch)
+        images = torch.cat([image for image, _ in loader])
+        assert torch.equal(images, wanted(packed, epoch)["image"])
+
+
+def test_data_loader_spawned(packed, tmp_path):
+    file = tmp_path / "spawned.py"
+    file.write_text(
+        f"""
+import torch, penstock as ps
+from penstock import transforms as T
+from torch.utils.data import DataLoader
+
+if __name__ == "__main__":
+    ops = {{"image": [T.RandomResizedCrop(12), T.RandomHorizontalFlip(), T.Normalize(0.5, 0.5)]}}
+    ds = ps.TorchDataset({str(packed)!r}, transforms=ops, seed=4)
+    plain = [ds[i]["image"] for i in range(len(ds))]
+    loader = DataLoader(ds, batch_size=5, num_workers=2, multiprocessing_context="spawn",
+                        persistent_workers=True)
+    got = torch.cat([batch["image"] for batch in loader])
+    assert torch.equal(got, torch.stack(plain))
+    ds.set_epoch(1)
+    other = torch.cat([batch["image"] for batch in loader])
+    assert not torch.equal(got, other) and torch.equal(other[3], ds[3]["image"])
+"""
+    )
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+def test_tuples(packed):
+    ds = ps.TorchDataset(packed, transforms=CHAIN, as_tuple=True)
+    image, label = next(iter(DataLoader(ds, batch_size=4)))
+    assert image.shape == (4, 3, 12, 12) and label.dtype == torch.int64
+    named = ps.TorchDataset(packed, transforms=CHAIN, as_tuple=["index", "image"])
+    assert named[7][0] == 7 and named[7][1].shape == (3, 12, 12)
+    with pytest.raises(ps.errors.ArgumentError):
+        ps.TorchDataset(packed, as_tuple=["picture"])
+
+
+def test_every_type_collates(typed):
+    ds = ps.TorchDataset(typed, fields=["image", "mask", "label", "weight", "title", "fixed"])
+    batch = next(iter(DataLoader(ds, batch_size=4)))
+    assert batch["image"].shape == (4, 3, 32, 48) and batch["mask"].shape == (4, 32, 48)
+    assert batch["fixed"].shape == (4, 2, 3) and batch["title"][1] == "Nr. 1 äöü"
+    assert batch["weight"].shape == (4,)
+    sample = ps.TorchDataset(typed)[3]
+    assert sample["ragged"].shape == (4, 2) and sample["facts"]["i"] == 3
+    assert sample["blob"] == b"\x00\x01\x02" and isinstance(sample["boxes"], torch.Tensor)
+
+
+def test_numpy_subset_and_wrong_arguments(packed):
+    ds = ps.TorchDataset(packed, transforms=CHAIN, output="numpy", indices=[5, 9])
+    assert len(ds) == 2 and isinstance(ds[1]["image"], np.ndarray) and ds[1]["index"] == 9
+    with pytest.raises(ps.errors.ArgumentError, match="DataLoader"):
+        ps.TorchDataset(packed, batch_size=4)
+    with pytest.raises(ps.errors.ArgumentError):
+        ds.set_epoch(-1)
+    assert "24 samples" in repr(ds)
+
+
+def test_batches_train_a_network(packed):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 12 * 12, 3))
+    optimizer = torch.optim.SGD(model.parameters(), 0.05)
+    loader = ps.Loader(packed, batch_size=8, shuffle=True, seed=1, output="torch",
+                       transforms=[T.Resize((12, 12)), T.Normalize(0.5, 0.5)])
+    losses = []
+    for _ in range(25):
+        for batch in loader:
+            loss = torch.nn.functional.cross_entropy(model(batch["image"]), batch["label"])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+    assert sum(losses[-3:]) < 0.5 * sum(losses[:3])
