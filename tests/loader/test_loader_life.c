@@ -231,6 +231,11 @@ static int in_child(pst_loader *loader, pst_batch *batch)
     pst_loader_close(&loader);
     if (loader)
         return 3;
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    /* ThreadSanitizer ends a child of a process with threads that starts its own; the allocator of
+     * AddressSanitizer may have been locked by a thread that the child has not. */
+    return 0;
+#else
     /* A loader of its own works in the child. */
     struct pst_loader_options options = options_of(2, 0);
     if (pst_loader_open(mixed, &options, &loader, &err) != PST_OK ||
@@ -240,6 +245,7 @@ static int in_child(pst_loader *loader, pst_batch *batch)
     pst_batch_release(other);
     pst_loader_close(&loader);
     return 0;
+#endif
 }
 
 static void test_fork(void **state)
