@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -84,7 +85,7 @@ def test_messages_of_the_library_reach_stderr_when_asked(packed):
         capture_output=True,
         text=True,
         check=True,
-        env={"PENSTOCK_LOG_LEVEL": "debug", "PATH": "", "PYTHONPATH": ":".join(sys.path)},
+        env={**os.environ, "PENSTOCK_LOG_LEVEL": "debug"},
     )
     assert done.stdout == ""
     for line in done.stderr.splitlines():
