@@ -20,7 +20,7 @@ if(TARGET penstock_cli)
 endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
-set(private_pc libjpeg libpng libcjson)
+set(private_pc libjpeg libpng)
 set(private_modules "")
 set(static_targets "")
 set(PST_WEBP_MODULES libwebp libwebpdemux)

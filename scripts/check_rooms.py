@@ -53,7 +53,6 @@ OWNED = {
     r"xxhash\.h": {"base"},
     r"liburing\.h|linux/io_uring\.h|sys/uio\.h": {"storage"},
     r"jpeglib\.h|jerror\.h|turbojpeg\.h|png\.h|webp/.*": {"decode"},
-    r"cJSON\.h|cjson/cJSON\.h": {"dataset", "pack", "loader"},
 }
 # format/ parses and prints (snprintf): it neither reads and writes files nor claims memory nor starts threads.
 FORMAT_FORBIDDEN = r"stdlib\.h|unistd\.h|fcntl\.h|errno\.h|pthread\.h|malloc\.h|sys/.*"
