@@ -2,3 +2,4 @@
 pst_fuzz(fuzz_dataset_index LIBS pst_room_dataset)
 pst_fuzz(fuzz_dataset_shard LIBS pst_room_format)
 pst_fuzz(fuzz_dataset_journal LIBS pst_room_pack)
+pst_fuzz(fuzz_dataset_labels LIBS pst_room_dataset)

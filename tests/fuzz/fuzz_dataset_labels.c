@@ -1,0 +1,90 @@
+/* fuzz_dataset_labels.c - any bytes as the label file of a folder, as CSV and as JSON lines:
+ * opened, and every value of every sample asked for. The folder has three images and a mask to be
+ * named. */
+#include <penstock/dataset.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes);
+
+static void write_file(const char *directory, const char *name, const void *bytes, size_t nbytes)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (fd < 0 || write(fd, bytes, nbytes) != (ssize_t)nbytes || close(fd) != 0)
+        abort();
+}
+
+static void read_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field)
+{
+    struct pst_error err;
+    struct pst_item item;
+    unsigned char data[4096];
+    if (pst_dataset_item(dataset, sample, i_field, 0, &item, &err) != PST_OK)
+        return;
+    if (item.nbytes > pst_dataset_max_item_nbytes(dataset, i_field))
+        abort();
+    if (item.nbytes <= sizeof data)
+        (void)!pst_dataset_read(dataset, sample, i_field, 0, 0, item.nbytes, data, &err);
+}
+
+static void use(const pst_dataset *dataset)
+{
+    struct pst_error err;
+    const char *name;
+    int64_t number;
+    double real;
+    for (uint64_t s = 0; s < pst_dataset_count(dataset); s++) {
+        if (pst_dataset_sample_name(dataset, s, &name, &err) != PST_OK || strlen(name) > 4095)
+            abort();
+        for (uint32_t f = 0; f < pst_dataset_n_fields(dataset); f++) {
+            const struct pst_field *field = pst_dataset_field(dataset, f);
+            if (field->type == PST_FIELD_INT) {
+                if (pst_dataset_int(dataset, s, f, &number, &err) != PST_OK ||
+                    (field->n_classes && (number < 0 || number >= field->n_classes)))
+                    abort();
+                (void)pst_dataset_class_name(dataset, f, number);
+            } else if (field->type == PST_FIELD_FLOAT) {
+                if (pst_dataset_float(dataset, s, f, &real, &err) != PST_OK)
+                    abort();
+            } else {
+                read_item(dataset, s, f);
+            }
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes)
+{
+    static char directory[] = "/dev/shm/pst-fuzz-labels-XXXXXX";
+    static const char *const kinds[] = {"labels.csv", "labels.jsonl"};
+    if (strstr(directory, "XXXXXX")) {
+        if (!mkdtemp(directory))
+            abort();
+        for (int i = 0; i < 4; i++)
+            write_file(directory, (const char *const[]){"a.jpg", "b.png", "c.webp", "m.png"}[i],
+                       "bytes", (size_t)i);
+    }
+    for (int kind = 0; kind < 2; kind++) {
+        char labels[160];
+        struct pst_error err;
+        pst_dataset *dataset;
+        write_file(directory, kinds[kind], bytes, nbytes);
+        snprintf(labels, sizeof labels, "%s/%s", directory, kinds[kind]);
+        struct pst_dataset_options options = {.struct_size = sizeof options, .labels = labels};
+        if (pst_dataset_open(directory, &options, &dataset, &err) == PST_OK) {
+            use(dataset);
+            pst_dataset_close(&dataset);
+        } else if (!err.text[0]) {
+            abort();
+        }
+        unlink(labels);
+    }
+    return 0;
+}
