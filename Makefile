@@ -68,7 +68,7 @@ bench: system-check $(STAMPS)/build build/release/build.ninja
 	.venv/bin/python scripts/bench.py build/release bench/out
 
 bench-peers: build
-	bash bench/peers/run.sh
+	bash bench/loader/run.sh
 
 fuzz: system-fuzz $(STAMPS)/build
 	cmake --preset fuzz

@@ -8,7 +8,7 @@ root=$(cd "$here/../.." && pwd)
 build=${PEERS_BUILD:-$root/build/peers}
 data=${DATA:-${PST_SHARED_DATA:-$root/../shared/data}}
 python=${PYTHON:-python3}
-[ -d "$data" ] || { echo "no images at $data: set DATA (see bench/peers/prepare.py)" >&2; exit 2; }
+[ -d "$data" ] || { echo "no images at $data: set DATA (see bench/loader/prepare.py)" >&2; exit 2; }
 mkdir -p "$build/venv"
 log=$build/install.log
 : > "$log"
