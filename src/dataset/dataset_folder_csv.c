@@ -127,6 +127,9 @@ static enum pst_status read_header(struct csv *csv)
     for (size_t i = 0; i < csv->n_columns; i++) {
         const char *name = csv->header.bytes + csv->starts[i];
         csv->names[i] = csv->starts[i];
+        if (strlen(name) != csv->starts[i + 1] - csv->starts[i] - 1)
+            return psti_folder_bad_line(csv->sink, PST_ERROR_CORRUPT,
+                                        "a NUL byte stands in the name of column %zu", i + 1);
         for (size_t k = 0; k < i; k++)
             if (strcmp(csv->header.bytes + csv->names[k], name) == 0)
                 return psti_folder_bad_line(csv->sink, PST_ERROR_CORRUPT,

@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -107,6 +108,30 @@ static enum pst_status add_entry(struct scan *scan, struct listing *listing, con
     return psti_files_add(&listing->entries, slashed, nbytes, scan->err);
 }
 
+/* A data set that was packed into its own source is no class of it: the source must read the same
+ * before and after, also for a run that resumes. */
+static bool is_packed(int fd, const char *name)
+{
+    static const char *const marks[] = {"index.pst", "journal.pst", "writer.lock"};
+    char path[NAME_MAX + 16];
+    struct stat st;
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        int n = snprintf(path, sizeof path, "%s/%s", name, marks[i]);
+        if (n > 0 && (size_t)n < sizeof path && fstatat(fd, path, &st, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
+static enum pst_status add_folder(struct scan *scan, struct listing *listing, int fd,
+                                  const char *name)
+{
+    if (!is_packed(fd, name))
+        return add_entry(scan, listing, name, true, 0);
+    scan->folder->n_ignored++;
+    return PST_OK;
+}
+
 /* Decides what one directory entry is: a folder to enter, an image, or nothing of ours. */
 static enum pst_status look_at(struct scan *scan, struct listing *listing, int fd,
                                const struct dirent *entry)
@@ -120,7 +145,7 @@ static enum pst_status look_at(struct scan *scan, struct listing *listing, int f
         return PST_OK;
     }
     if (entry->d_type == DT_DIR)
-        return add_entry(scan, listing, name, true, 0);
+        return add_folder(scan, listing, fd, name);
     struct stat st;
     if (fstatat(fd, name, &st, 0) != 0) {
         int os_error = errno;
@@ -132,7 +157,7 @@ static enum pst_status look_at(struct scan *scan, struct listing *listing, int f
         return PST_OK;
     }
     if (S_ISDIR(st.st_mode))
-        return add_entry(scan, listing, name, true, 0);
+        return add_folder(scan, listing, fd, name);
     if (!image) {
         scan->folder->n_ignored++;
         return PST_OK;
