@@ -119,7 +119,8 @@ static int run_pack(struct cli *cli, const char *source, const char *destination
     }
     enum pst_status status = pst_pack(source, destination, options, &report, &err);
     cli_progress_end(cli);
-    print_report(&run, &report, destination);
+    if (cli->json || status == PST_OK || run.last.n_total > 0) /* else nothing was begun */
+        print_report(&run, &report, destination);
     int exit_status = report.n_bad > 0 ? CLI_FAILED : CLI_OK;
     if (status != PST_OK) {
         struct cli plain = *cli;
