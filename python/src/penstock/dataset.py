@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _image, _native
-from .errors import ArgumentError, CorruptError
+from .errors import ArgumentError, PenstockError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -213,7 +213,7 @@ class Dataset:
         else:
             try:
                 pixels = _image.decode(data, item["form"], palette_indices=field.type == "mask")
-            except CorruptError as error:
+            except PenstockError as error:
                 # The decoder saw bytes only; say whose they are.
                 error.dataset, error.sample = self._path, sample
                 if item["i_file"] is not None:
