@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct cat {
@@ -41,6 +42,14 @@ static enum pst_status find_sample(const struct cat *cat, const char *text, uint
     return PST_ERROR_NOT_FOUND;
 }
 
+/* What could not be written whole is not left behind; a device or a link stays. */
+static void remove_part(const char *path)
+{
+    struct stat st;
+    if (lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+        (void)unlink(path);
+}
+
 /* Writes everything, to the file of -o or to stdout. */
 static enum pst_status put(const struct cat *cat, const void *head, size_t head_nbytes,
                            const void *bytes, size_t nbytes, struct pst_error *err)
@@ -56,6 +65,8 @@ static enum pst_status put(const struct cat *cat, const void *head, size_t head_
     }
     if (ok || (to_stdout && os_error == EPIPE))
         return PST_OK; /* main ends quietly when the reader has gone */
+    if (file != NULL && !to_stdout)
+        remove_part(cat->output);
     cli_error(err, os_error == ENOSPC ? PST_ERROR_NO_SPACE : PST_ERROR_IO, "cannot be written");
     err->os_error = os_error;
     snprintf(err->file, sizeof err->file, "%s", to_stdout ? "stdout" : cat->output);
