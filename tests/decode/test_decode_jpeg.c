@@ -125,7 +125,7 @@ static void test_every_edge(void **state)
 static void test_every_region_of_small_ones(void **state)
 {
     (void)state;
-    for (size_t s = 0; s < 5; s++) {
+    for (size_t s = 1; s < 4; s++) {
         struct jpeg_spec spec = {.height = 19,
                                  .width = 18,
                                  .colours = COLOURS_YCC,
