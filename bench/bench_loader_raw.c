@@ -6,7 +6,7 @@
  * Samples are 224x224x3 raw, all in memory, shuffled; batches of 64, 128 and 256; 1 and 2 workers.
  * Both sides take the same samples in the same kind of order and write to as many batch buffers in
  * turn as the loader has slots. The output is compared first. Loader and memcpy take turns, and
- * each keeps its best round. */
+ * the figures are medians of their rounds. */
 #include <penstock/penstock.h>
 
 #include <pthread.h>
@@ -19,7 +19,7 @@
 #define SIDE 224
 #define SAMPLE_NBYTES ((size_t)SIDE * SIDE * 3)
 #define PREFETCH 2
-#define ROUNDS 5
+#define ROUNDS 7
 
 struct setting {
     uint32_t batch_size, n_workers;
@@ -185,10 +185,23 @@ static double time_copy(const struct setting *setting, const uint8_t *all, uint8
     return (double)nbytes / (now() - start);
 }
 
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values)
+{
+    qsort(values, ROUNDS, sizeof *values, by_value);
+    return values[ROUNDS / 2];
+}
+
 static void measure(pst_dataset *dataset, struct setting *setting, const uint8_t *all,
                     const uint32_t *order, uint32_t n, double seconds)
 {
     uint8_t *slots[PREFETCH + 1];
+    double loads[ROUNDS], copies[ROUNDS];
     pst_loader *loader = open_loader(dataset, setting);
     run_epoch(loader, 1000, all); /* compares, and warms up */
     for (int i = 0; i <= PREFETCH; i++) {
@@ -199,10 +212,11 @@ static void measure(pst_dataset *dataset, struct setting *setting, const uint8_t
         double a = time_loader(loader, seconds / ROUNDS);
         double b = time_copy(setting, all, slots, 1, order, n, seconds / ROUNDS);
         double c = time_copy(setting, all, slots, PREFETCH + 1, order, n, seconds / ROUNDS);
-        b = b > c ? b : c;
-        setting->loader = a > setting->loader ? a : setting->loader;
-        setting->copy = b > setting->copy ? b : setting->copy;
+        loads[round] = a;
+        copies[round] = b > c ? b : c;
     }
+    setting->loader = median(loads);
+    setting->copy = median(copies);
     for (int i = 0; i <= PREFETCH; i++)
         free(slots[i]);
     pst_loader_close(&loader);
