@@ -52,8 +52,13 @@ static enum pst_status open_engine(struct psti_storage *storage, struct pst_erro
         pst_error_clear(&why);
         enum pst_status status = psti_storage_uring_open(storage, &why);
         storage->kind = PST_STORAGE_URING;
-        if (status == PST_OK)
+        if (status == PST_OK && storage->engine != NULL)
             return PST_OK;
+        if (status == PST_OK) {
+            snprintf(storage->reason, sizeof storage->reason, "no thread is wanted");
+            storage->kind = PST_STORAGE_THREADS;
+            return psti_storage_pool_open(storage, err);
+        }
         /* Without memory or threads the other engine would not stand either: that is an error, not
          * a choice. */
         if (kind == PST_STORAGE_URING || status != PST_ERROR_UNSUPPORTED) {
@@ -80,7 +85,7 @@ enum pst_status psti_storage_open(const struct psti_storage_options *options,
         return psti_fail(err, PST_ERROR_MEMORY, "storage", "no memory for a storage engine");
     storage->options = *options;
     if (options->bytes_per_second > 0 || options->latency_seconds > 0) {
-        bool with_thread = options->n_threads > 0 || options->kind == PST_STORAGE_URING;
+        bool with_thread = options->n_threads > 0;
         status = psti_storage_pace_open(options->bytes_per_second, options->latency_seconds,
                                         with_thread, &storage->pace, err);
     }
@@ -125,17 +130,20 @@ size_t psti_storage_buffer_alignment(const struct psti_storage *storage)
                                                                 : PSTI_CACHE_LINE;
 }
 
-static void admit(struct psti_storage *storage, struct psti_read *read)
+/* owed_ns: how much later than now the read begins, by the throttle's reckoning. */
+static void admit(struct psti_storage *storage, struct psti_read *read, int64_t owed_ns)
 {
     read->next = NULL;
-    read->engine.deadline_ns =
-        storage->pace != NULL ? psti_storage_pace_admit(storage->pace, read->nbytes) : 0;
+    read->engine.deadline_ns = 0;
+    if (storage->pace != NULL)
+        read->engine.deadline_ns =
+            psti_storage_pace_admit(storage->pace, psti_clock_ns() + owed_ns, read->nbytes);
 }
 
 void psti_storage_submit(struct psti_storage *storage, struct psti_read **reads, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        admit(storage, reads[i]);
+        admit(storage, reads[i], 0);
     storage->engine->submit(storage, reads, n);
 }
 
@@ -149,11 +157,38 @@ void psti_storage_deliver(struct psti_storage *storage, struct psti_read *read)
 
 enum pst_status psti_storage_read(struct psti_storage *storage, struct psti_read *read)
 {
-    admit(storage, read);
+    admit(storage, read, 0);
     psti_storage_execute(storage, read);
     if (storage->pace != NULL)
-        psti_clock_sleep_until(read->engine.deadline_ns);
+        psti_storage_pace_wait(storage->pace, read->engine.deadline_ns);
     return read->status;
+}
+
+enum pst_status psti_storage_read_owing(struct psti_storage *storage, struct psti_read *read,
+                                        int64_t *owed_ns)
+{
+    admit(storage, read, *owed_ns);
+    psti_storage_execute(storage, read);
+    if (storage->pace == NULL)
+        return read->status;
+    int64_t now = psti_clock_ns(), until = read->engine.deadline_ns;
+    if (until < now + *owed_ns)
+        until = now + *owed_ns;
+    /* Absurd latencies must not add up to an overflow. */
+    *owed_ns = until - now < INT64_MAX / 4 ? until - now : INT64_MAX / 4;
+    return read->status;
+}
+
+void psti_storage_cancel(struct psti_storage *storage)
+{
+    if (storage->pace != NULL)
+        psti_storage_pace_cancel(storage->pace, true);
+}
+
+void psti_storage_resume(struct psti_storage *storage)
+{
+    if (storage->pace != NULL)
+        psti_storage_pace_cancel(storage->pace, false);
 }
 
 enum pst_storage_kind psti_storage_kind_in_use(const struct psti_storage *storage)

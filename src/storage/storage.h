@@ -14,7 +14,8 @@ struct psti_file;
 struct psti_storage_options {
     enum pst_storage_kind kind;
     enum pst_page_cache page_cache;
-    /* THREADS, MEMORY: 0 = no thread, see psti_storage_submit; AUTO with 0 takes THREADS. */
+    /* 0 = no thread, see psti_storage_submit; AUTO with 0 takes THREADS, URING with 0 too, once it
+     * has found that io_uring works. */
     unsigned n_threads;
     unsigned depth; /* most reads under way at a time, >= 1: the caller never submits more */
     double bytes_per_second; /* token bucket; 0 = none */
@@ -81,11 +82,21 @@ size_t psti_storage_buffer_nbytes(const struct psti_storage *storage, uint64_t n
 size_t psti_storage_buffer_alignment(const struct psti_storage *storage);
 
 /* Starts reads; each completes through its `done`. At most `depth` under way. Thread-safe. An
- * engine without threads (THREADS or MEMORY with n_threads 0) runs them, and `done`, before it
- * returns. */
+ * engine without threads (n_threads 0) runs them, and `done`, before it returns. */
 void psti_storage_submit(struct psti_storage *storage, struct psti_read **reads, size_t n);
 /* One read in the calling thread (done is not called). Thread-safe. */
 enum pst_status psti_storage_read(struct psti_storage *storage, struct psti_read *read);
+/* As psti_storage_read, but the throttle's time is not waited for: *owed_ns, which the caller has
+ * not waited for yet either, grows by it. The read counts as made that much later than now, so
+ * waiting for all of it at the end gives the same times as waiting after each read. */
+enum pst_status psti_storage_read_owing(struct psti_storage *storage, struct psti_read *read,
+                                        int64_t *owed_ns);
+
+/* From here to psti_storage_resume the throttle holds nothing back: reads that wait for it, and
+ * later ones, complete at once with the status they have. What was taken from the throttle's budget
+ * for them is given back. Thread-safe; nothing without a throttle. */
+void psti_storage_cancel(struct psti_storage *storage);
+void psti_storage_resume(struct psti_storage *storage);
 
 enum pst_storage_kind psti_storage_kind_in_use(const struct psti_storage *storage);
 const char *psti_storage_reason(const struct psti_storage *storage); /* why not io_uring; "" */

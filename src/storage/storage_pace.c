@@ -4,7 +4,8 @@
  * token bucket (rate) plus a constant (latency); and a line in which completed reads wait for that
  * time, so that no thread that could read sleeps for the throttle. The real read runs meanwhile:
  * its time is not added to the throttle's. One thread, only where reads are submitted, calls `done`
- * of the reads in the line in the order of their times. */
+ * of the reads in the line in the order of their times. Cancelled, the line empties at once and
+ * nobody sleeps. */
 #include "storage/storage_room.h"
 
 #include "base/alloc.h"
@@ -21,10 +22,11 @@ struct psti_storage_pace {
     double ns_per_byte; /* 0: no bucket */
     int64_t latency_ns;
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t changed;        /* for the throttle's thread */
+    pthread_cond_t released;       /* for sleepers: cancelled */
     int64_t busy_until_ns;         /* guarded by lock, as all below */
     struct psti_read *head, *tail; /* by deadline, earliest first */
-    bool closed;
+    bool closed, cancelled;
     bool has_thread;
     pthread_t thread;
 };
@@ -37,7 +39,7 @@ static void line_main(void *arg)
         struct psti_read *read = pace->head;
         if (read == NULL) {
             pthread_cond_wait(&pace->changed, &pace->lock);
-        } else if (read->engine.deadline_ns > psti_clock_ns()) {
+        } else if (!pace->cancelled && read->engine.deadline_ns > psti_clock_ns()) {
             (void)psti_cond_wait_until(&pace->changed, &pace->lock, read->engine.deadline_ns);
         } else {
             pace->head = read->next;
@@ -73,9 +75,28 @@ void psti_storage_pace_hold(struct psti_storage_pace *pace, struct psti_read *re
     pthread_mutex_unlock(&pace->lock);
 }
 
-int64_t psti_storage_pace_admit(struct psti_storage_pace *pace, uint64_t nbytes)
+void psti_storage_pace_wait(struct psti_storage_pace *pace, int64_t until_ns)
 {
+    pthread_mutex_lock(&pace->lock);
+    while (!pace->cancelled && psti_clock_ns() < until_ns)
+        (void)psti_cond_wait_until(&pace->released, &pace->lock, until_ns);
+    pthread_mutex_unlock(&pace->lock);
+}
+
+void psti_storage_pace_cancel(struct psti_storage_pace *pace, bool cancelled)
+{
+    pthread_mutex_lock(&pace->lock);
+    pace->cancelled = cancelled;
     int64_t now = psti_clock_ns();
+    if (pace->busy_until_ns > now)
+        pace->busy_until_ns = now;
+    pthread_cond_signal(&pace->changed);
+    pthread_cond_broadcast(&pace->released);
+    pthread_mutex_unlock(&pace->lock);
+}
+
+int64_t psti_storage_pace_admit(struct psti_storage_pace *pace, int64_t now, uint64_t nbytes)
+{
     int64_t until = now;
     if (pace->ns_per_byte > 0) {
         double cost = (double)nbytes * pace->ns_per_byte;
@@ -107,6 +128,7 @@ enum pst_status psti_storage_pace_open(double bytes_per_second, double latency_s
     pace->latency_ns = (int64_t)(latency_ns < COST_MAX_NS ? latency_ns : COST_MAX_NS);
     pthread_mutex_init(&pace->lock, NULL);
     psti_cond_init(&pace->changed);
+    psti_cond_init(&pace->released);
     if (with_thread) {
         enum pst_status status = psti_thread_start(&pace->thread, "pace", line_main, pace, err);
         if (status != PST_OK) {
@@ -132,6 +154,7 @@ void psti_storage_pace_close(struct psti_storage_pace **pace)
         pthread_mutex_unlock(&p->lock);
         psti_thread_join(p->thread);
     }
+    pthread_cond_destroy(&p->released);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->lock);
     psti_free(p);

@@ -7,7 +7,6 @@
 #include "storage/storage_room.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/fail.h"
 #include "base/queue.h"
 
@@ -37,7 +36,8 @@ static void pool_submit(struct psti_storage *storage, struct psti_read **reads, 
             (void)psti_queue_push(&pool->queue, read); /* not closed while reads are submitted */
         } else {
             psti_storage_execute(storage, read);
-            psti_clock_sleep_until(read->engine.deadline_ns);
+            if (storage->pace != NULL)
+                psti_storage_pace_wait(storage->pace, read->engine.deadline_ns);
             read->done(read);
         }
     }

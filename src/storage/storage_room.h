@@ -74,13 +74,19 @@ enum pst_status psti_storage_pace_open(double bytes_per_second, double latency_s
                                        bool with_thread, struct psti_storage_pace **out,
                                        struct pst_error *err);
 void psti_storage_pace_close(struct psti_storage_pace **pace);
-/* Takes room for `nbytes`; returns the time before which they must not be handed out. */
-int64_t psti_storage_pace_admit(struct psti_storage_pace *pace, uint64_t nbytes);
+/* Takes room for `nbytes` of a read that begins at `now`; returns the time before which they must
+ * not be handed out. */
+int64_t psti_storage_pace_admit(struct psti_storage_pace *pace, int64_t now, uint64_t nbytes);
 /* Calls read->done at read->engine.deadline_ns, in the throttle's thread. */
 void psti_storage_pace_hold(struct psti_storage_pace *pace, struct psti_read *read);
+/* Sleeps until then, or until cancelled. */
+void psti_storage_pace_wait(struct psti_storage_pace *pace, int64_t until_ns);
+/* Lets go what is held and who sleeps, until told otherwise. */
+void psti_storage_pace_cancel(struct psti_storage_pace *pace, bool cancelled);
 
 /* Engines. Open leaves nothing behind when it fails. */
 enum pst_status psti_storage_pool_open(struct psti_storage *storage, struct pst_error *err);
+/* With n_threads 0 io_uring is only tried out: no engine is set. */
 enum pst_status psti_storage_uring_open(struct psti_storage *storage, struct pst_error *err);
 
 #endif

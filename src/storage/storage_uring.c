@@ -309,8 +309,8 @@ enum pst_status psti_storage_uring_open(struct psti_storage *storage, struct pst
         goto fail_ring;
     }
     status = try_ring(&u->ring, err);
-    if (status != PST_OK)
-        goto fail_wake;
+    if (status != PST_OK || storage->options.n_threads == 0)
+        goto fail_wake; /* without a thread it was only to be tried */
     u->wake_fd = eventfd(0, EFD_CLOEXEC);
     if (u->wake_fd < 0) {
         status = psti_fail_os(err, errno, "storage", NULL, -1, "cannot make an eventfd");

@@ -112,7 +112,8 @@ static void absurd_rates_do_not_overflow(void **state)
     struct psti_storage_pace *pace = NULL;
     assert_ok(psti_storage_pace_open(1e-300, 1e300, false, &pace, &err));
     for (int i = 0; i < 100; i++)
-        assert_true(psti_storage_pace_admit(pace, UINT64_MAX) > psti_clock_ns() + 1000000000);
+        assert_true(psti_storage_pace_admit(pace, psti_clock_ns(), UINT64_MAX) >
+                    psti_clock_ns() + 1000000000);
     psti_storage_pace_close(&pace);
     assert_null(pace);
 }
@@ -166,12 +167,84 @@ static void reads_leave_in_the_order_of_their_times(void **state)
     free(reads);
 }
 
+static void *cancel_soon(void *storage)
+{
+    psti_clock_sleep_until(psti_clock_ns() + 20000000);
+    psti_storage_cancel(storage);
+    return NULL;
+}
+
+/* Reads with minutes to go end at once, submitted and the caller's own; later ones are held again.
+ */
+static void cancelled_reads_end_at_once(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    struct psti_storage *storage = open_throttled(1000, 0); /* 20 s each, 400 s for all */
+    struct psti_file *file = NULL;
+    pthread_t thread;
+    assert_ok(psti_file_open(storage, test_path("data"), &file, &err));
+    int64_t begin = psti_clock_ns();
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_create(&thread, NULL, cancel_soon, storage), 0);
+        if (i == 0) {
+            (void)read_parts(storage, file);
+        } else {
+            void *buffer = read_buffer(storage, PART_NBYTES);
+            struct psti_read read = {.file = file, .nbytes = PART_NBYTES, .buffer = buffer};
+            assert_int_equal(psti_storage_read(storage, &read), PST_OK);
+            assert_memory_equal(read.data, data, PART_NBYTES);
+            psti_free(buffer);
+        }
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        psti_storage_resume(storage);
+    }
+    assert_true(seconds_since(begin) < 10);
+    /* What the cancelled reads took was given back, and the throttle holds again: 0.1 s, not 800.
+     */
+    void *buffer = read_buffer(storage, 100);
+    struct psti_read read = {.file = file, .nbytes = 100, .buffer = buffer};
+    begin = psti_clock_ns();
+    assert_int_equal(psti_storage_read(storage, &read), PST_OK);
+    assert_true(seconds_since(begin) >= 0.1 - BURST_SECONDS);
+    assert_true(seconds_since(begin) < 10);
+    psti_free(buffer);
+    psti_file_close(&file);
+    psti_storage_close(&storage);
+}
+
+/* Reads that owe their time return at once and owe what waiting after each would have taken. */
+static void owed_time_adds_up(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    struct psti_storage *storage = open_throttled(1000, 3);
+    struct psti_file *file = NULL;
+    assert_ok(psti_file_open(storage, test_path("data"), &file, &err));
+    void *buffer = read_buffer(storage, PART_NBYTES);
+    int64_t owed = 0, begin = psti_clock_ns();
+    for (int i = 0; i < 2; i++) {
+        struct psti_read read = {.file = file, .nbytes = PART_NBYTES, .buffer = buffer};
+        assert_int_equal(psti_storage_read_owing(storage, &read, &owed), PST_OK);
+        assert_memory_equal(read.data, data, PART_NBYTES);
+    }
+    double seconds = seconds_since(begin);
+    assert_true(seconds < 10);
+    assert_true((double)owed * 1e-9 + seconds >= 2 * (PART_NBYTES / 1000.0 + 3 - BURST_SECONDS));
+    assert_true((double)owed * 1e-9 <= 2 * (PART_NBYTES / 1000.0 + 3));
+    psti_free(buffer);
+    psti_file_close(&file);
+    psti_storage_close(&storage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rate_holds_for_submitted_reads),
         cmocka_unit_test(rate_and_latency_hold_for_reads_of_the_caller),
         cmocka_unit_test(latency_alone),
+        cmocka_unit_test(cancelled_reads_end_at_once),
+        cmocka_unit_test(owed_time_adds_up),
     };
     const struct CMUnitTest alone[] = {
         cmocka_unit_test(absurd_rates_do_not_overflow),
