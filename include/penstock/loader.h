@@ -82,8 +82,8 @@ struct pst_loader_options {
     uint64_t
         host_memory; /* bytes, a hard limit over batch slots, read buffers and scratch; 0 = 4 GiB */
     enum pst_on_error on_error;
-    uint64_t max_errors; /* SKIP, REPLACE: more bad samples than this in an epoch is an error; 0 =
-                            no bound */
+    uint64_t max_errors; /* SKIP, REPLACE: more bad samples than this in an epoch is
+                            PST_ERROR_LIMIT, with the last one's place and cause; 0 = no bound */
     const struct pst_field_output *fields;
     size_t n_fields;
     bool only_listed;

@@ -118,7 +118,11 @@ struct psti_worker {
     bool grown;              /* decoder and run have scratch from the reserve */
     uint64_t reserve_nbytes; /* charged for what is used of it */
     void *reserve_buffer;
-    bool starved;                   /* the last row failed because the slots' memory is used up */
+    bool owes;             /* num_workers 0: the throttle's time is waited for after the row */
+    bool holds_row;        /* a row is made, and not done before hold_until_ns */
+    int64_t owed_ns;       /* for the row being made */
+    int64_t hold_until_ns; /* the throttle's time for the row that is held */
+    bool starved;          /* the last row failed because the slots' memory is used up */
     struct psti_decoder_stats seen; /* what was added to the loader's counters already */
     uint64_t nbytes_decoded, n_region_fallback, decode_ns; /* since the last merge */
     struct pst_error err;
@@ -173,6 +177,7 @@ struct psti_task {
     void *block; /* arena memory of all its items */
     size_t block_nbytes;
     atomic_uint n_reading;
+    bool copies;            /* nothing to decode or to compute: as quick as any other such row */
     enum pst_status status; /* of looking up and reading */
     struct pst_error err;
     struct psti_source *sources; /* [n_items] */
@@ -246,6 +251,8 @@ void psti_files_release(pst_loader *loader, uint32_t i_file, struct psti_file *f
  * *nbytes: room that the others need. After failure nothing is held. */
 enum pst_status psti_row_locate(pst_loader *loader, uint64_t sample, struct psti_source *sources,
                                 char *paths, size_t *nbytes, struct pst_error *err);
+/* Whether writing the located row only copies bytes. */
+bool psti_row_copies(const pst_loader *loader, const struct psti_source *sources);
 /* Buffers for the items that must be read, cut from `block`; fills `reads`, returns how many. */
 uint32_t psti_row_reads(pst_loader *loader, struct psti_source *sources, void *block,
                         struct psti_read *reads);
@@ -291,8 +298,9 @@ void psti_run_start(pst_loader *loader, uint64_t step);
 /* Drops all work under way; waits for what cannot be dropped. */
 void psti_run_cancel(pst_loader *loader);
 void psti_run_worker(void *worker);
-/* One row of the next job in the caller's thread (num_workers 0). */
-void psti_run_row_here(pst_loader *loader, struct psti_job *job);
+/* One row of the next job in the caller's thread (num_workers 0), and the throttle's time for it;
+ * at `deadline` the wait is broken off, to be gone on with at the next call. */
+void psti_run_row_here(pst_loader *loader, struct psti_job *job, int64_t deadline);
 
 /* The error of use in a forked child. */
 enum pst_status psti_loader_fail_forked(struct pst_error *err);

@@ -9,6 +9,8 @@
 #include "base/fail.h"
 #include "base/philox.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum pst_status psti_job_open(struct psti_job *job, uint32_t batch_size, struct pst_error *err)
@@ -119,11 +121,23 @@ static uint64_t replacement(const pst_loader *loader, uint64_t epoch, uint64_t p
     return psti_order_sample(loader->order, epoch, other);
 }
 
-/* Other samples, one after the other, until one is good. After failure worker->err is the last's.
- */
+/* No replacement is good: worker->err, the last one's, says so. */
+static void say_none_is_good(struct psti_worker *worker, uint64_t sample)
+{
+    char cause[PST_ERROR_TEXT_CAP];
+    memcpy(cause, worker->err.text, sizeof cause);
+    snprintf(worker->err.text, sizeof worker->err.text,
+             "found no good replacement of sample %" PRIu64
+             " after %d tries; the last one, sample %" PRId64 ": %.340s",
+             sample, PSTI_REPLACE_TRIES, worker->err.sample, cause);
+}
+
+/* Other samples, one after the other, until one is good. After failure worker->err is the last's,
+ * with what was tried in its text. */
 static enum pst_status replace(struct psti_worker *worker, struct psti_job *job, uint32_t row)
 {
     enum pst_status status = PST_ERROR_CORRUPT;
+    uint64_t bad = (uint64_t)worker->err.sample;
     for (uint32_t i = 0; i < PSTI_REPLACE_TRIES; i++) {
         uint64_t sample = replacement(worker->loader, job->epoch, job->positions[row], i);
         status = psti_row_make(worker, job->batch, row, job->epoch, sample, &worker->err);
@@ -132,6 +146,7 @@ static enum pst_status replace(struct psti_worker *worker, struct psti_job *job,
         if (i + 1 < PSTI_REPLACE_TRIES && !note_bad(worker, job, row))
             return PST_ERROR_MEMORY;
     }
+    say_none_is_good(worker, bad);
     return status;
 }
 

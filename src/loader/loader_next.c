@@ -117,13 +117,13 @@ static bool account(pst_loader *loader, struct psti_job *job)
         stats->n_padded++;
     if (!last || !max || loader->epoch_bad <= max)
         return true;
-    char text[PST_ERROR_TEXT_CAP];
-    memcpy(text, last->text, sizeof text);
+    /* Where the last one lies stays in the error; what it was is in the text. */
     loader->failure = *last;
+    loader->failure.status = PST_ERROR_LIMIT;
     snprintf(loader->failure.text, sizeof loader->failure.text,
              "%" PRIu64 " bad samples in this epoch are more than max_errors %" PRIu64
-             "; the last one: %.380s",
-             loader->epoch_bad, max, text);
+             "; the last one: %s: %.340s",
+             loader->epoch_bad, max, pst_status_text(last->status), last->text);
     return false;
 }
 
@@ -237,7 +237,7 @@ static enum pst_status advance(pst_loader *loader, struct psti_job *job, int64_t
     if (status != PST_OK || job->state == PSTI_JOB_WHOLE)
         return status;
     if (loader->options.num_workers == 0)
-        psti_run_row_here(loader, job);
+        psti_run_row_here(loader, job, deadline);
     else if (deadline == INT64_MAX)
         pthread_cond_wait(&loader->done, loader->lock);
     else

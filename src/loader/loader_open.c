@@ -110,7 +110,7 @@ static enum pst_status open_storage(pst_loader *loader, struct pst_error *err)
     storage.depth = loader->n_tasks * (loader->plan.n_items ? loader->plan.n_items : 1);
     if (storage.depth == 0)
         storage.depth = 1;
-    if (options->num_workers == 0 && storage.kind != PST_STORAGE_MEMORY) {
+    if (options->num_workers == 0) {
         storage.n_threads = 0; /* reads are made by the caller's thread */
         if (storage.kind == PST_STORAGE_AUTO)
             storage.kind = PST_STORAGE_THREADS;

@@ -33,7 +33,8 @@ enum pst_status psti_worker_open(struct psti_worker *worker, pst_loader *loader,
                                  struct pst_error *err)
 {
     const struct psti_plan *plan = &loader->plan;
-    *worker = (struct psti_worker){.loader = loader};
+    *worker = (struct psti_worker){
+        .loader = loader, .owes = worker == loader->workers && loader->options.num_workers == 0};
     if (!psti_pool_charge(loader->pool, 2 * PSTI_GRANT_MIN_NBYTES, false) &&
         !psti_pool_charge(loader->pool, 2 * PSTI_GRANT_MIN_NBYTES, true))
         return psti_fail(err, PST_ERROR_LIMIT, "loader",

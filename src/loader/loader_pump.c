@@ -109,6 +109,7 @@ static bool look_up_next(pst_loader *loader)
                                    &task->err);
     if (task->status != PST_OK)
         task->block_nbytes = 0;
+    task->copies = task->status == PST_OK && psti_row_copies(loader, task->sources);
     pthread_mutex_lock(loader->lock);
     loader->pending = task;
     return true;

@@ -21,7 +21,12 @@ void psti_row_name_error(const pst_loader *loader, uint64_t sample,
     err->sample = (int64_t)sample;
     if (!err->dataset[0])
         psti_error_set_dataset(err, pst_dataset_path(loader->dataset));
-    if (!source || source->item.i_file == PST_FILE_NONE)
+    if (!source)
+        return;
+    enum pst_form form = source->item.form;
+    if (!err->codec[0] && form != PST_FORM_NONE && form != PST_FORM_BYTES)
+        psti_error_set_codec(err, pst_form_name(form));
+    if (source->item.i_file == PST_FILE_NONE)
         return;
     char path[PSTI_PATH_NBYTES];
     if (!err->file[0] && pst_dataset_file_path(loader->dataset, source->item.i_file, path,
@@ -116,6 +121,18 @@ enum pst_status psti_row_locate(pst_loader *loader, uint64_t sample, struct psti
     if (status != PST_OK)
         psti_row_release(loader, sources);
     return status;
+}
+
+bool psti_row_copies(const pst_loader *loader, const struct psti_source *sources)
+{
+    const struct psti_plan *plan = &loader->plan;
+    for (uint32_t i = 0; i < plan->n_items; i++) {
+        const struct psti_plan_field *field = &plan->fields[plan->fields_of_items[i]];
+        if (field->fill == PSTI_FILL_PIXELS &&
+            !(field->identity && sources[i].item.form == PST_FORM_RAW))
+            return false;
+    }
+    return true;
 }
 
 uint32_t psti_row_reads(pst_loader *loader, struct psti_source *sources, void *block,
@@ -394,9 +411,11 @@ static enum pst_status read_here(struct psti_worker *worker, uint64_t sample, si
     if (!block)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory to read %zu bytes", nbytes);
     uint32_t n = psti_row_reads(loader, worker->sources, block, worker->reads);
-    for (uint32_t i = 0; i < n; i++)
-        if (psti_storage_read(loader->storage, &worker->reads[i]) != PST_OK)
-            break;
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < n; i++)
+        status = worker->owes
+                     ? psti_storage_read_owing(loader->storage, &worker->reads[i], &worker->owed_ns)
+                     : psti_storage_read(loader->storage, &worker->reads[i]);
     return psti_row_take_reads(loader, sample, worker->sources, worker->reads, err);
 }
 

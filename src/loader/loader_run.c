@@ -2,7 +2,8 @@
  *
  * A worker pumps, takes rows, fills them without the lock, and gives back their buffers. Cancelling
  * drops queued rows, waits for reads and rows that are under way (each worker looks at `cancelled`
- * between rows), and puts all slots back; after it no thread touches a job. */
+ * between rows; the throttle lets go of what it holds), and puts all slots back; after it no thread
+ * touches a job. */
 #include "loader/loader_int.h"
 
 #include "base/clock.h"
@@ -40,16 +41,20 @@ static bool take_rows(pst_loader *loader, struct work *work)
     return false;
 }
 
+/* Several only where none can be slow: no row, perhaps of another batch, waits behind a slow one
+ * while other workers are idle. */
 static bool take_tasks(pst_loader *loader, struct work *work)
 {
     uint32_t n = loader->n_ready / loader->n_workers;
     if (!loader->ready)
         return false;
     n = n < 1 ? 1 : n > TASKS_AT_ONCE ? TASKS_AT_ONCE : n;
-    *work = (struct work){.tasks = loader->ready, .n = n};
     struct psti_task *last = loader->ready;
-    for (uint32_t i = 1; i < n; i++)
+    uint32_t i = 1;
+    for (; i < n && last->copies && last->next->copies; i++)
         last = last->next;
+    n = i;
+    *work = (struct work){.tasks = loader->ready, .n = n};
     loader->ready = last->next;
     last->next = NULL;
     loader->n_ready -= n;
@@ -146,15 +151,31 @@ void psti_run_worker(void *arg)
     pthread_mutex_unlock(loader->lock);
 }
 
-void psti_run_row_here(pst_loader *loader, struct psti_job *job)
+static void make_row_here(struct psti_worker *worker, struct psti_job *job, uint32_t row)
 {
-    struct psti_worker *worker = &loader->workers[0];
     int64_t start = psti_clock_ns();
-    uint32_t row = job->next_row++;
-    pthread_mutex_unlock(loader->lock);
+    worker->owed_ns = 0;
     do_row(worker, job, row);
     psti_worker_count(worker, start);
-    psti_job_rows_done(loader, job, 1);
+    worker->holds_row = true;
+    worker->hold_until_ns = psti_clock_ns() + worker->owed_ns;
+}
+
+void psti_run_row_here(pst_loader *loader, struct psti_job *job, int64_t deadline)
+{
+    struct psti_worker *worker = &loader->workers[0];
+    bool make = !worker->holds_row;
+    uint32_t row = make ? job->next_row++ : 0;
+    pthread_mutex_unlock(loader->lock);
+    if (make)
+        make_row_here(worker, job, row);
+    int64_t until = worker->hold_until_ns;
+    if (worker->owed_ns > 0)
+        psti_clock_sleep_until(until < deadline ? until : deadline);
+    if (worker->owed_ns == 0 || psti_clock_ns() >= until) {
+        worker->holds_row = false;
+        psti_job_rows_done(loader, job, 1);
+    }
     pthread_mutex_lock(loader->lock);
     psti_worker_merge(worker);
 }
@@ -190,8 +211,14 @@ void psti_run_cancel(pst_loader *loader)
 {
     loader->running = false;
     atomic_store(&loader->cancelled, true);
+    if (loader->storage)
+        psti_storage_cancel(loader->storage);
     while (loader->pumping || loader->n_reading || loader->n_busy)
         pthread_cond_wait(&loader->done, loader->lock);
+    if (loader->storage)
+        psti_storage_resume(loader->storage);
+    if (loader->workers)
+        loader->workers[0].holds_row = false;
     drop_tasks(loader);
     for (uint32_t i = 0; loader->ring && i < loader->options.prefetch; i++) {
         struct psti_job *job = &loader->ring[i];

@@ -232,8 +232,11 @@ static void check_max(uint32_t workers, enum pst_storage_kind storage)
     assert_ok(pst_loader_begin(loader, 0, &err));
     for (; (status = pst_loader_next(loader, &batch, &err)) == PST_OK; step++)
         pst_batch_release(batch);
-    assert_int_equal(status, PST_ERROR_CHECKSUM);
-    assert_non_null(strstr(err.text, "max_errors 2"));
+    assert_int_equal(status, PST_ERROR_LIMIT);
+    assert_non_null(strstr(err.text, "bad samples in this epoch are more than max_errors 2"));
+    assert_non_null(strstr(err.text, "checksum")); /* the last cause */
+    assert_true(is_bad(err.sample));
+    assert_true(err.file[0] && err.codec[0] && err.dataset[0]);
     assert_true(want < 0 || want == step);
     want = step;
     pst_loader_close(&loader);
@@ -277,7 +280,7 @@ static void test_empty_batches(void **state)
     }
 }
 
-/* Not one sample is good: replacing gives up with the sample's own error. */
+/* Not one sample is good: replacing gives up with the last one's error, and says so. */
 static void test_replace_gives_up(void **state)
 {
     (void)state;
@@ -294,6 +297,10 @@ static void test_replace_gives_up(void **state)
         assert_ok(pst_loader_open(dataset, &options, &loader, &err));
         assert_ok(pst_loader_begin(loader, 0, &err));
         assert_int_equal(pst_loader_next(loader, &batch, &err), PST_ERROR_CHECKSUM);
+        assert_true(is_bad(err.sample));
+        assert_non_null(strstr(err.text, "found no good replacement"));
+        assert_non_null(strstr(err.text, "after 16 tries"));
+        assert_non_null(strstr(err.text, "have checksum"));
         pst_loader_close(&loader);
     }
 }

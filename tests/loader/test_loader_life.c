@@ -335,6 +335,60 @@ static void test_slow_does_not_block(void **state)
     pst_loader_close(&loader);
 }
 
+/* Under a throttle that would take minutes, with reads under way: beginning anew and closing do not
+ * wait for it. */
+static void test_cancel_throttled(void **state)
+{
+    (void)state;
+    static const enum pst_storage_kind kinds[] = {PST_STORAGE_AUTO, PST_STORAGE_THREADS,
+                                                  PST_STORAGE_MEMORY};
+    for (uint32_t workers = 0; workers <= 2; workers += 2)
+        for (size_t k = 0; k < 3; k++)
+            for (int from_folder = 0; from_folder < 2; from_folder++) {
+                struct pst_error err;
+                pst_batch *batch;
+                struct pst_loader_options options = options_of(workers, 0);
+                options.storage = kinds[k];
+                options.throttle_bytes_per_second = 20; /* minutes for a row */
+                pst_loader *loader = open_loader(from_folder ? folder : mixed, &options);
+                int64_t start = psti_clock_ns();
+                for (uint64_t epoch = 0; epoch < 3; epoch++) {
+                    assert_ok(pst_loader_begin(loader, epoch, &err));
+                    for (int i = 0; i < 2; i++) /* nothing is there, and nothing is waited for */
+                        assert_int_equal(pst_loader_next_timed(loader, 5000000, &batch, &err),
+                                         PST_ERROR_BUSY);
+                }
+                pst_loader_close(&loader);
+                assert_true(psti_clock_ns() - start < 10000000000);
+            }
+}
+
+/* A worker that reads a replacement by itself sleeps for the throttle: closing wakes it. */
+static void test_cancel_replacing(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    char path[128];
+    pst_dataset *bad;
+    snprintf(path, sizeof path, "%s/bad", directory);
+    make_dataset(
+        path, &(struct make_options){.n_samples = 4, .images = MAKE_PNG, .shard_nbytes = 1000000});
+    assert_ok(pst_dataset_open(path, NULL, &bad, &err));
+    for (uint64_t i = 0; i < 4; i++)
+        spoil_sample(bad, i, "image");
+    struct pst_loader_options options = options_of(2, 0);
+    options.on_error = PST_ON_ERROR_REPLACE;
+    options.throttle_latency_seconds = 2; /* 16 replacements: 32 s */
+    pst_loader *loader = open_loader(bad, &options);
+    pst_batch *batch;
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    assert_int_equal(pst_loader_next_timed(loader, 2200000000, &batch, &err), PST_ERROR_BUSY);
+    int64_t start = psti_clock_ns();
+    pst_loader_close(&loader);
+    assert_true(psti_clock_ns() - start < 1500000000);
+    pst_dataset_close(&bad);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +399,8 @@ int main(void)
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_timed),
         cmocka_unit_test(test_slow_does_not_block),
+        cmocka_unit_test(test_cancel_throttled),
+        cmocka_unit_test(test_cancel_replacing),
     };
     alarm(200);
     return cmocka_run_group_tests(tests, set_up, tear_down);
