@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/fail.h"
+#include "base/options.h"
 #include "base/thread.h"
 
 #include <inttypes.h>
@@ -33,15 +34,9 @@ enum pst_status psti_loader_fail_forked(struct pst_error *err)
 static enum pst_status take_options(const struct pst_loader_options *given,
                                     struct pst_loader_options *options, struct pst_error *err)
 {
-    memset(options, 0, sizeof *options);
-    if (given) {
-        if (given->struct_size < sizeof(size_t))
-            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                             "struct_size of the options is not set");
-        memcpy(options, given,
-               given->struct_size < sizeof *options ? given->struct_size : sizeof *options);
-    }
-    options->struct_size = sizeof *options;
+    enum pst_status status = psti_options_copy(options, sizeof *options, given, "loader", err);
+    if (status != PST_OK)
+        return status;
     options->batch_size = options->batch_size ? options->batch_size : 1;
     options->world_size = options->world_size ? options->world_size : 1;
     options->io_threads = options->io_threads ? options->io_threads : 4;
