@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/options.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,15 +49,11 @@ static enum pst_status read_options(const struct pst_decode_options *options,
                                     struct pst_decode_options *out, enum pst_form form,
                                     struct pst_error *err)
 {
-    memset(out, 0, sizeof *out);
-    if (options) {
-        size_t nbytes = options->struct_size < sizeof *out ? options->struct_size : sizeof *out;
-        if (nbytes < sizeof options->struct_size)
-            return psti_decode_fail(err, PST_ERROR_ARGUMENT, pst_form_name(form), -1,
-                                    "decode options without struct_size");
-        memcpy(out, options, nbytes);
+    enum pst_status status = psti_options_copy(out, sizeof *out, options, PSTI_ROOM, err);
+    if (status != PST_OK) {
+        psti_error_set_codec(err, pst_form_name(form));
+        return status;
     }
-    out->struct_size = sizeof *out;
     if (out->max_pixels == 0)
         out->max_pixels = MAX_PIXELS_DEFAULT;
     if (out->channels != 0 && out->channels != 1 && out->channels != 3 && out->channels != 4)
@@ -100,7 +97,7 @@ static enum pst_status wrong_magic(const uint8_t *bytes, size_t nbytes, enum pst
     for (size_t i = 0; i < n; i++)
         snprintf(hex + 3 * i, 4, "%02X%s", bytes[i], i + 1 < n ? " " : "");
     if (form == PST_FORM_NONE)
-        return psti_decode_fail(err, PST_ERROR_UNSUPPORTED, "unknown", 0,
+        return psti_decode_fail(err, PST_ERROR_UNSUPPORTED, "", 0,
                                 "not a JPEG, PNG or WebP image: it begins with %s", hex);
     return psti_decode_fail(err, PST_ERROR_UNSUPPORTED, pst_form_name(form), 0,
                             "not a %s image: it begins with %s", pst_form_name(form), hex);
@@ -111,7 +108,7 @@ static enum pst_status find_form(const uint8_t *bytes, size_t nbytes, enum pst_f
                                  struct pst_error *err)
 {
     const enum pst_form known[] = {PST_FORM_JPEG, PST_FORM_PNG, PST_FORM_WEBP};
-    const char *codec = *form == PST_FORM_NONE ? "unknown" : pst_form_name(*form);
+    const char *codec = *form == PST_FORM_NONE ? "" : pst_form_name(*form);
     if (nbytes == 0 || !bytes)
         return psti_decode_fail(err, PST_ERROR_TRUNCATED, codec, 0, "the image is empty: 0 bytes");
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)

@@ -151,7 +151,9 @@ static void test_flipped_bits(void **state)
             struct pst_error err;
             file[at] ^= mask;
             enum pst_status status = decode(file, subject->file.nbytes, subject, pixels, &err);
-            assert_true(status == PST_OK || (err.status == status && err.codec[0] && err.text[0]));
+            assert_true(status == PST_OK || (err.status == status && err.text[0]));
+            /* What begins like none of them has no codec. */
+            assert_true(status == PST_OK || status == PST_ERROR_UNSUPPORTED || err.codec[0]);
             /* every byte of a PNG but its end is under a checksum */
             if (status == PST_OK && subject->info.form == PST_FORM_PNG)
                 assert_memory_equal(pixels, subject->pixels,
@@ -172,7 +174,7 @@ static void test_wrong_magic(void **state)
     assert_int_equal(pst_image_probe(gif, sizeof gif, PST_FORM_NONE, NULL, &info, &err),
                      PST_ERROR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "47 49 46 38 39 61"));
-    assert_string_equal(err.codec, "unknown");
+    assert_string_equal(err.codec, "");
     assert_int_equal(pst_image_probe(riff, sizeof riff, PST_FORM_WEBP, NULL, &info, &err),
                      PST_ERROR_UNSUPPORTED);
     assert_string_equal(err.codec, "webp");

@@ -166,7 +166,7 @@ static void test_cut_short_and_flipped(void **state)
             file.data[at] ^= (uint8_t)(1u << random_below(&seed, 8));
             enum pst_status status = pst_image_decode(file.data, file.nbytes, PST_FORM_NONE, NULL,
                                                       pixels, sizeof pixels, 92, &err);
-            assert_true(status == PST_OK || err.codec[0]);
+            assert_true(status == PST_OK || status == PST_ERROR_UNSUPPORTED || err.codec[0]);
             file.data[at] = was;
         }
         bytes_free(&file);
