@@ -11,6 +11,7 @@
 #include "base/fail.h"
 #include "base/fault.h"
 #include "base/hash.h"
+#include "base/options.h"
 #include "format/format_dataset.h"
 
 #include <errno.h>
@@ -92,17 +93,12 @@ static enum pst_status check_path(const char *path, char clean[PATH_MAX], struct
 enum pst_status pst_dataset_open(const char *path, const struct pst_dataset_options *options,
                                  pst_dataset **out, struct pst_error *err)
 {
-    struct pst_dataset_options full = {.struct_size = sizeof full};
+    struct pst_dataset_options full;
     char clean[PATH_MAX], shard[PSTI_SHARD_NAME_CAP];
     *out = NULL;
-    if (options != NULL) {
-        if (options->struct_size < sizeof options->struct_size)
-            return psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "options.struct_size is not set");
-        size_t n = options->struct_size < sizeof full ? options->struct_size : sizeof full;
-        memcpy(&full, options, n);
-        full.struct_size = sizeof full;
-    }
-    enum pst_status status = check_path(path, clean, err);
+    enum pst_status status = psti_options_copy(&full, sizeof full, options, "dataset", err);
+    if (status == PST_OK)
+        status = check_path(path, clean, err);
     if (status == PST_OK) {
         psti_format_shard_name(0, shard);
         if (exists_in(clean, PSTI_INDEX_NAME))
@@ -368,5 +364,7 @@ enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample, ui
         status = dataset->ops->read_memory(dataset, sample, i_field, start, nbytes, buffer, err);
     else
         status = read_item(dataset, &item, start, nbytes, buffer, err);
+    if (status != PST_OK && item.form != PST_FORM_NONE && item.form != PST_FORM_BYTES)
+        psti_error_set_codec(err, pst_form_name(item.form));
     return status == PST_OK ? PST_OK : complete(dataset, (int64_t)sample, status, err);
 }

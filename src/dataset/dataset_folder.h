@@ -135,5 +135,7 @@ enum pst_status psti_folder_bad_line(const struct psti_row_sink *sink, enum pst_
 /* Reads a decimal number, whole, as JSON writes them (CSV may also begin with + or a point): INT,
  * FLOAT, or ABSENT where it is none or does not fit. Independent of the locale. */
 void psti_folder_number(const char *text, size_t nbytes, struct psti_cell *cell);
+/* True if the text is an integer, be it too large for a cell. */
+bool psti_folder_is_integer(const char *text, size_t nbytes);
 
 #endif

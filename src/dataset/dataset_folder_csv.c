@@ -163,6 +163,11 @@ static enum pst_status deliver(struct csv *csv)
         psti_folder_number(cell.bytes, cell.nbytes, &cell);
         if (strcmp(name, "mask") == 0)
             cell.kind = cell.nbytes == 0 ? PSTI_CELL_ABSENT : PSTI_CELL_MASK;
+        else if (cell.kind == PSTI_CELL_ABSENT && strcmp(name, "label") == 0 &&
+                 psti_folder_is_integer(cell.bytes, cell.nbytes))
+            return psti_folder_bad_line(sink, PST_ERROR_ARGUMENT,
+                                        "label %.*s is beyond 64 bits: it is no class number",
+                                        cell.nbytes < 100 ? (int)cell.nbytes : 100, cell.bytes);
         else if (cell.kind == PSTI_CELL_ABSENT)
             cell.kind = PSTI_CELL_TEXT;
         status = sink->cell(sink, name, &cell);

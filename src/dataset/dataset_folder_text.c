@@ -349,6 +349,12 @@ static bool integer_value(const char *s, size_t n, int64_t *value)
     return true;
 }
 
+bool psti_folder_is_integer(const char *text, size_t nbytes)
+{
+    bool is_int;
+    return number_shape(text, nbytes, &is_int) && is_int;
+}
+
 void psti_folder_number(const char *text, size_t nbytes, struct psti_cell *cell)
 {
     char terminated[512];

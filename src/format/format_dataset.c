@@ -32,25 +32,27 @@ static enum pst_status fail_at(struct pst_error *err, enum pst_status status, in
 static enum pst_status check_start(const uint8_t *bytes, size_t nbytes, size_t header_nbytes,
                                    const uint8_t magic[8], const char *what, struct pst_error *err)
 {
-    size_t n = nbytes < 8 ? nbytes : 8;
-    if (memcmp(bytes, magic, n) != 0)
-        return psti_fail(err, PST_ERROR_CORRUPT, "format", "this is no %s of a Penstock data set",
-                         what);
-    if (nbytes >= 12 && psti_load_u16(bytes + 8) > PSTI_DATASET_MAJOR)
-        return psti_fail(err, PST_ERROR_VERSION, "format",
-                         "the %s has format version %u.%u, this library reads up to %d.x", what,
-                         psti_load_u16(bytes + 8), psti_load_u16(bytes + 10), PSTI_DATASET_MAJOR);
-    if (nbytes < header_nbytes) {
-        psti_fail(err, PST_ERROR_TRUNCATED, "format",
-                  "the %s ends after %zu bytes, within its header of %zu", what, nbytes,
-                  header_nbytes);
-        if (err != NULL)
-            err->offset = (int64_t)nbytes;
-        return PST_ERROR_TRUNCATED;
+    enum pst_status status = PST_OK;
+    size_t at = 8; /* of the version */
+    if (memcmp(bytes, magic, nbytes < 8 ? nbytes : 8) != 0) {
+        at = 0;
+        status = psti_fail(err, PST_ERROR_CORRUPT, "format", "this is no %s of a Penstock data set",
+                           what);
+    } else if (nbytes >= 12 && psti_load_u16(bytes + 8) > PSTI_DATASET_MAJOR) {
+        status = psti_fail(err, PST_ERROR_VERSION, "format",
+                           "the %s has format version %u.%u, this library reads up to %d.x", what,
+                           psti_load_u16(bytes + 8), psti_load_u16(bytes + 10), PSTI_DATASET_MAJOR);
+    } else if (nbytes < header_nbytes) {
+        at = nbytes;
+        status = psti_fail(err, PST_ERROR_TRUNCATED, "format",
+                           "the %s ends after %zu bytes, within its header of %zu", what, nbytes,
+                           header_nbytes);
+    } else if (psti_load_u16(bytes + 8) == 0) {
+        status = psti_fail(err, PST_ERROR_CORRUPT, "format", "the %s has format version 0", what);
     }
-    if (psti_load_u16(bytes + 8) == 0)
-        return psti_fail(err, PST_ERROR_CORRUPT, "format", "the %s has format version 0", what);
-    return PST_OK;
+    if (status != PST_OK && err != NULL)
+        err->offset = (int64_t)at;
+    return status;
 }
 
 static enum pst_status check_sum(const uint8_t *bytes, size_t header_nbytes, const char *what,

@@ -219,6 +219,7 @@ static void future_versions(void **state)
     fixture_write_file(place->index, copy, place->nbytes);
     assert_false(survives(place, &err));
     assert_int_equal(err.status, PST_ERROR_VERSION);
+    assert_int_equal(err.offset, 8);
     assert_non_null(strstr(err.text, "2.7"));
     assert_non_null(strstr(err.text, "1."));
     /* A newer minor version is read, but not added to. */
@@ -246,7 +247,7 @@ static void shards_spoiled(void **state)
     make(other_set, 6);
     uint8_t *bytes = fixture_read_file(shard, &nbytes),
             *foreign = fixture_read_file(other, &other_nbytes);
-    for (int kind = 0; kind < 7; kind++) {
+    for (int kind = 0; kind < 8; kind++) {
         enum pst_status want = PST_OK;
         uint8_t *copy = malloc(nbytes);
         memcpy(copy, bytes, nbytes);
@@ -272,6 +273,8 @@ static void shards_spoiled(void **state)
             want = PST_ERROR_CHECKSUM, copy[20] ^= 1;
         if (kind == 6)
             want = PST_ERROR_NOT_FOUND;
+        if (kind == 7)
+            want = PST_ERROR_CORRUPT, copy[1] ^= 1;
         fixture_write_file(shard, copy, n);
         if (kind == 6)
             assert_int_equal(unlink(shard), 0);
@@ -285,6 +288,10 @@ static void shards_spoiled(void **state)
             assert_non_null(strstr(err.text, "another data set"));
         if (kind == 0)
             assert_int_equal(err.offset, item.offset);
+        if (kind == 4)
+            assert_int_equal(err.offset, 8);
+        if (kind == 7)
+            assert_int_equal(err.offset, 0);
         assert_int_equal(psti_dataset_scan_shard(ds, 1, &n_items, &err), want);
         /* Others' shards are not concerned. */
         assert_ok(pst_dataset_item(ds, 0, FIX_AUDIO, 0, &item, &err));
