@@ -81,7 +81,8 @@ uint8_t *encode_png(const uint8_t *pixels, uint32_t height, uint32_t width, uint
     return out.bytes;
 }
 
-uint8_t *encode_jpeg(const uint8_t *pixels, uint32_t height, uint32_t width, size_t *nbytes)
+static uint8_t *encode_scans(const uint8_t *pixels, uint32_t height, uint32_t width,
+                             bool progressive, size_t *nbytes)
 {
     struct jpeg_compress_struct jpeg;
     struct jpeg_error_mgr errors;
@@ -96,6 +97,8 @@ uint8_t *encode_jpeg(const uint8_t *pixels, uint32_t height, uint32_t width, siz
     jpeg.in_color_space = JCS_RGB;
     jpeg_set_defaults(&jpeg);
     jpeg_set_quality(&jpeg, 90, TRUE);
+    if (progressive)
+        jpeg_simple_progression(&jpeg);
     jpeg_start_compress(&jpeg, TRUE);
     while (jpeg.next_scanline < height) {
         JSAMPROW row = (JSAMPROW)(uintptr_t)(pixels + (size_t)jpeg.next_scanline * width * 3);
@@ -105,6 +108,17 @@ uint8_t *encode_jpeg(const uint8_t *pixels, uint32_t height, uint32_t width, siz
     jpeg_destroy_compress(&jpeg);
     *nbytes = n;
     return bytes;
+}
+
+uint8_t *encode_jpeg(const uint8_t *pixels, uint32_t height, uint32_t width, size_t *nbytes)
+{
+    return encode_scans(pixels, height, width, false, nbytes);
+}
+
+uint8_t *encode_progressive_jpeg(const uint8_t *pixels, uint32_t height, uint32_t width,
+                                 size_t *nbytes)
+{
+    return encode_scans(pixels, height, width, true, nbytes);
 }
 
 static uint32_t make_schema(struct pst_field *fields, bool all_fields)

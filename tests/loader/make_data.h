@@ -32,6 +32,8 @@ void make_size(uint32_t i, enum make_images images, uint32_t *height, uint32_t *
 uint8_t *encode_png(const uint8_t *pixels, uint32_t height, uint32_t width, uint32_t channels,
                     size_t *nbytes);
 uint8_t *encode_jpeg(const uint8_t *pixels, uint32_t height, uint32_t width, size_t *nbytes);
+uint8_t *encode_progressive_jpeg(const uint8_t *pixels, uint32_t height, uint32_t width,
+                                 size_t *nbytes);
 
 /* Flips one byte of the stored image of `sample`, in the middle. */
 void spoil_sample(const pst_dataset *dataset, uint64_t sample, const char *field);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "loader/loader_int.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -389,6 +390,84 @@ static void test_cancel_replacing(void **state)
     pst_dataset_close(&bad);
 }
 
+/* A folder of 24 small images, and first of all one so large that its decoder needs memory from the
+ * reserve. */
+static pst_dataset *folder_with_giant(void)
+{
+    struct pst_error err;
+    char path[128], name[160];
+    pst_dataset *dataset;
+    enum { SIDE = 1500 };
+    snprintf(path, sizeof path, "%s/giant", directory);
+    make_folder(path, 1, 25);
+    size_t nbytes;
+    uint8_t *pixels = calloc((size_t)SIDE * SIDE, 3);
+    assert_non_null(pixels);
+    uint8_t *jpeg = encode_progressive_jpeg(pixels, SIDE, SIDE, &nbytes);
+    snprintf(name, sizeof name, "%s/class00/0000.jpg", path);
+    FILE *file = fopen(name, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(jpeg, 1, nbytes, file), nbytes);
+    fclose(file);
+    free(jpeg);
+    free(pixels);
+    assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
+    return dataset;
+}
+
+static uint32_t n_rows_left(pst_loader *loader)
+{
+    uint32_t n = 0;
+    pthread_mutex_lock(loader->lock);
+    for (uint32_t i = 0; i < loader->options.prefetch; i++)
+        n += loader->ring[i].state == PSTI_JOB_RUNNING ? atomic_load(&loader->ring[i].n_left) : 0;
+    if (loader->issue_step < loader->options.prefetch)
+        n = UINT32_MAX;
+    pthread_mutex_unlock(loader->lock);
+    return n;
+}
+
+/* One row takes as long as the test likes: its decoder waits for the reserve, which the test holds.
+ * Meanwhile all other rows of all batches ahead get done. */
+static void test_slow_row_holds_no_other(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    pst_dataset *dataset = folder_with_giant();
+    for (int s = 0; s < 2; s++) {
+        const struct pst_op resize = {.kind = PST_OP_RESIZE,
+                                      .height = 8,
+                                      .width = 8,
+                                      .interpolation = PST_INTERPOLATION_BILINEAR};
+        const struct pst_field_output output = {.name = "image", .ops = &resize, .n_ops = 1};
+        struct pst_loader_options options = options_of(2, s);
+        options.order = PST_ORDER_SEQUENTIAL;
+        options.batch_size = 5;
+        options.prefetch = 5;
+        options.host_memory = (uint64_t)96 << 20;
+        options.fields = &output;
+        options.n_fields = 1;
+        pst_loader *loader = open_loader(dataset, &options);
+        uint64_t free_nbytes = 0;
+        while (psti_pool_charge(loader->pool, 65536, false))
+            free_nbytes += 65536; /* nothing is left but the reserve */
+        pthread_mutex_lock(&loader->reserve_lock);
+        assert_ok(pst_loader_begin(loader, 0, &err));
+        uint32_t n = UINT32_MAX;
+        for (int i = 0; i < 10000 && n != 1; i++) {
+            psti_clock_sleep_until(psti_clock_ns() + 1000000);
+            n = n_rows_left(loader);
+        }
+        pthread_mutex_unlock(&loader->reserve_lock);
+        assert_int_equal(n, 1);
+        psti_pool_uncharge(loader->pool, free_nbytes);
+        for (int i = 0; i < 5; i++)
+            next_hash(loader);
+        pst_loader_close(&loader);
+    }
+    pst_dataset_close(&dataset);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_timed),
         cmocka_unit_test(test_slow_does_not_block),
+        cmocka_unit_test(test_slow_row_holds_no_other),
         cmocka_unit_test(test_cancel_throttled),
         cmocka_unit_test(test_cancel_replacing),
     };
