@@ -79,8 +79,8 @@ PST_WARN_UNUSED enum pst_status pst_writer_set_class_names(pst_writer *writer, u
                                                            struct pst_error *err);
 /* Writes the index and makes the data set whole, atomically. After it only close is allowed. */
 PST_WARN_UNUSED enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err);
-/* Frees. Without finish, the data set stays resumable at the last commit (close commits if it can).
- */
+/* Frees. Without finish, the data set stays resumable at the last commit (close commits if it can);
+ * one that was begun and got no sample leaves nothing behind. */
 void pst_writer_close(pst_writer **writer);
 
 /* Packing a folder
@@ -117,11 +117,15 @@ struct pst_pack_options {
 struct pst_pack_report {
     uint64_t n_samples, n_bad, n_resumed;
     uint64_t nbytes_in, nbytes_out;
+    uint64_t n_skipped; /* files of the source left out by source.allow_unreadable */
 };
 
 /* Packs folder (or data set) `source` into the data set `destination`. The order of samples is the
  * source's and does not depend on num_workers. Interrupted, it resumes with mode PST_WRITER_RESUME.
- */
+ * Then source and forms must be the same as before: where names, forms, lengths or numbers of the
+ * samples that are stored differ from those of the source now, PST_ERROR_ARGUMENT names the first
+ * such sample and nothing is changed. A file replaced by another one of the same length is not
+ * noticed. */
 PST_WARN_UNUSED enum pst_status pst_pack(const char *source, const char *destination,
                                          const struct pst_pack_options *options,
                                          struct pst_pack_report *report, struct pst_error *err);

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/options.h"
 #include "base/queue.h"
 #include "base/thread.h"
 
@@ -28,6 +29,7 @@ struct pack {
     uint32_t window;
     uint64_t n_dispatched, n_taken; /* samples handed out and taken back, in ring order */
     uint64_t next_sample, n_samples;
+    uint64_t n_passed;       /* samples of the source before the end of what was stored already */
     struct psti_queue queue; /* of slots to prepare */
     pthread_mutex_t lock;
     pthread_cond_t finished; /* a slot is done */
@@ -150,11 +152,13 @@ static enum pst_status add_sample(struct pack *pack, struct psti_pack_slot *slot
                                   struct pst_error *err)
 {
     enum pst_status status = slot->status;
-    bool from_writer = status == PST_OK;
+    bool from_writer = status == PST_OK, is_new = false;
     if (from_writer) {
         struct pst_sample sample = {.name = slot->name, .values = slot->lists};
         pst_error_clear(&slot->err);
-        status = pst_writer_add(pack->writer, &sample, &slot->err);
+        status = slot->sample < pack->n_passed
+                     ? psti_pack_resume_passed(pack->writer, &sample, &is_new, &slot->err)
+                     : pst_writer_add(pack->writer, &sample, &slot->err);
         if (status != PST_OK && is_bad_sample(status, true)) {
             struct pst_item item;
             bool has_item =
@@ -171,7 +175,7 @@ static enum pst_status add_sample(struct pack *pack, struct psti_pack_slot *slot
         pack->report.nbytes_out += slot->nbytes_out;
         return PST_OK;
     }
-    if (is_bad_sample(status, from_writer) && pack->options->bad_sample != NULL &&
+    if (!is_new && is_bad_sample(status, from_writer) && pack->options->bad_sample != NULL &&
         pack->options->bad_sample(pack->options->ctx, slot->name, &slot->err) == 0) {
         pack->report.n_bad++;
         return PST_OK;
@@ -261,7 +265,6 @@ static enum pst_status with_workers(struct pack *pack, struct pst_error *err)
 static enum pst_status pack_into(struct pack *pack, const char *destination, struct pst_error *err)
 {
     const struct pst_pack_options *options = pack->options;
-    bool append = options->writer.mode == PST_WRITER_APPEND;
     struct pst_writer_options writer = options->writer;
     writer.struct_size = sizeof writer;
     enum pst_status status =
@@ -270,7 +273,9 @@ static enum pst_status pack_into(struct pack *pack, const char *destination, str
         return status;
     status = pst_writer_open(destination, pack->plan.fields, pack->plan.n_fields, &writer,
                              &pack->writer, err);
-    if (status == PST_OK && !append)
+    if (status == PST_OK && options->writer.mode == PST_WRITER_RESUME)
+        status = psti_pack_resume_check(&pack->plan, pack->writer, &pack->n_passed, err);
+    if (status == PST_OK && !pack->plan.appends)
         status = psti_pack_plan_classes(&pack->plan, pack->writer, err);
     if (status == PST_OK)
         status = with_workers(pack, err);
@@ -286,12 +291,12 @@ enum pst_status pst_pack(const char *source, const char *destination,
                          const struct pst_pack_options *options, struct pst_pack_report *report,
                          struct pst_error *err)
 {
-    struct pst_pack_options filled = {0};
+    struct pst_pack_options filled;
     if (source == NULL || destination == NULL)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "source or destination is NULL");
-    if (options != NULL)
-        memcpy(&filled, options,
-               options->struct_size < sizeof filled ? options->struct_size : sizeof filled);
+    enum pst_status status = psti_options_copy(&filled, sizeof filled, options, "pack", err);
+    if (status != PST_OK)
+        return status;
     if (filled.n_forms > 0 && filled.forms == NULL)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "forms is NULL, n_forms is %u",
                          filled.n_forms);
@@ -300,9 +305,10 @@ enum pst_status pst_pack(const char *source, const char *destination,
     if (pack == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory");
     pack->options = &filled;
-    enum pst_status status = pst_dataset_open(source, &filled.source, &pack->source, err);
+    status = pst_dataset_open(source, &filled.source, &pack->source, err);
     if (status == PST_OK) {
         pack->n_samples = pst_dataset_count(pack->source);
+        pack->report.n_skipped = pst_dataset_n_skipped(pack->source);
         status = pack_into(pack, destination, err);
     }
     if (report != NULL)

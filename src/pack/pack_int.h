@@ -35,6 +35,7 @@ void psti_pack_locate(struct pst_error *err, const pst_dataset *dataset, uint64_
 struct psti_pack_plan {
     pst_dataset *source;
     bool verify_pixels;
+    bool appends;      /* to a finished data set: its fields and classes stay as they are */
     uint32_t n_fields; /* of the destination */
     struct pst_field fields[PST_MAX_FIELDS];
     uint32_t source_field[PST_MAX_FIELDS];
@@ -49,6 +50,19 @@ enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *so
 enum pst_status psti_pack_plan_classes(const struct psti_pack_plan *plan, pst_writer *writer,
                                        struct pst_error *err);
 void psti_pack_plan_free(struct psti_pack_plan *plan);
+
+/* Going on (pack_resume.c)
+ * ----------------------------------------------------------------------------- */
+
+/* Compares what an interrupted pack stored with what source and plan would give now: names in the
+ * source's order, forms, lengths, numbers, class names. PST_ERROR_ARGUMENT: they differ. *n_passed:
+ * samples of the source before the end of what is stored. */
+enum pst_status psti_pack_resume_check(const struct psti_pack_plan *plan, const pst_writer *writer,
+                                       uint64_t *n_passed, struct pst_error *err);
+/* A sample of those that were passed although they are not stored: they were bad ones. If this one
+ * is good, PST_ERROR_ARGUMENT and *is_new: its place is taken. Else what is wrong with it. */
+enum pst_status psti_pack_resume_passed(pst_writer *writer, const struct pst_sample *sample,
+                                        bool *is_new, struct pst_error *err);
 
 /* One sample (pack_prepare.c)
  * ----------------------------------------------------------------------------- */

@@ -73,6 +73,30 @@ static enum pst_status forms_of(struct psti_pack_plan *plan, const pst_dataset *
     return PST_OK;
 }
 
+/* One variant holds one kind of form throughout: pixels, or files. */
+static enum pst_status check_kinds(const struct psti_pack_plan *plan,
+                                   const pst_dataset *destination, uint32_t i_field,
+                                   struct pst_error *err)
+{
+    for (uint32_t v = 0; v < plan->n_forms && pst_dataset_count(destination) > 0; v++) {
+        struct pst_item item = {0};
+        bool raw = plan->forms[v] == PST_FORM_RAW;
+        enum pst_status status = pst_dataset_item(destination, 0, i_field, v, &item, err);
+        if (status != PST_OK)
+            return status;
+        if (item.form == PST_FORM_NONE || raw == (item.form == PST_FORM_RAW))
+            continue;
+        /* The source's own bytes may be pixels too if it is a data set. */
+        if (plan->forms[v] == PST_FORM_NONE && !pst_dataset_is_folder(plan->source))
+            continue;
+        return psti_fail(
+            err, PST_ERROR_ARGUMENT, "pack", "the data set holds field %s as %s, %s is asked for",
+            pst_dataset_field(destination, i_field)->name, pst_form_name(item.form),
+            plan->forms[v] == PST_FORM_NONE ? "original" : pst_form_name(plan->forms[v]));
+    }
+    return PST_OK;
+}
+
 /* Maps the numbers of the source's classes to the destination's, by name. */
 static enum pst_status map_classes(struct psti_pack_plan *plan, const pst_dataset *destination,
                                    uint32_t i_field, struct pst_error *err)
@@ -131,6 +155,8 @@ static enum pst_status plan_field(struct psti_pack_plan *plan, const pst_dataset
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
                          "%u forms are asked for, the data set has %u of field %s", plan->n_forms,
                          field->n_variants, field->name);
+    if (field->type == PST_FIELD_IMAGE && plan->n_forms > 0)
+        return check_kinds(plan, destination, i, err);
     return field->type == PST_FIELD_INT ? map_classes(plan, destination, i, err) : PST_OK;
 }
 
@@ -166,6 +192,16 @@ out:
     return status;
 }
 
+/* True if there is a finished data set: to go on there means to append. */
+static bool is_finished(const char *path)
+{
+    pst_dataset *dataset = NULL;
+    bool finished =
+        pst_dataset_open(path, NULL, &dataset, NULL) == PST_OK && !pst_dataset_is_folder(dataset);
+    pst_dataset_close(&dataset);
+    return finished;
+}
+
 enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *source,
                                     const char *destination, const struct pst_pack_options *options,
                                     struct pst_error *err)
@@ -176,7 +212,9 @@ enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *so
     if (status != PST_OK)
         return status;
     take_forms(plan, options);
-    if (options->writer.mode == PST_WRITER_APPEND)
+    plan->appends = options->writer.mode == PST_WRITER_APPEND ||
+                    (options->writer.mode == PST_WRITER_RESUME && is_finished(destination));
+    if (plan->appends)
         return plan_append(plan, destination, options, err);
     plan_new(plan);
     return PST_OK;

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/options.h"
 #include "base/queue.h"
 #include "base/thread.h"
 #include "dataset/dataset.h"
@@ -38,6 +39,8 @@ struct verify {
     uint32_t n_claimed; /* decoders taken by threads, guarded by lock */
     uint64_t nbytes_shards;
     int64_t next_progress_ns;
+    struct pst_error *held; /* of shards, about items that their samples will tell of */
+    size_t n_held;
 };
 
 static void worker(void *arg)
@@ -97,6 +100,29 @@ static enum pst_status report(struct verify *verify, const char *name,
     return finding->status;
 }
 
+/* An item whose bytes were altered is found twice: by the walk of its shard, and with its sample,
+ * which says more. The walk's word is kept for the end, in case that the sample has none. */
+static enum pst_status hold(struct verify *verify, const struct pst_error *finding,
+                            struct pst_error *err)
+{
+    struct pst_error *grown =
+        psti_realloc(verify->held, (verify->n_held + 1) * sizeof *verify->held);
+    if (grown == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory for findings");
+    verify->held = grown;
+    verify->held[verify->n_held++] = *finding;
+    return PST_OK;
+}
+
+static void settle(struct verify *verify, const struct pst_error *finding)
+{
+    for (size_t i = 0; i < verify->n_held; i++)
+        if (verify->held[i].sample == finding->sample) {
+            verify->held[i] = verify->held[--verify->n_held];
+            return;
+        }
+}
+
 /* Samples need to know which shards are good: they wait for all of these. */
 static void dispatch(struct verify *verify)
 {
@@ -153,8 +179,16 @@ static enum pst_status take(struct verify *verify, struct psti_verify_job *job,
         verify->report.n_items += job->n_items;
         verify->report.nbytes += job->nbytes;
     }
-    for (size_t i = 0; status == PST_OK && i < job->n_findings; i++)
-        status = report(verify, job->findings[i].name, &job->findings[i].err, err);
+    for (size_t i = 0; status == PST_OK && i < job->n_findings; i++) {
+        const struct psti_finding *finding = &job->findings[i];
+        if (job->kind == PSTI_VERIFY_SHARD && finding->err.sample >= 0 &&
+            finding->err.status == PST_ERROR_CHECKSUM) {
+            status = hold(verify, &finding->err, err);
+            continue;
+        }
+        settle(verify, &finding->err);
+        status = report(verify, finding->name, &finding->err, err);
+    }
     if (status == PST_OK && job->fatal != PST_OK) {
         if (err != NULL)
             *err = job->fatal_err;
@@ -178,6 +212,8 @@ static enum pst_status run(struct verify *verify, struct pst_error *err)
         if (status == PST_OK)
             status = progress(verify, verify->n_taken == verify->n_jobs, err);
     }
+    for (size_t i = 0; status == PST_OK && i < verify->n_held; i++)
+        status = report(verify, "", &verify->held[i], err);
     return status;
 }
 
@@ -219,6 +255,7 @@ static void stop(struct verify *verify)
     for (uint32_t i = 0; verify->jobs != NULL && i < verify->window; i++)
         psti_free(verify->jobs[i].findings);
     psti_free(verify->jobs);
+    psti_free(verify->held);
     psti_free(verify->context.shard_bad);
 }
 
@@ -258,20 +295,20 @@ static enum pst_status verify_all(struct verify *verify, struct pst_error *err)
 enum pst_status pst_verify(const char *path, const struct pst_verify_options *options,
                            struct pst_verify_report *out, struct pst_error *err)
 {
-    struct pst_verify_options filled = {0};
+    struct pst_verify_options filled;
     struct pst_error finding;
     if (path == NULL)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "path is NULL");
-    if (options != NULL)
-        memcpy(&filled, options,
-               options->struct_size < sizeof filled ? options->struct_size : sizeof filled);
+    enum pst_status status = psti_options_copy(&filled, sizeof filled, options, "pack", err);
+    if (status != PST_OK)
+        return status;
     struct verify *verify = psti_calloc(1, sizeof *verify);
     if (verify == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory");
     verify->options = &filled;
     pst_error_clear(&verify->first);
     pst_error_clear(&finding);
-    enum pst_status status = pst_dataset_open(path, NULL, &verify->context.dataset, &finding);
+    status = pst_dataset_open(path, NULL, &verify->context.dataset, &finding);
     if (status != PST_OK)
         status = report(verify, "", &finding, err);
     else

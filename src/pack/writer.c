@@ -353,6 +353,23 @@ enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err)
     return PST_OK;
 }
 
+/* A data set without a sample is none: shards that a failed first write left, then the journal, so
+ * that until the last step it can be resumed. */
+static void leave_nothing(pst_writer *writer)
+{
+    char name[PSTI_SHARD_NAME_CAP], path[PATH_MAX];
+    psti_writer_file_close(&writer->shard);
+    for (uint32_t i = 0; i < writer->n_shards; i++) {
+        psti_format_shard_name(i, name);
+        psti_writer_path(writer, name, path);
+        if (psti_writer_unlink(path, NULL) != PST_OK)
+            return;
+    }
+    psti_writer_path(writer, PSTI_JOURNAL_NAME, path);
+    if (psti_writer_unlink(path, NULL) == PST_OK)
+        psti_writer_undo_directory(writer);
+}
+
 void pst_writer_close(pst_writer **writer)
 {
     pst_writer *closed = writer != NULL ? *writer : NULL;
@@ -360,7 +377,11 @@ void pst_writer_close(pst_writer **writer)
     if (closed == NULL)
         return;
     *writer = NULL;
-    if (closed->pid == getpid() && closed->state == PSTI_WRITER_OPEN) {
+    if (closed->pid != getpid() || closed->state == PSTI_WRITER_FINISHED) {
+        /* Nothing of it is ours, or all is done. */
+    } else if (closed->base == NULL && closed->n_samples == 0) {
+        leave_nothing(closed);
+    } else if (closed->state == PSTI_WRITER_OPEN) {
         enum pst_status status = pst_writer_commit(closed, NULL);
         /* An append that added nothing leaves the data set as it was: whole. */
         psti_writer_path(closed, PSTI_JOURNAL_NAME, journal);

@@ -66,6 +66,11 @@ struct pst_writer {
                          [PST_MAX_VARIANTS]; /* scratch: of the sample being added */
 };
 
+/* writer_open.c */
+/* Leaves nothing of a data set that was not begun: removes the directory if this writer made it,
+ * and gives the lock back. */
+void psti_writer_undo_directory(pst_writer *writer);
+
 /* writer_add.c */
 /* Checks the sample and fills writer->items but for shard and offset; *nbytes: upper bound of what
  * its records take in a shard. Nothing is written. */
@@ -115,6 +120,12 @@ enum pst_status psti_writer_read_journal_header(const char *path,
                                                 struct psti_journal_header *header,
                                                 struct pst_field fields[PST_MAX_FIELDS],
                                                 struct pst_error *err);
+/* Calls `visit` for each committed sample of the journal, until one fails. `rows` of the sample has
+ * the layout of the schema. Only between open and the first add. */
+typedef enum pst_status (*psti_writer_visit)(void *ctx, const struct psti_journal_sample *sample,
+                                             struct pst_error *err);
+enum pst_status psti_writer_walk_journal(const pst_writer *writer, psti_writer_visit visit,
+                                         void *ctx, struct pst_error *err);
 /* Cuts shards that are longer than committed, removes those that were never committed. */
 enum pst_status psti_writer_trim_shards(pst_writer *writer, uint32_t first, struct pst_error *err);
 

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/options.h"
 #include "dataset/dataset.h"
 
 #include <dirent.h>
@@ -76,6 +77,11 @@ static enum pst_status take_fields(pst_writer *writer, const struct pst_field *f
     bool equal = n_given == 0 || n_given == n_fields;
     for (uint32_t i = 0; i < n_given && equal; i++) {
         uint8_t ours[PSTI_INDEX_FIELD_NBYTES], theirs[PSTI_INDEX_FIELD_NBYTES];
+        if (strcmp(fields[i].name, given[i].name) == 0 &&
+            fields[i].n_variants != given[i].n_variants)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                             "field \"%s\" has %u forms on disk, %u are asked for", given[i].name,
+                             fields[i].n_variants, given[i].n_variants);
         psti_format_print_field(&fields[i], ours);
         psti_format_print_field(&given[i], theirs);
         equal = memcmp(ours, theirs, sizeof ours) == 0;
@@ -266,14 +272,15 @@ static enum pst_status new_writer(const char *path, const struct pst_writer_opti
     return PST_OK;
 }
 
-/* Leaves nothing of a data set that could not be begun. Only with the lock: else it is somebody
- * else's by now. */
-static void undo_directory(pst_writer *writer)
+/* Only with the lock: else it is somebody else's by now. */
+void psti_writer_undo_directory(pst_writer *writer)
 {
     char path[PATH_MAX];
     if (!writer->made_directory || writer->lock_fd < 0 || exists(writer, PSTI_JOURNAL_NAME))
         return;
     psti_writer_path(writer, PSTI_JOURNAL_TMP_NAME, path);
+    unlink(path);
+    psti_writer_path(writer, PSTI_INDEX_TMP_NAME, path);
     unlink(path);
     psti_writer_path(writer, PSTI_LOCK_NAME, path);
     psti_writer_unlock(path, &writer->lock_fd);
@@ -284,20 +291,17 @@ enum pst_status pst_writer_open(const char *path, const struct pst_field *fields
                                 const struct pst_writer_options *options, pst_writer **out,
                                 struct pst_error *err)
 {
-    struct pst_writer_options full = {.struct_size = sizeof full};
+    struct pst_writer_options full;
     pst_writer *writer = NULL;
     *out = NULL;
     if (path == NULL)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "the path of the data set is NULL");
-    if (options != NULL) {
-        if (options->struct_size < sizeof options->struct_size)
-            return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "options.struct_size is not set");
-        memcpy(&full, options,
-               options->struct_size < sizeof full ? options->struct_size : sizeof full);
-    }
+    enum pst_status status = psti_options_copy(&full, sizeof full, options, "pack", err);
+    if (status != PST_OK)
+        return status;
     if (full.mode < PST_WRITER_CREATE || full.mode > PST_WRITER_APPEND)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "there is no writer mode %d", full.mode);
-    enum pst_status status = check_fields(fields, n_fields, err);
+    status = check_fields(fields, n_fields, err);
     if (status == PST_OK)
         status = new_writer(path, &full, &writer, err);
     if (status == PST_OK)
@@ -307,7 +311,7 @@ enum pst_status pst_writer_open(const char *path, const struct pst_field *fields
     if (status != PST_OK) {
         psti_error_set_dataset(err, path);
         if (writer != NULL) {
-            undo_directory(writer);
+            psti_writer_undo_directory(writer);
             psti_writer_destroy(writer);
         }
         return status;

@@ -263,6 +263,32 @@ enum pst_status psti_writer_load_journal(pst_writer *writer, struct pst_error *e
     return psti_writer_file_open(&writer->journal, path, false, end, JOURNAL_REOPEN_NBYTES, err);
 }
 
+enum pst_status psti_writer_walk_journal(const pst_writer *writer, psti_writer_visit visit,
+                                         void *ctx, struct pst_error *err)
+{
+    struct psti_journal_reader reader;
+    char path[PATH_MAX];
+    psti_writer_path(writer, PSTI_JOURNAL_NAME, path);
+    enum pst_status status = psti_journal_reader_open(&reader, path, err);
+    reader.position = writer->journal_start;
+    while (status == PST_OK && reader.position < writer->journal_end) {
+        struct psti_journal_record record;
+        struct psti_journal_sample sample;
+        const uint8_t *body;
+        status = psti_journal_reader_next(&reader, &record, &body, err);
+        if (status == PST_OK && body == NULL)
+            status = corrupt("changed while it was read", err);
+        if (status == PST_OK && record.kind == PSTI_JOURNAL_SAMPLE) {
+            if (psti_format_parse_journal_sample(body, record.nbytes, writer->rows_nbytes, &sample))
+                status = visit(ctx, &sample, err);
+            else
+                status = corrupt("changed while it was read", err);
+        }
+    }
+    psti_journal_reader_close(&reader);
+    return status;
+}
+
 /* The header of shard `number`, and its length, as they are on disk. */
 static enum pst_status look_at_shard(const pst_writer *writer, uint32_t number, const char *path,
                                      uint64_t *nbytes, struct pst_error *err)

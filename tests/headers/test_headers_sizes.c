@@ -30,7 +30,7 @@
     X(pst_sample, 16) \
     X(pst_progress, 32) \
     X(pst_pack_options, 112) \
-    X(pst_pack_report, 40) \
+    X(pst_pack_report, 48) \
     X(pst_verify_options, 40) \
     X(pst_verify_report, 32)
 

@@ -138,6 +138,11 @@ static int on_bad(void *ctx, const char *name, const struct pst_error *err)
     return watch->verdict;
 }
 
+static int on_bad_until_third(void *ctx, const char *name, const struct pst_error *err)
+{
+    return on_bad(ctx, name, err) != 0 || ((struct watch *)ctx)->n_bad == 3;
+}
+
 static void bad_samples_by_policy(void **state)
 {
     struct pst_error err;
@@ -208,6 +213,181 @@ static void cancelled_then_resumed(void **state)
     assert_same(whole, resumed);
     pst_dataset_close(&whole);
     pst_dataset_close(&resumed);
+}
+
+static void remove_dataset(void **state, const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/shard-000000.pst", name);
+    assert_int_equal(unlink(folder_path(state, path)), 0);
+    snprintf(path, sizeof path, "%s/index.pst", name);
+    assert_int_equal(unlink(folder_path(state, path)), 0);
+    assert_int_equal(rmdir(folder_path(state, name)), 0);
+}
+
+/* A pack of f into a.pst that stopped at the 20th of 40 samples. */
+static void interrupt(void **state, const struct pst_pack_options *given)
+{
+    struct pst_error err;
+    struct pst_pack_report report;
+    struct pst_pack_options options = *given;
+    uint8_t saved[8192];
+    FILE *file = fopen(folder_path(state, "f/b/19.png"), "rb");
+    size_t n = fread(saved, 1, sizeof saved, file);
+    fclose(file);
+    folder_text(state, "f/b/19.png", "broken");
+    options.bad_sample = NULL;
+    assert_int_not_equal(pack(state, "f", "a.pst", &options, &report, &err), PST_OK);
+    assert_int_equal(report.n_samples, 20);
+    folder_file(state, "f/b/19.png", saved, n);
+}
+
+/* Resuming is refused and says `says`; what was stored is not touched. */
+static void assert_refused(void **state, const struct pst_pack_options *given, const char *says)
+{
+    struct pst_error err;
+    struct pst_pack_options options = *given;
+    options.writer.mode = PST_WRITER_RESUME;
+    assert_int_equal(pack(state, "f", "a.pst", &options, NULL, &err), PST_ERROR_ARGUMENT);
+    if (strstr(err.text, says) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", err.text, says);
+    assert_non_null(strstr(err.dataset, "f"));
+}
+
+static void resume_refuses_other_forms(void **state)
+{
+    static const enum pst_form original[] = {PST_FORM_NONE}, raw[] = {PST_FORM_RAW},
+                               both[] = {PST_FORM_NONE, PST_FORM_RAW},
+                               turned[] = {PST_FORM_RAW, PST_FORM_NONE};
+    struct pst_error err;
+    make_folder(state, "f", 40);
+    const struct pst_pack_options as_original = {.forms = original, .n_forms = 1},
+                                  as_raw = {.forms = raw, .n_forms = 1},
+                                  as_both = {.forms = both, .n_forms = 2},
+                                  as_turned = {.forms = turned, .n_forms = 2};
+    interrupt(state, &as_original);
+    assert_refused(state, &as_raw, "as png, raw is asked for");
+    assert_refused(state, &as_both, "1 forms on disk, 2 are asked for");
+    struct pst_pack_options again = as_original;
+    again.writer.mode = PST_WRITER_RESUME;
+    assert_ok(pack(state, "f", "a.pst", &again, NULL, &err));
+    /* Whole: to go on there is to append, in its forms. */
+    assert_refused(state, &as_raw, "as png, raw is asked for");
+    remove_dataset(state, "a.pst");
+    interrupt(state, &as_both);
+    assert_refused(state, &as_turned, "as png, raw is asked for");
+    again = as_both;
+    again.writer.mode = PST_WRITER_RESUME;
+    assert_ok(pack(state, "f", "a.pst", &again, NULL, &err));
+}
+
+static void resume_refuses_a_changed_source(void **state)
+{
+    struct pst_error err;
+    struct pst_pack_report report;
+    const struct pst_pack_options plain = {.num_workers = 2};
+    char saved[4096], path[4096];
+    make_folder(state, "f", 40);
+    interrupt(state, &plain);
+    snprintf(saved, sizeof saved, "%s", folder_path(state, "saved"));
+    snprintf(path, sizeof path, "%s", folder_path(state, "f/a/06.png"));
+    /* Gone. */
+    assert_int_equal(rename(path, saved), 0);
+    assert_refused(state, &plain, "a/06.png");
+    /* Replaced. */
+    make_png(state, "f/a/06.png", 30, 31, 3, 99);
+    assert_refused(state, &plain, "a/06.png");
+    assert_int_equal(rename(saved, path), 0);
+    /* New, among those that were packed. */
+    make_png(state, "f/a/06b.png", 9, 9, 3, 1);
+    assert_refused(state, &plain, "a/06b.png");
+    assert_int_equal(unlink(folder_path(state, "f/a/06b.png")), 0);
+    /* Another class: other names, and the number of classes. */
+    make_png(state, "f/d/new.png", 9, 9, 3, 1);
+    assert_refused(state, &plain, "fields differ");
+    assert_int_equal(unlink(folder_path(state, "f/d/new.png")), 0);
+    assert_int_equal(rmdir(folder_path(state, "f/d")), 0);
+    /* As it was; and more behind what was packed. */
+    make_png(state, "f/c/99.png", 9, 9, 3, 1);
+    struct pst_pack_options again = plain;
+    again.writer.mode = PST_WRITER_RESUME;
+    assert_ok(pack(state, "f", "a.pst", &again, &report, &err));
+    assert_int_equal(report.n_resumed, 20);
+    assert_int_equal(report.n_samples, 41);
+}
+
+static void resume_refuses_other_labels(void **state)
+{
+    struct pst_error err;
+    struct pst_pack_report report;
+    char labels[4096], text[2048] = "file,label\n", other[2048] = "file,label\n",
+                       renamed[2048] = "file,label\n";
+    for (unsigned i = 0; i < 40; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "f/%02u.png", i);
+        make_png(state, name, 8 + i, 9, 3, i);
+        snprintf(text + strlen(text), 32, "%02u.png,%s\n", i, i % 2 ? "x" : "y");
+        snprintf(other + strlen(other), 32, "%02u.png,%s\n", i, (i == 3) ^ (i % 2) ? "x" : "y");
+        snprintf(renamed + strlen(renamed), 32, "%02u.png,%s\n", i, i % 2 ? "x" : "z");
+    }
+    uint8_t saved[8192];
+    FILE *file = fopen(folder_path(state, "f/19.png"), "rb");
+    size_t n = fread(saved, 1, sizeof saved, file);
+    fclose(file);
+    snprintf(labels, sizeof labels, "%s", folder_text(state, "l.csv", text));
+    struct pst_pack_options options = {.source.labels = labels};
+    folder_text(state, "f/19.png", "broken");
+    assert_int_not_equal(pack(state, "f", "a.pst", &options, &report, &err), PST_OK);
+    assert_int_equal(report.n_samples, 19);
+    folder_file(state, "f/19.png", saved, n);
+    folder_text(state, "l.csv", other);
+    assert_refused(state, &options, "\"03.png\" was packed with another value of field label");
+    folder_text(state, "l.csv", renamed);
+    assert_refused(state, &options, "\"y\"");
+    folder_text(state, "l.csv", text);
+    options.writer.mode = PST_WRITER_RESUME;
+    assert_ok(pack(state, "f", "a.pst", &options, &report, &err));
+    assert_int_equal(report.n_samples, 40);
+}
+
+/* Bad samples that were skipped are no reason to refuse, and are told again. */
+static void resume_passes_what_was_skipped(void **state)
+{
+    struct pst_error err;
+    struct pst_pack_report report;
+    struct watch watch = {0};
+    struct pst_pack_options options = {.bad_sample = on_bad, .ctx = &watch};
+    make_folder(state, "f", 9);
+    folder_text(state, "f/a/03.png", "");
+    folder_text(state, "f/c/05.png", "broken");
+    folder_text(state, "f/c/08.png", "broken");
+    /* Stops at the last one. */
+    struct pst_pack_options first = options;
+    struct watch until = {0};
+    first.ctx = &until;
+    first.bad_sample = on_bad_until_third;
+    assert_int_not_equal(pack(state, "f", "a.pst", &first, &report, &err), PST_OK);
+    assert_int_equal(report.n_samples, 6);
+    options.writer.mode = PST_WRITER_RESUME;
+    assert_ok(pack(state, "f", "a.pst", &options, &report, &err));
+    assert_int_equal(report.n_bad, 3);
+    assert_int_equal(report.n_resumed, 6);
+}
+
+/* A data set that got no sample is none: the next pack begins as if there had been no other. */
+static void nothing_is_left_of_a_pack_without_samples(void **state)
+{
+    struct pst_error err;
+    make_folder(state, "f", 4);
+    folder_text(state, "f/a/00.png", "broken");
+    assert_int_not_equal(pack(state, "f", "a.pst", NULL, NULL, &err), PST_OK);
+    assert_int_equal(access(folder_path(state, "a.pst"), F_OK), -1);
+    /* A directory that was there stays, empty. */
+    assert_int_equal(mkdir(folder_path(state, "b.pst"), 0700), 0);
+    assert_int_not_equal(pack(state, "f", "b.pst", NULL, NULL, &err), PST_OK);
+    assert_int_equal(rmdir(folder_path(state, "b.pst")), 0);
+    make_png(state, "f/a/00.png", 8, 8, 3, 1);
+    assert_ok(pack(state, "f", "a.pst", NULL, NULL, &err));
 }
 
 static void forms_that_cannot_be(void **state)
@@ -373,6 +553,11 @@ int main(void)
         T(order_and_bytes_for_any_number_of_workers),
         T(bad_samples_by_policy),
         T(cancelled_then_resumed),
+        T(resume_refuses_other_forms),
+        T(resume_refuses_a_changed_source),
+        T(resume_refuses_other_labels),
+        T(resume_passes_what_was_skipped),
+        T(nothing_is_left_of_a_pack_without_samples),
         T(forms_that_cannot_be),
         T(appended_labels_follow_names),
         T(every_kind_of_field),

@@ -1,0 +1,231 @@
+/* pack_resume.c - before an interrupted pack goes on: is what it stored what it would store now?
+ *
+ * In: the plan, and a writer that was just opened. The samples in the writer's journal are held
+ * against the source, in order, by what index and folder listing know: nothing is read but the
+ * journal. Samples of a finished data set that is appended to may come from anywhere and are not
+ * looked at. Runs once, on the calling thread. */
+#include "pack/pack_int.h"
+#include "pack/writer_int.h"
+
+#include "base/fail.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define BEGIN_ANEW "bring it back, or remove the unfinished data set and begin anew"
+
+struct check {
+    const struct psti_pack_plan *plan;
+    uint64_t next; /* sample of the source to look at */
+};
+
+/* The stored sample that is looked at, and what it should be. */
+struct stored {
+    const struct psti_pack_plan *plan;
+    const char *name;
+    uint64_t sample; /* of the source */
+    uint32_t i_field;
+    const uint8_t *row;
+};
+
+static enum pst_status changed(const struct stored *stored, const char *what, uint64_t held,
+                               uint64_t now, struct pst_error *err)
+{
+    psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+              "sample \"%s\" was packed with %" PRIu64 " %s of field %s, the source has %" PRIu64
+              ": it changed since; " BEGIN_ANEW,
+              stored->name, held, what, stored->plan->fields[stored->i_field].name, now);
+    psti_pack_locate(err, stored->plan->source, stored->sample, NULL);
+    return PST_ERROR_ARGUMENT;
+}
+
+static enum pst_status other_form(const struct stored *stored, enum pst_form held,
+                                  enum pst_form wanted, struct pst_error *err)
+{
+    psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+              "the unfinished data set holds field %s of sample \"%s\" as %s, %s is asked for: "
+              "resume with the forms it was begun with",
+              stored->plan->fields[stored->i_field].name, stored->name, pst_form_name(held),
+              wanted == PST_FORM_NONE ? "original" : pst_form_name(wanted));
+    return PST_ERROR_ARGUMENT;
+}
+
+static enum pst_status load_item(const struct stored *stored, uint32_t variant,
+                                 struct pst_item *item, struct pst_error *err)
+{
+    return psti_format_parse_item(stored->row + (size_t)variant * PSTI_ITEM_NBYTES,
+                                  stored->plan->fields[stored->i_field].type, item, err);
+}
+
+/* Forms that plan->forms made out of those of the source, as pack_prepare.c does. */
+static enum pst_status check_forms(const struct stored *stored, struct pst_error *err)
+{
+    const struct psti_pack_plan *plan = stored->plan;
+    uint32_t i_source = plan->source_field[stored->i_field];
+    uint32_t n_source = pst_dataset_field(plan->source, i_source)->n_variants;
+    bool is_folder = pst_dataset_is_folder(plan->source);
+    struct pst_item originals[PST_MAX_VARIANTS], item;
+    const struct pst_item *first = NULL;
+    enum pst_status status = PST_OK;
+    for (uint32_t v = 0; status == PST_OK && v < n_source; v++) {
+        status = pst_dataset_item(plan->source, stored->sample, i_source, v, &originals[v], err);
+        if (first == NULL && (is_folder || originals[v].form != PST_FORM_NONE))
+            first = &originals[v];
+    }
+    for (uint32_t k = 0; status == PST_OK && k < plan->n_forms; k++) {
+        enum pst_form wanted = plan->forms[k];
+        const struct pst_item *from = first;
+        status = load_item(stored, k, &item, err);
+        if (status != PST_OK)
+            break;
+        if (first == NULL || item.form == PST_FORM_NONE) {
+            if ((first == NULL) != (item.form == PST_FORM_NONE))
+                status = changed(stored, "bytes", item.nbytes, first ? first->nbytes : 0, err);
+            continue;
+        }
+        for (uint32_t v = 0; v < n_source; v++)
+            if (wanted != PST_FORM_NONE && originals[v].form == wanted)
+                from = &originals[v];
+        /* What form a folder's file has is known when it is read: anything but pixels. */
+        bool same = wanted != PST_FORM_NONE ? item.form == wanted
+                    : is_folder             ? item.form != PST_FORM_RAW
+                                            : item.form == from->form;
+        bool is_kept = wanted != PST_FORM_RAW || from->form == PST_FORM_RAW;
+        if (!same)
+            status = other_form(stored, item.form, wanted, err);
+        else if (is_kept && item.nbytes != from->nbytes)
+            status = changed(stored, "bytes", item.nbytes, from->nbytes, err);
+    }
+    return status;
+}
+
+/* Variants that were copied as they are. */
+static enum pst_status check_variants(const struct stored *stored, struct pst_error *err)
+{
+    const struct psti_pack_plan *plan = stored->plan;
+    uint32_t i_source = plan->source_field[stored->i_field];
+    bool is_folder = pst_dataset_is_folder(plan->source);
+    for (uint32_t v = 0; v < plan->fields[stored->i_field].n_variants; v++) {
+        struct pst_item held, now = {0};
+        enum pst_status status = load_item(stored, v, &held, err);
+        if (status == PST_OK && v < pst_dataset_field(plan->source, i_source)->n_variants)
+            status = pst_dataset_item(plan->source, stored->sample, i_source, v, &now, err);
+        if (status != PST_OK)
+            return status;
+        if (!is_folder && held.form != now.form)
+            return other_form(stored, held.form, now.form, err);
+        if (held.nbytes != now.nbytes)
+            return changed(stored, "bytes", held.nbytes, now.nbytes, err);
+    }
+    return PST_OK;
+}
+
+static enum pst_status check_number(const struct stored *stored, struct pst_error *err)
+{
+    const struct psti_pack_plan *plan = stored->plan;
+    uint32_t i_source = plan->source_field[stored->i_field];
+    const int64_t *map = plan->class_map[stored->i_field];
+    uint8_t now[8];
+    enum pst_status status;
+    if (plan->fields[stored->i_field].type == PST_FIELD_INT) {
+        int64_t number;
+        status = pst_dataset_int(plan->source, stored->sample, i_source, &number, err);
+        if (status == PST_OK && map != NULL && number >= 0 &&
+            number < pst_dataset_field(plan->source, i_source)->n_classes)
+            number = map[number];
+        memcpy(now, &number, status == PST_OK ? sizeof now : 0);
+    } else {
+        double number;
+        status = pst_dataset_float(plan->source, stored->sample, i_source, &number, err);
+        memcpy(now, &number, status == PST_OK ? sizeof now : 0);
+    }
+    if (status != PST_OK || memcmp(now, stored->row, sizeof now) == 0)
+        return status;
+    psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+              "sample \"%s\" was packed with another value of field %s: the source changed "
+              "since; " BEGIN_ANEW,
+              stored->name, plan->fields[stored->i_field].name);
+    psti_pack_locate(err, plan->source, stored->sample, NULL);
+    return PST_ERROR_ARGUMENT;
+}
+
+static enum pst_status check_sample(void *ctx, const struct psti_journal_sample *sample,
+                                    struct pst_error *err)
+{
+    struct check *check = ctx;
+    const struct psti_pack_plan *plan = check->plan;
+    uint64_t n = pst_dataset_count(plan->source);
+    struct stored stored = {.plan = plan, .name = sample->name, .row = sample->rows};
+    enum pst_status status = PST_OK;
+    /* Those in between are bad ones that were skipped, or are in the data set since long. */
+    for (stored.sample = check->next; stored.sample < n; stored.sample++) {
+        const char *name;
+        status = pst_dataset_sample_name(plan->source, stored.sample, &name, err);
+        if (status != PST_OK || strcmp(name, sample->name) == 0)
+            break;
+    }
+    if (status == PST_OK && stored.sample == n)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                         "the unfinished data set holds sample \"%s\", which the source does not "
+                         "have in this place: it changed since; " BEGIN_ANEW,
+                         sample->name);
+    for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
+        const struct pst_field *field = &plan->fields[i];
+        stored.i_field = i;
+        if (!psti_format_has_items(field->type))
+            status = check_number(&stored, err);
+        else if (field->type == PST_FIELD_IMAGE && plan->n_forms > 0)
+            status = check_forms(&stored, err);
+        else
+            status = check_variants(&stored, err);
+        stored.row += psti_format_row_nbytes(field);
+    }
+    check->next = stored.sample + 1;
+    return status;
+}
+
+/* Labels mean what they meant when they were stored. */
+static enum pst_status check_classes(const struct psti_pack_plan *plan, const pst_writer *writer,
+                                     struct pst_error *err)
+{
+    for (uint32_t i = 0; i < plan->n_fields && !plan->appends; i++) {
+        const char *held = writer->classes[i].text;
+        for (int64_t k = 0; held != NULL && k < plan->fields[i].n_classes; k++) {
+            const char *name = pst_dataset_class_name(plan->source, plan->source_field[i], k);
+            if (name != NULL && strcmp(name, held) != 0)
+                return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                                 "class %" PRId64 " of field %s is \"%s\" in the unfinished data "
+                                 "set and \"%s\" in the source: it changed since; " BEGIN_ANEW,
+                                 k, plan->fields[i].name, held, name);
+            held += strlen(held) + 1;
+        }
+    }
+    return PST_OK;
+}
+
+enum pst_status psti_pack_resume_check(const struct psti_pack_plan *plan, const pst_writer *writer,
+                                       uint64_t *n_passed, struct pst_error *err)
+{
+    struct check check = {.plan = plan};
+    enum pst_status status = check_classes(plan, writer, err);
+    if (status == PST_OK)
+        status = psti_writer_walk_journal(writer, check_sample, &check, err);
+    *n_passed = check.next;
+    if (status != PST_OK && err != NULL && err->dataset[0] == '\0')
+        psti_error_set_dataset(err, writer->path);
+    return status;
+}
+
+enum pst_status psti_pack_resume_passed(pst_writer *writer, const struct pst_sample *sample,
+                                        bool *is_new, struct pst_error *err)
+{
+    uint64_t nbytes;
+    enum pst_status status = psti_writer_check_sample(writer, sample, &nbytes, err);
+    if (status != PST_OK)
+        return status;
+    *is_new = true;
+    return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                     "sample \"%s\" was bad or not there when those behind it were packed: the "
+                     "source changed since; move it away and append it later, or begin anew",
+                     sample->name);
+}
