@@ -33,6 +33,35 @@ class Bad(cli_case.Case):
         self.assertEqual(found["bad"], 4)
         self.assertEqual([f["error"]["sample"] for f in found["findings"]], [1, 2, 3, 5])
 
+    def test_what_was_left_out_is_counted(self):
+        self.jpegs("f", 3)
+        os.symlink("nowhere", self.dir / "f/gone.jpg")
+        self.fails(1, "pack", "f", "a.pst", says="gone.jpg")
+        report = self.ok_json("pack", "f", "a.pst", "--allow-unreadable")
+        self.assertEqual((report["samples"], report["skipped"], report["unreadable"]), (3, 0, 1))
+        self.assertIn(b"1 UNREADABLE left out", self.ok("pack", "f", "b.pst", "--allow-unreadable"))
+
+    def test_going_on_is_offered_only_where_it_is_possible(self):
+        self.jpegs("f", 4)
+        good = (self.dir / "f/0000.jpg").read_bytes()
+        self.write("f/0000.jpg", b"bad")
+        done = self.run_cli("pack", "f", "a.pst")  # at the first one: nothing is left
+        self.assertEqual(done.returncode, 1)
+        self.assertNotIn(b"--resume", done.stderr)
+        self.assertFalse((self.dir / "a.pst").exists())
+        self.write("f/0000.jpg", good)
+        self.write("f/0002.jpg", b"bad")
+        done = self.run_cli("pack", "f", "a.pst", "--form", "raw")
+        self.assertIn(b"go on with: penstock pack f a.pst --form raw --resume", done.stderr)
+        self.write("f/0002.jpg", good)
+        error = self.fails(1, "pack", "f", "a.pst", "--resume", says="as raw, original is asked for")["error"]
+        self.assertEqual(error["status"], "ARGUMENT")
+        self.ok("pack", "f", "a.pst", "--form", "raw", "--resume")
+        done = self.run_cli("append", "a.pst", "f")  # those names are there
+        self.assertEqual(done.returncode, 1)
+        self.assertNotIn(b"--resume", done.stderr)
+        self.assertTrue(self.ok_json("verify", "a.pst", "--decode")["ok"])
+
     def test_the_extension_does_not_matter(self):
         self.write("f/a.jpg", cli_case.png(4, 4)[0])
         self.jpegs("g", 1)
@@ -125,7 +154,8 @@ class Bad(cli_case.Case):
         self.assertEqual((error["status"], error["sample"], error["offset"], error["codec"]), ("CHECKSUM", 2, at, "jpeg"))
         self.assertEqual(os.path.basename(error["file"]), shard.name)
         self.assertEqual(error["dataset"], "a.pst")
-        self.fails(1, "cat", "a.pst", "2", says=["sample 2", shard.name])
+        error = self.fails(1, "cat", "a.pst", "2", says=["sample 2", shard.name])["error"]
+        self.assertEqual((error["status"], error["codec"]), ("CHECKSUM", "jpeg"))
         self.ok("cat", "a.pst", "1")
 
     def test_a_shard_of_another_data_set(self):

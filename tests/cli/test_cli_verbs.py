@@ -21,6 +21,7 @@ class Verbs(cli_case.Case):
         self.assertEqual((image["min_width"], image["max_height"]), (64, 48))
         self.assertEqual(label["classes"], ["cat", "dog"])
         self.assertEqual(len(info["shards"]), 1)
+        self.assertIn(b"  1 shard\n", self.ok("info", "a.pst"))
         listing = self.ok_json("ls", "a.pst", "--long")
         self.assertEqual([s["name"] for s in listing["samples"]],
                          sorted(str(p.relative_to(photos)) for p in photos.rglob("*.jpg")))

@@ -209,7 +209,8 @@ static void print_text(struct info *info, const char *id)
         printf("  %llu files could not be read and are left out\n",
                (unsigned long long)pst_dataset_n_skipped(dataset));
     if (!pst_dataset_is_folder(dataset))
-        printf("  %u shards\n", pst_dataset_n_files(dataset));
+        printf("  %u shard%s\n", pst_dataset_n_files(dataset),
+               pst_dataset_n_files(dataset) == 1 ? "" : "s");
     else if (info->n_looked < pst_dataset_count(dataset))
         printf("  forms and sizes are of the %llu files looked at (--all looks at every one)\n",
                (unsigned long long)info->n_looked);

@@ -1,8 +1,16 @@
 /* cmd_pack.c - the verbs pack and append: a folder of images (or a data set) into a data set. */
 #include "cli.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+struct pack_arguments {
+    const char *forms, *labels, *on_error;
+    uint64_t shard_nbytes, commit_nbytes, workers;
+    bool resume, verify_pixels, allow_unreadable;
+};
 
 struct pack_run {
     struct cli *cli;
@@ -61,15 +69,19 @@ static int parse_forms(const struct cli *cli, const char *text,
     return -1;
 }
 
-static void how_to_resume(const struct cli *cli, const char *source, const char *destination,
-                          bool append)
+/* Says how to go on if anything was left to go on with. */
+static void how_to_resume(const struct cli *cli, const struct pack_arguments *a, const char *source,
+                          const char *destination)
 {
-    if (append)
-        cli_note(cli, "what was added so far is kept; go on with: penstock append %s %s --resume",
-                 destination, source);
-    else
-        cli_note(cli, "what was packed so far is kept; go on with: penstock pack %s %s --resume",
-                 source, destination);
+    bool append = strcmp(cli->verb->name, "append") == 0;
+    char journal[PATH_MAX];
+    snprintf(journal, sizeof journal, "%s/journal.pst", destination);
+    if (access(journal, F_OK) != 0)
+        return;
+    cli_note(cli, "what was %s so far is kept; go on with: penstock %s %s %s%s%s%s%s --resume",
+             append ? "added" : "packed", cli->verb->name, append ? destination : source,
+             append ? source : destination, a->forms ? " --form " : "", a->forms ? a->forms : "",
+             a->labels ? " --labels " : "", a->labels ? a->labels : "");
 }
 
 static void print_report(struct pack_run *run, const struct pst_pack_report *report,
@@ -81,6 +93,7 @@ static void print_report(struct pack_run *run, const struct pst_pack_report *rep
         cli_json_uint(&run->json, "samples", report->n_samples);
         cli_json_uint(&run->json, "resumed", report->n_resumed);
         cli_json_uint(&run->json, "skipped", report->n_bad);
+        cli_json_uint(&run->json, "unreadable", report->n_skipped);
         cli_json_uint(&run->json, "bytes_in", report->nbytes_in);
         cli_json_uint(&run->json, "bytes_out", report->nbytes_out);
         return;
@@ -98,11 +111,13 @@ static void print_report(struct pack_run *run, const struct pst_pack_report *rep
     printf(", %s read, %s written", in, out);
     if (report->n_bad > 0)
         printf(", %llu BAD ones skipped", (unsigned long long)report->n_bad);
+    if (report->n_skipped > 0)
+        printf(", %llu UNREADABLE left out", (unsigned long long)report->n_skipped);
     putchar('\n');
 }
 
-static int run_pack(struct cli *cli, const char *source, const char *destination,
-                    struct pst_pack_options *options)
+static int run_pack(struct cli *cli, const struct pack_arguments *a, const char *source,
+                    const char *destination, struct pst_pack_options *options)
 {
     struct pack_run run = {.cli = cli, .skip = options->bad_sample != NULL};
     struct pst_pack_report report = {0};
@@ -129,22 +144,11 @@ static int run_pack(struct cli *cli, const char *source, const char *destination
             cli_json_error(&run.json, "error", &err);
         exit_status = cli_fail(&plain, &err);
         if (run.last.n_total > 0) /* it had begun */
-            how_to_resume(cli, source, destination, options->writer.mode == PST_WRITER_APPEND);
+            how_to_resume(cli, a, source, destination);
     }
     if (cli->json)
         cli_json_close(&run.json, '}');
     return exit_status;
-}
-
-struct pack_arguments {
-    const char *forms, *labels, *on_error;
-    uint64_t shard_nbytes, commit_nbytes, workers;
-    bool resume, verify_pixels, allow_unreadable;
-};
-
-static struct pack_arguments arguments_default(void)
-{
-    return (struct pack_arguments){.on_error = "stop", .shard_nbytes = (uint64_t)1 << 30};
 }
 
 static int fill_options(struct cli *cli, const struct pack_arguments *a,
@@ -168,65 +172,46 @@ static int fill_options(struct cli *cli, const struct pack_arguments *a,
     return -1;
 }
 
-#define PACK_OPTIONS(a)                                                                            \
-    {"form",                                                                                       \
-     'f',                                                                                          \
-     CLI_TEXT,                                                                                     \
-     &(a).forms,                                                                                   \
-     "FORMS",                                                                                      \
-     "original; append: as the data set has them",                                                 \
-     "how images are stored, comma-separated, the preferred first: original, raw"},                \
-        {"labels",                                                                                 \
-         'l',                                                                                      \
-         CLI_TEXT,                                                                                 \
-         &(a).labels,                                                                              \
-         "FILE",                                                                                   \
-         "one class per sub-folder",                                                               \
-         "CSV or JSON-lines file that names the images and their fields"},                         \
-        {"workers", 'w', CLI_COUNT, &(a).workers, "N", "all cores",                                \
-         "threads that read and decode"},                                                          \
-        {"resume",                                                                                 \
-         'r',                                                                                      \
-         CLI_FLAG,                                                                                 \
-         &(a).resume,                                                                              \
-         NULL,                                                                                     \
-         NULL,                                                                                     \
-         "go on where an interrupted run stopped"},                                                \
-        {"verify-pixels",                                                                          \
-         0,                                                                                        \
-         CLI_FLAG,                                                                                 \
-         &(a).verify_pixels,                                                                       \
-         NULL,                                                                                     \
-         NULL,                                                                                     \
-         "decode every image, so that bad ones are found now"},                                    \
-        {"on-error", 0, CLI_TEXT, &(a).on_error, "stop|skip", "stop", "what a bad image does"},    \
-        {"allow-unreadable",                                                                       \
-         0,                                                                                        \
-         CLI_FLAG,                                                                                 \
-         &(a).allow_unreadable,                                                                    \
-         NULL,                                                                                     \
-         NULL,                                                                                     \
-         "leave out files and folders that cannot be read"},                                       \
-        {"shard-size",                                                                             \
-         's',                                                                                      \
-         CLI_SIZE,                                                                                 \
-         &(a).shard_nbytes,                                                                        \
-         "SIZE",                                                                                   \
-         "1GiB",                                                                                   \
-         "start a new shard file beyond this"},                                                    \
-        {"commit-size",                                                                            \
-         0,                                                                                        \
-         CLI_SIZE,                                                                                 \
-         &(a).commit_nbytes,                                                                       \
-         "SIZE",                                                                                   \
-         "256MiB",                                                                                 \
+/* pack and append but for their words: the latter names DST first. */
+static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command command,
+                     bool append)
+{
+    struct pack_arguments a = {.on_error = "stop", .shard_nbytes = (uint64_t)1 << 30};
+    const struct cli_option options[] = {
+        {"form", 'f', CLI_TEXT, &a.forms, "FORMS", "original; append: as the data set has them",
+         "how images are stored, comma-separated, the preferred first: original, raw"},
+        {"labels", 'l', CLI_TEXT, &a.labels, "FILE", "one class per sub-folder",
+         "CSV or JSON-lines file that names the images and their fields"},
+        {"workers", 'w', CLI_COUNT, &a.workers, "N", "all cores", "threads that read and decode"},
+        {"resume", 'r', CLI_FLAG, &a.resume, NULL, NULL, "go on where an interrupted run stopped"},
+        {"verify-pixels", 0, CLI_FLAG, &a.verify_pixels, NULL, NULL,
+         "decode every image, so that bad ones are found now"},
+        {"on-error", 0, CLI_TEXT, &a.on_error, "stop|skip", "stop", "what a bad image does"},
+        {"allow-unreadable", 0, CLI_FLAG, &a.allow_unreadable, NULL, NULL,
+         "leave out files and folders that cannot be read"},
+        {"shard-size", 's', CLI_SIZE, &a.shard_nbytes, "SIZE", "1GiB",
+         "start a new shard file beyond this"},
+        {"commit-size", 0, CLI_SIZE, &a.commit_nbytes, "SIZE", "256MiB",
          "make what was written durable each time it grew by this"},
+        {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
+    const char *operands[4] = {0};
+    enum pst_form forms[PST_MAX_VARIANTS];
+    struct pst_pack_options pack = {0};
+    command.options = options;
+    command.n_min = command.n_max = 2;
+    int status = cli_parse(cli, &command, argc, argv, operands);
+    if (status < 0)
+        status = fill_options(cli, &a, &pack, forms);
+    if (status >= 0)
+        return status;
+    pack.writer.mode = a.resume ? PST_WRITER_RESUME
+                       : append ? PST_WRITER_APPEND
+                                : PST_WRITER_CREATE;
+    return run_pack(cli, &a, operands[append], operands[!append], &pack);
+}
 
 int cmd_pack(struct cli *cli, int argc, char **argv)
 {
-    struct pack_arguments a = arguments_default();
-    const struct cli_option options[] = {
-        PACK_OPTIONS(a){NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
     const struct cli_command command = {
         .usage = "pack SRC DST [options]",
         .about = "Makes data set DST of the folder of images (or data set) SRC. Images are not "
@@ -235,27 +220,12 @@ int cmd_pack(struct cli *cli, int argc, char **argv)
                  "whatever --workers.\n"
                  "An interrupted run keeps what it has; --resume goes on.",
         .example = "penstock pack photos photos.pst --form original,raw --workers 8",
-        .options = options,
-        .n_min = 2,
-        .n_max = 2,
     };
-    const char *operands[4] = {0};
-    enum pst_form forms[PST_MAX_VARIANTS];
-    struct pst_pack_options pack = {0};
-    int status = cli_parse(cli, &command, argc, argv, operands);
-    if (status < 0)
-        status = fill_options(cli, &a, &pack, forms);
-    if (status >= 0)
-        return status;
-    pack.writer.mode = a.resume ? PST_WRITER_RESUME : PST_WRITER_CREATE;
-    return run_pack(cli, operands[0], operands[1], &pack);
+    return pack_verb(cli, argc, argv, command, false);
 }
 
 int cmd_append(struct cli *cli, int argc, char **argv)
 {
-    struct pack_arguments a = arguments_default();
-    const struct cli_option options[] = {
-        PACK_OPTIONS(a){NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
     const struct cli_command command = {
         .usage = "append DST SRC [options]",
         .about = "Adds the images of the folder (or data set) SRC to data set DST. Fields and "
@@ -264,18 +234,6 @@ int cmd_append(struct cli *cli, int argc, char **argv)
                  "Readers of DST see\n"
                  "the old state until the new one is whole.",
         .example = "penstock append photos.pst more-photos",
-        .options = options,
-        .n_min = 2,
-        .n_max = 2,
     };
-    const char *operands[4] = {0};
-    enum pst_form forms[PST_MAX_VARIANTS];
-    struct pst_pack_options pack = {0};
-    int status = cli_parse(cli, &command, argc, argv, operands);
-    if (status < 0)
-        status = fill_options(cli, &a, &pack, forms);
-    if (status >= 0)
-        return status;
-    pack.writer.mode = a.resume ? PST_WRITER_RESUME : PST_WRITER_APPEND;
-    return run_pack(cli, operands[1], operands[0], &pack);
+    return pack_verb(cli, argc, argv, command, true);
 }
