@@ -431,6 +431,19 @@ static void appended_labels_follow_names(void **state)
         assert_int_equal(label, i == 6 ? 1 : 2);
     }
     pst_dataset_close(&dataset);
+    /* To go on with an append follows the names too, and skips what is there. */
+    make_png(state, "g/c/newer.png", 5, 5, 3, 3);
+    options.writer.mode = PST_WRITER_RESUME;
+    assert_ok(pack(state, "g", "a.pst", &options, &report, &err));
+    assert_int_equal(report.n_resumed, 2);
+    assert_int_equal(report.n_samples, 3);
+    dataset = folder_open(state, "a.pst", NULL);
+    assert_int_equal(pst_dataset_count(dataset), 9);
+    assert_ok(pst_dataset_int(dataset, 8, 1, &label, &err));
+    assert_int_equal(label, 2);
+    assert_string_equal(pst_dataset_class_name(dataset, 1, 0), "a");
+    pst_dataset_close(&dataset);
+    options.writer.mode = PST_WRITER_APPEND;
     /* The same again: those names are taken. */
     assert_int_equal(pack(state, "g", "a.pst", &options, &report, &err), PST_ERROR_EXISTS);
     assert_non_null(strstr(err.file, "g/b/new.png"));
