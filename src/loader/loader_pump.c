@@ -175,7 +175,11 @@ void psti_pump(pst_loader *loader)
             ;
     } while (loader->running && loader->pump_again && !loader->pending);
     loader->pumping = false;
-    pthread_cond_broadcast(&loader->done);
+    /* Who cancels waits for that; so does a caller whose job could not be started. Others would be
+     * woken in vain at each turn of each worker. */
+    if (!loader->running ||
+        loader->ring[loader->next_step % loader->options.prefetch].state == PSTI_JOB_EMPTY)
+        pthread_cond_broadcast(&loader->done);
 }
 
 void psti_pump_free_task(pst_loader *loader, struct psti_task *task)
