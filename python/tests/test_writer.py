@@ -210,6 +210,15 @@ def test_pack_and_from_folder(folder, tmp_path):
         ps.pack(folder, tmp_path / "d.pst", forms=["gif"])
 
 
+def test_an_append_goes_on(folder, tmp_path):
+    ps.pack(folder, tmp_path / "a.pst")
+    with pytest.raises(ps.PenstockError, match="there already|already"):
+        ps.pack(folder, tmp_path / "a.pst", append=True)
+    report = ps.pack(folder, tmp_path / "a.pst", append=True, resume=True)
+    assert report.n_resumed == N and report.n_skipped == 0
+    assert len(ps.Dataset(tmp_path / "a.pst")) == N
+
+
 def test_pack_with_a_bad_file(tmp_path):
     (tmp_path / "in" / "x").mkdir(parents=True)
     (tmp_path / "in" / "x" / "good.png").write_bytes(PNG)

@@ -128,9 +128,10 @@ PyObject *native_pack(PyObject *module, PyObject *args)
         native_raise(status, &err);
     else
         result = Py_BuildValue(
-            "{s:K,s:K,s:K,s:K,s:K}", "n_samples", (unsigned long long)report.n_samples, "n_bad",
+            "{s:K,s:K,s:K,s:K,s:K,s:K}", "n_samples", (unsigned long long)report.n_samples, "n_bad",
             (unsigned long long)report.n_bad, "n_resumed", (unsigned long long)report.n_resumed,
-            "nbytes_in", (unsigned long long)report.nbytes_in, "nbytes_out",
+            "n_skipped", (unsigned long long)report.n_skipped, "nbytes_in",
+            (unsigned long long)report.nbytes_in, "nbytes_out",
             (unsigned long long)report.nbytes_out);
 out:
     Py_DECREF(source);

@@ -522,11 +522,15 @@ class Writer:
 
 
 class PackReport(NamedTuple):
-    """What :func:`pack` did; sizes in bytes, ``bad`` a dict per sample that was left out."""
+    """What :func:`pack` did; sizes in bytes, ``bad`` a dict per sample that was left out.
+
+    ``n_skipped`` counts files that ``allow_unreadable`` left out, ``n_resumed`` samples that were there.
+    """
 
     n_samples: int
     n_bad: int
     n_resumed: int
+    n_skipped: int
     nbytes_in: int
     nbytes_out: int
     bad: list[dict[str, Any]]
@@ -574,7 +578,8 @@ def pack(
         forms: how each image is stored: "original" (the file's own bytes) and, or, "raw", ...; several
             make variants, the first one preferred.
         labels, allow_unreadable: as for :class:`Dataset`.
-        resume, append: as for :class:`Writer`.
+        append: add to a finished data set; a name that is there already is an error.
+        resume: go on where an interrupted run (also one with ``append``) stopped.
         on_error: "raise" stops at the first image that cannot be used; "skip" leaves it out and lists
             it in the report's ``bad``.
         verify_pixels: decode every image once, so that bad ones are found now.
@@ -582,15 +587,13 @@ def pack(
         progress: called now and then with (samples done, samples in all, bytes in, bytes out); a
             true result cancels.
 
-    Interrupted (also by Ctrl-C), it goes on with ``resume=True``.
+    Interrupted (also by Ctrl-C), it goes on with ``resume=True`` and otherwise the same arguments.
     """
-    if resume and append:
-        raise ArgumentError("append=True goes on with an interrupted append by itself")
     numbers = [0 if form == "original" else _image.form_number(form) for form in forms]
     skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
     bad: list[dict[str, Any]] = []
     options = {
-        "mode": _APPEND if append else _RESUME if resume else _CREATE,
+        "mode": _RESUME if resume else _APPEND if append else _CREATE,
         "shard_nbytes": _options.nbytes("shard_size", shard_size),
         "commit_nbytes": _options.nbytes("commit_size", commit_size),
         "allow_unreadable": allow_unreadable,
