@@ -76,8 +76,9 @@ def test_max_errors(damaged):
         file.seek(ps.Dataset(damaged).item(20, "image")["offset"] + 30)
         file.write(b"\xff\x00\xff")
     assert len(list(loader_of(damaged, on_error="skip", max_errors=2))) == 6
-    with pytest.raises(ps.PenstockError):
+    with pytest.raises(ps.errors.LimitError, match="2 bad samples .* more than max_errors 1") as caught:
         list(loader_of(damaged, on_error="skip", max_errors=1))
+    assert caught.value.sample == 20 and caught.value.file and caught.value.codec == "jpeg"
 
 
 def test_altered_bytes_pass_without_verify(damaged):

@@ -112,6 +112,28 @@ def test_ctrl_c_while_waiting(script, where):
     assert out.split() == ["interrupted", "True"]
 
 
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_ctrl_c_under_a_throttle(script, num_workers):
+    """Minutes of throttled reads are under way: neither Ctrl-C nor close waits for them."""
+    out = script(f"""
+        loader = make(throttle=(20, 0), num_workers={num_workers})
+        def interrupt():
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=interrupt).start()
+        begun = time.monotonic()
+        try:
+            next(iter(loader))
+            print("not interrupted")
+        except KeyboardInterrupt:
+            print("interrupted", time.monotonic() - begun < 3)
+        begun = time.monotonic()
+        loader.close()
+        print("closed", time.monotonic() - begun < 3)
+    """)
+    assert out.split() == ["interrupted", "True", "closed", "True"]
+
+
 def test_ctrl_c_ends_a_pack_that_resumes(script):
     out = script("""
         import shutil, tempfile

@@ -74,7 +74,7 @@ class Loader:
         weights: one per sample: drawn with replacement, as many as there are samples.
         on_error: "raise", "skip" (the batch is shorter), or "replace" (by another sample) for samples
             that cannot be used; those are listed in :attr:`quarantine`.
-        max_errors: more bad samples than that in an epoch are an error; None: no bound.
+        max_errors: more bad samples than that in an epoch are a LimitError; None: no bound.
         host_memory: hard limit on batches, read buffers and scratch: bytes, or a text like "4GiB".
         prefetch: batches prepared ahead, 1 or more.
         fields: names of the fields to deliver; None: all.
