@@ -22,10 +22,11 @@ WALLS = {
     "dataset": FOUNDATION,
     "fetch": FOUNDATION,
     "decode": FOUNDATION,
+    "encode": FOUNDATION,
     "augment": FOUNDATION,
     "batch": FOUNDATION,
     "loader": FOUNDATION | {"storage", "dataset", "fetch", "decode", "augment", "batch"},
-    "pack": FOUNDATION | {"storage", "dataset", "fetch", "decode"},
+    "pack": FOUNDATION | {"storage", "dataset", "fetch", "decode", "encode"},
 }
 # What a room shows to the others that may open its door. All headers of base and format are doors.
 DOORS = {
@@ -33,6 +34,7 @@ DOORS = {
     "dataset": {"dataset.h"},
     "fetch": {"order.h"},
     "decode": {"decode.h"},
+    "encode": {"encode.h"},
     "augment": {"augment.h"},
     "batch": {"slots.h"},
     "loader": {"loader.h"},

@@ -1,0 +1,123 @@
+/* pli.h - PLI, the parallel lossless image: pixels <-> bytes in memory.
+ *
+ * A PLI image is cut into units (64x64 pixels; larger for label maps and screenshots), each of
+ * which decodes alone, so that a region decodes only the units it touches. The bytes are described
+ * in docs/format-pli.md. Every function here is thread-safe; decoding allocates nothing. */
+#ifndef PENSTOCK_PLI_H
+#define PENSTOCK_PLI_H
+
+#include <penstock/status.h>
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* Pixels in the caller's memory. Sample (y, x, c) lies at data + y * row_nbytes + x * pixel_nbytes
+ * + c * channel_nbytes, u8 or u16 (native, aligned to 2). (H,W,C): pixel_nbytes = channels *
+ * bits / 8, channel_nbytes = bits / 8. (C,H,W): pixel_nbytes = bits / 8, channel_nbytes = height *
+ * row_nbytes. */
+struct pst_pixels {
+    void *data; /* read only by pst_pli_encode */
+    uint32_t height, width;
+    uint8_t channels; /* 1 gray, 2 gray+alpha, 3 RGB, 4 RGBA; or any planes that belong together */
+    uint8_t bits;     /* 8 or 16 */
+    int64_t row_nbytes, pixel_nbytes, channel_nbytes;
+};
+
+enum pst_pli_tier {
+    PST_PLI_TIER_DEFAULT = 0, /* small */
+    PST_PLI_TIER_FAST = 1,    /* bit packing: fastest to decode, about the size of PNG */
+    PST_PLI_TIER_SMALL = 2,   /* entropy coding, about the size of WebP lossless */
+    PST_PLI_TIER_DENSE = 3    /* entropy coding with a dictionary of filters: smallest */
+};
+
+/* How to encode. Zero-initialise, then set `struct_size`. The bytes depend on pixels and options
+ * only, never on `run`. */
+struct pst_pli_encode_options {
+    size_t struct_size;
+    enum pst_pli_tier tier;
+    uint32_t effort;    /* 1..5; 0 = 3. More is smaller and slower to encode, not to decode */
+    uint32_t max_error; /* 0 lossless; else no sample differs by more than this; at most 127 */
+    bool no_checksum;   /* leave out the checksums of units (4 bytes each) */
+    /* Runs job(arg, i) for each i < n_jobs, in any order, on as many threads as it likes, and
+     * returns when all are done. NULL: on the calling thread. */
+    void (*run)(void *run_ctx, void (*job)(void *arg, size_t i), void *arg, size_t n_jobs);
+    void *run_ctx;
+};
+
+enum pst_pli_content {
+    PST_PLI_CONTENT_PIXELS = 1,
+    PST_PLI_CONTENT_JPEG = 2 /* quantised coefficients of a JPEG; reserved */
+};
+
+/* What the head of a PLI says. */
+struct pst_pli_info {
+    size_t struct_size; /* set by the caller */
+    enum pst_pli_content content;
+    uint32_t height, width; /* pixels, 1..65535 */
+    uint8_t channels, bits;
+    uint32_t version;
+    uint32_t unit_edge; /* pixels: 64, 128, 256 or 512 */
+    uint32_t unit_rows, unit_columns;
+    enum pst_pli_tier tier; /* as asked for when it was encoded */
+    uint32_t max_error;
+    bool has_checksums;      /* of units */
+    uint64_t pixel_checksum; /* XXH3-64 of the decoded pixels, (H,W,C), no padding */
+    uint64_t head_nbytes;    /* header, model and index: the units follow */
+    uint64_t nbytes;         /* of the whole; 0 if the index was not given */
+    uint64_t n_units[8]; /* units by mode: raw, constant, packed, wave, lz; zeros if the units were
+                            not given */
+};
+
+/* Reads the head. 40 bytes are enough for all but nbytes and n_units; with head_nbytes of them
+ * nbytes is filled in, with all of them n_units. */
+PST_WARN_UNUSED enum pst_status pst_pli_info(const void *bytes, size_t nbytes,
+                                             struct pst_pli_info *info, struct pst_error *err);
+
+/* Enough room for any image of that size; 0 if the sizes are not allowed. */
+size_t pst_pli_encode_bound(uint32_t height, uint32_t width, uint8_t channels, uint8_t bits);
+
+/* Encodes into `bytes`; `*nbytes` is what was written. PST_ERROR_ARGUMENT if `capacity` is below
+ * pst_pli_encode_bound(). `options` may be NULL. */
+PST_WARN_UNUSED enum pst_status pst_pli_encode(const struct pst_pixels *pixels,
+                                               const struct pst_pli_encode_options *options,
+                                               void *bytes, size_t capacity, size_t *nbytes,
+                                               struct pst_error *err);
+
+struct pst_pli_region {
+    uint32_t y, x, height, width; /* pixels; not empty, within the image */
+};
+
+/* What pst_pli_decode needs to work in, in bytes; at most 3 MiB. */
+size_t pst_pli_scratch_nbytes(const struct pst_pli_info *info);
+
+/* Decodes `region` (NULL: the whole image) into `pixels`, whose height and width are the region's
+ * and whose bits are the image's. `channel` -1: all channels, pixels->channels is the image's;
+ * else that one alone, pixels->channels is 1. `scratch` is aligned to 64 and belongs to the caller
+ * again on return. Reads the head and the units that the region touches, nothing else of `bytes`:
+ * the rest may be garbage, but must be mapped. The error says which unit, at which offset. Pixels
+ * may have been written when an error is returned. */
+PST_WARN_UNUSED enum pst_status pst_pli_decode(const void *bytes, size_t nbytes,
+                                               const struct pst_pli_region *region, int channel,
+                                               const struct pst_pixels *pixels, void *scratch,
+                                               size_t scratch_nbytes, struct pst_error *err);
+
+/* The bytes that pst_pli_decode(region) reads besides the head: runs of adjacent units, in
+ * ascending order. Writes at most `capacity` and sets `*n` to how many there are. `bytes` holds the
+ * head (info.head_nbytes). */
+struct pst_pli_range {
+    uint64_t offset, nbytes;
+};
+PST_WARN_UNUSED enum pst_status pst_pli_ranges(const void *bytes, size_t nbytes,
+                                               const struct pst_pli_region *region,
+                                               struct pst_pli_range *ranges, size_t capacity,
+                                               size_t *n, struct pst_error *err);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,372 @@
+/* pli.c - the public decoder of PLI: head, index, the units that a region touches.
+ *
+ * Pure functions of the caller's bytes, scratch and pixels; no state, no memory, any thread. The
+ * head is checked as a whole before anything in it is believed, each unit against its checksum and
+ * by its mode's decoder. */
+#include "decode/pli_int.h"
+
+#include "base/bits.h"
+#include "base/checked.h"
+#include "base/cpu.h"
+#include "base/fail.h"
+#include "base/hash.h"
+
+#include <string.h>
+
+#define ROOM "decode"
+#define CODEC "pli"
+
+/* One call of pst_pli_decode. */
+struct run {
+    const uint8_t *bytes;
+    size_t nbytes;
+    struct psti_pli_header header;
+    struct pst_pli_region region;
+    int channel;
+    const struct pst_pixels *pixels;
+    uint8_t *work;          /* of the modes */
+    uint8_t *samples;       /* one pixel unit */
+    uint8_t *tables_memory; /* of wave units */
+    uint32_t cpu;
+};
+
+static enum pst_status fail(struct pst_error *err, enum pst_status status, int64_t offset)
+{
+    psti_error_set_codec(err, CODEC);
+    if (err && offset >= 0)
+        err->offset = offset;
+    return status;
+}
+
+static enum pst_status read_head(const void *bytes, size_t nbytes, struct psti_pli_header *header,
+                                 struct pst_error *err)
+{
+    enum pst_status status = psti_pli_parse_header(bytes, nbytes, header, err);
+    if (status == PST_OK)
+        status = psti_pli_check_head(bytes, nbytes, header, err);
+    return status == PST_OK ? PST_OK : fail(err, status, -1);
+}
+
+static uint32_t n_units(const struct psti_pli_header *header)
+{
+    return psti_pli_unit_rows(header) * psti_pli_unit_columns(header);
+}
+
+static size_t samples_nbytes(uint32_t edge, uint32_t height, uint32_t width, uint8_t channels,
+                             uint8_t bits)
+{
+    size_t h = height < edge ? height : edge;
+    size_t w = width < edge ? width : edge;
+    return psti_round_up(h * w * channels * (bits / 8u) + 64, 64);
+}
+
+/* Sizes of all units and, where their bytes are here, their modes. */
+static void count_units(const uint8_t *bytes, size_t nbytes, const struct psti_pli_header *header,
+                        struct pst_pli_info *info)
+{
+    uint64_t offset = info->head_nbytes;
+    uint64_t by_mode[PSTI_PLI_N_MODES] = {0};
+    bool whole = true;
+    for (uint32_t u = 0; u < n_units(header); u++) {
+        struct psti_pli_entry entry = psti_pli_parse_entry(bytes, header, u);
+        whole = whole && entry.nbytes > 0 && psti_range_fits(offset, entry.nbytes, nbytes) &&
+                bytes[offset] < PSTI_PLI_N_MODES;
+        if (whole)
+            by_mode[bytes[offset]]++;
+        offset += entry.nbytes;
+    }
+    info->nbytes = offset;
+    if (whole)
+        memcpy(info->n_units, by_mode, sizeof by_mode);
+}
+
+enum pst_status pst_pli_info(const void *bytes, size_t nbytes, struct pst_pli_info *info,
+                             struct pst_error *err)
+{
+    struct psti_pli_header header;
+    struct pst_pli_info full;
+    size_t struct_size = info->struct_size;
+    if (struct_size < sizeof(size_t))
+        return fail(err, psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "info has no struct_size"), -1);
+    enum pst_status status = psti_pli_parse_header(bytes, nbytes, &header, err);
+    if (status != PST_OK)
+        return fail(err, status, -1);
+    full = (struct pst_pli_info){
+        .struct_size = struct_size,
+        .content = header.content,
+        .height = header.height,
+        .width = header.width,
+        .channels = header.channels,
+        .bits = header.bits,
+        .version = PSTI_PLI_VERSION,
+        .unit_edge = psti_pli_edge(&header),
+        .unit_rows = psti_pli_unit_rows(&header),
+        .unit_columns = psti_pli_unit_columns(&header),
+        .tier = header.tier,
+        .max_error = header.max_error,
+        .has_checksums = header.has_checksums,
+        .pixel_checksum = header.pixel_checksum,
+        .head_nbytes = psti_pli_head_nbytes(&header),
+    };
+    if (nbytes >= full.head_nbytes) {
+        status = psti_pli_check_head(bytes, nbytes, &header, err);
+        if (status != PST_OK)
+            return fail(err, status, -1);
+        count_units(bytes, nbytes, &header, &full);
+    }
+    memcpy(info, &full, struct_size < sizeof full ? struct_size : sizeof full);
+    return PST_OK;
+}
+
+size_t pst_pli_scratch_nbytes(const struct pst_pli_info *info)
+{
+    return PSTI_PLI_WORK_NBYTES + PSTI_PLI_TABLES_NBYTES +
+           samples_nbytes(info->unit_edge, info->height, info->width, info->channels, info->bits);
+}
+
+static enum pst_status check_region(const struct psti_pli_header *header,
+                                    const struct pst_pli_region *given,
+                                    struct pst_pli_region *region, struct pst_error *err)
+{
+    *region = given ? *given : (struct pst_pli_region){0, 0, header->height, header->width};
+    if (region->height == 0 || region->width == 0 || region->y >= header->height ||
+        region->height > header->height - region->y || region->x >= header->width ||
+        region->width > header->width - region->x) {
+        psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                  "region y=%u x=%u height=%u width=%u is not within an image of %ux%u pixels",
+                  region->y, region->x, region->height, region->width, header->height,
+                  header->width);
+        return fail(err, PST_ERROR_ARGUMENT, -1);
+    }
+    return PST_OK;
+}
+
+static enum pst_status check_pixels(const struct run *run, struct pst_error *err)
+{
+    const struct psti_pli_header *h = &run->header;
+    const struct pst_pixels *p = run->pixels;
+    int channels = run->channel < 0 ? h->channels : 1;
+    const char *what = NULL;
+    if (run->channel < -1 || run->channel >= h->channels)
+        what = "channel";
+    else if (!p->data || p->height != run->region.height || p->width != run->region.width)
+        what = "size of the pixels";
+    else if (p->channels != channels || p->bits != h->bits)
+        what = "channels or bits of the pixels";
+    else if (h->bits == 16 && (((uintptr_t)p->data | (uint64_t)p->row_nbytes |
+                                (uint64_t)p->pixel_nbytes | (uint64_t)p->channel_nbytes) &
+                               1) != 0)
+        what = "alignment of the pixels";
+    if (!what)
+        return PST_OK;
+    psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "the %s given do not fit the image or region", what);
+    return fail(err, PST_ERROR_ARGUMENT, -1);
+}
+
+/* Which units a region touches, and the part of unit (row, column) in it. */
+struct span {
+    uint32_t row0, row1, column0, column1; /* row1 and column1: one past */
+};
+
+static struct span touched(const struct psti_pli_header *header,
+                           const struct pst_pli_region *region)
+{
+    uint32_t log2 = header->unit_log2;
+    return (struct span){
+        .row0 = region->y >> log2,
+        .row1 = ((region->y + region->height - 1) >> log2) + 1,
+        .column0 = region->x >> log2,
+        .column1 = ((region->x + region->width - 1) >> log2) + 1,
+    };
+}
+
+/* Units of mode raw and constant hold samples as they are. */
+static enum pst_status plain_unit(struct run *run, const struct psti_pli_unit *unit,
+                                  enum psti_pli_mode mode, struct pst_error *err)
+{
+    size_t pixel_nbytes = (size_t)unit->channels * (unit->bits / 8u);
+    size_t n_pixels = (size_t)unit->height * unit->width;
+    size_t expected = mode == PSTI_PLI_RAW ? n_pixels * pixel_nbytes : pixel_nbytes;
+    if (unit->nbytes != expected)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "%s unit of %zu bytes instead of %zu",
+                         mode == PSTI_PLI_RAW ? "raw" : "constant", unit->nbytes, expected);
+    if (mode == PSTI_PLI_RAW) {
+        memcpy(run->samples, unit->bytes, expected);
+        return PST_OK;
+    }
+    memcpy(run->samples, unit->bytes, pixel_nbytes);
+    /* Doubling what is there keeps the copies long. */
+    for (size_t done = pixel_nbytes, total = n_pixels * pixel_nbytes; done < total;) {
+        size_t n = done < total - done ? done : total - done;
+        memcpy(run->samples + done, run->samples, n);
+        done += n;
+    }
+    return PST_OK;
+}
+
+static enum pst_status decode_unit(struct run *run, const struct psti_pli_unit *unit, uint8_t mode,
+                                   const struct psti_pli_part *part, struct pst_error *err)
+{
+    struct psti_pli_planes planes;
+    enum pst_status status;
+    if ((mode == PSTI_PLI_PACKED || mode == PSTI_PLI_WAVE) &&
+        run->header.unit_log2 != PSTI_PLI_UNIT_LOG2_MIN)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "mode %u in units larger than 64", mode);
+    switch (mode) {
+    case PSTI_PLI_RAW:
+    case PSTI_PLI_CONSTANT:
+        status = plain_unit(run, unit, mode, err);
+        break;
+    default:
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "mode %u is not known", mode);
+    }
+    if (status != PST_OK)
+        return status;
+    if (mode == PSTI_PLI_PACKED || mode == PSTI_PLI_WAVE)
+        psti_pli_emit_planes(unit, &planes, part);
+    else
+        psti_pli_emit_pixels(unit, run->samples, part);
+    return PST_OK;
+}
+
+/* Fetches, checks and decodes unit (row, column), `nbytes` bytes at `offset`. */
+static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, uint64_t offset,
+                                struct psti_pli_entry entry, struct pst_error *err)
+{
+    const struct psti_pli_header *h = &run->header;
+    const struct pst_pli_region *r = &run->region;
+    uint32_t edge = psti_pli_edge(h);
+    uint32_t y = row << h->unit_log2, x = column << h->unit_log2;
+    struct psti_pli_unit unit = {
+        .height = h->height - y < edge ? h->height - y : edge,
+        .width = h->width - x < edge ? h->width - x : edge,
+        .channels = h->channels,
+        .bits = h->bits,
+        .transform = h->transform,
+        .max_error = h->max_error,
+        .cpu = run->cpu,
+    };
+    uint32_t y0 = r->y > y ? r->y : y, x0 = r->x > x ? r->x : x;
+    uint32_t y1 = r->y + r->height < y + unit.height ? r->y + r->height : y + unit.height;
+    uint32_t x1 = r->x + r->width < x + unit.width ? r->x + r->width : x + unit.width;
+    struct pst_pixels pixels = *run->pixels;
+    pixels.data = (uint8_t *)pixels.data + (int64_t)(y0 - r->y) * pixels.row_nbytes +
+                  (int64_t)(x0 - r->x) * pixels.pixel_nbytes;
+    struct psti_pli_part part = {y0 - y, x0 - x, y1 - y0, x1 - x0, run->channel, &pixels};
+
+    if (entry.nbytes == 0)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "unit without bytes");
+    if (!psti_range_fits(offset, entry.nbytes, run->nbytes))
+        return psti_fail(err, PST_ERROR_TRUNCATED, ROOM,
+                         "unit ends at byte %llu, here are %zu bytes",
+                         (unsigned long long)(offset + entry.nbytes), run->nbytes);
+    const uint8_t *bytes = run->bytes + offset;
+    if (h->has_checksums && (uint32_t)psti_hash64(bytes, entry.nbytes) != entry.checksum)
+        return psti_fail(err, PST_ERROR_CHECKSUM, ROOM, "checksum of the unit does not match");
+    unit.bytes = bytes + 1;
+    unit.nbytes = entry.nbytes - 1;
+    return decode_unit(run, &unit, bytes[0], &part, err);
+}
+
+static enum pst_status unit_failed(uint32_t row, uint32_t column, uint64_t offset,
+                                   enum pst_status status, struct pst_error *err)
+{
+    if (!err)
+        return status;
+    char cause[PST_ERROR_TEXT_CAP];
+    int64_t within =
+        err->offset > 0 ? err->offset + 1 : 0; /* the modes count behind the first byte */
+    memcpy(cause, err->text, sizeof cause);
+    psti_fail(err, status, ROOM, "unit in row %u, column %u: %.440s", row, column, cause);
+    return fail(err, status, (int64_t)offset + within);
+}
+
+static enum pst_status decode_units(struct run *run, struct pst_error *err)
+{
+    const struct psti_pli_header *h = &run->header;
+    struct span span = touched(h, &run->region);
+    uint32_t columns = psti_pli_unit_columns(h);
+    uint64_t offset = psti_pli_head_nbytes(h);
+    for (uint32_t row = 0; row < span.row1; row++) {
+        for (uint32_t column = 0; column < columns; column++) {
+            struct psti_pli_entry entry =
+                psti_pli_parse_entry(run->bytes, h, row * columns + column);
+            if (row >= span.row0 && column >= span.column0 && column < span.column1) {
+                enum pst_status status = one_unit(run, row, column, offset, entry, err);
+                if (status != PST_OK)
+                    return unit_failed(row, column, offset, status, err);
+            }
+            offset += entry.nbytes;
+        }
+    }
+    return PST_OK;
+}
+
+enum pst_status pst_pli_decode(const void *bytes, size_t nbytes,
+                               const struct pst_pli_region *region, int channel,
+                               const struct pst_pixels *pixels, void *scratch,
+                               size_t scratch_nbytes, struct pst_error *err)
+{
+    struct run run = {
+        .bytes = bytes,
+        .nbytes = nbytes,
+        .channel = channel,
+        .pixels = pixels,
+        .cpu = psti_cpu_features(),
+    };
+    enum pst_status status = read_head(bytes, nbytes, &run.header, err);
+    if (status == PST_OK)
+        status = check_region(&run.header, region, &run.region, err);
+    if (status == PST_OK)
+        status = check_pixels(&run, err);
+    if (status != PST_OK)
+        return status;
+    struct pst_pli_info info = {
+        .unit_edge = psti_pli_edge(&run.header),
+        .height = run.header.height,
+        .width = run.header.width,
+        .channels = run.header.channels,
+        .bits = run.header.bits,
+    };
+    if ((uintptr_t)scratch % 64 != 0 || scratch_nbytes < pst_pli_scratch_nbytes(&info)) {
+        psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                  "scratch of %zu bytes; %zu bytes aligned to 64 are needed", scratch_nbytes,
+                  pst_pli_scratch_nbytes(&info));
+        return fail(err, PST_ERROR_ARGUMENT, -1);
+    }
+    run.work = scratch;
+    run.tables_memory = run.work + PSTI_PLI_WORK_NBYTES;
+    run.samples = run.tables_memory + PSTI_PLI_TABLES_NBYTES;
+    return decode_units(&run, err);
+}
+
+enum pst_status pst_pli_ranges(const void *bytes, size_t nbytes,
+                               const struct pst_pli_region *region, struct pst_pli_range *ranges,
+                               size_t capacity, size_t *n, struct pst_error *err)
+{
+    struct psti_pli_header header;
+    struct pst_pli_region whole;
+    enum pst_status status = read_head(bytes, nbytes, &header, err);
+    if (status == PST_OK)
+        status = check_region(&header, region, &whole, err);
+    if (status != PST_OK)
+        return status;
+    struct span span = touched(&header, &whole);
+    uint32_t columns = psti_pli_unit_columns(&header);
+    struct pst_pli_range now = {psti_pli_head_nbytes(&header), 0};
+    size_t count = 0;
+    for (uint32_t u = 0; u < span.row1 * columns; u++) {
+        uint64_t unit_nbytes = psti_pli_parse_entry(bytes, &header, u).nbytes;
+        if (u / columns >= span.row0 && u % columns >= span.column0 && u % columns < span.column1) {
+            now.nbytes += unit_nbytes;
+            continue;
+        }
+        if (now.nbytes > 0 && count++ < capacity)
+            ranges[count - 1] = now;
+        now = (struct pst_pli_range){now.offset + now.nbytes + unit_nbytes, 0};
+    }
+    if (now.nbytes > 0 && count++ < capacity)
+        ranges[count - 1] = now;
+    *n = count;
+    return PST_OK;
+}

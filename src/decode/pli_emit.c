@@ -1,0 +1,212 @@
+/* pli_emit.c - the last step of a unit: planes or samples in scratch -> pixels in the caller's
+ * memory. Undoes the colour transform and the levels of near-lossless images, cuts the part asked
+ * for, and stores with any strides.
+ *
+ * The usual cases (8 bits, lossless, interleaved or planar) go through row kernels that exist per
+ * CPU level; everything else through the plain loops here, which are the judge of the kernels. */
+#include "decode/pli_emit.h"
+
+#include "decode/pli_int.h"
+
+#include "base/bits.h"
+#include "base/cpu.h"
+
+#include <string.h>
+
+enum { HALF8 = 128, HALF16 = 32768 };
+
+static void green_rgb8(const uint8_t *g, const uint8_t *r, const uint8_t *b, uint8_t *out,
+                       uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        out[3 * i] = (uint8_t)(r[i] + g[i] - HALF8);
+        out[3 * i + 1] = g[i];
+        out[3 * i + 2] = (uint8_t)(b[i] + g[i] - HALF8);
+    }
+}
+
+static void green_rgba8(const uint8_t *g, const uint8_t *r, const uint8_t *b, const uint8_t *a,
+                        uint8_t *out, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        out[4 * i] = (uint8_t)(r[i] + g[i] - HALF8);
+        out[4 * i + 1] = g[i];
+        out[4 * i + 2] = (uint8_t)(b[i] + g[i] - HALF8);
+        out[4 * i + 3] = a[i];
+    }
+}
+
+static void green_one8(const uint8_t *g, const uint8_t *p, uint8_t *out, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = (uint8_t)(p[i] + g[i] - HALF8);
+}
+
+static void plain_rgb8(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out,
+                       uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        out[3 * i] = c0[i];
+        out[3 * i + 1] = c1[i];
+        out[3 * i + 2] = c2[i];
+    }
+}
+
+const struct psti_pli_emit_kernels psti_pli_emit_kernels_c = {
+    .green_rgb8 = green_rgb8,
+    .green_rgba8 = green_rgba8,
+    .green_one8 = green_one8,
+    .plain_rgb8 = plain_rgb8,
+};
+
+static const struct psti_pli_emit_kernels *kernels_for(uint32_t cpu)
+{
+    (void)cpu;
+    return &psti_pli_emit_kernels_c;
+}
+
+/* The plane that holds channel `c`: planes are G, R, B, A where green was subtracted. */
+static int plane_of(const struct psti_pli_unit *unit, int c)
+{
+    static const int green_first[4] = {1, 0, 2, 3};
+    return unit->transform == PSTI_PLI_SUBTRACT_GREEN ? green_first[c] : c;
+}
+
+/* True if plane `p` holds a difference to plane 0. */
+static bool is_difference(const struct psti_pli_unit *unit, int p)
+{
+    return unit->transform == PSTI_PLI_SUBTRACT_GREEN && (p == 1 || p == 2);
+}
+
+static uint32_t level(uint32_t q, uint32_t max_error, uint32_t max)
+{
+    uint32_t v = q * (2 * max_error + 1);
+    return v < max ? v : max;
+}
+
+/* One channel of one row, any strides. `green` is NULL where the plane is no difference. */
+static void store8(const uint8_t *row, const uint8_t *green, uint32_t n, uint8_t max_error,
+                   uint8_t *out, int64_t step)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t v = green ? (uint8_t)(row[i] + green[i] - HALF8) : row[i];
+        out[(int64_t)i * step] = (uint8_t)level(v, max_error, UINT8_MAX);
+    }
+}
+
+static void store16(const uint8_t *row, const uint8_t *green, uint32_t n, uint8_t max_error,
+                    uint8_t *out, int64_t step)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint16_t v = psti_load_u16(row + 2 * i);
+        if (green)
+            v = (uint16_t)(v + psti_load_u16(green + 2 * i) - HALF16);
+        psti_store_u16(out + (int64_t)i * step, (uint16_t)level(v, max_error, UINT16_MAX));
+    }
+}
+
+static const uint8_t *plane_row(const struct psti_pli_planes *planes, int p, uint32_t y)
+{
+    return planes->base + (size_t)p * planes->plane_step + (y >> 5) * planes->band_step +
+           (y & 31) * planes->row_step;
+}
+
+static bool is_interleaved(const struct pst_pixels *pixels)
+{
+    return pixels->channel_nbytes == pixels->bits / 8 &&
+           pixels->pixel_nbytes == pixels->channels * (pixels->bits / 8);
+}
+
+/* The rows for which there is a kernel; false: none, nothing written. */
+static bool emit_fast_row(const struct psti_pli_unit *unit, const struct psti_pli_part *part,
+                          const uint8_t *const rows[4], uint8_t *out)
+{
+    const struct psti_pli_emit_kernels *k = kernels_for(unit->cpu);
+    bool green = unit->transform == PSTI_PLI_SUBTRACT_GREEN;
+    if (unit->bits != 8 || unit->max_error != 0 || part->channel >= 0 ||
+        !is_interleaved(part->pixels))
+        return false;
+    if (unit->channels == 3 && green)
+        k->green_rgb8(rows[0], rows[1], rows[2], out, part->width);
+    else if (unit->channels == 4 && green)
+        k->green_rgba8(rows[0], rows[1], rows[2], rows[3], out, part->width);
+    else if (unit->channels == 3)
+        k->plain_rgb8(rows[0], rows[1], rows[2], out, part->width);
+    else
+        return false;
+    return true;
+}
+
+/* One channel of one row. */
+static void emit_channel(const struct psti_pli_unit *unit, const struct psti_pli_part *part,
+                         const uint8_t *const rows[4], int c, uint8_t *out)
+{
+    int p = plane_of(unit, c);
+    const uint8_t *green = is_difference(unit, p) ? rows[0] : NULL;
+    int64_t step = part->pixels->pixel_nbytes;
+    size_t nbytes = unit->bits / 8u;
+    bool contiguous = step == (int64_t)nbytes && unit->max_error == 0;
+    if (contiguous && !green)
+        memcpy(out, rows[p], part->width * nbytes);
+    else if (contiguous && unit->bits == 8)
+        kernels_for(unit->cpu)->green_one8(green, rows[p], out, part->width);
+    else if (unit->bits == 8)
+        store8(rows[p], green, part->width, unit->max_error, out, step);
+    else
+        store16(rows[p], green, part->width, unit->max_error, out, step);
+}
+
+void psti_pli_emit_planes(const struct psti_pli_unit *unit, const struct psti_pli_planes *planes,
+                          const struct psti_pli_part *part)
+{
+    size_t skip = (size_t)part->x * (unit->bits / 8u);
+    for (uint32_t y = 0; y < part->height; y++) {
+        const uint8_t *rows[4] = {0};
+        for (int p = 0; p < unit->channels; p++)
+            rows[p] = plane_row(planes, p, part->y + y) + skip;
+        uint8_t *out = (uint8_t *)part->pixels->data + (int64_t)y * part->pixels->row_nbytes;
+        if (emit_fast_row(unit, part, rows, out))
+            continue;
+        if (part->channel >= 0) {
+            emit_channel(unit, part, rows, part->channel, out);
+            continue;
+        }
+        for (int c = 0; c < unit->channels; c++)
+            emit_channel(unit, part, rows, c, out + c * part->pixels->channel_nbytes);
+    }
+}
+
+static void emit_sample_row(const struct psti_pli_unit *unit, const struct psti_pli_part *part,
+                            const uint8_t *row, int c, uint8_t *out)
+{
+    int64_t step = part->pixels->pixel_nbytes;
+    for (uint32_t x = 0; x < part->width; x++) {
+        size_t i = (size_t)x * unit->channels + (size_t)c;
+        uint8_t *at = out + (int64_t)x * step;
+        if (unit->bits == 8)
+            *at = (uint8_t)level(row[i], unit->max_error, UINT8_MAX);
+        else
+            psti_store_u16(
+                at, (uint16_t)level(psti_load_u16(row + 2 * i), unit->max_error, UINT16_MAX));
+    }
+}
+
+void psti_pli_emit_pixels(const struct psti_pli_unit *unit, const void *samples,
+                          const struct psti_pli_part *part)
+{
+    size_t pixel_nbytes = (size_t)unit->channels * (unit->bits / 8u);
+    bool copies = unit->max_error == 0 && is_interleaved(part->pixels) &&
+                  (part->channel < 0 || unit->channels == 1);
+    for (uint32_t y = 0; y < part->height; y++) {
+        const uint8_t *row = (const uint8_t *)samples +
+                             ((size_t)(part->y + y) * unit->width + part->x) * pixel_nbytes;
+        uint8_t *out = (uint8_t *)part->pixels->data + (int64_t)y * part->pixels->row_nbytes;
+        if (copies)
+            memcpy(out, row, part->width * pixel_nbytes);
+        else if (part->channel >= 0)
+            emit_sample_row(unit, part, row, part->channel, out);
+        else
+            for (int c = 0; c < unit->channels; c++)
+                emit_sample_row(unit, part, row, c, out + c * part->pixels->channel_nbytes);
+    }
+}

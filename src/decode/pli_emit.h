@@ -1,0 +1,26 @@
+/* pli_emit.h - the row kernels of emission, per CPU level; pli_emit.c uses the best ones allowed
+ * and does what they leave out in plain C. n samples a row; rows do not overlap. Kernels may read n
+ * rounded up to 32 samples of each input row (the planes' rows have them), but write n pixels
+ * exactly. */
+#ifndef PST_DECODE_PLI_EMIT_H
+#define PST_DECODE_PLI_EMIT_H
+
+#include <stdint.h>
+
+struct psti_pli_emit_kernels {
+    /* Planes G, R-G+128, B-G+128 -> RGB interleaved; n <= 64. */
+    void (*green_rgb8)(const uint8_t *g, const uint8_t *r, const uint8_t *b, uint8_t *out,
+                       uint32_t n);
+    /* The same with A -> RGBA. */
+    void (*green_rgba8)(const uint8_t *g, const uint8_t *r, const uint8_t *b, const uint8_t *a,
+                        uint8_t *out, uint32_t n);
+    /* One plane of a pair: p + g - 128, contiguous. */
+    void (*green_one8)(const uint8_t *g, const uint8_t *p, uint8_t *out, uint32_t n);
+    /* Three planes interleaved as they are. */
+    void (*plain_rgb8)(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out,
+                       uint32_t n);
+};
+
+extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_c;
+
+#endif

@@ -1,0 +1,71 @@
+/* pli_int.h - inside the PLI decoder: what the modes of units share.
+ *
+ * A unit of mode packed or wave is decoded to planes in scratch (prediction undone, colour
+ * transform not), from which pli_emit.c writes pixels: colour, levels, layout, region. A unit of
+ * mode raw, constant or lz is decoded to pixels, interleaved. Everything works in the caller's
+ * scratch; the bytes of a unit are hostile. Each kernel exists in plain C, the judge, and per CPU
+ * level. */
+#ifndef PST_DECODE_PLI_INT_H
+#define PST_DECODE_PLI_INT_H
+
+#include "format/format_pli.h"
+
+struct psti_pli_unit {
+    uint32_t height, width; /* pixels, 1..edge */
+    uint8_t channels, bits, transform, max_error;
+    const uint8_t *bytes; /* behind the mode byte */
+    size_t nbytes;
+    uint32_t cpu; /* PSTI_CPU_* that may be used */
+};
+
+/* Where a decoded unit's planes lie: sample (y, x) of plane c is at base + c * plane_step +
+ * (y >> 5) * band_step + (y & 31) * row_step + x * (bits / 8). All in bytes, base at any alignment
+ * of the sample. 96 samples from the start of each row are readable, whatever the width. */
+struct psti_pli_planes {
+    const uint8_t *base;
+    size_t plane_step, band_step, row_step;
+};
+
+/* Pixels of a pixel unit, levels not undone: sample (y, x, c) at base + ((y * width) + x) *
+ * channels ... interleaved, no padding, width = the unit's. */
+
+/* A part of a unit and where it goes. `pixels->data` is where sample (y, x) of the unit is to be
+ * written. */
+struct psti_pli_part {
+    uint32_t y, x, height, width; /* within the unit */
+    int channel;                  /* -1 all */
+    const struct pst_pixels *pixels;
+};
+
+/* pli_emit.c: colour, levels and layout. */
+void psti_pli_emit_planes(const struct psti_pli_unit *unit, const struct psti_pli_planes *planes,
+                          const struct psti_pli_part *part);
+void psti_pli_emit_pixels(const struct psti_pli_unit *unit, const void *samples,
+                          const struct psti_pli_part *part);
+
+/* Modes. `work` is scratch of PSTI_PLI_WORK_NBYTES, aligned to 64; planes point into it.
+ * Errors name what is wrong, offsets in them are relative to unit->bytes. */
+
+/* pli_packed.c: section 4. */
+enum pst_status psti_pli_packed_decode(const struct psti_pli_unit *unit, void *work,
+                                       struct psti_pli_planes *planes, struct pst_error *err);
+
+/* pli_wave.c: section 5. Tables of one image, made once per decode; at most PSTI_PLI_TABLES_NBYTES.
+ */
+struct psti_pli_wave_tables;
+/* `block`: the model block of kind 1, NULL if there is none. */
+enum pst_status psti_pli_wave_prepare(const uint8_t *block, size_t nbytes,
+                                      struct psti_pli_wave_tables *tables, struct pst_error *err);
+enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
+                                     const struct psti_pli_wave_tables *tables, void *work,
+                                     struct psti_pli_planes *planes, struct pst_error *err);
+
+/* pli_lz.c: section 6. Writes the unit's pixels to `samples` (h * w * channels samples). */
+enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit, void *samples, void *work,
+                                   struct pst_error *err);
+
+/* What the modes may use of the caller's scratch, aligned to 64; static assertions hold them to it.
+ */
+enum { PSTI_PLI_WORK_NBYTES = 128 * 1024, PSTI_PLI_TABLES_NBYTES = 80 * 1024 };
+
+#endif

@@ -1,0 +1,51 @@
+/* pli_encode_int.h - inside the PLI encoder: what the driver (pli_encode.c) asks of the modes. */
+#ifndef PST_ENCODE_PLI_ENCODE_INT_H
+#define PST_ENCODE_PLI_ENCODE_INT_H
+
+#include "format/format_pli.h"
+
+/* One unit as the modes see it. Samples are levels (max_error divided out). Planes are after the
+ * colour transform, 64 samples a row, u8 or u16; samples beyond width and height are whatever. */
+struct psti_pli_source {
+    uint32_t height, width; /* of the unit */
+    uint8_t channels, bits, transform;
+    const void *planes[4]; /* NULL where edge > 64 */
+    const void *pixels;    /* interleaved, no padding */
+};
+
+/* Each encoder writes a whole unit, mode byte first, into `out` and returns its size, or 0 if it
+ * does not fit `capacity` (the driver then takes another mode). Deterministic; thread-safe: `work`
+ * is the calling thread's. */
+
+/* pli_packed_encode.c */
+size_t psti_pli_packed_encode(const struct psti_pli_source *source, uint32_t effort, uint8_t *out,
+                              size_t capacity);
+
+/* pli_lz_encode.c. `work`: psti_pli_lz_work_nbytes(source). */
+size_t psti_pli_lz_work_nbytes(uint32_t edge, uint8_t channels, uint8_t bits);
+size_t psti_pli_lz_encode(const struct psti_pli_source *source, uint32_t effort, void *work,
+                          uint8_t *out, size_t capacity);
+
+/* pli_wave_encode.c: two passes over the image. The first chooses predictors and counts tokens; the
+ * counts of all units, added, give the image's tables and model block; the second writes units.
+ */
+struct psti_pli_wave_counts {
+    uint32_t n[16][48]; /* context, token */
+};
+/* What pass one keeps of a unit: caller's memory of psti_pli_wave_plan_nbytes(). */
+size_t psti_pli_wave_plan_nbytes(uint8_t channels, uint8_t bits);
+/* `dense`: filters may be used. Adds to `counts`. `work`: psti_pli_wave_work_nbytes(). */
+void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32_t effort,
+                        void *plan, struct psti_pli_wave_counts *counts, void *work);
+size_t psti_pli_wave_work_nbytes(uint8_t channels, uint8_t bits);
+/* Tables for the image from its counts: writes the model block's content (0 bytes: built-in tables
+ * everywhere) and prepares `tables` for encoding. */
+struct psti_pli_wave_codes;
+size_t psti_pli_wave_codes_nbytes(void);
+size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint8_t *block,
+                           size_t capacity, struct psti_pli_wave_codes *codes);
+size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *plan,
+                            const struct psti_pli_wave_codes *codes, void *work, uint8_t *out,
+                            size_t capacity);
+
+#endif

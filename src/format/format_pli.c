@@ -1,0 +1,206 @@
+/* format_pli.c - header, model and index of a PLI (docs/format-pli.md, section 1).
+ *
+ * Bytes in, values out, and back; the layout of units is their modes' affair. Every value is
+ * checked against the law before it is given out, so that callers compute with them freely. */
+#include "format/format_pli.h"
+
+#include "base/bits.h"
+#include "base/fail.h"
+#include "base/hash.h"
+
+#include <string.h>
+
+#define ROOM "format"
+
+enum {
+    FLAG_WIDE_SIZES = 1,
+    FLAG_CHECKSUMS = 2,
+    FLAGS_KNOWN = FLAG_WIDE_SIZES | FLAG_CHECKSUMS,
+    HASHED_NBYTES = 32, /* of the header, under the head checksum */
+    BLOCK_HEADER_NBYTES = 4
+};
+
+static const uint8_t magic[4] = {0x89, 'P', 'L', 'I'};
+
+static enum pst_status corrupt(struct pst_error *err, int64_t offset, const char *what,
+                               unsigned value)
+{
+    enum pst_status status =
+        psti_fail(err, PST_ERROR_CORRUPT, ROOM, "the header's %s is %u", what, value);
+    if (err)
+        err->offset = offset;
+    return status;
+}
+
+static enum pst_status check_values(const struct psti_pli_header *h, const uint8_t *p,
+                                    struct pst_error *err)
+{
+    if (h->content != PST_PLI_CONTENT_PIXELS)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, ROOM, "content %u is not known", h->content);
+    if (h->channels < 1 || h->channels > 4)
+        return corrupt(err, 6, "number of channels", h->channels);
+    if (h->bits != 8 && h->bits != 16)
+        return corrupt(err, 7, "number of bits", h->bits);
+    if (h->width == 0)
+        return corrupt(err, 8, "width", h->width);
+    if (h->height == 0)
+        return corrupt(err, 10, "height", h->height);
+    if (h->unit_log2 < PSTI_PLI_UNIT_LOG2_MIN || h->unit_log2 > PSTI_PLI_UNIT_LOG2_MAX)
+        return corrupt(err, 12, "size of units", h->unit_log2);
+    if (h->transform > PSTI_PLI_SUBTRACT_GREEN ||
+        (h->transform == PSTI_PLI_SUBTRACT_GREEN && h->channels < 3))
+        return corrupt(err, 13, "colour transform", h->transform);
+    if (p[14] & ~FLAGS_KNOWN)
+        return corrupt(err, 14, "set of flags", p[14]);
+    if (h->max_error > PSTI_PLI_MAX_ERROR)
+        return corrupt(err, 15, "maximum error", h->max_error);
+    if (h->tier < PST_PLI_TIER_FAST || h->tier > PST_PLI_TIER_DENSE)
+        return corrupt(err, 20, "tier", h->tier);
+    if (psti_load_u16(p + 22) != 0)
+        return corrupt(err, 22, "reserved field", psti_load_u16(p + 22));
+    return PST_OK;
+}
+
+enum pst_status psti_pli_parse_header(const void *bytes, size_t nbytes, struct psti_pli_header *out,
+                                      struct pst_error *err)
+{
+    const uint8_t *p = bytes;
+    size_t n_magic = nbytes < sizeof magic ? nbytes : sizeof magic;
+    if (memcmp(p, magic, n_magic) != 0)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "not a PLI: it begins otherwise");
+    if (nbytes < PSTI_PLI_HEADER_NBYTES)
+        return psti_fail(err, PST_ERROR_TRUNCATED, ROOM,
+                         "the header of a PLI has %d bytes, here are %zu", PSTI_PLI_HEADER_NBYTES,
+                         nbytes);
+    if (p[4] > PSTI_PLI_VERSION)
+        return psti_fail(err, PST_ERROR_VERSION, ROOM,
+                         "PLI of version %u; this library knows up to %d", p[4], PSTI_PLI_VERSION);
+    if (p[4] == 0)
+        return corrupt(err, 4, "version", 0);
+    *out = (struct psti_pli_header){
+        .content = p[5],
+        .channels = p[6],
+        .bits = p[7],
+        .width = psti_load_u16(p + 8),
+        .height = psti_load_u16(p + 10),
+        .unit_log2 = p[12],
+        .transform = p[13],
+        .wide_sizes = p[14] & FLAG_WIDE_SIZES,
+        .has_checksums = p[14] & FLAG_CHECKSUMS,
+        .max_error = p[15],
+        .model_nbytes = psti_load_u32(p + 16),
+        .tier = p[20],
+        .effort = p[21],
+        .pixel_checksum = psti_load_u64(p + 24),
+        .head_checksum = psti_load_u64(p + 32),
+    };
+    return check_values(out, p, err);
+}
+
+static uint64_t head_checksum(const uint8_t *head, const struct psti_pli_header *header)
+{
+    struct psti_hash_state state;
+    psti_hash_begin(&state);
+    psti_hash_update(&state, head, HASHED_NBYTES);
+    psti_hash_update(&state, head + PSTI_PLI_HEADER_NBYTES,
+                     psti_pli_head_nbytes(header) - PSTI_PLI_HEADER_NBYTES);
+    return psti_hash_end(&state);
+}
+
+enum pst_status psti_pli_check_head(const void *bytes, size_t nbytes,
+                                    const struct psti_pli_header *header, struct pst_error *err)
+{
+    uint64_t head_nbytes = psti_pli_head_nbytes(header);
+    if (nbytes < head_nbytes)
+        return psti_fail(err, PST_ERROR_TRUNCATED, ROOM,
+                         "the head (header, model, index) has %llu bytes, here are %zu",
+                         (unsigned long long)head_nbytes, nbytes);
+    if (head_checksum(bytes, header) != header->head_checksum)
+        return psti_fail(err, PST_ERROR_CHECKSUM, ROOM,
+                         "the checksum of the head (header, model, index) does not match");
+    return PST_OK;
+}
+
+void psti_pli_print_header(const struct psti_pli_header *h, uint8_t *head)
+{
+    memset(head, 0, PSTI_PLI_HEADER_NBYTES);
+    memcpy(head, magic, sizeof magic);
+    head[4] = PSTI_PLI_VERSION;
+    head[5] = h->content;
+    head[6] = h->channels;
+    head[7] = h->bits;
+    psti_store_u16(head + 8, h->width);
+    psti_store_u16(head + 10, h->height);
+    head[12] = h->unit_log2;
+    head[13] = h->transform;
+    head[14] =
+        (uint8_t)((h->wide_sizes ? FLAG_WIDE_SIZES : 0) | (h->has_checksums ? FLAG_CHECKSUMS : 0));
+    head[15] = h->max_error;
+    psti_store_u32(head + 16, h->model_nbytes);
+    head[20] = h->tier;
+    head[21] = h->effort;
+    psti_store_u64(head + 24, h->pixel_checksum);
+    psti_store_u64(head + 32, head_checksum(head, h));
+}
+
+static size_t entry_offset(const struct psti_pli_header *header, uint32_t unit)
+{
+    return psti_pli_index_offset(header) + (size_t)unit * psti_pli_index_entry_nbytes(header);
+}
+
+struct psti_pli_entry psti_pli_parse_entry(const void *head, const struct psti_pli_header *header,
+                                           uint32_t unit)
+{
+    const uint8_t *p = (const uint8_t *)head + entry_offset(header, unit);
+    struct psti_pli_entry entry;
+    entry.nbytes = header->wide_sizes ? psti_load_u32(p) : psti_load_u16(p);
+    entry.checksum = header->has_checksums ? psti_load_u32(p + (header->wide_sizes ? 4 : 2)) : 0;
+    return entry;
+}
+
+void psti_pli_print_entry(uint8_t *head, const struct psti_pli_header *header, uint32_t unit,
+                          struct psti_pli_entry entry)
+{
+    uint8_t *p = head + entry_offset(header, unit);
+    if (header->wide_sizes)
+        psti_store_u32(p, entry.nbytes);
+    else
+        psti_store_u16(p, (uint16_t)entry.nbytes);
+    if (header->has_checksums)
+        psti_store_u32(p + (header->wide_sizes ? 4 : 2), entry.checksum);
+}
+
+enum pst_status psti_pli_find_model(const void *head, const struct psti_pli_header *header,
+                                    enum psti_pli_model_kind kind, const uint8_t **block,
+                                    size_t *nbytes, struct pst_error *err)
+{
+    const uint8_t *p = (const uint8_t *)head + PSTI_PLI_HEADER_NBYTES;
+    size_t left = header->model_nbytes;
+    int last = 0;
+    *block = NULL;
+    *nbytes = 0;
+    while (left > 0) {
+        size_t n = left >= BLOCK_HEADER_NBYTES ? psti_load_u16(p + 2) : 0;
+        if (left < BLOCK_HEADER_NBYTES || n > left - BLOCK_HEADER_NBYTES || p[0] <= last ||
+            p[0] > PSTI_PLI_MODEL_WAVE || p[1] != 0) {
+            return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
+                             "the model is not a sequence of known blocks");
+        }
+        last = p[0];
+        if (last == (int)kind) {
+            *block = p + BLOCK_HEADER_NBYTES;
+            *nbytes = n;
+        }
+        p += BLOCK_HEADER_NBYTES + n;
+        left -= BLOCK_HEADER_NBYTES + n;
+    }
+    return PST_OK;
+}
+
+uint8_t *psti_pli_print_block(uint8_t *at, enum psti_pli_model_kind kind, size_t nbytes)
+{
+    at[0] = (uint8_t)kind;
+    at[1] = 0;
+    psti_store_u16(at + 2, (uint16_t)nbytes);
+    return at + BLOCK_HEADER_NBYTES + nbytes;
+}

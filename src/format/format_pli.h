@@ -1,0 +1,95 @@
+/* format_pli.h - the byte layout of PLI, as docs/format-pli.md states it.
+ *
+ * Pure functions: bytes in, values out, and back. No I/O, no memory, no threads. Parsing trusts
+ * nothing. */
+#ifndef PST_FORMAT_FORMAT_PLI_H
+#define PST_FORMAT_FORMAT_PLI_H
+
+#include <penstock/pli.h>
+
+enum {
+    PSTI_PLI_VERSION = 1,
+    PSTI_PLI_HEADER_NBYTES = 40,
+    PSTI_PLI_UNIT_LOG2_MIN = 6, /* 64 pixels: the only edge of packed and wave units */
+    PSTI_PLI_UNIT_LOG2_MAX = 9,
+    PSTI_PLI_MAX_ERROR = 127,
+    PSTI_PLI_INDEX_ENTRY_MAX = 8
+};
+
+enum psti_pli_mode {
+    PSTI_PLI_RAW = 0,
+    PSTI_PLI_CONSTANT = 1,
+    PSTI_PLI_PACKED = 2,
+    PSTI_PLI_WAVE = 3,
+    PSTI_PLI_LZ = 4,
+    PSTI_PLI_N_MODES = 5
+};
+
+enum psti_pli_transform { PSTI_PLI_TRANSFORM_NONE = 0, PSTI_PLI_SUBTRACT_GREEN = 1 };
+
+struct psti_pli_header {
+    uint8_t content, channels, bits, unit_log2, transform, max_error, tier, effort;
+    bool wide_sizes, has_checksums;
+    uint16_t width, height;
+    uint32_t model_nbytes;
+    uint64_t pixel_checksum, head_checksum;
+};
+
+/* Geometry that follows from the header. */
+static inline uint32_t psti_pli_edge(const struct psti_pli_header *h) { return 1u << h->unit_log2; }
+static inline uint32_t psti_pli_unit_rows(const struct psti_pli_header *h)
+{
+    return (h->height + psti_pli_edge(h) - 1) >> h->unit_log2;
+}
+static inline uint32_t psti_pli_unit_columns(const struct psti_pli_header *h)
+{
+    return (h->width + psti_pli_edge(h) - 1) >> h->unit_log2;
+}
+static inline uint32_t psti_pli_index_entry_nbytes(const struct psti_pli_header *h)
+{
+    return (h->wide_sizes ? 4u : 2u) + (h->has_checksums ? 4u : 0u);
+}
+static inline uint64_t psti_pli_index_offset(const struct psti_pli_header *h)
+{
+    return (uint64_t)PSTI_PLI_HEADER_NBYTES + h->model_nbytes;
+}
+static inline uint64_t psti_pli_head_nbytes(const struct psti_pli_header *h)
+{
+    return psti_pli_index_offset(h) + (uint64_t)psti_pli_unit_rows(h) * psti_pli_unit_columns(h) *
+                                          psti_pli_index_entry_nbytes(h);
+}
+static inline uint32_t psti_pli_sample_nbytes(const struct psti_pli_header *h)
+{
+    return h->bits / 8u;
+}
+
+/* Reads and checks the header alone (40 bytes needed), not the head's checksum. */
+enum pst_status psti_pli_parse_header(const void *bytes, size_t nbytes, struct psti_pli_header *out,
+                                      struct pst_error *err);
+/* Checks the whole head (header, model, index) against its checksum. */
+enum pst_status psti_pli_check_head(const void *bytes, size_t nbytes,
+                                    const struct psti_pli_header *header, struct pst_error *err);
+/* Writes the 40 bytes; model and index lie behind them already, for the checksum. */
+void psti_pli_print_header(const struct psti_pli_header *header, uint8_t *head);
+
+struct psti_pli_entry {
+    uint32_t nbytes;
+    uint32_t checksum; /* low half of XXH3-64 of the unit; 0 without checksums */
+};
+/* Entry `unit` of the index of a head that has been checked. */
+struct psti_pli_entry psti_pli_parse_entry(const void *head, const struct psti_pli_header *header,
+                                           uint32_t unit);
+void psti_pli_print_entry(uint8_t *head, const struct psti_pli_header *header, uint32_t unit,
+                          struct psti_pli_entry entry);
+
+/* The model block of `kind`: its bytes and length, or NULL and 0. PST_ERROR_CORRUPT if the model is
+ * not a sequence of known blocks. */
+enum psti_pli_model_kind { PSTI_PLI_MODEL_WAVE = 1 };
+enum pst_status psti_pli_find_model(const void *head, const struct psti_pli_header *header,
+                                    enum psti_pli_model_kind kind, const uint8_t **block,
+                                    size_t *nbytes, struct pst_error *err);
+
+/* Heads a model block whose `nbytes` bytes of content lie at `at` + 4 already; returns its end. */
+uint8_t *psti_pli_print_block(uint8_t *at, enum psti_pli_model_kind kind, size_t nbytes);
+
+#endif
