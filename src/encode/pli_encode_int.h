@@ -13,6 +13,26 @@ struct psti_pli_source {
     const void *pixels;    /* interleaved, no padding */
 };
 
+/* pli_load.c: the image as its units. */
+struct psti_pli_image {
+    const struct pst_pixels *pixels;
+    uint32_t max_error;
+    uint8_t transform, unit_log2;
+};
+static inline size_t psti_pli_raw_nbytes(uint32_t height, uint32_t width, uint8_t channels,
+                                         uint8_t bits)
+{
+    return (size_t)height * width * channels * (bits / 8u);
+}
+/* XXH3-64 of the pixels that a decoder will deliver. */
+enum pst_status psti_pli_checksum(const struct psti_pli_image *image, uint64_t *checksum,
+                                  struct pst_error *err);
+uint8_t psti_pli_choose_transform(const struct psti_pli_image *image);
+/* One unit's samples in `memory` of psti_pli_unit_memory_nbytes(), aligned to 64. */
+size_t psti_pli_unit_memory_nbytes(const struct psti_pli_image *image);
+void psti_pli_load_unit(const struct psti_pli_image *image, uint32_t row, uint32_t column,
+                        uint8_t *memory, struct psti_pli_source *source);
+
 /* Each encoder writes a whole unit, mode byte first, into `out` and returns its size, or 0 if it
  * does not fit `capacity` (the driver then takes another mode). Deterministic; thread-safe: `work`
  * is the calling thread's. */
