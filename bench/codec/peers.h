@@ -1,0 +1,10 @@
+/* peers.h - the families of codecs, each in peer_<name>.c; which are built: CMakeLists.txt. */
+#ifndef PST_BENCH_CODEC_PEERS_H
+#define PST_BENCH_CODEC_PEERS_H
+
+#include "codec.h"
+
+extern const struct codec_family family_memcpy, family_png, family_penstock_png, family_spng,
+    family_webp, family_jxl, family_zstd, family_qoi, family_charls, family_pli;
+
+#endif
