@@ -34,6 +34,7 @@ static const struct {
                   {PST_FORM_JPEG, "jpeg"},
                   {PST_FORM_PNG, "png"},
                   {PST_FORM_WEBP, "webp"},
+                  {PST_FORM_PLI, "pli"},
                   {PST_FORM_BYTES, "bytes"}};
 
 const char *pst_form_name(enum pst_form form)

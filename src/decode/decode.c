@@ -67,6 +67,7 @@ static enum pst_status read_options(const struct pst_decode_options *options,
 
 static const uint8_t jpeg_magic[] = {0xFF, 0xD8, 0xFF};
 static const uint8_t png_magic[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+static const uint8_t pli_magic[] = {0x89, 'P', 'L', 'I'};
 
 static bool begins_with(const uint8_t *bytes, size_t nbytes, const void *magic, size_t magic_nbytes)
 {
@@ -84,6 +85,8 @@ static bool looks_like(const uint8_t *bytes, size_t nbytes, enum pst_form form)
     case PST_FORM_WEBP:
         return begins_with(bytes, nbytes, "RIFF", 4) &&
                (nbytes <= 8 || begins_with(bytes + 8, nbytes - 8, "WEBP", 4));
+    case PST_FORM_PLI:
+        return begins_with(bytes, nbytes, pli_magic, sizeof pli_magic);
     default:
         return false;
     }
@@ -98,7 +101,7 @@ static enum pst_status wrong_magic(const uint8_t *bytes, size_t nbytes, enum pst
         snprintf(hex + 3 * i, 4, "%02X%s", bytes[i], i + 1 < n ? " " : "");
     if (form == PST_FORM_NONE)
         return psti_decode_fail(err, PST_ERROR_UNSUPPORTED, "", 0,
-                                "not a JPEG, PNG or WebP image: it begins with %s", hex);
+                                "not a JPEG, PNG, WebP or PLI image: it begins with %s", hex);
     return psti_decode_fail(err, PST_ERROR_UNSUPPORTED, pst_form_name(form), 0,
                             "not a %s image: it begins with %s", pst_form_name(form), hex);
 }
@@ -107,7 +110,7 @@ static enum pst_status wrong_magic(const uint8_t *bytes, size_t nbytes, enum pst
 static enum pst_status find_form(const uint8_t *bytes, size_t nbytes, enum pst_form *form,
                                  struct pst_error *err)
 {
-    const enum pst_form known[] = {PST_FORM_JPEG, PST_FORM_PNG, PST_FORM_WEBP};
+    const enum pst_form known[] = {PST_FORM_JPEG, PST_FORM_PNG, PST_FORM_WEBP, PST_FORM_PLI};
     const char *codec = *form == PST_FORM_NONE ? "" : pst_form_name(*form);
     if (nbytes == 0 || !bytes)
         return psti_decode_fail(err, PST_ERROR_TRUNCATED, codec, 0, "the image is empty: 0 bytes");
@@ -150,6 +153,8 @@ static enum pst_status probe_form(const uint8_t *bytes, size_t nbytes, enum pst_
         return psti_decode_jpeg_probe(bytes, nbytes, info, err);
     case PST_FORM_PNG:
         return psti_decode_png_probe(bytes, nbytes, options->palette_indices, info, err);
+    case PST_FORM_PLI:
+        return psti_decode_pli_probe(bytes, nbytes, info, err);
     default:
         return psti_decode_webp_probe(bytes, nbytes, info, err);
     }
@@ -203,6 +208,8 @@ bool psti_decode_is_lossless(const void *bytes, size_t nbytes, enum pst_form for
 {
     if (form == PST_FORM_WEBP)
         return psti_decode_webp_is_lossless(bytes, nbytes);
+    if (form == PST_FORM_PLI)
+        return psti_decode_pli_is_lossless(bytes, nbytes);
     return form == PST_FORM_PNG || form == PST_FORM_RAW;
 }
 
@@ -248,6 +255,8 @@ void psti_decoder_stats(const struct psti_decoder *decoder, struct psti_decoder_
     stats->nbytes_out = decoder->nbytes_out;
     stats->n_region_fallback = decoder->n_region_fallback;
     stats->scratch_nbytes = decoder->arena.held;
+    stats->n_units = decoder->n_units;
+    stats->n_units_whole = decoder->n_units_whole;
 }
 
 void psti_decoder_set_scratch_limit(struct psti_decoder *decoder, uint64_t nbytes)
@@ -282,6 +291,8 @@ static enum pst_status run_codec(struct psti_job *job)
         return psti_decode_png_rows(job);
     case PST_FORM_WEBP:
         return psti_decode_webp_rows(job);
+    case PST_FORM_PLI:
+        return psti_decode_pli_rows(job);
     case PST_FORM_RAW:
         return psti_decode_raw_rows(job);
     default:

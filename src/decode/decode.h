@@ -50,8 +50,8 @@ enum pst_status psti_decoder_region(struct psti_decoder *decoder, const void *by
 void psti_decode_output(const struct pst_image_info *info, const struct pst_decode_options *options,
                         uint8_t *channels, uint8_t *bits);
 
-/* True if the pixels are kept exactly by the form: png, raw, WebP of kind VP8L. jpeg and lossy WebP
- * are not, nor is what cannot be read as `form`. */
+/* True if the pixels are kept exactly by the form: png, raw, WebP of kind VP8L, PLI with max_error
+ * 0. jpeg, lossy WebP and near-lossless PLI are not, nor is what cannot be read as `form`. */
 bool psti_decode_is_lossless(const void *bytes, size_t nbytes, enum pst_form form);
 
 /* Counters of this decoder, cumulative. */
@@ -59,6 +59,8 @@ struct psti_decoder_stats {
     uint64_t nbytes_out;        /* pixels delivered */
     uint64_t n_region_fallback; /* whole decodes for a region */
     uint64_t scratch_nbytes;    /* held now */
+    uint64_t n_units;           /* PLI: units that were decoded */
+    uint64_t n_units_whole;     /* PLI: units that the images have from which these were decoded */
 };
 void psti_decoder_stats(const struct psti_decoder *decoder, struct psti_decoder_stats *stats);
 /* Scratch of a decoder never exceeds this; an image that needs more is PST_ERROR_LIMIT. Default 1

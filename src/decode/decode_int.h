@@ -16,7 +16,7 @@ struct psti_jpeg;
 struct psti_decoder {
     struct psti_arena arena; /* reset at the start of every image */
     struct psti_jpeg *jpeg;  /* made at the first JPEG */
-    uint64_t nbytes_out, n_region_fallback;
+    uint64_t nbytes_out, n_region_fallback, n_units, n_units_whole;
 };
 
 /* What one call of psti_decoder_rows is about; options are complete (no struct_size to mind). */
@@ -95,6 +95,10 @@ enum pst_status psti_decode_webp_probe(const uint8_t *bytes, size_t nbytes,
                                        struct pst_image_info *info, struct pst_error *err);
 enum pst_status psti_decode_webp_rows(struct psti_job *job);
 bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes);
+enum pst_status psti_decode_pli_probe(const uint8_t *bytes, size_t nbytes,
+                                      struct pst_image_info *info, struct pst_error *err);
+enum pst_status psti_decode_pli_rows(struct psti_job *job);
+bool psti_decode_pli_is_lossless(const uint8_t *bytes, size_t nbytes);
 enum pst_status psti_decode_raw_probe(size_t nbytes, const struct pst_image_info *info,
                                       struct pst_error *err);
 enum pst_status psti_decode_raw_rows(struct psti_job *job);

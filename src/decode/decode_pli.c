@@ -1,0 +1,122 @@
+/* decode_pli.c - PLI -> bands of rows.
+ *
+ * A row of units that the region touches is decoded at a time, into a band in the arena, and handed
+ * on from there while it is still in the caches; of that row only the units that the region touches
+ * are decoded. So bytes of other units are never looked at: they may be missing. Units are counted
+ * when the whole region has been handed on. */
+#include "decode/decode_int.h"
+
+#include "base/checked.h"
+#include "format/format_pli.h"
+
+/* Offsets in errors of the format room count from the first byte, as ours do. */
+static enum pst_status named(enum pst_status status, struct pst_error *err)
+{
+    psti_error_set_codec(err, "pli");
+    return status;
+}
+
+enum pst_status psti_decode_pli_probe(const uint8_t *bytes, size_t nbytes,
+                                      struct pst_image_info *info, struct pst_error *err)
+{
+    struct psti_pli_header header;
+    enum pst_status status = psti_pli_parse_header(bytes, nbytes, &header, err);
+    if (status != PST_OK)
+        return named(status, err);
+    info->height = header.height;
+    info->width = header.width;
+    info->channels = header.channels;
+    info->bits = header.bits;
+    return PST_OK;
+}
+
+bool psti_decode_pli_is_lossless(const uint8_t *bytes, size_t nbytes)
+{
+    struct psti_pli_header header;
+    return bytes && psti_pli_parse_header(bytes, nbytes, &header, NULL) == PST_OK &&
+           header.max_error == 0;
+}
+
+/* The region's part of one row of units, decoded into `band`, and handed on. */
+static enum pst_status emit_band(struct psti_job *job, struct psti_emit *emit,
+                                 const struct pst_pli_region *part, const struct pst_pixels *band,
+                                 void *scratch, size_t scratch_nbytes)
+{
+    enum pst_status status =
+        pst_pli_decode(job->bytes, job->nbytes, part, -1, band, scratch, scratch_nbytes, job->err);
+    for (uint32_t y = 0; y < part->height && status == PST_OK; y += PSTI_BAND_ROWS) {
+        uint32_t left = part->height - y;
+        uint32_t n_rows = left < PSTI_BAND_ROWS ? left : PSTI_BAND_ROWS;
+        status =
+            psti_decode_emit_rows(emit, (const uint8_t *)band->data + (size_t)y * band->row_nbytes,
+                                  (size_t)band->row_nbytes, n_rows);
+    }
+    return status;
+}
+
+static enum pst_status emit_region(struct psti_job *job, struct psti_emit *emit,
+                                   const struct pst_pli_info *info)
+{
+    const struct psti_rect *region = &job->stored;
+    uint32_t edge = info->unit_edge, end = region->y + region->height;
+    size_t pixel_nbytes = (size_t)info->channels * (info->bits / 8);
+    size_t row_nbytes = region->width * pixel_nbytes, band_nbytes;
+    size_t scratch_nbytes = pst_pli_scratch_nbytes(info);
+    enum pst_status status = PST_OK;
+    if (!psti_mul_size(row_nbytes, region->height < edge ? region->height : edge, &band_nbytes))
+        return psti_decode_fail(job->err, PST_ERROR_LIMIT, "pli", -1,
+                                "the region does not fit memory");
+    void *scratch = psti_decode_alloc(job, scratch_nbytes, &status);
+    void *memory = scratch ? psti_decode_alloc(job, band_nbytes, &status) : NULL;
+    if (!memory)
+        return status;
+    struct pst_pixels band = {.data = memory,
+                              .width = region->width,
+                              .channels = info->channels,
+                              .bits = info->bits,
+                              .row_nbytes = (int64_t)row_nbytes,
+                              .pixel_nbytes = (int64_t)pixel_nbytes,
+                              .channel_nbytes = info->bits / 8};
+    struct pst_pli_region part = {.x = region->x, .width = region->width};
+    for (uint32_t y = region->y; y < end && status == PST_OK; y += part.height) {
+        uint32_t next = (y / edge + 1) * edge;
+        part.y = y;
+        part.height = (next < end ? next : end) - y;
+        band.height = part.height;
+        status = emit_band(job, emit, &part, &band, scratch, scratch_nbytes);
+    }
+    return status;
+}
+
+static void count_units(struct psti_job *job, const struct pst_pli_info *info)
+{
+    const struct psti_rect *region = &job->stored;
+    uint32_t edge = info->unit_edge;
+    uint32_t rows = (region->y + region->height - 1) / edge - region->y / edge + 1;
+    uint32_t columns = (region->x + region->width - 1) / edge - region->x / edge + 1;
+    job->decoder->n_units += (uint64_t)rows * columns;
+    job->decoder->n_units_whole += (uint64_t)info->unit_rows * info->unit_columns;
+}
+
+enum pst_status psti_decode_pli_rows(struct psti_job *job)
+{
+    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct psti_emit emit;
+    /* The header alone: counting the units would look at bytes of all of them. */
+    size_t nbytes = job->nbytes < PSTI_PLI_HEADER_NBYTES ? job->nbytes : PSTI_PLI_HEADER_NBYTES;
+    enum pst_status status = pst_pli_info(job->bytes, nbytes, &info, job->err);
+    if (status != PST_OK)
+        return status;
+    if (info.width != job->width || info.height != job->height ||
+        info.channels != job->info->channels || info.bits != job->info->bits)
+        return psti_decode_fail(job->err, PST_ERROR_ARGUMENT, "pli", -1,
+                                "the header is not the one that was probed");
+    status = psti_decode_emit_begin(&emit, job, info.channels, info.bits);
+    if (status == PST_OK)
+        status = emit_region(job, &emit, &info);
+    if (status == PST_OK)
+        status = psti_decode_emit_end(&emit);
+    if (status == PST_OK)
+        count_units(job, &info);
+    return status;
+}
