@@ -54,7 +54,7 @@ OWNED = {
     r"semaphore\.h|threads\.h": {"base"},
     r"xxhash\.h": {"base"},
     r"liburing\.h|linux/io_uring\.h|sys/uio\.h": {"storage"},
-    r"jpeglib\.h|jerror\.h|turbojpeg\.h|png\.h|webp/.*": {"decode"},
+    r"jpeglib\.h|jerror\.h|turbojpeg\.h|png\.h|libdeflate\.h|webp/.*": {"decode"},
 }
 # format/ parses and prints (snprintf): it neither reads and writes files nor claims memory nor starts threads.
 FORMAT_FORBIDDEN = r"stdlib\.h|unistd\.h|fcntl\.h|errno\.h|pthread\.h|malloc\.h|sys/.*"

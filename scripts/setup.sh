@@ -8,7 +8,7 @@
 set -eu
 
 for_build="gcc libc6-dev make pkg-config git python3 python3-venv python3-dev zlib1g-dev
-libjpeg-dev libpng-dev libwebp-dev libxxhash-dev liburing-dev"
+libjpeg-dev libpng-dev libdeflate-dev libwebp-dev libxxhash-dev liburing-dev"
 for_check="g++ libcmocka-dev libsimde-dev clang"
 for_fuzz="llvm"
 

@@ -245,6 +245,7 @@ void psti_decoder_close(struct psti_decoder **decoder)
     if (!decoder || !*decoder)
         return;
     psti_decode_jpeg_close((*decoder)->jpeg);
+    psti_decode_png_close(*decoder);
     psti_decode_arena_free(&(*decoder)->arena);
     psti_free(*decoder);
     *decoder = NULL;
@@ -255,6 +256,7 @@ void psti_decoder_stats(const struct psti_decoder *decoder, struct psti_decoder_
     stats->nbytes_out = decoder->nbytes_out;
     stats->n_region_fallback = decoder->n_region_fallback;
     stats->scratch_nbytes = decoder->arena.held;
+    stats->scratch_wanted = decoder->scratch_wanted;
     stats->n_units = decoder->n_units;
     stats->n_units_whole = decoder->n_units_whole;
 }
@@ -330,6 +332,7 @@ enum pst_status psti_decoder_rows(struct psti_decoder *decoder, const void *byte
         job.width = info->height;
     }
     job.stored = psti_decode_turn_to_stored(region, job.orientation, job.height, job.width);
+    decoder->scratch_wanted = 0;
     psti_decode_arena_reset(&decoder->arena);
     return run_codec(&job);
 }

@@ -59,6 +59,7 @@ struct psti_decoder_stats {
     uint64_t nbytes_out;        /* pixels delivered */
     uint64_t n_region_fallback; /* whole decodes for a region */
     uint64_t scratch_nbytes;    /* held now */
+    uint64_t scratch_wanted;    /* limit with which the last image would have been faster; 0 none */
     uint64_t n_units;           /* PLI: units that were decoded */
     uint64_t n_units_whole;     /* PLI: units that the images have from which these were decoded */
 };

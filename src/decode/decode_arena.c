@@ -10,8 +10,6 @@
 #include "base/bits.h"
 #include "base/checked.h"
 
-#include <stdbool.h>
-
 struct psti_arena_chunk {
     struct psti_arena_chunk *next;
     size_t nbytes; /* with this head */
@@ -76,6 +74,18 @@ void *psti_decode_arena_alloc(struct psti_arena *arena, size_t nbytes, enum pst_
     char *memory = (char *)arena->chunks + arena->chunks->used;
     arena->chunks->used += padded;
     return memory;
+}
+
+bool psti_decode_arena_prepare(struct psti_arena *arena, size_t nbytes, enum pst_status *why)
+{
+    if (arena->chunks && arena->chunks->nbytes - arena->chunks->used >= nbytes)
+        return true;
+    if (nbytes > arena->limit || arena->limit - nbytes < CHUNK_HEAD) { /* keeps what there is */
+        *why = PST_ERROR_LIMIT;
+        return false;
+    }
+    free_chunks(arena);
+    return add_chunk(arena, nbytes, why);
 }
 
 void psti_decode_arena_reset(struct psti_arena *arena)

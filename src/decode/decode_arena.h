@@ -4,6 +4,8 @@
 
 #include <penstock/status.h>
 
+#include <stdbool.h>
+
 struct psti_arena_chunk;
 
 /* Bump allocation from chunks that are kept. Zero-initialise, then set `limit`. Belongs to one
@@ -19,6 +21,9 @@ struct psti_arena {
  * whether there is no memory (PST_ERROR_MEMORY) or the limit would be exceeded (PST_ERROR_LIMIT).
  */
 void *psti_decode_arena_alloc(struct psti_arena *arena, size_t nbytes, enum pst_status *why);
+/* To be called before anything is handed out: what follows, `nbytes` in all with a cache line for
+ * each piece, comes from one chunk, which replaces a smaller one. */
+bool psti_decode_arena_prepare(struct psti_arena *arena, size_t nbytes, enum pst_status *why);
 /* All memory handed out is void; what one image needed is kept for the next. */
 void psti_decode_arena_reset(struct psti_arena *arena);
 void psti_decode_arena_free(struct psti_arena *arena);

@@ -12,10 +12,14 @@
 #define PSTI_SIDE_MAX 65535
 
 struct psti_jpeg;
+struct libdeflate_decompressor;
 
 struct psti_decoder {
-    struct psti_arena arena; /* reset at the start of every image */
-    struct psti_jpeg *jpeg;  /* made at the first JPEG */
+    struct psti_arena arena;                  /* reset at the start of every image */
+    struct psti_jpeg *jpeg;                   /* made at the first JPEG */
+    struct libdeflate_decompressor *inflater; /* made at the first PNG */
+    uint64_t scratch_wanted;                  /* see psti_decoder_stats */
+    uint64_t n_png_whole;                     /* PNGs that did not need libpng */
     uint64_t nbytes_out, n_region_fallback, n_units, n_units_whole;
 };
 
@@ -91,6 +95,7 @@ void psti_decode_jpeg_close(struct psti_jpeg *jpeg);
 enum pst_status psti_decode_png_probe(const uint8_t *bytes, size_t nbytes, bool palette_indices,
                                       struct pst_image_info *info, struct pst_error *err);
 enum pst_status psti_decode_png_rows(struct psti_job *job);
+void psti_decode_png_close(struct psti_decoder *decoder);
 enum pst_status psti_decode_webp_probe(const uint8_t *bytes, size_t nbytes,
                                        struct pst_image_info *info, struct pst_error *err);
 enum pst_status psti_decode_webp_rows(struct psti_job *job);

@@ -1,228 +1,62 @@
-/* decode_png.c - PNG -> bands of rows, through libpng.
+/* decode_png.c - PNG -> bands of rows: checks, the choice of the road, and the end of both.
  *
- * libpng inflates, unfilters and checks the checksums; it is asked for rows as they are stored, and
- * decode_png_row.c converts the region's columns. A region ends the decode after its last row; an
- * interlaced picture is read whole first. All of libpng's memory is the arena's, so its structure
- * is made anew for each image at no cost and never destroyed: errors just longjmp out. */
+ * In: a job. Out: rows of the region for the emitter, converted by decode_png_row.c where they are
+ * not stored as wanted. Belongs to the decoder's thread. */
 #include "decode/decode_png.h"
 
-#include <setjmp.h>
-#include <string.h>
-
-#include <png.h>
-
-/* No single chunk that is kept in memory may be larger; the pixels are not affected. */
-#define CHUNK_NBYTES_LIMIT ((png_alloc_size_t)8 << 20)
-
-struct reader {
-    struct psti_job *job;
-    struct psti_png_header header;
-    struct psti_png_palette palette;
-    bool has_palette; /* palette images whose colours are wanted */
-    size_t consumed;  /* bytes given to libpng */
-    bool ended;       /* libpng wanted more than there is */
-    enum pst_status status;
-    jmp_buf escape;
-};
-
-static _Noreturn void escape(struct reader *reader, enum pst_status status)
+enum pst_status psti_decode_png_begin(struct psti_png *png)
 {
-    reader->status = status;
-    longjmp(reader->escape, 1);
-}
-
-static _Noreturn void on_error(png_structp png, png_const_charp text)
-{
-    struct reader *reader = png_get_error_ptr(png);
-    enum pst_status status = reader->ended ? PST_ERROR_TRUNCATED : PST_ERROR_CORRUPT;
-    psti_decode_fail(reader->job->err, status, "png", (int64_t)reader->consumed, "%s", text);
-    escape(reader, status);
-}
-
-static void on_warning(png_structp png, png_const_charp text)
-{
-    (void)png;
-    (void)text;
-}
-
-static png_voidp take(png_structp png, png_alloc_size_t nbytes)
-{
-    struct reader *reader = png_get_mem_ptr(png);
-    enum pst_status status = PST_OK;
-    void *memory = psti_decode_alloc(reader->job, nbytes, &status);
-    if (!memory)
-        escape(reader, status);
-    return memory;
-}
-
-static void give(png_structp png, png_voidp memory)
-{
-    (void)png;
-    (void)memory;
-}
-
-static void read_bytes(png_structp png, png_bytep to, size_t nbytes)
-{
-    struct reader *reader = png_get_io_ptr(png);
-    if (nbytes > reader->job->nbytes - reader->consumed) {
-        reader->consumed = reader->job->nbytes;
-        reader->ended = true;
-        png_error(png, "the file ends within its pixels");
-    }
-    memcpy(to, reader->job->bytes + reader->consumed, nbytes);
-    reader->consumed += nbytes;
-}
-
-/* Chunks that libpng would parse, some at length, and that change no pixel of ours. */
-static void ignore_chunks(png_structp png)
-{
-    static const png_byte names[] = "bKGD\0cHRM\0eXIf\0gAMA\0hIST\0iCCP\0iTXt\0oFFs\0pCAL\0"
-                                    "pHYs\0sBIT\0sCAL\0sPLT\0sRGB\0sTER\0tEXt\0tIME\0zTXt";
-    png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, names, (int)(sizeof names / 5));
-}
-
-static png_structp open_png(struct reader *reader, png_infop *info)
-{
-    png_structp png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, reader, on_error, on_warning,
-                                               reader, take, give);
-    if (!png) {
-        psti_decode_fail(reader->job->err, PST_ERROR_UNSUPPORTED, "png", -1,
-                         "libpng %s does not fit the one this was built with",
-                         png_get_libpng_ver(NULL));
-        escape(reader, PST_ERROR_UNSUPPORTED);
-    }
-    png_set_read_fn(png, reader, read_bytes);
-    png_set_user_limits(png, PSTI_SIDE_MAX, PSTI_SIDE_MAX);
-    png_set_chunk_malloc_max(png, CHUNK_NBYTES_LIMIT);
-    /* tRNS is "ancillary", and changes pixels. */
-    png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
-    ignore_chunks(png);
-    *info = png_create_info_struct(png);
-    if (!*info)
-        png_error(png, "no memory for libpng");
-    png_read_info(png, *info);
-    return png;
-}
-
-static enum pst_status emit_band(struct reader *reader, struct psti_emit *emit, const uint8_t *rows,
-                                 size_t stored_nbytes, uint8_t *band, size_t band_nbytes,
-                                 uint32_t n_rows)
-{
-    const struct psti_rect *region = &reader->job->stored;
-    const struct psti_png_palette *palette = reader->has_palette ? &reader->palette : NULL;
-    if (!band) /* stored as wanted */
-        return psti_decode_emit_rows(
-            emit, rows + (size_t)region->x * psti_decode_png_pixel_bits(&reader->header) / 8,
-            stored_nbytes, n_rows);
-    for (uint32_t i = 0; i < n_rows; i++)
-        if (!psti_decode_png_convert_row(&reader->header, palette, rows + i * stored_nbytes,
-                                         region->x, region->width, band + i * band_nbytes))
-            return psti_decode_fail(reader->job->err, PST_ERROR_CORRUPT, "png", -1,
-                                    "row %u has a pixel beyond the %u entries of the palette",
-                                    region->y + emit->y + i, reader->palette.n);
-    return psti_decode_emit_rows(emit, band, band_nbytes, n_rows);
-}
-
-/* Rows in order: those above the region are inflated and dropped, those below not even read. */
-static enum pst_status read_plain(struct reader *reader, png_structp png, struct psti_emit *emit,
-                                  uint8_t *band, size_t band_nbytes)
-{
-    const struct psti_rect *region = &reader->job->stored;
-    size_t stored_nbytes =
-        ((size_t)reader->header.width * psti_decode_png_pixel_bits(&reader->header) + 7) / 8;
-    enum pst_status status = PST_OK;
-    uint8_t *rows = psti_decode_alloc(reader->job, stored_nbytes * PSTI_BAND_ROWS, &status);
-    if (!rows)
-        return status;
-    for (uint32_t y = 0; y < region->y; y++)
-        png_read_row(png, NULL, NULL);
-    for (uint32_t y = 0; y < region->height && status == PST_OK; y += PSTI_BAND_ROWS) {
-        uint32_t left = region->height - y;
-        uint32_t n_rows = left < PSTI_BAND_ROWS ? left : PSTI_BAND_ROWS;
-        for (uint32_t i = 0; i < n_rows; i++)
-            png_read_row(png, rows + i * stored_nbytes, NULL);
-        status = emit_band(reader, emit, rows, stored_nbytes, band, band_nbytes, n_rows);
-    }
-    return status;
-}
-
-/* Seven passes over the whole picture, then the region out of it. */
-static enum pst_status read_interlaced(struct reader *reader, png_structp png,
-                                       struct psti_emit *emit, uint8_t *band, size_t band_nbytes)
-{
-    const struct psti_rect *region = &reader->job->stored;
-    const struct psti_png_header *header = &reader->header;
-    size_t stored_nbytes = ((size_t)header->width * psti_decode_png_pixel_bits(header) + 7) / 8;
-    enum pst_status status = PST_OK;
-    uint8_t *rows = psti_decode_alloc(reader->job, stored_nbytes * header->height, &status);
-    if (!rows)
-        return status;
-    if (region->height != header->height || region->width != header->width)
-        reader->job->decoder->n_region_fallback++;
-    int n_passes = png_set_interlace_handling(png);
-    png_start_read_image(png);
-    for (int pass = 0; pass < n_passes; pass++)
-        for (uint32_t y = 0; y < header->height; y++)
-            png_read_row(png, rows + y * stored_nbytes, NULL);
-    for (uint32_t y = 0; y < region->height && status == PST_OK; y += PSTI_BAND_ROWS) {
-        uint32_t left = region->height - y;
-        uint32_t n_rows = left < PSTI_BAND_ROWS ? left : PSTI_BAND_ROWS;
-        status = emit_band(reader, emit, rows + (size_t)(region->y + y) * stored_nbytes,
-                           stored_nbytes, band, band_nbytes, n_rows);
-    }
-    return status;
-}
-
-static enum pst_status decode(struct reader *reader)
-{
-    struct psti_job *job = reader->job;
-    const struct psti_png_header *header = &reader->header;
+    const struct psti_job *job = png->job;
     const struct pst_image_info *info = job->info;
-    struct psti_emit emit;
-    png_infop png_info = NULL;
-    uint8_t *band = NULL;
-    png_structp png = open_png(reader, &png_info);
-    enum pst_status status = psti_decode_emit_begin(&emit, job, info->channels, info->bits);
-    if (status != PST_OK)
-        return status;
-    bool as_stored = header->depth == 8 && !header->trns && !reader->has_palette;
-    size_t band_nbytes = (size_t)job->stored.width * info->channels * (info->bits / 8);
-    if (!as_stored) {
-        band = psti_decode_alloc(job, band_nbytes * PSTI_BAND_ROWS, &status);
-        if (!band)
-            return status;
-    }
-    status = header->interlaced ? read_interlaced(reader, png, &emit, band, band_nbytes)
-                                : read_plain(reader, png, &emit, band, band_nbytes);
-    return status == PST_OK ? psti_decode_emit_end(&emit) : status;
+    enum pst_status status =
+        psti_decode_emit_begin(&png->emit, png->job, info->channels, info->bits);
+    bool as_stored = png->header.depth == 8 && !png->header.trns && !png->has_palette;
+    png->band = NULL;
+    png->band_nbytes = (size_t)job->stored.width * info->channels * (info->bits / 8);
+    if (status == PST_OK && !as_stored)
+        png->band = psti_decode_alloc(png->job, png->band_nbytes * PSTI_BAND_ROWS, &status);
+    return status;
 }
 
-static enum pst_status run_guarded(struct reader *reader)
+enum pst_status psti_decode_png_emit(struct psti_png *png, const uint8_t *rows, size_t row_nbytes,
+                                     uint32_t n_rows)
 {
-    if (setjmp(reader->escape))
-        return reader->status;
-    return decode(reader);
+    const struct psti_rect *region = &png->job->stored;
+    const struct psti_png_palette *palette = png->has_palette ? &png->palette : NULL;
+    struct psti_emit *emit = &png->emit;
+    if (!png->band)
+        return psti_decode_emit_rows(
+            emit, rows + (size_t)region->x * psti_decode_png_pixel_bits(&png->header) / 8,
+            row_nbytes, n_rows);
+    for (uint32_t i = 0; i < n_rows; i++)
+        if (!psti_decode_png_convert_row(&png->header, palette, rows + i * row_nbytes, region->x,
+                                         region->width, png->band + i * png->band_nbytes))
+            return psti_decode_fail(png->job->err, PST_ERROR_CORRUPT, "png", -1,
+                                    "row %u has a pixel beyond the %u entries of the palette",
+                                    region->y + emit->y + i, png->palette.n);
+    return psti_decode_emit_rows(emit, png->band, png->band_nbytes, n_rows);
 }
 
 enum pst_status psti_decode_png_rows(struct psti_job *job)
 {
-    struct reader reader;
-    enum pst_status status =
-        psti_decode_png_header(job->bytes, job->nbytes, &reader.header, job->err);
+    struct psti_png png;
+    const struct psti_png_header *header = &png.header;
+    enum pst_status status = psti_decode_png_header(job->bytes, job->nbytes, &png.header, job->err);
     if (status != PST_OK)
         return status;
-    const struct psti_png_header *header = &reader.header;
     bool indices = job->options->palette_indices;
     if (header->width != job->width || header->height != job->height ||
         psti_decode_png_channels(header, indices) != job->info->channels ||
         (header->depth == 16 ? 16 : 8) != job->info->bits)
         return psti_decode_fail(job->err, PST_ERROR_ARGUMENT, "png", -1,
                                 "the image is not the one that was probed, or the options differ");
-    reader.job = job;
-    reader.consumed = 0;
-    reader.ended = false;
-    reader.has_palette = header->colour_type == PSTI_PNG_PALETTE && !indices;
-    if (reader.has_palette)
-        psti_decode_png_palette_fill(header, &reader.palette);
-    return run_guarded(&reader);
+    png.job = job;
+    png.stored_nbytes = ((size_t)header->width * psti_decode_png_pixel_bits(header) + 7) / 8;
+    png.has_palette = header->colour_type == PSTI_PNG_PALETTE && !indices;
+    if (png.has_palette)
+        psti_decode_png_palette_fill(header, &png.palette);
+    if (psti_decode_png_whole(&png, &status))
+        return status;
+    psti_decode_arena_reset(&job->decoder->arena);
+    return psti_decode_png_libpng(&png);
 }

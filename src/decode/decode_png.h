@@ -1,8 +1,15 @@
-/* decode_png.h - what the chunks before the pixels say; shared by decode_png*.c only. */
+/* decode_png.h - what decode_png*.c share, and nobody else.
+ *
+ * A PNG goes one of two roads. decode_png_whole.c inflates all of the pixels at once with
+ * libdeflate and undoes the filters itself; what it does not take - see there - goes row by row
+ * through libpng, whose word on what is an error is final. */
 #ifndef PST_DECODE_DECODE_PNG_H
 #define PST_DECODE_DECODE_PNG_H
 
 #include "decode/decode_int.h"
+
+/* libpng's bound on a chunk that is not pixels; a larger one is an error. */
+#define PSTI_PNG_CHUNK_NBYTES_LIMIT ((size_t)8 << 20)
 
 enum {
     PSTI_PNG_GRAY = 0,
@@ -45,5 +52,28 @@ void psti_decode_png_palette_fill(const struct psti_png_header *header,
 bool psti_decode_png_convert_row(const struct psti_png_header *header,
                                  const struct psti_png_palette *palette, const uint8_t *row,
                                  uint32_t x, uint32_t n, void *to);
+
+/* One decode, on either road. */
+struct psti_png {
+    struct psti_job *job;
+    struct psti_png_header header;
+    struct psti_png_palette palette;
+    bool has_palette;     /* palette images whose colours are wanted */
+    size_t stored_nbytes; /* of a row as stored, without its filter */
+    struct psti_emit emit;
+    uint8_t *band; /* converted rows, band_nbytes apart; NULL: stored as wanted */
+    size_t band_nbytes;
+};
+
+/* Memory for what follows, from the arena. */
+enum pst_status psti_decode_png_begin(struct psti_png *png);
+/* The next stored rows of the region, `row_nbytes` apart, at most PSTI_BAND_ROWS of them. */
+enum pst_status psti_decode_png_emit(struct psti_png *png, const uint8_t *rows, size_t row_nbytes,
+                                     uint32_t n_rows);
+
+/* False: not taken, and nothing was emitted; the arena may be reset. True: *status says how it
+ * went. */
+bool psti_decode_png_whole(struct psti_png *png, enum pst_status *status);
+enum pst_status psti_decode_png_libpng(struct psti_png *png);
 
 #endif

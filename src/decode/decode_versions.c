@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include <jpeglib.h>
+#include <libdeflate.h>
 #include <png.h>
 #ifdef PST_HAVE_WEBP
 #include <webp/decode.h>
@@ -24,7 +25,9 @@ size_t psti_decode_versions(struct psti_codec_version *out, size_t capacity)
     }
     if (n < capacity) {
         out[n].codec = "png";
-        snprintf(out[n++].version, sizeof out->version, "libpng %s", png_get_libpng_ver(NULL));
+        /* libdeflate does not say its version at run time. */
+        snprintf(out[n++].version, sizeof out->version, "libpng %s, libdeflate %s",
+                 png_get_libpng_ver(NULL), LIBDEFLATE_VERSION_STRING);
     }
 #ifdef PST_HAVE_WEBP
     if (n < capacity) {

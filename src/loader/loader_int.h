@@ -114,6 +114,7 @@ struct psti_worker {
     void *buffer;                /* for reads of this thread itself */
     uint64_t buffer_nbytes;
     uint64_t grant;          /* scratch allowed to the decoder, and to the run */
+    uint64_t extra;          /* more for the decoder, with which it is faster */
     bool has_reserve;        /* holds loader->reserve_lock and uses the reserve */
     bool grown;              /* decoder and run have scratch from the reserve */
     uint64_t reserve_nbytes; /* charged for what is used of it */

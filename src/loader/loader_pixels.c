@@ -3,7 +3,8 @@
  * In: the encoded bytes. Out: pixels in the slot, cropped, resized and converted while they are
  * decoded. A worker's scratch grows to what its images need: from the budget as long as there is
  * some, then, one worker at a time, from the reserve, given back after the row. So whether an image
- * can be decoded depends on its size alone, not on what else is going on. */
+ * can be decoded depends on its size alone, not on what else is going on. Scratch that a decoder
+ * could do without, but is faster with, comes from the budget only. */
 #include "loader/loader_int.h"
 
 #include "base/alloc.h"
@@ -12,6 +13,10 @@
 
 #include <inttypes.h>
 #include <string.h>
+
+/* What all workers together get of host_memory for faster decoding: a part of this size. */
+#define EXTRA_PART 8
+#define EXTRA_STEP_NBYTES ((uint64_t)1 << 20)
 
 static enum pst_status open_tools(struct psti_worker *worker, struct pst_error *err)
 {
@@ -24,7 +29,7 @@ static enum pst_status open_tools(struct psti_worker *worker, struct pst_error *
         status = psti_run_open(&worker->run, err);
     if (status != PST_OK)
         return status;
-    psti_decoder_set_scratch_limit(worker->decoder, worker->grant);
+    psti_decoder_set_scratch_limit(worker->decoder, worker->grant + worker->extra);
     psti_run_set_scratch_limit(worker->run, worker->grant);
     return PST_OK;
 }
@@ -68,7 +73,8 @@ void psti_worker_close(struct psti_worker *worker)
     psti_free(worker->reads);
     psti_free(worker->paths);
     psti_free(worker->buffer);
-    psti_pool_uncharge(worker->loader->pool, 2 * worker->grant + worker->buffer_nbytes);
+    psti_pool_uncharge(worker->loader->pool,
+                       2 * worker->grant + worker->extra + worker->buffer_nbytes);
     memset(worker, 0, sizeof *worker);
 }
 
@@ -94,9 +100,27 @@ bool psti_worker_grow(struct psti_worker *worker)
         worker->reserve_nbytes += more;
         worker->grown = true;
     }
-    psti_decoder_set_scratch_limit(worker->decoder, limit);
+    psti_decoder_set_scratch_limit(worker->decoder, limit + worker->extra);
     psti_run_set_scratch_limit(worker->run, limit);
     return true;
+}
+
+/* After an image: the scratch with which it would have been decoded faster, for the next one. */
+static void grow_extra(struct psti_worker *worker)
+{
+    const pst_loader *loader = worker->loader;
+    uint64_t most = loader->options.host_memory / EXTRA_PART / loader->n_workers;
+    uint64_t have = worker->grant + worker->extra;
+    struct psti_decoder_stats stats;
+    psti_decoder_stats(worker->decoder, &stats);
+    if (worker->grown || stats.scratch_wanted <= have || stats.scratch_wanted > most)
+        return;
+    uint64_t more = stats.scratch_wanted - have;
+    more = (more + EXTRA_STEP_NBYTES - 1) / EXTRA_STEP_NBYTES * EXTRA_STEP_NBYTES;
+    if (!psti_pool_charge(loader->pool, more, false))
+        return;
+    worker->extra += more;
+    psti_decoder_set_scratch_limit(worker->decoder, worker->grant + worker->extra);
 }
 
 void psti_worker_settle(struct psti_worker *worker)
@@ -239,6 +263,7 @@ enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, ui
         status = decode(worker, plan, source, &info, draw, &target, err);
         while (status == PST_ERROR_LIMIT && psti_worker_grow(worker))
             status = decode(worker, plan, source, &info, draw, &target, err);
+        grow_extra(worker);
     }
     if (status != PST_OK && err && !err->codec[0] && source->item.form != PST_FORM_NONE)
         psti_error_set_codec(err, pst_form_name(source->item.form));

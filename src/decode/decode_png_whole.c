@@ -1,0 +1,280 @@
+/* decode_png_whole.c - PNG -> bands of rows, all of its pixels inflated at once by libdeflate.
+ *
+ * In: the bytes of a PNG that is not interlaced. Out: rows of the region for the emitter, their
+ * filters undone in place, no further to the right than the region goes, and from no row further up
+ * than they need.
+ *
+ * This road takes only what it knows libpng to take, with the same pixels; all else it leaves,
+ * before anything is emitted, to libpng (decode_png_libpng.c). So what is an error, and what it is
+ * called, does not depend on the road. Left to libpng is:
+ *
+ * (1) A chunk before the pixels that is not one of its colour type, or is too large, or whose
+ * checksum is wrong: an error, but for a PLTE of true colours and a tRNS beside an alpha channel.
+ *
+ * (2) A stream that does not inflate to exactly the pixels, with the right checksums. libpng passes
+ * over a wrong Adler-32 and over pixels too many, and wants nothing that comes after the last row
+ * of a region: errors there are none. Also distances that might reach beyond a window smaller than
+ * the pixels, and filters that do not exist.
+ *
+ * (3) What needs more memory than the scratch limit (scratch_wanted then says how much), and a
+ * region that ends within the top third of the picture: libpng stops there, while libdeflate
+ * inflates all rows, for it promises nothing about a part of them.
+ *
+ * What follows the stream - spare bytes, chunks, no IEND at all - is not looked at on either road.
+ * One thing is accepted here and an error of zlib's: Huffman codes that are incomplete, or have
+ * symbols without meaning, in a stream whose pixels have the right Adler-32 none the less.
+ *
+ * Runs on the decoder's thread; libdeflate's decompressor (11 KiB) is made once per decoder, by
+ * malloc: it has no allocator of its own but one for the whole process. */
+#include "decode/decode_png.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/checked.h"
+#include "base/cpu.h"
+#include "base/fault.h"
+#include "decode/decode_png_unfilter.h"
+
+#include <string.h>
+
+#include <libdeflate.h>
+
+#define SIGNATURE "\x89PNG\r\n\x1A\n"
+#define CHUNK_SPARE_NBYTES 12 /* length, name, checksum */
+/* Deflate makes at most 258 bytes of 2 bits. */
+#define INFLATE_FACTOR_MAX 1032
+/* Regions that end within 1 / TOP_PART of the rows are as fast through libpng. */
+#define TOP_PART 3
+/* What psti_decode_png_begin() takes from the arena at most: bands of the longest side, and the
+ * region; and how many pieces the arena gives on this road. */
+#define PIXEL_NBYTES_MAX 8
+#define N_BANDS 3
+#define N_PIECES 5
+
+struct chunk {
+    const uint8_t *name, *data;
+    uint32_t nbytes;
+};
+
+/* What is known of the pixels before they are there. */
+struct stored {
+    size_t first;      /* offset of the first IDAT */
+    size_t nbytes;     /* of all IDATs that are whole */
+    uint32_t n_chunks; /* as many */
+    size_t row_nbytes; /* with the filter */
+    size_t rows_nbytes;
+};
+
+static uint32_t load_big(const uint8_t *p) { return __builtin_bswap32(psti_load_u32(p)); }
+
+static bool is_named(const struct chunk *chunk, const char *name)
+{
+    return memcmp(chunk->name, name, 4) == 0;
+}
+
+/* The chunk at *offset, which moves behind it. False: it is cut short or its checksum is wrong. */
+static bool next_chunk(const struct psti_job *job, size_t *offset, struct chunk *chunk)
+{
+    size_t left = job->nbytes - *offset;
+    const uint8_t *at = job->bytes + *offset;
+    if (left < CHUNK_SPARE_NBYTES)
+        return false;
+    chunk->nbytes = load_big(at);
+    chunk->name = at + 4;
+    chunk->data = at + 8;
+    if (chunk->nbytes > left - CHUNK_SPARE_NBYTES || chunk->nbytes > INT32_MAX ||
+        libdeflate_crc32(0, chunk->name, (size_t)chunk->nbytes + 4) !=
+            load_big(chunk->data + chunk->nbytes))
+        return false;
+    *offset += (size_t)chunk->nbytes + CHUNK_SPARE_NBYTES;
+    return true;
+}
+
+/* True if libpng reads this chunk before the pixels without complaint, or skips it. Lengths and
+ * order of PLTE and tRNS were checked with the header. */
+static bool is_plain(const struct psti_png_header *header, const struct chunk *chunk, bool first)
+{
+    for (int i = 0; i < 4; i++)
+        if ((chunk->name[i] | 32) < 'a' || (chunk->name[i] | 32) > 'z')
+            return false;
+    if (first || is_named(chunk, "IHDR"))
+        return first && is_named(chunk, "IHDR");
+    if (is_named(chunk, "PLTE"))
+        return header->colour_type == PSTI_PNG_PALETTE;
+    if (is_named(chunk, "tRNS"))
+        return header->trns == chunk->data;
+    return (chunk->name[0] & 32) && chunk->nbytes <= PSTI_PNG_CHUNK_NBYTES_LIMIT;
+}
+
+static bool find_pixels(const struct psti_png *png, struct stored *stored)
+{
+    const struct psti_job *job = png->job;
+    struct chunk chunk;
+    size_t offset = sizeof SIGNATURE - 1, at;
+    if (memcmp(job->bytes, SIGNATURE, offset) != 0) /* the header is longer */
+        return false;
+    for (bool first = true;; first = false) {
+        at = offset;
+        if (!next_chunk(job, &offset, &chunk))
+            return false;
+        if (!first && is_named(&chunk, "IDAT"))
+            break;
+        if (!is_plain(&png->header, &chunk, first))
+            return false;
+    }
+    stored->first = at;
+    stored->nbytes = 0;
+    stored->n_chunks = 0;
+    do {
+        stored->nbytes += chunk.nbytes;
+        stored->n_chunks++;
+    } while (next_chunk(job, &offset, &chunk) && is_named(&chunk, "IDAT"));
+    return true;
+}
+
+/* The stream in one piece: where it lies, or put together in `to`. */
+static const uint8_t *gather(const struct psti_job *job, const struct stored *stored, uint8_t *to)
+{
+    const uint8_t *at = job->bytes + stored->first;
+    if (stored->n_chunks == 1)
+        return at + 8;
+    for (uint32_t i = 0; i < stored->n_chunks; i++) {
+        uint32_t nbytes = load_big(at);
+        memcpy(to, at + 8, nbytes);
+        to += nbytes;
+        at += (size_t)nbytes + CHUNK_SPARE_NBYTES;
+    }
+    return to - stored->nbytes;
+}
+
+/* One chunk of the arena for all that this road takes: a row of zeros, the rows, the stream, and
+ * what the emitter may want. */
+static bool prepare_memory(const struct psti_png *png, const struct stored *stored,
+                           enum pst_status *status)
+{
+    const struct psti_rect *region = &png->job->stored;
+    size_t longest = region->width > region->height ? region->width : region->height;
+    size_t nbytes = longest * PIXEL_NBYTES_MAX * PSTI_BAND_ROWS * N_BANDS;
+    if (png->job->orientation > 2)
+        nbytes += (size_t)region->width * region->height * PIXEL_NBYTES_MAX;
+    nbytes += N_PIECES * PSTI_CACHE_LINE + stored->row_nbytes + PSTI_UNFILTER_OVERREAD;
+    if (psti_add_size(nbytes, stored->rows_nbytes, &nbytes) &&
+        psti_add_size(nbytes, stored->nbytes, &nbytes) &&
+        psti_decode_arena_prepare(&png->job->decoder->arena, nbytes, status))
+        return true;
+    if (*status == PST_ERROR_LIMIT)
+        png->job->decoder->scratch_wanted = (uint64_t)nbytes + PSTI_CACHE_LINE;
+    return false;
+}
+
+/* Memory that prepare_memory() has seen to. */
+static uint8_t *take(const struct psti_png *png, size_t nbytes)
+{
+    enum pst_status status;
+    return psti_decode_arena_alloc(&png->job->decoder->arena, nbytes, &status);
+}
+
+static bool open_inflater(struct psti_decoder *decoder)
+{
+    if (!decoder->inflater && !psti_fault(PSTI_FAULT_ALLOC))
+        decoder->inflater = libdeflate_alloc_decompressor();
+    return decoder->inflater;
+}
+
+/* A window below 32 KiB matters only if the pixels are more than it holds. */
+static bool window_is_enough(const uint8_t *stream, size_t rows_nbytes)
+{
+    unsigned bits = 8 + (stream[0] >> 4);
+    return bits >= 15 || rows_nbytes <= (size_t)1 << bits;
+}
+
+/* All rows with their filters, behind a row of zeros; NULL: not taken. */
+static uint8_t *inflate(const struct psti_png *png, const struct stored *stored)
+{
+    uint8_t *above = take(png, stored->row_nbytes + stored->rows_nbytes + PSTI_UNFILTER_OVERREAD);
+    uint8_t *joined = stored->n_chunks > 1 ? take(png, stored->nbytes) : NULL;
+    if (!above || (stored->n_chunks > 1 && !joined))
+        return NULL;
+    const uint8_t *stream = gather(png->job, stored, joined);
+    uint8_t *rows = above + stored->row_nbytes;
+    memset(above, 0, stored->row_nbytes);
+    if (!window_is_enough(stream, stored->rows_nbytes) ||
+        libdeflate_zlib_decompress(png->job->decoder->inflater, stream, stored->nbytes, rows,
+                                   stored->rows_nbytes, NULL) != LIBDEFLATE_SUCCESS)
+        return NULL;
+    return rows;
+}
+
+/* True if all filters of rows [0, end) exist. */
+static bool check_filters(const uint8_t *rows, size_t row_nbytes, uint32_t end)
+{
+    uint8_t largest = 0;
+    for (uint32_t y = 0; y < end; y++)
+        if (rows[y * row_nbytes] > largest)
+            largest = rows[y * row_nbytes];
+    return largest < PSTI_PNG_FILTERS;
+}
+
+static enum pst_status emit_rows(struct psti_png *png, uint8_t *rows, size_t row_nbytes)
+{
+    const struct psti_unfilter_ops *ops = psti_unfilter_ops_for(psti_cpu_features());
+    const struct psti_rect *region = &png->job->stored;
+    uint32_t bits = psti_decode_png_pixel_bits(&png->header), undone = region->y;
+    const psti_unfilter *unfilter = ops->row[bits < 8 ? 1 : bits / 8];
+    size_t used = ((size_t)(region->x + region->width) * bits + 7) / 8;
+    enum pst_status status = PST_OK;
+    while (undone > 0 && rows[undone * row_nbytes] > PSTI_PNG_SUB)
+        undone--; /* to a row that does not look at the one above it */
+    for (uint32_t y = 0; y < region->height && status == PST_OK; y += PSTI_BAND_ROWS) {
+        uint32_t left = region->height - y;
+        uint32_t n_rows = left < PSTI_BAND_ROWS ? left : PSTI_BAND_ROWS;
+        for (; undone < region->y + y + n_rows; undone++) {
+            uint8_t *row = rows + undone * row_nbytes;
+            if (*row != PSTI_PNG_NONE)
+                unfilter[*row](row + 1, row + 1 - row_nbytes, used);
+        }
+        status =
+            psti_decode_png_emit(png, rows + (region->y + y) * row_nbytes + 1, row_nbytes, n_rows);
+    }
+    return status == PST_OK ? psti_decode_emit_end(&png->emit) : status;
+}
+
+static bool is_worth_it(const struct psti_png *png)
+{
+    const struct psti_rect *region = &png->job->stored;
+    return !png->header.interlaced &&
+           ((uint64_t)region->y + region->height) * TOP_PART > png->header.height;
+}
+
+bool psti_decode_png_whole(struct psti_png *png, enum pst_status *status)
+{
+    struct psti_decoder *decoder = png->job->decoder;
+    const struct psti_rect *region = &png->job->stored;
+    struct stored stored;
+    stored.row_nbytes = png->stored_nbytes + 1;
+    if (!is_worth_it(png) || !find_pixels(png, &stored) ||
+        !psti_mul_size(stored.row_nbytes, png->header.height, &stored.rows_nbytes) ||
+        stored.nbytes < 2 || stored.rows_nbytes / INFLATE_FACTOR_MAX > stored.nbytes)
+        return false;
+    *status = PST_ERROR_MEMORY;
+    if (!prepare_memory(png, &stored, status) || !open_inflater(decoder)) {
+        if (*status == PST_ERROR_LIMIT)
+            return false;
+        psti_decode_fail(png->job->err, *status, "png", -1, "no memory to inflate %zu bytes",
+                         stored.rows_nbytes);
+        return true;
+    }
+    uint8_t *rows = inflate(png, &stored);
+    if (!rows || !check_filters(rows, stored.row_nbytes, region->y + region->height))
+        return false;
+    decoder->n_png_whole++;
+    *status = psti_decode_png_begin(png);
+    if (*status == PST_OK)
+        *status = emit_rows(png, rows, stored.row_nbytes);
+    return true;
+}
+
+void psti_decode_png_close(struct psti_decoder *decoder)
+{
+    libdeflate_free_decompressor(decoder->inflater);
+}
