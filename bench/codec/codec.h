@@ -70,6 +70,10 @@ const struct codec_absence *codec_absences(size_t *n);
 
 /* The images of `directory` in the order of their names, at most `max_images` (0: all). */
 void group_load(struct group *group, const char *directory, size_t max_images);
+/* The i-th group of generated images; false: there are no more. */
+bool group_make(struct group *group, size_t i, size_t max_images);
+/* Adds an image to the sums of its group. */
+void group_count(struct group *group, const struct image *image);
 void group_free(struct group *group);
 
 struct measurement {

@@ -78,6 +78,14 @@ static void drop_opaque_alpha(struct image *image)
     image->nbytes = image->row_nbytes * image->height;
 }
 
+void group_count(struct group *group, const struct image *image)
+{
+    group->pixel_count += (size_t)image->width * image->height;
+    group->nbytes += image->nbytes;
+    if (image->nbytes > group->largest_nbytes)
+        group->largest_nbytes = image->nbytes;
+}
+
 void group_load(struct group *group, const char *directory, size_t max_images)
 {
     struct dirent **names;
@@ -102,10 +110,7 @@ void group_load(struct group *group, const char *directory, size_t max_images)
             decode_file(path, &file, image);
             drop_opaque_alpha(image);
             image->name = strdup(names[i]->d_name);
-            group->pixel_count += (size_t)image->width * image->height;
-            group->nbytes += image->nbytes;
-            if (image->nbytes > group->largest_nbytes)
-                group->largest_nbytes = image->nbytes;
+            group_count(group, image);
         }
         free(names[i]);
     }

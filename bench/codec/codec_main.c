@@ -1,7 +1,8 @@
 /* codec_main.c - lossless image codecs beside each other, in memory: bytes and MB/s of pixels.
  *
- *     codec [options] FOLDER...
- *     codec [options] --data ROOT [--groups a,b,c]
+ *     bench_codec [options] FOLDER...
+ *     bench_codec [options] --data ROOT [--groups a,b,c]
+ *     bench_codec [options] --generated
  *
  * A group is a folder of images. Every image of a group is encoded by every codec that can hold
  * it, what comes back is compared with its pixels, and then the codecs decode the whole group in
@@ -17,7 +18,7 @@
 #include <sys/stat.h>
 
 static const char usage[] =
-    "codec [options] FOLDER... | --data ROOT [--groups a,b,c]\n"
+    "bench_codec [options] FOLDER... | --data ROOT [--groups a,b,c] | --generated\n"
     "  --codecs a,b,c     only these (a name that ends in * takes all that begin so)\n"
     "  --seconds S        decode at least so long for each figure (1)\n"
     "  --encode-seconds S encode until so long, at least once (0: once)\n"
@@ -36,7 +37,7 @@ struct arguments {
     const char *data, *groups, *codecs, *json, *csv;
     const char *folders[64];
     size_t n_folders;
-    bool list;
+    bool list, generated;
     struct settings settings;
 };
 
@@ -92,13 +93,15 @@ static void parse(int argc, char **argv, struct arguments *a)
             a->settings.sizes_only = true;
         else if (strcmp(argv[i], "--list") == 0)
             a->list = true;
+        else if (strcmp(argv[i], "--generated") == 0)
+            a->generated = true;
         else if (strncmp(argv[i], "--", 2) != 0 && a->n_folders < 64)
             a->folders[a->n_folders++] = argv[i];
         else if (i + 1 < argc && (set_text(a, argv[i], argv[i + 1]) ||
                                   set_number(&a->settings, argv[i], argv[i + 1])))
             i++;
         else {
-            fprintf(stderr, "codec: %s?\n%s", argv[i], usage);
+            fprintf(stderr, "bench_codec: %s?\n%s", argv[i], usage);
             exit(2);
         }
     }
@@ -150,24 +153,30 @@ static size_t choose(struct measurement *rows, size_t cap, const struct group *g
     return n;
 }
 
-static void run_group(const char *folder, const struct arguments *a, struct output *out)
+/* Frees the group. */
+static void run_group(struct group *group, const struct arguments *a, struct output *out)
 {
     enum { MAX_ROWS = 64 };
     struct measurement rows[MAX_ROWS];
-    struct group group;
-    group_load(&group, folder, a->settings.max_images);
-    size_t n = choose(rows, MAX_ROWS, &group, a->codecs);
+    size_t n = choose(rows, MAX_ROWS, group, a->codecs);
     for (size_t i = 0; i < n; i++) {
         const char *lender = rows[i].codec->borrows;
-        measure_encode(&rows[i], &group, lender ? find(rows, i, lender) : NULL, &a->settings);
+        measure_encode(&rows[i], group, lender ? find(rows, i, lender) : NULL, &a->settings);
     }
     for (uint32_t repeat = 0; repeat < a->settings.repeats && !a->settings.sizes_only; repeat++)
         for (size_t i = 0; i < n; i++)
-            measure_decode(&rows[i], &group, repeat, &a->settings);
-    output_group(out, &group, rows, n, &a->settings);
+            measure_decode(&rows[i], group, repeat, &a->settings);
+    output_group(out, group, rows, n, &a->settings);
     for (size_t i = n; i-- > 0;)
-        measurement_close(&rows[i], group.n);
-    group_free(&group);
+        measurement_close(&rows[i], group->n);
+    group_free(group);
+}
+
+static void run_folder(const char *folder, const struct arguments *a, struct output *out)
+{
+    struct group group;
+    group_load(&group, folder, a->settings.max_images);
+    run_group(&group, a, out);
 }
 
 static void list_codecs(void)
@@ -193,7 +202,7 @@ static void run_data(const struct arguments *a, struct output *out)
         size_t n = strcspn(list, ",");
         snprintf(folder, sizeof folder, "%s/%.*s", a->data, (int)n, list);
         if (a->groups || stat(folder, &about) == 0)
-            run_group(folder, a, out);
+            run_folder(folder, a, out);
         list += n + (list[n] == ',');
     }
 }
@@ -206,7 +215,7 @@ int main(int argc, char **argv)
         list_codecs();
         return 0;
     }
-    if (!a.data && a.n_folders == 0) {
+    if (!a.data && a.n_folders == 0 && !a.generated) {
         fputs(usage, stderr);
         return 2;
     }
@@ -219,9 +228,12 @@ int main(int argc, char **argv)
     pin_to_core(0);
     struct output *out = output_open(a.json, a.csv, &a.settings);
     for (size_t i = 0; i < a.n_folders; i++)
-        run_group(a.folders[i], &a, out);
+        run_folder(a.folders[i], &a, out);
     if (a.data)
         run_data(&a, out);
+    struct group group;
+    for (size_t i = 0; a.generated && group_make(&group, i, a.settings.max_images); i++)
+        run_group(&group, &a, out);
     output_close(out);
     return 0;
 }

@@ -16,7 +16,7 @@
 
 _Noreturn void die(const char *what, const char *why)
 {
-    fprintf(stderr, "codec: %s: %s\n", what, why);
+    fprintf(stderr, "bench_codec: %s: %s\n", what, why);
     exit(1);
 }
 
@@ -111,7 +111,8 @@ static void decode_one(const struct measurement *m, void *state, const struct by
                        const struct image *image, uint8_t *pixels)
 {
     if (!m->codec->decode(state, m->codec, coded, image, pixels)) {
-        fprintf(stderr, "codec: %s does not decode its own %s\n", m->codec->name, image->name);
+        fprintf(stderr, "bench_codec: %s does not decode its own %s\n", m->codec->name,
+                image->name);
         exit(1);
     }
 }
@@ -121,7 +122,7 @@ static void encode_pass(struct measurement *m, const struct group *group)
     for (size_t i = 0; i < group->n; i++) {
         m->coded[i].nbytes = 0;
         if (!m->codec->encode(m->state, m->codec, &group->images[i], &m->coded[i])) {
-            fprintf(stderr, "codec: %s does not encode %s\n", m->codec->name,
+            fprintf(stderr, "bench_codec: %s does not encode %s\n", m->codec->name,
                     group->images[i].name);
             exit(1);
         }
@@ -138,8 +139,8 @@ static void check(const struct measurement *m, const struct group *group)
             pixels[k] = (uint8_t)~image->pixels[k];
         decode_one(m, m->state, &m->coded[i], image, pixels);
         if (memcmp(pixels, image->pixels, image->nbytes) != 0) {
-            fprintf(stderr, "codec: %s: %s/%s comes back changed\n", m->codec->name, group->name,
-                    image->name);
+            fprintf(stderr, "bench_codec: %s: %s/%s comes back changed\n", m->codec->name,
+                    group->name, image->name);
             exit(1);
         }
     }

@@ -70,9 +70,10 @@ static void put_head(FILE *file, const struct settings *settings)
     fprintf(file, "{\"bench\": \"codec\", \"commit\": \"%s\", \"cpu\": ", commit);
     put_text(file, model);
     fprintf(file,
-            ", \"environment\": %s,\n \"seconds\": %g, \"repeats\": %u, \"threads\": %u, "
+            ", \"cores\": %u, \"environment\": %s,\n \"seconds\": %g, \"repeats\": %u, "
+            "\"threads\": %u, "
             "\"max_images\": %zu, \"sizes_only\": %s,\n \"versions\": {",
-            environment, settings->seconds, settings->repeats, settings->threads,
+            cores_allowed(), environment, settings->seconds, settings->repeats, settings->threads,
             settings->max_images, settings->sizes_only ? "true" : "false");
     const struct codec_family *const *families = codec_families(&n);
     for (size_t i = 0, first = 1; i < n; i++)

@@ -1,0 +1,25 @@
+#!/bin/bash
+# run.sh [arguments of bench_codec]: PLI beside other lossless image codecs on the groups of DATA (default:
+# $PST_SHARED_DATA, then ../shared/data). Installs the peers' packages where it may; a peer that is not there is named in
+# the table with the reason. Table, picture and figures: OUT (default bench/out). Build: build/bench-codec.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+build=${CODEC_BUILD:-$root/build/bench-codec}
+data=${DATA:-${PST_SHARED_DATA:-$root/../shared/data}}
+out=${OUT:-$root/bench/out}
+[ -d "$data" ] || { echo "no images at $data: set DATA to a folder of folders of images" >&2; exit 2; }
+
+as_root=()
+[ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
+for package in libwebp-dev libspng-dev libjxl-dev libzstd-dev libqoi-dev libcharls-dev; do
+    command -v dpkg-query >/dev/null || break
+    case "$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || true)" in *"ok installed") continue ;; esac
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$package" \
+        </dev/null >/dev/null 2>&1 || echo "$package did not install: its rows are absent" >&2
+done
+
+cmake -G Ninja -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DPST_BUILD_BENCH=ON -DPST_BUILD_TOOLS=OFF \
+    --log-level=WARNING
+ninja -C "$build" ${NINJAFLAGS:-} bench_codec
+exec python3 "$here/report.py" --program "$build/bench/bench_codec" --out "$out" -- --data "$data" "$@"
