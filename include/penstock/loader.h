@@ -212,6 +212,9 @@ struct pst_loader_stats {
     uint64_t n_fallback_region;    /* images decoded whole although only a region was wanted */
     uint64_t nbytes_decoded;       /* pixels that decoders delivered */
     char cpu_level[16];            /* "c", "avx2", "avx512", "neon" */
+    uint64_t n_units_decoded;      /* PLI: units that were decoded */
+    uint64_t n_units_whole;        /* PLI: units that the images have of which these are part */
+    uint64_t n_partial_reads;      /* PLI: images of which only head and touched units were read */
 };
 void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 

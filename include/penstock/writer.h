@@ -3,6 +3,7 @@
 #define PENSTOCK_WRITER_H
 
 #include <penstock/dataset.h>
+#include <penstock/pli.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,7 +33,7 @@ struct pst_value {
     const void
         *bytes; /* the caller's; copied by pst_writer_add. INT: an int64_t, FLOAT: a double */
     size_t nbytes;
-    enum pst_form form;     /* images and masks: jpeg, png, webp, raw; else 0 */
+    enum pst_form form;     /* images and masks: jpeg, png, webp, pli, raw; else 0 */
     uint32_t height, width; /* PST_FORM_RAW */
     uint8_t channels, bits; /* PST_FORM_RAW */
     uint8_t ndim;           /* PST_FIELD_ARRAY: its shape (boxes, keypoints: derived from nbytes) */
@@ -103,7 +104,9 @@ struct pst_pack_options {
     struct pst_writer_options writer; /* its struct_size may stay 0 */
     struct pst_dataset_options source;
     const enum pst_form *forms; /* forms of the image, first = preferred; each becomes a variant.
-                                   PST_FORM_NONE = the file's own bytes. Default: {PST_FORM_NONE} */
+                                   PST_FORM_NONE = the file's own bytes. RAW and PLI are made from
+                                   the decoded pixels, others are kept where the source has them.
+                                   Default: {PST_FORM_NONE} */
     uint32_t n_forms;
     uint32_t num_workers; /* threads; 0: as many as the process may use */
     bool verify_pixels;   /* decode every image once: bad ones are found now; lossless ones get
@@ -112,6 +115,15 @@ struct pst_pack_options {
     pst_progress_fn progress;
     pst_bad_sample_fn bad_sample; /* NULL: the first bad sample stops the pack */
     void *ctx;
+    const enum pst_form *mask_forms; /* the same for masks. Default: as the source has them */
+    uint32_t n_mask_forms;
+    /* PST_FORM_PLI. Images that are PLI already are kept as they are, unless tier, effort or
+     * max_error is given and theirs are others. Each image is decoded again before it is stored. */
+    enum pst_pli_tier pli_tier; /* default: small */
+    uint32_t pli_effort;        /* 1..5; 0 = 3 */
+    uint32_t pli_max_error;     /* 0 lossless; 1..127 near-lossless. Masks are always lossless */
+    bool pli_of_lossy;          /* encode JPEG and lossy WebP losslessly too, which makes them
+                                   larger; else they are bad samples (PST_ERROR_UNSUPPORTED) */
 };
 
 struct pst_pack_report {
@@ -122,10 +134,10 @@ struct pst_pack_report {
 
 /* Packs folder (or data set) `source` into the data set `destination`. The order of samples is the
  * source's and does not depend on num_workers. Interrupted, it resumes with mode PST_WRITER_RESUME.
- * Then source and forms must be the same as before: where names, forms, lengths or numbers of the
- * samples that are stored differ from those of the source now, PST_ERROR_ARGUMENT names the first
- * such sample and nothing is changed. A file replaced by another one of the same length is not
- * noticed. */
+ * Then source, forms and PLI options must be the same as before: where names, forms, PLI's tier,
+ * effort or max_error, lengths or numbers of the samples that are stored differ from those of the
+ * source now, PST_ERROR_ARGUMENT names the first such sample and nothing is changed. A file
+ * replaced by another one of the same length is not noticed. */
 PST_WARN_UNUSED enum pst_status pst_pack(const char *source, const char *destination,
                                          const struct pst_pack_options *options,
                                          struct pst_pack_report *report, struct pst_error *err);

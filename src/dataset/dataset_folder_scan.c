@@ -59,7 +59,7 @@ static bool listing_less(const void *ctx, uint32_t a, uint32_t b)
 
 static bool is_image_name(const char *name)
 {
-    static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp"};
+    static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp", ".pli"};
     const char *dot = strrchr(name, '.');
     for (size_t i = 0; dot != NULL && i < sizeof extensions / sizeof *extensions; i++)
         if (strcasecmp(dot, extensions[i]) == 0)
@@ -332,11 +332,11 @@ static enum pst_status conclude(struct scan *scan)
     struct pst_error *err = scan->err;
     if (folder->n_ignored > 0)
         psti_log(PST_LOG_INFO, "dataset",
-                 "%s: %llu files are not .jpg .jpeg .png .webp, or are hidden: ignored",
+                 "%s: %llu files are not .jpg .jpeg .png .webp .pli, or are hidden: ignored",
                  folder->path, (unsigned long long)folder->n_ignored);
     if (folder->files.n == 0)
         return psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",
-                         "no image (.jpg .jpeg .png .webp) in the folder or below it; "
+                         "no image (.jpg .jpeg .png .webp .pli) in the folder or below it; "
                          "%llu other files were ignored, %llu unreadable ones skipped",
                          (unsigned long long)folder->n_ignored,
                          (unsigned long long)folder->n_skipped);

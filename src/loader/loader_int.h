@@ -25,6 +25,7 @@
 #define PSTI_GRANT_MIN_NBYTES                                                                      \
     ((uint64_t)512 << 10) /* scratch of a decoder, and of a run, to begin with */
 #define PSTI_REPLACE_TRIES 16
+#define PSTI_RANGES_MAX 16 /* reads into which one item may be split */
 
 /* The plan: what each field of a batch is made of
  * ---------------------------------------------------------- */
@@ -51,10 +52,12 @@ struct psti_plan_field {
     enum pst_layout layout;
     bool fixed;    /* the chain's output has one size */
     bool identity; /* no operation, HWC, pixels as decoded: raw rows may be copied as they are */
+    bool may_skip; /* items in shards, of which operations may want a region only */
 };
 
 struct psti_plan {
     uint32_t n_fields, n_items;
+    uint32_t n_reads; /* at most, of one row at a time; >= n_items */
     struct psti_plan_field fields[PST_MAX_FIELDS];
     struct psti_slot_field slots[PST_MAX_FIELDS];
     uint32_t fields_of_items[PST_MAX_FIELDS];
@@ -99,6 +102,11 @@ struct psti_source {
     const char *path;       /* of a folder's file; NULL otherwise */
     void *buffer;           /* where it is to be read to; NULL: in memory already, or empty */
     const void *data;       /* its bytes; NULL: not there yet */
+    bool sparse;            /* in two rounds: the first n_here bytes, then what of it is needed */
+    bool partial;           /* of `data` only the head and the units of `region` are there */
+    uint32_t n_more;        /* reads of the second round */
+    size_t n_here;          /* sparse: bytes of the first round */
+    struct psti_rect region; /* sparse: what the operations want */
 };
 
 /* What one thread needs to fill rows. */
@@ -109,7 +117,7 @@ struct psti_worker {
     struct psti_run *run;
     struct psti_draw *draws;     /* [plan.n_fields] */
     struct psti_source *sources; /* [plan.n_items], of rows read by this thread itself */
-    struct psti_read *reads;     /* [plan.n_items] */
+    struct psti_read *reads;     /* [plan.n_reads] */
     char *paths;                 /* [n_items][PSTI_PATH_NBYTES], folders only */
     void *buffer;                /* for reads of this thread itself */
     uint64_t buffer_nbytes;
@@ -126,6 +134,7 @@ struct psti_worker {
     bool starved;          /* the last row failed because the slots' memory is used up */
     struct psti_decoder_stats seen; /* what was added to the loader's counters already */
     uint64_t nbytes_decoded, n_region_fallback, decode_ns; /* since the last merge */
+    uint64_t n_units, n_units_whole, n_partial;
     struct pst_error err;
 };
 
@@ -182,8 +191,9 @@ struct psti_task {
     enum pst_status status; /* of looking up and reading */
     struct pst_error err;
     struct psti_source *sources; /* [n_items] */
-    struct psti_read *reads;     /* [n_items] */
+    struct psti_read *reads;     /* [plan.n_reads] */
     char *paths;
+    bool more; /* the reads of the second round are under way, or done */
 };
 
 enum pst_status psti_job_open(struct psti_job *job, uint32_t batch_size, struct pst_error *err);
@@ -250,8 +260,9 @@ void psti_files_release(pst_loader *loader, uint32_t i_file, struct psti_file *f
 /* loader_row.c */
 /* Where the items of `sample` are; files are acquired, memory that is there already is pointed to.
  * *nbytes: room that the others need. After failure nothing is held. */
-enum pst_status psti_row_locate(pst_loader *loader, uint64_t sample, struct psti_source *sources,
-                                char *paths, size_t *nbytes, struct pst_error *err);
+enum pst_status psti_row_locate(pst_loader *loader, uint64_t epoch, uint64_t sample,
+                                struct psti_source *sources, char *paths, size_t *nbytes,
+                                struct pst_error *err);
 /* Whether writing the located row only copies bytes. */
 bool psti_row_copies(const pst_loader *loader, const struct psti_source *sources);
 /* Buffers for the items that must be read, cut from `block`; fills `reads`, returns how many. */
@@ -271,6 +282,20 @@ enum pst_status psti_row_make(struct psti_worker *worker, pst_batch *batch, uint
                               uint64_t epoch, uint64_t sample, struct pst_error *err);
 void psti_row_name_error(const pst_loader *loader, uint64_t sample,
                          const struct psti_source *source, struct pst_error *err);
+/* loader_ranges.c */
+/* Marks the located item as sparse if reading it in two rounds is likely to be worth it. */
+void psti_ranges_consider(const pst_loader *loader, uint64_t epoch, uint64_t sample,
+                          const struct psti_plan_field *field, struct psti_source *source);
+/* Whether the row has items that are read in two rounds. */
+bool psti_ranges_any(const pst_loader *loader, const struct psti_source *sources);
+/* The first round was taken: fills `reads` with those of the second, returns how many. */
+uint32_t psti_ranges_reads(const pst_loader *loader, struct psti_source *sources,
+                           struct psti_read *reads);
+/* These have completed: PST_OK, or the first one's error. */
+enum pst_status psti_ranges_take(const pst_loader *loader, uint64_t sample,
+                                 const struct psti_source *sources, const struct psti_read *reads,
+                                 struct pst_error *err);
+
 /* loader_pixels.c */
 enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
                                 uint32_t row, uint64_t epoch, uint64_t sample,
@@ -291,6 +316,9 @@ void psti_job_set(pst_loader *loader, struct psti_job *job, uint64_t epoch, uint
 bool psti_pump_start_job(pst_loader *loader);
 /* Starts as many jobs and reads as there is room for. */
 void psti_pump(pst_loader *loader);
+/* Submits the task's second round of `n` reads. The lock must not be held; the task is not the
+ * caller's any more. */
+void psti_pump_submit_more(pst_loader *loader, struct psti_task *task, uint32_t n);
 /* The lock must be held. */
 void psti_pump_free_task(pst_loader *loader, struct psti_task *task);
 

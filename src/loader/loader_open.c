@@ -102,7 +102,7 @@ static enum pst_status open_storage(pst_loader *loader, struct pst_error *err)
                                            .bytes_per_second = options->throttle_bytes_per_second,
                                            .latency_seconds = options->throttle_latency_seconds};
     loader->n_tasks = options->num_workers ? n_tasks_wanted(options) : 0;
-    storage.depth = loader->n_tasks * (loader->plan.n_items ? loader->plan.n_items : 1);
+    storage.depth = loader->n_tasks * (loader->plan.n_reads ? loader->plan.n_reads : 1);
     if (storage.depth == 0)
         storage.depth = 1;
     if (options->num_workers == 0) {
@@ -188,7 +188,7 @@ static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct ps
         struct psti_task *task = &loader->tasks[i];
         task->loader = loader;
         task->sources = psti_calloc(n_items + 1, sizeof *task->sources);
-        task->reads = psti_calloc(n_items + 1, sizeof *task->reads);
+        task->reads = psti_calloc(loader->plan.n_reads + 1, sizeof *task->reads);
         if (folder)
             task->paths = psti_alloc_array(n_items + 1, PSTI_PATH_NBYTES);
         if (!task->sources || !task->reads || (folder && !task->paths))

@@ -48,7 +48,7 @@ enum pst_status psti_worker_open(struct psti_worker *worker, pst_loader *loader,
     worker->grant = PSTI_GRANT_MIN_NBYTES;
     worker->draws = psti_calloc(plan->n_fields + 1, sizeof *worker->draws);
     worker->sources = psti_calloc(plan->n_items + 1, sizeof *worker->sources);
-    worker->reads = psti_calloc(plan->n_items + 1, sizeof *worker->reads);
+    worker->reads = psti_calloc(plan->n_reads + 1, sizeof *worker->reads);
     if (pst_dataset_is_folder(loader->dataset))
         worker->paths = psti_alloc_array(plan->n_items + 1, PSTI_PATH_NBYTES);
     enum pst_status status = PST_OK;
@@ -152,6 +152,8 @@ void psti_worker_count(struct psti_worker *worker, int64_t start_ns)
     psti_decoder_stats(worker->decoder, &now);
     worker->nbytes_decoded += now.nbytes_out - worker->seen.nbytes_out;
     worker->n_region_fallback += now.n_region_fallback - worker->seen.n_region_fallback;
+    worker->n_units += now.n_units - worker->seen.n_units;
+    worker->n_units_whole += now.n_units_whole - worker->seen.n_units_whole;
     worker->seen = now;
 }
 
@@ -161,7 +163,11 @@ void psti_worker_merge(struct psti_worker *worker)
     stats->decode_ns += worker->decode_ns;
     stats->nbytes_decoded += worker->nbytes_decoded;
     stats->n_fallback_region += worker->n_region_fallback;
+    stats->n_units_decoded += worker->n_units;
+    stats->n_units_whole += worker->n_units_whole;
+    stats->n_partial_reads += worker->n_partial;
     worker->decode_ns = worker->nbytes_decoded = worker->n_region_fallback = 0;
+    worker->n_units = worker->n_units_whole = worker->n_partial = 0;
 }
 
 /* What the header says, or for raw pixels the index. */
@@ -223,6 +229,11 @@ static enum pst_status decode(struct psti_worker *worker, const struct psti_plan
 {
     const struct psti_rect region = {draw->region_y, draw->region_x, draw->region_height,
                                      draw->region_width};
+    const struct psti_rect *read = &source->region;
+    if (source->partial && memcmp(&region, read, sizeof region) != 0)
+        return psti_fail(err, PST_ERROR_INTERNAL, "loader",
+                         "rows %u..%u were read, rows %u..%u are wanted", read->y,
+                         read->y + read->height - 1, region.y, region.y + region.height - 1);
     enum pst_status status = psti_run_begin(worker->run, plan->chain, draw, target, err);
     if (status == PST_OK)
         status = psti_decoder_rows(worker->decoder, source->data, source->item.nbytes, info,
@@ -265,7 +276,10 @@ enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, ui
             status = decode(worker, plan, source, &info, draw, &target, err);
         grow_extra(worker);
     }
+    worker->n_partial += status == PST_OK && source->partial;
     if (status != PST_OK && err && !err->codec[0] && source->item.form != PST_FORM_NONE)
         psti_error_set_codec(err, pst_form_name(source->item.form));
+    if (status != PST_OK && err && err->offset >= 0) /* a decoder counts from the item's start */
+        err->offset += (int64_t)source->item.offset;
     return status;
 }

@@ -327,6 +327,9 @@ enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_opt
         if (entry->fill != PSTI_FILL_INT && entry->fill != PSTI_FILL_FLOAT) {
             plan->fields_of_items[plan->n_items] = plan->n_fields - 1;
             entry->i_item = (int)plan->n_items++;
+            entry->may_skip = entry->fill == PSTI_FILL_PIXELS && !entry->identity &&
+                              !pst_dataset_is_folder(dataset);
+            plan->n_reads += entry->may_skip ? PSTI_RANGES_MAX : 1;
         }
     }
     int geometry = find_geometry(plan);
@@ -341,7 +344,7 @@ void psti_plan_clear(struct psti_plan *plan)
 {
     for (uint32_t i = 0; i < plan->n_fields; i++)
         psti_chain_free(&plan->fields[i].chain);
-    plan->n_fields = plan->n_items = 0;
+    plan->n_fields = plan->n_items = plan->n_reads = 0;
 }
 
 uint64_t psti_plan_row_nbytes_max(const struct psti_plan *plan, pst_dataset *dataset,

@@ -45,9 +45,12 @@ bool psti_pump_start_job(pst_loader *loader)
     if (loader->claim_status != PST_OK)
         return false;
     uint64_t step = loader->issue_step, epoch = loader->epoch, start = loader->start;
+    /* Where only parts of items are read, the kernel must not read the others ahead. */
+    bool reads_parts = loader->stats.n_partial_reads > 0;
     pthread_mutex_unlock(loader->lock);
     psti_job_set(loader, job, epoch, start, step, loader->step_base + step);
-    hint(loader, job);
+    if (!reads_parts)
+        hint(loader, job);
     pthread_mutex_lock(loader->lock);
     job->state = PSTI_JOB_RUNNING;
     loader->issue_step++;
@@ -82,6 +85,25 @@ static void read_is_done(struct psti_read *read)
     pthread_mutex_unlock(loader->lock);
 }
 
+void psti_pump_submit_more(pst_loader *loader, struct psti_task *task, uint32_t n)
+{
+    struct psti_read *reads[PSTI_RANGES_MAX], *from = task->reads;
+    atomic_store(&task->n_reading, n);
+    pthread_mutex_lock(loader->lock);
+    loader->n_reading++;
+    pthread_mutex_unlock(loader->lock);
+    while (n > 0) {
+        uint32_t n_now = n < PSTI_RANGES_MAX ? n : PSTI_RANGES_MAX;
+        for (uint32_t i = 0; i < n_now; i++) {
+            reads[i] = from++;
+            reads[i]->user = task;
+            reads[i]->done = read_is_done;
+        }
+        n -= n_now;
+        psti_storage_submit(loader->storage, reads, n_now);
+    }
+}
+
 /* The next row that nobody has, looked up: loader->pending. False: there is none, or no task. */
 static bool look_up_next(pst_loader *loader)
 {
@@ -105,8 +127,9 @@ static bool look_up_next(pst_loader *loader)
     loader->pump_again = true;
     pthread_mutex_unlock(loader->lock);
     uint64_t sample = (uint64_t)psti_batch_indices(job->batch)[task->row];
-    task->status = psti_row_locate(loader, sample, task->sources, task->paths, &task->block_nbytes,
-                                   &task->err);
+    task->more = false;
+    task->status = psti_row_locate(loader, job->epoch, sample, task->sources, task->paths,
+                                   &task->block_nbytes, &task->err);
     if (task->status != PST_OK)
         task->block_nbytes = 0;
     task->copies = task->status == PST_OK && psti_row_copies(loader, task->sources);

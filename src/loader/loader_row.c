@@ -87,8 +87,9 @@ static size_t buffer_nbytes(const pst_loader *loader, const struct psti_source *
                          psti_storage_buffer_alignment(loader->storage));
 }
 
-enum pst_status psti_row_locate(pst_loader *loader, uint64_t sample, struct psti_source *sources,
-                                char *paths, size_t *nbytes, struct pst_error *err)
+enum pst_status psti_row_locate(pst_loader *loader, uint64_t epoch, uint64_t sample,
+                                struct psti_source *sources, char *paths, size_t *nbytes,
+                                struct pst_error *err)
 {
     const struct psti_plan *plan = &loader->plan;
     enum pst_status status = PST_OK;
@@ -114,6 +115,8 @@ enum pst_status psti_row_locate(pst_loader *loader, uint64_t sample, struct psti
                               field->field->name, sources[i].item.nbytes, loader->block_nbytes_max);
             else
                 *nbytes += buffer_nbytes(loader, &sources[i]);
+            if (status == PST_OK)
+                psti_ranges_consider(loader, epoch, sample, field, &sources[i]);
         }
         if (status != PST_OK)
             psti_row_name_error(loader, sample, &sources[i], err);
@@ -152,7 +155,7 @@ uint32_t psti_row_reads(pst_loader *loader, struct psti_source *sources, void *b
         read->file = source->file;
         read->path = source->path;
         read->offset = source->item.offset;
-        read->nbytes = source->item.nbytes;
+        read->nbytes = source->sparse ? source->n_here : source->item.nbytes;
         read->buffer = source->buffer;
         read->data = NULL;
         read->status = PST_OK;
@@ -201,6 +204,8 @@ static enum pst_status verify(pst_loader *loader, uint64_t sample, uint32_t i_it
     const struct pst_item *item = &source->item;
     uint64_t bit = (sample * loader->plan.n_items + i_item) * PST_MAX_VARIANTS + source->variant;
     if (loader->options.no_verify || !item->has_checksum || is_verified(loader, bit))
+        return PST_OK;
+    if (source->partial) /* the decoder compares the checksums of head and units */
         return PST_OK;
     uint64_t found = psti_hash64(source->data, item->nbytes);
     if (found != item->checksum)
@@ -403,6 +408,17 @@ static void *own_buffer(struct psti_worker *worker, size_t nbytes)
     return worker->reserve_buffer;
 }
 
+/* In this thread, one after the other, until one fails. */
+static void run_reads(struct psti_worker *worker, uint32_t n)
+{
+    struct psti_storage *storage = worker->loader->storage;
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < n; i++)
+        status = worker->owes
+                     ? psti_storage_read_owing(storage, &worker->reads[i], &worker->owed_ns)
+                     : psti_storage_read(storage, &worker->reads[i]);
+}
+
 static enum pst_status read_here(struct psti_worker *worker, uint64_t sample, size_t nbytes,
                                  struct pst_error *err)
 {
@@ -411,12 +427,18 @@ static enum pst_status read_here(struct psti_worker *worker, uint64_t sample, si
     if (!block)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory to read %zu bytes", nbytes);
     uint32_t n = psti_row_reads(loader, worker->sources, block, worker->reads);
-    enum pst_status status = PST_OK;
-    for (uint32_t i = 0; status == PST_OK && i < n; i++)
-        status = worker->owes
-                     ? psti_storage_read_owing(loader->storage, &worker->reads[i], &worker->owed_ns)
-                     : psti_storage_read(loader->storage, &worker->reads[i]);
+    run_reads(worker, n);
     return psti_row_take_reads(loader, sample, worker->sources, worker->reads, err);
+}
+
+/* The second round of what is read in two. */
+static enum pst_status read_more_here(struct psti_worker *worker, uint64_t sample,
+                                      struct pst_error *err)
+{
+    pst_loader *loader = worker->loader;
+    uint32_t n = psti_ranges_reads(loader, worker->sources, worker->reads);
+    run_reads(worker, n);
+    return psti_ranges_take(loader, sample, worker->sources, worker->reads, err);
 }
 
 enum pst_status psti_row_make(struct psti_worker *worker, pst_batch *batch, uint32_t row,
@@ -426,10 +448,12 @@ enum pst_status psti_row_make(struct psti_worker *worker, pst_batch *batch, uint
     size_t nbytes;
     worker->starved = false;
     enum pst_status status =
-        psti_row_locate(loader, sample, worker->sources, worker->paths, &nbytes, err);
+        psti_row_locate(loader, epoch, sample, worker->sources, worker->paths, &nbytes, err);
     if (status != PST_OK)
         return status;
     status = nbytes ? read_here(worker, sample, nbytes, err) : PST_OK;
+    if (status == PST_OK && psti_ranges_any(loader, worker->sources))
+        status = read_more_here(worker, sample, err);
     if (status == PST_OK)
         status = psti_row_fill(worker, batch, row, epoch, sample, worker->sources, err);
     psti_worker_settle(worker);

@@ -94,6 +94,8 @@ static void do_task(struct psti_worker *worker, struct psti_task *task)
     worker->starved = false;
     if (status != PST_OK)
         worker->err = task->err;
+    else if (task->more)
+        status = psti_ranges_take(loader, sample, task->sources, task->reads, &worker->err);
     else
         status = psti_row_take_reads(loader, sample, task->sources, task->reads, &worker->err);
     if (status == PST_OK)
@@ -106,17 +108,37 @@ static void do_task(struct psti_worker *worker, struct psti_task *task)
     psti_job_rows_done(loader, job, 1);
 }
 
-static void do_work(struct psti_worker *worker, const struct work *work)
+/* Whether the task has a second round of reads: how many, filled in. */
+static uint32_t plan_more(pst_loader *loader, struct psti_task *task)
+{
+    if (task->status != PST_OK || task->more || !psti_ranges_any(loader, task->sources))
+        return 0;
+    uint64_t sample = (uint64_t)psti_batch_indices(task->job->batch)[task->row];
+    task->status = psti_row_take_reads(loader, sample, task->sources, task->reads, &task->err);
+    task->more = task->status == PST_OK;
+    return task->more ? psti_ranges_reads(loader, task->sources, task->reads) : 0;
+}
+
+/* Tasks that are read on leave the list: they come back when that is done. */
+static void do_work(struct psti_worker *worker, struct work *work)
 {
     if (work->job) {
         do_rows(worker, work);
         return;
     }
-    for (struct psti_task *task = work->tasks; task; task = task->next) {
-        if (atomic_load_explicit(&worker->loader->cancelled, memory_order_relaxed))
+    for (struct psti_task **at = &work->tasks, *task; (task = *at) != NULL;) {
+        bool drop = atomic_load_explicit(&worker->loader->cancelled, memory_order_relaxed);
+        uint32_t n_more = drop ? 0 : plan_more(worker->loader, task);
+        if (n_more > 0) {
+            *at = task->next;
+            psti_pump_submit_more(worker->loader, task, n_more);
+            continue;
+        }
+        if (drop)
             psti_row_release(worker->loader, task->sources);
         else
             do_task(worker, task);
+        at = &task->next;
     }
 }
 

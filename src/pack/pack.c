@@ -297,9 +297,10 @@ enum pst_status pst_pack(const char *source, const char *destination,
     enum pst_status status = psti_options_copy(&filled, sizeof filled, options, "pack", err);
     if (status != PST_OK)
         return status;
-    if (filled.n_forms > 0 && filled.forms == NULL)
+    if ((filled.n_forms > 0 && filled.forms == NULL) ||
+        (filled.n_mask_forms > 0 && filled.mask_forms == NULL))
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "forms is NULL, n_forms is %u",
-                         filled.n_forms);
+                         filled.forms == NULL ? filled.n_forms : filled.n_mask_forms);
     filled.source.struct_size = sizeof filled.source;
     struct pack *pack = psti_calloc(1, sizeof *pack);
     if (pack == NULL)

@@ -3,6 +3,7 @@
 #define PST_PACK_PACK_INT_H
 
 #include "decode/decode.h"
+#include "format/format_pli.h"
 
 #include <penstock/writer.h>
 
@@ -12,7 +13,8 @@
 /* How the pixels of a field are decoded for their checksum: as stored; masks with a palette by
  * their indices. */
 void psti_pack_decode_options(enum pst_field_type type, struct pst_decode_options *options);
-/* True if the bytes hold exactly the pixels: PNG, raw, WebP of the lossless kind. */
+/* True if the bytes hold exactly the pixels that any decoder gives: PNG, raw, PLI (near-lossless
+ * too), WebP of the lossless kind. */
 bool psti_pack_is_lossless(enum pst_form form, const void *bytes, size_t nbytes);
 /* Bytes of the decoded pixels, by `info`. False: more than memory can hold. */
 bool psti_pack_pixels_nbytes(const struct pst_image_info *info,
@@ -31,6 +33,17 @@ void psti_pack_locate(struct pst_error *err, const pst_dataset *dataset, uint64_
 /* The plan (pack_plan.c)
  * ---------------------------------------------------------------------------------- */
 
+struct psti_pack_forms {
+    enum pst_form forms[PST_MAX_VARIANTS];
+    uint32_t n; /* 0: all variants of the source, as they are */
+};
+/* How PLI is made, or was. */
+struct psti_pack_pli {
+    enum pst_pli_tier tier;
+    uint32_t effort, max_error;
+    bool given; /* the caller asked for it, even where the source is PLI */
+};
+
 /* Which field of the source becomes which of the destination. Constant while workers run. */
 struct psti_pack_plan {
     pst_dataset *source;
@@ -39,17 +52,38 @@ struct psti_pack_plan {
     uint32_t n_fields; /* of the destination */
     struct pst_field fields[PST_MAX_FIELDS];
     uint32_t source_field[PST_MAX_FIELDS];
-    int64_t *class_map[PST_MAX_FIELDS];    /* [source n_classes], NULL: labels stay as they are */
-    enum pst_form forms[PST_MAX_VARIANTS]; /* of images */
-    uint32_t n_forms;                      /* 0: all variants of the source, as they are */
+    int64_t *class_map[PST_MAX_FIELDS]; /* [source n_classes], NULL: labels stay as they are */
+    struct psti_pack_forms images, masks;
+    struct psti_pack_pli pli;
+    bool pli_of_lossy;
 };
 enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *source,
                                     const char *destination, const struct pst_pack_options *options,
                                     struct pst_error *err);
+/* The forms that fields of this type are stored in; NULL: values are copied as they are. */
+const struct psti_pack_forms *psti_pack_plan_forms(const struct psti_pack_plan *plan,
+                                                   enum pst_field_type type);
 /* Gives the source's class names to a new data set. */
 enum pst_status psti_pack_plan_classes(const struct psti_pack_plan *plan, pst_writer *writer,
                                        struct pst_error *err);
 void psti_pack_plan_free(struct psti_pack_plan *plan);
+
+/* PLI (pack_pli.c)
+ * --------------------------------------------------------------------------------------- */
+
+enum pst_status psti_pack_pli_options(const struct pst_pack_options *options,
+                                      struct psti_pack_pli *pli, struct pst_error *err);
+/* What the first 40 bytes of a PLI say. False: they are not of a PLI. */
+bool psti_pack_pli_read(const void *head, size_t nbytes, struct psti_pack_pli *pli);
+/* As the plan wants fields of this type. */
+struct psti_pack_pli psti_pack_pli_of(const struct psti_pack_plan *plan, enum pst_field_type type);
+bool psti_pack_pli_equal(const struct psti_pack_pli *a, const struct psti_pack_pli *b);
+void psti_pack_pli_text(const struct psti_pack_pli *pli, char out[64]);
+/* Encodes into `blob`, which `value` then points to; its pixel checksum is set. */
+struct psti_pack_blob;
+enum pst_status psti_pack_pli_encode(const struct psti_pack_pli *pli, struct psti_decoder *decoder,
+                                     const struct pst_pixels *pixels, struct psti_pack_blob *blob,
+                                     struct pst_value *value, struct pst_error *err);
 
 /* Going on (pack_resume.c)
  * ----------------------------------------------------------------------------- */
@@ -83,13 +117,16 @@ struct psti_pack_slot {
     struct pst_value *values;       /* [n_fields][PST_MAX_VARIANTS] */
     const struct pst_value **lists; /* [n_fields] */
     struct psti_pack_blob
-        *blobs;     /* [n_fields][PST_MAX_VARIANTS + 1]: source variants, and raw pixels */
+        *blobs;     /* [n_fields][PST_MAX_VARIANTS + 2]: source variants, raw pixels, PLI */
     int64_t *ints;  /* [n_fields] */
     double *floats; /* [n_fields] */
 };
 enum pst_status psti_pack_slot_init(struct psti_pack_slot *slot, uint32_t n_fields,
                                     struct pst_error *err);
 void psti_pack_slot_free(struct psti_pack_slot *slot, uint32_t n_fields);
+/* Room for `nbytes`; what was there is lost. */
+enum pst_status psti_pack_reserve(struct psti_pack_blob *blob, uint64_t nbytes,
+                                  struct pst_error *err);
 /* Lets go of buffers that are larger than most need. */
 void psti_pack_slot_trim(struct psti_pack_slot *slot, uint32_t n_fields);
 /* Reads, and where needed decodes, slot->sample; sets everything but `done`. */

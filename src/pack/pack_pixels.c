@@ -20,7 +20,7 @@ void psti_pack_decode_options(enum pst_field_type type, struct pst_decode_option
 
 bool psti_pack_is_lossless(enum pst_form form, const void *bytes, size_t nbytes)
 {
-    if (form == PST_FORM_PNG || form == PST_FORM_RAW)
+    if (form == PST_FORM_PNG || form == PST_FORM_RAW || form == PST_FORM_PLI)
         return true;
     if (form != PST_FORM_WEBP)
         return false;

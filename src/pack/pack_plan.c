@@ -12,35 +12,62 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum pst_status check_forms(const struct pst_pack_options *options, struct pst_error *err)
+static enum pst_status check_forms(const enum pst_form *forms, uint32_t n, const char *of,
+                                   struct pst_error *err)
 {
-    if (options->n_forms > PST_MAX_VARIANTS)
+    if (n > PST_MAX_VARIANTS)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
-                         "%u forms of the image, at most %d are possible", options->n_forms,
-                         PST_MAX_VARIANTS);
-    for (uint32_t i = 0; i < options->n_forms; i++) {
-        enum pst_form form = options->forms[i];
+                         "%u forms of the %s, at most %d are possible", n, of, PST_MAX_VARIANTS);
+    for (uint32_t i = 0; i < n; i++) {
+        enum pst_form form = forms[i];
         if (form != PST_FORM_NONE && form != PST_FORM_RAW && form != PST_FORM_JPEG &&
-            form != PST_FORM_PNG && form != PST_FORM_WEBP)
+            form != PST_FORM_PNG && form != PST_FORM_WEBP && form != PST_FORM_PLI)
             return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "%d is no form of an image",
                              (int)form);
         for (uint32_t k = 0; k < i; k++)
-            if (options->forms[k] == form)
+            if (forms[k] == form)
                 return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "the form %s is asked for twice",
                                  form == PST_FORM_NONE ? "original" : pst_form_name(form));
     }
     return PST_OK;
 }
 
-static void take_forms(struct psti_pack_plan *plan, const struct pst_pack_options *options)
+static enum pst_status take_forms(struct psti_pack_plan *plan,
+                                  const struct pst_pack_options *options, struct pst_error *err)
 {
-    plan->n_forms = options->n_forms;
+    enum pst_status status = check_forms(options->forms, options->n_forms, "image", err);
+    if (status == PST_OK)
+        status = check_forms(options->mask_forms, options->n_mask_forms, "mask", err);
+    if (status == PST_OK)
+        status = psti_pack_pli_options(options, &plan->pli, err);
+    if (status != PST_OK)
+        return status;
+    plan->images.n = options->n_forms;
     for (uint32_t i = 0; i < options->n_forms; i++)
-        plan->forms[i] = options->forms[i];
-    if (plan->n_forms == 0 && pst_dataset_is_folder(plan->source)) {
-        plan->forms[0] = PST_FORM_NONE;
-        plan->n_forms = 1;
+        plan->images.forms[i] = options->forms[i];
+    plan->masks.n = options->n_mask_forms;
+    for (uint32_t i = 0; i < options->n_mask_forms; i++)
+        plan->masks.forms[i] = options->mask_forms[i];
+    if (plan->images.n == 0 && pst_dataset_is_folder(plan->source)) {
+        plan->images.forms[0] = PST_FORM_NONE;
+        plan->images.n = 1;
     }
+    plan->pli_of_lossy = options->pli_of_lossy;
+    return PST_OK;
+}
+
+static struct psti_pack_forms *forms_for(struct psti_pack_plan *plan, enum pst_field_type type)
+{
+    return type == PST_FIELD_IMAGE ? &plan->images : type == PST_FIELD_MASK ? &plan->masks : NULL;
+}
+
+const struct psti_pack_forms *psti_pack_plan_forms(const struct psti_pack_plan *plan,
+                                                   enum pst_field_type type)
+{
+    const struct psti_pack_forms *forms = type == PST_FIELD_IMAGE  ? &plan->images
+                                          : type == PST_FIELD_MASK ? &plan->masks
+                                                                   : NULL;
+    return forms != NULL && forms->n > 0 ? forms : NULL;
 }
 
 /* The destination's fields are the source's. */
@@ -50,49 +77,70 @@ static void plan_new(struct psti_pack_plan *plan)
     for (uint32_t i = 0; i < plan->n_fields; i++) {
         plan->fields[i] = *pst_dataset_field(plan->source, i);
         plan->source_field[i] = i;
-        if (plan->fields[i].type == PST_FIELD_IMAGE && plan->n_forms > 0)
-            plan->fields[i].n_variants = (uint8_t)plan->n_forms;
+        const struct psti_pack_forms *forms = psti_pack_plan_forms(plan, plan->fields[i].type);
+        if (forms != NULL)
+            plan->fields[i].n_variants = (uint8_t)forms->n;
     }
 }
 
-/* Forms in which the data set holds its images already, judged by its first sample. */
+/* How the data set's own PLI were made: so are those that are added, unless the caller says
+ * otherwise. */
+static enum pst_status pli_of(struct psti_pack_plan *plan, const pst_dataset *destination,
+                              uint32_t i_field, uint32_t variant, struct pst_error *err)
+{
+    uint8_t head[PSTI_PLI_HEADER_NBYTES];
+    enum pst_status status =
+        pst_dataset_read(destination, 0, i_field, variant, 0, sizeof head, head, err);
+    if (status == PST_OK && !plan->pli.given)
+        psti_pack_pli_read(head, sizeof head, &plan->pli);
+    return status;
+}
+
+/* Forms in which the data set holds its images or masks already, judged by its first sample. */
 static enum pst_status forms_of(struct psti_pack_plan *plan, const pst_dataset *destination,
                                 uint32_t i_field, struct pst_error *err)
 {
     const struct pst_field *field = pst_dataset_field(destination, i_field);
-    plan->n_forms = field->n_variants;
+    struct psti_pack_forms *forms = forms_for(plan, field->type);
+    forms->n = field->n_variants;
     for (uint32_t v = 0; v < field->n_variants; v++) {
         struct pst_item item = {0};
-        if (pst_dataset_count(destination) > 0) {
-            enum pst_status status = pst_dataset_item(destination, 0, i_field, v, &item, err);
-            if (status != PST_OK)
-                return status;
-        }
-        plan->forms[v] = item.form == PST_FORM_RAW ? PST_FORM_RAW : PST_FORM_NONE;
+        enum pst_status status = PST_OK;
+        if (pst_dataset_count(destination) > 0)
+            status = pst_dataset_item(destination, 0, i_field, v, &item, err);
+        if (status == PST_OK && item.form == PST_FORM_PLI)
+            status = pli_of(plan, destination, i_field, v, err);
+        if (status != PST_OK)
+            return status;
+        forms->forms[v] =
+            item.form == PST_FORM_RAW || item.form == PST_FORM_PLI ? item.form : PST_FORM_NONE;
     }
     return PST_OK;
 }
 
-/* One variant holds one kind of form throughout: pixels, or files. */
+/* One variant holds one kind of form throughout: pixels, PLI, or files of any form. */
 static enum pst_status check_kinds(const struct psti_pack_plan *plan,
+                                   const struct psti_pack_forms *forms,
                                    const pst_dataset *destination, uint32_t i_field,
                                    struct pst_error *err)
 {
-    for (uint32_t v = 0; v < plan->n_forms && pst_dataset_count(destination) > 0; v++) {
+    for (uint32_t v = 0; v < forms->n && pst_dataset_count(destination) > 0; v++) {
         struct pst_item item = {0};
-        bool raw = plan->forms[v] == PST_FORM_RAW;
+        enum pst_form wanted = forms->forms[v];
+        bool raw = wanted == PST_FORM_RAW;
         enum pst_status status = pst_dataset_item(destination, 0, i_field, v, &item, err);
         if (status != PST_OK)
             return status;
-        if (item.form == PST_FORM_NONE || raw == (item.form == PST_FORM_RAW))
+        if (item.form == PST_FORM_NONE || (raw == (item.form == PST_FORM_RAW) &&
+                                           (wanted != PST_FORM_PLI || item.form == PST_FORM_PLI)))
             continue;
         /* The source's own bytes may be pixels too if it is a data set. */
-        if (plan->forms[v] == PST_FORM_NONE && !pst_dataset_is_folder(plan->source))
+        if (wanted == PST_FORM_NONE && !pst_dataset_is_folder(plan->source))
             continue;
-        return psti_fail(
-            err, PST_ERROR_ARGUMENT, "pack", "the data set holds field %s as %s, %s is asked for",
-            pst_dataset_field(destination, i_field)->name, pst_form_name(item.form),
-            plan->forms[v] == PST_FORM_NONE ? "original" : pst_form_name(plan->forms[v]));
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                         "the data set holds field %s as %s, %s is asked for",
+                         pst_dataset_field(destination, i_field)->name, pst_form_name(item.form),
+                         wanted == PST_FORM_NONE ? "original" : pst_form_name(wanted));
     }
     return PST_OK;
 }
@@ -148,15 +196,15 @@ static enum pst_status plan_field(struct psti_pack_plan *plan, const pst_dataset
                          "field \"%s\" is %s in the source and %s in the data set", field->name,
                          pst_field_type_name(from->type), pst_field_type_name(field->type));
     plan->source_field[i] = (uint32_t)i_source;
-    if (field->type == PST_FIELD_IMAGE && plan->n_forms == 0 &&
-        from->n_variants != field->n_variants)
+    const struct psti_pack_forms *forms = forms_for(plan, field->type);
+    if (forms != NULL && forms->n == 0 && from->n_variants != field->n_variants)
         return forms_of(plan, destination, i, err);
-    if (field->type == PST_FIELD_IMAGE && plan->n_forms > 0 && plan->n_forms != field->n_variants)
+    if (forms != NULL && forms->n > 0 && forms->n != field->n_variants)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
-                         "%u forms are asked for, the data set has %u of field %s", plan->n_forms,
+                         "%u forms are asked for, the data set has %u of field %s", forms->n,
                          field->n_variants, field->name);
-    if (field->type == PST_FIELD_IMAGE && plan->n_forms > 0)
-        return check_kinds(plan, destination, i, err);
+    if (forms != NULL && forms->n > 0)
+        return check_kinds(plan, forms, destination, i, err);
     return field->type == PST_FIELD_INT ? map_classes(plan, destination, i, err) : PST_OK;
 }
 
@@ -176,12 +224,13 @@ static enum pst_status plan_append(struct psti_pack_plan *plan, const char *path
     plan->n_fields = pst_dataset_n_fields(destination);
     for (uint32_t i = 0; i < plan->n_fields; i++)
         plan->fields[i] = *pst_dataset_field(destination, i);
-    if (options->n_forms == 0) {
-        plan->n_forms = 0;
-        for (uint32_t i = 0;
-             status == PST_OK && i < plan->n_fields && pst_dataset_is_folder(plan->source); i++)
-            if (plan->fields[i].type == PST_FIELD_IMAGE)
-                status = forms_of(plan, destination, i, err);
+    if (options->n_forms == 0)
+        plan->images.n = 0;
+    for (uint32_t i = 0;
+         status == PST_OK && i < plan->n_fields && pst_dataset_is_folder(plan->source); i++) {
+        const struct psti_pack_forms *forms = forms_for(plan, plan->fields[i].type);
+        if (forms != NULL && forms->n == 0)
+            status = forms_of(plan, destination, i, err);
     }
     for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++)
         status = plan_field(plan, destination, i, err);
@@ -206,12 +255,11 @@ enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *so
                                     const char *destination, const struct pst_pack_options *options,
                                     struct pst_error *err)
 {
-    enum pst_status status = check_forms(options, err);
     plan->source = source;
     plan->verify_pixels = options->verify_pixels;
+    enum pst_status status = take_forms(plan, options, err);
     if (status != PST_OK)
         return status;
-    take_forms(plan, options);
     plan->appends = options->writer.mode == PST_WRITER_APPEND ||
                     (options->writer.mode == PST_WRITER_RESUME && is_finished(destination));
     if (plan->appends)

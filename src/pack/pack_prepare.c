@@ -1,9 +1,9 @@
 /* pack_prepare.c - one sample of the source as the values that the writer stores.
  *
  * Runs in a worker, with a decoder and a slot of its own. Bytes are read whole, so that the
- * source's checksums are compared; images are decoded where the plan wants raw pixels, where they
- * are lossless and have no pixel checksum yet, or where all are to be verified. Nothing is
- * re-encoded. */
+ * source's checksums are compared; images are decoded where the plan wants raw pixels or PLI, where
+ * they are lossless and have no pixel checksum yet, or where all are to be verified. Nothing but
+ * PLI is encoded. */
 #include "pack/pack_int.h"
 
 #include "base/alloc.h"
@@ -13,8 +13,12 @@
 
 #include <string.h>
 
-#define BLOBS_PER_FIELD (PST_MAX_VARIANTS + 1)
+#define BLOBS_PER_FIELD (PST_MAX_VARIANTS + 2)
+#define BLOB_PIXELS PST_MAX_VARIANTS
+#define BLOB_PLI (PST_MAX_VARIANTS + 1)
 #define BLOB_KEEP_NBYTES ((size_t)4 << 20)
+
+struct original;
 
 /* The work on one sample. */
 struct work {
@@ -23,7 +27,8 @@ struct work {
     struct psti_pack_slot *slot;
     uint32_t i_field, i_source;
     struct pst_decode_options options;
-    struct pst_item item; /* read last, for error messages */
+    struct pst_item item;             /* read last, for error messages */
+    const struct original *pixels_of; /* whose pixels are in BLOB_PIXELS; NULL: nobody's */
 };
 
 /* An image or mask of the source, read and understood. */
@@ -72,7 +77,8 @@ void psti_pack_slot_trim(struct psti_pack_slot *slot, uint32_t n_fields)
     }
 }
 
-static enum pst_status reserve(struct psti_pack_blob *blob, uint64_t nbytes, struct pst_error *err)
+enum pst_status psti_pack_reserve(struct psti_pack_blob *blob, uint64_t nbytes,
+                                  struct pst_error *err)
 {
     if (blob->bytes != NULL && blob->capacity >= nbytes)
         return PST_OK;
@@ -108,7 +114,7 @@ static enum pst_status read_item(struct work *work, uint32_t v, struct original 
     if (original->item.form == PST_FORM_NONE && !pst_dataset_is_folder(source))
         return PST_OK;
     struct psti_pack_blob *blob = blob_of(work, v);
-    status = reserve(blob, original->item.nbytes, err);
+    status = psti_pack_reserve(blob, original->item.nbytes, err);
     if (status == PST_OK)
         status = pst_dataset_read(source, slot->sample, work->i_source, v, 0, original->item.nbytes,
                                   blob->bytes, err);
@@ -175,74 +181,142 @@ static enum pst_status store_original(struct work *work, const struct original *
     return PST_OK;
 }
 
-/* The image as pixels. */
-static enum pst_status store_raw(struct work *work, const struct original *original,
-                                 struct pst_value *value)
+/* The original's pixels, as stored: its own bytes, or decoded into a blob that the field's other
+ * forms share. */
+static enum pst_status find_pixels(struct work *work, const struct original *original,
+                                   struct pst_pixels *pixels, size_t *nbytes)
 {
     struct pst_error *err = &work->slot->err;
     const struct pst_image_info *info = &original->info;
     struct psti_rect whole = {0, 0, info->height, info->width};
-    struct psti_pack_blob *blob = blob_of(work, PST_MAX_VARIANTS);
-    size_t row_nbytes, nbytes;
-    if (info->form == PST_FORM_RAW)
-        return store_original(work, original, value);
-    if (!psti_pack_pixels_nbytes(info, &work->options, &row_nbytes, &nbytes))
+    struct psti_pack_blob *blob = blob_of(work, BLOB_PIXELS);
+    size_t row_nbytes;
+    if (!psti_pack_pixels_nbytes(info, &work->options, &row_nbytes, nbytes))
         return psti_fail(err, PST_ERROR_LIMIT, "pack", "%ux%u pixels are too many", info->width,
                          info->height);
-    enum pst_status status = reserve(blob, nbytes, err);
+    *pixels = (struct pst_pixels){.height = info->height, .width = info->width};
+    psti_decode_output(info, &work->options, &pixels->channels, &pixels->bits);
+    pixels->channel_nbytes = pixels->bits / 8;
+    pixels->pixel_nbytes = pixels->channels * pixels->channel_nbytes;
+    pixels->row_nbytes = (int64_t)row_nbytes;
+    if (info->form == PST_FORM_RAW) {
+        /* Read by the encoder only. A blob begins where any sample may. */
+        pixels->data = (void *)(uintptr_t)original->bytes;
+        return PST_OK;
+    }
+    pixels->data = blob->bytes;
+    if (work->pixels_of == original)
+        return PST_OK;
+    enum pst_status status = psti_pack_reserve(blob, *nbytes, err);
     if (status == PST_OK)
         status = psti_decoder_region(work->decoder, original->bytes, original->nbytes, info,
                                      &work->options, &whole, blob->bytes, row_nbytes, err);
+    work->pixels_of = status == PST_OK ? original : NULL;
+    pixels->data = blob->bytes;
+    return status;
+}
+
+/* The image as pixels. */
+static enum pst_status store_raw(struct work *work, const struct original *original,
+                                 struct pst_value *value)
+{
+    struct pst_pixels pixels;
+    size_t nbytes;
+    if (original->info.form == PST_FORM_RAW)
+        return store_original(work, original, value);
+    enum pst_status status = find_pixels(work, original, &pixels, &nbytes);
     if (status != PST_OK)
         return status;
-    psti_decode_output(info, &work->options, &value->channels, &value->bits);
-    value->bytes = blob->bytes;
+    value->channels = pixels.channels;
+    value->bits = pixels.bits;
+    value->bytes = pixels.data;
     value->nbytes = nbytes;
     value->form = PST_FORM_RAW;
-    value->height = info->height;
-    value->width = info->width;
+    value->height = pixels.height;
+    value->width = pixels.width;
     value->has_pixel_checksum = true;
-    value->pixel_checksum = psti_hash64(blob->bytes, nbytes);
+    value->pixel_checksum = psti_hash64(pixels.data, nbytes);
     return PST_OK;
+}
+
+/* The image as PLI. */
+static enum pst_status store_pli(struct work *work, const struct original *original,
+                                 struct pst_value *value)
+{
+    struct pst_error *err = &work->slot->err;
+    enum pst_field_type type = work->plan->fields[work->i_field].type;
+    struct psti_pack_pli wanted = psti_pack_pli_of(work->plan, type), held;
+    struct pst_pixels pixels;
+    size_t nbytes;
+    if (original->info.form == PST_FORM_PLI &&
+        psti_pack_pli_read(original->bytes, original->nbytes, &held) &&
+        (!wanted.given || psti_pack_pli_equal(&held, &wanted)))
+        return store_original(work, original, value);
+    if (wanted.max_error == 0 && !work->plan->pli_of_lossy &&
+        !psti_pack_is_lossless(original->info.form, original->bytes, original->nbytes))
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "pack",
+                         "the image is lossy already (%s) and would become larger as pli: keep the "
+                         "original, ask for a max_error, or say that lossy images are meant too",
+                         pst_form_name(original->info.form));
+    enum pst_status status = find_pixels(work, original, &pixels, &nbytes);
+    if (status == PST_OK)
+        status = psti_pack_pli_encode(&wanted, work->decoder, &pixels, blob_of(work, BLOB_PLI),
+                                      value, err);
+    return status;
 }
 
 static enum pst_status no_such_form(struct work *work, const struct original *original,
                                     enum pst_form form)
 {
-    return psti_fail(
-        &work->slot->err, PST_ERROR_UNSUPPORTED, "pack",
-        "the image is %s and cannot be packed as %s: only original bytes and raw are possible",
-        pst_form_name(original->info.form), pst_form_name(form));
+    return psti_fail(&work->slot->err, PST_ERROR_UNSUPPORTED, "pack",
+                     "the image is %s and cannot be packed as %s: only original bytes, raw and pli "
+                     "are possible",
+                     pst_form_name(original->info.form), pst_form_name(form));
 }
 
-/* Makes the variants that plan->forms asks for out of those that the source has. */
-static enum pst_status store_forms(struct work *work, struct pst_value *values)
+/* The original that `form` is made from: that which has it already, else for PLI one that is not
+ * lossy, else the first. */
+static const struct original *choose_original(const struct original *originals, uint32_t n,
+                                              enum pst_form form)
+{
+    const struct original *first = NULL, *lossless = NULL;
+    for (uint32_t v = 0; v < n; v++) {
+        const struct original *o = &originals[v];
+        if (o->bytes == NULL)
+            continue;
+        if (form != PST_FORM_NONE && o->info.form == form)
+            return o;
+        if (lossless == NULL && psti_pack_is_lossless(o->info.form, o->bytes, o->nbytes))
+            lossless = o;
+        if (first == NULL)
+            first = o;
+    }
+    return form == PST_FORM_PLI && lossless != NULL ? lossless : first;
+}
+
+/* Makes the variants that the plan asks for out of those that the source has. */
+static enum pst_status store_forms(struct work *work, const struct psti_pack_forms *forms,
+                                   struct pst_value *values)
 {
     const struct psti_pack_plan *plan = work->plan;
     struct original originals[PST_MAX_VARIANTS];
     uint32_t n_source = pst_dataset_field(plan->source, work->i_source)->n_variants;
-    const struct original *first = NULL;
     enum pst_status status = PST_OK;
-    for (uint32_t v = 0; status == PST_OK && v < n_source; v++) {
+    for (uint32_t v = 0; status == PST_OK && v < n_source; v++)
         status = read_image(work, v, &originals[v]);
-        if (first == NULL && originals[v].bytes != NULL)
-            first = &originals[v];
-    }
-    if (status != PST_OK)
-        return status;
-    if (first == NULL)
-        return PST_OK;
-    for (uint32_t k = 0; status == PST_OK && k < plan->n_forms; k++) {
-        const struct original *from = first;
-        for (uint32_t v = 0; v < n_source; v++)
-            if (plan->forms[k] != PST_FORM_NONE && originals[v].bytes != NULL &&
-                originals[v].info.form == plan->forms[k])
-                from = &originals[v];
+    work->pixels_of = NULL;
+    for (uint32_t k = 0; status == PST_OK && k < forms->n; k++) {
+        enum pst_form form = forms->forms[k];
+        const struct original *from = choose_original(originals, n_source, form);
+        if (from == NULL)
+            return PST_OK;
         work->item = from->item;
-        if (plan->forms[k] == PST_FORM_RAW)
+        if (form == PST_FORM_RAW)
             status = store_raw(work, from, &values[k]);
-        else if (plan->forms[k] != PST_FORM_NONE && from->info.form != plan->forms[k])
-            status = no_such_form(work, from, plan->forms[k]);
+        else if (form == PST_FORM_PLI)
+            status = store_pli(work, from, &values[k]);
+        else if (form != PST_FORM_NONE && from->info.form != form)
+            status = no_such_form(work, from, form);
         else
             status = store_original(work, from, &values[k]);
     }
@@ -318,12 +392,13 @@ void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *d
         work.i_source = plan->source_field[i];
         work.item = (struct pst_item){.i_file = PST_FILE_NONE};
         psti_pack_decode_options(plan->fields[i].type, &work.options);
+        const struct psti_pack_forms *forms = psti_pack_plan_forms(plan, plan->fields[i].type);
         if (plan->fields[i].type == PST_FIELD_INT)
             status = store_int(&work, values);
         else if (plan->fields[i].type == PST_FIELD_FLOAT)
             status = store_float(&work, values);
-        else if (plan->fields[i].type == PST_FIELD_IMAGE && plan->n_forms > 0)
-            status = store_forms(&work, values);
+        else if (forms != NULL)
+            status = store_forms(&work, forms, values);
         else
             status = store_variants(&work, values);
         for (uint32_t v = 0; v < PST_MAX_VARIANTS; v++)

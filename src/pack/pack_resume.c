@@ -2,25 +2,30 @@
  *
  * In: the plan, and a writer that was just opened. The samples in the writer's journal are held
  * against the source, in order, by what index and folder listing know: nothing is read but the
- * journal. Samples of a finished data set that is appended to may come from anywhere and are not
- * looked at. Runs once, on the calling thread. */
+ * journal, and of PLI the first header that tells how it was made. Samples of a finished data set
+ * that is appended to may come from anywhere and are not looked at. Runs once, on the calling
+ * thread. */
 #include "pack/pack_int.h"
 #include "pack/writer_int.h"
 
 #include "base/fail.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define BEGIN_ANEW "bring it back, or remove the unfinished data set and begin anew"
 
 struct check {
     const struct psti_pack_plan *plan;
-    uint64_t next; /* sample of the source to look at */
+    const pst_writer *writer;
+    uint64_t next;                                    /* sample of the source to look at */
+    bool pli_known[PST_MAX_FIELDS][PST_MAX_VARIANTS]; /* made as the plan wants */
 };
 
 /* The stored sample that is looked at, and what it should be. */
 struct stored {
+    struct check *check;
     const struct psti_pack_plan *plan;
     const char *name;
     uint64_t sample; /* of the source */
@@ -57,8 +62,77 @@ static enum pst_status load_item(const struct stored *stored, uint32_t variant,
                                   stored->plan->fields[stored->i_field].type, item, err);
 }
 
-/* Forms that plan->forms made out of those of the source, as pack_prepare.c does. */
-static enum pst_status check_forms(const struct stored *stored, struct pst_error *err)
+/* The first bytes of a stored PLI; *found false: the shard ends before. */
+static enum pst_status read_head(const struct check *check, const struct pst_item *item,
+                                 uint8_t head[PSTI_PLI_HEADER_NBYTES], bool *found,
+                                 struct pst_error *err)
+{
+    struct psti_journal_reader reader;
+    char name[PSTI_SHARD_NAME_CAP], path[PATH_MAX];
+    const uint8_t *bytes = NULL;
+    *found = false;
+    psti_format_shard_name(item->i_file, name);
+    if (snprintf(path, sizeof path, "%s/%s", check->writer->path, name) >= (int)sizeof path)
+        return PST_OK; /* and could not be opened by that name */
+    enum pst_status status = psti_journal_reader_open(&reader, path, err);
+    if (status == PST_OK)
+        status =
+            psti_journal_reader_bytes(&reader, item->offset, PSTI_PLI_HEADER_NBYTES, &bytes, err);
+    if (status == PST_OK && bytes != NULL) {
+        memcpy(head, bytes, PSTI_PLI_HEADER_NBYTES);
+        *found = true;
+    }
+    psti_journal_reader_close(&reader);
+    return status;
+}
+
+/* True if the stored PLI is the source's own file: it says nothing of how others were made. */
+static bool is_kept_pli(const struct stored *stored, const uint8_t head[PSTI_PLI_HEADER_NBYTES])
+{
+    const struct psti_pack_plan *plan = stored->plan;
+    uint32_t i_source = plan->source_field[stored->i_field];
+    for (uint32_t v = 0; v < pst_dataset_field(plan->source, i_source)->n_variants; v++) {
+        uint8_t now[PSTI_PLI_HEADER_NBYTES];
+        if (pst_dataset_read(plan->source, stored->sample, i_source, v, 0, sizeof now, now, NULL) ==
+                PST_OK &&
+            memcmp(now, head, sizeof now) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Tier, effort and max_error: the first stored image that this pack encoded tells for all. */
+static enum pst_status check_pli(const struct stored *stored, uint32_t variant,
+                                 const struct pst_item *item, struct pst_error *err)
+{
+    struct check *check = stored->check;
+    const struct pst_field *field = &stored->plan->fields[stored->i_field];
+    struct psti_pack_pli wanted = psti_pack_pli_of(stored->plan, field->type), held;
+    uint8_t head[PSTI_PLI_HEADER_NBYTES];
+    char held_text[64], wanted_text[64];
+    bool found;
+    if (check->pli_known[stored->i_field][variant])
+        return PST_OK;
+    enum pst_status status = read_head(check, item, head, &found, err);
+    if (status != PST_OK || !found || !psti_pack_pli_read(head, sizeof head, &held))
+        return status;
+    if (psti_pack_pli_equal(&held, &wanted)) {
+        check->pli_known[stored->i_field][variant] = true;
+        return PST_OK;
+    }
+    if (!wanted.given && is_kept_pli(stored, head))
+        return PST_OK;
+    psti_pack_pli_text(&held, held_text);
+    psti_pack_pli_text(&wanted, wanted_text);
+    return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                     "the unfinished data set holds field %s of sample \"%s\" as pli of %s, and of "
+                     "%s is asked for: resume with what it was begun with",
+                     field->name, stored->name, held_text, wanted_text);
+}
+
+/* Forms that the plan made out of those of the source, as pack_prepare.c does. */
+static enum pst_status check_forms(const struct stored *stored, const struct psti_pack_forms *forms,
+                                   struct pst_error *err)
 {
     const struct psti_pack_plan *plan = stored->plan;
     uint32_t i_source = plan->source_field[stored->i_field];
@@ -72,8 +146,8 @@ static enum pst_status check_forms(const struct stored *stored, struct pst_error
         if (first == NULL && (is_folder || originals[v].form != PST_FORM_NONE))
             first = &originals[v];
     }
-    for (uint32_t k = 0; status == PST_OK && k < plan->n_forms; k++) {
-        enum pst_form wanted = plan->forms[k];
+    for (uint32_t k = 0; status == PST_OK && k < forms->n; k++) {
+        enum pst_form wanted = forms->forms[k];
         const struct pst_item *from = first;
         status = load_item(stored, k, &item, err);
         if (status != PST_OK)
@@ -90,11 +164,14 @@ static enum pst_status check_forms(const struct stored *stored, struct pst_error
         bool same = wanted != PST_FORM_NONE ? item.form == wanted
                     : is_folder             ? item.form != PST_FORM_RAW
                                             : item.form == from->form;
-        bool is_kept = wanted != PST_FORM_RAW || from->form == PST_FORM_RAW;
+        bool is_kept =
+            wanted != PST_FORM_PLI && (wanted != PST_FORM_RAW || from->form == PST_FORM_RAW);
         if (!same)
             status = other_form(stored, item.form, wanted, err);
         else if (is_kept && item.nbytes != from->nbytes)
             status = changed(stored, "bytes", item.nbytes, from->nbytes, err);
+        else if (wanted == PST_FORM_PLI)
+            status = check_pli(stored, k, &item, err);
     }
     return status;
 }
@@ -155,7 +232,8 @@ static enum pst_status check_sample(void *ctx, const struct psti_journal_sample 
     struct check *check = ctx;
     const struct psti_pack_plan *plan = check->plan;
     uint64_t n = pst_dataset_count(plan->source);
-    struct stored stored = {.plan = plan, .name = sample->name, .row = sample->rows};
+    struct stored stored = {
+        .check = check, .plan = plan, .name = sample->name, .row = sample->rows};
     enum pst_status status = PST_OK;
     /* Those in between are bad ones that were skipped, or are in the data set since long. */
     for (stored.sample = check->next; stored.sample < n; stored.sample++) {
@@ -171,11 +249,12 @@ static enum pst_status check_sample(void *ctx, const struct psti_journal_sample 
                          sample->name);
     for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
         const struct pst_field *field = &plan->fields[i];
+        const struct psti_pack_forms *forms = psti_pack_plan_forms(plan, field->type);
         stored.i_field = i;
         if (!psti_format_has_items(field->type))
             status = check_number(&stored, err);
-        else if (field->type == PST_FIELD_IMAGE && plan->n_forms > 0)
-            status = check_forms(&stored, err);
+        else if (forms != NULL)
+            status = check_forms(&stored, forms, err);
         else
             status = check_variants(&stored, err);
         stored.row += psti_format_row_nbytes(field);
@@ -206,7 +285,7 @@ static enum pst_status check_classes(const struct psti_pack_plan *plan, const ps
 enum pst_status psti_pack_resume_check(const struct psti_pack_plan *plan, const pst_writer *writer,
                                        uint64_t *n_passed, struct pst_error *err)
 {
-    struct check check = {.plan = plan};
+    struct check check = {.plan = plan, .writer = writer};
     enum pst_status status = check_classes(plan, writer, err);
     if (status == PST_OK)
         status = psti_writer_walk_journal(writer, check_sample, &check, err);

@@ -115,9 +115,10 @@ static enum pst_status check_image(pst_writer *writer, const struct pst_field *f
 {
     struct pst_image_info info = {.form = value->form};
     if (value->form != PST_FORM_RAW && value->form != PST_FORM_JPEG &&
-        value->form != PST_FORM_PNG && value->form != PST_FORM_WEBP)
+        value->form != PST_FORM_PNG && value->form != PST_FORM_WEBP && value->form != PST_FORM_PLI)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
-                         "an image is jpeg, png, webp or raw, this is form %d", (int)value->form);
+                         "an image is jpeg, png, webp, pli or raw, this is form %d",
+                         (int)value->form);
     if (value->nbytes == 0)
         return psti_fail(err, PST_ERROR_TRUNCATED, "pack", "the image has no bytes");
     enum pst_status status = probe(writer, field, value, &info, err);

@@ -55,7 +55,8 @@ struct psti_read {
     const char *path;
     uint64_t offset;
     size_t nbytes;
-    void *buffer; /* of psti_storage_buffer_nbytes, aligned to psti_storage_buffer_alignment */
+    void *buffer; /* of psti_storage_buffer_nbytes, aligned to psti_storage_buffer_alignment;
+                     without O_DIRECT any address does */
     void (*done)(struct psti_read *read); /* called once, by an engine thread */
     void *user;
     /* Results: */

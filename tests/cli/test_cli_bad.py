@@ -71,7 +71,7 @@ class Bad(cli_case.Case):
 
     def test_forms_that_would_need_an_encoder(self):
         self.jpegs("f", 2)
-        error = self.fails(1, "pack", "f", "a.pst", "--form", "png", says="only original bytes and raw")["error"]
+        error = self.fails(1, "pack", "f", "a.pst", "--form", "png", says="only original bytes, raw and pli")["error"]
         self.assertEqual(error["status"], "UNSUPPORTED")
         self.ok("pack", "f", "b.pst", "--form", "jpeg")
 

@@ -24,12 +24,12 @@
     X(pst_loader_options, 168) \
     X(pst_loader_state, 48) \
     X(pst_tensor, 160) \
-    X(pst_loader_stats, 264) \
+    X(pst_loader_stats, 288) \
     X(pst_writer_options, 32) \
     X(pst_value, 80) \
     X(pst_sample, 16) \
     X(pst_progress, 32) \
-    X(pst_pack_options, 112) \
+    X(pst_pack_options, 144) \
     X(pst_pack_report, 48) \
     X(pst_verify_options, 40) \
     X(pst_verify_report, 32)
@@ -52,7 +52,7 @@ ASSERT_SIZE_FIRST(pst_verify_options)
 
 /* Written into data sets. */
 _Static_assert(PST_FORM_RAW == 1 && PST_FORM_JPEG == 2 && PST_FORM_PNG == 3 && PST_FORM_WEBP == 4 &&
-                   PST_FORM_BYTES == 16,
+                   PST_FORM_PLI == 5 && PST_FORM_BYTES == 16,
                "forms are part of the format");
 _Static_assert(PST_FIELD_IMAGE == 1 && PST_FIELD_MASK == 2 && PST_FIELD_BOXES == 3 &&
                    PST_FIELD_KEYPOINTS == 4 && PST_FIELD_AUDIO == 5 && PST_FIELD_INT == 6 &&

@@ -132,6 +132,9 @@ static void print_json(const struct bench *bench, const struct pst_loader_stats 
     cli_json_text(&json, "storage_reason", s->storage_reason[0] == '\0' ? NULL : s->storage_reason);
     cli_json_text(&json, "cpu_level", s->cpu_level);
     cli_json_uint(&json, "fallback_region", s->n_fallback_region);
+    cli_json_uint(&json, "units_decoded", s->n_units_decoded);
+    cli_json_uint(&json, "units_whole", s->n_units_whole);
+    cli_json_uint(&json, "partial_reads", s->n_partial_reads);
     cli_json_close(&json, '}');
 }
 
@@ -162,6 +165,10 @@ static void print_text(const struct bench *bench, const struct pst_loader_stats 
     if (s->n_fallback_region > 0)
         printf("; %llu images decoded whole for a region",
                (unsigned long long)s->n_fallback_region);
+    if (s->n_units_whole > 0)
+        printf("; %.0f %% of PLI units decoded, %llu images read in part",
+               100 * (double)s->n_units_decoded / (double)s->n_units_whole,
+               (unsigned long long)s->n_partial_reads);
     putchar('\n');
 }
 

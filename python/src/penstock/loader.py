@@ -492,7 +492,8 @@ class Loader:
     def stats(self) -> dict[str, Any]:
         """Counters since the loader was made: a nested dict of plain numbers and texts.
 
-        Times are seconds, summed over threads; sizes are bytes.
+        Times are seconds, summed over threads; sizes are bytes. decode.units: how many units of PLI images were
+        decoded, of how many that these images have; storage.partial_reads: images of which only such units were read.
         """
         raw = self._watch()[0]
         return {
@@ -510,11 +511,14 @@ class Loader:
                 "reads": raw["n_reads"],
                 "seconds": raw["read_ns"] / 1e9,
                 "fallback_direct": raw["n_fallback_direct"],
+                "partial_reads": raw["n_partial_reads"],
             },
             "decode": {
                 "nbytes_decoded": raw["nbytes_decoded"],
                 "seconds": raw["decode_ns"] / 1e9,
                 "fallback_region": raw["n_fallback_region"],
+                "units": raw["n_units_decoded"],
+                "units_whole": raw["n_units_whole"],
             },
             "caller": {"wait_seconds": raw["caller_wait_ns"] / 1e9},
             "memory": {

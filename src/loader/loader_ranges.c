@@ -1,0 +1,195 @@
+/* loader_ranges.c - reading only those parts of a PLI that a row needs.
+ *
+ * In: a located row. Where the operations want a region of a large PLI, its head is read first and
+ * then, by a second round of reads, the units that the region touches, each to its place in a
+ * buffer of the item's full size: the decoder never looks at what lies between. The item's own
+ * checksum cannot be compared then; the head's and those of the units are, and the head must state
+ * the pixel checksum that the index has for the item. Whatever is not as it should be makes the
+ * second round read all the rest: then the item is checked, and fails, like any other. No locks;
+ * the thread that has the row. */
+#include "loader/loader_int.h"
+
+#include "base/bits.h"
+
+#include <penstock/pli.h>
+
+#include <string.h>
+
+/* Reading in parts must save this much, and this part of the item: 1 / SAVE_SHARE. */
+#define SAVE_NBYTES ((uint64_t)64 << 10)
+#define SAVE_SHARE 4
+/* A gap as small as this is cheaper to read than another read. */
+#define GAP_NBYTES ((uint64_t)8 << 10)
+/* Of head and model, with some to spare; the index has at most 8 bytes for a unit of 64 pixels. */
+#define HEAD_NBYTES 2048
+#define EDGE_MIN 64
+#define BLOCK_NBYTES 4096
+#define RANGES_CAP 128
+
+static bool saves_enough(uint64_t skipped, uint64_t nbytes)
+{
+    return skipped >= SAVE_NBYTES && skipped >= nbytes / SAVE_SHARE;
+}
+
+static uint64_t n_cells(uint32_t first, uint32_t n)
+{
+    return (first + n - 1) / EDGE_MIN - first / EDGE_MIN + 1;
+}
+
+void psti_ranges_consider(const pst_loader *loader, uint64_t epoch, uint64_t sample,
+                          const struct psti_plan_field *field, struct psti_source *source)
+{
+    const struct pst_item *item = &source->item;
+    struct psti_draw draw;
+    if (!field->may_skip || item->form != PST_FORM_PLI || !source->file || !item->height ||
+        !item->width || !saves_enough(item->nbytes, item->nbytes) ||
+        psti_chain_draw(field->chain, loader->options.seed, epoch, sample, item->height,
+                        item->width, &draw, NULL) != PST_OK)
+        return;
+    uint64_t cells = n_cells(0, item->height) * n_cells(0, item->width);
+    uint64_t touched =
+        n_cells(draw.region_y, draw.region_height) * n_cells(draw.region_x, draw.region_width);
+    double share = (double)(cells - touched) / (double)cells;
+    uint64_t head = HEAD_NBYTES + 8 * cells;
+    /* The second round begins at a block, so that O_DIRECT puts bytes where they belong. */
+    head = psti_round_up(item->offset + head, BLOCK_NBYTES) - item->offset;
+    if (head >= item->nbytes ||
+        !saves_enough((uint64_t)(share * (double)item->nbytes), item->nbytes))
+        return;
+    source->sparse = true;
+    source->n_here = (size_t)head;
+    source->region =
+        (struct psti_rect){draw.region_y, draw.region_x, draw.region_height, draw.region_width};
+}
+
+/* The head is whole, and of the item that the index means. */
+static bool head_is_good(const pst_loader *loader, const struct psti_source *source,
+                         struct pst_pli_info *info)
+{
+    const struct pst_item *item = &source->item;
+    return pst_pli_info(source->data, source->n_here, info, NULL) == PST_OK &&
+           info->head_nbytes <= source->n_here && info->nbytes == item->nbytes &&
+           info->height == item->height && info->width == item->width &&
+           (loader->options.no_verify || (info->has_checksums && item->has_pixel_checksum &&
+                                          info->pixel_checksum == item->pixel_checksum));
+}
+
+/* Ranges begin and end at blocks of the file (with O_DIRECT), lie behind what is here, and do not
+ * touch. Returns how many are left. */
+static size_t tidy(const pst_loader *loader, const struct psti_source *source,
+                   struct pst_pli_range *ranges, size_t n)
+{
+    uint64_t alignment = psti_storage_buffer_alignment(loader->storage), base = source->item.offset;
+    size_t n_out = 0;
+    alignment = alignment < BLOCK_NBYTES ? 1 : alignment;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t first = base + ranges[i].offset, end = first + ranges[i].nbytes;
+        first -= first % alignment;
+        end = (end + alignment - 1) / alignment * alignment;
+        first = first > base + source->n_here ? first - base : source->n_here;
+        end = end < base + source->item.nbytes ? end - base : source->item.nbytes;
+        if (end <= first)
+            continue;
+        struct pst_pli_range *last = n_out > 0 ? &ranges[n_out - 1] : NULL;
+        if (last && first <= last->offset + last->nbytes + GAP_NBYTES)
+            last->nbytes = end - last->offset;
+        else
+            ranges[n_out++] = (struct pst_pli_range){first, end - first};
+    }
+    return n_out;
+}
+
+/* Closes the smallest gaps until no more than `most` ranges are left. */
+static size_t reduce(struct pst_pli_range *ranges, size_t n, size_t most)
+{
+    while (n > most) {
+        size_t best = 1;
+        uint64_t smallest = UINT64_MAX;
+        for (size_t i = 1; i < n; i++) {
+            uint64_t gap = ranges[i].offset - ranges[i - 1].offset - ranges[i - 1].nbytes;
+            if (gap < smallest) {
+                smallest = gap;
+                best = i;
+            }
+        }
+        ranges[best - 1].nbytes =
+            ranges[best].offset + ranges[best].nbytes - ranges[best - 1].offset;
+        memmove(&ranges[best], &ranges[best + 1], (n - best - 1) * sizeof *ranges);
+        n--;
+    }
+    return n;
+}
+
+/* What of the item is still to be read; sets source->partial if that is not all of the rest. */
+static size_t choose(const pst_loader *loader, struct psti_source *source,
+                     struct pst_pli_range ranges[RANGES_CAP])
+{
+    const struct psti_rect *r = &source->region;
+    const struct pst_pli_region region = {r->y, r->x, r->height, r->width};
+    struct pst_pli_info info = {.struct_size = sizeof info};
+    size_t n = 0;
+    source->partial = false;
+    if (head_is_good(loader, source, &info) &&
+        pst_pli_ranges(source->data, source->n_here, &region, ranges, RANGES_CAP, &n, NULL) ==
+            PST_OK &&
+        n <= RANGES_CAP) {
+        uint64_t skipped = source->item.nbytes - source->n_here;
+        n = reduce(ranges, tidy(loader, source, ranges, n), PSTI_RANGES_MAX);
+        for (size_t i = 0; i < n; i++)
+            skipped -= ranges[i].nbytes;
+        source->partial = saves_enough(skipped, source->item.nbytes);
+    }
+    if (source->partial)
+        return n;
+    ranges[0] = (struct pst_pli_range){source->n_here, source->item.nbytes - source->n_here};
+    return 1;
+}
+
+bool psti_ranges_any(const pst_loader *loader, const struct psti_source *sources)
+{
+    for (uint32_t i = 0; i < loader->plan.n_items; i++)
+        if (sources[i].sparse)
+            return true;
+    return false;
+}
+
+uint32_t psti_ranges_reads(const pst_loader *loader, struct psti_source *sources,
+                           struct psti_read *reads)
+{
+    struct pst_pli_range ranges[RANGES_CAP];
+    uint32_t n_reads = 0;
+    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
+        struct psti_source *source = &sources[i];
+        if (!source->sparse)
+            continue;
+        source->n_more = (uint32_t)choose(loader, source, ranges);
+        for (uint32_t k = 0; k < source->n_more; k++) {
+            struct psti_read *read = &reads[n_reads++];
+            read->file = source->file;
+            read->path = NULL;
+            read->offset = source->item.offset + ranges[k].offset;
+            read->nbytes = (size_t)ranges[k].nbytes;
+            read->buffer = (char *)source->buffer +
+                           ((const char *)source->data - (char *)source->buffer) + ranges[k].offset;
+            read->data = NULL;
+            read->status = PST_OK;
+        }
+    }
+    return n_reads;
+}
+
+enum pst_status psti_ranges_take(const pst_loader *loader, uint64_t sample,
+                                 const struct psti_source *sources, const struct psti_read *reads,
+                                 struct pst_error *err)
+{
+    for (uint32_t i = 0; i < loader->plan.n_items; i++)
+        for (uint32_t k = 0; k < sources[i].n_more; k++, reads++) {
+            if (reads->status == PST_OK)
+                continue;
+            if (err)
+                *err = reads->error;
+            psti_row_name_error(loader, sample, &sources[i], err);
+            return reads->status;
+        }
+    return PST_OK;
+}

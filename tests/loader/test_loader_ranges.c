@@ -1,0 +1,500 @@
+/* test_loader_ranges.c - of a PLI only the units of the crop are decoded, and where that saves
+ * enough, only their bytes are read: counted, the same pixels as the whole image's, by every kind
+ * of storage; and what is wrong with bytes is found all the same. */
+#include "loader/make_data.h"
+#include "test.h"
+
+#include "augment/augment.h"
+#include "base/fault.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HEIGHT = 1024, WIDTH = 2048, CROP = 768, N_SAMPLES = 3, SEED = 11 };
+/* The first round reads the head and a little more. */
+enum { FIRST_ROUND_MAX = 16 << 10 };
+
+static char directory[64];
+static pst_dataset *dataset; /* fields image and mask, each as PLI and as raw pixels */
+
+static void fill_noise(uint8_t *to, size_t n, uint64_t state)
+{
+    for (size_t i = 0; i < n; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        to[i] = (uint8_t)(state >> 56);
+    }
+}
+
+static uint8_t *encode(uint8_t *pixels, uint32_t height, uint32_t width, uint8_t channels,
+                       bool no_checksum, size_t *nbytes)
+{
+    struct pst_error err;
+    const struct pst_pixels image = {.data = pixels,
+                                     .height = height,
+                                     .width = width,
+                                     .channels = channels,
+                                     .bits = 8,
+                                     .row_nbytes = (int64_t)width * channels,
+                                     .pixel_nbytes = channels,
+                                     .channel_nbytes = 1};
+    const struct pst_pli_encode_options options = {.struct_size = sizeof options,
+                                                   .tier = PST_PLI_TIER_FAST,
+                                                   .effort = 1,
+                                                   .no_checksum = no_checksum};
+    size_t bound = pst_pli_encode_bound(height, width, channels, 8);
+    uint8_t *bytes = malloc(bound);
+    assert_non_null(bytes);
+    assert_ok(pst_pli_encode(&image, &options, bytes, bound, nbytes, &err));
+    return bytes;
+}
+
+/* values[0]: PLI; values[1]: raw. */
+static void make_values(struct pst_value values[2], uint8_t *pixels, uint8_t channels,
+                        bool no_checksum)
+{
+    struct pst_error err;
+    struct pst_pli_info info = {.struct_size = sizeof info};
+    memset(values, 0, 2 * sizeof *values);
+    values[0].form = PST_FORM_PLI;
+    values[0].bytes = encode(pixels, HEIGHT, WIDTH, channels, no_checksum, &values[0].nbytes);
+    assert_ok(pst_pli_info(values[0].bytes, values[0].nbytes, &info, &err));
+    values[0].has_pixel_checksum = true;
+    values[0].pixel_checksum = info.pixel_checksum;
+    values[1] = (struct pst_value){.bytes = pixels,
+                                   .nbytes = (size_t)HEIGHT * WIDTH * channels,
+                                   .form = PST_FORM_RAW,
+                                   .height = HEIGHT,
+                                   .width = WIDTH,
+                                   .channels = channels,
+                                   .bits = 8};
+}
+
+static void make(const char *name, bool no_checksum, pst_dataset **out)
+{
+    struct pst_error err;
+    struct pst_field fields[2] = {{.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 2},
+                                  {.name = "mask", .type = PST_FIELD_MASK, .n_variants = 2}};
+    const struct pst_writer_options options = {.struct_size = sizeof options};
+    pst_writer *writer;
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    assert_ok(pst_writer_open(path, fields, 2, &options, &writer, &err));
+    uint8_t *image = malloc((size_t)HEIGHT * WIDTH * 3), *mask = malloc((size_t)HEIGHT * WIDTH);
+    for (uint32_t i = 0; i < N_SAMPLES; i++) {
+        struct pst_value values[2][2];
+        const struct pst_value *lists[2] = {values[0], values[1]};
+        char sample_name[16];
+        fill_noise(image, (size_t)HEIGHT * WIDTH * 3, i);
+        fill_noise(mask, (size_t)HEIGHT * WIDTH, 100 + i);
+        make_values(values[0], image, 3, no_checksum);
+        make_values(values[1], mask, 1, no_checksum);
+        snprintf(sample_name, sizeof sample_name, "s%u", i);
+        assert_ok(pst_writer_add(writer, &(struct pst_sample){.name = sample_name, .values = lists},
+                                 &err));
+        free((void *)(uintptr_t)values[0][0].bytes);
+        free((void *)(uintptr_t)values[1][0].bytes);
+    }
+    free(image);
+    free(mask);
+    assert_ok(pst_writer_finish(writer, &err));
+    pst_writer_close(&writer);
+    assert_ok(pst_dataset_open(path, NULL, out, &err));
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    make_directory(directory);
+    make("data", false, &dataset);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pst_dataset_close(&dataset);
+    remove_tree(directory);
+    return 0;
+}
+
+struct way {
+    enum pst_storage_kind storage;
+    uint32_t workers;
+    enum pst_page_cache page_cache;
+    double latency;
+    bool no_verify;
+    uint32_t crop; /* 0: whole images */
+};
+
+/* Crops of `variant` of both fields, by one and the same draw. */
+static enum pst_status open_loader(pst_dataset *from, const struct way *way, uint8_t variant,
+                                   pst_loader **loader, struct pst_error *err)
+{
+    struct pst_op op;
+    pst_op_init(&op, PST_OP_RANDOM_CROP);
+    op.height = op.width = way->crop;
+    const struct pst_field_output fields[2] = {
+        {.name = "image", .ops = &op, .n_ops = way->crop != 0, .variant_mask = 1u << variant},
+        {.name = "mask", .ops = &op, .n_ops = way->crop != 0, .variant_mask = 1u << variant}};
+    const struct pst_loader_options options = {.struct_size = sizeof options,
+                                               .batch_size = 2,
+                                               .seed = SEED,
+                                               .num_workers = way->workers,
+                                               .io_threads = 2,
+                                               .storage = way->storage,
+                                               .page_cache = way->page_cache,
+                                               .throttle_latency_seconds = way->latency,
+                                               .no_verify = way->no_verify,
+                                               .fields = fields,
+                                               .n_fields = 2};
+    return pst_loader_open(from, &options, loader, err);
+}
+
+/* Where the crop of a sample lies: what the operations draw. */
+static struct pst_pli_region region_of(uint64_t epoch, uint64_t sample, uint32_t crop)
+{
+    struct pst_error err;
+    struct pst_op op;
+    struct psti_chain *chain;
+    struct psti_draw draw;
+    const struct psti_chain_output output = {.channels = 3, .bits = 8};
+    pst_op_init(&op, PST_OP_RANDOM_CROP);
+    op.height = op.width = crop;
+    assert_ok(psti_chain_compile(&op, 1, &output, &chain, &err));
+    assert_ok(psti_chain_draw(chain, SEED, epoch, sample, HEIGHT, WIDTH, &draw, &err));
+    psti_chain_free(&chain);
+    return (struct pst_pli_region){draw.region_y, draw.region_x, draw.region_height,
+                                   draw.region_width};
+}
+
+/* Units touched and their bytes, of both fields of all samples; and what the whole ones have. */
+struct expected {
+    uint64_t n_units, n_units_whole, nbytes, nbytes_whole;
+};
+
+static void add_expected(uint64_t epoch, uint64_t sample, uint32_t i_field, uint32_t crop,
+                         struct expected *e)
+{
+    struct pst_error err;
+    struct pst_item item;
+    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_range ranges[64];
+    size_t n;
+    assert_ok(pst_dataset_item(dataset, sample, i_field, 0, &item, &err));
+    uint8_t *bytes = malloc(item.nbytes);
+    assert_ok(pst_dataset_read(dataset, sample, i_field, 0, 0, item.nbytes, bytes, &err));
+    assert_ok(pst_pli_info(bytes, item.nbytes, &info, &err));
+    struct pst_pli_region r = region_of(epoch, sample, crop);
+    uint32_t edge = info.unit_edge;
+    e->n_units += (uint64_t)((r.y + r.height - 1) / edge - r.y / edge + 1) *
+                  ((r.x + r.width - 1) / edge - r.x / edge + 1);
+    e->n_units_whole += (uint64_t)info.unit_rows * info.unit_columns;
+    assert_ok(pst_pli_ranges(bytes, item.nbytes, &r, ranges, 64, &n, &err));
+    assert_in_range(n, 1, 64);
+    for (size_t i = 0; i < n; i++)
+        e->nbytes += ranges[i].nbytes;
+    e->nbytes_whole += item.nbytes;
+    free(bytes);
+}
+
+static void read_epoch(pst_loader *loader, uint64_t epoch, uint64_t hashes[2])
+{
+    struct pst_error err;
+    pst_batch *batch;
+    assert_ok(pst_loader_begin(loader, epoch, &err));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(pst_loader_next(loader, &batch, &err));
+        hashes[i] = hash_batch(batch);
+        pst_batch_release(batch);
+    }
+    assert_int_equal(pst_loader_next(loader, &batch, &err), PST_END);
+}
+
+static struct pst_loader_stats stats_of(const pst_loader *loader)
+{
+    struct pst_loader_stats stats = {.struct_size = sizeof stats};
+    pst_loader_stats(loader, &stats);
+    return stats;
+}
+
+/* One epoch of PLI equals one of raw pixels; the loader's counters are given back. */
+static struct pst_loader_stats compare(const struct way *way, uint64_t epoch)
+{
+    struct pst_error err;
+    pst_loader *pli, *raw;
+    uint64_t by_pli[2], by_raw[2];
+    assert_ok(open_loader(dataset, way, 0, &pli, &err));
+    assert_ok(open_loader(dataset, way, 1, &raw, &err));
+    struct pst_loader_stats before = stats_of(pli); /* MEMORY reads all at open */
+    read_epoch(pli, epoch, by_pli);
+    read_epoch(raw, epoch, by_raw);
+    assert_memory_equal(by_pli, by_raw, sizeof by_pli);
+    struct pst_loader_stats after = stats_of(pli);
+    after.nbytes_read -= before.nbytes_read;
+    after.n_reads -= before.n_reads;
+    assert_int_equal(after.n_fallback_region, 0);
+    assert_int_equal(stats_of(raw).n_units_decoded, 0);
+    pst_loader_close(&pli);
+    pst_loader_close(&raw);
+    return after;
+}
+
+static void crops_decode_and_read_their_units_only(void **state)
+{
+    static const struct way ways[] = {
+        {PST_STORAGE_THREADS, 0, PST_PAGE_CACHE_KEEP, 0, false, CROP},
+        {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP},
+        {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP},
+        {PST_STORAGE_AUTO, 1, PST_PAGE_CACHE_DROP, 0, true, CROP},
+        {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0.001, false, CROP},
+        {PST_STORAGE_THREADS, 0, PST_PAGE_CACHE_KEEP, 0.001, false, CROP},
+        {PST_STORAGE_MEMORY, 2, PST_PAGE_CACHE_KEEP, 0.001, false, CROP},
+        {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 100},
+    };
+    (void)state;
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+        struct expected e = {0};
+        uint64_t epoch = w % 3;
+        for (uint64_t sample = 0; sample < N_SAMPLES; sample++)
+            for (uint32_t f = 0; f < 2; f++)
+                add_expected(epoch, sample, f, ways[w].crop, &e);
+        /* The last batch is padded by nothing: three samples make two and one. */
+        struct pst_loader_stats stats = compare(&ways[w], epoch);
+        assert_int_equal(stats.n_units_decoded, e.n_units);
+        assert_int_equal(stats.n_units_whole, e.n_units_whole);
+        assert_true(e.n_units < e.n_units_whole / 2);
+        assert_int_equal(stats.n_partial_reads, 2 * N_SAMPLES);
+        assert_in_range(stats.nbytes_read, e.nbytes, e.nbytes + 2 * N_SAMPLES * FIRST_ROUND_MAX);
+        assert_true(stats.nbytes_read < e.nbytes_whole / 2);
+        assert_in_range(stats.n_reads, 2 * 2 * N_SAMPLES, 2 * N_SAMPLES * 17);
+    }
+}
+
+/* O_DIRECT reads whole blocks: a little more, to the right place. */
+static void blocks_find_their_place(void **state)
+{
+    const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_DIRECT, 0, false, CROP};
+    (void)state;
+    for (uint64_t epoch = 0; epoch < 3; epoch++) {
+        struct pst_loader_stats stats = compare(&way, epoch);
+        assert_int_equal(stats.n_partial_reads, 2 * N_SAMPLES);
+        assert_true(stats.n_units_decoded < stats.n_units_whole / 2);
+    }
+}
+
+/* What is in memory is not read; whole images are read at once. */
+static void nothing_is_split_in_vain(void **state)
+{
+    const struct way memory = {PST_STORAGE_MEMORY, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP};
+    const struct way whole = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 0};
+    const struct way most = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 1000};
+    (void)state;
+    struct pst_loader_stats stats = compare(&memory, 0);
+    assert_int_equal(stats.n_partial_reads, 0);
+    assert_true(stats.n_units_decoded < stats.n_units_whole / 2);
+    stats = compare(&whole, 0);
+    assert_int_equal(stats.n_partial_reads, 0);
+    assert_int_equal(stats.n_units_decoded, stats.n_units_whole);
+    assert_int_equal(stats.n_reads, 2 * N_SAMPLES);
+    struct pst_pli_region r = region_of(0, 0, 1000);
+    assert_true(r.height == 1000);
+    stats = compare(&most, 0); /* about half of each row is wanted: 51 % are skipped */
+    assert_int_equal(stats.n_partial_reads, 2 * N_SAMPLES);
+}
+
+/* Without checksums of units the item's own is compared, and for that it is read whole. */
+static void without_unit_checksums_all_is_read(void **state)
+{
+    struct pst_error err;
+    pst_dataset *bare;
+    pst_loader *loader;
+    uint64_t hashes[2], expected[2];
+    struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP};
+    (void)state;
+    make("bare", true, &bare);
+    for (int no_verify = 0; no_verify < 2; no_verify++) {
+        way.no_verify = no_verify;
+        assert_ok(open_loader(bare, &way, 0, &loader, &err));
+        read_epoch(loader, 0, hashes);
+        assert_int_equal(stats_of(loader).n_partial_reads, no_verify ? 2 * N_SAMPLES : 0);
+        pst_loader_close(&loader);
+        assert_ok(open_loader(bare, &way, 1, &loader, &err));
+        read_epoch(loader, 0, expected);
+        pst_loader_close(&loader);
+        assert_memory_equal(hashes, expected, sizeof hashes);
+    }
+    pst_dataset_close(&bare);
+}
+
+/* Turns a byte of the stored PLI of `sample` over. */
+static void flip(uint64_t sample, uint64_t at)
+{
+    struct pst_error err;
+    struct pst_item item;
+    char path[4096];
+    uint8_t byte;
+    assert_ok(pst_dataset_item(dataset, sample, 0, 0, &item, &err));
+    assert_ok(pst_dataset_file_path(dataset, item.i_file, path, sizeof path, &err));
+    int fd = open(path, O_RDWR);
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, &byte, 1, (off_t)(item.offset + at)), 1);
+    byte ^= 0x10;
+    assert_int_equal(pwrite(fd, &byte, 1, (off_t)(item.offset + at)), 1);
+    close(fd);
+}
+
+static enum pst_status fetch_one(const struct way *way, uint64_t sample, struct pst_error *err)
+{
+    pst_loader *loader;
+    pst_batch *batch;
+    assert_int_equal(open_loader(dataset, way, 0, &loader, err), PST_OK);
+    pst_error_clear(err);
+    enum pst_status status = pst_loader_fetch(loader, 0, &sample, 1, &batch, err);
+    if (status == PST_OK)
+        pst_batch_release(batch);
+    pst_loader_close(&loader);
+    return status;
+}
+
+static void bad_units_are_found_where_they_matter(void **state)
+{
+    const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP};
+    struct pst_error err;
+    struct pst_item item;
+    struct pst_pli_range ranges[64];
+    struct pst_pli_region r = region_of(0, 1, CROP);
+    size_t n;
+    (void)state;
+    assert_ok(pst_dataset_item(dataset, 1, 0, 0, &item, &err));
+    uint8_t *bytes = malloc(item.nbytes);
+    assert_ok(pst_dataset_read(dataset, 1, 0, 0, 0, item.nbytes, bytes, &err));
+    assert_ok(pst_pli_ranges(bytes, item.nbytes, &r, ranges, 64, &n, &err));
+    free(bytes);
+    uint64_t inside = ranges[n / 2].offset + ranges[n / 2].nbytes / 2;
+    uint64_t outside = ranges[0].offset + ranges[0].nbytes + 1000; /* a unit beside the crop */
+    assert_true(n > 1 && outside < ranges[1].offset);
+
+    flip(1, outside);
+    assert_ok(fetch_one(&way, 1, &err));
+    flip(1, outside);
+
+    flip(1, inside);
+    assert_int_equal(fetch_one(&way, 1, &err), PST_ERROR_CHECKSUM);
+    assert_int_equal(err.sample, 1);
+    assert_string_equal(err.codec, "pli");
+    assert_non_null(strstr(err.dataset, "/data"));
+    assert_non_null(strstr(err.file, "shard-000000.pst"));
+    assert_in_range(err.offset, item.offset + ranges[n / 2].offset, item.offset + inside);
+    assert_non_null(strstr(err.text, "unit"));
+    flip(1, inside);
+
+    flip(1, 50); /* of the head: nothing in it is believed, the item is read whole */
+    assert_int_equal(fetch_one(&way, 1, &err), PST_ERROR_CHECKSUM);
+    assert_int_equal(err.sample, 1);
+    assert_string_equal(err.codec, "pli");
+    flip(1, 50);
+    assert_ok(fetch_one(&way, 1, &err));
+}
+
+/* Another image's bytes in the item's place are whole in themselves, and not the item. */
+static void bytes_of_another_image_are_found(void **state)
+{
+    const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP};
+    struct pst_error err;
+    struct pst_item a, b;
+    char path[4096];
+    (void)state;
+    assert_ok(pst_dataset_item(dataset, 0, 0, 0, &a, &err));
+    assert_ok(pst_dataset_item(dataset, 2, 0, 0, &b, &err));
+    assert_int_equal(a.nbytes, b.nbytes); /* noise: all units are raw */
+    uint8_t *own = malloc(a.nbytes), *other = malloc(b.nbytes);
+    assert_ok(pst_dataset_read(dataset, 0, 0, 0, 0, a.nbytes, own, &err));
+    assert_ok(pst_dataset_read(dataset, 2, 0, 0, 0, b.nbytes, other, &err));
+    assert_ok(pst_dataset_file_path(dataset, a.i_file, path, sizeof path, &err));
+    int fd = open(path, O_RDWR);
+    assert_int_equal(pwrite(fd, other, a.nbytes, (off_t)a.offset), (ssize_t)a.nbytes);
+    assert_int_equal(fetch_one(&way, 0, &err), PST_ERROR_CHECKSUM);
+    assert_int_equal(err.sample, 0);
+    assert_int_equal(pwrite(fd, own, a.nbytes, (off_t)a.offset), (ssize_t)a.nbytes);
+    close(fd);
+    free(own);
+    free(other);
+    assert_ok(fetch_one(&way, 0, &err));
+}
+
+/* Begin again while both rounds of reads are under way. */
+static void breaking_off_leaves_nothing(void **state)
+{
+    const struct way way = {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0.002, false, CROP};
+    struct pst_error err;
+    pst_loader *loader;
+    uint64_t first[2], last[2];
+    (void)state;
+    assert_ok(open_loader(dataset, &way, 0, &loader, &err));
+    read_epoch(loader, 0, first);
+    for (int i = 0; i < 20; i++) {
+        assert_ok(pst_loader_begin(loader, (uint64_t)i, &err));
+        usleep((useconds_t)(i * 400));
+    }
+    read_epoch(loader, 0, last);
+    assert_memory_equal(first, last, sizeof first);
+    pst_loader_close(&loader);
+}
+
+#ifdef PST_FAULTS
+static void each_read_may_fail(void **state)
+{
+    struct pst_error err;
+    uint64_t hashes[2], expected[2];
+    (void)state;
+    for (uint32_t workers = 0; workers < 3; workers += 2) {
+        const struct way way = {PST_STORAGE_THREADS, workers, PST_PAGE_CACHE_KEEP, 0, false, CROP};
+        uint64_t n = 0, n_failed = 0;
+        bool passed = false;
+        for (n = 1; !passed; n += n < 20 ? 1 : 7) {
+            pst_loader *loader;
+            pst_batch *batch;
+            assert_ok(open_loader(dataset, &way, 0, &loader, &err));
+            psti_fault_arm(PSTI_FAULT_READ, n, false);
+            assert_ok(pst_loader_begin(loader, 0, &err));
+            enum pst_status status;
+            while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK)
+                pst_batch_release(batch);
+            psti_fault_arm(PSTI_FAULT_READ, 0, false);
+            passed = status == PST_END;
+            if (!passed) {
+                n_failed++;
+                assert_int_equal(status, PST_ERROR_IO);
+                assert_true(err.sample >= 0 && err.offset >= 0);
+                assert_string_equal(err.codec, "pli");
+                assert_non_null(strstr(err.file, "shard-"));
+            }
+            read_epoch(loader, 0, hashes); /* and all is well again */
+            if (n == 1 && workers == 0)
+                memcpy(expected, hashes, sizeof expected);
+            assert_memory_equal(hashes, expected, sizeof hashes);
+            pst_loader_close(&loader);
+        }
+        assert_true(n_failed > 20); /* more reads than items */
+    }
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(crops_decode_and_read_their_units_only),
+        cmocka_unit_test(blocks_find_their_place),
+        cmocka_unit_test(nothing_is_split_in_vain),
+        cmocka_unit_test(without_unit_checksums_all_is_read),
+        cmocka_unit_test(bad_units_are_found_where_they_matter),
+        cmocka_unit_test(bytes_of_another_image_are_found),
+        cmocka_unit_test(breaking_off_leaves_nothing),
+#ifdef PST_FAULTS
+        cmocka_unit_test(each_read_may_fail),
+#endif
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
