@@ -20,6 +20,7 @@ struct psti_decoder {
     struct libdeflate_decompressor *inflater; /* made at the first PNG */
     uint64_t scratch_wanted;                  /* see psti_decoder_stats */
     uint64_t n_png_whole;                     /* PNGs that did not need libpng */
+    bool libpng_only;                         /* for tests, which compare the two roads */
     uint64_t nbytes_out, n_region_fallback, n_units, n_units_whole;
 };
 

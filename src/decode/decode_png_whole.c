@@ -12,9 +12,9 @@
  * checksum is wrong: an error, but for a PLTE of true colours and a tRNS beside an alpha channel.
  *
  * (2) A stream that does not inflate to exactly the pixels, with the right checksums. libpng passes
- * over a wrong Adler-32 and over pixels too many, and wants nothing that comes after the last row
- * of a region: errors there are none. Also distances that might reach beyond a window smaller than
- * the pixels, and filters that do not exist.
+ * over pixels too many, and over a wrong Adler-32 if it is in another chunk than the last pixels;
+ * of a region it wants nothing behind the last row, so errors there are none. Also distances that
+ * might reach beyond a window smaller than the pixels, and filters that do not exist.
  *
  * (3) What needs more memory than the scratch limit (scratch_wanted then says how much), and a
  * region that ends within the top third of the picture: libpng stops there, while libdeflate
@@ -242,7 +242,7 @@ static enum pst_status emit_rows(struct psti_png *png, uint8_t *rows, size_t row
 static bool is_worth_it(const struct psti_png *png)
 {
     const struct psti_rect *region = &png->job->stored;
-    return !png->header.interlaced &&
+    return !png->header.interlaced && !png->job->decoder->libpng_only &&
            ((uint64_t)region->y + region->height) * TOP_PART > png->header.height;
 }
 
