@@ -71,15 +71,24 @@ def size_row(figures, group: str, tier: str, most: float) -> tuple:
 
 
 def crop_rows(crops: list[dict]) -> list[tuple]:
-    """The speed-up that the share of units allows is 1 / share; within 15 % of that."""
+    """The share of units allows a speed-up of 1 / share; it shall be within 15 % of that.
+
+    Units are counted by the loader over its own draws, and by geometry over as many draws of the same rule: means of
+    random draws, so equal within 3 %. Through the loader, only a crop that is not resized can be compared with whole
+    images, since resizing costs what decoding does.
+    """
     rows = []
     for crop in crops:
-        share, speedup = crop["units"] / crop["units_whole"], crop["speedup"]
-        rows.append((f"{crop['what']}: only units touched", "units decoded = units touched",
-                     f"{crop['units']} of {crop['units_whole']} ({share:.3f}), {crop['units_touched']} touched",
-                     verdict(crop["units"] == crop["units_touched"])))
-        rows.append((f"{crop['what']}: speed-up over whole decode", f">= {0.85 / share:.2f} (0.85 / share)",
-                     f"{speedup:.2f}", verdict(speedup >= 0.85 / share)))
+        name, share = f"{crop['what']}, {crop['tier']}", crop["units_touched"] / crop["units_whole"]
+        least = 0.85 / share
+        counted = f"{crop['units']:.1f} of {crop['units_whole']:.1f} units decoded, {crop['units_touched']:.1f} touched"
+        rows.append((f"{name}: only units touched", "units decoded by the loader = units touched", counted,
+                     verdict(abs(crop["units"] / crop["units_touched"] - 1) <= 0.03)))
+        speeds = {"speedup": "decode", "speedup_loader": "through the loader"}
+        if "Resized" in crop["what"]:
+            del speeds["speedup_loader"]
+        rows += [(f"{name}: speed-up over whole, {what}", f">= {least:.2f} = 0.85 / share of units", f"{crop[key]:.2f}",
+                  verdict(crop[key] >= least)) for key, what in speeds.items()]
     return rows or [("crops", "units touched; within 15 % of their share", "-", NOT_MEASURED)]
 
 

@@ -1,6 +1,6 @@
 """report.py: runs bench_codec at every CPU level of this machine; one table, one picture, one JSON per run.
 
-    report.py --program BENCH_CODEC --out DIR [--crops BENCH_CODEC_CROPS] -- ARGUMENTS OF bench_codec
+    report.py --program bench_codec --out DIR [--crops bench_codec_crops] -- ARGUMENTS OF bench_codec
     report.py --from FILE.json --out DIR
 
 The first run has every codec at the machine's own level. Lower levels (PENSTOCK_CPU_MASK) are processes of their own,
@@ -78,9 +78,18 @@ def measure_all(args) -> dict:
             runs.append(measure(args.program, args.arguments, level, "png6,webp_m4,penstock_png,pli*"))
     merged = {"bench": "codec", "date": time.strftime("%Y-%m-%d", time.gmtime()), "runs": runs}
     if args.crops:
-        done = subprocess.run([str(args.crops), *args.crop_arguments], check=True, capture_output=True, text=True)
-        merged["crops"] = json.loads(done.stdout)
+        merged["crops"] = measure_crops(args)
     return merged
+
+
+def measure_crops(args) -> dict:
+    """The same images; rounds and seconds are the program's own."""
+    data = args.arguments[args.arguments.index("--data") + 1]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "crops.json"
+        print("\n== crops", file=sys.stderr, flush=True)
+        subprocess.run([str(args.crops), "--data", data, "--json", str(file)], check=True, stdout=sys.stderr)
+        return json.loads(file.read_text())
 
 
 def cell(row: dict | None) -> str:
@@ -142,8 +151,7 @@ def main() -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--program", type=Path)
     source.add_argument("--from", type=Path, dest="source", metavar="FILE.json")
-    parser.add_argument("--crops", type=Path, help="the program that measures crops (bench_codec_crops)")
-    parser.add_argument("--crop-arguments", nargs="*", default=[])
+    parser.add_argument("--crops", type=Path, help="the program that measures crops, on the folder of --data")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("arguments", nargs="*", metavar="-- ARGUMENTS")
     args = parser.parse_args()

@@ -21,5 +21,6 @@ done
 
 cmake -G Ninja -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DPST_BUILD_BENCH=ON -DPST_BUILD_TOOLS=OFF \
     --log-level=WARNING
-ninja -C "$build" ${NINJAFLAGS:-} bench_codec
-exec python3 "$here/report.py" --program "$build/bench/bench_codec" --out "$out" -- --data "$data" "$@"
+ninja -C "$build" ${NINJAFLAGS:-} bench_codec bench_codec_crops
+exec python3 "$here/report.py" --program "$build/bench/bench_codec" --crops "$build/bench/bench_codec_crops" --out "$out" \
+    -- --data "$data" "$@"

@@ -78,11 +78,17 @@ def test_levels_are_compared_within_their_process():
     assert verdict("pli_small: decode, c", "png6", merged, shown) == "met"
 
 
-def test_crops_are_judged_by_their_share():
-    crop = {"what": "crop", "units": 100, "units_whole": 400, "units_touched": 100, "speedup": 3.5}
-    assert [r[3] for r in goals.crop_rows([crop])] == ["met", "met"]
-    assert [r[3] for r in goals.crop_rows([{**crop, "speedup": 3.3}])] == ["met", "NOT MET"]
-    assert [r[3] for r in goals.crop_rows([{**crop, "units": 120}])][0] == "NOT MET"
+@pytest.mark.parametrize(("changed", "verdicts"), [
+    ({}, ["met", "met", "met"]),
+    ({"speedup": 3.3}, ["met", "NOT MET", "met"]),
+    ({"speedup_loader": 3.3}, ["met", "met", "NOT MET"]),
+    ({"units": 120}, ["NOT MET", "met", "met"]),
+    ({"what": "RandomResizedCrop 9"}, ["met", "met"]),
+])
+def test_crops_are_judged_by_their_share_of_units(changed, verdicts):
+    crop = {"what": "RandomCrop 9", "tier": "pli_small", "units": 101, "units_whole": 400, "units_touched": 100,
+            "speedup": 3.5, "speedup_loader": 3.45, **changed}
+    assert [r[3] for r in goals.crop_rows([crop])] == verdicts
 
 
 def test_a_report_is_table_picture_and_figures(tmp_path, monkeypatch, capsys):
