@@ -1,0 +1,316 @@
+/* pli_packed.c - units of mode packed (docs/format-pli.md, section 4): groups of 8 residuals that
+ * share a bit width, predictors that need the row above and running sums only.
+ *
+ * In: a unit's bytes, hostile. Out: planes in work. Pure; any thread. Parsing, here, checks all
+ * that the kernels rely on: predictors and taps are known ones, widths are 0..bits, and their sum
+ * is the number of bytes of data, so that no group lies outside. The kernels of plain C are the
+ * judge of the others. */
+#include "decode/pli_packed.h"
+
+#include "base/cpu.h"
+#include "base/fail.h"
+
+#define ROOM "decode"
+
+static enum pst_status corrupt(struct pst_error *err, size_t offset, const char *cause)
+{
+    psti_fail(err, PST_ERROR_CORRUPT, ROOM, "packed unit: %s", cause);
+    if (err)
+        err->offset = (int64_t)offset;
+    return PST_ERROR_CORRUPT;
+}
+
+/* Parsing
+ * ------------------------------------------------------------------------------------- */
+
+struct reader {
+    const uint8_t *bytes;
+    size_t nbytes, at;
+    bool is_short;
+};
+
+/* The next `n` bytes (1 or 2) as a number; 0 and is_short behind the end. */
+static uint32_t take(struct reader *in, size_t n)
+{
+    if (in->nbytes - in->at < n) {
+        in->is_short = true;
+        return 0;
+    }
+    uint32_t v = n == 1 ? in->bytes[in->at] : psti_load_u16(in->bytes + in->at);
+    in->at += n;
+    return v;
+}
+
+/* False: a predictor of rows that exist is not known, or one of rows that do not is given. */
+static bool parse_predictors(uint32_t numbers, uint32_t height, struct psti_packed_plane *plane)
+{
+    for (uint32_t k = 0; k < 4; k++, numbers >>= 4) {
+        uint32_t number = numbers & 15;
+        bool exists = 16 * k < height;
+        if (exists ? number < PSTI_PACKED_LEFT || number > PSTI_PACKED_SMOOTH_GRADIENT
+                   : number != 0)
+            return false;
+        plane->predictor[k] = (uint8_t)number;
+    }
+    return true;
+}
+
+static enum pst_status parse_plane(const struct psti_pli_unit *unit, uint32_t p, struct reader *in,
+                                   struct psti_packed_plane *plane, struct pst_error *err)
+{
+    size_t offset = in->at;
+    uint32_t numbers = take(in, 2);
+    *plane = (struct psti_packed_plane){.is_constant = numbers == 0};
+    if (!plane->is_constant && !parse_predictors(numbers, unit->height, plane))
+        return corrupt(err, offset, "no such predictor");
+    plane->start = (uint16_t)take(in, unit->bits / 8u);
+    if (!plane->is_constant) {
+        for (uint32_t k = 0; k < psti_packed_n_taps(unit->transform, p); k++) {
+            plane->tap[k] = (int8_t)take(in, 1);
+            if (plane->tap[k] < -PSTI_PACKED_MAX_TAP || plane->tap[k] > PSTI_PACKED_MAX_TAP)
+                return corrupt(err, offset, "tap out of range");
+        }
+        plane->first_width = (uint8_t)take(in, 1);
+        if (plane->first_width > unit->bits)
+            return corrupt(err, offset, "first width out of range");
+    }
+    return in->is_short ? corrupt(err, in->nbytes, "ends within the plane records") : PST_OK;
+}
+
+static uint32_t count_ones(const struct psti_packed *unit, uint32_t begin, uint32_t end)
+{
+    uint32_t n = 0;
+    while (begin < end) {
+        uint32_t step = end - begin < 56 ? end - begin : 56;
+        uint64_t v = psti_packed_bits_at(unit->strings, unit->strings_nbytes, begin);
+        n += (uint32_t)__builtin_popcountll(v & ((UINT64_C(1) << step) - 1));
+        begin += step;
+    }
+    return n;
+}
+
+/* Finds where the runs begin; false if they do not fit. */
+static bool find_runs(struct psti_packed *unit)
+{
+    struct psti_packed_runs *runs = &unit->runs;
+    uint64_t total = (uint64_t)unit->strings_nbytes * 8;
+    uint32_t n = unit->n_rows * unit->row_groups;
+    *runs = (struct psti_packed_runs){.n = 1, .begin = {0, n}};
+    if (n > total)
+        return false;
+    uint32_t ones = count_ones(unit, 0, n);
+    if (ones > 0) { /* S, as long as M1 has ones */
+        runs->begin[2] = n + ones;
+        runs->n = 2;
+        if (runs->begin[2] > total)
+            return false;
+    }
+    while (ones > 0) { /* M2.., the last without ones; |d| <= bits, so there are M2..M(bits + 1) */
+        if (runs->n > unit->bits + 1u)
+            return false;
+        uint32_t begin = runs->begin[runs->n], end = begin + ones;
+        if (end > total)
+            return false;
+        runs->begin[++runs->n] = end;
+        ones = count_ones(unit, begin, end);
+    }
+    return true;
+}
+
+static enum pst_status parse(const struct psti_pli_unit *unit, struct psti_packed *out,
+                             struct pst_error *err)
+{
+    struct reader in = {.bytes = unit->bytes, .nbytes = unit->nbytes};
+    *out = (struct psti_packed){.height = unit->height,
+                                .row_groups = (unit->width + 7) / 8,
+                                .n_planes = unit->channels,
+                                .bits = unit->bits};
+    for (uint32_t p = 0; p < unit->channels; p++) {
+        enum pst_status status = parse_plane(unit, p, &in, &out->planes[p], err);
+        if (status != PST_OK)
+            return status;
+        out->planes[p].first_row = out->n_rows;
+        if (!out->planes[p].is_constant)
+            out->n_rows += unit->height;
+    }
+    out->strings = unit->bytes + in.at;
+    out->strings_nbytes = unit->nbytes - in.at;
+    if (!find_runs(out))
+        return corrupt(err, in.at, "the widths do not end");
+    size_t nbytes = (out->runs.begin[out->runs.n] + 7) / 8;
+    out->data = out->strings + nbytes;
+    out->data_nbytes = out->strings_nbytes - nbytes;
+    return PST_OK;
+}
+
+/* Plain C
+ * ------------------------------------------------------------------------------------- */
+
+static uint32_t bit_at(const uint8_t *bytes, uint32_t i) { return bytes[i >> 3] >> (i & 7) & 1; }
+
+/* d_i of the group for which M1 has a 1: sign and size. `at` are the runs' cursors. */
+static int width_step(const struct psti_packed *unit, uint32_t *at)
+{
+    bool is_negative = bit_at(unit->strings, at[1]++);
+    int size = 1;
+    for (uint32_t r = 2; bit_at(unit->strings, at[r]++); r++)
+        size++;
+    return is_negative ? -size : size;
+}
+
+static bool widths_c(const struct psti_packed *unit, struct psti_packed_work *work, uint32_t *sum)
+{
+    uint32_t at[PSTI_PACKED_MAX_RUNS + 1], row = 0;
+    memcpy(at, unit->runs.begin, sizeof at);
+    *sum = 0;
+    for (uint32_t p = 0; p < unit->n_planes; p++) {
+        if (unit->planes[p].is_constant)
+            continue;
+        int above[PSTI_PACKED_ROW_GROUPS];
+        for (uint32_t g = 0; g < PSTI_PACKED_ROW_GROUPS; g++)
+            above[g] = unit->planes[p].first_width;
+        for (uint32_t y = 0; y < unit->height; y++, row++) {
+            work->offsets[row] = *sum;
+            memset(work->widths[row], 0, sizeof work->widths[row]);
+            for (uint32_t g = 0; g < unit->row_groups; g++) {
+                if (bit_at(unit->strings, at[0]++))
+                    above[g] += width_step(unit, at);
+                if (above[g] < 0 || above[g] > unit->bits)
+                    return false;
+                work->widths[row][g] = (uint8_t)above[g];
+                *sum += (uint32_t)above[g];
+            }
+        }
+    }
+    return true;
+}
+
+/* The 8 residuals of a group of `width` bytes at `at`: four from the first half, four from the
+ * second, so that each half fits 64 bits. */
+static void unpack_group(const struct psti_packed *unit, uint32_t at, uint32_t width, int16_t *out)
+{
+    uint32_t sign = width ? 1u << (width - 1) : 0, mask = (sign << 1) - (width ? 1 : 0);
+    for (uint32_t half = 0; half < 2; half++) {
+        uint64_t v = psti_packed_bits_at(unit->data, unit->data_nbytes, 8 * at + 4 * half * width);
+        for (uint32_t k = 0; k < 4; k++, v >>= width)
+            *out++ = (int16_t)((int)(((uint32_t)v & mask) ^ sign) - (int)sign);
+    }
+}
+
+static void unpack_plane(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work)
+{
+    int16_t *out = (int16_t *)(void *)work->residuals[p];
+    for (uint32_t y = 0; y < unit->height; y++, out += PSTI_PACKED_EDGE) {
+        uint32_t row = unit->planes[p].first_row + y, at = work->offsets[row];
+        for (uint32_t g = 0; g < unit->row_groups; g++) {
+            unpack_group(unit, at, work->widths[row][g], out + (size_t)8 * g);
+            at += work->widths[row][g];
+        }
+    }
+}
+
+/* What is added to the prediction: residuals with the taps' share. */
+static void add_taps(const struct psti_packed_plane *plane, const struct psti_packed_work *work,
+                     uint32_t y, uint32_t n, int32_t *add)
+{
+    const int16_t *r0 = (const int16_t *)(const void *)work->residuals[0] + (size_t)64 * y;
+    const int16_t *r1 = (const int16_t *)(const void *)work->residuals[1] + (size_t)64 * y;
+    for (uint32_t x = 0; x < n && plane->tap[0]; x++)
+        add[x] += (plane->tap[0] * r0[x] + plane->tap[1] * r1[x] + 16) >> 5;
+    for (uint32_t x = 0; x < n && !plane->tap[0] && plane->tap[1]; x++)
+        add[x] += (plane->tap[1] * r1[x] + 16) >> 5;
+}
+
+/* The part of the prediction that comes from the row above (4.5, last column). */
+static void predict_base(enum psti_packed_predictor predictor, const int32_t *up, uint32_t n,
+                         int32_t *base)
+{
+    for (uint32_t x = 0; x < n; x++) {
+        if (predictor == PSTI_PACKED_LEFT) {
+            base[x] = up[0];
+        } else if (predictor == PSTI_PACKED_UP || predictor == PSTI_PACKED_GRADIENT) {
+            base[x] = up[x];
+        } else {
+            int32_t ul = up[x > 0 ? x - 1 : 0], ur = up[x + 1 < n ? x + 1 : x];
+            base[x] = (((ul + ur) >> 1) + up[x] + 1) >> 1;
+        }
+    }
+}
+
+static void store_row(const int32_t *samples, uint32_t n, uint8_t bits, uint8_t *out)
+{
+    for (uint32_t x = 0; x < n; x++) {
+        if (bits == 8)
+            out[x] = (uint8_t)samples[x];
+        else
+            psti_store_u16(out + (size_t)2 * x, (uint16_t)samples[x]);
+    }
+}
+
+static void rebuild_c(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work)
+{
+    const struct psti_packed_plane *plane = &unit->planes[p];
+    uint32_t n = 8 * unit->row_groups, mask = unit->bits == 8 ? UINT8_MAX : UINT16_MAX;
+    int32_t row[PSTI_PACKED_EDGE], base[PSTI_PACKED_EDGE], add[PSTI_PACKED_EDGE];
+    unpack_plane(unit, p, work);
+    for (uint32_t x = 0; x < n; x++)
+        row[x] = plane->start; /* as if above row 0 */
+    for (uint32_t y = 0; y < unit->height; y++) {
+        enum psti_packed_predictor predictor = y ? plane->predictor[y >> 4] : PSTI_PACKED_LEFT;
+        bool is_sum = predictor != PSTI_PACKED_UP && predictor != PSTI_PACKED_SMOOTH;
+        const int16_t *residuals = (const int16_t *)(const void *)work->residuals[p];
+        for (uint32_t x = 0; x < n; x++)
+            add[x] = residuals[(size_t)64 * y + x];
+        add_taps(plane, work, y, n, add);
+        predict_base(predictor, row, n, base);
+        int32_t sum = 0;
+        for (uint32_t x = 0; x < n; x++) {
+            sum = is_sum ? sum + add[x] : add[x];
+            row[x] = (int32_t)((uint32_t)(base[x] + sum) & mask);
+        }
+        store_row(row, n, unit->bits, work->planes[p] + (size_t)y * 64 * (unit->bits / 8u));
+    }
+}
+
+const struct psti_packed_kernels psti_packed_kernels_c = {.widths = widths_c, .rebuild = rebuild_c};
+
+/* A whole unit
+ * ------------------------------------------------------------------------------------- */
+
+static void fill_constant(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work)
+{
+    size_t n = (size_t)unit->height * PSTI_PACKED_EDGE;
+    memset(work->residuals[p], 0, sizeof work->residuals[p]);
+    if (unit->bits == 8)
+        memset(work->planes[p], unit->planes[p].start, n);
+    for (size_t i = 0; i < n && unit->bits == 16; i++)
+        psti_store_u16(work->planes[p] + 2 * i, unit->planes[p].start);
+}
+
+enum pst_status psti_pli_packed_decode(const struct psti_pli_unit *unit, void *work_memory,
+                                       struct psti_pli_planes *planes, struct pst_error *err)
+{
+    struct psti_packed_work *work = work_memory;
+    struct psti_packed packed;
+    uint32_t sum = 0;
+    enum pst_status status = parse(unit, &packed, err);
+    if (status != PST_OK)
+        return status;
+    const struct psti_packed_kernels *kernels = &psti_packed_kernels_c;
+    size_t offset = (size_t)(packed.strings - unit->bytes);
+    if (!kernels->widths(&packed, work, &sum))
+        return corrupt(err, offset, "a width is out of range");
+    if (sum != packed.data_nbytes)
+        return corrupt(err, offset, "the widths are not those of the data");
+    for (uint32_t p = 0; p < packed.n_planes; p++) {
+        if (packed.planes[p].is_constant)
+            fill_constant(&packed, p, work);
+        else
+            kernels->rebuild(&packed, p, work);
+    }
+    *planes = (struct psti_pli_planes){.base = work->planes[0],
+                                       .plane_step = sizeof work->planes[0],
+                                       .band_step = (size_t)32 * 64 * (unit->bits / 8u),
+                                       .row_step = (size_t)64 * (unit->bits / 8u)};
+    return PST_OK;
+}

@@ -1,0 +1,306 @@
+/* Units of mode packed: what the encoder writes comes back exactly, at every size, depth and number
+ * of planes and from every CPU level; altered bytes give the same answer everywhere, and nothing is
+ * read behind a unit or written outside the work. */
+#include "test.h"
+
+#include "base/cpu.h"
+#include "decode/pli_int.h"
+#include "encode/pli_encode_int.h"
+#include "format/format_pli_packed.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { CAPACITY = 48 * 1024, WORK_GUARD = 64, N_LEVELS = 3 };
+
+/* Pictures that lead to all predictors, widths and taps. */
+enum kind { NOISE, SMOOTH, DIAGONAL, EDGES, FLAT, ALIKE, EXTREMES, N_KINDS };
+
+struct fixture {
+    uint8_t *page_end; /* bytes end where a page that must not be touched begins */
+    uint8_t *work;     /* with guards on both sides */
+    uint16_t values[4][64 * 64];
+    uint8_t planes8[4][64 * 64];
+    uint8_t bytes[CAPACITY];
+};
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 33;
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t room = (CAPACITY + page - 1) / page * page;
+    uint8_t *map =
+        mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(map != MAP_FAILED);
+    assert_int_equal(mprotect(map + room, page, PROT_NONE), 0);
+    f->page_end = map + room;
+    f->work = aligned_alloc(64, PSTI_PLI_WORK_NBYTES + 2 * WORK_GUARD);
+    memset(f->work, 0xA5, PSTI_PLI_WORK_NBYTES + 2 * WORK_GUARD);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < WORK_GUARD; i++) {
+        assert_int_equal(f->work[i], 0xA5);
+        assert_int_equal(f->work[WORK_GUARD + PSTI_PLI_WORK_NBYTES + i], 0xA5);
+    }
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (CAPACITY + page - 1) / page * page;
+    munmap(f->page_end - room, room + page);
+    free(f->work);
+    free(f);
+    return 0;
+}
+
+static uint32_t value(enum kind kind, uint32_t p, uint32_t y, uint32_t x, uint32_t bits,
+                      uint64_t *state)
+{
+    uint32_t max = (1u << bits) - 1, random = (uint32_t)next_random(state);
+    uint32_t wave = (y * y * 3 + x * x * 5 + x * y) >> 4;
+    switch (kind) {
+    case NOISE:
+        return random & max;
+    case SMOOTH:
+        return (wave + 60 * p + random % 3) & max;
+    case DIAGONAL:
+        return ((x + 2 * y) * (3 + p) + ((x + y) % 17 == 0 ? random : random % 2)) & max;
+    case EDGES:
+        return ((x / 11 + y / 13) % 2 ? max - random % 4 : random % 2) & max;
+    case FLAT:
+        return (p == 1 && y == 40 && x == 9) ? 1 : 200 + p;
+    case ALIKE: /* planes 1 and 2 follow plane 0's noise */
+        return (max / 2 + (wave & 15) + ((x * 2654435761u + y * 40503u) >> 7) % 32 / (1 + p)) & max;
+    default:
+        return random & 1 ? max : 0;
+    }
+}
+
+static struct psti_pli_source make(struct fixture *f, enum kind kind, uint32_t height,
+                                   uint32_t width, uint8_t channels, uint8_t bits,
+                                   uint8_t transform, uint64_t seed)
+{
+    struct psti_pli_source source = {.height = height,
+                                     .width = width,
+                                     .channels = channels,
+                                     .bits = bits,
+                                     .transform = transform};
+    for (uint8_t p = 0; p < channels; p++) {
+        for (uint32_t i = 0; i < 64 * 64; i++) {
+            bool inside = i / 64 < height && i % 64 < width;
+            uint32_t v = inside ? value(kind, p, i / 64, i % 64, bits, &seed) : 0x5Au + i;
+            f->values[p][i] = (uint16_t)v;
+            f->planes8[p][i] = (uint8_t)v;
+        }
+        source.planes[p] = bits == 8 ? (const void *)f->planes8[p] : (const void *)f->values[p];
+    }
+    return source;
+}
+
+static const uint32_t levels[N_LEVELS] = {0, PSTI_CPU_AVX2,
+                                          PSTI_CPU_AVX2 | PSTI_CPU_AVX512 | PSTI_CPU_AVX512_VBMI};
+
+static bool has_level(int level) { return (levels[level] & ~psti_cpu_detected()) == 0; }
+
+/* Decodes n bytes that end at the forbidden page. */
+static enum pst_status decode_at(struct fixture *f, const struct psti_pli_source *source, int level,
+                                 const uint8_t *unit_bytes, size_t n,
+                                 struct psti_pli_planes *planes)
+{
+    memcpy(f->page_end - n, unit_bytes, n);
+    struct psti_pli_unit unit = {.height = source->height,
+                                 .width = source->width,
+                                 .channels = source->channels,
+                                 .bits = source->bits,
+                                 .transform = source->transform,
+                                 .bytes = f->page_end - n,
+                                 .nbytes = n,
+                                 .cpu = levels[level]};
+    struct pst_error err;
+    pst_error_clear(&err);
+    enum pst_status status = psti_pli_packed_decode(&unit, f->work + WORK_GUARD, planes, &err);
+    assert_int_equal(err.status, status);
+    return status;
+}
+
+static const uint8_t *row_at(const struct psti_pli_planes *planes, uint32_t p, uint32_t y)
+{
+    return planes->base + p * planes->plane_step + (y >> 5) * planes->band_step +
+           (y & 31) * planes->row_step;
+}
+
+static void check_planes(const struct psti_pli_source *source, const struct psti_pli_planes *planes)
+{
+    size_t nbytes = source->bits / 8u;
+    for (uint32_t p = 0; p < source->channels; p++)
+        for (uint32_t y = 0; y < source->height; y++)
+            assert_memory_equal(row_at(planes, p, y),
+                                (const uint8_t *)source->planes[p] + y * 64 * nbytes,
+                                source->width * nbytes);
+}
+
+static size_t check_round_trip(struct fixture *f, const struct psti_pli_source *source,
+                               uint32_t effort)
+{
+    size_t n = psti_pli_packed_encode(source, effort, f->bytes, CAPACITY);
+    assert_in_range(n, 1, CAPACITY);
+    assert_int_equal(f->bytes[0], PSTI_PLI_PACKED);
+    for (int level = 0; level < N_LEVELS; level++) {
+        struct psti_pli_planes planes;
+        if (!has_level(level))
+            continue;
+        assert_int_equal(decode_at(f, source, level, f->bytes + 1, n - 1, &planes), PST_OK);
+        check_planes(source, &planes);
+    }
+    return n;
+}
+
+static void test_every_size(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t seed = 1;
+    for (uint32_t height = 1; height <= 64; height++)
+        for (uint32_t width = 1; width <= 64; width++) {
+            uint64_t random = next_random(&seed);
+            uint8_t channels = (uint8_t)(1 + random % 4);
+            struct psti_pli_source source =
+                make(f, (enum kind)(random / 4 % N_KINDS), height, width, channels,
+                     random / 64 % 2 ? 16 : 8, channels >= 3 && random / 128 % 2, seed);
+            check_round_trip(f, &source, 3);
+        }
+}
+
+static void test_every_kind(void **state)
+{
+    struct fixture *f = *state;
+    for (int kind = 0; kind < N_KINDS; kind++)
+        for (uint8_t channels = 1; channels <= 4; channels++)
+            for (uint8_t bits = 8; bits <= 16; bits += 8)
+                for (uint8_t transform = 0; transform <= (channels >= 3); transform++)
+                    for (uint32_t effort = 1; effort <= 5; effort++) {
+                        struct psti_pli_source source =
+                            make(f, (enum kind)kind, 64 - 3 * (effort == 2), 64 - 7 * (effort == 3),
+                                 channels, bits, transform, effort);
+                        check_round_trip(f, &source, effort);
+                    }
+}
+
+/* The encoder uses what there is: predictors, taps, constant planes, more effort. */
+static void test_choices(void **state)
+{
+    struct fixture *f = *state;
+    struct psti_pli_source source = make(f, FLAT, 64, 64, 3, 8, 1, 1);
+    assert_in_range(check_round_trip(f, &source, 3), 10, 200);
+    source = make(f, ALIKE, 64, 64, 3, 8, 1, 1);
+    size_t without = check_round_trip(f, &source, 1), with = check_round_trip(f, &source, 3);
+    assert_true(with * 100 < without * 92);
+    assert_true(check_round_trip(f, &source, 5) <= with);
+    source = make(f, EXTREMES, 64, 64, 4, 16, 1, 1); /* differences of one bit, widths up to 16 */
+    check_round_trip(f, &source, 3);
+    source = make(f, SMOOTH, 64, 64, 1, 8, 0, 1);
+    size_t n = check_round_trip(f, &source, 3);
+    assert_int_equal(psti_pli_packed_encode(&source, 3, f->bytes, n), n);
+    for (size_t less = 0; less < n; less++)
+        assert_int_equal(psti_pli_packed_encode(&source, 3, f->bytes, less), 0);
+}
+
+/* All levels must say the same of any bytes, and give the same samples if they take them. */
+static bool compare_levels(struct fixture *f, const struct psti_pli_source *source,
+                           const uint8_t *bytes, size_t n)
+{
+    static uint8_t samples[4][64 * 64 * 2];
+    enum pst_status expected = PST_OK;
+    for (int level = 0; level < N_LEVELS; level++) {
+        struct psti_pli_planes planes;
+        if (!has_level(level))
+            continue;
+        enum pst_status status = decode_at(f, source, level, bytes, n, &planes);
+        if (level == 0)
+            expected = status;
+        assert_int_equal(status, expected);
+        assert_true(status == PST_OK || status == PST_ERROR_CORRUPT);
+        size_t row_nbytes = source->width * (source->bits / 8u);
+        for (uint32_t p = 0; p < source->channels && status == PST_OK; p++)
+            for (uint32_t y = 0; y < source->height; y++) {
+                if (level == 0)
+                    memcpy(&samples[p][y * 128], row_at(&planes, p, y), row_nbytes);
+                assert_memory_equal(&samples[p][y * 128], row_at(&planes, p, y), row_nbytes);
+            }
+    }
+    return expected == PST_OK;
+}
+
+static void test_hostile(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t seed = 7;
+    static uint8_t altered[CAPACITY];
+    uint32_t n_taken = 0, n_refused = 0;
+    for (int round = 0; round < 400; round++) {
+        uint64_t random = next_random(&seed);
+        uint8_t channels = (uint8_t)(1 + random % 4);
+        struct psti_pli_source source =
+            make(f, (enum kind)(random / 4 % N_KINDS), 1 + (uint32_t)(random / 32 % 64),
+                 1 + (uint32_t)(random / 2048 % 64), channels, random >> 20 & 1 ? 16 : 8,
+                 channels >= 3 && random >> 21 & 1, seed);
+        size_t n = psti_pli_packed_encode(&source, 3, f->bytes, CAPACITY) - 1;
+        for (int k = 0; k < 40; k++) {
+            size_t m = n, flips = next_random(&seed) % 4;
+            memcpy(altered, f->bytes + 1, n);
+            for (size_t i = 0; i < flips; i++) {
+                size_t head = k % 2 ? n : n < 40 ? n : 40;
+                altered[next_random(&seed) % head] ^= (uint8_t)(1u << next_random(&seed) % 8);
+            }
+            if (k % 4 == 3)
+                m = next_random(&seed) % (n + 1);
+            if (compare_levels(f, &source, altered, m))
+                n_taken++;
+            else
+                n_refused++;
+        }
+    }
+    assert_true(n_taken > 1000 && n_refused > 1000);
+}
+
+static void test_garbage(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t seed = 11;
+    static uint8_t garbage[CAPACITY];
+    for (int round = 0; round < 20000; round++) {
+        uint64_t random = next_random(&seed);
+        size_t n = random % 700;
+        for (size_t i = 0; i < n; i++)
+            garbage[i] = (uint8_t)(next_random(&seed) >> 3 & (round % 2 ? 0xFF : 0x11));
+        for (size_t i = 0; i + 1 < n && i < 2; i++)
+            garbage[i] = (uint8_t)(0x11 * (1 + random % 5)); /* predictors that exist */
+        struct psti_pli_source source = {
+            .height = 1 + (uint32_t)(random >> 10) % 64,
+            .width = 1 + (uint32_t)(random >> 16) % 64,
+            .channels = (uint8_t)(1 + (random >> 22) % 4),
+            .bits = random >> 24 & 1 ? 16 : 8,
+        };
+        compare_levels(f, &source, garbage, n);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_every_size, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_every_kind, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_choices, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_garbage, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
