@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DRAWS = 16 }; /* rectangles for each image */
+enum { DRAWS = 64 }; /* rectangles for each image, and epochs that are counted */
 
 struct work {
     const struct crop_case *what;
@@ -188,12 +188,40 @@ static double time_loader(pst_loader *loader, uint64_t *epoch, double seconds)
     return (now - start) / (double)n;
 }
 
+/* Units of a sample, over epochs whose draws are the same in every run. */
+static double count_loader(pst_dataset *dataset, const struct pst_op *op)
+{
+    struct pst_loader_stats stats = {.struct_size = sizeof stats};
+    pst_loader *loader = open_loader(dataset, op);
+    for (uint64_t epoch = 0; epoch < DRAWS;)
+        time_loader(loader, &epoch, 0);
+    pst_loader_stats(loader, &stats);
+    pst_loader_close(&loader);
+    return (double)stats.n_units_decoded / (double)stats.n_samples;
+}
+
+static void time_both(pst_dataset *dataset, const struct pst_op *op,
+                      const struct settings *settings, struct crop_result *result)
+{
+    double wholes[64], crops[64];
+    uint64_t whole_epoch = 0, epoch = 0;
+    pst_loader *whole = open_loader(dataset, NULL), *crop = open_loader(dataset, op);
+    time_loader(whole, &whole_epoch, 0);
+    time_loader(crop, &epoch, 0);
+    for (uint32_t i = 0; i < settings->repeats; i++) {
+        wholes[i] = time_loader(whole, &whole_epoch, settings->seconds);
+        crops[i] = time_loader(crop, &epoch, settings->seconds);
+    }
+    result->loader_whole_seconds = median_of(wholes, settings->repeats);
+    result->loader_crop_seconds = median_of(crops, settings->repeats);
+    pst_loader_close(&crop);
+    pst_loader_close(&whole);
+}
+
 static void measure_loader(const struct work *w, const struct settings *settings,
                            struct crop_result *result)
 {
     char directory[] = "/tmp/pst-bench-XXXXXX", path[64], command[96];
-    double wholes[64], crops[64];
-    uint64_t epoch = 0, whole_epoch = 0;
     struct pst_error err;
     struct pst_op op;
     pst_dataset *dataset;
@@ -205,19 +233,8 @@ static void measure_loader(const struct work *w, const struct settings *settings
     write_data(path, w);
     if (pst_dataset_open(path, NULL, &dataset, &err) != PST_OK)
         die(path, err.text);
-    pst_loader *whole = open_loader(dataset, NULL), *crop = open_loader(dataset, &op);
-    time_loader(whole, &whole_epoch, 0);
-    for (uint32_t i = 0; i < settings->repeats; i++) {
-        wholes[i] = time_loader(whole, &whole_epoch, settings->seconds);
-        crops[i] = time_loader(crop, &epoch, settings->seconds);
-    }
-    struct pst_loader_stats stats = {.struct_size = sizeof stats};
-    pst_loader_stats(crop, &stats);
-    result->units = (double)stats.n_units_decoded / (double)stats.n_samples;
-    result->loader_whole_seconds = median_of(wholes, settings->repeats);
-    result->loader_crop_seconds = median_of(crops, settings->repeats);
-    pst_loader_close(&crop);
-    pst_loader_close(&whole);
+    result->units = count_loader(dataset, &op);
+    time_both(dataset, &op, settings, result);
     pst_dataset_close(&dataset);
     snprintf(command, sizeof command, "rm -rf %s", directory);
     if (system(command) != 0)
