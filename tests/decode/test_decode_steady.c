@@ -10,6 +10,11 @@
 static atomic_ulong n_malloc;
 
 /* Interposed for the whole program, shared libraries included. Sanitizers have their own. */
+#if defined(__has_feature) /* clang */
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define COUNTS_MALLOC 1
 extern void *__libc_malloc(size_t nbytes);
