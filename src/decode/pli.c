@@ -307,12 +307,21 @@ enum pst_status pst_pli_decode(const void *bytes, size_t nbytes,
                                const struct pst_pixels *pixels, void *scratch,
                                size_t scratch_nbytes, struct pst_error *err)
 {
+    return psti_pli_decode_on(psti_cpu_features(), bytes, nbytes, region, channel, pixels, scratch,
+                              scratch_nbytes, err);
+}
+
+enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbytes,
+                                   const struct pst_pli_region *region, int channel,
+                                   const struct pst_pixels *pixels, void *scratch,
+                                   size_t scratch_nbytes, struct pst_error *err)
+{
     struct run run = {
         .bytes = bytes,
         .nbytes = nbytes,
         .channel = channel,
         .pixels = pixels,
-        .cpu = psti_cpu_features(),
+        .cpu = cpu,
     };
     enum pst_status status = read_head(bytes, nbytes, &run.header, err);
     if (status == PST_OK)

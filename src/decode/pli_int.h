@@ -18,6 +18,12 @@ struct psti_pli_unit {
     uint32_t cpu; /* PSTI_CPU_* that may be used */
 };
 
+/* pst_pli_decode with the CPU level given (PSTI_CPU_*): tests hold every level to plain C. */
+enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbytes,
+                                   const struct pst_pli_region *region, int channel,
+                                   const struct pst_pixels *pixels, void *scratch,
+                                   size_t scratch_nbytes, struct pst_error *err);
+
 /* Where a decoded unit's planes lie: sample (y, x) of plane c is at base + c * plane_step +
  * (y >> 5) * band_step + (y & 31) * row_step + x * (bits / 8). All in bytes, base at any alignment
  * of the sample. 96 samples from the start of each row are readable, whatever the width. */
@@ -54,7 +60,7 @@ enum pst_status psti_pli_packed_decode(const struct psti_pli_unit *unit, void *w
  */
 struct psti_pli_wave_tables;
 /* `block`: the model block of kind 1, NULL if there is none. */
-enum pst_status psti_pli_wave_prepare(const uint8_t *block, size_t nbytes,
+enum pst_status psti_pli_wave_prepare(const uint8_t *block, size_t nbytes, uint32_t bits,
                                       struct psti_pli_wave_tables *tables, struct pst_error *err);
 enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
                                      const struct psti_pli_wave_tables *tables, void *work,
