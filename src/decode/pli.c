@@ -217,6 +217,9 @@ static enum pst_status decode_unit(struct run *run, const struct psti_pli_unit *
     case PSTI_PLI_CONSTANT:
         status = plain_unit(run, unit, mode, err);
         break;
+    case PSTI_PLI_PACKED:
+        status = psti_pli_packed_decode(unit, run->work, &planes, err);
+        break;
     default:
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "mode %u is not known", mode);
     }

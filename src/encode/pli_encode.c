@@ -106,9 +106,12 @@ static size_t encode_unit(const struct encoder *e, const struct psti_pli_source 
 {
     size_t pixel_nbytes = psti_pli_raw_nbytes(1, 1, s->channels, s->bits);
     size_t raw_nbytes = (size_t)s->height * s->width * pixel_nbytes;
-    (void)e;
+    size_t nbytes = 0;
     if (is_constant(s))
         return store_plain(s, PSTI_PLI_CONSTANT, pixel_nbytes, out);
+    nbytes = psti_pli_packed_encode(s, e->options.effort, out, raw_nbytes);
+    if (nbytes > 0)
+        return nbytes;
     return store_plain(s, PSTI_PLI_RAW, raw_nbytes, out);
 }
 
