@@ -21,7 +21,7 @@ TYPE_CHECKING = False  # as typing has it, without the import, which would cost 
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import transforms
+    from . import pli, transforms
     from ._image import ImageInfo, decode, probe
     from .dataset import Dataset, Field
     from .loader import Loader
@@ -77,6 +77,7 @@ __all__ = [
     "decode",
     "errors",
     "pack",
+    "pli",
     "probe",
     "show_config",
     "transforms",
@@ -116,8 +117,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name == "transforms":
-        return import_module(".transforms", __name__)
+    if name in ("pli", "transforms"):
+        return import_module(f".{name}", __name__)
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -96,6 +96,17 @@ def probe(data: Any, form: int, options: dict[str, Any], /) -> dict[str, Any]: .
 def decode(
     data: Any, form: int, options: dict[str, Any], pixels: Any, row_nbytes: int, /
 ) -> None: ...
+def pli_encode(
+    pixels: Any,
+    tier: int,
+    effort: int,
+    max_error: int,
+    checksums: bool,
+    num_threads: int,
+    /,
+) -> bytes: ...
+def pli_info(data: Any, /) -> dict[str, Any]: ...
+def pli_decode(data: Any, y: int, x: int, channel: int, out: Any, /) -> None: ...
 def pack(
     source: Any,
     destination: Any,
