@@ -23,10 +23,14 @@ enum psti_png_filter {
  * (zeros for the first). */
 typedef void (*psti_unfilter)(uint8_t *row, const uint8_t *above, size_t n);
 
+/* The same for the row `step` bytes further on too, both of filter Paeth. */
+typedef void (*psti_unfilter_two)(uint8_t *row, const uint8_t *above, size_t n, size_t step);
+
 struct psti_unfilter_ops {
     const char *name;
     /* By bytes per pixel (1, 2, 3, 4, 6, 8) and filter; none for PSTI_PNG_NONE. */
     psti_unfilter row[9][PSTI_PNG_FILTERS];
+    psti_unfilter_two two_paeth[9]; /* NULL: no faster than one by one */
 };
 
 /* The best table for a CPU with these features (PSTI_CPU_...). */

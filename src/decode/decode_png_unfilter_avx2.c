@@ -2,9 +2,9 @@
  *
  * In and out: see decode_png_unfilter.h; plain C gives the same bytes. Pure functions, any thread.
  * But for Up, each pixel waits for the one to its left, so what counts is how few operations lie
- * between two pixels: one for Sub (a running sum within a vector), two for Average, four for Paeth.
- * A pixel of 3 or 6 bytes is stored with bytes too many, which the next one overwrites; so the next
- * is always loaded before. */
+ * between two pixels: one for Sub (a running sum within a vector), two for Average, four for Paeth,
+ * of which two rows are undone at once. A pixel of 3 or 6 bytes is stored with bytes too many,
+ * which the next one overwrites; so the next is always loaded before. */
 #include "decode/decode_png_unfilter.h"
 
 #if defined(__x86_64__)
@@ -106,13 +106,14 @@ INLINE void undo_average(uint8_t *row, const uint8_t *above, size_t n, size_t pi
 }
 
 /* With t = 3c - a - b: the larger of a and b where t <= the smaller, the smaller where t >= the
- * larger, c between. Samples are 16 bits wide, with zeros above; sums wrap in their lower byte. */
-INLINE __m128i paeth_pixel(__m128i raw, __m128i a, __m128i b, __m128i c)
+ * larger, c between. Samples are 16 bits wide, with zeros above; sums wrap in their lower byte. Of
+ * a and b, `late` is the one to be waited for. */
+INLINE __m128i paeth_pixel(__m128i raw, __m128i late, __m128i early, __m128i c)
 {
-    __m128i t = _mm_sub_epi16(_mm_add_epi16(c, _mm_add_epi16(c, c)), b);
-    __asm__("" : "+x"(t)); /* or a + b comes first, and all else waits for it */
-    t = _mm_sub_epi16(t, a);
-    __m128i low = _mm_min_epi16(a, b), high = _mm_max_epi16(a, b);
+    __m128i t = _mm_sub_epi16(_mm_add_epi16(c, _mm_add_epi16(c, c)), early);
+    __asm__("" : "+x"(t)); /* or early + late comes first, and all else waits for it */
+    t = _mm_sub_epi16(t, late);
+    __m128i low = _mm_min_epi16(late, early), high = _mm_max_epi16(late, early);
     __m128i sum =
         _mm_blendv_epi8(_mm_add_epi8(raw, low), _mm_add_epi8(raw, c), _mm_cmpgt_epi16(high, t));
     return _mm_blendv_epi8(_mm_add_epi8(raw, high), sum, _mm_cmpgt_epi16(t, low));
@@ -134,6 +135,46 @@ INLINE void undo_paeth(uint8_t *row, const uint8_t *above, size_t n, size_t pixe
     store(row + i, _mm_packus_epi16(a, a), pixel);
 }
 
+INLINE __m128i load_two(const uint8_t *low, const uint8_t *high)
+{
+    return _mm_cvtepu8_epi16(_mm_unpacklo_epi32(load_pixel(low), load_pixel(high)));
+}
+
+/* Two rows, for pixels of up to 4 bytes: the lower half of a vector is a pixel of the first row,
+ * the higher half the pixel one to the left in the second; what is above that one was made just
+ * before.
+ */
+INLINE void undo_two_paeth(uint8_t *row, const uint8_t *above, size_t n, size_t step, size_t pixel)
+{
+    uint8_t *second = row + step;
+    __m128i c = _mm_cvtepu8_epi16(_mm_cvtsi32_si128((int)psti_load_u32(above)));
+    __m128i a = _mm_cvtepu8_epi16(_mm_cvtsi32_si128((int)psti_load_u32(row)));
+    __m128i raw = load_two(row + pixel, second), packed;
+    size_t i = pixel;
+    a = _mm_add_epi8(a,
+                     c); /* nothing is to the left of the first pixel: it goes by what is above */
+    packed = _mm_packus_epi16(a, a);
+    if (n == pixel)
+        store(row, packed, pixel);
+    else
+        store_inner(row, packed, pixel);
+    for (; i < n; i += pixel) {
+        __m128i next = load_two(row + i + pixel, second + i);
+        __m128i b = _mm_unpacklo_epi64(_mm_cvtepu8_epi16(load_pixel(above + i)), a);
+        a = paeth_pixel(raw, b, a, c);
+        packed = _mm_packus_epi16(a, a);
+        if (i + pixel < n)
+            store_inner(row + i, packed, pixel);
+        else
+            store(row + i, packed, pixel);
+        store_inner(second + i - pixel, _mm_srli_epi64(packed, 32), pixel);
+        c = b;
+        raw = next;
+    }
+    a = paeth_pixel(raw, _mm_unpacklo_epi64(a, a), a, c);
+    store(second + i - pixel, _mm_srli_epi64(_mm_packus_epi16(a, a), 32), pixel);
+}
+
 #define DEFINE(pixel)                                                                              \
     DEFINE_SUB(pixel)                                                                              \
     static TARGET void undo_average_##pixel(uint8_t *row, const uint8_t *above, size_t n)          \
@@ -145,10 +186,18 @@ INLINE void undo_paeth(uint8_t *row, const uint8_t *above, size_t n, size_t pixe
         undo_paeth(row, above, n, pixel);                                                          \
     }
 
-DEFINE(1)
-DEFINE(2)
-DEFINE(3)
-DEFINE(4)
+#define DEFINE_TWO(pixel)                                                                          \
+    DEFINE(pixel)                                                                                  \
+    static TARGET void undo_two_paeth_##pixel(uint8_t *row, const uint8_t *above, size_t n,        \
+                                              size_t step)                                         \
+    {                                                                                              \
+        undo_two_paeth(row, above, n, step, pixel);                                                \
+    }
+
+DEFINE_TWO(1)
+DEFINE_TWO(2)
+DEFINE_TWO(3)
+DEFINE_TWO(4)
 DEFINE(6)
 DEFINE(8)
 
@@ -156,5 +205,7 @@ DEFINE(8)
     [pixel] = {NULL, undo_sub_##pixel, undo_up, undo_average_##pixel, undo_paeth_##pixel}
 
 const struct psti_unfilter_ops psti_unfilter_ops_avx2 = {
-    .name = "avx2", .row = {ENTRY(1), ENTRY(2), ENTRY(3), ENTRY(4), ENTRY(6), ENTRY(8)}};
+    .name = "avx2",
+    .row = {ENTRY(1), ENTRY(2), ENTRY(3), ENTRY(4), ENTRY(6), ENTRY(8)},
+    .two_paeth = {NULL, undo_two_paeth_1, undo_two_paeth_2, undo_two_paeth_3, undo_two_paeth_4}};
 #endif

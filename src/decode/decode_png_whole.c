@@ -215,12 +215,27 @@ static bool check_filters(const uint8_t *rows, size_t row_nbytes, uint32_t end)
     return largest < PSTI_PNG_FILTERS;
 }
 
+/* Undoes rows [from, to), `used` bytes of each. */
+static void undo_rows(const struct psti_unfilter_ops *ops, size_t pixel_nbytes, uint8_t *rows,
+                      size_t row_nbytes, size_t used, uint32_t from, uint32_t to)
+{
+    psti_unfilter_two two = ops->two_paeth[pixel_nbytes];
+    for (uint32_t y = from; y < to; y++) {
+        uint8_t *row = rows + y * row_nbytes, *above = row - row_nbytes;
+        if (two && *row == PSTI_PNG_PAETH && y + 1 < to && row[row_nbytes] == PSTI_PNG_PAETH) {
+            two(row + 1, above + 1, used, row_nbytes);
+            y++;
+        } else if (*row != PSTI_PNG_NONE) {
+            ops->row[pixel_nbytes][*row](row + 1, above + 1, used);
+        }
+    }
+}
+
 static enum pst_status emit_rows(struct psti_png *png, uint8_t *rows, size_t row_nbytes)
 {
     const struct psti_unfilter_ops *ops = psti_unfilter_ops_for(psti_cpu_features());
     const struct psti_rect *region = &png->job->stored;
     uint32_t bits = psti_decode_png_pixel_bits(&png->header), undone = region->y;
-    const psti_unfilter *unfilter = ops->row[bits < 8 ? 1 : bits / 8];
     size_t used = ((size_t)(region->x + region->width) * bits + 7) / 8;
     enum pst_status status = PST_OK;
     while (undone > 0 && rows[undone * row_nbytes] > PSTI_PNG_SUB)
@@ -228,11 +243,9 @@ static enum pst_status emit_rows(struct psti_png *png, uint8_t *rows, size_t row
     for (uint32_t y = 0; y < region->height && status == PST_OK; y += PSTI_BAND_ROWS) {
         uint32_t left = region->height - y;
         uint32_t n_rows = left < PSTI_BAND_ROWS ? left : PSTI_BAND_ROWS;
-        for (; undone < region->y + y + n_rows; undone++) {
-            uint8_t *row = rows + undone * row_nbytes;
-            if (*row != PSTI_PNG_NONE)
-                unfilter[*row](row + 1, row + 1 - row_nbytes, used);
-        }
+        uint32_t end = region->y + y + n_rows;
+        undo_rows(ops, bits < 8 ? 1 : bits / 8, rows, row_nbytes, used, undone, end);
+        undone = end;
         status =
             psti_decode_png_emit(png, rows + (region->y + y) * row_nbytes + 1, row_nbytes, n_rows);
     }

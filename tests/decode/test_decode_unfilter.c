@@ -87,6 +87,45 @@ static void test_every_neighbourhood(void **state)
             }
 }
 
+static void undo_two(const struct psti_unfilter_ops *ops, size_t pixel, uint8_t *row,
+                     const uint8_t *above, size_t n, size_t step)
+{
+    if (ops->two_paeth[pixel]) {
+        ops->two_paeth[pixel](row, above, n, step);
+        return;
+    }
+    ops->row[pixel][PSTI_PNG_PAETH](row, above, n);
+    ops->row[pixel][PSTI_PNG_PAETH](row + step, row, n);
+}
+
+/* Two rows at once, at any distance, are two rows one by one; nothing between them is touched. */
+static void test_two_rows(void **state)
+{
+    const struct psti_unfilter_ops *levels[2];
+    size_t n_levels = find_levels(levels);
+    uint8_t above[800], raw[1600], expected[1600], row[1600];
+    uint32_t random = 9;
+    (void)state;
+    assert_null(levels[0]->two_paeth[3]);
+    for (size_t k = 0; k < N_PIXELS; k++)
+        for (size_t width = 1; width <= 80; width++)
+            for (size_t gap = 1; gap < 12; gap += 3) {
+                size_t n = width * pixels[k], step = n + gap;
+                for (size_t i = 0; i < sizeof raw; i++) {
+                    random = random * 1664525 + 1013904223;
+                    raw[i] = (uint8_t)(random >> 24);
+                    above[i / 2] = (uint8_t)(random >> 16);
+                }
+                memcpy(expected, raw, sizeof raw);
+                undo_two(levels[0], pixels[k], expected, above, n, step);
+                for (size_t level = 1; level < n_levels; level++) {
+                    memcpy(row, raw, sizeof raw);
+                    undo_two(levels[level], pixels[k], row, above, n, step);
+                    assert_memory_equal(row, expected, sizeof raw);
+                }
+            }
+}
+
 /* Rows that end so far before a page that may not be touched as is allowed. */
 static void test_every_width(void **state)
 {
@@ -129,6 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_neighbourhood),
+        cmocka_unit_test(test_two_rows),
         cmocka_unit_test(test_every_width),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
