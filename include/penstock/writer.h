@@ -159,8 +159,9 @@ struct pst_verify_report {
     uint64_t nbytes;
 };
 /* Reads everything and checks every checksum: index, shards, items, pixels. Returns PST_OK when
- * nothing is wrong, else the status of the first finding. Works on plain folders too (decode is
- * then implied). */
+ * nothing is wrong, else the status of the first finding. Works on plain folders and on single
+ * image files too (decode is then implied); PLI are also held against the checksums that they have
+ * in themselves. */
 PST_WARN_UNUSED enum pst_status pst_verify(const char *path,
                                            const struct pst_verify_options *options,
                                            struct pst_verify_report *report, struct pst_error *err);

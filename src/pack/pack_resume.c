@@ -130,6 +130,17 @@ static enum pst_status check_pli(const struct stored *stored, uint32_t variant,
                      field->name, stored->name, held_text, wanted_text);
 }
 
+/* A folder's file: its form is in its first bytes. */
+static bool source_is_pli(const struct stored *stored)
+{
+    const struct psti_pack_plan *plan = stored->plan;
+    uint8_t head[PSTI_PLI_HEADER_NBYTES];
+    struct psti_pack_pli pli;
+    return pst_dataset_read(plan->source, stored->sample, plan->source_field[stored->i_field], 0, 0,
+                            sizeof head, head, NULL) == PST_OK &&
+           psti_pack_pli_read(head, sizeof head, &pli);
+}
+
 /* Forms that the plan made out of those of the source, as pack_prepare.c does. */
 static enum pst_status check_forms(const struct stored *stored, const struct psti_pack_forms *forms,
                                    struct pst_error *err)
@@ -167,6 +178,9 @@ static enum pst_status check_forms(const struct stored *stored, const struct pst
         bool is_kept =
             wanted != PST_FORM_PLI && (wanted != PST_FORM_RAW || from->form == PST_FORM_RAW);
         if (!same)
+            status = other_form(stored, item.form, wanted, err);
+        else if (is_kept && item.nbytes != from->nbytes && wanted == PST_FORM_NONE &&
+                 item.form == PST_FORM_PLI && is_folder && !source_is_pli(stored))
             status = other_form(stored, item.form, wanted, err);
         else if (is_kept && item.nbytes != from->nbytes)
             status = changed(stored, "bytes", item.nbytes, from->nbytes, err);

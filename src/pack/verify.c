@@ -308,10 +308,15 @@ enum pst_status pst_verify(const char *path, const struct pst_verify_options *op
     verify->options = &filled;
     pst_error_clear(&verify->first);
     pst_error_clear(&finding);
-    status = pst_dataset_open(path, NULL, &verify->context.dataset, &finding);
+    if (psti_verify_is_file(path)) {
+        verify->report.n_samples = verify->report.n_items = 1;
+        status = psti_verify_file(path, &verify->report.nbytes, &finding);
+    } else {
+        status = pst_dataset_open(path, NULL, &verify->context.dataset, &finding);
+    }
     if (status != PST_OK)
         status = report(verify, "", &finding, err);
-    else
+    else if (verify->context.dataset != NULL)
         status = verify_all(verify, err);
     if (status == PST_OK && verify->first.status != PST_OK) {
         status = verify->first.status;

@@ -34,6 +34,12 @@ struct psti_verify_context {
     bool *shard_bad; /* [n_files] of a written data set; items of the others are known to be good */
 };
 
+/* Decodes an image and compares its pixels, where a checksum of them is known: `item`'s, and a
+ * PLI's own. item->form is set. */
+enum pst_status psti_verify_pixels(struct psti_decoder *decoder, enum pst_field_type type,
+                                   const void *bytes, struct pst_item *item, struct pst_error *err);
+bool psti_verify_is_file(const char *path);
+enum pst_status psti_verify_file(const char *path, uint64_t *nbytes, struct pst_error *err);
 void psti_verify_shard(const struct psti_verify_context *context, struct psti_verify_job *job);
 void psti_verify_samples(const struct psti_verify_context *context, struct psti_decoder *decoder,
                          struct psti_pack_blob *blob, struct psti_verify_job *job);

@@ -63,9 +63,25 @@ void psti_verify_shard(const struct psti_verify_context *context, struct psti_ve
     note(job, "", &err);
 }
 
-/* Decodes an image and compares its pixels, where a checksum of them is known. */
-static enum pst_status check_pixels(struct psti_decoder *decoder, enum pst_field_type type,
-                                    const void *bytes, struct pst_item *item, struct pst_error *err)
+/* What a PLI says of itself: where it ends, and which pixels it has. */
+static enum pst_status check_pli(const void *bytes, size_t nbytes, uint64_t pixel_checksum,
+                                 struct pst_error *err)
+{
+    struct pst_pli_info info = {.struct_size = sizeof info};
+    enum pst_status status = pst_pli_info(bytes, nbytes, &info, err);
+    if (status != PST_OK)
+        return status;
+    if (info.nbytes != nbytes)
+        return psti_fail(err, PST_ERROR_CORRUPT, "pack", "the last unit ends at byte %llu of %zu",
+                         (unsigned long long)info.nbytes, nbytes);
+    if (info.pixel_checksum != pixel_checksum)
+        return psti_fail(err, PST_ERROR_CHECKSUM, "pack",
+                         "the decoded pixels do not match the checksum in the header");
+    return PST_OK;
+}
+
+enum pst_status psti_verify_pixels(struct psti_decoder *decoder, enum pst_field_type type,
+                                   const void *bytes, struct pst_item *item, struct pst_error *err)
 {
     struct pst_decode_options options;
     struct pst_image_info info = {0};
@@ -92,6 +108,8 @@ static enum pst_status check_pixels(struct psti_decoder *decoder, enum pst_field
     if (status == PST_OK && item->has_pixel_checksum && item->pixel_checksum != hash)
         return psti_fail(err, PST_ERROR_CHECKSUM, "pack",
                          "the decoded pixels do not match their checksum");
+    if (status == PST_OK && info.form == PST_FORM_PLI)
+        status = check_pli(bytes, (size_t)item->nbytes, hash, err);
     return status;
 }
 
@@ -150,7 +168,7 @@ static void check_item(struct one *one, uint32_t i_field, uint32_t variant)
         status = pst_dataset_read(dataset, one->sample, i_field, variant, 0, item.nbytes,
                                   one->blob->bytes, &err);
     if (status == PST_OK && decode)
-        status = check_pixels(one->decoder, type, one->blob->bytes, &item, &err);
+        status = psti_verify_pixels(one->decoder, type, one->blob->bytes, &item, &err);
 out:
     if (status != PST_OK) {
         psti_pack_locate(&err, dataset, one->sample, &item);

@@ -522,7 +522,7 @@ static void every_failure_is_clean(void **state)
 {
     static const enum psti_fault_kind kinds[] = {PSTI_FAULT_ALLOC, PSTI_FAULT_THREAD,
                                                  PSTI_FAULT_READ, PSTI_FAULT_WRITE};
-    static const enum pst_form forms[] = {PST_FORM_NONE, PST_FORM_RAW};
+    static const enum pst_form forms[] = {PST_FORM_NONE, PST_FORM_RAW, PST_FORM_PLI};
     struct pst_memory_stats before, after;
     char name[32];
     make_folder(state, "f", 5);
@@ -532,7 +532,7 @@ static void every_failure_is_clean(void **state)
         enum pst_status status = PST_ERROR_MEMORY;
         for (uint64_t n = 1; status != PST_OK; n += 1 + n / 16) {
             struct pst_error err;
-            struct pst_pack_options options = {.forms = forms, .n_forms = 2, .num_workers = 2};
+            struct pst_pack_options options = {.forms = forms, .n_forms = 3, .num_workers = 2};
             snprintf(name, sizeof name, "%u-%u.pst", k, (unsigned)n);
             psti_fault_arm(kinds[k], n, false);
             status = pack(state, "f", name, &options, NULL, &err);

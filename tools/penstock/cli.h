@@ -132,6 +132,41 @@ void cli_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t samp
 /* The whole file, to be freed. */
 enum pst_status cli_read_file(const char *path, void **bytes, size_t *nbytes,
                               struct pst_error *err);
+/* Images (cli_image.c)
+ * ------------------------------------------------------------------------------------- */
+
+enum cli_as { CLI_AS_STORED, CLI_AS_PNG, CLI_AS_PLI, CLI_AS_PNM, CLI_AS_RAW };
+struct cli_image_form {
+    const char *name;
+    enum cli_as as;
+};
+extern const struct cli_image_form cli_image_forms[]; /* ends with a NULL name */
+
+/* --tier, --effort and --max-error as they were given. */
+struct cli_pli {
+    const char *tier;
+    uint64_t effort, max_error;
+};
+/* -1 and *options, or the exit status of wrong use. */
+int cli_take_pli(const struct cli *cli, const struct cli_pli *pli,
+                 struct pst_pli_encode_options *options);
+bool cli_gives_pli(const struct cli_pli *pli);
+
+/* (H,W,C), no padding; data is malloc's. */
+struct cli_image {
+    struct pst_pixels pixels;
+    size_t nbytes;
+};
+enum { CLI_HEAD_CAP = 128 };
+/* `item`: form, nbytes, and for raw pixels their size. image->pixels.data is to be freed, also
+ * after failure. */
+enum pst_status cli_decode(const struct pst_item *item, const void *bytes, bool indices,
+                           struct cli_image *image, struct pst_error *err);
+/* The file: `head`, a text, then `*bytes`, to be freed. The image's data may be used up. */
+enum pst_status cli_encode(struct cli_image *image, enum cli_as as,
+                           const struct pst_pli_encode_options *pli, char head[CLI_HEAD_CAP],
+                           void **bytes, size_t *nbytes, struct pst_error *err);
+
 /* The first field of this type, or -1. */
 int cli_field_of_type(const pst_dataset *dataset, enum pst_field_type type);
 enum pst_status cli_error(struct pst_error *err, enum pst_status status, const char *format, ...)

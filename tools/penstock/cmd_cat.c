@@ -1,4 +1,5 @@
-/* cmd_cat.c - the verb cat: one item of one sample, its bytes as stored, or its pixels as PNM. */
+/* cmd_cat.c - the verb cat: one item of one sample, or an image file: its bytes as stored, or its
+ * pixels in another form. */
 #include "cli.h"
 
 #include <errno.h>
@@ -11,10 +12,12 @@
 struct cat {
     struct cli *cli;
     pst_dataset *dataset;
-    const char *field, *output, *labels;
+    const char *field, *output, *labels, *as_text;
     uint64_t variant;
-    bool has_variant_option, pixels, by_name;
-    const char *variant_text;
+    bool pixels, by_name, indices;
+    enum cli_as as;
+    struct cli_pli pli;
+    struct pst_pli_encode_options pli_options;
 };
 
 static enum pst_status find_sample(const struct cat *cat, const char *text, uint64_t *sample,
@@ -73,52 +76,36 @@ static enum pst_status put(const struct cat *cat, const void *head, size_t head_
     return err->status;
 }
 
-/* Decodes into memory that the caller frees; the head of the PNM goes into `head`. */
-static enum pst_status make_pnm(const struct pst_item *item, const void *bytes,
-                                enum pst_field_type type, char head[128], void **pixels,
-                                size_t *nbytes, struct pst_error *err)
+/* True if the bytes are in the form asked for already. */
+static bool is_so_already(const struct cat *cat, enum pst_form form)
 {
-    struct pst_decode_options options = {.struct_size = sizeof options,
-                                         .palette_indices = type == PST_FIELD_MASK};
-    struct pst_image_info info = {.form = PST_FORM_RAW,
-                                  .height = item->height,
-                                  .width = item->width,
-                                  .channels = item->channels,
-                                  .bits = item->bits};
-    enum pst_status status = PST_OK;
-    if (item->form != PST_FORM_RAW)
-        status = pst_image_probe(bytes, (size_t)item->nbytes, item->form, &options, &info, err);
-    if (status != PST_OK)
-        return status;
-    size_t row_nbytes = (size_t)info.width * info.channels * (info.bits / 8);
-    *nbytes = row_nbytes * info.height;
-    *pixels = malloc(*nbytes);
-    if (*pixels == NULL)
-        return cli_error(err, PST_ERROR_MEMORY, "out of memory for %zu bytes of pixels", *nbytes);
-    if (item->form == PST_FORM_RAW)
-        memcpy(*pixels, bytes, *nbytes);
-    else
-        status = pst_image_decode(bytes, (size_t)item->nbytes, item->form, &options, *pixels,
-                                  *nbytes, row_nbytes, err);
-    if (status != PST_OK)
-        return status;
-    if (info.bits == 16) { /* PNM is big-endian */
-        unsigned char *p = *pixels;
-        for (size_t i = 0; i < *nbytes; i += 2) {
-            unsigned char low = p[i];
-            p[i] = p[i + 1];
-            p[i + 1] = low;
-        }
-    }
-    unsigned top = info.bits == 16 ? 65535 : 255;
-    if (info.channels == 1 || info.channels == 3)
-        snprintf(head, 128, "P%c\n%u %u\n%u\n", info.channels == 1 ? '5' : '6', info.width,
-                 info.height, top);
-    else /* PNM proper has no alpha */
-        snprintf(head, 128, "P7\nWIDTH %u\nHEIGHT %u\nDEPTH %u\nMAXVAL %u\nTUPLTYPE %s\nENDHDR\n",
-                 info.width, info.height, info.channels, top,
-                 info.channels == 2 ? "GRAYSCALE_ALPHA" : "RGB_ALPHA");
-    return PST_OK;
+    if (cat->as == CLI_AS_STORED)
+        return true;
+    if (cat->indices) /* of a palette: other pixels than those stored */
+        return false;
+    return (cat->as == CLI_AS_PNG && form == PST_FORM_PNG) ||
+           (cat->as == CLI_AS_RAW && form == PST_FORM_RAW) ||
+           (cat->as == CLI_AS_PLI && form == PST_FORM_PLI && !cli_gives_pli(&cat->pli));
+}
+
+/* `item`: form and nbytes, and for raw pixels their size. */
+static enum pst_status put_image(const struct cat *cat, const struct pst_item *item,
+                                 const void *bytes, bool indices, struct pst_error *err)
+{
+    char head[CLI_HEAD_CAP] = "";
+    struct cli_image image = {0};
+    void *encoded = NULL;
+    size_t nbytes;
+    if (is_so_already(cat, item->form))
+        return put(cat, "", 0, bytes, (size_t)item->nbytes, err);
+    enum pst_status status = cli_decode(item, bytes, indices, &image, err);
+    if (status == PST_OK)
+        status = cli_encode(&image, cat->as, &cat->pli_options, head, &encoded, &nbytes, err);
+    if (status == PST_OK)
+        status = put(cat, head, strlen(head), encoded, nbytes, err);
+    free(image.pixels.data);
+    free(encoded);
+    return status;
 }
 
 static enum pst_status put_number(struct cat *cat, uint64_t sample, uint32_t i_field,
@@ -153,9 +140,7 @@ static enum pst_status put_item(struct cat *cat, uint64_t sample, uint32_t i_fie
                                 enum pst_field_type type, struct pst_error *err)
 {
     struct pst_item item;
-    void *bytes = NULL, *pixels = NULL;
-    char head[128] = "";
-    size_t nbytes;
+    void *bytes = NULL;
     uint32_t variant = (uint32_t)cat->variant;
     enum pst_status status = pst_dataset_item(cat->dataset, sample, i_field, variant, &item, err);
     if (status != PST_OK)
@@ -169,17 +154,13 @@ static enum pst_status put_item(struct cat *cat, uint64_t sample, uint32_t i_fie
     status = cli_read_item(cat->dataset, sample, i_field, variant, &item, &bytes, err);
     if (status != PST_OK)
         goto out;
-    if (cat->pixels) {
-        status = make_pnm(&item, bytes, type, head, &pixels, &nbytes, err);
-        if (status == PST_OK)
-            status = put(cat, head, strlen(head), pixels, nbytes, err);
-    } else {
-        status = put(cat, "", 0, bytes, (size_t)item.nbytes, err);
-    }
+    if (cat->as != CLI_AS_STORED) /* a folder's file says its form itself */
+        status = cli_complete_item(cat->dataset, sample, i_field, variant, &item, err);
+    if (status == PST_OK)
+        status = put_image(cat, &item, bytes, type == PST_FIELD_MASK || cat->indices, err);
 out:
     if (status != PST_OK && err->dataset[0] == '\0')
         cli_locate(err, cat->dataset, sample, &item);
-    free(pixels);
     free(bytes);
     return status;
 }
@@ -196,8 +177,9 @@ static int run_cat(struct cat *cat, const char *text)
     if (cat->variant >= field->n_variants)
         return cli_usage(cat->cli, "--variant is %llu: field %s has %u",
                          (unsigned long long)cat->variant, field->name, field->n_variants);
-    if (cat->pixels && field->type != PST_FIELD_IMAGE && field->type != PST_FIELD_MASK)
-        return cli_usage(cat->cli, "--pixels: field %s is %s, not an image", field->name,
+    if (cat->as != CLI_AS_STORED && field->type != PST_FIELD_IMAGE && field->type != PST_FIELD_MASK)
+        return cli_usage(cat->cli, "--%s: field %s is %s, not an image",
+                         cat->pixels ? "pixels" : "as", field->name,
                          pst_field_type_name(field->type));
     int exit_status = refuse_terminal(cat, field->type);
     if (exit_status >= 0)
@@ -210,6 +192,54 @@ static int run_cat(struct cat *cat, const char *text)
     return status == PST_OK ? CLI_OK : cli_fail(cat->cli, &err);
 }
 
+/* An image file, in no data set. */
+static int cat_file(struct cat *cat, const char *path)
+{
+    struct pst_error err;
+    struct pst_item item = {.i_file = PST_FILE_NONE};
+    struct pst_image_info info = {.form = PST_FORM_NONE};
+    void *bytes = NULL;
+    size_t nbytes;
+    pst_error_clear(&err);
+    int exit_status = refuse_terminal(cat, PST_FIELD_IMAGE);
+    if (exit_status >= 0)
+        return exit_status;
+    enum pst_status status = cli_read_file(path, &bytes, &nbytes, &err);
+    item.nbytes = nbytes;
+    if (status == PST_OK && cat->as != CLI_AS_STORED)
+        status = pst_image_probe(bytes, nbytes, PST_FORM_NONE, NULL, &info, &err);
+    item.form = info.form;
+    if (status == PST_OK)
+        status = put_image(cat, &item, bytes, cat->indices, &err);
+    free(bytes);
+    if (status == PST_OK)
+        return CLI_OK;
+    if (err.file[0] == '\0')
+        snprintf(err.file, sizeof err.file, "%s", path);
+    return cli_fail(cat->cli, &err);
+}
+
+static int take_options(struct cat *cat)
+{
+    for (const struct cli_image_form *form = cli_image_forms; form->name != NULL; form++)
+        if (cat->as_text != NULL && strcmp(cat->as_text, form->name) == 0)
+            cat->as = form->as;
+    if (cat->as_text != NULL && cat->as == CLI_AS_STORED) {
+        const char *near =
+            cli_nearest(cat->as_text, &cli_image_forms[0].name, sizeof cli_image_forms[0]);
+        return cli_usage(cat->cli, "--as is \"%s\": png, pli, pnm or raw is expected%s%s%s",
+                         cat->as_text, near == NULL ? "" : "; did you mean ",
+                         near == NULL ? "" : near, near == NULL ? "" : "?");
+    }
+    if (cat->pixels && cat->as_text != NULL)
+        return cli_usage(cat->cli, "--pixels is --as pnm: give one of them");
+    if (cat->pixels)
+        cat->as = CLI_AS_PNM;
+    if (cli_gives_pli(&cat->pli) && cat->as != CLI_AS_PLI)
+        return cli_usage(cat->cli, "--tier, --effort and --max-error go with --as pli");
+    return cli_take_pli(cat->cli, &cat->pli, &cat->pli_options);
+}
+
 int cmd_cat(struct cli *cli, int argc, char **argv)
 {
     struct cat cat = {.cli = cli, .field = "image"};
@@ -218,8 +248,16 @@ int cmd_cat(struct cli *cli, int argc, char **argv)
         {"variant", 'k', CLI_COUNT, &cat.variant, "K", "0", "which stored form of it"},
         {"output", 'o', CLI_TEXT, &cat.output, "FILE", "stdout",
          "where to write; - is stdout, also a terminal"},
-        {"pixels", 'p', CLI_FLAG, &cat.pixels, NULL, NULL,
-         "decode and write PGM or PPM (PAM with alpha), 8 or 16 bit, upright"},
+        {"as", 'a', CLI_TEXT, &cat.as_text, "FORM", "as stored",
+         "decode, upright, and write as png, pli, pnm (PGM, PPM, or PAM with alpha) or raw"},
+        {"pixels", 'p', CLI_FLAG, &cat.pixels, NULL, NULL, "the same as --as pnm"},
+        {"tier", 't', CLI_TEXT, &cat.pli.tier, "TIER", "small", "--as pli: fast, small or dense"},
+        {"effort", 'e', CLI_COUNT, &cat.pli.effort, "N", "3",
+         "--as pli: 1 to 5; more is smaller and slower to make"},
+        {"max-error", 0, CLI_COUNT, &cat.pli.max_error, "N", "0",
+         "--as pli: samples may differ by so much; 0 is lossless"},
+        {"indices", 'i', CLI_FLAG, &cat.indices, NULL, NULL,
+         "of an image with a palette its indices (masks: always)"},
         {"name", 'n', CLI_FLAG, &cat.by_name, NULL, NULL,
          "SAMPLE is a name even if it looks like a number"},
         {"labels", 0, CLI_TEXT, &cat.labels, "FILE", "one class per sub-folder",
@@ -227,20 +265,32 @@ int cmd_cat(struct cli *cli, int argc, char **argv)
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };
     const struct cli_command command = {
-        .usage = "cat PATH SAMPLE [options]",
+        .usage = "cat PATH SAMPLE [options] | cat FILE [options]",
         .about = "Writes one item of a sample, given by number or name: its bytes as they are "
                  "stored, after their\n"
-                 "checksum was compared, or the pixels.",
-        .example = "penstock cat photos.pst 17 --pixels -o 17.ppm",
+                 "checksum was compared, or the pixels, encoded anew. With --as also of an image "
+                 "file.",
+        .example = "penstock cat photos.pst 17 --as png -o 17.png\n"
+                   "  penstock cat 17.png --as pli --tier dense -o 17.pli",
         .options = options,
-        .n_min = 2,
+        .n_min = 1,
         .n_max = 2,
     };
     const char *operands[4] = {0};
     struct pst_error err;
     int exit_status = cli_parse(cli, &command, argc, argv, operands);
+    if (exit_status < 0)
+        exit_status = take_options(&cat);
     if (exit_status >= 0)
         return exit_status;
+    struct stat st;
+    bool is_file = stat(operands[0], &st) == 0 && S_ISREG(st.st_mode);
+    if (is_file && operands[1] != NULL)
+        return cli_usage(cli, "%s is a file: it has no sample %s", operands[0], operands[1]);
+    if (is_file)
+        return cat_file(&cat, operands[0]);
+    if (operands[1] == NULL)
+        return cli_usage(cli, "an operand is missing: penstock cat PATH SAMPLE");
     pst_error_clear(&err);
     if (cli_open(operands[0], cat.labels, &cat.dataset, &err) != PST_OK)
         return cli_fail(cli, &err);

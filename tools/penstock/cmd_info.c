@@ -8,6 +8,14 @@
 #define SAMPLE_OF_FOLDER 256 /* files of a folder whose headers are read unless --all */
 #define N_FORMS 32
 
+static const char *const tiers[] = {"?", "fast", "small", "dense"};
+static const char *const modes[] = {"raw", "constant", "packed", "wave", "lz"};
+
+static double bits_per_pixel(const struct pst_pli_info *pli, size_t nbytes)
+{
+    return 8.0 * (double)nbytes / ((double)pli->height * pli->width);
+}
+
 /* Sums over the items of one field. */
 struct field_sums {
     uint64_t n[N_FORMS], nbytes[N_FORMS];
@@ -279,16 +287,68 @@ out:
     return exit_status;
 }
 
+/* What a PLI says of itself, beside what every image says. */
+static void pli_json(struct cli_json *json, const struct pst_pli_info *pli, size_t nbytes)
+{
+    char checksum[17];
+    snprintf(checksum, sizeof checksum, "%016llx", (unsigned long long)pli->pixel_checksum);
+    cli_json_open(json, "pli", '{');
+    cli_json_uint(json, "version", pli->version);
+    cli_json_text(json, "content", pli->content == PST_PLI_CONTENT_JPEG ? "jpeg" : "pixels");
+    cli_json_text(json, "tier", tiers[pli->tier]);
+    cli_json_uint(json, "max_error", pli->max_error);
+    cli_json_float(json, "bits_per_pixel", bits_per_pixel(pli, nbytes));
+    cli_json_uint(json, "unit_edge", pli->unit_edge);
+    cli_json_uint(json, "unit_rows", pli->unit_rows);
+    cli_json_uint(json, "unit_columns", pli->unit_columns);
+    cli_json_open(json, "units", '{');
+    for (unsigned mode = 0; mode < sizeof modes / sizeof *modes; mode++)
+        cli_json_uint(json, modes[mode], pli->n_units[mode]);
+    cli_json_close(json, '}');
+    cli_json_uint(json, "head_bytes", pli->head_nbytes);
+    cli_json_uint(json, "bytes", pli->nbytes);
+    cli_json_bool(json, "unit_checksums", pli->has_checksums);
+    cli_json_text(json, "pixel_checksum", checksum);
+    cli_json_close(json, '}');
+}
+
+static void pli_text(const struct pst_pli_info *pli, size_t nbytes)
+{
+    char fidelity[40] = "lossless";
+    const char *separator = ": ";
+    if (pli->max_error > 0)
+        snprintf(fidelity, sizeof fidelity, "samples off by at most %u", pli->max_error);
+    printf("  PLI version %u, tier %s, %s, %.2f bits per pixel\n", pli->version, tiers[pli->tier],
+           fidelity, bits_per_pixel(pli, nbytes));
+    printf("  %u x %u units of %u x %u pixels", pli->unit_columns, pli->unit_rows, pli->unit_edge,
+           pli->unit_edge);
+    for (unsigned mode = 0; mode < sizeof modes / sizeof *modes; mode++) {
+        if (pli->n_units[mode] == 0)
+            continue;
+        printf("%s%llu %s", separator, (unsigned long long)pli->n_units[mode], modes[mode]);
+        separator = ", ";
+    }
+    if (pli->nbytes != nbytes)
+        printf("; INCOMPLETE: it has %llu bytes when whole", (unsigned long long)pli->nbytes);
+    printf("\n  head of %llu bytes, %s, pixel checksum %016llx\n",
+           (unsigned long long)pli->head_nbytes,
+           pli->has_checksums ? "units with checksums" : "units without checksums",
+           (unsigned long long)pli->pixel_checksum);
+}
+
 static int image_info(struct cli *cli, const char *path)
 {
     struct pst_error err;
     struct pst_image_info image;
+    struct pst_pli_info pli = {.struct_size = sizeof pli};
     void *bytes;
     size_t nbytes;
     pst_error_clear(&err);
     enum pst_status status = cli_read_file(path, &bytes, &nbytes, &err);
     if (status == PST_OK)
         status = pst_image_probe(bytes, nbytes, PST_FORM_NONE, NULL, &image, &err);
+    if (status == PST_OK && image.form == PST_FORM_PLI)
+        status = pst_pli_info(bytes, nbytes, &pli, &err);
     free(bytes);
     if (status != PST_OK) {
         if (err.file[0] == '\0')
@@ -309,6 +369,8 @@ static int image_info(struct cli *cli, const char *path)
         cli_json_uint(&json, "orientation", image.orientation);
         cli_json_bool(&json, "palette", image.palette);
         cli_json_bool(&json, "progressive", image.progressive);
+        if (image.form == PST_FORM_PLI)
+            pli_json(&json, &pli, nbytes);
         cli_json_close(&json, '}');
         return CLI_OK;
     }
@@ -317,6 +379,8 @@ static int image_info(struct cli *cli, const char *path)
            pst_form_name(image.form), image.width, image.height, image.channels, image.bits, nbytes,
            image.orientation, image.palette ? ", palette" : "",
            image.progressive ? ", progressive" : "");
+    if (image.form == PST_FORM_PLI)
+        pli_text(&pli, nbytes);
     return CLI_OK;
 }
 
@@ -335,7 +399,8 @@ int cmd_info(struct cli *cli, int argc, char **argv)
         .usage = "info PATH [options]",
         .about = "Says what is in a data set or folder: fields, forms, sizes, classes, shards; or, "
                  "of an image file, its\n"
-                 "form, size and orientation.",
+                 "form, size and orientation, and of a PLI what its head says: tier, units, "
+                 "checksums.",
         .example = "penstock info photos.pst --json",
         .options = options,
         .n_min = 1,

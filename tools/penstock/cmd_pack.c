@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 struct pack_arguments {
-    const char *forms, *labels, *on_error;
+    const char *forms, *mask_forms, *labels, *on_error;
     uint64_t shard_nbytes, commit_nbytes, workers;
-    bool resume, verify_pixels, allow_unreadable;
+    bool resume, verify_pixels, allow_unreadable, of_lossy;
+    struct cli_pli pli;
 };
 
 struct pack_run {
@@ -44,21 +45,21 @@ static int on_bad(void *ctx, const char *name, const struct pst_error *err)
 }
 
 /* "original,raw" -> forms. */
-static int parse_forms(const struct cli *cli, const char *text,
+static int parse_forms(const struct cli *cli, const char *option, const char *text,
                        enum pst_form forms[PST_MAX_VARIANTS], uint32_t *n)
 {
-    static const char *const names[] = {"original", "raw", "jpeg", "png", "webp", NULL};
+    static const char *const names[] = {"original", "raw", "pli", "jpeg", "png", "webp", NULL};
     for (*n = 0; text != NULL && *text != '\0';) {
         char word[32];
         size_t length = strcspn(text, ",");
         snprintf(word, sizeof word, "%.*s", (int)length, text);
         if (*n == PST_MAX_VARIANTS)
-            return cli_usage(cli, "--form: at most %d forms", PST_MAX_VARIANTS);
+            return cli_usage(cli, "--%s: at most %d forms", option, PST_MAX_VARIANTS);
         forms[*n] = strcmp(word, "original") == 0 ? PST_FORM_NONE : pst_form_from_name(word);
         if (strcmp(word, "original") != 0 &&
             (forms[*n] == PST_FORM_NONE || forms[*n] == PST_FORM_BYTES)) {
             const char *near = cli_nearest(word, &names[0], sizeof names[0]);
-            return cli_usage(cli, "--form: no form \"%s\"%s%s%s", word,
+            return cli_usage(cli, "--%s: no form \"%s\"%s%s%s", option, word,
                              near == NULL ? "" : ": did you mean \"", near == NULL ? "" : near,
                              near == NULL ? "" : "\"?");
         }
@@ -78,14 +79,26 @@ static void how_to_resume(const struct cli *cli, const struct pack_arguments *a,
     snprintf(journal, sizeof journal, "%s/journal.pst", destination);
     if (access(journal, F_OK) != 0)
         return;
-    cli_note(cli, "what was %s so far is kept; go on with: penstock %s %s %s%s%s%s%s --resume",
+    char pli[96] = "";
+    if (a->pli.tier)
+        snprintf(pli, sizeof pli, " --tier %.16s", a->pli.tier);
+    if (a->pli.effort)
+        snprintf(pli + strlen(pli), sizeof pli - strlen(pli), " --effort %llu",
+                 (unsigned long long)a->pli.effort);
+    if (a->pli.max_error)
+        snprintf(pli + strlen(pli), sizeof pli - strlen(pli), " --max-error %llu",
+                 (unsigned long long)a->pli.max_error);
+    cli_note(cli,
+             "what was %s so far is kept; go on with: penstock %s %s %s%s%s%s%s%s%s%s%s --resume",
              append ? "added" : "packed", cli->verb->name, append ? destination : source,
              append ? source : destination, a->forms ? " --form " : "", a->forms ? a->forms : "",
-             a->labels ? " --labels " : "", a->labels ? a->labels : "");
+             a->mask_forms ? " --mask-form " : "", a->mask_forms ? a->mask_forms : "", pli,
+             a->of_lossy ? " --of-lossy" : "", a->labels ? " --labels " : "",
+             a->labels ? a->labels : "");
 }
 
 static void print_report(struct pack_run *run, const struct pst_pack_report *report,
-                         const char *destination)
+                         const char *destination, bool encodes)
 {
     if (run->cli->json) {
         cli_json_close(&run->json, ']');
@@ -109,11 +122,23 @@ static void print_report(struct pack_run *run, const struct pst_pack_report *rep
     if (report->n_resumed > 0)
         printf(", %llu of them there already", (unsigned long long)report->n_resumed);
     printf(", %s read, %s written", in, out);
+    if (encodes && report->nbytes_in > 0)
+        printf(" (%.1f %%)", 100 * (double)report->nbytes_out / (double)report->nbytes_in);
     if (report->n_bad > 0)
         printf(", %llu BAD ones skipped", (unsigned long long)report->n_bad);
     if (report->n_skipped > 0)
         printf(", %llu UNREADABLE left out", (unsigned long long)report->n_skipped);
     putchar('\n');
+}
+
+static bool encodes(const struct pst_pack_options *options)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < options->n_forms; i++)
+        any = any || options->forms[i] == PST_FORM_PLI;
+    for (uint32_t i = 0; i < options->n_mask_forms; i++)
+        any = any || options->mask_forms[i] == PST_FORM_PLI;
+    return any;
 }
 
 static int run_pack(struct cli *cli, const struct pack_arguments *a, const char *source,
@@ -135,7 +160,7 @@ static int run_pack(struct cli *cli, const struct pack_arguments *a, const char 
     enum pst_status status = pst_pack(source, destination, options, &report, &err);
     cli_progress_end(cli);
     if (cli->json || status == PST_OK || run.last.n_total > 0) /* else nothing was begun */
-        print_report(&run, &report, destination);
+        print_report(&run, &report, destination, encodes(options));
     int exit_status = report.n_bad > 0 ? CLI_FAILED : CLI_OK;
     if (status != PST_OK) {
         struct cli plain = *cli;
@@ -152,16 +177,29 @@ static int run_pack(struct cli *cli, const struct pack_arguments *a, const char 
 }
 
 static int fill_options(struct cli *cli, const struct pack_arguments *a,
-                        struct pst_pack_options *options, enum pst_form forms[PST_MAX_VARIANTS])
+                        struct pst_pack_options *options, enum pst_form forms[2][PST_MAX_VARIANTS])
 {
-    int status = parse_forms(cli, a->forms, forms, &options->n_forms);
+    struct pst_pli_encode_options pli;
+    int status = parse_forms(cli, "form", a->forms, forms[0], &options->n_forms);
+    if (status < 0)
+        status = parse_forms(cli, "mask-form", a->mask_forms, forms[1], &options->n_mask_forms);
+    if (status < 0)
+        status = cli_take_pli(cli, &a->pli, &pli);
     if (status >= 0)
         return status;
+    options->forms = forms[0];
+    options->mask_forms = forms[1];
+    options->pli_tier = pli.tier;
+    options->pli_effort = pli.effort;
+    options->pli_max_error = pli.max_error;
+    options->pli_of_lossy = a->of_lossy;
+    if ((cli_gives_pli(&a->pli) || a->of_lossy) && !encodes(options) &&
+        strcmp(cli->verb->name, "append") != 0) /* which may find PLI where it appends */
+        return cli_usage(cli, "--tier, --effort, --max-error and --of-lossy go with the form pli");
     if (strcmp(a->on_error, "stop") != 0 && strcmp(a->on_error, "skip") != 0)
         return cli_usage(cli, "--on-error is \"%s\": stop or skip is expected", a->on_error);
     if (a->workers > 4096)
         return cli_usage(cli, "--workers is %llu: at most 4096", (unsigned long long)a->workers);
-    options->forms = forms;
     options->num_workers = (uint32_t)a->workers;
     options->verify_pixels = a->verify_pixels;
     options->writer.shard_nbytes = a->shard_nbytes;
@@ -179,7 +217,17 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
     struct pack_arguments a = {.on_error = "stop", .shard_nbytes = (uint64_t)1 << 30};
     const struct cli_option options[] = {
         {"form", 'f', CLI_TEXT, &a.forms, "FORMS", "original; append: as the data set has them",
-         "how images are stored, comma-separated, the preferred first: original, raw"},
+         "how images are stored, comma-separated, the preferred first: original, raw, pli"},
+        {"mask-form", 0, CLI_TEXT, &a.mask_forms, "FORMS", "as the source has them",
+         "the same for masks"},
+        {"tier", 't', CLI_TEXT, &a.pli.tier, "TIER", "small",
+         "pli: fast (to decode), small or dense"},
+        {"effort", 'e', CLI_COUNT, &a.pli.effort, "N", "3",
+         "pli: 1 to 5; more is smaller and slower to make"},
+        {"max-error", 0, CLI_COUNT, &a.pli.max_error, "N", "0",
+         "pli: samples of images may differ by so much; 0 is lossless"},
+        {"of-lossy", 0, CLI_FLAG, &a.of_lossy, NULL, NULL,
+         "pli: of JPEG and lossy WebP too, which makes them larger"},
         {"labels", 'l', CLI_TEXT, &a.labels, "FILE", "one class per sub-folder",
          "CSV or JSON-lines file that names the images and their fields"},
         {"workers", 'w', CLI_COUNT, &a.workers, "N", "all cores", "threads that read and decode"},
@@ -195,7 +243,7 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
          "make what was written durable each time it grew by this"},
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
     const char *operands[4] = {0};
-    enum pst_form forms[PST_MAX_VARIANTS];
+    enum pst_form forms[2][PST_MAX_VARIANTS];
     struct pst_pack_options pack = {0};
     command.options = options;
     command.n_min = command.n_max = 2;
@@ -214,11 +262,14 @@ int cmd_pack(struct cli *cli, int argc, char **argv)
 {
     const struct cli_command command = {
         .usage = "pack SRC DST [options]",
-        .about = "Makes data set DST of the folder of images (or data set) SRC. Images are not "
-                 "re-encoded: their own\n"
-                 "bytes are kept, or their pixels (raw), or both. The order is that of the paths, "
-                 "whatever --workers.\n"
-                 "An interrupted run keeps what it has; --resume goes on.",
+        .about =
+            "Makes data set DST of the folder of images (or data set) SRC: of their own bytes, "
+            "their pixels (raw),\n"
+            "their pixels as PLI, or several of these. PLI is made of lossless images only, "
+            "unless --of-lossy or\n"
+            "--max-error asks for more. The order is that of the paths, whatever --workers. An "
+            "interrupted run keeps\n"
+            "what it has; --resume goes on.",
         .example = "penstock pack photos photos.pst --form original,raw --workers 8",
     };
     return pack_verb(cli, argc, argv, command, false);

@@ -51,7 +51,9 @@ int cmd_verify(struct cli *cli, int argc, char **argv)
         .usage = "verify PATH [options]",
         .about = "Reads all of a data set (index, shards, items) and compares every checksum; in a "
                  "plain folder every\n"
-                 "image is decoded. Prints one line per finding. Exit status 1 if there is any.",
+                 "image is decoded, and so is a single image file. PLI are held against the "
+                 "checksums in them, too. Prints\n"
+                 "one line per finding. Exit status 1 if there is any.",
         .example = "penstock verify photos.pst --decode",
         .options = options,
         .n_min = 1,
