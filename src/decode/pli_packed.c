@@ -77,46 +77,6 @@ static enum pst_status parse_plane(const struct psti_pli_unit *unit, uint32_t p,
     return in->is_short ? corrupt(err, in->nbytes, "ends within the plane records") : PST_OK;
 }
 
-static uint32_t count_ones(const struct psti_packed *unit, uint32_t begin, uint32_t end)
-{
-    uint32_t n = 0;
-    while (begin < end) {
-        uint32_t step = end - begin < 56 ? end - begin : 56;
-        uint64_t v = psti_packed_bits_at(unit->strings, unit->strings_nbytes, begin);
-        n += (uint32_t)__builtin_popcountll(v & ((UINT64_C(1) << step) - 1));
-        begin += step;
-    }
-    return n;
-}
-
-/* Finds where the runs begin; false if they do not fit. */
-static bool find_runs(struct psti_packed *unit)
-{
-    struct psti_packed_runs *runs = &unit->runs;
-    uint64_t total = (uint64_t)unit->strings_nbytes * 8;
-    uint32_t n = unit->n_rows * unit->row_groups;
-    *runs = (struct psti_packed_runs){.n = 1, .begin = {0, n}};
-    if (n > total)
-        return false;
-    uint32_t ones = count_ones(unit, 0, n);
-    if (ones > 0) { /* S, as long as M1 has ones */
-        runs->begin[2] = n + ones;
-        runs->n = 2;
-        if (runs->begin[2] > total)
-            return false;
-    }
-    while (ones > 0) { /* M2.., the last without ones; |d| <= bits, so there are M2..M(bits + 1) */
-        if (runs->n > unit->bits + 1u)
-            return false;
-        uint32_t begin = runs->begin[runs->n], end = begin + ones;
-        if (end > total)
-            return false;
-        runs->begin[++runs->n] = end;
-        ones = count_ones(unit, begin, end);
-    }
-    return true;
-}
-
 static enum pst_status parse(const struct psti_pli_unit *unit, struct psti_packed *out,
                              struct pst_error *err)
 {
@@ -129,17 +89,10 @@ static enum pst_status parse(const struct psti_pli_unit *unit, struct psti_packe
         enum pst_status status = parse_plane(unit, p, &in, &out->planes[p], err);
         if (status != PST_OK)
             return status;
-        out->planes[p].first_row = out->n_rows;
-        if (!out->planes[p].is_constant)
-            out->n_rows += unit->height;
+        out->n_coded += !out->planes[p].is_constant;
     }
     out->strings = unit->bytes + in.at;
     out->strings_nbytes = unit->nbytes - in.at;
-    if (!find_runs(out))
-        return corrupt(err, in.at, "the widths do not end");
-    size_t nbytes = (out->runs.begin[out->runs.n] + 7) / 8;
-    out->data = out->strings + nbytes;
-    out->data_nbytes = out->strings_nbytes - nbytes;
     return PST_OK;
 }
 
@@ -158,9 +111,12 @@ static int width_step(const struct psti_packed *unit, uint32_t *at)
     return is_negative ? -size : size;
 }
 
-static bool widths_c(const struct psti_packed *unit, struct psti_packed_work *work, uint32_t *sum)
+static enum psti_packed_verdict widths_c(struct psti_packed *unit, struct psti_packed_work *work,
+                                         uint64_t *sum)
 {
-    uint32_t at[PSTI_PACKED_MAX_RUNS + 1], row = 0;
+    uint32_t at[PSTI_PACKED_MAX_RUNS + 1];
+    if (!psti_packed_find_runs(unit))
+        return PSTI_PACKED_NO_END;
     memcpy(at, unit->runs.begin, sizeof at);
     *sum = 0;
     for (uint32_t p = 0; p < unit->n_planes; p++) {
@@ -169,20 +125,19 @@ static bool widths_c(const struct psti_packed *unit, struct psti_packed_work *wo
         int above[PSTI_PACKED_ROW_GROUPS];
         for (uint32_t g = 0; g < PSTI_PACKED_ROW_GROUPS; g++)
             above[g] = unit->planes[p].first_width;
-        for (uint32_t y = 0; y < unit->height; y++, row++) {
+        for (uint32_t row = 64 * p; row < 64 * p + unit->height; row++) {
             work->offsets[row] = *sum;
-            memset(work->widths[row], 0, sizeof work->widths[row]);
             for (uint32_t g = 0; g < unit->row_groups; g++) {
                 if (bit_at(unit->strings, at[0]++))
                     above[g] += width_step(unit, at);
                 if (above[g] < 0 || above[g] > unit->bits)
-                    return false;
+                    return PSTI_PACKED_TOO_WIDE;
                 work->widths[row][g] = (uint8_t)above[g];
                 *sum += (uint32_t)above[g];
             }
         }
     }
-    return true;
+    return PSTI_PACKED_FINE;
 }
 
 /* The 8 residuals of a group of `width` bytes at `at`: four from the first half, four from the
@@ -201,7 +156,7 @@ static void unpack_plane(const struct psti_packed *unit, uint32_t p, struct psti
 {
     int16_t *out = (int16_t *)(void *)work->residuals[p];
     for (uint32_t y = 0; y < unit->height; y++, out += PSTI_PACKED_EDGE) {
-        uint32_t row = unit->planes[p].first_row + y, at = work->offsets[row];
+        uint32_t row = 64 * p + y, at = (uint32_t)work->offsets[row];
         for (uint32_t g = 0; g < unit->row_groups; g++) {
             unpack_group(unit, at, work->widths[row][g], out + (size_t)8 * g);
             at += work->widths[row][g];
@@ -287,19 +242,32 @@ static void fill_constant(const struct psti_packed *unit, uint32_t p, struct pst
         psti_store_u16(work->planes[p] + 2 * i, unit->planes[p].start);
 }
 
+static const struct psti_packed_kernels *kernels_for(const struct psti_pli_unit *unit)
+{
+#if defined(__x86_64__)
+    if (unit->cpu & PSTI_CPU_AVX2)
+        return &psti_packed_kernels_avx2;
+#endif
+    (void)unit;
+    return &psti_packed_kernels_c;
+}
+
 enum pst_status psti_pli_packed_decode(const struct psti_pli_unit *unit, void *work_memory,
                                        struct psti_pli_planes *planes, struct pst_error *err)
 {
     struct psti_packed_work *work = work_memory;
     struct psti_packed packed;
-    uint32_t sum = 0;
+    uint64_t sum = 0;
     enum pst_status status = parse(unit, &packed, err);
     if (status != PST_OK)
         return status;
-    const struct psti_packed_kernels *kernels = &psti_packed_kernels_c;
+    const struct psti_packed_kernels *kernels = kernels_for(unit);
     size_t offset = (size_t)(packed.strings - unit->bytes);
-    if (!kernels->widths(&packed, work, &sum))
-        return corrupt(err, offset, "a width is out of range");
+    enum psti_packed_verdict verdict = kernels->widths(&packed, work, &sum);
+    if (verdict != PSTI_PACKED_FINE)
+        return corrupt(err, offset,
+                       verdict == PSTI_PACKED_NO_END ? "the widths do not end"
+                                                     : "a width is out of range");
     if (sum != packed.data_nbytes)
         return corrupt(err, offset, "the widths are not those of the data");
     for (uint32_t p = 0; p < packed.n_planes; p++) {

@@ -16,7 +16,6 @@ struct psti_packed_plane {
     uint8_t predictor[4]; /* of 16 rows each */
     int8_t tap[2];        /* of the residuals of planes 0 and 1 */
     uint16_t start;       /* start sample, or the constant */
-    uint32_t first_row;   /* of the plane, among the rows of all coded planes */
 };
 
 /* The runs of bits that the widths are stored in: run r is bits begin[r] .. begin[r + 1] - 1 of
@@ -30,7 +29,7 @@ struct psti_packed {
     uint32_t height, row_groups, n_planes;
     uint8_t bits;
     struct psti_packed_plane planes[4];
-    uint32_t n_rows;        /* of the coded planes */
+    uint32_t n_coded;       /* planes that are not constant */
     const uint8_t *strings; /* runs of bits, then the data */
     size_t strings_nbytes;  /* of both */
     struct psti_packed_runs runs;
@@ -38,26 +37,36 @@ struct psti_packed {
     size_t data_nbytes;
 };
 
-/* In the caller's work. Rows of residuals and of samples are 64 samples apart. */
+/* In the caller's work. Rows of residuals and of samples are 64 samples apart. Row y of plane p has
+ * number 64 p + y; a kernel uses what it needs. */
 struct psti_packed_work {
-    _Alignas(64) uint8_t widths[PSTI_PACKED_ROWS + 8][PSTI_PACKED_ROW_GROUPS];
-    _Alignas(64) uint32_t offsets[PSTI_PACKED_ROWS + 8]; /* of rows, in the data */
-    _Alignas(64) uint8_t tail[1024];                     /* a copy of the data's end */
+    _Alignas(64) uint8_t widths[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS];
+    _Alignas(
+        64) uint8_t within[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS]; /* groups, in their row */
+    _Alignas(64) uint16_t tables[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS / 2];
+    _Alignas(64) uint64_t offsets[PSTI_PACKED_ROWS]; /* of rows, in the data */
+    _Alignas(64) uint8_t tail[512];                  /* a copy of the data's end */
     _Alignas(64) uint8_t residuals[4][PSTI_PACKED_EDGE * PSTI_PACKED_EDGE * 2];
     _Alignas(64) uint8_t planes[4][PSTI_PACKED_EDGE * PSTI_PACKED_EDGE * 2 + 128];
 };
 _Static_assert(sizeof(struct psti_packed_work) <= PSTI_PLI_WORK_NBYTES, "work is too small");
 
+enum psti_packed_verdict { PSTI_PACKED_FINE, PSTI_PACKED_NO_END, PSTI_PACKED_TOO_WIDE };
+
 struct psti_packed_kernels {
-    /* Fills work->widths (8 a row, 0 where there is no group) from the runs and work->offsets;
-     * false if a width is not 0..bits. Sets `*sum` to the sum of all widths. */
-    bool (*widths)(const struct psti_packed *unit, struct psti_packed_work *work, uint32_t *sum);
+    /* Finds the widths' runs and the data, and fills work->widths and work->offsets. Widths are
+     * 0..bits; `*sum` is the sum of all. */
+    enum psti_packed_verdict (*widths)(struct psti_packed *unit, struct psti_packed_work *work,
+                                       uint64_t *sum);
     /* Residuals and samples of coded plane `p`; earlier planes are done; the sum of widths is
      * data_nbytes. */
     void (*rebuild)(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work);
 };
 
 extern const struct psti_packed_kernels psti_packed_kernels_c;
+#if defined(__x86_64__)
+extern const struct psti_packed_kernels psti_packed_kernels_avx2;
+#endif
 
 /* The 64 bits from bit `position` of n bytes on, as far as there are any. */
 static inline uint64_t psti_packed_bits_at(const uint8_t *bytes, size_t nbytes, uint32_t position)
@@ -69,6 +78,51 @@ static inline uint64_t psti_packed_bits_at(const uint8_t *bytes, size_t nbytes, 
     else if (at < nbytes)
         memcpy(&v, bytes + at, nbytes - at);
     return v >> (position & 7);
+}
+
+static inline __attribute__((always_inline)) uint32_t psti_packed_count_ones(
+    const struct psti_packed *unit, uint32_t begin, uint32_t end)
+{
+    uint32_t n = 0;
+    while (begin < end) {
+        uint32_t step = end - begin < 56 ? end - begin : 56;
+        uint64_t v = psti_packed_bits_at(unit->strings, unit->strings_nbytes, begin);
+        n += (uint32_t)__builtin_popcountll(v & ((UINT64_C(1) << step) - 1));
+        begin += step;
+    }
+    return n;
+}
+
+/* Finds where runs and data begin; false if the runs do not fit. Inlined into each CPU level's
+ * kernel, where counting ones is an instruction. */
+static inline __attribute__((always_inline)) bool psti_packed_find_runs(struct psti_packed *unit)
+{
+    struct psti_packed_runs *runs = &unit->runs;
+    uint64_t total = (uint64_t)unit->strings_nbytes * 8;
+    uint32_t n = unit->n_coded * unit->height * unit->row_groups;
+    *runs = (struct psti_packed_runs){.n = 1, .begin = {0, n}};
+    if (n > total)
+        return false;
+    uint32_t ones = psti_packed_count_ones(unit, 0, n);
+    if (ones > 0) { /* S, as long as M1 has ones */
+        runs->begin[2] = n + ones;
+        runs->n = 2;
+        if (runs->begin[2] > total)
+            return false;
+    }
+    while (ones > 0) { /* M2.., the last without ones; |d| <= bits, so there are M2..M(bits + 1) */
+        if (runs->n > unit->bits + 1u)
+            return false;
+        uint32_t begin = runs->begin[runs->n], end = begin + ones;
+        if (end > total)
+            return false;
+        runs->begin[++runs->n] = end;
+        ones = psti_packed_count_ones(unit, begin, end);
+    }
+    size_t nbytes = (runs->begin[runs->n] + 7) / 8;
+    unit->data = unit->strings + nbytes;
+    unit->data_nbytes = unit->strings_nbytes - nbytes;
+    return true;
 }
 
 #endif
