@@ -5,6 +5,8 @@
 #ifndef PST_DECODE_PLI_EMIT_H
 #define PST_DECODE_PLI_EMIT_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct psti_pli_emit_kernels {
@@ -22,5 +24,8 @@ struct psti_pli_emit_kernels {
 };
 
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_c;
+#if defined(__x86_64__)
+extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx2;
+#endif
 
 #endif
