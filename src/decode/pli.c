@@ -24,9 +24,10 @@ struct run {
     struct pst_pli_region region;
     int channel;
     const struct pst_pixels *pixels;
-    uint8_t *work;          /* of the modes */
-    uint8_t *samples;       /* one pixel unit */
-    uint8_t *tables_memory; /* of wave units */
+    uint8_t *work;                       /* of the modes */
+    uint8_t *samples;                    /* one pixel unit */
+    uint8_t *tables_memory;              /* of wave units */
+    struct psti_pli_wave_tables *tables; /* in it; NULL until a wave unit asks for them */
     uint32_t cpu;
 };
 
@@ -180,6 +181,23 @@ static struct span touched(const struct psti_pli_header *header,
     };
 }
 
+static enum pst_status wave_tables(struct run *run, struct pst_error *err)
+{
+    const uint8_t *block;
+    size_t nbytes;
+    if (run->tables)
+        return PST_OK;
+    enum pst_status status =
+        psti_pli_find_model(run->bytes, &run->header, PSTI_PLI_MODEL_WAVE, &block, &nbytes, err);
+    if (status != PST_OK)
+        return status;
+    struct psti_pli_wave_tables *tables = (struct psti_pli_wave_tables *)run->tables_memory;
+    status = psti_pli_wave_prepare(block, nbytes, run->header.bits, tables, err);
+    if (status == PST_OK)
+        run->tables = tables;
+    return status;
+}
+
 /* Units of mode raw and constant hold samples as they are. */
 static enum pst_status plain_unit(struct run *run, const struct psti_pli_unit *unit,
                                   enum psti_pli_mode mode, struct pst_error *err)
@@ -219,6 +237,11 @@ static enum pst_status decode_unit(struct run *run, const struct psti_pli_unit *
         break;
     case PSTI_PLI_PACKED:
         status = psti_pli_packed_decode(unit, run->work, &planes, err);
+        break;
+    case PSTI_PLI_WAVE:
+        status = wave_tables(run, err);
+        if (status == PST_OK)
+            status = psti_pli_wave_decode(unit, run->tables, run->work, &planes, err);
         break;
     default:
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "mode %u is not known", mode);

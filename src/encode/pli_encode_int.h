@@ -62,7 +62,7 @@ size_t psti_pli_wave_work_nbytes(uint8_t channels, uint8_t bits);
  * everywhere) and prepares `tables` for encoding. */
 struct psti_pli_wave_codes;
 size_t psti_pli_wave_codes_nbytes(void);
-size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint8_t *block,
+size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t bits, uint8_t *block,
                            size_t capacity, struct psti_pli_wave_codes *codes);
 size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *plan,
                             const struct psti_pli_wave_codes *codes, void *work, uint8_t *out,

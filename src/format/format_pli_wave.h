@@ -9,11 +9,20 @@ enum {
     PSTI_PLI_LANES = 32,
     PSTI_PLI_N_CONTEXTS = 16,
     PSTI_PLI_N_TOKENS = 47,
+    PSTI_PLI_N_TOKENS_8 = 30, /* what 8-bit images need; their tables have no more */
     PSTI_PLI_PROB_BITS = 10,
     PSTI_PLI_PROB_SUM = 1 << PSTI_PLI_PROB_BITS,
     PSTI_PLI_N_FILTERS = 32, /* besides number 0, MED */
-    PSTI_PLI_DIRECT = 24,    /* tokens below are magnitudes */
-    PSTI_PLI_MAGNITUDE_CLAMP = 31
+    PSTI_PLI_FILTER_BITS = 6,
+    PSTI_PLI_DIRECT = 24,      /* tokens below are magnitudes */
+    PSTI_PLI_TOKEN_CLAMP = 31, /* of tokens as contexts see them */
+    PSTI_PLI_WAVE_EDGE = 64,
+    PSTI_PLI_WAVE_BLOCK = 16, /* pixels that share a filter */
+    PSTI_PLI_WAVE_N_BLOCKS = 16,
+    PSTI_PLI_WAVE_MAX_STEPS = 64 * 8 + 62,
+    PSTI_PLI_WAVE_STATE_NBYTES = 64, /* low halves of the states; the payload has as many */
+    PSTI_PLI_WAVE_EXPONENT_NBYTES = 16,
+    PSTI_PLI_WAVE_MODEL_MAX_NBYTES = 600
 };
 
 enum psti_pli_predictor {
@@ -27,11 +36,90 @@ enum psti_pli_predictor {
 
 /* Trained constants (format_pli_model.c). */
 extern const uint8_t psti_pli_wave_bucket[256]; /* E -> context */
-extern const uint16_t psti_pli_wave_freqs[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS]; /* sum 1024 */
+/* [bits == 16][context][token], sum 1024; every token that the bit depth needs has at least 1,
+ * every other 0. */
+extern const uint16_t psti_pli_wave_freqs[2][PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS];
 struct psti_pli_filter {
     int8_t k[5]; /* U, UL, UR, UU, LL, each minus L; in 1/32 */
     int8_t a, b; /* residuals of planes 0 and 1; 0 for earlier planes */
 };
-extern const struct psti_pli_filter psti_pli_filters[3][PSTI_PLI_N_FILTERS]; /* [min(plane,2)] */
+extern const struct psti_pli_filter psti_pli_filters[3][PSTI_PLI_N_FILTERS]; /* [list] */
+
+static inline uint32_t psti_pli_wave_n_tokens(uint32_t bits)
+{
+    return bits == 8 ? PSTI_PLI_N_TOKENS_8 : PSTI_PLI_N_TOKENS;
+}
+
+/* Magnitude -> token, its number of raw bits, and the magnitude that raw bits of 0 stand for. */
+static inline uint32_t psti_pli_wave_token(uint32_t m)
+{
+    if (m < PSTI_PLI_DIRECT)
+        return m;
+    if (m < 32)
+        return PSTI_PLI_DIRECT;
+    uint32_t e = 31u - (uint32_t)__builtin_clz(m);
+    return 25 + 2 * (e - 5) + ((m >> (e - 1)) & 1);
+}
+static inline uint32_t psti_pli_wave_raw_bits(uint32_t token)
+{
+    return token < PSTI_PLI_DIRECT ? 0 : token == PSTI_PLI_DIRECT ? 3 : ((token - 25) >> 1) + 4;
+}
+static inline uint32_t psti_pli_wave_base(uint32_t token)
+{
+    return token <= PSTI_PLI_DIRECT ? token : (2 + ((token - 25) & 1)) << (((token - 25) >> 1) + 4);
+}
+
+/* What the neighbours' tokens say about a sample's: which of the formulas of section 5.6. */
+enum psti_pli_energy { PSTI_PLI_ENERGY_FIRST, PSTI_PLI_ENERGY_SECOND, PSTI_PLI_ENERGY_THIRD };
+
+/* E of section 5.6 from clamped tokens g, 0 outside the unit. The one place where the formulas
+ * stand; at most 8 * 31, so that bytes hold it. */
+static inline uint8_t psti_pli_wave_energy(enum psti_pli_energy kind, uint8_t gl, uint8_t gu,
+                                           uint8_t gul, uint8_t gur, uint8_t guu, uint8_t gll,
+                                           uint8_t g0, uint8_t g1)
+{
+    uint8_t near = (uint8_t)(2 * (gl + gu) + gul + gur);
+    if (kind == PSTI_PLI_ENERGY_FIRST)
+        return (uint8_t)(near + guu + gll);
+    if (kind == PSTI_PLI_ENERGY_SECOND)
+        return (uint8_t)(near + 2 * g0);
+    return (uint8_t)(near + g0 + g1);
+}
+/* The formula of a coded plane; `first`: no plane before it is coded. */
+static inline enum psti_pli_energy psti_pli_wave_energy_kind(uint32_t plane, uint32_t transform,
+                                                             bool first)
+{
+    if (first || transform == PSTI_PLI_TRANSFORM_NONE || plane == 0 || plane == 3)
+        return PSTI_PLI_ENERGY_FIRST;
+    return plane == 1 ? PSTI_PLI_ENERGY_SECOND : PSTI_PLI_ENERGY_THIRD;
+}
+/* How many taps the channel record of a coded plane holds. */
+static inline uint32_t psti_pli_wave_n_taps(uint32_t plane, uint32_t transform)
+{
+    return transform == PSTI_PLI_TRANSFORM_NONE || plane == 3 ? 0 : plane;
+}
+/* Which list of filters a plane uses. */
+static inline uint32_t psti_pli_wave_filter_list(uint32_t plane, uint32_t transform)
+{
+    return transform == PSTI_PLI_TRANSFORM_NONE || plane == 3 ? 0 : plane;
+}
+
+/* The tables of an image, built-in ones where `block` (NULL: no block) has none. */
+struct psti_pli_wave_freqs {
+    uint16_t f[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS];
+};
+enum pst_status psti_pli_wave_parse_model(const uint8_t *block, size_t nbytes, uint32_t bits,
+                                          struct psti_pli_wave_freqs *out, struct pst_error *err);
+/* A table as the model block holds it: n entries, each 0 or an exponent 1..63 of 2^(1/5). */
+struct psti_pli_wave_own {
+    uint8_t n; /* 0: built-in table */
+    uint8_t q[PSTI_PLI_N_TOKENS];
+};
+/* The weight of q: 0, or 2^((q - 1) / 5) rounded. */
+extern const uint16_t psti_pli_wave_weights[64];
+/* Frequencies of own table; false if it is none. */
+bool psti_pli_wave_expand(const struct psti_pli_wave_own *own, uint16_t *freqs);
+/* Writes at most PSTI_PLI_WAVE_MODEL_MAX_NBYTES; returns how many. */
+size_t psti_pli_wave_print_model(const struct psti_pli_wave_own *own /* [16] */, uint8_t *block);
 
 #endif

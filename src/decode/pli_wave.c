@@ -1,0 +1,189 @@
+/* pli_wave.c - PLI's wave mode (docs/format-pli.md, section 5): decoding tables, the head of a
+ * unit, and the choice of level.
+ *
+ * The head is checked completely here, so that the levels find sizes that fit and filters that
+ * exist; what they check themselves is that words and raw bits suffice. Pure functions. */
+#include "decode/pli_wave_int.h"
+
+#include "base/bits.h"
+#include "base/fail.h"
+
+#include <string.h>
+
+#define ROOM "decode"
+
+static void fill_slots(const uint16_t *freqs, uint32_t *slots)
+{
+    for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS; token++)
+        for (uint32_t i = 0; i < freqs[token]; i++)
+            *slots++ = PSTI_PLI_WAVE_ENTRY(token, freqs[token], i);
+}
+
+enum pst_status psti_pli_wave_prepare(const uint8_t *block, size_t nbytes, uint32_t bits,
+                                      struct psti_pli_wave_tables *tables, struct pst_error *err)
+{
+    struct psti_pli_wave_freqs freqs;
+    static const uint16_t idle[PSTI_PLI_N_TOKENS] = {PSTI_PLI_PROB_SUM};
+    enum pst_status status = psti_pli_wave_parse_model(block, nbytes, bits, &freqs, err);
+    if (status != PST_OK)
+        return status;
+    tables->has_sure_tokens = false;
+    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
+        fill_slots(freqs.f[c], tables->slots[c]);
+        for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS; token++)
+            tables->has_sure_tokens |= freqs.f[c][token] == PSTI_PLI_PROB_SUM;
+    }
+    fill_slots(idle, tables->slots[PSTI_PLI_WAVE_IDLE]);
+    for (uint32_t e = 0; e < 256; e++)
+        tables->first_slot[e] = (uint16_t)(psti_pli_wave_bucket[e] * PSTI_PLI_PROB_SUM);
+    return PST_OK;
+}
+
+/* What is left of the unit. */
+struct cursor {
+    const uint8_t *at, *end;
+};
+
+static const uint8_t *take(struct cursor *c, size_t n)
+{
+    const uint8_t *at = c->at;
+    if ((size_t)(c->end - at) < n)
+        return NULL;
+    c->at += n;
+    return at;
+}
+
+static enum pst_status truncated(struct pst_error *err)
+{
+    return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit ends early");
+}
+
+/* 6-bit numbers of the unit's blocks. */
+static enum pst_status parse_filters(struct cursor *c, uint32_t n_blocks,
+                                     struct psti_pli_wave_plane *plane, struct pst_error *err)
+{
+    const uint8_t *bytes = take(c, (n_blocks * PSTI_PLI_FILTER_BITS + 7) / 8);
+    if (!bytes)
+        return truncated(err);
+    for (uint32_t i = 0, bit = 0; i < n_blocks; i++, bit += PSTI_PLI_FILTER_BITS) {
+        uint32_t v = bytes[bit >> 3];
+        if ((bit & 7) > 8 - PSTI_PLI_FILTER_BITS)
+            v |= (uint32_t)bytes[(bit >> 3) + 1] << 8;
+        v = (v >> (bit & 7)) & 63;
+        if (v > PSTI_PLI_N_FILTERS)
+            return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit names filter %u", v);
+        plane->filters[i] = (uint8_t)v;
+    }
+    return PST_OK;
+}
+
+static enum pst_status parse_plane(const struct psti_pli_unit *unit, uint32_t index,
+                                   struct cursor *c, struct psti_pli_wave_head *head,
+                                   struct pst_error *err)
+{
+    uint32_t sample_nbytes = unit->bits / 8u;
+    uint32_t n_taps = psti_pli_wave_n_taps(index, unit->transform);
+    const uint8_t *record = take(c, 1 + sample_nbytes);
+    if (!record)
+        return truncated(err);
+    uint16_t sample = sample_nbytes == 1 ? record[1] : psti_load_u16(record + 1);
+    uint8_t predictor = record[0];
+    if (predictor == PSTI_PLI_PREDICT_CONSTANT) {
+        head->constants[head->n_constant] = sample;
+        head->constant_planes[head->n_constant++] = (uint8_t)index;
+        return PST_OK;
+    }
+    struct psti_pli_wave_plane *plane = &head->planes[head->n_coded];
+    *plane = (struct psti_pli_wave_plane){
+        .plane = (uint8_t)index,
+        .predictor = predictor,
+        .energy = (uint8_t)psti_pli_wave_energy_kind(index, unit->transform, head->n_coded == 0),
+        .list = (uint8_t)psti_pli_wave_filter_list(index, unit->transform),
+        .index0 = -1,
+        .index1 = -1,
+        .start = sample};
+    for (uint32_t j = 0; unit->transform != 0 && j < head->n_coded; j++) {
+        if (head->planes[j].plane == 0)
+            plane->index0 = (int8_t)j;
+        if (head->planes[j].plane == 1)
+            plane->index1 = (int8_t)j;
+    }
+    head->n_coded++;
+    if (predictor == PSTI_PLI_PREDICT_FILTERS) {
+        uint32_t columns = (unit->width + PSTI_PLI_WAVE_BLOCK - 1) / PSTI_PLI_WAVE_BLOCK;
+        uint32_t rows = (unit->height + PSTI_PLI_WAVE_BLOCK - 1) / PSTI_PLI_WAVE_BLOCK;
+        return parse_filters(c, rows * columns, plane, err);
+    }
+    if (predictor > PSTI_PLI_PREDICT_MED)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit names predictor %u", predictor);
+    const uint8_t *taps = take(c, n_taps);
+    if (!taps)
+        return truncated(err);
+    plane->a = n_taps > 0 ? (int8_t)taps[0] : 0;
+    plane->b = n_taps > 1 ? (int8_t)taps[1] : 0;
+    return PST_OK;
+}
+
+/* States: exponents and mantissas give the high halves. */
+static enum pst_status parse_states(struct cursor *c, struct psti_pli_wave_head *head,
+                                    struct pst_error *err)
+{
+    const uint8_t *sizes = take(c, 2);
+    const uint8_t *exponents = take(c, PSTI_PLI_WAVE_EXPONENT_NBYTES);
+    const uint8_t *low = take(c, PSTI_PLI_WAVE_STATE_NBYTES);
+    if (!sizes || !exponents || !low)
+        return truncated(err);
+    size_t raw_nbytes = psti_load_u16(sizes);
+    const uint8_t *raw = take(c, raw_nbytes);
+    if (!raw)
+        return truncated(err);
+    uint32_t bit = 0;
+    for (uint32_t l = 0; l < PSTI_PLI_LANES; l++) {
+        uint32_t e = (exponents[l >> 1] >> (4 * (l & 1))) & 15, high = 1;
+        if (((size_t)bit + e + 7) / 8 > raw_nbytes)
+            return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit has too few raw bytes");
+        uint32_t mantissa = 0;
+        for (uint32_t i = 0; i < e; i++, bit++)
+            mantissa |= (uint32_t)((raw[bit >> 3] >> (bit & 7)) & 1) << i;
+        high = high << e | mantissa;
+        head->states[l] = high << 16 | psti_load_u16(low + 2 * (size_t)l);
+    }
+    head->raw = raw + (bit + 7) / 8;
+    head->raw_nbytes = raw_nbytes - (bit + 7) / 8;
+    if (((c->end - c->at) & 1) != 0)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit has half a word");
+    head->words = c->at;
+    head->n_words = (size_t)(c->end - c->at) / 2;
+    return PST_OK;
+}
+
+enum pst_status psti_pli_wave_parse(const struct psti_pli_unit *unit,
+                                    struct psti_pli_wave_head *head, struct pst_error *err)
+{
+    struct cursor c = {unit->bytes, unit->bytes + unit->nbytes};
+    head->n_coded = head->n_constant = 0;
+    for (uint32_t plane = 0; plane < unit->channels; plane++) {
+        enum pst_status status = parse_plane(unit, plane, &c, head, err);
+        if (status != PST_OK)
+            return status;
+    }
+    head->bands_per_plane = unit->height <= PSTI_PLI_LANES ? 1 : 2;
+    head->n_bands = head->bands_per_plane * head->n_coded;
+    head->n_steps = 64 * head->n_bands + 62;
+    if (head->n_coded > 0)
+        return parse_states(&c, head, err);
+    if (c.at != c.end)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "bytes follow a constant wave unit");
+    return PST_OK;
+}
+
+enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
+                                     const struct psti_pli_wave_tables *tables, void *work,
+                                     struct psti_pli_planes *planes, struct pst_error *err)
+{
+    struct psti_pli_wave_head head;
+    enum pst_status status = psti_pli_wave_parse(unit, &head, err);
+    if (status != PST_OK)
+        return status;
+    return psti_pli_wave_decode_c(unit, &head, tables, work, planes, err);
+}

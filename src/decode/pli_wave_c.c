@@ -1,0 +1,504 @@
+/* pli_wave_c.c - the wave decoder in plain C, the judge of every other level.
+ *
+ * Two passes over the steps of the cylinder (docs/format-pli.md, 5.5). The first decodes tokens,
+ * for which the tokens of neighbours suffice, and leaves them as rows of 32 lanes; the second
+ * reads signs and raw bits, rebuilds samples from predictions, and scatters them to the planes'
+ * rows. Both see the neighbours of a lane at fixed places in the rows of the steps before, so that
+ * all but the look-ups work on 32 lanes alike; where a lane stands at an edge of the unit its
+ * values are exchanged by masks. Words and bits are bounds-checked once a step. */
+#include "decode/pli_wave_int.h"
+
+#include "base/bits.h"
+#include "base/fail.h"
+
+#include <string.h>
+
+#define ROOM "decode"
+
+enum {
+    LANES = PSTI_PLI_LANES,
+    EDGE = PSTI_PLI_WAVE_EDGE,
+    MAX_STEPS = PSTI_PLI_WAVE_MAX_STEPS,
+    /* Rows of tokens: lanes 30 and 31 once more before lane 0, and 4 steps of zeros before the
+     * first. */
+    TOKEN_PREFIX = 16,
+    TOKEN_STRIDE = TOKEN_PREFIX + LANES,
+    TOKEN_HISTORY = 4,
+    HISTORY = 8,
+    HISTORY_PREFIX = 8,
+    HISTORY_STRIDE = HISTORY_PREFIX + LANES,
+    PLANE_SAMPLES = EDGE * EDGE,
+    READ_AHEAD = 96, /* samples that may be read from the start of a row */
+    BITS_MARGIN = 8,
+    TAIL_NBYTES = BITS_MARGIN + PSTI_PLI_WAVE_STATE_NBYTES + BITS_MARGIN
+};
+
+/* The scratch. */
+struct memory {
+    _Alignas(64) uint8_t tokens[TOKEN_HISTORY + MAX_STEPS][TOKEN_STRIDE];
+    _Alignas(64) int16_t residuals[MAX_STEPS][LANES];
+    _Alignas(64) uint8_t samples[(4 * PLANE_SAMPLES + READ_AHEAD) * 2];
+};
+_Static_assert(sizeof(struct memory) <= PSTI_PLI_WORK_NBYTES, "scratch");
+
+/* Coefficients of each lane's filter, renewed where the lane enters a block. */
+struct coefficients {
+    _Alignas(64) int16_t k[7][LANES], med[LANES];
+};
+
+/* Signs and raw bits: bytes of the unit, then the payload from the states. */
+struct bit_source {
+    const uint8_t *bytes;
+    size_t nbytes; /* of `bytes` */
+    uint64_t n_bits;
+    uint64_t signs, raw;       /* where the next of each is */
+    uint8_t tail[TAIL_NBYTES]; /* continues the last of `bytes`; zeros behind */
+    size_t tail_begin;         /* byte at which `tail` begins */
+};
+
+struct wave {
+    const struct psti_pli_unit *unit;
+    const struct psti_pli_wave_head *head;
+    uint8_t (*tokens)[TOKEN_STRIDE]; /* [t]; -4..-1 are zeros */
+    int16_t *residuals;              /* [t][lane], signed in the unit's bits */
+    uint8_t *samples;
+    struct bit_source bits;
+    struct coefficients coefficients;
+    uint32_t rows_of_band[2]; /* lanes with rows, in the first and second band of a plane */
+    uint32_t columns[EDGE];   /* [t % 64]: lanes with columns */
+};
+
+static const int16_t no_residuals[LANES];
+
+/* Lanes 0..front_lane(t) are in band t >> 6, the others in the one before. */
+static uint32_t front_lane(uint32_t t) { return (t & 63) >> 1; }
+static uint32_t front_lanes(uint32_t t) { return (uint32_t)((2ull << front_lane(t)) - 1); }
+
+static const struct psti_pli_wave_plane *plane_of(const struct wave *w, uint32_t band)
+{
+    return band < w->head->n_bands ? &w->head->planes[band / w->head->bands_per_plane] : NULL;
+}
+
+/* Lanes of a band that have rows. `band` may be outside the cylinder. */
+static uint32_t band_rows(const struct wave *w, uint32_t band)
+{
+    return band < w->head->n_bands ? w->rows_of_band[band % w->head->bands_per_plane] : 0;
+}
+static uint32_t active_lanes(const struct wave *w, uint32_t t)
+{
+    uint32_t front = front_lanes(t);
+    return w->columns[t & 63] &
+           ((band_rows(w, t >> 6) & front) | (band_rows(w, (t >> 6) - 1) & ~front));
+}
+
+static void find_lanes(struct wave *w)
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        uint32_t rows = w->unit->height > 32 * k ? w->unit->height - 32 * k : 0;
+        w->rows_of_band[k] = rows >= 32 ? UINT32_MAX : (1u << rows) - 1;
+    }
+    for (uint32_t t = 0; t < EDGE; t++) {
+        w->columns[t] = 0;
+        for (uint32_t l = 0; l < LANES; l++)
+            w->columns[t] |= (uint32_t)(((t - 2 * l) & 63) < w->unit->width) << l;
+    }
+}
+
+/* -- Tokens -- */
+
+/* A row of tokens `steps` before, of zeros if plane `index` is not coded. */
+static const uint8_t *tokens_of(const struct wave *w, uint32_t t,
+                                const struct psti_pli_wave_plane *plane, int index)
+{
+    uint32_t delta = EDGE * w->head->bands_per_plane;
+    uint32_t back = delta * (uint32_t)(plane - w->head->planes - index);
+    if (index < 0 || t < back)
+        return w->tokens[-1] + TOKEN_PREFIX;
+    return w->tokens[t - back] + TOKEN_PREFIX;
+}
+
+/* E of all lanes as if they belonged to `plane` and no edge were near. */
+static void find_energies(const struct wave *w, uint32_t t, const struct psti_pli_wave_plane *plane,
+                          uint8_t *restrict energies)
+{
+    enum { S = TOKEN_STRIDE };
+    const uint8_t *g = w->tokens[t] + TOKEN_PREFIX;
+    const uint8_t *g0 = tokens_of(w, t, plane, plane->index0);
+    const uint8_t *g1 = tokens_of(w, t, plane, plane->index1);
+#define ENERGIES(kind)                                                                             \
+    for (int i = 0; i < LANES; i++)                                                                \
+    energies[i] = psti_pli_wave_energy(kind, g[i - S], g[i - 1 - 2 * S], g[i - 1 - 3 * S],         \
+                                       g[i - 1 - S], g[i - 2 - 4 * S], g[i - 2 * S], g0[i], g1[i])
+    if (plane->energy == PSTI_PLI_ENERGY_FIRST)
+        ENERGIES(PSTI_PLI_ENERGY_FIRST);
+    else if (plane->energy == PSTI_PLI_ENERGY_SECOND)
+        ENERGIES(PSTI_PLI_ENERGY_SECOND);
+    else
+        ENERGIES(PSTI_PLI_ENERGY_THIRD);
+#undef ENERGIES
+}
+
+/* E of one lane at column 0, 1 or 63, whose rows of tokens hold other columns' values there. */
+static uint8_t edge_energy(const struct wave *w, uint32_t t,
+                           const struct psti_pli_wave_plane *plane, uint32_t lane, uint32_t x)
+{
+    enum { S = TOKEN_STRIDE };
+    const uint8_t *g = w->tokens[t] + TOKEN_PREFIX + lane;
+    uint8_t g0 = tokens_of(w, t, plane, plane->index0)[lane];
+    uint8_t g1 = tokens_of(w, t, plane, plane->index1)[lane];
+    uint8_t gl = x > 0 ? g[-S] : 0, gll = x > 1 ? g[-2 * S] : 0;
+    uint8_t gul = x > 0 ? g[-1 - 3 * S] : 0, gur = x < EDGE - 1 ? g[-1 - S] : 0;
+    return psti_pli_wave_energy(plane->energy, gl, g[-1 - 2 * S], gul, gur, g[-2 - 4 * S], gll, g0,
+                                g1);
+}
+
+static void all_energies(const struct wave *w, uint32_t t, uint8_t *energies)
+{
+    const struct psti_pli_wave_plane *front = plane_of(w, t >> 6);
+    const struct psti_pli_wave_plane *rear = plane_of(w, (t >> 6) - 1);
+    uint32_t a = front_lane(t), last = ((t + 1) & 63) >> 1;
+    if (rear)
+        find_energies(w, t, rear, energies);
+    if (front && front != rear) {
+        uint8_t own[LANES];
+        find_energies(w, t, front, own);
+        memcpy(energies, own, a + 1);
+    }
+    if (front)
+        energies[a] = edge_energy(w, t, front, a, t & 1);
+    if ((t & 1) == 0)
+        return;
+    /* The lane at column 63. */
+    const struct psti_pli_wave_plane *plane = last <= a ? front : rear;
+    if (plane)
+        energies[last] = edge_energy(w, t, plane, last, EDGE - 1);
+}
+
+/* The token of one lane in context `slots`; the state goes on, with a word if it must. */
+static inline uint32_t decode_token(const uint32_t *slots, uint32_t *state, const uint8_t **words)
+{
+    uint32_t x = *state, entry = slots[x & (PSTI_PLI_PROB_SUM - 1)];
+    x = PSTI_PLI_WAVE_FREQ(entry) * (x >> PSTI_PLI_PROB_BITS) + PSTI_PLI_WAVE_BIAS(entry);
+    uint32_t full = x << 16 | psti_load_u16(*words);
+    bool low = x < 65536;
+    *state = low ? full : x;
+    *words += low ? 2 : 0;
+    return PSTI_PLI_WAVE_TOKEN(entry);
+}
+
+/* One step's tokens; inactive lanes get 0. Takes at most 32 words. */
+static const uint8_t *decode_step(const struct wave *w, const struct psti_pli_wave_tables *tables,
+                                  uint32_t t, uint32_t *states, const uint8_t *words)
+{
+    uint8_t *tokens = w->tokens[t] + TOKEN_PREFIX;
+    const uint32_t *slots = tables->slots[0];
+    uint32_t active = active_lanes(w, t);
+    _Alignas(16) uint8_t energies[LANES];
+    all_energies(w, t, energies);
+    if (active == UINT32_MAX) {
+        for (uint32_t l = 0; l < LANES; l += 8) {
+            uint64_t eight = 0;
+            for (uint32_t i = 0; i < 8; i++)
+                eight |= (uint64_t)decode_token(slots + tables->first_slot[energies[l + i]],
+                                                states + l + i, &words)
+                         << (8 * i);
+            psti_store_u64(tokens + l, eight);
+        }
+        return words;
+    }
+    memset(tokens, 0, LANES);
+    for (; active; active &= active - 1) {
+        uint32_t l = (uint32_t)__builtin_ctz(active);
+        tokens[l] =
+            (uint8_t)decode_token(slots + tables->first_slot[energies[l]], states + l, &words);
+    }
+    return words;
+}
+
+/* How many of 32 tokens are not 0. */
+static uint32_t count_signs(const uint8_t *tokens)
+{
+    uint64_t sum = 0;
+    for (uint32_t l = 0; l < LANES; l += 8)
+        sum += ((psti_load_u64(tokens + l) + 0x7f7f7f7f7f7f7f7f) >> 7) & 0x0101010101010101;
+    return (uint32_t)((sum * 0x0101010101010101) >> 56);
+}
+
+/* Keeps a step's tokens for the second pass, clamps them for neighbours, and shows lanes 30 and 31
+ * to lanes 0 and 1, unless those begin another plane. */
+static void close_step(const struct wave *w, uint32_t t)
+{
+    uint8_t *tokens = w->tokens[t] + TOKEN_PREFIX;
+    int16_t *kept = w->residuals + (size_t)t * LANES;
+    uint32_t last = w->head->bands_per_plane - 1;
+    for (uint32_t l = 0; l < LANES; l++)
+        kept[l] = tokens[l];
+    for (uint32_t l = 0; l < LANES; l++)
+        tokens[l] = tokens[l] < PSTI_PLI_TOKEN_CLAMP ? tokens[l] : PSTI_PLI_TOKEN_CLAMP;
+    tokens[-1] = (((t - 62) >> 6) & last) == last ? 0 : tokens[31];
+    tokens[-2] = (((t - 60) >> 6) & last) == last ? 0 : tokens[30];
+}
+
+static enum pst_status decode_tokens(struct wave *w, const struct psti_pli_wave_tables *tables,
+                                     struct psti_pli_wave_head *head, struct pst_error *err)
+{
+    /* From the last 32 words on, words come from here, with zeros behind them. */
+    uint8_t tail[2 * (2 * LANES)] = {0};
+    const uint8_t *words = head->words, *end = words + 2 * head->n_words;
+    bool in_tail = false;
+    for (uint32_t t = 0; t < head->n_steps; t++) {
+        if (end - words < 2 * LANES) {
+            if (words > end)
+                break;
+            if (!in_tail) {
+                memcpy(tail, words, (size_t)(end - words));
+                end = tail + (end - words);
+                words = tail;
+                in_tail = true;
+            }
+        }
+        words = decode_step(w, tables, t, head->states, words);
+        w->bits.raw += count_signs(w->tokens[t] + TOKEN_PREFIX);
+        close_step(w, t);
+    }
+    bool ends = words == end;
+    for (uint32_t l = 0; l < LANES; l++)
+        ends = ends && head->states[l] >> 16 == 1;
+    if (!ends)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit's words do not end its states");
+    return PST_OK;
+}
+
+/* -- Signs and raw bits -- */
+
+static void open_bits(struct bit_source *b, const struct psti_pli_wave_head *head)
+{
+    size_t n = head->raw_nbytes < BITS_MARGIN ? head->raw_nbytes : BITS_MARGIN;
+    b->bytes = head->raw;
+    b->nbytes = head->raw_nbytes;
+    b->n_bits = 8 * ((uint64_t)head->raw_nbytes + PSTI_PLI_WAVE_STATE_NBYTES);
+    b->tail_begin = head->raw_nbytes - n;
+    memset(b->tail, 0, sizeof b->tail);
+    memcpy(b->tail, head->raw + b->tail_begin, n);
+    for (uint32_t l = 0; l < LANES; l++)
+        psti_store_u16(b->tail + n + 2 * (size_t)l, (uint16_t)head->states[l]);
+}
+
+/* At least 57 bits from bit `at`; zeros behind the end. */
+static inline uint64_t load_bits(const struct bit_source *b, uint64_t at)
+{
+    size_t byte = (size_t)(at >> 3);
+    if (byte + 8 <= b->nbytes)
+        return psti_load_u64(b->bytes + byte) >> (at & 7);
+    size_t in_tail = byte - b->tail_begin;
+    if (in_tail > TAIL_NBYTES - 8)
+        return 0;
+    return psti_load_u64(b->tail + in_tail) >> (at & 7);
+}
+
+/* Large tokens of a step become magnitudes. */
+static void add_raw_bits(struct bit_source *b, int16_t *tokens)
+{
+    for (uint32_t l = 0; l < LANES; l++) {
+        if (tokens[l] < PSTI_PLI_DIRECT)
+            continue;
+        uint32_t token = (uint32_t)tokens[l], n = psti_pli_wave_raw_bits(token);
+        uint64_t bits = load_bits(b, b->raw) & ((1u << n) - 1);
+        tokens[l] = (int16_t)(uint16_t)(psti_pli_wave_base(token) + bits);
+        b->raw += n;
+    }
+}
+
+/* Tokens of step t become residuals. */
+static inline void find_residuals(struct wave *w, uint32_t t)
+{
+    int16_t *m = w->residuals + (size_t)t * LANES;
+    uint64_t signs = load_bits(&w->bits, w->bits.signs);
+    uint32_t used = 0, large = 0, mask = 0;
+    for (uint32_t l = 0; l < LANES; l++) {
+        uint32_t one = m[l] != 0;
+        mask |= (uint32_t)((signs >> used) & one) << l;
+        used += one;
+    }
+    w->bits.signs += used;
+    for (uint32_t l = 0; l < LANES; l++)
+        large |= m[l] >= PSTI_PLI_DIRECT;
+    if (large)
+        add_raw_bits(&w->bits, m);
+    for (uint32_t l = 0; l < LANES; l++) {
+        int16_t negative = (int16_t) - (int16_t)((mask >> l) & 1);
+        m[l] = (int16_t)((m[l] ^ negative) - negative);
+    }
+}
+
+/* -- Samples -- */
+
+static const int16_t *residuals_of(const struct wave *w, uint32_t t,
+                                   const struct psti_pli_wave_plane *plane, int index)
+{
+    uint32_t delta = EDGE * w->head->bands_per_plane;
+    uint32_t back = delta * (uint32_t)(plane - w->head->planes - index);
+    return index < 0 || t < back ? no_residuals : w->residuals + (size_t)(t - back) * LANES;
+}
+
+/* Masks of the lanes at edges in one step, 0 or -1 for each lane. */
+struct edges {
+    const int16_t *column0, *column1, *last, *row0, *row1;
+    const int16_t *front; /* lanes in the front band */
+    int32_t start;        /* sample that stands above lane 0 at (0, 0) of a plane; else -1 */
+};
+
+/* One lane of 32 set, and as many as wanted. */
+static const int16_t one_lane[3 * LANES] = {[LANES] = -1};
+#define X4 -1, -1, -1, -1
+static const int16_t first_lanes[2 * LANES] = {X4, X4, X4, X4, X4, X4, X4, X4};
+#undef X4
+
+static void find_edges(const struct wave *w, uint32_t t, struct edges *e)
+{
+    const int16_t *none = one_lane + 2 * LANES, *zero = one_lane + LANES;
+    uint32_t bands = w->head->bands_per_plane, a = front_lane(t), last = w->unit->width - 1;
+    uint32_t band1 = (t - 2) >> 6;
+    e->column0 = t & 1 ? none : zero - a;
+    e->column1 = t & 1 ? zero - a : none;
+    e->last = (t - last) & 1 ? none : zero - (((t - last) & 63) >> 1);
+    e->row0 = (t >> 6) % bands == 0 ? zero : none;
+    e->row1 = band1 % bands == 0 ? zero - 1 : none;
+    e->front = first_lanes + (LANES - 1) - a;
+    const struct psti_pli_wave_plane *plane = plane_of(w, t >> 6);
+    e->start = plane && t % (EDGE * bands) == 0 ? plane->start : -1;
+}
+
+/* Where lane l enters a block of 16 columns: one lane in eight every second step. */
+static void update_coefficients(struct wave *w, uint32_t t)
+{
+    uint32_t columns = (w->unit->width + PSTI_PLI_WAVE_BLOCK - 1) / PSTI_PLI_WAVE_BLOCK;
+    if (t & 1)
+        return;
+    for (uint32_t l = (t >> 1) & 7; l < LANES; l += 8) {
+        uint32_t u = t - 2 * l, band = u >> 6, x = u & 63;
+        const struct psti_pli_wave_plane *plane = plane_of(w, band);
+        uint32_t y = (band % w->head->bands_per_plane) * LANES + l;
+        if (!plane || plane->predictor != PSTI_PLI_PREDICT_FILTERS || x >= w->unit->width ||
+            y >= w->unit->height)
+            continue;
+        uint32_t block = (y / PSTI_PLI_WAVE_BLOCK) * columns + x / PSTI_PLI_WAVE_BLOCK;
+        uint32_t number = plane->filters[block];
+        struct coefficients *c = &w->coefficients;
+        c->med[l] = number == 0 ? -1 : 0;
+        if (number == 0)
+            continue;
+        const struct psti_pli_filter *filter = &psti_pli_filters[plane->list][number - 1];
+        for (uint32_t k = 0; k < 5; k++)
+            c->k[k][l] = filter->k[k];
+        c->k[5][l] = filter->a;
+        c->k[6][l] = filter->b;
+    }
+}
+
+/* Where lane 0 of the front band and the lanes of the band behind it write in step t: lane l at
+ * + l * (EDGE - 2). */
+static size_t band_sample(const struct wave *w, uint32_t band)
+{
+    uint32_t bands = w->head->bands_per_plane;
+    return w->head->planes[band / bands].plane * (size_t)PLANE_SAMPLES +
+           (band % bands) * (size_t)(LANES * EDGE);
+}
+
+/* Samples of the last steps, as lanes; [-2], [-1] of a row hold what lanes 0 and 1 find above. */
+struct history_8 {
+    int16_t rows[HISTORY][HISTORY_STRIDE];
+};
+struct history_16 {
+    int32_t rows[HISTORY][HISTORY_STRIDE];
+};
+
+/* The six neighbours of each lane's sample, as 5.3 states them. */
+struct near_8 {
+    _Alignas(64) int16_t l[LANES], u[LANES], ul[LANES], ur[LANES], uu[LANES], ll[LANES];
+};
+struct near_16 {
+    _Alignas(64) int32_t l[LANES], u[LANES], ul[LANES], ur[LANES], uu[LANES], ll[LANES];
+};
+
+#define WAVE(name) name##_8
+#define LANE int16_t
+#define SAMPLE uint8_t
+#define SIGNED int8_t
+#define BITS 8
+#include "decode/pli_wave_rebuild.h"
+#undef WAVE
+#undef LANE
+#undef SAMPLE
+#undef SIGNED
+#undef BITS
+
+#define WAVE(name) name##_16
+#define LANE int32_t
+#define SAMPLE uint16_t
+#define SIGNED int16_t
+#define BITS 16
+#include "decode/pli_wave_rebuild.h"
+
+/* -- The unit -- */
+
+static void fill_constants(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head,
+                           uint8_t *samples)
+{
+    for (uint32_t i = 0; i < head->n_constant; i++) {
+        size_t begin = head->constant_planes[i] * (size_t)PLANE_SAMPLES;
+        if (unit->bits == 8)
+            memset(samples + begin, head->constants[i], PLANE_SAMPLES);
+        else
+            for (size_t k = 0; k < PLANE_SAMPLES; k++)
+                psti_store_u16(samples + 2 * (begin + k), head->constants[i]);
+    }
+}
+
+static enum pst_status decode_planes(struct wave *w, const struct psti_pli_wave_tables *tables,
+                                     struct psti_pli_wave_head *head, struct pst_error *err)
+{
+    find_lanes(w);
+    memset(w->tokens - TOKEN_HISTORY, 0, TOKEN_HISTORY * TOKEN_STRIDE);
+    enum pst_status status = decode_tokens(w, tables, head, err);
+    if (status != PST_OK)
+        return status;
+    open_bits(&w->bits, head);
+    memset(&w->coefficients, 0, sizeof w->coefficients);
+    if (w->unit->bits == 8)
+        rebuild_8(w);
+    else
+        rebuild_16(w);
+    if (w->bits.raw > w->bits.n_bits)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit lacks raw bits");
+    return PST_OK;
+}
+
+enum pst_status psti_pli_wave_decode_c(const struct psti_pli_unit *unit,
+                                       struct psti_pli_wave_head *head,
+                                       const struct psti_pli_wave_tables *tables, void *work,
+                                       struct psti_pli_planes *planes, struct pst_error *err)
+{
+    struct memory *memory = work;
+    size_t sample_nbytes = unit->bits / 8u;
+    struct wave w = {
+        .unit = unit,
+        .head = head,
+        .tokens = memory->tokens + TOKEN_HISTORY,
+        .residuals = memory->residuals[0],
+        .samples = memory->samples,
+    };
+    if (head->n_coded > 0) {
+        enum pst_status status = decode_planes(&w, tables, head, err);
+        if (status != PST_OK)
+            return status;
+    }
+    fill_constants(unit, head, memory->samples);
+    *planes = (struct psti_pli_planes){
+        .base = memory->samples,
+        .plane_step = PLANE_SAMPLES * sample_nbytes,
+        .band_step = LANES * EDGE * sample_nbytes,
+        .row_step = EDGE * sample_nbytes,
+    };
+    return PST_OK;
+}

@@ -1,0 +1,68 @@
+/* pli_wave_int.h - what the levels of the wave decoder share (docs/format-pli.md, section 5):
+ * decoding tables, the parsed head of a unit, and its geometry. */
+#ifndef PST_DECODE_PLI_WAVE_INT_H
+#define PST_DECODE_PLI_WAVE_INT_H
+
+#include "decode/pli_int.h"
+#include "format/format_pli_wave.h"
+
+/* An entry of a decoding table, for slot s = x mod 1024: s minus the token's first slot, with bit 15
+ * turned over, in bits 0..15; the token in bits 16..21; the frequency mod 1024 in bits 22..31. So x
+ * becomes frequency * (x >> 10) + bias. (Vectors multiply by the upper half less the token, which
+ * is 64 * frequency, and find the carry of an unsigned sum with a signed comparison.) */
+#define PSTI_PLI_WAVE_ENTRY(token, freq, bias)                                                     \
+    ((uint32_t)(freq) << 22 | (uint32_t)(token) << 16 | ((uint32_t)(bias) ^ 0x8000u))
+#define PSTI_PLI_WAVE_FREQ(e) ((((e) >> 22) - 1u) % 1024u + 1u)
+#define PSTI_PLI_WAVE_BIAS(e) (((e)&0xffffu) ^ 0x8000u)
+#define PSTI_PLI_WAVE_TOKEN(e) (((e) >> 16) & 63u)
+
+/* Context 16 is for idle lanes: token 0, and x stays what it is. */
+enum { PSTI_PLI_WAVE_IDLE = PSTI_PLI_N_CONTEXTS };
+
+struct psti_pli_wave_tables {
+    _Alignas(64) uint32_t slots[PSTI_PLI_N_CONTEXTS + 1][PSTI_PLI_PROB_SUM];
+    uint16_t first_slot[256]; /* E -> where its context's slots begin in `slots` */
+    bool has_sure_tokens;     /* in one of the contexts a token has all slots */
+};
+_Static_assert(sizeof(struct psti_pli_wave_tables) <= PSTI_PLI_TABLES_NBYTES, "scratch");
+
+/* One coded plane. */
+struct psti_pli_wave_plane {
+    uint8_t plane, predictor, energy; /* enum psti_pli_predictor, psti_pli_energy */
+    uint8_t list;                     /* of filters: psti_pli_filters[list] */
+    int8_t a, b;                      /* taps of predictors other than filters */
+    int8_t index0, index1;            /* planes 0 and 1 among the coded planes; -1: residuals 0 */
+    uint16_t start;
+    uint8_t filters[PSTI_PLI_WAVE_N_BLOCKS]; /* row by row, (width + 15) / 16 to a row */
+};
+
+/* A unit's head, parsed and checked. Row R of the cylinder is row R % plane_rows of coded plane
+ * R / plane_rows. */
+struct psti_pli_wave_head {
+    uint32_t n_coded, n_bands, bands_per_plane, n_steps;
+    struct psti_pli_wave_plane planes[4]; /* n_coded of them */
+    uint8_t n_constant, constant_planes[4];
+    uint16_t constants[4];
+    uint32_t states[PSTI_PLI_LANES];
+    const uint8_t *raw;   /* signs and raw bits after the states' mantissas, byte-aligned */
+    size_t raw_nbytes;    /* of them; the payload's 64 bytes continue them */
+    const uint8_t *words; /* u16 each */
+    size_t n_words;
+};
+
+/* Parses all but the entropy-coded part; n_coded 0: nothing follows. */
+enum pst_status psti_pli_wave_parse(const struct psti_pli_unit *unit,
+                                    struct psti_pli_wave_head *head, struct pst_error *err);
+
+/* The levels. Each checks the coded part and fills `planes`; `work` as for psti_pli_wave_decode().
+ * `head->states` are run on. */
+typedef enum pst_status psti_pli_wave_kernel(const struct psti_pli_unit *unit,
+                                             struct psti_pli_wave_head *head,
+                                             const struct psti_pli_wave_tables *tables, void *work,
+                                             struct psti_pli_planes *planes, struct pst_error *err);
+psti_pli_wave_kernel psti_pli_wave_decode_c;
+#if defined(__x86_64__)
+psti_pli_wave_kernel psti_pli_wave_decode_avx2; /* needs PSTI_CPU_AVX2 */
+#endif
+
+#endif

@@ -1,0 +1,203 @@
+/* pli_wave_encode.c - writes a unit of PLI's wave mode from its plan and the image's tables
+ * (docs/format-pli.md, section 5).
+ *
+ * Samples are put in the order of tokens once; signs and raw bits are written along it, words
+ * backwards. The last 64 bytes of signs and raw bits become the states' first low halves, so that
+ * 32 states cost next to nothing. Works in the caller's memory. */
+#include "encode/pli_wave_encode_int.h"
+
+#include "base/bits.h"
+
+#include <string.h>
+
+enum { LANES = PSTI_PLI_LANES, PAYLOAD_NBYTES = PSTI_PLI_WAVE_STATE_NBYTES };
+
+struct writer {
+    uint8_t *bytes;
+    size_t n; /* whole bytes written */
+    uint64_t acc;
+    uint32_t n_acc;
+};
+
+static inline void put_bits(struct writer *w, uint32_t v, uint32_t n)
+{
+    w->acc |= (uint64_t)v << w->n_acc;
+    w->n_acc += n;
+    while (w->n_acc >= 8) {
+        w->bytes[w->n++] = (uint8_t)w->acc;
+        w->acc >>= 8;
+        w->n_acc -= 8;
+    }
+}
+
+static void flush_bits(struct writer *w)
+{
+    if (w->n_acc > 0)
+        w->bytes[w->n++] = (uint8_t)w->acc;
+    w->acc = w->n_acc = 0;
+}
+
+/* One unit's coded planes. */
+struct unit {
+    const struct psti_pli_source *source;
+    struct psti_wave_work *work;
+    uint8_t coded[4];
+    uint32_t n_coded, plane_rows, n;
+};
+
+/* work->order: plane * SAMPLES + y * EDGE + x, and bits 6..10 of its row in the cylinder are the
+ * lane, as planes and bands are multiples of 32 rows. */
+static void find_order(struct unit *u)
+{
+    uint32_t bands = u->plane_rows / LANES, n_bands = u->n_coded * bands, n = 0;
+    for (uint32_t t = 0; t < 64 * n_bands + 62; t++)
+        for (uint32_t l = 0; l < LANES; l++) {
+            uint32_t at = t - 2 * l, band = at >> 6, x = at & 63;
+            if (band >= n_bands || x >= u->source->width)
+                continue;
+            uint32_t y = (band % bands) * LANES + l;
+            if (y < u->source->height)
+                u->work->order[n++] =
+                    (uint16_t)(u->coded[band / bands] * PSTI_WAVE_SAMPLES + y * PSTI_WAVE_EDGE + x);
+        }
+    u->n = n;
+}
+
+/* Signs, then raw bits; returns their bytes. */
+static size_t write_bits(const struct unit *u)
+{
+    const struct psti_wave_work *work = u->work;
+    const int16_t *residuals = work->residuals[0];
+    const uint8_t *tokens = work->tokens[0];
+    struct writer w = {.bytes = u->work->bits};
+    for (uint32_t i = 0; i < u->n; i++) {
+        uint32_t at = work->order[i];
+        put_bits(&w, residuals[at] < 0, tokens[at] != 0);
+    }
+    for (uint32_t i = 0; i < u->n; i++) {
+        uint32_t at = work->order[i], token = tokens[at];
+        if (token < PSTI_PLI_DIRECT)
+            continue;
+        uint32_t m = (uint32_t)(residuals[at] < 0 ? -residuals[at] : residuals[at]);
+        put_bits(&w, m - psti_pli_wave_base(token), psti_pli_wave_raw_bits(token));
+    }
+    flush_bits(&w);
+    return w.n;
+}
+
+/* Codes all tokens backwards; words go to the end of work->words. Returns how many. */
+static size_t code_tokens(const struct unit *u, const struct psti_pli_wave_codes *codes,
+                          uint32_t *states)
+{
+    const uint8_t *tokens = u->work->tokens[0], *contexts = u->work->contexts[0];
+    uint16_t *end = u->work->words + sizeof u->work->words / sizeof *u->work->words, *words = end;
+    for (uint32_t i = u->n; i-- > 0;) {
+        uint32_t at = u->work->order[i], *state = &states[(at / PSTI_WAVE_EDGE) % LANES];
+        const struct psti_wave_code *code = &codes->of[contexts[at]][tokens[at]];
+        uint64_t x = *state, freq = code->freq;
+        if (x >= freq << (32 - PSTI_PLI_PROB_BITS)) {
+            *--words = (uint16_t)x;
+            x >>= 16;
+        }
+        /* x < freq * 2^22: the product fits, and the quotient is exact. */
+        uint64_t quotient = (x * code->reciprocal) >> PSTI_WAVE_RECIPROCAL_SHIFT;
+        *state = (uint32_t)((quotient << PSTI_PLI_PROB_BITS) + (x - quotient * freq) + code->first);
+    }
+    return (size_t)(end - words);
+}
+
+static void write_records(const struct unit *u, const struct psti_wave_plan *plan, struct writer *w)
+{
+    const struct psti_pli_source *s = u->source;
+    uint32_t n_blocks = ((s->width + PSTI_WAVE_BLOCK - 1) / PSTI_WAVE_BLOCK) *
+                        ((s->height + PSTI_WAVE_BLOCK - 1) / PSTI_WAVE_BLOCK);
+    for (uint32_t p = 0; p < s->channels; p++) {
+        const struct psti_wave_plane_plan *plane = &plan->planes[p];
+        uint32_t n_taps = psti_pli_wave_n_taps(p, s->transform);
+        put_bits(w, plane->predictor, 8);
+        put_bits(w, plane->start, s->bits);
+        if (plane->predictor == PSTI_PLI_PREDICT_CONSTANT)
+            continue;
+        if (plane->predictor == PSTI_PLI_PREDICT_FILTERS) {
+            for (uint32_t i = 0; i < n_blocks; i++)
+                put_bits(w, plane->filters[i], PSTI_PLI_FILTER_BITS);
+            flush_bits(w);
+            continue;
+        }
+        if (n_taps > 0)
+            put_bits(w, (uint8_t)plane->a, 8);
+        if (n_taps > 1)
+            put_bits(w, (uint8_t)plane->b, 8);
+    }
+}
+
+/* What stands before the raw bits: states. Returns the mantissas' bytes. */
+static size_t write_mantissas(const uint32_t *states, uint8_t *exponents, uint8_t *mantissas)
+{
+    struct writer e = {.bytes = exponents}, m = {.bytes = mantissas};
+    for (uint32_t l = 0; l < LANES; l++) {
+        uint32_t high = states[l] >> 16, exponent = 31u - (uint32_t)__builtin_clz(high);
+        put_bits(&e, exponent, 4);
+        put_bits(&m, high - (1u << exponent), exponent);
+    }
+    flush_bits(&m);
+    return m.n;
+}
+
+static size_t write_coded(const struct unit *u, const struct psti_pli_wave_codes *codes,
+                          uint8_t *out, size_t capacity)
+{
+    uint32_t states[LANES];
+    uint8_t exponents[PSTI_PLI_WAVE_EXPONENT_NBYTES], mantissas[2 * LANES];
+    uint8_t *bits = u->work->bits;
+    size_t n_bits_bytes = write_bits(u);
+    /* The payload is the end of the bits, or all of them and zeros. */
+    memset(bits + n_bits_bytes, 0, PAYLOAD_NBYTES);
+    size_t n_raw = n_bits_bytes > PAYLOAD_NBYTES ? n_bits_bytes - PAYLOAD_NBYTES : 0;
+    for (uint32_t l = 0; l < LANES; l++)
+        states[l] = 65536u + psti_load_u16(bits + n_raw + 2 * (size_t)l);
+    size_t n_words = code_tokens(u, codes, states);
+    size_t n_mantissas = write_mantissas(states, exponents, mantissas);
+    size_t total = 2 + sizeof exponents + PSTI_PLI_WAVE_STATE_NBYTES + n_mantissas + n_raw;
+    if (n_mantissas + n_raw > UINT16_MAX || total + 2 * n_words > capacity)
+        return 0;
+    psti_store_u16(out, (uint16_t)(n_mantissas + n_raw));
+    out += 2;
+    memcpy(out, exponents, sizeof exponents);
+    out += sizeof exponents;
+    for (uint32_t l = 0; l < LANES; l++, out += 2)
+        psti_store_u16(out, (uint16_t)states[l]);
+    memcpy(out, mantissas, n_mantissas);
+    memcpy(out + n_mantissas, bits, n_raw);
+    out += n_mantissas + n_raw;
+    memcpy(out, u->work->words + sizeof u->work->words / sizeof *u->work->words - n_words,
+           2 * n_words);
+    return total + 2 * n_words;
+}
+
+size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *plan,
+                            const struct psti_pli_wave_codes *codes, void *work_, uint8_t *out,
+                            size_t capacity)
+{
+    struct psti_wave_work *work = work_;
+    const struct psti_wave_plan *p = plan;
+    struct unit u = {.source = source, .work = work};
+    uint8_t head[1 + 4 * PSTI_WAVE_RECORD_MAX_NBYTES];
+    struct writer w = {.bytes = head};
+    put_bits(&w, PSTI_PLI_WAVE, 8);
+    for (uint32_t i = 0; i < source->channels; i++)
+        if (p->planes[i].predictor != PSTI_PLI_PREDICT_CONSTANT)
+            u.coded[u.n_coded++] = (uint8_t)i;
+    u.plane_rows = source->height <= LANES ? LANES : 2 * LANES;
+    write_records(&u, p, &w);
+    if (w.n > capacity)
+        return 0;
+    memcpy(out, head, w.n);
+    if (u.n_coded == 0)
+        return w.n;
+    psti_wave_apply(source, p, work);
+    psti_wave_tokenise(source, p, work);
+    find_order(&u);
+    size_t n = write_coded(&u, codes, out + w.n, capacity - w.n);
+    return n > 0 ? w.n + n : 0;
+}

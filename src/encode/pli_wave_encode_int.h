@@ -1,0 +1,96 @@
+/* pli_wave_encode_int.h - inside the encoder of PLI's wave mode (docs/format-pli.md, section 5):
+ * what choosing, counting and writing share. */
+#ifndef PST_ENCODE_PLI_WAVE_ENCODE_INT_H
+#define PST_ENCODE_PLI_WAVE_ENCODE_INT_H
+
+#include "encode/pli_encode_int.h"
+#include "format/format_pli_wave.h"
+
+enum {
+    PSTI_WAVE_EDGE = PSTI_PLI_WAVE_EDGE,
+    PSTI_WAVE_SAMPLES = PSTI_WAVE_EDGE * PSTI_WAVE_EDGE,
+    PSTI_WAVE_BLOCK = PSTI_PLI_WAVE_BLOCK,
+    /* Clamped tokens have zeros around them, so that neighbours outside the unit are 0. */
+    PSTI_WAVE_PAD = 16,
+    PSTI_WAVE_PAD_ROWS = 2,
+    PSTI_WAVE_PADDED = PSTI_WAVE_PAD + PSTI_WAVE_EDGE + PSTI_WAVE_PAD,
+    PSTI_WAVE_RECORD_MAX_NBYTES = 1 + 2 + PSTI_PLI_WAVE_N_BLOCKS,
+    PSTI_WAVE_RECIPROCAL_SHIFT = 42
+};
+
+/* A prediction: predictor 1..4 with taps, or one filter (taps are its own). */
+struct psti_wave_candidate {
+    uint8_t predictor; /* PSTI_PLI_PREDICT_FILTERS: of k, a, b */
+    int8_t k[5], a, b;
+};
+
+/* What is chosen for a unit; all that is kept between the two passes. */
+struct psti_wave_plane_plan {
+    uint8_t predictor; /* enum psti_pli_predictor */
+    int8_t a, b;
+    uint16_t start;
+    uint8_t filters[PSTI_PLI_WAVE_N_BLOCKS];
+};
+struct psti_wave_plan {
+    struct psti_wave_plane_plan planes[4];
+};
+
+/* Neighbours of 16 rows of a plane, as section 5.3 states them; 16-bit lanes for 8-bit samples. */
+struct psti_wave_near_8 {
+    int16_t s[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], l[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    int16_t u[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], ul[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    int16_t ur[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], uu[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    int16_t ll[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+};
+struct psti_wave_near_16 {
+    int32_t s[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], l[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    int32_t u[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], ul[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    int32_t ur[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], uu[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    int32_t ll[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+};
+
+/* One thread's memory. */
+struct psti_wave_work {
+    _Alignas(64) union {
+        struct psti_wave_near_8 of_8;
+        struct psti_wave_near_16 of_16;
+    } near;
+    _Alignas(64) int16_t residuals[4][PSTI_WAVE_SAMPLES]; /* [plane] */
+    _Alignas(64) int16_t trial[5][PSTI_WAVE_SAMPLES];     /* residuals of candidates */
+    _Alignas(64) uint8_t tokens[4][PSTI_WAVE_SAMPLES], contexts[4][PSTI_WAVE_SAMPLES];
+    _Alignas(64) uint8_t clamped[4][PSTI_WAVE_PAD_ROWS + PSTI_WAVE_EDGE][PSTI_WAVE_PADDED];
+    _Alignas(64) int16_t zeros[PSTI_WAVE_SAMPLES];
+    uint16_t order[4 * PSTI_WAVE_SAMPLES]; /* samples in the order of tokens */
+    uint16_t words[4 * PSTI_WAVE_SAMPLES];
+    uint8_t bits[4 * PSTI_WAVE_SAMPLES * 2 + 128]; /* signs and raw bits */
+};
+
+/* pli_wave_predict.c: the neighbours of rows y0..y0+15 of a plane (those in the unit), and
+ * residuals of one candidate there: out[row][column], EDGE to a row. `g`, `r`: residuals of planes
+ * 0 and 1 in the same rows. */
+void psti_wave_gather(const struct psti_pli_source *source, uint32_t plane, uint32_t y0,
+                      struct psti_wave_work *work);
+void psti_wave_try(const struct psti_pli_source *source,
+                   const struct psti_wave_candidate *candidate, uint32_t n_rows, const int16_t *g,
+                   const int16_t *r, const struct psti_wave_work *work, int16_t *out);
+
+/* pli_wave_tokens.c: residuals -> tokens and contexts, in rows. */
+void psti_wave_tokenise(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
+                        struct psti_wave_work *work);
+/* Residuals of the chosen predictions. */
+void psti_wave_apply(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
+                     struct psti_wave_work *work);
+
+/* pli_wave_plan.c */
+struct psti_wave_candidate psti_wave_filter(uint32_t list, uint32_t number);
+
+/* pli_wave_model.c: encoding tables. */
+struct psti_wave_code {
+    uint64_t reciprocal; /* 2^42 / freq rounded up */
+    uint16_t freq, first;
+};
+struct psti_pli_wave_codes {
+    struct psti_wave_code of[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS];
+};
+
+#endif

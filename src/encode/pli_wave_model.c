@@ -1,0 +1,106 @@
+/* pli_wave_model.c - tables of an image from its counts of tokens (docs/format-pli.md, 5.8).
+ *
+ * For each context the image's own table is taken if it saves more bits than it takes. Costs are
+ * in 1/256 bit, computed in integers, so that files do not depend on the machine. */
+#include "encode/pli_wave_encode_int.h"
+
+#include <string.h>
+
+enum { OWN_HEAD_BITS = 7, ENTRY_BITS = 6, COST_SHIFT = 8, WEIGHTS = 64, LARGEST_Q = 63 };
+
+/* 256 * log2(v), rounded down; v > 0. */
+static uint32_t log2_q8(uint32_t v)
+{
+    uint32_t e = 31u - (uint32_t)__builtin_clz(v);
+    uint64_t x = (uint64_t)v << (31 - e); /* 1.31 */
+    uint32_t fraction = 0;
+    for (uint32_t i = 0; i < COST_SHIFT; i++) {
+        x = (x * x) >> 31;
+        fraction <<= 1;
+        if (x >> 32) {
+            fraction |= 1;
+            x >>= 1;
+        }
+    }
+    return e << COST_SHIFT | fraction;
+}
+
+/* The exponent whose weight comes nearest to count / largest, with the largest at LARGEST_Q. */
+static uint8_t find_q(uint32_t count, uint32_t largest)
+{
+    uint64_t wanted = (uint64_t)count * psti_pli_wave_weights[LARGEST_Q];
+    uint8_t q = LARGEST_Q;
+    /* Down to where the geometric mean of two neighbours, about 1.072 of the lower, is below. */
+    while (q > 1 && (uint64_t)psti_pli_wave_weights[q - 1] * largest * 1097 / 1024 > wanted)
+        q--;
+    return q;
+}
+
+static struct psti_pli_wave_own find_own(const uint32_t *counts, uint32_t n_tokens)
+{
+    struct psti_pli_wave_own own = {0};
+    uint32_t largest = 0;
+    for (uint32_t i = 0; i < n_tokens; i++) {
+        largest = counts[i] > largest ? counts[i] : largest;
+        own.n = counts[i] > 0 ? (uint8_t)(i + 1) : own.n;
+    }
+    for (uint32_t i = 0; i < own.n; i++)
+        own.q[i] = counts[i] > 0 ? find_q(counts[i], largest) : 0;
+    return own;
+}
+
+static uint64_t cost(const uint32_t *counts, const uint16_t *freqs)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS; i++)
+        if (counts[i] > 0)
+            sum += counts[i] * (uint64_t)((PSTI_PLI_PROB_BITS << COST_SHIFT) - log2_q8(freqs[i]));
+    return sum;
+}
+
+static void find_codes(const uint16_t *freqs, struct psti_wave_code *codes)
+{
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS; i++) {
+        uint64_t f = freqs[i];
+        codes[i] = (struct psti_wave_code){
+            .reciprocal = f > 0 ? ((1ull << PSTI_WAVE_RECIPROCAL_SHIFT) + f - 1) / f : 0,
+            .freq = freqs[i],
+            .first = (uint16_t)first};
+        first += freqs[i];
+    }
+}
+
+size_t psti_pli_wave_codes_nbytes(void) { return sizeof(struct psti_pli_wave_codes); }
+
+size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t bits, uint8_t *block,
+                           size_t capacity, struct psti_pli_wave_codes *codes)
+{
+    struct psti_pli_wave_own own[PSTI_PLI_N_CONTEXTS];
+    uint8_t printed[PSTI_PLI_WAVE_MODEL_MAX_NBYTES];
+    struct psti_pli_wave_freqs freqs;
+    bool any = false;
+    memcpy(freqs.f, psti_pli_wave_freqs[bits == 16], sizeof freqs.f);
+    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
+        uint16_t f[PSTI_PLI_N_TOKENS];
+        uint64_t side;
+        own[c] = find_own(counts->n[c], psti_pli_wave_n_tokens(bits));
+        side = (uint64_t)(OWN_HEAD_BITS - 1 + ENTRY_BITS * own[c].n) << COST_SHIFT;
+        if (psti_pli_wave_expand(&own[c], f) &&
+            cost(counts->n[c], f) + side < cost(counts->n[c], freqs.f[c])) {
+            memcpy(freqs.f[c], f, sizeof f);
+            any = true;
+        } else {
+            own[c].n = 0;
+        }
+    }
+    size_t nbytes = any ? psti_pli_wave_print_model(own, printed) : 0;
+    if (nbytes > capacity) {
+        memcpy(freqs.f, psti_pli_wave_freqs[bits == 16], sizeof freqs.f);
+        nbytes = 0;
+    }
+    memcpy(block, printed, nbytes);
+    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
+        find_codes(freqs.f[c], codes->of[c]);
+    return nbytes;
+}

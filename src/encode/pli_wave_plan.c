@@ -1,0 +1,310 @@
+/* pli_wave_plan.c - which predictions a unit of PLI's wave mode uses, and the counts of its tokens.
+ *
+ * Predictions are compared by about what their residuals cost: log2(1 + |r|) in 1/16 bit, from
+ * straight lines, so that rows of residuals are added up in vectors. Taps are fitted by least
+ * squares. All in integers: the same pixels give the same file everywhere. */
+#include "encode/pli_wave_encode_int.h"
+
+#include <string.h>
+
+enum { N_SIMPLE = 4, N_BLOCK_COLUMNS = PSTI_WAVE_EDGE / PSTI_WAVE_BLOCK };
+
+struct psti_wave_candidate psti_wave_filter(uint32_t list, uint32_t number)
+{
+    struct psti_wave_candidate c = {.predictor = PSTI_PLI_PREDICT_MED};
+    if (number == 0)
+        return c;
+    const struct psti_pli_filter *filter = &psti_pli_filters[list][number - 1];
+    c.predictor = PSTI_PLI_PREDICT_FILTERS;
+    memcpy(c.k, filter->k, sizeof c.k);
+    c.a = filter->a;
+    c.b = filter->b;
+    return c;
+}
+
+/* About 16 * log2(1 + m): its value at 0, 1, 2, 4, 8, ... joined by lines. */
+static inline uint16_t price_8(uint16_t m)
+{
+    uint16_t a = (uint16_t)(16 * m), b = (uint16_t)(6 * m + 13), c = (uint16_t)(2 * m + 34);
+    uint16_t d = (uint16_t)((m >> 1) + 65), least = a < b ? a : b;
+    least = least < c ? least : c;
+    return least < d ? least : d;
+}
+static inline uint16_t price_16(uint16_t m)
+{
+    uint32_t v = m + 1u, e = 31u - (uint32_t)__builtin_clz(v);
+    return (uint16_t)(16 * e + (((v - (1u << e)) << 4) >> e));
+}
+
+/* Adds the prices of rows of residuals, column by column. */
+static void add_prices(const int16_t *residuals, uint32_t n_rows, uint32_t bits, uint16_t *sums)
+{
+    memset(sums, 0, PSTI_WAVE_EDGE * sizeof *sums);
+    for (uint32_t y = 0; y < n_rows; y++, residuals += PSTI_WAVE_EDGE) {
+        if (bits == 8)
+            for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++) {
+                int16_t r = residuals[x], m = r < 0 ? (int16_t)-r : r;
+                sums[x] = (uint16_t)(sums[x] + price_8((uint16_t)m));
+            }
+        else
+            for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++) {
+                int32_t r = residuals[x];
+                sums[x] = (uint16_t)(sums[x] + price_16((uint16_t)(r < 0 ? -r : r)));
+            }
+    }
+}
+
+static uint32_t price_columns(const uint16_t *sums, uint32_t begin, uint32_t end)
+{
+    uint32_t sum = 0;
+    for (uint32_t x = begin; x < end; x++)
+        sum += sums[x];
+    return sum;
+}
+
+/* One plane while it is being planned. */
+struct choice {
+    const struct psti_pli_source *source;
+    struct psti_wave_work *work;
+    uint32_t plane, effort;
+    uint32_t n_taps;
+    const int16_t *g, *r; /* residuals that taps refer to */
+};
+
+static uint32_t rows_from(const struct psti_pli_source *s, uint32_t y0)
+{
+    return s->height - y0 < PSTI_WAVE_BLOCK ? s->height - y0 : PSTI_WAVE_BLOCK;
+}
+
+static uint64_t price_plane(const struct choice *c, const int16_t *residuals)
+{
+    uint64_t sum = 0;
+    for (uint32_t y0 = 0; y0 < c->source->height; y0 += PSTI_WAVE_BLOCK) {
+        uint16_t sums[PSTI_WAVE_EDGE];
+        add_prices(residuals + (size_t)y0 * PSTI_WAVE_EDGE, rows_from(c->source, y0),
+                   c->source->bits, sums);
+        sum += price_columns(sums, 0, c->source->width);
+    }
+    return sum;
+}
+
+static int8_t to_tap(int64_t numerator, int64_t denominator)
+{
+    /* 32 * numerator / denominator, rounded; denominator > 0. */
+    int64_t twice = 64 * numerator + denominator;
+    int64_t tap = twice >= 0 ? twice / (2 * denominator)
+                             : -((-twice + 2 * denominator - 1) / (2 * denominator));
+    return (int8_t)(tap < -127 ? -127 : tap > 127 ? 127 : tap);
+}
+
+/* Least squares of `residuals` by those of planes 0 and 1. */
+static void fit_taps(const struct choice *c, const int16_t *residuals, int8_t *a, int8_t *b)
+{
+    int64_t gg = 0, gr = 0, rr = 0, gs = 0, rs = 0;
+    for (uint32_t y = 0; y < c->source->height; y++)
+        for (size_t x = 0, at = (size_t)y * PSTI_WAVE_EDGE; x < c->source->width; x++, at++) {
+            int64_t s = residuals[at], g = c->g[at], r = c->r[at];
+            gg += g * g;
+            gr += g * r;
+            rr += r * r;
+            gs += g * s;
+            rs += r * s;
+        }
+    *a = *b = 0;
+    if (c->source->bits == 16) {
+        /* Products of two sums must fit. */
+        gg >>= 16;
+        gr >>= 16;
+        rr >>= 16;
+        gs >>= 16;
+        rs >>= 16;
+    }
+    /* Of 12 more bits two taps' determinant would overflow. */
+    while (gg >= 1 << 26 || rr >= 1 << 26) {
+        gg >>= 1;
+        gr >>= 1;
+        rr >>= 1;
+        gs >>= 1;
+        rs >>= 1;
+    }
+    int64_t determinant = gg * rr - gr * gr;
+    if (c->n_taps > 1 && rr > 0 && determinant > 0) {
+        *a = to_tap(gs * rr - rs * gr, determinant);
+        *b = to_tap(rs * gg - gs * gr, determinant);
+    } else if (gg > 0) {
+        *a = to_tap(gs, gg);
+    } else if (c->n_taps > 1 && rr > 0) {
+        *b = to_tap(rs, rr);
+    }
+}
+
+static void add_taps(const struct choice *c, const int16_t *from, int8_t a, int8_t b,
+                     int16_t *restrict to)
+{
+    size_t n = (size_t)c->source->height * PSTI_WAVE_EDGE;
+    if (c->source->bits == 8)
+        for (size_t i = 0; i < n; i++) {
+            int16_t tap = (int16_t)((int16_t)(a * c->g[i]) + (int16_t)(b * c->r[i]));
+            to[i] = (int8_t)(from[i] - ((int16_t)(tap + 16) >> 5));
+        }
+    else
+        for (size_t i = 0; i < n; i++)
+            to[i] = (int16_t)(from[i] - ((a * c->g[i] + b * c->r[i] + 16) >> 5));
+}
+
+/* The best of predictors 1..4, with taps. Leaves its residuals in work->residuals[plane]; returns
+ * their price. */
+static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_plan *plan)
+{
+    struct psti_wave_work *work = c->work;
+    uint64_t prices[N_SIMPLE], best_price;
+    uint32_t best = 0;
+    for (uint32_t y0 = 0; y0 < c->source->height; y0 += PSTI_WAVE_BLOCK) {
+        psti_wave_gather(c->source, c->plane, y0, work);
+        for (uint32_t i = 0; i < N_SIMPLE; i++) {
+            struct psti_wave_candidate candidate = {.predictor = (uint8_t)(i + 1)};
+            psti_wave_try(c->source, &candidate, rows_from(c->source, y0), work->zeros, work->zeros,
+                          work, work->trial[i] + (size_t)y0 * PSTI_WAVE_EDGE);
+        }
+    }
+    for (uint32_t i = 0; i < N_SIMPLE; i++) {
+        prices[i] = price_plane(c, work->trial[i]);
+        best = prices[i] < prices[best] ? i : best;
+    }
+    best_price = prices[best];
+    plan->predictor = (uint8_t)(best + 1);
+    plan->a = plan->b = 0;
+    memcpy(work->residuals[c->plane], work->trial[best], sizeof work->trial[best]);
+    /* Taps change which predictor is best only where two are close: low efforts fit the one. */
+    for (uint32_t i = 0; c->n_taps > 0 && i < N_SIMPLE; i++) {
+        int8_t a, b;
+        if (i != best && (c->effort < 3 || prices[i] > prices[best] + prices[best] / 16))
+            continue;
+        fit_taps(c, work->trial[i], &a, &b);
+        if (a == 0 && b == 0)
+            continue;
+        add_taps(c, work->trial[i], a, b, work->trial[N_SIMPLE]);
+        uint64_t price = price_plane(c, work->trial[N_SIMPLE]);
+        if (price >= best_price)
+            continue;
+        best_price = price;
+        plan->predictor = (uint8_t)(i + 1);
+        plan->a = a;
+        plan->b = b;
+        memcpy(work->residuals[c->plane], work->trial[N_SIMPLE], sizeof work->trial[N_SIMPLE]);
+    }
+    return best_price;
+}
+
+/* The best filter of each block; residuals go to work->trial[0]. Returns their price. */
+static uint64_t choose_filters(const struct choice *c, uint8_t *filters)
+{
+    const struct psti_pli_source *s = c->source;
+    struct psti_wave_work *work = c->work;
+    uint32_t list = psti_pli_wave_filter_list(c->plane, s->transform);
+    uint32_t columns = (s->width + PSTI_WAVE_BLOCK - 1) / PSTI_WAVE_BLOCK;
+    uint64_t total = 0;
+    for (uint32_t y0 = 0; y0 < s->height; y0 += PSTI_WAVE_BLOCK) {
+        uint32_t best[N_BLOCK_COLUMNS], n_rows = rows_from(s, y0);
+        uint8_t *numbers = filters + (y0 / PSTI_WAVE_BLOCK) * columns;
+        size_t at = (size_t)y0 * PSTI_WAVE_EDGE;
+        psti_wave_gather(s, c->plane, y0, work);
+        for (uint32_t number = 0; number <= PSTI_PLI_N_FILTERS; number++) {
+            struct psti_wave_candidate candidate = psti_wave_filter(list, number);
+            uint16_t sums[PSTI_WAVE_EDGE];
+            psti_wave_try(s, &candidate, n_rows, c->g + at, c->r + at, work, work->trial[1]);
+            add_prices(work->trial[1], n_rows, s->bits, sums);
+            for (uint32_t i = 0; i < columns; i++) {
+                uint32_t begin = i * PSTI_WAVE_BLOCK, end = begin + PSTI_WAVE_BLOCK;
+                uint32_t price = price_columns(sums, begin, end < s->width ? end : s->width);
+                if (number > 0 && price >= best[i])
+                    continue;
+                best[i] = price;
+                numbers[i] = (uint8_t)number;
+                for (uint32_t y = 0; y < n_rows; y++)
+                    memcpy(work->trial[0] + at + (size_t)y * PSTI_WAVE_EDGE + begin,
+                           work->trial[1] + (size_t)y * PSTI_WAVE_EDGE + begin,
+                           PSTI_WAVE_BLOCK * sizeof *work->trial[0]);
+            }
+        }
+        for (uint32_t i = 0; i < columns; i++)
+            total += best[i];
+    }
+    return total;
+}
+
+static uint16_t sample_at(const struct psti_pli_source *s, uint32_t plane, size_t at)
+{
+    return s->bits == 8 ? ((const uint8_t *)s->planes[plane])[at]
+                        : ((const uint16_t *)s->planes[plane])[at];
+}
+
+static bool is_constant(const struct psti_pli_source *s, uint32_t plane)
+{
+    uint16_t first = sample_at(s, plane, 0);
+    for (uint32_t y = 0; y < s->height; y++)
+        for (uint32_t x = 0; x < s->width; x++)
+            if (sample_at(s, plane, (size_t)y * PSTI_WAVE_EDGE + x) != first)
+                return false;
+    return true;
+}
+
+static void plan_plane(const struct choice *c, bool dense, struct psti_wave_plane_plan *plan)
+{
+    struct psti_wave_work *work = c->work;
+    *plan = (struct psti_wave_plane_plan){.start = sample_at(c->source, c->plane, 0)};
+    if (is_constant(c->source, c->plane)) {
+        memset(work->residuals[c->plane], 0, sizeof work->residuals[c->plane]);
+        return;
+    }
+    uint64_t price = choose_simple(c, plan);
+    if (!dense)
+        return;
+    /* 16 filters of 6 bits weigh about as much as 2000 / 16 bits. */
+    uint64_t filtered = choose_filters(c, plan->filters);
+    if (filtered + 16 * PSTI_PLI_FILTER_BITS * PSTI_PLI_WAVE_N_BLOCKS >= price)
+        return;
+    plan->predictor = PSTI_PLI_PREDICT_FILTERS;
+    memcpy(work->residuals[c->plane], work->trial[0], sizeof work->trial[0]);
+}
+
+size_t psti_pli_wave_plan_nbytes(uint8_t channels, uint8_t bits)
+{
+    (void)channels;
+    (void)bits;
+    return sizeof(struct psti_wave_plan);
+}
+
+size_t psti_pli_wave_work_nbytes(uint8_t channels, uint8_t bits)
+{
+    (void)channels;
+    (void)bits;
+    return sizeof(struct psti_wave_work);
+}
+
+void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32_t effort,
+                        void *plan, struct psti_pli_wave_counts *counts, void *work_)
+{
+    struct psti_wave_work *work = work_;
+    struct psti_wave_plan *p = plan;
+    memset(work->zeros, 0, sizeof work->zeros);
+    for (uint32_t i = 0; i < source->channels; i++) {
+        uint32_t n_taps = psti_pli_wave_n_taps(i, source->transform);
+        struct choice choice = {.source = source,
+                                .work = work,
+                                .plane = i,
+                                .effort = effort,
+                                .n_taps = n_taps,
+                                .g = n_taps > 0 ? work->residuals[0] : work->zeros,
+                                .r = n_taps > 1 ? work->residuals[1] : work->zeros};
+        plan_plane(&choice, dense, &p->planes[i]);
+    }
+    psti_wave_tokenise(source, p, work);
+    for (uint32_t i = 0; i < source->channels; i++) {
+        if (p->planes[i].predictor == PSTI_PLI_PREDICT_CONSTANT)
+            continue;
+        for (uint32_t y = 0; y < source->height; y++)
+            for (size_t x = 0, at = (size_t)y * PSTI_WAVE_EDGE; x < source->width; x++, at++)
+                counts->n[work->contexts[i][at]][work->tokens[i][at]]++;
+    }
+}

@@ -1,0 +1,125 @@
+/* pli_wave_tokens.c - from a plan to residuals, tokens and contexts, in rows.
+ *
+ * Clamped tokens stand in rows with zeros around them, so that contexts at the unit's edges need no
+ * thought. Pure; works in the caller's memory. */
+#include "encode/pli_wave_encode_int.h"
+
+#include <string.h>
+
+static void apply_filters(const struct psti_pli_source *source, uint32_t plane,
+                          const struct psti_wave_plane_plan *plan, const int16_t *g,
+                          const int16_t *r, struct psti_wave_work *work)
+{
+    uint32_t columns = (source->width + PSTI_WAVE_BLOCK - 1) / PSTI_WAVE_BLOCK;
+    uint32_t list = psti_pli_wave_filter_list(plane, source->transform);
+    for (uint32_t y0 = 0; y0 < source->height; y0 += PSTI_WAVE_BLOCK) {
+        const uint8_t *numbers = plan->filters + (y0 / PSTI_WAVE_BLOCK) * columns;
+        uint32_t n_rows = source->height - y0;
+        size_t at = (size_t)y0 * PSTI_WAVE_EDGE;
+        n_rows = n_rows < PSTI_WAVE_BLOCK ? n_rows : PSTI_WAVE_BLOCK;
+        psti_wave_gather(source, plane, y0, work);
+        for (uint32_t i = 0; i < columns; i++) {
+            bool done = false;
+            for (uint32_t j = 0; j < i; j++)
+                done = done || numbers[j] == numbers[i];
+            if (done)
+                continue;
+            struct psti_wave_candidate candidate = psti_wave_filter(list, numbers[i]);
+            psti_wave_try(source, &candidate, n_rows, g + at, r + at, work, work->trial[0]);
+            for (uint32_t j = i; j < columns; j++)
+                for (uint32_t y = 0; numbers[j] == numbers[i] && y < n_rows; y++) {
+                    size_t x = (size_t)y * PSTI_WAVE_EDGE + j * PSTI_WAVE_BLOCK;
+                    memcpy(work->residuals[plane] + at + x, work->trial[0] + x,
+                           PSTI_WAVE_BLOCK * sizeof *work->trial[0]);
+                }
+        }
+    }
+}
+
+void psti_wave_apply(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
+                     struct psti_wave_work *work)
+{
+    memset(work->zeros, 0, sizeof work->zeros);
+    for (uint32_t p = 0; p < source->channels; p++) {
+        const struct psti_wave_plane_plan *plane = &plan->planes[p];
+        bool taps = psti_pli_wave_n_taps(p, source->transform) > 0;
+        const int16_t *g = taps ? work->residuals[0] : work->zeros;
+        const int16_t *r = taps && p == 2 ? work->residuals[1] : work->zeros;
+        if (plane->predictor == PSTI_PLI_PREDICT_CONSTANT) {
+            memset(work->residuals[p], 0, sizeof work->residuals[p]);
+            continue;
+        }
+        if (plane->predictor == PSTI_PLI_PREDICT_FILTERS) {
+            apply_filters(source, p, plane, g, r, work);
+            continue;
+        }
+        struct psti_wave_candidate candidate = {
+            .predictor = plane->predictor, .a = plane->a, .b = plane->b};
+        for (uint32_t y0 = 0; y0 < source->height; y0 += PSTI_WAVE_BLOCK) {
+            size_t at = (size_t)y0 * PSTI_WAVE_EDGE;
+            uint32_t n_rows = source->height - y0;
+            n_rows = n_rows < PSTI_WAVE_BLOCK ? n_rows : PSTI_WAVE_BLOCK;
+            psti_wave_gather(source, p, y0, work);
+            psti_wave_try(source, &candidate, n_rows, g + at, r + at, work,
+                          work->residuals[p] + at);
+        }
+    }
+}
+
+static void find_tokens(const struct psti_pli_source *source, uint32_t plane,
+                        struct psti_wave_work *work)
+{
+    uint8_t(*clamped)[PSTI_WAVE_PADDED] = work->clamped[plane];
+    memset(clamped, 0, sizeof work->clamped[plane]);
+    for (uint32_t y = 0; y < source->height; y++) {
+        const int16_t *residuals = work->residuals[plane] + (size_t)y * PSTI_WAVE_EDGE;
+        uint8_t *tokens = work->tokens[plane] + (size_t)y * PSTI_WAVE_EDGE;
+        uint8_t *g = clamped[PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
+        for (uint32_t x = 0; x < source->width; x++) {
+            uint32_t m = (uint32_t)(residuals[x] < 0 ? -residuals[x] : residuals[x]);
+            uint32_t token = psti_pli_wave_token(m);
+            tokens[x] = (uint8_t)token;
+            g[x] = (uint8_t)(token < PSTI_PLI_TOKEN_CLAMP ? token : PSTI_PLI_TOKEN_CLAMP);
+        }
+    }
+}
+
+static inline void find_contexts(const struct psti_pli_source *source, uint32_t plane,
+                                 enum psti_pli_energy kind, struct psti_wave_work *work)
+{
+    enum { S = PSTI_WAVE_PADDED };
+    for (uint32_t y = 0; y < source->height; y++) {
+        size_t row = PSTI_WAVE_PAD_ROWS + y;
+        const uint8_t *g = work->clamped[plane][row] + PSTI_WAVE_PAD;
+        const uint8_t *g0 = work->clamped[0][row] + PSTI_WAVE_PAD;
+        const uint8_t *g1 = work->clamped[1][row] + PSTI_WAVE_PAD;
+        uint8_t *contexts = work->contexts[plane] + (size_t)y * PSTI_WAVE_EDGE;
+        uint8_t energies[PSTI_WAVE_EDGE];
+        for (int x = 0; x < PSTI_WAVE_EDGE; x++)
+            energies[x] = psti_pli_wave_energy(kind, g[x - 1], g[x - S], g[x - S - 1], g[x - S + 1],
+                                               g[x - 2 * S], g[x - 2], g0[x], g1[x]);
+        for (uint32_t x = 0; x < source->width; x++)
+            contexts[x] = psti_pli_wave_bucket[energies[x]];
+    }
+}
+
+void psti_wave_tokenise(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
+                        struct psti_wave_work *work)
+{
+    bool first = true;
+    for (uint32_t p = 0; p < source->channels; p++) {
+        if (plan->planes[p].predictor == PSTI_PLI_PREDICT_CONSTANT) {
+            memset(work->clamped[p], 0, sizeof work->clamped[p]);
+            continue;
+        }
+        find_tokens(source, p, work);
+        enum psti_pli_energy kind = psti_pli_wave_energy_kind(p, source->transform, first);
+        if (kind == PSTI_PLI_ENERGY_FIRST)
+            find_contexts(source, p, PSTI_PLI_ENERGY_FIRST, work);
+        else if (kind == PSTI_PLI_ENERGY_SECOND)
+            find_contexts(source, p, PSTI_PLI_ENERGY_SECOND, work);
+        else
+            find_contexts(source, p, PSTI_PLI_ENERGY_THIRD, work);
+        first = false;
+    }
+}
