@@ -36,7 +36,20 @@ struct encoder {
     uint8_t *slots;      /* rows of units at row_capacity apart, compacted at the end */
     size_t row_capacity; /* the worst case of a row of units */
     uint32_t *sizes;     /* of units */
+    /* Wave units only: what pass one leaves to pass two. */
+    uint8_t *plans; /* of units, plan_nbytes apart */
+    size_t plan_nbytes;
+    struct psti_pli_wave_counts *counts; /* of rows of units */
+    struct psti_pli_wave_codes *codes;
     atomic_bool out_of_memory;
+};
+
+/* What a job works in. */
+struct work {
+    uint8_t *memory; /* all of it */
+    uint8_t *unit;   /* one unit's samples */
+    uint8_t *spare;  /* a second coding of it */
+    void *mode;      /* the modes' own */
 };
 
 size_t pst_pli_encode_bound(uint32_t height, uint32_t width, uint8_t channels, uint8_t bits)
@@ -101,18 +114,64 @@ static size_t store_plain(const struct psti_pli_source *s, enum psti_pli_mode mo
     return 1 + nbytes;
 }
 
-/* The smallest coding of a unit that its tier allows. */
-static size_t encode_unit(const struct encoder *e, const struct psti_pli_source *s, uint8_t *out)
+/* The smallest coding of a unit that its tier allows; raw always does. */
+static size_t encode_unit(const struct encoder *e, const struct psti_pli_source *s,
+                          const void *plan, const struct work *work, uint8_t *out)
 {
     size_t pixel_nbytes = psti_pli_raw_nbytes(1, 1, s->channels, s->bits);
     size_t raw_nbytes = (size_t)s->height * s->width * pixel_nbytes;
-    size_t nbytes = 0;
+    size_t best = 0;
+    uint32_t effort = e->options.effort;
     if (is_constant(s))
         return store_plain(s, PSTI_PLI_CONSTANT, pixel_nbytes, out);
-    nbytes = psti_pli_packed_encode(s, e->options.effort, out, raw_nbytes);
-    if (nbytes > 0)
-        return nbytes;
-    return store_plain(s, PSTI_PLI_RAW, raw_nbytes, out);
+    if (e->image.unit_log2 == SMALL_EDGE_LOG2)
+        best = e->options.tier == PST_PLI_TIER_FAST
+                   ? psti_pli_packed_encode(s, effort, out, raw_nbytes)
+                   : psti_pli_wave_encode(s, plan, e->codes, work->mode, out, raw_nbytes);
+    return best ? best : store_plain(s, PSTI_PLI_RAW, raw_nbytes, out);
+}
+
+static bool uses_waves(const struct encoder *e)
+{
+    return e->options.tier != PST_PLI_TIER_FAST && e->image.unit_log2 == SMALL_EDGE_LOG2;
+}
+
+static bool claim(struct encoder *e, struct work *work)
+{
+    const struct pst_pixels *p = e->image.pixels;
+    uint32_t edge = psti_pli_edge(&e->header);
+    size_t unit = psti_round_up(psti_pli_unit_memory_nbytes(&e->image), 64);
+    size_t spare = psti_round_up(psti_pli_raw_nbytes(edge, edge, p->channels, p->bits), 64);
+    size_t mode = 64;
+    size_t wave = uses_waves(e) ? psti_pli_wave_work_nbytes(p->channels, p->bits) : 0;
+    work->memory = psti_alloc_aligned(64, unit + spare + (mode > wave ? mode : wave));
+    if (!work->memory) {
+        atomic_store(&e->out_of_memory, true);
+        return false;
+    }
+    work->unit = work->memory;
+    work->spare = work->memory + unit;
+    work->mode = work->spare + spare;
+    return true;
+}
+
+/* Job of pass one: chooses the predictors of one row of units and counts their tokens. */
+static void plan_row(void *arg, size_t row)
+{
+    struct encoder *e = arg;
+    uint32_t columns = psti_pli_unit_columns(&e->header);
+    struct work work;
+    if (!claim(e, &work))
+        return;
+    for (uint32_t column = 0; column < columns; column++) {
+        struct psti_pli_source source;
+        psti_pli_load_unit(&e->image, (uint32_t)row, column, work.unit, &source);
+        if (!is_constant(&source))
+            psti_pli_wave_plan(&source, e->options.tier == PST_PLI_TIER_DENSE, e->options.effort,
+                               e->plans + (row * columns + column) * e->plan_nbytes,
+                               &e->counts[row], work.mode);
+    }
+    psti_free(work.memory);
 }
 
 /* Job: encodes one row of units into its slot. */
@@ -121,19 +180,19 @@ static void encode_row(void *arg, size_t row)
     struct encoder *e = arg;
     uint32_t columns = psti_pli_unit_columns(&e->header);
     uint8_t *out = e->slots + row * e->row_capacity;
-    uint8_t *memory = psti_alloc_aligned(64, psti_pli_unit_memory_nbytes(&e->image));
-    if (!memory) {
-        atomic_store(&e->out_of_memory, true);
+    struct work work;
+    if (!claim(e, &work))
         return;
-    }
     for (uint32_t column = 0; column < columns; column++) {
         struct psti_pli_source source;
-        psti_pli_load_unit(&e->image, (uint32_t)row, column, memory, &source);
-        size_t nbytes = encode_unit(e, &source, out);
-        e->sizes[row * columns + column] = (uint32_t)nbytes;
+        size_t unit = row * columns + column;
+        psti_pli_load_unit(&e->image, (uint32_t)row, column, work.unit, &source);
+        size_t nbytes =
+            encode_unit(e, &source, e->plans ? e->plans + unit * e->plan_nbytes : NULL, &work, out);
+        e->sizes[unit] = (uint32_t)nbytes;
         out += nbytes;
     }
-    psti_free(memory);
+    psti_free(work.memory);
 }
 
 static void run_jobs(struct encoder *e, void (*job)(void *arg, size_t i), size_t n)
@@ -195,8 +254,33 @@ static void begin(struct encoder *e)
     };
 }
 
+/* Pass one of wave units and the image's model. */
+static void plan_waves(struct encoder *e, uint8_t *model)
+{
+    const struct pst_pixels *p = e->image.pixels;
+    uint32_t rows = psti_pli_unit_rows(&e->header), columns = psti_pli_unit_columns(&e->header);
+    e->plan_nbytes = psti_pli_wave_plan_nbytes(p->channels, p->bits);
+    e->plans = psti_alloc_array((size_t)rows * columns, e->plan_nbytes);
+    e->counts = psti_calloc(rows, sizeof *e->counts);
+    e->codes = psti_alloc_aligned(64, psti_pli_wave_codes_nbytes());
+    if (!e->plans || !e->counts || !e->codes) {
+        atomic_store(&e->out_of_memory, true);
+        return;
+    }
+    run_jobs(e, plan_row, rows);
+    uint32_t *sum = &e->counts[0].n[0][0];
+    for (uint32_t row = 1; row < rows; row++)
+        for (size_t i = 0; i < sizeof e->counts->n / sizeof *sum; i++)
+            sum[i] += (&e->counts[row].n[0][0])[i];
+    size_t nbytes = psti_pli_wave_model(e->counts, p->bits, model + PSTI_PLI_BLOCK_HEADER_NBYTES,
+                                        MODEL_MAX_NBYTES - PSTI_PLI_BLOCK_HEADER_NBYTES, e->codes);
+    if (nbytes > 0)
+        e->header.model_nbytes =
+            (uint32_t)(psti_pli_print_block(model, PSTI_PLI_MODEL_WAVE, nbytes) - model);
+}
+
 /* Units, then the pixels' checksum. */
-static enum pst_status encode_units(struct encoder *e, struct pst_error *err)
+static enum pst_status encode_units(struct encoder *e, uint8_t *model, struct pst_error *err)
 {
     const struct pst_pixels *p = e->image.pixels;
     uint32_t rows = psti_pli_unit_rows(&e->header), columns = psti_pli_unit_columns(&e->header);
@@ -206,7 +290,9 @@ static enum pst_status encode_units(struct encoder *e, struct pst_error *err)
     e->slots = psti_alloc_array(rows, e->row_capacity);
     if (!e->sizes || !e->slots)
         atomic_store(&e->out_of_memory, true);
-    else
+    if (!atomic_load(&e->out_of_memory) && uses_waves(e))
+        plan_waves(e, model);
+    if (!atomic_load(&e->out_of_memory))
         run_jobs(e, encode_row, rows);
     if (atomic_load(&e->out_of_memory))
         return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to encode %ux%u pixels", p->height,
@@ -226,11 +312,14 @@ enum pst_status pst_pli_encode(const struct pst_pixels *pixels,
     if (status != PST_OK)
         return status;
     begin(&e);
-    status = encode_units(&e, err);
+    status = encode_units(&e, model, err);
     if (status == PST_OK)
         *nbytes = assemble(&e, bytes, model);
     else
         psti_error_set_codec(err, CODEC);
+    psti_free(e.codes);
+    psti_free(e.counts);
+    psti_free(e.plans);
     psti_free(e.slots);
     psti_free(e.sizes);
     return status;

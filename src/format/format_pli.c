@@ -16,8 +16,7 @@ enum {
     FLAG_WIDE_SIZES = 1,
     FLAG_CHECKSUMS = 2,
     FLAGS_KNOWN = FLAG_WIDE_SIZES | FLAG_CHECKSUMS,
-    HASHED_NBYTES = 32, /* of the header, under the head checksum */
-    BLOCK_HEADER_NBYTES = 4
+    HASHED_NBYTES = 32 /* of the header, under the head checksum */
 };
 
 static const uint8_t magic[4] = {0x89, 'P', 'L', 'I'};
@@ -180,19 +179,19 @@ enum pst_status psti_pli_find_model(const void *head, const struct psti_pli_head
     *block = NULL;
     *nbytes = 0;
     while (left > 0) {
-        size_t n = left >= BLOCK_HEADER_NBYTES ? psti_load_u16(p + 2) : 0;
-        if (left < BLOCK_HEADER_NBYTES || n > left - BLOCK_HEADER_NBYTES || p[0] <= last ||
-            p[0] > PSTI_PLI_MODEL_WAVE || p[1] != 0) {
+        size_t n = left >= PSTI_PLI_BLOCK_HEADER_NBYTES ? psti_load_u16(p + 2) : 0;
+        if (left < PSTI_PLI_BLOCK_HEADER_NBYTES || n > left - PSTI_PLI_BLOCK_HEADER_NBYTES ||
+            p[0] <= last || p[0] > PSTI_PLI_MODEL_WAVE || p[1] != 0) {
             return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
                              "the model is not a sequence of known blocks");
         }
         last = p[0];
         if (last == (int)kind) {
-            *block = p + BLOCK_HEADER_NBYTES;
+            *block = p + PSTI_PLI_BLOCK_HEADER_NBYTES;
             *nbytes = n;
         }
-        p += BLOCK_HEADER_NBYTES + n;
-        left -= BLOCK_HEADER_NBYTES + n;
+        p += PSTI_PLI_BLOCK_HEADER_NBYTES + n;
+        left -= PSTI_PLI_BLOCK_HEADER_NBYTES + n;
     }
     return PST_OK;
 }
@@ -202,5 +201,5 @@ uint8_t *psti_pli_print_block(uint8_t *at, enum psti_pli_model_kind kind, size_t
     at[0] = (uint8_t)kind;
     at[1] = 0;
     psti_store_u16(at + 2, (uint16_t)nbytes);
-    return at + BLOCK_HEADER_NBYTES + nbytes;
+    return at + PSTI_PLI_BLOCK_HEADER_NBYTES + nbytes;
 }

@@ -13,7 +13,8 @@ enum {
     PSTI_PLI_UNIT_LOG2_MIN = 6, /* 64 pixels: the only edge of packed and wave units */
     PSTI_PLI_UNIT_LOG2_MAX = 9,
     PSTI_PLI_MAX_ERROR = 127,
-    PSTI_PLI_INDEX_ENTRY_MAX = 8
+    PSTI_PLI_INDEX_ENTRY_MAX = 8,
+    PSTI_PLI_BLOCK_HEADER_NBYTES = 4 /* of a model block */
 };
 
 enum psti_pli_mode {
@@ -89,7 +90,8 @@ enum pst_status psti_pli_find_model(const void *head, const struct psti_pli_head
                                     enum psti_pli_model_kind kind, const uint8_t **block,
                                     size_t *nbytes, struct pst_error *err);
 
-/* Heads a model block whose `nbytes` bytes of content lie at `at` + 4 already; returns its end. */
+/* Heads a model block whose `nbytes` bytes of content lie at `at` +
+ * PSTI_PLI_BLOCK_HEADER_NBYTES already; returns its end. */
 uint8_t *psti_pli_print_block(uint8_t *at, enum psti_pli_model_kind kind, size_t nbytes);
 
 #endif
