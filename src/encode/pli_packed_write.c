@@ -78,16 +78,22 @@ static uint32_t list_steps(const struct psti_pli_source *source,
     return n;
 }
 
-/* Puts the run of bits of size `size`: M1, S, M2.. Leaves in `steps` those that have a 1, and
- * returns their number. */
+/* Puts the run of bits of size `size`: M1, M2.. Leaves in `steps` those that have a 1, and returns
+ * their number. */
 static uint32_t put_sizes(struct writer *w, int8_t *steps, uint32_t n, int size)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        bool reaches = steps[i] >= size || steps[i] <= -size;
-        put_bits(w, reaches, 1);
-        steps[kept] = steps[i];
-        kept += reaches;
+    for (uint32_t i = 0; i < n;) {
+        uint32_t end = n - i < 32 ? n : i + 32, first = i;
+        uint64_t bits = 0;
+        for (; i < end; i++) {
+            int8_t step = steps[i];
+            bool reaches = step >= size || step <= -size;
+            bits |= (uint64_t)reaches << (i - first);
+            steps[kept] = step;
+            kept += reaches;
+        }
+        put_bits(w, bits, end - first);
     }
     return kept;
 }
@@ -105,14 +111,26 @@ static void put_widths(struct writer *w, const struct psti_pli_source *source,
     pad_bits(w);
 }
 
-static void put_group(struct writer *w, const int16_t *residuals, uint32_t width)
+/* Four numbers of `width` bits. */
+static uint64_t four(const int16_t *residuals, uint32_t width)
 {
     uint64_t mask = (UINT64_C(1) << width) - 1;
-    for (uint32_t half = 0; half < 4; half++) {
-        uint64_t a = (uint16_t)residuals[2 * half] & mask;
-        uint64_t b = (uint16_t)residuals[2 * half + 1] & mask;
-        put_bits(w, a | b << width, 2 * width);
-    }
+    return ((uint16_t)residuals[0] & mask) | ((uint16_t)residuals[1] & mask) << width |
+           ((uint16_t)residuals[2] & mask) << 2 * width |
+           ((uint16_t)residuals[3] & mask) << 3 * width;
+}
+
+/* `width` bytes; nothing is pending. */
+static void put_group(struct writer *w, const int16_t *residuals, uint32_t width)
+{
+    uint64_t first = four(residuals, width), second = four(residuals + 4, width), bytes[2];
+    bytes[0] = first | (width < 16 ? second << 4 * width : 0);
+    bytes[1] = width == 16 ? second : width > 8 ? second >> (64 - 4 * width) : 0;
+    if (w->nbytes + sizeof bytes <= w->capacity)
+        memcpy(w->out + w->nbytes, bytes, sizeof bytes);
+    else if (w->nbytes + width <= w->capacity)
+        memcpy(w->out + w->nbytes, bytes, width);
+    w->nbytes += width;
 }
 
 size_t psti_pli_packed_write(const struct psti_pli_source *source,

@@ -5,8 +5,7 @@
 
 #include "base/cpu.h"
 #include "decode/pli_int.h"
-#include "encode/pli_encode_int.h"
-#include "format/format_pli_packed.h"
+#include "encode/pli_packed_encode.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -293,12 +292,57 @@ static void test_garbage(void **state)
     }
 }
 
+/* The encoder's kernels: the same costs, residuals and widths from every level, so that bytes do
+ * not depend on it. */
+static void test_encoders_agree(void **state)
+{
+    struct fixture *f = *state;
+    static struct psti_packed_coded coded[3][2];
+    const struct psti_packed_rows *rows[2] = {psti_packed_rows_for(0, 8),
+                                              psti_packed_rows_for(psti_cpu_detected(), 8)};
+    uint64_t seed = 5;
+    for (int round = 0; round < 3000; round++) {
+        uint64_t random = next_random(&seed);
+        uint32_t height = 1 + (uint32_t)(random >> 5 & 63),
+                 width = 1 + (uint32_t)(random >> 11 & 63);
+        struct psti_pli_source source =
+            make(f, (enum kind)(random % N_KINDS), height, width, 3, 8, 1, seed);
+        for (uint32_t p = 0; p < 3; p++) {
+            struct psti_packed_samples samples;
+            uint32_t m = (uint32_t)(random >> 20) % PSTI_PACKED_N_PREDICTORS;
+            struct psti_packed_block block = {.samples = &samples,
+                                              .bits = 8,
+                                              .groups = (width + 7) / 8,
+                                              .above = {0, 1, 2, 3, 4, 5, 6, 8}};
+            if (p > 0 && random >> 23 & 1)
+                block.tap[0] = (int8_t)((int)(random >> 24 & 127) - 64);
+            if (p > 1 && random >> 23 & 2)
+                block.tap[1] = (int8_t)((int)(random >> 17 & 127) - 64);
+            psti_packed_load(&source, p, &samples);
+            for (block.first = 0; block.first < height; block.first += 16) {
+                uint32_t costs[2][PSTI_PACKED_N_PREDICTORS], left = height - block.first;
+                block.n_rows = left < 16 ? left : 16;
+                for (int k = 0; k < 2; k++) {
+                    block.r0 = &coded[0][k];
+                    block.r1 = &coded[1][k];
+                    rows[k]->try_all(&block, costs[k]);
+                    rows[k]->code(&block, m, &coded[p][k]);
+                }
+                assert_memory_equal(costs[0], costs[1], sizeof costs[0]);
+            }
+            assert_memory_equal(coded[p][0].residuals, coded[p][1].residuals, height * 128);
+            assert_memory_equal(coded[p][0].widths, coded[p][1].widths, height * 8);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_every_size, setup, teardown),
         cmocka_unit_test_setup_teardown(test_every_kind, setup, teardown),
         cmocka_unit_test_setup_teardown(test_choices, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_encoders_agree, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
         cmocka_unit_test_setup_teardown(test_garbage, setup, teardown),
     };
