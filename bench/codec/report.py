@@ -75,7 +75,7 @@ def measure_all(args) -> dict:
     lower = LEVELS[:LEVELS.index(used)] if used in LEVELS else ("c",)
     for level in reversed(lower):
         if not os.environ.get("PENSTOCK_CPU_MASK"):
-            runs.append(measure(args.program, args.arguments, level, "png6,webp_m4,penstock_png,pli*"))
+            runs.append(measure(args.program, args.arguments, level, "png6,webp_m4,pli_fast,pli_small,pli_dense"))
     merged = {"bench": "codec", "date": time.strftime("%Y-%m-%d", time.gmtime()), "runs": runs}
     if args.crops:
         merged["crops"] = measure_crops(args)
