@@ -17,7 +17,8 @@ enum { HEIGHT = 1024, WIDTH = 2048, CROP = 768, N_SAMPLES = 3, SEED = 11 };
 enum { FIRST_ROUND_MAX = 16 << 10 };
 
 static char directory[64];
-static pst_dataset *dataset; /* fields image and mask, each as PLI and as raw pixels */
+static pst_dataset *dataset;   /* fields image and mask, each as PLI and as raw pixels */
+static uint64_t n_units_whole; /* of each image and mask */
 
 static void fill_noise(uint8_t *to, size_t n, uint64_t state)
 {
@@ -60,6 +61,7 @@ static void make_values(struct pst_value values[2], uint8_t *pixels, uint8_t cha
     values[0].form = PST_FORM_PLI;
     values[0].bytes = encode(pixels, HEIGHT, WIDTH, channels, no_checksum, &values[0].nbytes);
     assert_ok(pst_pli_info(values[0].bytes, values[0].nbytes, &info, &err));
+    n_units_whole = (uint64_t)info.unit_rows * info.unit_columns;
     values[0].has_pixel_checksum = true;
     values[0].pixel_checksum = info.pixel_checksum;
     values[1] = (struct pst_value){.bytes = pixels,
@@ -212,10 +214,17 @@ static void read_epoch(pst_loader *loader, uint64_t epoch, uint64_t hashes[2])
     assert_int_equal(pst_loader_next(loader, &batch, &err), PST_END);
 }
 
-static struct pst_loader_stats stats_of(const pst_loader *loader)
+/* Workers add to the counters when their rows are done: the last of them perhaps a little later.
+ * `n_images`: whose units must be counted. */
+static struct pst_loader_stats stats_of(const pst_loader *loader, uint64_t n_images)
 {
     struct pst_loader_stats stats = {.struct_size = sizeof stats};
-    pst_loader_stats(loader, &stats);
+    for (int i = 0; i < 10000; i++) {
+        pst_loader_stats(loader, &stats);
+        if (stats.n_units_whole >= n_images * n_units_whole)
+            break;
+        usleep(1000);
+    }
     return stats;
 }
 
@@ -227,15 +236,15 @@ static struct pst_loader_stats compare(const struct way *way, uint64_t epoch)
     uint64_t by_pli[2], by_raw[2];
     assert_ok(open_loader(dataset, way, 0, &pli, &err));
     assert_ok(open_loader(dataset, way, 1, &raw, &err));
-    struct pst_loader_stats before = stats_of(pli); /* MEMORY reads all at open */
+    struct pst_loader_stats before = stats_of(pli, 0); /* MEMORY reads all at open */
     read_epoch(pli, epoch, by_pli);
     read_epoch(raw, epoch, by_raw);
     assert_memory_equal(by_pli, by_raw, sizeof by_pli);
-    struct pst_loader_stats after = stats_of(pli);
+    struct pst_loader_stats after = stats_of(pli, 2 * N_SAMPLES);
     after.nbytes_read -= before.nbytes_read;
     after.n_reads -= before.n_reads;
     assert_int_equal(after.n_fallback_region, 0);
-    assert_int_equal(stats_of(raw).n_units_decoded, 0);
+    assert_int_equal(stats_of(raw, 0).n_units_decoded, 0);
     pst_loader_close(&pli);
     pst_loader_close(&raw);
     return after;
@@ -318,7 +327,8 @@ static void without_unit_checksums_all_is_read(void **state)
         way.no_verify = no_verify;
         assert_ok(open_loader(bare, &way, 0, &loader, &err));
         read_epoch(loader, 0, hashes);
-        assert_int_equal(stats_of(loader).n_partial_reads, no_verify ? 2 * N_SAMPLES : 0);
+        assert_int_equal(stats_of(loader, 2 * N_SAMPLES).n_partial_reads,
+                         no_verify ? 2 * N_SAMPLES : 0);
         pst_loader_close(&loader);
         assert_ok(open_loader(bare, &way, 1, &loader, &err));
         read_epoch(loader, 0, expected);
@@ -453,7 +463,7 @@ static void each_read_may_fail(void **state)
         const struct way way = {PST_STORAGE_THREADS, workers, PST_PAGE_CACHE_KEEP, 0, false, CROP};
         uint64_t n = 0, n_failed = 0;
         bool passed = false;
-        for (n = 1; !passed; n += n < 20 ? 1 : 7) {
+        for (n = 1; !passed; n += n < 10 ? 1 : 9) {
             pst_loader *loader;
             pst_batch *batch;
             assert_ok(open_loader(dataset, &way, 0, &loader, &err));
@@ -477,7 +487,7 @@ static void each_read_may_fail(void **state)
             assert_memory_equal(hashes, expected, sizeof hashes);
             pst_loader_close(&loader);
         }
-        assert_true(n_failed > 20); /* more reads than items */
+        assert_true(n_failed > 12); /* more reads than items: of both rounds */
     }
 }
 #endif
