@@ -107,7 +107,7 @@ static void put_line(const struct crop_case *what, const struct crop_tier *tier,
 int main(int argc, char **argv)
 {
     const char *data = NULL, *json = NULL;
-    struct settings settings = {.seconds = 0.3, .repeats = 5};
+    struct settings settings = {.seconds = 0.3, .repeats = 3};
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--data") == 0)
             data = argv[i + 1];
