@@ -66,7 +66,10 @@ struct wave {
     struct coefficients coefficients;
     uint32_t rows_of_band[2]; /* lanes with rows, in the first and second band of a plane */
     uint32_t columns[EDGE];   /* [t % 64]: lanes with columns */
+    uint64_t spread[16][16];  /* see find_spread() */
 };
+
+#define ONES_16 0x0001000100010001ull /* 1 in each of four lanes */
 
 static const int16_t no_residuals[LANES];
 
@@ -174,16 +177,36 @@ static void all_energies(const struct wave *w, uint32_t t, uint8_t *energies)
         energies[last] = edge_energy(w, t, plane, last, EDGE - 1);
 }
 
-/* The token of one lane in context `slots`; the state goes on, with a word if it must. */
-static inline uint32_t decode_token(const uint32_t *slots, uint32_t *state, const uint8_t **words)
+/* The token of one lane in context `slots`; the state goes on, with a word if it must. Whether it
+ * must is as good as random: no branch. `sure`: frequencies may be 1024, which entries hold as 0.
+ */
+static inline uint32_t decode_token(const uint32_t *slots, bool sure, uint32_t *state,
+                                    const uint8_t **words)
 {
     uint32_t x = *state, entry = slots[x & (PSTI_PLI_PROB_SUM - 1)];
-    x = PSTI_PLI_WAVE_FREQ(entry) * (x >> PSTI_PLI_PROB_BITS) + PSTI_PLI_WAVE_BIAS(entry);
-    uint32_t full = x << 16 | psti_load_u16(*words);
-    bool low = x < 65536;
-    *state = low ? full : x;
-    *words += low ? 2 : 0;
+    uint32_t freq = sure ? PSTI_PLI_WAVE_FREQ(entry) : entry >> 22;
+    x = freq * (x >> PSTI_PLI_PROB_BITS) + PSTI_PLI_WAVE_BIAS(entry);
+    uint32_t low = x < 65536, full = x << 16 | psti_load_u16(*words);
+    *state = x ^ ((0u - low) & (x ^ full));
+    *words += 2 * low;
     return PSTI_PLI_WAVE_TOKEN(entry);
+}
+
+/* A step's tokens where all lanes are active. */
+static inline const uint8_t *decode_full(const struct psti_pli_wave_tables *tables, bool sure,
+                                         const uint8_t *energies, uint32_t *states,
+                                         const uint8_t *words, uint8_t *tokens)
+{
+    const uint32_t *slots = tables->slots[0];
+    for (uint32_t l = 0; l < LANES; l += 8) {
+        uint64_t eight = 0;
+        for (uint32_t i = 0; i < 8; i++)
+            eight |= (uint64_t)decode_token(slots + tables->first_slot[energies[l + i]], sure,
+                                            states + l + i, &words)
+                     << (8 * i);
+        psti_store_u64(tokens + l, eight);
+    }
+    return words;
 }
 
 /* One step's tokens; inactive lanes get 0. Takes at most 32 words. */
@@ -191,26 +214,18 @@ static const uint8_t *decode_step(const struct wave *w, const struct psti_pli_wa
                                   uint32_t t, uint32_t *states, const uint8_t *words)
 {
     uint8_t *tokens = w->tokens[t] + TOKEN_PREFIX;
-    const uint32_t *slots = tables->slots[0];
     uint32_t active = active_lanes(w, t);
     _Alignas(16) uint8_t energies[LANES];
     all_energies(w, t, energies);
-    if (active == UINT32_MAX) {
-        for (uint32_t l = 0; l < LANES; l += 8) {
-            uint64_t eight = 0;
-            for (uint32_t i = 0; i < 8; i++)
-                eight |= (uint64_t)decode_token(slots + tables->first_slot[energies[l + i]],
-                                                states + l + i, &words)
-                         << (8 * i);
-            psti_store_u64(tokens + l, eight);
-        }
-        return words;
-    }
+    if (active == UINT32_MAX && !tables->has_sure_tokens)
+        return decode_full(tables, false, energies, states, words, tokens);
+    if (active == UINT32_MAX)
+        return decode_full(tables, true, energies, states, words, tokens);
     memset(tokens, 0, LANES);
     for (; active; active &= active - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(active);
-        tokens[l] =
-            (uint8_t)decode_token(slots + tables->first_slot[energies[l]], states + l, &words);
+        const uint32_t *slots = tables->slots[0] + tables->first_slot[energies[l]];
+        tokens[l] = (uint8_t)decode_token(slots, true, states + l, &words);
     }
     return words;
 }
@@ -309,26 +324,49 @@ static void add_raw_bits(struct bit_source *b, int16_t *tokens)
     }
 }
 
-/* Tokens of step t become residuals. */
+/* Tokens of step t become residuals: four lanes of 16 bits at once. */
 static inline void find_residuals(struct wave *w, uint32_t t)
 {
     int16_t *m = w->residuals + (size_t)t * LANES;
-    uint64_t signs = load_bits(&w->bits, w->bits.signs);
-    uint32_t used = 0, large = 0, mask = 0;
-    for (uint32_t l = 0; l < LANES; l++) {
-        uint32_t one = m[l] != 0;
-        mask |= (uint32_t)((signs >> used) & one) << l;
-        used += one;
+    uint64_t signs = load_bits(&w->bits, w->bits.signs), large = 0;
+    uint64_t begin = w->bits.signs, negative[LANES / 4];
+    for (uint32_t i = 0; i < LANES / 4; i++) {
+        uint64_t four = psti_load_u64(m + 4 * (size_t)i);
+        uint64_t some = ((four + 0x7fff7fff7fff7fff) >> 15) & ONES_16;
+        uint64_t n = (some * ONES_16) >> 48;
+        /* One bit a lane to the lowest four. */
+        uint64_t which = (some * 0x0001000200040008) >> 48;
+        negative[i] = w->spread[which & 15][signs & 15];
+        large |= four + (0x8000 - PSTI_PLI_DIRECT) * ONES_16;
+        signs >>= n;
+        begin += n;
     }
-    w->bits.signs += used;
-    for (uint32_t l = 0; l < LANES; l++)
-        large |= m[l] >= PSTI_PLI_DIRECT;
-    if (large)
+    w->bits.signs = begin;
+    if (large & (0x8000 * ONES_16))
         add_raw_bits(&w->bits, m);
-    for (uint32_t l = 0; l < LANES; l++) {
-        int16_t negative = (int16_t) - (int16_t)((mask >> l) & 1);
-        m[l] = (int16_t)((m[l] ^ negative) - negative);
+    for (uint32_t i = 0; i < LANES / 4; i++) {
+        uint64_t four = psti_load_u64(m + 4 * (size_t)i);
+        /* -v is ~v + 1; a lane without magnitude has no sign, so no carry leaves a lane. */
+        four = (four ^ negative[i]) + (negative[i] & ONES_16);
+        psti_store_u64(m + 4 * (size_t)i, four);
     }
+}
+
+/* spread[which][signs]: in the lanes of `which`, in ascending order, all bits or none, as the next
+ * of `signs` says. */
+static void find_spread(struct wave *w)
+{
+    for (uint32_t which = 0; which < 16; which++)
+        for (uint32_t signs = 0; signs < 16; signs++) {
+            uint64_t mask = 0;
+            uint32_t left = signs;
+            for (uint32_t l = 0; l < 4; l++)
+                if (which >> l & 1) {
+                    mask |= (left & 1) * (0xffffull << (16 * l));
+                    left >>= 1;
+                }
+            w->spread[which][signs] = mask;
+        }
 }
 
 /* -- Samples -- */
@@ -459,6 +497,7 @@ static enum pst_status decode_planes(struct wave *w, const struct psti_pli_wave_
                                      struct psti_pli_wave_head *head, struct pst_error *err)
 {
     find_lanes(w);
+    find_spread(w);
     memset(w->tokens - TOKEN_HISTORY, 0, TOKEN_HISTORY * TOKEN_STRIDE);
     enum pst_status status = decode_tokens(w, tables, head, err);
     if (status != PST_OK)

@@ -16,7 +16,7 @@ static LANE *WAVE(row)(struct WAVE(history) * h, uint32_t step)
 }
 
 static void WAVE(gather)(struct WAVE(history) * h, uint32_t t, const struct edges *edges,
-                         struct WAVE(near) * n)
+                         struct WAVE(near) *restrict n)
 {
     const LANE *r1 = WAVE(row)(h, t - 1), *r2 = WAVE(row)(h, t - 2), *r3 = WAVE(row)(h, t - 3);
     const LANE *r4 = WAVE(row)(h, t - 4);

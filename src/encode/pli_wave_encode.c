@@ -10,7 +10,11 @@
 
 #include <string.h>
 
-enum { LANES = PSTI_PLI_LANES, PAYLOAD_NBYTES = PSTI_PLI_WAVE_STATE_NBYTES };
+enum {
+    LANES = PSTI_PLI_LANES,
+    PAYLOAD_NBYTES = PSTI_PLI_WAVE_STATE_NBYTES,
+    N_WORDS = sizeof((struct psti_wave_work *)0)->words / sizeof(uint16_t)
+};
 
 struct writer {
     uint8_t *bytes;
@@ -45,21 +49,38 @@ struct unit {
     uint32_t n_coded, plane_rows, n;
 };
 
-/* work->order: plane * SAMPLES + y * EDGE + x, and bits 6..10 of its row in the cylinder are the
- * lane, as planes and bands are multiples of 32 rows. */
+/* Adds the samples of the lanes of `band` that are active in step t to the order; lane l is at
+ * column `x0` - 2 l. */
+static uint32_t order_band(const struct unit *u, uint32_t band, uint32_t x0, uint32_t begin,
+                           uint32_t end, uint16_t *order)
+{
+    uint32_t bands = u->plane_rows / LANES, y0 = (band % bands) * LANES;
+    uint32_t rows = u->source->height > y0 ? u->source->height - y0 : 0;
+    uint32_t width = u->source->width;
+    /* Columns are below the width from this lane on. */
+    uint32_t first = x0 >= width ? (x0 - width) / 2 + 1 : 0;
+    begin = first > begin ? first : begin;
+    end = rows < end ? rows : end;
+    uint32_t at = u->coded[band / bands] * PSTI_WAVE_SAMPLES + y0 * PSTI_WAVE_EDGE + x0;
+    uint32_t n = 0;
+    for (uint32_t l = begin; l < end; l++)
+        order[n++] = (uint16_t)(at + l * (PSTI_WAVE_EDGE - 2));
+    return n;
+}
+
+/* work->order: plane * SAMPLES + y * EDGE + x, and bits 6..10 of that are the lane, as planes and
+ * bands are multiples of 32 rows. */
 static void find_order(struct unit *u)
 {
-    uint32_t bands = u->plane_rows / LANES, n_bands = u->n_coded * bands, n = 0;
-    for (uint32_t t = 0; t < 64 * n_bands + 62; t++)
-        for (uint32_t l = 0; l < LANES; l++) {
-            uint32_t at = t - 2 * l, band = at >> 6, x = at & 63;
-            if (band >= n_bands || x >= u->source->width)
-                continue;
-            uint32_t y = (band % bands) * LANES + l;
-            if (y < u->source->height)
-                u->work->order[n++] =
-                    (uint16_t)(u->coded[band / bands] * PSTI_WAVE_SAMPLES + y * PSTI_WAVE_EDGE + x);
-        }
+    uint32_t n_bands = u->n_coded * (u->plane_rows / LANES), n = 0;
+    uint16_t *order = u->work->order;
+    for (uint32_t t = 0; t < 64 * n_bands + 62; t++) {
+        uint32_t band = t >> 6, x0 = t & 63, split = x0 / 2 + 1;
+        if (band < n_bands)
+            n += order_band(u, band, x0, 0, split, order + n);
+        if (band > 0)
+            n += order_band(u, band - 1, x0 + 64, split, LANES, order + n);
+    }
     u->n = n;
 }
 
@@ -70,9 +91,14 @@ static size_t write_bits(const struct unit *u)
     const int16_t *residuals = work->residuals[0];
     const uint8_t *tokens = work->tokens[0];
     struct writer w = {.bytes = u->work->bits};
-    for (uint32_t i = 0; i < u->n; i++) {
-        uint32_t at = work->order[i];
-        put_bits(&w, residuals[at] < 0, tokens[at] != 0);
+    for (uint32_t i = 0; i < u->n;) {
+        uint32_t end = u->n - i < 32 ? u->n : i + 32, signs = 0, n = 0;
+        for (; i < end; i++) {
+            int16_t r = residuals[work->order[i]];
+            signs |= (uint32_t)(r < 0) << n;
+            n += r != 0;
+        }
+        put_bits(&w, signs, n);
     }
     for (uint32_t i = 0; i < u->n; i++) {
         uint32_t at = work->order[i], token = tokens[at];
@@ -90,15 +116,16 @@ static size_t code_tokens(const struct unit *u, const struct psti_pli_wave_codes
                           uint32_t *states)
 {
     const uint8_t *tokens = u->work->tokens[0], *contexts = u->work->contexts[0];
-    uint16_t *end = u->work->words + sizeof u->work->words / sizeof *u->work->words, *words = end;
+    uint16_t *end = u->work->words + N_WORDS, *words = end;
     for (uint32_t i = u->n; i-- > 0;) {
         uint32_t at = u->work->order[i], *state = &states[(at / PSTI_WAVE_EDGE) % LANES];
         const struct psti_wave_code *code = &codes->of[contexts[at]][tokens[at]];
         uint64_t x = *state, freq = code->freq;
-        if (x >= freq << (32 - PSTI_PLI_PROB_BITS)) {
-            *--words = (uint16_t)x;
-            x >>= 16;
-        }
+        /* A word goes out or not, as good as at random: no branch. */
+        uint32_t full = x >= freq << (32 - PSTI_PLI_PROB_BITS);
+        words[-1] = (uint16_t)x;
+        words -= full;
+        x >>= 16 * full;
         /* x < freq * 2^22: the product fits, and the quotient is exact. */
         uint64_t quotient = (x * code->reciprocal) >> PSTI_WAVE_RECIPROCAL_SHIFT;
         *state = (uint32_t)((quotient << PSTI_PLI_PROB_BITS) + (x - quotient * freq) + code->first);
@@ -170,8 +197,7 @@ static size_t write_coded(const struct unit *u, const struct psti_pli_wave_codes
     memcpy(out, mantissas, n_mantissas);
     memcpy(out + n_mantissas, bits, n_raw);
     out += n_mantissas + n_raw;
-    memcpy(out, u->work->words + sizeof u->work->words / sizeof *u->work->words - n_words,
-           2 * n_words);
+    memcpy(out, u->work->words + N_WORDS - n_words, 2 * n_words);
     return total + 2 * n_words;
 }
 

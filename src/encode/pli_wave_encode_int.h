@@ -60,8 +60,8 @@ struct psti_wave_work {
     _Alignas(64) uint8_t tokens[4][PSTI_WAVE_SAMPLES], contexts[4][PSTI_WAVE_SAMPLES];
     _Alignas(64) uint8_t clamped[4][PSTI_WAVE_PAD_ROWS + PSTI_WAVE_EDGE][PSTI_WAVE_PADDED];
     _Alignas(64) int16_t zeros[PSTI_WAVE_SAMPLES];
-    uint16_t order[4 * PSTI_WAVE_SAMPLES]; /* samples in the order of tokens */
-    uint16_t words[4 * PSTI_WAVE_SAMPLES];
+    uint16_t order[4 * PSTI_WAVE_SAMPLES];         /* samples in the order of tokens */
+    uint16_t words[4 * PSTI_WAVE_SAMPLES + 1];     /* one for each token; the first is never one */
     uint8_t bits[4 * PSTI_WAVE_SAMPLES * 2 + 128]; /* signs and raw bits */
 };
 

@@ -97,44 +97,57 @@ static int8_t to_tap(int64_t numerator, int64_t denominator)
     return (int8_t)(tap < -127 ? -127 : tap > 127 ? 127 : tap);
 }
 
+/* Sums of products of a candidate's residuals s with those of planes 0 and 1. */
+struct moments {
+    int64_t gg, gr, rr, gs, rs;
+};
+
+static struct moments find_moments(const struct choice *c, const int16_t *residuals)
+{
+    struct moments m = {0};
+    for (uint32_t y = 0; y < c->source->height; y++) {
+        size_t at = (size_t)y * PSTI_WAVE_EDGE;
+        const int16_t *g = c->g + at, *r = c->r + at, *s = residuals + at;
+        if (c->source->bits == 8) {
+            int32_t gg = 0, gr = 0, rr = 0, gs = 0, rs = 0; /* of 64 products of 15 bits */
+            for (uint32_t x = 0; x < c->source->width; x++) {
+                gg += g[x] * g[x];
+                gr += g[x] * r[x];
+                rr += r[x] * r[x];
+                gs += g[x] * s[x];
+                rs += r[x] * s[x];
+            }
+            m = (struct moments){m.gg + gg, m.gr + gr, m.rr + rr, m.gs + gs, m.rs + rs};
+            continue;
+        }
+        for (uint32_t x = 0; x < c->source->width; x++) {
+            m.gg += (int64_t)g[x] * g[x];
+            m.gr += (int64_t)g[x] * r[x];
+            m.rr += (int64_t)r[x] * r[x];
+            m.gs += (int64_t)g[x] * s[x];
+            m.rs += (int64_t)r[x] * s[x];
+        }
+    }
+    /* The products of two such sums, times 64, must fit into 63 bits. */
+    while (m.gg >= 1 << 26 || m.rr >= 1 << 26 || m.gs >= 1 << 28 || m.gs <= -(1 << 28) ||
+           m.rs >= 1 << 28 || m.rs <= -(1 << 28))
+        m = (struct moments){m.gg >> 1, m.gr >> 1, m.rr >> 1, m.gs >> 1, m.rs >> 1};
+    return m;
+}
+
 /* Least squares of `residuals` by those of planes 0 and 1. */
 static void fit_taps(const struct choice *c, const int16_t *residuals, int8_t *a, int8_t *b)
 {
-    int64_t gg = 0, gr = 0, rr = 0, gs = 0, rs = 0;
-    for (uint32_t y = 0; y < c->source->height; y++)
-        for (size_t x = 0, at = (size_t)y * PSTI_WAVE_EDGE; x < c->source->width; x++, at++) {
-            int64_t s = residuals[at], g = c->g[at], r = c->r[at];
-            gg += g * g;
-            gr += g * r;
-            rr += r * r;
-            gs += g * s;
-            rs += r * s;
-        }
+    struct moments m = find_moments(c, residuals);
+    int64_t determinant = m.gg * m.rr - m.gr * m.gr;
     *a = *b = 0;
-    if (c->source->bits == 16) {
-        /* Products of two sums must fit. */
-        gg >>= 16;
-        gr >>= 16;
-        rr >>= 16;
-        gs >>= 16;
-        rs >>= 16;
-    }
-    /* Of 12 more bits two taps' determinant would overflow. */
-    while (gg >= 1 << 26 || rr >= 1 << 26) {
-        gg >>= 1;
-        gr >>= 1;
-        rr >>= 1;
-        gs >>= 1;
-        rs >>= 1;
-    }
-    int64_t determinant = gg * rr - gr * gr;
-    if (c->n_taps > 1 && rr > 0 && determinant > 0) {
-        *a = to_tap(gs * rr - rs * gr, determinant);
-        *b = to_tap(rs * gg - gs * gr, determinant);
-    } else if (gg > 0) {
-        *a = to_tap(gs, gg);
-    } else if (c->n_taps > 1 && rr > 0) {
-        *b = to_tap(rs, rr);
+    if (c->n_taps > 1 && m.rr > 0 && determinant > 0) {
+        *a = to_tap(m.gs * m.rr - m.rs * m.gr, determinant);
+        *b = to_tap(m.rs * m.gg - m.gs * m.gr, determinant);
+    } else if (m.gg > 0) {
+        *a = to_tap(m.gs, m.gg);
+    } else if (c->n_taps > 1 && m.rr > 0) {
+        *b = to_tap(m.rs, m.rr);
     }
 }
 
