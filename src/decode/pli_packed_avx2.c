@@ -156,6 +156,8 @@ INLINE void plane_widths(struct width_state *s, const struct psti_packed *unit, 
 TARGET static enum psti_packed_verdict widths_avx2(struct psti_packed *unit,
                                                    struct psti_packed_work *work, uint64_t *sum)
 {
+    for (size_t at = 0; at < unit->strings_nbytes; at += 64)
+        _mm_prefetch((const char *)unit->strings + at, _MM_HINT_T0);
     if (!psti_packed_find_runs(unit))
         return PSTI_PACKED_NO_END;
     struct width_state s = {.strings = unit->strings, .n_runs = unit->runs.n};
