@@ -7,7 +7,7 @@
 #include "decode/decode_int.h"
 
 #include "base/checked.h"
-#include "format/format_pli.h"
+#include "decode/pli_int.h"
 
 /* Offsets in errors of the format room count from the first byte, as ours do. */
 static enum pst_status named(enum pst_status status, struct pst_error *err)
@@ -37,19 +37,23 @@ bool psti_decode_pli_is_lossless(const uint8_t *bytes, size_t nbytes)
            header.max_error == 0;
 }
 
-/* The region's part of one row of units, decoded into `band`, and handed on. */
-static enum pst_status emit_band(struct psti_job *job, struct psti_emit *emit,
-                                 const struct pst_pli_region *part, const struct pst_pixels *band,
-                                 void *scratch, size_t scratch_nbytes)
+/* A row of units, decoded, on its way to the sink. */
+struct band {
+    struct psti_emit *emit;
+    const uint8_t *pixels;
+    size_t row_nbytes;
+};
+
+static enum pst_status emit_band(void *ctx, uint32_t y, uint32_t n_rows)
 {
-    enum pst_status status =
-        pst_pli_decode(job->bytes, job->nbytes, part, -1, band, scratch, scratch_nbytes, job->err);
-    for (uint32_t y = 0; y < part->height && status == PST_OK; y += PSTI_BAND_ROWS) {
-        uint32_t left = part->height - y;
-        uint32_t n_rows = left < PSTI_BAND_ROWS ? left : PSTI_BAND_ROWS;
+    const struct band *band = ctx;
+    enum pst_status status = PST_OK;
+    (void)y;
+    for (uint32_t i = 0; i < n_rows && status == PST_OK; i += PSTI_BAND_ROWS) {
+        uint32_t left = n_rows - i;
         status =
-            psti_decode_emit_rows(emit, (const uint8_t *)band->data + (size_t)y * band->row_nbytes,
-                                  (size_t)band->row_nbytes, n_rows);
+            psti_decode_emit_rows(band->emit, band->pixels + i * band->row_nbytes, band->row_nbytes,
+                                  left < PSTI_BAND_ROWS ? left : PSTI_BAND_ROWS);
     }
     return status;
 }
@@ -57,35 +61,31 @@ static enum pst_status emit_band(struct psti_job *job, struct psti_emit *emit,
 static enum pst_status emit_region(struct psti_job *job, struct psti_emit *emit,
                                    const struct pst_pli_info *info)
 {
-    const struct psti_rect *region = &job->stored;
-    uint32_t edge = info->unit_edge, end = region->y + region->height;
+    const struct psti_rect *r = &job->stored;
+    const struct pst_pli_region region = {r->y, r->x, r->height, r->width};
+    uint32_t height = r->height < info->unit_edge ? r->height : info->unit_edge;
     size_t pixel_nbytes = (size_t)info->channels * (info->bits / 8);
-    size_t row_nbytes = region->width * pixel_nbytes, band_nbytes;
+    size_t row_nbytes = r->width * pixel_nbytes, band_nbytes;
     size_t scratch_nbytes = pst_pli_scratch_nbytes(info);
     enum pst_status status = PST_OK;
-    if (!psti_mul_size(row_nbytes, region->height < edge ? region->height : edge, &band_nbytes))
+    if (!psti_mul_size(row_nbytes, height, &band_nbytes))
         return psti_decode_fail(job->err, PST_ERROR_LIMIT, "pli", -1,
                                 "the region does not fit memory");
     void *scratch = psti_decode_alloc(job, scratch_nbytes, &status);
     void *memory = scratch ? psti_decode_alloc(job, band_nbytes, &status) : NULL;
     if (!memory)
         return status;
-    struct pst_pixels band = {.data = memory,
-                              .width = region->width,
-                              .channels = info->channels,
-                              .bits = info->bits,
-                              .row_nbytes = (int64_t)row_nbytes,
-                              .pixel_nbytes = (int64_t)pixel_nbytes,
-                              .channel_nbytes = info->bits / 8};
-    struct pst_pli_region part = {.x = region->x, .width = region->width};
-    for (uint32_t y = region->y; y < end && status == PST_OK; y += part.height) {
-        uint32_t next = (y / edge + 1) * edge;
-        part.y = y;
-        part.height = (next < end ? next : end) - y;
-        band.height = part.height;
-        status = emit_band(job, emit, &part, &band, scratch, scratch_nbytes);
-    }
-    return status;
+    const struct pst_pixels pixels = {.data = memory,
+                                      .height = height,
+                                      .width = r->width,
+                                      .channels = info->channels,
+                                      .bits = info->bits,
+                                      .row_nbytes = (int64_t)row_nbytes,
+                                      .pixel_nbytes = (int64_t)pixel_nbytes,
+                                      .channel_nbytes = info->bits / 8};
+    struct band band = {emit, memory, row_nbytes};
+    return psti_pli_decode_bands(job->bytes, job->nbytes, &region, &pixels, scratch, scratch_nbytes,
+                                 emit_band, &band, job->err);
 }
 
 static void count_units(struct psti_job *job, const struct pst_pli_info *info)

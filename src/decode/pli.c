@@ -29,6 +29,8 @@ struct run {
     uint8_t *tables_memory;              /* of wave units */
     struct psti_pli_wave_tables *tables; /* in it; NULL until a wave unit asks for them */
     uint32_t cpu;
+    psti_pli_band band; /* NULL: `pixels` has room for all of the region */
+    void *band_ctx;
 };
 
 static enum pst_status fail(struct pst_error *err, enum pst_status status, int64_t offset)
@@ -147,10 +149,13 @@ static enum pst_status check_pixels(const struct run *run, struct pst_error *err
     const struct psti_pli_header *h = &run->header;
     const struct pst_pixels *p = run->pixels;
     int channels = run->channel < 0 ? h->channels : 1;
+    uint32_t edge = psti_pli_edge(h), height = run->region.height;
     const char *what = NULL;
+    if (run->band && height > edge)
+        height = edge;
     if (run->channel < -1 || run->channel >= h->channels)
         what = "channel";
-    else if (!p->data || p->height != run->region.height || p->width != run->region.width)
+    else if (!p->data || p->height != height || p->width != run->region.width)
         what = "size of the pixels";
     else if (p->channels != channels || p->bits != h->bits)
         what = "channels or bits of the pixels";
@@ -276,7 +281,8 @@ static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, 
     uint32_t y1 = r->y + r->height < y + unit.height ? r->y + r->height : y + unit.height;
     uint32_t x1 = r->x + r->width < x + unit.width ? r->x + r->width : x + unit.width;
     struct pst_pixels pixels = *run->pixels;
-    pixels.data = (uint8_t *)pixels.data + (int64_t)(y0 - r->y) * pixels.row_nbytes +
+    uint32_t top = run->band ? y0 : r->y; /* of the region, or of its part in this row of units */
+    pixels.data = (uint8_t *)pixels.data + (int64_t)(y0 - top) * pixels.row_nbytes +
                   (int64_t)(x0 - r->x) * pixels.pixel_nbytes;
     struct psti_pli_part part = {y0 - y, x0 - x, y1 - y0, x1 - x0, run->channel, &pixels};
 
@@ -307,6 +313,18 @@ static enum pst_status unit_failed(uint32_t row, uint32_t column, uint64_t offse
     return fail(err, status, (int64_t)offset + within);
 }
 
+/* The region's part in a row of units is there. */
+static enum pst_status end_row(const struct run *run, uint32_t row)
+{
+    const struct pst_pli_region *r = &run->region;
+    uint32_t y0 = row << run->header.unit_log2, y1 = y0 + psti_pli_edge(&run->header);
+    if (!run->band)
+        return PST_OK;
+    y0 = y0 > r->y ? y0 : r->y;
+    y1 = y1 < r->y + r->height ? y1 : r->y + r->height;
+    return run->band(run->band_ctx, y0 - r->y, y1 - y0);
+}
+
 static enum pst_status decode_units(struct run *run, struct pst_error *err)
 {
     const struct psti_pli_header *h = &run->header;
@@ -324,8 +342,59 @@ static enum pst_status decode_units(struct run *run, struct pst_error *err)
             }
             offset += entry.nbytes;
         }
+        enum pst_status status = row >= span.row0 ? end_row(run, row) : PST_OK;
+        if (status != PST_OK)
+            return status;
     }
     return PST_OK;
+}
+
+/* Head, region, pixels and scratch are looked at, then the units. */
+static enum pst_status decode(struct run *run, const struct pst_pli_region *region, void *scratch,
+                              size_t scratch_nbytes, struct pst_error *err)
+{
+    enum pst_status status = read_head(run->bytes, run->nbytes, &run->header, err);
+    if (status == PST_OK)
+        status = check_region(&run->header, region, &run->region, err);
+    if (status == PST_OK)
+        status = check_pixels(run, err);
+    if (status != PST_OK)
+        return status;
+    struct pst_pli_info info = {
+        .unit_edge = psti_pli_edge(&run->header),
+        .height = run->header.height,
+        .width = run->header.width,
+        .channels = run->header.channels,
+        .bits = run->header.bits,
+    };
+    if ((uintptr_t)scratch % 64 != 0 || scratch_nbytes < pst_pli_scratch_nbytes(&info)) {
+        psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                  "scratch of %zu bytes; %zu bytes aligned to 64 are needed", scratch_nbytes,
+                  pst_pli_scratch_nbytes(&info));
+        return fail(err, PST_ERROR_ARGUMENT, -1);
+    }
+    run->work = scratch;
+    run->tables_memory = run->work + PSTI_PLI_WORK_NBYTES;
+    run->samples = run->tables_memory + PSTI_PLI_TABLES_NBYTES;
+    return decode_units(run, err);
+}
+
+enum pst_status psti_pli_decode_bands(const void *bytes, size_t nbytes,
+                                      const struct pst_pli_region *region,
+                                      const struct pst_pixels *pixels, void *scratch,
+                                      size_t scratch_nbytes, psti_pli_band band, void *ctx,
+                                      struct pst_error *err)
+{
+    struct run run = {
+        .bytes = bytes,
+        .nbytes = nbytes,
+        .channel = -1,
+        .pixels = pixels,
+        .cpu = psti_cpu_features(),
+        .band = band,
+        .band_ctx = ctx,
+    };
+    return decode(&run, region, scratch, scratch_nbytes, err);
 }
 
 enum pst_status pst_pli_decode(const void *bytes, size_t nbytes,
@@ -349,30 +418,7 @@ enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbyte
         .pixels = pixels,
         .cpu = cpu,
     };
-    enum pst_status status = read_head(bytes, nbytes, &run.header, err);
-    if (status == PST_OK)
-        status = check_region(&run.header, region, &run.region, err);
-    if (status == PST_OK)
-        status = check_pixels(&run, err);
-    if (status != PST_OK)
-        return status;
-    struct pst_pli_info info = {
-        .unit_edge = psti_pli_edge(&run.header),
-        .height = run.header.height,
-        .width = run.header.width,
-        .channels = run.header.channels,
-        .bits = run.header.bits,
-    };
-    if ((uintptr_t)scratch % 64 != 0 || scratch_nbytes < pst_pli_scratch_nbytes(&info)) {
-        psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
-                  "scratch of %zu bytes; %zu bytes aligned to 64 are needed", scratch_nbytes,
-                  pst_pli_scratch_nbytes(&info));
-        return fail(err, PST_ERROR_ARGUMENT, -1);
-    }
-    run.work = scratch;
-    run.tables_memory = run.work + PSTI_PLI_WORK_NBYTES;
-    run.samples = run.tables_memory + PSTI_PLI_TABLES_NBYTES;
-    return decode_units(&run, err);
+    return decode(&run, region, scratch, scratch_nbytes, err);
 }
 
 enum pst_status pst_pli_ranges(const void *bytes, size_t nbytes,

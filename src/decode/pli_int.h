@@ -24,6 +24,17 @@ enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbyte
                                    const struct pst_pixels *pixels, void *scratch,
                                    size_t scratch_nbytes, struct pst_error *err);
 
+/* pst_pli_decode of all channels, a row of units at a time: `pixels` has room for one, that is, its
+ * height is that of the region or of a unit, whichever is smaller. `band` is called when the first
+ * `n_rows` rows of it are rows y, y + 1, ... of the region; anything but PST_OK ends the decode
+ * with that status. */
+typedef enum pst_status (*psti_pli_band)(void *ctx, uint32_t y, uint32_t n_rows);
+enum pst_status psti_pli_decode_bands(const void *bytes, size_t nbytes,
+                                      const struct pst_pli_region *region,
+                                      const struct pst_pixels *pixels, void *scratch,
+                                      size_t scratch_nbytes, psti_pli_band band, void *ctx,
+                                      struct pst_error *err);
+
 /* Where a decoded unit's planes lie: sample (y, x) of plane c is at base + c * plane_step +
  * (y >> 5) * band_step + (y & 31) * row_step + x * (bits / 8). All in bytes, base at any alignment
  * of the sample. 96 samples from the start of each row are readable, whatever the width. */
