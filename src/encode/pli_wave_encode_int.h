@@ -65,18 +65,51 @@ struct psti_wave_work {
     uint8_t bits[4 * PSTI_WAVE_SAMPLES * 2 + 128]; /* signs and raw bits */
 };
 
-/* pli_wave_predict.c: the neighbours of rows y0..y0+15 of a plane (those in the unit), and
- * residuals of one candidate there: out[row][column], EDGE to a row. `g`, `r`: residuals of planes
- * 0 and 1 in the same rows. */
-void psti_wave_gather(const struct psti_pli_source *source, uint32_t plane, uint32_t y0,
-                      struct psti_wave_work *work);
-void psti_wave_try(const struct psti_pli_source *source,
-                   const struct psti_wave_candidate *candidate, uint32_t n_rows, const int16_t *g,
-                   const int16_t *r, const struct psti_wave_work *work, int16_t *out);
+/* About 16 * log2(1 + m): joined lines, so that vectors can do it. */
+static inline __attribute__((always_inline)) int16_t psti_wave_price_8(int16_t m)
+{
+    int16_t a = (int16_t)(16 * m), b = (int16_t)(6 * m + 13), c = (int16_t)(2 * m + 34);
+    int16_t d = (int16_t)((m >> 1) + 65), least = a < b ? a : b;
+    least = least < c ? least : c;
+    return least < d ? least : d;
+}
+static inline __attribute__((always_inline)) int32_t psti_wave_price_16(int32_t m)
+{
+    uint32_t v = (uint32_t)m + 1u, e = 31u - (uint32_t)__builtin_clz(v);
+    return (int32_t)(16 * e + (((v - (1u << e)) << 4) >> e));
+}
+
+/* pli_wave_predict.c: loops over rows y0 .. y0 + n_rows - 1 of a plane, at most 16, 64 samples
+ * to a row. `g`, `r`: residuals of planes 0 and 1 in the same rows. */
+struct psti_wave_rows {
+    /* The neighbours, to work->near: what the next two use. */
+    void (*gather)(const struct psti_pli_source *source, uint32_t plane, uint32_t y0,
+                   struct psti_wave_work *work);
+    void (*find_residuals)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
+                           uint32_t n_rows, const int16_t *g, const int16_t *r, int16_t *out);
+    /* Prices of residuals, added up by column. */
+    void (*add_prices)(const int16_t *residuals, uint32_t n_rows, uint16_t *sums);
+    /* The same of a candidate's residuals in every `step`th row. */
+    void (*try_prices)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
+                       uint32_t n_rows, uint32_t step, const int16_t *g, const int16_t *r,
+                       uint16_t *sums);
+    /* Residuals without taps -> with taps; any number of rows. */
+    void (*add_taps)(const int16_t *from, uint32_t n_rows, int8_t a, int8_t b, const int16_t *g,
+                     const int16_t *r, int16_t *to);
+};
+const struct psti_wave_rows *psti_wave_rows_for(uint32_t cpu, uint8_t bits);
+#if defined(__x86_64__)
+extern const struct psti_wave_rows psti_wave_rows8_avx2;
+#endif
 
 /* pli_wave_tokens.c: residuals -> tokens and contexts, in rows. */
 void psti_wave_tokenise(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
                         struct psti_wave_work *work);
+/* Residuals of the filters chosen for a plane; `spare` holds 16 rows. */
+void psti_wave_apply_filters(const struct psti_pli_source *source, uint32_t plane,
+                             const struct psti_wave_plane_plan *plan, const int16_t *g,
+                             const int16_t *r, struct psti_wave_work *work, int16_t *spare,
+                             int16_t *out);
 /* Residuals of the chosen predictions. */
 void psti_wave_apply(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
                      struct psti_wave_work *work);

@@ -5,9 +5,15 @@
  * squares. All in integers: the same pixels give the same file everywhere. */
 #include "encode/pli_wave_encode_int.h"
 
+#include "base/cpu.h"
+
 #include <string.h>
 
-enum { N_SIMPLE = 4, N_BLOCK_COLUMNS = PSTI_WAVE_EDGE / PSTI_WAVE_BLOCK };
+enum {
+    N_SIMPLE = 4,
+    N_BLOCK_COLUMNS = PSTI_WAVE_EDGE / PSTI_WAVE_BLOCK,
+    FILTERS_PRICE = 16 * PSTI_PLI_FILTER_BITS * PSTI_PLI_WAVE_N_BLOCKS /* in 1/16 bit */
+};
 
 struct psti_wave_candidate psti_wave_filter(uint32_t list, uint32_t number)
 {
@@ -22,38 +28,6 @@ struct psti_wave_candidate psti_wave_filter(uint32_t list, uint32_t number)
     return c;
 }
 
-/* About 16 * log2(1 + m): its value at 0, 1, 2, 4, 8, ... joined by lines. */
-static inline uint16_t price_8(uint16_t m)
-{
-    uint16_t a = (uint16_t)(16 * m), b = (uint16_t)(6 * m + 13), c = (uint16_t)(2 * m + 34);
-    uint16_t d = (uint16_t)((m >> 1) + 65), least = a < b ? a : b;
-    least = least < c ? least : c;
-    return least < d ? least : d;
-}
-static inline uint16_t price_16(uint16_t m)
-{
-    uint32_t v = m + 1u, e = 31u - (uint32_t)__builtin_clz(v);
-    return (uint16_t)(16 * e + (((v - (1u << e)) << 4) >> e));
-}
-
-/* Adds the prices of rows of residuals, column by column. */
-static void add_prices(const int16_t *residuals, uint32_t n_rows, uint32_t bits, uint16_t *sums)
-{
-    memset(sums, 0, PSTI_WAVE_EDGE * sizeof *sums);
-    for (uint32_t y = 0; y < n_rows; y++, residuals += PSTI_WAVE_EDGE) {
-        if (bits == 8)
-            for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++) {
-                int16_t r = residuals[x], m = r < 0 ? (int16_t)-r : r;
-                sums[x] = (uint16_t)(sums[x] + price_8((uint16_t)m));
-            }
-        else
-            for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++) {
-                int32_t r = residuals[x];
-                sums[x] = (uint16_t)(sums[x] + price_16((uint16_t)(r < 0 ? -r : r)));
-            }
-    }
-}
-
 static uint32_t price_columns(const uint16_t *sums, uint32_t begin, uint32_t end)
 {
     uint32_t sum = 0;
@@ -65,6 +39,7 @@ static uint32_t price_columns(const uint16_t *sums, uint32_t begin, uint32_t end
 /* One plane while it is being planned. */
 struct choice {
     const struct psti_pli_source *source;
+    const struct psti_wave_rows *rows;
     struct psti_wave_work *work;
     uint32_t plane, effort;
     uint32_t n_taps;
@@ -81,8 +56,8 @@ static uint64_t price_plane(const struct choice *c, const int16_t *residuals)
     uint64_t sum = 0;
     for (uint32_t y0 = 0; y0 < c->source->height; y0 += PSTI_WAVE_BLOCK) {
         uint16_t sums[PSTI_WAVE_EDGE];
-        add_prices(residuals + (size_t)y0 * PSTI_WAVE_EDGE, rows_from(c->source, y0),
-                   c->source->bits, sums);
+        c->rows->add_prices(residuals + (size_t)y0 * PSTI_WAVE_EDGE, rows_from(c->source, y0),
+                            sums);
         sum += price_columns(sums, 0, c->source->width);
     }
     return sum;
@@ -151,20 +126,6 @@ static void fit_taps(const struct choice *c, const int16_t *residuals, int8_t *a
     }
 }
 
-static void add_taps(const struct choice *c, const int16_t *from, int8_t a, int8_t b,
-                     int16_t *restrict to)
-{
-    size_t n = (size_t)c->source->height * PSTI_WAVE_EDGE;
-    if (c->source->bits == 8)
-        for (size_t i = 0; i < n; i++) {
-            int16_t tap = (int16_t)((int16_t)(a * c->g[i]) + (int16_t)(b * c->r[i]));
-            to[i] = (int8_t)(from[i] - ((int16_t)(tap + 16) >> 5));
-        }
-    else
-        for (size_t i = 0; i < n; i++)
-            to[i] = (int16_t)(from[i] - ((a * c->g[i] + b * c->r[i] + 16) >> 5));
-}
-
 /* The best of predictors 1..4, with taps. Leaves its residuals in work->residuals[plane]; returns
  * their price. */
 static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_plan *plan)
@@ -173,11 +134,11 @@ static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_pla
     uint64_t prices[N_SIMPLE], best_price;
     uint32_t best = 0;
     for (uint32_t y0 = 0; y0 < c->source->height; y0 += PSTI_WAVE_BLOCK) {
-        psti_wave_gather(c->source, c->plane, y0, work);
+        c->rows->gather(c->source, c->plane, y0, work);
         for (uint32_t i = 0; i < N_SIMPLE; i++) {
             struct psti_wave_candidate candidate = {.predictor = (uint8_t)(i + 1)};
-            psti_wave_try(c->source, &candidate, rows_from(c->source, y0), work->zeros, work->zeros,
-                          work, work->trial[i] + (size_t)y0 * PSTI_WAVE_EDGE);
+            c->rows->find_residuals(work, &candidate, rows_from(c->source, y0), work->zeros,
+                                    work->zeros, work->trial[i] + (size_t)y0 * PSTI_WAVE_EDGE);
         }
     }
     for (uint32_t i = 0; i < N_SIMPLE; i++) {
@@ -196,7 +157,8 @@ static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_pla
         fit_taps(c, work->trial[i], &a, &b);
         if (a == 0 && b == 0)
             continue;
-        add_taps(c, work->trial[i], a, b, work->trial[N_SIMPLE]);
+        c->rows->add_taps(work->trial[i], c->source->height, a, b, c->g, c->r,
+                          work->trial[N_SIMPLE]);
         uint64_t price = price_plane(c, work->trial[N_SIMPLE]);
         if (price >= best_price)
             continue;
@@ -209,24 +171,26 @@ static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_pla
     return best_price;
 }
 
-/* The best filter of each block; residuals go to work->trial[0]. Returns their price. */
-static uint64_t choose_filters(const struct choice *c, uint8_t *filters)
+/* Low efforts look at every second or fourth row of a block. */
+static uint32_t row_step(uint32_t effort) { return effort <= 1 ? 4 : effort <= 3 ? 2 : 1; }
+
+/* The best filter of each block. */
+static void choose_filters(const struct choice *c, uint8_t *filters)
 {
     const struct psti_pli_source *s = c->source;
     struct psti_wave_work *work = c->work;
     uint32_t list = psti_pli_wave_filter_list(c->plane, s->transform);
     uint32_t columns = (s->width + PSTI_WAVE_BLOCK - 1) / PSTI_WAVE_BLOCK;
-    uint64_t total = 0;
     for (uint32_t y0 = 0; y0 < s->height; y0 += PSTI_WAVE_BLOCK) {
-        uint32_t best[N_BLOCK_COLUMNS], n_rows = rows_from(s, y0);
+        uint32_t best[N_BLOCK_COLUMNS];
         uint8_t *numbers = filters + (y0 / PSTI_WAVE_BLOCK) * columns;
         size_t at = (size_t)y0 * PSTI_WAVE_EDGE;
-        psti_wave_gather(s, c->plane, y0, work);
+        c->rows->gather(s, c->plane, y0, work);
         for (uint32_t number = 0; number <= PSTI_PLI_N_FILTERS; number++) {
             struct psti_wave_candidate candidate = psti_wave_filter(list, number);
             uint16_t sums[PSTI_WAVE_EDGE];
-            psti_wave_try(s, &candidate, n_rows, c->g + at, c->r + at, work, work->trial[1]);
-            add_prices(work->trial[1], n_rows, s->bits, sums);
+            c->rows->try_prices(work, &candidate, rows_from(s, y0), row_step(c->effort), c->g + at,
+                                c->r + at, sums);
             for (uint32_t i = 0; i < columns; i++) {
                 uint32_t begin = i * PSTI_WAVE_BLOCK, end = begin + PSTI_WAVE_BLOCK;
                 uint32_t price = price_columns(sums, begin, end < s->width ? end : s->width);
@@ -234,16 +198,9 @@ static uint64_t choose_filters(const struct choice *c, uint8_t *filters)
                     continue;
                 best[i] = price;
                 numbers[i] = (uint8_t)number;
-                for (uint32_t y = 0; y < n_rows; y++)
-                    memcpy(work->trial[0] + at + (size_t)y * PSTI_WAVE_EDGE + begin,
-                           work->trial[1] + (size_t)y * PSTI_WAVE_EDGE + begin,
-                           PSTI_WAVE_BLOCK * sizeof *work->trial[0]);
             }
         }
-        for (uint32_t i = 0; i < columns; i++)
-            total += best[i];
     }
-    return total;
 }
 
 static uint16_t sample_at(const struct psti_pli_source *s, uint32_t plane, size_t at)
@@ -273,11 +230,15 @@ static void plan_plane(const struct choice *c, bool dense, struct psti_wave_plan
     uint64_t price = choose_simple(c, plan);
     if (!dense)
         return;
-    /* 16 filters of 6 bits weigh about as much as 2000 / 16 bits. */
-    uint64_t filtered = choose_filters(c, plan->filters);
-    if (filtered + 16 * PSTI_PLI_FILTER_BITS * PSTI_PLI_WAVE_N_BLOCKS >= price)
+    struct psti_wave_plane_plan filtered = {.predictor = PSTI_PLI_PREDICT_FILTERS,
+                                            .start = plan->start};
+    choose_filters(c, filtered.filters);
+    /* Residuals of the filters go to trial[0], where the price decides between the two. */
+    psti_wave_apply_filters(c->source, c->plane, &filtered, c->g, c->r, work, work->trial[1],
+                            work->trial[0]);
+    if (price_plane(c, work->trial[0]) + FILTERS_PRICE >= price)
         return;
-    plan->predictor = PSTI_PLI_PREDICT_FILTERS;
+    *plan = filtered;
     memcpy(work->residuals[c->plane], work->trial[0], sizeof work->trial[0]);
 }
 
@@ -300,10 +261,12 @@ void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32
 {
     struct psti_wave_work *work = work_;
     struct psti_wave_plan *p = plan;
+    const struct psti_wave_rows *rows = psti_wave_rows_for(psti_cpu_features(), source->bits);
     memset(work->zeros, 0, sizeof work->zeros);
     for (uint32_t i = 0; i < source->channels; i++) {
         uint32_t n_taps = psti_pli_wave_n_taps(i, source->transform);
         struct choice choice = {.source = source,
+                                .rows = rows,
                                 .work = work,
                                 .plane = i,
                                 .effort = effort,

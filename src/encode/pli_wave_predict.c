@@ -1,47 +1,48 @@
-/* pli_wave_predict.c - residuals of a plane under a prediction (docs/format-pli.md, 5.3).
+/* pli_wave_predict.c - residuals of a plane under a prediction (docs/format-pli.md, 5.3) and their
+ * prices, in plain C.
  *
  * Neighbours are gathered once for 16 rows and then serve all candidates. Written from the law, not
  * from the decoder, and in rows where that works in diagonals: each checks the other. */
 #include "encode/pli_wave_encode_int.h"
 
+#include "base/cpu.h"
+
 #include <string.h>
 
+#define TARGET
+#define INLINE static inline
+
 #define NAME(x) x##_8
+#define NEAR struct psti_wave_near_8
 #define LANE int16_t
 #define SAMPLE uint8_t
 #define SIGNED int8_t
 #define BITS 8
+#define price_lane psti_wave_price_8
 #include "encode/pli_wave_predict.h"
-#undef NAME
-#undef LANE
-#undef SAMPLE
-#undef SIGNED
-#undef BITS
 
 #define NAME(x) x##_16
+#define NEAR struct psti_wave_near_16
 #define LANE int32_t
 #define SAMPLE uint16_t
 #define SIGNED int16_t
 #define BITS 16
+#define price_lane psti_wave_price_16
 #include "encode/pli_wave_predict.h"
 
-void psti_wave_gather(const struct psti_pli_source *source, uint32_t plane, uint32_t y0,
-                      struct psti_wave_work *work)
-{
-    const void *samples = source->planes[plane];
-    /* The start sample is the first one itself: its residual is 0. */
-    if (source->bits == 8)
-        gather_8(samples, source->width, source->height, y0, &work->near.of_8);
-    else
-        gather_16(samples, source->width, source->height, y0, &work->near.of_16);
-}
+static const struct psti_wave_rows rows_8 = {gather_8, find_residuals_8, add_prices_8, try_prices_8,
+                                             add_taps_8};
+static const struct psti_wave_rows rows_16 = {gather_16, find_residuals_16, add_prices_16,
+                                              try_prices_16, add_taps_16};
 
-void psti_wave_try(const struct psti_pli_source *source,
-                   const struct psti_wave_candidate *candidate, uint32_t n_rows, const int16_t *g,
-                   const int16_t *r, const struct psti_wave_work *work, int16_t *out)
+const struct psti_wave_rows *psti_wave_rows_for(uint32_t cpu, uint8_t bits)
 {
-    if (source->bits == 8)
-        try_8(&work->near.of_8, candidate, n_rows, g, r, out);
-    else
-        try_16(&work->near.of_16, candidate, n_rows, g, r, out);
+    if (bits == 16)
+        return &rows_16;
+#if defined(__x86_64__)
+    if (cpu & PSTI_CPU_AVX2)
+        return &psti_wave_rows8_avx2;
+#endif
+    (void)cpu;
+    return &rows_8;
 }

@@ -1,12 +1,16 @@
-/* pli_wave_predict.h - template: neighbours and predictions of 16 rows.
+/* pli_wave_predict.h - template: neighbours, predictions and prices of 16 rows.
  *
- * Included by pli_wave_predict.c once per bit depth with NAME(x), LANE (16 bits for 8-bit samples,
- * else 32), SAMPLE, SIGNED and BITS. Rows are 64 samples whatever the unit's width, so that loops
- * are vectors; what lies beyond the width means nothing. */
+ * Included once per bit depth and CPU level with NAME(x), NEAR (the struct of neighbours), LANE (16
+ * bits for 8-bit samples, else 32), SAMPLE, SIGNED and BITS, price_lane(m), and TARGET and INLINE
+ * for the level. Rows are 64 samples whatever the unit's width, so that loops become vectors; what
+ * lies beyond the width means nothing. */
 
-static void NAME(gather)(const SAMPLE *plane, uint32_t width, uint32_t height, uint32_t y0,
-                         struct NAME(psti_wave_near) * n)
+static TARGET void NAME(gather)(const struct psti_pli_source *source, uint32_t p, uint32_t y0,
+                                struct psti_wave_work *work)
 {
+    const SAMPLE *plane = source->planes[p];
+    uint32_t width = source->width, height = source->height;
+    NEAR *restrict n = &work->near.NAME(of);
     uint32_t n_rows = height - y0 < PSTI_WAVE_BLOCK ? height - y0 : PSTI_WAVE_BLOCK;
     for (uint32_t i = 0; i < n_rows; i++) {
         uint32_t y = y0 + i;
@@ -39,7 +43,7 @@ static void NAME(gather)(const SAMPLE *plane, uint32_t width, uint32_t height, u
     }
 }
 
-static inline LANE NAME(med)(LANE l, LANE u, LANE ul)
+INLINE LANE NAME(med)(LANE l, LANE u, LANE ul)
 {
     LANE low = l < u ? l : u, high = l < u ? u : l;
     LANE middle = ul < low ? low : ul;
@@ -47,8 +51,9 @@ static inline LANE NAME(med)(LANE l, LANE u, LANE ul)
     return (LANE)(l + u - middle);
 }
 
-static void NAME(simple)(const struct NAME(psti_wave_near) * n, const struct psti_wave_candidate *c,
-                         uint32_t i, const int16_t *g, const int16_t *r, int16_t *restrict out)
+/* Residuals of row i. */
+INLINE void NAME(simple)(const NEAR *n, const struct psti_wave_candidate *c, uint32_t i,
+                         const int16_t *g, const int16_t *r, int16_t *restrict out)
 {
     LANE p[PSTI_WAVE_EDGE];
     for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++) {
@@ -69,9 +74,8 @@ static void NAME(simple)(const struct NAME(psti_wave_near) * n, const struct pst
     }
 }
 
-static void NAME(filtered)(const struct NAME(psti_wave_near) * n,
-                           const struct psti_wave_candidate *c, uint32_t i, const int16_t *g,
-                           const int16_t *r, int16_t *restrict out)
+INLINE void NAME(filtered)(const NEAR *n, const struct psti_wave_candidate *c, uint32_t i,
+                           const int16_t *g, const int16_t *r, int16_t *restrict out)
 {
     LANE k1 = c->k[0], k2 = c->k[1], k3 = c->k[2], k4 = c->k[3], k5 = c->k[4], a = c->a, b = c->b;
     for (uint32_t j = 0; j < PSTI_WAVE_EDGE; j++) {
@@ -90,13 +94,66 @@ static void NAME(filtered)(const struct NAME(psti_wave_near) * n,
     }
 }
 
-static void NAME(try)(const struct NAME(psti_wave_near) * n, const struct psti_wave_candidate *c,
-                      uint32_t n_rows, const int16_t *g, const int16_t *r, int16_t *out)
+INLINE void NAME(row)(const NEAR *n, const struct psti_wave_candidate *c, uint32_t i,
+                      const int16_t *g, const int16_t *r, int16_t *restrict out)
 {
-    for (uint32_t i = 0; i < n_rows; i++, g += PSTI_WAVE_EDGE, r += PSTI_WAVE_EDGE) {
-        if (c->predictor == PSTI_PLI_PREDICT_FILTERS)
-            NAME(filtered)(n, c, i, g, r, out + (size_t)i * PSTI_WAVE_EDGE);
-        else
-            NAME(simple)(n, c, i, g, r, out + (size_t)i * PSTI_WAVE_EDGE);
+    if (c->predictor == PSTI_PLI_PREDICT_FILTERS)
+        NAME(filtered)(n, c, i, g, r, out);
+    else
+        NAME(simple)(n, c, i, g, r, out);
+}
+
+static TARGET void NAME(find_residuals)(const struct psti_wave_work *work,
+                                        const struct psti_wave_candidate *c, uint32_t n_rows,
+                                        const int16_t *g, const int16_t *r, int16_t *out)
+{
+    for (uint32_t i = 0; i < n_rows; i++)
+        NAME(row)
+        (&work->near.NAME(of), c, i, g + i * PSTI_WAVE_EDGE, r + i * PSTI_WAVE_EDGE,
+         out + i * PSTI_WAVE_EDGE);
+}
+
+INLINE void NAME(add_row)(const int16_t *residuals, uint16_t *sums)
+{
+    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++) {
+        LANE m = residuals[x] < 0 ? (LANE)-residuals[x] : (LANE)residuals[x];
+        sums[x] = (uint16_t)(sums[x] + price_lane(m));
     }
 }
+
+static TARGET void NAME(add_prices)(const int16_t *residuals, uint32_t n_rows, uint16_t *sums)
+{
+    memset(sums, 0, PSTI_WAVE_EDGE * sizeof *sums);
+    for (uint32_t i = 0; i < n_rows; i++)
+        NAME(add_row)(residuals + i * PSTI_WAVE_EDGE, sums);
+}
+
+static TARGET void NAME(try_prices)(const struct psti_wave_work *work,
+                                    const struct psti_wave_candidate *c, uint32_t n_rows,
+                                    uint32_t step, const int16_t *g, const int16_t *r,
+                                    uint16_t *sums)
+{
+    int16_t out[PSTI_WAVE_EDGE];
+    memset(sums, 0, PSTI_WAVE_EDGE * sizeof *sums);
+    for (uint32_t i = 0; i < n_rows; i += step) {
+        NAME(row)(&work->near.NAME(of), c, i, g + i * PSTI_WAVE_EDGE, r + i * PSTI_WAVE_EDGE, out);
+        NAME(add_row)(out, sums);
+    }
+}
+
+static TARGET void NAME(add_taps)(const int16_t *from, uint32_t n_rows, int8_t a, int8_t b,
+                                  const int16_t *g, const int16_t *r, int16_t *restrict to)
+{
+    for (uint32_t i = 0; i < n_rows * PSTI_WAVE_EDGE; i++) {
+        LANE tap = (LANE)((LANE)(a * g[i]) + (LANE)(b * r[i]));
+        to[i] = (SIGNED)(from[i] - ((LANE)(tap + 16) >> 5));
+    }
+}
+
+#undef NAME
+#undef NEAR
+#undef LANE
+#undef SAMPLE
+#undef SIGNED
+#undef BITS
+#undef price_lane

@@ -4,20 +4,24 @@
  * thought. Pure; works in the caller's memory. */
 #include "encode/pli_wave_encode_int.h"
 
+#include "base/cpu.h"
+
 #include <string.h>
 
-static void apply_filters(const struct psti_pli_source *source, uint32_t plane,
-                          const struct psti_wave_plane_plan *plan, const int16_t *g,
-                          const int16_t *r, struct psti_wave_work *work)
+void psti_wave_apply_filters(const struct psti_pli_source *source, uint32_t plane,
+                             const struct psti_wave_plane_plan *plan, const int16_t *g,
+                             const int16_t *r, struct psti_wave_work *work, int16_t *spare,
+                             int16_t *out)
 {
     uint32_t columns = (source->width + PSTI_WAVE_BLOCK - 1) / PSTI_WAVE_BLOCK;
     uint32_t list = psti_pli_wave_filter_list(plane, source->transform);
+    const struct psti_wave_rows *rows = psti_wave_rows_for(psti_cpu_features(), source->bits);
     for (uint32_t y0 = 0; y0 < source->height; y0 += PSTI_WAVE_BLOCK) {
         const uint8_t *numbers = plan->filters + (y0 / PSTI_WAVE_BLOCK) * columns;
         uint32_t n_rows = source->height - y0;
         size_t at = (size_t)y0 * PSTI_WAVE_EDGE;
         n_rows = n_rows < PSTI_WAVE_BLOCK ? n_rows : PSTI_WAVE_BLOCK;
-        psti_wave_gather(source, plane, y0, work);
+        rows->gather(source, plane, y0, work);
         for (uint32_t i = 0; i < columns; i++) {
             bool done = false;
             for (uint32_t j = 0; j < i; j++)
@@ -25,12 +29,11 @@ static void apply_filters(const struct psti_pli_source *source, uint32_t plane,
             if (done)
                 continue;
             struct psti_wave_candidate candidate = psti_wave_filter(list, numbers[i]);
-            psti_wave_try(source, &candidate, n_rows, g + at, r + at, work, work->trial[0]);
+            rows->find_residuals(work, &candidate, n_rows, g + at, r + at, spare);
             for (uint32_t j = i; j < columns; j++)
                 for (uint32_t y = 0; numbers[j] == numbers[i] && y < n_rows; y++) {
                     size_t x = (size_t)y * PSTI_WAVE_EDGE + j * PSTI_WAVE_BLOCK;
-                    memcpy(work->residuals[plane] + at + x, work->trial[0] + x,
-                           PSTI_WAVE_BLOCK * sizeof *work->trial[0]);
+                    memcpy(out + at + x, spare + x, PSTI_WAVE_BLOCK * sizeof *out);
                 }
         }
     }
@@ -39,6 +42,7 @@ static void apply_filters(const struct psti_pli_source *source, uint32_t plane,
 void psti_wave_apply(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
                      struct psti_wave_work *work)
 {
+    const struct psti_wave_rows *rows = psti_wave_rows_for(psti_cpu_features(), source->bits);
     memset(work->zeros, 0, sizeof work->zeros);
     for (uint32_t p = 0; p < source->channels; p++) {
         const struct psti_wave_plane_plan *plane = &plan->planes[p];
@@ -50,7 +54,8 @@ void psti_wave_apply(const struct psti_pli_source *source, const struct psti_wav
             continue;
         }
         if (plane->predictor == PSTI_PLI_PREDICT_FILTERS) {
-            apply_filters(source, p, plane, g, r, work);
+            psti_wave_apply_filters(source, p, plane, g, r, work, work->trial[0],
+                                    work->residuals[p]);
             continue;
         }
         struct psti_wave_candidate candidate = {
@@ -59,28 +64,43 @@ void psti_wave_apply(const struct psti_pli_source *source, const struct psti_wav
             size_t at = (size_t)y0 * PSTI_WAVE_EDGE;
             uint32_t n_rows = source->height - y0;
             n_rows = n_rows < PSTI_WAVE_BLOCK ? n_rows : PSTI_WAVE_BLOCK;
-            psti_wave_gather(source, p, y0, work);
-            psti_wave_try(source, &candidate, n_rows, g + at, r + at, work,
-                          work->residuals[p] + at);
+            rows->gather(source, p, y0, work);
+            rows->find_residuals(work, &candidate, n_rows, g + at, r + at, work->residuals[p] + at);
         }
     }
+}
+
+/* Of 64 residuals of 8 bits; the same as psti_pli_wave_token(), without branches. */
+static void tokens_8(const int16_t *residuals, uint8_t *tokens)
+{
+    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++) {
+        int16_t m = residuals[x] < 0 ? (int16_t)-residuals[x] : residuals[x];
+        int16_t direct = m < PSTI_PLI_DIRECT ? m : PSTI_PLI_DIRECT;
+        int16_t above = (int16_t)((m >= 32) + (m >= 48) + (m >= 64) + (m >= 96) + (m >= 128));
+        tokens[x] = (uint8_t)(direct + above);
+    }
+}
+static void tokens_16(const int16_t *residuals, uint8_t *tokens)
+{
+    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++)
+        tokens[x] = (uint8_t)psti_pli_wave_token(
+            (uint32_t)(residuals[x] < 0 ? -residuals[x] : residuals[x]));
 }
 
 static void find_tokens(const struct psti_pli_source *source, uint32_t plane,
                         struct psti_wave_work *work)
 {
-    uint8_t(*clamped)[PSTI_WAVE_PADDED] = work->clamped[plane];
-    memset(clamped, 0, sizeof work->clamped[plane]);
+    memset(work->clamped[plane], 0, sizeof work->clamped[plane]);
     for (uint32_t y = 0; y < source->height; y++) {
         const int16_t *residuals = work->residuals[plane] + (size_t)y * PSTI_WAVE_EDGE;
         uint8_t *tokens = work->tokens[plane] + (size_t)y * PSTI_WAVE_EDGE;
-        uint8_t *g = clamped[PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
-        for (uint32_t x = 0; x < source->width; x++) {
-            uint32_t m = (uint32_t)(residuals[x] < 0 ? -residuals[x] : residuals[x]);
-            uint32_t token = psti_pli_wave_token(m);
-            tokens[x] = (uint8_t)token;
-            g[x] = (uint8_t)(token < PSTI_PLI_TOKEN_CLAMP ? token : PSTI_PLI_TOKEN_CLAMP);
-        }
+        uint8_t *g = work->clamped[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
+        if (source->bits == 8)
+            tokens_8(residuals, tokens);
+        else
+            tokens_16(residuals, tokens);
+        for (uint32_t x = 0; x < source->width; x++)
+            g[x] = tokens[x] < PSTI_PLI_TOKEN_CLAMP ? tokens[x] : PSTI_PLI_TOKEN_CLAMP;
     }
 }
 
