@@ -1,0 +1,436 @@
+/* pli_lz.c - units of mode lz: label maps, screenshots, graphics (docs/format-pli.md, section 6).
+ *
+ * Three phases. Tokens of all sequences, then the literals' pixels, come out of K interleaved rANS
+ * states, each of which decodes its own run of sequences, so that lanes need nothing of each other.
+ * Then the sequences are executed in order: literals and copies of earlier pixels. Literals wait at
+ * the end of `samples`, where the output can never overtake them; tokens and tables lie in `work`.
+ * No memory, any thread. Hostile bytes: tokens are checked as they are executed, each sequence
+ * against the room before the literals still to come, which bounds the output too; `samples` has 64
+ * bytes more than the pixels need, for copies that run over. */
+#include "decode/pli_int.h"
+#include "format/format_pli_lz.h"
+
+#include "base/bits.h"
+#include "base/fail.h"
+#include "decode/pli_lz_copy.h"
+
+#include <assert.h>
+
+#define ROOM "decode"
+
+enum {
+    LANES_MAX = 1 << PSTI_PLI_LZ_LANES_LOG2_MAX,
+    STATE_LOW = 1 << 16, /* states are below 2^32 and at least this */
+    PIXEL_NBYTES_MAX = 8,
+    TABLE_SLACK = 8,
+    COLOUR_TABLE = PSTI_PLI_LZ_N_SAMPLE_TABLES,
+    N_PIXEL_TABLES = PSTI_PLI_LZ_N_SAMPLE_TABLES + 1
+};
+
+/* An entry of a table, by state modulo the sum: symbol, frequency << 8, place within << 20. */
+struct work {
+    union {
+        uint32_t sequence[PSTI_PLI_LZ_N_SEQUENCE_TABLES][1 << PSTI_PLI_LZ_SEQUENCE_BITS];
+        uint32_t pixel[N_PIXEL_TABLES][1 << PSTI_PLI_LZ_PIXEL_BITS];
+    } tables;
+    uint32_t slack[TABLE_SLACK]; /* of the last table */
+    uint8_t runs[PSTI_PLI_LZ_SEQUENCES_MAX];
+    uint8_t offsets[PSTI_PLI_LZ_SEQUENCES_MAX];
+    uint8_t lengths[PSTI_PLI_LZ_SEQUENCES_MAX];
+    uint8_t colours[(PSTI_PLI_LZ_COLOURS_MAX + 1) * PIXEL_NBYTES_MAX];
+};
+static_assert(sizeof(struct work) <= PSTI_PLI_WORK_NBYTES, "work of the lz mode");
+
+struct decoder {
+    const struct psti_pli_unit *unit;
+    struct work *work;
+    uint8_t *samples;
+    uint32_t pixel_nbytes, n_pixels;
+    /* head */
+    uint32_t lanes, n_sequences, n_literals, n_colours, n_escapes, raw_nbytes, tables_nbytes;
+    bool subtract_green;
+    const struct psti_pli_lz_built_in *built_in;
+    const uint8_t *raw, *end;
+    const uint8_t *words;       /* next word of the states */
+    struct psti_lz_bits tables; /* descriptions of tables not yet read */
+    uint32_t states[LANES_MAX];
+};
+
+static enum pst_status corrupt(const struct decoder *d, struct pst_error *err, const uint8_t *at,
+                               const char *what)
+{
+    psti_fail(err, PST_ERROR_CORRUPT, ROOM, "lz: %s", what);
+    if (err && at)
+        err->offset = at - d->unit->bytes;
+    return PST_ERROR_CORRUPT;
+}
+
+/* A number of at most 28 bits, 7 bits a byte, low ones first; false if it ends too late. */
+static bool read_number(const uint8_t **p, const uint8_t *end, uint32_t *value)
+{
+    *value = 0;
+    for (uint32_t shift = 0; shift < 28 && *p < end; shift += 7) {
+        uint8_t byte = *(*p)++;
+        *value |= (uint32_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return true;
+    }
+    return false;
+}
+
+static enum pst_status read_head(struct decoder *d, struct pst_error *err)
+{
+    const uint8_t *p = d->unit->bytes;
+    if (d->unit->nbytes == 0)
+        return corrupt(d, err, p, "no form");
+    uint8_t form = *p++;
+    uint32_t log2 = form & 7;
+    d->lanes = 1u << log2;
+    d->subtract_green = (form & PSTI_PLI_LZ_SUBTRACT_GREEN) != 0;
+    d->built_in = psti_pli_lz_built_in + ((form & PSTI_PLI_LZ_GRAPHICS) != 0);
+    if (form > PSTI_PLI_LZ_FORM_MAX || log2 > PSTI_PLI_LZ_LANES_LOG2_MAX ||
+        (d->subtract_green && d->unit->channels < 3))
+        return corrupt(d, err, p, "unknown form");
+    if (!read_number(&p, d->end, &d->n_sequences) || !read_number(&p, d->end, &d->n_literals) ||
+        !read_number(&p, d->end, &d->n_colours))
+        return corrupt(d, err, p, "counts cut off");
+    d->n_escapes = d->n_literals;
+    if ((d->n_colours > 0 && !read_number(&p, d->end, &d->n_escapes)) ||
+        !read_number(&p, d->end, &d->raw_nbytes) || !read_number(&p, d->end, &d->tables_nbytes))
+        return corrupt(d, err, p, "counts cut off");
+    if (d->n_sequences > PSTI_PLI_LZ_SEQUENCES_MAX || d->n_literals > d->n_pixels ||
+        d->n_colours > PSTI_PLI_LZ_COLOURS_MAX || d->n_escapes > d->n_literals)
+        return corrupt(d, err, p, "counts out of range");
+    /* Indices of colours lie at the start of `samples` while pixels grow at its end. */
+    if (d->n_colours > 0 &&
+        (uint64_t)d->n_literals * (d->pixel_nbytes + 1) > (uint64_t)d->n_pixels * d->pixel_nbytes)
+        return corrupt(d, err, p, "too many literals for colours");
+    uint64_t fixed = 4ull * d->lanes + d->raw_nbytes + d->tables_nbytes;
+    if (fixed > (uint64_t)(d->end - p) || ((uint64_t)(d->end - p) - fixed) % 2 != 0)
+        return corrupt(d, err, p, "parts do not fit");
+    for (uint32_t l = 0; l < d->lanes; l++)
+        d->states[l] = psti_load_u32(p + 4 * l);
+    p += 4 * (size_t)d->lanes;
+    psti_lz_bits_begin(&d->tables, p, d->tables_nbytes);
+    d->raw = p + d->tables_nbytes;
+    d->words = d->raw + d->raw_nbytes;
+    return PST_OK;
+}
+
+/* Frequencies as the unit tells them: false if they do not come to 1 << log2. */
+static bool read_freqs(struct psti_lz_bits *bits, uint16_t *freqs, uint32_t n, uint32_t log2)
+{
+    uint32_t left = 1u << log2, i = 0;
+    while (left > 0) {
+        psti_lz_bits_fill(bits);
+        uint32_t width = psti_lz_bits_take(bits, 4);
+        uint32_t zeros = 0, freq = 0;
+        if (width == 0)
+            zeros = 1 + psti_lz_bits_take(bits, 3);
+        else
+            freq = (1u << (width - 1)) | psti_lz_bits_take(bits, width - 1);
+        if (freq > left || zeros + (freq > 0) > n - i)
+            return false;
+        for (; zeros > 0; zeros--)
+            freqs[i++] = 0;
+        if (freq > 0)
+            freqs[i++] = (uint16_t)freq;
+        left -= freq;
+    }
+    for (; i < n; i++)
+        freqs[i] = 0;
+    return true;
+}
+
+/* Writes up to TABLE_SLACK entries too many; two at a time, which compilers keep in registers. */
+static void build_table(const uint16_t *freqs, uint32_t n, uint32_t *table)
+{
+    const uint64_t one = 1 << 20, both = one << 32 | one;
+    for (uint32_t symbol = 0; symbol < n; symbol++) {
+        uint32_t freq = freqs[symbol];
+        uint64_t first = symbol | freq << 8;
+        uint64_t entries = first | (first + one) << 32;
+        for (uint32_t k = 0; k < freq; k += TABLE_SLACK) {
+            psti_store_u64(table + k, entries);
+            psti_store_u64(table + k + 2, entries + 2 * both);
+            psti_store_u64(table + k + 4, entries + 4 * both);
+            psti_store_u64(table + k + 6, entries + 6 * both);
+            entries += 8 * both;
+        }
+        table += freq;
+    }
+}
+
+/* One kind of token: its contexts' tables, made one after another at `memory`. NULL if corrupt. */
+static uint32_t *read_tables(struct decoder *d, uint32_t n_contexts, uint32_t n_symbols,
+                             uint32_t log2, const uint16_t *built_in, uint32_t built_in_step,
+                             uint32_t *memory, const uint32_t **tables)
+{
+    uint16_t freqs[256];
+    for (uint32_t c = 0; c < n_contexts; c++) {
+        psti_lz_bits_fill(&d->tables);
+        uint32_t kind = psti_lz_bits_take(&d->tables, 2);
+        if (kind == PSTI_PLI_LZ_TABLE_SAME && c > 0) {
+            tables[c] = tables[c - 1];
+            continue;
+        }
+        if (kind == PSTI_PLI_LZ_TABLE_OWN) {
+            if (!read_freqs(&d->tables, freqs, n_symbols, log2))
+                return NULL;
+            build_table(freqs, n_symbols, memory);
+        } else if (kind == PSTI_PLI_LZ_TABLE_BUILT_IN) {
+            build_table(built_in + (size_t)c * built_in_step, n_symbols, memory);
+        } else {
+            return NULL;
+        }
+        tables[c] = memory;
+        memory += (size_t)1 << log2;
+    }
+    return memory;
+}
+
+/* The next symbol of a state. With `checked` words are not read beyond the end. */
+static inline uint32_t next_symbol(struct decoder *d, uint32_t *state, const uint32_t *table,
+                                   uint32_t log2, bool checked)
+{
+    uint32_t x = *state;
+    uint32_t entry = table[x & ((1u << log2) - 1)];
+    x = ((entry >> 8) & 0xfff) * (x >> log2) + (entry >> 20);
+    if (x < STATE_LOW) {
+        if (!checked || d->end - d->words >= 2) {
+            x = x << 16 | psti_load_u16(d->words);
+            d->words += 2;
+        }
+    }
+    *state = x;
+    return entry & 0xff;
+}
+
+static const uint8_t *tables_at(const struct decoder *d)
+{
+    size_t used = psti_lz_bits_used(&d->tables);
+    return d->tables.base + (used < d->tables_nbytes ? used : d->tables_nbytes);
+}
+
+struct sequence_tables {
+    const uint32_t *run[PSTI_PLI_LZ_RUN_CONTEXTS];
+    const uint32_t *offset[PSTI_PLI_LZ_OFFSET_CONTEXTS];
+    const uint32_t *length[PSTI_PLI_LZ_LENGTH_CONTEXTS];
+};
+
+/* Step t of the first `active` lanes: three tokens each. */
+static inline void sequence_step(struct decoder *d, const struct sequence_tables *tables,
+                                 uint32_t active, uint32_t t, uint32_t per_lane, uint8_t *endings,
+                                 bool checked)
+{
+    struct work *w = d->work;
+    enum { LOG2 = PSTI_PLI_LZ_SEQUENCE_BITS };
+    for (uint32_t l = 0; l < active; l++)
+        w->runs[l * per_lane + t] = (uint8_t)next_symbol(
+            d, &d->states[l], tables->run[psti_pli_lz_run_context(endings[l])], LOG2, checked);
+    for (uint32_t l = 0; l < active; l++) {
+        uint32_t i = l * per_lane + t;
+        uint32_t context = w->runs[i] > 0 ? PSTI_PLI_LZ_OFFSET_AFTER_RUN : endings[l];
+        w->offsets[i] =
+            (uint8_t)next_symbol(d, &d->states[l], tables->offset[context], LOG2, checked);
+    }
+    for (uint32_t l = 0; l < active; l++) {
+        uint32_t i = l * per_lane + t, code = w->offsets[i];
+        const uint32_t *table = tables->length[psti_pli_lz_offset_class(code)];
+        w->lengths[i] = (uint8_t)next_symbol(d, &d->states[l], table, LOG2, checked);
+        endings[l] = (uint8_t)psti_pli_lz_ending(code, w->lengths[i]);
+    }
+}
+
+static enum pst_status decode_sequences(struct decoder *d, struct pst_error *err)
+{
+    struct sequence_tables tables;
+    uint32_t *memory = d->work->tables.sequence[0];
+    enum { LOG2 = PSTI_PLI_LZ_SEQUENCE_BITS };
+    if (d->n_sequences == 0)
+        return PST_OK;
+    memory = read_tables(d, PSTI_PLI_LZ_RUN_CONTEXTS, PSTI_PLI_LZ_N_RUNS, LOG2, d->built_in->run[0],
+                         PSTI_PLI_LZ_N_RUNS, memory, tables.run);
+    if (memory)
+        memory = read_tables(d, PSTI_PLI_LZ_OFFSET_CONTEXTS, PSTI_PLI_LZ_N_OFFSETS, LOG2,
+                             d->built_in->offset[0], PSTI_PLI_LZ_N_OFFSETS, memory, tables.offset);
+    if (memory)
+        memory = read_tables(d, PSTI_PLI_LZ_LENGTH_CONTEXTS, PSTI_PLI_LZ_N_LENGTHS, LOG2,
+                             d->built_in->length[0], PSTI_PLI_LZ_N_LENGTHS, memory, tables.length);
+    if (!memory)
+        return corrupt(d, err, tables_at(d), "bad table of sequences");
+    uint8_t endings[LANES_MAX];
+    memset(endings, PSTI_PLI_LZ_ENDING_FIRST, sizeof endings);
+    uint32_t n = d->n_sequences, per_lane = (n + d->lanes - 1) / d->lanes;
+    uint32_t active = (n + per_lane - 1) / per_lane;
+    for (uint32_t t = 0; t < per_lane; t++) {
+        while ((active - 1) * per_lane + t >= n)
+            active--;
+        if (d->end - d->words >= 6 * LANES_MAX)
+            sequence_step(d, &tables, active, t, per_lane, endings, false);
+        else
+            sequence_step(d, &tables, active, t, per_lane, endings, true);
+    }
+    return PST_OK;
+}
+
+/* Uniform frequencies over n symbols. */
+static void flat_freqs(uint16_t *freqs, uint32_t n)
+{
+    uint32_t sum = 1u << PSTI_PLI_LZ_PIXEL_BITS;
+    for (uint32_t i = 0; i < n; i++)
+        freqs[i] = (uint16_t)(sum / n + (i < sum % n));
+}
+
+/* `n` indices of colours to `out`, lane after lane. */
+static void decode_indices(struct decoder *d, const uint32_t *table, uint32_t n, uint8_t *out)
+{
+    uint32_t per_lane = (n + d->lanes - 1) / d->lanes;
+    uint32_t active = (n + per_lane - 1) / per_lane;
+    for (uint32_t t = 0; t < per_lane; t++) {
+        while ((active - 1) * per_lane + t >= n)
+            active--;
+        bool checked = d->end - d->words < 2 * LANES_MAX;
+        for (uint32_t l = 0; l < active; l++)
+            out[l * per_lane + t] =
+                (uint8_t)next_symbol(d, &d->states[l], table, PSTI_PLI_LZ_PIXEL_BITS, checked);
+    }
+}
+
+static void add_green(const struct decoder *d, uint8_t *pixel)
+{
+    if (d->unit->bits == 8) {
+        pixel[0] = (uint8_t)(pixel[0] + pixel[1]);
+        pixel[2] = (uint8_t)(pixel[2] + pixel[1]);
+        return;
+    }
+    uint16_t green = psti_load_u16(pixel + 2);
+    psti_store_u16(pixel, (uint16_t)(psti_load_u16(pixel) + green));
+    psti_store_u16(pixel + 4, (uint16_t)(psti_load_u16(pixel + 4) + green));
+}
+
+/* `n` pixels: the first `split` to `colours`, the rest to `out`, lane after lane. */
+static void decode_pixels(struct decoder *d, const uint32_t *const *tables, uint32_t n,
+                          uint32_t split, uint8_t *colours, uint8_t *out)
+{
+    uint32_t P = d->pixel_nbytes;
+    uint32_t per_lane = (n + d->lanes - 1) / d->lanes;
+    uint32_t active = (n + per_lane - 1) / per_lane;
+    for (uint32_t t = 0; t < per_lane; t++) {
+        while ((active - 1) * per_lane + t >= n)
+            active--;
+        bool checked = d->end - d->words < 2 * PIXEL_NBYTES_MAX * LANES_MAX;
+        uint8_t *at[LANES_MAX];
+        for (uint32_t l = 0; l < active; l++) {
+            uint32_t i = l * per_lane + t;
+            at[l] = i < split ? colours + (size_t)i * P : out + (size_t)(i - split) * P;
+        }
+        for (uint32_t b = 0; b < P; b++) {
+            const uint32_t *table = tables[psti_pli_lz_sample_table(d->unit->bits, b)];
+            for (uint32_t l = 0; l < active; l++)
+                at[l][b] =
+                    (uint8_t)next_symbol(d, &d->states[l], table, PSTI_PLI_LZ_PIXEL_BITS, checked);
+        }
+        for (uint32_t l = 0; l < active && d->subtract_green; l++)
+            add_green(d, at[l]);
+    }
+}
+
+/* Literals to the end of `samples`: indices at its start become pixels there, between them escaped
+ * pixels move down from the very end, which no write reaches before them. */
+static bool place_literals(const struct decoder *d)
+{
+    uint32_t P = d->pixel_nbytes;
+    uint8_t *out = d->samples + (size_t)(d->n_pixels - d->n_literals) * P;
+    const uint8_t *escape = d->samples + (size_t)(d->n_pixels - d->n_escapes) * P;
+    const uint8_t *end = d->samples + (size_t)d->n_pixels * P;
+    for (uint32_t i = 0; i < d->n_literals; i++, out += P) {
+        uint32_t index = d->samples[i];
+        if (index < d->n_colours) {
+            psti_lz_move_pixel(out, d->work->colours + (size_t)index * P, P);
+        } else {
+            if (escape == end)
+                return false;
+            psti_lz_move_pixel(out, escape, P);
+            escape += P;
+        }
+    }
+    return escape == end;
+}
+
+static enum pst_status decode_literals(struct decoder *d, struct pst_error *err)
+{
+    const uint32_t *tables[N_PIXEL_TABLES];
+    uint16_t flat[256];
+    uint32_t n_tables = d->unit->bits == 8 ? d->unit->channels : d->unit->channels > 1 ? 4u : 2u;
+    uint32_t *memory = d->work->tables.pixel[0];
+    enum { LOG2 = PSTI_PLI_LZ_PIXEL_BITS };
+    if (d->n_literals == 0)
+        return PST_OK;
+    if (d->n_colours > 0) {
+        flat_freqs(flat, d->n_colours + 1);
+        memory = read_tables(d, 1, d->n_colours + 1, LOG2, flat, 0, memory, tables + COLOUR_TABLE);
+        if (!memory)
+            return corrupt(d, err, tables_at(d), "bad table of colours");
+        decode_indices(d, tables[COLOUR_TABLE], d->n_literals, d->samples);
+    }
+    flat_freqs(flat, 256);
+    if (!read_tables(d, n_tables, 256, LOG2, flat, 0, memory, tables))
+        return corrupt(d, err, tables_at(d), "bad table of samples");
+    uint32_t n = d->n_colours + d->n_escapes;
+    decode_pixels(d, tables, n, d->n_colours, d->work->colours,
+                  d->samples + (size_t)(d->n_pixels - d->n_escapes) * d->pixel_nbytes);
+    if (d->n_colours > 0 && !place_literals(d))
+        return corrupt(d, err, d->words, "escapes do not come out even");
+    return PST_OK;
+}
+
+static enum pst_status check_end(const struct decoder *d, struct pst_error *err)
+{
+    for (uint32_t l = 0; l < d->lanes; l++)
+        if (d->states[l] != STATE_LOW)
+            return corrupt(d, err, d->words, "a state does not come out even");
+    if (d->words != d->end)
+        return corrupt(d, err, d->words, "words left over");
+    if (psti_lz_bits_used(&d->tables) != d->tables_nbytes)
+        return corrupt(d, err, d->raw, "tables do not come out even");
+    return PST_OK;
+}
+
+enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit, void *samples, void *work,
+                                   struct pst_error *err)
+{
+    struct decoder d = {
+        .unit = unit,
+        .work = work,
+        .samples = samples,
+        .pixel_nbytes = (uint32_t)unit->channels * (unit->bits / 8u),
+        .n_pixels = unit->height * unit->width,
+        .end = unit->bytes + unit->nbytes,
+    };
+    enum pst_status status = read_head(&d, err);
+    if (status == PST_OK)
+        status = decode_sequences(&d, err);
+    if (status == PST_OK)
+        status = decode_literals(&d, err);
+    if (status == PST_OK)
+        status = check_end(&d, err);
+    if (status != PST_OK)
+        return status;
+    struct psti_lz_execution run = {
+        .runs = d.work->runs,
+        .offsets = d.work->offsets,
+        .lengths = d.work->lengths,
+        .n_sequences = d.n_sequences,
+        .width = unit->width,
+        .samples = samples,
+        .literals = d.samples + (size_t)(d.n_pixels - d.n_literals) * d.pixel_nbytes,
+        .n_literals = d.n_literals,
+        .n_pixels = d.n_pixels,
+    };
+    psti_lz_bits_begin(&run.raw, d.raw, d.raw_nbytes);
+    const char *what = psti_lz_execute(&run, d.pixel_nbytes, unit->cpu);
+    if (!what && psti_lz_bits_used(&run.raw) != d.raw_nbytes)
+        what = "raw bits do not come out even";
+    return what ? corrupt(&d, err, d.raw, what) : PST_OK;
+}
