@@ -121,24 +121,31 @@ static const uint8_t *tokens_of(const struct wave *w, uint32_t t,
 }
 
 /* E of all lanes as if they belonged to `plane` and no edge were near. */
-static void find_energies(const struct wave *w, uint32_t t, const struct psti_pli_wave_plane *plane,
-                          uint8_t *restrict energies)
+static inline void find_energies(const struct wave *w, uint32_t t,
+                                 const struct psti_pli_wave_plane *plane, uint32_t bits,
+                                 enum psti_pli_energy kind, uint8_t *restrict energies)
 {
     enum { S = TOKEN_STRIDE };
     const uint8_t *g = w->tokens[t] + TOKEN_PREFIX;
     const uint8_t *g0 = tokens_of(w, t, plane, plane->index0);
     const uint8_t *g1 = tokens_of(w, t, plane, plane->index1);
-#define ENERGIES(kind)                                                                             \
-    for (int i = 0; i < LANES; i++)                                                                \
-    energies[i] = psti_pli_wave_energy(kind, g[i - S], g[i - 1 - 2 * S], g[i - 1 - 3 * S],         \
-                                       g[i - 1 - S], g[i - 2 - 4 * S], g[i - 2 * S], g0[i], g1[i])
-    if (plane->energy == PSTI_PLI_ENERGY_FIRST)
-        ENERGIES(PSTI_PLI_ENERGY_FIRST);
+    for (int i = 0; i < LANES; i++)
+        energies[i] =
+            psti_pli_wave_energy(kind, bits, g[i - S], g[i - 1 - 2 * S], g[i - 1 - 3 * S],
+                                 g[i - 1 - S], g[i - 2 - 4 * S], g[i - 2 * S], g0[i], g1[i]);
+}
+
+static void plane_energies(const struct wave *w, uint32_t t,
+                           const struct psti_pli_wave_plane *plane, uint8_t *energies)
+{
+    if (w->unit->bits == 16)
+        find_energies(w, t, plane, 16, plane->energy, energies);
+    else if (plane->energy == PSTI_PLI_ENERGY_FIRST)
+        find_energies(w, t, plane, 8, PSTI_PLI_ENERGY_FIRST, energies);
     else if (plane->energy == PSTI_PLI_ENERGY_SECOND)
-        ENERGIES(PSTI_PLI_ENERGY_SECOND);
+        find_energies(w, t, plane, 8, PSTI_PLI_ENERGY_SECOND, energies);
     else
-        ENERGIES(PSTI_PLI_ENERGY_THIRD);
-#undef ENERGIES
+        find_energies(w, t, plane, 8, PSTI_PLI_ENERGY_THIRD, energies);
 }
 
 /* E of one lane at column 0, 1 or 63, whose rows of tokens hold other columns' values there. */
@@ -151,8 +158,8 @@ static uint8_t edge_energy(const struct wave *w, uint32_t t,
     uint8_t g1 = tokens_of(w, t, plane, plane->index1)[lane];
     uint8_t gl = x > 0 ? g[-S] : 0, gll = x > 1 ? g[-2 * S] : 0;
     uint8_t gul = x > 0 ? g[-1 - 3 * S] : 0, gur = x < EDGE - 1 ? g[-1 - S] : 0;
-    return psti_pli_wave_energy(plane->energy, gl, g[-1 - 2 * S], gul, gur, g[-2 - 4 * S], gll, g0,
-                                g1);
+    return psti_pli_wave_energy(plane->energy, w->unit->bits, gl, g[-1 - 2 * S], gul, gur,
+                                g[-2 - 4 * S], gll, g0, g1);
 }
 
 static void all_energies(const struct wave *w, uint32_t t, uint8_t *energies)
@@ -161,10 +168,10 @@ static void all_energies(const struct wave *w, uint32_t t, uint8_t *energies)
     const struct psti_pli_wave_plane *rear = plane_of(w, (t >> 6) - 1);
     uint32_t a = front_lane(t), last = ((t + 1) & 63) >> 1;
     if (rear)
-        find_energies(w, t, rear, energies);
+        plane_energies(w, t, rear, energies);
     if (front && front != rear) {
         uint8_t own[LANES];
-        find_energies(w, t, front, own);
+        plane_energies(w, t, front, own);
         memcpy(energies, own, a + 1);
     }
     if (front)
@@ -239,8 +246,8 @@ static uint32_t count_signs(const uint8_t *tokens)
     return (uint32_t)((sum * 0x0101010101010101) >> 56);
 }
 
-/* Keeps a step's tokens for the second pass, clamps them for neighbours, and shows lanes 30 and 31
- * to lanes 0 and 1, unless those begin another plane. */
+/* Keeps a step's tokens for the second pass, and shows lanes 30 and 31 to lanes 0 and 1, unless
+ * those begin another plane. */
 static void close_step(const struct wave *w, uint32_t t)
 {
     uint8_t *tokens = w->tokens[t] + TOKEN_PREFIX;
@@ -248,8 +255,6 @@ static void close_step(const struct wave *w, uint32_t t)
     uint32_t last = w->head->bands_per_plane - 1;
     for (uint32_t l = 0; l < LANES; l++)
         kept[l] = tokens[l];
-    for (uint32_t l = 0; l < LANES; l++)
-        tokens[l] = tokens[l] < PSTI_PLI_TOKEN_CLAMP ? tokens[l] : PSTI_PLI_TOKEN_CLAMP;
     tokens[-1] = (((t - 62) >> 6) & last) == last ? 0 : tokens[31];
     tokens[-2] = (((t - 60) >> 6) & last) == last ? 0 : tokens[30];
 }

@@ -10,7 +10,7 @@ enum {
     PSTI_WAVE_EDGE = PSTI_PLI_WAVE_EDGE,
     PSTI_WAVE_SAMPLES = PSTI_WAVE_EDGE * PSTI_WAVE_EDGE,
     PSTI_WAVE_BLOCK = PSTI_PLI_WAVE_BLOCK,
-    /* Clamped tokens have zeros around them, so that neighbours outside the unit are 0. */
+    /* Tokens have zeros around them, so that neighbours outside the unit are 0. */
     PSTI_WAVE_PAD = 16,
     PSTI_WAVE_PAD_ROWS = 2,
     PSTI_WAVE_PADDED = PSTI_WAVE_PAD + PSTI_WAVE_EDGE + PSTI_WAVE_PAD,
@@ -58,7 +58,7 @@ struct psti_wave_work {
     _Alignas(64) int16_t residuals[4][PSTI_WAVE_SAMPLES]; /* [plane] */
     _Alignas(64) int16_t trial[5][PSTI_WAVE_SAMPLES];     /* residuals of candidates */
     _Alignas(64) uint8_t tokens[4][PSTI_WAVE_SAMPLES], contexts[4][PSTI_WAVE_SAMPLES];
-    _Alignas(64) uint8_t clamped[4][PSTI_WAVE_PAD_ROWS + PSTI_WAVE_EDGE][PSTI_WAVE_PADDED];
+    _Alignas(64) uint8_t padded[4][PSTI_WAVE_PAD_ROWS + PSTI_WAVE_EDGE][PSTI_WAVE_PADDED];
     _Alignas(64) int16_t zeros[PSTI_WAVE_SAMPLES];
     uint16_t order[4 * PSTI_WAVE_SAMPLES];         /* samples in the order of tokens */
     uint16_t words[4 * PSTI_WAVE_SAMPLES + 1];     /* one for each token; the first is never one */

@@ -109,8 +109,8 @@ static TARGET void NAME(find_residuals)(const struct psti_wave_work *work,
 {
     for (uint32_t i = 0; i < n_rows; i++)
         NAME(row)
-        (&work->near.NAME(of), c, i, g + i * PSTI_WAVE_EDGE, r + i * PSTI_WAVE_EDGE,
-         out + i * PSTI_WAVE_EDGE);
+    (&work->near.NAME(of), c, i, g + i * PSTI_WAVE_EDGE, r + i * PSTI_WAVE_EDGE,
+     out + i * PSTI_WAVE_EDGE);
 }
 
 INLINE void NAME(add_row)(const int16_t *residuals, uint16_t *sums)

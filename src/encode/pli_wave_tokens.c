@@ -1,6 +1,6 @@
 /* pli_wave_tokens.c - from a plan to residuals, tokens and contexts, in rows.
  *
- * Clamped tokens stand in rows with zeros around them, so that contexts at the unit's edges need no
+ * Tokens stand in rows with zeros around them, so that contexts at the unit's edges need no
  * thought. Pure; works in the caller's memory. */
 #include "encode/pli_wave_encode_int.h"
 
@@ -90,34 +90,34 @@ static void tokens_16(const int16_t *residuals, uint8_t *tokens)
 static void find_tokens(const struct psti_pli_source *source, uint32_t plane,
                         struct psti_wave_work *work)
 {
-    memset(work->clamped[plane], 0, sizeof work->clamped[plane]);
+    memset(work->padded[plane], 0, sizeof work->padded[plane]);
     for (uint32_t y = 0; y < source->height; y++) {
         const int16_t *residuals = work->residuals[plane] + (size_t)y * PSTI_WAVE_EDGE;
         uint8_t *tokens = work->tokens[plane] + (size_t)y * PSTI_WAVE_EDGE;
-        uint8_t *g = work->clamped[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
+        uint8_t *g = work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
         if (source->bits == 8)
             tokens_8(residuals, tokens);
         else
             tokens_16(residuals, tokens);
-        for (uint32_t x = 0; x < source->width; x++)
-            g[x] = tokens[x] < PSTI_PLI_TOKEN_CLAMP ? tokens[x] : PSTI_PLI_TOKEN_CLAMP;
+        memcpy(g, tokens, source->width);
     }
 }
 
 static inline void find_contexts(const struct psti_pli_source *source, uint32_t plane,
-                                 enum psti_pli_energy kind, struct psti_wave_work *work)
+                                 enum psti_pli_energy kind, uint32_t bits,
+                                 struct psti_wave_work *work)
 {
     enum { S = PSTI_WAVE_PADDED };
     for (uint32_t y = 0; y < source->height; y++) {
         size_t row = PSTI_WAVE_PAD_ROWS + y;
-        const uint8_t *g = work->clamped[plane][row] + PSTI_WAVE_PAD;
-        const uint8_t *g0 = work->clamped[0][row] + PSTI_WAVE_PAD;
-        const uint8_t *g1 = work->clamped[1][row] + PSTI_WAVE_PAD;
+        const uint8_t *g = work->padded[plane][row] + PSTI_WAVE_PAD;
+        const uint8_t *g0 = work->padded[0][row] + PSTI_WAVE_PAD;
+        const uint8_t *g1 = work->padded[1][row] + PSTI_WAVE_PAD;
         uint8_t *contexts = work->contexts[plane] + (size_t)y * PSTI_WAVE_EDGE;
         uint8_t energies[PSTI_WAVE_EDGE];
         for (int x = 0; x < PSTI_WAVE_EDGE; x++)
-            energies[x] = psti_pli_wave_energy(kind, g[x - 1], g[x - S], g[x - S - 1], g[x - S + 1],
-                                               g[x - 2 * S], g[x - 2], g0[x], g1[x]);
+            energies[x] = psti_pli_wave_energy(kind, bits, g[x - 1], g[x - S], g[x - S - 1],
+                                               g[x - S + 1], g[x - 2 * S], g[x - 2], g0[x], g1[x]);
         for (uint32_t x = 0; x < source->width; x++)
             contexts[x] = psti_pli_wave_bucket[energies[x]];
     }
@@ -129,17 +129,19 @@ void psti_wave_tokenise(const struct psti_pli_source *source, const struct psti_
     bool first = true;
     for (uint32_t p = 0; p < source->channels; p++) {
         if (plan->planes[p].predictor == PSTI_PLI_PREDICT_CONSTANT) {
-            memset(work->clamped[p], 0, sizeof work->clamped[p]);
+            memset(work->padded[p], 0, sizeof work->padded[p]);
             continue;
         }
         find_tokens(source, p, work);
         enum psti_pli_energy kind = psti_pli_wave_energy_kind(p, source->transform, first);
-        if (kind == PSTI_PLI_ENERGY_FIRST)
-            find_contexts(source, p, PSTI_PLI_ENERGY_FIRST, work);
+        if (source->bits == 16)
+            find_contexts(source, p, kind, 16, work);
+        else if (kind == PSTI_PLI_ENERGY_FIRST)
+            find_contexts(source, p, PSTI_PLI_ENERGY_FIRST, 8, work);
         else if (kind == PSTI_PLI_ENERGY_SECOND)
-            find_contexts(source, p, PSTI_PLI_ENERGY_SECOND, work);
+            find_contexts(source, p, PSTI_PLI_ENERGY_SECOND, 8, work);
         else
-            find_contexts(source, p, PSTI_PLI_ENERGY_THIRD, work);
+            find_contexts(source, p, PSTI_PLI_ENERGY_THIRD, 8, work);
         first = false;
     }
 }

@@ -14,8 +14,7 @@ enum {
     PSTI_PLI_PROB_SUM = 1 << PSTI_PLI_PROB_BITS,
     PSTI_PLI_N_FILTERS = 32, /* besides number 0, MED */
     PSTI_PLI_FILTER_BITS = 6,
-    PSTI_PLI_DIRECT = 24,      /* tokens below are magnitudes */
-    PSTI_PLI_TOKEN_CLAMP = 31, /* of tokens as contexts see them */
+    PSTI_PLI_DIRECT = 24, /* tokens below are magnitudes */
     PSTI_PLI_WAVE_EDGE = 64,
     PSTI_PLI_WAVE_BLOCK = 16, /* pixels that share a filter */
     PSTI_PLI_WAVE_N_BLOCKS = 16,
@@ -72,18 +71,22 @@ static inline uint32_t psti_pli_wave_base(uint32_t token)
 /* What the neighbours' tokens say about a sample's: which of the formulas of section 5.6. */
 enum psti_pli_energy { PSTI_PLI_ENERGY_FIRST, PSTI_PLI_ENERGY_SECOND, PSTI_PLI_ENERGY_THIRD };
 
-/* E of section 5.6 from clamped tokens g, 0 outside the unit. The one place where the formulas
- * stand; at most 8 * 31, so that bytes hold it. */
-static inline uint8_t psti_pli_wave_energy(enum psti_pli_energy kind, uint8_t gl, uint8_t gu,
-                                           uint8_t gul, uint8_t gur, uint8_t guu, uint8_t gll,
-                                           uint8_t g0, uint8_t g1)
+/* E of section 5.6 from the neighbours' tokens, 0 outside the unit; `bits` of a sample. The one
+ * place where the formulas stand. */
+static inline uint8_t psti_pli_wave_energy(enum psti_pli_energy kind, uint32_t bits, uint8_t gl,
+                                           uint8_t gu, uint8_t gul, uint8_t gur, uint8_t guu,
+                                           uint8_t gll, uint8_t g0, uint8_t g1)
 {
-    uint8_t near = (uint8_t)(2 * (gl + gu) + gul + gur);
+    uint16_t cross = (uint16_t)(gl + gu + gur + guu), far = (uint16_t)(gul + gll), e;
     if (kind == PSTI_PLI_ENERGY_FIRST)
-        return (uint8_t)(near + guu + gll);
-    if (kind == PSTI_PLI_ENERGY_SECOND)
-        return (uint8_t)(near + 2 * g0);
-    return (uint8_t)(near + g0 + g1);
+        e = (uint16_t)(2 * cross + far);
+    else if (kind == PSTI_PLI_ENERGY_SECOND)
+        e = (uint16_t)(cross + ((cross + 1) >> 1) + far + ((g0 + 1) >> 1));
+    else
+        e = (uint16_t)(cross + ((cross + 1) >> 1) + far + 2 * g1);
+    if (bits == 16)
+        return (uint8_t)(e >> 1);
+    return (uint8_t)(e < 255 ? e : 255);
 }
 /* The formula of a coded plane; `first`: no plane before it is coded. */
 static inline enum psti_pli_energy psti_pli_wave_energy_kind(uint32_t plane, uint32_t transform,

@@ -349,6 +349,8 @@ static void test_constants(void **state)
         }
     for (uint32_t e = 0; e < 256; e++)
         assert_true(psti_pli_wave_bucket[e] < PSTI_PLI_N_CONTEXTS);
+    for (uint32_t e = 1; e < 256; e++)
+        assert_true(psti_pli_wave_bucket[e - 1] <= psti_pli_wave_bucket[e]);
     for (uint32_t m = 0; m < 65536; m++) {
         uint32_t token = psti_pli_wave_token(m), base = psti_pli_wave_base(token);
         assert_true(m >= base && m - base < 1u << psti_pli_wave_raw_bits(token));
