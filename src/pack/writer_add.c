@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "format/format_pli.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -109,6 +110,25 @@ static enum pst_status probe(pst_writer *writer, const struct pst_field *field,
                               info, err);
 }
 
+/* A PLI has the checksum of its pixels itself, and the index has the same: readers of parts rely on
+ * it. */
+static enum pst_status check_pli(const struct pst_value *value, struct pst_item *item,
+                                 struct pst_error *err)
+{
+    struct psti_pli_header header;
+    enum pst_status status = psti_pli_parse_header(value->bytes, value->nbytes, &header, err);
+    if (status != PST_OK)
+        return status;
+    if (item->has_pixel_checksum && item->pixel_checksum != header.pixel_checksum)
+        return psti_fail(err, PST_ERROR_CORRUPT, "pack",
+                         "the PLI states pixel checksum %016" PRIx64
+                         ", its pixels have %016" PRIx64,
+                         header.pixel_checksum, item->pixel_checksum);
+    item->has_pixel_checksum = true;
+    item->pixel_checksum = header.pixel_checksum;
+    return PST_OK;
+}
+
 static enum pst_status check_image(pst_writer *writer, const struct pst_field *field,
                                    const struct pst_value *value, struct pst_item *item,
                                    struct pst_error *err)
@@ -134,7 +154,7 @@ static enum pst_status check_image(pst_writer *writer, const struct pst_field *f
     item->orientation = info.orientation != 0 ? info.orientation : 1;
     item->has_pixel_checksum = value->has_pixel_checksum;
     item->pixel_checksum = value->has_pixel_checksum ? value->pixel_checksum : 0;
-    return PST_OK;
+    return value->form == PST_FORM_PLI ? check_pli(value, item, err) : PST_OK;
 }
 
 static enum pst_status check_number(const struct pst_field *field, const struct pst_value *value,

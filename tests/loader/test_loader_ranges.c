@@ -62,7 +62,7 @@ static void make_values(struct pst_value values[2], uint8_t *pixels, uint8_t cha
     values[0].bytes = encode(pixels, HEIGHT, WIDTH, channels, no_checksum, &values[0].nbytes);
     assert_ok(pst_pli_info(values[0].bytes, values[0].nbytes, &info, &err));
     n_units_whole = (uint64_t)info.unit_rows * info.unit_columns;
-    values[0].has_pixel_checksum = true;
+    values[0].has_pixel_checksum = channels == 1; /* if not, the writer takes it from the PLI */
     values[0].pixel_checksum = info.pixel_checksum;
     values[1] = (struct pst_value){.bytes = pixels,
                                    .nbytes = (size_t)HEIGHT * WIDTH * channels,

@@ -397,6 +397,55 @@ static void a_forked_child_does_no_harm(void **state)
     fixture_check(place->path, 2);
 }
 
+/* Readers of parts of a PLI take its head for the item's if both state the same pixels. */
+static void a_pli_states_its_own_pixel_checksum(void **state)
+{
+    const struct place *place = *state;
+    const struct pst_field field = {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1};
+    const struct pst_writer_options options = {.struct_size = sizeof options};
+    uint8_t samples[48] = {1, 2, 3};
+    const struct pst_pixels pixels = {.data = samples,
+                                      .height = 4,
+                                      .width = 4,
+                                      .channels = 3,
+                                      .bits = 8,
+                                      .row_nbytes = 12,
+                                      .pixel_nbytes = 3,
+                                      .channel_nbytes = 1};
+    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_value value = {.form = PST_FORM_PLI};
+    const struct pst_value *list = &value;
+    struct pst_error err;
+    char path[600];
+    pst_writer *writer;
+    pst_dataset *dataset;
+    struct pst_item item;
+    size_t bound = pst_pli_encode_bound(4, 4, 3, 8);
+    uint8_t *bytes = malloc(bound);
+    assert_ok(pst_pli_encode(&pixels, NULL, bytes, bound, &value.nbytes, &err));
+    assert_ok(pst_pli_info(bytes, value.nbytes, &info, &err));
+    value.bytes = bytes;
+    snprintf(path, sizeof path, "%s/pli", place->directory);
+    assert_ok(pst_writer_open(path, &field, 1, &options, &writer, &err));
+    value.has_pixel_checksum = true;
+    value.pixel_checksum = info.pixel_checksum + 1;
+    assert_int_equal(
+        pst_writer_add(writer, &(struct pst_sample){.name = "a", .values = &list}, &err),
+        PST_ERROR_CORRUPT);
+    assert_non_null(strstr(err.text, "pixel checksum"));
+    value.has_pixel_checksum = false;
+    assert_ok(pst_writer_add(writer, &(struct pst_sample){.name = "a", .values = &list}, &err));
+    assert_ok(pst_writer_finish(writer, &err));
+    pst_writer_close(&writer);
+    assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
+    assert_ok(pst_dataset_item(dataset, 0, 0, 0, &item, &err));
+    assert_int_equal(item.form, PST_FORM_PLI);
+    assert_true(item.has_pixel_checksum);
+    assert_int_equal(item.pixel_checksum, info.pixel_checksum);
+    pst_dataset_close(&dataset);
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -405,6 +454,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(schemas_are_checked, setup, teardown),
         cmocka_unit_test_setup_teardown(modes_and_states, setup, teardown),
         cmocka_unit_test_setup_teardown(a_forked_child_does_no_harm, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_pli_states_its_own_pixel_checksum, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

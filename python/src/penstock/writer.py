@@ -77,9 +77,9 @@ class Image(FieldSpec):
     (H, W) or (H, W, C).
 
     Args:
-        form: "original": encoded bytes as they are, arrays as raw pixels. "jpeg", "png", "webp":
-            encoded bytes that must have that form. "raw": pixels, decoded at writing if need be
-            (lossless). A list stores the image in several forms (variants), first one preferred.
+        form: "original": encoded bytes as they are, arrays as raw pixels. "jpeg", "png", "webp", "pli":
+            encoded bytes that must have that form (arrays: penstock.pli.encode makes such bytes).
+            "raw": pixels, decoded at writing if need be (lossless). A list stores the image in several forms (variants), first one preferred.
     """
 
     type = "image"
@@ -341,6 +341,7 @@ _SHORTHANDS: dict[str, Callable[[], FieldSpec]] = {
     "jpeg": lambda: Image("jpeg"),
     "png": lambda: Image("png"),
     "webp": lambda: Image("webp"),
+    "pli": lambda: Image("pli"),
     "raw": lambda: Image("raw"),
     "mask": Mask,
     "boxes": Boxes,
