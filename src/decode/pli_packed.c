@@ -242,18 +242,9 @@ static void fill_constant(const struct psti_packed *unit, uint32_t p, struct pst
         psti_store_u16(work->planes[p] + 2 * i, unit->planes[p].start);
 }
 
-static const struct psti_packed_kernels *kernels_for(const struct psti_pli_unit *unit)
-{
-#if defined(__x86_64__)
-    if (unit->cpu & PSTI_CPU_AVX2)
-        return &psti_packed_kernels_avx2;
-#endif
-    (void)unit;
-    return &psti_packed_kernels_c;
-}
-
-enum pst_status psti_pli_packed_decode(const struct psti_pli_unit *unit, void *work_memory,
-                                       struct psti_pli_planes *planes, struct pst_error *err)
+enum pst_status psti_packed_decode_with(const struct psti_packed_kernels *kernels,
+                                        const struct psti_pli_unit *unit, void *work_memory,
+                                        struct psti_pli_planes *planes, struct pst_error *err)
 {
     struct psti_packed_work *work = work_memory;
     struct psti_packed packed;
@@ -261,7 +252,6 @@ enum pst_status psti_pli_packed_decode(const struct psti_pli_unit *unit, void *w
     enum pst_status status = parse(unit, &packed, err);
     if (status != PST_OK)
         return status;
-    const struct psti_packed_kernels *kernels = kernels_for(unit);
     size_t offset = (size_t)(packed.strings - unit->bytes);
     enum psti_packed_verdict verdict = kernels->widths(&packed, work, &sum);
     if (verdict != PSTI_PACKED_FINE)
@@ -281,4 +271,22 @@ enum pst_status psti_pli_packed_decode(const struct psti_pli_unit *unit, void *w
                                        .band_step = (size_t)32 * 64 * (unit->bits / 8u),
                                        .row_step = (size_t)64 * (unit->bits / 8u)};
     return PST_OK;
+}
+
+static const struct psti_packed_kernels *kernels_for(const struct psti_pli_unit *unit)
+{
+#if defined(__x86_64__)
+    if (unit->cpu & PSTI_CPU_AVX512_VBMI && unit->bits == 8)
+        return &psti_packed_kernels_avx512;
+    if (unit->cpu & PSTI_CPU_AVX2)
+        return &psti_packed_kernels_avx2;
+#endif
+    (void)unit;
+    return &psti_packed_kernels_c;
+}
+
+enum pst_status psti_pli_packed_decode(const struct psti_pli_unit *unit, void *work,
+                                       struct psti_pli_planes *planes, struct pst_error *err)
+{
+    return psti_packed_decode_with(kernels_for(unit), unit, work, planes, err);
 }

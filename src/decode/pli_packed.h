@@ -66,7 +66,13 @@ struct psti_packed_kernels {
 extern const struct psti_packed_kernels psti_packed_kernels_c;
 #if defined(__x86_64__)
 extern const struct psti_packed_kernels psti_packed_kernels_avx2;
+extern const struct psti_packed_kernels psti_packed_kernels_avx512; /* VBMI, 8 bits only */
 #endif
+
+/* psti_pli_packed_decode with the kernels given: tests hold each to plain C. */
+enum pst_status psti_packed_decode_with(const struct psti_packed_kernels *kernels,
+                                        const struct psti_pli_unit *unit, void *work_memory,
+                                        struct psti_pli_planes *planes, struct pst_error *err);
 
 /* The 64 bits from bit `position` of n bytes on, as far as there are any. */
 static inline uint64_t psti_packed_bits_at(const uint8_t *bytes, size_t nbytes, uint32_t position)
@@ -123,6 +129,54 @@ static inline __attribute__((always_inline)) bool psti_packed_find_runs(struct p
     unit->data = unit->strings + nbytes;
     unit->data_nbytes = unit->strings_nbytes - nbytes;
     return true;
+}
+
+/* What follows is for kernels that read more bytes than they need. */
+
+enum {
+    PSTI_PACKED_RUNS_MARGIN = 24,      /* read behind a run's end */
+    PSTI_PACKED_ROW_MARGIN = 128 + 16, /* from a row's start: the longest row, and a vector */
+    PSTI_PACKED_TAIL = 256             /* bytes copied to work->tail */
+};
+_Static_assert(PSTI_PACKED_TAIL + PSTI_PACKED_ROW_MARGIN <=
+                   sizeof(((struct psti_packed_work *)0)->tail),
+               "tail is too short");
+
+/* 64 bits from bit `at` on; reads 9 bytes. */
+static inline __attribute__((always_inline)) uint64_t psti_packed_bits64(const uint8_t *bytes,
+                                                                         uint32_t at)
+{
+    uint64_t low = psti_load_u64(bytes + (at >> 3)), high = bytes[(at >> 3) + 8];
+    return low >> (at & 7) | high << 1 << (63 - (at & 7));
+}
+
+/* Finds the runs and returns where to read them with RUNS_MARGIN; NULL if they do not fit. Copies
+ * the data's end to work->tail. */
+static inline __attribute__((always_inline)) const uint8_t *psti_packed_open_runs(
+    struct psti_packed *unit, struct psti_packed_work *work)
+{
+    for (size_t at = 0; at < unit->strings_nbytes; at += 64)
+        __builtin_prefetch(unit->strings + at);
+    if (!psti_packed_find_runs(unit))
+        return NULL;
+    size_t n = unit->data_nbytes < PSTI_PACKED_TAIL ? unit->data_nbytes : PSTI_PACKED_TAIL;
+    memcpy(work->tail, unit->data + unit->data_nbytes - n, n);
+    if (unit->data_nbytes >= PSTI_PACKED_RUNS_MARGIN)
+        return unit->strings;
+    n = unit->strings_nbytes - unit->data_nbytes; /* at most 18 runs of 2048 bits */
+    memcpy(work->residuals, unit->strings, n);
+    memset((uint8_t *)work->residuals + n, 0, PSTI_PACKED_RUNS_MARGIN);
+    return (const uint8_t *)work->residuals;
+}
+
+/* Where a row's groups are, with ROW_MARGIN bytes readable. */
+static inline __attribute__((always_inline)) const uint8_t *psti_packed_row_data(
+    const struct psti_packed *unit, const struct psti_packed_work *work, uint32_t row)
+{
+    size_t at = work->offsets[row], n = unit->data_nbytes;
+    if (__builtin_expect(at + PSTI_PACKED_ROW_MARGIN <= n, 1))
+        return unit->data + at;
+    return work->tail + (at - (n < PSTI_PACKED_TAIL ? 0 : n - PSTI_PACKED_TAIL));
 }
 
 #endif

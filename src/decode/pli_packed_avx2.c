@@ -49,18 +49,6 @@ static const _Alignas(64) struct pair pairs[9 * 9] = {
 /* Widths
  * ------------------------------------------------------------------------------------- */
 
-/* Bytes behind the runs that are read with them. */
-enum { RUNS_MARGIN = 24, TAIL = 256, ROW_MARGIN = 128 + 16 };
-_Static_assert(TAIL + ROW_MARGIN <= sizeof((struct psti_packed_work *)0)->tail,
-               "tail is too short");
-
-/* 64 bits from bit `at` on. */
-INLINE uint64_t bits_from(const uint8_t *bytes, uint32_t at)
-{
-    uint64_t low = psti_load_u64(bytes + (at >> 3)), high = bytes[(at >> 3) + 8];
-    return low >> (at & 7) | high << 1 << (63 - (at & 7));
-}
-
 /* 0xFF for each bit of 32 that is set. */
 INLINE __m256i spread(uint32_t bits)
 {
@@ -91,8 +79,8 @@ struct width_state {
 INLINE void read_steps(struct width_state *s, uint32_t at, uint64_t groups, __m256i steps[2])
 {
     const __m256i one = _mm256_set1_epi8(1);
-    uint64_t m = _pdep_u64(bits_from(s->strings, at), groups);
-    uint64_t negative = _pdep_u64(bits_from(s->strings, s->at[1]), m);
+    uint64_t m = _pdep_u64(psti_packed_bits64(s->strings, at), groups);
+    uint64_t negative = _pdep_u64(psti_packed_bits64(s->strings, s->at[1]), m);
     uint32_t ones = (uint32_t)_mm_popcnt_u64(m);
     s->at[1] += ones;
     __m256i sign0 = _mm256_or_si256(spread((uint32_t)negative), one);
@@ -100,7 +88,7 @@ INLINE void read_steps(struct width_state *s, uint32_t at, uint64_t groups, __m2
     steps[0] = _mm256_and_si256(spread((uint32_t)m), sign0);
     steps[1] = _mm256_and_si256(spread((uint32_t)(m >> 32)), sign1);
     for (uint32_t r = 2; r + 1 < s->n_runs && ones > 0; r++) { /* M2.. but the last, all 0 */
-        m = _pdep_u64(bits_from(s->strings, s->at[r]), m);
+        m = _pdep_u64(psti_packed_bits64(s->strings, s->at[r]), m);
         s->at[r] += ones;
         ones = (uint32_t)_mm_popcnt_u64(m);
         if (ones == 0)
@@ -156,18 +144,12 @@ INLINE void plane_widths(struct width_state *s, const struct psti_packed *unit, 
 TARGET static enum psti_packed_verdict widths_avx2(struct psti_packed *unit,
                                                    struct psti_packed_work *work, uint64_t *sum)
 {
-    for (size_t at = 0; at < unit->strings_nbytes; at += 64)
-        _mm_prefetch((const char *)unit->strings + at, _MM_HINT_T0);
-    if (!psti_packed_find_runs(unit))
+    const uint8_t *strings = psti_packed_open_runs(unit, work);
+    if (!strings)
         return PSTI_PACKED_NO_END;
-    struct width_state s = {.strings = unit->strings, .n_runs = unit->runs.n};
+    struct width_state s = {.strings = strings, .n_runs = unit->runs.n};
     memcpy(s.at, unit->runs.begin, sizeof s.at);
     s.widest = s.offset = _mm256_setzero_si256();
-    if (unit->data_nbytes < RUNS_MARGIN) { /* room to read behind the runs; they are short */
-        size_t n = unit->strings_nbytes - unit->data_nbytes;
-        s.strings = memcpy(work->residuals, unit->strings, n);
-        memset((uint8_t *)work->residuals + n, 0, RUNS_MARGIN);
-    }
     uint32_t at = 0;
     for (uint32_t p = 0; p < unit->n_planes; p++) {
         if (unit->planes[p].is_constant)
@@ -179,19 +161,7 @@ TARGET static enum psti_packed_verdict widths_avx2(struct psti_packed *unit,
     if (!_mm256_testz_si256(excess, excess))
         return PSTI_PACKED_TOO_WIDE;
     *sum = (uint64_t)_mm256_extract_epi64(s.offset, 0);
-    size_t n = unit->data_nbytes < TAIL ? unit->data_nbytes : TAIL;
-    memcpy(work->tail, unit->data + unit->data_nbytes - n, n);
     return PSTI_PACKED_FINE;
-}
-
-/* Where row `row`'s groups are, with ROW_MARGIN bytes readable. */
-INLINE const uint8_t *row_data(const struct psti_packed *unit, const struct psti_packed_work *work,
-                               uint32_t row)
-{
-    size_t at = work->offsets[row], n = unit->data_nbytes;
-    if (__builtin_expect(at + ROW_MARGIN <= n, 1))
-        return unit->data + at;
-    return work->tail + (at - (n < TAIL ? 0 : n - TAIL));
 }
 
 /* 8 bits
@@ -306,8 +276,8 @@ INLINE struct row8 rows8(const struct psti_packed *unit, uint32_t p, struct psti
     uint8_t *residuals = work->residuals[p], *out = work->planes[p];
     for (size_t y = begin; y < end; y++) {
         uint32_t row = 64 * p + (uint32_t)y;
-        struct row8 v =
-            unpack_row8(row_data(unit, work, row), work->tables[row], work->within[row]);
+        struct row8 v = unpack_row8(psti_packed_row_data(unit, work, row), work->tables[row],
+                                    work->within[row]);
         store_row8(residuals + 64 * y, v);
         if (has_taps) {
             struct row8 t0 = load_row8(r0 + 64 * y), t1 = load_row8(r1 + 64 * y);
@@ -466,8 +436,8 @@ INLINE struct row16 rows16(const struct psti_packed *unit, uint32_t p,
     const uint8_t *r0 = work->residuals[0], *r1 = work->residuals[p == 2 ? 1 : 0];
     for (size_t y = begin; y < end; y++) {
         uint32_t row = 64 * p + (uint32_t)y;
-        struct row16 v =
-            unpack_row16(row_data(unit, work, row), work->widths[row], work->within[row]);
+        struct row16 v = unpack_row16(psti_packed_row_data(unit, work, row), work->widths[row],
+                                      work->within[row]);
         memcpy(work->residuals[p] + 128 * y, &v, sizeof v);
         for (int q = 0; q < QUARTERS && has_taps; q++) {
             size_t at = 128 * y + 32 * (size_t)q;

@@ -4,7 +4,7 @@
 #include "test.h"
 
 #include "base/cpu.h"
-#include "decode/pli_int.h"
+#include "decode/pli_packed.h"
 #include "encode/pli_packed_encode.h"
 
 #include <stdlib.h>
@@ -12,10 +12,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { CAPACITY = 48 * 1024, WORK_GUARD = 64, N_LEVELS = 3 };
+enum { CAPACITY = 48 * 1024, WORK_GUARD = 64, N_LEVELS = 4 };
 
 /* Pictures that lead to all predictors, widths and taps. */
 enum kind { NOISE, SMOOTH, DIAGONAL, EDGES, FLAT, ALIKE, EXTREMES, N_KINDS };
+
+#if defined(PST_HAVE_SIMDE) && defined(__x86_64__)
+extern const struct psti_packed_kernels psti_packed_kernels_simde;
+#endif
 
 struct fixture {
     uint8_t *page_end; /* bytes end where a page that must not be touched begins */
@@ -105,10 +109,28 @@ static struct psti_pli_source make(struct fixture *f, enum kind kind, uint32_t h
     return source;
 }
 
-static const uint32_t levels[N_LEVELS] = {0, PSTI_CPU_AVX2,
-                                          PSTI_CPU_AVX2 | PSTI_CPU_AVX512 | PSTI_CPU_AVX512_VBMI};
+/* The kernels to hold to plain C, the first; NULL where there are none that run here. */
+static const struct psti_packed_kernels *kernels_of(int level)
+{
+#if defined(__x86_64__)
+    uint32_t cpu = psti_cpu_detected();
+    if (level == 1 && cpu & PSTI_CPU_AVX2)
+        return &psti_packed_kernels_avx2;
+    if (level == 2 && cpu & PSTI_CPU_AVX512_VBMI)
+        return &psti_packed_kernels_avx512;
+#endif
+#if defined(PST_HAVE_SIMDE) && defined(__x86_64__)
+    if (level == 3)
+        return &psti_packed_kernels_simde;
+#endif
+    return level == 0 ? &psti_packed_kernels_c : NULL;
+}
 
-static bool has_level(int level) { return (levels[level] & ~psti_cpu_detected()) == 0; }
+/* Those of AVX-512 are for 8 bits. */
+static bool has_level(int level, uint8_t bits)
+{
+    return kernels_of(level) && (level < 2 || bits == 8);
+}
 
 /* Decodes n bytes that end at the forbidden page. */
 static enum pst_status decode_at(struct fixture *f, const struct psti_pli_source *source, int level,
@@ -122,11 +144,11 @@ static enum pst_status decode_at(struct fixture *f, const struct psti_pli_source
                                  .bits = source->bits,
                                  .transform = source->transform,
                                  .bytes = f->page_end - n,
-                                 .nbytes = n,
-                                 .cpu = levels[level]};
+                                 .nbytes = n};
     struct pst_error err;
     pst_error_clear(&err);
-    enum pst_status status = psti_pli_packed_decode(&unit, f->work + WORK_GUARD, planes, &err);
+    enum pst_status status =
+        psti_packed_decode_with(kernels_of(level), &unit, f->work + WORK_GUARD, planes, &err);
     assert_int_equal(err.status, status);
     return status;
 }
@@ -155,7 +177,7 @@ static size_t check_round_trip(struct fixture *f, const struct psti_pli_source *
     assert_int_equal(f->bytes[0], PSTI_PLI_PACKED);
     for (int level = 0; level < N_LEVELS; level++) {
         struct psti_pli_planes planes;
-        if (!has_level(level))
+        if (!has_level(level, source->bits))
             continue;
         assert_int_equal(decode_at(f, source, level, f->bytes + 1, n - 1, &planes), PST_OK);
         check_planes(source, &planes);
@@ -220,7 +242,7 @@ static bool compare_levels(struct fixture *f, const struct psti_pli_source *sour
     enum pst_status expected = PST_OK;
     for (int level = 0; level < N_LEVELS; level++) {
         struct psti_pli_planes planes;
-        if (!has_level(level))
+        if (!has_level(level, source->bits))
             continue;
         enum pst_status status = decode_at(f, source, level, bytes, n, &planes);
         if (level == 0)
