@@ -41,6 +41,10 @@ void psti_pli_load_unit(const struct psti_pli_image *image, uint32_t row, uint32
 size_t psti_pli_packed_encode(const struct psti_pli_source *source, uint32_t effort, uint8_t *out,
                               size_t capacity);
 
+/* pli_lz_suits.c: log2 of the edge of units if the image is one for lz (labels, graphics), 0 if it
+ * is a photograph or noise. Looks at up to 256 rows. */
+uint8_t psti_pli_lz_suits(const struct pst_pixels *pixels);
+
 /* pli_lz_encode.c. `work`: psti_pli_lz_work_nbytes(source). */
 size_t psti_pli_lz_work_nbytes(uint32_t edge, uint8_t channels, uint8_t bits);
 size_t psti_pli_lz_encode(const struct psti_pli_source *source, uint32_t effort, void *work,

@@ -1,0 +1,59 @@
+/* pli_lz_suits.c - is this a label map, a screenshot, a drawing, or a photograph?
+ *
+ * In the former nearly every pixel equals one of its neighbours that were before it; in the
+ * flattest photographs one of nine or more does not. Looks at some rows only; reads the caller's
+ * pixels, keeps nothing. */
+#include "encode/pli_encode_int.h"
+
+#include "base/bits.h"
+
+#include <string.h>
+
+enum {
+    WINDOW = 256,     /* columns looked at together */
+    ROWS_MAX = 256,   /* rows looked at, spread over the image */
+    NEW_PERCENT = 10, /* pixels unlike their neighbours: above this it is a photograph */
+    EDGE_LOG2 = 8     /* small enough for regions and caches, large enough for copies */
+};
+
+/* Pixels x.. of row y as numbers. */
+static void load(const struct pst_pixels *p, uint32_t y, uint32_t x, uint32_t n, uint64_t *out)
+{
+    const uint8_t *base = (const uint8_t *)p->data + (int64_t)y * p->row_nbytes;
+    memset(out, 0, n * sizeof *out);
+    for (uint32_t c = 0; c < p->channels; c++) {
+        const uint8_t *sample = base + (int64_t)x * p->pixel_nbytes + c * p->channel_nbytes;
+        for (uint32_t i = 0; i < n; i++, sample += p->pixel_nbytes) {
+            uint64_t value = p->bits == 8 ? *sample : psti_load_u16(sample);
+            out[i] |= value << (c * p->bits);
+        }
+    }
+}
+
+/* How many of the pixels 1..n-2 of `row` equal neither the one before nor those above. */
+static uint32_t count_new(const uint64_t *above, const uint64_t *row, uint32_t n)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 1; i + 1 < n; i++)
+        count += (row[i] != row[i - 1]) & (row[i] != above[i]) & (row[i] != above[i - 1]) &
+                 (row[i] != above[i + 1]);
+    return count;
+}
+
+uint8_t psti_pli_lz_suits(const struct pst_pixels *pixels)
+{
+    uint64_t above[WINDOW], row[WINDOW];
+    uint64_t n = 0, n_new = 0;
+    uint32_t step = pixels->height / ROWS_MAX + 1;
+    for (uint32_t y = pixels->height > 1; y < pixels->height; y += step)
+        for (uint32_t x = 0; x + 2 < pixels->width; x += WINDOW - 2) {
+            uint32_t left = pixels->width - x, wide = left < WINDOW ? left : WINDOW;
+            load(pixels, y > 0 ? y - 1 : 0, x, wide, above);
+            load(pixels, y, x, wide, row);
+            if (y == 0) /* the only row has nothing above it: only the pixel before counts */
+                memset(above, 0xff, sizeof above);
+            n += wide - 2;
+            n_new += count_new(above, row, wide);
+        }
+    return n > 0 && n_new * 100 <= n * NEW_PERCENT ? EDGE_LOG2 : 0;
+}
