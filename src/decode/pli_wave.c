@@ -69,10 +69,7 @@ static enum pst_status parse_filters(struct cursor *c, uint32_t n_blocks,
         uint32_t v = bytes[bit >> 3];
         if ((bit & 7) > 8 - PSTI_PLI_FILTER_BITS)
             v |= (uint32_t)bytes[(bit >> 3) + 1] << 8;
-        v = (v >> (bit & 7)) & 63;
-        if (v > PSTI_PLI_N_FILTERS)
-            return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit names filter %u", v);
-        plane->filters[i] = (uint8_t)v;
+        plane->filters[i] = (uint8_t)((v >> (bit & 7)) & PSTI_PLI_N_FILTERS);
     }
     return PST_OK;
 }

@@ -12,7 +12,7 @@ enum {
     PSTI_PLI_N_TOKENS_8 = 30, /* what 8-bit images need; their tables have no more */
     PSTI_PLI_PROB_BITS = 10,
     PSTI_PLI_PROB_SUM = 1 << PSTI_PLI_PROB_BITS,
-    PSTI_PLI_N_FILTERS = 32, /* besides number 0, MED */
+    PSTI_PLI_N_FILTERS = 63, /* besides number 0, MED */
     PSTI_PLI_FILTER_BITS = 6,
     PSTI_PLI_DIRECT = 24, /* tokens below are magnitudes */
     PSTI_PLI_WAVE_EDGE = 64,
