@@ -127,16 +127,23 @@ struct way {
     enum pst_page_cache page_cache;
     double latency;
     bool no_verify;
-    uint32_t crop; /* 0: whole images */
+    uint32_t crop;         /* 0: whole images */
+    enum pst_op_kind kind; /* 0: RANDOM_CROP */
 };
+
+static void make_op(struct pst_op *op, enum pst_op_kind kind, uint32_t crop)
+{
+    pst_op_init(op, kind ? kind : PST_OP_RANDOM_CROP);
+    op->height = op->width = crop;
+}
 
 /* Crops of `variant` of both fields, by one and the same draw. */
 static enum pst_status open_loader(pst_dataset *from, const struct way *way, uint8_t variant,
                                    pst_loader **loader, struct pst_error *err)
 {
     struct pst_op op;
-    pst_op_init(&op, PST_OP_RANDOM_CROP);
-    op.height = op.width = way->crop;
+    make_op(&op, way->kind, way->crop);
+    op.interpolation = PST_INTERPOLATION_NEAREST; /* masks allow no other */
     const struct pst_field_output fields[2] = {
         {.name = "image", .ops = &op, .n_ops = way->crop != 0, .variant_mask = 1u << variant},
         {.name = "mask", .ops = &op, .n_ops = way->crop != 0, .variant_mask = 1u << variant}};
@@ -155,15 +162,16 @@ static enum pst_status open_loader(pst_dataset *from, const struct way *way, uin
 }
 
 /* Where the crop of a sample lies: what the operations draw. */
-static struct pst_pli_region region_of(uint64_t epoch, uint64_t sample, uint32_t crop)
+static struct pst_pli_region region_of(uint64_t epoch, uint64_t sample, uint32_t crop,
+                                       enum pst_op_kind kind)
 {
     struct pst_error err;
     struct pst_op op;
     struct psti_chain *chain;
     struct psti_draw draw;
     const struct psti_chain_output output = {.channels = 3, .bits = 8};
-    pst_op_init(&op, PST_OP_RANDOM_CROP);
-    op.height = op.width = crop;
+    make_op(&op, kind, crop);
+    op.interpolation = PST_INTERPOLATION_NEAREST;
     assert_ok(psti_chain_compile(&op, 1, &output, &chain, &err));
     assert_ok(psti_chain_draw(chain, SEED, epoch, sample, HEIGHT, WIDTH, &draw, &err));
     psti_chain_free(&chain);
@@ -176,7 +184,7 @@ struct expected {
     uint64_t n_units, n_units_whole, nbytes, nbytes_whole;
 };
 
-static void add_expected(uint64_t epoch, uint64_t sample, uint32_t i_field, uint32_t crop,
+static void add_expected(const struct way *way, uint64_t epoch, uint64_t sample, uint32_t i_field,
                          struct expected *e)
 {
     struct pst_error err;
@@ -188,7 +196,7 @@ static void add_expected(uint64_t epoch, uint64_t sample, uint32_t i_field, uint
     uint8_t *bytes = malloc(item.nbytes);
     assert_ok(pst_dataset_read(dataset, sample, i_field, 0, 0, item.nbytes, bytes, &err));
     assert_ok(pst_pli_info(bytes, item.nbytes, &info, &err));
-    struct pst_pli_region r = region_of(epoch, sample, crop);
+    struct pst_pli_region r = region_of(epoch, sample, way->crop, way->kind);
     uint32_t edge = info.unit_edge;
     e->n_units += (uint64_t)((r.y + r.height - 1) / edge - r.y / edge + 1) *
                   ((r.x + r.width - 1) / edge - r.x / edge + 1);
@@ -253,14 +261,14 @@ static struct pst_loader_stats compare(const struct way *way, uint64_t epoch)
 static void crops_decode_and_read_their_units_only(void **state)
 {
     static const struct way ways[] = {
-        {PST_STORAGE_THREADS, 0, PST_PAGE_CACHE_KEEP, 0, false, CROP},
-        {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP},
-        {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP},
-        {PST_STORAGE_AUTO, 1, PST_PAGE_CACHE_DROP, 0, true, CROP},
-        {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0.001, false, CROP},
-        {PST_STORAGE_THREADS, 0, PST_PAGE_CACHE_KEEP, 0.001, false, CROP},
-        {PST_STORAGE_MEMORY, 2, PST_PAGE_CACHE_KEEP, 0.001, false, CROP},
-        {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 100},
+        {PST_STORAGE_THREADS, 0, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0},
+        {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0},
+        {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0},
+        {PST_STORAGE_AUTO, 1, PST_PAGE_CACHE_DROP, 0, true, CROP, 0},
+        {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0.001, false, CROP, 0},
+        {PST_STORAGE_THREADS, 0, PST_PAGE_CACHE_KEEP, 0.001, false, CROP, 0},
+        {PST_STORAGE_MEMORY, 2, PST_PAGE_CACHE_KEEP, 0.001, false, CROP, 0},
+        {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 100, 0},
     };
     (void)state;
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
@@ -268,7 +276,7 @@ static void crops_decode_and_read_their_units_only(void **state)
         uint64_t epoch = w % 3;
         for (uint64_t sample = 0; sample < N_SAMPLES; sample++)
             for (uint32_t f = 0; f < 2; f++)
-                add_expected(epoch, sample, f, ways[w].crop, &e);
+                add_expected(&ways[w], epoch, sample, f, &e);
         /* The last batch is padded by nothing: three samples make two and one. */
         struct pst_loader_stats stats = compare(&ways[w], epoch);
         assert_int_equal(stats.n_units_decoded, e.n_units);
@@ -281,10 +289,33 @@ static void crops_decode_and_read_their_units_only(void **state)
     }
 }
 
+/* Regions of any size, from a twelfth of the image on, and of its centre. */
+static void other_crops_too(void **state)
+{
+    static const enum pst_op_kind kinds[] = {PST_OP_RANDOM_RESIZED_CROP, PST_OP_CENTER_CROP};
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 224, kinds[k]};
+        uint64_t n_partial = 0;
+        for (uint64_t epoch = 0; epoch < 6; epoch++) {
+            struct expected e = {0};
+            for (uint64_t sample = 0; sample < N_SAMPLES; sample++)
+                for (uint32_t f = 0; f < 2; f++)
+                    add_expected(&way, epoch, sample, f, &e);
+            struct pst_loader_stats stats = compare(&way, epoch);
+            assert_int_equal(stats.n_units_decoded, e.n_units);
+            assert_int_equal(stats.n_units_whole, e.n_units_whole);
+            n_partial += stats.n_partial_reads;
+        }
+        /* No region of an image twice as wide as high has more than two thirds of it. */
+        assert_int_equal(n_partial, 6 * 2 * N_SAMPLES);
+    }
+}
+
 /* O_DIRECT reads whole blocks: a little more, to the right place. */
 static void blocks_find_their_place(void **state)
 {
-    const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_DIRECT, 0, false, CROP};
+    const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_DIRECT, 0, false, CROP, 0};
     (void)state;
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
         struct pst_loader_stats stats = compare(&way, epoch);
@@ -296,9 +327,9 @@ static void blocks_find_their_place(void **state)
 /* What is in memory is not read; whole images are read at once. */
 static void nothing_is_split_in_vain(void **state)
 {
-    const struct way memory = {PST_STORAGE_MEMORY, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP};
-    const struct way whole = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 0};
-    const struct way most = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 1000};
+    const struct way memory = {PST_STORAGE_MEMORY, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0};
+    const struct way whole = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 0, 0};
+    const struct way most = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 1000, 0};
     (void)state;
     struct pst_loader_stats stats = compare(&memory, 0);
     assert_int_equal(stats.n_partial_reads, 0);
@@ -307,7 +338,7 @@ static void nothing_is_split_in_vain(void **state)
     assert_int_equal(stats.n_partial_reads, 0);
     assert_int_equal(stats.n_units_decoded, stats.n_units_whole);
     assert_int_equal(stats.n_reads, 2 * N_SAMPLES);
-    struct pst_pli_region r = region_of(0, 0, 1000);
+    struct pst_pli_region r = region_of(0, 0, 1000, 0);
     assert_true(r.height == 1000);
     stats = compare(&most, 0); /* about half of each row is wanted: 51 % are skipped */
     assert_int_equal(stats.n_partial_reads, 2 * N_SAMPLES);
@@ -320,7 +351,7 @@ static void without_unit_checksums_all_is_read(void **state)
     pst_dataset *bare;
     pst_loader *loader;
     uint64_t hashes[2], expected[2];
-    struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP};
+    struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0};
     (void)state;
     make("bare", true, &bare);
     for (int no_verify = 0; no_verify < 2; no_verify++) {
@@ -370,11 +401,11 @@ static enum pst_status fetch_one(const struct way *way, uint64_t sample, struct 
 
 static void bad_units_are_found_where_they_matter(void **state)
 {
-    const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP};
+    const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0};
     struct pst_error err;
     struct pst_item item;
     struct pst_pli_range ranges[64];
-    struct pst_pli_region r = region_of(0, 1, CROP);
+    struct pst_pli_region r = region_of(0, 1, CROP, 0);
     size_t n;
     (void)state;
     assert_ok(pst_dataset_item(dataset, 1, 0, 0, &item, &err));
@@ -411,7 +442,7 @@ static void bad_units_are_found_where_they_matter(void **state)
 /* Another image's bytes in the item's place are whole in themselves, and not the item. */
 static void bytes_of_another_image_are_found(void **state)
 {
-    const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP};
+    const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0};
     struct pst_error err;
     struct pst_item a, b;
     char path[4096];
@@ -437,7 +468,7 @@ static void bytes_of_another_image_are_found(void **state)
 /* Begin again while both rounds of reads are under way. */
 static void breaking_off_leaves_nothing(void **state)
 {
-    const struct way way = {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0.002, false, CROP};
+    const struct way way = {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0.002, false, CROP, 0};
     struct pst_error err;
     pst_loader *loader;
     uint64_t first[2], last[2];
@@ -460,7 +491,8 @@ static void each_read_may_fail(void **state)
     uint64_t hashes[2], expected[2];
     (void)state;
     for (uint32_t workers = 0; workers < 3; workers += 2) {
-        const struct way way = {PST_STORAGE_THREADS, workers, PST_PAGE_CACHE_KEEP, 0, false, CROP};
+        const struct way way = {
+            PST_STORAGE_THREADS, workers, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0};
         uint64_t n = 0, n_failed = 0;
         bool passed = false;
         for (n = 1; !passed; n += n < 10 ? 1 : 9) {
@@ -496,6 +528,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(crops_decode_and_read_their_units_only),
+        cmocka_unit_test(other_crops_too),
         cmocka_unit_test(blocks_find_their_place),
         cmocka_unit_test(nothing_is_split_in_vain),
         cmocka_unit_test(without_unit_checksums_all_is_read),

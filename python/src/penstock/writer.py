@@ -79,7 +79,8 @@ class Image(FieldSpec):
     Args:
         form: "original": encoded bytes as they are, arrays as raw pixels. "jpeg", "png", "webp", "pli":
             encoded bytes that must have that form (arrays: penstock.pli.encode makes such bytes).
-            "raw": pixels, decoded at writing if need be (lossless). A list stores the image in several forms (variants), first one preferred.
+            "raw": pixels, decoded at writing if need be (lossless). A list stores the image in
+            several forms (variants), first one preferred.
     """
 
     type = "image"
