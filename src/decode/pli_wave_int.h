@@ -6,10 +6,10 @@
 #include "decode/pli_int.h"
 #include "format/format_pli_wave.h"
 
-/* An entry of a decoding table, for slot s = x mod 1024: s minus the token's first slot, with bit 15
- * turned over, in bits 0..15; the token in bits 16..21; the frequency mod 1024 in bits 22..31. So x
- * becomes frequency * (x >> 10) + bias. (Vectors multiply by the upper half less the token, which
- * is 64 * frequency, and find the carry of an unsigned sum with a signed comparison.) */
+/* An entry of a decoding table, for slot s = x mod 1024: s minus the token's first slot, with bit
+ * 15 turned over, in bits 0..15; the token in bits 16..21; the frequency mod 1024 in bits 22..31.
+ * So x becomes frequency * (x >> 10) + bias. (Vectors multiply by the upper half less the token,
+ * which is 64 * frequency, and find the carry of an unsigned sum with a signed comparison.) */
 #define PSTI_PLI_WAVE_ENTRY(token, freq, bias)                                                     \
     ((uint32_t)(freq) << 22 | (uint32_t)(token) << 16 | ((uint32_t)(bias) ^ 0x8000u))
 #define PSTI_PLI_WAVE_FREQ(e) ((((e) >> 22) - 1u) % 1024u + 1u)

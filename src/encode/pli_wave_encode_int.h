@@ -15,7 +15,9 @@ enum {
     PSTI_WAVE_PAD_ROWS = 2,
     PSTI_WAVE_PADDED = PSTI_WAVE_PAD + PSTI_WAVE_EDGE + PSTI_WAVE_PAD,
     PSTI_WAVE_RECORD_MAX_NBYTES = 1 + 2 + PSTI_PLI_WAVE_N_BLOCKS,
-    PSTI_WAVE_RECIPROCAL_SHIFT = 42
+    PSTI_WAVE_RECIPROCAL_SHIFT = 42,
+    PSTI_WAVE_LOG2_SHIFT = 8,
+    PSTI_WAVE_PRICE_UNIT = 16 /* of a bit */
 };
 
 /* A prediction: predictor 1..4 with taps, or one filter (taps are its own). */
@@ -60,6 +62,10 @@ struct psti_wave_work {
     _Alignas(64) uint8_t tokens[4][PSTI_WAVE_SAMPLES], contexts[4][PSTI_WAVE_SAMPLES];
     _Alignas(64) uint8_t padded[4][PSTI_WAVE_PAD_ROWS + PSTI_WAVE_EDGE][PSTI_WAVE_PADDED];
     _Alignas(64) int16_t zeros[PSTI_WAVE_SAMPLES];
+    /* Of one block row under each filter; what a token costs in each context. */
+    int16_t filtered[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
+    uint8_t filtered_tokens[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
+    uint16_t costs[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS];
     uint16_t order[4 * PSTI_WAVE_SAMPLES];         /* samples in the order of tokens */
     uint16_t words[4 * PSTI_WAVE_SAMPLES + 1];     /* one for each token; the first is never one */
     uint8_t bits[4 * PSTI_WAVE_SAMPLES * 2 + 128]; /* signs and raw bits */
@@ -113,6 +119,37 @@ void psti_wave_apply_filters(const struct psti_pli_source *source, uint32_t plan
 /* Residuals of the chosen predictions. */
 void psti_wave_apply(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
                      struct psti_wave_work *work);
+
+/* Tokens of a row of 64 residuals. */
+void psti_wave_find_tokens(uint32_t bits, const int16_t *residuals, uint8_t *tokens);
+
+/* pli_wave_cost.c: what residuals really cost with the built-in tables, in 1/16 bit. */
+void psti_wave_find_costs(uint32_t bits, struct psti_wave_work *work);
+/* Of a plane; leaves its tokens in work->padded[plane], where planes before it have theirs. */
+uint64_t psti_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
+                              enum psti_pli_energy kind, const int16_t *residuals,
+                              struct psti_wave_work *work);
+/* Exchanges filters, one block after another, where that costs less with the tokens of the blocks
+ * around it. `residuals`: of the filters as they are, and on return as they have become. */
+void psti_wave_refine(const struct psti_pli_source *source, uint32_t plane,
+                      enum psti_pli_energy kind, const int16_t *g, const int16_t *r,
+                      uint8_t *filters, int16_t *residuals, struct psti_wave_work *work);
+
+/* 256 * log2(v), rounded down; v > 0. In integers, so that files do not depend on the machine. */
+static inline uint32_t psti_wave_log2(uint32_t v)
+{
+    uint32_t e = 31u - (uint32_t)__builtin_clz(v), fraction = 0;
+    uint64_t x = (uint64_t)v << (31 - e); /* 1.31 */
+    for (uint32_t i = 0; i < PSTI_WAVE_LOG2_SHIFT; i++) {
+        x = (x * x) >> 31;
+        fraction <<= 1;
+        if (x >> 32) {
+            fraction |= 1;
+            x >>= 1;
+        }
+    }
+    return e << PSTI_WAVE_LOG2_SHIFT | fraction;
+}
 
 /* pli_wave_plan.c */
 struct psti_wave_candidate psti_wave_filter(uint32_t list, uint32_t number);

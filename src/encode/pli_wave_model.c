@@ -6,24 +6,7 @@
 
 #include <string.h>
 
-enum { OWN_HEAD_BITS = 7, ENTRY_BITS = 6, COST_SHIFT = 8, WEIGHTS = 64, LARGEST_Q = 63 };
-
-/* 256 * log2(v), rounded down; v > 0. */
-static uint32_t log2_q8(uint32_t v)
-{
-    uint32_t e = 31u - (uint32_t)__builtin_clz(v);
-    uint64_t x = (uint64_t)v << (31 - e); /* 1.31 */
-    uint32_t fraction = 0;
-    for (uint32_t i = 0; i < COST_SHIFT; i++) {
-        x = (x * x) >> 31;
-        fraction <<= 1;
-        if (x >> 32) {
-            fraction |= 1;
-            x >>= 1;
-        }
-    }
-    return e << COST_SHIFT | fraction;
-}
+enum { OWN_HEAD_BITS = 7, ENTRY_BITS = 6, LARGEST_Q = 63 };
 
 /* The exponent whose weight comes nearest to count / largest, with the largest at LARGEST_Q. */
 static uint8_t find_q(uint32_t count, uint32_t largest)
@@ -54,7 +37,8 @@ static uint64_t cost(const uint32_t *counts, const uint16_t *freqs)
     uint64_t sum = 0;
     for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS; i++)
         if (counts[i] > 0)
-            sum += counts[i] * (uint64_t)((PSTI_PLI_PROB_BITS << COST_SHIFT) - log2_q8(freqs[i]));
+            sum += counts[i] * (uint64_t)((PSTI_PLI_PROB_BITS << PSTI_WAVE_LOG2_SHIFT) -
+                                          psti_wave_log2(freqs[i]));
     return sum;
 }
 
@@ -85,7 +69,7 @@ size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t b
         uint16_t f[PSTI_PLI_N_TOKENS];
         uint64_t side;
         own[c] = find_own(counts->n[c], psti_pli_wave_n_tokens(bits));
-        side = (uint64_t)(OWN_HEAD_BITS - 1 + ENTRY_BITS * own[c].n) << COST_SHIFT;
+        side = (uint64_t)(OWN_HEAD_BITS - 1 + ENTRY_BITS * own[c].n) << PSTI_WAVE_LOG2_SHIFT;
         if (psti_pli_wave_expand(&own[c], f) &&
             cost(counts->n[c], f) + side < cost(counts->n[c], freqs.f[c])) {
             memcpy(freqs.f[c], f, sizeof f);

@@ -11,8 +11,11 @@
 
 enum {
     N_SIMPLE = 4,
+    EFFORT_COSTS = 4,  /* from here on planes are compared by what they really cost, */
+    EFFORT_REFINE = 5, /* and from here blocks */
     N_BLOCK_COLUMNS = PSTI_WAVE_EDGE / PSTI_WAVE_BLOCK,
-    FILTERS_PRICE = 16 * PSTI_PLI_FILTER_BITS * PSTI_PLI_WAVE_N_BLOCKS /* in 1/16 bit */
+    FILTERS_PRICE =
+        PSTI_WAVE_PRICE_UNIT * PSTI_PLI_FILTER_BITS * PSTI_PLI_WAVE_N_BLOCKS /* in 1/16 bit */
 };
 
 struct psti_wave_candidate psti_wave_filter(uint32_t list, uint32_t number)
@@ -43,6 +46,7 @@ struct choice {
     struct psti_wave_work *work;
     uint32_t plane, effort;
     uint32_t n_taps;
+    enum psti_pli_energy kind;
     const int16_t *g, *r; /* residuals that taps refer to */
 };
 
@@ -54,6 +58,8 @@ static uint32_t rows_from(const struct psti_pli_source *s, uint32_t y0)
 static uint64_t price_plane(const struct choice *c, const int16_t *residuals)
 {
     uint64_t sum = 0;
+    if (c->effort >= EFFORT_COSTS)
+        return psti_wave_cost_plane(c->source, c->plane, c->kind, residuals, c->work);
     for (uint32_t y0 = 0; y0 < c->source->height; y0 += PSTI_WAVE_BLOCK) {
         uint16_t sums[PSTI_WAVE_EDGE];
         c->rows->add_prices(residuals + (size_t)y0 * PSTI_WAVE_EDGE, rows_from(c->source, y0),
@@ -236,6 +242,9 @@ static void plan_plane(const struct choice *c, bool dense, struct psti_wave_plan
     /* Residuals of the filters go to trial[0], where the price decides between the two. */
     psti_wave_apply_filters(c->source, c->plane, &filtered, c->g, c->r, work, work->trial[1],
                             work->trial[0]);
+    if (c->effort >= EFFORT_REFINE)
+        psti_wave_refine(c->source, c->plane, c->kind, c->g, c->r, filtered.filters, work->trial[0],
+                         work);
     if (price_plane(c, work->trial[0]) + FILTERS_PRICE >= price)
         return;
     *plan = filtered;
@@ -263,6 +272,9 @@ void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32
     struct psti_wave_plan *p = plan;
     const struct psti_wave_rows *rows = psti_wave_rows_for(psti_cpu_features(), source->bits);
     memset(work->zeros, 0, sizeof work->zeros);
+    bool first = true;
+    if (effort >= EFFORT_COSTS)
+        psti_wave_find_costs(source->bits, work);
     for (uint32_t i = 0; i < source->channels; i++) {
         uint32_t n_taps = psti_pli_wave_n_taps(i, source->transform);
         struct choice choice = {.source = source,
@@ -271,9 +283,13 @@ void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32
                                 .plane = i,
                                 .effort = effort,
                                 .n_taps = n_taps,
+                                .kind = psti_pli_wave_energy_kind(i, source->transform, first),
                                 .g = n_taps > 0 ? work->residuals[0] : work->zeros,
                                 .r = n_taps > 1 ? work->residuals[1] : work->zeros};
         plan_plane(&choice, dense, &p->planes[i]);
+        if (effort >= EFFORT_COSTS) /* contexts of later planes see this one as it is now */
+            (void)psti_wave_cost_plane(source, i, choice.kind, work->residuals[i], work);
+        first = first && p->planes[i].predictor == PSTI_PLI_PREDICT_CONSTANT;
     }
     psti_wave_tokenise(source, p, work);
     for (uint32_t i = 0; i < source->channels; i++) {

@@ -87,6 +87,14 @@ static void tokens_16(const int16_t *residuals, uint8_t *tokens)
             (uint32_t)(residuals[x] < 0 ? -residuals[x] : residuals[x]));
 }
 
+void psti_wave_find_tokens(uint32_t bits, const int16_t *residuals, uint8_t *tokens)
+{
+    if (bits == 8)
+        tokens_8(residuals, tokens);
+    else
+        tokens_16(residuals, tokens);
+}
+
 static void find_tokens(const struct psti_pli_source *source, uint32_t plane,
                         struct psti_wave_work *work)
 {
@@ -95,10 +103,7 @@ static void find_tokens(const struct psti_pli_source *source, uint32_t plane,
         const int16_t *residuals = work->residuals[plane] + (size_t)y * PSTI_WAVE_EDGE;
         uint8_t *tokens = work->tokens[plane] + (size_t)y * PSTI_WAVE_EDGE;
         uint8_t *g = work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
-        if (source->bits == 8)
-            tokens_8(residuals, tokens);
-        else
-            tokens_16(residuals, tokens);
+        psti_wave_find_tokens(source->bits, residuals, tokens);
         memcpy(g, tokens, source->width);
     }
 }
