@@ -222,6 +222,7 @@ static const uint8_t *decode_step(const struct wave *w, const struct psti_pli_wa
 {
     uint8_t *tokens = w->tokens[t] + TOKEN_PREFIX;
     uint32_t active = active_lanes(w, t);
+    const uint32_t *all = tables->slots[0]; /* of all contexts, one after another */
     _Alignas(16) uint8_t energies[LANES];
     all_energies(w, t, energies);
     if (active == UINT32_MAX && !tables->has_sure_tokens)
@@ -231,7 +232,7 @@ static const uint8_t *decode_step(const struct wave *w, const struct psti_pli_wa
     memset(tokens, 0, LANES);
     for (; active; active &= active - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(active);
-        const uint32_t *slots = tables->slots[0] + tables->first_slot[energies[l]];
+        const uint32_t *slots = all + tables->first_slot[energies[l]];
         tokens[l] = (uint8_t)decode_token(slots, true, states + l, &words);
     }
     return words;
