@@ -6,6 +6,7 @@
 #include "decode/pli_wave_int.h"
 
 #include "base/bits.h"
+#include "base/cpu.h"
 #include "base/fail.h"
 
 #include <string.h>
@@ -182,5 +183,10 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
     enum pst_status status = psti_pli_wave_parse(unit, &head, err);
     if (status != PST_OK)
         return status;
-    return psti_pli_wave_decode_c(unit, &head, tables, work, planes, err);
+    psti_pli_wave_kernel *decode = psti_pli_wave_decode_c;
+#if defined(__x86_64__)
+    if ((unit->cpu & PSTI_CPU_AVX2) != 0)
+        decode = psti_pli_wave_decode_avx2;
+#endif
+    return decode(unit, &head, tables, work, planes, err);
 }

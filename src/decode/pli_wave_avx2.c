@@ -1,0 +1,158 @@
+/* pli_wave_avx2.c - the wave decoder with AVX2: units of 8-bit samples.
+ *
+ * In and out: see pli_wave_int.h; plain C gives the same samples and statuses, and takes the units
+ * that are not worth a road of their own: 16 bits, more words than the samples are worth, taps
+ * beyond what 16-bit sums hold. Pure functions, any thread.
+ *
+ * Tokens first, samples second (pli_wave_avx2_tokens.c, pli_wave_avx2_rebuild.c); both leave rows
+ * of 32 lanes, step by step. Turning columns into rows then gives each lane's samples of all bands
+ * as one line, in which row y of plane p begins at 2 * (y % 32) + 64 * (band of p and y): that is
+ * what the planes handed out describe. */
+#include "decode/pli_wave_avx2.h"
+
+#if defined(__x86_64__)
+#include "base/bits.h"
+#include "base/fail.h"
+
+#include <string.h>
+
+#define ROOM "decode"
+
+/* -- Raw bits -- */
+
+/* Puts magnitudes in place of tokens that have raw bits; returns how many bits the unit takes. */
+static uint64_t TARGET add_raw_bits(struct psti_pli_wave_job *job, uint64_t n_bits)
+{
+    uint64_t at = job->n_signs;
+    if (job->largest < PSTI_PLI_DIRECT)
+        return at;
+    const v32 limit = _mm256_set1_epi8(PSTI_PLI_DIRECT - 1);
+    for (uint32_t t = 0; t < job->head->n_steps; t++) {
+        uint8_t *row = job->memory->tokens[WAVE_BEFORE + t].lanes;
+        uint32_t lanes = (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi8(row_load(row), limit));
+        for (; lanes; lanes &= lanes - 1) {
+            uint8_t *magnitude = row + __builtin_ctz(lanes);
+            uint32_t n = psti_pli_wave_raw_bits(*magnitude);
+            if (at > n_bits)
+                return at;
+            uint64_t bits =
+                psti_load_u64(job->memory->bits + (at >> 3)) >> (at & 7) & ((1u << n) - 1);
+            *magnitude = (uint8_t)(psti_pli_wave_base(*magnitude) + bits);
+            at += n;
+        }
+    }
+    return at;
+}
+
+static enum pst_status open_bits(struct psti_pli_wave_job *job, struct pst_error *err)
+{
+    const struct psti_pli_wave_head *head = job->head;
+    uint8_t *bits = job->memory->bits;
+    uint64_t n_bits = 8 * ((uint64_t)head->raw_nbytes + PSTI_PLI_WAVE_STATE_NBYTES);
+    memcpy(bits, head->raw, head->raw_nbytes);
+    for (uint32_t l = 0; l < PSTI_PLI_LANES; l++)
+        psti_store_u16(bits + head->raw_nbytes + 2 * (size_t)l, job->low[l]);
+    memset(bits + head->raw_nbytes + PSTI_PLI_WAVE_STATE_NBYTES, 0, 16);
+    if (add_raw_bits(job, n_bits) > n_bits)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit lacks raw bits");
+    return PST_OK;
+}
+
+/* -- From rows of lanes to lines of samples -- */
+
+INLINE void interleave(const v32 *in, v32 *out)
+{
+    for (int i = 0; i < 8; i++) {
+        v32 a = in[i], b = in[i + 8];
+        out[2 * i] = _mm256_unpacklo_epi8(a, b);
+        out[2 * i + 1] = _mm256_unpackhi_epi8(a, b);
+    }
+}
+
+/* 16 steps: interleaving rows i and i + 8 four times turns each half's 16 x 16 bytes around. */
+INLINE void turn_16(const uint8_t (*rows)[WAVE_LANES], uint8_t *lines)
+{
+    v32 a[16], b[16];
+    for (int i = 0; i < 16; i++)
+        a[i] = row_load(rows[i]);
+    interleave(a, b);
+    interleave(b, a);
+    interleave(a, b);
+    interleave(b, a);
+    for (int i = 0; i < 16; i++) {
+        _mm_storeu_si128((__m128i *)(void *)(lines + (size_t)i * WAVE_LINE),
+                         _mm256_castsi256_si128(a[i]));
+        _mm_storeu_si128((__m128i *)(void *)(lines + ((size_t)i + 16) * WAVE_LINE),
+                         _mm256_extracti128_si256(a[i], 1));
+    }
+}
+
+static void TARGET make_lines(struct psti_pli_wave_memory *m, uint32_t n_steps)
+{
+    for (uint32_t t = 0; t < n_steps; t += 16)
+        turn_16(m->samples + WAVE_BEFORE + t, m->lines + t);
+}
+
+/* Lines hold coded planes one after another; constant ones may belong between them. */
+static void place_planes(const struct psti_pli_wave_head *head, struct psti_pli_wave_memory *m)
+{
+    size_t plane_nbytes = 64 * (size_t)head->bands_per_plane;
+    for (uint32_t l = 0; l < PSTI_PLI_LANES; l++) {
+        uint8_t *line = m->lines + l * (size_t)(WAVE_LINE + 2);
+        for (uint32_t j = head->n_coded; j-- > 0;)
+            if (head->planes[j].plane != j)
+                memmove(line + head->planes[j].plane * plane_nbytes, line + j * plane_nbytes,
+                        plane_nbytes);
+        for (uint32_t i = 0; i < head->n_constant; i++)
+            memset(line + head->constant_planes[i] * plane_nbytes, head->constants[i],
+                   plane_nbytes);
+    }
+}
+
+/* -- The unit -- */
+
+static bool can_decode(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head)
+{
+    return unit->bits == 8 && (head->n_coded == 0 || (head->n_words <= WAVE_MAX_WORDS &&
+                                                      head->raw_nbytes <= WAVE_MAX_RAW_NBYTES &&
+                                                      psti_pli_wave_avx2_can_rebuild(head)));
+}
+
+static enum pst_status finish(struct psti_pli_wave_job *job, struct psti_pli_planes *planes,
+                              struct pst_error *err)
+{
+    const struct psti_pli_wave_head *head = job->head;
+    if (head->n_coded > 0) {
+        if (!job->ends)
+            return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
+                             "wave unit's words do not end its states");
+        enum pst_status status = open_bits(job, err);
+        if (status != PST_OK)
+            return status;
+        psti_pli_wave_avx2_rebuild(job);
+        make_lines(job->memory, head->n_steps);
+    }
+    if (head->n_constant > 0)
+        place_planes(head, job->memory);
+    *planes = (struct psti_pli_planes){
+        .base = job->memory->lines,
+        .plane_step = 64 * (size_t)head->bands_per_plane,
+        .band_step = 64,
+        .row_step = WAVE_LINE + 2,
+    };
+    return PST_OK;
+}
+
+enum pst_status psti_pli_wave_decode_avx2(const struct psti_pli_unit *unit,
+                                          struct psti_pli_wave_head *head,
+                                          const struct psti_pli_wave_tables *tables, void *work,
+                                          struct psti_pli_planes *planes, struct pst_error *err)
+{
+    if (!can_decode(unit, head))
+        return psti_pli_wave_decode_c(unit, head, tables, work, planes, err);
+    struct psti_pli_wave_job job = {.unit = unit, .head = head, .tables = tables, .memory = work};
+    if (head->n_coded > 0)
+        psti_pli_wave_avx2_tokens(&job);
+    return finish(&job, planes, err);
+}
+#endif

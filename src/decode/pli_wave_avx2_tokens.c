@@ -1,0 +1,513 @@
+/* pli_wave_avx2_tokens.c - the token loop of the wave decoder with AVX2.
+ *
+ * In: a parsed unit and its tables; out: 32 tokens for each step, with the lanes that have signs
+ * and raw bits as masks. Pure functions, any thread. What bounds it is one step's chain: contexts
+ * from the tokens of the step before -> 32 look-ups -> states -> which lanes take words -> slots.
+ * So a step is written as two halves, front (contexts, look-ups) and back (states, words), and two
+ * units may be decoded at once, the front of one beside the back of the other.
+ *
+ * States are kept as halves of 16 bits: vector A has lanes 0..7 and 16..23, vector B the others,
+ * which is what unpacking and packing bytes gives. Look-ups go through general registers: a gather
+ * of the processor costs more, and so does storing indices to load them again. */
+#include "decode/pli_wave_avx2.h"
+
+#if defined(__x86_64__)
+#include "base/bits.h"
+
+#include <string.h>
+
+const uint8_t psti_pli_wave_all_but_one[64] = {
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0,
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+const uint8_t psti_pli_wave_first_lanes[64] = {
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+
+/* What the bands of a unit need in each step; masks of lanes. */
+struct band {
+    v32 rows;               /* those with rows; zeros outside the cylinder */
+    v32 energy;             /* 255 where E is that of a first plane: 2A + B */
+    v32 used;               /* 255 where the plane before adds to E: */
+    v32 doubled;            /* 255 where it adds its tokens twice, else half of them */
+    v32 not_first;          /* all but lane 0 where the band is its plane's first */
+    __m128i not_30, not_31; /* all but that lane, of lanes 16..31, if so */
+};
+
+/* What the steps of one band have in common. */
+struct shape {
+    const struct band *front; /* front[-1] is the one that ends */
+    bool whole;               /* all lanes are active, and no table has but one token */
+    bool mixed;               /* two planes with different formulas for E */
+    bool first;               /* E of a first plane in all lanes */
+    bool used;                /* the plane before adds to E in some */
+};
+
+/* What goes from step to step; kept apart so that loops can hold it in registers. */
+struct states {
+    v32 hi_a, lo_a, hi_b, lo_b;
+    v32 bias_a, high_a, bias_b, high_b; /* looked up */
+    v32 empty_a, empty_b;               /* lanes that need a word */
+    v32 tokens, above;                  /* of the last step */
+    v32 context;                        /* of the next one, times 4 */
+    v32 n_zero, largest;                /* tokens so far, by lane */
+    const uint16_t *words;
+};
+
+struct stream {
+    struct states states;
+    const uint16_t *end; /* of the words */
+    struct psti_pli_wave_memory *memory;
+    const uint32_t *slots;
+    uint32_t delay; /* rows between a plane and the next */
+    uint64_t n_tokens_0;
+    v32 width;
+    v32 near, middle, far; /* contexts * 4 of E < 16, E < 32, others by E / 16 */
+    struct band bands[10]; /* [0]: before the first; the last: behind the last */
+};
+
+/* Which words 8 lanes take, of those at a pointer, by the mask of lanes: 16 byte indices. */
+struct spread {
+    _Alignas(64) uint8_t bytes[256][16];
+};
+#define TAKES(m, i) (((m) >> (i)) & 1)
+#define WORD(m, i) __builtin_popcount((m) & ((1u << (i)) - 1))
+#define INDEX(m, i) TAKES(m, i) ? 2 * WORD(m, i) : 128, TAKES(m, i) ? 2 * WORD(m, i) + 1 : 128
+#define ROW(m)                                                                                     \
+    {                                                                                              \
+        INDEX(m, 0), INDEX(m, 1), INDEX(m, 2), INDEX(m, 3), INDEX(m, 4), INDEX(m, 5), INDEX(m, 6), \
+            INDEX(m, 7)                                                                            \
+    }
+#define ROWS_4(m) ROW(m), ROW((m) + 1), ROW((m) + 2), ROW((m) + 3)
+#define ROWS_16(m) ROWS_4(m), ROWS_4((m) + 4), ROWS_4((m) + 8), ROWS_4((m) + 12)
+#define ROWS_64(m) ROWS_16(m), ROWS_16((m) + 16), ROWS_16((m) + 32), ROWS_16((m) + 48)
+static const struct spread spread = {{ROWS_64(0), ROWS_64(64), ROWS_64(128), ROWS_64(192)}};
+
+/* -- Contexts and look-ups -- */
+
+/* E of all lanes. `odd`: the step's parity. */
+INLINE v32 energies(const struct stream *s, const struct shape *shape, const struct states *x,
+                    uint32_t t, bool odd)
+{
+    const uint8_t *row = s->memory->tokens[WAVE_BEFORE + t].lanes;
+    enum { STEP = sizeof(struct psti_pli_wave_row) };
+    v32 cut = all_but_newest(t);
+    v32 l = x->tokens, ll = row_load(row - 2 * STEP);
+    v32 ur = x->above, ul = row_load(row - 3 * STEP - 1);
+    v32 middle = _mm256_add_epi8(row_load(row - 2 * STEP - 1), row_load(row - 4 * STEP - 2));
+    v32 a, b;
+    if (odd) { /* one lane is at column 1, another at column 63 */
+        ur = _mm256_and_si256(ur, all_but_newest(t + 1));
+        a = _mm256_add_epi8(_mm256_add_epi8(middle, l), ur);
+        b = _mm256_add_epi8(_mm256_and_si256(ll, cut), ul);
+    } else { /* one lane is at column 0 */
+        a = _mm256_add_epi8(_mm256_add_epi8(middle, _mm256_and_si256(l, cut)), ur);
+        b = _mm256_and_si256(_mm256_add_epi8(ll, ul), cut);
+    }
+    if (shape->first)
+        return _mm256_adds_epu8(_mm256_add_epi8(a, a), b);
+    const struct band *front = shape->front;
+    v32 first = front->energy;
+    if (shape->used) {
+        v32 used = front->used, doubled = front->doubled;
+        if (shape->mixed) {
+            used = pick(front_lanes(t), used, front[-1].used);
+            doubled = pick(front_lanes(t), doubled, front[-1].doubled);
+            first = pick(front_lanes(t), first, front[-1].energy);
+        }
+        v32 before = row_load(row - (size_t)STEP * s->delay);
+        before = _mm256_and_si256(before, used);
+        before = _mm256_add_epi8(before, _mm256_and_si256(before, doubled));
+        before = _mm256_avg_epu8(before, _mm256_and_si256(before, doubled));
+        b = _mm256_add_epi8(b, before);
+    } else if (shape->mixed) {
+        first = pick(front_lanes(t), first, front[-1].energy);
+    }
+    b = _mm256_adds_epu8(b, _mm256_avg_epu8(a, _mm256_and_si256(a, first)));
+    return _mm256_adds_epu8(a, b);
+}
+
+/* Contexts times 4. */
+INLINE v32 contexts(const struct stream *s, v32 e)
+{
+    const v32 above_15 = _mm256_set1_epi8(0x70); /* sums have bit 7 from 16 on: 0 is looked up */
+    v32 near = _mm256_shuffle_epi8(s->near, _mm256_adds_epu8(e, above_15));
+    v32 middle = _mm256_xor_si256(e, _mm256_set1_epi8(16));
+    middle = _mm256_shuffle_epi8(s->middle, _mm256_adds_epu8(middle, above_15));
+    v32 sixteenths = _mm256_and_si256(_mm256_srli_epi16(e, 4), _mm256_set1_epi8(15));
+    v32 far = _mm256_shuffle_epi8(s->far, sixteenths);
+    return _mm256_or_si256(_mm256_or_si256(far, middle), near);
+}
+
+/* Lanes that have a sample in step t. */
+INLINE v32 active_lanes(const struct stream *s, const struct shape *shape, uint32_t t)
+{
+    const v32 minus_2l = _mm256_setr_epi8(0, -2, -4, -6, -8, -10, -12, -14, -16, -18, -20, -22, -24,
+                                          -26, -28, -30, -32, -34, -36, -38, -40, -42, -44, -46,
+                                          -48, -50, -52, -54, -56, -58, -60, -62);
+    v32 x = _mm256_add_epi8(_mm256_set1_epi8((char)(t & 63)), minus_2l);
+    x = _mm256_and_si256(x, _mm256_set1_epi8(63));
+    v32 rows = pick(front_lanes(t), shape->front->rows, shape->front[-1].rows);
+    return _mm256_and_si256(_mm256_cmpgt_epi8(s->width, x), rows);
+}
+
+INLINE v32 entry(const uint32_t *slots, uint64_t index)
+{
+    return _mm256_castps_si256(_mm256_broadcast_ss((const float *)(const void *)(slots + index)));
+}
+
+INLINE v32 eight(v32 a, v32 b, v32 c, v32 d, v32 e, v32 f, v32 g, v32 h)
+{
+    v32 ab = _mm256_blend_epi32(a, b, 0x02), cd = _mm256_blend_epi32(c, d, 0x08);
+    v32 ef = _mm256_blend_epi32(e, f, 0x20), gh = _mm256_blend_epi32(g, h, 0x80);
+    return _mm256_blend_epi32(_mm256_blend_epi32(ab, cd, 0x0c), _mm256_blend_epi32(ef, gh, 0xc0),
+                              0xf0);
+}
+
+/* 16 look-ups by indices of 16 bits: the lower and upper halves of the entries. */
+INLINE void look_up(const uint32_t *slots, v32 index, v32 *low, v32 *high)
+{
+    /* Compilers would make two or three instructions of each of these if they knew them. */
+    uint64_t second = 0x1010, third = 0x1020, fourth = 0x1030;
+    __asm__("" : "+r"(second), "+r"(third), "+r"(fourth));
+    __m128i lower = _mm256_castsi256_si128(index), upper = _mm256_extracti128_si256(index, 1);
+    uint64_t a = (uint64_t)_mm_cvtsi128_si64(lower), b = (uint64_t)_mm_extract_epi64(lower, 1);
+    uint64_t c = (uint64_t)_mm_cvtsi128_si64(upper), d = (uint64_t)_mm_extract_epi64(upper, 1);
+#define FIRST(q) entry(slots, (uint16_t)(q))
+#define FIELD(q, which) entry(slots, __bextr_u64(q, which))
+    v32 even = eight(FIRST(a), FIELD(a, third), FIRST(b), FIELD(b, third), FIRST(c),
+                     FIELD(c, third), FIRST(d), FIELD(d, third));
+    v32 odd = eight(FIELD(a, second), FIELD(a, fourth), FIELD(b, second), FIELD(b, fourth),
+                    FIELD(c, second), FIELD(c, fourth), FIELD(d, second), FIELD(d, fourth));
+#undef FIRST
+#undef FIELD
+    *low = _mm256_blend_epi16(even, _mm256_slli_epi32(odd, 16), 0xaa);
+    *high = _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa);
+}
+
+/* The stages of a step. */
+INLINE void find_contexts(const struct stream *s, const struct shape *shape, struct states *x,
+                          uint32_t t, bool odd)
+{
+    x->context = contexts(s, energies(s, shape, x, t, odd));
+    if (!shape->whole)
+        x->context = _mm256_blendv_epi8(_mm256_set1_epi8(4 * PSTI_PLI_WAVE_IDLE), x->context,
+                                        active_lanes(s, shape, t));
+}
+
+INLINE void look_up_all(const struct stream *s, struct states *x)
+{
+    const v32 zero = _mm256_setzero_si256(), slot = _mm256_set1_epi16(PSTI_PLI_PROB_SUM - 1);
+    v32 a = _mm256_and_si256(x->lo_a, slot), b = _mm256_and_si256(x->lo_b, slot);
+    a = _mm256_or_si256(a, _mm256_unpacklo_epi8(zero, x->context));
+    b = _mm256_or_si256(b, _mm256_unpackhi_epi8(zero, x->context));
+    look_up(s->slots, a, &x->bias_a, &x->high_a);
+    look_up(s->slots, b, &x->bias_b, &x->high_b);
+}
+
+/* -- States and words -- */
+
+/* x := frequency * (x >> 10) + bias, without the word that may follow; returns the lanes that
+ * need one. `high` is 64 * frequency + token, `bias` has bit 15 turned over. */
+INLINE v32 advance(v32 *hi, v32 *lo, v32 high, v32 token, v32 bias, bool whole)
+{
+    const v32 zero = _mm256_setzero_si256(), top = _mm256_set1_epi16((short)0x8000);
+    v32 f = _mm256_sub_epi16(high, token);
+    v32 upper_bits = _mm256_and_si256(*lo, _mm256_set1_epi16((short)0xfc00));
+    v32 small = _mm256_add_epi16(_mm256_mulhi_epu16(f, upper_bits), bias);
+    v32 sum = _mm256_add_epi16(_mm256_mullo_epi16(f, *hi), small);
+    v32 carry = _mm256_cmpgt_epi16(small, sum);
+    v32 new_hi = _mm256_sub_epi16(_mm256_mulhi_epu16(f, *hi), carry);
+    v32 new_lo = _mm256_xor_si256(sum, top);
+    if (!whole) { /* a frequency of 1024, which changes nothing */
+        v32 same = _mm256_cmpeq_epi16(f, zero);
+        new_hi = _mm256_blendv_epi8(new_hi, *hi, same);
+        new_lo = _mm256_blendv_epi8(new_lo, *lo, same);
+    }
+    v32 empty = _mm256_cmpeq_epi16(new_hi, zero);
+    *hi = _mm256_blendv_epi8(new_hi, new_lo, empty);
+    *lo = new_lo;
+    return empty;
+}
+
+INLINE __m128i spread_words(const uint16_t *words, uint32_t lanes)
+{
+    return _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)words),
+                            _mm_load_si128((const __m128i *)(const void *)spread.bytes[lanes]));
+}
+
+INLINE v32 halves(__m128i low, __m128i high)
+{
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
+INLINE void advance_all(const struct shape *shape, struct states *x)
+{
+    const v32 token_bits = _mm256_set1_epi16(63);
+    v32 token_a = _mm256_and_si256(x->high_a, token_bits);
+    v32 token_b = _mm256_and_si256(x->high_b, token_bits);
+    x->tokens = _mm256_packus_epi16(token_a, token_b);
+    x->empty_a = advance(&x->hi_a, &x->lo_a, x->high_a, token_a, x->bias_a, shape->whole);
+    x->empty_b = advance(&x->hi_b, &x->lo_b, x->high_b, token_b, x->bias_b, shape->whole);
+}
+
+INLINE void take_words(struct states *x)
+{
+    uint32_t lanes = (uint32_t)_mm256_movemask_epi8(_mm256_packs_epi16(x->empty_a, x->empty_b));
+    const uint16_t *words = x->words;
+    const uint16_t *words_1 = words + _mm_popcnt_u32(lanes & 0xff);
+    const uint16_t *words_2 = words + _mm_popcnt_u32(lanes & 0xffff);
+    const uint16_t *words_3 = words + _mm_popcnt_u32(lanes & 0xffffff);
+    x->words = words + _mm_popcnt_u32(lanes);
+    v32 new_a =
+        halves(spread_words(words, lanes & 0xff), spread_words(words_2, (lanes >> 16) & 0xff));
+    v32 new_b =
+        halves(spread_words(words_1, (lanes >> 8) & 0xff), spread_words(words_3, lanes >> 24));
+    x->lo_a = _mm256_blendv_epi8(x->lo_a, new_a, x->empty_a);
+    x->lo_b = _mm256_blendv_epi8(x->lo_b, new_b, x->empty_b);
+}
+
+INLINE void keep_tokens(const struct stream *s, const struct shape *shape, struct states *x,
+                        uint32_t t)
+{
+    v32 tokens = x->tokens;
+    struct psti_pli_wave_row *row = &s->memory->tokens[WAVE_BEFORE + t];
+    /* Lane 31 is above lane 0 of the band in which that is when it looks. */
+    const struct band *next = shape->front + ((t & 63) >= 62),
+                      *after = shape->front + ((t & 63) >= 60);
+    __m128i upper = _mm256_extracti128_si256(tokens, 1);
+    upper = _mm_and_si128(_mm_and_si128(upper, next->not_31), after->not_30);
+    _mm_store_si128((__m128i *)(void *)row->before, upper);
+    row_store(row->lanes, tokens);
+    x->above = _mm256_and_si256(turn(tokens), next->not_first);
+    x->n_zero = _mm256_sub_epi8(x->n_zero, _mm256_cmpeq_epi8(tokens, _mm256_setzero_si256()));
+    x->largest = _mm256_max_epu8(x->largest, tokens);
+}
+
+/* -- Streams -- */
+
+static v32 TARGET lanes_below(uint32_t n)
+{
+    return row_load(psti_pli_wave_first_lanes + 32 - (n < 32 ? n : 32));
+}
+
+static void TARGET open_bands(struct stream *s, const struct psti_pli_wave_job *job)
+{
+    const struct psti_pli_wave_head *head = job->head;
+    const v32 all = _mm256_set1_epi8(-1), none = _mm256_setzero_si256();
+    const __m128i not_30 = _mm_setr_epi32(-1, -1, -1, (int)0xff00ffff);
+    const __m128i not_31 = _mm_setr_epi32(-1, -1, -1, 0x00ffffff);
+    const __m128i all_16 = _mm_set1_epi8(-1);
+    for (uint32_t k = 0; k < 10; k++) {
+        struct band *band = s->bands + k;
+        *band = (struct band){.energy = none,
+                              .not_first = _mm256_andnot_si256(lanes_below(1), all),
+                              .not_30 = not_30,
+                              .not_31 = not_31};
+        if (k > head->n_bands) { /* what is left there belongs to the last plane */
+            band->energy = band[-1].energy;
+            band->used = band[-1].used;
+            band->doubled = band[-1].doubled;
+        }
+        if (k == 0 || k > head->n_bands)
+            continue;
+        uint32_t j = (k - 1) / head->bands_per_plane, part = (k - 1) % head->bands_per_plane;
+        const struct psti_pli_wave_plane *plane = head->planes + j;
+        band->rows = lanes_below(job->unit->height - 32 * part);
+        if (part > 0) {
+            band->not_first = all;
+            band->not_30 = band->not_31 = all_16;
+        }
+        if (plane->energy == PSTI_PLI_ENERGY_FIRST)
+            band->energy = all;
+        if (plane->energy == PSTI_PLI_ENERGY_SECOND && plane->index0 >= 0)
+            band->used = all;
+        if (plane->energy == PSTI_PLI_ENERGY_THIRD && plane->index1 >= 0)
+            band->used = band->doubled = all;
+    }
+}
+
+static void TARGET open_states(struct stream *s, const struct psti_pli_wave_head *head)
+{
+    _Alignas(32) uint16_t hi[32], lo[32];
+    for (uint32_t l = 0; l < 32; l++) {
+        uint32_t at = (l & 7) | (l & 8) << 1 | (l & 16) >> 1; /* A, then B */
+        hi[at] = (uint16_t)(head->states[l] >> 16);
+        lo[at] = (uint16_t)head->states[l];
+    }
+    s->states.hi_a = row_load(hi);
+    s->states.hi_b = row_load(hi + 16);
+    s->states.lo_a = row_load(lo);
+    s->states.lo_b = row_load(lo + 16);
+}
+
+static void TARGET open_stream(struct stream *s, const struct psti_pli_wave_job *job)
+{
+    const struct psti_pli_wave_head *head = job->head;
+    struct psti_pli_wave_memory *m = job->memory;
+    uint8_t near[16], middle[16], far[16];
+    for (uint32_t i = 0; i < 16; i++) {
+        near[i] = (uint8_t)(psti_pli_wave_bucket[i] * 4);
+        middle[i] = (uint8_t)(psti_pli_wave_bucket[16 + i] * 4);
+        far[i] = i < 2 ? 0 : (uint8_t)(psti_pli_wave_bucket[16 * i] * 4);
+    }
+    s->near = both_halves(near);
+    s->middle = both_halves(middle);
+    s->far = both_halves(far);
+    s->width = _mm256_set1_epi8((char)job->unit->width);
+    s->memory = m;
+    s->slots = job->tables->slots[0];
+    s->delay = 64 * head->bands_per_plane;
+    memcpy(m->words, head->words, 2 * head->n_words);
+    memset(m->words + head->n_words, 0, 2 * 2 * WAVE_LANES);
+    s->end = m->words + head->n_words;
+    memset(m->tokens, 0, WAVE_BEFORE * sizeof m->tokens[0]);
+    s->n_tokens_0 = 0;
+    open_bands(s, job);
+    s->states = (struct states){.words = m->words};
+    open_states(s, head);
+}
+
+static void TARGET close_stream(const struct stream *s, struct psti_pli_wave_job *job)
+{
+    uint16_t lo[32];
+    const v32 one = _mm256_set1_epi16(1);
+    v32 ends = _mm256_and_si256(_mm256_cmpeq_epi16(s->states.hi_a, one),
+                                _mm256_cmpeq_epi16(s->states.hi_b, one));
+    row_store(lo, s->states.lo_a);
+    row_store(lo + 16, s->states.lo_b);
+    for (uint32_t l = 0; l < 32; l++)
+        job->low[l] = lo[(l & 7) | (l & 8) << 1 | (l & 16) >> 1];
+    job->n_signs = 32 * (uint64_t)job->head->n_steps - s->n_tokens_0;
+    uint8_t largest[32];
+    row_store(largest, s->states.largest);
+    job->largest = 0;
+    for (uint32_t l = 0; l < 32; l++)
+        job->largest = largest[l] > job->largest ? largest[l] : job->largest;
+    job->ends = s->states.words == s->end && _mm256_movemask_epi8(ends) == -1;
+}
+
+/* What steps [64 k, 64 k + 64) have in common. */
+static struct shape shape_of(const struct stream *s, const struct psti_pli_wave_job *job,
+                             uint32_t k)
+{
+    const struct psti_pli_wave_head *head = job->head;
+    uint32_t bands = head->bands_per_plane;
+    const struct psti_pli_wave_plane *front = k < head->n_bands ? head->planes + k / bands : NULL;
+    const struct psti_pli_wave_plane *rear = k > 0 ? head->planes + (k - 1) / bands : NULL;
+    struct shape shape = {.front = s->bands + k + 1};
+    shape.whole = !job->tables->has_sure_tokens && job->unit->width == 64 &&
+                  (job->unit->height & 31) == 0 && front && rear;
+    front = front ? front : rear;
+    rear = rear ? rear : front;
+    shape.mixed = front->energy != rear->energy;
+    shape.first = !shape.mixed && front->energy == PSTI_PLI_ENERGY_FIRST;
+    shape.used = front->energy != PSTI_PLI_ENERGY_FIRST || rear->energy != PSTI_PLI_ENERGY_FIRST;
+    return shape;
+}
+
+/* Counts of one band fit bytes. */
+static void TARGET add_counts(struct stream *s)
+{
+    v32 sums = _mm256_sad_epu8(s->states.n_zero, _mm256_setzero_si256());
+    s->states.n_zero = _mm256_setzero_si256();
+    s->n_tokens_0 +=
+        (uint64_t)_mm256_extract_epi64(sums, 0) + (uint64_t)_mm256_extract_epi64(sums, 1) +
+        (uint64_t)_mm256_extract_epi64(sums, 2) + (uint64_t)_mm256_extract_epi64(sums, 3);
+}
+
+static void TARGET run(struct stream *s, const struct psti_pli_wave_job *job, uint32_t k)
+{
+    for (; 64 * k < job->head->n_steps; k++) {
+        uint32_t t = 64 * k, end = t + 64;
+        end = end < job->head->n_steps ? end : job->head->n_steps;
+        const struct shape shape = shape_of(s, job, k);
+        struct states x = s->states;
+        find_contexts(s, &shape, &x, t, false);
+        for (; t < end && x.words <= s->end; t += 2) {
+            look_up_all(s, &x);
+            advance_all(&shape, &x);
+            keep_tokens(s, &shape, &x, t);
+            find_contexts(s, &shape, &x, t + 1, true);
+            take_words(&x);
+            look_up_all(s, &x);
+            advance_all(&shape, &x);
+            keep_tokens(s, &shape, &x, t + 1);
+            if (t + 2 < end)
+                find_contexts(s, &shape, &x, t + 2, false);
+            take_words(&x);
+        }
+        s->states = x;
+        add_counts(s);
+    }
+}
+
+void TARGET psti_pli_wave_avx2_tokens(struct psti_pli_wave_job *job)
+{
+    struct stream s;
+    open_stream(&s, job);
+    run(&s, job, 0);
+    close_stream(&s, job);
+}
+
+/* The stages of one unit stand beside others of the other. */
+static void TARGET run_2(struct stream *s, struct stream *r, const struct shape *p,
+                         const struct shape *q, uint32_t t, uint32_t end)
+{
+    struct states x = s->states, y = r->states;
+    const struct shape p_shape = *p, q_shape = *q;
+    find_contexts(s, &p_shape, &x, t, false);
+    find_contexts(r, &q_shape, &y, t, false);
+    look_up_all(r, &y);
+    for (; t < end && x.words <= s->end && y.words <= r->end; t += 2) {
+        look_up_all(s, &x);
+        advance_all(&q_shape, &y);
+        keep_tokens(r, &q_shape, &y, t);
+        find_contexts(r, &q_shape, &y, t + 1, true);
+        take_words(&y);
+        advance_all(&p_shape, &x);
+        keep_tokens(s, &p_shape, &x, t);
+        look_up_all(r, &y);
+        find_contexts(s, &p_shape, &x, t + 1, true);
+        take_words(&x);
+
+        look_up_all(s, &x);
+        advance_all(&q_shape, &y);
+        keep_tokens(r, &q_shape, &y, t + 1);
+        if (t + 2 < end)
+            find_contexts(r, &q_shape, &y, t + 2, false);
+        take_words(&y);
+        advance_all(&p_shape, &x);
+        keep_tokens(s, &p_shape, &x, t + 1);
+        if (t + 2 < end) {
+            look_up_all(r, &y);
+            find_contexts(s, &p_shape, &x, t + 2, false);
+        }
+        take_words(&x);
+    }
+    s->states = x;
+    r->states = y;
+}
+
+void TARGET psti_pli_wave_avx2_tokens2(struct psti_pli_wave_job *a, struct psti_pli_wave_job *b)
+{
+    struct stream s, r;
+    open_stream(&s, a);
+    open_stream(&r, b);
+    uint32_t k = 0;
+    if (a->head->n_steps == b->head->n_steps) {
+        for (; 64 * k < a->head->n_steps; k++) {
+            uint32_t t = 64 * k, end = t + 64;
+            const struct shape p = shape_of(&s, a, k), q = shape_of(&r, b, k);
+            run_2(&s, &r, &p, &q, t, end < a->head->n_steps ? end : a->head->n_steps);
+            add_counts(&s);
+            add_counts(&r);
+        }
+    }
+    run(&s, a, k);
+    run(&r, b, k);
+    close_stream(&s, a);
+    close_stream(&r, b);
+}
+#endif

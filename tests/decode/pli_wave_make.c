@@ -1,0 +1,240 @@
+/* pli_wave_make.c - a slow encoder of wave units from random residuals (docs/format-pli.md, 5).
+ *
+ * Tokens are drawn in the order of decoding, for which contexts are needed; then the 32 states are
+ * run backwards over them. Prediction does not matter here: what pixels the residuals mean is for
+ * the decoders to agree on. */
+#include "decode/pli_wave_make.h"
+
+#include <string.h>
+
+uint32_t pli_wave_random(uint64_t *seed)
+{
+    uint64_t z = (*seed += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (uint32_t)((z ^ (z >> 31)) >> 16);
+}
+
+struct bits {
+    uint8_t *bytes;
+    size_t n;
+};
+static void put(struct bits *b, uint32_t value, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++, b->n++) {
+        if ((b->n & 7) == 0)
+            b->bytes[b->n >> 3] = 0;
+        b->bytes[b->n >> 3] |= (uint8_t)(((value >> i) & 1) << (b->n & 7));
+    }
+}
+
+enum { MAX_TOKENS = 4 * 64 * 64 };
+struct event {
+    uint8_t lane, context, token;
+};
+struct making {
+    const struct pli_wave_recipe *recipe;
+    const struct pli_wave_freqs *freqs;
+    uint64_t *seed;
+    int coded[4]; /* plane -> among the coded; -1 */
+    uint8_t g[4][64][64];
+    struct event events[MAX_TOKENS];
+    size_t n_events;
+    uint8_t sign_bytes[MAX_TOKENS / 8 + 1], raw_bytes[MAX_TOKENS * 2];
+    struct bits signs, raw;
+};
+
+static uint32_t token_at(const struct making *m, int plane, int y, int x)
+{
+    if (plane < 0 || m->coded[plane] < 0 || y < 0 || x < 0 || x >= (int)m->recipe->width)
+        return 0;
+    return m->g[plane][y][x];
+}
+
+/* 5.6 */
+static uint32_t context_of(const struct making *m, int c, int y, int x)
+{
+    uint32_t l = token_at(m, c, y, x - 1), ll = token_at(m, c, y, x - 2);
+    uint32_t u = token_at(m, c, y - 1, x), ul = token_at(m, c, y - 1, x - 1);
+    uint32_t ur = token_at(m, c, y - 1, x + 1), uu = token_at(m, c, y - 2, x);
+    uint32_t a = l + u + ur + uu, b = ul + ll, e;
+    bool first = true;
+    for (int k = 0; k < c; k++)
+        first = first && m->coded[k] < 0;
+    if (first || m->recipe->transform == 0 || c == 3)
+        e = 2 * a + b;
+    else if (c == 1)
+        e = a + (a + 1) / 2 + b + (token_at(m, 0, y, x) + 1) / 2;
+    else
+        e = a + (a + 1) / 2 + b + 2 * token_at(m, 1, y, x);
+    if (m->recipe->bits == 16)
+        e >>= 1;
+    return psti_pli_wave_bucket[e < 255 ? e : 255];
+}
+
+/* 5.4 */
+static uint32_t token_of(uint32_t magnitude, uint32_t *n_raw, uint32_t *raw)
+{
+    *n_raw = *raw = 0;
+    if (magnitude < 24)
+        return magnitude;
+    if (magnitude < 32) {
+        *n_raw = 3;
+        *raw = magnitude - 24;
+        return 24;
+    }
+    uint32_t e = 5;
+    while (magnitude >> (e + 1))
+        e++;
+    *n_raw = e - 1;
+    *raw = magnitude & ((1u << (e - 1)) - 1);
+    return 25 + 2 * (e - 5) + ((magnitude >> (e - 1)) & 1);
+}
+
+static uint32_t draw(struct making *m)
+{
+    const struct pli_wave_recipe *r = m->recipe;
+    uint32_t v = pli_wave_random(m->seed), half = 1u << (r->bits - 1);
+    if ((v & 255) < r->zeros)
+        return 0;
+    v >>= 8;
+    if (r->extremes && (v & 15) == 0)
+        return v & 16 ? half : half - 1;
+    v >>= 5;
+    uint32_t limit = r->spread >> (v & 7);
+    v = (v >> 3) % (limit + 1);
+    return v < half ? v : half;
+}
+
+static void code_sample(struct making *m, uint32_t lane, int c, int y, int x)
+{
+    uint32_t context = context_of(m, c, y, x), n_raw, raw, token, magnitude;
+    do {
+        magnitude = draw(m);
+        token = token_of(magnitude, &n_raw, &raw);
+        if (m->freqs->f[context][token] == 0) { /* own tables lack some */
+            token = pli_wave_random(m->seed) % 24;
+            magnitude = token;
+            n_raw = 0;
+        }
+    } while (m->freqs->f[context][token] == 0);
+    m->g[c][y][x] = (uint8_t)token;
+    m->events[m->n_events++] = (struct event){(uint8_t)lane, (uint8_t)context, (uint8_t)token};
+    if (magnitude > 0) /* the largest is negative */
+        put(&m->signs,
+            magnitude >> (m->recipe->bits - 1) != 0 || (pli_wave_random(m->seed) & 1) != 0, 1);
+    put(&m->raw, raw, n_raw);
+}
+
+/* 5.5 */
+static void code_samples(struct making *m)
+{
+    const struct pli_wave_recipe *r = m->recipe;
+    int height = r->height <= 32 ? 32 : 64, n_coded = 0, plane_of[4] = {0};
+    for (int c = 0; c < (int)r->channels; c++)
+        if (m->coded[c] >= 0)
+            plane_of[n_coded++] = c;
+    for (int t = 0; t < 64 * n_coded * height / 32 + 62; t++)
+        for (int lane = 0; lane < 32; lane++)
+            for (int row = lane; row < n_coded * height; row += 32) {
+                int x = t - 64 * (row / 32) - 2 * lane, y = row % height;
+                if (x >= 0 && x < (int)r->width && y < (int)r->height)
+                    code_sample(m, (uint32_t)lane, plane_of[row / height], y, x);
+            }
+}
+
+static size_t put_records(const struct making *m, uint8_t *out)
+{
+    const struct pli_wave_recipe *r = m->recipe;
+    size_t at = 0;
+    for (uint32_t c = 0; c < r->channels; c++) {
+        out[at++] = r->planes[c].predictor;
+        out[at++] = (uint8_t)r->planes[c].start;
+        if (r->bits == 16)
+            out[at++] = (uint8_t)(r->planes[c].start >> 8);
+        if (r->planes[c].predictor == PSTI_PLI_PREDICT_CONSTANT)
+            continue;
+        if (r->planes[c].predictor == PSTI_PLI_PREDICT_FILTERS) {
+            struct bits b = {out + at, 0};
+            uint32_t n = ((r->width + 15) / 16) * ((r->height + 15) / 16);
+            for (uint32_t i = 0; i < n; i++)
+                put(&b, r->planes[c].filters[i], 6);
+            at += (b.n + 7) / 8;
+            continue;
+        }
+        if (r->transform != 0 && c >= 1 && c < 3)
+            out[at++] = (uint8_t)r->planes[c].a;
+        if (r->transform != 0 && c == 2)
+            out[at++] = (uint8_t)r->planes[c].b;
+    }
+    return at;
+}
+
+/* 5.7, backwards. */
+static size_t put_states(struct making *m, uint8_t *out)
+{
+    static uint8_t raw[MAX_TOKENS * 3], words[MAX_TOKENS * 2];
+    struct bits b = {raw, 0};
+    for (size_t i = 0; i < m->signs.n; i++)
+        put(&b, m->sign_bytes[i >> 3] >> (i & 7) & 1, 1);
+    for (size_t i = 0; i < m->raw.n; i++)
+        put(&b, m->raw_bytes[i >> 3] >> (i & 7) & 1, 1);
+    while (b.n < 64 * 8 || b.n % 8 != 0)
+        put(&b, 0, 1);
+    size_t n_raw = b.n / 8 - 64, n_words = 0;
+    uint32_t x[32];
+    for (uint32_t l = 0; l < 32; l++)
+        x[l] = 65536u | raw[n_raw + 2 * l] | (uint32_t)raw[n_raw + 2 * l + 1] << 8;
+    for (size_t i = m->n_events; i-- > 0;) {
+        const struct event *e = m->events + i;
+        const uint16_t *f = m->freqs->f[e->context];
+        uint32_t freq = f[e->token], before = 0, *state = x + e->lane;
+        for (uint32_t k = 0; k < e->token; k++)
+            before += f[k];
+        if ((uint64_t)*state >= (uint64_t)freq << 22) {
+            words[2 * n_words] = (uint8_t)*state;
+            words[2 * n_words++ + 1] = (uint8_t)(*state >> 8);
+            *state >>= 16;
+        }
+        *state = *state / freq * 1024 + *state % freq + before;
+    }
+    uint8_t mantissas[64];
+    struct bits mb = {mantissas, 0};
+    memset(out + 2, 0, 16);
+    for (uint32_t l = 0; l < 32; l++) {
+        uint32_t h = x[l] >> 16, e = 0;
+        while (h >> (e + 1))
+            e++;
+        out[2 + l / 2] |= (uint8_t)(e << (l & 1 ? 4 : 0));
+        put(&mb, h, e);
+        out[18 + 2 * l] = (uint8_t)x[l];
+        out[19 + 2 * l] = (uint8_t)(x[l] >> 8);
+    }
+    size_t n_mantissas = (mb.n + 7) / 8, at = 82;
+    out[0] = (uint8_t)(n_mantissas + n_raw);
+    out[1] = (uint8_t)((n_mantissas + n_raw) >> 8);
+    memcpy(out + at, mantissas, n_mantissas);
+    memcpy(out + at + n_mantissas, raw, n_raw);
+    at += n_mantissas + n_raw;
+    for (size_t i = n_words; i-- > 0; at += 2)
+        memcpy(out + at, words + 2 * i, 2);
+    return at;
+}
+
+size_t pli_wave_make(const struct pli_wave_recipe *recipe, const struct pli_wave_freqs *freqs,
+                     uint64_t *seed, uint8_t *out)
+{
+    static struct making m;
+    memset(&m, 0, sizeof m);
+    m.recipe = recipe;
+    m.freqs = freqs;
+    m.seed = seed;
+    m.signs.bytes = m.sign_bytes;
+    m.raw.bytes = m.raw_bytes;
+    int n_coded = 0;
+    for (uint32_t c = 0; c < 4; c++)
+        m.coded[c] = c < recipe->channels && recipe->planes[c].predictor != 0 ? n_coded++ : -1;
+    code_samples(&m);
+    size_t at = put_records(&m, out);
+    return n_coded > 0 ? at + put_states(&m, out + at) : at;
+}

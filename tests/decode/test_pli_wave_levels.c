@@ -1,0 +1,363 @@
+/* test_pli_wave_levels.c - every CPU level of the wave decoder gives what plain C gives: on valid
+ * units of every shape and predictor, and on damaged ones (same status, same samples). Units lie
+ * against unreadable pages, so that reading past them would be seen. */
+#include "base/cpu.h"
+#include "decode/pli_wave_int.h"
+#include "decode/pli_wave_make.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct level {
+    const char *name;
+    uint32_t cpu;
+    psti_pli_wave_kernel *decode;
+};
+static const struct level levels[] = {
+    {"c", 0, psti_pli_wave_decode_c},
+#if defined(__x86_64__)
+    {"avx2", PSTI_CPU_AVX2, psti_pli_wave_decode_avx2},
+#endif
+};
+enum { N_LEVELS = sizeof levels / sizeof levels[0] };
+
+struct fixture {
+    struct psti_pli_wave_tables *tables;
+    struct pli_wave_freqs freqs;
+    uint8_t *work[N_LEVELS], *unit; /* PLI_WAVE_MAX_NBYTES */
+    uint8_t *pages;                 /* as many bytes, then a page that must not be read */
+    uint64_t seed;
+    size_t n_same, n_failed; /* damaged units that were decoded all the same, and others */
+};
+
+static uint8_t *aligned(size_t nbytes)
+{
+    void *p = NULL;
+    assert_int_equal(posix_memalign(&p, 64, nbytes), 0);
+    return p;
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    f->tables = (void *)aligned(PSTI_PLI_TABLES_NBYTES);
+    for (int i = 0; i < N_LEVELS; i++)
+        f->work[i] = aligned(PSTI_PLI_WORK_NBYTES);
+    f->unit = malloc(PLI_WAVE_MAX_NBYTES);
+    f->pages = mmap(NULL, PLI_WAVE_MAX_NBYTES + page, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(f->pages != MAP_FAILED);
+    assert_int_equal(mprotect(f->pages + PLI_WAVE_MAX_NBYTES, page, PROT_NONE), 0);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    munmap(f->pages, PLI_WAVE_MAX_NBYTES + (size_t)sysconf(_SC_PAGESIZE));
+    for (int i = 0; i < N_LEVELS; i++)
+        free(f->work[i]);
+    free(f->tables);
+    free(f->unit);
+    free(f);
+    return 0;
+}
+
+static uint32_t below(struct fixture *f, uint32_t n) { return pli_wave_random(&f->seed) % n; }
+
+static void use_tables(struct fixture *f, const uint8_t *block, size_t nbytes, uint32_t bits)
+{
+    struct psti_pli_wave_freqs freqs;
+    assert_int_equal(psti_pli_wave_prepare(block, nbytes, bits, f->tables, NULL), PST_OK);
+    assert_int_equal(psti_pli_wave_parse_model(block, nbytes, bits, &freqs, NULL), PST_OK);
+    memcpy(f->freqs.f, freqs.f, sizeof f->freqs.f);
+}
+
+static void same_samples(const struct psti_pli_unit *unit, const struct psti_pli_planes *a,
+                         const struct psti_pli_planes *b, const char *name)
+{
+    size_t row_nbytes = (size_t)unit->width * (unit->bits / 8u);
+    for (uint32_t c = 0; c < unit->channels; c++)
+        for (uint32_t y = 0; y < unit->height; y++) {
+            const uint8_t *p =
+                a->base + c * a->plane_step + (y >> 5) * a->band_step + (y & 31) * a->row_step;
+            const uint8_t *q =
+                b->base + c * b->plane_step + (y >> 5) * b->band_step + (y & 31) * b->row_step;
+            if (memcmp(p, q, row_nbytes) != 0) {
+                for (size_t x = 0; x < row_nbytes; x++)
+                    if (p[x] != q[x])
+                        fail_msg("%s, %ux%ux%u, transform %u: plane %u, row %u, byte %zu: %u "
+                                 "instead of %u",
+                                 name, unit->height, unit->width, unit->channels, unit->transform,
+                                 c, y, x, q[x], p[x]);
+            }
+        }
+}
+
+/* Decodes `nbytes` of f->pages' end by all levels; the status of plain C. */
+static enum pst_status compare(struct fixture *f, const struct pli_wave_recipe *recipe,
+                               size_t nbytes)
+{
+    struct psti_pli_unit unit = {
+        .height = recipe->height,
+        .width = recipe->width,
+        .channels = (uint8_t)recipe->channels,
+        .bits = (uint8_t)recipe->bits,
+        .transform = (uint8_t)recipe->transform,
+        .bytes = f->pages + PLI_WAVE_MAX_NBYTES - nbytes,
+        .nbytes = nbytes,
+    };
+    struct psti_pli_planes planes[N_LEVELS];
+    struct pst_error errors[N_LEVELS];
+    enum pst_status statuses[N_LEVELS];
+    for (int i = 0; i < N_LEVELS; i++) {
+        struct psti_pli_wave_head head;
+        if ((levels[i].cpu & ~psti_cpu_detected()) != 0)
+            continue;
+        memset(errors[i].text, 0, sizeof errors[i].text);
+        statuses[i] = psti_pli_wave_parse(&unit, &head, &errors[i]);
+        if (statuses[i] != PST_OK)
+            return statuses[i];
+        unit.cpu = levels[i].cpu;
+        memset(f->work[i], 0x55 + i, PSTI_PLI_WORK_NBYTES);
+        statuses[i] = levels[i].decode(&unit, &head, f->tables, f->work[i], &planes[i], &errors[i]);
+        if (statuses[i] != statuses[0])
+            fail_msg("%s, %ux%ux%u, transform %u: status %d instead of %d", levels[i].name,
+                     unit.height, unit.width, unit.channels, unit.transform, (int)statuses[i],
+                     (int)statuses[0]);
+        if (statuses[i] == PST_OK)
+            same_samples(&unit, &planes[0], &planes[i], levels[i].name);
+        else
+            assert_string_equal(errors[i].text, errors[0].text);
+    }
+    return statuses[0];
+}
+
+/* Any unit; `simple`: without filters. */
+static struct pli_wave_recipe any_recipe(struct fixture *f)
+{
+    static const uint8_t sizes[] = {1, 2, 3, 15, 16, 17, 31, 32, 33, 34, 47, 63, 64, 64, 64, 64};
+    static const uint8_t predictors[] = {0, 1, 2, 3, 4, 4, 4, 8, 8, 8};
+    struct pli_wave_recipe r = {
+        .height = below(f, 4) ? sizes[below(f, sizeof sizes)] : 1 + below(f, 64),
+        .width = below(f, 4) ? sizes[below(f, sizeof sizes)] : 1 + below(f, 64),
+        .channels = 1 + below(f, 4),
+        .bits = 8,
+        .spread = 1u << below(f, 8),
+        .zeros = below(f, 257),
+        .extremes = below(f, 8) == 0,
+    };
+    r.transform = r.channels >= 3 ? below(f, 4) != 0 : 0;
+    bool one = below(f, 2);
+    for (uint32_t c = 0; c < r.channels; c++) {
+        r.planes[c].predictor =
+            one && c > 0 ? r.planes[0].predictor : predictors[below(f, sizeof predictors)];
+        r.planes[c].start = (uint16_t)below(f, 256);
+        int limit = below(f, 4) ? 20 : 100;
+        r.planes[c].a = below(f, 3) ? (int8_t)(below(f, (uint32_t)limit) - (uint32_t)limit / 2) : 0;
+        r.planes[c].b = below(f, 3) ? (int8_t)(below(f, (uint32_t)limit) - (uint32_t)limit / 2) : 0;
+        uint32_t n = below(f, 2) ? 33 : 1 + below(f, 3);
+        for (int i = 0; i < PSTI_PLI_WAVE_N_BLOCKS; i++)
+            r.planes[c].filters[i] = (uint8_t)below(f, n);
+    }
+    return r;
+}
+
+static size_t make(struct fixture *f, const struct pli_wave_recipe *r)
+{
+    size_t n = pli_wave_make(r, &f->freqs, &f->seed, f->unit);
+    memcpy(f->pages + PLI_WAVE_MAX_NBYTES - n, f->unit, n);
+    return n;
+}
+
+static uint32_t rounds(uint32_t n)
+{
+    const char *more = getenv("PENSTOCK_TEST_ROUNDS");
+    return more ? n * (uint32_t)atoi(more) : n;
+}
+
+static void test_valid_units(void **state)
+{
+    struct fixture *f = *state;
+    f->seed = 1;
+    use_tables(f, NULL, 0, 8);
+    for (uint32_t i = 0; i < rounds(600); i++) {
+        struct pli_wave_recipe r = any_recipe(f);
+        assert_int_equal(compare(f, &r, make(f, &r)), PST_OK);
+    }
+}
+
+/* All predictors of three planes, as whole units: the straight roads. */
+static void test_whole_units(void **state)
+{
+    static const uint8_t predictors[] = {0, 1, 2, 3, 4, 8};
+    struct fixture *f = *state;
+    f->seed = 2;
+    use_tables(f, NULL, 0, 8);
+    for (uint32_t i = 0; i < 6 * 6 * 6 * 2; i++) {
+        struct pli_wave_recipe r = any_recipe(f);
+        r.height = i % 2 ? 64 : 32;
+        r.width = 64;
+        r.channels = 3;
+        r.transform = below(f, 4) != 0;
+        r.planes[0].predictor = predictors[i / 2 % 6];
+        r.planes[1].predictor = predictors[i / 12 % 6];
+        r.planes[2].predictor = predictors[i / 72];
+        assert_int_equal(compare(f, &r, make(f, &r)), PST_OK);
+    }
+}
+
+static void test_sixteen_bits(void **state)
+{
+    struct fixture *f = *state;
+    f->seed = 3;
+    use_tables(f, NULL, 0, 16);
+    for (uint32_t i = 0; i < rounds(60); i++) {
+        struct pli_wave_recipe r = any_recipe(f);
+        r.bits = 16;
+        r.spread = 1u << below(f, 16);
+        assert_int_equal(compare(f, &r, make(f, &r)), PST_OK);
+    }
+}
+
+/* Images' own tables, with few tokens in some contexts. */
+static void test_own_tables(void **state)
+{
+    struct fixture *f = *state;
+    f->seed = 4;
+    for (uint32_t i = 0; i < rounds(200); i++) {
+        struct psti_pli_wave_own own[PSTI_PLI_N_CONTEXTS];
+        uint8_t block[PSTI_PLI_WAVE_MODEL_MAX_NBYTES];
+        uint16_t freqs[PSTI_PLI_N_TOKENS];
+        for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
+            do {
+                own[c].n = (uint8_t)(below(f, 3) ? 1 + below(f, 24) : below(f, 2));
+                for (uint32_t k = 0; k < own[c].n; k++)
+                    own[c].q[k] = (uint8_t)(below(f, 4) ? below(f, 64) : 0);
+            } while (own[c].n > 0 && !psti_pli_wave_expand(&own[c], freqs));
+        }
+        size_t nbytes = psti_pli_wave_print_model(own, block);
+        use_tables(f, block, nbytes, 8);
+        struct pli_wave_recipe r = any_recipe(f);
+        r.spread = r.spread > 20 ? 20 : r.spread;
+        r.extremes = false;
+        /* Tokens that some table lacks are drawn again; all have one below 24. */
+        bool all = true;
+        for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
+            bool any = false;
+            for (uint32_t k = 0; k < 24; k++)
+                any = any || f->freqs.f[c][k] != 0;
+            all = all && any;
+        }
+        if (all)
+            assert_int_equal(compare(f, &r, make(f, &r)), PST_OK);
+    }
+}
+
+static void damage(struct fixture *f, size_t n)
+{
+    uint8_t *bytes = f->pages + PLI_WAVE_MAX_NBYTES - n;
+    for (uint32_t k = 1 + below(f, 3); k > 0; k--) {
+        /* Half of the damage hits the head and the raw bits, where decoding may go on. */
+        uint32_t reach = below(f, 2) && n > 400 ? 400 : (uint32_t)n;
+        bytes[below(f, reach)] ^= (uint8_t)(1u << below(f, 8));
+    }
+}
+
+static void test_damaged_units(void **state)
+{
+    struct fixture *f = *state;
+    f->seed = 5;
+    use_tables(f, NULL, 0, 8);
+    for (uint32_t i = 0; i < rounds(400); i++) {
+        struct pli_wave_recipe r = any_recipe(f);
+        size_t n = make(f, &r);
+        for (int k = 0; k < 4; k++) {
+            memcpy(f->pages + PLI_WAVE_MAX_NBYTES - n, f->unit, n);
+            damage(f, n);
+            if (compare(f, &r, n) == PST_OK)
+                f->n_same++;
+            else
+                f->n_failed++;
+        }
+    }
+    assert_true(f->n_same > 20);
+    assert_true(f->n_failed > 200);
+}
+
+static void test_truncated_units(void **state)
+{
+    struct fixture *f = *state;
+    f->seed = 6;
+    use_tables(f, NULL, 0, 8);
+    for (uint32_t i = 0; i < rounds(150); i++) {
+        struct pli_wave_recipe r = any_recipe(f);
+        size_t n = make(f, &r);
+        for (int k = 0; k < 4; k++) {
+            size_t cut = k < 2 ? 1 + (size_t)k : 1 + below(f, (uint32_t)n);
+            cut = cut < n ? cut : n;
+            memcpy(f->pages + PLI_WAVE_MAX_NBYTES - (n - cut), f->unit, n - cut);
+            assert_int_not_equal(compare(f, &r, n - cut), PST_OK);
+        }
+        /* And with bytes behind. */
+        memcpy(f->pages + PLI_WAVE_MAX_NBYTES - n - 2, f->unit, n);
+        memset(f->pages + PLI_WAVE_MAX_NBYTES - 2, 0, 2);
+        assert_int_not_equal(compare(f, &r, n + 2), PST_OK);
+    }
+}
+
+/* Bytes at random behind a valid head. */
+static void test_noise(void **state)
+{
+    struct fixture *f = *state;
+    f->seed = 7;
+    use_tables(f, NULL, 0, 8);
+    for (uint32_t i = 0; i < rounds(300); i++) {
+        struct pli_wave_recipe r = any_recipe(f);
+        size_t n = make(f, &r), keep = 40 + below(f, 100), extra = below(f, 65536);
+        uint8_t *bytes = f->pages + PLI_WAVE_MAX_NBYTES - n;
+        if (n + extra < PLI_WAVE_MAX_NBYTES) {
+            bytes -= extra;
+            memcpy(bytes, f->unit, n);
+            n += extra;
+        }
+        for (size_t k = keep; k < n; k++)
+            bytes[k] = (uint8_t)pli_wave_random(&f->seed);
+        (void)compare(f, &r, n);
+    }
+}
+
+/* What the vector levels take for granted of the constants. */
+static void test_constants(void **state)
+{
+    (void)state;
+    for (uint32_t e = 32; e < 256; e++)
+        assert_int_equal(psti_pli_wave_bucket[e], psti_pli_wave_bucket[e & ~15u]);
+    for (uint32_t e = 0; e < 256; e++)
+        assert_true(psti_pli_wave_bucket[e] < PSTI_PLI_N_CONTEXTS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_constants),
+        cmocka_unit_test_setup_teardown(test_valid_units, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_whole_units, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_sixteen_bits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_own_tables, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_damaged_units, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_truncated_units, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_noise, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
