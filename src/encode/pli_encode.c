@@ -41,6 +41,8 @@ struct encoder {
     size_t plan_nbytes;
     struct psti_pli_wave_counts *counts; /* of rows of units */
     struct psti_pli_wave_codes *codes;
+    uint8_t model[MODEL_MAX_NBYTES];
+    uint64_t total; /* bytes of all */
     atomic_bool out_of_memory;
 };
 
@@ -114,6 +116,17 @@ static size_t store_plain(const struct psti_pli_source *s, enum psti_pli_mode mo
     return 1 + nbytes;
 }
 
+/* Few colours, hard edges: more than half of the pixels repeat their left neighbour. */
+static bool is_synthetic(const struct psti_pli_source *s)
+{
+    size_t pixel_nbytes = psti_pli_raw_nbytes(1, 1, s->channels, s->bits);
+    size_t n = (size_t)s->height * s->width, same = 0;
+    const uint8_t *p = s->pixels;
+    for (size_t i = 1; i < n; i++)
+        same += memcmp(p + i * pixel_nbytes, p + (i - 1) * pixel_nbytes, pixel_nbytes) == 0;
+    return 2 * same > n;
+}
+
 /* The smallest coding of a unit that its tier allows; raw always does. */
 static size_t encode_unit(const struct encoder *e, const struct psti_pli_source *s,
                           const void *plan, const struct work *work, uint8_t *out)
@@ -128,6 +141,14 @@ static size_t encode_unit(const struct encoder *e, const struct psti_pli_source 
         best = e->options.tier == PST_PLI_TIER_FAST
                    ? psti_pli_packed_encode(s, effort, out, raw_nbytes)
                    : psti_pli_wave_encode(s, plan, e->codes, work->mode, out, raw_nbytes);
+    if (best == 0 || is_synthetic(s)) {
+        size_t room = best ? best - 1 : raw_nbytes;
+        size_t lz = psti_pli_lz_encode(s, effort, work->mode, work->spare, room);
+        if (lz > 0) {
+            memcpy(out, work->spare, lz);
+            best = lz;
+        }
+    }
     return best ? best : store_plain(s, PSTI_PLI_RAW, raw_nbytes, out);
 }
 
@@ -142,7 +163,7 @@ static bool claim(struct encoder *e, struct work *work)
     uint32_t edge = psti_pli_edge(&e->header);
     size_t unit = psti_round_up(psti_pli_unit_memory_nbytes(&e->image), 64);
     size_t spare = psti_round_up(psti_pli_raw_nbytes(edge, edge, p->channels, p->bits), 64);
-    size_t mode = 64;
+    size_t mode = psti_pli_lz_work_nbytes(edge, p->channels, p->bits);
     size_t wave = uses_waves(e) ? psti_pli_wave_work_nbytes(p->channels, p->bits) : 0;
     work->memory = psti_alloc_aligned(64, unit + spare + (mode > wave ? mode : wave));
     if (!work->memory) {
@@ -206,7 +227,7 @@ static void run_jobs(struct encoder *e, void (*job)(void *arg, size_t i), size_t
 }
 
 /* Puts head and units together in `bytes`; returns the size of all. */
-static size_t assemble(struct encoder *e, uint8_t *bytes, const uint8_t *model)
+static size_t assemble(struct encoder *e, uint8_t *bytes)
 {
     struct psti_pli_header *h = &e->header;
     uint32_t rows = psti_pli_unit_rows(h), columns = psti_pli_unit_columns(h);
@@ -214,7 +235,7 @@ static size_t assemble(struct encoder *e, uint8_t *bytes, const uint8_t *model)
     for (uint32_t u = 0; u < rows * columns; u++)
         largest = e->sizes[u] > largest ? e->sizes[u] : largest;
     h->wide_sizes = largest > UINT16_MAX;
-    memcpy(bytes + PSTI_PLI_HEADER_NBYTES, model, h->model_nbytes);
+    memcpy(bytes + PSTI_PLI_HEADER_NBYTES, e->model, h->model_nbytes);
     uint8_t *out = bytes + psti_pli_head_nbytes(h);
     for (uint32_t row = 0; row < rows; row++) {
         const uint8_t *in = e->slots + row * e->row_capacity;
@@ -233,29 +254,8 @@ static size_t assemble(struct encoder *e, uint8_t *bytes, const uint8_t *model)
     return (size_t)(out - bytes);
 }
 
-static void begin(struct encoder *e)
-{
-    const struct pst_pixels *p = e->image.pixels;
-    e->image.max_error = e->options.max_error;
-    e->image.unit_log2 = SMALL_EDGE_LOG2;
-    e->image.transform = psti_pli_choose_transform(&e->image);
-    e->header = (struct psti_pli_header){
-        .content = PST_PLI_CONTENT_PIXELS,
-        .channels = p->channels,
-        .bits = p->bits,
-        .unit_log2 = e->image.unit_log2,
-        .transform = e->image.transform,
-        .max_error = (uint8_t)e->options.max_error,
-        .tier = (uint8_t)e->options.tier,
-        .effort = (uint8_t)e->options.effort,
-        .has_checksums = !e->options.no_checksum,
-        .width = (uint16_t)p->width,
-        .height = (uint16_t)p->height,
-    };
-}
-
 /* Pass one of wave units and the image's model. */
-static void plan_waves(struct encoder *e, uint8_t *model)
+static void plan_waves(struct encoder *e)
 {
     const struct pst_pixels *p = e->image.pixels;
     uint32_t rows = psti_pli_unit_rows(&e->header), columns = psti_pli_unit_columns(&e->header);
@@ -272,17 +272,34 @@ static void plan_waves(struct encoder *e, uint8_t *model)
     for (uint32_t row = 1; row < rows; row++)
         for (size_t i = 0; i < sizeof e->counts->n / sizeof *sum; i++)
             sum[i] += (&e->counts[row].n[0][0])[i];
-    size_t nbytes = psti_pli_wave_model(e->counts, p->bits, model + PSTI_PLI_BLOCK_HEADER_NBYTES,
+    size_t nbytes = psti_pli_wave_model(e->counts, p->bits, e->model + PSTI_PLI_BLOCK_HEADER_NBYTES,
                                         MODEL_MAX_NBYTES - PSTI_PLI_BLOCK_HEADER_NBYTES, e->codes);
     if (nbytes > 0)
         e->header.model_nbytes =
-            (uint32_t)(psti_pli_print_block(model, PSTI_PLI_MODEL_WAVE, nbytes) - model);
+            (uint32_t)(psti_pli_print_block(e->model, PSTI_PLI_MODEL_WAVE, nbytes) - e->model);
 }
 
-/* Units, then the pixels' checksum. */
-static enum pst_status encode_units(struct encoder *e, uint8_t *model, struct pst_error *err)
+/* Everything for units of that size, but the pixels' checksum. */
+static enum pst_status encode_as(struct encoder *e, uint8_t unit_log2, struct pst_error *err)
 {
     const struct pst_pixels *p = e->image.pixels;
+    e->image.max_error = e->options.max_error;
+    e->image.unit_log2 = unit_log2;
+    e->image.transform = unit_log2 == SMALL_EDGE_LOG2 ? psti_pli_choose_transform(&e->image)
+                                                      : PSTI_PLI_TRANSFORM_NONE;
+    e->header = (struct psti_pli_header){
+        .content = PST_PLI_CONTENT_PIXELS,
+        .channels = p->channels,
+        .bits = p->bits,
+        .unit_log2 = e->image.unit_log2,
+        .transform = e->image.transform,
+        .max_error = (uint8_t)e->options.max_error,
+        .tier = (uint8_t)e->options.tier,
+        .effort = (uint8_t)e->options.effort,
+        .has_checksums = !e->options.no_checksum,
+        .width = (uint16_t)p->width,
+        .height = (uint16_t)p->height,
+    };
     uint32_t rows = psti_pli_unit_rows(&e->header), columns = psti_pli_unit_columns(&e->header);
     e->row_capacity =
         columns + psti_pli_raw_nbytes(psti_pli_edge(&e->header), p->width, p->channels, p->bits);
@@ -291,13 +308,47 @@ static enum pst_status encode_units(struct encoder *e, uint8_t *model, struct ps
     if (!e->sizes || !e->slots)
         atomic_store(&e->out_of_memory, true);
     if (!atomic_load(&e->out_of_memory) && uses_waves(e))
-        plan_waves(e, model);
+        plan_waves(e);
     if (!atomic_load(&e->out_of_memory))
         run_jobs(e, encode_row, rows);
     if (atomic_load(&e->out_of_memory))
         return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to encode %ux%u pixels", p->height,
                          p->width);
-    return psti_pli_checksum(&e->image, &e->header.pixel_checksum, err);
+    e->total = psti_pli_head_nbytes(&e->header);
+    for (uint32_t unit = 0; unit < rows * columns; unit++)
+        e->total += e->sizes[unit];
+    return PST_OK;
+}
+
+static void release(struct encoder *e)
+{
+    psti_free(e->codes);
+    psti_free(e->counts);
+    psti_free(e->plans);
+    psti_free(e->slots);
+    psti_free(e->sizes);
+}
+
+/* Encodes in the units that suit the picture. What looks like graphics but stays large may be a
+ * photograph in part: then the other way is tried too, and the smaller one kept. */
+static enum pst_status encode_best(struct encoder *e, struct pst_error *err)
+{
+    enum { LARGE = 6 }; /* of raw bytes, a part of 1 / LARGE */
+    const struct pst_pixels *p = e->image.pixels;
+    uint8_t log2 = psti_pli_lz_suits(p);
+    enum pst_status status = encode_as(e, log2 ? log2 : SMALL_EDGE_LOG2, err);
+    if (status != PST_OK || log2 == 0 ||
+        e->total <= psti_pli_raw_nbytes(p->height, p->width, p->channels, p->bits) / LARGE)
+        return status;
+    struct encoder other = {.image.pixels = p, .options = e->options};
+    status = encode_as(&other, SMALL_EDGE_LOG2, err);
+    if (status == PST_OK && other.total < e->total) {
+        struct encoder larger = *e;
+        *e = other;
+        other = larger;
+    }
+    release(&other);
+    return status;
 }
 
 enum pst_status pst_pli_encode(const struct pst_pixels *pixels,
@@ -305,22 +356,18 @@ enum pst_status pst_pli_encode(const struct pst_pixels *pixels,
                                size_t capacity, size_t *nbytes, struct pst_error *err)
 {
     struct encoder e = {.image.pixels = pixels};
-    uint8_t model[MODEL_MAX_NBYTES];
     enum pst_status status = psti_options_copy(&e.options, sizeof e.options, options, ROOM, err);
     if (status == PST_OK)
         status = check(&e, capacity, err);
     if (status != PST_OK)
         return status;
-    begin(&e);
-    status = encode_units(&e, model, err);
+    status = encode_best(&e, err);
     if (status == PST_OK)
-        *nbytes = assemble(&e, bytes, model);
+        status = psti_pli_checksum(&e.image, &e.header.pixel_checksum, err);
+    if (status == PST_OK)
+        *nbytes = assemble(&e, bytes);
     else
         psti_error_set_codec(err, CODEC);
-    psti_free(e.codes);
-    psti_free(e.counts);
-    psti_free(e.plans);
-    psti_free(e.slots);
-    psti_free(e.sizes);
+    release(&e);
     return status;
 }
