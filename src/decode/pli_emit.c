@@ -121,24 +121,36 @@ static bool is_interleaved(const struct pst_pixels *pixels)
            pixels->pixel_nbytes == pixels->channels * (pixels->bits / 8);
 }
 
-/* The rows for which there is a kernel; false: none, nothing written. */
-static bool emit_fast_row(const struct psti_pli_unit *unit, const struct psti_pli_part *part,
-                          const uint8_t *const rows[4], uint8_t *out)
+/* Whole pixels for which there is a kernel. */
+enum fast_row { NO_FAST_ROW, GREEN_RGB, GREEN_RGBA, PLAIN_RGB };
+
+static enum fast_row fast_row_for(const struct psti_pli_unit *unit,
+                                  const struct psti_pli_part *part)
 {
-    const struct psti_pli_emit_kernels *k = kernels_for(unit->cpu);
     bool green = unit->transform == PSTI_PLI_SUBTRACT_GREEN;
     if (unit->bits != 8 || unit->max_error != 0 || part->channel >= 0 ||
         !is_interleaved(part->pixels))
-        return false;
-    if (unit->channels == 3 && green)
-        k->green_rgb8(rows[0], rows[1], rows[2], out, part->width);
-    else if (unit->channels == 4 && green)
-        k->green_rgba8(rows[0], rows[1], rows[2], rows[3], out, part->width);
-    else if (unit->channels == 3)
-        k->plain_rgb8(rows[0], rows[1], rows[2], out, part->width);
-    else
-        return false;
-    return true;
+        return NO_FAST_ROW;
+    if (unit->channels == 3)
+        return green ? GREEN_RGB : PLAIN_RGB;
+    return unit->channels == 4 && green ? GREEN_RGBA : NO_FAST_ROW;
+}
+
+static void emit_fast_rows(const struct psti_pli_unit *unit, const struct psti_pli_planes *planes,
+                           const struct psti_pli_part *part, enum fast_row fast)
+{
+    const struct psti_pli_emit_kernels *k = kernels_for(unit->cpu);
+    uint8_t *out = part->pixels->data;
+    for (uint32_t y = 0; y < part->height; y++, out += part->pixels->row_nbytes) {
+        const uint8_t *p0 = plane_row(planes, 0, part->y + y) + part->x;
+        const uint8_t *p1 = p0 + planes->plane_step, *p2 = p1 + planes->plane_step;
+        if (fast == GREEN_RGB)
+            k->green_rgb8(p0, p1, p2, out, part->width);
+        else if (fast == PLAIN_RGB)
+            k->plain_rgb8(p0, p1, p2, out, part->width);
+        else
+            k->green_rgba8(p0, p1, p2, p2 + planes->plane_step, out, part->width);
+    }
 }
 
 /* One channel of one row. */
@@ -164,13 +176,16 @@ void psti_pli_emit_planes(const struct psti_pli_unit *unit, const struct psti_pl
                           const struct psti_pli_part *part)
 {
     size_t skip = (size_t)part->x * (unit->bits / 8u);
+    enum fast_row fast = fast_row_for(unit, part);
+    if (fast != NO_FAST_ROW) {
+        emit_fast_rows(unit, planes, part, fast);
+        return;
+    }
     for (uint32_t y = 0; y < part->height; y++) {
         const uint8_t *rows[4] = {0};
         for (int p = 0; p < unit->channels; p++)
             rows[p] = plane_row(planes, p, part->y + y) + skip;
         uint8_t *out = (uint8_t *)part->pixels->data + (int64_t)y * part->pixels->row_nbytes;
-        if (emit_fast_row(unit, part, rows, out))
-            continue;
         if (part->channel >= 0) {
             emit_channel(unit, part, rows, part->channel, out);
             continue;
