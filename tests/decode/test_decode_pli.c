@@ -98,6 +98,36 @@ static void test_whole_and_regions(void **state)
             }
 }
 
+/* Label maps may have larger units: as rows of several hundred pixels' height. */
+static void test_label_maps(void **state)
+{
+    enum { HEIGHT = 1100, WIDTH = 1300 };
+    uint64_t seed = 5;
+    (void)state;
+    for (uint8_t bits = 8; bits <= 16; bits += 8) {
+        struct pst_image_info info;
+        uint8_t *samples = malloc((size_t)HEIGHT * WIDTH * (bits / 8));
+        for (uint32_t y = 0, i = 0; y < HEIGHT; y++)
+            for (uint32_t x = 0; x < WIDTH; x++, i++) {
+                uint32_t label = (y + 40) / 170 * 7 + (x + y / 3) / 210;
+                if (bits == 8)
+                    samples[i] = (uint8_t)label;
+                else
+                    ((uint16_t *)(void *)samples)[i] = (uint16_t)(label * 300);
+            }
+        struct bytes file = make_pli(samples, HEIGHT, WIDTH, 1, bits, 0);
+        assert_true(file.nbytes < HEIGHT * WIDTH / 8);
+        probe(&file, &info);
+        assert_true(region_equals(decoder, &file, &info, NULL, NULL, samples));
+        for (int k = 0; k < 20; k++) {
+            struct psti_rect rect = random_region(&seed, HEIGHT, WIDTH);
+            assert_true(region_equals(decoder, &file, &info, NULL, &rect, samples));
+        }
+        bytes_free(&file);
+        free(samples);
+    }
+}
+
 /* The same conversions as those of raw pixels. */
 static void test_conversions(void **state)
 {
@@ -243,6 +273,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_whole_and_regions, open_decoder, close_decoder),
+        cmocka_unit_test_setup_teardown(test_label_maps, open_decoder, close_decoder),
         cmocka_unit_test_setup_teardown(test_conversions, open_decoder, close_decoder),
         cmocka_unit_test_setup_teardown(test_only_units_of_the_region, open_decoder, close_decoder),
         cmocka_unit_test_setup_teardown(test_bad, open_decoder, close_decoder),
