@@ -1,0 +1,60 @@
+/* fuzz_pli.h - what the fuzz targets of PLI share: decoding on every CPU level, which must agree.
+ */
+#ifndef PST_FUZZ_PLI_H
+#define PST_FUZZ_PLI_H
+
+#include "base/bits.h"
+#include "base/cpu.h"
+#include "decode/pli_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FUZZ_PLI_MAX_PIXELS = 1 << 20 };
+
+static inline struct pst_pixels fuzz_pli_pixels(const struct pst_pli_info *info, uint32_t height,
+                                                uint32_t width, uint8_t channels, void *data)
+{
+    int64_t sample = info->bits / 8;
+    return (struct pst_pixels){data,
+                               height,
+                               width,
+                               channels,
+                               info->bits,
+                               (int64_t)width * channels * sample,
+                               channels * sample,
+                               sample};
+}
+
+/* Decodes on plain C and on what the machine has; traps if they do not agree. The memory is filled
+ * differently before, so that a sample that nobody writes is seen as well. */
+static inline enum pst_status fuzz_pli_decode(const uint8_t *bytes, size_t nbytes,
+                                              const struct pst_pli_info *info,
+                                              const struct pst_pli_region *region, int channel)
+{
+    uint32_t height = region ? region->height : info->height;
+    uint32_t width = region ? region->width : info->width;
+    uint8_t channels = channel < 0 ? info->channels : 1;
+    size_t total = (size_t)height * width * channels * (info->bits / 8u);
+    size_t scratch_nbytes = psti_round_up(pst_pli_scratch_nbytes(info), 64);
+    uint8_t *scratch = aligned_alloc(64, scratch_nbytes);
+    uint8_t *out[2] = {malloc(total), malloc(total)};
+    const uint32_t levels[2] = {0, psti_cpu_detected()};
+    enum pst_status status[2];
+    for (int i = 0; i < 2; i++) {
+        struct pst_error err;
+        struct pst_pixels pixels = fuzz_pli_pixels(info, height, width, channels, out[i]);
+        memset(out[i], 0x55 << i, total);
+        memset(scratch, 0x33 << i, scratch_nbytes);
+        status[i] = psti_pli_decode_on(levels[i], bytes, nbytes, region, channel, &pixels, scratch,
+                                       scratch_nbytes, &err);
+    }
+    if (status[0] != status[1] || (status[0] == PST_OK && memcmp(out[0], out[1], total) != 0))
+        __builtin_trap();
+    free(out[0]);
+    free(out[1]);
+    free(scratch);
+    return status[0];
+}
+
+#endif

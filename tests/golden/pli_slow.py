@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""A decoder of PLI written from docs/format-pli.md alone: small, plain and slow.
+
+    tests/golden/pli_slow.py FILE...
+
+prints the SHA-256 of each file's pixels as (height, width, channels) samples, little-endian, and checks every checksum on
+the way. It shares nothing with the library, so that the two hold each other, and the document, to the same law. Numbers
+that were trained stand in docs/format-pli-tables.txt. Whatever is wrong with a file is raised as Corrupt.
+"""
+
+import hashlib
+import struct
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pli_slow_lz
+import pli_slow_wave
+from pli_slow_bits import Bits, Corrupt, need, take_sample
+from xxh3 import xxh3
+
+RAW, CONSTANT, PACKED, WAVE, LZ = range(5)
+MODEL_WAVE = 1
+
+
+def parse_header(data):
+    """The 40 bytes of section 1."""
+    need(len(data) >= 40, "no room for a header")
+    names = ("magic", "version", "content", "channels", "bits", "width", "height", "unit_log2", "transform", "flags",
+             "max_error", "model_nbytes", "tier", "effort", "zero", "pixel_checksum", "head_checksum")
+    head = SimpleNamespace(**dict(zip(names, struct.unpack("<4s4B2H4BI2BH2Q", data[:40]))))
+    need(head.magic == b"\x89PLI" and head.version == 1 and head.content == 1, "no PLI of pixels, version 1")
+    need(1 <= head.channels <= 4 and head.bits in (8, 16), "channels or bits")
+    need(head.width > 0 and head.height > 0 and 6 <= head.unit_log2 <= 9, "sizes")
+    need(head.transform == 0 or (head.transform == 1 and head.channels >= 3), "transform")
+    need(head.flags < 4 and head.max_error <= 127 and 1 <= head.tier <= 3 and head.zero == 0, "flags")
+    head.edge = 1 << head.unit_log2
+    return head
+
+
+def parse_model(block, bits):
+    """The tables of the wave mode for this image."""
+    own, at, last = b"", 0, 0
+    while at < len(block):
+        need(at + 4 <= len(block), "a model block is cut off")
+        kind, zero, nbytes = struct.unpack_from("<BBH", block, at)
+        need(kind == MODEL_WAVE and kind > last and zero == 0, "model block")
+        own, last = block[at + 4:at + 4 + nbytes], kind
+        need(len(own) == nbytes, "a model block is cut off")
+        at += 4 + nbytes
+    return pli_slow_wave.tables(own, bits)
+
+
+def parse_index(data, head):
+    """Each unit's bytes, its checksum looked at."""
+    wide, checked = head.flags & 1, head.flags & 2
+    rows, columns = -(-head.height // head.edge), -(-head.width // head.edge)
+    entry = struct.Struct("<" + ("I" if wide else "H") + ("I" if checked else ""))
+    at, start = 40 + head.model_nbytes, 40 + head.model_nbytes + rows * columns * entry.size
+    need(start <= len(data), "the index is cut off")
+    need(xxh3(data[:32] + data[40:start]) == head.head_checksum, "head checksum")
+    units, offset = [], start
+    for i in range(rows * columns):
+        size, *checksum = entry.unpack_from(data, at + i * entry.size)
+        unit = data[offset:offset + size]
+        need(size > 0 and len(unit) == size, "size of a unit")
+        need(not checked or xxh3(unit) & 0xFFFFFFFF == checksum[0], "checksum of a unit")
+        units.append(unit)
+        offset += size
+    need(offset == len(data), "bytes after the last unit")
+    return units, columns
+
+
+def join_planes(planes, head):
+    """Planes of a unit -> its pixels, the colour transform undone."""
+    if head.transform == 1:
+        half, mask = 1 << (head.bits - 1), (1 << head.bits) - 1
+        green = planes[0]
+        red = [(p + g - half) & mask for p, g in zip(planes[1], green)]
+        blue = [(p + g - half) & mask for p, g in zip(planes[2], green)]
+        planes = [red, green, blue] + planes[3:]
+    return [sample for pixel in zip(*planes) for sample in pixel]
+
+
+def decode_packed(data, head, h, w):
+    """Section 4."""
+    need(head.edge == 64, "packed needs units of 64")
+    base, mask = 1 << head.bits, (1 << head.bits) - 1
+    groups = -(-w // 8)
+    records, at = [], 1
+    for plane in range(head.channels):
+        record, at = packed_record(data, at, head, plane, h)
+        records.append(record)
+    coded = [r for r in records if not r.constant]
+    bits = Bits(data, at)
+    widths, at = packed_widths(bits, [r.first_width for r in coded], h, groups, head.bits) if coded else ([], at)
+    residuals, number = [], 0  # of planes 0 and 1, for the taps of those that follow
+    planes = []
+    for record in records:
+        if record.constant:
+            planes.append([record.sample] * (h * w))
+            residuals.append([[0] * (8 * groups)] * h)
+            continue
+        rows = []
+        for _ in range(h):
+            row = []
+            for _ in range(groups):
+                width = widths[number]
+                group = int.from_bytes(data[at:at + width], "little")
+                need(at + width <= len(data), "data of a packed unit are cut off")
+                for k in range(8):
+                    field = group >> k * width & (1 << width) - 1
+                    row.append(field - (1 << width) if width and field >> (width - 1) else field)
+                at, number = at + width, number + 1
+            rows.append(row)
+        residuals.append(rows)
+        planes.append(packed_predict(record, rows, residuals, w, mask))
+    need(at == len(data), "bytes after a packed unit")
+    return join_planes(planes, head)
+
+
+def packed_record(data, at, head, plane, h):
+    """Section 4.2."""
+    need(at + 2 <= len(data), "a record is cut off")
+    number = struct.unpack_from("<H", data, at)[0]
+    sample, at = take_sample(data, at + 2, head.bits)
+    if number == 0:
+        return SimpleNamespace(constant=True, sample=sample), at
+    used = -(-h // 16)
+    predictors = [number >> 4 * k & 15 for k in range(4)]
+    need(all(1 <= p <= 5 if k < used else p == 0 for k, p in enumerate(predictors)), "predictors")
+    n_taps = plane if head.transform == 1 and plane in (1, 2) else 0
+    need(at + n_taps < len(data), "a record is cut off")
+    taps = struct.unpack_from(f"<{n_taps}b", data, at)
+    need(all(-64 <= tap <= 64 for tap in taps) and data[at + n_taps] <= head.bits, "taps or first width")
+    return SimpleNamespace(constant=False, sample=sample, predictors=predictors, taps=taps,
+                           first_width=data[at + n_taps]), at + n_taps + 1
+
+
+def packed_widths(bits, first_widths, h, groups, most):
+    """Section 4.3: the width of every group, and where the data begin."""
+    n = len(first_widths) * h * groups
+    size = [bits.take(1) for _ in range(n)]
+    negative = [bits.take(1) if s else 0 for s in size]
+    k = 1
+    while k in size:
+        k += 1
+        need(k <= most + 1, "a difference of widths")
+        size = [k if s == k - 1 and bits.take(1) else s for s in size]
+    widths = []
+    for i in range(n):
+        plane, column = i // (h * groups), i % groups
+        above = first_widths[plane] if i % (h * groups) < groups else widths[i - groups]
+        widths.append(above + (-size[i] if negative[i] else size[i]))
+        need(0 <= widths[i] <= most and column < groups, "width of a group")
+    return widths, bits.end()
+
+
+def packed_predict(record, rows, residuals, w, mask):
+    """Section 4.5."""
+    samples, above = [], None
+    for y, row in enumerate(rows):
+        now = []
+        for x, residual in enumerate(row):
+            if y == 0:
+                p = now[x - 1] if x else record.sample
+            else:
+                p = packed_prediction(record.predictors[y // 16], above, now, x)
+            t = sum(tap * residuals[i][y][x] for i, tap in enumerate(record.taps)) + 16 >> 5
+            now.append((p + residual + t) & mask)
+        samples += now[:w]
+        above = now
+    return samples
+
+
+def packed_prediction(number, above, now, x):
+    def smooth(i):
+        ul, ur = above[max(i - 1, 0)], above[min(i + 1, len(above) - 1)]
+        return ((ul + ur >> 1) + above[i] + 1) >> 1
+
+    u = above[x]
+    left, ul = (now[x - 1], above[x - 1]) if x else (u, u)
+    if number == 4:
+        return smooth(x)
+    if number == 5:
+        return left + smooth(x) - smooth(x - 1) if x else smooth(0)
+    return (left, u, left + u - ul)[number - 1]
+
+
+def decode_unit(data, head, tables, h, w):
+    """Section 3: h * w * channels samples."""
+    mode, n = data[0], h * w * head.channels
+    if mode in (RAW, CONSTANT):
+        n = n if mode == RAW else head.channels
+        need(len(data) == 1 + n * head.bits // 8, "size of a raw or constant unit")
+        samples = list(struct.unpack_from(f"<{n}{'B' if head.bits == 8 else 'H'}", data, 1))
+        return samples if mode == RAW else samples * (h * w)
+    if mode == PACKED:
+        return decode_packed(data, head, h, w)
+    if mode == WAVE:
+        need(head.edge == 64, "wave needs units of 64")
+        return join_planes(pli_slow_wave.decode(data, head, tables, h, w), head)
+    need(mode == LZ, "mode of a unit")
+    return pli_slow_lz.decode(data, head, h, w)
+
+
+def decode(data):
+    """The bytes of a PLI -> (height, width, channels, bits, samples)."""
+    head = parse_header(data)
+    tables = parse_model(data[40:40 + head.model_nbytes], head.bits)
+    units, columns = parse_index(data, head)
+    stride = head.width * head.channels
+    samples = [0] * (head.height * stride)
+    for i, unit in enumerate(units):
+        y0, x0 = i // columns * head.edge, i % columns * head.edge
+        h, w = min(head.edge, head.height - y0), min(head.edge, head.width - x0)
+        n, at = w * head.channels, y0 * stride + x0 * head.channels
+        part = decode_unit(unit, head, tables, h, w)
+        for y in range(h):
+            samples[at + y * stride:at + y * stride + n] = part[y * n:(y + 1) * n]
+    if head.max_error:
+        step, most = 2 * head.max_error + 1, (1 << head.bits) - 1
+        samples = [min(q * step, most) for q in samples]
+    need(xxh3(pixel_bytes(samples, head.bits)) == head.pixel_checksum, "pixel checksum")
+    return head.height, head.width, head.channels, head.bits, samples
+
+
+def pixel_bytes(samples, bits):
+    return struct.pack(f"<{len(samples)}{'B' if bits == 8 else 'H'}", *samples)
+
+
+def sha256(path):
+    *_, bits, samples = decode(Path(path).read_bytes())
+    return hashlib.sha256(pixel_bytes(samples, bits)).hexdigest()
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        print(sha256(name), name)

@@ -1,0 +1,39 @@
+"""What the parts of the slow PLI decoder share: bits LSB-first, samples, and the one exception."""
+
+import struct
+
+
+class Corrupt(Exception):
+    """The bytes are no PLI as docs/format-pli.md defines it."""
+
+
+def need(condition, what):
+    if not condition:
+        raise Corrupt(what)
+
+
+def take_sample(data, at, bits):
+    need(at + bits // 8 <= len(data), "a sample is cut off")
+    return struct.unpack_from("<B" if bits == 8 else "<H", data, at)[0], at + bits // 8
+
+
+class Bits:
+    """The bits of data[at:end], LSB-first."""
+
+    def __init__(self, data, at=0, end=None):
+        self.data, self.at = data, 8 * at
+        self.stop = 8 * (len(data) if end is None else end)
+
+    def take(self, n):
+        need(self.at + n <= self.stop, "bits run out")
+        first = self.at // 8
+        window = int.from_bytes(self.data[first:(self.at + n + 7) // 8], "little")
+        value = window >> (self.at & 7) & (1 << n) - 1
+        self.at += n
+        return value
+
+    def end(self):
+        """The byte after the last bit taken; the bits before it are 0."""
+        pad = -self.at % 8
+        need(self.take(pad) == 0, "padding")
+        return self.at // 8

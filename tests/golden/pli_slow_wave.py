@@ -1,0 +1,207 @@
+"""Mode wave of the slow PLI decoder (docs/format-pli.md, section 5)."""
+
+import struct
+from types import SimpleNamespace
+
+from pli_slow_bits import Bits, need, take_sample
+from pli_slow_tables import read_tables, slots
+
+N_CONTEXTS, LANES = 16, 32
+CONSTANT, LEFT, UP, AVERAGE, MED, FILTERS = 0, 1, 2, 3, 4, 8
+
+
+def tables(block, bits):
+    """Built-in tables, and where the model block has its own, these."""
+    stored = read_tables()
+    freqs = [row[1:] for row in stored[f"freqs{bits}"]]
+    if block:
+        field = Bits(block)
+        for context in range(N_CONTEXTS):
+            if field.take(1):
+                freqs[context] = own_table(field, 30 if bits == 8 else 47)
+        need(field.end() == len(block), "bytes after the tables")
+    buckets = [context for row in stored["buckets"] for context in row]
+    filters = [[row[2:] for row in stored["filter"] if row[0] == k] for k in range(3)]
+    return SimpleNamespace(freqs=[slots(row) for row in freqs], buckets=buckets, filters=filters)
+
+
+def own_table(field, most):
+    n = field.take(6)
+    need(1 <= n <= most, "tokens of a table")
+    weights = [round(2 ** ((q - 1) / 5)) if q else 0 for q in (field.take(6) for _ in range(n))]
+    total = sum(weights)
+    need(total > 0, "an empty table")
+    freqs = [max(1, 1024 * w // total) if w else 0 for w in weights]
+    largest = freqs.index(max(freqs))
+    freqs[largest] += 1024 - sum(freqs)
+    need(freqs[largest] >= 1, "a table that cannot be")
+    return freqs
+
+
+def read_record(data, at, head, plane, h, w):
+    """Section 5.2."""
+    need(at < len(data), "a record is cut off")
+    predictor = data[at]
+    need(predictor in (CONSTANT, LEFT, UP, AVERAGE, MED, FILTERS), "predictor")
+    sample, at = take_sample(data, at + 1, head.bits)
+    record = SimpleNamespace(predictor=predictor, sample=sample, taps=(), numbers=(), plane=plane)
+    if predictor == FILTERS:
+        field = Bits(data, at)
+        record.numbers = [field.take(6) for _ in range(-(-h // 16) * -(-w // 16))]
+        at = field.end()
+    elif predictor != CONSTANT and head.transform == 1 and plane in (1, 2):
+        need(at + plane <= len(data), "a record is cut off")
+        record.taps = struct.unpack_from(f"<{plane}b", data, at)
+        at += plane
+    return record, at
+
+
+def decode(data, head, tables, h, w):
+    """The planes of a unit, each a list of h * w samples."""
+    records, at = [], 1
+    for plane in range(head.channels):
+        record, at = read_record(data, at, head, plane, h, w)
+        records.append(record)
+    coded = [record for record in records if record.predictor != CONSTANT]
+    magnitudes = decode_tokens(data, at, head, tables, coded, h, w) if coded else []
+    need(coded or at == len(data), "bytes after constant planes")
+    planes, residuals = [], []
+    for record in records:
+        if record.predictor == CONSTANT:
+            planes.append([record.sample] * (h * w))
+            residuals.append([0] * (h * w))
+            continue
+        j = len([r for r in coded if r.plane < record.plane])
+        residuals.append([signed(m, head.bits) for m in magnitudes[j]])
+        planes.append(predict(record, residuals, head, tables, h, w))
+    return planes
+
+
+def signed(v, bits):
+    half = 1 << (bits - 1)
+    return (v + half & 2 * half - 1) - half
+
+
+def decode_tokens(data, at, head, tables, coded, h, w):
+    """Sections 5.4 to 5.7: for each coded plane its magnitudes with their signs."""
+    need(at + 82 <= len(data), "states are cut off")
+    raw_nbytes = struct.unpack_from("<H", data, at)[0]
+    exponents = Bits(data, at + 2, at + 18)
+    low = struct.unpack_from("<32H", data, at + 18)
+    words_at = at + 82 + raw_nbytes
+    need(words_at <= len(data) and (len(data) - words_at) % 2 == 0, "raw bytes")
+    raw = Bits(data, at + 82, words_at)
+    sizes = [exponents.take(4) for _ in range(LANES)]
+    states = [((1 << e) + raw.take(e) << 16) + half for e, half in zip(sizes, low)]
+    signs_at = raw.end()
+    words = [word for word, in struct.iter_unpack("<H", data[words_at:])]
+    planes = [[0] * (h * w) for _ in coded]
+    order = run_lanes(states, words, planes, coded, head, tables, h, w)
+    need(not words and all(x >> 16 == 1 for x in states), "states at the end")
+
+    rest = Bits(data[signs_at:words_at] + struct.pack("<32H", *(x & 0xFFFF for x in states)))
+    signs = [rest.take(1) if planes[j][i] else 0 for j, i in order]
+    for (j, i), sign in zip(order, signs):
+        token = planes[j][i]
+        if token == 24:
+            token = 24 + rest.take(3)
+        elif token > 24:
+            e, f = 5 + (token - 25) // 2, (token - 25) % 2
+            token = (2 + f << e - 1) + rest.take(e - 1)
+        planes[j][i] = -token if sign else token
+    return planes
+
+
+def run_lanes(states, words, planes, coded, head, tables, h, w):
+    """Section 5.5: fills planes with tokens; the order in which they came, as (coded plane, place)."""
+    high = 32 if h <= 32 else 64
+    bands = len(coded) * high // LANES
+    words.reverse()
+    order = []
+    for t in range(64 * bands + 62):
+        for lane in range(LANES):
+            for band in range(bands):
+                j, y = divmod(band * LANES + lane, high)
+                x = t - 64 * band - 2 * lane
+                if y < h and 0 <= x < w:
+                    table = tables.freqs[context_of(planes, coded, j, y, x, head, tables, h, w)]
+                    state = states[lane]
+                    token, f, start = table[state & 1023]
+                    state = f * (state >> 10) + (state & 1023) - start
+                    if state < 65536:
+                        need(words, "words run out")
+                        state = state << 16 | words.pop()
+                    states[lane] = state
+                    planes[j][y * w + x] = token
+                    order.append((j, y * w + x))
+    return order
+
+
+def context_of(planes, coded, j, y, x, head, tables, h, w):
+    """Section 5.6."""
+    def g(tokens, dy, dx):
+        inside = 0 <= y + dy and 0 <= x + dx < w
+        return tokens[(y + dy) * w + x + dx] if inside else 0
+
+    def of_plane(number):
+        same = [tokens for tokens, record in zip(planes, coded) if record.plane == number]
+        return same[0][y * w + x] if same else 0
+
+    here, plane = planes[j], coded[j].plane
+    a = g(here, 0, -1) + g(here, -1, 0) + g(here, -1, 1) + g(here, -2, 0)
+    b = g(here, -1, -1) + g(here, 0, -2)
+    if j == 0 or head.transform == 0 or plane in (0, 3):
+        energy = 2 * a + b
+    elif plane == 1:
+        energy = a + (a + 1 >> 1) + b + (of_plane(0) + 1 >> 1)
+    else:
+        energy = a + (a + 1 >> 1) + b + 2 * of_plane(1)
+    if head.bits == 16:
+        energy >>= 1
+    return tables.buckets[min(energy, 255)]
+
+
+def predict(record, residuals, head, tables, h, w):
+    """Section 5.3."""
+    mask, wide = (1 << head.bits) - 1, 2 * head.bits
+    own = residuals[record.plane]
+    filters = tables.filters[record.plane if head.transform == 1 and record.plane < 3 else 0]
+    s = []
+    for i in range(h * w):
+        y, x = divmod(i, w)
+        near = neighbours(s, i, y, x, w, record.sample)
+        n = record.numbers[y // 16 * -(-w // 16) + x // 16] if record.numbers else 0
+        if n:
+            left = near[0]
+            *k, a, b = filters[n - 1]
+            total = 32 * left + 16 + sum(c * (v - left) for c, v in zip(k, near[1:]))
+            if head.transform == 1 and record.plane in (1, 2):
+                total += a * residuals[0][i] + (b * residuals[1][i] if record.plane == 2 else 0)
+            p = min(max(signed(total, wide) >> 5, 0), mask)
+        else:
+            p = plain(record.predictor, *near[:3])
+            if record.taps:
+                p += signed(sum(c * r[i] for c, r in zip(record.taps, residuals)) + 16, wide) >> 5
+        s.append(p + own[i] & mask)
+    return s
+
+
+def neighbours(s, i, y, x, w, start):
+    """L, U, UL, UR, UU, LL."""
+    if y == 0:
+        left = s[i - 1] if x else start
+        return left, left, left, left, left, s[i - 2] if x > 1 else left
+    u = s[i - w]
+    left = s[i - 1] if x else u
+    return (left, u, s[i - w - 1] if x else u, s[i - w + 1] if x < w - 1 else u, s[i - 2 * w] if y > 1 else u,
+            s[i - 2] if x > 1 else left)
+
+
+def plain(predictor, left, u, ul):
+    if predictor == LEFT:
+        return left
+    if predictor == UP:
+        return u
+    if predictor == AVERAGE:
+        return left + u >> 1
+    return left + u - min(max(ul, min(left, u)), max(left, u))
