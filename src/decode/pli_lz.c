@@ -196,11 +196,12 @@ static inline uint32_t next_symbol(struct decoder *d, uint32_t *state, const uin
     uint32_t x = *state;
     uint32_t entry = table[x & ((1u << log2) - 1)];
     x = ((entry >> 8) & 0xfff) * (x >> log2) + (entry >> 20);
-    if (x < STATE_LOW) {
-        if (!checked || d->end - d->words >= 2) {
-            x = x << 16 | psti_load_u16(d->words);
-            d->words += 2;
-        }
+    if (!checked || d->end - d->words >= 2) {
+        /* No branch: whether a word is needed cannot be foreseen. */
+        uint32_t low = x < STATE_LOW;
+        uint32_t refilled = x << 16 | psti_load_u16(d->words);
+        x = low ? refilled : x;
+        d->words += 2 * low;
     }
     *state = x;
     return entry & 0xff;
