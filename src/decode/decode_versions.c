@@ -1,5 +1,6 @@
-/* decode_versions.c - the codec libraries in use, for `penstock env`. */
+/* decode_versions.c - the codecs and the libraries behind them, for `penstock env`. */
 #include "decode/decode.h"
+#include "format/format_pli.h"
 
 /* jpeglib.h needs FILE and size_t before it. */
 #include <stdio.h>
@@ -37,5 +38,10 @@ size_t psti_decode_versions(struct psti_codec_version *out, size_t capacity)
                  (version >> 8) & 255, version & 255);
     }
 #endif
+    if (n < capacity) {
+        out[n].codec = "pli";
+        snprintf(out[n++].version, sizeof out->version, "our own, format version %d",
+                 PSTI_PLI_VERSION);
+    }
     return n;
 }
