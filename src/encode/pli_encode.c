@@ -116,7 +116,7 @@ static size_t store_plain(const struct psti_pli_source *s, enum psti_pli_mode mo
     return 1 + nbytes;
 }
 
-/* Few colours, hard edges: more than half of the pixels repeat their left neighbour. */
+/* Few colours, hard edges: three of four pixels repeat their left neighbour. */
 static bool is_synthetic(const struct psti_pli_source *s)
 {
     size_t pixel_nbytes = psti_pli_raw_nbytes(1, 1, s->channels, s->bits);
@@ -124,7 +124,7 @@ static bool is_synthetic(const struct psti_pli_source *s)
     const uint8_t *p = s->pixels;
     for (size_t i = 1; i < n; i++)
         same += memcmp(p + i * pixel_nbytes, p + (i - 1) * pixel_nbytes, pixel_nbytes) == 0;
-    return 2 * same > n;
+    return 4 * same > 3 * n;
 }
 
 /* The smallest coding of a unit that its tier allows; raw always does. */
@@ -142,7 +142,8 @@ static size_t encode_unit(const struct encoder *e, const struct psti_pli_source 
                    ? psti_pli_packed_encode(s, effort, out, raw_nbytes)
                    : psti_pli_wave_encode(s, plan, e->codes, work->mode, out, raw_nbytes);
     if (best == 0 || is_synthetic(s)) {
-        size_t room = best ? best - 1 : raw_nbytes;
+        /* Beside units that decode by vectors, lz must be worth its time. */
+        size_t room = best ? best * 3 / 4 : raw_nbytes;
         size_t lz = psti_pli_lz_encode(s, effort, work->mode, work->spare, room);
         if (lz > 0) {
             memcpy(out, work->spare, lz);
