@@ -22,24 +22,39 @@ enum {
     LANES_MAX = 1 << PSTI_PLI_LZ_LANES_LOG2_MAX,
     STATE_LOW = 1 << 16, /* states are below 2^32 and at least this */
     PIXEL_NBYTES_MAX = 8,
-    TABLE_SLACK = 8,
+    TABLE_SLACK = 32,
     COLOUR_TABLE = PSTI_PLI_LZ_N_SAMPLE_TABLES,
     N_PIXEL_TABLES = PSTI_PLI_LZ_N_SAMPLE_TABLES + 1
 };
 
-/* An entry of a table, by state modulo the sum: symbol, frequency << 8, place within << 20. */
+/* A table: the symbol of each state modulo the sum, then of each symbol frequency and start << 16.
+ * Small tables are quick to make and stay in the nearest cache. */
+enum {
+    SEQUENCE_SUM = 1 << PSTI_PLI_LZ_SEQUENCE_BITS,
+    PIXEL_SUM = 1 << PSTI_PLI_LZ_PIXEL_BITS,
+    SEQUENCE_TABLE_NBYTES = SEQUENCE_SUM + TABLE_SLACK + 4 * 96,
+    PIXEL_TABLE_NBYTES = PIXEL_SUM + TABLE_SLACK + 4 * 256
+};
+static_assert(PSTI_PLI_LZ_N_LENGTHS <= 96, "symbols of a table of sequences");
+
 struct work {
     union {
-        uint32_t sequence[PSTI_PLI_LZ_N_SEQUENCE_TABLES][1 << PSTI_PLI_LZ_SEQUENCE_BITS];
-        uint32_t pixel[N_PIXEL_TABLES][1 << PSTI_PLI_LZ_PIXEL_BITS];
+        uint8_t sequence[PSTI_PLI_LZ_N_SEQUENCE_TABLES][SEQUENCE_TABLE_NBYTES];
+        uint8_t pixel[N_PIXEL_TABLES][PIXEL_TABLE_NBYTES];
     } tables;
-    uint32_t slack[TABLE_SLACK]; /* of the last table */
     uint8_t runs[PSTI_PLI_LZ_SEQUENCES_MAX];
     uint8_t offsets[PSTI_PLI_LZ_SEQUENCES_MAX];
     uint8_t lengths[PSTI_PLI_LZ_SEQUENCES_MAX];
     uint8_t colours[(PSTI_PLI_LZ_COLOURS_MAX + 1) * PIXEL_NBYTES_MAX];
 };
 static_assert(sizeof(struct work) <= PSTI_PLI_WORK_NBYTES, "work of the lz mode");
+
+/* The states and the words that refill them. Loops work on a copy of their own, which nothing that
+ * they write can alias. */
+struct lanes {
+    uint32_t x[LANES_MAX];
+    const uint8_t *words, *end;
+};
 
 struct decoder {
     const struct psti_pli_unit *unit;
@@ -51,9 +66,8 @@ struct decoder {
     bool subtract_green;
     const struct psti_pli_lz_built_in *built_in;
     const uint8_t *raw, *end;
-    const uint8_t *words;       /* next word of the states */
     struct psti_lz_bits tables; /* descriptions of tables not yet read */
-    uint32_t states[LANES_MAX];
+    struct lanes states;
 };
 
 static enum pst_status corrupt(const struct decoder *d, struct pst_error *err, const uint8_t *at,
@@ -109,11 +123,12 @@ static enum pst_status read_head(struct decoder *d, struct pst_error *err)
     if (fixed > (uint64_t)(d->end - p) || ((uint64_t)(d->end - p) - fixed) % 2 != 0)
         return corrupt(d, err, p, "parts do not fit");
     for (uint32_t l = 0; l < d->lanes; l++)
-        d->states[l] = psti_load_u32(p + 4 * l);
+        d->states.x[l] = psti_load_u32(p + 4 * l);
     p += 4 * (size_t)d->lanes;
     psti_lz_bits_begin(&d->tables, p, d->tables_nbytes);
     d->raw = p + d->tables_nbytes;
-    d->words = d->raw + d->raw_nbytes;
+    d->states.words = d->raw + d->raw_nbytes;
+    d->states.end = d->end;
     return PST_OK;
 }
 
@@ -142,29 +157,22 @@ static bool read_freqs(struct psti_lz_bits *bits, uint16_t *freqs, uint32_t n, u
     return true;
 }
 
-/* Writes up to TABLE_SLACK entries too many; two at a time, which compilers keep in registers. */
-static void build_table(const uint16_t *freqs, uint32_t n, uint32_t *table)
+static void build_table(const uint16_t *freqs, uint32_t n, uint32_t log2, uint8_t *table)
 {
-    const uint64_t one = 1 << 20, both = one << 32 | one;
+    uint8_t *symbols = table, *info = table + (1u << log2) + TABLE_SLACK;
     for (uint32_t symbol = 0; symbol < n; symbol++) {
-        uint32_t freq = freqs[symbol];
-        uint64_t first = symbol | freq << 8;
-        uint64_t entries = first | (first + one) << 32;
-        for (uint32_t k = 0; k < freq; k += TABLE_SLACK) {
-            psti_store_u64(table + k, entries);
-            psti_store_u64(table + k + 2, entries + 2 * both);
-            psti_store_u64(table + k + 4, entries + 4 * both);
-            psti_store_u64(table + k + 6, entries + 6 * both);
-            entries += 8 * both;
-        }
-        table += freq;
+        uint32_t start = (uint32_t)(symbols - table);
+        for (uint32_t k = 0; k < freqs[symbol]; k += TABLE_SLACK)
+            memset(symbols + k, (int)symbol, TABLE_SLACK); /* into what follows, or the slack */
+        psti_store_u32(info + 4 * (size_t)symbol, freqs[symbol] | start << 16);
+        symbols += freqs[symbol];
     }
 }
 
 /* One kind of token: its contexts' tables, made one after another at `memory`. NULL if corrupt. */
-static uint32_t *read_tables(struct decoder *d, uint32_t n_contexts, uint32_t n_symbols,
-                             uint32_t log2, const uint16_t *built_in, uint32_t built_in_step,
-                             uint32_t *memory, const uint32_t **tables)
+static uint8_t *read_tables(struct decoder *d, uint32_t n_contexts, uint32_t n_symbols,
+                            uint32_t log2, const uint16_t *built_in, uint32_t built_in_step,
+                            uint8_t *memory, const uint8_t **tables)
 {
     uint16_t freqs[256];
     for (uint32_t c = 0; c < n_contexts; c++) {
@@ -177,34 +185,36 @@ static uint32_t *read_tables(struct decoder *d, uint32_t n_contexts, uint32_t n_
         if (kind == PSTI_PLI_LZ_TABLE_OWN) {
             if (!read_freqs(&d->tables, freqs, n_symbols, log2))
                 return NULL;
-            build_table(freqs, n_symbols, memory);
+            build_table(freqs, n_symbols, log2, memory);
         } else if (kind == PSTI_PLI_LZ_TABLE_BUILT_IN) {
-            build_table(built_in + (size_t)c * built_in_step, n_symbols, memory);
+            build_table(built_in + (size_t)c * built_in_step, n_symbols, log2, memory);
         } else {
             return NULL;
         }
         tables[c] = memory;
-        memory += (size_t)1 << log2;
+        memory += log2 == PSTI_PLI_LZ_SEQUENCE_BITS ? SEQUENCE_TABLE_NBYTES : PIXEL_TABLE_NBYTES;
     }
     return memory;
 }
 
-/* The next symbol of a state. With `checked` words are not read beyond the end. */
-static inline uint32_t next_symbol(struct decoder *d, uint32_t *state, const uint32_t *table,
-                                   uint32_t log2, bool checked)
+/* The next symbol of lane l. With `checked` words are not read beyond the end. */
+__attribute__((always_inline)) static inline uint8_t next_symbol(struct lanes *lanes, uint32_t l,
+                                                                 const uint8_t *table,
+                                                                 const uint32_t log2,
+                                                                 const bool checked)
 {
-    uint32_t x = *state;
-    uint32_t entry = table[x & ((1u << log2) - 1)];
-    x = ((entry >> 8) & 0xfff) * (x >> log2) + (entry >> 20);
-    if (!checked || d->end - d->words >= 2) {
-        /* No branch: whether a word is needed cannot be foreseen. */
+    uint32_t x = lanes->x[l], place = x & ((1u << log2) - 1);
+    uint8_t symbol = table[place];
+    uint32_t info = psti_load_u32(table + (1u << log2) + TABLE_SLACK + 4 * (size_t)symbol);
+    x = (info & 0xffff) * (x >> log2) + place - (info >> 16);
+    if (!checked || lanes->end - lanes->words >= 2) {
+        /* Arithmetic rather than a branch: whether a word is needed cannot be foreseen. */
         uint32_t low = x < STATE_LOW;
-        uint32_t refilled = x << 16 | psti_load_u16(d->words);
-        x = low ? refilled : x;
-        d->words += 2 * low;
+        x = x << 16 * low | (psti_load_u16(lanes->words) & (0 - low));
+        lanes->words += 2 * low;
     }
-    *state = x;
-    return entry & 0xff;
+    lanes->x[l] = x;
+    return symbol;
 }
 
 static const uint8_t *tables_at(const struct decoder *d)
@@ -213,45 +223,62 @@ static const uint8_t *tables_at(const struct decoder *d)
     return d->tables.base + (used < d->tables_nbytes ? used : d->tables_nbytes);
 }
 
+/* By context. */
 struct sequence_tables {
-    const uint32_t *run[PSTI_PLI_LZ_RUN_CONTEXTS];
-    const uint32_t *offset[PSTI_PLI_LZ_OFFSET_CONTEXTS];
-    const uint32_t *length[PSTI_PLI_LZ_LENGTH_CONTEXTS];
+    const uint8_t *run[PSTI_PLI_LZ_OFFSET_CONTEXTS - 1]; /* by ending */
+    const uint8_t *offset[PSTI_PLI_LZ_OFFSET_CONTEXTS];
+    const uint8_t *length[PSTI_PLI_LZ_LENGTH_CONTEXTS];
 };
 
 /* Step t of the first `active` lanes: three tokens each. */
-static inline void sequence_step(struct decoder *d, const struct sequence_tables *tables,
-                                 uint32_t active, uint32_t t, uint32_t per_lane, uint8_t *endings,
-                                 bool checked)
+__attribute__((always_inline)) static inline void sequence_step(
+    struct work *w, struct lanes *lanes, const struct sequence_tables *tables, uint32_t active,
+    uint32_t t, uint32_t per_lane, uint8_t *endings, const bool checked)
 {
-    struct work *w = d->work;
     enum { LOG2 = PSTI_PLI_LZ_SEQUENCE_BITS };
     for (uint32_t l = 0; l < active; l++)
-        w->runs[l * per_lane + t] = (uint8_t)next_symbol(
-            d, &d->states[l], tables->run[psti_pli_lz_run_context(endings[l])], LOG2, checked);
+        w->runs[l * per_lane + t] = next_symbol(lanes, l, tables->run[endings[l]], LOG2, checked);
     for (uint32_t l = 0; l < active; l++) {
         uint32_t i = l * per_lane + t;
         uint32_t context = w->runs[i] > 0 ? PSTI_PLI_LZ_OFFSET_AFTER_RUN : endings[l];
-        w->offsets[i] =
-            (uint8_t)next_symbol(d, &d->states[l], tables->offset[context], LOG2, checked);
+        w->offsets[i] = next_symbol(lanes, l, tables->offset[context], LOG2, checked);
     }
     for (uint32_t l = 0; l < active; l++) {
         uint32_t i = l * per_lane + t, code = w->offsets[i];
-        const uint32_t *table = tables->length[psti_pli_lz_offset_class(code)];
-        w->lengths[i] = (uint8_t)next_symbol(d, &d->states[l], table, LOG2, checked);
+        const uint8_t *table = tables->length[psti_pli_lz_offset_class(code)];
+        w->lengths[i] = next_symbol(lanes, l, table, LOG2, checked);
         endings[l] = (uint8_t)psti_pli_lz_ending(code, w->lengths[i]);
     }
+}
+
+static void decode_tokens(struct decoder *d, const struct sequence_tables *tables)
+{
+    struct lanes lanes = d->states;
+    uint8_t endings[LANES_MAX];
+    memset(endings, PSTI_PLI_LZ_ENDING_FIRST, sizeof endings);
+    uint32_t n = d->n_sequences, per_lane = (n + d->lanes - 1) / d->lanes;
+    uint32_t active = (n + per_lane - 1) / per_lane;
+    for (uint32_t t = 0; t < per_lane; t++) {
+        while ((active - 1) * per_lane + t >= n)
+            active--;
+        if (lanes.end - lanes.words >= 6 * LANES_MAX)
+            sequence_step(d->work, &lanes, tables, active, t, per_lane, endings, false);
+        else
+            sequence_step(d->work, &lanes, tables, active, t, per_lane, endings, true);
+    }
+    d->states = lanes;
 }
 
 static enum pst_status decode_sequences(struct decoder *d, struct pst_error *err)
 {
     struct sequence_tables tables;
-    uint32_t *memory = d->work->tables.sequence[0];
+    const uint8_t *run[PSTI_PLI_LZ_RUN_CONTEXTS];
+    uint8_t *memory = d->work->tables.sequence[0];
     enum { LOG2 = PSTI_PLI_LZ_SEQUENCE_BITS };
     if (d->n_sequences == 0)
         return PST_OK;
     memory = read_tables(d, PSTI_PLI_LZ_RUN_CONTEXTS, PSTI_PLI_LZ_N_RUNS, LOG2, d->built_in->run[0],
-                         PSTI_PLI_LZ_N_RUNS, memory, tables.run);
+                         PSTI_PLI_LZ_N_RUNS, memory, run);
     if (memory)
         memory = read_tables(d, PSTI_PLI_LZ_OFFSET_CONTEXTS, PSTI_PLI_LZ_N_OFFSETS, LOG2,
                              d->built_in->offset[0], PSTI_PLI_LZ_N_OFFSETS, memory, tables.offset);
@@ -260,18 +287,9 @@ static enum pst_status decode_sequences(struct decoder *d, struct pst_error *err
                              d->built_in->length[0], PSTI_PLI_LZ_N_LENGTHS, memory, tables.length);
     if (!memory)
         return corrupt(d, err, tables_at(d), "bad table of sequences");
-    uint8_t endings[LANES_MAX];
-    memset(endings, PSTI_PLI_LZ_ENDING_FIRST, sizeof endings);
-    uint32_t n = d->n_sequences, per_lane = (n + d->lanes - 1) / d->lanes;
-    uint32_t active = (n + per_lane - 1) / per_lane;
-    for (uint32_t t = 0; t < per_lane; t++) {
-        while ((active - 1) * per_lane + t >= n)
-            active--;
-        if (d->end - d->words >= 6 * LANES_MAX)
-            sequence_step(d, &tables, active, t, per_lane, endings, false);
-        else
-            sequence_step(d, &tables, active, t, per_lane, endings, true);
-    }
+    for (uint32_t ending = 0; ending < PSTI_PLI_LZ_OFFSET_CONTEXTS - 1; ending++)
+        tables.run[ending] = run[psti_pli_lz_run_context(ending)];
+    decode_tokens(d, &tables);
     return PST_OK;
 }
 
@@ -284,18 +302,22 @@ static void flat_freqs(uint16_t *freqs, uint32_t n)
 }
 
 /* `n` indices of colours to `out`, lane after lane. */
-static void decode_indices(struct decoder *d, const uint32_t *table, uint32_t n, uint8_t *out)
+static void decode_indices(struct decoder *d, const uint8_t *table, uint32_t n, uint8_t *out)
 {
+    struct lanes lanes = d->states;
     uint32_t per_lane = (n + d->lanes - 1) / d->lanes;
     uint32_t active = (n + per_lane - 1) / per_lane;
+    enum { LOG2 = PSTI_PLI_LZ_PIXEL_BITS };
     for (uint32_t t = 0; t < per_lane; t++) {
         while ((active - 1) * per_lane + t >= n)
             active--;
-        bool checked = d->end - d->words < 2 * LANES_MAX;
-        for (uint32_t l = 0; l < active; l++)
-            out[l * per_lane + t] =
-                (uint8_t)next_symbol(d, &d->states[l], table, PSTI_PLI_LZ_PIXEL_BITS, checked);
+        bool checked = lanes.end - lanes.words < 2 * LANES_MAX;
+        for (uint32_t l = 0; l < active && !checked; l++)
+            out[l * per_lane + t] = next_symbol(&lanes, l, table, LOG2, false);
+        for (uint32_t l = 0; l < active && checked; l++)
+            out[l * per_lane + t] = next_symbol(&lanes, l, table, LOG2, true);
     }
+    d->states = lanes;
 }
 
 static void add_green(const struct decoder *d, uint8_t *pixel)
@@ -310,31 +332,46 @@ static void add_green(const struct decoder *d, uint8_t *pixel)
     psti_store_u16(pixel + 4, (uint16_t)(psti_load_u16(pixel + 4) + green));
 }
 
+/* One byte of each of the first `active` pixels `at`. */
+static inline void decode_bytes(struct lanes *lanes, const uint8_t *table, uint8_t *const *at,
+                                uint32_t active, uint32_t byte)
+{
+    enum { LOG2 = PSTI_PLI_LZ_PIXEL_BITS };
+    uint32_t info = psti_load_u32(table + PIXEL_SUM + TABLE_SLACK + 4 * (size_t)table[0]);
+    bool checked = lanes->end - lanes->words < 2 * LANES_MAX;
+    if ((info & 0xffff) == PIXEL_SUM) { /* always the same, as alpha often is: states stay */
+        for (uint32_t l = 0; l < active; l++)
+            at[l][byte] = table[0];
+        return;
+    }
+    for (uint32_t l = 0; l < active && !checked; l++)
+        at[l][byte] = next_symbol(lanes, l, table, LOG2, false);
+    for (uint32_t l = 0; l < active && checked; l++)
+        at[l][byte] = next_symbol(lanes, l, table, LOG2, true);
+}
+
 /* `n` pixels: the first `split` to `colours`, the rest to `out`, lane after lane. */
-static void decode_pixels(struct decoder *d, const uint32_t *const *tables, uint32_t n,
+static void decode_pixels(struct decoder *d, const uint8_t *const *tables, uint32_t n,
                           uint32_t split, uint8_t *colours, uint8_t *out)
 {
+    struct lanes lanes = d->states;
     uint32_t P = d->pixel_nbytes;
     uint32_t per_lane = (n + d->lanes - 1) / d->lanes;
     uint32_t active = (n + per_lane - 1) / per_lane;
     for (uint32_t t = 0; t < per_lane; t++) {
         while ((active - 1) * per_lane + t >= n)
             active--;
-        bool checked = d->end - d->words < 2 * PIXEL_NBYTES_MAX * LANES_MAX;
         uint8_t *at[LANES_MAX];
         for (uint32_t l = 0; l < active; l++) {
             uint32_t i = l * per_lane + t;
             at[l] = i < split ? colours + (size_t)i * P : out + (size_t)(i - split) * P;
         }
-        for (uint32_t b = 0; b < P; b++) {
-            const uint32_t *table = tables[psti_pli_lz_sample_table(d->unit->bits, b)];
-            for (uint32_t l = 0; l < active; l++)
-                at[l][b] =
-                    (uint8_t)next_symbol(d, &d->states[l], table, PSTI_PLI_LZ_PIXEL_BITS, checked);
-        }
+        for (uint32_t b = 0; b < P; b++)
+            decode_bytes(&lanes, tables[psti_pli_lz_sample_table(d->unit->bits, b)], at, active, b);
         for (uint32_t l = 0; l < active && d->subtract_green; l++)
             add_green(d, at[l]);
     }
+    d->states = lanes;
 }
 
 /* Literals to the end of `samples`: indices at its start become pixels there, between them escaped
@@ -361,10 +398,10 @@ static bool place_literals(const struct decoder *d)
 
 static enum pst_status decode_literals(struct decoder *d, struct pst_error *err)
 {
-    const uint32_t *tables[N_PIXEL_TABLES];
+    const uint8_t *tables[N_PIXEL_TABLES];
     uint16_t flat[256];
     uint32_t n_tables = d->unit->bits == 8 ? d->unit->channels : d->unit->channels > 1 ? 4u : 2u;
-    uint32_t *memory = d->work->tables.pixel[0];
+    uint8_t *memory = d->work->tables.pixel[0];
     enum { LOG2 = PSTI_PLI_LZ_PIXEL_BITS };
     if (d->n_literals == 0)
         return PST_OK;
@@ -382,17 +419,17 @@ static enum pst_status decode_literals(struct decoder *d, struct pst_error *err)
     decode_pixels(d, tables, n, d->n_colours, d->work->colours,
                   d->samples + (size_t)(d->n_pixels - d->n_escapes) * d->pixel_nbytes);
     if (d->n_colours > 0 && !place_literals(d))
-        return corrupt(d, err, d->words, "escapes do not come out even");
+        return corrupt(d, err, d->states.words, "escapes do not come out even");
     return PST_OK;
 }
 
 static enum pst_status check_end(const struct decoder *d, struct pst_error *err)
 {
     for (uint32_t l = 0; l < d->lanes; l++)
-        if (d->states[l] != STATE_LOW)
-            return corrupt(d, err, d->words, "a state does not come out even");
-    if (d->words != d->end)
-        return corrupt(d, err, d->words, "words left over");
+        if (d->states.x[l] != STATE_LOW)
+            return corrupt(d, err, d->states.words, "a state does not come out even");
+    if (d->states.words != d->end)
+        return corrupt(d, err, d->states.words, "words left over");
     if (psti_lz_bits_used(&d->tables) != d->tables_nbytes)
         return corrupt(d, err, d->raw, "tables do not come out even");
     return PST_OK;
