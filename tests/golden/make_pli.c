@@ -10,6 +10,7 @@
  * Golden files are replaced only when the format changes: an encoder that gets better still has to
  * leave files that older ones wrote readable. */
 #include "golden/golden_sha256.h"
+#include "golden/make_pli_crafted.h"
 
 #include <penstock/pli.h>
 
@@ -298,7 +299,7 @@ int main(int argc, char **argv)
     char path[PATH_NBYTES];
     int result = 0;
     if (argc < 2)
-        return fail("usage", "make_pli FOLDER [DATA]") ? 2 : 2;
+        return fail("usage", "make_pli FOLDER [DATA]");
     snprintf(path, sizeof path, "%s/MANIFEST", argv[1]);
     FILE *manifest = fopen(path, "w");
     if (!manifest)
@@ -307,5 +308,6 @@ int main(int argc, char **argv)
             "# file, SHA-256 of its pixels as (height, width, channels), little-endian\n");
     for (size_t i = 0; i < sizeof goldens / sizeof goldens[0]; i++)
         result |= make(&goldens[i], argv[1], argc > 2 ? argv[2] : NULL, manifest);
+    result |= make_pli_crafted(argv[1], manifest);
     return fclose(manifest) != 0 || result != 0;
 }
