@@ -352,15 +352,21 @@ class DataSets(Case):
         self.assertTrue(self.ok_json("verify", "a.pst", "--decode")["ok"])
 
     def test_wrong_things_for_every_verb(self):
-        for verb in ("ls", "f/0000.png"), ("verify", "f/0000.png"), ("cat", "f/0000.png", "0"), \
-                ("bench", "f/0000.png"), ("pack", "f/0000.png", "x.pst"), ("append", "a.pst", "f/0000.png"):
+        for verb in ("ls", "f/0000.png"), ("bench", "f/0000.png"), ("pack", "f/0000.png", "x.pst"), \
+                ("append", "a.pst", "f/0000.png"):
             with self.subTest(verb):
                 done = self.run_cli(*verb, "--json")
-                report = json.loads(done.stdout)
-                error = report["error"] if "error" in report else report["findings"][0]["error"]
+                error = json.loads(done.stdout)["error"]
                 self.assertEqual(done.returncode, 1)
                 self.assertEqual(error["dataset"], "f/0000.png")
                 self.assertIn("a data set is a directory", error["text"])
+        self.assertTrue(self.ok_json("verify", "f/0000.png")["ok"])  # images can be read by themselves
+        done = self.run_cli("cat", "f/0000.png", "0", "--json")
+        self.assertEqual((done.returncode, json.loads(done.stdout)["error"]["status"]), (2, "USAGE"))
+        (self.dir / "text.txt").write_text("no image\n")
+        done = self.run_cli("verify", "text.txt", "--json")
+        finding = json.loads(done.stdout)["findings"][0]["error"]
+        self.assertEqual((done.returncode, finding["status"], finding["file"]), (1, "UNSUPPORTED", "text.txt"))
         self.error("pack", "a.pst", "a.pst", status="EXISTS", says="finished data set is there")
         self.assertTrue(self.ok_json("verify", "a.pst")["ok"])
         done = self.run_cli("pack", "none", "x.pst")
