@@ -1,10 +1,35 @@
 /* pli_lz_copy.c - executes the sequences of an lz unit in plain C, the judge of the other levels,
  * and chooses the level. See pli_lz_execute.h. */
-#include "base/bits.h"
+#include "decode/pli_lz_copy.h"
+
 #include "base/cpu.h"
 
 #define LZ_TARGET
+#define LZ_MOVE move_wide
+#define LZ_REPEAT repeat
 #define LZ_EDGE find_edge
+
+static inline void move_wide(uint8_t *to, const uint8_t *from)
+{
+    uint8_t bytes[WIDE];
+    memcpy(bytes, from, WIDE);
+    memcpy(to, bytes, WIDE);
+}
+
+/* Each turn doubles what is there of the pattern, until a wide copy reads only what is. */
+static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
+{
+    const uint8_t *from = to - distance;
+    for (; distance < WIDE; distance *= 2) {
+        move_wide(to, from);
+        if (nbytes <= distance)
+            return;
+        to += distance;
+        nbytes -= distance;
+    }
+    for (size_t i = 0; i < nbytes; i += WIDE)
+        move_wide(to + i, to + i - distance);
+}
 
 /* Eight bytes at a time; copies nothing before it knows how much. */
 __attribute__((always_inline)) static inline size_t find_edge(uint8_t *to, const uint8_t *from,
@@ -26,8 +51,8 @@ __attribute__((always_inline)) static inline size_t find_edge(uint8_t *to, const
             return 0;
     }
     size_t nbytes = (size_t)(p - from);
-    for (size_t i = 0; i < nbytes && nbytes + 32 <= room; i += 32)
-        memcpy(to + i, from + i, 32);
+    for (size_t i = 0; i < nbytes && nbytes + WIDE <= room; i += WIDE)
+        move_wide(to + i, from + i);
     return nbytes;
 }
 

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+enum { WIDE = 32 }; /* bytes copied at once */
+
 /* Bits LSB-first of `size` bytes; behind them are zeros without end, and psti_lz_bits_used() tells
  * whether they were needed. */
 struct psti_lz_bits {

@@ -6,7 +6,71 @@
 #include <immintrin.h>
 
 #define LZ_TARGET __attribute__((target("avx2,bmi,bmi2,popcnt,lzcnt")))
+#define LZ_MOVE move_wide
+#define LZ_REPEAT repeat
 #define LZ_EDGE copy_to_edge
+
+/* [distance - 1]: which of the bytes before are repeated. */
+static const uint8_t repeats[16][WIDE] = {
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+    {0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1,
+     0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1},
+    {0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0,
+     1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1},
+    {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3,
+     0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3},
+    {0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0,
+     1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1},
+    {0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 0, 1, 2, 3,
+     4, 5, 0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 0, 1},
+    {0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 0, 1,
+     2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3},
+    {0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7,
+     0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7},
+    {0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 1, 2, 3, 4, 5, 6,
+     7, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 1, 2, 3, 4},
+    {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5,
+     6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1},
+    {0, 1, 2, 3, 4, 5,  6, 7, 8, 9, 10, 0, 1, 2, 3, 4,
+     5, 6, 7, 8, 9, 10, 0, 1, 2, 3, 4,  5, 6, 7, 8, 9},
+    {0, 1, 2, 3, 4, 5, 6,  7,  8, 9, 10, 11, 0, 1, 2, 3,
+     4, 5, 6, 7, 8, 9, 10, 11, 0, 1, 2,  3,  4, 5, 6, 7},
+    {0, 1, 2, 3, 4, 5, 6, 7,  8,  9,  10, 11, 12, 0, 1, 2,
+     3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0,  1,  2,  3, 4, 5},
+    {0, 1, 2, 3, 4, 5, 6, 7, 8,  9,  10, 11, 12, 13, 0, 1,
+     2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 0,  1,  2, 3},
+    {0, 1, 2, 3, 4, 5, 6, 7, 8, 9,  10, 11, 12, 13, 14, 0,
+     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0,  1},
+    {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+};
+
+LZ_TARGET __attribute__((always_inline)) static inline void move_wide(uint8_t *to,
+                                                                      const uint8_t *from)
+{
+    __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)from);
+    _mm256_storeu_si256((__m256i *)(void *)to, bytes);
+}
+
+/* The pattern stays in a register: nothing waits for what has just been written. */
+LZ_TARGET __attribute__((always_inline)) static inline void repeat(uint8_t *to, size_t distance,
+                                                                   size_t nbytes)
+{
+    if (distance > 16) {
+        for (size_t i = 0; i < nbytes; i += distance)
+            move_wide(to + i, to + i - distance);
+        return;
+    }
+    const uint8_t *order = repeats[distance - 1];
+    __m128i before = _mm_loadu_si128((const __m128i *)(const void *)(to - distance));
+    __m256i pattern = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(before),
+                                          _mm256_loadu_si256((const __m256i *)(const void *)order));
+    size_t step = WIDE - order[WIDE - 1] - 1; /* whole repeats in 32 bytes */
+    step += order[WIDE - 1] + 1u == distance ? distance : 0;
+    for (size_t i = 0; i < nbytes; i += step)
+        _mm256_storeu_si256((__m256i *)(void *)(to + i), pattern);
+}
 
 /* One bit, at its first byte, for each pixel of `a` that is not the same in `b`. */
 LZ_TARGET __attribute__((always_inline)) static inline uint32_t differing(__m256i a, __m256i b,

@@ -8,14 +8,20 @@
  * before `to`; 0 if there is none. Up to `room` bytes of `to` may have been overwritten with a copy
  * of `from`; what is returned has been copied if it is at least WIDE less than `room`.
  *
+ *   void LZ_MOVE(uint8_t *to, const uint8_t *from)
+ *
+ * WIDE bytes, all read before any is written.
+ *
+ *   void LZ_REPEAT(uint8_t *to, size_t distance, size_t nbytes)
+ *
+ * Repeats what lies `distance` < WIDE bytes before; writes up to WIDE - 1 bytes more.
+ *
  * Copies run over their end by up to WIDE - 1 bytes; the literals not yet used lie behind the
  * output in the same memory, so where the gap between them is short copies are exact. That gap also
  * bounds every write: a sequence that would reach the literals still to come is an error. What
  * depends on tokens is looked up rather than branched on, for tokens are hard to predict. */
 #include "decode/pli_lz_copy.h"
 #include "format/format_pli_lz.h"
-
-enum { WIDE = 32 };
 
 #define LZ_INLINE LZ_TARGET __attribute__((always_inline)) static inline
 
@@ -54,7 +60,7 @@ LZ_TARGET static void make_numbers(struct numbers *n, uint32_t width)
 LZ_INLINE void copy_wide(uint8_t *to, const uint8_t *from, size_t nbytes)
 {
     for (size_t i = 0; i < nbytes; i += WIDE)
-        memcpy(to + i, from + i, WIDE);
+        LZ_MOVE(to + i, from + i);
 }
 
 /* Literals move down, or stay where they are. */
@@ -68,31 +74,13 @@ LZ_INLINE void put_literals(struct output *o, size_t nbytes)
     o->literals += nbytes;
 }
 
-/* Repeats what lies `distance` < WIDE bytes before; writes up to WIDE - 1 bytes more. Each turn
- * doubles what is there of the pattern, until a wide copy reads only what is. */
-LZ_INLINE void copy_near(uint8_t *to, size_t distance, size_t nbytes)
-{
-    const uint8_t *from = to - distance;
-    while (distance < WIDE) {
-        uint8_t pattern[WIDE];
-        memcpy(pattern, from, WIDE);
-        memcpy(to, pattern, WIDE);
-        if (nbytes <= distance)
-            return;
-        to += distance;
-        nbytes -= distance;
-        distance *= 2;
-    }
-    copy_wide(to, to - distance, nbytes);
-}
-
 LZ_INLINE void put_copy(struct output *o, size_t distance, size_t nbytes)
 {
     if ((size_t)(o->literals - o->at) >= nbytes + WIDE || o->literals == o->end) {
         if (distance >= WIDE)
             copy_wide(o->at, o->at - distance, nbytes);
         else
-            copy_near(o->at, distance, nbytes);
+            LZ_REPEAT(o->at, distance, nbytes);
     } else {
         for (size_t i = 0; i < nbytes; i++)
             o->at[i] = (o->at - distance)[i];
