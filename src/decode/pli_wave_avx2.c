@@ -16,15 +16,39 @@
 
 #include <string.h>
 
+#define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
+#define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
+
 #define ROOM "decode"
 
 /* -- Raw bits -- */
 
-/* Puts magnitudes in place of tokens that have raw bits; returns how many bits the unit takes. */
-static uint64_t TARGET add_raw_bits(struct psti_pli_wave_job *job, uint64_t n_bits)
+/* Tokens other than 0, which have signs; sets `*largest` to the largest token. */
+static uint64_t TARGET count_signs(const struct psti_pli_wave_job *job, uint32_t *largest)
 {
-    uint64_t at = job->n_signs;
-    if (job->largest < PSTI_PLI_DIRECT)
+    const v32 zero = _mm256_setzero_si256();
+    v32 sums = zero, most = zero;
+    for (uint32_t t = 0; t < job->head->n_steps; t++) {
+        v32 tokens = row_load(job->memory->tokens[WAVE_BEFORE + t].lanes);
+        sums = _mm256_add_epi64(sums, _mm256_sad_epu8(_mm256_cmpeq_epi8(tokens, zero), zero));
+        most = _mm256_max_epu8(most, tokens);
+    }
+    uint64_t zeros[4];
+    uint8_t lanes[32];
+    row_store(zeros, sums);
+    row_store(lanes, most);
+    *largest = 0;
+    for (uint32_t l = 0; l < 32; l++)
+        *largest = lanes[l] > *largest ? lanes[l] : *largest;
+    return 32 * (uint64_t)job->head->n_steps - (zeros[0] + zeros[1] + zeros[2] + zeros[3]) / 255;
+}
+
+/* Puts magnitudes in place of tokens that have raw bits; returns how many bits the unit takes. */
+static uint64_t TARGET add_raw_bits(const struct psti_pli_wave_job *job, uint64_t n_bits)
+{
+    uint32_t largest;
+    uint64_t at = count_signs(job, &largest);
+    if (largest < PSTI_PLI_DIRECT)
         return at;
     const v32 limit = _mm256_set1_epi8(PSTI_PLI_DIRECT - 1);
     for (uint32_t t = 0; t < job->head->n_steps; t++) {
@@ -62,6 +86,7 @@ static enum pst_status open_bits(struct psti_pli_wave_job *job, struct pst_error
 
 INLINE void interleave(const v32 *in, v32 *out)
 {
+#pragma GCC unroll 8
     for (int i = 0; i < 8; i++) {
         v32 a = in[i], b = in[i + 8];
         out[2 * i] = _mm256_unpacklo_epi8(a, b);
@@ -73,12 +98,14 @@ INLINE void interleave(const v32 *in, v32 *out)
 INLINE void turn_16(const uint8_t (*rows)[WAVE_LANES], uint8_t *lines)
 {
     v32 a[16], b[16];
+#pragma GCC unroll 16
     for (int i = 0; i < 16; i++)
         a[i] = row_load(rows[i]);
     interleave(a, b);
     interleave(b, a);
     interleave(a, b);
     interleave(b, a);
+#pragma GCC unroll 16
     for (int i = 0; i < 16; i++) {
         _mm_storeu_si128((__m128i *)(void *)(lines + (size_t)i * WAVE_LINE),
                          _mm256_castsi256_si128(a[i]));

@@ -12,8 +12,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
-#define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
+#define PSTI_WAVE_INLINE                                                                           \
+    static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
 
 typedef __m256i v32;
 
@@ -51,16 +51,12 @@ struct psti_pli_wave_job {
     const struct psti_pli_wave_head *head;
     const struct psti_pli_wave_tables *tables;
     struct psti_pli_wave_memory *memory;
-    uint64_t n_signs;             /* tokens other than 0 */
-    uint8_t largest;              /* token */
     uint16_t low[PSTI_PLI_LANES]; /* low halves of the states at the end */
     bool ends;                    /* all words were used and the states are at their end */
 };
 
 /* pli_wave_avx2_tokens.c */
 void psti_pli_wave_avx2_tokens(struct psti_pli_wave_job *job);
-/* Two units at once, which hides much of the latency. */
-void psti_pli_wave_avx2_tokens2(struct psti_pli_wave_job *a, struct psti_pli_wave_job *b);
 /* pli_wave_avx2_rebuild.c: residuals -> samples. */
 void psti_pli_wave_avx2_rebuild(struct psti_pli_wave_job *job);
 
@@ -70,26 +66,29 @@ bool psti_pli_wave_avx2_can_rebuild(const struct psti_pli_wave_head *head);
 /* Bytes of which one is 0 (at 31), or the first 32 are 255. */
 extern const uint8_t psti_pli_wave_all_but_one[64], psti_pli_wave_first_lanes[64];
 
-INLINE v32 row_load(const void *at) { return _mm256_loadu_si256((const v32 *)at); }
-INLINE void row_store(void *at, v32 v) { _mm256_storeu_si256((v32 *)at, v); }
-INLINE v32 both_halves(const uint8_t *table)
+PSTI_WAVE_INLINE v32 row_load(const void *at) { return _mm256_loadu_si256((const v32 *)at); }
+PSTI_WAVE_INLINE void row_store(void *at, v32 v) { _mm256_storeu_si256((v32 *)at, v); }
+PSTI_WAVE_INLINE v32 both_halves(const uint8_t *table)
 {
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)table));
 }
 /* Lane l gets what lane l - 1 had, lane 0 what lane 31 had. */
-INLINE v32 turn(v32 v) { return _mm256_alignr_epi8(v, _mm256_permute2x128_si256(v, v, 1), 15); }
+PSTI_WAVE_INLINE v32 turn(v32 v)
+{
+    return _mm256_alignr_epi8(v, _mm256_permute2x128_si256(v, v, 1), 15);
+}
 /* 0 in the lane that enters band t >> 6 last, 255 elsewhere: it is at column 0 in even steps, 1 in
  * odd ones. */
-INLINE v32 all_but_newest(uint32_t t)
+PSTI_WAVE_INLINE v32 all_but_newest(uint32_t t)
 {
     return row_load(psti_pli_wave_all_but_one + 31 - ((t & 63) >> 1));
 }
 /* 255 in the lanes that are in band t >> 6; the others are in the band before. */
-INLINE v32 front_lanes(uint32_t t)
+PSTI_WAVE_INLINE v32 front_lanes(uint32_t t)
 {
     return row_load(psti_pli_wave_first_lanes + 31 - ((t & 63) >> 1));
 }
-INLINE v32 pick(v32 mask, v32 yes, v32 no)
+PSTI_WAVE_INLINE v32 pick(v32 mask, v32 yes, v32 no)
 {
     return _mm256_xor_si256(no, _mm256_and_si256(mask, _mm256_xor_si256(yes, no)));
 }

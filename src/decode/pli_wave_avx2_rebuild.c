@@ -10,10 +10,13 @@
 
 #include <string.h>
 
-/* Where the signs are read. */
-struct signs {
-    const uint8_t *bytes;
-    uint64_t at;
+#define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
+#define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
+
+/* What goes from step to step, apart so that loops can hold it in registers. */
+struct state {
+    uint64_t sign_at; /* bit */
+    v32 last;         /* samples of the step before */
 };
 
 /* Two planes share a band while one begins and the other ends; `front` has the lanes that began.
@@ -32,7 +35,8 @@ struct filter_bytes {
 
 struct rebuild {
     struct psti_pli_wave_memory *memory;
-    struct signs signs;
+    const uint8_t *bits;
+    struct state state;
     uint32_t last; /* column */
     uint32_t bands_per_plane;
     struct part front, rear;
@@ -49,15 +53,15 @@ static enum kind kind_of(const struct psti_pli_wave_plane *plane)
 }
 
 /* Residuals of step t, left in place of the magnitudes. */
-INLINE v32 residuals(struct rebuild *r, uint32_t t)
+INLINE v32 residuals(const struct rebuild *r, struct state *x, uint32_t t)
 {
     uint8_t *row = r->memory->tokens[WAVE_BEFORE + t].lanes;
     v32 value = row_load(row);
     uint32_t lanes =
         ~(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(value, _mm256_setzero_si256()));
-    uint64_t bits = psti_load_u64(r->signs.bytes + (r->signs.at >> 3)) >> (r->signs.at & 7);
+    uint64_t bits = psti_load_u64(r->bits + (x->sign_at >> 3)) >> (x->sign_at & 7);
     uint32_t negative = _pdep_u32((uint32_t)bits, lanes);
-    r->signs.at += (uint32_t)_mm_popcnt_u32(lanes);
+    x->sign_at += (uint32_t)_mm_popcnt_u32(lanes);
     const v32 byte =
         _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
     const v32 bit = _mm256_set1_epi64x((long long)0x8040201008040201);
@@ -80,13 +84,12 @@ struct near {
 };
 
 /* Neighbours of each lane's sample (5.3). `first`: lane 0 is in row 0. */
-INLINE struct near neighbours(const struct rebuild *r, uint32_t t, bool odd, bool first,
-                              bool filters)
+INLINE struct near neighbours(const struct rebuild *r, const struct state *x, uint32_t t, bool odd,
+                              bool first, bool filters)
 {
     const uint8_t *own = r->memory->samples[WAVE_BEFORE + t];
     const uint8_t *above = r->memory->samples_above[WAVE_BEFORE + t];
-    struct near n = {
-        .l = row_load(own - 32), .u = row_load(above - 64), .ul = row_load(above - 96)};
+    struct near n = {.l = x->last, .u = row_load(above - 64), .ul = row_load(above - 96)};
     v32 newest = all_but_newest(t);
     if (!odd) {
         n.l = _mm256_blendv_epi8(n.u, n.l, newest);
@@ -167,31 +170,36 @@ INLINE v32 tapped(const struct rebuild *r, const struct part *p, uint32_t t)
     return tap_bytes(row_load(row + p->to_0), row_load(row + p->to_1), p->a, p->b);
 }
 
-INLINE void finish(const struct rebuild *r, uint32_t t, v32 prediction, v32 residual)
+INLINE void finish(const struct rebuild *r, struct state *x, uint32_t t, v32 prediction,
+                   v32 residual)
 {
     v32 sample = _mm256_add_epi8(prediction, residual);
+    x->last = sample;
     row_store(r->memory->samples[WAVE_BEFORE + t], sample);
     row_store(r->memory->samples_above[WAVE_BEFORE + t], turn(sample));
 }
 
 /* -- Bands of one plane without filters -- */
 
-INLINE void one_step(struct rebuild *r, uint32_t t, bool odd, enum kind kind, bool first, bool taps)
+INLINE void one_step(const struct rebuild *r, struct state *x, uint32_t t, bool odd, enum kind kind,
+                     bool first, bool taps)
 {
-    v32 residual = residuals(r, t);
+    v32 residual = residuals(r, x, t);
     if (taps)
         residual = _mm256_add_epi8(residual, tapped(r, &r->front, t));
-    struct near n = neighbours(r, t, odd, first, false);
-    finish(r, t, simple(kind, &n), residual);
+    struct near n = neighbours(r, x, t, odd, first, false);
+    finish(r, x, t, simple(kind, &n), residual);
 }
 
 INLINE void one_band(struct rebuild *r, uint32_t t, uint32_t end, enum kind kind, bool first,
                      bool taps)
 {
+    struct state x = r->state;
     for (; t < end; t += 2) {
-        one_step(r, t, false, kind, first, taps);
-        one_step(r, t + 1, true, kind, first, taps);
+        one_step(r, &x, t, false, kind, first, taps);
+        one_step(r, &x, t + 1, true, kind, first, taps);
     }
+    r->state = x;
 }
 
 #define BAND(name, kind)                                                                           \
@@ -278,25 +286,27 @@ INLINE v32 predict_part(const struct rebuild *r, const struct part *p, const str
     return filtered(r, f, n, row_load(row + p->to_0), row_load(row + p->to_1));
 }
 
-INLINE void any_step(struct rebuild *r, const struct lane_filters *f, uint32_t t, bool odd,
-                     bool first, bool mixed)
+INLINE void any_step(const struct rebuild *r, struct state *x, const struct lane_filters *f,
+                     uint32_t t, bool odd, bool first, bool mixed)
 {
-    v32 residual = residuals(r, t);
-    struct near n = neighbours(r, t, odd, first, true);
+    v32 residual = residuals(r, x, t);
+    struct near n = neighbours(r, x, t, odd, first, true);
     v32 p = predict_part(r, &r->front, f, &n, t);
     if (mixed)
         p = pick(front_lanes(t), p, predict_part(r, &r->rear, f, &n, t));
-    finish(r, t, p, residual);
+    finish(r, x, t, p, residual);
 }
 
 INLINE void any_band(struct rebuild *r, uint32_t t, uint32_t end, bool first, bool mixed)
 {
     struct lane_filters f;
+    struct state x = r->state;
     for (; t < end; t += 2) {
         find_lane_filters(r, t, &f);
-        any_step(r, &f, t, false, first, mixed);
-        any_step(r, &f, t + 1, true, first, mixed);
+        any_step(r, &x, &f, t, false, first, mixed);
+        any_step(r, &x, &f, t + 1, true, first, mixed);
     }
+    r->state = x;
 }
 
 static void TARGET mixed_band(struct rebuild *r, uint32_t t, uint32_t end)
@@ -435,7 +445,8 @@ void TARGET psti_pli_wave_avx2_rebuild(struct psti_pli_wave_job *job)
 {
     struct psti_pli_wave_memory *m = job->memory;
     struct rebuild r = {.memory = m,
-                        .signs = {m->bits, 0},
+                        .bits = m->bits,
+                        .state = {0, _mm256_setzero_si256()},
                         .last = job->unit->width - 1u,
                         .bands_per_plane = job->head->bands_per_plane};
     memset(m->samples, 0, WAVE_BEFORE * WAVE_LANES);

@@ -1,20 +1,22 @@
 /* pli_wave_avx2_tokens.c - the token loop of the wave decoder with AVX2.
  *
- * In: a parsed unit and its tables; out: 32 tokens for each step, with the lanes that have signs
- * and raw bits as masks. Pure functions, any thread. What bounds it is one step's chain: contexts
- * from the tokens of the step before -> 32 look-ups -> states -> which lanes take words -> slots.
- * So a step is written as two halves, front (contexts, look-ups) and back (states, words), and two
- * units may be decoded at once, the front of one beside the back of the other.
+ * In: a parsed unit and its tables; out: rows of 32 tokens. Pure functions, any thread. What
+ * bounds it is a step's chain: slots -> 32 look-ups -> states -> which lanes take words -> slots.
+ * The stages of a step stand in an order that puts what the chain does not need (rows of tokens,
+ * the next contexts) where it waits.
  *
  * States are kept as halves of 16 bits: vector A has lanes 0..7 and 16..23, vector B the others,
- * which is what unpacking and packing bytes gives. Look-ups go through general registers: a gather
- * of the processor costs more, and so does storing indices to load them again. */
+ * which is what unpacking and packing bytes gives. Look-ups go through general registers: the
+ * processor's gather costs half as much again, and storing indices to load them again twice. */
 #include "decode/pli_wave_avx2.h"
 
 #if defined(__x86_64__)
 #include "base/bits.h"
 
 #include <string.h>
+
+#define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
+#define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
 
 const uint8_t psti_pli_wave_all_but_one[64] = {
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
@@ -46,12 +48,12 @@ struct shape {
 
 /* What goes from step to step; kept apart so that loops can hold it in registers. */
 struct states {
-    v32 hi_a, lo_a, hi_b, lo_b;
+    v32 hi_a, lo_a, hi_b, lo_b;         /* lo is 0 where a word comes: */
+    __m128i new_0, new_1, new_2, new_3; /* words of lanes 0..7, 8..15 and so on, or 0 */
     v32 bias_a, high_a, bias_b, high_b; /* looked up */
     v32 empty_a, empty_b;               /* lanes that need a word */
     v32 tokens, above;                  /* of the last step */
     v32 context;                        /* of the next one, times 4 */
-    v32 n_zero, largest;                /* tokens so far, by lane */
     const uint16_t *words;
 };
 
@@ -61,10 +63,10 @@ struct stream {
     struct psti_pli_wave_memory *memory;
     const uint32_t *slots;
     uint32_t delay; /* rows between a plane and the next */
-    uint64_t n_tokens_0;
     v32 width;
-    v32 near, middle, far; /* contexts * 4 of E < 16, E < 32, others by E / 16 */
-    struct band bands[10]; /* [0]: before the first; the last: behind the last */
+    v32 above_15, sixteen, fifteen; /* 0x70, 16, 15: bytes */
+    v32 near, middle, far;          /* contexts * 4 of E < 16, E < 32, others by E / 16 */
+    struct band bands[10];          /* [0]: before the first; the last: behind the last */
 };
 
 /* Which words 8 lanes take, of those at a pointer, by the mask of lanes: 16 byte indices. */
@@ -86,19 +88,33 @@ static const struct spread spread = {{ROWS_64(0), ROWS_64(64), ROWS_64(128), ROW
 
 /* -- Contexts and look-ups -- */
 
+/* Where a step finds what it needs. */
+struct step {
+    uint32_t t;
+    struct psti_pli_wave_row *row;
+    const uint8_t *all_but_newest, *all_but_next;
+};
+
+INLINE struct step step_at(const struct stream *s, uint32_t t)
+{
+    const uint8_t *newest = psti_pli_wave_all_but_one + 31 - ((t & 63) >> 1);
+    return (struct step){t, s->memory->tokens + WAVE_BEFORE + t, newest,
+                         (t & 63) == 63 ? newest + 31 : newest - 1};
+}
+
 /* E of all lanes. `odd`: the step's parity. */
 INLINE v32 energies(const struct stream *s, const struct shape *shape, const struct states *x,
-                    uint32_t t, bool odd)
+                    struct step at, bool odd)
 {
-    const uint8_t *row = s->memory->tokens[WAVE_BEFORE + t].lanes;
+    const uint8_t *row = at.row->lanes;
     enum { STEP = sizeof(struct psti_pli_wave_row) };
-    v32 cut = all_but_newest(t);
+    v32 cut = row_load(at.all_but_newest);
     v32 l = x->tokens, ll = row_load(row - 2 * STEP);
     v32 ur = x->above, ul = row_load(row - 3 * STEP - 1);
     v32 middle = _mm256_add_epi8(row_load(row - 2 * STEP - 1), row_load(row - 4 * STEP - 2));
     v32 a, b;
     if (odd) { /* one lane is at column 1, another at column 63 */
-        ur = _mm256_and_si256(ur, all_but_newest(t + 1));
+        ur = _mm256_and_si256(ur, row_load(at.all_but_next));
         a = _mm256_add_epi8(_mm256_add_epi8(middle, l), ur);
         b = _mm256_add_epi8(_mm256_and_si256(ll, cut), ul);
     } else { /* one lane is at column 0 */
@@ -112,9 +128,9 @@ INLINE v32 energies(const struct stream *s, const struct shape *shape, const str
     if (shape->used) {
         v32 used = front->used, doubled = front->doubled;
         if (shape->mixed) {
-            used = pick(front_lanes(t), used, front[-1].used);
-            doubled = pick(front_lanes(t), doubled, front[-1].doubled);
-            first = pick(front_lanes(t), first, front[-1].energy);
+            used = pick(front_lanes(at.t), used, front[-1].used);
+            doubled = pick(front_lanes(at.t), doubled, front[-1].doubled);
+            first = pick(front_lanes(at.t), first, front[-1].energy);
         }
         v32 before = row_load(row - (size_t)STEP * s->delay);
         before = _mm256_and_si256(before, used);
@@ -122,7 +138,7 @@ INLINE v32 energies(const struct stream *s, const struct shape *shape, const str
         before = _mm256_avg_epu8(before, _mm256_and_si256(before, doubled));
         b = _mm256_add_epi8(b, before);
     } else if (shape->mixed) {
-        first = pick(front_lanes(t), first, front[-1].energy);
+        first = pick(front_lanes(at.t), first, front[-1].energy);
     }
     b = _mm256_adds_epu8(b, _mm256_avg_epu8(a, _mm256_and_si256(a, first)));
     return _mm256_adds_epu8(a, b);
@@ -131,11 +147,11 @@ INLINE v32 energies(const struct stream *s, const struct shape *shape, const str
 /* Contexts times 4. */
 INLINE v32 contexts(const struct stream *s, v32 e)
 {
-    const v32 above_15 = _mm256_set1_epi8(0x70); /* sums have bit 7 from 16 on: 0 is looked up */
+    const v32 above_15 = s->above_15; /* sums have bit 7 from 16 on: 0 is looked up */
     v32 near = _mm256_shuffle_epi8(s->near, _mm256_adds_epu8(e, above_15));
-    v32 middle = _mm256_xor_si256(e, _mm256_set1_epi8(16));
+    v32 middle = _mm256_xor_si256(e, s->sixteen);
     middle = _mm256_shuffle_epi8(s->middle, _mm256_adds_epu8(middle, above_15));
-    v32 sixteenths = _mm256_and_si256(_mm256_srli_epi16(e, 4), _mm256_set1_epi8(15));
+    v32 sixteenths = _mm256_and_si256(_mm256_srli_epi16(e, 4), s->fifteen);
     v32 far = _mm256_shuffle_epi8(s->far, sixteenths);
     return _mm256_or_si256(_mm256_or_si256(far, middle), near);
 }
@@ -152,6 +168,11 @@ INLINE v32 active_lanes(const struct stream *s, const struct shape *shape, uint3
     return _mm256_and_si256(_mm256_cmpgt_epi8(s->width, x), rows);
 }
 
+INLINE v32 halves(__m128i low, __m128i high)
+{
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
 INLINE v32 entry(const uint32_t *slots, uint64_t index)
 {
     return _mm256_castps_si256(_mm256_broadcast_ss((const float *)(const void *)(slots + index)));
@@ -166,12 +187,11 @@ INLINE v32 eight(v32 a, v32 b, v32 c, v32 d, v32 e, v32 f, v32 g, v32 h)
 }
 
 /* 16 look-ups by indices of 16 bits: the lower and upper halves of the entries. */
-INLINE void look_up(const uint32_t *slots, v32 index, v32 *low, v32 *high)
+INLINE void look_up(const uint32_t *slots, __m128i lower, __m128i upper, v32 *low, v32 *high)
 {
     /* Compilers would make two or three instructions of each of these if they knew them. */
     uint64_t second = 0x1010, third = 0x1020, fourth = 0x1030;
     __asm__("" : "+r"(second), "+r"(third), "+r"(fourth));
-    __m128i lower = _mm256_castsi256_si128(index), upper = _mm256_extracti128_si256(index, 1);
     uint64_t a = (uint64_t)_mm_cvtsi128_si64(lower), b = (uint64_t)_mm_extract_epi64(lower, 1);
     uint64_t c = (uint64_t)_mm_cvtsi128_si64(upper), d = (uint64_t)_mm_extract_epi64(upper, 1);
 #define FIRST(q) entry(slots, (uint16_t)(q))
@@ -188,58 +208,66 @@ INLINE void look_up(const uint32_t *slots, v32 index, v32 *low, v32 *high)
 
 /* The stages of a step. */
 INLINE void find_contexts(const struct stream *s, const struct shape *shape, struct states *x,
-                          uint32_t t, bool odd)
+                          struct step at, bool odd)
 {
-    x->context = contexts(s, energies(s, shape, x, t, odd));
+    x->context = contexts(s, energies(s, shape, x, at, odd));
     if (!shape->whole)
         x->context = _mm256_blendv_epi8(_mm256_set1_epi8(4 * PSTI_PLI_WAVE_IDLE), x->context,
-                                        active_lanes(s, shape, t));
+                                        active_lanes(s, shape, at.t));
 }
 
 INLINE void look_up_all(const struct stream *s, struct states *x)
 {
     const v32 zero = _mm256_setzero_si256(), slot = _mm256_set1_epi16(PSTI_PLI_PROB_SUM - 1);
+    const __m128i slot_8 = _mm256_castsi256_si128(slot);
+    /* Words come last: all else waits for them ready. */
     v32 a = _mm256_and_si256(x->lo_a, slot), b = _mm256_and_si256(x->lo_b, slot);
     a = _mm256_or_si256(a, _mm256_unpacklo_epi8(zero, x->context));
     b = _mm256_or_si256(b, _mm256_unpackhi_epi8(zero, x->context));
-    look_up(s->slots, a, &x->bias_a, &x->high_a);
-    look_up(s->slots, b, &x->bias_b, &x->high_b);
+    __m128i a_0 = _mm_or_si128(_mm256_castsi256_si128(a), _mm_and_si128(x->new_0, slot_8));
+    __m128i a_2 = _mm_or_si128(_mm256_extracti128_si256(a, 1), _mm_and_si128(x->new_2, slot_8));
+    __m128i b_1 = _mm_or_si128(_mm256_castsi256_si128(b), _mm_and_si128(x->new_1, slot_8));
+    __m128i b_3 = _mm_or_si128(_mm256_extracti128_si256(b, 1), _mm_and_si128(x->new_3, slot_8));
+    x->lo_a = _mm256_or_si256(x->lo_a, halves(x->new_0, x->new_2));
+    x->lo_b = _mm256_or_si256(x->lo_b, halves(x->new_1, x->new_3));
+    look_up(s->slots, a_0, a_2, &x->bias_a, &x->high_a);
+    look_up(s->slots, b_1, b_3, &x->bias_b, &x->high_b);
 }
 
 /* -- States and words -- */
 
 /* x := frequency * (x >> 10) + bias, without the word that may follow; returns the lanes that
- * need one. `high` is 64 * frequency + token, `bias` has bit 15 turned over. */
+ * need one: their lower halves are 0. `high` is 64 * frequency + token, `bias` has bit 15 turned
+ * over. */
 INLINE v32 advance(v32 *hi, v32 *lo, v32 high, v32 token, v32 bias, bool whole)
 {
-    const v32 zero = _mm256_setzero_si256(), top = _mm256_set1_epi16((short)0x8000);
+    const v32 top = _mm256_set1_epi16((short)0x8000);
     v32 f = _mm256_sub_epi16(high, token);
     v32 upper_bits = _mm256_and_si256(*lo, _mm256_set1_epi16((short)0xfc00));
     v32 small = _mm256_add_epi16(_mm256_mulhi_epu16(f, upper_bits), bias);
     v32 sum = _mm256_add_epi16(_mm256_mullo_epi16(f, *hi), small);
-    v32 carry = _mm256_cmpgt_epi16(small, sum);
-    v32 new_hi = _mm256_sub_epi16(_mm256_mulhi_epu16(f, *hi), carry);
+    v32 product = _mm256_mulhi_epu16(f, *hi);
+    v32 carry = _mm256_cmpgt_epi16(small, sum); /* -1 */
     v32 new_lo = _mm256_xor_si256(sum, top);
-    if (!whole) { /* a frequency of 1024, which changes nothing */
-        v32 same = _mm256_cmpeq_epi16(f, zero);
+    v32 new_hi = _mm256_sub_epi16(product, carry);
+    v32 empty = _mm256_cmpeq_epi16(product, carry); /* the product is less than 65535 */
+    if (!whole) {                                   /* a frequency of 1024 changes nothing */
+        v32 same = _mm256_cmpeq_epi16(f, _mm256_setzero_si256());
         new_hi = _mm256_blendv_epi8(new_hi, *hi, same);
         new_lo = _mm256_blendv_epi8(new_lo, *lo, same);
+        empty = _mm256_andnot_si256(same, empty);
     }
-    v32 empty = _mm256_cmpeq_epi16(new_hi, zero);
-    *hi = _mm256_blendv_epi8(new_hi, new_lo, empty);
-    *lo = new_lo;
+    *hi = _mm256_or_si256(new_hi, _mm256_and_si256(new_lo, empty));
+    *lo = _mm256_andnot_si256(empty, new_lo);
     return empty;
 }
 
+/* `lanes`: from bit 4 on. */
 INLINE __m128i spread_words(const uint16_t *words, uint32_t lanes)
 {
+    const uint8_t *indices = spread.bytes[0] + (lanes & 0xff0);
     return _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)words),
-                            _mm_load_si128((const __m128i *)(const void *)spread.bytes[lanes]));
-}
-
-INLINE v32 halves(__m128i low, __m128i high)
-{
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+                            _mm_load_si128((const __m128i *)(const void *)indices));
 }
 
 INLINE void advance_all(const struct shape *shape, struct states *x)
@@ -260,29 +288,25 @@ INLINE void take_words(struct states *x)
     const uint16_t *words_2 = words + _mm_popcnt_u32(lanes & 0xffff);
     const uint16_t *words_3 = words + _mm_popcnt_u32(lanes & 0xffffff);
     x->words = words + _mm_popcnt_u32(lanes);
-    v32 new_a =
-        halves(spread_words(words, lanes & 0xff), spread_words(words_2, (lanes >> 16) & 0xff));
-    v32 new_b =
-        halves(spread_words(words_1, (lanes >> 8) & 0xff), spread_words(words_3, lanes >> 24));
-    x->lo_a = _mm256_blendv_epi8(x->lo_a, new_a, x->empty_a);
-    x->lo_b = _mm256_blendv_epi8(x->lo_b, new_b, x->empty_b);
+    x->new_0 = spread_words(words, lanes << 4);
+    x->new_1 = spread_words(words_1, lanes >> 4);
+    x->new_2 = spread_words(words_2, lanes >> 12);
+    x->new_3 = spread_words(words_3, lanes >> 20);
 }
 
-INLINE void keep_tokens(const struct stream *s, const struct shape *shape, struct states *x,
-                        uint32_t t)
+INLINE void keep_tokens(const struct shape *shape, struct states *x, struct step at)
 {
-    v32 tokens = x->tokens;
-    struct psti_pli_wave_row *row = &s->memory->tokens[WAVE_BEFORE + t];
     /* Lane 31 is above lane 0 of the band in which that is when it looks. */
-    const struct band *next = shape->front + ((t & 63) >= 62),
-                      *after = shape->front + ((t & 63) >= 60);
-    __m128i upper = _mm256_extracti128_si256(tokens, 1);
+    const struct band *next = shape->front, *after = shape->front;
+    if ((at.t & 63) >= 60) {
+        after++;
+        next += (at.t & 63) >= 62;
+    }
+    __m128i upper = _mm256_extracti128_si256(x->tokens, 1);
     upper = _mm_and_si128(_mm_and_si128(upper, next->not_31), after->not_30);
-    _mm_store_si128((__m128i *)(void *)row->before, upper);
-    row_store(row->lanes, tokens);
-    x->above = _mm256_and_si256(turn(tokens), next->not_first);
-    x->n_zero = _mm256_sub_epi8(x->n_zero, _mm256_cmpeq_epi8(tokens, _mm256_setzero_si256()));
-    x->largest = _mm256_max_epu8(x->largest, tokens);
+    _mm_store_si128((__m128i *)(void *)at.row->before, upper);
+    row_store(at.row->lanes, x->tokens);
+    x->above = _mm256_and_si256(turn(x->tokens), next->not_first);
 }
 
 /* -- Streams -- */
@@ -352,6 +376,9 @@ static void TARGET open_stream(struct stream *s, const struct psti_pli_wave_job 
         middle[i] = (uint8_t)(psti_pli_wave_bucket[16 + i] * 4);
         far[i] = i < 2 ? 0 : (uint8_t)(psti_pli_wave_bucket[16 * i] * 4);
     }
+    s->above_15 = _mm256_set1_epi8(0x70);
+    s->sixteen = _mm256_set1_epi8(16);
+    s->fifteen = _mm256_set1_epi8(15);
     s->near = both_halves(near);
     s->middle = both_halves(middle);
     s->far = both_halves(far);
@@ -363,7 +390,6 @@ static void TARGET open_stream(struct stream *s, const struct psti_pli_wave_job 
     memset(m->words + head->n_words, 0, 2 * 2 * WAVE_LANES);
     s->end = m->words + head->n_words;
     memset(m->tokens, 0, WAVE_BEFORE * sizeof m->tokens[0]);
-    s->n_tokens_0 = 0;
     open_bands(s, job);
     s->states = (struct states){.words = m->words};
     open_states(s, head);
@@ -375,16 +401,11 @@ static void TARGET close_stream(const struct stream *s, struct psti_pli_wave_job
     const v32 one = _mm256_set1_epi16(1);
     v32 ends = _mm256_and_si256(_mm256_cmpeq_epi16(s->states.hi_a, one),
                                 _mm256_cmpeq_epi16(s->states.hi_b, one));
-    row_store(lo, s->states.lo_a);
-    row_store(lo + 16, s->states.lo_b);
+    const struct states *x = &s->states;
+    row_store(lo, _mm256_or_si256(x->lo_a, halves(x->new_0, x->new_2)));
+    row_store(lo + 16, _mm256_or_si256(x->lo_b, halves(x->new_1, x->new_3)));
     for (uint32_t l = 0; l < 32; l++)
         job->low[l] = lo[(l & 7) | (l & 8) << 1 | (l & 16) >> 1];
-    job->n_signs = 32 * (uint64_t)job->head->n_steps - s->n_tokens_0;
-    uint8_t largest[32];
-    row_store(largest, s->states.largest);
-    job->largest = 0;
-    for (uint32_t l = 0; l < 32; l++)
-        job->largest = largest[l] > job->largest ? largest[l] : job->largest;
     job->ends = s->states.words == s->end && _mm256_movemask_epi8(ends) == -1;
 }
 
@@ -407,107 +428,44 @@ static struct shape shape_of(const struct stream *s, const struct psti_pli_wave_
     return shape;
 }
 
-/* Counts of one band fit bytes. */
-static void TARGET add_counts(struct stream *s)
+static void TARGET run(struct stream *s, const struct psti_pli_wave_job *job)
 {
-    v32 sums = _mm256_sad_epu8(s->states.n_zero, _mm256_setzero_si256());
-    s->states.n_zero = _mm256_setzero_si256();
-    s->n_tokens_0 +=
-        (uint64_t)_mm256_extract_epi64(sums, 0) + (uint64_t)_mm256_extract_epi64(sums, 1) +
-        (uint64_t)_mm256_extract_epi64(sums, 2) + (uint64_t)_mm256_extract_epi64(sums, 3);
-}
-
-static void TARGET run(struct stream *s, const struct psti_pli_wave_job *job, uint32_t k)
-{
-    for (; 64 * k < job->head->n_steps; k++) {
+    struct states x = s->states;
+    const uint16_t *words_end = s->end;
+    for (uint32_t k = 0; 64 * k < job->head->n_steps; k++) {
         uint32_t t = 64 * k, end = t + 64;
         end = end < job->head->n_steps ? end : job->head->n_steps;
         const struct shape shape = shape_of(s, job, k);
-        struct states x = s->states;
-        find_contexts(s, &shape, &x, t, false);
-        for (; t < end && x.words <= s->end; t += 2) {
+        struct step even = step_at(s, t);
+        find_contexts(s, &shape, &x, even, false);
+        for (; even.t < end && x.words <= words_end;) {
+            struct step odd = {even.t + 1, even.row + 1, even.all_but_newest,
+                               even.all_but_newest - 1};
+            if ((odd.t & 63) == 63)
+                odd.all_but_next += 32;
             look_up_all(s, &x);
             advance_all(&shape, &x);
-            keep_tokens(s, &shape, &x, t);
-            find_contexts(s, &shape, &x, t + 1, true);
+            keep_tokens(&shape, &x, even);
+            find_contexts(s, &shape, &x, odd, true);
             take_words(&x);
             look_up_all(s, &x);
             advance_all(&shape, &x);
-            keep_tokens(s, &shape, &x, t + 1);
-            if (t + 2 < end)
-                find_contexts(s, &shape, &x, t + 2, false);
+            keep_tokens(&shape, &x, odd);
+            even = (struct step){even.t + 2, even.row + 2, even.all_but_newest - 1,
+                                 even.all_but_newest - 2};
+            if (even.t < end)
+                find_contexts(s, &shape, &x, even, false);
             take_words(&x);
         }
-        s->states = x;
-        add_counts(s);
     }
+    s->states = x;
 }
 
 void TARGET psti_pli_wave_avx2_tokens(struct psti_pli_wave_job *job)
 {
     struct stream s;
     open_stream(&s, job);
-    run(&s, job, 0);
+    run(&s, job);
     close_stream(&s, job);
-}
-
-/* The stages of one unit stand beside others of the other. */
-static void TARGET run_2(struct stream *s, struct stream *r, const struct shape *p,
-                         const struct shape *q, uint32_t t, uint32_t end)
-{
-    struct states x = s->states, y = r->states;
-    const struct shape p_shape = *p, q_shape = *q;
-    find_contexts(s, &p_shape, &x, t, false);
-    find_contexts(r, &q_shape, &y, t, false);
-    look_up_all(r, &y);
-    for (; t < end && x.words <= s->end && y.words <= r->end; t += 2) {
-        look_up_all(s, &x);
-        advance_all(&q_shape, &y);
-        keep_tokens(r, &q_shape, &y, t);
-        find_contexts(r, &q_shape, &y, t + 1, true);
-        take_words(&y);
-        advance_all(&p_shape, &x);
-        keep_tokens(s, &p_shape, &x, t);
-        look_up_all(r, &y);
-        find_contexts(s, &p_shape, &x, t + 1, true);
-        take_words(&x);
-
-        look_up_all(s, &x);
-        advance_all(&q_shape, &y);
-        keep_tokens(r, &q_shape, &y, t + 1);
-        if (t + 2 < end)
-            find_contexts(r, &q_shape, &y, t + 2, false);
-        take_words(&y);
-        advance_all(&p_shape, &x);
-        keep_tokens(s, &p_shape, &x, t + 1);
-        if (t + 2 < end) {
-            look_up_all(r, &y);
-            find_contexts(s, &p_shape, &x, t + 2, false);
-        }
-        take_words(&x);
-    }
-    s->states = x;
-    r->states = y;
-}
-
-void TARGET psti_pli_wave_avx2_tokens2(struct psti_pli_wave_job *a, struct psti_pli_wave_job *b)
-{
-    struct stream s, r;
-    open_stream(&s, a);
-    open_stream(&r, b);
-    uint32_t k = 0;
-    if (a->head->n_steps == b->head->n_steps) {
-        for (; 64 * k < a->head->n_steps; k++) {
-            uint32_t t = 64 * k, end = t + 64;
-            const struct shape p = shape_of(&s, a, k), q = shape_of(&r, b, k);
-            run_2(&s, &r, &p, &q, t, end < a->head->n_steps ? end : a->head->n_steps);
-            add_counts(&s);
-            add_counts(&r);
-        }
-    }
-    run(&s, a, k);
-    run(&r, b, k);
-    close_stream(&s, a);
-    close_stream(&r, b);
 }
 #endif
