@@ -93,6 +93,9 @@ struct psti_wave_rows {
                    struct psti_wave_work *work);
     void (*find_residuals)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
                            uint32_t n_rows, const int16_t *g, const int16_t *r, int16_t *out);
+    /* The same of row i of those gathered; `g`, `r`, `out`: of that row. */
+    void (*find_row)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
+                     uint32_t i, const int16_t *g, const int16_t *r, int16_t *out);
     /* Prices of residuals, added up by column. */
     void (*add_prices)(const int16_t *residuals, uint32_t n_rows, uint16_t *sums);
     /* The same of a candidate's residuals in every `step`th row. */

@@ -4,6 +4,7 @@
  * straight lines, so that rows of residuals are added up in vectors. Taps are fitted by least
  * squares. All in integers: the same pixels give the same file everywhere. */
 #include "encode/pli_wave_encode_int.h"
+#include "encode/pli_wave_filters.h"
 
 #include "base/cpu.h"
 
@@ -179,6 +180,34 @@ static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_pla
 
 /* Low efforts look at every second or fourth row of a block. */
 static uint32_t row_step(uint32_t effort) { return effort <= 1 ? 4 : effort <= 3 ? 2 : 1; }
+/* And at fewer filters: they are sorted so that the first n are the best n. */
+static uint32_t n_filters(uint32_t effort)
+{
+    return effort <= 1 ? 16 : effort <= 2 ? 32 : PSTI_PLI_N_FILTERS + 1;
+}
+
+/* The best filter of each block of 16 rows that are gathered, 8 bits. */
+static void choose_filters_8(const struct choice *c, uint32_t y0, uint32_t columns,
+                             uint8_t *numbers)
+{
+    struct psti_wave_filter_prices prices;
+    struct psti_wave_filter_query query = {
+        .list = psti_pli_wave_filter_list(c->plane, c->source->transform),
+        .n_filters = n_filters(c->effort),
+        .n_rows = rows_from(c->source, y0),
+        .step = 2 * row_step(c->effort),
+        .width = c->source->width,
+        .g = c->g + (size_t)y0 * PSTI_WAVE_EDGE,
+        .r = c->r + (size_t)y0 * PSTI_WAVE_EDGE,
+    };
+    psti_wave_price_filters(c->work, &query, &prices);
+    for (uint32_t i = 0; i < columns; i++) {
+        numbers[i] = 0;
+        for (uint32_t number = 1; number < query.n_filters; number++)
+            if (prices.of[number][i] < prices.of[numbers[i]][i])
+                numbers[i] = (uint8_t)number;
+    }
+}
 
 /* The best filter of each block. */
 static void choose_filters(const struct choice *c, uint8_t *filters)
@@ -192,6 +221,10 @@ static void choose_filters(const struct choice *c, uint8_t *filters)
         uint8_t *numbers = filters + (y0 / PSTI_WAVE_BLOCK) * columns;
         size_t at = (size_t)y0 * PSTI_WAVE_EDGE;
         c->rows->gather(s, c->plane, y0, work);
+        if (s->bits == 8) {
+            choose_filters_8(c, y0, columns, numbers);
+            continue;
+        }
         for (uint32_t number = 0; number <= PSTI_PLI_N_FILTERS; number++) {
             struct psti_wave_candidate candidate = psti_wave_filter(list, number);
             uint16_t sums[PSTI_WAVE_EDGE];

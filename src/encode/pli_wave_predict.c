@@ -30,10 +30,10 @@
 #define price_lane psti_wave_price_16
 #include "encode/pli_wave_predict.h"
 
-static const struct psti_wave_rows rows_8 = {gather_8, find_residuals_8, add_prices_8, try_prices_8,
-                                             add_taps_8};
-static const struct psti_wave_rows rows_16 = {gather_16, find_residuals_16, add_prices_16,
-                                              try_prices_16, add_taps_16};
+static const struct psti_wave_rows rows_8 = {gather_8,     find_residuals_8, find_row_8,
+                                             add_prices_8, try_prices_8,     add_taps_8};
+static const struct psti_wave_rows rows_16 = {gather_16,     find_residuals_16, find_row_16,
+                                              add_prices_16, try_prices_16,     add_taps_16};
 
 const struct psti_wave_rows *psti_wave_rows_for(uint32_t cpu, uint8_t bits)
 {

@@ -113,6 +113,13 @@ static TARGET void NAME(find_residuals)(const struct psti_wave_work *work,
      out + i * PSTI_WAVE_EDGE);
 }
 
+static TARGET void NAME(find_row)(const struct psti_wave_work *work,
+                                  const struct psti_wave_candidate *c, uint32_t i, const int16_t *g,
+                                  const int16_t *r, int16_t *out)
+{
+    NAME(row)(&work->near.NAME(of), c, i, g, r, out);
+}
+
 INLINE void NAME(add_row)(const int16_t *residuals, uint16_t *sums)
 {
     for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++) {

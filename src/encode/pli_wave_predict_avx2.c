@@ -17,8 +17,8 @@
 #define price_lane psti_wave_price_8
 #include "encode/pli_wave_predict.h"
 
-const struct psti_wave_rows psti_wave_rows8_avx2 = {gather_8, find_residuals_8, add_prices_8,
-                                                    try_prices_8, add_taps_8};
+const struct psti_wave_rows psti_wave_rows8_avx2 = {gather_8,     find_residuals_8, find_row_8,
+                                                    add_prices_8, try_prices_8,     add_taps_8};
 #else
 /* An empty file is none in C. */
 typedef int psti_wave_no_avx2;

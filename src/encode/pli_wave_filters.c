@@ -1,0 +1,54 @@
+/* pli_wave_filters.c - what each filter of the wave mode would cost each block of 16x16 samples of
+ * 8 bits.
+ *
+ * A price is the sum of log2(5 + sum of |residual|) over patches of 8x2 samples, cut at the unit's
+ * edge, in 1/256 bit, the fraction from a straight line: integers, the same at every CPU level.
+ * Reads the neighbours that the caller gathered; pure. */
+#include "encode/pli_wave_filters.h"
+
+#include "base/cpu.h"
+
+#include <string.h>
+
+enum { EDGE = PSTI_WAVE_EDGE, BLOCK = PSTI_WAVE_BLOCK, PATCH = PSTI_WAVE_PATCH_WIDTH };
+
+static void row_sums(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
+                     uint32_t i, const struct psti_wave_filter_query *q, uint32_t *sums)
+{
+    const struct psti_wave_rows *rows = psti_wave_rows_for(0, 8);
+    int16_t residuals[EDGE];
+    rows->find_row(work, c, i, q->g + (size_t)i * EDGE, q->r + (size_t)i * EDGE, residuals);
+    for (uint32_t x = 0; x < q->width; x++)
+        sums[x / PATCH] += (uint32_t)(residuals[x] < 0 ? -residuals[x] : residuals[x]);
+}
+
+void psti_wave_price_filters_c(const struct psti_wave_work *work,
+                               const struct psti_wave_filter_query *q,
+                               struct psti_wave_filter_prices *prices)
+{
+    memset(prices, 0, sizeof *prices);
+    for (uint32_t number = 0; number < q->n_filters; number++) {
+        struct psti_wave_candidate c = psti_wave_filter(q->list, number);
+        for (uint32_t i = 0; i < q->n_rows; i += q->step) {
+            uint32_t sums[EDGE / PATCH] = {0};
+            row_sums(work, &c, i, q, sums);
+            if (i + 1 < q->n_rows)
+                row_sums(work, &c, i + 1, q, sums);
+            for (uint32_t k = 0; k < EDGE / PATCH; k++)
+                prices->of[number][k * PATCH / BLOCK] += psti_wave_patch_price(sums[k]);
+        }
+    }
+}
+
+void psti_wave_price_filters(const struct psti_wave_work *work,
+                             const struct psti_wave_filter_query *q,
+                             struct psti_wave_filter_prices *prices)
+{
+#if defined(__x86_64__)
+    if (psti_cpu_features() & PSTI_CPU_AVX2) {
+        psti_wave_price_filters_avx2(work, q, prices);
+        return;
+    }
+#endif
+    psti_wave_price_filters_c(work, q, prices);
+}

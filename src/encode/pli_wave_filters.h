@@ -1,0 +1,41 @@
+/* pli_wave_filters.h - prices of filters for the blocks of 16 rows, plain C and AVX2. */
+#ifndef PST_ENCODE_PLI_WAVE_FILTERS_H
+#define PST_ENCODE_PLI_WAVE_FILTERS_H
+
+#include "encode/pli_wave_encode_int.h"
+
+enum {
+    PSTI_WAVE_PATCH_WIDTH = 8,
+    PSTI_WAVE_PATCH_SHIFT = 8, /* fraction bits of a patch's price */
+    PSTI_WAVE_PATCH_BASE = 5   /* about 0.3 for each of 16 samples */
+};
+
+/* Which filters, and where: numbers 0 .. n_filters - 1 on rows i, i + 1 of every `step` rows of
+ * those in work->near; `g`, `r`: residuals of planes 0 and 1 there. */
+struct psti_wave_filter_query {
+    uint32_t list, n_filters, n_rows, step, width;
+    const int16_t *g, *r;
+};
+struct psti_wave_filter_prices {
+    uint32_t of[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_EDGE / PSTI_WAVE_BLOCK];
+};
+
+static inline uint32_t psti_wave_patch_price(uint32_t sum)
+{
+    uint32_t v = sum + PSTI_WAVE_PATCH_BASE, e = 31u - (uint32_t)__builtin_clz(v);
+    return e << PSTI_WAVE_PATCH_SHIFT | ((v - (1u << e)) << PSTI_WAVE_PATCH_SHIFT) >> e;
+}
+
+void psti_wave_price_filters(const struct psti_wave_work *work,
+                             const struct psti_wave_filter_query *q,
+                             struct psti_wave_filter_prices *prices);
+void psti_wave_price_filters_c(const struct psti_wave_work *work,
+                               const struct psti_wave_filter_query *q,
+                               struct psti_wave_filter_prices *prices);
+#if defined(__x86_64__)
+void psti_wave_price_filters_avx2(const struct psti_wave_work *work,
+                                  const struct psti_wave_filter_query *q,
+                                  struct psti_wave_filter_prices *prices);
+#endif
+
+#endif
