@@ -14,6 +14,7 @@
 #include "base/bits.h"
 #include "base/fail.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
@@ -43,26 +44,49 @@ static uint64_t TARGET count_signs(const struct psti_pli_wave_job *job, uint32_t
     return 32 * (uint64_t)job->head->n_steps - (zeros[0] + zeros[1] + zeros[2] + zeros[3]) / 255;
 }
 
+/* Offsets, from `rows` on, of tokens that have raw bits. Four are written at once, wanted or not,
+ * as few rows have more and a loop over them would be mispredicted. */
+static uint32_t TARGET find_large(const struct psti_pli_wave_row *rows, uint32_t n_rows,
+                                  uint16_t *offsets)
+{
+    const v32 limit = _mm256_set1_epi8(PSTI_PLI_DIRECT - 1);
+    uint32_t n = 0;
+    for (uint32_t t = 0; t < n_rows; t++) {
+        v32 tokens = row_load(rows[t].lanes);
+        uint32_t lanes = (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi8(tokens, limit));
+        uint32_t begin = (uint32_t)(t * sizeof rows[0] + offsetof(struct psti_pli_wave_row, lanes)),
+                 next = n + (uint32_t)_mm_popcnt_u32(lanes);
+        do {
+            for (uint32_t i = 0; i < 4; i++, lanes = _blsr_u32(lanes))
+                offsets[n + i] = (uint16_t)(begin + _tzcnt_u32(lanes));
+            n += 4;
+        } while (n < next);
+        n = next;
+    }
+    return n;
+}
+
 /* Puts magnitudes in place of tokens that have raw bits; returns how many bits the unit takes. */
 static uint64_t TARGET add_raw_bits(const struct psti_pli_wave_job *job, uint64_t n_bits)
 {
+    enum { ROWS = 64 };
+    /* By token - 24; samples of 8 bits have no more. */
+    static const uint8_t sizes[8] = {3, 4, 4, 5, 5, 6}, bases[8] = {24, 32, 48, 64, 96, 128};
+    uint16_t offsets[ROWS * WAVE_LANES + 4];
     uint32_t largest;
     uint64_t at = count_signs(job, &largest);
     if (largest < PSTI_PLI_DIRECT)
         return at;
-    const v32 limit = _mm256_set1_epi8(PSTI_PLI_DIRECT - 1);
-    for (uint32_t t = 0; t < job->head->n_steps; t++) {
-        uint8_t *row = job->memory->tokens[WAVE_BEFORE + t].lanes;
-        uint32_t lanes = (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi8(row_load(row), limit));
-        for (; lanes; lanes &= lanes - 1) {
-            uint8_t *magnitude = row + __builtin_ctz(lanes);
-            uint32_t n = psti_pli_wave_raw_bits(*magnitude);
-            if (at > n_bits)
-                return at;
-            uint64_t bits =
-                psti_load_u64(job->memory->bits + (at >> 3)) >> (at & 7) & ((1u << n) - 1);
-            *magnitude = (uint8_t)(psti_pli_wave_base(*magnitude) + bits);
-            at += n;
+    for (uint32_t t = 0; t < job->head->n_steps && at <= n_bits; t += ROWS) {
+        uint32_t left = job->head->n_steps - t;
+        struct psti_pli_wave_row *rows = job->memory->tokens + WAVE_BEFORE + t;
+        uint32_t n = find_large(rows, left < ROWS ? left : ROWS, offsets);
+        for (uint32_t i = 0; i < n && at <= n_bits; i++) {
+            uint8_t *magnitude = (uint8_t *)rows + offsets[i];
+            uint32_t token = (*magnitude - PSTI_PLI_DIRECT) & 7u;
+            uint64_t bits = psti_load_u64(job->memory->bits + (at >> 3)) >> (at & 7);
+            *magnitude = (uint8_t)(bases[token] + _bzhi_u32((uint32_t)bits, sizes[token]));
+            at += sizes[token];
         }
     }
     return at;
