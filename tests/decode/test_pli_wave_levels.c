@@ -143,7 +143,7 @@ static enum pst_status compare(struct fixture *f, const struct pli_wave_recipe *
     return statuses[0];
 }
 
-/* Any unit; `simple`: without filters. */
+/* Any unit of 8 bits. */
 static struct pli_wave_recipe any_recipe(struct fixture *f)
 {
     static const uint8_t sizes[] = {1, 2, 3, 15, 16, 17, 31, 32, 33, 34, 47, 63, 64, 64, 64, 64};
