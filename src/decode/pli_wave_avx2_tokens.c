@@ -265,7 +265,7 @@ INLINE v32 advance(v32 *hi, v32 *lo, v32 high, v32 token, v32 bias, bool whole)
 /* `lanes`: from bit 4 on. */
 INLINE __m128i spread_words(const uint16_t *words, uint32_t lanes)
 {
-    const uint8_t *indices = spread.bytes[0] + (lanes & 0xff0);
+    const uint8_t *indices = (const uint8_t *)spread.bytes + (lanes & 0xff0);
     return _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)words),
                             _mm_load_si128((const __m128i *)(const void *)indices));
 }
