@@ -1,12 +1,13 @@
 /* pli_wave_encode.c - writes a unit of PLI's wave mode from its plan and the image's tables
  * (docs/format-pli.md, section 5).
  *
- * Samples are put in the order of tokens once; signs and raw bits are written along it, words
- * backwards. The last 64 bytes of signs and raw bits become the states' first low halves, so that
- * 32 states cost next to nothing. Works in the caller's memory. */
+ * Samples are packed in rows and put in the order of tokens once; signs and raw bits are written
+ * along it, words backwards. The last 64 bytes of signs and raw bits become the states' first low
+ * halves, so that 32 states cost next to nothing. Works in the caller's memory. */
 #include "encode/pli_wave_encode_int.h"
 
 #include "base/bits.h"
+#include "base/cpu.h"
 
 #include <string.h>
 
@@ -49,10 +50,31 @@ struct unit {
     uint32_t n_coded, plane_rows, n;
 };
 
+/* A sample as its token is coded: its code's index, its lane, and its residual. */
+enum { INDEX_BITS = 10, RESIDUAL_SHIFT = 16 };
+
+/* work->packed, in rows: what will be put in the order of tokens. Bits 6..10 of a sample's place
+ * are its lane, as planes and bands are multiples of 32 rows. */
+static void pack_samples(const struct unit *u)
+{
+    struct psti_wave_work *work = u->work;
+    for (uint32_t j = 0; j < u->n_coded; j++)
+        for (uint32_t y = 0; y < u->source->height; y++) {
+            size_t at = (size_t)y * PSTI_WAVE_EDGE;
+            const int16_t *residuals = work->residuals[u->coded[j]] + at;
+            const uint8_t *tokens = work->tokens[u->coded[j]] + at;
+            const uint8_t *contexts = work->contexts[u->coded[j]] + at;
+            uint32_t *packed = work->packed[u->coded[j]] + at, lane = (y % LANES) << INDEX_BITS;
+            for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++)
+                packed[x] = (uint32_t)(uint16_t)residuals[x] << RESIDUAL_SHIFT | lane |
+                            (uint32_t)contexts[x] << PSTI_WAVE_TOKEN_BITS | tokens[x];
+        }
+}
+
 /* Adds the samples of the lanes of `band` that are active in step t to the order; lane l is at
  * column `x0` - 2 l. */
 static uint32_t order_band(const struct unit *u, uint32_t band, uint32_t x0, uint32_t begin,
-                           uint32_t end, uint16_t *order)
+                           uint32_t end, uint32_t *ordered)
 {
     uint32_t bands = u->plane_rows / LANES, y0 = (band % bands) * LANES;
     uint32_t rows = u->source->height > y0 ? u->source->height - y0 : 0;
@@ -61,51 +83,69 @@ static uint32_t order_band(const struct unit *u, uint32_t band, uint32_t x0, uin
     uint32_t first = x0 >= width ? (x0 - width) / 2 + 1 : 0;
     begin = first > begin ? first : begin;
     end = rows < end ? rows : end;
-    uint32_t at = u->coded[band / bands] * PSTI_WAVE_SAMPLES + y0 * PSTI_WAVE_EDGE + x0;
+    const uint32_t *at = u->work->packed[u->coded[band / bands]] + y0 * PSTI_WAVE_EDGE + x0;
     uint32_t n = 0;
     for (uint32_t l = begin; l < end; l++)
-        order[n++] = (uint16_t)(at + l * (PSTI_WAVE_EDGE - 2));
+        ordered[n++] = at[l * (PSTI_WAVE_EDGE - 2)];
     return n;
 }
 
-/* work->order: plane * SAMPLES + y * EDGE + x, and bits 6..10 of that are the lane, as planes and
- * bands are multiples of 32 rows. */
 static void find_order(struct unit *u)
 {
     uint32_t n_bands = u->n_coded * (u->plane_rows / LANES), n = 0;
-    uint16_t *order = u->work->order;
+    uint32_t *ordered = u->work->ordered;
     for (uint32_t t = 0; t < 64 * n_bands + 62; t++) {
         uint32_t band = t >> 6, x0 = t & 63, split = x0 / 2 + 1;
         if (band < n_bands)
-            n += order_band(u, band, x0, 0, split, order + n);
+            n += order_band(u, band, x0, 0, split, ordered + n);
         if (band > 0)
-            n += order_band(u, band - 1, x0 + 64, split, LANES, order + n);
+            n += order_band(u, band - 1, x0 + 64, split, LANES, ordered + n);
     }
     u->n = n;
+}
+
+static inline int32_t residual_of(uint32_t sample) { return (int16_t)(sample >> RESIDUAL_SHIFT); }
+
+/* Signs of samples from `begin` on, and those with raw bits; returns how many of these there are.
+ */
+static uint32_t scan(struct psti_wave_work *work, uint32_t begin, uint32_t n, uint32_t n_large)
+{
+    for (uint32_t i = begin; i < n;) {
+        struct psti_wave_signs signs = {0};
+        struct psti_wave_signs *to = &work->signs[i / 32];
+        for (uint32_t end = n - i < 32 ? n : i + 32; i < end; i++) {
+            uint32_t sample = work->ordered[i];
+            signs.bits |= (sample >> 31) << signs.n;
+            signs.n += sample >> RESIDUAL_SHIFT != 0;
+            /* Most are small: stored, and overwritten. */
+            work->large[n_large] = sample;
+            n_large += sample % PSTI_WAVE_TOKEN_MAX >= PSTI_PLI_DIRECT;
+        }
+        *to = signs;
+    }
+    return n_large;
 }
 
 /* Signs, then raw bits; returns their bytes. */
 static size_t write_bits(const struct unit *u)
 {
-    const struct psti_wave_work *work = u->work;
-    const int16_t *residuals = work->residuals[0];
-    const uint8_t *tokens = work->tokens[0];
-    struct writer w = {.bytes = u->work->bits};
-    for (uint32_t i = 0; i < u->n;) {
-        uint32_t end = u->n - i < 32 ? u->n : i + 32, signs = 0, n = 0;
-        for (; i < end; i++) {
-            int16_t r = residuals[work->order[i]];
-            signs |= (uint32_t)(r < 0) << n;
-            n += r != 0;
-        }
-        put_bits(&w, signs, n);
+    struct psti_wave_work *work = u->work;
+    struct writer w = {.bytes = work->bits};
+    uint32_t n_large = 0, done = 0;
+#if defined(__x86_64__)
+    if (psti_cpu_features() & PSTI_CPU_AVX2) {
+        n_large = psti_wave_scan_avx2(work->ordered, u->n, work->signs, work->large);
+        done = u->n & ~31u;
     }
-    for (uint32_t i = 0; i < u->n; i++) {
-        uint32_t at = work->order[i], token = tokens[at];
-        if (token < PSTI_PLI_DIRECT)
-            continue;
-        uint32_t m = (uint32_t)(residuals[at] < 0 ? -residuals[at] : residuals[at]);
-        put_bits(&w, m - psti_pli_wave_base(token), psti_pli_wave_raw_bits(token));
+#endif
+    n_large = scan(work, done, u->n, n_large);
+    for (uint32_t i = 0; i < (u->n + 31) / 32; i++)
+        put_bits(&w, work->signs[i].bits, work->signs[i].n);
+    for (uint32_t i = 0; i < n_large; i++) {
+        int32_t r = residual_of(work->large[i]);
+        uint32_t token = work->large[i] % PSTI_WAVE_TOKEN_MAX;
+        put_bits(&w, (uint32_t)(r < 0 ? -r : r) - psti_pli_wave_base(token),
+                 psti_pli_wave_raw_bits(token));
     }
     flush_bits(&w);
     return w.n;
@@ -115,20 +155,21 @@ static size_t write_bits(const struct unit *u)
 static size_t code_tokens(const struct unit *u, const struct psti_pli_wave_codes *codes,
                           uint32_t *states)
 {
-    const uint8_t *tokens = u->work->tokens[0], *contexts = u->work->contexts[0];
+    const uint32_t *ordered = u->work->ordered;
     uint16_t *end = u->work->words + N_WORDS, *words = end;
     for (uint32_t i = u->n; i-- > 0;) {
-        uint32_t at = u->work->order[i], *state = &states[(at / PSTI_WAVE_EDGE) % LANES];
-        const struct psti_wave_code *code = &codes->of[contexts[at]][tokens[at]];
-        uint64_t x = *state, freq = code->freq;
+        uint32_t sample = ordered[i], *state = &states[(sample >> INDEX_BITS) % LANES];
+        const struct psti_wave_code *code = &codes->of[sample % (1u << INDEX_BITS)];
+        uint64_t x = *state;
         /* A word goes out or not, as good as at random: no branch. */
-        uint32_t full = x >= freq << (32 - PSTI_PLI_PROB_BITS);
+        uint32_t full = x > code->last;
         words[-1] = (uint16_t)x;
         words -= full;
         x >>= 16 * full;
-        /* x < freq * 2^22: the product fits, and the quotient is exact. */
+        /* x < freq * 2^22: the product fits, and the quotient is exact. x = quotient * freq +
+         * rest becomes quotient * 2^10 + rest + first. */
         uint64_t quotient = (x * code->reciprocal) >> PSTI_WAVE_RECIPROCAL_SHIFT;
-        *state = (uint32_t)((quotient << PSTI_PLI_PROB_BITS) + (x - quotient * freq) + code->first);
+        *state = (uint32_t)x + (uint32_t)quotient * code->rest + code->first;
     }
     return (size_t)(end - words);
 }
@@ -223,6 +264,7 @@ size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *pl
         return w.n;
     psti_wave_apply(source, p, work);
     psti_wave_tokenise(source, p, work);
+    pack_samples(&u);
     find_order(&u);
     size_t n = write_coded(&u, codes, out + w.n, capacity - w.n);
     return n > 0 ? w.n + n : 0;

@@ -16,6 +16,8 @@ enum {
     PSTI_WAVE_PADDED = PSTI_WAVE_PAD + PSTI_WAVE_EDGE + PSTI_WAVE_PAD,
     PSTI_WAVE_RECORD_MAX_NBYTES = 1 + 2 + PSTI_PLI_WAVE_N_BLOCKS,
     PSTI_WAVE_RECIPROCAL_SHIFT = 42,
+    PSTI_WAVE_TOKEN_BITS = 6,
+    PSTI_WAVE_TOKEN_MAX = 1 << PSTI_WAVE_TOKEN_BITS,
     PSTI_WAVE_LOG2_SHIFT = 8,
     PSTI_WAVE_PRICE_UNIT = 16 /* of a bit */
 };
@@ -51,6 +53,11 @@ struct psti_wave_near_16 {
     int32_t ll[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
 };
 
+/* Signs of 32 samples that follow in the order of tokens: one bit for each that is not 0. */
+struct psti_wave_signs {
+    uint32_t bits, n;
+};
+
 /* One thread's memory. */
 struct psti_wave_work {
     _Alignas(64) union {
@@ -66,7 +73,12 @@ struct psti_wave_work {
     int16_t filtered[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
     uint8_t filtered_tokens[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
     uint16_t costs[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS];
-    uint16_t order[4 * PSTI_WAVE_SAMPLES];         /* samples in the order of tokens */
+    /* Samples (pli_wave_encode.c) in rows, and in the order of tokens; of these, those with raw
+     * bits. */
+    _Alignas(64) uint32_t packed[4][PSTI_WAVE_SAMPLES];
+    uint32_t ordered[4 * PSTI_WAVE_SAMPLES], large[4 * PSTI_WAVE_SAMPLES + 1];
+    struct psti_wave_signs signs[4 * PSTI_WAVE_SAMPLES / 32];
+    uint16_t counts[2][PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX]; /* of a plane */
     uint16_t words[4 * PSTI_WAVE_SAMPLES + 1];     /* one for each token; the first is never one */
     uint8_t bits[4 * PSTI_WAVE_SAMPLES * 2 + 128]; /* signs and raw bits */
 };
@@ -138,6 +150,14 @@ void psti_wave_refine(const struct psti_pli_source *source, uint32_t plane,
                       enum psti_pli_energy kind, const int16_t *g, const int16_t *r,
                       uint8_t *filters, int16_t *residuals, struct psti_wave_work *work);
 
+#if defined(__x86_64__)
+/* pli_wave_scan_avx2.c: contexts of a row of 64; signs, and samples with raw bits, of whole groups
+ * of 32 samples: returns how many have raw bits. */
+void psti_wave_find_buckets_avx2(const uint8_t *energies, uint8_t *contexts);
+uint32_t psti_wave_scan_avx2(const uint32_t *ordered, uint32_t n, struct psti_wave_signs *signs,
+                             uint32_t *large);
+#endif
+
 /* 256 * log2(v), rounded down; v > 0. In integers, so that files do not depend on the machine. */
 static inline uint32_t psti_wave_log2(uint32_t v)
 {
@@ -159,11 +179,12 @@ struct psti_wave_candidate psti_wave_filter(uint32_t list, uint32_t number);
 
 /* pli_wave_model.c: encoding tables. */
 struct psti_wave_code {
-    uint64_t reciprocal; /* 2^42 / freq rounded up */
-    uint16_t freq, first;
+    uint64_t reciprocal;  /* 2^42 / freq rounded up */
+    uint32_t last;        /* freq * 2^22 - 1: states above lose a word first */
+    uint16_t rest, first; /* 2^10 - freq */
 };
 struct psti_pli_wave_codes {
-    struct psti_wave_code of[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS];
+    struct psti_wave_code of[PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX]; /* context, token */
 };
 
 #endif

@@ -49,7 +49,8 @@ static void find_codes(const uint16_t *freqs, struct psti_wave_code *codes)
         uint64_t f = freqs[i];
         codes[i] = (struct psti_wave_code){
             .reciprocal = f > 0 ? ((1ull << PSTI_WAVE_RECIPROCAL_SHIFT) + f - 1) / f : 0,
-            .freq = freqs[i],
+            .last = (uint32_t)((f << (32 - PSTI_PLI_PROB_BITS)) - 1),
+            .rest = (uint16_t)(PSTI_PLI_PROB_SUM - f),
             .first = (uint16_t)first};
         first += freqs[i];
     }
@@ -85,6 +86,6 @@ size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t b
     }
     memcpy(block, printed, nbytes);
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
-        find_codes(freqs.f[c], codes->of[c]);
+        find_codes(freqs.f[c], codes->of + (size_t)c * PSTI_WAVE_TOKEN_MAX);
     return nbytes;
 }

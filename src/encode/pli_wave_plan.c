@@ -284,6 +284,29 @@ static void plan_plane(const struct choice *c, bool dense, struct psti_wave_plan
     memcpy(work->residuals[c->plane], work->trial[0], sizeof work->trial[0]);
 }
 
+/* Neighbours often have the same token and context: two tables, so that one addition need not wait
+ * for the other's store. */
+static void count_plane(const struct psti_pli_source *source, uint32_t plane,
+                        struct psti_wave_work *work, struct psti_pli_wave_counts *counts)
+{
+    memset(work->counts, 0, sizeof work->counts);
+    for (uint32_t y = 0; y < source->height; y++) {
+        const uint8_t *tokens = work->tokens[plane] + (size_t)y * PSTI_WAVE_EDGE;
+        const uint8_t *contexts = work->contexts[plane] + (size_t)y * PSTI_WAVE_EDGE;
+        uint32_t x = 0;
+        for (; x + 1 < source->width; x += 2) {
+            work->counts[0][contexts[x] * PSTI_WAVE_TOKEN_MAX + tokens[x]]++;
+            work->counts[1][contexts[x + 1] * PSTI_WAVE_TOKEN_MAX + tokens[x + 1]]++;
+        }
+        if (x < source->width)
+            work->counts[0][contexts[x] * PSTI_WAVE_TOKEN_MAX + tokens[x]]++;
+    }
+    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
+        for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS; i++)
+            counts->n[c][i] += (uint32_t)work->counts[0][c * PSTI_WAVE_TOKEN_MAX + i] +
+                               work->counts[1][c * PSTI_WAVE_TOKEN_MAX + i];
+}
+
 size_t psti_pli_wave_plan_nbytes(uint8_t channels, uint8_t bits)
 {
     (void)channels;
@@ -328,8 +351,6 @@ void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32
     for (uint32_t i = 0; i < source->channels; i++) {
         if (p->planes[i].predictor == PSTI_PLI_PREDICT_CONSTANT)
             continue;
-        for (uint32_t y = 0; y < source->height; y++)
-            for (size_t x = 0, at = (size_t)y * PSTI_WAVE_EDGE; x < source->width; x++, at++)
-                counts->n[work->contexts[i][at]][work->tokens[i][at]]++;
+        count_plane(source, i, work, counts);
     }
 }

@@ -113,6 +113,8 @@ static inline void find_contexts(const struct psti_pli_source *source, uint32_t 
                                  struct psti_wave_work *work)
 {
     enum { S = PSTI_WAVE_PADDED };
+    bool avx2 = psti_cpu_features() & PSTI_CPU_AVX2;
+    (void)avx2;
     for (uint32_t y = 0; y < source->height; y++) {
         size_t row = PSTI_WAVE_PAD_ROWS + y;
         const uint8_t *g = work->padded[plane][row] + PSTI_WAVE_PAD;
@@ -123,6 +125,12 @@ static inline void find_contexts(const struct psti_pli_source *source, uint32_t 
         for (int x = 0; x < PSTI_WAVE_EDGE; x++)
             energies[x] = psti_pli_wave_energy(kind, bits, g[x - 1], g[x - S], g[x - S - 1],
                                                g[x - S + 1], g[x - 2 * S], g[x - 2], g0[x], g1[x]);
+#if defined(__x86_64__)
+        if (avx2) {
+            psti_wave_find_buckets_avx2(energies, contexts);
+            continue;
+        }
+#endif
         for (uint32_t x = 0; x < source->width; x++)
             contexts[x] = psti_pli_wave_bucket[energies[x]];
     }
