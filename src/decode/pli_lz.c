@@ -13,48 +13,28 @@
 #include "base/bits.h"
 #include "base/fail.h"
 #include "decode/pli_lz_copy.h"
+#include "decode/pli_lz_tokens.h"
 
 #include <assert.h>
 
 #define ROOM "decode"
 
 enum {
-    LANES_MAX = 1 << PSTI_PLI_LZ_LANES_LOG2_MAX,
-    STATE_LOW = 1 << 16, /* states are below 2^32 and at least this */
     PIXEL_NBYTES_MAX = 8,
-    TABLE_SLACK = 32,
     COLOUR_TABLE = PSTI_PLI_LZ_N_SAMPLE_TABLES,
     N_PIXEL_TABLES = PSTI_PLI_LZ_N_SAMPLE_TABLES + 1
 };
-
-/* A table: the symbol of each state modulo the sum, then of each symbol frequency and start << 16.
- * Small tables are quick to make and stay in the nearest cache. */
-enum {
-    SEQUENCE_SUM = 1 << PSTI_PLI_LZ_SEQUENCE_BITS,
-    PIXEL_SUM = 1 << PSTI_PLI_LZ_PIXEL_BITS,
-    SEQUENCE_TABLE_NBYTES = SEQUENCE_SUM + TABLE_SLACK + 4 * 96,
-    PIXEL_TABLE_NBYTES = PIXEL_SUM + TABLE_SLACK + 4 * 256
-};
-static_assert(PSTI_PLI_LZ_N_LENGTHS <= 96, "symbols of a table of sequences");
+static_assert((int)PSTI_PLI_LZ_N_LENGTHS <= (int)PSTI_LZ_SEQUENCE_SYMBOLS, "symbols of a table");
 
 struct work {
     union {
-        uint8_t sequence[PSTI_PLI_LZ_N_SEQUENCE_TABLES][SEQUENCE_TABLE_NBYTES];
-        uint8_t pixel[N_PIXEL_TABLES][PIXEL_TABLE_NBYTES];
+        uint8_t sequence[PSTI_PLI_LZ_N_SEQUENCE_TABLES][PSTI_LZ_SEQUENCE_TABLE_NBYTES];
+        uint8_t pixel[N_PIXEL_TABLES][PSTI_LZ_PIXEL_TABLE_NBYTES];
     } tables;
-    uint8_t runs[PSTI_PLI_LZ_SEQUENCES_MAX];
-    uint8_t offsets[PSTI_PLI_LZ_SEQUENCES_MAX];
-    uint8_t lengths[PSTI_PLI_LZ_SEQUENCES_MAX];
+    uint32_t tokens[PSTI_PLI_LZ_SEQUENCES_MAX + PSTI_LZ_LANES_MAX];
     uint8_t colours[(PSTI_PLI_LZ_COLOURS_MAX + 1) * PIXEL_NBYTES_MAX];
 };
 static_assert(sizeof(struct work) <= PSTI_PLI_WORK_NBYTES, "work of the lz mode");
-
-/* The states and the words that refill them. Loops work on a copy of their own, which nothing that
- * they write can alias. */
-struct lanes {
-    uint32_t x[LANES_MAX];
-    const uint8_t *words, *end;
-};
 
 struct decoder {
     const struct psti_pli_unit *unit;
@@ -62,12 +42,12 @@ struct decoder {
     uint8_t *samples;
     uint32_t pixel_nbytes, n_pixels;
     /* head */
-    uint32_t lanes, n_sequences, n_literals, n_colours, n_escapes, raw_nbytes, tables_nbytes;
+    uint32_t n_sequences, n_literals, n_colours, n_escapes, raw_nbytes, tables_nbytes;
     bool subtract_green;
     const struct psti_pli_lz_built_in *built_in;
     const uint8_t *raw, *end;
     struct psti_lz_bits tables; /* descriptions of tables not yet read */
-    struct lanes states;
+    struct psti_lz_lanes states;
 };
 
 static enum pst_status corrupt(const struct decoder *d, struct pst_error *err, const uint8_t *at,
@@ -99,7 +79,7 @@ static enum pst_status read_head(struct decoder *d, struct pst_error *err)
         return corrupt(d, err, p, "no form");
     uint8_t form = *p++;
     uint32_t log2 = form & 7;
-    d->lanes = 1u << log2;
+    d->states.n = 1u << log2;
     d->subtract_green = (form & PSTI_PLI_LZ_SUBTRACT_GREEN) != 0;
     d->built_in = psti_pli_lz_built_in + ((form & PSTI_PLI_LZ_GRAPHICS) != 0);
     if (form > PSTI_PLI_LZ_FORM_MAX || log2 > PSTI_PLI_LZ_LANES_LOG2_MAX ||
@@ -119,12 +99,12 @@ static enum pst_status read_head(struct decoder *d, struct pst_error *err)
     if (d->n_colours > 0 &&
         (uint64_t)d->n_literals * (d->pixel_nbytes + 1) > (uint64_t)d->n_pixels * d->pixel_nbytes)
         return corrupt(d, err, p, "too many literals for colours");
-    uint64_t fixed = 4ull * d->lanes + d->raw_nbytes + d->tables_nbytes;
+    uint64_t fixed = 4ull * d->states.n + d->raw_nbytes + d->tables_nbytes;
     if (fixed > (uint64_t)(d->end - p) || ((uint64_t)(d->end - p) - fixed) % 2 != 0)
         return corrupt(d, err, p, "parts do not fit");
-    for (uint32_t l = 0; l < d->lanes; l++)
+    for (uint32_t l = 0; l < d->states.n; l++)
         d->states.x[l] = psti_load_u32(p + 4 * l);
-    p += 4 * (size_t)d->lanes;
+    p += 4 * (size_t)d->states.n;
     psti_lz_bits_begin(&d->tables, p, d->tables_nbytes);
     d->raw = p + d->tables_nbytes;
     d->states.words = d->raw + d->raw_nbytes;
@@ -159,11 +139,12 @@ static bool read_freqs(struct psti_lz_bits *bits, uint16_t *freqs, uint32_t n, u
 
 static void build_table(const uint16_t *freqs, uint32_t n, uint32_t log2, uint8_t *table)
 {
-    uint8_t *symbols = table, *info = table + (1u << log2) + TABLE_SLACK;
+    uint8_t *symbols = table, *info = table + psti_lz_info_offset(log2);
     for (uint32_t symbol = 0; symbol < n; symbol++) {
         uint32_t start = (uint32_t)(symbols - table);
-        for (uint32_t k = 0; k < freqs[symbol]; k += TABLE_SLACK)
-            memset(symbols + k, (int)symbol, TABLE_SLACK); /* into what follows, or the slack */
+        for (uint32_t k = 0; k < freqs[symbol]; k += PSTI_LZ_TABLE_SLACK)
+            memset(symbols + k, (int)symbol,
+                   PSTI_LZ_TABLE_SLACK); /* into what follows, or the slack */
         psti_store_u32(info + 4 * (size_t)symbol, freqs[symbol] | start << 16);
         symbols += freqs[symbol];
     }
@@ -192,29 +173,10 @@ static uint8_t *read_tables(struct decoder *d, uint32_t n_contexts, uint32_t n_s
             return NULL;
         }
         tables[c] = memory;
-        memory += log2 == PSTI_PLI_LZ_SEQUENCE_BITS ? SEQUENCE_TABLE_NBYTES : PIXEL_TABLE_NBYTES;
+        memory += log2 == PSTI_PLI_LZ_SEQUENCE_BITS ? PSTI_LZ_SEQUENCE_TABLE_NBYTES
+                                                    : PSTI_LZ_PIXEL_TABLE_NBYTES;
     }
     return memory;
-}
-
-/* The next symbol of lane l. With `checked` words are not read beyond the end. */
-__attribute__((always_inline)) static inline uint8_t next_symbol(struct lanes *lanes, uint32_t l,
-                                                                 const uint8_t *table,
-                                                                 const uint32_t log2,
-                                                                 const bool checked)
-{
-    uint32_t x = lanes->x[l], place = x & ((1u << log2) - 1);
-    uint8_t symbol = table[place];
-    uint32_t info = psti_load_u32(table + (1u << log2) + TABLE_SLACK + 4 * (size_t)symbol);
-    x = (info & 0xffff) * (x >> log2) + place - (info >> 16);
-    if (!checked || lanes->end - lanes->words >= 2) {
-        /* Arithmetic rather than a branch: whether a word is needed cannot be foreseen. */
-        uint32_t low = x < STATE_LOW;
-        x = x << 16 * low | (psti_load_u16(lanes->words) & (0 - low));
-        lanes->words += 2 * low;
-    }
-    lanes->x[l] = x;
-    return symbol;
 }
 
 static const uint8_t *tables_at(const struct decoder *d)
@@ -223,55 +185,9 @@ static const uint8_t *tables_at(const struct decoder *d)
     return d->tables.base + (used < d->tables_nbytes ? used : d->tables_nbytes);
 }
 
-/* By context. */
-struct sequence_tables {
-    const uint8_t *run[PSTI_PLI_LZ_OFFSET_CONTEXTS - 1]; /* by ending */
-    const uint8_t *offset[PSTI_PLI_LZ_OFFSET_CONTEXTS];
-    const uint8_t *length[PSTI_PLI_LZ_LENGTH_CONTEXTS];
-};
-
-/* Step t of the first `active` lanes: three tokens each. */
-__attribute__((always_inline)) static inline void sequence_step(
-    struct work *w, struct lanes *lanes, const struct sequence_tables *tables, uint32_t active,
-    uint32_t t, uint32_t per_lane, uint8_t *endings, const bool checked)
-{
-    enum { LOG2 = PSTI_PLI_LZ_SEQUENCE_BITS };
-    for (uint32_t l = 0; l < active; l++)
-        w->runs[l * per_lane + t] = next_symbol(lanes, l, tables->run[endings[l]], LOG2, checked);
-    for (uint32_t l = 0; l < active; l++) {
-        uint32_t i = l * per_lane + t;
-        uint32_t context = w->runs[i] > 0 ? PSTI_PLI_LZ_OFFSET_AFTER_RUN : endings[l];
-        w->offsets[i] = next_symbol(lanes, l, tables->offset[context], LOG2, checked);
-    }
-    for (uint32_t l = 0; l < active; l++) {
-        uint32_t i = l * per_lane + t, code = w->offsets[i];
-        const uint8_t *table = tables->length[psti_pli_lz_offset_class(code)];
-        w->lengths[i] = next_symbol(lanes, l, table, LOG2, checked);
-        endings[l] = (uint8_t)psti_pli_lz_ending(code, w->lengths[i]);
-    }
-}
-
-static void decode_tokens(struct decoder *d, const struct sequence_tables *tables)
-{
-    struct lanes lanes = d->states;
-    uint8_t endings[LANES_MAX];
-    memset(endings, PSTI_PLI_LZ_ENDING_FIRST, sizeof endings);
-    uint32_t n = d->n_sequences, per_lane = (n + d->lanes - 1) / d->lanes;
-    uint32_t active = (n + per_lane - 1) / per_lane;
-    for (uint32_t t = 0; t < per_lane; t++) {
-        while ((active - 1) * per_lane + t >= n)
-            active--;
-        if (lanes.end - lanes.words >= 6 * LANES_MAX)
-            sequence_step(d->work, &lanes, tables, active, t, per_lane, endings, false);
-        else
-            sequence_step(d->work, &lanes, tables, active, t, per_lane, endings, true);
-    }
-    d->states = lanes;
-}
-
 static enum pst_status decode_sequences(struct decoder *d, struct pst_error *err)
 {
-    struct sequence_tables tables;
+    struct psti_lz_sequence_tables tables = {.memory = d->work->tables.sequence[0]};
     const uint8_t *run[PSTI_PLI_LZ_RUN_CONTEXTS];
     uint8_t *memory = d->work->tables.sequence[0];
     enum { LOG2 = PSTI_PLI_LZ_SEQUENCE_BITS };
@@ -287,9 +203,9 @@ static enum pst_status decode_sequences(struct decoder *d, struct pst_error *err
                              d->built_in->length[0], PSTI_PLI_LZ_N_LENGTHS, memory, tables.length);
     if (!memory)
         return corrupt(d, err, tables_at(d), "bad table of sequences");
-    for (uint32_t ending = 0; ending < PSTI_PLI_LZ_OFFSET_CONTEXTS - 1; ending++)
+    for (uint32_t ending = 0; ending < PSTI_LZ_N_ENDINGS; ending++)
         tables.run[ending] = run[psti_pli_lz_run_context(ending)];
-    decode_tokens(d, &tables);
+    psti_lz_decode_sequences(&d->states, &tables, d->n_sequences, d->work->tokens, d->unit->cpu);
     return PST_OK;
 }
 
@@ -299,25 +215,6 @@ static void flat_freqs(uint16_t *freqs, uint32_t n)
     uint32_t sum = 1u << PSTI_PLI_LZ_PIXEL_BITS;
     for (uint32_t i = 0; i < n; i++)
         freqs[i] = (uint16_t)(sum / n + (i < sum % n));
-}
-
-/* `n` indices of colours to `out`, lane after lane. */
-static void decode_indices(struct decoder *d, const uint8_t *table, uint32_t n, uint8_t *out)
-{
-    struct lanes lanes = d->states;
-    uint32_t per_lane = (n + d->lanes - 1) / d->lanes;
-    uint32_t active = (n + per_lane - 1) / per_lane;
-    enum { LOG2 = PSTI_PLI_LZ_PIXEL_BITS };
-    for (uint32_t t = 0; t < per_lane; t++) {
-        while ((active - 1) * per_lane + t >= n)
-            active--;
-        bool checked = lanes.end - lanes.words < 2 * LANES_MAX;
-        for (uint32_t l = 0; l < active && !checked; l++)
-            out[l * per_lane + t] = next_symbol(&lanes, l, table, LOG2, false);
-        for (uint32_t l = 0; l < active && checked; l++)
-            out[l * per_lane + t] = next_symbol(&lanes, l, table, LOG2, true);
-    }
-    d->states = lanes;
 }
 
 static void add_green(const struct decoder *d, uint8_t *pixel)
@@ -332,46 +229,22 @@ static void add_green(const struct decoder *d, uint8_t *pixel)
     psti_store_u16(pixel + 4, (uint16_t)(psti_load_u16(pixel + 4) + green));
 }
 
-/* One byte of each of the first `active` pixels `at`. */
-static inline void decode_bytes(struct lanes *lanes, const uint8_t *table, uint8_t *const *at,
-                                uint32_t active, uint32_t byte)
+/* Colours, then escapes to the end of `samples`. */
+static void decode_pixels(struct decoder *d, const uint8_t *const *tables)
 {
-    enum { LOG2 = PSTI_PLI_LZ_PIXEL_BITS };
-    uint32_t info = psti_load_u32(table + PIXEL_SUM + TABLE_SLACK + 4 * (size_t)table[0]);
-    bool checked = lanes->end - lanes->words < 2 * LANES_MAX;
-    if ((info & 0xffff) == PIXEL_SUM) { /* always the same, as alpha often is: states stay */
-        for (uint32_t l = 0; l < active; l++)
-            at[l][byte] = table[0];
-        return;
-    }
-    for (uint32_t l = 0; l < active && !checked; l++)
-        at[l][byte] = next_symbol(lanes, l, table, LOG2, false);
-    for (uint32_t l = 0; l < active && checked; l++)
-        at[l][byte] = next_symbol(lanes, l, table, LOG2, true);
-}
-
-/* `n` pixels: the first `split` to `colours`, the rest to `out`, lane after lane. */
-static void decode_pixels(struct decoder *d, const uint8_t *const *tables, uint32_t n,
-                          uint32_t split, uint8_t *colours, uint8_t *out)
-{
-    struct lanes lanes = d->states;
     uint32_t P = d->pixel_nbytes;
-    uint32_t per_lane = (n + d->lanes - 1) / d->lanes;
-    uint32_t active = (n + per_lane - 1) / per_lane;
-    for (uint32_t t = 0; t < per_lane; t++) {
-        while ((active - 1) * per_lane + t >= n)
-            active--;
-        uint8_t *at[LANES_MAX];
-        for (uint32_t l = 0; l < active; l++) {
-            uint32_t i = l * per_lane + t;
-            at[l] = i < split ? colours + (size_t)i * P : out + (size_t)(i - split) * P;
-        }
-        for (uint32_t b = 0; b < P; b++)
-            decode_bytes(&lanes, tables[psti_pli_lz_sample_table(d->unit->bits, b)], at, active, b);
-        for (uint32_t l = 0; l < active && d->subtract_green; l++)
-            add_green(d, at[l]);
-    }
-    d->states = lanes;
+    struct psti_lz_pixels_to to = {
+        .pixel_nbytes = P,
+        .n = d->n_colours + d->n_escapes,
+        .split = d->n_colours,
+        .colours = d->work->colours,
+        .out = d->samples + (size_t)(d->n_pixels - d->n_escapes) * P,
+    };
+    for (uint32_t b = 0; b < P; b++)
+        to.tables[b] = tables[psti_pli_lz_sample_table(d->unit->bits, b)];
+    psti_lz_decode_pixels(&d->states, &to, d->unit->cpu);
+    for (uint32_t i = 0; i < to.n && d->subtract_green; i++)
+        add_green(d, psti_lz_pixel_at(&to, i));
 }
 
 /* Literals to the end of `samples`: indices at its start become pixels there, between them escaped
@@ -410,14 +283,13 @@ static enum pst_status decode_literals(struct decoder *d, struct pst_error *err)
         memory = read_tables(d, 1, d->n_colours + 1, LOG2, flat, 0, memory, tables + COLOUR_TABLE);
         if (!memory)
             return corrupt(d, err, tables_at(d), "bad table of colours");
-        decode_indices(d, tables[COLOUR_TABLE], d->n_literals, d->samples);
+        psti_lz_decode_symbols(&d->states, tables[COLOUR_TABLE], d->n_literals, d->samples,
+                               d->unit->cpu);
     }
     flat_freqs(flat, 256);
     if (!read_tables(d, n_tables, 256, LOG2, flat, 0, memory, tables))
         return corrupt(d, err, tables_at(d), "bad table of samples");
-    uint32_t n = d->n_colours + d->n_escapes;
-    decode_pixels(d, tables, n, d->n_colours, d->work->colours,
-                  d->samples + (size_t)(d->n_pixels - d->n_escapes) * d->pixel_nbytes);
+    decode_pixels(d, tables);
     if (d->n_colours > 0 && !place_literals(d))
         return corrupt(d, err, d->states.words, "escapes do not come out even");
     return PST_OK;
@@ -425,8 +297,8 @@ static enum pst_status decode_literals(struct decoder *d, struct pst_error *err)
 
 static enum pst_status check_end(const struct decoder *d, struct pst_error *err)
 {
-    for (uint32_t l = 0; l < d->lanes; l++)
-        if (d->states.x[l] != STATE_LOW)
+    for (uint32_t l = 0; l < d->states.n; l++)
+        if (d->states.x[l] != PSTI_LZ_STATE_LOW)
             return corrupt(d, err, d->states.words, "a state does not come out even");
     if (d->states.words != d->end)
         return corrupt(d, err, d->states.words, "words left over");
@@ -456,10 +328,9 @@ enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit, void *sampl
     if (status != PST_OK)
         return status;
     struct psti_lz_execution run = {
-        .runs = d.work->runs,
-        .offsets = d.work->offsets,
-        .lengths = d.work->lengths,
+        .tokens = d.work->tokens,
         .n_sequences = d.n_sequences,
+        .n_lanes = d.states.n,
         .width = unit->width,
         .samples = samples,
         .literals = d.samples + (size_t)(d.n_pixels - d.n_literals) * d.pixel_nbytes,

@@ -46,8 +46,8 @@ static inline uint32_t psti_lz_bits_take(struct psti_lz_bits *b, uint32_t count)
 static inline size_t psti_lz_bits_used(const struct psti_lz_bits *b) { return b->next - b->n / 8; }
 
 struct psti_lz_execution {
-    const uint8_t *runs, *offsets, *lengths; /* tokens */
-    uint32_t n_sequences, width;
+    const uint32_t *tokens; /* as psti_lz_decode_sequences leaves them */
+    uint32_t n_sequences, n_lanes, width;
     struct psti_lz_bits raw;
     uint8_t *samples;        /* the unit's pixels and 64 bytes more */
     const uint8_t *literals; /* the last n_literals pixels of them */

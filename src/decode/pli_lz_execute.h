@@ -21,6 +21,7 @@
  * bounds every write: a sequence that would reach the literals still to come is an error. What
  * depends on tokens is looked up rather than branched on, for tokens are hard to predict. */
 #include "decode/pli_lz_copy.h"
+#include "decode/pli_lz_tokens.h"
 #include "format/format_pli_lz.h"
 
 #define LZ_INLINE LZ_TARGET __attribute__((always_inline)) static inline
@@ -114,7 +115,7 @@ LZ_INLINE uint32_t take_offset(struct psti_lz_execution *run, struct numbers *nu
     uint32_t r0 = recent[0], r1 = recent[1], r2 = recent[2];
     recent[0] = offset;
     recent[1] = offset == r0 ? r1 : r0;
-    recent[2] = (offset == r0) | (offset == r1) ? r2 : r1;
+    recent[2] = offset == r0 || offset == r1 ? r2 : r1;
     return offset;
 }
 
@@ -122,6 +123,38 @@ LZ_INLINE uint32_t take_count(struct psti_lz_execution *run, const struct number
                               uint32_t token)
 {
     return numbers->count_base[token] + psti_lz_bits_take(&run->raw, numbers->count_bits[token]);
+}
+
+/* The n sequences of one lane. */
+LZ_INLINE const char *execute_lane(struct psti_lz_execution *run, struct numbers *numbers,
+                                   struct output *o, const uint32_t *tokens, uint32_t n,
+                                   const uint32_t P)
+{
+    for (; n > 0; n--, tokens += run->n_lanes) {
+        uint32_t run_token = *tokens & 255, offset_token = *tokens >> 8 & 255;
+        uint32_t length_token = *tokens >> 16;
+        psti_lz_bits_fill(&run->raw);
+        if (run_token > 0) {
+            size_t nbytes = (size_t)take_count(run, numbers, run_token) * P;
+            if (nbytes > (size_t)(o->end - o->literals))
+                return "more literals than there are";
+            put_literals(o, nbytes);
+        }
+        size_t distance = (size_t)take_offset(run, numbers, offset_token) * P;
+        if (distance - 1 >= (size_t)(o->at - o->start))
+            return "offset before the first pixel";
+        if (length_token >= PSTI_PLI_LZ_N_RUNS) {
+            const char *wrong = put_edge(o, distance, length_token - PSTI_PLI_LZ_N_RUNS, P);
+            if (wrong)
+                return wrong;
+        } else {
+            size_t nbytes = ((size_t)take_count(run, numbers, length_token) + 1) * P;
+            if (nbytes > (size_t)(o->literals - o->at))
+                return "more pixels than the unit has";
+            put_copy(o, distance, nbytes);
+        }
+    }
+    return NULL;
 }
 
 /* Made once for each size of pixel. */
@@ -135,30 +168,15 @@ LZ_INLINE const char *execute(struct psti_lz_execution *given, const uint32_t P)
         .literals = run.literals,
         .end = run.literals + (size_t)run.n_literals * P,
     };
-    const char *wrong = NULL;
     make_numbers(&numbers, run.width);
-    for (uint32_t i = 0; i < run.n_sequences; i++) {
-        psti_lz_bits_fill(&run.raw);
-        if (run.runs[i] > 0) {
-            size_t nbytes = (size_t)take_count(&run, &numbers, run.runs[i]) * P;
-            if (nbytes > (size_t)(o.end - o.literals))
-                return "more literals than there are";
-            put_literals(&o, nbytes);
-        }
-        size_t distance = (size_t)take_offset(&run, &numbers, run.offsets[i]) * P;
-        if (distance - 1 >= (size_t)(o.at - o.start))
-            return "offset before the first pixel";
-        uint32_t token = run.lengths[i];
-        if (token >= PSTI_PLI_LZ_N_RUNS) {
-            wrong = put_edge(&o, distance, token - PSTI_PLI_LZ_N_RUNS, P);
-            if (wrong)
-                return wrong;
-        } else {
-            size_t nbytes = ((size_t)take_count(&run, &numbers, token) + 1) * P;
-            if (nbytes > (size_t)(o.literals - o.at))
-                return "more pixels than the unit has";
-            put_copy(&o, distance, nbytes);
-        }
+    struct psti_lz_share share = psti_lz_share(run.n_sequences, run.n_lanes);
+    uint32_t left = run.n_sequences;
+    for (uint32_t l = 0; left > 0; l++) {
+        uint32_t n = left < share.per_lane ? left : share.per_lane;
+        const char *wrong = execute_lane(&run, &numbers, &o, run.tokens + l, n, P);
+        if (wrong)
+            return wrong;
+        left -= n;
     }
     given->raw = run.raw;
     return o.literals == o.at ? NULL : "fewer pixels than the unit has";
