@@ -242,6 +242,14 @@ static size_t write_coded(const struct unit *u, const struct psti_pli_wave_codes
     return total + 2 * n_words;
 }
 
+static void take_residuals(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
+                           struct psti_wave_work *work)
+{
+    for (uint32_t p = 0; p < source->channels; p++)
+        for (uint32_t i = 0; i < PSTI_WAVE_SAMPLES; i++)
+            work->residuals[p][i] = plan->residuals[p][i];
+}
+
 size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *plan,
                             const struct psti_pli_wave_codes *codes, void *work_, uint8_t *out,
                             size_t capacity)
@@ -262,7 +270,10 @@ size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *pl
     memcpy(out, head, w.n);
     if (u.n_coded == 0)
         return w.n;
-    psti_wave_apply(source, p, work);
+    if (p->has_residuals)
+        take_residuals(source, p, work);
+    else
+        psti_wave_apply(source, p, work);
     psti_wave_tokenise(source, p, work);
     pack_samples(&u);
     find_order(&u);

@@ -37,6 +37,10 @@ struct psti_wave_plane_plan {
 };
 struct psti_wave_plan {
     struct psti_wave_plane_plan planes[4];
+    /* 8 bits: what the plan comes to, so that pass two need not predict again; of the planes that
+     * the image has. */
+    bool has_residuals;
+    int8_t residuals[4][PSTI_WAVE_SAMPLES];
 };
 
 /* Neighbours of 16 rows of a plane, as section 5.3 states them; 16-bit lanes for 8-bit samples. */
@@ -126,11 +130,11 @@ extern const struct psti_wave_rows psti_wave_rows8_avx2;
 /* pli_wave_tokens.c: residuals -> tokens and contexts, in rows. */
 void psti_wave_tokenise(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
                         struct psti_wave_work *work);
-/* Residuals of the filters chosen for a plane; `spare` holds 16 rows. */
-void psti_wave_apply_filters(const struct psti_pli_source *source, uint32_t plane,
-                             const struct psti_wave_plane_plan *plan, const int16_t *g,
-                             const int16_t *r, struct psti_wave_work *work, int16_t *spare,
-                             int16_t *out);
+/* Residuals of the filters chosen for 16 rows that are gathered; `spare` holds as many. `g`, `r`,
+ * `out`: of the whole plane. */
+void psti_wave_apply_filters_16(const struct psti_pli_source *source, uint32_t plane, uint32_t y0,
+                                const uint8_t *numbers, const int16_t *g, const int16_t *r,
+                                const struct psti_wave_work *work, int16_t *spare, int16_t *out);
 /* Residuals of the chosen predictions. */
 void psti_wave_apply(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
                      struct psti_wave_work *work);

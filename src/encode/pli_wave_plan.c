@@ -6,8 +6,10 @@
 #include "encode/pli_wave_encode_int.h"
 #include "encode/pli_wave_filters.h"
 
+#include "base/bits.h"
 #include "base/cpu.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum {
@@ -209,7 +211,7 @@ static void choose_filters_8(const struct choice *c, uint32_t y0, uint32_t colum
     }
 }
 
-/* The best filter of each block. */
+/* The best filter of each block; their residuals go to trial[0]. */
 static void choose_filters(const struct choice *c, uint8_t *filters)
 {
     const struct psti_pli_source *s = c->source;
@@ -223,6 +225,8 @@ static void choose_filters(const struct choice *c, uint8_t *filters)
         c->rows->gather(s, c->plane, y0, work);
         if (s->bits == 8) {
             choose_filters_8(c, y0, columns, numbers);
+            psti_wave_apply_filters_16(s, c->plane, y0, numbers, c->g, c->r, work, work->trial[1],
+                                       work->trial[0]);
             continue;
         }
         for (uint32_t number = 0; number <= PSTI_PLI_N_FILTERS; number++) {
@@ -239,6 +243,8 @@ static void choose_filters(const struct choice *c, uint8_t *filters)
                 numbers[i] = (uint8_t)number;
             }
         }
+        psti_wave_apply_filters_16(s, c->plane, y0, numbers, c->g, c->r, work, work->trial[1],
+                                   work->trial[0]);
     }
 }
 
@@ -272,9 +278,6 @@ static void plan_plane(const struct choice *c, bool dense, struct psti_wave_plan
     struct psti_wave_plane_plan filtered = {.predictor = PSTI_PLI_PREDICT_FILTERS,
                                             .start = plan->start};
     choose_filters(c, filtered.filters);
-    /* Residuals of the filters go to trial[0], where the price decides between the two. */
-    psti_wave_apply_filters(c->source, c->plane, &filtered, c->g, c->r, work, work->trial[1],
-                            work->trial[0]);
     if (c->effort >= EFFORT_REFINE)
         psti_wave_refine(c->source, c->plane, c->kind, c->g, c->r, filtered.filters, work->trial[0],
                          work);
@@ -309,9 +312,9 @@ static void count_plane(const struct psti_pli_source *source, uint32_t plane,
 
 size_t psti_pli_wave_plan_nbytes(uint8_t channels, uint8_t bits)
 {
-    (void)channels;
-    (void)bits;
-    return sizeof(struct psti_wave_plan);
+    return psti_round_up(offsetof(struct psti_wave_plan, residuals) +
+                             (bits == 8 ? (size_t)channels * PSTI_WAVE_SAMPLES : 0),
+                         _Alignof(struct psti_wave_plan));
 }
 
 size_t psti_pli_wave_work_nbytes(uint8_t channels, uint8_t bits)
@@ -348,6 +351,10 @@ void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32
         first = first && p->planes[i].predictor == PSTI_PLI_PREDICT_CONSTANT;
     }
     psti_wave_tokenise(source, p, work);
+    p->has_residuals = source->bits == 8;
+    for (uint32_t i = 0; p->has_residuals && i < source->channels; i++)
+        for (uint32_t k = 0; k < PSTI_WAVE_SAMPLES; k++)
+            p->residuals[i][k] = (int8_t)work->residuals[i][k];
     for (uint32_t i = 0; i < source->channels; i++) {
         if (p->planes[i].predictor == PSTI_PLI_PREDICT_CONSTANT)
             continue;
