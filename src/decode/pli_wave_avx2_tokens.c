@@ -66,7 +66,7 @@ struct stream {
     v32 width;
     v32 above_15, sixteen, fifteen; /* 0x70, 16, 15: bytes */
     v32 near, middle, far;          /* contexts * 4 of E < 16, E < 32, others by E / 16 */
-    struct band bands[10];          /* [0]: before the first; the last: behind the last */
+    struct band bands[11];          /* [0]: before the first; the last two: behind the last */
 };
 
 /* Which words 8 lanes take, of those at a pointer, by the mask of lanes: 16 byte indices. */
@@ -323,7 +323,7 @@ static void TARGET open_bands(struct stream *s, const struct psti_pli_wave_job *
     const __m128i not_30 = _mm_setr_epi32(-1, -1, -1, (int)0xff00ffff);
     const __m128i not_31 = _mm_setr_epi32(-1, -1, -1, 0x00ffffff);
     const __m128i all_16 = _mm_set1_epi8(-1);
-    for (uint32_t k = 0; k < 10; k++) {
+    for (uint32_t k = 0; k < 11; k++) {
         struct band *band = s->bands + k;
         *band = (struct band){.energy = none,
                               .not_first = _mm256_andnot_si256(lanes_below(1), all),
