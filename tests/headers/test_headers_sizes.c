@@ -32,7 +32,12 @@
     X(pst_pack_options, 144) \
     X(pst_pack_report, 48) \
     X(pst_verify_options, 40) \
-    X(pst_verify_report, 32)
+    X(pst_verify_report, 32) \
+    X(pst_pixels, 48) \
+    X(pst_pli_encode_options, 40) \
+    X(pst_pli_info, 144) \
+    X(pst_pli_region, 16) \
+    X(pst_pli_range, 16)
 
 #define ASSERT_SIZE(name, nbytes)                                                                  \
     _Static_assert(sizeof(struct name) == (nbytes), "the size of struct " #name " has changed");
@@ -49,6 +54,8 @@ ASSERT_SIZE_FIRST(pst_loader_stats)
 ASSERT_SIZE_FIRST(pst_writer_options)
 ASSERT_SIZE_FIRST(pst_pack_options)
 ASSERT_SIZE_FIRST(pst_verify_options)
+ASSERT_SIZE_FIRST(pst_pli_encode_options)
+ASSERT_SIZE_FIRST(pst_pli_info)
 
 /* Written into data sets. */
 _Static_assert(PST_FORM_RAW == 1 && PST_FORM_JPEG == 2 && PST_FORM_PNG == 3 && PST_FORM_WEBP == 4 &&
