@@ -95,7 +95,7 @@ def ctest(preset: str, *arguments: str) -> list[str]:
 
 def steps() -> list[Step]:
     installed = BUILD / "installed"
-    by_level = "decode|augment|loader"
+    by_level = "decode|encode|pli|golden|augment|loader"
     levels = [Step(f"level-{level}", "ctest", [ctest("check", "-L", by_level)], {"PENSTOCK_CPU_MASK": level})
               for level in ("c", "avx2")]
     return [
