@@ -135,6 +135,22 @@ static void split_planes8(const struct psti_pli_image *image, const struct psti_
     }
 }
 
+/* The same for what most pictures are. */
+static void split_green8(const struct psti_pli_source *s, uint8_t *const planes[4])
+{
+    const uint8_t *in = s->pixels;
+    for (uint32_t y = 0; y < s->height; y++, in += 3 * (size_t)s->width) {
+        uint8_t *restrict green = planes[0] + (size_t)y * EDGE;
+        uint8_t *restrict red = planes[1] + (size_t)y * EDGE;
+        uint8_t *restrict blue = planes[2] + (size_t)y * EDGE;
+        for (uint32_t x = 0; x < s->width; x++) {
+            green[x] = in[3 * x + 1];
+            red[x] = (uint8_t)(in[3 * x] - in[3 * x + 1] + 128);
+            blue[x] = (uint8_t)(in[3 * x + 2] - in[3 * x + 1] + 128);
+        }
+    }
+}
+
 static void split_planes16(const struct psti_pli_image *image, const struct psti_pli_source *s,
                            uint8_t *const planes[4])
 {
@@ -186,7 +202,9 @@ void psti_pli_load_unit(const struct psti_pli_image *image, uint32_t row, uint32
     size_t plane_nbytes = (size_t)EDGE * EDGE * (p->bits / 8u);
     for (size_t c = 0; c < p->channels; c++)
         s->planes[c] = planes[c] = memory + (p->channels + c) * plane_nbytes;
-    if (p->bits == 8)
+    if (p->bits == 8 && p->channels == 3 && image->transform == PSTI_PLI_SUBTRACT_GREEN)
+        split_green8(s, planes);
+    else if (p->bits == 8)
         split_planes8(image, s, planes);
     else
         split_planes16(image, s, planes);

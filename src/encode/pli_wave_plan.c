@@ -49,6 +49,7 @@ struct choice {
     struct psti_wave_work *work;
     uint32_t plane, effort;
     uint32_t n_taps;
+    bool dense;
     enum psti_pli_energy kind;
     const int16_t *g, *r; /* residuals that taps refer to */
 };
@@ -141,16 +142,18 @@ static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_pla
 {
     struct psti_wave_work *work = c->work;
     uint64_t prices[N_SIMPLE], best_price;
-    uint32_t best = 0;
+    /* Where filters are next, MED is the one that they have to beat. */
+    uint32_t from = c->dense && c->effort < EFFORT_COSTS ? PSTI_PLI_PREDICT_MED - 1 : 0;
+    uint32_t best = from;
     for (uint32_t y0 = 0; y0 < c->source->height; y0 += PSTI_WAVE_BLOCK) {
         c->rows->gather(c->source, c->plane, y0, work);
-        for (uint32_t i = 0; i < N_SIMPLE; i++) {
+        for (uint32_t i = from; i < N_SIMPLE; i++) {
             struct psti_wave_candidate candidate = {.predictor = (uint8_t)(i + 1)};
             c->rows->find_residuals(work, &candidate, rows_from(c->source, y0), work->zeros,
                                     work->zeros, work->trial[i] + (size_t)y0 * PSTI_WAVE_EDGE);
         }
     }
-    for (uint32_t i = 0; i < N_SIMPLE; i++) {
+    for (uint32_t i = from; i < N_SIMPLE; i++) {
         prices[i] = price_plane(c, work->trial[i]);
         best = prices[i] < prices[best] ? i : best;
     }
@@ -159,7 +162,7 @@ static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_pla
     plan->a = plan->b = 0;
     memcpy(work->residuals[c->plane], work->trial[best], sizeof work->trial[best]);
     /* Taps change which predictor is best only where two are close: low efforts fit the one. */
-    for (uint32_t i = 0; c->n_taps > 0 && i < N_SIMPLE; i++) {
+    for (uint32_t i = from; c->n_taps > 0 && i < N_SIMPLE; i++) {
         int8_t a, b;
         if (i != best && (c->effort < 3 || prices[i] > prices[best] + prices[best] / 16))
             continue;
@@ -264,7 +267,7 @@ static bool is_constant(const struct psti_pli_source *s, uint32_t plane)
     return true;
 }
 
-static void plan_plane(const struct choice *c, bool dense, struct psti_wave_plane_plan *plan)
+static void plan_plane(const struct choice *c, struct psti_wave_plane_plan *plan)
 {
     struct psti_wave_work *work = c->work;
     *plan = (struct psti_wave_plane_plan){.start = sample_at(c->source, c->plane, 0)};
@@ -273,7 +276,7 @@ static void plan_plane(const struct choice *c, bool dense, struct psti_wave_plan
         return;
     }
     uint64_t price = choose_simple(c, plan);
-    if (!dense)
+    if (!c->dense)
         return;
     struct psti_wave_plane_plan filtered = {.predictor = PSTI_PLI_PREDICT_FILTERS,
                                             .start = plan->start};
@@ -342,10 +345,11 @@ void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32
                                 .plane = i,
                                 .effort = effort,
                                 .n_taps = n_taps,
+                                .dense = dense,
                                 .kind = psti_pli_wave_energy_kind(i, source->transform, first),
                                 .g = n_taps > 0 ? work->residuals[0] : work->zeros,
                                 .r = n_taps > 1 ? work->residuals[1] : work->zeros};
-        plan_plane(&choice, dense, &p->planes[i]);
+        plan_plane(&choice, &p->planes[i]);
         if (effort >= EFFORT_COSTS) /* contexts of later planes see this one as it is now */
             (void)psti_wave_cost_plane(source, i, choice.kind, work->residuals[i], work);
         first = first && p->planes[i].predictor == PSTI_PLI_PREDICT_CONSTANT;
