@@ -5,6 +5,7 @@
 #include "base/cpu.h"
 
 #define LZ_TARGET
+#define LZ_INLINE __attribute__((always_inline))
 #define LZ_MOVE move_wide
 #define LZ_REPEAT repeat
 #define LZ_EDGE find_edge
@@ -32,9 +33,8 @@ static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
 }
 
 /* Eight bytes at a time; copies nothing before it knows how much. */
-__attribute__((always_inline)) static inline size_t find_edge(uint8_t *to, const uint8_t *from,
-                                                              size_t room, uint32_t n,
-                                                              const uint32_t P)
+LZ_INLINE static inline size_t find_edge(uint8_t *to, const uint8_t *from, size_t room, uint32_t n,
+                                         const uint32_t P)
 {
     const uint8_t *end = to, *p = from; /* p: the pixel before the next that may be an edge */
     for (; n > 0; n--) {

@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #define LZ_TARGET __attribute__((target("avx2,bmi,bmi2,popcnt,lzcnt")))
+#define LZ_INLINE LZ_TARGET __attribute__((always_inline))
 #define LZ_MOVE move_wide
 #define LZ_REPEAT repeat
 #define LZ_EDGE copy_to_edge
@@ -46,16 +47,14 @@ static const uint8_t repeats[16][WIDE] = {
      0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
 };
 
-LZ_TARGET __attribute__((always_inline)) static inline void move_wide(uint8_t *to,
-                                                                      const uint8_t *from)
+LZ_INLINE static inline void move_wide(uint8_t *to, const uint8_t *from)
 {
     __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)from);
     _mm256_storeu_si256((__m256i *)(void *)to, bytes);
 }
 
 /* The pattern stays in a register: nothing waits for what has just been written. */
-LZ_TARGET __attribute__((always_inline)) static inline void repeat(uint8_t *to, size_t distance,
-                                                                   size_t nbytes)
+LZ_INLINE static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
 {
     if (distance > 16) {
         for (size_t i = 0; i < nbytes; i += distance)
@@ -66,16 +65,16 @@ LZ_TARGET __attribute__((always_inline)) static inline void repeat(uint8_t *to, 
     __m128i before = _mm_loadu_si128((const __m128i *)(const void *)(to - distance));
     __m256i pattern = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(before),
                                           _mm256_loadu_si256((const __m256i *)(const void *)order));
-    size_t step = WIDE - order[WIDE - 1] - 1; /* whole repeats in 32 bytes */
-    step += order[WIDE - 1] + 1u == distance ? distance : 0;
+    size_t step = WIDE - (order[WIDE - 1] + 1u) % distance; /* whole repeats */
     for (size_t i = 0; i < nbytes; i += step)
         _mm256_storeu_si256((__m256i *)(void *)(to + i), pattern);
 }
 
-/* One bit, at its first byte, for each pixel of `a` that is not the same in `b`. */
-LZ_TARGET __attribute__((always_inline)) static inline uint32_t differing(__m256i a, __m256i b,
-                                                                          const uint32_t P)
+/* One bit, at its first byte, for each of WIDE / P pixels that the next one differs from. */
+LZ_INLINE static inline uint32_t edges_of(const uint8_t *from, const uint32_t P)
 {
+    __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)from);
+    __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(from + P));
     uint32_t bytes = ~(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(a, b));
     switch (P) {
     case 1:
@@ -83,33 +82,45 @@ LZ_TARGET __attribute__((always_inline)) static inline uint32_t differing(__m256
     case 2:
         return (bytes | bytes >> 1) & 0x55555555;
     case 3:
-        return (bytes | bytes >> 1 | bytes >> 2) & 0x09249249; /* ten pixels */
+        return (bytes | bytes >> 1 | bytes >> 2) & 0x09249249;
     case 4:
         return ~(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi32(a, b)) & 0x11111111;
     case 6:
         bytes |= bytes >> 1 | bytes >> 2;
-        return (bytes | bytes >> 3) & 0x01041041; /* five pixels */
+        return (bytes | bytes >> 3) & 0x01041041;
     default:
         return ~(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi64(a, b)) & 0x01010101;
     }
 }
 
-LZ_TARGET __attribute__((always_inline)) static inline size_t copy_to_edge(uint8_t *to,
-                                                                           const uint8_t *from,
-                                                                           size_t room, uint32_t n,
-                                                                           const uint32_t P)
+/* Where the n-th of the edges is, in bytes. */
+LZ_INLINE static inline size_t place_of(uint64_t edges, uint32_t n)
 {
-    const uint32_t step = 32 / P * P;
-    size_t before = (size_t)(to - from);
-    for (size_t i = 0; i < before; i += step) {
-        __m256i pixels = _mm256_loadu_si256((const __m256i *)(const void *)(from + i));
-        __m256i next = _mm256_loadu_si256((const __m256i *)(const void *)(from + i + P));
-        uint32_t edges = differing(pixels, next, P);
-        uint32_t count = (uint32_t)_mm_popcnt_u32(edges);
-        if (i + 32 <= room)
-            _mm256_storeu_si256((__m256i *)(void *)(to + i), pixels);
+    return (size_t)_tzcnt_u64(_pdep_u64(1ull << (n - 1), edges));
+}
+
+LZ_INLINE static inline size_t copy_to_edge(uint8_t *to, const uint8_t *from, size_t room,
+                                            uint32_t n, const uint32_t P)
+{
+    const uint32_t step = WIDE / P * P;
+    size_t before = (size_t)(to - from), i = 0;
+    /* Two vectors a turn: most copies end in the first, so turns can be foreseen. Near the end of
+     * the pixels one, for it looks at what lies WIDE + P behind. */
+    for (; i < before && i + 2 * WIDE + P <= room; i += 2 * step) {
+        uint64_t edges = edges_of(from + i, P) | (uint64_t)edges_of(from + i + step, P) << step;
+        uint32_t count = (uint32_t)_mm_popcnt_u64(edges);
+        move_wide(to + i, from + i);
+        move_wide(to + i + step, from + i + step);
         if (count >= n) {
-            size_t edge = i + (size_t)_tzcnt_u32(_pdep_u32(1u << (n - 1), edges)) + P;
+            size_t edge = i + place_of(edges, n) + P;
+            return edge < before ? edge : 0;
+        }
+        n -= count;
+    }
+    for (; i < before; i += step) {
+        uint32_t edges = edges_of(from + i, P), count = (uint32_t)_mm_popcnt_u32(edges);
+        if (count >= n) {
+            size_t edge = i + place_of(edges, n) + P;
             return edge < before ? edge : 0;
         }
         n -= count;

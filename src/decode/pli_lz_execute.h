@@ -1,12 +1,13 @@
 /* pli_lz_execute.h - the loop that executes sequences: a template for the CPU levels.
  *
- * Whoever includes it defines LZ_TARGET (an attribute for every function) and
+ * Whoever includes it defines LZ_TARGET (an attribute of every function), LZ_INLINE (that
+ * and always_inline) and
  *
  *   size_t LZ_EDGE(uint8_t *to, const uint8_t *from, size_t room, uint32_t n, uint32_t P)
  *
  * the bytes from `from` to the n-th pixel behind it that differs from the one before it and lies
  * before `to`; 0 if there is none. Up to `room` bytes of `to` may have been overwritten with a copy
- * of `from`; what is returned has been copied if it is at least WIDE less than `room`.
+ * of `from`; what is returned has been copied if it is at least 2 * WIDE less than `room`.
  *
  *   void LZ_MOVE(uint8_t *to, const uint8_t *from)
  *
@@ -23,8 +24,6 @@
 #include "decode/pli_lz_copy.h"
 #include "decode/pli_lz_tokens.h"
 #include "format/format_pli_lz.h"
-
-#define LZ_INLINE LZ_TARGET __attribute__((always_inline)) static inline
 
 /* Where the output stands, and the literals behind it. */
 struct output {
@@ -58,14 +57,14 @@ LZ_TARGET static void make_numbers(struct numbers *n, uint32_t width)
     }
 }
 
-LZ_INLINE void copy_wide(uint8_t *to, const uint8_t *from, size_t nbytes)
+LZ_INLINE static inline void copy_wide(uint8_t *to, const uint8_t *from, size_t nbytes)
 {
     for (size_t i = 0; i < nbytes; i += WIDE)
         LZ_MOVE(to + i, from + i);
 }
 
 /* Literals move down, or stay where they are. */
-LZ_INLINE void put_literals(struct output *o, size_t nbytes)
+LZ_INLINE static inline void put_literals(struct output *o, size_t nbytes)
 {
     if ((size_t)(o->literals - o->at) >= WIDE)
         copy_wide(o->at, o->literals, nbytes);
@@ -75,7 +74,7 @@ LZ_INLINE void put_literals(struct output *o, size_t nbytes)
     o->literals += nbytes;
 }
 
-LZ_INLINE void put_copy(struct output *o, size_t distance, size_t nbytes)
+LZ_INLINE static inline void put_copy(struct output *o, size_t distance, size_t nbytes)
 {
     if ((size_t)(o->literals - o->at) >= nbytes + WIDE || o->literals == o->end) {
         if (distance >= WIDE)
@@ -90,7 +89,8 @@ LZ_INLINE void put_copy(struct output *o, size_t distance, size_t nbytes)
 }
 
 /* A copy up to an edge: nothing in it overlaps, for the edge lies before the output. */
-LZ_INLINE const char *put_edge(struct output *o, size_t distance, uint32_t edge, const uint32_t P)
+LZ_INLINE static inline const char *put_edge(struct output *o, size_t distance, uint32_t edge,
+                                             const uint32_t P)
 {
     size_t gap = (size_t)(o->literals - o->at);
     const uint8_t *from = o->at - distance;
@@ -101,14 +101,14 @@ LZ_INLINE const char *put_edge(struct output *o, size_t distance, uint32_t edge,
     nbytes -= less;
     if (nbytes > gap)
         return "more pixels than the unit has";
-    if (nbytes + less + WIDE > gap)
+    if (nbytes + less + 2 * WIDE > gap)
         memmove(o->at, from, nbytes);
     o->at += nbytes;
     return NULL;
 }
 
-LZ_INLINE uint32_t take_offset(struct psti_lz_execution *run, struct numbers *numbers,
-                               uint32_t token)
+LZ_INLINE static inline uint32_t take_offset(struct psti_lz_execution *run, struct numbers *numbers,
+                                             uint32_t token)
 {
     uint32_t *recent = numbers->offset_base;
     uint32_t offset = recent[token] + psti_lz_bits_take(&run->raw, numbers->offset_bits[token]);
@@ -119,16 +119,17 @@ LZ_INLINE uint32_t take_offset(struct psti_lz_execution *run, struct numbers *nu
     return offset;
 }
 
-LZ_INLINE uint32_t take_count(struct psti_lz_execution *run, const struct numbers *numbers,
-                              uint32_t token)
+LZ_INLINE static inline uint32_t take_count(struct psti_lz_execution *run,
+                                            const struct numbers *numbers, uint32_t token)
 {
     return numbers->count_base[token] + psti_lz_bits_take(&run->raw, numbers->count_bits[token]);
 }
 
 /* The n sequences of one lane. */
-LZ_INLINE const char *execute_lane(struct psti_lz_execution *run, struct numbers *numbers,
-                                   struct output *o, const uint32_t *tokens, uint32_t n,
-                                   const uint32_t P)
+LZ_INLINE static inline const char *execute_lane(struct psti_lz_execution *run,
+                                                 struct numbers *numbers, struct output *o,
+                                                 const uint32_t *tokens, uint32_t n,
+                                                 const uint32_t P)
 {
     for (; n > 0; n--, tokens += run->n_lanes) {
         uint32_t run_token = *tokens & 255, offset_token = *tokens >> 8 & 255;
@@ -158,7 +159,7 @@ LZ_INLINE const char *execute_lane(struct psti_lz_execution *run, struct numbers
 }
 
 /* Made once for each size of pixel. */
-LZ_INLINE const char *execute(struct psti_lz_execution *given, const uint32_t P)
+LZ_INLINE static inline const char *execute(struct psti_lz_execution *given, const uint32_t P)
 {
     struct psti_lz_execution run = *given; /* what the loop changes stays in registers */
     struct numbers numbers;

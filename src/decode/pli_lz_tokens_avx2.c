@@ -9,11 +9,11 @@
 #include <immintrin.h>
 
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt,lzcnt")))
-#define INLINE TARGET __attribute__((always_inline)) static inline
+#define INLINE TARGET __attribute__((always_inline))
 
 enum { LANES = 8, VECTORS_MAX = PSTI_LZ_LANES_MAX / LANES };
 
-INLINE __m256i load(const void *p) { return _mm256_loadu_si256(p); }
+INLINE static inline __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 
 /* Steps in which all lanes are active. */
 static uint32_t full_steps(struct psti_lz_share share, uint32_t n_lanes)
@@ -23,8 +23,8 @@ static uint32_t full_steps(struct psti_lz_share share, uint32_t n_lanes)
 }
 
 /* The next symbols of 8 states; `tables`: of each, in bytes from `memory`. */
-INLINE __m256i next_symbols(__m256i *states, const uint8_t *memory, __m256i tables,
-                            const uint32_t log2, const uint8_t **words)
+INLINE static inline __m256i next_symbols(__m256i *states, const uint8_t *memory, __m256i tables,
+                                          const uint32_t log2, const uint8_t **words)
 {
     __m256i x = *states;
     __m256i place = _mm256_and_si256(x, _mm256_set1_epi32((1 << log2) - 1));
@@ -50,7 +50,8 @@ INLINE __m256i next_symbols(__m256i *states, const uint8_t *memory, __m256i tabl
 }
 
 /* Where tables begin, by context, as a vector to look up. */
-INLINE __m256i offsets_of(const uint8_t *memory, const uint8_t *const *tables, uint32_t n)
+INLINE static inline __m256i offsets_of(const uint8_t *memory, const uint8_t *const *tables,
+                                        uint32_t n)
 {
     uint32_t offsets[8] = {0};
     for (uint32_t i = 0; i < n; i++)
@@ -59,13 +60,13 @@ INLINE __m256i offsets_of(const uint8_t *memory, const uint8_t *const *tables, u
 }
 
 /* 1 where v > limit, else 0, minus. */
-INLINE __m256i above(__m256i v, int limit)
+INLINE static inline __m256i above(__m256i v, int limit)
 {
     return _mm256_cmpgt_epi32(v, _mm256_set1_epi32(limit));
 }
 
 /* Class of offset codes, as psti_pli_lz_offset_class. */
-INLINE __m256i classes_of(__m256i codes)
+INLINE static inline __m256i classes_of(__m256i codes)
 {
     __m256i sum = _mm256_add_epi32(above(codes, PSTI_PLI_LZ_N_RECENT - 1),
                                    above(codes, PSTI_PLI_LZ_N_RECENT + 3));
@@ -74,7 +75,7 @@ INLINE __m256i classes_of(__m256i codes)
 }
 
 /* As psti_pli_lz_ending. */
-INLINE __m256i endings_of(__m256i codes, __m256i lengths)
+INLINE static inline __m256i endings_of(__m256i codes, __m256i lengths)
 {
     enum { N = PSTI_PLI_LZ_N_RUNS - 1, STEP = PSTI_PLI_LZ_EDGE_N };
     __m256i edge = _mm256_sub_epi32(
@@ -86,9 +87,10 @@ INLINE __m256i endings_of(__m256i codes, __m256i lengths)
     return _mm256_blendv_epi8(plain, edge, above(lengths, N));
 }
 
-INLINE uint32_t sequences(struct psti_lz_lanes *lanes, const struct psti_lz_sequence_tables *tables,
-                          uint32_t steps, uint32_t *tokens, uint8_t *given_endings,
-                          const uint32_t n_vectors)
+INLINE static inline uint32_t sequences(struct psti_lz_lanes *lanes,
+                                        const struct psti_lz_sequence_tables *tables,
+                                        uint32_t steps, uint32_t *tokens, uint8_t *given_endings,
+                                        const uint32_t n_vectors)
 {
     enum { LOG2 = PSTI_PLI_LZ_SEQUENCE_BITS };
     const uint8_t *memory = tables->memory, *words = lanes->words;
@@ -149,8 +151,8 @@ TARGET uint32_t psti_lz_sequences_avx2(struct psti_lz_lanes *lanes,
 }
 
 /* Symbols of one table for all lanes, one byte each. */
-INLINE void symbols_step(uint32_t *states, uint32_t n_lanes, const uint8_t *table,
-                         const uint8_t **words, uint32_t *symbols)
+INLINE static inline void symbols_step(uint32_t *states, uint32_t n_lanes, const uint8_t *table,
+                                       const uint8_t **words, uint32_t *symbols)
 {
     for (uint32_t l = 0; l < n_lanes; l += LANES) {
         __m256i x = load(states + l);

@@ -13,7 +13,8 @@ enum {
     WINDOW = 256,     /* columns looked at together */
     ROWS_MAX = 256,   /* rows looked at, spread over the image */
     NEW_PERCENT = 10, /* pixels unlike their neighbours: above this it is a photograph */
-    EDGE_LOG2 = 8     /* small enough for regions and caches, large enough for copies */
+    LABELS_LOG2 = 8,  /* small enough for regions; larger ones save little */
+    GRAPHICS_LOG2 = 9 /* what comes again, as letters do, is seldom near */
 };
 
 /* Pixels x.. of row y as numbers. */
@@ -55,5 +56,7 @@ uint8_t psti_pli_lz_suits(const struct pst_pixels *pixels)
             n += wide - 2;
             n_new += count_new(above, row, wide);
         }
-    return n > 0 && n_new * 100 <= n * NEW_PERCENT ? EDGE_LOG2 : 0;
+    if (n == 0 || n_new * 100 > n * NEW_PERCENT)
+        return 0;
+    return pixels->channels == 1 ? LABELS_LOG2 : GRAPHICS_LOG2;
 }
