@@ -2,11 +2,12 @@
  *
  * Two passes over the steps of the cylinder (docs/format-pli.md, 5.5). The first decodes tokens,
  * for which the tokens of neighbours suffice, and leaves them as rows of 32 lanes; the second
- * reads signs and raw bits, rebuilds samples from predictions, and scatters them to the planes'
- * rows. Both see the neighbours of a lane at fixed places in the rows of the steps before, so that
- * all but the look-ups work on 32 lanes alike; where a lane stands at an edge of the unit its
- * values are exchanged by masks. Words and bits are bounds-checked once a step. */
+ * reads signs and raw bits. Samples of 8 bits are then rebuilt row by row (pli_wave_rows.c), for
+ * which residuals are turned from steps to lanes; samples of 16 bits step by step
+ * (pli_wave_rebuild.h). Neighbours of a lane are at fixed places in the rows of the steps before,
+ * so that all but the look-ups work on 32 lanes alike. Words are bounds-checked once a step. */
 #include "decode/pli_wave_int.h"
+#include "decode/pli_wave_rows.h"
 
 #include "base/bits.h"
 #include "base/fail.h"
@@ -24,6 +25,7 @@ enum {
     TOKEN_PREFIX = 16,
     TOKEN_STRIDE = TOKEN_PREFIX + LANES,
     TOKEN_HISTORY = 4,
+    IDLE_SLOT = PSTI_PLI_WAVE_IDLE * PSTI_PLI_PROB_SUM,
     HISTORY = 8,
     HISTORY_PREFIX = 8,
     HISTORY_STRIDE = HISTORY_PREFIX + LANES,
@@ -36,8 +38,16 @@ enum {
 /* The scratch. */
 struct memory {
     _Alignas(64) uint8_t tokens[TOKEN_HISTORY + MAX_STEPS][TOKEN_STRIDE];
-    _Alignas(64) int16_t residuals[MAX_STEPS][LANES];
-    _Alignas(64) uint8_t samples[(4 * PLANE_SAMPLES + READ_AHEAD) * 2];
+    union {
+        struct {
+            _Alignas(64) int16_t residuals[MAX_STEPS][LANES];
+            _Alignas(64) uint8_t samples[(4 * PLANE_SAMPLES + READ_AHEAD) * 2];
+        };
+        struct {
+            _Alignas(64) int8_t lines[LANES * PSTI_PLI_WAVE_LINE];
+            _Alignas(64) uint8_t rows[4 * PSTI_PLI_WAVE_ROWS_PLANE + READ_AHEAD];
+        } of_8;
+    };
 };
 _Static_assert(sizeof(struct memory) <= PSTI_PLI_WORK_NBYTES, "scratch");
 
@@ -100,11 +110,10 @@ static void find_lanes(struct wave *w)
         uint32_t rows = w->unit->height > 32 * k ? w->unit->height - 32 * k : 0;
         w->rows_of_band[k] = rows >= 32 ? UINT32_MAX : (1u << rows) - 1;
     }
-    for (uint32_t t = 0; t < EDGE; t++) {
-        w->columns[t] = 0;
+    memset(w->columns, w->unit->width == EDGE ? 255 : 0, sizeof w->columns);
+    for (uint32_t t = 0; t < EDGE && w->unit->width < EDGE; t++)
         for (uint32_t l = 0; l < LANES; l++)
             w->columns[t] |= (uint32_t)(((t - 2 * l) & 63) < w->unit->width) << l;
-    }
 }
 
 /* -- Tokens -- */
@@ -184,19 +193,21 @@ static void all_energies(const struct wave *w, uint32_t t, uint8_t *energies)
         energies[last] = edge_energy(w, t, plane, last, EDGE - 1);
 }
 
-/* The token of one lane in context `slots`; the state goes on, with a word if it must. Whether it
- * must is as good as random: no branch. `sure`: frequencies may be 1024, which entries hold as 0.
- */
-static inline uint32_t decode_token(const uint32_t *slots, bool sure, uint32_t *state,
+/* The entry of one lane's token in context `slots`; the state goes on, with a word if it must.
+ * Whether it must is as good as random: no branch. `sure`: frequencies may be 1024, which entries
+ * hold as 0. */
+static inline uint32_t decode_entry(const uint32_t *slots, bool sure, uint32_t *state,
                                     const uint8_t **words)
 {
     uint32_t x = *state, entry = slots[x & (PSTI_PLI_PROB_SUM - 1)];
     uint32_t freq = sure ? PSTI_PLI_WAVE_FREQ(entry) : entry >> 22;
-    x = freq * (x >> PSTI_PLI_PROB_BITS) + PSTI_PLI_WAVE_BIAS(entry);
-    uint32_t low = x < 65536, full = x << 16 | psti_load_u16(*words);
-    *state = x ^ ((0u - low) & (x ^ full));
+    /* Bit 15 of a bias is turned over and was 0. */
+    x = freq * (x >> PSTI_PLI_PROB_BITS) + (entry & 0xffff) - 0x8000;
+    uint32_t full = x << 16 | psti_load_u16(*words);
+    uint32_t low = x < 65536;
     *words += 2 * low;
-    return PSTI_PLI_WAVE_TOKEN(entry);
+    *state = x ^ ((0u - low) & (x ^ full));
+    return entry;
 }
 
 /* A step's tokens where all lanes are active. */
@@ -207,10 +218,32 @@ static inline const uint8_t *decode_full(const struct psti_pli_wave_tables *tabl
     const uint32_t *slots = tables->slots[0];
     for (uint32_t l = 0; l < LANES; l += 8) {
         uint64_t eight = 0;
-        for (uint32_t i = 0; i < 8; i++)
-            eight |= (uint64_t)decode_token(slots + tables->first_slot[energies[l + i]], sure,
-                                            states + l + i, &words)
-                     << (8 * i);
+        for (uint32_t i = 0; i < 8; i++) {
+            const uint32_t *own = slots + tables->first_slot[energies[l + i]];
+            uint32_t entry = decode_entry(own, sure, states + l + i, &words);
+            eight |= (uint64_t)PSTI_PLI_WAVE_TOKEN(entry) << (8 * i);
+        }
+        psti_store_u64(tokens + l, eight);
+    }
+    return words;
+}
+
+/* A step's tokens where some lanes are active: in eights that have such, the others are given the
+ * idle context, whose only token is 0. */
+static const uint8_t *decode_partial(const struct psti_pli_wave_tables *tables, uint32_t active,
+                                     const uint8_t *energies, uint32_t *states,
+                                     const uint8_t *words, uint8_t *tokens)
+{
+    const uint32_t *slots = tables->slots[0];
+    for (uint32_t l = 0; l < LANES; l += 8) {
+        uint64_t eight = 0;
+        for (uint32_t i = 0; (active >> l & 255) != 0 && i < 8; i++) {
+            uint32_t idle = (active >> (l + i) & 1) - 1; /* all bits, or none */
+            uint32_t own = tables->first_slot[energies[l + i]];
+            uint32_t first = own ^ ((own ^ IDLE_SLOT) & idle);
+            uint32_t entry = decode_entry(slots + first, true, states + l + i, &words);
+            eight |= (uint64_t)PSTI_PLI_WAVE_TOKEN(entry) << (8 * i);
+        }
         psti_store_u64(tokens + l, eight);
     }
     return words;
@@ -222,20 +255,13 @@ static const uint8_t *decode_step(const struct wave *w, const struct psti_pli_wa
 {
     uint8_t *tokens = w->tokens[t] + TOKEN_PREFIX;
     uint32_t active = active_lanes(w, t);
-    const uint32_t *all = tables->slots[0]; /* of all contexts, one after another */
     _Alignas(16) uint8_t energies[LANES];
     all_energies(w, t, energies);
-    if (active == UINT32_MAX && !tables->has_sure_tokens)
-        return decode_full(tables, false, energies, states, words, tokens);
-    if (active == UINT32_MAX)
+    if (active != UINT32_MAX)
+        return decode_partial(tables, active, energies, states, words, tokens);
+    if (tables->has_sure_tokens)
         return decode_full(tables, true, energies, states, words, tokens);
-    memset(tokens, 0, LANES);
-    for (; active; active &= active - 1) {
-        uint32_t l = (uint32_t)__builtin_ctz(active);
-        const uint32_t *slots = all + tables->first_slot[energies[l]];
-        tokens[l] = (uint8_t)decode_token(slots, true, states + l, &words);
-    }
-    return words;
+    return decode_full(tables, false, energies, states, words, tokens);
 }
 
 /* How many of 32 tokens are not 0. */
@@ -254,8 +280,9 @@ static void close_step(const struct wave *w, uint32_t t)
     uint8_t *tokens = w->tokens[t] + TOKEN_PREFIX;
     int16_t *kept = w->residuals + (size_t)t * LANES;
     uint32_t last = w->head->bands_per_plane - 1;
-    for (uint32_t l = 0; l < LANES; l++)
-        kept[l] = tokens[l];
+    if (w->unit->bits == 16)
+        for (uint32_t l = 0; l < LANES; l++)
+            kept[l] = tokens[l];
     tokens[-1] = (((t - 62) >> 6) & last) == last ? 0 : tokens[31];
     tokens[-2] = (((t - 60) >> 6) & last) == last ? 0 : tokens[30];
 }
@@ -317,10 +344,10 @@ static inline uint64_t load_bits(const struct bit_source *b, uint64_t at)
     return psti_load_u64(b->tail + in_tail) >> (at & 7);
 }
 
-/* Large tokens of a step become magnitudes. */
-static void add_raw_bits(struct bit_source *b, int16_t *tokens)
+/* Large tokens become magnitudes. */
+static void add_raw_bits(struct bit_source *b, int16_t *tokens, uint32_t n_tokens)
 {
-    for (uint32_t l = 0; l < LANES; l++) {
+    for (uint32_t l = 0; l < n_tokens; l++) {
         if (tokens[l] < PSTI_PLI_DIRECT)
             continue;
         uint32_t token = (uint32_t)tokens[l], n = psti_pli_wave_raw_bits(token);
@@ -349,12 +376,100 @@ static inline void find_residuals(struct wave *w, uint32_t t)
     }
     w->bits.signs = begin;
     if (large & (0x8000 * ONES_16))
-        add_raw_bits(&w->bits, m);
+        add_raw_bits(&w->bits, m, LANES);
     for (uint32_t i = 0; i < LANES / 4; i++) {
         uint64_t four = psti_load_u64(m + 4 * (size_t)i);
         /* -v is ~v + 1; a lane without magnitude has no sign, so no carry leaves a lane. */
         four = (four ^ negative[i]) + (negative[i] & ONES_16);
         psti_store_u64(m + 4 * (size_t)i, four);
+    }
+}
+
+/* -- Residuals of 8 bits -- */
+
+#define ONES_8 0x0101010101010101ull
+
+/* [which][signs]: in the bytes of `which`, in ascending order, all bits or none, as the next of
+ * `signs` says. */
+#define BYTE_0(w, s) ((w)&1 & (s) ? 0xffu : 0)
+#define BYTE_1(w, s) ((w) >> 1 & 1 & (s) >> ((w)&1) ? 0xff00u : 0)
+#define BYTE_2(w, s) ((w) >> 2 & 1 & (s) >> (((w)&1) + ((w) >> 1 & 1)) ? 0xff0000u : 0)
+#define BYTE_3(w, s)                                                                               \
+    ((w) >> 3 & 1 & (s) >> (((w)&1) + ((w) >> 1 & 1) + ((w) >> 2 & 1)) ? 0xff000000u : 0)
+#define FOUR(w, s) (BYTE_0(w, s) | BYTE_1(w, s) | BYTE_2(w, s) | BYTE_3(w, s))
+#define SIGNS_4(w, s) FOUR(w, s), FOUR(w, (s) + 1), FOUR(w, (s) + 2), FOUR(w, (s) + 3)
+#define SIGNS_16(w)                                                                                \
+    {                                                                                              \
+        SIGNS_4(w, 0), SIGNS_4(w, 4), SIGNS_4(w, 8), SIGNS_4(w, 12)                                \
+    }
+static const uint32_t spread_8[16][16] = {SIGNS_16(0),  SIGNS_16(1),  SIGNS_16(2),  SIGNS_16(3),
+                                          SIGNS_16(4),  SIGNS_16(5),  SIGNS_16(6),  SIGNS_16(7),
+                                          SIGNS_16(8),  SIGNS_16(9),  SIGNS_16(10), SIGNS_16(11),
+                                          SIGNS_16(12), SIGNS_16(13), SIGNS_16(14), SIGNS_16(15)};
+static const uint8_t n_signs[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
+
+/* Eight tokens of a step become residuals, modulo 256. */
+static inline uint64_t find_residuals_8(struct wave *w, const uint8_t *tokens)
+{
+    uint64_t eight = psti_load_u64(tokens);
+    uint64_t some = ((eight + 0x7f * ONES_8) >> 7) & ONES_8;
+    if (some == 0)
+        return 0;
+    uint64_t signs = load_bits(&w->bits, w->bits.signs);
+    uint32_t which = (uint32_t)((some * 0x0102040810204080) >> 56);
+    uint32_t n_low = n_signs[which & 15];
+    w->bits.signs += (some * ONES_8) >> 56;
+    uint64_t negative = spread_8[which & 15][signs & 15] |
+                        (uint64_t)spread_8[which >> 4][(signs >> n_low) & 15] << 32;
+    if ((eight + (0x80 - PSTI_PLI_DIRECT) * ONES_8) & (0x80 * ONES_8)) {
+        int16_t m[8];
+        for (uint32_t i = 0; i < 8; i++)
+            m[i] = (int16_t)((eight >> (8 * i)) & 255);
+        add_raw_bits(&w->bits, m, 8);
+        eight = 0;
+        for (uint32_t i = 0; i < 8; i++)
+            eight |= (uint64_t)((uint32_t)m[i] & 255) << (8 * i);
+    }
+    /* No carry leaves a byte, as magnitudes that have a sign are 1..255. */
+    return (eight ^ negative) + (negative & ONES_8);
+}
+
+/* Bytes of 8 numbers, as rows, change places with their columns. */
+static inline void turn_8x8(uint64_t *v)
+{
+    for (uint32_t k = 0; k < 4; k++) {
+        uint64_t d = ((v[k] >> 32) ^ v[k + 4]) & 0xffffffff;
+        v[k] ^= d << 32;
+        v[k + 4] ^= d;
+    }
+    for (uint32_t k = 0; k < 8; k += k & 1 ? 3 : 1) {
+        uint64_t d = ((v[k] >> 16) ^ v[k + 2]) & 0x0000ffff0000ffff;
+        v[k] ^= d << 16;
+        v[k + 2] ^= d;
+    }
+    for (uint32_t k = 0; k < 8; k += 2) {
+        uint64_t d = ((v[k] >> 8) ^ v[k + 1]) & 0x00ff00ff00ff00ff;
+        v[k] ^= d << 8;
+        v[k + 1] ^= d;
+    }
+}
+
+/* Residuals of all steps, each lane's in a line. */
+static void find_lines(struct wave *w, int8_t *lines)
+{
+    uint32_t n_steps = w->head->n_steps;
+    for (uint32_t t = 0; t < n_steps; t += 8) {
+        uint64_t v[LANES / 8][8];
+        for (uint32_t i = 0; i < 8; i++)
+            for (uint32_t k = 0; k < LANES / 8; k++)
+                v[k][i] = t + i < n_steps
+                              ? find_residuals_8(w, w->tokens[t + i] + TOKEN_PREFIX + 8 * k)
+                              : 0;
+        for (uint32_t k = 0; k < LANES / 8; k++) {
+            turn_8x8(v[k]);
+            for (size_t i = 0; i < 8; i++)
+                psti_store_u64(lines + (8 * k + i) * PSTI_PLI_WAVE_LINE + t, v[k][i]);
+        }
     }
 }
 
@@ -450,32 +565,14 @@ static size_t band_sample(const struct wave *w, uint32_t band)
 }
 
 /* Samples of the last steps, as lanes; [-2], [-1] of a row hold what lanes 0 and 1 find above. */
-struct history_8 {
-    int16_t rows[HISTORY][HISTORY_STRIDE];
-};
 struct history_16 {
     int32_t rows[HISTORY][HISTORY_STRIDE];
 };
 
 /* The six neighbours of each lane's sample, as 5.3 states them. */
-struct near_8 {
-    _Alignas(64) int16_t l[LANES], u[LANES], ul[LANES], ur[LANES], uu[LANES], ll[LANES];
-};
 struct near_16 {
     _Alignas(64) int32_t l[LANES], u[LANES], ul[LANES], ur[LANES], uu[LANES], ll[LANES];
 };
-
-#define WAVE(name) name##_8
-#define LANE int16_t
-#define SAMPLE uint8_t
-#define SIGNED int8_t
-#define BITS 8
-#include "decode/pli_wave_rebuild.h"
-#undef WAVE
-#undef LANE
-#undef SAMPLE
-#undef SIGNED
-#undef BITS
 
 #define WAVE(name) name##_16
 #define LANE int32_t
@@ -487,33 +584,53 @@ struct near_16 {
 /* -- The unit -- */
 
 static void fill_constants(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head,
-                           uint8_t *samples)
+                           struct memory *memory)
 {
     for (uint32_t i = 0; i < head->n_constant; i++) {
-        size_t begin = head->constant_planes[i] * (size_t)PLANE_SAMPLES;
+        size_t plane = head->constant_planes[i];
+        uint8_t *samples = memory->samples + 2 * plane * PLANE_SAMPLES;
         if (unit->bits == 8)
-            memset(samples + begin, head->constants[i], PLANE_SAMPLES);
+            memset(memory->of_8.rows + plane * PSTI_PLI_WAVE_ROWS_PLANE, head->constants[i],
+                   PSTI_PLI_WAVE_ROWS_PLANE);
         else
             for (size_t k = 0; k < PLANE_SAMPLES; k++)
-                psti_store_u16(samples + 2 * (begin + k), head->constants[i]);
+                psti_store_u16(samples + 2 * k, head->constants[i]);
     }
 }
 
-static enum pst_status decode_planes(struct wave *w, const struct psti_pli_wave_tables *tables,
+static void show_planes(const struct psti_pli_unit *unit, const struct memory *memory,
+                        struct psti_pli_planes *planes)
+{
+    if (unit->bits == 8)
+        *planes = (struct psti_pli_planes){.base = memory->of_8.rows + PSTI_PLI_WAVE_ROW_BEFORE,
+                                           .plane_step = PSTI_PLI_WAVE_ROWS_PLANE,
+                                           .band_step = LANES * PSTI_PLI_WAVE_ROW,
+                                           .row_step = PSTI_PLI_WAVE_ROW};
+    else
+        *planes = (struct psti_pli_planes){.base = memory->samples,
+                                           .plane_step = 2 * PLANE_SAMPLES,
+                                           .band_step = 2 * LANES * EDGE,
+                                           .row_step = 2 * EDGE};
+}
+
+static enum pst_status decode_planes(struct wave *w, struct memory *memory,
+                                     const struct psti_pli_wave_tables *tables,
                                      struct psti_pli_wave_head *head, struct pst_error *err)
 {
     find_lanes(w);
-    find_spread(w);
     memset(w->tokens - TOKEN_HISTORY, 0, TOKEN_HISTORY * TOKEN_STRIDE);
     enum pst_status status = decode_tokens(w, tables, head, err);
     if (status != PST_OK)
         return status;
     open_bits(&w->bits, head);
     memset(&w->coefficients, 0, sizeof w->coefficients);
-    if (w->unit->bits == 8)
-        rebuild_8(w);
-    else
+    if (w->unit->bits == 8) {
+        find_lines(w, memory->of_8.lines);
+        psti_pli_wave_rows(w->unit, w->head, memory->of_8.lines, memory->of_8.rows);
+    } else {
+        find_spread(w);
         rebuild_16(w);
+    }
     if (w->bits.raw > w->bits.n_bits)
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit lacks raw bits");
     return PST_OK;
@@ -525,7 +642,6 @@ enum pst_status psti_pli_wave_decode_c(const struct psti_pli_unit *unit,
                                        struct psti_pli_planes *planes, struct pst_error *err)
 {
     struct memory *memory = work;
-    size_t sample_nbytes = unit->bits / 8u;
     struct wave w = {
         .unit = unit,
         .head = head,
@@ -534,16 +650,11 @@ enum pst_status psti_pli_wave_decode_c(const struct psti_pli_unit *unit,
         .samples = memory->samples,
     };
     if (head->n_coded > 0) {
-        enum pst_status status = decode_planes(&w, tables, head, err);
+        enum pst_status status = decode_planes(&w, memory, tables, head, err);
         if (status != PST_OK)
             return status;
     }
-    fill_constants(unit, head, memory->samples);
-    *planes = (struct psti_pli_planes){
-        .base = memory->samples,
-        .plane_step = PLANE_SAMPLES * sample_nbytes,
-        .band_step = LANES * EDGE * sample_nbytes,
-        .row_step = EDGE * sample_nbytes,
-    };
+    fill_constants(unit, head, memory);
+    show_planes(unit, memory, planes);
     return PST_OK;
 }

@@ -1,9 +1,8 @@
 /* pli_wave_rebuild.h - template: predictions of one step of the wave, all 32 lanes at once.
  *
- * Included by pli_wave_c.c once per bit depth with
+ * Included by pli_wave_c.c for 16-bit samples with
  *   WAVE(name)  the name with the depth behind it
- *   LANE        signed lane type: 16 bits for 8-bit samples, 32 for 16-bit ones; the law computes
- *               modulo 2^16 and 2^32
+ *   LANE        signed lane type: 32 bits, as the law computes modulo 2^32
  *   SAMPLE, SIGNED, BITS of the planes
  * The loops have 32 rounds and no conditions, so that compilers turn them into vectors. */
 
