@@ -256,15 +256,14 @@ static bool place_literals(const struct decoder *d)
     const uint8_t *escape = d->samples + (size_t)(d->n_pixels - d->n_escapes) * P;
     const uint8_t *end = d->samples + (size_t)d->n_pixels * P;
     for (uint32_t i = 0; i < d->n_literals; i++, out += P) {
-        uint32_t index = d->samples[i];
-        if (index < d->n_colours) {
-            psti_lz_move_pixel(out, d->work->colours + (size_t)index * P, P);
-        } else {
-            if (escape == end)
-                return false;
-            psti_lz_move_pixel(out, escape, P);
-            escape += P;
-        }
+        uint32_t index = d->samples[i], is_escape = index >= d->n_colours;
+        /* Chosen by arithmetic, for which literals are escaped cannot be foreseen. */
+        uintptr_t colour = (uintptr_t)(d->work->colours + (size_t)index * P);
+        uintptr_t from = colour ^ ((colour ^ (uintptr_t)escape) & (0 - (uintptr_t)is_escape));
+        if (is_escape & (escape == end))
+            return false;
+        psti_lz_move_pixel(out, (const uint8_t *)from, P);
+        escape += P * is_escape;
     }
     return escape == end;
 }
