@@ -91,9 +91,8 @@ static enum pst_status emit_region(struct psti_job *job, struct psti_emit *emit,
 static void count_units(struct psti_job *job, const struct pst_pli_info *info)
 {
     const struct psti_rect *region = &job->stored;
-    uint32_t edge = info->unit_edge;
-    uint32_t rows = (region->y + region->height - 1) / edge - region->y / edge + 1;
-    uint32_t columns = (region->x + region->width - 1) / edge - region->x / edge + 1;
+    uint32_t rows = psti_pli_units_along(region->y, region->height, info->unit_edge);
+    uint32_t columns = psti_pli_units_along(region->x, region->width, info->unit_edge);
     job->decoder->n_units += (uint64_t)rows * columns;
     job->decoder->n_units_whole += (uint64_t)info->unit_rows * info->unit_columns;
 }

@@ -5,7 +5,6 @@
  * caller's threads: jobs read the pixels and write disjoint parts of the output, so the bytes do
  * not depend on who ran them. Every unit may fall back to raw, so pst_pli_encode_bound() always
  * holds. Working memory is claimed per job and given back. */
-#include "encode/encode.h"
 #include "encode/pli_encode_int.h"
 
 #include "base/alloc.h"

@@ -59,9 +59,10 @@ static inline uint64_t psti_pli_head_nbytes(const struct psti_pli_header *h)
     return psti_pli_index_offset(h) + (uint64_t)psti_pli_unit_rows(h) * psti_pli_unit_columns(h) *
                                           psti_pli_index_entry_nbytes(h);
 }
-static inline uint32_t psti_pli_sample_nbytes(const struct psti_pli_header *h)
+/* How many units of `edge` pixels the `n` >= 1 pixels from `first` on touch, along one axis. */
+static inline uint32_t psti_pli_units_along(uint32_t first, uint32_t n, uint32_t edge)
 {
-    return h->bits / 8u;
+    return (first + n - 1) / edge - first / edge + 1;
 }
 
 /* Reads and checks the header alone (40 bytes needed), not the head's checksum. */

@@ -10,8 +10,7 @@
 #include "loader/loader_int.h"
 
 #include "base/bits.h"
-
-#include <penstock/pli.h>
+#include "format/format_pli.h"
 
 #include <string.h>
 
@@ -20,9 +19,8 @@
 #define SAVE_SHARE 4
 /* A gap as small as this is cheaper to read than another read. */
 #define GAP_NBYTES ((uint64_t)8 << 10)
-/* Of head and model, with some to spare; the index has at most 8 bytes for a unit of 64 pixels. */
+/* Of head and model, with some to spare; the index comes on top. */
 #define HEAD_NBYTES 2048
-#define EDGE_MIN 64
 #define BLOCK_NBYTES 4096
 #define RANGES_CAP 128
 
@@ -31,9 +29,11 @@ static bool saves_enough(uint64_t skipped, uint64_t nbytes)
     return skipped >= SAVE_NBYTES && skipped >= nbytes / SAVE_SHARE;
 }
 
-static uint64_t n_cells(uint32_t first, uint32_t n)
+/* The smallest units that a region of the image has. */
+static uint64_t n_cells(uint32_t y, uint32_t x, uint32_t height, uint32_t width)
 {
-    return (first + n - 1) / EDGE_MIN - first / EDGE_MIN + 1;
+    enum { EDGE = 1 << PSTI_PLI_UNIT_LOG2_MIN };
+    return (uint64_t)psti_pli_units_along(y, height, EDGE) * psti_pli_units_along(x, width, EDGE);
 }
 
 void psti_ranges_consider(const pst_loader *loader, uint64_t epoch, uint64_t sample,
@@ -46,11 +46,10 @@ void psti_ranges_consider(const pst_loader *loader, uint64_t epoch, uint64_t sam
         psti_chain_draw(field->chain, loader->options.seed, epoch, sample, item->height,
                         item->width, &draw, NULL) != PST_OK)
         return;
-    uint64_t cells = n_cells(0, item->height) * n_cells(0, item->width);
-    uint64_t touched =
-        n_cells(draw.region_y, draw.region_height) * n_cells(draw.region_x, draw.region_width);
+    uint64_t cells = n_cells(0, 0, item->height, item->width);
+    uint64_t touched = n_cells(draw.region_y, draw.region_x, draw.region_height, draw.region_width);
     double share = (double)(cells - touched) / (double)cells;
-    uint64_t head = HEAD_NBYTES + 8 * cells;
+    uint64_t head = HEAD_NBYTES + PSTI_PLI_INDEX_ENTRY_MAX * cells;
     /* The second round begins at a block, so that O_DIRECT puts bytes where they belong. */
     head = psti_round_up(item->offset + head, BLOCK_NBYTES) - item->offset;
     if (head >= item->nbytes ||
