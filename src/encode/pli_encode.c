@@ -132,14 +132,19 @@ static size_t count_equal_rgb(const uint8_t *p, size_t n)
     return same;
 }
 
-/* Few colours, hard edges: more than half of the pixels repeat their left neighbour. */
+/* Few colours, hard edges: three of four pixels repeat their left neighbour, in every fourth row.
+ */
 static bool is_synthetic(const struct psti_pli_source *s)
 {
+    enum { ROW_STEP = 4 };
     size_t pixel_nbytes = psti_pli_raw_nbytes(1, 1, s->channels, s->bits);
-    size_t n = (size_t)s->height * s->width;
-    size_t same = pixel_nbytes == 3 ? count_equal_rgb(s->pixels, n - 1)
-                                    : count_equal(s->pixels, n - 1, pixel_nbytes);
-    return 2 * same > n;
+    size_t row_nbytes = s->width * pixel_nbytes, n = 0, same = 0;
+    for (uint32_t y = 0; y < s->height; y += ROW_STEP, n += s->width - 1) {
+        const uint8_t *row = (const uint8_t *)s->pixels + y * row_nbytes;
+        same += pixel_nbytes == 3 ? count_equal_rgb(row, s->width - 1)
+                                  : count_equal(row, s->width - 1, pixel_nbytes);
+    }
+    return 4 * same > 3 * n;
 }
 
 /* The smallest coding of a unit that its tier allows; raw always does. */
@@ -157,8 +162,9 @@ static size_t encode_unit(const struct encoder *e, const struct psti_pli_source 
                    ? psti_pli_packed_encode(s, effort, out, raw_nbytes)
                    : psti_pli_wave_encode(s, plan, e->codes, work->mode, out, raw_nbytes);
     if (best == 0 || is_synthetic(s)) {
-        /* Beside units that decode by vectors, lz must be worth its time. */
-        size_t room = best ? best * 3 / 4 : raw_nbytes;
+        /* Beside units that decode by vectors, lz must be worth its time: a unit that lz makes only
+         * a little smaller is several times as slow. */
+        size_t room = best ? best / 2 : raw_nbytes;
         size_t lz = psti_pli_lz_encode(s, effort, work->mode, work->spare, room);
         if (lz > 0) {
             memcpy(out, work->spare, lz);
