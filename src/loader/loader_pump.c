@@ -59,14 +59,26 @@ bool psti_pump_start_job(pst_loader *loader)
     return true;
 }
 
+/* Batches in their order; within one the longest rows first, so that no worker begins the longest
+ * one when the others are done. */
+static bool goes_before(const struct psti_task *a, const struct psti_task *b)
+{
+    if (a->job->step != b->job->step)
+        return a->job->step < b->job->step;
+    return a->block_nbytes > b->block_nbytes;
+}
+
 static void push_ready(pst_loader *loader, struct psti_task *task)
 {
-    task->next = NULL;
-    if (loader->ready)
-        loader->ready_last->next = task;
-    else
-        loader->ready = task;
-    loader->ready_last = task;
+    struct psti_task **at = &loader->ready;
+    if (loader->ready && !goes_before(task, loader->ready_last))
+        at = &loader->ready_last->next;
+    while (*at && !goes_before(task, *at))
+        at = &(*at)->next;
+    task->next = *at;
+    *at = task;
+    if (!task->next)
+        loader->ready_last = task;
     loader->n_ready++;
     pthread_cond_signal(loader->work);
 }
