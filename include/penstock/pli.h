@@ -50,7 +50,7 @@ struct pst_pli_encode_options {
 
 enum pst_pli_content {
     PST_PLI_CONTENT_PIXELS = 1,
-    PST_PLI_CONTENT_JPEG = 2 /* quantised coefficients of a JPEG; reserved */
+    PST_PLI_CONTENT_JPEG = 2 /* quantised coefficients of a JPEG */
 };
 
 /* What the head of a PLI says. */
@@ -68,8 +68,8 @@ struct pst_pli_info {
     uint64_t pixel_checksum; /* XXH3-64 of the decoded pixels, (H,W,C), no padding */
     uint64_t head_nbytes;    /* header, model and index: the units follow */
     uint64_t nbytes;         /* of the whole; 0 if the index was not given */
-    uint64_t n_units[8]; /* units by mode: raw, constant, packed, wave, lz; zeros if the units were
-                            not given */
+    uint64_t n_units[8]; /* units by mode: raw, constant, packed, wave, lz, coefficients; zeros if
+                            the units were not given */
 };
 
 /* Reads the head. 40 bytes are enough for all but nbytes and n_units; with head_nbytes of them

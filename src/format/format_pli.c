@@ -31,33 +31,59 @@ static enum pst_status corrupt(struct pst_error *err, int64_t offset, const char
     return status;
 }
 
-static enum pst_status check_values(const struct psti_pli_header *h, const uint8_t *p,
-                                    struct pst_error *err)
+/* What content 2, the coefficients of a JPEG, narrows or turns off. */
+static enum pst_status check_jpeg_values(const struct psti_pli_header *h, struct pst_error *err)
 {
-    if (h->content != PST_PLI_CONTENT_PIXELS)
-        return psti_fail(err, PST_ERROR_UNSUPPORTED, ROOM, "content %u is not known", h->content);
+    if (h->channels != 1 && h->channels != 3)
+        return corrupt(err, 6, "number of channels", h->channels);
+    if (h->bits != 8)
+        return corrupt(err, 7, "number of bits", h->bits);
+    if (h->unit_log2 < PSTI_PLI_UNIT_LOG2_MIN || h->unit_log2 > PSTI_PLI_JPEG_UNIT_LOG2_MAX)
+        return corrupt(err, 12, "size of units", h->unit_log2);
+    if (h->transform > PSTI_PLI_YCBCR || (h->transform == PSTI_PLI_YCBCR && h->channels != 3))
+        return corrupt(err, 13, "colour transform", h->transform);
+    if (h->max_error != 0)
+        return corrupt(err, 15, "maximum error", h->max_error);
+    if (h->tier != 0)
+        return corrupt(err, 20, "tier", h->tier);
+    if (h->effort != 0)
+        return corrupt(err, 21, "effort", h->effort);
+    return PST_OK;
+}
+
+static enum pst_status check_pixel_values(const struct psti_pli_header *h, struct pst_error *err)
+{
     if (h->channels < 1 || h->channels > 4)
         return corrupt(err, 6, "number of channels", h->channels);
     if (h->bits != 8 && h->bits != 16)
         return corrupt(err, 7, "number of bits", h->bits);
-    if (h->width == 0)
-        return corrupt(err, 8, "width", h->width);
-    if (h->height == 0)
-        return corrupt(err, 10, "height", h->height);
     if (h->unit_log2 < PSTI_PLI_UNIT_LOG2_MIN || h->unit_log2 > PSTI_PLI_UNIT_LOG2_MAX)
         return corrupt(err, 12, "size of units", h->unit_log2);
     if (h->transform > PSTI_PLI_SUBTRACT_GREEN ||
         (h->transform == PSTI_PLI_SUBTRACT_GREEN && h->channels < 3))
         return corrupt(err, 13, "colour transform", h->transform);
-    if (p[14] & ~FLAGS_KNOWN)
-        return corrupt(err, 14, "set of flags", p[14]);
     if (h->max_error > PSTI_PLI_MAX_ERROR)
         return corrupt(err, 15, "maximum error", h->max_error);
     if (h->tier < PST_PLI_TIER_FAST || h->tier > PST_PLI_TIER_DENSE)
         return corrupt(err, 20, "tier", h->tier);
+    return PST_OK;
+}
+
+static enum pst_status check_values(const struct psti_pli_header *h, const uint8_t *p,
+                                    struct pst_error *err)
+{
+    if (h->content != PST_PLI_CONTENT_PIXELS && h->content != PST_PLI_CONTENT_JPEG)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, ROOM, "content %u is not known", h->content);
+    if (h->width == 0)
+        return corrupt(err, 8, "width", h->width);
+    if (h->height == 0)
+        return corrupt(err, 10, "height", h->height);
+    if (p[14] & ~FLAGS_KNOWN)
+        return corrupt(err, 14, "set of flags", p[14]);
     if (psti_load_u16(p + 22) != 0)
         return corrupt(err, 22, "reserved field", psti_load_u16(p + 22));
-    return PST_OK;
+    return h->content == PST_PLI_CONTENT_JPEG ? check_jpeg_values(h, err)
+                                              : check_pixel_values(h, err);
 }
 
 enum pst_status psti_pli_parse_header(const void *bytes, size_t nbytes, struct psti_pli_header *out,
@@ -175,15 +201,17 @@ enum pst_status psti_pli_find_model(const void *head, const struct psti_pli_head
 {
     const uint8_t *p = (const uint8_t *)head + PSTI_PLI_HEADER_NBYTES;
     size_t left = header->model_nbytes;
-    int last = 0;
+    bool is_jpeg = header->content == PST_PLI_CONTENT_JPEG;
+    int last = is_jpeg ? PSTI_PLI_MODEL_WAVE : 0; /* kinds ascend from here */
+    int highest = is_jpeg ? PSTI_PLI_MODEL_FRAME : PSTI_PLI_MODEL_WAVE;
     *block = NULL;
     *nbytes = 0;
     while (left > 0) {
         size_t n = left >= PSTI_PLI_BLOCK_HEADER_NBYTES ? psti_load_u16(p + 2) : 0;
         if (left < PSTI_PLI_BLOCK_HEADER_NBYTES || n > left - PSTI_PLI_BLOCK_HEADER_NBYTES ||
-            p[0] <= last || p[0] > PSTI_PLI_MODEL_WAVE || p[1] != 0) {
+            p[0] <= last || p[0] > highest || p[1] != 0) {
             return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
-                             "the model is not a sequence of known blocks");
+                             "the model is not a sequence of blocks that belong here");
         }
         last = p[0];
         if (last == (int)kind) {

@@ -12,6 +12,7 @@ enum {
     PSTI_PLI_HEADER_NBYTES = 40,
     PSTI_PLI_UNIT_LOG2_MIN = 6, /* 64 pixels: the only edge of packed and wave units */
     PSTI_PLI_UNIT_LOG2_MAX = 9,
+    PSTI_PLI_JPEG_UNIT_LOG2_MAX = 8, /* of content 2 */
     PSTI_PLI_MAX_ERROR = 127,
     PSTI_PLI_INDEX_ENTRY_MAX = 8,
     PSTI_PLI_BLOCK_HEADER_NBYTES = 4 /* of a model block */
@@ -23,10 +24,15 @@ enum psti_pli_mode {
     PSTI_PLI_PACKED = 2,
     PSTI_PLI_WAVE = 3,
     PSTI_PLI_LZ = 4,
-    PSTI_PLI_N_MODES = 5
+    PSTI_PLI_COEFS = 5, /* of content 2, which has no other */
+    PSTI_PLI_N_MODES = 6
 };
 
-enum psti_pli_transform { PSTI_PLI_TRANSFORM_NONE = 0, PSTI_PLI_SUBTRACT_GREEN = 1 };
+enum psti_pli_transform {
+    PSTI_PLI_TRANSFORM_NONE = 0,
+    PSTI_PLI_SUBTRACT_GREEN = 1, /* content 1 */
+    PSTI_PLI_YCBCR = 1           /* content 2 */
+};
 
 struct psti_pli_header {
     uint8_t content, channels, bits, unit_log2, transform, max_error, tier, effort;
@@ -85,8 +91,12 @@ void psti_pli_print_entry(uint8_t *head, const struct psti_pli_header *header, u
                           struct psti_pli_entry entry);
 
 /* The model block of `kind`: its bytes and length, or NULL and 0. PST_ERROR_CORRUPT if the model is
- * not a sequence of known blocks. */
-enum psti_pli_model_kind { PSTI_PLI_MODEL_WAVE = 1 };
+ * not a sequence of blocks that the content may have. */
+enum psti_pli_model_kind {
+    PSTI_PLI_MODEL_WAVE = 1,  /* content 1 */
+    PSTI_PLI_MODEL_COEFS = 2, /* content 2: tables */
+    PSTI_PLI_MODEL_FRAME = 3  /* content 2, which must have it */
+};
 enum pst_status psti_pli_find_model(const void *head, const struct psti_pli_header *header,
                                     enum psti_pli_model_kind kind, const uint8_t **block,
                                     size_t *nbytes, struct pst_error *err);

@@ -1,7 +1,8 @@
-/* print_pli_tables.c - prints the constants of PLI's wave and lz modes as
+/* print_pli_tables.c - prints the constants of PLI's wave, lz and coefficient modes as
  * docs/format-pli-tables.txt holds them; with a path it compares that file with them instead and
  * says where the first difference is. After training: print_pli_tables >docs/format-pli-tables.txt.
  */
+#include "format/format_pli_jpeg.h"
 #include "format/format_pli_lz.h"
 #include "format/format_pli_wave.h"
 
@@ -64,6 +65,29 @@ static void print_lz(FILE *out)
     }
 }
 
+static void print_jpeg(FILE *out)
+{
+    const struct psti_jpeg_tables *b = &psti_jpeg_builtin;
+    fprintf(out, "# coefficients: side, k, the weights of the six earlier ones, bias\n");
+    for (int side = 0; side < 2; side++)
+        for (int k = 0; k < 64; k++) {
+            fprintf(out, "jpeg_weights %d %d", side, k);
+            for (int i = 0; i < PSTI_JPEG_N_FEATURES; i++)
+                fprintf(out, " %d", psti_jpeg_weights[side][k][i]);
+            fprintf(out, " %d\n", psti_jpeg_biases[side][k]);
+        }
+    fprintf(out, "# limits of buckets\njpeg_limits");
+    for (int i = 0; i < PSTI_JPEG_N_LIMITS; i++)
+        fprintf(out, " %d", psti_jpeg_limits[i]);
+    fprintf(out, "\n# coefficients, built-in tables: side (of ac 0), context, f of tokens 0, 1, "
+                 "...\n");
+    print_rows(out, "jpeg_ac", 0, b->ac[0], PSTI_JPEG_N_AC_CONTEXTS, PSTI_JPEG_N_AC_TOKENS);
+    for (int side = 0; side < 2; side++)
+        print_rows(out, "jpeg_ends", side, b->ends[side][0], PSTI_JPEG_N_ENDS, PSTI_JPEG_N_ENDS);
+    for (int side = 0; side < 2; side++)
+        print_rows(out, "jpeg_dc", side, b->dc[side][0], PSTI_JPEG_N_ENDS, PSTI_JPEG_N_DC_TOKENS);
+}
+
 /* 0 if the two agree to the end. */
 static int compare(FILE *a, FILE *b, const char *path)
 {
@@ -87,13 +111,14 @@ int main(int argc, char **argv)
     if (!out)
         return 1;
     fprintf(out,
-            "# Trained constants of PLI, part of the format: docs/format-pli.md, sections 5.8 and "
-            "6.3. Written by tests/golden/print_pli_tables.c\n");
+            "# Trained constants of PLI, part of the format: docs/format-pli.md, sections 5.8, "
+            "6.3 and 8.7. Written by tests/golden/print_pli_tables.c\n");
     print_buckets(out);
     print_freqs(out, 8);
     print_freqs(out, 16);
     print_filters(out);
     print_lz(out);
+    print_jpeg(out);
     if (argc < 2)
         return fflush(out) != 0;
     file = fopen(argv[1], "r");
