@@ -85,9 +85,6 @@ void psti_decode_turn_rows(const uint8_t *from, size_t from_nbytes, uint32_t hei
                            uint8_t orientation, size_t pixel_nbytes, uint8_t *to, size_t to_nbytes,
                            uint32_t y, uint32_t n_rows);
 
-/* decode_exif.c: orientation 1..8 of a TIFF block ("II*..." or "MM*..."); 1 if it has none. */
-uint8_t psti_decode_exif_orientation(const uint8_t *tiff, size_t nbytes);
-
 /* Each codec: headers -> info (orientation recorded, dimensions as stored), and rows. */
 enum pst_status psti_decode_jpeg_probe(const uint8_t *bytes, size_t nbytes,
                                        struct pst_image_info *info, struct pst_error *err);

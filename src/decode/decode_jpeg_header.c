@@ -5,6 +5,8 @@
  * bytes between segments; whatever else is wrong, the decode itself finds. */
 #include "decode/decode_int.h"
 
+#include "format/format_exif.h"
+
 #include <string.h>
 
 enum { M_SOF0 = 0xC0, M_DHT = 0xC4, M_JPG = 0xC8, M_DAC = 0xCC, M_SOF15 = 0xCF };
@@ -91,7 +93,7 @@ enum pst_status psti_decode_jpeg_probe(const uint8_t *bytes, size_t nbytes,
             framed = true;
         } else if (marker == M_APP1 && !oriented && length >= 8 &&
                    memcmp(segment, "Exif\0", 6) == 0) {
-            info->orientation = psti_decode_exif_orientation(segment + 6, length - 8);
+            info->orientation = psti_exif_orientation(segment + 6, length - 8);
             oriented = true;
         }
         at += length;

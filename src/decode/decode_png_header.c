@@ -6,6 +6,7 @@
 #include "decode/decode_png.h"
 
 #include "base/bits.h"
+#include "format/format_exif.h"
 
 #include <string.h>
 
@@ -119,7 +120,7 @@ static enum pst_status read_other(const struct chunk *chunk, struct psti_png_hea
     if (strcmp(chunk->name, "tRNS") == 0)
         return read_trns(chunk, header, err);
     if (strcmp(chunk->name, "eXIf") == 0)
-        header->orientation = psti_decode_exif_orientation(chunk->data, chunk->nbytes);
+        header->orientation = psti_exif_orientation(chunk->data, chunk->nbytes);
     return PST_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "decode/decode_int.h"
 
 #include "base/bits.h"
+#include "format/format_exif.h"
 
 #include <string.h>
 
@@ -48,7 +49,7 @@ static void read_chunk(const uint8_t *chunk, size_t nbytes, struct container *co
             tiff += 6;
             nbytes -= 6;
         }
-        container->orientation = psti_decode_exif_orientation(tiff, nbytes);
+        container->orientation = psti_exif_orientation(tiff, nbytes);
     }
 }
 

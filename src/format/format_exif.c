@@ -1,11 +1,13 @@
-/* decode_exif.c - which way up a picture is to be shown.
+/* format_exif.c - which way up a picture is to be shown.
  *
  * An EXIF block is a small TIFF file: a byte order mark, the offset of a directory, and entries of
  * 12 bytes. Only tag 0x0112 of the first directory is looked at. Broken blocks are common in the
  * wild and harmless: they say nothing, so the picture stays as it is. */
-#include "decode/decode_int.h"
+#include "format/format_exif.h"
 
 #include "base/bits.h"
+
+#include <stdbool.h>
 
 #define TAG_ORIENTATION 0x0112
 enum { TIFF_BYTE = 1, TIFF_SHORT = 3, TIFF_LONG = 4 };
@@ -32,7 +34,7 @@ static uint8_t entry_orientation(const uint8_t *entry, bool big)
     return value >= 1 && value <= 8 ? (uint8_t)value : 1;
 }
 
-uint8_t psti_decode_exif_orientation(const uint8_t *tiff, size_t nbytes)
+uint8_t psti_exif_orientation(const uint8_t *tiff, size_t nbytes)
 {
     if (nbytes < 8 || (tiff[0] != 'I' && tiff[0] != 'M') || tiff[0] != tiff[1])
         return 1;
