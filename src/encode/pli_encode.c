@@ -24,7 +24,8 @@ enum {
     EFFORT_MAX = 5,
     MODEL_MAX_NBYTES = 1024,
     SMALL_EDGE_LOG2 = PSTI_PLI_UNIT_LOG2_MIN,
-    SMALL_EDGE = 1 << SMALL_EDGE_LOG2
+    SMALL_EDGE = 1 << SMALL_EDGE_LOG2,
+    LOOK_STEP = 4 /* rows: what is looked at for lz */
 };
 
 /* One call of pst_pli_encode. */
@@ -115,20 +116,17 @@ static size_t store_plain(const struct psti_pli_source *s, enum psti_pli_mode mo
     return 1 + nbytes;
 }
 
-static size_t count_equal(const uint8_t *p, size_t n, size_t step)
+/* Pixels p[0..n-1] that equal those at q. */
+static size_t count_equal(const uint8_t *p, const uint8_t *q, size_t n, size_t pixel_nbytes)
 {
     size_t same = 0;
-    for (size_t i = 0; i < n; i++)
-        same += memcmp(p + i * step, p + (i + 1) * step, step) == 0;
-    return same;
-}
-
-/* Without a branch, for most pictures. */
-static size_t count_equal_rgb(const uint8_t *p, size_t n)
-{
-    size_t same = 0;
-    for (size_t i = 0; i < n; i++, p += 3)
-        same += ((p[0] ^ p[3]) | (p[1] ^ p[4]) | (p[2] ^ p[5])) == 0;
+    if (pixel_nbytes == 3) { /* without a branch, for most pictures */
+        for (size_t i = 0; i < 3 * n; i += 3)
+            same += ((p[i] ^ q[i]) | (p[i + 1] ^ q[i + 1]) | (p[i + 2] ^ q[i + 2])) == 0;
+        return same;
+    }
+    for (size_t i = 0; i < n * pixel_nbytes; i += pixel_nbytes)
+        same += memcmp(p + i, q + i, pixel_nbytes) == 0;
     return same;
 }
 
@@ -136,15 +134,28 @@ static size_t count_equal_rgb(const uint8_t *p, size_t n)
  */
 static bool is_synthetic(const struct psti_pli_source *s)
 {
-    enum { ROW_STEP = 4 };
     size_t pixel_nbytes = psti_pli_raw_nbytes(1, 1, s->channels, s->bits);
     size_t row_nbytes = s->width * pixel_nbytes, n = 0, same = 0;
-    for (uint32_t y = 0; y < s->height; y += ROW_STEP, n += s->width - 1) {
+    for (uint32_t y = 0; y < s->height; y += LOOK_STEP, n += s->width - 1) {
         const uint8_t *row = (const uint8_t *)s->pixels + y * row_nbytes;
-        same += pixel_nbytes == 3 ? count_equal_rgb(row, s->width - 1)
-                                  : count_equal(row, s->width - 1, pixel_nbytes);
+        same += count_equal(row, row + pixel_nbytes, s->width - 1, pixel_nbytes);
     }
     return 4 * same > 3 * n;
+}
+
+/* Whether lz could come to half of `nbytes`: it takes nearly two bytes for each pixel that equals
+ * neither the one before nor the one above; these are counted in every fourth row. */
+static bool could_halve(const struct psti_pli_source *s, size_t nbytes)
+{
+    size_t pixel_nbytes = psti_pli_raw_nbytes(1, 1, s->channels, s->bits);
+    size_t row_nbytes = s->width * pixel_nbytes, n_new = 0;
+    for (uint32_t y = LOOK_STEP / 2; y < s->height; y += LOOK_STEP) {
+        const uint8_t *p = (const uint8_t *)s->pixels + y * row_nbytes;
+        for (size_t i = pixel_nbytes; i < row_nbytes; i += pixel_nbytes)
+            n_new += (memcmp(p + i, p + i - pixel_nbytes, pixel_nbytes) != 0) &
+                     (memcmp(p + i, p + i - row_nbytes, pixel_nbytes) != 0);
+    }
+    return 2 * LOOK_STEP * n_new < nbytes / 2;
 }
 
 /* The smallest coding of a unit that its tier allows; raw always does. */
@@ -161,7 +172,7 @@ static size_t encode_unit(const struct encoder *e, const struct psti_pli_source 
         best = e->options.tier == PST_PLI_TIER_FAST
                    ? psti_pli_packed_encode(s, effort, out, raw_nbytes)
                    : psti_pli_wave_encode(s, plan, e->codes, work->mode, out, raw_nbytes);
-    if (best == 0 || is_synthetic(s)) {
+    if (best == 0 || (is_synthetic(s) && could_halve(s, best))) {
         /* Beside units that decode by vectors, lz must be worth its time: a unit that lz makes only
          * a little smaller is several times as slow. */
         size_t room = best ? best / 2 : raw_nbytes;

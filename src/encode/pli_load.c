@@ -3,9 +3,11 @@
  *
  * Reads the caller's memory with any strides; writes memory that its caller claimed. */
 #include "encode/pli_encode_int.h"
+#include "encode/pli_load.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
+#include "base/cpu.h"
 #include "base/fail.h"
 #include "base/hash.h"
 
@@ -91,6 +93,17 @@ static uint32_t wrapped(uint32_t v, uint32_t bits)
     return v < (1u << (bits - 1)) ? v : (1u << bits) - v;
 }
 
+static void add_changes(const struct pst_pixels *p, uint32_t y, uint64_t *plain, uint64_t *green)
+{
+    for (uint32_t x = 1; x < p->width; x++) {
+        uint32_t dr = sample_at(p, y, x, 0) - sample_at(p, y, x - 1, 0);
+        uint32_t dg = sample_at(p, y, x, 1) - sample_at(p, y, x - 1, 1);
+        uint32_t db = sample_at(p, y, x, 2) - sample_at(p, y, x - 1, 2);
+        *plain += wrapped(dr, p->bits) + wrapped(db, p->bits);
+        *green += wrapped(dr - dg, p->bits) + wrapped(db - dg, p->bits);
+    }
+}
+
 /* Subtract green pays if the differences to green change less from pixel to pixel than red and blue
  * do; a sample of rows decides. */
 uint8_t psti_pli_choose_transform(const struct psti_pli_image *image)
@@ -100,15 +113,19 @@ uint8_t psti_pli_choose_transform(const struct psti_pli_image *image)
     uint64_t plain = 0, green = 0;
     if (p->channels < 3)
         return PSTI_PLI_TRANSFORM_NONE;
+    bool avx2 = p->bits == 8 && p->pixel_nbytes == 3 && p->channel_nbytes == 1 &&
+                (psti_cpu_features() & PSTI_CPU_AVX2) != 0;
     uint32_t step = p->height / ROWS + 1;
     for (uint32_t y = 0; y < p->height; y += step) {
-        for (uint32_t x = 1; x < p->width; x++) {
-            uint32_t dr = sample_at(p, y, x, 0) - sample_at(p, y, x - 1, 0);
-            uint32_t dg = sample_at(p, y, x, 1) - sample_at(p, y, x - 1, 1);
-            uint32_t db = sample_at(p, y, x, 2) - sample_at(p, y, x - 1, 2);
-            plain += wrapped(dr, p->bits) + wrapped(db, p->bits);
-            green += wrapped(dr - dg, p->bits) + wrapped(db - dg, p->bits);
+#if defined(__x86_64__)
+        if (avx2) {
+            const uint8_t *row = (const uint8_t *)p->data + (int64_t)y * p->row_nbytes;
+            psti_pli_add_changes8_avx2(row, p->width, &plain, &green);
+            continue;
         }
+#endif
+        (void)avx2;
+        add_changes(p, y, &plain, &green);
     }
     return green < plain ? PSTI_PLI_SUBTRACT_GREEN : PSTI_PLI_TRANSFORM_NONE;
 }
@@ -139,10 +156,18 @@ static void split_planes8(const struct psti_pli_image *image, const struct psti_
 static void split_green8(const struct psti_pli_source *s, uint8_t *const planes[4])
 {
     const uint8_t *in = s->pixels;
+    bool avx2 = psti_cpu_features() & PSTI_CPU_AVX2;
+    (void)avx2;
     for (uint32_t y = 0; y < s->height; y++, in += 3 * (size_t)s->width) {
         uint8_t *restrict green = planes[0] + (size_t)y * EDGE;
         uint8_t *restrict red = planes[1] + (size_t)y * EDGE;
         uint8_t *restrict blue = planes[2] + (size_t)y * EDGE;
+#if defined(__x86_64__)
+        if (avx2) { /* 64 pixels: behind the unit's are its planes */
+            psti_pli_split_green8_avx2(in, green, red, blue);
+            continue;
+        }
+#endif
         for (uint32_t x = 0; x < s->width; x++) {
             green[x] = in[3 * x + 1];
             red[x] = (uint8_t)(in[3 * x] - in[3 * x + 1] + 128);

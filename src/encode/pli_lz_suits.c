@@ -21,9 +21,15 @@ enum {
 static void load(const struct pst_pixels *p, uint32_t y, uint32_t x, uint32_t n, uint64_t *out)
 {
     const uint8_t *base = (const uint8_t *)p->data + (int64_t)y * p->row_nbytes;
+    base += (int64_t)x * p->pixel_nbytes;
+    if (p->bits == 8 && p->channels == 3 && p->pixel_nbytes == 3 && p->channel_nbytes == 1) {
+        for (uint32_t i = 0; i < n; i++, base += 3)
+            out[i] = base[0] | (uint32_t)base[1] << 8 | (uint32_t)base[2] << 16;
+        return;
+    }
     memset(out, 0, n * sizeof *out);
     for (uint32_t c = 0; c < p->channels; c++) {
-        const uint8_t *sample = base + (int64_t)x * p->pixel_nbytes + c * p->channel_nbytes;
+        const uint8_t *sample = base + c * p->channel_nbytes;
         for (uint32_t i = 0; i < n; i++, sample += p->pixel_nbytes) {
             uint64_t value = p->bits == 8 ? *sample : psti_load_u16(sample);
             out[i] |= value << (c * p->bits);
@@ -41,22 +47,34 @@ static uint32_t count_new(const uint64_t *above, const uint64_t *row, uint32_t n
     return count;
 }
 
-uint8_t psti_pli_lz_suits(const struct pst_pixels *pixels)
+/* Of a whole row. */
+static uint32_t count_new_in_row(const struct pst_pixels *pixels, uint32_t y)
 {
     uint64_t above[WINDOW], row[WINDOW];
-    uint64_t n = 0, n_new = 0;
-    uint32_t step = pixels->height / ROWS_MAX + 1;
-    for (uint32_t y = pixels->height > 1; y < pixels->height; y += step)
-        for (uint32_t x = 0; x + 2 < pixels->width; x += WINDOW - 2) {
-            uint32_t left = pixels->width - x, wide = left < WINDOW ? left : WINDOW;
-            load(pixels, y > 0 ? y - 1 : 0, x, wide, above);
-            load(pixels, y, x, wide, row);
-            if (y == 0) /* the only row has nothing above it: only the pixel before counts */
-                memset(above, 0xff, sizeof above);
-            n += wide - 2;
-            n_new += count_new(above, row, wide);
-        }
-    if (n == 0 || n_new * 100 > n * NEW_PERCENT)
+    uint32_t count = 0;
+    for (uint32_t x = 0; x + 2 < pixels->width; x += WINDOW - 2) {
+        uint32_t left = pixels->width - x, wide = left < WINDOW ? left : WINDOW;
+        load(pixels, y > 0 ? y - 1 : 0, x, wide, above);
+        load(pixels, y, x, wide, row);
+        if (y == 0) /* the only row has nothing above it: only the pixel before counts */
+            memset(above, 0xff, sizeof above);
+        count += count_new(above, row, wide);
+    }
+    return count;
+}
+
+uint8_t psti_pli_lz_suits(const struct pst_pixels *pixels)
+{
+    uint32_t step = pixels->height / ROWS_MAX + 1, first = pixels->height > 1;
+    uint64_t n_rows = (pixels->height - first + step - 1) / step;
+    uint64_t n = pixels->width > 2 ? n_rows * (pixels->width - 2) : 0, n_new = 0;
+    if (n == 0)
         return 0;
+    /* A photograph has too many long before the end. */
+    for (uint32_t y = first; y < pixels->height; y += step) {
+        n_new += count_new_in_row(pixels, y);
+        if (n_new * 100 > n * NEW_PERCENT)
+            return 0;
+    }
     return pixels->channels == 1 ? LABELS_LOG2 : GRAPHICS_LOG2;
 }
