@@ -24,7 +24,7 @@ help:
 	@echo "make check                    set up, build and run every test"
 	@echo "make demo                     pack, load, train, interrupt, resume: on bundled photographs"
 	@echo "make bench                    benchmarks of the library; figures into bench/out/*.json"
-	@echo "make bench-peers              the loader beside other loaders"
+	@echo "make bench-peers              the loader beside other loaders; PEERS_ARGS='--groups imagenet --peers penstock*,dali'"
 	@echo "make bench-codec              PLI beside other lossless image codecs"
 	@echo "make fuzz FUZZ_SECONDS=600    every fuzz target for that long; findings into build/fuzz-findings"
 	@echo "make install PREFIX=/usr/local  C library, headers, penstock.pc, CMake package, command line"
@@ -68,8 +68,8 @@ bench: system-check $(STAMPS)/build build/release/build.ninja
 	ninja -C build/release $(NINJAFLAGS)
 	.venv/bin/python scripts/bench.py build/release bench/out
 
-bench-peers: build
-	bash bench/loader/run.sh
+bench-peers: system $(STAMPS)/build
+	bash bench/loader/run.sh $(PEERS_ARGS)
 
 bench-codec: system $(STAMPS)/build
 	bash bench/codec/run.sh $(CODEC_ARGS)

@@ -1,22 +1,31 @@
-"""What every peer of the comparison shares: the workloads, the crop rule, the clocks.
+"""What every peer of the comparison shares: the groups of images, the crop rule, the clocks.
 
 A peer is a module `peer_<name>.py` with
 
     NAME, versions() -> dict
-    batches(work, threads)  -> endless iterator of (images, labels), f32 NCHW, normalised
-    evaluate(work, files)   -> f32 (n, 3, S, S): the same files by a rule without randomness
+    batches(work, store, threads)  -> endless iterator of (images, labels), f32 NCHW, normalised
+    evaluate(work, store, files)   -> f32 (n, 3, S, S): the same files by a rule without randomness
 
-`evaluate` is compared with Pillow before anything is timed.
+and, where it differs from what is said here,
+
+    prepare(work) -> Path   makes, once, what the peer reads (`store`); without it that is the folder of images
+    AREA = False            True: its antialiased resize takes means of areas; else a triangle over them, as Pillow's
+    DECODES = True          False: it keeps pixels, so its figures stand apart from those who decode
+
+`evaluate` is compared with Pillow before anything is timed. What a peer cannot do it says with `Unavailable`.
 """
 
 from __future__ import annotations
 
-import json
+import math
 import os
 import platform
+import random
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,15 +33,20 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
+class Unavailable(Exception):
+    """The peer cannot take part, for the reason given."""
+
+
 @dataclass(frozen=True)
 class Work:
-    """One workload: `root` holds one folder per class; crops are `size` pixels square."""
+    """One group of images: `root` holds one folder per class; crops are `size` pixels square."""
 
     name: str
     root: Path
     batch: int
     size: int
     resized: bool  # RandomResizedCrop(size); else RandomCrop(size) without a resize
+    jpeg: bool  # else PNG
 
     def files(self) -> list[Path]:
         return sorted(p for p in self.root.glob("*/*") if p.is_file())
@@ -41,17 +55,76 @@ class Work:
         names = sorted({p.parent.name for p in self.files()})
         return [names.index(p.parent.name) for p in self.files()]
 
+    def store(self, what: str) -> Path:
+        """Where a peer keeps its own copy of the group."""
+        return self.root.parent / f"{self.name}.{what}"
+
 
 def works(root: Path) -> dict[str, Work]:
     return {
-        "jpeg": Work("jpeg", root / "jpeg", 64, 224, True),
-        "frames": Work("frames", root / "frames", 8, 768, False),
-        "photos": Work("photos", root / "photos", 16, 224, True),
+        "imagenet": Work("imagenet", root / "imagenet", 64, 224, True, True),
+        "photographs": Work("photographs", root / "photographs", 16, 224, True, True),
+        "frames": Work("frames", root / "frames", 8, 768, False, False),
     }
 
 
-def reference(work: Work, files: list[Path]):
-    """What `evaluate` must give, by Pillow: the whole image resized to size x size, or its centre crop."""
+def remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def made(path: Path, make: Callable[[Path], object]) -> Path:
+    """`path`, by make(path) where it is not there yet; half of it is never left under that name."""
+    if not path.exists():
+        unfinished = path.with_name("unfinished-" + path.name)
+        remove(unfinished)
+        make(unfinished)
+        unfinished.rename(path)
+    return path
+
+
+def random_box(width: int, height: int) -> tuple[int, int, int, int]:
+    """Left, top, width, height of torchvision's RandomResizedCrop (scale 0.08 to 1, ratio 3/4 to 4/3)."""
+    low, high = math.log(3 / 4), math.log(4 / 3)
+    for _ in range(10):
+        area = width * height * random.uniform(0.08, 1)
+        ratio = math.exp(random.uniform(low, high))
+        w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 0 < w <= width and 0 < h <= height:
+            return random.randint(0, width - w), random.randint(0, height - h), w, h
+    w, h = min(width, round(height * 4 / 3)), min(height, round(width * 4 / 3))
+    return (width - w) // 2, (height - h) // 2, w, h
+
+
+def center_box(width: int, height: int, size: int) -> tuple[int, int, int, int]:
+    return round((width - size) / 2), round((height - size) / 2), size, size
+
+
+def area_means(array, size: int):
+    """The first axis resized to `size`, each new sample the mean of what it covers, parts of samples included."""
+    import numpy as np
+
+    sums = np.concatenate([np.zeros_like(array[:1]), np.cumsum(array, axis=0)])
+    edges = np.arange(size + 1) * (len(array) / size)
+    below = np.minimum(edges.astype(int), len(array) - 1)
+    part = (edges - below).reshape(-1, *[1] * (array.ndim - 1))
+    return np.diff(sums[below] + part * (sums[below + 1] - sums[below]), axis=0) * (size / len(array))
+
+
+def resized(image, size: int, area: bool):
+    import numpy as np
+    from PIL import Image
+
+    if not area:
+        return image.resize((size, size), Image.Resampling.BILINEAR)
+    rows = area_means(np.asarray(image, np.float64), size)
+    return Image.fromarray(np.rint(area_means(rows.swapaxes(0, 1), size).swapaxes(0, 1)).astype(np.uint8))
+
+
+def reference(work: Work, files: list[Path], area: bool = False):
+    """What `evaluate` must give: the whole image, decoded by Pillow, resized to size x size, or its centre crop."""
     import numpy as np
     from PIL import Image
 
@@ -59,10 +132,9 @@ def reference(work: Work, files: list[Path]):
     for i, path in enumerate(files):
         image = Image.open(path).convert("RGB")
         if work.resized:
-            image = image.resize((work.size, work.size), Image.BILINEAR)
-        width, height = image.size
-        left, top = round((width - work.size) / 2), round((height - work.size) / 2)
-        crop = np.asarray(image.crop((left, top, left + work.size, top + work.size)), np.float32)
+            image = resized(image, work.size, area)
+        left, top, width, height = center_box(*image.size, work.size)
+        crop = np.asarray(image.crop((left, top, left + width, top + height)), np.float32)
         crop = (crop / 255 - np.array(MEAN, np.float32)) / np.array(STD, np.float32)
         out[i] = crop.transpose(2, 0, 1)
     return out
@@ -99,6 +171,14 @@ def machine_seconds() -> tuple[float, float]:
     return sum(ticks) - ticks[3] - ticks[4] - ticks[7], ticks[7]
 
 
+def forget_peak_rss() -> None:
+    """From here on: what was needed to check the output is no memory of the loader's."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError as error:
+        print(f"peak memory counts the checks too: {error}", file=sys.stderr)
+
+
 def peak_rss_mb() -> float:
     """Sum of the peaks of all processes of the tree (shared pages count once per process)."""
     total = 0
@@ -112,6 +192,11 @@ def peak_rss_mb() -> float:
     return total / 1024
 
 
+def stored_mb(store: Path) -> float:
+    files = [store] if store.is_file() else [p for p in store.rglob("*") if p.is_file()]
+    return sum(p.stat().st_size for p in files) / 1e6
+
+
 def machine() -> dict:
     model = ""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -122,9 +207,3 @@ def machine() -> dict:
                             capture_output=True, text=True, check=False).stdout.strip()
     return {"cpu": model, "cores": os.cpu_count(), "system": platform.platform(), "python": sys.version.split()[0],
             "commit": commit, "date": time.strftime("%Y-%m-%d", time.gmtime())}
-
-
-def write_json(path: str | None, value: object) -> None:
-    if path:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text(json.dumps(value, indent=1) + "\n")

@@ -1,7 +1,8 @@
-"""measure.py PEER WORK THREADS: check one peer's output, then time it. Prints one JSON line.
+"""measure.py PEER GROUP THREADS: check one peer's output, then time it. Prints one JSON line.
 
-Run it pinned (taskset) with a fresh process per cell. A window in which somebody else used more than 5 % of a core is
-timed again, up to --retries times; if none stays clean the cell says so (clean = 0) instead of hiding it.
+Run it pinned (taskset) with a fresh process per cell. A window in which others used more of the machine (their CPU time
+and the time stolen from it) than FOREIGN_LIMIT of a core is timed again, up to --retries times; if none stays clean the
+cell says so (clean = 0) instead of hiding it.
 """
 
 from __future__ import annotations
@@ -21,19 +22,24 @@ import common
 # Mean difference from Pillow, in levels of 255, that passes as "the same picture": decoders differ in chroma
 # upsampling, resizers in rounding; a missing antialias or a wrong crop is far beyond it.
 TOLERANCE_LEVELS = 2.0
+FOREIGN_LIMIT = 0.05
+# Readers ahead of the consumer hand out batches in bursts; a window of fewer would show the burst.
+MIN_BATCHES = 4
+WARM_S = 1.0
 
 
-def check(peer, work: common.Work, n: int = 12) -> dict:
+def check(peer, work: common.Work, store: Path, n: int = 8) -> dict:
     import numpy as np
 
     files = work.files()
     files = files[:: max(1, len(files) // n)][:n]
-    got, want = np.asarray(peer.evaluate(work, files)), common.reference(work, files)
+    got = np.asarray(peer.evaluate(work, store, files))
+    want = common.reference(work, files, getattr(peer, "AREA", False))
     if got.shape != want.shape or got.dtype != np.float32:
         raise SystemExit(f"{peer.NAME}: evaluate gives {got.shape} {got.dtype}, wanted {want.shape} float32")
     levels = np.abs(got - want) * np.array(common.STD, np.float32).reshape(1, 3, 1, 1) * 255
     found = {"mean_levels": round(float(levels.mean()), 3), "max_levels": round(float(levels.max()), 1)}
-    if levels.mean() > TOLERANCE_LEVELS:
+    if not levels.mean() <= TOLERANCE_LEVELS:
         raise SystemExit(f"{peer.NAME}: output differs from Pillow by {found}")
     return found
 
@@ -49,11 +55,12 @@ def check_batch(peer, work: common.Work, images) -> None:
         raise SystemExit(f"{peer.NAME}: batch is not a normalised image")
 
 
-def window(batches, seconds: float) -> dict:
-    images = 0
+def window(batches, seconds: float, min_batches: int = MIN_BATCHES) -> dict:
+    images, n = 0, 0
     cpu, busy, start = common.cpu_seconds(), common.machine_seconds(), time.perf_counter()
-    while time.perf_counter() - start < seconds:
+    while time.perf_counter() - start < seconds or n < min_batches:
         images += len(next(batches)[0])
+        n += 1
     wall = time.perf_counter() - start
     used = common.cpu_seconds() - cpu
     after = common.machine_seconds()
@@ -61,37 +68,56 @@ def window(batches, seconds: float) -> dict:
     return {"images_per_s": images / wall, "cpu_ms": used / images * 1e3, "foreign": foreign / wall}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("peer")
-    parser.add_argument("work")
-    parser.add_argument("threads", type=int)
-    parser.add_argument("--root", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, default=4)
-    parser.add_argument("--windows", type=int, default=5)
-    parser.add_argument("--retries", type=int, default=5)
-    args = parser.parse_args()
-    peer = importlib.import_module("peer_" + args.peer)
-    work = common.works(args.root)[args.work]
-    checked = check(peer, work)
+def is_clean(run: dict) -> bool:
+    return run["foreign"] <= FOREIGN_LIMIT
+
+
+def time_windows(batches, args) -> list[dict]:
+    runs: list[dict] = []
+    while sum(map(is_clean, runs)) < args.windows and len(runs) < args.windows + args.retries:
+        runs.append(window(batches, args.seconds))
+    return runs
+
+
+def measure(peer, work: common.Work, args) -> dict:
+    store = peer.prepare(work) if hasattr(peer, "prepare") else work.root
+    checked = check(peer, work, store)
+    common.forget_peak_rss()
     begun = time.perf_counter()
-    batches = iter(peer.batches(work, args.threads))
+    batches = iter(peer.batches(work, store, args.threads))
     check_batch(peer, work, next(batches)[0])
     first = time.perf_counter() - begun
-    window(batches, 1.5)
-    runs = []
-    while sum(r["foreign"] < 0.05 for r in runs) < args.windows and len(runs) < args.windows + args.retries:
-        runs.append(window(batches, args.seconds))
-    clean = [r for r in runs if r["foreign"] < 0.05]
+    window(batches, WARM_S, 1)
+    runs = time_windows(batches, args)
+    clean = [r for r in runs if is_clean(r)]
     used = clean or runs
     rates = sorted(r["images_per_s"] for r in used)
-    print(json.dumps({
-        "peer": args.peer, "name": peer.NAME, "work": args.work, "threads": args.threads,
-        "cores": len(os.sched_getaffinity(0)), "images_per_s": round(statistics.median(rates), 1),
-        "low": round(rates[0], 1), "high": round(rates[-1], 1),
+    return {
+        "name": peer.NAME, "decodes": getattr(peer, "DECODES", True),
+        "images_per_s": round(statistics.median(rates), 1), "low": round(rates[0], 1), "high": round(rates[-1], 1),
         "cpu_ms_per_image": round(statistics.median(r["cpu_ms"] for r in used), 3),
-        "peak_rss_mb": round(common.peak_rss_mb()), "first_batch_s": round(first, 2), "windows": len(used),
-        "clean": len(clean), "check": checked, "versions": peer.versions()}), flush=True)
+        "peak_rss_mb": round(common.peak_rss_mb()), "stored_mb": round(common.stored_mb(store), 1),
+        "first_batch_s": round(first, 2), "clean": len(clean), "disturbed": len(runs) - len(clean),
+        "foreign_cores": round(statistics.median(r["foreign"] for r in runs), 3), "check": checked,
+        "versions": peer.versions()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("peer")
+    parser.add_argument("group")
+    parser.add_argument("threads", type=int)
+    parser.add_argument("--root", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--windows", type=int, default=3)
+    parser.add_argument("--retries", type=int, default=5)
+    args = parser.parse_args()
+    try:
+        peer = importlib.import_module("peer_" + args.peer)
+        found = measure(peer, common.works(args.root)[args.group], args)
+    except common.Unavailable as reason:
+        found = {"absent": str(reason)}
+    print(json.dumps(found), flush=True)
     for pid in common.process_tree():
         if pid != os.getpid():
             try:

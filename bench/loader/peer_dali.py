@@ -26,7 +26,7 @@ def finish(images, **extra):
     return fn.crop_mirror_normalize(images, dtype=types.FLOAT, output_layout="CHW", **SCALED, **extra)
 
 
-def batches(work: common.Work, threads: int):
+def batches(work: common.Work, store, threads: int):
     files, labels = [str(p) for p in work.files()], work.labels()
 
     @pipeline_def(batch_size=work.batch, num_threads=threads, device_id=None, prefetch_queue_depth=2, seed=1)
@@ -50,7 +50,7 @@ def batches(work: common.Work, threads: int):
         yield np.asarray(images.as_tensor()), np.asarray(label.as_tensor())
 
 
-def evaluate(work: common.Work, files):
+def evaluate(work: common.Work, store, files):
     @pipeline_def(batch_size=len(files), num_threads=1, device_id=None)
     def pipeline():
         encoded, _ = fn.readers.file(files=[str(p) for p in files], random_shuffle=False, name="reader")

@@ -1,9 +1,12 @@
-"""Penstock, from the plain folder: no conversion."""
+"""Penstock, from the plain folder: no conversion. Its packed rows differ in `prepare` only."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import penstock as ps
+from penstock import _native
 from penstock import transforms as T
 
 import common
@@ -15,14 +18,22 @@ def versions() -> dict:
     return {"penstock": ps.__version__}
 
 
+def packed(work: common.Work, form: str) -> Path:
+    """The group packed in one form, by the Penstock that is installed now: a set of an earlier one is made anew."""
+    store = work.store(form + ".pst")
+    if store.exists() and store.stat().st_mtime < Path(_native.__file__).stat().st_mtime:
+        common.remove(store)
+    return common.made(store, lambda path: ps.pack(str(work.root), str(path), forms=(form,)))
+
+
 def normalize() -> list:
     return [T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
 
 
-def batches(work: common.Work, threads: int):
+def batches(work: common.Work, store: Path, threads: int):
     crop = T.RandomResizedCrop(work.size) if work.resized else T.RandomCrop(work.size)
     # One core: the calling thread does the work, as the torch peers do it there.
-    loader = ps.Loader(ps.Dataset(str(work.root)), batch_size=work.batch, shuffle=True, seed=1, drop_last=True,
+    loader = ps.Loader(ps.Dataset(str(store)), batch_size=work.batch, shuffle=True, seed=1, drop_last=True,
                        num_workers=threads if threads > 1 else 0, output="numpy",
                        transforms={"image": [crop, T.RandomHorizontalFlip(), *normalize()]})
     while True:
@@ -30,14 +41,11 @@ def batches(work: common.Work, threads: int):
             yield batch["image"], batch["label"]
 
 
-def evaluate_samples(dataset, work: common.Work, wanted: list[int]):
+def evaluate(work: common.Work, store: Path, files):
+    dataset = ps.Dataset(str(store))
+    numbers = {dataset.name(i): i for i in range(len(dataset))}
+    wanted = [numbers[str(path.relative_to(work.root))] for path in files]
     first = [T.Resize((work.size, work.size))] if work.resized else []
     loader = ps.Loader(dataset, batch_size=len(wanted), indices=wanted, output="numpy", num_workers=0,
                        transforms={"image": [*first, T.CenterCrop(work.size), *normalize()]})
     return np.array(next(iter(loader))["image"])
-
-
-def evaluate(work: common.Work, files):
-    dataset = ps.Dataset(str(work.root))
-    numbers = {dataset.name(i): i for i in range(len(dataset))}
-    return evaluate_samples(dataset, work, [numbers[str(path.relative_to(work.root))] for path in files])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 
 import numpy as np
@@ -26,21 +25,6 @@ def to_tensor(image: Image.Image) -> torch.Tensor:
     return array.sub_(mean).div_(std)
 
 
-def random_box(width: int, height: int) -> tuple[int, int, int, int]:
-    """torchvision's RandomResizedCrop.get_params."""
-    low, high = math.log(3 / 4), math.log(4 / 3)
-    for _ in range(10):
-        area = width * height * random.uniform(0.08, 1)
-        ratio = math.exp(random.uniform(low, high))
-        w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
-        if 0 < w <= width and 0 < h <= height:
-            left, top = random.randint(0, width - w), random.randint(0, height - h)
-            return left, top, left + w, top + h
-    side = min(width, height)
-    left, top = (width - side) // 2, (height - side) // 2
-    return left, top, left + side, top + side
-
-
 class Samples(torch.utils.data.Dataset):
     def __init__(self, work: common.Work):
         self.work, self.files, self.labels = work, work.files(), work.labels()
@@ -53,7 +37,8 @@ class Samples(torch.utils.data.Dataset):
         with open(self.files[i], "rb") as file:
             image = Image.open(file).convert("RGB")
         if self.work.resized:
-            image = image.crop(random_box(*image.size)).resize((size, size), Image.BILINEAR)
+            left, top, width, height = common.random_box(*image.size)
+            image = image.resize((size, size), Image.BILINEAR, box=(left, top, left + width, top + height))
         else:
             left, top = random.randint(0, image.width - size), random.randint(0, image.height - size)
             image = image.crop((left, top, left + size, top + size))
@@ -62,16 +47,16 @@ class Samples(torch.utils.data.Dataset):
         return to_tensor(image), self.labels[i]
 
 
-def batches(work: common.Work, threads: int):
+def batches(work: common.Work, store, threads: int):
     return forever(Samples(work), work.batch, threads)
 
 
-def evaluate(work: common.Work, files):
+def evaluate(work: common.Work, store, files):
     out = []
     for path in files:
         image = Image.open(path).convert("RGB")
         if work.resized:
             image = image.resize((work.size, work.size), Image.BILINEAR)
-        left, top = round((image.width - work.size) / 2), round((image.height - work.size) / 2)
-        out.append(to_tensor(image.crop((left, top, left + work.size, top + work.size))))
+        left, top, width, height = common.center_box(*image.size, work.size)
+        out.append(to_tensor(image.crop((left, top, left + width, top + height))))
     return torch.stack(out).numpy()

@@ -18,34 +18,39 @@ def versions() -> dict:
     return {"torch": torch.__version__, "torchvision": torchvision.__version__}
 
 
-def load(path) -> torch.Tensor:
-    data = io.read_file(str(path))
-    if path.suffix.lower() == ".png":
-        return io.decode_png(data, mode=io.ImageReadMode.RGB)
-    return io.decode_jpeg(data, mode=io.ImageReadMode.RGB)
-
-
 TAIL = [v2.ToDtype(torch.float32, scale=True), v2.Normalize(common.MEAN, common.STD)]
+
+
+def decode(data: torch.Tensor, jpeg: bool) -> torch.Tensor:
+    return (io.decode_jpeg if jpeg else io.decode_png)(data, mode=io.ImageReadMode.RGB)
+
+
+def random_transform(work: common.Work):
+    crop = v2.RandomResizedCrop(work.size, antialias=True) if work.resized else v2.RandomCrop(work.size)
+    return v2.Compose([crop, v2.RandomHorizontalFlip(), *TAIL])
+
+
+def fixed_transform(work: common.Work):
+    first = [v2.Resize((work.size, work.size), antialias=True)] if work.resized else []
+    return v2.Compose([*first, v2.CenterCrop(work.size), *TAIL])
 
 
 class Samples(torch.utils.data.Dataset):
     def __init__(self, work: common.Work):
-        crop = v2.RandomResizedCrop(work.size, antialias=True) if work.resized else v2.RandomCrop(work.size)
-        self.files, self.labels = work.files(), work.labels()
-        self.transform = v2.Compose([crop, v2.RandomHorizontalFlip(), *TAIL])
+        self.files, self.labels, self.jpeg = work.files(), work.labels(), work.jpeg
+        self.transform = random_transform(work)
 
     def __len__(self) -> int:
         return len(self.files)
 
     def __getitem__(self, i: int):
-        return self.transform(load(self.files[i])), self.labels[i]
+        return self.transform(decode(io.read_file(str(self.files[i])), self.jpeg)), self.labels[i]
 
 
-def batches(work: common.Work, threads: int):
+def batches(work: common.Work, store, threads: int):
     return forever(Samples(work), work.batch, threads)
 
 
-def evaluate(work: common.Work, files):
-    first = [v2.Resize((work.size, work.size), antialias=True)] if work.resized else []
-    transform = v2.Compose([*first, v2.CenterCrop(work.size), *TAIL])
-    return torch.stack([transform(load(path)) for path in files]).numpy()
+def evaluate(work: common.Work, store, files):
+    transform = fixed_transform(work)
+    return torch.stack([transform(decode(io.read_file(str(path)), work.jpeg)) for path in files]).numpy()

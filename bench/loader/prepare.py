@@ -1,7 +1,7 @@
-"""prepare.py DATA ROOT: lay out the workloads as folders of one class each.
+"""prepare.py DATA ROOT: lay out the groups as folders of one class each.
 
-DATA holds `imagenet_folder/<class>/*.JPEG`, `cityscapes/*.png`, `clic2025/*.png`; a part that is missing is left out,
-and so is its workload. Needs Pillow.
+DATA holds `imagenet_folder/<class>/*.JPEG`, `clic2025/*.png`, `cityscapes/*.png`; a part that is missing is left out,
+and so is its group. Needs Pillow.
 """
 
 from __future__ import annotations
@@ -15,12 +15,26 @@ from PIL import Image
 COPIES = 60  # real copies: few source images, but each file has its own pages in the page cache
 
 
-def jpeg(data: Path, root: Path) -> None:
+def imagenet(data: Path, root: Path) -> None:
     for source in sorted((data / "imagenet_folder").glob("*/*.JPEG")):
-        target = root / "jpeg" / source.parent.name / source.name
+        target = root / "imagenet" / source.parent.name / source.name
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
+
+
+def photographs(data: Path, root: Path) -> None:
+    sources = sorted((data / "clic2025").glob("*.png"))
+    for i in range(COPIES if sources else 0):
+        k = i % len(sources)
+        target = root / "photographs" / f"c{k}" / f"{i:03d}.jpg"
+        if target.exists():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if i < len(sources):
+            Image.open(sources[k]).convert("RGB").save(target, quality=90, subsampling="4:2:0")
+        else:
+            shutil.copyfile(root / "photographs" / f"c{k}" / f"{k:03d}.jpg", target)
 
 
 def frames(data: Path, root: Path) -> None:
@@ -32,23 +46,9 @@ def frames(data: Path, root: Path) -> None:
             shutil.copyfile(sources[i % len(sources)], target)
 
 
-def photos(data: Path, root: Path) -> None:
-    sources = sorted((data / "clic2025").glob("*.png"))
-    for i in range(COPIES if sources else 0):
-        k = i % len(sources)
-        target = root / "photos" / f"c{k}" / f"{i:03d}.jpg"
-        if target.exists():
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if i < len(sources):
-            Image.open(sources[k]).convert("RGB").save(target, quality=90, subsampling="4:2:0")
-        else:
-            shutil.copyfile(root / "photos" / f"c{k}" / f"{k:03d}.jpg", target)
-
-
 def main() -> None:
     data, root = Path(sys.argv[1]), Path(sys.argv[2])
-    for make in (jpeg, frames, photos):
+    for make in (imagenet, photographs, frames):
         make(data, root)
         files = sorted((root / make.__name__).glob("*/*"))
         size = sum(f.stat().st_size for f in files)

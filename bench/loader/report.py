@@ -1,93 +1,169 @@
-"""report.py: run the matrix of peers x workloads x cores, print one table, write JSON.
+"""report.py: runs the matrix of groups x cores x peers; one table, one picture, one JSON per run.
 
-Every cell is a process of its own, pinned to the cores it may use; cells of one workload and core count follow each
-other directly.
+    report.py --data DIR --build DIR --out DIR [--groups LIST] [--peers LIST] [--cores LIST] ...
+    report.py --from FILE.json --out DIR
+
+Lists are separated by commas; a peer may be a pattern ("penstock*"). Every cell is a process of its own, pinned to the
+cores it may use; cells of one group and core count follow each other directly. Writes loader-<date>.json, .md and .svg.
 """
 
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import bars
 import common
+import environments
 
-# peer -> the virtual environment that holds it
-PEERS = {"penstock": "torch", "penstock_pst": "torch", "torchvision": "torch", "pillow": "torch", "dali": "dali"}
+# peer -> the environment that holds it
+PEERS = {"penstock": "torch", "penstock_original": "torch", "penstock_pli": "torch", "penstock_pli_jpeg": "torch",
+         "dali": "dali", "tfdata": "tf", "torchvision": "torch", "pillow": "torch", "webdataset": "torch", "spdl": "spdl",
+         "ffcv": "ffcv", "ffcv_raw": "ffcv"}
+GROUPS = tuple(common.works(Path()))
+CELL_LIMIT_S = 400  # what a peer converts on first use included
 
 
-def run_cell(args, peer: str, work: str, cores: int) -> dict:
-    here = Path(__file__).parent
-    python = args.build / "venv" / PEERS[peer] / "bin" / "python"
-    if not python.exists():
-        return {"peer": peer, "work": work, "cores": cores, "failed": "not installed"}
-    env = dict(os.environ, PYTHONPATH=str(here), OMP_NUM_THREADS=str(cores))
-    if peer == "torchvision":
+def command_of(args, peer: str, group: str, cores: int) -> list[str]:
+    python = environments.python_of(args.build, PEERS[peer])
+    return ["taskset", "-c", ",".join(map(str, args.cpus[:cores])), str(python), str(Path(__file__).parent / "measure.py"),
+            peer, group, str(cores), "--root", str(args.build / "data"), "--seconds", str(args.seconds),
+            "--windows", str(args.windows), "--retries", str(args.retries)]
+
+
+def run_cell(args, peer: str, group: str, cores: int) -> dict:
+    """The figures of one cell, or {"absent": reason}."""
+    env = dict(os.environ, PYTHONPATH=str(Path(__file__).parent), OMP_NUM_THREADS=str(cores))
+    if peer in ("torchvision", "webdataset"):
         env["LD_LIBRARY_PATH"] = str(args.build / "stand_in")
-    command = ["taskset", "-c", ",".join(map(str, range(cores))), str(python), str(here / "measure.py"), peer, work,
-               str(cores), "--root", str(args.build / "data"), "--seconds", str(args.seconds), "--windows",
-               str(args.windows)]
+    process = subprocess.Popen(command_of(args, peer, group, cores), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, env=env, start_new_session=True)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=args.seconds * 30 + 120,
-                              check=False)
+        output, errors = process.communicate(timeout=CELL_LIMIT_S)
     except subprocess.TimeoutExpired:
-        return {"peer": peer, "work": work, "cores": cores, "failed": "no result in time"}
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode or not lines:
-        reason = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        return {"peer": peer, "work": work, "cores": cores, "failed": reason[-300:]}
-    return {**json.loads(lines[-1]), "cores": cores}
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return {"absent": f"no result within {CELL_LIMIT_S} s"}
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    if process.returncode or not lines:
+        return {"absent": (errors.strip().splitlines() or [f"exit status {process.returncode}"])[-1][:200]}
+    return json.loads(lines[-1])
 
 
-def table(cells: list[dict]) -> str:
-    out = []
-    for work in dict.fromkeys(c["work"] for c in cells):
-        for cores in dict.fromkeys(c["cores"] for c in cells):
-            rows = [c for c in cells if c["work"] == work and c["cores"] == cores]
-            good = [c for c in rows if "failed" not in c]
-            peers = [c for c in good if not c["peer"].startswith("penstock")]
-            best = max((c["images_per_s"] for c in peers), default=None)
-            out.append(f"\n### {work}, {cores} core{'s' if cores > 1 else ''}\n")
-            out.append("| loader | images/s (low-high) | x best peer | CPU ms/image | peak MB | off by (levels) | clean |")
-            out.append("|---|---|---|---|---|---|---|")
-            for c in sorted(good, key=lambda c: -c["images_per_s"]):
-                ratio = f"{c['images_per_s'] / best:.2f}" if best else "-"
-                out.append(f"| {c['name']} | {c['images_per_s']:.0f} ({c['low']:.0f}-{c['high']:.0f}) | {ratio} | "
-                           f"{c['cpu_ms_per_image']:.2f} | {c['peak_rss_mb']} | {c['check']['mean_levels']} | "
-                           f"{c['clean']}/{c['windows']} |")
-            out += [f"| {c['peer']} | - | - | - | - | {c['failed']} | - |" for c in rows if "failed" in c]
-    return "\n".join(out)
+def install(args) -> dict[str, str]:
+    """Environments of the chosen peers that are not to be had, with the reason. Without Penstock there is no comparison."""
+    args.build.mkdir(parents=True, exist_ok=True)
+    wanted = dict.fromkeys(["torch", *(PEERS[peer] for peer in args.peers)])  # prepare.py needs torch's Pillow
+    absent = {name: reason for name in wanted if (reason := environments.prepare(args.build, name))}
+    if "torch" in absent:
+        sys.exit(f"the environment torch did not install: {absent['torch']} (see {args.build}/install.log)")
+    if any(peer.startswith("penstock") for peer in args.peers) and (reason := environments.prepare_penstock(args.build)):
+        sys.exit(f"penstock did not install: {reason} (see {args.build}/install.log)")
+    here = Path(__file__).parent
+    subprocess.run(["bash", here / "stand_in_cuda.sh", args.build / "venv" / "torch", args.build / "stand_in"], check=True)
+    subprocess.run([environments.python_of(args.build, "torch"), here / "prepare.py", args.data, args.build / "data"],
+                   check=True)
+    return absent
+
+
+def measure_all(args) -> dict:
+    absent = install(args)
+    cells = []
+    for group in args.groups:
+        if not common.works(args.build / "data")[group].files():
+            print(f"{group}: no data, left out", file=sys.stderr)
+            continue
+        for cores in (n for n in args.cores if n <= len(args.cpus)):
+            for peer in args.peers:
+                environment = PEERS[peer]
+                found = ({"absent": f"did not install: {absent[environment]}"} if environment in absent
+                         else run_cell(args, peer, group, cores))
+                cells.append({"group": group, "cores": cores, "peer": peer, **found})
+                print(json.dumps(cells[-1]), file=sys.stderr, flush=True)
+    settings = {"seconds": args.seconds, "windows": args.windows, "retries": args.retries}
+    return {"bench": "loader", "machine": common.machine(), "settings": settings, "cells": cells}
+
+
+def row(cell: dict, best: float | None) -> str:
+    if "absent" in cell:
+        return f"| {cell['peer']} | {cell['absent'].replace('|', '/')} | | | | | | |"
+    windows = f"{cell['clean']}/{cell['clean'] + cell['disturbed']}" + (" **disturbed**" if not cell["clean"] else "")
+    ratio = f"{cell['images_per_s'] / best:.2f}" if best else "-"
+    return (f"| {cell['name']} | {cell['images_per_s']:.0f} ({cell['low']:.0f}-{cell['high']:.0f}) | {ratio} | "
+            f"{cell['cpu_ms_per_image']:.2f} | {cell['peak_rss_mb']} | {cell['stored_mb']:.0f} | "
+            f"{cell['check']['mean_levels']} | {windows} |")
+
+
+def best_peer(cells: list[dict]) -> float | None:
+    """The fastest of those who are not Penstock and decode."""
+    return max((c["images_per_s"] for c in cells if c.get("decodes") and not c["peer"].startswith("penstock")), default=None)
+
+
+def table(merged: dict) -> str:
+    machine, settings = merged["machine"], merged["settings"]
+    out = [f"{machine['cpu']}, {machine['cores']} cores; commit {machine['commit'] or 'unknown'}; {machine['date']}. Medians of "
+           f"{settings['windows']} windows of {settings['seconds']:g} s or longer, disturbed ones timed again at most "
+           f"{settings['retries']} times; float32 NCHW, normalised; output compared with Pillow first.",
+           "x peer: relative to the fastest peer that decodes. MB: sum of the peaks of all processes; what is mapped counts. "
+           "Off by: mean difference from Pillow, in levels of 255. Clean: windows undisturbed, of those timed."]
+    for group in dict.fromkeys(c["group"] for c in merged["cells"]):
+        for cores in dict.fromkeys(c["cores"] for c in merged["cells"]):
+            rows = [c for c in merged["cells"] if (c["group"], c["cores"]) == (group, cores)]
+            out += ["", f"### {group}, {cores} core{'s' if cores > 1 else ''}", "",
+                    "| loader | images/s (low-high) | x peer | CPU ms/image | peak MB | stored MB | off by | clean |",
+                    "|---|---|---|---|---|---|---|---|"]
+            rows.sort(key=lambda c: -c.get("images_per_s", 0))
+            out += [row(cell, best_peer(rows)) for cell in rows]
+    versions = {name: text for cell in merged["cells"] for name, text in cell.get("versions", {}).items()}
+    return "\n".join([*out, "", "versions: " + ", ".join(f"{name} {text}" for name, text in sorted(versions.items()))]) + "\n"
+
+
+def chosen(text: str, known) -> list[str]:
+    found = [name for name in known if any(fnmatch.fnmatch(name, pattern) for pattern in text.split(","))]
+    for pattern in text.split(","):
+        if not fnmatch.filter(known, pattern):
+            sys.exit(f"{pattern}: none of {', '.join(known)}")
+    return found
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--from", type=Path, dest="source", metavar="FILE.json", help="measure nothing, show these figures")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--build", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--groups", default="*", help=f"of {', '.join(GROUPS)}")
+    parser.add_argument("--peers", default="*", help=f"of {', '.join(PEERS)}")
+    parser.add_argument("--cores", default="1,2")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of a window, at least")
+    parser.add_argument("--windows", type=int, default=3)
+    parser.add_argument("--retries", type=int, default=5, help="windows timed again because of other work, at most")
+    args = parser.parse_args()
+    if not args.source and not (args.data and args.build):
+        parser.error("--data and --build, or --from")
+    args.groups, args.peers = chosen(args.groups, GROUPS), chosen(args.peers, tuple(PEERS))
+    args.cores = [int(n) for n in args.cores.split(",")]
+    args.cpus = sorted(os.sched_getaffinity(0))
+    args.build = args.build and args.build.resolve()
+    return args
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=Path, required=True)
-    parser.add_argument("--json")
-    parser.add_argument("--seconds", type=float, default=4)
-    parser.add_argument("--windows", type=int, default=5)
-    parser.add_argument("--works", default="jpeg,frames,photos")
-    parser.add_argument("--peers", default="penstock,penstock_pst,torchvision,pillow,dali")
-    parser.add_argument("--cores", default="1,2")
-    args = parser.parse_args()
-    args.build = args.build.resolve()
-    allowed = len(os.sched_getaffinity(0))
-    cells = []
-    for work in args.works.split(","):
-        if not common.works(args.build / "data")[work].files():
-            print(f"{work}: no data, left out", file=sys.stderr)
-            continue
-        for cores in (int(c) for c in args.cores.split(",")):
-            if cores > allowed:
-                continue
-            for peer in args.peers.split(","):
-                cell = run_cell(args, peer, work, cores)
-                print(json.dumps(cell), file=sys.stderr, flush=True)
-                cells.append(cell)
-    print(table(cells))
-    common.write_json(args.json, {"machine": common.machine(), "cells": cells})
+    args = arguments()
+    merged = json.loads(args.source.read_text()) if args.source else measure_all(args)
+    args.out.mkdir(parents=True, exist_ok=True)
+    stem = args.out / f"loader-{merged['machine']['date']}"
+    stem.with_suffix(".json").write_text(json.dumps(merged, indent=1) + "\n")
+    stem.with_suffix(".md").write_text(table(merged))
+    stem.with_suffix(".svg").write_text(bars.draw(merged))
+    print(table(merged))
+    print(f"{stem}.json, .md, .svg")
 
 
 if __name__ == "__main__":

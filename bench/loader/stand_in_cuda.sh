@@ -6,6 +6,7 @@ set -euo pipefail
 site=$("$1/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
 out=$2
 mkdir -p "$out"
+[ ! -e "$site/torch/lib/libtorch_cuda.so" ] || exit 0 # a CUDA build of torch has the real ones
 symbols() { nm -D "$@" 2>/dev/null | awk '{print $NF}' | sed 's/@.*//' | grep '^_Z' | sort -u || true; }
 for lib in "$site"/torch/lib/*.so "$site"/torchvision.libs/*.so* /usr/lib/*/libstdc++.so.6 /lib/*/libgcc_s.so.1; do
     [ -e "$lib" ] && symbols --defined-only "$lib"

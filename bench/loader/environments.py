@@ -1,0 +1,112 @@
+"""The virtual environments that hold the peers, their versions pinned in pins/<name>.txt.
+
+Each is made once under BUILD/venv and kept; changed pins or packages bring it up to date. What does not install is no
+error here: the reason is returned, and stands in the table where the figures would.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+ERROR = re.compile(r"^(error|fatal|e): |\w(Error|Exception): ", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Environment:
+    packages: tuple[str, ...]
+    # Installed last, without what they ask for: CUDA builds, or what only their path for GPUs imports.
+    alone: tuple[str, ...] = ()
+    debian: tuple[str, ...] = ()
+
+
+ENVIRONMENTS = {
+    "torch": Environment(("torch", "numpy", "pillow", "webdataset", "scikit-build-core", "cmake", "ninja", "setuptools"),
+                         ("torchvision",)),
+    "dali": Environment(("nvidia-dali-cuda130", "numpy", "pillow")),
+    "tf": Environment(("tensorflow-cpu", "pillow")),
+    "ffcv": Environment(("torch", "numpy", "pillow", "numba", "opencv-python-headless", "pandas", "assertpy", "fastargs",
+                         "tqdm", "psutil", "terminaltables", "setuptools", "wheel"),
+                        ("ffcv",), ("build-essential", "pkg-config", "libopencv-dev", "libturbojpeg0-dev")),
+    "spdl": Environment(("spdl", "torch", "numpy", "pillow"), (), ("ffmpeg",)),
+}
+
+
+def python_of(build: Path, name: str) -> Path:
+    return build / "venv" / name / "bin" / "python"
+
+
+def reason_of(output: str) -> str:
+    """The first line of a tool's output that names an error; what pip says after it only sums up."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if ERROR.search(line) and "subprocess-exited" not in line]
+    return (errors or lines[-1:] or ["no output"])[0][:200]
+
+
+def run(build: Path, command: list[str]) -> str | None:
+    """None, or why it failed; all that it printed goes into install.log."""
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"})
+    with (build / "install.log").open("a") as log:
+        log.write(f"$ {' '.join(command)}\n{done.stdout}")
+    return reason_of(done.stdout) if done.returncode else None
+
+
+def is_installed(package: str) -> bool:
+    query = ["dpkg-query", "-W", "-f=${Status}", package]
+    return subprocess.run(query, capture_output=True, text=True, check=False).stdout.endswith("ok installed")
+
+
+def install_debian(build: Path, packages: tuple[str, ...]) -> str | None:
+    """Where this is no Debian or there are no rights, what needs the packages fails and says so."""
+    try:
+        missing = [package for package in packages if not is_installed(package)]
+    except FileNotFoundError:
+        return None
+    if not missing:
+        return None
+    as_root = [] if os.geteuid() == 0 else ["sudo", "-n"]
+    install = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "--no-install-recommends",
+               *missing]
+    try:
+        if run(build, install) is None:
+            return None
+        run(build, [*as_root, "apt-get", "update"])  # package lists may be old or absent
+        return run(build, install)
+    except FileNotFoundError:
+        return f"missing: {' '.join(missing)}"
+
+
+def prepare(build: Path, name: str) -> str | None:
+    """None where the environment is there now, else the reason."""
+    wanted = ENVIRONMENTS[name]
+    pins = HERE / "pins" / f"{name}.txt"
+    stamp = hashlib.sha256(repr(wanted).encode() + pins.read_bytes()).hexdigest()
+    ready = build / "venv" / name / "ready"
+    if ready.exists() and ready.read_text() == stamp:
+        return None
+    print(f"installing {name}", file=sys.stderr, flush=True)
+    python = python_of(build, name)
+    pip = [str(python), "-m", "pip", "install", "-q", "-c", str(pins)]
+    problem = install_debian(build, wanted.debian)
+    if problem is None and not python.exists():
+        problem = run(build, [sys.executable, "-m", "venv", str(python.parents[1])])
+    problem = problem or run(build, [*pip, *wanted.packages])
+    if wanted.alone and problem is None:
+        problem = run(build, [*pip, "--no-deps", "--no-build-isolation", *wanted.alone])
+    if problem is None:
+        ready.write_text(stamp)
+    return problem
+
+
+def prepare_penstock(build: Path) -> str | None:
+    """The tree as it is now, into the environment of torch."""
+    return run(build, [str(python_of(build, "torch")), "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps",
+                       str(ROOT / "python")])

@@ -1,0 +1,15 @@
+"""FFCV in raw mode: pixels in its own file, nothing to decode."""
+
+import numpy as np
+from ffcv.fields import RGBImageField
+from PIL import Image
+
+from peer_ffcv import AREA, batches, evaluate, versions, written
+
+NAME = "FFCV, raw pixels"
+DECODES = False
+__all__ = ["AREA", "batches", "evaluate", "versions"]
+
+
+def prepare(work):
+    return written(work, "raw.beton", RGBImageField(write_mode="raw"), lambda path: np.array(Image.open(path).convert("RGB")))
