@@ -1,0 +1,148 @@
+/* pli_coefs_int.h - what the levels of the coefficient decoder share (docs/format-pli.md, section
+ * 8): tables, a unit being decoded, its words and raw bits, and the stages that it goes through.
+ *
+ * pli_coefs.c parses the head of a unit and takes it through the stages of a level, in order; a
+ * level may lend stages from another. What hostile bytes can do is settled here: words and raw bits
+ * come through psti_coefs_more_words() and psti_coefs_peek(), which never read outside the unit and
+ * give zeros behind its end; pli_coefs.c notices afterwards. */
+#ifndef PST_DECODE_PLI_COEFS_INT_H
+#define PST_DECODE_PLI_COEFS_INT_H
+
+#include "base/bits.h"
+#include "decode/pli_coefs.h"
+
+enum {
+    PSTI_COEFS_LANES = 32,
+    PSTI_COEFS_SQUARE = 64, /* positions of a square, entries of a group */
+    PSTI_COEFS_STATE_NBYTES = 64,
+    /* Bytes that may be read from where a step's words begin; it takes at most 64 of them. */
+    PSTI_COEFS_STEP_NBYTES = 96,
+    PSTI_COEFS_PEEK_NBYTES = 9,
+    PSTI_COEFS_TAIL_NBYTES = 8, /* of the raw bytes, in front of the payload */
+    PSTI_COEFS_AC_BIN_LOG2 = 3, /* slots that share an entry of `first` */
+    PSTI_COEFS_BIN_LOG2 = 4,
+    PSTI_COEFS_AC_N_BINS = PSTI_JPEG_PROB_SUM >> PSTI_COEFS_AC_BIN_LOG2,
+    PSTI_COEFS_N_BINS = PSTI_JPEG_PROB_SUM >> PSTI_COEFS_BIN_LOG2,
+    PSTI_COEFS_LEVEL_NBYTES = 32 * 1024
+};
+
+/* -- Tables -- */
+
+/* Plain C: `first` has the token of a bin's first slot; from there on it is the next one for as
+ * long as the slot lies behind it, which is hardly ever. Entries: the token's first slot in bits
+ * 0..11, its frequency in 12..24, its g (8.4) from 25 on. */
+struct psti_coefs_table {
+    uint8_t first[PSTI_COEFS_N_BINS];
+    uint32_t entries[PSTI_JPEG_N_ENDS];
+};
+struct psti_coefs_tables_c {
+    uint8_t ac_first[PSTI_JPEG_N_AC_CONTEXTS][PSTI_COEFS_AC_N_BINS]; /* 8 * context + token */
+    uint32_t ac_entries[PSTI_JPEG_N_AC_CONTEXTS * PSTI_JPEG_N_AC_TOKENS];
+    uint8_t ac_context[4 * 128]; /* 128 * D + x (8.4) -> context */
+    struct psti_coefs_table ends[2][PSTI_JPEG_N_ENDS], dc[2][PSTI_JPEG_N_ENDS];
+};
+struct psti_pli_coefs_tables {
+    const struct psti_coefs_level *level;
+    struct psti_jpeg_tables freqs;
+    _Alignas(64) struct psti_coefs_tables_c plain;        /* psti_coefs_prepare_c() */
+    _Alignas(64) uint8_t memory[PSTI_COEFS_LEVEL_NBYTES]; /* another level's own */
+};
+
+/* -- Words -- */
+
+/* A step may begin at `at` while that is not above `limit`. */
+struct psti_coefs_words {
+    const uint8_t *at, *limit, *end;
+    bool in_tail, failed;
+    uint8_t tail[2 * PSTI_COEFS_STEP_NBYTES]; /* the last words, and zeros */
+};
+/* To be called where at > limit; afterwards a step may begin at `at`. */
+void psti_coefs_more_words(struct psti_coefs_words *words);
+
+/* -- Raw bits -- */
+
+/* The string of bits: `raw`, then the payload, which is zeros until psti_coefs_add_payload(). */
+struct psti_coefs_bits {
+    const uint8_t *raw;
+    size_t raw_nbytes, tail_begin;
+    uint64_t at, end; /* in bits; at > end: more were wanted than there are */
+    /* The last raw bytes, payload, zeros. */
+    uint8_t tail[PSTI_COEFS_TAIL_NBYTES + PSTI_COEFS_STATE_NBYTES + 16];
+};
+
+/* The next 64 bits; whoever uses n of them adds n to bits->at. */
+static inline uint64_t psti_coefs_peek(const struct psti_coefs_bits *bits)
+{
+    enum { LAST = PSTI_COEFS_TAIL_NBYTES + PSTI_COEFS_STATE_NBYTES };
+    size_t byte = (size_t)(bits->at >> 3), in_tail = byte - bits->tail_begin;
+    uint32_t shift = (uint32_t)(bits->at & 7);
+    const uint8_t *p =
+        byte < bits->tail_begin ? bits->raw + byte : bits->tail + (in_tail < LAST ? in_tail : LAST);
+    return psti_load_u64(p) >> shift | (uint64_t)p[8] << 1 << (63 - shift);
+}
+
+/* -- A unit -- */
+
+struct psti_coefs_unit {
+    const struct psti_pli_coefs_tables *tables;
+    struct psti_pli_coefs *out;
+    _Alignas(64) uint32_t states[PSTI_COEFS_LANES];
+    struct psti_coefs_words words;
+    struct psti_coefs_bits bits;
+    /* [square][position], aligned to 64; 0 where no block is. */
+    uint8_t (*classes)[PSTI_COEFS_SQUARE], (*ends)[PSTI_COEFS_SQUARE];
+    uint8_t (*dc_tokens)[PSTI_COEFS_SQUARE];
+    uint16_t *order; /* out->order; 64 entries behind the list are writable */
+    uint8_t *sides;  /* [list position]: 0 or 255; up to the next multiple of 64 readable */
+    /* Plane k at tokens + k * stride; entries from n_k up to the next multiple of 64 are 0. */
+    uint8_t *tokens;
+    /* out->planes. Until the values are placed, the level's own: for example for the g of tokens,
+     * which the next planes' contexts want. */
+    int16_t *planes;
+};
+
+/* Blocks of a square as bits, 8 * y + x. */
+static inline uint64_t psti_coefs_blocks(const struct psti_jpeg_square *square)
+{
+    uint64_t columns = ((1ull << square->columns) - 1) * 0x0101010101010101ull;
+    return square->rows == 8 ? columns : columns & ((1ull << (8 * square->rows)) - 1);
+}
+/* Positions with x + y even. */
+#define PSTI_COEFS_EVEN 0xaa55aa55aa55aa55ull
+
+/* -- Stages -- */
+
+/* Each goes on with the states, words and bits that the one before has left. */
+struct psti_coefs_level {
+    void (*prepare)(struct psti_pli_coefs_tables *tables); /* from tables->freqs */
+    /* 8.2: tokens of all squares -> classes. */
+    void (*read_classes)(struct psti_coefs_unit *unit);
+    /* 8.2: raw bits -> ends, which may be above 63: the caller looks. */
+    void (*read_ends)(struct psti_coefs_unit *unit);
+    /* Ends -> order, sides, out->n_k. `out->n` and `out->stride` are known. */
+    void (*sort)(struct psti_coefs_unit *unit);
+    /* 8.3: tokens of all squares -> dc_tokens. */
+    void (*read_dc)(struct psti_coefs_unit *unit);
+    /* 8.4: planes first..last -> tokens; planes 1..first - 1 were read by the same function. */
+    void (*read_ac)(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
+    /* 8.3: raw bits; DC -> plane 0. */
+    void (*place_dc)(struct psti_coefs_unit *unit);
+    /* 8.5: raw bits; planes 1..last. */
+    void (*place_ac)(struct psti_coefs_unit *unit, uint32_t last);
+};
+extern const struct psti_coefs_level psti_coefs_level_c;
+#if defined(__x86_64__)
+extern const struct psti_coefs_level psti_coefs_level_avx2; /* needs PSTI_CPU_AVX2 */
+#endif
+
+/* The stages in plain C, the judge (pli_coefs_c.c, pli_coefs_c_values.c). */
+void psti_coefs_prepare_c(struct psti_pli_coefs_tables *tables);
+void psti_coefs_read_classes_c(struct psti_coefs_unit *unit);
+void psti_coefs_read_ends_c(struct psti_coefs_unit *unit);
+void psti_coefs_sort_c(struct psti_coefs_unit *unit);
+void psti_coefs_read_dc_c(struct psti_coefs_unit *unit);
+void psti_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
+void psti_coefs_place_dc_c(struct psti_coefs_unit *unit);
+void psti_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last);
+
+#endif
