@@ -1,0 +1,244 @@
+/* pli_jpeg_idct.c - coefficients -> samples (docs/format-pli.md, section 9) in plain C, the judge.
+ *
+ * In and out: see pli_jpeg_int.h. Pure; any thread. 16 blocks are transformed side by side, so that
+ * compilers find vectors by themselves. Blocks come with the largest ends first: the end of a
+ * group's first block bounds the rows and columns that are not zeros. */
+#include "decode/pli_jpeg_int.h"
+
+#include "base/bits.h"
+
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum { LANES = 16 };
+
+struct work {
+    int16_t in[64][LANES];     /* dequantised, [8 * row + column] */
+    int16_t half[64][LANES];   /* after the columns */
+    uint8_t samples[8][LANES]; /* of one row */
+};
+_Static_assert(sizeof(struct work) <= PSTI_PLI_JPEG_IDCT_NBYTES, "the work fits");
+
+struct group {
+    uint32_t positions[LANES]; /* in the list */
+    uint32_t n, last;          /* blocks; planes above `last` are zeros */
+};
+
+INLINE int32_t clamp(int32_t v, int32_t lowest, int32_t highest)
+{
+    v = v < lowest ? lowest : v;
+    return v > highest ? highest : v;
+}
+
+/* The eight sums of n inputs, `step` rows of lanes apart, in lane l. All sums of 16-bit inputs stay
+ * below 2^31, so none wraps. */
+INLINE void sums(const int16_t (*in)[LANES], int step, int n, int l, int32_t out[8])
+{
+    const int32_t i0 = in[0][l];
+    const int32_t i1 = n > 1 ? in[step][l] : 0, i2 = n > 2 ? in[2 * step][l] : 0;
+    const int32_t i3 = n > 3 ? in[3 * step][l] : 0, i4 = n > 4 ? in[4 * step][l] : 0;
+    const int32_t i5 = n > 5 ? in[5 * step][l] : 0, i6 = n > 6 ? in[6 * step][l] : 0;
+    const int32_t i7 = n > 7 ? in[7 * step][l] : 0;
+    const int32_t t0 = (i0 + i4) * 8192, t1 = (i0 - i4) * 8192;
+    const int32_t t2 = 4433 * i2 - 10704 * i6, t3 = 10703 * i2 + 4433 * i6;
+    const int32_t b0 = 11363 * i1 + 9633 * i3 + 6437 * i5 + 2260 * i7;
+    const int32_t b1 = 9633 * i1 - 2259 * i3 - 11362 * i5 - 6436 * i7;
+    const int32_t b2 = 6437 * i1 - 11362 * i3 + 2261 * i5 + 9633 * i7;
+    const int32_t b3 = 2260 * i1 - 6436 * i3 + 9633 * i5 - 11363 * i7;
+    out[0] = t0 + t3 + b0;
+    out[7] = t0 + t3 - b0;
+    out[1] = t1 + t2 + b1;
+    out[6] = t1 + t2 - b1;
+    out[2] = t1 - t2 + b2;
+    out[5] = t1 - t2 - b2;
+    out[3] = t0 - t3 + b3;
+    out[4] = t0 - t3 - b3;
+}
+
+/* A column, of which rows from n on are zeros. */
+INLINE void column_of(const int16_t (*restrict in)[LANES], int n, int16_t (*restrict out)[LANES])
+{
+    for (int l = 0; l < LANES; l++) {
+        int32_t o[8];
+        sums(in, 8, n, l, o);
+#pragma GCC unroll 8
+        for (int y = 0; y < 8; y++)
+            out[8 * y][l] = (int16_t)clamp((o[y] + (1 << 10)) >> 11, INT16_MIN, INT16_MAX);
+    }
+}
+
+/* A row, of which columns from n on are zeros. */
+INLINE void row_of(const int16_t (*restrict in)[LANES], int n, uint8_t (*restrict out)[LANES])
+{
+    for (int l = 0; l < LANES; l++) {
+        int32_t o[8];
+        sums(in, 1, n, l, o);
+#pragma GCC unroll 8
+        for (int x = 0; x < 8; x++)
+            out[x][l] = (uint8_t)(clamp((o[x] + (1 << 17)) >> 18, -128, 127) + 128);
+    }
+}
+
+/* Lanes of the work, for which C has no conversion to const by itself. */
+typedef const int16_t (*const_lanes)[LANES];
+
+static void column(struct work *work, int u, int n)
+{
+    const_lanes in = (const_lanes)(work->in + u);
+    if (n <= 1)
+        column_of(in, 1, work->half + u);
+    else if (n <= 2)
+        column_of(in, 2, work->half + u);
+    else if (n <= 4)
+        column_of(in, 4, work->half + u);
+    else
+        column_of(in, 8, work->half + u);
+}
+
+static void row(struct work *work, int y, int n)
+{
+    const_lanes in = (const_lanes)(work->half + 8 * y);
+    if (n <= 2)
+        row_of(in, 2, work->samples);
+    else if (n <= 4)
+        row_of(in, 4, work->samples);
+    else
+        row_of(in, 8, work->samples);
+}
+
+/* Eight bytes of eight words, each at its place of a word: the transposed 8x8 matrix. */
+INLINE void exchange(uint64_t *a, uint64_t *b, int shift, uint64_t mask)
+{
+    uint64_t t = (*a >> shift ^ *b) & mask;
+    *b ^= t;
+    *a ^= t << shift;
+}
+INLINE void transpose(uint64_t w[8])
+{
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+        exchange(&w[i], &w[i + 4], 32, UINT64_C(0x00000000FFFFFFFF));
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+        exchange(&w[i + (i & 2)], &w[i + (i & 2) + 2], 16, UINT64_C(0x0000FFFF0000FFFF));
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+        exchange(&w[2 * i], &w[2 * i + 1], 8, UINT64_C(0x00FF00FF00FF00FF));
+}
+
+/* One row of samples of all blocks -> where they go. */
+static void store_row(const struct work *work, uint8_t *const to[LANES], uint32_t n, size_t offset)
+{
+    for (uint32_t first = 0; first < n; first += 8) {
+        uint64_t w[8];
+#pragma GCC unroll 8
+        for (int x = 0; x < 8; x++)
+            w[x] = psti_load_u64(work->samples[x] + first);
+        transpose(w);
+        for (uint32_t l = first; l < n && l < first + 8; l++)
+            psti_store_u64(to[l] + offset, w[l - first]);
+    }
+}
+
+/* The group's coefficients, dequantised, in their places; zeros elsewhere. */
+static void load_group(const struct psti_pli_jpeg_blocks *blocks, const struct group *group,
+                       struct work *work)
+{
+    const struct psti_pli_coefs *coefs = blocks->coefs;
+    const uint32_t *quants[LANES];
+    for (uint32_t l = 0; l < LANES; l++) {
+        uint32_t block = coefs->order[group->positions[l < group->n ? l : 0]];
+        quants[l] = blocks->quants->twice[coefs->squares[block >> 6].component];
+    }
+    uint32_t n = group->n;
+    memset(work->in, 0, sizeof work->in);
+    for (uint32_t k = 0; k <= group->last; k++) {
+        const int16_t *plane = coefs->planes + k * coefs->stride;
+        int16_t *in = work->in[psti_jpeg_zigzag[k]];
+        while (group->positions[n - 1] >= coefs->n_k[k])
+            n--;
+        for (uint32_t l = 0; l < n; l++) {
+            uint32_t product = (uint32_t)plane[group->positions[l]] * (quants[l][k] & 0xFFFF);
+            in[l] = (int16_t)(uint16_t)product;
+        }
+    }
+}
+
+static uint8_t *place(const struct psti_pli_jpeg_blocks *blocks, uint32_t block)
+{
+    return blocks->samples + blocks->squares[block >> 6].at +
+           (ptrdiff_t)((block >> 3 & 7) * 8 * blocks->stride + (block & 7) * 8);
+}
+
+static void transform_group(const struct psti_pli_jpeg_blocks *blocks, const struct group *group,
+                            struct work *work)
+{
+    /* The diagonal of coefficients that the last one lies in, and the last zigzag number of it. */
+    static const uint8_t ends[15] = {0, 2, 5, 9, 14, 20, 27, 35, 42, 48, 53, 57, 60, 62, 63};
+    uint8_t *to[LANES];
+    int d = 0;
+    while (ends[d] < group->last)
+        d++;
+    int n = d + 1 < 8 ? d + 1 : 8;
+    load_group(blocks, group, work);
+    for (int u = 0; u < n; u++)
+        column(work, u, d - u + 1);
+    int n_rounded = n <= 2 ? 2 : n <= 4 ? 4 : 8;
+    for (int y = 0; y < 8; y++)
+        for (int u = n; u < n_rounded; u++)
+            memset(work->half[8 * y + u], 0, sizeof work->half[0]);
+    for (uint32_t l = 0; l < group->n; l++)
+        to[l] = place(blocks, blocks->coefs->order[group->positions[l]]);
+    for (int y = 0; y < 8; y++) {
+        row(work, y, n);
+        store_row(work, to, group->n, (size_t)y * blocks->stride);
+    }
+}
+
+/* The next up to 16 wanted blocks from list position *next on; their largest end. */
+static struct group next_group(const struct psti_pli_jpeg_blocks *blocks, uint32_t *next,
+                               uint32_t *last)
+{
+    const struct psti_pli_coefs *coefs = blocks->coefs;
+    struct group group = {.n = 0};
+    for (; *next < coefs->n && group.n < LANES; ++*next) {
+        uint32_t block = coefs->order[*next];
+        if (blocks->all || (blocks->squares[block >> 6].wanted >> (block & 63) & 1) != 0)
+            group.positions[group.n++] = *next;
+    }
+    while (group.n > 0 && *last > 0 && coefs->n_k[*last] <= group.positions[0])
+        --*last;
+    group.last = *last;
+    return group;
+}
+
+/* Blocks of one value are not transformed: it is DC / 8, rounded. */
+static void flat_group(const struct psti_pli_jpeg_blocks *blocks, const struct group *group)
+{
+    const struct psti_pli_coefs *coefs = blocks->coefs;
+    for (uint32_t l = 0; l < group->n; l++) {
+        uint32_t block = coefs->order[group->positions[l]];
+        uint32_t component = coefs->squares[block >> 6].component;
+        uint32_t product = (uint32_t)coefs->planes[group->positions[l]] *
+                           (blocks->quants->twice[component][0] & 0xFFFF);
+        int32_t value = clamp(((int16_t)(uint16_t)product + 4) >> 3, -128, 127) + 128;
+        uint8_t *to = place(blocks, block);
+        for (size_t y = 0; y < 8; y++)
+            memset(to + y * blocks->stride, value, 8);
+    }
+}
+
+void psti_pli_jpeg_idct_c(const struct psti_pli_jpeg_blocks *blocks, void *work)
+{
+    uint32_t next = 0, last = blocks->coefs->last;
+    for (;;) {
+        struct group group = next_group(blocks, &next, &last);
+        if (group.n == 0)
+            return;
+        if (group.last == 0)
+            flat_group(blocks, &group);
+        else
+            transform_group(blocks, &group, work);
+    }
+}
