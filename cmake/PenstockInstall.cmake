@@ -20,7 +20,7 @@ if(TARGET penstock_cli)
 endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
-set(private_pc libjpeg libpng)
+set(private_pc libjpeg libpng zlib)
 set(DEFLATE_FOUND TRUE) # or there would be no build
 set(PST_DEFLATE_MODULES libdeflate)
 set(private_modules "")

@@ -53,6 +53,7 @@ OWNED = {
     r"semaphore\.h|threads\.h": {"base"},
     r"xxhash\.h": {"base"},
     r"liburing\.h|linux/io_uring\.h|sys/uio\.h": {"storage"},
+    r"zlib\.h": {"encode"},
     r"jpeglib\.h|jerror\.h|turbojpeg\.h|png\.h|libdeflate\.h|webp/.*": {"decode"},
 }
 # format/ parses and prints (snprintf): it neither reads and writes files nor claims memory nor starts threads.

@@ -1,0 +1,87 @@
+/* pli_jpeg_file_pack.c - skeleton and extra of a JPEG file <-> its restoration: raw DEFLATE with
+ * the dictionary of the format (docs/format-pli.md, section 10), by zlib.
+ *
+ * zlib's memory is claimed per call through base/alloc.h and given back at its end. Any thread. */
+#include "encode/pli_jpeg_file_int.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+
+#include <zlib.h>
+
+enum { LEVEL = 9, WINDOW_BITS = -15 /* raw */, MEMORY_LEVEL = 8 };
+
+static voidpf claim(voidpf opaque, uInt n, uInt size)
+{
+    (void)opaque;
+    return psti_alloc_array(n, size);
+}
+
+static void give_back(voidpf opaque, voidpf memory)
+{
+    (void)opaque;
+    psti_free(memory);
+}
+
+static enum pst_status no_memory(struct pst_error *err)
+{
+    return psti_jpeg_file_fail(err, PST_ERROR_MEMORY, -1,
+                               "no memory to pack what is not coefficients");
+}
+
+/* False: no room. */
+static bool feed(z_stream *z, const uint8_t *bytes, size_t nbytes)
+{
+    while (nbytes > 0) {
+        uInt n = nbytes < UINT32_MAX ? (uInt)nbytes : UINT32_MAX;
+        z->next_in = (Bytef *)(uintptr_t)bytes; /* zlib's type lacks a const */
+        z->avail_in = n;
+        if (deflate(z, Z_NO_FLUSH) != Z_OK || z->avail_in > 0)
+            return false;
+        bytes += n;
+        nbytes -= n;
+    }
+    return true;
+}
+
+/* The skeleton, then the extra; *skeleton_nbytes. */
+static bool feed_parts(z_stream *z, const struct psti_jpeg_parts *p, uint32_t *skeleton_nbytes)
+{
+    size_t at = 0, total = 0;
+    for (size_t i = 0; i <= p->n_gaps; i++) {
+        const struct psti_jpeg_gap *gap = i < p->n_gaps ? &p->gaps[i] : NULL;
+        if (gap && gap->is_quant && p->keeps_quants)
+            continue;
+        size_t end = gap ? gap->begin : p->nbytes;
+        if (!feed(z, p->bytes + at, end - at))
+            return false;
+        total += end - at;
+        at = gap ? gap->end : end;
+    }
+    *skeleton_nbytes = (uint32_t)total;
+    return feed(z, p->extra, p->extra_nbytes) && deflate(z, Z_FINISH) == Z_STREAM_END;
+}
+
+enum pst_status psti_jpeg_pack(const struct psti_jpeg_parts *parts, uint8_t *restoration,
+                               size_t capacity, size_t *nbytes, struct pst_error *err)
+{
+    enum { HEAD = PSTI_JPEG_RESTORATION_HEAD_NBYTES };
+    z_stream z = {.zalloc = claim, .zfree = give_back};
+    uint32_t skeleton_nbytes = 0;
+    if (deflateInit2(&z, LEVEL, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK)
+        return no_memory(err);
+    deflateSetDictionary(&z, psti_jpeg_dictionary, (uInt)psti_jpeg_dictionary_nbytes);
+    z.next_out = restoration + HEAD;
+    z.avail_out = capacity - HEAD < UINT32_MAX ? (uInt)(capacity - HEAD) : UINT32_MAX;
+    bool fits = feed_parts(&z, parts, &skeleton_nbytes);
+    *nbytes = (size_t)(z.next_out - restoration);
+    deflateEnd(&z);
+    if (!fits)
+        return psti_jpeg_file_fail(err, PST_ERROR_UNSUPPORTED, -1,
+                                   "what is not coefficients is as large as the file");
+    restoration[0] = (uint8_t)((parts->pads_with_0 ? PSTI_JPEG_PADS_WITH_0 : 0) |
+                               (parts->keeps_quants ? 0 : PSTI_JPEG_QUANTS_CUT));
+    psti_store_u32(restoration + 1, skeleton_nbytes);
+    psti_store_u32(restoration + 5, (uint32_t)parts->extra_nbytes);
+    return PST_OK;
+}
