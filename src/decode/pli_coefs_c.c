@@ -1,0 +1,302 @@
+/* pli_coefs_c.c - the tokens of a unit of coefficients in plain C, the judge of every other level
+ * (docs/format-pli.md, 8.2 to 8.4).
+ *
+ * What bounds it is the number of instructions for a token of AC. So contexts are found for 32
+ * lanes at once, from the g of earlier planes; a token is looked up in 512 bins of its table, which
+ * stays in the first cache, and counted on where a token begins within the bin; whether a state
+ * takes a word, as good as random, is no branch. Blocks in the order of the list make planes dense:
+ * D is a question of where in the plane a block stands. */
+#include "decode/pli_coefs_int.h"
+
+#include <string.h>
+
+enum {
+    LANES = PSTI_COEFS_LANES,
+    SQUARE = PSTI_COEFS_SQUARE,
+    SLOTS = PSTI_JPEG_PROB_SUM,
+    FREQ_SHIFT = 12,
+    FREQ_MASK = 8191,
+    G_SHIFT = 25,
+    NO_NEIGHBOURS = 15, /* context of blocks whose neighbours are not known yet */
+    CONTEXT_MAX = 14
+};
+
+/* -- Tables -- */
+
+/* `first`: of the bins' first slots, `base` added. */
+static void fill_table(const uint16_t *freqs, uint32_t n_tokens, uint32_t bin_log2, uint32_t base,
+                       uint8_t *first, uint32_t *entries)
+{
+    uint32_t begin = 0, bin = 0, bin_slots = 1u << bin_log2;
+    for (uint32_t token = 0; token < n_tokens; token++) {
+        uint32_t g = n_tokens == PSTI_JPEG_N_AC_TOKENS ? psti_jpeg_ac_weight[token] : 0;
+        uint32_t end = begin + freqs[token], end_bin = (end + bin_slots - 1) >> bin_log2;
+        entries[token] =
+            (begin & (SLOTS - 1)) | (uint32_t)freqs[token] << FREQ_SHIFT | g << G_SHIFT;
+        memset(first + bin, (int)(base + token), end_bin - bin);
+        bin = end_bin;
+        begin = end;
+    }
+}
+
+void psti_coefs_prepare_c(struct psti_pli_coefs_tables *tables)
+{
+    struct psti_coefs_tables_c *t = &tables->plain;
+    for (uint32_t c = 0; c < PSTI_JPEG_N_AC_CONTEXTS; c++)
+        fill_table(tables->freqs.ac[c], PSTI_JPEG_N_AC_TOKENS, PSTI_COEFS_AC_BIN_LOG2,
+                   c * PSTI_JPEG_N_AC_TOKENS, t->ac_first[c],
+                   t->ac_entries + (size_t)c * PSTI_JPEG_N_AC_TOKENS);
+    for (uint32_t side = 0; side < 2; side++)
+        for (uint32_t c = 0; c < PSTI_JPEG_N_ENDS; c++) {
+            struct psti_coefs_table *ends = &t->ends[side][c], *dc = &t->dc[side][c];
+            fill_table(tables->freqs.ends[side][c], PSTI_JPEG_N_ENDS, PSTI_COEFS_BIN_LOG2, 0,
+                       ends->first, ends->entries);
+            fill_table(tables->freqs.dc[side][c], PSTI_JPEG_N_DC_TOKENS, PSTI_COEFS_BIN_LOG2, 0,
+                       dc->first, dc->entries);
+        }
+    for (uint32_t x = 0, bucket = 0; x < 128; x++) {
+        while (bucket < PSTI_JPEG_N_LIMITS && psti_jpeg_limits[bucket] <= x)
+            bucket++;
+        for (uint32_t d = 0; d < 4; d++)
+            t->ac_context[128 * d + x] = (uint8_t)(8 * d + bucket);
+    }
+}
+
+/* The state behind a token with that entry, which begins at or before the state's slot. Takes a
+ * word if it must. */
+static inline uint32_t go_on(uint32_t x, uint32_t entry, const uint8_t **words)
+{
+    uint32_t bias = (x & (SLOTS - 1)) - (entry & (SLOTS - 1));
+    x = ((entry >> FREQ_SHIFT) & FREQ_MASK) * (x >> PSTI_JPEG_PROB_BITS) + bias;
+    uint32_t full = x << 16 | psti_load_u16(*words), low = x < 65536;
+    *words += 2 * low;
+    return x ^ ((0u - low) & (x ^ full));
+}
+
+/* Whether the token with that entry ends at or before the state's slot. */
+static inline bool ends_before(uint32_t x, uint32_t entry)
+{
+    return (x & (SLOTS - 1)) - (entry & (SLOTS - 1)) >= ((entry >> FREQ_SHIFT) & FREQ_MASK);
+}
+
+static inline uint8_t read_token(const struct psti_coefs_table *table, uint32_t *state,
+                                 const uint8_t **words)
+{
+    uint32_t x = *state, token = table->first[(x & (SLOTS - 1)) >> PSTI_COEFS_BIN_LOG2];
+    while (ends_before(x, table->entries[token]))
+        token++;
+    *state = go_on(x, table->entries[token], words);
+    return (uint8_t)token;
+}
+
+/* Where the words of the next step are. */
+static inline const uint8_t *open_step(struct psti_coefs_words *words)
+{
+    if (words->at > words->limit)
+        psti_coefs_more_words(words);
+    return words->at;
+}
+
+/* -- Ends of blocks and DC -- */
+
+/* 8.2: of an odd block, from the even ones around it. */
+static uint32_t context_of(const struct psti_jpeg_square *q, const uint8_t *classes, uint32_t p)
+{
+    uint32_t x = p & 7, y = p >> 3, across = 0, along = 0;
+    if (q->columns > 1)
+        across = classes[x > 0 ? p - 1 : p + 1] + classes[x + 1u < q->columns ? p + 1 : p - 1];
+    if (q->rows > 1)
+        along = classes[y > 0 ? p - 8 : p + 8] + classes[y + 1u < q->rows ? p + 8 : p - 8];
+    uint32_t sum = q->columns == 1 ? 2 * along : q->rows == 1 ? 2 * across : across + along;
+    uint32_t context = (sum + 2) >> 2;
+    return context < CONTEXT_MAX ? context : CONTEXT_MAX;
+}
+
+void psti_coefs_read_classes_c(struct psti_coefs_unit *unit)
+{
+    const struct psti_coefs_tables_c *t = &unit->tables->plain;
+    for (uint32_t s = 0; s < unit->out->n_squares; s++) {
+        const struct psti_jpeg_square *q = &unit->out->squares[s];
+        const struct psti_coefs_table *tables = t->ends[q->side];
+        uint64_t blocks = psti_coefs_blocks(q);
+        uint8_t *classes = unit->classes[s];
+        memset(classes, 0, SQUARE);
+        const uint8_t *words = open_step(&unit->words);
+        for (uint64_t left = blocks & PSTI_COEFS_EVEN; left != 0; left &= left - 1) {
+            uint32_t p = (uint32_t)__builtin_ctzll(left);
+            classes[p] = read_token(&tables[NO_NEIGHBOURS], &unit->states[p >> 1], &words);
+        }
+        unit->words.at = words;
+        words = open_step(&unit->words);
+        for (uint64_t left = blocks & ~PSTI_COEFS_EVEN; left != 0; left &= left - 1) {
+            uint32_t p = (uint32_t)__builtin_ctzll(left);
+            classes[p] =
+                read_token(&tables[context_of(q, classes, p)], &unit->states[p >> 1], &words);
+        }
+        unit->words.at = words;
+    }
+}
+
+void psti_coefs_read_dc_c(struct psti_coefs_unit *unit)
+{
+    const struct psti_coefs_tables_c *t = &unit->tables->plain;
+    for (uint32_t s = 0; s < unit->out->n_squares; s++) {
+        const struct psti_jpeg_square *q = &unit->out->squares[s];
+        uint8_t *tokens = unit->dc_tokens[s];
+        memset(tokens, 0, SQUARE);
+        for (uint32_t half = 0; half < SQUARE; half += LANES) {
+            uint64_t left = psti_coefs_blocks(q) & (uint64_t)UINT32_MAX << half;
+            const uint8_t *words = open_step(&unit->words);
+            for (; left != 0; left &= left - 1) {
+                uint32_t p = (uint32_t)__builtin_ctzll(left);
+                tokens[p] = read_token(&t->dc[q->side][unit->classes[s][p]],
+                                       &unit->states[p - half], &words);
+            }
+            unit->words.at = words;
+        }
+    }
+}
+
+void psti_coefs_sort_c(struct psti_coefs_unit *unit)
+{
+    struct psti_pli_coefs *out = unit->out;
+    uint32_t next[64] = {0};
+    for (uint32_t s = 0; s < out->n_squares; s++)
+        for (uint64_t left = psti_coefs_blocks(&out->squares[s]); left != 0; left &= left - 1)
+            next[unit->ends[s][__builtin_ctzll(left)]]++;
+    out->n_k[64] = 0;
+    for (uint32_t k = 64; k-- > 0;) {
+        out->n_k[k] = (uint16_t)(out->n_k[k + 1] + next[k]);
+        next[k] = out->n_k[k + 1];
+    }
+    for (uint32_t s = 0; s < out->n_squares; s++) {
+        uint8_t side = out->squares[s].side ? 255 : 0;
+        for (uint64_t left = psti_coefs_blocks(&out->squares[s]); left != 0; left &= left - 1) {
+            uint32_t p = (uint32_t)__builtin_ctzll(left), i = next[unit->ends[s][p]]++;
+            unit->order[i] = (uint16_t)(SQUARE * s + p);
+            unit->sides[i] = side;
+        }
+    }
+    memset(unit->sides + out->n, 0, psti_round_up(out->n, SQUARE) - out->n);
+}
+
+/* -- AC -- */
+
+/* What the contexts of a plane are made of. */
+struct plane {
+    const uint8_t *g[PSTI_JPEG_N_FEATURES];        /* of the earlier coefficients */
+    int16_t weights[PSTI_JPEG_N_FEATURES], bias;   /* of side 0 */
+    int16_t more[PSTI_JPEG_N_FEATURES], bias_more; /* side 1 has more */
+    int32_t near[3]; /* list positions from which on D is at most 2, 1, 0 */
+};
+
+/* Of plane k, in which the g of tokens are until the values are placed. */
+static uint8_t *g_of(const struct psti_coefs_unit *unit, uint32_t k)
+{
+    return (uint8_t *)(unit->planes + k * unit->out->stride);
+}
+
+static void open_plane(const struct psti_coefs_unit *unit, uint32_t k, struct plane *plane)
+{
+    const uint16_t *n_k = unit->out->n_k;
+    for (uint32_t i = 0; i < PSTI_JPEG_N_FEATURES; i++) {
+        plane->g[i] = g_of(unit, psti_jpeg_features[k][i]);
+        plane->weights[i] = psti_jpeg_weights[0][k][i];
+        plane->more[i] = (int16_t)(psti_jpeg_weights[1][k][i] - plane->weights[i]);
+    }
+    plane->bias = psti_jpeg_biases[0][k];
+    plane->bias_more = (int16_t)(psti_jpeg_biases[1][k] - plane->bias);
+    plane->near[0] = n_k[k + 7 < 64 ? k + 7 : 64];
+    plane->near[1] = n_k[k + 3 < 64 ? k + 3 : 64];
+    plane->near[2] = n_k[k + 1];
+}
+
+/* 128 * D + x (8.4) of 32 list positions. Nothing saturates: test_format_pli_jpeg adds the weights
+ * up. */
+static inline void find_indices(const struct plane *p, const uint8_t *sides, uint32_t base,
+                                uint16_t *restrict indices)
+{
+    const uint8_t *g0 = p->g[0] + base, *g1 = p->g[1] + base, *g2 = p->g[2] + base;
+    const uint8_t *g3 = p->g[3] + base, *g4 = p->g[4] + base, *g5 = p->g[5] + base;
+    int16_t near[3];
+    for (int i = 0; i < 3; i++) {
+        int32_t n = p->near[i] - (int32_t)base;
+        near[i] = (int16_t)(n < 0 ? 0 : n > LANES ? LANES : n);
+    }
+    for (int16_t l = 0; l < LANES; l++) {
+        int16_t side = (int16_t)(int8_t)sides[base + (uint16_t)l];
+#define TERM(i) (int16_t)(g##i[l] * (int16_t)(p->weights[i] + (p->more[i] & side)))
+        int16_t x = (int16_t)(p->bias + (p->bias_more & side));
+        x = (int16_t)(x + TERM(0));
+        x = (int16_t)(x + TERM(1));
+        x = (int16_t)(x + TERM(2));
+        x = (int16_t)(x + TERM(3));
+        x = (int16_t)(x + TERM(4));
+        x = (int16_t)(x + TERM(5));
+#undef TERM
+        x = (int16_t)(x >> 1);
+        x = x < 0 ? 0 : x;
+        x = x > 127 ? 127 : x;
+        x = (int16_t)(x + (l < near[0] ? 128 : 0));
+        x = (int16_t)(x + (l < near[1] ? 128 : 0));
+        x = (int16_t)(x + (l < near[2] ? 128 : 0));
+        indices[l] = (uint16_t)x;
+    }
+}
+
+/* The first n tokens of a step. */
+static inline const uint8_t *read_step(const struct psti_coefs_tables_c *t, uint32_t n,
+                                       const uint16_t *indices, uint32_t *states,
+                                       const uint8_t *words, uint8_t *tokens, uint8_t *g)
+{
+    for (uint32_t l = 0; l < n; l++) {
+        uint32_t x = states[l];
+        const uint8_t *first = t->ac_first[t->ac_context[indices[l]]];
+        uint32_t token = first[(x & (SLOTS - 1)) >> PSTI_COEFS_AC_BIN_LOG2];
+        uint32_t entry = t->ac_entries[token];
+        while (__builtin_expect(ends_before(x, entry), 0))
+            entry = t->ac_entries[++token];
+        states[l] = go_on(x, entry, &words);
+        tokens[l] = token & (PSTI_JPEG_N_AC_TOKENS - 1);
+        g[l] = (uint8_t)(entry >> G_SHIFT);
+    }
+    return words;
+}
+
+void psti_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
+{
+    const struct psti_pli_coefs *out = unit->out;
+    const struct psti_coefs_tables_c *t = &unit->tables->plain;
+    if (first == 1)
+        memset(g_of(unit, 0), 0, psti_round_up(out->n, SQUARE));
+    for (uint32_t k = first; k <= last; k++) {
+        uint32_t n = out->n_k[k];
+        uint8_t *tokens = unit->tokens + k * out->stride, *g = g_of(unit, k);
+        struct plane plane;
+        open_plane(unit, k, &plane);
+        for (uint32_t base = 0; base < n; base += LANES) {
+            _Alignas(64) uint16_t indices[LANES];
+            const uint8_t *words = open_step(&unit->words);
+            find_indices(&plane, unit->sides, base, indices);
+            if (n - base >= LANES)
+                words = read_step(t, LANES, indices, unit->states, words, tokens + base, g + base);
+            else
+                words =
+                    read_step(t, n - base, indices, unit->states, words, tokens + base, g + base);
+            unit->words.at = words;
+        }
+        memset(tokens + n, 0, psti_round_up(n, SQUARE) - n);
+        memset(g + n, 0, psti_round_up(n, SQUARE) - n);
+    }
+}
+
+const struct psti_coefs_level psti_coefs_level_c = {
+    .prepare = psti_coefs_prepare_c,
+    .read_classes = psti_coefs_read_classes_c,
+    .read_ends = psti_coefs_read_ends_c,
+    .sort = psti_coefs_sort_c,
+    .read_dc = psti_coefs_read_dc_c,
+    .read_ac = psti_coefs_read_ac_c,
+    .place_dc = psti_coefs_place_dc_c,
+    .place_ac = psti_coefs_place_ac_c,
+};

@@ -1,0 +1,166 @@
+/* pli_coefs_c_values.c - the raw bits of a unit of coefficients in plain C, the judge of every
+ * other level (docs/format-pli.md, 8.2, 8.3, 8.5): tokens and bits -> ends of blocks and
+ * coefficients.
+ *
+ * Bits stand by their weight: those of a group of 64 that have one are asked for at once, and
+ * handed out in order. Groups begin at 0; only those with bits are visited. */
+#include "decode/pli_coefs_int.h"
+
+#include <string.h>
+
+enum { GROUP = PSTI_COEFS_SQUARE };
+
+#define BYTES_01 0x0101010101010101ull
+#define BYTES_80 0x8080808080808080ull
+
+/* Which of 64 bytes, all below 128, are at least `least`. */
+static uint64_t at_least(const uint8_t *bytes, uint8_t least)
+{
+    uint64_t mask = 0, add = (uint64_t)(128 - least) * BYTES_01;
+    for (uint32_t i = 0; i < GROUP; i += 8) {
+        uint64_t high = ((psti_load_u64(bytes + i) + add) & BYTES_80) >> 7;
+        mask |= ((high * 0x0102040810204080ull) >> 56) << i;
+    }
+    return mask;
+}
+
+/* Adds the raw bits of those in `mask` to their values: bit 0 of all, then bit 1 of those that have
+ * more than one, and so on. n_bits: of each, at least 1. */
+static void add_bits(struct psti_coefs_bits *bits, uint64_t mask, const uint8_t *n_bits,
+                     int16_t *values)
+{
+    uint8_t list[GROUP];
+    uint32_t n = 0;
+    for (; mask != 0; mask &= mask - 1)
+        list[n++] = (uint8_t)__builtin_ctzll(mask);
+    for (uint32_t b = 0; n > 0; b++) {
+        uint64_t plane = psti_coefs_peek(bits);
+        uint32_t more = 0;
+        bits->at += n;
+        for (uint32_t i = 0; i < n; i++, plane >>= 1) {
+            uint32_t l = list[i];
+            values[l] = (int16_t)(values[l] + (int16_t)((plane & 1) << b));
+            list[more] = (uint8_t)l;
+            more += n_bits[l] > b + 1;
+        }
+        n = more;
+    }
+}
+
+/* Negates those of `mask` whose bit of `signs` is set, the lowest bit the first one's. */
+static void negate(uint64_t mask, uint64_t signs, int16_t *values)
+{
+    for (; mask != 0; mask &= mask - 1, signs >>= 1) {
+        int32_t negative = -(int32_t)(signs & 1);
+        int16_t *v = values + __builtin_ctzll(mask);
+        *v = (int16_t)((*v ^ negative) - negative);
+    }
+}
+
+void psti_coefs_read_ends_c(struct psti_coefs_unit *unit)
+{
+    for (uint32_t s = 0; s < unit->out->n_squares; s++) {
+        const uint8_t *classes = unit->classes[s];
+        uint8_t n_bits[GROUP];
+        int16_t ends[GROUP];
+        for (uint32_t p = 0; p < GROUP; p++) {
+            n_bits[p] = psti_jpeg_end_bits[classes[p]];
+            ends[p] = psti_jpeg_end_lowest[classes[p]];
+        }
+        add_bits(&unit->bits, at_least(n_bits, 1), n_bits, ends);
+        for (uint32_t p = 0; p < GROUP; p++)
+            unit->ends[s][p] = (uint8_t)ends[p];
+    }
+}
+
+/* Differences of a square -> values. */
+static void sum_up(const struct psti_jpeg_square *q, int16_t *dc)
+{
+    for (uint32_t y = 0; y < q->rows; y++)
+        for (uint32_t x = 0; x < q->columns; x++) {
+            int16_t *v = dc + 8 * y + x;
+            if (x > 0)
+                *v = (int16_t)(*v + v[-1]);
+            else if (y > 0)
+                *v = (int16_t)(*v + v[-8]);
+        }
+}
+
+void psti_coefs_place_dc_c(struct psti_coefs_unit *unit)
+{
+    const struct psti_pli_coefs *out = unit->out;
+    int16_t values[PSTI_JPEG_SQUARES_MAX][GROUP];
+    for (uint32_t s = 0; s < out->n_squares; s++) {
+        const uint8_t *tokens = unit->dc_tokens[s];
+        uint8_t n_bits[GROUP];
+        uint64_t some = at_least(tokens, 1), signs = psti_coefs_peek(&unit->bits);
+        unit->bits.at += (uint32_t)__builtin_popcountll(some);
+        for (uint32_t p = 0; p < GROUP; p++) {
+            n_bits[p] = (uint8_t)psti_jpeg_dc_bits(tokens[p]);
+            values[s][p] = (int16_t)psti_jpeg_dc_lowest(tokens[p]);
+        }
+        add_bits(&unit->bits, at_least(tokens, 3), n_bits, values[s]);
+        negate(some, signs, values[s]);
+        sum_up(&out->squares[s], values[s]);
+    }
+    int16_t *plane = unit->planes;
+    for (uint32_t i = 0; i < out->n; i++)
+        plane[i] = values[0][unit->order[i]];
+    memset(plane + out->n, 0, (psti_round_up(out->n, GROUP) - out->n) * sizeof *plane);
+}
+
+/* 8.5, step 2: the classes of those in `mask`, which all have token 7. */
+static void add_classes(struct psti_coefs_bits *bits, uint64_t mask, uint8_t *n_bits,
+                        int16_t *values)
+{
+    uint8_t list[GROUP];
+    uint32_t n = 0;
+    for (; mask != 0; mask &= mask - 1)
+        list[n++] = (uint8_t)__builtin_ctzll(mask);
+    for (uint32_t i = 0; i < 5 && n > 0; i++) {
+        uint64_t plane = psti_coefs_peek(bits);
+        uint32_t more = 0;
+        bits->at += n;
+        for (uint32_t j = 0; j < n; j++, plane >>= 1) {
+            uint32_t l = list[j];
+            if ((plane & 1) == 0)
+                continue;
+            n_bits[l]++;
+            values[l] = (int16_t)(2 * values[l] - 1);
+            list[more++] = (uint8_t)l;
+        }
+        n = more;
+    }
+}
+
+static void place_group(struct psti_coefs_bits *bits, const uint8_t *tokens, int16_t *values)
+{
+    uint64_t some = at_least(tokens, 1), large = at_least(tokens, 3);
+    uint64_t signs = psti_coefs_peek(bits);
+    bits->at += (uint32_t)__builtin_popcountll(some);
+    for (uint32_t l = 0; l < GROUP; l++)
+        values[l] = tokens[l];
+    if (large != 0) {
+        uint8_t n_bits[GROUP];
+        uint64_t largest = at_least(tokens, 7);
+        for (uint64_t left = large; left != 0; left &= left - 1) {
+            uint32_t l = (uint32_t)__builtin_ctzll(left);
+            n_bits[l] = psti_jpeg_ac_bits[tokens[l]];
+            values[l] = psti_jpeg_ac_lowest[tokens[l]];
+        }
+        if (largest != 0)
+            add_classes(bits, largest, n_bits, values);
+        add_bits(bits, large, n_bits, values);
+    }
+    negate(some, signs, values);
+}
+
+void psti_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last)
+{
+    const struct psti_pli_coefs *out = unit->out;
+    for (uint32_t k = 1; k <= last; k++)
+        for (uint32_t base = 0; base < out->n_k[k]; base += GROUP) {
+            size_t at = k * out->stride + base;
+            place_group(&unit->bits, unit->tokens + at, unit->planes + at);
+        }
+}
