@@ -6,6 +6,7 @@
 #include "encode/pli_jpeg_file.h"
 
 #include "base/hash.h"
+#include "encode/pli_jpeg_file_print.h"
 #include "encode/pli_jpeg_file_scan.h"
 
 #include <string.h>
@@ -21,7 +22,11 @@ struct read_work {
     bool quant_latched[PSTI_JPEG_N_QUANTS];
 };
 
-size_t psti_jpeg_work_nbytes(void) { return psti_round_up(sizeof(struct read_work), 64); }
+size_t psti_jpeg_work_nbytes(void)
+{
+    size_t a = sizeof(struct read_work), b = psti_jpeg_print_work_nbytes();
+    return psti_round_up(a > b ? a : b, 64);
+}
 
 static size_t stage_capacity(size_t nbytes) { return nbytes + PSTI_JPEG_STAGE_PADDING; }
 static size_t events_capacity(size_t nbytes) { return nbytes / 4 + 1024; }

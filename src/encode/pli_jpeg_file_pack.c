@@ -2,7 +2,7 @@
  * the dictionary of the format (docs/format-pli.md, section 10), by zlib.
  *
  * zlib's memory is claimed per call through base/alloc.h and given back at its end. Any thread. */
-#include "encode/pli_jpeg_file_int.h"
+#include "encode/pli_jpeg_file_print.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
@@ -84,4 +84,73 @@ enum pst_status psti_jpeg_pack(const struct psti_jpeg_parts *parts, uint8_t *res
     psti_store_u32(restoration + 1, skeleton_nbytes);
     psti_store_u32(restoration + 5, (uint32_t)parts->extra_nbytes);
     return PST_OK;
+}
+
+enum pst_status psti_jpeg_unpack_begin(struct psti_jpeg_unpacker *u, const uint8_t *restoration,
+                                       size_t nbytes, struct pst_error *err)
+{
+    enum { HEAD = PSTI_JPEG_RESTORATION_HEAD_NBYTES };
+    *u = (struct psti_jpeg_unpacker){.stream = NULL};
+    if (nbytes < HEAD || restoration[0] & ~PSTI_JPEG_FLAGS_KNOWN)
+        return psti_jpeg_file_fail(err, PST_ERROR_CORRUPT, -1, "the restoration's head is wrong");
+    u->flags = restoration[0];
+    u->skeleton_nbytes = psti_load_u32(restoration + 1);
+    u->extra_left = psti_load_u32(restoration + 5);
+    z_stream *z = psti_calloc(1, sizeof *z);
+    if (!z)
+        return no_memory(err);
+    z->zalloc = claim;
+    z->zfree = give_back;
+    if (inflateInit2(z, WINDOW_BITS) != Z_OK) {
+        psti_free(z);
+        return no_memory(err);
+    }
+    u->stream = z;
+    if (inflateSetDictionary(z, psti_jpeg_dictionary, (uInt)psti_jpeg_dictionary_nbytes) != Z_OK)
+        return no_memory(err);
+    z->next_in = (Bytef *)(uintptr_t)restoration + HEAD;
+    z->avail_in = (uInt)(nbytes - HEAD);
+    return PST_OK;
+}
+
+enum pst_status psti_jpeg_unpack_skeleton(struct psti_jpeg_unpacker *u, uint8_t *skeleton,
+                                          struct pst_error *err)
+{
+    z_stream *z = u->stream;
+    z->next_out = skeleton;
+    z->avail_out = u->skeleton_nbytes;
+    int result = Z_OK;
+    while (z->avail_out > 0 && result == Z_OK)
+        result = inflate(z, Z_SYNC_FLUSH);
+    if (result == Z_MEM_ERROR)
+        return no_memory(err);
+    return z->avail_out == 0 ? PST_OK
+                             : psti_jpeg_file_fail(err, PST_ERROR_CORRUPT, -1,
+                                                   "the restoration's DEFLATE data are wrong");
+}
+
+int psti_jpeg_unpack_byte(struct psti_jpeg_unpacker *u)
+{
+    z_stream *z = u->stream;
+    if (u->at == u->n) {
+        uint32_t wanted = u->extra_left < sizeof u->extra ? u->extra_left : sizeof u->extra;
+        z->next_out = u->extra;
+        z->avail_out = wanted;
+        while (z->avail_out > 0 && inflate(z, Z_SYNC_FLUSH) == Z_OK)
+            continue;
+        u->at = 0;
+        u->n = wanted - z->avail_out;
+        u->extra_left -= wanted; /* what did not come will not */
+        if (u->n == 0)
+            return -1;
+    }
+    return u->extra[u->at++];
+}
+
+void psti_jpeg_unpack_end(struct psti_jpeg_unpacker *u)
+{
+    if (u->stream)
+        inflateEnd(u->stream);
+    psti_free(u->stream);
+    u->stream = NULL;
 }
