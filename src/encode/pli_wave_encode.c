@@ -1,9 +1,9 @@
 /* pli_wave_encode.c - writes a unit of PLI's wave mode from its plan and the image's tables
  * (docs/format-pli.md, section 5).
  *
- * Samples are packed in rows and put in the order of tokens once; signs and raw bits are written
- * along it, words backwards. The last 64 bytes of signs and raw bits become the states' first low
- * halves, so that 32 states cost next to nothing. Works in the caller's memory. */
+ * Records are put in the order of tokens once; signs and raw bits are written along it, words
+ * backwards. The last 64 bytes of signs and raw bits become the states' first low halves, so that
+ * 32 states cost next to nothing. Works in the caller's memory. */
 #include "encode/pli_wave_encode_int.h"
 
 #include "base/bits.h"
@@ -14,7 +14,8 @@
 enum {
     LANES = PSTI_PLI_LANES,
     PAYLOAD_NBYTES = PSTI_PLI_WAVE_STATE_NBYTES,
-    N_WORDS = sizeof((struct psti_wave_work *)0)->words / sizeof(uint16_t)
+    N_WORDS = sizeof((struct psti_wave_work *)0)->words / sizeof(uint16_t),
+    LANE_SHIFT = PSTI_WAVE_INDEX_BITS
 };
 
 struct writer {
@@ -42,69 +43,68 @@ static void flush_bits(struct writer *w)
     w->acc = w->n_acc = 0;
 }
 
-/* One unit's coded planes. */
+/* One unit. */
 struct unit {
     const struct psti_pli_source *source;
+    const struct psti_wave_plan *plan;
     struct psti_wave_work *work;
-    uint8_t coded[4];
-    uint32_t n_coded, plane_rows, n;
+    uint32_t n_bands, n_steps;
+    bool in_slots; /* by vectors, 8 bits; else: */
+    uint32_t n;    /* records ordered */
 };
 
-/* A sample as its token is coded: its code's index, its lane, and its residual. */
-enum { INDEX_BITS = 10, RESIDUAL_SHIFT = 16 };
-
-/* work->packed, in rows: what will be put in the order of tokens. Bits 6..10 of a sample's place
- * are its lane, as planes and bands are multiples of 32 rows. */
-static void pack_samples(const struct unit *u)
+static inline uint32_t widen(uint32_t record)
 {
-    struct psti_wave_work *work = u->work;
-    for (uint32_t j = 0; j < u->n_coded; j++)
-        for (uint32_t y = 0; y < u->source->height; y++) {
-            size_t at = (size_t)y * PSTI_WAVE_EDGE;
-            const int16_t *residuals = work->residuals[u->coded[j]] + at;
-            const uint8_t *tokens = work->tokens[u->coded[j]] + at;
-            const uint8_t *contexts = work->contexts[u->coded[j]] + at;
-            uint32_t *packed = work->packed[u->coded[j]] + at, lane = (y % LANES) << INDEX_BITS;
-            for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++)
-                packed[x] = (uint32_t)(uint16_t)residuals[x] << RESIDUAL_SHIFT | lane |
-                            (uint32_t)contexts[x] << PSTI_WAVE_TOKEN_BITS | tokens[x];
+    return psti_wave_record_16(
+        record % (1u << PSTI_WAVE_TOKEN_BITS_8),
+        record >> PSTI_WAVE_TOKEN_BITS_8 & (PSTI_PLI_N_CONTEXTS - 1),
+        record >> PSTI_WAVE_INDEX_BITS_8 & ((1u << PSTI_WAVE_RAW_BITS_8) - 1), record >> 15);
+}
+
+/* Step t takes from lane l the record t - 2 l of its stream: before and behind are none. */
+static void find_order_8(struct unit *u)
+{
+    uint32_t stride = psti_wave_stride(u->n_bands), length = PSTI_WAVE_EDGE * u->n_bands, n = 0;
+    const uint16_t *streams = u->plan->streams.of_8 + PSTI_WAVE_STREAM_PAD;
+    for (uint32_t t = 0; t < u->n_steps; t++) {
+        uint32_t begin = t < length ? 0 : (t - length) / 2 + 1, end = t / 2 + 1;
+        for (uint32_t l = begin; l < (end < LANES ? end : LANES); l++) {
+            uint32_t record = streams[l * stride + t - 2 * l];
+            u->work->order.ordered[n] = widen(record) | l << LANE_SHIFT;
+            n += record != PSTI_WAVE_NONE_8;
         }
-}
-
-/* Adds the samples of the lanes of `band` that are active in step t to the order; lane l is at
- * column `x0` - 2 l. */
-static uint32_t order_band(const struct unit *u, uint32_t band, uint32_t x0, uint32_t begin,
-                           uint32_t end, uint32_t *ordered)
-{
-    uint32_t bands = u->plane_rows / LANES, y0 = (band % bands) * LANES;
-    uint32_t rows = u->source->height > y0 ? u->source->height - y0 : 0;
-    uint32_t width = u->source->width;
-    /* Columns are below the width from this lane on. */
-    uint32_t first = x0 >= width ? (x0 - width) / 2 + 1 : 0;
-    begin = first > begin ? first : begin;
-    end = rows < end ? rows : end;
-    const uint32_t *at = u->work->packed[u->coded[band / bands]] + y0 * PSTI_WAVE_EDGE + x0;
-    uint32_t n = 0;
-    for (uint32_t l = begin; l < end; l++)
-        ordered[n++] = at[l * (PSTI_WAVE_EDGE - 2)];
-    return n;
-}
-
-static void find_order(struct unit *u)
-{
-    uint32_t n_bands = u->n_coded * (u->plane_rows / LANES), n = 0;
-    uint32_t *ordered = u->work->ordered;
-    for (uint32_t t = 0; t < 64 * n_bands + 62; t++) {
-        uint32_t band = t >> 6, x0 = t & 63, split = x0 / 2 + 1;
-        if (band < n_bands)
-            n += order_band(u, band, x0, 0, split, ordered + n);
-        if (band > 0)
-            n += order_band(u, band - 1, x0 + 64, split, LANES, ordered + n);
     }
     u->n = n;
 }
 
-static inline int32_t residual_of(uint32_t sample) { return (int16_t)(sample >> RESIDUAL_SHIFT); }
+static void find_order_16(struct unit *u)
+{
+    uint32_t stride = psti_wave_stride(u->n_bands), length = PSTI_WAVE_EDGE * u->n_bands, n = 0;
+    const uint32_t *streams = u->plan->streams.of_16 + PSTI_WAVE_STREAM_PAD;
+    for (uint32_t t = 0; t < u->n_steps; t++) {
+        uint32_t begin = t < length ? 0 : (t - length) / 2 + 1, end = t / 2 + 1;
+        for (uint32_t l = begin; l < (end < LANES ? end : LANES); l++) {
+            uint32_t record = streams[l * stride + t - 2 * l];
+            u->work->order.ordered[n] = record | l << LANE_SHIFT;
+            n += record != PSTI_WAVE_NONE_16;
+        }
+    }
+    u->n = n;
+}
+
+static void find_order(struct unit *u)
+{
+#if defined(__x86_64__)
+    if (u->in_slots) {
+        psti_wave_find_slots_avx2(u->plan->streams.of_8, u->n_bands, u->work->order.slots);
+        return;
+    }
+#endif
+    if (u->source->bits == 8)
+        find_order_8(u);
+    else
+        find_order_16(u);
+}
 
 /* Signs of samples from `begin` on, and those with raw bits; returns how many of these there are.
  */
@@ -114,9 +114,9 @@ static uint32_t scan(struct psti_wave_work *work, uint32_t begin, uint32_t n, ui
         struct psti_wave_signs signs = {0};
         struct psti_wave_signs *to = &work->signs[i / 32];
         for (uint32_t end = n - i < 32 ? n : i + 32; i < end; i++) {
-            uint32_t sample = work->ordered[i];
+            uint32_t sample = work->order.ordered[i];
             signs.bits |= (sample >> 31) << signs.n;
-            signs.n += sample >> RESIDUAL_SHIFT != 0;
+            signs.n += sample % PSTI_WAVE_TOKEN_MAX != 0;
             /* Most are small: stored, and overwritten. */
             work->large[n_large] = sample;
             n_large += sample % PSTI_WAVE_TOKEN_MAX >= PSTI_PLI_DIRECT;
@@ -133,20 +133,19 @@ static size_t write_bits(const struct unit *u)
     struct writer w = {.bytes = work->bits};
     uint32_t n_large = 0, done = 0;
 #if defined(__x86_64__)
+    if (u->in_slots)
+        return psti_wave_write_bits_avx2(work->order.slots, u->n_steps, work->large, work->bits);
     if (psti_cpu_features() & PSTI_CPU_AVX2) {
-        n_large = psti_wave_scan_avx2(work->ordered, u->n, work->signs, work->large);
+        n_large = psti_wave_scan_avx2(work->order.ordered, u->n, work->signs, work->large);
         done = u->n & ~31u;
     }
 #endif
     n_large = scan(work, done, u->n, n_large);
     for (uint32_t i = 0; i < (u->n + 31) / 32; i++)
         put_bits(&w, work->signs[i].bits, work->signs[i].n);
-    for (uint32_t i = 0; i < n_large; i++) {
-        int32_t r = residual_of(work->large[i]);
-        uint32_t token = work->large[i] % PSTI_WAVE_TOKEN_MAX;
-        put_bits(&w, (uint32_t)(r < 0 ? -r : r) - psti_pli_wave_base(token),
-                 psti_pli_wave_raw_bits(token));
-    }
+    for (uint32_t i = 0; i < n_large; i++)
+        put_bits(&w, work->large[i] >> PSTI_WAVE_RAW_SHIFT & PSTI_WAVE_RAW_MASK,
+                 psti_pli_wave_raw_bits(work->large[i] % PSTI_WAVE_TOKEN_MAX));
     flush_bits(&w);
     return w.n;
 }
@@ -155,11 +154,16 @@ static size_t write_bits(const struct unit *u)
 static size_t code_tokens(const struct unit *u, const struct psti_pli_wave_codes *codes,
                           uint32_t *states)
 {
-    const uint32_t *ordered = u->work->ordered;
+    const uint32_t *ordered = u->work->order.ordered;
     uint16_t *end = u->work->words + N_WORDS, *words = end;
+#if defined(__x86_64__)
+    if (u->in_slots)
+        return (size_t)(end - psti_wave_code_avx2(u->work->order.slots, u->n_steps, codes->of_8,
+                                                  states, end));
+#endif
     for (uint32_t i = u->n; i-- > 0;) {
-        uint32_t sample = ordered[i], *state = &states[(sample >> INDEX_BITS) % LANES];
-        const struct psti_wave_code *code = &codes->of[sample % (1u << INDEX_BITS)];
+        uint32_t sample = ordered[i], *state = &states[(sample >> LANE_SHIFT) % LANES];
+        const struct psti_wave_code *code = &codes->of[sample % (1u << PSTI_WAVE_INDEX_BITS)];
         uint64_t x = *state;
         /* A word goes out or not, as good as at random: no branch. */
         uint32_t full = x > code->last;
@@ -242,40 +246,25 @@ static size_t write_coded(const struct unit *u, const struct psti_pli_wave_codes
     return total + 2 * n_words;
 }
 
-static void take_residuals(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
-                           struct psti_wave_work *work)
-{
-    for (uint32_t p = 0; p < source->channels; p++)
-        for (uint32_t i = 0; i < PSTI_WAVE_SAMPLES; i++)
-            work->residuals[p][i] = plan->residuals[p][i];
-}
-
 size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *plan,
-                            const struct psti_pli_wave_codes *codes, void *work_, uint8_t *out,
+                            const struct psti_pli_wave_codes *codes, void *work, uint8_t *out,
                             size_t capacity)
 {
-    struct psti_wave_work *work = work_;
-    const struct psti_wave_plan *p = plan;
-    struct unit u = {.source = source, .work = work};
+    struct unit u = {.source = source, .plan = plan, .work = work};
     uint8_t head[1 + 4 * PSTI_WAVE_RECORD_MAX_NBYTES];
     struct writer w = {.bytes = head};
     put_bits(&w, PSTI_PLI_WAVE, 8);
     for (uint32_t i = 0; i < source->channels; i++)
-        if (p->planes[i].predictor != PSTI_PLI_PREDICT_CONSTANT)
-            u.coded[u.n_coded++] = (uint8_t)i;
-    u.plane_rows = source->height <= LANES ? LANES : 2 * LANES;
-    write_records(&u, p, &w);
+        if (u.plan->planes[i].predictor != PSTI_PLI_PREDICT_CONSTANT)
+            u.n_bands += psti_wave_plane_bands(source->height);
+    write_records(&u, u.plan, &w);
     if (w.n > capacity)
         return 0;
     memcpy(out, head, w.n);
-    if (u.n_coded == 0)
+    if (u.n_bands == 0)
         return w.n;
-    if (p->has_residuals)
-        take_residuals(source, p, work);
-    else
-        psti_wave_apply(source, p, work);
-    psti_wave_tokenise(source, p, work);
-    pack_samples(&u);
+    u.n_steps = PSTI_WAVE_EDGE * u.n_bands + 2 * (LANES - 1);
+    u.in_slots = source->bits == 8 && (psti_cpu_features() & PSTI_CPU_AVX2) != 0;
     find_order(&u);
     size_t n = write_coded(&u, codes, out + w.n, capacity - w.n);
     return n > 0 ? w.n + n : 0;

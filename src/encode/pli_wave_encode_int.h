@@ -18,6 +18,10 @@ enum {
     PSTI_WAVE_RECIPROCAL_SHIFT = 42,
     PSTI_WAVE_TOKEN_BITS = 6,
     PSTI_WAVE_TOKEN_MAX = 1 << PSTI_WAVE_TOKEN_BITS,
+    PSTI_WAVE_WORDS_SLACK = 8,
+    PSTI_WAVE_STEPS_SLACK = 2,
+    PSTI_WAVE_BANDS_MAX = 8, /* 4 planes of 2 */
+    PSTI_WAVE_STREAM_PAD = 16,
     PSTI_WAVE_LOG2_SHIFT = 8,
     PSTI_WAVE_PRICE_UNIT = 16 /* of a bit */
 };
@@ -35,13 +39,54 @@ struct psti_wave_plane_plan {
     uint16_t start;
     uint8_t filters[PSTI_PLI_WAVE_N_BLOCKS];
 };
+/* Samples as pass two codes them, the rows of each lane one after another: lane l's `stride`
+ * records are PAD of no sample, its row of band 0, its row of band 1.., PAD of no sample. A row
+ * takes 64; behind the unit's width and height are records of no sample. As many as the planes that
+ * are coded need. */
 struct psti_wave_plan {
     struct psti_wave_plane_plan planes[4];
-    /* 8 bits: what the plan comes to, so that pass two need not predict again; of the planes that
-     * the image has. */
-    bool has_residuals;
-    int8_t residuals[4][PSTI_WAVE_SAMPLES];
+    union {
+        uint16_t of_8[PSTI_PLI_LANES *
+                      (2 * PSTI_WAVE_STREAM_PAD + PSTI_WAVE_EDGE * PSTI_WAVE_BANDS_MAX)];
+        uint32_t of_16[PSTI_PLI_LANES *
+                       (2 * PSTI_WAVE_STREAM_PAD + PSTI_WAVE_EDGE * PSTI_WAVE_BANDS_MAX)];
+    } streams;
 };
+static inline uint32_t psti_wave_stride(uint32_t n_bands)
+{
+    return 2 * PSTI_WAVE_STREAM_PAD + PSTI_WAVE_EDGE * n_bands;
+}
+/* Bands of a unit of that height: of a plane. */
+static inline uint32_t psti_wave_plane_bands(uint32_t height)
+{
+    return height <= PSTI_PLI_LANES ? 1 : 2;
+}
+
+/* A record. 8 bits: token, 5 bits; context, 4; raw bits, 6; sign, 1. 16 bits: token, 6 bits;
+ * context, 4; 6 that are left for the lane; raw bits, 14; nothing, 1; sign, 1. The token NONE is no
+ * sample. */
+enum {
+    PSTI_WAVE_TOKEN_BITS_8 = 5,
+    PSTI_WAVE_NONE_8 = (1 << PSTI_WAVE_TOKEN_BITS_8) - 1,
+    PSTI_WAVE_INDEX_BITS_8 = 9,
+    PSTI_WAVE_RAW_BITS_8 = 6,
+    PSTI_WAVE_NONE_16 = PSTI_WAVE_TOKEN_MAX - 1,
+    PSTI_WAVE_INDEX_BITS = 10,
+    PSTI_WAVE_RAW_SHIFT = 16,
+    PSTI_WAVE_RAW_MASK = (1 << 14) - 1
+};
+static inline uint32_t psti_wave_record_16(uint32_t token, uint32_t context, uint32_t raw,
+                                           bool negative)
+{
+    return token | context << PSTI_WAVE_TOKEN_BITS | raw << PSTI_WAVE_RAW_SHIFT |
+           (uint32_t)negative << 31;
+}
+static inline uint16_t psti_wave_record_8(uint32_t token, uint32_t context, uint32_t raw,
+                                          bool negative)
+{
+    return (uint16_t)(token | context << PSTI_WAVE_TOKEN_BITS_8 | raw << PSTI_WAVE_INDEX_BITS_8 |
+                      (uint32_t)negative << 15);
+}
 
 /* Neighbours of 16 rows of a plane, as section 5.3 states them; 16-bit lanes for 8-bit samples. */
 struct psti_wave_near_8 {
@@ -70,20 +115,23 @@ struct psti_wave_work {
     } near;
     _Alignas(64) int16_t residuals[4][PSTI_WAVE_SAMPLES]; /* [plane] */
     _Alignas(64) int16_t trial[5][PSTI_WAVE_SAMPLES];     /* residuals of candidates */
-    _Alignas(64) uint8_t tokens[4][PSTI_WAVE_SAMPLES], contexts[4][PSTI_WAVE_SAMPLES];
     _Alignas(64) uint8_t padded[4][PSTI_WAVE_PAD_ROWS + PSTI_WAVE_EDGE][PSTI_WAVE_PADDED];
     _Alignas(64) int16_t zeros[PSTI_WAVE_SAMPLES];
     /* Of one block row under each filter; what a token costs in each context. */
     int16_t filtered[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
     uint8_t filtered_tokens[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
     uint16_t costs[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS];
-    /* Samples (pli_wave_encode.c) in rows, and in the order of tokens; of these, those with raw
-     * bits. */
-    _Alignas(64) uint32_t packed[4][PSTI_WAVE_SAMPLES];
-    uint32_t ordered[4 * PSTI_WAVE_SAMPLES], large[4 * PSTI_WAVE_SAMPLES + 1];
-    struct psti_wave_signs signs[4 * PSTI_WAVE_SAMPLES / 32];
-    uint16_t counts[2][PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX]; /* of a plane */
-    uint16_t words[4 * PSTI_WAVE_SAMPLES + 1];     /* one for each token; the first is never one */
+    /* Records in the order of tokens: 32 a step, with those of no sample; or as records of 16 bits
+     * with their lanes, without them. */
+    _Alignas(64) union {
+        uint16_t slots[(PSTI_PLI_WAVE_MAX_STEPS + PSTI_WAVE_STEPS_SLACK) * PSTI_PLI_LANES];
+        uint32_t ordered[4 * PSTI_WAVE_SAMPLES + 1];
+    } order;
+    uint32_t large[4 * PSTI_WAVE_SAMPLES + 1]; /* of these, those with raw bits */
+    struct psti_wave_signs signs[PSTI_PLI_WAVE_MAX_STEPS];
+    uint16_t counts[2][PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX];
+    /* One for each token; those before are written over. */
+    uint16_t words[PSTI_WAVE_WORDS_SLACK + 4 * PSTI_WAVE_SAMPLES];
     uint8_t bits[4 * PSTI_WAVE_SAMPLES * 2 + 128]; /* signs and raw bits */
 };
 
@@ -127,18 +175,14 @@ const struct psti_wave_rows *psti_wave_rows_for(uint32_t cpu, uint8_t bits);
 extern const struct psti_wave_rows psti_wave_rows8_avx2;
 #endif
 
-/* pli_wave_tokens.c: residuals -> tokens and contexts, in rows. */
-void psti_wave_tokenise(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
+/* pli_wave_tokens.c: work->residuals -> the plan's streams. */
+void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_plan *plan,
                         struct psti_wave_work *work);
 /* Residuals of the filters chosen for 16 rows that are gathered; `spare` holds as many. `g`, `r`,
  * `out`: of the whole plane. */
 void psti_wave_apply_filters_16(const struct psti_pli_source *source, uint32_t plane, uint32_t y0,
                                 const uint8_t *numbers, const int16_t *g, const int16_t *r,
                                 const struct psti_wave_work *work, int16_t *spare, int16_t *out);
-/* Residuals of the chosen predictions. */
-void psti_wave_apply(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
-                     struct psti_wave_work *work);
-
 /* Tokens of a row of 64 residuals. */
 void psti_wave_find_tokens(uint32_t bits, const int16_t *residuals, uint8_t *tokens);
 
@@ -155,9 +199,23 @@ void psti_wave_refine(const struct psti_pli_source *source, uint32_t plane,
                       uint8_t *filters, int16_t *residuals, struct psti_wave_work *work);
 
 #if defined(__x86_64__)
-/* pli_wave_scan_avx2.c: contexts of a row of 64; signs, and samples with raw bits, of whole groups
- * of 32 samples: returns how many have raw bits. */
+/* pli_wave_tokens_avx2.c: of 64 residuals of 8 bits; energies; records from tokens in their padded
+ * rows, as far as `width`. */
+void psti_wave_find_tokens_avx2(const int16_t *residuals, uint8_t *tokens);
+void psti_wave_find_energies_avx2(enum psti_pli_energy kind, const uint8_t *g, const uint8_t *g0,
+                                  const uint8_t *g1, uint8_t *energies);
 void psti_wave_find_buckets_avx2(const uint8_t *energies, uint8_t *contexts);
+void psti_wave_find_records_avx2(const int16_t *residuals, const uint8_t *tokens,
+                                 const uint8_t *energies, uint32_t width, uint16_t *records);
+
+/* pli_wave_code_avx2.c: units of 8 bits. Records of all steps, 32 a step; signs and raw bits of the
+ * steps, as bytes; words to before `end`, and the states. */
+void psti_wave_find_slots_avx2(const uint16_t *streams, uint32_t n_bands, uint16_t *slots);
+size_t psti_wave_write_bits_avx2(const uint16_t *slots, uint32_t n_steps, uint32_t *large,
+                                 uint8_t *bits);
+uint16_t *psti_wave_code_avx2(const uint16_t *slots, uint32_t n_steps, const uint64_t *codes,
+                              uint32_t *states, uint16_t *end);
+/* Of 16 bits: signs of whole groups of 32 records; returns how many have raw bits. */
 uint32_t psti_wave_scan_avx2(const uint32_t *ordered, uint32_t n, struct psti_wave_signs *signs,
                              uint32_t *large);
 #endif
@@ -187,8 +245,19 @@ struct psti_wave_code {
     uint32_t last;        /* freq * 2^22 - 1: states above lose a word first */
     uint16_t rest, first; /* 2^10 - freq */
 };
+/* The same in 64 bits, for units of 8 bits and vectors: with s the shift, bits 0..31 are 2^s / freq
+ * rounded up or, with bit 63, down; bits 32..41 are 2^10 - freq; 42..51 the first; 52..57 s. State
+ * x divided by freq is (x + bit 63) * reciprocal >> s. */
+enum {
+    PSTI_WAVE_CODE_REST_SHIFT = 32,
+    PSTI_WAVE_CODE_FIRST_SHIFT = 42,
+    PSTI_WAVE_CODE_S_SHIFT = 52,
+    PSTI_WAVE_CODE_DOWN_SHIFT = 63
+};
+uint64_t psti_wave_code_8(uint32_t freq, uint32_t first);
 struct psti_pli_wave_codes {
     struct psti_wave_code of[PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX]; /* context, token */
+    uint64_t of_8[1 << PSTI_WAVE_INDEX_BITS_8];
 };
 
 #endif

@@ -56,6 +56,31 @@ static void find_codes(const uint16_t *freqs, struct psti_wave_code *codes)
     }
 }
 
+/* Rounded up or down, the one that is exact for all states below freq * 2^22: the error of one of
+ * them is at most freq / 2. */
+uint64_t psti_wave_code_8(uint32_t freq, uint32_t first)
+{
+    if (freq == 0)
+        return 0;
+    uint32_t s = freq == 1 ? 31u : 63u - (uint32_t)__builtin_clz(freq - 1);
+    uint64_t down = (1ull << s) / freq, rest = (1ull << s) - down * freq;
+    bool up = 2 * rest > freq || rest == 0; /* exact is both */
+    return (down + (up && rest > 0)) |
+           (uint64_t)(PSTI_PLI_PROB_SUM - freq) << PSTI_WAVE_CODE_REST_SHIFT |
+           (uint64_t)first << PSTI_WAVE_CODE_FIRST_SHIFT | (uint64_t)s << PSTI_WAVE_CODE_S_SHIFT |
+           (uint64_t)!up << PSTI_WAVE_CODE_DOWN_SHIFT;
+}
+
+static void find_codes_8(const uint16_t *freqs, uint64_t *codes)
+{
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < PSTI_WAVE_NONE_8; i++) {
+        codes[i] = psti_wave_code_8(freqs[i], first);
+        first += freqs[i];
+    }
+    codes[PSTI_WAVE_NONE_8] = psti_wave_code_8(PSTI_PLI_PROB_SUM, 0); /* leaves a state as it is */
+}
+
 size_t psti_pli_wave_codes_nbytes(void) { return sizeof(struct psti_pli_wave_codes); }
 
 size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t bits, uint8_t *block,
@@ -85,7 +110,10 @@ size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t b
         nbytes = 0;
     }
     memcpy(block, printed, nbytes);
-    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
+    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
         find_codes(freqs.f[c], codes->of + (size_t)c * PSTI_WAVE_TOKEN_MAX);
+        if (bits == 8)
+            find_codes_8(freqs.f[c], codes->of_8 + ((size_t)c << PSTI_WAVE_TOKEN_BITS_8));
+    }
     return nbytes;
 }

@@ -292,31 +292,52 @@ static void plan_plane(const struct choice *c, struct psti_wave_plane_plan *plan
 
 /* Neighbours often have the same token and context: two tables, so that one addition need not wait
  * for the other's store. */
-static void count_plane(const struct psti_pli_source *source, uint32_t plane,
-                        struct psti_wave_work *work, struct psti_pli_wave_counts *counts)
+static void count_8(const uint16_t *records, size_t n, struct psti_wave_work *work)
 {
+    const uint32_t mask = (1u << PSTI_WAVE_INDEX_BITS_8) - 1;
+    for (size_t i = 0; i < n; i += 4) { /* strides are */
+        uint64_t four = psti_load_u64(records + i);
+        work->counts[0][four & mask]++;
+        work->counts[1][four >> 16 & mask]++;
+        work->counts[0][four >> 32 & mask]++;
+        work->counts[1][four >> 48 & mask]++;
+    }
+}
+static void count_16(const uint32_t *records, size_t n, struct psti_wave_work *work)
+{
+    const uint32_t mask = (1u << PSTI_WAVE_INDEX_BITS) - 1;
+    for (size_t i = 0; i < n; i += 2) {
+        work->counts[0][records[i] & mask]++;
+        work->counts[1][records[i + 1] & mask]++;
+    }
+}
+
+static void count(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
+                  struct psti_wave_work *work, struct psti_pli_wave_counts *counts)
+{
+    uint32_t n_bands = 0, log2 = PSTI_WAVE_TOKEN_BITS;
+    for (uint32_t p = 0; p < source->channels; p++)
+        if (plan->planes[p].predictor != PSTI_PLI_PREDICT_CONSTANT)
+            n_bands += psti_wave_plane_bands(source->height);
+    size_t n = (size_t)PSTI_PLI_LANES * psti_wave_stride(n_bands);
     memset(work->counts, 0, sizeof work->counts);
-    for (uint32_t y = 0; y < source->height; y++) {
-        const uint8_t *tokens = work->tokens[plane] + (size_t)y * PSTI_WAVE_EDGE;
-        const uint8_t *contexts = work->contexts[plane] + (size_t)y * PSTI_WAVE_EDGE;
-        uint32_t x = 0;
-        for (; x + 1 < source->width; x += 2) {
-            work->counts[0][contexts[x] * PSTI_WAVE_TOKEN_MAX + tokens[x]]++;
-            work->counts[1][contexts[x + 1] * PSTI_WAVE_TOKEN_MAX + tokens[x + 1]]++;
-        }
-        if (x < source->width)
-            work->counts[0][contexts[x] * PSTI_WAVE_TOKEN_MAX + tokens[x]]++;
+    if (source->bits == 8) {
+        count_8(plan->streams.of_8, n, work);
+        log2 = PSTI_WAVE_TOKEN_BITS_8;
+    } else {
+        count_16(plan->streams.of_16, n, work);
     }
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
-        for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS; i++)
-            counts->n[c][i] += (uint32_t)work->counts[0][c * PSTI_WAVE_TOKEN_MAX + i] +
-                               work->counts[1][c * PSTI_WAVE_TOKEN_MAX + i];
+        for (uint32_t i = 0; i < psti_pli_wave_n_tokens(source->bits); i++)
+            counts->n[c][i] +=
+                (uint32_t)work->counts[0][(c << log2) + i] + work->counts[1][(c << log2) + i];
 }
 
 size_t psti_pli_wave_plan_nbytes(uint8_t channels, uint8_t bits)
 {
-    return psti_round_up(offsetof(struct psti_wave_plan, residuals) +
-                             (bits == 8 ? (size_t)channels * PSTI_WAVE_SAMPLES : 0),
+    size_t records = (size_t)PSTI_PLI_LANES * psti_wave_stride(2u * channels);
+    return psti_round_up(offsetof(struct psti_wave_plan, streams) +
+                             records * (bits == 8 ? sizeof(uint16_t) : sizeof(uint32_t)),
                          _Alignof(struct psti_wave_plan));
 }
 
@@ -355,13 +376,5 @@ void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32
         first = first && p->planes[i].predictor == PSTI_PLI_PREDICT_CONSTANT;
     }
     psti_wave_tokenise(source, p, work);
-    p->has_residuals = source->bits == 8;
-    for (uint32_t i = 0; p->has_residuals && i < source->channels; i++)
-        for (uint32_t k = 0; k < PSTI_WAVE_SAMPLES; k++)
-            p->residuals[i][k] = (int8_t)work->residuals[i][k];
-    for (uint32_t i = 0; i < source->channels; i++) {
-        if (p->planes[i].predictor == PSTI_PLI_PREDICT_CONSTANT)
-            continue;
-        count_plane(source, i, work, counts);
-    }
+    count(source, p, work, counts);
 }

@@ -1,7 +1,7 @@
-/* pli_wave_tokens.c - from a plan to residuals, tokens and contexts, in rows.
+/* pli_wave_tokens.c - from residuals to tokens, contexts and the records that pass two writes.
  *
  * Tokens stand in rows with zeros around them, so that contexts at the unit's edges need no
- * thought. Pure; works in the caller's memory. */
+ * thought; records in the streams of lanes. Pure; works in the caller's memory. */
 #include "encode/pli_wave_encode_int.h"
 
 #include "base/cpu.h"
@@ -34,50 +34,6 @@ void psti_wave_apply_filters_16(const struct psti_pli_source *source, uint32_t p
     }
 }
 
-static void apply_filters(const struct psti_pli_source *source, uint32_t plane,
-                          const struct psti_wave_plane_plan *plan, const int16_t *g,
-                          const int16_t *r, struct psti_wave_work *work)
-{
-    uint32_t columns = (source->width + PSTI_WAVE_BLOCK - 1) / PSTI_WAVE_BLOCK;
-    const struct psti_wave_rows *rows = psti_wave_rows_for(psti_cpu_features(), source->bits);
-    for (uint32_t y0 = 0; y0 < source->height; y0 += PSTI_WAVE_BLOCK) {
-        rows->gather(source, plane, y0, work);
-        psti_wave_apply_filters_16(source, plane, y0,
-                                   plan->filters + (y0 / PSTI_WAVE_BLOCK) * columns, g, r, work,
-                                   work->trial[0], work->residuals[plane]);
-    }
-}
-
-void psti_wave_apply(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
-                     struct psti_wave_work *work)
-{
-    const struct psti_wave_rows *rows = psti_wave_rows_for(psti_cpu_features(), source->bits);
-    memset(work->zeros, 0, sizeof work->zeros);
-    for (uint32_t p = 0; p < source->channels; p++) {
-        const struct psti_wave_plane_plan *plane = &plan->planes[p];
-        bool taps = psti_pli_wave_n_taps(p, source->transform) > 0;
-        const int16_t *g = taps ? work->residuals[0] : work->zeros;
-        const int16_t *r = taps && p == 2 ? work->residuals[1] : work->zeros;
-        if (plane->predictor == PSTI_PLI_PREDICT_CONSTANT) {
-            memset(work->residuals[p], 0, sizeof work->residuals[p]);
-            continue;
-        }
-        if (plane->predictor == PSTI_PLI_PREDICT_FILTERS) {
-            apply_filters(source, p, plane, g, r, work);
-            continue;
-        }
-        struct psti_wave_candidate candidate = {
-            .predictor = plane->predictor, .a = plane->a, .b = plane->b};
-        for (uint32_t y0 = 0; y0 < source->height; y0 += PSTI_WAVE_BLOCK) {
-            size_t at = (size_t)y0 * PSTI_WAVE_EDGE;
-            uint32_t n_rows = source->height - y0;
-            n_rows = n_rows < PSTI_WAVE_BLOCK ? n_rows : PSTI_WAVE_BLOCK;
-            rows->gather(source, p, y0, work);
-            rows->find_residuals(work, &candidate, n_rows, g + at, r + at, work->residuals[p] + at);
-        }
-    }
-}
-
 /* Of 64 residuals of 8 bits; the same as psti_pli_wave_token(), without branches. */
 static void tokens_8(const int16_t *residuals, uint8_t *tokens)
 {
@@ -97,10 +53,17 @@ static void tokens_16(const int16_t *residuals, uint8_t *tokens)
 
 void psti_wave_find_tokens(uint32_t bits, const int16_t *residuals, uint8_t *tokens)
 {
-    if (bits == 8)
-        tokens_8(residuals, tokens);
-    else
+    if (bits == 16) {
         tokens_16(residuals, tokens);
+        return;
+    }
+#if defined(__x86_64__)
+    if (psti_cpu_features() & PSTI_CPU_AVX2) {
+        psti_wave_find_tokens_avx2(residuals, tokens);
+        return;
+    }
+#endif
+    tokens_8(residuals, tokens);
 }
 
 static void find_tokens(const struct psti_pli_source *source, uint32_t plane,
@@ -109,60 +72,141 @@ static void find_tokens(const struct psti_pli_source *source, uint32_t plane,
     memset(work->padded[plane], 0, sizeof work->padded[plane]);
     for (uint32_t y = 0; y < source->height; y++) {
         const int16_t *residuals = work->residuals[plane] + (size_t)y * PSTI_WAVE_EDGE;
-        uint8_t *tokens = work->tokens[plane] + (size_t)y * PSTI_WAVE_EDGE;
         uint8_t *g = work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
-        psti_wave_find_tokens(source->bits, residuals, tokens);
-        memcpy(g, tokens, source->width);
+        psti_wave_find_tokens(source->bits, residuals, g);
+        memset(g + source->width, 0, PSTI_WAVE_EDGE - source->width);
     }
 }
 
-static inline void find_contexts(const struct psti_pli_source *source, uint32_t plane,
-                                 enum psti_pli_energy kind, uint32_t bits,
-                                 struct psti_wave_work *work)
+/* Where a plane's records go, and what they are made of. */
+struct target {
+    const struct psti_pli_source *source;
+    struct psti_wave_work *work;
+    uint32_t plane, first_band, stride;
+    enum psti_pli_energy kind;
+};
+
+static inline size_t place(const struct target *t, uint32_t y)
+{
+    uint32_t band = t->first_band + y / PSTI_PLI_LANES;
+    return (size_t)(y % PSTI_PLI_LANES) * t->stride + PSTI_WAVE_STREAM_PAD +
+           (size_t)band * PSTI_WAVE_EDGE;
+}
+
+static inline void find_energies(const struct target *t, enum psti_pli_energy kind, uint32_t bits,
+                                 uint32_t y, uint8_t *energies)
 {
     enum { S = PSTI_WAVE_PADDED };
-    bool avx2 = psti_cpu_features() & PSTI_CPU_AVX2;
-    (void)avx2;
-    for (uint32_t y = 0; y < source->height; y++) {
-        size_t row = PSTI_WAVE_PAD_ROWS + y;
-        const uint8_t *g = work->padded[plane][row] + PSTI_WAVE_PAD;
-        const uint8_t *g0 = work->padded[0][row] + PSTI_WAVE_PAD;
-        const uint8_t *g1 = work->padded[1][row] + PSTI_WAVE_PAD;
-        uint8_t *contexts = work->contexts[plane] + (size_t)y * PSTI_WAVE_EDGE;
+    size_t row = PSTI_WAVE_PAD_ROWS + y;
+    const uint8_t *g = t->work->padded[t->plane][row] + PSTI_WAVE_PAD;
+    const uint8_t *g0 = t->work->padded[0][row] + PSTI_WAVE_PAD;
+    const uint8_t *g1 = t->work->padded[1][row] + PSTI_WAVE_PAD;
+    for (int x = 0; x < PSTI_WAVE_EDGE; x++)
+        energies[x] = psti_pli_wave_energy(kind, bits, g[x - 1], g[x - S], g[x - S - 1],
+                                           g[x - S + 1], g[x - 2 * S], g[x - 2], g0[x], g1[x]);
+}
+
+static uint32_t raw_of(uint32_t token, uint32_t m)
+{
+    return token < PSTI_PLI_DIRECT ? 0 : m - psti_pli_wave_base(token);
+}
+
+static void put_records_8(const struct target *t, uint16_t *streams)
+{
+    for (uint32_t y = 0; y < t->source->height; y++) {
+        const int16_t *residuals = t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE;
+        const uint8_t *tokens = t->work->padded[t->plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
+        uint16_t *records = streams + place(t, y);
         uint8_t energies[PSTI_WAVE_EDGE];
-        for (int x = 0; x < PSTI_WAVE_EDGE; x++)
-            energies[x] = psti_pli_wave_energy(kind, bits, g[x - 1], g[x - S], g[x - S - 1],
-                                               g[x - S + 1], g[x - 2 * S], g[x - 2], g0[x], g1[x]);
-#if defined(__x86_64__)
-        if (avx2) {
-            psti_wave_find_buckets_avx2(energies, contexts);
-            continue;
+        if (t->kind == PSTI_PLI_ENERGY_FIRST)
+            find_energies(t, PSTI_PLI_ENERGY_FIRST, 8, y, energies);
+        else if (t->kind == PSTI_PLI_ENERGY_SECOND)
+            find_energies(t, PSTI_PLI_ENERGY_SECOND, 8, y, energies);
+        else
+            find_energies(t, PSTI_PLI_ENERGY_THIRD, 8, y, energies);
+        for (uint32_t x = 0; x < t->source->width; x++) {
+            int32_t r = residuals[x];
+            uint32_t raw = raw_of(tokens[x], (uint32_t)(r < 0 ? -r : r));
+            records[x] =
+                psti_wave_record_8(tokens[x], psti_pli_wave_bucket[energies[x]], raw, r < 0);
         }
-#endif
-        for (uint32_t x = 0; x < source->width; x++)
-            contexts[x] = psti_pli_wave_bucket[energies[x]];
     }
 }
 
-void psti_wave_tokenise(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
+#if defined(__x86_64__)
+static void put_records_8_avx2(const struct target *t, uint16_t *streams)
+{
+    for (uint32_t y = 0; y < t->source->height; y++) {
+        size_t row = PSTI_WAVE_PAD_ROWS + y;
+        const uint8_t *tokens = t->work->padded[t->plane][row] + PSTI_WAVE_PAD;
+        uint8_t energies[PSTI_WAVE_EDGE];
+        psti_wave_find_energies_avx2(t->kind, tokens, t->work->padded[0][row] + PSTI_WAVE_PAD,
+                                     t->work->padded[1][row] + PSTI_WAVE_PAD, energies);
+        psti_wave_find_records_avx2(t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE,
+                                    tokens, energies, t->source->width, streams + place(t, y));
+    }
+}
+#endif
+
+static void put_records_16(const struct target *t, uint32_t *streams)
+{
+    for (uint32_t y = 0; y < t->source->height; y++) {
+        const int16_t *residuals = t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE;
+        const uint8_t *tokens = t->work->padded[t->plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
+        uint32_t *records = streams + place(t, y);
+        uint8_t energies[PSTI_WAVE_EDGE];
+        find_energies(t, t->kind, 16, y, energies);
+        for (uint32_t x = 0; x < t->source->width; x++) {
+            int32_t r = residuals[x];
+            uint32_t raw = raw_of(tokens[x], (uint32_t)(r < 0 ? -r : r));
+            records[x] =
+                psti_wave_record_16(tokens[x], psti_pli_wave_bucket[energies[x]], raw, r < 0);
+        }
+    }
+}
+
+static void put_records(const struct target *t, struct psti_wave_plan *plan)
+{
+    if (t->source->bits == 16) {
+        put_records_16(t, plan->streams.of_16);
+        return;
+    }
+#if defined(__x86_64__)
+    if (psti_cpu_features() & PSTI_CPU_AVX2) {
+        put_records_8_avx2(t, plan->streams.of_8);
+        return;
+    }
+#endif
+    put_records_8(t, plan->streams.of_8);
+}
+
+static void clear_streams(const struct psti_pli_source *source, uint32_t n_bands,
+                          struct psti_wave_plan *plan)
+{
+    size_t n = (size_t)PSTI_PLI_LANES * psti_wave_stride(n_bands);
+    for (size_t i = 0; i < n && source->bits == 8; i++)
+        plan->streams.of_8[i] = PSTI_WAVE_NONE_8;
+    for (size_t i = 0; i < n && source->bits == 16; i++)
+        plan->streams.of_16[i] = PSTI_WAVE_NONE_16;
+}
+
+void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_plan *plan,
                         struct psti_wave_work *work)
 {
-    bool first = true;
+    uint32_t plane_bands = psti_wave_plane_bands(source->height), n_bands = 0;
+    for (uint32_t p = 0; p < source->channels; p++)
+        n_bands += plan->planes[p].predictor == PSTI_PLI_PREDICT_CONSTANT ? 0 : plane_bands;
+    struct target target = {.source = source, .work = work, .stride = psti_wave_stride(n_bands)};
+    clear_streams(source, n_bands, plan);
     for (uint32_t p = 0; p < source->channels; p++) {
         if (plan->planes[p].predictor == PSTI_PLI_PREDICT_CONSTANT) {
             memset(work->padded[p], 0, sizeof work->padded[p]);
             continue;
         }
         find_tokens(source, p, work);
-        enum psti_pli_energy kind = psti_pli_wave_energy_kind(p, source->transform, first);
-        if (source->bits == 16)
-            find_contexts(source, p, kind, 16, work);
-        else if (kind == PSTI_PLI_ENERGY_FIRST)
-            find_contexts(source, p, PSTI_PLI_ENERGY_FIRST, 8, work);
-        else if (kind == PSTI_PLI_ENERGY_SECOND)
-            find_contexts(source, p, PSTI_PLI_ENERGY_SECOND, 8, work);
-        else
-            find_contexts(source, p, PSTI_PLI_ENERGY_THIRD, 8, work);
-        first = false;
+        target.plane = p;
+        target.kind = psti_pli_wave_energy_kind(p, source->transform, target.first_band == 0);
+        put_records(&target, plan);
+        target.first_band += plane_bands;
     }
 }

@@ -219,6 +219,43 @@ static void test_kinds(void **state)
                     }
 }
 
+/* Residuals of a plan, from the law. */
+static void apply_plane(const struct psti_pli_source *s, uint32_t p,
+                        const struct psti_wave_plane_plan *plane, struct psti_wave_work *work)
+{
+    const struct psti_wave_rows *rows = psti_wave_rows_for(0, s->bits);
+    uint32_t n_taps = psti_pli_wave_n_taps(p, s->transform), columns = (s->width + 15) / 16;
+    uint32_t list = psti_pli_wave_filter_list(p, s->transform);
+    const int16_t *g = n_taps > 0 ? work->residuals[0] : work->zeros;
+    const int16_t *r = n_taps > 1 ? work->residuals[1] : work->zeros;
+    for (uint32_t y = 0; y < s->height; y++) {
+        size_t at = (size_t)y * EDGE;
+        int16_t row[EDGE];
+        rows->gather(s, p, y / PSTI_WAVE_BLOCK * PSTI_WAVE_BLOCK, work);
+        for (uint32_t x = 0; x < s->width; x++) {
+            struct psti_wave_candidate c = {
+                .predictor = plane->predictor, .a = plane->a, .b = plane->b};
+            if (plane->predictor == PSTI_PLI_PREDICT_FILTERS)
+                c = psti_wave_filter(list, plane->filters[y / 16 * columns + x / 16]);
+            if (x % 16 == 0)
+                rows->find_row(work, &c, y % PSTI_WAVE_BLOCK, g + at, r + at, row);
+            work->residuals[p][at + x] = row[x];
+        }
+    }
+}
+
+static void apply(const struct psti_pli_source *s, const struct psti_wave_plan *plan,
+                  struct psti_wave_work *work)
+{
+    memset(work->zeros, 0, sizeof work->zeros);
+    for (uint32_t p = 0; p < s->channels; p++) {
+        if (plan->planes[p].predictor == PSTI_PLI_PREDICT_CONSTANT)
+            memset(work->residuals[p], 0, sizeof work->residuals[p]);
+        else
+            apply_plane(s, p, &plan->planes[p], work);
+    }
+}
+
 /* Plans that no encoder would choose. */
 static void test_all_predictors(void **state)
 {
@@ -242,11 +279,32 @@ static void test_all_predictors(void **state)
             for (uint32_t i = 0; i < PSTI_PLI_WAVE_N_BLOCKS; i++)
                 plane->filters[i] = (uint8_t)(draw(b) % (PSTI_PLI_N_FILTERS + 1));
         }
-        b->plan.has_residuals = false;     /* they are those of the plan as it was */
+        apply(&s, &b->plan, b->work);
+        psti_wave_tokenise(&s, &b->plan, b->work);
         memset(&counts, 0, sizeof counts); /* so the built-in tables, which know every token */
         encode(b, &s, &counts);
         assert_int_equal(b->block_nbytes, 0);
         decode_and_compare(b, &s);
+    }
+}
+
+/* Division by multiplication, at both ends of every quotient that can be the first to go wrong. */
+static void test_codes_of_vectors(void **state)
+{
+    (void)state;
+    for (uint32_t f = 1; f <= PSTI_PLI_PROB_SUM; f++) {
+        uint64_t code = psti_wave_code_8(f, 5), reciprocal = code & UINT32_MAX;
+        uint32_t s = code >> PSTI_WAVE_CODE_S_SHIFT & 63, down = code >> PSTI_WAVE_CODE_DOWN_SHIFT;
+        assert_int_equal(code >> PSTI_WAVE_CODE_REST_SHIFT & 1023, PSTI_PLI_PROB_SUM - f);
+        assert_int_equal(code >> PSTI_WAVE_CODE_FIRST_SHIFT & 1023, 5);
+        for (uint64_t q = 1, step = 1; q <= 1u << 22; q += step, step = 1 + q / 512) {
+            uint64_t below = q * f - 1, at = q == 1u << 22 ? below : q * f;
+            assert_true(at + down <= UINT32_MAX);
+            assert_int_equal((below + down) * reciprocal >> s, q - 1);
+            assert_int_equal((at + down) * reciprocal >> s, at / f);
+        }
+        uint64_t most = ((uint64_t)f << 22) - 1;
+        assert_int_equal((most + down) * reciprocal >> s, most / f);
     }
 }
 
@@ -365,6 +423,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_sizes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_kinds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_all_predictors, set_up, tear_down),
+        cmocka_unit_test(test_codes_of_vectors),
         cmocka_unit_test_setup_teardown(test_own_tables_pay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_does_not_fit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_truncated, set_up, tear_down),
