@@ -1,0 +1,196 @@
+/* pli_wave_code_avx2.c - the order of tokens, signs, raw bits and the states of the wave mode's
+ * encoder with AVX2: the same bytes as plain C.
+ *
+ * Units of 8 bits: records are transposed from the streams of lanes to slots, 32 a step; slots of
+ * no sample have a code that leaves a state as it is, so that all lanes always work. Four states
+ * are in a vector of 64 bits each. */
+#include "encode/pli_wave_encode_int.h"
+
+#if defined(__x86_64__)
+#include "base/bits.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+#define TARGET __attribute__((target("avx2,bmi2,popcnt")))
+#define INLINE static inline __attribute__((always_inline, target("avx2,bmi2,popcnt")))
+
+enum { LANES = PSTI_PLI_LANES, GROUP = 8, BLOCK = 8, STATES = 4 };
+
+/* Slots of 8 steps of 8 lanes: lane i's records begin at in + i * skew. */
+INLINE void transpose(const uint16_t *in, size_t skew, uint16_t *out)
+{
+    __m128i r[GROUP], a[GROUP], b[GROUP];
+    for (size_t i = 0; i < GROUP; i++)
+        r[i] = _mm_loadu_si128((const __m128i *)(in + i * skew));
+    for (size_t i = 0; i < 4; i++) {
+        a[2 * i] = _mm_unpacklo_epi16(r[2 * i], r[2 * i + 1]);
+        a[2 * i + 1] = _mm_unpackhi_epi16(r[2 * i], r[2 * i + 1]);
+    }
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 0; k < 2; k++) {
+            b[4 * i + 2 * k] = _mm_unpacklo_epi32(a[4 * i + k], a[4 * i + k + 2]);
+            b[4 * i + 2 * k + 1] = _mm_unpackhi_epi32(a[4 * i + k], a[4 * i + k + 2]);
+        }
+    for (size_t k = 0; k < 4; k++) {
+        _mm_storeu_si128((__m128i *)(out + 2 * k * LANES), _mm_unpacklo_epi64(b[k], b[k + 4]));
+        _mm_storeu_si128((__m128i *)(out + (2 * k + 1) * LANES),
+                         _mm_unpackhi_epi64(b[k], b[k + 4]));
+    }
+}
+
+/* Lanes 8 g .. 8 g + 7 have nothing before step 16 g, nor from 16 g + 64 n_bands + 14 on. */
+TARGET void psti_wave_find_slots_avx2(const uint16_t *streams, uint32_t n_bands, uint16_t *slots)
+{
+    const size_t stride = psti_wave_stride(n_bands), n_steps = 64 * (size_t)n_bands + 62;
+    const __m128i none = _mm_set1_epi16(PSTI_WAVE_NONE_8);
+    for (size_t g = 0; g < LANES / GROUP; g++) {
+        const uint16_t *in = streams + g * GROUP * stride + PSTI_WAVE_STREAM_PAD;
+        uint16_t *out = slots + g * GROUP;
+        size_t t = 0, begin = 2 * g * GROUP, end = begin + 64 * (size_t)n_bands + 16;
+        for (; t < begin; t++)
+            _mm_storeu_si128((__m128i *)(out + t * LANES), none);
+        for (; t < end; t += BLOCK)
+            transpose(in + (t - begin), stride - 2, out + t * LANES);
+        for (; t < n_steps; t++)
+            _mm_storeu_si128((__m128i *)(out + t * LANES), none);
+    }
+}
+
+struct writer {
+    uint8_t *bytes;
+    uint64_t acc;
+    uint32_t n;
+};
+
+/* At most 32 bits. */
+INLINE void put_bits(struct writer *w, uint32_t bits, uint32_t n)
+{
+    w->acc |= (uint64_t)bits << w->n;
+    w->n += n;
+    psti_store_u64(w->bytes, w->acc);
+    w->bytes += w->n >> 3;
+    w->acc >>= w->n & ~7u;
+    w->n &= 7;
+}
+
+/* One bit for each of a step's 16-bit lanes that is negative. */
+INLINE uint32_t signs_of(__m256i low, __m256i high)
+{
+    __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xD8);
+    return (uint32_t)_mm256_movemask_epi8(packed);
+}
+
+TARGET size_t psti_wave_write_bits_avx2(const uint16_t *slots, uint32_t n_steps, uint32_t *large,
+                                        uint8_t *bits)
+{
+    const __m256i token = _mm256_set1_epi16(PSTI_WAVE_NONE_8), zero = _mm256_setzero_si256();
+    const __m256i direct = _mm256_set1_epi16(PSTI_PLI_DIRECT - 1);
+    struct writer w = {.bytes = bits};
+    uint32_t n_large = 0;
+    for (uint32_t t = 0; t < n_steps; t++, slots += LANES) {
+        __m256i a = _mm256_loadu_si256((const __m256i *)slots);
+        __m256i b = _mm256_loadu_si256((const __m256i *)(slots + 16));
+        __m256i at = _mm256_and_si256(a, token), bt = _mm256_and_si256(b, token);
+        uint32_t none = signs_of(_mm256_cmpeq_epi16(at, token), _mm256_cmpeq_epi16(bt, token));
+        uint32_t no_sign =
+            none | signs_of(_mm256_cmpeq_epi16(at, zero), _mm256_cmpeq_epi16(bt, zero));
+        uint32_t above = signs_of(_mm256_cmpgt_epi16(at, direct), _mm256_cmpgt_epi16(bt, direct));
+        put_bits(&w, _pext_u32(signs_of(a, b), ~no_sign),
+                 LANES - (uint32_t)_mm_popcnt_u32(no_sign));
+        for (above &= ~none; above != 0; above &= above - 1)
+            large[n_large++] = slots[__builtin_ctz(above)];
+    }
+    for (uint32_t i = 0; i < n_large; i++)
+        put_bits(&w, large[i] >> PSTI_WAVE_INDEX_BITS_8 & ((1u << PSTI_WAVE_RAW_BITS_8) - 1),
+                 psti_pli_wave_raw_bits(large[i] % (1u << PSTI_WAVE_TOKEN_BITS_8)));
+    return (size_t)(w.bytes - bits) + (w.n > 0);
+}
+
+/* Four dwords' low words, those of the mask, up to byte 8. */
+#define W(i) 4 * (i), 4 * (i) + 1
+#define NO -1, -1
+static const int8_t pick[16][16] = {
+    {NO, NO, NO, NO},     {NO, NO, NO, W(0)},     {NO, NO, NO, W(1)},     {NO, NO, W(0), W(1)},
+    {NO, NO, NO, W(2)},   {NO, NO, W(0), W(2)},   {NO, NO, W(1), W(2)},   {NO, W(0), W(1), W(2)},
+    {NO, NO, NO, W(3)},   {NO, NO, W(0), W(3)},   {NO, NO, W(1), W(3)},   {NO, W(0), W(1), W(3)},
+    {NO, NO, W(2), W(3)}, {NO, W(0), W(2), W(3)}, {NO, W(1), W(2), W(3)}, {W(0), W(1), W(2), W(3)}};
+#undef W
+#undef NO
+
+INLINE __m256i field(__m256i v, int shift, int bits)
+{
+    return _mm256_and_si256(_mm256_srli_epi64(v, shift), _mm256_set1_epi64x((1 << bits) - 1));
+}
+
+/* Four lanes take a token each; the words of those that are full go before `end`. */
+INLINE uint16_t *code_four(const uint16_t *records, const uint64_t *codes, uint64_t *states,
+                           uint16_t *end)
+{
+    const __m128i index_mask = _mm_set1_epi32((1 << PSTI_WAVE_INDEX_BITS_8) - 1);
+    const __m256i even = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
+    __m128i index = _mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)records));
+    index = _mm_and_si128(index, index_mask);
+    __m256i code = _mm256_i32gather_epi64((const long long *)codes, index, 8);
+    __m256i x = _mm256_loadu_si256((const __m256i *)states);
+    __m256i rest = field(code, PSTI_WAVE_CODE_REST_SHIFT, PSTI_PLI_PROB_BITS);
+    /* full: x >> 22 is not below the frequency. */
+    __m256i sum = _mm256_add_epi64(_mm256_srli_epi64(x, 32 - PSTI_PLI_PROB_BITS), rest);
+    __m256i full = _mm256_cmpgt_epi64(sum, _mm256_set1_epi64x(PSTI_PLI_PROB_SUM - 1));
+    uint32_t mask = (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(full));
+    __m128i low = _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(x, even));
+    low = _mm_shuffle_epi8(low, _mm_loadu_si128((const __m128i *)pick[mask]));
+    _mm_storel_epi64((__m128i *)(end - 4), low);
+    x = _mm256_blendv_epi8(x, _mm256_srli_epi64(x, 16), full);
+    __m256i down = _mm256_srli_epi64(code, PSTI_WAVE_CODE_DOWN_SHIFT);
+    __m256i quotient = _mm256_srlv_epi64(_mm256_mul_epu32(_mm256_add_epi64(x, down), code),
+                                         field(code, PSTI_WAVE_CODE_S_SHIFT, 6));
+    x = _mm256_add_epi64(x, field(code, PSTI_WAVE_CODE_FIRST_SHIFT, PSTI_PLI_PROB_BITS));
+    x = _mm256_add_epi64(x, _mm256_mul_epu32(quotient, rest));
+    _mm256_storeu_si256((__m256i *)states, x);
+    return end - _mm_popcnt_u32(mask);
+}
+
+TARGET uint16_t *psti_wave_code_avx2(const uint16_t *slots, uint32_t n_steps, const uint64_t *codes,
+                                     uint32_t *states, uint16_t *end)
+{
+    uint64_t wide[LANES];
+    for (uint32_t l = 0; l < LANES; l++)
+        wide[l] = states[l];
+    for (uint32_t t = n_steps; t-- > 0;)
+        for (int32_t l = LANES - STATES; l >= 0; l -= STATES)
+            end = code_four(slots + (size_t)t * LANES + l, codes, wide + l, end);
+    for (uint32_t l = 0; l < LANES; l++)
+        states[l] = (uint32_t)wide[l];
+    return end;
+}
+
+/* Residuals are the samples' upper halves. */
+TARGET uint32_t psti_wave_scan_avx2(const uint32_t *ordered, uint32_t n,
+                                    struct psti_wave_signs *signs, uint32_t *large)
+{
+    const __m256i token = _mm256_set1_epi32(PSTI_WAVE_TOKEN_MAX - 1);
+    const __m256i direct = _mm256_set1_epi32(PSTI_PLI_DIRECT - 1);
+    uint32_t n_large = 0;
+    for (uint32_t i = 0; i + 32 <= n; i += 32) {
+        uint32_t negative = 0, zero = 0, long_ones = 0;
+        for (uint32_t k = 0; k < 32; k += 8) {
+            __m256i v = _mm256_loadu_si256((const __m256i *)(ordered + i + k));
+            __m256i tokens = _mm256_and_si256(v, token);
+            __m256i none = _mm256_cmpeq_epi32(tokens, _mm256_setzero_si256());
+            __m256i above = _mm256_cmpgt_epi32(tokens, direct);
+            negative |= (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(v)) << k;
+            zero |= (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(none)) << k;
+            long_ones |= (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(above)) << k;
+        }
+        signs[i / 32] =
+            (struct psti_wave_signs){_pext_u32(negative, ~zero), (uint32_t)_mm_popcnt_u32(~zero)};
+        for (; long_ones != 0; long_ones &= long_ones - 1)
+            large[n_large++] = ordered[i + (uint32_t)__builtin_ctz(long_ones)];
+    }
+    return n_large;
+}
+#else
+/* An empty file is none in C. */
+typedef int psti_wave_no_code_avx2;
+#endif

@@ -1,0 +1,141 @@
+/* pli_wave_tokens_avx2.c - tokens, contexts and records of the wave mode's encoder for samples of 8
+ * bits, with AVX2: the same numbers as plain C. */
+#include "encode/pli_wave_encode_int.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <string.h>
+
+#define TARGET __attribute__((target("avx2")))
+#define INLINE static inline __attribute__((always_inline, target("avx2")))
+
+enum { HALF = 32 };
+
+INLINE __m256i load(const void *p) { return _mm256_loadu_si256(p); }
+
+/* 32 residuals as bytes. */
+INLINE __m256i load_residuals(const int16_t *p)
+{
+    return _mm256_permute4x64_epi64(_mm256_packs_epi16(load(p), load(p + 16)), 0xD8);
+}
+
+/* 0xff where bytes are at least `least`. */
+INLINE __m256i reaches(__m256i m, int least)
+{
+    return _mm256_cmpeq_epi8(_mm256_max_epu8(m, _mm256_set1_epi8((char)least)), m);
+}
+
+TARGET void psti_wave_find_tokens_avx2(const int16_t *residuals, uint8_t *tokens)
+{
+    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF) {
+        __m256i m = _mm256_abs_epi8(load_residuals(residuals + x)); /* -128: 128 */
+        __m256i above = _mm256_add_epi8(reaches(m, 32), reaches(m, 48));
+        above = _mm256_add_epi8(above, _mm256_add_epi8(reaches(m, 64), reaches(m, 96)));
+        above = _mm256_add_epi8(above, reaches(m, 128));
+        __m256i direct = _mm256_min_epu8(m, _mm256_set1_epi8(PSTI_PLI_DIRECT));
+        _mm256_storeu_si256((__m256i *)(tokens + x), _mm256_sub_epi8(direct, above));
+    }
+}
+
+INLINE __m256i half_up(__m256i v) { return _mm256_avg_epu8(v, _mm256_setzero_si256()); }
+
+/* docs/format-pli.md, 5.6, in bytes that saturate. */
+TARGET void psti_wave_find_energies_avx2(enum psti_pli_energy kind, const uint8_t *g,
+                                         const uint8_t *g0, const uint8_t *g1, uint8_t *energies)
+{
+    enum { S = PSTI_WAVE_PADDED };
+    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF) {
+        const uint8_t *at = g + x;
+        __m256i cross = _mm256_add_epi8(_mm256_add_epi8(load(at - 1), load(at - S)),
+                                        _mm256_add_epi8(load(at - S + 1), load(at - 2 * S)));
+        __m256i far = _mm256_add_epi8(load(at - S - 1), load(at - 2)), e;
+        if (kind == PSTI_PLI_ENERGY_FIRST) {
+            e = _mm256_adds_epu8(_mm256_adds_epu8(cross, cross), far);
+        } else {
+            __m256i other = kind == PSTI_PLI_ENERGY_SECOND
+                                ? half_up(load(g0 + x))
+                                : _mm256_add_epi8(load(g1 + x), load(g1 + x));
+            e = _mm256_adds_epu8(cross, half_up(cross));
+            e = _mm256_adds_epu8(e, _mm256_adds_epu8(far, other));
+        }
+        _mm256_storeu_si256((__m256i *)(energies + x), e);
+    }
+}
+
+/* Q[E] in three shuffles: from E = 32 on it depends on E >> 4 only. */
+struct buckets {
+    __m256i below_16, below_32, others;
+};
+
+INLINE struct buckets load_buckets(void)
+{
+    _Alignas(16) uint8_t coarse[16];
+    for (uint32_t i = 0; i < 16; i++)
+        coarse[i] = psti_pli_wave_bucket[16 * i];
+    const __m128i *fine = (const __m128i *)psti_pli_wave_bucket;
+    return (struct buckets){
+        .below_16 = _mm256_broadcastsi128_si256(_mm_loadu_si128(fine)),
+        .below_32 = _mm256_broadcastsi128_si256(_mm_loadu_si128(fine + 1)),
+        .others = _mm256_broadcastsi128_si256(_mm_load_si128((const __m128i *)coarse))};
+}
+
+INLINE __m256i bucket_of(const struct buckets *b, __m256i e)
+{
+    const __m256i nibble = _mm256_set1_epi8(15);
+    __m256i low = _mm256_and_si256(e, nibble);
+    __m256i high = _mm256_and_si256(_mm256_srli_epi16(e, 4), nibble);
+    __m256i of_1 = _mm256_cmpeq_epi8(high, _mm256_set1_epi8(1));
+    __m256i of_0 = _mm256_cmpeq_epi8(high, _mm256_setzero_si256());
+    __m256i c = _mm256_shuffle_epi8(b->others, high);
+    c = _mm256_blendv_epi8(c, _mm256_shuffle_epi8(b->below_32, low), of_1);
+    return _mm256_blendv_epi8(c, _mm256_shuffle_epi8(b->below_16, low), of_0);
+}
+
+TARGET void psti_wave_find_buckets_avx2(const uint8_t *energies, uint8_t *contexts)
+{
+    struct buckets b = load_buckets();
+    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF)
+        _mm256_storeu_si256((__m256i *)(contexts + x), bucket_of(&b, load(energies + x)));
+}
+
+/* Magnitudes of a token with raw bits 0, by token - 23; of smaller tokens the index is 0. */
+INLINE __m256i raw_of(__m256i token, __m256i m)
+{
+    const __m256i base = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 24, 32, 48, 64, 96, (char)128, 0, 0, 0, 0, 0, 0, 0, 0, 0));
+    __m256i index = _mm256_subs_epu8(token, _mm256_set1_epi8(PSTI_PLI_DIRECT - 1));
+    __m256i none = _mm256_cmpeq_epi8(index, _mm256_setzero_si256());
+    return _mm256_andnot_si256(none, _mm256_sub_epi8(m, _mm256_shuffle_epi8(base, index)));
+}
+
+/* The bytes of 32 records: token and the lower 3 bits of the context; its upper bit, raw bits and
+ * sign. */
+INLINE void records_of(const struct buckets *b, __m256i residuals, __m256i token, __m256i energies,
+                       uint16_t *out)
+{
+    __m256i context = bucket_of(b, energies);
+    __m256i raw = raw_of(token, _mm256_abs_epi8(residuals));
+    __m256i sign = _mm256_and_si256(residuals, _mm256_set1_epi8((char)128));
+    __m256i shifted = _mm256_slli_epi16(context, PSTI_WAVE_TOKEN_BITS_8);
+    __m256i low = _mm256_or_si256(token, _mm256_and_si256(shifted, _mm256_set1_epi8((char)0xE0)));
+    __m256i upper = _mm256_and_si256(_mm256_srli_epi16(context, 3), _mm256_set1_epi8(1));
+    __m256i high = _mm256_or_si256(_mm256_or_si256(upper, sign), _mm256_add_epi8(raw, raw));
+    __m256i even = _mm256_unpacklo_epi8(low, high), odd = _mm256_unpackhi_epi8(low, high);
+    _mm256_storeu_si256((__m256i *)out, _mm256_permute2x128_si256(even, odd, 0x20));
+    _mm256_storeu_si256((__m256i *)(out + 16), _mm256_permute2x128_si256(even, odd, 0x31));
+}
+
+TARGET void psti_wave_find_records_avx2(const int16_t *residuals, const uint8_t *tokens,
+                                        const uint8_t *energies, uint32_t width, uint16_t *records)
+{
+    struct buckets b = load_buckets();
+    uint16_t row[PSTI_WAVE_EDGE], *to = width < PSTI_WAVE_EDGE ? row : records;
+    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF)
+        records_of(&b, load_residuals(residuals + x), load(tokens + x), load(energies + x), to + x);
+    if (to == row)
+        memcpy(records, row, width * sizeof *row);
+}
+#else
+/* An empty file is none in C. */
+typedef int psti_wave_no_tokens_avx2;
+#endif
