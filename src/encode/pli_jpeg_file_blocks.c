@@ -250,13 +250,11 @@ static inline void correct(struct psti_jpeg_bits *b, int16_t *coef, uint32_t low
 static uint32_t correct_rest(struct psti_jpeg_bits *b, int16_t *block, uint32_t k, uint32_t last,
                              uint32_t low)
 {
-    uint32_t n = 0;
-    for (; k <= last; k++)
-        if (block[k] != 0) {
-            correct(b, &block[k], low);
-            n++;
-        }
-    return n;
+    uint64_t left = k > last ? 0 : psti_jpeg_nonzeros(block) & ~(uint64_t)0 << k;
+    left &= ~(uint64_t)0 >> (63 - last);
+    for (uint64_t i = left; i; i &= i - 1)
+        correct(b, &block[__builtin_ctzll(i)], low);
+    return (uint32_t)__builtin_popcountll(left);
 }
 
 /* Passes `n_zeros` coefficients that are 0 and corrects those between; stops before the next one

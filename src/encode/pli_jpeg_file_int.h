@@ -6,6 +6,7 @@
 #ifndef PST_ENCODE_PLI_JPEG_FILE_INT_H
 #define PST_ENCODE_PLI_JPEG_FILE_INT_H
 
+#include "base/bits.h"
 #include "encode/pli_jpeg_file.h"
 
 #define PSTI_JPEG_ROOM "encode"
@@ -115,6 +116,20 @@ static inline size_t psti_jpeg_block_index(const struct psti_jpeg_frame *frame,
     return (row * frame->components[place->component].columns + (size_t)mcu_column * place->h +
             place->x) *
            64;
+}
+
+/* Which coefficients are not 0, as bits. Four at a time: what is not 0 carries into its top bit; a
+ * multiplication brings the four bits together. */
+static inline uint64_t psti_jpeg_nonzeros(const int16_t *block)
+{
+    const uint64_t low = 0x7FFF7FFF7FFF7FFFu;
+    uint64_t mask = 0;
+    for (uint32_t i = 0; i < 16; i++) {
+        uint64_t v = psti_load_u64(block + 4 * i);
+        uint64_t t = (((v & low) + low) | v) & ~low;
+        mask |= ((t >> 15) * 0x0001000200040008u >> 48 & 15) << 4 * i;
+    }
+    return mask;
 }
 
 /* The table's canonical codes in the order of its symbols: code and length. False if there are more

@@ -11,10 +11,10 @@
 
 #define FAIL(offset, status, ...) psti_jpeg_file_fail(err, status, (int64_t)(offset), __VA_ARGS__)
 
-void psti_jpeg_put_word_slowly(struct psti_jpeg_sink *s, uint32_t word)
+void psti_jpeg_put_bytes(struct psti_jpeg_sink *s, uint64_t word, uint32_t n_bytes)
 {
-    for (int shift = 24; shift >= 0; shift -= 8) {
-        uint8_t byte = (uint8_t)(word >> shift);
+    for (; n_bytes > 0; n_bytes--, word <<= 8) {
+        uint8_t byte = (uint8_t)(word >> 56);
         if (s->end - s->at < 1 + (byte == 0xFF)) {
             s->full = true;
             return;
@@ -31,20 +31,6 @@ static const int16_t *block_of(const struct psti_jpeg_printer *p,
                                const struct psti_jpeg_place *place, uint32_t row, uint32_t column)
 {
     return p->coefs[place->component] + psti_jpeg_block_index(p->frame, place, row, column);
-}
-
-/* Which coefficients are not 0, as bits. Four at a time: what is not 0 carries into its top bit; a
- * multiplication brings the four bits together. */
-static uint64_t nonzeros_of(const int16_t *block)
-{
-    const uint64_t low = 0x7FFF7FFF7FFF7FFFu;
-    uint64_t mask = 0;
-    for (uint32_t i = 0; i < 16; i++) {
-        uint64_t v = psti_load_u64(block + 4 * i);
-        uint64_t t = (((v & low) + low) | v) & ~low;
-        mask |= ((t >> 15) * 0x0001000200040008u >> 48 & 15) << 4 * i;
-    }
-    return mask;
 }
 
 /* The bits of v != 0 behind its size: those of v - 1 if it is negative. */
@@ -86,7 +72,7 @@ static inline void put_ac(struct psti_jpeg_sink *s, const struct psti_jpeg_encod
                           const int16_t *block, uint32_t zeros)
 {
     uint32_t k = 0;
-    for (uint64_t left = nonzeros_of(block) & ~(uint64_t)1; left; left &= left - 1) {
+    for (uint64_t left = psti_jpeg_nonzeros(block) & ~(uint64_t)1; left; left &= left - 1) {
         uint32_t next = (uint32_t)__builtin_ctzll(left), run = next - k - 1;
         for (; run > 15; run -= 16)
             psti_jpeg_put_symbol(s, table, 0xF0, 0, 0);
@@ -153,13 +139,23 @@ static void put_corrections(struct psti_jpeg_sink *s, uint64_t bits, uint32_t n)
         psti_jpeg_put(s, (uint32_t)bits, n > 32 ? 32 : n);
 }
 
+/* Coefficients of the scan that are not 0, if later bits count, from k on. */
+static inline uint64_t nonzeros_from(const int16_t *block, uint32_t k,
+                                     const struct psti_jpeg_scan *scan)
+{
+    return k > scan->last
+               ? 0
+               : psti_jpeg_nonzeros(block) & ~(uint64_t)0 << k & ~(uint64_t)0 >> (63 - scan->last);
+}
+
 /* The bits that correct what was not 0 before this scan, from k on. */
 static uint32_t corrections_of(const int16_t *block, uint32_t k, const struct psti_jpeg_scan *scan,
                                uint64_t *bits)
 {
     uint32_t n = 0;
-    for (*bits = 0; k <= scan->last; k++) {
-        uint32_t m = magnitude(block[k], scan->low);
+    *bits = 0;
+    for (uint64_t left = nonzeros_from(block, k, scan); left; left &= left - 1) {
+        uint32_t m = magnitude(block[__builtin_ctzll(left)], scan->low);
         if (m > 1) {
             *bits = *bits << 1 | (m & 1);
             n++;
@@ -223,7 +219,8 @@ static void print_ac_first(struct psti_jpeg_printer *p, const int16_t *block, ui
     uint32_t zeros = position == p->event.position ? zeros_at(p, position) : 0;
     uint32_t run = 0, k = scan->first;
     bool is_end = zeros == 0;
-    for (uint32_t i = scan->first; i <= scan->last; i++) {
+    for (uint64_t left = nonzeros_from(block, k, scan); left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(left);
         int32_t m = (int32_t)magnitude(block[i], scan->low);
         if (m == 0)
             continue;
@@ -253,21 +250,22 @@ void psti_jpeg_print_ac_first(struct psti_jpeg_printer *p, uint32_t row, uint32_
         print_ac_first(p, block_of(p, p->layout.places, row, column + i), p->position + i);
 }
 
-/* A block with coefficients that become 1 or -1 in this scan, the last of them at `end`. */
+/* A block with coefficients that become 1 or -1 in this scan, the last of them at `end`; `left`:
+ * those that are not 0 up to there. */
 static void print_ac_more(struct psti_jpeg_printer *p, const int16_t *block, uint64_t position,
-                          uint32_t end)
+                          uint64_t left, uint32_t end)
 {
     const struct psti_jpeg_scan *scan = &p->walk.scan;
     struct psti_jpeg_sink *s = &p->sink;
     uint64_t bits = 0; /* corrections since the last symbol */
-    uint32_t run = 0, n_bits = 0;
+    uint32_t run = 0, n_bits = 0, next = scan->first;
     psti_jpeg_print_run(p);
-    for (uint32_t k = scan->first; k <= end; k++) {
-        uint32_t m = magnitude(block[k], scan->low);
-        if (m == 0) {
-            run++;
+    for (; left; left &= left - 1) {
+        uint32_t k = (uint32_t)__builtin_ctzll(left), m = magnitude(block[k], scan->low);
+        if (m == 0) /* still */
             continue;
-        }
+        run += k - next;
+        next = k + 1;
         for (; run > 15; run -= 16, bits = n_bits = 0) {
             psti_jpeg_put_symbol(s, p->ac[0], 0xF0, 0, 0);
             put_corrections(s, bits, n_bits);
@@ -291,12 +289,16 @@ void psti_jpeg_print_ac_more(struct psti_jpeg_printer *p, uint32_t row, uint32_t
     const struct psti_jpeg_scan *scan = &p->walk.scan;
     for (uint32_t i = 0; i < n; i++) {
         const int16_t *block = block_of(p, p->layout.places, row, column + i);
-        uint32_t end = scan->last;
-        uint64_t bits;
-        while (end >= scan->first && magnitude(block[end], scan->low) != 1)
-            end--;
-        if (end >= scan->first)
-            print_ac_more(p, block, p->position + i, end);
+        uint64_t left = nonzeros_from(block, scan->first, scan), bits;
+        uint32_t end = 0;
+        while (left != 0) {
+            end = 63u - (uint32_t)__builtin_clzll(left);
+            if (magnitude(block[end], scan->low) == 1)
+                break;
+            left &= ~((uint64_t)1 << end);
+        }
+        if (left != 0)
+            print_ac_more(p, block, p->position + i, left, end);
         else
             join_run(p, p->position + i, corrections_of(block, scan->first, scan, &bits));
     }
@@ -356,17 +358,8 @@ static void end_interval(struct psti_jpeg_printer *p)
         psti_jpeg_next_event(p);
     }
     psti_jpeg_put(s, value, n);
-    while (s->count > 0) {
-        s->count -= 8;
-        uint8_t byte = (uint8_t)(s->buffer >> s->count);
-        if (s->end - s->at < 1 + (byte == 0xFF)) {
-            s->full = true;
-            return;
-        }
-        *s->at++ = byte;
-        if (byte == 0xFF)
-            *s->at++ = 0;
-    }
+    if (s->count > 0)
+        psti_jpeg_put_bytes(s, s->buffer << (64 - s->count), s->count / 8);
 }
 
 static void begin_interval(struct psti_jpeg_printer *p)

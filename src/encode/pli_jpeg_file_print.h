@@ -12,7 +12,7 @@ struct psti_jpeg_encoder_table {
     uint32_t codes[256]; /* by symbol: code << 8 | length; 0: none */
 };
 
-/* Entropy-coded data on their way: `count` bits, fewer than 32, lowest in `buffer`. */
+/* Entropy-coded data on their way: `count` bits, fewer than 64, lowest in `buffer`. */
 struct psti_jpeg_sink {
     uint64_t buffer;
     uint32_t count;
@@ -20,24 +20,28 @@ struct psti_jpeg_sink {
     uint8_t *at, *end;
 };
 
-void psti_jpeg_put_word_slowly(struct psti_jpeg_sink *s, uint32_t word);
+/* The highest n_bytes of the word, a zero behind each 0xFF. */
+void psti_jpeg_put_bytes(struct psti_jpeg_sink *s, uint64_t word, uint32_t n_bytes);
 
 /* `n` bits, at most 32; the value has no others. */
 static inline void psti_jpeg_put(struct psti_jpeg_sink *s, uint32_t value, uint32_t n)
 {
-    s->buffer = s->buffer << n | value;
-    s->count += n;
-    if (s->count < 32)
-        return;
-    s->count -= 32;
-    uint32_t word = (uint32_t)(s->buffer >> s->count);
-    bool has_ff = (word & ~(word + 0x01010101u) & 0x80808080u) != 0;
-    if (__builtin_expect(has_ff || s->end - s->at < 4, 0)) {
-        psti_jpeg_put_word_slowly(s, word);
+    uint32_t n_free = 64 - s->count;
+    if (__builtin_expect(n < n_free, 1)) {
+        s->buffer = s->buffer << n | value;
+        s->count += n;
         return;
     }
-    psti_store_u32(s->at, __builtin_bswap32(word));
-    s->at += 4;
+    s->count = n - n_free;
+    uint64_t word = s->buffer << n_free | value >> s->count;
+    s->buffer = value;
+    bool has_ff = (word & ~(word + 0x0101010101010101u) & 0x8080808080808080u) != 0;
+    if (__builtin_expect(has_ff || s->end - s->at < 8, 0)) {
+        psti_jpeg_put_bytes(s, word, 8);
+        return;
+    }
+    psti_store_u64(s->at, __builtin_bswap64(word));
+    s->at += 8;
 }
 
 /* A symbol and `n` bits behind it, at most 15. */
