@@ -1,17 +1,18 @@
 /* pli_coefs_c.c - the tokens of a unit of coefficients in plain C, the judge of every other level
  * (docs/format-pli.md, 8.2 to 8.4).
  *
- * What bounds it is the number of instructions for a token of AC. So contexts are found for 32
- * lanes at once, from the g of earlier planes; a token is looked up in 512 bins of its table, which
- * stays in the first cache, and counted on where a token begins within the bin; whether a state
- * takes a word, as good as random, is no branch. Blocks in the order of the list make planes dense:
- * D is a question of where in the plane a block stands. */
+ * What bounds it is the number of instructions for a token of AC. So contexts are found for many
+ * blocks at once, from the g of earlier planes; a token is looked up in 512 bins of its table,
+ * which stays in the first cache, and counted on where a token begins within the bin; whether a
+ * state takes a word, as good as random, is no branch. Blocks in the order of the list make planes
+ * dense: D is a question of where in the plane a block stands. */
 #include "decode/pli_coefs_int.h"
 
 #include <string.h>
 
 enum {
     LANES = PSTI_COEFS_LANES,
+    CHUNK = 8 * LANES, /* list positions whose contexts are found at once */
     SQUARE = PSTI_COEFS_SQUARE,
     SLOTS = PSTI_JPEG_PROB_SUM,
     FREQ_SHIFT = 12,
@@ -54,12 +55,7 @@ void psti_coefs_prepare_c(struct psti_pli_coefs_tables *tables)
             fill_table(tables->freqs.dc[side][c], PSTI_JPEG_N_DC_TOKENS, PSTI_COEFS_BIN_LOG2, 0,
                        dc->first, dc->entries);
         }
-    for (uint32_t x = 0, bucket = 0; x < 128; x++) {
-        while (bucket < PSTI_JPEG_N_LIMITS && psti_jpeg_limits[bucket] <= x)
-            bucket++;
-        for (uint32_t d = 0; d < 4; d++)
-            t->ac_context[128 * d + x] = (uint8_t)(8 * d + bucket);
-    }
+    psti_jpeg_fill_contexts(t->ac_context);
 }
 
 /* The state behind a token with that entry, which begins at or before the state's slot. Takes a
@@ -182,66 +178,10 @@ void psti_coefs_sort_c(struct psti_coefs_unit *unit)
 
 /* -- AC -- */
 
-/* What the contexts of a plane are made of. */
-struct plane {
-    const uint8_t *g[PSTI_JPEG_N_FEATURES];        /* of the earlier coefficients */
-    int16_t weights[PSTI_JPEG_N_FEATURES], bias;   /* of side 0 */
-    int16_t more[PSTI_JPEG_N_FEATURES], bias_more; /* side 1 has more */
-    int32_t near[3]; /* list positions from which on D is at most 2, 1, 0 */
-};
-
 /* Of plane k, in which the g of tokens are until the values are placed. */
 static uint8_t *g_of(const struct psti_coefs_unit *unit, uint32_t k)
 {
     return (uint8_t *)(unit->planes + k * unit->out->stride);
-}
-
-static void open_plane(const struct psti_coefs_unit *unit, uint32_t k, struct plane *plane)
-{
-    const uint16_t *n_k = unit->out->n_k;
-    for (uint32_t i = 0; i < PSTI_JPEG_N_FEATURES; i++) {
-        plane->g[i] = g_of(unit, psti_jpeg_features[k][i]);
-        plane->weights[i] = psti_jpeg_weights[0][k][i];
-        plane->more[i] = (int16_t)(psti_jpeg_weights[1][k][i] - plane->weights[i]);
-    }
-    plane->bias = psti_jpeg_biases[0][k];
-    plane->bias_more = (int16_t)(psti_jpeg_biases[1][k] - plane->bias);
-    plane->near[0] = n_k[k + 7 < 64 ? k + 7 : 64];
-    plane->near[1] = n_k[k + 3 < 64 ? k + 3 : 64];
-    plane->near[2] = n_k[k + 1];
-}
-
-/* 128 * D + x (8.4) of 32 list positions. Nothing saturates: test_format_pli_jpeg adds the weights
- * up. */
-static inline void find_indices(const struct plane *p, const uint8_t *sides, uint32_t base,
-                                uint16_t *restrict indices)
-{
-    const uint8_t *g0 = p->g[0] + base, *g1 = p->g[1] + base, *g2 = p->g[2] + base;
-    const uint8_t *g3 = p->g[3] + base, *g4 = p->g[4] + base, *g5 = p->g[5] + base;
-    int16_t near[3];
-    for (int i = 0; i < 3; i++) {
-        int32_t n = p->near[i] - (int32_t)base;
-        near[i] = (int16_t)(n < 0 ? 0 : n > LANES ? LANES : n);
-    }
-    for (int16_t l = 0; l < LANES; l++) {
-        int16_t side = (int16_t)(int8_t)sides[base + (uint16_t)l];
-#define TERM(i) (int16_t)(g##i[l] * (int16_t)(p->weights[i] + (p->more[i] & side)))
-        int16_t x = (int16_t)(p->bias + (p->bias_more & side));
-        x = (int16_t)(x + TERM(0));
-        x = (int16_t)(x + TERM(1));
-        x = (int16_t)(x + TERM(2));
-        x = (int16_t)(x + TERM(3));
-        x = (int16_t)(x + TERM(4));
-        x = (int16_t)(x + TERM(5));
-#undef TERM
-        x = (int16_t)(x >> 1);
-        x = x < 0 ? 0 : x;
-        x = x > 127 ? 127 : x;
-        x = (int16_t)(x + (l < near[0] ? 128 : 0));
-        x = (int16_t)(x + (l < near[1] ? 128 : 0));
-        x = (int16_t)(x + (l < near[2] ? 128 : 0));
-        indices[l] = (uint16_t)x;
-    }
 }
 
 /* The first n tokens of a step. */
@@ -263,31 +203,42 @@ static inline const uint8_t *read_step(const struct psti_coefs_tables_c *t, uint
     return words;
 }
 
-void psti_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
+static void read_plane(struct psti_coefs_unit *unit, uint32_t k)
 {
     const struct psti_pli_coefs *out = unit->out;
     const struct psti_coefs_tables_c *t = &unit->tables->plain;
-    if (first == 1)
-        memset(g_of(unit, 0), 0, psti_round_up(out->n, SQUARE));
-    for (uint32_t k = first; k <= last; k++) {
-        uint32_t n = out->n_k[k];
-        uint8_t *tokens = unit->tokens + k * out->stride, *g = g_of(unit, k);
-        struct plane plane;
-        open_plane(unit, k, &plane);
-        for (uint32_t base = 0; base < n; base += LANES) {
-            _Alignas(64) uint16_t indices[LANES];
-            const uint8_t *words = open_step(&unit->words);
-            find_indices(&plane, unit->sides, base, indices);
-            if (n - base >= LANES)
-                words = read_step(t, LANES, indices, unit->states, words, tokens + base, g + base);
-            else
-                words =
-                    read_step(t, n - base, indices, unit->states, words, tokens + base, g + base);
-            unit->words.at = words;
+    uint32_t n = out->n_k[k];
+    uint8_t *tokens = unit->tokens + k * out->stride, *g = g_of(unit, k);
+    const uint8_t *earlier[PSTI_JPEG_N_FEATURES];
+    for (uint32_t i = 0; i < PSTI_JPEG_N_FEATURES; i++)
+        earlier[i] = g_of(unit, psti_jpeg_features[k][i]);
+    _Alignas(64) uint16_t indices[CHUNK];
+    for (uint32_t base = 0; base < n; base += LANES) {
+        uint32_t in_chunk = base % CHUNK;
+        if (in_chunk == 0) {
+            uint32_t left = (uint32_t)psti_round_up(n - base, LANES);
+            psti_jpeg_find_indices(k, out->n_k, earlier, unit->sides, base,
+                                   left < CHUNK ? left : CHUNK, indices);
         }
-        memset(tokens + n, 0, psti_round_up(n, SQUARE) - n);
-        memset(g + n, 0, psti_round_up(n, SQUARE) - n);
+        const uint8_t *words = open_step(&unit->words);
+        if (n - base >= LANES)
+            words = read_step(t, LANES, indices + in_chunk, unit->states, words, tokens + base,
+                              g + base);
+        else
+            words = read_step(t, n - base, indices + in_chunk, unit->states, words, tokens + base,
+                              g + base);
+        unit->words.at = words;
     }
+    memset(tokens + n, 0, psti_round_up(n, SQUARE) - n);
+    memset(g + n, 0, psti_round_up(n, SQUARE) - n);
+}
+
+void psti_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
+{
+    if (first == 1)
+        memset(g_of(unit, 0), 0, psti_round_up(unit->out->n, SQUARE));
+    for (uint32_t k = first; k <= last; k++)
+        read_plane(unit, k);
 }
 
 const struct psti_coefs_level psti_coefs_level_c = {

@@ -38,7 +38,7 @@ struct psti_coefs_table {
 struct psti_coefs_tables_c {
     uint8_t ac_first[PSTI_JPEG_N_AC_CONTEXTS][PSTI_COEFS_AC_N_BINS]; /* 8 * context + token */
     uint32_t ac_entries[PSTI_JPEG_N_AC_CONTEXTS * PSTI_JPEG_N_AC_TOKENS];
-    uint8_t ac_context[4 * 128]; /* 128 * D + x (8.4) -> context */
+    uint8_t ac_context[PSTI_JPEG_N_INDICES]; /* 128 * D + x (8.4) -> context */
     struct psti_coefs_table ends[2][PSTI_JPEG_N_ENDS], dc[2][PSTI_JPEG_N_ENDS];
 };
 struct psti_pli_coefs_tables {

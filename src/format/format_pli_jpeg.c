@@ -246,6 +246,60 @@ uint32_t psti_jpeg_squares(const struct psti_jpeg_frame *frame, uint32_t unit_lo
     return n;
 }
 
+/* -- Contexts -- */
+
+/* How many of the 32 list positions from `base` on come before `end`. */
+static int16_t within(uint32_t end, uint32_t base)
+{
+    uint32_t n = end > base ? end - base : 0;
+    return (int16_t)least(n, 32);
+}
+
+/* Nothing overflows 16 bits: test_format_pli_jpeg adds the weights up. */
+void psti_jpeg_find_indices(uint32_t k, const uint16_t *n_k,
+                            const uint8_t *const g[PSTI_JPEG_N_FEATURES], const uint8_t *sides,
+                            uint32_t first, uint32_t n, uint16_t *restrict indices)
+{
+    const int8_t *w0 = psti_jpeg_weights[0][k], *w1 = psti_jpeg_weights[1][k];
+    const int16_t bias = psti_jpeg_biases[0][k], more = (int16_t)(psti_jpeg_biases[1][k] - bias);
+    const int16_t a0 = w0[0], a1 = w0[1], a2 = w0[2], a3 = w0[3], a4 = w0[4], a5 = w0[5];
+    const int16_t b0 = (int16_t)(w1[0] - a0), b1 = (int16_t)(w1[1] - a1);
+    const int16_t b2 = (int16_t)(w1[2] - a2), b3 = (int16_t)(w1[3] - a3);
+    const int16_t b4 = (int16_t)(w1[4] - a4), b5 = (int16_t)(w1[5] - a5);
+    for (uint32_t base = first; base < first + n; base += 32, indices += 32) {
+        const uint8_t *g0 = g[0] + base, *g1 = g[1] + base, *g2 = g[2] + base;
+        const uint8_t *g3 = g[3] + base, *g4 = g[4] + base, *g5 = g[5] + base;
+        const uint8_t *side = sides + base;
+        int16_t far = within(n_k[k + 7 < 64 ? k + 7 : 64], base);
+        int16_t near = within(n_k[k + 3 < 64 ? k + 3 : 64], base), next = within(n_k[k + 1], base);
+        for (int16_t l = 0; l < 32; l++) {
+            int16_t s = (int16_t)(int8_t)side[l]; /* 0 or -1: side 1 has b more */
+            int16_t x = (int16_t)(bias + (more & s));
+            x = (int16_t)(x + (int16_t)(g0[l] * (int16_t)(a0 + (b0 & s))));
+            x = (int16_t)(x + (int16_t)(g1[l] * (int16_t)(a1 + (b1 & s))));
+            x = (int16_t)(x + (int16_t)(g2[l] * (int16_t)(a2 + (b2 & s))));
+            x = (int16_t)(x + (int16_t)(g3[l] * (int16_t)(a3 + (b3 & s))));
+            x = (int16_t)(x + (int16_t)(g4[l] * (int16_t)(a4 + (b4 & s))));
+            x = (int16_t)(x + (int16_t)(g5[l] * (int16_t)(a5 + (b5 & s))));
+            x = (int16_t)(x >> 1);
+            x = x < 0 ? 0 : x;
+            x = x > 127 ? 127 : x;
+            x = (int16_t)(x + (l < far ? 128 : 0) + (l < near ? 128 : 0) + (l < next ? 128 : 0));
+            indices[l] = (uint16_t)x;
+        }
+    }
+}
+
+void psti_jpeg_fill_contexts(uint8_t contexts[PSTI_JPEG_N_INDICES])
+{
+    for (uint32_t x = 0, bucket = 0; x < 128; x++) {
+        while (bucket < PSTI_JPEG_N_LIMITS && psti_jpeg_limits[bucket] <= x)
+            bucket++;
+        for (uint32_t d = 0; d < 4; d++)
+            contexts[128 * d + x] = (uint8_t)(8 * d + bucket);
+    }
+}
+
 /* -- Tables -- */
 
 bool psti_jpeg_expand(const struct psti_jpeg_own *own, uint32_t n_tokens, uint16_t *freqs)

@@ -110,6 +110,16 @@ extern const int8_t psti_jpeg_weights[2][64][PSTI_JPEG_N_FEATURES]; /* [side][k]
 extern const int16_t psti_jpeg_biases[2][64];
 extern const uint8_t psti_jpeg_limits[PSTI_JPEG_N_LIMITS]; /* ascending, 1..128 */
 
+/* Contexts of AC tokens (8.4) of plane k: 128 * D + x of list positions first .. first + n - 1 to
+ * indices[0..], from which a table says the context. first and n are multiples of 32; g[i] is the
+ * plane of g of the coefficient psti_jpeg_features[k][i] (plane 0: zeros), sides[] 0 or 255, n_k[]
+ * how many blocks have an end >= k, up to n_k[64]. The one place where the formula stands. */
+enum { PSTI_JPEG_N_INDICES = 4 * 128 };
+void psti_jpeg_find_indices(uint32_t k, const uint16_t *n_k,
+                            const uint8_t *const g[PSTI_JPEG_N_FEATURES], const uint8_t *sides,
+                            uint32_t first, uint32_t n, uint16_t *restrict indices);
+void psti_jpeg_fill_contexts(uint8_t contexts[PSTI_JPEG_N_INDICES]);
+
 /* Frequencies; each table has the sum 4096. */
 struct psti_jpeg_tables {
     uint16_t ac[PSTI_JPEG_N_AC_CONTEXTS][PSTI_JPEG_N_AC_TOKENS]; /* [8 * D + b] */

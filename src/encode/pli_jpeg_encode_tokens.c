@@ -1,0 +1,392 @@
+/* pli_jpeg_encode_tokens.c - coefficients of a unit -> tokens, their contexts, and raw bits
+ * (docs/format-pli.md, 8.2 to 8.5), in the order in which a decoder wants them.
+ *
+ * Blocks are sorted by their ends and turned into planes, as the decoder has them, so that contexts
+ * are found by the same function and tokens by loops over neighbours in the list. Nothing is
+ * allocated; what is written is bounded by the unit's size. */
+#include "encode/pli_jpeg_encode_int.h"
+
+#include "base/bits.h"
+
+#include <string.h>
+
+enum {
+    LANES = PSTI_JE_LANES,
+    SQUARE = PSTI_JE_SQUARE,
+    CHUNK = 8 * LANES,
+    NO_NEIGHBOURS = 15,
+    CONTEXT_MAX = 14,
+    PUT_MAX = 32
+};
+
+#define EVEN 0xaa55aa55aa55aa55ull
+
+/* -- Bits -- */
+
+void psti_je_put(struct psti_je_bits *b, uint64_t v, uint32_t n)
+{
+    b->waiting |= v << b->n_waiting;
+    b->n_waiting += n;
+    psti_store_u64(b->at, b->waiting);
+    b->at += b->n_waiting >> 3;
+    b->waiting >>= b->n_waiting & ~7u;
+    b->n_waiting &= 7;
+}
+
+/* n up to 64. */
+static void put_group(struct psti_je_bits *b, uint64_t v, uint32_t n)
+{
+    uint32_t low = n < PUT_MAX ? n : PUT_MAX;
+    psti_je_put(b, v & ((1ull << low) - 1), low);
+    if (n > PUT_MAX)
+        psti_je_put(b, v >> PUT_MAX, n - PUT_MAX);
+}
+
+static void put_end(struct psti_je_bits *b)
+{
+    b->at += b->n_waiting > 0;
+    b->waiting = b->n_waiting = 0;
+}
+
+/* What is left of magnitudes above the lowest of their tokens: bit 0 of those in the list, then bit
+ * 1 of those that have more, and so on. `left` and `n_bits` by list number; the list is used up. */
+static void put_planes(struct psti_je_bits *b, uint32_t n, uint16_t *left, uint8_t *n_bits)
+{
+    while (n > 0) {
+        uint64_t plane = 0;
+        uint32_t more = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            uint16_t v = left[i];
+            uint8_t bits = n_bits[i];
+            plane |= (uint64_t)(v & 1) << i;
+            left[more] = (uint16_t)(v >> 1);
+            n_bits[more] = (uint8_t)(bits - 1);
+            more += bits > 1;
+        }
+        put_group(b, plane, n);
+        n = more;
+    }
+}
+
+/* -- Ends -- */
+
+/* The last coefficient of a block that is not 0, or 0. */
+static uint32_t find_end(const int16_t *block)
+{
+    uint32_t k = 60;
+    while (k > 0 && psti_load_u64(block + k) == 0)
+        k -= 4;
+    uint64_t last = psti_load_u64(block + k);
+    return last == 0 ? 0 : k + (63u - (uint32_t)__builtin_clzll(last)) / 16;
+}
+
+/* Of all but DC. First the bits of all, in vectors; nearly always that says it. */
+static bool in_range(const int16_t *block)
+{
+    int16_t bits = 0;
+    for (uint32_t k = 0; k < 64; k++)
+        bits |= (int16_t)(block[k] ^ (block[k] >> 15));
+    if (bits < PSTI_JPEG_AC_MAX)
+        return true;
+    for (uint32_t k = 1; k < 64; k++)
+        if (block[k] < -PSTI_JPEG_AC_MAX || block[k] > PSTI_JPEG_AC_MAX)
+            return false;
+    return true;
+}
+
+bool psti_je_find_ends(const struct psti_jpeg_frame *frame, const int16_t *const coefs[],
+                       uint8_t *ends, uint64_t *n_tokens)
+{
+    bool good = true;
+    *n_tokens = 0;
+    for (uint32_t c = 0; c < frame->n_components; c++) {
+        size_t n = psti_jpeg_n_coefs(frame, c) / 64;
+        const int16_t *block = coefs[c];
+        for (size_t i = 0; i < n; i++, block += 64) {
+            *ends = (uint8_t)find_end(block);
+            good = good && in_range(block);
+            *n_tokens += *ends++;
+        }
+    }
+    return good;
+}
+
+static uint8_t class_of(uint32_t end)
+{
+    static const uint8_t classes[64] = {
+        0,  1,  2,  3,  4,  4,  5,  5,  6,  6,  7,  7,  8,  8,  8,  8,  9,  9,  9,  9,  10, 10,
+        10, 10, 11, 11, 11, 11, 12, 12, 12, 12, 12, 12, 12, 12, 13, 13, 13, 13, 13, 13, 13, 13,
+        14, 14, 14, 14, 14, 14, 14, 14, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15};
+    return classes[end];
+}
+
+static uint64_t blocks_of(const struct psti_jpeg_square *q)
+{
+    uint64_t columns = ((1ull << q->columns) - 1) * 0x0101010101010101ull;
+    return q->rows == 8 ? columns : columns & ((1ull << (8 * q->rows)) - 1);
+}
+
+/* 8.2: of an odd block, from the even ones around it. */
+static uint32_t context_of(const struct psti_jpeg_square *q, const uint8_t *classes, uint32_t p)
+{
+    uint32_t x = p & 7, y = p >> 3, across = 0, along = 0;
+    if (q->columns > 1)
+        across = classes[x > 0 ? p - 1 : p + 1] + classes[x + 1u < q->columns ? p + 1 : p - 1];
+    if (q->rows > 1)
+        along = classes[y > 0 ? p - 8 : p + 8] + classes[y + 1u < q->rows ? p + 8 : p - 8];
+    uint32_t sum = q->columns == 1 ? 2 * along : q->rows == 1 ? 2 * across : across + along;
+    uint32_t context = (sum + 2) >> 2;
+    return context < CONTEXT_MAX ? context : CONTEXT_MAX;
+}
+
+/* Where tokens of ends and DC go. */
+struct small_tokens {
+    uint16_t *at;
+    uint32_t *counts;
+};
+
+static void put_small(struct small_tokens *t, uint32_t table, uint32_t token, uint32_t lane)
+{
+    uint32_t code = table << 4 | token;
+    t->counts[code]++;
+    *t->at++ = (uint16_t)(lane << PSTI_JE_LANE_SHIFT | code);
+}
+
+static void load_square(const struct psti_jpeg_square *q, const uint8_t *ends, uint32_t columns,
+                        uint8_t *own_ends, uint8_t *classes)
+{
+    memset(own_ends, 0, SQUARE);
+    for (uint32_t y = 0; y < q->rows; y++)
+        memcpy(own_ends + 8 * y, ends + (size_t)(q->row + y) * columns + q->column, q->columns);
+    for (uint32_t p = 0; p < SQUARE; p++)
+        classes[p] = class_of(own_ends[p]);
+}
+
+static void put_ends(struct psti_je_work *work, struct small_tokens *tokens,
+                     struct psti_je_bits *bits)
+{
+    for (uint32_t s = 0; s < work->n_squares; s++) {
+        const struct psti_jpeg_square *q = &work->squares[s];
+        const uint8_t *classes = work->classes[s];
+        uint64_t blocks = blocks_of(q);
+        uint32_t tables = q->side * (uint32_t)PSTI_JPEG_N_ENDS;
+        for (uint64_t left = blocks & EVEN; left != 0; left &= left - 1) {
+            uint32_t p = (uint32_t)__builtin_ctzll(left);
+            put_small(tokens, tables + NO_NEIGHBOURS, classes[p], p >> 1);
+        }
+        for (uint64_t left = blocks & ~EVEN; left != 0; left &= left - 1) {
+            uint32_t p = (uint32_t)__builtin_ctzll(left);
+            put_small(tokens, tables + context_of(q, classes, p), classes[p], p >> 1);
+        }
+    }
+    for (uint32_t s = 0; s < work->n_squares; s++) {
+        uint16_t left[SQUARE];
+        uint8_t n_bits[SQUARE];
+        uint32_t n = 0;
+        for (uint32_t p = 0; p < SQUARE; p++) {
+            uint8_t class = work->classes[s][p];
+            left[n] = (uint16_t)(work->ends[s][p] - psti_jpeg_end_lowest[class]);
+            n_bits[n] = psti_jpeg_end_bits[class];
+            n += n_bits[n] > 0;
+        }
+        put_planes(bits, n, left, n_bits);
+    }
+}
+
+/* -- DC -- */
+
+static bool put_dc_square(const struct psti_jpeg_square *q, const int16_t *coefs, uint32_t columns,
+                          const uint8_t *classes, struct small_tokens *tokens,
+                          struct psti_je_bits *bits)
+{
+    uint16_t left[SQUARE];
+    uint8_t n_bits[SQUARE];
+    uint64_t signs = 0;
+    uint32_t n = 0, n_signs = 0;
+    for (uint64_t mask = blocks_of(q); mask != 0; mask &= mask - 1) {
+        uint32_t p = (uint32_t)__builtin_ctzll(mask), x = p & 7, y = p >> 3;
+        size_t at = (size_t)(q->row + y) * columns + q->column + x;
+        int16_t before = x > 0 ? coefs[64 * (at - 1)] : y > 0 ? coefs[64 * (at - columns)] : 0;
+        int16_t d = (int16_t)(coefs[64 * at] - before);
+        uint32_t m = (uint32_t)(d < 0 ? -d : d);
+        if (m > PSTI_JPEG_DC_MAX)
+            return false;
+        uint32_t token = psti_jpeg_dc_token(m);
+        uint32_t table = PSTI_JE_DC_TABLES + q->side * (uint32_t)PSTI_JPEG_N_ENDS + classes[p];
+        put_small(tokens, table, token, p % LANES);
+        signs |= (uint64_t)(d < 0) << n_signs;
+        n_signs += m > 0;
+        left[n] = (uint16_t)(m - psti_jpeg_dc_lowest(token));
+        n_bits[n] = (uint8_t)psti_jpeg_dc_bits(token);
+        n += n_bits[n] > 0;
+    }
+    put_group(bits, signs, n_signs);
+    put_planes(bits, n, left, n_bits);
+    return true;
+}
+
+/* -- AC -- */
+
+/* The list of blocks, and their coefficients as planes. */
+static void sort(const struct psti_jpeg_frame *frame, const int16_t *const coefs[],
+                 struct psti_je_work *work, struct psti_je_unit *unit)
+{
+    uint32_t next[64] = {0};
+    for (uint32_t s = 0; s < work->n_squares; s++)
+        for (uint64_t left = blocks_of(&work->squares[s]); left != 0; left &= left - 1)
+            next[work->ends[s][__builtin_ctzll(left)]]++;
+    unit->n_k[64] = 0;
+    unit->last = 0;
+    for (uint32_t k = 64; k-- > 0;) {
+        unit->n_k[k] = (uint16_t)(unit->n_k[k + 1] + next[k]);
+        unit->last = unit->last == 0 && next[k] > 0 ? k : unit->last;
+        next[k] = unit->n_k[k + 1];
+    }
+    for (uint32_t s = 0; s < work->n_squares; s++) {
+        const struct psti_jpeg_square *q = &work->squares[s];
+        size_t columns = frame->components[q->component].columns;
+        const int16_t *first = coefs[q->component] + 64 * (q->row * columns + q->column);
+        for (uint64_t left = blocks_of(q); left != 0; left &= left - 1) {
+            uint32_t p = (uint32_t)__builtin_ctzll(left), end = work->ends[s][p];
+            uint32_t i = next[end]++;
+            const int16_t *block = first + 64 * ((p >> 3) * columns + (p & 7));
+            int16_t *value = work->values + i;
+            work->sides[i] = q->side ? 255 : 0;
+            for (uint32_t k = 1; k <= end; k++)
+                value[k * work->stride] = block[k];
+        }
+    }
+    for (uint32_t k = 1; k <= unit->last; k++)
+        memset(work->values + k * work->stride + unit->n_k[k], 0,
+               (psti_round_up(unit->n_k[k], SQUARE) - unit->n_k[k]) * sizeof *work->values);
+    memset(work->sides + unit->n_k[0], 0, psti_round_up(unit->n_k[0], SQUARE) - unit->n_k[0]);
+}
+
+/* Tokens and their g of n coefficients, a multiple of 32: by counting how many limits a magnitude
+ * exceeds, which vectors can do. */
+static void find_tokens(const int16_t *values, uint32_t n, uint8_t *restrict tokens,
+                        uint8_t *restrict g)
+{
+    for (uint32_t base = 0; base < n; base += LANES)
+        for (uint32_t l = 0; l < LANES; l++) {
+            int16_t v = values[base + l], m = (int16_t)(v < 0 ? -v : v);
+            int16_t a = m > 1, b = m > 2, c = m > 4, d = m > 8, e = m > 16, f = m > 32;
+            int16_t some = m > 0;
+            tokens[base + l] = (uint8_t)(some + a + b + c + d + e + f);
+            g[base + l] = (uint8_t)(some + a + 2 * b + 3 * c + 5 * d + 8 * e + 12 * f);
+        }
+}
+
+/* 8.5 of a group of up to 64. */
+static void put_values(struct psti_je_bits *bits, const int16_t *values, const uint8_t *tokens,
+                       uint32_t n)
+{
+    uint16_t left[SQUARE];
+    uint8_t n_bits[SQUARE];
+    uint8_t classes[SQUARE];
+    uint64_t signs = 0;
+    uint32_t n_signs = 0, n_left = 0, n_classes = 0;
+    for (uint32_t l = 0; l < n; l++) {
+        int16_t v = values[l];
+        uint32_t token = tokens[l];
+        signs |= (uint64_t)(v < 0) << n_signs;
+        n_signs += token > 0;
+        if (token < 3)
+            continue;
+        uint32_t m = (uint32_t)(v < 0 ? -v : v), class = token == 7 ? psti_jpeg_ac_class(m) : 0;
+        classes[n_classes] = (uint8_t) class;
+        n_classes += token == 7;
+        left[n_left] =
+            (uint16_t)(token == 7 ? m - 1 - (32u << class) : m - psti_jpeg_ac_lowest[token]);
+        n_bits[n_left++] = (uint8_t)(psti_jpeg_ac_bits[token] + class);
+    }
+    put_group(bits, signs, n_signs);
+    for (uint32_t i = 0; i < 5 && n_classes > 0; i++) {
+        uint64_t plane = 0;
+        uint32_t more = 0;
+        for (uint32_t j = 0; j < n_classes; j++) {
+            plane |= (uint64_t)(classes[j] > i) << j;
+            classes[more] = classes[j];
+            more += classes[j] > i;
+        }
+        put_group(bits, plane, n_classes);
+        n_classes = more;
+    }
+    put_planes(bits, n_left, left, n_bits);
+}
+
+/* Tokens of a plane with their contexts, counted; in two sets, as neighbours are often equal. */
+static void put_plane(struct psti_je_work *work, const struct psti_je_unit *unit, uint32_t k,
+                      uint8_t *ac, uint32_t counts[2][PSTI_JE_N_AC])
+{
+    uint32_t n = unit->n_k[k];
+    const uint8_t *earlier[PSTI_JPEG_N_FEATURES], *tokens = work->tokens + k * work->stride;
+    for (uint32_t i = 0; i < PSTI_JPEG_N_FEATURES; i++)
+        earlier[i] = work->g + psti_jpeg_features[k][i] * work->stride;
+    for (uint32_t base = 0; base < n; base += CHUNK) {
+        uint16_t indices[CHUNK];
+        uint32_t in_chunk = n - base < CHUNK ? n - base : CHUNK;
+        psti_jpeg_find_indices(k, unit->n_k, earlier, work->sides, base,
+                               (uint32_t)psti_round_up(in_chunk, LANES), indices);
+        for (uint32_t i = 0; i < in_chunk; i++) {
+            uint32_t code = (uint32_t)work->contexts[indices[i]] << 3 | tokens[base + i];
+            ac[base + i] = (uint8_t)code;
+            counts[i & 1][code]++;
+        }
+    }
+}
+
+static uint8_t *put_ac(struct psti_je_work *work, const struct psti_je_unit *unit, uint8_t *ac,
+                       struct psti_je_counts *counts)
+{
+    uint32_t sums[2][PSTI_JE_N_AC] = {{0}};
+    memset(work->g, 0, psti_round_up(unit->n_k[0], SQUARE));
+    for (uint32_t k = 1; k <= unit->last; k++) {
+        size_t at = (size_t)k * work->stride;
+        find_tokens(work->values + at, (uint32_t)psti_round_up(unit->n_k[k], SQUARE),
+                    work->tokens + at, work->g + at);
+        put_plane(work, unit, k, ac, sums);
+        ac += unit->n_k[k];
+    }
+    for (uint32_t i = 0; i < PSTI_JE_N_AC; i++)
+        counts->ac[i] += sums[0][i] + sums[1][i];
+    return ac;
+}
+
+bool psti_je_tokenise(const struct psti_jpeg_frame *frame, const int16_t *const coefs[],
+                      const uint8_t *ends, uint32_t unit_log2, uint32_t row, uint32_t column,
+                      struct psti_je_work *work, uint8_t *ac, uint16_t *small,
+                      struct psti_je_unit *unit, struct psti_je_counts *counts)
+{
+    struct small_tokens tokens = {small, counts->small};
+    struct psti_je_bits bits = {.at = work->raw};
+    size_t first[PSTI_JPEG_COMPONENTS_MAX] = {0}; /* block of each component in `ends` */
+    for (uint32_t c = 1; c < frame->n_components; c++)
+        first[c] = first[c - 1] + psti_jpeg_n_coefs(frame, c - 1) / 64;
+    work->n_squares = psti_jpeg_squares(frame, unit_log2, row, column, work->squares);
+    for (uint32_t s = 0; s < work->n_squares; s++) {
+        const struct psti_jpeg_square *q = &work->squares[s];
+        load_square(q, ends + first[q->component], frame->components[q->component].columns,
+                    work->ends[s], work->classes[s]);
+    }
+    put_ends(work, &tokens, &bits);
+    unit->ends_nbytes = (uint32_t)(bits.at - work->raw) + (bits.n_waiting > 0);
+    for (uint32_t s = 0; s < work->n_squares; s++) {
+        const struct psti_jpeg_square *q = &work->squares[s];
+        if (!put_dc_square(q, coefs[q->component], frame->components[q->component].columns,
+                           work->classes[s], &tokens, &bits))
+            return false;
+    }
+    sort(frame, coefs, work, unit);
+    (void)put_ac(work, unit, ac, counts);
+    for (uint32_t k = 1; k <= unit->last; k++)
+        for (uint32_t base = 0; base < unit->n_k[k]; base += SQUARE) {
+            size_t at = (size_t)k * work->stride + base;
+            uint32_t n = unit->n_k[k] - base;
+            put_values(&bits, work->values + at, work->tokens + at, n < SQUARE ? n : SQUARE);
+        }
+    put_end(&bits);
+    unit->raw_nbytes = (uint32_t)(bits.at - work->raw);
+    unit->n_small = (uint32_t)(tokens.at - small);
+    return true;
+}
