@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-WIDTH, LEFT, RIGHT, TOP = 960, 250, 70, 76
-BAR, GAP, HEAD, FOOT = 9, 8, 34, 26
+WIDTH, LEFT, RIGHT, TOP = 960, 230, 104, 76
+BAR, GAP, HEAD, FOOT = 11, 8, 34, 26
 FONT = "font-family='Helvetica, Arial, sans-serif'"
 INK, MUTED, GRID = "#1b1f24", "#5b6470", "#e6e9ed"
 # Few cores lighter, more cores darker.
@@ -46,7 +46,7 @@ def bar(cell: dict, y: float, dark: bool, scale: float) -> list[str]:
     shown = f"{speed:.0f}" + ("" if cell["clean"] else " (disturbed)")
     return [f"<rect x='{LEFT}' y='{y:.1f}' width='{wide:.1f}' height='{BAR}' fill='{colors_of(cell)[dark]}'>"
             f"<title>{escape(cell['name'])}, {cell['cores']} cores: {speed:.1f} images/s</title></rect>",
-            text(LEFT + wide + 5, y + BAR - 0.5, shown, 10, MUTED)]
+            text(LEFT + wide + 5, y + BAR - 2, shown, 10, MUTED)]
 
 
 def panel(cells: list[dict], group: str, top: float) -> tuple[list[str], float]:
@@ -77,7 +77,7 @@ def legend(counts: list[int]) -> list[str]:
             out.append(f"<rect x='{x}' y='52' width='10' height='10' fill='{color}'/>")
             x += 12
         out.append(text(x + 4, 61, name, 12, MUTED))
-        x += 24 + 7 * len(name)
+        x += 24 + 6 * len(name)
     return [*out, text(x, 61, " and ".join(map(str, counts)) + (" cores: light, dark" if len(counts) > 1 else " cores"), 12, MUTED)]
 
 

@@ -56,8 +56,8 @@ class Work:
         return [names.index(p.parent.name) for p in self.files()]
 
     def store(self, what: str) -> Path:
-        """Where a peer keeps its own copy of the group."""
-        return self.root.parent / f"{self.name}.{what}"
+        """Where a peer keeps its own copy of the group; of a group that has grown it makes another."""
+        return self.root.parent / f"{self.name}-{len(self.files())}.{what}"
 
 
 def works(root: Path) -> dict[str, Work]:

@@ -16,6 +16,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import bars
@@ -47,9 +48,11 @@ def run_cell(args, peer: str, group: str, cores: int) -> dict:
     try:
         output, errors = process.communicate(timeout=CELL_LIMIT_S)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
         return {"absent": f"no result within {CELL_LIMIT_S} s"}
+    finally:
+        if process.poll() is None:  # its workers too
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
     lines = [line for line in output.splitlines() if line.startswith("{")]
     if process.returncode or not lines:
         return {"absent": (errors.strip().splitlines() or [f"exit status {process.returncode}"])[-1][:200]}
@@ -81,10 +84,10 @@ def measure_all(args) -> dict:
             continue
         for cores in (n for n in args.cores if n <= len(args.cpus)):
             for peer in args.peers:
-                environment = PEERS[peer]
+                environment, begun = PEERS[peer], time.monotonic()
                 found = ({"absent": f"did not install: {absent[environment]}"} if environment in absent
                          else run_cell(args, peer, group, cores))
-                cells.append({"group": group, "cores": cores, "peer": peer, **found})
+                cells.append({"group": group, "cores": cores, "peer": peer, **found, "cell_s": round(time.monotonic() - begun, 1)})
                 print(json.dumps(cells[-1]), file=sys.stderr, flush=True)
     settings = {"seconds": args.seconds, "windows": args.windows, "retries": args.retries}
     return {"bench": "loader", "machine": common.machine(), "settings": settings, "cells": cells}
