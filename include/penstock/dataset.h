@@ -58,12 +58,14 @@ struct pst_item {
     bool has_checksum; /* false in a plain folder */
     bool has_pixel_checksum;
     uint64_t checksum;       /* XXH3-64 of the stored bytes */
-    uint64_t pixel_checksum; /* XXH3-64 of the decoded pixels (H,W,C), u8 or u16 LE, as stored */
+    uint64_t pixel_checksum; /* XXH3-64 of the decoded pixels (H,W,C), u8 or u16 LE, as stored;
+                                PST_FORM_PLI_JPEG: before the orientation is applied */
     uint32_t height, width;  /* of an image or mask, as shown; 0 unknown (plain folder) */
     uint8_t channels, bits;  /* 0 unknown */
     uint8_t orientation;     /* EXIF, 1 none, 0 unknown */
     uint8_t ndim;            /* PST_FIELD_ARRAY, BOXES, KEYPOINTS */
     uint32_t shape[PST_MAX_NDIM];
+    uint64_t jpeg_nbytes; /* PST_FORM_PLI_JPEG: of the file that it was made from; else 0 */
 };
 
 /* Zero-initialise, then set struct_size. */

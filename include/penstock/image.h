@@ -18,8 +18,9 @@ enum pst_form {
     PST_FORM_JPEG = 2,
     PST_FORM_PNG = 3,
     PST_FORM_WEBP = 4,
-    PST_FORM_PLI = 5,   /* parallel lossless image: docs/format-pli.md, <penstock/pli.h> */
-    PST_FORM_BYTES = 16 /* any other field: stored as given */
+    PST_FORM_PLI = 5,      /* parallel lossless image: docs/format-pli.md, <penstock/pli.h> */
+    PST_FORM_PLI_JPEG = 6, /* PLI of a JPEG's coefficients: its pixels and its file come back */
+    PST_FORM_BYTES = 16    /* any other field: stored as given */
 };
 
 /* "raw", "jpeg", ...; "none" for numbers outside the list. */

@@ -30,11 +30,9 @@ const char *pst_status_text(enum pst_status status)
 static const struct {
     enum pst_form form;
     const char *name;
-} form_table[] = {{PST_FORM_RAW, "raw"},
-                  {PST_FORM_JPEG, "jpeg"},
-                  {PST_FORM_PNG, "png"},
-                  {PST_FORM_WEBP, "webp"},
-                  {PST_FORM_PLI, "pli"},
+} form_table[] = {{PST_FORM_RAW, "raw"},    {PST_FORM_JPEG, "jpeg"},
+                  {PST_FORM_PNG, "png"},    {PST_FORM_WEBP, "webp"},
+                  {PST_FORM_PLI, "pli"},    {PST_FORM_PLI_JPEG, "pli-jpeg"},
                   {PST_FORM_BYTES, "bytes"}};
 
 const char *pst_form_name(enum pst_form form)

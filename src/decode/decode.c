@@ -9,6 +9,8 @@
 #include "base/checked.h"
 #include "base/options.h"
 
+#include <penstock/pli.h>
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,6 +70,7 @@ static enum pst_status read_options(const struct pst_decode_options *options,
 static const uint8_t jpeg_magic[] = {0xFF, 0xD8, 0xFF};
 static const uint8_t png_magic[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 static const uint8_t pli_magic[] = {0x89, 'P', 'L', 'I'};
+enum { PLI_CONTENT = 5 }; /* where a PLI says what it holds */
 
 static bool begins_with(const uint8_t *bytes, size_t nbytes, const void *magic, size_t magic_nbytes)
 {
@@ -86,7 +89,11 @@ static bool looks_like(const uint8_t *bytes, size_t nbytes, enum pst_form form)
         return begins_with(bytes, nbytes, "RIFF", 4) &&
                (nbytes <= 8 || begins_with(bytes + 8, nbytes - 8, "WEBP", 4));
     case PST_FORM_PLI:
-        return begins_with(bytes, nbytes, pli_magic, sizeof pli_magic);
+        return begins_with(bytes, nbytes, pli_magic, sizeof pli_magic) &&
+               (nbytes <= PLI_CONTENT || bytes[PLI_CONTENT] != PST_PLI_CONTENT_JPEG);
+    case PST_FORM_PLI_JPEG:
+        return begins_with(bytes, nbytes, pli_magic, sizeof pli_magic) &&
+               (nbytes <= PLI_CONTENT || bytes[PLI_CONTENT] == PST_PLI_CONTENT_JPEG);
     default:
         return false;
     }
@@ -110,7 +117,8 @@ static enum pst_status wrong_magic(const uint8_t *bytes, size_t nbytes, enum pst
 static enum pst_status find_form(const uint8_t *bytes, size_t nbytes, enum pst_form *form,
                                  struct pst_error *err)
 {
-    const enum pst_form known[] = {PST_FORM_JPEG, PST_FORM_PNG, PST_FORM_WEBP, PST_FORM_PLI};
+    const enum pst_form known[] = {PST_FORM_JPEG, PST_FORM_PNG, PST_FORM_WEBP, PST_FORM_PLI,
+                                   PST_FORM_PLI_JPEG};
     const char *codec = *form == PST_FORM_NONE ? "" : pst_form_name(*form);
     if (nbytes == 0 || !bytes)
         return psti_decode_fail(err, PST_ERROR_TRUNCATED, codec, 0, "the image is empty: 0 bytes");
@@ -154,6 +162,7 @@ static enum pst_status probe_form(const uint8_t *bytes, size_t nbytes, enum pst_
     case PST_FORM_PNG:
         return psti_decode_png_probe(bytes, nbytes, options->palette_indices, info, err);
     case PST_FORM_PLI:
+    case PST_FORM_PLI_JPEG:
         return psti_decode_pli_probe(bytes, nbytes, info, err);
     default:
         return psti_decode_webp_probe(bytes, nbytes, info, err);
@@ -294,6 +303,7 @@ static enum pst_status run_codec(struct psti_job *job)
     case PST_FORM_WEBP:
         return psti_decode_webp_rows(job);
     case PST_FORM_PLI:
+    case PST_FORM_PLI_JPEG:
         return psti_decode_pli_rows(job);
     case PST_FORM_RAW:
         return psti_decode_raw_rows(job);

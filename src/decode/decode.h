@@ -51,7 +51,8 @@ void psti_decode_output(const struct pst_image_info *info, const struct pst_deco
                         uint8_t *channels, uint8_t *bits);
 
 /* True if the pixels are kept exactly by the form: png, raw, WebP of kind VP8L, PLI with max_error
- * 0. jpeg, lossy WebP and near-lossless PLI are not, nor is what cannot be read as `form`. */
+ * 0. jpeg, pli-jpeg, lossy WebP and near-lossless PLI are not, nor is what cannot be read as
+ * `form`. */
 bool psti_decode_is_lossless(const void *bytes, size_t nbytes, enum pst_form form);
 
 /* Counters of this decoder, cumulative. */

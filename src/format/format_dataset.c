@@ -332,6 +332,7 @@ void psti_format_print_item(enum pst_field_type type, const struct pst_item *ite
         out[41] = item->bits;
         out[42] = item->orientation;
         psti_store_u64(out + 48, item->has_pixel_checksum ? item->pixel_checksum : 0);
+        psti_store_u64(out + 56, item->form == PST_FORM_PLI_JPEG ? item->jpeg_nbytes : 0);
         return;
     }
     out[29] = item->ndim;
@@ -360,6 +361,8 @@ enum pst_status psti_format_parse_item(const uint8_t bytes[PSTI_ITEM_NBYTES],
         item->bits = bytes[41];
         item->orientation = bytes[42];
         item->pixel_checksum = psti_load_u64(bytes + 48);
+        if (item->form == PST_FORM_PLI_JPEG)
+            item->jpeg_nbytes = psti_load_u64(bytes + 56);
         return PST_OK;
     }
     item->ndim = bytes[29];

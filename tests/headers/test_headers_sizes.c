@@ -18,7 +18,7 @@
     X(pst_decode_options, 24) \
     X(pst_op, 140) \
     X(pst_field, 120) \
-    X(pst_item, 96) \
+    X(pst_item, 104) \
     X(pst_dataset_options, 24) \
     X(pst_field_output, 40) \
     X(pst_loader_options, 168) \
@@ -59,7 +59,7 @@ ASSERT_SIZE_FIRST(pst_pli_info)
 
 /* Written into data sets. */
 _Static_assert(PST_FORM_RAW == 1 && PST_FORM_JPEG == 2 && PST_FORM_PNG == 3 && PST_FORM_WEBP == 4 &&
-                   PST_FORM_PLI == 5 && PST_FORM_BYTES == 16,
+                   PST_FORM_PLI == 5 && PST_FORM_PLI_JPEG == 6 && PST_FORM_BYTES == 16,
                "forms are part of the format");
 _Static_assert(PST_FIELD_IMAGE == 1 && PST_FIELD_MASK == 2 && PST_FIELD_BOXES == 3 &&
                    PST_FIELD_KEYPOINTS == 4 && PST_FIELD_AUDIO == 5 && PST_FIELD_INT == 6 &&
