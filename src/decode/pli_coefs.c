@@ -7,6 +7,7 @@
  * here, before anything is given out. Pure functions, any thread. */
 #include "decode/pli_coefs_int.h"
 
+#include "base/cpu.h"
 #include "base/fail.h"
 
 #include <assert.h>
@@ -26,6 +27,10 @@ size_t psti_pli_coefs_tables_nbytes(void) { return sizeof(struct psti_pli_coefs_
 
 static const struct psti_coefs_level *level_for(uint32_t cpu)
 {
+#if defined(__x86_64__)
+    if ((cpu & PSTI_CPU_AVX2) != 0)
+        return &psti_coefs_level_avx2;
+#endif
     (void)cpu;
     return &psti_coefs_level_c;
 }

@@ -1,0 +1,305 @@
+/* pli_coefs_avx2_ac.c - AC tokens of a unit of coefficients with AVX2 (docs/format-pli.md, 8.4).
+ */
+#include "decode/pli_coefs_avx2.h"
+
+#if defined(__x86_64__)
+#include <string.h>
+
+#define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
+#define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
+
+/* -- Contexts -- */
+
+/* What the contexts of a plane are made of. Weights and biases: of side 0, then of side 1, in each
+ * 32 bits. */
+struct plane {
+    const uint8_t *g[PSTI_JPEG_N_FEATURES];
+    v32 weights[3], bias;
+    uint8_t *tokens, *weighed;
+};
+
+struct loop {
+    struct plane plane;
+    v32 limits[PSTI_JPEG_N_LIMITS]; /* bytes, less 128 */
+    v32 weigh;                      /* tokens -> g */
+    const struct psti_coefs_avx2_tables *tables;
+    const uint8_t *sides;
+    struct psti_coefs_avx2_states states;
+    const uint8_t *words;
+    v32 passed; /* how many limits the lanes of the next step pass, negative */
+};
+
+static const uint8_t *g_of(const struct psti_coefs_unit *unit, uint32_t k)
+{
+    return (const uint8_t *)(unit->planes + k * unit->out->stride);
+}
+
+INLINE void open_plane(const struct psti_coefs_unit *unit, uint32_t k, struct plane *plane)
+{
+    for (uint32_t i = 0; i < PSTI_JPEG_N_FEATURES; i++)
+        plane->g[i] = g_of(unit, psti_jpeg_features[k][i]);
+    for (uint32_t i = 0; i < 3; i++)
+        plane->weights[i] = _mm256_set1_epi32(
+            (int)(psti_load_u16(psti_jpeg_weights[0][k] + 2 * (size_t)i) |
+                  (uint32_t)psti_load_u16(psti_jpeg_weights[1][k] + 2 * (size_t)i) << 16));
+    plane->bias =
+        _mm256_set1_epi32((int)((uint16_t)(psti_jpeg_biases[0][k] - 128) |
+                                (uint32_t)(uint16_t)(psti_jpeg_biases[1][k] - 128) << 16));
+    plane->tokens = unit->tokens + k * unit->out->stride;
+    plane->weighed = (uint8_t *)(unit->planes + k * unit->out->stride);
+}
+
+#define ADD_FEATURES(i)                                                                            \
+    {                                                                                              \
+        v32 g = load(p->g[2 * (i)] + base), h = load(p->g[2 * (i) + 1] + base);                    \
+        v32 weights_a = _mm256_shuffle_epi8(p->weights[i], side_a);                                \
+        v32 weights_b = _mm256_shuffle_epi8(p->weights[i], side_b);                                \
+        v32 term_a = _mm256_maddubs_epi16(_mm256_unpacklo_epi8(g, h), weights_a);                  \
+        v32 term_b = _mm256_maddubs_epi16(_mm256_unpackhi_epi8(g, h), weights_b);                  \
+        a = _mm256_add_epi16(a, term_a);                                                           \
+        b = _mm256_add_epi16(b, term_b);                                                           \
+    }
+
+INLINE v32 find_passed(const struct loop *l, uint32_t base)
+{
+    const struct plane *p = &l->plane;
+    v32 side = load(l->sides + base), side_1 = _mm256_or_si256(side, _mm256_set1_epi8(1));
+    v32 side_a = _mm256_unpacklo_epi8(side, side_1), side_b = _mm256_unpackhi_epi8(side, side_1);
+    v32 a = _mm256_shuffle_epi8(p->bias, side_a), b = _mm256_shuffle_epi8(p->bias, side_b);
+    ADD_FEATURES(0)
+    ADD_FEATURES(1)
+    ADD_FEATURES(2)
+    v32 x = _mm256_packs_epi16(a, b);
+#define PASSED(i) _mm256_cmpgt_epi8(x, l->limits[i])
+    v32 near = _mm256_add_epi8(PASSED(0), PASSED(1)),
+        middle = _mm256_add_epi8(PASSED(2), PASSED(3));
+    v32 far = _mm256_add_epi8(PASSED(4), PASSED(5));
+    far = _mm256_add_epi8(far, PASSED(6));
+    return _mm256_add_epi8(_mm256_add_epi8(near, middle), far);
+#undef PASSED
+}
+
+/* -- Bounds -- */
+
+struct bounds {
+    v32 a[COEFS_AC_BOUNDS], b[COEFS_AC_BOUNDS];
+};
+#define EACH_BOUND(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6)
+
+/* All lanes have the same D. */
+INLINE void look_up_one(const uint16_t (*rows)[8], v32 passed, struct bounds *bounds)
+{
+    v32 twice = _mm256_add_epi8(passed, passed);
+    const v32 upper = _mm256_set1_epi16(0x0100);
+    v32 index_a = _mm256_sub_epi8(upper, _mm256_unpacklo_epi8(twice, twice));
+    v32 index_b = _mm256_sub_epi8(upper, _mm256_unpackhi_epi8(twice, twice));
+#define LOOK_UP(i)                                                                                 \
+    {                                                                                              \
+        v32 row = both_halves(rows[i]);                                                            \
+        bounds->a[i] = _mm256_shuffle_epi8(row, index_a);                                          \
+        bounds->b[i] = _mm256_shuffle_epi8(row, index_b);                                          \
+    }
+    EACH_BOUND(LOOK_UP)
+#undef LOOK_UP
+}
+
+/* The lanes have one of two D; contexts 0..15. */
+INLINE void look_up_pair(const uint8_t (*pairs)[2][16], v32 contexts, struct bounds *bounds){
+#define LOOK_UP(i)                                                                                 \
+    {                                                                                              \
+        v32 low = _mm256_shuffle_epi8(both_halves(pairs[i][0]), contexts);                         \
+        v32 high = _mm256_shuffle_epi8(both_halves(pairs[i][1]), contexts);                        \
+        bounds->a[i] = _mm256_unpacklo_epi8(low, high);                                            \
+        bounds->b[i] = _mm256_unpackhi_epi8(low, high);                                            \
+    }
+    EACH_BOUND(LOOK_UP)
+#undef LOOK_UP
+}
+
+/* Any D; contexts 0..31, those of D = 3 first. */
+INLINE void look_up_any(const struct psti_coefs_avx2_tables *tables, v32 contexts,
+                        struct bounds *bounds)
+{
+    /* Where an index has bit 7, 0 is looked up. */
+    const v32 bit_4 = _mm256_set1_epi8(16), above_15 = _mm256_set1_epi8(0x70);
+    v32 near = _mm256_add_epi8(contexts, above_15);
+    v32 far = _mm256_add_epi8(_mm256_xor_si256(contexts, bit_4), above_15);
+#define PART(i, byte)                                                                              \
+    _mm256_or_si256(_mm256_shuffle_epi8(both_halves(tables->pairs[0][i][byte]), near),             \
+                    _mm256_shuffle_epi8(both_halves(tables->pairs[2][i][byte]), far))
+#define LOOK_UP(i)                                                                                 \
+    {                                                                                              \
+        v32 low = PART(i, 0), high = PART(i, 1);                                                   \
+        bounds->a[i] = _mm256_unpacklo_epi8(low, high);                                            \
+        bounds->b[i] = _mm256_unpackhi_epi8(low, high);                                            \
+    }
+    EACH_BOUND(LOOK_UP)
+#undef LOOK_UP
+#undef PART
+}
+
+/* Which half, quarter and eighth the token is in: -1: the lower one. */
+struct search {
+    struct psti_coefs_avx2_found found;
+    v32 half, quarter, eighth;
+};
+
+INLINE struct search find(v32 slot, const v32 *bounds)
+{
+    struct search s;
+    const v32 end = _mm256_set1_epi16(PSTI_JPEG_PROB_SUM);
+    s.half = _mm256_cmpgt_epi16(bounds[3], slot);
+    v32 begin = _mm256_andnot_si256(s.half, bounds[3]), next = pick(end, bounds[3], s.half);
+    v32 low = pick(bounds[4], bounds[0], s.half), high = pick(bounds[6], bounds[2], s.half);
+    v32 bound = pick(bounds[5], bounds[1], s.half);
+    s.quarter = _mm256_cmpgt_epi16(bound, slot);
+    v32 last = pick(high, low, s.quarter);
+    begin = pick(bound, begin, s.quarter);
+    next = pick(next, bound, s.quarter);
+    s.eighth = _mm256_cmpgt_epi16(last, slot);
+    begin = pick(last, begin, s.eighth);
+    next = pick(next, last, s.eighth);
+    s.found = (struct psti_coefs_avx2_found){begin, _mm256_sub_epi16(next, begin)};
+    return s;
+}
+
+/* -- Steps -- */
+
+enum kind { ONE_D, TWO_D, ANY_D };
+
+/* One step, at `base`. `table`: as the kind wants it; `rows`: what is added to contexts. */
+INLINE void step(struct loop *l, uint32_t base, enum kind kind, const void *table, v32 rows,
+                 uint32_t n, bool tail, bool careful)
+{
+    struct bounds bounds;
+    if (kind == ONE_D)
+        look_up_one(table, l->passed, &bounds);
+    else if (kind == TWO_D)
+        look_up_pair(table, _mm256_sub_epi8(rows, l->passed), &bounds);
+    else
+        look_up_any(table, _mm256_sub_epi8(rows, l->passed), &bounds);
+    struct psti_coefs_avx2_states x = l->states;
+    const v32 slots = _mm256_set1_epi16(PSTI_JPEG_PROB_SUM - 1);
+    v32 slot_a = _mm256_and_si256(x.low_a, slots), slot_b = _mm256_and_si256(x.low_b, slots);
+    struct search a = find(slot_a, bounds.a), b = find(slot_b, bounds.b);
+    v32 idle_a = slot_a, idle_b = slot_b, lanes = slot_a;
+    if (careful) {
+        lanes = first_lanes(n);
+        v32 idle = _mm256_cmpeq_epi8(lanes, _mm256_setzero_si256());
+        idle_a = _mm256_unpacklo_epi8(idle, idle);
+        idle_b = _mm256_unpackhi_epi8(idle, idle);
+    }
+    v32 empty_a = advance(&x.high_a, &x.low_a, slot_a, a.found, idle_a, careful);
+    v32 empty_b = advance(&x.high_b, &x.low_b, slot_b, b.found, idle_b, careful);
+    v32 token = _mm256_packs_epi16(a.half, b.half);
+    token =
+        _mm256_add_epi8(_mm256_add_epi8(token, token), _mm256_packs_epi16(a.quarter, b.quarter));
+    token = _mm256_add_epi8(_mm256_add_epi8(token, token), _mm256_packs_epi16(a.eighth, b.eighth));
+    token = _mm256_add_epi8(token, _mm256_set1_epi8(PSTI_JPEG_N_AC_TOKENS - 1));
+    if (tail)
+        token = _mm256_and_si256(token, lanes);
+    store(l->plane.tokens + base, token);
+    store(l->plane.weighed + base, _mm256_shuffle_epi8(l->weigh, token));
+    if (!tail)
+        l->passed = find_passed(l, base + PSTI_COEFS_LANES);
+    l->words = take_words(l->words, empty_a, empty_b, &x.low_a, &x.low_b);
+    l->states = x;
+}
+
+/* How many lanes of a step are before that list position. */
+INLINE uint32_t lanes_before(uint32_t position, uint32_t base)
+{
+    uint32_t n = position > base ? position - base : 0;
+    return n < PSTI_COEFS_LANES ? n : PSTI_COEFS_LANES;
+}
+
+/* Where D becomes 2, 1 and 0, and where the plane ends. */
+struct borders {
+    uint32_t of[4];
+};
+
+/* First D and last D of a step -> pair of rows. */
+static const uint8_t pair_of[4][4] = {{2, 2, 4, 5}, {0, 2, 1, 3}, {0, 0, 1, 0}, {0, 0, 0, 0}};
+
+INLINE void mixed_step(struct loop *l, uint32_t base, const struct borders *borders, bool tail,
+                       bool sure)
+{
+    uint32_t n = lanes_before(borders->of[3], base), n_1 = lanes_before(borders->of[2], base);
+    uint32_t n_2 = lanes_before(borders->of[1], base), n_3 = lanes_before(borders->of[0], base);
+    uint32_t first = n_3 > 0 ? 3 : n_2 > 0 ? 2 : n_1 > 0 ? 1 : 0;
+    uint32_t last = n_1 < n ? 0 : n_2 < n ? 1 : n_3 < n ? 2 : 3;
+    uint32_t ends = first == 3 ? n_3 : first == 2 ? n_2 : n_1;
+    uint32_t begins = last == 0 ? n_1 : last == 1 ? n_2 : n_3;
+    const uint8_t *ramp = psti_coefs_avx2_ramp + PSTI_COEFS_LANES;
+    if (first == last || ends == begins) {
+        step(l, base, TWO_D, l->tables->pairs[pair_of[last][first]], load(ramp - ends), n, tail,
+             tail || sure);
+        return;
+    }
+    v32 rows =
+        _mm256_add_epi8(_mm256_add_epi8(load(ramp - n_3), load(ramp - n_2)), load(ramp - n_1));
+    step(l, base, ANY_D, l->tables, rows, n, tail, tail || sure);
+}
+
+#define OPEN_STEP()                                                                                \
+    if (__builtin_expect(l.words > limit, 0)) {                                                    \
+        l.words = more_words(unit, l.words);                                                       \
+        limit = unit->words.limit;                                                                 \
+    }
+
+INLINE void read_planes(struct psti_coefs_unit *unit, uint32_t first, uint32_t last, bool sure)
+{
+    const struct psti_pli_coefs *out = unit->out;
+    const uint16_t *n_k = out->n_k;
+    const uint8_t *limit = unit->words.limit;
+    struct loop l = {.tables = coefs_tables(unit), .sides = unit->sides, .words = unit->words.at};
+    for (uint32_t i = 0; i < PSTI_JPEG_N_LIMITS; i++)
+        l.limits[i] = _mm256_set1_epi8((char)(2 * psti_jpeg_limits[i] - 1 - 128));
+    l.weigh = _mm256_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)psti_jpeg_ac_weight));
+    l.states = load_states(unit);
+    if (first == 1)
+        memset(unit->planes, 0, psti_round_up(out->n, PSTI_COEFS_SQUARE));
+    for (uint32_t k = first; k <= last; k++) {
+        open_plane(unit, k, &l.plane);
+        const struct borders borders = {
+            {n_k[k + 7 < 64 ? k + 7 : 64], n_k[k + 3 < 64 ? k + 3 : 64], n_k[k + 1], n_k[k]}};
+        uint32_t n = n_k[k], base = 0;
+        l.passed = find_passed(&l, 0);
+        for (uint32_t d = 0; d < 4; d++) {
+            const void *rows = l.tables->rows[3 - d];
+            uint32_t end = borders.of[d];
+            for (; base + PSTI_COEFS_LANES <= end; base += PSTI_COEFS_LANES) {
+                OPEN_STEP()
+                step(&l, base, ONE_D, rows, l.passed, PSTI_COEFS_LANES, false, sure);
+            }
+            if (base < end && base + PSTI_COEFS_LANES <= n) {
+                OPEN_STEP()
+                mixed_step(&l, base, &borders, false, sure);
+                base += PSTI_COEFS_LANES;
+            }
+        }
+        if (base < n) {
+            OPEN_STEP()
+            mixed_step(&l, base, &borders, true, sure);
+            base += PSTI_COEFS_LANES;
+        }
+        if ((base & PSTI_COEFS_LANES) != 0)
+            store(l.plane.tokens + base, _mm256_setzero_si256());
+    }
+    unit->words.at = l.words;
+    store_states(unit, l.states);
+}
+
+static void TARGET read_sure(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
+{
+    read_planes(unit, first, last, true);
+}
+
+void TARGET psti_coefs_avx2_read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
+{
+    if (coefs_tables(unit)->has_sure_tokens)
+        read_sure(unit, first, last);
+    else
+        read_planes(unit, first, last, false);
+}
+#endif
