@@ -88,6 +88,16 @@ static void print_jpeg(FILE *out)
         print_rows(out, "jpeg_dc", side, b->dc[side][0], PSTI_JPEG_N_ENDS, PSTI_JPEG_N_DC_TOKENS);
 }
 
+static void print_dictionary(FILE *out)
+{
+    fprintf(out, "# restoration: the bytes of the dictionary, 32 to a line\n");
+    for (size_t i = 0; i < psti_jpeg_dictionary_nbytes; i++) {
+        bool is_last = i % 32 == 31 || i + 1 == psti_jpeg_dictionary_nbytes;
+        fprintf(out, "%s%d%s", i % 32 == 0 ? "jpeg_dictionary " : " ", psti_jpeg_dictionary[i],
+                is_last ? "\n" : "");
+    }
+}
+
 /* 0 if the two agree to the end. */
 static int compare(FILE *a, FILE *b, const char *path)
 {
@@ -112,13 +122,14 @@ int main(int argc, char **argv)
         return 1;
     fprintf(out,
             "# Trained constants of PLI, part of the format: docs/format-pli.md, sections 5.8, "
-            "6.3 and 8.7. Written by tests/golden/print_pli_tables.c\n");
+            "6.3, 8.7 and 10. Written by tests/golden/print_pli_tables.c\n");
     print_buckets(out);
     print_freqs(out, 8);
     print_freqs(out, 16);
     print_filters(out);
     print_lz(out);
     print_jpeg(out);
+    print_dictionary(out);
     if (argc < 2)
         return fflush(out) != 0;
     file = fopen(argv[1], "r");
