@@ -29,54 +29,107 @@ const struct psti_coefs_avx2_spread psti_coefs_avx2_spread = {
 
 /* -- Tables -- */
 
-static void put_bound(uint8_t (*bound)[16], uint32_t context, uint32_t begin)
+/* Column `context` of bounds. */
+static void put_bounds(const uint16_t *freqs, uint32_t n_tokens, uint32_t context,
+                       uint8_t (*bounds)[2][16])
 {
-    bound[0][context] = (uint8_t)begin;
-    bound[1][context] = (uint8_t)(begin >> 8);
+    for (uint32_t i = 0, begin = 0; i < COEFS_BOUNDS; i++) {
+        begin += i < n_tokens ? freqs[i] : 0;
+        bounds[i][0][context] = (uint8_t)begin;
+        bounds[i][1][context] = (uint8_t)(begin >> 8);
+    }
 }
 
-static void prepare(struct psti_pli_coefs_tables *tables)
+static void TARGET prepare(struct psti_pli_coefs_tables *tables)
 {
     static const uint8_t rows[COEFS_PAIRS][2] = {{3, 2}, {2, 1}, {1, 0}, {3, 1}, {2, 0}, {3, 0}};
     struct psti_coefs_avx2_tables *t = (struct psti_coefs_avx2_tables *)(void *)tables->memory;
     const struct psti_jpeg_tables *f = &tables->freqs;
-    psti_coefs_prepare_c(tables);
     t->has_sure_tokens = false;
     for (uint32_t c = 0; c < PSTI_JPEG_N_AC_CONTEXTS; c++)
-        for (uint32_t i = 0; i < PSTI_JPEG_N_AC_TOKENS; i++)
+        for (uint32_t i = 0, begin = 0; i < PSTI_JPEG_N_AC_TOKENS; i++) {
             t->has_sure_tokens |= f->ac[c][i] == PSTI_JPEG_PROB_SUM;
-    for (uint32_t c = 0; c < PSTI_JPEG_N_AC_CONTEXTS; c++)
-        for (uint32_t i = 0, begin = 0; i < COEFS_AC_BOUNDS; i++)
-            t->rows[c >> 3][i][c & 7] = (uint16_t)(begin += f->ac[c][i]);
+            begin += f->ac[c][i];
+            if (i < COEFS_AC_BOUNDS)
+                t->rows[c >> 3][i][c & 7] = (uint16_t)begin;
+        }
     for (uint32_t p = 0; p < COEFS_PAIRS; p++)
-        for (uint32_t i = 0; i < COEFS_AC_BOUNDS; i++)
-            for (uint32_t c = 0; c < 16; c++)
-                put_bound(t->pairs[p][i], c, t->rows[rows[p][c >> 3]][i][c & 7]);
+        for (uint32_t i = 0; i < COEFS_AC_BOUNDS; i++) {
+            const __m128i low = _mm_set1_epi16(255);
+            __m128i a = _mm_load_si128((const __m128i *)(const void *)t->rows[rows[p][0]][i]);
+            __m128i b = _mm_load_si128((const __m128i *)(const void *)t->rows[rows[p][1]][i]);
+            __m128i *to = (__m128i *)(void *)t->pairs[p][i];
+            _mm_storeu_si128(to, _mm_packus_epi16(_mm_and_si128(a, low), _mm_and_si128(b, low)));
+            _mm_storeu_si128(to + 1, _mm_packus_epi16(_mm_srli_epi16(a, 8), _mm_srli_epi16(b, 8)));
+        }
     for (uint32_t side = 0; side < 2; side++)
         for (uint32_t c = 0; c < PSTI_JPEG_N_ENDS; c++) {
-            for (uint32_t i = 0, begin = 0; i < COEFS_END_BOUNDS; i++)
-                put_bound(t->ends[side][i], c, begin += f->ends[side][c][i]);
-            for (uint32_t i = 0, begin = 0; i < COEFS_DC_BOUNDS; i++)
-                put_bound(t->dc[side][i], c, begin += f->dc[side][c][i]);
+            put_bounds(f->ends[side][c], PSTI_JPEG_N_ENDS, c, t->ends[side]);
+            put_bounds(f->dc[side][c], PSTI_JPEG_N_DC_TOKENS, c, t->dc[side]);
         }
+}
+
+/* -- Order -- */
+
+/* Sides become 0 or 2: where in `struct plane` of the AC loop a side's weights are. */
+static void TARGET find_sides(struct psti_coefs_unit *unit)
+{
+    const struct psti_pli_coefs *out = unit->out;
+    uint32_t first = 0; /* square of side 1 */
+    while (first < out->n_squares && !out->squares[first].side)
+        first++;
+    const v32 last_of_0 = _mm256_set1_epi16((short)((int)(first * PSTI_COEFS_SQUARE) - 1));
+    const v32 two = _mm256_set1_epi8(2);
+    for (uint32_t i = 0; i < out->n; i += PSTI_COEFS_LANES) {
+        v32 low = _mm256_cmpgt_epi16(load(unit->order + i), last_of_0);
+        v32 high = _mm256_cmpgt_epi16(load(unit->order + i + 16), last_of_0);
+        v32 sides = _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xd8);
+        store(unit->sides + i, _mm256_and_si256(sides, two));
+    }
 }
 
 static void sort(struct psti_coefs_unit *unit)
 {
-    psti_coefs_sort_c(unit);
-    uint32_t n = (uint32_t)psti_round_up(unit->out->n, 64);
-    for (uint32_t i = 0; i < n; i++)
-        unit->sides[i] &= 2;
+    struct psti_pli_coefs *out = unit->out;
+    uint32_t next[64] = {0}, odd[64] = {0};
+    for (uint32_t s = 0; s < out->n_squares; s++) {
+        const uint8_t *ends = unit->ends[s];
+        for (uint32_t p = 0; p < PSTI_COEFS_SQUARE; p += 2) {
+            next[ends[p]]++;
+            odd[ends[p + 1]]++;
+        }
+    }
+    /* Positions without a block have an end of 0. */
+    next[0] -= out->n_squares * PSTI_COEFS_SQUARE - out->n;
+    out->n_k[64] = 0;
+    for (uint32_t k = 64; k-- > 0;) {
+        out->n_k[k] = (uint16_t)(out->n_k[k + 1] + next[k] + odd[k]);
+        next[k] = out->n_k[k + 1];
+    }
+    uint16_t *order = unit->order;
+    for (uint32_t s = 0; s < out->n_squares; s++) {
+        const uint8_t *ends = unit->ends[s];
+        uint64_t left = psti_coefs_blocks(&out->squares[s]);
+        if (left == UINT64_MAX)
+            for (uint32_t p = 0; p < PSTI_COEFS_SQUARE; p++)
+                order[next[ends[p]]++] = (uint16_t)(PSTI_COEFS_SQUARE * s + p);
+        else
+            for (; left != 0; left &= left - 1) {
+                uint32_t p = (uint32_t)__builtin_ctzll(left);
+                order[next[ends[p]]++] = (uint16_t)(PSTI_COEFS_SQUARE * s + p);
+            }
+    }
+    find_sides(unit);
 }
 
 const struct psti_coefs_level psti_coefs_level_avx2 = {
     .prepare = prepare,
-    .read_classes = psti_coefs_read_classes_c,
-    .read_ends = psti_coefs_read_ends_c,
+    .read_classes = psti_coefs_avx2_read_classes,
+    .read_ends = psti_coefs_avx2_read_ends,
     .sort = sort,
-    .read_dc = psti_coefs_read_dc_c,
+    .read_dc = psti_coefs_avx2_read_dc,
     .read_ac = psti_coefs_avx2_read_ac,
-    .place_dc = psti_coefs_place_dc_c,
+    .place_dc = psti_coefs_avx2_place_dc,
     .place_ac = psti_coefs_avx2_place_ac,
 };
 #endif

@@ -19,17 +19,16 @@ typedef __m256i v32;
 enum {
     COEFS_PAIRS = 6, /* of classes D */
     COEFS_AC_BOUNDS = PSTI_JPEG_N_AC_TOKENS - 1,
-    COEFS_END_BOUNDS = PSTI_JPEG_N_ENDS - 1,
-    COEFS_DC_BOUNDS = PSTI_JPEG_N_DC_TOKENS - 1
+    COEFS_BOUNDS = PSTI_JPEG_N_ENDS - 1
 };
 
 /* Where tokens' slots begin: of token t at [t - 1], as token 0 begins at 0. */
 struct psti_coefs_avx2_tables {
     _Alignas(32) uint16_t rows[4][COEFS_AC_BOUNDS][8];  /* AC: [D], 8 buckets */
-    uint8_t pairs[COEFS_PAIRS][COEFS_AC_BOUNDS][2][16]; /* two rows' low, then high bytes */
-    uint8_t ends[2][COEFS_END_BOUNDS][2][16];           /* [side], 16 contexts, likewise */
-    uint8_t dc[2][COEFS_DC_BOUNDS][2][16];
-    bool has_sure_tokens; /* a token has all slots of its context */
+    uint8_t pairs[COEFS_PAIRS][COEFS_AC_BOUNDS][2][16]; /* two such rows' low, then high bytes */
+    uint8_t ends[2][COEFS_BOUNDS][2][16];               /* [side]: of 16 contexts, likewise */
+    uint8_t dc[2][COEFS_BOUNDS][2][16];                 /* 4096 for tokens that are none */
+    bool has_sure_tokens;                               /* AC: one has all slots of its context */
 };
 _Static_assert(sizeof(struct psti_coefs_avx2_tables) <= PSTI_COEFS_LEVEL_NBYTES, "memory");
 
@@ -82,6 +81,15 @@ PSTI_COEFS_INLINE v32 pick(v32 no, v32 yes, v32 mask)
     return v;
 #endif
 }
+/* 255 in the bytes of ones, in their order. */
+PSTI_COEFS_INLINE v32 bytes_of_32(uint32_t mask)
+{
+    const v32 bit = _mm256_set1_epi64x((long long)0x8040201008040201ull);
+    const v32 from =
+        _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    v32 bytes = _mm256_shuffle_epi8(_mm256_set1_epi32((int)mask), from);
+    return _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
+}
 /* 255 in the first n lanes, n <= 32. */
 PSTI_COEFS_INLINE v32 first_lanes(uint32_t n) { return load(psti_coefs_avx2_first_lanes + 32 - n); }
 
@@ -118,6 +126,32 @@ PSTI_COEFS_INLINE void store_states(struct psti_coefs_unit *unit, struct psti_co
 struct psti_coefs_avx2_found {
     v32 begin, freq;
 };
+/* And which half, quarter and eighth of 8 tokens it is in. -1: the lower one. */
+struct psti_coefs_avx2_search {
+    struct psti_coefs_avx2_found found;
+    v32 half, quarter, eighth;
+};
+
+/* Among 8 tokens, of which the first begins at `begin`, and the last ends at `end`. */
+PSTI_COEFS_INLINE struct psti_coefs_avx2_search search(v32 slot, const v32 bounds[7], v32 begin,
+                                                       v32 end)
+{
+    struct psti_coefs_avx2_search s;
+    s.half = _mm256_cmpgt_epi16(bounds[3], slot);
+    begin = pick(bounds[3], begin, s.half);
+    end = pick(end, bounds[3], s.half);
+    v32 low = pick(bounds[4], bounds[0], s.half), high = pick(bounds[6], bounds[2], s.half);
+    v32 bound = pick(bounds[5], bounds[1], s.half);
+    s.quarter = _mm256_cmpgt_epi16(bound, slot);
+    v32 last = pick(high, low, s.quarter);
+    begin = pick(bound, begin, s.quarter);
+    end = pick(end, bound, s.quarter);
+    s.eighth = _mm256_cmpgt_epi16(last, slot);
+    begin = pick(last, begin, s.eighth);
+    end = pick(end, last, s.eighth);
+    s.found = (struct psti_coefs_avx2_found){begin, _mm256_sub_epi16(end, begin)};
+    return s;
+}
 
 /* x := freq * (x >> 12) + slot - begin, without the word that may follow; returns the lanes that
  * need one: their lower halves are 0. Frequencies of 4096 count as 0, and lanes in `idle` keep

@@ -138,31 +138,6 @@ INLINE void look_up_any(const struct psti_coefs_avx2_tables *tables, v32 context
 #undef PART
 }
 
-/* Which half, quarter and eighth the token is in: -1: the lower one. */
-struct search {
-    struct psti_coefs_avx2_found found;
-    v32 half, quarter, eighth;
-};
-
-INLINE struct search find(v32 slot, const v32 *bounds)
-{
-    struct search s;
-    const v32 end = _mm256_set1_epi16(PSTI_JPEG_PROB_SUM);
-    s.half = _mm256_cmpgt_epi16(bounds[3], slot);
-    v32 begin = _mm256_andnot_si256(s.half, bounds[3]), next = pick(end, bounds[3], s.half);
-    v32 low = pick(bounds[4], bounds[0], s.half), high = pick(bounds[6], bounds[2], s.half);
-    v32 bound = pick(bounds[5], bounds[1], s.half);
-    s.quarter = _mm256_cmpgt_epi16(bound, slot);
-    v32 last = pick(high, low, s.quarter);
-    begin = pick(bound, begin, s.quarter);
-    next = pick(next, bound, s.quarter);
-    s.eighth = _mm256_cmpgt_epi16(last, slot);
-    begin = pick(last, begin, s.eighth);
-    next = pick(next, last, s.eighth);
-    s.found = (struct psti_coefs_avx2_found){begin, _mm256_sub_epi16(next, begin)};
-    return s;
-}
-
 /* -- Steps -- */
 
 enum kind { ONE_D, TWO_D, ANY_D };
@@ -181,7 +156,9 @@ INLINE void step(struct loop *l, uint32_t base, enum kind kind, const void *tabl
     struct psti_coefs_avx2_states x = l->states;
     const v32 slots = _mm256_set1_epi16(PSTI_JPEG_PROB_SUM - 1);
     v32 slot_a = _mm256_and_si256(x.low_a, slots), slot_b = _mm256_and_si256(x.low_b, slots);
-    struct search a = find(slot_a, bounds.a), b = find(slot_b, bounds.b);
+    const v32 none = _mm256_setzero_si256(), all = _mm256_set1_epi16(PSTI_JPEG_PROB_SUM);
+    struct psti_coefs_avx2_search a = search(slot_a, bounds.a, none, all);
+    struct psti_coefs_avx2_search b = search(slot_b, bounds.b, none, all);
     v32 idle_a = slot_a, idle_b = slot_b, lanes = slot_a;
     if (careful) {
         lanes = first_lanes(n);

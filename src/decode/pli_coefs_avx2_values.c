@@ -60,6 +60,13 @@ INLINE struct group bytes_of(uint64_t mask)
     return (struct group){_mm256_cmpeq_epi8(low, bit), _mm256_cmpeq_epi8(high, bit)};
 }
 
+/* Entries in the order in which bytes_of() has them, or back. */
+INLINE struct group for_unpacking(struct group g)
+{
+    return (struct group){_mm256_permute4x64_epi64(g.low, 0xd8),
+                          _mm256_permute4x64_epi64(g.high, 0xd8)};
+}
+
 INLINE void add_bits(struct group *values, uint64_t mask, int weight)
 {
     struct group b = bytes_of(mask);
@@ -126,11 +133,94 @@ static uint64_t TARGET place_any(const struct psti_coefs_bits *bits, uint64_t at
     return at;
 }
 
-INLINE struct group in_order_of_bytes(struct group g)
+/* -- Ends of blocks -- */
+
+void TARGET psti_coefs_avx2_read_ends(struct psti_coefs_unit *unit)
 {
-    return (struct group){_mm256_permute4x64_epi64(g.low, 0xd8),
-                          _mm256_permute4x64_epi64(g.high, 0xd8)};
+    const struct psti_coefs_bits *bits = &unit->bits;
+    const v32 lowest = both_halves(psti_jpeg_end_lowest), n_bits = both_halves(psti_jpeg_end_bits);
+    uint64_t at = bits->at;
+    for (uint32_t s = 0; s < unit->out->n_squares; s++) {
+        const uint8_t *classes = unit->classes[s];
+        struct group c = {load(classes), load(classes + 32)};
+        struct group n = {_mm256_shuffle_epi8(n_bits, c.low), _mm256_shuffle_epi8(n_bits, c.high)};
+        struct group e = {_mm256_shuffle_epi8(lowest, c.low), _mm256_shuffle_epi8(lowest, c.high)};
+        e = for_unpacking(e);
+        uint64_t mask = above(n, 0);
+        for (int b = 0; mask != 0; mask = above(n, ++b))
+            add_bits(&e, hand_out(bits, &at, mask), 1 << b);
+        e = for_unpacking(e);
+        store(unit->ends[s], e.low);
+        store(unit->ends[s] + 32, e.high);
+    }
+    unit->bits.at = at;
 }
+
+/* -- DC -- */
+
+/* Two rows of differences -> values. `above`: of the row above, its first value, everywhere. */
+INLINE v32 sum_up(v32 d, v32 *above_first)
+{
+    v32 first = _mm256_shuffle_epi8(d, _mm256_set1_epi16(0x0100)); /* of each row */
+    d = _mm256_add_epi16(d, _mm256_slli_si256(d, 2));
+    d = _mm256_add_epi16(d, _mm256_slli_si256(d, 4));
+    d = _mm256_add_epi16(d, _mm256_slli_si256(d, 8));
+    d = _mm256_add_epi16(d, *above_first);
+    d = _mm256_add_epi16(d, _mm256_permute2x128_si256(first, first, 0x08));
+    first = _mm256_add_epi16(first, _mm256_permute2x128_si256(first, first, 0x01));
+    *above_first = _mm256_add_epi16(*above_first, first);
+    return d;
+}
+
+/* A square's tokens and bits -> values. */
+INLINE void place_square(const struct psti_coefs_bits *bits, uint64_t *at, struct group t,
+                         int16_t *values)
+{
+    const v32 lowest_low = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 1, 2, 3, 5, 9, 17, 33, 65, (char)129, 1, 1, 1, 1, 0, 0));
+    const v32 lowest_high =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 0, 0));
+    struct group low = {_mm256_setzero_si256(), _mm256_setzero_si256()}, high = low;
+    struct group negative = bytes_of(hand_out(bits, at, above(t, 0)));
+    uint64_t mask = above(t, 2);
+    for (int b = 0; mask != 0; mask = above(t, 2 + ++b))
+        add_bits(b < 8 ? &low : &high, hand_out(bits, at, mask), 1 << (b & 7));
+    t = for_unpacking(t);
+    v32 sum = _mm256_setzero_si256();
+#define PLACE(part, unpack, i)                                                                     \
+    {                                                                                              \
+        v32 v = unpack(_mm256_shuffle_epi8(lowest_low, t.part),                                    \
+                       _mm256_shuffle_epi8(lowest_high, t.part));                                  \
+        v = _mm256_add_epi16(v, unpack(low.part, high.part));                                      \
+        v32 sign = unpack(negative.part, negative.part);                                           \
+        v = _mm256_sub_epi16(_mm256_xor_si256(v, sign), sign);                                     \
+        store(values + 16 * (i), sum_up(v, &sum));                                                 \
+    }
+    PLACE(low, _mm256_unpacklo_epi8, 0)
+    PLACE(low, _mm256_unpackhi_epi8, 1)
+    PLACE(high, _mm256_unpacklo_epi8, 2)
+    PLACE(high, _mm256_unpackhi_epi8, 3)
+#undef PLACE
+}
+
+void TARGET psti_coefs_avx2_place_dc(struct psti_coefs_unit *unit)
+{
+    const struct psti_pli_coefs *out = unit->out;
+    int16_t values[PSTI_JPEG_SQUARES_MAX * GROUP];
+    uint64_t at = unit->bits.at;
+    for (uint32_t s = 0; s < out->n_squares; s++) {
+        const uint8_t *tokens = unit->dc_tokens[s];
+        struct group t = {load(tokens), load(tokens + 32)};
+        place_square(&unit->bits, &at, t, values + (size_t)GROUP * s);
+    }
+    unit->bits.at = at;
+    int16_t *plane = unit->planes;
+    for (uint32_t i = 0; i < out->n; i++)
+        plane[i] = values[unit->order[i]];
+    memset(plane + out->n, 0, (psti_round_up(out->n, GROUP) - out->n) * sizeof *plane);
+}
+
+/* -- AC -- */
 
 void TARGET psti_coefs_avx2_place_ac(struct psti_coefs_unit *unit, uint32_t last)
 {
@@ -145,7 +235,7 @@ void TARGET psti_coefs_avx2_place_ac(struct psti_coefs_unit *unit, uint32_t last
         for (uint32_t base = 0; base < out->n_k[k]; base += GROUP) {
             struct group t = {load(tokens + base), load(tokens + base + 32)};
             uint64_t signs = hand_out(bits, &at, above(t, 0)), large = above(t, 2);
-            struct group v = in_order_of_bytes(t);
+            struct group v = for_unpacking(t);
             if (large == 0) {
                 place(v, bytes_of(signs), plane + base);
                 continue;
