@@ -70,10 +70,16 @@ struct pst_pli_info {
     uint64_t nbytes;         /* of the whole; 0 if the index was not given */
     uint64_t n_units[8]; /* units by mode: raw, constant, packed, wave, lz, coefficients; zeros if
                             the units were not given */
+    /* Of content JPEG; zeros if the head was not given. */
+    uint8_t samplings[4];        /* 16 h + v of each component: 0x22 0x11 0x11 is 4:2:0 */
+    uint8_t orientation;         /* EXIF's, 1..8; pixels are as stored */
+    uint32_t jpeg_nbytes;        /* of the JPEG file */
+    uint32_t restoration_nbytes; /* part of nbytes: what the file takes besides coefficients to be
+                                    had back; 0: it cannot */
 };
 
-/* Reads the head. 40 bytes are enough for all but nbytes and n_units; with head_nbytes of them
- * nbytes is filled in, with all of them n_units. */
+/* Reads the head. 40 bytes are enough for all but nbytes, n_units and what is said of a JPEG; with
+ * head_nbytes of them those but n_units are filled in, with all of them n_units, too. */
 PST_WARN_UNUSED enum pst_status pst_pli_info(const void *bytes, size_t nbytes,
                                              struct pst_pli_info *info, struct pst_error *err);
 
@@ -91,7 +97,8 @@ struct pst_pli_region {
     uint32_t y, x, height, width; /* pixels; not empty, within the image */
 };
 
-/* What pst_pli_decode needs to work in, in bytes; at most 3 MiB. */
+/* What pst_pli_decode needs to work in, in bytes: at most 3 MiB; of content JPEG at most 3 MiB and
+ * the samples of a row of units, channels * (unit_edge + 2) * (width + 256) bytes. */
 size_t pst_pli_scratch_nbytes(const struct pst_pli_info *info);
 
 /* Decodes `region` (NULL: the whole image) into `pixels`, whose height and width are the region's

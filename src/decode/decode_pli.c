@@ -1,13 +1,14 @@
 /* decode_pli.c - PLI -> bands of rows.
  *
- * A row of units that the region touches is decoded at a time, into a band in the arena, and handed
- * on from there while it is still in the caches; of that row only the units that the region touches
- * are decoded. So bytes of other units are never looked at: they may be missing. Units are counted
- * when the whole region has been handed on. */
+ * A band of the region's rows is decoded at a time (a row of units; fewer of a JPEG), into memory
+ * of the arena, and handed on from there while it is still in the caches; only the units that the
+ * region touches are decoded. So bytes of other units are never looked at: they may be missing.
+ * Units are counted when the whole region has been handed on. */
 #include "decode/decode_int.h"
 
 #include "base/checked.h"
 #include "decode/pli_int.h"
+#include "decode/pli_jpeg.h"
 
 /* Offsets in errors of the format room count from the first byte, as ours do. */
 static enum pst_status named(enum pst_status status, struct pst_error *err)
@@ -20,7 +21,13 @@ enum pst_status psti_decode_pli_probe(const uint8_t *bytes, size_t nbytes,
                                       struct pst_image_info *info, struct pst_error *err)
 {
     struct psti_pli_header header;
+    struct psti_jpeg_frame frame;
     enum pst_status status = psti_pli_parse_header(bytes, nbytes, &header, err);
+    if (status == PST_OK && header.content == PST_PLI_CONTENT_JPEG) {
+        status = psti_pli_jpeg_frame(bytes, nbytes, &frame, err);
+        if (status == PST_OK)
+            info->orientation = frame.orientation;
+    }
     if (status != PST_OK)
         return named(status, err);
     info->height = header.height;
@@ -34,7 +41,7 @@ bool psti_decode_pli_is_lossless(const uint8_t *bytes, size_t nbytes)
 {
     struct psti_pli_header header;
     return bytes && psti_pli_parse_header(bytes, nbytes, &header, NULL) == PST_OK &&
-           header.max_error == 0;
+           header.content == PST_PLI_CONTENT_PIXELS && header.max_error == 0;
 }
 
 /* A row of units, decoded, on its way to the sink. */
@@ -63,11 +70,12 @@ static enum pst_status emit_region(struct psti_job *job, struct psti_emit *emit,
 {
     const struct psti_rect *r = &job->stored;
     const struct pst_pli_region region = {r->y, r->x, r->height, r->width};
-    uint32_t height = r->height < info->unit_edge ? r->height : info->unit_edge;
+    uint32_t height = psti_pli_band_rows(info->content, info->unit_edge);
     size_t pixel_nbytes = (size_t)info->channels * (info->bits / 8);
     size_t row_nbytes = r->width * pixel_nbytes, band_nbytes;
-    size_t scratch_nbytes = pst_pli_scratch_nbytes(info);
+    size_t scratch_nbytes = psti_pli_region_scratch_nbytes(info, r->width);
     enum pst_status status = PST_OK;
+    height = r->height < height ? r->height : height;
     if (!psti_mul_size(row_nbytes, height, &band_nbytes))
         return psti_decode_fail(job->err, PST_ERROR_LIMIT, "pli", -1,
                                 "the region does not fit memory");
@@ -90,10 +98,9 @@ static enum pst_status emit_region(struct psti_job *job, struct psti_emit *emit,
 
 static void count_units(struct psti_job *job, const struct pst_pli_info *info)
 {
-    const struct psti_rect *region = &job->stored;
-    uint32_t rows = psti_pli_units_along(region->y, region->height, info->unit_edge);
-    uint32_t columns = psti_pli_units_along(region->x, region->width, info->unit_edge);
-    job->decoder->n_units += (uint64_t)rows * columns;
+    const struct psti_rect *r = &job->stored;
+    const struct pst_pli_region region = {r->y, r->x, r->height, r->width};
+    job->decoder->n_units += psti_pli_count_units(job->bytes, &region);
     job->decoder->n_units_whole += (uint64_t)info->unit_rows * info->unit_columns;
 }
 

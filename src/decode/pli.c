@@ -3,7 +3,7 @@
  * Pure functions of the caller's bytes, scratch and pixels; no state, no memory, any thread. The
  * head is checked as a whole before anything in it is believed, each unit against its checksum and
  * by its mode's decoder. */
-#include "decode/pli_int.h"
+#include "decode/pli_jpeg_int.h"
 
 #include "base/bits.h"
 #include "base/checked.h"
@@ -18,19 +18,11 @@
 
 /* One call of pst_pli_decode. */
 struct run {
-    const uint8_t *bytes;
-    size_t nbytes;
-    struct psti_pli_header header;
-    struct pst_pli_region region;
-    int channel;
-    const struct pst_pixels *pixels;
+    struct psti_pli_request request;
     uint8_t *work;                       /* of the modes */
     uint8_t *samples;                    /* one pixel unit */
     uint8_t *tables_memory;              /* of wave units */
     struct psti_pli_wave_tables *tables; /* in it; NULL until a wave unit asks for them */
-    uint32_t cpu;
-    psti_pli_band band; /* NULL: `pixels` has room for all of the region */
-    void *band_ctx;
 };
 
 static enum pst_status fail(struct pst_error *err, enum pst_status status, int64_t offset)
@@ -78,9 +70,25 @@ static void count_units(const uint8_t *bytes, size_t nbytes, const struct psti_p
             by_mode[bytes[offset]]++;
         offset += entry.nbytes;
     }
-    info->nbytes = offset;
+    info->nbytes = offset + info->restoration_nbytes;
     if (whole)
         memcpy(info->n_units, by_mode, sizeof by_mode);
+}
+
+/* What the frame of a JPEG says. */
+static enum pst_status describe_frame(const void *bytes, const struct psti_pli_header *header,
+                                      struct pst_pli_info *info, struct pst_error *err)
+{
+    struct psti_jpeg_frame frame;
+    enum pst_status status = psti_pli_jpeg_find_frame(bytes, header, &frame, err);
+    if (status != PST_OK)
+        return status;
+    for (uint32_t i = 0; i < frame.n_components; i++)
+        info->samplings[i] = (uint8_t)(frame.components[i].h << 4 | frame.components[i].v);
+    info->orientation = frame.orientation;
+    info->jpeg_nbytes = frame.jpeg_nbytes;
+    info->restoration_nbytes = frame.restoration_nbytes;
+    return PST_OK;
 }
 
 enum pst_status pst_pli_info(const void *bytes, size_t nbytes, struct pst_pli_info *info,
@@ -113,6 +121,8 @@ enum pst_status pst_pli_info(const void *bytes, size_t nbytes, struct pst_pli_in
     };
     if (nbytes >= full.head_nbytes) {
         status = psti_pli_check_head(bytes, nbytes, &header, err);
+        if (status == PST_OK && header.content == PST_PLI_CONTENT_JPEG)
+            status = describe_frame(bytes, &header, &full, err);
         if (status != PST_OK)
             return fail(err, status, -1);
         count_units(bytes, nbytes, &header, &full);
@@ -121,10 +131,18 @@ enum pst_status pst_pli_info(const void *bytes, size_t nbytes, struct pst_pli_in
     return PST_OK;
 }
 
-size_t pst_pli_scratch_nbytes(const struct pst_pli_info *info)
+size_t psti_pli_region_scratch_nbytes(const struct pst_pli_info *info, uint32_t width)
 {
+    if (info->content == PST_PLI_CONTENT_JPEG)
+        return psti_pli_jpeg_scratch_nbytes((uint32_t)__builtin_ctz(info->unit_edge),
+                                            info->channels, width);
     return PSTI_PLI_WORK_NBYTES + PSTI_PLI_TABLES_NBYTES +
            samples_nbytes(info->unit_edge, info->height, info->width, info->channels, info->bits);
+}
+
+size_t pst_pli_scratch_nbytes(const struct pst_pli_info *info)
+{
+    return psti_pli_region_scratch_nbytes(info, info->width);
 }
 
 static enum pst_status check_region(const struct psti_pli_header *header,
@@ -144,18 +162,19 @@ static enum pst_status check_region(const struct psti_pli_header *header,
     return PST_OK;
 }
 
-static enum pst_status check_pixels(const struct run *run, struct pst_error *err)
+static enum pst_status check_pixels(const struct psti_pli_request *request, struct pst_error *err)
 {
-    const struct psti_pli_header *h = &run->header;
-    const struct pst_pixels *p = run->pixels;
-    int channels = run->channel < 0 ? h->channels : 1;
-    uint32_t edge = psti_pli_edge(h), height = run->region.height;
+    const struct psti_pli_header *h = &request->header;
+    const struct pst_pixels *p = request->pixels;
+    int channels = request->channel < 0 ? h->channels : 1;
+    uint32_t band = psti_pli_band_rows(h->content, psti_pli_edge(h));
+    uint32_t height = request->region.height;
     const char *what = NULL;
-    if (run->band && height > edge)
-        height = edge;
-    if (run->channel < -1 || run->channel >= h->channels)
+    if (request->band && height > band)
+        height = band;
+    if (request->channel < -1 || request->channel >= h->channels)
         what = "channel";
-    else if (!p->data || p->height != height || p->width != run->region.width)
+    else if (!p->data || p->height != height || p->width != request->region.width)
         what = "size of the pixels";
     else if (p->channels != channels || p->bits != h->bits)
         what = "channels or bits of the pixels";
@@ -169,21 +188,46 @@ static enum pst_status check_pixels(const struct run *run, struct pst_error *err
     return fail(err, PST_ERROR_ARGUMENT, -1);
 }
 
-/* Which units a region touches, and the part of unit (row, column) in it. */
-struct span {
-    uint32_t row0, row1, column0, column1; /* row1 and column1: one past */
-};
-
-static struct span touched(const struct psti_pli_header *header,
-                           const struct pst_pli_region *region)
+/* Which units a region of pixels touches. */
+static struct psti_pli_span touched(const struct psti_pli_header *header,
+                                    const struct pst_pli_region *region)
 {
     uint32_t log2 = header->unit_log2;
-    return (struct span){
+    return (struct psti_pli_span){
         .row0 = region->y >> log2,
         .row1 = ((region->y + region->height - 1) >> log2) + 1,
         .column0 = region->x >> log2,
         .column1 = ((region->x + region->width - 1) >> log2) + 1,
     };
+}
+
+/* Which units a decode of the region reads. */
+static enum pst_status find_span(const void *bytes, const struct psti_pli_header *header,
+                                 const struct pst_pli_region *region, struct psti_pli_span *span,
+                                 struct pst_error *err)
+{
+    struct psti_jpeg_frame frame;
+    struct psti_pli_jpeg_need needs[PSTI_JPEG_COMPONENTS_MAX];
+    if (header->content != PST_PLI_CONTENT_JPEG) {
+        *span = touched(header, region);
+        return PST_OK;
+    }
+    enum pst_status status = psti_pli_jpeg_find_frame(bytes, header, &frame, err);
+    if (status != PST_OK)
+        return fail(err, status, -1);
+    psti_pli_jpeg_find_needs(&frame, region, needs);
+    *span = psti_pli_jpeg_find_span(&frame, header->unit_log2, needs);
+    return PST_OK;
+}
+
+uint64_t psti_pli_count_units(const void *bytes, const struct pst_pli_region *region)
+{
+    struct psti_pli_header header;
+    struct psti_pli_span span;
+    if (psti_pli_parse_header(bytes, PSTI_PLI_HEADER_NBYTES, &header, NULL) != PST_OK ||
+        find_span(bytes, &header, region, &span, NULL) != PST_OK)
+        return 0;
+    return (uint64_t)(span.row1 - span.row0) * (span.column1 - span.column0);
 }
 
 static enum pst_status wave_tables(struct run *run, struct pst_error *err)
@@ -192,12 +236,12 @@ static enum pst_status wave_tables(struct run *run, struct pst_error *err)
     size_t nbytes;
     if (run->tables)
         return PST_OK;
-    enum pst_status status =
-        psti_pli_find_model(run->bytes, &run->header, PSTI_PLI_MODEL_WAVE, &block, &nbytes, err);
+    enum pst_status status = psti_pli_find_model(run->request.bytes, &run->request.header,
+                                                 PSTI_PLI_MODEL_WAVE, &block, &nbytes, err);
     if (status != PST_OK)
         return status;
     struct psti_pli_wave_tables *tables = (struct psti_pli_wave_tables *)run->tables_memory;
-    status = psti_pli_wave_prepare(block, nbytes, run->header.bits, tables, err);
+    status = psti_pli_wave_prepare(block, nbytes, run->request.header.bits, tables, err);
     if (status == PST_OK)
         run->tables = tables;
     return status;
@@ -233,7 +277,7 @@ static enum pst_status decode_unit(struct run *run, const struct psti_pli_unit *
     struct psti_pli_planes planes;
     enum pst_status status;
     if ((mode == PSTI_PLI_PACKED || mode == PSTI_PLI_WAVE) &&
-        run->header.unit_log2 != PSTI_PLI_UNIT_LOG2_MIN)
+        run->request.header.unit_log2 != PSTI_PLI_UNIT_LOG2_MIN)
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "mode %u in units larger than 64", mode);
     switch (mode) {
     case PSTI_PLI_RAW:
@@ -263,12 +307,28 @@ static enum pst_status decode_unit(struct run *run, const struct psti_pli_unit *
     return PST_OK;
 }
 
+enum pst_status psti_pli_check_unit(const struct psti_pli_request *request, uint64_t offset,
+                                    struct psti_pli_entry entry, struct pst_error *err)
+{
+    if (entry.nbytes == 0)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "unit without bytes");
+    if (!psti_range_fits(offset, entry.nbytes, request->nbytes))
+        return psti_fail(err, PST_ERROR_TRUNCATED, ROOM,
+                         "unit ends at byte %llu, here are %zu bytes",
+                         (unsigned long long)(offset + entry.nbytes), request->nbytes);
+    if (request->header.has_checksums &&
+        (uint32_t)psti_hash64(request->bytes + offset, entry.nbytes) != entry.checksum)
+        return psti_fail(err, PST_ERROR_CHECKSUM, ROOM, "checksum of the unit does not match");
+    return PST_OK;
+}
+
 /* Fetches, checks and decodes unit (row, column), `nbytes` bytes at `offset`. */
 static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, uint64_t offset,
                                 struct psti_pli_entry entry, struct pst_error *err)
 {
-    const struct psti_pli_header *h = &run->header;
-    const struct pst_pli_region *r = &run->region;
+    const struct psti_pli_request *request = &run->request;
+    const struct psti_pli_header *h = &request->header;
+    const struct pst_pli_region *r = &request->region;
     uint32_t edge = psti_pli_edge(h);
     uint32_t y = row << h->unit_log2, x = column << h->unit_log2;
     struct psti_pli_unit unit = {
@@ -278,33 +338,28 @@ static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, 
         .bits = h->bits,
         .transform = h->transform,
         .max_error = h->max_error,
-        .cpu = run->cpu,
+        .cpu = request->cpu,
     };
     uint32_t y0 = r->y > y ? r->y : y, x0 = r->x > x ? r->x : x;
     uint32_t y1 = r->y + r->height < y + unit.height ? r->y + r->height : y + unit.height;
     uint32_t x1 = r->x + r->width < x + unit.width ? r->x + r->width : x + unit.width;
-    struct pst_pixels pixels = *run->pixels;
-    uint32_t top = run->band ? y0 : r->y; /* of the region, or of its part in this row of units */
+    struct pst_pixels pixels = *request->pixels;
+    uint32_t top = request->band ? y0 : r->y; /* of the region, or its part in this row of units */
     pixels.data = (uint8_t *)pixels.data + (int64_t)(y0 - top) * pixels.row_nbytes +
                   (int64_t)(x0 - r->x) * pixels.pixel_nbytes;
-    struct psti_pli_part part = {y0 - y, x0 - x, y1 - y0, x1 - x0, run->channel, &pixels};
+    struct psti_pli_part part = {y0 - y, x0 - x, y1 - y0, x1 - x0, request->channel, &pixels};
 
-    if (entry.nbytes == 0)
-        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "unit without bytes");
-    if (!psti_range_fits(offset, entry.nbytes, run->nbytes))
-        return psti_fail(err, PST_ERROR_TRUNCATED, ROOM,
-                         "unit ends at byte %llu, here are %zu bytes",
-                         (unsigned long long)(offset + entry.nbytes), run->nbytes);
-    const uint8_t *bytes = run->bytes + offset;
-    if (h->has_checksums && (uint32_t)psti_hash64(bytes, entry.nbytes) != entry.checksum)
-        return psti_fail(err, PST_ERROR_CHECKSUM, ROOM, "checksum of the unit does not match");
+    enum pst_status status = psti_pli_check_unit(request, offset, entry, err);
+    if (status != PST_OK)
+        return status;
+    const uint8_t *bytes = request->bytes + offset;
     unit.bytes = bytes + 1;
     unit.nbytes = entry.nbytes - 1;
     return decode_unit(run, &unit, bytes[0], &part, err);
 }
 
-static enum pst_status unit_failed(uint32_t row, uint32_t column, uint64_t offset,
-                                   enum pst_status status, struct pst_error *err)
+enum pst_status psti_pli_unit_failed(uint32_t row, uint32_t column, uint64_t offset,
+                                     enum pst_status status, struct pst_error *err)
 {
     if (!err)
         return status;
@@ -317,69 +372,83 @@ static enum pst_status unit_failed(uint32_t row, uint32_t column, uint64_t offse
 }
 
 /* The region's part in a row of units is there. */
-static enum pst_status end_row(const struct run *run, uint32_t row)
+static enum pst_status end_row(const struct psti_pli_request *request, uint32_t row)
 {
-    const struct pst_pli_region *r = &run->region;
-    uint32_t y0 = row << run->header.unit_log2, y1 = y0 + psti_pli_edge(&run->header);
-    if (!run->band)
+    const struct pst_pli_region *r = &request->region;
+    uint32_t y0 = row << request->header.unit_log2, y1 = y0 + psti_pli_edge(&request->header);
+    if (!request->band)
         return PST_OK;
     y0 = y0 > r->y ? y0 : r->y;
     y1 = y1 < r->y + r->height ? y1 : r->y + r->height;
-    return run->band(run->band_ctx, y0 - r->y, y1 - y0);
+    return request->band(request->band_ctx, y0 - r->y, y1 - y0);
 }
 
 static enum pst_status decode_units(struct run *run, struct pst_error *err)
 {
-    const struct psti_pli_header *h = &run->header;
-    struct span span = touched(h, &run->region);
+    const struct psti_pli_header *h = &run->request.header;
+    struct psti_pli_span span = touched(h, &run->request.region);
     uint32_t columns = psti_pli_unit_columns(h);
     uint64_t offset = psti_pli_head_nbytes(h);
     for (uint32_t row = 0; row < span.row1; row++) {
         for (uint32_t column = 0; column < columns; column++) {
             struct psti_pli_entry entry =
-                psti_pli_parse_entry(run->bytes, h, row * columns + column);
+                psti_pli_parse_entry(run->request.bytes, h, row * columns + column);
             if (row >= span.row0 && column >= span.column0 && column < span.column1) {
                 enum pst_status status = one_unit(run, row, column, offset, entry, err);
                 if (status != PST_OK)
-                    return unit_failed(row, column, offset, status, err);
+                    return psti_pli_unit_failed(row, column, offset, status, err);
             }
             offset += entry.nbytes;
         }
-        enum pst_status status = row >= span.row0 ? end_row(run, row) : PST_OK;
+        enum pst_status status = row >= span.row0 ? end_row(&run->request, row) : PST_OK;
         if (status != PST_OK)
             return status;
     }
     return PST_OK;
 }
 
+static enum pst_status check_scratch(const struct psti_pli_request *request, size_t nbytes,
+                                     struct pst_error *err)
+{
+    const struct psti_pli_header *h = &request->header;
+    struct pst_pli_info info = {
+        .content = h->content,
+        .unit_edge = psti_pli_edge(h),
+        .height = h->height,
+        .width = h->width,
+        .channels = h->channels,
+        .bits = h->bits,
+    };
+    size_t needed = psti_pli_region_scratch_nbytes(&info, request->region.width);
+    if ((uintptr_t)request->scratch % 64 == 0 && nbytes >= needed)
+        return PST_OK;
+    psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+              "scratch of %zu bytes; %zu bytes aligned to 64 are needed", nbytes, needed);
+    return fail(err, PST_ERROR_ARGUMENT, -1);
+}
+
 /* Head, region, pixels and scratch are looked at, then the units. */
-static enum pst_status decode(struct run *run, const struct pst_pli_region *region, void *scratch,
+static enum pst_status decode(struct psti_pli_request *request, const struct pst_pli_region *region,
                               size_t scratch_nbytes, struct pst_error *err)
 {
-    enum pst_status status = read_head(run->bytes, run->nbytes, &run->header, err);
+    enum pst_status status = read_head(request->bytes, request->nbytes, &request->header, err);
     if (status == PST_OK)
-        status = check_region(&run->header, region, &run->region, err);
+        status = check_region(&request->header, region, &request->region, err);
     if (status == PST_OK)
-        status = check_pixels(run, err);
+        status = check_pixels(request, err);
+    if (status == PST_OK)
+        status = check_scratch(request, scratch_nbytes, err);
     if (status != PST_OK)
         return status;
-    struct pst_pli_info info = {
-        .unit_edge = psti_pli_edge(&run->header),
-        .height = run->header.height,
-        .width = run->header.width,
-        .channels = run->header.channels,
-        .bits = run->header.bits,
+    if (request->header.content == PST_PLI_CONTENT_JPEG)
+        return psti_pli_jpeg_decode(request, err);
+    struct run run = {
+        .request = *request,
+        .work = request->scratch,
+        .tables_memory = request->scratch + PSTI_PLI_WORK_NBYTES,
+        .samples = request->scratch + PSTI_PLI_WORK_NBYTES + PSTI_PLI_TABLES_NBYTES,
     };
-    if ((uintptr_t)scratch % 64 != 0 || scratch_nbytes < pst_pli_scratch_nbytes(&info)) {
-        psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
-                  "scratch of %zu bytes; %zu bytes aligned to 64 are needed", scratch_nbytes,
-                  pst_pli_scratch_nbytes(&info));
-        return fail(err, PST_ERROR_ARGUMENT, -1);
-    }
-    run->work = scratch;
-    run->tables_memory = run->work + PSTI_PLI_WORK_NBYTES;
-    run->samples = run->tables_memory + PSTI_PLI_TABLES_NBYTES;
-    return decode_units(run, err);
+    return decode_units(&run, err);
 }
 
 enum pst_status psti_pli_decode_bands(const void *bytes, size_t nbytes,
@@ -388,16 +457,17 @@ enum pst_status psti_pli_decode_bands(const void *bytes, size_t nbytes,
                                       size_t scratch_nbytes, psti_pli_band band, void *ctx,
                                       struct pst_error *err)
 {
-    struct run run = {
+    struct psti_pli_request request = {
         .bytes = bytes,
         .nbytes = nbytes,
         .channel = -1,
         .pixels = pixels,
+        .scratch = scratch,
         .cpu = psti_cpu_features(),
         .band = band,
         .band_ctx = ctx,
     };
-    return decode(&run, region, scratch, scratch_nbytes, err);
+    return decode(&request, region, scratch_nbytes, err);
 }
 
 enum pst_status pst_pli_decode(const void *bytes, size_t nbytes,
@@ -414,14 +484,15 @@ enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbyte
                                    const struct pst_pixels *pixels, void *scratch,
                                    size_t scratch_nbytes, struct pst_error *err)
 {
-    struct run run = {
+    struct psti_pli_request request = {
         .bytes = bytes,
         .nbytes = nbytes,
         .channel = channel,
         .pixels = pixels,
+        .scratch = scratch,
         .cpu = cpu,
     };
-    return decode(&run, region, scratch, scratch_nbytes, err);
+    return decode(&request, region, scratch_nbytes, err);
 }
 
 enum pst_status pst_pli_ranges(const void *bytes, size_t nbytes,
@@ -430,12 +501,14 @@ enum pst_status pst_pli_ranges(const void *bytes, size_t nbytes,
 {
     struct psti_pli_header header;
     struct pst_pli_region whole;
+    struct psti_pli_span span;
     enum pst_status status = read_head(bytes, nbytes, &header, err);
     if (status == PST_OK)
         status = check_region(&header, region, &whole, err);
+    if (status == PST_OK)
+        status = find_span(bytes, &header, &whole, &span, err);
     if (status != PST_OK)
         return status;
-    struct span span = touched(&header, &whole);
     uint32_t columns = psti_pli_unit_columns(&header);
     struct pst_pli_range now = {psti_pli_head_nbytes(&header), 0};
     size_t count = 0;

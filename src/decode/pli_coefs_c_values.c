@@ -24,16 +24,16 @@ static uint64_t at_least(const uint8_t *bytes, uint8_t least)
     return mask;
 }
 
-/* Adds the raw bits of those in `mask` to their values: bit 0 of all, then bit 1 of those that have
- * more than one, and so on. n_bits: of each, at least 1. */
+/* Adds the raw bits of those in `mask` to their values: bit `first` of all, then the next of those
+ * that have more, and so on. n_bits: of each, more than `first`. */
 static void add_bits(struct psti_coefs_bits *bits, uint64_t mask, const uint8_t *n_bits,
-                     int16_t *values)
+                     uint32_t first, int16_t *values)
 {
     uint8_t list[GROUP];
     uint32_t n = 0;
     for (; mask != 0; mask &= mask - 1)
         list[n++] = (uint8_t)__builtin_ctzll(mask);
-    for (uint32_t b = 0; n > 0; b++) {
+    for (uint32_t b = first; n > 0; b++) {
         uint64_t plane = psti_coefs_peek(bits);
         uint32_t more = 0;
         bits->at += n;
@@ -67,7 +67,7 @@ void psti_coefs_read_ends_c(struct psti_coefs_unit *unit)
             n_bits[p] = psti_jpeg_end_bits[classes[p]];
             ends[p] = psti_jpeg_end_lowest[classes[p]];
         }
-        add_bits(&unit->bits, at_least(n_bits, 1), n_bits, ends);
+        add_bits(&unit->bits, at_least(n_bits, 1), n_bits, 0, ends);
         for (uint32_t p = 0; p < GROUP; p++)
             unit->ends[s][p] = (uint8_t)ends[p];
     }
@@ -99,13 +99,13 @@ void psti_coefs_place_dc_c(struct psti_coefs_unit *unit)
             n_bits[p] = (uint8_t)psti_jpeg_dc_bits(tokens[p]);
             values[s][p] = (int16_t)psti_jpeg_dc_lowest(tokens[p]);
         }
-        add_bits(&unit->bits, at_least(tokens, 3), n_bits, values[s]);
+        add_bits(&unit->bits, at_least(tokens, 3), n_bits, 0, values[s]);
         negate(some, signs, values[s]);
         sum_up(&out->squares[s], values[s]);
     }
     int16_t *plane = unit->planes;
     for (uint32_t i = 0; i < out->n; i++)
-        plane[i] = values[0][unit->order[i]];
+        plane[i] = values[unit->order[i] >> 6][unit->order[i] & 63];
     memset(plane + out->n, 0, (psti_round_up(out->n, GROUP) - out->n) * sizeof *plane);
 }
 
@@ -133,25 +133,55 @@ static void add_classes(struct psti_coefs_bits *bits, uint64_t mask, uint8_t *n_
     }
 }
 
-static void place_group(struct psti_coefs_bits *bits, const uint8_t *tokens, int16_t *values)
+/* The magnitudes of those in `large`, which have raw bits: up to four of them at once, where all
+ * have their places in four words; the few that have more get the rest afterwards. */
+static void place_large(struct psti_coefs_bits *bits, const uint8_t *tokens, uint64_t large,
+                        int16_t *values)
+{
+    uint8_t list[GROUP], n_bits[GROUP];
+    uint32_t n[4] = {0};
+    uint64_t planes[4], largest = 0;
+    for (uint64_t left = large; left != 0; left &= left - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(left), token = tokens[l];
+        list[n[0]++] = (uint8_t)l;
+        n[1] += token > 3;
+        n[2] += token > 4;
+        n[3] += token > 5;
+        n_bits[l] = psti_jpeg_ac_bits[token];
+        values[l] = psti_jpeg_ac_lowest[token];
+        largest |= (uint64_t)(token > 6) << l;
+    }
+    if (largest != 0)
+        add_classes(bits, largest, n_bits, values);
+    for (uint32_t b = 0; b < 4; b++) {
+        planes[b] = psti_coefs_peek(bits);
+        bits->at += n[b];
+    }
+    uint64_t p0 = planes[0], p1 = planes[1], p2 = planes[2], p3 = planes[3];
+    for (uint32_t i = 0; i < n[0]; i++) {
+        uint32_t l = list[i], token = tokens[l], a = token > 3, b = token > 4, c = token > 5;
+        uint32_t low = (uint32_t)(p0 & 1) | (uint32_t)(p1 & a) << 1 | (uint32_t)(p2 & b) << 2 |
+                       (uint32_t)(p3 & c) << 3;
+        p0 >>= 1;
+        p1 >>= a;
+        p2 >>= b;
+        p3 >>= c;
+        values[l] = (int16_t)(values[l] + (int16_t)low);
+    }
+    if (largest != 0)
+        add_bits(bits, largest, n_bits, 4, values);
+}
+
+static void place_group(struct psti_coefs_bits *bits, const uint8_t *restrict tokens,
+                        int16_t *restrict values)
 {
     uint64_t some = at_least(tokens, 1), large = at_least(tokens, 3);
     uint64_t signs = psti_coefs_peek(bits);
     bits->at += (uint32_t)__builtin_popcountll(some);
     for (uint32_t l = 0; l < GROUP; l++)
         values[l] = tokens[l];
-    if (large != 0) {
-        uint8_t n_bits[GROUP];
-        uint64_t largest = at_least(tokens, 7);
-        for (uint64_t left = large; left != 0; left &= left - 1) {
-            uint32_t l = (uint32_t)__builtin_ctzll(left);
-            n_bits[l] = psti_jpeg_ac_bits[tokens[l]];
-            values[l] = psti_jpeg_ac_lowest[tokens[l]];
-        }
-        if (largest != 0)
-            add_classes(bits, largest, n_bits, values);
-        add_bits(bits, large, n_bits, values);
-    }
+    if (large != 0)
+        place_large(bits, tokens, large, values);
     negate(some, signs, values);
 }
 

@@ -4,6 +4,8 @@
  * pixels of a last, shorter step go through a buffer. */
 #include "decode/pli_emit.h"
 
+#include "decode/pli_rgb_avx2.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <string.h>
@@ -15,31 +17,6 @@ enum { STEP = 32 };
 
 INLINE __m256i load(const uint8_t *p) { return _mm256_loadu_si256((const void *)p); }
 INLINE void store(uint8_t *p, __m256i v) { _mm256_storeu_si256((void *)p, v); }
-
-/* 32 pixels of three channels. Each channel is shuffled once, so that its bytes stand where they
- * belong in each of three vectors, which then take every third byte of each. */
-INLINE void store_rgb(uint8_t *out, __m256i r, __m256i g, __m256i b)
-{
-    const __m256i shuffle_r = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10, 5));
-    const __m256i shuffle_g = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10));
-    const __m256i shuffle_b = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(10, 5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15));
-    const __m256i second = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0));
-    const __m256i third = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0));
-    r = _mm256_shuffle_epi8(r, shuffle_r);
-    g = _mm256_shuffle_epi8(g, shuffle_g);
-    b = _mm256_shuffle_epi8(b, shuffle_b);
-    __m256i v0 = _mm256_blendv_epi8(_mm256_blendv_epi8(r, g, second), b, third);
-    __m256i v1 = _mm256_blendv_epi8(_mm256_blendv_epi8(g, b, second), r, third);
-    __m256i v2 = _mm256_blendv_epi8(_mm256_blendv_epi8(b, r, second), g, third);
-    store(out, _mm256_permute2x128_si256(v0, v1, 0x20));
-    store(out + 32, _mm256_permute2x128_si256(v2, v0, 0x30));
-    store(out + 64, _mm256_permute2x128_si256(v1, v2, 0x31));
-}
 
 INLINE void store_rgba(uint8_t *out, __m256i r, __m256i g, __m256i b, __m256i a)
 {
@@ -65,7 +42,7 @@ INLINE void step(const uint8_t *const planes[4], uint32_t x, uint32_t n_channels
         v2 = _mm256_add_epi8(v2, offset);
     }
     if (n_channels == 3)
-        store_rgb(out, v0, v1, v2);
+        psti_pli_store_rgb(out, v0, v1, v2);
     else
         store_rgba(out, v0, v1, v2, load(planes[3] + x));
 }

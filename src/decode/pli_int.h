@@ -24,16 +24,53 @@ enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbyte
                                    const struct pst_pixels *pixels, void *scratch,
                                    size_t scratch_nbytes, struct pst_error *err);
 
-/* pst_pli_decode of all channels, a row of units at a time: `pixels` has room for one, that is, its
- * height is that of the region or of a unit, whichever is smaller. `band` is called when the first
- * `n_rows` rows of it are rows y, y + 1, ... of the region; anything but PST_OK ends the decode
- * with that status. */
+/* pst_pli_decode of all channels, a band of rows at a time: `pixels` has room for one, that is, its
+ * height is that of the region or psti_pli_band_rows(), whichever is smaller. `band` is called when
+ * the first `n_rows` rows of it are rows y, y + 1, ... of the region; anything but PST_OK ends the
+ * decode with that status. `scratch` of psti_pli_region_scratch_nbytes(). */
+enum { PSTI_PLI_JPEG_BAND_ROWS = 16 }; /* content 2: few enough to stay in the first cache */
+static inline uint32_t psti_pli_band_rows(uint32_t content, uint32_t unit_edge)
+{
+    return content == PST_PLI_CONTENT_JPEG ? PSTI_PLI_JPEG_BAND_ROWS : unit_edge;
+}
 typedef enum pst_status (*psti_pli_band)(void *ctx, uint32_t y, uint32_t n_rows);
 enum pst_status psti_pli_decode_bands(const void *bytes, size_t nbytes,
                                       const struct pst_pli_region *region,
                                       const struct pst_pixels *pixels, void *scratch,
                                       size_t scratch_nbytes, psti_pli_band band, void *ctx,
                                       struct pst_error *err);
+
+/* What pst_pli_decode needs to work in for regions of that width. */
+size_t psti_pli_region_scratch_nbytes(const struct pst_pli_info *info, uint32_t width);
+
+/* How many units pst_pli_decode(region) decodes; the head is known to be right. */
+uint64_t psti_pli_count_units(const void *bytes, const struct pst_pli_region *region);
+
+/* Units in rows row0..row1 - 1, columns column0..column1 - 1. */
+struct psti_pli_span {
+    uint32_t row0, row1, column0, column1;
+};
+
+/* A call of pst_pli_decode whose arguments have been checked, the head with them. */
+struct psti_pli_request {
+    const uint8_t *bytes;
+    size_t nbytes;
+    struct psti_pli_header header;
+    struct pst_pli_region region;
+    int channel;
+    const struct pst_pixels *pixels;
+    uint8_t *scratch;
+    uint32_t cpu;
+    psti_pli_band band; /* NULL: `pixels` has room for all of the region */
+    void *band_ctx;
+};
+
+/* Looks at a unit's bytes as a whole: they are here and true to their checksum. */
+enum pst_status psti_pli_check_unit(const struct psti_pli_request *request, uint64_t offset,
+                                    struct psti_pli_entry entry, struct pst_error *err);
+/* Fills `err`, of a unit at `offset`, whose own offsets count from behind its mode byte. */
+enum pst_status psti_pli_unit_failed(uint32_t row, uint32_t column, uint64_t offset,
+                                     enum pst_status status, struct pst_error *err);
 
 /* Where a decoded unit's planes lie: sample (y, x) of plane c is at base + c * plane_step +
  * (y >> 5) * band_step + (y & 31) * row_step + x * (bits / 8). All in bytes, base at any alignment

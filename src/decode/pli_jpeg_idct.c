@@ -56,44 +56,56 @@ INLINE void sums(const int16_t (*in)[LANES], int step, int n, int l, int32_t out
     out[4] = t0 - t3 - b3;
 }
 
-/* A column, of which rows from n on are zeros. */
-INLINE void column_of(const int16_t (*restrict in)[LANES], int n, int16_t (*restrict out)[LANES])
+/* A column, of which rows from n on are zeros. `small`: nothing need be clamped. */
+INLINE void column_of(const int16_t (*restrict in)[LANES], int n, bool small,
+                      int16_t (*restrict out)[LANES])
 {
     for (int l = 0; l < LANES; l++) {
         int32_t o[8];
         sums(in, 8, n, l, o);
 #pragma GCC unroll 8
-        for (int y = 0; y < 8; y++)
-            out[8 * y][l] = (int16_t)clamp((o[y] + (1 << 10)) >> 11, INT16_MIN, INT16_MAX);
+        for (int y = 0; y < 8; y++) {
+            int32_t v = (o[y] + (1 << 10)) >> 11;
+            out[8 * y][l] = (int16_t)(small ? v : clamp(v, INT16_MIN, INT16_MAX));
+        }
     }
 }
 
-/* A row, of which columns from n on are zeros. */
+/* A row, of which columns from n on are zeros. The sums fit 16 bits. */
 INLINE void row_of(const int16_t (*restrict in)[LANES], int n, uint8_t (*restrict out)[LANES])
 {
     for (int l = 0; l < LANES; l++) {
         int32_t o[8];
         sums(in, 1, n, l, o);
 #pragma GCC unroll 8
-        for (int x = 0; x < 8; x++)
-            out[x][l] = (uint8_t)(clamp((o[x] + (1 << 17)) >> 18, -128, 127) + 128);
+        for (int x = 0; x < 8; x++) {
+            int16_t v = (int16_t)((o[x] + (1 << 17)) >> 18);
+            v = v < -128 ? -128 : v;
+            v = v > 127 ? 127 : v;
+            out[x][l] = (uint8_t)(v + 128);
+        }
     }
 }
 
 /* Lanes of the work, for which C has no conversion to const by itself. */
 typedef const int16_t (*const_lanes)[LANES];
 
+static void large_column(struct work *work, int u)
+{
+    column_of((const_lanes)(work->in + u), 8, false, work->half + u);
+}
+
 static void column(struct work *work, int u, int n)
 {
     const_lanes in = (const_lanes)(work->in + u);
     if (n <= 1)
-        column_of(in, 1, work->half + u);
+        column_of(in, 1, true, work->half + u);
     else if (n <= 2)
-        column_of(in, 2, work->half + u);
+        column_of(in, 2, true, work->half + u);
     else if (n <= 4)
-        column_of(in, 4, work->half + u);
+        column_of(in, 4, true, work->half + u);
     else
-        column_of(in, 8, work->half + u);
+        column_of(in, 8, true, work->half + u);
 }
 
 static void row(struct work *work, int y, int n)
@@ -141,34 +153,90 @@ static void store_row(const struct work *work, uint8_t *const to[LANES], uint32_
     }
 }
 
+/* Lanes of component 1, and of component 2: all bits set there. */
+struct masks {
+    uint16_t second[LANES], third[LANES];
+    bool mixed;
+    uint32_t component; /* of all lanes, unless mixed */
+};
+
+static struct masks components_of(const struct psti_pli_coefs *coefs, const struct group *group)
+{
+    struct masks masks = {.mixed = false};
+    for (uint32_t l = 0; l < group->n; l++) {
+        uint32_t block = coefs->order[group->positions[l]];
+        uint32_t component = coefs->squares[block >> 6].component;
+        masks.second[l] = component == 1 ? UINT16_MAX : 0;
+        masks.third[l] = component == 2 ? UINT16_MAX : 0;
+        if (l == 0)
+            masks.component = component;
+        masks.mixed = masks.mixed || component != masks.component;
+    }
+    return masks;
+}
+
+/* Lanes of `in` times their component's quantisation value, modulo 2^16. */
+INLINE void dequantise(const struct psti_pli_jpeg_quants *quants, uint32_t k,
+                       const struct masks *masks, const int16_t *restrict in, int16_t *restrict out)
+{
+    const uint16_t q0 = (uint16_t)quants->twice[0][k], q1 = (uint16_t)quants->twice[1][k];
+    const uint16_t q2 = (uint16_t)quants->twice[2][k];
+    const uint16_t q = (uint16_t)quants->twice[masks->component][k];
+    if (!masks->mixed) {
+        for (int l = 0; l < LANES; l++)
+            out[l] = (int16_t)(uint16_t)((uint32_t)(uint16_t)in[l] * q);
+        return;
+    }
+    for (int l = 0; l < LANES; l++) {
+        uint16_t lane =
+            (uint16_t)(q0 ^ ((q0 ^ q1) & masks->second[l]) ^ ((q0 ^ q2) & masks->third[l]));
+        out[l] = (int16_t)(uint16_t)((uint32_t)(uint16_t)in[l] * lane);
+    }
+}
+
 /* The group's coefficients, dequantised, in their places; zeros elsewhere. */
 static void load_group(const struct psti_pli_jpeg_blocks *blocks, const struct group *group,
                        struct work *work)
 {
     const struct psti_pli_coefs *coefs = blocks->coefs;
-    const uint32_t *quants[LANES];
-    for (uint32_t l = 0; l < LANES; l++) {
-        uint32_t block = coefs->order[group->positions[l < group->n ? l : 0]];
-        quants[l] = blocks->quants->twice[coefs->squares[block >> 6].component];
-    }
+    const struct masks masks = components_of(coefs, group);
+    const uint32_t *positions = group->positions;
     uint32_t n = group->n;
-    memset(work->in, 0, sizeof work->in);
+    bool adjacent =
+        n == LANES && positions[0] % LANES == 0 && positions[LANES - 1] == positions[0] + LANES - 1;
     for (uint32_t k = 0; k <= group->last; k++) {
         const int16_t *plane = coefs->planes + k * coefs->stride;
         int16_t *in = work->in[psti_jpeg_zigzag[k]];
-        while (group->positions[n - 1] >= coefs->n_k[k])
-            n--;
-        for (uint32_t l = 0; l < n; l++) {
-            uint32_t product = (uint32_t)plane[group->positions[l]] * (quants[l][k] & 0xFFFF);
-            in[l] = (int16_t)(uint16_t)product;
+        if (adjacent) { /* zeros fill the group */
+            dequantise(blocks->quants, k, &masks, plane + positions[0], in);
+            continue;
         }
+        int16_t lanes[LANES] = {0};
+        while (positions[n - 1] >= coefs->n_k[k])
+            n--;
+        for (uint32_t l = 0; l < n; l++)
+            lanes[l] = plane[positions[l]];
+        dequantise(blocks->quants, k, &masks, lanes, in);
     }
+    for (uint32_t k = group->last + 1; k < 64; k++)
+        memset(work->in[psti_jpeg_zigzag[k]], 0, sizeof work->in[0]);
 }
 
 static uint8_t *place(const struct psti_pli_jpeg_blocks *blocks, uint32_t block)
 {
     return blocks->samples + blocks->squares[block >> 6].at +
            (ptrdiff_t)((block >> 3 & 7) * 8 * blocks->stride + (block & 7) * 8);
+}
+
+/* No coefficient is 1024 or more in size, so that no column comes near 2^15: the factors of a sum
+ * are below 61213 together. */
+static bool is_small(const struct work *work)
+{
+    uint16_t bits = 0;
+    for (int k = 0; k < 64; k++)
+        for (int l = 0; l < LANES; l++)
+            bits |= (uint16_t)(work->in[k][l] ^ (work->in[k][l] >> 15));
+    return bits < 1024;
 }
 
 static void transform_group(const struct psti_pli_jpeg_blocks *blocks, const struct group *group,
@@ -182,8 +250,12 @@ static void transform_group(const struct psti_pli_jpeg_blocks *blocks, const str
         d++;
     int n = d + 1 < 8 ? d + 1 : 8;
     load_group(blocks, group, work);
+    bool small = is_small(work);
     for (int u = 0; u < n; u++)
-        column(work, u, d - u + 1);
+        if (small)
+            column(work, u, d - u + 1);
+        else
+            large_column(work, u);
     int n_rounded = n <= 2 ? 2 : n <= 4 ? 4 : 8;
     for (int y = 0; y < 8; y++)
         for (int u = n; u < n_rounded; u++)

@@ -5,6 +5,7 @@
 #define PST_DECODE_PLI_JPEG_INT_H
 
 #include "decode/pli_coefs.h"
+#include "decode/pli_int.h"
 
 /* ---- Coefficients -> samples: pli_jpeg_idct.c, pli_jpeg_idct_avx2.c */
 
@@ -35,8 +36,7 @@ psti_pli_jpeg_idct psti_pli_jpeg_idct_c;
 psti_pli_jpeg_idct psti_pli_jpeg_idct_avx2;
 #endif
 
-/* The first list position of each component, `n` where none of it or of a later one is left: blocks
- * of component c are those with order[i] >= 64 * firsts[c]. */
+/* The first square of a component or of a later one; n_squares if there is none. */
 static inline uint32_t psti_pli_jpeg_first_square(const struct psti_pli_coefs *coefs,
                                                   uint32_t component)
 {
@@ -45,5 +45,84 @@ static inline uint32_t psti_pli_jpeg_first_square(const struct psti_pli_coefs *c
         s++;
     return s;
 }
+
+/* ---- Samples -> pixels: pli_jpeg_rows.c, pli_jpeg_rows_avx2.c */
+
+/* Kernels for rows of n samples. Where they interpolate sideways in[-1] and in[n] are read. They
+ * may read n rounded up to 32 and one more, and write as much of rows of samples (twice that for
+ * `h2`, `h2v2`), but write n pixels exactly. Rows do not overlap. */
+struct psti_pli_jpeg_rows {
+    void (*h2)(const uint8_t *in, uint8_t *out, uint32_t n);                         /* -> 2n */
+    void (*h2v2)(const uint8_t *near, const uint8_t *far, uint8_t *out, uint32_t n); /* -> 2n */
+    /* bias: 1 for the upper of the two rows made from `near`, 2 for the lower. */
+    void (*v2)(const uint8_t *near, const uint8_t *far, uint32_t bias, uint8_t *out, uint32_t n);
+    void (*ycc_rgb)(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out,
+                    uint32_t n);
+    void (*plain_rgb)(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out,
+                      uint32_t n);
+};
+enum { PSTI_PLI_JPEG_ROW_SLACK = 64 }; /* bytes before and behind rows of samples */
+extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_c;
+#if defined(__x86_64__)
+extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_avx2;
+#endif
+
+/* ---- What a region takes: pli_jpeg_area.c */
+
+/* Of a component. */
+struct psti_pli_jpeg_need {
+    uint8_t across, down;                  /* pixels to a sample: 1, 2 or 4 */
+    bool sideways, upright;                /* samples are interpolated, else repeated */
+    uint32_t x0, x1, y0, y1;               /* samples, with the margin that interpolation needs */
+    uint32_t column0, column1, row0, row1; /* blocks */
+};
+void psti_pli_jpeg_find_needs(const struct psti_jpeg_frame *frame,
+                              const struct pst_pli_region *region,
+                              struct psti_pli_jpeg_need needs[PSTI_JPEG_COMPONENTS_MAX]);
+/* The units that these blocks lie in. */
+struct psti_pli_span psti_pli_jpeg_find_span(const struct psti_jpeg_frame *frame,
+                                             uint32_t unit_log2,
+                                             const struct psti_pli_jpeg_need *needs);
+
+/* ---- Strips: pli_jpeg_strip.c */
+
+/* The samples of a row of units, as wide as the region, and of each component one row from above
+ * it. */
+struct psti_pli_jpeg_strip {
+    const struct psti_jpeg_frame *frame;
+    struct psti_pli_jpeg_need needs[PSTI_JPEG_COMPONENTS_MAX];
+    uint8_t *samples;
+    size_t stride;
+    ptrdiff_t tops[PSTI_JPEG_COMPONENTS_MAX]; /* of samples (0, column0 * 8) of the row of units */
+    uint32_t edge, y;                         /* the row of units begins with row y of the image */
+    uint8_t *upsampled[PSTI_JPEG_COMPONENTS_MAX]; /* a row each */
+    uint8_t *pixels;                              /* a row of pixels */
+    const struct psti_pli_jpeg_rows *kernels;
+};
+/* Memory for a region of `width`: both follow from the width alone. */
+size_t psti_pli_jpeg_strip_nbytes(uint32_t n_components, uint32_t edge, uint32_t width);
+void psti_pli_jpeg_strip_begin(struct psti_pli_jpeg_strip *strip,
+                               const struct psti_jpeg_frame *frame, uint32_t edge,
+                               const struct pst_pli_region *region, uint32_t cpu, uint8_t *memory);
+/* The row of units that begins with row y of the image is to come; of the one before, the last rows
+ * are kept. */
+void psti_pli_jpeg_strip_next(struct psti_pli_jpeg_strip *strip, uint32_t y);
+/* Where a unit's blocks go; `blocks->coefs` is there. False if none is wanted. */
+bool psti_pli_jpeg_strip_place(const struct psti_pli_jpeg_strip *strip,
+                               struct psti_pli_jpeg_blocks *blocks);
+/* All units of the row are there: rows before the one that is returned can be made. */
+uint32_t psti_pli_jpeg_strip_fill(struct psti_pli_jpeg_strip *strip);
+/* Row y of the image, columns x .. x + n - 1, as (W,C) pixels: to `out`, or, if that is NULL,
+ * wherever they come to lie. */
+const uint8_t *psti_pli_jpeg_strip_row(const struct psti_pli_jpeg_strip *strip, uint32_t y,
+                                       uint32_t x, uint32_t n, uint8_t *out);
+
+/* ---- pli_jpeg.c */
+
+size_t psti_pli_jpeg_scratch_nbytes(uint32_t unit_log2, uint32_t n_components, uint32_t width);
+enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, struct pst_error *err);
+/* The frame of a head that has been checked. */
+enum pst_status psti_pli_jpeg_find_frame(const void *bytes, const struct psti_pli_header *header,
+                                         struct psti_jpeg_frame *frame, struct pst_error *err);
 
 #endif

@@ -78,8 +78,9 @@ static void read_samples(const struct bytes *file, struct pli_jpeg *jpeg)
     JSAMPROW rows[3][32];
     JSAMPARRAY planes[3] = {rows[0], rows[1], rows[2]};
     begin(&cinfo, &errors, file);
+    /* libjpeg minds the sampling factors of a single component and fills up its last MCUs. */
     for (int c = 0; c < frame->n_components; c++) {
-        size_t n = psti_jpeg_n_coefs(frame, (uint32_t)c);
+        size_t n = psti_jpeg_n_coefs(frame, (uint32_t)c) + frame->components[c].columns * 8u * 32;
         jpeg->samples[c] = get(n);
         memset(jpeg->samples[c], 0, n);
     }
@@ -88,11 +89,13 @@ static void read_samples(const struct bytes *file, struct pli_jpeg *jpeg)
     cinfo.dct_method = JDCT_ISLOW;
     jpeg_start_decompress(&cinfo);
     for (uint32_t mcu = 0; cinfo.output_scanline < cinfo.output_height; mcu++) {
-        for (int c = 0; c < frame->n_components; c++)
-            for (uint32_t y = 0; y < 8u * frame->components[c].v; y++)
-                rows[c][y] = jpeg->samples[c] + ((size_t)mcu * frame->components[c].v * 8 + y) *
-                                                    frame->components[c].columns * 8;
-        jpeg_read_raw_data(&cinfo, planes, 8u * frame->v);
+        for (int c = 0; c < frame->n_components; c++) {
+            uint32_t n_rows = 8u * (uint32_t)cinfo.comp_info[c].v_samp_factor;
+            for (uint32_t y = 0; y < n_rows; y++)
+                rows[c][y] = jpeg->samples[c] +
+                             ((size_t)mcu * n_rows + y) * 8 * frame->components[c].columns;
+        }
+        jpeg_read_raw_data(&cinfo, planes, 8u * (JDIMENSION)cinfo.max_v_samp_factor);
     }
     jpeg_finish_decompress(&cinfo);
     jpeg_destroy_decompress(&cinfo);
