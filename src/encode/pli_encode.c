@@ -37,6 +37,7 @@ struct encoder {
     size_t row_capacity; /* the worst case of a row of units */
     uint32_t *sizes;     /* of units */
     /* Wave units only: what pass one leaves to pass two. */
+    uint8_t *looks; /* of units: enum look */
     uint8_t *plans; /* of units, plan_nbytes apart */
     size_t plan_nbytes;
     struct psti_pli_wave_counts *counts; /* of rows of units */
@@ -45,6 +46,9 @@ struct encoder {
     uint64_t total; /* bytes of all */
     atomic_bool out_of_memory;
 };
+
+/* What a unit's pixels look like. */
+enum look { PHOTOGRAPH, SYNTHETIC, CONSTANT };
 
 /* What a job works in. */
 struct work {
@@ -158,31 +162,65 @@ static bool could_halve(const struct psti_pli_source *s, size_t nbytes)
     return 2 * LOOK_STEP * n_new < nbytes / 2;
 }
 
-/* The smallest coding of a unit that its tier allows; raw always does. */
-static size_t encode_unit(const struct encoder *e, const struct psti_pli_source *s,
-                          const void *plan, const struct work *work, uint8_t *out)
+static enum look look_at(const struct psti_pli_source *s)
 {
-    size_t pixel_nbytes = psti_pli_raw_nbytes(1, 1, s->channels, s->bits);
-    size_t raw_nbytes = (size_t)s->height * s->width * pixel_nbytes;
-    size_t best = 0;
-    uint32_t effort = e->options.effort;
-    if (is_constant(s))
-        return store_plain(s, PSTI_PLI_CONSTANT, pixel_nbytes, out);
-    if (e->image.unit_log2 == SMALL_EDGE_LOG2)
-        best = e->options.tier == PST_PLI_TIER_FAST
-                   ? psti_pli_packed_encode(s, effort, out, raw_nbytes)
-                   : psti_pli_wave_encode(s, plan, e->codes, work->mode, out, raw_nbytes);
-    if (best == 0 || (is_synthetic(s) && could_halve(s, best))) {
+    return is_constant(s) ? CONSTANT : is_synthetic(s) ? SYNTHETIC : PHOTOGRAPH;
+}
+
+/* The smallest of what `out` has in `nbytes` (0: nothing), lz, and raw. */
+static size_t encode_otherwise(const struct encoder *e, const struct psti_pli_source *s,
+                               enum look look, const struct work *work, uint8_t *out, size_t nbytes)
+{
+    size_t raw_nbytes = psti_pli_raw_nbytes(s->height, s->width, s->channels, s->bits);
+    if (nbytes == 0 || (look == SYNTHETIC && could_halve(s, nbytes))) {
         /* Beside units that decode by vectors, lz must be worth its time: a unit that lz makes only
          * a little smaller is several times as slow. */
-        size_t room = best ? best / 2 : raw_nbytes;
-        size_t lz = psti_pli_lz_encode(s, effort, work->mode, work->spare, room);
+        size_t room = nbytes ? nbytes / 2 : raw_nbytes;
+        size_t lz = psti_pli_lz_encode(s, e->options.effort, work->mode, work->spare, room);
         if (lz > 0) {
             memcpy(out, work->spare, lz);
-            best = lz;
+            nbytes = lz;
         }
     }
-    return best ? best : store_plain(s, PSTI_PLI_RAW, raw_nbytes, out);
+    return nbytes ? nbytes : store_plain(s, PSTI_PLI_RAW, raw_nbytes, out);
+}
+
+/* A unit of pass one's; its pixels are seldom needed again. */
+static size_t encode_planned(const struct encoder *e, uint32_t row, uint32_t column,
+                             const struct work *work, uint8_t *out)
+{
+    size_t unit = (size_t)row * psti_pli_unit_columns(&e->header) + column, nbytes = 0;
+    enum look look = e->looks[unit];
+    struct psti_pli_source s;
+    psti_pli_describe_unit(&e->image, row, column, &s);
+    if (look != CONSTANT)
+        nbytes =
+            psti_pli_wave_encode(&s, e->plans + unit * e->plan_nbytes, e->codes, work->mode, out,
+                                 psti_pli_raw_nbytes(s.height, s.width, s.channels, s.bits));
+    if (look == PHOTOGRAPH && nbytes > 0)
+        return nbytes;
+    psti_pli_load_unit(&e->image, row, column, work->unit, &s);
+    if (look == CONSTANT)
+        return store_plain(&s, PSTI_PLI_CONSTANT, psti_pli_raw_nbytes(1, 1, s.channels, s.bits),
+                           out);
+    return encode_otherwise(e, &s, look, work, out, nbytes);
+}
+
+/* A unit of the fast tier, or one for lz. */
+static size_t encode_unit(const struct encoder *e, uint32_t row, uint32_t column,
+                          const struct work *work, uint8_t *out)
+{
+    struct psti_pli_source s;
+    psti_pli_load_unit(&e->image, row, column, work->unit, &s);
+    enum look look = look_at(&s);
+    if (look == CONSTANT)
+        return store_plain(&s, PSTI_PLI_CONSTANT, psti_pli_raw_nbytes(1, 1, s.channels, s.bits),
+                           out);
+    size_t nbytes = 0;
+    if (e->image.unit_log2 == SMALL_EDGE_LOG2)
+        nbytes = psti_pli_packed_encode(&s, e->options.effort, out,
+                                        psti_pli_raw_nbytes(s.height, s.width, s.channels, s.bits));
+    return encode_otherwise(e, &s, look, work, out, nbytes);
 }
 
 static bool uses_waves(const struct encoder *e)
@@ -219,11 +257,12 @@ static void plan_row(void *arg, size_t row)
         return;
     for (uint32_t column = 0; column < columns; column++) {
         struct psti_pli_source source;
+        size_t unit = row * columns + column;
         psti_pli_load_unit(&e->image, (uint32_t)row, column, work.unit, &source);
-        if (!is_constant(&source))
+        e->looks[unit] = (uint8_t)look_at(&source);
+        if (e->looks[unit] != CONSTANT)
             psti_pli_wave_plan(&source, e->options.tier == PST_PLI_TIER_DENSE, e->options.effort,
-                               e->plans + (row * columns + column) * e->plan_nbytes,
-                               &e->counts[row], work.mode);
+                               e->plans + unit * e->plan_nbytes, &e->counts[row], work.mode);
     }
     psti_free(work.memory);
 }
@@ -238,12 +277,9 @@ static void encode_row(void *arg, size_t row)
     if (!claim(e, &work))
         return;
     for (uint32_t column = 0; column < columns; column++) {
-        struct psti_pli_source source;
-        size_t unit = row * columns + column;
-        psti_pli_load_unit(&e->image, (uint32_t)row, column, work.unit, &source);
-        size_t nbytes =
-            encode_unit(e, &source, e->plans ? e->plans + unit * e->plan_nbytes : NULL, &work, out);
-        e->sizes[unit] = (uint32_t)nbytes;
+        size_t nbytes = e->plans ? encode_planned(e, (uint32_t)row, column, &work, out)
+                                 : encode_unit(e, (uint32_t)row, column, &work, out);
+        e->sizes[row * columns + column] = (uint32_t)nbytes;
         out += nbytes;
     }
     psti_free(work.memory);
@@ -294,9 +330,10 @@ static void plan_waves(struct encoder *e)
     uint32_t rows = psti_pli_unit_rows(&e->header), columns = psti_pli_unit_columns(&e->header);
     e->plan_nbytes = psti_pli_wave_plan_nbytes(p->channels, p->bits);
     e->plans = psti_alloc_array((size_t)rows * columns, e->plan_nbytes);
+    e->looks = psti_alloc_array(rows, columns);
     e->counts = psti_calloc(rows, sizeof *e->counts);
     e->codes = psti_alloc_aligned(64, psti_pli_wave_codes_nbytes());
-    if (!e->plans || !e->counts || !e->codes) {
+    if (!e->plans || !e->looks || !e->counts || !e->codes) {
         atomic_store(&e->out_of_memory, true);
         return;
     }
@@ -358,6 +395,7 @@ static void release(struct encoder *e)
     psti_free(e->codes);
     psti_free(e->counts);
     psti_free(e->plans);
+    psti_free(e->looks);
     psti_free(e->slots);
     psti_free(e->sizes);
 }

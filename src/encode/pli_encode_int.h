@@ -28,6 +28,9 @@ static inline size_t psti_pli_raw_nbytes(uint32_t height, uint32_t width, uint8_
 enum pst_status psti_pli_checksum(const struct psti_pli_image *image, uint64_t *checksum,
                                   struct pst_error *err);
 uint8_t psti_pli_choose_transform(const struct psti_pli_image *image);
+/* One unit's sizes, without its samples. */
+void psti_pli_describe_unit(const struct psti_pli_image *image, uint32_t row, uint32_t column,
+                            struct psti_pli_source *source);
 /* One unit's samples in `memory` of psti_pli_unit_memory_nbytes(), aligned to 64. */
 size_t psti_pli_unit_memory_nbytes(const struct psti_pli_image *image);
 void psti_pli_load_unit(const struct psti_pli_image *image, uint32_t row, uint32_t column,

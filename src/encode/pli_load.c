@@ -205,8 +205,8 @@ size_t psti_pli_unit_memory_nbytes(const struct psti_pli_image *image)
     return edge == EDGE ? 2 * interleaved : interleaved;
 }
 
-void psti_pli_load_unit(const struct psti_pli_image *image, uint32_t row, uint32_t column,
-                        uint8_t *memory, struct psti_pli_source *s)
+void psti_pli_describe_unit(const struct psti_pli_image *image, uint32_t row, uint32_t column,
+                            struct psti_pli_source *s)
 {
     const struct pst_pixels *p = image->pixels;
     uint32_t edge = 1u << image->unit_log2, y = row * edge, x = column * edge;
@@ -216,8 +216,16 @@ void psti_pli_load_unit(const struct psti_pli_image *image, uint32_t row, uint32
         .channels = p->channels,
         .bits = p->bits,
         .transform = image->transform,
-        .pixels = memory,
     };
+}
+
+void psti_pli_load_unit(const struct psti_pli_image *image, uint32_t row, uint32_t column,
+                        uint8_t *memory, struct psti_pli_source *s)
+{
+    const struct pst_pixels *p = image->pixels;
+    uint32_t edge = 1u << image->unit_log2, y = row * edge, x = column * edge;
+    psti_pli_describe_unit(image, row, column, s);
+    s->pixels = memory;
     size_t row_nbytes = psti_pli_raw_nbytes(1, s->width, s->channels, s->bits);
     for (uint32_t i = 0; i < s->height; i++)
         read_levels(image, y + i, x, s->width, memory + i * row_nbytes);

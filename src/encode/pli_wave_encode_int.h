@@ -88,18 +88,18 @@ static inline uint16_t psti_wave_record_8(uint32_t token, uint32_t context, uint
                       (uint32_t)negative << 15);
 }
 
-/* Neighbours of 16 rows of a plane, as section 5.3 states them; 16-bit lanes for 8-bit samples. */
+/* Neighbours of 16 rows of a plane, as section 5.3 states them. */
 struct psti_wave_near_8 {
-    int16_t s[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], l[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
-    int16_t u[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], ul[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
-    int16_t ur[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], uu[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
-    int16_t ll[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    uint8_t s[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], l[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    uint8_t u[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], ul[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    uint8_t ur[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], uu[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    uint8_t ll[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
 };
 struct psti_wave_near_16 {
-    int32_t s[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], l[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
-    int32_t u[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], ul[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
-    int32_t ur[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], uu[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
-    int32_t ll[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    uint16_t s[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], l[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    uint16_t u[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], ul[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    uint16_t ur[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], uu[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    uint16_t ll[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
 };
 
 /* Signs of 32 samples that follow in the order of tokens: one bit for each that is not 0. */
@@ -129,7 +129,7 @@ struct psti_wave_work {
     } order;
     uint32_t large[4 * PSTI_WAVE_SAMPLES + 1]; /* of these, those with raw bits */
     struct psti_wave_signs signs[PSTI_PLI_WAVE_MAX_STEPS];
-    uint16_t counts[2][PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX];
+    uint16_t counts[4][PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX];
     /* One for each token; those before are written over. */
     uint16_t words[PSTI_WAVE_WORDS_SLACK + 4 * PSTI_WAVE_SAMPLES];
     uint8_t bits[4 * PSTI_WAVE_SAMPLES * 2 + 128]; /* signs and raw bits */
@@ -143,46 +143,61 @@ static inline __attribute__((always_inline)) int16_t psti_wave_price_8(int16_t m
     least = least < c ? least : c;
     return least < d ? least : d;
 }
+/* The exponent and four bits of the fraction of a float, which holds 1 + m exactly. */
 static inline __attribute__((always_inline)) int32_t psti_wave_price_16(int32_t m)
 {
-    uint32_t v = (uint32_t)m + 1u, e = 31u - (uint32_t)__builtin_clz(v);
-    return (int32_t)(16 * e + (((v - (1u << e)) << 4) >> e));
+    enum { BIAS = 127, FRACTION = 23, KEPT = 4 };
+    union {
+        float number;
+        int32_t bits;
+    } v = {.number = (float)(m + 1)};
+    return (v.bits >> (FRACTION - KEPT)) - (BIAS << KEPT);
 }
 
-/* pli_wave_predict.c: loops over rows y0 .. y0 + n_rows - 1 of a plane, at most 16, 64 samples
- * to a row. `g`, `r`: residuals of planes 0 and 1 in the same rows. */
+/* Sums of products of residuals s with those of planes 0 and 1. */
+struct psti_wave_moments {
+    int64_t gg, gr, rr, gs, rs;
+};
+
+/* pli_wave_predict.c: loops over rows of a plane, 64 samples to a row; those that look at
+ * neighbours over rows y0 .. y0 + n_rows - 1, at most 16. `g`, `r`: residuals of planes 0 and 1 in
+ * the same rows. Prices are of the unit's width only. */
 struct psti_wave_rows {
-    /* The neighbours, to work->near: what the next two use. */
+    /* The neighbours, to work->near: what the next three use. */
     void (*gather)(const struct psti_pli_source *source, uint32_t plane, uint32_t y0,
                    struct psti_wave_work *work);
     void (*find_residuals)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
                            uint32_t n_rows, const int16_t *g, const int16_t *r, int16_t *out);
+    /* The same of the 16 columns from x0 on. */
+    void (*find_block)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
+                       uint32_t n_rows, uint32_t x0, const int16_t *g, const int16_t *r,
+                       int16_t *out);
     /* The same of row i of those gathered; `g`, `r`, `out`: of that row. */
     void (*find_row)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
                      uint32_t i, const int16_t *g, const int16_t *r, int16_t *out);
-    /* Prices of residuals, added up by column. */
-    void (*add_prices)(const int16_t *residuals, uint32_t n_rows, uint16_t *sums);
-    /* The same of a candidate's residuals in every `step`th row. */
+    /* Prices of a candidate's residuals in every `step`th row, added up by column. */
     void (*try_prices)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
                        uint32_t n_rows, uint32_t step, const int16_t *g, const int16_t *r,
                        uint16_t *sums);
+    /* Of the whole plane, for i = from..3: residuals of predictor i + 1 without taps, to
+     * work->trial[i], and their prices. */
+    void (*try_simple)(const struct psti_pli_source *source, uint32_t plane, uint32_t from,
+                       struct psti_wave_work *work, uint64_t prices[4]);
+    uint64_t (*price)(const struct psti_pli_source *source, const int16_t *residuals);
     /* Residuals without taps -> with taps; any number of rows. */
     void (*add_taps)(const int16_t *from, uint32_t n_rows, int8_t a, int8_t b, const int16_t *g,
                      const int16_t *r, int16_t *to);
+    void (*add_moments)(const struct psti_pli_source *source, const int16_t *g, const int16_t *r,
+                        const int16_t *s, struct psti_wave_moments *moments);
 };
 const struct psti_wave_rows *psti_wave_rows_for(uint32_t cpu, uint8_t bits);
 #if defined(__x86_64__)
-extern const struct psti_wave_rows psti_wave_rows8_avx2;
+extern const struct psti_wave_rows psti_wave_rows8_avx2, psti_wave_rows16_avx2;
 #endif
 
 /* pli_wave_tokens.c: work->residuals -> the plan's streams. */
 void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_plan *plan,
                         struct psti_wave_work *work);
-/* Residuals of the filters chosen for 16 rows that are gathered; `spare` holds as many. `g`, `r`,
- * `out`: of the whole plane. */
-void psti_wave_apply_filters_16(const struct psti_pli_source *source, uint32_t plane, uint32_t y0,
-                                const uint8_t *numbers, const int16_t *g, const int16_t *r,
-                                const struct psti_wave_work *work, int16_t *spare, int16_t *out);
 /* Tokens of a row of 64 residuals. */
 void psti_wave_find_tokens(uint32_t bits, const int16_t *residuals, uint8_t *tokens);
 
@@ -236,8 +251,15 @@ static inline uint32_t psti_wave_log2(uint32_t v)
     return e << PSTI_WAVE_LOG2_SHIFT | fraction;
 }
 
-/* pli_wave_plan.c */
-struct psti_wave_candidate psti_wave_filter(uint32_t list, uint32_t number);
+/* Number 0 is MED. */
+static inline struct psti_wave_candidate psti_wave_filter(uint32_t list, uint32_t number)
+{
+    if (number == 0)
+        return (struct psti_wave_candidate){.predictor = PSTI_PLI_PREDICT_MED};
+    const struct psti_pli_filter *f = &psti_pli_filters[list][number - 1];
+    return (struct psti_wave_candidate){
+        PSTI_PLI_PREDICT_FILTERS, {f->k[0], f->k[1], f->k[2], f->k[3], f->k[4]}, f->a, f->b};
+}
 
 /* pli_wave_model.c: encoding tables. */
 struct psti_wave_code {

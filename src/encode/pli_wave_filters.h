@@ -33,6 +33,10 @@ void psti_wave_price_filters_c(const struct psti_wave_work *work,
                                const struct psti_wave_filter_query *q,
                                struct psti_wave_filter_prices *prices);
 #if defined(__x86_64__)
+/* For struct psti_wave_rows, 8 bits: of filters, and of MED without taps. */
+void psti_wave_find_block_avx2(const struct psti_wave_work *work,
+                               const struct psti_wave_candidate *c, uint32_t n_rows, uint32_t x0,
+                               const int16_t *g, const int16_t *r, int16_t *out);
 void psti_wave_price_filters_avx2(const struct psti_wave_work *work,
                                   const struct psti_wave_filter_query *q,
                                   struct psti_wave_filter_prices *prices);

@@ -30,6 +30,11 @@ struct row {
 };
 
 INLINE __m256i load(const int16_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
+/* 16 bytes in lanes of 16 bits. */
+INLINE __m256i widen(const uint8_t *p)
+{
+    return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p));
+}
 INLINE __m256i pair(__m256i low, __m256i high)
 {
     return _mm256_or_si256(low, _mm256_slli_epi16(high, 8));
@@ -40,19 +45,24 @@ INLINE __m256i offset(__m256i residual)
                             _mm256_set1_epi16(255));
 }
 
+INLINE void pair_vector(const struct psti_wave_near_8 *n, uint32_t i, uint32_t x, const int16_t *g,
+                        const int16_t *r, __m256i *pairs)
+{
+    pairs[0] = pair(widen(n->l[i] + x), widen(n->u[i] + x));
+    pairs[1] = pair(widen(n->ul[i] + x), widen(n->ur[i] + x));
+    pairs[2] = pair(widen(n->uu[i] + x), widen(n->ll[i] + x));
+    pairs[3] = pair(offset(load(g + x)), offset(load(r + x)));
+}
+
 INLINE void pair_row(const struct psti_wave_near_8 *n, uint32_t i, const int16_t *g,
                      const int16_t *r, struct row *row)
 {
-    for (uint32_t v = 0; v < N_VECTORS; v++) {
-        uint32_t x = v * LANES;
-        row->pairs[v][0] = pair(load(n->l[i] + x), load(n->u[i] + x));
-        row->pairs[v][1] = pair(load(n->ul[i] + x), load(n->ur[i] + x));
-        row->pairs[v][2] = pair(load(n->uu[i] + x), load(n->ll[i] + x));
-        row->pairs[v][3] = pair(offset(load(g + x)), offset(load(r + x)));
-    }
-    for (uint32_t v = 0; v < N_VECTORS; v += 2)
-        row->samples[v / 2] =
-            _mm256_packus_epi16(load(n->s[i] + v * LANES), load(n->s[i] + (v + 1) * LANES));
+    for (uint32_t v = 0; v < N_VECTORS; v++)
+        pair_vector(n, i, v * LANES, g, r, row->pairs[v]);
+    /* As vpackuswb puts two vectors' lanes. */
+    for (uint32_t v = 0; v < N_VECTORS / 2; v++)
+        row->samples[v] = _mm256_permute4x64_epi64(
+            _mm256_loadu_si256((const __m256i *)(n->s[i] + 2 * LANES * v)), 0xD8);
 }
 
 /* A filter's coefficients in all lanes. */
@@ -65,13 +75,12 @@ INLINE __m256i pair_of(int low, int high)
     return _mm256_set1_epi16((int16_t)((low & 255) | (int)((unsigned)high << 8)));
 }
 
-INLINE struct filter filter_of(uint32_t list, uint32_t number)
+INLINE struct filter filter_of(const struct psti_wave_candidate *c)
 {
-    const struct psti_pli_filter *f = &psti_pli_filters[list][number - 1];
-    int own = 32 - f->k[0] - f->k[1] - f->k[2] - f->k[3] - f->k[4];
-    return (struct filter){{pair_of(own, f->k[0]), pair_of(f->k[1], f->k[2]),
-                            pair_of(f->k[3], f->k[4]), pair_of(f->a, f->b)},
-                           _mm256_set1_epi16((int16_t)(16 - 128 * (f->a + f->b)))};
+    int own = 32 - c->k[0] - c->k[1] - c->k[2] - c->k[3] - c->k[4];
+    return (struct filter){{pair_of(own, c->k[0]), pair_of(c->k[1], c->k[2]),
+                            pair_of(c->k[3], c->k[4]), pair_of(c->a, c->b)},
+                           _mm256_set1_epi16((int16_t)(16 - 128 * (c->a + c->b)))};
 }
 
 INLINE __m256i predict(const __m256i *pairs, const struct filter *f)
@@ -156,8 +165,28 @@ TARGET void psti_wave_price_filters_avx2(const struct psti_wave_work *work,
     memset(prices, 0, sizeof *prices);
     price_filter(rows, n, NULL, masks, prices->of[0]);
     for (uint32_t number = 1; number < q->n_filters; number++) {
-        struct filter f = filter_of(q->list, number);
+        struct psti_wave_candidate c = psti_wave_filter(q->list, number);
+        struct filter f = filter_of(&c);
         price_filter(rows, n, &f, masks, prices->of[number]);
+    }
+}
+
+TARGET void psti_wave_find_block_avx2(const struct psti_wave_work *work,
+                                      const struct psti_wave_candidate *c, uint32_t n_rows,
+                                      uint32_t x0, const int16_t *g, const int16_t *r, int16_t *out)
+{
+    const struct psti_wave_near_8 *n = &work->near.of_8;
+    bool filtered = c->predictor == PSTI_PLI_PREDICT_FILTERS;
+    struct filter f = filter_of(c);
+    for (uint32_t i = 0; i < n_rows; i++) {
+        size_t at = (size_t)i * EDGE;
+        __m256i pairs[N_PAIRS], p;
+        pair_vector(n, i, x0, g + at, r + at, pairs);
+        p = filtered ? predict(pairs, &f) : predict_med(pairs);
+        p = _mm256_permute4x64_epi64(_mm256_packus_epi16(p, p), 0x08);
+        __m128i s = _mm_loadu_si128((const __m128i *)(n->s[i] + x0));
+        s = _mm_sub_epi8(s, _mm256_castsi256_si128(p));
+        _mm256_storeu_si256((__m256i *)(out + at + x0), _mm256_cvtepi8_epi16(s));
     }
 }
 #else

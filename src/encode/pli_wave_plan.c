@@ -21,19 +21,6 @@ enum {
         PSTI_WAVE_PRICE_UNIT * PSTI_PLI_FILTER_BITS * PSTI_PLI_WAVE_N_BLOCKS /* in 1/16 bit */
 };
 
-struct psti_wave_candidate psti_wave_filter(uint32_t list, uint32_t number)
-{
-    struct psti_wave_candidate c = {.predictor = PSTI_PLI_PREDICT_MED};
-    if (number == 0)
-        return c;
-    const struct psti_pli_filter *filter = &psti_pli_filters[list][number - 1];
-    c.predictor = PSTI_PLI_PREDICT_FILTERS;
-    memcpy(c.k, filter->k, sizeof c.k);
-    c.a = filter->a;
-    c.b = filter->b;
-    return c;
-}
-
 static uint32_t price_columns(const uint16_t *sums, uint32_t begin, uint32_t end)
 {
     uint32_t sum = 0;
@@ -61,16 +48,9 @@ static uint32_t rows_from(const struct psti_pli_source *s, uint32_t y0)
 
 static uint64_t price_plane(const struct choice *c, const int16_t *residuals)
 {
-    uint64_t sum = 0;
     if (c->effort >= EFFORT_COSTS)
         return psti_wave_cost_plane(c->source, c->plane, c->kind, residuals, c->work);
-    for (uint32_t y0 = 0; y0 < c->source->height; y0 += PSTI_WAVE_BLOCK) {
-        uint16_t sums[PSTI_WAVE_EDGE];
-        c->rows->add_prices(residuals + (size_t)y0 * PSTI_WAVE_EDGE, rows_from(c->source, y0),
-                            sums);
-        sum += price_columns(sums, 0, c->source->width);
-    }
-    return sum;
+    return c->rows->price(c->source, residuals);
 }
 
 static int8_t to_tap(int64_t numerator, int64_t denominator)
@@ -82,48 +62,21 @@ static int8_t to_tap(int64_t numerator, int64_t denominator)
     return (int8_t)(tap < -127 ? -127 : tap > 127 ? 127 : tap);
 }
 
-/* Sums of products of a candidate's residuals s with those of planes 0 and 1. */
-struct moments {
-    int64_t gg, gr, rr, gs, rs;
-};
-
-static struct moments find_moments(const struct choice *c, const int16_t *residuals)
+static struct psti_wave_moments find_moments(const struct choice *c, const int16_t *residuals)
 {
-    struct moments m = {0};
-    for (uint32_t y = 0; y < c->source->height; y++) {
-        size_t at = (size_t)y * PSTI_WAVE_EDGE;
-        const int16_t *g = c->g + at, *r = c->r + at, *s = residuals + at;
-        if (c->source->bits == 8) {
-            int32_t gg = 0, gr = 0, rr = 0, gs = 0, rs = 0; /* of 64 products of 15 bits */
-            for (uint32_t x = 0; x < c->source->width; x++) {
-                gg += g[x] * g[x];
-                gr += g[x] * r[x];
-                rr += r[x] * r[x];
-                gs += g[x] * s[x];
-                rs += r[x] * s[x];
-            }
-            m = (struct moments){m.gg + gg, m.gr + gr, m.rr + rr, m.gs + gs, m.rs + rs};
-            continue;
-        }
-        for (uint32_t x = 0; x < c->source->width; x++) {
-            m.gg += (int64_t)g[x] * g[x];
-            m.gr += (int64_t)g[x] * r[x];
-            m.rr += (int64_t)r[x] * r[x];
-            m.gs += (int64_t)g[x] * s[x];
-            m.rs += (int64_t)r[x] * s[x];
-        }
-    }
+    struct psti_wave_moments m = {0};
+    c->rows->add_moments(c->source, c->g, c->r, residuals, &m);
     /* The products of two such sums, times 64, must fit into 63 bits. */
     while (m.gg >= 1 << 26 || m.rr >= 1 << 26 || m.gs >= 1 << 28 || m.gs <= -(1 << 28) ||
            m.rs >= 1 << 28 || m.rs <= -(1 << 28))
-        m = (struct moments){m.gg >> 1, m.gr >> 1, m.rr >> 1, m.gs >> 1, m.rs >> 1};
+        m = (struct psti_wave_moments){m.gg >> 1, m.gr >> 1, m.rr >> 1, m.gs >> 1, m.rs >> 1};
     return m;
 }
 
 /* Least squares of `residuals` by those of planes 0 and 1. */
 static void fit_taps(const struct choice *c, const int16_t *residuals, int8_t *a, int8_t *b)
 {
-    struct moments m = find_moments(c, residuals);
+    struct psti_wave_moments m = find_moments(c, residuals);
     int64_t determinant = m.gg * m.rr - m.gr * m.gr;
     *a = *b = 0;
     if (c->n_taps > 1 && m.rr > 0 && determinant > 0) {
@@ -145,16 +98,10 @@ static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_pla
     /* Where filters are next, MED is the one that they have to beat. */
     uint32_t from = c->dense && c->effort < EFFORT_COSTS ? PSTI_PLI_PREDICT_MED - 1 : 0;
     uint32_t best = from;
-    for (uint32_t y0 = 0; y0 < c->source->height; y0 += PSTI_WAVE_BLOCK) {
-        c->rows->gather(c->source, c->plane, y0, work);
-        for (uint32_t i = from; i < N_SIMPLE; i++) {
-            struct psti_wave_candidate candidate = {.predictor = (uint8_t)(i + 1)};
-            c->rows->find_residuals(work, &candidate, rows_from(c->source, y0), work->zeros,
-                                    work->zeros, work->trial[i] + (size_t)y0 * PSTI_WAVE_EDGE);
-        }
-    }
+    c->rows->try_simple(c->source, c->plane, from, work, prices);
     for (uint32_t i = from; i < N_SIMPLE; i++) {
-        prices[i] = price_plane(c, work->trial[i]);
+        if (c->effort >= EFFORT_COSTS)
+            prices[i] = price_plane(c, work->trial[i]);
         best = prices[i] < prices[best] ? i : best;
     }
     best_price = prices[best];
@@ -214,6 +161,18 @@ static void choose_filters_8(const struct choice *c, uint32_t y0, uint32_t colum
     }
 }
 
+/* Residuals of the filters of 16 rows that are gathered, to trial[0]. */
+static void apply_filters(const struct choice *c, uint32_t y0, const uint8_t *numbers)
+{
+    uint32_t list = psti_pli_wave_filter_list(c->plane, c->source->transform);
+    size_t at = (size_t)y0 * PSTI_WAVE_EDGE;
+    for (uint32_t x = 0; x < c->source->width; x += PSTI_WAVE_BLOCK) {
+        struct psti_wave_candidate candidate = psti_wave_filter(list, numbers[x / PSTI_WAVE_BLOCK]);
+        c->rows->find_block(c->work, &candidate, rows_from(c->source, y0), x, c->g + at, c->r + at,
+                            c->work->trial[0] + at);
+    }
+}
+
 /* The best filter of each block; their residuals go to trial[0]. */
 static void choose_filters(const struct choice *c, uint8_t *filters)
 {
@@ -228,8 +187,7 @@ static void choose_filters(const struct choice *c, uint8_t *filters)
         c->rows->gather(s, c->plane, y0, work);
         if (s->bits == 8) {
             choose_filters_8(c, y0, columns, numbers);
-            psti_wave_apply_filters_16(s, c->plane, y0, numbers, c->g, c->r, work, work->trial[1],
-                                       work->trial[0]);
+            apply_filters(c, y0, numbers);
             continue;
         }
         for (uint32_t number = 0; number <= PSTI_PLI_N_FILTERS; number++) {
@@ -246,8 +204,7 @@ static void choose_filters(const struct choice *c, uint8_t *filters)
                 numbers[i] = (uint8_t)number;
             }
         }
-        psti_wave_apply_filters_16(s, c->plane, y0, numbers, c->g, c->r, work, work->trial[1],
-                                   work->trial[0]);
+        apply_filters(c, y0, numbers);
     }
 }
 
@@ -259,11 +216,12 @@ static uint16_t sample_at(const struct psti_pli_source *s, uint32_t plane, size_
 
 static bool is_constant(const struct psti_pli_source *s, uint32_t plane)
 {
-    uint16_t first = sample_at(s, plane, 0);
-    for (uint32_t y = 0; y < s->height; y++)
-        for (uint32_t x = 0; x < s->width; x++)
-            if (sample_at(s, plane, (size_t)y * PSTI_WAVE_EDGE + x) != first)
-                return false;
+    size_t nbytes = s->bits / 8u, row_nbytes = nbytes * PSTI_WAVE_EDGE;
+    const uint8_t *first = s->planes[plane], *row = first;
+    for (uint32_t y = 0; y < s->height; y++, row += row_nbytes)
+        if (memcmp(row, first, nbytes) != 0 ||
+            memcmp(row, row + nbytes, nbytes * (s->width - 1)) != 0)
+            return false;
     return true;
 }
 
@@ -290,8 +248,8 @@ static void plan_plane(const struct choice *c, struct psti_wave_plane_plan *plan
     memcpy(work->residuals[c->plane], work->trial[0], sizeof work->trial[0]);
 }
 
-/* Neighbours often have the same token and context: two tables, so that one addition need not wait
- * for the other's store. */
+/* Neighbours often have the same token and context: tables for each of four, so that one addition
+ * need not wait for the other's store. */
 static void count_8(const uint16_t *records, size_t n, struct psti_wave_work *work)
 {
     const uint32_t mask = (1u << PSTI_WAVE_INDEX_BITS_8) - 1;
@@ -299,8 +257,8 @@ static void count_8(const uint16_t *records, size_t n, struct psti_wave_work *wo
         uint64_t four = psti_load_u64(records + i);
         work->counts[0][four & mask]++;
         work->counts[1][four >> 16 & mask]++;
-        work->counts[0][four >> 32 & mask]++;
-        work->counts[1][four >> 48 & mask]++;
+        work->counts[2][four >> 32 & mask]++;
+        work->counts[3][four >> 48 & mask]++;
     }
 }
 static void count_16(const uint32_t *records, size_t n, struct psti_wave_work *work)
@@ -329,8 +287,8 @@ static void count(const struct psti_pli_source *source, const struct psti_wave_p
     }
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
         for (uint32_t i = 0; i < psti_pli_wave_n_tokens(source->bits); i++)
-            counts->n[c][i] +=
-                (uint32_t)work->counts[0][(c << log2) + i] + work->counts[1][(c << log2) + i];
+            for (uint32_t k = 0; k < 4; k++)
+                counts->n[c][i] += work->counts[k][(c << log2) + i];
 }
 
 size_t psti_pli_wave_plan_nbytes(uint8_t channels, uint8_t bits)

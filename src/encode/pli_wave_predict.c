@@ -18,6 +18,7 @@
 #define SAMPLE uint8_t
 #define SIGNED int8_t
 #define BITS 8
+#define PRODUCTS int32_t
 #define price_lane psti_wave_price_8
 #include "encode/pli_wave_predict.h"
 
@@ -27,22 +28,23 @@
 #define SAMPLE uint16_t
 #define SIGNED int16_t
 #define BITS 16
+#define PRODUCTS int64_t
 #define price_lane psti_wave_price_16
 #include "encode/pli_wave_predict.h"
 
-static const struct psti_wave_rows rows_8 = {gather_8,     find_residuals_8, find_row_8,
-                                             add_prices_8, try_prices_8,     add_taps_8};
-static const struct psti_wave_rows rows_16 = {gather_16,     find_residuals_16, find_row_16,
-                                              add_prices_16, try_prices_16,     add_taps_16};
+static const struct psti_wave_rows rows_8 = {gather_8,   find_residuals_8, find_block_8,
+                                             find_row_8, try_prices_8,     try_simple_8,
+                                             price_8,    add_taps_8,       add_moments_8};
+static const struct psti_wave_rows rows_16 = {gather_16,   find_residuals_16, find_block_16,
+                                              find_row_16, try_prices_16,     try_simple_16,
+                                              price_16,    add_taps_16,       add_moments_16};
 
 const struct psti_wave_rows *psti_wave_rows_for(uint32_t cpu, uint8_t bits)
 {
-    if (bits == 16)
-        return &rows_16;
 #if defined(__x86_64__)
     if (cpu & PSTI_CPU_AVX2)
-        return &psti_wave_rows8_avx2;
+        return bits == 8 ? &psti_wave_rows8_avx2 : &psti_wave_rows16_avx2;
 #endif
     (void)cpu;
-    return &rows_8;
+    return bits == 8 ? &rows_8 : &rows_16;
 }

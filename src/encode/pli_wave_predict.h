@@ -1,8 +1,9 @@
 /* pli_wave_predict.h - template: neighbours, predictions and prices of 16 rows.
  *
  * Included once per bit depth and CPU level with NAME(x), NEAR (the struct of neighbours), LANE (16
- * bits for 8-bit samples, else 32), SAMPLE, SIGNED and BITS, price_lane(m), and TARGET and INLINE
- * for the level. Rows are 64 samples whatever the unit's width, so that loops become vectors; what
+ * bits for 8-bit samples, else 32), SAMPLE, SIGNED, BITS, PRODUCTS (a sum of 64 products),
+ * price_lane(m), and TARGET and INLINE for the level. PSTI_WAVE_BY_HAND leaves out what has a
+ * better form. Rows are 64 samples whatever the unit's width, so that loops become vectors; what
  * lies beyond the width means nothing. */
 
 static TARGET void NAME(gather)(const struct psti_pli_source *source, uint32_t p, uint32_t y0,
@@ -16,30 +17,25 @@ static TARGET void NAME(gather)(const struct psti_pli_source *source, uint32_t p
         uint32_t y = y0 + i;
         const SAMPLE *s = plane + (size_t)y * PSTI_WAVE_EDGE;
         const SAMPLE *u = y > 0 ? s - PSTI_WAVE_EDGE : s, *uu = y > 1 ? u - PSTI_WAVE_EDGE : u;
-        for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++) {
-            n->s[i][x] = s[x];
-            n->u[i][x] = u[x];
-            n->uu[i][x] = uu[x];
-        }
-        for (uint32_t x = 1; x < PSTI_WAVE_EDGE; x++) {
-            n->l[i][x] = s[x - 1];
-            n->ul[i][x] = u[x - 1];
-            n->ur[i][x - 1] = u[x];
-        }
-        n->l[i][0] = u[0];
-        for (uint32_t x = 2; x < PSTI_WAVE_EDGE; x++)
-            n->ll[i][x] = s[x - 2];
-        n->ll[i][0] = u[0];
+        memcpy(n->s[i], s, sizeof n->s[i]);
+        memcpy(n->l[i] + 1, s, sizeof n->l[i] - sizeof *s);
+        memcpy(n->ll[i] + 2, s, sizeof n->ll[i] - 2 * sizeof *s);
+        n->l[i][0] = n->ll[i][0] = u[0];
         n->ll[i][1] = s[0];
+        if (y == 0) {
+            memcpy(n->u[0], n->l[0], sizeof n->u[0]);
+            memcpy(n->ul[0], n->l[0], sizeof n->ul[0]);
+            memcpy(n->ur[0], n->l[0], sizeof n->ur[0]);
+            memcpy(n->uu[0], n->l[0], sizeof n->uu[0]);
+            continue;
+        }
+        memcpy(n->u[i], u, sizeof n->u[i]);
+        memcpy(n->ul[i] + 1, u, sizeof n->ul[i] - sizeof *u);
+        memcpy(n->ur[i], u + 1, sizeof n->ur[i] - sizeof *u);
+        memcpy(n->uu[i], uu, sizeof n->uu[i]);
         n->ul[i][0] = u[0];
         n->ur[i][PSTI_WAVE_EDGE - 1] = u[PSTI_WAVE_EDGE - 1];
         n->ur[i][width - 1] = u[width - 1];
-        if (y > 0)
-            continue;
-        memcpy(n->u[0], n->l[0], sizeof n->u[0]);
-        memcpy(n->ul[0], n->l[0], sizeof n->ul[0]);
-        memcpy(n->ur[0], n->l[0], sizeof n->ur[0]);
-        memcpy(n->uu[0], n->l[0], sizeof n->uu[0]);
     }
 }
 
@@ -51,13 +47,14 @@ INLINE LANE NAME(med)(LANE l, LANE u, LANE ul)
     return (LANE)(l + u - middle);
 }
 
-/* Residuals of row i. */
-INLINE void NAME(simple)(const NEAR *n, const struct psti_wave_candidate *c, uint32_t i,
-                         const int16_t *g, const int16_t *r, int16_t *restrict out)
+/* Residuals of columns x0 .. x0 + n - 1 of row i; `g`, `r`, `out`: of that row. */
+INLINE void NAME(simple)(const NEAR *near, const struct psti_wave_candidate *c, uint32_t i,
+                         uint32_t x0, uint32_t n, const int16_t *g, const int16_t *r,
+                         int16_t *restrict out)
 {
     LANE p[PSTI_WAVE_EDGE];
-    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++) {
-        LANE l = n->l[i][x], u = n->u[i][x];
+    for (uint32_t x = x0; x < x0 + n; x++) {
+        LANE l = near->l[i][x], u = near->u[i][x];
         if (c->predictor == PSTI_PLI_PREDICT_LEFT)
             p[x] = l;
         else if (c->predictor == PSTI_PLI_PREDICT_UP)
@@ -65,32 +62,33 @@ INLINE void NAME(simple)(const NEAR *n, const struct psti_wave_candidate *c, uin
         else if (c->predictor == PSTI_PLI_PREDICT_AVERAGE)
             p[x] = (LANE)((l + u) >> 1);
         else
-            p[x] = NAME(med)(l, u, n->ul[i][x]);
+            p[x] = NAME(med)(l, u, near->ul[i][x]);
     }
-    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++) {
+    for (uint32_t x = x0; x < x0 + n; x++) {
         LANE tap = (LANE)((LANE)(c->a * g[x]) + (LANE)(c->b * r[x]));
         LANE v = (LANE)(p[x] + ((LANE)(tap + 16) >> 5));
-        out[x] = (SIGNED)(n->s[i][x] - v);
+        out[x] = (SIGNED)(near->s[i][x] - v);
     }
 }
 
-INLINE void NAME(filtered)(const NEAR *n, const struct psti_wave_candidate *c, uint32_t i,
-                           const int16_t *g, const int16_t *r, int16_t *restrict out)
+INLINE void NAME(filtered)(const NEAR *near, const struct psti_wave_candidate *c, uint32_t i,
+                           uint32_t x0, uint32_t n, const int16_t *g, const int16_t *r,
+                           int16_t *restrict out)
 {
     LANE k1 = c->k[0], k2 = c->k[1], k3 = c->k[2], k4 = c->k[3], k5 = c->k[4], a = c->a, b = c->b;
-    for (uint32_t j = 0; j < PSTI_WAVE_EDGE; j++) {
-        LANE l = n->l[i][j], x = (LANE)(32 * l + 16);
-        x = (LANE)(x + (LANE)(k1 * (LANE)(n->u[i][j] - l)));
-        x = (LANE)(x + (LANE)(k2 * (LANE)(n->ul[i][j] - l)));
-        x = (LANE)(x + (LANE)(k3 * (LANE)(n->ur[i][j] - l)));
-        x = (LANE)(x + (LANE)(k4 * (LANE)(n->uu[i][j] - l)));
-        x = (LANE)(x + (LANE)(k5 * (LANE)(n->ll[i][j] - l)));
+    for (uint32_t j = x0; j < x0 + n; j++) {
+        LANE l = near->l[i][j], x = (LANE)(32 * l + 16);
+        x = (LANE)(x + (LANE)(k1 * (LANE)(near->u[i][j] - l)));
+        x = (LANE)(x + (LANE)(k2 * (LANE)(near->ul[i][j] - l)));
+        x = (LANE)(x + (LANE)(k3 * (LANE)(near->ur[i][j] - l)));
+        x = (LANE)(x + (LANE)(k4 * (LANE)(near->uu[i][j] - l)));
+        x = (LANE)(x + (LANE)(k5 * (LANE)(near->ll[i][j] - l)));
         x = (LANE)(x + (LANE)(a * g[j]));
         x = (LANE)(x + (LANE)(b * r[j]));
         LANE v = (LANE)(x >> 5), most = (LANE)((1 << BITS) - 1);
         v = v < 0 ? 0 : v;
         v = v > most ? most : v;
-        out[j] = (SIGNED)(n->s[i][j] - v);
+        out[j] = (SIGNED)(near->s[i][j] - v);
     }
 }
 
@@ -98,10 +96,27 @@ INLINE void NAME(row)(const NEAR *n, const struct psti_wave_candidate *c, uint32
                       const int16_t *g, const int16_t *r, int16_t *restrict out)
 {
     if (c->predictor == PSTI_PLI_PREDICT_FILTERS)
-        NAME(filtered)(n, c, i, g, r, out);
+        NAME(filtered)(n, c, i, 0, PSTI_WAVE_EDGE, g, r, out);
     else
-        NAME(simple)(n, c, i, g, r, out);
+        NAME(simple)(n, c, i, 0, PSTI_WAVE_EDGE, g, r, out);
 }
+
+#ifndef PSTI_WAVE_BY_HAND
+static TARGET void NAME(find_block)(const struct psti_wave_work *work,
+                                    const struct psti_wave_candidate *c, uint32_t n_rows,
+                                    uint32_t x0, const int16_t *g, const int16_t *r, int16_t *out)
+{
+    const NEAR *n = &work->near.NAME(of);
+    bool filtered = c->predictor == PSTI_PLI_PREDICT_FILTERS;
+    for (uint32_t i = 0; i < n_rows; i++) {
+        size_t at = (size_t)i * PSTI_WAVE_EDGE;
+        if (filtered)
+            NAME(filtered)(n, c, i, x0, PSTI_WAVE_BLOCK, g + at, r + at, out + at);
+        else
+            NAME(simple)(n, c, i, x0, PSTI_WAVE_BLOCK, g + at, r + at, out + at);
+    }
+}
+#endif
 
 static TARGET void NAME(find_residuals)(const struct psti_wave_work *work,
                                         const struct psti_wave_candidate *c, uint32_t n_rows,
@@ -128,13 +143,6 @@ INLINE void NAME(add_row)(const int16_t *residuals, uint16_t *sums)
     }
 }
 
-static TARGET void NAME(add_prices)(const int16_t *residuals, uint32_t n_rows, uint16_t *sums)
-{
-    memset(sums, 0, PSTI_WAVE_EDGE * sizeof *sums);
-    for (uint32_t i = 0; i < n_rows; i++)
-        NAME(add_row)(residuals + i * PSTI_WAVE_EDGE, sums);
-}
-
 static TARGET void NAME(try_prices)(const struct psti_wave_work *work,
                                     const struct psti_wave_candidate *c, uint32_t n_rows,
                                     uint32_t step, const int16_t *g, const int16_t *r,
@@ -147,6 +155,59 @@ static TARGET void NAME(try_prices)(const struct psti_wave_work *work,
         NAME(add_row)(out, sums);
     }
 }
+
+#ifndef PSTI_WAVE_BY_HAND
+static TARGET uint64_t NAME(price)(const struct psti_pli_source *source, const int16_t *residuals)
+{
+    uint64_t sum = 0;
+    for (uint32_t y0 = 0; y0 < source->height; y0 += PSTI_WAVE_BLOCK) {
+        uint16_t sums[PSTI_WAVE_EDGE] = {0};
+        for (uint32_t y = y0; y < y0 + PSTI_WAVE_BLOCK && y < source->height; y++)
+            NAME(add_row)(residuals + (size_t)y * PSTI_WAVE_EDGE, sums);
+        for (uint32_t x = 0; x < source->width; x++)
+            sum += sums[x];
+    }
+    return sum;
+}
+
+static TARGET void NAME(try_simple)(const struct psti_pli_source *source, uint32_t plane,
+                                    uint32_t from, struct psti_wave_work *work, uint64_t prices[4])
+{
+    for (uint32_t y0 = 0; y0 < source->height; y0 += PSTI_WAVE_BLOCK) {
+        uint32_t left = source->height - y0,
+                 n_rows = left < PSTI_WAVE_BLOCK ? left : PSTI_WAVE_BLOCK;
+        NAME(gather)(source, plane, y0, work);
+        for (uint32_t i = from; i < 4; i++) {
+            struct psti_wave_candidate candidate = {.predictor = (uint8_t)(i + 1)};
+            NAME(find_residuals)
+            (work, &candidate, n_rows, work->zeros, work->zeros,
+             work->trial[i] + (size_t)y0 * PSTI_WAVE_EDGE);
+        }
+    }
+    for (uint32_t i = from; i < 4; i++)
+        prices[i] = NAME(price)(source, work->trial[i]);
+}
+
+static TARGET void NAME(add_moments)(const struct psti_pli_source *source, const int16_t *g,
+                                     const int16_t *r, const int16_t *s,
+                                     struct psti_wave_moments *m)
+{
+    for (uint32_t y = 0; y < source->height; y++) {
+        PRODUCTS gg = 0, gr = 0, rr = 0, gs = 0, rs = 0; /* 8 bits: 64 products of 15 */
+        for (uint32_t x = 0; x < source->width; x++) {
+            gg += (PRODUCTS)g[x] * g[x];
+            gr += (PRODUCTS)g[x] * r[x];
+            rr += (PRODUCTS)r[x] * r[x];
+            gs += (PRODUCTS)g[x] * s[x];
+            rs += (PRODUCTS)r[x] * s[x];
+        }
+        *m = (struct psti_wave_moments){m->gg + gg, m->gr + gr, m->rr + rr, m->gs + gs, m->rs + rs};
+        g += PSTI_WAVE_EDGE;
+        r += PSTI_WAVE_EDGE;
+        s += PSTI_WAVE_EDGE;
+    }
+}
+#endif
 
 static TARGET void NAME(add_taps)(const int16_t *from, uint32_t n_rows, int8_t a, int8_t b,
                                   const int16_t *g, const int16_t *r, int16_t *restrict to)
@@ -163,4 +224,5 @@ static TARGET void NAME(add_taps)(const int16_t *from, uint32_t n_rows, int8_t a
 #undef SAMPLE
 #undef SIGNED
 #undef BITS
+#undef PRODUCTS
 #undef price_lane

@@ -8,32 +8,6 @@
 
 #include <string.h>
 
-void psti_wave_apply_filters_16(const struct psti_pli_source *source, uint32_t plane, uint32_t y0,
-                                const uint8_t *numbers, const int16_t *g, const int16_t *r,
-                                const struct psti_wave_work *work, int16_t *spare, int16_t *out)
-{
-    uint32_t columns = (source->width + PSTI_WAVE_BLOCK - 1) / PSTI_WAVE_BLOCK;
-    uint32_t list = psti_pli_wave_filter_list(plane, source->transform);
-    const struct psti_wave_rows *rows = psti_wave_rows_for(psti_cpu_features(), source->bits);
-    uint32_t n_rows = source->height - y0;
-    size_t at = (size_t)y0 * PSTI_WAVE_EDGE;
-    n_rows = n_rows < PSTI_WAVE_BLOCK ? n_rows : PSTI_WAVE_BLOCK;
-    for (uint32_t i = 0; i < columns; i++) {
-        bool done = false;
-        for (uint32_t j = 0; j < i; j++)
-            done = done || numbers[j] == numbers[i];
-        if (done)
-            continue;
-        struct psti_wave_candidate candidate = psti_wave_filter(list, numbers[i]);
-        rows->find_residuals(work, &candidate, n_rows, g + at, r + at, spare);
-        for (uint32_t j = i; j < columns; j++)
-            for (uint32_t y = 0; numbers[j] == numbers[i] && y < n_rows; y++) {
-                size_t x = (size_t)y * PSTI_WAVE_EDGE + j * PSTI_WAVE_BLOCK;
-                memcpy(out + at + x, spare + x, PSTI_WAVE_BLOCK * sizeof *out);
-            }
-    }
-}
-
 /* Of 64 residuals of 8 bits; the same as psti_pli_wave_token(), without branches. */
 static void tokens_8(const int16_t *residuals, uint8_t *tokens)
 {

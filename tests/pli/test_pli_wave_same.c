@@ -103,6 +103,89 @@ static void test_buckets(void **state)
     }
 }
 
+/* A unit's plane and residuals to refer to, over their whole range in every second turn. */
+static struct psti_pli_source draw_unit(uint64_t *random, uint32_t turn, uint32_t bits, void *plane,
+                                        int16_t *g, int16_t *r)
+{
+    uint32_t all = 1u << bits, half = all / 2, range = turn % 2 ? all : 12;
+    uint32_t step = turn % 4 == 3 ? all - 1 : 1; /* of these extremes alone */
+    for (uint32_t i = 0; i < PSTI_WAVE_SAMPLES; i++) {
+        uint32_t v = draw(random) % range * step;
+        if (bits == 8)
+            ((uint8_t *)plane)[i] = (uint8_t)v;
+        else
+            ((uint16_t *)plane)[i] = (uint16_t)v;
+        g[i] = (int16_t)((int)(draw(random) % all) - (int)half);
+        r[i] = (int16_t)((int)(draw(random) % all) - (int)half);
+    }
+    return (struct psti_pli_source){.height = 1 + draw(random) % 64,
+                                    .width = 1 + draw(random) % 64,
+                                    .channels = 1,
+                                    .bits = (uint8_t)bits,
+                                    .planes = {plane}};
+}
+
+static void compare_rows(const struct psti_pli_source *s, uint32_t x0, uint32_t columns,
+                         uint32_t n_rows, const int16_t *a, const int16_t *b)
+{
+    for (uint32_t y = 0; y < n_rows; y++)
+        for (uint32_t x = x0; x < x0 + columns && x < s->width; x++)
+            assert_int_equal(a[y * PSTI_WAVE_EDGE + x], b[y * PSTI_WAVE_EDGE + x]);
+}
+
+static void compare_loops(uint32_t turn, const struct psti_pli_source *s, const int16_t *g,
+                          const int16_t *r, struct psti_wave_work *in_c,
+                          struct psti_wave_work *in_avx2)
+{
+    const struct psti_wave_rows *c = psti_wave_rows_for(0, s->bits);
+    const struct psti_wave_rows *v = psti_wave_rows_for(PSTI_CPU_AVX2, s->bits);
+    uint32_t from = turn % 3 ? 0 : 3, n_rows = s->height < 16 ? s->height : 16;
+    uint64_t prices_c[4], prices_v[4];
+    struct psti_wave_moments moments_c = {0}, moments_v = {0};
+    memset(in_c->zeros, 0, sizeof in_c->zeros);
+    memset(in_avx2->zeros, 0, sizeof in_avx2->zeros);
+    c->try_simple(s, 0, from, in_c, prices_c);
+    v->try_simple(s, 0, from, in_avx2, prices_v);
+    for (uint32_t i = from; i < 4; i++) {
+        assert_int_equal(prices_v[i], prices_c[i]);
+        compare_rows(s, 0, 64, s->height, in_avx2->trial[i], in_c->trial[i]);
+        assert_int_equal(v->price(s, in_c->trial[i]), prices_c[i]);
+    }
+    c->add_moments(s, g, r, in_c->trial[3], &moments_c);
+    v->add_moments(s, g, r, in_c->trial[3], &moments_v);
+    assert_memory_equal(&moments_v, &moments_c, sizeof moments_c);
+    c->add_taps(in_c->trial[3], s->height, (int8_t)turn, (int8_t)(turn * 7), g, r, in_c->trial[4]);
+    v->add_taps(in_c->trial[3], s->height, (int8_t)turn, (int8_t)(turn * 7), g, r,
+                in_avx2->trial[4]);
+    compare_rows(s, 0, 64, s->height, in_avx2->trial[4], in_c->trial[4]);
+    c->gather(s, 0, 0, in_c);
+    v->gather(s, 0, 0, in_avx2);
+    for (uint32_t x0 = 0; x0 < s->width; x0 += PSTI_WAVE_BLOCK) {
+        struct psti_wave_candidate f = psti_wave_filter(turn % 3, (turn + x0) % 64);
+        c->find_block(in_c, &f, n_rows, x0, g, r, in_c->trial[0]);
+        v->find_block(in_avx2, &f, n_rows, x0, g, r, in_avx2->trial[0]);
+        compare_rows(s, x0, PSTI_WAVE_BLOCK, n_rows, in_avx2->trial[0], in_c->trial[0]);
+    }
+}
+
+static void test_loops(void **state)
+{
+    uint64_t random = 3;
+    static uint16_t plane[PSTI_WAVE_SAMPLES];
+    static int16_t g[PSTI_WAVE_SAMPLES], r[PSTI_WAVE_SAMPLES];
+    struct psti_wave_work *work = aligned_alloc(64, 2 * sizeof *work);
+    (void)state;
+    assert_non_null(work);
+    bool there = (psti_cpu_detected() & PSTI_CPU_AVX2) != 0;
+    for (uint32_t turn = 0; there && turn < 200; turn++) {
+        struct psti_pli_source s = draw_unit(&random, turn, turn % 5 ? 8 : 16, plane, g, r);
+        compare_loops(turn, &s, g, r, &work[0], &work[1]);
+    }
+    free(work);
+    if (!there)
+        skip();
+}
+
 static void test_filter_prices(void **state)
 {
     uint64_t random = 7;
@@ -117,17 +200,7 @@ static void test_filter_prices(void **state)
     }
     for (uint32_t turn = 0; turn < 60; turn++) {
         static struct psti_wave_filter_prices in_c, in_avx2;
-        struct psti_pli_source source = {.height = 1 + draw(&random) % 64,
-                                         .width = 1 + draw(&random) % 64,
-                                         .channels = 1,
-                                         .bits = 8,
-                                         .planes = {plane}};
-        uint32_t range = turn % 2 ? 256 : 12;
-        for (uint32_t i = 0; i < PSTI_WAVE_SAMPLES; i++) {
-            plane[i] = (uint8_t)(draw(&random) % range * (turn % 4 == 3 ? 255 : 1));
-            g[i] = (int16_t)((int)(draw(&random) % 256) - 128);
-            r[i] = (int16_t)((int)(draw(&random) % 256) - 128);
-        }
+        struct psti_pli_source source = draw_unit(&random, turn, 8, plane, g, r);
         struct psti_wave_filter_query query = {
             .list = turn % 3,
             .n_filters = PSTI_PLI_N_FILTERS + 1,
@@ -153,6 +226,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_levels),
 #if defined(__x86_64__)
         cmocka_unit_test(test_buckets),
+        cmocka_unit_test(test_loops),
         cmocka_unit_test(test_filter_prices),
 #endif
     };
