@@ -52,7 +52,7 @@ def from_golden():
     for path in sorted((TESTS / "golden" / "pli").glob("*.pli")):
         data = path.read_bytes()
         head = pli_slow.parse_header(data)
-        parts, columns = pli_slow.parse_index(data, head)
+        parts, columns, _ = pli_slow.parse_index(data, head)
         shape = (head.channels, head.bits)
         modes = {part[0] for part in parts}
         features = {(mode, *shape, head.flags) for mode in modes}

@@ -11,20 +11,17 @@
  * leave files that older ones wrote readable. */
 #include "golden/golden_sha256.h"
 #include "golden/make_pli_crafted.h"
+#include "golden/make_pli_picture.h"
 
 #include <penstock/pli.h>
-
-#include "decode/decode.h"
 
 #include <stdlib.h>
 
 enum { SCRATCH_NBYTES = 3 << 20, MAX_FILE = 20 << 10, PATH_NBYTES = 4096 };
 
-enum kind { PHOTO, NOISE, FLAT, EXTREMES, LABELS, SCREEN, MIXED, DEPTH12, ALPHA };
-
 struct golden {
     const char *name;
-    enum kind kind;
+    enum picture_kind kind;
     uint32_t height, width;
     uint8_t channels, bits;
     enum pst_pli_tier tier;
@@ -83,128 +80,6 @@ static const struct golden goldens[] = {
     {"lz-one-color", FLAT, 600, 513, 4, 8, DENSE, 3, 0, false, NULL, 0, 0},
 };
 
-/* Random of (y, x, salt) alone. */
-static uint32_t hash(uint32_t y, uint32_t x, uint32_t salt)
-{
-    uint32_t h = y * 0x9E3779B1u ^ x * 0x85EBCA77u ^ salt * 0xC2B2AE3Du;
-    h = (h ^ h >> 15) * 0x2C1B3C6Du;
-    h = (h ^ h >> 12) * 0x297A2D39u;
-    return h ^ h >> 15;
-}
-
-/* 0..65535, bilinear between random values `step` apart. */
-static uint32_t waves(uint32_t y, uint32_t x, uint32_t step, uint32_t salt)
-{
-    uint32_t y0 = y / step, x0 = x / step, fy = y % step, fx = x % step;
-    uint64_t top = (uint64_t)(hash(y0, x0, salt) >> 16) * (step - fx) +
-                   (uint64_t)(hash(y0, x0 + 1, salt) >> 16) * fx;
-    uint64_t low = (uint64_t)(hash(y0 + 1, x0, salt) >> 16) * (step - fx) +
-                   (uint64_t)(hash(y0 + 1, x0 + 1, salt) >> 16) * fx;
-    return (uint32_t)((top * (step - fy) + low * fy) / ((uint64_t)step * step));
-}
-
-/* Like a photograph: broad light, texture, noise, and colours that go together. 16 bits. */
-static uint32_t photo(uint32_t y, uint32_t x, uint32_t c)
-{
-    uint32_t light = waves(y, x, 37, 1) / 2 + waves(y, x, 9, 2) / 4 + waves(y, x, 3, 3) / 16;
-    uint32_t color = waves(y, x, 53, 4 + c) / 8 + (hash(y, x, 9 + c) & 0x2FF);
-    return light + color;
-}
-
-/* Regions of a few values with smooth borders; now and then an island. */
-static uint32_t label(uint32_t y, uint32_t x)
-{
-    uint32_t region =
-        (y + waves(y, x, 31, 7) / 2500) / 60 * 7 + (x + waves(y, x, 43, 8) / 1800) / 75;
-    return hash(y / 9, x / 9, 11) % 41 == 0 ? 33 : hash(region, 0, 12) % 19;
-}
-
-/* Text on a ground: glyphs that come again, lines, few colours. */
-static uint32_t screen(uint32_t y, uint32_t x, uint32_t c)
-{
-    uint32_t line = y / 12, glyph = hash(line, x / 7, 21) % 13;
-    bool ink = y % 12 < 9 && x % 7 < 5 && hash(y % 12 / 2 * 2, x % 7, 22 + glyph) % 3 == 0;
-    if (y % 48 == 47 || x == 3)
-        return 120 + 10 * c;
-    if (line % 4 == 3)
-        return ink ? 255 : 30 + 20 * c;
-    return c == 3 ? 255 : ink ? 20 + 60 * c * (glyph == 5) : 250;
-}
-
-static uint32_t value(const struct golden *g, uint32_t y, uint32_t x, uint32_t c)
-{
-    uint32_t max = g->bits == 8 ? 0xFF : 0xFFFF, down = 16u - g->bits;
-    uint32_t last = g->channels - 1u;
-    switch (g->kind) {
-    case PHOTO:
-        return photo(y, x, c) >> down;
-    case DEPTH12:
-        return photo(y, x, c) >> 4;
-    case NOISE:
-        return hash(y, x, 31 + c) & max;
-    case FLAT:
-        return 40u + 50u * c;
-    case EXTREMES:
-        return (hash(y / 3, x / 5, 41 + c) & 3 ? hash(y, x / 4, 42) : hash(y, x, 43)) & 1 ? max : 0;
-    case LABELS:
-        return g->bits == 8 ? label(y, x) : 1000 * label(y, x) + label(y / 2, x);
-    case SCREEN:
-        return screen(y, x, c);
-    case MIXED:
-        return y < 64 ? (x < 64 ? photo(y, x, c) >> 8 : 17 * c)
-                      : (x < 64 ? hash(y, x, 51 + c) & 0xFF : screen(y, x, c));
-    default: /* ALPHA: opaque, clear (and colourless), soft edges; the rest as a photograph */
-        break;
-    }
-    uint32_t soft = waves(y, x, 19, 61);
-    uint32_t alpha = soft > 40000 ? max : soft < 26000 ? 0 : (soft - 26000) * max / 14000;
-    return c == last ? alpha : alpha == 0 ? 0 : photo(y, x, c) >> down;
-}
-
-static void *read_file(const char *path, size_t *nbytes)
-{
-    FILE *file = fopen(path, "rb");
-    long n;
-    if (!file)
-        return NULL;
-    fseek(file, 0, SEEK_END);
-    n = ftell(file);
-    rewind(file);
-    void *data = malloc((size_t)n + 1);
-    *nbytes = data ? fread(data, 1, (size_t)n, file) : 0;
-    fclose(file);
-    return data;
-}
-
-static int fail(const char *name, const char *what)
-{
-    fprintf(stderr, "%s: %s\n", name, what);
-    return -1;
-}
-
-/* The crop of a PNG; its channels and bits have to be as the list says. */
-static int crop(const struct golden *g, const char *data, void *pixels)
-{
-    char path[PATH_NBYTES];
-    struct psti_decoder *decoder = NULL;
-    struct pst_decode_options options = {.struct_size = sizeof options};
-    struct pst_image_info info;
-    struct psti_rect rect = {g->y, g->x, g->height, g->width};
-    size_t nbytes = 0, row = (size_t)g->width * g->channels * (g->bits / 8u);
-    int result = -1;
-    snprintf(path, sizeof path, "%s/%s", data, g->file);
-    void *bytes = read_file(path, &nbytes);
-    if (bytes && psti_decoder_open(&decoder, NULL) == PST_OK &&
-        psti_decoder_probe(decoder, bytes, nbytes, PST_FORM_PNG, &options, &info, NULL) == PST_OK &&
-        info.channels == g->channels && info.bits == g->bits &&
-        psti_decoder_region(decoder, bytes, nbytes, &info, &options, &rect, pixels, row, NULL) ==
-            PST_OK)
-        result = 0;
-    psti_decoder_close(&decoder);
-    free(bytes);
-    return result ? fail(path, "no such picture, or not as the list says") : 0;
-}
-
 /* False if a sample of `a` and `b` differs by more than the golden file may. */
 static bool near_enough(const struct golden *g, const uint8_t *a, const uint8_t *b, size_t nbytes)
 {
@@ -250,9 +125,9 @@ static int encode(const struct golden *g, void *source, void *decoded, uint8_t *
     if (pst_pli_encode(&in, &options, *out, bound, n, NULL) != PST_OK ||
         pst_pli_decode(*out, *n, NULL, -1, &back, scratch, SCRATCH_NBYTES, NULL) != PST_OK ||
         !near_enough(g, source, decoded, nbytes))
-        result = fail(g->name, "does not come back");
+        result = picture_fail(g->name, "does not come back");
     else if (*n > MAX_FILE)
-        result = fail(g->name, "is too large for a golden file");
+        result = picture_fail(g->name, "is too large for a golden file");
     free(scratch);
     return result;
 }
@@ -263,12 +138,14 @@ static int make(const struct golden *g, const char *folder, const char *data, FI
     char path[PATH_NBYTES], sum[SHA256_TEXT_NBYTES];
     size_t nbytes = (size_t)g->height * g->width * g->channels * (g->bits / 8u), n = 0;
     uint8_t *source = calloc(nbytes, 1), *decoded = calloc(nbytes, 1), *bytes = NULL, *at = source;
+    struct picture picture = {g->kind, g->height, g->width, g->channels,
+                              g->bits, g->file,   g->y,     g->x};
     int result = -1;
     snprintf(path, sizeof path, "%s/%s.pli", folder, g->name);
     if (g->file && !data) { /* stays as it is: only its line is written */
         struct pst_pixels back = pixels_of(g, decoded);
         void *scratch = aligned_alloc(64, SCRATCH_NBYTES);
-        bytes = read_file(path, &n);
+        bytes = picture_read_file(path, &n);
         if (bytes &&
             pst_pli_decode(bytes, n, NULL, -1, &back, scratch, SCRATCH_NBYTES, NULL) == PST_OK)
             result = 0;
@@ -277,10 +154,10 @@ static int make(const struct golden *g, const char *folder, const char *data, FI
         for (uint32_t y = 0; !g->file && y < g->height; y++)
             for (uint32_t x = 0; x < g->width; x++)
                 for (uint32_t c = 0; c < g->channels; c++, at += g->bits / 8) {
-                    uint32_t v = value(g, y, x, c);
+                    uint32_t v = picture_value(&picture, y, x, c);
                     memcpy(at, &v, g->bits / 8u);
                 }
-        if (!g->file || crop(g, data, source) == 0)
+        if (!g->file || picture_crop(&picture, data, source) == 0)
             result = encode(g, source, decoded, &bytes, &n);
         FILE *file = result ? NULL : fopen(path, "wb");
         if (!file || fwrite(bytes, 1, n, file) != n || fclose(file) != 0)
@@ -291,7 +168,7 @@ static int make(const struct golden *g, const char *folder, const char *data, FI
     free(source);
     free(decoded);
     free(bytes);
-    return result ? fail(path, "is not made") : 0;
+    return result ? picture_fail(path, "is not made") : 0;
 }
 
 int main(int argc, char **argv)
@@ -299,7 +176,7 @@ int main(int argc, char **argv)
     char path[PATH_NBYTES];
     int result = 0;
     if (argc < 2)
-        return fail("usage", "make_pli FOLDER [DATA]");
+        return picture_fail("usage", "make_pli FOLDER [DATA]");
     snprintf(path, sizeof path, "%s/MANIFEST", argv[1]);
     FILE *manifest = fopen(path, "w");
     if (!manifest)

@@ -4,8 +4,9 @@
     tests/golden/pli_slow.py FILE...
 
 prints the SHA-256 of each file's pixels as (height, width, channels) samples, little-endian, and checks every checksum on
-the way. It shares nothing with the library, so that the two hold each other, and the document, to the same law. Numbers
-that were trained stand in docs/format-pli-tables.txt. Whatever is wrong with a file is raised as Corrupt.
+the way; of a JPEG kept as PLI also that of the JPEG file, which is put together again. It shares nothing with the library,
+so that the two hold each other, and the document, to the same law. Numbers that were trained stand in
+docs/format-pli-tables.txt. Whatever is wrong with a file is raised as Corrupt.
 """
 
 import hashlib
@@ -14,13 +15,17 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import pli_slow_jpeg
+import pli_slow_jpeg_file
 import pli_slow_lz
 import pli_slow_wave
 from pli_slow_bits import Bits, Corrupt, need, take_sample
 from xxh3 import xxh3
 
 RAW, CONSTANT, PACKED, WAVE, LZ = range(5)
-MODEL_WAVE = 1
+PIXELS, JPEG = 1, 2
+MODEL_WAVE, MODEL_TABLES, MODEL_FRAME = 1, 2, 3
+MODEL_KINDS = {PIXELS: (MODEL_WAVE,), JPEG: (MODEL_TABLES, MODEL_FRAME)}
 
 
 def parse_header(data):
@@ -29,30 +34,36 @@ def parse_header(data):
     names = ("magic", "version", "content", "channels", "bits", "width", "height", "unit_log2", "transform", "flags",
              "max_error", "model_nbytes", "tier", "effort", "zero", "pixel_checksum", "head_checksum")
     head = SimpleNamespace(**dict(zip(names, struct.unpack("<4s4B2H4BI2BH2Q", data[:40]))))
-    need(head.magic == b"\x89PLI" and head.version == 1 and head.content == 1, "no PLI of pixels, version 1")
+    need(head.magic == b"\x89PLI" and head.version == 1 and head.content in (PIXELS, JPEG), "no PLI of version 1")
     need(1 <= head.channels <= 4 and head.bits in (8, 16), "channels or bits")
     need(head.width > 0 and head.height > 0 and 6 <= head.unit_log2 <= 9, "sizes")
     need(head.transform == 0 or (head.transform == 1 and head.channels >= 3), "transform")
-    need(head.flags < 4 and head.max_error <= 127 and 1 <= head.tier <= 3 and head.zero == 0, "flags")
+    need(head.flags < 4 and head.zero == 0, "flags")
+    if head.content == PIXELS:
+        need(head.max_error <= 127 and 1 <= head.tier <= 3, "max_error or tier")
+    else:
+        need(head.channels in (1, 3) and head.bits == 8 and head.unit_log2 <= 8, "channels, bits or unit")
+        need(head.max_error == head.tier == head.effort == 0, "max_error, tier or effort")
     head.edge = 1 << head.unit_log2
     return head
 
 
-def parse_model(block, bits):
-    """The tables of the wave mode for this image."""
-    own, at, last = b"", 0, 0
+def parse_model(block, content):
+    """{kind: the bytes of that block}"""
+    out, at, last = {}, 0, 0
     while at < len(block):
         need(at + 4 <= len(block), "a model block is cut off")
         kind, zero, nbytes = struct.unpack_from("<BBH", block, at)
-        need(kind == MODEL_WAVE and kind > last and zero == 0, "model block")
-        own, last = block[at + 4:at + 4 + nbytes], kind
-        need(len(own) == nbytes, "a model block is cut off")
+        need(kind in MODEL_KINDS[content] and kind > last and zero == 0, "model block")
+        out[kind], last = block[at + 4:at + 4 + nbytes], kind
+        need(len(out[kind]) == nbytes, "a model block is cut off")
         at += 4 + nbytes
-    return pli_slow_wave.tables(own, bits)
+    need(content == PIXELS or MODEL_FRAME in out, "a frame is not there")
+    return out
 
 
 def parse_index(data, head):
-    """Each unit's bytes, its checksum looked at."""
+    """Each unit's bytes, their checksums looked at; columns of units; where the last unit ends."""
     wide, checked = head.flags & 1, head.flags & 2
     rows, columns = -(-head.height // head.edge), -(-head.width // head.edge)
     entry = struct.Struct("<" + ("I" if wide else "H") + ("I" if checked else ""))
@@ -67,8 +78,7 @@ def parse_index(data, head):
         need(not checked or xxh3(unit) & 0xFFFFFFFF == checksum[0], "checksum of a unit")
         units.append(unit)
         offset += size
-    need(offset == len(data), "bytes after the last unit")
-    return units, columns
+    return units, columns, offset
 
 
 def join_planes(planes, head):
@@ -205,10 +215,33 @@ def decode_unit(data, head, tables, h, w):
 
 
 def decode(data):
-    """The bytes of a PLI -> (height, width, channels, bits, samples)."""
+    """The bytes of a PLI -> (height, width, channels, bits, samples), and the JPEG file that it was made from, or None."""
     head = parse_header(data)
-    tables = parse_model(data[40:40 + head.model_nbytes], head.bits)
-    units, columns = parse_index(data, head)
+    model = parse_model(data[40:40 + head.model_nbytes], head.content)
+    units, columns, end = parse_index(data, head)
+    jpeg = None
+    if head.content == JPEG:
+        frame = decode_jpeg(head, model, units, columns)
+        jpeg = pli_slow_jpeg_file.restore(frame, data[end:])
+        samples = pli_slow_jpeg.pixels(frame)
+    else:
+        need(end == len(data), "bytes after the last unit")
+        samples = decode_units(head, pli_slow_wave.tables(model.get(MODEL_WAVE, b""), head.bits), units, columns)
+    need(xxh3(pixel_bytes(samples, head.bits)) == head.pixel_checksum, "pixel checksum")
+    return (head.height, head.width, head.channels, head.bits, samples), jpeg
+
+
+def decode_jpeg(head, model, units, columns):
+    """Content 2: the frame with all coefficients."""
+    frame = pli_slow_jpeg.parse_frame(model[MODEL_FRAME], head)
+    tables = pli_slow_jpeg.parse_tables(model.get(MODEL_TABLES))
+    for i, unit in enumerate(units):
+        pli_slow_jpeg.decode_unit(unit, frame, tables, head.edge, i // columns, i % columns)
+    return frame
+
+
+def decode_units(head, tables, units, columns):
+    """Content 1: all samples."""
     stride = head.width * head.channels
     samples = [0] * (head.height * stride)
     for i, unit in enumerate(units):
@@ -221,8 +254,7 @@ def decode(data):
     if head.max_error:
         step, most = 2 * head.max_error + 1, (1 << head.bits) - 1
         samples = [min(q * step, most) for q in samples]
-    need(xxh3(pixel_bytes(samples, head.bits)) == head.pixel_checksum, "pixel checksum")
-    return head.height, head.width, head.channels, head.bits, samples
+    return samples
 
 
 def pixel_bytes(samples, bits):
@@ -230,8 +262,10 @@ def pixel_bytes(samples, bits):
 
 
 def sha256(path):
-    *_, bits, samples = decode(Path(path).read_bytes())
-    return hashlib.sha256(pixel_bytes(samples, bits)).hexdigest()
+    """Of the pixels, and, if there is one, of the JPEG file."""
+    (*_, bits, samples), jpeg = decode(Path(path).read_bytes())
+    parts = [pixel_bytes(samples, bits)] + ([jpeg] if jpeg is not None else [])
+    return " ".join(hashlib.sha256(part).hexdigest() for part in parts)
 
 
 if __name__ == "__main__":

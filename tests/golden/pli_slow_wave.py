@@ -25,15 +25,15 @@ def tables(block, bits):
     return SimpleNamespace(freqs=[slots(row) for row in freqs], buckets=buckets, filters=filters)
 
 
-def own_table(field, most):
+def own_table(field, most, m=1024):
     n = field.take(6)
     need(1 <= n <= most, "tokens of a table")
     weights = [round(2 ** ((q - 1) / 5)) if q else 0 for q in (field.take(6) for _ in range(n))]
     total = sum(weights)
     need(total > 0, "an empty table")
-    freqs = [max(1, 1024 * w // total) if w else 0 for w in weights]
+    freqs = [max(1, m * w // total) if w else 0 for w in weights]
     largest = freqs.index(max(freqs))
-    freqs[largest] += 1024 - sum(freqs)
+    freqs[largest] += m - sum(freqs)
     need(freqs[largest] >= 1, "a table that cannot be")
     return freqs
 

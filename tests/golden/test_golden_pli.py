@@ -11,7 +11,7 @@ import pli_slow
 
 
 def main(folder):
-    lines = [line.split() for line in (folder / "MANIFEST").read_text().splitlines() if not line.startswith("#")]
+    lines = [line.split(maxsplit=1) for line in (folder / "MANIFEST").read_text().splitlines() if not line.startswith("#")]
     names = {name for name, _ in lines}
     failures = [f"{path.name}: not in the manifest" for path in folder.glob("*.pli") if path.name not in names]
     for name, expected in lines:
