@@ -103,6 +103,8 @@ def prepare(build: Path, name: str) -> str | None:
         problem = run(build, [*pip, "--no-deps", "--no-build-isolation", *wanted.alone])
     if problem is None:
         ready.write_text(stamp)
+    elif wanted.debian:
+        problem += f" (it needs {', '.join(wanted.debian)})"
     return problem
 
 

@@ -151,6 +151,13 @@ def test_the_picture_is_xml_and_names_every_loader():
     assert not any("SPDL" in text for text in texts)
 
 
+def test_nothing_measured_is_no_error():
+    absent = {**MERGED, "cells": [c for c in MERGED["cells"] if "absent" in c]}
+    for merged in (absent, {**MERGED, "cells": []}):
+        assert ET.fromstring(bars.draw(merged)).tag.endswith("svg")
+        assert report.table(merged)
+
+
 def test_peers_are_chosen_by_pattern():
     assert report.chosen("penstock,dali", report.PEERS) == ["penstock", "dali"]
     assert report.chosen("ffcv*", report.PEERS) == ["ffcv", "ffcv_raw"]
@@ -171,6 +178,6 @@ def test_what_does_not_install_gives_its_reason(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     monkeypatch.setitem(environments.ENVIRONMENTS, "tf", environments.Environment(("tensorflow-cpu",)))
-    assert "tensorflow-cpu" in environments.prepare(tmp_path, "tf")
+    assert "tensorflow-cpu" in environments.prepare(tmp_path, "tf")  # the package, or the conflict over it
     assert not (tmp_path / "venv" / "tf" / "ready").exists()
     assert "ERROR" in (tmp_path / "install.log").read_text()
