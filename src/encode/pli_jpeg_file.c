@@ -45,7 +45,7 @@ enum pst_status psti_jpeg_probe(const void *bytes, size_t nbytes, struct psti_jp
         status = psti_jpeg_walk_next(&walk, err);
     if (status == PST_OK && walk.ended)
         status =
-            walk.at < nbytes || !walk.framed
+            walk.has_end
                 ? psti_jpeg_file_fail(err, PST_ERROR_CORRUPT, (int64_t)walk.at,
                                       "the file has no scan")
                 : psti_jpeg_file_fail(err, PST_ERROR_TRUNCATED, (int64_t)walk.at,

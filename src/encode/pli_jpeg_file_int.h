@@ -59,7 +59,7 @@ struct psti_jpeg_walk {
     const uint8_t *bytes;
     size_t nbytes, at;
     const struct psti_jpeg_frame *cut_frame; /* not NULL: values of its quants are not there */
-    bool ended;                              /* no scan follows */
+    bool ended, has_end;                     /* no scan follows; because of EOI */
     bool framed, progressive, has_jfif, has_adobe, has_exif;
     uint8_t adobe_transform, orientation, n_components;
     uint32_t width, height;

@@ -320,7 +320,8 @@ enum pst_status psti_jpeg_walk_next(struct psti_jpeg_walk *w, struct pst_error *
     for (;;) {
         w->at = next_marker(w->bytes, w->nbytes, w->at);
         if (w->at >= w->nbytes || w->bytes[w->at] == M_EOI) {
-            w->at += w->at < w->nbytes;
+            w->has_end = w->at < w->nbytes;
+            w->at += w->has_end;
             w->ended = true;
             return PST_OK;
         }

@@ -116,6 +116,8 @@ static enum pst_status fail_for(const struct psti_jpeg_reader *r, enum psti_jpeg
 {
     uint32_t row = r->walk.n_scans;
     size_t taken = (size_t)(r->bits.at - r->stage) - r->bits.count / 8;
+    /* What looks like a bad code may have been cut off. */
+    taken += trouble == PSTI_JPEG_BAD_CODE || trouble == PSTI_JPEG_BAD_RUN ? 2 : 0;
     if (taken > r->stage_nbytes || trouble == PSTI_JPEG_NO_DATA)
         return r->at_end_of_file
                    ? FAIL(r->end, PST_ERROR_TRUNCATED, "the file ends in the data of scan %u", row)
@@ -208,31 +210,45 @@ static enum pst_status next_interval(struct psti_jpeg_reader *r, struct pst_erro
 
 /* -- The scan -- */
 
-static const struct psti_jpeg_decoder_table *table_of(struct psti_jpeg_huffman *from, bool is_dc,
-                                                      struct psti_jpeg_decoder_table *table)
+/* A writer could not tell which of two codes was used. */
+static bool has_symbol_twice(const struct psti_jpeg_huffman *table)
 {
-    if (from->fresh && !psti_jpeg_decoder_table_make(from, is_dc, table))
-        return NULL;
-    if (!from->defined)
-        return NULL;
+    bool seen[256] = {false};
+    for (uint32_t i = 0; i < table->n; i++) {
+        if (seen[table->symbols[i]])
+            return true;
+        seen[table->symbols[i]] = true;
+    }
+    return false;
+}
+
+static enum pst_status make_table(struct psti_jpeg_reader *r, struct psti_jpeg_huffman *from,
+                                  bool is_dc, struct psti_jpeg_decoder_table *table,
+                                  struct pst_error *err)
+{
+    const struct psti_jpeg_walk *w = &r->walk;
+    if (!from->defined || (from->fresh && !psti_jpeg_decoder_table_make(from, is_dc, table)))
+        return FAIL(w->at, PST_ERROR_CORRUPT, "scan %u has no sound Huffman table", w->n_scans);
+    if (from->fresh && has_symbol_twice(from))
+        return FAIL(w->at, PST_ERROR_UNSUPPORTED, "a Huffman table has a symbol twice");
     from->fresh = false;
-    return table;
+    return PST_OK;
 }
 
 static enum pst_status make_tables(struct psti_jpeg_reader *r, struct pst_error *err)
 {
     struct psti_jpeg_walk *w = &r->walk;
     const struct psti_jpeg_scan *s = &w->scan;
-    for (uint32_t i = 0; i < s->n_components; i++) {
-        r->dc[i] = r->ac[i] = NULL;
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; i < s->n_components && status == PST_OK; i++) {
+        r->dc[i] = &r->dc_tables[s->dc[i]];
+        r->ac[i] = &r->ac_tables[s->ac[i]];
         if (s->first == 0 && s->high == 0)
-            r->dc[i] = table_of(&w->dc[s->dc[i]], true, &r->dc_tables[s->dc[i]]);
-        if (s->last > 0)
-            r->ac[i] = table_of(&w->ac[s->ac[i]], false, &r->ac_tables[s->ac[i]]);
-        if ((s->first == 0 && s->high == 0 && !r->dc[i]) || (s->last > 0 && !r->ac[i]))
-            return FAIL(w->at, PST_ERROR_CORRUPT, "scan %u has no sound Huffman table", w->n_scans);
+            status = make_table(r, &w->dc[s->dc[i]], true, &r->dc_tables[s->dc[i]], err);
+        if (s->last > 0 && status == PST_OK)
+            status = make_table(r, &w->ac[s->ac[i]], false, &r->ac_tables[s->ac[i]], err);
     }
-    return PST_OK;
+    return status;
 }
 
 static psti_jpeg_mcus_reader *reader_for(const struct psti_jpeg_walk *w)
