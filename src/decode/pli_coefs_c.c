@@ -15,9 +15,9 @@ enum {
     CHUNK = 8 * LANES, /* list positions whose contexts are found at once */
     SQUARE = PSTI_COEFS_SQUARE,
     SLOTS = PSTI_JPEG_PROB_SUM,
-    FREQ_SHIFT = 12,
-    FREQ_MASK = 8191,
-    G_SHIFT = 25,
+    SLOT_BITS = PSTI_JPEG_PROB_BITS,
+    FREQ_SHIFT = 16,
+    BEGIN_MASK = 0xffff,
     NO_NEIGHBOURS = 15, /* context of blocks whose neighbours are not known yet */
     CONTEXT_MAX = 14
 };
@@ -30,10 +30,8 @@ static void fill_table(const uint16_t *freqs, uint32_t n_tokens, uint32_t bin_lo
 {
     uint32_t begin = 0, bin = 0, bin_slots = 1u << bin_log2;
     for (uint32_t token = 0; token < n_tokens; token++) {
-        uint32_t g = n_tokens == PSTI_JPEG_N_AC_TOKENS ? psti_jpeg_ac_weight[token] : 0;
         uint32_t end = begin + freqs[token], end_bin = (end + bin_slots - 1) >> bin_log2;
-        entries[token] =
-            (begin & (SLOTS - 1)) | (uint32_t)freqs[token] << FREQ_SHIFT | g << G_SHIFT;
+        entries[token] = begin | (uint32_t)freqs[token] << FREQ_SHIFT;
         memset(first + bin, (int)(base + token), end_bin - bin);
         bin = end_bin;
         begin = end;
@@ -45,7 +43,7 @@ void psti_coefs_prepare_c(struct psti_pli_coefs_tables *tables)
     struct psti_coefs_tables_c *t = &tables->plain;
     for (uint32_t c = 0; c < PSTI_JPEG_N_AC_CONTEXTS; c++)
         fill_table(tables->freqs.ac[c], PSTI_JPEG_N_AC_TOKENS, PSTI_COEFS_AC_BIN_LOG2,
-                   c * PSTI_JPEG_N_AC_TOKENS, t->ac_first[c],
+                   c * PSTI_JPEG_N_AC_TOKENS, t->ac_first + (size_t)c * PSTI_COEFS_AC_N_BINS,
                    t->ac_entries + (size_t)c * PSTI_JPEG_N_AC_TOKENS);
     for (uint32_t side = 0; side < 2; side++)
         for (uint32_t c = 0; c < PSTI_JPEG_N_ENDS; c++) {
@@ -55,33 +53,29 @@ void psti_coefs_prepare_c(struct psti_pli_coefs_tables *tables)
             fill_table(tables->freqs.dc[side][c], PSTI_JPEG_N_DC_TOKENS, PSTI_COEFS_BIN_LOG2, 0,
                        dc->first, dc->entries);
         }
-    psti_jpeg_fill_contexts(t->ac_context);
+    uint8_t contexts[PSTI_JPEG_N_INDICES];
+    psti_jpeg_fill_contexts(contexts);
+    for (uint32_t i = 0; i < PSTI_JPEG_N_INDICES; i++)
+        t->ac_row[i] = contexts[i] * (uint32_t)PSTI_COEFS_AC_N_BINS;
 }
 
-/* The state behind a token with that entry, which begins at or before the state's slot. Takes a
- * word if it must. */
-static inline uint32_t go_on(uint32_t x, uint32_t entry, const uint8_t **words)
+/* Slots of the state's from where the token with that entry begins, which is at or before it. */
+static inline uint32_t bias_of(uint32_t x, uint32_t entry)
 {
-    uint32_t bias = (x & (SLOTS - 1)) - (entry & (SLOTS - 1));
-    x = ((entry >> FREQ_SHIFT) & FREQ_MASK) * (x >> PSTI_JPEG_PROB_BITS) + bias;
-    uint32_t full = x << 16 | psti_load_u16(*words), low = x < 65536;
-    *words += 2 * low;
-    return x ^ ((0u - low) & (x ^ full));
-}
-
-/* Whether the token with that entry ends at or before the state's slot. */
-static inline bool ends_before(uint32_t x, uint32_t entry)
-{
-    return (x & (SLOTS - 1)) - (entry & (SLOTS - 1)) >= ((entry >> FREQ_SHIFT) & FREQ_MASK);
+    return (x & (SLOTS - 1)) - (entry & BEGIN_MASK);
 }
 
 static inline uint8_t read_token(const struct psti_coefs_table *table, uint32_t *state,
                                  const uint8_t **words)
 {
     uint32_t x = *state, token = table->first[(x & (SLOTS - 1)) >> PSTI_COEFS_BIN_LOG2];
-    while (ends_before(x, table->entries[token]))
+    while (bias_of(x, table->entries[token]) >= table->entries[token] >> FREQ_SHIFT)
         token++;
-    *state = go_on(x, table->entries[token], words);
+    uint32_t entry = table->entries[token];
+    x = (entry >> FREQ_SHIFT) * (x >> SLOT_BITS) + bias_of(x, entry);
+    uint32_t full = x << 16 | psti_load_u16(*words), low = x < 65536;
+    *words += 2 * low;
+    *state = x ^ ((0u - low) & (x ^ full));
     return (uint8_t)token;
 }
 
@@ -184,53 +178,122 @@ static uint8_t *g_of(const struct psti_coefs_unit *unit, uint32_t k)
     return (uint8_t *)(unit->planes + k * unit->out->stride);
 }
 
-/* The first n tokens of a step. */
-static inline const uint8_t *read_step(const struct psti_coefs_tables_c *t, uint32_t n,
-                                       const uint16_t *indices, uint32_t *states,
-                                       const uint8_t *words, uint8_t *tokens, uint8_t *g)
+/* States behind tokens with those entries, of which some may be behind the slot yet: says whether
+ * one is. */
+static inline bool advance(const uint32_t *restrict states, const uint32_t *restrict entries,
+                           uint32_t *restrict next)
 {
-    for (uint32_t l = 0; l < n; l++) {
-        uint32_t x = states[l];
-        const uint8_t *first = t->ac_first[t->ac_context[indices[l]]];
-        uint32_t token = first[(x & (SLOTS - 1)) >> PSTI_COEFS_AC_BIN_LOG2];
-        uint32_t entry = t->ac_entries[token];
-        while (__builtin_expect(ends_before(x, entry), 0))
-            entry = t->ac_entries[++token];
-        states[l] = go_on(x, entry, &words);
-        tokens[l] = token & (PSTI_JPEG_N_AC_TOKENS - 1);
-        g[l] = (uint8_t)(entry >> G_SHIFT);
+    uint32_t behind = 0;
+    for (uint32_t l = 0; l < LANES; l++) {
+        uint32_t x = states[l], freq = entries[l] >> FREQ_SHIFT, bias = bias_of(x, entries[l]);
+        behind |= freq - 1 - bias;
+        next[l] = freq * (x >> SLOT_BITS) + bias;
+    }
+    return behind >> 31;
+}
+
+/* Lanes whose state must take a word, as bits. */
+static inline uint32_t find_low(const uint32_t *states)
+{
+    uint8_t low[LANES];
+    uint32_t mask = 0;
+    for (uint32_t l = 0; l < LANES; l++)
+        low[l] = states[l] >> 16 == 0;
+    for (uint32_t l = 0; l < LANES; l += 8)
+        mask |= (uint32_t)((psti_load_u64(low + l) * 0x0102040810204080ull) >> 56) << l;
+    return mask;
+}
+
+/* Tokens of a step whose lanes all have one; `next` are the states behind it. */
+static inline const uint8_t *read_full_step(const struct psti_coefs_tables_c *t,
+                                            const uint16_t *indices,
+                                            const uint32_t *restrict states,
+                                            uint32_t *restrict next, const uint8_t *words,
+                                            uint8_t *restrict tokens)
+{
+    uint32_t bins[LANES], entries[LANES];
+    for (uint32_t l = 0; l < LANES; l++)
+        bins[l] = (states[l] & (SLOTS - 1)) >> PSTI_COEFS_AC_BIN_LOG2;
+    for (uint32_t l = 0; l < LANES; l++) {
+        tokens[l] = t->ac_first[t->ac_row[indices[l]] + bins[l]];
+        entries[l] = t->ac_entries[tokens[l]];
+    }
+    while (__builtin_expect(advance(states, entries, next), 0))
+        for (uint32_t l = 0; l < LANES; l++)
+            if (bias_of(states[l], entries[l]) >= entries[l] >> FREQ_SHIFT)
+                entries[l] = t->ac_entries[++tokens[l]];
+    for (uint32_t low = find_low(next); low != 0; low &= low - 1, words += 2) {
+        uint32_t l = (uint32_t)__builtin_ctz(low);
+        next[l] = next[l] << 16 | psti_load_u16(words);
     }
     return words;
+}
+
+/* Of a step with n tokens. */
+static const uint8_t *read_step(const struct psti_coefs_tables_c *t, uint32_t n,
+                                const uint16_t *indices, uint32_t *states, const uint8_t *words,
+                                uint8_t *tokens)
+{
+    for (uint32_t l = 0; l < n; l++) {
+        uint32_t x = states[l], bin = (x & (SLOTS - 1)) >> PSTI_COEFS_AC_BIN_LOG2;
+        uint32_t token = t->ac_first[t->ac_row[indices[l]] + bin], entry = t->ac_entries[token];
+        while (bias_of(x, entry) >= entry >> FREQ_SHIFT)
+            entry = t->ac_entries[++token];
+        x = (entry >> FREQ_SHIFT) * (x >> SLOT_BITS) + bias_of(x, entry);
+        uint32_t full = x << 16 | psti_load_u16(words), low = x < 65536;
+        words += 2 * low;
+        states[l] = x ^ ((0u - low) & (x ^ full));
+        tokens[l] = (uint8_t)token;
+    }
+    return words;
+}
+
+/* Tokens of n lanes, a multiple of 32, that still have their contexts; and their g, which is the
+ * token and more from 3 on. */
+static void find_g(uint32_t n, uint8_t *restrict tokens, uint8_t *restrict g)
+{
+    for (uint32_t base = 0; base < n; base += LANES, tokens += LANES, g += LANES)
+        for (uint32_t l = 0; l < LANES; l++) {
+            uint8_t t = tokens[l] & (PSTI_JPEG_N_AC_TOKENS - 1);
+            uint8_t a = (uint8_t)((t > 3) << 1), b = (uint8_t)((t > 4) << 2);
+            uint8_t c = (uint8_t)(7 * (t > 5)), d = (uint8_t)(11 * (t > 6));
+            tokens[l] = t;
+            g[l] = (uint8_t)(t + (t > 2) + a + b + c + d);
+        }
 }
 
 static void read_plane(struct psti_coefs_unit *unit, uint32_t k)
 {
     const struct psti_pli_coefs *out = unit->out;
     const struct psti_coefs_tables_c *t = &unit->tables->plain;
-    uint32_t n = out->n_k[k];
-    uint8_t *tokens = unit->tokens + k * out->stride, *g = g_of(unit, k);
+    uint32_t n = out->n_k[k], padded = (uint32_t)psti_round_up(n, SQUARE);
+    uint8_t *tokens = unit->tokens + k * out->stride;
     const uint8_t *earlier[PSTI_JPEG_N_FEATURES];
+    _Alignas(64) uint16_t indices[CHUNK];
+    _Alignas(64) uint32_t spare[LANES];
+    uint32_t *states = unit->states, *next = spare;
     for (uint32_t i = 0; i < PSTI_JPEG_N_FEATURES; i++)
         earlier[i] = g_of(unit, psti_jpeg_features[k][i]);
-    _Alignas(64) uint16_t indices[CHUNK];
+    memset(tokens + n, 0, padded - n);
     for (uint32_t base = 0; base < n; base += LANES) {
-        uint32_t in_chunk = base % CHUNK;
-        if (in_chunk == 0) {
-            uint32_t left = (uint32_t)psti_round_up(n - base, LANES);
+        const uint16_t *own = indices + base % CHUNK;
+        if (own == indices)
             psti_jpeg_find_indices(k, out->n_k, earlier, unit->sides, base,
-                                   left < CHUNK ? left : CHUNK, indices);
-        }
+                                   padded - base < CHUNK ? padded - base : CHUNK, indices);
         const uint8_t *words = open_step(&unit->words);
-        if (n - base >= LANES)
-            words = read_step(t, LANES, indices + in_chunk, unit->states, words, tokens + base,
-                              g + base);
-        else
-            words = read_step(t, n - base, indices + in_chunk, unit->states, words, tokens + base,
-                              g + base);
+        if (n - base >= LANES) {
+            words = read_full_step(t, own, states, next, words, tokens + base);
+            uint32_t *before = states;
+            states = next;
+            next = before;
+        } else {
+            words = read_step(t, n - base, own, states, words, tokens + base);
+        }
         unit->words.at = words;
     }
-    memset(tokens + n, 0, psti_round_up(n, SQUARE) - n);
-    memset(g + n, 0, psti_round_up(n, SQUARE) - n);
+    if (states == spare)
+        memcpy(unit->states, spare, sizeof spare);
+    find_g(padded, tokens, g_of(unit, k));
 }
 
 void psti_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)

@@ -30,15 +30,15 @@ enum {
 
 /* Plain C: `first` has the token of a bin's first slot; from there on it is the next one for as
  * long as the slot lies behind it, which is hardly ever. Entries: the token's first slot in bits
- * 0..11, its frequency in 12..24, its g (8.4) from 25 on. */
+ * 0..15, its frequency in bits 16..31. */
 struct psti_coefs_table {
     uint8_t first[PSTI_COEFS_N_BINS];
     uint32_t entries[PSTI_JPEG_N_ENDS];
 };
 struct psti_coefs_tables_c {
-    uint8_t ac_first[PSTI_JPEG_N_AC_CONTEXTS][PSTI_COEFS_AC_N_BINS]; /* 8 * context + token */
+    uint8_t ac_first[PSTI_JPEG_N_AC_CONTEXTS * PSTI_COEFS_AC_N_BINS]; /* 8 * context + token */
     uint32_t ac_entries[PSTI_JPEG_N_AC_CONTEXTS * PSTI_JPEG_N_AC_TOKENS];
-    uint8_t ac_context[PSTI_JPEG_N_INDICES]; /* 128 * D + x (8.4) -> context */
+    uint32_t ac_row[PSTI_JPEG_N_INDICES]; /* 128 * D + x (8.4) -> where its context's bins begin */
     struct psti_coefs_table ends[2][PSTI_JPEG_N_ENDS], dc[2][PSTI_JPEG_N_ENDS];
 };
 struct psti_pli_coefs_tables {
