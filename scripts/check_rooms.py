@@ -26,14 +26,15 @@ WALLS = {
     "augment": FOUNDATION,
     "batch": FOUNDATION,
     "loader": FOUNDATION | {"storage", "dataset", "fetch", "decode", "augment", "batch"},
-    "pack": FOUNDATION | {"storage", "dataset", "fetch", "decode"},
+    "pack": FOUNDATION | {"storage", "dataset", "fetch", "decode", "encode"},
 }
 # What a room shows to the others that may open its door. All headers of base and format are doors.
 DOORS = {
     "storage": {"storage.h"},
     "dataset": {"dataset.h"},
     "fetch": {"order.h"},
-    "decode": {"decode.h"},
+    "decode": {"decode.h", "pli_jpeg.h"},
+    "encode": {"pli_jpeg_encode.h", "pli_jpeg_file.h"},
     "augment": {"augment.h"},
     "batch": {"slots.h"},
     "loader": {"loader.h"},

@@ -123,6 +123,43 @@ PST_WARN_UNUSED enum pst_status pst_pli_ranges(const void *bytes, size_t nbytes,
                                                struct pst_pli_range *ranges, size_t capacity,
                                                size_t *n, struct pst_error *err);
 
+/* JPEG files kept as PLI
+ * ------------------------------------------------------------------------------------------------
+ *
+ * Content 2 of a PLI is the quantised coefficients of a JPEG: it is smaller than the JPEG, decodes
+ * to exactly the pixels of libjpeg-turbo's default decoder, and gives the file back byte for byte.
+ * The EXIF orientation is recorded, and applied as of a JPEG by <penstock/image.h> and the loader;
+ * pst_pli_decode gives the pixels as they are stored. These two functions allocate their work. */
+
+/* Zero-initialise, then set `struct_size`. */
+struct pst_pli_from_jpeg_options {
+    size_t struct_size;
+    uint32_t unit_edge; /* 64, 128 or 256 pixels; 0: chosen by the bit rate */
+    bool no_checksum;   /* leave out the checksums of units (4 bytes each) */
+};
+
+/* Room in which the PLI of nearly every JPEG of that length fits: most need less than the JPEG. */
+size_t pst_pli_from_jpeg_bound(size_t jpeg_nbytes);
+
+/* Writes the PLI of a whole JPEG file to `pli`; `*nbytes` is how long it is. `options` may be NULL.
+ * The same JPEG and options give the same bytes. Before it returns PST_OK, the pixels of the PLI
+ * have been compared with those that libjpeg-turbo makes of the JPEG, and the file that comes back
+ * from it with the one given. PST_ERROR_UNSUPPORTED: a kind of JPEG that content 2 does not take,
+ * or that would not come back byte for byte (the text says why). PST_ERROR_LIMIT: the PLI does not
+ * fit `capacity`; a caller who wants none larger than the JPEG gives just that. PST_ERROR_CORRUPT,
+ * PST_ERROR_TRUNCATED: the JPEG is broken. */
+PST_WARN_UNUSED enum pst_status pst_pli_from_jpeg(const void *jpeg, size_t jpeg_nbytes,
+                                                  const struct pst_pli_from_jpeg_options *options,
+                                                  void *pli, size_t capacity, size_t *nbytes,
+                                                  struct pst_error *err);
+
+/* Writes the JPEG file that a PLI of content 2 was made from to `jpeg`: `*nbytes` bytes, which is
+ * pst_pli_info's jpeg_nbytes. PST_ERROR_ARGUMENT if `capacity` is less. PST_ERROR_UNSUPPORTED: a
+ * PLI of pixels. PST_ERROR_CHECKSUM: the file does not come back as it was, the PLI is broken. */
+PST_WARN_UNUSED enum pst_status pst_pli_to_jpeg(const void *pli, size_t pli_nbytes, void *jpeg,
+                                                size_t capacity, size_t *nbytes,
+                                                struct pst_error *err);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

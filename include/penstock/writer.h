@@ -33,7 +33,7 @@ struct pst_value {
     const void
         *bytes; /* the caller's; copied by pst_writer_add. INT: an int64_t, FLOAT: a double */
     size_t nbytes;
-    enum pst_form form;     /* images and masks: jpeg, png, webp, pli, raw; else 0 */
+    enum pst_form form;     /* images and masks: jpeg, png, webp, pli, pli-jpeg, raw; else 0 */
     uint32_t height, width; /* PST_FORM_RAW */
     uint8_t channels, bits; /* PST_FORM_RAW */
     uint8_t ndim;           /* PST_FIELD_ARRAY: its shape (boxes, keypoints: derived from nbytes) */
@@ -119,17 +119,22 @@ struct pst_pack_options {
     uint32_t n_mask_forms;
     /* PST_FORM_PLI. Images that are PLI already are kept as they are, unless tier, effort or
      * max_error is given and theirs are others. Each image is decoded again before it is stored. */
-    enum pst_pli_tier pli_tier; /* default: small */
-    uint32_t pli_effort;        /* 1..5; 0 = 3 */
-    uint32_t pli_max_error;     /* 0 lossless; 1..127 near-lossless. Masks are always lossless */
-    bool pli_of_lossy;          /* encode JPEG and lossy WebP losslessly too, which makes them
-                                   larger; else they are bad samples (PST_ERROR_UNSUPPORTED) */
+    enum pst_pli_tier pli_tier;  /* default: small */
+    uint32_t pli_effort;         /* 1..5; 0 = 3 */
+    uint32_t pli_max_error;      /* 0 lossless; 1..127 near-lossless. Masks are always lossless */
+    bool pli_of_lossy;           /* encode JPEG and lossy WebP losslessly too, which makes them
+                                    larger; else they are bad samples (PST_ERROR_UNSUPPORTED) */
+    pst_bad_sample_fn kept_jpeg; /* PST_FORM_PLI_JPEG: a JPEG that stays as it is, and why */
 };
 
 struct pst_pack_report {
     uint64_t n_samples, n_bad, n_resumed;
     uint64_t nbytes_in, nbytes_out;
     uint64_t n_skipped; /* files of the source left out by source.allow_unreadable */
+    /* PST_FORM_PLI_JPEG: JPEGs that became PLI, their bytes before and after; JPEGs that did not.
+     */
+    uint64_t n_pli_jpeg, jpeg_nbytes, pli_jpeg_nbytes;
+    uint64_t n_kept_jpeg, kept_jpeg_nbytes;
 };
 
 /* Packs folder (or data set) `source` into the data set `destination`. The order of samples is the

@@ -37,7 +37,8 @@ struct pack {
     pthread_t threads[MAX_WORKERS];
     uint32_t n_threads;
     struct psti_decoder *decoders[MAX_WORKERS];
-    uint32_t n_claimed; /* decoders taken by threads, guarded by lock */
+    struct psti_pack_jpeg jpegs[MAX_WORKERS];
+    uint32_t n_claimed; /* of these two by threads, guarded by lock */
     struct pst_pack_report report;
     int64_t next_progress_ns;
 };
@@ -47,10 +48,10 @@ static void worker(void *arg)
     struct pack *pack = arg;
     struct psti_pack_slot *slot;
     pthread_mutex_lock(&pack->lock);
-    struct psti_decoder *decoder = pack->decoders[pack->n_claimed++];
+    uint32_t me = pack->n_claimed++;
     pthread_mutex_unlock(&pack->lock);
     while ((slot = psti_queue_pop(&pack->queue)) != NULL) {
-        psti_pack_prepare(&pack->plan, decoder, slot);
+        psti_pack_prepare(&pack->plan, pack->decoders[me], &pack->jpegs[me], slot);
         pthread_mutex_lock(&pack->lock);
         slot->done = true;
         pack->held_nbytes += slot->nbytes_in + slot->nbytes_out;
@@ -148,6 +149,25 @@ static bool is_bad_sample(enum pst_status status, bool from_writer)
     }
 }
 
+/* It was added. */
+static enum pst_status count_sample(struct pack *pack, const struct psti_pack_slot *slot,
+                                    struct pst_error *err)
+{
+    struct pst_pack_report *report = &pack->report;
+    report->n_samples++;
+    report->nbytes_in += slot->nbytes_in;
+    report->nbytes_out += slot->nbytes_out;
+    report->n_pli_jpeg += slot->n_pli_jpeg;
+    report->jpeg_nbytes += slot->jpeg_nbytes;
+    report->pli_jpeg_nbytes += slot->pli_jpeg_nbytes;
+    report->n_kept_jpeg += slot->n_kept_jpeg;
+    report->kept_jpeg_nbytes += slot->kept_jpeg_nbytes;
+    if (slot->n_kept_jpeg == 0 || pack->options->kept_jpeg == NULL ||
+        pack->options->kept_jpeg(pack->options->ctx, slot->name, &slot->why_kept) == 0)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_CANCELLED, "pack", "cancelled at a JPEG that stays as it is");
+}
+
 static enum pst_status add_sample(struct pack *pack, struct psti_pack_slot *slot,
                                   struct pst_error *err)
 {
@@ -169,12 +189,8 @@ static enum pst_status add_sample(struct pack *pack, struct psti_pack_slot *slot
             psti_pack_locate(&slot->err, pack->source, slot->sample, has_item ? &item : NULL);
         }
     }
-    if (status == PST_OK) {
-        pack->report.n_samples++;
-        pack->report.nbytes_in += slot->nbytes_in;
-        pack->report.nbytes_out += slot->nbytes_out;
-        return PST_OK;
-    }
+    if (status == PST_OK)
+        return count_sample(pack, slot, err);
     if (!is_new && is_bad_sample(status, from_writer) && pack->options->bad_sample != NULL &&
         pack->options->bad_sample(pack->options->ctx, slot->name, &slot->err) == 0) {
         pack->report.n_bad++;
@@ -239,6 +255,8 @@ static void stop(struct pack *pack)
         psti_thread_join(pack->threads[i]);
     for (uint32_t i = 0; i < MAX_WORKERS; i++)
         psti_decoder_close(&pack->decoders[i]);
+    for (uint32_t i = 0; i < MAX_WORKERS; i++)
+        psti_pack_jpeg_free(&pack->jpegs[i]);
     if (pack->slots != NULL)
         for (uint32_t i = 0; i < pack->window; i++)
             psti_pack_slot_free(&pack->slots[i], pack->plan.n_fields);

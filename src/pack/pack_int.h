@@ -73,7 +73,7 @@ void psti_pack_plan_free(struct psti_pack_plan *plan);
 
 enum pst_status psti_pack_pli_options(const struct pst_pack_options *options,
                                       struct psti_pack_pli *pli, struct pst_error *err);
-/* What the first 40 bytes of a PLI say. False: they are not of a PLI. */
+/* What the first 40 bytes of a PLI say. False: they are not of a PLI of pixels. */
 bool psti_pack_pli_read(const void *head, size_t nbytes, struct psti_pack_pli *pli);
 /* As the plan wants fields of this type. */
 struct psti_pack_pli psti_pack_pli_of(const struct psti_pack_plan *plan, enum pst_field_type type);
@@ -84,6 +84,27 @@ struct psti_pack_blob;
 enum pst_status psti_pack_pli_encode(const struct psti_pack_pli *pli, struct psti_decoder *decoder,
                                      const struct pst_pixels *pixels, struct psti_pack_blob *blob,
                                      struct pst_value *value, struct pst_error *err);
+
+/* JPEG as PLI (pack_pli_jpeg.c)
+ * ----------------------------------------------------------------------------- */
+
+/* Buffers of one worker, kept from image to image; zeros to begin with. Aligned to 64. */
+struct psti_pack_jpeg {
+    void *coefs, *restoration, *scratch, *file, *work;
+    size_t coefs_nbytes, restoration_nbytes, scratch_nbytes, file_nbytes;
+};
+void psti_pack_jpeg_free(struct psti_pack_jpeg *room);
+/* As pst_pli_from_jpeg, with a decoder and buffers that are there already. */
+enum pst_status psti_pack_jpeg_to_pli(struct psti_pack_jpeg *room, struct psti_decoder *decoder,
+                                      const void *jpeg, size_t jpeg_nbytes,
+                                      const struct pst_pli_from_jpeg_options *options, void *pli,
+                                      size_t capacity, size_t *nbytes, struct pst_error *err);
+/* As pst_pli_to_jpeg. */
+enum pst_status psti_pack_jpeg_restore(struct psti_pack_jpeg *room, const void *pli,
+                                       size_t pli_nbytes, void *jpeg, size_t capacity,
+                                       size_t *nbytes, struct pst_error *err);
+/* True if such a failure of psti_pack_jpeg_to_pli says that this JPEG had better stay as it is. */
+bool psti_pack_jpeg_stays(enum pst_status status);
 
 /* Going on (pack_resume.c)
  * ----------------------------------------------------------------------------- */
@@ -114,12 +135,15 @@ struct psti_pack_slot {
     enum pst_status status;
     struct pst_error err;
     uint64_t nbytes_in, nbytes_out;
-    struct pst_value *values;       /* [n_fields][PST_MAX_VARIANTS] */
-    const struct pst_value **lists; /* [n_fields] */
-    struct psti_pack_blob
-        *blobs;     /* [n_fields][PST_MAX_VARIANTS + 2]: source variants, raw pixels, PLI */
-    int64_t *ints;  /* [n_fields] */
-    double *floats; /* [n_fields] */
+    uint64_t n_pli_jpeg, jpeg_nbytes, pli_jpeg_nbytes; /* JPEGs that became PLI; before, after */
+    uint64_t n_kept_jpeg, kept_jpeg_nbytes;            /* those that stay as they are */
+    struct pst_error why_kept;                         /* the first of these */
+    struct pst_value *values;                          /* [n_fields][PST_MAX_VARIANTS] */
+    const struct pst_value **lists;                    /* [n_fields] */
+    struct psti_pack_blob *blobs; /* [n_fields][PST_MAX_VARIANTS + 3]: source variants, raw pixels,
+                                     PLI, PLI of a JPEG or the JPEG restored */
+    int64_t *ints;                /* [n_fields] */
+    double *floats;               /* [n_fields] */
 };
 enum pst_status psti_pack_slot_init(struct psti_pack_slot *slot, uint32_t n_fields,
                                     struct pst_error *err);
@@ -131,6 +155,6 @@ enum pst_status psti_pack_reserve(struct psti_pack_blob *blob, uint64_t nbytes,
 void psti_pack_slot_trim(struct psti_pack_slot *slot, uint32_t n_fields);
 /* Reads, and where needed decodes, slot->sample; sets everything but `done`. */
 void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *decoder,
-                       struct psti_pack_slot *slot);
+                       struct psti_pack_jpeg *jpeg, struct psti_pack_slot *slot);
 
 #endif

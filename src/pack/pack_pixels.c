@@ -1,7 +1,8 @@
 /* pack_pixels.c - pixel checksums, as pst_pack stores and pst_verify compares them.
  *
  * Encoded bytes come in; XXH3-64 over the pixels (H,W,C), u8 or u16 little-endian, orientation
- * applied, goes out. Runs in any thread with a decoder of its own. */
+ * applied (but of a JPEG kept as PLI, which states the checksum of the pixels as they are stored),
+ * goes out. Runs in any thread with a decoder of its own. */
 #include "pack/pack_int.h"
 
 #include "base/bits.h"
@@ -68,14 +69,23 @@ enum pst_status psti_pack_hash_pixels(struct psti_decoder *decoder, const void *
                                       struct pst_error *err)
 {
     struct hash_sink sink;
-    struct psti_rect whole = {0, 0, info->height, info->width};
+    struct pst_decode_options how = *options;
+    struct pst_image_info stored = *info;
     size_t total;
-    if (!psti_pack_pixels_nbytes(info, options, &sink.row_nbytes, &total))
+    if (info->form == PST_FORM_PLI_JPEG && !options->ignore_orientation) {
+        how.ignore_orientation = true;
+        if (info->orientation >= 5) { /* turned by a quarter */
+            stored.height = info->width;
+            stored.width = info->height;
+        }
+    }
+    const struct psti_rect whole = {0, 0, stored.height, stored.width};
+    if (!psti_pack_pixels_nbytes(&stored, &how, &sink.row_nbytes, &total))
         return psti_fail(err, PST_ERROR_LIMIT, "pack", "%ux%u pixels are too many", info->width,
                          info->height);
     psti_hash_begin(&sink.state);
     enum pst_status status =
-        psti_decoder_rows(decoder, bytes, nbytes, info, options, &whole, hash_rows, &sink, err);
+        psti_decoder_rows(decoder, bytes, nbytes, &stored, &how, &whole, hash_rows, &sink, err);
     if (status == PST_OK)
         *hash = psti_hash_end(&sink.state);
     return status;

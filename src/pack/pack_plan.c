@@ -21,7 +21,8 @@ static enum pst_status check_forms(const enum pst_form *forms, uint32_t n, const
     for (uint32_t i = 0; i < n; i++) {
         enum pst_form form = forms[i];
         if (form != PST_FORM_NONE && form != PST_FORM_RAW && form != PST_FORM_JPEG &&
-            form != PST_FORM_PNG && form != PST_FORM_WEBP && form != PST_FORM_PLI)
+            form != PST_FORM_PNG && form != PST_FORM_WEBP && form != PST_FORM_PLI &&
+            form != PST_FORM_PLI_JPEG)
             return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "%d is no form of an image",
                              (int)form);
         for (uint32_t k = 0; k < i; k++)
@@ -96,6 +97,23 @@ static enum pst_status pli_of(struct psti_pack_plan *plan, const pst_dataset *de
     return status;
 }
 
+/* Whether JPEGs are kept as PLI in this variant, judged by the first samples: the very first may be
+ * a JPEG that could not be, or no JPEG. */
+static enum pst_status keeps_pli_jpeg(const pst_dataset *destination, uint32_t i_field,
+                                      uint32_t variant, bool *keeps, struct pst_error *err)
+{
+    enum { LOOK_AT = 256 };
+    uint64_t count = pst_dataset_count(destination);
+    enum pst_status status = PST_OK;
+    *keeps = false;
+    for (uint64_t i = 0; status == PST_OK && !*keeps && i < count && i < LOOK_AT; i++) {
+        struct pst_item item;
+        status = pst_dataset_item(destination, i, i_field, variant, &item, err);
+        *keeps = status == PST_OK && item.form == PST_FORM_PLI_JPEG;
+    }
+    return status;
+}
+
 /* Forms in which the data set holds its images or masks already, judged by its first sample. */
 static enum pst_status forms_of(struct psti_pack_plan *plan, const pst_dataset *destination,
                                 uint32_t i_field, struct pst_error *err)
@@ -110,10 +128,12 @@ static enum pst_status forms_of(struct psti_pack_plan *plan, const pst_dataset *
             status = pst_dataset_item(destination, 0, i_field, v, &item, err);
         if (status == PST_OK && item.form == PST_FORM_PLI)
             status = pli_of(plan, destination, i_field, v, err);
+        bool of_pixels = item.form == PST_FORM_RAW || item.form == PST_FORM_PLI, keeps = false;
+        if (status == PST_OK && !of_pixels)
+            status = keeps_pli_jpeg(destination, i_field, v, &keeps, err);
         if (status != PST_OK)
             return status;
-        forms->forms[v] =
-            item.form == PST_FORM_RAW || item.form == PST_FORM_PLI ? item.form : PST_FORM_NONE;
+        forms->forms[v] = of_pixels ? item.form : keeps ? PST_FORM_PLI_JPEG : PST_FORM_NONE;
     }
     return PST_OK;
 }

@@ -45,7 +45,8 @@ enum pst_status psti_pack_pli_options(const struct pst_pack_options *options,
 bool psti_pack_pli_read(const void *head, size_t nbytes, struct psti_pack_pli *pli)
 {
     struct psti_pli_header header;
-    if (psti_pli_parse_header(head, nbytes, &header, NULL) != PST_OK)
+    if (psti_pli_parse_header(head, nbytes, &header, NULL) != PST_OK ||
+        header.content != PST_PLI_CONTENT_PIXELS)
         return false;
     pli->tier = (enum pst_pli_tier)header.tier;
     pli->effort = header.effort;

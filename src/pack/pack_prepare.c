@@ -2,20 +2,23 @@
  *
  * Runs in a worker, with a decoder and a slot of its own. Bytes are read whole, so that the
  * source's checksums are compared; images are decoded where the plan wants raw pixels or PLI, where
- * they are lossless and have no pixel checksum yet, or where all are to be verified. Nothing but
- * PLI is encoded. */
+ * they have a pixel checksum that is not known yet, or where all are to be verified. Nothing but
+ * PLI is encoded. A JPEG that cannot become a PLI of its coefficients, or would not become smaller,
+ * is stored as it is, and said to be. */
 #include "pack/pack_int.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "decode/pli_jpeg.h"
 
 #include <string.h>
 
-#define BLOBS_PER_FIELD (PST_MAX_VARIANTS + 2)
+#define BLOBS_PER_FIELD (PST_MAX_VARIANTS + 3)
 #define BLOB_PIXELS PST_MAX_VARIANTS
 #define BLOB_PLI (PST_MAX_VARIANTS + 1)
+#define BLOB_JPEG (PST_MAX_VARIANTS + 2)
 #define BLOB_KEEP_NBYTES ((size_t)4 << 20)
 
 struct original;
@@ -24,6 +27,7 @@ struct original;
 struct work {
     const struct psti_pack_plan *plan;
     struct psti_decoder *decoder;
+    struct psti_pack_jpeg *jpeg;
     struct psti_pack_slot *slot;
     uint32_t i_field, i_source;
     struct pst_decode_options options;
@@ -165,13 +169,14 @@ static enum pst_status store_original(struct work *work, const struct original *
     }
     value->has_pixel_checksum = item->has_pixel_checksum;
     value->pixel_checksum = item->pixel_checksum;
-    bool lossless = psti_pack_is_lossless(info->form, original->bytes, original->nbytes);
-    if (!work->plan->verify_pixels && (!lossless || item->has_pixel_checksum))
+    bool has_sum = info->form == PST_FORM_PLI_JPEG ||
+                   psti_pack_is_lossless(info->form, original->bytes, original->nbytes);
+    if (!work->plan->verify_pixels && (!has_sum || item->has_pixel_checksum))
         return PST_OK;
     uint64_t hash;
     enum pst_status status = psti_pack_hash_pixels(work->decoder, original->bytes, original->nbytes,
                                                    info, &work->options, &hash, err);
-    if (status != PST_OK || !lossless)
+    if (status != PST_OK || !has_sum)
         return status;
     if (item->has_pixel_checksum && item->pixel_checksum != hash)
         return psti_fail(err, PST_ERROR_CHECKSUM, "pack",
@@ -265,21 +270,83 @@ static enum pst_status store_pli(struct work *work, const struct original *origi
     return status;
 }
 
+/* The JPEG as PLI of its coefficients; any other image, and a JPEG that had better stay so, as it
+ * is. */
+static enum pst_status store_pli_jpeg(struct work *work, const struct original *original,
+                                      struct pst_value *value)
+{
+    static const struct pst_pli_from_jpeg_options options = {.struct_size = sizeof options};
+    struct psti_pack_slot *slot = work->slot;
+    struct psti_pack_blob *blob = blob_of(work, BLOB_JPEG);
+    struct pst_error why;
+    if (original->info.form != PST_FORM_JPEG)
+        return store_original(work, original, value);
+    pst_error_clear(&why);
+    enum pst_status status = psti_pack_reserve(blob, original->nbytes, &slot->err);
+    if (status != PST_OK)
+        return status;
+    /* Of the same length it would be of no use, unless for its speed: the file is the simpler. */
+    status =
+        psti_pack_jpeg_to_pli(work->jpeg, work->decoder, original->bytes, original->nbytes,
+                              &options, blob->bytes, original->nbytes - 1, &value->nbytes, &why);
+    if (status == PST_OK) {
+        value->bytes = blob->bytes;
+        value->form = PST_FORM_PLI_JPEG;
+        slot->n_pli_jpeg++;
+        slot->jpeg_nbytes += original->nbytes;
+        slot->pli_jpeg_nbytes += value->nbytes;
+        return PST_OK;
+    }
+    if (!psti_pack_jpeg_stays(status)) {
+        slot->err = why;
+        return status;
+    }
+    if (slot->n_kept_jpeg++ == 0) {
+        slot->why_kept = why;
+        psti_pack_locate(&slot->why_kept, work->plan->source, slot->sample, &work->item);
+    }
+    slot->kept_jpeg_nbytes += original->nbytes;
+    value->nbytes = 0;
+    return store_original(work, original, value);
+}
+
+/* The JPEG, from the PLI that it became. */
+static enum pst_status store_jpeg_of_pli(struct work *work, const struct original *original,
+                                         struct pst_value *value)
+{
+    struct pst_error *err = &work->slot->err;
+    struct psti_pack_blob *blob = blob_of(work, BLOB_JPEG);
+    struct psti_jpeg_frame frame;
+    enum pst_status status = psti_pli_jpeg_frame(original->bytes, original->nbytes, &frame, err);
+    if (status == PST_OK)
+        status = psti_pack_reserve(blob, frame.jpeg_nbytes, err);
+    if (status == PST_OK)
+        status = psti_pack_jpeg_restore(work->jpeg, original->bytes, original->nbytes, blob->bytes,
+                                        blob->capacity, &value->nbytes, err);
+    value->bytes = blob->bytes;
+    value->form = PST_FORM_JPEG;
+    return status;
+}
+
 static enum pst_status no_such_form(struct work *work, const struct original *original,
                                     enum pst_form form)
 {
-    return psti_fail(&work->slot->err, PST_ERROR_UNSUPPORTED, "pack",
-                     "the image is %s and cannot be packed as %s: only original bytes, raw and pli "
-                     "are possible",
-                     pst_form_name(original->info.form), pst_form_name(form));
+    return psti_fail(
+        &work->slot->err, PST_ERROR_UNSUPPORTED, "pack",
+        "the image is %s and cannot be packed as %s: only original bytes, raw, pli and "
+        "pli-jpeg are possible",
+        pst_form_name(original->info.form), pst_form_name(form));
 }
 
 /* The original that `form` is made from: that which has it already, else for PLI one that is not
- * lossy, else the first. */
+ * lossy, of a JPEG and its PLI the other, else the first. */
 static const struct original *choose_original(const struct original *originals, uint32_t n,
                                               enum pst_form form)
 {
-    const struct original *first = NULL, *lossless = NULL;
+    const enum pst_form twin = form == PST_FORM_JPEG       ? PST_FORM_PLI_JPEG
+                               : form == PST_FORM_PLI_JPEG ? PST_FORM_JPEG
+                                                           : PST_FORM_NONE;
+    const struct original *first = NULL, *lossless = NULL, *of_twin = NULL;
     for (uint32_t v = 0; v < n; v++) {
         const struct original *o = &originals[v];
         if (o->bytes == NULL)
@@ -288,9 +355,13 @@ static const struct original *choose_original(const struct original *originals, 
             return o;
         if (lossless == NULL && psti_pack_is_lossless(o->info.form, o->bytes, o->nbytes))
             lossless = o;
+        if (of_twin == NULL && twin != PST_FORM_NONE && o->info.form == twin)
+            of_twin = o;
         if (first == NULL)
             first = o;
     }
+    if (of_twin != NULL)
+        return of_twin;
     return form == PST_FORM_PLI && lossless != NULL ? lossless : first;
 }
 
@@ -315,6 +386,10 @@ static enum pst_status store_forms(struct work *work, const struct psti_pack_for
             status = store_raw(work, from, &values[k]);
         else if (form == PST_FORM_PLI)
             status = store_pli(work, from, &values[k]);
+        else if (form == PST_FORM_PLI_JPEG)
+            status = store_pli_jpeg(work, from, &values[k]);
+        else if (form == PST_FORM_JPEG && from->info.form == PST_FORM_PLI_JPEG)
+            status = store_jpeg_of_pli(work, from, &values[k]);
         else if (form != PST_FORM_NONE && from->info.form != form)
             status = no_such_form(work, from, form);
         else
@@ -379,12 +454,14 @@ static enum pst_status store_float(struct work *work, struct pst_value *value)
 }
 
 void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *decoder,
-                       struct psti_pack_slot *slot)
+                       struct psti_pack_jpeg *jpeg, struct psti_pack_slot *slot)
 {
-    struct work work = {.plan = plan, .decoder = decoder, .slot = slot};
+    struct work work = {.plan = plan, .decoder = decoder, .jpeg = jpeg, .slot = slot};
     enum pst_status status = PST_OK;
     pst_error_clear(&slot->err);
     slot->nbytes_in = slot->nbytes_out = 0;
+    slot->n_pli_jpeg = slot->jpeg_nbytes = slot->pli_jpeg_nbytes = 0;
+    slot->n_kept_jpeg = slot->kept_jpeg_nbytes = 0;
     memset(slot->values, 0, (size_t)plan->n_fields * PST_MAX_VARIANTS * sizeof *slot->values);
     for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
         struct pst_value *values = slot->values + (size_t)i * PST_MAX_VARIANTS;

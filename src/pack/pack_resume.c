@@ -2,12 +2,13 @@
  *
  * In: the plan, and a writer that was just opened. The samples in the writer's journal are held
  * against the source, in order, by what index and folder listing know: nothing is read but the
- * journal, and of PLI the first header that tells how it was made. Samples of a finished data set
- * that is appended to may come from anywhere and are not looked at. Runs once, on the calling
- * thread. */
+ * journal, of PLI the first header that tells how it was made, and the first JPEG that stayed one,
+ * to see whether it had to. Samples of a finished data set that is appended to may come from
+ * anywhere and are not looked at. Runs once, on the calling thread. */
 #include "pack/pack_int.h"
 #include "pack/writer_int.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
 
 #include <inttypes.h>
@@ -21,6 +22,7 @@ struct check {
     const pst_writer *writer;
     uint64_t next;                                    /* sample of the source to look at */
     bool pli_known[PST_MAX_FIELDS][PST_MAX_VARIANTS]; /* made as the plan wants */
+    bool jpeg_known;                                  /* a JPEG that stayed one had to */
 };
 
 /* The stored sample that is looked at, and what it should be. */
@@ -131,62 +133,167 @@ static enum pst_status check_pli(const struct stored *stored, uint32_t variant,
 }
 
 /* A folder's file: its form is in its first bytes. */
-static bool source_is_pli(const struct stored *stored)
+static bool source_is_pli(const struct stored *stored, enum pst_pli_content content)
 {
     const struct psti_pack_plan *plan = stored->plan;
     uint8_t head[PSTI_PLI_HEADER_NBYTES];
-    struct psti_pack_pli pli;
+    struct psti_pli_header header;
     return pst_dataset_read(plan->source, stored->sample, plan->source_field[stored->i_field], 0, 0,
                             sizeof head, head, NULL) == PST_OK &&
-           psti_pack_pli_read(head, sizeof head, &pli);
+           psti_pli_parse_header(head, sizeof head, &header, NULL) == PST_OK &&
+           header.content == content;
+}
+
+/* The variants that the source has of the item that is looked at. */
+struct originals {
+    struct pst_item items[PST_MAX_VARIANTS];
+    uint32_t n;
+    bool is_folder;
+};
+
+static enum pst_status load_originals(const struct stored *stored, struct originals *originals,
+                                      struct pst_error *err)
+{
+    const struct psti_pack_plan *plan = stored->plan;
+    uint32_t i_source = plan->source_field[stored->i_field];
+    enum pst_status status = PST_OK;
+    originals->n = pst_dataset_field(plan->source, i_source)->n_variants;
+    originals->is_folder = pst_dataset_is_folder(plan->source);
+    for (uint32_t v = 0; status == PST_OK && v < originals->n; v++)
+        status =
+            pst_dataset_item(plan->source, stored->sample, i_source, v, &originals->items[v], err);
+    return status;
+}
+
+/* What `wanted` would be made from now, as pack_prepare.c chooses it; NULL: the sample has none. */
+static const struct pst_item *find_original(const struct originals *originals, enum pst_form wanted)
+{
+    const enum pst_form twin = wanted == PST_FORM_JPEG       ? PST_FORM_PLI_JPEG
+                               : wanted == PST_FORM_PLI_JPEG ? PST_FORM_JPEG
+                                                             : PST_FORM_NONE;
+    const struct pst_item *first = NULL, *of_twin = NULL;
+    for (uint32_t v = 0; v < originals->n; v++) {
+        const struct pst_item *item = &originals->items[v];
+        if (item->form == PST_FORM_NONE && !originals->is_folder)
+            continue;
+        if (wanted != PST_FORM_NONE && item->form == wanted)
+            return item;
+        if (of_twin == NULL && twin != PST_FORM_NONE && item->form == twin)
+            of_twin = item;
+        if (first == NULL)
+            first = item;
+    }
+    return of_twin != NULL ? of_twin : first;
+}
+
+/* A stored JPEG where JPEGs are to become PLI: would this one? The first tells for all: whether
+ * others had to stay is not worth converting them once more. */
+static enum pst_status check_stays(const struct stored *stored, const struct pst_item *from,
+                                   uint32_t variant, struct pst_error *err)
+{
+    const struct psti_pack_plan *plan = stored->plan;
+    size_t nbytes = (size_t)from->nbytes, pli_nbytes;
+    if (stored->check->jpeg_known || nbytes < 2)
+        return PST_OK;
+    stored->check->jpeg_known = true;
+    uint8_t *jpeg = psti_alloc(nbytes), *pli = psti_alloc(nbytes);
+    enum pst_status status = PST_OK;
+    if (jpeg == NULL || pli == NULL)
+        status = psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory for an item of %zu bytes",
+                           nbytes);
+    if (status == PST_OK)
+        status = pst_dataset_read(plan->source, stored->sample, plan->source_field[stored->i_field],
+                                  variant, 0, nbytes, jpeg, err);
+    if (status == PST_OK &&
+        pst_pli_from_jpeg(jpeg, nbytes, NULL, pli, nbytes - 1, &pli_nbytes, NULL) == PST_OK)
+        status = other_form(stored, PST_FORM_JPEG, PST_FORM_PLI_JPEG, err);
+    psti_free(jpeg);
+    psti_free(pli);
+    return status;
+}
+
+/* Stored where JPEGs become PLI if they can, and all else stays as it is. */
+static enum pst_status check_pli_jpeg(const struct stored *stored,
+                                      const struct originals *originals,
+                                      const struct pst_item *from, const struct pst_item *item,
+                                      struct pst_error *err)
+{
+    if (item->form == PST_FORM_PLI_JPEG) {
+        bool is_kept =
+            originals->is_folder ? item->nbytes == from->nbytes : from->form == PST_FORM_PLI_JPEG;
+        uint64_t held = is_kept ? item->nbytes : item->jpeg_nbytes;
+        return held == from->nbytes ? PST_OK : changed(stored, "bytes", held, from->nbytes, err);
+    }
+    if (originals->is_folder ? item->form == PST_FORM_RAW : item->form != from->form)
+        return other_form(stored, item->form, PST_FORM_PLI_JPEG, err);
+    if (item->nbytes != from->nbytes && item->form == PST_FORM_PLI && originals->is_folder &&
+        !source_is_pli(stored, PST_PLI_CONTENT_PIXELS))
+        return other_form(stored, item->form, PST_FORM_PLI_JPEG, err);
+    if (item->nbytes != from->nbytes)
+        return changed(stored, "bytes", item->nbytes, from->nbytes, err);
+    return item->form == PST_FORM_JPEG
+               ? check_stays(stored, from, (uint32_t)(from - originals->items), err)
+               : PST_OK;
+}
+
+/* A JPEG may be a file as it is, or have come out of a PLI of one. */
+static enum pst_status check_jpeg(const struct stored *stored, const struct originals *originals,
+                                  const struct pst_item *from, const struct pst_item *item,
+                                  struct pst_error *err)
+{
+    uint64_t now = from->form == PST_FORM_PLI_JPEG ? from->jpeg_nbytes : from->nbytes;
+    if (item->form != PST_FORM_JPEG)
+        return other_form(stored, item->form, PST_FORM_JPEG, err);
+    if (item->nbytes == now ||
+        (originals->is_folder && source_is_pli(stored, PST_PLI_CONTENT_JPEG)))
+        return PST_OK;
+    return changed(stored, "bytes", item->nbytes, now, err);
+}
+
+/* One stored variant, which is to be `wanted`. */
+static enum pst_status check_form(const struct stored *stored, const struct originals *originals,
+                                  uint32_t variant, enum pst_form wanted, struct pst_error *err)
+{
+    const struct pst_item *from = find_original(originals, wanted);
+    struct pst_item item;
+    enum pst_status status = load_item(stored, variant, &item, err);
+    if (status != PST_OK)
+        return status;
+    if (from == NULL || item.form == PST_FORM_NONE) {
+        if ((from == NULL) != (item.form == PST_FORM_NONE))
+            status = changed(stored, "bytes", item.nbytes, from ? from->nbytes : 0, err);
+        return status;
+    }
+    if (wanted == PST_FORM_PLI_JPEG)
+        return check_pli_jpeg(stored, originals, from, &item, err);
+    if (wanted == PST_FORM_JPEG)
+        return check_jpeg(stored, originals, from, &item, err);
+    /* What form a folder's file has is known when it is read: anything but pixels. */
+    bool same = wanted != PST_FORM_NONE ? item.form == wanted
+                : originals->is_folder  ? item.form != PST_FORM_RAW
+                                        : item.form == from->form;
+    bool is_kept = wanted != PST_FORM_PLI && (wanted != PST_FORM_RAW || from->form == PST_FORM_RAW);
+    if (!same)
+        return other_form(stored, item.form, wanted, err);
+    if (is_kept && item.nbytes != from->nbytes) {
+        bool was_made =
+            wanted == PST_FORM_NONE && originals->is_folder &&
+            ((item.form == PST_FORM_PLI && !source_is_pli(stored, PST_PLI_CONTENT_PIXELS)) ||
+             (item.form == PST_FORM_PLI_JPEG && !source_is_pli(stored, PST_PLI_CONTENT_JPEG)));
+        return was_made ? other_form(stored, item.form, wanted, err)
+                        : changed(stored, "bytes", item.nbytes, from->nbytes, err);
+    }
+    return wanted == PST_FORM_PLI ? check_pli(stored, variant, &item, err) : PST_OK;
 }
 
 /* Forms that the plan made out of those of the source, as pack_prepare.c does. */
 static enum pst_status check_forms(const struct stored *stored, const struct psti_pack_forms *forms,
                                    struct pst_error *err)
 {
-    const struct psti_pack_plan *plan = stored->plan;
-    uint32_t i_source = plan->source_field[stored->i_field];
-    uint32_t n_source = pst_dataset_field(plan->source, i_source)->n_variants;
-    bool is_folder = pst_dataset_is_folder(plan->source);
-    struct pst_item originals[PST_MAX_VARIANTS], item;
-    const struct pst_item *first = NULL;
-    enum pst_status status = PST_OK;
-    for (uint32_t v = 0; status == PST_OK && v < n_source; v++) {
-        status = pst_dataset_item(plan->source, stored->sample, i_source, v, &originals[v], err);
-        if (first == NULL && (is_folder || originals[v].form != PST_FORM_NONE))
-            first = &originals[v];
-    }
-    for (uint32_t k = 0; status == PST_OK && k < forms->n; k++) {
-        enum pst_form wanted = forms->forms[k];
-        const struct pst_item *from = first;
-        status = load_item(stored, k, &item, err);
-        if (status != PST_OK)
-            break;
-        if (first == NULL || item.form == PST_FORM_NONE) {
-            if ((first == NULL) != (item.form == PST_FORM_NONE))
-                status = changed(stored, "bytes", item.nbytes, first ? first->nbytes : 0, err);
-            continue;
-        }
-        for (uint32_t v = 0; v < n_source; v++)
-            if (wanted != PST_FORM_NONE && originals[v].form == wanted)
-                from = &originals[v];
-        /* What form a folder's file has is known when it is read: anything but pixels. */
-        bool same = wanted != PST_FORM_NONE ? item.form == wanted
-                    : is_folder             ? item.form != PST_FORM_RAW
-                                            : item.form == from->form;
-        bool is_kept =
-            wanted != PST_FORM_PLI && (wanted != PST_FORM_RAW || from->form == PST_FORM_RAW);
-        if (!same)
-            status = other_form(stored, item.form, wanted, err);
-        else if (is_kept && item.nbytes != from->nbytes && wanted == PST_FORM_NONE &&
-                 item.form == PST_FORM_PLI && is_folder && !source_is_pli(stored))
-            status = other_form(stored, item.form, wanted, err);
-        else if (is_kept && item.nbytes != from->nbytes)
-            status = changed(stored, "bytes", item.nbytes, from->nbytes, err);
-        else if (wanted == PST_FORM_PLI)
-            status = check_pli(stored, k, &item, err);
-    }
+    struct originals originals;
+    enum pst_status status = load_originals(stored, &originals, err);
+    for (uint32_t k = 0; status == PST_OK && k < forms->n; k++)
+        status = check_form(stored, &originals, k, forms->forms[k], err);
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "decode/pli_jpeg.h"
 #include "format/format_pli.h"
 
 #include <inttypes.h>
@@ -111,7 +112,7 @@ static enum pst_status probe(pst_writer *writer, const struct pst_field *field,
 }
 
 /* A PLI has the checksum of its pixels itself, and the index has the same: readers of parts rely on
- * it. */
+ * it. That of a JPEG also says how long the file was. */
 static enum pst_status check_pli(const struct pst_value *value, struct pst_item *item,
                                  struct pst_error *err)
 {
@@ -126,7 +127,12 @@ static enum pst_status check_pli(const struct pst_value *value, struct pst_item 
                          header.pixel_checksum, item->pixel_checksum);
     item->has_pixel_checksum = true;
     item->pixel_checksum = header.pixel_checksum;
-    return PST_OK;
+    if (value->form == PST_FORM_PLI_JPEG) {
+        struct psti_jpeg_frame frame;
+        status = psti_pli_jpeg_frame(value->bytes, value->nbytes, &frame, err);
+        item->jpeg_nbytes = status == PST_OK ? frame.jpeg_nbytes : 0;
+    }
+    return status;
 }
 
 static enum pst_status check_image(pst_writer *writer, const struct pst_field *field,
@@ -135,9 +141,10 @@ static enum pst_status check_image(pst_writer *writer, const struct pst_field *f
 {
     struct pst_image_info info = {.form = value->form};
     if (value->form != PST_FORM_RAW && value->form != PST_FORM_JPEG &&
-        value->form != PST_FORM_PNG && value->form != PST_FORM_WEBP && value->form != PST_FORM_PLI)
+        value->form != PST_FORM_PNG && value->form != PST_FORM_WEBP &&
+        value->form != PST_FORM_PLI && value->form != PST_FORM_PLI_JPEG)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
-                         "an image is jpeg, png, webp, pli or raw, this is form %d",
+                         "an image is jpeg, png, webp, pli, pli-jpeg or raw, this is form %d",
                          (int)value->form);
     if (value->nbytes == 0)
         return psti_fail(err, PST_ERROR_TRUNCATED, "pack", "the image has no bytes");
@@ -154,7 +161,8 @@ static enum pst_status check_image(pst_writer *writer, const struct pst_field *f
     item->orientation = info.orientation != 0 ? info.orientation : 1;
     item->has_pixel_checksum = value->has_pixel_checksum;
     item->pixel_checksum = value->has_pixel_checksum ? value->pixel_checksum : 0;
-    return value->form == PST_FORM_PLI ? check_pli(value, item, err) : PST_OK;
+    bool is_pli = value->form == PST_FORM_PLI || value->form == PST_FORM_PLI_JPEG;
+    return is_pli ? check_pli(value, item, err) : PST_OK;
 }
 
 static enum pst_status check_number(const struct pst_field *field, const struct pst_value *value,

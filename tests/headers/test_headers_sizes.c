@@ -29,13 +29,14 @@
     X(pst_value, 80) \
     X(pst_sample, 16) \
     X(pst_progress, 32) \
-    X(pst_pack_options, 144) \
-    X(pst_pack_report, 48) \
+    X(pst_pack_options, 152) \
+    X(pst_pack_report, 88) \
     X(pst_verify_options, 40) \
     X(pst_verify_report, 32) \
     X(pst_pixels, 48) \
     X(pst_pli_encode_options, 40) \
     X(pst_pli_info, 160) \
+    X(pst_pli_from_jpeg_options, 16) \
     X(pst_pli_region, 16) \
     X(pst_pli_range, 16)
 
@@ -56,6 +57,7 @@ ASSERT_SIZE_FIRST(pst_pack_options)
 ASSERT_SIZE_FIRST(pst_verify_options)
 ASSERT_SIZE_FIRST(pst_pli_encode_options)
 ASSERT_SIZE_FIRST(pst_pli_info)
+ASSERT_SIZE_FIRST(pst_pli_from_jpeg_options)
 
 /* Written into data sets. */
 _Static_assert(PST_FORM_RAW == 1 && PST_FORM_JPEG == 2 && PST_FORM_PNG == 3 && PST_FORM_WEBP == 4 &&

@@ -1,0 +1,301 @@
+/* pack_pli_jpeg.c - JPEG files <-> PLI of their coefficients, and the proof that nothing is lost.
+ *
+ * In: the bytes of a JPEG. Out: a PLI of which it was shown that its pixels are those that
+ * libjpeg-turbo makes of the JPEG, by their checksums, and that the file comes back from it, byte
+ * by byte. Or the reason why this JPEG had better stay as it is. Any thread, with buffers of its
+ * own: they grow to what images need and are kept, but for very large ones. */
+#include "pack/pack_int.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/hash.h"
+#include "base/options.h"
+#include "decode/pli_jpeg.h"
+#include "encode/pli_jpeg_encode.h"
+#include "encode/pli_jpeg_file.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Coefficients of 90 Mpixel of 4:4:4. */
+#define COEFS_MAX_NBYTES ((uint64_t)512 << 20)
+#define KEEP_NBYTES ((size_t)32 << 20)
+/* A PLI has headers of its own, which a JPEG of a few pixels does not make up for. */
+#define BOUND_EXTRA_NBYTES ((size_t)64 << 10)
+
+typedef int16_t *coefs_of[PSTI_JPEG_COMPONENTS_MAX];
+
+static enum pst_status reserve(void **memory, size_t *held, size_t nbytes, struct pst_error *err)
+{
+    if (*memory != NULL && *held >= nbytes)
+        return PST_OK;
+    psti_free(*memory);
+    *held = 0;
+    *memory = psti_alloc_aligned(PSTI_CACHE_LINE, nbytes);
+    if (*memory == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "pack",
+                         "out of memory for %zu bytes to convert a JPEG", nbytes);
+    *held = nbytes;
+    return PST_OK;
+}
+
+static void release(void **memory, size_t *held, size_t most)
+{
+    if (*held <= most)
+        return;
+    psti_free(*memory);
+    *memory = NULL;
+    *held = 0;
+}
+
+static void trim(struct psti_pack_jpeg *room, size_t most)
+{
+    release(&room->coefs, &room->coefs_nbytes, most);
+    release(&room->restoration, &room->restoration_nbytes, most);
+    release(&room->scratch, &room->scratch_nbytes, most);
+    release(&room->file, &room->file_nbytes, most);
+}
+
+void psti_pack_jpeg_free(struct psti_pack_jpeg *room)
+{
+    trim(room, 0);
+    psti_free(room->work);
+    room->work = NULL;
+}
+
+/* Room for all coefficients, each component's aligned to 64. */
+static enum pst_status reserve_coefs(struct psti_pack_jpeg *room,
+                                     const struct psti_jpeg_frame *frame, coefs_of coefs,
+                                     struct pst_error *err)
+{
+    uint64_t total = 0, at[PSTI_JPEG_COMPONENTS_MAX] = {0};
+    for (uint32_t c = 0; c < frame->n_components; c++) {
+        at[c] = total;
+        total += (uint64_t)psti_jpeg_n_coefs(frame, c) * sizeof(int16_t); /* blocks of 128 bytes */
+    }
+    if (total > COEFS_MAX_NBYTES)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "pack", "the JPEG has too many pixels");
+    enum pst_status status = reserve(&room->coefs, &room->coefs_nbytes, (size_t)total, err);
+    for (uint32_t c = 0; status == PST_OK && c < frame->n_components; c++)
+        coefs[c] = (int16_t *)((char *)room->coefs + at[c]);
+    return status;
+}
+
+static enum pst_status reserve_work(struct psti_pack_jpeg *room, struct pst_error *err)
+{
+    size_t held = room->work != NULL ? psti_jpeg_work_nbytes() : 0;
+    return reserve(&room->work, &held, psti_jpeg_work_nbytes(), err);
+}
+
+/* JPEG -> frame, coefficients and restoration, in the room's buffers. */
+static enum pst_status read_jpeg(struct psti_pack_jpeg *room, const void *jpeg, size_t nbytes,
+                                 struct psti_jpeg_frame *frame, coefs_of coefs,
+                                 struct pst_error *err)
+{
+    memset(frame, 0, sizeof *frame);
+    enum pst_status status = psti_jpeg_probe(jpeg, nbytes, frame, err);
+    if (status == PST_OK)
+        status = reserve_coefs(room, frame, coefs, err);
+    if (status == PST_OK)
+        status = reserve(&room->restoration, &room->restoration_nbytes,
+                         psti_jpeg_restoration_bound(nbytes), err);
+    if (status == PST_OK)
+        status = reserve_work(room, err);
+    if (status == PST_OK)
+        status = psti_jpeg_read(jpeg, nbytes, frame, coefs, room->restoration,
+                                room->restoration_nbytes, room->work, err);
+    return status;
+}
+
+/* The checksum of an image's pixels as they are stored, by the decoder that readers have. */
+static enum pst_status hash_image(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
+                                  enum pst_form form, uint64_t *hash, struct pst_error *err)
+{
+    const struct pst_decode_options options = {
+        .struct_size = sizeof options, .max_pixels = UINT64_MAX, .ignore_orientation = true};
+    struct pst_image_info info;
+    enum pst_status status = psti_decoder_probe(decoder, bytes, nbytes, form, &options, &info, err);
+    if (status == PST_OK)
+        status = psti_pack_hash_pixels(decoder, bytes, nbytes, &info, &options, hash, err);
+    return status;
+}
+
+/* PLI -> the JPEG in `jpeg`, of frame->jpeg_nbytes bytes. */
+static enum pst_status write_jpeg(struct psti_pack_jpeg *room, const void *pli, size_t nbytes,
+                                  const struct psti_jpeg_frame *frame, void *jpeg, size_t capacity,
+                                  struct pst_error *err)
+{
+    struct pst_pli_info info = {.struct_size = sizeof info};
+    coefs_of coefs;
+    if (frame->restoration_nbytes == 0)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "pack",
+                         "the PLI was made without what gives its JPEG back");
+    enum pst_status status = pst_pli_info(pli, nbytes, &info, err);
+    if (status != PST_OK)
+        return status;
+    if (info.nbytes != nbytes || frame->restoration_nbytes > nbytes - info.head_nbytes)
+        return psti_fail(err, nbytes < info.nbytes ? PST_ERROR_TRUNCATED : PST_ERROR_CORRUPT,
+                         "pack", "the PLI has %" PRIu64 " bytes, here are %zu", info.nbytes,
+                         nbytes);
+    const uint8_t *restoration = (const uint8_t *)pli + nbytes - frame->restoration_nbytes;
+    if ((uint32_t)psti_hash64(restoration, frame->restoration_nbytes) !=
+        frame->restoration_checksum)
+        return psti_fail(err, PST_ERROR_CHECKSUM, "pack",
+                         "the checksum of what gives the JPEG back does not match");
+    status = reserve_coefs(room, frame, coefs, err);
+    if (status == PST_OK)
+        status = reserve(&room->scratch, &room->scratch_nbytes, pst_pli_scratch_nbytes(&info), err);
+    if (status == PST_OK)
+        status = reserve_work(room, err);
+    if (status == PST_OK)
+        status = psti_pli_jpeg_coefs(pli, nbytes, frame, coefs, room->scratch, room->scratch_nbytes,
+                                     err);
+    if (status != PST_OK)
+        return status;
+    const int16_t *const fixed[PSTI_JPEG_COMPONENTS_MAX] = {
+        coefs[0], frame->n_components > 1 ? coefs[1] : NULL,
+        frame->n_components > 1 ? coefs[2] : NULL};
+    return psti_jpeg_write(frame, fixed, restoration, jpeg, capacity, room->work, err);
+}
+
+/* The file comes back, byte for byte? */
+static enum pst_status prove_file(struct psti_pack_jpeg *room, const void *jpeg, size_t jpeg_nbytes,
+                                  const void *pli, size_t nbytes, struct pst_error *err)
+{
+    struct psti_jpeg_frame frame;
+    enum pst_status status = psti_pli_jpeg_frame(pli, nbytes, &frame, err);
+    if (status == PST_OK && frame.jpeg_nbytes != jpeg_nbytes)
+        status = psti_fail(err, PST_ERROR_INTERNAL, "pack", "its length would come back otherwise");
+    if (status == PST_OK)
+        status = reserve(&room->file, &room->file_nbytes, jpeg_nbytes, err);
+    if (status == PST_OK)
+        status = write_jpeg(room, pli, nbytes, &frame, room->file, room->file_nbytes, err);
+    if (status == PST_OK && memcmp(room->file, jpeg, jpeg_nbytes) != 0)
+        status = psti_fail(err, PST_ERROR_INTERNAL, "pack", "its bytes would come back otherwise");
+    return status;
+}
+
+/* The pixels are those of libjpeg-turbo? */
+static enum pst_status prove_pixels(struct psti_decoder *decoder, const void *pli, size_t nbytes,
+                                    uint64_t wanted, struct pst_error *err)
+{
+    uint64_t found;
+    enum pst_status status = hash_image(decoder, pli, nbytes, PST_FORM_PLI_JPEG, &found, err);
+    if (status == PST_OK && found != wanted)
+        status = psti_fail(err, PST_ERROR_INTERNAL, "pack", "its pixels would come out otherwise");
+    return status;
+}
+
+static enum pst_status convert(struct psti_pack_jpeg *room, struct psti_decoder *decoder,
+                               const void *jpeg, size_t jpeg_nbytes,
+                               const struct pst_pli_from_jpeg_options *options, void *pli,
+                               size_t capacity, size_t *nbytes, struct pst_error *err)
+{
+    struct psti_jpeg_encode_options encode = {.no_checksum = options->no_checksum};
+    struct psti_jpeg_frame frame;
+    coefs_of coefs;
+    if (options->unit_edge != 0)
+        encode.unit_log2 = (uint8_t)__builtin_ctz(options->unit_edge);
+    enum pst_status status = read_jpeg(room, jpeg, jpeg_nbytes, &frame, coefs, err);
+    if (status == PST_OK)
+        status = hash_image(decoder, jpeg, jpeg_nbytes, PST_FORM_JPEG, &encode.pixel_checksum, err);
+    if (status != PST_OK)
+        return status;
+    const int16_t *const fixed[PSTI_JPEG_COMPONENTS_MAX] = {
+        coefs[0], frame.n_components > 1 ? coefs[1] : NULL,
+        frame.n_components > 1 ? coefs[2] : NULL};
+    status =
+        psti_jpeg_encode(&frame, fixed, room->restoration, &encode, pli, capacity, nbytes, err);
+    if (status == PST_OK)
+        status = prove_pixels(decoder, pli, *nbytes, encode.pixel_checksum, err);
+    if (status == PST_OK)
+        status = prove_file(room, jpeg, jpeg_nbytes, pli, *nbytes, err);
+    return status;
+}
+
+enum pst_status psti_pack_jpeg_to_pli(struct psti_pack_jpeg *room, struct psti_decoder *decoder,
+                                      const void *jpeg, size_t jpeg_nbytes,
+                                      const struct pst_pli_from_jpeg_options *options, void *pli,
+                                      size_t capacity, size_t *nbytes, struct pst_error *err)
+{
+    enum pst_status status =
+        convert(room, decoder, jpeg, jpeg_nbytes, options, pli, capacity, nbytes, err);
+    trim(room, KEEP_NBYTES);
+    return status;
+}
+
+enum pst_status psti_pack_jpeg_restore(struct psti_pack_jpeg *room, const void *pli,
+                                       size_t pli_nbytes, void *jpeg, size_t capacity,
+                                       size_t *nbytes, struct pst_error *err)
+{
+    struct psti_jpeg_frame frame;
+    enum pst_status status = psti_pli_jpeg_frame(pli, pli_nbytes, &frame, err);
+    if (status == PST_OK && capacity < frame.jpeg_nbytes)
+        status = psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                           "the JPEG has %" PRIu32 " bytes, there is room for %zu",
+                           frame.jpeg_nbytes, capacity);
+    if (status == PST_OK)
+        status = write_jpeg(room, pli, pli_nbytes, &frame, jpeg, capacity, err);
+    if (status == PST_OK)
+        *nbytes = frame.jpeg_nbytes;
+    trim(room, KEEP_NBYTES);
+    return status;
+}
+
+bool psti_pack_jpeg_stays(enum pst_status status)
+{
+    switch (status) {
+    case PST_ERROR_UNSUPPORTED: /* not of the kinds that are taken */
+    case PST_ERROR_LIMIT:       /* not smaller, or beyond a limit of the decoder */
+    case PST_ERROR_CORRUPT:
+    case PST_ERROR_TRUNCATED:
+    case PST_ERROR_CHECKSUM:
+    case PST_ERROR_INTERNAL: /* the proof failed: nothing is lost by keeping the file */
+        return true;
+    default:
+        return false;
+    }
+}
+
+size_t pst_pli_from_jpeg_bound(size_t jpeg_nbytes)
+{
+    size_t half = jpeg_nbytes / 2 + BOUND_EXTRA_NBYTES;
+    return jpeg_nbytes > SIZE_MAX - half ? 0 : jpeg_nbytes + half;
+}
+
+enum pst_status pst_pli_from_jpeg(const void *jpeg, size_t jpeg_nbytes,
+                                  const struct pst_pli_from_jpeg_options *options, void *pli,
+                                  size_t capacity, size_t *nbytes, struct pst_error *err)
+{
+    struct pst_pli_from_jpeg_options filled;
+    struct psti_pack_jpeg room = {0};
+    struct psti_decoder *decoder = NULL;
+    if (jpeg == NULL || pli == NULL || nbytes == NULL)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "jpeg, pli or nbytes is NULL");
+    enum pst_status status = psti_options_copy(&filled, sizeof filled, options, "pack", err);
+    if (status == PST_OK && filled.unit_edge != 0 && filled.unit_edge != 64 &&
+        filled.unit_edge != 128 && filled.unit_edge != 256)
+        status =
+            psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                      "unit_edge is %" PRIu32 ": 64, 128, 256 or 0 are possible", filled.unit_edge);
+    if (status == PST_OK)
+        status = psti_decoder_open(&decoder, err);
+    if (status == PST_OK)
+        status = convert(&room, decoder, jpeg, jpeg_nbytes, &filled, pli, capacity, nbytes, err);
+    psti_decoder_close(&decoder);
+    psti_pack_jpeg_free(&room);
+    return status;
+}
+
+enum pst_status pst_pli_to_jpeg(const void *pli, size_t pli_nbytes, void *jpeg, size_t capacity,
+                                size_t *nbytes, struct pst_error *err)
+{
+    struct psti_pack_jpeg room = {0};
+    if (pli == NULL || jpeg == NULL || nbytes == NULL)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "pli, jpeg or nbytes is NULL");
+    enum pst_status status =
+        psti_pack_jpeg_restore(&room, pli, pli_nbytes, jpeg, capacity, nbytes, err);
+    psti_pack_jpeg_free(&room);
+    return status;
+}
