@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { LANES = PSTI_JE_LANES, MODE_NBYTES = 1, NUMBER_MAX_NBYTES = 4, MANTISSA_MAX_NBYTES = 60 };
+enum { LANES = PSTI_JE_LANES, NUMBER_MAX_NBYTES = 4, MANTISSA_MAX_NBYTES = 60 };
 
 /* Puts a token before those that the state holds; a word that it loses is written before `words`.
  * Whether it must is as good as random: no branch. */
@@ -82,12 +82,14 @@ size_t psti_je_write(const struct psti_je_unit *unit, const uint8_t *ac, const u
     uint16_t *end = work->words_end, *words = take_all(unit, ac, small, codes, states, end);
     size_t words_nbytes = (size_t)(end - words) * sizeof *words;
     size_t mantissas_nbytes = put_states(states, exponents, mantissas);
-    if (capacity < MODE_NBYTES + NUMBER_MAX_NBYTES + PSTI_JE_EXPONENT_NBYTES +
-                       PSTI_JE_PAYLOAD_NBYTES + mantissas_nbytes + kept + words_nbytes)
+    uint8_t head[1 + NUMBER_MAX_NBYTES] = {PSTI_PLI_COEFS};
+    size_t head_nbytes = (size_t)(put_number(head + 1, (uint32_t)(mantissas_nbytes + kept)) - head);
+    if (capacity < head_nbytes + PSTI_JE_EXPONENT_NBYTES + PSTI_JE_PAYLOAD_NBYTES +
+                       mantissas_nbytes + kept + words_nbytes)
         return 0;
     uint8_t *at = out;
-    *at++ = PSTI_PLI_COEFS;
-    at = put_number(at, (uint32_t)(mantissas_nbytes + kept));
+    memcpy(at, head, head_nbytes);
+    at += head_nbytes;
     memcpy(at, exponents, sizeof exponents);
     at += sizeof exponents;
     for (uint32_t l = 0; l < LANES; l++, at += 2)

@@ -87,7 +87,7 @@ void coefs_make(struct coefs_image *image, uint32_t width, uint32_t height, uint
         f->components[c].quant = c > 0;
     }
     for (uint32_t k = 0; k < 64; k++)
-        f->quants[0][k] = f->quants[1][k] = (uint16_t)(1 + k);
+        f->quants[0][k] = f->quants[f->n_components > 1][k] = (uint16_t)(1 + k);
     begin(image);
     for (uint32_t c = 0; c < f->n_components; c++)
         for (size_t i = 0; i < psti_jpeg_n_coefs(f, c); i += 64)

@@ -1,0 +1,241 @@
+/* test_pli_jpeg_encode.c - the encoder of PLI's JPEG content by itself: what it refuses, the room
+ * that it needs, memory that fails, the head and the order of the file. That units can be read back
+ * is tests/pli/test_pli_coefs.c's affair. */
+#include "test.h"
+
+#include "base/bits.h"
+#include "base/fault.h"
+#include "base/hash.h"
+#include "encode/pli_jpeg_encode.h"
+#include "pli/pli_coefs_make.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CAPACITY = 4 << 20, CANARY = 0xa7 };
+
+static uint8_t *room;
+
+static enum pst_status encode(const struct coefs_image *image, const uint8_t *restoration,
+                              uint8_t unit_log2, bool no_checksum, size_t capacity, size_t *nbytes,
+                              struct pst_error *err)
+{
+    struct psti_jpeg_encode_options options = {
+        .unit_log2 = unit_log2, .no_checksum = no_checksum, .pixel_checksum = 0x1234567890abcdef};
+    return psti_jpeg_encode(&image->frame, (const int16_t *const *)image->coefs, restoration,
+                            &options, room, capacity, nbytes, err);
+}
+
+/* Where the units end, by the index; checks what the head says. */
+static size_t read_index(size_t nbytes, struct psti_pli_header *h)
+{
+    struct pst_error err = {0};
+    assert_ok(psti_pli_parse_header(room, nbytes, h, &err));
+    assert_ok(psti_pli_check_head(room, nbytes, h, &err));
+    size_t at = psti_pli_head_nbytes(h);
+    uint32_t n = psti_pli_unit_rows(h) * psti_pli_unit_columns(h), largest = 0;
+    for (uint32_t u = 0; u < n; u++) {
+        struct psti_pli_entry entry = psti_pli_parse_entry(room, h, u);
+        assert_true(entry.nbytes <= nbytes - at);
+        if (h->has_checksums)
+            assert_int_equal(entry.checksum, (uint32_t)psti_hash64(room + at, entry.nbytes));
+        largest = entry.nbytes > largest ? entry.nbytes : largest;
+        at += entry.nbytes;
+    }
+    assert_int_equal(h->wide_sizes, largest > UINT16_MAX);
+    return at;
+}
+
+static void whole_file(void **state)
+{
+    (void)state;
+    uint64_t random = 1;
+    struct pst_error err = {0};
+    struct psti_pli_header h;
+    struct psti_jpeg_frame frame;
+    struct coefs_image image;
+    uint8_t restoration[1000];
+    const uint8_t *block;
+    size_t nbytes, n_block;
+    for (size_t i = 0; i < sizeof restoration; i++)
+        restoration[i] = (uint8_t)coefs_draw(&random);
+    for (uint32_t i = 0; i < 8; i++) {
+        coefs_make(&image, 500, 333, i % 4, COEFS_PHOTO, &random);
+        image.frame.orientation = (uint8_t)(1 + i);
+        image.frame.jpeg_nbytes = 123456;
+        image.frame.jpeg_checksum = 0xfedcba9876543210;
+        image.frame.restoration_nbytes = i % 2 ? sizeof restoration : 0;
+        image.frame.restoration_checksum = 42;
+        assert_ok(encode(&image, restoration, 0, i % 3 == 0, CAPACITY, &nbytes, &err));
+        size_t units_end = read_index(nbytes, &h);
+        assert_int_equal(nbytes, units_end + image.frame.restoration_nbytes);
+        assert_memory_equal(room + units_end, restoration, image.frame.restoration_nbytes);
+        assert_int_equal(h.has_checksums, i % 3 != 0);
+        assert_int_equal(h.channels, image.frame.n_components);
+        assert_int_equal(h.transform, image.frame.transform);
+        assert_int_equal(h.width, 500);
+        assert_int_equal(h.height, 333);
+        assert_true(h.pixel_checksum == 0x1234567890abcdef);
+        assert_ok(psti_pli_find_model(room, &h, PSTI_PLI_MODEL_FRAME, &block, &n_block, &err));
+        assert_ok(psti_jpeg_parse_frame(block, n_block, &h, &frame, &err));
+        assert_memory_equal(frame.components, image.frame.components, sizeof frame.components);
+        assert_memory_equal(frame.quants, image.frame.quants, sizeof frame.quants);
+        assert_int_equal(frame.orientation, 1 + i);
+        assert_int_equal(frame.jpeg_nbytes, 123456);
+        assert_true(frame.jpeg_checksum == image.frame.jpeg_checksum);
+        /* So many tokens that are so unlike a photograph's pay for tables. */
+        assert_ok(psti_pli_find_model(room, &h, PSTI_PLI_MODEL_COEFS, &block, &n_block, &err));
+        assert_non_null(block);
+        /* The same once more. */
+        uint64_t hash = psti_hash64(room, nbytes);
+        size_t again;
+        memset(room, 0, nbytes);
+        assert_ok(encode(&image, restoration, 0, i % 3 == 0, CAPACITY, &again, &err));
+        assert_int_equal(again, nbytes);
+        assert_true(psti_hash64(room, nbytes) == hash);
+        coefs_free(&image);
+    }
+}
+
+/* The size of units follows from how much there is in them; what is asked for is done. */
+static void size_of_units(void **state)
+{
+    (void)state;
+    uint64_t random = 2;
+    struct pst_error err = {0};
+    struct psti_pli_header h;
+    struct coefs_image image;
+    size_t nbytes;
+    coefs_make(&image, 600, 400, 2, COEFS_SPARSE, &random);
+    assert_ok(encode(&image, NULL, 0, false, CAPACITY, &nbytes, &err));
+    (void)read_index(nbytes, &h);
+    assert_int_equal(h.unit_log2, 8);
+    coefs_free(&image);
+    coefs_make(&image, 600, 400, 1, COEFS_DENSE, &random);
+    assert_ok(encode(&image, NULL, 0, false, CAPACITY, &nbytes, &err));
+    (void)read_index(nbytes, &h);
+    assert_int_equal(h.unit_log2, 7);
+    for (uint8_t log2 = 6; log2 <= 8; log2++) {
+        assert_ok(encode(&image, NULL, log2, false, CAPACITY, &nbytes, &err));
+        (void)read_index(nbytes, &h);
+        assert_int_equal(h.unit_log2, log2);
+    }
+    assert_true(h.wide_sizes);
+    coefs_free(&image);
+    /* Nothing in it: no tables, next to no bytes. */
+    coefs_make(&image, 64, 64, 1, COEFS_ZERO, &random);
+    assert_ok(encode(&image, NULL, 0, false, CAPACITY, &nbytes, &err));
+    (void)read_index(nbytes, &h);
+    assert_true(nbytes < 400);
+    coefs_free(&image);
+}
+
+/* With less room than the file has bytes it fails and leaves what lies behind alone; with just as
+ * much it does not. */
+static void too_little_room(void **state)
+{
+    (void)state;
+    uint64_t random = 3;
+    struct pst_error err = {0};
+    struct coefs_image image;
+    uint8_t restoration[77] = {1};
+    for (uint32_t i = 0; i < 3; i++) {
+        size_t nbytes, other;
+        /* The last one has sizes of 32 bits. */
+        coefs_make(&image, 256, 200, 1, i < 2 ? COEFS_PHOTO : COEFS_EXTREME, &random);
+        image.frame.restoration_nbytes = sizeof restoration;
+        assert_ok(encode(&image, restoration, i < 2 ? 7 : 8, false, CAPACITY, &nbytes, &err));
+        for (size_t n = 0; n<nbytes; n += nbytes - n> 200 ? 1 + nbytes / 50 : 1) {
+            memset(room, CANARY, nbytes + 64);
+            assert_int_equal(encode(&image, restoration, i < 2 ? 7 : 8, false, n, &other, &err),
+                             PST_ERROR_LIMIT);
+            assert_string_equal(err.codec, "pli");
+            for (size_t k = n; k < nbytes + 64; k++)
+                assert_int_equal(room[k], CANARY);
+        }
+        assert_ok(encode(&image, restoration, i < 2 ? 7 : 8, false, nbytes, &other, &err));
+        assert_int_equal(other, nbytes);
+        coefs_free(&image);
+    }
+}
+
+static void out_of_range(void **state)
+{
+    (void)state;
+    uint64_t random = 4;
+    struct pst_error err = {0};
+    struct coefs_image image;
+    size_t nbytes;
+    coefs_make(&image, 100, 100, 2, COEFS_ZERO, &random);
+    const struct {
+        uint32_t component, at;
+        int16_t value;
+        enum pst_status status;
+    } cases[] = {
+        {0, 5, 2048, PST_OK},
+        {0, 63, -2048, PST_OK},
+        {1, 1, 2049, PST_ERROR_UNSUPPORTED},
+        {0, 64 * 7 + 9, -2049, PST_ERROR_UNSUPPORTED},
+        {2, 63, INT16_MIN, PST_ERROR_UNSUPPORTED},
+        {2, 62, INT16_MAX, PST_ERROR_UNSUPPORTED},
+        {0, 0, 4096, PST_OK},
+        {0, 0, -4096, PST_OK},
+        {0, 64, 4097, PST_ERROR_UNSUPPORTED},
+        {1, 64 * 3, -4097, PST_ERROR_UNSUPPORTED},
+        {1, 0, INT16_MIN, PST_ERROR_UNSUPPORTED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        image.coefs[cases[i].component][cases[i].at] = cases[i].value;
+        assert_int_equal(encode(&image, NULL, 0, false, CAPACITY, &nbytes, &err), cases[i].status);
+        image.coefs[cases[i].component][cases[i].at] = 0;
+    }
+    coefs_free(&image);
+}
+
+static void memory_fails(void **state)
+{
+    (void)state;
+#ifdef PST_FAULTS
+    uint64_t random = 5;
+    struct pst_error err = {0};
+    struct coefs_image image;
+    size_t nbytes;
+    uint64_t n = 0;
+    coefs_make(&image, 400, 300, 2, COEFS_PHOTO, &random);
+    for (enum pst_status status = PST_ERROR_MEMORY; status != PST_OK;) {
+        psti_fault_arm(PSTI_FAULT_ALLOC, ++n, true);
+        status = encode(&image, NULL, 0, false, CAPACITY, &nbytes, &err);
+        psti_fault_arm(PSTI_FAULT_ALLOC, 0, false);
+        assert_true(status == PST_OK || status == PST_ERROR_MEMORY);
+        assert_true(n < 100);
+    }
+    assert_true(n > 8);
+    coefs_free(&image);
+#else
+    skip();
+#endif
+}
+
+static int open_room(void **state)
+{
+    (void)state;
+    room = malloc(CAPACITY);
+    return room ? 0 : -1;
+}
+
+static int close_room(void **state)
+{
+    (void)state;
+    free(room);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_file),      cmocka_unit_test(size_of_units),
+        cmocka_unit_test(too_little_room), cmocka_unit_test(out_of_range),
+        cmocka_unit_test(memory_fails),
+    };
+    return cmocka_run_group_tests(tests, open_room, close_room);
+}
