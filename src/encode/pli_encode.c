@@ -120,18 +120,33 @@ static size_t store_plain(const struct psti_pli_source *s, enum psti_pli_mode mo
     return 1 + nbytes;
 }
 
-/* Pixels p[0..n-1] that equal those at q. */
+/* Pixels of p's n bytes that equal those at q. */
+static inline size_t count_equal_of(const uint8_t *p, const uint8_t *q, size_t n, size_t step)
+{
+    size_t same = 0;
+    for (size_t i = 0; i < n; i += step)
+        same += memcmp(p + i, q + i, step) == 0;
+    return same;
+}
+
+/* The same, without branches where pixels are of a size that is known. */
 static size_t count_equal(const uint8_t *p, const uint8_t *q, size_t n, size_t pixel_nbytes)
 {
     size_t same = 0;
-    if (pixel_nbytes == 3) { /* without a branch, for most pictures */
-        for (size_t i = 0; i < 3 * n; i += 3)
+    switch (pixel_nbytes) {
+    case 1:
+        return count_equal_of(p, q, n, 1);
+    case 2:
+        return count_equal_of(p, q, n, 2);
+    case 3:
+        for (size_t i = 0; i < n; i += 3)
             same += ((p[i] ^ q[i]) | (p[i + 1] ^ q[i + 1]) | (p[i + 2] ^ q[i + 2])) == 0;
         return same;
+    case 4:
+        return count_equal_of(p, q, n, 4);
+    default:
+        return count_equal_of(p, q, n, pixel_nbytes);
     }
-    for (size_t i = 0; i < n * pixel_nbytes; i += pixel_nbytes)
-        same += memcmp(p + i, q + i, pixel_nbytes) == 0;
-    return same;
 }
 
 /* Few colours, hard edges: three of four pixels repeat their left neighbour, in every fourth row.
@@ -142,7 +157,7 @@ static bool is_synthetic(const struct psti_pli_source *s)
     size_t row_nbytes = s->width * pixel_nbytes, n = 0, same = 0;
     for (uint32_t y = 0; y < s->height; y += LOOK_STEP, n += s->width - 1) {
         const uint8_t *row = (const uint8_t *)s->pixels + y * row_nbytes;
-        same += count_equal(row, row + pixel_nbytes, s->width - 1, pixel_nbytes);
+        same += count_equal(row, row + pixel_nbytes, row_nbytes - pixel_nbytes, pixel_nbytes);
     }
     return 4 * same > 3 * n;
 }
@@ -162,6 +177,7 @@ static bool could_halve(const struct psti_pli_source *s, size_t nbytes)
     return 2 * LOOK_STEP * n_new < nbytes / 2;
 }
 
+/* Of a unit of 64: a larger one is lz whatever it looks like. */
 static enum look look_at(const struct psti_pli_source *s)
 {
     return is_constant(s) ? CONSTANT : is_synthetic(s) ? SYNTHETIC : PHOTOGRAPH;
@@ -212,12 +228,13 @@ static size_t encode_unit(const struct encoder *e, uint32_t row, uint32_t column
 {
     struct psti_pli_source s;
     psti_pli_load_unit(&e->image, row, column, work->unit, &s);
-    enum look look = look_at(&s);
+    bool is_large = e->image.unit_log2 > SMALL_EDGE_LOG2;
+    enum look look = !is_large ? look_at(&s) : is_constant(&s) ? CONSTANT : SYNTHETIC;
     if (look == CONSTANT)
         return store_plain(&s, PSTI_PLI_CONSTANT, psti_pli_raw_nbytes(1, 1, s.channels, s.bits),
                            out);
     size_t nbytes = 0;
-    if (e->image.unit_log2 == SMALL_EDGE_LOG2)
+    if (!is_large)
         nbytes = psti_pli_packed_encode(&s, e->options.effort, out,
                                         psti_pli_raw_nbytes(s.height, s.width, s.channels, s.bits));
     return encode_otherwise(e, &s, look, work, out, nbytes);

@@ -136,6 +136,11 @@ static void split_planes8(const struct psti_pli_image *image, const struct psti_
 {
     const uint8_t *in = s->pixels;
     for (uint32_t y = 0; y < s->height; y++) {
+        if (s->channels == 1) {
+            memcpy(planes[0] + (size_t)y * EDGE, in, s->width);
+            in += s->width;
+            continue;
+        }
         for (uint32_t x = 0; x < s->width; x++, in += s->channels) {
             size_t at = (size_t)y * EDGE + x;
             if (image->transform == PSTI_PLI_SUBTRACT_GREEN) {
@@ -181,6 +186,11 @@ static void split_planes16(const struct psti_pli_image *image, const struct psti
 {
     const uint8_t *in = s->pixels;
     for (uint32_t y = 0; y < s->height; y++) {
+        if (s->channels == 1) {
+            memcpy(planes[0] + 2 * (size_t)y * EDGE, in, 2 * (size_t)s->width);
+            in += 2 * (size_t)s->width;
+            continue;
+        }
         for (uint32_t x = 0; x < s->width; x++, in += 2u * s->channels) {
             size_t at = 2 * ((size_t)y * EDGE + x);
             uint32_t v[4];

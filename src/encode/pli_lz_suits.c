@@ -27,6 +27,11 @@ static void load(const struct pst_pixels *p, uint32_t y, uint32_t x, uint32_t n,
             out[i] = base[0] | (uint32_t)base[1] << 8 | (uint32_t)base[2] << 16;
         return;
     }
+    if (p->bits == 8 && p->channels == 1) {
+        for (uint32_t i = 0; i < n; i++, base += p->pixel_nbytes)
+            out[i] = *base;
+        return;
+    }
     memset(out, 0, n * sizeof *out);
     for (uint32_t c = 0; c < p->channels; c++) {
         const uint8_t *sample = base + c * p->channel_nbytes;

@@ -18,22 +18,24 @@ enum {
     LANE_SHIFT = PSTI_WAVE_INDEX_BITS
 };
 
+/* Writes up to 8 bytes behind what it has to: buffers have room for them. */
 struct writer {
     uint8_t *bytes;
     size_t n; /* whole bytes written */
     uint64_t acc;
-    uint32_t n_acc;
+    uint32_t n_acc; /* below 8 */
 };
+enum { WRITER_SLACK = 8 };
 
+/* At most 32 bits. */
 static inline void put_bits(struct writer *w, uint32_t v, uint32_t n)
 {
     w->acc |= (uint64_t)v << w->n_acc;
     w->n_acc += n;
-    while (w->n_acc >= 8) {
-        w->bytes[w->n++] = (uint8_t)w->acc;
-        w->acc >>= 8;
-        w->n_acc -= 8;
-    }
+    psti_store_u64(w->bytes + w->n, w->acc);
+    w->n += w->n_acc >> 3;
+    w->acc >>= w->n_acc & ~7u;
+    w->n_acc &= 7;
 }
 
 static void flush_bits(struct writer *w)
@@ -220,7 +222,8 @@ static size_t write_coded(const struct unit *u, const struct psti_pli_wave_codes
                           uint8_t *out, size_t capacity)
 {
     uint32_t states[LANES];
-    uint8_t exponents[PSTI_PLI_WAVE_EXPONENT_NBYTES], mantissas[2 * LANES];
+    uint8_t exponents[PSTI_PLI_WAVE_EXPONENT_NBYTES + WRITER_SLACK];
+    uint8_t mantissas[2 * LANES + WRITER_SLACK];
     uint8_t *bits = u->work->bits;
     size_t n_bits_bytes = write_bits(u);
     /* The payload is the end of the bits, or all of them and zeros. */
@@ -230,13 +233,14 @@ static size_t write_coded(const struct unit *u, const struct psti_pli_wave_codes
         states[l] = 65536u + psti_load_u16(bits + n_raw + 2 * (size_t)l);
     size_t n_words = code_tokens(u, codes, states);
     size_t n_mantissas = write_mantissas(states, exponents, mantissas);
-    size_t total = 2 + sizeof exponents + PSTI_PLI_WAVE_STATE_NBYTES + n_mantissas + n_raw;
+    size_t total =
+        2 + PSTI_PLI_WAVE_EXPONENT_NBYTES + PSTI_PLI_WAVE_STATE_NBYTES + n_mantissas + n_raw;
     if (n_mantissas + n_raw > UINT16_MAX || total + 2 * n_words > capacity)
         return 0;
     psti_store_u16(out, (uint16_t)(n_mantissas + n_raw));
     out += 2;
-    memcpy(out, exponents, sizeof exponents);
-    out += sizeof exponents;
+    memcpy(out, exponents, PSTI_PLI_WAVE_EXPONENT_NBYTES);
+    out += PSTI_PLI_WAVE_EXPONENT_NBYTES;
     for (uint32_t l = 0; l < LANES; l++, out += 2)
         psti_store_u16(out, (uint16_t)states[l]);
     memcpy(out, mantissas, n_mantissas);
@@ -251,7 +255,7 @@ size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *pl
                             size_t capacity)
 {
     struct unit u = {.source = source, .plan = plan, .work = work};
-    uint8_t head[1 + 4 * PSTI_WAVE_RECORD_MAX_NBYTES];
+    uint8_t head[1 + 4 * PSTI_WAVE_RECORD_MAX_NBYTES + WRITER_SLACK];
     struct writer w = {.bytes = head};
     put_bits(&w, PSTI_PLI_WAVE, 8);
     for (uint32_t i = 0; i < source->channels; i++)

@@ -190,7 +190,7 @@ static void choose_filters(const struct choice *c, uint8_t *filters)
             apply_filters(c, y0, numbers);
             continue;
         }
-        for (uint32_t number = 0; number <= PSTI_PLI_N_FILTERS; number++) {
+        for (uint32_t number = 0; number < n_filters(c->effort); number++) {
             struct psti_wave_candidate candidate = psti_wave_filter(list, number);
             uint16_t sums[PSTI_WAVE_EDGE];
             c->rows->try_prices(work, &candidate, rows_from(s, y0), row_step(c->effort), c->g + at,

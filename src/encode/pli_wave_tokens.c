@@ -18,11 +18,20 @@ static void tokens_8(const int16_t *residuals, uint8_t *tokens)
         tokens[x] = (uint8_t)(direct + above);
     }
 }
+/* From 32 on a token follows exponent and first bit of the fraction of a float, which holds m. */
 static void tokens_16(const int16_t *residuals, uint8_t *tokens)
 {
-    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++)
-        tokens[x] = (uint8_t)psti_pli_wave_token(
-            (uint32_t)(residuals[x] < 0 ? -residuals[x] : residuals[x]));
+    enum { FRACTION = 23, BIAS = 127, FIRST = 25 - 2 * 5 };
+    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++) {
+        int32_t m = residuals[x] < 0 ? -residuals[x] : residuals[x];
+        union {
+            float number;
+            int32_t bits;
+        } v = {.number = (float)m};
+        int32_t large = (v.bits >> (FRACTION - 1)) - 2 * BIAS + FIRST;
+        int32_t direct = m < PSTI_PLI_DIRECT ? m : PSTI_PLI_DIRECT;
+        tokens[x] = (uint8_t)(m < 32 ? direct : large);
+    }
 }
 
 void psti_wave_find_tokens(uint32_t bits, const int16_t *residuals, uint8_t *tokens)
@@ -80,9 +89,10 @@ static inline void find_energies(const struct target *t, enum psti_pli_energy ki
                                            g[x - S + 1], g[x - 2 * S], g[x - 2], g0[x], g1[x]);
 }
 
-static uint32_t raw_of(uint32_t token, uint32_t m)
+/* A token's least magnitude has zeros where its raw bits are. */
+static inline uint32_t raw_of(uint32_t token, uint32_t m)
 {
-    return token < PSTI_PLI_DIRECT ? 0 : m - psti_pli_wave_base(token);
+    return m & ((1u << psti_pli_wave_raw_bits(token)) - 1);
 }
 
 static void put_records_8(const struct target *t, uint16_t *streams)
