@@ -313,6 +313,16 @@ static enum pst_status run_codec(struct psti_job *job)
     }
 }
 
+struct psti_rect psti_decode_stored(const struct pst_image_info *info,
+                                    const struct pst_decode_options *options,
+                                    const struct psti_rect *region)
+{
+    uint8_t orientation = options->ignore_orientation ? 1 : info->orientation;
+    bool swaps = psti_decode_turn_swaps(orientation);
+    return psti_decode_turn_to_stored(region, orientation, swaps ? info->width : info->height,
+                                      swaps ? info->height : info->width);
+}
+
 enum pst_status psti_decoder_rows(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
                                   const struct pst_image_info *info,
                                   const struct pst_decode_options *options,

@@ -46,6 +46,11 @@ enum pst_status psti_decoder_region(struct psti_decoder *decoder, const void *by
                                     const struct psti_rect *region, void *pixels, size_t row_nbytes,
                                     struct pst_error *err);
 
+/* Where `region` lies in the image as it is stored, before the orientation is applied. */
+struct psti_rect psti_decode_stored(const struct pst_image_info *info,
+                                    const struct pst_decode_options *options,
+                                    const struct psti_rect *region);
+
 /* Channels and bits after the conversions that `options` ask for. */
 void psti_decode_output(const struct pst_image_info *info, const struct pst_decode_options *options,
                         uint8_t *channels, uint8_t *bits);

@@ -107,6 +107,7 @@ struct psti_source {
     uint32_t n_more;        /* reads of the second round */
     size_t n_here;          /* sparse: bytes of the first round */
     struct psti_rect region; /* sparse: what the operations want */
+    struct psti_rect stored; /* the same, before the orientation is applied */
 };
 
 /* What one thread needs to fill rows. */

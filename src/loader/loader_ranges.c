@@ -1,4 +1,4 @@
-/* loader_ranges.c - reading only those parts of a PLI that a row needs.
+/* loader_ranges.c - reading only those parts of a PLI, of pixels or of a JPEG, that a row needs.
  *
  * In: a located row. Where the operations want a region of a large PLI, its head is read first and
  * then, by a second round of reads, the units that the region touches, each to its place in a
@@ -36,17 +36,30 @@ static uint64_t n_cells(uint32_t y, uint32_t x, uint32_t height, uint32_t width)
     return (uint64_t)psti_pli_units_along(y, height, EDGE) * psti_pli_units_along(x, width, EDGE);
 }
 
+/* The index has height and width as shown; here they are swapped in the PLI. */
+static bool is_turned(const struct pst_item *item)
+{
+    return item->form == PST_FORM_PLI_JPEG && item->orientation >= 5;
+}
+
 void psti_ranges_consider(const pst_loader *loader, uint64_t epoch, uint64_t sample,
                           const struct psti_plan_field *field, struct psti_source *source)
 {
     const struct pst_item *item = &source->item;
     struct psti_draw draw;
-    if (!field->may_skip || item->form != PST_FORM_PLI || !source->file || !item->height ||
-        !item->width || !saves_enough(item->nbytes, item->nbytes) ||
-        psti_chain_draw(field->chain, loader->options.seed, epoch, sample, item->height,
-                        item->width, &draw, NULL) != PST_OK)
+    struct pst_image_info info = {
+        .height = item->height, .width = item->width, .orientation = item->orientation};
+    if (field->decode.ignore_orientation && is_turned(item)) {
+        info.height = item->width;
+        info.width = item->height;
+    }
+    if (!field->may_skip || (item->form != PST_FORM_PLI && item->form != PST_FORM_PLI_JPEG) ||
+        !source->file || !item->height || !item->width ||
+        !saves_enough(item->nbytes, item->nbytes) ||
+        psti_chain_draw(field->chain, loader->options.seed, epoch, sample, info.height, info.width,
+                        &draw, NULL) != PST_OK)
         return;
-    uint64_t cells = n_cells(0, 0, item->height, item->width);
+    uint64_t cells = n_cells(0, 0, info.height, info.width);
     uint64_t touched = n_cells(draw.region_y, draw.region_x, draw.region_height, draw.region_width);
     double share = (double)(cells - touched) / (double)cells;
     uint64_t head = HEAD_NBYTES + PSTI_PLI_INDEX_ENTRY_MAX * cells;
@@ -59,6 +72,7 @@ void psti_ranges_consider(const pst_loader *loader, uint64_t epoch, uint64_t sam
     source->n_here = (size_t)head;
     source->region =
         (struct psti_rect){draw.region_y, draw.region_x, draw.region_height, draw.region_width};
+    source->stored = psti_decode_stored(&info, &field->decode, &source->region);
 }
 
 /* The head is whole, and of the item that the index means. */
@@ -66,9 +80,13 @@ static bool head_is_good(const pst_loader *loader, const struct psti_source *sou
                          struct pst_pli_info *info)
 {
     const struct pst_item *item = &source->item;
+    bool turned = is_turned(item);
     return pst_pli_info(source->data, source->n_here, info, NULL) == PST_OK &&
            info->head_nbytes <= source->n_here && info->nbytes == item->nbytes &&
-           info->height == item->height && info->width == item->width &&
+           info->height == (turned ? item->width : item->height) &&
+           info->width == (turned ? item->height : item->width) &&
+           (info->content == PST_PLI_CONTENT_JPEG) == (item->form == PST_FORM_PLI_JPEG) &&
+           (item->form != PST_FORM_PLI_JPEG || info->orientation == item->orientation) &&
            (loader->options.no_verify || (info->has_checksums && item->has_pixel_checksum &&
                                           info->pixel_checksum == item->pixel_checksum));
 }
@@ -123,7 +141,7 @@ static size_t reduce(struct pst_pli_range *ranges, size_t n, size_t most)
 static size_t choose(const pst_loader *loader, struct psti_source *source,
                      struct pst_pli_range ranges[RANGES_CAP])
 {
-    const struct psti_rect *r = &source->region;
+    const struct psti_rect *r = &source->stored;
     const struct pst_pli_region region = {r->y, r->x, r->height, r->width};
     struct pst_pli_info info = {.struct_size = sizeof info};
     size_t n = 0;

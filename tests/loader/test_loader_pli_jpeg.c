@@ -1,0 +1,302 @@
+/* test_loader_pli_jpeg.c - JPEGs kept as PLI give the batches of the JPEG files themselves, to the
+ * bit: all samplings, orientations, sizes, channels, operations, storages; bad ones among them. */
+#include "../decode/decode_make.h"
+#include "loader/make_data.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { N_MADE = 28, SEED = 7, BROKEN = 13 };
+
+static char directory[64];
+static pst_dataset *folder, *packed, *bad_folder, *bad_packed;
+
+static const struct jpeg_spec specs[N_MADE] = {
+    {.height = 97, .width = 131, .colours = COLOURS_YCC, .h = 1, .v = 1, .quality = 90},
+    {.height = 97, .width = 131, .colours = COLOURS_YCC, .h = 2, .v = 1, .quality = 80},
+    {.height = 97, .width = 131, .colours = COLOURS_YCC, .h = 2, .v = 2, .quality = 75},
+    {.height = 97, .width = 131, .colours = COLOURS_YCC, .h = 1, .v = 2, .quality = 60},
+    {.height = 97, .width = 131, .colours = COLOURS_YCC, .h = 4, .v = 1, .quality = 95},
+    {.height = 240, .width = 320, .colours = COLOURS_GRAY, .h = 1, .v = 1, .quality = 90},
+    {.height = 240, .width = 321, .colours = COLOURS_RGB, .h = 1, .v = 1, .quality = 85},
+    {.height = 301, .width = 203, .colours = COLOURS_YCC, .h = 2, .v = 2, .quality = 100},
+    {.height = 301,
+     .width = 203,
+     .colours = COLOURS_YCC,
+     .h = 2,
+     .v = 2,
+     .quality = 90,
+     .progressive = true},
+    {.height = 301,
+     .width = 203,
+     .colours = COLOURS_YCC,
+     .h = 2,
+     .v = 1,
+     .quality = 90,
+     .restart = 3},
+    {.height = 8, .width = 9, .colours = COLOURS_YCC, .h = 2, .v = 2, .quality = 90},
+    {.height = 150, .width = 150, .colours = COLOURS_CMYK, .h = 1, .v = 1, .quality = 90},
+    /* As these, every orientation; the last ones so large that parts of them are worth reading. */
+    {.height = 200, .width = 333, .colours = COLOURS_YCC, .h = 2, .v = 2, .orientation = 1},
+    {.height = 200, .width = 333, .colours = COLOURS_YCC, .h = 2, .v = 2, .orientation = 2},
+    {.height = 200, .width = 333, .colours = COLOURS_YCC, .h = 2, .v = 2, .orientation = 3},
+    {.height = 200, .width = 333, .colours = COLOURS_YCC, .h = 2, .v = 2, .orientation = 4},
+    {.height = 200, .width = 333, .colours = COLOURS_YCC, .h = 2, .v = 1, .orientation = 5},
+    {.height = 200, .width = 333, .colours = COLOURS_GRAY, .h = 1, .v = 1, .orientation = 6},
+    {.height = 200, .width = 333, .colours = COLOURS_YCC, .h = 1, .v = 2, .orientation = 7},
+    {.height = 200, .width = 333, .colours = COLOURS_YCC, .h = 1, .v = 1, .orientation = 8},
+    {.height = 900, .width = 1400, .colours = COLOURS_YCC, .h = 2, .v = 2, .orientation = 1},
+    {.height = 900, .width = 1400, .colours = COLOURS_YCC, .h = 2, .v = 2, .orientation = 3},
+    {.height = 900, .width = 1400, .colours = COLOURS_YCC, .h = 2, .v = 2, .orientation = 6},
+    {.height = 900, .width = 1400, .colours = COLOURS_YCC, .h = 1, .v = 1, .orientation = 8},
+    {.height = 1400, .width = 900, .colours = COLOURS_GRAY, .h = 1, .v = 1, .orientation = 5},
+    {.height = 1400, .width = 900, .colours = COLOURS_YCC, .h = 2, .v = 1, .orientation = 7},
+    {.height = 1400, .width = 900, .colours = COLOURS_YCC, .h = 4, .v = 1, .orientation = 2},
+    {.height = 1400, .width = 900, .colours = COLOURS_YCC, .h = 1, .v = 2, .orientation = 4},
+};
+
+static void write_jpegs(const char *name, bool with_broken)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    assert_int_equal(mkdir(path, 0700), 0);
+    for (uint32_t i = 0; i < N_MADE; i++) {
+        struct jpeg_spec spec = specs[i];
+        if (spec.quality == 0)
+            spec.quality = 92;
+        struct bytes jpeg = make_jpeg(&spec, i);
+        snprintf(path, sizeof path, "%s/%s/%02u.jpg", directory, name, i);
+        FILE *file = fopen(path, "wb");
+        assert_non_null(file);
+        size_t nbytes = with_broken && i == BROKEN ? jpeg.nbytes / 2 : jpeg.nbytes;
+        assert_int_equal(fwrite(jpeg.data, 1, nbytes, file), nbytes);
+        assert_int_equal(fclose(file), 0);
+        bytes_free(&jpeg);
+    }
+}
+
+/* A name, so that the data set is found beside the folder. */
+static void pack(const char *name, uint64_t n_kept, pst_dataset **from, pst_dataset **to)
+{
+    static const enum pst_form forms[] = {PST_FORM_PLI_JPEG};
+    const struct pst_pack_options options = {
+        .struct_size = sizeof options, .forms = forms, .n_forms = 1};
+    struct pst_pack_report report;
+    struct pst_error err;
+    char source[128], destination[160];
+    snprintf(source, sizeof source, "%s/%s", directory, name);
+    snprintf(destination, sizeof destination, "%s.pst", source);
+    assert_ok(pst_pack(source, destination, &options, &report, &err));
+    assert_int_equal(report.n_pli_jpeg, N_MADE - n_kept);
+    assert_int_equal(report.n_kept_jpeg, n_kept);
+    assert_true(report.pli_jpeg_nbytes < report.jpeg_nbytes);
+    assert_ok(pst_dataset_open(source, NULL, from, &err));
+    assert_ok(pst_dataset_open(destination, NULL, to, &err));
+}
+
+/* One JPEG has four components and cannot be kept; of the bad ones another is broken. */
+static int set_up(void **state)
+{
+    (void)state;
+    make_directory(directory);
+    write_jpegs("good", false);
+    write_jpegs("bad", true);
+    pack("good", 1, &folder, &packed);
+    pack("bad", 2, &bad_folder, &bad_packed);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pst_dataset_close(&folder);
+    pst_dataset_close(&packed);
+    pst_dataset_close(&bad_folder);
+    pst_dataset_close(&bad_packed);
+    remove_tree(directory);
+    return 0;
+}
+
+/* One way of loading. */
+struct way {
+    enum pst_op_kind crop; /* 0: none */
+    uint32_t side;
+    bool flips, normalises, ignore_orientation;
+    uint8_t channels;
+    enum pst_layout layout;
+    uint32_t workers;
+    enum pst_storage_kind storage;
+    enum pst_page_cache page_cache;
+};
+
+static void open_loader(pst_dataset *from, const struct way *way, enum pst_on_error on_error,
+                        pst_loader **loader)
+{
+    struct pst_error err;
+    struct pst_op ops[3];
+    size_t n_ops = 0;
+    if (way->crop != 0) {
+        pst_op_init(&ops[n_ops], way->crop);
+        ops[n_ops].height = ops[n_ops].width = way->side;
+        n_ops++;
+    }
+    if (way->flips)
+        pst_op_init(&ops[n_ops++], PST_OP_HORIZONTAL_FLIP);
+    if (way->normalises) {
+        pst_op_init(&ops[n_ops], PST_OP_NORMALIZE);
+        for (int c = 0; c < 3; c++) {
+            ops[n_ops].mean[c] = 0.4F + 0.05F * (float)c;
+            ops[n_ops].std[c] = 0.2F + 0.01F * (float)c;
+        }
+        n_ops++;
+    }
+    const struct pst_field_output field = {.name = "image",
+                                           .ops = ops,
+                                           .n_ops = n_ops,
+                                           .channels = way->channels,
+                                           .layout = way->layout,
+                                           .ignore_orientation = way->ignore_orientation};
+    const struct pst_loader_options options = {.struct_size = sizeof options,
+                                               .batch_size = 5,
+                                               .order = PST_ORDER_SHUFFLED,
+                                               .seed = SEED,
+                                               .num_workers = way->workers,
+                                               .on_error = on_error,
+                                               .storage = way->storage,
+                                               .page_cache = way->page_cache,
+                                               .fields = &field,
+                                               .n_fields = 1};
+    assert_ok(pst_loader_open(from, &options, loader, &err));
+}
+
+/* Both give the same batches for two epochs. */
+static void compare(pst_dataset *files, pst_dataset *kept, const struct way *way,
+                    enum pst_on_error on_error, struct pst_loader_stats *stats)
+{
+    struct pst_error err;
+    pst_loader *a, *b;
+    open_loader(files, way, on_error, &a);
+    open_loader(kept, way, on_error, &b);
+    for (uint64_t epoch = 0; epoch < 2; epoch++) {
+        uint32_t n_rows = 0;
+        assert_ok(pst_loader_begin(a, epoch, &err));
+        assert_ok(pst_loader_begin(b, epoch, &err));
+        for (;;) {
+            pst_batch *from_files, *from_kept;
+            enum pst_status status = pst_loader_next(a, &from_files, &err);
+            assert_int_equal(pst_loader_next(b, &from_kept, &err), status);
+            if (status == PST_END)
+                break;
+            assert_ok(status);
+            n_rows += pst_batch_count(from_kept);
+            assert_int_equal(hash_batch(from_files), hash_batch(from_kept));
+            pst_batch_release(from_files);
+            pst_batch_release(from_kept);
+        }
+        assert_int_equal(n_rows, N_MADE - (on_error == PST_ON_ERROR_SKIP));
+    }
+    assert_int_equal(pst_loader_n_quarantined(a), pst_loader_n_quarantined(b));
+    *stats = (struct pst_loader_stats){.struct_size = sizeof *stats};
+    for (int i = 0; i < 2000 && stats->n_samples < 2 * (N_MADE - 1); i++) {
+        pst_loader_stats(b, stats);
+        usleep(1000);
+    }
+    pst_loader_close(&a);
+    pst_loader_close(&b);
+}
+
+static void batches_are_those_of_the_files(void **state)
+{
+    static const struct way ways[] = {
+        {.channels = 3},
+        {.channels = 1, .workers = 2},
+        {.channels = 4, .workers = 2, .layout = PST_LAYOUT_CHW},
+        {.channels = 3, .workers = 2, .ignore_orientation = true},
+        {.crop = PST_OP_RANDOM_RESIZED_CROP, .side = 64, .flips = true, .normalises = true},
+        {.crop = PST_OP_RANDOM_RESIZED_CROP,
+         .side = 224,
+         .flips = true,
+         .normalises = true,
+         .layout = PST_LAYOUT_CHW,
+         .workers = 2},
+        {.crop = PST_OP_RANDOM_RESIZED_CROP,
+         .side = 96,
+         .ignore_orientation = true,
+         .workers = 2,
+         .storage = PST_STORAGE_THREADS},
+        {.crop = PST_OP_RANDOM_RESIZED_CROP,
+         .side = 96,
+         .channels = 1,
+         .workers = 2,
+         .page_cache = PST_PAGE_CACHE_DIRECT},
+        {.crop = PST_OP_RANDOM_RESIZED_CROP,
+         .side = 96,
+         .workers = 1,
+         .storage = PST_STORAGE_MEMORY},
+        {.crop = PST_OP_CENTER_CROP, .side = 100, .workers = 2},
+    };
+    struct pst_loader_stats stats;
+    (void)state;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        compare(folder, packed, &ways[i], PST_ON_ERROR_RAISE, &stats);
+}
+
+/* Of large ones only the units of the crop, and of their chroma, are read and decoded. */
+static void crops_read_their_units(void **state)
+{
+    static const struct way way = {.crop = PST_OP_CENTER_CROP, .side = 200, .workers = 2};
+    struct pst_loader_stats stats;
+    (void)state;
+    compare(folder, packed, &way, PST_ON_ERROR_RAISE, &stats);
+    assert_int_equal(stats.n_partial_reads, 2 * 8);
+    assert_true(stats.n_units_decoded < stats.n_units_whole / 2);
+    assert_int_equal(stats.n_fallback_region, 0);
+}
+
+static void bad_ones_are_treated_alike(void **state)
+{
+    static const struct way way = {
+        .crop = PST_OP_RANDOM_RESIZED_CROP, .side = 64, .flips = true, .workers = 2};
+    struct pst_loader_stats stats;
+    (void)state;
+    compare(bad_folder, bad_packed, &way, PST_ON_ERROR_SKIP, &stats);
+    assert_int_equal(stats.n_bad, 2);
+    compare(bad_folder, bad_packed, &way, PST_ON_ERROR_REPLACE, &stats);
+    assert_int_equal(stats.n_replaced, 2);
+}
+
+/* A unit that was altered in the shard is an error of that sample, also where only parts are read.
+ */
+static void altered_units_are_found(void **state)
+{
+    struct pst_error err;
+    struct pst_item item;
+    pst_loader *loader;
+    pst_batch *batch;
+    static const struct way way = {.channels = 3, .workers = 0};
+    (void)state;
+    assert_ok(pst_dataset_item(packed, 20, 0, 0, &item, &err));
+    assert_int_equal(item.form, PST_FORM_PLI_JPEG);
+    spoil_sample(packed, 20, "image");
+    open_loader(packed, &way, PST_ON_ERROR_RAISE, &loader);
+    const uint64_t sample = 20;
+    assert_int_equal(pst_loader_fetch(loader, 0, &sample, 1, &batch, &err), PST_ERROR_CHECKSUM);
+    assert_int_equal(err.sample, 20);
+    assert_string_equal(err.codec, "pli-jpeg");
+    pst_loader_close(&loader);
+    static const struct way crop = {.crop = PST_OP_CENTER_CROP, .side = 850};
+    open_loader(packed, &crop, PST_ON_ERROR_RAISE, &loader);
+    assert_int_equal(pst_loader_fetch(loader, 0, &sample, 1, &batch, &err), PST_ERROR_CHECKSUM);
+    pst_loader_close(&loader);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(batches_are_those_of_the_files), cmocka_unit_test(crops_read_their_units),
+        cmocka_unit_test(bad_ones_are_treated_alike),
+        cmocka_unit_test(altered_units_are_found), /* last: it spoils a file */
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
