@@ -1,0 +1,99 @@
+/* fuzz_pli_coefs.c - a hostile unit of JPEG coefficients, with hostile tables: the kernels of this
+ * machine must say of it and make of it what plain C does. Input: geometry (8 bytes: sampling and
+ * unit size, last plane wanted, u16 width - 1, u16 height - 1, u16 length of the tables), tables,
+ * unit without its mode byte. */
+#include "base/bits.h"
+#include "base/cpu.h"
+#include "decode/pli_coefs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
+
+enum { GEOMETRY_NBYTES = 8, EDGE_MAX = 300, N_SAMPLINGS = 16 };
+
+static const uint8_t samplings[N_SAMPLINGS][3] = {
+    /* 16 h + v of each component; 0: there is none */
+    {0x11, 0, 0},       {0x11, 0x11, 0x11}, {0x22, 0x11, 0x11}, {0x21, 0x11, 0x11},
+    {0x12, 0x11, 0x11}, {0x41, 0x11, 0x11}, {0x44, 0x11, 0x22}, {0x11, 0x22, 0x41},
+    {0x24, 0x12, 0x21}, {0x22, 0x22, 0x22}, {0x42, 0x11, 0x11}, {0x14, 0x11, 0x11},
+    {0x11, 0x44, 0x44}, {0x12, 0x21, 0x44}, {0x44, 0x44, 0x11}, {0x22, 0x21, 0x12},
+};
+
+static bool make_frame(const uint8_t *data, struct psti_jpeg_frame *frame)
+{
+    const uint8_t *sampling = samplings[data[0] % N_SAMPLINGS];
+    *frame = (struct psti_jpeg_frame){.width = 1 + psti_load_u16(data + 2) % EDGE_MAX,
+                                      .height = 1 + psti_load_u16(data + 4) % EDGE_MAX,
+                                      .n_components = sampling[1] ? 3 : 1};
+    frame->transform = frame->n_components == 3 && (data[1] & 64) == 0;
+    for (uint32_t c = 0; c < frame->n_components; c++) {
+        frame->components[c].h = sampling[c] >> 4;
+        frame->components[c].v = sampling[c] & 15;
+    }
+    return psti_jpeg_frame_measure(frame);
+}
+
+/* Whether both read the same where planes may be read. */
+static bool agree(const struct psti_pli_coefs *a, const struct psti_pli_coefs *b, uint32_t k_last)
+{
+    if (a->n != b->n || a->last != b->last || memcmp(a->n_k, b->n_k, sizeof a->n_k) != 0 ||
+        memcmp(a->order, b->order, a->n * sizeof *a->order) != 0)
+        return false;
+    for (uint32_t k = 0; k <= k_last && k <= a->last; k++)
+        if (memcmp(a->planes + k * a->stride, b->planes + k * b->stride,
+                   psti_round_up(a->n_k[k], 64) * sizeof(int16_t)) != 0)
+            return false;
+    return true;
+}
+
+/* Both levels, each with tables and work of its own; traps if they do not agree. */
+static void decode(const struct psti_jpeg_frame *frame, uint32_t unit_log2, uint32_t row,
+                   uint32_t column, uint32_t k_last, const uint8_t *block, size_t n_block,
+                   const uint8_t *unit, size_t n_unit)
+{
+    const uint32_t levels[2] = {0, psti_cpu_detected()};
+    size_t n_tables = psti_round_up(psti_pli_coefs_tables_nbytes(), 64);
+    size_t n_work = psti_round_up(psti_pli_coefs_work_nbytes(unit_log2, frame->n_components), 64);
+    struct psti_pli_coefs_tables *tables[2];
+    uint8_t *work[2];
+    struct psti_pli_coefs out[2];
+    enum pst_status status[2];
+    for (int i = 0; i < 2; i++) {
+        tables[i] = aligned_alloc(64, n_tables);
+        work[i] = aligned_alloc(64, n_work);
+        memset(work[i], 0x33 << i, n_work);
+        status[i] = psti_pli_coefs_prepare(levels[i], block, n_block, tables[i], NULL);
+        if (status[i] == PST_OK)
+            status[i] = psti_pli_coefs_decode(tables[i], frame, unit_log2, row, column, unit,
+                                              n_unit, k_last, work[i], &out[i], NULL);
+    }
+    if (status[0] != status[1] || (status[0] == PST_OK && !agree(&out[0], &out[1], k_last)))
+        __builtin_trap();
+    for (int i = 0; i < 2; i++) {
+        free(tables[i]);
+        free(work[i]);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
+{
+    struct psti_jpeg_frame frame;
+    if (nbytes < GEOMETRY_NBYTES || !make_frame(data, &frame))
+        return 0;
+    uint32_t unit_log2 = 6 + data[0] / N_SAMPLINGS % 3, k_last = data[1] & 63;
+    uint32_t row = (frame.height - 1) >> unit_log2, column = (frame.width - 1) >> unit_log2;
+    size_t left = nbytes - GEOMETRY_NBYTES, n_block = psti_load_u16(data + 6);
+    n_block = n_block <= left ? n_block : 0;
+    /* Of their own, so that reads behind them are seen. */
+    uint8_t *block = malloc(n_block + 1), *unit = malloc(left - n_block + 1);
+    const uint8_t *in = data + GEOMETRY_NBYTES;
+    memcpy(block + 1, in, n_block);
+    memcpy(unit + 1, in + n_block, left - n_block);
+    decode(&frame, unit_log2, row, column, k_last, n_block ? block + 1 : NULL, n_block, unit + 1,
+           left - n_block);
+    free(block);
+    free(unit);
+    return 0;
+}
