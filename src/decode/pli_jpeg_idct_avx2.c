@@ -27,6 +27,7 @@ struct work {
     uint8_t samples[8][128]; /* a row of 16 blocks: see store_lanes() */
     int16_t planes[64][ROOM];
     uint16_t order[ROOM];
+    uint8_t *to[LANES]; /* where the blocks of a group go */
 };
 _Static_assert(sizeof(struct work) <= PSTI_PLI_JPEG_IDCT_NBYTES, "the work fits");
 
@@ -41,7 +42,8 @@ struct group {
 /* What is the same for all groups of a unit. */
 struct unit {
     const struct psti_pli_jpeg_blocks *blocks;
-    __m256i before[2]; /* 64 * first square of components 1 and 2, minus 1 */
+    __m256i before[2]; /* 64 * first square of components 1 and 2, minus 1; of 2, none if both are
+                          quantised alike, as they nearly always are */
 };
 
 INLINE __m256i pair(int a, int b)
@@ -248,7 +250,7 @@ INLINE void store_lanes(const struct unit *unit, const struct group *group, cons
     size_t stride = unit->blocks->stride;
     for (uint32_t i = 0; i < group->n; i++) {
         const uint8_t *from = work->samples[0] + (i >> 1 & 3) * 32 + (i >> 3) * 16 + (i & 1) * 8;
-        uint8_t *to = place(unit->blocks, group->order[i]);
+        uint8_t *to = work->to[i];
 #pragma GCC unroll 8
         for (size_t y = 0; y < 8; y++)
             memcpy(to + y * stride, from + y * sizeof work->samples[0], 8);
@@ -283,6 +285,8 @@ TARGET static void do_group(const struct unit *unit, const struct group *group, 
     }
     while (variants[i].last < group->last)
         i++;
+    for (uint32_t l = 0; l < group->n; l++) /* early, so that the stores need not wait for them */
+        work->to[l] = place(unit->blocks, group->order[l]);
     load_group(unit, group, variants[i].last, work);
     variants[i].run(work);
     store_lanes(unit, group, work);
@@ -412,6 +416,9 @@ TARGET void psti_pli_jpeg_idct_avx2(const struct psti_pli_jpeg_blocks *blocks, v
     for (uint32_t c = 1; c < PSTI_JPEG_COMPONENTS_MAX; c++)
         unit.before[c - 1] =
             _mm256_set1_epi16((short)(64 * (int)psti_pli_jpeg_first_square(blocks->coefs, c) - 1));
+    if (memcmp(blocks->quants->twice[1], blocks->quants->twice[2],
+               sizeof blocks->quants->twice[1]) == 0)
+        unit.before[1] = _mm256_set1_epi16(INT16_MAX);
     if (blocks->all)
         all_blocks(&unit, work);
     else

@@ -2,6 +2,8 @@
  * the judge: "fancy" upsampling and colour. In and out: see pli_jpeg_int.h. Pure; any thread. */
 #include "decode/pli_jpeg_int.h"
 
+#include "base/bits.h"
+
 static void h2(const uint8_t *restrict in, uint8_t *restrict out, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -31,16 +33,47 @@ static void v2(const uint8_t *restrict near, const uint8_t *restrict far, uint32
         out[i] = (uint8_t)((3u * near[i] + far[i] + bias) >> 2);
 }
 
-static inline uint8_t clamp(int32_t v) { return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v); }
+enum { STEP = 16 };
 
-static void ycc_rgb(const uint8_t *restrict y, const uint8_t *restrict cb,
-                    const uint8_t *restrict cr, uint8_t *restrict out, uint32_t n)
+static inline int16_t clamp(int16_t v)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        int32_t b = cb[i] - 128, r = cr[i] - 128;
-        out[3 * i] = clamp(y[i] + ((91881 * r + 32768) >> 16));
-        out[3 * i + 1] = clamp(y[i] + ((-22554 * b - 46802 * r + 32768) >> 16));
-        out[3 * i + 2] = clamp(y[i] + ((116130 * b + 32768) >> 16));
+    v = v < 0 ? 0 : v;
+    return v > 255 ? 255 : v;
+}
+
+/* 16 pixels, R in the lowest byte. The factors are split so that they fit 16 bits: 91881 is 65536 +
+ * 26345, 46802 is 65536 - 18734, 116130 is 2 * 65536 - 14942. */
+static inline void ycc_step(const uint8_t *restrict y, const uint8_t *restrict cb,
+                            const uint8_t *restrict cr, uint32_t *restrict pixels)
+{
+    int16_t red[STEP], green[STEP], blue[STEP];
+    for (int i = 0; i < STEP; i++) {
+        int16_t b = (int16_t)(cb[i] - 128), r = (int16_t)(cr[i] - 128);
+        int16_t to_red = (int16_t)((r * 26345 + 32768) >> 16);
+        int16_t to_green = (int16_t)((b * -22554 + r * 18734 + 32768) >> 16);
+        int16_t to_blue = (int16_t)((b * -14942 + 32768) >> 16);
+        red[i] = clamp((int16_t)(y[i] + r + to_red));
+        green[i] = clamp((int16_t)(y[i] - r + to_green));
+        blue[i] = clamp((int16_t)(y[i] + 2 * b + to_blue));
+    }
+    for (int i = 0; i < STEP; i++)
+        pixels[i] = (uint32_t)(uint16_t)red[i] | (uint32_t)(uint16_t)green[i] << 8 |
+                    (uint32_t)(uint16_t)blue[i] << 16;
+}
+
+static void ycc_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out,
+                    uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += STEP, out += 3 * STEP) {
+        uint32_t pixels[STEP], left = n - i;
+        ycc_step(y + i, cb + i, cr + i, pixels);
+        for (uint32_t k = 0; k < STEP && k + 1 < left; k++) /* the next pixel covers the 4th byte */
+            psti_store_u32(out + 3 * k, pixels[k]);
+        if (left <= STEP) {
+            out[3 * left - 3] = (uint8_t)pixels[left - 1];
+            out[3 * left - 2] = (uint8_t)(pixels[left - 1] >> 8);
+            out[3 * left - 1] = (uint8_t)(pixels[left - 1] >> 16);
+        }
     }
 }
 
