@@ -21,7 +21,8 @@ static const char usage[] =
     "bench_codec [options] FOLDER... | --data ROOT [--groups a,b,c] | --generated\n"
     "  --codecs a,b,c     only these (a name that ends in * takes all that begin so)\n"
     "  --seconds S        decode at least so long for each figure (1)\n"
-    "  --encode-seconds S encode until so long, at least once (0: once)\n"
+    "  --encode-seconds S encode at least so long, after a first pass if that took less (half of\n"
+    "                     --seconds)\n"
     "  --repeats N        rounds, of which the median is given (5)\n"
     "  --threads N        cores of the all-cores figures (all; 0: none)\n"
     "  --max-images N     only the first N images of a group\n"
@@ -87,7 +88,8 @@ static bool set_number(struct settings *s, const char *option, const char *value
 
 static void parse(int argc, char **argv, struct arguments *a)
 {
-    *a = (struct arguments){.settings = {.seconds = 1, .repeats = 5, .threads = cores_allowed()}};
+    *a = (struct arguments){
+        .settings = {.seconds = 1, .encode_seconds = -1, .repeats = 5, .threads = cores_allowed()}};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--sizes-only") == 0)
             a->settings.sizes_only = true;
@@ -105,6 +107,8 @@ static void parse(int argc, char **argv, struct arguments *a)
             exit(2);
         }
     }
+    if (a->settings.encode_seconds < 0)
+        a->settings.encode_seconds = a->settings.seconds / 2;
 }
 
 /* Whether `name` is in the list "a,b*,c"; everything is in no list. */
