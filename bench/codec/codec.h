@@ -72,6 +72,8 @@ const struct codec_absence *codec_absences(size_t *n);
 void group_load(struct group *group, const char *directory, size_t max_images);
 /* The i-th group of generated images; false: there are no more. */
 bool group_make(struct group *group, size_t i, size_t max_images);
+/* The bytes of a file. Ends the program where it cannot be read. */
+void file_load(const char *path, struct bytes *out);
 /* Adds an image to the sums of its group. */
 void group_count(struct group *group, const struct image *image);
 void group_free(struct group *group);

@@ -22,7 +22,7 @@ static int is_image(const struct dirent *entry)
             strcasecmp(dot, ".jpeg") == 0 || strcasecmp(dot, ".webp") == 0);
 }
 
-static void read_file(const char *path, struct bytes *out)
+void file_load(const char *path, struct bytes *out)
 {
     FILE *file = fopen(path, "rb");
     if (!file || fseek(file, 0, SEEK_END) != 0)
@@ -106,7 +106,7 @@ void group_load(struct group *group, const char *directory, size_t max_images)
         if (max_images == 0 || group->n < max_images) {
             struct image *image = &group->images[group->n++];
             snprintf(path, sizeof path, "%s/%s", directory, names[i]->d_name);
-            read_file(path, &file);
+            file_load(path, &file);
             decode_file(path, &file, image);
             drop_opaque_alpha(image);
             image->name = strdup(names[i]->d_name);

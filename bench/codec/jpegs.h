@@ -1,0 +1,55 @@
+/* jpegs.h - JPEG files kept as PLI beside libjpeg-turbo: what the parts of that benchmark share. */
+#ifndef PST_BENCH_JPEGS_H
+#define PST_BENCH_JPEGS_H
+
+#include "crops.h"
+
+enum { JPEG_DRAWS = 2 }; /* RandomResizedCrop rectangles for each file */
+
+struct jpeg {
+    char *name;
+    struct bytes file, pli; /* pli.nbytes 0: this file stays as it is */
+    uint32_t height, width;
+    uint8_t channels;
+    size_t scratch_nbytes;
+    struct pst_pli_region regions[JPEG_DRAWS];
+};
+
+struct jpegs {
+    const char *name;
+    struct jpeg *files;
+    size_t n;
+    size_t pixels_nbytes; /* of the largest */
+};
+
+/* Every *.jpg, *.jpeg, *.JPEG below `root`/`folder` and its folders, by name. */
+void jpegs_find(struct jpegs *jpegs, const char *root, const char *folder, size_t max);
+/* Photographs of `root`/clic2025 and hrstereo, encoded by libjpeg with its standard tables. */
+void jpegs_make(struct jpegs *jpegs, const char *name, const char *root, int quality,
+                bool subsampled, size_t max);
+void jpegs_free(struct jpegs *jpegs);
+
+/* libjpeg-turbo at its best: object and buffers kept, 16 rows a call. */
+struct peer;
+struct peer *peer_open(void);
+void peer_close(struct peer *peer);
+void peer_size(struct peer *peer, struct jpeg *jpeg);
+/* Rows `row_nbytes` apart. */
+void peer_whole(struct peer *peer, const struct jpeg *jpeg, uint8_t *pixels, size_t row_nbytes);
+/* As many columns as libjpeg makes for the region, which may be more. */
+void peer_region(struct peer *peer, const struct jpeg *jpeg, const struct pst_pli_region *region,
+                 uint8_t *pixels, size_t row_nbytes);
+/* libjpeg's own encoder, for files that the benchmark makes. */
+void peer_encode(const struct image *image, int quality, bool subsampled, struct bytes *out);
+
+/* Seconds of CPU for a pass over all files that are kept; medians over repeats. */
+struct jpegs_result {
+    size_t n_kept, n_same_pixels, n_restored;
+    double file_nbytes, pli_nbytes; /* of all files: what is not kept counts as it is */
+    double from_seconds, to_seconds;
+    double peer_whole, peer_crop, pli_whole, pli_crop;
+};
+void jpegs_measure(struct jpegs *jpegs, const struct settings *settings,
+                   struct jpegs_result *result);
+
+#endif

@@ -1,0 +1,95 @@
+"""jpegs_report.py: runs bench_codec_jpeg at every CPU level of this machine; one table, its goals, one JSON per run.
+
+    jpegs_report.py --program bench_codec_jpeg --out DIR -- ARGUMENTS OF bench_codec_jpeg
+
+Each level is a process of its own (PENSTOCK_CPU_MASK) with libjpeg-turbo, which keeps its SIMD, again: every ratio
+compares figures of one process. Writes codec_jpeg-<date>.json and .md into DIR. Needs nothing but Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+LEVELS = ("avx512", "avx2", "c")
+# group: bytes of the files at most; and at each level, whole files and crops against libjpeg-turbo at least
+BYTES = {"imagenet": 0.90, "photographs_420": 0.88, "photographs_444": 0.88}
+SPEEDS = {"avx512": {"imagenet": (3.0, 4.0), "photographs_420": (2.5, 4.0), "photographs_444": (2.5, 4.0)},
+          "avx2": dict.fromkeys(BYTES, (2.0, 2.5)), "c": dict.fromkeys(BYTES, (1.0, 1.0))}
+ENCODE_PER_S, RESTORED = 150, 0.99
+
+
+def used_level(flags: str) -> str:
+    if " avx512vbmi" in flags:
+        return "avx512"
+    return "avx2" if " avx2 " in flags else "c"
+
+
+def measure(program: Path, arguments: list[str], level: str) -> list[dict]:
+    environment = dict(os.environ, PENSTOCK_CPU_MASK=level)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "figures.json"
+        print(f"\n== {level}", file=sys.stderr, flush=True)
+        subprocess.run([str(program), *arguments, "--json", str(file)], env=environment, check=True, stdout=sys.stderr)
+        return json.loads(file.read_text())["results"]
+
+
+def verdict(value: float, least: float) -> str:
+    return f"{value:.2f} ({'met' if value >= least else f'NOT MET, goal {least:g}'})"
+
+
+def line(level: str, row: dict) -> list[str]:
+    group, share = row["group"], row["pli_nbytes"] / row["file_nbytes"]
+    whole, crop = row["pli_whole_per_s"] / row["peer_whole_per_s"], row["pli_crop_per_s"] / row["peer_crop_per_s"]
+    goals = SPEEDS.get(level, {}).get(group, (0, 0))
+    is_small = share <= BYTES.get(group, 1)
+    return [level, group, f"{row['files']}", f"{row['kept']}", f"{row['same_pixels']}", f"{row['restored']}",
+            f"{share:.4f} ({'met' if is_small else 'NOT MET'})", f"{row['peer_whole_per_s']:.0f}",
+            f"{row['pli_whole_per_s']:.0f}", verdict(whole, goals[0]), f"{row['peer_crop_per_s']:.0f}",
+            f"{row['pli_crop_per_s']:.0f}", verdict(crop, goals[1]), f"{row['from_jpeg_per_s']:.0f}",
+            f"{row['to_jpeg_per_s']:.0f}"]
+
+
+def table(merged: dict) -> str:
+    heads = ["level", "group", "files", "kept", "same pixels", "restored", "bytes x file", "libjpeg-turbo/s", "pli-jpeg/s", "x",
+             "libjpeg-turbo crops/s", "pli-jpeg crops/s", "x", "from JPEG/s", "to JPEG/s"]
+    out = [f"{merged['cpu']}; one core, CPU time, medians of {merged['repeats']} passes, both sides in turns.", "",
+           "| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    out += ["| " + " | ".join(line(level, row)) + " |" for level, rows in merged["levels"].items() for row in rows]
+    files = next(iter(merged["levels"].values()))[0]
+    restored, speed = files["restored"] / files["files"], files["from_jpeg_per_s"]
+    out += ["", f"{files['group']}: {100 * restored:.2f} % kept and restored to the byte "
+            f"({'met' if restored >= RESTORED else f'NOT MET, goal {100 * RESTORED:g} %'}); packing with its proof "
+            f"{speed:.0f} files/s ({'met' if speed >= ENCODE_PER_S else f'NOT MET, goal {ENCODE_PER_S}'})."]
+    return "\n".join(out) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("arguments", nargs="*", metavar="-- ARGUMENTS")
+    args = parser.parse_args()
+    about = Path("/proc/cpuinfo").read_text()
+    field = lambda name: next((l.split(":", 1)[1] for l in about.splitlines() if l.startswith(name)), "")
+    levels = LEVELS[LEVELS.index(used_level(field("flags") + " ")):]
+    repeats = args.arguments[args.arguments.index("--repeats") + 1] if "--repeats" in args.arguments else "5"
+    merged = {"bench": "codec_jpeg", "date": time.strftime("%Y-%m-%d", time.gmtime()), "cpu": field("model name").strip(),
+              "repeats": int(repeats), "levels": {l: measure(args.program, args.arguments, l) for l in levels}}
+    args.out.mkdir(parents=True, exist_ok=True)
+    stem = args.out / f"codec_jpeg-{merged['date']}"
+    text = table(merged)
+    stem.with_suffix(".json").write_text(json.dumps(merged, indent=1) + "\n")
+    stem.with_suffix(".md").write_text(text)
+    print(text)
+    print(f"{stem}.json, .md")
+
+
+if __name__ == "__main__":
+    main()
