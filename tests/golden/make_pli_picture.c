@@ -57,6 +57,15 @@ static uint32_t screen(uint32_t y, uint32_t x, uint32_t c)
     return c == 3 ? 255 : ink ? 20 + 60 * c * (glyph == 5) : 250;
 }
 
+/* First blocks of 8x8 that are alike and have no small frequency but 0, then flat ones, among them
+ * now and then one of faint noise. */
+static uint32_t tiles(uint32_t y, uint32_t x)
+{
+    if (y < 80)
+        return hash(y % 8, x % 8, 81) & 1 ? 0xFFFF : 0;
+    return 0x8080 + (hash(y / 8, x / 8, 82) % 16 == 0 ? hash(y, x, 83) & 7 : 0);
+}
+
 uint32_t picture_value(const struct picture *p, uint32_t y, uint32_t x, uint32_t c)
 {
     uint32_t max = p->bits == 8 ? 0xFF : 0xFFFF, down = 16u - p->bits;
@@ -79,6 +88,8 @@ uint32_t picture_value(const struct picture *p, uint32_t y, uint32_t x, uint32_t
     case MIXED:
         return y < 64 ? (x < 64 ? photo(y, x, c) >> 8 : 17 * c)
                       : (x < 64 ? hash(y, x, 51 + c) & 0xFF : screen(y, x, c));
+    case TILES:
+        return tiles(y, x) & max;
     default: /* ALPHA: opaque, clear (and colourless), soft edges; the rest as a photograph */
         break;
     }

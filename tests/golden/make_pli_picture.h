@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum picture_kind { PHOTO, NOISE, FLAT, EXTREMES, LABELS, SCREEN, MIXED, DEPTH12, ALPHA };
+enum picture_kind { PHOTO, NOISE, FLAT, EXTREMES, LABELS, SCREEN, MIXED, DEPTH12, ALPHA, TILES };
 
 struct picture {
     enum picture_kind kind;

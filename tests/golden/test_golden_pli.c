@@ -1,6 +1,7 @@
 /* Golden PLI files, which no later library may read otherwise: whole on every CPU level, by regions
- * and channels, they are the pixels of the manifest. Encoding what was decoded gives the same bytes
- * each time, on one thread and on many, and comes back. */
+ * and channels, they are the pixels of the manifest; a JPEG kept as PLI gives back the file of the
+ * manifest. Encoding what was decoded gives the same bytes each time, on one thread and on many,
+ * and comes back. */
 #include "test.h"
 
 #include "golden/golden_sha256.h"
@@ -13,10 +14,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { SCRATCH_NBYTES = 3 << 20, NAME_NBYTES = 100, PATH_NBYTES = 4096 };
+enum { NAME_NBYTES = 100, PATH_NBYTES = 4096 };
 
 struct golden {
     char name[NAME_NBYTES], sum[SHA256_TEXT_NBYTES];
+    char jpeg_sum[SHA256_TEXT_NBYTES]; /* of the JPEG file that it gives back; "": of none */
     uint8_t *bytes;
     size_t nbytes;
     struct pst_pli_info info;
@@ -28,6 +30,7 @@ static const char *folder;
 static struct golden *goldens;
 static size_t n_goldens;
 static void *scratch;
+static size_t scratch_nbytes; /* what the largest needs */
 
 static struct pst_pixels layout(const struct golden *g, uint32_t height, uint32_t width,
                                 uint8_t channels, void *data)
@@ -63,6 +66,8 @@ static void load(struct golden *g)
     g->pixels_nbytes =
         (size_t)g->info.height * g->info.width * g->info.channels * (g->info.bits / 8u);
     g->pixels = malloc(g->pixels_nbytes);
+    size_t needs = (pst_pli_scratch_nbytes(&g->info) + 63) / 64 * 64;
+    scratch_nbytes = needs > scratch_nbytes ? needs : scratch_nbytes;
 }
 
 static int setup(void **state)
@@ -74,18 +79,18 @@ static int setup(void **state)
     if (!manifest)
         return -1;
     goldens = calloc(1000, sizeof *goldens);
-    scratch = aligned_alloc(64, SCRATCH_NBYTES);
     while (fgets(line, sizeof line, manifest)) {
         struct golden *g = goldens + n_goldens;
         if (line[0] == '#' || n_goldens == 1000)
             continue;
-        if (sscanf(line, "%99s %64s", g->name, g->sum) != 2)
+        if (sscanf(line, "%99s %64s %64s", g->name, g->sum, g->jpeg_sum) < 2)
             return -1;
         n_goldens++;
     }
     fclose(manifest);
     for (size_t i = 0; i < n_goldens; i++)
         load(goldens + i);
+    scratch = aligned_alloc(64, scratch_nbytes);
     return n_goldens > 0 ? 0 : -1;
 }
 
@@ -115,7 +120,7 @@ static void test_levels(void **state)
             struct pst_error err;
             memset(g->pixels, 0x5A, g->pixels_nbytes);
             assert_ok(psti_pli_decode_on(level, g->bytes, g->nbytes, NULL, -1, &out, scratch,
-                                         SCRATCH_NBYTES, &err));
+                                         scratch_nbytes, &err));
             sha256_text(g->pixels, g->pixels_nbytes, sum);
             if (strcmp(sum, g->sum) != 0)
                 fail_msg("%s on CPU level %#x: pixels are %s", g->name, level, sum);
@@ -138,7 +143,7 @@ static void check_region(const struct golden *g, const struct pst_pli_region *r,
     uint8_t channels = channel < 0 ? g->info.channels : 1;
     size_t first = channel < 0 ? 0 : (size_t)channel, n = sample * channels;
     struct pst_pixels out = layout(g, r->height, r->width, channels, memory);
-    assert_ok(pst_pli_decode(g->bytes, g->nbytes, r, channel, &out, scratch, SCRATCH_NBYTES, &err));
+    assert_ok(pst_pli_decode(g->bytes, g->nbytes, r, channel, &out, scratch, scratch_nbytes, &err));
     for (uint32_t y = 0; y < r->height; y++)
         for (uint32_t x = 0; x < r->width; x++) {
             size_t at = ((size_t)(r->y + y) * g->info.width + r->x + x) * pixel + first * sample;
@@ -195,36 +200,84 @@ static void run_threads(void *ctx, void (*job)(void *arg, size_t i), void *arg, 
         pthread_join(threads[i], NULL);
 }
 
+/* What was encoded anew, which may have other units, decodes to the pixels of the golden file. */
+static void check_again(const struct golden *g, const uint8_t *bytes, size_t nbytes)
+{
+    struct pst_error err;
+    struct pst_pli_info info = {.struct_size = sizeof info};
+    uint8_t *back = malloc(g->pixels_nbytes);
+    struct pst_pixels out = layout(g, g->info.height, g->info.width, g->info.channels, back);
+    assert_ok(pst_pli_info(bytes, nbytes, &info, &err));
+    size_t needs = (pst_pli_scratch_nbytes(&info) + 63) / 64 * 64;
+    void *work = aligned_alloc(64, needs);
+    assert_ok(pst_pli_decode(bytes, nbytes, NULL, -1, &out, work, needs, &err));
+    assert_memory_equal(back, g->pixels, g->pixels_nbytes);
+    free(work);
+    free(back);
+}
+
+/* Encodes twice, on one thread and on three. */
+static void check_pixels(const struct golden *g)
+{
+    struct pst_error err;
+    struct pst_pixels in = layout(g, g->info.height, g->info.width, g->info.channels, g->pixels);
+    size_t bound =
+        pst_pli_encode_bound(g->info.height, g->info.width, g->info.channels, g->info.bits);
+    uint8_t *out[2] = {malloc(bound), malloc(bound)};
+    size_t n[2];
+    for (int k = 0; k < 2; k++) {
+        struct pst_pli_encode_options options = {.struct_size = sizeof options,
+                                                 .tier = g->info.tier,
+                                                 .effort = 2,
+                                                 .no_checksum = !g->info.has_checksums,
+                                                 .run = k ? run_threads : NULL};
+        memset(out[k], 0x11 << k, bound);
+        assert_ok(pst_pli_encode(&in, &options, out[k], bound, &n[k], &err));
+    }
+    if (n[0] != n[1] || memcmp(out[0], out[1], n[0]) != 0)
+        fail_msg("%s: threads change the bytes", g->name);
+    check_again(g, out[0], n[0]);
+    free(out[0]);
+    free(out[1]);
+}
+
+/* The JPEG file comes back, and is kept again with the same pixels. */
+static void check_jpeg(const struct golden *g)
+{
+    struct pst_error err;
+    char sum[SHA256_TEXT_NBYTES];
+    uint8_t *jpeg = malloc(g->info.jpeg_nbytes + 1u);
+    size_t n = 0, bound = pst_pli_from_jpeg_bound(g->info.jpeg_nbytes), n_out[2];
+    uint8_t *out[2] = {malloc(bound), malloc(bound)};
+    if (g->jpeg_sum[0] == 0) {
+        assert_int_equal(g->info.restoration_nbytes, 0);
+        assert_int_not_equal(
+            pst_pli_to_jpeg(g->bytes, g->nbytes, jpeg, g->info.jpeg_nbytes, &n, &err), PST_OK);
+        goto out;
+    }
+    assert_ok(pst_pli_to_jpeg(g->bytes, g->nbytes, jpeg, g->info.jpeg_nbytes, &n, &err));
+    assert_int_equal(n, g->info.jpeg_nbytes);
+    sha256_text(jpeg, n, sum);
+    assert_string_equal(sum, g->jpeg_sum);
+    for (int k = 0; k < 2; k++)
+        assert_ok(pst_pli_from_jpeg(jpeg, n, NULL, out[k], bound, &n_out[k], &err));
+    assert_int_equal(n_out[0], n_out[1]);
+    assert_memory_equal(out[0], out[1], n_out[0]);
+    check_again(g, out[0], n_out[0]);
+out:
+    free(out[0]);
+    free(out[1]);
+    free(jpeg);
+}
+
 static void test_determinism(void **state)
 {
     (void)state;
-    struct pst_error err;
-    for (size_t i = 0; i < n_goldens; i++) {
-        const struct golden *g = goldens + i;
-        struct pst_pixels in =
-            layout(g, g->info.height, g->info.width, g->info.channels, g->pixels);
-        size_t bound =
-            pst_pli_encode_bound(g->info.height, g->info.width, g->info.channels, g->info.bits);
-        uint8_t *out[2] = {malloc(bound), malloc(bound)}, *back = malloc(g->pixels_nbytes);
-        size_t n[2];
-        for (int k = 0; k < 2; k++) {
-            struct pst_pli_encode_options options = {.struct_size = sizeof options,
-                                                     .tier = g->info.tier,
-                                                     .effort = 2,
-                                                     .no_checksum = !g->info.has_checksums,
-                                                     .run = k ? run_threads : NULL};
-            memset(out[k], 0x11 << k, bound);
-            assert_ok(pst_pli_encode(&in, &options, out[k], bound, &n[k], &err));
-        }
-        if (n[0] != n[1] || memcmp(out[0], out[1], n[0]) != 0)
-            fail_msg("%s: threads change the bytes", g->name);
-        struct pst_pixels again = layout(g, g->info.height, g->info.width, g->info.channels, back);
-        assert_ok(pst_pli_decode(out[0], n[0], NULL, -1, &again, scratch, SCRATCH_NBYTES, &err));
-        assert_memory_equal(back, g->pixels, g->pixels_nbytes);
-        free(out[0]);
-        free(out[1]);
-        free(back);
-    }
+    for (size_t i = 0; i < n_goldens; i++)
+        if (goldens[i].info.content == PST_PLI_CONTENT_JPEG)
+            check_jpeg(&goldens[i]);
+        else
+            check_pixels(&goldens[i]);
 }
 
 int main(int argc, char **argv)
