@@ -136,11 +136,18 @@ def main() -> int:
     shutil.rmtree(args.out, ignore_errors=True)
     args.out.mkdir(parents=True)
 
-    say("Pack the photographs: the files' own bytes, checked, with labels")
+    say("Pack the photographs, with labels: JPEGs become smaller, to the same pixels; the PNG stays as it is")
     packed = args.out / "photographs.pst"
     run("pack", str(PHOTOGRAPHS), str(packed), "--labels", str(PHOTOGRAPHS / "labels.csv"), "--verify-pixels")
     run("info", str(packed))
-    run("verify", str(packed), "--decode")
+    run("verify", str(packed), "--decode", "--restore")
+
+    say("The files come back, byte for byte")
+    again = args.out / "photographs"
+    run("unpack", str(packed), str(again))
+    if any((again / path.name).read_bytes() != path.read_bytes() for path in PHOTOGRAPHS.glob("kodak*")):
+        print("a file did not come back as it was", file=sys.stderr)
+        return 1
 
     say(f"Write a training set in which each photograph has {VIEWS} entries")
     train_path = args.out / "train.pst"

@@ -158,6 +158,7 @@ struct pst_verify_options {
     pst_progress_fn progress;
     pst_bad_sample_fn bad_sample; /* each finding; NULL: the first one ends the run */
     void *ctx;
+    bool restore; /* of JPEGs kept as PLI make the files again and compare their checksums */
 };
 struct pst_verify_report {
     uint64_t n_samples, n_items, n_bad;

@@ -50,7 +50,7 @@ static enum pst_status take_forms(struct psti_pack_plan *plan,
     for (uint32_t i = 0; i < options->n_mask_forms; i++)
         plan->masks.forms[i] = options->mask_forms[i];
     if (plan->images.n == 0 && pst_dataset_is_folder(plan->source)) {
-        plan->images.forms[0] = PST_FORM_NONE;
+        plan->images.forms[0] = PST_FORM_PLI_JPEG;
         plan->images.n = 1;
     }
     plan->pli_of_lossy = options->pli_of_lossy;

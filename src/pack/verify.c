@@ -36,6 +36,7 @@ struct verify {
     uint32_t n_threads;
     struct psti_decoder *decoders[MAX_WORKERS];
     struct psti_pack_blob blobs[MAX_WORKERS];
+    struct psti_pack_jpeg jpegs[MAX_WORKERS];
     uint32_t n_claimed; /* decoders taken by threads, guarded by lock */
     uint64_t nbytes_shards;
     int64_t next_progress_ns;
@@ -54,7 +55,8 @@ static void worker(void *arg)
         if (job->kind == PSTI_VERIFY_SHARD)
             psti_verify_shard(&verify->context, job);
         else
-            psti_verify_samples(&verify->context, verify->decoders[me], &verify->blobs[me], job);
+            psti_verify_samples(&verify->context, verify->decoders[me], &verify->jpegs[me],
+                                &verify->blobs[me], job);
         pthread_mutex_lock(&verify->lock);
         job->done = true;
         pthread_cond_signal(&verify->finished);
@@ -251,6 +253,7 @@ static void stop(struct verify *verify)
     for (uint32_t i = 0; i < MAX_WORKERS; i++) {
         psti_decoder_close(&verify->decoders[i]);
         psti_free(verify->blobs[i].bytes);
+        psti_pack_jpeg_free(&verify->jpegs[i]);
     }
     for (uint32_t i = 0; verify->jobs != NULL && i < verify->window; i++)
         psti_free(verify->jobs[i].findings);
@@ -283,6 +286,7 @@ static enum pst_status verify_all(struct verify *verify, struct pst_error *err)
     struct pst_error finding;
     pst_error_clear(&finding);
     verify->context.decode = verify->options->decode || folder;
+    verify->context.restore = verify->options->restore;
     verify->n_samples = pst_dataset_count(dataset);
     verify->n_shards = folder ? 0 : pst_dataset_n_files(dataset);
     verify->n_jobs = verify->n_shards + (verify->n_samples + JOB_SAMPLES - 1) / JOB_SAMPLES;
@@ -310,7 +314,7 @@ enum pst_status pst_verify(const char *path, const struct pst_verify_options *op
     pst_error_clear(&finding);
     if (psti_verify_is_file(path)) {
         verify->report.n_samples = verify->report.n_items = 1;
-        status = psti_verify_file(path, &verify->report.nbytes, &finding);
+        status = psti_verify_file(path, filled.restore, &verify->report.nbytes, &finding);
     } else {
         status = pst_dataset_open(path, NULL, &verify->context.dataset, &finding);
     }

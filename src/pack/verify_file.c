@@ -1,7 +1,8 @@
 /* verify_file.c - pst_verify of one image file that lies in no data set.
  *
  * In: a path. Out: PST_OK, or what is wrong: the whole file is decoded, and of a PLI the head, each
- * unit and the pixels are held against the checksums that the file has of them. One thread. */
+ * unit and the pixels are held against the checksums that the file has of them; of a JPEG kept as
+ * PLI the file itself, too, if that is asked for. One thread. */
 #include "pack/verify_int.h"
 
 #include "base/alloc.h"
@@ -36,9 +37,11 @@ bool psti_verify_is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-enum pst_status psti_verify_file(const char *path, uint64_t *nbytes, struct pst_error *err)
+enum pst_status psti_verify_file(const char *path, bool restore, uint64_t *nbytes,
+                                 struct pst_error *err)
 {
     struct psti_decoder *decoder = NULL;
+    struct psti_pack_jpeg jpeg = {0};
     struct pst_item item = {.i_file = PST_FILE_NONE};
     struct stat st;
     uint8_t *bytes = NULL;
@@ -60,12 +63,15 @@ enum pst_status psti_verify_file(const char *path, uint64_t *nbytes, struct pst_
         status = psti_decoder_open(&decoder, err);
     if (status == PST_OK)
         status = psti_verify_pixels(decoder, PST_FIELD_IMAGE, bytes, &item, err);
+    if (status == PST_OK && restore)
+        status = psti_verify_restore(&jpeg, bytes, (size_t)item.nbytes, err);
     if (status == PST_OK)
         *nbytes = item.nbytes;
 out:
     if (status != PST_OK && err != NULL && err->file[0] == '\0')
         psti_error_set_file(err, path);
     psti_decoder_close(&decoder);
+    psti_pack_jpeg_free(&jpeg);
     psti_free(bytes);
     if (fd >= 0)
         close(fd);

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "dataset/dataset.h"
+#include "decode/pli_jpeg.h"
 
 #include <string.h>
 
@@ -108,14 +109,36 @@ enum pst_status psti_verify_pixels(struct psti_decoder *decoder, enum pst_field_
     if (status == PST_OK && item->has_pixel_checksum && item->pixel_checksum != hash)
         return psti_fail(err, PST_ERROR_CHECKSUM, "pack",
                          "the decoded pixels do not match their checksum");
-    if (status == PST_OK && info.form == PST_FORM_PLI)
+    if (status == PST_OK && (info.form == PST_FORM_PLI || info.form == PST_FORM_PLI_JPEG))
         status = check_pli(bytes, (size_t)item->nbytes, hash, err);
+    return status;
+}
+
+enum pst_status psti_verify_restore(struct psti_pack_jpeg *jpeg, const void *bytes, size_t nbytes,
+                                    struct pst_error *err)
+{
+    struct psti_pli_header header;
+    struct psti_jpeg_frame frame;
+    size_t n;
+    if (psti_pli_parse_header(bytes, nbytes, &header, NULL) != PST_OK ||
+        header.content != PST_PLI_CONTENT_JPEG)
+        return PST_OK;
+    enum pst_status status = psti_pli_jpeg_frame(bytes, nbytes, &frame, err);
+    if (status != PST_OK)
+        return status;
+    void *file = psti_alloc((size_t)frame.jpeg_nbytes + 1);
+    if (file == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory for a JPEG of %u bytes",
+                         frame.jpeg_nbytes);
+    status = psti_pack_jpeg_restore(jpeg, bytes, nbytes, file, frame.jpeg_nbytes, &n, err);
+    psti_free(file);
     return status;
 }
 
 struct one {
     const struct psti_verify_context *context;
     struct psti_decoder *decoder;
+    struct psti_pack_jpeg *jpeg;
     struct psti_pack_blob *blob;
     struct psti_verify_job *job;
     uint64_t sample;
@@ -161,7 +184,9 @@ static void check_item(struct one *one, uint32_t i_field, uint32_t variant)
     one->job->n_items++;
     one->job->nbytes += item.nbytes;
     bool decode = is_image && context->decode;
-    if (!decode && known_good(context, &item))
+    bool restore = is_image && context->restore &&
+                   (item.form == PST_FORM_PLI_JPEG || item.form == PST_FORM_NONE);
+    if (!decode && !restore && known_good(context, &item))
         return;
     status = reserve(one->blob, item.nbytes, &err);
     if (status == PST_OK)
@@ -169,6 +194,8 @@ static void check_item(struct one *one, uint32_t i_field, uint32_t variant)
                                   one->blob->bytes, &err);
     if (status == PST_OK && decode)
         status = psti_verify_pixels(one->decoder, type, one->blob->bytes, &item, &err);
+    if (status == PST_OK && restore)
+        status = psti_verify_restore(one->jpeg, one->blob->bytes, (size_t)item.nbytes, &err);
 out:
     if (status != PST_OK) {
         psti_pack_locate(&err, dataset, one->sample, &item);
@@ -197,9 +224,11 @@ static void check_number(struct one *one, uint32_t i_field)
 }
 
 void psti_verify_samples(const struct psti_verify_context *context, struct psti_decoder *decoder,
-                         struct psti_pack_blob *blob, struct psti_verify_job *job)
+                         struct psti_pack_jpeg *jpeg, struct psti_pack_blob *blob,
+                         struct psti_verify_job *job)
 {
-    struct one one = {.context = context, .decoder = decoder, .blob = blob, .job = job};
+    struct one one = {
+        .context = context, .decoder = decoder, .jpeg = jpeg, .blob = blob, .job = job};
     for (uint64_t i = 0; i < job->n && job->fatal == PST_OK; i++) {
         struct pst_error err;
         one.sample = job->first + i;

@@ -54,7 +54,7 @@ class Bad(cli_case.Case):
         done = self.run_cli("pack", "f", "a.pst", "--form", "raw")
         self.assertIn(b"go on with: penstock pack f a.pst --form raw --resume", done.stderr)
         self.write("f/0002.jpg", good)
-        error = self.fails(1, "pack", "f", "a.pst", "--resume", says="as raw, original is asked for")["error"]
+        error = self.fails(1, "pack", "f", "a.pst", "--resume", says="as raw, pli-jpeg is asked for")["error"]
         self.assertEqual(error["status"], "ARGUMENT")
         self.ok("pack", "f", "a.pst", "--form", "raw", "--resume")
         done = self.run_cli("append", "a.pst", "f")  # those names are there
@@ -67,11 +67,11 @@ class Bad(cli_case.Case):
         self.jpegs("g", 1)
         os.rename(self.dir / "g/0000.jpg", self.dir / "f/b.PNG")
         self.ok("pack", "f", "a.pst")
-        self.assertEqual([s["form"] for s in self.ok_json("ls", "a.pst", "--long")["samples"]], ["png", "jpeg"])
+        self.assertEqual([s["form"] for s in self.ok_json("ls", "a.pst", "--long")["samples"]], ["png", "pli-jpeg"])
 
     def test_forms_that_would_need_an_encoder(self):
         self.jpegs("f", 2)
-        error = self.fails(1, "pack", "f", "a.pst", "--form", "png", says="only original bytes, raw and pli")["error"]
+        error = self.fails(1, "pack", "f", "a.pst", "--form", "png", says="only original bytes, raw, pli and pli-jpeg")["error"]
         self.assertEqual(error["status"], "UNSUPPORTED")
         self.ok("pack", "f", "b.pst", "--form", "jpeg")
 
@@ -139,24 +139,30 @@ class Bad(cli_case.Case):
 
     def test_a_bad_item_is_named(self):
         self.jpegs("f", 4)
-        self.ok("pack", "f", "a.pst")
-        target = (self.dir / "f/0002.jpg").read_bytes()
-        shard = self.dir / self.ok_json("info", "a.pst")["shards"][0]["path"]
-        content = bytearray(shard.read_bytes())
-        at = content.find(target)
-        self.assertGreater(at, 0)
-        content[at + len(target) // 2] ^= 1
-        shard.write_bytes(content)
-        found = self.fails(1, "verify", "a.pst", says=())
-        named = [f for f in found["findings"] if f["name"] == "0002.jpg"]
-        self.assertEqual(len(named), 1)
-        error = named[0]["error"]
-        self.assertEqual((error["status"], error["sample"], error["offset"], error["codec"]), ("CHECKSUM", 2, at, "jpeg"))
-        self.assertEqual(os.path.basename(error["file"]), shard.name)
-        self.assertEqual(error["dataset"], "a.pst")
-        error = self.fails(1, "cat", "a.pst", "2", says=["sample 2", shard.name])["error"]
-        self.assertEqual((error["status"], error["codec"]), ("CHECKSUM", "jpeg"))
-        self.ok("cat", "a.pst", "1")
+        for form in "jpeg", "pli-jpeg":
+            pst = f"{form}.pst"
+            self.ok("pack", "f", pst, "--form", form)
+            target = self.ok("cat", pst, "2")
+            shard = self.dir / self.ok_json("info", pst)["shards"][0]["path"]
+            content = bytearray(shard.read_bytes())
+            at = content.find(target)
+            self.assertGreater(at, 0)
+            content[at + len(target) // 2] ^= 1
+            shard.write_bytes(content)
+            found = self.fails(1, "verify", pst, says=())
+            named = [f for f in found["findings"] if f["name"] == "0002.jpg"]
+            self.assertEqual(len(named), 1)
+            error = named[0]["error"]
+            self.assertEqual((error["status"], error["sample"], error["offset"], error["codec"]),
+                             ("CHECKSUM", 2, at, form))
+            self.assertEqual(os.path.basename(error["file"]), shard.name)
+            self.assertEqual(error["dataset"], pst)
+            error = self.fails(1, "cat", pst, "2", says=["sample 2", shard.name])["error"]
+            self.assertEqual((error["status"], error["codec"]), ("CHECKSUM", form))
+            self.ok("cat", pst, "1")
+            self.fails(1, "unpack", pst, f"{form}-out", says="sample 2")
+            skipped = self.fails(1, "unpack", pst, f"{form}-skipped", "--on-error", "skip")
+            self.assertEqual(([b["name"] for b in skipped["bad"]], skipped["files"]), (["0002.jpg"], 3))
 
     def test_a_shard_of_another_data_set(self):
         self.jpegs("f", 2)

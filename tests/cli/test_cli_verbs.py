@@ -17,7 +17,7 @@ class Verbs(cli_case.Case):
         self.assertEqual(info["kind"], "dataset")
         self.assertEqual(info["samples"], 6)
         image, label = info["fields"]
-        self.assertEqual(image["forms"]["jpeg"]["items"], 6)
+        self.assertEqual(image["forms"]["pli-jpeg"]["items"], 6)
         self.assertEqual((image["min_width"], image["max_height"]), (64, 48))
         self.assertEqual(label["classes"], ["cat", "dog"])
         self.assertEqual(len(info["shards"]), 1)
@@ -27,7 +27,7 @@ class Verbs(cli_case.Case):
                          sorted(str(p.relative_to(photos)) for p in photos.rglob("*.jpg")))
         self.assertEqual([s["class"] for s in listing["samples"]], ["cat"] * 3 + ["dog"] * 3)
         self.assertEqual({(s["form"], s["width"], s["height"], s["channels"], s["bits"]) for s in listing["samples"]},
-                         {("jpeg", 64, 48, 3, 8)})
+                         {("pli-jpeg", 64, 48, 3, 8)})
         for decode in [], ["--decode"]:
             checked = self.ok_json("verify", "a.pst", *decode)
             self.assertTrue(checked["ok"])
@@ -149,7 +149,7 @@ class Verbs(cli_case.Case):
 
     def test_shards(self):
         self.jpegs("f", 20)
-        self.ok("pack", "f", "a.pst", "--shard-size", "20kB")
+        self.ok("pack", "f", "a.pst", "--shard-size", "10kB")
         shards = self.ok_json("info", "a.pst")["shards"]
         self.assertGreater(len(shards), 2)
         for shard in shards:

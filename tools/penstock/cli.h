@@ -36,6 +36,7 @@ int cmd_info(struct cli *cli, int argc, char **argv);
 int cmd_ls(struct cli *cli, int argc, char **argv);
 int cmd_cat(struct cli *cli, int argc, char **argv);
 int cmd_verify(struct cli *cli, int argc, char **argv);
+int cmd_unpack(struct cli *cli, int argc, char **argv);
 int cmd_bench(struct cli *cli, int argc, char **argv);
 int cmd_env(struct cli *cli, int argc, char **argv);
 
@@ -113,6 +114,26 @@ void cli_progress_end(const struct cli *cli);
 void cli_catch_interrupt(void);
 bool cli_interrupted(void);
 
+/* Reasons (cli_reasons.c)
+ * ------------------------------------------------------------------------------------ */
+
+enum { CLI_REASONS_CAP = 32, CLI_REASON_NAMES = 5 };
+struct cli_reason {
+    char text[PST_ERROR_TEXT_CAP];
+    uint64_t count;
+    uint32_t n_names;
+    char *names[CLI_REASON_NAMES];
+};
+struct cli_reasons {
+    size_t n;
+    struct cli_reason groups[CLI_REASONS_CAP];
+};
+/* Counts one more sample; false: no memory for its name, which is left out. */
+bool cli_reasons_add(struct cli_reasons *reasons, const char *text, const char *name);
+void cli_reasons_json(const struct cli_reasons *reasons, struct cli_json *json, const char *key);
+void cli_reasons_text(const struct cli_reasons *reasons); /* indented, a line each */
+void cli_reasons_free(struct cli_reasons *reasons);
+
 /* Data sets (cli_data.c)
  * ----------------------------------------------------------------------------------- */
 
@@ -135,7 +156,7 @@ enum pst_status cli_read_file(const char *path, void **bytes, size_t *nbytes,
 /* Images (cli_image.c)
  * ------------------------------------------------------------------------------------- */
 
-enum cli_as { CLI_AS_STORED, CLI_AS_PNG, CLI_AS_PLI, CLI_AS_PNM, CLI_AS_RAW };
+enum cli_as { CLI_AS_STORED, CLI_AS_PNG, CLI_AS_PLI, CLI_AS_PLI_JPEG, CLI_AS_PNM, CLI_AS_RAW };
 struct cli_image_form {
     const char *name;
     enum cli_as as;
@@ -166,6 +187,23 @@ enum pst_status cli_decode(const struct pst_item *item, const void *bytes, bool 
 enum pst_status cli_encode(struct cli_image *image, enum cli_as as,
                            const struct pst_pli_encode_options *pli, char head[CLI_HEAD_CAP],
                            void **bytes, size_t *nbytes, struct pst_error *err);
+
+/* Original files (cli_original.c)
+ * ----------------------------------------------------------------------------- */
+
+/* Whether the name ends so, in any case of letters. */
+bool cli_ends_with(const char *name, const char *suffix);
+/* Whether an item of that form, of a sample of that name, gives back the file it was made from. */
+bool cli_is_original(enum pst_form form, const char *name);
+/* The first variant that does; *found false: none. */
+enum pst_status cli_find_original(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                                  uint32_t *variant, struct pst_item *item, bool *found,
+                                  struct pst_error *err);
+/* PLI of a JPEG -> the JPEG, in the place of `*bytes`, which are malloc's. */
+enum pst_status cli_restore_jpeg(void **bytes, size_t *nbytes, struct pst_error *err);
+/* The other way; *bytes is to be freed, also after failure. */
+enum pst_status cli_keep_jpeg(const void *jpeg, size_t jpeg_nbytes, void **bytes, size_t *nbytes,
+                              struct pst_error *err);
 
 /* The first field of this type, or -1. */
 int cli_field_of_type(const pst_dataset *dataset, enum pst_field_type type);

@@ -9,7 +9,8 @@
 #include <png.h>
 
 const struct cli_image_form cli_image_forms[] = {
-    {"png", CLI_AS_PNG}, {"pli", CLI_AS_PLI}, {"pnm", CLI_AS_PNM}, {"raw", CLI_AS_RAW}, {NULL, 0},
+    {"png", CLI_AS_PNG}, {"pli", CLI_AS_PLI}, {"pli-jpeg", CLI_AS_PLI_JPEG},
+    {"pnm", CLI_AS_PNM}, {"raw", CLI_AS_RAW}, {NULL, 0},
 };
 
 int cli_take_pli(const struct cli *cli, const struct cli_pli *pli,

@@ -14,7 +14,7 @@ struct cat {
     pst_dataset *dataset;
     const char *field, *output, *labels, *as_text;
     uint64_t variant;
-    bool pixels, by_name, indices;
+    bool pixels, by_name, indices, original;
     enum cli_as as;
     struct cli_pli pli;
     struct pst_pli_encode_options pli_options;
@@ -81,11 +81,30 @@ static bool is_so_already(const struct cat *cat, enum pst_form form)
 {
     if (cat->as == CLI_AS_STORED)
         return true;
+    if (cat->as == CLI_AS_PLI_JPEG)
+        return form == PST_FORM_PLI_JPEG;
     if (cat->indices) /* of a palette: other pixels than those stored */
         return false;
     return (cat->as == CLI_AS_PNG && form == PST_FORM_PNG) ||
            (cat->as == CLI_AS_RAW && form == PST_FORM_RAW) ||
            (cat->as == CLI_AS_PLI && form == PST_FORM_PLI && !cli_gives_pli(&cat->pli));
+}
+
+/* A JPEG as PLI of its coefficients. */
+static enum pst_status put_pli_jpeg(const struct cat *cat, const struct pst_item *item,
+                                    const void *bytes, struct pst_error *err)
+{
+    void *pli = NULL;
+    size_t nbytes;
+    if (item->form != PST_FORM_JPEG)
+        return cli_error(err, PST_ERROR_UNSUPPORTED,
+                         "the image is %s: pli-jpeg is made of JPEG files alone",
+                         pst_form_name(item->form));
+    enum pst_status status = cli_keep_jpeg(bytes, (size_t)item->nbytes, &pli, &nbytes, err);
+    if (status == PST_OK)
+        status = put(cat, "", 0, pli, nbytes, err);
+    free(pli);
+    return status;
 }
 
 /* `item`: form and nbytes, and for raw pixels their size. */
@@ -98,6 +117,8 @@ static enum pst_status put_image(const struct cat *cat, const struct pst_item *i
     size_t nbytes;
     if (is_so_already(cat, item->form))
         return put(cat, "", 0, bytes, (size_t)item->nbytes, err);
+    if (cat->as == CLI_AS_PLI_JPEG)
+        return put_pli_jpeg(cat, item, bytes, err);
     enum pst_status status = cli_decode(item, bytes, indices, &image, err);
     if (status == PST_OK)
         status = cli_encode(&image, cat->as, &cat->pli_options, head, &encoded, &nbytes, err);
@@ -165,6 +186,32 @@ out:
     return status;
 }
 
+/* The file that the image was before it was packed. */
+static enum pst_status put_original(struct cat *cat, uint64_t sample, uint32_t i_field,
+                                    struct pst_error *err)
+{
+    struct pst_item item = {.i_file = PST_FILE_NONE};
+    void *bytes = NULL;
+    uint32_t variant;
+    bool found;
+    enum pst_status status =
+        cli_find_original(cat->dataset, sample, i_field, &variant, &item, &found, err);
+    if (status == PST_OK && !found)
+        status = cli_error(err, PST_ERROR_NOT_FOUND,
+                           "the sample's file was not kept, its pixels were: see --as");
+    if (status == PST_OK)
+        status = cli_read_item(cat->dataset, sample, i_field, variant, &item, &bytes, err);
+    size_t nbytes = (size_t)item.nbytes;
+    if (status == PST_OK && item.form == PST_FORM_PLI_JPEG)
+        status = cli_restore_jpeg(&bytes, &nbytes, err);
+    if (status == PST_OK)
+        status = put(cat, "", 0, bytes, nbytes, err);
+    if (status != PST_OK && err->dataset[0] == '\0')
+        cli_locate(err, cat->dataset, sample, &item);
+    free(bytes);
+    return status;
+}
+
 static int run_cat(struct cat *cat, const char *text)
 {
     struct pst_error err;
@@ -177,16 +224,21 @@ static int run_cat(struct cat *cat, const char *text)
     if (cat->variant >= field->n_variants)
         return cli_usage(cat->cli, "--variant is %llu: field %s has %u",
                          (unsigned long long)cat->variant, field->name, field->n_variants);
-    if (cat->as != CLI_AS_STORED && field->type != PST_FIELD_IMAGE && field->type != PST_FIELD_MASK)
+    if ((cat->as != CLI_AS_STORED || cat->original) && field->type != PST_FIELD_IMAGE &&
+        field->type != PST_FIELD_MASK)
         return cli_usage(cat->cli, "--%s: field %s is %s, not an image",
-                         cat->pixels ? "pixels" : "as", field->name,
-                         pst_field_type_name(field->type));
+                         cat->original ? "original"
+                         : cat->pixels ? "pixels"
+                                       : "as",
+                         field->name, pst_field_type_name(field->type));
     int exit_status = refuse_terminal(cat, field->type);
     if (exit_status >= 0)
         return exit_status;
     enum pst_status status = find_sample(cat, text, &sample, &err);
     if (status == PST_OK && (field->type == PST_FIELD_INT || field->type == PST_FIELD_FLOAT))
         status = put_number(cat, sample, (uint32_t)i_field, field->type, &err);
+    else if (status == PST_OK && cat->original)
+        status = put_original(cat, sample, (uint32_t)i_field, &err);
     else if (status == PST_OK)
         status = put_item(cat, sample, (uint32_t)i_field, field->type, &err);
     return status == PST_OK ? CLI_OK : cli_fail(cat->cli, &err);
@@ -205,9 +257,11 @@ static int cat_file(struct cat *cat, const char *path)
     if (exit_status >= 0)
         return exit_status;
     enum pst_status status = cli_read_file(path, &bytes, &nbytes, &err);
-    item.nbytes = nbytes;
-    if (status == PST_OK && cat->as != CLI_AS_STORED)
+    if (status == PST_OK && (cat->as != CLI_AS_STORED || cat->original))
         status = pst_image_probe(bytes, nbytes, PST_FORM_NONE, NULL, &info, &err);
+    if (status == PST_OK && cat->original && info.form == PST_FORM_PLI_JPEG)
+        status = cli_restore_jpeg(&bytes, &nbytes, &err);
+    item.nbytes = nbytes;
     item.form = info.form;
     if (status == PST_OK)
         status = put_image(cat, &item, bytes, cat->indices, &err);
@@ -227,12 +281,15 @@ static int take_options(struct cat *cat)
     if (cat->as_text != NULL && cat->as == CLI_AS_STORED) {
         const char *near =
             cli_nearest(cat->as_text, &cli_image_forms[0].name, sizeof cli_image_forms[0]);
-        return cli_usage(cat->cli, "--as is \"%s\": png, pli, pnm or raw is expected%s%s%s",
+        return cli_usage(cat->cli,
+                         "--as is \"%s\": png, pli, pli-jpeg, pnm or raw is expected%s%s%s",
                          cat->as_text, near == NULL ? "" : "; did you mean ",
                          near == NULL ? "" : near, near == NULL ? "" : "?");
     }
     if (cat->pixels && cat->as_text != NULL)
         return cli_usage(cat->cli, "--pixels is --as pnm: give one of them");
+    if (cat->original && (cat->pixels || cat->as_text != NULL || cat->variant != 0))
+        return cli_usage(cat->cli, "--original is the file itself: no --as, --pixels, --variant");
     if (cat->pixels)
         cat->as = CLI_AS_PNM;
     if (cli_gives_pli(&cat->pli) && cat->as != CLI_AS_PLI)
@@ -249,7 +306,10 @@ int cmd_cat(struct cli *cli, int argc, char **argv)
         {"output", 'o', CLI_TEXT, &cat.output, "FILE", "stdout",
          "where to write; - is stdout, also a terminal"},
         {"as", 'a', CLI_TEXT, &cat.as_text, "FORM", "as stored",
-         "decode, upright, and write as png, pli, pnm (PGM, PPM, or PAM with alpha) or raw"},
+         "decode, upright, and write as png, pli, pnm (PGM, PPM, or PAM with alpha) or raw; "
+         "pli-jpeg: the JPEG's coefficients as PLI"},
+        {"original", 'O', CLI_FLAG, &cat.original, NULL, NULL,
+         "the file that was packed: a JPEG out of its PLI, others as they are stored"},
         {"pixels", 'p', CLI_FLAG, &cat.pixels, NULL, NULL, "the same as --as pnm"},
         {"tier", 't', CLI_TEXT, &cat.pli.tier, "TIER", "small", "--as pli: fast, small or dense"},
         {"effort", 'e', CLI_COUNT, &cat.pli.effort, "N", "3",
@@ -268,9 +328,11 @@ int cmd_cat(struct cli *cli, int argc, char **argv)
         .usage = "cat PATH SAMPLE [options] | cat FILE [options]",
         .about = "Writes one item of a sample, given by number or name: its bytes as they are "
                  "stored, after their\n"
-                 "checksum was compared, or the pixels, encoded anew. With --as also of an image "
-                 "file.",
+                 "checksum was compared, the file that was packed, or the pixels, encoded anew. "
+                 "With --as or --original\n"
+                 "also of an image file.",
         .example = "penstock cat photos.pst 17 --as png -o 17.png\n"
+                   "  penstock cat photos.pst 17 --original -o 17.jpg\n"
                    "  penstock cat 17.png --as pli --tier dense -o 17.pli",
         .options = options,
         .n_min = 1,

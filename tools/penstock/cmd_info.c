@@ -9,7 +9,7 @@
 #define N_FORMS 32
 
 static const char *const tiers[] = {"?", "fast", "small", "dense"};
-static const char *const modes[] = {"raw", "constant", "packed", "wave", "lz"};
+static const char *const modes[] = {"raw", "constant", "packed", "wave", "lz", "coefficients"};
 
 static double bits_per_pixel(const struct pst_pli_info *pli, size_t nbytes)
 {
@@ -19,6 +19,7 @@ static double bits_per_pixel(const struct pst_pli_info *pli, size_t nbytes)
 /* Sums over the items of one field. */
 struct field_sums {
     uint64_t n[N_FORMS], nbytes[N_FORMS];
+    uint64_t jpeg_nbytes; /* of the files that those of form pli-jpeg were */
     uint32_t min_height, max_height, min_width, max_width;
     uint64_t n_sized;
     unsigned channels, bits; /* bit c: so many channels; bit b: 8 << b bits... 8 and 16 */
@@ -39,6 +40,7 @@ static void add_item(struct field_sums *sums, const struct pst_item *item)
     unsigned form = (unsigned)item->form < N_FORMS ? (unsigned)item->form : 0;
     sums->n[form]++;
     sums->nbytes[form] += item->nbytes;
+    sums->jpeg_nbytes += item->jpeg_nbytes;
     if (item->height == 0)
         return;
     if (sums->n_sized++ == 0) {
@@ -132,6 +134,8 @@ static void field_json(struct info *info, uint32_t f)
             cli_json_open(json, form == 0 ? "unknown" : pst_form_name((enum pst_form)form), '{');
             cli_json_uint(json, "items", sums->n[form]);
             cli_json_uint(json, "bytes", sums->nbytes[form]);
+            if (form == PST_FORM_PLI_JPEG)
+                cli_json_uint(json, "jpeg_bytes", sums->jpeg_nbytes);
             cli_json_close(json, '}');
         }
         cli_json_close(json, '}');
@@ -183,10 +187,14 @@ static void field_text(struct info *info, uint32_t f)
         if (sums->n[form] == 0)
             continue;
         cli_size_text(sums->nbytes[form], size);
-        printf("    %-14s %llu items, %s, %.0f bytes each\n",
+        printf("    %-14s %llu items, %s, %.0f bytes each",
                form == 0 ? "not looked at" : pst_form_name((enum pst_form)form),
                (unsigned long long)sums->n[form], size,
                (double)sums->nbytes[form] / (double)sums->n[form]);
+        if (form == PST_FORM_PLI_JPEG && sums->jpeg_nbytes > 0)
+            printf(", %.1f %% of the JPEG files",
+                   100 * (double)sums->nbytes[form] / (double)sums->jpeg_nbytes);
+        putchar('\n');
     }
     if (sums->n_sized > 0) {
         printf("    %u..%u wide, %u..%u high, channels", sums->min_width, sums->max_width,
@@ -287,6 +295,29 @@ out:
     return exit_status;
 }
 
+enum { SAMPLING_CAP = 24 };
+
+/* "4:2:0" and the like; other factors by themselves: "1x2,1x1,1x1". */
+static const char *sampling_text(const struct pst_pli_info *pli, char out[SAMPLING_CAP])
+{
+    static const struct {
+        uint8_t luma;
+        const char *name;
+    } known[] = {
+        {0x11, "4:4:4"}, {0x21, "4:2:2"}, {0x22, "4:2:0"}, {0x12, "4:4:0"}, {0x41, "4:1:1"}};
+    if (pli->channels == 1)
+        return "gray";
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (pli->samplings[0] == known[i].luma && pli->samplings[1] == 0x11 &&
+            pli->samplings[2] == 0x11)
+            return known[i].name;
+    size_t n = 0;
+    for (unsigned c = 0; c < pli->channels && c < 4; c++)
+        n += (size_t)snprintf(out + n, SAMPLING_CAP - n, "%s%ux%u", c == 0 ? "" : ",",
+                              pli->samplings[c] >> 4, pli->samplings[c] & 15u);
+    return out;
+}
+
 /* What a PLI says of itself, beside what every image says. */
 static void pli_json(struct cli_json *json, const struct pst_pli_info *pli, size_t nbytes)
 {
@@ -295,8 +326,15 @@ static void pli_json(struct cli_json *json, const struct pst_pli_info *pli, size
     cli_json_open(json, "pli", '{');
     cli_json_uint(json, "version", pli->version);
     cli_json_text(json, "content", pli->content == PST_PLI_CONTENT_JPEG ? "jpeg" : "pixels");
-    cli_json_text(json, "tier", tiers[pli->tier]);
-    cli_json_uint(json, "max_error", pli->max_error);
+    if (pli->content == PST_PLI_CONTENT_JPEG) {
+        char sampling[SAMPLING_CAP];
+        cli_json_text(json, "subsampling", sampling_text(pli, sampling));
+        cli_json_uint(json, "jpeg_bytes", pli->jpeg_nbytes);
+        cli_json_uint(json, "restoration_bytes", pli->restoration_nbytes);
+    } else {
+        cli_json_text(json, "tier", tiers[pli->tier]);
+        cli_json_uint(json, "max_error", pli->max_error);
+    }
     cli_json_float(json, "bits_per_pixel", bits_per_pixel(pli, nbytes));
     cli_json_uint(json, "unit_edge", pli->unit_edge);
     cli_json_uint(json, "unit_rows", pli->unit_rows);
@@ -314,12 +352,19 @@ static void pli_json(struct cli_json *json, const struct pst_pli_info *pli, size
 
 static void pli_text(const struct pst_pli_info *pli, size_t nbytes)
 {
-    char fidelity[40] = "lossless";
+    char fidelity[40] = "lossless", sampling[SAMPLING_CAP];
     const char *separator = ": ";
     if (pli->max_error > 0)
         snprintf(fidelity, sizeof fidelity, "samples off by at most %u", pli->max_error);
-    printf("  PLI version %u, tier %s, %s, %.2f bits per pixel\n", pli->version, tiers[pli->tier],
-           fidelity, bits_per_pixel(pli, nbytes));
+    if (pli->content == PST_PLI_CONTENT_JPEG)
+        printf(
+            "  PLI version %u of a JPEG, %s, of %u bytes: %.1f %% of them, %.2f bits per pixel\n",
+            pli->version, sampling_text(pli, sampling), pli->jpeg_nbytes,
+            pli->jpeg_nbytes == 0 ? 0 : 100.0 * (double)nbytes / pli->jpeg_nbytes,
+            bits_per_pixel(pli, nbytes));
+    else
+        printf("  PLI version %u, tier %s, %s, %.2f bits per pixel\n", pli->version,
+               tiers[pli->tier], fidelity, bits_per_pixel(pli, nbytes));
     printf("  %u x %u units of %u x %u pixels", pli->unit_columns, pli->unit_rows, pli->unit_edge,
            pli->unit_edge);
     for (unsigned mode = 0; mode < sizeof modes / sizeof *modes; mode++) {
@@ -347,7 +392,9 @@ static int image_info(struct cli *cli, const char *path)
     enum pst_status status = cli_read_file(path, &bytes, &nbytes, &err);
     if (status == PST_OK)
         status = pst_image_probe(bytes, nbytes, PST_FORM_NONE, NULL, &image, &err);
-    if (status == PST_OK && image.form == PST_FORM_PLI)
+    bool is_pli =
+        status == PST_OK && (image.form == PST_FORM_PLI || image.form == PST_FORM_PLI_JPEG);
+    if (is_pli)
         status = pst_pli_info(bytes, nbytes, &pli, &err);
     free(bytes);
     if (status != PST_OK) {
@@ -369,7 +416,7 @@ static int image_info(struct cli *cli, const char *path)
         cli_json_uint(&json, "orientation", image.orientation);
         cli_json_bool(&json, "palette", image.palette);
         cli_json_bool(&json, "progressive", image.progressive);
-        if (image.form == PST_FORM_PLI)
+        if (is_pli)
             pli_json(&json, &pli, nbytes);
         cli_json_close(&json, '}');
         return CLI_OK;
@@ -379,7 +426,7 @@ static int image_info(struct cli *cli, const char *path)
            pst_form_name(image.form), image.width, image.height, image.channels, image.bits, nbytes,
            image.orientation, image.palette ? ", palette" : "",
            image.progressive ? ", progressive" : "");
-    if (image.form == PST_FORM_PLI)
+    if (is_pli)
         pli_text(&pli, nbytes);
     return CLI_OK;
 }

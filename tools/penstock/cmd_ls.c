@@ -74,7 +74,7 @@ static void print_line(struct ls *ls, uint64_t sample, const char *name, int64_t
         if (item->height != 0)
             snprintf(dims, sizeof dims, "%ux%ux%u/%u", item->width, item->height, item->channels,
                      item->bits);
-        printf("%-5s %10s  %-18s ", item->form == PST_FORM_NONE ? "?" : pst_form_name(item->form),
+        printf("%-8s %10s  %-18s ", item->form == PST_FORM_NONE ? "?" : pst_form_name(item->form),
                size, dims);
     }
     cli_print_name(stdout, name);

@@ -19,6 +19,7 @@ struct pack_run {
     bool skip;
     uint64_t n_bad;
     struct pst_progress last;
+    struct cli_reasons kept; /* JPEGs that stay as they are */
 };
 
 static int on_progress(void *ctx, const struct pst_progress *progress)
@@ -44,11 +45,19 @@ static int on_bad(void *ctx, const char *name, const struct pst_error *err)
     return 0;
 }
 
+static int on_kept(void *ctx, const char *name, const struct pst_error *why)
+{
+    struct pack_run *run = ctx;
+    (void)cli_reasons_add(&run->kept, why->text, name);
+    return 0;
+}
+
 /* "original,raw" -> forms. */
 static int parse_forms(const struct cli *cli, const char *option, const char *text,
                        enum pst_form forms[PST_MAX_VARIANTS], uint32_t *n)
 {
-    static const char *const names[] = {"original", "raw", "pli", "jpeg", "png", "webp", NULL};
+    static const char *const names[] = {"original", "raw", "pli",  "pli-jpeg",
+                                        "jpeg",     "png", "webp", NULL};
     for (*n = 0; text != NULL && *text != '\0';) {
         char word[32];
         size_t length = strcspn(text, ",");
@@ -97,6 +106,38 @@ static void how_to_resume(const struct cli *cli, const struct pack_arguments *a,
              a->labels ? a->labels : "");
 }
 
+/* What became of JPEGs. */
+static void jpegs_json(struct pack_run *run, const struct pst_pack_report *report)
+{
+    cli_json_open(&run->json, "pli_jpeg", '{');
+    cli_json_uint(&run->json, "items", report->n_pli_jpeg);
+    cli_json_uint(&run->json, "jpeg_bytes", report->jpeg_nbytes);
+    cli_json_uint(&run->json, "bytes", report->pli_jpeg_nbytes);
+    cli_json_close(&run->json, '}');
+    cli_json_open(&run->json, "kept_jpeg", '{');
+    cli_json_uint(&run->json, "items", report->n_kept_jpeg);
+    cli_json_uint(&run->json, "bytes", report->kept_jpeg_nbytes);
+    cli_reasons_json(&run->kept, &run->json, "reasons");
+    cli_json_close(&run->json, '}');
+}
+
+static void jpegs_text(const struct pack_run *run, const struct pst_pack_report *report)
+{
+    char before[32], after[32];
+    cli_size_text(report->jpeg_nbytes, before);
+    cli_size_text(report->pli_jpeg_nbytes, after);
+    if (report->n_pli_jpeg > 0)
+        printf("  %llu JPEG kept as PLI, with the same pixels and the files restorable: %s -> %s, "
+               "%.1f %% saved\n",
+               (unsigned long long)report->n_pli_jpeg, before, after,
+               100 - 100 * (double)report->pli_jpeg_nbytes / (double)report->jpeg_nbytes);
+    cli_size_text(report->kept_jpeg_nbytes, before);
+    if (report->n_kept_jpeg > 0)
+        printf("  %llu JPEG stay as they are (%s):\n", (unsigned long long)report->n_kept_jpeg,
+               before);
+    cli_reasons_text(&run->kept);
+}
+
 static void print_report(struct pack_run *run, const struct pst_pack_report *report,
                          const char *destination, bool encodes)
 {
@@ -109,6 +150,7 @@ static void print_report(struct pack_run *run, const struct pst_pack_report *rep
         cli_json_uint(&run->json, "unreadable", report->n_skipped);
         cli_json_uint(&run->json, "bytes_in", report->nbytes_in);
         cli_json_uint(&run->json, "bytes_out", report->nbytes_out);
+        jpegs_json(run, report);
         return;
     }
     char in[32], out[32];
@@ -122,13 +164,14 @@ static void print_report(struct pack_run *run, const struct pst_pack_report *rep
     if (report->n_resumed > 0)
         printf(", %llu of them there already", (unsigned long long)report->n_resumed);
     printf(", %s read, %s written", in, out);
-    if (encodes && report->nbytes_in > 0)
+    if ((encodes || report->n_pli_jpeg > 0) && report->nbytes_in > 0)
         printf(" (%.1f %%)", 100 * (double)report->nbytes_out / (double)report->nbytes_in);
     if (report->n_bad > 0)
         printf(", %llu BAD ones skipped", (unsigned long long)report->n_bad);
     if (report->n_skipped > 0)
         printf(", %llu UNREADABLE left out", (unsigned long long)report->n_skipped);
     putchar('\n');
+    jpegs_text(run, report);
 }
 
 static bool encodes(const struct pst_pack_options *options)
@@ -151,6 +194,7 @@ static int run_pack(struct cli *cli, const struct pack_arguments *a, const char 
     options->struct_size = sizeof *options;
     options->progress = on_progress;
     options->bad_sample = on_bad;
+    options->kept_jpeg = on_kept;
     options->ctx = &run;
     cli_catch_interrupt();
     if (cli->json) {
@@ -173,6 +217,7 @@ static int run_pack(struct cli *cli, const struct pack_arguments *a, const char 
     }
     if (cli->json)
         cli_json_close(&run.json, '}');
+    cli_reasons_free(&run.kept);
     return exit_status;
 }
 
@@ -216,8 +261,9 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
 {
     struct pack_arguments a = {.on_error = "stop", .shard_nbytes = (uint64_t)1 << 30};
     const struct cli_option options[] = {
-        {"form", 'f', CLI_TEXT, &a.forms, "FORMS", "original; append: as the data set has them",
-         "how images are stored, comma-separated, the preferred first: original, raw, pli"},
+        {"form", 'f', CLI_TEXT, &a.forms, "FORMS", "pli-jpeg; append: as the data set has them",
+         "how images are stored, comma-separated, the preferred first: pli-jpeg, original, raw, "
+         "pli, jpeg"},
         {"mask-form", 0, CLI_TEXT, &a.mask_forms, "FORMS", "as the source has them",
          "the same for masks"},
         {"tier", 't', CLI_TEXT, &a.pli.tier, "TIER", "small",
@@ -263,14 +309,19 @@ int cmd_pack(struct cli *cli, int argc, char **argv)
     const struct cli_command command = {
         .usage = "pack SRC DST [options]",
         .about =
-            "Makes data set DST of the folder of images (or data set) SRC: of their own bytes, "
-            "their pixels (raw),\n"
-            "their pixels as PLI, or several of these. PLI is made of lossless images only, "
-            "unless --of-lossy or\n"
-            "--max-error asks for more. The order is that of the paths, whatever --workers. An "
-            "interrupted run keeps\n"
-            "what it has; --resume goes on.",
-        .example = "penstock pack photos photos.pst --form original,raw --workers 8",
+            "Makes data set DST of the folder of images (or data set) SRC. JPEGs are kept as "
+            "pli-jpeg: smaller,\n"
+            "faster to decode, to the same pixels, and `penstock unpack` gives the files back; "
+            "one that cannot be kept\n"
+            "so stays a JPEG, and other images stay as they are. Or the files' own bytes "
+            "(original), their pixels (raw),\n"
+            "their pixels as PLI (of lossless images only, unless --of-lossy or --max-error asks "
+            "for more), or several\n"
+            "of these. The order is that of the paths, whatever --workers. An interrupted run "
+            "keeps what it has;\n"
+            "--resume goes on.",
+        .example = "penstock pack photos photos.pst --workers 8\n"
+                   "  penstock pack photos photos.pst --form original,raw",
     };
     return pack_verb(cli, argc, argv, command, false);
 }

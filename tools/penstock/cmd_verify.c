@@ -39,11 +39,13 @@ static int on_finding(void *ctx, const char *name, const struct pst_error *err)
 
 int cmd_verify(struct cli *cli, int argc, char **argv)
 {
-    bool decode = false;
+    bool decode = false, restore = false;
     uint64_t workers = 0;
     const struct cli_option options[] = {
         {"decode", 'd', CLI_FLAG, &decode, NULL, NULL,
          "decode images too and compare pixel checksums (folders: always)"},
+        {"restore", 'r', CLI_FLAG, &restore, NULL, NULL,
+         "make the JPEG files of pli-jpeg again, too, and compare their checksums"},
         {"workers", 'w', CLI_COUNT, &workers, "N", "all cores", "threads"},
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };
@@ -69,6 +71,7 @@ int cmd_verify(struct cli *cli, int argc, char **argv)
     struct pst_verify_report report = {0};
     struct pst_verify_options verify = {.struct_size = sizeof verify,
                                         .decode = decode,
+                                        .restore = restore,
                                         .num_workers = (uint32_t)workers,
                                         .progress = on_progress,
                                         .bad_sample = on_finding,

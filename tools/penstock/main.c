@@ -17,6 +17,7 @@ const struct cli_verb cli_verbs[] = {
     {"info", "say what is in a data set, folder or image", cmd_info},
     {"ls", "list samples", cmd_ls},
     {"cat", "write one item of a sample, as stored or as pixels", cmd_cat},
+    {"unpack", "write the files that were packed", cmd_unpack},
     {"verify", "read everything and report what is wrong", cmd_verify},
     {"bench", "load a data set and measure", cmd_bench},
     {"env", "say what this build and this machine can do", cmd_env},

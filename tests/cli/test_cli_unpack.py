@@ -1,0 +1,214 @@
+"""JPEGs kept as PLI, by the command line: what is saved and what stays, and the files that come back."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+import cli_case
+
+
+class Unpack(cli_case.Case):
+    def tree(self, where):
+        root = self.dir / where
+        return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+    def test_what_was_saved_is_said(self):
+        photos = self.classes()
+        report = self.ok_json("pack", photos, "a.pst")
+        before = sum(p.stat().st_size for p in photos.rglob("*.jpg"))
+        self.assertEqual((report["pli_jpeg"]["items"], report["pli_jpeg"]["jpeg_bytes"]), (6, before))
+        self.assertEqual(report["pli_jpeg"]["bytes"], report["bytes_out"] - 6 * 8)
+        self.assertLess(report["pli_jpeg"]["bytes"], before)
+        self.assertEqual(report["kept_jpeg"], {"items": 0, "bytes": 0, "reasons": []})
+        forms = self.ok_json("info", "a.pst")["fields"][0]["forms"]
+        self.assertEqual((forms["pli-jpeg"]["jpeg_bytes"], forms["pli-jpeg"]["bytes"]), (before, report["pli_jpeg"]["bytes"]))
+        text = self.ok("pack", photos, "b.pst").decode()
+        self.assertIn("6 JPEG kept as PLI", text)
+        self.assertIn("% saved", text)
+        self.assertIn(b"% of the JPEG files", self.ok("info", "a.pst"))
+
+    def test_what_stays_is_named(self):
+        photos = self.jpegs("f", 5)
+        for i in 1, 3:  # without its last bytes it can be decoded in part only
+            content = (photos / f"000{i}.jpg").read_bytes()
+            (photos / f"000{i}.jpg").write_bytes(content[:-len(content) // 3])
+        report = self.ok_json("pack", photos, "a.pst")
+        kept = report["kept_jpeg"]
+        self.assertEqual((report["samples"], report["pli_jpeg"]["items"], kept["items"]), (5, 3, 2))
+        self.assertEqual([name for r in kept["reasons"] for name in r["first"]], ["0001.jpg", "0003.jpg"])
+        self.assertEqual(sum(r["samples"] for r in kept["reasons"]), 2)
+        text = self.ok("pack", photos, "b.pst").decode()
+        self.assertIn("2 JPEG stay as they are", text)
+        self.assertIn("0001.jpg", text)
+        self.assertEqual([s["form"] for s in self.ok_json("ls", "a.pst", "--long")["samples"]],
+                         ["pli-jpeg", "jpeg", "pli-jpeg", "jpeg", "pli-jpeg"])
+        self.ok("unpack", "a.pst", "out")
+        self.assertEqual(self.tree("out"), self.tree("f"))
+        self.fails(1, "pack", photos, "c.pst", "--verify-pixels", says="0001.jpg")
+
+    def test_forms(self):
+        photos = self.jpegs("f", 3)
+        stored = {}
+        for form in "jpeg", "original", "pli-jpeg", "raw,pli-jpeg", "pli-jpeg,jpeg":
+            self.ok("pack", photos, f"{form}.pst", "--form", form)
+            stored[form] = set(self.ok_json("info", f"{form}.pst")["fields"][0]["forms"])
+            self.ok("verify", f"{form}.pst", "--decode", "--restore")
+            self.assertEqual(self.ok("cat", f"{form}.pst", 1, "--original"), (photos / "0001.jpg").read_bytes())
+        self.assertEqual(stored, {"jpeg": {"jpeg"}, "original": {"jpeg"}, "pli-jpeg": {"pli-jpeg"},
+                                  "raw,pli-jpeg": {"raw", "pli-jpeg"}, "pli-jpeg,jpeg": {"pli-jpeg", "jpeg"}})
+        # From data set to data set: as it is, into PLI, and back.
+        self.ok("pack", "pli-jpeg.pst", "same.pst")
+        self.ok("pack", "jpeg.pst", "kept.pst", "--form", "pli-jpeg")
+        self.ok("pack", "kept.pst", "back.pst", "--form", "jpeg")
+        for i in range(3):
+            self.assertEqual(self.ok("cat", "same.pst", i), self.ok("cat", "pli-jpeg.pst", i))
+            self.assertEqual(self.ok("cat", "kept.pst", i), self.ok("cat", "pli-jpeg.pst", i))
+            self.assertEqual(self.ok("cat", "back.pst", i), self.ok("cat", "jpeg.pst", i))
+        self.fails(1, "pack", "kept.pst", "x.pst", "--form", "pli", says="lossy already (pli-jpeg)")
+        self.ok("pack", "kept.pst", "y.pst", "--form", "pli", "--of-lossy")
+        self.assertEqual(self.ok("cat", "y.pst", 0, "--pixels"), self.ok("cat", "kept.pst", 0, "--pixels"))
+
+    def test_other_images_stay(self):
+        self.jpegs("f", 1)
+        self.write("f/x.png", cli_case.png(9, 7)[0])
+        self.ok("cat", "f/0000.jpg", "--as", "pli-jpeg", "-o", "f/y.pli")
+        self.ok("cat", "f/x.png", "--as", "pli", "-o", "f/z.pli")
+        self.ok("pack", "f", "a.pst")
+        self.assertEqual([s["form"] for s in self.ok_json("ls", "a.pst", "--long")["samples"]],
+                         ["pli-jpeg", "png", "pli-jpeg", "pli"])
+        self.ok("verify", "a.pst", "--decode", "--restore")
+        self.ok("unpack", "a.pst", "out")
+        self.assertEqual(self.tree("out"), self.tree("f"))  # y.pli is the file, not the JPEG that it was made of
+        self.ok("verify", "f/y.pli", "--restore")
+        self.ok("verify", "f", "--restore")
+
+    def test_single_files(self):
+        self.jpegs("f", 1)
+        jpeg = (self.dir / "f/0000.jpg").read_bytes()
+        self.ok("cat", "f/0000.jpg", "--as", "pli-jpeg", "-o", "x.pli")
+        self.assertEqual(self.ok("cat", "x.pli", "--original"), jpeg)
+        self.assertEqual(self.ok("cat", "f/0000.jpg", "--original"), jpeg)
+        self.assertEqual(self.ok("cat", "x.pli", "--pixels"), self.ok("cat", "f/0000.jpg", "--pixels"))
+        pli = self.ok_json("info", "x.pli")
+        self.assertEqual((pli["form"], pli["pli"]["content"], pli["pli"]["jpeg_bytes"]), ("pli-jpeg", "jpeg", len(jpeg)))
+        self.assertEqual(pli["pli"]["bytes"], os.path.getsize(self.dir / "x.pli"))
+        self.assertIn(pli["pli"]["subsampling"].encode(), self.ok("info", "x.pli"))
+        self.write("y.png", cli_case.png(4, 4)[0])
+        self.fails(1, "cat", "y.png", "--as", "pli-jpeg", says="made of JPEG files alone")
+        self.fails(2, "cat", "x.pli", "--original", "--as", "png", says="--original")
+
+    def test_altered_files_do_not_come_back(self):
+        self.jpegs("f", 1)
+        self.ok("cat", "f/0000.jpg", "--as", "pli-jpeg", "-o", "x.pli")
+        content = (self.dir / "x.pli").read_bytes()
+        jpeg = hashlib.sha256((self.dir / "f/0000.jpg").read_bytes()).digest()
+        for at in range(0, len(content), max(1, len(content) // 97)):
+            self.write("y.pli", content[:at] + bytes([content[at] ^ 4]) + content[at + 1:])
+            done = self.run_cli("cat", "y.pli", "--original")
+            self.assertTrue(done.returncode == 1 or hashlib.sha256(done.stdout).digest() == jpeg, at)
+            # What is not seen in the pixels is seen when the file is made again.
+            self.assertEqual(self.run_cli("verify", "y.pli", "--restore").returncode, 1, at)
+
+    def test_folders_come_back(self):
+        photos = self.classes(count=4)
+        self.ok("pack", photos, "a.pst")
+        report = self.ok_json("unpack", "a.pst", "out")
+        self.assertEqual((report["files"], report["restored"], report["labels"], report["not_restored"]), (8, 8, None, []))
+        self.assertEqual(self.tree("out"), self.tree("photos"))
+        self.fails(1, "unpack", "a.pst", "out", says="not empty")
+        os.unlink(self.dir / "out/cat/0001.jpg")
+        report = self.ok_json("unpack", "a.pst", "out", "--resume")
+        self.assertEqual((report["files"], report["there_already"]), (8, 7))
+        self.assertEqual(self.tree("out"), self.tree("photos"))
+        self.write("out/cat/0001.jpg", "other")
+        self.fails(1, "unpack", "a.pst", "out", "--resume", says="there already")
+        self.assertEqual((self.dir / "out/cat/0001.jpg").read_bytes(), b"other")
+        self.fails(1, "unpack", photos, "out2", says="a folder of images already")
+        self.assertFalse((self.dir / "out2").exists())
+        for n in 1, 3:
+            self.ok("unpack", "a.pst", f"w{n}", "--workers", n)
+            self.assertEqual(self.tree(f"w{n}"), self.tree("photos"))
+
+    def test_labels_come_back(self):
+        self.jpegs("f", 3)
+        for i in range(3):
+            self.write(f"f/m/{i}.png", cli_case.png(64, 48, 1, seed=i)[0])
+        lines = [{"file": f"000{i}.jpg", "label": name, "mask": f"m/{i}.png", "note": f'"grün"\n\\{i}', "score": score,
+                  "count": i * 2**40, "boxes": boxes, "meta": {"a": [1, i]}}
+                 for i, (name, score, boxes) in enumerate([("b", 0.1, [[1, 2, 3, 4]]), ("a", 2, []),
+                                                           ("b", -1e30, [[0.1, 0, 9, 9], [5, 5, 6, 6.5]])])]
+        self.write("l.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        self.ok("pack", "f", "a.pst", "--labels", "l.jsonl")
+        report = self.ok_json("unpack", "a.pst", "out")
+        self.assertEqual((report["labels"], report["not_restored"]), ("labels.jsonl", []))
+        self.ok("pack", "out", "b.pst", "--labels", "out/labels.jsonl")
+        for i in range(3):
+            self.assertEqual(self.ok("cat", "out", f"000{i}.jpg", "--labels", "out/labels.jsonl"),
+                             (self.dir / f"f/000{i}.jpg").read_bytes())
+            for field in "image", "label", "mask", "note", "score", "count", "boxes", "meta":
+                self.assertEqual(self.ok("cat", "a.pst", i, "--field", field), self.ok("cat", "b.pst", i, "--field", field))
+        self.assertEqual(self.ok("ls", "a.pst"), self.ok("ls", "b.pst"))
+
+    def test_pixels_become_files_of_another_name(self):
+        self.write("f/x.png", cli_case.png(9, 7)[0])
+        self.write("f/y.png", cli_case.png(5, 7, 1, 16)[0])
+        for form, suffix in ("raw", ""), ("pli", ".pli"):
+            self.ok("pack", "f", f"{form}.pst", "--form", form)
+            report = self.ok_json("unpack", f"{form}.pst", f"{form}-out")
+            self.assertEqual((report["not_original"], report["restored"]), (2, 0))
+            self.assertEqual(sorted(self.tree(f"{form}-out")), [f"x.png{suffix}", f"y.png{suffix}"])
+            for name in "x.png", "y.png":
+                self.assertEqual(self.ok("cat", f"{form}-out/{name}{suffix}", "--pixels"), self.ok("cat", f"f/{name}", "--pixels"))
+
+    def test_append_and_resume_keep_the_form(self):
+        self.jpegs("f", 2)
+        self.jpegs("g", 3)
+        os.unlink(self.dir / "g/0000.jpg")
+        os.unlink(self.dir / "g/0001.jpg")
+        for form in "jpeg", "pli-jpeg":
+            self.ok("pack", "f", f"{form}.pst", "--form", form)
+            self.ok("append", f"{form}.pst", "g")
+            self.assertEqual({s["form"] for s in self.ok_json("ls", f"{form}.pst", "--long")["samples"]}, {form})
+        whole = self.jpegs("h", 8)
+        good = (whole / "0005.jpg").read_bytes()
+        (whole / "0005.jpg").write_bytes(b"bad")
+        self.fails(1, "pack", whole, "p.pst", "--workers", 1, says="0005.jpg")
+        self.fails(1, "pack", whole, "o.pst", "--workers", 1, "--form", "original", says="0005.jpg")
+        (whole / "0005.jpg").write_bytes(good)
+        self.fails(1, "pack", whole, "p.pst", "--resume", "--form", "original", says="as pli-jpeg, original is asked for")
+        self.fails(1, "pack", whole, "o.pst", "--resume", says="as jpeg, pli-jpeg is asked for")
+        shorter = (whole / "0002.jpg").read_bytes()
+        (whole / "0002.jpg").write_bytes(shorter + b"more")
+        self.fails(1, "pack", whole, "p.pst", "--resume", says="0002.jpg")
+        (whole / "0002.jpg").write_bytes(shorter)
+        report = self.ok_json("pack", whole, "p.pst", "--resume")
+        self.assertEqual((report["samples"], report["resumed"]), (8, 5))
+        self.ok("pack", whole, "q.pst")
+        self.assertEqual(self.ok("ls", "p.pst", "--long"), self.ok("ls", "q.pst", "--long"))
+        for i in range(8):
+            self.assertEqual(self.ok("cat", "p.pst", i), self.ok("cat", "q.pst", i))
+
+    def test_a_kill_leaves_whole_files_only(self):
+        photos = self.jpegs("f", 120, 400, 300)
+        self.ok("pack", photos, "a.pst")
+        wanted = self.tree("f")
+        for delay in 0.01, 0.03, 0.06:
+            done = subprocess.Popen([cli_case.CLI, "unpack", "a.pst", "out", "--resume", "--quiet"], cwd=self.dir)
+            time.sleep(delay)
+            done.send_signal(signal.SIGKILL)
+            done.wait()
+            if (self.dir / "out").exists():
+                for name, content in self.tree("out").items():
+                    if not name.startswith("."):
+                        self.assertEqual(content, wanted[name])
+        self.ok("unpack", "a.pst", "out", "--resume")
+        self.assertEqual({k: v for k, v in self.tree("out").items() if not k.startswith(".")}, wanted)
+        self.ok("verify", "out")
+
+
+if __name__ == "__main__":
+    unittest.main()

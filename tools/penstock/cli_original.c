@@ -1,0 +1,79 @@
+/* cli_original.c - the files that images were before they were packed: those kept as they are, and
+ * JPEGs out of the PLI that they became. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+bool cli_ends_with(const char *name, const char *suffix)
+{
+    size_t n = strlen(name), m = strlen(suffix);
+    return n >= m && strcasecmp(name + n - m, suffix) == 0;
+}
+
+bool cli_is_original(enum pst_form form, const char *name)
+{
+    switch (form) {
+    case PST_FORM_JPEG:
+    case PST_FORM_PNG:
+    case PST_FORM_WEBP:
+    case PST_FORM_PLI_JPEG:
+        return true;
+    case PST_FORM_PLI: /* of pixels that came from another file, unless it was one itself */
+        return cli_ends_with(name, ".pli");
+    default:
+        return false;
+    }
+}
+
+enum pst_status cli_find_original(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                                  uint32_t *variant, struct pst_item *item, bool *found,
+                                  struct pst_error *err)
+{
+    const char *name;
+    *found = false;
+    enum pst_status status = pst_dataset_sample_name(dataset, sample, &name, err);
+    for (*variant = 0;
+         status == PST_OK && *variant < pst_dataset_field(dataset, i_field)->n_variants;
+         ++*variant) {
+        status = pst_dataset_item(dataset, sample, i_field, *variant, item, err);
+        if (status == PST_OK && (cli_is_original(item->form, name) ||
+                                 (pst_dataset_is_folder(dataset) && item->form == PST_FORM_NONE &&
+                                  item->i_file != PST_FILE_NONE))) {
+            *found = true;
+            return PST_OK;
+        }
+    }
+    return status;
+}
+
+enum pst_status cli_restore_jpeg(void **bytes, size_t *nbytes, struct pst_error *err)
+{
+    struct pst_pli_info info = {.struct_size = sizeof info};
+    enum pst_status status = pst_pli_info(*bytes, *nbytes, &info, err);
+    if (status != PST_OK)
+        return status;
+    void *jpeg = malloc((size_t)info.jpeg_nbytes + 1);
+    if (jpeg == NULL)
+        return cli_error(err, PST_ERROR_MEMORY, "out of memory for a JPEG of %u bytes",
+                         info.jpeg_nbytes);
+    status = pst_pli_to_jpeg(*bytes, *nbytes, jpeg, info.jpeg_nbytes, nbytes, err);
+    if (status != PST_OK) {
+        free(jpeg);
+        return status;
+    }
+    free(*bytes);
+    *bytes = jpeg;
+    return PST_OK;
+}
+
+enum pst_status cli_keep_jpeg(const void *jpeg, size_t jpeg_nbytes, void **bytes, size_t *nbytes,
+                              struct pst_error *err)
+{
+    size_t capacity = pst_pli_from_jpeg_bound(jpeg_nbytes);
+    *bytes = malloc(capacity);
+    if (*bytes == NULL)
+        return cli_error(err, PST_ERROR_MEMORY, "out of memory for %zu bytes", capacity);
+    return pst_pli_from_jpeg(jpeg, jpeg_nbytes, NULL, *bytes, capacity, nbytes, err);
+}

@@ -1,0 +1,411 @@
+/* cmd_unpack.c - the verb unpack: a data set into a folder of the files that were packed.
+ *
+ * Workers take samples in order, one at a time, and write a file each; the calling thread waits,
+ * draws progress and listens for an interrupt. The first failure stops all, unless bad samples are
+ * to be skipped. The label file comes last. */
+#include "unpack.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_WORKERS = 256 };
+
+struct unpack {
+    struct cli *cli;
+    struct cli_json json;
+    struct unpack_plan plan;
+    struct unpack_labels labels;
+    bool skips;
+    char *skipped; /* [count]: samples that were bad */
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    /* Guarded by the lock: */
+    uint64_t next, n_done, n_files, n_restored, n_other, n_there, n_bad, nbytes;
+    uint32_t n_workers, n_running;
+    bool stops;
+    enum pst_status status;
+    struct pst_error err;
+};
+
+/* What one worker did with one sample. */
+struct outcome {
+    struct unpack_file file;
+    bool was_there;
+    size_t nbytes;
+};
+
+static bool is_there(const struct unpack_plan *plan, const char *path, struct stat *st)
+{
+    char full[PATH_MAX];
+    return snprintf(full, sizeof full, "%s/%s", plan->folder, path) < (int)sizeof full &&
+           lstat(full, st) == 0;
+}
+
+/* Resuming: the file is there, and as long as it is to be where that is known. */
+static enum pst_status look(const struct unpack_plan *plan, const struct unpack_file *file,
+                            bool *there, struct pst_error *err)
+{
+    struct stat st;
+    *there = plan->resume && is_there(plan, file->path, &st);
+    if (!*there || file->encodes)
+        return PST_OK;
+    uint64_t nbytes = file->restores ? file->item.jpeg_nbytes : file->item.nbytes;
+    if (S_ISREG(st.st_mode) && (uint64_t)st.st_size == nbytes)
+        return PST_OK;
+    cli_error(err, PST_ERROR_EXISTS, "something else is there already");
+    snprintf(err->file, sizeof err->file, "%.200s", file->path);
+    return PST_ERROR_EXISTS;
+}
+
+/* The bytes that the file is to have, to be freed. */
+static enum pst_status make_bytes(const struct unpack_plan *plan, uint64_t sample, uint32_t i_field,
+                                  const struct unpack_file *file, void **bytes, size_t *nbytes,
+                                  struct pst_error *err)
+{
+    const struct pst_pli_encode_options unused = {.struct_size = sizeof unused};
+    char head[CLI_HEAD_CAP];
+    struct cli_image image = {0};
+    enum pst_status status =
+        cli_read_item(plan->dataset, sample, i_field, file->variant, &file->item, bytes, err);
+    *nbytes = (size_t)file->item.nbytes;
+    if (status == PST_OK && file->restores)
+        return cli_restore_jpeg(bytes, nbytes, err);
+    if (status != PST_OK || !file->encodes)
+        return status;
+    status = cli_decode(&file->item, *bytes, false, &image, err);
+    free(*bytes);
+    *bytes = NULL;
+    if (status == PST_OK)
+        status = cli_encode(&image, CLI_AS_PNG, &unused, head, bytes, nbytes, err);
+    free(image.pixels.data);
+    return status;
+}
+
+static enum pst_status write_one(const struct unpack_plan *plan, const char *temporary,
+                                 uint64_t sample, bool mask, struct outcome *outcome,
+                                 struct pst_error *err)
+{
+    uint32_t i_field = (uint32_t)(mask ? plan->i_mask : plan->i_image);
+    void *bytes = NULL;
+    enum pst_status status = unpack_find(plan, sample, mask, &outcome->file, err);
+    if (status == PST_OK)
+        status = look(plan, &outcome->file, &outcome->was_there, err);
+    if (status == PST_OK && !outcome->was_there) {
+        status = make_bytes(plan, sample, i_field, &outcome->file, &bytes, &outcome->nbytes, err);
+        if (status == PST_OK)
+            status = unpack_write(plan, temporary, outcome->file.path, bytes, outcome->nbytes, err);
+    }
+    free(bytes);
+    if (status != PST_OK && err->dataset[0] == '\0')
+        cli_locate(err, plan->dataset, sample, &outcome->file.item);
+    return status;
+}
+
+/* The lock must be held. */
+static void count(struct unpack *unpack, const struct outcome *outcome)
+{
+    unpack->n_files++;
+    unpack->nbytes += outcome->nbytes;
+    unpack->n_there += outcome->was_there;
+    unpack->n_restored += outcome->file.restores;
+    unpack->n_other += !outcome->file.is_original;
+}
+
+/* A failure that is the sample's own. */
+static bool is_bad_sample(enum pst_status status)
+{
+    return status == PST_ERROR_CORRUPT || status == PST_ERROR_TRUNCATED ||
+           status == PST_ERROR_CHECKSUM || status == PST_ERROR_UNSUPPORTED ||
+           status == PST_ERROR_ARGUMENT || status == PST_ERROR_NOT_FOUND ||
+           status == PST_ERROR_VERSION;
+}
+
+static void report_bad(struct unpack *unpack, uint64_t sample, const struct pst_error *err)
+{
+    const char *name;
+    unpack->n_bad++;
+    unpack->skipped[sample] = 1;
+    if (unpack->cli->json) {
+        bool known = pst_dataset_sample_name(unpack->plan.dataset, sample, &name, NULL) == PST_OK;
+        cli_json_open(&unpack->json, NULL, '{');
+        cli_json_text(&unpack->json, "name", known ? name : NULL);
+        cli_json_error(&unpack->json, "error", err);
+        cli_json_close(&unpack->json, '}');
+    }
+    cli_complain(unpack->cli, err);
+}
+
+static void *work(void *arg)
+{
+    struct unpack *unpack = arg;
+    const struct unpack_plan *plan = &unpack->plan;
+    char temporary[40];
+    pthread_mutex_lock(&unpack->lock);
+    snprintf(temporary, sizeof temporary, ".penstock-%u.tmp", unpack->n_running++);
+    while (!unpack->stops && unpack->next < pst_dataset_count(plan->dataset)) {
+        struct outcome image = {0}, mask = {0};
+        struct pst_error err;
+        uint64_t sample = unpack->next++;
+        pthread_mutex_unlock(&unpack->lock);
+        pst_error_clear(&err);
+        enum pst_status status = write_one(plan, temporary, sample, false, &image, &err);
+        if (status == PST_OK && plan->i_mask >= 0)
+            status = write_one(plan, temporary, sample, true, &mask, &err);
+        pthread_mutex_lock(&unpack->lock);
+        unpack->n_done++;
+        if (status == PST_OK) {
+            count(unpack, &image);
+            unpack->nbytes += mask.nbytes;
+        } else if (unpack->skips && is_bad_sample(status)) {
+            report_bad(unpack, sample, &err);
+        } else if (!unpack->stops) {
+            unpack->stops = true;
+            unpack->status = status;
+            unpack->err = err;
+        }
+        pthread_cond_signal(&unpack->moved);
+    }
+    unpack->n_workers--;
+    pthread_cond_signal(&unpack->moved);
+    pthread_mutex_unlock(&unpack->lock);
+    return NULL;
+}
+
+/* The lock must be held; waits until all workers have ended. */
+static void watch(struct unpack *unpack)
+{
+    while (unpack->n_workers > 0) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 100000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&unpack->moved, &unpack->lock, &until);
+        const struct pst_progress progress = {.n_done = unpack->n_done,
+                                              .n_total = pst_dataset_count(unpack->plan.dataset),
+                                              .nbytes_in = unpack->nbytes};
+        if (cli_progress(unpack->cli, "unpack", &progress) != 0 && !unpack->stops) {
+            unpack->stops = true;
+            unpack->status = cli_error(&unpack->err, PST_ERROR_CANCELLED, "cancelled");
+        }
+    }
+    cli_progress_end(unpack->cli);
+}
+
+static uint32_t count_cores(void)
+{
+    const char *text = getenv("PENSTOCK_NUM_THREADS");
+    uint64_t n = 0;
+    cpu_set_t set;
+    if (text != NULL && cli_count(text, &n) && n > 0)
+        return n < MAX_WORKERS ? (uint32_t)n : MAX_WORKERS;
+    n = sched_getaffinity(0, sizeof set, &set) == 0 ? (uint64_t)CPU_COUNT(&set) : 1;
+    return n < MAX_WORKERS ? (uint32_t)n : MAX_WORKERS;
+}
+
+static void write_files(struct unpack *unpack, uint32_t n_workers)
+{
+    pthread_t threads[MAX_WORKERS];
+    uint32_t n = 0;
+    pthread_mutex_lock(&unpack->lock);
+    while (n < n_workers && pthread_create(&threads[n], NULL, work, unpack) == 0)
+        n++;
+    unpack->n_workers = n;
+    if (n == 0)
+        unpack->status = cli_error(&unpack->err, PST_ERROR_MEMORY, "no thread can be started");
+    watch(unpack);
+    pthread_mutex_unlock(&unpack->lock);
+    for (uint32_t i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* The folder is new or empty, unless files that are there are meant to stay. */
+static enum pst_status open_folder(const struct unpack_plan *plan, struct pst_error *err)
+{
+    bool empty = true;
+    if (mkdir(plan->folder, 0777) == 0)
+        return PST_OK;
+    DIR *directory = errno == EEXIST ? opendir(plan->folder) : NULL;
+    if (directory == NULL) {
+        cli_error(err, PST_ERROR_IO, "the folder cannot be made");
+        err->os_error = errno;
+        snprintf(err->file, sizeof err->file, "%.200s", plan->folder);
+        return PST_ERROR_IO;
+    }
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
+        empty = empty && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0);
+    closedir(directory);
+    if (empty || plan->resume)
+        return PST_OK;
+    cli_error(err, PST_ERROR_EXISTS,
+              "the folder is not empty, and nothing is overwritten; with --resume files that are "
+              "there stay");
+    snprintf(err->file, sizeof err->file, "%.200s", plan->folder);
+    return PST_ERROR_EXISTS;
+}
+
+/* Fields that become files. */
+static enum pst_status choose_fields(struct unpack_plan *plan, struct pst_error *err)
+{
+    plan->i_image = pst_dataset_find_field(plan->dataset, "image");
+    if (plan->i_image < 0 ||
+        pst_dataset_field(plan->dataset, (uint32_t)plan->i_image)->type != PST_FIELD_IMAGE)
+        plan->i_image = cli_field_of_type(plan->dataset, PST_FIELD_IMAGE);
+    plan->i_mask = pst_dataset_find_field(plan->dataset, "mask");
+    if (plan->i_mask >= 0 &&
+        pst_dataset_field(plan->dataset, (uint32_t)plan->i_mask)->type != PST_FIELD_MASK)
+        plan->i_mask = -1;
+    if (plan->i_image < 0)
+        return cli_error(err, PST_ERROR_UNSUPPORTED, "the data set has no images");
+    return pst_dataset_is_folder(plan->dataset)
+               ? cli_error(err, PST_ERROR_ARGUMENT, "this is a folder of images already")
+               : PST_OK;
+}
+
+static void print_json(struct unpack *unpack)
+{
+    struct cli_json *json = &unpack->json;
+    cli_json_close(json, ']');
+    cli_json_text(json, "folder", unpack->plan.folder);
+    cli_json_uint(json, "files", unpack->n_files);
+    cli_json_uint(json, "restored", unpack->n_restored);
+    cli_json_uint(json, "not_original", unpack->n_other);
+    cli_json_uint(json, "there_already", unpack->n_there);
+    cli_json_uint(json, "skipped", unpack->n_bad);
+    cli_json_uint(json, "bytes", unpack->nbytes);
+    cli_json_text(json, "labels", unpack->labels.needed ? UNPACK_LABELS : NULL);
+    cli_json_open(json, "not_restored", '[');
+    for (uint32_t i = 0; i < unpack->labels.n_lost; i++) {
+        cli_json_open(json, NULL, '{');
+        cli_json_text(json, "field", unpack->labels.lost[i].name);
+        cli_json_text(json, "text", unpack->labels.lost[i].why);
+        cli_json_close(json, '}');
+    }
+    cli_json_close(json, ']');
+    if (unpack->status != PST_OK)
+        cli_json_error(json, "error", &unpack->err);
+    cli_json_close(json, '}');
+}
+
+static void print_text(const struct unpack *unpack)
+{
+    char size[32];
+    cli_size_text(unpack->nbytes, size);
+    cli_print_name(stdout, unpack->plan.folder);
+    printf(": %llu files, %s written", (unsigned long long)unpack->n_files, size);
+    if (unpack->n_restored > 0)
+        printf(", %llu JPEG restored", (unsigned long long)unpack->n_restored);
+    if (unpack->n_there > 0)
+        printf(", %llu there already", (unsigned long long)unpack->n_there);
+    if (unpack->n_bad > 0)
+        printf(", %llu BAD ones skipped", (unsigned long long)unpack->n_bad);
+    putchar('\n');
+    if (unpack->n_other > 0)
+        printf(
+            "  %llu are not the files that were packed: those were not kept, their pixels were\n",
+            (unsigned long long)unpack->n_other);
+    if (unpack->labels.needed) {
+        fputs("  fields are in " UNPACK_LABELS ": penstock pack --labels ", stdout);
+        cli_print_name(stdout, unpack->plan.folder);
+        puts("/" UNPACK_LABELS);
+    }
+    for (uint32_t i = 0; i < unpack->labels.n_lost; i++)
+        printf("  field %s is NOT RESTORED: %s\n", unpack->labels.lost[i].name,
+               unpack->labels.lost[i].why);
+}
+
+static int run_unpack(struct unpack *unpack, uint32_t n_workers)
+{
+    struct cli *cli = unpack->cli;
+    struct pst_error *err = &unpack->err;
+    pthread_mutex_init(&unpack->lock, NULL);
+    pthread_cond_init(&unpack->moved, NULL);
+    cli_catch_interrupt();
+    if (cli->json) {
+        cli_json_open(&unpack->json, NULL, '{');
+        cli_json_open(&unpack->json, "bad", '[');
+    }
+    unpack->skipped = calloc((size_t)pst_dataset_count(unpack->plan.dataset) + 1, 1);
+    if (unpack->skipped == NULL)
+        unpack->status = cli_error(err, PST_ERROR_MEMORY, "out of memory");
+    if (unpack->status == PST_OK)
+        write_files(unpack, n_workers);
+    if (unpack->status == PST_OK && unpack->labels.needed)
+        unpack->status = unpack_write_labels(&unpack->plan, &unpack->labels, unpack->skipped, err);
+    if (cli->json)
+        print_json(unpack);
+    else if (unpack->status == PST_OK && !cli->quiet)
+        print_text(unpack);
+    int exit_status = unpack->n_bad > 0 ? CLI_FAILED : CLI_OK;
+    if (unpack->status != PST_OK) {
+        struct cli plain = *cli;
+        plain.json = false;
+        exit_status = cli_fail(&plain, err);
+        if (unpack->n_files > 0)
+            cli_note(cli, "what was written stays; --resume goes on");
+    }
+    free(unpack->skipped);
+    pthread_cond_destroy(&unpack->moved);
+    pthread_mutex_destroy(&unpack->lock);
+    return exit_status;
+}
+
+int cmd_unpack(struct cli *cli, int argc, char **argv)
+{
+    struct unpack unpack = {.cli = cli};
+    const char *on_error = "stop";
+    uint64_t workers = 0;
+    const struct cli_option options[] = {
+        {"workers", 'w', CLI_COUNT, &workers, "N", "all cores", "threads that restore and write"},
+        {"resume", 'r', CLI_FLAG, &unpack.plan.resume, NULL, NULL,
+         "go on where an interrupted run stopped: files that are there stay"},
+        {"on-error", 0, CLI_TEXT, &on_error, "stop|skip", "stop", "what a bad sample does"},
+        {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
+    };
+    const struct cli_command command = {
+        .usage = "unpack SET FOLDER [options]",
+        .about =
+            "Writes the files that were packed into FOLDER, which is new or empty: JPEGs out of "
+            "pli-jpeg byte for\n"
+            "byte, others as they are stored, pixels that are all that was kept as PNG or PLI. "
+            "Labels that the names\n"
+            "of folders do not say become labels.jsonl, which pack --labels reads. No file is "
+            "overwritten, and none\n"
+            "is left in part.",
+        .example = "penstock unpack photos.pst photos-again",
+        .options = options,
+        .n_min = 2,
+        .n_max = 2,
+    };
+    const char *operands[4] = {0};
+    pst_dataset *dataset = NULL;
+    int exit_status = cli_parse(cli, &command, argc, argv, operands);
+    if (exit_status >= 0)
+        return exit_status;
+    if (strcmp(on_error, "stop") != 0 && strcmp(on_error, "skip") != 0)
+        return cli_usage(cli, "--on-error is \"%s\": stop or skip is expected", on_error);
+    if (workers > MAX_WORKERS)
+        return cli_usage(cli, "--workers is %llu: at most %d", (unsigned long long)workers,
+                         MAX_WORKERS);
+    unpack.skips = strcmp(on_error, "skip") == 0;
+    unpack.plan.folder = operands[1];
+    pst_error_clear(&unpack.err);
+    if (cli_open(operands[0], NULL, &dataset, &unpack.err) != PST_OK)
+        return cli_fail(cli, &unpack.err);
+    unpack.plan.dataset = dataset;
+    if (choose_fields(&unpack.plan, &unpack.err) != PST_OK ||
+        unpack_plan_labels(&unpack.plan, &unpack.labels, &unpack.err) != PST_OK ||
+        open_folder(&unpack.plan, &unpack.err) != PST_OK)
+        exit_status = cli_fail(cli, &unpack.err);
+    else
+        exit_status = run_unpack(&unpack, workers > 0 ? (uint32_t)workers : count_cores());
+    pst_dataset_close(&dataset);
+    return exit_status;
+}

@@ -1,0 +1,53 @@
+/* unpack.h - what the files of the verb unpack share. */
+#ifndef PENSTOCK_UNPACK_H
+#define PENSTOCK_UNPACK_H
+
+#include "cli.h"
+
+#include <limits.h>
+
+#define UNPACK_LABELS "labels.jsonl"
+#define UNPACK_MASKS "masks/"
+
+/* Constant while workers run. */
+struct unpack_plan {
+    const pst_dataset *dataset;
+    const char *folder;
+    int i_image, i_mask; /* fields whose items become files; -1: none */
+    bool resume;         /* files that are there already stay */
+};
+
+/* The file that a sample's image or mask becomes. */
+struct unpack_file {
+    struct pst_item item;
+    uint32_t variant;
+    bool restores, encodes; /* a JPEG out of its PLI; raw pixels as PNG */
+    bool is_original;       /* the file that was packed */
+    char path[PATH_MAX];    /* relative to the folder */
+};
+enum pst_status unpack_find(const struct unpack_plan *plan, uint64_t sample, bool mask,
+                            struct unpack_file *file, struct pst_error *err);
+
+/* Writes bytes to `path` in the folder: whole or not at all. `temporary` is the caller's own name
+ * in the folder. PST_ERROR_EXISTS: something is there. */
+enum pst_status unpack_write(const struct unpack_plan *plan, const char *temporary,
+                             const char *path, const void *bytes, size_t nbytes,
+                             struct pst_error *err);
+
+/* Fields that become neither files nor labels: their names, and why. */
+struct unpack_lost {
+    const char *name, *why;
+};
+struct unpack_labels {
+    bool needed; /* false: names of folders say it all */
+    bool holds[PST_MAX_FIELDS];
+    uint32_t n_lost;
+    struct unpack_lost lost[PST_MAX_FIELDS];
+};
+enum pst_status unpack_plan_labels(const struct unpack_plan *plan, struct unpack_labels *labels,
+                                   struct pst_error *err);
+/* One line for each sample that has no mark in `skipped`. */
+enum pst_status unpack_write_labels(const struct unpack_plan *plan,
+                                    const struct unpack_labels *labels, const char *skipped,
+                                    struct pst_error *err);
+#endif
