@@ -5,8 +5,6 @@
  * group's first block bounds the rows and columns that are not zeros. */
 #include "decode/pli_jpeg_int.h"
 
-#include "base/bits.h"
-
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -95,6 +93,7 @@ static void large_column(struct work *work, int u)
     column_of((const_lanes)(work->in + u), 8, false, work->half + u);
 }
 
+/* `n`: 1..8; a transform of at least so many inputs is taken, the others being zeros. */
 static void column(struct work *work, int u, int n)
 {
     const_lanes in = (const_lanes)(work->in + u);
@@ -119,38 +118,17 @@ static void row(struct work *work, int y, int n)
         row_of(in, 8, work->samples);
 }
 
-/* Eight bytes of eight words, each at its place of a word: the transposed 8x8 matrix. */
-INLINE void exchange(uint64_t *a, uint64_t *b, int shift, uint64_t mask)
-{
-    uint64_t t = (*a >> shift ^ *b) & mask;
-    *b ^= t;
-    *a ^= t << shift;
-}
-INLINE void transpose(uint64_t w[8])
-{
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++)
-        exchange(&w[i], &w[i + 4], 32, UINT64_C(0x00000000FFFFFFFF));
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++)
-        exchange(&w[i + (i & 2)], &w[i + (i & 2) + 2], 16, UINT64_C(0x0000FFFF0000FFFF));
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++)
-        exchange(&w[2 * i], &w[2 * i + 1], 8, UINT64_C(0x00FF00FF00FF00FF));
-}
-
 /* One row of samples of all blocks -> where they go. */
 static void store_row(const struct work *work, uint8_t *const to[LANES], uint32_t n, size_t offset)
 {
-    for (uint32_t first = 0; first < n; first += 8) {
-        uint64_t w[8];
+    uint8_t rows[LANES][8];
+    for (int l = 0; l < LANES; l++) {
 #pragma GCC unroll 8
         for (int x = 0; x < 8; x++)
-            w[x] = psti_load_u64(work->samples[x] + first);
-        transpose(w);
-        for (uint32_t l = first; l < n && l < first + 8; l++)
-            psti_store_u64(to[l] + offset, w[l - first]);
+            rows[l][x] = work->samples[x][l];
     }
+    for (uint32_t l = 0; l < n; l++)
+        memcpy(to[l] + offset, rows[l], 8);
 }
 
 /* Lanes of component 1, and of component 2: all bits set there. */
@@ -228,15 +206,19 @@ static uint8_t *place(const struct psti_pli_jpeg_blocks *blocks, uint32_t block)
            (ptrdiff_t)((block >> 3 & 7) * 8 * blocks->stride + (block & 7) * 8);
 }
 
-/* No coefficient is 1024 or more in size, so that no column comes near 2^15: the factors of a sum
- * are below 61213 together. */
-static bool is_small(const struct work *work)
+/* No coefficient up to `last` is 1024 or more in size, so that no column comes near 2^15: the
+ * factors of a sum are below 61213 together. */
+static bool is_small(const struct work *work, uint32_t last)
 {
-    uint16_t bits = 0;
-    for (int k = 0; k < 64; k++)
+    uint16_t bits[LANES] = {0}, all = 0;
+    for (uint32_t k = 0; k <= last; k++) {
+        const int16_t *in = work->in[psti_jpeg_zigzag[k]];
         for (int l = 0; l < LANES; l++)
-            bits |= (uint16_t)(work->in[k][l] ^ (work->in[k][l] >> 15));
-    return bits < 1024;
+            bits[l] |= (uint16_t)(in[l] ^ (in[l] >> 15));
+    }
+    for (int l = 0; l < LANES; l++)
+        all |= bits[l];
+    return all < 1024;
 }
 
 static void transform_group(const struct psti_pli_jpeg_blocks *blocks, const struct group *group,
@@ -250,7 +232,7 @@ static void transform_group(const struct psti_pli_jpeg_blocks *blocks, const str
         d++;
     int n = d + 1 < 8 ? d + 1 : 8;
     load_group(blocks, group, work);
-    bool small = is_small(work);
+    bool small = is_small(work, group->last);
     for (int u = 0; u < n; u++)
         if (small)
             column(work, u, d - u + 1);
