@@ -38,6 +38,21 @@ static void fill_table(const uint16_t *freqs, uint32_t n_tokens, uint32_t bin_lo
     }
 }
 
+static void fill_spread(struct psti_coefs_tables_c *t)
+{
+    for (uint32_t mask = 0; mask < 16; mask++) {
+        t->n_ones[mask] = (uint8_t)((mask & 1) + (mask >> 1 & 1) + (mask >> 2 & 1) + (mask >> 3));
+        for (uint32_t bits = 0; bits < 16; bits++) {
+            uint32_t out = 0, left = bits;
+            for (uint32_t i = 0; i < 4; i++) {
+                out |= (left & (mask >> i) & 1) << i;
+                left >>= (mask >> i) & 1;
+            }
+            t->spread[mask][bits] = (uint8_t)out;
+        }
+    }
+}
+
 void psti_coefs_prepare_c(struct psti_pli_coefs_tables *tables)
 {
     struct psti_coefs_tables_c *t = &tables->plain;
@@ -54,6 +69,7 @@ void psti_coefs_prepare_c(struct psti_pli_coefs_tables *tables)
                        dc->first, dc->entries);
         }
     uint8_t contexts[PSTI_JPEG_N_INDICES];
+    fill_spread(t);
     psti_jpeg_fill_contexts(contexts);
     for (uint32_t i = 0; i < PSTI_JPEG_N_INDICES; i++)
         t->ac_row[i] = contexts[i] * (uint32_t)PSTI_COEFS_AC_N_BINS;
@@ -214,6 +230,7 @@ static inline const uint8_t *read_full_step(const struct psti_coefs_tables_c *t,
     uint32_t bins[LANES], entries[LANES];
     for (uint32_t l = 0; l < LANES; l++)
         bins[l] = (states[l] & (SLOTS - 1)) >> PSTI_COEFS_AC_BIN_LOG2;
+#pragma GCC unroll 8
     for (uint32_t l = 0; l < LANES; l++) {
         tokens[l] = t->ac_first[t->ac_row[indices[l]] + bins[l]];
         entries[l] = t->ac_entries[tokens[l]];

@@ -17,6 +17,7 @@ enum { GROUP = PSTI_COEFS_SQUARE };
 static uint64_t at_least(const uint8_t *bytes, uint8_t least)
 {
     uint64_t mask = 0, add = (uint64_t)(128 - least) * BYTES_01;
+#pragma GCC unroll 8
     for (uint32_t i = 0; i < GROUP; i += 8) {
         uint64_t high = ((psti_load_u64(bytes + i) + add) & BYTES_80) >> 7;
         mask |= ((high * 0x0102040810204080ull) >> 56) << i;
@@ -47,14 +48,46 @@ static void add_bits(struct psti_coefs_bits *bits, uint64_t mask, const uint8_t 
     }
 }
 
-/* Negates those of `mask` whose bit of `signs` is set, the lowest bit the first one's. */
-static void negate(uint64_t mask, uint64_t signs, int16_t *values)
+/* Hands the lowest bits of `bits` out to the bits that `mask` has, in order. */
+static uint64_t spread(const struct psti_coefs_tables_c *t, uint64_t bits, uint64_t mask)
 {
-    for (; mask != 0; mask &= mask - 1, signs >>= 1) {
-        int32_t negative = -(int32_t)(signs & 1);
-        int16_t *v = values + __builtin_ctzll(mask);
-        *v = (int16_t)((*v ^ negative) - negative);
+    uint64_t out = 0;
+#pragma GCC unroll 16
+    for (uint32_t i = 0; i < 64; i += 4) {
+        uint32_t four = (mask >> i) & 15;
+        out |= (uint64_t)t->spread[four][bits & 15] << i;
+        bits >>= t->n_ones[four];
     }
+    return out;
+}
+
+static uint32_t count(uint64_t mask)
+{
+    mask -= (mask >> 1) & 0x5555555555555555ull;
+    mask = (mask & 0x3333333333333333ull) + ((mask >> 2) & 0x3333333333333333ull);
+    mask = (mask + (mask >> 4)) & 0x0f0f0f0f0f0f0f0full;
+    return (uint32_t)((mask * BYTES_01) >> 56);
+}
+
+/* Negates the values whose bits are set. */
+static void negate(uint64_t negative, int16_t *values)
+{
+    static const uint16_t bits[8] = {1, 2, 4, 8, 16, 32, 64, 128};
+    for (uint32_t i = 0; i < GROUP; i += 8, values += 8) {
+        uint16_t eight = (negative >> i) & 255;
+        for (uint32_t l = 0; l < 8; l++) {
+            int16_t all = (eight & bits[l]) != 0 ? -1 : 0;
+            values[l] = (int16_t)((values[l] ^ all) - all);
+        }
+    }
+}
+
+/* Signs of those in `some`, as bits at their places. */
+static uint64_t take_signs(struct psti_coefs_unit *unit, uint64_t some)
+{
+    uint64_t signs = spread(&unit->tables->plain, psti_coefs_peek(&unit->bits), some);
+    unit->bits.at += count(some);
+    return signs;
 }
 
 void psti_coefs_read_ends_c(struct psti_coefs_unit *unit)
@@ -93,14 +126,13 @@ void psti_coefs_place_dc_c(struct psti_coefs_unit *unit)
     for (uint32_t s = 0; s < out->n_squares; s++) {
         const uint8_t *tokens = unit->dc_tokens[s];
         uint8_t n_bits[GROUP];
-        uint64_t some = at_least(tokens, 1), signs = psti_coefs_peek(&unit->bits);
-        unit->bits.at += (uint32_t)__builtin_popcountll(some);
+        uint64_t signs = take_signs(unit, at_least(tokens, 1));
         for (uint32_t p = 0; p < GROUP; p++) {
             n_bits[p] = (uint8_t)psti_jpeg_dc_bits(tokens[p]);
             values[s][p] = (int16_t)psti_jpeg_dc_lowest(tokens[p]);
         }
         add_bits(&unit->bits, at_least(tokens, 3), n_bits, 0, values[s]);
-        negate(some, signs, values[s]);
+        negate(signs, values[s]);
         sum_up(&out->squares[s], values[s]);
     }
     int16_t *plane = unit->planes;
@@ -138,51 +170,52 @@ static void add_classes(struct psti_coefs_bits *bits, uint64_t mask, uint8_t *n_
 static void place_large(struct psti_coefs_bits *bits, const uint8_t *tokens, uint64_t large,
                         int16_t *values)
 {
-    uint8_t list[GROUP], n_bits[GROUP];
-    uint32_t n[4] = {0};
-    uint64_t planes[4], largest = 0;
-    for (uint64_t left = large; left != 0; left &= left - 1) {
-        uint32_t l = (uint32_t)__builtin_ctzll(left), token = tokens[l];
-        list[n[0]++] = (uint8_t)l;
-        n[1] += token > 3;
-        n[2] += token > 4;
-        n[3] += token > 5;
-        n_bits[l] = psti_jpeg_ac_bits[token];
-        values[l] = psti_jpeg_ac_lowest[token];
-        largest |= (uint64_t)(token > 6) << l;
-    }
-    if (largest != 0)
+    /* Which bits a token has, a byte each; the last byte: token 7. */
+    static const uint64_t has[PSTI_JPEG_N_AC_TOKENS] = {0,      0,        0,          0x01,
+                                                        0x0101, 0x010101, 0x01010101, 0x0101010101};
+    uint64_t n = 0, planes[4], largest = 0;
+    uint8_t n_bits[GROUP];
+    for (uint64_t left = large; left != 0; left &= left - 1)
+        n += has[tokens[__builtin_ctzll(left)]];
+    if (n >> 32 != 0) {
+        largest = at_least(tokens, PSTI_JPEG_N_AC_TOKENS - 1);
+        for (uint64_t left = largest; left != 0; left &= left - 1) {
+            uint32_t l = (uint32_t)__builtin_ctzll(left);
+            n_bits[l] = psti_jpeg_ac_bits[PSTI_JPEG_N_AC_TOKENS - 1];
+            values[l] = psti_jpeg_ac_lowest[PSTI_JPEG_N_AC_TOKENS - 1];
+        }
         add_classes(bits, largest, n_bits, values);
+    }
     for (uint32_t b = 0; b < 4; b++) {
         planes[b] = psti_coefs_peek(bits);
-        bits->at += n[b];
+        bits->at += (n >> (8 * b)) & 255;
     }
     uint64_t p0 = planes[0], p1 = planes[1], p2 = planes[2], p3 = planes[3];
-    for (uint32_t i = 0; i < n[0]; i++) {
-        uint32_t l = list[i], token = tokens[l], a = token > 3, b = token > 4, c = token > 5;
+    for (uint64_t left = large; left != 0; left &= left - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(left), token = tokens[l];
+        uint32_t a = token > 3, b = token > 4, c = token > 5;
         uint32_t low = (uint32_t)(p0 & 1) | (uint32_t)(p1 & a) << 1 | (uint32_t)(p2 & b) << 2 |
                        (uint32_t)(p3 & c) << 3;
         p0 >>= 1;
         p1 >>= a;
         p2 >>= b;
         p3 >>= c;
-        values[l] = (int16_t)(values[l] + (int16_t)low);
+        int32_t lowest = token < 7 ? psti_jpeg_ac_lowest[token] : values[l];
+        values[l] = (int16_t)(lowest + (int32_t)low);
     }
     if (largest != 0)
         add_bits(bits, largest, n_bits, 4, values);
 }
 
-static void place_group(struct psti_coefs_bits *bits, const uint8_t *restrict tokens,
+static void place_group(struct psti_coefs_unit *unit, const uint8_t *restrict tokens,
                         int16_t *restrict values)
 {
-    uint64_t some = at_least(tokens, 1), large = at_least(tokens, 3);
-    uint64_t signs = psti_coefs_peek(bits);
-    bits->at += (uint32_t)__builtin_popcountll(some);
+    uint64_t signs = take_signs(unit, at_least(tokens, 1)), large = at_least(tokens, 3);
     for (uint32_t l = 0; l < GROUP; l++)
         values[l] = tokens[l];
     if (large != 0)
-        place_large(bits, tokens, large, values);
-    negate(some, signs, values);
+        place_large(&unit->bits, tokens, large, values);
+    negate(signs, values);
 }
 
 void psti_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last)
@@ -191,6 +224,6 @@ void psti_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last)
     for (uint32_t k = 1; k <= last; k++)
         for (uint32_t base = 0; base < out->n_k[k]; base += GROUP) {
             size_t at = k * out->stride + base;
-            place_group(&unit->bits, unit->tokens + at, unit->planes + at);
+            place_group(unit, unit->tokens + at, unit->planes + at);
         }
 }

@@ -40,6 +40,8 @@ struct psti_coefs_tables_c {
     uint32_t ac_entries[PSTI_JPEG_N_AC_CONTEXTS * PSTI_JPEG_N_AC_TOKENS];
     uint32_t ac_row[PSTI_JPEG_N_INDICES]; /* 128 * D + x (8.4) -> where its context's bins begin */
     struct psti_coefs_table ends[2][PSTI_JPEG_N_ENDS], dc[2][PSTI_JPEG_N_ENDS];
+    uint8_t spread[16][16]; /* [mask][bits]: the lowest bits at the places of the mask's */
+    uint8_t n_ones[16];
 };
 struct psti_pli_coefs_tables {
     const struct psti_coefs_level *level;

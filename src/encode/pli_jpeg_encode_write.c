@@ -19,9 +19,8 @@ static inline uint32_t take(uint32_t x, const struct psti_je_code *code, uint16_
     (*words)[-1] = (uint16_t)x;
     *words -= full;
     x >>= 16 * full;
-    uint32_t quotient =
-        (uint32_t)((uint64_t)((__extension__(unsigned __int128) x * code->reciprocal) >>
-                              PSTI_JE_RECIPROCAL_SHIFT));
+    /* x < freq * 2^20 and reciprocal <= 2^44 / freq + 1: the product is below 2^64. */
+    uint32_t quotient = (uint32_t)(x * code->reciprocal >> PSTI_JE_RECIPROCAL_SHIFT);
     return x + quotient * code->rest + code->first;
 }
 
