@@ -76,6 +76,7 @@ struct pst_pli_info {
     uint32_t jpeg_nbytes;        /* of the JPEG file */
     uint32_t restoration_nbytes; /* part of nbytes: what the file takes besides coefficients to be
                                     had back; 0: it cannot */
+    uint32_t effort;             /* of content pixels, as asked for when it was encoded: 1..5 */
 };
 
 /* Reads the head. 40 bytes are enough for all but nbytes, n_units and what is said of a JPEG; with

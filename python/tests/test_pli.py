@@ -35,11 +35,12 @@ def pictures() -> list[np.ndarray[Any, Any]]:
 @pytest.mark.parametrize("tier", pli.TIERS)
 @pytest.mark.parametrize("picture", pictures(), ids=lambda a: f"{a.dtype}{a.shape}")
 def test_round_trip(picture: np.ndarray[Any, Any], tier: str) -> None:
-    data = pli.encode(picture, tier=tier)
+    data = pli.encode(picture, tier=tier, effort=2)
     back = pli.decode(data)
     assert back.dtype == picture.dtype
     np.testing.assert_array_equal(back, picture.squeeze() if picture.ndim == 3 and picture.shape[2] == 1 else picture)
-    assert pli.info(data)["tier"] == tier
+    info = pli.info(data)
+    assert (info["tier"], info["effort"]) == (tier, 2)
 
 
 def test_any_strides_encode_alike() -> None:

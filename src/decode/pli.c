@@ -114,6 +114,7 @@ enum pst_status pst_pli_info(const void *bytes, size_t nbytes, struct pst_pli_in
         .unit_rows = psti_pli_unit_rows(&header),
         .unit_columns = psti_pli_unit_columns(&header),
         .tier = header.tier,
+        .effort = header.effort,
         .max_error = header.max_error,
         .has_checksums = header.has_checksums,
         .pixel_checksum = header.pixel_checksum,

@@ -100,14 +100,14 @@ class Pli(cli_case.Case):
 
     def test_info(self):
         self.png("a.png", 100, 200, 4, 16)
-        self.ok("cat", "a.png", "--as", "pli", "--tier", "dense", "-o", "a.pli")
+        self.ok("cat", "a.png", "--as", "pli", "--tier", "dense", "--effort", "4", "-o", "a.pli")
         size = (self.dir / "a.pli").stat().st_size
         info = self.ok_json("info", "a.pli")
         self.assertEqual((info["form"], info["width"], info["height"], info["channels"], info["bits"], info["bytes"]),
                          ("pli", 100, 200, 4, 16, size))
         pli = info["pli"]
-        self.assertEqual((pli["version"], pli["content"], pli["tier"], pli["max_error"], pli["bytes"]),
-                         (1, "pixels", "dense", 0, size))
+        self.assertEqual((pli["version"], pli["content"], pli["tier"], pli["effort"], pli["max_error"], pli["bytes"]),
+                         (1, "pixels", "dense", 4, 0, size))
         self.assertEqual(sum(pli["units"].values()), pli["unit_rows"] * pli["unit_columns"])
         self.assertAlmostEqual(pli["bits_per_pixel"], size * 8 / 20000)
         self.assertEqual(len(pli["pixel_checksum"]), 16)

@@ -259,6 +259,7 @@ static void test_info_and_ranges(void **state)
     assert_int_equal(info.unit_rows, 4);
     assert_int_equal(info.unit_columns, 5);
     assert_int_equal(info.tier, PST_PLI_TIER_SMALL);
+    assert_int_equal(info.effort, 3);
     assert_true(info.has_checksums);
     assert_true(info.pixel_checksum == psti_hash64(p.pixels.data, p.nbytes));
     uint64_t n = 0;

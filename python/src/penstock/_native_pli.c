@@ -142,12 +142,12 @@ PyObject *native_pli_info(PyObject *module, PyObject *args)
             Py_DECREF(units);
             return NULL;
         }
-    return Py_BuildValue("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:O,s:K,s:K,s:K,s:N}", "height",
+    return Py_BuildValue("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:O,s:K,s:K,s:K,s:N}", "height",
                          info.height, "width", info.width, "channels", (unsigned int)info.channels,
                          "bits", (unsigned int)info.bits, "version", info.version, "unit_edge",
                          info.unit_edge, "unit_rows", info.unit_rows, "unit_columns",
-                         info.unit_columns, "tier", (unsigned int)info.tier, "max_error",
-                         info.max_error, "checksums", info.has_checksums ? Py_True : Py_False,
+                         info.unit_columns, "tier", (unsigned int)info.tier, "effort",
+                         info.effort, "max_error", info.max_error, "checksums", info.has_checksums ? Py_True : Py_False,
                          "pixel_checksum", (unsigned long long)info.pixel_checksum, "head_nbytes",
                          (unsigned long long)info.head_nbytes, "nbytes",
                          (unsigned long long)info.nbytes, "units", units);

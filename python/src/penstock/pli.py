@@ -57,7 +57,7 @@ def encode(
 
 
 def info(b: Any) -> dict[str, Any]:
-    """What the head of a PLI says: height, width, channels, bits, tier, max_error, units by mode, sizes, checksums.
+    """What the head of a PLI says: height, width, channels, bits, tier, effort, max_error, units, sizes, checksums.
 
     The first 40 bytes are enough for all but "nbytes" and "units", which are 0 then.
     """
