@@ -35,7 +35,7 @@
     X(pst_verify_report, 32) \
     X(pst_pixels, 48) \
     X(pst_pli_encode_options, 40) \
-    X(pst_pli_info, 160) \
+    X(pst_pli_info, 168) \
     X(pst_pli_from_jpeg_options, 16) \
     X(pst_pli_region, 16) \
     X(pst_pli_range, 16)

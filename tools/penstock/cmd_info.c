@@ -333,6 +333,7 @@ static void pli_json(struct cli_json *json, const struct pst_pli_info *pli, size
         cli_json_uint(json, "restoration_bytes", pli->restoration_nbytes);
     } else {
         cli_json_text(json, "tier", tiers[pli->tier]);
+        cli_json_uint(json, "effort", pli->effort);
         cli_json_uint(json, "max_error", pli->max_error);
     }
     cli_json_float(json, "bits_per_pixel", bits_per_pixel(pli, nbytes));
