@@ -4,10 +4,11 @@
  * for which the tokens of neighbours suffice, and leaves them as rows of 32 lanes; the second
  * reads signs and raw bits. Samples of 8 bits are then rebuilt row by row (pli_wave_rows.c), for
  * which residuals are turned from steps to lanes; samples of 16 bits step by step
- * (pli_wave_rebuild.h). Neighbours of a lane are at fixed places in the rows of the steps before,
+ * (pli_wave_steps.c). Neighbours of a lane are at fixed places in the rows of the steps before,
  * so that all but the look-ups work on 32 lanes alike. Words are bounds-checked once a step. */
 #include "decode/pli_wave_int.h"
 #include "decode/pli_wave_rows.h"
+#include "decode/pli_wave_steps.h"
 
 #include "base/bits.h"
 #include "base/fail.h"
@@ -26,10 +27,7 @@ enum {
     TOKEN_STRIDE = TOKEN_PREFIX + LANES,
     TOKEN_HISTORY = 4,
     IDLE_SLOT = PSTI_PLI_WAVE_IDLE * PSTI_PLI_PROB_SUM,
-    HISTORY = 8,
-    HISTORY_PREFIX = 8,
-    HISTORY_STRIDE = HISTORY_PREFIX + LANES,
-    PLANE_SAMPLES = EDGE * EDGE,
+    PLANE_SAMPLES = PSTI_PLI_WAVE_STEPS_PLANE,
     READ_AHEAD = 96, /* samples that may be read from the start of a row */
     BITS_MARGIN = 8,
     TAIL_NBYTES = BITS_MARGIN + PSTI_PLI_WAVE_STATE_NBYTES + BITS_MARGIN
@@ -41,7 +39,7 @@ struct memory {
     union {
         struct {
             _Alignas(64) int16_t residuals[MAX_STEPS][LANES];
-            _Alignas(64) uint8_t samples[(4 * PLANE_SAMPLES + READ_AHEAD) * 2];
+            _Alignas(64) uint16_t samples[4 * PLANE_SAMPLES + READ_AHEAD];
         };
         struct {
             _Alignas(64) int8_t lines[LANES * PSTI_PLI_WAVE_LINE];
@@ -50,11 +48,6 @@ struct memory {
     };
 };
 _Static_assert(sizeof(struct memory) <= PSTI_PLI_WORK_NBYTES, "scratch");
-
-/* Coefficients of each lane's filter, renewed where the lane enters a block. */
-struct coefficients {
-    _Alignas(64) int16_t k[7][LANES], med[LANES];
-};
 
 /* Signs and raw bits: bytes of the unit, then the payload from the states. */
 struct bit_source {
@@ -71,9 +64,7 @@ struct wave {
     const struct psti_pli_wave_head *head;
     uint8_t (*tokens)[TOKEN_STRIDE]; /* [t]; -4..-1 are zeros */
     int16_t *residuals;              /* [t][lane], signed in the unit's bits */
-    uint8_t *samples;
     struct bit_source bits;
-    struct coefficients coefficients;
     uint32_t rows_of_band[2]; /* lanes with rows, in the first and second band of a plane */
     uint32_t columns[EDGE];   /* [t % 64]: lanes with columns */
     uint64_t spread[16][16];  /* see find_spread() */
@@ -81,15 +72,15 @@ struct wave {
 
 #define ONES_16 0x0001000100010001ull /* 1 in each of four lanes */
 
-static const int16_t no_residuals[LANES];
-
-/* Lanes 0..front_lane(t) are in band t >> 6, the others in the one before. */
-static uint32_t front_lane(uint32_t t) { return (t & 63) >> 1; }
-static uint32_t front_lanes(uint32_t t) { return (uint32_t)((2ull << front_lane(t)) - 1); }
+/* Lanes in band t >> 6; the others are in the one before. */
+static uint32_t front_lanes(uint32_t t)
+{
+    return (uint32_t)((2ull << psti_pli_wave_front_lane(t)) - 1);
+}
 
 static const struct psti_pli_wave_plane *plane_of(const struct wave *w, uint32_t band)
 {
-    return band < w->head->n_bands ? &w->head->planes[band / w->head->bands_per_plane] : NULL;
+    return psti_pli_wave_plane_of(w->head, band);
 }
 
 /* Lanes of a band that have rows. `band` may be outside the cylinder. */
@@ -175,7 +166,7 @@ static void all_energies(const struct wave *w, uint32_t t, uint8_t *energies)
 {
     const struct psti_pli_wave_plane *front = plane_of(w, t >> 6);
     const struct psti_pli_wave_plane *rear = plane_of(w, (t >> 6) - 1);
-    uint32_t a = front_lane(t), last = ((t + 1) & 63) >> 1;
+    uint32_t a = psti_pli_wave_front_lane(t), last = ((t + 1) & 63) >> 1;
     if (rear)
         plane_energies(w, t, rear, energies);
     if (front && front != rear) {
@@ -490,97 +481,6 @@ static void find_spread(struct wave *w)
         }
 }
 
-/* -- Samples -- */
-
-static const int16_t *residuals_of(const struct wave *w, uint32_t t,
-                                   const struct psti_pli_wave_plane *plane, int index)
-{
-    uint32_t delta = EDGE * w->head->bands_per_plane;
-    uint32_t back = delta * (uint32_t)(plane - w->head->planes - index);
-    return index < 0 || t < back ? no_residuals : w->residuals + (size_t)(t - back) * LANES;
-}
-
-/* Masks of the lanes at edges in one step, 0 or -1 for each lane. */
-struct edges {
-    const int16_t *column0, *column1, *last, *row0, *row1;
-    const int16_t *front; /* lanes in the front band */
-    int32_t start;        /* sample that stands above lane 0 at (0, 0) of a plane; else -1 */
-};
-
-/* One lane of 32 set, and as many as wanted. */
-static const int16_t one_lane[3 * LANES] = {[LANES] = -1};
-#define X4 -1, -1, -1, -1
-static const int16_t first_lanes[2 * LANES] = {X4, X4, X4, X4, X4, X4, X4, X4};
-#undef X4
-
-static void find_edges(const struct wave *w, uint32_t t, struct edges *e)
-{
-    const int16_t *none = one_lane + 2 * LANES, *zero = one_lane + LANES;
-    uint32_t bands = w->head->bands_per_plane, a = front_lane(t), last = w->unit->width - 1;
-    uint32_t band1 = (t - 2) >> 6;
-    e->column0 = t & 1 ? none : zero - a;
-    e->column1 = t & 1 ? zero - a : none;
-    e->last = (t - last) & 1 ? none : zero - (((t - last) & 63) >> 1);
-    e->row0 = (t >> 6) % bands == 0 ? zero : none;
-    e->row1 = band1 % bands == 0 ? zero - 1 : none;
-    e->front = first_lanes + (LANES - 1) - a;
-    const struct psti_pli_wave_plane *plane = plane_of(w, t >> 6);
-    e->start = plane && t % (EDGE * bands) == 0 ? plane->start : -1;
-}
-
-/* Where lane l enters a block of 16 columns: one lane in eight every second step. */
-static void update_coefficients(struct wave *w, uint32_t t)
-{
-    uint32_t columns = (w->unit->width + PSTI_PLI_WAVE_BLOCK - 1) / PSTI_PLI_WAVE_BLOCK;
-    if (t & 1)
-        return;
-    for (uint32_t l = (t >> 1) & 7; l < LANES; l += 8) {
-        uint32_t u = t - 2 * l, band = u >> 6, x = u & 63;
-        const struct psti_pli_wave_plane *plane = plane_of(w, band);
-        uint32_t y = (band % w->head->bands_per_plane) * LANES + l;
-        if (!plane || plane->predictor != PSTI_PLI_PREDICT_FILTERS || x >= w->unit->width ||
-            y >= w->unit->height)
-            continue;
-        uint32_t block = (y / PSTI_PLI_WAVE_BLOCK) * columns + x / PSTI_PLI_WAVE_BLOCK;
-        uint32_t number = plane->filters[block];
-        struct coefficients *c = &w->coefficients;
-        c->med[l] = number == 0 ? -1 : 0;
-        if (number == 0)
-            continue;
-        const struct psti_pli_filter *filter = &psti_pli_filters[plane->list][number - 1];
-        for (uint32_t k = 0; k < 5; k++)
-            c->k[k][l] = filter->k[k];
-        c->k[5][l] = filter->a;
-        c->k[6][l] = filter->b;
-    }
-}
-
-/* Where lane 0 of the front band and the lanes of the band behind it write in step t: lane l at
- * + l * (EDGE - 2). */
-static size_t band_sample(const struct wave *w, uint32_t band)
-{
-    uint32_t bands = w->head->bands_per_plane;
-    return w->head->planes[band / bands].plane * (size_t)PLANE_SAMPLES +
-           (band % bands) * (size_t)(LANES * EDGE);
-}
-
-/* Samples of the last steps, as lanes; [-2], [-1] of a row hold what lanes 0 and 1 find above. */
-struct history_16 {
-    int32_t rows[HISTORY][HISTORY_STRIDE];
-};
-
-/* The six neighbours of each lane's sample, as 5.3 states them. */
-struct near_16 {
-    _Alignas(64) int32_t l[LANES], u[LANES], ul[LANES], ur[LANES], uu[LANES], ll[LANES];
-};
-
-#define WAVE(name) name##_16
-#define LANE int32_t
-#define SAMPLE uint16_t
-#define SIGNED int16_t
-#define BITS 16
-#include "decode/pli_wave_rebuild.h"
-
 /* -- The unit -- */
 
 static void fill_constants(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head,
@@ -588,13 +488,12 @@ static void fill_constants(const struct psti_pli_unit *unit, const struct psti_p
 {
     for (uint32_t i = 0; i < head->n_constant; i++) {
         size_t plane = head->constant_planes[i];
-        uint8_t *samples = memory->samples + 2 * plane * PLANE_SAMPLES;
         if (unit->bits == 8)
             memset(memory->of_8.rows + plane * PSTI_PLI_WAVE_ROWS_PLANE, head->constants[i],
                    PSTI_PLI_WAVE_ROWS_PLANE);
         else
             for (size_t k = 0; k < PLANE_SAMPLES; k++)
-                psti_store_u16(samples + 2 * k, head->constants[i]);
+                memory->samples[plane * PLANE_SAMPLES + k] = head->constants[i];
     }
 }
 
@@ -607,7 +506,7 @@ static void show_planes(const struct psti_pli_unit *unit, const struct memory *m
                                            .band_step = LANES * PSTI_PLI_WAVE_ROW,
                                            .row_step = PSTI_PLI_WAVE_ROW};
     else
-        *planes = (struct psti_pli_planes){.base = memory->samples,
+        *planes = (struct psti_pli_planes){.base = (const uint8_t *)memory->samples,
                                            .plane_step = 2 * PLANE_SAMPLES,
                                            .band_step = 2 * LANES * EDGE,
                                            .row_step = 2 * EDGE};
@@ -623,13 +522,14 @@ static enum pst_status decode_planes(struct wave *w, struct memory *memory,
     if (status != PST_OK)
         return status;
     open_bits(&w->bits, head);
-    memset(&w->coefficients, 0, sizeof w->coefficients);
     if (w->unit->bits == 8) {
         find_lines(w, memory->of_8.lines);
         psti_pli_wave_rows(w->unit, w->head, memory->of_8.lines, memory->of_8.rows);
     } else {
         find_spread(w);
-        rebuild_16(w);
+        for (uint32_t t = 0; t < w->head->n_steps; t++)
+            find_residuals(w, t);
+        psti_pli_wave_steps(w->unit, w->head, w->residuals, memory->samples);
     }
     if (w->bits.raw > w->bits.n_bits)
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit lacks raw bits");
@@ -647,7 +547,6 @@ enum pst_status psti_pli_wave_decode_c(const struct psti_pli_unit *unit,
         .head = head,
         .tokens = memory->tokens + TOKEN_HISTORY,
         .residuals = memory->residuals[0],
-        .samples = memory->samples,
     };
     if (head->n_coded > 0) {
         enum pst_status status = decode_planes(&w, memory, tables, head, err);

@@ -49,6 +49,15 @@ struct psti_pli_wave_head {
     size_t n_words;
 };
 
+/* Lanes 0..front_lane(t) are in band t >> 6, the others in the one before. */
+static inline uint32_t psti_pli_wave_front_lane(uint32_t t) { return (t & 63) >> 1; }
+/* NULL outside the cylinder. */
+static inline const struct psti_pli_wave_plane *psti_pli_wave_plane_of(
+    const struct psti_pli_wave_head *head, uint32_t band)
+{
+    return band < head->n_bands ? &head->planes[band / head->bands_per_plane] : NULL;
+}
+
 /* Parses all but the entropy-coded part; n_coded 0: nothing follows. */
 enum pst_status psti_pli_wave_parse(const struct psti_pli_unit *unit,
                                     struct psti_pli_wave_head *head, struct pst_error *err);
