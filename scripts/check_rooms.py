@@ -47,7 +47,8 @@ ROOM_BENCHES = {"bench/bench_augment.c": {"base", "augment"}}
 # Folders of tests that belong to no room: the rooms that they may look into, with their insides.
 HOUSE_TESTS = {
     "cli": set(), "headers": set(), "install": set(), "scripts": set(), "fuzz_replay": set(),
-    "golden": {"base", "format", "decode", "encode"}, "fault": {"base"}, "fuzz": set(WALLS), "pli": {"base", "format", "decode", "encode"},
+    "golden": {"base", "format", "decode", "encode"}, "fault": {"base"}, "fuzz": set(WALLS),
+    "pli": {"base", "format", "decode", "encode"},
 }
 # Headers of others that only the rooms named may see: the one place where such a part can be exchanged.
 OWNED = {
