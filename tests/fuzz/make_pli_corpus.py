@@ -16,7 +16,7 @@ sys.path.insert(0, str(TESTS / "golden"))
 
 import pli_slow  # noqa: E402
 
-LIMIT = 100_000  # bytes of a corpus
+LIMIT = 110_000  # bytes of a corpus
 # Of fuzz_pli_roundtrip: channels - 1 and depth, height - 1, width - 1, tier, effort, flags, max_error, larger; then strokes
 # {kind + 8 * channel, y, x, h - 1, w - 1, value, p, q}.
 STROKES = {
@@ -71,6 +71,20 @@ def from_golden():
     return heads, units
 
 
+def from_jpegs():
+    heads = []
+    for path in sorted((TESTS / "golden" / "pli_jpeg").glob("*.pli")):
+        data = path.read_bytes()
+        end = 40 + struct.unpack_from("<I", data, 16)[0]
+        at = 40
+        while data[at] != 3:  # the frame: its components follow the first two bytes
+            at += 4 + struct.unpack_from("<H", data, at + 2)[0]
+            assert at < end
+        samplings = data[at + 6:at + 6 + 2 * data[6]:2]
+        heads.append((path.stem, {("jpeg", samplings), ("jpeg", data[12], data[13], data[14])}, data))
+    return heads
+
+
 def strokes():
     for i, (name, parts) in enumerate(STROKES.items()):
         for j, (shape, h, w) in enumerate(HEADS):
@@ -82,6 +96,6 @@ def strokes():
 if __name__ == "__main__":
     heads, units = from_golden()
     corpus = TESTS / "fuzz" / "corpus"
-    write(corpus / "pli_head", heads)
+    write(corpus / "pli_head", heads + from_jpegs())
     write(corpus / "pli_unit", units)
     write(corpus / "pli_roundtrip", list(strokes()))
