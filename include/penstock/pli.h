@@ -155,8 +155,9 @@ PST_WARN_UNUSED enum pst_status pst_pli_from_jpeg(const void *jpeg, size_t jpeg_
                                                   struct pst_error *err);
 
 /* Writes the JPEG file that a PLI of content 2 was made from to `jpeg`: `*nbytes` bytes, which is
- * pst_pli_info's jpeg_nbytes. PST_ERROR_ARGUMENT if `capacity` is less. PST_ERROR_UNSUPPORTED: a
- * PLI of pixels. PST_ERROR_CHECKSUM: the file does not come back as it was, the PLI is broken. */
+ * pst_pli_info's jpeg_nbytes. PST_ERROR_ARGUMENT: `capacity` is less, or it is a PLI of pixels.
+ * PST_ERROR_UNSUPPORTED: it was made without what gives the file back. PST_ERROR_CHECKSUM: the file
+ * does not come back as it was, the PLI is broken. */
 PST_WARN_UNUSED enum pst_status pst_pli_to_jpeg(const void *pli, size_t pli_nbytes, void *jpeg,
                                                 size_t capacity, size_t *nbytes,
                                                 struct pst_error *err);

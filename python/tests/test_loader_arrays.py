@@ -214,15 +214,15 @@ def test_buffer_requests(packed):
                                 dtype="bfloat16")._open().fetch(0, np.zeros(2, np.uint64)).tensor(0))
 
 
-def test_list_of_a_loader_up_to_host_memory(packed):
+def test_list_of_a_loader_up_to_host_memory(folder):
     batch_nbytes = 4 * 3 * 128 * 128 * 4
     chain = [T.Resize((128, 128)), T.Normalize(0.5, 0.5)]
     options = {"batch_size": 4, "transforms": chain, "num_workers": 1, "output": "numpy"}
-    assert len(list(ps.Loader(packed, **options))) == 6
-    whole = ps.Loader(packed, **options)
+    assert len(list(ps.Loader(folder, **options))) == 6
+    whole = ps.Loader(folder, **options)
     list(whole)
     need = whole.stats()["memory"]["peak"]
-    loader = ps.Loader(packed, **options, host_memory=int(need - 3 * batch_nbytes))
+    loader = ps.Loader(folder, **options, host_memory=int(need - 3 * batch_nbytes))
     kept = []
     with pytest.raises(ps.errors.LimitError, match="hold") as caught:
         kept.extend(loader)
@@ -232,7 +232,7 @@ def test_list_of_a_loader_up_to_host_memory(packed):
     del kept
     gc.collect()
     assert len([None for _ in loader]) == 6  # nothing is broken
-    small = ps.Loader(packed, **options, host_memory=int(need - 3 * batch_nbytes))
+    small = ps.Loader(folder, **options, host_memory=int(need - 3 * batch_nbytes))
     assert sum(len(batch["index"]) for batch in small) == N
 
 

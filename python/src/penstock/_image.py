@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-FORMS = ("jpeg", "png", "webp", "pli", "raw")
+FORMS = ("jpeg", "png", "webp", "pli", "pli-jpeg", "raw")
 
 
 class ImageInfo(NamedTuple):
@@ -42,7 +42,7 @@ def probe(data: Any, form: str | None = None, *, ignore_orientation: bool = Fals
 
     Args:
         data: bytes, or any buffer that holds them.
-        form: "jpeg", "png", "webp" or "pli"; None looks at the first bytes.
+        form: "jpeg", "png", "webp", "pli" or "pli-jpeg"; None looks at the first bytes.
         ignore_orientation: report the size as stored, without the EXIF orientation.
     """
     options = {"ignore_orientation": ignore_orientation}
@@ -63,7 +63,7 @@ def decode(
 
     Args:
         data: bytes, or any buffer that holds them.
-        form: "jpeg", "png", "webp" or "pli"; None looks at the first bytes.
+        form: "jpeg", "png", "webp", "pli" or "pli-jpeg"; None looks at the first bytes.
         channels: 0 as stored; 1, 3 or 4 to convert.
         bits: 0 as stored; 8 or 16 to convert.
         ignore_orientation: leave the EXIF orientation unapplied.

@@ -95,12 +95,14 @@ PyObject *native_dlpack_export(struct native_batch *batch, const struct pst_tens
 extern PyType_Spec native_dataset_spec, native_loader_spec, native_batch_spec, native_tensor_spec,
     native_writer_spec;
 
-/* Module functions (native_image.c, native_pli.c, native_pack.c). */
+/* Module functions (native_image.c, native_pli.c, native_pli_jpeg.c, native_pack.c). */
 PyObject *native_probe(PyObject *module, PyObject *args);
 PyObject *native_decode(PyObject *module, PyObject *args);
 PyObject *native_pli_encode(PyObject *module, PyObject *args);
 PyObject *native_pli_info(PyObject *module, PyObject *args);
 PyObject *native_pli_decode(PyObject *module, PyObject *args);
+PyObject *native_pli_from_jpeg(PyObject *module, PyObject *args);
+PyObject *native_pli_to_jpeg(PyObject *module, PyObject *args);
 PyObject *native_pack(PyObject *module, PyObject *args);
 PyObject *native_verify(PyObject *module, PyObject *args);
 

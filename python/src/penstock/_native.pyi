@@ -107,6 +107,8 @@ def pli_encode(
 ) -> bytes: ...
 def pli_info(data: Any, /) -> dict[str, Any]: ...
 def pli_decode(data: Any, y: int, x: int, channel: int, out: Any, /) -> None: ...
+def pli_from_jpeg(jpeg: Any, unit_edge: int, checksums: bool, /) -> bytes: ...
+def pli_to_jpeg(data: Any, /) -> bytes: ...
 def pack(
     source: Any,
     destination: Any,
@@ -115,11 +117,13 @@ def pack(
     options: dict[str, Any],
     progress: _Progress | None,
     bad_sample: _BadSample | None,
+    kept_jpeg: _BadSample | None,
     /,
 ) -> dict[str, Any]: ...
 def verify(
     path: Any,
     decode: bool,
+    restore: bool,
     num_workers: int,
     progress: _Progress | None,
     bad_sample: _BadSample | None,

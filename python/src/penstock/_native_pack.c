@@ -10,7 +10,7 @@
 /* What the callbacks need. `thread` is set while the GIL is away. */
 struct watch {
     PyThreadState *thread;
-    PyObject *progress, *bad_sample; /* callables or None; borrowed */
+    PyObject *progress, *bad_sample, *kept_jpeg; /* callables or None; borrowed */
 };
 
 /* The truth of `answer`, which it consumes: 0 false or None, 1 true or an exception. */
@@ -37,19 +37,30 @@ static int on_progress(void *ctx, const struct pst_progress *progress)
     return stop;
 }
 
-static int on_bad_sample(void *ctx, const char *name, const struct pst_error *err)
+static int tell(struct watch *watch, PyObject *whom, const char *name, const struct pst_error *err)
 {
-    struct watch *watch = ctx;
     PyEval_RestoreThread(watch->thread);
     int stop = 1;
     PyObject *text = PyUnicode_DecodeFSDefault(name != NULL ? name : "");
     PyObject *what = text != NULL ? native_error_dict(err) : NULL;
     if (what != NULL)
-        stop = stop_if(PyObject_CallFunction(watch->bad_sample, "OO", text, what));
+        stop = stop_if(PyObject_CallFunction(whom, "OO", text, what));
     Py_XDECREF(what);
     Py_XDECREF(text);
     watch->thread = PyEval_SaveThread();
     return stop;
+}
+
+static int on_bad_sample(void *ctx, const char *name, const struct pst_error *err)
+{
+    struct watch *watch = ctx;
+    return tell(watch, watch->bad_sample, name, err);
+}
+
+static int on_kept_jpeg(void *ctx, const char *name, const struct pst_error *why)
+{
+    struct watch *watch = ctx;
+    return tell(watch, watch->kept_jpeg, name, why);
 }
 
 #define PACK(key, kind)                                                                            \
@@ -87,16 +98,42 @@ static int read_forms(PyObject *sequence, enum pst_form *forms, uint32_t *n_form
     return 0;
 }
 
-/* pack(source, destination, labels, forms, options, progress, bad_sample) -> dict */
+static PyObject *report_dict(const struct pst_pack_report *report)
+{
+    const struct {
+        const char *key;
+        uint64_t value;
+    } entries[] = {
+        {"n_samples", report->n_samples},
+        {"n_bad", report->n_bad},
+        {"n_resumed", report->n_resumed},
+        {"n_skipped", report->n_skipped},
+        {"nbytes_in", report->nbytes_in},
+        {"nbytes_out", report->nbytes_out},
+        {"n_pli_jpeg", report->n_pli_jpeg},
+        {"jpeg_nbytes", report->jpeg_nbytes},
+        {"n_kept_jpeg", report->n_kept_jpeg},
+        {"kept_jpeg_nbytes", report->kept_jpeg_nbytes},
+        {"pli_jpeg_nbytes", report->pli_jpeg_nbytes},
+    };
+    PyObject *dict = PyDict_New();
+    for (size_t i = 0; dict != NULL && i < sizeof(entries) / sizeof(entries[0]); i++)
+        if (native_dict_put(dict, entries[i].key, PyLong_FromUnsignedLongLong(entries[i].value)) <
+            0)
+            Py_CLEAR(dict);
+    return dict;
+}
+
+/* pack(source, destination, labels, forms, options, progress, bad_sample, kept_jpeg) -> dict */
 PyObject *native_pack(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *source = NULL, *destination = NULL, *forms_list, *dict;
     const char *labels;
     struct watch watch = {0};
-    if (!PyArg_ParseTuple(args, "O&O&zOOOO:pack", PyUnicode_FSConverter, &source,
+    if (!PyArg_ParseTuple(args, "O&O&zOOOOO:pack", PyUnicode_FSConverter, &source,
                           PyUnicode_FSConverter, &destination, &labels, &forms_list, &dict,
-                          &watch.progress, &watch.bad_sample))
+                          &watch.progress, &watch.bad_sample, &watch.kept_jpeg))
         return NULL; /* the converters' objects are given back by ParseTuple */
     PyObject *result = NULL;
     enum pst_form forms[PST_MAX_VARIANTS];
@@ -113,6 +150,7 @@ PyObject *native_pack(PyObject *module, PyObject *args)
         goto out;
     options.progress = on_progress;
     options.bad_sample = watch.bad_sample != Py_None ? on_bad_sample : NULL;
+    options.kept_jpeg = watch.kept_jpeg != Py_None ? on_kept_jpeg : NULL;
     options.ctx = &watch;
     const char *from = PyBytes_AsString(source), *to = PyBytes_AsString(destination);
     struct pst_pack_report report;
@@ -127,31 +165,28 @@ PyObject *native_pack(PyObject *module, PyObject *args)
     if (status != PST_OK)
         native_raise(status, &err);
     else
-        result = Py_BuildValue(
-            "{s:K,s:K,s:K,s:K,s:K,s:K}", "n_samples", (unsigned long long)report.n_samples, "n_bad",
-            (unsigned long long)report.n_bad, "n_resumed", (unsigned long long)report.n_resumed,
-            "n_skipped", (unsigned long long)report.n_skipped, "nbytes_in",
-            (unsigned long long)report.nbytes_in, "nbytes_out",
-            (unsigned long long)report.nbytes_out);
+        result = report_dict(&report);
 out:
     Py_DECREF(source);
     Py_DECREF(destination);
     return result;
 }
 
-/* verify(path, decode, num_workers, progress, bad_sample) -> (error dict or None, report dict) */
+/* verify(path, decode, restore, num_workers, progress, bad_sample) -> (error dict or None, report
+ * dict) */
 PyObject *native_verify(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *path = NULL;
-    int decode;
+    int decode, restore;
     unsigned int num_workers;
     struct watch watch = {0};
-    if (!PyArg_ParseTuple(args, "O&pIOO:verify", PyUnicode_FSConverter, &path, &decode,
+    if (!PyArg_ParseTuple(args, "O&ppIOO:verify", PyUnicode_FSConverter, &path, &decode, &restore,
                           &num_workers, &watch.progress, &watch.bad_sample))
         return NULL;
     struct pst_verify_options options = {.struct_size = sizeof(options),
                                          .decode = decode != 0,
+                                         .restore = restore != 0,
                                          .num_workers = num_workers,
                                          .progress = on_progress,
                                          .ctx = &watch};

@@ -122,7 +122,7 @@ PyObject *native_pli_encode(PyObject *module, PyObject *args)
 /* pli_info(bytes) -> dict */
 PyObject *native_pli_info(PyObject *module, PyObject *args)
 {
-    static const char *const modes[] = {"raw", "constant", "packed", "wave", "lz"};
+    static const char *const modes[] = {"raw", "constant", "packed", "wave", "lz", "coefficients"};
     (void)module;
     Py_buffer bytes;
     struct pst_pli_info info = {.struct_size = sizeof info};
@@ -142,15 +142,38 @@ PyObject *native_pli_info(PyObject *module, PyObject *args)
             Py_DECREF(units);
             return NULL;
         }
-    return Py_BuildValue("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:O,s:K,s:K,s:K,s:N}", "height",
-                         info.height, "width", info.width, "channels", (unsigned int)info.channels,
-                         "bits", (unsigned int)info.bits, "version", info.version, "unit_edge",
-                         info.unit_edge, "unit_rows", info.unit_rows, "unit_columns",
-                         info.unit_columns, "tier", (unsigned int)info.tier, "effort",
-                         info.effort, "max_error", info.max_error, "checksums", info.has_checksums ? Py_True : Py_False,
-                         "pixel_checksum", (unsigned long long)info.pixel_checksum, "head_nbytes",
-                         (unsigned long long)info.head_nbytes, "nbytes",
-                         (unsigned long long)info.nbytes, "units", units);
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = {
+        {"height", info.height},
+        {"width", info.width},
+        {"channels", info.channels},
+        {"bits", info.bits},
+        {"version", info.version},
+        {"unit_edge", info.unit_edge},
+        {"unit_rows", info.unit_rows},
+        {"unit_columns", info.unit_columns},
+        {"tier", info.tier},
+        {"effort", info.effort},
+        {"max_error", info.max_error},
+        {"pixel_checksum", info.pixel_checksum},
+        {"head_nbytes", info.head_nbytes},
+        {"nbytes", info.nbytes},
+        {"orientation", info.orientation},
+        {"jpeg_nbytes", info.jpeg_nbytes},
+        {"restoration_nbytes", info.restoration_nbytes},
+    };
+    PyObject *dict = Py_BuildValue(
+        "{s:s,s:O,s:y#,s:N}", "content", info.content == PST_PLI_CONTENT_JPEG ? "jpeg" : "pixels",
+        "checksums", info.has_checksums ? Py_True : Py_False, "samplings",
+        (const char *)info.samplings, (Py_ssize_t)(info.channels < 4 ? info.channels : 4), "units",
+        units);
+    for (size_t i = 0; dict != NULL && i < sizeof numbers / sizeof *numbers; i++)
+        if (native_dict_put(dict, numbers[i].key, PyLong_FromUnsignedLongLong(numbers[i].value)) <
+            0)
+            Py_CLEAR(dict);
+    return dict;
 }
 
 /* Holds the GIL but for the decoding itself. */

@@ -12,6 +12,7 @@ from .errors import PenstockError
 
 MAGIC = b"\x89PLI"
 HEADER_NBYTES = 40
+ORIENTATION = 0x0112
 MODES = {(1, 8): "L", (2, 8): "LA", (3, 8): "RGB", (4, 8): "RGBA", (1, 16): "I;16"}
 
 
@@ -25,7 +26,10 @@ class PliImageFile(ImageFile.ImageFile):
 
     def _open(self) -> None:
         try:
-            head = pli.info(self.fp.read(HEADER_NBYTES))
+            start = self.fp.read(HEADER_NBYTES)
+            head = pli.info(start)
+            if head["content"] == "jpeg":
+                head = pli.info(start + self.fp.read(head["head_nbytes"] - HEADER_NBYTES))
         except PenstockError as error:
             raise SyntaxError(str(error)) from error
         mode = MODES.get((head["channels"], head["bits"]))
@@ -33,7 +37,14 @@ class PliImageFile(ImageFile.ImageFile):
             raise SyntaxError(f"Pillow has no mode for {head['channels']} channels of {head['bits']} bits")
         self._mode = mode
         self._size = (head["width"], head["height"])
-        self.info.update(tier=head["tier"], max_error=head["max_error"])
+        if head["content"] == "jpeg":
+            self.info.update(subsampling=head["subsampling"], jpeg_nbytes=head["jpeg_nbytes"])
+            if head["orientation"] != 1:  # for ImageOps.exif_transpose, as of the JPEG itself
+                exif = Image.Exif()
+                exif[ORIENTATION] = head["orientation"]
+                self.info["exif"] = exif.tobytes()
+        else:
+            self.info.update(tier=head["tier"], max_error=head["max_error"])
         self._pending = True
 
     def load(self) -> Any:

@@ -137,12 +137,18 @@ class Dataset:
         found["variant"] = chosen
         return found
 
-    def read(self, i: int, field: str, variant: int | None = None) -> bytes:
-        """The stored bytes of an item, checked against their checksum."""
+    def read(
+        self, i: int, field: str, variant: int | None = None, *, original: bool = False
+    ) -> bytes:
+        """The stored bytes of an item, checked against their checksum.
+
+        ``original``: of a JPEG that is kept as PLI ("pli-jpeg") the bytes of the JPEG file.
+        """
         sample, i_field = self._sample(i), self._place(field)
         chosen = self._variant(sample, i_field, variant)
         item = self._native.item(sample, i_field, chosen)
-        return self._native.read(sample, i_field, chosen, 0, item["nbytes"])
+        data = self._native.read(sample, i_field, chosen, 0, item["nbytes"])
+        return _native.pli_to_jpeg(data) if original and item["form"] == "pli-jpeg" else data
 
     def __len__(self) -> int:
         return self._count

@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
 from . import _image, _native, _options
-from .errors import ArgumentError
+from .errors import (
+    ArgumentError,
+    ChecksumError,
+    CorruptError,
+    InternalError,
+    LimitError,
+    TruncatedError,
+    UnsupportedError,
+)
 
 __all__ = [
     "Array",
@@ -38,6 +46,7 @@ Progress = Callable[[int, int, int, int], object]
 BadSample = Callable[[str, dict[str, Any]], object]
 
 _CREATE, _RESUME, _APPEND = 0, 1, 2
+_KEPT_LISTED = 1000
 _RAW = _native.form_number("raw")
 
 
@@ -79,6 +88,8 @@ class Image(FieldSpec):
     Args:
         form: "original": encoded bytes as they are, arrays as raw pixels. "jpeg", "png", "webp", "pli":
             encoded bytes that must have that form (arrays: penstock.pli.encode makes such bytes).
+            "pli-jpeg": JPEGs become smaller, to the same pixels and with the file restorable (see
+            penstock.pli.from_jpeg; those that cannot stay JPEG), other bytes stay as they are.
             "raw": pixels, decoded at writing if need be (lossless). A list stores the image in
             several forms (variants), first one preferred.
     """
@@ -110,11 +121,22 @@ class Image(FieldSpec):
             indices = self.type == "mask"
             return self._from_array(_image.decode(data, palette_indices=indices), form)
         found = _image.probe(data).form
-        if form not in ("original", found):
+        if form == "pli-jpeg":
+            if found == "jpeg":
+                data, found = self._smaller(data)
+        elif form not in ("original", found):
             raise ArgumentError(
                 f"{type(self).__name__}: the bytes are {found}, the schema says {form}"
             )
         return data, _native.form_number(found), 0, 0, 0, 0, None
+
+    @staticmethod
+    def _smaller(jpeg: Any) -> tuple[Any, str]:
+        try:
+            data = _native.pli_from_jpeg(jpeg, 0, True)
+        except (UnsupportedError, LimitError, CorruptError, TruncatedError, ChecksumError, InternalError):
+            return jpeg, "jpeg"
+        return (data, "pli-jpeg") if len(data) < memoryview(jpeg).nbytes else (jpeg, "jpeg")
 
     def _from_array(self, value: Any, form: str) -> _Value:
         import numpy as np
@@ -132,7 +154,7 @@ class Image(FieldSpec):
                 "encoded bytes, a path, or a uint8 or uint16 array (H, W) or (H, W, C), "
                 f"{pixels.dtype} {pixels.shape} came",
             )
-        if form not in ("original", "raw"):
+        if form not in ("original", "raw", "pli-jpeg"):
             raise ArgumentError(f"{type(self).__name__}: an array cannot be stored as {form}")
         if pixels.ndim == 2:
             pixels = pixels[:, :, np.newaxis]
@@ -343,6 +365,7 @@ _SHORTHANDS: dict[str, Callable[[], FieldSpec]] = {
     "png": lambda: Image("png"),
     "webp": lambda: Image("webp"),
     "pli": lambda: Image("pli"),
+    "pli-jpeg": lambda: Image("pli-jpeg"),
     "raw": lambda: Image("raw"),
     "mask": Mask,
     "boxes": Boxes,
@@ -526,7 +549,9 @@ class Writer:
 class PackReport(NamedTuple):
     """What :func:`pack` did; sizes in bytes, ``bad`` a dict per sample that was left out.
 
-    ``n_skipped`` counts files that ``allow_unreadable`` left out, ``n_resumed`` samples that were there.
+    ``n_skipped`` counts files that ``allow_unreadable`` left out, ``n_resumed`` samples that were there,
+    ``n_pli_jpeg`` JPEGs that became PLI (their bytes before and after: ``jpeg_nbytes``, ``pli_jpeg_nbytes``),
+    ``n_kept_jpeg`` those that stay as they are; why is in ``kept_jpeg``, for the first 1000.
     """
 
     n_samples: int
@@ -535,7 +560,13 @@ class PackReport(NamedTuple):
     n_skipped: int
     nbytes_in: int
     nbytes_out: int
+    n_pli_jpeg: int
+    jpeg_nbytes: int
+    pli_jpeg_nbytes: int
+    n_kept_jpeg: int
+    kept_jpeg_nbytes: int
     bad: list[dict[str, Any]]
+    kept_jpeg: list[dict[str, Any]]
 
 
 class VerifyReport(NamedTuple):
@@ -549,9 +580,10 @@ class VerifyReport(NamedTuple):
     findings: list[dict[str, Any]]
 
 
-def _collector(found: list[dict[str, Any]], also: BadSample | None) -> BadSample:
+def _collector(found: list[dict[str, Any]], also: BadSample | None, most: int | None = None) -> BadSample:
     def collect(name: str, what: dict[str, Any]) -> object:
-        found.append({**what, "name": name})
+        if most is None or len(found) < most:
+            found.append({**what, "name": name})
         return also(name, what) if also is not None else None
 
     return collect
@@ -561,7 +593,7 @@ def pack(
     source: Path,
     destination: Path,
     *,
-    forms: Sequence[str] = ("original",),
+    forms: Sequence[str] | None = None,
     labels: Path | None = None,
     allow_unreadable: bool = False,
     resume: bool = False,
@@ -577,8 +609,10 @@ def pack(
 
     Args:
         source, destination: the folder (or data set), and the directory to make.
-        forms: how each image is stored: "original" (the file's own bytes) and, or, "raw", ...; several
-            make variants, the first one preferred.
+        forms: how each image is stored: "pli-jpeg" (JPEGs as PLI of their own coefficients: smaller, the same
+            pixels, the file restorable; others as they are), "original" (the file's own bytes), "raw",
+            "pli", "jpeg", ...; several make variants, the first one preferred. None: "pli-jpeg"; of a data
+            set, its own.
         labels, allow_unreadable: as for :class:`Dataset`.
         append: add to a finished data set; a name that is there already is an error.
         resume: go on where an interrupted run (also one with ``append``) stopped.
@@ -591,9 +625,10 @@ def pack(
 
     Interrupted (also by Ctrl-C), it goes on with ``resume=True`` and otherwise the same arguments.
     """
-    numbers = [0 if form == "original" else _image.form_number(form) for form in forms]
+    numbers = [0 if form == "original" else _image.form_number(form) for form in forms or ()]
     skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
     bad: list[dict[str, Any]] = []
+    kept: list[dict[str, Any]] = []
     options = {
         "mode": _RESUME if resume else _APPEND if append else _CREATE,
         "shard_nbytes": _options.nbytes("shard_size", shard_size),
@@ -610,14 +645,16 @@ def pack(
         options,
         progress,
         _collector(bad, None) if skip else None,
+        _collector(kept, None, _KEPT_LISTED),
     )
-    return PackReport(**report, bad=bad)
+    return PackReport(**report, bad=bad, kept_jpeg=kept)
 
 
 def verify(
     path: Path,
     *,
     decode: bool = False,
+    restore: bool = False,
     num_workers: int | None = None,
     progress: Progress | None = None,
     on_finding: BadSample | None = None,
@@ -627,6 +664,7 @@ def verify(
     Args:
         path: the data set, or a plain folder (whose images are then decoded).
         decode: decode images too and compare their pixels' checksums.
+        restore: of "pli-jpeg", make the JPEG files again and compare their checksums.
         num_workers: threads; None: as many as the process may use.
         progress: as for :func:`pack`.
         on_finding: called with the sample's name and a dict that says what is wrong; a true result
@@ -636,6 +674,7 @@ def verify(
     error, counts = _native.verify(
         os.fspath(path),
         decode,
+        restore,
         max(1, _options.workers(num_workers)),
         progress,
         _collector(findings, on_finding),
