@@ -1,0 +1,469 @@
+/* test_pack_pli_jpeg.c - JPEG files <-> PLI: of every kind that content 2 takes the pixels and the
+ * file come back; what it does not take is refused with a reason; broken PLI never give another
+ * file; and in a pack all of it is counted, resumed and without leaks when anything fails. */
+#include "../dataset/folder_test.h"
+#include "../decode/decode_make.h"
+#include "pack/pack_int.h"
+
+#include "base/fault.h"
+
+#include <penstock/penstock.h>
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static uint8_t *from_jpeg(const struct bytes *jpeg, const struct pst_pli_from_jpeg_options *options,
+                          size_t *nbytes)
+{
+    struct pst_error err;
+    size_t bound = pst_pli_from_jpeg_bound(jpeg->nbytes);
+    uint8_t *pli = malloc(bound);
+    assert_non_null(pli);
+    assert_ok(pst_pli_from_jpeg(jpeg->data, jpeg->nbytes, options, pli, bound, nbytes, &err));
+    return pli;
+}
+
+/* The file comes back, and both decode to the same pixels. */
+static void check_both(const struct bytes *jpeg, const uint8_t *pli, size_t nbytes,
+                       const struct jpeg_spec *spec)
+{
+    struct pst_error err;
+    struct pst_pli_info head = {.struct_size = sizeof head};
+    struct pst_image_info info, wanted;
+    size_t n;
+    assert_ok(pst_pli_info(pli, nbytes, &head, &err));
+    assert_int_equal(head.content, PST_PLI_CONTENT_JPEG);
+    assert_int_equal(head.nbytes, nbytes);
+    assert_int_equal(head.jpeg_nbytes, jpeg->nbytes);
+    assert_int_equal(head.orientation, spec->orientation ? spec->orientation : 1);
+    uint8_t *back = malloc(jpeg->nbytes);
+    assert_ok(pst_pli_to_jpeg(pli, nbytes, back, jpeg->nbytes, &n, &err));
+    assert_int_equal(n, jpeg->nbytes);
+    assert_memory_equal(back, jpeg->data, n);
+    assert_int_equal(pst_pli_to_jpeg(pli, nbytes, back, jpeg->nbytes - 1, &n, &err),
+                     PST_ERROR_ARGUMENT);
+    free(back);
+    assert_ok(pst_image_probe(jpeg->data, jpeg->nbytes, PST_FORM_NONE, NULL, &wanted, &err));
+    assert_ok(pst_image_probe(pli, nbytes, PST_FORM_NONE, NULL, &info, &err));
+    assert_int_equal(info.form, PST_FORM_PLI_JPEG);
+    assert_int_equal(info.height, wanted.height);
+    assert_int_equal(info.width, wanted.width);
+    assert_int_equal(info.channels, wanted.channels);
+    assert_int_equal(info.orientation, wanted.orientation);
+    size_t row = (size_t)info.width * info.channels, all = row * info.height;
+    uint8_t *a = malloc(all), *b = malloc(all);
+    assert_ok(pst_image_decode(jpeg->data, jpeg->nbytes, PST_FORM_NONE, NULL, a, all, row, &err));
+    assert_ok(pst_image_decode(pli, nbytes, PST_FORM_NONE, NULL, b, all, row, &err));
+    assert_memory_equal(a, b, all);
+    free(a);
+    free(b);
+}
+
+static void every_kind_comes_back(void **state)
+{
+    static const uint8_t factors[][2] = {{1, 1}, {2, 1}, {2, 2}, {1, 2}, {4, 1}};
+    static const uint8_t qualities[] = {1, 30, 75, 100};
+    static const uint32_t sizes[][2] = {{1, 1}, {7, 9}, {64, 64}, {130, 67}, {33, 300}};
+    uint64_t seed = 0;
+    (void)state;
+    for (size_t f = 0; f < 7; f++)
+        for (size_t s = 0; s < 5; s++)
+            for (size_t k = 0; k < 4; k++, seed++) {
+                const struct jpeg_spec spec = {.height = sizes[s][0],
+                                               .width = sizes[s][1],
+                                               .colours = f == 5   ? COLOURS_GRAY
+                                                          : f == 6 ? COLOURS_RGB
+                                                                   : COLOURS_YCC,
+                                               .h = f < 5 ? factors[f][0] : 1,
+                                               .v = f < 5 ? factors[f][1] : 1,
+                                               .quality = qualities[k],
+                                               .progressive = seed % 3 == 1,
+                                               .many_scans = seed % 3 == 2,
+                                               .restart = seed % 2 ? (uint16_t)(1 + seed % 7) : 0,
+                                               .orientation = (uint8_t)(seed % 9),
+                                               .big_endian_exif = seed % 4 == 0};
+                struct pst_pli_from_jpeg_options options = {.struct_size = sizeof options,
+                                                            .unit_edge =
+                                                                seed % 4 ? 32u << seed % 4 : 0,
+                                                            .no_checksum = seed % 5 == 0};
+                struct bytes jpeg = make_jpeg(&spec, seed);
+                size_t nbytes, again;
+                uint8_t *pli = from_jpeg(&jpeg, &options, &nbytes);
+                check_both(&jpeg, pli, nbytes, &spec);
+                uint8_t *same = from_jpeg(&jpeg, &options, &again);
+                assert_int_equal(again, nbytes);
+                assert_memory_equal(same, pli, nbytes);
+                free(same);
+                free(pli);
+                bytes_free(&jpeg);
+            }
+}
+
+/* What follows the end of the image, and what stands before it. */
+static void bytes_around_the_image_come_back(void **state)
+{
+    static const struct jpeg_spec spec = {
+        .height = 90, .width = 70, .colours = COLOURS_YCC, .h = 2, .v = 2, .quality = 85};
+    struct bytes jpeg = make_jpeg(&spec, 5), longer;
+    size_t nbytes;
+    (void)state;
+    longer.nbytes = jpeg.nbytes + 1000;
+    longer.data = malloc(longer.nbytes);
+    memcpy(longer.data, jpeg.data, jpeg.nbytes);
+    for (size_t i = 0; i < 1000; i++)
+        longer.data[jpeg.nbytes + i] = (uint8_t)(i * i >> 3);
+    uint8_t *pli = from_jpeg(&longer, NULL, &nbytes);
+    check_both(&longer, pli, nbytes, &spec);
+    free(pli);
+    bytes_free(&longer);
+    bytes_free(&jpeg);
+}
+
+static void refused(const struct jpeg_spec *spec, enum pst_status status)
+{
+    struct bytes jpeg = make_jpeg(spec, 3);
+    struct pst_error err;
+    size_t nbytes, bound = pst_pli_from_jpeg_bound(jpeg.nbytes);
+    uint8_t *pli = malloc(bound);
+    assert_int_equal(pst_pli_from_jpeg(jpeg.data, jpeg.nbytes, NULL, pli, bound, &nbytes, &err),
+                     status);
+    assert_true(err.text[0] != '\0');
+    free(pli);
+    bytes_free(&jpeg);
+}
+
+static void what_is_not_taken_is_refused(void **state)
+{
+    struct jpeg_spec spec = {.height = 40, .width = 50, .h = 1, .v = 1, .quality = 80};
+    struct pst_error err;
+    size_t nbytes;
+    uint8_t out[4096];
+    (void)state;
+    spec.colours = COLOURS_CMYK;
+    refused(&spec, PST_ERROR_UNSUPPORTED);
+    spec.colours = COLOURS_YCCK;
+    refused(&spec, PST_ERROR_UNSUPPORTED);
+    spec.colours = COLOURS_YCC;
+    spec.arithmetic = true;
+    refused(&spec, PST_ERROR_UNSUPPORTED);
+    assert_int_equal(pst_pli_from_jpeg("nothing", 7, NULL, out, sizeof out, &nbytes, &err),
+                     PST_ERROR_CORRUPT);
+    assert_int_equal(pst_pli_from_jpeg(NULL, 7, NULL, out, sizeof out, &nbytes, &err),
+                     PST_ERROR_ARGUMENT);
+    const struct pst_pli_from_jpeg_options odd = {.struct_size = sizeof odd, .unit_edge = 96};
+    assert_int_equal(pst_pli_from_jpeg(out, 7, &odd, out, sizeof out, &nbytes, &err),
+                     PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_pli_from_jpeg_bound(SIZE_MAX), 0);
+    spec.arithmetic = false;
+    struct bytes jpeg = make_jpeg(&spec, 3);
+    for (size_t n = 0; n < jpeg.nbytes; n += 1 + n / 20) {
+        enum pst_status status =
+            pst_pli_from_jpeg(jpeg.data, n, NULL, out, sizeof out, &nbytes, &err);
+        assert_true(status == PST_ERROR_TRUNCATED || status == PST_ERROR_CORRUPT ||
+                    status == PST_ERROR_UNSUPPORTED);
+        assert_true(psti_pack_jpeg_stays(status));
+    }
+    /* Room for less than the PLI has is no room. */
+    uint8_t *pli = from_jpeg(&jpeg, NULL, &nbytes);
+    size_t fits = nbytes;
+    for (size_t n = 0; n < fits; n += 1 + n / 8)
+        assert_int_equal(pst_pli_from_jpeg(jpeg.data, jpeg.nbytes, NULL, pli, n, &nbytes, &err),
+                         PST_ERROR_LIMIT);
+    assert_ok(pst_pli_from_jpeg(jpeg.data, jpeg.nbytes, NULL, pli, fits, &nbytes, &err));
+    free(pli);
+    bytes_free(&jpeg);
+}
+
+/* A PLI that was altered or cut gives an error, or the very file. */
+static void broken_ones_give_no_other_file(void **state)
+{
+    static const struct jpeg_spec spec = {.height = 70,
+                                          .width = 90,
+                                          .colours = COLOURS_YCC,
+                                          .h = 2,
+                                          .v = 1,
+                                          .quality = 70,
+                                          .restart = 2};
+    struct bytes jpeg = make_jpeg(&spec, 8);
+    struct pst_error err;
+    size_t nbytes, n;
+    uint64_t random = 1;
+    uint8_t *back = malloc(jpeg.nbytes);
+    (void)state;
+    for (int no_checksum = 0; no_checksum < 2; no_checksum++) {
+        const struct pst_pli_from_jpeg_options options = {.struct_size = sizeof options,
+                                                          .no_checksum = no_checksum};
+        uint8_t *pli = from_jpeg(&jpeg, &options, &nbytes);
+        uint8_t *copy = malloc(nbytes);
+        for (size_t at = 0; at < nbytes; at++) {
+            memcpy(copy, pli, nbytes);
+            copy[at] ^= (uint8_t)(1u << random_below(&random, 8));
+            enum pst_status status = pst_pli_to_jpeg(copy, nbytes, back, jpeg.nbytes, &n, &err);
+            assert_true(status != PST_OK || (n == jpeg.nbytes && memcmp(back, jpeg.data, n) == 0));
+            if (!no_checksum)
+                assert_int_not_equal(status, PST_OK);
+        }
+        for (size_t cut = 0; cut < nbytes; cut += 1 + cut / 30) {
+            memcpy(copy, pli, cut);
+            assert_int_not_equal(pst_pli_to_jpeg(copy, cut, back, jpeg.nbytes, &n, &err), PST_OK);
+        }
+        free(copy);
+        free(pli);
+    }
+    free(back);
+    bytes_free(&jpeg);
+}
+
+static void write_jpeg(void **state, const char *path, const struct jpeg_spec *spec, uint64_t seed)
+{
+    struct bytes jpeg = make_jpeg(spec, seed);
+    folder_file(state, path, jpeg.data, jpeg.nbytes);
+    bytes_free(&jpeg);
+}
+
+/* Two JPEGs, one that cannot be kept, and a PNG. */
+static void make_mixed(void **state, const char *folder)
+{
+    struct jpeg_spec spec = {.height = 60,
+                             .width = 80,
+                             .colours = COLOURS_YCC,
+                             .h = 2,
+                             .v = 2,
+                             .quality = 90,
+                             .orientation = 6};
+    char path[128];
+    snprintf(path, sizeof path, "%s/a/0.jpg", folder);
+    write_jpeg(state, path, &spec, 1);
+    snprintf(path, sizeof path, "%s/a/1.jpg", folder);
+    spec.colours = COLOURS_CMYK;
+    spec.h = spec.v = 1;
+    write_jpeg(state, path, &spec, 2);
+    snprintf(path, sizeof path, "%s/b/2.jpg", folder);
+    spec.colours = COLOURS_GRAY;
+    write_jpeg(state, path, &spec, 3);
+    snprintf(path, sizeof path, "%s/b/3.png", folder);
+    const struct png_spec plain = {.height = 8, .width = 9, .colour_type = 2, .depth = 8};
+    struct bytes png = make_png(&plain, 1);
+    folder_file(state, path, png.data, png.nbytes);
+    bytes_free(&png);
+}
+
+struct told {
+    unsigned n;
+    char name[64];
+    struct pst_error why;
+};
+
+static int on_kept(void *ctx, const char *name, const struct pst_error *why)
+{
+    struct told *told = ctx;
+    told->n++;
+    snprintf(told->name, sizeof told->name, "%s", name);
+    told->why = *why;
+    return 0;
+}
+
+static int on_kept_stop(void *ctx, const char *name, const struct pst_error *why)
+{
+    on_kept(ctx, name, why);
+    return 1;
+}
+
+static void folders_keep_jpegs_so(void **state)
+{
+    struct told told = {0};
+    struct pst_pack_options options = {
+        .struct_size = sizeof options, .kept_jpeg = on_kept, .ctx = &told};
+    struct pst_pack_report report;
+    struct pst_error err;
+    static const enum pst_form forms[] = {PST_FORM_PLI_JPEG, PST_FORM_JPEG, PST_FORM_PLI_JPEG,
+                                          PST_FORM_PNG};
+    make_mixed(state, "f");
+    char source[256];
+    snprintf(source, sizeof source, "%s", folder_path(state, "f"));
+    assert_ok(pst_pack(source, folder_path(state, "a.pst"), &options, &report, &err));
+    assert_int_equal(report.n_samples, 4);
+    assert_int_equal(report.n_pli_jpeg, 2);
+    assert_int_equal(report.n_kept_jpeg, 1);
+    assert_true(report.pli_jpeg_nbytes < report.jpeg_nbytes);
+    assert_int_equal(report.nbytes_in - report.jpeg_nbytes,
+                     report.nbytes_out - report.pli_jpeg_nbytes - 4 * sizeof(int64_t)); /* labels */
+    assert_int_equal(told.n, 1);
+    assert_string_equal(told.name, "a/1.jpg");
+    assert_int_equal(told.why.status, PST_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(told.why.file, "a/1.jpg"));
+    pst_dataset *dataset = folder_open(state, "a.pst", NULL),
+                *files = folder_open(state, "f", NULL);
+    for (uint64_t i = 0; i < 4; i++) {
+        struct pst_item item, file;
+        struct pst_pli_info head = {.struct_size = sizeof head};
+        assert_ok(pst_dataset_item(dataset, i, 0, 0, &item, &err));
+        assert_ok(pst_dataset_item(files, i, 0, 0, &file, &err));
+        assert_int_equal(item.form, forms[i]);
+        assert_int_equal(item.jpeg_nbytes, forms[i] == PST_FORM_PLI_JPEG ? file.nbytes : 0);
+        if (forms[i] != PST_FORM_PLI_JPEG)
+            continue;
+        assert_int_equal(item.orientation, 6);
+        assert_int_equal(item.height, 80);
+        assert_int_equal(item.width, 60);
+        uint8_t *pli = malloc(item.nbytes);
+        assert_ok(pst_dataset_read(dataset, i, 0, 0, 0, item.nbytes, pli, &err));
+        assert_ok(pst_pli_info(pli, item.nbytes, &head, &err));
+        assert_true(item.has_pixel_checksum);
+        assert_true(item.pixel_checksum == head.pixel_checksum);
+        free(pli);
+    }
+    pst_dataset_close(&dataset);
+    pst_dataset_close(&files);
+    const struct pst_verify_options verify = {
+        .struct_size = sizeof verify, .decode = true, .restore = true};
+    assert_ok(pst_verify(folder_path(state, "a.pst"), &verify, NULL, &err));
+    /* The callback may end it. */
+    options.kept_jpeg = on_kept_stop;
+    assert_int_equal(pst_pack(source, folder_path(state, "b.pst"), &options, &report, &err),
+                     PST_ERROR_CANCELLED);
+}
+
+/* What stands in the index and the shard is what the PLI says of itself. */
+static void the_writer_looks_at_them(void **state)
+{
+    static const struct jpeg_spec spec = {.height = 60,
+                                          .width = 80,
+                                          .colours = COLOURS_YCC,
+                                          .h = 1,
+                                          .v = 1,
+                                          .quality = 90,
+                                          .orientation = 8};
+    const struct pst_field field = {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1};
+    struct bytes jpeg = make_jpeg(&spec, 1);
+    struct pst_error err;
+    pst_writer *writer;
+    size_t nbytes;
+    uint8_t *pli = from_jpeg(&jpeg, NULL, &nbytes);
+    struct pst_value value = {.bytes = pli, .nbytes = nbytes, .form = PST_FORM_PLI_JPEG};
+    const struct pst_value *list = &value;
+    const struct pst_sample sample = {.name = "x", .values = &list};
+    assert_ok(pst_writer_open(folder_path(state, "a.pst"), &field, 1, NULL, &writer, &err));
+    value.form = PST_FORM_PLI; /* of pixels: it is not */
+    assert_int_equal(pst_writer_add(writer, &sample, &err), PST_ERROR_UNSUPPORTED);
+    value.form = PST_FORM_PLI_JPEG;
+    value.has_pixel_checksum = true;
+    assert_int_equal(pst_writer_add(writer, &sample, &err), PST_ERROR_CORRUPT);
+    value.has_pixel_checksum = false;
+    value.nbytes = 60; /* not even the head */
+    assert_int_equal(pst_writer_add(writer, &sample, &err), PST_ERROR_TRUNCATED);
+    value.nbytes = nbytes;
+    value.bytes = jpeg.data;
+    assert_int_equal(pst_writer_add(writer, &sample, &err), PST_ERROR_UNSUPPORTED);
+    value.bytes = pli;
+    assert_ok(pst_writer_add(writer, &sample, &err));
+    assert_ok(pst_writer_finish(writer, &err));
+    pst_writer_close(&writer);
+    pst_dataset *dataset = folder_open(state, "a.pst", NULL);
+    struct pst_item item;
+    assert_ok(pst_dataset_item(dataset, 0, 0, 0, &item, &err));
+    assert_int_equal(item.jpeg_nbytes, jpeg.nbytes);
+    assert_int_equal(item.orientation, 8);
+    pst_dataset_close(&dataset);
+    free(pli);
+    bytes_free(&jpeg);
+}
+
+#ifdef PST_FAULTS
+/* Lets the n-th operation of a kind fail until all is well: a clean error each time, no leak, and a
+ * pack that goes on to the same data set. */
+static void every_failure_is_clean(void **state)
+{
+    static const enum psti_fault_kind kinds[] = {PSTI_FAULT_ALLOC, PSTI_FAULT_READ,
+                                                 PSTI_FAULT_WRITE};
+    struct pst_memory_stats before, after;
+    char source[256], name[32];
+    struct pst_error err;
+    make_mixed(state, "f");
+    snprintf(source, sizeof source, "%s", folder_path(state, "f"));
+    struct pst_pack_options options = {.struct_size = sizeof options, .num_workers = 1};
+    assert_ok(pst_pack(source, folder_path(state, "whole.pst"), &options, NULL, &err));
+    pst_memory_stats(&before);
+    for (unsigned k = 0; k < 3; k++) {
+        enum pst_status status = PST_ERROR_MEMORY;
+        for (uint64_t n = 1; status != PST_OK; n += 1 + n / 16) {
+            options.writer.mode = PST_WRITER_CREATE;
+            snprintf(name, sizeof name, "%u-%u.pst", k, (unsigned)n);
+            psti_fault_arm(kinds[k], n, false);
+            status = pst_pack(source, folder_path(state, name), &options, NULL, &err);
+            psti_fault_arm(kinds[k], 0, false);
+            pst_memory_stats(&after);
+            assert_int_equal(after.live_nbytes, before.live_nbytes);
+            assert_true(n < 100000);
+            options.writer.mode = PST_WRITER_RESUME;
+            pst_dataset *dataset = NULL;
+            if (status != PST_OK &&
+                pst_dataset_open(folder_path(state, name), NULL, &dataset, NULL) != PST_OK)
+                assert_ok(pst_pack(source, folder_path(state, name), &options, NULL, &err));
+            pst_dataset_close(&dataset);
+            const struct pst_verify_options verify = {
+                .struct_size = sizeof verify, .decode = true, .restore = true};
+            assert_ok(pst_verify(folder_path(state, name), &verify, NULL, &err));
+            pst_dataset *got = folder_open(state, name, NULL),
+                        *whole = folder_open(state, "whole.pst", NULL);
+            for (uint64_t i = 0; i < 4; i++) {
+                struct pst_item a, b;
+                assert_ok(pst_dataset_item(got, i, 0, 0, &a, &err));
+                assert_ok(pst_dataset_item(whole, i, 0, 0, &b, &err));
+                assert_int_equal(a.form, b.form);
+                assert_true(a.checksum == b.checksum);
+            }
+            pst_dataset_close(&got);
+            pst_dataset_close(&whole);
+        }
+    }
+}
+
+static void single_files_fail_clean(void **state)
+{
+    static const struct jpeg_spec spec = {
+        .height = 60, .width = 80, .colours = COLOURS_YCC, .h = 2, .v = 2, .quality = 90};
+    struct bytes jpeg = make_jpeg(&spec, 1);
+    struct pst_memory_stats before, after;
+    struct pst_error err;
+    size_t nbytes, n_back;
+    uint8_t *pli = from_jpeg(&jpeg, NULL, &nbytes), *back = malloc(jpeg.nbytes);
+    (void)state;
+    pst_memory_stats(&before);
+    for (int to = 0; to < 2; to++) {
+        enum pst_status status = PST_ERROR_MEMORY;
+        for (uint64_t n = 1; status != PST_OK; n++) {
+            psti_fault_arm(PSTI_FAULT_ALLOC, n, false);
+            status =
+                to ? pst_pli_to_jpeg(pli, nbytes, back, jpeg.nbytes, &n_back, &err)
+                   : pst_pli_from_jpeg(jpeg.data, jpeg.nbytes, NULL, pli, nbytes, &n_back, &err);
+            psti_fault_arm(PSTI_FAULT_ALLOC, 0, false);
+            assert_true(status == PST_OK || status == PST_ERROR_MEMORY);
+            pst_memory_stats(&after);
+            assert_int_equal(after.live_nbytes, before.live_nbytes);
+            assert_true(n < 100);
+        }
+    }
+    assert_memory_equal(back, jpeg.data, jpeg.nbytes);
+    free(back);
+    free(pli);
+    bytes_free(&jpeg);
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_comes_back),
+        cmocka_unit_test(bytes_around_the_image_come_back),
+        cmocka_unit_test(what_is_not_taken_is_refused),
+        cmocka_unit_test(broken_ones_give_no_other_file),
+        cmocka_unit_test_setup_teardown(folders_keep_jpegs_so, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(the_writer_looks_at_them, folder_setup, folder_teardown),
+#ifdef PST_FAULTS
+        cmocka_unit_test_setup_teardown(every_failure_is_clean, folder_setup, folder_teardown),
+        cmocka_unit_test(single_files_fail_clean),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
