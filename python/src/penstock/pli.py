@@ -6,8 +6,8 @@
     smaller = penstock.pli.from_jpeg(jpeg)         # the JPEG's own coefficients: the same pixels
     assert penstock.pli.to_jpeg(smaller) == jpeg   # and the file, byte for byte
 
-A region costs only the units that it touches, 64x64 pixels each (of a JPEG mostly 128x128). Where Pillow is installed, importing this module registers the
-format there, so that ``Image.open("x.pli")`` and ``image.save("x.pli")`` work.
+A region costs only the units that it touches, 64x64 pixels each (of a JPEG mostly 128x128). Where Pillow is installed,
+importing this module registers the format there, so that ``Image.open("x.pli")`` and ``image.save("x.pli")`` work.
 """
 
 from __future__ import annotations
