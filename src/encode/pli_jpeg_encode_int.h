@@ -3,6 +3,7 @@
 #ifndef PST_ENCODE_PLI_JPEG_ENCODE_INT_H
 #define PST_ENCODE_PLI_JPEG_ENCODE_INT_H
 
+#include "base/bits.h"
 #include "encode/pli_jpeg_encode.h"
 
 enum {
@@ -40,8 +41,24 @@ struct psti_je_bits {
     uint64_t waiting;
     uint32_t n_waiting; /* 0..7 */
 };
-/* n at most 57; the bits above them are 0. Eight bytes behind `at` are written. */
-void psti_je_put(struct psti_je_bits *bits, uint64_t v, uint32_t n);
+/* n at most 56; the bits above them are 0. Eight bytes behind `at` are written. */
+static inline void psti_je_put(struct psti_je_bits *b, uint64_t v, uint32_t n)
+{
+    b->waiting |= v << b->n_waiting;
+    b->n_waiting += n;
+    psti_store_u64(b->at, b->waiting);
+    b->at += b->n_waiting >> 3;
+    b->waiting >>= b->n_waiting & ~7u;
+    b->n_waiting &= 7;
+}
+/* n up to 64. */
+static inline void psti_je_put_group(struct psti_je_bits *b, uint64_t v, uint32_t n)
+{
+    uint32_t low = n < 32 ? n : 32;
+    psti_je_put(b, v & ((1ull << low) - 1), low);
+    if (n > 32)
+        psti_je_put(b, v >> 32, n - 32);
+}
 
 /* What a unit comes to before its tables are known; parts lie one behind the other in the buffers
  * of the image. */
@@ -79,6 +96,18 @@ bool psti_je_tokenise(const struct psti_jpeg_frame *frame, const int16_t *const 
                       const uint8_t *ends, uint32_t unit_log2, uint32_t row, uint32_t column,
                       struct psti_je_work *work, uint8_t *ac, uint16_t *small,
                       struct psti_je_unit *unit, struct psti_je_counts *counts);
+
+/* What of it exists per CPU level; all write the same. */
+struct psti_je_kernels {
+    /* Tokens and their g of n coefficients, a multiple of 64. */
+    void (*find_tokens)(const int16_t *values, uint32_t n, uint8_t *tokens, uint8_t *g);
+    /* The raw bits of a group of 64 (8.5), zeros where it has fewer. */
+    void (*put_values)(struct psti_je_bits *bits, const int16_t *values, const uint8_t *tokens);
+};
+const struct psti_je_kernels *psti_je_kernels_for(uint32_t cpu);
+#if defined(__x86_64__)
+extern const struct psti_je_kernels psti_je_kernels_avx2; /* pli_jpeg_encode_avx2.c */
+#endif
 
 /* pli_jpeg_encode_model.c: tables of the image's own where they pay, and the codes of all. Returns
  * the bytes of model block 2, which may be 0. */

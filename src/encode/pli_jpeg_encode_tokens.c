@@ -6,7 +6,7 @@
  * allocated; what is written is bounded by the unit's size. */
 #include "encode/pli_jpeg_encode_int.h"
 
-#include "base/bits.h"
+#include "base/cpu.h"
 
 #include <string.h>
 
@@ -15,32 +15,12 @@ enum {
     SQUARE = PSTI_JE_SQUARE,
     CHUNK = 8 * LANES,
     NO_NEIGHBOURS = 15,
-    CONTEXT_MAX = 14,
-    PUT_MAX = 32
+    CONTEXT_MAX = 14
 };
 
 #define EVEN 0xaa55aa55aa55aa55ull
 
 /* -- Bits -- */
-
-void psti_je_put(struct psti_je_bits *b, uint64_t v, uint32_t n)
-{
-    b->waiting |= v << b->n_waiting;
-    b->n_waiting += n;
-    psti_store_u64(b->at, b->waiting);
-    b->at += b->n_waiting >> 3;
-    b->waiting >>= b->n_waiting & ~7u;
-    b->n_waiting &= 7;
-}
-
-/* n up to 64. */
-static void put_group(struct psti_je_bits *b, uint64_t v, uint32_t n)
-{
-    uint32_t low = n < PUT_MAX ? n : PUT_MAX;
-    psti_je_put(b, v & ((1ull << low) - 1), low);
-    if (n > PUT_MAX)
-        psti_je_put(b, v >> PUT_MAX, n - PUT_MAX);
-}
 
 static void put_end(struct psti_je_bits *b)
 {
@@ -63,7 +43,7 @@ static void put_planes(struct psti_je_bits *b, uint32_t n, uint16_t *left, uint8
             n_bits[more] = (uint8_t)(bits - 1);
             more += bits > 1;
         }
-        put_group(b, plane, n);
+        psti_je_put_group(b, plane, n);
         n = more;
     }
 }
@@ -220,7 +200,7 @@ static bool put_dc_square(const struct psti_jpeg_square *q, const int16_t *coefs
         n_bits[n] = (uint8_t)psti_jpeg_dc_bits(token);
         n += n_bits[n] > 0;
     }
-    put_group(bits, signs, n_signs);
+    psti_je_put_group(bits, signs, n_signs);
     put_planes(bits, n, left, n_bits);
     return true;
 }
@@ -262,8 +242,7 @@ static void sort(const struct psti_jpeg_frame *frame, const int16_t *const coefs
     memset(work->sides + unit->n_k[0], 0, psti_round_up(unit->n_k[0], SQUARE) - unit->n_k[0]);
 }
 
-/* Tokens and their g of n coefficients, a multiple of 32: by counting how many limits a magnitude
- * exceeds, which vectors can do. */
+/* By counting how many limits a magnitude exceeds, which vectors can do. */
 static void find_tokens(const int16_t *values, uint32_t n, uint8_t *restrict tokens,
                         uint8_t *restrict g)
 {
@@ -277,16 +256,14 @@ static void find_tokens(const int16_t *values, uint32_t n, uint8_t *restrict tok
         }
 }
 
-/* 8.5 of a group of up to 64. */
-static void put_values(struct psti_je_bits *bits, const int16_t *values, const uint8_t *tokens,
-                       uint32_t n)
+static void put_values(struct psti_je_bits *bits, const int16_t *values, const uint8_t *tokens)
 {
     uint16_t left[SQUARE];
     uint8_t n_bits[SQUARE];
     uint8_t classes[SQUARE];
     uint64_t signs = 0;
     uint32_t n_signs = 0, n_left = 0, n_classes = 0;
-    for (uint32_t l = 0; l < n; l++) {
+    for (uint32_t l = 0; l < SQUARE; l++) {
         int16_t v = values[l];
         uint32_t token = tokens[l];
         signs |= (uint64_t)(v < 0) << n_signs;
@@ -300,7 +277,7 @@ static void put_values(struct psti_je_bits *bits, const int16_t *values, const u
             (uint16_t)(token == 7 ? m - 1 - (32u << class) : m - psti_jpeg_ac_lowest[token]);
         n_bits[n_left++] = (uint8_t)(psti_jpeg_ac_bits[token] + class);
     }
-    put_group(bits, signs, n_signs);
+    psti_je_put_group(bits, signs, n_signs);
     for (uint32_t i = 0; i < 5 && n_classes > 0; i++) {
         uint64_t plane = 0;
         uint32_t more = 0;
@@ -309,10 +286,21 @@ static void put_values(struct psti_je_bits *bits, const int16_t *values, const u
             classes[more] = classes[j];
             more += classes[j] > i;
         }
-        put_group(bits, plane, n_classes);
+        psti_je_put_group(bits, plane, n_classes);
         n_classes = more;
     }
     put_planes(bits, n_left, left, n_bits);
+}
+
+const struct psti_je_kernels *psti_je_kernels_for(uint32_t cpu)
+{
+    static const struct psti_je_kernels plain = {find_tokens, put_values};
+#if defined(__x86_64__)
+    if ((cpu & PSTI_CPU_AVX2) != 0)
+        return &psti_je_kernels_avx2;
+#endif
+    (void)cpu;
+    return &plain;
 }
 
 /* Tokens of a plane with their contexts, counted; in two sets, as neighbours are often equal. */
@@ -336,21 +324,21 @@ static void put_plane(struct psti_je_work *work, const struct psti_je_unit *unit
     }
 }
 
-static uint8_t *put_ac(struct psti_je_work *work, const struct psti_je_unit *unit, uint8_t *ac,
-                       struct psti_je_counts *counts)
+static void put_ac(struct psti_je_work *work, const struct psti_je_unit *unit,
+                   const struct psti_je_kernels *kernels, uint8_t *ac,
+                   struct psti_je_counts *counts)
 {
     uint32_t sums[2][PSTI_JE_N_AC] = {{0}};
     memset(work->g, 0, psti_round_up(unit->n_k[0], SQUARE));
     for (uint32_t k = 1; k <= unit->last; k++) {
         size_t at = (size_t)k * work->stride;
-        find_tokens(work->values + at, (uint32_t)psti_round_up(unit->n_k[k], SQUARE),
-                    work->tokens + at, work->g + at);
+        kernels->find_tokens(work->values + at, (uint32_t)psti_round_up(unit->n_k[k], SQUARE),
+                             work->tokens + at, work->g + at);
         put_plane(work, unit, k, ac, sums);
         ac += unit->n_k[k];
     }
     for (uint32_t i = 0; i < PSTI_JE_N_AC; i++)
         counts->ac[i] += sums[0][i] + sums[1][i];
-    return ac;
 }
 
 bool psti_je_tokenise(const struct psti_jpeg_frame *frame, const int16_t *const coefs[],
@@ -360,6 +348,7 @@ bool psti_je_tokenise(const struct psti_jpeg_frame *frame, const int16_t *const 
 {
     struct small_tokens tokens = {small, counts->small};
     struct psti_je_bits bits = {.at = work->raw};
+    const struct psti_je_kernels *kernels = psti_je_kernels_for(psti_cpu_features());
     size_t first[PSTI_JPEG_COMPONENTS_MAX] = {0}; /* block of each component in `ends` */
     for (uint32_t c = 1; c < frame->n_components; c++)
         first[c] = first[c - 1] + psti_jpeg_n_coefs(frame, c - 1) / 64;
@@ -378,12 +367,11 @@ bool psti_je_tokenise(const struct psti_jpeg_frame *frame, const int16_t *const 
             return false;
     }
     sort(frame, coefs, work, unit);
-    (void)put_ac(work, unit, ac, counts);
+    put_ac(work, unit, kernels, ac, counts);
     for (uint32_t k = 1; k <= unit->last; k++)
         for (uint32_t base = 0; base < unit->n_k[k]; base += SQUARE) {
             size_t at = (size_t)k * work->stride + base;
-            uint32_t n = unit->n_k[k] - base;
-            put_values(&bits, work->values + at, work->tokens + at, n < SQUARE ? n : SQUARE);
+            kernels->put_values(&bits, work->values + at, work->tokens + at);
         }
     put_end(&bits);
     unit->raw_nbytes = (uint32_t)(bits.at - work->raw);

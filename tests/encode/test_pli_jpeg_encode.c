@@ -6,7 +6,8 @@
 #include "base/bits.h"
 #include "base/fault.h"
 #include "base/hash.h"
-#include "encode/pli_jpeg_encode.h"
+#include "base/cpu.h"
+#include "encode/pli_jpeg_encode_int.h"
 #include "pli/pli_coefs_make.h"
 
 #include <stdlib.h>
@@ -216,6 +217,41 @@ static void memory_fails(void **state)
 #endif
 }
 
+/* Tokens and raw bits at the level of this machine are those of plain C. */
+static void levels_agree(void **state)
+{
+    (void)state;
+    const struct psti_je_kernels *kernels[2] = {psti_je_kernels_for(0),
+                                                psti_je_kernels_for(psti_cpu_detected())};
+    uint64_t random = 6;
+    if (kernels[0] == kernels[1])
+        skip();
+    for (uint32_t i = 0; i < 20000; i++) {
+        int16_t values[64] = {0};
+        uint8_t tokens[2][64], g[2][64], bytes[2][300];
+        uint32_t n = 1 + coefs_draw(&random) % 64, n_bits = coefs_draw(&random) % 12;
+        for (uint32_t l = 0; l < n; l++) {
+            uint32_t m = coefs_draw(&random) & ((1u << coefs_draw(&random) % (n_bits + 1)) - 1);
+            m = coefs_draw(&random) % 1000 == 0 ? PSTI_JPEG_AC_MAX : m;
+            values[l] = (int16_t)(coefs_draw(&random) & 1 ? -(int32_t)m : (int32_t)m);
+        }
+        memset(bytes, 0, sizeof bytes);
+        struct psti_je_bits bits[2];
+        for (int k = 0; k < 2; k++) {
+            bits[k] = (struct psti_je_bits){.at = bytes[k]};
+            psti_je_put(&bits[k], i % 8 > 0, i % 8);
+            kernels[k]->find_tokens(values, 64, tokens[k], g[k]);
+            kernels[k]->put_values(&bits[k], values, tokens[k]);
+        }
+        assert_memory_equal(tokens[0], tokens[1], 64);
+        assert_memory_equal(g[0], g[1], 64);
+        assert_int_equal(bits[0].at - bytes[0], bits[1].at - bytes[1]);
+        assert_int_equal(bits[0].n_waiting, bits[1].n_waiting);
+        assert_true(bits[0].waiting == bits[1].waiting);
+        assert_memory_equal(bytes[0], bytes[1], sizeof bytes[0]);
+    }
+}
+
 static int open_room(void **state)
 {
     (void)state;
@@ -235,7 +271,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_file),      cmocka_unit_test(size_of_units),
         cmocka_unit_test(too_little_room), cmocka_unit_test(out_of_range),
-        cmocka_unit_test(memory_fails),
+        cmocka_unit_test(memory_fails),    cmocka_unit_test(levels_agree),
     };
     return cmocka_run_group_tests(tests, open_room, close_room);
 }
