@@ -42,6 +42,7 @@ struct encoder {
     size_t plan_nbytes;
     struct psti_pli_wave_counts *counts; /* of rows of units */
     struct psti_pli_wave_codes *codes;
+    bool has_codes; /* of an earlier plan */
     uint8_t model[MODEL_MAX_NBYTES];
     uint64_t total; /* bytes of all */
     atomic_bool out_of_memory;
@@ -279,7 +280,8 @@ static void plan_row(void *arg, size_t row)
         e->looks[unit] = (uint8_t)look_at(&source);
         if (e->looks[unit] != CONSTANT)
             psti_pli_wave_plan(&source, e->options.tier == PST_PLI_TIER_DENSE, e->options.effort,
-                               e->plans + unit * e->plan_nbytes, &e->counts[row], work.mode);
+                               e->has_codes ? e->codes : NULL, e->plans + unit * e->plan_nbytes,
+                               &e->counts[row], work.mode);
     }
     psti_free(work.memory);
 }
@@ -340,30 +342,44 @@ static size_t assemble(struct encoder *e, uint8_t *bytes)
     return (size_t)(out - bytes);
 }
 
-/* Pass one of wave units and the image's model. */
-static void plan_waves(struct encoder *e)
+/* Plans all units, and makes the image's tables of their tokens. */
+static void plan_once(struct encoder *e)
 {
-    const struct pst_pixels *p = e->image.pixels;
-    uint32_t rows = psti_pli_unit_rows(&e->header), columns = psti_pli_unit_columns(&e->header);
-    e->plan_nbytes = psti_pli_wave_plan_nbytes(p->channels, p->bits);
-    e->plans = psti_alloc_array((size_t)rows * columns, e->plan_nbytes);
-    e->looks = psti_alloc_array(rows, columns);
-    e->counts = psti_calloc(rows, sizeof *e->counts);
-    e->codes = psti_alloc_aligned(64, psti_pli_wave_codes_nbytes());
-    if (!e->plans || !e->looks || !e->counts || !e->codes) {
-        atomic_store(&e->out_of_memory, true);
-        return;
-    }
+    uint32_t rows = psti_pli_unit_rows(&e->header), bits = e->image.pixels->bits;
+    memset(e->counts, 0, rows * sizeof *e->counts);
     run_jobs(e, plan_row, rows);
     uint32_t *sum = &e->counts[0].n[0][0];
     for (uint32_t row = 1; row < rows; row++)
         for (size_t i = 0; i < sizeof e->counts->n / sizeof *sum; i++)
             sum[i] += (&e->counts[row].n[0][0])[i];
-    size_t nbytes = psti_pli_wave_model(e->counts, p->bits, e->model + PSTI_PLI_BLOCK_HEADER_NBYTES,
+    size_t nbytes = psti_pli_wave_model(e->counts, bits, e->model + PSTI_PLI_BLOCK_HEADER_NBYTES,
                                         MODEL_MAX_NBYTES - PSTI_PLI_BLOCK_HEADER_NBYTES, e->codes);
+    e->header.model_nbytes = 0;
     if (nbytes > 0)
         e->header.model_nbytes =
             (uint32_t)(psti_pli_print_block(e->model, PSTI_PLI_MODEL_WAVE, nbytes) - e->model);
+}
+
+/* Pass one of wave units and the image's model. High efforts choose again with its tables. */
+static void plan_waves(struct encoder *e)
+{
+    enum { EFFORT_AGAIN = 4 };
+    const struct pst_pixels *p = e->image.pixels;
+    uint32_t rows = psti_pli_unit_rows(&e->header), columns = psti_pli_unit_columns(&e->header);
+    e->plan_nbytes = psti_pli_wave_plan_nbytes(p->channels, p->bits);
+    e->plans = psti_alloc_array((size_t)rows * columns, e->plan_nbytes);
+    e->looks = psti_alloc_array(rows, columns);
+    e->counts = psti_alloc_array(rows, sizeof *e->counts);
+    e->codes = psti_alloc_aligned(64, psti_pli_wave_codes_nbytes());
+    if (!e->plans || !e->looks || !e->counts || !e->codes) {
+        atomic_store(&e->out_of_memory, true);
+        return;
+    }
+    plan_once(e);
+    if (e->options.effort < EFFORT_AGAIN || atomic_load(&e->out_of_memory))
+        return;
+    e->has_codes = true;
+    plan_once(e);
 }
 
 /* Everything for units of that size, but the pixels' checksum. */

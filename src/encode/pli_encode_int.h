@@ -59,15 +59,18 @@ size_t psti_pli_lz_encode(const struct psti_pli_source *source, uint32_t effort,
 struct psti_pli_wave_counts {
     uint32_t n[16][48]; /* context, token */
 };
+struct psti_pli_wave_codes;
 /* What pass one keeps of a unit: caller's memory of psti_pli_wave_plan_nbytes(). */
 size_t psti_pli_wave_plan_nbytes(uint8_t channels, uint8_t bits);
-/* `dense`: filters may be used. Adds to `counts`. `work`: psti_pli_wave_work_nbytes(). */
+/* `dense`: filters may be used. `codes`, of an earlier plan of the image: choices are compared by
+ * what they cost with its tables; NULL: by an estimate. Adds to `counts`. `work`:
+ * psti_pli_wave_work_nbytes(). */
 void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32_t effort,
-                        void *plan, struct psti_pli_wave_counts *counts, void *work);
+                        const struct psti_pli_wave_codes *codes, void *plan,
+                        struct psti_pli_wave_counts *counts, void *work);
 size_t psti_pli_wave_work_nbytes(uint8_t channels, uint8_t bits);
 /* Tables for the image from its counts: writes the model block's content (0 bytes: built-in tables
  * everywhere) and prepares `tables` for encoding. */
-struct psti_pli_wave_codes;
 size_t psti_pli_wave_codes_nbytes(void);
 size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t bits, uint8_t *block,
                            size_t capacity, struct psti_pli_wave_codes *codes);

@@ -1,26 +1,14 @@
 /* pli_wave_cost.c - what residuals cost in context, for high efforts of PLI's wave mode.
  *
- * Costs are those of the built-in tables: the image's own are known only when all is chosen. Works
- * in the caller's memory; in integers, so that files do not depend on the machine. */
+ * Costs are those of the tables that a first choice led to. Works in the caller's memory; in
+ * integers, so that files do not depend on the machine. */
 #include "encode/pli_wave_encode_int.h"
 
 #include "base/cpu.h"
 
 #include <string.h>
 
-enum { EDGE = PSTI_WAVE_EDGE, BLOCK = PSTI_WAVE_BLOCK, SHIFT = PSTI_WAVE_LOG2_SHIFT };
-
-void psti_wave_find_costs(uint32_t bits, struct psti_wave_work *work)
-{
-    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
-        for (uint32_t i = 0; i < psti_pli_wave_n_tokens(bits); i++) {
-            uint32_t table = (PSTI_PLI_PROB_BITS << SHIFT) -
-                             psti_wave_log2(psti_pli_wave_freqs[bits == 16][c][i]);
-            uint32_t raw = psti_pli_wave_raw_bits(i) + (i > 0);
-            work->costs[c][i] =
-                (uint16_t)(((table * PSTI_WAVE_PRICE_UNIT) >> SHIFT) + raw * PSTI_WAVE_PRICE_UNIT);
-        }
-}
+enum { EDGE = PSTI_WAVE_EDGE, BLOCK = PSTI_WAVE_BLOCK };
 
 /* Energies of 16 samples from (y, x) on; those beyond the unit mean nothing. */
 static inline __attribute__((always_inline)) void energies_of(const struct psti_wave_work *work,

@@ -201,8 +201,7 @@ void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_p
 /* Tokens of a row of 64 residuals. */
 void psti_wave_find_tokens(uint32_t bits, const int16_t *residuals, uint8_t *tokens);
 
-/* pli_wave_cost.c: what residuals really cost with the built-in tables, in 1/16 bit. */
-void psti_wave_find_costs(uint32_t bits, struct psti_wave_work *work);
+/* pli_wave_cost.c: what residuals cost by work->costs, in 1/16 bit. */
 /* Of a plane; leaves its tokens in work->padded[plane], where planes before it have theirs. */
 uint64_t psti_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
                               enum psti_pli_energy kind, const int16_t *residuals,
@@ -280,6 +279,7 @@ uint64_t psti_wave_code_8(uint32_t freq, uint32_t first);
 struct psti_pli_wave_codes {
     struct psti_wave_code of[PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX]; /* context, token */
     uint64_t of_8[1 << PSTI_WAVE_INDEX_BITS_8];
+    uint16_t costs[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS]; /* of a token, in 1/16 bit */
 };
 
 #endif

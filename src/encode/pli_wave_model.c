@@ -81,6 +81,19 @@ static void find_codes_8(const uint16_t *freqs, uint64_t *codes)
     codes[PSTI_WAVE_NONE_8] = psti_wave_code_8(PSTI_PLI_PROB_SUM, 0); /* leaves a state as it is */
 }
 
+/* What tokens cost, with raw bits and sign; one that the table does not have as much as a rare one.
+ */
+static void find_costs(const uint16_t *freqs, uint32_t bits, uint16_t *costs)
+{
+    for (uint32_t i = 0; i < psti_pli_wave_n_tokens(bits); i++) {
+        uint32_t table = (PSTI_PLI_PROB_BITS << PSTI_WAVE_LOG2_SHIFT) -
+                         psti_wave_log2(freqs[i] > 0 ? freqs[i] : 1);
+        uint32_t raw = psti_pli_wave_raw_bits(i) + (i > 0);
+        costs[i] = (uint16_t)(((table * PSTI_WAVE_PRICE_UNIT) >> PSTI_WAVE_LOG2_SHIFT) +
+                              raw * PSTI_WAVE_PRICE_UNIT);
+    }
+}
+
 size_t psti_pli_wave_codes_nbytes(void) { return sizeof(struct psti_pli_wave_codes); }
 
 size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t bits, uint8_t *block,
@@ -112,6 +125,7 @@ size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t b
     memcpy(block, printed, nbytes);
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
         find_codes(freqs.f[c], codes->of + (size_t)c * PSTI_WAVE_TOKEN_MAX);
+        find_costs(freqs.f[c], bits, codes->costs[c]);
         if (bits == 8)
             find_codes_8(freqs.f[c], codes->of_8 + ((size_t)c << PSTI_WAVE_TOKEN_BITS_8));
     }

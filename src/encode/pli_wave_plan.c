@@ -1,8 +1,9 @@
 /* pli_wave_plan.c - which predictions a unit of PLI's wave mode uses, and the counts of its tokens.
  *
  * Predictions are compared by about what their residuals cost: log2(1 + |r|) in 1/16 bit, from
- * straight lines, so that rows of residuals are added up in vectors. Taps are fitted by least
- * squares. All in integers: the same pixels give the same file everywhere. */
+ * straight lines, so that rows of residuals are added up in vectors; or, once the image has tables,
+ * by what they cost in these. Taps are fitted by least squares, then tried. All in integers: the
+ * same pixels give the same file everywhere. */
 #include "encode/pli_wave_encode_int.h"
 #include "encode/pli_wave_filters.h"
 
@@ -14,8 +15,8 @@
 
 enum {
     N_SIMPLE = 4,
-    EFFORT_COSTS = 4,  /* from here on planes are compared by what they really cost, */
-    EFFORT_REFINE = 5, /* and from here blocks */
+    EFFORT_TAPS = 3,   /* from here on taps beside the best are tried, */
+    EFFORT_REFINE = 5, /* and from here more of them, and filters block by block */
     N_BLOCK_COLUMNS = PSTI_WAVE_EDGE / PSTI_WAVE_BLOCK,
     FILTERS_PRICE =
         PSTI_WAVE_PRICE_UNIT * PSTI_PLI_FILTER_BITS * PSTI_PLI_WAVE_N_BLOCKS /* in 1/16 bit */
@@ -36,7 +37,7 @@ struct choice {
     struct psti_wave_work *work;
     uint32_t plane, effort;
     uint32_t n_taps;
-    bool dense;
+    bool dense, by_cost;
     enum psti_pli_energy kind;
     const int16_t *g, *r; /* residuals that taps refer to */
 };
@@ -48,7 +49,7 @@ static uint32_t rows_from(const struct psti_pli_source *s, uint32_t y0)
 
 static uint64_t price_plane(const struct choice *c, const int16_t *residuals)
 {
-    if (c->effort >= EFFORT_COSTS)
+    if (c->by_cost)
         return psti_wave_cost_plane(c->source, c->plane, c->kind, residuals, c->work);
     return c->rows->price(c->source, residuals);
 }
@@ -89,6 +90,31 @@ static void fit_taps(const struct choice *c, const int16_t *residuals, int8_t *a
     }
 }
 
+/* Taps a little off what fits best by squares, where they cost less; returns the price. The
+ * residuals without taps are still in work->trial. */
+static uint64_t refine_taps(const struct choice *c, struct psti_wave_plane_plan *plan,
+                            uint64_t price)
+{
+    struct psti_wave_work *work = c->work;
+    for (int step = c->effort >= EFFORT_REFINE ? 8 : 4; step >= 1; step /= 2)
+        for (uint32_t k = 0; k < 2 * c->n_taps; k++) {
+            int tap[2] = {plan->a, plan->b};
+            tap[k / 2] += k % 2 ? step : -step;
+            if (tap[k / 2] < -INT8_MAX || tap[k / 2] > INT8_MAX)
+                continue;
+            c->rows->add_taps(work->trial[plan->predictor - 1], c->source->height, (int8_t)tap[0],
+                              (int8_t)tap[1], c->g, c->r, work->trial[N_SIMPLE]);
+            uint64_t now = price_plane(c, work->trial[N_SIMPLE]);
+            if (now >= price)
+                continue;
+            price = now;
+            plan->a = (int8_t)tap[0];
+            plan->b = (int8_t)tap[1];
+            memcpy(work->residuals[c->plane], work->trial[N_SIMPLE], sizeof work->trial[N_SIMPLE]);
+        }
+    return price;
+}
+
 /* The best of predictors 1..4, with taps. Leaves its residuals in work->residuals[plane]; returns
  * their price. */
 static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_plan *plan)
@@ -96,11 +122,11 @@ static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_pla
     struct psti_wave_work *work = c->work;
     uint64_t prices[N_SIMPLE], best_price;
     /* Where filters are next, MED is the one that they have to beat. */
-    uint32_t from = c->dense && c->effort < EFFORT_COSTS ? PSTI_PLI_PREDICT_MED - 1 : 0;
+    uint32_t from = c->dense && !c->by_cost ? PSTI_PLI_PREDICT_MED - 1 : 0;
     uint32_t best = from;
     c->rows->try_simple(c->source, c->plane, from, work, prices);
     for (uint32_t i = from; i < N_SIMPLE; i++) {
-        if (c->effort >= EFFORT_COSTS)
+        if (c->by_cost)
             prices[i] = price_plane(c, work->trial[i]);
         best = prices[i] < prices[best] ? i : best;
     }
@@ -111,7 +137,7 @@ static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_pla
     /* Taps change which predictor is best only where two are close: low efforts fit the one. */
     for (uint32_t i = from; c->n_taps > 0 && i < N_SIMPLE; i++) {
         int8_t a, b;
-        if (i != best && (c->effort < 3 || prices[i] > prices[best] + prices[best] / 16))
+        if (i != best && (c->effort < 2 || prices[i] > prices[best] + prices[best] / 16))
             continue;
         fit_taps(c, work->trial[i], &a, &b);
         if (a == 0 && b == 0)
@@ -127,6 +153,8 @@ static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_pla
         plan->b = b;
         memcpy(work->residuals[c->plane], work->trial[N_SIMPLE], sizeof work->trial[N_SIMPLE]);
     }
+    if (c->effort >= EFFORT_TAPS && !c->dense)
+        return refine_taps(c, plan, best_price);
     return best_price;
 }
 
@@ -239,7 +267,7 @@ static void plan_plane(const struct choice *c, struct psti_wave_plane_plan *plan
     struct psti_wave_plane_plan filtered = {.predictor = PSTI_PLI_PREDICT_FILTERS,
                                             .start = plan->start};
     choose_filters(c, filtered.filters);
-    if (c->effort >= EFFORT_REFINE)
+    if (c->by_cost && c->effort >= EFFORT_REFINE)
         psti_wave_refine(c->source, c->plane, c->kind, c->g, c->r, filtered.filters, work->trial[0],
                          work);
     if (price_plane(c, work->trial[0]) + FILTERS_PRICE >= price)
@@ -307,15 +335,16 @@ size_t psti_pli_wave_work_nbytes(uint8_t channels, uint8_t bits)
 }
 
 void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32_t effort,
-                        void *plan, struct psti_pli_wave_counts *counts, void *work_)
+                        const struct psti_pli_wave_codes *codes, void *plan,
+                        struct psti_pli_wave_counts *counts, void *work_)
 {
     struct psti_wave_work *work = work_;
     struct psti_wave_plan *p = plan;
     const struct psti_wave_rows *rows = psti_wave_rows_for(psti_cpu_features(), source->bits);
     memset(work->zeros, 0, sizeof work->zeros);
     bool first = true;
-    if (effort >= EFFORT_COSTS)
-        psti_wave_find_costs(source->bits, work);
+    if (codes)
+        memcpy(work->costs, codes->costs, sizeof work->costs);
     for (uint32_t i = 0; i < source->channels; i++) {
         uint32_t n_taps = psti_pli_wave_n_taps(i, source->transform);
         struct choice choice = {.source = source,
@@ -325,11 +354,12 @@ void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32
                                 .effort = effort,
                                 .n_taps = n_taps,
                                 .dense = dense,
+                                .by_cost = codes != NULL,
                                 .kind = psti_pli_wave_energy_kind(i, source->transform, first),
                                 .g = n_taps > 0 ? work->residuals[0] : work->zeros,
                                 .r = n_taps > 1 ? work->residuals[1] : work->zeros};
         plan_plane(&choice, &p->planes[i]);
-        if (effort >= EFFORT_COSTS) /* contexts of later planes see this one as it is now */
+        if (codes) /* contexts of later planes see this one as it is now */
             (void)psti_wave_cost_plane(source, i, choice.kind, work->residuals[i], work);
         first = first && p->planes[i].predictor == PSTI_PLI_PREDICT_CONSTANT;
     }
