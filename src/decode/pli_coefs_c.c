@@ -215,6 +215,7 @@ static inline uint32_t find_low(const uint32_t *states)
     uint32_t mask = 0;
     for (uint32_t l = 0; l < LANES; l++)
         low[l] = states[l] >> 16 == 0;
+#pragma GCC unroll 4
     for (uint32_t l = 0; l < LANES; l += 8)
         mask |= (uint32_t)((psti_load_u64(low + l) * 0x0102040810204080ull) >> 56) << l;
     return mask;
