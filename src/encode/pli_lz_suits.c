@@ -13,8 +13,9 @@ enum {
     WINDOW = 256,     /* columns looked at together */
     ROWS_MAX = 256,   /* rows looked at, spread over the image */
     NEW_PERCENT = 10, /* pixels unlike their neighbours: above this it is a photograph */
-    LABELS_LOG2 = 8,  /* small enough for regions; larger ones save little */
-    GRAPHICS_LOG2 = 9 /* what comes again, as letters do, is seldom near */
+    /* Of units: what comes again, as letters do, is seldom near; and label maps decode so much
+     * faster in large units that a crop costs no more than in small ones. */
+    EDGE_LOG2 = 9
 };
 
 /* Pixels x.. of row y as numbers. */
@@ -81,5 +82,5 @@ uint8_t psti_pli_lz_suits(const struct pst_pixels *pixels)
         if (n_new * 100 > n * NEW_PERCENT)
             return 0;
     }
-    return pixels->channels == 1 ? LABELS_LOG2 : GRAPHICS_LOG2;
+    return EDGE_LOG2;
 }
