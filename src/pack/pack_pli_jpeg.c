@@ -64,16 +64,20 @@ void psti_pack_jpeg_free(struct psti_pack_jpeg *room)
     room->work = NULL;
 }
 
-/* Room for all coefficients, each component's aligned to 64. */
+/* Room for all coefficients, each component's aligned to 64. A block takes at least one bit of the
+ * file: a header that states more of them is not worth the memory. */
 static enum pst_status reserve_coefs(struct psti_pack_jpeg *room,
-                                     const struct psti_jpeg_frame *frame, coefs_of coefs,
-                                     struct pst_error *err)
+                                     const struct psti_jpeg_frame *frame, uint64_t jpeg_nbytes,
+                                     coefs_of coefs, struct pst_error *err)
 {
+    enum { BLOCK_NBYTES = 64 * sizeof(int16_t) };
     uint64_t total = 0, at[PSTI_JPEG_COMPONENTS_MAX] = {0};
     for (uint32_t c = 0; c < frame->n_components; c++) {
         at[c] = total;
-        total += (uint64_t)psti_jpeg_n_coefs(frame, c) * sizeof(int16_t); /* blocks of 128 bytes */
+        total += (uint64_t)psti_jpeg_n_coefs(frame, c) * sizeof(int16_t);
     }
+    if (total / BLOCK_NBYTES > 8 * jpeg_nbytes)
+        return psti_fail(err, PST_ERROR_CORRUPT, "pack", "the JPEG is too short for its pixels");
     if (total > COEFS_MAX_NBYTES)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "pack", "the JPEG has too many pixels");
     enum pst_status status = reserve(&room->coefs, &room->coefs_nbytes, (size_t)total, err);
@@ -96,7 +100,7 @@ static enum pst_status read_jpeg(struct psti_pack_jpeg *room, const void *jpeg, 
     memset(frame, 0, sizeof *frame);
     enum pst_status status = psti_jpeg_probe(jpeg, nbytes, frame, err);
     if (status == PST_OK)
-        status = reserve_coefs(room, frame, coefs, err);
+        status = reserve_coefs(room, frame, nbytes, coefs, err);
     if (status == PST_OK)
         status = reserve(&room->restoration, &room->restoration_nbytes,
                          psti_jpeg_restoration_bound(nbytes), err);
@@ -143,7 +147,7 @@ static enum pst_status write_jpeg(struct psti_pack_jpeg *room, const void *pli, 
         frame->restoration_checksum)
         return psti_fail(err, PST_ERROR_CHECKSUM, "pack",
                          "the checksum of what gives the JPEG back does not match");
-    status = reserve_coefs(room, frame, coefs, err);
+    status = reserve_coefs(room, frame, frame->jpeg_nbytes, coefs, err);
     if (status == PST_OK)
         status = reserve(&room->scratch, &room->scratch_nbytes, pst_pli_scratch_nbytes(&info), err);
     if (status == PST_OK)
