@@ -2,6 +2,7 @@
 #include "decode/pli_coefs_avx2.h"
 
 #if defined(__x86_64__)
+#include <assert.h>
 #include <string.h>
 
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
@@ -12,6 +13,22 @@ const uint8_t psti_coefs_avx2_ramp[64] = {EIGHT(0), EIGHT(0), EIGHT(0), EIGHT(0)
                                           EIGHT(8), EIGHT(8), EIGHT(8), EIGHT(8)};
 const uint8_t psti_coefs_avx2_first_lanes[64] = {EIGHT(255), EIGHT(255), EIGHT(255), EIGHT(255),
                                                  EIGHT(0),   EIGHT(0),   EIGHT(0),   EIGHT(0)};
+
+#define SIXTEEN(v) EIGHT(v), EIGHT(v)
+#define THIRTY_TWO(v)                                                                              \
+    {                                                                                              \
+        EIGHT(v), EIGHT(v), EIGHT(v), EIGHT(v)                                                     \
+    }
+const struct psti_coefs_avx2_constants psti_coefs_avx2_constants = {
+    .slots = {SIXTEEN(PSTI_JPEG_PROB_SUM - 1)},
+    .upper_bits = {SIXTEEN(0xf000)},
+    .top = {SIXTEEN(0x8000)},
+    .all_slots = {SIXTEEN(PSTI_JPEG_PROB_SUM)},
+    .last_ac_token = THIRTY_TWO(PSTI_JPEG_N_AC_TOKENS - 1),
+    .low_4 = THIRTY_TWO(15),
+    .bit_3 = THIRTY_TWO(8),
+    .one = THIRTY_TWO(1),
+};
 
 #define TAKES(m, i) (((m) >> (i)) & 1)
 #define WORD(m, i) __builtin_popcount((m) & ((1u << (i)) - 1))
@@ -40,6 +57,26 @@ static void put_bounds(const uint16_t *freqs, uint32_t n_tokens, uint32_t contex
     }
 }
 
+static void prepare_buckets(struct psti_coefs_avx2_tables *t)
+{
+    enum { NEVER = 127, TURNED_OVER = 8 };
+    uint32_t bucket = 0, n_extra = 0;
+    memset(t->limits, NEVER, sizeof t->limits);
+    t->extra_limit = NEVER;
+    for (uint32_t i = 0, next = 0; i < 16; i++) {
+        t->buckets[i ^ TURNED_OVER] = (uint8_t)bucket;
+        for (; next < PSTI_JPEG_N_LIMITS && psti_jpeg_limits[next] >> 3 == i; next++) {
+            uint8_t *limit = &t->limits[i ^ TURNED_OVER];
+            if (*limit == NEVER)
+                bucket++;
+            else if (n_extra++ == 0)
+                limit = &t->extra_limit;
+            *limit = (uint8_t)(2 * psti_jpeg_limits[next] - 1 - 128);
+        }
+    }
+    assert(n_extra <= 1);
+}
+
 static void TARGET prepare(struct psti_pli_coefs_tables *tables)
 {
     static const uint8_t rows[COEFS_PAIRS][2] = {{3, 2}, {2, 1}, {1, 0}, {3, 1}, {2, 0}, {3, 0}};
@@ -50,18 +87,18 @@ static void TARGET prepare(struct psti_pli_coefs_tables *tables)
         for (uint32_t i = 0, begin = 0; i < PSTI_JPEG_N_AC_TOKENS; i++) {
             t->has_sure_tokens |= f->ac[c][i] == PSTI_JPEG_PROB_SUM;
             begin += f->ac[c][i];
-            if (i < COEFS_AC_BOUNDS)
-                t->rows[c >> 3][i][c & 7] = (uint16_t)begin;
+            if (i < COEFS_AC_BOUNDS) {
+                t->rows[c >> 3][i][0][c & 7] = (uint8_t)begin;
+                t->rows[c >> 3][i][1][c & 7] = (uint8_t)(begin >> 8);
+            }
         }
     for (uint32_t p = 0; p < COEFS_PAIRS; p++)
-        for (uint32_t i = 0; i < COEFS_AC_BOUNDS; i++) {
-            const __m128i low = _mm_set1_epi16(255);
-            __m128i a = _mm_load_si128((const __m128i *)(const void *)t->rows[rows[p][0]][i]);
-            __m128i b = _mm_load_si128((const __m128i *)(const void *)t->rows[rows[p][1]][i]);
-            __m128i *to = (__m128i *)(void *)t->pairs[p][i];
-            _mm_storeu_si128(to, _mm_packus_epi16(_mm_and_si128(a, low), _mm_and_si128(b, low)));
-            _mm_storeu_si128(to + 1, _mm_packus_epi16(_mm_srli_epi16(a, 8), _mm_srli_epi16(b, 8)));
-        }
+        for (uint32_t i = 0; i < COEFS_AC_BOUNDS; i++)
+            for (uint32_t byte = 0; byte < 2; byte++) {
+                memcpy(t->pairs[p][i][byte], t->rows[rows[p][0]][i][byte], 8);
+                memcpy(t->pairs[p][i][byte] + 8, t->rows[rows[p][1]][i][byte], 8);
+            }
+    prepare_buckets(t);
     for (uint32_t side = 0; side < 2; side++)
         for (uint32_t c = 0; c < PSTI_JPEG_N_ENDS; c++) {
             put_bounds(f->ends[side][c], PSTI_JPEG_N_ENDS, c, t->ends[side]);
@@ -71,7 +108,7 @@ static void TARGET prepare(struct psti_pli_coefs_tables *tables)
 
 /* -- Order -- */
 
-/* Sides become 0 or 2: where in `struct plane` of the AC loop a side's weights are. */
+/* Sides become 0 or 2, woven: where in `struct plane` of the AC loop a side's weights are. */
 static void TARGET find_sides(struct psti_coefs_unit *unit)
 {
     const struct psti_pli_coefs *out = unit->out;
@@ -83,8 +120,7 @@ static void TARGET find_sides(struct psti_coefs_unit *unit)
     for (uint32_t i = 0; i < out->n; i += PSTI_COEFS_LANES) {
         v32 low = _mm256_cmpgt_epi16(load(unit->order + i), last_of_0);
         v32 high = _mm256_cmpgt_epi16(load(unit->order + i + 16), last_of_0);
-        v32 sides = _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xd8);
-        store(unit->sides + i, _mm256_and_si256(sides, two));
+        store(unit->sides + i, _mm256_and_si256(_mm256_packs_epi16(low, high), two));
     }
 }
 

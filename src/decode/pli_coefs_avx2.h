@@ -1,8 +1,9 @@
 /* pli_coefs_avx2.h - inside the AVX2 level of the coefficient decoder (docs/format-pli.md, section
  * 8): its tables, and the states that its loops over tokens keep in registers.
  *
- * A step's 32 lanes stand in bytes in their order. In 16 bits they are two vectors: A has lanes
- * 0..7 and 16..23, B the others, which is what unpacking and packing bytes gives. */
+ * In 16 bits a step's 32 lanes are two vectors: A has lanes 0..15, B the others. What unpacking and
+ * packing make of them are bytes in the order 0..7, 16..23, 8..15, 24..31, which is called woven
+ * here; memory has lanes in their order but where it says that they are woven. */
 #ifndef PST_DECODE_PLI_COEFS_AVX2_H
 #define PST_DECODE_PLI_COEFS_AVX2_H
 
@@ -22,19 +23,32 @@ enum {
     COEFS_BOUNDS = PSTI_JPEG_N_ENDS - 1
 };
 
-/* Where tokens' slots begin: of token t at [t - 1], as token 0 begins at 0. */
+/* Where tokens' slots begin, of several contexts: low bytes, then high bytes. Of token t at [t -
+ * 1], as token 0 begins at 0. */
 struct psti_coefs_avx2_tables {
-    _Alignas(32) uint16_t rows[4][COEFS_AC_BOUNDS][8];  /* AC: [D], 8 buckets */
-    uint8_t pairs[COEFS_PAIRS][COEFS_AC_BOUNDS][2][16]; /* two such rows' low, then high bytes */
-    uint8_t ends[2][COEFS_BOUNDS][2][16];               /* [side]: of 16 contexts, likewise */
-    uint8_t dc[2][COEFS_BOUNDS][2][16];                 /* 4096 for tokens that are none */
-    bool has_sure_tokens;                               /* AC: one has all slots of its context */
+    _Alignas(32) uint8_t rows[4][COEFS_AC_BOUNDS][2][8]; /* AC: [D], 8 buckets */
+    uint8_t pairs[COEFS_PAIRS][COEFS_AC_BOUNDS][2][16];  /* two such rows */
+    uint8_t ends[2][COEFS_BOUNDS][2][16];                /* [side], 16 contexts */
+    uint8_t dc[2][COEFS_BOUNDS][2][16];                  /* 4096 for tokens that are none */
+    /* Bucket of a sum (8.4), cut to 0..255, by its upper 4 bits, the highest turned over, if it is
+     * not above a limit, which is 128 less. No two limits are in the same 16 but for one, which
+     * comes on top, everywhere the same. */
+    uint8_t buckets[16], limits[16], extra_limit;
+    bool has_sure_tokens; /* AC: one has all slots of its context */
 };
 _Static_assert(sizeof(struct psti_coefs_avx2_tables) <= PSTI_COEFS_LEVEL_NBYTES, "memory");
 
 struct psti_coefs_avx2_states {
     v32 high_a, low_a, high_b, low_b;
 };
+
+/* Vectors that compilers would make anew each time if they knew them. */
+struct psti_coefs_avx2_constants {
+    _Alignas(32) uint16_t slots[16], upper_bits[16], top[16], all_slots[16];
+    uint8_t last_ac_token[32], low_4[32], bit_3[32], one[32];
+};
+extern const struct psti_coefs_avx2_constants psti_coefs_avx2_constants;
+#define COEFS_CONSTANT(name) load(psti_coefs_avx2_constants.name)
 
 /* 32 bytes of 0, 32 of 8 */
 extern const uint8_t psti_coefs_avx2_ramp[64];
@@ -95,30 +109,29 @@ PSTI_COEFS_INLINE v32 first_lanes(uint32_t n) { return load(psti_coefs_avx2_firs
 
 /* -- States -- */
 
+/* Bytes of 32 lanes in their order -> woven, or back. */
+PSTI_COEFS_INLINE v32 weave(v32 v) { return _mm256_permute4x64_epi64(v, 0xd8); }
+
 PSTI_COEFS_INLINE struct psti_coefs_avx2_states load_states(const struct psti_coefs_unit *unit)
 {
     const v32 low = _mm256_set1_epi32(0xffff);
-    v32 x[4];
-    for (int i = 0; i < 4; i++) /* lanes 0..7 and 16..23, and so on */
-        x[i] = load(unit->states + 8 * i);
-    v32 a0 = x[0], a1 = x[2], b0 = x[1], b1 = x[3];
+    v32 x0 = load(unit->states), x1 = load(unit->states + 8);
+    v32 x2 = load(unit->states + 16), x3 = load(unit->states + 24);
     struct psti_coefs_avx2_states s;
-#define ORDER(v) _mm256_permute4x64_epi64(v, 0xd8)
-    s.low_a = ORDER(_mm256_packus_epi32(_mm256_and_si256(a0, low), _mm256_and_si256(a1, low)));
-    s.low_b = ORDER(_mm256_packus_epi32(_mm256_and_si256(b0, low), _mm256_and_si256(b1, low)));
-    s.high_a = ORDER(_mm256_packus_epi32(_mm256_srli_epi32(a0, 16), _mm256_srli_epi32(a1, 16)));
-    s.high_b = ORDER(_mm256_packus_epi32(_mm256_srli_epi32(b0, 16), _mm256_srli_epi32(b1, 16)));
+    s.low_a = weave(_mm256_packus_epi32(_mm256_and_si256(x0, low), _mm256_and_si256(x1, low)));
+    s.low_b = weave(_mm256_packus_epi32(_mm256_and_si256(x2, low), _mm256_and_si256(x3, low)));
+    s.high_a = weave(_mm256_packus_epi32(_mm256_srli_epi32(x0, 16), _mm256_srli_epi32(x1, 16)));
+    s.high_b = weave(_mm256_packus_epi32(_mm256_srli_epi32(x2, 16), _mm256_srli_epi32(x3, 16)));
     return s;
 }
 
 PSTI_COEFS_INLINE void store_states(struct psti_coefs_unit *unit, struct psti_coefs_avx2_states s)
 {
-    v32 low_a = ORDER(s.low_a), low_b = ORDER(s.low_b);
-    v32 high_a = ORDER(s.high_a), high_b = ORDER(s.high_b);
-#undef ORDER
+    v32 low_a = weave(s.low_a), low_b = weave(s.low_b);
+    v32 high_a = weave(s.high_a), high_b = weave(s.high_b);
     store(unit->states, _mm256_unpacklo_epi16(low_a, high_a));
-    store(unit->states + 8, _mm256_unpacklo_epi16(low_b, high_b));
-    store(unit->states + 16, _mm256_unpackhi_epi16(low_a, high_a));
+    store(unit->states + 8, _mm256_unpackhi_epi16(low_a, high_a));
+    store(unit->states + 16, _mm256_unpacklo_epi16(low_b, high_b));
     store(unit->states + 24, _mm256_unpackhi_epi16(low_b, high_b));
 }
 
@@ -153,18 +166,29 @@ PSTI_COEFS_INLINE struct psti_coefs_avx2_search search(v32 slot, const v32 bound
     return s;
 }
 
-/* x := freq * (x >> 12) + slot - begin, without the word that may follow; returns the lanes that
- * need one: their lower halves are 0. Frequencies of 4096 count as 0, and lanes in `idle` keep
- * their states, if `partial`. */
-PSTI_COEFS_INLINE v32 advance(v32 *high, v32 *low, v32 slot, struct psti_coefs_avx2_found found,
-                              v32 idle, bool partial)
+/* What a step makes of the lower halves first. */
+struct psti_coefs_avx2_parts {
+    v32 slot, upper; /* bits 0..11; bits 12..15, where they are */
+};
+PSTI_COEFS_INLINE struct psti_coefs_avx2_parts split(v32 low)
 {
-    const v32 top = _mm256_set1_epi16((short)0x8000);
+    return (struct psti_coefs_avx2_parts){
+        _mm256_and_si256(low, COEFS_CONSTANT(slots)),
+        _mm256_and_si256(low, COEFS_CONSTANT(upper_bits)),
+    };
+}
+
+/* x := freq * (x >> 12) + slot - begin, without the word that may follow; returns the lanes that
+ * need one: their lower halves have become the higher ones. Frequencies of 4096 count as 0, and
+ * lanes in `idle` keep their states, if `partial`. */
+PSTI_COEFS_INLINE v32 advance(v32 *high, v32 *low, struct psti_coefs_avx2_parts parts,
+                              struct psti_coefs_avx2_found found, v32 idle, bool partial)
+{
+    const v32 top = COEFS_CONSTANT(top);
     v32 freq = _mm256_slli_epi16(found.freq, 4);
-    v32 upper_bits = _mm256_and_si256(*low, _mm256_set1_epi16((short)0xf000));
     /* Bit 15 is turned over: signed comparisons find the carry of unsigned sums. */
-    v32 bias = _mm256_xor_si256(_mm256_sub_epi16(slot, found.begin), top);
-    v32 small = _mm256_add_epi16(_mm256_mulhi_epu16(freq, upper_bits), bias);
+    v32 bias = _mm256_xor_si256(_mm256_sub_epi16(parts.slot, found.begin), top);
+    v32 small = _mm256_add_epi16(_mm256_mulhi_epu16(freq, parts.upper), bias);
     v32 sum = _mm256_add_epi16(_mm256_mullo_epi16(freq, *high), small);
     v32 product = _mm256_mulhi_epu16(freq, *high);
     v32 carry = _mm256_cmpgt_epi16(small, sum); /* -1 */
@@ -174,12 +198,19 @@ PSTI_COEFS_INLINE v32 advance(v32 *high, v32 *low, v32 slot, struct psti_coefs_a
     if (partial) {
         idle = _mm256_or_si256(idle, _mm256_cmpeq_epi16(freq, _mm256_setzero_si256()));
         new_high = pick(new_high, *high, idle);
-        new_low = pick(new_low, *low, idle);
+        new_low = pick(new_low, _mm256_or_si256(parts.slot, parts.upper), idle);
         empty = _mm256_andnot_si256(idle, empty);
     }
-    *high = _mm256_or_si256(new_high, _mm256_and_si256(new_low, empty));
-    *low = _mm256_andnot_si256(empty, new_low);
+    *high = pick(new_high, new_low, empty);
+    *low = new_low;
     return empty;
+}
+
+/* 16 lanes: the first 8 from bit 0 on, the others from bit 16 on. */
+PSTI_COEFS_INLINE uint32_t lanes_of(v32 empty)
+{
+    v32 bytes = _mm256_packs_epi16(empty, _mm256_setzero_si256());
+    return (uint32_t)_mm256_movemask_epi8(bytes);
 }
 
 /* `lanes`: from bit 4 on. */
@@ -190,18 +221,13 @@ PSTI_COEFS_INLINE __m128i spread_words(const uint8_t *words, uint32_t lanes)
                             _mm_load_si128((const __m128i *)(const void *)indices));
 }
 
-/* Lower halves of the lanes that are empty; returns where the next words are. */
-PSTI_COEFS_INLINE const uint8_t *take_words(const uint8_t *words, v32 empty_a, v32 empty_b,
-                                            v32 *low_a, v32 *low_b)
+/* Lower halves of those of 16 lanes that are empty; returns where the next words are. */
+PSTI_COEFS_INLINE const uint8_t *take_words(const uint8_t *words, v32 empty, uint32_t lanes,
+                                            v32 *low)
 {
-    uint32_t lanes = (uint32_t)_mm256_movemask_epi8(_mm256_packs_epi16(empty_a, empty_b));
     const uint8_t *words_1 = words + 2 * _mm_popcnt_u32(lanes & 0xff);
-    const uint8_t *words_2 = words + 2 * _mm_popcnt_u32(lanes & 0xffff);
-    const uint8_t *words_3 = words + 2 * _mm_popcnt_u32(lanes & 0xffffff);
-    __m128i new_0 = spread_words(words, lanes << 4), new_2 = spread_words(words_2, lanes >> 12);
-    __m128i new_1 = spread_words(words_1, lanes >> 4), new_3 = spread_words(words_3, lanes >> 20);
-    *low_a = _mm256_or_si256(*low_a, halves(new_0, new_2));
-    *low_b = _mm256_or_si256(*low_b, halves(new_1, new_3));
+    *low = pick(*low, halves(spread_words(words, lanes << 4), spread_words(words_1, lanes >> 12)),
+                empty);
     return words + 2 * _mm_popcnt_u32(lanes);
 }
 

@@ -1,5 +1,13 @@
 /* pli_coefs_avx2_ac.c - AC tokens of a unit of coefficients with AVX2 (docs/format-pli.md, 8.4).
- */
+ *
+ * In: words, states and the list of a unit; out: planes of tokens. Pure functions, any thread. The
+ * list is sorted by ends, so D is a question of where in a plane a step stands: most steps have one
+ * D in all lanes, and the bounds of 8 contexts, in 16 bits, are one register; a few have two,
+ * others more. Contexts look back at other planes only, so those of the next step are found while
+ * the states are busy. What bounds a step is its chain: slot -> token -> state -> which lanes take
+ * words
+ * -> slot. The two halves of the lanes take turns in it: words that a half needs are taken at the
+ * beginning of its next step, so that one waits for memory while the other computes. */
 #include "decode/pli_coefs_avx2.h"
 
 #if defined(__x86_64__)
@@ -18,15 +26,21 @@ struct plane {
     uint8_t *tokens, *weighed;
 };
 
+/* 16 lanes. */
+struct half {
+    v32 high, low, empty; /* -1: takes a word before its next token */
+    uint32_t takers;      /* the same, lanes_of() */
+};
+
 struct loop {
     struct plane plane;
-    v32 limits[PSTI_JPEG_N_LIMITS]; /* bytes, less 128 */
-    v32 weigh;                      /* tokens -> g */
+    v32 buckets, limits, extra_limit; /* of tables */
+    v32 weigh;                        /* tokens -> g */
     const struct psti_coefs_avx2_tables *tables;
     const uint8_t *sides;
-    struct psti_coefs_avx2_states states;
+    struct half a, b;
     const uint8_t *words;
-    v32 passed; /* how many limits the lanes of the next step pass, negative */
+    v32 bucket; /* of the lanes of the next step */
 };
 
 static const uint8_t *g_of(const struct psti_coefs_unit *unit, uint32_t k)
@@ -60,23 +74,20 @@ INLINE void open_plane(const struct psti_coefs_unit *unit, uint32_t k, struct pl
         b = _mm256_add_epi16(b, term_b);                                                           \
     }
 
-INLINE v32 find_passed(const struct loop *l, uint32_t base)
+INLINE v32 find_buckets(const struct loop *l, uint32_t base)
 {
     const struct plane *p = &l->plane;
-    v32 side = load(l->sides + base), side_1 = _mm256_or_si256(side, _mm256_set1_epi8(1));
+    v32 side = load(l->sides + base), side_1 = _mm256_or_si256(side, COEFS_CONSTANT(one));
     v32 side_a = _mm256_unpacklo_epi8(side, side_1), side_b = _mm256_unpackhi_epi8(side, side_1);
     v32 a = _mm256_shuffle_epi8(p->bias, side_a), b = _mm256_shuffle_epi8(p->bias, side_b);
     ADD_FEATURES(0)
     ADD_FEATURES(1)
     ADD_FEATURES(2)
     v32 x = _mm256_packs_epi16(a, b);
-#define PASSED(i) _mm256_cmpgt_epi8(x, l->limits[i])
-    v32 near = _mm256_add_epi8(PASSED(0), PASSED(1)),
-        middle = _mm256_add_epi8(PASSED(2), PASSED(3));
-    v32 far = _mm256_add_epi8(PASSED(4), PASSED(5));
-    far = _mm256_add_epi8(far, PASSED(6));
-    return _mm256_add_epi8(_mm256_add_epi8(near, middle), far);
-#undef PASSED
+    v32 sixteenth = _mm256_and_si256(_mm256_srli_epi16(x, 4), COEFS_CONSTANT(low_4));
+    v32 above = _mm256_cmpgt_epi8(x, _mm256_shuffle_epi8(l->limits, sixteenth)); /* -1 */
+    above = _mm256_add_epi8(above, _mm256_cmpgt_epi8(x, l->extra_limit));
+    return _mm256_sub_epi8(_mm256_shuffle_epi8(l->buckets, sixteenth), above);
 }
 
 /* -- Bounds -- */
@@ -87,12 +98,11 @@ struct bounds {
 #define EACH_BOUND(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6)
 
 /* All lanes have the same D. */
-INLINE void look_up_one(const uint16_t (*rows)[8], v32 passed, struct bounds *bounds)
+INLINE void look_up_one(const uint8_t (*rows)[2][8], v32 bucket, struct bounds *bounds)
 {
-    v32 twice = _mm256_add_epi8(passed, passed);
-    const v32 upper = _mm256_set1_epi16(0x0100);
-    v32 index_a = _mm256_sub_epi8(upper, _mm256_unpacklo_epi8(twice, twice));
-    v32 index_b = _mm256_sub_epi8(upper, _mm256_unpackhi_epi8(twice, twice));
+    v32 high = _mm256_or_si256(bucket, COEFS_CONSTANT(bit_3));
+    v32 index_a = _mm256_unpacklo_epi8(bucket, high);
+    v32 index_b = _mm256_unpackhi_epi8(bucket, high);
 #define LOOK_UP(i)                                                                                 \
     {                                                                                              \
         v32 row = both_halves(rows[i]);                                                            \
@@ -142,45 +152,50 @@ INLINE void look_up_any(const struct psti_coefs_avx2_tables *tables, v32 context
 
 enum kind { ONE_D, TWO_D, ANY_D };
 
+/* 16 lanes of a step: their words, their tokens. */
+INLINE struct psti_coefs_avx2_search half_step(struct loop *l, struct half *x, const v32 *bounds,
+                                               v32 idle, bool careful)
+{
+    l->words = take_words(l->words, x->empty, x->takers, &x->low);
+    struct psti_coefs_avx2_parts parts = split(x->low);
+    struct psti_coefs_avx2_search s =
+        search(parts.slot, bounds, _mm256_setzero_si256(), COEFS_CONSTANT(all_slots));
+    x->empty = advance(&x->high, &x->low, parts, s.found, idle, careful);
+    x->takers = lanes_of(x->empty);
+    return s;
+}
+
 /* One step, at `base`. `table`: as the kind wants it; `rows`: what is added to contexts. */
 INLINE void step(struct loop *l, uint32_t base, enum kind kind, const void *table, v32 rows,
                  uint32_t n, bool tail, bool careful)
 {
     struct bounds bounds;
     if (kind == ONE_D)
-        look_up_one(table, l->passed, &bounds);
+        look_up_one(table, l->bucket, &bounds);
     else if (kind == TWO_D)
-        look_up_pair(table, _mm256_sub_epi8(rows, l->passed), &bounds);
+        look_up_pair(table, _mm256_add_epi8(rows, l->bucket), &bounds);
     else
-        look_up_any(table, _mm256_sub_epi8(rows, l->passed), &bounds);
-    struct psti_coefs_avx2_states x = l->states;
-    const v32 slots = _mm256_set1_epi16(PSTI_JPEG_PROB_SUM - 1);
-    v32 slot_a = _mm256_and_si256(x.low_a, slots), slot_b = _mm256_and_si256(x.low_b, slots);
-    const v32 none = _mm256_setzero_si256(), all = _mm256_set1_epi16(PSTI_JPEG_PROB_SUM);
-    struct psti_coefs_avx2_search a = search(slot_a, bounds.a, none, all);
-    struct psti_coefs_avx2_search b = search(slot_b, bounds.b, none, all);
-    v32 idle_a = slot_a, idle_b = slot_b, lanes = slot_a;
+        look_up_any(table, _mm256_add_epi8(rows, l->bucket), &bounds);
+    v32 lanes = rows, idle_a = rows, idle_b = rows;
     if (careful) {
-        lanes = first_lanes(n);
+        lanes = weave(first_lanes(n));
         v32 idle = _mm256_cmpeq_epi8(lanes, _mm256_setzero_si256());
         idle_a = _mm256_unpacklo_epi8(idle, idle);
         idle_b = _mm256_unpackhi_epi8(idle, idle);
     }
-    v32 empty_a = advance(&x.high_a, &x.low_a, slot_a, a.found, idle_a, careful);
-    v32 empty_b = advance(&x.high_b, &x.low_b, slot_b, b.found, idle_b, careful);
+    struct psti_coefs_avx2_search a = half_step(l, &l->a, bounds.a, idle_a, careful);
+    struct psti_coefs_avx2_search b = half_step(l, &l->b, bounds.b, idle_b, careful);
     v32 token = _mm256_packs_epi16(a.half, b.half);
     token =
         _mm256_add_epi8(_mm256_add_epi8(token, token), _mm256_packs_epi16(a.quarter, b.quarter));
     token = _mm256_add_epi8(_mm256_add_epi8(token, token), _mm256_packs_epi16(a.eighth, b.eighth));
-    token = _mm256_add_epi8(token, _mm256_set1_epi8(PSTI_JPEG_N_AC_TOKENS - 1));
+    token = _mm256_add_epi8(token, COEFS_CONSTANT(last_ac_token));
     if (tail)
         token = _mm256_and_si256(token, lanes);
-    store(l->plane.tokens + base, token);
+    store(l->plane.tokens + base, weave(token));
     store(l->plane.weighed + base, _mm256_shuffle_epi8(l->weigh, token));
     if (!tail)
-        l->passed = find_passed(l, base + PSTI_COEFS_LANES);
-    l->words = take_words(l->words, empty_a, empty_b, &x.low_a, &x.low_b);
-    l->states = x;
+        l->bucket = find_buckets(l, base + PSTI_COEFS_LANES);
 }
 
 /* How many lanes of a step are before that list position. */
@@ -209,13 +224,13 @@ INLINE void mixed_step(struct loop *l, uint32_t base, const struct borders *bord
     uint32_t begins = last == 0 ? n_1 : last == 1 ? n_2 : n_3;
     const uint8_t *ramp = psti_coefs_avx2_ramp + PSTI_COEFS_LANES;
     if (first == last || ends == begins) {
-        step(l, base, TWO_D, l->tables->pairs[pair_of[last][first]], load(ramp - ends), n, tail,
-             tail || sure);
+        step(l, base, TWO_D, l->tables->pairs[pair_of[last][first]], weave(load(ramp - ends)), n,
+             tail, tail || sure);
         return;
     }
     v32 rows =
         _mm256_add_epi8(_mm256_add_epi8(load(ramp - n_3), load(ramp - n_2)), load(ramp - n_1));
-    step(l, base, ANY_D, l->tables, rows, n, tail, tail || sure);
+    step(l, base, ANY_D, l->tables, weave(rows), n, tail, tail || sure);
 }
 
 #define OPEN_STEP()                                                                                \
@@ -230,10 +245,13 @@ INLINE void read_planes(struct psti_coefs_unit *unit, uint32_t first, uint32_t l
     const uint16_t *n_k = out->n_k;
     const uint8_t *limit = unit->words.limit;
     struct loop l = {.tables = coefs_tables(unit), .sides = unit->sides, .words = unit->words.at};
-    for (uint32_t i = 0; i < PSTI_JPEG_N_LIMITS; i++)
-        l.limits[i] = _mm256_set1_epi8((char)(2 * psti_jpeg_limits[i] - 1 - 128));
+    l.buckets = both_halves(l.tables->buckets);
+    l.limits = both_halves(l.tables->limits);
+    l.extra_limit = _mm256_set1_epi8((char)l.tables->extra_limit);
     l.weigh = _mm256_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)psti_jpeg_ac_weight));
-    l.states = load_states(unit);
+    struct psti_coefs_avx2_states states = load_states(unit);
+    l.a = (struct half){states.high_a, states.low_a, _mm256_setzero_si256(), 0};
+    l.b = (struct half){states.high_b, states.low_b, _mm256_setzero_si256(), 0};
     if (first == 1)
         memset(unit->planes, 0, psti_round_up(out->n, PSTI_COEFS_SQUARE));
     for (uint32_t k = first; k <= last; k++) {
@@ -241,13 +259,13 @@ INLINE void read_planes(struct psti_coefs_unit *unit, uint32_t first, uint32_t l
         const struct borders borders = {
             {n_k[k + 7 < 64 ? k + 7 : 64], n_k[k + 3 < 64 ? k + 3 : 64], n_k[k + 1], n_k[k]}};
         uint32_t n = n_k[k], base = 0;
-        l.passed = find_passed(&l, 0);
+        l.bucket = find_buckets(&l, 0);
         for (uint32_t d = 0; d < 4; d++) {
             const void *rows = l.tables->rows[3 - d];
             uint32_t end = borders.of[d];
             for (; base + PSTI_COEFS_LANES <= end; base += PSTI_COEFS_LANES) {
                 OPEN_STEP()
-                step(&l, base, ONE_D, rows, l.passed, PSTI_COEFS_LANES, false, sure);
+                step(&l, base, ONE_D, rows, l.bucket, PSTI_COEFS_LANES, false, sure);
             }
             if (base < end && base + PSTI_COEFS_LANES <= n) {
                 OPEN_STEP()
@@ -263,8 +281,10 @@ INLINE void read_planes(struct psti_coefs_unit *unit, uint32_t first, uint32_t l
         if ((base & PSTI_COEFS_LANES) != 0)
             store(l.plane.tokens + base, _mm256_setzero_si256());
     }
-    unit->words.at = l.words;
-    store_states(unit, l.states);
+    OPEN_STEP()
+    l.words = take_words(l.words, l.a.empty, l.a.takers, &l.a.low);
+    unit->words.at = take_words(l.words, l.b.empty, l.b.takers, &l.b.low);
+    store_states(unit, (struct psti_coefs_avx2_states){l.a.high, l.a.low, l.b.high, l.b.low});
 }
 
 static void TARGET read_sure(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)

@@ -56,6 +56,7 @@ static v32 TARGET step(struct psti_coefs_unit *unit, struct stream *s,
                        const uint8_t (*table)[2][16], v32 contexts, v32 lanes)
 {
     v32 bounds_a[COEFS_BOUNDS], bounds_b[COEFS_BOUNDS];
+    contexts = weave(contexts);
     if (s->words > unit->words.limit)
         s->words = more_words(unit, s->words);
     for (uint32_t i = 0; i < COEFS_BOUNDS; i++) {
@@ -65,15 +66,15 @@ static v32 TARGET step(struct psti_coefs_unit *unit, struct stream *s,
         bounds_b[i] = _mm256_unpackhi_epi8(low, high);
     }
     struct psti_coefs_avx2_states *x = &s->states;
-    const v32 slots = _mm256_set1_epi16(PSTI_JPEG_PROB_SUM - 1);
-    v32 slot_a = _mm256_and_si256(x->low_a, slots), slot_b = _mm256_and_si256(x->low_b, slots);
-    struct half_step a = find(slot_a, bounds_a), b = find(slot_b, bounds_b);
-    v32 idle = _mm256_cmpeq_epi8(lanes, _mm256_setzero_si256());
-    v32 empty_a = advance(&x->high_a, &x->low_a, slot_a, a.search.found,
+    struct psti_coefs_avx2_parts parts_a = split(x->low_a), parts_b = split(x->low_b);
+    struct half_step a = find(parts_a.slot, bounds_a), b = find(parts_b.slot, bounds_b);
+    v32 idle = weave(_mm256_cmpeq_epi8(lanes, _mm256_setzero_si256()));
+    v32 empty_a = advance(&x->high_a, &x->low_a, parts_a, a.search.found,
                           _mm256_unpacklo_epi8(idle, idle), true);
-    v32 empty_b = advance(&x->high_b, &x->low_b, slot_b, b.search.found,
+    v32 empty_b = advance(&x->high_b, &x->low_b, parts_b, b.search.found,
                           _mm256_unpackhi_epi8(idle, idle), true);
-    s->words = take_words(s->words, empty_a, empty_b, &x->low_a, &x->low_b);
+    s->words = take_words(s->words, empty_a, lanes_of(empty_a), &x->low_a);
+    s->words = take_words(s->words, empty_b, lanes_of(empty_b), &x->low_b);
     v32 token = _mm256_packs_epi16(a.upper, b.upper);
 #define NEXT_BIT(part)                                                                             \
     token = _mm256_add_epi8(_mm256_add_epi8(token, token),                                         \
@@ -82,7 +83,8 @@ static v32 TARGET step(struct psti_coefs_unit *unit, struct stream *s,
     NEXT_BIT(quarter);
     NEXT_BIT(eighth);
 #undef NEXT_BIT
-    return _mm256_and_si256(_mm256_add_epi8(token, _mm256_set1_epi8(COEFS_BOUNDS)), lanes);
+    token = weave(_mm256_add_epi8(token, _mm256_set1_epi8(COEFS_BOUNDS)));
+    return _mm256_and_si256(token, lanes);
 }
 
 /* -- Classes of ends -- */
