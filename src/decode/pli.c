@@ -216,7 +216,7 @@ static enum pst_status find_span(const void *bytes, const struct psti_pli_header
     enum pst_status status = psti_pli_jpeg_find_frame(bytes, header, &frame, err);
     if (status != PST_OK)
         return fail(err, status, -1);
-    psti_pli_jpeg_find_needs(&frame, region, needs);
+    psti_pli_jpeg_find_needs(&frame, 8, region, needs);
     *span = psti_pli_jpeg_find_span(&frame, header->unit_log2, needs);
     return PST_OK;
 }

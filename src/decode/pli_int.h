@@ -61,7 +61,9 @@ struct psti_pli_request {
     const struct pst_pixels *pixels;
     uint8_t *scratch;
     uint32_t cpu;
-    psti_pli_band band; /* NULL: `pixels` has room for all of the region */
+    uint32_t scale_log2; /* content JPEG: 1, 2, 3 is a half, a quarter, an eighth of the size, and
+                            the region is of the small image */
+    psti_pli_band band;  /* NULL: `pixels` has room for all of the region */
     void *band_ctx;
 };
 

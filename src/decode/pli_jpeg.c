@@ -26,7 +26,8 @@ struct run {
     psti_pli_jpeg_idct *idct;
     struct psti_pli_jpeg_quants quants;
     struct psti_pli_jpeg_strip strip;
-    uint32_t y; /* the next row of pixels */
+    uint32_t k_last; /* the last coefficient that is wanted */
+    uint32_t y;      /* the next row of pixels */
 };
 
 /* What decodes a unit is done with its coefficients. */
@@ -86,7 +87,8 @@ static enum pst_status one_unit(const struct run *run, uint32_t row, uint32_t co
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "mode %u, where only coefficients may be",
                          bytes[0]);
     status = psti_pli_coefs_decode(run->tables, run->frame, request->header.unit_log2, row, column,
-                                   bytes + 1, entry.nbytes - 1, 63, run->coefs_work, &coefs, err);
+                                   bytes + 1, entry.nbytes - 1, run->k_last, run->coefs_work,
+                                   &coefs, err);
     return status == PST_OK ? use(ctx, &coefs) : status;
 }
 
@@ -178,7 +180,7 @@ static enum pst_status put_units(struct run *run, struct pst_error *err)
     run->y = region->y;
     for (uint32_t row = 0; row < span.row1; row++) {
         if (row >= span.row0)
-            psti_pli_jpeg_strip_next(&run->strip, row << h->unit_log2);
+            psti_pli_jpeg_strip_next(&run->strip, row * run->strip.edge);
         enum pst_status status = one_row(run, &span, row, &offset, to_samples, run, err);
         if (status == PST_OK && row >= span.row0) {
             uint32_t end = psti_pli_jpeg_strip_fill(&run->strip);
@@ -190,14 +192,27 @@ static enum pst_status put_units(struct run *run, struct pst_error *err)
     return PST_OK;
 }
 
-static psti_pli_jpeg_idct *idct_for(uint32_t cpu)
+static psti_pli_jpeg_idct *idct_for(const struct psti_pli_request *request)
 {
 #if defined(__x86_64__)
-    if (cpu & PSTI_CPU_AVX2)
+    if ((request->cpu & PSTI_CPU_AVX2) && request->scale_log2 <= 1)
         return psti_pli_jpeg_idct_avx2;
 #endif
-    (void)cpu;
-    return psti_pli_jpeg_idct_c;
+    return request->scale_log2 > 0 ? psti_pli_jpeg_idct_small : psti_pli_jpeg_idct_c;
+}
+
+/* The frame as the strip is to see it: sizes are those of the small image. */
+static struct psti_jpeg_frame scaled_frame(const struct psti_jpeg_frame *frame, uint32_t scale_log2)
+{
+    struct psti_jpeg_frame small = *frame;
+    small.width = psti_pli_jpeg_scaled(frame->width, scale_log2);
+    small.height = psti_pli_jpeg_scaled(frame->height, scale_log2);
+    for (uint32_t i = 0; i < frame->n_components; i++) {
+        struct psti_jpeg_component *c = &small.components[i];
+        c->width = psti_pli_jpeg_scaled(c->width, scale_log2);
+        c->height = psti_pli_jpeg_scaled(c->height, scale_log2);
+    }
+    return small;
 }
 
 static void find_quants(const struct psti_jpeg_frame *frame, struct psti_pli_jpeg_quants *quants)
@@ -224,16 +239,21 @@ static enum pst_status begin(struct run *run, struct pst_error *err)
 
 enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, struct pst_error *err)
 {
+    static const uint8_t k_last[] = {63, 24, 4, 0}; /* of 8x8, 4x4, 2x2, 1x1 frequencies */
     struct psti_jpeg_frame frame;
-    struct run run = {.request = request, .frame = &frame, .idct = idct_for(request->cpu)};
+    uint32_t scale = request->scale_log2;
+    struct run run = {
+        .request = request, .frame = &frame, .idct = idct_for(request), .k_last = k_last[scale]};
     enum pst_status status =
         psti_pli_jpeg_find_frame(request->bytes, &request->header, &frame, err);
     if (status == PST_OK)
         status = begin(&run, err);
     if (status != PST_OK)
         return named(status, err);
+    const struct psti_jpeg_frame small = scaled_frame(&frame, scale);
     find_quants(&frame, &run.quants);
-    psti_pli_jpeg_strip_begin(&run.strip, &frame, psti_pli_edge(&request->header), &request->region,
+    psti_pli_jpeg_strip_begin(&run.strip, &small, 8u >> scale,
+                              psti_pli_edge(&request->header) >> scale, &request->region,
                               request->cpu, (uint8_t *)run.idct_work + PSTI_PLI_JPEG_IDCT_NBYTES);
     return put_units(&run, err);
 }
@@ -308,7 +328,7 @@ enum pst_status psti_pli_jpeg_coefs(const void *bytes, size_t nbytes,
     struct psti_jpeg_frame own;
     struct psti_pli_request request = {
         .bytes = bytes, .nbytes = nbytes, .scratch = scratch, .cpu = psti_cpu_features()};
-    struct run run = {.request = &request, .frame = &own};
+    struct run run = {.request = &request, .frame = &own, .k_last = 63};
     enum pst_status status = read_head(bytes, nbytes, &request.header, &own, err);
     if (status != PST_OK)
         return status;
@@ -327,4 +347,54 @@ enum pst_status psti_pli_jpeg_coefs(const void *bytes, size_t nbytes,
     }
     status = begin(&run, err);
     return status == PST_OK ? all_units(&run, coefs, err) : named(status, err);
+}
+
+/* ---- Small pixels */
+
+/* What is wrong with the arguments; NULL if nothing is. The region is put into the request. */
+static const char *look_at_scaled(struct psti_pli_request *request,
+                                  const struct pst_pli_region *region, size_t scratch_nbytes)
+{
+    const struct psti_pli_header *h = &request->header;
+    const struct pst_pixels *p = request->pixels;
+    uint32_t height = psti_pli_jpeg_scaled(h->height, request->scale_log2);
+    uint32_t width = psti_pli_jpeg_scaled(h->width, request->scale_log2);
+    request->region = region ? *region : (struct pst_pli_region){0, 0, height, width};
+    const struct pst_pli_region *r = &request->region;
+    if (r->height == 0 || r->width == 0 || r->y >= height || r->height > height - r->y ||
+        r->x >= width || r->width > width - r->x)
+        return "region";
+    if (!p->data || p->height != r->height || p->width != r->width || p->channels != h->channels ||
+        p->bits != 8)
+        return "size of the pixels";
+    if ((uintptr_t)request->scratch % 64 != 0 ||
+        scratch_nbytes < psti_pli_jpeg_scratch_nbytes(h->unit_log2, h->channels, r->width))
+        return "scratch";
+    return NULL;
+}
+
+enum pst_status psti_pli_jpeg_decode_scaled(const void *bytes, size_t nbytes, uint32_t scale_log2,
+                                            const struct pst_pli_region *region,
+                                            const struct pst_pixels *pixels, void *scratch,
+                                            size_t scratch_nbytes, struct pst_error *err)
+{
+    struct psti_jpeg_frame frame;
+    struct psti_pli_request request = {.bytes = bytes,
+                                       .nbytes = nbytes,
+                                       .channel = -1,
+                                       .pixels = pixels,
+                                       .scratch = scratch,
+                                       .cpu = psti_cpu_features(),
+                                       .scale_log2 = scale_log2};
+    enum pst_status status = read_head(bytes, nbytes, &request.header, &frame, err);
+    if (status != PST_OK)
+        return status;
+    const char *what = scale_log2 < 1 || scale_log2 > 3
+                           ? "scale"
+                           : look_at_scaled(&request, region, scratch_nbytes);
+    if (what)
+        return named(psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                               "the %s given does not fit the image or region", what),
+                     err);
+    return psti_pli_jpeg_decode(&request, err);
 }

@@ -17,14 +17,14 @@ static void samples_of(uint32_t from, uint32_t count, uint32_t per_sample, bool 
 
 /* Blocks of n that hold these samples of `n_samples`. At the component's end those that only fill
  * up its last MCU are taken, too, so that its last units are taken whole. */
-static void blocks_of(uint32_t first, uint32_t end, uint32_t n_samples, uint32_t n, uint32_t *from,
-                      uint32_t *to)
+static void blocks_of(uint32_t first, uint32_t end, uint32_t block, uint32_t n_samples, uint32_t n,
+                      uint32_t *from, uint32_t *to)
 {
-    *from = first / 8;
-    *to = end == n_samples ? n : (end - 1) / 8 + 1;
+    *from = first / block;
+    *to = end == n_samples ? n : (end - 1) / block + 1;
 }
 
-void psti_pli_jpeg_find_needs(const struct psti_jpeg_frame *frame,
+void psti_pli_jpeg_find_needs(const struct psti_jpeg_frame *frame, uint32_t block,
                               const struct pst_pli_region *region,
                               struct psti_pli_jpeg_need needs[PSTI_JPEG_COMPONENTS_MAX])
 {
@@ -39,8 +39,8 @@ void psti_pli_jpeg_find_needs(const struct psti_jpeg_frame *frame,
                    &need->x1);
         samples_of(region->y, region->height, need->down, need->upright, c->height, &need->y0,
                    &need->y1);
-        blocks_of(need->x0, need->x1, c->width, c->columns, &need->column0, &need->column1);
-        blocks_of(need->y0, need->y1, c->height, c->rows, &need->row0, &need->row1);
+        blocks_of(need->x0, need->x1, block, c->width, c->columns, &need->column0, &need->column1);
+        blocks_of(need->y0, need->y1, block, c->height, c->rows, &need->row0, &need->row1);
     }
 }
 

@@ -16,7 +16,8 @@
 
 enum {
     LANES = 16,
-    CHUNK = 64, /* blocks that are moved together at a time */
+    SMALL_LAST = 24, /* the last coefficient of 4x4 frequencies */
+    CHUNK = 64,      /* blocks that are moved together at a time */
     ROOM =
         CHUNK + 2 * LANES /* of a plane of them: those left from before, and a store's overhang */
 };
@@ -42,6 +43,7 @@ struct group {
 /* What is the same for all groups of a unit. */
 struct unit {
     const struct psti_pli_jpeg_blocks *blocks;
+    uint32_t last;     /* planes above it are not there, or not wanted */
     __m256i before[2]; /* 64 * first square of components 1 and 2, minus 1; of 2, none if both are
                           quantised alike, as they nearly always are */
 };
@@ -242,7 +244,8 @@ INLINE void load_group(const struct unit *unit, const struct group *group, uint3
 INLINE uint8_t *place(const struct psti_pli_jpeg_blocks *blocks, uint32_t block)
 {
     return blocks->samples + blocks->squares[block >> 6].at +
-           (ptrdiff_t)((block >> 3 & 7) * 8 * blocks->stride + (block & 7) * 8);
+           (ptrdiff_t)((block >> 3 & 7) * blocks->edge * blocks->stride +
+                       (block & 7) * blocks->edge);
 }
 
 INLINE void store_lanes(const struct unit *unit, const struct group *group, const struct work *work)
@@ -276,9 +279,66 @@ INLINE void flat_group(const struct unit *unit, const struct group *group)
     }
 }
 
+/* Four outputs of four inputs, `step` apart, as pli_jpeg_small.c has them. */
+INLINE void transform_4(const __m256i *in, int step, __m256i bias, int shift, __m256i out[4])
+{
+    __m256i lo02 = _mm256_unpacklo_epi16(in[0], in[2 * step]);
+    __m256i hi02 = _mm256_unpackhi_epi16(in[0], in[2 * step]);
+    __m256i lo13 = _mm256_unpacklo_epi16(in[step], in[3 * step]);
+    __m256i hi13 = _mm256_unpackhi_epi16(in[step], in[3 * step]);
+    __m256i lo = _mm256_add_epi32(_mm256_madd_epi16(lo02, pair(8192, 8192)), bias);
+    __m256i hi = _mm256_add_epi32(_mm256_madd_epi16(hi02, pair(8192, 8192)), bias);
+    __m256i lo_odd = _mm256_madd_epi16(lo13, pair(10703, 4433));
+    __m256i hi_odd = _mm256_madd_epi16(hi13, pair(10703, 4433));
+    out[0] = finish(_mm256_add_epi32(lo, lo_odd), _mm256_add_epi32(hi, hi_odd), shift);
+    out[3] = finish(_mm256_sub_epi32(lo, lo_odd), _mm256_sub_epi32(hi, hi_odd), shift);
+    lo = _mm256_add_epi32(_mm256_madd_epi16(lo02, pair(8192, -8192)), bias);
+    hi = _mm256_add_epi32(_mm256_madd_epi16(hi02, pair(8192, -8192)), bias);
+    lo_odd = _mm256_madd_epi16(lo13, pair(4433, -10703));
+    hi_odd = _mm256_madd_epi16(hi13, pair(4433, -10703));
+    out[1] = finish(_mm256_add_epi32(lo, lo_odd), _mm256_add_epi32(hi, hi_odd), shift);
+    out[2] = finish(_mm256_sub_epi32(lo, lo_odd), _mm256_sub_epi32(hi, hi_odd), shift);
+}
+
+/* Blocks of 4x4 samples. Of 16 blocks the four samples of a row lie together: blocks
+ * 0..3 8..11 4..7 12..15. */
+INLINE void small_group(const struct unit *unit, const struct group *group, struct work *work)
+{
+    const __m256i column_bias = _mm256_set1_epi32(1 << 10);
+    const __m256i row_bias = _mm256_set1_epi32((1 << 17) + (128 << 18));
+    size_t stride = unit->blocks->stride;
+    __m256i o[4];
+    load_group(unit, group, SMALL_LAST, work);
+    for (int u = 0; u < 4; u++) {
+        transform_4(work->in + u, 8, column_bias, 11, o);
+        work->half[u] = o[0];
+        work->half[8 + u] = o[1];
+        work->half[16 + u] = o[2];
+        work->half[24 + u] = o[3];
+    }
+    for (int y = 0; y < 4; y++) {
+        transform_4(work->half + 8 * y, 1, row_bias, 18, o);
+        __m256i b02 = _mm256_packus_epi16(o[0], o[2]), b13 = _mm256_packus_epi16(o[1], o[3]);
+        __m256i b01 = _mm256_unpacklo_epi8(b02, b13), b23 = _mm256_unpackhi_epi8(b02, b13);
+        __m256i *to = (__m256i *)(void *)work->samples[y];
+        _mm256_store_si256(to, _mm256_unpacklo_epi16(b01, b23));
+        _mm256_store_si256(to + 1, _mm256_unpackhi_epi16(b01, b23));
+    }
+    for (uint32_t i = 0; i < group->n; i++) {
+        const uint8_t *from = work->samples[0] + (i >> 2 & 1) * 32 + (i >> 3) * 16 + (i & 3) * 4;
+        uint8_t *to = place(unit->blocks, group->order[i]);
+        for (size_t y = 0; y < 4; y++)
+            memcpy(to + y * stride, from + y * sizeof work->samples[0], 4);
+    }
+}
+
 TARGET static void do_group(const struct unit *unit, const struct group *group, struct work *work)
 {
     uint32_t i = 0;
+    if (unit->blocks->edge == 4) {
+        small_group(unit, group, work);
+        return;
+    }
     if (group->last == 0) {
         flat_group(unit, group);
         return;
@@ -303,7 +363,7 @@ INLINE uint32_t end_at(const struct psti_pli_coefs *coefs, uint32_t i, uint32_t 
 TARGET static void all_blocks(const struct unit *unit, struct work *work)
 {
     const struct psti_pli_coefs *coefs = unit->blocks->coefs;
-    struct group group = {.stride = coefs->stride, .n = LANES, .last = coefs->last};
+    struct group group = {.stride = coefs->stride, .n = LANES, .last = unit->last};
     for (uint32_t i = 0; i < coefs->n; i += LANES) {
         group.planes = coefs->planes + i;
         group.order = coefs->order + i;
@@ -397,8 +457,8 @@ TARGET static void do_gathered(const struct unit *unit, uint32_t last, struct ga
 TARGET static void some_blocks(const struct unit *unit, struct work *work)
 {
     const struct psti_pli_coefs *coefs = unit->blocks->coefs;
-    struct gathered g = {0, coefs->last};
-    uint32_t last = coefs->last;
+    struct gathered g = {0, unit->last};
+    uint32_t last = unit->last;
     for (uint32_t i = 0; i < coefs->n; i += CHUNK) {
         last = end_at(coefs, i, last);
         gather(unit->blocks, i, last, &g, work);
@@ -412,7 +472,9 @@ TARGET static void some_blocks(const struct unit *unit, struct work *work)
 
 TARGET void psti_pli_jpeg_idct_avx2(const struct psti_pli_jpeg_blocks *blocks, void *work)
 {
-    struct unit unit = {.blocks = blocks};
+    struct unit unit = {.blocks = blocks, .last = blocks->coefs->last};
+    if (blocks->edge == 4 && unit.last > SMALL_LAST)
+        unit.last = SMALL_LAST;
     for (uint32_t c = 1; c < PSTI_JPEG_COMPONENTS_MAX; c++)
         unit.before[c - 1] =
             _mm256_set1_epi16((short)(64 * (int)psti_pli_jpeg_first_square(blocks->coefs, c) - 1));

@@ -20,6 +20,7 @@ struct psti_pli_jpeg_blocks {
     const struct psti_pli_jpeg_quants *quants;
     uint8_t *samples;
     size_t stride; /* from row to row of samples, of all components */
+    uint32_t edge; /* of a block, in samples: 8; 4, 2 or 1 where it is made smaller */
     bool all;      /* all blocks are wanted */
     struct {
         ptrdiff_t at;    /* of the first sample of the square, from `samples` */
@@ -35,6 +36,10 @@ psti_pli_jpeg_idct psti_pli_jpeg_idct_c;
 #if defined(__x86_64__)
 psti_pli_jpeg_idct psti_pli_jpeg_idct_avx2;
 #endif
+
+/* Blocks of `edge` samples each way, 4, 2 or 1, of coefficients whose row and column are below
+ * that; plain C alone. pli_jpeg_small.c */
+psti_pli_jpeg_idct psti_pli_jpeg_idct_small;
 
 /* The first square of a component or of a later one; n_squares if there is none. */
 static inline uint32_t psti_pli_jpeg_first_square(const struct psti_pli_coefs *coefs,
@@ -76,7 +81,8 @@ struct psti_pli_jpeg_need {
     uint32_t x0, x1, y0, y1;               /* samples, with the margin that interpolation needs */
     uint32_t column0, column1, row0, row1; /* blocks */
 };
-void psti_pli_jpeg_find_needs(const struct psti_jpeg_frame *frame,
+/* `block`: samples of one each way. */
+void psti_pli_jpeg_find_needs(const struct psti_jpeg_frame *frame, uint32_t block,
                               const struct pst_pli_region *region,
                               struct psti_pli_jpeg_need needs[PSTI_JPEG_COMPONENTS_MAX]);
 /* The units that these blocks lie in. */
@@ -93,8 +99,10 @@ struct psti_pli_jpeg_strip {
     struct psti_pli_jpeg_need needs[PSTI_JPEG_COMPONENTS_MAX];
     uint8_t *samples;
     size_t stride;
-    ptrdiff_t tops[PSTI_JPEG_COMPONENTS_MAX]; /* of samples (0, column0 * 8) of the row of units */
-    uint32_t edge, y;                         /* the row of units begins with row y of the image */
+    ptrdiff_t tops[PSTI_JPEG_COMPONENTS_MAX]; /* of samples (0, column0 * block) of the row of units
+                                               */
+    uint32_t block, edge;                     /* samples of a block and pixels of a unit each way */
+    uint32_t y;                               /* the row of units begins with row y of the image */
     uint8_t *upsampled[PSTI_JPEG_COMPONENTS_MAX]; /* a row each */
     uint8_t *pixels;                              /* a row of pixels */
     const struct psti_pli_jpeg_rows *kernels;
@@ -102,7 +110,7 @@ struct psti_pli_jpeg_strip {
 /* Memory for a region of `width`: both follow from the width alone. */
 size_t psti_pli_jpeg_strip_nbytes(uint32_t n_components, uint32_t edge, uint32_t width);
 void psti_pli_jpeg_strip_begin(struct psti_pli_jpeg_strip *strip,
-                               const struct psti_jpeg_frame *frame, uint32_t edge,
+                               const struct psti_jpeg_frame *frame, uint32_t block, uint32_t edge,
                                const struct pst_pli_region *region, uint32_t cpu, uint8_t *memory);
 /* The row of units that begins with row y of the image is to come; of the one before, the last rows
  * are kept. */

@@ -45,16 +45,17 @@ size_t psti_pli_jpeg_strip_nbytes(uint32_t n_components, uint32_t edge, uint32_t
 }
 
 void psti_pli_jpeg_strip_begin(struct psti_pli_jpeg_strip *strip,
-                               const struct psti_jpeg_frame *frame, uint32_t edge,
+                               const struct psti_jpeg_frame *frame, uint32_t block, uint32_t edge,
                                const struct pst_pli_region *region, uint32_t cpu, uint8_t *memory)
 {
     size_t n_rows = 0;
     *strip = (struct psti_pli_jpeg_strip){.frame = frame,
                                           .samples = memory,
                                           .stride = stride_for(region->width),
+                                          .block = block,
                                           .edge = edge,
                                           .kernels = kernels_for(cpu)};
-    psti_pli_jpeg_find_needs(frame, region, strip->needs);
+    psti_pli_jpeg_find_needs(frame, block, region, strip->needs);
     for (uint32_t i = 0; i < frame->n_components; i++) {
         strip->tops[i] = (ptrdiff_t)((n_rows + ROWS_ABOVE) * strip->stride + SLACK);
         n_rows += edge / strip->needs[i].down + ROWS_ABOVE;
@@ -71,7 +72,7 @@ static uint8_t *sample_at(const struct psti_pli_jpeg_strip *strip, uint32_t i, u
 {
     const struct psti_pli_jpeg_need *need = &strip->needs[i];
     ptrdiff_t y = (ptrdiff_t)row - strip->y / need->down;
-    ptrdiff_t x = (ptrdiff_t)column - 8 * (ptrdiff_t)need->column0;
+    ptrdiff_t x = (ptrdiff_t)column - (ptrdiff_t)strip->block * need->column0;
     return strip->samples + strip->tops[i] + y * (ptrdiff_t)strip->stride + x;
 }
 
@@ -100,6 +101,7 @@ bool psti_pli_jpeg_strip_place(const struct psti_pli_jpeg_strip *strip,
     bool any = false;
     blocks->samples = strip->samples;
     blocks->stride = strip->stride;
+    blocks->edge = strip->block;
     blocks->all = true;
     for (uint32_t s = 0; s < blocks->coefs->n_squares; s++) {
         const struct psti_jpeg_square *square = &blocks->coefs->squares[s];
@@ -115,8 +117,9 @@ bool psti_pli_jpeg_strip_place(const struct psti_pli_jpeg_strip *strip,
         blocks->squares[s].wanted = wanted;
         blocks->squares[s].at =
             strip->tops[i] +
-            ((ptrdiff_t)square->row * 8 - strip->y / need->down) * (ptrdiff_t)strip->stride +
-            ((ptrdiff_t)square->column - (ptrdiff_t)need->column0) * 8;
+            ((ptrdiff_t)square->row * strip->block - strip->y / need->down) *
+                (ptrdiff_t)strip->stride +
+            ((ptrdiff_t)square->column - (ptrdiff_t)need->column0) * strip->block;
         blocks->all = blocks->all && across == (1u << square->columns) - 1 &&
                       down == (1u << square->rows) - 1;
         any = any || wanted != 0;
@@ -128,14 +131,15 @@ bool psti_pli_jpeg_strip_place(const struct psti_pli_jpeg_strip *strip,
 static void repeat_edges(const struct psti_pli_jpeg_strip *strip, uint32_t i)
 {
     const struct psti_pli_jpeg_need *need = &strip->needs[i];
-    uint32_t width = strip->frame->components[i].width;
+    uint32_t left = strip->block * need->column0;
+    uint32_t end_x = strip->frame->components[i].width - left;
     uint32_t first = strip->y / need->down, end = first + strip->edge / need->down;
     for (uint32_t y = need->y0 > first ? need->y0 : first; y < need->y1 && y < end; y++) {
-        uint8_t *row = sample_at(strip, i, y, 8 * need->column0);
+        uint8_t *row = sample_at(strip, i, y, left);
         if (need->x0 == 0)
             row[-1] = row[0];
-        if (need->x1 == width)
-            row[width - 8 * need->column0] = row[width - 8 * need->column0 - 1];
+        if (need->x1 == left + end_x)
+            row[end_x] = row[end_x - 1];
     }
 }
 
