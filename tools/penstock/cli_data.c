@@ -36,6 +36,8 @@ void cli_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t samp
     n = strlen(path);
     memcpy(err->file, n < sizeof err->file ? path : path + n - sizeof err->file + 1,
            n < sizeof err->file ? n + 1 : sizeof err->file);
+    /* A decoder counts from the first byte of the item; a shard holds many. */
+    err->offset = err->offset < 0 ? (int64_t)item->offset : err->offset + (int64_t)item->offset;
 }
 
 enum pst_status cli_open(const char *path, const char *labels, pst_dataset **out,
