@@ -1,5 +1,6 @@
 """JPEGs kept as PLI, by the command line: what is saved and what stays, and the files that come back."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -122,16 +123,38 @@ class Unpack(cli_case.Case):
         self.fails(1, "unpack", "a.pst", "out", says="not empty")
         os.unlink(self.dir / "out/cat/0001.jpg")
         report = self.ok_json("unpack", "a.pst", "out", "--resume")
-        self.assertEqual((report["files"], report["there_already"]), (8, 7))
+        self.assertEqual((report["files"], report["there_already"], report["restored"]), (8, 7, 1))
         self.assertEqual(self.tree("out"), self.tree("photos"))
         self.write("out/cat/0001.jpg", "other")
         self.fails(1, "unpack", "a.pst", "out", "--resume", says="there already")
         self.assertEqual((self.dir / "out/cat/0001.jpg").read_bytes(), b"other")
-        self.fails(1, "unpack", photos, "out2", says="a folder of images already")
+        self.fails(1, "unpack", photos, "out2", says=f"data set '{photos}': this is a folder of images already")
         self.assertFalse((self.dir / "out2").exists())
         for n in 1, 3:
             self.ok("unpack", "a.pst", f"w{n}", "--workers", n)
             self.assertEqual(self.tree(f"w{n}"), self.tree("photos"))
+
+    def test_two_runs_do_not_share_a_folder(self):
+        self.ok("pack", self.jpegs("f", 2), "a.pst")
+        self.ok("unpack", "a.pst", "out")
+        folder = os.open(self.dir / "out", os.O_RDONLY)
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        self.fails(1, "unpack", "a.pst", "out", "--resume", says="another run is unpacking")
+        os.close(folder)
+        self.ok("unpack", "a.pst", "out", "--resume")
+
+    def test_offsets_count_from_the_start_of_the_file(self):
+        photos = self.jpegs("f", 2)
+        whole = (photos / "0001.jpg").read_bytes()
+        (photos / "0001.jpg").write_bytes(whole[:-len(whole) // 3])
+        self.ok("pack", photos, "a.pst", "--form", "original")
+        begins = self.ok("cat", "a.pst", 0)
+        shard = (self.dir / "a.pst/shard-000000.pst").read_bytes()
+        item = shard.index(begins) + len(begins)
+        for verb in ("cat", "a.pst", 1, "--as", "pli-jpeg"), ("cat", "a.pst", 1, "--as", "png"):
+            error = json.loads(self.run_cli(*verb, "--json").stdout)["error"]
+            self.assertTrue(error["file"].endswith("shard-000000.pst"), error)
+            self.assertGreaterEqual(error["offset"], item, error)
 
     def test_labels_come_back(self):
         self.jpegs("f", 3)
@@ -205,8 +228,11 @@ class Unpack(cli_case.Case):
                 for name, content in self.tree("out").items():
                     if not name.startswith("."):
                         self.assertEqual(content, wanted[name])
-        self.ok("unpack", "a.pst", "out", "--resume")
-        self.assertEqual({k: v for k, v in self.tree("out").items() if not k.startswith(".")}, wanted)
+        # What was left unfinished goes, whichever worker's it was.
+        (self.dir / "out").mkdir(exist_ok=True)
+        self.write("out/.penstock-200.tmp", "part")
+        self.ok("unpack", "a.pst", "out", "--resume", "--workers", 1)
+        self.assertEqual(self.tree("out"), wanted)
         self.ok("verify", "out")
 
 

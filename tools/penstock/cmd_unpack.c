@@ -7,10 +7,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -114,7 +116,7 @@ static void count(struct unpack *unpack, const struct outcome *outcome)
     unpack->n_files++;
     unpack->nbytes += outcome->nbytes;
     unpack->n_there += outcome->was_there;
-    unpack->n_restored += outcome->file.restores;
+    unpack->n_restored += outcome->file.restores && !outcome->was_there;
     unpack->n_other += !outcome->file.is_original;
 }
 
@@ -148,7 +150,7 @@ static void *work(void *arg)
     const struct unpack_plan *plan = &unpack->plan;
     char temporary[40];
     pthread_mutex_lock(&unpack->lock);
-    snprintf(temporary, sizeof temporary, ".penstock-%u.tmp", unpack->n_running++);
+    snprintf(temporary, sizeof temporary, UNPACK_TEMPORARY, unpack->n_running++);
     while (!unpack->stops && unpack->next < pst_dataset_count(plan->dataset)) {
         struct outcome image = {0}, mask = {0};
         struct pst_error err;
@@ -251,6 +253,27 @@ static enum pst_status open_folder(const struct unpack_plan *plan, struct pst_er
     return PST_ERROR_EXISTS;
 }
 
+/* One run at a time: names of unfinished files are the workers' numbers. What a killed run left of
+ * them goes. Where files cannot be locked, all is as if nobody else were there. */
+static enum pst_status hold_folder(const struct unpack_plan *plan, int *fd, struct pst_error *err)
+{
+    char name[40];
+    *fd = open(plan->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*fd < 0)
+        return PST_OK; /* writing will say why */
+    if (flock(*fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        cli_error(err, PST_ERROR_BUSY, "another run is unpacking into the folder");
+        snprintf(err->file, sizeof err->file, "%.200s", plan->folder);
+        return PST_ERROR_BUSY;
+    }
+    for (unsigned i = 0; i < MAX_WORKERS; i++) {
+        snprintf(name, sizeof name, UNPACK_TEMPORARY, i);
+        (void)unlinkat(*fd, name, 0);
+    }
+    (void)unlinkat(*fd, UNPACK_LABELS_TEMPORARY, 0);
+    return PST_OK;
+}
+
 /* Fields that become files. */
 static enum pst_status choose_fields(struct unpack_plan *plan, struct pst_error *err)
 {
@@ -262,11 +285,14 @@ static enum pst_status choose_fields(struct unpack_plan *plan, struct pst_error 
     if (plan->i_mask >= 0 &&
         pst_dataset_field(plan->dataset, (uint32_t)plan->i_mask)->type != PST_FIELD_MASK)
         plan->i_mask = -1;
-    if (plan->i_image < 0)
-        return cli_error(err, PST_ERROR_UNSUPPORTED, "the data set has no images");
-    return pst_dataset_is_folder(plan->dataset)
-               ? cli_error(err, PST_ERROR_ARGUMENT, "this is a folder of images already")
-               : PST_OK;
+    if (pst_dataset_is_folder(plan->dataset))
+        cli_error(err, PST_ERROR_ARGUMENT, "this is a folder of images already");
+    else if (plan->i_image < 0)
+        cli_error(err, PST_ERROR_UNSUPPORTED, "the data set has no images");
+    else
+        return PST_OK;
+    snprintf(err->dataset, sizeof err->dataset, "%.200s", pst_dataset_path(plan->dataset));
+    return err->status;
 }
 
 static void print_json(struct unpack *unpack)
@@ -312,7 +338,7 @@ static void print_text(const struct unpack *unpack)
             "  %llu are not the files that were packed: those were not kept, their pixels were\n",
             (unsigned long long)unpack->n_other);
     if (unpack->labels.needed) {
-        fputs("  fields are in " UNPACK_LABELS ": penstock pack --labels ", stdout);
+        fputs("  its fields are in " UNPACK_LABELS ": to pack it again, --labels ", stdout);
         cli_print_name(stdout, unpack->plan.folder);
         puts("/" UNPACK_LABELS);
     }
@@ -386,6 +412,7 @@ int cmd_unpack(struct cli *cli, int argc, char **argv)
     };
     const char *operands[4] = {0};
     pst_dataset *dataset = NULL;
+    int folder = -1;
     int exit_status = cli_parse(cli, &command, argc, argv, operands);
     if (exit_status >= 0)
         return exit_status;
@@ -402,10 +429,13 @@ int cmd_unpack(struct cli *cli, int argc, char **argv)
     unpack.plan.dataset = dataset;
     if (choose_fields(&unpack.plan, &unpack.err) != PST_OK ||
         unpack_plan_labels(&unpack.plan, &unpack.labels, &unpack.err) != PST_OK ||
-        open_folder(&unpack.plan, &unpack.err) != PST_OK)
+        open_folder(&unpack.plan, &unpack.err) != PST_OK ||
+        hold_folder(&unpack.plan, &folder, &unpack.err) != PST_OK)
         exit_status = cli_fail(cli, &unpack.err);
     else
         exit_status = run_unpack(&unpack, workers > 0 ? (uint32_t)workers : count_cores());
     pst_dataset_close(&dataset);
+    if (folder >= 0)
+        (void)close(folder);
     return exit_status;
 }

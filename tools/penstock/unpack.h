@@ -8,6 +8,9 @@
 
 #define UNPACK_LABELS "labels.jsonl"
 #define UNPACK_MASKS "masks/"
+/* Unfinished files: of worker %u, and the label file. */
+#define UNPACK_TEMPORARY ".penstock-%u.tmp"
+#define UNPACK_LABELS_TEMPORARY ".penstock-labels.tmp"
 
 /* Constant while workers run. */
 struct unpack_plan {

@@ -237,8 +237,8 @@ enum pst_status unpack_write_labels(const struct unpack_plan *plan,
                      ? status
                      : cli_error(err, PST_ERROR_MEMORY, "out of memory for the label file");
     if (status == PST_OK)
-        status =
-            unpack_write(plan, ".penstock-labels.tmp", UNPACK_LABELS, text.bytes, text.nbytes, err);
+        status = unpack_write(plan, UNPACK_LABELS_TEMPORARY, UNPACK_LABELS, text.bytes, text.nbytes,
+                              err);
     if (status == PST_ERROR_EXISTS && plan->resume)
         status = PST_OK;
     free(text.bytes);
