@@ -16,7 +16,7 @@ PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python -t
 	-not -path '*/__pycache__/*' -not -path '*/build/*' -not -path 'python/tests/*' \
 	-not -name '*.egg-info' -not -name '*.o' 2>/dev/null)
 
-.PHONY: help build check demo bench bench-peers bench-codec fuzz install clean format system system-check system-fuzz test-packages
+.PHONY: help build check demo bench bench-peers bench-codec bench-jpeg fuzz install clean format system system-check system-fuzz test-packages
 .DEFAULT_GOAL := help
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make bench                    benchmarks of the library; figures into bench/out/*.json"
 	@echo "make bench-peers              the loader beside other loaders; PEERS_ARGS='--groups imagenet --peers penstock*,dali'"
 	@echo "make bench-codec              PLI beside other lossless image codecs"
+	@echo "make bench-jpeg               JPEGs kept as PLI beside libjpeg-turbo"
 	@echo "make fuzz FUZZ_SECONDS=600    every fuzz target for that long; findings into build/fuzz-findings"
 	@echo "make install PREFIX=/usr/local  C library, headers, penstock.pc, CMake package, command line"
 	@echo "make format                   clang-format over all C files"
@@ -73,6 +74,9 @@ bench-peers: system $(STAMPS)/build
 
 bench-codec: system $(STAMPS)/build
 	bash bench/codec/run.sh $(CODEC_ARGS)
+
+bench-jpeg: system $(STAMPS)/build
+	bash bench/codec/run.sh jpeg
 
 fuzz: system-fuzz $(STAMPS)/build
 	cmake --preset fuzz

@@ -2,6 +2,7 @@
 # run.sh [arguments of bench_codec]: PLI beside other lossless image codecs on the groups of DATA (default:
 # $PST_SHARED_DATA, then ../shared/data). Installs the peers' packages where it may; a peer that is not there is named in
 # the table with the reason. Table, picture and figures: OUT (default bench/out). Build: build/bench-codec.
+# run.sh jpeg [arguments of bench_codec_jpeg]: JPEGs kept as PLI beside libjpeg-turbo.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -9,6 +10,14 @@ build=${CODEC_BUILD:-$root/build/bench-codec}
 data=${DATA:-${PST_SHARED_DATA:-$root/../shared/data}}
 out=${OUT:-$root/bench/out}
 [ -d "$data" ] || { echo "no images at $data: set DATA to a folder of folders of images" >&2; exit 2; }
+
+if [ "${1:-}" = jpeg ]; then
+    shift
+    cmake -G Ninja -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DPST_BUILD_BENCH=ON -DPST_BUILD_TOOLS=OFF \
+        --log-level=WARNING
+    ninja -C "$build" ${NINJAFLAGS:-} bench_codec_jpeg
+    exec python3 "$here/jpegs_report.py" --program "$build/bench/bench_codec_jpeg" --out "$out" -- --data "$data" "$@"
+fi
 
 as_root=()
 [ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
