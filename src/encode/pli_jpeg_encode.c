@@ -56,9 +56,12 @@ static enum pst_status fail(struct pst_error *err, enum pst_status status, const
     return status;
 }
 
-static enum pst_status fail_room(struct pst_error *err)
+static enum pst_status fail_room(const struct encoder *e, struct pst_error *err)
 {
-    return fail(err, PST_ERROR_LIMIT, "the room given does not do for the JPEG kept as PLI");
+    psti_fail(err, PST_ERROR_LIMIT, ROOM, "as PLI the JPEG takes more than the %zu bytes given",
+              e->capacity);
+    psti_error_set_codec(err, CODEC);
+    return PST_ERROR_LIMIT;
 }
 
 static size_t count_blocks(const struct psti_jpeg_frame *frame)
@@ -176,7 +179,7 @@ static enum pst_status write_model(struct encoder *e, struct pst_error *err)
     at = psti_pli_print_block(at, PSTI_PLI_MODEL_FRAME, nbytes);
     e->header.model_nbytes = (uint32_t)(at - model);
     if (psti_pli_head_nbytes(&e->header) > e->capacity)
-        return fail_room(err);
+        return fail_room(e, err);
     memcpy(e->bytes + PSTI_PLI_HEADER_NBYTES, model, e->header.model_nbytes);
     return PST_OK;
 }
@@ -253,7 +256,7 @@ enum pst_status psti_jpeg_encode(const struct psti_jpeg_frame *frame, const int1
         goto out;
     uint8_t *at = write_units(&e);
     if (!at || (size_t)(e.bytes + capacity - at) < frame->restoration_nbytes) {
-        status = fail_room(err);
+        status = fail_room(&e, err);
         goto out;
     }
     if (frame->restoration_nbytes > 0)
