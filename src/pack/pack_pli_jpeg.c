@@ -243,6 +243,8 @@ enum pst_status psti_pack_jpeg_restore(struct psti_pack_jpeg *room, const void *
         status = write_jpeg(room, pli, pli_nbytes, &frame, jpeg, capacity, err);
     if (status == PST_OK)
         *nbytes = frame.jpeg_nbytes;
+    else if (err != NULL && err->codec[0] == '\0')
+        psti_error_set_codec(err, "pli");
     trim(room, KEEP_NBYTES);
     return status;
 }
