@@ -62,7 +62,6 @@ extern const struct psti_coefs_avx2_spread psti_coefs_avx2_spread;
 
 void psti_coefs_avx2_read_classes(struct psti_coefs_unit *unit);
 void psti_coefs_avx2_read_ends(struct psti_coefs_unit *unit);
-void psti_coefs_avx2_sort(struct psti_coefs_unit *unit);
 void psti_coefs_avx2_read_dc(struct psti_coefs_unit *unit);
 void psti_coefs_avx2_read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
 void psti_coefs_avx2_place_dc(struct psti_coefs_unit *unit);

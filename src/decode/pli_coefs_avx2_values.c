@@ -27,21 +27,10 @@ INLINE uint64_t above(struct group g, int than)
     return low | (uint64_t)high << 32;
 }
 
-/* psti_coefs_peek() with a place that stays in a register. */
-INLINE uint64_t peek_at(const struct psti_coefs_bits *bits, uint64_t at)
-{
-    enum { LAST = PSTI_COEFS_TAIL_NBYTES + PSTI_COEFS_STATE_NBYTES };
-    size_t byte = (size_t)(at >> 3), in_tail = byte - bits->tail_begin;
-    uint32_t shift = (uint32_t)(at & 7);
-    const uint8_t *p =
-        byte < bits->tail_begin ? bits->raw + byte : bits->tail + (in_tail < LAST ? in_tail : LAST);
-    return psti_load_u64(p) >> shift | (uint64_t)p[8] << 1 << (63 - shift);
-}
-
 /* Next bits, to those in `to`, which come to be 1 where their bit is. */
 INLINE uint64_t hand_out(const struct psti_coefs_bits *bits, uint64_t *at, uint64_t to)
 {
-    uint64_t next = peek_at(bits, *at);
+    uint64_t next = psti_coefs_peek_at(bits, *at); /* `at` stays in a register */
     *at += (uint64_t)_mm_popcnt_u64(to);
     return _pdep_u64(next, to);
 }

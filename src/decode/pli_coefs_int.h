@@ -72,15 +72,20 @@ struct psti_coefs_bits {
     uint8_t tail[PSTI_COEFS_TAIL_NBYTES + PSTI_COEFS_STATE_NBYTES + 16];
 };
 
-/* The next 64 bits; whoever uses n of them adds n to bits->at. */
-static inline uint64_t psti_coefs_peek(const struct psti_coefs_bits *bits)
+/* 64 bits from there on. */
+static inline uint64_t psti_coefs_peek_at(const struct psti_coefs_bits *bits, uint64_t at)
 {
     enum { LAST = PSTI_COEFS_TAIL_NBYTES + PSTI_COEFS_STATE_NBYTES };
-    size_t byte = (size_t)(bits->at >> 3), in_tail = byte - bits->tail_begin;
-    uint32_t shift = (uint32_t)(bits->at & 7);
+    size_t byte = (size_t)(at >> 3), in_tail = byte - bits->tail_begin;
+    uint32_t shift = (uint32_t)(at & 7);
     const uint8_t *p =
         byte < bits->tail_begin ? bits->raw + byte : bits->tail + (in_tail < LAST ? in_tail : LAST);
     return psti_load_u64(p) >> shift | (uint64_t)p[8] << 1 << (63 - shift);
+}
+/* The next 64 bits; whoever uses n of them adds n to bits->at. */
+static inline uint64_t psti_coefs_peek(const struct psti_coefs_bits *bits)
+{
+    return psti_coefs_peek_at(bits, bits->at);
 }
 
 /* -- A unit -- */
