@@ -2,6 +2,9 @@
 
 import json
 import os
+import resource
+import signal
+import subprocess
 import unittest
 
 import cli_case
@@ -112,6 +115,23 @@ class Bad(cli_case.Case):
         self.fails(2, "cat", "a.pst", "0", "--field", "mask", says='no field "mask"')
         self.fails(2, "cat", "a.pst", "0", "--variant", "1", says="has 1")
         self.fails(1, "cat", "a.pst", "0", "-o", "no/such/file", says="no/such/file")
+
+    def test_a_file_that_is_there_survives_a_failing_cat(self):
+        self.write("p.png", cli_case.png(200, 100)[0])
+        self.write("out.pnm", "what was there")
+        full = lambda: (resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)), signal.signal(signal.SIGXFSZ, signal.SIG_IGN))
+        done = subprocess.run([cli_case.CLI, "cat", "p.png", "--as", "pnm", "-o", "out.pnm"], cwd=self.dir, preexec_fn=full,
+                              capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"out.pnm", done.stderr)
+        self.assertEqual((self.dir / "out.pnm").read_text(), "what was there")
+        self.assertEqual(sorted(p.name for p in self.dir.iterdir()), ["out.pnm", "p.png"])
+        self.ok("cat", "p.png", "--as", "pnm", "-o", "out.pnm")
+        self.assertEqual((self.dir / "out.pnm").read_bytes()[:2], b"P6")
+        (self.dir / "link").symlink_to("out.pnm")
+        self.ok("cat", "p.png", "-o", "link")
+        self.assertTrue((self.dir / "link").is_symlink())
+        self.assertEqual((self.dir / "out.pnm").read_bytes(), (self.dir / "p.png").read_bytes())
 
     def test_every_altered_byte_is_found(self):
         self.classes(count=2)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,35 +46,62 @@ static enum pst_status find_sample(const struct cat *cat, const char *text, uint
     return PST_ERROR_NOT_FOUND;
 }
 
-/* What could not be written whole is not left behind; a device or a link stays. */
-static void remove_part(const char *path)
+/* A name beside `output` for what is not whole yet; empty where `output` is a device, a link or the
+ * like, which is written to as it is. */
+static void name_part(const char *output, char part[PATH_MAX])
 {
     struct stat st;
-    if (lstat(path, &st) == 0 && S_ISREG(st.st_mode))
-        (void)unlink(path);
+    bool exists = lstat(output, &st) == 0;
+    if ((exists && !S_ISREG(st.st_mode)) ||
+        snprintf(part, PATH_MAX, "%s.penstock-%ld.tmp", output, (long)getpid()) >= PATH_MAX)
+        part[0] = '\0';
 }
 
-/* Writes everything, to the file of -o or to stdout. */
+/* Both parts, and nothing left in memory; false with errno. */
+static bool write_both(FILE *file, const void *head, size_t head_nbytes, const void *bytes,
+                       size_t nbytes)
+{
+    return fwrite(head, 1, head_nbytes, file) == head_nbytes &&
+           fwrite(bytes, 1, nbytes, file) == nbytes && fflush(file) == 0;
+}
+
+static enum pst_status fail_put(const char *name, int os_error, struct pst_error *err)
+{
+    cli_error(err, os_error == ENOSPC ? PST_ERROR_NO_SPACE : PST_ERROR_IO, "cannot be written");
+    err->os_error = os_error;
+    snprintf(err->file, sizeof err->file, "%s", name);
+    return err->status;
+}
+
+/* Writes everything, to the file of -o, whose name it has only when it is whole, or to stdout. */
 static enum pst_status put(const struct cat *cat, const void *head, size_t head_nbytes,
                            const void *bytes, size_t nbytes, struct pst_error *err)
 {
-    bool to_stdout = cat->output == NULL || strcmp(cat->output, "-") == 0;
-    FILE *file = to_stdout ? stdout : fopen(cat->output, "wb");
-    bool ok = file != NULL && fwrite(head, 1, head_nbytes, file) == head_nbytes &&
-              fwrite(bytes, 1, nbytes, file) == nbytes && fflush(file) == 0;
+    char part[PATH_MAX];
+    if (cat->output == NULL || strcmp(cat->output, "-") == 0) {
+        if (write_both(stdout, head, head_nbytes, bytes, nbytes) || errno == EPIPE)
+            return PST_OK; /* main ends quietly when the reader has gone */
+        return fail_put("stdout", errno, err);
+    }
+    name_part(cat->output, part);
+    FILE *file = fopen(part[0] ? part : cat->output, "wb");
+    if (file == NULL)
+        return fail_put(cat->output, errno, err);
+    bool ok = write_both(file, head, head_nbytes, bytes, nbytes);
     int os_error = errno;
-    if (file != NULL && !to_stdout && fclose(file) != 0 && ok) {
+    if (fclose(file) != 0 && ok) {
         ok = false;
         os_error = errno;
     }
-    if (ok || (to_stdout && os_error == EPIPE))
-        return PST_OK; /* main ends quietly when the reader has gone */
-    if (file != NULL && !to_stdout)
-        remove_part(cat->output);
-    cli_error(err, os_error == ENOSPC ? PST_ERROR_NO_SPACE : PST_ERROR_IO, "cannot be written");
-    err->os_error = os_error;
-    snprintf(err->file, sizeof err->file, "%s", to_stdout ? "stdout" : cat->output);
-    return err->status;
+    if (ok && part[0] && rename(part, cat->output) != 0) {
+        ok = false;
+        os_error = errno;
+    }
+    if (ok)
+        return PST_OK;
+    if (part[0])
+        (void)unlink(part);
+    return fail_put(cat->output, os_error, err);
 }
 
 /* True if the bytes are in the form asked for already. */
