@@ -44,6 +44,9 @@ static bool add_chunk(struct psti_arena *arena, size_t nbytes, enum pst_status *
     generous = generous > CHUNK_NBYTES_MIN ? generous : CHUNK_NBYTES_MIN;
     if (generous < least)
         generous = least;
+    /* In steps: random crops, each a little larger than those before, shall not each want another
+     * chunk. */
+    generous = psti_round_up(generous, CHUNK_NBYTES_MIN);
     if (generous > left)
         generous = left;
     chunk = psti_alloc_aligned(PSTI_CACHE_LINE, (size_t)generous);
