@@ -50,6 +50,8 @@ def assert_steady(action, turns=60, python_slack=4096, process_slack=3 << 20):
 def test_batches(packed, typed, output):
     loaders = [ps.Loader(packed, batch_size=4, transforms=CHAIN, output=output, num_workers=1),
                ps.Loader(typed, batch_size=4, output=output, num_workers=0)]
+    for loader in loaders:  # how many slots are ever under way at once is a matter of timing: here are more
+        list(loader)
 
     def action():
         for loader in loaders:
