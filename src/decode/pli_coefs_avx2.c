@@ -145,7 +145,7 @@ static void sort(struct psti_coefs_unit *unit)
     uint16_t *order = unit->order;
     for (uint32_t s = 0; s < out->n_squares; s++) {
         const uint8_t *ends = unit->ends[s];
-        uint64_t left = psti_coefs_blocks(&out->squares[s]);
+        uint64_t left = psti_jpeg_blocks(&out->squares[s]);
         if (left == UINT64_MAX)
             for (uint32_t p = 0; p < PSTI_COEFS_SQUARE; p++)
                 order[next[ends[p]]++] = (uint16_t)(PSTI_COEFS_SQUARE * s + p);

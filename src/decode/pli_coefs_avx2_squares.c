@@ -11,8 +11,6 @@
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
 
-enum { CONTEXT_MAX = 14, NO_NEIGHBOURS = 15 };
-
 /* What goes from step to step. */
 struct stream {
     struct psti_coefs_avx2_states states;
@@ -116,7 +114,7 @@ INLINE v32 context(v32 sum)
 {
     sum = _mm256_srli_epi16(_mm256_add_epi8(sum, _mm256_set1_epi8(2)), 2);
     return _mm256_min_epu8(_mm256_and_si256(sum, _mm256_set1_epi8(63)),
-                           _mm256_set1_epi8(CONTEXT_MAX));
+                           _mm256_set1_epi8(PSTI_JPEG_ODD_CONTEXT_MAX));
 }
 
 /* Contexts of odd blocks, from the classes of even ones; a class is 0 where no block is. */
@@ -159,11 +157,11 @@ void TARGET psti_coefs_avx2_read_classes(struct psti_coefs_unit *unit)
     for (uint32_t i = 0; i < unit->out->n_squares; i++) {
         const struct psti_jpeg_square *q = unit->out->squares + i;
         const uint8_t(*table)[2][16] = coefs_tables(unit)->ends[q->side];
-        uint64_t blocks = psti_coefs_blocks(q);
-        v32 lanes = bytes_of_32((uint32_t)_pext_u64(blocks, PSTI_COEFS_EVEN));
-        v32 tokens = step(unit, &s, table, _mm256_set1_epi8(NO_NEIGHBOURS), lanes);
+        uint64_t blocks = psti_jpeg_blocks(q);
+        v32 lanes = bytes_of_32((uint32_t)_pext_u64(blocks, PSTI_JPEG_EVEN));
+        v32 tokens = step(unit, &s, table, _mm256_set1_epi8(PSTI_JPEG_EVEN_CONTEXT), lanes);
         struct square even = to_positions(tokens, even_places);
-        lanes = bytes_of_32((uint32_t)_pext_u64(blocks, ~PSTI_COEFS_EVEN));
+        lanes = bytes_of_32((uint32_t)_pext_u64(blocks, ~PSTI_JPEG_EVEN));
         tokens = step(unit, &s, table, find_contexts(q, even), lanes);
         struct square odd = to_positions(tokens, odd_places);
         store(unit->classes[i], _mm256_or_si256(even.low, odd.low));
@@ -181,7 +179,7 @@ void TARGET psti_coefs_avx2_read_dc(struct psti_coefs_unit *unit)
     for (uint32_t i = 0; i < unit->out->n_squares; i++) {
         const struct psti_jpeg_square *q = unit->out->squares + i;
         const uint8_t(*table)[2][16] = coefs_tables(unit)->dc[q->side];
-        uint64_t blocks = psti_coefs_blocks(q);
+        uint64_t blocks = psti_jpeg_blocks(q);
         for (uint32_t half = 0; half < PSTI_COEFS_SQUARE; half += PSTI_COEFS_LANES) {
             v32 lanes = bytes_of_32((uint32_t)(blocks >> half));
             v32 tokens = step(unit, &s, table, load(unit->classes[i] + half), lanes);

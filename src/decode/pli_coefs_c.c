@@ -17,9 +17,7 @@ enum {
     SLOTS = PSTI_JPEG_PROB_SUM,
     SLOT_BITS = PSTI_JPEG_PROB_BITS,
     FREQ_SHIFT = 16,
-    BEGIN_MASK = 0xffff,
-    NO_NEIGHBOURS = 15, /* context of blocks whose neighbours are not known yet */
-    CONTEXT_MAX = 14
+    BEGIN_MASK = 0xffff
 };
 
 /* -- Tables -- */
@@ -105,39 +103,26 @@ static inline const uint8_t *open_step(struct psti_coefs_words *words)
 
 /* -- Ends of blocks and DC -- */
 
-/* 8.2: of an odd block, from the even ones around it. */
-static uint32_t context_of(const struct psti_jpeg_square *q, const uint8_t *classes, uint32_t p)
-{
-    uint32_t x = p & 7, y = p >> 3, across = 0, along = 0;
-    if (q->columns > 1)
-        across = classes[x > 0 ? p - 1 : p + 1] + classes[x + 1u < q->columns ? p + 1 : p - 1];
-    if (q->rows > 1)
-        along = classes[y > 0 ? p - 8 : p + 8] + classes[y + 1u < q->rows ? p + 8 : p - 8];
-    uint32_t sum = q->columns == 1 ? 2 * along : q->rows == 1 ? 2 * across : across + along;
-    uint32_t context = (sum + 2) >> 2;
-    return context < CONTEXT_MAX ? context : CONTEXT_MAX;
-}
-
 void psti_coefs_read_classes_c(struct psti_coefs_unit *unit)
 {
     const struct psti_coefs_tables_c *t = &unit->tables->plain;
     for (uint32_t s = 0; s < unit->out->n_squares; s++) {
         const struct psti_jpeg_square *q = &unit->out->squares[s];
         const struct psti_coefs_table *tables = t->ends[q->side];
-        uint64_t blocks = psti_coefs_blocks(q);
+        uint64_t blocks = psti_jpeg_blocks(q);
         uint8_t *classes = unit->classes[s];
         memset(classes, 0, SQUARE);
         const uint8_t *words = open_step(&unit->words);
-        for (uint64_t left = blocks & PSTI_COEFS_EVEN; left != 0; left &= left - 1) {
+        for (uint64_t left = blocks & PSTI_JPEG_EVEN; left != 0; left &= left - 1) {
             uint32_t p = (uint32_t)__builtin_ctzll(left);
-            classes[p] = read_token(&tables[NO_NEIGHBOURS], &unit->states[p >> 1], &words);
+            classes[p] = read_token(&tables[PSTI_JPEG_EVEN_CONTEXT], &unit->states[p >> 1], &words);
         }
         unit->words.at = words;
         words = open_step(&unit->words);
-        for (uint64_t left = blocks & ~PSTI_COEFS_EVEN; left != 0; left &= left - 1) {
+        for (uint64_t left = blocks & ~PSTI_JPEG_EVEN; left != 0; left &= left - 1) {
             uint32_t p = (uint32_t)__builtin_ctzll(left);
-            classes[p] =
-                read_token(&tables[context_of(q, classes, p)], &unit->states[p >> 1], &words);
+            classes[p] = read_token(&tables[psti_jpeg_end_context(q, classes, p)],
+                                    &unit->states[p >> 1], &words);
         }
         unit->words.at = words;
     }
@@ -151,7 +136,7 @@ void psti_coefs_read_dc_c(struct psti_coefs_unit *unit)
         uint8_t *tokens = unit->dc_tokens[s];
         memset(tokens, 0, SQUARE);
         for (uint32_t half = 0; half < SQUARE; half += LANES) {
-            uint64_t left = psti_coefs_blocks(q) & (uint64_t)UINT32_MAX << half;
+            uint64_t left = psti_jpeg_blocks(q) & (uint64_t)UINT32_MAX << half;
             const uint8_t *words = open_step(&unit->words);
             for (; left != 0; left &= left - 1) {
                 uint32_t p = (uint32_t)__builtin_ctzll(left);
@@ -168,7 +153,7 @@ void psti_coefs_sort_c(struct psti_coefs_unit *unit)
     struct psti_pli_coefs *out = unit->out;
     uint32_t next[64] = {0};
     for (uint32_t s = 0; s < out->n_squares; s++)
-        for (uint64_t left = psti_coefs_blocks(&out->squares[s]); left != 0; left &= left - 1)
+        for (uint64_t left = psti_jpeg_blocks(&out->squares[s]); left != 0; left &= left - 1)
             next[unit->ends[s][__builtin_ctzll(left)]]++;
     out->n_k[64] = 0;
     for (uint32_t k = 64; k-- > 0;) {
@@ -177,7 +162,7 @@ void psti_coefs_sort_c(struct psti_coefs_unit *unit)
     }
     for (uint32_t s = 0; s < out->n_squares; s++) {
         uint8_t side = out->squares[s].side ? 255 : 0;
-        for (uint64_t left = psti_coefs_blocks(&out->squares[s]); left != 0; left &= left - 1) {
+        for (uint64_t left = psti_jpeg_blocks(&out->squares[s]); left != 0; left &= left - 1) {
             uint32_t p = (uint32_t)__builtin_ctzll(left), i = next[unit->ends[s][p]]++;
             unit->order[i] = (uint16_t)(SQUARE * s + p);
             unit->sides[i] = side;

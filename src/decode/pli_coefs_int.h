@@ -108,15 +108,6 @@ struct psti_coefs_unit {
     int16_t *planes;
 };
 
-/* Blocks of a square as bits, 8 * y + x. */
-static inline uint64_t psti_coefs_blocks(const struct psti_jpeg_square *square)
-{
-    uint64_t columns = ((1ull << square->columns) - 1) * 0x0101010101010101ull;
-    return square->rows == 8 ? columns : columns & ((1ull << (8 * square->rows)) - 1);
-}
-/* Positions with x + y even. */
-#define PSTI_COEFS_EVEN 0xaa55aa55aa55aa55ull
-
 /* -- Stages -- */
 
 /* Each goes on with the states, words and bits that the one before has left. */

@@ -10,15 +10,7 @@
 
 #include <string.h>
 
-enum {
-    LANES = PSTI_JE_LANES,
-    SQUARE = PSTI_JE_SQUARE,
-    CHUNK = 8 * LANES,
-    NO_NEIGHBOURS = 15,
-    CONTEXT_MAX = 14
-};
-
-#define EVEN 0xaa55aa55aa55aa55ull
+enum { LANES = PSTI_JE_LANES, SQUARE = PSTI_JE_SQUARE, CHUNK = 8 * LANES };
 
 /* -- Bits -- */
 
@@ -100,25 +92,6 @@ static uint8_t class_of(uint32_t end)
     return classes[end];
 }
 
-static uint64_t blocks_of(const struct psti_jpeg_square *q)
-{
-    uint64_t columns = ((1ull << q->columns) - 1) * 0x0101010101010101ull;
-    return q->rows == 8 ? columns : columns & ((1ull << (8 * q->rows)) - 1);
-}
-
-/* 8.2: of an odd block, from the even ones around it. */
-static uint32_t context_of(const struct psti_jpeg_square *q, const uint8_t *classes, uint32_t p)
-{
-    uint32_t x = p & 7, y = p >> 3, across = 0, along = 0;
-    if (q->columns > 1)
-        across = classes[x > 0 ? p - 1 : p + 1] + classes[x + 1u < q->columns ? p + 1 : p - 1];
-    if (q->rows > 1)
-        along = classes[y > 0 ? p - 8 : p + 8] + classes[y + 1u < q->rows ? p + 8 : p - 8];
-    uint32_t sum = q->columns == 1 ? 2 * along : q->rows == 1 ? 2 * across : across + along;
-    uint32_t context = (sum + 2) >> 2;
-    return context < CONTEXT_MAX ? context : CONTEXT_MAX;
-}
-
 /* Where tokens of ends and DC go. */
 struct small_tokens {
     uint16_t *at;
@@ -148,15 +121,15 @@ static void put_ends(struct psti_je_work *work, struct small_tokens *tokens,
     for (uint32_t s = 0; s < work->n_squares; s++) {
         const struct psti_jpeg_square *q = &work->squares[s];
         const uint8_t *classes = work->classes[s];
-        uint64_t blocks = blocks_of(q);
+        uint64_t blocks = psti_jpeg_blocks(q);
         uint32_t tables = q->side * (uint32_t)PSTI_JPEG_N_ENDS;
-        for (uint64_t left = blocks & EVEN; left != 0; left &= left - 1) {
+        for (uint64_t left = blocks & PSTI_JPEG_EVEN; left != 0; left &= left - 1) {
             uint32_t p = (uint32_t)__builtin_ctzll(left);
-            put_small(tokens, tables + NO_NEIGHBOURS, classes[p], p >> 1);
+            put_small(tokens, tables + PSTI_JPEG_EVEN_CONTEXT, classes[p], p >> 1);
         }
-        for (uint64_t left = blocks & ~EVEN; left != 0; left &= left - 1) {
+        for (uint64_t left = blocks & ~PSTI_JPEG_EVEN; left != 0; left &= left - 1) {
             uint32_t p = (uint32_t)__builtin_ctzll(left);
-            put_small(tokens, tables + context_of(q, classes, p), classes[p], p >> 1);
+            put_small(tokens, tables + psti_jpeg_end_context(q, classes, p), classes[p], p >> 1);
         }
     }
     for (uint32_t s = 0; s < work->n_squares; s++) {
@@ -183,7 +156,7 @@ static bool put_dc_square(const struct psti_jpeg_square *q, const int16_t *coefs
     uint8_t n_bits[SQUARE];
     uint64_t signs = 0;
     uint32_t n = 0, n_signs = 0;
-    for (uint64_t mask = blocks_of(q); mask != 0; mask &= mask - 1) {
+    for (uint64_t mask = psti_jpeg_blocks(q); mask != 0; mask &= mask - 1) {
         uint32_t p = (uint32_t)__builtin_ctzll(mask), x = p & 7, y = p >> 3;
         size_t at = (size_t)(q->row + y) * columns + q->column + x;
         int16_t before = x > 0 ? coefs[64 * (at - 1)] : y > 0 ? coefs[64 * (at - columns)] : 0;
@@ -213,7 +186,7 @@ static void sort(const struct psti_jpeg_frame *frame, const int16_t *const coefs
 {
     uint32_t next[64] = {0};
     for (uint32_t s = 0; s < work->n_squares; s++)
-        for (uint64_t left = blocks_of(&work->squares[s]); left != 0; left &= left - 1)
+        for (uint64_t left = psti_jpeg_blocks(&work->squares[s]); left != 0; left &= left - 1)
             next[work->ends[s][__builtin_ctzll(left)]]++;
     unit->n_k[64] = 0;
     unit->last = 0;
@@ -226,7 +199,7 @@ static void sort(const struct psti_jpeg_frame *frame, const int16_t *const coefs
         const struct psti_jpeg_square *q = &work->squares[s];
         size_t columns = frame->components[q->component].columns;
         const int16_t *first = coefs[q->component] + 64 * (q->row * columns + q->column);
-        for (uint64_t left = blocks_of(q); left != 0; left &= left - 1) {
+        for (uint64_t left = psti_jpeg_blocks(q); left != 0; left &= left - 1) {
             uint32_t p = (uint32_t)__builtin_ctzll(left), end = work->ends[s][p];
             uint32_t i = next[end]++;
             const int16_t *block = first + 64 * ((p >> 3) * columns + (p & 7));

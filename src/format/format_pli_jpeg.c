@@ -300,6 +300,19 @@ void psti_jpeg_fill_contexts(uint8_t contexts[PSTI_JPEG_N_INDICES])
     }
 }
 
+/* 8.2: of an odd block, from the even ones around it. */
+uint32_t psti_jpeg_end_context(const struct psti_jpeg_square *q, const uint8_t *classes, uint32_t p)
+{
+    uint32_t x = p & 7, y = p >> 3, across = 0, along = 0;
+    if (q->columns > 1)
+        across = classes[x > 0 ? p - 1 : p + 1] + classes[x + 1u < q->columns ? p + 1 : p - 1];
+    if (q->rows > 1)
+        along = classes[y > 0 ? p - 8 : p + 8] + classes[y + 1u < q->rows ? p + 8 : p - 8];
+    uint32_t sum = q->columns == 1 ? 2 * along : q->rows == 1 ? 2 * across : across + along;
+    uint32_t context = (sum + 2) >> 2;
+    return context < PSTI_JPEG_ODD_CONTEXT_MAX ? context : PSTI_JPEG_ODD_CONTEXT_MAX;
+}
+
 /* -- Tables -- */
 
 bool psti_jpeg_expand(const struct psti_jpeg_own *own, uint32_t n_tokens, uint16_t *freqs)

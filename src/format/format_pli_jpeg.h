@@ -77,6 +77,20 @@ struct psti_jpeg_square {
 uint32_t psti_jpeg_squares(const struct psti_jpeg_frame *frame, uint32_t unit_log2, uint32_t row,
                            uint32_t column, struct psti_jpeg_square *squares);
 
+/* Blocks of a square as bits, 8 * y + x; and those places of 8 x 8 whose x + y is even. */
+static inline uint64_t psti_jpeg_blocks(const struct psti_jpeg_square *square)
+{
+    uint64_t columns = ((1ull << square->columns) - 1) * 0x0101010101010101ull;
+    return square->rows == 8 ? columns : columns & ((1ull << (8 * square->rows)) - 1);
+}
+#define PSTI_JPEG_EVEN 0xaa55aa55aa55aa55ull
+
+/* Contexts of classes (8.2): of even blocks, and the highest of odd ones. */
+enum { PSTI_JPEG_EVEN_CONTEXT = 15, PSTI_JPEG_ODD_CONTEXT_MAX = 14 };
+/* Of the odd block at position p, from the classes of the even ones around it. */
+uint32_t psti_jpeg_end_context(const struct psti_jpeg_square *square, const uint8_t *classes,
+                               uint32_t p);
+
 /* Tokens. */
 extern const uint8_t psti_jpeg_end_lowest[PSTI_JPEG_N_ENDS], psti_jpeg_end_bits[PSTI_JPEG_N_ENDS];
 extern const uint8_t psti_jpeg_ac_lowest[PSTI_JPEG_N_AC_TOKENS]; /* 0 1 2 3 5 9 17 33 */
