@@ -14,7 +14,6 @@
 #define ROOM "format"
 
 enum {
-    ENTRY_BITS = 6,
     TAIL_NBYTES = 4 + 8 + 4 + 4 /* of the frame, behind the quantisation tables */
 };
 
@@ -317,24 +316,7 @@ uint32_t psti_jpeg_end_context(const struct psti_jpeg_square *q, const uint8_t *
 
 bool psti_jpeg_expand(const struct psti_jpeg_own *own, uint32_t n_tokens, uint16_t *freqs)
 {
-    uint32_t sum = 0, given = 0, largest = 0;
-    memset(freqs, 0, n_tokens * sizeof *freqs);
-    for (uint32_t i = 0; i < own->n; i++)
-        sum += psti_pli_wave_weights[own->q[i]];
-    if (sum == 0)
-        return false;
-    for (uint32_t i = 0; i < own->n; i++) {
-        uint32_t weight = psti_pli_wave_weights[own->q[i]];
-        uint32_t f = (weight << PSTI_JPEG_PROB_BITS) / sum;
-        f = weight > 0 && f == 0 ? 1 : f;
-        freqs[i] = (uint16_t)f;
-        given += f;
-        largest = f > freqs[largest] ? i : largest;
-    }
-    /* Rounding up to 1 may have given away more than there is; the largest pays. */
-    int32_t rest = (int32_t)freqs[largest] + PSTI_JPEG_PROB_SUM - (int32_t)given;
-    freqs[largest] = (uint16_t)rest;
-    return rest >= 1;
+    return psti_pli_expand_table(own->q, own->n, n_tokens, PSTI_JPEG_PROB_BITS, freqs);
 }
 
 /* Table `i` of section 8.6: where it is and how many tokens it has. */
@@ -352,40 +334,25 @@ static uint16_t *find_table(struct psti_jpeg_tables *tables, uint32_t i, uint32_
     return tables->dc[i / PSTI_JPEG_N_ENDS][i % PSTI_JPEG_N_ENDS];
 }
 
-/* Bits of the block, least significant first. */
-struct bits {
-    const uint8_t *bytes;
-    size_t n_bits, at;
-};
-
-static uint32_t take_bits(struct bits *b, uint32_t n)
-{
-    uint32_t v = 0;
-    for (uint32_t i = 0; i < n; i++, b->at++)
-        if (b->at < b->n_bits)
-            v |= (uint32_t)((b->bytes[b->at >> 3] >> (b->at & 7)) & 1) << i;
-    return v;
-}
-
 enum pst_status psti_jpeg_parse_tables(const uint8_t *block, size_t nbytes,
                                        struct psti_jpeg_tables *out, struct pst_error *err)
 {
     *out = psti_jpeg_builtin;
     if (!block)
         return PST_OK;
-    struct bits b = {block, nbytes * 8, 0};
+    struct psti_pli_bits b = {block, nbytes * 8, 0};
     for (uint32_t i = 0; i < PSTI_JPEG_N_TABLES; i++) {
         struct psti_jpeg_own own;
         uint32_t n_tokens;
         uint16_t *freqs = find_table(out, i, &n_tokens);
-        if (!take_bits(&b, 1))
+        if (!psti_pli_take_bits(&b, 1))
             continue;
-        own.n = (uint8_t)take_bits(&b, ENTRY_BITS);
+        own.n = (uint8_t)psti_pli_take_bits(&b, PSTI_PLI_TABLE_ENTRY_BITS);
         if (own.n < 1 || own.n > n_tokens)
             return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
                              "table %u of coefficients has %u entries", i, own.n);
         for (uint32_t k = 0; k < own.n; k++)
-            own.q[k] = (uint8_t)take_bits(&b, ENTRY_BITS);
+            own.q[k] = (uint8_t)psti_pli_take_bits(&b, PSTI_PLI_TABLE_ENTRY_BITS);
         if (!psti_jpeg_expand(&own, n_tokens, freqs))
             return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
                              "table %u of coefficients is not a distribution", i);
@@ -397,25 +364,11 @@ enum pst_status psti_jpeg_parse_tables(const uint8_t *block, size_t nbytes,
     return PST_OK;
 }
 
-static size_t put(uint8_t *block, size_t at, uint32_t v, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++, at++)
-        if ((v >> i) & 1)
-            block[at >> 3] |= (uint8_t)(1u << (at & 7));
-    return at;
-}
-
 size_t psti_jpeg_print_tables(const struct psti_jpeg_own *own, uint8_t *block)
 {
     size_t at = 0;
     memset(block, 0, PSTI_JPEG_TABLES_MAX_NBYTES);
-    for (uint32_t i = 0; i < PSTI_JPEG_N_TABLES; i++) {
-        at = put(block, at, own[i].n > 0, 1);
-        if (own[i].n == 0)
-            continue;
-        at = put(block, at, own[i].n, ENTRY_BITS);
-        for (uint32_t k = 0; k < own[i].n; k++)
-            at = put(block, at, own[i].q[k], ENTRY_BITS);
-    }
+    for (uint32_t i = 0; i < PSTI_JPEG_N_TABLES; i++)
+        at = psti_pli_put_table(block, at, own[i].q, own[i].n);
     return (at + 7) / 8;
 }

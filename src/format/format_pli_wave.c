@@ -12,43 +12,41 @@
 
 #define ROOM "format"
 
-enum { ENTRY_BITS = 6 };
-
 const uint16_t psti_pli_wave_weights[64] = {
     0,   1,   1,   1,    2,    2,    2,    2,    3,    3,    3,    4,    5,    5,    6,    7,
     8,   9,   11,  12,   14,   16,   18,   21,   24,   28,   32,   37,   42,   49,   56,   64,
     74,  84,  97,  111,  128,  147,  169,  194,  223,  256,  294,  338,  388,  446,  512,  588,
     676, 776, 891, 1024, 1176, 1351, 1552, 1783, 2048, 2353, 2702, 3104, 3566, 4096, 4705, 5405};
 
-bool psti_pli_wave_expand(const struct psti_pli_wave_own *own, uint16_t *freqs)
+bool psti_pli_expand_table(const uint8_t *q, uint32_t n, uint32_t n_tokens, uint32_t prob_bits,
+                           uint16_t *freqs)
 {
     uint32_t sum = 0, given = 0, largest = 0;
-    memset(freqs, 0, PSTI_PLI_N_TOKENS * sizeof *freqs);
-    for (uint32_t i = 0; i < own->n; i++)
-        sum += psti_pli_wave_weights[own->q[i]];
+    memset(freqs, 0, n_tokens * sizeof *freqs);
+    for (uint32_t i = 0; i < n; i++)
+        sum += psti_pli_wave_weights[q[i]];
     if (sum == 0)
         return false;
-    for (uint32_t i = 0; i < own->n; i++) {
-        uint32_t weight = psti_pli_wave_weights[own->q[i]];
-        uint32_t f = (weight << PSTI_PLI_PROB_BITS) / sum;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t weight = psti_pli_wave_weights[q[i]];
+        uint32_t f = (weight << prob_bits) / sum;
         f = weight > 0 && f == 0 ? 1 : f;
         freqs[i] = (uint16_t)f;
         given += f;
         largest = f > freqs[largest] ? i : largest;
     }
     /* Rounding up to 1 may have given away more than there is; the largest pays. */
-    int32_t rest = (int32_t)freqs[largest] + PSTI_PLI_PROB_SUM - (int32_t)given;
+    int32_t rest = (int32_t)freqs[largest] + (1 << prob_bits) - (int32_t)given;
     freqs[largest] = (uint16_t)rest;
     return rest >= 1;
 }
 
-/* Bits of the block, least significant first. */
-struct bits {
-    const uint8_t *bytes;
-    size_t n_bits, at;
-};
+bool psti_pli_wave_expand(const struct psti_pli_wave_own *own, uint16_t *freqs)
+{
+    return psti_pli_expand_table(own->q, own->n, PSTI_PLI_N_TOKENS, PSTI_PLI_PROB_BITS, freqs);
+}
 
-static uint32_t take(struct bits *b, uint32_t n)
+uint32_t psti_pli_take_bits(struct psti_pli_bits *b, uint32_t n)
 {
     uint32_t v = 0;
     for (uint32_t i = 0; i < n; i++, b->at++)
@@ -63,17 +61,17 @@ enum pst_status psti_pli_wave_parse_model(const uint8_t *block, size_t nbytes, u
     memcpy(out->f, psti_pli_wave_freqs[bits == 16], sizeof out->f);
     if (!block)
         return PST_OK;
-    struct bits b = {block, nbytes * 8, 0};
+    struct psti_pli_bits b = {block, nbytes * 8, 0};
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
         struct psti_pli_wave_own own;
-        if (!take(&b, 1))
+        if (!psti_pli_take_bits(&b, 1))
             continue;
-        own.n = (uint8_t)take(&b, ENTRY_BITS);
+        own.n = (uint8_t)psti_pli_take_bits(&b, PSTI_PLI_TABLE_ENTRY_BITS);
         if (own.n < 1 || own.n > psti_pli_wave_n_tokens(bits))
             return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave table %u has %u entries", c,
                              own.n);
         for (uint32_t i = 0; i < own.n; i++)
-            own.q[i] = (uint8_t)take(&b, ENTRY_BITS);
+            own.q[i] = (uint8_t)psti_pli_take_bits(&b, PSTI_PLI_TABLE_ENTRY_BITS);
         if (!psti_pli_wave_expand(&own, out->f[c]))
             return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave table %u is not a distribution",
                              c);
@@ -92,17 +90,22 @@ static size_t put(uint8_t *block, size_t at, uint32_t v, uint32_t n)
     return at;
 }
 
+size_t psti_pli_put_table(uint8_t *block, size_t at, const uint8_t *q, uint32_t n)
+{
+    at = put(block, at, n > 0, 1);
+    if (n == 0)
+        return at;
+    at = put(block, at, n, PSTI_PLI_TABLE_ENTRY_BITS);
+    for (uint32_t i = 0; i < n; i++)
+        at = put(block, at, q[i], PSTI_PLI_TABLE_ENTRY_BITS);
+    return at;
+}
+
 size_t psti_pli_wave_print_model(const struct psti_pli_wave_own *own, uint8_t *block)
 {
     size_t at = 0;
     memset(block, 0, PSTI_PLI_WAVE_MODEL_MAX_NBYTES);
-    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
-        at = put(block, at, own[c].n > 0, 1);
-        if (own[c].n == 0)
-            continue;
-        at = put(block, at, own[c].n, ENTRY_BITS);
-        for (uint32_t i = 0; i < own[c].n; i++)
-            at = put(block, at, own[c].q[i], ENTRY_BITS);
-    }
+    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
+        at = psti_pli_put_table(block, at, own[c].q, own[c].n);
     return (at + 7) / 8;
 }

@@ -120,6 +120,19 @@ struct psti_pli_wave_own {
 };
 /* The weight of q: 0, or 2^((q - 1) / 5) rounded. */
 extern const uint16_t psti_pli_wave_weights[64];
+/* What own tables of waves and of a JPEG's coefficients share: n entries `q` -> frequencies of
+ * n_tokens tokens whose sum is 1 << prob_bits (false if they are none); bits of a model block,
+ * least significant first, zeros behind its end; and a table as a block holds it, behind bit `at`
+ * of zeros: returns where it ends. */
+bool psti_pli_expand_table(const uint8_t *q, uint32_t n, uint32_t n_tokens, uint32_t prob_bits,
+                           uint16_t *freqs);
+enum { PSTI_PLI_TABLE_ENTRY_BITS = 6 };
+struct psti_pli_bits {
+    const uint8_t *bytes;
+    size_t n_bits, at;
+};
+uint32_t psti_pli_take_bits(struct psti_pli_bits *bits, uint32_t n);
+size_t psti_pli_put_table(uint8_t *block, size_t at, const uint8_t *q, uint32_t n);
 /* Frequencies of own table; false if it is none. */
 bool psti_pli_wave_expand(const struct psti_pli_wave_own *own, uint16_t *freqs);
 /* Writes at most PSTI_PLI_WAVE_MODEL_MAX_NBYTES; returns how many. */
