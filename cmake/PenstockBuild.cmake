@@ -9,8 +9,9 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 add_compile_definitions(_GNU_SOURCE)
 # Without contraction plain C and SIMD paths give the same bits.
-add_compile_options(-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
-                    -Wwrite-strings -Wundef -Wvla -ffp-contract=off -fno-math-errno)
+add_compile_options(-Wall -Wextra -Wshadow -Wpointer-arith -Wwrite-strings -Wundef -Wvla
+                    $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes> $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
+                    -ffp-contract=off -fno-math-errno)
 if(PST_WERROR)
   add_compile_options(-Werror)
 endif()

@@ -25,7 +25,10 @@ WALLS = {
     "encode": FOUNDATION,
     "augment": FOUNDATION,
     "batch": FOUNDATION,
-    "loader": FOUNDATION | {"storage", "dataset", "fetch", "decode", "augment", "batch"},
+    "device": FOUNDATION,
+    # The annexe does the work of kitchen and dressing room on a card: it reads their plans.
+    "cuda": FOUNDATION | {"decode", "augment"},
+    "loader": FOUNDATION | {"storage", "dataset", "fetch", "decode", "augment", "batch", "device", "cuda"},
     "pack": FOUNDATION | {"storage", "dataset", "fetch", "decode", "encode"},
 }
 # What a room shows to the others that may open its door. All headers of base and format are doors.
@@ -37,6 +40,8 @@ DOORS = {
     "encode": {"pli_jpeg_encode.h", "pli_jpeg_file.h"},
     "augment": {"augment.h"},
     "batch": {"slots.h"},
+    "device": {"device.h"},
+    "cuda": {"cuda.h"},
     "loader": {"loader.h"},
     "pack": {"pack.h"},
 }

@@ -1,0 +1,119 @@
+/* warp_device.cuh - lanes on a card: a lane's value is the thread's own. */
+#ifndef PST_CUDA_WARP_DEVICE_CUH
+#define PST_CUDA_WARP_DEVICE_CUH
+
+namespace psti
+{
+
+template <class T> using lanes = T;
+template <class T> using shared = T *;
+
+template <class T> PSTI_LANES shared<T> shared_cast(uint8_t *memory, uint32_t offset)
+{
+    return reinterpret_cast<T *>(memory + offset);
+}
+
+PSTI_LANES uint32_t lane_id() { return threadIdx.x & 31u; }
+PSTI_LANES uint32_t votes(bool m) { return __ballot_sync(PSTI_ALL_LANES, m); }
+PSTI_LANES bool some(bool m) { return __any_sync(PSTI_ALL_LANES, m); }
+PSTI_LANES bool every(bool m) { return __all_sync(PSTI_ALL_LANES, m); }
+
+template <class T> PSTI_LANES T select(bool m, T a, T b) { return m ? a : b; }
+/* Value of lane `source` (modulo 32). */
+template <class T> PSTI_LANES T shuffle(T v, uint32_t source)
+{
+    return __shfl_sync(PSTI_ALL_LANES, v, (int)source);
+}
+/* Value of the lane `d` below; lanes below d keep theirs. */
+template <class T> PSTI_LANES T shift_up(T v, uint32_t d)
+{
+    return __shfl_up_sync(PSTI_ALL_LANES, v, d);
+}
+/* One lane's value, uniform. */
+template <class T> PSTI_LANES T lane_of(T v, uint32_t lane)
+{
+    return __shfl_sync(PSTI_ALL_LANES, v, (int)lane);
+}
+
+PSTI_LANES uint32_t popc(uint32_t v) { return (uint32_t)__popc(v); }
+/* Leading zeros; 32 for 0. */
+PSTI_LANES uint32_t clz(uint32_t v) { return (uint32_t)__clz((int)v); }
+/* Number of the lowest set bit; v != 0. */
+PSTI_LANES uint32_t ctz(uint32_t v) { return (uint32_t)__ffs((int)v) - 1u; }
+/* Low 32 bits of (high:low) >> (n & 31). */
+PSTI_LANES uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t n)
+{
+    return __funnelshift_r(low, high, n);
+}
+PSTI_LANES uint32_t mul_high(uint32_t a, uint32_t b) { return __umulhi(a, b); }
+PSTI_LANES int32_t as_i32(uint32_t v) { return (int32_t)v; }
+PSTI_LANES uint32_t as_u32(int32_t v) { return (uint32_t)v; }
+PSTI_LANES uint32_t as_u32(bool v) { return v; }
+PSTI_LANES float to_f32(int32_t v) { return (float)v; }
+PSTI_LANES float to_f32(uint32_t v) { return (float)v; }
+PSTI_LANES uint32_t bits_of(float v) { return __float_as_uint(v); }
+PSTI_LANES float float_of(uint32_t v) { return __uint_as_float(v); }
+/* Rounded to nearest each, never fused. */
+PSTI_LANES float add_f32(float a, float b) { return __fadd_rn(a, b); }
+PSTI_LANES float mul_f32(float a, float b) { return __fmul_rn(a, b); }
+PSTI_LANES float div_f32(float a, float b) { return __fdiv_rn(a, b); }
+
+/* Memory: shared, or global through a plain pointer. Where m is false nothing is read, and
+ * `otherwise` is the value. */
+template <class T> PSTI_LANES wide<T> load(const T *at, uint32_t i) { return at[i]; }
+template <class T>
+PSTI_LANES wide<T> load(const T *at, uint32_t i, bool m, wide<T> otherwise = wide<T>())
+{
+    return m ? (wide<T>)at[i] : otherwise;
+}
+template <class T> PSTI_LANES void store(T *at, uint32_t i, wide<T> v, bool m = true)
+{
+    if (m)
+        at[i] = (T)v;
+}
+/* The same element for all lanes. */
+template <class T> PSTI_LANES wide<T> load_uniform(const T *at, uint32_t i) { return at[i]; }
+/* One lane (the first) writes. */
+template <class T> PSTI_LANES void store_uniform(T *at, uint32_t i, wide<T> v)
+{
+    if (lane_id() == 0)
+        at[i] = (T)v;
+}
+/* Sum into global or shared memory; lanes may meet in one element. */
+PSTI_LANES void atomic_add(uint32_t *at, uint32_t i, uint32_t v, bool m)
+{
+    if (m)
+        atomicAdd(at + i, v);
+}
+PSTI_LANES void atomic_max(uint32_t *at, uint32_t i, uint32_t v, bool m)
+{
+    if (m)
+        atomicMax(at + i, v);
+}
+
+/* What lanes of this warp wrote is seen by its other lanes behind this. */
+PSTI_LANES void warp_sync() { __syncwarp(); }
+
+template <class Kernel, int phase, class Block, class Args>
+PSTI_LANES void run_phases(const Block &b, const Args &args)
+{
+    Kernel::template run<phase>(b, args);
+    if constexpr (phase + 1 < Kernel::n_phases) {
+        __syncthreads();
+        run_phases<Kernel, phase + 1>(b, args);
+    }
+}
+
+} // namespace psti
+
+/* Defines the kernel `name`, launched with n_warps * 32 threads in x. */
+#define PSTI_KERNEL(name, Kernel, Args, most_warps, least_blocks)                                  \
+    extern "C" __global__ void __launch_bounds__(most_warps * 32, least_blocks)                    \
+        name(const __grid_constant__ Args args)                                                    \
+    {                                                                                              \
+        extern __shared__ __align__(128) unsigned char psti_shared[];                              \
+        psti::block b = {blockIdx.x, gridDim.x, threadIdx.x / 32u, blockDim.x / 32u, psti_shared}; \
+        psti::run_phases<Kernel, 0>(b, args);                                                      \
+    }
+
+#endif
