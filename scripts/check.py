@@ -98,11 +98,13 @@ def steps() -> list[Step]:
     by_level = "decode|encode|pli|golden|augment|loader"
     levels = [Step(f"level-{level}", "ctest", [ctest("check", "-L", by_level)], {"PENSTOCK_CPU_MASK": level})
               for level in ("c", "avx2")]
+    kernels = [Step("cuda", "script", [[PYTHON, "scripts/check_cuda.py"]])] if shutil.which("nvcc") else []
     return [
         Step("rooms", "script", [[PYTHON, "scripts/check_rooms.py"]]),
         Step("style", "script", [[PYTHON, "scripts/check_style.py"]]),
         Step("docs", "script", [[PYTHON, "scripts/check_docs.py"]]),
         Step("scripts", "pytest", [[PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/scripts"]]),
+        *kernels,
         Step("build", "script", build("check")),
         Step("ctest", "ctest", [ctest("check")]),
         *levels,

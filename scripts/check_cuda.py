@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Compiles all kernels for the architectures that libpenstock_cuda carries, and shows what they need.
+
+    scripts/check_cuda.py [--root DIR] [--nvcc NVCC] [--only FILE ...] [--json]
+
+A table of registers, stack, spills and static shared memory per kernel and architecture, with the warps that the
+registers leave room for on one multiprocessor. The exit status is 1 if a kernel does not compile, spills registers, or
+keeps a stack: local memory is memory of the card, and a kernel that goes there for its own variables is slower by far
+than its source looks. Without nvcc there is nothing to say: the exit status is 77 (skipped).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+# The oldest is shipped as PTX; it is compiled here all the same, as a driver would.
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
+# Of one multiprocessor: warps, registers of 32 bits.
+ROOM = {"sm_75": (32, 65536), "sm_80": (64, 65536), "sm_90": (64, 65536), "sm_100": (64, 65536)}
+REGISTERS_STEP = 8  # registers of a thread are given out in steps of this
+SKIPPED = 77
+
+FILES = re.compile(r"set\(PST_CUDA_KERNELS([^)]*)\)")
+KERNEL = re.compile(r"\bPSTI_KERNEL\(\s*(\w+)\s*,[^,;]+,[^,;]+,\s*([^,;]+?)\s*,\s*([^,;)]+?)\s*\)")
+ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(sm_\d+)\w?'")
+STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+USED = re.compile(r"Used (\d+) registers")
+SHARED = re.compile(r"(\d+) bytes smem")
+
+
+@dataclass
+class Kernel:
+    file: str
+    name: str
+    architecture: str
+    registers: int = 0
+    stack_nbytes: int = 0
+    spill_nbytes: int = 0
+    shared_nbytes: int = 0
+
+    @property
+    def warps(self) -> int:
+        """That fit one multiprocessor, as far as registers go."""
+        most, registers = ROOM[self.architecture]
+        step = -(-max(self.registers, 1) // REGISTERS_STEP) * REGISTERS_STEP
+        return min(most, registers // (32 * step))
+
+
+def kernel_files(root: Path) -> list[Path]:
+    """As src/cuda/CMakeLists.txt lists them."""
+    folder = root / "src" / "cuda"
+    listed = FILES.search((folder / "CMakeLists.txt").read_text())
+    return [folder / name for name in listed[1].split()] if listed else []
+
+
+def parse(file: str, output: str) -> list[Kernel]:
+    """What ptxas -v says, in its order. Functions that were not inlined add to the stack of their kernel."""
+    kernels: list[Kernel] = []
+    for line in output.splitlines():
+        if entry := ENTRY.search(line):
+            kernels.append(Kernel(file, entry[1], entry[2]))
+        elif kernels and (stack := STACK.search(line)):
+            kernels[-1].stack_nbytes += int(stack[1])
+            kernels[-1].spill_nbytes += int(stack[2]) + int(stack[3])
+        elif kernels and (used := USED.search(line)):
+            kernels[-1].registers = int(used[1])
+            shared = SHARED.search(line)
+            kernels[-1].shared_nbytes = int(shared[1]) if shared else 0
+    return kernels
+
+
+def compile_file(nvcc: str, root: Path, path: Path, architecture: str) -> tuple[list[Kernel], list[str]]:
+    """The kernels of one file for one architecture, and what is wrong with them."""
+    where = path.relative_to(root).as_posix()
+    number = architecture.removeprefix("sm_")
+    with tempfile.TemporaryDirectory() as folder:
+        result = subprocess.run(
+            [nvcc, "-std=c++17", "-cubin", "-fmad=false", "-Xptxas", "-v", "-I", str(root / "src"),
+             "-I", str(root / "include"), "-gencode", f"arch=compute_{number},code={architecture}",
+             str(path), "-o", str(Path(folder) / "kernels.cubin")],
+            capture_output=True, text=True, check=False)
+    output = result.stdout + result.stderr
+    if result.returncode != 0:
+        return [], [f"{where}: {architecture}: does not compile\n{output}"]
+    kernels = parse(where, output)
+    wanted = {match[1] for match in KERNEL.finditer(path.read_text())}
+    found = {kernel.name for kernel in kernels}
+    findings = [f"{where}: {architecture}: {name} was not compiled" for name in sorted(wanted - found)]
+    for kernel in kernels:
+        if kernel.stack_nbytes or kernel.spill_nbytes:
+            findings.append(f"{where}: {architecture}: {kernel.name} keeps {kernel.stack_nbytes} bytes in local memory, "
+                            f"{kernel.spill_nbytes} bytes of spills")
+    return kernels, findings
+
+
+def table(kernels: list[Kernel]) -> str:
+    lines = [f"{'kernel':32} {'arch':7} {'registers':>9} {'warps':>6} {'shared':>7} {'stack':>6} {'spills':>7}"]
+    for kernel in sorted(kernels, key=lambda k: (k.file, k.name, int(k.architecture.removeprefix("sm_")))):
+        lines.append(f"{kernel.name:32} {kernel.architecture:7} {kernel.registers:9} {kernel.warps:6} "
+                     f"{kernel.shared_nbytes:7} {kernel.stack_nbytes:6} {kernel.spill_nbytes:7}")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
+    parser.add_argument("--nvcc", default=shutil.which("nvcc"))
+    parser.add_argument("--only", nargs="+", metavar="FILE", help="names of kernel files, listed or not")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    root = arguments.root.resolve()
+    if not arguments.nvcc:
+        print("cuda: no nvcc, nothing was compiled")
+        return SKIPPED
+    files = [root / "src" / "cuda" / name for name in arguments.only] if arguments.only else kernel_files(root)
+    if not files:
+        print("cuda: there are no kernels")
+        return 0
+    work = [(path, architecture) for path in files for architecture in ARCHITECTURES]
+    kernels: list[Kernel] = []
+    findings: list[str] = []
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for found, wrong in pool.map(lambda job: compile_file(arguments.nvcc, root, *job), work):
+            kernels += found
+            findings += wrong
+    if arguments.json:
+        print(json.dumps([asdict(kernel) | {"warps": kernel.warps} for kernel in kernels], indent=1))
+    else:
+        print(table(kernels))
+    print("\n".join(findings) if findings else f"cuda: {len(files)} files, no spills, no local memory",
+          file=sys.stderr if arguments.json else sys.stdout)
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""check_cuda.py: what it reads from ptxas, and that it finds a kernel that goes to local memory."""
+
+import shutil
+from pathlib import Path
+
+import check_cuda
+import pytest
+
+OUTPUT = """ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'psti_a' for 'sm_90'
+ptxas info    : Function properties for psti_a
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 37 registers, used 1 barriers, 1024 bytes smem, 400 bytes cmem[0]
+ptxas info    : Compiling entry function 'psti_b' for 'sm_100a'
+ptxas info    : Function properties for psti_b
+    256 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
+ptxas info    : Function properties for psti_not_inlined
+    16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 255 registers, used 0 barriers
+"""
+
+KERNELS = """#include "cuda/warp.cuh"
+struct args { uint64_t at; uint32_t n; };
+struct kernel {
+    static const int n_phases = 1;
+    template <int phase> static PSTI_LANES void run(const psti::block &b, const args &a)
+    {
+        uint32_t *at = reinterpret_cast<uint32_t *>(a.at);
+        %s
+    }
+};
+PSTI_KERNEL(psti_first, kernel, args, 8, 2)
+"""
+GOOD = "psti::store(at, psti::lane_id(), psti::lane_u32(a.n));"
+SPILLING = """uint32_t v[64];
+        for (uint32_t i = 0; i < 64; i++)
+            v[i] = i;
+        for (uint32_t i = 0; i < a.n; i++)
+            v[at[i] & 63u] += v[at[i + 1] & 63u];
+        at[0] = v[a.n & 63u];"""
+
+
+def test_what_ptxas_says_is_read():
+    a, b = check_cuda.parse("src/cuda/a.cu", OUTPUT)
+    assert a == check_cuda.Kernel("src/cuda/a.cu", "psti_a", "sm_90", 37, 0, 0, 1024)
+    assert a.warps == 51
+    assert b == check_cuda.Kernel("src/cuda/a.cu", "psti_b", "sm_100", 255, 272, 20, 0)
+    assert b.warps == 8
+    assert "psti_b" in check_cuda.table([a, b])
+
+
+def test_kernel_files_are_those_that_the_build_lists(tmp_path):
+    folder = tmp_path / "src" / "cuda"
+    folder.mkdir(parents=True)
+    (folder / "CMakeLists.txt").write_text("pst_room(cuda SOURCES a.c)\nset(PST_CUDA_KERNELS a.cu\n  b.cu)\n")
+    assert check_cuda.kernel_files(tmp_path) == [folder / "a.cu", folder / "b.cu"]
+    (folder / "CMakeLists.txt").write_text("")
+    assert check_cuda.kernel_files(tmp_path) == []
+
+
+def test_every_kernel_of_the_house_is_listed():
+    root = Path(check_cuda.__file__).resolve().parent.parent
+    assert sorted(check_cuda.kernel_files(root)) == sorted((root / "src" / "cuda").glob("*.cu"))
+
+
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc")
+@pytest.mark.parametrize("body, words", [(GOOD, None), (SPILLING, "local memory"), ("nonsense;", "does not compile")])
+def test_kernels_are_judged(tmp_path, body, words):
+    root = Path(check_cuda.__file__).resolve().parent.parent
+    folder = tmp_path / "src" / "cuda"
+    folder.mkdir(parents=True)
+    for header in (root / "src" / "cuda").glob("warp*.cuh"):
+        shutil.copy(header, folder)
+    (folder / "a.cu").write_text(KERNELS % body)
+    kernels, findings = check_cuda.compile_file(shutil.which("nvcc"), tmp_path, folder / "a.cu", "sm_90")
+    if words is None:
+        assert findings == [] and [k.name for k in kernels] == ["psti_first"] and kernels[0].registers > 0
+    else:
+        assert len(findings) == 1 and words in findings[0]
