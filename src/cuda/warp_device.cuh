@@ -2,6 +2,9 @@
 #ifndef PST_CUDA_WARP_DEVICE_CUH
 #define PST_CUDA_WARP_DEVICE_CUH
 
+/* A loop whose every turn becomes code of its own: arrays that it indexes stay in registers. */
+#define PSTI_UNROLL _Pragma("unroll")
+
 namespace psti
 {
 
@@ -57,6 +60,19 @@ PSTI_LANES float float_of(uint32_t v) { return __uint_as_float(v); }
 PSTI_LANES float add_f32(float a, float b) { return __fadd_rn(a, b); }
 PSTI_LANES float mul_f32(float a, float b) { return __fmul_rn(a, b); }
 PSTI_LANES float div_f32(float a, float b) { return __fdiv_rn(a, b); }
+/* As bits of half and of bfloat16, rounded to nearest even. */
+PSTI_LANES uint32_t f16_bits(float v)
+{
+    uint16_t r;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(v));
+    return r;
+}
+PSTI_LANES uint32_t bf16_bits(float v)
+{
+    uint32_t bits = __float_as_uint(v);
+    uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+    return (bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded;
+}
 
 /* Memory: shared, or global through a plain pointer. Where m is false nothing is read, and
  * `otherwise` is the value. */

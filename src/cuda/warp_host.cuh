@@ -10,6 +10,8 @@
 
 #include <vector>
 
+#define PSTI_UNROLL
+
 namespace psti
 {
 
@@ -244,6 +246,24 @@ inline float float_of(uint32_t v)
 inline float add_f32(float a, float b) { return a + b; }
 inline float mul_f32(float a, float b) { return a * b; }
 inline float div_f32(float a, float b) { return a / b; }
+inline uint32_t f16_bits(float v)
+{
+    uint32_t bits = bits_of(v), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+    if (magnitude > 0x7f800000)
+        return 0x7fff; /* what a card makes of NaNs */
+    if (magnitude >= 0x47800000)
+        return sign | 0x7c00;
+    if (magnitude < 0x38800000) /* below 2^-14: the last bit of 0.5 and more is 2^-24 */
+        return sign | (bits_of(float_of(magnitude) + 0.5f) - 0x3f000000);
+    return sign | (magnitude + 0xfff + (magnitude >> 13 & 1) - 0x38000000) >> 13;
+}
+inline uint32_t bf16_bits(float v)
+{
+    uint32_t bits = bits_of(v);
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return bits >> 16 | 0x40;
+    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
 
 #define PSTI_LANES_1(result, name, T)                                                              \
     inline lanes<result> name(const lanes<T> &v)                                                   \
@@ -268,6 +288,8 @@ PSTI_LANES_1(uint32_t, as_u32, int32_t)
 PSTI_LANES_1(float, to_f32, int32_t)
 PSTI_LANES_1(float, to_f32, uint32_t)
 PSTI_LANES_1(uint32_t, bits_of, float)
+PSTI_LANES_1(uint32_t, f16_bits, float)
+PSTI_LANES_1(uint32_t, bf16_bits, float)
 PSTI_LANES_1(float, float_of, uint32_t)
 PSTI_LANES_2(uint32_t, mul_high, uint32_t)
 PSTI_LANES_2(float, add_f32, float)

@@ -1,0 +1,195 @@
+/* store.cuh - the way of decoded pixels to where they belong.
+ *
+ * A warp brings a run of pixels of one stored row. What of it lies in the sink's region becomes a
+ * run of the picture or of the slot, in the order in which it lies there (orientation and flips
+ * make it go backwards, or down a column instead of along a row); channels and bits are converted
+ * as decode/decode_convert.c does, and finished pixels become what augment/augment_store.c makes of
+ * them, to the bit. */
+#ifndef PST_CUDA_STORE_CUH
+#define PST_CUDA_STORE_CUH
+
+#include <penstock/image.h>
+
+#include "cuda/cuda_store.h"
+#include "cuda/warp.cuh"
+
+namespace psti
+{
+
+/* A run of pixels in the order of their destination: number d of it is pixel first + d of the run
+ * that came in, or first - d if it goes backwards. */
+struct sink_run {
+    uint32_t n;
+    uint32_t first;
+    bool backwards;
+    uint64_t at;   /* index of pixel 0 in the picture or slot */
+    uint32_t step; /* pixels from one to the next there */
+};
+
+PSTI_LANES int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
+PSTI_LANES int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
+
+/* An orientation is a transposition or not, then a mirroring of either stored axis
+ * (decode/decode_turn.c). */
+PSTI_LANES bool sink_swaps(uint32_t o) { return o >= 5; }
+PSTI_LANES bool sink_mirrors_x(uint32_t o) { return (0x18cu >> o & 1) != 0; } /* 2 3 7 8 */
+PSTI_LANES bool sink_mirrors_y(uint32_t o) { return (0x0d8u >> o & 1) != 0; } /* 3 4 6 7 */
+
+/* Where pixels x..x+n-1 of stored row y go; run.n = 0: nowhere. */
+PSTI_LANES sink_run sink_place(const struct psti_cuda_sink &sink, uint32_t y, uint32_t x,
+                               uint32_t n)
+{
+    bool swaps = sink_swaps(sink.orientation), mirrors = sink_mirrors_x(sink.orientation);
+    /* Of the region as shown: the axis that the row runs along, and the one across it. */
+    int32_t along_n = (int32_t)(swaps ? sink.region_height : sink.region_width);
+    int32_t along_from = (int32_t)(swaps ? sink.region_y : sink.region_x);
+    uint32_t across_n = swaps ? sink.region_width : sink.region_height;
+    uint32_t across_from = swaps ? sink.region_x : sink.region_y;
+    uint32_t across = sink_mirrors_y(sink.orientation) ? sink.height - 1 - y : y;
+    across -= across_from;
+    /* Of the row as shown, pixel i lies at place + i, or place - i if mirrored, of the region. */
+    int32_t place = (mirrors ? sink.width - 1 - (int32_t)x : (int32_t)x) - along_from;
+    int32_t begin = most(0, mirrors ? place - along_n + 1 : -place);
+    int32_t end = least((int32_t)n, mirrors ? place + 1 : along_n - place);
+    sink_run run = {0, 0, false, 0, 1};
+    if (across >= across_n || begin >= end)
+        return run;
+    run.n = (uint32_t)(end - begin);
+    run.backwards = mirrors;
+    int32_t low = mirrors ? place - (end - 1) : place + begin; /* the least place in the region */
+    if (sink.finished) {
+        if (swaps ? sink.flip_y : sink.flip_x) {
+            run.backwards = !run.backwards;
+            low = along_n - low - (int32_t)run.n;
+        }
+        if (swaps ? sink.flip_x : sink.flip_y)
+            across = across_n - 1 - across;
+    }
+    run.first = (uint32_t)(run.backwards ? end - 1 : begin);
+    run.step = swaps ? sink.region_width : 1;
+    run.at = swaps ? (uint64_t)(uint32_t)low * sink.region_width + across
+                   : (uint64_t)across * sink.region_width + (uint32_t)low;
+    return run;
+}
+
+PSTI_LANES lane_u32 luma_of(const lane_u32 v[4])
+{
+    return (v[0] * lane_u32(19595) + v[1] * lane_u32(38470) + v[2] * lane_u32(7471) +
+            lane_u32(0x8000)) >>
+           lane_u32(16);
+}
+
+/* One pixel per lane: channels first, at the depth they come in, then the depth. */
+PSTI_LANES void convert_pixel(lane_u32 v[4], uint32_t n_in, uint32_t bits_in, uint32_t n_out,
+                              uint32_t bits_out)
+{
+    if (n_in != n_out) {
+        lane_u32 opaque = lane_u32(bits_in == 8 ? 255 : 65535);
+        if (n_out == 1) {
+            if (n_in > 2)
+                v[0] = luma_of(v);
+        } else if (n_in <= 2) {
+            v[3] = n_in == 2 ? v[1] : opaque;
+            v[1] = v[2] = v[0];
+        } else if (n_out == 4) {
+            v[3] = opaque;
+        }
+    }
+    if (bits_in == bits_out)
+        return;
+    PSTI_UNROLL
+    for (uint32_t c = 0; c < 4; c++) {
+        if (c < n_out)
+            v[c] = bits_in == 8 ? v[c] * lane_u32(257)
+                                : (v[c] * lane_u32(255) + lane_u32(32895)) >> lane_u32(16);
+    }
+}
+
+/* One sample per lane, scaled: value * scale, rounded, + offset, rounded. */
+PSTI_LANES lane_f32 finish_f32(const struct psti_cuda_finish &finish, lane_u32 v, uint32_t c)
+{
+    return add_f32(mul_f32(to_f32(v), lane_f32(finish.scale[c])), lane_f32(finish.offset[c]));
+}
+
+/* One sample per lane as an integer of the slot's dtype. */
+PSTI_LANES lane_u32 finish_integer(const struct psti_cuda_finish &finish, lane_u32 v)
+{
+    if (finish.dtype == PST_DTYPE_U16 && finish.bits == 8 && !finish.is_mask)
+        return v * lane_u32(257);
+    if (finish.dtype == PST_DTYPE_U8 && finish.bits == 16)
+        return (v * lane_u32(255) + lane_u32(32895)) >> lane_u32(16);
+    return v;
+}
+
+/* Bits of the element that the slot holds for a sample. */
+PSTI_LANES lane_u32 finish_sample(const struct psti_cuda_finish &finish, lane_u32 v, uint32_t c)
+{
+    switch (finish.dtype) {
+    case PST_DTYPE_F32:
+        return bits_of(finish_f32(finish, v, c));
+    case PST_DTYPE_F16:
+        return f16_bits(finish_f32(finish, v, c));
+    case PST_DTYPE_BF16:
+        return bf16_bits(finish_f32(finish, v, c));
+    default:
+        return finish_integer(finish, v);
+    }
+}
+
+PSTI_LANES uint32_t finish_nbytes(const struct psti_cuda_finish &finish)
+{
+    return finish.dtype == PST_DTYPE_F32 ? 4 : finish.dtype == PST_DTYPE_U8 ? 1 : 2;
+}
+
+/* Elements of 1, 2 or 4 bytes. */
+PSTI_LANES void store_element(uint64_t at, uint32_t nbytes, lane_u32 i, lane_u32 bits,
+                              lane_bool live)
+{
+    if (nbytes == 1)
+        store(reinterpret_cast<uint8_t *>(at), i, bits, live);
+    else if (nbytes == 2)
+        store(reinterpret_cast<uint16_t *>(at), i, bits, live);
+    else
+        store(reinterpret_cast<uint32_t *>(at), i, bits, live);
+}
+
+/* n <= 64 pixels of stored row y from column x on; pixel(lane_u32 i, uint32_t c) gives sample c
+ * (undone transforms, full range of the image's bits) of pixel x + i as lane_u32; it is asked only
+ * for i < n (lanes without a pixel ask for some i < n again). The place of a picture or slot is
+ * aligned to its elements. */
+template <class Pixel>
+PSTI_LANES void sink_row(const struct psti_cuda_sink &sink, const struct psti_cuda_finish &finish,
+                         uint32_t y, uint32_t x, uint32_t n, const Pixel &pixel)
+{
+    const sink_run run = sink_place(sink, y, x, n);
+    const uint32_t channels = finish.channels;
+    const uint32_t nbytes = sink.finished ? finish_nbytes(finish) : finish.bits / 8u;
+    const bool planar = sink.finished && finish.is_chw;
+    /* In elements: from pixel to pixel, from channel to channel. */
+    const uint32_t pixel_step = run.step * (planar ? 1 : channels);
+    const uint64_t plane = planar ? (uint64_t)sink.region_height * sink.region_width : 1;
+    const uint64_t at = sink.at + run.at * (planar ? 1 : channels) * nbytes;
+    for (uint32_t d0 = 0; d0 < run.n; d0 += PSTI_WARP) {
+        lane_u32 d = lane_u32(d0) + lane_id();
+        lane_bool live = d < lane_u32(run.n);
+        d = select(live, d, lane_u32(0));
+        lane_u32 i = run.backwards ? lane_u32(run.first) - d : lane_u32(run.first) + d;
+        lane_u32 v[4];
+        PSTI_UNROLL
+        for (uint32_t c = 0; c < 4; c++) {
+            if (c < sink.channels)
+                v[c] = pixel(i, c);
+        }
+        convert_pixel(v, sink.channels, sink.bits, channels, finish.bits);
+        PSTI_UNROLL
+        for (uint32_t c = 0; c < 4; c++) {
+            if (c < channels)
+                store_element(at + c * plane * nbytes, nbytes, d * lane_u32(pixel_step),
+                              sink.finished ? finish_sample(finish, v[c], c) : v[c], live);
+        }
+    }
+}
+
+} // namespace psti
+
+#endif
