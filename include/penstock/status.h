@@ -44,7 +44,8 @@ extern "C" {
     X(ERROR_INCOMPLETE, 16, "the data set is unfinished and can be resumed")                       \
     X(ERROR_CANCELLED, 17, "cancelled")                                                            \
     X(ERROR_FORKED, 18, "used in a forked child of the process that made it")                      \
-    X(ERROR_INTERNAL, 19, "internal error")
+    X(ERROR_INTERNAL, 19, "internal error")                                                        \
+    X(ERROR_DEVICE, 20, "the accelerator or its driver failed")
 
 enum pst_status {
 #define PST_STATUS_ENUM(name, number, text) PST_##name = number,

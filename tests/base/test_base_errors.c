@@ -40,6 +40,7 @@ static void numbers_are_pinned(void **state)
         {PST_ERROR_CANCELLED, 17, "PST_ERROR_CANCELLED"},
         {PST_ERROR_FORKED, 18, "PST_ERROR_FORKED"},
         {PST_ERROR_INTERNAL, 19, "PST_ERROR_INTERNAL"},
+        {PST_ERROR_DEVICE, 20, "PST_ERROR_DEVICE"},
     };
     size_t n = sizeof pinned / sizeof pinned[0];
     for (size_t i = 0; i < n; i++) {
@@ -50,7 +51,7 @@ static void numbers_are_pinned(void **state)
                                     pst_status_text(pinned[k].status));
     }
     assert_string_equal(pst_status_text(PST_ERROR_IO), "input/output error");
-    static const int unknown[] = {20, -1, 1000};
+    static const int unknown[] = {21, -1, 1000};
     for (size_t i = 0; i < 3; i++) {
         assert_string_equal(pst_status_name((enum pst_status)unknown[i]), "PST_UNKNOWN");
         assert_string_equal(pst_status_text((enum pst_status)unknown[i]), "unknown status");

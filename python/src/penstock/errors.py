@@ -16,6 +16,7 @@ __all__ = [
     "CancelledError",
     "ChecksumError",
     "CorruptError",
+    "DeviceError",
     "ExistsError",
     "ForkedError",
     "IncompleteError",
@@ -187,6 +188,12 @@ class InternalError(PenstockError, RuntimeError):
     """A bug in Penstock: please report it."""
 
 
+class DeviceError(PenstockError, RuntimeError):
+    """The accelerator or its driver failed; the message has the driver's name for it."""
+
+    default_status = "PST_ERROR_DEVICE"
+
+
 _KINDS: dict[str, type[PenstockError]] = {
     kind.default_status: kind
     for kind in (
@@ -208,6 +215,7 @@ _KINDS: dict[str, type[PenstockError]] = {
         CancelledError,
         ForkedError,
         InternalError,
+        DeviceError,
     )
 }
 
