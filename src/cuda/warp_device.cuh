@@ -21,6 +21,9 @@ PSTI_LANES uint32_t votes(bool m) { return __ballot_sync(PSTI_ALL_LANES, m); }
 PSTI_LANES bool some(bool m) { return __any_sync(PSTI_ALL_LANES, m); }
 PSTI_LANES bool every(bool m) { return __all_sync(PSTI_ALL_LANES, m); }
 
+/* The lanes that have the same value, as bits. */
+PSTI_LANES uint32_t same_lanes(uint32_t v) { return __match_any_sync(PSTI_ALL_LANES, v); }
+
 template <class T> PSTI_LANES T select(bool m, T a, T b) { return m ? a : b; }
 /* Value of lane `source` (modulo 32). */
 template <class T> PSTI_LANES T shuffle(T v, uint32_t source)
@@ -49,6 +52,28 @@ PSTI_LANES uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t n)
     return __funnelshift_r(low, high, n);
 }
 PSTI_LANES uint32_t mul_high(uint32_t a, uint32_t b) { return __umulhi(a, b); }
+/* Bytes of (b:a), numbered from a's lowest: byte i of the result is the one that bits 4i..4i+2 of
+ * `which` name; bits 4i+3 are 0. */
+PSTI_LANES uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which)
+{
+    return __byte_perm(a, b, which);
+}
+/* c plus the products of the bytes of a and b, which are signed. */
+PSTI_LANES int32_t dot4(uint32_t a, uint32_t b, int32_t c) { return __dp4a((int)a, (int)b, c); }
+/* Clamped to what 8 bits hold (0..255), or 16 bits (signed), a lowest. */
+PSTI_LANES uint32_t pack_u8(int32_t a, int32_t b, int32_t c, int32_t d)
+{
+    uint32_t high, all;
+    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, 0;" : "=r"(high) : "r"(d), "r"(c));
+    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(all) : "r"(b), "r"(a), "r"(high));
+    return all;
+}
+PSTI_LANES uint32_t pack_i16(int32_t a, int32_t b)
+{
+    uint32_t r;
+    asm("cvt.pack.sat.s16.s32 %0, %1, %2;" : "=r"(r) : "r"(b), "r"(a));
+    return r;
+}
 PSTI_LANES int32_t as_i32(uint32_t v) { return (int32_t)v; }
 PSTI_LANES uint32_t as_u32(int32_t v) { return (uint32_t)v; }
 PSTI_LANES uint32_t as_u32(bool v) { return v; }
@@ -87,6 +112,21 @@ template <class T> PSTI_LANES void store(T *at, uint32_t i, wide<T> v, bool m = 
     if (m)
         at[i] = (T)v;
 }
+/* Four elements from i on, which is a multiple of 4; `at` is aligned to 16. */
+PSTI_LANES void load4(const uint32_t *at, uint32_t i, uint32_t out[4])
+{
+    uint4 v = *reinterpret_cast<const uint4 *>(at + i);
+    out[0] = v.x;
+    out[1] = v.y;
+    out[2] = v.z;
+    out[3] = v.w;
+}
+/* Two elements to i and i + 1; i is even, `at` aligned to 8. */
+PSTI_LANES void store2(uint32_t *at, uint32_t i, uint32_t v0, uint32_t v1, bool m = true)
+{
+    if (m)
+        *reinterpret_cast<uint2 *>(at + i) = make_uint2(v0, v1);
+}
 /* The same element for all lanes. */
 template <class T> PSTI_LANES wide<T> load_uniform(const T *at, uint32_t i) { return at[i]; }
 /* One lane (the first) writes. */
@@ -105,6 +145,15 @@ PSTI_LANES void atomic_max(uint32_t *at, uint32_t i, uint32_t v, bool m)
 {
     if (m)
         atomicMax(at + i, v);
+}
+
+/* The next number, from 0 on, of a counter in global memory that all warps draw from. */
+PSTI_LANES uint32_t atomic_next(uint32_t *at)
+{
+    uint32_t number = 0;
+    if (lane_id() == 0)
+        number = atomicAdd(at, 1u);
+    return lane_of(number, 0);
 }
 
 /* What lanes of this warp wrote is seen by its other lanes behind this. */

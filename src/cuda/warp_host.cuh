@@ -227,6 +227,34 @@ inline uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t n)
 {
     return (uint32_t)((((uint64_t)high << 32) | low) >> (n & 31));
 }
+inline uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which)
+{
+    uint64_t both = (uint64_t)b << 32 | a;
+    uint32_t r = 0;
+    for (uint32_t i = 0; i < 32; i += 8, which >>= 4)
+        r |= ((uint32_t)(both >> (8 * (which & 7))) & 255) << i;
+    return r;
+}
+inline int32_t dot4(uint32_t a, uint32_t b, int32_t c)
+{
+    for (uint32_t i = 0; i < 32; i += 8)
+        c += (int32_t)(int8_t)(a >> i) * (int32_t)(int8_t)(b >> i);
+    return c;
+}
+inline int32_t clamp_i32(int32_t v, int32_t lowest, int32_t highest)
+{
+    return v < lowest ? lowest : v > highest ? highest : v;
+}
+inline uint32_t pack_u8(int32_t a, int32_t b, int32_t c, int32_t d)
+{
+    return (uint32_t)clamp_i32(a, 0, 255) | (uint32_t)clamp_i32(b, 0, 255) << 8 |
+           (uint32_t)clamp_i32(c, 0, 255) << 16 | (uint32_t)clamp_i32(d, 0, 255) << 24;
+}
+inline uint32_t pack_i16(int32_t a, int32_t b)
+{
+    return (uint32_t)(uint16_t)clamp_i32(a, INT16_MIN, INT16_MAX) |
+           (uint32_t)clamp_i32(b, INT16_MIN, INT16_MAX) << 16;
+}
 inline int32_t as_i32(uint32_t v) { return (int32_t)v; }
 inline uint32_t as_u32(int32_t v) { return (uint32_t)v; }
 inline float to_f32(int32_t v) { return (float)v; }
@@ -320,6 +348,46 @@ inline lanes<uint32_t> funnel_right(const lanes<uint32_t> &low, const lanes<uint
     return r;
 }
 
+inline lanes<uint32_t> pick_bytes(const lanes<uint32_t> &a, const lanes<uint32_t> &b,
+                                  const lanes<uint32_t> &which)
+{
+    lanes<uint32_t> r;
+    for (uint32_t l = 0; l < PSTI_WARP; l++)
+        r.v[l] = pick_bytes(a.v[l], b.v[l], which.v[l]);
+    return r;
+}
+inline lanes<int32_t> dot4(const lanes<uint32_t> &a, const lanes<uint32_t> &b,
+                           const lanes<int32_t> &c)
+{
+    lanes<int32_t> r;
+    for (uint32_t l = 0; l < PSTI_WARP; l++)
+        r.v[l] = dot4(a.v[l], b.v[l], c.v[l]);
+    return r;
+}
+inline lanes<uint32_t> pack_u8(const lanes<int32_t> &a, const lanes<int32_t> &b,
+                               const lanes<int32_t> &c, const lanes<int32_t> &d)
+{
+    lanes<uint32_t> r;
+    for (uint32_t l = 0; l < PSTI_WARP; l++)
+        r.v[l] = pack_u8(a.v[l], b.v[l], c.v[l], d.v[l]);
+    return r;
+}
+inline lanes<uint32_t> pack_i16(const lanes<int32_t> &a, const lanes<int32_t> &b)
+{
+    lanes<uint32_t> r;
+    for (uint32_t l = 0; l < PSTI_WARP; l++)
+        r.v[l] = pack_i16(a.v[l], b.v[l]);
+    return r;
+}
+inline lanes<uint32_t> same_lanes(const lanes<uint32_t> &v)
+{
+    lanes<uint32_t> r(0u);
+    for (uint32_t l = 0; l < PSTI_WARP; l++)
+        for (uint32_t other = 0; other < PSTI_WARP; other++)
+            r.v[l] |= (uint32_t)(v.v[other] == v.v[l]) << other;
+    return r;
+}
+
 template <class T>
 inline lanes<wide<T>> load(const T *at, const lanes<uint32_t> &i,
                            const lanes<bool> &m = lanes<bool>(true), wide<T> otherwise = wide<T>())
@@ -358,6 +426,37 @@ inline void store(const shared<T> &at, const lanes<uint32_t> &i, const lanes<wid
             continue;
         at.owner->write(at.offset + (size_t)i.v[l] * sizeof(T), sizeof(T), l, false);
         *at.at(i.v[l]) = (T)v.v[l];
+    }
+}
+inline void load4(const uint32_t *at, const lanes<uint32_t> &i, lanes<uint32_t> out[4])
+{
+    for (uint32_t l = 0; l < PSTI_WARP; l++) {
+        if ((uintptr_t)(at + i.v[l]) % 16)
+            abort();
+        for (uint32_t j = 0; j < 4; j++)
+            out[j].v[l] = at[i.v[l] + j];
+    }
+}
+inline void load4(const shared<uint32_t> &at, const lanes<uint32_t> &i, lanes<uint32_t> out[4])
+{
+    for (uint32_t l = 0; l < PSTI_WARP; l++) {
+        if ((at.offset + (size_t)i.v[l] * 4) % 16)
+            at.owner->fail("four elements not aligned", at.offset + (size_t)i.v[l] * 4, l);
+        at.owner->read(at.offset + (size_t)i.v[l] * 4, 16, l);
+        for (uint32_t j = 0; j < 4; j++)
+            out[j].v[l] = *at.at(i.v[l] + j);
+    }
+}
+inline void store2(uint32_t *at, const lanes<uint32_t> &i, const lanes<uint32_t> &v0,
+                   const lanes<uint32_t> &v1, const lanes<bool> &m = lanes<bool>(true))
+{
+    for (uint32_t l = 0; l < PSTI_WARP; l++) {
+        if (!m.v[l])
+            continue;
+        if ((uintptr_t)(at + i.v[l]) % 8)
+            abort();
+        at[i.v[l]] = v0.v[l];
+        at[i.v[l] + 1] = v1.v[l];
     }
 }
 template <class T> inline wide<T> load_uniform(const T *at, uint32_t i) { return at[i]; }
@@ -404,6 +503,8 @@ inline void atomic_max(uint32_t *at, const lanes<uint32_t> &i, const lanes<uint3
             ;
     }
 }
+
+inline uint32_t atomic_next(uint32_t *at) { return __atomic_fetch_add(at, 1u, __ATOMIC_RELAXED); }
 
 inline void warp_sync() { running_arena()->order++; }
 
