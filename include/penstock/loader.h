@@ -174,6 +174,7 @@ struct pst_tensor {
 uint32_t pst_batch_count(const pst_batch *batch); /* rows, <= batch_size */
 uint32_t pst_batch_n_fields(const pst_batch *batch);
 const char *pst_batch_field_name(const pst_batch *batch, uint32_t i_field);
+    int32_t device; /* -1: host memory; else `data` is an address on the card of that ordinal */
 enum pst_field_type pst_batch_field_type(const pst_batch *batch, uint32_t i_field);
 /* True: rows differ in shape, use pst_batch_row. False: use pst_batch_tensor. */
 bool pst_batch_is_ragged(const pst_batch *batch, uint32_t i_field);
@@ -183,13 +184,30 @@ PST_WARN_UNUSED enum pst_status pst_batch_tensor(const pst_batch *batch, uint32_
 /* One row of a field, ragged or not, without the N. Bytes, text, JSON, audio: u8 (n). */
 PST_WARN_UNUSED enum pst_status pst_batch_row(const pst_batch *batch, uint32_t i_field,
                                               uint32_t row, struct pst_tensor *tensor);
-/* Sample numbers, i64 (N). */
+/* Sample numbers, i64 (N), in host memory. */
 const int64_t *pst_batch_index(const pst_batch *batch);
 /* Epoch and step (of this rank) the batch belongs to. */
 void pst_batch_place(const pst_batch *batch, uint64_t *epoch, uint64_t *step);
 void pst_batch_retain(pst_batch *batch); /* adds an owner; thread-safe */
 void pst_batch_release(
     pst_batch *batch); /* the last release gives the slot back; NULL-safe, thread-safe */
+/* The same where the batch's other arrays are. */
+void pst_batch_index_tensor(const pst_batch *batch, struct pst_tensor *tensor);
+/* The ordinal of the card on which the batch lies; -1: host memory. Of a batch on a card, fields
+ * whose rows may differ in shape (bytes, text, boxes, ...) are in host memory all the same. */
+int32_t pst_batch_device(const pst_batch *batch);
+/* The whole field in host memory. PST_ERROR_ARGUMENT where only the card has it (pixels), and for
+ * ragged fields. */
+PST_WARN_UNUSED enum pst_status pst_batch_host_tensor(const pst_batch *batch, uint32_t i_field,
+                                                      struct pst_tensor *tensor);
+/* Says that work on `stream`, a CUDA stream of the batch's card by its handle (0 or 1: the legacy
+ * default stream, 2: the per-thread default stream), is going to read the batch: the stream waits
+ * until the batch is there, and after the last release the batch's memory is not written before the
+ * stream has passed the work that it was given until then. Call it once for each stream before
+ * its first use of the batch. Nothing waits but streams. Thread-safe. Batches in host memory:
+ * nothing to do. */
+PST_WARN_UNUSED enum pst_status pst_batch_await(pst_batch *batch, uint64_t stream,
+                                                struct pst_error *err);
 
 /* Watching
  * -----------------------------------------------------------------------------------------------

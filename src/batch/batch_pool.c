@@ -26,26 +26,37 @@ static bool array_row_nbytes(const struct psti_slot_field *field, size_t *nbytes
     return true;
 }
 
-bool psti_layout_offsets(const struct psti_slot_field *fields, size_t stride, uint32_t n_fields,
-                         uint32_t n_rows, size_t *offsets, size_t *total)
+/* Adds the arrays of numbers, or those of pixels. */
+static bool add_arrays(const struct psti_slot_field *fields, size_t stride, uint32_t n_fields,
+                       uint32_t n_rows, bool pixels, size_t *offsets, size_t *at)
 {
-    size_t at = 0, nbytes;
-    if (!psti_mul_size(n_rows, sizeof(int64_t), &at))
-        return false;
+    size_t nbytes;
     for (uint32_t i = 0; i < n_fields; i++) {
         const struct psti_slot_field *field =
             (const struct psti_slot_field *)((const char *)fields + i * stride);
-        if (!psti_add_size(at, PSTI_CACHE_LINE - 1, &at))
+        if (psti_layout_is_pixels(field) != pixels)
+            continue;
+        if (!psti_add_size(*at, PSTI_CACHE_LINE - 1, at))
             return false;
-        at &= ~(size_t)(PSTI_CACHE_LINE - 1);
+        *at &= ~(size_t)(PSTI_CACHE_LINE - 1);
         if (offsets)
-            offsets[i] = at;
+            offsets[i] = *at;
         if (!array_row_nbytes(field, &nbytes) || !psti_mul_size(nbytes, n_rows, &nbytes) ||
-            !psti_add_size(at, nbytes, &at))
+            !psti_add_size(*at, nbytes, at))
             return false;
     }
-    *total = at;
-    return at <= SIZE_MAX / 4;
+    return true;
+}
+
+bool psti_layout_offsets(const struct psti_slot_field *fields, size_t stride, uint32_t n_fields,
+                         uint32_t n_rows, size_t *offsets, size_t *numbers, size_t *total)
+{
+    if (!psti_mul_size(n_rows, sizeof(int64_t), total) ||
+        !add_arrays(fields, stride, n_fields, n_rows, false, offsets, total))
+        return false;
+    *numbers = *total;
+    return add_arrays(fields, stride, n_fields, n_rows, true, offsets, total) &&
+           *total <= SIZE_MAX / 4;
 }
 
 /* Memory of a slot apart from its data. */
@@ -59,9 +70,10 @@ bool psti_slot_nbytes(const struct psti_slot_field *fields, uint32_t n_fields, u
                       size_t *nbytes)
 {
     uint32_t n_row_lists = 0;
+    size_t numbers;
     for (uint32_t i = 0; i < n_fields; i++)
         n_row_lists += fields[i].may_differ;
-    return psti_layout_offsets(fields, sizeof *fields, n_fields, n_rows, NULL, nbytes) &&
+    return psti_layout_offsets(fields, sizeof *fields, n_fields, n_rows, NULL, &numbers, nbytes) &&
            psti_add_size(*nbytes, slot_extra_nbytes(n_fields, n_row_lists, n_rows), nbytes);
 }
 
@@ -93,8 +105,16 @@ enum pst_status psti_pool_open(const struct psti_slot_field *fields, uint32_t n_
     return PST_OK;
 }
 
+void psti_pool_set_card(struct psti_pool *pool, const struct psti_slot_card *card)
+{
+    pool->card = *card;
+    pool->has_card = true;
+}
+
 void psti_pool_free(struct psti_pool *pool)
 {
+    if (pool->has_card)
+        pool->card.close(pool->card.ctx);
     pthread_cond_destroy(&pool->changed);
     pthread_mutex_destroy(&pool->lock);
     psti_free(pool);
@@ -171,40 +191,61 @@ void psti_batch_free(pst_batch *batch)
     psti_pool_uncharge(batch->pool, batch->nbytes);
     batch->pool->n_slots--;
     pthread_mutex_destroy(&batch->lock);
-    psti_free(batch->data);
+    if (batch->pool->has_card)
+        batch->pool->card.unmake(batch->pool->card.ctx, &batch->part);
+    else
+        psti_free(batch->data);
     psti_free(batch->offsets);
     psti_free(batch->ragged);
     psti_free(batch->rows);
     psti_free(batch);
 }
 
-/* The budget has been charged with `nbytes`. */
-static pst_batch *make_slot(struct psti_pool *pool, uint32_t n_rows, size_t nbytes)
+/* Memory of the arrays. */
+static enum pst_status make_data(pst_batch *batch, uint32_t n_rows)
 {
+    struct psti_pool *pool = batch->pool;
     size_t total;
+    if (!psti_layout_offsets(&pool->fields[0].field, sizeof pool->fields[0], pool->n_fields, n_rows,
+                             batch->offsets, &batch->numbers_nbytes, &total))
+        return PST_ERROR_LIMIT;
+    if (pool->has_card) {
+        enum pst_status status =
+            pool->card.make(pool->card.ctx, n_rows, batch->numbers_nbytes, total, &batch->part);
+        batch->data = batch->part.numbers;
+        return status;
+    }
+    batch->data = psti_alloc_aligned(SLOT_ALIGNMENT, total ? total : 1);
+    return batch->data ? PST_OK : PST_ERROR_MEMORY;
+}
+
+/* The budget has been charged with `nbytes`. */
+static enum pst_status make_slot(struct psti_pool *pool, uint32_t n_rows, size_t nbytes,
+                                 pst_batch **out)
+{
+    enum pst_status status = PST_ERROR_MEMORY;
     pst_batch *batch = psti_calloc(1, sizeof *batch);
     if (!batch)
-        return NULL;
+        return status;
+    batch->pool = pool;
     batch->offsets = psti_calloc(pool->n_fields + 1, sizeof *batch->offsets);
     batch->ragged = psti_calloc(pool->n_fields + 1, sizeof *batch->ragged);
     batch->rows = psti_calloc((size_t)pool->n_row_lists * n_rows + 1, sizeof *batch->rows);
-    if (batch->offsets && psti_layout_offsets(&pool->fields[0].field, sizeof pool->fields[0],
-                                              pool->n_fields, n_rows, batch->offsets, &total))
-        batch->data = psti_alloc_aligned(SLOT_ALIGNMENT, total ? total : 1);
-    if (!batch->ragged || !batch->rows || !batch->data) {
-        psti_free(batch->data);
+    if (batch->offsets && batch->ragged && batch->rows)
+        status = make_data(batch, n_rows);
+    if (status != PST_OK) {
         psti_free(batch->rows);
         psti_free(batch->ragged);
         psti_free(batch->offsets);
         psti_free(batch);
-        return NULL;
+        return status;
     }
     pthread_mutex_init(&batch->lock, NULL);
-    batch->pool = pool;
     batch->n_rows_max = n_rows;
     batch->nbytes = nbytes;
     pool->n_slots++;
-    return batch;
+    *out = batch;
+    return PST_OK;
 }
 
 /* Several chunks become one of their size at the next use, so that soon one is enough. */
@@ -225,20 +266,29 @@ static void clear_slot(pst_batch *batch)
                (size_t)batch->pool->n_row_lists * batch->n_rows_max * sizeof *batch->rows);
 }
 
+bool psti_pool_slot_nbytes(const struct psti_pool *pool, uint32_t n_rows, size_t *nbytes)
+{
+    size_t numbers, total, part = 0;
+    if (!psti_layout_offsets(&pool->fields[0].field, sizeof pool->fields[0], pool->n_fields, n_rows,
+                             NULL, &numbers, &total))
+        return false;
+    if (pool->has_card)
+        part = pool->card.nbytes(pool->card.ctx, n_rows);
+    return psti_add_size(pool->has_card ? numbers : total, part, nbytes) &&
+           psti_add_size(*nbytes, slot_extra_nbytes(pool->n_fields, pool->n_row_lists, n_rows),
+                         nbytes);
+}
+
 static enum pst_status make_charged(struct psti_pool *pool, uint32_t n_rows, pst_batch **out)
 {
     size_t nbytes;
     *out = NULL;
-    if (!psti_layout_offsets(&pool->fields[0].field, sizeof pool->fields[0], pool->n_fields, n_rows,
-                             NULL, &nbytes))
+    if (!psti_pool_slot_nbytes(pool, n_rows, &nbytes) || !psti_pool_charge(pool, nbytes, false))
         return PST_ERROR_LIMIT;
-    nbytes += slot_extra_nbytes(pool->n_fields, pool->n_row_lists, n_rows);
-    if (!psti_pool_charge(pool, nbytes, false))
-        return PST_ERROR_LIMIT;
-    *out = make_slot(pool, n_rows, nbytes);
-    if (!*out)
+    enum pst_status status = make_slot(pool, n_rows, nbytes, out);
+    if (status != PST_OK)
         psti_pool_uncharge(pool, nbytes);
-    return *out ? PST_OK : PST_ERROR_MEMORY;
+    return status;
 }
 
 enum pst_status psti_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_batch **out)
@@ -310,9 +360,13 @@ void pst_batch_release(pst_batch *batch)
     if (atomic_fetch_sub(&batch->refs, 1) != 1)
         return;
     struct psti_pool *pool = batch->pool;
+    bool usable = !pool->has_card || pool->card.leave(pool->card.ctx, &batch->part);
     pthread_mutex_lock(&pool->lock);
     pool->n_held--;
-    psti_pool_put_back(batch);
+    if (usable)
+        psti_pool_put_back(batch);
+    else
+        psti_batch_free(batch);
     bool last = pool->closed && pool->n_held == 0;
     pthread_mutex_unlock(&pool->lock);
     if (last)

@@ -38,6 +38,8 @@ struct psti_pool {
     uint64_t limit;
     /* Constant after open. */
     pid_t owner;
+    bool has_card;
+    struct psti_slot_card card;
     uint32_t batch_size, n_fields, n_row_lists;
     struct psti_layout_field fields[];
 };
@@ -49,18 +51,25 @@ struct pst_batch {
     uint32_t n_rows_max, count;
     uint64_t epoch, step;
     size_t nbytes;
-    char *data;                /* i64 index (n_rows_max), then the arrays; 4096-byte aligned */
-    size_t *offsets;           /* [n_fields] of the arrays in data */
-    bool *ragged;              /* [n_fields], set by finish */
-    struct psti_row *rows;     /* [n_row_lists][n_rows_max] */
-    pthread_mutex_t lock;      /* guards chunks and wanted */
-    struct psti_chunk *chunks; /* newest first */
-    size_t wanted;             /* size of the next first chunk: what the last batches needed */
+    char *data;                 /* i64 index (n_rows_max), then the arrays; 4096-byte aligned */
+    struct psti_slot_part part; /* has_card: `data` is part.numbers and ends before the pixels */
+    size_t numbers_nbytes;      /* of index and numbers */
+    size_t *offsets;            /* [n_fields] of the arrays in data */
+    bool *ragged;               /* [n_fields], set by finish */
+    struct psti_row *rows;      /* [n_row_lists][n_rows_max] */
+    pthread_mutex_t lock;       /* guards chunks and wanted; held around card.await */
+    struct psti_chunk *chunks;  /* newest first */
+    size_t wanted;              /* size of the next first chunk: what the last batches needed */
 };
 
-/* Offsets of the arrays for n_rows rows, and the total. `offsets` may be NULL. */
+static inline bool psti_layout_is_pixels(const struct psti_slot_field *field)
+{
+    return field->type == PST_FIELD_IMAGE || field->type == PST_FIELD_MASK;
+}
+/* Offsets of the arrays for n_rows rows, index and numbers first; where these end, and the total.
+ * `offsets` may be NULL. */
 bool psti_layout_offsets(const struct psti_slot_field *fields, size_t stride, uint32_t n_fields,
-                         uint32_t n_rows, size_t *offsets, size_t *total);
+                         uint32_t n_rows, size_t *offsets, size_t *numbers, size_t *total);
 struct psti_row *psti_batch_row_record(const pst_batch *batch, uint32_t i_field, uint32_t row);
 void psti_batch_free(
     pst_batch *batch); /* uncharges; the pool's lock must be held or the batch unshared */

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/checked.h"
+#include "base/fail.h"
 
 #include <string.h>
 
@@ -20,6 +21,21 @@ struct psti_row *psti_batch_row_record(const pst_batch *batch, uint32_t i_field,
 }
 
 int64_t *psti_batch_indices(pst_batch *batch) { return (int64_t *)(void *)batch->data; }
+
+struct psti_slot_part *psti_batch_part(pst_batch *batch)
+{
+    return batch->pool->has_card ? &batch->part : NULL;
+}
+
+size_t psti_batch_numbers_nbytes(const pst_batch *batch) { return batch->numbers_nbytes; }
+
+bool psti_batch_place_of(const pst_batch *batch, uint32_t i_field, size_t *offset,
+                         size_t *row_nbytes)
+{
+    *offset = batch->offsets[i_field];
+    *row_nbytes = batch->pool->fields[i_field].row_nbytes;
+    return batch->pool->fields[i_field].field.has_array;
+}
 
 void psti_batch_set_place(pst_batch *batch, uint64_t epoch, uint64_t step)
 {
@@ -130,7 +146,8 @@ static void move_row(pst_batch *batch, uint32_t to, uint32_t from)
     for (uint32_t i = 0; i < batch->pool->n_fields; i++) {
         const struct psti_layout_field *field = &batch->pool->fields[i];
         struct psti_row *record = psti_batch_row_record(batch, i, from);
-        if (field->field.has_array && (!record || record->in_array))
+        bool in_host = !batch->pool->has_card || !psti_layout_is_pixels(&field->field);
+        if (field->field.has_array && in_host && (!record || record->in_array))
             memcpy(array_row(batch, i, to), array_row(batch, i, from), field->row_nbytes);
         if (!record)
             continue;
@@ -180,6 +197,13 @@ bool pst_batch_is_ragged(const pst_batch *batch, uint32_t i_field)
     return i_field < batch->pool->n_fields && batch->ragged[i_field];
 }
 
+/* Whether the field's array lies on a card. */
+static bool is_on_card(const pst_batch *batch, uint32_t i_field)
+{
+    const struct psti_layout_field *field = &batch->pool->fields[i_field];
+    return batch->pool->has_card && field->field.has_array && field->i_rows < 0;
+}
+
 static void fill_strides(struct pst_tensor *tensor)
 {
     int64_t stride = (int64_t)pst_dtype_nbytes(tensor->dtype);
@@ -189,18 +213,43 @@ static void fill_strides(struct pst_tensor *tensor)
     }
 }
 
+/* Row `row` of the array, on the card or in the host. */
+static void fill_place(const pst_batch *batch, uint32_t i_field, uint32_t row, bool on_card,
+                       struct pst_tensor *tensor)
+{
+    size_t at = batch->offsets[i_field] + (size_t)row * batch->pool->fields[i_field].row_nbytes;
+    tensor->device = on_card ? batch->pool->card.device : -1;
+    tensor->data = on_card ? (void *)(uintptr_t)(batch->part.array + at) : batch->data + at;
+}
+
+static enum pst_status whole_field(const pst_batch *batch, uint32_t i_field, bool on_card,
+                                   struct pst_tensor *tensor)
+{
+    const struct psti_slot_field *field = &batch->pool->fields[i_field].field;
+    *tensor = (struct pst_tensor){.dtype = field->dtype, .ndim = field->ndim + 1};
+    fill_place(batch, i_field, 0, on_card, tensor);
+    tensor->shape[0] = batch->count;
+    memcpy(&tensor->shape[1], field->shape, field->ndim * sizeof field->shape[0]);
+    fill_strides(tensor);
+    return PST_OK;
+}
+
 enum pst_status pst_batch_tensor(const pst_batch *batch, uint32_t i_field,
                                  struct pst_tensor *tensor)
 {
     if (i_field >= batch->pool->n_fields || batch->ragged[i_field])
         return PST_ERROR_ARGUMENT;
-    const struct psti_slot_field *field = &batch->pool->fields[i_field].field;
-    *tensor = (struct pst_tensor){
-        .data = array_row(batch, i_field, 0), .dtype = field->dtype, .ndim = field->ndim + 1};
-    tensor->shape[0] = batch->count;
-    memcpy(&tensor->shape[1], field->shape, field->ndim * sizeof field->shape[0]);
-    fill_strides(tensor);
-    return PST_OK;
+    return whole_field(batch, i_field, is_on_card(batch, i_field), tensor);
+}
+
+enum pst_status pst_batch_host_tensor(const pst_batch *batch, uint32_t i_field,
+                                      struct pst_tensor *tensor)
+{
+    if (i_field >= batch->pool->n_fields || batch->ragged[i_field])
+        return PST_ERROR_ARGUMENT;
+    if (batch->pool->has_card && psti_layout_is_pixels(&batch->pool->fields[i_field].field))
+        return PST_ERROR_ARGUMENT;
+    return whole_field(batch, i_field, false, tensor);
 }
 
 enum pst_status pst_batch_row(const pst_batch *batch, uint32_t i_field, uint32_t row,
@@ -210,8 +259,11 @@ enum pst_status pst_batch_row(const pst_batch *batch, uint32_t i_field, uint32_t
         return PST_ERROR_ARGUMENT;
     const struct psti_slot_field *field = &batch->pool->fields[i_field].field;
     const struct psti_row *record = psti_batch_row_record(batch, i_field, row);
-    *tensor = (struct pst_tensor){.dtype = field->dtype};
-    tensor->data = record ? record->data : array_row(batch, i_field, row);
+    *tensor = (struct pst_tensor){.dtype = field->dtype, .device = -1};
+    if (record)
+        tensor->data = record->data;
+    else
+        fill_place(batch, i_field, row, is_on_card(batch, i_field), tensor);
     tensor->ndim = record ? record->ndim : field->ndim;
     memcpy(tensor->shape, record ? record->shape : field->shape,
            tensor->ndim * sizeof tensor->shape[0]);
@@ -222,6 +274,38 @@ enum pst_status pst_batch_row(const pst_batch *batch, uint32_t i_field, uint32_t
 const int64_t *pst_batch_index(const pst_batch *batch)
 {
     return (const int64_t *)(const void *)batch->data;
+}
+
+void pst_batch_index_tensor(const pst_batch *batch, struct pst_tensor *tensor)
+{
+    bool on_card = batch->pool->has_card;
+    *tensor = (struct pst_tensor){.data = batch->data,
+                                  .dtype = PST_DTYPE_I64,
+                                  .ndim = 1,
+                                  .shape = {batch->count},
+                                  .strides = {sizeof(int64_t)},
+                                  .device = on_card ? batch->pool->card.device : -1};
+    if (on_card)
+        tensor->data = (void *)(uintptr_t)batch->part.array;
+}
+
+int32_t pst_batch_device(const pst_batch *batch)
+{
+    return batch->pool->has_card ? batch->pool->card.device : -1;
+}
+
+enum pst_status pst_batch_await(pst_batch *batch, uint64_t stream, struct pst_error *err)
+{
+    struct psti_pool *pool = batch->pool;
+    if (!pool->has_card)
+        return PST_OK;
+    if (psti_pool_is_forked(pool))
+        return psti_fail(err, PST_ERROR_FORKED, "batch",
+                         "this batch belongs to the process whose loader made it");
+    pthread_mutex_lock(&batch->lock);
+    enum pst_status status = pool->card.await(pool->card.ctx, &batch->part, stream, err);
+    pthread_mutex_unlock(&batch->lock);
+    return status;
 }
 
 void pst_batch_place(const pst_batch *batch, uint64_t *epoch, uint64_t *step)

@@ -28,7 +28,8 @@ struct psti_slot_field {
     int64_t shape[PST_MAX_NDIM];
 };
 
-/* Bytes that a slot of this layout takes, without rows of their own. False: too many for size_t. */
+/* Bytes of host memory that a slot of this layout takes, without rows of their own. False: too many
+ * for size_t. */
 bool psti_slot_nbytes(const struct psti_slot_field *fields, uint32_t n_fields, uint32_t n_rows,
                       size_t *nbytes);
 
@@ -39,6 +40,38 @@ enum pst_status psti_pool_open(const struct psti_slot_field *fields, uint32_t n_
 /* The loader lets go: free slots are freed now, the pool itself with its last batch. The lock must
  * not be held. */
 void psti_pool_close(struct psti_pool **pool);
+
+/* Slots whose arrays lie on a card. This room knows no cards: who opens the pool makes the memory
+ * and looks after it. On the card lie the index and all arrays, those of pixels last; the numbers
+ * before them lie in host memory too, at the same offsets. Rows of their own: in host memory only.
+ */
+struct psti_slot_part {
+    void *numbers;  /* host memory, 4096-byte aligned */
+    uint64_t array; /* address on the card, 256-byte aligned */
+    void *own;      /* whatever else the maker keeps with a slot */
+};
+struct psti_slot_card {
+    void *ctx;
+    int32_t device; /* what tensors say */
+    /* Host memory that `make` takes for n_rows rows beside `numbers`. */
+    uint64_t (*nbytes)(void *ctx, uint32_t n_rows);
+    /* No error text. The pool's lock is held. */
+    enum pst_status (*make)(void *ctx, uint32_t n_rows, size_t numbers_nbytes, size_t array_nbytes,
+                            struct psti_slot_part *part);
+    /* The lock is held. */
+    void (*unmake)(void *ctx, struct psti_slot_part *part);
+    /* `stream` is going to read the batch. One thread at a time for each part. */
+    enum pst_status (*await)(void *ctx, struct psti_slot_part *part, uint64_t stream,
+                             struct pst_error *err);
+    /* Nobody holds the batch any more. False: its memory must not be used again. */
+    bool (*leave)(void *ctx, struct psti_slot_part *part);
+    /* After the last slot. */
+    void (*close)(void *ctx);
+};
+/* Before the first slot is made. `card` is copied; close is called when the pool is freed. */
+void psti_pool_set_card(struct psti_pool *pool, const struct psti_slot_card *card);
+/* As psti_slot_nbytes, of this pool's slots. */
+bool psti_pool_slot_nbytes(const struct psti_pool *pool, uint32_t n_rows, size_t *nbytes);
 
 pthread_mutex_t *psti_pool_lock(struct psti_pool *pool);
 pthread_cond_t *psti_pool_changed(struct psti_pool *pool); /* signalled when a slot comes back */
@@ -73,7 +106,14 @@ enum pst_status psti_pool_make(struct psti_pool *pool, uint32_t n);
 /* Filling: by the threads the loader gives rows to; different rows at the same time. */
 int64_t *psti_batch_indices(pst_batch *batch);
 void psti_batch_set_place(pst_batch *batch, uint64_t epoch, uint64_t step);
-/* Row of a field's array. */
+/* Slots on a card: its part; NULL otherwise. */
+struct psti_slot_part *psti_batch_part(pst_batch *batch);
+/* Bytes of index and numbers at the begin of the part's memory. */
+size_t psti_batch_numbers_nbytes(const pst_batch *batch);
+/* Offset of a field's array there, and bytes of one of its rows. False: the field has none. */
+bool psti_batch_place_of(const pst_batch *batch, uint32_t i_field, size_t *offset,
+                         size_t *row_nbytes);
+/* Row of a field's array. Slots on a card: not of pixels. */
 void *psti_batch_array_row(pst_batch *batch, uint32_t i_field, uint32_t row);
 /* Memory for a row of that shape, in the array if it fits there, else its own, 64-byte aligned;
  * NULL: the budget or memory is used up (*status says which). The row is recorded with this shape.

@@ -23,7 +23,7 @@
     X(pst_field_output, 40) \
     X(pst_loader_options, 168) \
     X(pst_loader_state, 48) \
-    X(pst_tensor, 160) \
+    X(pst_tensor, 168) \
     X(pst_loader_stats, 288) \
     X(pst_writer_options, 32) \
     X(pst_value, 80) \

@@ -141,12 +141,8 @@ static PyObject *batch_text(PyObject *self, PyObject *argument)
 static PyObject *batch_index(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    pst_batch *batch = handle_of(self);
-    struct pst_tensor tensor = {.data = (void *)(uintptr_t)pst_batch_index(batch),
-                                .dtype = PST_DTYPE_I64,
-                                .ndim = 1,
-                                .shape = {pst_batch_count(batch)},
-                                .strides = {8}};
+    struct pst_tensor tensor = {0};
+    pst_batch_index_tensor(handle_of(self), &tensor);
     return native_tensor_new(native_state_of(self), self, &tensor);
 }
 

@@ -1,0 +1,206 @@
+/* test_batch_card.c - slots whose arrays lie on a card: who makes, awaits and unmakes their memory,
+ * and what tensors say. The card is this process's memory. */
+#include "test.h"
+
+#include "batch/slots.h"
+
+#include <penstock/penstock.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct psti_slot_field layout[3] = {
+    {.name = "image",
+     .type = PST_FIELD_IMAGE,
+     .dtype = PST_DTYPE_F32,
+     .has_array = true,
+     .ndim = 3,
+     .shape = {3, 5, 7}},
+    {.name = "label", .type = PST_FIELD_INT, .dtype = PST_DTYPE_I64, .has_array = true},
+    {.name = "text", .type = PST_FIELD_TEXT, .dtype = PST_DTYPE_U8, .may_differ = true},
+};
+
+struct card {
+    int n_made, n_unmade, n_left, n_closed, n_most;
+    bool usable;
+    uint64_t awaited;
+};
+
+static uint64_t nbytes_of(void *ctx, uint32_t n_rows)
+{
+    (void)ctx;
+    return 1000 + n_rows;
+}
+
+static enum pst_status make(void *ctx, uint32_t n_rows, size_t numbers_nbytes, size_t array_nbytes,
+                            struct psti_slot_part *part)
+{
+    struct card *card = ctx;
+    (void)n_rows;
+    if (card->n_made - card->n_unmade == card->n_most)
+        return PST_ERROR_LIMIT;
+    part->numbers = aligned_alloc(4096, (numbers_nbytes + 4095) / 4096 * 4096);
+    part->array = (uint64_t)(uintptr_t)aligned_alloc(256, (array_nbytes + 255) / 256 * 256);
+    card->n_made++;
+    return PST_OK;
+}
+
+static void unmake(void *ctx, struct psti_slot_part *part)
+{
+    struct card *card = ctx;
+    free(part->numbers);
+    free((void *)(uintptr_t)part->array);
+    card->n_unmade++;
+}
+
+static enum pst_status await(void *ctx, struct psti_slot_part *part, uint64_t stream,
+                             struct pst_error *err)
+{
+    (void)part;
+    (void)err;
+    ((struct card *)ctx)->awaited = stream;
+    return PST_OK;
+}
+
+static bool leave(void *ctx, struct psti_slot_part *part)
+{
+    struct card *card = ctx;
+    (void)part;
+    card->n_left++;
+    return card->usable;
+}
+
+static void shut(void *ctx) { ((struct card *)ctx)->n_closed++; }
+
+static struct psti_pool *open_pool(struct card *card, uint64_t limit)
+{
+    struct psti_pool *pool;
+    struct pst_error err;
+    *card = (struct card){.usable = true, .n_most = 2};
+    assert_ok(psti_pool_open(layout, 3, 6, limit, &pool, &err));
+    psti_pool_set_card(pool, &(struct psti_slot_card){.ctx = card,
+                                                      .device = 3,
+                                                      .nbytes = nbytes_of,
+                                                      .make = make,
+                                                      .unmake = unmake,
+                                                      .await = await,
+                                                      .leave = leave,
+                                                      .close = shut});
+    return pool;
+}
+
+static pst_batch *claim(struct psti_pool *pool, enum pst_status expected)
+{
+    pst_batch *batch = NULL;
+    pthread_mutex_lock(psti_pool_lock(pool));
+    enum pst_status status = psti_pool_claim(pool, 6, &batch);
+    if (status == PST_OK)
+        psti_pool_hand_out(batch);
+    pthread_mutex_unlock(psti_pool_lock(pool));
+    assert_int_equal(status, expected);
+    return batch;
+}
+
+/* As the loader does: numbers in the host, all of it on the card. */
+static void fill(pst_batch *batch)
+{
+    struct psti_slot_part *part = psti_batch_part(batch);
+    size_t offset, row_nbytes;
+    enum pst_status status;
+    for (uint32_t row = 0; row < 6; row++) {
+        int64_t length[1] = {row};
+        psti_batch_indices(batch)[row] = 100 + row;
+        *(int64_t *)psti_batch_array_row(batch, 1, row) = 1000 + row;
+        assert_non_null(psti_batch_new_row(batch, 2, row, 1, length, &status));
+    }
+    assert_true(psti_batch_place_of(batch, 0, &offset, &row_nbytes));
+    assert_true(offset >= psti_batch_numbers_nbytes(batch)); /* pixels are only on the card */
+    assert_int_equal(row_nbytes, 3 * 5 * 7 * 4);
+    assert_true(psti_batch_place_of(batch, 1, &offset, &row_nbytes));
+    assert_true(offset + 6 * row_nbytes <= psti_batch_numbers_nbytes(batch));
+    assert_false(psti_batch_place_of(batch, 2, &offset, &row_nbytes));
+    memcpy((void *)(uintptr_t)part->array, part->numbers, psti_batch_numbers_nbytes(batch));
+}
+
+static void test_tensors_say_where_they_lie(void **state)
+{
+    struct card card;
+    struct psti_pool *pool = open_pool(&card, 1 << 20);
+    pst_batch *batch = claim(pool, PST_OK);
+    struct pst_tensor tensor;
+    const uint8_t bad[6] = {0, 1, 0, 0, 0, 0};
+    (void)state;
+    fill(batch);
+    psti_batch_finish(batch, 6, bad);
+    uint64_t array = psti_batch_part(batch)->array;
+    assert_int_equal(pst_batch_device(batch), 3);
+    assert_int_equal(pst_batch_tensor(batch, 0, &tensor), PST_OK);
+    assert_int_equal(tensor.device, 3);
+    assert_true((uint64_t)(uintptr_t)tensor.data > array);
+    assert_int_equal((uintptr_t)tensor.data % 64, 0);
+    assert_int_equal(tensor.shape[0], 5);
+    assert_int_equal(pst_batch_host_tensor(batch, 0, &tensor), PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_batch_tensor(batch, 1, &tensor), PST_OK);
+    assert_int_equal(tensor.device, 3);
+    assert_int_equal(*(int64_t *)tensor.data, 1000);
+    assert_int_equal(pst_batch_host_tensor(batch, 1, &tensor), PST_OK);
+    assert_int_equal(tensor.device, -1);
+    assert_int_equal(((int64_t *)tensor.data)[1], 1002); /* closed up */
+    assert_int_equal(pst_batch_row(batch, 0, 4, &tensor), PST_OK);
+    assert_int_equal(tensor.device, 3);
+    assert_int_equal(pst_batch_row(batch, 2, 4, &tensor), PST_OK);
+    assert_int_equal(tensor.device, -1);
+    assert_int_equal(tensor.shape[0], 5);
+    assert_int_equal(pst_batch_index(batch)[4], 105);
+    pst_batch_index_tensor(batch, &tensor);
+    assert_int_equal(tensor.device, 3);
+    assert_int_equal((uintptr_t)tensor.data, array);
+    assert_int_equal(pst_batch_await(batch, 77, NULL), PST_OK);
+    assert_int_equal(card.awaited, 77);
+    pst_batch_release(batch);
+    psti_pool_close(&pool);
+    assert_int_equal(card.n_made, 1);
+    assert_int_equal(card.n_unmade, 1);
+    assert_int_equal(card.n_closed, 1);
+}
+
+/* What make says comes out of claim, and nothing stays charged; the card outlives the loader. */
+static void test_life(void **state)
+{
+    struct card card;
+    struct psti_pool *pool = open_pool(&card, 1 << 20);
+    struct psti_pool_stats stats;
+    size_t nbytes;
+    (void)state;
+    assert_true(psti_pool_slot_nbytes(pool, 6, &nbytes));
+    assert_true(nbytes > 1006 && nbytes < 1006 + 3 * 5 * 7 * 4 * 6); /* no pixels in the host */
+    pst_batch *a = claim(pool, PST_OK), *b = claim(pool, PST_OK);
+    claim(pool, PST_ERROR_LIMIT);
+    psti_pool_stats(pool, &stats);
+    assert_int_equal(stats.used, 2 * nbytes);
+    card.usable = false; /* the stream that read it cannot be waited for */
+    pst_batch_release(a);
+    assert_int_equal(card.n_unmade, 1);
+    card.usable = true;
+    a = claim(pool, PST_OK);
+    assert_int_equal(card.n_made, 3);
+    pst_batch_release(a);
+    a = claim(pool, PST_OK); /* the same slot */
+    assert_int_equal(card.n_made, 3);
+    psti_pool_close(&pool);
+    assert_int_equal(card.n_closed, 0);
+    pst_batch_release(a);
+    pst_batch_release(b);
+    assert_int_equal(card.n_closed, 1);
+    assert_int_equal(card.n_unmade, 3);
+    assert_int_equal(card.n_left, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tensors_say_where_they_lie),
+        cmocka_unit_test(test_life),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
