@@ -169,12 +169,12 @@ struct pst_tensor {
     uint32_t ndim;
     int64_t shape[PST_MAX_NDIM + 1];
     int64_t strides[PST_MAX_NDIM + 1];
+    int32_t device; /* -1: host memory; else `data` is an address on the card of that ordinal */
 };
 
 uint32_t pst_batch_count(const pst_batch *batch); /* rows, <= batch_size */
 uint32_t pst_batch_n_fields(const pst_batch *batch);
 const char *pst_batch_field_name(const pst_batch *batch, uint32_t i_field);
-    int32_t device; /* -1: host memory; else `data` is an address on the card of that ordinal */
 enum pst_field_type pst_batch_field_type(const pst_batch *batch, uint32_t i_field);
 /* True: rows differ in shape, use pst_batch_row. False: use pst_batch_tensor. */
 bool pst_batch_is_ragged(const pst_batch *batch, uint32_t i_field);
@@ -186,11 +186,6 @@ PST_WARN_UNUSED enum pst_status pst_batch_row(const pst_batch *batch, uint32_t i
                                               uint32_t row, struct pst_tensor *tensor);
 /* Sample numbers, i64 (N), in host memory. */
 const int64_t *pst_batch_index(const pst_batch *batch);
-/* Epoch and step (of this rank) the batch belongs to. */
-void pst_batch_place(const pst_batch *batch, uint64_t *epoch, uint64_t *step);
-void pst_batch_retain(pst_batch *batch); /* adds an owner; thread-safe */
-void pst_batch_release(
-    pst_batch *batch); /* the last release gives the slot back; NULL-safe, thread-safe */
 /* The same where the batch's other arrays are. */
 void pst_batch_index_tensor(const pst_batch *batch, struct pst_tensor *tensor);
 /* The ordinal of the card on which the batch lies; -1: host memory. Of a batch on a card, fields
@@ -208,6 +203,11 @@ PST_WARN_UNUSED enum pst_status pst_batch_host_tensor(const pst_batch *batch, ui
  * nothing to do. */
 PST_WARN_UNUSED enum pst_status pst_batch_await(pst_batch *batch, uint64_t stream,
                                                 struct pst_error *err);
+/* Epoch and step (of this rank) the batch belongs to. */
+void pst_batch_place(const pst_batch *batch, uint64_t *epoch, uint64_t *step);
+void pst_batch_retain(pst_batch *batch); /* adds an owner; thread-safe */
+void pst_batch_release(
+    pst_batch *batch); /* the last release gives the slot back; NULL-safe, thread-safe */
 
 /* Watching
  * -----------------------------------------------------------------------------------------------
