@@ -35,6 +35,11 @@ template <class T> PSTI_LANES T shift_up(T v, uint32_t d)
 {
     return __shfl_up_sync(PSTI_ALL_LANES, v, d);
 }
+/* Value of the lane `d` above; the last d lanes keep theirs. */
+template <class T> PSTI_LANES T shift_down(T v, uint32_t d)
+{
+    return __shfl_down_sync(PSTI_ALL_LANES, v, d);
+}
 /* One lane's value, uniform. */
 template <class T> PSTI_LANES T lane_of(T v, uint32_t lane)
 {
@@ -85,6 +90,27 @@ PSTI_LANES float float_of(uint32_t v) { return __uint_as_float(v); }
 PSTI_LANES float add_f32(float a, float b) { return __fadd_rn(a, b); }
 PSTI_LANES float mul_f32(float a, float b) { return __fmul_rn(a, b); }
 PSTI_LANES float div_f32(float a, float b) { return __fdiv_rn(a, b); }
+PSTI_LANES float floor_f32(float v) { return floorf(v); }
+/* Cut off; v within 0..2^24. */
+PSTI_LANES uint32_t to_u32(float v) { return (uint32_t)v; }
+/* sum + the two i16 of w times the two lower, the two upper bytes. */
+PSTI_LANES int32_t dot2_low(uint32_t w, uint32_t bytes, int32_t sum)
+{
+    int32_t r;
+    asm("dp2a.lo.s32.u32 %0, %1, %2, %3;" : "=r"(r) : "r"(w), "r"(bytes), "r"(sum));
+    return r;
+}
+PSTI_LANES int32_t dot2_high(uint32_t w, uint32_t bytes, int32_t sum)
+{
+    int32_t r;
+    asm("dp2a.hi.s32.u32 %0, %1, %2, %3;" : "=r"(r) : "r"(w), "r"(bytes), "r"(sum));
+    return r;
+}
+PSTI_LANES int64_t mul_add_wide(int32_t a, int32_t b, int64_t sum)
+{
+    return sum + (int64_t)a * b;
+}
+PSTI_LANES uint32_t low_u32(int64_t v) { return (uint32_t)v; }
 /* As bits of half and of bfloat16, rounded to nearest even. */
 PSTI_LANES uint32_t f16_bits(float v)
 {
@@ -154,6 +180,13 @@ PSTI_LANES uint32_t atomic_next(uint32_t *at)
     if (lane_id() == 0)
         number = atomicAdd(at, 1u);
     return lane_of(number, 0);
+}
+
+/* One lane's addition. */
+PSTI_LANES void atomic_add_uniform(uint64_t *at, uint64_t v)
+{
+    if (lane_id() == 0)
+        atomicAdd(reinterpret_cast<unsigned long long *>(at), (unsigned long long)v);
 }
 
 /* What lanes of this warp wrote is seen by its other lanes behind this. */

@@ -216,6 +216,13 @@ template <class T> inline lanes<T> shift_up(const lanes<T> &v, uint32_t d)
         r.v[l] = v.v[l < d ? l : l - d];
     return r;
 }
+template <class T> inline lanes<T> shift_down(const lanes<T> &v, uint32_t d)
+{
+    lanes<T> r;
+    for (uint32_t l = 0; l < PSTI_WARP; l++)
+        r.v[l] = v.v[l + d < PSTI_WARP ? l + d : l];
+    return r;
+}
 template <class T> inline T lane_of(const lanes<T> &v, uint32_t lane) { return v.v[lane % 32]; }
 
 /* Scalars and lanes of the functions of one or two numbers. */
@@ -274,6 +281,17 @@ inline float float_of(uint32_t v)
 inline float add_f32(float a, float b) { return a + b; }
 inline float mul_f32(float a, float b) { return a * b; }
 inline float div_f32(float a, float b) { return a / b; }
+inline float floor_f32(float v) { return __builtin_floorf(v); }
+inline uint32_t to_u32(float v) { return (uint32_t)v; }
+inline int32_t dot2_low(uint32_t w, uint32_t bytes, int32_t sum)
+{
+    return sum + (int16_t)w * (int32_t)(bytes & 255) +
+           (int16_t)(w >> 16) * (int32_t)(bytes >> 8 & 255);
+}
+inline int32_t dot2_high(uint32_t w, uint32_t bytes, int32_t sum)
+{
+    return dot2_low(w, bytes >> 16, sum);
+}
 inline uint32_t f16_bits(float v)
 {
     uint32_t bits = bits_of(v), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
@@ -316,6 +334,8 @@ PSTI_LANES_1(uint32_t, as_u32, int32_t)
 PSTI_LANES_1(float, to_f32, int32_t)
 PSTI_LANES_1(float, to_f32, uint32_t)
 PSTI_LANES_1(uint32_t, bits_of, float)
+PSTI_LANES_1(float, floor_f32, float)
+PSTI_LANES_1(uint32_t, to_u32, float)
 PSTI_LANES_1(uint32_t, f16_bits, float)
 PSTI_LANES_1(uint32_t, bf16_bits, float)
 PSTI_LANES_1(float, float_of, uint32_t)
@@ -330,6 +350,37 @@ inline lanes<uint32_t> as_u32(const lanes<bool> &m)
     lanes<uint32_t> r;
     for (uint32_t l = 0; l < PSTI_WARP; l++)
         r.v[l] = m.v[l];
+    return r;
+}
+inline lanes<int32_t> dot2_low(const lanes<uint32_t> &w, const lanes<uint32_t> &bytes,
+                               const lanes<int32_t> &sum)
+{
+    lanes<int32_t> r;
+    for (uint32_t l = 0; l < PSTI_WARP; l++)
+        r.v[l] = dot2_low(w.v[l], bytes.v[l], sum.v[l]);
+    return r;
+}
+inline lanes<int32_t> dot2_high(const lanes<uint32_t> &w, const lanes<uint32_t> &bytes,
+                                const lanes<int32_t> &sum)
+{
+    lanes<int32_t> r;
+    for (uint32_t l = 0; l < PSTI_WARP; l++)
+        r.v[l] = dot2_high(w.v[l], bytes.v[l], sum.v[l]);
+    return r;
+}
+inline lanes<int64_t> mul_add_wide(const lanes<int32_t> &a, const lanes<int32_t> &b,
+                                   const lanes<int64_t> &sum)
+{
+    lanes<int64_t> r;
+    for (uint32_t l = 0; l < PSTI_WARP; l++)
+        r.v[l] = sum.v[l] + (int64_t)a.v[l] * b.v[l];
+    return r;
+}
+inline lanes<uint32_t> low_u32(const lanes<int64_t> &v)
+{
+    lanes<uint32_t> r;
+    for (uint32_t l = 0; l < PSTI_WARP; l++)
+        r.v[l] = (uint32_t)v.v[l];
     return r;
 }
 inline lanes<uint32_t> ctz(const lanes<uint32_t> &v) /* of lanes that are 0: nothing of use */
@@ -504,7 +555,25 @@ inline void atomic_max(uint32_t *at, const lanes<uint32_t> &i, const lanes<uint3
     }
 }
 
+inline void store2(const shared<uint32_t> &at, const lanes<uint32_t> &i, const lanes<uint32_t> &v0,
+                   const lanes<uint32_t> &v1, const lanes<bool> &m = lanes<bool>(true))
+{
+    for (uint32_t l = 0; l < PSTI_WARP; l++) {
+        if (!m.v[l])
+            continue;
+        if ((at.offset + (size_t)i.v[l] * 4) % 8)
+            at.owner->fail("two elements not aligned", at.offset + (size_t)i.v[l] * 4, l);
+        at.owner->write(at.offset + (size_t)i.v[l] * 4, 8, l, false);
+        *at.at(i.v[l]) = v0.v[l];
+        *at.at(i.v[l] + 1) = v1.v[l];
+    }
+}
 inline uint32_t atomic_next(uint32_t *at) { return __atomic_fetch_add(at, 1u, __ATOMIC_RELAXED); }
+
+inline void atomic_add_uniform(uint64_t *at, uint64_t v)
+{
+    __atomic_fetch_add(at, v, __ATOMIC_RELAXED);
+}
 
 inline void warp_sync() { running_arena()->order++; }
 
