@@ -1,4 +1,5 @@
-/* fault.h - makes the n-th memory, thread, read or write fail, in builds with PST_FAULTS (tests).
+/* fault.h - makes the n-th memory, thread, read, write or driver call fail, in builds with
+ * PST_FAULTS (tests).
  *
  * In other builds psti_fault() is a constant false and costs nothing. */
 #ifndef PST_BASE_FAULT_H
@@ -12,6 +13,7 @@ enum psti_fault_kind {
     PSTI_FAULT_THREAD,
     PSTI_FAULT_READ,
     PSTI_FAULT_WRITE,
+    PSTI_FAULT_DEVICE, /* a call of a card's driver that makes, takes, copies, launches or waits */
     PSTI_FAULT_KINDS
 };
 

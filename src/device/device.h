@@ -4,14 +4,16 @@
  * A device has its primary context (the one that frameworks use too), the kernels that were loaded
  * into it, and two budgets: device memory and pinned host memory. Addresses on the card are plain
  * 64-bit numbers. Nothing here waits for a whole device or allocates behind the caller's back; the
- * functions marked (waits) block the thread until work on the card is done.
+ * functions marked (waits) block the thread until work on the card is done: it sleeps, so that its
+ * core is free meanwhile.
  *
  * Threads: any thread may call any function; the context is made current for the duration of the
  * call. A stream takes work from one thread at a time.
  *
  * Errors: PST_ERROR_UNSUPPORTED there is no driver, no such card, or it is too old; PST_ERROR_LIMIT
  * a budget is used up; PST_ERROR_MEMORY the card's memory is; PST_ERROR_DEVICE anything else that
- * the driver reports, with its name. */
+ * the driver reports, with its name; PST_ERROR_FORKED the handle belongs to the parent process.
+ * Closing and freeing are safe there, and after the card has failed. */
 #ifndef PST_DEVICE_DEVICE_H
 #define PST_DEVICE_DEVICE_H
 
@@ -51,8 +53,9 @@ void psti_device_info(const struct psti_device *device, struct psti_device_info 
 enum pst_status psti_device_load(struct psti_device *device, const void *image,
                                  const char *const *names, uint32_t n_names, struct pst_error *err);
 
-/* Memory. Aligned to 256 on the card, to 4096 if pinned. Freeing waits for nothing: the caller
- * knows that no work under way uses it. */
+/* Memory. Aligned to 256 on the card, to 4096 if pinned; contents are anything. 0 bytes are no
+ * memory: address 0, NULL, which may be freed. Freeing waits for nothing: the caller knows that no
+ * work under way uses it. */
 enum pst_status psti_device_alloc(struct psti_device *device, uint64_t nbytes, uint64_t *address,
                                   struct pst_error *err);
 void psti_device_free(struct psti_device *device, uint64_t address, uint64_t nbytes);
@@ -60,8 +63,10 @@ enum pst_status psti_device_alloc_pinned(struct psti_device *device, uint64_t nb
                                          struct pst_error *err);
 void psti_device_free_pinned(struct psti_device *device, void *memory, uint64_t nbytes);
 
-/* Streams of our own: low priority, so that the model's kernels go first; they do not synchronise
- * with the default stream. Closing waits for what is under way on it. */
+/* Streams of our own; they do not synchronise with the default stream. low_priority: the lowest
+ * that the card has, so that kernels of a model on a stream of higher priority go first (CUDA's
+ * lowest is its standard: a model on a standard stream shares). Closing waits for what is under
+ * way on it. */
 enum pst_status psti_stream_open(struct psti_device *device, bool low_priority,
                                  struct psti_stream **out, struct pst_error *err);
 void psti_stream_close(struct psti_stream **stream);
@@ -91,7 +96,8 @@ enum pst_status psti_event_is_done(struct psti_event *event, bool *done, struct 
 enum pst_status psti_event_sync(struct psti_event *event, struct pst_error *err); /* waits */
 
 /* The same with a stream of somebody else's, by its handle as CUDA, DLPack and torch give it
- * (0 or 1: the legacy default stream, 2: the thread's default stream). */
+ * (0 or 1: the legacy default stream, 2: the default stream of the calling thread). It must be a
+ * stream of the event's card. */
 enum pst_status psti_event_record_foreign(struct psti_event *event, uint64_t stream,
                                           struct pst_error *err);
 enum pst_status psti_event_await_foreign(struct psti_event *event, uint64_t stream,

@@ -1,0 +1,298 @@
+/* device.c - a card from open to close: its context, its facts, the kernels in it.
+ *
+ * The context is the primary one, which frameworks use too: addresses and streams of both can meet.
+ * It is pushed before and popped after each call, so that the thread's own current context stays
+ * what it was. A handle knows the process that made it: in a forked child a driver must not be
+ * called, so there everything says PST_ERROR_FORKED and what is closed only gives its host memory
+ * back. */
+#include "device/device_inner.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Of the oldest cards that the kernels are compiled for. */
+#define CAPABILITY_LEAST_MAJOR 7
+#define CAPABILITY_LEAST_MINOR 5
+#define REASON_CAP 256
+
+enum pst_status psti_device_check_process(const struct psti_device *device, struct pst_error *err)
+{
+    if (device->owner == getpid())
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_FORKED, "device",
+                     "card %u was opened by the parent of this forked process: CUDA does not work "
+                     "here, start processes with spawn",
+                     device->info.ordinal);
+}
+
+enum pst_status psti_device_enter(const struct psti_device *device, struct pst_error *err)
+{
+    enum pst_status status = psti_device_check_process(device, err);
+    if (status != PST_OK)
+        return status;
+    unsigned result = PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, context_push(device->context));
+    return psti_device_judge(device, result, err, "making the context current");
+}
+
+bool psti_device_enter_to_close(const struct psti_device *device)
+{
+    return device->owner == getpid() &&
+           device->driver.context_push(device->context) == PSTI_CU_SUCCESS;
+}
+
+void psti_device_leave(const struct psti_device *device)
+{
+    psti_cu_context popped;
+    (void)device->driver.context_pop(&popped);
+}
+
+static enum pst_status status_of(unsigned result)
+{
+    switch (result) {
+    case PSTI_CU_SUCCESS:
+        return PST_OK;
+    case PSTI_CU_OUT_OF_MEMORY:
+        return PST_ERROR_MEMORY;
+    case PSTI_CU_STUB_LIBRARY:
+    case PSTI_CU_NO_DEVICE:
+    case PSTI_CU_INVALID_DEVICE:
+    case PSTI_CU_NO_BINARY_FOR_GPU:
+    case PSTI_CU_UNSUPPORTED_PTX_VERSION:
+    case PSTI_CU_NOT_SUPPORTED:
+    case PSTI_CU_SYSTEM_DRIVER_MISMATCH:
+    case PSTI_CU_COMPAT_NOT_SUPPORTED:
+        return PST_ERROR_UNSUPPORTED;
+    default:
+        return PST_ERROR_DEVICE;
+    }
+}
+
+enum pst_status psti_device_judge(const struct psti_device *device, unsigned result,
+                                  struct pst_error *err, const char *format, ...)
+{
+    if (result == PSTI_CU_SUCCESS)
+        return PST_OK;
+    char tried[200], text[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(tried, sizeof tried, format, args);
+    va_end(args);
+    psti_driver_describe(&device->driver, result, text, sizeof text);
+    return psti_fail(err, status_of(result), "device", "card %u: %s: %s", device->info.ordinal,
+                     tried, text);
+}
+
+/* Number of cards of a driver that is open; 0 with a reason. */
+static uint32_t count_cards(const struct psti_driver *driver, char *reason, size_t reason_nbytes)
+{
+    char text[160];
+    int n = 0;
+    unsigned result = driver->device_count(&n);
+    if (result != PSTI_CU_SUCCESS) {
+        psti_driver_describe(driver, result, text, sizeof text);
+        snprintf(reason, reason_nbytes, "cuDeviceGetCount: %s", text);
+        return 0;
+    }
+    if (n <= 0)
+        snprintf(reason, reason_nbytes, "the CUDA driver finds no card");
+    return n > 0 ? (uint32_t)n : 0;
+}
+
+uint32_t psti_device_count(char *reason, size_t reason_nbytes)
+{
+    char own[REASON_CAP] = "";
+    struct psti_driver driver;
+    uint32_t n = 0;
+    if (psti_driver_open(&driver, own, sizeof own))
+        n = count_cards(&driver, own, sizeof own);
+    if (reason && reason_nbytes)
+        snprintf(reason, reason_nbytes, "%s", own);
+    return n;
+}
+
+static enum pst_status read_number(const struct psti_device *device, unsigned number, uint32_t *out,
+                                   struct pst_error *err)
+{
+    int value = 0;
+    unsigned result =
+        PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, device_number(&value, number, device->handle));
+    *out = value > 0 ? (uint32_t)value : 0;
+    return psti_device_judge(device, result, err, "reading attribute %u", number);
+}
+
+/* Fills device->info; refuses cards that no kernel was compiled for. */
+static enum pst_status read_facts(struct psti_device *device, struct pst_error *err)
+{
+    struct psti_device_info *info = &device->info;
+    int version = 0;
+    size_t nbytes = 0;
+    unsigned result =
+        PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, device_get(&device->handle, (int)info->ordinal));
+    if (result == PSTI_CU_SUCCESS)
+        result = device->driver.device_name(info->name, sizeof info->name, device->handle);
+    if (result == PSTI_CU_SUCCESS)
+        result = device->driver.device_memory(&nbytes, device->handle);
+    if (result == PSTI_CU_SUCCESS)
+        result = device->driver.version(&version);
+    enum pst_status status =
+        psti_device_judge(device, result, err, "reading name, memory and version");
+    const struct {
+        unsigned number;
+        uint32_t *out;
+    } numbers[] = {
+        {PSTI_CU_DEVICE_CAPABILITY_MAJOR, &info->capability_major},
+        {PSTI_CU_DEVICE_CAPABILITY_MINOR, &info->capability_minor},
+        {PSTI_CU_DEVICE_PROCESSORS, &info->n_processors},
+        {PSTI_CU_DEVICE_SHARED_OPTIN, &info->shared_nbytes_max},
+    };
+    for (size_t i = 0; status == PST_OK && i < sizeof numbers / sizeof numbers[0]; i++)
+        status = read_number(device, numbers[i].number, numbers[i].out, err);
+    if (status != PST_OK)
+        return status;
+    info->name[sizeof info->name - 1] = '\0';
+    info->memory_nbytes = nbytes;
+    info->driver_version = (uint32_t)version;
+    if (info->capability_major * 10 + info->capability_minor <
+        CAPABILITY_LEAST_MAJOR * 10 + CAPABILITY_LEAST_MINOR)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "device",
+                         "card %u (%s) has compute capability %u.%u, %d.%d is needed",
+                         info->ordinal, info->name, info->capability_major, info->capability_minor,
+                         CAPABILITY_LEAST_MAJOR, CAPABILITY_LEAST_MINOR);
+    return PST_OK;
+}
+
+static enum pst_status read_priorities(struct psti_device *device, struct pst_error *err)
+{
+    int least = 0, greatest = 0;
+    enum pst_status status = psti_device_enter(device, err);
+    if (status != PST_OK)
+        return status;
+    status = psti_device_judge(
+        device, PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, priorities(&least, &greatest)), err,
+        "reading the range of priorities");
+    psti_device_leave(device);
+    device->priority_low = least;
+    device->priority_normal = 0;
+    return status;
+}
+
+enum pst_status psti_device_open(const struct psti_device_options *options,
+                                 struct psti_device **out, struct pst_error *err)
+{
+    char reason[REASON_CAP] = "";
+    *out = NULL;
+    struct psti_device *device = psti_calloc(1, sizeof *device);
+    if (!device)
+        return psti_fail(err, PST_ERROR_MEMORY, "device", "no memory to open a card");
+    device->owner = getpid();
+    device->info.ordinal = options->ordinal;
+    device->device_memory.limit = options->device_memory ? options->device_memory : UINT64_MAX;
+    device->pinned_memory.limit = options->pinned_memory ? options->pinned_memory : UINT64_MAX;
+    uint32_t n = 0;
+    enum pst_status status = PST_OK;
+    if (psti_driver_open(&device->driver, reason, sizeof reason))
+        n = count_cards(&device->driver, reason, sizeof reason);
+    if (n == 0)
+        status = psti_fail(err, PST_ERROR_UNSUPPORTED, "device", "%s", reason);
+    else if (options->ordinal >= n)
+        status = psti_fail(err, PST_ERROR_UNSUPPORTED, "device",
+                           "there is no card %u: the CUDA driver finds %u", options->ordinal, n);
+    if (status == PST_OK)
+        status = read_facts(device, err);
+    if (status == PST_OK) {
+        unsigned result = PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN,
+                                           context_retain(&device->context, device->handle));
+        status = psti_device_judge(device, result, err, "starting the context");
+        if (status != PST_OK)
+            device->context = NULL;
+    }
+    if (status == PST_OK)
+        status = read_priorities(device, err);
+    if (status != PST_OK)
+        psti_device_close(&device);
+    *out = device;
+    return status;
+}
+
+void psti_device_close(struct psti_device **device)
+{
+    struct psti_device *closed = *device;
+    *device = NULL;
+    if (!closed)
+        return;
+    if (closed->owner == getpid() && closed->context) {
+        if (closed->module && psti_device_enter_to_close(closed)) {
+            (void)closed->driver.module_unload(closed->module);
+            psti_device_leave(closed);
+        }
+        (void)closed->driver.context_release(closed->handle);
+    }
+    psti_free(closed->kernels);
+    psti_free(closed);
+}
+
+void psti_device_info(const struct psti_device *device, struct psti_device_info *info)
+{
+    *info = device->info;
+    info->device_memory_used = atomic_load(&device->device_memory.used);
+    info->device_memory_peak = atomic_load(&device->device_memory.peak);
+    info->pinned_memory_used = atomic_load(&device->pinned_memory.used);
+}
+
+/* Finds a kernel and lets it use all the shared memory that the card has for a block. */
+static enum pst_status find_kernel(struct psti_device *device, psti_cu_module module,
+                                   const char *name, psti_cu_function *kernel,
+                                   struct pst_error *err)
+{
+    int nbytes = 0;
+    unsigned result =
+        PSTI_DRIVER_CALL(device, PSTI_CU_NOT_FOUND, module_function(kernel, module, name));
+    enum pst_status status = psti_device_judge(device, result, err, "finding kernel %s", name);
+    if (status != PST_OK)
+        return status;
+    result = PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN,
+                              function_number(&nbytes, PSTI_CU_FUNCTION_SHARED_STATIC, *kernel));
+    if (result == PSTI_CU_SUCCESS)
+        result = device->driver.function_set(*kernel, PSTI_CU_FUNCTION_SHARED_DYNAMIC_MAX,
+                                             (int)device->info.shared_nbytes_max - nbytes);
+    return psti_device_judge(device, result, err, "giving shared memory to kernel %s", name);
+}
+
+enum pst_status psti_device_load(struct psti_device *device, const void *image,
+                                 const char *const *names, uint32_t n_names, struct pst_error *err)
+{
+    if (device->module)
+        return psti_fail(err, PST_ERROR_STATE, "device", "card %u has its kernels already",
+                         device->info.ordinal);
+    psti_cu_module module = NULL;
+    psti_cu_function *kernels = psti_alloc_array(n_names, sizeof *kernels);
+    if (!kernels)
+        return psti_fail(err, PST_ERROR_MEMORY, "device", "no memory for a list of kernels");
+    enum pst_status status = psti_device_enter(device, err);
+    if (status != PST_OK)
+        goto out;
+    unsigned result = PSTI_DRIVER_CALL(device, PSTI_CU_OUT_OF_MEMORY, module_load(&module, image));
+    status = psti_device_judge(device, result, err, "loading the kernels");
+    if (status != PST_OK)
+        module = NULL;
+    for (uint32_t i = 0; status == PST_OK && i < n_names; i++)
+        status = find_kernel(device, module, names[i], &kernels[i], err);
+    if (status != PST_OK && module)
+        (void)device->driver.module_unload(module);
+    psti_device_leave(device);
+    if (status == PST_OK) {
+        device->module = module;
+        device->kernels = kernels;
+        device->n_kernels = n_names;
+        kernels = NULL;
+    }
+out:
+    psti_free(kernels);
+    return status;
+}

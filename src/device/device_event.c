@@ -1,0 +1,125 @@
+/* device_event.c - places in the work of streams, of ours and of others'.
+ *
+ * Events do not take the time (that would cost) and threads that wait for them sleep. An event may
+ * be awaited by a stream of another context or card; it is recorded in streams of its own card. */
+#include "device/device_inner.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+enum pst_status psti_event_open(struct psti_device *device, struct psti_event **out,
+                                struct pst_error *err)
+{
+    *out = NULL;
+    struct psti_event *event = psti_calloc(1, sizeof *event);
+    if (!event)
+        return psti_fail(err, PST_ERROR_MEMORY, "device", "no memory for an event");
+    event->device = device;
+    enum pst_status status = psti_device_enter(device, err);
+    if (status == PST_OK) {
+        unsigned result =
+            PSTI_DRIVER_CALL(device, PSTI_CU_OUT_OF_MEMORY,
+                             event_create(&event->handle, PSTI_CU_EVENT_BLOCKING_SYNC |
+                                                              PSTI_CU_EVENT_DISABLE_TIMING));
+        status = psti_device_judge(device, result, err, "making an event");
+        psti_device_leave(device);
+    }
+    if (status != PST_OK)
+        psti_free(event);
+    else
+        *out = event;
+    return status;
+}
+
+void psti_event_close(struct psti_event **event)
+{
+    struct psti_event *closed = *event;
+    *event = NULL;
+    if (!closed)
+        return;
+    if (psti_device_enter_to_close(closed->device)) {
+        (void)closed->device->driver.event_destroy(closed->handle);
+        psti_device_leave(closed->device);
+    }
+    psti_free(closed);
+}
+
+static enum pst_status record(struct psti_event *event, psti_cu_stream stream,
+                              struct pst_error *err)
+{
+    const struct psti_device *device = event->device;
+    enum pst_status status = psti_device_enter(device, err);
+    if (status != PST_OK)
+        return status;
+    unsigned result =
+        PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, event_record(event->handle, stream));
+    status = psti_device_judge(device, result, err, "recording an event");
+    psti_device_leave(device);
+    return status;
+}
+
+/* `device`: the stream's. */
+static enum pst_status await(const struct psti_device *device, psti_cu_stream stream,
+                             const struct psti_event *event, struct pst_error *err)
+{
+    enum pst_status status = psti_device_enter(device, err);
+    if (status != PST_OK)
+        return status;
+    unsigned result =
+        PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, stream_await(stream, event->handle, 0));
+    status = psti_device_judge(device, result, err, "letting a stream wait for an event");
+    psti_device_leave(device);
+    return status;
+}
+
+enum pst_status psti_event_record(struct psti_event *event, struct psti_stream *stream,
+                                  struct pst_error *err)
+{
+    return record(event, stream->handle, err);
+}
+
+enum pst_status psti_event_await(struct psti_event *event, struct psti_stream *stream,
+                                 struct pst_error *err)
+{
+    return await(stream->device, stream->handle, event, err);
+}
+
+enum pst_status psti_event_record_foreign(struct psti_event *event, uint64_t stream,
+                                          struct pst_error *err)
+{
+    return record(event, (psti_cu_stream)(uintptr_t)stream, err);
+}
+
+enum pst_status psti_event_await_foreign(struct psti_event *event, uint64_t stream,
+                                         struct pst_error *err)
+{
+    return await(event->device, (psti_cu_stream)(uintptr_t)stream, event, err);
+}
+
+enum pst_status psti_event_is_done(struct psti_event *event, bool *done, struct pst_error *err)
+{
+    const struct psti_device *device = event->device;
+    *done = false;
+    enum pst_status status = psti_device_enter(device, err);
+    if (status != PST_OK)
+        return status;
+    unsigned result = PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, event_query(event->handle));
+    *done = result == PSTI_CU_SUCCESS;
+    if (result == PSTI_CU_NOT_READY)
+        result = PSTI_CU_SUCCESS;
+    status = psti_device_judge(device, result, err, "asking for an event");
+    psti_device_leave(device);
+    return status;
+}
+
+enum pst_status psti_event_sync(struct psti_event *event, struct pst_error *err)
+{
+    const struct psti_device *device = event->device;
+    enum pst_status status = psti_device_enter(device, err);
+    if (status != PST_OK)
+        return status;
+    unsigned result = PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, event_sync(event->handle));
+    status = psti_device_judge(device, result, err, "waiting for an event");
+    psti_device_leave(device);
+    return status;
+}

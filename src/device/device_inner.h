@@ -1,0 +1,60 @@
+/* device_inner.h - the insides of the gate, for its own files. */
+#ifndef PST_DEVICE_INNER_H
+#define PST_DEVICE_INNER_H
+
+#include "device/device.h"
+#include "device/device_driver.h"
+
+#include "base/fault.h"
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+/* Bytes taken of what may be taken. */
+struct psti_budget {
+    uint64_t limit; /* UINT64_MAX: none */
+    _Atomic uint64_t used, peak;
+};
+
+struct psti_device {
+    struct psti_driver driver;
+    struct psti_device_info info; /* the counters come from the budgets */
+    int handle;
+    int priority_low, priority_normal;
+    psti_cu_context context; /* primary; retained */
+    psti_cu_module module;   /* NULL: psti_device_load was not called yet */
+    psti_cu_function *kernels;
+    uint32_t n_kernels;
+    struct psti_budget device_memory, pinned_memory;
+    pid_t owner;
+};
+
+struct psti_stream {
+    struct psti_device *device;
+    psti_cu_stream handle;
+    psti_cu_event waiter; /* of psti_stream_sync: threads sleep on it, streams are spun on */
+};
+
+struct psti_event {
+    struct psti_device *device;
+    psti_cu_event handle;
+};
+
+/* PST_OK or PST_ERROR_FORKED. */
+enum pst_status psti_device_check_process(const struct psti_device *device, struct pst_error *err);
+/* Makes the device's context current in this thread, until psti_device_leave. Not PST_OK: it is
+ * not, and nothing is to be left. */
+enum pst_status psti_device_enter(const struct psti_device *device, struct pst_error *err);
+void psti_device_leave(const struct psti_device *device);
+/* The same for what gives back: no test makes it fail. False: there is nothing to call (a forked
+ * child, or a driver that is shutting down with its process). */
+bool psti_device_enter_to_close(const struct psti_device *device);
+/* A driver's result as status; `format`: what was tried. */
+enum pst_status psti_device_judge(const struct psti_device *device, unsigned result,
+                                  struct pst_error *err, const char *format, ...) PST_PRINTF(4, 5);
+
+/* Calls the driver, or, in tests, fails with `otherwise` instead. */
+#define PSTI_DRIVER_CALL(device, otherwise, call)                                                  \
+    (psti_fault(PSTI_FAULT_DEVICE) ? (unsigned)(otherwise) : (device)->driver.call)
+
+#endif

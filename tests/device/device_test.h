@@ -1,0 +1,42 @@
+/* device_test.h - what the tests of the gate share: a card of the fake driver with some kernels. */
+#ifndef DEVICE_TEST_H
+#define DEVICE_TEST_H
+
+#include "test.h"
+
+#include "device/device.h"
+#include "fake_driver.h"
+
+#include <stdbool.h>
+
+/* Kernels of the tests. */
+enum { KERNEL_ADD, KERNEL_COPY, KERNEL_GEOMETRY, N_KERNELS };
+extern const char *const kernel_names[N_KERNELS];
+extern const struct fake_image kernel_image;
+struct add_args { /* at[i] += value */
+    uint64_t at;
+    uint32_t n, value;
+};
+struct copy_args { /* to[i] = from[i] */
+    uint64_t to, from;
+    uint32_t n;
+};
+struct geometry_args { /* three u32: blocks, warps, bytes of shared memory */
+    uint64_t to;
+};
+
+/* The fake driver is the one that Penstock finds from now on. */
+void use_fake_driver(void);
+/* A card with the kernels, without limits. */
+struct psti_device *open_card(uint32_t ordinal);
+struct psti_stream *open_stream(struct psti_device *device);
+struct psti_event *open_event(struct psti_device *device);
+uint64_t alloc_words(struct psti_device *device, uint32_t n);
+uint32_t *alloc_pinned_words(struct psti_device *device, uint32_t n);
+/* Launches a kernel of one block. */
+enum pst_status launch(struct psti_stream *stream, uint32_t kernel, const void *args,
+                       size_t args_nbytes, struct pst_error *err);
+/* Fails the test unless everything was given back. */
+void assert_nothing_left(void);
+
+#endif

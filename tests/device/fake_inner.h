@@ -1,0 +1,123 @@
+/* fake_inner.h - what the files of the driver that stands for a card share. */
+#ifndef FAKE_INNER_H
+#define FAKE_INNER_H
+
+#include "fake_driver.h"
+
+#include "device/device_driver.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define FAKE_DEVICES_MAX 8
+#define FAKE_SHARED_NBYTES                                                                         \
+    (227u * 1024)                        /* most dynamic shared memory of a block, as of an H200   \
+                                          */
+#define FAKE_SHARED_DEFAULT (48u * 1024) /* without asking for more */
+
+enum {
+    FAKE_ILLEGAL_ADDRESS = 700,
+    FAKE_INVALID_CONTEXT = 201,
+    FAKE_INVALID_HANDLE = 400,
+    FAKE_INVALID_IMAGE = 200
+};
+
+/* A card and its primary context. */
+struct CUctx_st {
+    int ordinal;
+    atomic_uint broken; /* a result; 0: works */
+    atomic_uint n_retained;
+    atomic_ullong used; /* bytes */
+    pthread_mutex_t lock;
+    struct CUstream_st *legacy; /* guarded by lock; made when first used */
+};
+
+/* A place in a stream's work: made by a record, shared by the event and all who wait for it. It is
+ * the only way by which one thread of the fake learns of another's work, so that ThreadSanitizer
+ * sees what events order and nothing else; counting its users would order more, so none is ever
+ * freed. */
+struct fake_mark {
+    atomic_uint done;       /* a futex */
+    struct fake_mark *next; /* of all that were made */
+};
+
+enum fake_op_kind {
+    FAKE_OP_COPY,
+    FAKE_OP_CLEAR,
+    FAKE_OP_LAUNCH,
+    FAKE_OP_RECORD,
+    FAKE_OP_WAIT,
+    FAKE_OP_END
+};
+
+struct fake_op {
+    struct fake_op *_Atomic next;
+    enum fake_op_kind kind;
+    void *to;
+    const void *from;
+    bool from_host, to_host;
+    uint8_t value;
+    size_t nbytes;
+    fake_kernel_fn fn;
+    uint32_t n_blocks, n_warps, shared_nbytes;
+    struct fake_mark *mark;
+    _Alignas(16) unsigned char args[4096];
+};
+
+struct CUstream_st {
+    struct CUctx_st *context;
+    int priority;
+    pthread_t thread;
+    pthread_mutex_t lock; /* between submitters */
+    struct fake_op *tail; /* guarded by lock */
+    struct fake_op *head; /* the thread's */
+    sem_t n_queued;
+};
+
+struct CUevent_st {
+    struct CUctx_st *context;
+    pthread_mutex_t lock;
+    struct fake_mark *mark; /* guarded by lock; NULL: never recorded */
+};
+
+struct CUfunc_st {
+    struct CUmod_st *module;
+    fake_kernel_fn fn;
+    uint32_t shared_max;
+};
+
+struct CUmod_st {
+    struct CUctx_st *context;
+    uint32_t n_kernels;
+    const struct fake_kernel *kernels;
+    struct CUfunc_st functions[64];
+};
+
+/* fake_driver.c */
+extern atomic_uint fake_delay_us;
+extern _Atomic uint64_t fake_n_live;
+/* Says what is wrong and breaks the card. */
+unsigned fake_complain(struct CUctx_st *context, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* fake_stream.c */
+struct CUstream_st *fake_stream_make(struct CUctx_st *context, int priority);
+void fake_stream_end(struct CUstream_st *stream); /* waits for its work */
+/* An operation without contents, to be filled and submitted. */
+struct fake_op *fake_op_make(enum fake_op_kind kind);
+void fake_stream_submit(struct CUstream_st *stream, struct fake_op *op);
+struct fake_mark *fake_mark_make(void);
+void fake_mark_wait(struct fake_mark *mark);
+bool fake_mark_is_done(const struct fake_mark *mark);
+
+/* fake_memory.c: blocks of all cards (owner = ordinal) and of pinned memory (owner = -1). */
+#define FAKE_PINNED (-1)
+void *fake_memory_make(int owner, size_t nbytes);
+/* Bytes of the block that was there, 0: there is none that begins here. */
+size_t fake_memory_end(int owner, void *memory);
+bool fake_memory_has(int owner, const void *at, size_t nbytes);
+uint64_t fake_memory_nbytes(bool pinned);
+
+#endif

@@ -1,0 +1,144 @@
+/* fake_stream.c - streams of the driver that stands for a card: threads with queues.
+ *
+ * Who submits is seen by the stream's thread (a semaphore), and nobody learns anything from that
+ * thread but by waiting for a mark: exactly the order that CUDA promises, for ThreadSanitizer to
+ * hold Penstock to. */
+#include "fake_inner.h"
+
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* So that leak checkers find them. */
+static struct fake_mark *_Atomic all_marks;
+
+struct fake_mark *fake_mark_make(void)
+{
+    struct fake_mark *mark = calloc(1, sizeof *mark);
+    if (!mark)
+        abort();
+    mark->next = atomic_load_explicit(&all_marks, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&all_marks, &mark->next, mark,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+    return mark;
+}
+
+static void finish_mark(struct fake_mark *mark)
+{
+    atomic_store_explicit(&mark->done, 1, memory_order_release);
+    syscall(SYS_futex, &mark->done, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+void fake_mark_wait(struct fake_mark *mark)
+{
+    while (atomic_load_explicit(&mark->done, memory_order_acquire) == 0)
+        syscall(SYS_futex, &mark->done, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+}
+
+bool fake_mark_is_done(const struct fake_mark *mark)
+{
+    return atomic_load_explicit(&mark->done, memory_order_acquire) != 0;
+}
+
+struct fake_op *fake_op_make(enum fake_op_kind kind)
+{
+    struct fake_op *op = calloc(1, sizeof *op);
+    if (!op)
+        abort();
+    op->kind = kind;
+    return op;
+}
+
+/* Memory may have gone since the operation was submitted. */
+static bool check_memory(struct CUctx_st *context, const void *at, size_t nbytes, bool host)
+{
+    if (fake_memory_has(host ? FAKE_PINNED : context->ordinal, at, nbytes))
+        return true;
+    fake_complain(context, "%zu bytes at %p of %s memory are used after they were freed", nbytes,
+                  at, host ? "pinned" : "device");
+    return false;
+}
+
+static void run_op(struct CUstream_st *stream, struct fake_op *op)
+{
+    struct CUctx_st *context = stream->context;
+    bool works = atomic_load_explicit(&context->broken, memory_order_relaxed) == 0;
+    switch (op->kind) {
+    case FAKE_OP_COPY:
+        if (works && check_memory(context, op->from, op->nbytes, op->from_host) &&
+            check_memory(context, op->to, op->nbytes, op->to_host))
+            memmove(op->to, op->from, op->nbytes);
+        break;
+    case FAKE_OP_CLEAR:
+        if (works && check_memory(context, op->to, op->nbytes, false))
+            memset(op->to, op->value, op->nbytes);
+        break;
+    case FAKE_OP_LAUNCH:
+        if (works)
+            op->fn(op->n_blocks, op->n_warps, op->shared_nbytes, op->args);
+        break;
+    case FAKE_OP_RECORD:
+        finish_mark(op->mark);
+        break;
+    case FAKE_OP_WAIT:
+        fake_mark_wait(op->mark);
+        break;
+    case FAKE_OP_END:
+        break;
+    }
+}
+
+static void *run_stream(void *memory)
+{
+    struct CUstream_st *stream = memory;
+    for (bool more = true; more;) {
+        while (sem_wait(&stream->n_queued) != 0) {
+        }
+        unsigned delay = atomic_load_explicit(&fake_delay_us, memory_order_relaxed);
+        struct fake_op *op = atomic_load_explicit(&stream->head->next, memory_order_acquire);
+        free(stream->head); /* the one before */
+        stream->head = op;
+        if (delay && op->kind != FAKE_OP_END)
+            usleep(delay);
+        run_op(stream, op);
+        more = op->kind != FAKE_OP_END;
+    }
+    free(stream->head);
+    return NULL;
+}
+
+struct CUstream_st *fake_stream_make(struct CUctx_st *context, int priority)
+{
+    struct CUstream_st *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return NULL;
+    stream->context = context;
+    stream->priority = priority;
+    stream->head = stream->tail = fake_op_make(FAKE_OP_END); /* stands before the first */
+    pthread_mutex_init(&stream->lock, NULL);
+    sem_init(&stream->n_queued, 0, 0);
+    if (pthread_create(&stream->thread, NULL, run_stream, stream) != 0)
+        abort();
+    return stream;
+}
+
+void fake_stream_end(struct CUstream_st *stream)
+{
+    fake_stream_submit(stream, fake_op_make(FAKE_OP_END));
+    pthread_join(stream->thread, NULL);
+    sem_destroy(&stream->n_queued);
+    pthread_mutex_destroy(&stream->lock);
+    free(stream);
+}
+
+void fake_stream_submit(struct CUstream_st *stream, struct fake_op *op)
+{
+    pthread_mutex_lock(&stream->lock);
+    atomic_store_explicit(&stream->tail->next, op, memory_order_release);
+    stream->tail = op;
+    pthread_mutex_unlock(&stream->lock);
+    sem_post(&stream->n_queued);
+}
