@@ -1,0 +1,73 @@
+/* cuda_tables.h - tables and constants of PLI's wave mode (docs/format-pli.md, 5.8) as kernels read
+ * them, and how much shared memory they want. Plain C and CUDA.
+ *
+ * What goes up to the card is small: an image's own tables are 1.5 KB, from which each block makes
+ * those that it looks symbols up in. */
+#ifndef PST_CUDA_CUDA_TABLES_H
+#define PST_CUDA_CUDA_TABLES_H
+
+#include <stdint.h>
+
+enum {
+    PSTI_CUDA_WAVE_CONTEXTS = 16,
+    PSTI_CUDA_WAVE_TOKENS = 48, /* one more than there are: where the last one ends */
+    PSTI_CUDA_WAVE_LISTS = 3,
+    PSTI_CUDA_WAVE_FILTERS = 64
+};
+
+/* The tables of an image. */
+struct psti_cuda_wave_tables {
+    /* Where the slots of a token begin: 1024 for those behind the last. */
+    uint16_t first[PSTI_CUDA_WAVE_CONTEXTS][PSTI_CUDA_WAVE_TOKENS];
+};
+
+/* Coefficients, a signed byte each, lowest byte first: of UR, U, UL, UU; of L, LL and the residuals
+ * of planes 0 and 1. Number 0, MED, has none. */
+struct psti_cuda_wave_filter {
+    uint32_t above, beside;
+};
+
+struct psti_cuda_wave_constants {
+    struct psti_cuda_wave_tables built_in[2]; /* of 8 bits, of 16 */
+    struct psti_cuda_wave_filter filters[PSTI_CUDA_WAVE_LISTS][PSTI_CUDA_WAVE_FILTERS];
+    uint8_t bucket[256]; /* E -> context */
+};
+
+/* Shared memory: of a block, then of each of its warps. */
+enum {
+    /* A context: the token of each slot, then slots and frequency of each token. So long that
+     * tokens of neighbouring contexts lie in different banks. */
+    PSTI_CUDA_WAVE_CONTEXT8_NBYTES = 1024 + 144,
+    PSTI_CUDA_WAVE_CONTEXT16_NBYTES = 1024 + 208,
+    /* Two entries of 2 bytes for each E that there is. */
+    PSTI_CUDA_WAVE_BUCKETS8_NBYTES = 4 * 292,
+    PSTI_CUDA_WAVE_BUCKETS16_NBYTES = 4 * 464,
+    PSTI_CUDA_WAVE_FILTERS_NBYTES = PSTI_CUDA_WAVE_LISTS * PSTI_CUDA_WAVE_FILTERS * 8,
+    PSTI_CUDA_WAVE_TABLES8_NBYTES = PSTI_CUDA_WAVE_CONTEXTS * PSTI_CUDA_WAVE_CONTEXT8_NBYTES +
+                                    PSTI_CUDA_WAVE_BUCKETS8_NBYTES + PSTI_CUDA_WAVE_FILTERS_NBYTES,
+    PSTI_CUDA_WAVE_TABLES16_NBYTES = PSTI_CUDA_WAVE_CONTEXTS * PSTI_CUDA_WAVE_CONTEXT16_NBYTES +
+                                     PSTI_CUDA_WAVE_BUCKETS16_NBYTES +
+                                     PSTI_CUDA_WAVE_FILTERS_NBYTES,
+    /* What is on its way into a warp; the records of its planes and their filters' numbers. */
+    PSTI_CUDA_WAVE_WINDOW_NBYTES = 256,
+    PSTI_CUDA_WAVE_RECORD_NBYTES = 48,
+    PSTI_CUDA_WAVE_RECORDS_NBYTES = 4 * PSTI_CUDA_WAVE_RECORD_NBYTES,
+    PSTI_CUDA_WAVE_PLANE_PX = 64 * 64
+};
+#define PSTI_CUDA_WAVE_TABLES_NBYTES(bits)                                                         \
+    ((bits) == 8 ? PSTI_CUDA_WAVE_TABLES8_NBYTES : PSTI_CUDA_WAVE_TABLES16_NBYTES)
+#define PSTI_CUDA_WAVE_WARP_NBYTES(bits, channels)                                                 \
+    (PSTI_CUDA_WAVE_WINDOW_NBYTES + PSTI_CUDA_WAVE_RECORDS_NBYTES +                                \
+     (channels)*PSTI_CUDA_WAVE_PLANE_PX * ((bits) / 8))
+
+#ifndef __cplusplus
+#include "format/format_pli.h"
+
+/* Of the model block of an image (NULL: the built-in ones). */
+enum pst_status psti_cuda_wave_tables_write(const uint8_t *block, size_t nbytes, uint32_t bits,
+                                            struct psti_cuda_wave_tables *to,
+                                            struct pst_error *err);
+void psti_cuda_wave_constants_write(struct psti_cuda_wave_constants *to);
+#endif
+
+#endif
