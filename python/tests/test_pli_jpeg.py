@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,30 @@ def test_batches_are_those_of_the_files(folder: Path, packed: Path, options: dic
     with ps.Loader(folder, **given) as files, ps.Loader(packed, **given) as kept:
         assert digest(files) == digest(kept)
         assert kept.stats()["decode"]["units"] > 0
+
+
+def test_scaled_decode(tmp_path: Path) -> None:
+    source = tmp_path / "images"
+    source.mkdir()
+    y, x = np.mgrid[0:600, 0:900]
+    pixels = np.stack([x / 4, y / 3, 100 + 50 * np.sin(x / 40) * np.cos(y / 50)], -1).astype(np.uint8)
+    PilImage.fromarray(pixels).save(source / "0.jpg", quality=95)
+    data = tmp_path / "data.pst"
+    ps.pack(source, data)
+    options: dict[str, Any] = {"transforms": [T.Resize((100, 150))], "output": "numpy", "num_workers": 0}
+    exact = next(iter(ps.Loader(data, **options)))["image"].astype(int)
+    for wish in (True, {"image": True}):
+        loader = ps.Loader(data, scaled_decode=wish, **options)
+        scaled = next(iter(loader))["image"]
+        assert loader.stats()["decode"]["scaled"] == 1
+        assert 0 < np.abs(exact - scaled).max() <= 4
+        again = pickle.loads(pickle.dumps(ps.Loader(data, scaled_decode=wish, **options)))
+        assert np.array_equal(next(iter(again))["image"], scaled)
+    plain = ps.Loader(data, scaled_decode={"image": False}, **options)
+    assert np.array_equal(next(iter(plain))["image"], exact)
+    assert plain.stats()["decode"]["scaled"] == 0
+    with pytest.raises(ps.PenstockError, match="no field 'mask'"):
+        ps.Loader(data, scaled_decode={"mask": True}, **options)
 
 
 def test_the_data_set_gives_the_files_back(folder: Path, packed: Path) -> None:

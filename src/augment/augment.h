@@ -37,6 +37,8 @@ struct psti_draw {
     uint32_t region_y, region_x, region_height,
         region_width; /* of the source: what the decoder must deliver */
     uint32_t out_height, out_width;
+    uint32_t scale_log2; /* 0, or psti_chain_scale's: the region is of the source at 1 /
+                            2^scale_log2 of its size */
     uint64_t opaque[64]; /* resolved parameters of each operation */
 };
 
@@ -54,6 +56,16 @@ enum pst_dtype psti_chain_dtype(const struct psti_chain *chain);
 enum pst_status psti_chain_draw(const struct psti_chain *chain, uint64_t seed, uint64_t epoch,
                                 uint64_t sample, uint32_t height, uint32_t width,
                                 struct psti_draw *draw, struct pst_error *err);
+/* For a source of which the decoder can deliver an approximation at a half, a quarter or an eighth
+ * of its size: chooses the smallest at which a resize, of a crop or of the whole, still has more
+ * pixels than it gives, on both axes. Sets draw->scale_log2, 0 if none is (then nothing changes),
+ * and the region, which is of the small picture then. That has size / 2^scale_log2 pixels on a
+ * side, rounded up; pixels cover whole squares of the source, of which those at the bottom and at
+ * the right reach beyond it, or, if at_top or at_left, those at the top and at the left instead.
+ * Crops begin where they did: their edges need not lie on the small picture's grid. */
+enum { PSTI_SCALE_LOG2_MAX = 3 };
+void psti_chain_scale(const struct psti_chain *chain, struct psti_draw *draw, bool at_top,
+                      bool at_left);
 /* Applies the drawn geometry to boxes, f32 (n,4): x0, y0, x1, y1, and to keypoints, f32 (n,3):
  * x, y, visibility, in place. Coordinates are continuous: pixel i covers i..i+1, so a flip maps x
  * to width - x. Boxes are clamped to the picture after each operation; one that leaves the picture

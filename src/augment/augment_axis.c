@@ -14,7 +14,12 @@
  * filter. Pixels outside have no weight; with antialias off that holds for the cubic too (PIL has
  * no such mode, torch repeats the edge there and takes a = -3/4). Nearest takes the pixel that
  * holds the centre, in exact arithmetic: torch's "nearest-exact" and PIL's NEAREST but for centres
- * that lie on the border of two pixels, where those follow their floats. */
+ * that lie on the border of two pixels, where those follow their floats.
+ *
+ * A source that comes at 1 / S of its size has pixels S wide, the first of which begins `lead`
+ * source pixels before the axis does. They are weighed by the same filter at their centres, times
+ * the part of them that lies within the axis: so the picture does not move, and a crop's edge need
+ * not lie between two pixels. */
 #include "augment/augment_inner.h"
 
 #include "base/bits.h"
@@ -22,30 +27,42 @@
 /* The geometry of one axis, precomputed. */
 struct filter {
     int64_t n_from, n_to, unit;
-    int64_t reach; /* support * unit */
-    bool cubic;
+    int64_t reach;    /* support * unit */
+    int64_t pitch;    /* half the distance of pixels: n_to, or S * n_to */
+    int64_t n_pixels; /* n_from, or those of the small source that reach into it */
+    int64_t lead;     /* 2 n_to * the part of the first pixel before the axis */
+    bool cubic, scaled;
 };
 
-static struct filter filter_make(uint32_t n_from, uint32_t n_to,
-                                 enum pst_interpolation interpolation, bool no_antialias)
+static struct filter filter_make(const struct psti_axis_side *side)
 {
-    struct filter f = {.n_from = n_from, .n_to = n_to, .unit = 2 * (int64_t)n_to};
-    if (!no_antialias && n_from > n_to)
-        f.unit = 2 * (int64_t)n_from;
-    f.cubic = interpolation == PST_INTERPOLATION_BICUBIC;
+    struct filter f = {.n_from = side->n_from, .n_to = side->n_to, .unit = 2 * (int64_t)side->n_to};
+    if (!side->no_antialias && side->n_from > side->n_to)
+        f.unit = 2 * (int64_t)side->n_from;
+    f.cubic = side->interpolation == PST_INTERPOLATION_BICUBIC;
     f.reach = f.cubic ? 2 * f.unit : f.unit;
+    f.scaled = side->scale_log2 > 0;
+    f.pitch = f.n_to << side->scale_log2;
+    f.lead = 2 * f.n_to * side->lead;
+    f.n_pixels = psti_axis_pixels(side);
     return f;
 }
 
 static int64_t floor_div(int64_t a, int64_t b) /* b > 0 */ { return a / b - (a % b < 0); }
 
-/* Pixels k with |(2 k + 1) n_to - centre| < reach, clipped. */
+/* Where output i has its centre, from the beginning of pixel 0. */
+static int64_t centre_of(const struct filter *f, int64_t i)
+{
+    return (2 * i + 1) * f->n_from + f->lead;
+}
+
+/* Pixels k with |(2 k + 1) pitch - centre| < reach, clipped. */
 static void filter_range(const struct filter *f, int64_t centre, int64_t *begin, int64_t *end)
 {
-    int64_t low = floor_div(centre - f->reach - f->n_to, 2 * f->n_to) + 1;
-    int64_t high = -floor_div(f->n_to - centre - f->reach, 2 * f->n_to); /* ceil */
+    int64_t low = floor_div(centre - f->reach - f->pitch, 2 * f->pitch) + 1;
+    int64_t high = -floor_div(f->pitch - centre - f->reach, 2 * f->pitch); /* ceil */
     *begin = low < 0 ? 0 : low;
-    *end = high > f->n_from ? f->n_from : high;
+    *end = high > f->n_pixels ? f->n_pixels : high;
 }
 
 static uint32_t nearest(uint32_t n_from, uint32_t n_to, uint32_t i)
@@ -53,30 +70,28 @@ static uint32_t nearest(uint32_t n_from, uint32_t n_to, uint32_t i)
     return (uint32_t)((2 * (uint64_t)i + 1) * n_from / (2 * (uint64_t)n_to));
 }
 
-void psti_axis_range(uint32_t n_from, uint32_t n_to, enum pst_interpolation interpolation,
-                     bool no_antialias, uint32_t i, uint32_t *begin, uint32_t *end)
+void psti_axis_range(const struct psti_axis_side *side, uint32_t i, uint32_t *begin, uint32_t *end)
 {
-    if (interpolation == PST_INTERPOLATION_NEAREST) {
-        *begin = nearest(n_from, n_to, i);
+    if (side->interpolation == PST_INTERPOLATION_NEAREST) {
+        *begin = nearest(side->n_from, side->n_to, i);
         *end = *begin + 1;
         return;
     }
-    struct filter f = filter_make(n_from, n_to, interpolation, no_antialias);
+    struct filter f = filter_make(side);
     int64_t first, last;
-    filter_range(&f, (2 * (int64_t)i + 1) * n_from, &first, &last);
+    filter_range(&f, centre_of(&f, i), &first, &last);
     *begin = (uint32_t)first;
     *end = (uint32_t)last;
 }
 
 uint32_t psti_axis_max_taps(const struct psti_axis_spec *spec)
 {
-    if (spec->interpolation == PST_INTERPOLATION_NEAREST)
+    if (spec->side.interpolation == PST_INTERPOLATION_NEAREST)
         return 1;
-    struct filter f =
-        filter_make(spec->n_from, spec->n_to, spec->interpolation, spec->no_antialias);
-    /* An open interval of 2 reach holds at most ceil(2 reach / (2 n_to)) centres. */
-    int64_t most = (f.reach + f.n_to - 1) / f.n_to;
-    return (uint32_t)(most < f.n_from ? most : f.n_from);
+    struct filter f = filter_make(&spec->side);
+    /* An open interval of 2 reach holds at most ceil(2 reach / (2 pitch)) centres. */
+    int64_t most = (f.reach + f.pitch - 1) / f.pitch;
+    return (uint32_t)(most < f.n_pixels ? most : f.n_pixels);
 }
 
 /* Taps per output as the kernels want them. */
@@ -109,14 +124,25 @@ static double cubic(double x)
     return 0;
 }
 
-/* Weight of a pixel at `distance` from the centre, not normalised. */
-static double weight_at(const struct filter *f, int64_t distance)
+/* How much of pixel k lies within the axis, in parts of 2 pitch; only of the first and the last not
+ * all. */
+static int64_t cover(const struct filter *f, int64_t k)
 {
+    int64_t begin = 2 * k * f->pitch, end = begin + 2 * f->pitch;
+    int64_t last = f->lead + 2 * f->n_from * f->n_to;
+    begin = begin > f->lead ? begin : f->lead;
+    return (end < last ? end : last) - begin;
+}
+
+/* Weight of pixel k, not normalised. */
+static double weight_at(const struct filter *f, int64_t centre, int64_t k)
+{
+    int64_t distance = (2 * k + 1) * f->pitch - centre;
     if (distance < 0)
         distance = -distance;
-    if (!f->cubic)
-        return (double)(f->unit - distance);
-    return cubic((double)distance / (double)f->unit);
+    double weight =
+        f->cubic ? cubic((double)distance / (double)f->unit) : (double)(f->unit - distance);
+    return f->scaled ? weight * (double)cover(f, k) : weight;
 }
 
 /* Weights of pixels begin..end-1 are weight_at() / sum. */
@@ -124,20 +150,21 @@ static double filter_sum(const struct filter *f, int64_t centre, int64_t begin, 
 {
     double sum = 0;
     for (int64_t k = begin; k < end; k++)
-        sum += weight_at(f, (2 * k + 1) * f->n_to - centre);
+        sum += weight_at(f, centre, k);
     return sum;
 }
 
-/* The largest weight of output `i`: that of one of the two pixels next to its centre. */
+/* The largest weight of output `i`: that of one of the two pixels next to its centre, unless one of
+ * them does not count whole. */
 static double largest_weight(const struct filter *f, int64_t i)
 {
-    int64_t begin, end, centre = (2 * i + 1) * f->n_from;
+    int64_t begin, end, centre = centre_of(f, i);
     filter_range(f, centre, &begin, &end);
     double most = 0, sum = filter_sum(f, centre, begin, end);
-    int64_t near = (centre - f->n_to) / (2 * f->n_to);
-    for (int64_t k = near; k <= near + 1; k++) {
+    int64_t near = (centre - f->pitch) / (2 * f->pitch) - f->scaled;
+    for (int64_t k = near; k <= near + 1 + 2 * f->scaled; k++) {
         if (k >= begin && k < end) {
-            double weight = weight_at(f, (2 * k + 1) * f->n_to - centre) / sum;
+            double weight = weight_at(f, centre, k) / sum;
             most = weight > most ? weight : most;
         }
     }
@@ -152,7 +179,8 @@ static uint32_t precision_of(const struct filter *f, uint32_t bits)
     if (bits == 16)
         return 28;
     double most = 0;
-    int64_t half = (f->n_to + 1) / 2; /* the other half is its mirror image */
+    /* The other half is its mirror image. */
+    int64_t half = f->scaled ? f->n_to : (f->n_to + 1) / 2;
     for (int64_t i = 0; i < half; i++) {
         double weight = largest_weight(f, i);
         most = weight > most ? weight : most;
@@ -168,7 +196,7 @@ static void narrow_weights(const struct filter *f, int64_t centre, int64_t begin
 {
     double sum = filter_sum(f, centre, begin, end), one = (double)(1 << precision);
     for (int64_t k = begin; k < end; k++) {
-        double weight = weight_at(f, (2 * k + 1) * f->n_to - centre) / sum * one;
+        double weight = weight_at(f, centre, k) / sum * one;
         int64_t at = mirror ? end - 1 - k : k - begin;
         weights[at] = (int16_t)(weight < 0 ? weight - 0.5 : weight + 0.5);
     }
@@ -181,7 +209,7 @@ static void wide_weights(const struct filter *f, int64_t centre, int64_t begin, 
     double scale = (double)(1 << precision) / filter_sum(f, centre, begin, end), running = 0;
     int32_t before = 0;
     for (int64_t k = begin; k < end; k++) {
-        running += weight_at(f, (2 * k + 1) * f->n_to - centre);
+        running += weight_at(f, centre, k);
         double scaled = running * scale;
         int32_t upto = (int32_t)(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
         if (k + 1 == end)
@@ -209,9 +237,8 @@ static void find_safe(const struct psti_axis_spec *spec, struct psti_axis *axis,
 
 void psti_axis_build(const struct psti_axis_spec *spec, void *memory, struct psti_axis *axis)
 {
-    bool is_nearest = spec->interpolation == PST_INTERPOLATION_NEAREST;
-    struct filter f =
-        filter_make(spec->n_from, spec->n_to, spec->interpolation, spec->no_antialias);
+    bool is_nearest = spec->side.interpolation == PST_INTERPOLATION_NEAREST;
+    struct filter f = filter_make(&spec->side);
     size_t ints = psti_round_up((size_t)spec->n * 4, 64);
     uint32_t *start = memory, *taps = (uint32_t *)((char *)memory + ints);
     void *weights = (char *)memory + 2 * ints;
@@ -227,10 +254,10 @@ void psti_axis_build(const struct psti_axis_spec *spec, void *memory, struct pst
         memset(weights, 0, (size_t)spec->n * stride * weight_nbytes(spec));
     for (uint32_t j = 0; j < spec->n; j++) {
         uint32_t shown = spec->begin + (spec->flip ? spec->n - 1 - j : j);
-        int64_t i = spec->mirror ? (int64_t)spec->n_to - 1 - shown : shown;
-        int64_t begin, end, centre = (2 * i + 1) * f.n_from;
+        int64_t i = spec->mirror ? f.n_to - 1 - shown : shown;
+        int64_t begin, end, centre = centre_of(&f, i);
         if (is_nearest) {
-            begin = nearest(spec->n_from, spec->n_to, (uint32_t)i);
+            begin = nearest((uint32_t)f.n_from, (uint32_t)f.n_to, (uint32_t)i);
             end = begin + 1;
         } else {
             filter_range(&f, centre, &begin, &end);

@@ -99,6 +99,9 @@ struct psti_front {
 struct psti_plan {
     uint32_t source_height, source_width;
     struct psti_front front;
+    uint32_t scale_log2; /* the source comes at that part of its size; the region is of that, too */
+    uint32_t origin_y, origin_x; /* the pixel, of what comes, with which the crop begins */
+    uint32_t lead_y, lead_x;     /* what of that pixel lies before the crop, in source pixels */
     uint32_t region_y, region_x, region_height, region_width;
     struct psti_step steps[3 * PSTI_AUGMENT_MAX_OPS];
     uint32_t n_steps;
@@ -109,6 +112,8 @@ void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *d
 
 /* Words of a draw. */
 #define PSTI_DRAW_SIZE 60 /* opaque[60]: source height | width << 32 */
+/* opaque[61]: what the first pixels of a scaled source cover beyond the source, y | x << 32 */
+#define PSTI_DRAW_BEYOND 61
 static inline uint64_t psti_draw_pair(uint32_t low, uint32_t high)
 {
     return low | (uint64_t)high << 32;
@@ -125,14 +130,26 @@ static inline enum pst_interpolation psti_axis_interpolation(uint32_t n_from, ui
 {
     return n_from == n_to ? PST_INTERPOLATION_NEAREST : interpolation;
 }
-/* Pixels that the filter of output `i` reads: first and last + 1. */
-void psti_axis_range(uint32_t n_from, uint32_t n_to, enum pst_interpolation interpolation,
-                     bool no_antialias, uint32_t i, uint32_t *begin, uint32_t *end);
-struct psti_axis_spec {
-    uint32_t n_from, n_to; /* whole sides of the resize */
+/* One side of a resize as a whole. */
+struct psti_axis_side {
+    uint32_t n_from, n_to;
     enum pst_interpolation interpolation;
     bool no_antialias;
-    bool mirror;       /* the source runs backwards */
+    uint32_t scale_log2; /* the source comes at 1 / 2^scale_log2 of its size; not for nearest */
+    uint32_t lead;       /* then: what of its first pixel lies before the side, in source pixels */
+};
+/* Side y or x of the front's resize. */
+struct psti_axis_side psti_augment_front_side(const struct psti_plan *plan, bool is_y);
+/* Pixels of the source that comes, of which part lies within the side. */
+static inline uint32_t psti_axis_pixels(const struct psti_axis_side *side)
+{
+    return (side->lead + side->n_from + (1u << side->scale_log2) - 1) >> side->scale_log2;
+}
+/* Pixels that the filter of output `i` reads: first and last + 1. */
+void psti_axis_range(const struct psti_axis_side *side, uint32_t i, uint32_t *begin, uint32_t *end);
+struct psti_axis_spec {
+    struct psti_axis_side side;
+    bool mirror;       /* the source runs backwards; not of one that is scaled */
     bool flip;         /* the outputs run backwards */
     uint32_t begin, n; /* outputs wanted */
     uint32_t origin;   /* source pixel that becomes pixel 0 */

@@ -333,24 +333,68 @@ static void narrow_front(const struct psti_chain *chain, struct psti_plan *plan)
     step->base_x = x0;
 }
 
-/* Source pixels [*begin, *end) that outputs [first, first + n) of one axis read. */
-static void source_range(const struct psti_front *front, bool is_y, uint32_t *begin, uint32_t *end)
+struct psti_axis_side psti_augment_front_side(const struct psti_plan *plan, bool is_y)
 {
-    uint32_t from = is_y ? front->height : front->width;
-    uint32_t to = is_y ? front->to_height : front->to_width;
+    const struct psti_front *front = &plan->front;
+    struct psti_axis_side side = {
+        .n_from = is_y ? front->height : front->width,
+        .n_to = is_y ? front->to_height : front->to_width,
+        .no_antialias = front->no_antialias,
+        .scale_log2 = plan->scale_log2,
+        .lead = is_y ? plan->lead_y : plan->lead_x,
+    };
+    side.interpolation = psti_axis_interpolation(side.n_from, side.n_to, front->interpolation);
+    return side;
+}
+
+/* Pixels [*begin, *end) of the crop, as it comes, that outputs [first, first + n) of one axis read.
+ */
+static void source_range(const struct psti_plan *plan, bool is_y, uint32_t *begin, uint32_t *end)
+{
+    const struct psti_front *front = &plan->front;
+    const struct psti_axis_side side = psti_augment_front_side(plan, is_y);
     uint32_t first = is_y ? front->window_y : front->window_x;
     uint32_t n = is_y ? front->window_height : front->window_width;
     bool mirror = is_y ? front->mirror_y : front->mirror_x;
-    uint32_t low = mirror ? to - first - n : first;
-    enum pst_interpolation filter = psti_axis_interpolation(from, to, front->interpolation);
+    uint32_t low = mirror ? side.n_to - first - n : first;
     uint32_t ignored;
-    psti_axis_range(from, to, filter, front->no_antialias, low, begin, &ignored);
-    psti_axis_range(from, to, filter, front->no_antialias, low + n - 1, &ignored, end);
+    psti_axis_range(&side, low, begin, &ignored);
+    psti_axis_range(&side, low + n - 1, &ignored, end);
     if (mirror) {
-        uint32_t mirrored = from - *end;
-        *end = from - *begin;
+        uint32_t mirrored = side.n_from - *end;
+        *end = side.n_from - *begin;
         *begin = mirrored;
     }
+}
+
+/* The crop on the grid of a source that comes at a part of its size. Its filters differ from end to
+ * end with the place of that grid, so there is no table to be mirrored. */
+static void scale_front(const struct psti_draw *draw, struct psti_plan *plan)
+{
+    struct psti_front *front = &plan->front;
+    uint32_t y = front->y + psti_draw_low(draw->opaque[PSTI_DRAW_BEYOND]);
+    uint32_t x = front->x + psti_draw_high(draw->opaque[PSTI_DRAW_BEYOND]);
+    plan->scale_log2 = draw->scale_log2;
+    plan->origin_y = y >> draw->scale_log2;
+    plan->origin_x = x >> draw->scale_log2;
+    plan->lead_y = y - (plan->origin_y << draw->scale_log2);
+    plan->lead_x = x - (plan->origin_x << draw->scale_log2);
+    if (draw->scale_log2 > 0)
+        front->mirror_y = front->mirror_x = false;
+}
+
+static void find_region(struct psti_plan *plan)
+{
+    const struct psti_front *front = &plan->front;
+    uint32_t y0 = 0, y1 = front->height, x0 = 0, x1 = front->width;
+    if (front->resizes) {
+        source_range(plan, true, &y0, &y1);
+        source_range(plan, false, &x0, &x1);
+    }
+    plan->region_y = plan->origin_y + y0;
+    plan->region_x = plan->origin_x + x0;
+    plan->region_height = y1 - y0;
+    plan->region_width = x1 - x0;
 }
 
 void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *draw,
@@ -368,15 +412,32 @@ void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *d
     narrow_front(chain, plan);
     plan->out_height = g.height;
     plan->out_width = g.width;
+    scale_front(draw, plan);
+    find_region(plan);
+}
 
-    const struct psti_front *front = &plan->front;
-    uint32_t y0 = 0, y1 = front->height, x0 = 0, x1 = front->width;
-    if (front->resizes) {
-        source_range(front, true, &y0, &y1);
-        source_range(front, false, &x0, &x1);
-    }
-    plan->region_y = front->y + y0;
-    plan->region_x = front->x + x0;
-    plan->region_height = y1 - y0;
-    plan->region_width = x1 - x0;
+/* The scale is part of the draw from here on, so that whoever makes the plan again finds it. */
+void psti_chain_scale(const struct psti_chain *chain, struct psti_draw *draw, bool at_top,
+                      bool at_left)
+{
+    struct psti_plan plan;
+    psti_augment_plan(chain, draw, &plan);
+    const struct psti_front *front = &plan.front;
+    uint32_t log2 = 0;
+    if (!front->resizes || front->no_antialias || front->interpolation == PST_INTERPOLATION_NEAREST)
+        return;
+    while (log2 < PSTI_SCALE_LOG2_MAX && front->height > front->to_height << (log2 + 1) &&
+           front->width > front->to_width << (log2 + 1))
+        log2++;
+    if (log2 == 0)
+        return;
+    uint32_t edge = 1u << log2;
+    draw->scale_log2 = log2;
+    draw->opaque[PSTI_DRAW_BEYOND] = psti_draw_pair(at_top ? -plan.source_height % edge : 0,
+                                                    at_left ? -plan.source_width % edge : 0);
+    psti_augment_plan(chain, draw, &plan);
+    draw->region_y = plan.region_y;
+    draw->region_x = plan.region_x;
+    draw->region_height = plan.region_height;
+    draw->region_width = plan.region_width;
 }

@@ -35,7 +35,7 @@ static enum pst_status begin_x(struct psti_run *run, const struct psti_axis_spec
     if (status != PST_OK)
         return status;
     psti_axis_build(spec, run->buffers[PSTI_BUFFER_AXIS_X].data, &r->x);
-    r->x_is_nearest = spec->interpolation == PST_INTERPOLATION_NEAREST;
+    r->x_is_nearest = spec->side.interpolation == PST_INTERPOLATION_NEAREST;
     if (r->x_is_nearest || bits_of(run) != 8)
         return PST_OK;
     find_tail(r, spec->n_source);
@@ -63,7 +63,7 @@ enum pst_status psti_resample_begin(struct psti_run *run, const struct psti_axis
                                     struct pst_error *err)
 {
     struct psti_resample *r = &run->resample;
-    r->has_x = x->n_from != x->n_to;
+    r->has_x = x->side.n_from != x->side.n_to;
     r->n_in = y->n_source;
     r->next_in = 0;
     r->next_out = 0;

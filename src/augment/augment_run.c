@@ -101,19 +101,16 @@ static struct psti_axis_spec front_axis(const struct psti_run *run, bool is_y)
     const struct psti_plan *plan = &run->plan;
     const struct psti_front *front = &plan->front;
     struct psti_axis_spec spec = {
-        .n_from = is_y ? front->height : front->width,
-        .n_to = is_y ? front->to_height : front->to_width,
-        .no_antialias = front->no_antialias,
+        .side = psti_augment_front_side(plan, is_y),
         .mirror = is_y ? front->mirror_y : front->mirror_x,
         .flip = is_y ? false : front->flip_x,
         .begin = is_y ? front->window_y : front->window_x,
         .n = is_y ? front->window_height : front->window_width,
-        .origin = is_y ? plan->region_y - front->y : plan->region_x - front->x,
+        .origin = is_y ? plan->region_y - plan->origin_y : plan->region_x - plan->origin_x,
         .n_source = is_y ? plan->region_height : plan->region_width,
         .channels = is_y ? 0 : run->chain->output.channels,
         .bits = run->chain->output.bits,
     };
-    spec.interpolation = psti_axis_interpolation(spec.n_from, spec.n_to, front->interpolation);
     return spec;
 }
 

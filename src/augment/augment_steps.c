@@ -128,19 +128,20 @@ static enum pst_status step_resize(struct psti_run *run, const struct psti_step 
     if (status != PST_OK)
         return status;
     struct psti_axis_spec x = {
-        .n_from = from.width,
-        .n_to = step->width,
-        .interpolation = psti_axis_interpolation(from.width, step->width, op->interpolation),
-        .no_antialias = op->no_antialias,
+        .side = {.n_from = from.width,
+                 .n_to = step->width,
+                 .interpolation =
+                     psti_axis_interpolation(from.width, step->width, op->interpolation),
+                 .no_antialias = op->no_antialias},
         .n = step->width,
         .n_source = from.width,
         .channels = run->chain->output.channels,
         .bits = run->chain->output.bits,
     };
     struct psti_axis_spec y = x;
-    y.n_from = y.n_source = from.height;
-    y.n_to = y.n = step->height;
-    y.interpolation = psti_axis_interpolation(from.height, step->height, op->interpolation);
+    y.side.n_from = y.n_source = from.height;
+    y.side.n_to = y.n = step->height;
+    y.side.interpolation = psti_axis_interpolation(from.height, step->height, op->interpolation);
     y.channels = 0;
     status = psti_resample_begin(run, &x, &y, picture_emit, err);
     if (status != PST_OK)

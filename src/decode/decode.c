@@ -279,17 +279,22 @@ static enum pst_status check_job(const struct psti_job *job)
 {
     const struct psti_rect *region = &job->shown;
     const struct pst_image_info *info = job->info;
+    uint32_t height = psti_decode_scaled(info->height, job->scale_log2);
+    uint32_t width = psti_decode_scaled(info->width, job->scale_log2);
     const char *codec = pst_form_name(info->form);
     if (info->orientation < 1 || info->orientation > 8)
         return psti_decode_fail(job->err, PST_ERROR_ARGUMENT, codec, -1,
                                 "orientation %u is not one of 1 to 8", info->orientation);
+    if (job->scale_log2 > 0 && (info->form != PST_FORM_PLI_JPEG || job->scale_log2 > 3))
+        return psti_decode_fail(job->err, PST_ERROR_ARGUMENT, codec, -1,
+                                "form %s cannot be decoded at 2^-%u of its size", codec,
+                                job->scale_log2);
     if (region->height == 0 || region->width == 0 ||
-        !psti_range_fits(region->y, region->height, info->height) ||
-        !psti_range_fits(region->x, region->width, info->width))
+        !psti_range_fits(region->y, region->height, height) ||
+        !psti_range_fits(region->x, region->width, width))
         return psti_decode_fail(job->err, PST_ERROR_ARGUMENT, codec, -1,
                                 "region y %u x %u height %u width %u is not within %u x %u pixels",
-                                region->y, region->x, region->height, region->width, info->width,
-                                info->height);
+                                region->y, region->x, region->height, region->width, width, height);
     return check_size(info, job->options->max_pixels, job->err);
 }
 
@@ -313,14 +318,45 @@ static enum pst_status run_codec(struct psti_job *job)
     }
 }
 
+/* Pixels [*from, *from + *count) of n that as many of a small picture are made from. `margin`: what
+ * of the small one upsampling may look at beyond them, a sample of two pixels. */
+static void unscale(uint32_t *from, uint32_t *count, uint32_t n, uint32_t scale_log2)
+{
+    const uint32_t margin = 4;
+    uint32_t first = *from > margin ? *from - margin : 0;
+    uint64_t end = ((uint64_t)*from + *count + margin) << scale_log2;
+    *from = first << scale_log2;
+    *count = (uint32_t)(end < n ? end : n) - *from;
+}
+
 struct psti_rect psti_decode_stored(const struct pst_image_info *info,
-                                    const struct pst_decode_options *options,
+                                    const struct pst_decode_options *options, uint32_t scale_log2,
                                     const struct psti_rect *region)
 {
     uint8_t orientation = options->ignore_orientation ? 1 : info->orientation;
     bool swaps = psti_decode_turn_swaps(orientation);
-    return psti_decode_turn_to_stored(region, orientation, swaps ? info->width : info->height,
-                                      swaps ? info->height : info->width);
+    uint32_t height = swaps ? info->width : info->height;
+    uint32_t width = swaps ? info->height : info->width;
+    struct psti_rect stored =
+        psti_decode_turn_to_stored(region, orientation, psti_decode_scaled(height, scale_log2),
+                                   psti_decode_scaled(width, scale_log2));
+    if (scale_log2 > 0) {
+        unscale(&stored.y, &stored.height, height, scale_log2);
+        unscale(&stored.x, &stored.width, width, scale_log2);
+    }
+    return stored;
+}
+
+void psti_decode_ends(const struct pst_image_info *info, const struct pst_decode_options *options,
+                      bool *top, bool *left)
+{
+    uint8_t orientation = options->ignore_orientation ? 1 : info->orientation;
+    /* Where the first shown pixel of a picture of 2 x 2 is stored. */
+    const struct psti_rect first = {0, 0, 1, 1};
+    struct psti_rect stored = psti_decode_turn_to_stored(&first, orientation, 2, 2);
+    bool swaps = psti_decode_turn_swaps(orientation);
+    *top = (swaps ? stored.x : stored.y) == 1;
+    *left = (swaps ? stored.y : stored.x) == 1;
 }
 
 enum pst_status psti_decoder_rows(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
@@ -329,6 +365,16 @@ enum pst_status psti_decoder_rows(struct psti_decoder *decoder, const void *byte
                                   const struct psti_rect *region, psti_row_sink sink, void *ctx,
                                   struct pst_error *err)
 {
+    return psti_decoder_rows_scaled(decoder, bytes, nbytes, info, options, 0, region, sink, ctx,
+                                    err);
+}
+
+enum pst_status psti_decoder_rows_scaled(struct psti_decoder *decoder, const void *bytes,
+                                         size_t nbytes, const struct pst_image_info *info,
+                                         const struct pst_decode_options *options,
+                                         uint32_t scale_log2, const struct psti_rect *region,
+                                         psti_row_sink sink, void *ctx, struct pst_error *err)
+{
     struct pst_decode_options full;
     enum pst_status status = read_options(options, &full, info->form, err);
     struct psti_job job = {.decoder = decoder,
@@ -336,8 +382,9 @@ enum pst_status psti_decoder_rows(struct psti_decoder *decoder, const void *byte
                            .nbytes = nbytes,
                            .info = info,
                            .options = &full,
-                           .height = info->height,
-                           .width = info->width,
+                           .scale_log2 = scale_log2,
+                           .height = psti_decode_scaled(info->height, scale_log2),
+                           .width = psti_decode_scaled(info->width, scale_log2),
                            .shown = *region,
                            .sink = sink,
                            .ctx = ctx,
@@ -348,8 +395,9 @@ enum pst_status psti_decoder_rows(struct psti_decoder *decoder, const void *byte
         return status;
     job.orientation = full.ignore_orientation ? 1 : info->orientation;
     if (psti_decode_turn_swaps(job.orientation)) {
-        job.height = info->width;
-        job.width = info->height;
+        uint32_t height = job.width;
+        job.width = job.height;
+        job.height = height;
     }
     job.stored = psti_decode_turn_to_stored(region, job.orientation, job.height, job.width);
     decoder->scratch_wanted = 0;

@@ -39,16 +39,34 @@ enum pst_status psti_decoder_rows(struct psti_decoder *decoder, const void *byte
                                   const struct psti_rect *region, psti_row_sink sink, void *ctx,
                                   struct pst_error *err);
 
-/* The same into memory: u8 or u16 (H,W,C), rows `row_nbytes` apart. */
+/* psti_decoder_rows of an approximation at 1 / 2^scale_log2 of the size, 1..3 (0: as that), of form
+ * pli-jpeg alone: PST_ERROR_ARGUMENT for others. The small picture has psti_decode_scaled() pixels
+ * on a side, each for a whole square of the picture, of which those at the bottom and at the right
+ * reach beyond it, or as psti_decode_ends() says; `region` is of the small picture. */
+enum pst_status psti_decoder_rows_scaled(struct psti_decoder *decoder, const void *bytes,
+                                         size_t nbytes, const struct pst_image_info *info,
+                                         const struct pst_decode_options *options,
+                                         uint32_t scale_log2, const struct psti_rect *region,
+                                         psti_row_sink sink, void *ctx, struct pst_error *err);
+static inline uint32_t psti_decode_scaled(uint32_t n, uint32_t scale_log2)
+{
+    return (n + (1u << scale_log2) - 1) >> scale_log2;
+}
+/* Whether the stored picture ends where the shown one begins: at the top, at the left. */
+void psti_decode_ends(const struct pst_image_info *info, const struct pst_decode_options *options,
+                      bool *top, bool *left);
+
+/* psti_decoder_rows into memory: u8 or u16 (H,W,C), rows `row_nbytes` apart. */
 enum pst_status psti_decoder_region(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
                                     const struct pst_image_info *info,
                                     const struct pst_decode_options *options,
                                     const struct psti_rect *region, void *pixels, size_t row_nbytes,
                                     struct pst_error *err);
 
-/* Where `region` lies in the image as it is stored, before the orientation is applied. */
+/* Where `region` lies in the image as it is stored, before the orientation is applied. One of a
+ * small picture: all of the image that its pixels are made from. */
 struct psti_rect psti_decode_stored(const struct pst_image_info *info,
-                                    const struct pst_decode_options *options,
+                                    const struct pst_decode_options *options, uint32_t scale_log2,
                                     const struct psti_rect *region);
 
 /* Channels and bits after the conversions that `options` ask for. */

@@ -32,6 +32,7 @@ struct psti_job {
     const struct pst_image_info *info;
     const struct pst_decode_options *options;
     uint8_t orientation;     /* to apply: 1..8 */
+    uint32_t scale_log2;     /* regions are of the picture at 1 / 2^scale_log2 of its size */
     uint32_t height, width;  /* as stored, before the orientation */
     struct psti_rect shown;  /* the region wanted, as shown */
     struct psti_rect stored; /* the same region, as stored */

@@ -92,6 +92,10 @@ static enum pst_status emit_region(struct psti_job *job, struct psti_emit *emit,
                                       .pixel_nbytes = (int64_t)pixel_nbytes,
                                       .channel_nbytes = info->bits / 8};
     struct band band = {emit, memory, row_nbytes};
+    if (job->scale_log2 > 0)
+        return psti_pli_jpeg_decode_scaled(job->bytes, job->nbytes, job->scale_log2, &region,
+                                           &pixels, scratch, scratch_nbytes, emit_band, &band,
+                                           job->err);
     return psti_pli_decode_bands(job->bytes, job->nbytes, &region, &pixels, scratch, scratch_nbytes,
                                  emit_band, &band, job->err);
 }
@@ -100,7 +104,7 @@ static void count_units(struct psti_job *job, const struct pst_pli_info *info)
 {
     const struct psti_rect *r = &job->stored;
     const struct pst_pli_region region = {r->y, r->x, r->height, r->width};
-    job->decoder->n_units += psti_pli_count_units(job->bytes, &region);
+    job->decoder->n_units += psti_pli_count_units(job->bytes, job->scale_log2, &region);
     job->decoder->n_units_whole += (uint64_t)info->unit_rows * info->unit_columns;
 }
 
@@ -113,7 +117,8 @@ enum pst_status psti_decode_pli_rows(struct psti_job *job)
     enum pst_status status = pst_pli_info(job->bytes, nbytes, &info, job->err);
     if (status != PST_OK)
         return status;
-    if (info.width != job->width || info.height != job->height ||
+    if (psti_decode_scaled(info.width, job->scale_log2) != job->width ||
+        psti_decode_scaled(info.height, job->scale_log2) != job->height ||
         info.channels != job->info->channels || info.bits != job->info->bits)
         return psti_decode_fail(job->err, PST_ERROR_ARGUMENT, "pli", -1,
                                 "the header is not the one that was probed");

@@ -3,6 +3,7 @@
  * Pure functions of the caller's bytes, scratch and pixels; no state, no memory, any thread. The
  * head is checked as a whole before anything in it is believed, each unit against its checksum and
  * by its mode's decoder. */
+#include "decode/pli_jpeg.h"
 #include "decode/pli_jpeg_int.h"
 
 #include "base/bits.h"
@@ -146,18 +147,19 @@ size_t pst_pli_scratch_nbytes(const struct pst_pli_info *info)
     return psti_pli_region_scratch_nbytes(info, info->width);
 }
 
-static enum pst_status check_region(const struct psti_pli_header *header,
+static enum pst_status check_region(const struct psti_pli_header *header, uint32_t scale_log2,
                                     const struct pst_pli_region *given,
                                     struct pst_pli_region *region, struct pst_error *err)
 {
-    *region = given ? *given : (struct pst_pli_region){0, 0, header->height, header->width};
-    if (region->height == 0 || region->width == 0 || region->y >= header->height ||
-        region->height > header->height - region->y || region->x >= header->width ||
-        region->width > header->width - region->x) {
+    uint32_t height = psti_pli_jpeg_scaled(header->height, scale_log2);
+    uint32_t width = psti_pli_jpeg_scaled(header->width, scale_log2);
+    *region = given ? *given : (struct pst_pli_region){0, 0, height, width};
+    if (region->height == 0 || region->width == 0 || region->y >= height ||
+        region->height > height - region->y || region->x >= width ||
+        region->width > width - region->x) {
         psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
                   "region y=%u x=%u height=%u width=%u is not within an image of %ux%u pixels",
-                  region->y, region->x, region->height, region->width, header->height,
-                  header->width);
+                  region->y, region->x, region->height, region->width, height, width);
         return fail(err, PST_ERROR_ARGUMENT, -1);
     }
     return PST_OK;
@@ -204,8 +206,8 @@ static struct psti_pli_span touched(const struct psti_pli_header *header,
 
 /* Which units a decode of the region reads. */
 static enum pst_status find_span(const void *bytes, const struct psti_pli_header *header,
-                                 const struct pst_pli_region *region, struct psti_pli_span *span,
-                                 struct pst_error *err)
+                                 uint32_t scale_log2, const struct pst_pli_region *region,
+                                 struct psti_pli_span *span, struct pst_error *err)
 {
     struct psti_jpeg_frame frame;
     struct psti_pli_jpeg_need needs[PSTI_JPEG_COMPONENTS_MAX];
@@ -216,17 +218,19 @@ static enum pst_status find_span(const void *bytes, const struct psti_pli_header
     enum pst_status status = psti_pli_jpeg_find_frame(bytes, header, &frame, err);
     if (status != PST_OK)
         return fail(err, status, -1);
-    psti_pli_jpeg_find_needs(&frame, 8, region, needs);
+    frame = psti_pli_jpeg_scaled_frame(&frame, scale_log2);
+    psti_pli_jpeg_find_needs(&frame, 8u >> scale_log2, region, needs);
     *span = psti_pli_jpeg_find_span(&frame, header->unit_log2, needs);
     return PST_OK;
 }
 
-uint64_t psti_pli_count_units(const void *bytes, const struct pst_pli_region *region)
+uint64_t psti_pli_count_units(const void *bytes, uint32_t scale_log2,
+                              const struct pst_pli_region *region)
 {
     struct psti_pli_header header;
     struct psti_pli_span span;
     if (psti_pli_parse_header(bytes, PSTI_PLI_HEADER_NBYTES, &header, NULL) != PST_OK ||
-        find_span(bytes, &header, region, &span, NULL) != PST_OK)
+        find_span(bytes, &header, scale_log2, region, &span, NULL) != PST_OK)
         return 0;
     return (uint64_t)(span.row1 - span.row0) * (span.column1 - span.column0);
 }
@@ -428,13 +432,25 @@ static enum pst_status check_scratch(const struct psti_pli_request *request, siz
     return fail(err, PST_ERROR_ARGUMENT, -1);
 }
 
+static enum pst_status check_scale(const struct psti_pli_request *request, struct pst_error *err)
+{
+    uint32_t most = request->header.content == PST_PLI_CONTENT_JPEG ? 3 : 0;
+    if (request->scale_log2 <= most)
+        return PST_OK;
+    psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "the scale given does not fit the image: 2^-%u",
+              request->scale_log2);
+    return fail(err, PST_ERROR_ARGUMENT, -1);
+}
+
 /* Head, region, pixels and scratch are looked at, then the units. */
 static enum pst_status decode(struct psti_pli_request *request, const struct pst_pli_region *region,
                               size_t scratch_nbytes, struct pst_error *err)
 {
     enum pst_status status = read_head(request->bytes, request->nbytes, &request->header, err);
     if (status == PST_OK)
-        status = check_region(&request->header, region, &request->region, err);
+        status = check_scale(request, err);
+    if (status == PST_OK)
+        status = check_region(&request->header, request->scale_log2, region, &request->region, err);
     if (status == PST_OK)
         status = check_pixels(request, err);
     if (status == PST_OK)
@@ -467,6 +483,26 @@ enum pst_status psti_pli_decode_bands(const void *bytes, size_t nbytes,
         .cpu = psti_cpu_features(),
         .band = band,
         .band_ctx = ctx,
+    };
+    return decode(&request, region, scratch_nbytes, err);
+}
+
+enum pst_status psti_pli_jpeg_decode_scaled(const void *bytes, size_t nbytes, uint32_t scale_log2,
+                                            const struct pst_pli_region *region,
+                                            const struct pst_pixels *pixels, void *scratch,
+                                            size_t scratch_nbytes, psti_pli_band band,
+                                            void *band_ctx, struct pst_error *err)
+{
+    struct psti_pli_request request = {
+        .bytes = bytes,
+        .nbytes = nbytes,
+        .channel = -1,
+        .pixels = pixels,
+        .scratch = scratch,
+        .cpu = psti_cpu_features(),
+        .scale_log2 = scale_log2,
+        .band = band,
+        .band_ctx = band_ctx,
     };
     return decode(&request, region, scratch_nbytes, err);
 }
@@ -505,9 +541,9 @@ enum pst_status pst_pli_ranges(const void *bytes, size_t nbytes,
     struct psti_pli_span span;
     enum pst_status status = read_head(bytes, nbytes, &header, err);
     if (status == PST_OK)
-        status = check_region(&header, region, &whole, err);
+        status = check_region(&header, 0, region, &whole, err);
     if (status == PST_OK)
-        status = find_span(bytes, &header, &whole, &span, err);
+        status = find_span(bytes, &header, 0, &whole, &span, err);
     if (status != PST_OK)
         return status;
     uint32_t columns = psti_pli_unit_columns(&header);

@@ -43,8 +43,10 @@ enum pst_status psti_pli_decode_bands(const void *bytes, size_t nbytes,
 /* What pst_pli_decode needs to work in for regions of that width. */
 size_t psti_pli_region_scratch_nbytes(const struct pst_pli_info *info, uint32_t width);
 
-/* How many units pst_pli_decode(region) decodes; the head is known to be right. */
-uint64_t psti_pli_count_units(const void *bytes, const struct pst_pli_region *region);
+/* How many units a decode of the region decodes, at that scale (0: pst_pli_decode); the head is
+ * known to be right. */
+uint64_t psti_pli_count_units(const void *bytes, uint32_t scale_log2,
+                              const struct pst_pli_region *region);
 
 /* Units in rows row0..row1 - 1, columns column0..column1 - 1. */
 struct psti_pli_span {

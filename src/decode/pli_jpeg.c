@@ -201,8 +201,8 @@ static psti_pli_jpeg_idct *idct_for(const struct psti_pli_request *request)
     return request->scale_log2 > 0 ? psti_pli_jpeg_idct_small : psti_pli_jpeg_idct_c;
 }
 
-/* The frame as the strip is to see it: sizes are those of the small image. */
-static struct psti_jpeg_frame scaled_frame(const struct psti_jpeg_frame *frame, uint32_t scale_log2)
+struct psti_jpeg_frame psti_pli_jpeg_scaled_frame(const struct psti_jpeg_frame *frame,
+                                                  uint32_t scale_log2)
 {
     struct psti_jpeg_frame small = *frame;
     small.width = psti_pli_jpeg_scaled(frame->width, scale_log2);
@@ -250,7 +250,7 @@ enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, str
         status = begin(&run, err);
     if (status != PST_OK)
         return named(status, err);
-    const struct psti_jpeg_frame small = scaled_frame(&frame, scale);
+    const struct psti_jpeg_frame small = psti_pli_jpeg_scaled_frame(&frame, scale);
     find_quants(&frame, &run.quants);
     psti_pli_jpeg_strip_begin(&run.strip, &small, 8u >> scale,
                               psti_pli_edge(&request->header) >> scale, &request->region,
@@ -347,54 +347,4 @@ enum pst_status psti_pli_jpeg_coefs(const void *bytes, size_t nbytes,
     }
     status = begin(&run, err);
     return status == PST_OK ? all_units(&run, coefs, err) : named(status, err);
-}
-
-/* ---- Small pixels */
-
-/* What is wrong with the arguments; NULL if nothing is. The region is put into the request. */
-static const char *look_at_scaled(struct psti_pli_request *request,
-                                  const struct pst_pli_region *region, size_t scratch_nbytes)
-{
-    const struct psti_pli_header *h = &request->header;
-    const struct pst_pixels *p = request->pixels;
-    uint32_t height = psti_pli_jpeg_scaled(h->height, request->scale_log2);
-    uint32_t width = psti_pli_jpeg_scaled(h->width, request->scale_log2);
-    request->region = region ? *region : (struct pst_pli_region){0, 0, height, width};
-    const struct pst_pli_region *r = &request->region;
-    if (r->height == 0 || r->width == 0 || r->y >= height || r->height > height - r->y ||
-        r->x >= width || r->width > width - r->x)
-        return "region";
-    if (!p->data || p->height != r->height || p->width != r->width || p->channels != h->channels ||
-        p->bits != 8)
-        return "size of the pixels";
-    if ((uintptr_t)request->scratch % 64 != 0 ||
-        scratch_nbytes < psti_pli_jpeg_scratch_nbytes(h->unit_log2, h->channels, r->width))
-        return "scratch";
-    return NULL;
-}
-
-enum pst_status psti_pli_jpeg_decode_scaled(const void *bytes, size_t nbytes, uint32_t scale_log2,
-                                            const struct pst_pli_region *region,
-                                            const struct pst_pixels *pixels, void *scratch,
-                                            size_t scratch_nbytes, struct pst_error *err)
-{
-    struct psti_jpeg_frame frame;
-    struct psti_pli_request request = {.bytes = bytes,
-                                       .nbytes = nbytes,
-                                       .channel = -1,
-                                       .pixels = pixels,
-                                       .scratch = scratch,
-                                       .cpu = psti_cpu_features(),
-                                       .scale_log2 = scale_log2};
-    enum pst_status status = read_head(bytes, nbytes, &request.header, &frame, err);
-    if (status != PST_OK)
-        return status;
-    const char *what = scale_log2 < 1 || scale_log2 > 3
-                           ? "scale"
-                           : look_at_scaled(&request, region, scratch_nbytes);
-    if (what)
-        return named(psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
-                               "the %s given does not fit the image or region", what),
-                     err);
-    return psti_pli_jpeg_decode(&request, err);
 }

@@ -4,6 +4,7 @@
 #ifndef PST_DECODE_PLI_JPEG_H
 #define PST_DECODE_PLI_JPEG_H
 
+#include "decode/pli_int.h"
 #include "format/format_pli_jpeg.h"
 
 /* The frame of a PLI of content 2, from its head, which is checked. */
@@ -24,7 +25,8 @@ enum pst_status psti_pli_jpeg_coefs(const void *bytes, size_t nbytes,
  * average of the pixels, from which 200 ImageNet photographs differ by 36.0 dB (PSNR) at a half,
  * 38.3 dB at a quarter and 46.9 dB at an eighth (test_pli_jpeg_small measures it). The small image
  * has psti_pli_jpeg_scaled() pixels each way; `region` (NULL: all of it) and `pixels` are of that.
- * `scratch` of pst_pli_scratch_nbytes(), aligned to 64. */
+ * Else as psti_pli_decode_bands, or with `band` NULL as pst_pli_decode; of a PLI of pixels
+ * PST_ERROR_ARGUMENT. */
 static inline uint32_t psti_pli_jpeg_scaled(uint32_t n, uint32_t scale_log2)
 {
     return (n + (1u << scale_log2) - 1) >> scale_log2;
@@ -32,6 +34,7 @@ static inline uint32_t psti_pli_jpeg_scaled(uint32_t n, uint32_t scale_log2)
 enum pst_status psti_pli_jpeg_decode_scaled(const void *bytes, size_t nbytes, uint32_t scale_log2,
                                             const struct pst_pli_region *region,
                                             const struct pst_pixels *pixels, void *scratch,
-                                            size_t scratch_nbytes, struct pst_error *err);
+                                            size_t scratch_nbytes, psti_pli_band band,
+                                            void *band_ctx, struct pst_error *err);
 
 #endif

@@ -129,6 +129,9 @@ const uint8_t *psti_pli_jpeg_strip_row(const struct psti_pli_jpeg_strip *strip, 
 
 size_t psti_pli_jpeg_scratch_nbytes(uint32_t unit_log2, uint32_t n_components, uint32_t width);
 enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, struct pst_error *err);
+/* The frame as those see it who place samples: sizes are those of the small image. */
+struct psti_jpeg_frame psti_pli_jpeg_scaled_frame(const struct psti_jpeg_frame *frame,
+                                                  uint32_t scale_log2);
 /* The frame of a head that has been checked. */
 enum pst_status psti_pli_jpeg_find_frame(const void *bytes, const struct psti_pli_header *header,
                                          struct psti_jpeg_frame *frame, struct pst_error *err);

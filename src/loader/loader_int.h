@@ -53,6 +53,7 @@ struct psti_plan_field {
     bool fixed;    /* the chain's output has one size */
     bool identity; /* no operation, HWC, pixels as decoded: raw rows may be copied as they are */
     bool may_skip; /* items in shards, of which operations may want a region only */
+    bool scaled_decode; /* as pst_field_output */
 };
 
 struct psti_plan {
@@ -106,8 +107,9 @@ struct psti_source {
     bool partial;           /* of `data` only the head and the units of `region` are there */
     uint32_t n_more;        /* reads of the second round */
     size_t n_here;          /* sparse: bytes of the first round */
-    struct psti_rect region; /* sparse: what the operations want */
-    struct psti_rect stored; /* the same, before the orientation is applied */
+    struct psti_rect region; /* sparse: what the operations want, of the picture at that scale */
+    uint32_t scale_log2;     /* sparse */
+    struct psti_rect stored; /* all that it is made from, before the orientation is applied */
 };
 
 /* What one thread needs to fill rows. */
@@ -135,7 +137,7 @@ struct psti_worker {
     bool starved;          /* the last row failed because the slots' memory is used up */
     struct psti_decoder_stats seen; /* what was added to the loader's counters already */
     uint64_t nbytes_decoded, n_region_fallback, decode_ns; /* since the last merge */
-    uint64_t n_units, n_units_whole, n_partial;
+    uint64_t n_units, n_units_whole, n_partial, n_scaled;
     struct pst_error err;
 };
 
@@ -298,6 +300,10 @@ enum pst_status psti_ranges_take(const pst_loader *loader, uint64_t sample,
                                  struct pst_error *err);
 
 /* loader_pixels.c */
+/* psti_chain_draw, and where the field is to be decoded at a part of its size, psti_chain_scale. */
+enum pst_status psti_row_draw(const pst_loader *loader, const struct psti_plan_field *plan,
+                              uint64_t epoch, uint64_t sample, const struct pst_image_info *info,
+                              struct psti_draw *draw, struct pst_error *err);
 enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
                                 uint32_t row, uint64_t epoch, uint64_t sample,
                                 const struct psti_source *source, struct pst_error *err);

@@ -166,8 +166,9 @@ void psti_worker_merge(struct psti_worker *worker)
     stats->n_units_decoded += worker->n_units;
     stats->n_units_whole += worker->n_units_whole;
     stats->n_partial_reads += worker->n_partial;
+    stats->n_scaled += worker->n_scaled;
     worker->decode_ns = worker->nbytes_decoded = worker->n_region_fallback = 0;
-    worker->n_units = worker->n_units_whole = worker->n_partial = 0;
+    worker->n_units = worker->n_units_whole = worker->n_partial = worker->n_scaled = 0;
 }
 
 /* What the header says, or for raw pixels the index. */
@@ -222,6 +223,20 @@ static enum pst_status find_target(struct psti_worker *worker, pst_batch *batch,
     return psti_fail(err, status, "loader", "no memory for a row of field '%s'", plan->field->name);
 }
 
+enum pst_status psti_row_draw(const pst_loader *loader, const struct psti_plan_field *plan,
+                              uint64_t epoch, uint64_t sample, const struct pst_image_info *info,
+                              struct psti_draw *draw, struct pst_error *err)
+{
+    enum pst_status status = psti_chain_draw(plan->chain, loader->options.seed, epoch, sample,
+                                             info->height, info->width, draw, err);
+    if (status == PST_OK && plan->scaled_decode && info->form == PST_FORM_PLI_JPEG) {
+        bool at_top, at_left;
+        psti_decode_ends(info, &plan->decode, &at_top, &at_left);
+        psti_chain_scale(plan->chain, draw, at_top, at_left);
+    }
+    return status;
+}
+
 static enum pst_status decode(struct psti_worker *worker, const struct psti_plan_field *plan,
                               const struct psti_source *source, const struct pst_image_info *info,
                               const struct psti_draw *draw, const struct psti_target *target,
@@ -230,14 +245,16 @@ static enum pst_status decode(struct psti_worker *worker, const struct psti_plan
     const struct psti_rect region = {draw->region_y, draw->region_x, draw->region_height,
                                      draw->region_width};
     const struct psti_rect *read = &source->region;
-    if (source->partial && memcmp(&region, read, sizeof region) != 0)
+    if (source->partial &&
+        (memcmp(&region, read, sizeof region) != 0 || draw->scale_log2 != source->scale_log2))
         return psti_fail(err, PST_ERROR_INTERNAL, "loader",
                          "rows %u..%u were read, rows %u..%u are wanted", read->y,
                          read->y + read->height - 1, region.y, region.y + region.height - 1);
     enum pst_status status = psti_run_begin(worker->run, plan->chain, draw, target, err);
     if (status == PST_OK)
-        status = psti_decoder_rows(worker->decoder, source->data, source->item.nbytes, info,
-                                   &plan->decode, &region, psti_run_rows, worker->run, err);
+        status = psti_decoder_rows_scaled(worker->decoder, source->data, source->item.nbytes, info,
+                                          &plan->decode, draw->scale_log2, &region, psti_run_rows,
+                                          worker->run, err);
     if (status == PST_OK)
         status = psti_run_end(worker->run, err);
     return status;
@@ -258,8 +275,7 @@ enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, ui
     if (status == PST_OK)
         status = probe(worker, plan, source, &info, err);
     if (status == PST_OK)
-        status = psti_chain_draw(plan->chain, loader->options.seed, epoch, sample, info.height,
-                                 info.width, draw, err);
+        status = psti_row_draw(loader, plan, epoch, sample, &info, draw, err);
     if (status == PST_OK)
         status = find_target(worker, batch, i_plan, row, draw, &target, err);
     if (worker->starved)
@@ -277,6 +293,7 @@ enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, ui
         grow_extra(worker);
     }
     worker->n_partial += status == PST_OK && source->partial;
+    worker->n_scaled += status == PST_OK && draw->scale_log2 > 0;
     if (status != PST_OK && err && !err->codec[0] && source->item.form != PST_FORM_NONE)
         psti_error_set_codec(err, pst_form_name(source->item.form));
     if (status != PST_OK && err && err->offset >= 0) /* a decoder counts from the item's start */

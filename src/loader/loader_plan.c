@@ -160,6 +160,7 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
     plan->channels = is_mask ? 1 : wish->channels ? wish->channels : 3;
     plan->bits = wish->bits ? wish->bits : 8;
     plan->layout = wish->layout;
+    plan->scaled_decode = wish->scaled_decode && !is_mask;
     /* Numbers of classes are never rescaled: masks are decoded as they are, and must fit. */
     plan->decode = (struct pst_decode_options){.struct_size = sizeof plan->decode,
                                                .channels = is_mask ? 0 : plan->channels,

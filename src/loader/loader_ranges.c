@@ -47,8 +47,10 @@ void psti_ranges_consider(const pst_loader *loader, uint64_t epoch, uint64_t sam
 {
     const struct pst_item *item = &source->item;
     struct psti_draw draw;
-    struct pst_image_info info = {
-        .height = item->height, .width = item->width, .orientation = item->orientation};
+    struct pst_image_info info = {.form = item->form,
+                                  .height = item->height,
+                                  .width = item->width,
+                                  .orientation = item->orientation};
     if (field->decode.ignore_orientation && is_turned(item)) {
         info.height = item->width;
         info.width = item->height;
@@ -56,11 +58,14 @@ void psti_ranges_consider(const pst_loader *loader, uint64_t epoch, uint64_t sam
     if (!field->may_skip || (item->form != PST_FORM_PLI && item->form != PST_FORM_PLI_JPEG) ||
         !source->file || !item->height || !item->width ||
         !saves_enough(item->nbytes, item->nbytes) ||
-        psti_chain_draw(field->chain, loader->options.seed, epoch, sample, info.height, info.width,
-                        &draw, NULL) != PST_OK)
+        psti_row_draw(loader, field, epoch, sample, &info, &draw, NULL) != PST_OK)
         return;
+    const struct psti_rect region = {draw.region_y, draw.region_x, draw.region_height,
+                                     draw.region_width};
+    const struct psti_rect stored =
+        psti_decode_stored(&info, &field->decode, draw.scale_log2, &region);
     uint64_t cells = n_cells(0, 0, info.height, info.width);
-    uint64_t touched = n_cells(draw.region_y, draw.region_x, draw.region_height, draw.region_width);
+    uint64_t touched = n_cells(stored.y, stored.x, stored.height, stored.width);
     double share = (double)(cells - touched) / (double)cells;
     uint64_t head = HEAD_NBYTES + PSTI_PLI_INDEX_ENTRY_MAX * cells;
     /* The second round begins at a block, so that O_DIRECT puts bytes where they belong. */
@@ -70,9 +75,9 @@ void psti_ranges_consider(const pst_loader *loader, uint64_t epoch, uint64_t sam
         return;
     source->sparse = true;
     source->n_here = (size_t)head;
-    source->region =
-        (struct psti_rect){draw.region_y, draw.region_x, draw.region_height, draw.region_width};
-    source->stored = psti_decode_stored(&info, &field->decode, &source->region);
+    source->region = region;
+    source->scale_log2 = draw.scale_log2;
+    source->stored = stored;
 }
 
 /* The head is whole, and of the item that the index means. */

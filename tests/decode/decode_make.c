@@ -42,6 +42,27 @@ uint8_t *make_picture(uint32_t height, uint32_t width, uint32_t channels, uint64
     return pixels;
 }
 
+/* How far `at` is up or down a slope of 4 levels a pixel. */
+static uint32_t wave(uint32_t at)
+{
+    uint32_t phase = at % 128;
+    return 4 * (phase < 64 ? phase : 127 - phase) / 2;
+}
+
+static uint8_t *make_smooth(uint32_t height, uint32_t width, uint32_t channels, uint64_t seed)
+{
+    uint8_t *pixels = malloc((size_t)height * width * channels);
+    assert_non_null(pixels);
+    for (uint32_t y = 0; y < height; y++)
+        for (uint32_t x = 0; x < width; x++) {
+            uint32_t noise = random_below(&seed, 16);
+            for (uint32_t c = 0; c < channels; c++)
+                pixels[((size_t)y * width + x) * channels + c] =
+                    (uint8_t)((wave(x + 10 * c) + wave(y + 20 * c)) * 15 / 16 + noise);
+        }
+    return pixels;
+}
+
 static void write_exif(struct jpeg_compress_struct *cinfo, const struct jpeg_spec *spec)
 {
     uint8_t exif[] = {'E',  'x', 'i', 'f', 0, 0, 'I', 'I', 42, 0, 8, 0, 0, 0, 1, 0,
@@ -75,7 +96,8 @@ struct bytes make_jpeg(const struct jpeg_spec *spec, uint64_t seed)
     unsigned char *data = NULL;
     unsigned long nbytes = 0;
     uint32_t channels = n_components[spec->colours];
-    uint8_t *pixels = make_picture(spec->height, spec->width, channels, seed);
+    uint8_t *pixels =
+        (spec->smooth ? make_smooth : make_picture)(spec->height, spec->width, channels, seed);
     cinfo.err = jpeg_std_error(&errors);
     jpeg_create_compress(&cinfo);
     jpeg_mem_dest(&cinfo, &data, &nbytes);

@@ -35,6 +35,7 @@ struct jpeg_spec {
     uint16_t restart;                         /* MCUs between restart markers, 0 none */
     uint8_t orientation;                      /* 0: no EXIF block */
     bool big_endian_exif;
+    bool smooth; /* slow waves and a little noise, instead of make_picture */
 };
 struct bytes make_jpeg(const struct jpeg_spec *spec, uint64_t seed);
 /* libjpeg with its defaults, its own memory and one row at a time. RGB, or gray for gray; CMYK is

@@ -24,7 +24,7 @@
     X(pst_loader_options, 168) \
     X(pst_loader_state, 48) \
     X(pst_tensor, 168) \
-    X(pst_loader_stats, 288) \
+    X(pst_loader_stats, 296) \
     X(pst_writer_options, 32) \
     X(pst_value, 80) \
     X(pst_sample, 16) \

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { N_MADE = 28, SEED = 7, BROKEN = 13 };
+enum { N_MADE = 28, N_SMOOTH = 8, SEED = 7, BROKEN = 13 };
 
 static char directory[64];
-static pst_dataset *folder, *packed, *bad_folder, *bad_packed;
+static pst_dataset *folder, *packed, *bad_folder, *bad_packed, *smooth_folder, *smooth;
 
 static const struct jpeg_spec specs[N_MADE] = {
     {.height = 97, .width = 131, .colours = COLOURS_YCC, .h = 1, .v = 1, .quality = 90},
@@ -56,6 +56,39 @@ static const struct jpeg_spec specs[N_MADE] = {
     {.height = 1400, .width = 900, .colours = COLOURS_YCC, .h = 1, .v = 2, .orientation = 4},
 };
 
+/* Every orientation, samplings that interpolate, no side a multiple of anything, large enough to be
+ * read in part.
+ */
+static const struct jpeg_spec smooth_specs[N_SMOOTH] = {
+    {.height = 901, .width = 1403, .colours = COLOURS_YCC, .h = 2, .v = 2, .orientation = 1},
+    {.height = 902, .width = 1401, .colours = COLOURS_YCC, .h = 2, .v = 1, .orientation = 2},
+    {.height = 903, .width = 1402, .colours = COLOURS_YCC, .h = 1, .v = 1, .orientation = 3},
+    {.height = 905, .width = 1407, .colours = COLOURS_GRAY, .h = 1, .v = 1, .orientation = 4},
+    {.height = 901, .width = 1405, .colours = COLOURS_YCC, .h = 2, .v = 2, .orientation = 5},
+    {.height = 907, .width = 1403, .colours = COLOURS_YCC, .h = 1, .v = 1, .orientation = 6},
+    {.height = 903, .width = 1401, .colours = COLOURS_YCC, .h = 1, .v = 2, .orientation = 7},
+    {.height = 905, .width = 1406, .colours = COLOURS_RGB, .h = 1, .v = 1, .orientation = 8},
+};
+
+static void write_smooth_jpegs(void)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/smooth", directory);
+    assert_int_equal(mkdir(path, 0700), 0);
+    for (uint32_t i = 0; i < N_SMOOTH; i++) {
+        struct jpeg_spec spec = smooth_specs[i];
+        spec.quality = 96;
+        spec.smooth = true;
+        struct bytes jpeg = make_jpeg(&spec, i);
+        snprintf(path, sizeof path, "%s/smooth/%02u.jpg", directory, i);
+        FILE *file = fopen(path, "wb");
+        assert_non_null(file);
+        assert_int_equal(fwrite(jpeg.data, 1, jpeg.nbytes, file), jpeg.nbytes);
+        assert_int_equal(fclose(file), 0);
+        bytes_free(&jpeg);
+    }
+}
+
 static void write_jpegs(const char *name, bool with_broken)
 {
     char path[160];
@@ -77,7 +110,8 @@ static void write_jpegs(const char *name, bool with_broken)
 }
 
 /* A name, so that the data set is found beside the folder. */
-static void pack(const char *name, uint64_t n_kept, pst_dataset **from, pst_dataset **to)
+static void pack(const char *name, uint64_t n_made, uint64_t n_kept, pst_dataset **from,
+                 pst_dataset **to)
 {
     static const enum pst_form forms[] = {PST_FORM_PLI_JPEG};
     const struct pst_pack_options options = {
@@ -88,7 +122,7 @@ static void pack(const char *name, uint64_t n_kept, pst_dataset **from, pst_data
     snprintf(source, sizeof source, "%s/%s", directory, name);
     snprintf(destination, sizeof destination, "%s.pst", source);
     assert_ok(pst_pack(source, destination, &options, &report, &err));
-    assert_int_equal(report.n_pli_jpeg, N_MADE - n_kept);
+    assert_int_equal(report.n_pli_jpeg, n_made - n_kept);
     assert_int_equal(report.n_kept_jpeg, n_kept);
     assert_true(report.pli_jpeg_nbytes < report.jpeg_nbytes);
     assert_ok(pst_dataset_open(source, NULL, from, &err));
@@ -102,8 +136,10 @@ static int set_up(void **state)
     make_directory(directory);
     write_jpegs("good", false);
     write_jpegs("bad", true);
-    pack("good", 1, &folder, &packed);
-    pack("bad", 2, &bad_folder, &bad_packed);
+    write_smooth_jpegs();
+    pack("good", N_MADE, 1, &folder, &packed);
+    pack("bad", N_MADE, 2, &bad_folder, &bad_packed);
+    pack("smooth", N_SMOOTH, 0, &smooth_folder, &smooth);
     return 0;
 }
 
@@ -114,6 +150,8 @@ static int tear_down(void **state)
     pst_dataset_close(&packed);
     pst_dataset_close(&bad_folder);
     pst_dataset_close(&bad_packed);
+    pst_dataset_close(&smooth_folder);
+    pst_dataset_close(&smooth);
     remove_tree(directory);
     return 0;
 }
@@ -128,6 +166,7 @@ struct way {
     uint32_t workers;
     enum pst_storage_kind storage;
     enum pst_page_cache page_cache;
+    bool scaled;
 };
 
 static void open_loader(pst_dataset *from, const struct way *way, enum pst_on_error on_error,
@@ -156,7 +195,8 @@ static void open_loader(pst_dataset *from, const struct way *way, enum pst_on_er
                                            .n_ops = n_ops,
                                            .channels = way->channels,
                                            .layout = way->layout,
-                                           .ignore_orientation = way->ignore_orientation};
+                                           .ignore_orientation = way->ignore_orientation,
+                                           .scaled_decode = way->scaled};
     const struct pst_loader_options options = {.struct_size = sizeof options,
                                                .batch_size = 5,
                                                .order = PST_ORDER_SHUFFLED,
@@ -205,6 +245,57 @@ static void compare(pst_dataset *files, pst_dataset *kept, const struct way *way
     }
     pst_loader_close(&a);
     pst_loader_close(&b);
+}
+
+/* How far a row's levels are from the exact ones, in the mean. */
+static double row_difference(const pst_batch *a, const pst_batch *b, uint32_t row)
+{
+    struct pst_tensor x, y;
+    assert_int_equal(pst_batch_row(a, 0, row, &x), PST_OK);
+    assert_int_equal(pst_batch_row(b, 0, row, &y), PST_OK);
+    const uint8_t *p = x.data, *q = y.data;
+    int64_t n = x.shape[0] * x.shape[1] * x.shape[2], sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += p[i] > q[i] ? p[i] - q[i] : q[i] - p[i];
+    return (double)sum / (double)n;
+}
+
+/* Both ways of loading the smooth images, an epoch each; returns what the second one gave. */
+static uint64_t compare_scaled(const struct way *exact, const struct way *scaled, bool expected)
+{
+    struct pst_error err;
+    pst_loader *a, *b;
+    struct pst_loader_stats stats = {.struct_size = sizeof stats};
+    uint64_t hash = 0;
+    open_loader(smooth, exact, PST_ON_ERROR_RAISE, &a);
+    open_loader(smooth, scaled, PST_ON_ERROR_RAISE, &b);
+    assert_ok(pst_loader_begin(a, 0, &err));
+    assert_ok(pst_loader_begin(b, 0, &err));
+    for (;;) {
+        pst_batch *one, *other;
+        enum pst_status status = pst_loader_next(a, &one, &err);
+        assert_int_equal(pst_loader_next(b, &other, &err), status);
+        if (status == PST_END)
+            break;
+        assert_ok(status);
+        for (uint32_t row = 0; row < pst_batch_count(one); row++) {
+            double gap = row_difference(one, other, row);
+            if (gap > 2.5)
+                print_error("sample %d: %.2f levels off\n", (int)pst_batch_index(one)[row], gap);
+            assert_true(gap <= 2.5);
+        }
+        hash = hash * 31 + hash_batch(other);
+        pst_batch_release(one);
+        pst_batch_release(other);
+    }
+    pst_loader_stats(a, &stats);
+    assert_int_equal(stats.n_scaled, 0);
+    pst_loader_stats(b, &stats);
+    if (expected)
+        assert_in_range(stats.n_scaled, N_SMOOTH / 2, N_SMOOTH);
+    pst_loader_close(&a);
+    pst_loader_close(&b);
+    return hash;
 }
 
 static void batches_are_those_of_the_files(void **state)
@@ -267,6 +358,52 @@ static void bad_ones_are_treated_alike(void **state)
     assert_int_equal(stats.n_replaced, 2);
 }
 
+/* Smooth pictures are the same but for a level or two: they do not move, however the image is
+ * turned; who reads it and where it is decoded makes no difference at all. */
+static void scaled_images_are_close(void **state)
+{
+    static const struct way ways[] = {
+        {.scaled = true, .workers = 0},
+        {.scaled = true, .workers = 2, .storage = PST_STORAGE_THREADS},
+        {.scaled = true, .workers = 2, .page_cache = PST_PAGE_CACHE_DIRECT},
+        {.scaled = true, .workers = 1, .storage = PST_STORAGE_MEMORY}};
+    (void)state;
+    for (uint32_t turned = 0; turned < 2; turned++)
+        for (uint32_t side = 40; side <= 300; side += 130) {
+            uint64_t first = 0;
+            struct way exact = {.crop = PST_OP_RANDOM_RESIZED_CROP,
+                                .side = side,
+                                .flips = true,
+                                .ignore_orientation = turned != 0};
+            for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+                struct way way = ways[i];
+                way.crop = exact.crop;
+                way.side = exact.side;
+                way.flips = exact.flips;
+                way.ignore_orientation = exact.ignore_orientation;
+                uint64_t hash = compare_scaled(&exact, &way, side < 300);
+                first = i == 0 ? hash : first;
+                assert_int_equal(hash, first);
+            }
+        }
+}
+
+/* Files, masks and images that are not made smaller are as they were without. */
+static void others_are_not_scaled(void **state)
+{
+    static const struct way ways[] = {{.channels = 3, .scaled = true},
+                                      {.crop = PST_OP_CENTER_CROP, .side = 100, .scaled = true}};
+    struct pst_loader_stats stats;
+    (void)state;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        compare(folder, packed, &ways[i], PST_ON_ERROR_RAISE, &stats);
+        assert_int_equal(stats.n_scaled, 0);
+    }
+    static const struct way crop = {.crop = PST_OP_RANDOM_RESIZED_CROP, .side = 20, .scaled = true};
+    compare(folder, folder, &crop, PST_ON_ERROR_RAISE, &stats);
+    assert_int_equal(stats.n_scaled, 0);
+}
+
 /* A unit that was altered in the shard is an error of that sample, also where only parts are read.
  */
 static void altered_units_are_found(void **state)
@@ -295,8 +432,11 @@ static void altered_units_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches_are_those_of_the_files), cmocka_unit_test(crops_read_their_units),
+        cmocka_unit_test(batches_are_those_of_the_files),
+        cmocka_unit_test(crops_read_their_units),
         cmocka_unit_test(bad_ones_are_treated_alike),
+        cmocka_unit_test(scaled_images_are_close),
+        cmocka_unit_test(others_are_not_scaled),
         cmocka_unit_test(altered_units_are_found), /* last: it spoils a file */
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

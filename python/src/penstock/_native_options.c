@@ -39,7 +39,7 @@ static const struct native_member field_members[] = {
     FIELD(dtype, NATIVE_ENUM),      FIELD(layout, NATIVE_ENUM),
     FIELD(channels, NATIVE_U8),     FIELD(bits, NATIVE_U8),
     FIELD(variant_mask, NATIVE_U8), FIELD(ignore_orientation, NATIVE_BOOL),
-    FIELD(encoded, NATIVE_BOOL),
+    FIELD(encoded, NATIVE_BOOL),    FIELD(scaled_decode, NATIVE_BOOL),
 };
 
 #define LOADER(key, kind)                                                                          \
