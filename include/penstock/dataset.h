@@ -57,6 +57,7 @@ struct pst_item {
     uint64_t nbytes;
     bool has_checksum; /* false in a plain folder */
     bool has_pixel_checksum;
+    bool was_pli; /* PLI, PLI_JPEG: that PLI is the file that was packed; else it was made of one */
     uint64_t checksum;       /* XXH3-64 of the stored bytes */
     uint64_t pixel_checksum; /* XXH3-64 of the decoded pixels (H,W,C), u8 or u16 LE, as stored;
                                 PST_FORM_PLI_JPEG: before the orientation is applied */

@@ -39,6 +39,7 @@ struct pst_value {
     uint8_t ndim;           /* PST_FIELD_ARRAY: its shape (boxes, keypoints: derived from nbytes) */
     uint32_t shape[PST_MAX_NDIM];
     bool has_pixel_checksum; /* the caller decoded a lossless image already */
+    bool was_pli; /* PST_FORM_PLI, PLI_JPEG: not made for this, but a file that was one */
     uint64_t pixel_checksum;
 };
 

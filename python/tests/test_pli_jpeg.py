@@ -225,5 +225,7 @@ def test_writer(tmp_path: Path) -> None:
     for i in range(5):
         np.testing.assert_array_equal(ds[i]["image"], ds[i]["kept"])
     assert ds.read(0, "image", original=True) == data
+    assert [ds.item(i, "image")["was_pli"] for i in range(5)] == [False, False, False, True, False]
+    assert ds.read(3, "image", original=True) == pli.from_jpeg(data)  # that was the file
     with pytest.raises(ps.errors.ArgumentError), ps.Writer(tmp_path / "b.pst", {"image": "pli"}) as writer:
         writer.write({"image": pli.from_jpeg(data)})

@@ -17,7 +17,9 @@ static const uint8_t index_magic[8] = {0x89, 'P', 'S', 'T', 'I', 0x0D, 0x0A, 0x1
 static const uint8_t shard_magic[8] = {0x89, 'P', 'S', 'T', 'S', 0x0D, 0x0A, 0x1A};
 static const uint8_t record_magic[4] = {'P', 'S', 'T', 'R'};
 
-enum { ITEM_HAS_PIXEL_CHECKSUM = 1 };
+enum { ITEM_HAS_PIXEL_CHECKSUM = 1, ITEM_WAS_PLI = 1 };
+
+static bool is_pli(enum pst_form form) { return form == PST_FORM_PLI || form == PST_FORM_PLI_JPEG; }
 
 static enum pst_status fail_at(struct pst_error *err, enum pst_status status, int64_t offset,
                                const char *text)
@@ -331,6 +333,7 @@ void psti_format_print_item(enum pst_field_type type, const struct pst_item *ite
         out[40] = item->channels;
         out[41] = item->bits;
         out[42] = item->orientation;
+        out[43] = item->was_pli && is_pli(item->form) ? ITEM_WAS_PLI : 0;
         psti_store_u64(out + 48, item->has_pixel_checksum ? item->pixel_checksum : 0);
         psti_store_u64(out + 56, item->form == PST_FORM_PLI_JPEG ? item->jpeg_nbytes : 0);
         return;
@@ -360,6 +363,7 @@ enum pst_status psti_format_parse_item(const uint8_t bytes[PSTI_ITEM_NBYTES],
         item->channels = bytes[40];
         item->bits = bytes[41];
         item->orientation = bytes[42];
+        item->was_pli = is_pli(item->form) && (bytes[43] & ITEM_WAS_PLI) != 0;
         item->pixel_checksum = psti_load_u64(bytes + 48);
         if (item->form == PST_FORM_PLI_JPEG)
             item->jpeg_nbytes = psti_load_u64(bytes + 56);

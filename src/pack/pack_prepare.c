@@ -169,6 +169,7 @@ static enum pst_status store_original(struct work *work, const struct original *
     }
     value->has_pixel_checksum = item->has_pixel_checksum;
     value->pixel_checksum = item->pixel_checksum;
+    value->was_pli = item->was_pli || pst_dataset_is_folder(work->plan->source);
     bool has_sum = info->form == PST_FORM_PLI_JPEG ||
                    psti_pack_is_lossless(info->form, original->bytes, original->nbytes);
     if (!work->plan->verify_pixels && (!has_sum || item->has_pixel_checksum))

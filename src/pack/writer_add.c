@@ -162,6 +162,7 @@ static enum pst_status check_image(pst_writer *writer, const struct pst_field *f
     item->has_pixel_checksum = value->has_pixel_checksum;
     item->pixel_checksum = value->has_pixel_checksum ? value->pixel_checksum : 0;
     bool is_pli = value->form == PST_FORM_PLI || value->form == PST_FORM_PLI_JPEG;
+    item->was_pli = is_pli && value->was_pli;
     return is_pli ? check_pli(value, item, err) : PST_OK;
 }
 

@@ -87,6 +87,28 @@ class Unpack(cli_case.Case):
         self.ok("verify", "f/y.pli", "--restore")
         self.ok("verify", "f", "--restore")
 
+    def test_names_do_not_say_what_a_file_was(self):
+        self.jpegs("f", 3)
+        os.rename(self.dir / "f/0000.jpg", self.dir / "f/0000.pli")  # a JPEG
+        self.ok("cat", "f/0001.jpg", "--as", "pli-jpeg", "-o", "y")
+        os.rename(self.dir / "y", self.dir / "f/0001.jpg")  # a PLI of a JPEG
+        self.write("x.png", cli_case.png(9, 7)[0])
+        self.ok("cat", "x.png", "--as", "pli", "-o", "f/0003.png")  # a PLI of pixels
+        self.ok("pack", "f", "a.pst")
+        self.ok("pack", "a.pst", "b.pst")  # it is known from data set to data set
+        files = self.tree("f")
+        self.assertEqual([s["form"] for s in self.ok_json("ls", "a.pst", "--long")["samples"]],
+                         ["pli-jpeg", "pli-jpeg", "pli-jpeg", "pli"])
+        for name in "a", "b":
+            report = self.ok_json("unpack", f"{name}.pst", f"{name}.out")
+            self.assertEqual((report["restored"], report["not_original"]), (2, 0))
+            self.assertEqual(self.tree(f"{name}.out"), files)
+            for i, file in enumerate(sorted(files)):
+                self.assertEqual(self.ok("cat", f"{name}.pst", i, "--original"), files[file])
+        # Made anew it is not the file that was packed, and what it was made of is not there.
+        self.ok("pack", "a.pst", "c.pst", "--form", "pli", "--max-error", 2)
+        self.fails(1, "cat", "c.pst", 3, "--original", says="was not kept")
+
     def test_single_files(self):
         self.jpegs("f", 1)
         jpeg = (self.dir / "f/0000.jpg").read_bytes()

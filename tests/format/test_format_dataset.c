@@ -107,10 +107,24 @@ static void item_bytes(void **state)
     assert_int_equal(bytes[30], 1);
     assert_int_equal(psti_load_u32(bytes + 32), 70);
     assert_int_equal(psti_load_u32(bytes + 36), 80);
-    assert_memory_equal(bytes + 40, "\x03\x10\x06", 3);
+    assert_memory_equal(bytes + 40, "\x03\x10\x06\x00", 4);
     assert_int_equal(psti_load_u64(bytes + 48), 6);
     assert_ok(psti_format_parse_item(bytes, PST_FIELD_IMAGE, &back, &err));
     assert_memory_equal(&back, &image, sizeof back);
+    /* What only PLI have is of PLI alone, whoever says otherwise. */
+    struct pst_item pli = image;
+    pli.was_pli = true;
+    psti_format_print_item(PST_FIELD_IMAGE, &pli, bytes);
+    assert_int_equal(bytes[43], 0);
+    bytes[43] = 1;
+    assert_ok(psti_format_parse_item(bytes, PST_FIELD_IMAGE, &back, &err));
+    assert_false(back.was_pli);
+    for (pli.form = PST_FORM_PLI; pli.form <= PST_FORM_PLI_JPEG; pli.form++) {
+        psti_format_print_item(PST_FIELD_IMAGE, &pli, bytes);
+        assert_int_equal(bytes[43], 1);
+        assert_ok(psti_format_parse_item(bytes, PST_FIELD_IMAGE, &back, &err));
+        assert_memory_equal(&back, &pli, sizeof back);
+    }
     psti_format_print_item(PST_FIELD_ARRAY, &array, bytes);
     assert_int_equal(bytes[29], 8);
     assert_int_equal(psti_load_u32(bytes + 60), 8);

@@ -12,16 +12,16 @@ bool cli_ends_with(const char *name, const char *suffix)
     return n >= m && strcasecmp(name + n - m, suffix) == 0;
 }
 
-bool cli_is_original(enum pst_form form, const char *name)
+bool cli_is_original(const struct pst_item *item)
 {
-    switch (form) {
+    switch (item->form) {
     case PST_FORM_JPEG:
     case PST_FORM_PNG:
     case PST_FORM_WEBP:
     case PST_FORM_PLI_JPEG:
         return true;
     case PST_FORM_PLI: /* of pixels that came from another file, unless it was one itself */
-        return cli_ends_with(name, ".pli");
+        return item->was_pli;
     default:
         return false;
     }
@@ -31,16 +31,15 @@ enum pst_status cli_find_original(const pst_dataset *dataset, uint64_t sample, u
                                   uint32_t *variant, struct pst_item *item, bool *found,
                                   struct pst_error *err)
 {
-    const char *name;
+    enum pst_status status = PST_OK;
     *found = false;
-    enum pst_status status = pst_dataset_sample_name(dataset, sample, &name, err);
     for (*variant = 0;
          status == PST_OK && *variant < pst_dataset_field(dataset, i_field)->n_variants;
          ++*variant) {
         status = pst_dataset_item(dataset, sample, i_field, *variant, item, err);
-        if (status == PST_OK && (cli_is_original(item->form, name) ||
-                                 (pst_dataset_is_folder(dataset) && item->form == PST_FORM_NONE &&
-                                  item->i_file != PST_FILE_NONE))) {
+        if (status == PST_OK &&
+            (cli_is_original(item) ||
+             (pst_dataset_is_folder(dataset) && item->i_file != PST_FILE_NONE))) {
             *found = true;
             return PST_OK;
         }

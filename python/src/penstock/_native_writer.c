@@ -209,9 +209,10 @@ static int lend_value(PyObject *item, struct lent *lent, struct pst_value *value
     PyObject *shape;
     unsigned int form, height, width;
     unsigned char channels, bits;
+    int was_pli = 0;
     Py_buffer *buffer = &lent->buffers[lent->n_buffers];
-    if (!PyArg_ParseTuple(item, "y*IIIbbO:value", buffer, &form, &height, &width, &channels, &bits,
-                          &shape))
+    if (!PyArg_ParseTuple(item, "y*IIIbbO|p:value", buffer, &form, &height, &width, &channels,
+                          &bits, &shape, &was_pli))
         return -1;
     lent->n_buffers++;
     value->bytes = buffer->buf;
@@ -221,6 +222,7 @@ static int lend_value(PyObject *item, struct lent *lent, struct pst_value *value
     value->width = width;
     value->channels = channels;
     value->bits = bits;
+    value->was_pli = was_pli != 0;
     return lend_shape(shape, value);
 }
 

@@ -142,13 +142,15 @@ class Dataset:
     ) -> bytes:
         """The stored bytes of an item, checked against their checksum.
 
-        ``original``: of a JPEG that is kept as PLI ("pli-jpeg") the bytes of the JPEG file.
+        ``original``: of a JPEG that is kept as PLI ("pli-jpeg") the bytes of the JPEG file. One that was
+        a PLI already when it was packed is that file.
         """
         sample, i_field = self._sample(i), self._place(field)
         chosen = self._variant(sample, i_field, variant)
         item = self._native.item(sample, i_field, chosen)
         data = self._native.read(sample, i_field, chosen, 0, item["nbytes"])
-        return _native.pli_to_jpeg(data) if original and item["form"] == "pli-jpeg" else data
+        was_jpeg = item["form"] == "pli-jpeg" and not item["was_pli"]
+        return _native.pli_to_jpeg(data) if original and was_jpeg else data
 
     def __len__(self) -> int:
         return self._count

@@ -41,7 +41,10 @@ __all__ = [
 
 Path = Union[str, os.PathLike[str]]
 # (buffer, form, height, width, channels, bits, shape): struct pst_value
-_Value = tuple[Any, int, int, int, int, int, Union[tuple[int, ...], None]]
+_Value = Union[
+    tuple[Any, int, int, int, int, int, Union[tuple[int, ...], None]],
+    tuple[Any, int, int, int, int, int, Union[tuple[int, ...], None], bool],  # it was a PLI
+]
 Progress = Callable[[int, int, int, int], object]
 BadSample = Callable[[str, dict[str, Any]], object]
 
@@ -121,6 +124,7 @@ class Image(FieldSpec):
             indices = self.type == "mask"
             return self._from_array(_image.decode(data, palette_indices=indices), form)
         found = _image.probe(data).form
+        was_pli = found in ("pli", "pli-jpeg")
         if form == "pli-jpeg":
             if found == "jpeg":
                 data, found = self._smaller(data)
@@ -128,7 +132,7 @@ class Image(FieldSpec):
             raise ArgumentError(
                 f"{type(self).__name__}: the bytes are {found}, the schema says {form}"
             )
-        return data, _native.form_number(found), 0, 0, 0, 0, None
+        return data, _native.form_number(found), 0, 0, 0, 0, None, was_pli
 
     @staticmethod
     def _smaller(jpeg: Any) -> tuple[Any, str]:
