@@ -36,7 +36,7 @@ DOORS = {
     "storage": {"storage.h"},
     "dataset": {"dataset.h"},
     "fetch": {"order.h"},
-    "decode": {"decode.h", "pli_jpeg.h"},
+    "decode": {"decode.h", "pli_jpeg.h", "pli_jpeg_area.h"},
     "encode": {"pli_jpeg_encode.h", "pli_jpeg_file.h"},
     "augment": {"augment.h"},
     "batch": {"slots.h"},

@@ -1,6 +1,6 @@
 /* pli_jpeg_area.c - which samples, blocks and units of a JPEG's components a region takes
  * (docs/format-pli.md, sections 7 to 9). Pure; any thread. */
-#include "decode/pli_jpeg_int.h"
+#include "decode/pli_jpeg_area.h"
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }

@@ -6,6 +6,7 @@
 
 #include "decode/pli_coefs.h"
 #include "decode/pli_int.h"
+#include "decode/pli_jpeg_area.h"
 
 /* ---- Coefficients -> samples: pli_jpeg_idct.c, pli_jpeg_idct_avx2.c */
 
@@ -71,24 +72,6 @@ extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_c;
 #if defined(__x86_64__)
 extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_avx2;
 #endif
-
-/* ---- What a region takes: pli_jpeg_area.c */
-
-/* Of a component. */
-struct psti_pli_jpeg_need {
-    uint8_t across, down;                  /* pixels to a sample: 1, 2 or 4 */
-    bool sideways, upright;                /* samples are interpolated, else repeated */
-    uint32_t x0, x1, y0, y1;               /* samples, with the margin that interpolation needs */
-    uint32_t column0, column1, row0, row1; /* blocks */
-};
-/* `block`: samples of one each way. */
-void psti_pli_jpeg_find_needs(const struct psti_jpeg_frame *frame, uint32_t block,
-                              const struct pst_pli_region *region,
-                              struct psti_pli_jpeg_need needs[PSTI_JPEG_COMPONENTS_MAX]);
-/* The units that these blocks lie in. */
-struct psti_pli_span psti_pli_jpeg_find_span(const struct psti_jpeg_frame *frame,
-                                             uint32_t unit_log2,
-                                             const struct psti_pli_jpeg_need *needs);
 
 /* ---- Strips: pli_jpeg_strip.c */
 

@@ -1,0 +1,870 @@
+/* jpeg_coefs.cuh - psti_cuda_coefs: units of coefficients (docs/format-pli.md, section 8) ->
+ * samples of components, a warp a unit.
+ *
+ * The way of a unit: its head; classes and ends of blocks (8.2); the list of blocks by their ends;
+ * tokens of DC (8.3) and of AC (8.4), which wait in planes in scratch, 16 bits each, for the raw
+ * bits (8.3, 8.5); these are known to the last only when all tokens are read. Then lane = block of
+ * the list, 32 blocks at a time go through the inverse DCT (section 9): neighbours of the list have
+ * about the same number of coefficients.
+ *
+ * What a token's context wants to know of earlier coefficients is a history of 16 tokens of 4 bits
+ * per list position: two words in shared memory. Coefficient k has the place k modulo 16, so that
+ * nothing is shifted; the weights of a plane are turned instead (cuda_jpeg.c). Planes in scratch
+ * and the history are private to the lane with the list position's number modulo 32.
+ *
+ * Hostile bytes: all places follow from the image's geometry, which the host has checked, and from
+ * the ends of blocks, which are checked here. Words and raw bits run out into zeros and are counted
+ * at the end; no loop depends on them. */
+#ifndef PST_CUDA_JPEG_COEFS_CUH
+#define PST_CUDA_JPEG_COEFS_CUH
+
+#include "cuda/cuda_jpeg.h"
+#include "cuda/cuda_units.h"
+#include "cuda/warp.cuh"
+
+namespace psti
+{
+
+/* -- A unit's bytes -- */
+
+/* The lanes' states and the words that they take. */
+struct coefs_states {
+    lane_u32 x;
+    const uint16_t *words;
+    uint32_t at, n; /* words taken, of how many: beyond them they are zeros */
+};
+
+/* States of the lanes in `live` are taken on behind the token of that entry. */
+PSTI_LANES void advance(coefs_states &s, lane_u32 entry, lane_bool live)
+{
+    lane_u32 slot = s.x & lane_u32(4095);
+    lane_u32 next = (entry >> lane_u32(16)) * (s.x >> lane_u32(12)) + slot;
+    next = select(live, next - (entry & lane_u32(0xffff)), s.x);
+    lane_bool low = next < lane_u32(65536);
+    uint32_t takers = votes(low);
+    lane_u32 i = lane_u32(s.at) + popc(lane_u32(takers) & mask_below());
+    lane_u32 word = load(s.words, i, low & (i < lane_u32(s.n)), 0u);
+    s.x = select(low, next << lane_u32(16) | word, next);
+    s.at += popc(takers);
+}
+
+/* The string of raw bits, 1024 of them at a time: lane l holds word `first` + ((l - first) & 31) of
+ * the string, which begins somewhere in its word 0. */
+struct coefs_bits {
+    const uint32_t *words;
+    uint32_t n_words; /* of the words in memory; the tail comes behind them, then zeros */
+    uint32_t first;
+    lane_u32 window, tail;
+    uint32_t at, end; /* bits, counted from word 0 */
+};
+
+/* The window is moved to where the next bits are. */
+PSTI_LANES void fill_window(coefs_bits &b)
+{
+    b.first = b.at >> 5;
+    lane_u32 word = lane_u32(b.first) + ((lane_id() - lane_u32(b.first)) & lane_u32(31));
+    lane_u32 in_tail = word - lane_u32(b.n_words);
+    lane_u32 of_tail = select(in_tail < lane_u32(32), shuffle(b.tail, in_tail), lane_u32(0));
+    lane_bool in_memory = word < lane_u32(b.n_words);
+    b.window = select(in_memory, load(b.words, word, in_memory), of_tail);
+}
+
+/* To be called before n <= 992 bits are taken. */
+PSTI_LANES void need_bits(coefs_bits &b, uint32_t n)
+{
+    if (b.at + n > 32 * b.first + 1024)
+        fill_window(b);
+}
+
+/* A bit each for the lanes in `takers`, lowest first; of use for these alone. */
+PSTI_LANES lane_u32 take_bits(coefs_bits &b, uint32_t takers)
+{
+    lane_u32 at = lane_u32(b.at) + popc(lane_u32(takers) & mask_below());
+    b.at += popc(takers);
+    lane_u32 word = shuffle(b.window, at >> lane_u32(5));
+    return word >> (at & lane_u32(31)) & lane_u32(1);
+}
+
+/* Bit `n` of values of those lanes that have more than n: positions 0..31 and 32..63 of a square or
+ * group. True if any has. */
+PSTI_LANES bool take_bit(coefs_bits &b, uint32_t n, lane_u32 n_bits0, lane_u32 n_bits1,
+                         lane_u32 &value0, lane_u32 &value1)
+{
+    lane_bool has0 = n_bits0 > lane_u32(n), has1 = n_bits1 > lane_u32(n);
+    uint32_t takers0 = votes(has0), takers1 = votes(has1);
+    if ((takers0 | takers1) == 0)
+        return false;
+    need_bits(b, 64);
+    value0 += select(has0, take_bits(b, takers0) << lane_u32(n), lane_u32(0));
+    value1 += select(has1, take_bits(b, takers1) << lane_u32(n), lane_u32(0));
+    return true;
+}
+
+/* The low halves of the states follow the raw bits. */
+PSTI_LANES void add_payload(coefs_bits &b, lane_u32 states)
+{
+    lane_u32 low = states & lane_u32(0xffff);
+    lane_u32 two = shuffle(low, lane_id() << lane_u32(1)) |
+                   shuffle(low, (lane_id() << lane_u32(1)) + lane_u32(1)) << lane_u32(16);
+    two = select(lane_id() < lane_u32(16), two, lane_u32(0));
+    lane_u32 before = select(lane_id() > lane_u32(0), shift_up(two, 1), lane_u32(0));
+    /* The last word in memory may be raw bits in part: these are the tail's lowest bits then. */
+    uint32_t n_bits = b.end & 31;
+    uint32_t last = n_bits > 0 ? load_uniform(b.words, b.end >> 5) & ((1u << n_bits) - 1) : 0;
+    lane_u32 shifted = funnel_right(before, two, lane_u32(32 - n_bits));
+    b.tail = n_bits > 0 ? shifted : two;
+    b.tail = b.tail | select(lane_id() == lane_u32(0), lane_u32(last), lane_u32(0));
+    b.n_words = b.end >> 5;
+    b.end += 512;
+    fill_window(b);
+}
+
+/* A number of at most 28 bits, 7 bits a byte; false if it ends too late. */
+PSTI_LANES bool read_number(const uint8_t *bytes, uint32_t n, uint32_t &at, uint32_t &value)
+{
+    value = 0;
+    for (uint32_t shift = 0; shift < 28 && at < n; shift += 7) {
+        uint32_t byte = load_uniform(bytes, at++);
+        value |= (byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return true;
+    }
+    return false;
+}
+
+/* Mantissas from the start of `raw`, which has n bytes, of e bits each; *used: how many bits. */
+PSTI_LANES lane_u32 read_mantissas(const uint8_t *raw, uint32_t n, lane_u32 e, uint32_t &used)
+{
+    lane_u32 ends = scan_add(e), bit = ends - e, byte = bit >> lane_u32(3);
+    used = lane_of(ends, 31);
+    lane_u32 three = load(raw, byte, byte < lane_u32(n), 0u);
+    byte += lane_u32(1);
+    three |= load(raw, byte, byte < lane_u32(n), 0u) << lane_u32(8);
+    byte += lane_u32(1);
+    three |= load(raw, byte, byte < lane_u32(n), 0u) << lane_u32(16);
+    return three >> (bit & lane_u32(7)) & ((lane_u32(1) << e) - lane_u32(1));
+}
+
+/* The head of a unit of n bytes; false: corrupt. */
+PSTI_LANES bool read_head(const uint8_t *bytes, uint32_t n, coefs_states &s, coefs_bits &b)
+{
+    uint32_t at = 1, raw_nbytes, used;
+    if (!read_number(bytes, n, at, raw_nbytes) || n - at < 80 || n - at - 80 < raw_nbytes)
+        return false;
+    lane_u32 l = lane_id();
+    lane_u32 e = load(bytes, lane_u32(at) + (l >> lane_u32(1))) >> ((l & lane_u32(1)) << 2u);
+    e &= lane_u32(15);
+    const uint8_t *low = bytes + at + 16, *raw = low + 64, *words = raw + raw_nbytes;
+    lane_u32 high = (lane_u32(1) << e) | read_mantissas(raw, raw_nbytes, e, used);
+    lane_u32 l2 = l << lane_u32(1);
+    s.x = high << lane_u32(16) | load(low, l2 + lane_u32(1)) << lane_u32(8) | load(low, l2);
+    s.n = n - at - 80 - raw_nbytes;
+    if ((used + 7) / 8 > raw_nbytes || (s.n & 1) != 0)
+        return false;
+    s.n /= 2;
+    s.at = 0;
+    s.words = reinterpret_cast<const uint16_t *>(words);
+    uintptr_t start = reinterpret_cast<uintptr_t>(raw) + (used + 7) / 8;
+    uint32_t in_word = (uint32_t)(start & 3) * 8;
+    b.words = reinterpret_cast<const uint32_t *>(start - (start & 3));
+    b.at = in_word;
+    b.end = in_word + 8 * (raw_nbytes - (used + 7) / 8);
+    b.n_words = (b.end + 31) >> 5;
+    b.tail = lane_u32(0);
+    fill_window(b);
+    return true;
+}
+
+/* -- Where things are -- */
+
+struct coefs_unit {
+    const struct psti_cuda_jpeg_image *image;
+    const struct psti_cuda_jpeg_tables *tables;
+    coefs_states states;
+    coefs_bits bits;
+    uint32_t n_squares, n; /* squares, blocks */
+    uint32_t last;         /* the largest end */
+    uint32_t first_side;   /* blocks of side 1 begin here */
+    uint16_t *planes;      /* of n_squares * 64 values each; plane 0: by block, others by list */
+    uint32_t stride;
+
+    shared<uint8_t> memory; /* of the warp */
+    shared<uint32_t> bounds, ac, counts, squares;
+    shared<uint8_t> buckets;
+    shared<uint16_t> order;        /* list position -> 64 * square + position */
+    shared<uint8_t> classes, ends; /* of blocks, until the list is made */
+    shared<uint32_t> history;      /* two words per list position, `stride` apart */
+    shared<uint16_t> wanted;       /* list positions for the inverse DCT */
+    shared<uint32_t> halves;
+};
+
+/* A square of the unit as shared memory has it: uniform. */
+struct coefs_square {
+    uint32_t component, side, columns, rows, column, row;
+};
+
+PSTI_LANES coefs_square square_at(const coefs_unit &u, uint32_t s)
+{
+    uint32_t a = load_uniform(u.squares, 2 * s), b = load_uniform(u.squares, 2 * s + 1);
+    return coefs_square{a & 3, a >> 2 & 1, a >> 4 & 15, a >> 8, b & 0xffff, b >> 16};
+}
+
+PSTI_LANES uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/* The squares of component c in their order, a lane each; how many blocks. */
+PSTI_LANES uint32_t place_squares(coefs_unit &u, uint32_t c, uint32_t unit_y, uint32_t unit_x)
+{
+    const struct psti_cuda_jpeg_component &component = u.image->components[c];
+    uint32_t x0 = unit_x * component.unit_columns, y0 = unit_y * component.unit_rows;
+    /* Units of the last row or column may lie behind all blocks of a component. */
+    uint32_t columns = x0 < component.columns ? component.columns - x0 : 0;
+    uint32_t rows = y0 < component.rows ? component.rows - y0 : 0;
+    columns = smaller(columns, component.unit_columns);
+    rows = smaller(rows, component.unit_rows);
+    uint32_t across = (columns + 7) / 8, n = across * ((rows + 7) / 8);
+    lane_u32 row = lane_id() / lane_u32(across > 0 ? across : 1);
+    lane_u32 column = lane_id() - row * lane_u32(across);
+    lane_u32 wide = lane_u32(columns) - (column << lane_u32(3));
+    lane_u32 high = lane_u32(rows) - (row << lane_u32(3));
+    wide = select(wide < lane_u32(8), wide, lane_u32(8));
+    high = select(high < lane_u32(8), high, lane_u32(8));
+    lane_bool has = lane_id() < lane_u32(n);
+    lane_u32 i = (lane_u32(u.n_squares) + lane_id()) << lane_u32(1);
+    store(u.squares, i,
+          lane_u32(c | (uint32_t)component.side << 2) | wide << lane_u32(4) | high << lane_u32(8),
+          has);
+    store(u.squares, i + lane_u32(1),
+          (lane_u32(x0) + (column << lane_u32(3))) | (lane_u32(y0) + (row << lane_u32(3)))
+                                                         << lane_u32(16),
+          has);
+    u.n_squares += n;
+    return columns * rows;
+}
+
+PSTI_LANES void place_unit(coefs_unit &u, uint32_t unit_y, uint32_t unit_x)
+{
+    u.n_squares = u.n = 0;
+    for (uint32_t c = 0; c < u.image->n_components; c++) {
+        u.n += place_squares(u, c, unit_y, unit_x);
+        if (c == 0)
+            u.first_side = u.image->transform ? 64 * u.n_squares : UINT32_MAX;
+    }
+    u.stride = 64 * u.n_squares;
+    u.order = shared_cast<uint16_t>(u.memory, PSTI_CUDA_COEFS_ORDER);
+    uint32_t behind = PSTI_CUDA_COEFS_ORDER + 2 * u.stride;
+    u.classes = u.memory + behind;
+    u.ends = u.classes + u.stride;
+    u.history = shared_cast<uint32_t>(u.memory, behind);
+    u.halves = u.history;
+    u.wanted = shared_cast<uint16_t>(u.memory, behind + PSTI_CUDA_COEFS_HALVES_NBYTES);
+}
+
+/* -- Ends of blocks, DC: tables in global memory, for there are few of these tokens -- */
+
+/* Tokens of a table of 16 entries each. */
+PSTI_LANES lane_u32 read_token(const uint32_t *tables, lane_u32 table, coefs_states &s,
+                               lane_bool live)
+{
+    lane_u32 slot = s.x & lane_u32(4095), base = table << lane_u32(4), token = lane_u32(0);
+    PSTI_UNROLL
+    for (uint32_t step = 8; step > 0; step >>= 1) {
+        lane_u32 begin = load(tables, base + token + lane_u32(step)) & lane_u32(0xffff);
+        token += select(slot >= begin, lane_u32(step), lane_u32(0));
+    }
+    advance(s, load(tables, base + token), live);
+    return token;
+}
+
+/* Of the odd block at (y, x), from the classes of even ones, which are in lanes. */
+PSTI_LANES lane_u32 odd_context(const coefs_square &q, lane_u32 even, lane_u32 y, lane_u32 x)
+{
+    lane_u32 one = lane_u32(1);
+    lane_u32 left = select(x > lane_u32(0), x - one, x + one);
+    lane_u32 right = select(x + one < lane_u32(q.columns), x + one, x - one);
+    lane_u32 above = select(y > lane_u32(0), y - one, y + one);
+    lane_u32 below = select(y + one < lane_u32(q.rows), y + one, y - one);
+    lane_u32 y4 = y << lane_u32(2), half = x >> one;
+    lane_u32 across = shuffle(even, y4 + (left >> one)) + shuffle(even, y4 + (right >> one));
+    lane_u32 along =
+        shuffle(even, (above << lane_u32(2)) + half) + shuffle(even, (below << lane_u32(2)) + half);
+    lane_u32 sum = q.columns == 1 ? along + along : q.rows == 1 ? across + across : across + along;
+    sum = (sum + lane_u32(2)) >> lane_u32(2);
+    return select(sum < lane_u32(14), sum, lane_u32(14));
+}
+
+PSTI_LANES void read_classes(coefs_unit &u)
+{
+    lane_u32 y = lane_id() >> lane_u32(2), x2 = (lane_id() & lane_u32(3)) << lane_u32(1);
+    const uint32_t *tables = &u.tables->ends[0][0][0];
+    for (uint32_t s = 0; s < u.n_squares; s++) {
+        coefs_square q = square_at(u, s);
+        lane_u32 even = lane_u32(0);
+        for (uint32_t odd = 0; odd < 2; odd++) {
+            lane_u32 x = x2 + ((y + lane_u32(odd)) & lane_u32(1));
+            lane_bool live = (x < lane_u32(q.columns)) & (y < lane_u32(q.rows));
+            lane_u32 context = odd ? odd_context(q, even, y, x) : lane_u32(15);
+            lane_u32 t = read_token(tables, lane_u32(16 * q.side) + context, u.states, live);
+            t = select(live, t, lane_u32(0));
+            store(u.classes, lane_u32(64 * s) + (y << lane_u32(3)) + x, t);
+            even = t;
+        }
+    }
+}
+
+/* Raw bits -> ends, 64 where no block is; false: one is above 63. */
+PSTI_LANES bool read_ends(coefs_unit &u)
+{
+    lane_u32 worst = lane_u32(0);
+    for (uint32_t s = 0; s < u.n_squares; s++) {
+        coefs_square q = square_at(u, s);
+        lane_u32 e[2], n_bits[2], i = lane_u32(64 * s) + lane_id();
+        PSTI_UNROLL
+        for (uint32_t half = 0; half < 2; half++) {
+            lane_u32 t = load(u.classes, i + lane_u32(32 * half)), four = t >> lane_u32(2);
+            n_bits[half] = select(t == lane_u32(15), lane_u32(4), four);
+            /* 4 8 12 are 4..6, 12..20, 28..52: less 0, 4, 20, 68 */
+            e[half] = (t << four) - (lane_u32(0x44140400) >> (four << lane_u32(3)) & lane_u32(255));
+        }
+        for (uint32_t n = 0; take_bit(u.bits, n, n_bits[0], n_bits[1], e[0], e[1]);)
+            n++;
+        PSTI_UNROLL
+        for (uint32_t half = 0; half < 2; half++) {
+            lane_u32 p = lane_id() + lane_u32(32 * half);
+            lane_bool has =
+                ((p & lane_u32(7)) < lane_u32(q.columns)) & ((p >> lane_u32(3)) < lane_u32(q.rows));
+            worst |= e[half];
+            store(u.ends, i + lane_u32(32 * half), select(has, e[half], lane_u32(64)));
+        }
+    }
+    return !some((worst & lane_u32(64)) != lane_u32(0));
+}
+
+/* Tokens -> plane 0. */
+PSTI_LANES void read_dc(coefs_unit &u)
+{
+    const uint32_t *tables = &u.tables->dc[0][0][0];
+    for (uint32_t s = 0; s < u.n_squares; s++) {
+        coefs_square q = square_at(u, s);
+        for (uint32_t half = 0; half < 2; half++) {
+            lane_u32 p = lane_id() + lane_u32(32 * half), i = lane_u32(64 * s) + p;
+            lane_bool live =
+                ((p & lane_u32(7)) < lane_u32(q.columns)) & ((p >> lane_u32(3)) < lane_u32(q.rows));
+            lane_u32 context = lane_u32(16 * q.side) + load(u.classes, i);
+            lane_u32 t = read_token(tables, context, u.states, live);
+            store(u.planes, i, select(live, t, lane_u32(0)));
+        }
+    }
+}
+
+/* Raw bits; sums of differences. */
+PSTI_LANES void place_dc(coefs_unit &u)
+{
+    lane_u32 x = lane_id() & lane_u32(7), y = lane_id() >> lane_u32(3);
+    for (uint32_t s = 0; s < u.n_squares; s++) {
+        lane_u32 v[2], n_bits[2], i = lane_u32(64 * s) + lane_id();
+        lane_bool negative[2];
+        need_bits(u.bits, 64);
+        PSTI_UNROLL
+        for (uint32_t half = 0; half < 2; half++) {
+            lane_u32 t = load(u.planes, i + lane_u32(32 * half));
+            lane_bool some_bits = t > lane_u32(2);
+            negative[half] = take_bits(u.bits, votes(t > lane_u32(0))) != lane_u32(0);
+            n_bits[half] = select(some_bits, t - lane_u32(2), lane_u32(0));
+            v[half] = select(some_bits, (lane_u32(1) << n_bits[half]) + lane_u32(1), t);
+        }
+        for (uint32_t n = 0; take_bit(u.bits, n, n_bits[0], n_bits[1], v[0], v[1]);)
+            n++;
+        lane_u32 down = lane_u32(0); /* of column 0, of the rows above */
+        PSTI_UNROLL
+        for (uint32_t half = 0; half < 2; half++) {
+            lane_u32 d = select(negative[half], lane_u32(0) - v[half], v[half]);
+            d = select(v[half] == lane_u32(0), lane_u32(0), d);
+            lane_u32 sum = d;
+            PSTI_UNROLL
+            for (uint32_t step = 1; step < 8; step *= 2)
+                sum += select(x >= lane_u32(step), shift_up(sum, step), lane_u32(0));
+            PSTI_UNROLL
+            for (uint32_t row = 0; row < 4; row++) {
+                lane_u32 first = lane_u32(lane_of(d, 8 * row));
+                sum += select(y > lane_u32(row), first, lane_u32(0));
+                if (half == 0)
+                    down += first;
+            }
+            store(u.planes, i + lane_u32(32 * half), half == 0 ? sum : sum + down);
+        }
+    }
+}
+
+/* -- The list: blocks by their ends, the largest first -- */
+
+PSTI_LANES void sort_blocks(coefs_unit &u)
+{
+    lane_u32 l = lane_id(), high = l + lane_u32(32);
+    store(u.counts, l, lane_u32(0));
+    store(u.counts, high, lane_u32(0));
+    store(u.counts, high + lane_u32(32), lane_u32(0), l < lane_u32(8));
+    warp_sync();
+    for (uint32_t base = 0; base < u.stride; base += PSTI_WARP) {
+        lane_u32 e = load(u.ends, lane_u32(base) + l);
+        atomic_add(u.counts, e, lane_u32(1), e < lane_u32(64));
+    }
+    warp_sync();
+    lane_u32 n_low = load(u.counts, l), n_high = load(u.counts, high);
+    lane_u32 sum_high = scan_add(n_high), sum_low = scan_add(n_low);
+    uint32_t all_high = lane_of(sum_high, 31);
+    /* How many have a larger end: where those with this one begin. */
+    lane_u32 behind_high = lane_u32(all_high) - sum_high;
+    lane_u32 behind_low = lane_u32(u.n) - sum_low;
+    uint32_t has_high = votes(n_high > lane_u32(0)), has_low = votes(n_low > lane_u32(0));
+    u.last = has_high ? 63 - clz(has_high) : 31 - clz(has_low);
+    warp_sync();
+    store(u.counts, l, behind_low);
+    store(u.counts, high, behind_high);
+    warp_sync();
+    for (uint32_t base = 0; base < u.stride; base += PSTI_WARP) {
+        lane_u32 b = lane_u32(base) + l, e = load(u.ends, b);
+        lane_bool has = e < lane_u32(64);
+        lane_u32 same = same_lanes(e), before = popc(same & mask_below());
+        lane_u32 at = load(u.counts, e, has, 0u);
+        store(u.order, at + before, b, has);
+        warp_sync();
+        lane_bool first = has & (before == lane_u32(0));
+        store(u.counts, e, at + popc(same), first);
+        warp_sync();
+    }
+    /* Those with an end of e have moved it to where they end: n_e of them and of larger ones. */
+}
+
+/* -- AC -- */
+
+/* What all steps of a plane share. */
+struct coefs_plane {
+    uint32_t n, n1, n3, n7; /* blocks with an end of at least k, k + 1, k + 3, k + 7 */
+    uint32_t weights[2][4];
+    int32_t bias[2];
+    uint32_t nibble, word; /* of k in the history */
+};
+
+PSTI_LANES coefs_plane open_plane(const coefs_unit &u,
+                                  const struct psti_cuda_jpeg_constants *constants, uint32_t k)
+{
+    coefs_plane p;
+    p.n = load_uniform(u.counts, k);
+    p.n1 = load_uniform(u.counts, k + 1);
+    p.n3 = load_uniform(u.counts, k + 3);
+    p.n7 = load_uniform(u.counts, k + 7);
+    PSTI_UNROLL
+    for (uint32_t side = 0; side < 2; side++) {
+        p.bias[side] = constants->biases[k][side];
+        PSTI_UNROLL
+        for (uint32_t i = 0; i < 4; i++)
+            p.weights[side][i] = constants->weights[k][side][i];
+    }
+    p.nibble = 4 * (k & 7);
+    p.word = k >> 3 & 1;
+    return p;
+}
+
+/* Of four tokens, 4 bits each in bits 0..15: their g (8.4), a byte each. */
+PSTI_LANES lane_u32 g_of(lane_u32 tokens)
+{
+    return pick_bytes(lane_u32(0x04020100), lane_u32(0x20140c07), tokens);
+}
+
+/* Which table a token has: of list position i, with that history. */
+PSTI_LANES lane_u32 ac_context(const coefs_unit &u, const coefs_plane &p, lane_u32 i,
+                               lane_bool is_side, lane_u32 h0, lane_u32 h1)
+{
+    lane_i32 x = select(is_side, lane_i32(p.bias[1]), lane_i32(p.bias[0]));
+    x = dot4(g_of(h0), select(is_side, lane_u32(p.weights[1][0]), lane_u32(p.weights[0][0])), x);
+    x = dot4(g_of(h0 >> lane_u32(16)),
+             select(is_side, lane_u32(p.weights[1][1]), lane_u32(p.weights[0][1])), x);
+    x = dot4(g_of(h1), select(is_side, lane_u32(p.weights[1][2]), lane_u32(p.weights[0][2])), x);
+    x = dot4(g_of(h1 >> lane_u32(16)),
+             select(is_side, lane_u32(p.weights[1][3]), lane_u32(p.weights[0][3])), x);
+    lane_u32 half = as_u32(x) >> lane_u32(1); /* nothing in it is negative */
+    lane_u32 bucket = load(u.buckets, select(half < lane_u32(127), half, lane_u32(127)));
+    bucket += select(i < lane_u32(p.n1), lane_u32(8), lane_u32(0));
+    bucket += select(i < lane_u32(p.n3), lane_u32(8), lane_u32(0));
+    bucket += select(i < lane_u32(p.n7), lane_u32(8), lane_u32(0));
+    return bucket;
+}
+
+/* How many of the table's first slots, of tokens 1..7, are at or before the slot. */
+PSTI_LANES lane_u32 ac_token(const coefs_unit &u, lane_u32 context, lane_u32 slot)
+{
+    const lane_u32 high = lane_u32(0x80008000);
+    lane_u32 bounds[4], two = slot | slot << lane_u32(16) | high;
+    load4(u.bounds, context << lane_u32(2), bounds);
+    lane_u32 a = ((two - bounds[0]) & high) | ((two - bounds[1]) & high) >> lane_u32(1);
+    lane_u32 b = ((two - bounds[2]) & high) | ((two - bounds[3]) & high) >> lane_u32(1);
+    return popc(a | b >> lane_u32(2));
+}
+
+/* Tokens of planes 1..last. */
+PSTI_LANES void read_ac(coefs_unit &u, const struct psti_cuda_jpeg_constants *constants)
+{
+    for (uint32_t i = 0; i < 2 * u.stride; i += PSTI_WARP)
+        store(u.history, lane_u32(i) + lane_id(), lane_u32(0));
+    for (uint32_t k = 1; k <= u.last; k++) {
+        const coefs_plane p = open_plane(u, constants, k);
+        uint16_t *plane = u.planes + (size_t)k * u.stride;
+        for (uint32_t base = 0; base < p.n; base += PSTI_WARP) {
+            lane_u32 i = lane_u32(base) + lane_id();
+            lane_bool live = i < lane_u32(p.n);
+            lane_u32 h0 = load(u.history, i), h1 = load(u.history, i + lane_u32(u.stride));
+            lane_bool is_side = load(u.order, i, live, 0u) >= lane_u32(u.first_side);
+            lane_u32 context = ac_context(u, p, i, is_side, h0, h1);
+            lane_u32 token = ac_token(u, context, u.states.x & lane_u32(4095));
+            advance(u.states, load(u.ac, (context << lane_u32(3)) + token), live);
+            lane_u32 h = p.word ? h1 : h0;
+            h = (h & lane_u32(~(15u << p.nibble))) | token << lane_u32(p.nibble);
+            store(u.history, i + lane_u32(p.word * u.stride), h);
+            store(plane, i, token);
+        }
+    }
+}
+
+/* Magnitudes of a group with tokens of 3 and more, which have raw bits. */
+PSTI_LANES void take_magnitudes(coefs_bits &b, lane_u32 v[2])
+{
+    lane_u32 n_bits[2];
+    lane_bool goes_on[2] = {v[0] == lane_u32(7), v[1] == lane_u32(7)};
+    PSTI_UNROLL
+    for (uint32_t half = 0; half < 2; half++)
+        n_bits[half] = select(v[half] > lane_u32(2), v[half] - lane_u32(2), lane_u32(0));
+    for (uint32_t i = 0; i < 5; i++) { /* classes of token 7, in unary */
+        uint32_t takers0 = votes(goes_on[0]), takers1 = votes(goes_on[1]);
+        if ((takers0 | takers1) == 0)
+            break;
+        need_bits(b, 64);
+        goes_on[0] = goes_on[0] & (take_bits(b, takers0) != lane_u32(0));
+        goes_on[1] = goes_on[1] & (take_bits(b, takers1) != lane_u32(0));
+        n_bits[0] += select(goes_on[0], lane_u32(1), lane_u32(0));
+        n_bits[1] += select(goes_on[1], lane_u32(1), lane_u32(0));
+    }
+    PSTI_UNROLL
+    for (uint32_t half = 0; half < 2; half++)
+        v[half] =
+            select(v[half] > lane_u32(2), (lane_u32(1) << n_bits[half]) + lane_u32(1), v[half]);
+    for (uint32_t n = 0; take_bit(b, n, n_bits[0], n_bits[1], v[0], v[1]);)
+        n++;
+}
+
+/* Tokens and raw bits of planes 1..last -> coefficients. */
+PSTI_LANES void place_ac(coefs_unit &u)
+{
+    for (uint32_t k = 1; k <= u.last; k++) {
+        uint16_t *plane = u.planes + (size_t)k * u.stride;
+        uint32_t n = load_uniform(u.counts, k);
+        for (uint32_t base = 0; base < n; base += 2 * PSTI_WARP) {
+            lane_u32 i0 = lane_u32(base) + lane_id(), i1 = i0 + lane_u32(PSTI_WARP);
+            lane_bool has0 = i0 < lane_u32(n), has1 = i1 < lane_u32(n);
+            lane_u32 v[2] = {load(plane, i0, has0, 0u), load(plane, i1, has1, 0u)};
+            need_bits(u.bits, 64);
+            lane_u32 negative0 = take_bits(u.bits, votes(v[0] > lane_u32(0)));
+            lane_u32 negative1 = take_bits(u.bits, votes(v[1] > lane_u32(0)));
+            if (some((v[0] > lane_u32(2)) | (v[1] > lane_u32(2))))
+                take_magnitudes(u.bits, v);
+            store(plane, i0, (v[0] ^ (lane_u32(0) - negative0)) + negative0, has0);
+            store(plane, i1, (v[1] ^ (lane_u32(0) - negative1)) + negative1, has1);
+        }
+    }
+}
+
+/* -- Inverse DCT -- */
+
+/* The eight sums of n inputs, the others being 0; none of 16-bit inputs wraps. */
+template <int n> PSTI_LANES void idct_sums(const lane_i32 in[8], int32_t rounding, lane_i32 out[8])
+{
+    lane_i32 zero = lane_i32(0);
+    lane_i32 i0 = in[0], i1 = n > 1 ? in[1] : zero, i2 = n > 2 ? in[2] : zero;
+    lane_i32 i3 = n > 2 ? in[3] : zero, i4 = n > 4 ? in[4] : zero, i5 = n > 4 ? in[5] : zero;
+    lane_i32 i6 = n > 4 ? in[6] : zero, i7 = n > 4 ? in[7] : zero;
+    lane_i32 t0 = (i0 + i4) * lane_i32(8192) + lane_i32(rounding);
+    lane_i32 t1 = (i0 - i4) * lane_i32(8192) + lane_i32(rounding);
+    lane_i32 t2 = i2 * lane_i32(4433) - i6 * lane_i32(10704);
+    lane_i32 t3 = i2 * lane_i32(10703) + i6 * lane_i32(4433);
+    lane_i32 b0 =
+        i1 * lane_i32(11363) + i3 * lane_i32(9633) + i5 * lane_i32(6437) + i7 * lane_i32(2260);
+    lane_i32 b1 =
+        i1 * lane_i32(9633) - i3 * lane_i32(2259) - i5 * lane_i32(11362) - i7 * lane_i32(6436);
+    lane_i32 b2 =
+        i1 * lane_i32(6437) - i3 * lane_i32(11362) + i5 * lane_i32(2261) + i7 * lane_i32(9633);
+    lane_i32 b3 =
+        i1 * lane_i32(2260) - i3 * lane_i32(6436) + i5 * lane_i32(9633) - i7 * lane_i32(11363);
+    lane_i32 a0 = t0 + t3, a1 = t1 + t2, a2 = t1 - t2, a3 = t0 - t3;
+    out[0] = a0 + b0;
+    out[1] = a1 + b1;
+    out[2] = a2 + b2;
+    out[3] = a3 + b3;
+    out[4] = a3 - b3;
+    out[5] = a2 - b2;
+    out[6] = a1 - b1;
+    out[7] = a0 - b0;
+}
+
+PSTI_LANES lane_i32 low_i16(lane_u32 v) { return as_i32(v << lane_u32(16)) >> lane_i32(16); }
+PSTI_LANES lane_i32 high_i16(lane_u32 v) { return as_i32(v) >> lane_i32(16); }
+
+/* A block per lane. */
+struct coefs_group {
+    lane_u32 i, block; /* list position; 64 * square + position */
+    lane_u32 end;      /* above it all coefficients are 0 */
+    lane_u32 component;
+    lane_u32 at, step; /* its first sample, from row to row; in 4 bytes */
+    lane_bool live;
+};
+
+/* Where the block's samples go; false where it is not wanted. */
+PSTI_LANES lane_bool locate(const coefs_unit &u, coefs_group &g)
+{
+    lane_u32 square = g.block >> lane_u32(6) << lane_u32(1);
+    lane_u32 a = load(u.squares, square), b = load(u.squares, square + lane_u32(1));
+    lane_u32 column = (b & lane_u32(0xffff)) + (g.block & lane_u32(7));
+    lane_u32 row = (b >> lane_u32(16)) + (g.block >> lane_u32(3) & lane_u32(7));
+    lane_bool wanted = lane_bool(false);
+    g.component = a & lane_u32(3);
+    g.at = g.step = lane_u32(0);
+    for (uint32_t c = 0; c < u.image->n_components; c++) {
+        const struct psti_cuda_jpeg_component &plane = u.image->components[c];
+        lane_bool here = g.component == lane_u32(c);
+        lane_u32 x = column - lane_u32(plane.column0), y = row - lane_u32(plane.row0);
+        lane_u32 step = lane_u32(plane.stride >> 2);
+        lane_u32 first =
+            lane_u32((uint32_t)((plane.samples - u.image->components[0].samples) >> 2));
+        wanted = wanted | (here & (x < lane_u32(plane.column1 - plane.column0)) &
+                           (y < lane_u32(plane.row1 - plane.row0)));
+        g.at = select(here, first + ((y * step) << lane_u32(3)) + (x << lane_u32(1)), g.at);
+        g.step = select(here, step, g.step);
+    }
+    return wanted;
+}
+
+/* The list positions of blocks that are wanted; how many. */
+PSTI_LANES uint32_t list_wanted(coefs_unit &u)
+{
+    uint32_t n = 0;
+    for (uint32_t base = 0; base < u.n; base += PSTI_WARP) {
+        coefs_group g;
+        g.i = lane_u32(base) + lane_id();
+        lane_bool has = g.i < lane_u32(u.n);
+        g.block = load(u.order, g.i, has, 0u);
+        has = has & locate(u, g);
+        uint32_t all = votes(has);
+        store(u.wanted, lane_u32(n) + popc(lane_u32(all) & mask_below()), g.i, has);
+        n += popc(all);
+    }
+    return n;
+}
+
+/* The 32 from number `first` of n on. */
+PSTI_LANES coefs_group group_at(const coefs_unit &u, uint32_t first, uint32_t n)
+{
+    coefs_group g;
+    lane_u32 number = lane_u32(first) + lane_id();
+    g.live = number < lane_u32(n);
+    g.i = load(u.wanted, select(g.live, number, lane_u32(n - 1)));
+    g.block = load(u.order, g.i);
+    g.end = lane_u32(0);
+    PSTI_UNROLL
+    for (uint32_t step = 32; step > 0; step >>= 1) {
+        lane_u32 n_k = load(u.counts, g.end + lane_u32(step));
+        g.end += select(n_k > g.i, lane_u32(step), lane_u32(0));
+    }
+    (void)locate(u, g);
+    return g;
+}
+
+/* Column u of all blocks, of which rows from n on are 0 -> halves: two rows to a word. */
+template <int n>
+PSTI_LANES void idct_column(const coefs_unit &unit,
+                            const struct psti_cuda_jpeg_constants *constants, const coefs_group &g,
+                            uint32_t u)
+{
+    lane_i32 in[8], out[8];
+    lane_u32 quants[4];
+    const uint32_t zigzag[2] = {constants->zigzag[u][0], constants->zigzag[u][1]};
+    load4(&unit.image->quants[0][0][0], (g.component << lane_u32(5)) + lane_u32(4 * u), quants);
+    PSTI_UNROLL
+    for (uint32_t y = 0; y < 8; y++) {
+        if (y >= n)
+            break;
+        uint32_t k = zigzag[y >> 2] >> (8 * (y & 3)) & 63;
+        lane_u32 i = lane_u32(k * unit.stride) + g.i;
+        if (y == 0)
+            i = u == 0 ? g.block : i;
+        lane_u32 v = load(unit.planes, i, lane_u32(k) <= g.end, 0u);
+        lane_u32 q = y & 1 ? quants[y >> 1] >> lane_u32(16) : quants[y >> 1] & lane_u32(0xffff);
+        in[y] = low_i16(v * q);
+    }
+    idct_sums<n>(in, 1 << 10, out);
+    PSTI_UNROLL
+    for (uint32_t y = 0; y < 8; y += 2) {
+        lane_u32 two = pack_i16(out[y] >> lane_i32(11), out[y + 1] >> lane_i32(11));
+        store(unit.halves, lane_u32(32 * (4 * u + y / 2)) + lane_id(), two);
+    }
+}
+
+/* Rows 2 * pair and the next one, of which columns from n on are 0 -> samples. */
+template <int n>
+PSTI_LANES void idct_rows(const coefs_unit &unit, const coefs_group &g, uint32_t pair)
+{
+    uint32_t *samples = reinterpret_cast<uint32_t *>(unit.image->components[0].samples);
+    lane_u32 two[8];
+    PSTI_UNROLL
+    for (uint32_t u = 0; u < 8; u++) {
+        if (u < n)
+            two[u] = load(unit.halves, lane_u32(32 * (4 * u + pair)) + lane_id());
+    }
+    PSTI_UNROLL
+    for (uint32_t odd = 0; odd < 2; odd++) {
+        lane_i32 in[8], out[8];
+        PSTI_UNROLL
+        for (uint32_t u = 0; u < 8; u++) {
+            if (u < n)
+                in[u] = odd ? high_i16(two[u]) : low_i16(two[u]);
+        }
+        idct_sums<n>(in, (128 << 18) + (1 << 17), out);
+        PSTI_UNROLL
+        for (uint32_t x = 0; x < 8; x++)
+            out[x] = out[x] >> lane_i32(18);
+        store2(samples, g.at + lane_u32(2 * pair + odd) * g.step,
+               pack_u8(out[0], out[1], out[2], out[3]), pack_u8(out[4], out[5], out[6], out[7]),
+               g.live);
+    }
+}
+
+PSTI_LANES void transform_group(const coefs_unit &unit,
+                                const struct psti_cuda_jpeg_constants *constants,
+                                const coefs_group &g)
+{
+    /* The first block has the largest end. */
+    uint32_t diagonal = constants->diagonals[lane_of(g.end, 0)];
+    uint32_t n = smaller(diagonal + 1, 8), rounded = n <= 2 ? n : n <= 4 ? 4 : 8;
+    for (uint32_t u = 0; u < rounded; u++) {
+        uint32_t rows = diagonal + 1 - u;
+        if (u >= n) {
+            for (uint32_t pair = 0; pair < 4; pair++)
+                store(unit.halves, lane_u32(32 * (4 * u + pair)) + lane_id(), lane_u32(0));
+        } else if (rows > 4) {
+            idct_column<8>(unit, constants, g, u);
+        } else if (rows > 2) {
+            idct_column<4>(unit, constants, g, u);
+        } else {
+            idct_column<2>(unit, constants, g, u);
+        }
+    }
+    for (uint32_t pair = 0; pair < 4; pair++) {
+        if (n > 4)
+            idct_rows<8>(unit, g, pair);
+        else if (n > 2)
+            idct_rows<4>(unit, g, pair);
+        else if (n > 1)
+            idct_rows<2>(unit, g, pair);
+        else
+            idct_rows<1>(unit, g, pair);
+    }
+}
+
+PSTI_LANES void transform(coefs_unit &u, const struct psti_cuda_jpeg_constants *constants)
+{
+    uint32_t n = list_wanted(u);
+    warp_sync();
+    for (uint32_t first = 0; first < n; first += PSTI_WARP)
+        transform_group(u, constants, group_at(u, first, n));
+}
+
+/* -- The kernel -- */
+
+/* False: corrupt. */
+PSTI_LANES bool decode_coefs(coefs_unit &u, const struct psti_cuda_jpeg_constants *constants,
+                             const struct psti_cuda_jpeg_unit &unit)
+{
+    const uint8_t *bytes = reinterpret_cast<const uint8_t *>(u.image->bytes) + unit.offset;
+    place_unit(u, unit.unit_y, unit.unit_x);
+    warp_sync();
+    if (!read_head(bytes, unit.nbytes, u.states, u.bits))
+        return false;
+    read_classes(u);
+    warp_sync();
+    bool ends = read_ends(u);
+    if (!ends || u.states.at > u.states.n || u.bits.at > u.bits.end)
+        return false;
+    warp_sync();
+    sort_blocks(u);
+    read_dc(u);
+    warp_sync(); /* the history takes the place of classes and ends */
+    read_ac(u, constants);
+    bool all = every((u.states.x >> lane_u32(16)) == lane_u32(1));
+    if (!all || u.states.at != u.states.n)
+        return false;
+    add_payload(u.bits, u.states.x);
+    place_dc(u);
+    place_ac(u);
+    if (u.bits.at > u.bits.end)
+        return false;
+    warp_sync(); /* list and halves take the history's, coefficients are other lanes' */
+    transform(u, constants);
+    return true;
+}
+
+PSTI_LANES void load_tables(const coefs_unit &u)
+{
+    for (uint32_t i = 0; i < 128; i += PSTI_WARP)
+        store(u.bounds, lane_u32(i) + lane_id(),
+              load(&u.tables->ac_bounds[0][0], lane_u32(i) + lane_id()));
+    for (uint32_t i = 0; i < 256; i += PSTI_WARP)
+        store(u.ac, lane_u32(i) + lane_id(), load(&u.tables->ac[0][0], lane_u32(i) + lane_id()));
+}
+
+struct coefs_kernel {
+    static const int n_phases = 1;
+
+    template <int phase>
+    static PSTI_LANES void run(const block &b, const struct psti_cuda_jpeg_args &args)
+    {
+        const struct psti_cuda_jpeg_constants *constants =
+            reinterpret_cast<const struct psti_cuda_jpeg_constants *>(args.constants);
+        const struct psti_cuda_jpeg_image *images =
+            reinterpret_cast<const struct psti_cuda_jpeg_image *>(args.images);
+        const struct psti_cuda_jpeg_unit *units =
+            reinterpret_cast<const struct psti_cuda_jpeg_unit *>(args.units);
+        uint32_t *statuses = reinterpret_cast<uint32_t *>(args.statuses);
+        uint32_t *next_unit = reinterpret_cast<uint32_t *>(args.next_unit);
+        coefs_unit u;
+        u.memory = b.memory + b.warp * args.warp_nbytes;
+        u.planes = reinterpret_cast<uint16_t *>(
+            args.scratch + (uint64_t)(b.index * b.n_warps + b.warp) * args.scratch_nbytes);
+        u.bounds = shared_cast<uint32_t>(u.memory, PSTI_CUDA_COEFS_BOUNDS);
+        u.ac = shared_cast<uint32_t>(u.memory, PSTI_CUDA_COEFS_AC);
+        u.buckets = u.memory + PSTI_CUDA_COEFS_BUCKETS;
+        u.counts = shared_cast<uint32_t>(u.memory, PSTI_CUDA_COEFS_COUNTS);
+        u.squares = shared_cast<uint32_t>(u.memory, PSTI_CUDA_COEFS_SQUARES);
+        u.tables = nullptr;
+        store(shared_cast<uint32_t>(u.memory, PSTI_CUDA_COEFS_BUCKETS), lane_id(),
+              load(constants->buckets, lane_id()));
+        for (uint32_t i; (i = atomic_next(next_unit)) < args.n_units;) {
+            const struct psti_cuda_jpeg_unit unit = units[i];
+            u.image = images + unit.image;
+            const struct psti_cuda_jpeg_tables *tables =
+                u.image->tables
+                    ? reinterpret_cast<const struct psti_cuda_jpeg_tables *>(u.image->tables)
+                    : &constants->tables;
+            warp_sync(); /* what the unit before left is of no use to any lane */
+            if (tables != u.tables) {
+                u.tables = tables;
+                load_tables(u);
+            }
+            if (!decode_coefs(u, constants, unit))
+                atomic_max(
+                    statuses, lane_u32(u.image->status),
+                    lane_u32(PSTI_CUDA_CORRUPT(unit.unit_y * u.image->units_across + unit.unit_x)),
+                    lane_id() == lane_u32(0));
+        }
+    }
+};
+
+} // namespace psti
+
+#endif
