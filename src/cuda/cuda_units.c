@@ -317,8 +317,7 @@ struct psti_cuda_units_shape psti_cuda_units_shape(enum psti_cuda_units_list lis
     struct psti_cuda_units_shape shape = {.n_warps = 1};
     switch (list) {
     case PSTI_CUDA_UNITS_LZ:
-        shape.warp_nbytes =
-            PSTI_CUDA_LZ_TABLES_NBYTES + PSTI_CUDA_LZ_FREQS_NBYTES + PSTI_CUDA_LZ_COLOURS_NBYTES;
+        shape.warp_nbytes = PSTI_CUDA_LZ_TABLES_NBYTES + PSTI_CUDA_LZ_COLOURS_NBYTES;
         break;
     case PSTI_CUDA_UNITS_PLAIN:
         shape.n_warps = PSTI_CUDA_PLAIN_WARPS;

@@ -101,7 +101,6 @@ enum {
     PSTI_CUDA_PACKED_PLANE_NBYTES = 512 * 4,  /* per warp: where groups are */
     PSTI_CUDA_PACKED_ROW_NBYTES = 2 * 64 * 8, /* per warp: two rows of pixels */
     PSTI_CUDA_LZ_TABLES_NBYTES = PSTI_CUDA_LZ_N_TABLES * PSTI_CUDA_LZ_SEQUENCE_NBYTES,
-    PSTI_CUDA_LZ_FREQS_NBYTES = 256 * 2,
     PSTI_CUDA_LZ_COLOURS_NBYTES = 256 * 8
 };
 

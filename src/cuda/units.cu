@@ -4,6 +4,7 @@
  * unit's bytes are, a warp ends, touches nothing that is not its own, and reports a unit that the
  * CPU's decoder would not take. */
 #include "cuda/cuda_units.h"
+#include "cuda/pli_lz.cuh"
 #include "cuda/pli_packed.cuh"
 #include "cuda/pli_plain.cuh"
 
@@ -49,6 +50,21 @@ struct plain_kernel {
     }
 };
 
+struct lz_kernel {
+    static const int n_phases = 1;
+
+    template <int phase>
+    static PSTI_LANES void run(const block &b, const struct psti_cuda_units_args &args)
+    {
+        struct psti_cuda_unit unit;
+        if (!take_unit(b, args, unit))
+            return;
+        const struct psti_cuda_image &image = image_of(args, unit);
+        if (!lz_decode(b.memory + b.warp * args.warp_nbytes, image, unit, args.lz_constants))
+            report(args, image, unit);
+    }
+};
+
 struct packed_kernel {
     static const int n_phases = 1;
 
@@ -70,3 +86,4 @@ PSTI_KERNEL(psti_cuda_units_plain, psti::plain_kernel, struct psti_cuda_units_ar
             PSTI_CUDA_PLAIN_WARPS, 4)
 PSTI_KERNEL(psti_cuda_units_packed, psti::packed_kernel, struct psti_cuda_units_args,
             PSTI_CUDA_PACKED_WARPS, 5)
+PSTI_KERNEL(psti_cuda_units_lz, psti::lz_kernel, struct psti_cuda_units_args, 1, 16)

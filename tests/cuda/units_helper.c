@@ -1,0 +1,207 @@
+/* units_helper.c - see units_helper.h. */
+#include "units_helper.h"
+
+void psti_cuda_units_plain(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
+                           const void *args);
+void psti_cuda_units_packed(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
+                            const void *args);
+void psti_cuda_units_lz(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
+                        const void *args);
+
+typedef void (*kernel)(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
+                       const void *args);
+
+static const kernel kernels[PSTI_CUDA_N_UNITS_LISTS] = {
+    [PSTI_CUDA_UNITS_LZ] = psti_cuda_units_lz,
+    [PSTI_CUDA_UNITS_PLAIN] = psti_cuda_units_plain,
+    [PSTI_CUDA_UNITS_PACKED] = psti_cuda_units_packed,
+};
+
+bool units_have_kernels(const struct psti_cuda_units_plan *plan)
+{
+    for (uint32_t l = 0; l < PSTI_CUDA_N_UNITS_LISTS; l++)
+        if (plan->counts[l] > 0 && !kernels[l])
+            return false;
+    return true;
+}
+
+/* One launch's memory. */
+struct launch {
+    struct guarded *uploads, *scratches;
+    struct psti_cuda_image *images;
+    struct guarded statuses;
+    struct psti_cuda_unit *lists[PSTI_CUDA_N_UNITS_LISTS];
+    uint32_t counts[PSTI_CUDA_N_UNITS_LISTS];
+};
+
+static size_t pixels_nbytes(const struct units_case *c)
+{
+    return (size_t)c->region.height * c->region.width * c->plan.header.channels *
+           (c->plan.header.bits / 8u);
+}
+
+static void fill(struct units_case *cases, uint32_t n, struct launch *launch)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct units_case *c = &cases[i];
+        struct psti_cuda_image *image = &launch->images[i];
+        struct psti_cuda_units_place place = {.image = i};
+        if (c->status != PST_OK)
+            continue;
+        launch->uploads[i] = guarded_make((size_t)c->plan.upload_nbytes, 64);
+        launch->scratches[i] = guarded_make((size_t)c->plan.scratch_nbytes, 64);
+        c->pixels = guarded_make(pixels_nbytes(c), 64);
+        place.bytes = launch->uploads[i].data;
+        for (uint32_t l = 0; l < PSTI_CUDA_N_UNITS_LISTS; l++) {
+            place.lists[l] = launch->lists[l] + launch->counts[l];
+            launch->counts[l] += c->plan.counts[l];
+        }
+        psti_cuda_units_fill(&c->plan, c->bytes, &place, image);
+        image->bytes = (uint64_t)(uintptr_t)launch->uploads[i].data;
+        image->scratch = (uint64_t)(uintptr_t)launch->scratches[i].data;
+        image->tables = 0;
+        image->status = i;
+        image->sink = (struct psti_cuda_sink){
+            .at = (uint64_t)(uintptr_t)c->pixels.data,
+            .region_y = c->region.y,
+            .region_x = c->region.x,
+            .region_height = c->region.height,
+            .region_width = c->region.width,
+            .height = image->height,
+            .width = image->width,
+            .channels = image->channels,
+            .bits = image->bits,
+            .orientation = 1,
+        };
+    }
+}
+
+static void start(const struct launch *launch, const struct psti_pli_header *h)
+{
+    struct psti_cuda_lz_constants *lz = malloc(sizeof *lz);
+    psti_cuda_lz_constants_write(lz);
+    for (uint32_t l = 0; l < PSTI_CUDA_N_UNITS_LISTS; l++) {
+        struct psti_cuda_units_shape shape = psti_cuda_units_shape(l, h->channels);
+        struct psti_cuda_units_args args = {
+            .images = (uint64_t)(uintptr_t)launch->images,
+            .units = (uint64_t)(uintptr_t)launch->lists[l],
+            .statuses = (uint64_t)(uintptr_t)launch->statuses.data,
+            .lz_constants = (uint64_t)(uintptr_t)lz,
+            .n_units = launch->counts[l],
+            .warp_nbytes = shape.warp_nbytes,
+            .finish = {.channels = h->channels, .bits = h->bits},
+        };
+        if (launch->counts[l] == 0)
+            continue;
+        assert_non_null(kernels[l]);
+        kernels[l]((launch->counts[l] + shape.n_warps - 1) / shape.n_warps, shape.n_warps,
+                   shape.shared_nbytes, &args);
+    }
+    free(lz);
+}
+
+void units_decode(struct units_case *cases, uint32_t n)
+{
+    struct launch launch = {.uploads = calloc(n, sizeof *launch.uploads),
+                            .scratches = calloc(n, sizeof *launch.scratches),
+                            .images = calloc(n, sizeof *launch.images),
+                            .statuses = guarded_make(4 * (size_t)n, 64)};
+    uint32_t totals[PSTI_CUDA_N_UNITS_LISTS] = {0};
+    const struct psti_pli_header *header = NULL;
+    memset(launch.statuses.data, 0, 4 * (size_t)n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct units_case *c = &cases[i];
+        pst_error_clear(&c->err);
+        c->pixels = (struct guarded){0};
+        c->code = 0;
+        c->status = psti_cuda_units_plan(c->bytes, c->nbytes, &c->region, true, &c->plan, &c->err);
+        if (c->status != PST_OK)
+            continue;
+        assert_true(!header || (header->channels == c->plan.header.channels &&
+                                header->bits == c->plan.header.bits));
+        header = &c->plan.header;
+        for (uint32_t l = 0; l < PSTI_CUDA_N_UNITS_LISTS; l++)
+            totals[l] += c->plan.counts[l];
+    }
+    for (uint32_t l = 0; l < PSTI_CUDA_N_UNITS_LISTS; l++) /* exact: over-runs are seen */
+        launch.lists[l] = calloc(totals[l] + 1, sizeof *launch.lists[l]);
+    fill(cases, n, &launch);
+    if (header)
+        start(&launch, header);
+    for (uint32_t i = 0; i < n; i++) {
+        if (cases[i].status != PST_OK)
+            continue;
+        memcpy(&cases[i].code, launch.statuses.data + 4 * (size_t)i, 4);
+        guarded_free(&launch.uploads[i]);
+        guarded_free(&launch.scratches[i]);
+    }
+    for (uint32_t l = 0; l < PSTI_CUDA_N_UNITS_LISTS; l++)
+        free(launch.lists[l]);
+    guarded_free(&launch.statuses);
+    free(launch.images);
+    free(launch.scratches);
+    free(launch.uploads);
+}
+
+void units_free(struct units_case *cases, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (cases[i].pixels.map)
+            guarded_free(&cases[i].pixels);
+}
+
+/* One case by the CPU's decoder. */
+static bool check_one(const struct units_case *c, void **scratch, size_t *scratch_nbytes)
+{
+    struct pst_error err;
+    struct pst_pli_info info = {.struct_size = sizeof info};
+    uint32_t row = 0, column = 0;
+    enum pst_status status = pst_pli_info(c->bytes, c->nbytes, &info, &err);
+    int64_t sample = info.bits / 8;
+    struct pst_pixels pixels = {.height = c->region.height,
+                                .width = c->region.width,
+                                .channels = info.channels,
+                                .bits = info.bits,
+                                .row_nbytes = sample * info.channels * c->region.width,
+                                .pixel_nbytes = sample * info.channels,
+                                .channel_nbytes = sample};
+    if (status == PST_OK) {
+        size_t nbytes = (pst_pli_scratch_nbytes(&info) + 63) / 64 * 64;
+        if (nbytes > *scratch_nbytes) {
+            free(*scratch);
+            *scratch = aligned_alloc(64, nbytes);
+            *scratch_nbytes = nbytes;
+        }
+        pixels.data = malloc((size_t)pixels.row_nbytes * pixels.height);
+        status = pst_pli_decode(c->bytes, c->nbytes, &c->region, -1, &pixels, *scratch,
+                                *scratch_nbytes, &err);
+    }
+    if (status == PST_OK) {
+        assert_int_equal(c->status, PST_OK);
+        assert_int_equal(c->code, 0);
+        assert_memory_equal(c->pixels.data, pixels.data, (size_t)pixels.row_nbytes * pixels.height);
+    } else if (c->status != PST_OK) { /* the plan may have met a later unit first */
+        assert_true(c->status == status || c->status == PST_ERROR_CHECKSUM ||
+                    c->status == PST_ERROR_CORRUPT || c->status == PST_ERROR_TRUNCATED);
+        assert_true(c->err.text[0] != 0);
+    } else {
+        assert_int_equal(status, PST_ERROR_CORRUPT);
+        assert_int_equal(sscanf(err.text, "unit in row %u, column %u", &row, &column), 2);
+        assert_int_equal(c->code, PSTI_CUDA_CORRUPT(row * info.unit_columns + column));
+    }
+    free(pixels.data);
+    return status == PST_OK;
+}
+
+uint32_t units_check(struct units_case *cases, uint32_t n)
+{
+    uint32_t n_fine = 0;
+    void *scratch = NULL;
+    size_t scratch_nbytes = 0;
+    units_decode(cases, n);
+    for (uint32_t i = 0; i < n; i++)
+        n_fine += check_one(&cases[i], &scratch, &scratch_nbytes);
+    units_free(cases, n);
+    free(scratch);
+    return n_fine;
+}

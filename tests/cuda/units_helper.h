@@ -1,0 +1,33 @@
+/* units_helper.h - decodes PLI of pixels by the CPU build of the kernels, as the host would have a
+ * card do it: plan, fill, one launch per list. All memory that kernels get ends at guard pages. */
+#ifndef PST_TEST_CUDA_UNITS_HELPER_H
+#define PST_TEST_CUDA_UNITS_HELPER_H
+
+#include "cuda_helper.h"
+
+#include "cuda/cuda_units.h"
+
+struct units_case {
+    const void *bytes;
+    size_t nbytes;
+    struct pst_pli_region region;
+    /* Out: */
+    enum pst_status status; /* of the plan */
+    struct pst_error err;
+    uint32_t code; /* what the kernels made of the image's status */
+    struct psti_cuda_units_plan plan;
+    struct guarded pixels; /* of the region, (height, width, channels) */
+};
+
+/* Whether there are kernels for all units of the plan. */
+bool units_have_kernels(const struct psti_cuda_units_plan *plan);
+
+/* Cases of one number of channels and bits; launched together. */
+void units_decode(struct units_case *cases, uint32_t n);
+void units_free(struct units_case *cases, uint32_t n);
+
+/* Decodes the cases, and each of them with pst_pli_decode: statuses, first corrupt unit and pixels
+ * must be the same. Returns how many are not corrupt. */
+uint32_t units_check(struct units_case *cases, uint32_t n);
+
+#endif
