@@ -190,6 +190,19 @@ class Unpack(cli_case.Case):
         self.ok("pack", "f", "a.pst", "--labels", "l.jsonl")
         report = self.ok_json("unpack", "a.pst", "out")
         self.assertEqual((report["labels"], report["not_restored"]), ("labels.jsonl", []))
+        self.assertEqual((report["files"], report["masks"], report["restored"]), (6, 3, 3))
+        self.assertEqual(report["bytes"], sum(map(len, self.tree("out").values())))
+        self.assertIn(b"6 files", self.ok("unpack", "a.pst", "again"))
+        # Of a run that goes on, what it did itself is counted.
+        os.unlink(self.dir / "out/masks/0001.jpg.png")
+        os.unlink(self.dir / "out/0002.jpg")
+        written = sum(len((self.dir / "again" / name).read_bytes()) for name in ("masks/0001.jpg.png", "0002.jpg"))
+        report = self.ok_json("unpack", "a.pst", "out", "--resume")
+        self.assertEqual((report["files"], report["there_already"], report["restored"]), (6, 4, 1))
+        self.assertEqual((report["bytes"], self.tree("out")), (written, self.tree("again")))
+        self.write("again/labels.jsonl", "{}\n")
+        self.fails(1, "unpack", "a.pst", "again", "--resume", says="labels.jsonl")
+        self.assertEqual((self.dir / "again/labels.jsonl").read_bytes(), b"{}\n")
         self.ok("pack", "out", "b.pst", "--labels", "out/labels.jsonl")
         for i in range(3):
             self.assertEqual(self.ok("cat", "out", f"000{i}.jpg", "--labels", "out/labels.jsonl"),
@@ -197,6 +210,21 @@ class Unpack(cli_case.Case):
             for field in "image", "label", "mask", "note", "score", "count", "boxes", "meta":
                 self.assertEqual(self.ok("cat", "a.pst", i, "--field", field), self.ok("cat", "b.pst", i, "--field", field))
         self.assertEqual(self.ok("ls", "a.pst"), self.ok("ls", "b.pst"))
+
+    def test_what_is_beyond_a_limit_is_a_bad_sample(self):
+        self.jpegs("f", 2)
+        deep = "/".join(["d" * 200] * 15)  # a path of 3 KB fits here, but not below a long folder
+        for place, name in ("a", "0000.jpg"), (deep, "0001.jpg"):
+            (self.dir / "f" / place).mkdir(parents=True)
+            os.rename(self.dir / "f" / name, self.dir / "f" / place / name)
+        self.ok("pack", "f", "a.pst")
+        folder = "/".join(["e" * 200] * 6)
+        (self.dir / folder).mkdir(parents=True)
+        report = self.run_cli("unpack", "a.pst", folder, "--on-error", "skip", "--json")
+        self.assertEqual(report.returncode, 1)
+        report = json.loads(report.stdout)
+        self.assertEqual((report["files"], report["skipped"]), (1, 1))
+        self.assertIn("too long", report["bad"][0]["error"]["text"])
 
     def test_pixels_become_files_of_another_name(self):
         self.write("f/x.png", cli_case.png(9, 7)[0])

@@ -29,7 +29,7 @@ struct unpack {
     pthread_mutex_t lock;
     pthread_cond_t moved;
     /* Guarded by the lock: */
-    uint64_t next, n_done, n_files, n_restored, n_other, n_there, n_bad, nbytes;
+    uint64_t next, n_done, n_files, n_masks, n_restored, n_other, n_there, n_bad, nbytes;
     uint32_t n_workers, n_running;
     bool stops;
     enum pst_status status;
@@ -126,7 +126,7 @@ static bool is_bad_sample(enum pst_status status)
     return status == PST_ERROR_CORRUPT || status == PST_ERROR_TRUNCATED ||
            status == PST_ERROR_CHECKSUM || status == PST_ERROR_UNSUPPORTED ||
            status == PST_ERROR_ARGUMENT || status == PST_ERROR_NOT_FOUND ||
-           status == PST_ERROR_VERSION;
+           status == PST_ERROR_VERSION || status == PST_ERROR_LIMIT;
 }
 
 static void report_bad(struct unpack *unpack, uint64_t sample, const struct pst_error *err)
@@ -164,7 +164,9 @@ static void *work(void *arg)
         unpack->n_done++;
         if (status == PST_OK) {
             count(unpack, &image);
-            unpack->nbytes += mask.nbytes;
+            if (plan->i_mask >= 0)
+                count(unpack, &mask);
+            unpack->n_masks += plan->i_mask >= 0;
         } else if (unpack->skips && is_bad_sample(status)) {
             report_bad(unpack, sample, &err);
         } else if (!unpack->stops) {
@@ -301,6 +303,7 @@ static void print_json(struct unpack *unpack)
     cli_json_close(json, ']');
     cli_json_text(json, "folder", unpack->plan.folder);
     cli_json_uint(json, "files", unpack->n_files);
+    cli_json_uint(json, "masks", unpack->n_masks);
     cli_json_uint(json, "restored", unpack->n_restored);
     cli_json_uint(json, "not_original", unpack->n_other);
     cli_json_uint(json, "there_already", unpack->n_there);
@@ -326,6 +329,8 @@ static void print_text(const struct unpack *unpack)
     cli_size_text(unpack->nbytes, size);
     cli_print_name(stdout, unpack->plan.folder);
     printf(": %llu files, %s written", (unsigned long long)unpack->n_files, size);
+    if (unpack->n_masks > 0)
+        printf(", %llu of them masks", (unsigned long long)unpack->n_masks);
     if (unpack->n_restored > 0)
         printf(", %llu JPEG restored", (unsigned long long)unpack->n_restored);
     if (unpack->n_there > 0)
@@ -347,6 +352,18 @@ static void print_text(const struct unpack *unpack)
                unpack->labels.lost[i].why);
 }
 
+/* All files are there: the label file, and the names of all on the disk. */
+static enum pst_status end_folder(struct unpack *unpack)
+{
+    enum pst_status status = PST_OK;
+    size_t nbytes = 0;
+    if (unpack->labels.needed)
+        status = unpack_write_labels(&unpack->plan, &unpack->labels, unpack->skipped, &nbytes,
+                                     &unpack->err);
+    unpack->nbytes += nbytes;
+    return status == PST_OK ? unpack_sync(&unpack->plan, &unpack->err) : status;
+}
+
 static int run_unpack(struct unpack *unpack, uint32_t n_workers)
 {
     struct cli *cli = unpack->cli;
@@ -363,8 +380,8 @@ static int run_unpack(struct unpack *unpack, uint32_t n_workers)
         unpack->status = cli_error(err, PST_ERROR_MEMORY, "out of memory");
     if (unpack->status == PST_OK)
         write_files(unpack, n_workers);
-    if (unpack->status == PST_OK && unpack->labels.needed)
-        unpack->status = unpack_write_labels(&unpack->plan, &unpack->labels, unpack->skipped, err);
+    if (unpack->status == PST_OK)
+        unpack->status = end_folder(unpack);
     if (cli->json)
         print_json(unpack);
     else if (unpack->status == PST_OK && !cli->quiet)

@@ -31,11 +31,14 @@ struct unpack_file {
 enum pst_status unpack_find(const struct unpack_plan *plan, uint64_t sample, bool mask,
                             struct unpack_file *file, struct pst_error *err);
 
-/* Writes bytes to `path` in the folder: whole or not at all. `temporary` is the caller's own name
- * in the folder. PST_ERROR_EXISTS: something is there. */
+/* Writes bytes to `path` in the folder: whole, and on the disk, or not at all. `temporary` is the
+ * caller's own name in the folder. PST_ERROR_EXISTS: something is there. */
 enum pst_status unpack_write(const struct unpack_plan *plan, const char *temporary,
                              const char *path, const void *bytes, size_t nbytes,
                              struct pst_error *err);
+
+/* All names in the folder are on the disk, too. */
+enum pst_status unpack_sync(const struct unpack_plan *plan, struct pst_error *err);
 
 /* Fields that become neither files nor labels: their names, and why. */
 struct unpack_lost {
@@ -49,8 +52,9 @@ struct unpack_labels {
 };
 enum pst_status unpack_plan_labels(const struct unpack_plan *plan, struct unpack_labels *labels,
                                    struct pst_error *err);
-/* One line for each sample that has no mark in `skipped`. */
+/* One line for each sample that has no mark in `skipped`. Resuming, `*nbytes` is 0 if that file is
+ * there already; another of its name is PST_ERROR_EXISTS. */
 enum pst_status unpack_write_labels(const struct unpack_plan *plan,
                                     const struct unpack_labels *labels, const char *skipped,
-                                    struct pst_error *err);
+                                    size_t *nbytes, struct pst_error *err);
 #endif

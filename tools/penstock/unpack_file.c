@@ -1,12 +1,14 @@
 /* unpack_file.c - one file of the verb unpack: its name, and writing it whole or not at all.
  *
  * In: samples of a data set that may be hostile: no name leads out of the folder. A file is written
- * under a name that `pack` ignores and renamed when it is complete, so that a kill leaves no part
- * of one under its own name, and nothing that is there is replaced. Any thread. */
+ * under a name that `pack` ignores and renamed when it is complete and on the disk, so that neither
+ * a kill nor a loss of power leaves a part of one under its own name, and nothing that is there is
+ * replaced. The names are on the disk when unpack_sync() has returned. Any thread. */
 #include "unpack.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -162,7 +164,7 @@ enum pst_status unpack_write(const struct unpack_plan *plan, const char *tempora
     int fd = open(from, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0)
         return fail_os(err, errno, from, "the file cannot be made");
-    bool ok = write_all(fd, bytes, nbytes);
+    bool ok = write_all(fd, bytes, nbytes) && fsync(fd) == 0;
     int os_error = errno;
     if (close(fd) != 0 && ok) {
         ok = false;
@@ -176,5 +178,38 @@ enum pst_status unpack_write(const struct unpack_plan *plan, const char *tempora
                                          : "the file cannot be given its name");
     if (status != PST_OK)
         (void)unlink(from);
+    return status;
+}
+
+/* Some network and FUSE file systems cannot sync a directory and need not. */
+static bool sync_directory(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool ok = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS);
+    int os_error = errno;
+    if (fd >= 0)
+        (void)close(fd);
+    errno = os_error;
+    return ok;
+}
+
+enum pst_status unpack_sync(const struct unpack_plan *plan, struct pst_error *err)
+{
+    char folder[PATH_MAX], above[PATH_MAX];
+    enum pst_status status = PST_OK;
+    if (realpath(plan->folder, folder) == NULL)
+        return fail_os(err, errno, plan->folder, "the folder cannot be found again");
+    char *const roots[] = {folder, NULL};
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, NULL);
+    if (walk == NULL)
+        return fail_os(err, errno, folder, "the folder cannot be read");
+    for (FTSENT *entry; status == PST_OK && (entry = fts_read(walk)) != NULL;)
+        if (entry->fts_info == FTS_DP && !sync_directory(entry->fts_path))
+            status = fail_os(err, errno, entry->fts_path, "the names cannot be made durable");
+    (void)fts_close(walk);
+    snprintf(above, sizeof above, "%s", folder);
+    *(strrchr(above, '/') + (strrchr(above, '/') == above)) = '\0';
+    if (status == PST_OK && !sync_directory(above) && errno != EACCES)
+        status = fail_os(err, errno, above, "the folder's name cannot be made durable");
     return status;
 }

@@ -219,9 +219,23 @@ static enum pst_status put_line(const struct unpack_plan *plan, const struct unp
     return status;
 }
 
+/* The label file that is there holds just that. */
+static bool is_there(const struct unpack_plan *plan, const struct text *text)
+{
+    char path[PATH_MAX];
+    void *bytes = NULL;
+    size_t nbytes;
+    struct pst_error err;
+    bool same = snprintf(path, sizeof path, "%s/" UNPACK_LABELS, plan->folder) < (int)sizeof path &&
+                cli_read_file(path, &bytes, &nbytes, &err) == PST_OK && nbytes == text->nbytes &&
+                memcmp(bytes, text->bytes, nbytes) == 0;
+    free(bytes);
+    return same;
+}
+
 enum pst_status unpack_write_labels(const struct unpack_plan *plan,
                                     const struct unpack_labels *labels, const char *skipped,
-                                    struct pst_error *err)
+                                    size_t *nbytes, struct pst_error *err)
 {
     struct text text = {0};
     enum pst_status status = PST_OK;
@@ -239,8 +253,11 @@ enum pst_status unpack_write_labels(const struct unpack_plan *plan,
     if (status == PST_OK)
         status = unpack_write(plan, UNPACK_LABELS_TEMPORARY, UNPACK_LABELS, text.bytes, text.nbytes,
                               err);
-    if (status == PST_ERROR_EXISTS && plan->resume)
+    *nbytes = status == PST_OK ? text.nbytes : 0;
+    if (status == PST_ERROR_EXISTS && plan->resume && is_there(plan, &text)) {
+        pst_error_clear(err);
         status = PST_OK;
+    }
     free(text.bytes);
     return status;
 }
