@@ -38,7 +38,7 @@ DOORS = {
     "fetch": {"order.h"},
     "decode": {"decode.h", "pli_jpeg.h", "pli_jpeg_area.h"},
     "encode": {"pli_jpeg_encode.h", "pli_jpeg_file.h"},
-    "augment": {"augment.h"},
+    "augment": {"augment.h", "augment_recipe.h"},
     "batch": {"slots.h"},
     "device": {"device.h"},
     "cuda": {"cuda.h"},

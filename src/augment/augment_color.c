@@ -146,8 +146,8 @@ static struct samples samples_of(const struct psti_run *run, const struct psti_p
     return s;
 }
 
-/* Order number `order` of the four operations: the factorial digits pick from those left. */
-static void order_of(uint32_t order, uint32_t out[4])
+/* The factorial digits pick from those left. */
+void psti_augment_jitter_order(uint32_t order, uint32_t out[4])
 {
     uint32_t left[4] = {0, 1, 2, 3}, divisor[4] = {6, 2, 1, 1};
     for (uint32_t i = 0; i < 4; i++) {
@@ -164,7 +164,7 @@ void psti_color_jitter(const struct psti_run *run, const float factors[4], uint3
 {
     struct samples s = samples_of(run, picture);
     uint32_t turns[4];
-    order_of(order, turns);
+    psti_augment_jitter_order(order, turns);
     for (uint32_t i = 0; i < 4; i++) {
         float factor = factors[turns[i]];
         if (factor == (turns[i] == 3 ? 0.0f : 1.0f))

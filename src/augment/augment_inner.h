@@ -4,7 +4,8 @@
  *     augment_plan.c     chain + draw -> plan    augment_axis.c   filter weights of one axis
  *     augment_run.c      plan + rows -> slot     augment_steps.c  what cannot be streamed
  *     augment_resample.c rows -> resized rows    augment_store.c  a finished row -> its dtype and
- * layout augment_kernels.h  the inner loops, one table per CPU level */
+ * layout augment_kernels.h  the inner loops, one table per CPU level
+ *     augment_recipe.c   chain + draw -> a recipe for others */
 #ifndef PST_AUGMENT_INNER_H
 #define PST_AUGMENT_INNER_H
 
@@ -160,6 +161,12 @@ struct psti_axis_spec {
 /* Most taps of any output, unpadded. */
 uint32_t psti_axis_max_taps(const struct psti_axis_spec *spec);
 size_t psti_axis_nbytes(const struct psti_axis_spec *spec);
+/* The front's resize, side y or x; both sides of a step's, on a picture of height x width. */
+struct psti_axis_spec psti_augment_front_axis(const struct psti_plan *plan,
+                                              const struct psti_chain_output *output, bool is_y);
+void psti_augment_step_axes(const struct pst_op *op, const struct psti_chain_output *output,
+                            uint32_t height, uint32_t width, const struct psti_step *step,
+                            struct psti_axis_spec *y, struct psti_axis_spec *x);
 /* Fills `axis`; its arrays lie in `memory` (aligned to 64). */
 void psti_axis_build(const struct psti_axis_spec *spec, void *memory, struct psti_axis *axis);
 
@@ -248,6 +255,11 @@ void psti_store_row(struct psti_run *run, uint32_t i, const unsigned char *row, 
 /* Mirrors a row of pixels; `to` has PSTI_SLACK bytes behind it. */
 void psti_reverse_row(const struct psti_run *run, unsigned char *to, const unsigned char *from,
                       uint32_t width);
+
+/* The fill of a window, as samples. */
+void psti_augment_fill(const struct psti_chain *chain, const struct pst_op *op, uint16_t fill[4]);
+/* Order number `order` of the four operations of a ColorJitter. */
+void psti_augment_jitter_order(uint32_t order, uint32_t out[4]);
 
 /* Colour (augment_color.c), in place. */
 void psti_color_jitter(const struct psti_run *run, const float factors[4], uint32_t order,

@@ -96,9 +96,9 @@ static void front_emit(struct psti_run *run, uint32_t i, const unsigned char *ro
     memcpy(to, row, picture->row_nbytes);
 }
 
-static struct psti_axis_spec front_axis(const struct psti_run *run, bool is_y)
+struct psti_axis_spec psti_augment_front_axis(const struct psti_plan *plan,
+                                              const struct psti_chain_output *output, bool is_y)
 {
-    const struct psti_plan *plan = &run->plan;
     const struct psti_front *front = &plan->front;
     struct psti_axis_spec spec = {
         .side = psti_augment_front_side(plan, is_y),
@@ -108,8 +108,8 @@ static struct psti_axis_spec front_axis(const struct psti_run *run, bool is_y)
         .n = is_y ? front->window_height : front->window_width,
         .origin = is_y ? plan->region_y - plan->origin_y : plan->region_x - plan->origin_x,
         .n_source = is_y ? plan->region_height : plan->region_width,
-        .channels = is_y ? 0 : run->chain->output.channels,
-        .bits = run->chain->output.bits,
+        .channels = is_y ? 0 : output->channels,
+        .bits = output->bits,
     };
     return spec;
 }
@@ -135,7 +135,8 @@ enum pst_status psti_run_begin(struct psti_run *run, const struct psti_chain *ch
     }
     run->flip_rows = front->flip_x;
     if (status == PST_OK && front->resizes) {
-        struct psti_axis_spec x = front_axis(run, false), y = front_axis(run, true);
+        struct psti_axis_spec x = psti_augment_front_axis(&run->plan, &chain->output, false);
+        struct psti_axis_spec y = psti_augment_front_axis(&run->plan, &chain->output, true);
         status = psti_resample_begin(run, &x, &y, front_emit, err);
         run->flip_rows = front->flip_x && !run->resample.has_x;
     }

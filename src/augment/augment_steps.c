@@ -16,17 +16,25 @@ static enum psti_buffer_kind other_buffer(const struct psti_run *run)
                                                                        : PSTI_BUFFER_IMAGE_0;
 }
 
-static void fill_pixel(const struct psti_run *run, const struct pst_op *op, unsigned char pixel[8])
+void psti_augment_fill(const struct psti_chain *chain, const struct pst_op *op, uint16_t fill[4])
 {
-    float most = run->chain->output.bits == 8 ? 255.0f : 65535.0f;
-    for (uint32_t c = 0; c < run->chain->output.channels; c++) {
+    float most = chain->output.bits == 8 ? 255.0f : 65535.0f;
+    for (uint32_t c = 0; c < chain->output.channels; c++) {
         float v = op->fill[c];
         v = v < 0 ? 0 : v > most ? most : v;
-        uint16_t rounded = (uint16_t)(v + 0.5f);
+        fill[c] = (uint16_t)(v + 0.5f);
+    }
+}
+
+static void fill_pixel(const struct psti_run *run, const struct pst_op *op, unsigned char pixel[8])
+{
+    uint16_t fill[4];
+    psti_augment_fill(run->chain, op, fill);
+    for (uint32_t c = 0; c < run->chain->output.channels; c++) {
         if (run->chain->output.bits == 8)
-            pixel[c] = (unsigned char)rounded;
+            pixel[c] = (unsigned char)fill[c];
         else
-            psti_store_u16(pixel + 2 * (size_t)c, rounded);
+            psti_store_u16(pixel + 2 * (size_t)c, fill[c]);
     }
 }
 
@@ -118,6 +126,27 @@ static void picture_emit(struct psti_run *run, uint32_t i, const unsigned char *
     memcpy(run->picture.data + i * run->picture.row_nbytes, row, run->picture.row_nbytes);
 }
 
+void psti_augment_step_axes(const struct pst_op *op, const struct psti_chain_output *output,
+                            uint32_t height, uint32_t width, const struct psti_step *step,
+                            struct psti_axis_spec *y, struct psti_axis_spec *x)
+{
+    *x = (struct psti_axis_spec){
+        .side = {.n_from = width,
+                 .n_to = step->width,
+                 .interpolation = psti_axis_interpolation(width, step->width, op->interpolation),
+                 .no_antialias = op->no_antialias},
+        .n = step->width,
+        .n_source = width,
+        .channels = output->channels,
+        .bits = output->bits,
+    };
+    *y = *x;
+    y->side.n_from = y->n_source = height;
+    y->side.n_to = y->n = step->height;
+    y->side.interpolation = psti_axis_interpolation(height, step->height, op->interpolation);
+    y->channels = 0;
+}
+
 static enum pst_status step_resize(struct psti_run *run, const struct psti_step *step,
                                    struct pst_error *err)
 {
@@ -127,22 +156,8 @@ static enum pst_status step_resize(struct psti_run *run, const struct psti_step 
         psti_picture_make(run, other_buffer(run), step->height, step->width, &to, err);
     if (status != PST_OK)
         return status;
-    struct psti_axis_spec x = {
-        .side = {.n_from = from.width,
-                 .n_to = step->width,
-                 .interpolation =
-                     psti_axis_interpolation(from.width, step->width, op->interpolation),
-                 .no_antialias = op->no_antialias},
-        .n = step->width,
-        .n_source = from.width,
-        .channels = run->chain->output.channels,
-        .bits = run->chain->output.bits,
-    };
-    struct psti_axis_spec y = x;
-    y.side.n_from = y.n_source = from.height;
-    y.side.n_to = y.n = step->height;
-    y.side.interpolation = psti_axis_interpolation(from.height, step->height, op->interpolation);
-    y.channels = 0;
+    struct psti_axis_spec x, y;
+    psti_augment_step_axes(op, &run->chain->output, from.height, from.width, step, &y, &x);
     status = psti_resample_begin(run, &x, &y, picture_emit, err);
     if (status != PST_OK)
         return status;

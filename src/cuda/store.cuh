@@ -153,6 +153,123 @@ PSTI_LANES void store_element(uint64_t at, uint32_t nbytes, lane_u32 i, lane_u32
         store(reinterpret_cast<uint32_t *>(at), i, bits, live);
 }
 
+/* Where a run of pixels lies, and what they become there. */
+struct put_target {
+    uint64_t at;     /* of the run's first pixel */
+    uint64_t plane;  /* bytes from channel to channel */
+    uint32_t step;   /* elements from pixel to pixel */
+    uint32_t nbytes; /* of an element */
+    bool finished;
+};
+
+/* Of a picture, or of a slot if finished, of `area` pixels: from pixel number `first` on, `step`
+ * pixels apart. */
+PSTI_LANES put_target put_place(const struct psti_cuda_finish &finish, bool finished, uint64_t at,
+                                uint64_t area, uint64_t first, uint32_t step)
+{
+    bool planar = finished && finish.is_chw;
+    put_target to;
+    to.finished = finished;
+    to.nbytes = finished ? finish_nbytes(finish) : finish.bits / 8u;
+    to.plane = (planar ? area : 1) * to.nbytes;
+    to.step = step * (planar ? 1 : finish.channels);
+    to.at = at + first * (planar ? 1 : finish.channels) * to.nbytes;
+    return to;
+}
+
+/* 32 pixels of three elements each, one pixel per lane, as words that lie side by side: lanes hand
+ * their elements to those that write them. `at` is aligned to 4. */
+PSTI_LANES void put_triples_1(uint64_t at, const lane_u32 e[4])
+{
+    lane_u32 l = lane_id(), third = l / lane_u32(3), from = l + third;
+    lane_u32 all = e[0] | (e[1] << lane_u32(8)) | (e[2] << lane_u32(16));
+    lane_u32 p = shuffle(all, from), q = shuffle(all, from + lane_u32(1));
+    lane_u32 word = funnel_right(p | (q << lane_u32(24)), q >> lane_u32(8),
+                                 (l - third * lane_u32(3)) * lane_u32(8));
+    store(reinterpret_cast<uint32_t *>(at), l, word, l < lane_u32(24));
+}
+PSTI_LANES void put_triples_2(uint64_t at, const lane_u32 e[4])
+{
+    lane_u32 low = e[0] | (e[1] << lane_u32(16)), high = e[2];
+    PSTI_UNROLL
+    for (uint32_t t = 0; t < 2; t++) {
+        /* Three words are two pixels: l0 l0, h0 l1, l1 h1. */
+        lane_u32 w = lane_id() + lane_u32(t * PSTI_WARP), third = w / lane_u32(3);
+        lane_u32 turn = w - third * lane_u32(3), even = third * lane_u32(2);
+        lane_u32 a = shuffle(low, even + as_u32(turn != lane_u32(0)));
+        lane_u32 b = shuffle(high, even + as_u32(turn == lane_u32(2)));
+        lane_u32 word =
+            select(turn == lane_u32(0), a,
+                   select(turn == lane_u32(1), pick_bytes(b, a, 0x5410), pick_bytes(a, b, 0x5432)));
+        store(reinterpret_cast<uint32_t *>(at), w, word, w < lane_u32(48));
+    }
+}
+PSTI_LANES void put_triples_4(uint64_t at, const lane_u32 e[4])
+{
+    /* Word 32 t + l is element k of a pixel, k = (l + 2 t) % 3: each lane gets one of each k. */
+    lane_u32 l = lane_id(), turn = l - l / lane_u32(3) * lane_u32(3), got[3];
+    PSTI_UNROLL
+    for (uint32_t k = 0; k < 3; k++) {
+        lane_u32 t = lane_u32(2 * (k + 3)) - lane_u32(2) * turn; /* modulo 3 */
+        t = t - t / lane_u32(3) * lane_u32(3);
+        got[k] = shuffle(e[k], (lane_u32(PSTI_WARP) * t + l - lane_u32(k)) / lane_u32(3));
+    }
+    PSTI_UNROLL
+    for (uint32_t t = 0; t < 3; t++) {
+        lane_bool first = turn == lane_u32(t == 0 ? 0 : t == 1 ? 1 : 2);
+        lane_bool second = turn == lane_u32(t == 0 ? 1 : t == 1 ? 2 : 0);
+        store(reinterpret_cast<uint32_t *>(at), l + lane_u32(t * PSTI_WARP),
+              select(first, got[0], select(second, got[1], got[2])));
+    }
+}
+
+/* Pixels of four elements each, side by side, a vector per lane. */
+PSTI_LANES void put_quads(uint64_t at, uint32_t nbytes, lane_u32 d, const lane_u32 e[4],
+                          lane_bool live)
+{
+    uint32_t *to = reinterpret_cast<uint32_t *>(at);
+    if (nbytes == 4) {
+        store4(to, d * lane_u32(4), e[0], e[1], e[2], e[3], live);
+    } else if (nbytes == 2) {
+        store2(to, d * lane_u32(2), e[0] | (e[1] << lane_u32(16)), e[2] | (e[3] << lane_u32(16)),
+               live);
+    } else {
+        lane_u32 low = e[0] | (e[1] << lane_u32(8)), high = e[2] | (e[3] << lane_u32(8));
+        store(to, d, low | (high << lane_u32(16)), live);
+    }
+}
+
+/* Pixels d0..d0+31 of a run, one per lane, of the field's channels and bits. */
+PSTI_LANES void put_pixels(const put_target &to, const struct psti_cuda_finish &finish, uint32_t d0,
+                           const lane_u32 v[4], lane_bool live)
+{
+    lane_u32 e[4];
+    PSTI_UNROLL
+    for (uint32_t c = 0; c < 4; c++) {
+        if (c < finish.channels)
+            e[c] = to.finished ? finish_sample(finish, v[c], c) : v[c];
+    }
+    const uint64_t at = to.at + (uint64_t)d0 * to.step * to.nbytes;
+    bool side_by_side = to.step == finish.channels && to.plane == to.nbytes;
+    if (side_by_side && finish.channels == 3 && at % 4 == 0 && every(live)) {
+        if (to.nbytes == 1)
+            put_triples_1(at, e);
+        else if (to.nbytes == 2)
+            put_triples_2(at, e);
+        else
+            put_triples_4(at, e);
+    } else if (side_by_side && finish.channels == 4 && at % (4 * to.nbytes) == 0) {
+        put_quads(at, to.nbytes, lane_id(), e, live);
+    } else {
+        PSTI_UNROLL
+        for (uint32_t c = 0; c < 4; c++) {
+            if (c < finish.channels)
+                store_element(at + c * to.plane, to.nbytes, lane_id() * lane_u32(to.step), e[c],
+                              live);
+        }
+    }
+}
+
 /* n <= 64 pixels of stored row y from column x on; pixel(lane_u32 i, uint32_t c) gives sample c
  * (undone transforms, full range of the image's bits) of pixel x + i as lane_u32; it is asked only
  * for i < n (lanes without a pixel ask for some i < n again). The place of a picture or slot is
@@ -162,13 +279,9 @@ PSTI_LANES void sink_row(const struct psti_cuda_sink &sink, const struct psti_cu
                          uint32_t y, uint32_t x, uint32_t n, const Pixel &pixel)
 {
     const sink_run run = sink_place(sink, y, x, n);
-    const uint32_t channels = finish.channels;
-    const uint32_t nbytes = sink.finished ? finish_nbytes(finish) : finish.bits / 8u;
-    const bool planar = sink.finished && finish.is_chw;
-    /* In elements: from pixel to pixel, from channel to channel. */
-    const uint32_t pixel_step = run.step * (planar ? 1 : channels);
-    const uint64_t plane = planar ? (uint64_t)sink.region_height * sink.region_width : 1;
-    const uint64_t at = sink.at + run.at * (planar ? 1 : channels) * nbytes;
+    const put_target to =
+        put_place(finish, sink.finished, sink.at, (uint64_t)sink.region_height * sink.region_width,
+                  run.at, run.step);
     for (uint32_t d0 = 0; d0 < run.n; d0 += PSTI_WARP) {
         lane_u32 d = lane_u32(d0) + lane_id();
         lane_bool live = d < lane_u32(run.n);
@@ -180,13 +293,8 @@ PSTI_LANES void sink_row(const struct psti_cuda_sink &sink, const struct psti_cu
             if (c < sink.channels)
                 v[c] = pixel(i, c);
         }
-        convert_pixel(v, sink.channels, sink.bits, channels, finish.bits);
-        PSTI_UNROLL
-        for (uint32_t c = 0; c < 4; c++) {
-            if (c < channels)
-                store_element(at + c * plane * nbytes, nbytes, d * lane_u32(pixel_step),
-                              sink.finished ? finish_sample(finish, v[c], c) : v[c], live);
-        }
+        convert_pixel(v, sink.channels, sink.bits, finish.channels, finish.bits);
+        put_pixels(to, finish, d0, v, live);
     }
 }
 

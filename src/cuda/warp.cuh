@@ -24,7 +24,7 @@
 #ifdef __CUDACC__
 #define PSTI_LANES __device__ __forceinline__
 #else
-#define PSTI_LANES inline __attribute__((always_inline))
+#define PSTI_LANES inline /* kernels are large, and C++ compilers slow where all is one function */
 #endif
 #define PSTI_WARP 32u
 #define PSTI_ALL_LANES 0xffffffffu
@@ -63,6 +63,7 @@ namespace psti
 
 typedef lanes<uint32_t> lane_u32;
 typedef lanes<int32_t> lane_i32;
+typedef lanes<int64_t> lane_i64;
 typedef lanes<float> lane_f32;
 typedef lanes<bool> lane_bool;
 

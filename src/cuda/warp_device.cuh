@@ -173,6 +173,13 @@ PSTI_LANES void atomic_max(uint32_t *at, uint32_t i, uint32_t v, bool m)
         atomicMax(at + i, v);
 }
 
+/* Four elements from i on, a multiple of 4; `at` is aligned to 16. */
+PSTI_LANES void store4(uint32_t *at, uint32_t i, uint32_t v0, uint32_t v1, uint32_t v2, uint32_t v3,
+                       bool m = true)
+{
+    if (m)
+        *reinterpret_cast<uint4 *>(at + i) = make_uint4(v0, v1, v2, v3);
+}
 /* The next number, from 0 on, of a counter in global memory that all warps draw from. */
 PSTI_LANES uint32_t atomic_next(uint32_t *at)
 {

@@ -555,6 +555,21 @@ inline void atomic_max(uint32_t *at, const lanes<uint32_t> &i, const lanes<uint3
     }
 }
 
+inline void store4(uint32_t *at, const lanes<uint32_t> &i, const lanes<uint32_t> &v0,
+                   const lanes<uint32_t> &v1, const lanes<uint32_t> &v2, const lanes<uint32_t> &v3,
+                   const lanes<bool> &m = lanes<bool>(true))
+{
+    for (uint32_t l = 0; l < PSTI_WARP; l++) {
+        if (!m.v[l])
+            continue;
+        if ((uintptr_t)(at + i.v[l]) % 16)
+            abort();
+        at[i.v[l]] = v0.v[l];
+        at[i.v[l] + 1] = v1.v[l];
+        at[i.v[l] + 2] = v2.v[l];
+        at[i.v[l] + 3] = v3.v[l];
+    }
+}
 inline void store2(const shared<uint32_t> &at, const lanes<uint32_t> &i, const lanes<uint32_t> &v0,
                    const lanes<uint32_t> &v1, const lanes<bool> &m = lanes<bool>(true))
 {

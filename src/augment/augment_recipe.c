@@ -1,0 +1,165 @@
+/* augment_recipe.c - one draw laid open for another machine.
+ *
+ * In: chain and draw. Out: a struct psti_recipe, and its tables in the caller's memory. Pure
+ * functions, any thread. The plan is made anew by both functions: it costs less than to keep it.
+ * What a front does in one go (augment_run.c) is a first step here. */
+#include "augment/augment_inner.h"
+#include "augment/augment_recipe.h"
+
+#include "base/bits.h"
+
+#include <assert.h>
+#include <string.h>
+
+static_assert(PSTI_RECIPE_MAX_STEPS == 3 * PSTI_AUGMENT_MAX_OPS + 1, "a front and a plan's steps");
+
+void psti_chain_finish(const struct psti_chain *chain, struct psti_recipe_finish *finish)
+{
+    memset(finish, 0, sizeof *finish);
+    finish->dtype = chain->output.dtype;
+    finish->layout = chain->output.layout;
+    finish->channels = chain->output.channels;
+    finish->bits = chain->output.bits;
+    finish->is_mask = chain->output.is_mask;
+    memcpy(finish->scale, chain->scale, chain->output.channels * sizeof chain->scale[0]);
+    memcpy(finish->offset, chain->offset, chain->output.channels * sizeof chain->offset[0]);
+}
+
+/* Tables so far. */
+struct shelf {
+    const struct psti_chain *chain;
+    unsigned char *memory; /* NULL: only measured */
+    size_t nbytes;
+};
+
+static void lay_axis(struct shelf *shelf, struct psti_axis_spec *spec,
+                     struct psti_recipe_axis *axis)
+{
+    size_t ints = psti_round_up((size_t)spec->n * 4, 64);
+    spec->channels = 0; /* no vectors here that want more taps than there are */
+    if (shelf->memory != NULL) {
+        struct psti_axis built;
+        psti_axis_build(spec, shelf->memory + shelf->nbytes, &built);
+        axis->precision = built.precision;
+    }
+    axis->n = spec->n;
+    axis->max_taps = psti_axis_max_taps(spec);
+    axis->stride = (uint32_t)psti_round_up(axis->max_taps, 2);
+    axis->start = shelf->nbytes;
+    axis->taps = axis->start + ints;
+    axis->weights = axis->taps + ints;
+    shelf->nbytes += psti_round_up(psti_axis_nbytes(spec), 64);
+}
+
+static struct psti_recipe_step *add_step(struct psti_recipe *recipe, enum psti_recipe_kind kind,
+                                         uint32_t height, uint32_t width)
+{
+    struct psti_recipe_step *step = &recipe->steps[recipe->n_steps++];
+    memset(step, 0, sizeof *step);
+    step->kind = kind;
+    step->height = height;
+    step->width = width;
+    return step;
+}
+
+static void lay_front(struct shelf *shelf, const struct psti_plan *plan, struct psti_recipe *recipe)
+{
+    const struct psti_front *front = &plan->front;
+    if (!front->resizes && !front->flip_y && !front->flip_x)
+        return;
+    struct psti_recipe_step *step =
+        add_step(recipe, front->resizes ? PSTI_RECIPE_RESIZE : PSTI_RECIPE_FLIP,
+                 front->window_height, front->window_width);
+    step->flip_y = front->flip_y;
+    if (!front->resizes) {
+        step->flip_x = front->flip_x;
+        return;
+    }
+    const struct psti_chain_output *output = &shelf->chain->output;
+    struct psti_axis_spec y = psti_augment_front_axis(plan, output, true);
+    struct psti_axis_spec x = psti_augment_front_axis(plan, output, false);
+    lay_axis(shelf, &y, &step->axis_y);
+    lay_axis(shelf, &x, &step->axis_x);
+}
+
+static void lay_window(const struct psti_chain *chain, const struct psti_step *from,
+                       struct psti_recipe_step *step)
+{
+    const struct pst_op *op = &chain->ops[from->i_op];
+    step->y = (int32_t)from->y;
+    step->x = (int32_t)from->x;
+    step->full_height = from->full_height;
+    step->full_width = from->full_width;
+    step->base_y = from->base_y;
+    step->base_x = from->base_x;
+    step->pad_mode = op->pad_mode;
+    psti_augment_fill(chain, op, step->fill);
+}
+
+/* A step on a picture of height x width. */
+static void lay_step(struct shelf *shelf, const struct psti_step *from, uint32_t height,
+                     uint32_t width, struct psti_recipe *recipe)
+{
+    static const enum psti_recipe_kind kinds[] = {
+        [PSTI_STEP_WINDOW] = PSTI_RECIPE_WINDOW, [PSTI_STEP_RESIZE] = PSTI_RECIPE_RESIZE,
+        [PSTI_STEP_FLIP] = PSTI_RECIPE_FLIP,     [PSTI_STEP_JITTER] = PSTI_RECIPE_JITTER,
+        [PSTI_STEP_GRAY] = PSTI_RECIPE_GRAY,
+    };
+    struct psti_recipe_step *step = add_step(recipe, kinds[from->kind], from->height, from->width);
+    const struct pst_op *op = &shelf->chain->ops[from->i_op];
+    switch (from->kind) {
+    case PSTI_STEP_WINDOW:
+        lay_window(shelf->chain, from, step);
+        break;
+    case PSTI_STEP_RESIZE: {
+        struct psti_axis_spec y, x;
+        psti_augment_step_axes(op, &shelf->chain->output, height, width, from, &y, &x);
+        lay_axis(shelf, &y, &step->axis_y);
+        lay_axis(shelf, &x, &step->axis_x);
+        break;
+    }
+    case PSTI_STEP_FLIP:
+        step->flip_y = from->flip_y;
+        step->flip_x = from->flip_x;
+        break;
+    case PSTI_STEP_JITTER:
+        memcpy(step->factors, from->factors, sizeof step->factors);
+        psti_augment_jitter_order(from->order, step->turns);
+        break;
+    case PSTI_STEP_GRAY:
+        break;
+    }
+}
+
+static void lay_open(struct shelf *shelf, const struct psti_draw *draw, struct psti_recipe *recipe)
+{
+    struct psti_plan plan;
+    psti_augment_plan(shelf->chain, draw, &plan);
+    recipe->region_height = plan.region_height;
+    recipe->region_width = plan.region_width;
+    recipe->height = plan.out_height;
+    recipe->width = plan.out_width;
+    recipe->n_steps = 0;
+    lay_front(shelf, &plan, recipe);
+    uint32_t height = plan.front.window_height, width = plan.front.window_width;
+    for (uint32_t i = 0; i < plan.n_steps; i++) {
+        lay_step(shelf, &plan.steps[i], height, width, recipe);
+        height = plan.steps[i].height;
+        width = plan.steps[i].width;
+    }
+    recipe->tables_nbytes = shelf->nbytes;
+}
+
+void psti_chain_recipe(const struct psti_chain *chain, const struct psti_draw *draw,
+                       struct psti_recipe *recipe)
+{
+    struct shelf shelf = {chain, NULL, 0};
+    lay_open(&shelf, draw, recipe);
+}
+
+void psti_chain_recipe_tables(const struct psti_chain *chain, const struct psti_draw *draw,
+                              struct psti_recipe *recipe, void *memory)
+{
+    struct shelf shelf = {chain, memory, 0};
+    lay_open(&shelf, draw, recipe);
+}
