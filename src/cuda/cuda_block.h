@@ -1,0 +1,146 @@
+/* cuda_block.h - what the files of a block share: where its memory goes. Not a door.
+ *
+ *     cuda_field.c  chain, options -> field     cuda_block.c  memory, claims
+ *     cuda_rows.c   an item -> its row          cuda_work.c   rows -> lists, launches
+ *
+ * Upload memory, the same in pinned memory and on the card:
+ *
+ *     statuses, counters | what rows claimed | lists        | nothing |  temporary
+ *     0                  fixed_nbytes        upload_used    work.upload_nbytes   temporary_end
+ *
+ * Rows claim from the front what goes up as it is (bytes, tables, pixels), and from the back, for
+ * the host only, their entries of lists, which the work copies behind the last claim in the order
+ * of the launches: so these count twice. */
+#ifndef PST_CUDA_CUDA_BLOCK_H
+#define PST_CUDA_CUDA_BLOCK_H
+
+#include "cuda/cuda.h"
+#include "cuda/cuda_copy.h"
+#include "cuda/cuda_jpeg.h"
+#include "cuda/cuda_kernels.h"
+#include "cuda/cuda_prepare.h"
+#include "cuda/cuda_tables.h"
+#include "cuda/cuda_units.h"
+
+#include <pthread.h>
+
+#define PSTI_CUDA_ROOM "cuda"
+enum {
+    PSTI_CUDA_ALIGN = 256,      /* of what claims get, and of lists */
+    PSTI_CUDA_BLOCK_WARPS = 32, /* at most, of any kernel */
+    /* Scratch of psti_cuda_coefs with which all of a card's warps may run. */
+    PSTI_CUDA_COEFS_SCRATCH_NBYTES = 128 << 20,
+    /* Of a field: kernels of units, two of JPEGs, two for each pass, and copies. */
+    PSTI_CUDA_LAUNCHES_MAX = PSTI_CUDA_N_UNITS_LISTS + 2 + 2 * PSTI_CUDA_MAX_PASSES + 1,
+    PSTI_CUDA_LISTS_MAX = PSTI_CUDA_LAUNCHES_MAX + 2 /* and images of either kind */
+};
+
+struct psti_cuda_field {
+    const struct psti_chain *chain;
+    struct pst_decode_options decode;
+    struct psti_chain_output output;
+    size_t row_nbytes;
+    struct psti_cuda_finish finish;
+};
+
+enum psti_cuda_row_kind {
+    PSTI_CUDA_ROW_EMPTY,
+    PSTI_CUDA_ROW_UNITS,   /* PLI of pixels */
+    PSTI_CUDA_ROW_JPEG,    /* JPEG kept as PLI */
+    PSTI_CUDA_ROW_PICTURE, /* pixels of the region, uploaded */
+    PSTI_CUDA_ROW_FINISHED /* as the slot wants it, uploaded */
+};
+
+/* What there is of a row, for the host. Pointers are to temporary memory. */
+struct psti_cuda_row {
+    enum psti_cuda_row_kind kind;
+    enum psti_cuda_row_kind claimed;     /* what it will be when it is done */
+    uint64_t at;                         /* on the card: FINISHED */
+    const struct psti_cuda_pass *passes; /* `to` of the last is for the work to set */
+    uint32_t n_passes;
+    uint32_t index; /* of its image in the launches: set by the work */
+    union {
+        struct {
+            struct psti_cuda_image image; /* all but `at` of a sink that finishes */
+            uint32_t counts[PSTI_CUDA_N_UNITS_LISTS];
+            const struct psti_cuda_unit *entries; /* list after list */
+        } units;
+        struct {
+            struct psti_cuda_jpeg_image image;
+            uint32_t n_units, n_tiles, n_places;
+            const struct psti_cuda_jpeg_unit *units;
+            const struct psti_cuda_jpeg_tile *tiles;
+        } jpeg;
+    };
+};
+
+/* All that claims get begins at a multiple of PSTI_CUDA_ALIGN. */
+struct psti_cuda_claim {
+    size_t upload_nbytes;
+    size_t temporary_nbytes; /* and once more in lists */
+    size_t list_nbytes;      /* in lists alone */
+    size_t scratch_nbytes;
+    /* Of psti_cuda_coefs: scratch of a warp, which all units of a field share; units. */
+    size_t coefs_nbytes;
+    uint32_t n_coefs;
+};
+struct psti_cuda_claimed {
+    void *host;    /* where the upload lies now */
+    uint64_t card; /* and where then */
+    void *temporary;
+    uint64_t scratch;
+};
+
+union psti_cuda_args {
+    struct psti_cuda_units_args units;
+    struct psti_cuda_jpeg_args jpeg;
+    struct psti_cuda_prepare_args prepare;
+    struct psti_cuda_copy_args copy;
+};
+
+struct psti_cuda_block {
+    const struct psti_cuda_field **fields; /* [n_fields] */
+    uint32_t n_fields, n_rows_max;
+    struct psti_cuda_memory memory;
+    struct psti_cuda_row *rows; /* [n_fields][n_rows_max] */
+    size_t fixed_nbytes, temporary_end;
+    pthread_mutex_t lock; /* guards the next lines */
+    size_t upload_used, list_used, temporary_used, scratch_used;
+    size_t coefs_nbytes; /* most of any claim */
+    uint64_t n_coefs;
+    /* Of the last work: */
+    struct psti_cuda_launch *launches; /* [n_fields * PSTI_CUDA_LAUNCHES_MAX] */
+    union psti_cuda_args *args;        /* of each */
+    uint32_t n_launches;
+};
+
+/* False: no room. Takes the lock. */
+bool psti_cuda_block_claim(struct psti_cuda_block *block, const struct psti_cuda_claim *claim,
+                           struct psti_cuda_claimed *claimed);
+/* What of the upload is in front of rows: a status for each, and a counter for each field. */
+size_t psti_cuda_block_fixed_nbytes(uint32_t n_fields, uint32_t n_rows);
+/* What lists may need besides their entries: each begins at a multiple of PSTI_CUDA_ALIGN. */
+size_t psti_cuda_block_slack_nbytes(uint32_t n_fields);
+
+static inline struct psti_cuda_row *psti_cuda_row(const struct psti_cuda_block *block,
+                                                  uint32_t i_field, uint32_t row)
+{
+    return &block->rows[(size_t)i_field * block->n_rows_max + row];
+}
+/* Offsets in the upload: of a row's status, of a field's counter. */
+static inline size_t psti_cuda_block_status(const struct psti_cuda_block *block, uint32_t i_field,
+                                            uint32_t row)
+{
+    return ((size_t)i_field * block->n_rows_max + row) * sizeof(uint32_t);
+}
+static inline size_t psti_cuda_block_counter(const struct psti_cuda_block *block, uint32_t i_field)
+{
+    return psti_cuda_block_status(block, block->n_fields, 0) + i_field * sizeof(uint32_t);
+}
+
+/* Where built-in tables are on the card. */
+uint64_t psti_cuda_constants_lz(const struct psti_cuda_block *block);
+uint64_t psti_cuda_constants_wave(const struct psti_cuda_block *block);
+uint64_t psti_cuda_constants_jpeg(const struct psti_cuda_block *block);
+
+#endif
