@@ -200,6 +200,7 @@ def test_pack_names_what_stays(tmp_path: Path) -> None:
     report = ps.pack(root, tmp_path / "a.pst")
     assert (report.n_pli_jpeg, report.n_kept_jpeg, report.n_bad) == (1, 1, 0)
     assert [kept["name"] for kept in report.kept_jpeg] == ["b.jpg"]
+    assert report.kept_jpeg[0]["text"].startswith("cannot be kept as PLI: ")
     assert "component" in report.kept_jpeg[0]["text"]
     assert report.kept_jpeg_nbytes == (root / "b.jpg").stat().st_size
     report = ps.pack(root, tmp_path / "b.pst", forms=["jpeg"])
@@ -217,6 +218,15 @@ def test_writer(tmp_path: Path) -> None:
     with ps.Writer(tmp_path / "a.pst", {"image": "pli-jpeg", "kept": ps.Image()}) as writer:
         for value in (data, cmyk, png.getvalue(), pli.from_jpeg(data), picture(1, 5, 6)):
             writer.write({"image": value, "kept": value})
+        assert (writer.n_kept_jpeg, len(writer.kept_jpeg)) == (1, 1)
+        why = writer.kept_jpeg[0]
+        assert (why["name"], why["field"], why["status"]) == ("000000000001", "image", "PST_ERROR_UNSUPPORTED")
+        assert why["text"].startswith("cannot be kept as PLI: ") and "component" in why["text"]
+        writer.write({"image": cmyk, "kept": data}, "again")
+        assert (writer.n_kept_jpeg, writer.kept_jpeg[1]["name"]) == (2, "again")
+        with pytest.raises(ps.errors.ExistsError):
+            writer.write({"image": cmyk, "kept": data}, "again")
+        assert writer.n_kept_jpeg == 2  # of what was written
     ds = ps.Dataset(tmp_path / "a.pst")
     assert [ds.item(i, "image")["form"] for i in range(5)] == ["pli-jpeg", "jpeg", "png", "pli-jpeg", "raw"]
     assert [ds.item(i, "kept")["form"] for i in range(5)] == ["jpeg", "jpeg", "png", "pli-jpeg", "raw"]
@@ -225,6 +235,7 @@ def test_writer(tmp_path: Path) -> None:
     for i in range(5):
         np.testing.assert_array_equal(ds[i]["image"], ds[i]["kept"])
     assert ds.read(0, "image", original=True) == data
+    assert [ds.item(i, "image")["jpeg_nbytes"] for i in range(5)] == [len(data), 0, 0, len(data), 0]
     assert [ds.item(i, "image")["was_pli"] for i in range(5)] == [False, False, False, True, False]
     assert ds.read(3, "image", original=True) == pli.from_jpeg(data)  # that was the file
     with pytest.raises(ps.errors.ArgumentError), ps.Writer(tmp_path / "b.pst", {"image": "pli"}) as writer:

@@ -16,6 +16,7 @@
 #include "encode/pli_jpeg_file.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Coefficients of 90 Mpixel of 4:4:4. */
@@ -218,6 +219,17 @@ static enum pst_status convert(struct psti_pack_jpeg *room, struct psti_decoder 
     return status;
 }
 
+/* What failed was the JPEG, or its proof: the cause is said to be one for that. */
+static enum pst_status tell(enum pst_status status, struct pst_error *err)
+{
+    char cause[PST_ERROR_TEXT_CAP];
+    if (err == NULL || !psti_pack_jpeg_stays(status))
+        return status;
+    memcpy(cause, err->text, sizeof cause);
+    snprintf(err->text, sizeof err->text, "cannot be kept as PLI: %.480s", cause);
+    return status;
+}
+
 enum pst_status psti_pack_jpeg_to_pli(struct psti_pack_jpeg *room, struct psti_decoder *decoder,
                                       const void *jpeg, size_t jpeg_nbytes,
                                       const struct pst_pli_from_jpeg_options *options, void *pli,
@@ -226,7 +238,7 @@ enum pst_status psti_pack_jpeg_to_pli(struct psti_pack_jpeg *room, struct psti_d
     enum pst_status status =
         convert(room, decoder, jpeg, jpeg_nbytes, options, pli, capacity, nbytes, err);
     trim(room, KEEP_NBYTES);
-    return status;
+    return tell(status, err);
 }
 
 enum pst_status psti_pack_jpeg_restore(struct psti_pack_jpeg *room, const void *pli,
@@ -288,7 +300,8 @@ enum pst_status pst_pli_from_jpeg(const void *jpeg, size_t jpeg_nbytes,
     if (status == PST_OK)
         status = psti_decoder_open(&decoder, err);
     if (status == PST_OK)
-        status = convert(&room, decoder, jpeg, jpeg_nbytes, &filled, pli, capacity, nbytes, err);
+        status = tell(
+            convert(&room, decoder, jpeg, jpeg_nbytes, &filled, pli, capacity, nbytes, err), err);
     psti_decoder_close(&decoder);
     psti_pack_jpeg_free(&room);
     return status;

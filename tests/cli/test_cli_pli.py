@@ -115,8 +115,23 @@ class Pli(cli_case.Case):
         text = self.ok("info", "a.pli").decode()
         for word in "100x200", "dense", "lossless", pli["pixel_checksum"]:
             self.assertIn(word, text)
-        self.write("cut.pli", (self.dir / "a.pli").read_bytes()[:-9])
-        self.assertIn(b"INCOMPLETE", self.ok("info", "cut.pli"))
+        self.assertTrue(pli["complete"])
+        whole = (self.dir / "a.pli").read_bytes()
+        for n in len(whole) - 9, pli["head_bytes"]:
+            self.write("cut.pli", whole[:n])
+            done = self.run_cli("info", "cut.pli")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"100x200", done.stdout)  # what is known is told
+            self.assertIn(b"INCOMPLETE: it has %d bytes when whole, here are %d" % (len(whole), n), done.stderr)
+            done = self.run_cli("info", "cut.pli", "--json")
+            self.assertEqual(done.returncode, 1)
+            report = json.loads(done.stdout)
+            self.assertEqual((report["pli"]["complete"], report["error"]["status"], report["error"]["offset"]),
+                             (False, "TRUNCATED", n))
+        self.write("cut.pli", whole[:pli["head_bytes"] - 1])
+        self.assertIn(b"its head has", self.run_cli("info", "cut.pli").stderr)
+        self.write("more.pli", whole + b"x")
+        self.assertIn(b"ends at byte %d" % len(whole), self.run_cli("info", "more.pli").stderr)
 
     def test_verify_finds_each_kind(self):
         self.png("a.png", 150, 150)

@@ -346,6 +346,7 @@ static void pli_json(struct cli_json *json, const struct pst_pli_info *pli, size
     cli_json_close(json, '}');
     cli_json_uint(json, "head_bytes", pli->head_nbytes);
     cli_json_uint(json, "bytes", pli->nbytes);
+    cli_json_bool(json, "complete", pli->nbytes == nbytes);
     cli_json_bool(json, "unit_checksums", pli->has_checksums);
     cli_json_text(json, "pixel_checksum", checksum);
     cli_json_close(json, '}');
@@ -374,12 +375,31 @@ static void pli_text(const struct pst_pli_info *pli, size_t nbytes)
         printf("%s%llu %s", separator, (unsigned long long)pli->n_units[mode], modes[mode]);
         separator = ", ";
     }
-    if (pli->nbytes != nbytes)
-        printf("; INCOMPLETE: it has %llu bytes when whole", (unsigned long long)pli->nbytes);
     printf("\n  head of %llu bytes, %s, pixel checksum %016llx\n",
            (unsigned long long)pli->head_nbytes,
            pli->has_checksums ? "units with checksums" : "units without checksums",
            (unsigned long long)pli->pixel_checksum);
+}
+
+/* Cut within its head or behind it, or followed by something. */
+static enum pst_status check_length(const struct pst_pli_info *pli, const char *path, size_t nbytes,
+                                    struct pst_error *err)
+{
+    if (pli->nbytes == nbytes)
+        return PST_OK;
+    enum pst_status status =
+        pli->nbytes == 0 ? cli_error(err, PST_ERROR_TRUNCATED,
+                                     "the PLI is INCOMPLETE: its head has %llu bytes, here are %zu",
+                                     (unsigned long long)pli->head_nbytes, nbytes)
+        : nbytes < pli->nbytes
+            ? cli_error(err, PST_ERROR_TRUNCATED,
+                        "the PLI is INCOMPLETE: it has %llu bytes when whole, here are %zu",
+                        (unsigned long long)pli->nbytes, nbytes)
+            : cli_error(err, PST_ERROR_CORRUPT, "the PLI ends at byte %llu, here are %zu",
+                        (unsigned long long)pli->nbytes, nbytes);
+    err->offset = (int64_t)(status == PST_ERROR_TRUNCATED ? nbytes : pli->nbytes);
+    snprintf(err->file, sizeof err->file, "%.200s", path);
+    return status;
 }
 
 static int image_info(struct cli *cli, const char *path)
@@ -403,6 +423,7 @@ static int image_info(struct cli *cli, const char *path)
             snprintf(err.file, sizeof err.file, "%s", path);
         return cli_fail(cli, &err);
     }
+    enum pst_status length = is_pli ? check_length(&pli, path, nbytes, &err) : PST_OK;
     if (cli->json) {
         struct cli_json json = {0};
         cli_json_open(&json, NULL, '{');
@@ -419,8 +440,10 @@ static int image_info(struct cli *cli, const char *path)
         cli_json_bool(&json, "progressive", image.progressive);
         if (is_pli)
             pli_json(&json, &pli, nbytes);
+        if (length != PST_OK)
+            cli_json_error(&json, "error", &err);
         cli_json_close(&json, '}');
-        return CLI_OK;
+        return length == PST_OK ? CLI_OK : CLI_FAILED;
     }
     cli_print_name(stdout, path);
     printf(": %s, %ux%u, %u channels of %u bit, %zu bytes, orientation %u%s%s\n",
@@ -429,7 +452,7 @@ static int image_info(struct cli *cli, const char *path)
            image.progressive ? ", progressive" : "");
     if (is_pli)
         pli_text(&pli, nbytes);
-    return CLI_OK;
+    return length == PST_OK ? CLI_OK : cli_fail(cli, &err);
 }
 
 int cmd_info(struct cli *cli, int argc, char **argv)

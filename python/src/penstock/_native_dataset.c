@@ -167,16 +167,17 @@ static PyObject *item_dict(const pst_dataset *handle, const struct pst_item *ite
     PyObject *file =
         item->i_file == PST_FILE_NONE ? Py_NewRef(Py_None) : PyLong_FromUnsignedLong(item->i_file);
     return Py_BuildValue(
-        "{s:O,s:N,s:N,s:K,s:K,s:O,s:O,s:O,s:K,s:K,s:I,s:I,s:I,s:I,s:I,s:N}", "present",
+        "{s:O,s:N,s:N,s:K,s:K,s:O,s:O,s:O,s:K,s:K,s:K,s:I,s:I,s:I,s:I,s:I,s:N}", "present",
         is_present(handle, item) ? Py_True : Py_False, "form", form, "i_file", file, "offset",
         (unsigned long long)item->offset, "nbytes", (unsigned long long)item->nbytes,
         "has_checksum", item->has_checksum ? Py_True : Py_False, "has_pixel_checksum",
         item->has_pixel_checksum ? Py_True : Py_False, "was_pli",
         item->was_pli ? Py_True : Py_False, "checksum", (unsigned long long)item->checksum,
-        "pixel_checksum", (unsigned long long)item->pixel_checksum, "height",
-        (unsigned int)item->height, "width", (unsigned int)item->width, "channels",
-        (unsigned int)item->channels, "bits", (unsigned int)item->bits, "orientation",
-        (unsigned int)item->orientation, "shape", shape_tuple(item->shape, item->ndim));
+        "pixel_checksum", (unsigned long long)item->pixel_checksum, "jpeg_nbytes",
+        (unsigned long long)item->jpeg_nbytes, "height", (unsigned int)item->height, "width",
+        (unsigned int)item->width, "channels", (unsigned int)item->channels, "bits",
+        (unsigned int)item->bits, "orientation", (unsigned int)item->orientation, "shape",
+        shape_tuple(item->shape, item->ndim));
 }
 
 static PyObject *dataset_item(PyObject *self, PyObject *args)

@@ -16,21 +16,24 @@ static PyObject *finish(enum pst_status status, const struct pst_error *err, voi
     return result;
 }
 
-/* pli_from_jpeg(jpeg, unit_edge, checksums) -> bytes */
+/* pli_from_jpeg(jpeg, unit_edge, checksums, smaller=False) -> bytes; `smaller`: than the JPEG, or
+ * an error */
 PyObject *native_pli_from_jpeg(PyObject *module, PyObject *args)
 {
     (void)module;
     Py_buffer jpeg;
     unsigned int unit_edge;
-    int checksums;
+    int checksums, smaller = 0;
     struct pst_error err;
     pst_error_clear(&err);
-    if (!PyArg_ParseTuple(args, "y*Ip:pli_from_jpeg", &jpeg, &unit_edge, &checksums))
+    if (!PyArg_ParseTuple(args, "y*Ip|p:pli_from_jpeg", &jpeg, &unit_edge, &checksums, &smaller))
         return NULL;
     const struct pst_pli_from_jpeg_options options = {
         .struct_size = sizeof options, .unit_edge = unit_edge, .no_checksum = !checksums};
     size_t bound = pst_pli_from_jpeg_bound((size_t)jpeg.len), nbytes = 0;
     enum pst_status status = PST_ERROR_MEMORY;
+    if (smaller && jpeg.len > 1)
+        bound = (size_t)jpeg.len - 1;
     void *room = bound > 0 ? PyMem_Malloc(bound) : NULL;
     if (room != NULL) {
         Py_BEGIN_ALLOW_THREADS status =

@@ -15,6 +15,7 @@ from .errors import (
     CorruptError,
     InternalError,
     LimitError,
+    PenstockError,
     TruncatedError,
     UnsupportedError,
 )
@@ -70,6 +71,10 @@ class FieldSpec:
         """Members of ``struct pst_field``, without the name."""
         return {"type": _native.field_type_number(self.type), "n_variants": 1}
 
+    def variants(self, value: Any, kept: list[PenstockError]) -> list[_Value | None]:
+        """As :meth:`values`; ``kept`` takes the reason why a JPEG stays as it is."""
+        return self.values(value)
+
     def values(self, value: Any) -> list[_Value | None]:
         """One entry per variant."""
         raise NotImplementedError
@@ -92,7 +97,8 @@ class Image(FieldSpec):
         form: "original": encoded bytes as they are, arrays as raw pixels. "jpeg", "png", "webp", "pli":
             encoded bytes that must have that form (arrays: penstock.pli.encode makes such bytes).
             "pli-jpeg": JPEGs become smaller, to the same pixels and with the file restorable (see
-            penstock.pli.from_jpeg; those that cannot stay JPEG), other bytes stay as they are.
+            penstock.pli.from_jpeg; those that cannot, or would not be smaller, stay JPEG, and
+            :attr:`Writer.kept_jpeg` says why), other bytes stay as they are.
             "raw": pixels, decoded at writing if need be (lossless). A list stores the image in
             several forms (variants), first one preferred.
     """
@@ -112,14 +118,17 @@ class Image(FieldSpec):
         return {"type": _native.field_type_number(self.type), "n_variants": len(self.form)}
 
     def values(self, value: Any) -> list[_Value | None]:
+        return self.variants(value, [])
+
+    def variants(self, value: Any, kept: list[PenstockError]) -> list[_Value | None]:
         if isinstance(value, (str, os.PathLike)):
             with open(value, "rb") as file:
                 value = file.read()
         if _is_bytes(value):
-            return [self._from_bytes(value, form) for form in self.form]
+            return [self._from_bytes(value, form, kept) for form in self.form]
         return [self._from_array(value, form) for form in self.form]
 
-    def _from_bytes(self, data: Any, form: str) -> _Value:
+    def _from_bytes(self, data: Any, form: str, kept: list[PenstockError]) -> _Value:
         if form == "raw":
             indices = self.type == "mask"
             return self._from_array(_image.decode(data, palette_indices=indices), form)
@@ -127,7 +136,7 @@ class Image(FieldSpec):
         was_pli = found in ("pli", "pli-jpeg")
         if form == "pli-jpeg":
             if found == "jpeg":
-                data, found = self._smaller(data)
+                data, found = self._smaller(data, kept)
         elif form not in ("original", found):
             raise ArgumentError(
                 f"{type(self).__name__}: the bytes are {found}, the schema says {form}"
@@ -135,12 +144,12 @@ class Image(FieldSpec):
         return data, _native.form_number(found), 0, 0, 0, 0, None, was_pli
 
     @staticmethod
-    def _smaller(jpeg: Any) -> tuple[Any, str]:
+    def _smaller(jpeg: Any, kept: list[PenstockError]) -> tuple[Any, str]:
         try:
-            data = _native.pli_from_jpeg(jpeg, 0, True)
-        except (UnsupportedError, LimitError, CorruptError, TruncatedError, ChecksumError, InternalError):
+            return _native.pli_from_jpeg(jpeg, 0, True, True), "pli-jpeg"
+        except (UnsupportedError, LimitError, CorruptError, TruncatedError, ChecksumError, InternalError) as error:
+            kept.append(error)
             return jpeg, "jpeg"
-        return (data, "pli-jpeg") if len(data) < memoryview(jpeg).nbytes else (jpeg, "jpeg")
 
     def _from_array(self, value: Any, form: str) -> _Value:
         import numpy as np
@@ -466,6 +475,8 @@ class Writer:
             if isinstance(spec, Int) and spec.names is not None:
                 self._native.set_class_names(i_field, spec.names)
         self._finished = False
+        self._n_kept_jpeg = 0
+        self._kept_jpeg: list[dict[str, Any]] = []
 
     @property
     def path(self) -> str:
@@ -474,6 +485,16 @@ class Writer:
     @property
     def schema(self) -> dict[str, FieldSpec]:
         return dict(self._specs)
+
+    @property
+    def n_kept_jpeg(self) -> int:
+        """JPEGs written with ``Image("pli-jpeg")`` that stay as they are."""
+        return self._n_kept_jpeg
+
+    @property
+    def kept_jpeg(self) -> list[dict[str, Any]]:
+        """The first 1000 of these: name, field, and why (status, text, offset in the JPEG)."""
+        return [dict(entry) for entry in self._kept_jpeg]
 
     def __len__(self) -> int:
         """Samples in the data set so far: a resumed job goes on with that one."""
@@ -497,12 +518,21 @@ class Writer:
                 dataset=self._path,
             )
         values = []
+        kept: list[tuple[str, PenstockError]] = []
         for field, spec in self._specs.items():
+            reasons: list[PenstockError] = []
             try:
-                values.append(spec.values(sample[field]))
+                values.append(spec.variants(sample[field], reasons))
             except ArgumentError as error:
                 raise ArgumentError(f"field {field!r}: {error}", dataset=self._path) from None
-        self._native.add(f"{len(self):012d}" if name is None else name, values)
+            kept.extend((field, reason) for reason in reasons)
+        name = f"{len(self):012d}" if name is None else name
+        self._native.add(name, values)
+        self._n_kept_jpeg += len(kept)
+        for field, reason in kept[: _KEPT_LISTED - len(self._kept_jpeg)]:
+            self._kept_jpeg.append(
+                {"name": name, "field": field, "status": reason.status, "text": reason.text, "offset": reason.offset}
+            )
 
     def write_many(
         self, samples: Iterable[Mapping[str, Any] | tuple[str, Mapping[str, Any]]]
