@@ -11,6 +11,13 @@ namespace psti
 template <class T> using lanes = T;
 template <class T> using shared = T *;
 
+/* An address in global memory, which the compiler is told that it is. */
+template <class T> PSTI_LANES T *global_at(uint64_t address)
+{
+    return static_cast<T *>(const_cast<void *>(
+        static_cast<const void *>(__cvta_global_to_generic((size_t)address))));
+}
+
 template <class T> PSTI_LANES shared<T> shared_cast(uint8_t *memory, uint32_t offset)
 {
     return reinterpret_cast<T *>(memory + offset);
@@ -58,13 +65,22 @@ PSTI_LANES uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t n)
 }
 PSTI_LANES uint32_t mul_high(uint32_t a, uint32_t b) { return __umulhi(a, b); }
 /* Bytes of (b:a), numbered from a's lowest: byte i of the result is the one that bits 4i..4i+2 of
- * `which` name; bits 4i+3 are 0. */
+ * `which` name; with bit 4i+3 its highest bit, eight times. */
 PSTI_LANES uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which)
 {
-    return __byte_perm(a, b, which);
+    uint32_t r;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(which));
+    return r;
 }
 /* c plus the products of the bytes of a and b, which are signed. */
 PSTI_LANES int32_t dot4(uint32_t a, uint32_t b, int32_t c) { return __dp4a((int)a, (int)b, c); }
+/* The same with a's bytes unsigned. */
+PSTI_LANES int32_t dot4_mixed(uint32_t a, uint32_t b, int32_t c)
+{
+    int32_t r;
+    asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+    return r;
+}
 /* Clamped to what 8 bits hold (0..255), or 16 bits (signed), a lowest. */
 PSTI_LANES uint32_t pack_u8(int32_t a, int32_t b, int32_t c, int32_t d)
 {
@@ -106,10 +122,7 @@ PSTI_LANES int32_t dot2_high(uint32_t w, uint32_t bytes, int32_t sum)
     asm("dp2a.hi.s32.u32 %0, %1, %2, %3;" : "=r"(r) : "r"(w), "r"(bytes), "r"(sum));
     return r;
 }
-PSTI_LANES int64_t mul_add_wide(int32_t a, int32_t b, int64_t sum)
-{
-    return sum + (int64_t)a * b;
-}
+PSTI_LANES int64_t mul_add_wide(int32_t a, int32_t b, int64_t sum) { return sum + (int64_t)a * b; }
 PSTI_LANES uint32_t low_u32(int64_t v) { return (uint32_t)v; }
 /* As bits of half and of bfloat16, rounded to nearest even. */
 PSTI_LANES uint32_t f16_bits(float v)
@@ -137,6 +150,20 @@ template <class T> PSTI_LANES void store(T *at, uint32_t i, wide<T> v, bool m = 
 {
     if (m)
         at[i] = (T)v;
+}
+/* Elements by their place in bytes. */
+template <class T> PSTI_LANES wide<T> load_at(const uint8_t *at, uint32_t nbytes)
+{
+    return *reinterpret_cast<const T *>(at + nbytes);
+}
+template <class T> PSTI_LANES wide<T> load_at(const uint8_t *at, uint32_t nbytes, bool m)
+{
+    return m ? (wide<T>)*reinterpret_cast<const T *>(at + nbytes) : wide<T>();
+}
+template <class T> PSTI_LANES void store_at(uint8_t *at, uint32_t nbytes, wide<T> v, bool m = true)
+{
+    if (m)
+        *reinterpret_cast<T *>(at + nbytes) = (T)v;
 }
 /* Four elements from i on, which is a multiple of 4; `at` is aligned to 16. */
 PSTI_LANES void load4(const uint32_t *at, uint32_t i, uint32_t out[4])
@@ -195,6 +222,11 @@ PSTI_LANES void atomic_add_uniform(uint64_t *at, uint64_t v)
     if (lane_id() == 0)
         atomicAdd(reinterpret_cast<unsigned long long *>(at), (unsigned long long)v);
 }
+
+/* Code behind this shares nothing with code elsewhere that works on what is in v or in memory:
+ * compilers would else compute beforehand what the cases of a switch have in common, and run out of
+ * registers. */
+PSTI_LANES void keep_apart(uint32_t &v) { asm volatile("" : "+r"(v) : : "memory"); }
 
 /* What lanes of this warp wrote is seen by its other lanes behind this. */
 PSTI_LANES void warp_sync() { __syncwarp(); }

@@ -177,6 +177,8 @@ template <class T> inline shared<T> shared_cast(const shared<uint8_t> &memory, u
     return shared<T>{memory.owner, memory.offset + offset};
 }
 
+template <class T> inline T *global_at(uint64_t address) { return reinterpret_cast<T *>(address); }
+
 inline lanes<uint32_t> lane_id()
 {
     lanes<uint32_t> r;
@@ -238,14 +240,22 @@ inline uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which)
 {
     uint64_t both = (uint64_t)b << 32 | a;
     uint32_t r = 0;
-    for (uint32_t i = 0; i < 32; i += 8, which >>= 4)
-        r |= ((uint32_t)(both >> (8 * (which & 7))) & 255) << i;
+    for (uint32_t i = 0; i < 32; i += 8, which >>= 4) {
+        uint32_t byte = (uint32_t)(both >> (8 * (which & 7))) & 255;
+        r |= (which & 8 ? (byte >> 7) * 255 : byte) << i;
+    }
     return r;
 }
 inline int32_t dot4(uint32_t a, uint32_t b, int32_t c)
 {
     for (uint32_t i = 0; i < 32; i += 8)
         c += (int32_t)(int8_t)(a >> i) * (int32_t)(int8_t)(b >> i);
+    return c;
+}
+inline int32_t dot4_mixed(uint32_t a, uint32_t b, int32_t c)
+{
+    for (uint32_t i = 0; i < 32; i += 8)
+        c += (int32_t)(a >> i & 255) * (int32_t)(int8_t)(b >> i);
     return c;
 }
 inline int32_t clamp_i32(int32_t v, int32_t lowest, int32_t highest)
@@ -415,6 +425,14 @@ inline lanes<int32_t> dot4(const lanes<uint32_t> &a, const lanes<uint32_t> &b,
         r.v[l] = dot4(a.v[l], b.v[l], c.v[l]);
     return r;
 }
+inline lanes<int32_t> dot4_mixed(const lanes<uint32_t> &a, const lanes<uint32_t> &b,
+                                 const lanes<int32_t> &c)
+{
+    lanes<int32_t> r;
+    for (uint32_t l = 0; l < PSTI_WARP; l++)
+        r.v[l] = dot4_mixed(a.v[l], b.v[l], c.v[l]);
+    return r;
+}
 inline lanes<uint32_t> pack_u8(const lanes<int32_t> &a, const lanes<int32_t> &b,
                                const lanes<int32_t> &c, const lanes<int32_t> &d)
 {
@@ -510,6 +528,34 @@ inline void store2(uint32_t *at, const lanes<uint32_t> &i, const lanes<uint32_t>
         at[i.v[l] + 1] = v1.v[l];
     }
 }
+/* Elements by their place in bytes. */
+template <class T>
+inline lanes<wide<T>> load_at(const shared<uint8_t> &at, const lanes<uint32_t> &nbytes,
+                              const lanes<bool> &m = lanes<bool>(true))
+{
+    lanes<wide<T>> r;
+    for (uint32_t l = 0; l < PSTI_WARP; l++) {
+        r.v[l] = wide<T>();
+        if (!m.v[l])
+            continue;
+        shared<T> own = shared_cast<T>(at, nbytes.v[l]);
+        own.owner->read(own.offset, sizeof(T), l);
+        r.v[l] = *own.at(0);
+    }
+    return r;
+}
+template <class T>
+inline void store_at(const shared<uint8_t> &at, const lanes<uint32_t> &nbytes,
+                     const lanes<wide<T>> &v, const lanes<bool> &m = lanes<bool>(true))
+{
+    for (uint32_t l = 0; l < PSTI_WARP; l++) {
+        if (!m.v[l])
+            continue;
+        shared<T> own = shared_cast<T>(at, nbytes.v[l]);
+        own.owner->write(own.offset, sizeof(T), l, false);
+        *own.at(0) = (T)v.v[l];
+    }
+}
 template <class T> inline wide<T> load_uniform(const T *at, uint32_t i) { return at[i]; }
 template <class T> inline wide<T> load_uniform(const shared<T> &at, uint32_t i)
 {
@@ -589,6 +635,8 @@ inline void atomic_add_uniform(uint64_t *at, uint64_t v)
 {
     __atomic_fetch_add(at, v, __ATOMIC_RELAXED);
 }
+
+inline void keep_apart(uint32_t &) {}
 
 inline void warp_sync() { running_arena()->order++; }
 
