@@ -81,7 +81,8 @@ struct psti_cuda_memory {
                          after another (of one stream) */
     size_t scratch_nbytes;
     uint64_t constants; /* on the card: psti_cuda_constants_write */
-    uint32_t n_processors; /* of the card; 0: not known. Only speed depends on it */
+    /* Of the card (psti_device_info); 0: not known. Only speed depends on them. */
+    uint32_t n_processors, shared_nbytes_max;
 };
 
 struct psti_cuda_block;

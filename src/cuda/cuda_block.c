@@ -25,8 +25,7 @@ size_t psti_cuda_block_fixed_nbytes(uint32_t n_fields, uint32_t n_rows)
 
 size_t psti_cuda_block_slack_nbytes(uint32_t n_fields)
 {
-    return n_fields * (size_t)PSTI_CUDA_LISTS_MAX *
-           (PSTI_CUDA_ALIGN + PSTI_CUDA_BLOCK_WARPS * sizeof(struct psti_cuda_unit));
+    return n_fields * (size_t)PSTI_CUDA_LISTS_MAX * PSTI_CUDA_ALIGN;
 }
 
 static enum pst_status check_memory(const struct psti_cuda_memory *memory, size_t least,
