@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
+#include "base/cpu.h"
 #include "base/fail.h"
 #include "base/hash.h"
 
@@ -191,11 +192,12 @@ static uint8_t *write_units(struct encoder *e)
     struct psti_pli_header *h = &e->header;
     uint8_t *at = e->bytes + psti_pli_head_nbytes(h);
     uint32_t largest = 0;
+    const struct psti_je_kernels *kernels = psti_je_kernels_for(psti_cpu_features());
     for (uint32_t u = 0; u < e->n_units && at; u++) {
         const struct psti_je_unit *unit = &e->units[u];
         size_t nbytes =
             psti_je_write(unit, e->ac + unit->ac, e->small + unit->small, e->raw + unit->raw,
-                          e->codes, &e->work, at, (size_t)(e->bytes + e->capacity - at));
+                          e->codes, kernels, &e->work, at, (size_t)(e->bytes + e->capacity - at));
         e->entries[u] = (struct psti_pli_entry){.nbytes = (uint32_t)nbytes};
         if (h->has_checksums && nbytes > 0)
             e->entries[u].checksum = (uint32_t)psti_hash64(at, nbytes);

@@ -31,8 +31,23 @@ struct psti_je_code {
     uint32_t last;        /* freq * 2^20 - 1: states above lose a word first */
     uint16_t rest, first; /* 2^12 - freq */
 };
+/* The same in 64 bits, for vectors: bits 0..31 a reciprocal, 2^s / freq rounded to the nearer side;
+ * then s, 2^12 - freq, first, and, in bit 63, whether it was rounded down: x divided by freq is (x
+ * + bit 63) * reciprocal >> s. With s = 31 + log2 freq, rounded up, the reciprocal is within 2^32
+ * and off by at most half a freq-th: freq * 2^20 times that is at most 2^s, which makes it exact.
+ */
+enum {
+    PSTI_JE_QUICK_S_SHIFT = 32,
+    PSTI_JE_QUICK_REST_SHIFT = 38,
+    PSTI_JE_QUICK_FIRST_SHIFT = PSTI_JE_QUICK_REST_SHIFT + PSTI_JPEG_PROB_BITS,
+    PSTI_JE_QUICK_DOWN_SHIFT = 63
+};
+_Static_assert(PSTI_JE_QUICK_FIRST_SHIFT + PSTI_JPEG_PROB_BITS <= PSTI_JE_QUICK_DOWN_SHIFT,
+               "the fields fit");
+
 struct psti_je_codes {
     struct psti_je_code small[PSTI_JE_N_SMALL], ac[PSTI_JE_N_AC];
+    uint64_t quick[PSTI_JE_N_AC];
 };
 
 /* Bits, the first one lowest. */
@@ -103,10 +118,16 @@ struct psti_je_kernels {
     void (*find_tokens)(const int16_t *values, uint32_t n, uint8_t *tokens, uint8_t *g);
     /* The raw bits of a group of 64 (8.5), zeros where it has fewer. */
     void (*put_values)(struct psti_je_bits *bits, const int16_t *values, const uint8_t *tokens);
+    /* Groups of 32 AC tokens, the last group first, into states of 64 bits each; returns where
+     * words begin then, of which three before may have been written. NULL: there is none. */
+    uint16_t *(*take_groups)(const uint8_t *tokens, uint32_t n_groups, const uint64_t *codes,
+                             uint64_t *states, uint16_t *words);
 };
 const struct psti_je_kernels *psti_je_kernels_for(uint32_t cpu);
 #if defined(__x86_64__)
 extern const struct psti_je_kernels psti_je_kernels_avx2; /* pli_jpeg_encode_avx2.c */
+uint16_t *psti_je_take_groups_avx2(const uint8_t *tokens, uint32_t n_groups, const uint64_t *codes,
+                                   uint64_t *states, uint16_t *words);
 #endif
 
 /* pli_jpeg_encode_model.c: tables of the image's own where they pay, and the codes of all. Returns
@@ -117,6 +138,7 @@ size_t psti_je_model(const struct psti_je_counts *counts,
 /* pli_jpeg_encode_write.c: a unit's bytes; 0 if `capacity` does not do. */
 size_t psti_je_write(const struct psti_je_unit *unit, const uint8_t *ac, const uint16_t *small,
                      const uint8_t *raw, const struct psti_je_codes *codes,
-                     const struct psti_je_work *work, uint8_t *out, size_t capacity);
+                     const struct psti_je_kernels *kernels, const struct psti_je_work *work,
+                     uint8_t *out, size_t capacity);
 
 #endif

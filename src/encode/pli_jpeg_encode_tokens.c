@@ -267,7 +267,7 @@ static void put_values(struct psti_je_bits *bits, const int16_t *values, const u
 
 const struct psti_je_kernels *psti_je_kernels_for(uint32_t cpu)
 {
-    static const struct psti_je_kernels plain = {find_tokens, put_values};
+    static const struct psti_je_kernels plain = {find_tokens, put_values, NULL};
 #if defined(__x86_64__)
     if ((cpu & PSTI_CPU_AVX2) != 0)
         return &psti_je_kernels_avx2;

@@ -252,6 +252,93 @@ static void levels_agree(void **state)
     }
 }
 
+/* States take tokens at every level alike: frequencies of all sizes, one that is nearly all of a
+ * table's, lists of all lengths, states as high and as low as they come. */
+static void states_agree(void **state)
+{
+    enum { N_K = 300, LAST = 5, ROOM = 1 << 15 };
+    static uint16_t words[2][ROOM];
+    static uint8_t ac[N_K * LAST], out[2][2 * ROOM];
+    (void)state;
+    const struct psti_je_kernels *kernels[2] = {psti_je_kernels_for(0),
+                                                psti_je_kernels_for(psti_cpu_detected())};
+    struct psti_je_counts *counts = calloc(1, sizeof *counts);
+    struct psti_je_codes *codes = calloc(1, sizeof *codes);
+    uint64_t random = 8;
+    uint8_t block[PSTI_JPEG_TABLES_MAX_NBYTES], raw[100];
+    assert_true(counts && codes);
+    if (kernels[0] == kernels[1])
+        skip();
+    for (uint32_t i = 0; i < 400; i++) {
+        struct psti_je_unit unit = {.raw_nbytes = sizeof raw, .last = LAST};
+        uint32_t n = 0, narrow = 1 + coefs_draw(&random) % 8;
+        for (uint32_t j = 0; j < PSTI_JE_N_AC; j++) /* table 0 begins with the rarest */
+            counts->ac[j] = 1 + coefs_draw(&random) % (1u << coefs_draw(&random) % 24);
+        for (uint32_t j = 0; j < PSTI_JE_N_SMALL; j++)
+            counts->small[j] = 1;
+        psti_je_model(counts, block, codes);
+        for (uint32_t k = 1; k <= LAST; k++) {
+            unit.n_k[k] = (uint16_t)(coefs_draw(&random) % N_K);
+            n += unit.n_k[k];
+        }
+        for (uint32_t j = 0; j < n; j++)
+            ac[j] = (uint8_t)(i % 4 == 0 ? coefs_draw(&random) % narrow : coefs_draw(&random));
+        for (size_t j = 0; j < sizeof raw; j++)
+            raw[j] = (uint8_t)(i % 3 == 0 ? 255 : i % 3 == 1 ? 0 : coefs_draw(&random));
+        size_t nbytes[2];
+        for (int k = 0; k < 2; k++) {
+            struct psti_je_work work = {.words_end = words[k] + ROOM};
+            nbytes[k] = psti_je_write(&unit, ac, NULL, raw, codes, kernels[k], &work, out[k],
+                                      sizeof out[k]);
+        }
+        assert_true(nbytes[0] > 0);
+        assert_int_equal(nbytes[0], nbytes[1]);
+        assert_memory_equal(out[0], out[1], nbytes[0]);
+    }
+    free(counts);
+    free(codes);
+}
+
+/* Of every frequency the quick code divides like the plain one, where that is hardest: by multiples
+ * of it and one less, and by the largest state there may be. */
+static void quick_codes_divide(void **state)
+{
+    (void)state;
+#if defined(__x86_64__)
+    struct psti_je_counts *counts = calloc(1, sizeof *counts);
+    struct psti_je_codes *codes = calloc(1, sizeof *codes);
+    uint8_t block[PSTI_JPEG_TABLES_MAX_NBYTES];
+    uint64_t random = 9;
+    bool seen[PSTI_JPEG_PROB_SUM + 1] = {0};
+    uint32_t n_seen = 0;
+    assert_true(counts && codes);
+    for (uint32_t i = 0; i < 3000; i++) {
+        for (uint32_t j = 0; j < PSTI_JE_N_AC; j++)
+            counts->ac[j] = coefs_draw(&random) % (1u << coefs_draw(&random) % 24);
+        psti_je_model(counts, block, codes);
+        for (uint32_t j = 0; j < PSTI_JE_N_AC; j++) {
+            uint64_t f = PSTI_JPEG_PROB_SUM - codes->ac[j].rest, q = codes->quick[j];
+            if (f == 0 || seen[f])
+                continue;
+            seen[f] = true;
+            n_seen++;
+            uint64_t reciprocal = (uint32_t)q, down = q >> PSTI_JE_QUICK_DOWN_SHIFT;
+            uint64_t shift = q >> PSTI_JE_QUICK_S_SHIFT & 63, last = (f << 20) - 1;
+            for (uint64_t t = 0; t < 4000; t++) {
+                uint64_t x = t < 2000 ? last - t : f * (coefs_draw(&random) % (1u << 20)) + t % 2;
+                x = t >= 3000 && x > 0 ? x - 1 : x;
+                assert_true((x + down) * reciprocal >> shift == x / f);
+            }
+        }
+    }
+    assert_true(n_seen > 500);
+    free(counts);
+    free(codes);
+#else
+    skip();
+#endif
+}
+
 static int open_room(void **state)
 {
     (void)state;
@@ -272,6 +359,7 @@ int main(void)
         cmocka_unit_test(whole_file),      cmocka_unit_test(size_of_units),
         cmocka_unit_test(too_little_room), cmocka_unit_test(out_of_range),
         cmocka_unit_test(memory_fails),    cmocka_unit_test(levels_agree),
+        cmocka_unit_test(states_agree),    cmocka_unit_test(quick_codes_divide),
     };
     return cmocka_run_group_tests(tests, open_room, close_room);
 }
