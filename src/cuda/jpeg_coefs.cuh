@@ -443,6 +443,7 @@ struct coefs_plane {
     uint32_t weights[2][4];
     int32_t bias[2];
     uint32_t nibble, word; /* of k in the history */
+    uint32_t plane;        /* where it begins in scratch */
 };
 
 PSTI_LANES coefs_plane open_plane(const coefs_unit &u,
@@ -462,6 +463,7 @@ PSTI_LANES coefs_plane open_plane(const coefs_unit &u,
     }
     p.nibble = 4 * (k & 7);
     p.word = k >> 3 & 1;
+    p.plane = k * u.stride;
     return p;
 }
 
@@ -471,34 +473,51 @@ PSTI_LANES lane_u32 g_of(lane_u32 tokens)
     return pick_bytes(lane_u32(0x04020100), lane_u32(0x20140c07), tokens);
 }
 
-/* Which table a token has: of list position i, with that history. */
-PSTI_LANES lane_u32 ac_context(const coefs_unit &u, const coefs_plane &p, lane_u32 i,
-                               lane_bool is_side, lane_u32 h0, lane_u32 h1)
+/* Which bucket the earlier tokens of a block lead to. */
+PSTI_LANES lane_u32 ac_bucket(const coefs_unit &u, const coefs_plane &p, lane_bool is_side,
+                              lane_u32 h0, lane_u32 h1)
 {
+    lane_u32 g[4] = {g_of(h0), g_of(h0 >> lane_u32(16)), g_of(h1), g_of(h1 >> lane_u32(16))};
     lane_i32 x = select(is_side, lane_i32(p.bias[1]), lane_i32(p.bias[0]));
-    x = dot4(g_of(h0), select(is_side, lane_u32(p.weights[1][0]), lane_u32(p.weights[0][0])), x);
-    x = dot4(g_of(h0 >> lane_u32(16)),
-             select(is_side, lane_u32(p.weights[1][1]), lane_u32(p.weights[0][1])), x);
-    x = dot4(g_of(h1), select(is_side, lane_u32(p.weights[1][2]), lane_u32(p.weights[0][2])), x);
-    x = dot4(g_of(h1 >> lane_u32(16)),
-             select(is_side, lane_u32(p.weights[1][3]), lane_u32(p.weights[0][3])), x);
+    PSTI_UNROLL
+    for (uint32_t i = 0; i < 4; i++)
+        x = dot4(g[i], select(is_side, lane_u32(p.weights[1][i]), lane_u32(p.weights[0][i])), x);
     lane_u32 half = as_u32(x) >> lane_u32(1); /* nothing in it is negative */
-    lane_u32 bucket = load(u.buckets, select(half < lane_u32(127), half, lane_u32(127)));
-    bucket += select(i < lane_u32(p.n1), lane_u32(8), lane_u32(0));
-    bucket += select(i < lane_u32(p.n3), lane_u32(8), lane_u32(0));
-    bucket += select(i < lane_u32(p.n7), lane_u32(8), lane_u32(0));
-    return bucket;
+    return load(u.buckets, select(half < lane_u32(127), half, lane_u32(127)));
 }
 
 /* How many of the table's first slots, of tokens 1..7, are at or before the slot. */
 PSTI_LANES lane_u32 ac_token(const coefs_unit &u, lane_u32 context, lane_u32 slot)
 {
     const lane_u32 high = lane_u32(0x80008000);
-    lane_u32 bounds[4], two = slot | slot << lane_u32(16) | high;
+    lane_u32 bounds[4], two = pick_bytes(slot | lane_u32(0x8000), lane_u32(0), lane_u32(0x1010));
     load4(u.bounds, context << lane_u32(2), bounds);
     lane_u32 a = ((two - bounds[0]) & high) | ((two - bounds[1]) & high) >> lane_u32(1);
     lane_u32 b = ((two - bounds[2]) & high) | ((two - bounds[3]) & high) >> lane_u32(1);
     return popc(a | b >> lane_u32(2));
+}
+
+/* 32 tokens of a plane, of list positions i; `inside`: all of blocks with an end of at least k + 7,
+ * as most are. */
+template <bool inside> PSTI_LANES void read_step(coefs_unit &u, const coefs_plane &p, lane_u32 i)
+{
+    lane_bool live = inside ? lane_bool(true) : i < lane_u32(p.n);
+    lane_u32 h0 = load(u.history, i), h1 = load(u.history, i + lane_u32(u.stride));
+    lane_bool is_side = load(u.order, i, live, 0u) >= lane_u32(u.first_side);
+    lane_u32 context = ac_bucket(u, p, is_side, h0, h1);
+    if (inside) {
+        context += lane_u32(24);
+    } else {
+        context += select(i < lane_u32(p.n1), lane_u32(8), lane_u32(0));
+        context += select(i < lane_u32(p.n3), lane_u32(8), lane_u32(0));
+        context += select(i < lane_u32(p.n7), lane_u32(8), lane_u32(0));
+    }
+    lane_u32 token = ac_token(u, context, u.states.x & lane_u32(4095));
+    advance(u.states, load(u.ac, (context << lane_u32(3)) + token), live);
+    lane_u32 h = p.word ? h1 : h0;
+    h = (h & lane_u32(~(15u << p.nibble))) | token << lane_u32(p.nibble);
+    store(u.history, i + lane_u32(p.word * u.stride), h);
+    store(u.planes, i + lane_u32(p.plane), token);
 }
 
 /* Tokens of planes 1..last. */
@@ -508,20 +527,11 @@ PSTI_LANES void read_ac(coefs_unit &u, const struct psti_cuda_jpeg_constants *co
         store(u.history, lane_u32(i) + lane_id(), lane_u32(0));
     for (uint32_t k = 1; k <= u.last; k++) {
         const coefs_plane p = open_plane(u, constants, k);
-        uint16_t *plane = u.planes + (size_t)k * u.stride;
-        for (uint32_t base = 0; base < p.n; base += PSTI_WARP) {
-            lane_u32 i = lane_u32(base) + lane_id();
-            lane_bool live = i < lane_u32(p.n);
-            lane_u32 h0 = load(u.history, i), h1 = load(u.history, i + lane_u32(u.stride));
-            lane_bool is_side = load(u.order, i, live, 0u) >= lane_u32(u.first_side);
-            lane_u32 context = ac_context(u, p, i, is_side, h0, h1);
-            lane_u32 token = ac_token(u, context, u.states.x & lane_u32(4095));
-            advance(u.states, load(u.ac, (context << lane_u32(3)) + token), live);
-            lane_u32 h = p.word ? h1 : h0;
-            h = (h & lane_u32(~(15u << p.nibble))) | token << lane_u32(p.nibble);
-            store(u.history, i + lane_u32(p.word * u.stride), h);
-            store(plane, i, token);
-        }
+        uint32_t base = 0;
+        for (; base + PSTI_WARP <= p.n7; base += PSTI_WARP)
+            read_step<true>(u, p, lane_u32(base) + lane_id());
+        for (; base < p.n; base += PSTI_WARP)
+            read_step<false>(u, p, lane_u32(base) + lane_id());
     }
 }
 
@@ -555,19 +565,18 @@ PSTI_LANES void take_magnitudes(coefs_bits &b, lane_u32 v[2])
 PSTI_LANES void place_ac(coefs_unit &u)
 {
     for (uint32_t k = 1; k <= u.last; k++) {
-        uint16_t *plane = u.planes + (size_t)k * u.stride;
-        uint32_t n = load_uniform(u.counts, k);
-        for (uint32_t base = 0; base < n; base += 2 * PSTI_WARP) {
+        uint32_t first = k * u.stride, end = first + load_uniform(u.counts, k);
+        for (uint32_t base = first; base < end; base += 2 * PSTI_WARP) {
             lane_u32 i0 = lane_u32(base) + lane_id(), i1 = i0 + lane_u32(PSTI_WARP);
-            lane_bool has0 = i0 < lane_u32(n), has1 = i1 < lane_u32(n);
-            lane_u32 v[2] = {load(plane, i0, has0, 0u), load(plane, i1, has1, 0u)};
+            lane_bool has0 = i0 < lane_u32(end), has1 = i1 < lane_u32(end);
+            lane_u32 v[2] = {load(u.planes, i0, has0, 0u), load(u.planes, i1, has1, 0u)};
             need_bits(u.bits, 64);
             lane_u32 negative0 = take_bits(u.bits, votes(v[0] > lane_u32(0)));
             lane_u32 negative1 = take_bits(u.bits, votes(v[1] > lane_u32(0)));
             if (some((v[0] > lane_u32(2)) | (v[1] > lane_u32(2))))
                 take_magnitudes(u.bits, v);
-            store(plane, i0, (v[0] ^ (lane_u32(0) - negative0)) + negative0, has0);
-            store(plane, i1, (v[1] ^ (lane_u32(0) - negative1)) + negative1, has1);
+            store(u.planes, i0, (v[0] ^ (lane_u32(0) - negative0)) + negative0, has0);
+            store(u.planes, i1, (v[1] ^ (lane_u32(0) - negative1)) + negative1, has1);
         }
     }
 }

@@ -11,13 +11,6 @@ namespace psti
 template <class T> using lanes = T;
 template <class T> using shared = T *;
 
-/* An address in global memory, which the compiler is told that it is. */
-template <class T> PSTI_LANES T *global_at(uint64_t address)
-{
-    return static_cast<T *>(const_cast<void *>(
-        static_cast<const void *>(__cvta_global_to_generic((size_t)address))));
-}
-
 template <class T> PSTI_LANES shared<T> shared_cast(uint8_t *memory, uint32_t offset)
 {
     return reinterpret_cast<T *>(memory + offset);

@@ -177,8 +177,6 @@ template <class T> inline shared<T> shared_cast(const shared<uint8_t> &memory, u
     return shared<T>{memory.owner, memory.offset + offset};
 }
 
-template <class T> inline T *global_at(uint64_t address) { return reinterpret_cast<T *>(address); }
-
 inline lanes<uint32_t> lane_id()
 {
     lanes<uint32_t> r;
