@@ -352,6 +352,26 @@ static void test_made_units(void **state)
     }
 }
 
+/* What the decoder takes for granted of the constants of 8 bits: sums of filters fit 16 bits, their
+ * coefficients, and L's, 8. */
+static void test_constants(void **state)
+{
+    (void)state;
+    for (uint32_t list = 0; list < 3; list++)
+        for (uint32_t i = 0; i < PSTI_PLI_N_FILTERS; i++) {
+            const struct psti_pli_filter *f = &psti_pli_filters[list][i];
+            int high = 16 + 128 * (abs(f->a) + abs(f->b)), low = 16 - 128 * (abs(f->a) + abs(f->b));
+            int left = 32;
+            for (int k = 0; k < 5; k++) {
+                *(f->k[k] > 0 ? &high : &low) += 255 * f->k[k];
+                left -= f->k[k];
+            }
+            *(left > 0 ? &high : &low) += 255 * left;
+            assert_in_range(left + 128, 0, 255);
+            assert_true(high <= INT16_MAX && low >= INT16_MIN);
+        }
+}
+
 /* Every predictor of three planes, where all lanes are at work. */
 static void test_whole_units(void **state)
 {
@@ -589,6 +609,7 @@ static void test_real(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_constants),
         cmocka_unit_test_setup_teardown(test_made_units, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_whole_units, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_own_tables, set_up, tear_down),
