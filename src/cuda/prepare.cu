@@ -5,6 +5,6 @@
 #include "cuda/prepare.cuh"
 
 PSTI_KERNEL(psti_cuda_resize, psti::resize_kernel, struct psti_cuda_prepare_args,
-            PSTI_CUDA_PREPARE_WARPS, 3)
+            PSTI_CUDA_PREPARE_WARPS, 2)
 PSTI_KERNEL(psti_cuda_point, psti::point_kernel, struct psti_cuda_prepare_args,
             PSTI_CUDA_PREPARE_WARPS, 1)

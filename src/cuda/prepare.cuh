@@ -377,6 +377,7 @@ PSTI_LANES void dot_pixels(const lane_u32 *b, lane_u32 w01, lane_u32 w23, lane_i
 /* 8-bit samples: a pixel is a word, channel 0 lowest. */
 template <uint32_t channels> struct narrow {
     static const uint32_t words = 1; /* per pixel behind the horizontal filter */
+    static const uint32_t rows = 2;  /* filtered at a time */
     typedef lane_i32 sum_type;
 
     static PSTI_LANES void filter(const columns &k, uint64_t row, lane_u32 out[2])
@@ -483,7 +484,7 @@ PSTI_LANES lane_u32 clamp_wide(lane_i64 sum, uint32_t precision)
 
 /* 16-bit samples: a pixel is two words, channel 0 lowest. */
 template <uint32_t channels> struct broad {
-    static const uint32_t words = channels > 2 ? 2 : 1;
+    static const uint32_t words = channels > 2 ? 2 : 1, rows = 1;
     typedef lane_i64 sum_type;
 
     static PSTI_LANES void filter(const columns &k, uint64_t row, lane_u32 out[2])
@@ -578,6 +579,24 @@ struct resize_kernel {
             out[1] = load(ring, lane_u32(PSTI_CUDA_RING * PSTI_WARP + at) + lane_id());
     }
 
+    /* Filters row `y` into the ring; of bytes the next one too, which soon is wanted: its loads do
+     * not wait for the first one's. */
+    template <class Samples>
+    static PSTI_LANES void fill(shared<uint32_t> ring, const columns &k,
+                                const struct psti_cuda_pass &pass, uint32_t pixel_nbytes,
+                                uint32_t y)
+    {
+        lane_u32 rows[Samples::rows][2];
+        PSTI_UNROLL
+        for (uint32_t i = 0; i < Samples::rows; i++) {
+            uint32_t from = y + i < pass.from_height ? y + i : y;
+            Samples::filter(k, from_row(pass, pixel_nbytes, from), rows[i]);
+        }
+        PSTI_UNROLL
+        for (uint32_t i = 0; i < Samples::rows; i++)
+            ring_put<Samples>(ring, y + i, rows[i]);
+    }
+
     /* One row of the result from rows start..start+taps-1 behind the horizontal filter. */
     template <class Samples, class Row>
     static PSTI_LANES void vertical(const struct psti_cuda_axis &axis, uint32_t y, uint32_t start,
@@ -617,15 +636,9 @@ struct resize_kernel {
             uint32_t taps = load_uniform(reinterpret_cast<const uint32_t *>(pass.axis_y.taps), y);
             pixel p;
             if (taps < PSTI_CUDA_RING) {
-                for (next = next < start ? start : next; next < start + taps; next += 2) {
-                    /* Two at a time: the second one's loads do not wait for the first. */
-                    uint32_t after = next + 1 < pass.from_height ? next + 1 : next;
-                    lane_u32 first[2], second[2];
-                    Samples::filter(k, from_row(pass, pixel_nbytes, next), first);
-                    Samples::filter(k, from_row(pass, pixel_nbytes, after), second);
-                    ring_put<Samples>(ring, next, first);
-                    ring_put<Samples>(ring, next + 1, second);
-                }
+                next = next < start ? start : next;
+                for (; next < start + taps; next += Samples::rows)
+                    fill<Samples>(ring, k, pass, pixel_nbytes, next);
                 vertical<Samples>(
                     pass.axis_y, y, start, taps,
                     [&](uint32_t row, lane_u32 out[2]) { ring_get<Samples>(ring, row, out); }, p);
