@@ -216,11 +216,6 @@ PSTI_LANES void atomic_add_uniform(uint64_t *at, uint64_t v)
         atomicAdd(reinterpret_cast<unsigned long long *>(at), (unsigned long long)v);
 }
 
-/* Code behind this shares nothing with code elsewhere that works on what is in v or in memory:
- * compilers would else compute beforehand what the cases of a switch have in common, and run out of
- * registers. */
-PSTI_LANES void keep_apart(uint32_t &v) { asm volatile("" : "+r"(v) : : "memory"); }
-
 /* What lanes of this warp wrote is seen by its other lanes behind this. */
 PSTI_LANES void warp_sync() { __syncwarp(); }
 

@@ -634,8 +634,6 @@ inline void atomic_add_uniform(uint64_t *at, uint64_t v)
     __atomic_fetch_add(at, v, __ATOMIC_RELAXED);
 }
 
-inline void keep_apart(uint32_t &) {}
-
 inline void warp_sync() { running_arena()->order++; }
 
 template <class Kernel, int phase, class Block, class Args>
