@@ -502,6 +502,9 @@ template <int bits> PSTI_LANES bool wave_decode_tokens(wave_unit &u)
 /* Signs and raw bits
  * ------------------------------------------------------------------------------------- */
 
+PSTI_LANES lane_i32 wave_least(lane_i32 a, lane_i32 b) { return select(a < b, a, b); }
+PSTI_LANES lane_i32 wave_most(lane_i32 a, lane_i32 b) { return select(a > b, a, b); }
+
 /* The bits from raw_at on: those of the unit, then what the states carry. From the word in which
  * raw_end lies on, the window holds them. */
 PSTI_LANES void wave_open_bits(const wave_unit &u)
@@ -565,22 +568,21 @@ PSTI_LANES void wave_store_signed(const wave_unit &u, lane_u32 at, lane_i32 v, l
 }
 
 /* Tokens get their signs. Returns the bit behind the last sign. */
-template <int bits> PSTI_LANES uint32_t wave_find_signs(const wave_unit &u, bool &has_large)
+PSTI_LANES uint32_t wave_find_signs16(const wave_unit &u, bool &has_large)
 {
     uint32_t at = 8 * u.raw_at;
     lane_bool large = lane_bool(false);
     for (uint32_t t = 0; t < u.n_rows + 62; t++) {
         lane_bool here = wave_lanes_of(u, t);
-        lane_u32 place =
-            lane_u32(wave_row<bits>(t < u.n_rows ? t : t - u.n_rows)) ^ wave_place<bits>();
-        lane_i32 v = wave_load_signed<bits>(u, place, here);
+        lane_u32 place = lane_u32(wave_row<16>(t < u.n_rows ? t : t - u.n_rows)) ^ wave_place<16>();
+        lane_i32 v = wave_load_signed<16>(u, place, here);
         lane_bool is_some = v != lane_i32(0);
         uint32_t which = votes(is_some);
         if (which == 0)
             continue;
         lane_u32 sign = lane_u32(at) + popc(lane_u32(which) & mask_below());
         lane_bool negative = (wave_bits(u, sign, is_some) & lane_u32(1)) != lane_u32(0);
-        wave_store_signed<bits>(u, place, -v, is_some & negative);
+        wave_store_signed<16>(u, place, -v, is_some & negative);
         large = large | (v >= lane_i32(WAVE_DIRECT));
         at += popc(which);
     }
@@ -589,13 +591,12 @@ template <int bits> PSTI_LANES uint32_t wave_find_signs(const wave_unit &u, bool
 }
 
 /* Signed tokens become residuals. Returns the bit behind the last. */
-template <int bits> PSTI_LANES uint32_t wave_find_raw_bits(const wave_unit &u, uint32_t at)
+PSTI_LANES uint32_t wave_find_raw_bits16(const wave_unit &u, uint32_t at)
 {
     for (uint32_t t = 0; t < u.n_rows + 62; t++) {
         lane_bool here = wave_lanes_of(u, t);
-        lane_u32 place =
-            lane_u32(wave_row<bits>(t < u.n_rows ? t : t - u.n_rows)) ^ wave_place<bits>();
-        lane_i32 v = wave_load_signed<bits>(u, place, here);
+        lane_u32 place = lane_u32(wave_row<16>(t < u.n_rows ? t : t - u.n_rows)) ^ wave_place<16>();
+        lane_i32 v = wave_load_signed<16>(u, place, here);
         lane_bool negative = v < lane_i32(0);
         lane_u32 token = as_u32(select(negative, -v, v));
         lane_bool large = token >= lane_u32(WAVE_DIRECT);
@@ -616,16 +617,173 @@ template <int bits> PSTI_LANES uint32_t wave_find_raw_bits(const wave_unit &u, u
         }
         lane_u32 raw = wave_bits(u, from, large) & ((lane_u32(1) << n) - lane_u32(1));
         lane_i32 magnitude = as_i32(base + raw);
-        wave_store_signed<bits>(u, place, select(negative, -magnitude, magnitude), large);
+        wave_store_signed<16>(u, place, select(negative, -magnitude, magnitude), large);
     }
     return at;
 }
 
+/* Of 8 bits, 16 rows at a time: each lane has 16 tokens that follow one another, as four words. */
+static const uint32_t WAVE_CHUNK = 16, WAVE_ONES = 0x01010101, WAVE_TOPS = 0x80808080;
+
+struct wave_chunk {
+    lane_u32 places[4], words[4];
+    lane_u32 live[4]; /* bytes of the steps at hand: 255 */
+};
+
+/* The four bytes that begin at byte `at`, as far as they are below byte `end`. */
+PSTI_LANES lane_u32 wave_bytes_below(lane_u32 end, lane_u32 at)
+{
+    lane_i32 n = as_i32(end - at);
+    n = wave_least(wave_most(n, lane_i32(0)), lane_i32(4));
+    return select(n == lane_i32(4), lane_u32(~0u),
+                  (lane_u32(1) << (as_u32(n) * lane_u32(8) & lane_u32(31))) - lane_u32(1));
+}
+
+/* Steps t .. t + 15, some of which may be behind the last. */
+PSTI_LANES void wave_load_chunk(const wave_unit &u, uint32_t t, wave_chunk &chunk)
+{
+    const uint32_t first = t < u.n_rows ? t : t - u.n_rows;
+    const lane_u32 row = wave_rows<8>(lane_u32(first) + (lane_id() >> lane_u32(1)));
+    const lane_u32 half = (lane_id() & lane_u32(1)) * lane_u32(16);
+    /* Lanes of the band that begins, of the row's. */
+    const lane_u32 n_front = lane_u32((first & 63) / 2 + 1) + (lane_id() >> lane_u32(2));
+    PSTI_UNROLL
+    for (uint32_t k = 0; k < 4; k++) {
+        chunk.places[k] = row ^ (half + lane_u32(4 * k));
+        chunk.words[k] = load_at<uint32_t>(u.samples, chunk.places[k]);
+        chunk.live[k] = lane_u32(~0u);
+        if (t < WAVE_EDGE || t >= u.n_rows) {
+            chunk.live[k] = wave_bytes_below(n_front, half + lane_u32(4 * k));
+            if (t >= u.n_rows)
+                chunk.live[k] = ~chunk.live[k];
+        }
+    }
+}
+
+/* 1 in each byte that is not 0; bytes are below 128. */
+PSTI_LANES lane_u32 wave_nonzero_bytes(lane_u32 v)
+{
+    return ((v + lane_u32(0x7f7f7f7f)) & lane_u32(WAVE_TOPS)) >> lane_u32(7);
+}
+PSTI_LANES lane_u32 wave_sum_bytes(lane_u32 v) { return v * lane_u32(WAVE_ONES) >> lane_u32(24); }
+
+/* Tokens that are not 0, of a word, have their signs, lowest first: 255 in each that is negative.
+ * `some`: 1 in those bytes. */
+PSTI_LANES lane_u32 wave_spread_signs(lane_u32 some, lane_u32 signs)
+{
+    /* The top of byte i is sign i; byte i of the result is the top of the byte whose number is how
+     * many of `some` lie below it. */
+    lane_u32 tops = (signs & lane_u32(15)) * lane_u32(0x10204080) & lane_u32(WAVE_TOPS);
+    lane_u32 nibbles = pick_bytes(some | some >> lane_u32(4), lane_u32(0), lane_u32(0x4420));
+    lane_u32 which = nibbles * lane_u32(0x1110) + lane_u32(0x8888);
+    return pick_bytes(tops, tops, which) & (some * lane_u32(255));
+}
+
+/* Tokens get their signs. Returns the bit behind the last sign. */
+PSTI_LANES uint32_t wave_find_signs8(const wave_unit &u, bool &has_large)
+{
+    uint32_t at = 8 * u.raw_at;
+    lane_u32 large = lane_u32(0);
+    for (uint32_t t = 0; t < u.n_rows + WAVE_EDGE; t += WAVE_CHUNK) {
+        wave_chunk chunk;
+        lane_u32 is_some[4], sum = lane_u32(0);
+        wave_load_chunk(u, t, chunk);
+        PSTI_UNROLL
+        for (uint32_t k = 0; k < 4; k++) {
+            lane_u32 tokens = chunk.words[k] & chunk.live[k];
+            is_some[k] = wave_nonzero_bytes(tokens);
+            sum = sum + is_some[k];
+            large = large | (tokens + lane_u32((128 - WAVE_DIRECT) * WAVE_ONES));
+        }
+        lane_u32 n = wave_sum_bytes(sum), end = scan_add(n);
+        lane_u32 signs = wave_bits(u, lane_u32(at) + end - n, n > lane_u32(0));
+        at += lane_of(end, PSTI_WARP - 1);
+        PSTI_UNROLL
+        for (uint32_t k = 0; k < 4; k++) {
+            lane_u32 negative = wave_spread_signs(is_some[k], signs);
+            signs = signs >> wave_sum_bytes(is_some[k]);
+            /* Nothing is carried from byte to byte: no token that has a sign is 0. */
+            store_at<uint32_t>(u.samples, chunk.places[k],
+                               (chunk.words[k] ^ negative) + (negative & is_some[k]));
+        }
+    }
+    has_large = some((large & lane_u32(WAVE_TOPS)) != lane_u32(0));
+    return at;
+}
+
+/* The large tokens of a word become magnitudes. `large`: the tops of their bytes; `from`: where
+ * their raw bits begin, and end. */
+PSTI_LANES lane_u32 wave_take_raw_bits(const wave_unit &u, lane_u32 word, lane_u32 large,
+                                       lane_u32 &from)
+{
+    while (some(large != lane_u32(0))) {
+        lane_bool m = large != lane_u32(0);
+        lane_u32 shift = select(m, ctz(large) - lane_u32(7), lane_u32(0));
+        lane_i32 v = as_i32((word >> shift) << lane_u32(24)) >> lane_i32(24);
+        lane_bool negative = v < lane_i32(0);
+        lane_u32 token = as_u32(select(negative, -v, v));
+        lane_bool is_first = token == lane_u32(WAVE_DIRECT);
+        lane_u32 n = ((token + lane_u32(1) - lane_u32(WAVE_DIRECT)) >> lane_u32(1)) + lane_u32(3);
+        n = select(m, n, lane_u32(0));
+        lane_u32 base = select(is_first, token, ((token + lane_u32(1)) & lane_u32(1)) + lane_u32(2))
+                        << select(is_first, lane_u32(0), n);
+        lane_u32 raw = wave_bits(u, from, m) & ((lane_u32(1) << n) - lane_u32(1));
+        lane_u32 made = as_u32(select(negative, -as_i32(base + raw), as_i32(base + raw)));
+        lane_u32 others = ~(lane_u32(255) << shift);
+        word = select(m, (word & others) | (made & lane_u32(255)) << shift, word);
+        from = from + n;
+        large = large & (large - lane_u32(1));
+    }
+    return word;
+}
+
+/* Signed tokens become residuals. Returns the bit behind the last. */
+PSTI_LANES uint32_t wave_find_raw_bits8(const wave_unit &u, uint32_t at)
+{
+    for (uint32_t t = 0; t < u.n_rows + WAVE_EDGE; t += WAVE_CHUNK) {
+        wave_chunk chunk;
+        lane_u32 large[4], any = lane_u32(0), sum = lane_u32(0);
+        wave_load_chunk(u, t, chunk);
+        PSTI_UNROLL
+        for (uint32_t k = 0; k < 4; k++) {
+            lane_u32 v = chunk.words[k] & chunk.live[k];
+            lane_u32 one = v >> lane_u32(7) & lane_u32(WAVE_ONES); /* in negative ones */
+            v = (v ^ one * lane_u32(255)) + one;
+            large[k] = (v + lane_u32((128 - WAVE_DIRECT) * WAVE_ONES)) & lane_u32(WAVE_TOPS);
+            any = any | large[k];
+            /* A large token has 3 bits and half of what it is above 23. */
+            lane_u32 is_large = (large[k] >> lane_u32(7)) * lane_u32(255);
+            v = (v & is_large) - (is_large & lane_u32((WAVE_DIRECT - 1) * WAVE_ONES));
+            sum = sum + (v >> lane_u32(1) & lane_u32(0x7f7f7f7f)) +
+                  (is_large & lane_u32(3 * WAVE_ONES));
+        }
+        if (!some(any != lane_u32(0)))
+            continue;
+        lane_u32 n = wave_sum_bytes(sum), end = scan_add(n), from = lane_u32(at) + end - n;
+        at += lane_of(end, PSTI_WARP - 1);
+        PSTI_UNROLL
+        for (uint32_t k = 0; k < 4; k++)
+            store_at<uint32_t>(u.samples, chunk.places[k],
+                               wave_take_raw_bits(u, chunk.words[k], large[k], from));
+    }
+    return at;
+}
+
+template <int bits> PSTI_LANES uint32_t wave_find_signs(const wave_unit &u, bool &has_large)
+{
+    if (bits == 8)
+        return wave_find_signs8(u, has_large);
+    return wave_find_signs16(u, has_large);
+}
+template <int bits> PSTI_LANES uint32_t wave_find_raw_bits(const wave_unit &u, uint32_t at)
+{
+    if (bits == 8)
+        return wave_find_raw_bits8(u, at);
+    return wave_find_raw_bits16(u, at);
+}
+
 /* Prediction of 16 bits
  * ------------------------------------------------------------------------------------- */
-
-PSTI_LANES lane_i32 wave_least(lane_i32 a, lane_i32 b) { return select(a < b, a, b); }
-PSTI_LANES lane_i32 wave_most(lane_i32 a, lane_i32 b) { return select(a > b, a, b); }
 
 /* A plane on its way. */
 struct wave_plane {
