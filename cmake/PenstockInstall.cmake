@@ -19,6 +19,10 @@ if(TARGET penstock_cli)
   install(TARGETS penstock_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
+if(TARGET penstock_cuda)
+  install(TARGETS penstock_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
 set(private_pc libjpeg libpng zlib)
 set(DEFLATE_FOUND TRUE) # or there would be no build

@@ -182,29 +182,42 @@ static enum pst_status read_priorities(struct psti_device *device, struct pst_er
     return status;
 }
 
+/* Opens the driver and reads the facts; no context yet. */
+static enum pst_status meet(struct psti_device *device, uint32_t ordinal, struct pst_error *err)
+{
+    char reason[REASON_CAP] = "";
+    uint32_t n = 0;
+    device->owner = getpid();
+    device->info.ordinal = ordinal;
+    if (psti_driver_open(&device->driver, reason, sizeof reason))
+        n = count_cards(&device->driver, reason, sizeof reason);
+    if (n == 0)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "device", "%s", reason);
+    if (ordinal >= n)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "device",
+                         "there is no card %u: the CUDA driver finds %u", ordinal, n);
+    return read_facts(device, err);
+}
+
+enum pst_status psti_device_look(uint32_t ordinal, struct psti_device_info *info,
+                                 struct pst_error *err)
+{
+    struct psti_device device = {0};
+    enum pst_status status = meet(&device, ordinal, err);
+    *info = device.info;
+    return status;
+}
+
 enum pst_status psti_device_open(const struct psti_device_options *options,
                                  struct psti_device **out, struct pst_error *err)
 {
-    char reason[REASON_CAP] = "";
     *out = NULL;
     struct psti_device *device = psti_calloc(1, sizeof *device);
     if (!device)
         return psti_fail(err, PST_ERROR_MEMORY, "device", "no memory to open a card");
-    device->owner = getpid();
-    device->info.ordinal = options->ordinal;
     device->device_memory.limit = options->device_memory ? options->device_memory : UINT64_MAX;
     device->pinned_memory.limit = options->pinned_memory ? options->pinned_memory : UINT64_MAX;
-    uint32_t n = 0;
-    enum pst_status status = PST_OK;
-    if (psti_driver_open(&device->driver, reason, sizeof reason))
-        n = count_cards(&device->driver, reason, sizeof reason);
-    if (n == 0)
-        status = psti_fail(err, PST_ERROR_UNSUPPORTED, "device", "%s", reason);
-    else if (options->ordinal >= n)
-        status = psti_fail(err, PST_ERROR_UNSUPPORTED, "device",
-                           "there is no card %u: the CUDA driver finds %u", options->ordinal, n);
-    if (status == PST_OK)
-        status = read_facts(device, err);
+    enum pst_status status = meet(device, options->ordinal, err);
     if (status == PST_OK) {
         unsigned result = PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN,
                                            context_retain(&device->context, device->handle));
@@ -220,6 +233,14 @@ enum pst_status psti_device_open(const struct psti_device_options *options,
     return status;
 }
 
+/* Takes all images of the device out again; the context is current. */
+static void unload(struct psti_device *device)
+{
+    for (uint32_t i = 0; i < device->n_modules; i++)
+        (void)device->driver.module_unload(device->modules[i]);
+    device->n_modules = 0;
+}
+
 void psti_device_close(struct psti_device **device)
 {
     struct psti_device *closed = *device;
@@ -227,8 +248,8 @@ void psti_device_close(struct psti_device **device)
     if (!closed)
         return;
     if (closed->owner == getpid() && closed->context) {
-        if (closed->module && psti_device_enter_to_close(closed)) {
-            (void)closed->driver.module_unload(closed->module);
+        if (closed->n_modules && psti_device_enter_to_close(closed)) {
+            unload(closed);
             psti_device_leave(closed);
         }
         (void)closed->driver.context_release(closed->handle);
@@ -246,13 +267,14 @@ void psti_device_info(const struct psti_device *device, struct psti_device_info 
 }
 
 /* Finds a kernel and lets it use all the shared memory that the card has for a block. */
-static enum pst_status find_kernel(struct psti_device *device, psti_cu_module module,
-                                   const char *name, psti_cu_function *kernel,
-                                   struct pst_error *err)
+static enum pst_status find_kernel(struct psti_device *device, const char *name,
+                                   psti_cu_function *kernel, struct pst_error *err)
 {
     int nbytes = 0;
-    unsigned result =
-        PSTI_DRIVER_CALL(device, PSTI_CU_NOT_FOUND, module_function(kernel, module, name));
+    unsigned result = PSTI_CU_NOT_FOUND;
+    for (uint32_t i = 0; i < device->n_modules && result == PSTI_CU_NOT_FOUND; i++)
+        result = PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN,
+                                  module_function(kernel, device->modules[i], name));
     enum pst_status status = psti_device_judge(device, result, err, "finding kernel %s", name);
     if (status != PST_OK)
         return status;
@@ -264,35 +286,52 @@ static enum pst_status find_kernel(struct psti_device *device, psti_cu_module mo
     return psti_device_judge(device, result, err, "giving shared memory to kernel %s", name);
 }
 
-enum pst_status psti_device_load(struct psti_device *device, const void *image,
-                                 const char *const *names, uint32_t n_names, struct pst_error *err)
+/* The context is current. */
+static enum pst_status load_all(struct psti_device *device, const void *const *images,
+                                uint32_t n_images, const char *const *names, uint32_t n_names,
+                                psti_cu_function *kernels, struct pst_error *err)
 {
-    if (device->module)
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < n_images; i++) {
+        unsigned result = PSTI_DRIVER_CALL(device, PSTI_CU_OUT_OF_MEMORY,
+                                           module_load(&device->modules[i], images[i]));
+        status = psti_device_judge(device, result, err, "loading the kernels");
+        if (status == PST_OK)
+            device->n_modules = i + 1;
+    }
+    for (uint32_t i = 0; status == PST_OK && i < n_names; i++)
+        status = find_kernel(device, names[i], &kernels[i], err);
+    if (status != PST_OK)
+        unload(device);
+    return status;
+}
+
+enum pst_status psti_device_load_images(struct psti_device *device, const void *const *images,
+                                        uint32_t n_images, const char *const *names,
+                                        uint32_t n_names, struct pst_error *err)
+{
+    if (device->n_modules)
         return psti_fail(err, PST_ERROR_STATE, "device", "card %u has its kernels already",
                          device->info.ordinal);
-    psti_cu_module module = NULL;
     psti_cu_function *kernels = psti_alloc_array(n_names, sizeof *kernels);
     if (!kernels)
         return psti_fail(err, PST_ERROR_MEMORY, "device", "no memory for a list of kernels");
     enum pst_status status = psti_device_enter(device, err);
-    if (status != PST_OK)
-        goto out;
-    unsigned result = PSTI_DRIVER_CALL(device, PSTI_CU_OUT_OF_MEMORY, module_load(&module, image));
-    status = psti_device_judge(device, result, err, "loading the kernels");
-    if (status != PST_OK)
-        module = NULL;
-    for (uint32_t i = 0; status == PST_OK && i < n_names; i++)
-        status = find_kernel(device, module, names[i], &kernels[i], err);
-    if (status != PST_OK && module)
-        (void)device->driver.module_unload(module);
-    psti_device_leave(device);
     if (status == PST_OK) {
-        device->module = module;
-        device->kernels = kernels;
-        device->n_kernels = n_names;
-        kernels = NULL;
+        status = load_all(device, images, n_images, names, n_names, kernels, err);
+        psti_device_leave(device);
     }
-out:
-    psti_free(kernels);
-    return status;
+    if (status != PST_OK) {
+        psti_free(kernels);
+        return status;
+    }
+    device->kernels = kernels;
+    device->n_kernels = n_names;
+    return PST_OK;
+}
+
+enum pst_status psti_device_load(struct psti_device *device, const void *image,
+                                 const char *const *names, uint32_t n_names, struct pst_error *err)
+{
+    return psti_device_load_images(device, &image, 1, names, n_names, err);
 }

@@ -47,9 +47,25 @@ struct psti_device_info {
     uint64_t device_memory_used, device_memory_peak, pinned_memory_used;
 };
 void psti_device_info(const struct psti_device *device, struct psti_device_info *info);
+/* The facts alone, of a card that need not be open: starts no context. `info` has what is known
+ * also where the card is too old (PST_ERROR_UNSUPPORTED). */
+enum pst_status psti_device_look(uint32_t ordinal, struct psti_device_info *info,
+                                 struct pst_error *err);
 
-/* The kernels. `image` is a fatbin (or what a test's driver takes for one); kernel k of
- * psti_stream_launch is names[k]. Once per device. */
+/* The kernels: kernel k of psti_stream_launch is names[k]. Once per device. They come from the
+ * kernels' library, libpenstock_cuda.so, which lies beside the library that this code is in or is
+ * named by PENSTOCK_CUDA_KERNELS; PST_ERROR_UNSUPPORTED: it is not there, or was built for another
+ * Penstock, or the driver is too old for it. */
+enum pst_status psti_device_load_kernels(struct psti_device *device, const char *const *names,
+                                         uint32_t n_names, struct pst_error *err);
+/* What would be loaded. On failure `path` is what was tried last. */
+struct psti_device_kernels {
+    char path[256];
+    char targets[128];     /* "sm_90 compute_75 ..." */
+    uint32_t cuda_version; /* of the compiler; as driver_version */
+};
+enum pst_status psti_device_kernels(struct psti_device_kernels *kernels, struct pst_error *err);
+/* The same of an image at hand: a fatbin, or what a test's driver takes for one. */
 enum pst_status psti_device_load(struct psti_device *device, const void *image,
                                  const char *const *names, uint32_t n_names, struct pst_error *err);
 

@@ -4,6 +4,7 @@
 
 #include "device/device.h"
 #include "device/device_driver.h"
+#include "device/device_library.h"
 
 #include "base/fault.h"
 
@@ -22,7 +23,8 @@ struct psti_device {
     int handle;
     int priority_low, priority_normal;
     psti_cu_context context; /* primary; retained */
-    psti_cu_module module;   /* NULL: psti_device_load was not called yet */
+    psti_cu_module modules[PSTI_LIBRARY_IMAGES_MAX];
+    uint32_t n_modules; /* 0: no kernels were loaded yet */
     psti_cu_function *kernels;
     uint32_t n_kernels;
     struct psti_budget device_memory, pinned_memory;
@@ -52,6 +54,10 @@ bool psti_device_enter_to_close(const struct psti_device *device);
 /* A driver's result as status; `format`: what was tried. */
 enum pst_status psti_device_judge(const struct psti_device *device, unsigned result,
                                   struct pst_error *err, const char *format, ...) PST_PRINTF(4, 5);
+/* As psti_device_load, of several images: each kernel is in one of them. */
+enum pst_status psti_device_load_images(struct psti_device *device, const void *const *images,
+                                        uint32_t n_images, const char *const *names,
+                                        uint32_t n_names, struct pst_error *err);
 
 /* Calls the driver, or, in tests, fails with `otherwise` instead. */
 #define PSTI_DRIVER_CALL(device, otherwise, call)                                                  \

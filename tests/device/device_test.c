@@ -31,7 +31,7 @@ static void geometry(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes
 const char *const kernel_names[N_KERNELS] = {"add", "copy", "geometry"};
 static const struct fake_kernel kernels[] = {
     {"geometry", geometry}, {"copy", copy}, {"add", add}, {"not_asked_for", add}};
-const struct fake_image kernel_image = {FAKE_IMAGE_MAGIC, 4, kernels};
+const struct fake_image kernel_image = {FAKE_IMAGE_MAGIC, 4, kernels, NULL};
 
 void use_fake_driver(void)
 {

@@ -553,17 +553,14 @@ unsigned cuModuleLoadData(psti_cu_module *module, const void *image)
     unsigned result = begin_in(&context, NULL);
     if (result != PSTI_CU_SUCCESS)
         return result;
-    struct CUmod_st *made = calloc(1, sizeof *made);
-    if (given->magic != FAKE_IMAGE_MAGIC || !made ||
-        given->n_kernels > sizeof made->functions / sizeof made->functions[0]) {
-        free(made);
+    if (given->magic != FAKE_IMAGE_MAGIC)
         return FAKE_INVALID_IMAGE;
-    }
+    struct CUmod_st *made = calloc(1, sizeof *made);
+    if (!made)
+        return PSTI_CU_OUT_OF_MEMORY;
     made->context = context;
-    made->n_kernels = given->n_kernels;
-    made->kernels = given->kernels;
-    for (uint32_t i = 0; i < made->n_kernels; i++)
-        made->functions[i] = (struct CUfunc_st){made, made->kernels[i].fn, FAKE_SHARED_DEFAULT};
+    made->image = given;
+    pthread_mutex_init(&made->lock, NULL);
     *module = made;
     add(&fake_n_live, 1);
     return PSTI_CU_SUCCESS;
@@ -575,9 +572,18 @@ unsigned cuModuleUnload(psti_cu_module module)
     unsigned result = begin_in(&context, module->context);
     if (!may_free(result))
         return result;
+    pthread_mutex_destroy(&module->lock);
     free(module);
     add(&fake_n_live, -1);
     return result;
+}
+
+static fake_kernel_fn find_kernel(const struct fake_image *image, const char *name)
+{
+    for (uint32_t i = 0; i < image->n_kernels; i++)
+        if (strcmp(image->kernels[i].name, name) == 0)
+            return image->kernels[i].fn;
+    return image->find ? image->find(name) : NULL;
 }
 
 unsigned cuModuleGetFunction(psti_cu_function *function, psti_cu_module module, const char *name)
@@ -586,12 +592,18 @@ unsigned cuModuleGetFunction(psti_cu_function *function, psti_cu_module module, 
     unsigned result = begin_in(&context, module->context);
     if (result != PSTI_CU_SUCCESS)
         return result;
-    for (uint32_t i = 0; i < module->n_kernels; i++)
-        if (strcmp(module->kernels[i].name, name) == 0) {
-            *function = &module->functions[i];
-            return PSTI_CU_SUCCESS;
-        }
-    return PSTI_CU_NOT_FOUND;
+    fake_kernel_fn fn = find_kernel(module->image, name);
+    if (!fn)
+        return PSTI_CU_NOT_FOUND;
+    pthread_mutex_lock(&module->lock);
+    if (module->n_functions < FAKE_FUNCTIONS_MAX) {
+        *function = &module->functions[module->n_functions++];
+        **function = (struct CUfunc_st){module, fn, FAKE_SHARED_DEFAULT};
+    } else {
+        result = PSTI_CU_OUT_OF_MEMORY;
+    }
+    pthread_mutex_unlock(&module->lock);
+    return result;
 }
 
 unsigned cuFuncGetAttribute(int *value, unsigned number, psti_cu_function function)

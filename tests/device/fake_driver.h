@@ -27,8 +27,9 @@ struct fake_kernel {
 };
 struct fake_image {
     uint32_t magic;
-    uint32_t n_kernels;
+    uint32_t n_kernels; /* 0: `find` knows them */
     const struct fake_kernel *kernels;
+    fake_kernel_fn (*find)(const char *name); /* NULL: there is none of that name */
 };
 
 enum fake_what { FAKE_ALLOC, FAKE_HOST_ALLOC, FAKE_LAUNCH, FAKE_COPY, FAKE_SYNC, FAKE_KINDS };

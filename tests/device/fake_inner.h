@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #define FAKE_DEVICES_MAX 8
+#define FAKE_FUNCTIONS_MAX 64
 #define FAKE_SHARED_NBYTES                                                                         \
     (227u * 1024)                        /* most dynamic shared memory of a block, as of an H200   \
                                           */
@@ -90,9 +91,10 @@ struct CUfunc_st {
 
 struct CUmod_st {
     struct CUctx_st *context;
-    uint32_t n_kernels;
-    const struct fake_kernel *kernels;
-    struct CUfunc_st functions[64];
+    const struct fake_image *image;
+    pthread_mutex_t lock;
+    uint32_t n_functions; /* guarded by lock, as below */
+    struct CUfunc_st functions[FAKE_FUNCTIONS_MAX];
 };
 
 /* fake_driver.c */

@@ -122,6 +122,58 @@ static void kernels_are_loaded_once(void **state)
     assert_nothing_left();
 }
 
+#ifdef PST_FAKE_KERNELS
+/* The library of the CPU build, and what is said of those that do not fit. */
+static void the_kernels_library(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    struct psti_device_kernels kernels;
+    const struct psti_device_options options = {.ordinal = 0};
+    struct psti_device *device = NULL;
+    const char *const names[] = {"psti_cuda_units_plain", "psti_cuda_units_packed"};
+    const char *const unknown[] = {"psti_cuda_units_packed", "psti_cuda_nothing"};
+    static const char *const unfit[][2] = {{"/nowhere/kernels.so", "/nowhere/kernels.so: cannot"},
+                                           {"libm.so.6", "libm.so.6 has no kernels of Penstock"}};
+    assert_ok(psti_device_open(&options, &device, &err));
+    for (size_t i = 0; i < 2; i++) {
+        setenv("PENSTOCK_CUDA_KERNELS", unfit[i][0], 1);
+        assert_int_equal(psti_device_load_kernels(device, names, 2, &err), PST_ERROR_UNSUPPORTED);
+        assert_non_null(strstr(err.text, unfit[i][1]));
+        assert_int_equal(psti_device_kernels(&kernels, &err), PST_ERROR_UNSUPPORTED);
+        assert_string_equal(kernels.path, unfit[i][0]);
+    }
+    unsetenv("PENSTOCK_CUDA_KERNELS");
+    assert_int_equal(psti_device_load_kernels(device, names, 2, &err), PST_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "installed without kernels"));
+    setenv("PENSTOCK_CUDA_KERNELS", PST_FAKE_KERNELS, 1);
+    assert_ok(psti_device_kernels(&kernels, &err));
+    assert_string_equal(kernels.path, PST_FAKE_KERNELS);
+    assert_string_equal(kernels.targets, "cpu");
+    assert_int_equal(kernels.cuda_version, 13000);
+    assert_int_equal(psti_device_load_kernels(device, unknown, 2, &err), PST_ERROR_DEVICE);
+    assert_non_null(strstr(err.text, "psti_cuda_nothing"));
+    assert_ok(psti_device_load_kernels(device, names, 2, &err));
+    assert_int_equal(psti_device_load_kernels(device, names, 2, &err), PST_ERROR_STATE);
+    psti_device_close(&device);
+    unsetenv("PENSTOCK_CUDA_KERNELS");
+    assert_nothing_left();
+}
+#endif
+
+/* Without a context. */
+static void a_look(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    struct psti_device_info info;
+    assert_ok(psti_device_look(1, &info, &err));
+    assert_string_equal(info.name, "Fake card 1");
+    assert_int_equal(info.n_processors, 132);
+    assert_int_equal(psti_device_look(2, &info, &err), PST_ERROR_UNSUPPORTED);
+    assert_nothing_left();
+}
+
 /* The fake reads its environment once: a process of its own for each. */
 static void old_or_no_cards(void)
 {
@@ -163,6 +215,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(facts),
         cmocka_unit_test(two_cards),
         cmocka_unit_test(kernels_are_loaded_once),
+        cmocka_unit_test(a_look),
+#ifdef PST_FAKE_KERNELS
+        cmocka_unit_test(the_kernels_library),
+#endif
         cmocka_unit_test(memory_is_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

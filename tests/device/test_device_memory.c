@@ -29,8 +29,8 @@ static void budgets(void **state)
     fake_counts(&before);
     assert_int_equal(psti_device_alloc(device, 2, &b, &err), PST_ERROR_LIMIT);
     assert_int_equal(b, 0);
-    assert_string_equal(
-        err.text, "card 0: 2 bytes of device memory are wanted, 29999 of 30000 are in use");
+    assert_string_equal(err.text,
+                        "card 0: 2 bytes of device memory are wanted, 29999 of 30000 are in use");
     assert_int_equal(psti_device_alloc(device, UINT64_MAX, &b, &err), PST_ERROR_LIMIT);
     fake_counts(&after);
     assert_int_equal(after.n_calls, before.n_calls); /* the driver was not asked */
