@@ -1,6 +1,6 @@
 /* jpeg.cu - the kernels for JPEGs kept as PLI. */
-#include "cuda/jpeg_coefs.cuh"
 #include "cuda/jpeg_pixels.cuh"
+#include "cuda/jpeg_units.cuh"
 
 static_assert(offsetof(struct psti_cuda_jpeg_image, quants) % 16 == 0 &&
                   sizeof(struct psti_cuda_jpeg_image) % 16 == 0 &&
@@ -10,4 +10,4 @@ static_assert(offsetof(struct psti_cuda_jpeg_image, quants) % 16 == 0 &&
 PSTI_KERNEL(psti_cuda_coefs, psti::coefs_kernel, struct psti_cuda_jpeg_args,
             PSTI_CUDA_COEFS_WARPS_MAX, 5)
 PSTI_KERNEL(psti_cuda_jpeg, psti::jpeg_kernel, struct psti_cuda_jpeg_args, PSTI_CUDA_JPEG_WARPS_MAX,
-            4)
+            3)
