@@ -135,7 +135,7 @@ PSTI_LANES float color_mean(const struct psti_cuda_pass &pass)
 {
     if (pass.sum_from == 0)
         return 0;
-    uint64_t sum = load_uniform(reinterpret_cast<const uint64_t *>(pass.sum_from), 0);
+    uint64_t sum = load_uniform(global_at<const uint64_t>(pass.sum_from), 0);
     return (float)((double)sum / (double)pass.sum_pixels);
 }
 
@@ -216,7 +216,7 @@ PSTI_LANES void tile_put(tile &t, const struct psti_cuda_pass &pass,
 PSTI_LANES void tile_end(const tile &t, const struct psti_cuda_pass &pass)
 {
     if (pass.sum_to != 0)
-        atomic_add_uniform(reinterpret_cast<uint64_t *>(pass.sum_to), reduce_add(t.sum));
+        atomic_add_uniform(global_at<uint64_t>(pass.sum_to), reduce_add(t.sum));
 }
 
 /* Finds the pass and the tile of this warp; false: there is none. */
@@ -226,8 +226,7 @@ PSTI_LANES bool tile_find(const block &b, const struct psti_cuda_prepare_args &a
     uint32_t blocks = (args.n_tiles + b.n_warps - 1) / b.n_warps; /* of a pass */
     i_pass = b.index / blocks;
     number = b.index % blocks * b.n_warps + b.warp;
-    const struct psti_cuda_pass &pass =
-        reinterpret_cast<const struct psti_cuda_pass *>(args.passes)[i_pass];
+    const struct psti_cuda_pass &pass = global_at<const struct psti_cuda_pass>(args.passes)[i_pass];
     uint32_t per_row = (pass.width + PSTI_CUDA_TILE_WIDTH - 1) / PSTI_CUDA_TILE_WIDTH;
     return number < per_row * ((pass.height + rows - 1) / rows);
 }
@@ -248,9 +247,8 @@ PSTI_LANES pixel load_pixel(uint64_t row, lane_u32 x, uint32_t channels, uint32_
     for (uint32_t c = 0; c < 4; c++) {
         p.v[c] = lane_u32(0);
         if (c < channels)
-            p.v[c] = bits == 8
-                         ? load(reinterpret_cast<const uint8_t *>(row), at + lane_u32(c), live)
-                         : load(reinterpret_cast<const uint16_t *>(row), at + lane_u32(c), live);
+            p.v[c] = bits == 8 ? load(global_at<const uint8_t>(row), at + lane_u32(c), live)
+                               : load(global_at<const uint16_t>(row), at + lane_u32(c), live);
     }
     return p;
 }
@@ -288,7 +286,7 @@ struct point_kernel {
         if (!tile_find(b, args, PSTI_CUDA_POINT_ROWS, i_pass, number))
             return;
         const struct psti_cuda_pass &pass =
-            reinterpret_cast<const struct psti_cuda_pass *>(args.passes)[i_pass];
+            global_at<const struct psti_cuda_pass>(args.passes)[i_pass];
         const uint32_t channels = args.finish.channels, bits = args.finish.bits;
         tile t = tile_of(pass, args.finish, number, PSTI_CUDA_POINT_ROWS);
         lane_i32 from_x = pad_index(as_i32(t.x) + lane_i32(pass.x), pass.full_width, pass.pad_mode);
@@ -331,8 +329,8 @@ struct columns {
 PSTI_LANES columns columns_of(const struct psti_cuda_axis &axis, lane_u32 x, uint32_t bits)
 {
     columns k;
-    k.start = load(reinterpret_cast<const uint32_t *>(axis.start), x);
-    k.own = load(reinterpret_cast<const uint32_t *>(axis.taps), x);
+    k.start = load(global_at<const uint32_t>(axis.start), x);
+    k.own = load(global_at<const uint32_t>(axis.taps), x);
     k.taps = reduce_max(k.own);
     k.weights = x * lane_u32(axis.stride);
     k.precision = axis.precision;
@@ -342,7 +340,7 @@ PSTI_LANES columns columns_of(const struct psti_cuda_axis &axis, lane_u32 x, uin
     for (uint32_t i = 0; i < 4; i++) {
         k.pairs[i] = lane_u32(0);
         if (bits == 8 && axis.precision != 0 && i < k.n_pairs)
-            k.pairs[i] = load(reinterpret_cast<const uint32_t *>(axis.weights),
+            k.pairs[i] = load(global_at<const uint32_t>(axis.weights),
                               (k.weights >> lane_u32(1)) + lane_u32(i));
     }
     return k;
@@ -380,51 +378,80 @@ template <uint32_t channels> struct narrow {
     static const uint32_t rows = 2;  /* filtered at a time */
     typedef lane_i32 sum_type;
 
-    static PSTI_LANES void filter(const columns &k, uint64_t row, lane_u32 out[2])
+    /* Where a row is read: from the word in which the first tap begins (rows begin at any byte). */
+    struct reader {
+        const uint32_t *from;
+        lane_u32 word, low, shift;
+    };
+
+    template <uint32_t n_rows>
+    static PSTI_LANES void filter(const columns &k, const uint64_t *at, lane_u32 (*out)[2])
     {
-        /* From the word in which the row begins: rows begin at any byte. */
-        const uint32_t *from = reinterpret_cast<const uint32_t *>(row & ~(uint64_t)3);
-        lane_u32 at = k.start * lane_u32(channels) + lane_u32((uint32_t)row & 3u);
-        lane_u32 shift = (at & lane_u32(3)) * lane_u32(8), word = at >> lane_u32(2);
+        reader r[n_rows];
+        lane_i32 sum[n_rows][4];
+        PSTI_UNROLL
+        for (uint32_t i = 0; i < n_rows; i++) {
+            r[i].from = global_at<const uint32_t>(at[i] & ~(uint64_t)3);
+            lane_u32 byte = k.start * lane_u32(channels) + lane_u32((uint32_t)at[i] & 3u);
+            r[i].shift = (byte & lane_u32(3)) * lane_u32(8);
+            r[i].word = byte >> lane_u32(2);
+            r[i].low = load(r[i].from, r[i].word);
+        }
         if (k.precision == 0) {
-            lane_u32 low = load(from, word);
-            out[0] = funnel_right(low, channels == 1 ? low : load(from, word + lane_u32(1)), shift);
+            PSTI_UNROLL
+            for (uint32_t i = 0; i < n_rows; i++) {
+                lane_u32 next = channels == 1 ? r[i].low : load(r[i].from, r[i].word + lane_u32(1));
+                out[i][0] = funnel_right(r[i].low, next, r[i].shift);
+            }
             return;
         }
-        lane_i32 sum[4];
         PSTI_UNROLL
-        for (uint32_t c = 0; c < 4; c++)
-            sum[c] = lane_i32(1 << (k.precision - 1));
-        lane_u32 low = load(from, word);
-        step(from, word, low, shift, k.pairs[0], k.pairs[1], lane_bool(true), sum);
+        for (uint32_t i = 0; i < n_rows; i++) {
+            PSTI_UNROLL
+            for (uint32_t c = 0; c < 4; c++)
+                sum[i][c] = half(k.precision);
+        }
+        const lane_bool all = lane_bool(true);
+        step<n_rows>(r, k.pairs[0], k.pairs[1], all, sum);
         if (k.n_pairs > 2)
-            step(from, word, low, shift, k.pairs[2], k.pairs[3], lane_bool(true), sum);
-        const uint32_t *weights = reinterpret_cast<const uint32_t *>(k.table);
+            step<n_rows>(r, k.pairs[2], k.pairs[3], all, sum);
+        const uint32_t *weights = global_at<const uint32_t>(k.table);
+        PSTI_LOOP
         for (uint32_t i = 4; i < k.n_pairs; i += 2) {
             lane_u32 at_pair = (k.weights >> lane_u32(1)) + lane_u32(i);
             lane_u32 w01 = load(weights, at_pair);
-            lane_u32 w23 = lane_u32(0);
-            if (i + 1 < k.n_pairs)
-                w23 = load(weights, at_pair + lane_u32(1));
-            step(from, word, low, shift, w01, w23, k.own > lane_u32(2 * i), sum);
+            lane_u32 w23 = load(weights, at_pair + lane_u32(1), lane_bool(i + 1 < k.n_pairs));
+            step<n_rows>(r, w01, w23, k.own > lane_u32(2 * i), sum);
         }
-        out[0] = pack(sum, k.precision);
+        PSTI_UNROLL
+        for (uint32_t i = 0; i < n_rows; i++)
+            out[i][0] = pack(sum[i], k.precision);
     }
 
-    /* Four taps more; `low` is the word in which the first of them begins. Lanes that have no more
-     * taps would soon read beyond the slack behind a picture: these do not read. */
-    static PSTI_LANES void step(const uint32_t *from, lane_u32 &word, lane_u32 &low, lane_u32 shift,
-                                lane_u32 w01, lane_u32 w23, lane_bool has_taps, lane_i32 *sum)
+    /* Four taps more of each row. Lanes that have no more taps would soon read beyond the slack
+     * behind a picture: these do not read. */
+    template <uint32_t n_rows>
+    static PSTI_LANES void step(reader *r, lane_u32 w01, lane_u32 w23, lane_bool has_taps,
+                                lane_i32 (*sum)[4])
     {
-        lane_u32 b[channels];
+        lane_u32 b[n_rows][channels];
         PSTI_UNROLL
-        for (uint32_t i = 0; i < channels; i++) {
-            lane_u32 next = load(from, word + lane_u32(i + 1), has_taps);
-            b[i] = funnel_right(low, next, shift);
-            low = next;
+        for (uint32_t n = 0; n < n_rows; n++) {
+            PSTI_UNROLL
+            for (uint32_t i = 0; i < channels; i++)
+                b[n][i] = load(r[n].from, r[n].word + lane_u32(i + 1), has_taps);
+            r[n].word = r[n].word + lane_u32(channels);
         }
-        word = word + lane_u32(channels);
-        dot_pixels<channels>(b, w01, w23, sum);
+        PSTI_UNROLL
+        for (uint32_t n = 0; n < n_rows; n++) {
+            PSTI_UNROLL
+            for (uint32_t i = 0; i < channels; i++) {
+                lane_u32 next = b[n][i];
+                b[n][i] = funnel_right(r[n].low, next, r[n].shift);
+                r[n].low = next;
+            }
+            dot_pixels<channels>(b[n], w01, w23, sum[n]);
+        }
     }
 
     static PSTI_LANES lane_u32 pack(const lane_i32 *sum, uint32_t precision)
@@ -463,7 +490,7 @@ template <uint32_t channels> struct narrow {
     static PSTI_LANES void add_taps(uint64_t table, uint32_t at, uint32_t, const lane_u32 a[2],
                                     const lane_u32 b[2], lane_i32 *sum)
     {
-        add_rows(a, b, load_uniform(reinterpret_cast<const uint32_t *>(table), at / 2), sum);
+        add_rows(a, b, load_uniform(global_at<const uint32_t>(table), at / 2), sum);
     }
 
     static PSTI_LANES lane_i32 half(uint32_t precision) { return lane_i32(1 << (precision - 1)); }
@@ -487,27 +514,30 @@ template <uint32_t channels> struct broad {
     static const uint32_t words = channels > 2 ? 2 : 1, rows = 1;
     typedef lane_i64 sum_type;
 
-    static PSTI_LANES void filter(const columns &k, uint64_t row, lane_u32 out[2])
+    template <uint32_t n_rows>
+    static PSTI_LANES void filter(const columns &k, const uint64_t *at, lane_u32 (*out)[2])
     {
+        static_assert(n_rows == 1, "a row at a time");
         pixel p;
         if (k.precision == 0) {
-            p = load_pixel(row, k.start, channels, 16, lane_bool(true));
-            pack(p, out);
+            p = load_pixel(at[0], k.start, channels, 16, lane_bool(true));
+            pack(p, out[0]);
             return;
         }
         lane_i64 sum[4];
         PSTI_UNROLL
         for (uint32_t c = 0; c < channels; c++)
             sum[c] = half(k.precision);
-        const int32_t *weights = reinterpret_cast<const int32_t *>(k.table);
+        const int32_t *weights = global_at<const int32_t>(k.table);
+        PSTI_LOOP
         for (uint32_t i = 0; i < k.taps; i++) {
             lane_i32 w = load(weights, k.weights + lane_u32(i));
             /* Behind a lane's own taps there may be no pixel. */
-            p = load_pixel(row, k.start + lane_u32(i), channels, 16, w != lane_i32(0));
+            p = load_pixel(at[0], k.start + lane_u32(i), channels, 16, w != lane_i32(0));
             add(p, w, sum);
         }
         finish(sum, k.precision, p);
-        pack(p, out);
+        pack(p, out[0]);
     }
 
     static PSTI_LANES void add(const pixel &p, lane_i32 w, lane_i64 *sum)
@@ -537,7 +567,7 @@ template <uint32_t channels> struct broad {
     static PSTI_LANES void add_taps(uint64_t table, uint32_t at, uint32_t n, const lane_u32 a[2],
                                     const lane_u32 b[2], lane_i64 *sum)
     {
-        const int32_t *weights = reinterpret_cast<const int32_t *>(table);
+        const int32_t *weights = global_at<const int32_t>(table);
         pixel p;
         unpack(a, p);
         add(p, lane_i32(load_uniform(weights, at)), sum);
@@ -587,11 +617,11 @@ struct resize_kernel {
                                 uint32_t y)
     {
         lane_u32 rows[Samples::rows][2];
+        uint64_t at[Samples::rows];
         PSTI_UNROLL
-        for (uint32_t i = 0; i < Samples::rows; i++) {
-            uint32_t from = y + i < pass.from_height ? y + i : y;
-            Samples::filter(k, from_row(pass, pixel_nbytes, from), rows[i]);
-        }
+        for (uint32_t i = 0; i < Samples::rows; i++)
+            at[i] = from_row(pass, pixel_nbytes, y + i < pass.from_height ? y + i : y);
+        Samples::template filter<Samples::rows>(k, at, rows);
         PSTI_UNROLL
         for (uint32_t i = 0; i < Samples::rows; i++)
             ring_put<Samples>(ring, y + i, rows[i]);
@@ -612,6 +642,7 @@ struct resize_kernel {
         PSTI_UNROLL
         for (uint32_t c = 0; c < 4; c++)
             sum[c] = Samples::half(axis.precision);
+        PSTI_LOOP
         for (uint32_t i = 0; i < taps; i += 2) {
             bool two = i + 1 < taps; /* else the second one's weight is zero */
             row(start + i, a);
@@ -632,8 +663,8 @@ struct resize_kernel {
         const columns k = columns_of(pass.axis_x, t.x, finish.bits);
         uint32_t next = 0; /* row that is filtered next */
         for (uint32_t y = t.y0; y < t.y1; y++) {
-            uint32_t start = load_uniform(reinterpret_cast<const uint32_t *>(pass.axis_y.start), y);
-            uint32_t taps = load_uniform(reinterpret_cast<const uint32_t *>(pass.axis_y.taps), y);
+            uint32_t start = load_uniform(global_at<const uint32_t>(pass.axis_y.start), y);
+            uint32_t taps = load_uniform(global_at<const uint32_t>(pass.axis_y.taps), y);
             pixel p;
             if (taps < PSTI_CUDA_RING) {
                 next = next < start ? start : next;
@@ -646,7 +677,11 @@ struct resize_kernel {
                 vertical<Samples>(
                     pass.axis_y, y, start, taps,
                     [&](uint32_t row, lane_u32 out[2]) {
-                        Samples::filter(k, from_row(pass, pixel_nbytes, row), out);
+                        uint64_t at = from_row(pass, pixel_nbytes, row);
+                        lane_u32 filtered[1][2];
+                        Samples::template filter<1>(k, &at, filtered);
+                        out[0] = filtered[0][0];
+                        out[1] = filtered[0][1];
                     },
                     p);
             }
@@ -662,7 +697,7 @@ struct resize_kernel {
         if (!tile_find(b, args, PSTI_CUDA_RESIZE_ROWS, i_pass, number))
             return;
         const struct psti_cuda_pass &pass =
-            reinterpret_cast<const struct psti_cuda_pass *>(args.passes)[i_pass];
+            global_at<const struct psti_cuda_pass>(args.passes)[i_pass];
         const struct psti_cuda_finish &finish = args.finish;
         switch (finish.channels + (finish.bits == 16 ? 4u : 0u)) {
         case 1:

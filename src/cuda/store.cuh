@@ -146,11 +146,11 @@ PSTI_LANES void store_element(uint64_t at, uint32_t nbytes, lane_u32 i, lane_u32
                               lane_bool live)
 {
     if (nbytes == 1)
-        store(reinterpret_cast<uint8_t *>(at), i, bits, live);
+        store(global_at<uint8_t>(at), i, bits, live);
     else if (nbytes == 2)
-        store(reinterpret_cast<uint16_t *>(at), i, bits, live);
+        store(global_at<uint16_t>(at), i, bits, live);
     else
-        store(reinterpret_cast<uint32_t *>(at), i, bits, live);
+        store(global_at<uint32_t>(at), i, bits, live);
 }
 
 /* Where a run of pixels lies, and what they become there. */
@@ -186,7 +186,7 @@ PSTI_LANES void put_triples_1(uint64_t at, const lane_u32 e[4])
     lane_u32 p = shuffle(all, from), q = shuffle(all, from + lane_u32(1));
     lane_u32 word = funnel_right(p | (q << lane_u32(24)), q >> lane_u32(8),
                                  (l - third * lane_u32(3)) * lane_u32(8));
-    store(reinterpret_cast<uint32_t *>(at), l, word, l < lane_u32(24));
+    store(global_at<uint32_t>(at), l, word, l < lane_u32(24));
 }
 PSTI_LANES void put_triples_2(uint64_t at, const lane_u32 e[4])
 {
@@ -201,7 +201,7 @@ PSTI_LANES void put_triples_2(uint64_t at, const lane_u32 e[4])
         lane_u32 word =
             select(turn == lane_u32(0), a,
                    select(turn == lane_u32(1), pick_bytes(b, a, 0x5410), pick_bytes(a, b, 0x5432)));
-        store(reinterpret_cast<uint32_t *>(at), w, word, w < lane_u32(48));
+        store(global_at<uint32_t>(at), w, word, w < lane_u32(48));
     }
 }
 PSTI_LANES void put_triples_4(uint64_t at, const lane_u32 e[4])
@@ -218,7 +218,7 @@ PSTI_LANES void put_triples_4(uint64_t at, const lane_u32 e[4])
     for (uint32_t t = 0; t < 3; t++) {
         lane_bool first = turn == lane_u32(t == 0 ? 0 : t == 1 ? 1 : 2);
         lane_bool second = turn == lane_u32(t == 0 ? 1 : t == 1 ? 2 : 0);
-        store(reinterpret_cast<uint32_t *>(at), l + lane_u32(t * PSTI_WARP),
+        store(global_at<uint32_t>(at), l + lane_u32(t * PSTI_WARP),
               select(first, got[0], select(second, got[1], got[2])));
     }
 }
@@ -227,7 +227,7 @@ PSTI_LANES void put_triples_4(uint64_t at, const lane_u32 e[4])
 PSTI_LANES void put_quads(uint64_t at, uint32_t nbytes, lane_u32 d, const lane_u32 e[4],
                           lane_bool live)
 {
-    uint32_t *to = reinterpret_cast<uint32_t *>(at);
+    uint32_t *to = global_at<uint32_t>(at);
     if (nbytes == 4) {
         store4(to, d * lane_u32(4), e[0], e[1], e[2], e[3], live);
     } else if (nbytes == 2) {

@@ -4,6 +4,8 @@
 
 /* A loop whose every turn becomes code of its own: arrays that it indexes stay in registers. */
 #define PSTI_UNROLL _Pragma("unroll")
+/* One that is to stay a loop. */
+#define PSTI_LOOP _Pragma("unroll 1")
 
 namespace psti
 {
@@ -129,6 +131,13 @@ PSTI_LANES uint32_t bf16_bits(float v)
     uint32_t bits = __float_as_uint(v);
     uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
     return (bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded;
+}
+
+/* An address in global memory, which the compiler is told that it is. */
+template <class T> PSTI_LANES T *global_at(uint64_t address)
+{
+    return static_cast<T *>(const_cast<void *>(
+        static_cast<const void *>(__cvta_global_to_generic((size_t)address))));
 }
 
 /* Memory: shared, or global through a plain pointer. Where m is false nothing is read, and

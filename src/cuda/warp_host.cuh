@@ -11,6 +11,7 @@
 #include <vector>
 
 #define PSTI_UNROLL
+#define PSTI_LOOP
 
 namespace psti
 {
@@ -454,6 +455,8 @@ inline lanes<uint32_t> same_lanes(const lanes<uint32_t> &v)
             r.v[l] |= (uint32_t)(v.v[other] == v.v[l]) << other;
     return r;
 }
+
+template <class T> inline T *global_at(uint64_t address) { return reinterpret_cast<T *>(address); }
 
 template <class T>
 inline lanes<wide<T>> load(const T *at, const lanes<uint32_t> &i,
