@@ -361,14 +361,16 @@ struct wave_part {
     uint32_t front_rows, rear_rows;
 };
 
-/* Step t. `crossed`: contexts may look at other planes. `full`: all lanes are active. */
+/* Step t. `crossed`: contexts may look at other planes. `full`: all lanes are active. `place`,
+ * `other_place`: of the even one of two steps, whose rows are stored alike; `front`: the lane that
+ * begins a band then. */
 template <int bits, bool full, bool crossed, bool odd>
 PSTI_LANES void wave_token_step(const wave_unit &u, wave_tokens &s, uint32_t t,
-                                const wave_part &part)
+                                const wave_part &part, uint32_t front, lane_u32 place,
+                                lane_u32 other_place)
 {
     typedef wave_layout<bits> layout;
-    const uint32_t front = (t & 63) >> 1;
-    const uint32_t row = wave_row<bits>(t), fold = t < u.n_rows ? 0 : u.n_rows * layout::row_nbytes;
+    const uint32_t odd_row = odd ? layout::row_nbytes : 0; /* from the even step's */
     lane_u32 sent = pick_bytes(s.token, s.up, lane_u32(0x0060));
     lane_u32 above = shuffle(sent, lane_id() + lane_u32(31));
     s.up = pick_bytes(above, s.up, lane_u32(0x1540));
@@ -382,14 +384,14 @@ PSTI_LANES void wave_token_step(const wave_unit &u, wave_tokens &s, uint32_t t,
         s.own = select(first, lane_u32(0), s.own);
         weights = select(first, s.above & lane_u32(0xff00ffff), s.above);
     }
-    lane_u32 e = lane_u32(2), place = wave_place<bits>();
+    lane_u32 e = lane_u32(2);
     if (crossed) {
         lane_u32 other;
         lane_bool m = s.factor != lane_u32(0);
         if (bits == 8)
-            other = load_at<uint8_t>(u.samples, (lane_u32(row) ^ place) - s.back_nbytes, m);
+            other = load_at<uint8_t>(u.samples, other_place + lane_u32(odd_row), m);
         else
-            other = load_at<uint16_t>(u.samples, (lane_u32(row) ^ place) - s.back_nbytes, m);
+            other = load_at<uint16_t>(u.samples, other_place + lane_u32(odd_row), m);
         e = ((other * s.factor + s.rounding) & lane_u32(~3u)) | lane_u32(2);
     }
     e = as_u32(dot4(s.up, weights, dot4(s.own, s.beside, as_i32(e))));
@@ -421,9 +423,9 @@ PSTI_LANES void wave_token_step(const wave_unit &u, wave_tokens &s, uint32_t t,
     s.own = pick_bytes(token, s.own, lane_u32(0x1140));
     s.token = token;
     if (bits == 8)
-        store_at<uint8_t>(u.samples, lane_u32(row - fold) ^ place, token, exists);
+        store_at<uint8_t>(u.samples, place + lane_u32(odd_row), token, exists);
     else
-        store_at<uint16_t>(u.samples, lane_u32(row - fold) ^ place, token, exists);
+        store_at<uint16_t>(u.samples, place + lane_u32(odd_row), token, exists);
 }
 
 /* Where bands begin: steps 64 phase and the 63 that follow. */
@@ -431,18 +433,24 @@ template <int bits, bool full, bool crossed>
 PSTI_LANES void wave_token_steps(const wave_unit &u, wave_tokens &s, uint32_t phase,
                                  const wave_part &part, const wave_kind &kind, bool is_top)
 {
-    const uint32_t n = phase == u.n_coded * u.bands ? 62 : 64;
+    const bool is_last = phase == u.n_coded * u.bands; /* which lies in the first rows */
+    const uint32_t n = is_last ? 62 : 64, row_nbytes = wave_layout<bits>::row_nbytes;
+    const uint32_t first = WAVE_EDGE * phase * row_nbytes, fold = is_last ? first : 0;
     for (uint32_t i = 0; i < n; i += 2) {
-        uint32_t t = WAVE_EDGE * phase + i;
+        const uint32_t t = WAVE_EDGE * phase + i, front = i >> 1;
         if (i == 2) { /* the second row of a plane has nothing two rows above */
             wave_kind second = kind;
             second.above = is_top ? kind.above & 0x00ffffff : kind.above;
             wave_enter(s, second, lane_id() == lane_u32(1));
         } else if (is_top && i > 0) {
-            wave_enter(s, kind, lane_id() == lane_u32(i >> 1));
+            wave_enter(s, kind, lane_id() == lane_u32(front));
         }
-        wave_token_step<bits, full, crossed, false>(u, s, t, part);
-        wave_token_step<bits, full, crossed, true>(u, s, t + 1, part);
+        const lane_u32 place = lane_u32(first + wave_row<bits>(i)) ^ wave_place<bits>();
+        const lane_u32 other = place - s.back_nbytes;
+        wave_token_step<bits, full, crossed, false>(u, s, t, part, front, place - lane_u32(fold),
+                                                    other);
+        wave_token_step<bits, full, crossed, true>(u, s, t + 1, part, front, place - lane_u32(fold),
+                                                   other);
         if (s.at >= 128)
             wave_refill(u, s);
     }
