@@ -6,6 +6,7 @@
 #include "decode/decode_int.h"
 
 #include "format/format_exif.h"
+#include "format/format_jpeg_marker.h"
 
 #include <string.h>
 
@@ -52,26 +53,12 @@ static enum pst_status read_frame(const uint8_t *segment, size_t nbytes, uint8_t
     return PST_OK;
 }
 
-/* Offset of the next marker's second byte, or nbytes. */
-static size_t next_marker(const uint8_t *bytes, size_t nbytes, size_t at)
-{
-    for (;;) {
-        const uint8_t *found = at < nbytes ? memchr(bytes + at, 0xFF, nbytes - at) : NULL;
-        if (!found)
-            return nbytes;
-        at = (size_t)(found - bytes) + 1;
-        while (at < nbytes && bytes[at] == 0xFF)
-            at++;
-        if (at < nbytes && bytes[at] != 0)
-            return at;
-    }
-}
-
 enum pst_status psti_decode_jpeg_probe(const uint8_t *bytes, size_t nbytes,
                                        struct pst_image_info *info, struct pst_error *err)
 {
     bool framed = false, oriented = false;
-    for (size_t at = next_marker(bytes, nbytes, 2);; at = next_marker(bytes, nbytes, at)) {
+    for (size_t at = psti_jpeg_next_marker(bytes, nbytes, 2);;
+         at = psti_jpeg_next_marker(bytes, nbytes, at)) {
         if (at >= nbytes)
             return truncated(err, nbytes);
         uint8_t marker = bytes[at++];

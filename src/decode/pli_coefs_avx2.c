@@ -30,20 +30,6 @@ const struct psti_coefs_avx2_constants psti_coefs_avx2_constants = {
     .one = THIRTY_TWO(1),
 };
 
-#define TAKES(m, i) (((m) >> (i)) & 1)
-#define WORD(m, i) __builtin_popcount((m) & ((1u << (i)) - 1))
-#define INDEX(m, i) TAKES(m, i) ? 2 * WORD(m, i) : 128, TAKES(m, i) ? 2 * WORD(m, i) + 1 : 128
-#define ROW(m)                                                                                     \
-    {                                                                                              \
-        INDEX(m, 0), INDEX(m, 1), INDEX(m, 2), INDEX(m, 3), INDEX(m, 4), INDEX(m, 5), INDEX(m, 6), \
-            INDEX(m, 7)                                                                            \
-    }
-#define ROWS_4(m) ROW(m), ROW((m) + 1), ROW((m) + 2), ROW((m) + 3)
-#define ROWS_16(m) ROWS_4(m), ROWS_4((m) + 4), ROWS_4((m) + 8), ROWS_4((m) + 12)
-#define ROWS_64(m) ROWS_16(m), ROWS_16((m) + 16), ROWS_16((m) + 32), ROWS_16((m) + 48)
-const struct psti_coefs_avx2_spread psti_coefs_avx2_spread = {
-    {ROWS_64(0), ROWS_64(64), ROWS_64(128), ROWS_64(192)}};
-
 /* -- Tables -- */
 
 /* Column `context` of bounds. */

@@ -8,6 +8,7 @@
 #define PST_DECODE_PLI_COEFS_AVX2_H
 
 #include "decode/pli_coefs_int.h"
+#include "decode/pli_spread_avx2.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -54,11 +55,6 @@ extern const struct psti_coefs_avx2_constants psti_coefs_avx2_constants;
 extern const uint8_t psti_coefs_avx2_ramp[64];
 /* 32 bytes of 255, 32 of 0 */
 extern const uint8_t psti_coefs_avx2_first_lanes[64];
-/* Which words 8 lanes take, of those at a pointer, by the mask of lanes: 16 byte indices. */
-struct psti_coefs_avx2_spread {
-    _Alignas(64) uint8_t bytes[256][16];
-};
-extern const struct psti_coefs_avx2_spread psti_coefs_avx2_spread;
 
 void psti_coefs_avx2_read_classes(struct psti_coefs_unit *unit);
 void psti_coefs_avx2_read_ends(struct psti_coefs_unit *unit);
@@ -212,20 +208,14 @@ PSTI_COEFS_INLINE uint32_t lanes_of(v32 empty)
     return (uint32_t)_mm256_movemask_epi8(bytes);
 }
 
-/* `lanes`: from bit 4 on. */
-PSTI_COEFS_INLINE __m128i spread_words(const uint8_t *words, uint32_t lanes)
-{
-    const uint8_t *indices = (const uint8_t *)psti_coefs_avx2_spread.bytes + (lanes & 0xff0);
-    return _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)words),
-                            _mm_load_si128((const __m128i *)(const void *)indices));
-}
-
 /* Lower halves of those of 16 lanes that are empty; returns where the next words are. */
 PSTI_COEFS_INLINE const uint8_t *take_words(const uint8_t *words, v32 empty, uint32_t lanes,
                                             v32 *low)
 {
     const uint8_t *words_1 = words + 2 * _mm_popcnt_u32(lanes & 0xff);
-    *low = pick(*low, halves(spread_words(words, lanes << 4), spread_words(words_1, lanes >> 12)),
+    *low = pick(*low,
+                halves(psti_pli_spread_words(words, lanes << 4),
+                       psti_pli_spread_words(words_1, lanes >> 12)),
                 empty);
     return words + 2 * _mm_popcnt_u32(lanes);
 }

@@ -8,6 +8,7 @@
  * States are kept as halves of 16 bits: vector A has lanes 0..7 and 16..23, vector B the others,
  * which is what unpacking and packing bytes gives. Look-ups go through general registers: the
  * processor's gather costs half as much again, and storing indices to load them again twice. */
+#include "decode/pli_spread_avx2.h"
 #include "decode/pli_wave_avx2.h"
 
 #if defined(__x86_64__)
@@ -68,23 +69,6 @@ struct stream {
     v32 near, middle, far;          /* contexts * 4 of E < 16, E < 32, others by E / 16 */
     struct band bands[11];          /* [0]: before the first; the last two: behind the last */
 };
-
-/* Which words 8 lanes take, of those at a pointer, by the mask of lanes: 16 byte indices. */
-struct spread {
-    _Alignas(64) uint8_t bytes[256][16];
-};
-#define TAKES(m, i) (((m) >> (i)) & 1)
-#define WORD(m, i) __builtin_popcount((m) & ((1u << (i)) - 1))
-#define INDEX(m, i) TAKES(m, i) ? 2 * WORD(m, i) : 128, TAKES(m, i) ? 2 * WORD(m, i) + 1 : 128
-#define ROW(m)                                                                                     \
-    {                                                                                              \
-        INDEX(m, 0), INDEX(m, 1), INDEX(m, 2), INDEX(m, 3), INDEX(m, 4), INDEX(m, 5), INDEX(m, 6), \
-            INDEX(m, 7)                                                                            \
-    }
-#define ROWS_4(m) ROW(m), ROW((m) + 1), ROW((m) + 2), ROW((m) + 3)
-#define ROWS_16(m) ROWS_4(m), ROWS_4((m) + 4), ROWS_4((m) + 8), ROWS_4((m) + 12)
-#define ROWS_64(m) ROWS_16(m), ROWS_16((m) + 16), ROWS_16((m) + 32), ROWS_16((m) + 48)
-static const struct spread spread = {{ROWS_64(0), ROWS_64(64), ROWS_64(128), ROWS_64(192)}};
 
 /* -- Contexts and look-ups -- */
 
@@ -262,14 +246,6 @@ INLINE v32 advance(v32 *hi, v32 *lo, v32 high, v32 token, v32 bias, bool whole)
     return empty;
 }
 
-/* `lanes`: from bit 4 on. */
-INLINE __m128i spread_words(const uint16_t *words, uint32_t lanes)
-{
-    const uint8_t *indices = (const uint8_t *)spread.bytes + (lanes & 0xff0);
-    return _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)words),
-                            _mm_load_si128((const __m128i *)(const void *)indices));
-}
-
 INLINE void advance_all(const struct shape *shape, struct states *x)
 {
     const v32 token_bits = _mm256_set1_epi16(63);
@@ -288,10 +264,10 @@ INLINE void take_words(struct states *x)
     const uint16_t *words_2 = words + _mm_popcnt_u32(lanes & 0xffff);
     const uint16_t *words_3 = words + _mm_popcnt_u32(lanes & 0xffffff);
     x->words = words + _mm_popcnt_u32(lanes);
-    x->new_0 = spread_words(words, lanes << 4);
-    x->new_1 = spread_words(words_1, lanes >> 4);
-    x->new_2 = spread_words(words_2, lanes >> 12);
-    x->new_3 = spread_words(words_3, lanes >> 20);
+    x->new_0 = psti_pli_spread_words(words, lanes << 4);
+    x->new_1 = psti_pli_spread_words(words_1, lanes >> 4);
+    x->new_2 = psti_pli_spread_words(words_2, lanes >> 12);
+    x->new_3 = psti_pli_spread_words(words_3, lanes >> 20);
 }
 
 INLINE void keep_tokens(const struct shape *shape, struct states *x, struct step at)

@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 #include "encode/pli_jpeg_encode.h"
+#include "encode/pli_rans.h"
 
 enum {
     PSTI_JE_LANES = 32,
@@ -31,23 +32,9 @@ struct psti_je_code {
     uint32_t last;        /* freq * 2^20 - 1: states above lose a word first */
     uint16_t rest, first; /* 2^12 - freq */
 };
-/* The same in 64 bits, for vectors: bits 0..31 a reciprocal, 2^s / freq rounded to the nearer side;
- * then s, 2^12 - freq, first, and, in bit 63, whether it was rounded down: x divided by freq is (x
- * + bit 63) * reciprocal >> s. With s = 31 + log2 freq, rounded up, the reciprocal is within 2^32
- * and off by at most half a freq-th: freq * 2^20 times that is at most 2^s, which makes it exact.
- */
-enum {
-    PSTI_JE_QUICK_S_SHIFT = 32,
-    PSTI_JE_QUICK_REST_SHIFT = 38,
-    PSTI_JE_QUICK_FIRST_SHIFT = PSTI_JE_QUICK_REST_SHIFT + PSTI_JPEG_PROB_BITS,
-    PSTI_JE_QUICK_DOWN_SHIFT = 63
-};
-_Static_assert(PSTI_JE_QUICK_FIRST_SHIFT + PSTI_JPEG_PROB_BITS <= PSTI_JE_QUICK_DOWN_SHIFT,
-               "the fields fit");
-
 struct psti_je_codes {
     struct psti_je_code small[PSTI_JE_N_SMALL], ac[PSTI_JE_N_AC];
-    uint64_t quick[PSTI_JE_N_AC];
+    uint64_t quick[PSTI_JE_N_AC]; /* the same for vectors, as pli_rans.h has it; 0 if freq is */
 };
 
 /* Bits, the first one lowest. */

@@ -81,22 +81,13 @@ static void find_codes(const uint16_t *freqs, uint32_t n_tokens, struct psti_je_
     }
 }
 
-static uint64_t quick_code(uint64_t f, uint64_t first)
-{
-    if (f == 0)
-        return 0;
-    uint64_t s = f == 1 ? 31 : 95 - (uint64_t)__builtin_clzll(f - 1);
-    uint64_t reciprocal = ((1ull << s) + f - 1) / f;
-    bool down = reciprocal * f - (1ull << s) > f / 2;
-    return (reciprocal - down) | s << PSTI_JE_QUICK_S_SHIFT |
-           (PSTI_JPEG_PROB_SUM - f) << PSTI_JE_QUICK_REST_SHIFT |
-           first << PSTI_JE_QUICK_FIRST_SHIFT | (uint64_t)down << PSTI_JE_QUICK_DOWN_SHIFT;
-}
-
 static void find_quick_codes(struct psti_je_codes *codes)
 {
-    for (uint32_t i = 0; i < PSTI_JE_N_AC; i++)
-        codes->quick[i] = quick_code(PSTI_JPEG_PROB_SUM - codes->ac[i].rest, codes->ac[i].first);
+    for (uint32_t i = 0; i < PSTI_JE_N_AC; i++) {
+        uint32_t freq = PSTI_JPEG_PROB_SUM - codes->ac[i].rest;
+        codes->quick[i] =
+            freq > 0 ? psti_rans_code(PSTI_JPEG_PROB_BITS, freq, codes->ac[i].first) : 0;
+    }
 }
 
 /* One of the tables, in the order of section 8.6. */

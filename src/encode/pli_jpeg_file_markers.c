@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "format/format_exif.h"
+#include "format/format_jpeg_marker.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -257,21 +258,6 @@ static enum pst_status check_progress(struct psti_jpeg_walk *w, struct pst_error
 
 /* -- The walk -- */
 
-/* Offset of the next marker's second byte, or nbytes. */
-static size_t next_marker(const uint8_t *bytes, size_t nbytes, size_t at)
-{
-    for (;;) {
-        const uint8_t *found = at < nbytes ? memchr(bytes + at, 0xFF, nbytes - at) : NULL;
-        if (!found)
-            return nbytes;
-        at = (size_t)(found - bytes) + 1;
-        while (at < nbytes && bytes[at] == 0xFF)
-            at++;
-        if (at < nbytes && bytes[at] != 0)
-            return at;
-    }
-}
-
 enum pst_status psti_jpeg_walk_begin(struct psti_jpeg_walk *w, const uint8_t *bytes, size_t nbytes,
                                      const struct psti_jpeg_frame *cut_frame, struct pst_error *err)
 {
@@ -318,7 +304,7 @@ enum pst_status psti_jpeg_walk_next(struct psti_jpeg_walk *w, struct pst_error *
 {
     w->n_cuts = 0;
     for (;;) {
-        w->at = next_marker(w->bytes, w->nbytes, w->at);
+        w->at = psti_jpeg_next_marker(w->bytes, w->nbytes, w->at);
         if (w->at >= w->nbytes || w->bytes[w->at] == M_EOI) {
             w->has_end = w->at < w->nbytes;
             w->at += w->has_end;

@@ -4,6 +4,7 @@
 #define PST_ENCODE_PLI_WAVE_ENCODE_INT_H
 
 #include "encode/pli_encode_int.h"
+#include "encode/pli_rans.h"
 #include "format/format_pli_wave.h"
 
 enum {
@@ -266,15 +267,7 @@ struct psti_wave_code {
     uint32_t last;        /* freq * 2^22 - 1: states above lose a word first */
     uint16_t rest, first; /* 2^10 - freq */
 };
-/* The same in 64 bits, for units of 8 bits and vectors: with s the shift, bits 0..31 are 2^s / freq
- * rounded up or, with bit 63, down; bits 32..41 are 2^10 - freq; 42..51 the first; 52..57 s. State
- * x divided by freq is (x + bit 63) * reciprocal >> s. */
-enum {
-    PSTI_WAVE_CODE_REST_SHIFT = 32,
-    PSTI_WAVE_CODE_FIRST_SHIFT = 42,
-    PSTI_WAVE_CODE_S_SHIFT = 52,
-    PSTI_WAVE_CODE_DOWN_SHIFT = 63
-};
+/* The same for units of 8 bits and vectors, as pli_rans.h has it; 0 if freq is. */
 uint64_t psti_wave_code_8(uint32_t freq, uint32_t first);
 struct psti_pli_wave_codes {
     struct psti_wave_code of[PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX]; /* context, token */

@@ -56,19 +56,9 @@ static void find_codes(const uint16_t *freqs, struct psti_wave_code *codes)
     }
 }
 
-/* Rounded up or down, the one that is exact for all states below freq * 2^22: the error of one of
- * them is at most freq / 2. */
 uint64_t psti_wave_code_8(uint32_t freq, uint32_t first)
 {
-    if (freq == 0)
-        return 0;
-    uint32_t s = freq == 1 ? 31u : 63u - (uint32_t)__builtin_clz(freq - 1);
-    uint64_t down = (1ull << s) / freq, rest = (1ull << s) - down * freq;
-    bool up = 2 * rest > freq || rest == 0; /* exact is both */
-    return (down + (up && rest > 0)) |
-           (uint64_t)(PSTI_PLI_PROB_SUM - freq) << PSTI_WAVE_CODE_REST_SHIFT |
-           (uint64_t)first << PSTI_WAVE_CODE_FIRST_SHIFT | (uint64_t)s << PSTI_WAVE_CODE_S_SHIFT |
-           (uint64_t)!up << PSTI_WAVE_CODE_DOWN_SHIFT;
+    return freq == 0 ? 0 : psti_rans_code(PSTI_PLI_PROB_BITS, freq, first);
 }
 
 static void find_codes_8(const uint16_t *freqs, uint64_t *codes)

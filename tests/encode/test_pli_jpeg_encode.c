@@ -299,46 +299,6 @@ static void states_agree(void **state)
     free(codes);
 }
 
-/* Of every frequency the quick code divides like the plain one, where that is hardest: by multiples
- * of it and one less, and by the largest state there may be. */
-static void quick_codes_divide(void **state)
-{
-    (void)state;
-#if defined(__x86_64__)
-    struct psti_je_counts *counts = calloc(1, sizeof *counts);
-    struct psti_je_codes *codes = calloc(1, sizeof *codes);
-    uint8_t block[PSTI_JPEG_TABLES_MAX_NBYTES];
-    uint64_t random = 9;
-    bool seen[PSTI_JPEG_PROB_SUM + 1] = {0};
-    uint32_t n_seen = 0;
-    assert_true(counts && codes);
-    for (uint32_t i = 0; i < 3000; i++) {
-        for (uint32_t j = 0; j < PSTI_JE_N_AC; j++)
-            counts->ac[j] = coefs_draw(&random) % (1u << coefs_draw(&random) % 24);
-        psti_je_model(counts, block, codes);
-        for (uint32_t j = 0; j < PSTI_JE_N_AC; j++) {
-            uint64_t f = PSTI_JPEG_PROB_SUM - codes->ac[j].rest, q = codes->quick[j];
-            if (f == 0 || seen[f])
-                continue;
-            seen[f] = true;
-            n_seen++;
-            uint64_t reciprocal = (uint32_t)q, down = q >> PSTI_JE_QUICK_DOWN_SHIFT;
-            uint64_t shift = q >> PSTI_JE_QUICK_S_SHIFT & 63, last = (f << 20) - 1;
-            for (uint64_t t = 0; t < 4000; t++) {
-                uint64_t x = t < 2000 ? last - t : f * (coefs_draw(&random) % (1u << 20)) + t % 2;
-                x = t >= 3000 && x > 0 ? x - 1 : x;
-                assert_true((x + down) * reciprocal >> shift == x / f);
-            }
-        }
-    }
-    assert_true(n_seen > 500);
-    free(counts);
-    free(codes);
-#else
-    skip();
-#endif
-}
-
 static int open_room(void **state)
 {
     (void)state;
@@ -359,7 +319,7 @@ int main(void)
         cmocka_unit_test(whole_file),      cmocka_unit_test(size_of_units),
         cmocka_unit_test(too_little_room), cmocka_unit_test(out_of_range),
         cmocka_unit_test(memory_fails),    cmocka_unit_test(levels_agree),
-        cmocka_unit_test(states_agree),    cmocka_unit_test(quick_codes_divide),
+        cmocka_unit_test(states_agree),
     };
     return cmocka_run_group_tests(tests, open_room, close_room);
 }

@@ -1,14 +1,11 @@
 /* test_pli_jpeg_pixels.c - JPEGs kept as PLI: pixels are libjpeg-turbo's own to the bit, whole and
  * in any region, in every layout, on every CPU level; bands are the same rows; only the units that
  * are named are read; what is broken is said. */
-#include "decode/pli_jpeg_make.h"
+#include "pli/pli_jpeg_image.h"
 
 #include "base/cpu.h"
 #include "decode/pli_int.h"
 #include "decode/pli_jpeg.h"
-#include "encode/pli_jpeg_encode.h"
-
-#include <penstock/pli.h>
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -18,47 +15,23 @@
 static const uint32_t levels[] = {0, PSTI_CPU_AVX2};
 #define N_LEVELS (sizeof levels / sizeof levels[0])
 
-/* A JPEG, the PLI of it, what libjpeg makes of it. */
+/* A JPEG and what libjpeg makes of it. */
 struct image {
-    struct bytes jpeg, pli;
-    struct pli_jpeg content;
+    struct pli_jpeg_image of;
     uint8_t *pixels;
-    struct pst_pli_info info;
 };
-
-static void encode(struct image *image, uint8_t unit_log2)
-{
-    struct pst_error err;
-    size_t capacity = image->jpeg.nbytes * 2 + 100000, nbytes;
-    uint8_t *room = malloc(capacity);
-    const struct psti_jpeg_encode_options options = {.unit_log2 = unit_log2};
-    assert_non_null(room);
-    assert_ok(psti_jpeg_encode(&image->content.frame, (const int16_t *const *)image->content.coefs,
-                               NULL, &options, room, capacity, &nbytes, &err));
-    image->pli = (struct bytes){malloc(nbytes), nbytes}; /* exact: over-reads are seen */
-    memcpy(image->pli.data, room, nbytes);
-    free(room);
-    image->info = (struct pst_pli_info){.struct_size = sizeof image->info};
-    assert_ok(pst_pli_info(image->pli.data, nbytes, &image->info, &err));
-    assert_int_equal(image->info.nbytes, nbytes);
-}
 
 /* False if it is not for content 2. Owns the file then. */
 static bool image_open(struct bytes file, uint8_t unit_log2, struct image *image)
 {
-    *image = (struct image){.jpeg = file};
-    if (!pli_jpeg_read(&file, &image->content))
-        return false;
-    image->pixels = pli_jpeg_pixels(&file);
-    encode(image, unit_log2);
-    return true;
+    bool taken = pli_jpeg_image_open(file, unit_log2, &image->of);
+    image->pixels = taken ? pli_jpeg_pixels(&file) : NULL;
+    return taken;
 }
 
 static void image_close(struct image *image)
 {
-    pli_jpeg_free(&image->content);
-    bytes_free(&image->jpeg);
-    bytes_free(&image->pli);
+    pli_jpeg_image_close(&image->of);
     free(image->pixels);
 }
 
@@ -110,7 +83,7 @@ static void scratch_free(void *scratch, size_t nbytes)
 static void compare(const struct image *image, const struct pst_pli_region *region, int channel,
                     const struct pst_pixels *p, uint32_t cpu)
 {
-    uint32_t all = image->info.channels;
+    uint32_t all = image->of.info.channels;
     for (uint32_t y = 0; y < region->height; y++)
         for (uint32_t x = 0; x < region->width; x++)
             for (uint32_t c = 0; c < p->channels; c++) {
@@ -119,13 +92,14 @@ static void compare(const struct image *image, const struct pst_pli_region *regi
                          p->data)[(int64_t)y * p->row_nbytes + (int64_t)x * p->pixel_nbytes +
                                   (int64_t)c * p->channel_nbytes];
                 uint32_t from = channel < 0 ? c : (uint32_t)channel;
-                size_t at = ((size_t)(region->y + y) * image->info.width + region->x + x) * all;
+                size_t at = ((size_t)(region->y + y) * image->of.info.width + region->x + x) * all;
                 if (got != image->pixels[at + from])
                     fail_msg("cpu %u, %ux%u, sampling %02x %02x, region %u,%u %ux%u, channel %d: "
                              "sample %u,%u,%u is %u instead of %u",
-                             cpu, image->info.height, image->info.width, image->info.samplings[0],
-                             image->info.samplings[1], region->y, region->x, region->height,
-                             region->width, channel, y, x, c, got, image->pixels[at + from]);
+                             cpu, image->of.info.height, image->of.info.width,
+                             image->of.info.samplings[0], image->of.info.samplings[1], region->y,
+                             region->x, region->height, region->width, channel, y, x, c, got,
+                             image->pixels[at + from]);
             }
 }
 
@@ -133,10 +107,10 @@ static void check_region(const struct image *image, const struct pst_pli_region 
                          int channel, enum layout layout)
 {
     struct pst_error err;
-    uint32_t channels = channel < 0 ? image->info.channels : 1;
+    uint32_t channels = channel < 0 ? image->of.info.channels : 1;
     size_t room_nbytes = (size_t)region->height * (region->width + 2) * 4, scratch_nbytes;
     uint8_t *room = malloc(room_nbytes);
-    void *scratch = scratch_for(&image->info, region->width, &scratch_nbytes);
+    void *scratch = scratch_for(&image->of.info, region->width, &scratch_nbytes);
     assert_non_null(room);
     for (size_t i = 0; i < N_LEVELS; i++) {
         if ((levels[i] & ~psti_cpu_detected()) != 0)
@@ -144,8 +118,8 @@ static void check_region(const struct image *image, const struct pst_pli_region 
         memset(room, 0xA5, room_nbytes);
         memset(scratch, 0x5B + (int)i, scratch_nbytes);
         struct pst_pixels pixels = lay_out(region, channels, layout, room);
-        assert_ok(psti_pli_decode_on(levels[i], image->pli.data, image->pli.nbytes, region, channel,
-                                     &pixels, scratch, scratch_nbytes, &err));
+        assert_ok(psti_pli_decode_on(levels[i], image->of.pli.data, image->of.pli.nbytes, region,
+                                     channel, &pixels, scratch, scratch_nbytes, &err));
         compare(image, region, channel, &pixels, levels[i]);
         if (layout == LAYOUT_LOOSE) /* between pixels and behind rows nothing was written */
             for (uint32_t y = 0; y < region->height; y++) {
@@ -160,18 +134,18 @@ static void check_region(const struct image *image, const struct pst_pli_region 
 
 static struct pst_pli_region any_region(const struct image *image, uint64_t *seed)
 {
-    struct psti_rect r = random_region(seed, image->info.height, image->info.width);
+    struct psti_rect r = random_region(seed, image->of.info.height, image->of.info.width);
     return (struct pst_pli_region){r.y, r.x, r.height, r.width};
 }
 
 static void check_image(const struct image *image, int n_regions, uint64_t *seed)
 {
-    const struct pst_pli_region whole = {0, 0, image->info.height, image->info.width};
+    const struct pst_pli_region whole = {0, 0, image->of.info.height, image->of.info.width};
     check_region(image, &whole, -1, LAYOUT_HWC);
     for (int i = 0; i < n_regions; i++) {
         struct pst_pli_region region = any_region(image, seed);
         int channel =
-            random_below(seed, 4) == 0 ? (int)random_below(seed, image->info.channels) : -1;
+            random_below(seed, 4) == 0 ? (int)random_below(seed, image->of.info.channels) : -1;
         enum layout layout = i % 2 ? LAYOUT_HWC : (enum layout)random_below(seed, N_LAYOUTS);
         check_region(image, &region, channel, layout);
     }
@@ -298,7 +272,7 @@ static void test_ranges(void **state)
         struct image image;
         struct pst_error err;
         assert_true(image_open(make_jpeg(&spec, s), 6, &image));
-        struct bytes whole = image.pli;
+        struct bytes whole = image.of.pli;
         for (int i = 0; i < 20; i++) {
             struct pst_pli_region region = any_region(&image, &seed);
             struct pst_pli_range ranges[8];
@@ -306,19 +280,19 @@ static void test_ranges(void **state)
             uint64_t n_bytes = 0;
             assert_ok(pst_pli_ranges(whole.data, whole.nbytes, &region, ranges, 8, &n, &err));
             assert_in_range(n, 1, 8);
-            image.pli = (struct bytes){malloc(whole.nbytes), whole.nbytes};
-            memset(image.pli.data, 0xEE, whole.nbytes);
-            memcpy(image.pli.data, whole.data, (size_t)image.info.head_nbytes);
+            image.of.pli = (struct bytes){malloc(whole.nbytes), whole.nbytes};
+            memset(image.of.pli.data, 0xEE, whole.nbytes);
+            memcpy(image.of.pli.data, whole.data, (size_t)image.of.info.head_nbytes);
             for (size_t k = 0; k < n; k++) {
-                memcpy(image.pli.data + ranges[k].offset, whole.data + ranges[k].offset,
+                memcpy(image.of.pli.data + ranges[k].offset, whole.data + ranges[k].offset,
                        (size_t)ranges[k].nbytes);
                 n_bytes += ranges[k].nbytes;
             }
             check_region(&image, &region, -1, LAYOUT_HWC);
-            assert_true(n_bytes <= whole.nbytes - image.info.head_nbytes);
-            bytes_free(&image.pli);
+            assert_true(n_bytes <= whole.nbytes - image.of.info.head_nbytes);
+            bytes_free(&image.of.pli);
         }
-        image.pli = whole;
+        image.of.pli = whole;
         image_close(&image);
     }
 }
@@ -333,13 +307,13 @@ struct bands {
 static enum pst_status take_band(void *ctx, uint32_t y, uint32_t n_rows)
 {
     struct bands *b = ctx;
-    size_t row_nbytes = (size_t)b->region.width * b->image->info.channels;
+    size_t row_nbytes = (size_t)b->region.width * b->image->of.info.channels;
     assert_int_equal(y, b->y);
     assert_in_range(n_rows, 1, PSTI_PLI_JPEG_BAND_ROWS);
     for (uint32_t i = 0; i < n_rows; i++) {
-        size_t at = (size_t)(b->region.y + y + i) * b->image->info.width + b->region.x;
+        size_t at = (size_t)(b->region.y + y + i) * b->image->of.info.width + b->region.x;
         assert_memory_equal(b->rows + i * row_nbytes,
-                            b->image->pixels + at * b->image->info.channels, row_nbytes);
+                            b->image->pixels + at * b->image->of.info.channels, row_nbytes);
     }
     b->y += n_rows;
     return b->y > b->stop ? PST_ERROR_FORKED : PST_OK;
@@ -366,14 +340,14 @@ static void test_bands(void **state)
             uint32_t height = b.region.height < PSTI_PLI_JPEG_BAND_ROWS ? b.region.height
                                                                         : PSTI_PLI_JPEG_BAND_ROWS;
             size_t scratch_nbytes;
-            void *scratch = scratch_for(&image.info, b.region.width, &scratch_nbytes);
+            void *scratch = scratch_for(&image.of.info, b.region.width, &scratch_nbytes);
             uint8_t *rows = malloc((size_t)height * b.region.width * 3);
             b.rows = rows;
             const struct pst_pli_region of_pixels = {0, 0, height, b.region.width};
             struct pst_pixels pixels = lay_out(&of_pixels, 3, LAYOUT_HWC, rows);
             enum pst_status status =
-                psti_pli_decode_bands(image.pli.data, image.pli.nbytes, &b.region, &pixels, scratch,
-                                      scratch_nbytes, take_band, &b, &err);
+                psti_pli_decode_bands(image.of.pli.data, image.of.pli.nbytes, &b.region, &pixels,
+                                      scratch, scratch_nbytes, take_band, &b, &err);
             assert_int_equal(status, i % 4 ? PST_OK : PST_ERROR_FORKED);
             assert_true(i % 4 == 0 || b.y == b.region.height);
             free(rows);
@@ -400,24 +374,24 @@ static void test_coefficients_and_frame(void **state)
         struct pst_error err;
         int16_t *coefs[PSTI_JPEG_COMPONENTS_MAX] = {0};
         assert_true(image_open(make_jpeg(&spec, s), 0, &image));
-        assert_ok(psti_pli_jpeg_frame(image.pli.data, image.pli.nbytes, &frame, &err));
-        assert_memory_equal(&frame.quants, &image.content.frame.quants, sizeof frame.quants);
+        assert_ok(psti_pli_jpeg_frame(image.of.pli.data, image.of.pli.nbytes, &frame, &err));
+        assert_memory_equal(&frame.quants, &image.of.content.frame.quants, sizeof frame.quants);
         for (uint32_t c = 0; c < frame.n_components; c++) {
             coefs[c] = malloc(psti_jpeg_n_coefs(&frame, c) * sizeof *coefs[c]);
             memset(coefs[c], 0x5A, psti_jpeg_n_coefs(&frame, c) * sizeof *coefs[c]);
-            assert_int_equal(image.info.samplings[c],
+            assert_int_equal(image.of.info.samplings[c],
                              frame.components[c].h << 4 | frame.components[c].v);
         }
         size_t nbytes;
-        void *scratch = scratch_for(&image.info, image.info.width, &nbytes);
-        assert_ok(psti_pli_jpeg_coefs(image.pli.data, image.pli.nbytes, &frame, coefs, scratch,
-                                      nbytes, &err));
+        void *scratch = scratch_for(&image.of.info, image.of.info.width, &nbytes);
+        assert_ok(psti_pli_jpeg_coefs(image.of.pli.data, image.of.pli.nbytes, &frame, coefs,
+                                      scratch, nbytes, &err));
         for (uint32_t c = 0; c < frame.n_components; c++) {
-            assert_memory_equal(coefs[c], image.content.coefs[c],
+            assert_memory_equal(coefs[c], image.of.content.coefs[c],
                                 psti_jpeg_n_coefs(&frame, c) * sizeof *coefs[c]);
             free(coefs[c]);
         }
-        assert_int_equal(psti_pli_jpeg_coefs(image.pli.data, image.pli.nbytes, &frame, coefs,
+        assert_int_equal(psti_pli_jpeg_coefs(image.of.pli.data, image.of.pli.nbytes, &frame, coefs,
                                              scratch, nbytes - 1, &err),
                          PST_ERROR_ARGUMENT);
         scratch_free(scratch, nbytes);
@@ -439,49 +413,36 @@ static void test_broken(void **state)
     assert_true(image_open(make_jpeg(&spec, 1), 6, &image));
     const struct pst_pli_region whole = {0, 0, 150, 200};
     uint8_t *room = malloc(150 * 200 * 3);
-    void *scratch = scratch_for(&image.info, 200, &scratch_nbytes);
+    void *scratch = scratch_for(&image.of.info, 200, &scratch_nbytes);
     struct pst_pixels pixels = lay_out(&whole, 3, LAYOUT_HWC, room);
-    for (size_t cut = 0; cut < image.pli.nbytes; cut += cut < 64 ? 1 : 97) {
-        assert_int_equal(
-            pst_pli_decode(image.pli.data, cut, NULL, -1, &pixels, scratch, scratch_nbytes, &err),
-            PST_ERROR_TRUNCATED);
+    for (size_t cut = 0; cut < image.of.pli.nbytes; cut += cut < 64 ? 1 : 97) {
+        assert_int_equal(pst_pli_decode(image.of.pli.data, cut, NULL, -1, &pixels, scratch,
+                                        scratch_nbytes, &err),
+                         PST_ERROR_TRUNCATED);
         assert_string_equal(err.codec, "pli");
     }
     for (int i = 0; i < 400; i++) {
-        size_t at = i < 100 ? random_below(&seed, (uint32_t)image.info.head_nbytes)
-                            : random_below(&seed, (uint32_t)image.pli.nbytes);
+        size_t at = i < 100 ? random_below(&seed, (uint32_t)image.of.info.head_nbytes)
+                            : random_below(&seed, (uint32_t)image.of.pli.nbytes);
         uint8_t bit = (uint8_t)(1u << random_below(&seed, 8));
-        image.pli.data[at] ^= bit;
-        assert_int_not_equal(pst_pli_decode(image.pli.data, image.pli.nbytes, NULL, -1, &pixels,
-                                            scratch, scratch_nbytes, &err),
+        image.of.pli.data[at] ^= bit;
+        assert_int_not_equal(pst_pli_decode(image.of.pli.data, image.of.pli.nbytes, NULL, -1,
+                                            &pixels, scratch, scratch_nbytes, &err),
                              PST_OK);
         assert_string_equal(err.codec, "pli");
-        if (at >= image.info.head_nbytes) {
-            assert_true(err.offset >= (int64_t)image.info.head_nbytes && err.offset <= (int64_t)at);
+        if (at >= image.of.info.head_nbytes) {
+            assert_true(err.offset >= (int64_t)image.of.info.head_nbytes &&
+                        err.offset <= (int64_t)at);
             assert_non_null(strstr(err.text, "unit in row"));
         }
-        image.pli.data[at] ^= bit;
+        image.of.pli.data[at] ^= bit;
     }
-    assert_int_equal(pst_pli_decode(image.pli.data, image.pli.nbytes, NULL, -1, &pixels, scratch,
-                                    scratch_nbytes - 1, &err),
+    assert_int_equal(pst_pli_decode(image.of.pli.data, image.of.pli.nbytes, NULL, -1, &pixels,
+                                    scratch, scratch_nbytes - 1, &err),
                      PST_ERROR_ARGUMENT);
     scratch_free(scratch, scratch_nbytes);
     free(room);
     image_close(&image);
-}
-
-static bool read_file(const char *path, struct bytes *file)
-{
-    FILE *stream = fopen(path, "rb");
-    if (!stream)
-        return false;
-    fseek(stream, 0, SEEK_END);
-    file->nbytes = (size_t)ftell(stream);
-    rewind(stream);
-    file->data = malloc(file->nbytes);
-    assert_int_equal(fread(file->data, 1, file->nbytes, stream), file->nbytes);
-    fclose(stream);
-    return true;
 }
 
 /* Photographs as they are found; PENSTOCK_TEST_ROUNDS times as many. */

@@ -1,40 +1,26 @@
 /* test_pli_jpeg_small.c - JPEGs kept as PLI, decoded at a half, a quarter and an eighth of the
  * size: samples are the inverse DCT of the lowest frequencies, regions are the same pixels as the
  * whole, and all of it is near the average of the pixels. */
-#include "decode/pli_jpeg_make.h"
+#include "pli/pli_jpeg_image.h"
 
 #include "decode/pli_jpeg.h"
-#include "encode/pli_jpeg_encode.h"
-
-#include <penstock/pli.h>
 
 #include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 
 struct image {
-    struct bytes jpeg, pli;
-    struct pli_jpeg content;
-    struct pst_pli_info info;
+    struct pli_jpeg_image of;
     void *scratch;
     size_t scratch_nbytes;
 };
 
 static bool image_open(struct bytes file, struct image *image)
 {
-    struct pst_error err;
-    const struct psti_jpeg_encode_options options = {.unit_log2 = 0};
-    size_t capacity = file.nbytes * 2 + 100000;
-    *image = (struct image){.jpeg = file};
-    if (!pli_jpeg_read(&file, &image->content))
+    *image = (struct image){.scratch = NULL};
+    if (!pli_jpeg_image_open(file, 0, &image->of))
         return false;
-    image->pli.data = malloc(capacity);
-    assert_ok(psti_jpeg_encode(&image->content.frame, (const int16_t *const *)image->content.coefs,
-                               NULL, &options, image->pli.data, capacity, &image->pli.nbytes,
-                               &err));
-    image->info.struct_size = sizeof image->info;
-    assert_ok(pst_pli_info(image->pli.data, image->pli.nbytes, &image->info, &err));
-    image->scratch_nbytes = pst_pli_scratch_nbytes(&image->info);
+    image->scratch_nbytes = pst_pli_scratch_nbytes(&image->of.info);
     image->scratch = aligned_alloc(64, (image->scratch_nbytes + 63) / 64 * 64);
     assert_non_null(image->scratch);
     return true;
@@ -42,9 +28,7 @@ static bool image_open(struct bytes file, struct image *image)
 
 static void image_close(struct image *image)
 {
-    pli_jpeg_free(&image->content);
-    bytes_free(&image->jpeg);
-    bytes_free(&image->pli);
+    pli_jpeg_image_close(&image->of);
     free(image->scratch);
 }
 
@@ -65,16 +49,16 @@ static uint8_t *small_of(const struct image *image, uint32_t scale,
                          const struct pst_pli_region *region)
 {
     struct pst_error err;
-    uint32_t height = psti_pli_jpeg_scaled(image->info.height, scale);
-    uint32_t width = psti_pli_jpeg_scaled(image->info.width, scale);
+    uint32_t height = psti_pli_jpeg_scaled(image->of.info.height, scale);
+    uint32_t width = psti_pli_jpeg_scaled(image->of.info.width, scale);
     if (region) {
         height = region->height;
         width = region->width;
     }
-    uint8_t *data = malloc((size_t)height * width * image->info.channels);
+    uint8_t *data = malloc((size_t)height * width * image->of.info.channels);
     assert_non_null(data);
-    struct pst_pixels pixels = hwc(height, width, image->info.channels, data);
-    assert_ok(psti_pli_jpeg_decode_scaled(image->pli.data, image->pli.nbytes, scale, region,
+    struct pst_pixels pixels = hwc(height, width, image->of.info.channels, data);
+    assert_ok(psti_pli_jpeg_decode_scaled(image->of.pli.data, image->of.pli.nbytes, scale, region,
                                           &pixels, image->scratch, image->scratch_nbytes, NULL,
                                           NULL, &err));
     return data;
@@ -89,11 +73,11 @@ static double cosine(uint32_t x, uint32_t u, uint32_t n)
 static double exact_sample(const struct image *image, uint32_t c, uint32_t scale, uint32_t y,
                            uint32_t x)
 {
-    const struct psti_jpeg_frame *frame = &image->content.frame;
+    const struct psti_jpeg_frame *frame = &image->of.content.frame;
     const struct psti_jpeg_component *component = &frame->components[c];
     uint32_t n = 8u >> scale;
     const int16_t *block =
-        image->content.coefs[c] + ((size_t)(y / n) * component->columns + x / n) * 64;
+        image->of.content.coefs[c] + ((size_t)(y / n) * component->columns + x / n) * 64;
     double sum = 0;
     for (uint32_t k = 0; k < 64; k++) {
         uint32_t v = psti_jpeg_zigzag[k] / 8, u = psti_jpeg_zigzag[k] % 8;
@@ -118,7 +102,7 @@ static void test_samples(void **state)
         uint32_t scale = 1 + i % 3;
         struct image image;
         assert_true(image_open(make_jpeg(&spec, i), &image));
-        uint32_t channels = image.info.channels;
+        uint32_t channels = image.of.info.channels;
         uint32_t height = psti_pli_jpeg_scaled(spec.height, scale);
         uint32_t width = psti_pli_jpeg_scaled(spec.width, scale);
         uint8_t *pixels = small_of(&image, scale, NULL);
@@ -178,9 +162,9 @@ static void test_regions(void **state)
 static double squares_of(const struct image *image, const uint8_t *pixels, uint32_t scale,
                          size_t *n)
 {
-    uint32_t height = image->info.height >> scale, width = image->info.width >> scale;
-    uint32_t channels = image->info.channels, edge = 1u << scale;
-    size_t small_width = psti_pli_jpeg_scaled(image->info.width, scale);
+    uint32_t height = image->of.info.height >> scale, width = image->of.info.width >> scale;
+    uint32_t channels = image->of.info.channels, edge = 1u << scale;
+    size_t small_width = psti_pli_jpeg_scaled(image->of.info.width, scale);
     uint8_t *small = small_of(image, scale, NULL);
     double total = 0;
     for (uint32_t y = 0; y < height; y++)
@@ -188,7 +172,7 @@ static double squares_of(const struct image *image, const uint8_t *pixels, uint3
             for (uint32_t c = 0; c < channels; c++) {
                 double sum = 0;
                 for (uint32_t i = 0; i < edge * edge; i++)
-                    sum += pixels[((size_t)(y * edge + i / edge) * image->info.width + x * edge +
+                    sum += pixels[((size_t)(y * edge + i / edge) * image->of.info.width + x * edge +
                                    i % edge) *
                                       channels +
                                   c];
@@ -214,17 +198,17 @@ static void test_flat(void **state)
         struct image image;
         assert_true(image_open(make_jpeg(&spec, i), &image));
         for (uint32_t c = 0; c < 3; c++) /* all blocks as the first, without AC */
-            for (size_t k = 0; k < psti_jpeg_n_coefs(&image.content.frame, c); k++)
-                image.content.coefs[c][k] = k % 64 ? 0 : image.content.coefs[c][0];
+            for (size_t k = 0; k < psti_jpeg_n_coefs(&image.of.content.frame, c); k++)
+                image.of.content.coefs[c][k] = k % 64 ? 0 : image.of.content.coefs[c][0];
         struct pst_error err;
         const struct psti_jpeg_encode_options options = {.unit_log2 = 6};
-        assert_ok(psti_jpeg_encode(&image.content.frame,
-                                   (const int16_t *const *)image.content.coefs, NULL, &options,
-                                   image.pli.data, image.pli.nbytes, &image.pli.nbytes, &err));
+        assert_ok(psti_jpeg_encode(
+            &image.of.content.frame, (const int16_t *const *)image.of.content.coefs, NULL, &options,
+            image.of.pli.data, image.of.pli.nbytes, &image.of.pli.nbytes, &err));
         uint8_t *pixels = malloc(90 * 120 * 3);
         struct pst_pixels whole = hwc(90, 120, 3, pixels);
-        assert_ok(pst_pli_decode(image.pli.data, image.pli.nbytes, NULL, -1, &whole, image.scratch,
-                                 image.scratch_nbytes, &err));
+        assert_ok(pst_pli_decode(image.of.pli.data, image.of.pli.nbytes, NULL, -1, &whole,
+                                 image.scratch, image.scratch_nbytes, &err));
         for (uint32_t scale = 1; scale <= 3; scale++) {
             size_t n = 0;
             assert_true(squares_of(&image, pixels, scale, &n) == 0 && n > 0);
@@ -261,30 +245,16 @@ static void test_bad_arguments(void **state)
                  {1, &inside, &pixels, image.scratch_nbytes, PST_ERROR_ARGUMENT}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_int_equal(
-            psti_pli_jpeg_decode_scaled(image.pli.data, image.pli.nbytes, cases[i].scale,
+            psti_pli_jpeg_decode_scaled(image.of.pli.data, image.of.pli.nbytes, cases[i].scale,
                                         cases[i].region, cases[i].pixels, image.scratch,
                                         image.scratch_nbytes - cases[i].less, NULL, NULL, &err),
             cases[i].status);
-    for (size_t cut = 0; cut < image.pli.nbytes; cut += 31)
-        assert_int_equal(psti_pli_jpeg_decode_scaled(image.pli.data, cut, 1, NULL, &pixels,
+    for (size_t cut = 0; cut < image.of.pli.nbytes; cut += 31)
+        assert_int_equal(psti_pli_jpeg_decode_scaled(image.of.pli.data, cut, 1, NULL, &pixels,
                                                      image.scratch, image.scratch_nbytes, NULL,
                                                      NULL, &err),
                          PST_ERROR_TRUNCATED);
     image_close(&image);
-}
-
-static bool read_file(const char *path, struct bytes *file)
-{
-    FILE *stream = fopen(path, "rb");
-    if (!stream)
-        return false;
-    fseek(stream, 0, SEEK_END);
-    file->nbytes = (size_t)ftell(stream);
-    rewind(stream);
-    file->data = malloc(file->nbytes);
-    assert_int_equal(fread(file->data, 1, file->nbytes, stream), file->nbytes);
-    fclose(stream);
-    return true;
 }
 
 /* On photographs: how far from the average of the pixels, in decibels. */

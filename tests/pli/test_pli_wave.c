@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "decode/pli_wave_int.h"
 #include "encode/pli_wave_encode_int.h"
+#include "format/format_pli_jpeg.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -294,24 +295,35 @@ static void test_all_predictors(void **state)
     }
 }
 
-/* Division by multiplication, at both ends of every quotient that can be the first to go wrong. */
-static void test_codes_of_vectors(void **state)
+/* Division by multiplication, at both ends of every quotient that can be the first to go wrong; of
+ * waves and, with more bits, of JPEGs' coefficients. */
+static void check_codes_of_vectors(uint32_t bits)
 {
-    (void)state;
-    for (uint32_t f = 1; f <= PSTI_PLI_PROB_SUM; f++) {
-        uint64_t code = psti_wave_code_8(f, 5), reciprocal = code & UINT32_MAX;
-        uint32_t s = code >> PSTI_WAVE_CODE_S_SHIFT & 63, down = code >> PSTI_WAVE_CODE_DOWN_SHIFT;
-        assert_int_equal(code >> PSTI_WAVE_CODE_REST_SHIFT & 1023, PSTI_PLI_PROB_SUM - f);
-        assert_int_equal(code >> PSTI_WAVE_CODE_FIRST_SHIFT & 1023, 5);
-        for (uint64_t q = 1, step = 1; q <= 1u << 22; q += step, step = 1 + q / 512) {
-            uint64_t below = q * f - 1, at = q == 1u << 22 ? below : q * f;
+    const uint32_t range = 1u << (32 - bits), sum = 1u << bits;
+    for (uint32_t f = 1; f <= sum; f++) {
+        uint64_t code = psti_rans_code(bits, f, 5), reciprocal = code & UINT32_MAX;
+        uint32_t s = code >> (PSTI_RANS_REST_SHIFT + 2 * bits) & 63;
+        uint32_t down = code >> PSTI_RANS_DOWN_SHIFT;
+        assert_int_equal(code >> PSTI_RANS_REST_SHIFT & (sum - 1), sum - f);
+        assert_int_equal(code >> (PSTI_RANS_REST_SHIFT + bits) & (sum - 1), 5);
+        for (uint64_t q = 1, step = 1; q <= range; q += step, step = 1 + q / 512) {
+            uint64_t below = q * f - 1, at = q == range ? below : q * f;
             assert_true(at + down <= UINT32_MAX);
             assert_int_equal((below + down) * reciprocal >> s, q - 1);
             assert_int_equal((at + down) * reciprocal >> s, at / f);
         }
-        uint64_t most = ((uint64_t)f << 22) - 1;
+        uint64_t most = (uint64_t)f * range - 1;
         assert_int_equal((most + down) * reciprocal >> s, most / f);
     }
+}
+
+static void test_codes_of_vectors(void **state)
+{
+    (void)state;
+    check_codes_of_vectors(PSTI_PLI_PROB_BITS);
+    check_codes_of_vectors(PSTI_JPEG_PROB_BITS);
+    assert_true(psti_wave_code_8(0, 5) == 0);
+    assert_true(psti_wave_code_8(77, 5) == psti_rans_code(PSTI_PLI_PROB_BITS, 77, 5));
 }
 
 static void test_own_tables_pay(void **state)
