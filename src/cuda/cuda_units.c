@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "cuda/cuda_tables.h"
 #include "format/format_pli_lz.h"
 
 #include <stdio.h>
@@ -18,7 +19,8 @@
 #define CODEC "pli"
 
 enum {
-    ENTRY_PIXELS = 4096, /* of PLAIN: what a unit of 64 x 64 has */
+    SHARED_NBYTES = 227 * 1024, /* of a block, compute capability 9.0 and 10.0 */
+    ENTRY_PIXELS = 4096,        /* of PLAIN: what a unit of 64 x 64 has */
     CAUSE_NBYTES = PST_ERROR_TEXT_CAP
 };
 
@@ -311,26 +313,50 @@ void psti_cuda_units_fill(const struct psti_cuda_units_plan *plan, const void *b
 /* Kernels
  * ------------------------------------------------------------------------------------- */
 
-struct psti_cuda_units_shape psti_cuda_units_shape(enum psti_cuda_units_list list,
-                                                   uint32_t channels)
+/* As many warps share a block's tables as there is memory for. */
+static struct psti_cuda_units_shape wave_shape(uint32_t bits, uint32_t channels,
+                                               uint32_t shared_nbytes_max)
+{
+    uint32_t tables_nbytes = PSTI_CUDA_WAVE_TABLES_NBYTES(bits);
+    struct psti_cuda_units_shape shape = {.warp_nbytes =
+                                              PSTI_CUDA_WAVE_WARP_NBYTES(bits, channels)};
+    shape.n_warps = (shared_nbytes_max - tables_nbytes) / shape.warp_nbytes;
+    if (shape.n_warps > PSTI_CUDA_WAVE_WARPS)
+        shape.n_warps = PSTI_CUDA_WAVE_WARPS;
+    shape.shared_nbytes = tables_nbytes + shape.n_warps * shape.warp_nbytes;
+    return shape;
+}
+
+struct psti_cuda_units_shape psti_cuda_units_shape_within(enum psti_cuda_units_list list,
+                                                          uint32_t channels,
+                                                          uint32_t shared_nbytes_max)
 {
     struct psti_cuda_units_shape shape = {.n_warps = 1};
     switch (list) {
+    case PSTI_CUDA_UNITS_WAVE8:
+        return wave_shape(8, channels, shared_nbytes_max);
+    case PSTI_CUDA_UNITS_WAVE16:
+        return wave_shape(16, channels, shared_nbytes_max);
     case PSTI_CUDA_UNITS_LZ:
         shape.warp_nbytes = PSTI_CUDA_LZ_TABLES_NBYTES + PSTI_CUDA_LZ_COLOURS_NBYTES;
         break;
-    case PSTI_CUDA_UNITS_PLAIN:
-        shape.n_warps = PSTI_CUDA_PLAIN_WARPS;
-        break;
     case PSTI_CUDA_UNITS_PACKED:
         shape.n_warps = PSTI_CUDA_PACKED_WARPS;
-        shape.warp_nbytes = channels * PSTI_CUDA_PACKED_PLANE_NBYTES + PSTI_CUDA_PACKED_ROW_NBYTES;
+        shape.warp_nbytes = PSTI_CUDA_PACKED_ROWS_NBYTES + PSTI_CUDA_PACKED_RECORDS_NBYTES +
+                            channels * PSTI_CUDA_PACKED_PLANE_NBYTES;
         break;
     default:
+        shape.n_warps = PSTI_CUDA_PLAIN_WARPS;
         break;
     }
     shape.shared_nbytes = shape.n_warps * shape.warp_nbytes;
     return shape;
+}
+
+struct psti_cuda_units_shape psti_cuda_units_shape(enum psti_cuda_units_list list,
+                                                   uint32_t channels)
+{
+    return psti_cuda_units_shape_within(list, channels, SHARED_NBYTES);
 }
 
 /* One table of 1024 places. */

@@ -97,9 +97,11 @@ struct psti_cuda_lz_constants {
 /* Shared memory. */
 enum {
     PSTI_CUDA_PLAIN_WARPS = 8,
+    PSTI_CUDA_WAVE_WARPS = 16, /* at most: their memory decides (cuda_tables.h) */
     PSTI_CUDA_PACKED_WARPS = 4,
-    PSTI_CUDA_PACKED_PLANE_NBYTES = 512 * 4,  /* per warp: where groups are */
-    PSTI_CUDA_PACKED_ROW_NBYTES = 2 * 64 * 8, /* per warp: two rows of pixels */
+    PSTI_CUDA_PACKED_PLANE_NBYTES = 512 * 4, /* per warp: where groups are */
+    PSTI_CUDA_PACKED_RECORDS_NBYTES = 128,
+    PSTI_CUDA_PACKED_ROWS_NBYTES = 4096, /* per warp: rows of pixels */
     PSTI_CUDA_LZ_TABLES_NBYTES = PSTI_CUDA_LZ_N_TABLES * PSTI_CUDA_LZ_SEQUENCE_NBYTES,
     PSTI_CUDA_LZ_COLOURS_NBYTES = 256 * 8
 };
@@ -107,11 +109,16 @@ enum {
 #ifndef __cplusplus
 #include "format/format_pli.h"
 
-/* Geometry of a list's launch: ceil(n_units / n_warps) blocks. `channels`: the most that an image
- * of the list has. */
+/* Geometry of a list's launch: ceil(n_units / n_warps) blocks, each of whose first units has an
+ * image. `channels`: the most that an image of the list has. */
 struct psti_cuda_units_shape {
     uint32_t n_warps, shared_nbytes, warp_nbytes;
 };
+/* `shared_nbytes_max`: what a block may have on the card (psti_device_info); at least 64 KiB. */
+struct psti_cuda_units_shape psti_cuda_units_shape_within(enum psti_cuda_units_list list,
+                                                          uint32_t channels,
+                                                          uint32_t shared_nbytes_max);
+/* The same on cards of compute capability 9.0 and 10.0, whose blocks may have 227 KiB. */
 struct psti_cuda_units_shape psti_cuda_units_shape(enum psti_cuda_units_list list,
                                                    uint32_t channels);
 

@@ -221,6 +221,9 @@ template <int bits> struct packed_fields {
     static const uint32_t mask = bits == 8 ? 0x00ff00ffu : 0xffffu;
     static const uint32_t one = bits == 8 ? 0x00010001u : 1u;
     static const uint32_t sample = bits == 8 ? 0xffu : 0xffffu;
+    static const uint32_t row_words = PACKED_EDGE * bits / 8;
+    /* Rows that are decoded, then brought to the sink, at a time. */
+    static const uint32_t turn = PSTI_CUDA_PACKED_ROWS_NBYTES / 4 / row_words;
     /* The field of plane p, of those in its register. */
     static PSTI_LANES uint32_t shift(uint32_t p) { return 16 * (p % per_register); }
 };
@@ -230,25 +233,58 @@ struct packed_ways {
     uint32_t left, up, smooth, sum;
 };
 
-template <int bits>
-PSTI_LANES packed_ways packed_ways_of(const packed_unit &u, uint32_t q, uint32_t y)
+/* What rows need of the plane records, in shared memory: ways of each register's fields, the
+ * predictors of each plane, its taps as two halves. */
+static const uint32_t PACKED_WAYS_AT = 0, PACKED_PREDICTORS_AT = 16, PACKED_TAPS_AT = 20;
+
+PSTI_LANES void packed_put_records(const packed_unit &u, shared<uint32_t> records)
 {
-    typedef packed_fields<bits> fields;
-    packed_ways ways = {0, 0, 0, 0};
     PSTI_UNROLL
-    for (uint32_t p = q * fields::per_register; p < (q + 1) * fields::per_register; p++) {
+    for (uint32_t p = 0; p < PACKED_PLANES; p++) {
         if (p >= u.channels)
             continue;
-        uint32_t predictor = u.planes[p].predictors >> 4 * (y / 16) & 15;
-        uint32_t field = 0xffffu << fields::shift(p);
-        predictor = y == 0 && predictor != 0 ? PACKED_LEFT : predictor;
-        /* Bit `predictor`: constant planes go on as they are. */
-        ways.left |= field & (0u - (0x02u >> predictor & 1));
-        ways.up |= field & (0u - (0x0du >> predictor & 1));
-        ways.smooth |= field & (0u - (0x30u >> predictor & 1));
-        ways.sum |= field & (0u - (0x2au >> predictor & 1));
+        uint32_t taps = ((uint32_t)u.planes[p].tap0 & 0xffff) | (uint32_t)u.planes[p].tap1 << 16;
+        store_uniform(records, PACKED_PREDICTORS_AT + p, u.planes[p].predictors);
+        store_uniform(records, PACKED_TAPS_AT + p, taps);
     }
-    return ways;
+    warp_sync();
+}
+
+/* Ways of rows from y on, as far as their predictors are the same. */
+template <int bits>
+PSTI_LANES void packed_set_ways(const packed_unit &u, shared<uint32_t> records, uint32_t y)
+{
+    typedef packed_fields<bits> fields;
+    warp_sync();
+    for (uint32_t q = 0; q < fields::n; q++) {
+        packed_ways ways = {0, 0, 0, 0};
+        for (uint32_t p = q * fields::per_register; p < (q + 1) * fields::per_register; p++) {
+            if (p >= u.channels)
+                continue;
+            uint32_t predictor = load_uniform(records, PACKED_PREDICTORS_AT + p);
+            uint32_t field = 0xffffu << fields::shift(p);
+            predictor = predictor >> 4 * (y / 16) & 15;
+            predictor = y == 0 && predictor != 0 ? PACKED_LEFT : predictor;
+            /* Bit `predictor`: constant planes go on as they are. */
+            ways.left |= field & (0u - (0x02u >> predictor & 1));
+            ways.up |= field & (0u - (0x0du >> predictor & 1));
+            ways.smooth |= field & (0u - (0x30u >> predictor & 1));
+            ways.sum |= field & (0u - (0x2au >> predictor & 1));
+        }
+        store_uniform(records, PACKED_WAYS_AT + 4 * q, ways.left);
+        store_uniform(records, PACKED_WAYS_AT + 4 * q + 1, ways.up);
+        store_uniform(records, PACKED_WAYS_AT + 4 * q + 2, ways.smooth);
+        store_uniform(records, PACKED_WAYS_AT + 4 * q + 3, ways.sum);
+    }
+    warp_sync();
+}
+
+PSTI_LANES packed_ways packed_get_ways(shared<uint32_t> records, uint32_t q)
+{
+    return packed_ways{load_uniform(records, PACKED_WAYS_AT + 4 * q),
+                       load_uniform(records, PACKED_WAYS_AT + 4 * q + 1),
+                       load_uniform(records, PACKED_WAYS_AT + 4 * q + 2),
+                       load_uniform(records, PACKED_WAYS_AT + 4 * q + 3)};
 }
 
 /* Residuals of the pixels 2 l and 2 l + 1 of row y of plane p, for lane l; `within`: of the group's
@@ -325,8 +361,9 @@ PSTI_LANES void packed_pixel16(const lane_u32 v[4], bool green, lane_u32 out[2])
 
 /* Residuals of a row's planes with the taps' share, in fields. */
 template <int bits>
-PSTI_LANES void packed_add(const packed_unit &u, shared<uint32_t> groups, uint32_t y,
-                           lane_u32 within, lane_bool has, lane_u32 add[packed_fields<bits>::n][2])
+PSTI_LANES void packed_add(const packed_unit &u, shared<uint32_t> records, shared<uint32_t> groups,
+                           uint32_t y, lane_u32 within, lane_bool has,
+                           lane_u32 add[packed_fields<bits>::n][2])
 {
     typedef packed_fields<bits> fields;
     lane_i32 r0[2] = {lane_i32(0), lane_i32(0)}, r1[2] = {lane_i32(0), lane_i32(0)};
@@ -339,15 +376,17 @@ PSTI_LANES void packed_add(const packed_unit &u, shared<uint32_t> groups, uint32
         if ((u.coded >> p & 1) == 0)
             continue;
         packed_unpack(u, groups, 64 * p + y, within, has, r);
+        uint32_t taps = 0;
+        if (p == 1 || p == 2)
+            taps = load_uniform(records, PACKED_TAPS_AT + p);
+        const lane_i32 tap0 = lane_i32((int16_t)taps), tap1 = lane_i32((int32_t)taps >> 16);
         PSTI_UNROLL
         for (uint32_t k = 0; k < 2; k++) {
             lane_i32 t = lane_i32(0);
             if (p == 1)
-                t = (lane_i32(u.planes[p].tap0) * r0[k] + lane_i32(16)) >> lane_i32(5);
+                t = (tap0 * r0[k] + lane_i32(16)) >> lane_i32(5);
             if (p == 2)
-                t = (lane_i32(u.planes[p].tap0) * r0[k] + lane_i32(u.planes[p].tap1) * r1[k] +
-                     lane_i32(16)) >>
-                    lane_i32(5);
+                t = (tap0 * r0[k] + tap1 * r1[k] + lane_i32(16)) >> lane_i32(5);
             if (p == 0)
                 r0[k] = r[k];
             if (p == 1)
@@ -377,8 +416,9 @@ PSTI_LANES void packed_put_row(const lane_u32 v[packed_fields<bits>::n][2], bool
 }
 
 template <int bits>
-PSTI_LANES void packed_rows(const packed_unit &u, shared<uint32_t> groups, shared<uint32_t> rows,
-                            const struct psti_cuda_image &image, const struct psti_cuda_unit &unit,
+PSTI_LANES void packed_rows(const packed_unit &u, shared<uint32_t> records, shared<uint32_t> groups,
+                            shared<uint32_t> rows, const struct psti_cuda_image &image,
+                            const struct psti_cuda_unit &unit,
                             const struct psti_cuda_finish &finish)
 {
     typedef packed_fields<bits> fields;
@@ -390,7 +430,6 @@ PSTI_LANES void packed_rows(const packed_unit &u, shared<uint32_t> groups, share
     const lane_bool has = lane_id() < lane_u32(4 * u.row_groups);
     const lane_u32 last = lane_u32(4 * u.row_groups - 1);
     lane_u32 v[fields::n][2];
-    packed_ways ways[fields::n];
     PSTI_UNROLL
     for (uint32_t q = 0; q < fields::n; q++) {
         uint32_t start = 0;
@@ -399,32 +438,36 @@ PSTI_LANES void packed_rows(const packed_unit &u, shared<uint32_t> groups, share
             start |= p < u.channels ? u.planes[p].start << fields::shift(p) : 0;
         v[q][0] = v[q][1] = lane_u32(start);
     }
-    for (uint32_t y = 0; y < end; y++) {
-        lane_u32 add[fields::n][2];
-        packed_add<bits>(u, groups, y, within, has, add);
-        PSTI_UNROLL
-        for (uint32_t q = 0; q < fields::n; q++) {
-            if (q * fields::per_register >= u.channels)
-                continue;
+    for (uint32_t first = 0; first < end; first += fields::turn) {
+        const uint32_t behind = first + fields::turn < end ? first + fields::turn : end;
+        for (uint32_t y = first; y < behind; y++) {
+            lane_u32 add[fields::n][2];
             if (y % 16 == 0 || y == 1)
-                ways[q] = packed_ways_of<bits>(u, q, y);
-            packed_row<bits>(ways[q], last, add[q], v[q]);
+                packed_set_ways<bits>(u, records, y);
+            packed_add<bits>(u, records, groups, y, within, has, add);
+            PSTI_UNROLL
+            for (uint32_t q = 0; q < fields::n; q++) {
+                if (q * fields::per_register >= u.channels)
+                    continue;
+                packed_row<bits>(packed_get_ways(records, q), last, add[q], v[q]);
+            }
+            packed_put_row<bits>(v, image.transform != 0, rows + (y - first) * fields::row_words);
         }
-        if (y0 + y < image.y0)
-            continue;
-        /* Rows take turns, so that one barrier is enough. */
-        shared<uint32_t> row = rows + (y & 1) * (PACKED_EDGE * bits / 8);
-        packed_put_row<bits>(v, image.transform != 0, row);
         warp_sync();
-        sink_row(image.sink, finish, y0 + y, x0, width, [&](lane_u32 i, uint32_t c) {
-            lane_u32 s;
-            if constexpr (bits == 8)
-                s = load(row, i) >> lane_u32(8 * c) & lane_u32(255);
-            else
-                s = load(row, i * lane_u32(2) + lane_u32(c / 2)) >> lane_u32(16 * (c % 2)) &
-                    lane_u32(65535);
-            return scale == 1 ? s : level(s, scale, bits);
-        });
+        const uint32_t top = y0 + first < image.y0 ? image.y0 - y0 : first;
+        for (uint32_t y = top; y < behind; y++) {
+            shared<uint32_t> row = rows + (y - first) * fields::row_words;
+            sink_row(image.sink, finish, y0 + y, x0, width, [&](lane_u32 i, uint32_t c) {
+                lane_u32 s;
+                if constexpr (bits == 8)
+                    s = load(row, i) >> lane_u32(8 * c) & lane_u32(255);
+                else
+                    s = load(row, i * lane_u32(2) + lane_u32(c / 2)) >> lane_u32(16 * (c % 2)) &
+                        lane_u32(65535);
+                return level(s, scale, bits);
+            });
+        }
+        warp_sync();
     }
 }
 
@@ -436,8 +479,10 @@ PSTI_LANES bool packed_decode(shared<uint8_t> memory, const struct psti_cuda_ima
     packed_unit u;
     lane_u32 cursors;
     shared<uint32_t> rows = shared_cast<uint32_t>(memory, 0);
-    shared<uint32_t> groups = shared_cast<uint32_t>(memory, PSTI_CUDA_PACKED_ROW_NBYTES);
-    u.words = reinterpret_cast<const uint32_t *>(image.bytes + unit.offset);
+    shared<uint32_t> records = shared_cast<uint32_t>(memory, PSTI_CUDA_PACKED_ROWS_NBYTES);
+    shared<uint32_t> groups = shared_cast<uint32_t>(memory, PSTI_CUDA_PACKED_ROWS_NBYTES +
+                                                                PSTI_CUDA_PACKED_RECORDS_NBYTES);
+    u.words = global_at<const uint32_t>(image.bytes + unit.offset);
     u.nbytes = unit.nbytes;
     u.height = unit_along(unit.unit_y, image.unit_log2, image.height).n;
     u.row_groups = (unit_along(unit.unit_x, image.unit_log2, image.width).n + 7) / 8;
@@ -446,11 +491,11 @@ PSTI_LANES bool packed_decode(shared<uint8_t> memory, const struct psti_cuda_ima
     if (!packed_parse(u, image.transform) || !packed_find_runs(u, cursors) ||
         !packed_place_groups(u, cursors, groups))
         return false;
-    warp_sync();
+    packed_put_records(u, records);
     if (u.bits == 8)
-        packed_rows<8>(u, groups, rows, image, unit, finish);
+        packed_rows<8>(u, records, groups, rows, image, unit, finish);
     else
-        packed_rows<16>(u, groups, rows, image, unit, finish);
+        packed_rows<16>(u, records, groups, rows, image, unit, finish);
     return true;
 }
 

@@ -1,12 +1,18 @@
 /* units_helper.c - see units_helper.h. */
 #include "units_helper.h"
 
+#include "cuda/cuda_tables.h"
+
 void psti_cuda_units_plain(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
                            const void *args);
 void psti_cuda_units_packed(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
                             const void *args);
 void psti_cuda_units_lz(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
                         const void *args);
+void psti_cuda_units_wave8(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
+                           const void *args);
+void psti_cuda_units_wave16(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
+                            const void *args);
 
 typedef void (*kernel)(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
                        const void *args);
@@ -15,20 +21,15 @@ static const kernel kernels[PSTI_CUDA_N_UNITS_LISTS] = {
     [PSTI_CUDA_UNITS_LZ] = psti_cuda_units_lz,
     [PSTI_CUDA_UNITS_PLAIN] = psti_cuda_units_plain,
     [PSTI_CUDA_UNITS_PACKED] = psti_cuda_units_packed,
+    [PSTI_CUDA_UNITS_WAVE8] = psti_cuda_units_wave8,
+    [PSTI_CUDA_UNITS_WAVE16] = psti_cuda_units_wave16,
 };
-
-bool units_have_kernels(const struct psti_cuda_units_plan *plan)
-{
-    for (uint32_t l = 0; l < PSTI_CUDA_N_UNITS_LISTS; l++)
-        if (plan->counts[l] > 0 && !kernels[l])
-            return false;
-    return true;
-}
 
 /* One launch's memory. */
 struct launch {
     struct guarded *uploads, *scratches;
     struct psti_cuda_image *images;
+    struct psti_cuda_wave_tables *tables; /* of each image */
     struct guarded statuses;
     struct psti_cuda_unit *lists[PSTI_CUDA_N_UNITS_LISTS];
     uint32_t counts[PSTI_CUDA_N_UNITS_LISTS];
@@ -40,12 +41,37 @@ static size_t pixels_nbytes(const struct units_case *c)
            (c->plan.header.bits / 8u);
 }
 
+/* Fills up a block of a list. */
+static void end_block(struct launch *launch, uint32_t list, uint32_t channels)
+{
+    struct psti_cuda_units_shape shape = psti_cuda_units_shape(list, channels);
+    while (launch->counts[list] % shape.n_warps != 0)
+        launch->lists[list][launch->counts[list]++] =
+            (struct psti_cuda_unit){.image = PSTI_CUDA_NO_IMAGE};
+}
+
+/* The image's own wave tables; its units begin a block of their own. */
+static uint64_t own_tables(struct launch *launch, uint32_t i, struct units_case *c)
+{
+    const struct psti_pli_header *h = &c->plan.header;
+    if (!c->plan.tables)
+        return 0;
+    c->status = psti_cuda_wave_tables_write(c->plan.tables, c->plan.tables_nbytes, h->bits,
+                                            &launch->tables[i], &c->err);
+    for (uint32_t l = PSTI_CUDA_UNITS_WAVE8; l <= PSTI_CUDA_UNITS_WAVE16; l++)
+        end_block(launch, l, h->channels);
+    return (uint64_t)(uintptr_t)&launch->tables[i];
+}
+
 static void fill(struct units_case *cases, uint32_t n, struct launch *launch)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct units_case *c = &cases[i];
         struct psti_cuda_image *image = &launch->images[i];
         struct psti_cuda_units_place place = {.image = i};
+        if (c->status != PST_OK)
+            continue;
+        image->tables = own_tables(launch, i, c);
         if (c->status != PST_OK)
             continue;
         launch->uploads[i] = guarded_make((size_t)c->plan.upload_nbytes, 64);
@@ -59,7 +85,6 @@ static void fill(struct units_case *cases, uint32_t n, struct launch *launch)
         psti_cuda_units_fill(&c->plan, c->bytes, &place, image);
         image->bytes = (uint64_t)(uintptr_t)launch->uploads[i].data;
         image->scratch = (uint64_t)(uintptr_t)launch->scratches[i].data;
-        image->tables = 0;
         image->status = i;
         image->sink = (struct psti_cuda_sink){
             .at = (uint64_t)(uintptr_t)c->pixels.data,
@@ -73,19 +98,24 @@ static void fill(struct units_case *cases, uint32_t n, struct launch *launch)
             .bits = image->bits,
             .orientation = 1,
         };
+        for (uint32_t l = PSTI_CUDA_UNITS_WAVE8; l <= PSTI_CUDA_UNITS_WAVE16 && image->tables; l++)
+            end_block(launch, l, c->plan.header.channels);
     }
 }
 
 static void start(const struct launch *launch, const struct psti_pli_header *h)
 {
     struct psti_cuda_lz_constants *lz = malloc(sizeof *lz);
+    struct psti_cuda_wave_constants *constants = malloc(sizeof *constants);
     psti_cuda_lz_constants_write(lz);
+    psti_cuda_wave_constants_write(constants);
     for (uint32_t l = 0; l < PSTI_CUDA_N_UNITS_LISTS; l++) {
         struct psti_cuda_units_shape shape = psti_cuda_units_shape(l, h->channels);
         struct psti_cuda_units_args args = {
             .images = (uint64_t)(uintptr_t)launch->images,
             .units = (uint64_t)(uintptr_t)launch->lists[l],
             .statuses = (uint64_t)(uintptr_t)launch->statuses.data,
+            .constants = (uint64_t)(uintptr_t)constants,
             .lz_constants = (uint64_t)(uintptr_t)lz,
             .n_units = launch->counts[l],
             .warp_nbytes = shape.warp_nbytes,
@@ -97,6 +127,7 @@ static void start(const struct launch *launch, const struct psti_pli_header *h)
         kernels[l]((launch->counts[l] + shape.n_warps - 1) / shape.n_warps, shape.n_warps,
                    shape.shared_nbytes, &args);
     }
+    free(constants);
     free(lz);
 }
 
@@ -105,6 +136,7 @@ void units_decode(struct units_case *cases, uint32_t n)
     struct launch launch = {.uploads = calloc(n, sizeof *launch.uploads),
                             .scratches = calloc(n, sizeof *launch.scratches),
                             .images = calloc(n, sizeof *launch.images),
+                            .tables = calloc(n, sizeof *launch.tables),
                             .statuses = guarded_make(4 * (size_t)n, 64)};
     uint32_t totals[PSTI_CUDA_N_UNITS_LISTS] = {0};
     const struct psti_pli_header *header = NULL;
@@ -121,7 +153,7 @@ void units_decode(struct units_case *cases, uint32_t n)
                                 header->bits == c->plan.header.bits));
         header = &c->plan.header;
         for (uint32_t l = 0; l < PSTI_CUDA_N_UNITS_LISTS; l++)
-            totals[l] += c->plan.counts[l];
+            totals[l] += c->plan.counts[l] + (c->plan.tables ? 2 * PSTI_CUDA_WAVE_WARPS : 0);
     }
     for (uint32_t l = 0; l < PSTI_CUDA_N_UNITS_LISTS; l++) /* exact: over-runs are seen */
         launch.lists[l] = calloc(totals[l] + 1, sizeof *launch.lists[l]);
@@ -138,6 +170,7 @@ void units_decode(struct units_case *cases, uint32_t n)
     for (uint32_t l = 0; l < PSTI_CUDA_N_UNITS_LISTS; l++)
         free(launch.lists[l]);
     guarded_free(&launch.statuses);
+    free(launch.tables);
     free(launch.images);
     free(launch.scratches);
     free(launch.uploads);

@@ -19,9 +19,6 @@ struct units_case {
     struct guarded pixels; /* of the region, (height, width, channels) */
 };
 
-/* Whether there are kernels for all units of the plan. */
-bool units_have_kernels(const struct psti_cuda_units_plan *plan);
-
 /* Cases of one number of channels and bits; launched together. */
 void units_decode(struct units_case *cases, uint32_t n);
 void units_free(struct units_case *cases, uint32_t n);
