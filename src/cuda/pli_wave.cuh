@@ -1102,14 +1102,14 @@ template <int coded> PSTI_LANES void wave_rebuild8(const wave_unit &u)
     wave_open_planes8<coded>(u, p);
     for (uint32_t t = 0; t < plane_rows + 62; t++) {
         const wave_picks at = wave_look8(u, t, ways);
+        const lane_u32 row = lane_u32(wave_row<8>(t)) ^ lane_id();
         lane_u32 r0 = none, r1 = none;
         wave_receive8<coded>(p);
         PSTI_UNROLL
         for (uint32_t j = 0; j < coded; j++) {
-            uint32_t row = t + j * plane_rows;
-            if (j + 1 == coded) /* the cylinder is closed */
-                row = row < u.n_rows ? row : row - u.n_rows;
-            lane_u32 place = lane_u32(wave_row<8>(row)) ^ lane_id();
+            /* Planes are whole turns of how rows are stored; the last one goes round. */
+            const uint32_t fold = j + 1 == coded && t >= plane_rows ? u.n_rows : 0;
+            lane_u32 place = row + lane_u32((j * plane_rows - fold) * PSTI_WARP);
             lane_u32 r = load_at<uint8_t>(u.samples, place, at.active);
             lane_u32 above = pick_bytes(p[j].up, p[j].own, at.above);
             lane_u32 beside = pick_bytes(p[j].up, p[j].own, at.beside);
