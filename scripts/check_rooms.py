@@ -48,11 +48,14 @@ DOORS = {
 # Folders outside src/ that see only <penstock/...> and their own files.
 FRONT_DOOR_ONLY = ("tools", "bench", "examples", "python")
 # Benchmarks of a room's kernels choose CPU levels in one process, which the front door does not offer.
-ROOM_BENCHES = {"bench/bench_augment.c": {"base", "augment"}}
+# The one of the kernels for cards has no loader around them.
+ROOM_BENCHES = {"bench/bench_augment.c": {"base", "augment"},
+                "bench/gpu/bench_gpu.c": {"base", "augment", "cuda", "decode", "device"}}
 # Folders of tests that belong to no room: the rooms that they may look into, with their insides.
 HOUSE_TESTS = {
     "cli": set(), "headers": set(), "install": set(), "scripts": set(), "fuzz_replay": set(),
     "golden": {"base", "format", "decode", "encode"}, "fault": {"base"}, "fuzz": set(WALLS),
+    "gpu": {"base", "augment", "cuda", "decode", "device"},
     "pli": {"base", "format", "decode", "encode"},
 }
 # Headers of others that only the rooms named may see: the one place where such a part can be exchanged.

@@ -53,6 +53,19 @@ static inline void *exec_alloc(size_t nbytes)
     return memory;
 }
 
+/* Memory for rows: what kernels write and tests read. */
+static inline void *exec_alloc_out(size_t nbytes)
+{
+    void *memory = malloc(nbytes);
+    assert_non_null(memory);
+    return memory;
+}
+static inline void exec_free_out(void *memory, size_t nbytes)
+{
+    (void)nbytes;
+    free(memory);
+}
+
 static inline void exec_open(struct exec *exec, const struct psti_cuda_block_size *size)
 {
     exec->upload = exec_alloc(size->upload_nbytes);

@@ -1,8 +1,12 @@
 /* Hazard: a row that went through a block, its launches and the kernels is not the row that the
  * CPU's decoder and chain make; or it depends on who put it in when, on its neighbours, or on where
- * it goes; or corrupt bytes pass for good ones, or harm others. Kernels are those of the CPU build.
- */
+ * it goes; or corrupt bytes pass for good ones, or harm others. Kernels are those of the CPU build;
+ * tests/gpu builds the same test for a card. */
+#ifdef PST_TEST_ON_CARD
+#include "gpu/gpu_exec.h"
+#else
 #include "cuda/cuda_exec.h"
+#endif
 #include "cuda/cuda_make.h"
 
 #include "base/alloc.h"
@@ -59,7 +63,7 @@ static void open_field(struct batch *b, uint32_t f)
     assert_int_equal(row_nbytes(b, f), (size_t)field->height * field->width *
                                            field->output.channels *
                                            pst_dtype_nbytes(field->output.dtype));
-    b->outs[f] = malloc(b->n_rows * row_nbytes(b, f));
+    b->outs[f] = exec_alloc_out(b->n_rows * row_nbytes(b, f));
 }
 
 /* What the CPU makes of the row; WAY_NONE if nothing can be made of it. */
@@ -121,9 +125,9 @@ static void close_batch(struct batch *b)
             source_free(&b->rows[f][r].source);
             free(b->rows[f][r].expected);
         }
+        exec_free_out(b->outs[f], b->n_rows * row_nbytes(b, f));
         psti_cuda_field_close(&b->cards[f]);
         field_free(&b->fields[f]);
-        free(b->outs[f]);
     }
 }
 

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Puts together a folder with which a machine with a card can test and measure Penstock without building anything.
+
+    scripts/gpu_carry.py [--data FOLDER] [--out build/gpu] [--limit-mb 48]
+
+The folder gets
+    bin/      test programs, bench_gpu, the command line
+    lib/      libpenstock_cuda.so and the shared libraries that the programs need, but for libc
+    python/   the package `penstock` for any CPython >= 3.11
+    data/     JPEGs, the same as pli-jpeg, and PNGs as PLI of every tier, a file each
+`tests/gpu/run.sh` and `bench/gpu/run.sh` use it. FOLDER holds images in folders of any names, by default the examples' own;
+as many are taken as --limit-mb allows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ("bench/gpu/bench_gpu", "tests/gpu/test_gpu_batch", "tools/penstock/penstock")
+TIERS = ("fast", "small", "dense")
+# Part of every system, and tied to its kernel and loader.
+SYSTEM = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread", "libdl", "librt")
+
+
+def call(*command: str | Path, **more: object) -> None:
+    subprocess.run([str(part) for part in command], check=True, **more)  # type: ignore[call-overload]
+
+
+def build_programs(build: Path) -> None:
+    call("cmake", "-G", "Ninja", "-S", ROOT, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DPST_BUILD_TESTS=ON",
+         "-DPST_BUILD_BENCH=ON", "-DPST_CUDA=ON", "--log-level=WARNING")
+    call("ninja", "-C", build, "bench_gpu", "test_gpu_batch", "penstock_cli", "penstock_cuda")
+
+
+def libraries_of(program: Path) -> list[Path]:
+    lines = subprocess.run(["ldd", str(program)], check=True, capture_output=True, text=True).stdout.splitlines()
+    found = [line.split("=>")[1].split()[0] for line in lines if "=> /" in line]
+    return [Path(path) for path in found if not Path(path).name.startswith(SYSTEM)]
+
+
+def carry_programs(build: Path, out: Path) -> None:
+    wanted = []
+    for name in PROGRAMS:
+        wanted.append(build / name)
+        shutil.copy2(build / name, out / "bin")
+        call("strip", out / "bin" / Path(name).name)
+    library = next(build.rglob("libpenstock_cuda.so"))
+    shutil.copy2(library, out / "lib")
+    for program in wanted:
+        for path in libraries_of(program):
+            shutil.copy2(path, out / "lib" / path.name)
+
+
+def carry_package(out: Path) -> None:
+    python = ROOT / ".venv" / "bin" / "python"
+    where = subprocess.run([str(python), "-c", "import penstock, pathlib; print(pathlib.Path(penstock.__file__).parent)"],
+                           check=True, capture_output=True, text=True).stdout.strip()
+    to = out / "python" / "penstock"
+    shutil.copytree(where, to, ignore=shutil.ignore_patterns("__pycache__"))
+    for module in to.glob("_native*.so"):
+        for path in libraries_of(module):
+            shutil.copy2(path, out / "lib" / path.name)
+    shutil.copy2(next(out.glob("lib/libpenstock_cuda.so")), to)
+
+
+def images_below(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    """Of each folder in turn, so that a few are of all kinds."""
+    groups = [sorted(path for path in group.rglob("*") if path.suffix.lower() in suffixes)
+              for group in [folder, *sorted(p for p in folder.iterdir() if p.is_dir())]]
+    taken: list[Path] = []
+    for i in range(max((len(group) for group in groups), default=0)):
+        taken += [group[i] for group in groups if i < len(group) and group[i] not in taken]
+    return taken
+
+
+# Run by the package's Python: argv = folder of JPEGs, folder of PNGs, folder to write, tiers.
+ENCODE = """
+import sys
+from pathlib import Path
+import penstock as ps
+jpegs, frames, out = (Path(name) for name in sys.argv[1:4])
+for path in sorted(jpegs.iterdir()):
+    to = out / "pli-jpeg" / (path.stem + ".pli")
+    to.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        to.write_bytes(ps.pli.from_jpeg(path.read_bytes()))
+    except ps.PenstockError as error:
+        print(f"{path}: left out: {error}", file=sys.stderr)
+for tier in sys.argv[4:]:
+    for path in sorted(frames.iterdir()):
+        to = out / f"pli-{tier}" / (path.stem + ".pli")
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_bytes(ps.pli.encode(ps.decode(path.read_bytes()), tier=tier))
+"""
+
+
+def carry_data(data: Path, out: Path, limit: int) -> None:
+    """JPEGs and what becomes of them, and frames in every tier, of which each is about as large as its PNG."""
+    room = limit - sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    jpegs, frames = out / "data" / "jpeg", out / "data" / "frames"
+    for to, suffixes, share in ((jpegs, (".jpg", ".jpeg"), room // 5), (frames, (".png",), room // 6)):
+        to.mkdir(parents=True)
+        used = 0
+        for i, path in enumerate(images_below(data, suffixes)):
+            if used + path.stat().st_size > share:
+                continue
+            used += path.stat().st_size
+            shutil.copy2(path, to / f"{i:05}{path.suffix.lower()}")
+    call(ROOT / ".venv" / "bin" / "python", "-c", ENCODE, jpegs, frames, out / "data", *TIERS)
+    shutil.rmtree(frames)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=ROOT / "examples" / "photographs")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "gpu")
+    parser.add_argument("--limit-mb", type=int, default=48)
+    args = parser.parse_args()
+    build = ROOT / "build" / "gpu-build"
+    shutil.rmtree(args.out, ignore_errors=True)
+    for name in ("bin", "lib", "python"):
+        (args.out / name).mkdir(parents=True)
+    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+    (args.out / "commit").write_text(commit + "\n")
+    build_programs(build)
+    carry_programs(build, args.out)
+    carry_package(args.out)
+    carry_data(args.data, args.out, args.limit_mb << 20)
+    total = sum(path.stat().st_size for path in args.out.rglob("*") if path.is_file())
+    print(f"{args.out}: {total / 2**20:.1f} MiB")
+    if total > args.limit_mb << 20:
+        sys.exit(f"more than {args.limit_mb} MiB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+/* gpu_exec.h - what cuda/cuda_exec.h does, with a card: the work of a block goes through the gate
+ * to the driver that is found and the kernels of libpenstock_cuda.so. Rows are written to pinned
+ * memory, which has the same address on both sides, so that tests read them where kernels wrote. */
+#ifndef PST_TEST_GPU_EXEC_H
+#define PST_TEST_GPU_EXEC_H
+
+#include "test.h"
+
+#include "cuda/cuda.h"
+#include "device/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The card, opened by the first who needs it, for good. */
+struct exec_card {
+    struct psti_device *device;
+    struct psti_stream *stream;
+};
+
+static inline struct exec_card *exec_card(void)
+{
+    static struct exec_card card;
+    struct pst_error err;
+    if (card.device)
+        return &card;
+    const struct psti_device_options options = {.ordinal = 0};
+    assert_ok(psti_device_open(&options, &card.device, &err));
+    assert_ok(psti_device_load_kernels(card.device, psti_cuda_kernel_names(),
+                                       (uint32_t)psti_cuda_kernel_count(), &err));
+    assert_ok(psti_stream_open(card.device, true, &card.stream, &err));
+    return &card;
+}
+
+/* A block's memory. */
+struct exec {
+    struct psti_cuda_memory memory;
+    size_t upload_nbytes, scratch_nbytes;
+};
+
+static inline void *exec_alloc_out(size_t nbytes)
+{
+    struct pst_error err;
+    void *memory;
+    assert_ok(psti_device_alloc_pinned(exec_card()->device, nbytes, &memory, &err));
+    return memory;
+}
+
+static inline void exec_free_out(void *memory, size_t nbytes)
+{
+    psti_device_free_pinned(exec_card()->device, memory, nbytes);
+}
+
+static inline uint64_t exec_alloc(size_t nbytes)
+{
+    struct pst_error err;
+    uint64_t address;
+    assert_ok(psti_device_alloc(exec_card()->device, nbytes + 256, &address, &err));
+    return address;
+}
+
+static inline void exec_free(uint64_t address, size_t nbytes)
+{
+    psti_device_free(exec_card()->device, address, nbytes + 256);
+}
+
+static inline void exec_upload(uint64_t to, void *pinned, size_t nbytes)
+{
+    struct pst_error err;
+    assert_ok(psti_stream_upload(exec_card()->stream, to, pinned, nbytes, &err));
+    assert_ok(psti_stream_sync(exec_card()->stream, &err));
+}
+
+static inline void exec_open(struct exec *exec, const struct psti_cuda_block_size *size)
+{
+    size_t n = psti_cuda_constants_nbytes();
+    void *constants = exec_alloc_out(n);
+    exec->upload_nbytes = size->upload_nbytes;
+    exec->scratch_nbytes = size->scratch_nbytes;
+    exec->memory = (struct psti_cuda_memory){
+        .pinned = exec_alloc_out(size->upload_nbytes),
+        .upload = exec_alloc(size->upload_nbytes),
+        .upload_nbytes = size->upload_nbytes,
+        .scratch = exec_alloc(size->scratch_nbytes),
+        .scratch_nbytes = size->scratch_nbytes,
+        .constants = exec_alloc(n),
+    };
+    psti_cuda_constants_write(constants);
+    exec_upload(exec->memory.constants, constants, n);
+    exec_free_out(constants, n);
+}
+
+static inline void exec_close(struct exec *exec)
+{
+    exec_free(exec->memory.upload, exec->upload_nbytes);
+    exec_free(exec->memory.scratch, exec->scratch_nbytes);
+    exec_free(exec->memory.constants, psti_cuda_constants_nbytes());
+    exec_free_out(exec->memory.pinned, exec->upload_nbytes);
+}
+
+static inline void exec_run(struct exec *exec, const struct psti_cuda_work *work)
+{
+    struct pst_error err;
+    struct psti_stream *stream = exec_card()->stream;
+    char *statuses = (char *)exec->memory.pinned + work->statuses_offset;
+    assert_ok(psti_stream_upload(stream, exec->memory.upload, exec->memory.pinned,
+                                 work->upload_nbytes, &err));
+    for (uint32_t i = 0; i < work->n_launches; i++) {
+        const struct psti_cuda_launch *launch = &work->launches[i];
+        assert_ok(psti_stream_launch(stream, launch->kernel, launch->n_blocks, launch->n_warps,
+                                     launch->shared_nbytes, launch->args, launch->args_nbytes,
+                                     &err));
+    }
+    assert_ok(psti_stream_download(stream, statuses, exec->memory.upload + work->statuses_offset,
+                                   work->statuses_nbytes, &err));
+    assert_ok(psti_stream_sync(stream, &err));
+}
+
+#endif

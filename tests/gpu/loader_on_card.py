@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Batches that a card decodes and prepares are those of the CPU, to the bit.
+
+    tests/gpu/loader_on_card.py DATA
+
+DATA has folders of .pli files and of JPEGs, as scripts/gpu_carry.py makes it. Uses torch where it has CUDA, for batches
+that stay on the card; a driver that stands for a card (PENSTOCK_CUDA_DRIVER) will do without it, because its memory is
+the host's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import penstock as ps
+from penstock import transforms as T
+
+CHAINS: dict[str, list[Any]] = {
+    "resized": [T.RandomResizedCrop(96), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
+    "cropped": [T.RandomCrop(64, pad_if_needed=True), T.RandomHorizontalFlip()],
+    "coloured": [T.Resize(80), T.CenterCrop(64), T.ColorJitter(0.4, 0.4, 0.4, 0.1),
+                 T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
+}
+
+
+def on_host(x: Any) -> np.ndarray:
+    """A batch's array, wherever it lies."""
+    if isinstance(x, np.ndarray):
+        return x
+    if hasattr(x, "cpu"):
+        return np.asarray(x.cpu().numpy())
+    interface = x.__cuda_array_interface__
+    dtype = np.dtype(interface["typestr"])
+    count = int(np.prod(interface["shape"]))
+    bytes_ = ctypes.string_at(interface["data"][0], count * dtype.itemsize)
+    return np.frombuffer(bytes_, dtype).reshape(interface["shape"])
+
+
+def batches(data: Path, chain: list[Any], dtype: str, layout: str, output: str, **place: Any) -> list[np.ndarray]:
+    loader = ps.Loader(str(data), batch_size=8, shuffle=True, seed=7, transforms={"image": chain}, dtype=dtype,
+                       layout=layout, output=output, fields=["image"], **place)
+    return [on_host(batch["image"]).copy() for _ in range(2) for batch in loader]
+
+
+def compare(data: Path, output: str) -> int:
+    n = 0
+    for name, chain in CHAINS.items():
+        for dtype, layout in (("float16", "CHW"), ("float32", "HWC")):
+            expected = batches(data, chain, dtype, layout, "numpy")
+            for place in ({"decode": "gpu"}, {"decode": "auto", "gpu_share": 0.5}, {"decode": "cpu"}):
+                found = batches(data, chain, dtype, layout, output, device="cuda", **place)
+                assert len(found) == len(expected), (data, name, len(found), len(expected))
+                for step, (a, b) in enumerate(zip(found, expected, strict=True)):
+                    assert a.dtype == b.dtype and a.shape == b.shape, (data, name, a.dtype, a.shape)
+                    assert np.array_equal(a, b), f"{data.name}, {name}, {dtype}, {layout}, {place}, batch {step}: differs"
+                    n += len(a)
+    return n
+
+
+def main() -> None:
+    output = "numpy"
+    try:
+        import torch
+
+        if torch.cuda.is_available():
+            output = "torch"
+    except ImportError:
+        pass
+    n = 0
+    with tempfile.TemporaryDirectory() as work:
+        for folder in sorted(path for path in Path(sys.argv[1]).iterdir() if path.is_dir()):
+            if folder.name.endswith("dense"):
+                continue  # the same kernels as the small tier's, and many seconds more
+            n += compare(folder, output)
+            packed = Path(work) / f"{folder.name}.pst"
+            ps.pack(str(folder), str(packed))
+            n += compare(packed, output)
+            print(f"{folder.name}: the same", flush=True)
+    print(f"{n} images compared, output {output}")
+
+
+if __name__ == "__main__":
+    main()
