@@ -1131,31 +1131,37 @@ template <int coded> PSTI_LANES void wave_rebuild8(const wave_unit &u)
 /* Rows
  * ------------------------------------------------------------------------------------- */
 
-/* Sample c of the pixels of row y in columns x, the colour transform undone. */
-template <int bits>
-PSTI_LANES lane_u32 wave_plane_sample(const wave_unit &u, uint32_t plane, uint32_t y, lane_u32 x)
+/* Where samples of row y in columns x are, of the first coded plane. */
+template <int bits> PSTI_LANES lane_u32 wave_pixel(uint32_t y, lane_u32 x)
 {
-    uint32_t coded = u.coded_of >> 4 * plane & 15;
+    const uint32_t lane = y & 31, first = WAVE_EDGE * (y >> 5) + 2 * lane;
+    return wave_rows<bits>(lane_u32(first) + x) ^ lane_u32(lane * wave_layout<bits>::sample_nbytes);
+}
+
+/* Of other planes they are as far behind, round the cylinder. */
+template <int bits>
+PSTI_LANES lane_u32 wave_plane_sample(const wave_unit &u, uint32_t plane, lane_u32 place)
+{
+    const uint32_t coded = u.coded_of >> 4 * plane & 15;
+    const uint32_t end = u.n_rows * wave_layout<bits>::row_nbytes;
     if (coded == WAVE_CONSTANT)
         return lane_u32((uint32_t)(u.constants >> 16 * plane) & 0xffff);
-    uint32_t first = WAVE_EDGE * (coded * u.bands + (y >> 5)) + 2 * (y & 31);
-    lane_u32 t = lane_u32(first) + x;
-    t = select(t < lane_u32(u.n_rows), t, t - lane_u32(u.n_rows));
-    lane_u32 place = wave_rows<bits>(t) ^ lane_u32((y & 31) * wave_layout<bits>::sample_nbytes);
+    place = place + lane_u32(coded * u.bands * (WAVE_EDGE * wave_layout<bits>::row_nbytes));
+    place = select(place < lane_u32(end), place, place - lane_u32(end));
     if (bits == 8)
         return load_at<uint8_t>(u.samples, place);
     return load_at<uint16_t>(u.samples, place);
 }
 
+/* Sample c of pixels, the colour transform and levels undone. */
 template <int bits>
-PSTI_LANES lane_u32 wave_sample(const wave_unit &u, uint32_t max_error, uint32_t y, lane_u32 x,
-                                uint32_t c)
+PSTI_LANES lane_u32 wave_sample(const wave_unit &u, uint32_t max_error, lane_u32 place, uint32_t c)
 {
     const lane_u32 largest = lane_u32((1u << bits) - 1);
     uint32_t plane = u.transform != 0 && c < 2 ? 1 - c : c;
-    lane_u32 v = wave_plane_sample<bits>(u, plane, y, x);
+    lane_u32 v = wave_plane_sample<bits>(u, plane, place);
     if (u.transform != 0 && (plane == 1 || plane == 2))
-        v = (v + wave_plane_sample<bits>(u, 0, y, x) - lane_u32(1u << (bits - 1))) & largest;
+        v = (v + wave_plane_sample<bits>(u, 0, place) - lane_u32(1u << (bits - 1))) & largest;
     if (max_error > 0) {
         v = v * lane_u32(2 * max_error + 1);
         v = select(v < largest, v, largest);
@@ -1224,13 +1230,14 @@ PSTI_LANES bool wave_decode(shared<uint8_t> tables, shared<uint8_t> scratch,
     warp_sync();
     if (u.n_coded > 0 && !wave_decode_coded<bits>(u))
         return false;
+    const uint32_t max_error = image.max_error;
     /* Rows and columns that are wanted. */
     uint32_t top = image.y0 > y0 ? image.y0 - y0 : 0, left = image.x0 > x0 ? image.x0 - x0 : 0;
     uint32_t bottom = image.y1 - y0 < u.height ? image.y1 - y0 : u.height;
     uint32_t right = image.x1 - x0 < u.width ? image.x1 - x0 : u.width;
     for (uint32_t y = top; y < bottom; y++)
         sink_row(image.sink, finish, y0 + y, x0 + left, right - left, [&](lane_u32 i, uint32_t c) {
-            return wave_sample<bits>(u, image.max_error, y, i + lane_u32(left), c);
+            return wave_sample<bits>(u, max_error, wave_pixel<bits>(y, i + lane_u32(left)), c);
         });
     return true;
 }
