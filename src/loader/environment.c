@@ -1,10 +1,11 @@
 /* environment.c - what this build and this machine can do, as one JSON object for bug reports.
  *
- * Pure reading: it opens a storage engine for a moment to see whether io_uring works here, and asks
- * every other room for what it would use. No state is kept. */
+ * Pure reading: it opens a storage engine for a moment to see whether io_uring works here, looks
+ * for a CUDA driver, and asks every other room for what it would use. No state is kept. */
 #include "base/cpu.h"
 #include "base/thread.h"
 #include "decode/decode.h"
+#include "device/device.h"
 #include "storage/storage.h"
 
 #include <penstock/penstock.h>
@@ -87,6 +88,38 @@ static void add_storage(struct text *text)
     psti_storage_close(&storage);
 }
 
+/* Cards are looked at, not started. */
+static void add_cards(struct text *text)
+{
+    struct psti_device_kernels kernels;
+    struct psti_device_info info;
+    struct pst_error err;
+    char reason[PST_ERROR_TEXT_CAP];
+    uint32_t n = psti_device_count(reason, sizeof reason);
+    add(text, ", \"cards\": [");
+    for (uint32_t i = 0; i < n; i++) {
+        pst_error_clear(&err);
+        (void)psti_device_look(i, &info, &err);
+        add(text, "%s{\"name\": ", i ? ", " : "");
+        add_string(text, info.name);
+        add(text, ", \"capability\": \"%u.%u\", \"memory_nbytes\": %llu, \"driver\": \"%u.%u\"",
+            info.capability_major, info.capability_minor, (unsigned long long)info.memory_nbytes,
+            info.driver_version / 1000, info.driver_version % 1000 / 10);
+        add_member(text, "reason", err.text);
+        add(text, "}");
+    }
+    add(text, "]");
+    add_member(text, "cards_reason", reason);
+    pst_error_clear(&err);
+    if (psti_device_kernels(&kernels, &err) == PST_OK) {
+        add_member(text, "cards_kernels", kernels.path);
+        add_member(text, "cards_kernels_for", kernels.targets);
+    } else {
+        add_member(text, "cards_kernels", "");
+    }
+    add_member(text, "cards_kernels_reason", err.text);
+}
+
 size_t pst_environment_json(char *buffer, size_t capacity)
 {
     struct text text = {buffer, capacity, 0};
@@ -104,6 +137,7 @@ size_t pst_environment_json(char *buffer, size_t capacity)
     add_cpu(&text);
     add_codecs(&text);
     add_storage(&text);
+    add_cards(&text);
     add(&text, "}");
     return text.length;
 }

@@ -179,6 +179,12 @@ class Verbs(cli_case.Case):
         env = json.loads(self.ok("env"))
         self.assertEqual(env["version"], self.ok_json("--version")["version"])
         self.assertEqual(env, self.ok_json("env"))
+        os.environ["PENSTOCK_CUDA"] = "0"
+        self.addCleanup(os.environ.pop, "PENSTOCK_CUDA")
+        hidden = self.ok_json("env")
+        self.assertEqual((hidden["cards"], hidden["cards_reason"]), ([], "PENSTOCK_CUDA=0 hides all cards"))
+        self.assertEqual(env["cards_reason"] == "", bool(env["cards"]))
+        self.assertEqual(env["cards_kernels_reason"] == "", bool(env["cards_kernels"]))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ int cmd_env(struct cli *cli, int argc, char **argv)
     const struct cli_option options[] = {{NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
     const struct cli_command command = {
         .usage = "env [options]",
-        .about = "Prints version, compiler, codecs, CPU features found and used, and whether "
-                 "io_uring works here.\n"
+        .about = "Prints version, compiler, codecs, CPU features found and used, whether io_uring "
+                 "works here, cards and the kernels for them.\n"
                  "Paste it into bug reports. Always JSON.",
         .example = "penstock env",
         .options = options,
