@@ -11,6 +11,8 @@
     X(UNITS_LZ, psti_cuda_units_lz)                                                                \
     X(UNITS_PLAIN, psti_cuda_units_plain)                                                          \
     X(UNITS_PACKED, psti_cuda_units_packed)                                                        \
+    X(UNITS_WAVE8, psti_cuda_units_wave8)                                                          \
+    X(UNITS_WAVE16, psti_cuda_units_wave16)                                                        \
     X(COEFS, psti_cuda_coefs)                                                                      \
     X(JPEG, psti_cuda_jpeg)                                                                        \
     X(RESIZE, psti_cuda_resize)                                                                    \

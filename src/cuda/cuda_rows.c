@@ -164,10 +164,6 @@ static enum pst_status put_units(struct putting *p, struct psti_cuda_row_stats *
                                                   !p->item->is_verified, &plan, err);
     if (status == PST_OK)
         status = check_header(p, &plan.header, err);
-    if (status == PST_OK &&
-        plan.counts[PSTI_CUDA_UNITS_WAVE8] + plan.counts[PSTI_CUDA_UNITS_WAVE16] > 0)
-        status = psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_CUDA_ROOM,
-                           "wave units are decoded on the CPU");
     if (status == PST_OK && plan.tables)
         status = psti_cuda_wave_tables_write(plan.tables, plan.tables_nbytes, plan.header.bits,
                                              &tables, err);

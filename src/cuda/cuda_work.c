@@ -16,9 +16,10 @@
 
 enum {
     N_BUCKETS = 256,
-    PROCESSORS = 132,       /* of a card of which nothing is known */
-    COEFS_WARPS = 20,       /* of a processor */
-    COEFS_SHARED = 48 << 10 /* of a block: what every card gives */
+    PROCESSORS = 132,         /* of a card of which nothing is known */
+    SHARED_NBYTES = 64 << 10, /* of a block there: what every card gives */
+    COEFS_WARPS = 20,         /* of a processor */
+    COEFS_SHARED = 48 << 10   /* of a block: what every card gives */
 };
 
 /* The work while it grows, one field at a time. */
@@ -197,9 +198,13 @@ static void add_units_list(struct growth *g, enum psti_cuda_units_list which, ui
         [PSTI_CUDA_UNITS_LZ] = PSTI_CUDA_KERNEL_UNITS_LZ,
         [PSTI_CUDA_UNITS_PLAIN] = PSTI_CUDA_KERNEL_UNITS_PLAIN,
         [PSTI_CUDA_UNITS_PACKED] = PSTI_CUDA_KERNEL_UNITS_PACKED,
+        [PSTI_CUDA_UNITS_WAVE8] = PSTI_CUDA_KERNEL_UNITS_WAVE8,
+        [PSTI_CUDA_UNITS_WAVE16] = PSTI_CUDA_KERNEL_UNITS_WAVE16,
     };
     const struct psti_cuda_block *block = g->block;
-    const struct psti_cuda_units_shape shape = psti_cuda_units_shape(which, most_channels(g));
+    uint32_t shared_nbytes_max = block->memory.shared_nbytes_max;
+    const struct psti_cuda_units_shape shape = psti_cuda_units_shape_within(
+        which, most_channels(g), shared_nbytes_max ? shared_nbytes_max : (uint32_t)SHARED_NBYTES);
     struct list list = begin_list(g);
     uint32_t n = gather(g, which, shape.n_warps, list.host);
     if (n == 0)
