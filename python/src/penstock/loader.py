@@ -96,7 +96,8 @@ class Loader:
             photographs of 2 to 3 Mpixel (quality 90, 4:2:0): twice the images/s, 42.9 dB PSNR from
             the exact result (the worst crop 35.5), 0.7 levels of 255 in the mean, 20 at most in the
             median crop and 45 in all; of ImageNet files, few of which are large enough, 42.6 dB
-            and 1.0 levels (bench/loader/scaled_decode.py). Or a dict per field.
+            and 1.0 levels (bench/loader/scaled_decode.py). For batches in host memory only. Or a dict
+            per field.
         max_pixels: larger images are errors; None: 2**28.
         collate_fn: called with each batch's dict; its result is what the iteration yields.
         cache, share: of later releases; "auto" or None, and None.
