@@ -49,6 +49,14 @@ enum pst_page_cache {
         2 /* O_DIRECT; where the file system has none: as DROP, counted as fall-back */
 };
 
+/* Where images of a batch on a card are decoded. Wherever that is, the batches are the same. */
+enum pst_decode_place {
+    PST_DECODE_AUTO = 0, /* what the card can decode (raw, PLI of pixels and of JPEGs) there, the
+                            rest by the CPU */
+    PST_DECODE_CPU = 1,
+    PST_DECODE_GPU = 2 /* as AUTO, but never planned otherwise; an error without a device */
+};
+
 /* What to deliver of one field. Fields of the data set that are not listed are delivered by the
  * defaults (images: u8, HWC, 3 channels, no operation); to leave fields out, set only_listed in the
  * loader options. */
@@ -109,6 +117,13 @@ struct pst_loader_options {
     double throttle_latency_seconds;  /* 0 = none: added to each read */
     bool no_verify;      /* do not compare checksums of stored items as they are read */
     uint64_t max_pixels; /* per image; 0 = 1 << 28 */
+    int32_t device; /* 0: batches in host memory; k + 1: on the card of CUDA ordinal k: images and
+                       masks must have one size, and lie there with all other arrays of fixed shape;
+                       fields whose rows may differ stay in host memory */
+    enum pst_decode_place decode;
+    double gpu_share; /* AUTO, GPU: part of each batch's rows that go to the card, its first ones;
+                         0 = all */
+    uint64_t device_memory; /* bytes on the card, a hard limit; 0 = as much as there is */
 };
 
 /* A place in the sequence of batches: 6 numbers, plain data. Meaning is stable across versions. */
@@ -241,6 +256,14 @@ struct pst_loader_stats {
     uint64_t n_units_whole;        /* PLI: units that the images have of which these are part */
     uint64_t n_partial_reads;      /* PLI: images of which only head and touched units were read */
     uint64_t n_scaled;             /* images decoded at a part of their size (scaled_decode) */
+    uint64_t n_cpu_samples;        /* images and masks decoded by the CPU */
+    uint64_t n_gpu_samples;        /* and by the card */
+    uint64_t n_gpu_fallback; /* meant for the card but left to the CPU, for their form or room */
+    char gpu_fallback_reason[96]; /* of the last one; "" if there was none */
+    uint64_t n_gpu_again;         /* rows that found no room at first, and came in another round */
+    uint64_t nbytes_upload;       /* of images, on their way to the card */
+    uint64_t device_memory, device_memory_used, device_memory_peak;
+    int32_t device; /* the card's ordinal; -1: batches in host memory */
 };
 void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 

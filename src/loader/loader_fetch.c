@@ -28,13 +28,16 @@ static enum pst_status claim(pst_loader *loader, size_t n_rows, pst_batch **batc
 {
     struct psti_pool_stats stats;
     pthread_mutex_lock(loader->lock);
-    enum pst_status status = psti_pool_claim(loader->pool, (uint32_t)n_rows, batch);
+    enum pst_status status = psti_card_claim(loader, (uint32_t)n_rows, batch);
     if (status == PST_ERROR_LIMIT) {
         psti_pool_trim(loader->pool, 1);
-        status = psti_pool_claim(loader->pool, (uint32_t)n_rows, batch);
+        status = psti_card_claim(loader, (uint32_t)n_rows, batch);
     }
     psti_pool_stats(loader->pool, &stats);
+    bool refused = status != PST_OK && psti_card_refused(loader, &stats, err);
     pthread_mutex_unlock(loader->lock);
+    if (refused)
+        return status;
     if (status == PST_ERROR_LIMIT)
         return psti_fail(err, status, "loader",
                          "host_memory (%" PRIu64 " bytes) has no room for a batch of %zu rows: "
@@ -49,6 +52,8 @@ static enum pst_status claim(pst_loader *loader, size_t n_rows, pst_batch **batc
 static enum pst_status finish(pst_loader *loader, enum pst_status status, pst_batch *batch,
                               pst_batch **out)
 {
+    if (status != PST_OK && loader->card)
+        psti_card_quiesce(loader, batch);
     pthread_mutex_lock(loader->lock);
     psti_worker_merge(&loader->fetcher);
     if (status == PST_OK) {
@@ -58,6 +63,23 @@ static enum pst_status finish(pst_loader *loader, enum pst_status status, pst_ba
         psti_pool_put_back(batch);
     }
     pthread_mutex_unlock(loader->lock);
+    return status;
+}
+
+/* All rows are there, or bad: *batch is as the caller gets it. */
+static enum pst_status close_batch(pst_loader *loader, pst_batch *batch, uint64_t epoch,
+                                   uint32_t n_rows, struct psti_job *job, struct pst_error *err)
+{
+    const uint8_t *bad = job && job->n_bad_rows ? job->bad : NULL;
+    if (!loader->card) {
+        psti_batch_finish(batch, n_rows, bad);
+        return PST_OK;
+    }
+    enum pst_status status = psti_card_submit(loader, batch, n_rows, bad, err);
+    if (status == PST_OK)
+        status = psti_card_wait(loader, batch, INT64_MAX, err);
+    if (status == PST_OK)
+        status = psti_card_finish(&loader->fetcher, batch, epoch, n_rows, job, err);
     return status;
 }
 
@@ -83,11 +105,13 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
         return status;
     int64_t start = psti_clock_ns();
     psti_batch_set_place(batch, epoch, 0);
+    if (loader->card)
+        psti_card_begin(loader, batch, (uint32_t)n);
     for (size_t i = 0; status == PST_OK && i < n; i++)
         status = psti_row_make(&loader->fetcher, batch, (uint32_t)i, epoch, samples[i], err);
     psti_worker_count(&loader->fetcher, start);
     if (status == PST_OK)
-        psti_batch_finish(batch, (uint32_t)n, NULL);
+        status = close_batch(loader, batch, epoch, (uint32_t)n, NULL, err);
     return finish(loader, status, batch, out);
 }
 
@@ -104,12 +128,16 @@ static enum pst_status make_rows(pst_loader *loader, struct psti_job *job, struc
             psti_job_row_failed(worker, job, row, status);
     }
     psti_worker_count(worker, start);
+    enum pst_status status = PST_OK;
+    if (!job->starved && (loader->card || !job->failed))
+        status = close_batch(loader, job->batch, job->epoch, job->n_rows, job, err);
+    if (status != PST_OK)
+        return status;
     if (job->failed || job->starved) {
         if (err)
             *err = job->failed ? job->failure : worker->err;
         return job->failed ? job->failure.status : PST_ERROR_LIMIT;
     }
-    psti_batch_finish(job->batch, job->n_rows, job->n_bad_rows ? job->bad : NULL);
     if (pst_batch_count(job->batch) == 0)
         return psti_fail(err, PST_ERROR_NOT_FOUND, "loader",
                          "all samples of this batch are bad and were left out");

@@ -136,7 +136,10 @@ struct psti_worker {
     int64_t hold_until_ns; /* the throttle's time for the row that is held */
     bool starved;          /* the last row failed because the slots' memory is used up */
     struct psti_decoder_stats seen; /* what was added to the loader's counters already */
-    uint64_t nbytes_decoded, n_region_fallback, decode_ns; /* since the last merge */
+    bool host_only;                 /* no row is decoded on a card */
+    uint64_t n_gpu, n_cpu, n_gpu_fallback, n_gpu_again, nbytes_upload; /* since the last merge */
+    char gpu_reason[96];                                               /* of the last fall-back */
+    uint64_t nbytes_decoded, n_region_fallback, decode_ns;             /* since the last merge */
     uint64_t n_units, n_units_whole, n_partial, n_scaled;
     struct pst_error err;
 };
@@ -177,6 +180,7 @@ struct psti_job {
     struct psti_bad *bads;
     uint32_t n_bad, n_bad_rows, n_replaced;
     bool starved, failed;
+    bool settled; /* on a card: the batch lies there whole */
     uint32_t failed_row;
     struct pst_error failure; /* of the lowest row that failed */
 };
@@ -227,6 +231,8 @@ struct pst_loader {
 
     struct psti_worker *workers; /* [n_workers]; sync: one, used by the caller's thread */
     uint32_t n_workers, n_started;
+    struct psti_card *card;     /* the pool's; NULL: batches in host memory */
+    struct psti_worker mender;  /* makes rows again in the caller's thread; with a card only */
     struct psti_worker fetcher; /* pst_loader_fetch, pst_loader_replay */
     struct psti_job fetch_job;
     bool fetcher_is_open;
@@ -308,10 +314,60 @@ enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, ui
                                 uint32_t row, uint64_t epoch, uint64_t sample,
                                 const struct psti_source *source, struct pst_error *err);
 
+/* Batches on a card: loader_device.h. Without one (loader->card is NULL) none of these is called.
+ */
+/* loader_device.c: after the pool was opened, before its first slot. */
+enum pst_status psti_card_open(pst_loader *loader, struct pst_error *err);
+/* The loader goes, and the card stays until the last batch: it takes the plan's chains over. */
+void psti_card_keep(pst_loader *loader);
+/* psti_pool_claim; also without a card. */
+enum pst_status psti_card_claim(pst_loader *loader, uint32_t n_rows, pst_batch **batch);
+/* Why it failed, if that was for the card; false: it was not, or there is none. The lock is held.
+ */
+bool psti_card_refused(const pst_loader *loader, const struct psti_pool_stats *stats,
+                       struct pst_error *err);
+void psti_card_stats(const pst_loader *loader, struct pst_loader_stats *stats);
+/* loader_device_work.c */
+/* The slot is to get n_rows new rows. */
+void psti_card_begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows);
+/* All rows are there, but for bad[row] != 0 (NULL: none): upload and launch. */
+enum pst_status psti_card_submit(pst_loader *loader, pst_batch *batch, uint32_t n_rows,
+                                 const uint8_t *bad, struct pst_error *err);
+/* The work that was submitted is done: PST_OK; PST_ERROR_BUSY: not by `deadline`. */
+enum pst_status psti_card_wait(pst_loader *loader, pst_batch *batch, int64_t deadline,
+                               struct pst_error *err);
+/* After that: rows that the card could not make are made by `worker`, by the policy if there is a
+ * job; then the batch is finished. The lock must not be held. */
+enum pst_status psti_card_finish(struct psti_worker *worker, pst_batch *batch, uint64_t epoch,
+                                 uint32_t n_rows, struct psti_job *job, struct pst_error *err);
+/* Waits until the card has let go of a slot whose batch is not wanted. */
+void psti_card_quiesce(pst_loader *loader, pst_batch *batch);
+/* loader_device_row.c */
+/* True: the card makes the row from the stored bytes. False: make it here. */
+bool psti_card_takes(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan, uint32_t row,
+                     const struct psti_source *source, const struct pst_image_info *info,
+                     const struct psti_draw *draw);
+/* Memory for the pixels of the draw's region, packed, where the card had better prepare them; NULL:
+ * it had not. */
+void *psti_card_picture(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan, uint32_t row,
+                        const struct psti_source *source, const struct psti_draw *draw);
+void psti_card_row_done(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
+                        uint32_t row);
+/* Memory for the row as the slot wants it; NULL with PST_OK: there is no room, and the row will be
+ * made again. */
+enum pst_status psti_card_target(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
+                                 uint32_t row, void **data, struct pst_error *err);
+
 /* loader_job.c: a row's end, by the loader's policy */
+/* The job fails with `err`, unless a row of it did. Takes the lock. */
+void psti_job_fail(pst_loader *loader, struct psti_job *job, const struct pst_error *err);
 /* Row `row` failed with worker->err: skip, replace, or the job fails. Takes the lock. */
 void psti_job_row_failed(struct psti_worker *worker, struct psti_job *job, uint32_t row,
                          enum pst_status status);
+/* The row's replacement turned out to be bad, too: all of it is forgotten, so that what is counted
+ * and tried is what it would be if that had been known at once. Returns the sample of the row's
+ * position. Takes the lock. */
+uint64_t psti_job_start_over(pst_loader *loader, struct psti_job *job, uint32_t row);
 /* n rows are done; the last ones close the batch. Takes the lock. */
 void psti_job_rows_done(pst_loader *loader, struct psti_job *job, uint32_t n);
 /* Positions and samples of a step of an epoch that began at `start`; the job has its slot. */

@@ -51,12 +51,14 @@ void psti_job_set(pst_loader *loader, struct psti_job *job, uint64_t epoch, uint
     job->step = step;
     job->n_rows = psti_order_batch(loader->order, start, step, job->positions);
     job->next_row = 0;
-    job->failed = job->starved = false;
+    job->failed = job->starved = job->settled = false;
     psti_job_clear_bads(job);
     memset(job->bad, 0, job->n_rows);
     for (uint32_t i = 0; i < job->n_rows; i++)
         indices[i] = (int64_t)psti_order_sample(loader->order, epoch, job->positions[i]);
     psti_batch_set_place(job->batch, epoch, shown_step);
+    if (loader->card)
+        psti_card_begin(loader, job->batch, job->n_rows);
     atomic_store(&job->n_left, job->n_rows);
 }
 
@@ -90,6 +92,18 @@ static void fail_job(struct psti_worker *worker, struct psti_job *job, uint32_t 
     pthread_mutex_unlock(worker->loader->lock);
 }
 
+void psti_job_fail(pst_loader *loader, struct psti_job *job, const struct pst_error *err)
+{
+    pthread_mutex_lock(loader->lock);
+    if (!job->failed) {
+        job->failed = true;
+        job->failed_row = job->n_rows;
+        job->failure = *err;
+        job->settled = true;
+    }
+    pthread_mutex_unlock(loader->lock);
+}
+
 /* Keeps worker->err as one of the job's bad samples. False: no memory, and worker->err says so. */
 static bool note_bad(struct psti_worker *worker, struct psti_job *job, uint32_t row)
 {
@@ -109,6 +123,26 @@ static bool note_bad(struct psti_worker *worker, struct psti_job *job, uint32_t 
     job->n_bad++;
     pthread_mutex_unlock(worker->loader->lock);
     return true;
+}
+
+uint64_t psti_job_start_over(pst_loader *loader, struct psti_job *job, uint32_t row)
+{
+    uint32_t n = 0;
+    pthread_mutex_lock(loader->lock);
+    for (struct psti_bad **at = &job->bads; *at;) {
+        struct psti_bad *bad = *at;
+        if (bad->row != row) {
+            at = &bad->next;
+            continue;
+        }
+        *at = bad->next;
+        psti_free(bad);
+        n++;
+    }
+    job->n_bad -= n;
+    job->n_replaced -= n > 0;
+    pthread_mutex_unlock(loader->lock);
+    return psti_order_sample(loader->order, job->epoch, job->positions[row]);
 }
 
 static uint64_t replacement(const pst_loader *loader, uint64_t epoch, uint64_t position,
@@ -184,8 +218,13 @@ void psti_job_rows_done(pst_loader *loader, struct psti_job *job, uint32_t n)
 {
     if (atomic_fetch_sub(&job->n_left, n) != n)
         return;
-    if (!job->failed && !job->starved)
-        psti_batch_finish(job->batch, job->n_rows, job->n_bad_rows ? job->bad : NULL);
+    const uint8_t *bad = job->n_bad_rows ? job->bad : NULL;
+    struct pst_error err;
+    if (!job->failed && !job->starved && !loader->card)
+        psti_batch_finish(job->batch, job->n_rows, bad);
+    else if (loader->card && !job->starved && /* if a row failed: rows before it may have, too */
+             psti_card_submit(loader, job->batch, job->n_rows, bad, &err) != PST_OK)
+        psti_job_fail(loader, job, &err);
     pthread_mutex_lock(loader->lock);
     job->state = PSTI_JOB_WHOLE;
     pthread_cond_broadcast(&loader->done);

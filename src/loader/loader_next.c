@@ -143,6 +143,8 @@ static enum pst_status fail_held(pst_loader *loader, struct pst_error *err)
 {
     struct psti_pool_stats stats;
     psti_pool_stats(loader->pool, &stats);
+    if (psti_card_refused(loader, &stats, err))
+        return loader->claim_status;
     return psti_fail(err, PST_ERROR_LIMIT, "loader",
                      "host_memory (%" PRIu64 " bytes) holds no other batch: you hold %u of %u; "
                      "release some, or raise host_memory",
@@ -222,9 +224,33 @@ static enum pst_status start_here(pst_loader *loader, struct pst_error *err)
     pthread_cond_signal(loader->work); /* rows to look up, or what came while nobody else pumped */
     if (started)
         return PST_OK;
-    if (loader->claim_status == PST_ERROR_MEMORY)
+    if (loader->claim_status == PST_ERROR_MEMORY && !loader->card)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch");
     return fail_held(loader, err);
+}
+
+/* The job's rows are there: waits for the card, and lets it do again what it must. PST_OK: look
+ * again. */
+static enum pst_status settle(pst_loader *loader, struct psti_job *job, int64_t deadline,
+                              struct pst_error *err)
+{
+    struct pst_error cause;
+    pthread_mutex_unlock(loader->lock);
+    enum pst_status status = psti_card_wait(loader, job->batch, deadline, &cause);
+    if (status == PST_OK)
+        status =
+            psti_card_finish(&loader->mender, job->batch, job->epoch, job->n_rows, job, &cause);
+    pthread_mutex_lock(loader->lock);
+    psti_worker_merge(&loader->mender);
+    if (status == PST_OK) {
+        job->settled = true;
+        return PST_OK;
+    }
+    if (status != PST_ERROR_BUSY)
+        return fail_for_good(loader, &cause, err);
+    if (err)
+        *err = cause;
+    return status;
 }
 
 /* Waits for, or does, something. PST_OK: look again. */
@@ -268,8 +294,13 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
             return PST_END;
         }
         struct psti_job *job = &loader->ring[loader->next_step % loader->options.prefetch];
-        status = job->state == PSTI_JOB_WHOLE ? deliver(loader, job, out, err)
-                                              : advance(loader, job, deadline, err);
+        bool is_there = !loader->card || job->settled || job->starved;
+        if (job->state != PSTI_JOB_WHOLE)
+            status = advance(loader, job, deadline, err);
+        else if (!is_there)
+            status = settle(loader, job, deadline, err);
+        else
+            status = deliver(loader, job, out, err);
     }
     return status;
 }

@@ -59,6 +59,15 @@ static enum pst_status take_options(const struct pst_loader_options *given,
         !isfinite(options->throttle_latency_seconds))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "throttle_* are finite and not negative");
+    if (options->device < 0 || (unsigned)options->decode > PST_DECODE_GPU ||
+        !(options->gpu_share >= 0 && options->gpu_share <= 1))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "device %d, decode %d or gpu_share %g is not possible", options->device,
+                         (int)options->decode, options->gpu_share);
+    if (!options->device && (options->decode == PST_DECODE_GPU || options->device_memory))
+        return psti_fail(
+            err, PST_ERROR_ARGUMENT, "loader",
+            "decode GPU and device_memory are for batches on a card: device says which");
     return PST_OK;
 }
 
@@ -130,11 +139,12 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     const struct pst_loader_options *options = &loader->options;
     uint32_t n_workers = options->num_workers ? options->num_workers : 1;
     uint64_t limit = options->host_memory, scratch = 2 * PSTI_GRANT_MIN_NBYTES * n_workers;
+    scratch += loader->card ? 2 * PSTI_GRANT_MIN_NBYTES : 0; /* the mender's */
     uint64_t item = psti_plan_row_nbytes_max(&loader->plan, loader->dataset, loader->storage,
                                              loader->in_memory);
     uint64_t fixed, needed;
     size_t slot;
-    if (!psti_slot_nbytes(loader->plan.slots, loader->plan.n_fields, options->batch_size, &slot))
+    if (!psti_pool_slot_nbytes(loader->pool, options->batch_size, &slot))
         return fail_small(loader, UINT64_MAX, item, scratch, UINT64_MAX, err);
     fixed = slot + scratch + loader->memory_nbytes;
     uint64_t least = 2 * PSTI_GRANT_MIN_NBYTES; /* for the fetcher, whenever it comes */
@@ -207,6 +217,10 @@ static enum pst_status open_slots(pst_loader *loader, struct pst_error *err)
         status = PST_ERROR_MEMORY;
     if (status == PST_OK)
         return PST_OK;
+    struct psti_pool_stats stats;
+    psti_pool_stats(loader->pool, &stats);
+    if (psti_card_refused(loader, &stats, err))
+        return status;
     return psti_fail(err, status, "loader", "no memory for %u batches of %u rows",
                      loader->options.prefetch + 1, loader->options.batch_size);
 }
@@ -230,6 +244,8 @@ static enum pst_status open_workers(pst_loader *loader, struct pst_error *err)
     if (!loader->workers)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for %u workers", n);
     enum pst_status status = PST_OK;
+    if (loader->card)
+        status = psti_worker_open(&loader->mender, loader, err);
     for (uint32_t i = 0; status == PST_OK && i < loader->n_workers; i++)
         status = psti_worker_open(&loader->workers[i], loader, err);
     for (uint32_t i = 0; status == PST_OK && i < n; i++) {
@@ -270,6 +286,10 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
         return status;
     loader->lock = psti_pool_lock(loader->pool);
     loader->work = psti_pool_changed(loader->pool);
+    if (loader->options.device)
+        status = psti_card_open(loader, err);
+    if (status != PST_OK)
+        return status;
     status = open_storage(loader, err);
     if (status != PST_OK)
         return status;
@@ -363,6 +383,7 @@ void pst_loader_close(pst_loader **loader_ptr)
         psti_worker_close(&loader->workers[i]);
     psti_free(loader->workers);
     psti_worker_close(&loader->fetcher);
+    psti_worker_close(&loader->mender);
     psti_job_close(&loader->fetch_job);
     for (uint32_t i = 0; loader->ring && i < loader->options.prefetch; i++)
         psti_job_close(&loader->ring[i]);
@@ -372,6 +393,8 @@ void pst_loader_close(pst_loader **loader_ptr)
     psti_storage_close(&loader->storage);
     psti_free(loader->verified);
     psti_free(loader->quarantine);
+    if (loader->card)
+        psti_card_keep(loader);
     psti_plan_clear(&loader->plan);
     psti_order_close(&loader->order);
     if (loader->pool)

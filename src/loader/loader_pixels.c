@@ -167,6 +167,15 @@ void psti_worker_merge(struct psti_worker *worker)
     stats->n_units_whole += worker->n_units_whole;
     stats->n_partial_reads += worker->n_partial;
     stats->n_scaled += worker->n_scaled;
+    stats->n_gpu_samples += worker->n_gpu;
+    stats->n_cpu_samples += worker->n_cpu;
+    stats->n_gpu_fallback += worker->n_gpu_fallback;
+    stats->n_gpu_again += worker->n_gpu_again;
+    stats->nbytes_upload += worker->nbytes_upload;
+    if (worker->n_gpu_fallback)
+        memcpy(stats->gpu_fallback_reason, worker->gpu_reason, sizeof worker->gpu_reason);
+    worker->n_gpu = worker->n_cpu = worker->n_gpu_fallback = worker->n_gpu_again = 0;
+    worker->nbytes_upload = 0;
     worker->decode_ns = worker->nbytes_decoded = worker->n_region_fallback = 0;
     worker->n_units = worker->n_units_whole = worker->n_partial = worker->n_scaled = 0;
 }
@@ -215,6 +224,8 @@ static enum pst_status find_target(struct psti_worker *worker, pst_batch *batch,
         shape[2] = draw->out_width;
     }
     target->row_nbytes = draw->out_width * element * (chw ? 1 : plan->channels);
+    if (worker->loader->card)
+        return psti_card_target(worker, batch, i_plan, row, &target->data, err);
     target->data = plan->fixed ? psti_batch_array_row(batch, i_plan, row)
                                : psti_batch_new_row(batch, i_plan, row, 3, shape, &status);
     if (target->data)
@@ -229,7 +240,8 @@ enum pst_status psti_row_draw(const pst_loader *loader, const struct psti_plan_f
 {
     enum pst_status status = psti_chain_draw(plan->chain, loader->options.seed, epoch, sample,
                                              info->height, info->width, draw, err);
-    if (status == PST_OK && plan->scaled_decode && info->form == PST_FORM_PLI_JPEG) {
+    if (status == PST_OK && plan->scaled_decode && !loader->card &&
+        info->form == PST_FORM_PLI_JPEG) {
         bool at_top, at_left;
         psti_decode_ends(info, &plan->decode, &at_top, &at_left);
         psti_chain_scale(plan->chain, draw, at_top, at_left);
@@ -260,6 +272,40 @@ static enum pst_status decode(struct psti_worker *worker, const struct psti_plan
     return status;
 }
 
+/* Rows of the region, packed one behind the other. */
+struct picture {
+    char *pixels;
+    size_t row_nbytes;
+};
+
+static enum pst_status copy_rows(void *ctx, const void *rows, size_t row_nbytes, uint32_t y,
+                                 uint32_t n_rows)
+{
+    const struct picture *picture = ctx;
+    const char *from = rows;
+    char *to = picture->pixels + y * picture->row_nbytes;
+    for (uint32_t i = 0; i < n_rows; i++, from += row_nbytes, to += picture->row_nbytes)
+        memcpy(to, from, picture->row_nbytes);
+    return PST_OK;
+}
+
+/* The pixels of the region alone, for a card to prepare. */
+static enum pst_status decode_picture(struct psti_worker *worker,
+                                      const struct psti_plan_field *plan,
+                                      const struct psti_source *source,
+                                      const struct pst_image_info *info,
+                                      const struct psti_draw *draw, void *pixels,
+                                      struct pst_error *err)
+{
+    const struct psti_rect region = {draw->region_y, draw->region_x, draw->region_height,
+                                     draw->region_width};
+    struct picture picture = {.pixels = pixels,
+                              .row_nbytes = (size_t)draw->region_width * plan->channels *
+                                            (plan->bits == 16 ? 2 : 1)};
+    return psti_decoder_rows(worker->decoder, source->data, source->item.nbytes, info,
+                             &plan->decode, &region, copy_rows, &picture, err);
+}
+
 enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
                                 uint32_t row, uint64_t epoch, uint64_t sample,
                                 const struct psti_source *source, struct pst_error *err)
@@ -276,22 +322,35 @@ enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, ui
         status = probe(worker, plan, source, &info, err);
     if (status == PST_OK)
         status = psti_row_draw(loader, plan, epoch, sample, &info, draw, err);
-    if (status == PST_OK)
+    if (status == PST_OK && loader->card &&
+        psti_card_takes(worker, batch, i_plan, row, source, &info, draw))
+        return PST_OK;
+    void *picture = NULL;
+    if (status == PST_OK && loader->card)
+        picture = psti_card_picture(worker, batch, i_plan, row, source, draw);
+    if (status == PST_OK && !picture)
         status = find_target(worker, batch, i_plan, row, draw, &target, err);
-    if (worker->starved)
-        return status;
+    if (worker->starved || (status == PST_OK && !picture && !target.data))
+        return status; /* no memory; or no room on the way to the card, and made again later */
     if (status == PST_OK && plan->identity && info.form == PST_FORM_RAW &&
         info.channels == plan->channels && info.bits == plan->bits && info.orientation <= 1) {
         memcpy(target.data, source->data, source->item.nbytes); /* probe checked the length */
         worker->nbytes_decoded += source->item.nbytes;
+        worker->n_cpu++;
+        if (loader->card)
+            psti_card_row_done(worker, batch, i_plan, row);
         return PST_OK;
     }
     if (status == PST_OK) {
-        status = decode(worker, plan, source, &info, draw, &target, err);
-        while (status == PST_ERROR_LIMIT && psti_worker_grow(worker))
-            status = decode(worker, plan, source, &info, draw, &target, err);
+        do
+            status = picture ? decode_picture(worker, plan, source, &info, draw, picture, err)
+                             : decode(worker, plan, source, &info, draw, &target, err);
+        while (status == PST_ERROR_LIMIT && psti_worker_grow(worker));
         grow_extra(worker);
     }
+    if (status == PST_OK && loader->card)
+        psti_card_row_done(worker, batch, i_plan, row);
+    worker->n_cpu += status == PST_OK;
     worker->n_partial += status == PST_OK && source->partial;
     worker->n_scaled += status == PST_OK && draw->scale_log2 > 0;
     if (status != PST_OK && err && !err->codec[0] && source->item.form != PST_FORM_NONE)

@@ -41,7 +41,7 @@ bool psti_pump_start_job(pst_loader *loader)
         loader->issue_step >= loader->next_step + loader->ahead)
         return false;
     struct psti_job *job = &loader->ring[loader->issue_step % loader->options.prefetch];
-    loader->claim_status = psti_pool_claim(loader->pool, loader->options.batch_size, &job->batch);
+    loader->claim_status = psti_card_claim(loader, loader->options.batch_size, &job->batch);
     if (loader->claim_status != PST_OK)
         return false;
     uint64_t step = loader->issue_step, epoch = loader->epoch, start = loader->start;

@@ -21,10 +21,11 @@
     X(pst_item, 104) \
     X(pst_dataset_options, 24) \
     X(pst_field_output, 40) \
-    X(pst_loader_options, 168) \
+    X(pst_loader_options, 192) \
+    X(pst_cuda_info, 104) \
     X(pst_loader_state, 48) \
     X(pst_tensor, 168) \
-    X(pst_loader_stats, 296) \
+    X(pst_loader_stats, 464) \
     X(pst_writer_options, 32) \
     X(pst_value, 80) \
     X(pst_sample, 16) \
@@ -50,6 +51,7 @@ SIZES(ASSERT_SIZE)
     _Static_assert(offsetof(struct name, struct_size) == 0, #name " begins with struct_size");
 ASSERT_SIZE_FIRST(pst_decode_options)
 ASSERT_SIZE_FIRST(pst_dataset_options)
+ASSERT_SIZE_FIRST(pst_cuda_info)
 ASSERT_SIZE_FIRST(pst_loader_options)
 ASSERT_SIZE_FIRST(pst_loader_stats)
 ASSERT_SIZE_FIRST(pst_writer_options)

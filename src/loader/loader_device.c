@@ -1,0 +1,271 @@
+/* loader_device.c - options -> a card that slots may lie on, with what all slots share; and its
+ * end.
+ *
+ * What to expect of the stored images is found once, from some items spread over the data set: it
+ * decides how much room a slot's block gets, and never what comes out. Larger images find less
+ * room, and what finds none comes in another round. */
+#include "loader/loader_device.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PROBES_MAX 256
+#define MARGIN 1.25 /* of the mean size of items: sums over a batch stay near it */
+#define ROW_ALIGNMENT 256
+
+/* Items of these forms are decoded on a card. */
+static bool is_cards_form(enum pst_form form)
+{
+    return form == PST_FORM_RAW || form == PST_FORM_PLI || form == PST_FORM_PLI_JPEG;
+}
+
+static bool find_item(const pst_loader *loader, const struct psti_plan_field *plan, uint64_t sample,
+                      struct pst_item *item)
+{
+    for (uint32_t v = 0; v < plan->field->n_variants; v++)
+        if ((plan->variant_mask & (1u << v)) &&
+            pst_dataset_item(loader->dataset, sample, plan->i_field, v, item, NULL) == PST_OK &&
+            psti_plan_item_is_there(loader->dataset, item))
+            return true;
+    return false;
+}
+
+/* The mean of some items that the card decodes. */
+static void expect_items(struct psti_card *card, const pst_loader *loader, uint32_t i_field)
+{
+    const struct psti_plan_field *plan = &loader->plan.fields[card->plan_fields[i_field]];
+    struct psti_cuda_item_size *size = &card->items[i_field];
+    uint64_t count = pst_dataset_count(loader->dataset), n = 0;
+    uint64_t n_probes = count < PROBES_MAX ? count : PROBES_MAX;
+    double nbytes = 0, pixels = 0;
+    for (uint64_t i = 0; i < n_probes; i++) {
+        struct pst_item item;
+        uint64_t sample = (uint64_t)((unsigned __int128)count * i / n_probes);
+        if (!find_item(loader, plan, sample, &item) || !is_cards_form(item.form) || !item.height ||
+            !item.width)
+            continue;
+        *size = (struct psti_cuda_item_size){
+            .form = item.form, .channels = item.channels, .bits = item.bits};
+        nbytes += (double)item.nbytes;
+        pixels += (double)item.height * item.width;
+        n++;
+    }
+    card->card_decodes[i_field] = n > 0;
+    if (n == 0)
+        return;
+    double edge = sqrt(MARGIN * pixels / (double)n);
+    size->nbytes = (size_t)(MARGIN * nbytes / (double)n) + 1;
+    size->height = size->width = (uint32_t)(edge < 65535 ? edge + 1 : 65535);
+}
+
+void psti_card_block_size(const struct psti_card *card, uint32_t n_rows,
+                          struct psti_cuda_block_size *size)
+{
+    const struct psti_cuda_field *fields[PST_MAX_FIELDS];
+    struct psti_cuda_item_size items[PST_MAX_FIELDS];
+    uint32_t n = 0, n_card_rows = (uint32_t)(card->share * n_rows + 0.5);
+    uint64_t finished = 0;
+    for (uint32_t i = 0; i < card->n_fields; i++) {
+        uint64_t row = psti_cuda_field_row_nbytes(card->fields[i]) + ROW_ALIGNMENT;
+        finished += row * (card->card_decodes[i] ? n_rows - n_card_rows : n_rows);
+        if (!card->card_decodes[i])
+            continue;
+        fields[n] = card->fields[i];
+        items[n++] = card->items[i];
+    }
+    *size = (struct psti_cuda_block_size){0, 0};
+    if (card->n_fields == 0)
+        return;
+    /* The fixed part of a block is that of all fields; an item of the smallest kind stands for what
+     * the card does not decode. */
+    for (uint32_t i = 0; i < card->n_fields; i++)
+        if (!card->card_decodes[i]) {
+            fields[n] = card->fields[i];
+            items[n++] = (struct psti_cuda_item_size){.form = PST_FORM_RAW,
+                                                      .nbytes = 1,
+                                                      .height = 1,
+                                                      .width = 1,
+                                                      .channels = 1,
+                                                      .bits = 8};
+        }
+    psti_cuda_block_size(fields, items, n, n_rows, size);
+    size->upload_nbytes += finished;
+}
+
+static enum pst_status open_field(pst_loader *loader, struct psti_card *card, uint32_t i_plan,
+                                  struct pst_error *err)
+{
+    const struct psti_plan_field *plan = &loader->plan.fields[i_plan];
+    const struct psti_slot_field *slot = &loader->plan.slots[i_plan];
+    uint32_t i = card->n_fields;
+    if (!plan->fixed)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "field '%s': images on a card have one size: add a Resize or a crop to "
+                         "its operations, or leave it in host memory (no device)",
+                         plan->field->name);
+    bool chw = plan->layout == PST_LAYOUT_CHW;
+    const struct psti_cuda_field_options options = {
+        .chain = plan->chain,
+        .decode = plan->decode,
+        .output = {.dtype = slot->dtype,
+                   .layout = plan->layout,
+                   .channels = plan->channels,
+                   .bits = plan->bits,
+                   .is_mask = plan->field->type == PST_FIELD_MASK},
+        .height = (uint32_t)slot->shape[chw ? 1 : 0],
+        .width = (uint32_t)slot->shape[chw ? 2 : 1]};
+    enum pst_status status = psti_cuda_field_open(&options, &card->fields[i], err);
+    if (status != PST_OK)
+        return status;
+    card->plan_fields[i] = i_plan;
+    card->fields_of_plan[i_plan] = i;
+    card->n_fields++;
+    expect_items(card, loader, i);
+    return PST_OK;
+}
+
+/* Tables of the codecs, on the card for good. */
+static enum pst_status upload_constants(struct psti_card *card, struct pst_error *err)
+{
+    void *pinned = NULL;
+    size_t nbytes = psti_cuda_constants_nbytes();
+    enum pst_status status = psti_device_alloc(card->device, nbytes, &card->constants, err);
+    if (status != PST_OK)
+        return status;
+    card->constants_nbytes = nbytes;
+    status = psti_device_alloc_pinned(card->device, nbytes, &pinned, err);
+    if (status != PST_OK)
+        return status;
+    psti_cuda_constants_write(pinned);
+    status = psti_stream_upload(card->stream, card->constants, pinned, nbytes, err);
+    enum pst_status synced = psti_stream_sync(card->stream, status == PST_OK ? err : NULL);
+    psti_device_free_pinned(card->device, pinned, nbytes);
+    return status == PST_OK ? synced : status;
+}
+
+static enum pst_status open_scratch(struct psti_card *card, uint32_t batch_size,
+                                    struct pst_error *err)
+{
+    struct psti_cuda_block_size size;
+    psti_card_block_size(card, batch_size, &size);
+    if (size.scratch_nbytes == 0)
+        return PST_OK;
+    enum pst_status status =
+        psti_device_alloc(card->device, size.scratch_nbytes, &card->scratch, err);
+    if (status == PST_OK)
+        card->scratch_nbytes = size.scratch_nbytes;
+    return status;
+}
+
+static enum pst_status open_parts(pst_loader *loader, struct psti_card *card, struct pst_error *err)
+{
+    const struct pst_loader_options *options = &loader->options;
+    const struct psti_device_options device = {.ordinal = (uint32_t)card->ordinal,
+                                               .device_memory = options->device_memory};
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < loader->plan.n_fields; i++)
+        if (loader->plan.fields[i].fill == PSTI_FILL_PIXELS)
+            status = open_field(loader, card, i, err);
+    if (status == PST_OK)
+        status = psti_device_open(&device, &card->device, err);
+    if (status == PST_OK && card->n_fields)
+        status = psti_device_load_kernels(card->device, psti_cuda_kernel_names(),
+                                          (uint32_t)psti_cuda_kernel_count(), err);
+    if (status == PST_OK)
+        status = psti_stream_open(card->device, true, &card->stream, err);
+    if (status == PST_OK && card->n_fields)
+        status = upload_constants(card, err);
+    if (status == PST_OK)
+        status = open_scratch(card, options->batch_size, err);
+    return status;
+}
+
+enum pst_status psti_card_open(pst_loader *loader, struct pst_error *err)
+{
+    const struct pst_loader_options *options = &loader->options;
+    struct psti_card *card = psti_calloc(1, sizeof *card);
+    if (!card)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a card");
+    pthread_mutex_init(&card->stream_lock, NULL);
+    card->ordinal = options->device - 1;
+    card->share = options->decode == PST_DECODE_CPU ? 0
+                  : options->gpu_share > 0          ? options->gpu_share
+                                                    : 1;
+    enum pst_status status = open_parts(loader, card, err);
+    if (status != PST_OK) {
+        psti_card_close(&card);
+        return status;
+    }
+    struct psti_slot_card hooks;
+    psti_card_hooks(card, &hooks);
+    psti_pool_set_card(loader->pool, &hooks);
+    loader->card = card;
+    return PST_OK;
+}
+
+void psti_card_keep(pst_loader *loader)
+{
+    struct psti_card *card = loader->card;
+    for (uint32_t i = 0; i < card->n_fields; i++) {
+        card->chains[i] = loader->plan.fields[card->plan_fields[i]].chain;
+        loader->plan.fields[card->plan_fields[i]].chain = NULL;
+    }
+}
+
+void psti_card_close(struct psti_card **card_ptr)
+{
+    struct psti_card *card = *card_ptr;
+    if (!card)
+        return;
+    *card_ptr = NULL;
+    psti_stream_close(&card->stream);
+    if (card->scratch)
+        psti_device_free(card->device, card->scratch, card->scratch_nbytes);
+    if (card->constants)
+        psti_device_free(card->device, card->constants, card->constants_nbytes);
+    for (uint32_t i = 0; i < card->n_fields; i++) {
+        psti_cuda_field_close(&card->fields[i]);
+        psti_chain_free(&card->chains[i]);
+    }
+    psti_device_close(&card->device);
+    pthread_mutex_destroy(&card->stream_lock);
+    psti_free(card);
+}
+
+enum pst_status psti_card_claim(pst_loader *loader, uint32_t n_rows, pst_batch **batch)
+{
+    if (loader->card)
+        loader->card->refusal = PST_OK;
+    return psti_pool_claim(loader->pool, n_rows, batch);
+}
+
+bool psti_card_refused(const pst_loader *loader, const struct psti_pool_stats *stats,
+                       struct pst_error *err)
+{
+    const struct psti_card *card = loader->card;
+    if (!card || card->refusal == PST_OK)
+        return false;
+    if (!err)
+        return true;
+    char cause[PST_ERROR_TEXT_CAP];
+    snprintf(cause, sizeof cause, "%s", card->slot_err.text);
+    psti_fail(err, card->refusal, "loader",
+              "the card has no memory for another batch (%u exist, you hold %u): %.300s",
+              stats->n_slots, stats->n_held, cause);
+    return true;
+}
+
+void psti_card_stats(const pst_loader *loader, struct pst_loader_stats *stats)
+{
+    struct psti_device_info info;
+    psti_device_info(loader->card->device, &info);
+    stats->device = loader->card->ordinal;
+    stats->device_memory = loader->options.device_memory;
+    stats->device_memory_used = info.device_memory_used;
+    stats->device_memory_peak = info.device_memory_peak;
+}

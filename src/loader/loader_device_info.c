@@ -1,0 +1,49 @@
+/* loader_device_info.c - the front door's view of cards, <penstock/cuda.h>. Any thread. */
+#include <penstock/cuda.h>
+
+#include "device/device.h"
+
+#include "base/fail.h"
+
+#include <stdio.h>
+#include <string.h>
+
+uint32_t pst_cuda_count(void)
+{
+    struct psti_device_kernels kernels;
+    return psti_device_kernels(&kernels, NULL) == PST_OK ? psti_device_count(NULL, 0) : 0;
+}
+
+size_t pst_cuda_reason(char *buffer, size_t capacity)
+{
+    char reason[256] = "";
+    struct psti_device_kernels kernels;
+    struct pst_error err;
+    pst_error_clear(&err);
+    if (psti_device_count(reason, sizeof reason) > 0 &&
+        psti_device_kernels(&kernels, &err) != PST_OK)
+        snprintf(reason, sizeof reason, "%.250s", err.text);
+    int length = snprintf(buffer, capacity, "%s", reason);
+    return length > 0 ? (size_t)length : 0;
+}
+
+enum pst_status pst_cuda_info(uint32_t ordinal, struct pst_cuda_info *info, struct pst_error *err)
+{
+    struct psti_device_info found;
+    size_t nbytes = info->struct_size;
+    if (nbytes < sizeof info->struct_size)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "struct_size is not set");
+    enum pst_status status = psti_device_look(ordinal, &found, err);
+    if (status != PST_OK)
+        return status;
+    struct pst_cuda_info all = {.struct_size = nbytes,
+                                .ordinal = found.ordinal,
+                                .capability_major = found.capability_major,
+                                .capability_minor = found.capability_minor,
+                                .n_processors = found.n_processors,
+                                .driver_version = found.driver_version,
+                                .memory_nbytes = found.memory_nbytes};
+    snprintf(all.name, sizeof all.name, "%s", found.name);
+    memcpy(info, &all, nbytes < sizeof all ? nbytes : sizeof all);
+    return PST_OK;
+}

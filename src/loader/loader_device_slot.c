@@ -1,0 +1,234 @@
+/* loader_device_slot.c - slots on a card: their memory, and the streams of the caller that read
+ * them.
+ *
+ * A slot's memory is claimed at once, with the slot, in pinned memory and on the card, within both
+ * budgets. A stream that is going to read a batch is remembered; when nobody holds the batch any
+ * more, an event is recorded on it, and the loader's stream waits for that before it writes the
+ * slot again: no thread does. */
+#include "loader/loader_device.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/fail.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define CARD_ALIGNMENT 256
+#define PAGE_NBYTES 4096
+#define STREAM_LEGACY 1
+#define STREAM_OF_THREAD 2
+
+struct psti_card_slot *psti_card_slot_of(const pst_batch *batch)
+{
+    union { /* the part is the pool's, its contents are not changed */
+        const pst_batch *constant;
+        pst_batch *plain;
+    } at = {batch};
+    return psti_batch_part(at.plain)->own;
+}
+
+/* Everything of a slot in host memory: what make claims besides the numbers. */
+static uint64_t slot_nbytes(void *ctx, uint32_t n_rows)
+{
+    const struct psti_card *card = ctx;
+    struct psti_cuda_block_size size;
+    psti_card_block_size(card, n_rows, &size);
+    return psti_round_up(size.upload_nbytes, PAGE_NBYTES) + sizeof(struct psti_card_slot) +
+           (uint64_t)n_rows * (2 * sizeof(uint8_t) + sizeof(uint32_t));
+}
+
+static void free_slot(struct psti_card *card, struct psti_card_slot *slot)
+{
+    if (slot->submitted) /* the memory is in use until then; an error says that the card is gone */
+        (void)psti_event_sync(slot->done, NULL);
+    for (uint32_t i = 0; i < slot->n_readers; i++) {
+        if (slot->left)
+            (void)psti_event_sync(slot->readers[i].event, NULL);
+    }
+    for (uint32_t i = 0; i < slot->reader_cap; i++)
+        psti_event_close(&slot->readers[i].event);
+    psti_free(slot->readers);
+    psti_cuda_block_close(&slot->block);
+    psti_event_close(&slot->done);
+    if (slot->memory)
+        psti_device_free(card->device, slot->memory, slot->memory_nbytes);
+    if (slot->pinned)
+        psti_device_free_pinned(card->device, slot->pinned, slot->pinned_nbytes);
+    psti_free(slot->again);
+    psti_free(slot->todo);
+    psti_free(slot->places);
+    psti_free(slot);
+}
+
+static enum pst_status open_block(struct psti_card *card, struct psti_card_slot *slot,
+                                  uint64_t array_nbytes, size_t upload_nbytes,
+                                  struct pst_error *err)
+{
+    const struct psti_cuda_memory memory = {.pinned = slot->pinned,
+                                            .upload = slot->memory + array_nbytes,
+                                            .upload_nbytes = upload_nbytes,
+                                            .scratch = card->scratch,
+                                            .scratch_nbytes = card->scratch_nbytes,
+                                            .constants = card->constants};
+    if (card->n_fields == 0)
+        return PST_OK;
+    return psti_cuda_block_open((const struct psti_cuda_field *const *)card->fields, card->n_fields,
+                                slot->n_rows_max, &memory, &slot->block, err);
+}
+
+static enum pst_status fill_slot(struct psti_card *card, struct psti_card_slot *slot,
+                                 size_t numbers_nbytes, size_t array_nbytes, struct pst_error *err)
+{
+    struct psti_cuda_block_size size;
+    psti_card_block_size(card, slot->n_rows_max, &size);
+    size_t upload_nbytes = psti_round_up(size.upload_nbytes, PAGE_NBYTES);
+    array_nbytes = psti_round_up(array_nbytes, CARD_ALIGNMENT);
+    slot->numbers_nbytes = numbers_nbytes;
+    slot->again = psti_calloc(slot->n_rows_max, sizeof *slot->again);
+    slot->todo = psti_calloc(slot->n_rows_max, sizeof *slot->todo);
+    slot->places = psti_calloc(slot->n_rows_max, sizeof *slot->places);
+    if (!slot->again || !slot->todo || !slot->places)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch on a card");
+    enum pst_status status = psti_event_open(card->device, &slot->done, err);
+    if (status == PST_OK)
+        status = psti_device_alloc(card->device, array_nbytes + upload_nbytes, &slot->memory, err);
+    if (status != PST_OK)
+        return status;
+    slot->memory_nbytes = array_nbytes + upload_nbytes;
+    status =
+        psti_device_alloc_pinned(card->device, upload_nbytes + numbers_nbytes, &slot->pinned, err);
+    if (status != PST_OK)
+        return status;
+    slot->pinned_nbytes = upload_nbytes + numbers_nbytes;
+    memset((char *)slot->pinned + upload_nbytes, 0, numbers_nbytes);
+    return open_block(card, slot, array_nbytes, upload_nbytes, err);
+}
+
+static enum pst_status make(void *ctx, uint32_t n_rows, size_t numbers_nbytes, size_t array_nbytes,
+                            struct psti_slot_part *part)
+{
+    struct psti_card *card = ctx;
+    if (card->n_slots > 0 && card->n_slots == card->refused_at && card->slot_err.status) {
+        card->refusal = card->slot_err.status; /* as long as none is given up, it is the same */
+        return card->refusal;
+    }
+    struct psti_card_slot *slot = psti_calloc(1, sizeof *slot);
+    if (!slot)
+        return PST_ERROR_MEMORY;
+    slot->n_rows_max = n_rows;
+    enum pst_status status = fill_slot(card, slot, numbers_nbytes, array_nbytes, &card->slot_err);
+    if (status != PST_OK) {
+        card->refused_at = card->n_slots;
+        card->refusal = card->slot_err.status = status;
+        free_slot(card, slot);
+        return status;
+    }
+    card->n_slots++;
+    *part = (struct psti_slot_part){.numbers = (char *)slot->pinned +
+                                               (slot->pinned_nbytes - numbers_nbytes),
+                                    .array = slot->memory,
+                                    .own = slot};
+    return PST_OK;
+}
+
+static void unmake(void *ctx, struct psti_slot_part *part)
+{
+    struct psti_card *card = ctx;
+    free_slot(card, part->own);
+    card->n_slots--;
+    card->refused_at = 0;
+}
+
+/* A place among the readers with an event. */
+static enum pst_status add_reader(struct psti_card *card, struct psti_card_slot *slot,
+                                  uint64_t stream, struct pst_error *err)
+{
+    if (slot->n_readers == slot->reader_cap) {
+        uint32_t cap = slot->reader_cap ? 2 * slot->reader_cap : 2;
+        struct psti_card_reader *grown = psti_realloc(slot->readers, cap * sizeof *grown);
+        if (!grown)
+            return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory to note a stream");
+        memset(grown + slot->reader_cap, 0, (cap - slot->reader_cap) * sizeof *grown);
+        slot->readers = grown;
+        slot->reader_cap = cap;
+    }
+    struct psti_card_reader *reader = &slot->readers[slot->n_readers];
+    enum pst_status status = PST_OK;
+    if (!reader->event)
+        status = psti_event_open(card->device, &reader->event, err);
+    if (status != PST_OK)
+        return status;
+    reader->stream = stream;
+    slot->n_readers++;
+    return PST_OK;
+}
+
+static enum pst_status await(void *ctx, struct psti_slot_part *part, uint64_t stream,
+                             struct pst_error *err)
+{
+    struct psti_card_slot *slot = part->own;
+    enum pst_status status = PST_OK;
+    bool known = false;
+    for (uint32_t i = 0; i < slot->n_readers && !known; i++)
+        known = slot->readers[i].stream == stream;
+    if (!known)
+        status = add_reader(ctx, slot, stream, err);
+    if (status == PST_OK)
+        status = psti_event_await_foreign(slot->done, stream, err);
+    return status;
+}
+
+/* Per-thread default streams have one handle for all threads, and the batch may be released by
+ * another thread than the one that read it. What comes after all of them is the legacy default
+ * stream, which waits for each. */
+static bool leave(void *ctx, struct psti_slot_part *part)
+{
+    struct psti_card_slot *slot = part->own;
+    (void)ctx;
+    for (uint32_t i = 0; i < slot->n_readers; i++) {
+        uint64_t stream = slot->readers[i].stream;
+        if (stream == 0 || stream == STREAM_OF_THREAD)
+            stream = STREAM_LEGACY;
+        if (psti_event_record_foreign(slot->readers[i].event, stream, NULL) != PST_OK) {
+            slot->n_readers = i;
+            slot->left = true;
+            return false;
+        }
+    }
+    slot->left = true;
+    return true;
+}
+
+enum pst_status psti_card_await_readers(struct psti_card *card, struct psti_card_slot *slot,
+                                        struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    if (!slot->left)
+        return PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < slot->n_readers; i++)
+        status = psti_event_await(slot->readers[i].event, card->stream, err);
+    if (status != PST_OK)
+        return status;
+    slot->n_readers = 0;
+    slot->left = false;
+    return PST_OK;
+}
+
+static void close_card(void *ctx)
+{
+    struct psti_card *card = ctx;
+    psti_card_close(&card);
+}
+
+void psti_card_hooks(struct psti_card *card, struct psti_slot_card *hooks)
+{
+    *hooks = (struct psti_slot_card){.ctx = card,
+                                     .device = card->ordinal,
+                                     .nbytes = slot_nbytes,
+                                     .make = make,
+                                     .unmake = unmake,
+                                     .await = await,
+                                     .leave = leave,
+                                     .close = close_card};
+}

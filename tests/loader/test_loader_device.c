@@ -1,0 +1,617 @@
+/* test_loader_device.c - are batches on a card, to the bit, those in host memory? The card is the
+ * tests' driver, whose kernels run on the CPU: its memory can be read here. */
+#include "loader/make_data.h"
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define N_SAMPLES 45
+#define STEPS_MAX 32
+
+static char directory[64];
+static pst_dataset *mixed, *uniform, *spoilt;
+static uint64_t bad_samples[2] = {3, 22};
+
+static pst_dataset *open_data(const char *name, enum make_images images)
+{
+    struct pst_error err;
+    pst_dataset *dataset;
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    make_dataset(path, &(struct make_options){.n_samples = N_SAMPLES,
+                                              .images = images,
+                                              .all_fields = true,
+                                              .shard_nbytes = 100000});
+    assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
+    return dataset;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    make_directory(directory);
+    mixed = open_data("mixed", MAKE_MIXED);
+    uniform = open_data("uniform", MAKE_RAW_SAME);
+    spoilt = open_data("spoilt", MAKE_MIXED);
+    for (int i = 0; i < 2; i++)
+        spoil_sample(spoilt, bad_samples[i], "image");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pst_dataset_close(&mixed);
+    pst_dataset_close(&uniform);
+    pst_dataset_close(&spoilt);
+    remove_tree(directory);
+    return 0;
+}
+
+static struct pst_op chain[4], mask_chain[2];
+static struct pst_field_output outputs[2];
+
+static struct pst_loader_options augmented(void)
+{
+    pst_op_init(&chain[0], PST_OP_RANDOM_RESIZED_CROP);
+    chain[0].height = 24;
+    chain[0].width = 20;
+    pst_op_init(&chain[1], PST_OP_HORIZONTAL_FLIP);
+    pst_op_init(&chain[2], PST_OP_COLOR_JITTER);
+    chain[2].brightness[0] = 0.6f;
+    chain[2].brightness[1] = 1.4f;
+    pst_op_init(&chain[3], PST_OP_NORMALIZE);
+    for (int c = 0; c < 4; c++) {
+        chain[3].mean[c] = 0.45f;
+        chain[3].std[c] = 0.22f;
+    }
+    mask_chain[0] = chain[0];
+    mask_chain[0].interpolation = PST_INTERPOLATION_NEAREST;
+    mask_chain[1] = chain[1];
+    outputs[0] = (struct pst_field_output){
+        .name = "image", .ops = chain, .n_ops = 4, .layout = PST_LAYOUT_CHW};
+    outputs[1] = (struct pst_field_output){.name = "mask", .ops = mask_chain, .n_ops = 2};
+    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                       .batch_size = 4,
+                                       .order = PST_ORDER_SHUFFLED,
+                                       .seed = 17,
+                                       .num_workers = 2,
+                                       .fields = outputs,
+                                       .n_fields = 2};
+}
+
+static pst_loader *open_loader(pst_dataset *dataset, const struct pst_loader_options *options)
+{
+    struct pst_error err;
+    pst_loader *loader = NULL;
+    assert_ok(pst_loader_open(dataset, options, &loader, &err));
+    return loader;
+}
+
+static struct pst_loader_stats stats_of(const pst_loader *loader)
+{
+    struct pst_loader_stats stats = {.struct_size = sizeof stats};
+    pst_loader_stats(loader, &stats);
+    return stats;
+}
+
+/* Images and masks lie on the card, with numbers and their host copies; the rest in host memory. */
+static void check_places(const pst_batch *batch, int32_t device)
+{
+    struct pst_tensor tensor, host;
+    uint32_t n = pst_batch_count(batch);
+    assert_int_equal(pst_batch_device(batch), device);
+    for (uint32_t f = 0; f < pst_batch_n_fields(batch); f++) {
+        enum pst_field_type type = pst_batch_field_type(batch, f);
+        bool pixels = type == PST_FIELD_IMAGE || type == PST_FIELD_MASK;
+        if (pst_batch_is_ragged(batch, f))
+            continue;
+        assert_int_equal(pst_batch_tensor(batch, f, &tensor), PST_OK);
+        assert_int_equal(tensor.device, device);
+        assert_int_equal(pst_batch_host_tensor(batch, f, &host),
+                         pixels && device >= 0 ? PST_ERROR_ARGUMENT : PST_OK);
+        if (!pixels)
+            assert_memory_equal(host.data, tensor.data, n * (size_t)tensor.strides[0]);
+    }
+    pst_batch_index_tensor(batch, &tensor);
+    assert_int_equal(tensor.device, device);
+    assert_memory_equal(tensor.data, pst_batch_index(batch), n * sizeof(int64_t));
+}
+
+/* Hashes of the rest of the epoch's batches; returns how many. */
+static size_t drain(pst_loader *loader, uint64_t *hashes)
+{
+    struct pst_error err;
+    pst_batch *batch;
+    size_t n = 0;
+    enum pst_status status;
+    while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK) {
+        check_places(batch, stats_of(loader).device);
+        hashes[n++] = hash_batch(batch);
+        pst_batch_release(batch);
+    }
+    if (status != PST_END)
+        assert_ok(status);
+    return n;
+}
+
+static size_t epoch(pst_dataset *dataset, const struct pst_loader_options *options,
+                    uint64_t *hashes, struct pst_loader_stats *stats)
+{
+    struct pst_error err;
+    pst_loader *loader = open_loader(dataset, options);
+    assert_ok(pst_loader_begin(loader, 3, &err));
+    size_t n = drain(loader, hashes);
+    if (stats)
+        *stats = stats_of(loader);
+    pst_loader_close(&loader);
+    return n;
+}
+
+/* The same epoch in host memory and on a card. */
+static void compare(pst_dataset *dataset, const struct pst_loader_options *options,
+                    struct pst_loader_stats *stats)
+{
+    uint64_t host[STEPS_MAX], card[STEPS_MAX];
+    struct pst_loader_options plain = *options;
+    plain.device = 0;
+    plain.decode = PST_DECODE_AUTO;
+    plain.device_memory = 0;
+    size_t n = epoch(dataset, &plain, host, NULL);
+    assert_int_equal(epoch(dataset, options, card, stats), n);
+    for (size_t i = 0; i < n; i++)
+        if (host[i] != card[i])
+            fail_msg("batch %zu of %zu differs", i, n);
+}
+
+static void test_same_as_in_host_memory(void **state)
+{
+    static const uint32_t workers[] = {0, 1, 4};
+    static const double shares[] = {0, 0.5, 0.25};
+    (void)state;
+    for (uint32_t w = 0; w < 3; w++)
+        for (uint32_t s = 0; s < 3; s++)
+            for (int memory = 0; memory < 2; memory++) {
+                struct pst_loader_options options = augmented();
+                struct pst_loader_stats stats;
+                options.device = 1 + (w == 1); /* the second card, too */
+                options.num_workers = workers[w];
+                options.gpu_share = shares[s];
+                options.storage = memory ? PST_STORAGE_MEMORY : PST_STORAGE_THREADS;
+                compare(mixed, &options, &stats);
+                assert_int_equal(stats.device, w == 1);
+                assert_true(stats.n_gpu_samples > 0);
+                assert_true(stats.nbytes_upload > 0);
+                if (workers[w]) /* may not have told yet what they have done last */
+                    continue;
+                assert_int_equal(stats.n_gpu_samples + stats.n_cpu_samples, 2 * stats.n_samples);
+                if (shares[s] == 0) /* JPEG and PNG are not the card's */
+                    assert_int_equal(stats.n_gpu_fallback, stats.n_cpu_samples);
+                else
+                    assert_true(stats.n_gpu_samples < stats.n_samples);
+            }
+}
+
+static void test_decode_places(void **state)
+{
+    struct pst_loader_options options = augmented();
+    struct pst_loader_stats stats;
+    (void)state;
+    options.device = 1;
+    options.decode = PST_DECODE_CPU;
+    compare(mixed, &options, &stats);
+    assert_int_equal(stats.n_gpu_samples, 0);
+    assert_int_equal(stats.n_gpu_fallback, 0);
+    options.decode = PST_DECODE_GPU;
+    compare(mixed, &options, &stats);
+    assert_true(stats.n_gpu_samples > 0);
+    assert_true(stats.n_gpu_fallback > 0);
+    assert_string_not_equal(stats.gpu_fallback_reason, "");
+}
+
+/* Resumed on a card where a loader in host memory stood, and the other way round. */
+static void test_resume_elsewhere(void **state)
+{
+    struct pst_loader_options options = augmented();
+    uint64_t whole[STEPS_MAX], parts[STEPS_MAX];
+    struct pst_loader_state at;
+    struct pst_error err;
+    (void)state;
+    size_t n = epoch(mixed, &options, whole, NULL);
+    for (int first = 0; first < 2; first++) {
+        pst_batch *batch;
+        options.device = first;
+        pst_loader *loader = open_loader(mixed, &options);
+        assert_ok(pst_loader_begin(loader, 3, &err));
+        for (int i = 0; i < 4; i++) {
+            assert_ok(pst_loader_next(loader, &batch, &err));
+            parts[i] = hash_batch(batch);
+            pst_batch_release(batch);
+        }
+        pst_loader_state(loader, &at);
+        pst_loader_close(&loader); /* with batches under way */
+        options.device = 1 - first;
+        loader = open_loader(mixed, &options);
+        assert_ok(pst_loader_resume(loader, &at, &err));
+        assert_int_equal(4 + drain(loader, parts + 4), n);
+        assert_memory_equal(parts, whole, n * sizeof *whole);
+        pst_loader_close(&loader);
+    }
+}
+
+static void test_fetch_and_replay(void **state)
+{
+    struct pst_loader_options options = augmented();
+    const uint64_t samples[6] = {9, 9, 0, 44, 13, 2}; /* more than a batch holds */
+    uint64_t hashes[2][3];
+    struct pst_error err;
+    (void)state;
+    for (int device = 0; device < 2; device++) {
+        pst_batch *running, *batch;
+        options.device = device;
+        pst_loader *loader = open_loader(mixed, &options);
+        assert_ok(pst_loader_begin(loader, 3, &err));
+        assert_ok(pst_loader_next(loader, &running, &err));
+        assert_ok(pst_loader_fetch(loader, 3, samples, 6, &batch, &err));
+        assert_int_equal(pst_batch_count(batch), 6);
+        check_places(batch, device - 1);
+        hashes[device][0] = hash_batch(batch);
+        pst_batch_release(batch);
+        assert_ok(pst_loader_fetch(loader, 3, samples + 2, 1, &batch, &err));
+        hashes[device][1] = hash_batch(batch);
+        pst_batch_release(batch);
+        assert_ok(pst_loader_replay(loader, 3, 0, &batch, &err));
+        hashes[device][2] = hash_batch(batch);
+        assert_int_equal(hashes[device][2], hash_batch(running));
+        pst_loader_close(&loader);
+        assert_int_equal(hashes[device][2], hash_batch(running)); /* outlive the loader */
+        pst_batch_release(running);
+        pst_batch_release(batch);
+    }
+    assert_memory_equal(hashes[0], hashes[1], sizeof hashes[0]);
+}
+
+static void test_bad_samples(void **state)
+{
+    static const enum pst_on_error policies[] = {PST_ON_ERROR_SKIP, PST_ON_ERROR_REPLACE};
+    (void)state;
+    for (int no_verify = 0; no_verify < 2; no_verify++)
+        for (int i = 0; i < 2; i++) {
+            struct pst_loader_options options = augmented();
+            struct pst_loader_stats card, host;
+            uint64_t hashes[STEPS_MAX];
+            options.on_error = policies[i];
+            options.no_verify = no_verify; /* then only decoders can tell */
+            epoch(spoilt, &options, hashes, &host);
+            options.device = 1;
+            compare(spoilt, &options, &card);
+            assert_int_equal(card.n_bad, host.n_bad);
+            assert_int_equal(card.n_replaced, host.n_replaced);
+            assert_int_equal(card.n_samples, host.n_samples);
+            if (!no_verify)
+                assert_true(card.n_bad >= 2);
+        }
+    struct pst_loader_options options = augmented();
+    struct pst_error errors[2], err;
+    for (int device = 0; device < 2; device++) {
+        pst_batch *batch;
+        enum pst_status status;
+        options.device = device;
+        pst_loader *loader = open_loader(spoilt, &options);
+        assert_ok(pst_loader_begin(loader, 3, &err));
+        while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK)
+            pst_batch_release(batch);
+        errors[device] = err;
+        assert_int_equal(status, PST_ERROR_CHECKSUM);
+        pst_loader_close(&loader);
+    }
+    assert_int_equal(errors[1].sample, errors[0].sample);
+    assert_string_equal(errors[1].text, errors[0].text);
+}
+
+/* Small images but for a few: a batch of these finds no room in a block made for the others, not
+ * even as finished rows. */
+static void test_rows_without_room(void **state)
+{
+    static uint8_t pixels[200 * 200 * 3];
+    const struct pst_field fields[1] = {
+        {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1}};
+    const uint64_t large[8] = {60, 61, 62, 63, 64, 65, 66, 67};
+    struct pst_loader_stats stats;
+    struct pst_error err;
+    struct pst_op op;
+    pst_writer *writer;
+    pst_dataset *dataset;
+    char path[128];
+    (void)state;
+    snprintf(path, sizeof path, "%s/sizes", directory);
+    assert_ok(pst_writer_open(
+        path, fields, 1,
+        &(struct pst_writer_options){.struct_size = sizeof(struct pst_writer_options)}, &writer,
+        &err));
+    for (uint32_t i = 0; i < 68; i++) {
+        uint32_t edge = i < 60 ? 8 : 200;
+        char name[16];
+        make_pixels(i, edge, edge, pixels);
+        const struct pst_value value = {.bytes = pixels,
+                                        .nbytes = (size_t)edge * edge * 3,
+                                        .form = PST_FORM_RAW,
+                                        .height = edge,
+                                        .width = edge,
+                                        .channels = 3,
+                                        .bits = 8};
+        const struct pst_value *values[1] = {&value};
+        snprintf(name, sizeof name, "%u", i);
+        assert_ok(
+            pst_writer_add(writer, &(struct pst_sample){.name = name, .values = values}, &err));
+    }
+    assert_ok(pst_writer_finish(writer, &err));
+    pst_writer_close(&writer);
+    assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
+    pst_op_init(&op, PST_OP_RESIZE);
+    op.height = op.width = 100;
+    const struct pst_field_output output = {.name = "image", .ops = &op, .n_ops = 1};
+    struct pst_loader_options options = {.struct_size = sizeof options,
+                                         .batch_size = 8,
+                                         .num_workers = 2,
+                                         .indices = large,
+                                         .n_indices = 8,
+                                         .fields = &output,
+                                         .n_fields = 1,
+                                         .device = 1};
+    compare(dataset, &options, &stats);
+    assert_true(stats.n_gpu_again > 0);
+    assert_true(stats.n_gpu_fallback > 0);
+    pst_dataset_close(&dataset);
+}
+
+/* PLI of each tier and JPEGs kept as PLI, of some hundred pixels on a side: crops need few units of
+ * each. `checksums`: of units. */
+static void make_pli(const char *path, uint32_t n, bool checksums)
+{
+    const struct pst_field fields[1] = {
+        {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1}};
+    struct pst_error err;
+    pst_writer *writer;
+    assert_ok(pst_writer_open(
+        path, fields, 1,
+        &(struct pst_writer_options){.struct_size = sizeof(struct pst_writer_options)}, &writer,
+        &err));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t height = 290 + 9 * (i % 7), width = 420 + 11 * (i % 5);
+        size_t nbytes, capacity = 2 * pst_pli_encode_bound(height, width, 3, 8);
+        uint8_t *pixels = malloc((size_t)height * width * 3), *bytes = malloc(capacity);
+        make_pixels(i, height, width, pixels);
+        for (uint32_t k = 0, noise = i; k < height * width * 3; k++) { /* so that units are long */
+            noise = noise * 1664525 + 1013904223;
+            pixels[k] ^= noise >> 26;
+        }
+        struct pst_value value = {
+            .form = PST_FORM_PLI, .height = height, .width = width, .channels = 3, .bits = 8};
+        if (i % 3 == 2) {
+            size_t jpeg_nbytes;
+            uint8_t *jpeg = encode_jpeg(pixels, height, width, &jpeg_nbytes);
+            const struct pst_pli_from_jpeg_options options = {.struct_size = sizeof options,
+                                                              .no_checksum = !checksums};
+            assert_ok(
+                pst_pli_from_jpeg(jpeg, jpeg_nbytes, &options, bytes, capacity, &nbytes, &err));
+            value.form = PST_FORM_PLI_JPEG;
+            free(jpeg);
+        } else {
+            const struct pst_pli_encode_options options = {.struct_size = sizeof options,
+                                                           .tier = 1 + i % 2,
+                                                           .effort = 1,
+                                                           .no_checksum = !checksums};
+            const struct pst_pixels image = {.data = pixels,
+                                             .height = height,
+                                             .width = width,
+                                             .channels = 3,
+                                             .bits = 8,
+                                             .row_nbytes = width * 3,
+                                             .pixel_nbytes = 3,
+                                             .channel_nbytes = 1};
+            assert_ok(pst_pli_encode(&image, &options, bytes, capacity, &nbytes, &err));
+        }
+        char name[16];
+        const struct pst_value *values[1] = {&value};
+        value.bytes = bytes;
+        value.nbytes = nbytes;
+        snprintf(name, sizeof name, "%u", i);
+        assert_ok(
+            pst_writer_add(writer, &(struct pst_sample){.name = name, .values = values}, &err));
+        free(pixels);
+        free(bytes);
+    }
+    assert_ok(pst_writer_finish(writer, &err));
+    pst_writer_close(&writer);
+}
+
+static struct pst_loader_options crops(struct pst_op op[2], struct pst_field_output *output)
+{
+    pst_op_init(&op[0], PST_OP_RANDOM_CROP);
+    op[0].height = 48;
+    op[0].width = 56;
+    pst_op_init(&op[1], PST_OP_HORIZONTAL_FLIP);
+    *output = (struct pst_field_output){
+        .name = "image", .ops = op, .n_ops = 2, .dtype = PST_DTYPE_F16, .layout = PST_LAYOUT_CHW};
+    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                       .batch_size = 6,
+                                       .order = PST_ORDER_SHUFFLED,
+                                       .num_workers = 2,
+                                       .fields = output,
+                                       .n_fields = 1};
+}
+
+static void test_forms_of_pli(void **state)
+{
+    struct pst_field_output output;
+    struct pst_loader_stats stats;
+    struct pst_error err;
+    struct pst_op op[2];
+    pst_dataset *dataset;
+    char path[128];
+    (void)state;
+    for (int checksums = 0; checksums < 2; checksums++) {
+        snprintf(path, sizeof path, "%s/pli%d", directory, checksums);
+        make_pli(path, 24, checksums);
+        assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
+        for (int memory = 0; memory < 2; memory++) {
+            struct pst_loader_options options = crops(op, &output);
+            options.device = 1;
+            options.storage = memory ? PST_STORAGE_MEMORY : PST_STORAGE_THREADS;
+            options.num_workers = memory ? 2 : 0;
+            compare(dataset, &options, &stats);
+            assert_true(stats.n_gpu_samples > 0);
+            assert_true(stats.n_units_decoded < stats.n_units_whole);
+            assert_true(memory || !checksums || stats.n_partial_reads > 0);
+        }
+        pst_dataset_close(&dataset);
+    }
+}
+
+/* Bytes that no checksum covers: the card finds them out, and the CPU says what they are. */
+static void test_corrupt_units(void **state)
+{
+    static const enum pst_on_error policies[] = {PST_ON_ERROR_SKIP, PST_ON_ERROR_REPLACE};
+    struct pst_field_output output;
+    struct pst_loader_stats card, host;
+    struct pst_error err, errors[2];
+    struct pst_op op[2];
+    uint64_t hashes[STEPS_MAX];
+    pst_dataset *dataset;
+    char path[128];
+    (void)state;
+    snprintf(path, sizeof path, "%s/corrupt", directory);
+    make_pli(path, 24, false);
+    assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
+    for (uint64_t sample = 0; sample < 24; sample++) {
+        struct pst_item item;
+        char file[256];
+        if (sample % 4 == 3)
+            continue;
+        assert_ok(pst_dataset_item(dataset, sample, 0, 0, &item, &err));
+        assert_ok(pst_dataset_file_path(dataset, item.i_file, file, sizeof file, &err));
+        FILE *stream = fopen(file, "r+b");
+        assert_non_null(stream);
+        for (uint64_t at = item.nbytes / 3; at < item.nbytes; at += 37) {
+            assert_int_equal(fseek(stream, (long)(item.offset + at), SEEK_SET), 0);
+            assert_int_equal(fputc((int)(at * 31 % 256), stream), (int)(at * 31 % 256));
+        }
+        fclose(stream);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct pst_loader_options options = crops(op, &output);
+        options.no_verify = true;
+        options.on_error = policies[i];
+        epoch(dataset, &options, hashes, &host);
+        assert_true(host.n_bad > 0);
+        options.device = 1;
+        compare(dataset, &options, &card);
+        assert_int_equal(card.n_bad, host.n_bad);
+        assert_int_equal(card.n_replaced, host.n_replaced);
+    }
+    for (int device = 0; device < 2; device++) {
+        struct pst_loader_options options = crops(op, &output);
+        pst_batch *batch;
+        enum pst_status status;
+        options.no_verify = true;
+        options.device = device;
+        pst_loader *loader = open_loader(dataset, &options);
+        assert_ok(pst_loader_begin(loader, 3, &err));
+        while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK)
+            pst_batch_release(batch);
+        assert_int_not_equal(status, PST_END);
+        errors[device] = err;
+        pst_loader_close(&loader);
+    }
+    assert_int_equal(errors[1].status, errors[0].status);
+    assert_int_equal(errors[1].sample, errors[0].sample);
+    assert_int_equal(errors[1].offset, errors[0].offset);
+    assert_string_equal(errors[1].text, errors[0].text);
+    pst_dataset_close(&dataset);
+}
+
+static void test_device_memory_is_a_limit(void **state)
+{
+    struct pst_loader_options options = augmented();
+    struct pst_error err;
+    pst_loader *loader;
+    pst_batch *held[64];
+    uint32_t n = 0;
+    enum pst_status status;
+    (void)state;
+    options.device = 1;
+    options.batch_size = 1;
+    options.device_memory = 1000;
+    assert_int_equal(pst_loader_open(uniform, &options, &loader, &err), PST_ERROR_LIMIT);
+    options.device_memory = 0;
+    loader = open_loader(uniform, &options);
+    uint64_t needed = stats_of(loader).device_memory_used; /* for prefetch + 1 slots */
+    pst_loader_close(&loader);
+    options.device_memory = needed;
+    loader = open_loader(uniform, &options);
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    while ((status = pst_loader_next(loader, &held[n], &err)) == PST_OK)
+        n++;
+    assert_int_equal(status, PST_ERROR_LIMIT);
+    assert_int_equal(n, 3);
+    assert_non_null(strstr(err.text, "you hold 3"));
+    assert_true(stats_of(loader).device_memory_peak <= needed);
+    pst_batch_release(held[--n]);
+    assert_ok(pst_loader_next(loader, &held[n++], &err)); /* goes on */
+    pst_loader_close(&loader);
+    while (n > 0)
+        pst_batch_release(held[--n]);
+}
+
+static void refuse(pst_dataset *dataset, const struct pst_loader_options *options,
+                   enum pst_status status, const char *text)
+{
+    struct pst_error err;
+    pst_loader *loader;
+    assert_int_equal(pst_loader_open(dataset, options, &loader, &err), status);
+    assert_null(loader);
+    if (!strstr(err.text, text))
+        fail_msg("'%s' is not in '%s'", text, err.text);
+}
+
+static void test_refusals(void **state)
+{
+    struct pst_loader_options options = augmented();
+    (void)state;
+    options.decode = PST_DECODE_GPU;
+    refuse(mixed, &options, PST_ERROR_ARGUMENT, "device");
+    options.device = -1;
+    refuse(mixed, &options, PST_ERROR_ARGUMENT, "device");
+    options.device = 1;
+    options.gpu_share = 1.5;
+    refuse(mixed, &options, PST_ERROR_ARGUMENT, "gpu_share");
+    options.gpu_share = 0;
+    options.device = 1000;
+    refuse(mixed, &options, PST_ERROR_UNSUPPORTED, "card");
+    options.device = 1;
+    outputs[0].n_ops = 0; /* images as large as they are */
+    refuse(mixed, &options, PST_ERROR_ARGUMENT, "Resize");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_as_in_host_memory),
+        cmocka_unit_test(test_decode_places),
+        cmocka_unit_test(test_resume_elsewhere),
+        cmocka_unit_test(test_fetch_and_replay),
+        cmocka_unit_test(test_bad_samples),
+        cmocka_unit_test(test_rows_without_room),
+        cmocka_unit_test(test_forms_of_pli),
+        cmocka_unit_test(test_corrupt_units),
+        cmocka_unit_test(test_device_memory_is_a_limit),
+        cmocka_unit_test(test_refusals),
+    };
+    setenv("PENSTOCK_CUDA_DRIVER", PST_FAKE_DRIVER, 1);
+    setenv("PENSTOCK_CUDA_KERNELS", PST_FAKE_KERNELS, 1);
+    unsetenv("PENSTOCK_CUDA");
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
