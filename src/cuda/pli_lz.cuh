@@ -216,7 +216,7 @@ PSTI_LANES bool lz_sequence_tables(lz_unit &u, uint64_t constants, uint32_t firs
                                    uint32_t n_contexts, uint32_t n_symbols)
 {
     const uint32_t *built_in =
-        global_at<const uint32_t>(constants) +
+        reinterpret_cast<const uint32_t *>(constants) +
         ((u.form & LZ_GRAPHICS) != 0 ? PSTI_CUDA_LZ_N_TABLES : 0) * LZ_SEQUENCE_WORDS;
     for (uint32_t c = 0; c < n_contexts; c++) {
         const uint32_t at = (first + c) * LZ_SEQUENCE_WORDS;
@@ -820,13 +820,14 @@ PSTI_LANES bool lz_decode(shared<uint8_t> memory, const struct psti_cuda_image &
     lz_unit u;
     const unit_span rows = unit_along(unit.unit_y, image.unit_log2, image.height);
     u.width = unit_along(unit.unit_x, image.unit_log2, image.width).n;
-    u.words = global_at<const uint32_t>(image.bytes + unit.offset);
+    u.words = reinterpret_cast<const uint32_t *>(image.bytes + unit.offset);
     u.nbytes = unit.nbytes;
     u.n_pixels = rows.n * u.width;
     u.bits = image.bits;
     u.channels = image.channels;
     u.pixel_nbytes = u.channels * (u.bits / 8);
-    u.samples = global_at<uint8_t>(image.scratch + (uint64_t)unit.scratch * PSTI_CUDA_SCRATCH_STEP);
+    u.samples = reinterpret_cast<uint8_t *>(image.scratch +
+                                            (uint64_t)unit.scratch * PSTI_CUDA_SCRATCH_STEP);
     u.tokens = reinterpret_cast<uint32_t *>(u.samples + (u.n_pixels * u.pixel_nbytes + 3) / 4 * 4);
     u.memory = shared_cast<uint32_t>(memory, 0);
     u.colours = memory + PSTI_CUDA_LZ_TABLES_NBYTES;

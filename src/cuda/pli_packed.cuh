@@ -482,7 +482,7 @@ PSTI_LANES bool packed_decode(shared<uint8_t> memory, const struct psti_cuda_ima
     shared<uint32_t> records = shared_cast<uint32_t>(memory, PSTI_CUDA_PACKED_ROWS_NBYTES);
     shared<uint32_t> groups = shared_cast<uint32_t>(memory, PSTI_CUDA_PACKED_ROWS_NBYTES +
                                                                 PSTI_CUDA_PACKED_RECORDS_NBYTES);
-    u.words = global_at<const uint32_t>(image.bytes + unit.offset);
+    u.words = reinterpret_cast<const uint32_t *>(image.bytes + unit.offset);
     u.nbytes = unit.nbytes;
     u.height = unit_along(unit.unit_y, image.unit_log2, image.height).n;
     u.row_groups = (unit_along(unit.unit_x, image.unit_log2, image.width).n + 7) / 8;

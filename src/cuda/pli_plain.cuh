@@ -37,8 +37,8 @@ PSTI_LANES void plain_decode(const struct psti_cuda_image &image, const struct p
     const unit_span columns = unit_along(unit.unit_x, image.unit_log2, image.width);
     const uint32_t sample_nbytes = image.bits / 8u, scale = 2u * image.max_error + 1;
     const uint64_t in_scratch = image.scratch + (uint64_t)unit.scratch * PSTI_CUDA_SCRATCH_STEP;
-    const uint8_t *samples =
-        global_at<const uint8_t>(unit.is_in_scratch ? in_scratch : image.bytes + unit.offset + 1);
+    const uint8_t *samples = reinterpret_cast<const uint8_t *>(
+        unit.is_in_scratch ? in_scratch : image.bytes + unit.offset + 1);
     /* A constant unit's pixel is every pixel. */
     const uint32_t pixel_nbytes = unit.is_constant ? 0 : image.channels * sample_nbytes;
     const uint32_t end =

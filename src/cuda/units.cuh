@@ -16,14 +16,14 @@ PSTI_LANES bool take_unit(const block &b, const struct psti_cuda_units_args &arg
     uint32_t i = b.index * b.n_warps + b.warp;
     if (i >= args.n_units)
         return false;
-    unit = global_at<const struct psti_cuda_unit>(args.units)[i];
+    unit = reinterpret_cast<const struct psti_cuda_unit *>(args.units)[i];
     return unit.image != PSTI_CUDA_NO_IMAGE;
 }
 
 PSTI_LANES const struct psti_cuda_image &image_of(const struct psti_cuda_units_args &args,
                                                   const struct psti_cuda_unit &unit)
 {
-    return global_at<const struct psti_cuda_image>(args.images)[unit.image];
+    return reinterpret_cast<const struct psti_cuda_image *>(args.images)[unit.image];
 }
 
 /* The first corrupt unit's number is the one that stays. */
@@ -32,7 +32,7 @@ PSTI_LANES void report(const struct psti_cuda_units_args &args, const struct pst
 {
     uint32_t columns = (image.width + (1u << image.unit_log2) - 1) >> image.unit_log2;
     uint32_t number = unit.unit_y * columns + unit.unit_x;
-    atomic_max(global_at<uint32_t>(args.statuses), lane_u32(image.status),
+    atomic_max(reinterpret_cast<uint32_t *>(args.statuses), lane_u32(image.status),
                lane_u32(PSTI_CUDA_CORRUPT(number)), lane_id() == lane_u32(0));
 }
 

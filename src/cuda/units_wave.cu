@@ -16,7 +16,7 @@ template <int bits> struct wave_kernel {
         struct psti_cuda_unit unit;
         if (phase == 0) {
             const uint32_t first = b.index * b.n_warps;
-            unit = global_at<const struct psti_cuda_unit>(args.units)[first];
+            unit = reinterpret_cast<const struct psti_cuda_unit *>(args.units)[first];
             wave_load_tables<bits>(b, b.memory, args.constants, image_of(args, unit).tables);
             return;
         }
