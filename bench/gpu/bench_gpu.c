@@ -254,10 +254,14 @@ static void open_slot(struct bench *bench, const struct set *set, struct slot *s
     const struct psti_cuda_field *fields[1] = {set->field};
     struct psti_cuda_block_size size = slot_size(set);
     struct psti_cuda_memory *memory = &slot->memory;
+    struct psti_device_info info;
+    psti_device_info(bench->device, &info);
     memset(slot, 0, sizeof *slot);
     memory->upload_nbytes = size.upload_nbytes;
     memory->scratch_nbytes = size.scratch_nbytes;
     memory->constants = bench->constants;
+    memory->n_processors = info.n_processors;
+    memory->shared_nbytes_max = info.shared_nbytes_max;
     slot->rows_nbytes = set->n_rows * psti_cuda_field_row_nbytes(set->field);
     check(psti_device_alloc_pinned(bench->device, size.upload_nbytes, &memory->pinned, &err),
           "pinned memory", &err);

@@ -679,6 +679,7 @@ struct resize_kernel {
                     [&](uint32_t row, lane_u32 out[2]) {
                         uint64_t at = from_row(pass, pixel_nbytes, row);
                         lane_u32 filtered[1][2];
+                        filtered[0][1] = lane_u32(0); /* one channel leaves it */
                         Samples::template filter<1>(k, &at, filtered);
                         out[0] = filtered[0][0];
                         out[1] = filtered[0][1];

@@ -65,14 +65,18 @@ static enum pst_status open_block(struct psti_card *card, struct psti_card_slot 
                                   uint64_t array_nbytes, size_t upload_nbytes,
                                   struct pst_error *err)
 {
+    if (card->n_fields == 0)
+        return PST_OK;
+    struct psti_device_info info;
+    psti_device_info(card->device, &info);
     const struct psti_cuda_memory memory = {.pinned = slot->pinned,
                                             .upload = slot->memory + array_nbytes,
                                             .upload_nbytes = upload_nbytes,
                                             .scratch = card->scratch,
                                             .scratch_nbytes = card->scratch_nbytes,
-                                            .constants = card->constants};
-    if (card->n_fields == 0)
-        return PST_OK;
+                                            .constants = card->constants,
+                                            .n_processors = info.n_processors,
+                                            .shared_nbytes_max = info.shared_nbytes_max};
     return psti_cuda_block_open((const struct psti_cuda_field *const *)card->fields, card->n_fields,
                                 slot->n_rows_max, &memory, &slot->block, err);
 }

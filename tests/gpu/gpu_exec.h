@@ -74,6 +74,8 @@ static inline void exec_upload(uint64_t to, void *pinned, size_t nbytes)
 static inline void exec_open(struct exec *exec, const struct psti_cuda_block_size *size)
 {
     size_t n = psti_cuda_constants_nbytes();
+    struct psti_device_info info;
+    psti_device_info(exec_card()->device, &info);
     void *constants = exec_alloc_out(n);
     exec->upload_nbytes = size->upload_nbytes;
     exec->scratch_nbytes = size->scratch_nbytes;
@@ -84,6 +86,8 @@ static inline void exec_open(struct exec *exec, const struct psti_cuda_block_siz
         .scratch = exec_alloc(size->scratch_nbytes),
         .scratch_nbytes = size->scratch_nbytes,
         .constants = exec_alloc(n),
+        .n_processors = info.n_processors,
+        .shared_nbytes_max = info.shared_nbytes_max,
     };
     psti_cuda_constants_write(constants);
     exec_upload(exec->memory.constants, constants, n);
