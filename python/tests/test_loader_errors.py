@@ -126,8 +126,7 @@ def test_wrong_arguments(packed, options, text):
         loader_of(packed, **options)
 
 
-@pytest.mark.parametrize("options", [{"device": "cuda"}, {"device": "cuda:1"}, {"cache": "8GiB"},
-                                     {"share": "host"}])
+@pytest.mark.parametrize("options", [{"cache": "8GiB"}, {"share": "host"}])
 def test_what_this_release_has_not(packed, options):
     with pytest.raises(NotImplementedError, match="this release") as caught:
         loader_of(packed, **options)

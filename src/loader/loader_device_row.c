@@ -13,12 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static void say_fallback(struct psti_worker *worker, const struct psti_source *source,
-                         const struct pst_error *cause)
+static void say_fallback(struct psti_worker *worker, const struct pst_error *cause)
 {
     worker->n_gpu_fallback++;
-    snprintf(worker->gpu_reason, sizeof worker->gpu_reason, "%s: %.80s",
-             pst_form_name(source->item.form), cause->text);
+    snprintf(worker->gpu_reason, sizeof worker->gpu_reason, "%.95s", cause->text);
 }
 
 /* The row's bytes have been compared with the item's checksum: fill_item does it before. */
@@ -44,7 +42,7 @@ bool psti_card_takes(struct psti_worker *worker, pst_batch *batch, uint32_t i_pl
     enum pst_status status = psti_cuda_block_row(slot->block, loader->card->fields_of_plan[i_plan],
                                                  row, &item, draw, &stats, &err);
     if (status == PST_ERROR_UNSUPPORTED || status == PST_ERROR_LIMIT)
-        say_fallback(worker, source, &err);
+        say_fallback(worker, &err);
     if (status != PST_OK) /* what is bad is named by the CPU's decoder */
         return false;
     worker->n_gpu++;

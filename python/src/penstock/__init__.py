@@ -21,7 +21,7 @@ TYPE_CHECKING = False  # as typing has it, without the import, which would cost 
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import pli, transforms
+    from . import cuda, pli, transforms
     from ._image import ImageInfo, decode, probe
     from .dataset import Dataset, Field
     from .loader import Loader
@@ -74,6 +74,7 @@ __all__ = [
     "VerifyReport",
     "Writer",
     "__version__",
+    "cuda",
     "decode",
     "errors",
     "pack",
@@ -117,7 +118,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in ("pli", "transforms"):
+    if name in ("cuda", "pli", "transforms"):
         return import_module(f".{name}", __name__)
     home = _HOMES.get(name)
     if home is None:

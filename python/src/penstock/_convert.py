@@ -1,4 +1,4 @@
-"""Fields of a batch as numpy arrays, torch tensors or Python objects, without copies of arrays."""
+"""Fields of a batch as numpy arrays, torch tensors, DLPack or Python objects, without copies."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ Wrap = Callable[[_native.Tensor], Any]
 
 def wrapper(output: str) -> Wrap:
     """What makes an array of the wanted kind over a Tensor's memory."""
+    if output == "dlpack":
+        return lambda tensor: tensor
     if output == "torch":
         import torch
 
@@ -24,12 +26,13 @@ def wrapper(output: str) -> Wrap:
 
 def _channels_last(array: Any) -> Any:
     """(..., H, W, C) in memory, shown as (..., C, H, W)."""
-    axes = (*range(array.ndim - 3), array.ndim - 1, array.ndim - 3, array.ndim - 2)
+    n = len(array.shape)
+    axes = (*range(n - 3), n - 1, n - 3, n - 2)
     return array.permute(axes) if hasattr(array, "permute") else array.transpose(axes)
 
 
 def _without_channel(array: Any) -> Any:
-    return array[..., 0]
+    return array.first_of_last() if isinstance(array, _native.Tensor) else array[..., 0]
 
 
 def _parse(text: str) -> Any:

@@ -58,6 +58,45 @@ static PyObject *field_type_number(PyObject *module, PyObject *argument)
     return name == NULL ? NULL : PyLong_FromLong((long)pst_field_type_from_name(name));
 }
 
+static PyObject *cuda_count(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    uint32_t n;
+    Py_BEGIN_ALLOW_THREADS n = pst_cuda_count();
+    Py_END_ALLOW_THREADS return PyLong_FromUnsignedLong(n);
+}
+
+static PyObject *cuda_reason(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    char text[512];
+    Py_BEGIN_ALLOW_THREADS pst_cuda_reason(text, sizeof(text));
+    Py_END_ALLOW_THREADS return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
+static PyObject *cuda_info(PyObject *module, PyObject *argument)
+{
+    (void)module;
+    unsigned long ordinal = PyLong_AsUnsignedLong(argument);
+    if (PyErr_Occurred())
+        return NULL;
+    struct pst_cuda_info info;
+    struct pst_error err;
+    enum pst_status status;
+    memset(&info, 0, sizeof(info));
+    info.struct_size = sizeof(info);
+    pst_error_clear(&err);
+    Py_BEGIN_ALLOW_THREADS status =
+        pst_cuda_info(ordinal < UINT32_MAX ? (uint32_t)ordinal : UINT32_MAX, &info, &err);
+    Py_END_ALLOW_THREADS if (status != PST_OK) return native_raise(status, &err);
+    return Py_BuildValue("{s:k,s:s,s:(II),s:I,s:I,s:K}", "ordinal", ordinal, "name", info.name,
+                         "capability", info.capability_major, info.capability_minor, "processors",
+                         info.n_processors, "driver_version", info.driver_version, "memory_nbytes",
+                         (unsigned long long)info.memory_nbytes);
+}
+
 /* Messages of the library, one line each on stderr, from any thread and without the GIL. A line
  * that cannot be written is lost: there is nobody left to tell. */
 static void log_to_stderr(void *ctx, enum pst_log_level level, const char *room, const char *text)
@@ -80,6 +119,9 @@ static PyMethodDef functions[] = {
     {"form_number", form_number, METH_O, "Number of a form's name, 0 if there is none."},
     {"dtype_number", dtype_number, METH_O, "Number of a dtype's name, 0 if there is none."},
     {"field_type_number", field_type_number, METH_O, "Number of a field type's name, or 0."},
+    {"cuda_count", cuda_count, METH_NOARGS, "Cards that a loader can be told to use."},
+    {"cuda_reason", cuda_reason, METH_NOARGS, "Why there is none; empty if there is."},
+    {"cuda_info", cuda_info, METH_O, "cuda_info(ordinal): dict"},
     {"probe", native_probe, METH_VARARGS, "probe(bytes, form, options): dict"},
     {"decode", native_decode, METH_VARARGS, "decode(bytes, form, options, pixels, row_nbytes)"},
     {"pli_encode", native_pli_encode, METH_VARARGS,

@@ -80,6 +80,17 @@ static PyObject *batch_tensor(PyObject *self, PyObject *argument)
     return native_tensor_new(native_state_of(self), self, &tensor);
 }
 
+static PyObject *batch_host_tensor(PyObject *self, PyObject *argument)
+{
+    uint32_t i_field;
+    if (field_argument(self, argument, &i_field) < 0)
+        return NULL;
+    struct pst_tensor tensor = {0};
+    if (pst_batch_host_tensor(handle_of(self), i_field, &tensor) != PST_OK)
+        Py_RETURN_NONE;
+    return native_tensor_new(native_state_of(self), self, &tensor);
+}
+
 /* How one row becomes a Python object. */
 typedef PyObject *(*row_fn)(PyObject *self, const struct pst_tensor *tensor);
 
@@ -162,6 +173,7 @@ static Py_ssize_t batch_length(PyObject *self)
 static PyMethodDef methods[] = {
     {"fields", batch_fields, METH_NOARGS, "[(name, type, ragged), ...]"},
     {"tensor", batch_tensor, METH_O, "The whole field as one Tensor, (N, ...)."},
+    {"host_tensor", batch_host_tensor, METH_O, "The same in host memory; None: it is not there."},
     {"rows", batch_rows, METH_O, "A list of Tensors, one per sample."},
     {"bytes", batch_bytes, METH_O, "A list of bytes objects, one per sample."},
     {"text", batch_text, METH_O, "A list of str, one per sample."},

@@ -84,7 +84,8 @@ static bool fill(struct export *export, struct dlpack_tensor *target,
                  const struct pst_tensor *tensor)
 {
     target->data = tensor->data;
-    target->device.type = DLPACK_CPU;
+    target->device.type = tensor->device < 0 ? DLPACK_CPU : DLPACK_CUDA;
+    target->device.id = tensor->device < 0 ? 0 : tensor->device;
     target->ndim = (int32_t)tensor->ndim;
     target->shape = export->shape;
     target->strides = export->strides;

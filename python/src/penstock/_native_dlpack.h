@@ -1,10 +1,10 @@
-/* _native_dlpack.h - the structs of DLPack 1.0 (https://dmlc.github.io/dlpack), CPU part. */
+/* _native_dlpack.h - the structs of DLPack 1.0 (https://dmlc.github.io/dlpack) for CPU and CUDA. */
 #ifndef PENSTOCK_NATIVE_DLPACK_H
 #define PENSTOCK_NATIVE_DLPACK_H
 
 #include <stdint.h>
 
-enum { DLPACK_CPU = 1 };
+enum { DLPACK_CPU = 1, DLPACK_CUDA = 2 };
 enum { DLPACK_INT = 0, DLPACK_UINT = 1, DLPACK_FLOAT = 2, DLPACK_BFLOAT = 4, DLPACK_BOOL = 6 };
 
 struct dlpack_device {

@@ -292,6 +292,34 @@ static PyObject *loader_quarantine(PyObject *object, PyObject *unused)
     return list;
 }
 
+/* What there is to say of a card. `dict` NULL passes the error on. */
+static PyObject *add_card_stats(PyObject *dict, const struct pst_loader_stats *stats)
+{
+#define NUMBER(name)                                                                               \
+    {                                                                                              \
+#name, stats->name                                                                         \
+    }
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = {NUMBER(n_cpu_samples),      NUMBER(n_gpu_samples),     NUMBER(n_gpu_fallback),
+                   NUMBER(n_gpu_again),        NUMBER(nbytes_upload),     NUMBER(device_memory),
+                   NUMBER(device_memory_used), NUMBER(device_memory_peak)};
+#undef NUMBER
+    int status = dict == NULL ? -1 : 0;
+    for (size_t i = 0; status == 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        status =
+            native_dict_put(dict, numbers[i].key, PyLong_FromUnsignedLongLong(numbers[i].value));
+    if (status == 0)
+        status = native_dict_put(dict, "gpu_fallback_reason",
+                                 PyUnicode_FromString(stats->gpu_fallback_reason));
+    if (status == 0)
+        status = native_dict_put(dict, "device", PyLong_FromLong(stats->device));
+    if (status < 0)
+        Py_CLEAR(dict);
+    return dict;
+}
+
 static PyObject *loader_stats(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -303,7 +331,7 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
     stats.struct_size = sizeof(stats);
     pst_loader_stats(handle, &stats);
 #define NUMBER(name) #name, (unsigned long long)stats.name
-    return Py_BuildValue(
+    PyObject *dict = Py_BuildValue(
         "{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:s,s:K,s:K,s:K,s:s,"
         "s:K,s:K,s:K,s:K}",
         NUMBER(n_batches), NUMBER(n_samples), NUMBER(n_bad), NUMBER(n_replaced), NUMBER(n_padded),
@@ -314,6 +342,7 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
         NUMBER(n_fallback_region), NUMBER(nbytes_decoded), "cpu_level", stats.cpu_level,
         NUMBER(n_units_decoded), NUMBER(n_units_whole), NUMBER(n_partial_reads), NUMBER(n_scaled));
 #undef NUMBER
+    return add_card_stats(dict, &stats);
 }
 
 static PyObject *loader_pid(PyObject *object, void *unused)

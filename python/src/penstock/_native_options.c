@@ -68,6 +68,10 @@ static const struct native_member loader_members[] = {
     LOADER(throttle_latency_seconds, NATIVE_DOUBLE),
     LOADER(no_verify, NATIVE_BOOL),
     LOADER(max_pixels, NATIVE_U64),
+    LOADER(device, NATIVE_U32),
+    LOADER(decode, NATIVE_ENUM),
+    LOADER(gpu_share, NATIVE_DOUBLE),
+    LOADER(device_memory, NATIVE_U64),
 };
 
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))

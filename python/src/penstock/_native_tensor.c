@@ -1,7 +1,9 @@
 /* _native_tensor.c - penstock._native.Tensor: an array over the memory of a batch.
  *
  * It is read through the buffer protocol (numpy) or DLPack (torch); both without a copy and
- * writable: the slot is the caller's until the last reader has let go. */
+ * writable: the slot is the caller's until the last reader has let go. On a card it is read through
+ * DLPack, which names the stream that is going to read it, or the CUDA array interface, which does
+ * not: there it is the legacy default stream. */
 #include "_native.h"
 
 #include <string.h>
@@ -84,6 +86,10 @@ static int tensor_getbuffer(PyObject *object, Py_buffer *view, int flags)
     struct native_tensor *self = (struct native_tensor *)object;
     const char *format = native_dtype_format(self->tensor.dtype);
     view->obj = NULL;
+    if (self->tensor.device >= 0) {
+        PyErr_SetString(PyExc_BufferError, "the array lies on a card: it is read through DLPack");
+        return -1;
+    }
     if (format == NULL) {
         PyErr_Format(PyExc_BufferError, "numpy has no %s: ask for output=\"torch\"",
                      pst_dtype_name(self->tensor.dtype));
@@ -126,6 +132,41 @@ static int allows_versioned(PyObject *max_version)
     return major >= 1;
 }
 
+/* The stream that DLPack's argument names: None is the legacy default one, and so, to be on the
+ * safe side of later writes, is -1, by which the consumer asks for no waiting (a batch that was
+ * handed out is there, so none is waited for). -1 with an exception set, or 0. */
+static int stream_argument(PyObject *argument, uint64_t *stream)
+{
+    *stream = 1;
+    if (argument == Py_None)
+        return 0;
+    long long number = PyLong_AsLongLong(argument);
+    if (number == -1 && PyErr_Occurred())
+        return -1;
+    if (number == 0 || number < -1) {
+        PyErr_SetString(PyExc_ValueError,
+                        "stream is None, -1, 1 (legacy default stream), 2 (per-thread default "
+                        "stream) or a stream's handle");
+        return -1;
+    }
+    if (number > 0)
+        *stream = (uint64_t)number;
+    return 0;
+}
+
+/* 0, or -1 with an exception set. */
+static int await_stream(struct native_tensor *self, uint64_t stream)
+{
+    struct native_batch *batch = (struct native_batch *)self->batch;
+    struct pst_error err;
+    pst_error_clear(&err);
+    enum pst_status status = pst_batch_await(batch->handle, stream, &err);
+    if (status == PST_OK)
+        return 0;
+    native_raise(status, &err);
+    return -1;
+}
+
 static PyObject *tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
@@ -140,8 +181,10 @@ static PyObject *tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwarg
         int type, id;
         if (!PyArg_Parse(device, "(ii)", &type, &id))
             return NULL;
-        if (type != 1) {
-            PyErr_SetString(PyExc_BufferError, "the array is in host memory");
+        int32_t own = ((struct native_tensor *)object)->tensor.device;
+        if (own < 0 ? type != 1 : type != 2 || id != own) {
+            PyErr_SetString(PyExc_BufferError,
+                            own < 0 ? "the array is in host memory" : "the array is on a card");
             return NULL;
         }
     }
@@ -150,27 +193,114 @@ static PyObject *tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwarg
         return NULL;
     }
     struct native_tensor *self = (struct native_tensor *)object;
+    if (self->tensor.device >= 0) {
+        uint64_t number;
+        if (stream_argument(stream, &number) < 0 || await_stream(self, number) < 0)
+            return NULL;
+    }
     return native_dlpack_export((struct native_batch *)self->batch, &self->tensor, versioned);
 }
 
 static PyObject *tensor_dlpack_device(PyObject *object, PyObject *unused)
 {
-    (void)object;
     (void)unused;
-    return Py_BuildValue("(ii)", 1, 0);
+    int32_t device = ((struct native_tensor *)object)->tensor.device;
+    return device < 0 ? Py_BuildValue("(ii)", 1, 0) : Py_BuildValue("(ii)", 2, (int)device);
+}
+
+/* Elements per axis, or bytes from one to the next. */
+static PyObject *tuple_of(const Py_ssize_t *numbers, uint32_t n)
+{
+    PyObject *tuple = PyTuple_New((Py_ssize_t)n);
+    for (uint32_t i = 0; tuple != NULL && i < n; i++) {
+        PyObject *number = PyLong_FromSsize_t(numbers[i]);
+        if (number == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, number) < 0)
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+static PyObject *tensor_cuda_interface(PyObject *object, void *unused)
+{
+    (void)unused;
+    struct native_tensor *self = (struct native_tensor *)object;
+    enum pst_dtype dtype = self->tensor.dtype;
+    size_t nbytes = pst_dtype_nbytes(dtype);
+    const char *format = native_dtype_format(dtype);
+    if (self->tensor.device < 0 || format == NULL) {
+        PyErr_SetString(PyExc_AttributeError, "__cuda_array_interface__");
+        return NULL;
+    }
+    char kind = *format == '?' ? 'b' : strchr("efd", *format) ? 'f' : *format < 'a' ? 'u' : 'i';
+    if (await_stream(self, 1) < 0)
+        return NULL;
+    PyObject *shape = tuple_of(self->shape, self->tensor.ndim);
+    PyObject *strides = tuple_of(self->strides, self->tensor.ndim);
+    PyObject *typestr = PyUnicode_FromFormat("%s%c%d", nbytes == 1 ? "|" : "<", kind, (int)nbytes);
+    PyObject *result = NULL;
+    if (shape != NULL && strides != NULL && typestr != NULL)
+        result = Py_BuildValue("{s:O,s:O,s:O,s:(KO),s:i,s:O}", "shape", shape, "strides", strides,
+                               "typestr", typestr, "data",
+                               (unsigned long long)(uintptr_t)self->tensor.data, Py_False,
+                               "version", 3, "stream", Py_None);
+    Py_XDECREF(shape);
+    Py_XDECREF(strides);
+    Py_XDECREF(typestr);
+    return result;
+}
+
+/* The same memory with its axes in another order. */
+static PyObject *tensor_permute(PyObject *object, PyObject *axes)
+{
+    struct native_tensor *self = (struct native_tensor *)object;
+    struct pst_tensor view = self->tensor;
+    uint32_t seen = 0;
+    if (PySequence_Size(axes) != (Py_ssize_t)view.ndim) {
+        PyErr_SetString(PyExc_ValueError, "permute: one number per axis");
+        return NULL;
+    }
+    for (uint32_t i = 0; i < view.ndim; i++) {
+        PyObject *number = PySequence_GetItem(axes, (Py_ssize_t)i);
+        long axis = number == NULL ? -1 : PyLong_AsLong(number);
+        Py_XDECREF(number);
+        if (axis < 0 || axis >= (long)view.ndim || (seen & (1u << axis))) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_ValueError, "permute: each axis once");
+            return NULL;
+        }
+        seen |= 1u << axis;
+        view.shape[i] = self->tensor.shape[axis];
+        view.strides[i] = self->tensor.strides[axis];
+    }
+    return native_tensor_new(native_state_of(object), self->batch, &view);
+}
+
+/* Without the last axis: its first element. */
+static PyObject *tensor_first_of_last(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    struct native_tensor *self = (struct native_tensor *)object;
+    struct pst_tensor view = self->tensor;
+    if (view.ndim == 0 || view.shape[view.ndim - 1] == 0) {
+        PyErr_SetString(PyExc_ValueError, "there is no last axis to leave out");
+        return NULL;
+    }
+    view.ndim--;
+    return native_tensor_new(native_state_of(object), self->batch, &view);
 }
 
 static PyObject *tensor_shape(PyObject *object, void *unused)
 {
     (void)unused;
     struct native_tensor *self = (struct native_tensor *)object;
-    PyObject *shape = PyTuple_New((Py_ssize_t)self->tensor.ndim);
-    for (uint32_t i = 0; shape != NULL && i < self->tensor.ndim; i++) {
-        PyObject *number = PyLong_FromSsize_t(self->shape[i]);
-        if (number == NULL || PyTuple_SetItem(shape, (Py_ssize_t)i, number) < 0)
-            Py_CLEAR(shape);
-    }
-    return shape;
+    return tuple_of(self->shape, self->tensor.ndim);
+}
+
+static PyObject *tensor_device(PyObject *object, void *unused)
+{
+    (void)unused;
+    int32_t device = ((struct native_tensor *)object)->tensor.device;
+    return device < 0 ? PyUnicode_FromString("cpu") : PyUnicode_FromFormat("cuda:%d", (int)device);
 }
 
 static PyObject *tensor_dtype(PyObject *object, void *unused)
@@ -188,13 +318,19 @@ static PyObject *tensor_nbytes(PyObject *object, void *unused)
 static PyMethodDef methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
      "A DLPack capsule over the same memory."},
-    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, "(1, 0): host memory."},
+    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
+     "(1, 0): host memory; (2, k): card k."},
+    {"permute", tensor_permute, METH_O, "The same memory with its axes in another order."},
+    {"first_of_last", tensor_first_of_last, METH_NOARGS, "Element 0 of the last axis."},
     {NULL, NULL, 0, NULL}};
 
-static PyGetSetDef getset[] = {{"shape", tensor_shape, NULL, "Elements per axis.", NULL},
-                               {"dtype", tensor_dtype, NULL, "Name of the element type.", NULL},
-                               {"nbytes", tensor_nbytes, NULL, "Bytes of all elements.", NULL},
-                               {NULL, NULL, NULL, NULL, NULL}};
+static PyGetSetDef getset[] = {
+    {"shape", tensor_shape, NULL, "Elements per axis.", NULL},
+    {"dtype", tensor_dtype, NULL, "Name of the element type.", NULL},
+    {"nbytes", tensor_nbytes, NULL, "Bytes of all elements.", NULL},
+    {"device", tensor_device, NULL, "cpu, or cuda:k.", NULL},
+    {"__cuda_array_interface__", tensor_cuda_interface, NULL, "Version 3; on a card only.", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
 
 static PyType_Slot slots[] = {{Py_tp_dealloc, tensor_dealloc},
                               {Py_tp_methods, methods},

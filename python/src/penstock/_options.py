@@ -59,14 +59,24 @@ def choice(name: str, value: Any, choices: Iterable[str]) -> int:
     raise ArgumentError(f"{name} is one of {', '.join(known)}, not {value!r}")
 
 
-def host_device(device: Any) -> str:
-    """Refuses everything but host memory, also for torch.device objects."""
-    if str(device) in ("cpu", "cpu:0"):
+def device_name(device: Any) -> str:
+    """ "cpu", or "cuda:k"; from a name, a torch.device, or None for host memory.
+
+    "cuda" alone is torch's current card if the process uses torch's CUDA already, else card 0.
+    """
+    name = "cpu" if device is None else str(device)
+    if name in ("cpu", "cpu:0"):
         return "cpu"
-    raise UnsupportedError(
-        f'device={str(device)!r}: this release prepares batches in host memory (device="cpu"); '
-        "move them with .to(device, non_blocking=True)"
-    )
+    match = re.fullmatch(r"cuda(?::(\d{1,4}))?", name)
+    if match is None:
+        raise UnsupportedError(
+            f'device={name!r}: batches are prepared in host memory ("cpu") or on a card ("cuda", '
+            '"cuda:1", ...)'
+        )
+    if match[1] is not None:
+        return f"cuda:{int(match[1])}"
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    return f"cuda:{cuda.current_device() if cuda and cuda.is_initialized() else 0}"
 
 
 def dtype_number(dtype: Any) -> int:
@@ -147,9 +157,15 @@ def ranks(rank: int | None, world_size: int | None) -> tuple[int, int, str]:
     return rank, world_size, source
 
 
-def output_kind(output: str) -> str:
-    """ "numpy" or "torch"; "auto" is torch if the process has imported it."""
+def output_kind(output: str, device: str) -> str:
+    """ "numpy", "torch" or "dlpack"; "auto" is torch if the process has imported it."""
     if output == "auto":
-        return "torch" if "torch" in sys.modules else "numpy"
-    choice("output", output, ("numpy", "torch"))
+        if "torch" in sys.modules:
+            return "torch"
+        return "numpy" if device == "cpu" else "dlpack"
+    choice("output", output, ("numpy", "torch", "dlpack"))
+    if output == "numpy" and device != "cpu":
+        raise ArgumentError(
+            f'output="numpy" is for batches in host memory, not on {device}: use "torch" or "dlpack"'
+        )
     return output

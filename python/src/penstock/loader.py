@@ -20,6 +20,7 @@ _ORDERS = ("sequential", "shuffled", "pages")
 _ON_ERROR = ("raise", "skip", "replace")
 _STORAGES = ("auto", "threads", "uring", "memory")
 _PAGE_CACHES = ("keep", "drop", "direct")
+_DECODES = ("auto", "cpu", "gpu")
 _LAYOUTS = ("NHWC", "NCHW", "channels_last")
 _PER_FIELD = ("dtype", "layout", "channels", "variants", "scaled_decode")
 _STATE_KEYS = ("epoch", "position", "seed", "n_samples", "order_version", "order_hash")
@@ -56,7 +57,15 @@ class Loader:
         transforms: ``{"image": [...]}`` operations of ``penstock.transforms`` per field; a list alone
             is for the only image field. A mask gets its image's geometry from a chain with the same
             geometric operations at the same places.
-        device: "cpu": batches are in host memory.
+        device: "cpu" or None: batches are in host memory. "cuda", "cuda:1", a torch.device: arrays of
+            fixed shape lie on that card: images and masks (which then need one size: a Resize or a crop),
+            int and float fields, fixed arrays and "index"; text, bytes, boxes and the like stay in host
+            memory. A batch is ready on the stream that is current where it is received, and its memory is
+            used again only after the stream that the array was handed to has passed its last use.
+        decode: where images are decoded if ``device`` is a card: "auto", "cpu" or "gpu". The batches are the
+            same; what the card cannot decode (JPEG, PNG, WebP files) the CPU does: see ``stats()``.
+        gpu_share: "auto", "gpu": the part of each batch that the card decodes, above 0 to 1; None: all.
+        device_memory: hard limit on the card: bytes, or a text like "2GiB"; None: what there is.
         dtype: of images: "uint8", "uint16", "float16", "bfloat16" (torch only), "float32", also as numpy
             or torch dtypes; or a dict per field. None: float32 if the chain normalises, else uint8.
         layout: "NCHW", "NHWC", or "channels_last" (NCHW shape over NHWC memory); or a dict per field.
@@ -81,8 +90,9 @@ class Loader:
         fields: names of the fields to deliver; None: all.
         encoded: names of image fields to deliver as stored bytes.
         variants: ``{"image": ["raw", "jpeg"]}`` forms allowed per field; None: the first present.
-        output: "torch", "numpy", or "auto": torch tensors if the process has imported torch when the
-            loader is made, else numpy arrays.
+        output: "torch", "numpy", "dlpack" (objects with ``__dlpack__``, on a card also with
+            ``__cuda_array_interface__``), or "auto": torch tensors if the process has imported torch when the
+            loader is made, else numpy arrays, or on a card "dlpack".
         storage: "auto" (io_uring if the kernel allows it, else threads), "threads", "uring", "memory".
         page_cache: "keep", "drop" what was read from the kernel's cache, or read around it ("direct").
         io_threads: readers of storage "threads"; None: 4.
@@ -117,6 +127,9 @@ class Loader:
         | Sequence[_transforms.Transform]
         | None = None,
         device: Any = "cpu",
+        decode: str = "auto",
+        gpu_share: float | None = None,
+        device_memory: int | str | None = None,
         dtype: Any = None,
         layout: str | Mapping[str, str] = "NCHW",
         channels: int | Mapping[str, int] | None = None,
@@ -152,8 +165,8 @@ class Loader:
         given = dict(locals())
         for name in ("self", "__class__"):
             given.pop(name, None)
-        given["device"] = _options.host_device(device)
-        given["output"] = _options.output_kind(output)
+        given["device"] = _options.device_name(device)
+        given["output"] = _options.output_kind(output, given["device"])
         for name in ("fields", "encoded"):
             if isinstance(given[name], str):
                 raise ArgumentError(f"{name} is a list of names, not {given[name]!r}")
@@ -229,8 +242,27 @@ class Loader:
         ):
             if given[name] is not None:
                 options[name] = _options.count(name, given[name], 1, high)
+        self._add_card(options)
         self._add_subset(options)
         return options
+
+    def _add_card(self, options: dict[str, Any]) -> None:
+        device, share = self._given["device"], self._given["gpu_share"]
+        if device == "cpu":
+            for name, default in (("decode", ("auto", "cpu")), ("gpu_share", (None,))):
+                if self._given[name] not in default:
+                    raise ArgumentError(f"{name}={self._given[name]!r} needs device=\"cuda\"")
+            if self._given["device_memory"] is not None:
+                raise ArgumentError('device_memory is a limit for device="cuda"')
+            return
+        options["device"] = int(device.partition(":")[2]) + 1
+        options["decode"] = _options.choice("decode", self._given["decode"], _DECODES)
+        if share is not None:
+            if not 0 < share <= 1:
+                raise ArgumentError(f"gpu_share is above 0, to 1, not {share!r}")
+            options["gpu_share"] = float(share)
+        if self._given["device_memory"] is not None:
+            options["device_memory"] = _options.nbytes("device_memory", self._given["device_memory"])
 
     def _order(self) -> int:
         order, shuffle = self._given["order"], bool(self._given["shuffle"])
@@ -540,6 +572,18 @@ class Loader:
                 "peak": raw["host_memory_peak"],
                 "slots": raw["n_slots"],
                 "slots_held": raw["n_slots_held"],
+            },
+            "device": {
+                "device": "cpu" if raw["device"] < 0 else f"cuda:{raw['device']}",
+                "cpu_samples": raw["n_cpu_samples"],
+                "gpu_samples": raw["n_gpu_samples"],
+                "gpu_fallback": raw["n_gpu_fallback"],
+                "gpu_fallback_reason": raw["gpu_fallback_reason"],
+                "gpu_again": raw["n_gpu_again"],
+                "nbytes_upload": raw["nbytes_upload"],
+                "memory_limit": raw["device_memory"],
+                "memory_used": raw["device_memory_used"],
+                "memory_peak": raw["device_memory_peak"],
             },
             "workers": raw["n_workers"],
             "cpu_level": raw["cpu_level"],

@@ -52,6 +52,8 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
         for name in ("batch_size", "shuffle", "order", "rank", "world_size", "num_workers", "weights"):
             if name in loader_options:
                 raise ArgumentError(f"{name} belongs to torch's DataLoader and its sampler")
+        if "device" in loader_options:
+            raise ArgumentError("samples of a TorchDataset are in host memory: use Loader(device=...)")
         indices = loader_options.pop("indices", None)
         self._loader = Loader(
             dataset,

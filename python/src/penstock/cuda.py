@@ -1,0 +1,28 @@
+"""Cards: whether a loader can prepare batches on one, which there are, and why not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _native
+
+__all__ = ["device_count", "info", "is_available", "reason"]
+
+
+def device_count() -> int:
+    """Cards that ``Loader(device="cuda:k")`` can use; 0 without a driver, a card or kernels."""
+    return _native.cuda_count()
+
+
+def is_available() -> bool:
+    return device_count() > 0
+
+
+def reason() -> str:
+    """Why there is no card to use, in one line; "" if there is one."""
+    return _native.cuda_reason()
+
+
+def info(device: int = 0) -> dict[str, Any]:
+    """Name, compute capability, processors and memory of a card."""
+    return _native.cuda_info(device)

@@ -1,0 +1,64 @@
+"""Cards that are not there, and arrays by DLPack; what cards do is tested in C, and in tests/gpu."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock import transforms as T
+
+CROP = [T.CenterCrop(24)]
+
+
+def test_a_hidden_card_is_named_as_the_reason(packed, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_CUDA", "0")
+    assert ps.cuda.device_count() == 0 and not ps.cuda.is_available()
+    assert "PENSTOCK_CUDA" in ps.cuda.reason()
+    with pytest.raises(ps.errors.UnsupportedError, match="PENSTOCK_CUDA"):
+        ps.Loader(packed, device="cuda", output="dlpack", transforms=CROP)
+    with pytest.raises(ps.errors.UnsupportedError):
+        ps.cuda.info(0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"device": "cuda", "output": "numpy"},
+        {"device": "cuda", "output": "dlpack", "gpu_share": 0},
+        {"device": "cuda", "output": "dlpack", "gpu_share": 1.5},
+        {"device": "cuda", "output": "dlpack", "decode": "card"},
+        {"device": "cuda", "output": "dlpack", "device_memory": "much"},
+        {"decode": "gpu"},
+        {"gpu_share": 0.5},
+        {"device_memory": "1GiB"},
+    ],
+)
+def test_what_does_not_go_together(packed, options):
+    with pytest.raises(ps.errors.ArgumentError):
+        ps.Loader(packed, transforms=CROP, **options)
+
+
+def test_unknown_device(packed):
+    with pytest.raises(ps.errors.UnsupportedError, match="tpu"):
+        ps.Loader(packed, device="tpu")
+
+
+def test_images_on_a_card_have_one_size(packed):
+    with pytest.raises(ps.errors.ArgumentError, match="Resize"):
+        ps.Loader(packed, device="cuda", output="dlpack")
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC", "channels_last"])
+def test_dlpack_output_is_the_same_memory(packed, layout):
+    options = {"batch_size": 4, "transforms": CROP, "layout": layout}
+    arrays = ps.Loader(packed, output="numpy", **options)
+    tensors = ps.Loader(packed, output="dlpack", device=None, **options)
+    for x, y in zip(arrays, tensors, strict=True):
+        for name in ("image", "label", "index"):
+            assert y[name].device == "cpu" and y[name].__dlpack_device__() == (1, 0)
+            assert not hasattr(y[name], "__cuda_array_interface__")
+            assert np.array_equal(np.from_dlpack(y[name]), x[name])
+    stats = tensors.stats()["device"]
+    assert stats["device"] == "cpu" and stats["gpu_samples"] == 0
+    assert stats["cpu_samples"] > 0
