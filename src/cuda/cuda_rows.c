@@ -293,7 +293,7 @@ static enum pst_status put_raw(struct putting *p, struct psti_cuda_row_stats *st
     const struct pst_image_info *info = p->item->info;
     const struct psti_draw *d = p->draw;
     size_t pixel = (size_t)info->channels * (info->bits / 8u), row = info->width * pixel;
-    void *pixels;
+    void *pixels = NULL;
     if (p->orientation > 1 || info->channels != p->field->output.channels ||
         info->bits != p->field->output.bits)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_CUDA_ROOM,
