@@ -125,7 +125,8 @@ def steps() -> list[Step]:
             ["cmake", "--install", str(BUILD / "plain")],
         ]),
         Step("examples", "script", [[PYTHON, "scripts/check_install.py", str(installed)]]),
-        Step("python", "pytest", [[PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "python/tests"]]),
+        Step("python", "pytest", [[PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "python/tests"]],
+             {"PST_TEST_CARD": str(BUILD / "check" / "tests" / "device")}),
     ]
 
 

@@ -78,7 +78,7 @@ def make_loader(data: str, batch_size: int, device: str | None) -> ps.Loader:
             ]
         },
         dtype="float16",
-        layout="HWC",
+        layout="channels_last",
         output="torch",
         prefetch=3,
         **({"device": device, "decode": "gpu"} if device else {}),
@@ -86,10 +86,10 @@ def make_loader(data: str, batch_size: int, device: str | None) -> ps.Loader:
 
 
 def images(loader: ps.Loader) -> Iterator[torch.Tensor]:
-    """Batches without end, NCHW in channels-last order (a view of the loader's HWC memory)."""
+    """Batches without end, NCHW in channels-last order."""
     while True:
         for batch in loader:
-            yield batch["image"].permute(0, 3, 1, 2)
+            yield batch["image"]
 
 
 def check(data: str, batch_size: int, device: str) -> None:

@@ -32,9 +32,10 @@ CHAINS: dict[str, list[Any]] = {
 def on_host(x: Any) -> np.ndarray:
     """A batch's array, wherever it lies."""
     if isinstance(x, np.ndarray):
-        return x
+        return x.copy()
     if hasattr(x, "cpu"):
         return np.asarray(x.cpu().numpy())
+    # Only of the driver that stands for a card; its work is done when a batch is handed out.
     interface = x.__cuda_array_interface__
     dtype = np.dtype(interface["typestr"])
     count = int(np.prod(interface["shape"]))
@@ -45,13 +46,13 @@ def on_host(x: Any) -> np.ndarray:
 def batches(data: Path, chain: list[Any], dtype: str, layout: str, output: str, **place: Any) -> list[np.ndarray]:
     loader = ps.Loader(str(data), batch_size=8, shuffle=True, seed=7, transforms={"image": chain}, dtype=dtype,
                        layout=layout, output=output, fields=["image"], **place)
-    return [on_host(batch["image"]).copy() for _ in range(2) for batch in loader]
+    return [on_host(batch["image"]) for _ in range(2) for batch in loader]
 
 
 def compare(data: Path, output: str) -> int:
     n = 0
     for name, chain in CHAINS.items():
-        for dtype, layout in (("float16", "CHW"), ("float32", "HWC")):
+        for dtype, layout in (("float16", "NCHW"), ("float32", "NHWC")):
             expected = batches(data, chain, dtype, layout, "numpy")
             for place in ({"decode": "gpu"}, {"decode": "auto", "gpu_share": 0.5}, {"decode": "cpu"}):
                 found = batches(data, chain, dtype, layout, output, device="cuda", **place)
@@ -64,7 +65,7 @@ def compare(data: Path, output: str) -> int:
 
 
 def main() -> None:
-    output = "numpy"
+    output = "dlpack"
     try:
         import torch
 
@@ -75,8 +76,6 @@ def main() -> None:
     n = 0
     with tempfile.TemporaryDirectory() as work:
         for folder in sorted(path for path in Path(sys.argv[1]).iterdir() if path.is_dir()):
-            if folder.name.endswith("dense"):
-                continue  # the same kernels as the small tier's, and many seconds more
             n += compare(folder, output)
             packed = Path(work) / f"{folder.name}.pst"
             ps.pack(str(folder), str(packed))

@@ -1,0 +1,59 @@
+"""The package with a card: the driver that stands for one in tests, and the kernels' CPU build.
+
+PST_TEST_CARD names the folder where a build of the tests has put both (scripts/check.py does).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import penstock as ps
+
+from conftest import encoded, picture
+
+ROOT = Path(__file__).resolve().parents[2]
+SIZES = [(90, 70), (64, 64), (33, 120), (128, 65), (70, 81)]
+
+
+@pytest.fixture
+def card() -> dict[str, str]:
+    """Environment of a process that has one."""
+    folder = Path(os.environ.get("PST_TEST_CARD", "."))
+    driver, kernels = folder / "libpst_fake_driver.so", folder / "libpst_fake_kernels.so"
+    if not driver.exists() or not kernels.exists():
+        pytest.skip("no build of the tests: PST_TEST_CARD")
+    return os.environ | {"PENSTOCK_CUDA_DRIVER": str(driver), "PENSTOCK_CUDA_KERNELS": str(kernels)}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Folders of JPEGs, of the same as pli-jpeg, and of PLI of two tiers."""
+    for name in ("jpeg", "pli-jpeg", "pli-fast", "pli-small"):
+        (tmp_path / name).mkdir()
+    for i, (height, width) in enumerate(SIZES):
+        pixels = picture(i, height, width)
+        jpeg = encoded(pixels, "JPEG", quality=85)
+        (tmp_path / "jpeg" / f"{i}.jpg").write_bytes(jpeg)
+        (tmp_path / "pli-jpeg" / f"{i}.pli").write_bytes(ps.pli.from_jpeg(jpeg))
+        for tier in ("fast", "small"):
+            (tmp_path / f"pli-{tier}" / f"{i}.pli").write_bytes(ps.pli.encode(pixels, tier=tier))
+    return tmp_path
+
+
+def test_batches_of_a_card_are_those_of_the_cpu(card: dict[str, str], data: Path) -> None:
+    script = ROOT / "tests" / "gpu" / "loader_on_card.py"
+    done = subprocess.run([sys.executable, str(script), str(data)], env=card, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "images compared" in done.stdout
+
+
+def test_a_card_is_told(card: dict[str, str]) -> None:
+    source = "import penstock as ps; print(ps.cuda.device_count(), ps.cuda.reason() == '', ps.cuda.info(0)['name'])"
+    done = subprocess.run([sys.executable, "-c", source], env=card, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[1] == "True" and int(done.stdout.split()[0]) >= 1
