@@ -590,5 +590,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_memory),
 #endif
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, exec_end);
 }

@@ -705,6 +705,7 @@ void fake_fail(enum fake_what what, uint64_t n, unsigned result)
 void fake_break(uint32_t ordinal, unsigned result)
 {
     atomic_store(&contexts[ordinal].broken, result);
+    fake_streams_stop(&contexts[ordinal]);
 }
 void fake_repair(uint32_t ordinal) { atomic_store(&contexts[ordinal].broken, 0); }
 void fake_set_delay(uint32_t us) { atomic_store(&fake_delay_us, us); }

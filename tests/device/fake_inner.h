@@ -75,6 +75,8 @@ struct CUstream_st {
     struct fake_op *tail; /* guarded by lock */
     struct fake_op *head; /* the thread's */
     sem_t n_queued;
+    atomic_uint works;        /* an operation touches memory now */
+    struct CUstream_st *next; /* of all that there are; see fake_streams_stop */
 };
 
 struct CUevent_st {
@@ -107,6 +109,8 @@ unsigned fake_complain(struct CUctx_st *context, const char *format, ...)
 /* fake_stream.c */
 struct CUstream_st *fake_stream_make(struct CUctx_st *context, int priority);
 void fake_stream_end(struct CUstream_st *stream); /* waits for its work */
+/* The context is broken: as on a card, nothing of it touches memory any more when this returns. */
+void fake_streams_stop(const struct CUctx_st *context);
 /* An operation without contents, to be filled and submitted. */
 struct fake_op *fake_op_make(enum fake_op_kind kind);
 void fake_stream_submit(struct CUstream_st *stream, struct fake_op *op);

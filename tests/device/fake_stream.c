@@ -62,10 +62,24 @@ static bool check_memory(struct CUctx_st *context, const void *at, size_t nbytes
     return false;
 }
 
+static pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct CUstream_st *streams; /* guarded by streams_lock */
+
+void fake_streams_stop(const struct CUctx_st *context)
+{
+    pthread_mutex_lock(&streams_lock);
+    for (struct CUstream_st *stream = streams; stream; stream = stream->next)
+        while (stream->context == context && atomic_load(&stream->works))
+            usleep(100);
+    pthread_mutex_unlock(&streams_lock);
+}
+
 static void run_op(struct CUstream_st *stream, struct fake_op *op)
 {
     struct CUctx_st *context = stream->context;
-    bool works = atomic_load_explicit(&context->broken, memory_order_relaxed) == 0;
+    /* Each stream has a flag of its own: one for all would order what events do not. */
+    atomic_store(&stream->works, op->kind <= FAKE_OP_LAUNCH);
+    bool works = atomic_load(&context->broken) == 0;
     switch (op->kind) {
     case FAKE_OP_COPY:
         if (works && check_memory(context, op->from, op->nbytes, op->from_host) &&
@@ -89,6 +103,7 @@ static void run_op(struct CUstream_st *stream, struct fake_op *op)
     case FAKE_OP_END:
         break;
     }
+    atomic_store(&stream->works, 0);
 }
 
 static void *run_stream(void *memory)
@@ -122,6 +137,10 @@ struct CUstream_st *fake_stream_make(struct CUctx_st *context, int priority)
     sem_init(&stream->n_queued, 0, 0);
     if (pthread_create(&stream->thread, NULL, run_stream, stream) != 0)
         abort();
+    pthread_mutex_lock(&streams_lock);
+    stream->next = streams;
+    streams = stream;
+    pthread_mutex_unlock(&streams_lock);
     return stream;
 }
 
@@ -129,6 +148,13 @@ void fake_stream_end(struct CUstream_st *stream)
 {
     fake_stream_submit(stream, fake_op_make(FAKE_OP_END));
     pthread_join(stream->thread, NULL);
+    pthread_mutex_lock(&streams_lock);
+    for (struct CUstream_st **at = &streams; *at; at = &(*at)->next)
+        if (*at == stream) {
+            *at = stream->next;
+            break;
+        }
+    pthread_mutex_unlock(&streams_lock);
     sem_destroy(&stream->n_queued);
     pthread_mutex_destroy(&stream->lock);
     free(stream);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The card, opened by the first who needs it, for good. */
+/* The card, opened by the first who needs it, until exec_end. */
 struct exec_card {
     struct psti_device *device;
     struct psti_stream *stream;
@@ -30,6 +30,15 @@ static inline struct exec_card *exec_card(void)
                                        (uint32_t)psti_cuda_kernel_count(), &err));
     assert_ok(psti_stream_open(card.device, true, &card.stream, &err));
     return &card;
+}
+
+static inline int exec_end(void **state)
+{
+    struct exec_card *card = exec_card();
+    (void)state;
+    psti_stream_close(&card->stream);
+    psti_device_close(&card->device);
+    return 0;
 }
 
 /* A block's memory. */
