@@ -294,10 +294,9 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
             return PST_END;
         }
         struct psti_job *job = &loader->ring[loader->next_step % loader->options.prefetch];
-        bool is_there = !loader->card || job->settled || job->starved;
-        if (job->state != PSTI_JOB_WHOLE)
+        if (job->state != PSTI_JOB_WHOLE) /* whoever starts or fills it has the rest of it */
             status = advance(loader, job, deadline, err);
-        else if (!is_there)
+        else if (loader->card && !job->settled && !job->starved)
             status = settle(loader, job, deadline, err);
         else
             status = deliver(loader, job, out, err);
