@@ -145,13 +145,11 @@ static bool next_unit(const struct psti_cuda_jpeg_plan *plan, const uint8_t *byt
  * take it either. */
 static uint32_t words_offset(const uint8_t *unit, uint32_t nbytes)
 {
-    uint32_t raw_nbytes = 0;
-    for (uint32_t i = 0; i < 4 && 1 + i < nbytes; i++) {
-        raw_nbytes |= (uint32_t)(unit[1 + i] & 0x7f) << 7 * i;
-        if (unit[1 + i] < 0x80)
-            return 2 + i + STATES_NBYTES + raw_nbytes;
-    }
-    return 0;
+    const uint8_t *at = unit + 1;
+    uint32_t raw_nbytes;
+    if (!psti_pli_take_number(&at, unit + nbytes, &raw_nbytes))
+        return 0;
+    return (uint32_t)(at - unit) + STATES_NBYTES + raw_nbytes;
 }
 
 /* Units lie one behind another, with a byte between where that brings words to even addresses. */

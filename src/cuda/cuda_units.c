@@ -94,13 +94,11 @@ static enum pst_status walk(const struct psti_cuda_units_plan *plan, const uint8
  * the kernel will not take it either. */
 static uint32_t count_sequences(const uint8_t *unit, uint32_t nbytes)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < 4 && 2 + i < nbytes; i++) {
-        n |= (uint32_t)(unit[2 + i] & 0x7f) << 7 * i;
-        if (unit[2 + i] < 0x80)
-            return n <= PSTI_PLI_LZ_SEQUENCES_MAX ? n : 0;
-    }
-    return 0;
+    uint32_t n;
+    const uint8_t *at = unit + (nbytes < 2 ? nbytes : 2);
+    if (!psti_pli_take_number(&at, unit + nbytes, &n))
+        return 0;
+    return n <= PSTI_PLI_LZ_SEQUENCES_MAX ? n : 0;
 }
 
 /* Length of a unit of mode raw or constant. */

@@ -142,19 +142,6 @@ static enum pst_status corrupt(struct pst_error *err, const char *what)
     return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "unit of coefficients %s", what);
 }
 
-/* A number of at most 28 bits, 7 bits a byte, low ones first; false if it ends too late. */
-static bool read_number(const uint8_t **p, const uint8_t *end, uint32_t *value)
-{
-    *value = 0;
-    for (uint32_t shift = 0; shift < 28 && *p < end; shift += 7) {
-        uint8_t byte = *(*p)++;
-        *value |= (uint32_t)(byte & 0x7f) << shift;
-        if (byte < 0x80)
-            return true;
-    }
-    return false;
-}
-
 /* Exponents, mantissas and low halves -> states; returns how many of the raw bytes hold mantissas,
  * or SIZE_MAX if there are too few. */
 static size_t read_states(struct psti_coefs_unit *unit, const uint8_t *exponents,
@@ -179,7 +166,7 @@ static enum pst_status read_head(struct psti_coefs_unit *unit, const uint8_t *by
 {
     const uint8_t *at = bytes, *end = bytes + nbytes;
     uint32_t raw_nbytes;
-    if (!read_number(&at, end, &raw_nbytes))
+    if (!psti_pli_take_number(&at, end, &raw_nbytes))
         return corrupt(err, "has no number of raw bytes");
     if (end - at < EXPONENT_NBYTES + PSTI_COEFS_STATE_NBYTES ||
         (size_t)(end - at) - EXPONENT_NBYTES - PSTI_COEFS_STATE_NBYTES < raw_nbytes)

@@ -59,19 +59,6 @@ static enum pst_status corrupt(const struct decoder *d, struct pst_error *err, c
     return PST_ERROR_CORRUPT;
 }
 
-/* A number of at most 28 bits, 7 bits a byte, low ones first; false if it ends too late. */
-static bool read_number(const uint8_t **p, const uint8_t *end, uint32_t *value)
-{
-    *value = 0;
-    for (uint32_t shift = 0; shift < 28 && *p < end; shift += 7) {
-        uint8_t byte = *(*p)++;
-        *value |= (uint32_t)(byte & 0x7f) << shift;
-        if (byte < 0x80)
-            return true;
-    }
-    return false;
-}
-
 static enum pst_status read_head(struct decoder *d, struct pst_error *err)
 {
     const uint8_t *p = d->unit->bytes;
@@ -85,12 +72,14 @@ static enum pst_status read_head(struct decoder *d, struct pst_error *err)
     if (form > PSTI_PLI_LZ_FORM_MAX || log2 > PSTI_PLI_LZ_LANES_LOG2_MAX ||
         (d->subtract_green && d->unit->channels < 3))
         return corrupt(d, err, p, "unknown form");
-    if (!read_number(&p, d->end, &d->n_sequences) || !read_number(&p, d->end, &d->n_literals) ||
-        !read_number(&p, d->end, &d->n_colours))
+    if (!psti_pli_take_number(&p, d->end, &d->n_sequences) ||
+        !psti_pli_take_number(&p, d->end, &d->n_literals) ||
+        !psti_pli_take_number(&p, d->end, &d->n_colours))
         return corrupt(d, err, p, "counts cut off");
     d->n_escapes = d->n_literals;
-    if ((d->n_colours > 0 && !read_number(&p, d->end, &d->n_escapes)) ||
-        !read_number(&p, d->end, &d->raw_nbytes) || !read_number(&p, d->end, &d->tables_nbytes))
+    if ((d->n_colours > 0 && !psti_pli_take_number(&p, d->end, &d->n_escapes)) ||
+        !psti_pli_take_number(&p, d->end, &d->raw_nbytes) ||
+        !psti_pli_take_number(&p, d->end, &d->tables_nbytes))
         return corrupt(d, err, p, "counts cut off");
     if (d->n_sequences > PSTI_PLI_LZ_SEQUENCES_MAX || d->n_literals > d->n_pixels ||
         d->n_colours > PSTI_PLI_LZ_COLOURS_MAX || d->n_escapes > d->n_literals)

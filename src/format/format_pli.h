@@ -42,6 +42,20 @@ struct psti_pli_header {
     uint64_t pixel_checksum, head_checksum;
 };
 
+/* A *number* of sections 6 and 8: 7 bits a byte, low ones first, at most 4 bytes; *p goes behind
+ * it. False if it ends too late. */
+static inline bool psti_pli_take_number(const uint8_t **p, const uint8_t *end, uint32_t *value)
+{
+    *value = 0;
+    for (uint32_t shift = 0; shift < 28 && *p < end; shift += 7) {
+        uint8_t byte = *(*p)++;
+        *value |= (uint32_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return true;
+    }
+    return false;
+}
+
 /* Geometry that follows from the header. */
 static inline uint32_t psti_pli_edge(const struct psti_pli_header *h) { return 1u << h->unit_log2; }
 static inline uint32_t psti_pli_unit_rows(const struct psti_pli_header *h)
