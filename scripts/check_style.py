@@ -17,7 +17,7 @@ from pathlib import Path
 
 FUNCTION_LINES = 100
 FILE_LINES = 1000
-COLUMNS = {".c": 100, ".h": 100, ".py": 132, ".pyi": 132, ".sh": 132, ".cmake": 132}
+COLUMNS = {".c": 100, ".h": 100, ".cu": 100, ".cuh": 100, ".py": 132, ".pyi": 132, ".sh": 132, ".cmake": 132}
 SOURCE_TOPS = ("src", "include", "tools", "bench", "examples", "python", "tests", "scripts", "cmake", ".ci")
 
 # Functions that may be longer than FUNCTION_LINES, each with its reason: inner loops, one loop on purpose.
@@ -128,7 +128,7 @@ def check_white_space(where: str, text: str, suffix: str) -> list[str]:
             findings.append(f"{where}:{number}: {len(line)} columns, {limit} is the limit")
     if text and not text.endswith("\n"):
         findings.append(f"{where}:{text.count(chr(10)) + 1}: no newline at the end")
-    if suffix in (".c", ".h", ".py") and text.count("\n") > FILE_LINES:
+    if suffix in (".c", ".h", ".cu", ".cuh", ".py") and text.count("\n") > FILE_LINES:
         findings.append(f"{where}:1: {text.count(chr(10))} lines, {FILE_LINES} is the limit")
     return findings
 
@@ -241,7 +241,7 @@ def tracked(root: Path) -> list[str]:
 
 def is_text(where: str) -> bool:
     path = Path(where)
-    known = (".c", ".h", ".py", ".pyi", ".sh", ".cmake", ".md", ".toml", ".in", ".map", ".txt", ".cu")
+    known = (".c", ".h", ".py", ".pyi", ".sh", ".cmake", ".md", ".toml", ".in", ".map", ".txt", ".cu", ".cuh")
     in_house = "/" not in where or where.startswith(tuple(top + "/" for top in SOURCE_TOPS))
     is_data = "/corpus/" in where or where.startswith("tests/data/") or where == "LICENSE"
     return in_house and not is_data and (path.suffix in known or path.name in ("Makefile", ".clang-format"))

@@ -1,0 +1,300 @@
+/* pli_wave_head.cuh - units of mode wave (see pli_wave.cuh): where their samples wait in shared
+ * memory, the tables of a block, and the head of a unit. */
+#ifndef PST_CUDA_PLI_WAVE_HEAD_CUH
+#define PST_CUDA_PLI_WAVE_HEAD_CUH
+
+#include "cuda/cuda_tables.h"
+#include "cuda/cuda_units.h"
+#include "cuda/store.cuh"
+
+namespace psti
+{
+
+static const uint32_t WAVE_EDGE = 64, WAVE_BLOCK = 16;
+static const uint32_t WAVE_PLANES = 4, WAVE_CONSTANT = 15; /* instead of a number among the coded */
+static const uint32_t WAVE_PROB_SUM = 1024;
+static const uint32_t WAVE_LEFT = 1, WAVE_UP = 2, WAVE_AVERAGE = 3, WAVE_MED = 4, WAVE_OWN = 8;
+static const uint32_t WAVE_DIRECT = 24; /* tokens below are magnitudes */
+static const uint32_t WAVE_HEAD = 64;   /* bytes: more than all records of planes */
+static const uint32_t WAVE_STATE_NBYTES = 64, WAVE_EXPONENT_NBYTES = 16;
+static const uint32_t WAVE_TAIL = 20; /* words: 64 bytes at any alignment, and zeros */
+
+/* Where things lie. */
+template <int bits> struct wave_layout {
+    static const uint32_t sample_nbytes = bits / 8;
+    static const uint32_t n_tokens = bits == 8 ? 32 : 48;
+    static const uint32_t context_nbytes =
+        bits == 8 ? PSTI_CUDA_WAVE_CONTEXT8_NBYTES : PSTI_CUDA_WAVE_CONTEXT16_NBYTES;
+    static const uint32_t buckets_at = PSTI_CUDA_WAVE_CONTEXTS * context_nbytes;
+    static const uint32_t buckets_nbytes =
+        bits == 8 ? PSTI_CUDA_WAVE_BUCKETS8_NBYTES : PSTI_CUDA_WAVE_BUCKETS16_NBYTES;
+    static const uint32_t filters_at = buckets_at + buckets_nbytes;
+    /* Bytes of shared memory: of a block; of each warp, if images have four channels. */
+    static const uint32_t tables_nbytes = PSTI_CUDA_WAVE_TABLES_NBYTES(bits);
+    static const uint32_t warp_nbytes = PSTI_CUDA_WAVE_WARP_NBYTES(bits, WAVE_PLANES);
+
+    static const uint32_t records_at = PSTI_CUDA_WAVE_WINDOW_NBYTES;
+    static const uint32_t samples_at = records_at + PSTI_CUDA_WAVE_RECORDS_NBYTES;
+    static const uint32_t row_nbytes = PSTI_WARP * sample_nbytes;
+};
+
+/* What is kept of a coded plane, in words; then its filters' numbers, four to a row of blocks. */
+enum wave_record {
+    WAVE_R_PREDICTOR,
+    WAVE_R_START,
+    WAVE_R_TAP0, /* of the residuals of planes 0 and 1 */
+    WAVE_R_TAP1,
+    WAVE_R_LIST,
+    WAVE_R_KIND,  /* of context: enum wave_kind_number */
+    WAVE_R_OTHER, /* the coded plane whose tokens that looks at; CONSTANT: none */
+    WAVE_R_PLANE,
+    WAVE_R_NUMBERS,
+    WAVE_R_WORDS = PSTI_CUDA_WAVE_RECORD_NBYTES / 4
+};
+enum wave_kind_number { WAVE_FIRST, WAVE_SECOND, WAVE_THIRD };
+
+struct wave_unit {
+    const uint32_t *words; /* from the byte that tells the mode on */
+    uint32_t nbytes;
+    uint32_t height, width, channels, transform;
+    uint32_t n_coded, bands; /* bands of a plane */
+    uint32_t n_rows;         /* of shared memory */
+    uint32_t coded_of;       /* 4 bits a plane: its number among the coded, or CONSTANT */
+    uint64_t constants;      /* 16 bits a plane */
+    uint32_t raw_at, raw_end, words_at; /* in bytes */
+    lane_u32 states;
+    shared<uint8_t> tables, window, samples;
+    shared<uint32_t> records;
+};
+
+PSTI_LANES uint32_t wave_record_of(const wave_unit &u, uint32_t coded, uint32_t field)
+{
+    return load_uniform(u.records, coded * WAVE_R_WORDS + field);
+}
+
+/* Where the row of step t begins, to be combined by ^ with a lane's place in it. */
+template <int bits> PSTI_LANES uint32_t wave_row(uint32_t t)
+{
+    return bits == 8 ? t * 32 | (t & 28) : t * 64 | (t & 30) << 1;
+}
+template <int bits> PSTI_LANES lane_u32 wave_rows(lane_u32 t)
+{
+    return bits == 8 ? t * lane_u32(32) | (t & lane_u32(28))
+                     : t * lane_u32(64) | (t & lane_u32(30)) << lane_u32(1);
+}
+template <int bits> PSTI_LANES lane_u32 wave_place()
+{
+    return lane_id() * lane_u32(wave_layout<bits>::sample_nbytes);
+}
+
+/* Tables
+ * ------------------------------------------------------------------------------------- */
+
+/* One context by one warp. */
+template <int bits> PSTI_LANES void wave_load_context(shared<uint8_t> to, const uint16_t *first)
+{
+    typedef wave_layout<bits> layout;
+    const lane_u32 none = lane_u32(WAVE_PROB_SUM);
+    lane_u32 begins[2], ends[2];
+    PSTI_UNROLL
+    for (uint32_t k = 0; k < 2; k++) {
+        lane_u32 token = lane_id() + lane_u32(32 * k);
+        lane_bool is_one = token < lane_u32(PSTI_CUDA_WAVE_TOKENS);
+        lane_bool has_next = token < lane_u32(PSTI_CUDA_WAVE_TOKENS - 1);
+        begins[k] = select(is_one, load(first, token, is_one), none);
+        ends[k] = select(has_next, load(first, token + lane_u32(1), has_next), none);
+        store_at<uint32_t>(to, lane_u32(WAVE_PROB_SUM) + lane_u32(4) * token,
+                           ((ends[k] - begins[k]) << lane_u32(16)) - begins[k],
+                           token < lane_u32(layout::n_tokens));
+    }
+    for (uint32_t token = 0; token < layout::n_tokens; token++) {
+        uint32_t begin = lane_of(token < 32 ? begins[0] : begins[1], token);
+        uint32_t end = lane_of(token < 32 ? ends[0] : ends[1], token);
+        for (uint32_t slot = begin; slot < end; slot += PSTI_WARP)
+            store_at<uint8_t>(to, lane_u32(slot) + lane_id(), lane_u32(token),
+                              lane_u32(slot) + lane_id() < lane_u32(end));
+    }
+}
+
+/* Phase 0, by all warps of a block together. `constants`: struct psti_cuda_wave_constants; `from`:
+ * struct psti_cuda_wave_tables, 0 the built-in ones. */
+template <int bits>
+PSTI_LANES void wave_load_tables(const block &b, shared<uint8_t> tables, uint64_t constants,
+                                 uint64_t from)
+{
+    typedef wave_layout<bits> layout;
+    const struct psti_cuda_wave_constants *k =
+        reinterpret_cast<const struct psti_cuda_wave_constants *>(constants);
+    const struct psti_cuda_wave_tables *own =
+        from ? reinterpret_cast<const struct psti_cuda_wave_tables *>(from)
+             : &k->built_in[bits == 16];
+    for (uint32_t c = b.warp; c < PSTI_CUDA_WAVE_CONTEXTS; c += b.n_warps)
+        wave_load_context<bits>(tables + c * layout::context_nbytes, own->first[c]);
+    const uint32_t n_buckets = layout::buckets_nbytes / 2;
+    const uint32_t n_filter_words = PSTI_CUDA_WAVE_FILTERS_NBYTES / 4;
+    for (uint32_t i0 = b.warp * PSTI_WARP; i0 < n_buckets; i0 += b.n_warps * PSTI_WARP) {
+        lane_u32 i = lane_u32(i0) + lane_id(), e = i >> lane_u32(bits == 8 ? 1 : 2);
+        lane_u32 context = load(k->bucket, select(e < lane_u32(255), e, lane_u32(255)));
+        store_at<uint16_t>(tables, lane_u32(layout::buckets_at) + lane_u32(2) * i,
+                           context * lane_u32(layout::context_nbytes), i < lane_u32(n_buckets));
+    }
+    const uint32_t *filters = reinterpret_cast<const uint32_t *>(&k->filters[0][0]);
+    for (uint32_t i0 = b.warp * PSTI_WARP; i0 < n_filter_words; i0 += b.n_warps * PSTI_WARP) {
+        lane_u32 i = lane_u32(i0) + lane_id();
+        store_at<uint32_t>(tables, lane_u32(layout::filters_at) + lane_u32(4) * i,
+                           load(filters, i));
+    }
+}
+
+/* Head
+ * ------------------------------------------------------------------------------------- */
+
+struct wave_reader {
+    lane_u32 low, high; /* bytes 0..31 and 32..63 of the unit */
+    uint32_t nbytes, at;
+    bool is_short;
+};
+
+PSTI_LANES lane_u32 wave_bytes(const wave_reader &in, lane_u32 at)
+{
+    return select((at & lane_u32(32)) == lane_u32(0), shuffle(in.low, at), shuffle(in.high, at));
+}
+
+/* Where n bytes begin, which are the unit's, or is_short. */
+PSTI_LANES uint32_t wave_skip(wave_reader &in, uint32_t n)
+{
+    uint32_t at = in.at;
+    in.is_short = in.is_short || in.nbytes - at < n;
+    in.at += in.is_short ? 0 : n;
+    return at;
+}
+PSTI_LANES uint32_t wave_take(wave_reader &in, uint32_t n)
+{
+    uint32_t at = wave_skip(in, n);
+    uint32_t v = lane_of(wave_bytes(in, lane_u32(at)), 0);
+    if (n == 2)
+        v |= lane_of(wave_bytes(in, lane_u32(at + 1)), 0) << 8;
+    return v;
+}
+
+/* The record of coded plane number u.n_coded. */
+PSTI_LANES bool wave_parse_coded(wave_unit &u, wave_reader &in, uint32_t plane, uint32_t predictor,
+                                 uint32_t start)
+{
+    shared<uint32_t> record = u.records + u.n_coded * WAVE_R_WORDS;
+    bool differs = u.transform != 0 && (plane == 1 || plane == 2);
+    uint32_t kind = u.n_coded == 0 || !differs ? WAVE_FIRST : plane == 1 ? WAVE_SECOND : WAVE_THIRD;
+    uint32_t tap0 = 0, tap1 = 0;
+    if (predictor == WAVE_OWN) {
+        uint32_t columns = (u.width + WAVE_BLOCK - 1) / WAVE_BLOCK;
+        uint32_t n = columns * ((u.height + WAVE_BLOCK - 1) / WAVE_BLOCK);
+        uint32_t at = wave_skip(in, (6 * n + 7) / 8);
+        lane_u32 i = lane_id() & lane_u32(15), bit = i * lane_u32(6);
+        lane_u32 from = lane_u32(at) + (bit >> lane_u32(3));
+        lane_u32 number =
+            (wave_bytes(in, from) | wave_bytes(in, from + lane_u32(1)) << lane_u32(8)) >>
+            (bit & lane_u32(7));
+        lane_u32 to = (i / lane_u32(columns)) * lane_u32(4) + i % lane_u32(columns);
+        store_at<uint8_t>(shared_cast<uint8_t>(u.window, wave_layout<8>::records_at),
+                          lane_u32((u.n_coded * WAVE_R_WORDS + WAVE_R_NUMBERS) * 4) + to,
+                          number & lane_u32(63), lane_id() < lane_u32(n));
+    } else if (predictor <= WAVE_MED) {
+        if (differs)
+            tap0 = wave_take(in, 1);
+        if (differs && plane == 2)
+            tap1 = wave_take(in, 1);
+    } else {
+        return false;
+    }
+    store_uniform(record, WAVE_R_PREDICTOR, predictor);
+    store_uniform(record, WAVE_R_START, start);
+    store_uniform(record, WAVE_R_TAP0, (uint32_t)(int32_t)(int8_t)tap0);
+    store_uniform(record, WAVE_R_TAP1, (uint32_t)(int32_t)(int8_t)tap1);
+    store_uniform(record, WAVE_R_LIST, differs ? plane : 0);
+    store_uniform(record, WAVE_R_KIND, kind);
+    store_uniform(record, WAVE_R_OTHER,
+                  kind == WAVE_FIRST ? WAVE_CONSTANT : u.coded_of >> 4 * (plane - 1) & 15);
+    store_uniform(record, WAVE_R_PLANE, plane);
+    return true;
+}
+
+/* Bits `at`.. of the unit, 32 to each lane; the words of all lanes are the unit's or its margin. */
+PSTI_LANES lane_u32 wave_unit_bits(const uint32_t *words, lane_u32 at)
+{
+    lane_u32 i = at >> lane_u32(5);
+    return funnel_right(load(words, i), load(words, i + lane_u32(1)), at & lane_u32(31));
+}
+
+/* What follows the records: sizes and states. */
+PSTI_LANES bool wave_parse_states(wave_unit &u, uint32_t at)
+{
+    const uint8_t *bytes = reinterpret_cast<const uint8_t *>(u.words);
+    const uint32_t fixed = 2 + WAVE_EXPONENT_NBYTES + WAVE_STATE_NBYTES;
+    if (u.nbytes - at < fixed)
+        return false;
+    uint32_t raw_nbytes = load_uniform(bytes, at) | load_uniform(bytes, at + 1) << 8;
+    lane_u32 e = load(bytes, lane_u32(at + 2) + (lane_id() >> lane_u32(1)));
+    lane_u32 low = lane_u32(at + 2 + WAVE_EXPONENT_NBYTES) + lane_id() * lane_u32(2);
+    low = load(bytes, low) | load(bytes, low + lane_u32(1)) << lane_u32(8);
+    e = e >> ((lane_id() & lane_u32(1)) * lane_u32(4)) & lane_u32(15);
+    lane_u32 end = scan_add(e);
+    uint32_t mantissas_nbytes = (lane_of(end, PSTI_WARP - 1) + 7) / 8;
+    at += fixed;
+    if (u.nbytes - at < raw_nbytes || mantissas_nbytes > raw_nbytes)
+        return false;
+    lane_u32 one = lane_u32(1) << e;
+    lane_u32 mantissa = wave_unit_bits(u.words, lane_u32(8 * at) + end - e) & (one - lane_u32(1));
+    u.states = (one | mantissa) << lane_u32(16) | low;
+    u.raw_at = at + mantissas_nbytes;
+    u.raw_end = at + raw_nbytes;
+    u.words_at = u.raw_end;
+    return ((u.nbytes - u.words_at) & 1) == 0;
+}
+
+PSTI_LANES bool wave_parse(wave_unit &u, uint32_t bits)
+{
+    const uint8_t *bytes = reinterpret_cast<const uint8_t *>(u.words);
+    lane_u32 high = lane_id() + lane_u32(32);
+    wave_reader in = {load(bytes, lane_id(), lane_id() < lane_u32(u.nbytes)),
+                      load(bytes, high, high < lane_u32(u.nbytes)), u.nbytes, 1, false};
+    u.n_coded = u.coded_of = 0;
+    u.constants = 0;
+    for (uint32_t plane = 0; plane < u.channels; plane++) {
+        uint32_t predictor = wave_take(in, 1), start = wave_take(in, bits / 8);
+        if (predictor != 0 && !wave_parse_coded(u, in, plane, predictor, start))
+            return false;
+        u.constants |= (uint64_t)start << 16 * plane;
+        u.coded_of |= (predictor == 0 ? WAVE_CONSTANT : u.n_coded++) << 4 * plane;
+    }
+    u.bands = u.height <= 32 ? 1 : 2;
+    u.n_rows = WAVE_EDGE * u.bands * u.n_coded;
+    if (in.is_short)
+        return false;
+    return u.n_coded > 0 ? wave_parse_states(u, in.at) : in.at == u.nbytes;
+}
+
+/* What the passes share
+ * ------------------------------------------------------------------------------------- */
+
+PSTI_LANES lane_i32 wave_least(lane_i32 a, lane_i32 b) { return select(a < b, a, b); }
+PSTI_LANES lane_i32 wave_most(lane_i32 a, lane_i32 b) { return select(a > b, a, b); }
+
+template <int bits>
+PSTI_LANES lane_i32 wave_load_signed(const wave_unit &u, lane_u32 at, lane_bool m)
+{
+    if (bits == 8)
+        return load_at<int8_t>(u.samples, at, m);
+    return load_at<int16_t>(u.samples, at, m);
+}
+template <int bits>
+PSTI_LANES void wave_store_signed(const wave_unit &u, lane_u32 at, lane_i32 v, lane_bool m)
+{
+    if (bits == 8)
+        store_at<int8_t>(u.samples, at, v, m);
+    else
+        store_at<int16_t>(u.samples, at, v, m);
+}
+
+} // namespace psti
+
+#endif
