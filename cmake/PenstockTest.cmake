@@ -12,3 +12,17 @@ function(pst_test name)
   endif()
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABEL}")
 endfunction()
+
+# pst_simde(NAME a_simde.c ...): files of the test that compile kernels against SIMDe (tests/simde). Left out where SIMDe
+# is missing or does not serve; PST_HAVE_SIMDE says that they are there.
+find_path(PST_SIMDE_INCLUDE simde/x86/avx512.h)
+function(pst_simde name)
+  if(NOT PST_SIMDE_INCLUDE)
+    return()
+  endif()
+  target_sources(${name} PRIVATE ${ARGN})
+  target_compile_definitions(${name} PRIVATE PST_HAVE_SIMDE)
+  # The emulation itself shifts by the full width of a word (SIMDe 0.7.2, multishift.h), which x86 makes harmless.
+  set_source_files_properties(${ARGN} PROPERTIES
+    COMPILE_OPTIONS "-w;-Wno-psabi;-fno-sanitize=undefined;-O1;-g0")
+endfunction()

@@ -2,46 +2,41 @@
  *
  * In and out: see augment_kernels.h; plain C gives the same bits. Pure functions, any thread. As
  * with AVX2, but the horizontal pass takes four rows at once, one in each 128-bit lane. Tests
- * compile this file against SIMDe (PST_AUGMENT_SIMDE), so that it is run on machines without
+ * compile this file against SIMDe (base/avx512.h), so that it is run on machines without
  * AVX-512 too. */
 #include "augment/augment_kernels.h"
 
 #if defined(__x86_64__)
+#include "base/avx512.h"
 #include "base/bits.h"
-
-#if defined(PST_AUGMENT_SIMDE) /* whoever includes this file has the intrinsics */
-#define TARGET
-#define INLINE static inline __attribute__((always_inline))
-#else
-#include <immintrin.h>
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi,bmi2,f16c")))
-#define INLINE                                                                                     \
-    static inline                                                                                  \
-        __attribute__((always_inline, target("avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi,bmi2,"   \
-                                             "f16c")))
-#endif
 
 #define Z ((char)-1) /* a shuffle index that gives 0 */
 
-INLINE __m128i load_128(const void *from) { return _mm_loadu_si128((const __m128i *)from); }
-INLINE __m128i load_64(const void *from) { return _mm_loadl_epi64((const __m128i *)from); }
+PSTI_AVX512_INLINE __m128i load_128(const void *from)
+{
+    return _mm_loadu_si128((const __m128i *)from);
+}
+PSTI_AVX512_INLINE __m128i load_64(const void *from)
+{
+    return _mm_loadl_epi64((const __m128i *)from);
+}
 
-INLINE __m512i four(__m128i a, __m128i b, __m128i c, __m128i d)
+PSTI_AVX512_INLINE __m512i four(__m128i a, __m128i b, __m128i c, __m128i d)
 {
     __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
     __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(c), d, 1);
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
-INLINE __m512i weight_pair(const int16_t *weights)
+PSTI_AVX512_INLINE __m512i weight_pair(const int16_t *weights)
 {
     return _mm512_set1_epi32((int)psti_load_u32(weights));
 }
 
 /* One pixel of 3 or 4 channels of four rows: 4 sums of 32 bits in each lane. */
-INLINE __m512i pixel_sums(const uint8_t *const *src, size_t offset, const int16_t *weights,
-                          uint32_t taps, uint32_t channels, __m512i first, __m512i second,
-                          __m512i sum)
+PSTI_AVX512_INLINE __m512i pixel_sums(const uint8_t *const *src, size_t offset,
+                                      const int16_t *weights, uint32_t taps, uint32_t channels,
+                                      __m512i first, __m512i second, __m512i sum)
 {
     const uint8_t *a = src[0] + offset, *b = src[1] + offset;
     const uint8_t *c = src[2] + offset, *d = src[3] + offset;
@@ -62,9 +57,9 @@ INLINE __m512i pixel_sums(const uint8_t *const *src, size_t offset, const int16_
     return sum;
 }
 
-INLINE __m512i every_lane(__m128i v) { return _mm512_broadcast_i32x4(v); }
+PSTI_AVX512_INLINE __m512i every_lane(__m128i v) { return _mm512_broadcast_i32x4(v); }
 
-INLINE void store_lanes(uint8_t *const *dst, size_t to, __m512i v)
+PSTI_AVX512_INLINE void store_lanes(uint8_t *const *dst, size_t to, __m512i v)
 {
     _mm_storeu_si128((__m128i *)(void *)(dst[0] + to), _mm512_extracti32x4_epi32(v, 0));
     _mm_storeu_si128((__m128i *)(void *)(dst[1] + to), _mm512_extracti32x4_epi32(v, 1));
@@ -73,9 +68,9 @@ INLINE void store_lanes(uint8_t *const *dst, size_t to, __m512i v)
 }
 
 /* The template for 3 and 4 channels; `taps` is a constant for the usual scales. */
-INLINE void resize_x_pixels(uint8_t *const *dst, const uint8_t *const *src,
-                            const struct psti_axis *axis, uint32_t begin, uint32_t end,
-                            uint32_t bias, uint32_t taps, uint32_t channels)
+PSTI_AVX512_INLINE void resize_x_pixels(uint8_t *const *dst, const uint8_t *const *src,
+                                        const struct psti_axis *axis, uint32_t begin, uint32_t end,
+                                        uint32_t bias, uint32_t taps, uint32_t channels)
 {
     const __m512i first =
         every_lane(channels == 3 ? _mm_setr_epi8(0, Z, 3, Z, 1, Z, 4, Z, 2, Z, 5, Z, Z, Z, Z, Z)
@@ -109,9 +104,9 @@ INLINE void resize_x_pixels(uint8_t *const *dst, const uint8_t *const *src,
     }
 }
 
-TARGET static void resize_x_3(uint8_t *const *dst, const uint8_t *const *src,
-                              const struct psti_axis *axis, uint32_t begin, uint32_t end,
-                              uint32_t bias)
+PSTI_AVX512_TARGET static void resize_x_3(uint8_t *const *dst, const uint8_t *const *src,
+                                          const struct psti_axis *axis, uint32_t begin,
+                                          uint32_t end, uint32_t bias)
 {
     if (axis->stride == 2)
         resize_x_pixels(dst, src, axis, begin, end, bias, 2, 3);
@@ -123,9 +118,9 @@ TARGET static void resize_x_3(uint8_t *const *dst, const uint8_t *const *src,
         resize_x_pixels(dst, src, axis, begin, end, bias, axis->stride, 3);
 }
 
-TARGET static void resize_x_4(uint8_t *const *dst, const uint8_t *const *src,
-                              const struct psti_axis *axis, uint32_t begin, uint32_t end,
-                              uint32_t bias)
+PSTI_AVX512_TARGET static void resize_x_4(uint8_t *const *dst, const uint8_t *const *src,
+                                          const struct psti_axis *axis, uint32_t begin,
+                                          uint32_t end, uint32_t bias)
 {
     if (axis->stride == 2)
         resize_x_pixels(dst, src, axis, begin, end, bias, 2, 4);
@@ -137,9 +132,9 @@ TARGET static void resize_x_4(uint8_t *const *dst, const uint8_t *const *src,
 
 /* One channel: 8 taps of four rows; the four sums of a lane are added across by two rounds of
  * shuffles, as the 512-bit instructions have no horizontal addition. */
-TARGET static void resize_x_1(uint8_t *const *dst, const uint8_t *const *src,
-                              const struct psti_axis *axis, uint32_t begin, uint32_t end,
-                              uint32_t bias)
+PSTI_AVX512_TARGET static void resize_x_1(uint8_t *const *dst, const uint8_t *const *src,
+                                          const struct psti_axis *axis, uint32_t begin,
+                                          uint32_t end, uint32_t bias)
 {
     const __m512i round = _mm512_set1_epi32(1 << (axis->precision - 1));
     const __m128i shift = _mm_cvtsi32_si128((int)axis->precision);
@@ -171,8 +166,9 @@ TARGET static void resize_x_1(uint8_t *const *dst, const uint8_t *const *src,
     }
 }
 
-TARGET static void resize_y(uint8_t *dst, const uint8_t *const *rows, const int16_t *weights,
-                            uint32_t taps, uint32_t precision, size_t n)
+PSTI_AVX512_TARGET static void resize_y(uint8_t *dst, const uint8_t *const *rows,
+                                        const int16_t *weights, uint32_t taps, uint32_t precision,
+                                        size_t n)
 {
     const __m512i round = _mm512_set1_epi32(1 << (precision - 1)), zero = _mm512_setzero_si512();
     const __m128i shift = _mm_cvtsi32_si128((int)precision);
@@ -194,14 +190,15 @@ TARGET static void resize_y(uint8_t *dst, const uint8_t *const *rows, const int1
     }
 }
 
-INLINE __m512 sixteen_floats(const uint8_t *src, const float *scale, const float *offset)
+PSTI_AVX512_INLINE __m512 sixteen_floats(const uint8_t *src, const float *scale,
+                                         const float *offset)
 {
     __m512 v = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(load_128(src)));
     return _mm512_add_ps(_mm512_mul_ps(v, _mm512_loadu_ps(scale)), _mm512_loadu_ps(offset));
 }
 
-TARGET static void to_f32(void *dst, const uint8_t *src, size_t n, const float *scale,
-                          const float *offset)
+PSTI_AVX512_TARGET static void to_f32(void *dst, const uint8_t *src, size_t n, const float *scale,
+                                      const float *offset)
 {
     unsigned char *to = dst;
     size_t i = 0;
@@ -213,8 +210,8 @@ TARGET static void to_f32(void *dst, const uint8_t *src, size_t n, const float *
     psti_augment_ops_c.to_f32(to + 4 * i, src + i, n - i, scale, offset);
 }
 
-TARGET static void to_bf16(void *dst, const uint8_t *src, size_t n, const float *scale,
-                           const float *offset)
+PSTI_AVX512_TARGET static void to_bf16(void *dst, const uint8_t *src, size_t n, const float *scale,
+                                       const float *offset)
 {
     const __m512i half = _mm512_set1_epi32(0x7fff), one = _mm512_set1_epi32(1);
     unsigned char *to = dst;

@@ -3,19 +3,11 @@
  * In and out: see pli_packed.h; plain C gives the same bits. Pure; any thread. A row of 64
  * residuals is one vector: its bytes are permuted so that each group's stand in its own 64-bit
  * lane, from which a multishift takes the 8 residuals. Tests compile this file against SIMDe
- * (PST_PLI_SIMDE), so that it is run on machines without AVX-512 too. */
+ * (base/avx512.h), so that it is run on machines without AVX-512 too. */
 #include "decode/pli_packed.h"
 
 #if defined(__x86_64__)
-#if defined(PST_PLI_SIMDE) /* whoever includes this file has the intrinsics */
-#define TARGET
-#define INLINE static inline __attribute__((always_inline))
-#else
-#include <immintrin.h>
-#define LEVEL "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx2,bmi,bmi2,popcnt"
-#define TARGET __attribute__((target(LEVEL)))
-#define INLINE static inline __attribute__((always_inline, target(LEVEL)))
-#endif
+#include "base/avx512.h"
 
 /* Widths
  * ------------------------------------------------------------------------------------- */
@@ -27,7 +19,7 @@ struct width_state {
 };
 
 /* Sums of the eight 64-bit lanes up to and including each: 8 rows of bytes, or 8 numbers. */
-INLINE __m512i sum_lanes(__m512i v, bool is_bytes)
+PSTI_VBMI_INLINE __m512i sum_lanes(__m512i v, bool is_bytes)
 {
     const __m512i zero = _mm512_setzero_si512();
     __m512i shifted = _mm512_alignr_epi64(v, zero, 7);
@@ -39,7 +31,7 @@ INLINE __m512i sum_lanes(__m512i v, bool is_bytes)
 }
 
 /* What d_i are for the 64 places of `groups`, those of 8 rows, which stand at bit `at` of M1. */
-INLINE __m512i read_steps(struct width_state *s, uint32_t at, uint64_t groups)
+PSTI_VBMI_INLINE __m512i read_steps(struct width_state *s, uint32_t at, uint64_t groups)
 {
     uint64_t m = _pdep_u64(psti_packed_bits64(s->strings, at), groups);
     uint64_t negative = _pdep_u64(psti_packed_bits64(s->strings, s->at[1]), m);
@@ -57,8 +49,8 @@ INLINE __m512i read_steps(struct width_state *s, uint32_t at, uint64_t groups)
 }
 
 /* Eight rows: widths, and what follows from them. */
-INLINE void store_widths(struct width_state *s, __m512i steps, uint32_t row,
-                         struct psti_packed_work *work)
+PSTI_VBMI_INLINE void store_widths(struct width_state *s, __m512i steps, uint32_t row,
+                                   struct psti_packed_work *work)
 {
     const __m512i last = _mm512_set1_epi64(7);
     __m512i w = _mm512_add_epi8(sum_lanes(steps, true), s->above);
@@ -77,8 +69,8 @@ INLINE void store_widths(struct width_state *s, __m512i steps, uint32_t row,
 }
 
 /* One plane's widths; its groups begin at bit `at` of M1. */
-INLINE void plane_widths(struct width_state *s, const struct psti_packed *unit, uint32_t p,
-                         uint32_t at, struct psti_packed_work *work)
+PSTI_VBMI_INLINE void plane_widths(struct width_state *s, const struct psti_packed *unit,
+                                   uint32_t p, uint32_t at, struct psti_packed_work *work)
 {
     const uint64_t each = 0x0101010101010101;
     uint64_t groups = each * ((1u << unit->row_groups) - 1); /* of 8 rows, a byte each */
@@ -94,8 +86,9 @@ INLINE void plane_widths(struct width_state *s, const struct psti_packed *unit, 
     }
 }
 
-TARGET static enum psti_packed_verdict widths_avx512(struct psti_packed *unit,
-                                                     struct psti_packed_work *work, uint64_t *sum)
+PSTI_VBMI_TARGET static enum psti_packed_verdict widths_avx512(struct psti_packed *unit,
+                                                               struct psti_packed_work *work,
+                                                               uint64_t *sum)
 {
     const uint8_t *strings = psti_packed_open_runs(unit, work);
     if (!strings)
@@ -149,14 +142,15 @@ static const _Alignas(64) struct lookup lookup = {
 static const _Alignas(64) uint8_t columns[64] = {EIGHT(0),  EIGHT(8),  EIGHT(16), EIGHT(24),
                                                  EIGHT(32), EIGHT(40), EIGHT(48), EIGHT(56)};
 
-INLINE __m512i load(const void *p) { return _mm512_loadu_si512(p); }
+PSTI_VBMI_INLINE __m512i load(const void *p) { return _mm512_loadu_si512(p); }
 
-INLINE __m512i look_up(const uint8_t table[16][8], __m512i widths)
+PSTI_VBMI_INLINE __m512i look_up(const uint8_t table[16][8], __m512i widths)
 {
     return _mm512_permutex2var_epi64(load(table), widths, load(table[8]));
 }
 
-INLINE __m512i unpack_row(const uint8_t *data, const uint8_t *widths, const uint8_t *within)
+PSTI_VBMI_INLINE __m512i unpack_row(const uint8_t *data, const uint8_t *widths,
+                                    const uint8_t *within)
 {
     const __m512i group = _mm512_set_epi64(
         0x0707070707070707, 0x0606060606060606, 0x0505050505050505, 0x0404040404040404,
@@ -173,7 +167,7 @@ INLINE __m512i unpack_row(const uint8_t *data, const uint8_t *widths, const uint
 }
 
 /* Running sums of 64 bytes. */
-INLINE __m512i sum_row(__m512i v)
+PSTI_VBMI_INLINE __m512i sum_row(__m512i v)
 {
     v = _mm512_add_epi8(v, _mm512_bslli_epi128(v, 1));
     v = _mm512_add_epi8(v, _mm512_bslli_epi128(v, 2));
@@ -188,7 +182,7 @@ INLINE __m512i sum_row(__m512i v)
 }
 
 /* (a r0 + b r1 + 16) >> 5 of 64 residuals; see tap_half8 of pli_packed_avx2.c. */
-INLINE __m512i tap_row(__m512i r0, __m512i r1, __m512i taps, __m512i bias)
+PSTI_VBMI_INLINE __m512i tap_row(__m512i r0, __m512i r1, __m512i taps, __m512i bias)
 {
     const __m512i flip = _mm512_set1_epi8((char)0x80), low_byte = _mm512_set1_epi16(0xFF);
     r0 = _mm512_xor_si512(r0, flip);
@@ -201,8 +195,8 @@ INLINE __m512i tap_row(__m512i r0, __m512i r1, __m512i taps, __m512i bias)
 }
 
 /* `left` and `right`: columns of the neighbours. */
-INLINE __m512i base_row(enum psti_packed_predictor predictor, __m512i u, __m512i left,
-                        __m512i right)
+PSTI_VBMI_INLINE __m512i base_row(enum psti_packed_predictor predictor, __m512i u, __m512i left,
+                                  __m512i right)
 {
     if (predictor == PSTI_PACKED_LEFT)
         return _mm512_broadcastb_epi8(_mm512_castsi512_si128(u));
@@ -216,9 +210,9 @@ INLINE __m512i base_row(enum psti_packed_predictor predictor, __m512i u, __m512i
 }
 
 /* Rows begin .. end - 1 of plane `p`, all of one predictor, below row `u`. */
-INLINE __m512i rows(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work,
-                    uint32_t begin, uint32_t end, __m512i u, enum psti_packed_predictor predictor,
-                    bool has_taps)
+PSTI_VBMI_INLINE __m512i rows(const struct psti_packed *unit, uint32_t p,
+                              struct psti_packed_work *work, uint32_t begin, uint32_t end,
+                              __m512i u, enum psti_packed_predictor predictor, bool has_taps)
 {
     const struct psti_packed_plane *plane = &unit->planes[p];
     const __m512i taps = _mm512_set1_epi16(
@@ -245,9 +239,9 @@ INLINE __m512i rows(const struct psti_packed *unit, uint32_t p, struct psti_pack
 }
 
 #define ROWS(name, predictor)                                                                      \
-    TARGET static __m512i name(const struct psti_packed *unit, uint32_t p,                         \
-                               struct psti_packed_work *work, uint32_t begin, uint32_t end,        \
-                               __m512i u)                                                          \
+    PSTI_VBMI_TARGET static __m512i name(const struct psti_packed *unit, uint32_t p,               \
+                                         struct psti_packed_work *work, uint32_t begin,            \
+                                         uint32_t end, __m512i u)                                  \
     {                                                                                              \
         if (unit->planes[p].tap[0] || unit->planes[p].tap[1])                                      \
             return rows(unit, p, work, begin, end, u, predictor, true);                            \
@@ -259,8 +253,8 @@ ROWS(rows_gradient, PSTI_PACKED_GRADIENT)
 ROWS(rows_smooth, PSTI_PACKED_SMOOTH)
 ROWS(rows_smooth_gradient, PSTI_PACKED_SMOOTH_GRADIENT)
 
-TARGET static void rebuild_avx512(const struct psti_packed *unit, uint32_t p,
-                                  struct psti_packed_work *work)
+PSTI_VBMI_TARGET static void rebuild_avx512(const struct psti_packed *unit, uint32_t p,
+                                            struct psti_packed_work *work)
 {
     static __m512i (*const by_predictor[])(const struct psti_packed *, uint32_t,
                                            struct psti_packed_work *, uint32_t, uint32_t,

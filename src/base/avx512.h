@@ -1,0 +1,27 @@
+/* avx512.h - for files of AVX-512 code: its intrinsics, and attributes for their functions.
+ *
+ * Tests compile such files against SIMDe (PST_SIMDE: whoever includes the file has the intrinsics,
+ * tests/simde/simde_avx512.h), so that they are run on machines without AVX-512 too. */
+#ifndef PST_BASE_AVX512_H
+#define PST_BASE_AVX512_H
+
+#if defined(__x86_64__)
+#if defined(PST_SIMDE)
+#define PSTI_AVX512_TARGET
+#define PSTI_VBMI_TARGET
+#else
+#include <immintrin.h>
+/* PSTI_CPU_AVX512 */
+#define PSTI_AVX512_TARGET                                                                         \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,bmi,bmi2,f16c,"        \
+                          "popcnt")))
+/* PSTI_CPU_AVX512_VBMI */
+#define PSTI_VBMI_TARGET                                                                           \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,"    \
+                          "avx2,bmi,bmi2,f16c,popcnt")))
+#endif
+#define PSTI_AVX512_INLINE static inline __attribute__((always_inline)) PSTI_AVX512_TARGET
+#define PSTI_VBMI_INLINE static inline __attribute__((always_inline)) PSTI_VBMI_TARGET
+#endif
+
+#endif
