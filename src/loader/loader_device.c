@@ -179,6 +179,8 @@ static enum pst_status open_parts(pst_loader *loader, struct psti_card *card, st
     if (status == PST_OK)
         status = psti_stream_open(card->device, true, &card->stream, err);
     if (status == PST_OK && card->n_fields)
+        status = psti_stream_open(card->device, true, &card->uploads, err);
+    if (status == PST_OK && card->n_fields)
         status = upload_constants(card, err);
     if (status == PST_OK)
         status = open_scratch(card, options->batch_size, err);
@@ -223,6 +225,7 @@ void psti_card_close(struct psti_card **card_ptr)
     if (!card)
         return;
     *card_ptr = NULL;
+    psti_stream_close(&card->uploads);
     psti_stream_close(&card->stream);
     if (card->scratch)
         psti_device_free(card->device, card->scratch, card->scratch_nbytes);

@@ -2,9 +2,9 @@
  *
  * Workers put rows into the block of their batch's slot (loader_device_row.c): stored bytes that
  * the card is to decode, pixels for it to prepare, or finished rows. Whoever finishes a batch's
- * last row submits its work on the loader's stream (loader_device_work.c); the caller's thread
- * waits for it when the batch's turn comes, makes rows again that the card found corrupt or that
- * found no room, and closes up what was left out. Slots, and the streams that read them:
+ * last row submits its work on the loader's streams (loader_device_work.c); the caller's
+ * thread waits for it when the batch's turn comes, makes rows again that the card found corrupt or
+ * that found no room, and closes up what was left out. Slots, and the streams that read them:
  * loader_device_slot.c.
  *
  * The card lives as long as the pool: the last batch may be released after the loader was closed.
@@ -37,6 +37,7 @@ struct psti_card_slot {
     uint64_t memory; /* on the card: the arrays, then the block's upload */
     uint64_t memory_nbytes;
     size_t numbers_nbytes;
+    struct psti_event *uploaded;      /* behind the block's upload */
     struct psti_event *done;          /* behind the work of the batch */
     bool submitted;                   /* there may be work that nobody has waited for */
     uint32_t n_rows_max, n_card_rows; /* rows below that number are the card's */
@@ -53,7 +54,10 @@ struct psti_card {
     int32_t ordinal;
     double share;                /* of a batch's rows that go to the card */
     struct psti_stream *stream;  /* taken by one thread at a time: */
-    pthread_mutex_t stream_lock; /* also guards `left` of slots that are submitted */
+    pthread_mutex_t stream_lock; /* also guards `uploads`, and `left` of slots that are submitted */
+    /* Blocks travel on a stream of their own, so that the copy engine brings the next batch while
+     * this one is decoded. NULL: no pixels. */
+    struct psti_stream *uploads;
     uint64_t constants, scratch;
     uint64_t constants_nbytes, scratch_nbytes;
     uint32_t n_fields; /* of pixels */

@@ -50,6 +50,7 @@ static void free_slot(struct psti_card *card, struct psti_card_slot *slot)
         psti_event_close(&slot->readers[i].event);
     psti_free(slot->readers);
     psti_cuda_block_close(&slot->block);
+    psti_event_close(&slot->uploaded);
     psti_event_close(&slot->done);
     if (slot->memory)
         psti_device_free(card->device, slot->memory, slot->memory_nbytes);
@@ -95,6 +96,8 @@ static enum pst_status fill_slot(struct psti_card *card, struct psti_card_slot *
     if (!slot->again || !slot->todo || !slot->places)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch on a card");
     enum pst_status status = psti_event_open(card->device, &slot->done, err);
+    if (status == PST_OK)
+        status = psti_event_open(card->device, &slot->uploaded, err);
     if (status == PST_OK)
         status = psti_device_alloc(card->device, array_nbytes + upload_nbytes, &slot->memory, err);
     if (status != PST_OK)

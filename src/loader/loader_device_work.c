@@ -6,7 +6,7 @@
  * that found no room in the block, or whose bytes were corrupt, are made again then, in rounds;
  * that is also when on_error decides, and when rows that are left out are closed up.
  *
- * Nothing is allocated here, and only events of the loader's own stream are waited for. */
+ * Nothing is allocated here, and only events of the loader's own streams are waited for. */
 #include "loader/loader_device.h"
 
 #include "base/clock.h"
@@ -26,6 +26,19 @@ void psti_card_begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows)
     memset(slot->again, 0, slot->n_rows_max);
 }
 
+/* The launches wait for it. Nothing has to be waited for before it: whoever fills a block has
+ * waited for the work that read what it held, and no stream of the caller's reads it. */
+static enum pst_status submit_upload(struct psti_card *card, struct psti_card_slot *slot,
+                                     uint64_t to, size_t nbytes, struct pst_error *err)
+{
+    enum pst_status status = psti_stream_upload(card->uploads, to, slot->pinned, nbytes, err);
+    if (status == PST_OK)
+        status = psti_event_record(slot->uploaded, card->uploads, err);
+    if (status == PST_OK)
+        status = psti_event_await(slot->uploaded, card->stream, err);
+    return status;
+}
+
 /* The block, and what became of it. */
 static enum pst_status submit_block(struct psti_card *card, struct psti_card_slot *slot,
                                     const uint64_t *outs, const uint32_t *places,
@@ -36,7 +49,7 @@ static enum pst_status submit_block(struct psti_card *card, struct psti_card_slo
     uint64_t upload = slot->memory + slot->memory_nbytes -
                       (slot->pinned_nbytes - slot->numbers_nbytes); /* the block's, on the card */
     if (status == PST_OK && work.upload_nbytes)
-        status = psti_stream_upload(card->stream, upload, slot->pinned, work.upload_nbytes, err);
+        status = submit_upload(card, slot, upload, work.upload_nbytes, err);
     for (uint32_t i = 0; status == PST_OK && i < work.n_launches; i++) {
         const struct psti_cuda_launch *launch = &work.launches[i];
         status = psti_stream_launch(card->stream, launch->kernel, launch->n_blocks, launch->n_warps,
@@ -55,8 +68,16 @@ static enum pst_status submit_numbers(struct psti_card *card, const struct psti_
     return psti_stream_upload(card->stream, slot->memory, numbers, slot->numbers_nbytes, err);
 }
 
-/* Ends what was put into the stream: an event, or after a failure, as nobody knows how far it went,
- * a wait. The stream's lock is held. */
+/* Waits for all that is under way. The stream's lock is held. */
+static void sync_streams(struct psti_card *card)
+{
+    if (card->uploads)
+        (void)psti_stream_sync(card->uploads, NULL);
+    (void)psti_stream_sync(card->stream, NULL);
+}
+
+/* Ends what was put into the streams: an event, or after a failure, as nobody knows how far it
+ * went, a wait. The stream's lock is held. */
 static enum pst_status end_work(struct psti_card *card, struct psti_card_slot *slot,
                                 enum pst_status status, struct pst_error *err)
 {
@@ -64,7 +85,7 @@ static enum pst_status end_work(struct psti_card *card, struct psti_card_slot *s
         status = psti_event_record(slot->done, card->stream, err);
     slot->submitted = status == PST_OK;
     if (status != PST_OK)
-        (void)psti_stream_sync(card->stream, NULL);
+        sync_streams(card);
     return status;
 }
 
@@ -124,7 +145,7 @@ void psti_card_quiesce(pst_loader *loader, pst_batch *batch)
     struct psti_card_slot *slot = psti_card_slot_of(batch);
     if (slot->submitted && psti_event_sync(slot->done, NULL) != PST_OK) {
         pthread_mutex_lock(&loader->card->stream_lock);
-        (void)psti_stream_sync(loader->card->stream, NULL);
+        sync_streams(loader->card);
         pthread_mutex_unlock(&loader->card->stream_lock);
     }
     slot->submitted = false;

@@ -17,6 +17,8 @@ PSTI_DRIVER_LIST(DECLARE)
 
 atomic_uint fake_delay_us;
 _Atomic uint64_t fake_n_live;
+atomic_bool fake_launches_held;
+_Atomic uint64_t fake_n_uploaded;
 
 static struct CUctx_st contexts[FAKE_DEVICES_MAX];
 static int n_devices, capability = 90;
@@ -682,6 +684,7 @@ void fake_counts(struct fake_counts *counts)
         counts->n[i] = atomic_load(&n_of[i]);
     counts->n_made = atomic_load(&n_made);
     counts->n_freed = atomic_load(&n_freed);
+    counts->n_uploaded = atomic_load_explicit(&fake_n_uploaded, memory_order_relaxed);
     counts->live_nbytes = fake_memory_nbytes(false);
     counts->live_host_nbytes = fake_memory_nbytes(true);
     counts->n_live = atomic_load(&fake_n_live);
@@ -694,6 +697,7 @@ void fake_reset_counts(void)
         atomic_store(&n_of[i], 0);
     atomic_store(&n_made, 0);
     atomic_store(&n_freed, 0);
+    atomic_store_explicit(&fake_n_uploaded, 0, memory_order_relaxed);
 }
 
 void fake_fail(enum fake_what what, uint64_t n, unsigned result)
@@ -708,5 +712,10 @@ void fake_break(uint32_t ordinal, unsigned result)
     fake_streams_stop(&contexts[ordinal]);
 }
 void fake_repair(uint32_t ordinal) { atomic_store(&contexts[ordinal].broken, 0); }
+void fake_hold_launches(bool hold)
+{
+    atomic_store_explicit(&fake_launches_held, hold, memory_order_relaxed);
+}
+
 void fake_set_delay(uint32_t us) { atomic_store(&fake_delay_us, us); }
 uint32_t fake_context_depth(void) { return depth; }

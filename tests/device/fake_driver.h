@@ -13,6 +13,7 @@
 #ifndef FAKE_DRIVER_H
 #define FAKE_DRIVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,7 @@ struct fake_counts {
     uint64_t n_made, n_freed;  /* streams and events made; memory, streams and events given back */
     uint64_t live_nbytes;      /* on all cards */
     uint64_t live_host_nbytes; /* pinned */
+    uint64_t n_uploaded;       /* uploads that streams have done */
     uint64_t n_live;           /* blocks of memory, streams, events, modules, contexts retained */
 };
 void fake_counts(struct fake_counts *counts);
@@ -52,6 +54,8 @@ void fake_break(uint32_t ordinal, unsigned result);
 void fake_repair(uint32_t ordinal);
 /* Microseconds before each operation of every stream. */
 void fake_set_delay(uint32_t us);
+/* Streams stop before a launch, for as long as it is so. */
+void fake_hold_launches(bool hold);
 /* Contexts on this thread's stack. */
 uint32_t fake_context_depth(void);
 /* Priority that a stream was made with. */

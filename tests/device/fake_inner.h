@@ -101,6 +101,8 @@ struct CUmod_st {
 
 /* fake_driver.c */
 extern atomic_uint fake_delay_us;
+extern atomic_bool fake_launches_held;
+extern _Atomic uint64_t fake_n_uploaded;
 extern _Atomic uint64_t fake_n_live;
 /* Says what is wrong and breaks the card. */
 unsigned fake_complain(struct CUctx_st *context, const char *format, ...)

@@ -74,9 +74,18 @@ void fake_streams_stop(const struct CUctx_st *context)
     pthread_mutex_unlock(&streams_lock);
 }
 
+/* Relaxed, as all that a test asks: it must not order what events do not. */
+static void wait_while_held(void)
+{
+    while (atomic_load_explicit(&fake_launches_held, memory_order_relaxed))
+        usleep(200);
+}
+
 static void run_op(struct CUstream_st *stream, struct fake_op *op)
 {
     struct CUctx_st *context = stream->context;
+    if (op->kind == FAKE_OP_LAUNCH)
+        wait_while_held();
     /* Each stream has a flag of its own: one for all would order what events do not. */
     atomic_store(&stream->works, op->kind <= FAKE_OP_LAUNCH);
     bool works = atomic_load(&context->broken) == 0;
@@ -85,6 +94,8 @@ static void run_op(struct CUstream_st *stream, struct fake_op *op)
         if (works && check_memory(context, op->from, op->nbytes, op->from_host) &&
             check_memory(context, op->to, op->nbytes, op->to_host))
             memmove(op->to, op->from, op->nbytes);
+        if (op->from_host && !op->to_host)
+            atomic_fetch_add_explicit(&fake_n_uploaded, 1, memory_order_relaxed);
         break;
     case FAKE_OP_CLEAR:
         if (works && check_memory(context, op->to, op->nbytes, false))

@@ -301,6 +301,39 @@ static void test_steady_state_neither_allocates_nor_waits(void **state)
     assert_nothing_left();
 }
 
+/* The next batches' bytes arrive while the first one's kernels have not even begun. */
+static void test_uploads_do_not_wait_for_kernels(void **state)
+{
+    struct pst_loader_options options = options_for(1);
+    struct pst_error err;
+    struct pst_tensor tensor;
+    struct fake_counts counts;
+    pst_batch *batch;
+    (void)state;
+    char *wanted = expected(0), *at = wanted;
+    pst_loader *loader = open_loader(&options);
+    fake_reset_counts();
+    fake_hold_launches(true);
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    for (int i = 0; i < 30000; i++) {
+        fake_counts(&counts);
+        if (counts.n_uploaded >= 2)
+            break;
+        usleep(1000);
+    }
+    fake_hold_launches(false);
+    assert_true(counts.n_uploaded >= 2);
+    for (int i = 0; i < N_SAMPLES / BATCH; i++, at += BATCH * ROW_NBYTES) {
+        assert_ok(pst_loader_next(loader, &batch, &err));
+        assert_int_equal(pst_batch_tensor(batch, 0, &tensor), PST_OK);
+        assert_memory_equal(tensor.data, at, BATCH * ROW_NBYTES);
+        pst_batch_release(batch);
+    }
+    pst_loader_close(&loader);
+    free(wanted);
+    assert_nothing_left();
+}
+
 /* The n-th call of a kind fails, for n = 1, 2, ... until none does: an error that says so, or the
  * same batches; and nothing is left behind. */
 static void test_faults(void **state)
@@ -400,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_late_readers_see_their_batch),
         cmocka_unit_test(test_default_streams),
         cmocka_unit_test(test_batches_outlive_the_loader),
+        cmocka_unit_test(test_uploads_do_not_wait_for_kernels),
         cmocka_unit_test(test_steady_state_neither_allocates_nor_waits),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_broken_card),
