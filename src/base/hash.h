@@ -15,4 +15,12 @@ void psti_hash_begin(struct psti_hash_state *state);
 void psti_hash_update(struct psti_hash_state *state, const void *bytes, size_t nbytes);
 uint64_t psti_hash_end(const struct psti_hash_state *state);
 
+#if defined(__x86_64__)
+/* The same, with AVX2 (hash_avx2.c): the functions above call these for pieces of at least
+ * PSTI_HASH_WIDE_MIN bytes. Pieces of one state may go to either. */
+enum { PSTI_HASH_WIDE_MIN = 256 };
+uint64_t psti_hash64_avx2(const void *bytes, size_t nbytes);
+void psti_hash_update_avx2(struct psti_hash_state *state, const void *bytes, size_t nbytes);
+#endif
+
 #endif

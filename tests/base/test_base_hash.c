@@ -1,6 +1,7 @@
 /* XXH3-64 against the vectors of xxHash, and in pieces. */
 #include "test.h"
 
+#include "base/cpu.h"
 #include "base/hash.h"
 
 #include <stdlib.h>
@@ -68,12 +69,45 @@ static void any_alignment(void **state)
     }
 }
 
+#if defined(__x86_64__)
+/* Each length that begins or ends another of xxHash's loops; states that change over. */
+static void avx2_gives_the_same(void **state)
+{
+    (void)state;
+    enum { NBYTES = 1 << 14, STEP = 700 };
+    if (!(psti_cpu_detected() & PSTI_CPU_AVX2))
+        skip();
+    unsigned char *bytes = malloc(NBYTES);
+    fill(bytes, NBYTES);
+    for (size_t n = 0; n <= NBYTES; n += n < 2200 ? 1 : 509) {
+        struct psti_hash_state hash, wide;
+        psti_hash_begin(&hash);
+        psti_hash_begin(&wide);
+        for (size_t at = 0; at < n; at += STEP) {
+            size_t some = n - at < STEP ? n - at : STEP, few = some < 100 ? some : 100;
+            for (size_t k = 0; k < some; k += few) /* too short to be given to AVX2 */
+                psti_hash_update(&hash, bytes + at + k, some - k < few ? some - k : few);
+            if (at / STEP % 3 == 2)
+                psti_hash_update(&wide, bytes + at, some);
+            else
+                psti_hash_update_avx2(&wide, bytes + at, some);
+        }
+        assert_int_equal(psti_hash_end(&wide), psti_hash_end(&hash));
+        assert_int_equal(psti_hash64_avx2(bytes, n), psti_hash_end(&hash));
+    }
+    free(bytes);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(published_vectors),
         cmocka_unit_test(pieces_give_the_same),
         cmocka_unit_test(any_alignment),
+#if defined(__x86_64__)
+        cmocka_unit_test(avx2_gives_the_same),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
