@@ -73,6 +73,8 @@ void psti_augment_reverse_4_avx2(uint8_t *dst, const uint8_t *src, uint32_t widt
 void psti_augment_split_3_avx2(uint8_t *const *planes, const uint8_t *src, uint32_t width);
 void psti_augment_to_f16_avx2(void *dst, const uint8_t *src, size_t n, const float *scale,
                               const float *offset);
+#elif defined(__aarch64__)
+extern const struct psti_augment_ops psti_augment_ops_neon;
 #endif
 
 /* Plain C loops that other levels use for channel counts and ends they have no vectors for. */

@@ -229,6 +229,9 @@ const struct psti_augment_ops *psti_augment_ops_for(uint32_t features)
         return &psti_augment_ops_avx512;
     if ((features & PSTI_CPU_AVX2) != 0)
         return &psti_augment_ops_avx2;
+#elif defined(__aarch64__)
+    if ((features & PSTI_CPU_NEON) != 0)
+        return &psti_augment_ops_neon;
 #endif
     (void)features;
     return &psti_augment_ops_c;

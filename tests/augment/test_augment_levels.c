@@ -1,11 +1,14 @@
 /* Hazard: CPU levels, fusing, band sizes, strides or alignment change the pixels, or something is
  * read or written outside. Random chains over random pictures, plain C and unfused being the
- * judges; AVX-512 runs by SIMDe. */
+ * judges; AVX-512 and NEON run by SIMDe. */
 #include "augment_helper.h"
 
 #if defined(__x86_64__) && defined(PST_HAVE_SIMDE)
 extern const struct psti_augment_ops psti_augment_ops_simde;
+extern const struct psti_augment_ops psti_augment_ops_simde_neon;
 #endif
+
+#define BASE_LEVEL (PSTI_CPU_AVX2 | PSTI_CPU_NEON)
 
 static void random_fill(struct test_random *r, struct pst_op *op)
 {
@@ -86,16 +89,18 @@ static void check_levels(const struct pst_op *ops, size_t n, const struct psti_c
     struct how hows[] = {
         {.features = 0},
         {.features = 0, .band = 1 + test_below(r, 9), .row_gap = 1 + test_below(r, 40)},
-        {.features = psti_cpu_detected() & PSTI_CPU_AVX2},
-        {.features = psti_cpu_detected() & PSTI_CPU_AVX2,
+        {.features = psti_cpu_detected() & BASE_LEVEL},
+        {.features = psti_cpu_detected() & BASE_LEVEL,
          .band = 1 + test_below(r, 9),
          .row_gap = test_below(r, 40),
          .misalign = test_below(r, 33)},
-        {.features = psti_cpu_detected() & PSTI_CPU_AVX2, .band = 1, .unfused = true},
+        {.features = psti_cpu_detected() & BASE_LEVEL, .band = 1, .unfused = true},
         {.features = psti_cpu_detected(), .band = 3, .misalign = 1},
 #if defined(__x86_64__) && defined(PST_HAVE_SIMDE)
         {.kernels = &psti_augment_ops_simde, .band = test_below(r, 6)},
         {.kernels = &psti_augment_ops_simde, .misalign = test_below(r, 65), .row_gap = 3},
+        {.kernels = &psti_augment_ops_simde_neon, .band = test_below(r, 6)},
+        {.kernels = &psti_augment_ops_simde_neon, .misalign = test_below(r, 33), .row_gap = 5},
 #endif
     };
     for (size_t i = 0; i < sizeof hows / sizeof hows[0]; i++) {
