@@ -52,10 +52,10 @@ static inline uint32_t psti_pli_jpeg_first_square(const struct psti_pli_coefs *c
     return s;
 }
 
-/* ---- Samples -> pixels: pli_jpeg_rows.c, pli_jpeg_rows_avx2.c */
+/* ---- Samples -> pixels: pli_jpeg_rows.c, pli_jpeg_rows_avx2.c, pli_jpeg_rows_avx512.c */
 
 /* Kernels for rows of n samples. Where they interpolate sideways in[-1] and in[n] are read. They
- * may read n rounded up to 32 and one more, and write as much of rows of samples (twice that for
+ * may read n rounded up to 64 and one more, and write as much of rows of samples (twice that for
  * `h2`, `h2v2`), but write n pixels exactly. Rows do not overlap. */
 struct psti_pli_jpeg_rows {
     void (*h2)(const uint8_t *in, uint8_t *out, uint32_t n);                         /* -> 2n */
@@ -71,6 +71,7 @@ enum { PSTI_PLI_JPEG_ROW_SLACK = 64 }; /* bytes before and behind rows of sample
 extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_c;
 #if defined(__x86_64__)
 extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_avx2;
+extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_avx512; /* needs PSTI_CPU_AVX512_ICL */
 #endif
 
 /* ---- Strips: pli_jpeg_strip.c */

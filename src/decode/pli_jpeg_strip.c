@@ -21,6 +21,8 @@ enum {
 static const struct psti_pli_jpeg_rows *kernels_for(uint32_t cpu)
 {
 #if defined(__x86_64__)
+    if (cpu & PSTI_CPU_AVX512_ICL)
+        return &psti_pli_jpeg_rows_avx512;
     if (cpu & PSTI_CPU_AVX2)
         return &psti_pli_jpeg_rows_avx2;
 #endif

@@ -117,4 +117,14 @@ static inline simde__m512i widen_16(simde__m128i v)
 #undef _mm512_cvtepu8_epi32
 #define _mm512_cvtepu8_epi32 widen_16
 
+static inline simde__m512i shift_16_by(simde__m512i v, unsigned count)
+{
+    simde__m512i_private p = simde__m512i_to_private(v);
+    for (int i = 0; i < 16; i++)
+        p.i32[i] >>= count;
+    return simde__m512i_from_private(p);
+}
+#undef _mm512_srai_epi32
+#define _mm512_srai_epi32 shift_16_by
+
 #endif
