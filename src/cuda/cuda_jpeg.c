@@ -8,19 +8,15 @@
 #include "cuda/cuda_jpeg.h"
 
 #include "base/bits.h"
-#include "base/checked.h"
 #include "base/fail.h"
-#include "base/hash.h"
 
-#include <stdio.h>
+#include <string.h>
 
 #define ROOM "cuda"
-#define CODEC "pli"
 
 enum {
     HISTORY = 16, /* places that the tokens of a block take turns in */
-    STATES_NBYTES = 16 + 64,
-    CAUSE_NBYTES = PST_ERROR_TEXT_CAP
+    STATES_NBYTES = 16 + 64
 };
 
 _Static_assert((int)PSTI_CUDA_COEFS_ORDER % 16 == 0, "what follows is aligned");
@@ -92,32 +88,12 @@ void psti_cuda_jpeg_constants_write(struct psti_cuda_jpeg_constants *to)
 
 /* ---- Units of a region */
 
-static enum pst_status named(struct pst_error *err, enum pst_status status, int64_t offset)
-{
-    psti_error_set_codec(err, CODEC);
-    if (err && offset >= 0)
-        err->offset = offset;
-    return status;
-}
-
 struct unit {
     uint32_t row, column;
     const uint8_t *bytes;
     uint64_t offset; /* in the file */
     struct psti_pli_entry entry;
 };
-
-static enum pst_status unit_failed(const struct unit *unit, enum pst_status status,
-                                   struct pst_error *err)
-{
-    char cause[CAUSE_NBYTES];
-    if (!err)
-        return status;
-    snprintf(cause, sizeof cause, "%s", err->text);
-    psti_fail(err, status, ROOM, "unit in row %u, column %u: %.440s", unit->row, unit->column,
-              cause);
-    return named(err, status, (int64_t)unit->offset);
-}
 
 /* The next unit that the plan takes from number *next of the index on; false if there is none. The
  * offset of *next in the file is *offset. */
@@ -158,22 +134,18 @@ static uint64_t place_unit(const struct unit *unit, uint64_t at)
     return at + ((at + words_offset(unit->bytes, unit->entry.nbytes)) & 1);
 }
 
-static enum pst_status check_unit(const struct psti_pli_header *h, const struct unit *unit,
-                                  size_t nbytes, bool is_checked, struct pst_error *err)
+static enum pst_status check_unit(const struct psti_cuda_jpeg_plan *plan, const uint8_t *bytes,
+                                  size_t nbytes, const struct unit *unit, bool is_checked,
+                                  struct pst_error *err)
 {
-    if (unit->entry.nbytes == 0)
-        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "unit without bytes");
-    if (!psti_range_fits(unit->offset, unit->entry.nbytes, nbytes))
-        return psti_fail(err, PST_ERROR_TRUNCATED, ROOM,
-                         "unit ends at byte %llu, here are %zu bytes",
-                         (unsigned long long)(unit->offset + unit->entry.nbytes), nbytes);
-    if (is_checked && h->has_checksums &&
-        (uint32_t)psti_hash64(unit->bytes, unit->entry.nbytes) != unit->entry.checksum)
-        return psti_fail(err, PST_ERROR_CHECKSUM, ROOM, "checksum of the unit does not match");
-    if (unit->bytes[0] != PSTI_PLI_COEFS)
-        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "mode %u, where only coefficients may be",
-                         unit->bytes[0]);
-    return PST_OK;
+    enum pst_status status = psti_pli_check_unit(&plan->header, bytes, nbytes, unit->offset,
+                                                 unit->entry, is_checked, err);
+    if (status == PST_OK && unit->bytes[0] != PSTI_PLI_COEFS)
+        status = psti_fail(err, PST_ERROR_CORRUPT, ROOM, "mode %u, where only coefficients may be",
+                           unit->bytes[0]);
+    return status == PST_OK
+               ? PST_OK
+               : psti_pli_unit_failed(unit->row, unit->column, unit->offset, status, err);
 }
 
 static enum pst_status plan_units(const uint8_t *bytes, size_t nbytes, bool is_checked,
@@ -182,17 +154,16 @@ static enum pst_status plan_units(const uint8_t *bytes, size_t nbytes, bool is_c
     uint64_t offset = psti_pli_head_nbytes(&plan->header), at = 0;
     struct unit unit;
     for (uint32_t next = 0; next_unit(plan, bytes, &next, &offset, &unit);) {
-        enum pst_status status = check_unit(&plan->header, &unit, nbytes, is_checked, err);
+        enum pst_status status = check_unit(plan, bytes, nbytes, &unit, is_checked, err);
         if (status != PST_OK)
-            return unit_failed(&unit, status, err);
+            return status;
         at = place_unit(&unit, at) + unit.entry.nbytes;
         plan->n_units++;
     }
     if (at > UINT32_MAX - PSTI_CUDA_JPEG_ALIGN)
-        return named(err,
-                     psti_fail(err, PST_ERROR_LIMIT, ROOM,
-                               "units of more than 4 GiB are decoded on the CPU"),
-                     -1);
+        return psti_pli_failed(psti_fail(err, PST_ERROR_LIMIT, ROOM,
+                                         "units of more than 4 GiB are decoded on the CPU"),
+                               err);
     plan->upload_nbytes = psti_round_up(at, PSTI_CUDA_JPEG_ALIGN);
     return PST_OK;
 }
@@ -286,7 +257,7 @@ enum pst_status psti_cuda_jpeg_plan(const void *bytes, size_t nbytes,
     if (status == PST_OK)
         status = read_model(bytes, plan, err);
     if (status != PST_OK)
-        return named(err, status, -1);
+        return psti_pli_failed(status, err);
     plan_area(plan);
     return plan_units(bytes, nbytes, is_checked, plan, err);
 }

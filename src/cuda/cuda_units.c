@@ -7,21 +7,17 @@
 #include "cuda/cuda_units.h"
 
 #include "base/bits.h"
-#include "base/checked.h"
 #include "base/fail.h"
-#include "base/hash.h"
 #include "cuda/cuda_tables.h"
 #include "format/format_pli_lz.h"
 
-#include <stdio.h>
+#include <string.h>
 
 #define ROOM "cuda"
-#define CODEC "pli"
 
 enum {
     SHARED_NBYTES = 227 * 1024, /* of a block, compute capability 9.0 and 10.0 */
     ENTRY_PIXELS = 4096,        /* of PLAIN: what a unit of 64 x 64 has */
-    CAUSE_NBYTES = PST_ERROR_TEXT_CAP
 };
 
 /* A unit that the region touches. */
@@ -41,26 +37,6 @@ struct unit {
 /* What plan and fill do with each unit, in the order of the file. */
 typedef enum pst_status (*visit_fn)(void *ctx, const uint8_t *bytes, struct unit *unit,
                                     struct pst_error *err);
-
-static enum pst_status named(struct pst_error *err, enum pst_status status, int64_t offset)
-{
-    psti_error_set_codec(err, CODEC);
-    if (err && offset >= 0)
-        err->offset = offset;
-    return status;
-}
-
-static enum pst_status unit_failed(const struct unit *unit, enum pst_status status,
-                                   struct pst_error *err)
-{
-    char cause[CAUSE_NBYTES];
-    if (!err)
-        return status;
-    snprintf(cause, sizeof cause, "%s", err->text);
-    psti_fail(err, status, ROOM, "unit in row %u, column %u: %.440s", unit->row, unit->column,
-              cause);
-    return named(err, status, (int64_t)unit->offset);
-}
 
 /* Walks over the units that the region touches. */
 static enum pst_status walk(const struct psti_cuda_units_plan *plan, const uint8_t *bytes,
@@ -85,7 +61,7 @@ static enum pst_status walk(const struct psti_cuda_units_plan *plan, const uint8
         unit.end_row = r->y + r->height - y < unit.height ? r->y + r->height - y : unit.height;
         enum pst_status status = visit(ctx, bytes, &unit, err);
         if (status != PST_OK)
-            return unit_failed(&unit, status, err);
+            return psti_pli_unit_failed(unit.row, unit.column, unit.offset, status, err);
     }
     return PST_OK;
 }
@@ -174,17 +150,10 @@ static enum pst_status plan_unit(void *ctx, const uint8_t *bytes, struct unit *u
     const struct planning *planning = ctx;
     struct psti_cuda_units_plan *plan = planning->plan;
     const struct psti_pli_header *h = &plan->header;
-    uint32_t nbytes = unit->entry.nbytes;
-    if (nbytes == 0)
-        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "unit without bytes");
-    if (!psti_range_fits(unit->offset, nbytes, planning->nbytes))
-        return psti_fail(err, PST_ERROR_TRUNCATED, ROOM,
-                         "unit ends at byte %llu, here are %zu bytes",
-                         (unsigned long long)(unit->offset + nbytes), planning->nbytes);
-    if (planning->is_checked && h->has_checksums &&
-        (uint32_t)psti_hash64(bytes + unit->offset, nbytes) != unit->entry.checksum)
-        return psti_fail(err, PST_ERROR_CHECKSUM, ROOM, "checksum of the unit does not match");
-    enum pst_status status = sort_unit(h, bytes, unit, err);
+    enum pst_status status = psti_pli_check_unit(h, bytes, planning->nbytes, unit->offset,
+                                                 unit->entry, planning->is_checked, err);
+    if (status == PST_OK)
+        status = sort_unit(h, bytes, unit, err);
     if (status != PST_OK)
         return status;
     plan->n_units++;
@@ -228,7 +197,7 @@ enum pst_status psti_cuda_units_plan(const void *bytes, size_t nbytes,
     if (status == PST_OK)
         status = check_region(h, region, &plan->region, err);
     if (status != PST_OK)
-        return named(err, status, -1);
+        return psti_pli_failed(status, err);
     struct planning planning = {plan, nbytes, is_checked};
     status = walk(plan, bytes, plan_unit, &planning, err);
     plan->upload_nbytes += PSTI_CUDA_UNIT_MARGIN;
@@ -236,7 +205,7 @@ enum pst_status psti_cuda_units_plan(const void *bytes, size_t nbytes,
         plan->counts[PSTI_CUDA_UNITS_WAVE8] + plan->counts[PSTI_CUDA_UNITS_WAVE16] > 0)
         status = psti_pli_find_model(bytes, h, PSTI_PLI_MODEL_WAVE, &plan->tables,
                                      &plan->tables_nbytes, err);
-    return status == PST_OK ? PST_OK : named(err, status, -1);
+    return status == PST_OK ? PST_OK : psti_pli_failed(status, err);
 }
 
 /* Fill

@@ -10,12 +10,10 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/fail.h"
-#include "base/hash.h"
 
 #include <string.h>
 
 #define ROOM "decode"
-#define CODEC "pli"
 
 /* One call of pst_pli_decode. */
 struct run {
@@ -26,21 +24,13 @@ struct run {
     struct psti_pli_wave_tables *tables; /* in it; NULL until a wave unit asks for them */
 };
 
-static enum pst_status fail(struct pst_error *err, enum pst_status status, int64_t offset)
-{
-    psti_error_set_codec(err, CODEC);
-    if (err && offset >= 0)
-        err->offset = offset;
-    return status;
-}
-
 static enum pst_status read_head(const void *bytes, size_t nbytes, struct psti_pli_header *header,
                                  struct pst_error *err)
 {
     enum pst_status status = psti_pli_parse_header(bytes, nbytes, header, err);
     if (status == PST_OK)
         status = psti_pli_check_head(bytes, nbytes, header, err);
-    return status == PST_OK ? PST_OK : fail(err, status, -1);
+    return status == PST_OK ? PST_OK : psti_pli_failed(status, err);
 }
 
 static uint32_t n_units(const struct psti_pli_header *header)
@@ -99,10 +89,11 @@ enum pst_status pst_pli_info(const void *bytes, size_t nbytes, struct pst_pli_in
     struct pst_pli_info full;
     size_t struct_size = info->struct_size;
     if (struct_size < sizeof(size_t))
-        return fail(err, psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "info has no struct_size"), -1);
+        return psti_pli_failed(psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "info has no struct_size"),
+                               err);
     enum pst_status status = psti_pli_parse_header(bytes, nbytes, &header, err);
     if (status != PST_OK)
-        return fail(err, status, -1);
+        return psti_pli_failed(status, err);
     full = (struct pst_pli_info){
         .struct_size = struct_size,
         .content = header.content,
@@ -126,7 +117,7 @@ enum pst_status pst_pli_info(const void *bytes, size_t nbytes, struct pst_pli_in
         if (status == PST_OK && header.content == PST_PLI_CONTENT_JPEG)
             status = describe_frame(bytes, &header, &full, err);
         if (status != PST_OK)
-            return fail(err, status, -1);
+            return psti_pli_failed(status, err);
         count_units(bytes, nbytes, &header, &full);
     }
     memcpy(info, &full, struct_size < sizeof full ? struct_size : sizeof full);
@@ -160,7 +151,7 @@ static enum pst_status check_region(const struct psti_pli_header *header, uint32
         psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
                   "region y=%u x=%u height=%u width=%u is not within an image of %ux%u pixels",
                   region->y, region->x, region->height, region->width, height, width);
-        return fail(err, PST_ERROR_ARGUMENT, -1);
+        return psti_pli_failed(PST_ERROR_ARGUMENT, err);
     }
     return PST_OK;
 }
@@ -188,7 +179,7 @@ static enum pst_status check_pixels(const struct psti_pli_request *request, stru
     if (!what)
         return PST_OK;
     psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "the %s given do not fit the image or region", what);
-    return fail(err, PST_ERROR_ARGUMENT, -1);
+    return psti_pli_failed(PST_ERROR_ARGUMENT, err);
 }
 
 /* Which units a region of pixels touches. */
@@ -217,7 +208,7 @@ static enum pst_status find_span(const void *bytes, const struct psti_pli_header
     }
     enum pst_status status = psti_pli_jpeg_find_frame(bytes, header, &frame, err);
     if (status != PST_OK)
-        return fail(err, status, -1);
+        return psti_pli_failed(status, err);
     frame = psti_pli_jpeg_scaled_frame(&frame, scale_log2);
     psti_pli_jpeg_find_needs(&frame, 8u >> scale_log2, region, needs);
     *span = psti_pli_jpeg_find_span(&frame, header->unit_log2, needs);
@@ -312,21 +303,6 @@ static enum pst_status decode_unit(struct run *run, const struct psti_pli_unit *
     return PST_OK;
 }
 
-enum pst_status psti_pli_check_unit(const struct psti_pli_request *request, uint64_t offset,
-                                    struct psti_pli_entry entry, struct pst_error *err)
-{
-    if (entry.nbytes == 0)
-        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "unit without bytes");
-    if (!psti_range_fits(offset, entry.nbytes, request->nbytes))
-        return psti_fail(err, PST_ERROR_TRUNCATED, ROOM,
-                         "unit ends at byte %llu, here are %zu bytes",
-                         (unsigned long long)(offset + entry.nbytes), request->nbytes);
-    if (request->header.has_checksums &&
-        (uint32_t)psti_hash64(request->bytes + offset, entry.nbytes) != entry.checksum)
-        return psti_fail(err, PST_ERROR_CHECKSUM, ROOM, "checksum of the unit does not match");
-    return PST_OK;
-}
-
 /* Fetches, checks and decodes unit (row, column), `nbytes` bytes at `offset`. */
 static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, uint64_t offset,
                                 struct psti_pli_entry entry, struct pst_error *err)
@@ -354,26 +330,14 @@ static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, 
                   (int64_t)(x0 - r->x) * pixels.pixel_nbytes;
     struct psti_pli_part part = {y0 - y, x0 - x, y1 - y0, x1 - x0, request->channel, &pixels};
 
-    enum pst_status status = psti_pli_check_unit(request, offset, entry, err);
+    enum pst_status status =
+        psti_pli_check_unit(h, request->bytes, request->nbytes, offset, entry, true, err);
     if (status != PST_OK)
         return status;
     const uint8_t *bytes = request->bytes + offset;
     unit.bytes = bytes + 1;
     unit.nbytes = entry.nbytes - 1;
     return decode_unit(run, &unit, bytes[0], &part, err);
-}
-
-enum pst_status psti_pli_unit_failed(uint32_t row, uint32_t column, uint64_t offset,
-                                     enum pst_status status, struct pst_error *err)
-{
-    if (!err)
-        return status;
-    char cause[PST_ERROR_TEXT_CAP];
-    int64_t within =
-        err->offset > 0 ? err->offset + 1 : 0; /* the modes count behind the first byte */
-    memcpy(cause, err->text, sizeof cause);
-    psti_fail(err, status, ROOM, "unit in row %u, column %u: %.440s", row, column, cause);
-    return fail(err, status, (int64_t)offset + within);
 }
 
 /* The region's part in a row of units is there. */
@@ -429,7 +393,7 @@ static enum pst_status check_scratch(const struct psti_pli_request *request, siz
         return PST_OK;
     psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
               "scratch of %zu bytes; %zu bytes aligned to 64 are needed", nbytes, needed);
-    return fail(err, PST_ERROR_ARGUMENT, -1);
+    return psti_pli_failed(PST_ERROR_ARGUMENT, err);
 }
 
 static enum pst_status check_scale(const struct psti_pli_request *request, struct pst_error *err)
@@ -439,7 +403,7 @@ static enum pst_status check_scale(const struct psti_pli_request *request, struc
         return PST_OK;
     psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "the scale given does not fit the image: 2^-%u",
               request->scale_log2);
-    return fail(err, PST_ERROR_ARGUMENT, -1);
+    return psti_pli_failed(PST_ERROR_ARGUMENT, err);
 }
 
 /* Head, region, pixels and scratch are looked at, then the units. */

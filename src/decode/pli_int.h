@@ -69,13 +69,6 @@ struct psti_pli_request {
     void *band_ctx;
 };
 
-/* Looks at a unit's bytes as a whole: they are here and true to their checksum. */
-enum pst_status psti_pli_check_unit(const struct psti_pli_request *request, uint64_t offset,
-                                    struct psti_pli_entry entry, struct pst_error *err);
-/* Fills `err`, of a unit at `offset`, whose own offsets count from behind its mode byte. */
-enum pst_status psti_pli_unit_failed(uint32_t row, uint32_t column, uint64_t offset,
-                                     enum pst_status status, struct pst_error *err);
-
 /* Where a decoded unit's planes lie: sample (y, x) of plane c is at base + c * plane_step +
  * (y >> 5) * band_step + (y & 31) * row_step + x * (bits / 8). All in bytes, base at any alignment
  * of the sample. 96 samples from the start of each row are readable, whatever the width. */

@@ -79,7 +79,8 @@ static enum pst_status one_unit(const struct run *run, uint32_t row, uint32_t co
 {
     const struct psti_pli_request *request = run->request;
     struct psti_pli_coefs coefs;
-    enum pst_status status = psti_pli_check_unit(request, offset, entry, err);
+    enum pst_status status = psti_pli_check_unit(&request->header, request->bytes, request->nbytes,
+                                                 offset, entry, true, err);
     if (status != PST_OK)
         return status;
     const uint8_t *bytes = request->bytes + offset;

@@ -5,12 +5,14 @@
 #include "format/format_pli.h"
 
 #include "base/bits.h"
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/hash.h"
 
 #include <string.h>
 
 #define ROOM "format"
+#define CODEC "pli"
 
 enum {
     FLAG_WIDE_SIZES = 1,
@@ -193,6 +195,41 @@ void psti_pli_print_entry(uint8_t *head, const struct psti_pli_header *header, u
         psti_store_u16(p, (uint16_t)entry.nbytes);
     if (header->has_checksums)
         psti_store_u32(p + (header->wide_sizes ? 4 : 2), entry.checksum);
+}
+
+enum pst_status psti_pli_check_unit(const struct psti_pli_header *header, const void *bytes,
+                                    size_t nbytes, uint64_t offset, struct psti_pli_entry entry,
+                                    bool want_checksum, struct pst_error *err)
+{
+    if (entry.nbytes == 0)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "unit without bytes");
+    if (!psti_range_fits(offset, entry.nbytes, nbytes))
+        return psti_fail(err, PST_ERROR_TRUNCATED, ROOM,
+                         "unit ends at byte %llu, here are %zu bytes",
+                         (unsigned long long)(offset + entry.nbytes), nbytes);
+    if (want_checksum && header->has_checksums &&
+        (uint32_t)psti_hash64((const uint8_t *)bytes + offset, entry.nbytes) != entry.checksum)
+        return psti_fail(err, PST_ERROR_CHECKSUM, ROOM, "checksum of the unit does not match");
+    return PST_OK;
+}
+
+enum pst_status psti_pli_failed(enum pst_status status, struct pst_error *err)
+{
+    psti_error_set_codec(err, CODEC);
+    return status;
+}
+
+enum pst_status psti_pli_unit_failed(uint32_t row, uint32_t column, uint64_t offset,
+                                     enum pst_status status, struct pst_error *err)
+{
+    char cause[PST_ERROR_TEXT_CAP];
+    if (!err)
+        return status;
+    int64_t within = err->offset > 0 ? err->offset + 1 : 0;
+    memcpy(cause, err->text, sizeof cause);
+    psti_fail(err, status, ROOM, "unit in row %u, column %u: %.440s", row, column, cause);
+    err->offset = (int64_t)offset + within;
+    return psti_pli_failed(status, err);
 }
 
 enum pst_status psti_pli_find_model(const void *head, const struct psti_pli_header *header,

@@ -104,6 +104,19 @@ struct psti_pli_entry psti_pli_parse_entry(const void *head, const struct psti_p
 void psti_pli_print_entry(uint8_t *head, const struct psti_pli_header *header, uint32_t unit,
                           struct psti_pli_entry entry);
 
+/* Looks at a unit's bytes as a whole: `nbytes` bytes of the PLI are here, the unit's among them, at
+ * `offset`; and, where the PLI has checksums and they are asked for, the unit is true to its own.
+ */
+enum pst_status psti_pli_check_unit(const struct psti_pli_header *header, const void *bytes,
+                                    size_t nbytes, uint64_t offset, struct psti_pli_entry entry,
+                                    bool want_checksum, struct pst_error *err);
+/* Makes what `err` says of a unit, where offsets above 0 count from behind its mode byte, a remark
+ * about the PLI: which unit, and where in the file. Names the codec. Returns `status`. */
+enum pst_status psti_pli_unit_failed(uint32_t row, uint32_t column, uint64_t offset,
+                                     enum pst_status status, struct pst_error *err);
+/* Names the codec in `err` and returns `status`, for what concerns no unit. */
+enum pst_status psti_pli_failed(enum pst_status status, struct pst_error *err);
+
 /* The model block of `kind`: its bytes and length, or NULL and 0. PST_ERROR_CORRUPT if the model is
  * not a sequence of blocks that the content may have. */
 enum psti_pli_model_kind {
