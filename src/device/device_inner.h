@@ -59,6 +59,11 @@ enum pst_status psti_device_load_images(struct psti_device *device, const void *
                                         uint32_t n_images, const char *const *names,
                                         uint32_t n_names, struct pst_error *err);
 
+/* The folder of the library or program that this code is in; false: not known. */
+bool psti_device_own_folder(char *folder, size_t capacity);
+/* The first file that matches `folder`/`pattern` goes into `path`; false: there is none. */
+bool psti_device_find_file(const char *folder, const char *pattern, char *path, size_t capacity);
+
 /* Calls the driver, or, in tests, fails with `otherwise` instead. */
 #define PSTI_DRIVER_CALL(device, otherwise, call)                                                  \
     (psti_fault(PSTI_FAULT_DEVICE) ? (unsigned)(otherwise) : (device)->driver.call)

@@ -43,11 +43,10 @@ static const struct psti_device_library *open_one(const char *path, char *why, s
     return library;
 }
 
-/* The folder of the library or program that has this function; false: not known. */
-static bool own_folder(char *folder, size_t capacity)
+bool psti_device_own_folder(char *folder, size_t capacity)
 {
     Dl_info info;
-    if (!dladdr((void *)(uintptr_t)&own_folder, &info) || !info.dli_fname)
+    if (!dladdr((void *)(uintptr_t)&psti_device_own_folder, &info) || !info.dli_fname)
         return false;
     char resolved[PATH_MAX];
     const char *path = realpath(info.dli_fname, resolved) ? resolved : info.dli_fname;
@@ -56,8 +55,7 @@ static bool own_folder(char *folder, size_t capacity)
     return length >= 0 && (size_t)length < capacity;
 }
 
-/* The first file that matches `folder` + `pattern` goes into `path`. */
-static bool find_file(const char *folder, const char *pattern, char *path, size_t capacity)
+bool psti_device_find_file(const char *folder, const char *pattern, char *path, size_t capacity)
 {
     char wanted[PATH_CAP];
     glob_t found;
@@ -86,9 +84,9 @@ static const struct psti_device_library *find_library(char *path, size_t capacit
         return library;
     }
     bool is_there = false;
-    if (own_folder(folder, sizeof folder))
+    if (psti_device_own_folder(folder, sizeof folder))
         for (size_t i = 0; !is_there && i < sizeof places / sizeof places[0]; i++)
-            is_there = find_file(folder, places[i], path, capacity);
+            is_there = psti_device_find_file(folder, places[i], path, capacity);
     if (!is_there)
         snprintf(path, capacity, "%s", PSTI_LIBRARY_FILE);
     library = open_one(path, why, sizeof why);
