@@ -2,7 +2,7 @@
 #ifndef PST_TEST_CUDA_MAKE_H
 #define PST_TEST_CUDA_MAKE_H
 
-#include "cuda/cuda_helper.h"
+#include "test_input.h"
 
 #include "augment/augment.h"
 #include "decode/decode.h"

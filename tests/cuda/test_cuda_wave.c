@@ -1,7 +1,7 @@
 /* test_cuda_wave.c - units of mode wave through the CPU build of the kernels' decoder, against the
  * CPU's: valid units of every size, predictor and table, damaged ones (same verdict), the units of
  * encoded pictures, of golden files and of real images. Memory ends at guard pages. */
-#include "cuda_helper.h"
+#include "test_input.h"
 
 #include "cuda/cuda_tables.h"
 #include "cuda/cuda_units.h"

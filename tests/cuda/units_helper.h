@@ -3,7 +3,7 @@
 #ifndef PST_TEST_CUDA_UNITS_HELPER_H
 #define PST_TEST_CUDA_UNITS_HELPER_H
 
-#include "cuda_helper.h"
+#include "test_input.h"
 
 #include "cuda/cuda_units.h"
 

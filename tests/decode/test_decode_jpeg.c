@@ -1,6 +1,6 @@
 /* test_decode_jpeg.c - JPEG: pixels are libjpeg's own, whole and by region, for every kind of file.
  */
-#include "decode_make.h"
+#include "decode_fixture.h"
 
 #include <stdlib.h>
 
@@ -8,23 +8,6 @@ static const struct {
     uint8_t h, v;
 } samplings[] = {{1, 1}, {2, 1}, {2, 2}, {1, 2}, {4, 1}, {4, 2}, {1, 4}, {2, 4}};
 #define N_SAMPLINGS (sizeof samplings / sizeof samplings[0])
-
-static struct psti_decoder *decoder;
-
-static int open_decoder(void **state)
-{
-    struct pst_error err;
-    (void)state;
-    assert_ok(psti_decoder_open(&decoder, &err));
-    return 0;
-}
-
-static int close_decoder(void **state)
-{
-    (void)state;
-    psti_decoder_close(&decoder);
-    return 0;
-}
 
 enum regions { REGIONS_ALL, REGIONS_EDGES, REGIONS_SOME };
 

@@ -1,27 +1,10 @@
 /* test_decode_pli.c - PLI as a form of an image: probed by its first bytes, whole and in regions,
  * converted as any other form, only the units of the region decoded and looked at, and counted. */
-#include "decode_make.h"
+#include "decode_fixture.h"
 
 #include <penstock/pli.h>
 
 #include <stdlib.h>
-
-static struct psti_decoder *decoder;
-
-static int open_decoder(void **state)
-{
-    struct pst_error err;
-    (void)state;
-    assert_ok(psti_decoder_open(&decoder, &err));
-    return 0;
-}
-
-static int close_decoder(void **state)
-{
-    (void)state;
-    psti_decoder_close(&decoder);
-    return 0;
-}
 
 /* u8 or u16 (H,W,C). 16 bits: what the picture of 8 bits has, and another low byte. */
 static uint8_t *make_samples(uint32_t height, uint32_t width, uint32_t channels, uint32_t bits)

@@ -1,27 +1,10 @@
 /* test_decode_png.c - PNG: every colour type, depth and interlace against libpng's own conversions.
  */
-#include "decode_make.h"
+#include "decode_fixture.h"
 
 #include <stdlib.h>
 
 #include <png.h>
-
-static struct psti_decoder *decoder;
-
-static int open_decoder(void **state)
-{
-    struct pst_error err;
-    (void)state;
-    assert_ok(psti_decoder_open(&decoder, &err));
-    return 0;
-}
-
-static int close_decoder(void **state)
-{
-    (void)state;
-    psti_decoder_close(&decoder);
-    return 0;
-}
 
 static const struct {
     int colour_type, depth;

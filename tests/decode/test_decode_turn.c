@@ -1,24 +1,7 @@
 /* test_decode_turn.c - the eight orientations, for every codec's rows, and raw pixels. */
-#include "decode_make.h"
+#include "decode_fixture.h"
 
 #include <stdlib.h>
-
-static struct psti_decoder *decoder;
-
-static int open_decoder(void **state)
-{
-    struct pst_error err;
-    (void)state;
-    assert_ok(psti_decoder_open(&decoder, &err));
-    return 0;
-}
-
-static int close_decoder(void **state)
-{
-    (void)state;
-    psti_decoder_close(&decoder);
-    return 0;
-}
 
 static void check_regions(const struct bytes *file, const struct pst_image_info *info,
                           const struct pst_decode_options *options, const uint8_t *expected,

@@ -1,28 +1,11 @@
 /* test_decode_webp.c - WebP: whole equals libwebp's simple calls, regions equal the whole. */
-#include "decode_make.h"
+#include "decode_fixture.h"
 
 #include <stdlib.h>
 
 #ifdef PST_HAVE_WEBP
 #include <webp/decode.h>
 #include <webp/encode.h>
-
-static struct psti_decoder *decoder;
-
-static int open_decoder(void **state)
-{
-    struct pst_error err;
-    (void)state;
-    assert_ok(psti_decoder_open(&decoder, &err));
-    return 0;
-}
-
-static int close_decoder(void **state)
-{
-    (void)state;
-    psti_decoder_close(&decoder);
-    return 0;
-}
 
 /* filter: 0 simple, 1 strong. */
 static struct bytes make_webp(uint32_t height, uint32_t width, uint32_t channels, bool lossless,

@@ -16,25 +16,6 @@
 
 enum { N_FIRST = 24, N_SECOND = 40 };
 
-/* One life of a writer: from where the disk is, to `end` samples and finish. */
-static enum pst_status live(const char *path, enum pst_writer_mode mode, uint64_t end,
-                            struct pst_error *err)
-{
-    struct pst_writer_options options = fixture_options(mode);
-    pst_writer *writer;
-    enum pst_status status =
-        pst_writer_open(path, fixture_fields, FIX_N_FIELDS, &options, &writer, err);
-    if (status != PST_OK)
-        return status;
-    status = pst_writer_set_class_names(writer, FIX_LABEL, fixture_classes, 5, err);
-    for (uint64_t i = pst_writer_count(writer); i < end && status == PST_OK; i++)
-        status = fixture_add(writer, i, err);
-    if (status == PST_OK)
-        status = pst_writer_finish(writer, err);
-    pst_writer_close(&writer);
-    return status;
-}
-
 /* What a reader sees in between: nothing, "resume it", or a whole state that was finished before.
  */
 static void check_between(const char *path, uint64_t n_before)
@@ -71,17 +52,18 @@ static void disk_full_at_every_write(void **state)
         for (uint64_t n = 1; !done; n++) {
             fixture_empty(directory);
             if (append)
-                assert_ok(live(path, PST_WRITER_CREATE, N_FIRST, &err));
+                assert_ok(fixture_live(path, PST_WRITER_CREATE, N_FIRST, &err));
             psti_fault_arm(PSTI_FAULT_WRITE, n, true);
-            enum pst_status status = live(path, append ? PST_WRITER_APPEND : PST_WRITER_CREATE,
-                                          append ? N_SECOND : N_FIRST, &err);
+            enum pst_status status =
+                fixture_live(path, append ? PST_WRITER_APPEND : PST_WRITER_CREATE,
+                             append ? N_SECOND : N_FIRST, &err);
             psti_fault_arm(PSTI_FAULT_WRITE, 0, false);
             done = status == PST_OK;
             if (!done)
                 assert_true(status == PST_ERROR_NO_SPACE || status == PST_ERROR_IO);
             assert_true(done || strcmp(err.dataset, path) == 0);
             check_between(path, append ? N_FIRST : 0);
-            assert_ok(live(path, PST_WRITER_RESUME, append ? N_SECOND : N_FIRST, &err));
+            assert_ok(fixture_live(path, PST_WRITER_RESUME, append ? N_SECOND : N_FIRST, &err));
             fixture_check(path, append ? N_SECOND : N_FIRST);
             assert_true(n < 1000);
         }
@@ -101,12 +83,12 @@ static void one_failed_write_is_never_forgotten(void **state)
     for (uint64_t n = 1; !done; n++) {
         fixture_empty(directory);
         psti_fault_arm(PSTI_FAULT_WRITE, n, false);
-        enum pst_status status = live(path, PST_WRITER_CREATE, N_FIRST, &err);
+        enum pst_status status = fixture_live(path, PST_WRITER_CREATE, N_FIRST, &err);
         done = psti_fault_count(PSTI_FAULT_WRITE) < n;
         psti_fault_arm(PSTI_FAULT_WRITE, 0, false);
         assert_int_equal(status == PST_OK, done);
         check_between(path, 0);
-        assert_ok(live(path, PST_WRITER_RESUME, N_FIRST, &err));
+        assert_ok(fixture_live(path, PST_WRITER_RESUME, N_FIRST, &err));
         fixture_check(path, N_FIRST);
     }
     fixture_remove(directory);
@@ -122,12 +104,12 @@ static void no_memory_at_every_allocation(void **state)
     for (uint64_t n = 1; !done; n++) {
         fixture_empty(directory);
         psti_fault_arm(PSTI_FAULT_ALLOC, n, true);
-        enum pst_status status = live(path, PST_WRITER_CREATE, N_FIRST, &err);
+        enum pst_status status = fixture_live(path, PST_WRITER_CREATE, N_FIRST, &err);
         psti_fault_arm(PSTI_FAULT_ALLOC, 0, false);
         done = status == PST_OK;
         assert_true(done || status == PST_ERROR_MEMORY);
         check_between(path, 0);
-        assert_ok(live(path, PST_WRITER_RESUME, N_FIRST, &err));
+        assert_ok(fixture_live(path, PST_WRITER_RESUME, N_FIRST, &err));
         fixture_check(path, N_FIRST);
         assert_true(n < 1000);
     }
@@ -159,7 +141,7 @@ static void a_failed_read_while_resuming(void **state)
     bool done = false;
     for (uint64_t n = 1; !done; n++) {
         psti_fault_arm(PSTI_FAULT_READ, n, false);
-        enum pst_status status = live(path, PST_WRITER_RESUME, N_FIRST, &err);
+        enum pst_status status = fixture_live(path, PST_WRITER_RESUME, N_FIRST, &err);
         done = psti_fault_count(PSTI_FAULT_READ) < n;
         psti_fault_arm(PSTI_FAULT_READ, 0, false);
         assert_int_equal(status, done ? PST_OK : PST_ERROR_IO);
@@ -183,11 +165,11 @@ static void files_that_must_not_grow(void **state)
         limit = before;
         limit.rlim_cur = most;
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-        enum pst_status status = live(path, PST_WRITER_CREATE, N_FIRST, &err);
+        enum pst_status status = fixture_live(path, PST_WRITER_CREATE, N_FIRST, &err);
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
         assert_true(status == PST_OK || status == PST_ERROR_IO || status == PST_ERROR_NO_SPACE);
         check_between(path, 0);
-        assert_ok(live(path, PST_WRITER_RESUME, N_FIRST, &err));
+        assert_ok(fixture_live(path, PST_WRITER_RESUME, N_FIRST, &err));
         fixture_check(path, N_FIRST);
     }
     fixture_remove(directory);

@@ -133,24 +133,6 @@ int __wrap_close(int fd)
     return __real_close(fd);
 }
 
-static enum pst_status live(const char *path, enum pst_writer_mode mode, uint64_t end,
-                            struct pst_error *err)
-{
-    struct pst_writer_options options = fixture_options(mode);
-    pst_writer *writer;
-    enum pst_status status =
-        pst_writer_open(path, fixture_fields, FIX_N_FIELDS, &options, &writer, err);
-    if (status != PST_OK)
-        return status;
-    status = pst_writer_set_class_names(writer, FIX_LABEL, fixture_classes, 5, err);
-    for (uint64_t i = pst_writer_count(writer); i < end && status == PST_OK; i++)
-        status = fixture_add(writer, i, err);
-    if (status == PST_OK)
-        status = pst_writer_finish(writer, err);
-    pst_writer_close(&writer);
-    return status;
-}
-
 /* Runs a life in a child that ends at call n; true if it got through. */
 static bool live_and_die(const char *path, enum pst_writer_mode mode, uint64_t end, uint64_t n,
                          enum power power)
@@ -162,7 +144,7 @@ static bool live_and_die(const char *path, enum pst_writer_mode mode, uint64_t e
         kill_plan.armed = true;
         kill_plan.left = n;
         kill_plan.power = power;
-        _exit(live(path, mode, end, &err) == PST_OK ? 0 : 1);
+        _exit(fixture_live(path, mode, end, &err) == PST_OK ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &exit_status, 0), child);
     assert_true(WIFEXITED(exit_status));
@@ -189,15 +171,15 @@ static void check_after(const char *path, uint64_t n_before, uint64_t end)
         assert_true(pst_dataset_count(ds) == n_before || pst_dataset_count(ds) == end);
         fixture_check_open(ds, pst_dataset_count(ds));
         pst_dataset_close(&ds);
-        assert_ok(live(path, PST_WRITER_APPEND, end, &err));
+        assert_ok(fixture_live(path, PST_WRITER_APPEND, end, &err));
     } else if (in(path, "journal.pst")) {
         assert_int_equal(n_before, 0);
         assert_int_equal(pst_dataset_open(path, NULL, &ds, &err), PST_ERROR_INCOMPLETE);
-        assert_int_equal(live(path, PST_WRITER_CREATE, end, &err), PST_ERROR_INCOMPLETE);
-        assert_ok(live(path, PST_WRITER_RESUME, end, &err));
+        assert_int_equal(fixture_live(path, PST_WRITER_CREATE, end, &err), PST_ERROR_INCOMPLETE);
+        assert_ok(fixture_live(path, PST_WRITER_RESUME, end, &err));
     } else {
         assert_int_equal(n_before, 0);
-        assert_ok(live(path, PST_WRITER_CREATE, end, &err));
+        assert_ok(fixture_live(path, PST_WRITER_CREATE, end, &err));
     }
     fixture_check(path, end);
     assert_false(in(path, "journal.pst"));
@@ -214,7 +196,7 @@ static void run(enum power power)
         for (uint64_t n = 1; !done; n++, total++) {
             fixture_empty(directory);
             if (append)
-                assert_ok(live(path, PST_WRITER_CREATE, N_FIRST, &err));
+                assert_ok(fixture_live(path, PST_WRITER_CREATE, N_FIRST, &err));
             done = live_and_die(path, append ? PST_WRITER_APPEND : PST_WRITER_CREATE,
                                 append ? N_SECOND : N_FIRST, n, power);
             check_after(path, append ? N_FIRST : 0, append ? N_SECOND : N_FIRST);

@@ -239,6 +239,24 @@ void fixture_check_open(const pst_dataset *ds, uint64_t n)
     assert_ok(psti_dataset_check_index(ds, &err));
 }
 
+enum pst_status fixture_live(const char *path, enum pst_writer_mode mode, uint64_t end,
+                             struct pst_error *err)
+{
+    struct pst_writer_options options = fixture_options(mode);
+    pst_writer *writer;
+    enum pst_status status =
+        pst_writer_open(path, fixture_fields, FIX_N_FIELDS, &options, &writer, err);
+    if (status != PST_OK)
+        return status;
+    status = pst_writer_set_class_names(writer, FIX_LABEL, fixture_classes, 5, err);
+    for (uint64_t i = pst_writer_count(writer); i < end && status == PST_OK; i++)
+        status = fixture_add(writer, i, err);
+    if (status == PST_OK)
+        status = pst_writer_finish(writer, err);
+    pst_writer_close(&writer);
+    return status;
+}
+
 void fixture_check(const char *path, uint64_t n)
 {
     struct pst_error err = {0};

@@ -48,6 +48,10 @@ enum pst_status fixture_add(pst_writer *writer, uint64_t i, struct pst_error *er
 /* Writer options with small shards and commits, so that few samples make many of both. */
 struct pst_writer_options fixture_options(enum pst_writer_mode mode);
 
+/* One life of a writer: from where the disk is, to `end` samples and finish. */
+enum pst_status fixture_live(const char *path, enum pst_writer_mode mode, uint64_t end,
+                             struct pst_error *err);
+
 /* Asserts that the data set at `path` is whole and holds exactly samples 0..n-1, byte for byte. */
 void fixture_check(const char *path, uint64_t n);
 /* The same for an open one. */

@@ -1,6 +1,6 @@
-/* cuda_helper.h - what the tests of this room share: random numbers, guard pages. */
-#ifndef PST_TEST_CUDA_HELPER_H
-#define PST_TEST_CUDA_HELPER_H
+/* test_input.h - what tests make input of: random numbers, memory that ends at a guard page. */
+#ifndef PST_TEST_INPUT_H
+#define PST_TEST_INPUT_H
 
 #include "test.h"
 

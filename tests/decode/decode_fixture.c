@@ -1,0 +1,19 @@
+/* decode_fixture.c - a decoder for a group of tests; see the header. */
+#include "decode_fixture.h"
+
+struct psti_decoder *decoder;
+
+int open_decoder(void **state)
+{
+    struct pst_error err;
+    (void)state;
+    assert_ok(psti_decoder_open(&decoder, &err));
+    return 0;
+}
+
+int close_decoder(void **state)
+{
+    (void)state;
+    psti_decoder_close(&decoder);
+    return 0;
+}
