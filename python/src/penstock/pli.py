@@ -29,7 +29,7 @@ TIERS = ("fast", "small", "dense")
 __all__ = ["TIERS", "decode", "encode", "from_jpeg", "info", "to_jpeg"]
 
 # Sampling factors, 16 h + v, of luma and of both chroma components.
-_SUBSAMPLINGS = {
+_SUBSAMPLINGS: dict[tuple[int, ...], str] = {
     (0x11, 0x11, 0x11): "4:4:4",
     (0x21, 0x11, 0x11): "4:2:2",
     (0x22, 0x11, 0x11): "4:2:0",
