@@ -10,6 +10,9 @@ function(pst_test name)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 300)
   endif()
+  if(CMAKE_CROSSCOMPILING)
+    math(EXPR TEST_TIMEOUT "4 * ${TEST_TIMEOUT}") # emulated
+  endif()
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABEL}")
 endfunction()
 

@@ -19,7 +19,7 @@ from check_style import tracked
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)|!\[[^\]]*\]\(([^)\s]+)\)")
 # A path in back-quotes that begins with one of the house's folders is a claim that it exists.
 NAMED = re.compile(r"`((?:src|include|tests|scripts|docs|examples|bench|python|cmake|tools)/[\w./-]+\w/?)`")
-TARGET = re.compile(r"`make ([a-z][a-z-]*)")
+TARGET = re.compile(r"`make ([a-z][a-z0-9-]*)")
 
 
 def anchor_of(heading: str) -> str:
@@ -77,7 +77,7 @@ def check_document(root: Path, where: str, targets: set[str]) -> list[str]:
 
 def check(root: Path) -> list[str]:
     makefile = root / "Makefile"
-    targets = set(re.findall(r"^([a-z][a-z-]*):", makefile.read_text(), re.MULTILINE)) if makefile.exists() else set()
+    targets = set(re.findall(r"^([a-z][a-z0-9-]*):", makefile.read_text(), re.MULTILINE)) if makefile.exists() else set()
     findings = []
     for where in tracked(root):
         if where.endswith(".md"):
