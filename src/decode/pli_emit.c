@@ -64,6 +64,9 @@ static const struct psti_pli_emit_kernels *kernels_for(uint32_t cpu)
 #if defined(__x86_64__)
     if (cpu & PSTI_CPU_AVX2)
         return &psti_pli_emit_kernels_avx2;
+#elif defined(__aarch64__)
+    if (cpu & PSTI_CPU_NEON)
+        return &psti_pli_emit_kernels_neon;
 #endif
     (void)cpu;
     return &psti_pli_emit_kernels_c;

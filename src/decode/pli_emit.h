@@ -26,6 +26,8 @@ struct psti_pli_emit_kernels {
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_c;
 #if defined(__x86_64__)
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx2;
+#elif defined(__aarch64__)
+extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_neon;
 #endif
 
 #endif

@@ -280,6 +280,9 @@ static const struct psti_packed_kernels *kernels_for(const struct psti_pli_unit 
         return &psti_packed_kernels_avx512;
     if (unit->cpu & PSTI_CPU_AVX2)
         return &psti_packed_kernels_avx2;
+#elif defined(__aarch64__)
+    if (unit->cpu & PSTI_CPU_NEON)
+        return &psti_packed_kernels_neon;
 #endif
     (void)unit;
     return &psti_packed_kernels_c;

@@ -67,6 +67,8 @@ extern const struct psti_packed_kernels psti_packed_kernels_c;
 #if defined(__x86_64__)
 extern const struct psti_packed_kernels psti_packed_kernels_avx2;
 extern const struct psti_packed_kernels psti_packed_kernels_avx512; /* VBMI, 8 bits only */
+#elif defined(__aarch64__)
+extern const struct psti_packed_kernels psti_packed_kernels_neon;
 #endif
 
 /* psti_pli_packed_decode with the kernels given: tests hold each to plain C. */

@@ -3,14 +3,19 @@
 #include "test.h"
 
 #include "base/cpu.h"
+#include "decode/pli_emit.h"
 #include "decode/pli_int.h"
 
 #include <string.h>
 
-enum { ROW = 160, PLANE = 64 * ROW, ROOM = 80 * 64 * 8, N_LEVELS = 3 };
+enum { ROW = 160, PLANE = 64 * ROW, ROOM = 80 * 64 * 8, N_LEVELS = 4 };
 
-static const uint32_t levels[N_LEVELS] = {0, PSTI_CPU_AVX2,
-                                          PSTI_CPU_AVX2 | PSTI_CPU_AVX512 | PSTI_CPU_AVX512_VBMI};
+static const uint32_t levels[N_LEVELS] = {
+    0, PSTI_CPU_AVX2, PSTI_CPU_AVX2 | PSTI_CPU_AVX512 | PSTI_CPU_AVX512_VBMI, PSTI_CPU_NEON};
+
+#if defined(PST_HAVE_SIMDE)
+extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_neon_simde;
+#endif
 
 struct fixture {
     uint8_t planes[4][2 * PLANE];
@@ -100,6 +105,43 @@ static void test_levels_agree(void **state)
                         }
 }
 
+/* The same of one table of kernels, also of those that this machine runs by emulation only. */
+static void check_kernels(const struct psti_pli_emit_kernels *kernels)
+{
+    enum { GUARD = 32, LARGEST = 64 * 4 };
+    const struct psti_pli_emit_kernels *tables[2] = {&psti_pli_emit_kernels_c, kernels};
+    static uint8_t out[2][4][GUARD + LARGEST + GUARD];
+    for (uint32_t n = 1; n <= 64; n++) {
+        const uint8_t *p[4];
+        for (int c = 0; c < 4; c++)
+            p[c] = fixture.planes[c] + 7 * n + (size_t)c;
+        memset(out, 0x5A, sizeof out);
+        for (int k = 0; k < 2; k++) {
+            size_t at = GUARD + n % 16;
+            tables[k]->green_rgb8(p[0], p[1], p[2], out[k][0] + at, n);
+            tables[k]->green_rgba8(p[0], p[1], p[2], p[3], out[k][1] + at, n);
+            tables[k]->green_one8(p[0], p[1], out[k][2] + at, n);
+            tables[k]->plain_rgb8(p[0], p[1], p[2], out[k][3] + at, n);
+        }
+        assert_memory_equal(out[0], out[1], sizeof out[0]);
+    }
+}
+
+static void test_kernels_agree(void **state)
+{
+    (void)state;
+    fill(5);
+#if defined(__x86_64__)
+    if (psti_cpu_detected() & PSTI_CPU_AVX2)
+        check_kernels(&psti_pli_emit_kernels_avx2);
+#elif defined(__aarch64__)
+    check_kernels(&psti_pli_emit_kernels_neon);
+#endif
+#if defined(PST_HAVE_SIMDE)
+    check_kernels(&psti_pli_emit_kernels_neon_simde);
+#endif
+}
+
 /* Plain C itself, by the definition. */
 static void test_colours(void **state)
 {
@@ -125,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_levels_agree),
+        cmocka_unit_test(test_kernels_agree),
         cmocka_unit_test(test_colours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,13 +12,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { CAPACITY = 48 * 1024, WORK_GUARD = 64, N_LEVELS = 4 };
+enum { CAPACITY = 48 * 1024, WORK_GUARD = 64, N_LEVELS = 5 };
 
 /* Pictures that lead to all predictors, widths and taps. */
 enum kind { NOISE, SMOOTH, DIAGONAL, EDGES, FLAT, ALIKE, EXTREMES, N_KINDS };
 
 #if defined(PST_HAVE_SIMDE) && defined(__x86_64__)
-extern const struct psti_packed_kernels psti_packed_kernels_simde;
+extern const struct psti_packed_kernels psti_packed_kernels_simde, psti_packed_kernels_neon_simde;
 #endif
 
 struct fixture {
@@ -118,10 +118,15 @@ static const struct psti_packed_kernels *kernels_of(int level)
         return &psti_packed_kernels_avx2;
     if (level == 2 && cpu & PSTI_CPU_AVX512_VBMI)
         return &psti_packed_kernels_avx512;
+#elif defined(__aarch64__)
+    if (level == 4)
+        return &psti_packed_kernels_neon;
 #endif
 #if defined(PST_HAVE_SIMDE) && defined(__x86_64__)
     if (level == 3)
         return &psti_packed_kernels_simde;
+    if (level == 4)
+        return &psti_packed_kernels_neon_simde;
 #endif
     return level == 0 ? &psti_packed_kernels_c : NULL;
 }
@@ -129,7 +134,7 @@ static const struct psti_packed_kernels *kernels_of(int level)
 /* Those of AVX-512 are for 8 bits. */
 static bool has_level(int level, uint8_t bits)
 {
-    return kernels_of(level) && (level < 2 || bits == 8);
+    return kernels_of(level) && (level < 2 || level == 4 || bits == 8);
 }
 
 /* Decodes n bytes that end at the forbidden page. */
