@@ -52,7 +52,8 @@ static inline uint32_t psti_pli_jpeg_first_square(const struct psti_pli_coefs *c
     return s;
 }
 
-/* ---- Samples -> pixels: pli_jpeg_rows.c, pli_jpeg_rows_avx2.c, pli_jpeg_rows_avx512.c */
+/* ---- Samples -> pixels: pli_jpeg_rows.c, pli_jpeg_rows_avx2.c, pli_jpeg_rows_avx512.c,
+ * pli_jpeg_rows_neon.c */
 
 /* Kernels for rows of n samples. Where they interpolate sideways in[-1] and in[n] are read. They
  * may read n rounded up to 64 and one more, and write as much of rows of samples (twice that for
@@ -72,6 +73,8 @@ extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_c;
 #if defined(__x86_64__)
 extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_avx2;
 extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_avx512; /* needs PSTI_CPU_AVX512_ICL */
+#elif defined(__aarch64__)
+extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_neon;
 #endif
 
 /* ---- Strips: pli_jpeg_strip.c */

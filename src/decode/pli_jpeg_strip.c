@@ -25,6 +25,9 @@ static const struct psti_pli_jpeg_rows *kernels_for(uint32_t cpu)
         return &psti_pli_jpeg_rows_avx512;
     if (cpu & PSTI_CPU_AVX2)
         return &psti_pli_jpeg_rows_avx2;
+#elif defined(__aarch64__)
+    if (cpu & PSTI_CPU_NEON)
+        return &psti_pli_jpeg_rows_neon;
 #endif
     (void)cpu;
     return &psti_pli_jpeg_rows_c;

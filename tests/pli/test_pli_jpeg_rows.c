@@ -10,6 +10,7 @@
 
 #if defined(PST_HAVE_SIMDE) && defined(__x86_64__)
 extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_simde;
+extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_neon_simde;
 #endif
 
 static const struct level {
@@ -22,7 +23,10 @@ static const struct level {
     {"avx512", PSTI_CPU_AVX512_ICL, &psti_pli_jpeg_rows_avx512},
 #if defined(PST_HAVE_SIMDE)
     {"avx512, emulated", 0, &psti_pli_jpeg_rows_simde},
+    {"neon, emulated", 0, &psti_pli_jpeg_rows_neon_simde},
 #endif
+#elif defined(__aarch64__)
+    {"neon", PSTI_CPU_NEON, &psti_pli_jpeg_rows_neon},
 #endif
     {"c", 0, &psti_pli_jpeg_rows_c},
 };

@@ -14,6 +14,9 @@
 #ifndef vmlal_high_lane_s16
 #define vmlal_high_lane_s16(sum, a, v, lane) vmlal_lane_s16(sum, vget_high_s16(a), v, lane)
 #endif
+#ifndef vmull_high_n_s16
+#define vmull_high_n_s16(a, n) vmull_n_s16(vget_high_s16(a), n)
+#endif
 
 /* Halves, as bits: nothing computes with them. */
 #include <simde/x86/f16c.h>
