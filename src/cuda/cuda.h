@@ -6,6 +6,7 @@
  *     per slot           memory                  -> struct psti_cuda_block
  *     per batch          begin, then for every row one of
  *                            row       stored bytes, decoded and prepared on the card
+ *                            stored    decoded by somebody else on the card, prepared there
  *                            pixels    decoded by the caller, prepared on the card
  *                            finished  decoded and prepared by the caller, only copied
  *                        work -> upload, launches, download: for a stream
@@ -17,9 +18,9 @@
  * draw; which thread put a row, in which order, and where it then lay in the block changes
  * nothing.
  *
- * Threads: fields are immutable. row, pixels, finished and done of one block may be called
- * by any number of threads at a time, each for another row; all other functions of a block by one
- * thread while no other uses it. Memory is claimed at open only. */
+ * Threads: fields are immutable. row, stored, pixels, finished, done and forget of one block may
+ * be called by any number of threads at a time, each for another row; all other functions of a
+ * block by one thread while no other uses it. Memory is claimed at open only. */
 #ifndef PST_CUDA_CUDA_H
 #define PST_CUDA_CUDA_H
 
@@ -80,6 +81,9 @@ struct psti_cuda_memory {
     uint64_t scratch; /* on the card, aligned to 256; may be shared by blocks whose work runs one
                          after another (of one stream) */
     size_t scratch_nbytes;
+    uint64_t
+        pictures; /* on the card, aligned to 256, of this block alone: psti_cuda_block_stored */
+    size_t pictures_nbytes;
     uint64_t constants; /* on the card: psti_cuda_constants_write */
     /* Of the card (psti_device_info); 0: not known. Only speed depends on them. */
     uint32_t n_processors, shared_nbytes_max;
@@ -116,6 +120,27 @@ struct psti_cuda_row_stats {
 enum pst_status psti_cuda_block_row(struct psti_cuda_block *block, uint32_t i_field, uint32_t row,
                                     const struct psti_cuda_item *item, const struct psti_draw *draw,
                                     struct psti_cuda_row_stats *stats, struct pst_error *err);
+
+/* A picture that somebody else decodes on the card. */
+struct psti_cuda_stored {
+    const struct pst_image_info *info; /* as an item's */
+    uint8_t channels;                  /* of the picture, of 8 bits: 1 or 3 */
+    size_t file_nbytes;                /* room for the file in pinned memory; 0: none */
+};
+struct psti_cuda_place {
+    uint64_t pixels;   /* on the card: (height, width, channels) as stored, rows packed */
+    size_t row_nbytes; /* of these */
+    void *file;        /* file_nbytes */
+};
+/* Room for a picture, to be written before the launches by work of the stream that they are for;
+ * and what is to become of it: orientation, region, draw are the launches'. Statuses as above;
+ * PST_ERROR_LIMIT of a block that has no other row: it never fits. */
+enum pst_status psti_cuda_block_stored(struct psti_cuda_block *block, uint32_t i_field,
+                                       uint32_t row, const struct psti_cuda_stored *stored,
+                                       const struct psti_draw *draw, struct psti_cuda_place *place,
+                                       struct psti_cuda_row_stats *stats, struct pst_error *err);
+/* The row is as if it had not been put. */
+void psti_cuda_block_forget(struct psti_cuda_block *block, uint32_t i_field, uint32_t row);
 
 /* Room in pinned memory for the pixels of the draw's region, (height, width, channels) of the
  * field's channels and bits, rows packed, for the caller to decode into. The row is in when

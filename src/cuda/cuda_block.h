@@ -10,7 +10,7 @@
  *
  * Rows claim from the front what goes up as it is (bytes, tables, pixels), and from the back, for
  * the host only, their entries of lists, which the work copies behind the last claim in the order
- * of the launches: so these count twice. */
+ * of the launches: so these count twice; and files, which somebody else reads there. */
 #ifndef PST_CUDA_CUDA_BLOCK_H
 #define PST_CUDA_CUDA_BLOCK_H
 
@@ -45,7 +45,7 @@ struct psti_cuda_field {
 
 enum psti_cuda_row_kind {
     PSTI_CUDA_ROW_EMPTY,
-    PSTI_CUDA_ROW_UNITS,   /* PLI of pixels */
+    PSTI_CUDA_ROW_UNITS,   /* PLI of pixels; pictures that somebody else decodes */
     PSTI_CUDA_ROW_JPEG,    /* JPEG kept as PLI */
     PSTI_CUDA_ROW_PICTURE, /* pixels of the region, uploaded */
     PSTI_CUDA_ROW_FINISHED /* as the slot wants it, uploaded */
@@ -79,6 +79,8 @@ struct psti_cuda_claim {
     size_t upload_nbytes;
     size_t temporary_nbytes; /* and once more in lists */
     size_t list_nbytes;      /* in lists alone */
+    size_t file_nbytes;      /* in temporary memory alone, aligned */
+    size_t pictures_nbytes;
     size_t scratch_nbytes;
     /* Of psti_cuda_coefs: scratch of a warp, which all units of a field share; units. */
     size_t coefs_nbytes;
@@ -87,8 +89,8 @@ struct psti_cuda_claim {
 struct psti_cuda_claimed {
     void *host;    /* where the upload lies now */
     uint64_t card; /* and where then */
-    void *temporary;
-    uint64_t scratch;
+    void *temporary, *file;
+    uint64_t scratch, pictures;
 };
 
 union psti_cuda_args {
@@ -105,7 +107,7 @@ struct psti_cuda_block {
     struct psti_cuda_row *rows; /* [n_fields][n_rows_max] */
     size_t fixed_nbytes, temporary_end;
     pthread_mutex_t lock; /* guards the next lines */
-    size_t upload_used, list_used, temporary_used, scratch_used;
+    size_t upload_used, list_used, temporary_used, scratch_used, pictures_used;
     size_t coefs_nbytes; /* most of any claim */
     uint64_t n_coefs;
     /* Of the last work: */

@@ -49,7 +49,7 @@ static inline int exec_end(void **state)
 /* A block's memory. */
 struct exec {
     struct psti_cuda_memory memory;
-    void *upload, *scratch, *constants;
+    void *upload, *scratch, *pictures, *constants;
 };
 
 static inline void *exec_alloc(size_t nbytes)
@@ -73,10 +73,12 @@ static inline void exec_free_out(void *memory, size_t nbytes)
     free(memory);
 }
 
-static inline void exec_open(struct exec *exec, const struct psti_cuda_block_size *size)
+static inline void exec_open(struct exec *exec, const struct psti_cuda_block_size *size,
+                             size_t pictures_nbytes)
 {
     exec->upload = exec_alloc(size->upload_nbytes);
     exec->scratch = exec_alloc(size->scratch_nbytes);
+    exec->pictures = exec_alloc(pictures_nbytes);
     exec->constants = exec_alloc(psti_cuda_constants_nbytes());
     psti_cuda_constants_write(exec->constants);
     exec->memory = (struct psti_cuda_memory){
@@ -85,6 +87,8 @@ static inline void exec_open(struct exec *exec, const struct psti_cuda_block_siz
         .upload_nbytes = size->upload_nbytes,
         .scratch = (uintptr_t)exec->scratch,
         .scratch_nbytes = size->scratch_nbytes,
+        .pictures = (uintptr_t)exec->pictures,
+        .pictures_nbytes = pictures_nbytes,
         .constants = (uintptr_t)exec->constants,
         .shared_nbytes_max = 227 << 10,
     };
@@ -94,8 +98,17 @@ static inline void exec_close(struct exec *exec)
 {
     free(exec->upload);
     free(exec->scratch);
+    free(exec->pictures);
     free(exec->constants);
     free(exec->memory.pinned);
+}
+
+/* Pixels that somebody else has decoded, to where they belong on the card. */
+static inline void exec_write(struct exec *exec, uint64_t to, const void *from, size_t nbytes)
+{
+    uint64_t begin = exec->memory.pictures, left = exec->memory.pictures_nbytes;
+    assert_true(to >= begin && to - begin <= left && nbytes <= left - (to - begin));
+    memcpy((void *)(uintptr_t)to, from, nbytes);
 }
 
 static inline void exec_run(struct exec *exec, const struct psti_cuda_work *work)

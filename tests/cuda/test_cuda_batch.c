@@ -15,12 +15,12 @@
 #include <pthread.h>
 
 /* SPARE: of the scratch, that with which a whole card's warps decode coefficients. */
-enum { ROWS_MAX = 12, FIELDS_MAX = 2, SPARE_NBYTES = 112 << 20 };
+enum { ROWS_MAX = 12, FIELDS_MAX = 2, SPARE_NBYTES = 112 << 20, PICTURE_NBYTES = 300 * 300 * 3 };
 
 static const char *golden; /* the folder */
 
 /* How a row is to be put in. */
-enum way { WAY_ROW, WAY_PIXELS, WAY_FINISHED, WAY_NONE };
+enum way { WAY_ROW, WAY_STORED, WAY_PIXELS, WAY_FINISHED, WAY_NONE };
 
 struct row {
     struct source source;
@@ -111,7 +111,7 @@ static void open_block(struct batch *b)
     psti_cuda_block_size((const struct psti_cuda_field *const *)b->cards, items, b->n_fields,
                          2 * b->n_rows + 4, &b->size);
     b->size.scratch_nbytes -= SPARE_NBYTES;
-    exec_open(&b->exec, &b->size);
+    exec_open(&b->exec, &b->size, (size_t)b->n_fields * b->n_rows * PICTURE_NBYTES);
     assert_ok(psti_cuda_block_open((const struct psti_cuda_field *const *)b->cards, b->n_fields,
                                    b->n_rows, &b->exec.memory, &b->block, &err));
 }
@@ -129,6 +129,54 @@ static void close_batch(struct batch *b)
         psti_cuda_field_close(&b->cards[f]);
         field_free(&b->fields[f]);
     }
+}
+
+/* As if somebody else had decoded the image on the card. */
+static enum pst_status put_stored(struct batch *b, uint32_t f, uint32_t r)
+{
+    struct row *row = &b->rows[f][r];
+    const struct pst_decode_options as_stored = {.struct_size = sizeof as_stored,
+                                                 .ignore_orientation = true,
+                                                 .palette_indices =
+                                                     b->fields[f].decode.palette_indices};
+    struct pst_image_info info = row->source.raw;
+    struct psti_cuda_row_stats stats;
+    struct psti_cuda_place place;
+    struct psti_decoder *decoder;
+    struct pst_error err;
+    if (info.orientation >= 5) { /* raw: the index has it as shown */
+        info.height = row->source.raw.width;
+        info.width = row->source.raw.height;
+    }
+    info.orientation = 1;
+    if (row->info.bits != 8 || (row->info.channels != 1 && row->info.channels != 3))
+        return PST_ERROR_UNSUPPORTED;
+    const struct psti_cuda_stored stored = {
+        .info = &row->info, .channels = row->info.channels, .file_nbytes = row->source.nbytes};
+    enum pst_status status =
+        psti_cuda_block_stored(b->block, f, r, &stored, &row->draw, &place, &stats, &err);
+    if (status != PST_OK)
+        return status;
+    assert_int_equal(psti_decoder_open(&decoder, NULL), PST_OK);
+    status = psti_decoder_probe(decoder, row->source.bytes, row->source.nbytes, row->source.form,
+                                &as_stored, &info, &err);
+    const struct psti_rect whole = {0, 0, info.height, info.width};
+    size_t nbytes = (size_t)info.height * info.width * info.channels;
+    uint8_t *pixels = malloc(nbytes);
+    if (status == PST_OK)
+        status = psti_decoder_region(decoder, row->source.bytes, row->source.nbytes, &info,
+                                     &as_stored, &whole, pixels, place.row_nbytes, &err);
+    psti_decoder_close(&decoder);
+    if (status == PST_OK) {
+        assert_int_equal(place.row_nbytes, (size_t)info.width * info.channels);
+        assert_int_equal(stats.nbytes_pixels, nbytes);
+        memset(place.file, 0xee, row->source.nbytes); /* nobody's but this row's */
+        exec_write(&b->exec, place.pixels, pixels, nbytes);
+    } else {
+        psti_cuda_block_forget(b->block, f, r); /* the region may be good */
+    }
+    free(pixels);
+    return status == PST_OK ? PST_OK : PST_ERROR_UNSUPPORTED;
 }
 
 static enum pst_status put_pixels(struct batch *b, uint32_t f, uint32_t r)
@@ -179,6 +227,12 @@ static void put_row(struct batch *b, uint32_t f, uint32_t r)
             assert_true(row->status != PST_OK || stats.nbytes_upload > 0);
             return;
         }
+        row->way = WAY_PIXELS;
+    }
+    if (row->way == WAY_STORED) {
+        row->status = put_stored(b, f, r);
+        if (row->status != PST_ERROR_UNSUPPORTED)
+            return;
         row->way = WAY_PIXELS;
     }
     if (row->way == WAY_PIXELS)
@@ -265,7 +319,8 @@ static void make_batch(struct test_random *random, struct batch *b, bool plain)
             struct row *row = &b->rows[f][r];
             uint32_t most = test_below(random, 6) == 0 ? 300 : 120;
             row->source = source_make(random, kinds[test_below(random, 5)], most, is_mask);
-            row->way = test_below(random, 8) == 0   ? WAY_PIXELS
+            row->way = test_below(random, 6) == 0   ? WAY_STORED
+                       : test_below(random, 8) == 0 ? WAY_PIXELS
                        : test_below(random, 8) == 0 ? WAY_FINISHED
                                                     : WAY_ROW;
         }
