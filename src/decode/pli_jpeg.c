@@ -196,6 +196,8 @@ static enum pst_status put_units(struct run *run, struct pst_error *err)
 static psti_pli_jpeg_idct *idct_for(const struct psti_pli_request *request)
 {
 #if defined(__x86_64__)
+    if ((request->cpu & PSTI_CPU_AVX512_ICL) && request->scale_log2 <= 1)
+        return psti_pli_jpeg_idct_avx512;
     if ((request->cpu & PSTI_CPU_AVX2) && request->scale_log2 <= 1)
         return psti_pli_jpeg_idct_avx2;
 #endif

@@ -31,11 +31,12 @@ struct psti_pli_jpeg_blocks {
 
 /* `work` of PSTI_PLI_JPEG_IDCT_NBYTES, aligned to 64. Writes the 8x8 samples of each block that is
  * wanted. */
-enum { PSTI_PLI_JPEG_IDCT_NBYTES = 20 * 1024 };
+enum { PSTI_PLI_JPEG_IDCT_NBYTES = 24 * 1024 };
 typedef void psti_pli_jpeg_idct(const struct psti_pli_jpeg_blocks *blocks, void *work);
 psti_pli_jpeg_idct psti_pli_jpeg_idct_c;
 #if defined(__x86_64__)
 psti_pli_jpeg_idct psti_pli_jpeg_idct_avx2;
+psti_pli_jpeg_idct psti_pli_jpeg_idct_avx512; /* needs PSTI_CPU_AVX512_ICL */
 #endif
 
 /* Blocks of `edge` samples each way, 4, 2 or 1, of coefficients whose row and column are below

@@ -7,6 +7,10 @@
 
 #include <stdlib.h>
 
+#if defined(PST_HAVE_SIMDE) && defined(__x86_64__)
+psti_pli_jpeg_idct psti_pli_jpeg_idct_simde;
+#endif
+
 static const struct {
     const char *name;
     uint32_t cpu;
@@ -15,6 +19,10 @@ static const struct {
     {"c", 0, psti_pli_jpeg_idct_c},
 #if defined(__x86_64__)
     {"avx2", PSTI_CPU_AVX2, psti_pli_jpeg_idct_avx2},
+    {"avx512", PSTI_CPU_AVX512_ICL, psti_pli_jpeg_idct_avx512},
+#if defined(PST_HAVE_SIMDE)
+    {"avx512, emulated", 0, psti_pli_jpeg_idct_simde},
+#endif
 #endif
 };
 #define N_LEVELS (sizeof levels / sizeof levels[0])

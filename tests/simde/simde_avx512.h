@@ -127,4 +127,91 @@ static inline simde__m512i shift_16_by(simde__m512i v, unsigned count)
 #undef _mm512_srai_epi32
 #define _mm512_srai_epi32 shift_16_by
 
+/* Comparisons of lanes to masks. */
+#define COMPARE(name, lanes, type, n, operator)                                                    \
+    static inline uint64_t name(simde__m512i a, simde__m512i b)                                    \
+    {                                                                                              \
+        simde__m512i_private x = simde__m512i_to_private(a), y = simde__m512i_to_private(b);       \
+        uint64_t mask = 0;                                                                         \
+        for (int i = 0; i < n; i++)                                                                \
+            mask |= (uint64_t)((type)x.lanes[i] operator(type) y.lanes[i]) << i;                   \
+        return mask;                                                                               \
+    }
+COMPARE(greater_i16, i16, int16_t, 32, >)
+COMPARE(greater_u16, u16, uint16_t, 32, >)
+COMPARE(less_u16, u16, uint16_t, 32, <)
+#undef COMPARE
+#undef _mm512_cmpgt_epi16_mask
+#define _mm512_cmpgt_epi16_mask(a, b) ((simde__mmask32)greater_i16(a, b))
+#undef _mm512_cmpgt_epu16_mask
+#define _mm512_cmpgt_epu16_mask(a, b) ((simde__mmask32)greater_u16(a, b))
+#undef _mm512_cmplt_epu16_mask
+#define _mm512_cmplt_epu16_mask(a, b) ((simde__mmask32)less_u16(a, b))
+
+static inline simde__m512i compress_u16(uint32_t mask, simde__m512i v)
+{
+    simde__m512i_private from = simde__m512i_to_private(v);
+    simde__m512i_private to = simde__m512i_to_private(simde_mm512_setzero_si512());
+    for (int i = 0, n = 0; i < 32; i++)
+        if (mask >> i & 1)
+            to.u16[n++] = from.u16[i];
+    return simde__m512i_from_private(to);
+}
+#undef _mm512_maskz_compress_epi16
+#define _mm512_maskz_compress_epi16 compress_u16
+
+/* Bits of general registers, and the sums of products of words. */
+static inline uint64_t gather_bits(uint64_t bits, uint64_t mask)
+{
+    uint64_t out = 0;
+    for (int i = 0; mask; mask &= mask - 1, i++)
+        out |= (uint64_t)((bits & mask & (~mask + 1)) != 0) << i;
+    return out;
+}
+#define _pext_u64 gather_bits
+#define _bzhi_u32(bits, n) ((uint32_t)((bits) & ((1ull << (n)) - 1)))
+#define _mm_popcnt_u32 __builtin_popcount
+
+#if !defined(__mmask8) /* SIMDe has them as types where it has the processor's own */
+#define __mmask8 simde__mmask8
+#define __mmask16 simde__mmask16
+#define __mmask32 simde__mmask32
+#define __mmask64 simde__mmask64
+#endif
+
+static inline simde__m512i expand_u16(simde__m512i from, uint32_t mask, simde__m512i v)
+{
+    simde__m512i_private words = simde__m512i_to_private(v), to = simde__m512i_to_private(from);
+    for (int i = 0, n = 0; i < 32; i++)
+        if (mask >> i & 1)
+            to.u16[i] = words.u16[n++];
+    return simde__m512i_from_private(to);
+}
+#undef _mm512_mask_expand_epi16
+#define _mm512_mask_expand_epi16 expand_u16
+
+static inline simde__m512i high_products_u16(simde__m512i a, simde__m512i b)
+{
+    simde__m512i_private x = simde__m512i_to_private(a), y = simde__m512i_to_private(b);
+    for (int i = 0; i < 32; i++)
+        x.u16[i] = (uint16_t)((uint32_t)x.u16[i] * y.u16[i] >> 16);
+    return simde__m512i_from_private(x);
+}
+#undef _mm512_mulhi_epu16
+#define _mm512_mulhi_epu16 high_products_u16
+
+#undef _mm512_testn_epi16_mask
+#define _mm512_testn_epi16_mask(a, b) ((simde__mmask32)~simde_mm512_test_epi16_mask(a, b))
+
+static inline simde__m256i broadcast_some(simde__m256i from, uint8_t mask, simde__m128i v)
+{
+    simde__m256i_private to = simde__m256i_to_private(from);
+    for (int i = 0; i < 8; i++)
+        if (mask >> i & 1)
+            to.i32[i] = simde_mm_cvtsi128_si32(v);
+    return simde__m256i_from_private(to);
+}
+#undef _mm256_mask_broadcastd_epi32
+#define _mm256_mask_broadcastd_epi32 broadcast_some
+
 #endif
