@@ -1,6 +1,8 @@
 /* jpeg_helper.c - see jpeg_helper.h. */
 #include "jpeg_helper.h"
 
+#include "cuda_check.h"
+
 void psti_cuda_coefs(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 void psti_cuda_jpeg(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 
@@ -163,53 +165,16 @@ void jpeg_free(struct jpeg_case *cases, uint32_t n)
             guarded_free(&cases[i].pixels);
 }
 
-/* One case by the CPU's decoder, in plain C. */
-static bool check_one(const struct jpeg_case *c)
-{
-    struct pst_error err;
-    struct pst_pli_info info = {.struct_size = sizeof info};
-    uint32_t row = 0, column = 0;
-    enum pst_status status = pst_pli_info(c->bytes, c->nbytes, &info, &err);
-    struct pst_pixels pixels = {.height = c->region.height,
-                                .width = c->region.width,
-                                .channels = info.channels,
-                                .bits = 8,
-                                .row_nbytes = (int64_t)info.channels * c->region.width,
-                                .pixel_nbytes = info.channels,
-                                .channel_nbytes = 1};
-    size_t n = (size_t)c->region.height * c->region.width * info.channels;
-    if (status == PST_OK) {
-        size_t nbytes = (pst_pli_scratch_nbytes(&info) + 63) / 64 * 64;
-        void *scratch = aligned_alloc(64, nbytes);
-        pixels.data = malloc(n);
-        status = psti_pli_decode_on(0, c->bytes, c->nbytes, &c->region, -1, &pixels, scratch,
-                                    nbytes, &err);
-        free(scratch);
-    }
-    if (status == PST_OK) {
-        assert_int_equal(c->status, PST_OK);
-        assert_int_equal(c->code, 0);
-        if (c->orientation <= 1)
-            assert_memory_equal(c->pixels.data, pixels.data, n);
-    } else if (c->status != PST_OK) { /* the plan may have met a later unit first */
-        assert_true(c->status == status || c->status == PST_ERROR_CHECKSUM ||
-                    c->status == PST_ERROR_CORRUPT || c->status == PST_ERROR_TRUNCATED);
-        assert_true(c->err.text[0] != 0);
-    } else {
-        assert_int_equal(status, PST_ERROR_CORRUPT);
-        assert_int_equal(sscanf(err.text, "unit in row %u, column %u", &row, &column), 2);
-        assert_int_equal(c->code, PSTI_CUDA_CORRUPT(row * info.unit_columns + column));
-    }
-    free(pixels.data);
-    return status == PST_OK;
-}
-
 uint32_t jpeg_check(struct jpeg_case *cases, uint32_t n)
 {
     uint32_t n_fine = 0;
     jpeg_decode(cases, n);
-    for (uint32_t i = 0; i < n; i++)
-        n_fine += check_one(&cases[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        struct jpeg_case *c = &cases[i];
+        const void *pixels = c->orientation <= 1 ? c->pixels.data : NULL;
+        n_fine += cuda_check(&(struct cuda_outcome){c->bytes, c->nbytes, c->region, c->status,
+                                                    &c->err, c->code, pixels});
+    }
     jpeg_free(cases, n);
     return n_fine;
 }

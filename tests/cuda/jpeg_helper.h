@@ -26,8 +26,8 @@ struct jpeg_case {
 void jpeg_decode(struct jpeg_case *cases, uint32_t n);
 void jpeg_free(struct jpeg_case *cases, uint32_t n);
 
-/* Decodes the cases, and each of them with the CPU's decoder in plain C: statuses, first corrupt
- * unit and pixels must be the same. Returns how many are not corrupt. */
+/* Decodes the cases and holds each to the CPU's decoder (cuda_check.h); of those that are turned,
+ * pixels are the caller's affair. Returns how many are not corrupt. */
 uint32_t jpeg_check(struct jpeg_case *cases, uint32_t n);
 
 #endif

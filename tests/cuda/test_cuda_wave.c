@@ -5,6 +5,7 @@
 
 #include "cuda/cuda_tables.h"
 #include "cuda/cuda_units.h"
+#include "decode/pli_int.h"
 #include "decode/pli_wave_make.h"
 #include "golden/make_pli_picture.h"
 
@@ -27,7 +28,7 @@ struct fixture {
     struct pli_wave_freqs freqs;
     uint8_t block[PSTI_PLI_WAVE_MODEL_MAX_NBYTES]; /* of the tables, for a file */
     size_t block_nbytes;
-    void *scratch; /* of pst_pli_decode */
+    void *scratch; /* of the CPU's decoder */
     size_t scratch_nbytes;
     uint8_t unit[PLI_WAVE_MAX_NBYTES];
     struct test_random random;
@@ -160,7 +161,7 @@ static void run_kernel(const struct fixture *f, const struct picture_units *p, v
     guarded_free(&upload);
 }
 
-/* By the CPU's decoder, into a picture of the region. */
+/* By the CPU's decoder in plain C, the judge, into a picture of the region. */
 static enum pst_status run_reference(const struct fixture *f, const struct picture_units *p,
                                      uint32_t i, void *pixels)
 {
@@ -182,8 +183,8 @@ static enum pst_status run_reference(const struct fixture *f, const struct pictu
                             .channel_nbytes = sample};
     to.data = (uint8_t *)pixels + (int64_t)(top - r->y) * to.row_nbytes +
               (int64_t)(left - r->x) * to.pixel_nbytes;
-    return pst_pli_decode(p->file, p->file_nbytes, &part, -1, &to, f->scratch, f->scratch_nbytes,
-                          &err);
+    return psti_pli_decode_on(0, p->file, p->file_nbytes, &part, -1, &to, f->scratch,
+                              f->scratch_nbytes, &err);
 }
 
 static void check(struct fixture *f, const struct picture_units *p)

@@ -2,6 +2,7 @@
 #include "units_helper.h"
 
 #include "cuda/cuda_tables.h"
+#include "cuda_check.h"
 
 void psti_cuda_units_plain(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
                            const void *args);
@@ -183,58 +184,15 @@ void units_free(struct units_case *cases, uint32_t n)
             guarded_free(&cases[i].pixels);
 }
 
-/* One case by the CPU's decoder. */
-static bool check_one(const struct units_case *c, void **scratch, size_t *scratch_nbytes)
-{
-    struct pst_error err;
-    struct pst_pli_info info = {.struct_size = sizeof info};
-    uint32_t row = 0, column = 0;
-    enum pst_status status = pst_pli_info(c->bytes, c->nbytes, &info, &err);
-    int64_t sample = info.bits / 8;
-    struct pst_pixels pixels = {.height = c->region.height,
-                                .width = c->region.width,
-                                .channels = info.channels,
-                                .bits = info.bits,
-                                .row_nbytes = sample * info.channels * c->region.width,
-                                .pixel_nbytes = sample * info.channels,
-                                .channel_nbytes = sample};
-    if (status == PST_OK) {
-        size_t nbytes = (pst_pli_scratch_nbytes(&info) + 63) / 64 * 64;
-        if (nbytes > *scratch_nbytes) {
-            free(*scratch);
-            *scratch = aligned_alloc(64, nbytes);
-            *scratch_nbytes = nbytes;
-        }
-        pixels.data = malloc((size_t)pixels.row_nbytes * pixels.height);
-        status = pst_pli_decode(c->bytes, c->nbytes, &c->region, -1, &pixels, *scratch,
-                                *scratch_nbytes, &err);
-    }
-    if (status == PST_OK) {
-        assert_int_equal(c->status, PST_OK);
-        assert_int_equal(c->code, 0);
-        assert_memory_equal(c->pixels.data, pixels.data, (size_t)pixels.row_nbytes * pixels.height);
-    } else if (c->status != PST_OK) { /* the plan may have met a later unit first */
-        assert_true(c->status == status || c->status == PST_ERROR_CHECKSUM ||
-                    c->status == PST_ERROR_CORRUPT || c->status == PST_ERROR_TRUNCATED);
-        assert_true(c->err.text[0] != 0);
-    } else {
-        assert_int_equal(status, PST_ERROR_CORRUPT);
-        assert_int_equal(sscanf(err.text, "unit in row %u, column %u", &row, &column), 2);
-        assert_int_equal(c->code, PSTI_CUDA_CORRUPT(row * info.unit_columns + column));
-    }
-    free(pixels.data);
-    return status == PST_OK;
-}
-
 uint32_t units_check(struct units_case *cases, uint32_t n)
 {
     uint32_t n_fine = 0;
-    void *scratch = NULL;
-    size_t scratch_nbytes = 0;
     units_decode(cases, n);
-    for (uint32_t i = 0; i < n; i++)
-        n_fine += check_one(&cases[i], &scratch, &scratch_nbytes);
+    for (uint32_t i = 0; i < n; i++) {
+        struct units_case *c = &cases[i];
+        n_fine += cuda_check(&(struct cuda_outcome){c->bytes, c->nbytes, c->region, c->status,
+                                                    &c->err, c->code, c->pixels.data});
+    }
     units_free(cases, n);
-    free(scratch);
     return n_fine;
 }

@@ -23,8 +23,8 @@ struct units_case {
 void units_decode(struct units_case *cases, uint32_t n);
 void units_free(struct units_case *cases, uint32_t n);
 
-/* Decodes the cases, and each of them with pst_pli_decode: statuses, first corrupt unit and pixels
- * must be the same. Returns how many are not corrupt. */
+/* Decodes the cases and holds each to the CPU's decoder (cuda_check.h). Returns how many are not
+ * corrupt. */
 uint32_t units_check(struct units_case *cases, uint32_t n);
 
 #endif

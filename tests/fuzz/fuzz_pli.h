@@ -1,10 +1,11 @@
-/* fuzz_pli.h - what the fuzz targets of PLI share: decoding on every CPU level, which must agree.
- */
+/* fuzz_pli.h - what the fuzz targets of PLI share: heads with right checksums; decoding on every
+ * CPU level, which must agree. */
 #ifndef PST_FUZZ_PLI_H
 #define PST_FUZZ_PLI_H
 
 #include "base/bits.h"
 #include "base/cpu.h"
+#include "base/hash.h"
 #include "decode/pli_int.h"
 
 #include <stdlib.h>
@@ -24,6 +25,21 @@ static inline struct pst_pixels fuzz_pli_pixels(const struct pst_pli_info *info,
                                (int64_t)width * channels * sample,
                                channels * sample,
                                sample};
+}
+
+/* The head's checksum as the law defines it. */
+static inline void fuzz_pli_set_checksum(uint8_t *bytes, size_t nbytes)
+{
+    struct psti_pli_header header;
+    struct psti_hash_state state;
+    if (psti_pli_parse_header(bytes, nbytes, &header, NULL) != PST_OK ||
+        psti_pli_head_nbytes(&header) > nbytes)
+        return;
+    psti_hash_begin(&state);
+    psti_hash_update(&state, bytes, 32);
+    psti_hash_update(&state, bytes + PSTI_PLI_HEADER_NBYTES,
+                     psti_pli_head_nbytes(&header) - PSTI_PLI_HEADER_NBYTES);
+    psti_store_u64(bytes + 32, psti_hash_end(&state));
 }
 
 /* Decodes on plain C and on what the machine has; traps if they do not agree. The memory is filled

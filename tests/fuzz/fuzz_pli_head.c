@@ -2,25 +2,7 @@
  * byte asks for the head's checksum to be set right, so that what lies behind it is reached. */
 #include "fuzz/fuzz_pli.h"
 
-#include "base/bits.h"
-#include "base/hash.h"
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
-
-/* The head's checksum as the law defines it. */
-static void set_checksum(uint8_t *bytes, size_t nbytes)
-{
-    struct psti_pli_header header;
-    struct psti_hash_state state;
-    if (psti_pli_parse_header(bytes, nbytes, &header, NULL) != PST_OK ||
-        psti_pli_head_nbytes(&header) > nbytes)
-        return;
-    psti_hash_begin(&state);
-    psti_hash_update(&state, bytes, 32);
-    psti_hash_update(&state, bytes + PSTI_PLI_HEADER_NBYTES,
-                     psti_pli_head_nbytes(&header) - PSTI_PLI_HEADER_NBYTES);
-    psti_store_u64(bytes + 32, psti_hash_end(&state));
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
@@ -31,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     uint8_t *bytes = malloc(nbytes ? nbytes : 1); /* exact: over-reads are seen */
     memcpy(bytes, data, nbytes);
     if (nbytes > 0 && data[nbytes - 1] & 1)
-        set_checksum(bytes, nbytes);
+        fuzz_pli_set_checksum(bytes, nbytes);
     if (pst_pli_info(bytes, nbytes, &info, &err) == PST_OK &&
         (uint64_t)info.height * info.width <= FUZZ_PLI_MAX_PIXELS) {
         struct pst_pli_region middle = {info.height / 3, info.width / 3, (info.height + 2) / 3,

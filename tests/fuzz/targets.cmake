@@ -1,4 +1,8 @@
 # One line per fuzz target, for tests/fuzz and tests/fuzz_replay: pst_fuzz(fuzz_<what> LIBS pst_room_<room> ...)
+enable_language(CXX) # of the kernels
+pst_fuzz(fuzz_cuda_pli SOURCES ${PROJECT_SOURCE_DIR}/tests/cuda/cuda_check.c
+  ${PROJECT_SOURCE_DIR}/tests/cuda/jpeg_helper.c ${PROJECT_SOURCE_DIR}/tests/cuda/units_helper.c
+  LIBS pst_cuda_host pst_room_cuda pst_room_decode cmocka)
 pst_fuzz(fuzz_dataset_index LIBS pst_room_dataset)
 pst_fuzz(fuzz_dataset_shard LIBS pst_room_format)
 pst_fuzz(fuzz_dataset_journal LIBS pst_room_pack)
