@@ -15,6 +15,9 @@
 
 #define ROOM "decode"
 
+/* Units of that width have their pixels prefetched: those that rows of 64 samples are made of. */
+enum { PREFETCH_WIDTH = 1 << PSTI_PLI_UNIT_LOG2_MIN };
+
 /* One call of pst_pli_decode. */
 struct run {
     struct psti_pli_request request;
@@ -303,6 +306,24 @@ static enum pst_status decode_unit(struct run *run, const struct psti_pli_unit *
     return PST_OK;
 }
 
+/* Where the unit's pixels go, if that is all of it and its rows lie in one piece; else what is
+ * prefetched is what is there anyway. */
+static void set_pixels(struct psti_pli_unit *unit, const struct psti_pli_part *part)
+{
+    const struct pst_pixels *pixels = part->pixels;
+    int64_t sample_nbytes = unit->bits / 8, row = sample_nbytes * unit->width;
+    bool is_planar = pixels->pixel_nbytes == sample_nbytes;
+    bool is_interleaved = pixels->channel_nbytes == sample_nbytes &&
+                          pixels->pixel_nbytes == sample_nbytes * unit->channels;
+    unit->pixels = unit->bytes;
+    if (part->height != unit->height || part->width != PREFETCH_WIDTH || part->channel >= 0 ||
+        !(is_planar || is_interleaved))
+        return;
+    unit->pixels = pixels->data;
+    unit->row_nbytes = pixels->row_nbytes;
+    unit->plane_nbytes = is_interleaved ? row : pixels->channel_nbytes;
+}
+
 /* Fetches, checks and decodes unit (row, column), `nbytes` bytes at `offset`. */
 static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, uint64_t offset,
                                 struct psti_pli_entry entry, struct pst_error *err)
@@ -337,6 +358,7 @@ static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, 
     const uint8_t *bytes = request->bytes + offset;
     unit.bytes = bytes + 1;
     unit.nbytes = entry.nbytes - 1;
+    set_pixels(&unit, &part);
     return decode_unit(run, &unit, bytes[0], &part, err);
 }
 

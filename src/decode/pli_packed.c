@@ -81,7 +81,8 @@ static enum pst_status parse(const struct psti_pli_unit *unit, struct psti_packe
                              struct pst_error *err)
 {
     struct reader in = {.bytes = unit->bytes, .nbytes = unit->nbytes};
-    *out = (struct psti_packed){.height = unit->height,
+    *out = (struct psti_packed){.unit = unit,
+                                .height = unit->height,
                                 .row_groups = (unit->width + 7) / 8,
                                 .n_planes = unit->channels,
                                 .bits = unit->bits};

@@ -26,6 +26,7 @@ struct psti_packed_runs {
 };
 
 struct psti_packed {
+    const struct psti_pli_unit *unit; /* as given */
     uint32_t height, row_groups, n_planes;
     uint8_t bits;
     struct psti_packed_plane planes[4];
@@ -173,7 +174,7 @@ static inline __attribute__((always_inline)) const uint8_t *psti_packed_open_run
 
 /* Where a row's groups are, with ROW_MARGIN bytes readable. */
 static inline __attribute__((always_inline)) const uint8_t *psti_packed_row_data(
-    const struct psti_packed *unit, const struct psti_packed_work *work, uint32_t row)
+    const struct psti_packed *unit, const struct psti_packed_work *work, size_t row)
 {
     size_t at = work->offsets[row], n = unit->data_nbytes;
     if (__builtin_expect(at + PSTI_PACKED_ROW_MARGIN <= n, 1))

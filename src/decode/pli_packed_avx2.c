@@ -5,11 +5,13 @@
  * groups of 8 residuals are unpacked by one shuffle and two multiplications, whose operands are
  * looked up by the pair of widths; predictors that sum along the row do so in registers. Each row
  * is unpacked and predicted before the next, so that the chain from row to row runs beside the
- * unpacking of later ones. */
+ * unpacking of later ones. (To unpack all rows first takes a tenth longer.) Residuals that later
+ * planes have taps of are kept as they are unpacked, 16 bits each. */
 #include "decode/pli_packed.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#include <stdlib.h>
 
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
@@ -191,27 +193,56 @@ INLINE __m256i unpack_pair8(const uint8_t *data, uint32_t table)
     return _mm256_mulhi_epi16(_mm256_mullo_epi16(v, load(pair->align)), load(pair->scale));
 }
 
-INLINE struct row8 unpack_row8(const uint8_t *data, const uint16_t *tables, const uint8_t *within)
+/* What is added to the residuals of a plane: nothing, shares of one or two earlier planes' that are
+ * small enough for a byte, or any. */
+enum taps { NO_TAPS, ONE_TAP, TWO_TAPS, LARGE_TAPS, N_TAPS };
+
+struct taps8 {
+    const uint8_t *r0, *r1; /* residuals of planes 0 and 1, 16 bits each; ONE_TAP: r0 alone */
+    __m256i a, b;           /* ONE_TAP: a << 10 */
+};
+
+/* (a r0 + b r1 + 16) >> 5 of 16 residuals. The last step of it is what a product with 1 << 10,
+ * rounded at bit 15, is. */
+INLINE __m256i tapped8(enum taps kind, const struct taps8 *taps, size_t at)
+{
+    __m256i t = load(taps->r0 + at);
+    if (kind == ONE_TAP)
+        return _mm256_mulhrs_epi16(t, taps->a);
+    t = _mm256_mullo_epi16(t, taps->a);
+    t = _mm256_add_epi16(t, _mm256_mullo_epi16(load(taps->r1 + at), taps->b));
+    return _mm256_mulhrs_epi16(t, _mm256_set1_epi16(1 << 10));
+}
+
+/* Residuals and their taps' shares, 32 each -> bytes, in the order of packing. */
+INLINE __m256i add_tapped8(__m256i packed, enum taps kind, const struct taps8 *taps, size_t at)
+{
+    const __m256i low_byte = _mm256_set1_epi16(0xFF);
+    if (kind == NO_TAPS)
+        return packed;
+    __m256i t0 = tapped8(kind, taps, at), t1 = tapped8(kind, taps, at + 32);
+    if (kind != LARGE_TAPS)
+        return _mm256_add_epi8(packed, _mm256_packs_epi16(t0, t1));
+    t0 = _mm256_packus_epi16(_mm256_and_si256(t0, low_byte), _mm256_and_si256(t1, low_byte));
+    return _mm256_add_epi8(packed, t0);
+}
+
+/* The next row: residuals, with their taps' share; bare ones are left at `saved`, too. */
+INLINE struct row8 unpack_row8(const uint8_t *data, const uint16_t *tables, const uint8_t *within,
+                               enum taps kind, const struct taps8 *taps, size_t at, uint8_t *saved)
 {
     __m256i v0 = unpack_pair8(data, tables[0]), v1 = unpack_pair8(data + within[2], tables[1]);
     __m256i v2 = unpack_pair8(data + within[4], tables[2]);
     __m256i v3 = unpack_pair8(data + within[6], tables[3]);
-    return (struct row8){_mm256_permute4x64_epi64(_mm256_packs_epi16(v0, v1), 0xD8),
-                         _mm256_permute4x64_epi64(_mm256_packs_epi16(v2, v3), 0xD8)};
-}
-
-/* (a r0 + b r1 + 16) >> 5 of 32 residuals: with 128 added to them they are unsigned, as the
- * multiplication wants them, and `bias` takes it away again. */
-INLINE __m256i tap_half8(__m256i r0, __m256i r1, __m256i taps, __m256i bias)
-{
-    const __m256i sign = _mm256_set1_epi8((char)0x80), low_byte = _mm256_set1_epi16(0xFF);
-    r0 = _mm256_xor_si256(r0, sign);
-    r1 = _mm256_xor_si256(r1, sign);
-    __m256i low = _mm256_maddubs_epi16(_mm256_unpacklo_epi8(r0, r1), taps);
-    __m256i high = _mm256_maddubs_epi16(_mm256_unpackhi_epi8(r0, r1), taps);
-    low = _mm256_srai_epi16(_mm256_add_epi16(low, bias), 5);
-    high = _mm256_srai_epi16(_mm256_add_epi16(high, bias), 5);
-    return _mm256_packus_epi16(_mm256_and_si256(low, low_byte), _mm256_and_si256(high, low_byte));
+    if (saved) {
+        store(saved + at, v0);
+        store(saved + at + 32, v1);
+        store(saved + at + 64, v2);
+        store(saved + at + 96, v3);
+    }
+    __m256i a = add_tapped8(_mm256_packs_epi16(v0, v1), kind, taps, at);
+    __m256i b = add_tapped8(_mm256_packs_epi16(v2, v3), kind, taps, at + 64);
+    return (struct row8){_mm256_permute4x64_epi64(a, 0xD8), _mm256_permute4x64_epi64(b, 0xD8)};
 }
 
 /* Running sums of 64 bytes. */
@@ -259,31 +290,35 @@ INLINE struct row8 base_row8(enum psti_packed_predictor predictor, struct row8 u
     return u;
 }
 
-/* Rows begin .. end - 1 of plane `p`, all of one predictor, below row `u`. */
-INLINE struct row8 rows8(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work,
-                         uint32_t begin, uint32_t end, struct row8 u,
-                         enum psti_packed_predictor predictor, bool has_taps)
+/* A plane on its way. */
+struct plane8 {
+    const struct psti_packed *unit;
+    struct psti_packed_work *work;
+    uint32_t number;
+    uint8_t *saved; /* where residuals go that later planes have taps of, or NULL */
+    struct taps8 taps;
+    struct row8 last; /* 255 in the last column */
+};
+
+/* Rows begin .. end - 1 of one predictor, below row `u`. */
+INLINE struct row8 rows8(const struct plane8 *plane, size_t begin, size_t end, struct row8 u,
+                         enum psti_packed_predictor predictor, enum taps kind)
 {
-    const struct psti_packed_plane *plane = &unit->planes[p];
-    const __m256i taps = _mm256_set1_epi16(
-        (int16_t)((uint8_t)plane->tap[0] | (uint16_t)(uint8_t)plane->tap[1] << 8));
-    const __m256i bias = _mm256_set1_epi16((int16_t)(16 - 128 * (plane->tap[0] + plane->tap[1])));
-    uint8_t columns[64] = {0};
-    columns[8 * unit->row_groups - 1] = 0xFF;
-    const struct row8 last = load_row8(columns);
+    const struct psti_packed_work *work = plane->work;
+    /* Copies, which nothing that the loop stores can alias. */
+    const struct psti_packed unit = {.data = plane->unit->data,
+                                     .data_nbytes = plane->unit->data_nbytes};
+    const struct taps8 taps = plane->taps;
+    const struct row8 last = plane->last;
     const __m256i first = _mm256_setr_epi32(0xFF, 0, 0, 0, 0, 0, 0, 0);
-    const uint8_t *r0 = work->residuals[0], *r1 = work->residuals[p == 2 ? 1 : 0];
-    uint8_t *residuals = work->residuals[p], *out = work->planes[p];
+    const size_t row = (size_t)64 * plane->number;
+    uint8_t *saved = plane->saved, *out = plane->work->planes[plane->number];
+    struct psti_pli_ahead ahead = psti_pli_ahead(plane->unit->unit, plane->number, (uint32_t)begin);
     for (size_t y = begin; y < end; y++) {
-        uint32_t row = 64 * p + (uint32_t)y;
-        struct row8 v = unpack_row8(psti_packed_row_data(unit, work, row), work->tables[row],
-                                    work->within[row]);
-        store_row8(residuals + 64 * y, v);
-        if (has_taps) {
-            struct row8 t0 = load_row8(r0 + 64 * y), t1 = load_row8(r1 + 64 * y);
-            v = add8(v, (struct row8){tap_half8(t0.a, t1.a, taps, bias),
-                                      tap_half8(t0.b, t1.b, taps, bias)});
-        }
+        psti_pli_ask(&ahead, 64);
+        const uint8_t *data = psti_packed_row_data(&unit, work, row + y);
+        struct row8 v = unpack_row8(data, work->tables[row + y], work->within[row + y], kind, &taps,
+                                    128 * y, saved);
         if (predictor != PSTI_PACKED_UP && predictor != PSTI_PACKED_SMOOTH)
             v = sum_row8(v);
         u = add8(v, base_row8(predictor, u, first, last));
@@ -292,38 +327,80 @@ INLINE struct row8 rows8(const struct psti_packed *unit, uint32_t p, struct psti
     return u;
 }
 
-#define ROWS8(name, predictor)                                                                     \
-    TARGET static struct row8 name(const struct psti_packed *unit, uint32_t p,                     \
-                                   struct psti_packed_work *work, uint32_t begin, uint32_t end,    \
+typedef struct row8 rows8_of(const struct plane8 *plane, size_t begin, size_t end, struct row8 u);
+#define ROWS8(name, predictor, kind)                                                               \
+    TARGET static struct row8 name(const struct plane8 *plane, size_t begin, size_t end,           \
                                    struct row8 u)                                                  \
     {                                                                                              \
-        if (unit->planes[p].tap[0] || unit->planes[p].tap[1])                                      \
-            return rows8(unit, p, work, begin, end, u, predictor, true);                           \
-        return rows8(unit, p, work, begin, end, u, predictor, false);                              \
+        return rows8(plane, begin, end, u, predictor, kind);                                       \
     }
-ROWS8(rows8_left, PSTI_PACKED_LEFT)
-ROWS8(rows8_up, PSTI_PACKED_UP)
-ROWS8(rows8_gradient, PSTI_PACKED_GRADIENT)
-ROWS8(rows8_smooth, PSTI_PACKED_SMOOTH)
-ROWS8(rows8_smooth_gradient, PSTI_PACKED_SMOOTH_GRADIENT)
+#define ROWS8_WITH(kind)                                                                           \
+    ROWS8(left_##kind, PSTI_PACKED_LEFT, kind)                                                     \
+    ROWS8(up_##kind, PSTI_PACKED_UP, kind)                                                         \
+    ROWS8(gradient_##kind, PSTI_PACKED_GRADIENT, kind)                                             \
+    ROWS8(smooth_##kind, PSTI_PACKED_SMOOTH, kind)                                                 \
+    ROWS8(smooth_gradient_##kind, PSTI_PACKED_SMOOTH_GRADIENT, kind)
+ROWS8_WITH(NO_TAPS)
+ROWS8_WITH(ONE_TAP)
+ROWS8_WITH(TWO_TAPS)
+ROWS8_WITH(LARGE_TAPS)
+#define BY_PREDICTOR(kind)                                                                         \
+    [kind] = {                                                                                     \
+        [PSTI_PACKED_LEFT] = left_##kind,                                                          \
+        [PSTI_PACKED_UP] = up_##kind,                                                              \
+        [PSTI_PACKED_GRADIENT] = gradient_##kind,                                                  \
+        [PSTI_PACKED_SMOOTH] = smooth_##kind,                                                      \
+        [PSTI_PACKED_SMOOTH_GRADIENT] = smooth_gradient_##kind,                                    \
+    }
+
+/* Whether a later plane has a tap of plane `p`. */
+static bool is_tapped(const struct psti_packed *unit, uint32_t p)
+{
+    for (uint32_t later = p + 1; p < 2 && later < unit->n_planes; later++)
+        if (unit->planes[later].tap[p])
+            return true;
+    return false;
+}
+
+/* Shares fit a byte if the taps come to less than 32, for residuals are 128 at most. */
+TARGET static enum taps open_taps8(struct plane8 *plane)
+{
+    const int8_t *tap = plane->unit->planes[plane->number].tap;
+    struct taps8 *taps = &plane->taps;
+    uint32_t other = plane->number == 2 ? 1 : 0;
+    *taps = (struct taps8){.r0 = plane->work->residuals[0], .r1 = plane->work->residuals[other]};
+    if (!tap[0] && !tap[1])
+        return NO_TAPS;
+    taps->a = _mm256_set1_epi16(tap[0]);
+    taps->b = _mm256_set1_epi16(tap[1]);
+    if (abs(tap[0]) + abs(tap[1]) >= 32)
+        return LARGE_TAPS;
+    if (tap[0] && tap[1])
+        return TWO_TAPS;
+    taps->r0 = tap[0] ? taps->r0 : taps->r1;
+    taps->a = _mm256_slli_epi16(tap[0] ? taps->a : taps->b, 10);
+    return ONE_TAP;
+}
 
 TARGET static void rebuild8(const struct psti_packed *unit, uint32_t p,
                             struct psti_packed_work *work)
 {
-    static struct row8 (*const by_predictor[])(const struct psti_packed *, uint32_t,
-                                               struct psti_packed_work *, uint32_t, uint32_t,
-                                               struct row8) = {
-        [PSTI_PACKED_LEFT] = rows8_left,
-        [PSTI_PACKED_UP] = rows8_up,
-        [PSTI_PACKED_GRADIENT] = rows8_gradient,
-        [PSTI_PACKED_SMOOTH] = rows8_smooth,
-        [PSTI_PACKED_SMOOTH_GRADIENT] = rows8_smooth_gradient,
-    };
+    static rows8_of *const rows[N_TAPS][PSTI_PACKED_SMOOTH_GRADIENT + 1] = {
+        BY_PREDICTOR(NO_TAPS), BY_PREDICTOR(ONE_TAP), BY_PREDICTOR(TWO_TAPS),
+        BY_PREDICTOR(LARGE_TAPS)};
+    uint8_t columns[64] = {0};
+    columns[8 * unit->row_groups - 1] = 0xFF;
+    struct plane8 plane = {.unit = unit,
+                           .work = work,
+                           .number = p,
+                           .saved = is_tapped(unit, p) ? work->residuals[p] : NULL,
+                           .last = load_row8(columns)};
+    rows8_of *const *by_predictor = rows[open_taps8(&plane)];
     __m256i start = _mm256_set1_epi8((char)unit->planes[p].start);
-    struct row8 u = rows8_left(unit, p, work, 0, 1, (struct row8){start, start});
+    struct row8 u = by_predictor[PSTI_PACKED_LEFT](&plane, 0, 1, (struct row8){start, start});
     for (uint32_t y = 0; y < unit->height; y += 16) {
         uint32_t end = unit->height - y < 16 ? unit->height : y + 16;
-        u = by_predictor[unit->planes[p].predictor[y >> 4]](unit, p, work, y ? y : 1, end, u);
+        u = by_predictor[unit->planes[p].predictor[y >> 4]](&plane, y ? y : 1, end, u);
     }
 }
 
@@ -434,8 +511,10 @@ INLINE struct row16 rows16(const struct psti_packed *unit, uint32_t p,
     memcpy(&last, columns, sizeof last);
     const __m256i first = _mm256_setr_epi32(0xFFFF, 0, 0, 0, 0, 0, 0, 0);
     const uint8_t *r0 = work->residuals[0], *r1 = work->residuals[p == 2 ? 1 : 0];
+    struct psti_pli_ahead ahead = psti_pli_ahead(unit->unit, p, begin);
     for (size_t y = begin; y < end; y++) {
         uint32_t row = 64 * p + (uint32_t)y;
+        psti_pli_ask(&ahead, 128);
         struct row16 v = unpack_row16(psti_packed_row_data(unit, work, row), work->widths[row],
                                       work->within[row]);
         memcpy(work->residuals[p] + 128 * y, &v, sizeof v);

@@ -297,6 +297,26 @@ static void test_hostile(void **state)
     assert_true(n_taken > 1000 && n_refused > 1000);
 }
 
+/* Taps at the ends of their range, and where shares of residuals no longer fit a byte. */
+static void test_taps(void **state)
+{
+    struct fixture *f = *state;
+    static const int8_t taps[] = {-64, -63, -33, -32, -31, -16, -1, 0, 1, 15, 16, 31, 32, 33, 64};
+    enum { N_TAPS = sizeof taps, A1 = 7, A2 = 12, B2 = 13 }; /* places in the plane records */
+    static uint8_t altered[CAPACITY];
+    for (int kind = 0; kind < 2; kind++) {
+        struct psti_pli_source source = make(f, kind ? EXTREMES : NOISE, 64, 64, 3, 8, 1, 3);
+        size_t n = psti_pli_packed_encode(&source, 1, f->bytes, CAPACITY) - 1;
+        memcpy(altered, f->bytes + 1, n);
+        for (size_t k = 0; k < (size_t)N_TAPS * N_TAPS; k++) {
+            altered[A1] = (uint8_t)taps[(k * 7 + 3) % N_TAPS];
+            altered[A2] = (uint8_t)taps[k % N_TAPS];
+            altered[B2] = (uint8_t)taps[k / N_TAPS];
+            assert_true(compare_levels(f, &source, altered, n));
+        }
+    }
+}
+
 static void test_garbage(void **state)
 {
     struct fixture *f = *state;
@@ -371,6 +391,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_choices, setup, teardown),
         cmocka_unit_test_setup_teardown(test_encoders_agree, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_taps, setup, teardown),
         cmocka_unit_test_setup_teardown(test_garbage, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
