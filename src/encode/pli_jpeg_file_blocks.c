@@ -50,50 +50,55 @@ static inline enum psti_jpeg_trouble take_ac(struct psti_jpeg_bits *b,
 {
     uint32_t k = 1;
     do {
-        psti_jpeg_need(b);
-        int32_t whole = table->whole[b->buffer >> (64 - PSTI_JPEG_LOOK_BITS)];
-        if (LIKELY(whole != 0)) {
-            k += (uint32_t)whole >> 8 & 15;
-            psti_jpeg_drop(b, whole & 31);
+        psti_jpeg_refill(b);
+        uint32_t code = psti_jpeg_find_code(b, table), symbol = code >> 8 & 255, size = symbol & 15;
+        if (LIKELY(size != 0)) {
+            k += symbol >> 4;
             if (k > 63)
                 return PSTI_JPEG_BAD_RUN;
-            block[k++] = (int16_t)(whole >> 16);
+            block[k++] = (int16_t)psti_jpeg_value(b->buffer << (code >> 16), size);
+            psti_jpeg_drop(b, code & 63);
             continue;
         }
-        uint32_t symbol = psti_jpeg_take_symbol(b, table), size = symbol & 15;
-        if (size == 0) {
-            if (symbol == PSTI_JPEG_NO_SYMBOL)
-                return PSTI_JPEG_BAD_CODE;
-            if (symbol != 0xF0) {
-                *zeros = k > 1 && block[k - 1] == 0 ? zeros_before(block, 1, k) : 0;
-                return symbol ? PSTI_JPEG_ODD_CODE : PSTI_JPEG_FINE;
-            }
-            k += 16;
-            if (k > 63)
-                *zeros = zeros_before(block, 1, k);
-            continue;
+        if (code == 0)
+            return PSTI_JPEG_BAD_CODE;
+        psti_jpeg_drop(b, code >> 16);
+        if (symbol != 0xF0) {
+            *zeros = k > 1 && block[k - 1] == 0 ? zeros_before(block, 1, k) : 0;
+            return symbol ? PSTI_JPEG_ODD_CODE : PSTI_JPEG_FINE;
         }
-        k += symbol >> 4;
+        k += 16;
         if (k > 63)
-            return PSTI_JPEG_BAD_RUN;
-        block[k++] = (int16_t)psti_jpeg_take_value(b, size);
+            *zeros = zeros_before(block, 1, k);
     } while (k < 64);
     return PSTI_JPEG_FINE;
+}
+
+/* MCUs from `column` on are cleared, by rows of blocks. */
+static void clear_mcus(const struct psti_jpeg_reader *r, uint32_t row, uint32_t column, uint32_t n)
+{
+    for (uint32_t j = 0; j < r->layout.n_blocks; j++) {
+        const struct psti_jpeg_place *place = &r->layout.places[j];
+        if (place->x == 0)
+            memset(block_of(r, place, row, column), 0, (size_t)n * place->h * 64 * sizeof(int16_t));
+    }
 }
 
 enum psti_jpeg_trouble psti_jpeg_read_sequential(struct psti_jpeg_reader *r, uint32_t row,
                                                  uint32_t column, uint32_t n)
 {
+    enum { CLEARED = 16 }; /* MCUs at a time: they stay in the first cache */
     struct psti_jpeg_bits bits = r->bits;
     enum psti_jpeg_trouble trouble = PSTI_JPEG_FINE;
     uint64_t position = r->position;
-    for (uint32_t i = 0; i < n && trouble == PSTI_JPEG_FINE; i++)
+    for (uint32_t i = 0; i < n && trouble == PSTI_JPEG_FINE; i++) {
+        if (i % CLEARED == 0)
+            clear_mcus(r, row, column + i, n - i < CLEARED ? n - i : CLEARED);
         for (uint32_t j = 0; j < r->layout.n_blocks; j++, position++) {
             const struct psti_jpeg_place *place = &r->layout.places[j];
             int16_t *block = block_of(r, place, row, column + i);
             int32_t *prediction = &r->predictions[place->slot];
             uint32_t zeros = 0;
-            memset(block, 0, 64 * sizeof *block);
             trouble = take_dc(&bits, r->dc[place->slot], prediction);
             if (trouble == PSTI_JPEG_FINE)
                 trouble = take_ac(&bits, r->ac[place->slot], block, &zeros);
@@ -107,6 +112,7 @@ enum psti_jpeg_trouble psti_jpeg_read_sequential(struct psti_jpeg_reader *r, uin
             if (trouble != PSTI_JPEG_FINE)
                 break;
         }
+    }
     r->bits = bits;
     return trouble;
 }

@@ -46,6 +46,18 @@ static inline void put_value(struct psti_jpeg_sink *s, const struct psti_jpeg_en
     psti_jpeg_put_symbol(s, table, run << 4 | size, bits, size);
 }
 
+/* The same by tables, if it can be. */
+static inline void put_quickly(struct psti_jpeg_sink *s,
+                               const struct psti_jpeg_encoder_table *table, const uint16_t *values,
+                               uint32_t run, int32_t v)
+{
+    uint32_t at = (uint32_t)v + PSTI_JPEG_QUICK_MAX;
+    if (__builtin_expect(at < PSTI_JPEG_N_QUICK, 1))
+        psti_jpeg_put_quick(s, table, run, values[at]);
+    else
+        put_value(s, table, run, v);
+}
+
 static inline void put_dc(struct psti_jpeg_sink *s, const struct psti_jpeg_encoder_table *table,
                           int32_t value, int32_t *prediction)
 {
@@ -69,21 +81,21 @@ static uint32_t zeros_at(struct psti_jpeg_printer *p, uint64_t position)
 }
 
 static inline void put_ac(struct psti_jpeg_sink *s, const struct psti_jpeg_encoder_table *table,
-                          const int16_t *block, uint32_t zeros)
+                          const uint16_t *values, const int16_t *block, uint32_t zeros)
 {
     uint32_t k = 0;
     for (uint64_t left = psti_jpeg_nonzeros(block) & ~(uint64_t)1; left; left &= left - 1) {
         uint32_t next = (uint32_t)__builtin_ctzll(left), run = next - k - 1;
         for (; run > 15; run -= 16)
-            psti_jpeg_put_symbol(s, table, 0xF0, 0, 0);
-        put_value(s, table, run, block[next]);
+            psti_jpeg_put_quick(s, table, 15, 0);
+        put_quickly(s, table, values, run, block[next]);
         k = next;
     }
     k += 16 * zeros;
     for (; zeros > 0; zeros--)
         psti_jpeg_put_symbol(s, table, 0xF0, 0, 0);
     if (k < 63)
-        psti_jpeg_put_symbol(s, table, 0, 0, 0);
+        psti_jpeg_put_quick(s, table, 0, 0);
 }
 
 void psti_jpeg_print_sequential(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
@@ -96,8 +108,10 @@ void psti_jpeg_print_sequential(struct psti_jpeg_printer *p, uint32_t row, uint3
             const struct psti_jpeg_place *place = &p->layout.places[j];
             const int16_t *block = block_of(p, place, row, column + i);
             uint32_t zeros = position == p->event.position ? zeros_at(p, position) : 0;
-            put_dc(&sink, p->dc[place->slot], block[0], &p->predictions[place->slot]);
-            put_ac(&sink, p->ac[place->slot], block, zeros);
+            int32_t difference = block[0] - p->predictions[place->slot];
+            p->predictions[place->slot] = block[0];
+            put_quickly(&sink, p->dc[place->slot], p->values, 0, difference);
+            put_ac(&sink, p->ac[place->slot], p->values, block, zeros);
         }
     p->sink = sink;
 }
@@ -317,8 +331,14 @@ static const struct psti_jpeg_encoder_table *table_of(struct psti_jpeg_huffman *
         if (!psti_jpeg_huffman_codes(from, codes, lengths))
             return NULL;
         memset(table, 0, sizeof *table);
-        for (uint32_t i = 0; i < from->n; i++)
-            table->codes[from->symbols[i]] = (uint32_t)codes[i] << 8 | lengths[i];
+        for (uint32_t i = 0; i < 256; i++)
+            table->quick[i] = PSTI_JPEG_NO_CODE;
+        for (uint32_t i = 0; i < from->n; i++) {
+            uint32_t symbol = from->symbols[i], size = symbol & 15;
+            table->codes[symbol] = (uint32_t)codes[i] << 8 | lengths[i];
+            if (size <= PSTI_JPEG_QUICK_SIZE)
+                table->quick[symbol] = (uint32_t)codes[i] << (size + 5) | (lengths[i] + size);
+        }
         from->fresh = false;
     }
     return table;
@@ -391,7 +411,7 @@ static enum pst_status check(const struct psti_jpeg_printer *p, struct pst_error
 {
     if (p->sink.full)
         return FAIL(-1, PST_ERROR_CORRUPT, "the file would be longer than it was");
-    if (p->sink.lacks_code)
+    if (p->sink.lacks_code || (p->sink.codes & PSTI_JPEG_NO_CODE) != 0)
         return FAIL(-1, PST_ERROR_CORRUPT, "scan %u lacks a Huffman code", p->walk.n_scans);
     if (p->bad_event)
         return FAIL(-1, PST_ERROR_CORRUPT, "the restoration's events are cut short");

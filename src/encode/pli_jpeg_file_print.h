@@ -8,14 +8,25 @@
 #include "base/bits.h"
 #include "encode/pli_jpeg_file_int.h"
 
+enum {
+    PSTI_JPEG_QUICK_MAX = 1023, /* values of at most PSTI_JPEG_QUICK_SIZE bits */
+    PSTI_JPEG_QUICK_SIZE = 10,
+    PSTI_JPEG_N_QUICK = 2 * PSTI_JPEG_QUICK_MAX + 1
+};
+
 struct psti_jpeg_encoder_table {
     uint32_t codes[256]; /* by symbol: code << 8 | length; 0: none */
+    /* By symbols whose values have PSTI_JPEG_QUICK_SIZE bits or fewer: the code, the place of the
+     * value's bits behind it, then 5 bits: the length of both. PSTI_JPEG_NO_CODE: none. */
+    uint32_t quick[256];
 };
+#define PSTI_JPEG_NO_CODE 0x80000000u
 
 /* Entropy-coded data on their way: `count` bits, fewer than 64, lowest in `buffer`. */
 struct psti_jpeg_sink {
     uint64_t buffer;
     uint32_t count;
+    uint32_t codes; /* all that were put quickly, ORed: PSTI_JPEG_NO_CODE shows */
     bool full, lacks_code;
     uint8_t *at, *end;
 };
@@ -23,21 +34,25 @@ struct psti_jpeg_sink {
 /* The highest n_bytes of the word, a zero behind each 0xFF. */
 void psti_jpeg_put_bytes(struct psti_jpeg_sink *s, uint64_t word, uint32_t n_bytes);
 
-/* `n` bits, at most 32; the value has no others. */
+/* Adds `n` bits, at most 32; the value has no others. */
 static inline void psti_jpeg_put(struct psti_jpeg_sink *s, uint32_t value, uint32_t n)
 {
-    uint32_t n_free = 64 - s->count;
-    if (__builtin_expect(n < n_free, 1)) {
+    uint32_t count = s->count + n;
+    if (__builtin_expect(count < 64, 1)) {
         s->buffer = s->buffer << n | value;
-        s->count += n;
+        s->count = count;
         return;
     }
-    s->count = n - n_free;
-    uint64_t word = s->buffer << n_free | value >> s->count;
+    uint32_t n_more = count - 64; /* bits that are left: fewer than n */
+    uint64_t word = s->buffer << (n - n_more) | value >> n_more;
     s->buffer = value;
+    s->count = n_more;
     bool has_ff = (word & ~(word + 0x0101010101010101u) & 0x8080808080808080u) != 0;
     if (__builtin_expect(has_ff || s->end - s->at < 8, 0)) {
-        psti_jpeg_put_bytes(s, word, 8);
+        /* A copy, so that the sink itself can be kept in registers. */
+        struct psti_jpeg_sink copy = *s;
+        psti_jpeg_put_bytes(&copy, word, 8);
+        *s = copy;
         return;
     }
     psti_store_u64(s->at, __builtin_bswap64(word));
@@ -52,6 +67,16 @@ static inline void psti_jpeg_put_symbol(struct psti_jpeg_sink *s,
     uint32_t code = table->codes[symbol];
     s->lacks_code |= code == 0;
     psti_jpeg_put(s, (code >> 8) << n | value, (code & 255) + n);
+}
+
+/* A value of at most PSTI_JPEG_QUICK_MAX by its entry, behind a run of zeros. */
+static inline void psti_jpeg_put_quick(struct psti_jpeg_sink *s,
+                                       const struct psti_jpeg_encoder_table *table, uint32_t run,
+                                       uint32_t value)
+{
+    uint32_t code = table->quick[run << 4 | (value & 15)];
+    s->codes |= code;
+    psti_jpeg_put(s, code >> 5 | value >> 4, code & 31);
 }
 
 /* Events as they come out of the restoration; `position` is UINT64_MAX behind the last one. */
@@ -78,6 +103,8 @@ struct psti_jpeg_printer {
     const struct psti_jpeg_encoder_table *dc[PSTI_JPEG_COMPONENTS_MAX],
         *ac[PSTI_JPEG_COMPONENTS_MAX];
     struct psti_jpeg_encoder_table dc_tables[4], ac_tables[4];
+    /* By value + PSTI_JPEG_QUICK_MAX: the bits behind its size << 4 | the size. */
+    uint16_t values[PSTI_JPEG_N_QUICK];
 };
 
 /* The scan that the walk stands at, into the sink. */

@@ -11,20 +11,10 @@
 
 /* -- Tables -- */
 
-static void fill_looks(struct psti_jpeg_decoder_table *table, uint32_t code, uint32_t length,
-                       uint32_t symbol)
+/* As they are in the table. */
+static uint32_t code_of(uint32_t length, uint32_t symbol)
 {
-    uint32_t n_free = PSTI_JPEG_LOOK_BITS - length, first = code << n_free, size = symbol & 15;
-    for (uint32_t i = 0; i < 1u << n_free; i++) {
-        table->codes[first + i] = (uint16_t)(length << 8 | symbol);
-        if (size == 0 || size > n_free)
-            continue;
-        int32_t value = (int32_t)(i >> (n_free - size));
-        if (value < 1 << (size - 1))
-            value += 1 - (1 << size);
-        table->whole[first + i] =
-            (int32_t)((uint32_t)value << 16 | (symbol >> 4) << 8 | (length + size));
-    }
+    return length << 16 | symbol << 8 | (length + (symbol & 15));
 }
 
 bool psti_jpeg_decoder_table_make(const struct psti_jpeg_huffman *from, bool is_dc,
@@ -40,8 +30,9 @@ bool psti_jpeg_decoder_table_make(const struct psti_jpeg_huffman *from, bool is_
         uint32_t length = lengths[i];
         if (is_dc && from->symbols[i] > 15)
             return false;
-        if (length <= PSTI_JPEG_LOOK_BITS)
-            fill_looks(table, codes[i], length, from->symbols[i]);
+        for (uint32_t n_free = PSTI_JPEG_LOOK_BITS - length, k = 0;
+             length <= PSTI_JPEG_LOOK_BITS && k < 1u << n_free; k++)
+            table->codes[((uint32_t)codes[i] << n_free) + k] = code_of(length, from->symbols[i]);
         if (table->ends[length] == 0)
             table->offsets[length] = (int32_t)i - codes[i];
         table->ends[length] = (codes[i] + 1u) << (16 - length);
@@ -49,16 +40,14 @@ bool psti_jpeg_decoder_table_make(const struct psti_jpeg_huffman *from, bool is_
     return true;
 }
 
-uint32_t psti_jpeg_take_long_symbol(struct psti_jpeg_bits *b,
-                                    const struct psti_jpeg_decoder_table *table)
+uint32_t psti_jpeg_find_long_code(uint64_t buffer, const struct psti_jpeg_decoder_table *table)
 {
-    uint32_t bits = (uint32_t)(b->buffer >> 48);
+    uint32_t bits = (uint32_t)(buffer >> 48);
     for (uint32_t length = PSTI_JPEG_LOOK_BITS + 1; length <= 16; length++)
-        if (bits < table->ends[length]) {
-            psti_jpeg_drop(b, length);
-            return table->symbols[(int32_t)(bits >> (16 - length)) + table->offsets[length]];
-        }
-    return PSTI_JPEG_NO_SYMBOL;
+        if (bits < table->ends[length])
+            return code_of(
+                length, table->symbols[(int32_t)(bits >> (16 - length)) + table->offsets[length]]);
+    return 0;
 }
 
 /* -- Events -- */

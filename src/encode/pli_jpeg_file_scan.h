@@ -29,12 +29,11 @@ enum psti_jpeg_trouble {
 };
 
 struct psti_jpeg_decoder_table {
-    /* By the next bits: codes with the bits of their value: value << 16 | run << 8 | bits; 0 if
-     * they do not fit, or there is no value. */
-    int32_t whole[PSTI_JPEG_LOOK];
-    uint16_t codes[PSTI_JPEG_LOOK]; /* bits << 8 | symbol; 0: the code is longer */
-    uint32_t ends[17];              /* by length: what 16 bits are below of codes so long */
-    int32_t offsets[17];            /* + code: place in symbols */
+    /* By the next bits: bits of the code << 16 | symbol << 8 | bits of the code and of its value,
+     * as many as the symbol's lower half says. 0: the code is longer. */
+    uint32_t codes[PSTI_JPEG_LOOK];
+    uint32_t ends[17];   /* by length: what 16 bits are below of codes so long */
+    int32_t offsets[17]; /* + code: place in symbols */
     uint8_t symbols[256];
 };
 /* False: no table that libjpeg would take. */
@@ -73,24 +72,36 @@ static inline uint32_t psti_jpeg_take(struct psti_jpeg_bits *b, uint32_t n)
     psti_jpeg_drop(b, n);
     return value;
 }
-/* A value of n bits, 1..15: its lower half are negative numbers. */
+/* The value that the top n bits are, 1..15: those that begin with 0 are of the negative ones. */
+static inline int32_t psti_jpeg_value(uint64_t top, uint32_t n)
+{
+    uint64_t minus = (uint64_t)((int64_t)~top >> 63);
+    return (int32_t)(((top ^ minus) >> (64 - n)) ^ minus) - (int32_t)minus;
+}
 static inline int32_t psti_jpeg_take_value(struct psti_jpeg_bits *b, uint32_t n)
 {
-    int32_t low =
-        (int32_t) ~(uint32_t)((int64_t)b->buffer >> 63); /* all ones if the top bit is 0 */
-    return (int32_t)psti_jpeg_take(b, n) + (low & (1 - (1 << n)));
+    int32_t value = psti_jpeg_value(b->buffer, n);
+    psti_jpeg_drop(b, n);
+    return value;
 }
-uint32_t psti_jpeg_take_long_symbol(struct psti_jpeg_bits *b,
-                                    const struct psti_jpeg_decoder_table *table);
+/* A code that is not in `codes`, as they are; 0: there is none. Bits are passed by value: what a
+ * call has the address of is no longer kept in registers. */
+uint32_t psti_jpeg_find_long_code(uint64_t buffer, const struct psti_jpeg_decoder_table *table);
+static inline uint32_t psti_jpeg_find_code(const struct psti_jpeg_bits *b,
+                                           const struct psti_jpeg_decoder_table *table)
+{
+    uint32_t code = table->codes[b->buffer >> (64 - PSTI_JPEG_LOOK_BITS)];
+    return __builtin_expect(code == 0, 0) ? psti_jpeg_find_long_code(b->buffer, table) : code;
+}
 /* PSTI_JPEG_NO_SYMBOL: no such code. */
 static inline uint32_t psti_jpeg_take_symbol(struct psti_jpeg_bits *b,
                                              const struct psti_jpeg_decoder_table *table)
 {
-    uint32_t code = table->codes[b->buffer >> (64 - PSTI_JPEG_LOOK_BITS)];
-    if (__builtin_expect(code == 0, 0))
-        return psti_jpeg_take_long_symbol(b, table);
-    psti_jpeg_drop(b, code >> 8);
-    return code & 255;
+    uint32_t code = psti_jpeg_find_code(b, table);
+    if (code == 0)
+        return PSTI_JPEG_NO_SYMBOL;
+    psti_jpeg_drop(b, code >> 16);
+    return code >> 8 & 255;
 }
 
 /* Codes of events and where they stand; see PSTI_JPEG_EVENT_... */

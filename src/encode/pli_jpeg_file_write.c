@@ -107,6 +107,15 @@ static enum pst_status print_file(struct psti_jpeg_print_work *w, struct pst_err
     return PST_OK;
 }
 
+static void fill_values(uint16_t values[PSTI_JPEG_N_QUICK])
+{
+    for (uint32_t size = 0; size <= PSTI_JPEG_QUICK_SIZE; size++)
+        for (uint32_t m = (1u << size) >> 1; m < 1u << size; m++) {
+            values[PSTI_JPEG_QUICK_MAX - m] = (uint16_t)((((1u << size) - 1) ^ m) << 4 | size);
+            values[PSTI_JPEG_QUICK_MAX + m] = (uint16_t)(m << 4 | size);
+        }
+}
+
 static enum pst_status begin(struct psti_jpeg_print_work *w, const struct psti_jpeg_frame *frame,
                              const uint8_t *restoration, uint8_t *bytes, struct pst_error *err)
 {
@@ -123,6 +132,7 @@ static enum pst_status begin(struct psti_jpeg_print_work *w, const struct psti_j
         return status;
     p->pads_with_0 = u->flags & PSTI_JPEG_PADS_WITH_0;
     p->unpacker = u;
+    fill_values(p->values);
     w->at = bytes;
     psti_jpeg_next_event(p);
     return psti_jpeg_walk_begin(&p->walk, skeleton, u->skeleton_nbytes,
