@@ -63,14 +63,14 @@ def blank(match: re.Match[str]) -> str:
 def code_only(text: str) -> str:
     """The text with comments, strings and preprocessor lines blanked; every line keeps its number.
 
-    A macro that stands for `static ...` is replaced by that word: one of the file's own, or one of base/ whose name
-    tells, PSTI_..._INLINE."""
+    A macro that stands for `static ...` is replaced by that word: one of the file's own, or one whose name tells,
+    INLINE or PSTI_..._INLINE."""
     token = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
     text = token.sub(blank, text)
     directive = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
     macros = re.findall(r"define\s+(\w+)\s+(?:\\\s+)?static\b", "\n".join(directive.findall(text)))
     text = directive.sub(blank, text)
-    return re.sub(rf"\b(?:{'|'.join([*macros, 'PSTI_[A-Z0-9_]+_INLINE'])})\b", "static", text)
+    return re.sub(rf"\b(?:{'|'.join([*macros, '(?:PSTI_[A-Z0-9_]+_)?INLINE'])})\b", "static", text)
 
 
 def functions_of(code: str) -> list[Function]:

@@ -2,7 +2,7 @@
 #ifndef PST_TEST_AUGMENT_HELPER_H
 #define PST_TEST_AUGMENT_HELPER_H
 
-#include "test_input.h"
+#include "base/test_input.h"
 
 #include "augment/augment_inner.h"
 #include "base/alloc.h"

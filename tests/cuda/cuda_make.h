@@ -2,7 +2,7 @@
 #ifndef PST_TEST_CUDA_MAKE_H
 #define PST_TEST_CUDA_MAKE_H
 
-#include "test_input.h"
+#include "base/test_input.h"
 
 #include "augment/augment.h"
 #include "decode/decode.h"

@@ -4,7 +4,7 @@
 #ifndef PST_TEST_CUDA_JPEG_HELPER_H
 #define PST_TEST_CUDA_JPEG_HELPER_H
 
-#include "test_input.h"
+#include "base/test_input.h"
 
 #include "cuda/cuda_jpeg.h"
 #include "cuda/cuda_units.h"

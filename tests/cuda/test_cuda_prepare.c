@@ -1,6 +1,6 @@
 /* test_cuda_prepare.c - recipes and passes: rows of random chains, sizes, dtypes and layouts,
  * prepared by the kernels' CPU build, equal those of the CPU's run to the bit. */
-#include "test_input.h"
+#include "base/test_input.h"
 #include "store_kernel.h"
 
 #include "base/bits.h"

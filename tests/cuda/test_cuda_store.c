@@ -1,6 +1,6 @@
 /* test_cuda_store.c - pixels through sink_row: every orientation, conversion, dtype and layout, and
  * regions and runs of many sizes, against the CPU's decoder and chain. */
-#include "test_input.h"
+#include "base/test_input.h"
 #include "store_kernel.h"
 
 #include "augment/augment.h"

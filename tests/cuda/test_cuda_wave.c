@@ -1,11 +1,11 @@
 /* test_cuda_wave.c - units of mode wave through the CPU build of the kernels' decoder, against the
  * CPU's: valid units of every size, predictor and table, damaged ones (same verdict), the units of
  * encoded pictures, of golden files and of real images. Memory ends at guard pages. */
-#include "test_input.h"
+#include "base/test_input.h"
 
 #include "cuda/cuda_tables.h"
 #include "cuda/cuda_units.h"
-#include "decode/pli_int.h"
+#include "decode/pli_jpeg.h"
 #include "decode/pli_wave_make.h"
 #include "golden/make_pli_picture.h"
 

@@ -3,7 +3,7 @@
 #ifndef PST_TEST_CUDA_UNITS_HELPER_H
 #define PST_TEST_CUDA_UNITS_HELPER_H
 
-#include "test_input.h"
+#include "base/test_input.h"
 
 #include "cuda/cuda_units.h"
 
