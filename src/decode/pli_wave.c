@@ -187,6 +187,9 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
 #if defined(__x86_64__)
     if ((unit->cpu & PSTI_CPU_AVX2) != 0)
         decode = psti_pli_wave_decode_avx2;
+#elif defined(__aarch64__)
+    if ((unit->cpu & PSTI_CPU_NEON) != 0)
+        decode = psti_pli_wave_decode_neon;
 #endif
     return decode(unit, &head, tables, work, planes, err);
 }

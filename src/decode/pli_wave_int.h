@@ -71,6 +71,8 @@ typedef enum pst_status psti_pli_wave_kernel(const struct psti_pli_unit *unit,
 psti_pli_wave_kernel psti_pli_wave_decode_c;
 #if defined(__x86_64__)
 psti_pli_wave_kernel psti_pli_wave_decode_avx2; /* needs PSTI_CPU_AVX2 */
+#elif defined(__aarch64__)
+psti_pli_wave_kernel psti_pli_wave_decode_neon; /* needs PSTI_CPU_NEON */
 #endif
 
 #endif

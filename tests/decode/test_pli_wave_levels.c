@@ -16,6 +16,10 @@
 
 #include <cmocka.h>
 
+#if defined(PST_HAVE_SIMDE)
+psti_pli_wave_kernel psti_pli_wave_decode_neon_simde;
+#endif
+
 struct level {
     const char *name;
     uint32_t cpu;
@@ -25,6 +29,11 @@ static const struct level levels[] = {
     {"c", 0, psti_pli_wave_decode_c},
 #if defined(__x86_64__)
     {"avx2", PSTI_CPU_AVX2, psti_pli_wave_decode_avx2},
+#elif defined(__aarch64__)
+    {"neon", PSTI_CPU_NEON, psti_pli_wave_decode_neon},
+#endif
+#if defined(PST_HAVE_SIMDE)
+    {"neon, emulated", 0, psti_pli_wave_decode_neon_simde},
 #endif
 };
 enum { N_LEVELS = sizeof levels / sizeof levels[0] };
@@ -345,6 +354,18 @@ static void test_constants(void **state)
         assert_int_equal(psti_pli_wave_bucket[e], psti_pli_wave_bucket[e & ~15u]);
     for (uint32_t e = 0; e < 256; e++)
         assert_true(psti_pli_wave_bucket[e] < PSTI_PLI_N_CONTEXTS);
+    /* A filter's sum of products with samples less 128 stays within 16 bits, its factors in 8. */
+    for (uint32_t i = 0; i < 3 * PSTI_PLI_N_FILTERS; i++) {
+        const struct psti_pli_filter *filter =
+            &psti_pli_filters[i / PSTI_PLI_N_FILTERS][i % PSTI_PLI_N_FILTERS];
+        int own = 32, sizes = abs(filter->a) + abs(filter->b);
+        for (uint32_t k = 0; k < 5; k++) {
+            own -= filter->k[k];
+            sizes += abs(filter->k[k]);
+        }
+        assert_in_range(own + 128, 0, 255);
+        assert_in_range(128 * (sizes + abs(own)), 0, INT16_MAX);
+    }
 }
 
 int main(void)

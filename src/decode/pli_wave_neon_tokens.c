@@ -1,0 +1,408 @@
+/* pli_wave_neon_tokens.c - the token loop of the wave decoder with NEON.
+ *
+ * In: a parsed unit and its tables; out: rows of 32 tokens. Pure functions, any thread. Of the
+ * stages of a step the look-ups go through general registers, an index of 16 bits each. Words come
+ * to the states that need them by one tbl of two registers for each four states, one with the
+ * states and one with the words; which of its 16 orders it uses says the mask of the four. A step
+ * is some 150 vector instructions, by which a Neoverse N1 (two a cycle) is bound; those that start
+ * four are bound by the chain slots -> look-ups -> states -> which lanes take words -> slots. */
+#include "decode/pli_wave_neon.h"
+
+#if defined(PSTI_NEON)
+#include "base/bits.h"
+
+#include <string.h>
+
+const uint8_t psti_pli_wave_neon_all_but_one[64] = {
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0,
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+const uint8_t psti_pli_wave_neon_first_lanes[64] = {
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+const uint8_t psti_pli_wave_neon_delay[WAVE_LANES] = {
+    0,   254, 252, 250, 248, 246, 244, 242, 240, 238, 236, 234, 232, 230, 228, 226,
+    224, 222, 220, 218, 216, 214, 212, 210, 208, 206, 204, 202, 200, 198, 196, 194};
+
+/* By the mask of four lanes that take words: bytes of the states, and from 16 on of the words. A
+ * state that takes one moves up by it. */
+#define TAKES(m, i) ((m) >> (i)&1)
+#define WORD(m, i) (16 + 2 * __builtin_popcount((m) & ((1u << (i)) - 1)))
+#define STATE(m, i)                                                                                \
+    TAKES(m, i) ? WORD(m, i) : 4 * (i), TAKES(m, i) ? WORD(m, i) + 1 : 4 * (i) + 1,                \
+        TAKES(m, i) ? 4 * (i) : 4 * (i) + 2, TAKES(m, i) ? 4 * (i) + 1 : 4 * (i) + 3
+#define ORDER(m)                                                                                   \
+    {                                                                                              \
+        STATE(m, 0), STATE(m, 1), STATE(m, 2), STATE(m, 3)                                         \
+    }
+static const _Alignas(64) uint8_t orders[16][16] = {
+    ORDER(0), ORDER(1), ORDER(2),  ORDER(3),  ORDER(4),  ORDER(5),  ORDER(6),  ORDER(7),
+    ORDER(8), ORDER(9), ORDER(10), ORDER(11), ORDER(12), ORDER(13), ORDER(14), ORDER(15)};
+
+/* What the bands of a unit need in each step; masks of lanes. */
+struct band {
+    v32 rows;                  /* those with rows; zeros outside the cylinder */
+    v32 energy;                /* 255 where E is that of a first plane: 2A + B */
+    v32 used;                  /* 255 where the plane before adds to E: */
+    v32 doubled;               /* 255 where it adds its tokens twice, else half of them */
+    v32 not_first;             /* all but lane 0 where the band is its plane's first */
+    uint8x16_t not_30, not_31; /* all but that lane, of lanes 16..31, if so */
+};
+
+/* What the steps of one band have in common. */
+struct shape {
+    const struct band *front; /* front[-1] is the one that ends */
+    bool whole;               /* all lanes are active, and no table has but one token */
+    bool mixed;               /* two planes with different formulas for E */
+    bool first;               /* E of a first plane in all lanes */
+    bool used;                /* the plane before adds to E in some */
+};
+
+enum { FOURS = WAVE_LANES / 4 };
+
+/* What goes from step to step; kept apart so that loops can hold it in registers. */
+struct states {
+    uint32x4_t x[FOURS];
+    v32 tokens, above; /* of the last step */
+    v32 context;       /* of the next one, times 4 */
+    const uint8_t *words;
+};
+
+struct stream {
+    struct states states;
+    const uint8_t *end; /* of the words */
+    struct psti_pli_wave_neon_memory *memory;
+    const uint32_t *slots;
+    uint32_t delay; /* rows between a plane and the next */
+    uint8_t width;
+    uint8x16x2_t near;     /* contexts * 4 of E < 32 */
+    uint8x16_t far;        /* of others by E / 16 */
+    struct band bands[11]; /* [0]: before the first; the last two: behind the last */
+};
+
+/* -- Contexts and look-ups -- */
+
+/* Where a step finds what it needs. */
+struct step {
+    uint32_t t;
+    struct psti_pli_wave_neon_row *row;
+    const uint8_t *all_but_newest, *all_but_next;
+};
+
+PSTI_NEON_INLINE struct step step_at(const struct stream *s, uint32_t t)
+{
+    const uint8_t *newest = psti_pli_wave_neon_all_but_one + 31 - ((t & 63) >> 1);
+    return (struct step){t, s->memory->tokens + WAVE_BEFORE + t, newest,
+                         (t & 63) == 63 ? newest + 31 : newest - 1};
+}
+
+/* E of all lanes. `odd`: the step's parity. */
+PSTI_NEON_INLINE v32 energies(const struct stream *s, const struct shape *shape,
+                              const struct states *x, struct step at, bool odd)
+{
+    const uint8_t *row = at.row->lanes;
+    enum { STEP = sizeof(struct psti_pli_wave_neon_row) };
+    v32 cut = row_load(at.all_but_newest);
+    v32 l = x->tokens, ll = row_load(row - 2 * STEP);
+    v32 ur = x->above, ul = row_load(row - 3 * STEP - 1);
+    v32 middle = row_add(row_load(row - 2 * STEP - 1), row_load(row - 4 * STEP - 2));
+    v32 a, b;
+    if (odd) { /* one lane is at column 1, another at column 63 */
+        ur = row_and(ur, row_load(at.all_but_next));
+        a = row_add(row_add(middle, l), ur);
+        b = row_add(row_and(ll, cut), ul);
+    } else { /* one lane is at column 0 */
+        a = row_add(row_add(middle, row_and(l, cut)), ur);
+        b = row_and(row_add(ll, ul), cut);
+    }
+    if (shape->first)
+        return row_add_saturated(row_add(a, a), b);
+    const struct band *front = shape->front;
+    v32 first = front->energy;
+    if (shape->used) {
+        v32 used = front->used, doubled = front->doubled;
+        if (shape->mixed) {
+            used = pick(front_lanes(at.t), used, front[-1].used);
+            doubled = pick(front_lanes(at.t), doubled, front[-1].doubled);
+            first = pick(front_lanes(at.t), first, front[-1].energy);
+        }
+        v32 before = row_load(row - (size_t)STEP * s->delay);
+        before = row_and(before, used);
+        before = row_add(before, row_and(before, doubled));
+        before = row_average_up(before, row_and(before, doubled));
+        b = row_add(b, before);
+    } else if (shape->mixed) {
+        first = pick(front_lanes(at.t), first, front[-1].energy);
+    }
+    b = row_add_saturated(b, row_average_up(a, row_and(a, first)));
+    return row_add_saturated(a, b);
+}
+
+/* Contexts times 4. */
+PSTI_NEON_INLINE v32 contexts(const struct stream *s, v32 e)
+{
+    v32 c;
+    for (int i = 0; i < 2; i++)
+        c.v[i] = vqtbx2q_u8(vqtbl1q_u8(s->far, vshrq_n_u8(e.v[i], 4)), s->near, e.v[i]);
+    return c;
+}
+
+/* Lanes that have a sample in step t. */
+PSTI_NEON_INLINE v32 active_lanes(const struct stream *s, const struct shape *shape, uint32_t t)
+{
+    v32 x = row_and(columns_of(t), row_of(63));
+    v32 rows = pick(front_lanes(t), shape->front->rows, shape->front[-1].rows);
+    uint8x16_t width = vdupq_n_u8(s->width);
+    return row_and((v32){{vcgtq_u8(width, x.v[0]), vcgtq_u8(width, x.v[1])}}, rows);
+}
+
+PSTI_NEON_INLINE void find_contexts(const struct stream *s, const struct shape *shape,
+                                    struct states *x, struct step at, bool odd)
+{
+    x->context = contexts(s, energies(s, shape, x, at, odd));
+    if (!shape->whole)
+        x->context = pick(active_lanes(s, shape, at.t), x->context, row_of(4 * PSTI_PLI_WAVE_IDLE));
+}
+
+/* The entries at four indices of 16 bits. */
+PSTI_NEON_INLINE uint32x4_t look_up_four(const uint32_t *slots, uint64_t indices)
+{
+    uint32x2_t low = {slots[(uint16_t)indices], slots[(uint16_t)(indices >> 16)]};
+    uint32x2_t high = {slots[(uint16_t)(indices >> 32)], slots[indices >> 48]};
+    return vcombine_u32(low, high);
+}
+
+/* Entries of all lanes: of their contexts, at the lowest 10 bits of their states. */
+PSTI_NEON_INLINE void look_up_all(const struct stream *s, const struct states *x, uint32x4_t *e)
+{
+    const uint16x8_t slot = vdupq_n_u16(PSTI_PLI_PROB_SUM - 1);
+    const uint8x16_t zero = vdupq_n_u8(0);
+    for (int i = 0; i < FOURS / 2; i++) {
+        uint8x16_t context = x->context.v[i / 2];
+        context = i % 2 == 0 ? vzip1q_u8(zero, context) : vzip2q_u8(zero, context);
+        uint16x8_t low =
+            vuzp1q_u16(vreinterpretq_u16_u32(x->x[2 * i]), vreinterpretq_u16_u32(x->x[2 * i + 1]));
+        uint64x2_t index =
+            vreinterpretq_u64_u16(vbslq_u16(slot, low, vreinterpretq_u16_u8(context)));
+        e[2 * i] = look_up_four(s->slots, vgetq_lane_u64(index, 0));
+        e[2 * i + 1] = look_up_four(s->slots, vgetq_lane_u64(index, 1));
+    }
+}
+
+/* -- States and words -- */
+
+PSTI_NEON_INLINE v32 tokens_of(const uint32x4_t *e)
+{
+    v32 tokens;
+    for (int i = 0; i < 2; i++, e += 4) {
+        uint16x8_t a = vuzp2q_u16(vreinterpretq_u16_u32(e[0]), vreinterpretq_u16_u32(e[1]));
+        uint16x8_t b = vuzp2q_u16(vreinterpretq_u16_u32(e[2]), vreinterpretq_u16_u32(e[3]));
+        uint8x16_t both = vuzp1q_u8(vreinterpretq_u8_u16(a), vreinterpretq_u8_u16(b));
+        tokens.v[i] = vandq_u8(both, vdupq_n_u8(63));
+    }
+    return tokens;
+}
+
+/* A byte for each four lanes: bit i for lane i of them if its mask is set. */
+PSTI_NEON_INLINE uint8x8_t masks_of(const uint32x4_t *low)
+{
+    const uint8x16_t bits = vreinterpretq_u8_u32(vdupq_n_u32(0x08040201));
+    uint8x16_t both[2];
+    for (int i = 0; i < 2; i++, low += 4) {
+        uint16x8_t a = vuzp1q_u16(vreinterpretq_u16_u32(low[0]), vreinterpretq_u16_u32(low[1]));
+        uint16x8_t b = vuzp1q_u16(vreinterpretq_u16_u32(low[2]), vreinterpretq_u16_u32(low[3]));
+        both[i] = vandq_u8(vuzp1q_u8(vreinterpretq_u8_u16(a), vreinterpretq_u8_u16(b)), bits);
+    }
+    uint8x16_t pairs = vpaddq_u8(both[0], both[1]);
+    return vget_low_u8(vpaddq_u8(pairs, pairs));
+}
+
+/* x := frequency * (x >> 10) + bias, and the next word where that is below 2^16. */
+PSTI_NEON_INLINE void advance_all(const struct shape *shape, struct states *x, const uint32x4_t *e)
+{
+    uint32x4_t low[FOURS];
+    for (int i = 0; i < FOURS; i++) {
+        uint32x4_t f = vshrq_n_u32(e[i], 22);
+        if (!shape->whole)
+            f = vbslq_u32(vceqq_u32(f, vdupq_n_u32(0)), vdupq_n_u32(PSTI_PLI_PROB_SUM), f);
+        uint32x4_t bias = vandq_u32(e[i], vdupq_n_u32(PSTI_PLI_PROB_SUM - 1));
+        x->x[i] = vmlaq_u32(bias, f, vshrq_n_u32(x->x[i], PSTI_PLI_PROB_BITS));
+        low[i] = vcltq_u32(x->x[i], vdupq_n_u32(1u << 16));
+    }
+    uint8x8_t masks = masks_of(low);
+    uint64_t which = vget_lane_u64(vreinterpret_u64_u8(masks), 0);
+    uint64_t counts = vget_lane_u64(vreinterpret_u64_u8(vcnt_u8(masks)), 0);
+    counts *= 0x0202020202020202; /* bytes of words up to the end of each four */
+    uint64_t before = counts << 8;
+    for (int i = 0; i < FOURS; i++) {
+        const uint8_t *words = x->words + (uint8_t)(before >> (8 * i));
+        const uint8x16_t order = vld1q_u8(orders[which >> (8 * i) & 15]);
+        const uint8x16x2_t both = {{vreinterpretq_u8_u32(x->x[i]), vld1q_u8(words)}};
+        x->x[i] = vreinterpretq_u32_u8(vqtbl2q_u8(both, order));
+    }
+    x->words += counts >> 56;
+}
+
+PSTI_NEON_INLINE void keep_tokens(const struct shape *shape, struct states *x, struct step at)
+{
+    /* Lane 31 is above lane 0 of the band in which that is when it looks. */
+    const struct band *next = shape->front, *after = shape->front;
+    if ((at.t & 63) >= 60) {
+        after++;
+        next += (at.t & 63) >= 62;
+    }
+    uint8x16_t upper = vandq_u8(vandq_u8(x->tokens.v[1], next->not_31), after->not_30);
+    vst1q_u8(at.row->before, upper);
+    row_store(at.row->lanes, x->tokens);
+    x->above = row_and(turn(x->tokens), next->not_first);
+}
+
+PSTI_NEON_INLINE void run_step(const struct stream *s, const struct shape *shape, struct states *x,
+                               struct step at)
+{
+    uint32x4_t e[FOURS];
+    look_up_all(s, x, e);
+    x->tokens = tokens_of(e);
+    keep_tokens(shape, x, at);
+    advance_all(shape, x, e);
+}
+
+/* -- Streams -- */
+
+static v32 lanes_below(uint32_t n)
+{
+    return row_load(psti_pli_wave_neon_first_lanes + 32 - (n < 32 ? n : 32));
+}
+
+static void open_bands(struct stream *s, const struct psti_pli_wave_neon_job *job)
+{
+    const struct psti_pli_wave_head *head = job->head;
+    const v32 all = row_of(255), none = row_of(0);
+    for (uint32_t k = 0; k < 11; k++) {
+        struct band *band = s->bands + k;
+        *band = (struct band){.rows = none,
+                              .energy = none,
+                              .used = none,
+                              .doubled = none,
+                              .not_first = all,
+                              .not_30 = all.v[0],
+                              .not_31 = all.v[0]};
+        band->not_first.v[0] = vsetq_lane_u8(0, band->not_first.v[0], 0);
+        band->not_30 = vsetq_lane_u8(0, band->not_30, 14);
+        band->not_31 = vsetq_lane_u8(0, band->not_31, 15);
+        if (k > head->n_bands) { /* what is left there belongs to the last plane */
+            band->energy = band[-1].energy;
+            band->used = band[-1].used;
+            band->doubled = band[-1].doubled;
+        }
+        if (k == 0 || k > head->n_bands)
+            continue;
+        uint32_t j = (k - 1) / head->bands_per_plane, part = (k - 1) % head->bands_per_plane;
+        const struct psti_pli_wave_plane *plane = head->planes + j;
+        band->rows = lanes_below(job->unit->height - 32 * part);
+        if (part > 0) {
+            band->not_first = all;
+            band->not_30 = band->not_31 = all.v[0];
+        }
+        if (plane->energy == PSTI_PLI_ENERGY_FIRST)
+            band->energy = all;
+        if (plane->energy == PSTI_PLI_ENERGY_SECOND && plane->index0 >= 0)
+            band->used = all;
+        if (plane->energy == PSTI_PLI_ENERGY_THIRD && plane->index1 >= 0)
+            band->used = band->doubled = all;
+    }
+}
+
+static void open_stream(struct stream *s, const struct psti_pli_wave_neon_job *job)
+{
+    const struct psti_pli_wave_head *head = job->head;
+    struct psti_pli_wave_neon_memory *m = job->memory;
+    uint8_t near[32], far[16];
+    for (uint32_t i = 0; i < 32; i++)
+        near[i] = (uint8_t)(psti_pli_wave_bucket[i] * 4);
+    for (uint32_t i = 0; i < 16; i++) /* buckets of E from 32 on are the same for 16 each */
+        far[i] = (uint8_t)(psti_pli_wave_bucket[16 * i] * 4);
+    s->near.val[0] = vld1q_u8(near);
+    s->near.val[1] = vld1q_u8(near + 16);
+    s->far = vld1q_u8(far);
+    s->width = (uint8_t)job->unit->width;
+    s->memory = m;
+    s->slots = job->tables->slots[0];
+    s->delay = 64 * head->bands_per_plane;
+    /* Two steps take at most 64 words after the last, and the load of four lanes' goes on by 8. */
+    memcpy(m->words, head->words, 2 * head->n_words);
+    memset(m->words + head->n_words, 0, 2 * 3 * WAVE_LANES);
+    memset(m->tokens, 0, WAVE_BEFORE * sizeof m->tokens[0]);
+    open_bands(s, job);
+    s->end = (const uint8_t *)(m->words + head->n_words);
+    s->states = (struct states){.tokens = row_of(0),
+                                .above = row_of(0),
+                                .context = row_of(0),
+                                .words = (const uint8_t *)m->words};
+    for (uint32_t i = 0; i < FOURS; i++)
+        s->states.x[i] = vld1q_u32(head->states + (size_t)4 * i);
+}
+
+static void close_stream(const struct stream *s, struct psti_pli_wave_neon_job *job)
+{
+    uint32_t x[WAVE_LANES];
+    job->ends = s->states.words == s->end;
+    for (size_t i = 0; i < FOURS; i++)
+        vst1q_u32(x + 4 * i, s->states.x[i]);
+    for (uint32_t l = 0; l < WAVE_LANES; l++) {
+        job->low[l] = (uint16_t)x[l];
+        job->ends = job->ends && x[l] >> 16 == 1;
+    }
+}
+
+/* What steps [64 k, 64 k + 64) have in common. */
+static struct shape shape_of(const struct stream *s, const struct psti_pli_wave_neon_job *job,
+                             uint32_t k)
+{
+    const struct psti_pli_wave_head *head = job->head;
+    uint32_t bands = head->bands_per_plane;
+    const struct psti_pli_wave_plane *front = k < head->n_bands ? head->planes + k / bands : NULL;
+    const struct psti_pli_wave_plane *rear = k > 0 ? head->planes + (k - 1) / bands : NULL;
+    struct shape shape = {.front = s->bands + k + 1};
+    shape.whole = !job->tables->has_sure_tokens && job->unit->width == 64 &&
+                  (job->unit->height & 31) == 0 && front && rear;
+    front = front ? front : rear;
+    rear = rear ? rear : front;
+    shape.mixed = front->energy != rear->energy;
+    shape.first = !shape.mixed && front->energy == PSTI_PLI_ENERGY_FIRST;
+    shape.used = front->energy != PSTI_PLI_ENERGY_FIRST || rear->energy != PSTI_PLI_ENERGY_FIRST;
+    return shape;
+}
+
+static void run(struct stream *s, const struct psti_pli_wave_neon_job *job)
+{
+    struct states x = s->states;
+    const uint8_t *words_end = s->end;
+    for (uint32_t k = 0; 64 * k < job->head->n_steps; k++) {
+        uint32_t t = 64 * k, end = t + 64;
+        end = end < job->head->n_steps ? end : job->head->n_steps;
+        const struct shape shape = shape_of(s, job, k);
+        struct step at = step_at(s, t);
+        while (at.t < end && x.words <= words_end) {
+            find_contexts(s, &shape, &x, at, false);
+            run_step(s, &shape, &x, at);
+            at = (struct step){at.t + 1, at.row + 1, at.all_but_newest, at.all_but_newest - 1};
+            if ((at.t & 63) == 63)
+                at.all_but_next += 32;
+            find_contexts(s, &shape, &x, at, true);
+            run_step(s, &shape, &x, at);
+            at = (struct step){at.t + 1, at.row + 1, at.all_but_newest - 1, at.all_but_newest - 2};
+        }
+    }
+    s->states = x;
+}
+
+void psti_pli_wave_neon_tokens(struct psti_pli_wave_neon_job *job)
+{
+    struct stream s;
+    open_stream(&s, job);
+    run(&s, job);
+    close_stream(&s, job);
+}
+#endif
