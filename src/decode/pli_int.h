@@ -137,6 +137,15 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
                                      const struct psti_pli_wave_tables *tables, void *work,
                                      struct psti_pli_planes *planes, struct pst_error *err);
 
+/* Whether the level decodes two units at once; and two such units, one after the other in the
+ * image. False: these do not go together, and nothing was done. `err` is of the first that failed.
+ */
+bool psti_pli_wave_takes_two(uint32_t cpu);
+bool psti_pli_wave_decode_two(const struct psti_pli_unit units[2],
+                              const struct psti_pli_wave_tables *tables, void *work,
+                              struct psti_pli_planes planes[2], enum pst_status statuses[2],
+                              struct pst_error *err);
+
 /* pli_lz.c: section 6. Writes the unit's pixels to `samples` (h * w * channels samples). */
 enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit, void *samples, void *work,
                                    struct pst_error *err);

@@ -187,9 +187,38 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
 #if defined(__x86_64__)
     if ((unit->cpu & PSTI_CPU_AVX2) != 0)
         decode = psti_pli_wave_decode_avx2;
+    if ((unit->cpu & PSTI_CPU_AVX512_VBMI) != 0)
+        decode = psti_pli_wave_decode_avx512;
 #elif defined(__aarch64__)
     if ((unit->cpu & PSTI_CPU_NEON) != 0)
         decode = psti_pli_wave_decode_neon;
 #endif
     return decode(unit, &head, tables, work, planes, err);
+}
+
+bool psti_pli_wave_takes_two(uint32_t cpu)
+{
+#if defined(__x86_64__)
+    return (cpu & PSTI_CPU_AVX512_VBMI) != 0;
+#else
+    (void)cpu;
+    return false;
+#endif
+}
+
+bool psti_pli_wave_decode_two(const struct psti_pli_unit units[2],
+                              const struct psti_pli_wave_tables *tables, void *work,
+                              struct psti_pli_planes planes[2], enum pst_status statuses[2],
+                              struct pst_error *err)
+{
+#if defined(__x86_64__)
+    struct psti_pli_wave_head heads[2];
+    return psti_pli_wave_takes_two(units[0].cpu) &&
+           psti_pli_wave_parse(units, heads, NULL) == PST_OK &&
+           psti_pli_wave_parse(units + 1, heads + 1, NULL) == PST_OK &&
+           psti_pli_wave_decode_two_avx512(units, heads, tables, work, planes, statuses, err);
+#else
+    (void)units, (void)tables, (void)work, (void)planes, (void)statuses, (void)err;
+    return false;
+#endif
 }

@@ -60,9 +60,6 @@ void psti_pli_wave_avx2_tokens(struct psti_pli_wave_job *job);
 /* pli_wave_avx2_rebuild.c: residuals -> samples. */
 void psti_pli_wave_avx2_rebuild(struct psti_pli_wave_job *job);
 
-/* Whether the coefficients are small enough for sums of two products in 16 bits. */
-bool psti_pli_wave_avx2_can_rebuild(const struct psti_pli_wave_head *head);
-
 /* Bytes of which one is 0 (at 31), or the first 32 are 255. */
 extern const uint8_t psti_pli_wave_all_but_one[64], psti_pli_wave_first_lanes[64];
 

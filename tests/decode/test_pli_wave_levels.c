@@ -1,6 +1,7 @@
 /* test_pli_wave_levels.c - every CPU level of the wave decoder gives what plain C gives: on valid
- * units of every shape and predictor, and on damaged ones (same status, same samples). Units lie
- * against unreadable pages, so that reading past them would be seen. */
+ * units of every shape and predictor, and on damaged ones (same status, same samples); so do levels
+ * that decode two units at once. Units lie against unreadable pages, so that reading past them
+ * would be seen. AVX-512 is tested by emulation where the processor lacks it. */
 #include "base/cpu.h"
 #include "decode/pli_wave_int.h"
 #include "decode/pli_wave_make.h"
@@ -16,24 +17,37 @@
 
 #include <cmocka.h>
 
-#if defined(PST_HAVE_SIMDE)
-psti_pli_wave_kernel psti_pli_wave_decode_neon_simde;
-#endif
-
+/* As psti_pli_wave_decode_two(), of one level. */
+typedef bool decode_two(const struct psti_pli_unit units[2], struct psti_pli_wave_head heads[2],
+                        const struct psti_pli_wave_tables *tables, void *work,
+                        struct psti_pli_planes planes[2], enum pst_status statuses[2],
+                        struct pst_error *err);
 struct level {
     const char *name;
-    uint32_t cpu;
+    uint32_t cpu, needs; /* what the unit may use; what the processor must have */
     psti_pli_wave_kernel *decode;
+    decode_two *two;
 };
+
+#if defined(PST_HAVE_SIMDE)
+psti_pli_wave_kernel psti_pli_wave_decode_simde; /* pli_wave_simde.c; leaves some to AVX2 */
+decode_two psti_pli_wave_decode_two_simde;
+psti_pli_wave_kernel psti_pli_wave_decode_neon_simde; /* pli_wave_neon_simde.c */
+#endif
+enum { VBMI = PSTI_CPU_AVX2 | PSTI_CPU_AVX512_VBMI };
+
 static const struct level levels[] = {
-    {"c", 0, psti_pli_wave_decode_c},
+    {"c", 0, 0, psti_pli_wave_decode_c, NULL},
 #if defined(__x86_64__)
-    {"avx2", PSTI_CPU_AVX2, psti_pli_wave_decode_avx2},
-#elif defined(__aarch64__)
-    {"neon", PSTI_CPU_NEON, psti_pli_wave_decode_neon},
+    {"avx2", PSTI_CPU_AVX2, PSTI_CPU_AVX2, psti_pli_wave_decode_avx2, NULL},
+    {"avx512", VBMI, VBMI, psti_pli_wave_decode_avx512, psti_pli_wave_decode_two_avx512},
+#endif
+#if defined(__aarch64__)
+    {"neon", PSTI_CPU_NEON, PSTI_CPU_NEON, psti_pli_wave_decode_neon, NULL},
 #endif
 #if defined(PST_HAVE_SIMDE)
-    {"neon, emulated", 0, psti_pli_wave_decode_neon_simde},
+    {"simde", VBMI, PSTI_CPU_AVX2, psti_pli_wave_decode_simde, psti_pli_wave_decode_two_simde},
+    {"neon, emulated", 0, 0, psti_pli_wave_decode_neon_simde, NULL},
 #endif
 };
 enum { N_LEVELS = sizeof levels / sizeof levels[0] };
@@ -43,7 +57,10 @@ struct fixture {
     struct pli_wave_freqs freqs;
     uint8_t *work[N_LEVELS], *unit; /* PLI_WAVE_MAX_NBYTES */
     uint8_t *pages;                 /* as many bytes, then a page that must not be read */
+    uint8_t *other_pages;           /* the same for a second unit */
+    uint8_t *two_work;
     uint64_t seed;
+    size_t n_two;            /* decoded two at a time */
     size_t n_same, n_failed; /* damaged units that were decoded all the same, and others */
 };
 
@@ -54,6 +71,15 @@ static uint8_t *aligned(size_t nbytes)
     return p;
 }
 
+static uint8_t *guarded(size_t page)
+{
+    uint8_t *p = mmap(NULL, PLI_WAVE_MAX_NBYTES + page, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(p != MAP_FAILED);
+    assert_int_equal(mprotect(p + PLI_WAVE_MAX_NBYTES, page, PROT_NONE), 0);
+    return p;
+}
+
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
@@ -61,11 +87,10 @@ static int set_up(void **state)
     f->tables = (void *)aligned(PSTI_PLI_TABLES_NBYTES);
     for (int i = 0; i < N_LEVELS; i++)
         f->work[i] = aligned(PSTI_PLI_WORK_NBYTES);
+    f->two_work = aligned(PSTI_PLI_WORK_NBYTES);
     f->unit = malloc(PLI_WAVE_MAX_NBYTES);
-    f->pages = mmap(NULL, PLI_WAVE_MAX_NBYTES + page, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_true(f->pages != MAP_FAILED);
-    assert_int_equal(mprotect(f->pages + PLI_WAVE_MAX_NBYTES, page, PROT_NONE), 0);
+    f->pages = guarded(page);
+    f->other_pages = guarded(page);
     *state = f;
     return 0;
 }
@@ -74,8 +99,10 @@ static int tear_down(void **state)
 {
     struct fixture *f = *state;
     munmap(f->pages, PLI_WAVE_MAX_NBYTES + (size_t)sysconf(_SC_PAGESIZE));
+    munmap(f->other_pages, PLI_WAVE_MAX_NBYTES + (size_t)sysconf(_SC_PAGESIZE));
     for (int i = 0; i < N_LEVELS; i++)
         free(f->work[i]);
+    free(f->two_work);
     free(f->tables);
     free(f->unit);
     free(f);
@@ -113,25 +140,31 @@ static void same_samples(const struct psti_pli_unit *unit, const struct psti_pli
         }
 }
 
-/* Decodes `nbytes` of f->pages' end by all levels; the status of plain C. */
-static enum pst_status compare(struct fixture *f, const struct pli_wave_recipe *recipe,
-                               size_t nbytes)
+static struct psti_pli_unit unit_at_end(const uint8_t *pages, const struct pli_wave_recipe *recipe,
+                                        size_t nbytes)
 {
-    struct psti_pli_unit unit = {
+    return (struct psti_pli_unit){
         .height = recipe->height,
         .width = recipe->width,
         .channels = (uint8_t)recipe->channels,
         .bits = (uint8_t)recipe->bits,
         .transform = (uint8_t)recipe->transform,
-        .bytes = f->pages + PLI_WAVE_MAX_NBYTES - nbytes,
+        .bytes = pages + PLI_WAVE_MAX_NBYTES - nbytes,
         .nbytes = nbytes,
     };
+}
+
+/* Decodes `nbytes` of f->pages' end by all levels; the status of plain C. */
+static enum pst_status compare(struct fixture *f, const struct pli_wave_recipe *recipe,
+                               size_t nbytes)
+{
+    struct psti_pli_unit unit = unit_at_end(f->pages, recipe, nbytes);
     struct psti_pli_planes planes[N_LEVELS];
     struct pst_error errors[N_LEVELS];
     enum pst_status statuses[N_LEVELS];
     for (int i = 0; i < N_LEVELS; i++) {
         struct psti_pli_wave_head head;
-        if ((levels[i].cpu & ~psti_cpu_detected()) != 0)
+        if ((levels[i].needs & ~psti_cpu_detected()) != 0)
             continue;
         memset(errors[i].text, 0, sizeof errors[i].text);
         statuses[i] = psti_pli_wave_parse(&unit, &head, &errors[i]);
@@ -150,6 +183,47 @@ static enum pst_status compare(struct fixture *f, const struct pli_wave_recipe *
             assert_string_equal(errors[i].text, errors[0].text);
     }
     return statuses[0];
+}
+
+/* Decodes two units, at the ends of f->pages and f->other_pages, at once: as each alone by plain C,
+ * in f->work[0] and [1], and by its error if it is the first that fails. */
+static void compare_two(struct fixture *f, const struct pli_wave_recipe recipes[2],
+                        const size_t nbytes[2])
+{
+    struct psti_pli_unit units[2] = {unit_at_end(f->pages, recipes, nbytes[0]),
+                                     unit_at_end(f->other_pages, recipes + 1, nbytes[1])};
+    struct psti_pli_planes planes[2];
+    struct pst_error errors[2];
+    enum pst_status statuses[2];
+    memset(errors, 0, sizeof errors);
+    for (int u = 0; u < 2; u++) {
+        struct psti_pli_wave_head head;
+        if (psti_pli_wave_parse(units + u, &head, NULL) != PST_OK)
+            return;
+        memset(f->work[u], 0x55, PSTI_PLI_WORK_NBYTES);
+        statuses[u] =
+            psti_pli_wave_decode_c(units + u, &head, f->tables, f->work[u], planes + u, errors + u);
+    }
+    for (int i = 0; i < N_LEVELS; i++) {
+        struct psti_pli_wave_head heads[2];
+        struct psti_pli_planes both[2];
+        struct pst_error err = {0};
+        enum pst_status got[2];
+        if ((levels[i].needs & ~psti_cpu_detected()) != 0 || !levels[i].two)
+            continue;
+        psti_pli_wave_parse(units, heads, NULL);
+        psti_pli_wave_parse(units + 1, heads + 1, NULL);
+        memset(f->two_work, 0xaa, PSTI_PLI_WORK_NBYTES);
+        if (!levels[i].two(units, heads, f->tables, f->two_work, both, got, &err))
+            continue;
+        f->n_two++;
+        for (int u = 0; u < 2; u++) {
+            assert_int_equal(got[u], statuses[u]);
+            if (got[u] == PST_OK)
+                same_samples(units + u, planes + u, both + u, levels[i].name);
+        }
+        assert_string_equal(err.text, errors[statuses[0] != PST_OK ? 0 : 1].text);
+    }
 }
 
 /* Any unit of 8 bits. */
@@ -346,6 +420,56 @@ static void test_noise(void **state)
     }
 }
 
+/* A unit that goes with `r` nine times of ten. */
+static struct pli_wave_recipe any_second(struct fixture *f, const struct pli_wave_recipe *r)
+{
+    struct pli_wave_recipe s = any_recipe(f);
+    if (below(f, 10) == 0)
+        return s;
+    s.height = r->height;
+    s.width = r->width;
+    s.channels = r->channels;
+    s.transform = r->transform;
+    for (uint32_t c = 0; c < s.channels; c++) {
+        bool constant = r->planes[c].predictor == 0;
+        if (constant || s.planes[c].predictor == 0 || below(f, 2))
+            s.planes[c].predictor = r->planes[c].predictor;
+    }
+    return s;
+}
+
+/* Two units at once; some are damaged, one or both. */
+static void test_two_units(void **state)
+{
+    struct fixture *f = *state;
+    f->seed = 8;
+    use_tables(f, NULL, 0, 8);
+    for (uint32_t i = 0; i < rounds(600); i++) {
+        struct pli_wave_recipe r[2];
+        size_t n[2];
+        r[0] = any_recipe(f);
+        if (i % 4 == 0) { /* the straight roads */
+            r[0].height = r[0].width = 64;
+            r[0].channels = 3;
+            r[0].planes[2].predictor = r[0].planes[0].predictor;
+        }
+        r[1] = any_second(f, r);
+        n[1] = make(f, r + 1);
+        if (below(f, 4) == 0)
+            damage(f, n[1]);
+        memcpy(f->other_pages + PLI_WAVE_MAX_NBYTES - n[1], f->pages + PLI_WAVE_MAX_NBYTES - n[1],
+               n[1]);
+        n[0] = make(f, r);
+        if (below(f, 4) == 0)
+            damage(f, n[0]);
+        compare_two(f, r, n);
+    }
+#if defined(PST_HAVE_SIMDE)
+    if ((psti_cpu_detected() & PSTI_CPU_AVX2) != 0)
+        assert_true(f->n_two > 100);
+#endif
+}
+
 /* What the vector levels take for granted of the constants. */
 static void test_constants(void **state)
 {
@@ -379,6 +503,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_damaged_units, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_truncated_units, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_noise, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_two_units, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

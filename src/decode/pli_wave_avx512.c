@@ -1,0 +1,165 @@
+/* pli_wave_avx512.c - the wave decoder with AVX-512 VBMI: units of 8-bit samples, two at a time.
+ *
+ * In and out: see pli_wave_int.h; plain C gives the same samples and statuses. AVX2 takes what is
+ * not worth a road of its own: 16 bits, more words or raw bits than samples are worth, taps beyond
+ * what 16-bit sums hold. Pure functions, any thread.
+ *
+ * Tokens, then raw bits, then samples (the files pli_wave_avx512_*.c); each leaves rows of lanes,
+ * step by step. Turning columns into rows then gives each lane's samples of all bands as one line,
+ * in which row y of plane p begins at 2 * (y % 32) + 64 * (band of p and y): that is what the
+ * planes handed out describe. */
+#include "decode/pli_wave_avx512.h"
+
+#if defined(__x86_64__)
+#include "base/fail.h"
+
+#include <string.h>
+
+#define ROOM "decode"
+
+/* -- From rows of lanes to lines of samples -- */
+
+INLINE void interleave(const __m512i *in, __m512i *out)
+{
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) {
+        out[2 * i] = _mm512_unpacklo_epi8(in[i], in[i + 8]);
+        out[2 * i + 1] = _mm512_unpackhi_epi8(in[i], in[i + 8]);
+    }
+}
+
+INLINE void line_store(uint8_t *line, __m128i v) { _mm_storeu_si128((__m128i *)(void *)line, v); }
+
+/* 16 steps: interleaving rows i and i + 8 four times turns each quarter's 16 x 16 bytes around. */
+INLINE void turn_16(const uint8_t (*rows)[WAVE_ROW], uint8_t *lines_0, uint8_t *lines_1)
+{
+    __m512i a[16], b[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++)
+        a[i] = row_load(rows[i]);
+    interleave(a, b);
+    interleave(b, a);
+    interleave(a, b);
+    interleave(b, a);
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++) {
+        uint8_t *line = (i & 1 ? lines_1 : lines_0) + (size_t)(i >> 1) * WAVE_LINE;
+        line_store(line, _mm512_castsi512_si128(a[i]));
+        line_store(line + 8 * WAVE_LINE, _mm512_extracti32x4_epi32(a[i], 1));
+        line_store(line + 16 * WAVE_LINE, _mm512_extracti32x4_epi32(a[i], 2));
+        line_store(line + 24 * WAVE_LINE, _mm512_extracti32x4_epi32(a[i], 3));
+    }
+}
+
+TARGET static void make_lines(struct psti_pli_wave512_memory *m, uint32_t n_steps)
+{
+    for (uint32_t t = 0; t < n_steps; t += 16)
+        turn_16((const uint8_t(*)[WAVE_ROW])m->samples + t, m->lines[0] + t, m->lines[1] + t);
+}
+
+/* Lines hold coded planes one after another; constant ones may belong between them. */
+static void place_planes(const struct psti_pli_wave_head *head, uint8_t *lines)
+{
+    size_t plane_nbytes = 64 * (size_t)head->bands_per_plane;
+    for (uint32_t l = 0; l < WAVE_LANES; l++) {
+        uint8_t *line = lines + l * (size_t)(WAVE_LINE + 2);
+        for (uint32_t j = head->n_coded; j-- > 0;)
+            if (head->planes[j].plane != j)
+                memmove(line + head->planes[j].plane * plane_nbytes, line + j * plane_nbytes,
+                        plane_nbytes);
+        for (uint32_t i = 0; i < head->n_constant; i++)
+            memset(line + head->constant_planes[i] * plane_nbytes, head->constants[i],
+                   plane_nbytes);
+    }
+}
+
+/* -- Units -- */
+
+static bool can_decode(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head)
+{
+    return unit->bits == 8 && head->n_coded > 0 && head->n_words <= WAVE_MAX_WORDS &&
+           head->raw_nbytes <= WAVE_MAX_RAW_NBYTES && psti_pli_wave_avx2_can_rebuild(head);
+}
+
+static bool same_shape(const struct psti_pli_unit units[WAVE_UNITS],
+                       const struct psti_pli_wave_head heads[WAVE_UNITS])
+{
+    if (units[0].height != units[1].height || units[0].width != units[1].width ||
+        units[0].channels != units[1].channels || units[0].transform != units[1].transform ||
+        heads[0].n_coded != heads[1].n_coded)
+        return false;
+    for (uint32_t j = 0; j < heads[0].n_coded; j++)
+        if (heads[0].planes[j].plane != heads[1].planes[j].plane)
+            return false;
+    return true;
+}
+
+static enum pst_status status_of(const struct psti_pli_wave512_job *job, uint32_t u, bool lacks,
+                                 struct pst_error *err)
+{
+    if (!job->ends[u])
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit's words do not end its states");
+    if (lacks)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit lacks raw bits");
+    return PST_OK;
+}
+
+static void run(struct psti_pli_wave512_job *job, struct psti_pli_planes *planes,
+                enum pst_status *statuses, struct pst_error *err)
+{
+    struct psti_pli_wave512_memory *m = job->memory;
+    bool lacks[WAVE_UNITS] = {false, false}, failed = false;
+    if (job->n_units == 1) /* are read, but mean nothing */
+        memset(m->bits[1], 0, WAVE_BITS_BEHIND);
+    psti_pli_wave512_tokens(job);
+    psti_pli_wave512_raw_bits(job, lacks);
+    psti_pli_wave512_rebuild(job);
+    make_lines(m, job->heads[0]->n_steps);
+    for (uint32_t u = 0; u < job->n_units; u++) {
+        statuses[u] = status_of(job, u, lacks[u], failed ? NULL : err);
+        failed = failed || statuses[u] != PST_OK;
+        if (job->heads[u]->n_constant > 0)
+            place_planes(job->heads[u], m->lines[u]);
+        planes[u] = (struct psti_pli_planes){
+            .base = m->lines[u],
+            .plane_step = 64 * (size_t)job->heads[u]->bands_per_plane,
+            .band_step = 64,
+            .row_step = WAVE_LINE + 2,
+        };
+    }
+}
+
+enum pst_status psti_pli_wave_decode_avx512(const struct psti_pli_unit *unit,
+                                            struct psti_pli_wave_head *head,
+                                            const struct psti_pli_wave_tables *tables, void *work,
+                                            struct psti_pli_planes *planes, struct pst_error *err)
+{
+    enum pst_status status;
+    if (!can_decode(unit, head))
+        return psti_pli_wave_decode_avx2(unit, head, tables, work, planes, err);
+    struct psti_pli_wave512_job job = {.n_units = 1,
+                                       .units = {unit, unit},
+                                       .heads = {head, head},
+                                       .tables = tables,
+                                       .memory = work};
+    run(&job, planes, &status, err);
+    return status;
+}
+
+bool psti_pli_wave_decode_two_avx512(const struct psti_pli_unit units[2],
+                                     struct psti_pli_wave_head heads[2],
+                                     const struct psti_pli_wave_tables *tables, void *work,
+                                     struct psti_pli_planes planes[2], enum pst_status statuses[2],
+                                     struct pst_error *err)
+{
+    if (!can_decode(units, heads) || !can_decode(units + 1, heads + 1) || !same_shape(units, heads))
+        return false;
+    struct psti_pli_wave512_job job = {.n_units = 2,
+                                       .units = {units, units + 1},
+                                       .heads = {heads, heads + 1},
+                                       .tables = tables,
+                                       .memory = work};
+    run(&job, planes, statuses, err);
+    return true;
+}
+#endif

@@ -1,0 +1,89 @@
+/* pli_wave_avx512.h - inside the AVX-512 level of the wave decoder: its scratch, and what its files
+ * tell each other.
+ *
+ * Two units are decoded at once, as one alone waits for itself most of the time. A step of the
+ * cylinder (docs/format-pli.md, 5.5) is a row of 64 bytes: byte 2 l is lane l of the first unit,
+ * byte 2 l + 1 of the second, so that one vector of bytes holds both, and the words of a row are
+ * one unit's lanes when shifted or masked. A unit that comes alone leaves its neighbour's bytes
+ * idle. Masks of lanes have two bits a lane likewise. */
+#ifndef PST_DECODE_PLI_WAVE_AVX512_H
+#define PST_DECODE_PLI_WAVE_AVX512_H
+
+#include "decode/pli_wave_int.h"
+
+#include "base/avx512.h"
+
+#if defined(__x86_64__)
+#define INLINE PSTI_VBMI_INLINE
+#define TARGET PSTI_VBMI_TARGET
+
+enum {
+    WAVE_LANES = PSTI_PLI_LANES,
+    WAVE_UNITS = 2,
+    WAVE_ROW = WAVE_UNITS * WAVE_LANES,
+    WAVE_SAMPLE_ROWS = (PSTI_PLI_WAVE_MAX_STEPS + 15) / 16 * 16,
+    /* Units that have more are left to AVX2; encoders store such noise raw. */
+    WAVE_MAX_WORDS = 10 * 1024,
+    WAVE_MAX_RAW_NBYTES = 5 * 1024,
+    WAVE_BITS_BEHIND = 16,
+    WAVE_LINE = 640 /* bytes of one lane's samples of all bands, for those who read 96 at once */
+};
+
+struct psti_pli_wave512_memory {
+    _Alignas(64) uint8_t tokens[PSTI_PLI_WAVE_MAX_STEPS][WAVE_ROW]; /* become residuals in place */
+    uint8_t samples[WAVE_SAMPLE_ROWS][WAVE_ROW];
+    union {
+        uint16_t words[WAVE_UNITS][WAVE_MAX_WORDS + 4 * WAVE_LANES];
+        uint8_t lines[WAVE_UNITS][WAVE_LANES * WAVE_LINE];
+    };
+    uint8_t bits[WAVE_UNITS][WAVE_MAX_RAW_NBYTES + PSTI_PLI_WAVE_STATE_NBYTES + WAVE_BITS_BEHIND];
+};
+_Static_assert(sizeof(struct psti_pli_wave512_memory) <= PSTI_PLI_WORK_NBYTES, "scratch");
+
+/* Bytes and bits of a row that are the first unit's. */
+#define WAVE_FIRST_UNIT 0x5555555555555555ull
+
+/* One unit, or two of the same shape: size, coded planes, and so bands and steps. Of one unit alone
+ * the second head is the first's once more. */
+struct psti_pli_wave512_job {
+    uint32_t n_units;
+    const struct psti_pli_unit *units[WAVE_UNITS];
+    const struct psti_pli_wave_head *heads[WAVE_UNITS];
+    const struct psti_pli_wave_tables *tables;
+    struct psti_pli_wave512_memory *memory;
+    uint16_t low[WAVE_UNITS][WAVE_LANES]; /* low halves of the states at the end */
+    bool ends[WAVE_UNITS];                /* all words were used and the states are at their end */
+};
+
+/* pli_wave_avx512_tokens.c */
+void psti_pli_wave512_tokens(struct psti_pli_wave512_job *job);
+/* pli_wave_avx512_raw.c: signs and raw bits behind the words, tokens become magnitudes; `lacks` is
+ * set where a unit has too few bits. */
+void psti_pli_wave512_raw_bits(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS]);
+/* pli_wave_avx512_rebuild.c: residuals -> samples. */
+void psti_pli_wave512_rebuild(struct psti_pli_wave512_job *job);
+
+/* Of both units: the lane at column 0 in even steps, 1 in odd ones; and lanes that are in band
+ * t >> 6, while the others are in the band before. */
+static inline uint64_t wave512_newest(uint32_t t) { return 3ull << (t & 62); }
+static inline uint64_t wave512_front(uint32_t t) { return (4ull << (t & 62)) - 1; }
+
+INLINE __m512i row_load(const void *at) { return _mm512_loadu_si512(at); }
+INLINE void row_store(void *at, __m512i v) { _mm512_storeu_si512(at, v); }
+/* Lane l gets what lane l - 1 had, lane 0 what lane 31 had. */
+INLINE __m512i turn(__m512i v)
+{
+    const __m512i from = _mm512_set_epi8(
+        61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41, 40, 39,
+        38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16,
+        15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 63, 62);
+    return _mm512_permutexvar_epi8(from, v);
+}
+/* Bits of `yes` where `mask` has ones, else of `no`. */
+INLINE __m512i choose_bits(__m512i mask, __m512i yes, __m512i no)
+{
+    return _mm512_ternarylogic_epi32(no, mask, yes, 0xB8);
+}
+#endif
+
+#endif
