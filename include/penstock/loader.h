@@ -49,12 +49,26 @@ enum pst_page_cache {
         2 /* O_DIRECT; where the file system has none: as DROP, counted as fall-back */
 };
 
-/* Where images of a batch on a card are decoded. Wherever that is, the batches are the same. */
+/* Where images of a batch on a card are decoded. Wherever that is, the batches are the same (but
+ * for PST_JPEG_NVJPEG). */
 enum pst_decode_place {
     PST_DECODE_AUTO = 0, /* what the card can decode (raw, PLI of pixels and of JPEGs) there, the
                             rest by the CPU */
     PST_DECODE_CPU = 1,
     PST_DECODE_GPU = 2 /* as AUTO, but never planned otherwise; an error without a device */
+};
+
+/* Who decodes JPEG files (form jpeg) of a batch on a card; JPEGs kept as PLI need neither. */
+enum pst_jpeg_decoder {
+    PST_JPEG_CPU = 0, /* libjpeg-turbo, as for batches in host memory: the same pixels */
+    /* NVIDIA's nvJPEG, opened at run time, for those of the card's rows that it takes (8 bits, gray
+     * or YCbCr, Huffman codes); the card's JPEG engines where it has some and the file is baseline
+     * and has a checksum that was compared, else Huffman codes by the workers and the rest by the
+     * card. Its pixels differ from the CPU's by few levels (bench/gpu measures how much); they are
+     * the same each time for one version of nvJPEG, one kind of card and the same options. Other
+     * files, and those that it finds corrupt, are the CPU's. PST_ERROR_UNSUPPORTED at open if it is
+     * not there. */
+    PST_JPEG_NVJPEG = 1
 };
 
 /* What to deliver of one field. Fields of the data set that are not listed are delivered by the
@@ -124,6 +138,7 @@ struct pst_loader_options {
     double gpu_share; /* AUTO, GPU: part of each batch's rows that go to the card, its first ones;
                          0 = all */
     uint64_t device_memory; /* bytes on the card, a hard limit; 0 = as much as there is */
+    enum pst_jpeg_decoder jpeg;
 };
 
 /* A place in the sequence of batches: 6 numbers, plain data. Meaning is stable across versions. */
@@ -263,7 +278,10 @@ struct pst_loader_stats {
     uint64_t n_gpu_again;         /* rows that found no room at first, and came in another round */
     uint64_t nbytes_upload;       /* of images, on their way to the card */
     uint64_t device_memory, device_memory_used, device_memory_peak;
-    int32_t device; /* the card's ordinal; -1: batches in host memory */
+    int32_t device;            /* the card's ordinal; -1: batches in host memory */
+    uint32_t n_jpeg_engines;   /* that the card has for nvJPEG */
+    uint64_t n_nvjpeg_samples; /* of n_gpu_samples: by nvJPEG */
+    char nvjpeg_version[24];   /* "13.0.4"; "": it is not used */
 };
 void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 

@@ -73,16 +73,19 @@ struct psti_nvjpeg_lane;
 enum pst_status psti_nvjpeg_lane_open(struct psti_nvjpeg *nvjpeg, struct psti_nvjpeg_lane **out,
                                       struct pst_error *err);
 void psti_nvjpeg_lane_close(struct psti_nvjpeg_lane **lane); /* waits; NULL-safe */
-/* The host's part (waits for the file before, if that is still in a stream). `channels`: as
- * psti_nvjpeg_takes says. The bytes are needed until psti_nvjpeg_lane_submit returns. */
+/* The host's part (waits for the file before, if that is still in a stream). `file`: as
+ * psti_nvjpeg_takes says; one that nvJPEG takes for another size is not decoded. The bytes are
+ * needed until psti_nvjpeg_lane_submit returns. */
 enum pst_status psti_nvjpeg_lane_begin(struct psti_nvjpeg_lane *lane, const void *bytes,
-                                       size_t nbytes, uint8_t channels, struct pst_error *err);
+                                       size_t nbytes, const struct psti_nvjpeg_file *file,
+                                       struct pst_error *err);
 /* The card's part, for `stream`: pixels as stored, interleaved, rows `row_nbytes` apart. */
 enum pst_status psti_nvjpeg_lane_submit(struct psti_nvjpeg_lane *lane, struct psti_stream *stream,
                                         uint64_t to, size_t row_nbytes, struct pst_error *err);
 /* Whether the card's engines take the file; PST_OK also if they do not. */
 enum pst_status psti_nvjpeg_lane_suits_engines(struct psti_nvjpeg_lane *lane, const void *bytes,
-                                               size_t nbytes, bool *suits, struct pst_error *err);
+                                               size_t nbytes, const struct psti_nvjpeg_file *file,
+                                               bool *suits, struct pst_error *err);
 
 /* PST_ERROR_UNSUPPORTED: the card has no engines. */
 struct psti_nvjpeg_batch;
@@ -96,8 +99,8 @@ struct psti_nvjpeg_item {
     uint64_t to;
     size_t row_nbytes;
 };
-/* All of the same number of channels. The work that the batch had before must be done, or in the
- * same stream. After a failure any of them may be at fault. */
+/* All of the same number of channels. The work that the batch had before must be done. After a
+ * failure any of them may be at fault. */
 enum pst_status psti_nvjpeg_batch_submit(struct psti_nvjpeg_batch *batch,
                                          struct psti_stream *stream,
                                          const struct psti_nvjpeg_item *items, uint32_t n,

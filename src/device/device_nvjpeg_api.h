@@ -93,6 +93,8 @@ typedef struct {
     X(file_parse, nvjpegJpegStreamParse,                                                           \
       (psti_nvj_handle handle, const unsigned char *bytes, size_t nbytes, int saves_metadata,      \
        int saves_bytes, psti_nvj_file file))                                                       \
+    X(file_size, nvjpegJpegStreamGetFrameDimensions,                                               \
+      (psti_nvj_file file, unsigned *width, unsigned *height))                                     \
     X(params_create, nvjpegDecodeParamsCreate, (psti_nvj_handle handle, psti_nvj_params * params)) \
     X(params_destroy, nvjpegDecodeParamsDestroy, (psti_nvj_params params))                         \
     X(params_format, nvjpegDecodeParamsSetOutputFormat, (psti_nvj_params params, unsigned format)) \

@@ -133,16 +133,30 @@ void psti_nvjpeg_lane_close(struct psti_nvjpeg_lane **lane_ptr)
     psti_free(lane);
 }
 
+/* The header, of the file that was looked at: where pixels go there is room for no others. The
+ * context is current. */
+static unsigned parse(struct psti_nvjpeg *nvjpeg, psti_nvj_handle handle, const void *bytes,
+                      size_t nbytes, const struct psti_nvjpeg_file *file, psti_nvj_file parsed)
+{
+    unsigned width = 0, height = 0;
+    unsigned result = PSTI_NVJPEG_CALL(nvjpeg, file_parse(handle, bytes, nbytes, 0, 0, parsed));
+    if (result == PSTI_NVJ_SUCCESS)
+        result = PSTI_NVJPEG_CALL(nvjpeg, file_size(parsed, &width, &height));
+    if (result == PSTI_NVJ_SUCCESS && (width != file->width || height != file->height))
+        result = PSTI_NVJ_JPEG_NOT_SUPPORTED;
+    return result;
+}
+
 /* The context is current. */
 static unsigned decode_host(struct psti_nvjpeg_lane *lane, const void *bytes, size_t nbytes,
-                            uint8_t channels)
+                            const struct psti_nvjpeg_file *file)
 {
     struct psti_nvjpeg *nvjpeg = lane->nvjpeg;
     psti_nvj_handle handle = nvjpeg->handle;
     int refused = 0;
-    unsigned result = PSTI_NVJPEG_CALL(nvjpeg, file_parse(handle, bytes, nbytes, 0, 0, lane->file));
+    unsigned result = parse(nvjpeg, handle, bytes, nbytes, file, lane->file);
     if (result == PSTI_NVJ_SUCCESS)
-        result = PSTI_NVJPEG_CALL(nvjpeg, params_format(lane->params, format_of(channels)));
+        result = PSTI_NVJPEG_CALL(nvjpeg, params_format(lane->params, format_of(file->channels)));
     if (result == PSTI_NVJ_SUCCESS)
         result = PSTI_NVJPEG_CALL(
             nvjpeg, decoder_supports(lane->decoder, lane->file, lane->params, &refused));
@@ -156,14 +170,15 @@ static unsigned decode_host(struct psti_nvjpeg_lane *lane, const void *bytes, si
 }
 
 enum pst_status psti_nvjpeg_lane_begin(struct psti_nvjpeg_lane *lane, const void *bytes,
-                                       size_t nbytes, uint8_t channels, struct pst_error *err)
+                                       size_t nbytes, const struct psti_nvjpeg_file *file,
+                                       struct pst_error *err)
 {
     enum pst_status status = psti_event_sync(lane->done, err);
     if (status == PST_OK)
         status = psti_device_enter(lane->nvjpeg->device, err);
     if (status != PST_OK)
         return status;
-    unsigned result = decode_host(lane, bytes, nbytes, channels);
+    unsigned result = decode_host(lane, bytes, nbytes, file);
     psti_device_leave(lane->nvjpeg->device);
     return psti_nvjpeg_judge(lane->nvjpeg, result, "decoding a file", err);
 }
@@ -194,7 +209,8 @@ enum pst_status psti_nvjpeg_lane_submit(struct psti_nvjpeg_lane *lane, struct ps
 }
 
 enum pst_status psti_nvjpeg_lane_suits_engines(struct psti_nvjpeg_lane *lane, const void *bytes,
-                                               size_t nbytes, bool *suits, struct pst_error *err)
+                                               size_t nbytes, const struct psti_nvjpeg_file *file,
+                                               bool *suits, struct pst_error *err)
 {
     struct psti_nvjpeg *nvjpeg = lane->nvjpeg;
     int refused = 1;
@@ -204,8 +220,7 @@ enum pst_status psti_nvjpeg_lane_suits_engines(struct psti_nvjpeg_lane *lane, co
     enum pst_status status = psti_device_enter(nvjpeg->device, err);
     if (status != PST_OK)
         return status;
-    unsigned result =
-        PSTI_NVJPEG_CALL(nvjpeg, file_parse(nvjpeg->engines, bytes, nbytes, 0, 0, lane->header));
+    unsigned result = parse(nvjpeg, nvjpeg->engines, bytes, nbytes, file, lane->header);
     if (result == PSTI_NVJ_SUCCESS)
         result = PSTI_NVJPEG_CALL(nvjpeg, batch_supported(nvjpeg->engines, lane->header, &refused));
     psti_device_leave(nvjpeg->device);

@@ -7,6 +7,7 @@
 #include "loader/loader_device.h"
 
 #include "base/alloc.h"
+#include "base/bits.h"
 #include "base/fail.h"
 
 #include <inttypes.h>
@@ -17,6 +18,7 @@
 #define PROBES_MAX 256
 #define MARGIN 1.25 /* of the mean size of items: sums over a batch stay near it */
 #define ROW_ALIGNMENT 256
+#define PIXELS_PER_BYTE 3 /* of JPEG files, rather many */
 
 /* Items of these forms are decoded on a card. */
 static bool is_cards_form(enum pst_form form)
@@ -35,25 +37,46 @@ static bool find_item(const pst_loader *loader, const struct psti_plan_field *pl
     return false;
 }
 
+/* Files of a folder are not looked into: what they are is guessed from their length. */
+static void guess_item(struct pst_item *item)
+{
+    if (item->form != PST_FORM_NONE)
+        return;
+    double edge = sqrt((double)item->nbytes * PIXELS_PER_BYTE) + 1;
+    item->form = PST_FORM_JPEG;
+    item->height = item->width = (uint32_t)(edge < 65535 ? edge : 65535);
+    item->channels = 3;
+    item->bits = 8;
+}
+
 /* The mean of some items that the card decodes. */
 static void expect_items(struct psti_card *card, const pst_loader *loader, uint32_t i_field)
 {
     const struct psti_plan_field *plan = &loader->plan.fields[card->plan_fields[i_field]];
     struct psti_cuda_item_size *size = &card->items[i_field];
+    bool with_jpeg = loader->options.jpeg == PST_JPEG_NVJPEG;
     uint64_t count = pst_dataset_count(loader->dataset), n = 0;
     uint64_t n_probes = count < PROBES_MAX ? count : PROBES_MAX;
-    double nbytes = 0, pixels = 0;
+    double nbytes = 0, pixels = 0, pictures = 0;
     for (uint64_t i = 0; i < n_probes; i++) {
         struct pst_item item;
         uint64_t sample = (uint64_t)((unsigned __int128)count * i / n_probes);
-        if (!find_item(loader, plan, sample, &item) || !is_cards_form(item.form) || !item.height ||
-            !item.width)
+        if (!find_item(loader, plan, sample, &item))
+            continue;
+        if (with_jpeg)
+            guess_item(&item);
+        bool is_jpeg = with_jpeg && item.form == PST_FORM_JPEG;
+        if (!(is_jpeg || is_cards_form(item.form)) || !item.height || !item.width)
             continue;
         *size = (struct psti_cuda_item_size){
             .form = item.form, .channels = item.channels, .bits = item.bits};
         nbytes += (double)item.nbytes;
         pixels += (double)item.height * item.width;
         n++;
+        uint64_t picture = (uint64_t)item.height * item.width * item.channels + ROW_ALIGNMENT;
+        pictures += is_jpeg ? (double)picture : 0;
+        if (is_jpeg && picture > card->pictures_nbytes_least)
+            card->pictures_nbytes_least = picture;
     }
     card->card_decodes[i_field] = n > 0;
     if (n == 0)
@@ -61,6 +84,16 @@ static void expect_items(struct psti_card *card, const pst_loader *loader, uint3
     double edge = sqrt(MARGIN * pixels / (double)n);
     size->nbytes = (size_t)(MARGIN * nbytes / (double)n) + 1;
     size->height = size->width = (uint32_t)(edge < 65535 ? edge + 1 : 65535);
+    card->pictures_nbytes[i_field] = (uint64_t)(MARGIN * pictures / (double)n);
+}
+
+uint64_t psti_card_pictures_nbytes(const struct psti_card *card, uint32_t n_rows)
+{
+    uint64_t nbytes = 0;
+    for (uint32_t i = 0; i < card->n_fields; i++)
+        nbytes += card->pictures_nbytes[i] * n_rows;
+    nbytes = nbytes > card->pictures_nbytes_least ? nbytes : card->pictures_nbytes_least;
+    return psti_round_up(nbytes, ROW_ALIGNMENT);
 }
 
 void psti_card_block_size(const struct psti_card *card, uint32_t n_rows,
@@ -184,6 +217,8 @@ static enum pst_status open_parts(pst_loader *loader, struct psti_card *card, st
         status = upload_constants(card, err);
     if (status == PST_OK)
         status = open_scratch(card, options->batch_size, err);
+    if (status == PST_OK && options->jpeg == PST_JPEG_NVJPEG)
+        status = psti_card_nvjpeg_open(loader, card, err);
     return status;
 }
 
@@ -225,6 +260,7 @@ void psti_card_close(struct psti_card **card_ptr)
     if (!card)
         return;
     *card_ptr = NULL;
+    psti_nvjpeg_close(&card->nvjpeg);
     psti_stream_close(&card->uploads);
     psti_stream_close(&card->stream);
     if (card->scratch)
@@ -271,4 +307,11 @@ void psti_card_stats(const pst_loader *loader, struct pst_loader_stats *stats)
     stats->device_memory = loader->options.device_memory;
     stats->device_memory_used = info.device_memory_used;
     stats->device_memory_peak = info.device_memory_peak;
+    if (!loader->card->nvjpeg)
+        return;
+    struct psti_nvjpeg_info nvjpeg;
+    psti_nvjpeg_info(loader->card->nvjpeg, &nvjpeg);
+    stats->n_jpeg_engines = nvjpeg.n_engines;
+    snprintf(stats->nvjpeg_version, sizeof stats->nvjpeg_version, "%u.%u.%u", nvjpeg.library.major,
+             nvjpeg.library.minor, nvjpeg.library.patch);
 }

@@ -14,6 +14,7 @@
 
 #include "cuda/cuda.h"
 #include "device/device.h"
+#include "device/device_nvjpeg.h"
 #include "loader/loader_int.h"
 
 /* Why a row is to be made again in another round. */
@@ -29,12 +30,18 @@ struct psti_card_reader {
     struct psti_event *event; /* behind its last use of the batch, once the batch was released */
 };
 
+/* A file that the card's JPEG engines are to decode. */
+struct psti_card_file {
+    struct psti_nvjpeg_item item; /* bytes NULL: there is none */
+    uint8_t channels;
+};
+
 /* What a slot has beside its arrays. */
 struct psti_card_slot {
     struct psti_cuda_block *block; /* NULL: no pixels */
     void *pinned;                  /* the block's upload, then the numbers */
     size_t pinned_nbytes;
-    uint64_t memory; /* on the card: the arrays, then the block's upload */
+    uint64_t memory; /* on the card: the arrays, pictures that nvJPEG makes, the block's upload */
     uint64_t memory_nbytes;
     size_t numbers_nbytes;
     struct psti_event *uploaded;      /* behind the block's upload */
@@ -44,6 +51,13 @@ struct psti_card_slot {
     uint8_t *again;   /* [n_rows_max] enum psti_card_again; each row's worker writes its own */
     uint8_t *todo;    /* [n_rows_max] the same, of rounds that follow */
     uint32_t *places; /* [n_rows_max] */
+    /* NULL without nvJPEG: */
+    struct psti_event *decoded; /* behind the last file that a lane gave to the stream */
+    /* NULL if the card has no engines: */
+    struct psti_nvjpeg_batch *engines[2]; /* of gray files, of others */
+    struct psti_card_file *files;   /* [fields][n_rows_max]; each row's worker writes its own */
+    struct psti_nvjpeg_item *items; /* [fields * n_rows_max], of a submit */
+    uint32_t *rows_of_items;
     struct psti_card_reader *readers; /* [reader_cap] */
     uint32_t n_readers, reader_cap;
     bool left; /* readers' events have been recorded, and not been waited for */
@@ -58,12 +72,15 @@ struct psti_card {
     /* Blocks travel on a stream of their own, so that the copy engine brings the next batch while
      * this one is decoded. NULL: no pixels. */
     struct psti_stream *uploads;
+    struct psti_nvjpeg *nvjpeg; /* NULL: JPEG files are the CPU's */
     uint64_t constants, scratch;
     uint64_t constants_nbytes, scratch_nbytes;
     uint32_t n_fields; /* of pixels */
     struct psti_cuda_field *fields[PST_MAX_FIELDS];
     struct psti_cuda_item_size items[PST_MAX_FIELDS]; /* what to expect of each */
     bool card_decodes[PST_MAX_FIELDS];                /* items of that form */
+    uint64_t pictures_nbytes[PST_MAX_FIELDS];         /* of a row, that nvJPEG makes */
+    uint64_t pictures_nbytes_least;                   /* of a slot: the largest that was seen */
     uint32_t plan_fields[PST_MAX_FIELDS];             /* their numbers in the plan */
     uint32_t fields_of_plan[PST_MAX_FIELDS];          /* and the other way round */
     struct psti_chain *chains[PST_MAX_FIELDS];        /* the plan's, once the loader is gone */
@@ -78,6 +95,41 @@ void psti_card_close(struct psti_card **card);
 /* Pinned memory and memory on the card that a slot's block of so many rows gets. */
 void psti_card_block_size(const struct psti_card *card, uint32_t n_rows,
                           struct psti_cuda_block_size *size);
+
+/* Memory on the card for pictures that nvJPEG makes of so many rows. */
+uint64_t psti_card_pictures_nbytes(const struct psti_card *card, uint32_t n_rows);
+
+/* loader_device_row.c */
+/* Counts a row that is left to the CPU, and why. */
+void psti_card_say_fallback(struct psti_worker *worker, const char *why);
+/* The row will be made again, in another round. */
+void psti_card_make_again(struct psti_worker *worker, struct psti_card_slot *slot, uint32_t row);
+/* Its bytes have been compared with the item's checksum. */
+bool psti_card_is_verified(const pst_loader *loader, const struct psti_source *source);
+
+/* loader_device_jpeg.c */
+/* nvJPEG, for the card of a loader that wants it. */
+enum pst_status psti_card_nvjpeg_open(pst_loader *loader, struct psti_card *card,
+                                      struct pst_error *err);
+enum pst_status psti_card_slot_open_jpeg(struct psti_card *card, struct psti_card_slot *slot,
+                                         struct pst_error *err);
+void psti_card_slot_close_jpeg(struct psti_card_slot *slot); /* waits for files under way */
+/* Bytes of the host that the above takes. */
+uint64_t psti_card_slot_jpeg_nbytes(const struct psti_card *card, uint32_t n_rows);
+/* All files for engines are forgotten; `row`'s is (UINT32_MAX: all). */
+void psti_card_forget_files(struct psti_card *card, struct psti_card_slot *slot, uint32_t i_field,
+                            uint32_t row);
+/* As psti_card_takes, of a file of form JPEG. */
+enum pst_status psti_card_takes_jpeg(struct psti_worker *worker, struct psti_card_slot *slot,
+                                     uint32_t i_field, uint32_t row,
+                                     const struct psti_source *source,
+                                     const struct pst_image_info *info,
+                                     const struct psti_draw *draw, bool *taken,
+                                     struct pst_error *err);
+/* Gives the engines the files of rows that have a place; rows that these do not take lose it, and
+ * are made again by the CPU. The stream's lock is held. */
+enum pst_status psti_card_submit_files(struct psti_card *card, struct psti_card_slot *slot,
+                                       uint32_t *places, struct pst_error *err);
 
 /* loader_device_slot.c */
 /* What the pool wants of a card. */

@@ -13,45 +13,60 @@
 #include <stdio.h>
 #include <string.h>
 
-static void say_fallback(struct psti_worker *worker, const struct pst_error *cause)
+void psti_card_say_fallback(struct psti_worker *worker, const char *why)
 {
     worker->n_gpu_fallback++;
-    snprintf(worker->gpu_reason, sizeof worker->gpu_reason, "%.95s", cause->text);
+    snprintf(worker->gpu_reason, sizeof worker->gpu_reason, "%.95s", why);
 }
 
-/* The row's bytes have been compared with the item's checksum: fill_item does it before. */
-static bool is_verified(const pst_loader *loader, const struct psti_source *source)
+void psti_card_make_again(struct psti_worker *worker, struct psti_card_slot *slot, uint32_t row)
+{
+    if (slot->again[row] != PSTI_CARD_AGAIN_NO)
+        return;
+    slot->again[row] = PSTI_CARD_AGAIN_ROOM;
+    worker->n_gpu_again++;
+}
+
+/* fill_item does it before. */
+bool psti_card_is_verified(const pst_loader *loader, const struct psti_source *source)
 {
     return source->item.has_checksum && !loader->options.no_verify && !source->partial;
 }
 
-bool psti_card_takes(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan, uint32_t row,
-                     const struct psti_source *source, const struct pst_image_info *info,
-                     const struct psti_draw *draw)
+enum pst_status psti_card_takes(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
+                                uint32_t row, const struct psti_source *source,
+                                const struct pst_image_info *info, const struct psti_draw *draw,
+                                bool *taken, struct pst_error *err)
 {
     const pst_loader *loader = worker->loader;
     struct psti_card_slot *slot = psti_card_slot_of(batch);
+    uint32_t i_field = loader->card->fields_of_plan[i_plan];
     const struct psti_cuda_item item = {.bytes = source->data,
                                         .nbytes = source->item.nbytes,
                                         .info = info,
-                                        .is_verified = is_verified(loader, source)};
+                                        .is_verified = psti_card_is_verified(loader, source)};
     struct psti_cuda_row_stats stats;
-    struct pst_error err;
+    struct pst_error cause;
+    *taken = false;
+    psti_card_forget_files(loader->card, slot, i_field, row);
     if (worker->host_only || row >= slot->n_card_rows)
-        return false;
-    enum pst_status status = psti_cuda_block_row(slot->block, loader->card->fields_of_plan[i_plan],
-                                                 row, &item, draw, &stats, &err);
+        return PST_OK;
+    if (worker->lanes && info->form == PST_FORM_JPEG)
+        return psti_card_takes_jpeg(worker, slot, i_field, row, source, info, draw, taken, err);
+    enum pst_status status =
+        psti_cuda_block_row(slot->block, i_field, row, &item, draw, &stats, &cause);
     if (status == PST_ERROR_UNSUPPORTED || status == PST_ERROR_LIMIT)
-        say_fallback(worker, &err);
+        psti_card_say_fallback(worker, cause.text);
     if (status != PST_OK) /* what is bad is named by the CPU's decoder */
-        return false;
+        return PST_OK;
+    *taken = true;
     worker->n_gpu++;
     worker->n_partial += source->partial;
     worker->n_units += stats.n_units;
     worker->n_units_whole += stats.n_units_whole;
     worker->nbytes_decoded += stats.nbytes_pixels;
     worker->nbytes_upload += stats.nbytes_upload;
-    return true;
+    return PST_OK;
 }
 
 /* Pixels of the region instead of the finished row spare the CPU all but decoding; where they are
@@ -94,9 +109,6 @@ enum pst_status psti_card_target(struct psti_worker *worker, pst_batch *batch, u
     *data = NULL;
     if (status != PST_ERROR_LIMIT)
         return status;
-    if (slot->again[row] == PSTI_CARD_AGAIN_NO) {
-        slot->again[row] = PSTI_CARD_AGAIN_ROOM;
-        worker->n_gpu_again++;
-    }
+    psti_card_make_again(worker, slot, row);
     return PST_OK;
 }

@@ -35,7 +35,8 @@ static uint64_t slot_nbytes(void *ctx, uint32_t n_rows)
     struct psti_cuda_block_size size;
     psti_card_block_size(card, n_rows, &size);
     return psti_round_up(size.upload_nbytes, PAGE_NBYTES) + sizeof(struct psti_card_slot) +
-           (uint64_t)n_rows * (2 * sizeof(uint8_t) + sizeof(uint32_t));
+           (uint64_t)n_rows * (2 * sizeof(uint8_t) + sizeof(uint32_t)) +
+           psti_card_slot_jpeg_nbytes(card, n_rows);
 }
 
 static void free_slot(struct psti_card *card, struct psti_card_slot *slot)
@@ -49,6 +50,7 @@ static void free_slot(struct psti_card *card, struct psti_card_slot *slot)
     for (uint32_t i = 0; i < slot->reader_cap; i++)
         psti_event_close(&slot->readers[i].event);
     psti_free(slot->readers);
+    psti_card_slot_close_jpeg(slot);
     psti_cuda_block_close(&slot->block);
     psti_event_close(&slot->uploaded);
     psti_event_close(&slot->done);
@@ -63,16 +65,18 @@ static void free_slot(struct psti_card *card, struct psti_card_slot *slot)
 }
 
 static enum pst_status open_block(struct psti_card *card, struct psti_card_slot *slot,
-                                  uint64_t array_nbytes, size_t upload_nbytes,
-                                  struct pst_error *err)
+                                  uint64_t array_nbytes, uint64_t pictures_nbytes,
+                                  size_t upload_nbytes, struct pst_error *err)
 {
     if (card->n_fields == 0)
         return PST_OK;
     struct psti_device_info info;
     psti_device_info(card->device, &info);
     const struct psti_cuda_memory memory = {.pinned = slot->pinned,
-                                            .upload = slot->memory + array_nbytes,
+                                            .upload = slot->memory + array_nbytes + pictures_nbytes,
                                             .upload_nbytes = upload_nbytes,
+                                            .pictures = slot->memory + array_nbytes,
+                                            .pictures_nbytes = pictures_nbytes,
                                             .scratch = card->scratch,
                                             .scratch_nbytes = card->scratch_nbytes,
                                             .constants = card->constants,
@@ -89,6 +93,8 @@ static enum pst_status fill_slot(struct psti_card *card, struct psti_card_slot *
     psti_card_block_size(card, slot->n_rows_max, &size);
     size_t upload_nbytes = psti_round_up(size.upload_nbytes, PAGE_NBYTES);
     array_nbytes = psti_round_up(array_nbytes, CARD_ALIGNMENT);
+    uint64_t pictures_nbytes = psti_card_pictures_nbytes(card, slot->n_rows_max);
+    uint64_t nbytes = array_nbytes + pictures_nbytes + upload_nbytes;
     slot->numbers_nbytes = numbers_nbytes;
     slot->again = psti_calloc(slot->n_rows_max, sizeof *slot->again);
     slot->todo = psti_calloc(slot->n_rows_max, sizeof *slot->todo);
@@ -99,17 +105,18 @@ static enum pst_status fill_slot(struct psti_card *card, struct psti_card_slot *
     if (status == PST_OK)
         status = psti_event_open(card->device, &slot->uploaded, err);
     if (status == PST_OK)
-        status = psti_device_alloc(card->device, array_nbytes + upload_nbytes, &slot->memory, err);
+        status = psti_device_alloc(card->device, nbytes, &slot->memory, err);
     if (status != PST_OK)
         return status;
-    slot->memory_nbytes = array_nbytes + upload_nbytes;
+    slot->memory_nbytes = nbytes;
     status =
         psti_device_alloc_pinned(card->device, upload_nbytes + numbers_nbytes, &slot->pinned, err);
     if (status != PST_OK)
         return status;
     slot->pinned_nbytes = upload_nbytes + numbers_nbytes;
     memset((char *)slot->pinned + upload_nbytes, 0, numbers_nbytes);
-    return open_block(card, slot, array_nbytes, upload_nbytes, err);
+    status = open_block(card, slot, array_nbytes, pictures_nbytes, upload_nbytes, err);
+    return status == PST_OK ? psti_card_slot_open_jpeg(card, slot, err) : status;
 }
 
 static enum pst_status make(void *ctx, uint32_t n_rows, size_t numbers_nbytes, size_t array_nbytes,

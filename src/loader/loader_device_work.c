@@ -22,6 +22,7 @@ void psti_card_begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows)
     struct psti_card_slot *slot = psti_card_slot_of(batch);
     if (slot->block)
         psti_cuda_block_begin(slot->block);
+    psti_card_forget_files(loader->card, slot, 0, UINT32_MAX);
     slot->n_card_rows = (uint32_t)(loader->card->share * n_rows + 0.5);
     memset(slot->again, 0, slot->n_rows_max);
 }
@@ -41,11 +42,14 @@ static enum pst_status submit_upload(struct psti_card *card, struct psti_card_sl
 
 /* The block, and what became of it. */
 static enum pst_status submit_block(struct psti_card *card, struct psti_card_slot *slot,
-                                    const uint64_t *outs, const uint32_t *places,
-                                    struct pst_error *err)
+                                    const uint64_t *outs, uint32_t *places, struct pst_error *err)
 {
     struct psti_cuda_work work;
-    enum pst_status status = psti_cuda_block_work(slot->block, outs, places, &work, err);
+    enum pst_status status = psti_card_submit_files(card, slot, places, err);
+    if (status == PST_OK)
+        status = psti_cuda_block_work(slot->block, outs, places, &work, err);
+    if (status != PST_OK)
+        return status;
     uint64_t upload = slot->memory + slot->memory_nbytes -
                       (slot->pinned_nbytes - slot->numbers_nbytes); /* the block's, on the card */
     if (status == PST_OK && work.upload_nbytes)
@@ -89,7 +93,7 @@ static enum pst_status end_work(struct psti_card *card, struct psti_card_slot *s
     return status;
 }
 
-static enum pst_status submit_all(struct psti_card *card, pst_batch *batch, const uint32_t *places,
+static enum pst_status submit_all(struct psti_card *card, pst_batch *batch, uint32_t *places,
                                   struct pst_error *err)
 {
     struct psti_card_slot *slot = psti_card_slot_of(batch);
@@ -170,14 +174,15 @@ static uint32_t collect(struct psti_card *card, struct psti_card_slot *slot, uin
     return n;
 }
 
-/* One row of a round. *fits: it found room. */
+/* One row of a round, the first of it if `alone`. *fits: it found room. */
 static enum pst_status make_again(struct psti_worker *worker, pst_batch *batch, uint64_t epoch,
-                                  uint32_t row, struct psti_job *job, bool *fits,
+                                  uint32_t row, bool alone, struct psti_job *job, bool *fits,
                                   struct pst_error *err)
 {
     struct psti_card_slot *slot = psti_card_slot_of(batch);
     uint64_t sample = (uint64_t)psti_batch_indices(batch)[row];
     worker->host_only = slot->todo[row] == PSTI_CARD_AGAIN_FAILED;
+    worker->alone = alone;
     if (worker->host_only && job)
         sample = psti_job_start_over(worker->loader, job, row);
     slot->again[row] = PSTI_CARD_AGAIN_NO;
@@ -188,7 +193,7 @@ static enum pst_status make_again(struct psti_worker *worker, pst_batch *batch, 
     } else if (status != PST_OK && err) {
         *err = worker->err;
     }
-    worker->host_only = false;
+    worker->host_only = worker->alone = false;
     *fits = slot->again[row] == PSTI_CARD_AGAIN_NO;
     return status;
 }
@@ -208,12 +213,13 @@ static enum pst_status make_round(struct psti_worker *worker, pst_batch *batch, 
     enum pst_status status = PST_OK;
     bool fits = true, any = false;
     psti_cuda_block_begin(slot->block);
+    psti_card_forget_files(loader->card, slot, 0, UINT32_MAX);
     for (uint32_t row = 0; row < n_rows; row++)
         slot->places[row] = PSTI_CUDA_NOWHERE;
     for (uint32_t row = 0; status == PST_OK && fits && row < rows_that_count(job, n_rows); row++) {
         if (!slot->todo[row])
             continue;
-        status = make_again(worker, batch, epoch, row, job, &fits, err);
+        status = make_again(worker, batch, epoch, row, !any, job, &fits, err);
         if (job && job->starved)
             return PST_OK; /* the job says so */
         if (!fits)

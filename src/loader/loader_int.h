@@ -137,7 +137,10 @@ struct psti_worker {
     bool starved;          /* the last row failed because the slots' memory is used up */
     struct psti_decoder_stats seen; /* what was added to the loader's counters already */
     bool host_only;                 /* no row is decoded on a card */
+    bool alone;                     /* the row is the first of a card's block */
+    struct psti_card_lanes *lanes;  /* for nvJPEG; NULL: it is not used */
     uint64_t n_gpu, n_cpu, n_gpu_fallback, n_gpu_again, nbytes_upload; /* since the last merge */
+    uint64_t n_nvjpeg;                                                 /* as well */
     char gpu_reason[96];                                               /* of the last fall-back */
     uint64_t nbytes_decoded, n_region_fallback, decode_ns;             /* since the last merge */
     uint64_t n_units, n_units_whole, n_partial, n_scaled;
@@ -343,10 +346,12 @@ enum pst_status psti_card_finish(struct psti_worker *worker, pst_batch *batch, u
 /* Waits until the card has let go of a slot whose batch is not wanted. */
 void psti_card_quiesce(pst_loader *loader, pst_batch *batch);
 /* loader_device_row.c */
-/* True: the card makes the row from the stored bytes. False: make it here. */
-bool psti_card_takes(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan, uint32_t row,
-                     const struct psti_source *source, const struct pst_image_info *info,
-                     const struct psti_draw *draw);
+/* *taken: the card makes the row from the stored bytes, or it will be made again. Else: make it
+ * here. An error is of card or memory, not of the row. */
+enum pst_status psti_card_takes(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
+                                uint32_t row, const struct psti_source *source,
+                                const struct pst_image_info *info, const struct psti_draw *draw,
+                                bool *taken, struct pst_error *err);
 /* Memory for the pixels of the draw's region, packed, where the card had better prepare them; NULL:
  * it had not. */
 void *psti_card_picture(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan, uint32_t row,
@@ -357,6 +362,10 @@ void psti_card_row_done(struct psti_worker *worker, pst_batch *batch, uint32_t i
  * made again. */
 enum pst_status psti_card_target(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
                                  uint32_t row, void **data, struct pst_error *err);
+/* loader_device_jpeg.c */
+/* What a worker needs for nvJPEG, if that is to be used. */
+enum pst_status psti_card_lanes_open(struct psti_worker *worker, struct pst_error *err);
+void psti_card_lanes_close(struct psti_worker *worker);
 
 /* loader_job.c: a row's end, by the loader's policy */
 /* The job fails with `err`, unless a row of it did. Takes the lock. */

@@ -68,6 +68,12 @@ static enum pst_status take_options(const struct pst_loader_options *given,
         return psti_fail(
             err, PST_ERROR_ARGUMENT, "loader",
             "decode GPU and device_memory are for batches on a card: device says which");
+    if ((unsigned)options->jpeg > PST_JPEG_NVJPEG ||
+        (options->jpeg && (!options->device || options->decode == PST_DECODE_CPU)))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "jpeg %d is not possible: nvJPEG is for batches on a card (device) whose "
+                         "decode is not CPU",
+                         (int)options->jpeg);
     return PST_OK;
 }
 

@@ -57,6 +57,8 @@ enum pst_status psti_worker_open(struct psti_worker *worker, pst_loader *loader,
         status = psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a worker");
     if (status == PST_OK)
         status = open_tools(worker, err);
+    if (status == PST_OK && loader->card)
+        status = psti_card_lanes_open(worker, err);
     if (status != PST_OK)
         psti_worker_close(worker);
     return status;
@@ -66,6 +68,7 @@ void psti_worker_close(struct psti_worker *worker)
 {
     if (!worker->loader)
         return;
+    psti_card_lanes_close(worker);
     psti_decoder_close(&worker->decoder);
     psti_run_close(&worker->run);
     psti_free(worker->draws);
@@ -171,11 +174,12 @@ void psti_worker_merge(struct psti_worker *worker)
     stats->n_cpu_samples += worker->n_cpu;
     stats->n_gpu_fallback += worker->n_gpu_fallback;
     stats->n_gpu_again += worker->n_gpu_again;
+    stats->n_nvjpeg_samples += worker->n_nvjpeg;
     stats->nbytes_upload += worker->nbytes_upload;
     if (worker->n_gpu_fallback)
         memcpy(stats->gpu_fallback_reason, worker->gpu_reason, sizeof worker->gpu_reason);
     worker->n_gpu = worker->n_cpu = worker->n_gpu_fallback = worker->n_gpu_again = 0;
-    worker->nbytes_upload = 0;
+    worker->nbytes_upload = worker->n_nvjpeg = 0;
     worker->decode_ns = worker->nbytes_decoded = worker->n_region_fallback = 0;
     worker->n_units = worker->n_units_whole = worker->n_partial = worker->n_scaled = 0;
 }
@@ -322,9 +326,11 @@ enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, ui
         status = probe(worker, plan, source, &info, err);
     if (status == PST_OK)
         status = psti_row_draw(loader, plan, epoch, sample, &info, draw, err);
-    if (status == PST_OK && loader->card &&
-        psti_card_takes(worker, batch, i_plan, row, source, &info, draw))
-        return PST_OK;
+    bool taken = false;
+    if (status == PST_OK && loader->card)
+        status = psti_card_takes(worker, batch, i_plan, row, source, &info, draw, &taken, err);
+    if (taken)
+        return status;
     void *picture = NULL;
     if (status == PST_OK && loader->card)
         picture = psti_card_picture(worker, batch, i_plan, row, source, draw);

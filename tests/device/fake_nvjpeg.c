@@ -65,6 +65,7 @@ struct nvjpegJpegState {
     atomic_bool busy; /* a thread is in it */
     int n_batch;
     unsigned format;
+    psti_cu_event done; /* behind a batch */
 };
 
 static _Atomic uint64_t n_of[FAKE_NVJPEG_KINDS], n_batch_files, n_live;
@@ -355,6 +356,13 @@ unsigned nvjpegJpegStreamParse(psti_nvj_handle handle, const unsigned char *byte
     return PSTI_NVJ_SUCCESS;
 }
 
+unsigned nvjpegJpegStreamGetFrameDimensions(psti_nvj_file file, unsigned *width, unsigned *height)
+{
+    *width = file->width;
+    *height = file->height;
+    return PSTI_NVJ_SUCCESS;
+}
+
 unsigned nvjpegDecodeParamsCreate(psti_nvj_handle handle, psti_nvj_params *params)
 {
     unsigned result = count(FAKE_NVJPEG_CREATE);
@@ -431,7 +439,12 @@ unsigned nvjpegJpegStateCreate(psti_nvj_handle handle, psti_nvj_state *state)
     return create_state(handle, state);
 }
 
-unsigned nvjpegJpegStateDestroy(psti_nvj_state state) { return drop(state); }
+unsigned nvjpegJpegStateDestroy(psti_nvj_state state)
+{
+    if (state->done)
+        (void)cuEventDestroy_v2(state->done);
+    return drop(state);
+}
 
 /* False: another thread is in the state. */
 static bool enter(psti_nvj_state state)
@@ -537,6 +550,10 @@ unsigned nvjpegDecodeBatchedInitialize(psti_nvj_handle handle, psti_nvj_state st
 {
     if (handle->backend != PSTI_NVJ_BACKEND_HARDWARE || n < 1 || n_threads != 1)
         return PSTI_NVJ_INVALID_PARAMETER;
+    if (state->done && cuEventQuery(state->done) == PSTI_CU_NOT_READY) {
+        fprintf(stderr, "fake nvJPEG: a batch begins while the one before is under way\n");
+        return PSTI_NVJ_INTERNAL_ERROR;
+    }
     state->n_batch = n;
     state->format = format;
     return PSTI_NVJ_SUCCESS;
@@ -568,6 +585,10 @@ unsigned nvjpegDecodeBatched(psti_nvj_handle handle, psti_nvj_state state,
         result = PSTI_NVJ_NOT_INITIALIZED;
     if (result == PSTI_NVJ_SUCCESS && !are_good(state, files, nbytes))
         result = PSTI_NVJ_BAD_JPEG;
+    if (result == PSTI_NVJ_SUCCESS && !state->done)
+        result = of_driver(cuEventCreate(&state->done, PSTI_CU_EVENT_BLOCKING_SYNC |
+                                                           PSTI_CU_EVENT_DISABLE_TIMING));
+    bool works = result == PSTI_NVJ_SUCCESS;
     for (int i = 0; result == PSTI_NVJ_SUCCESS && i < state->n_batch; i++) {
         struct decode_args args = {(uintptr_t)files[i],         nbytes[i],
                                    (uintptr_t)to[i].channel[0], to[i].pitch[0],
@@ -579,6 +600,8 @@ unsigned nvjpegDecodeBatched(psti_nvj_handle handle, psti_nvj_state state,
         result =
             of_driver(cuLaunchKernel(handle->decode, 1, 1, 1, 32, 1, 1, 0, stream, NULL, extra));
     }
+    if (works)
+        (void)cuEventRecord(state->done, stream);
     if (result == PSTI_NVJ_SUCCESS)
         atomic_fetch_add_explicit(&n_batch_files, (uint64_t)state->n_batch, memory_order_relaxed);
     state->n_batch = result == PSTI_NVJ_SUCCESS ? state->n_batch : 0;

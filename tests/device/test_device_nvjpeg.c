@@ -26,6 +26,7 @@ struct jpeg {
     unsigned long nbytes;
     unsigned char *pixels; /* packed */
     uint32_t height, width, channels;
+    struct psti_nvjpeg_file file;
 };
 
 static void decode(struct jpeg *jpeg)
@@ -93,6 +94,7 @@ static struct jpeg make(const struct kind *kind)
     struct jpeg jpeg;
     encode(kind, &jpeg);
     decode(&jpeg);
+    jpeg.file = (struct psti_nvjpeg_file){jpeg.height, jpeg.width, (uint8_t)jpeg.channels};
     return jpeg;
 }
 
@@ -353,7 +355,7 @@ static void test_lanes(void **state)
         unsigned char *bytes = malloc(jpeg->nbytes); /* needed until submit */
         memcpy(bytes, jpeg->bytes, jpeg->nbytes);
         pictures[i] = open_picture(room.device, jpeg, i % 3 == 1 ? 13 : 0);
-        assert_ok(psti_nvjpeg_lane_begin(lane, bytes, jpeg->nbytes, (uint8_t)jpeg->channels, &err));
+        assert_ok(psti_nvjpeg_lane_begin(lane, bytes, jpeg->nbytes, &jpeg->file, &err));
         assert_ok(psti_nvjpeg_lane_submit(lane, room.stream, pictures[i].at, pictures[i].row_nbytes,
                                           &err));
         free(bytes);
@@ -364,8 +366,8 @@ static void test_lanes(void **state)
     assert_true(before.host_memory_nbytes > 0);
     for (size_t i = 0; i < 2 * N_GOOD; i++) { /* nothing more is allocated */
         const struct jpeg *jpeg = &files[i / 2];
-        assert_ok(psti_nvjpeg_lane_begin(lanes[i % 2], jpeg->bytes, jpeg->nbytes,
-                                         (uint8_t)jpeg->channels, &err));
+        assert_ok(
+            psti_nvjpeg_lane_begin(lanes[i % 2], jpeg->bytes, jpeg->nbytes, &jpeg->file, &err));
         assert_ok(psti_nvjpeg_lane_submit(lanes[i % 2], room.stream, pictures[i / 2].at,
                                           pictures[i / 2].row_nbytes, &err));
     }
@@ -400,10 +402,17 @@ static void test_corrupt_files(void **state)
     memcpy(bad, jpeg.bytes, jpeg.nbytes);
     memset(bad + jpeg.nbytes - 40, 0, 30);
     assert_true(psti_nvjpeg_takes(bad, jpeg.nbytes, &file, &why));
-    assert_int_equal(psti_nvjpeg_lane_begin(lane, bad, jpeg.nbytes, 3, &err), PST_ERROR_CORRUPT);
-    assert_int_equal(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, 1, &err),
-                     PST_ERROR_UNSUPPORTED); /* not gray */
-    assert_ok(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, 3, &err));
+    assert_int_equal(psti_nvjpeg_lane_begin(lane, bad, jpeg.nbytes, &jpeg.file, &err),
+                     PST_ERROR_CORRUPT);
+    for (int i = 0; i < 3; i++) { /* not the file that was looked at */
+        file = jpeg.file;
+        file.channels = i == 0 ? 1 : 3;
+        file.width += i == 1;
+        file.height -= i == 2;
+        assert_int_equal(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &file, &err),
+                         PST_ERROR_UNSUPPORTED);
+    }
+    assert_ok(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err));
     assert_ok(psti_nvjpeg_lane_submit(lane, room.stream, picture.at, picture.row_nbytes, &err));
     assert_ok(psti_stream_sync(room.stream, &err));
     compare(&picture, &jpeg);
@@ -432,15 +441,15 @@ static void test_engines(void **state)
         bool suits;
         files[i] = make(&good[i]);
         pictures[i] = open_picture(room.device, &files[i], i);
-        assert_ok(
-            psti_nvjpeg_lane_suits_engines(lane, files[i].bytes, files[i].nbytes, &suits, &err));
+        assert_ok(psti_nvjpeg_lane_suits_engines(lane, files[i].bytes, files[i].nbytes,
+                                                 &files[i].file, &suits, &err));
         assert_int_equal(suits, !good[i].progressive);
         if (suits && files[i].channels == 3 && n < 4)
             items[n++] = (struct psti_nvjpeg_item){files[i].bytes, files[i].nbytes, pictures[i].at,
                                                    pictures[i].row_nbytes};
     }
     bool suits = true;
-    assert_ok(psti_nvjpeg_lane_suits_engines(lane, "no JPEG", 7, &suits, &err));
+    assert_ok(psti_nvjpeg_lane_suits_engines(lane, "no JPEG", 7, &files[0].file, &suits, &err));
     assert_false(suits);
     fake_set_delay(300);
     assert_ok(psti_nvjpeg_batch_submit(batch, room.stream, items, n, 3, &err));
@@ -448,7 +457,9 @@ static void test_engines(void **state)
                      PST_ERROR_ARGUMENT);
     const struct psti_nvjpeg_item gray = {files[4].bytes, files[4].nbytes, pictures[4].at,
                                           pictures[4].row_nbytes};
+    assert_ok(psti_stream_sync(room.stream, &err));
     assert_ok(psti_nvjpeg_batch_submit(batch, room.stream, &gray, 1, 1, &err));
+    assert_ok(psti_stream_sync(room.stream, &err));
     const struct psti_nvjpeg_item mixed[2] = {items[0], {"no JPEG", 7, pictures[1].at, 99}};
     assert_int_equal(psti_nvjpeg_batch_submit(batch, room.stream, mixed, 2, 3, &err),
                      PST_ERROR_CORRUPT);
@@ -468,7 +479,7 @@ static void test_engines(void **state)
     room = open_room(&no_options);
     assert_int_equal(psti_nvjpeg_batch_open(room.nvjpeg, 4, &batch, &err), PST_ERROR_UNSUPPORTED);
     assert_ok(psti_nvjpeg_lane_open(room.nvjpeg, &lane, &err));
-    assert_ok(psti_nvjpeg_lane_suits_engines(lane, "no JPEG", 7, &suits, &err));
+    assert_ok(psti_nvjpeg_lane_suits_engines(lane, "no JPEG", 7, &files[0].file, &suits, &err));
     psti_nvjpeg_lane_close(&lane);
     close_room(&room);
 }
@@ -507,11 +518,11 @@ static void test_budgets(void **state)
     assert_ok(psti_nvjpeg_open(room.device, &options, &room.nvjpeg, &err));
     assert_ok(psti_nvjpeg_lane_open(room.nvjpeg, &lane, &err));
     budget.limit = 0;
-    assert_int_equal(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, 3, &err),
+    assert_int_equal(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err),
                      PST_ERROR_LIMIT);
     assert_non_null(strstr(err.text, "host_memory"));
     budget.limit = (uint64_t)1 << 30;
-    assert_ok(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, 3, &err));
+    assert_ok(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err));
     assert_true(budget.used > 0);
     assert_int_equal(
         psti_nvjpeg_lane_submit(lane, room.stream, picture.at, picture.row_nbytes, &err),
@@ -544,9 +555,10 @@ static enum pst_status use_all(const struct room *room, const struct jpeg *jpeg,
     if (status == PST_OK)
         status = psti_nvjpeg_batch_open(all->nvjpeg, 1, &all->batch, err);
     if (status == PST_OK)
-        status = psti_nvjpeg_lane_suits_engines(all->lane, jpeg->bytes, jpeg->nbytes, &suits, err);
+        status = psti_nvjpeg_lane_suits_engines(all->lane, jpeg->bytes, jpeg->nbytes, &jpeg->file,
+                                                &suits, err);
     if (status == PST_OK)
-        status = psti_nvjpeg_lane_begin(all->lane, jpeg->bytes, jpeg->nbytes, 3, err);
+        status = psti_nvjpeg_lane_begin(all->lane, jpeg->bytes, jpeg->nbytes, &jpeg->file, err);
     if (status == PST_OK)
         status =
             psti_nvjpeg_lane_submit(all->lane, room->stream, picture->at, picture->row_nbytes, err);
@@ -630,16 +642,16 @@ static void test_results(void **state)
     assert_ok(psti_nvjpeg_lane_open(room.nvjpeg, &lane, &err));
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++) {
         fake_nvjpeg_fail(FAKE_NVJPEG_HOST, 1, results[i].result);
-        assert_int_equal(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, 3, &err),
+        assert_int_equal(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err),
                          results[i].host);
-        assert_ok(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, 3, &err));
+        assert_ok(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err));
         fake_nvjpeg_fail(i % 2 ? FAKE_NVJPEG_TRANSFER : FAKE_NVJPEG_DEVICE, 1, results[i].result);
         assert_int_equal(
             psti_nvjpeg_lane_submit(lane, room.stream, picture.at, picture.row_nbytes, &err),
             results[i].device);
     }
     fake_nvjpeg_fail(FAKE_NVJPEG_HOST, 0, 0);
-    assert_ok(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, 3, &err));
+    assert_ok(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err));
     assert_ok(psti_nvjpeg_lane_submit(lane, room.stream, picture.at, picture.row_nbytes, &err));
     assert_ok(psti_stream_sync(room.stream, &err));
     compare(&picture, &jpeg);

@@ -21,11 +21,11 @@
     X(pst_item, 104) \
     X(pst_dataset_options, 24) \
     X(pst_field_output, 40) \
-    X(pst_loader_options, 192) \
+    X(pst_loader_options, 200) \
     X(pst_cuda_info, 104) \
     X(pst_loader_state, 48) \
     X(pst_tensor, 168) \
-    X(pst_loader_stats, 464) \
+    X(pst_loader_stats, 496) \
     X(pst_writer_options, 32) \
     X(pst_value, 80) \
     X(pst_sample, 16) \
