@@ -292,8 +292,7 @@ static enum pst_status decode_unit(struct run *run, const struct psti_pli_unit *
             status = psti_pli_wave_decode(unit, run->tables, run->work, &planes, err);
         break;
     case PSTI_PLI_LZ:
-        status = psti_pli_lz_decode(unit, run->samples, run->work, err);
-        break;
+        return psti_pli_lz_decode(unit, run->samples, run->work, part, err);
     default:
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "mode %u is not known", mode);
     }

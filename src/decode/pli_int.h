@@ -146,9 +146,10 @@ bool psti_pli_wave_decode_two(const struct psti_pli_unit units[2],
                               struct psti_pli_planes planes[2], enum pst_status statuses[2],
                               struct pst_error *err);
 
-/* pli_lz.c: section 6. Writes the unit's pixels to `samples` (h * w * channels samples). */
+/* pli_lz.c: section 6. Writes the unit's pixels to `samples` (h * w * channels samples) and, unless
+ * it is NULL, those of the part to where they go, on errors some of them. */
 enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit, void *samples, void *work,
-                                   struct pst_error *err);
+                                   const struct psti_pli_part *part, struct pst_error *err);
 
 /* What the modes may use of the caller's scratch, aligned to 64; static assertions hold them to it.
  */

@@ -4,6 +4,7 @@
  * states, each of which decodes its own run of sequences, so that lanes need nothing of each other.
  * Then the sequences are executed in order: literals and copies of earlier pixels. Literals wait at
  * the end of `samples`, where the output can never overtake them; tokens and tables lie in `work`.
+ * Rows are written to where they go as they come, for a unit is larger than the near caches.
  * No memory, any thread. Hostile bytes: tokens are checked as they are executed, each sequence
  * against the room before the literals still to come, which bounds the output too; `samples` has 64
  * bytes more than the pixels need, for copies that run over. */
@@ -295,8 +296,36 @@ static enum pst_status check_end(const struct decoder *d, struct pst_error *err)
     return PST_OK;
 }
 
+/* Rows of pixels that are there and not yet written to where they go. */
+struct rows {
+    const struct psti_pli_unit *unit;
+    const uint8_t *samples;
+    const struct psti_pli_part *part;
+    uint32_t n; /* of the part, written */
+};
+
+/* Writes the rows that are whole by now, while they are in a near cache. */
+static void write_rows(void *ctx, size_t nbytes)
+{
+    struct rows *rows = ctx;
+    const struct psti_pli_part *part = rows->part;
+    size_t row_nbytes = (size_t)rows->unit->width * rows->unit->channels * (rows->unit->bits / 8u);
+    size_t whole = nbytes / row_nbytes, end = part->y + part->height;
+    end = (whole < end ? whole : end);
+    if (end <= (size_t)part->y + rows->n)
+        return;
+    struct pst_pixels pixels = *part->pixels;
+    struct psti_pli_part now = *part;
+    pixels.data = (uint8_t *)pixels.data + (int64_t)rows->n * pixels.row_nbytes;
+    now.pixels = &pixels;
+    now.y += rows->n;
+    now.height = (uint32_t)end - now.y;
+    psti_pli_emit_pixels(rows->unit, rows->samples, &now);
+    rows->n += now.height;
+}
+
 enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit, void *samples, void *work,
-                                   struct pst_error *err)
+                                   const struct psti_pli_part *part, struct pst_error *err)
 {
     struct decoder d = {
         .unit = unit,
@@ -315,6 +344,7 @@ enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit, void *sampl
         status = check_end(&d, err);
     if (status != PST_OK)
         return status;
+    struct rows rows = {unit, samples, part, 0};
     struct psti_lz_execution run = {
         .tokens = d.work->tokens,
         .n_sequences = d.n_sequences,
@@ -324,6 +354,8 @@ enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit, void *sampl
         .literals = d.samples + (size_t)(d.n_pixels - d.n_literals) * d.pixel_nbytes,
         .n_literals = d.n_literals,
         .n_pixels = d.n_pixels,
+        .done = part ? write_rows : NULL,
+        .done_ctx = &rows,
     };
     psti_lz_bits_begin(&run.raw, d.raw, d.raw_nbytes);
     const char *what = psti_lz_execute(&run, d.pixel_nbytes, unit->cpu);

@@ -52,6 +52,9 @@ struct psti_lz_execution {
     uint8_t *samples;        /* the unit's pixels and 64 bytes more */
     const uint8_t *literals; /* the last n_literals pixels of them */
     uint32_t n_literals, n_pixels;
+    /* Told now and then how many bytes of pixels are there, and at last of all; NULL: nobody is. */
+    void (*done)(void *ctx, size_t nbytes);
+    void *done_ctx;
 };
 
 /* Writes all pixels; NULL, or what is wrong with the sequences. */

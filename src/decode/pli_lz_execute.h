@@ -178,9 +178,15 @@ LZ_INLINE static inline const char *execute(struct psti_lz_execution *given, con
         if (wrong)
             return wrong;
         left -= n;
+        if (run.done)
+            run.done(run.done_ctx, (size_t)(o.at - o.start));
     }
     given->raw = run.raw;
-    return o.literals == o.at ? NULL : "fewer pixels than the unit has";
+    if (o.literals != o.at)
+        return "fewer pixels than the unit has";
+    if (run.done)
+        run.done(run.done_ctx, (size_t)run.n_pixels * P);
+    return NULL;
 }
 
 LZ_TARGET static const char *execute_any(struct psti_lz_execution *run, uint32_t pixel_nbytes)

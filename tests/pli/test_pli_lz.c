@@ -154,14 +154,15 @@ static enum pst_status decode(struct fixture *f, struct shape s, const uint8_t *
         .bytes = at,
         .nbytes = nbytes,
     };
-    enum pst_status status = psti_pli_lz_decode(&unit, samples, f->work + WORK_GUARD, err);
+    enum pst_status status = psti_pli_lz_decode(&unit, samples, f->work + WORK_GUARD, NULL, err);
     if (psti_cpu_features() != 0) {
         uint64_t before = 0, after = 0;
         for (size_t i = 0; i < n && status == PST_OK; i++)
             before = before * 31 + samples[i];
         unit.cpu = psti_cpu_features();
         memset(samples, 0x5A, n);
-        assert_int_equal(psti_pli_lz_decode(&unit, samples, f->work + WORK_GUARD, err), status);
+        assert_int_equal(psti_pli_lz_decode(&unit, samples, f->work + WORK_GUARD, NULL, err),
+                         status);
         for (size_t i = 0; i < n && status == PST_OK; i++)
             after = after * 31 + samples[i];
         assert_true(before == after);
