@@ -200,6 +200,9 @@ static psti_pli_jpeg_idct *idct_for(const struct psti_pli_request *request)
         return psti_pli_jpeg_idct_avx512;
     if ((request->cpu & PSTI_CPU_AVX2) && request->scale_log2 <= 1)
         return psti_pli_jpeg_idct_avx2;
+#elif defined(__aarch64__)
+    if ((request->cpu & PSTI_CPU_NEON) && request->scale_log2 <= 1)
+        return psti_pli_jpeg_idct_neon;
 #endif
     return request->scale_log2 > 0 ? psti_pli_jpeg_idct_small : psti_pli_jpeg_idct_c;
 }

@@ -37,6 +37,8 @@ psti_pli_jpeg_idct psti_pli_jpeg_idct_c;
 #if defined(__x86_64__)
 psti_pli_jpeg_idct psti_pli_jpeg_idct_avx2;
 psti_pli_jpeg_idct psti_pli_jpeg_idct_avx512; /* needs PSTI_CPU_AVX512_ICL */
+#elif defined(__aarch64__)
+psti_pli_jpeg_idct psti_pli_jpeg_idct_neon;
 #endif
 
 /* Blocks of `edge` samples each way, 4, 2 or 1, of coefficients whose row and column are below

@@ -11,6 +11,10 @@
 psti_pli_jpeg_idct psti_pli_jpeg_idct_simde;
 #endif
 
+#if defined(PST_HAVE_SIMDE)
+psti_pli_jpeg_idct psti_pli_jpeg_idct_neon_simde;
+#endif
+
 static const struct {
     const char *name;
     uint32_t cpu;
@@ -23,6 +27,11 @@ static const struct {
 #if defined(PST_HAVE_SIMDE)
     {"avx512, emulated", 0, psti_pli_jpeg_idct_simde},
 #endif
+#elif defined(__aarch64__)
+    {"neon", PSTI_CPU_NEON, psti_pli_jpeg_idct_neon},
+#endif
+#if defined(PST_HAVE_SIMDE)
+    {"neon, emulated", 0, psti_pli_jpeg_idct_neon_simde},
 #endif
 };
 #define N_LEVELS (sizeof levels / sizeof levels[0])

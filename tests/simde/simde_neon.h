@@ -17,6 +17,25 @@
 #ifndef vmull_high_n_s16
 #define vmull_high_n_s16(a, n) vmull_n_s16(vget_high_s16(a), n)
 #endif
+#ifndef vmull_laneq_s16
+#define vmull_laneq_s16(a, v, lane) vmull_n_s16(a, vgetq_lane_s16(v, lane))
+#endif
+#ifndef vmull_high_laneq_s16
+#define vmull_high_laneq_s16(a, v, lane) vmull_n_s16(vget_high_s16(a), vgetq_lane_s16(v, lane))
+#endif
+#ifndef vmlal_laneq_s16
+#define vmlal_laneq_s16(sum, a, v, lane) vmlal_n_s16(sum, a, vgetq_lane_s16(v, lane))
+#endif
+#ifndef vmlal_high_laneq_s16
+#define vmlal_high_laneq_s16(sum, a, v, lane)                                                      \
+    vmlal_n_s16(sum, vget_high_s16(a), vgetq_lane_s16(v, lane))
+#endif
+#ifndef vshll_high_n_s16
+#define vshll_high_n_s16(v, n) vshll_n_s16(vget_high_s16(v), n)
+#endif
+#ifndef vqshlq_n_s16
+#define vqshlq_n_s16(v, n) vqshlq_s16(v, vdupq_n_s16(n))
+#endif
 
 /* Halves, as bits: nothing computes with them. */
 #include <simde/x86/f16c.h>
