@@ -40,7 +40,7 @@ DOORS = {
     "encode": {"pli_jpeg_encode.h", "pli_jpeg_file.h"},
     "augment": {"augment.h", "augment_recipe.h"},
     "batch": {"slots.h"},
-    "device": {"device.h"},
+    "device": {"device.h", "device_nvjpeg.h"},
     "cuda": {"cuda.h"},
     "loader": {"loader.h"},
     "pack": {"pack.h"},

@@ -11,6 +11,8 @@
 #ifndef FAKE_NVJPEG_H
 #define FAKE_NVJPEG_H
 
+#include "device/device_nvjpeg_api.h" /* results */
+
 #include <stdint.h>
 
 enum fake_nvjpeg_what {

@@ -5,7 +5,6 @@
 #include "loader/make_data.h"
 #include "test.h"
 
-#include "device/device_nvjpeg_api.h"
 #include "device/fake_driver.h"
 #include "device/fake_nvjpeg.h"
 
