@@ -28,6 +28,8 @@ size_t psti_pli_coefs_tables_nbytes(void) { return sizeof(struct psti_pli_coefs_
 static const struct psti_coefs_level *level_for(uint32_t cpu)
 {
 #if defined(__x86_64__)
+    if ((cpu & PSTI_CPU_AVX512_VBMI) != 0)
+        return &psti_coefs_level_avx512;
     if ((cpu & PSTI_CPU_AVX2) != 0)
         return &psti_coefs_level_avx2;
 #endif

@@ -130,7 +130,8 @@ struct psti_coefs_level {
 };
 extern const struct psti_coefs_level psti_coefs_level_c;
 #if defined(__x86_64__)
-extern const struct psti_coefs_level psti_coefs_level_avx2; /* needs PSTI_CPU_AVX2 */
+extern const struct psti_coefs_level psti_coefs_level_avx2;   /* needs PSTI_CPU_AVX2 */
+extern const struct psti_coefs_level psti_coefs_level_avx512; /* needs PSTI_CPU_AVX512_VBMI */
 #endif
 
 /* The stages in plain C, the judge (pli_coefs_c.c, pli_coefs_c_values.c). */

@@ -17,14 +17,23 @@
 
 #include <cmocka.h>
 
+#if defined(PST_HAVE_SIMDE) && defined(__x86_64__)
+extern const struct psti_coefs_level psti_coefs_level_simde;
+#endif
+
 struct level {
     const char *name;
     uint32_t cpu;
+    const struct psti_coefs_level *stages; /* of tests alone; NULL: those of the CPU */
 };
 static const struct level levels[] = {
-    {"c", 0},
+    {"c", 0, NULL},
 #if defined(__x86_64__)
-    {"avx2", PSTI_CPU_AVX2},
+    {"avx2", PSTI_CPU_AVX2, NULL},
+    {"avx512", PSTI_CPU_AVX512_VBMI, NULL},
+#if defined(PST_HAVE_SIMDE)
+    {"avx512, emulated", 0, &psti_coefs_level_simde},
+#endif
 #endif
 };
 enum {
@@ -172,9 +181,16 @@ static void free_image(struct fixture *f)
 
 static void use_tables(struct fixture *f, const uint8_t *block, size_t nbytes)
 {
-    for (int i = 0; i < N_LEVELS; i++)
+    for (int i = 0; i < N_LEVELS; i++) {
+        if ((levels[i].cpu & ~psti_cpu_detected()) != 0)
+            continue;
         assert_int_equal(psti_pli_coefs_prepare(levels[i].cpu, block, nbytes, f->tables[i], NULL),
                          PST_OK);
+        if (levels[i].stages) {
+            f->tables[i]->level = levels[i].stages;
+            levels[i].stages->prepare(f->tables[i]);
+        }
+    }
     bool sure = false;
     for (uint32_t c = 0; c < PSTI_JPEG_N_AC_CONTEXTS; c++)
         for (uint32_t t = 0; t < PSTI_JPEG_N_AC_TOKENS; t++)
@@ -210,7 +226,7 @@ static enum pst_status decode(struct fixture *f, const struct unit *u, uint32_t 
     enum pst_status statuses[N_LEVELS];
     uint8_t *bytes = f->pages + UNIT_MAX_NBYTES - u->nbytes;
     for (int i = 0; i < N_LEVELS; i++) {
-        if (levels[i].cpu != 0 && (psti_cpu_detected() & levels[i].cpu) == 0)
+        if ((levels[i].cpu & ~psti_cpu_detected()) != 0)
             continue;
         memmove(bytes, u->bytes, u->nbytes);
         statuses[i] = psti_pli_coefs_decode(f->tables[i], &f->frame, u->log2, u->row, u->column,

@@ -214,4 +214,78 @@ static inline simde__m256i broadcast_some(simde__m256i from, uint8_t mask, simde
 #undef _mm256_mask_broadcastd_epi32
 #define _mm256_mask_broadcastd_epi32 broadcast_some
 
+/* What SIMDe lacks of lane by lane operations. */
+#define LANE_BY_LANE(name, vector, lanes, n, lane)                                                 \
+    static inline vector name(vector from, uint64_t mask, vector a, vector b)                      \
+    {                                                                                              \
+        vector##_private to = vector##_to_private(from);                                           \
+        vector##_private x = vector##_to_private(a), y = vector##_to_private(b);                   \
+        for (int i = 0; i < n; i++)                                                                \
+            if (mask >> i & 1)                                                                     \
+                to.lanes[i] = lane;                                                                \
+        return vector##_from_private(to);                                                          \
+    }
+LANE_BY_LANE(add_some_u8, simde__m512i, u8, 64, (uint8_t)(x.u8[i] + y.u8[i]))
+LANE_BY_LANE(sub_some_u8, simde__m512i, u8, 64, (uint8_t)(x.u8[i] - y.u8[i]))
+LANE_BY_LANE(add_some_u16, simde__m512i, u16, 32, (uint16_t)(x.u16[i] + y.u16[i]))
+LANE_BY_LANE(sub_some_u16, simde__m512i, u16, 32, (uint16_t)(x.u16[i] - y.u16[i]))
+LANE_BY_LANE(add_some_of_32_u8, simde__m256i, u8, 32, (uint8_t)(x.u8[i] + y.u8[i]))
+LANE_BY_LANE(sub_some_of_32_u8, simde__m256i, u8, 32, (uint8_t)(x.u8[i] - y.u8[i]))
+#undef LANE_BY_LANE
+#undef _mm512_mask_add_epi8
+#define _mm512_mask_add_epi8 add_some_u8
+#undef _mm512_mask_sub_epi8
+#define _mm512_mask_sub_epi8 sub_some_u8
+#undef _mm512_mask_add_epi16
+#define _mm512_mask_add_epi16 add_some_u16
+#undef _mm512_mask_sub_epi16
+#define _mm512_mask_sub_epi16 sub_some_u16
+#undef _mm256_mask_add_epi8
+#define _mm256_mask_add_epi8 add_some_of_32_u8
+#undef _mm256_mask_sub_epi8
+#define _mm256_mask_sub_epi8 sub_some_of_32_u8
+
+static inline simde__m512i shift_pairs_u16(simde__m512i high, simde__m512i low, unsigned count)
+{
+    simde__m512i_private a = simde__m512i_to_private(high), b = simde__m512i_to_private(low);
+    for (int i = 0; i < 32; i++)
+        a.u16[i] = (uint16_t)(((uint32_t)a.u16[i] << 16 | b.u16[i]) << count >> 16);
+    return simde__m512i_from_private(a);
+}
+#undef _mm512_shldi_epi16
+#define _mm512_shldi_epi16 shift_pairs_u16
+
+static inline simde__m512i widen_32(simde__m256i v)
+{
+    simde__m256i_private from = simde__m256i_to_private(v);
+    simde__m512i_private to;
+    for (int i = 0; i < 32; i++)
+        to.u16[i] = from.u8[i];
+    return simde__m512i_from_private(to);
+}
+#undef _mm512_cvtepu8_epi16
+#define _mm512_cvtepu8_epi16 widen_32
+
+static inline simde__m512i expand_u8(uint64_t mask, simde__m512i v)
+{
+    simde__m512i_private from = simde__m512i_to_private(v), to;
+    for (int i = 0, n = 0; i < 64; i++)
+        to.u8[i] = mask >> i & 1 ? from.u8[n++] : 0;
+    return simde__m512i_from_private(to);
+}
+#undef _mm512_maskz_expand_epi8
+#define _mm512_maskz_expand_epi8 expand_u8
+
+static inline simde__m512i compress_u8(uint64_t mask, simde__m512i v)
+{
+    simde__m512i_private from = simde__m512i_to_private(v);
+    simde__m512i_private to = simde__m512i_to_private(simde_mm512_setzero_si512());
+    for (int i = 0, n = 0; i < 64; i++)
+        if (mask >> i & 1)
+            to.u8[n++] = from.u8[i];
+    return simde__m512i_from_private(to);
+}
+#undef _mm512_maskz_compress_epi8
+#define _mm512_maskz_compress_epi8 compress_u8
+
 #endif
