@@ -90,7 +90,8 @@ static enum pst_status claim_work(struct encoder *e)
     size_t plane = 64 * (size_t)w->stride;
     size_t raw = psti_round_up(n * BLOCK_RAW_NBYTES + SLACK_NBYTES, 64);
     size_t words = psti_round_up(n * BLOCK_WORDS * sizeof(uint16_t) + SLACK_NBYTES, 64);
-    uint8_t *at = psti_alloc_aligned(64, 4 * plane + w->stride + raw + words);
+    size_t blocks = w->stride * sizeof *w->blocks;
+    uint8_t *at = psti_alloc_aligned(64, 4 * plane + w->stride + raw + words + blocks);
     if (!at)
         return PST_ERROR_MEMORY;
     e->memory = at;
@@ -100,6 +101,7 @@ static enum pst_status claim_work(struct encoder *e)
     w->raw = at + 4 * plane;
     w->words_end = (uint16_t *)(void *)(w->raw + raw + words);
     w->sides = w->raw + raw + words;
+    w->blocks = (const int16_t **)(void *)(w->sides + w->stride);
     psti_jpeg_fill_contexts(w->contexts);
     return PST_OK;
 }
@@ -120,7 +122,7 @@ static enum pst_status begin(struct encoder *e, const struct psti_jpeg_encode_op
         set_units(e, DEFAULT_LOG2 + 1);
     e->units = psti_calloc(e->n_units, sizeof *e->units);
     e->entries = psti_alloc_array(e->n_units, sizeof *e->entries);
-    e->ac = psti_alloc(n_tokens + 1);
+    e->ac = psti_alloc(n_tokens + PSTI_JE_LANES);
     e->small = psti_alloc_array(2 * n_blocks, sizeof *e->small);
     e->counts = psti_calloc(1, sizeof *e->counts);
     e->codes = psti_calloc(1, sizeof *e->codes);

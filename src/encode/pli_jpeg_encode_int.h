@@ -81,8 +81,9 @@ struct psti_je_work {
     uint8_t classes[PSTI_JPEG_SQUARES_MAX][PSTI_JE_SQUARE];
     uint8_t ends[PSTI_JPEG_SQUARES_MAX][PSTI_JE_SQUARE];
     uint8_t contexts[PSTI_JPEG_N_INDICES];
-    uint8_t *sides;  /* [list position] */
-    int16_t *values; /* plane k at k * stride */
+    uint8_t *sides;         /* [list position] */
+    const int16_t **blocks; /* [list position], and 16 of zeros behind the last one */
+    int16_t *values;        /* plane k at k * stride */
     uint8_t *tokens, *g;
     uint8_t *raw;        /* of a unit, the most there can be */
     uint16_t *words_end; /* words are written backwards from here */
@@ -101,6 +102,15 @@ bool psti_je_tokenise(const struct psti_jpeg_frame *frame, const int16_t *const 
 
 /* What of it exists per CPU level; all write the same. */
 struct psti_je_kernels {
+    /* psti_je_find_ends() of n blocks. */
+    bool (*find_ends)(const int16_t *block, size_t n, uint8_t *ends, uint64_t *n_tokens);
+    /* Coefficients 1..last of the n_k[k] blocks that have them, last > 0, to values + k * stride,
+     * with zeros up to the next multiple of 64. What lies behind is nobody's. */
+    void (*to_planes)(const int16_t *const *blocks, const uint16_t *n_k, uint32_t last,
+                      int16_t *values, size_t stride);
+    /* Tokens of plane k with their contexts; n_k[k] are rounded up to 32. */
+    void (*find_codes)(const struct psti_je_work *work, const uint16_t *n_k, uint32_t k,
+                       uint8_t *codes);
     /* Tokens and their g of n coefficients, a multiple of 64. */
     void (*find_tokens)(const int16_t *values, uint32_t n, uint8_t *tokens, uint8_t *g);
     /* The raw bits of a group of 64 (8.5), zeros where it has fewer. */
@@ -113,6 +123,11 @@ struct psti_je_kernels {
 const struct psti_je_kernels *psti_je_kernels_for(uint32_t cpu);
 #if defined(__x86_64__)
 extern const struct psti_je_kernels psti_je_kernels_avx2; /* pli_jpeg_encode_avx2.c */
+bool psti_je_find_ends_avx2(const int16_t *block, size_t n, uint8_t *ends, uint64_t *n_tokens);
+void psti_je_to_planes_avx2(const int16_t *const *blocks, const uint16_t *n_k, uint32_t last,
+                            int16_t *values, size_t stride);
+void psti_je_find_codes_avx2(const struct psti_je_work *work, const uint16_t *n_k, uint32_t k,
+                             uint8_t *codes);
 uint16_t *psti_je_take_groups_avx2(const uint8_t *tokens, uint32_t n_groups, const uint64_t *codes,
                                    uint64_t *states, uint16_t *words);
 #endif

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { LANES = PSTI_JE_LANES, SQUARE = PSTI_JE_SQUARE, CHUNK = 8 * LANES };
+enum { LANES = PSTI_JE_LANES, SQUARE = PSTI_JE_SQUARE, BLOCKS_BEHIND = 16 };
 
 /* -- Bits -- */
 
@@ -66,19 +66,27 @@ static bool in_range(const int16_t *block)
     return true;
 }
 
+static bool find_ends(const int16_t *block, size_t n, uint8_t *ends, uint64_t *n_tokens)
+{
+    bool good = true;
+    for (size_t i = 0; i < n; i++, block += 64) {
+        ends[i] = (uint8_t)find_end(block);
+        good = good && in_range(block);
+        *n_tokens += ends[i];
+    }
+    return good;
+}
+
 bool psti_je_find_ends(const struct psti_jpeg_frame *frame, const int16_t *const coefs[],
                        uint8_t *ends, uint64_t *n_tokens)
 {
+    const struct psti_je_kernels *kernels = psti_je_kernels_for(psti_cpu_features());
     bool good = true;
     *n_tokens = 0;
     for (uint32_t c = 0; c < frame->n_components; c++) {
         size_t n = psti_jpeg_n_coefs(frame, c) / 64;
-        const int16_t *block = coefs[c];
-        for (size_t i = 0; i < n; i++, block += 64) {
-            *ends = (uint8_t)find_end(block);
-            good = good && in_range(block);
-            *n_tokens += *ends++;
-        }
+        good = kernels->find_ends(coefs[c], n, ends, n_tokens) && good;
+        ends += n;
     }
     return good;
 }
@@ -180,10 +188,11 @@ static bool put_dc_square(const struct psti_jpeg_square *q, const int16_t *coefs
 
 /* -- AC -- */
 
-/* The list of blocks, and their coefficients as planes. */
+/* The list of blocks. */
 static void sort(const struct psti_jpeg_frame *frame, const int16_t *const coefs[],
                  struct psti_je_work *work, struct psti_je_unit *unit)
 {
+    static const int16_t no_block[64];
     uint32_t next[64] = {0};
     for (uint32_t s = 0; s < work->n_squares; s++)
         for (uint64_t left = psti_jpeg_blocks(&work->squares[s]); left != 0; left &= left - 1)
@@ -200,19 +209,29 @@ static void sort(const struct psti_jpeg_frame *frame, const int16_t *const coefs
         size_t columns = frame->components[q->component].columns;
         const int16_t *first = coefs[q->component] + 64 * (q->row * columns + q->column);
         for (uint64_t left = psti_jpeg_blocks(q); left != 0; left &= left - 1) {
-            uint32_t p = (uint32_t)__builtin_ctzll(left), end = work->ends[s][p];
-            uint32_t i = next[end]++;
-            const int16_t *block = first + 64 * ((p >> 3) * columns + (p & 7));
-            int16_t *value = work->values + i;
+            uint32_t p = (uint32_t)__builtin_ctzll(left), i = next[work->ends[s][p]]++;
+            work->blocks[i] = first + 64 * ((p >> 3) * columns + (p & 7));
             work->sides[i] = q->side ? 255 : 0;
-            for (uint32_t k = 1; k <= end; k++)
-                value[k * work->stride] = block[k];
         }
     }
-    for (uint32_t k = 1; k <= unit->last; k++)
-        memset(work->values + k * work->stride + unit->n_k[k], 0,
-               (psti_round_up(unit->n_k[k], SQUARE) - unit->n_k[k]) * sizeof *work->values);
+    for (uint32_t i = 0; i < BLOCKS_BEHIND; i++)
+        work->blocks[unit->n_k[0] + i] = no_block;
     memset(work->sides + unit->n_k[0], 0, psti_round_up(unit->n_k[0], SQUARE) - unit->n_k[0]);
+}
+
+static void to_planes(const int16_t *const *blocks, const uint16_t *n_k, uint32_t last,
+                      int16_t *values, size_t stride)
+{
+    uint32_t end = last;
+    for (uint32_t i = 0; i < n_k[1]; i++) {
+        while (n_k[end] <= i)
+            end--;
+        for (uint32_t k = 1; k <= end; k++)
+            values[k * stride + i] = blocks[i][k];
+    }
+    for (uint32_t k = 1; k <= last; k++)
+        memset(values + k * stride + n_k[k], 0,
+               (psti_round_up(n_k[k], SQUARE) - n_k[k]) * sizeof *values);
 }
 
 /* By counting how many limits a magnitude exceeds, which vectors can do. */
@@ -265,9 +284,25 @@ static void put_values(struct psti_je_bits *bits, const int16_t *values, const u
     put_planes(bits, n_left, left, n_bits);
 }
 
+static void find_codes(const struct psti_je_work *work, const uint16_t *n_k, uint32_t k,
+                       uint8_t *codes)
+{
+    const uint8_t *earlier[PSTI_JPEG_N_FEATURES], *tokens = work->tokens + k * work->stride;
+    for (uint32_t i = 0; i < PSTI_JPEG_N_FEATURES; i++)
+        earlier[i] = work->g + psti_jpeg_features[k][i] * work->stride;
+    for (uint32_t base = 0; base < n_k[k]; base += LANES) {
+        uint16_t indices[LANES];
+        psti_jpeg_find_indices(k, n_k, earlier, work->sides, base, LANES, indices);
+        for (uint32_t i = 0; i < LANES; i++)
+            codes[base + i] =
+                (uint8_t)((uint32_t)work->contexts[indices[i]] << 3 | tokens[base + i]);
+    }
+}
+
 const struct psti_je_kernels *psti_je_kernels_for(uint32_t cpu)
 {
-    static const struct psti_je_kernels plain = {find_tokens, put_values, NULL};
+    static const struct psti_je_kernels plain = {find_ends,   to_planes,  find_codes,
+                                                 find_tokens, put_values, NULL};
 #if defined(__x86_64__)
     if ((cpu & PSTI_CPU_AVX2) != 0)
         return &psti_je_kernels_avx2;
@@ -276,42 +311,40 @@ const struct psti_je_kernels *psti_je_kernels_for(uint32_t cpu)
     return &plain;
 }
 
-/* Tokens of a plane with their contexts, counted; in two sets, as neighbours are often equal. */
-static void put_plane(struct psti_je_work *work, const struct psti_je_unit *unit, uint32_t k,
-                      uint8_t *ac, uint32_t counts[2][PSTI_JE_N_AC])
+/* In several sets, as neighbours are often equal. */
+static void count(const uint8_t *codes, size_t n, uint32_t *counts)
 {
-    uint32_t n = unit->n_k[k];
-    const uint8_t *earlier[PSTI_JPEG_N_FEATURES], *tokens = work->tokens + k * work->stride;
-    for (uint32_t i = 0; i < PSTI_JPEG_N_FEATURES; i++)
-        earlier[i] = work->g + psti_jpeg_features[k][i] * work->stride;
-    for (uint32_t base = 0; base < n; base += CHUNK) {
-        uint16_t indices[CHUNK];
-        uint32_t in_chunk = n - base < CHUNK ? n - base : CHUNK;
-        psti_jpeg_find_indices(k, unit->n_k, earlier, work->sides, base,
-                               (uint32_t)psti_round_up(in_chunk, LANES), indices);
-        for (uint32_t i = 0; i < in_chunk; i++) {
-            uint32_t code = (uint32_t)work->contexts[indices[i]] << 3 | tokens[base + i];
-            ac[base + i] = (uint8_t)code;
-            counts[i & 1][code]++;
-        }
+    enum { N_SETS = 4 };
+    uint32_t sets[N_SETS][PSTI_JE_N_AC] = {{0}};
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t eight = psti_load_u64(codes + i);
+        for (uint32_t k = 0; k < 8; k++)
+            sets[k % N_SETS][eight >> 8 * k & 255]++;
     }
+    for (; i < n; i++)
+        sets[0][codes[i]]++;
+    for (i = 0; i < PSTI_JE_N_AC; i++)
+        counts[i] += sets[0][i] + sets[1][i] + sets[2][i] + sets[3][i];
 }
 
 static void put_ac(struct psti_je_work *work, const struct psti_je_unit *unit,
                    const struct psti_je_kernels *kernels, uint8_t *ac,
                    struct psti_je_counts *counts)
 {
-    uint32_t sums[2][PSTI_JE_N_AC] = {{0}};
+    uint8_t *codes = ac;
+    if (unit->last == 0)
+        return;
+    kernels->to_planes(work->blocks, unit->n_k, unit->last, work->values, work->stride);
     memset(work->g, 0, psti_round_up(unit->n_k[0], SQUARE));
     for (uint32_t k = 1; k <= unit->last; k++) {
         size_t at = (size_t)k * work->stride;
         kernels->find_tokens(work->values + at, (uint32_t)psti_round_up(unit->n_k[k], SQUARE),
                              work->tokens + at, work->g + at);
-        put_plane(work, unit, k, ac, sums);
-        ac += unit->n_k[k];
+        kernels->find_codes(work, unit->n_k, k, codes);
+        codes += unit->n_k[k];
     }
-    for (uint32_t i = 0; i < PSTI_JE_N_AC; i++)
-        counts->ac[i] += sums[0][i] + sums[1][i];
+    count(ac, (size_t)(codes - ac), counts->ac);
 }
 
 bool psti_je_tokenise(const struct psti_jpeg_frame *frame, const int16_t *const coefs[],

@@ -299,6 +299,85 @@ static void states_agree(void **state)
     free(codes);
 }
 
+enum { BLOCKS_MAX = 500, STRIDE = 576 };
+
+/* Blocks with all kinds of ends, the largest first; their coefficients are small, or large. */
+static void make_blocks(uint32_t n, uint64_t *random, int16_t *blocks, uint16_t n_k[65])
+{
+    uint32_t end = 63 >> coefs_draw(random) % 7;
+    memset(blocks, 0, (size_t)n * 64 * sizeof *blocks);
+    for (uint32_t i = 0; i < n; i++, blocks += 64) {
+        end -= end > 0 && coefs_draw(random) % 4 == 0 ? coefs_draw(random) % (end / 8 + 2) : 0;
+        blocks[0] = (int16_t)coefs_draw(random);
+        for (uint32_t k = 1; k <= end; k++)
+            blocks[k] = (int16_t)((int32_t)(coefs_draw(random) % 4096 >> coefs_draw(random) % 13) *
+                                  (coefs_draw(random) & 1 ? -1 : 1) / 2);
+        blocks[end] = (int16_t)(blocks[end] == 0 ? 1 : blocks[end]);
+        for (uint32_t k = 0; k <= end; k++)
+            n_k[k] = (uint16_t)(i + 1);
+    }
+}
+
+/* Ends, planes and codes at the level of this machine are those of plain C. */
+static void planes_agree(void **state)
+{
+    static int16_t blocks[BLOCKS_MAX * 64], values[2][64 * STRIDE];
+    static uint8_t tokens[2][64 * STRIDE], g[2][64 * STRIDE], sides[STRIDE];
+    static const int16_t no_block[64];
+    (void)state;
+    const struct psti_je_kernels *kernels[2] = {psti_je_kernels_for(0),
+                                                psti_je_kernels_for(psti_cpu_detected())};
+    uint64_t random = 9;
+    if (kernels[0] == kernels[1])
+        skip();
+    for (uint32_t round = 0; round < 300; round++) {
+        const int16_t *list[BLOCKS_MAX + 16];
+        uint8_t ends[2][BLOCKS_MAX + 1], codes[2][BLOCKS_MAX + 32];
+        uint64_t n_tokens[2] = {1, 1};
+        uint16_t n_k[65] = {0};
+        uint32_t n = 1 + coefs_draw(&random) % BLOCKS_MAX, last = 0;
+        make_blocks(n, &random, blocks, n_k);
+        for (uint32_t i = 0; i < n + 16; i++)
+            list[i] = i < n ? blocks + 64 * (size_t)i : no_block;
+        memset(sides, 0, sizeof sides);
+        for (uint32_t i = 0; i < n; i++)
+            sides[i] = coefs_draw(&random) % 3 ? 255 : 0;
+        memset(ends, CANARY, sizeof ends);
+        for (int l = 0; l < 2; l++)
+            assert_true(kernels[l]->find_ends(blocks, n, ends[l], &n_tokens[l]));
+        assert_memory_equal(ends[0], ends[1], sizeof ends[0]);
+        assert_int_equal(n_tokens[0], n_tokens[1]);
+        while (last < 63 && n_k[last + 1] > 0)
+            last++;
+        assert_int_equal(ends[0][0], last);
+        for (int l = 0; l < 2 && last > 0; l++) {
+            memset(values[l], CANARY, sizeof values[l]);
+            kernels[l]->to_planes(list, n_k, last, values[l], STRIDE);
+            memset(g[l], 0, STRIDE);
+        }
+        for (uint32_t k = 1; k <= last; k++) {
+            size_t whole = psti_round_up(n_k[k], 64), at = k * (size_t)STRIDE;
+            for (uint32_t i = 0; i < whole; i++)
+                assert_int_equal(values[0][at + i], i < n_k[k] ? list[i][k] : 0);
+            assert_memory_equal(values[0] + at, values[1] + at, whole * sizeof **values);
+            for (int l = 0; l < 2; l++) {
+                struct psti_je_work work = {
+                    .stride = STRIDE, .sides = sides, .tokens = tokens[l], .g = g[l]};
+                psti_jpeg_fill_contexts(work.contexts);
+                kernels[l]->find_tokens(values[l] + at, (uint32_t)whole, tokens[l] + at, g[l] + at);
+                kernels[l]->find_codes(&work, n_k, k, codes[l]);
+            }
+            assert_memory_equal(codes[0], codes[1], n_k[k]);
+        }
+        /* What is out of range is found, wherever it is; DC is not looked at. */
+        uint32_t bad = coefs_draw(&random) % n * 64 + coefs_draw(&random) % 64;
+        blocks[bad] = (int16_t)(coefs_draw(&random) & 1 ? PSTI_JPEG_AC_MAX + 1 : INT16_MIN);
+        for (int l = 0; l < 2; l++)
+            assert_int_equal(kernels[l]->find_ends(blocks, n, ends[l], &n_tokens[l]),
+                             bad % 64 == 0);
+    }
+}
+
 static int open_room(void **state)
 {
     (void)state;
@@ -319,7 +398,7 @@ int main(void)
         cmocka_unit_test(whole_file),      cmocka_unit_test(size_of_units),
         cmocka_unit_test(too_little_room), cmocka_unit_test(out_of_range),
         cmocka_unit_test(memory_fails),    cmocka_unit_test(levels_agree),
-        cmocka_unit_test(states_agree),
+        cmocka_unit_test(states_agree),    cmocka_unit_test(planes_agree),
     };
     return cmocka_run_group_tests(tests, open_room, close_room);
 }
