@@ -10,6 +10,9 @@ function(pst_test name)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 300)
   endif()
+  if(PST_SANITIZE) # a test of threads takes ten times as long with ThreadSanitizer
+    math(EXPR TEST_TIMEOUT "3 * ${TEST_TIMEOUT}")
+  endif()
   if(CMAKE_CROSSCOMPILING)
     math(EXPR TEST_TIMEOUT "4 * ${TEST_TIMEOUT}") # emulated
   endif()
