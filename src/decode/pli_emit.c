@@ -62,6 +62,8 @@ const struct psti_pli_emit_kernels psti_pli_emit_kernels_c = {
 static const struct psti_pli_emit_kernels *kernels_for(uint32_t cpu)
 {
 #if defined(__x86_64__)
+    if (cpu & PSTI_CPU_AVX512_VBMI)
+        return &psti_pli_emit_kernels_avx512;
     if (cpu & PSTI_CPU_AVX2)
         return &psti_pli_emit_kernels_avx2;
 #elif defined(__aarch64__)

@@ -26,6 +26,7 @@ struct psti_pli_emit_kernels {
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_c;
 #if defined(__x86_64__)
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx2;
+extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx512; /* VBMI */
 #elif defined(__aarch64__)
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_neon;
 #endif

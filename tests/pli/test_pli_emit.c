@@ -14,6 +14,7 @@ static const uint32_t levels[N_LEVELS] = {
     0, PSTI_CPU_AVX2, PSTI_CPU_AVX2 | PSTI_CPU_AVX512 | PSTI_CPU_AVX512_VBMI, PSTI_CPU_NEON};
 
 #if defined(PST_HAVE_SIMDE)
+extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_simde;
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_neon_simde;
 #endif
 
@@ -134,10 +135,13 @@ static void test_kernels_agree(void **state)
 #if defined(__x86_64__)
     if (psti_cpu_detected() & PSTI_CPU_AVX2)
         check_kernels(&psti_pli_emit_kernels_avx2);
+    if (psti_cpu_detected() & PSTI_CPU_AVX512_VBMI)
+        check_kernels(&psti_pli_emit_kernels_avx512);
 #elif defined(__aarch64__)
     check_kernels(&psti_pli_emit_kernels_neon);
 #endif
 #if defined(PST_HAVE_SIMDE)
+    check_kernels(&psti_pli_emit_kernels_simde);
     check_kernels(&psti_pli_emit_kernels_neon_simde);
 #endif
 }

@@ -288,4 +288,14 @@ static inline simde__m512i compress_u8(uint64_t mask, simde__m512i v)
 #undef _mm512_maskz_compress_epi8
 #define _mm512_maskz_compress_epi8 compress_u8
 
+static inline simde__m512i load_some(uint64_t mask, const void *at)
+{
+    uint8_t bytes[64];
+    for (int i = 0; i < 64; i++)
+        bytes[i] = mask >> i & 1 ? ((const uint8_t *)at)[i] : 0;
+    return simde_mm512_loadu_si512(bytes);
+}
+#undef _mm512_maskz_loadu_epi8
+#define _mm512_maskz_loadu_epi8 load_some
+
 #endif
