@@ -82,6 +82,9 @@ const struct psti_unfilter_ops *psti_unfilter_ops_for(uint32_t features)
 #if defined(__x86_64__)
     if ((features & PSTI_CPU_AVX2) != 0)
         return &psti_unfilter_ops_avx2;
+#elif defined(__aarch64__)
+    if ((features & PSTI_CPU_NEON) != 0)
+        return &psti_unfilter_ops_neon;
 #endif
     (void)features;
     return &psti_unfilter_ops_c;

@@ -39,6 +39,8 @@ const struct psti_unfilter_ops *psti_unfilter_ops_for(uint32_t features);
 extern const struct psti_unfilter_ops psti_unfilter_ops_c;
 #if defined(__x86_64__)
 extern const struct psti_unfilter_ops psti_unfilter_ops_avx2;
+#elif defined(__aarch64__)
+extern const struct psti_unfilter_ops psti_unfilter_ops_neon;
 #endif
 
 #endif

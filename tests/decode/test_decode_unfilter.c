@@ -14,13 +14,24 @@
 static const size_t pixels[] = {1, 2, 3, 4, 6, 8};
 #define N_PIXELS (sizeof pixels / sizeof pixels[0])
 
-/* Levels that this machine runs; plain C is the first. */
-static size_t find_levels(const struct psti_unfilter_ops *levels[2])
+#if defined(PST_HAVE_SIMDE) && defined(__x86_64__)
+extern const struct psti_unfilter_ops psti_unfilter_ops_neon_simde;
+#endif
+
+enum { LEVELS_MAX = 3 };
+
+/* Levels that this machine runs, some by emulation; plain C is the first. */
+static size_t find_levels(const struct psti_unfilter_ops *levels[LEVELS_MAX])
 {
-    levels[0] = psti_unfilter_ops_for(0);
-    levels[1] = psti_unfilter_ops_for(psti_cpu_detected());
+    size_t n = 0;
+    levels[n++] = psti_unfilter_ops_for(0);
     assert_string_equal(levels[0]->name, "c");
-    return levels[1] == levels[0] ? 1 : 2;
+    if (psti_unfilter_ops_for(psti_cpu_detected()) != levels[0])
+        levels[n++] = psti_unfilter_ops_for(psti_cpu_detected());
+#if defined(PST_HAVE_SIMDE) && defined(__x86_64__)
+    levels[n++] = &psti_unfilter_ops_neon_simde;
+#endif
+    return n;
 }
 
 /* In the words of the specification. */
@@ -75,7 +86,7 @@ static void check_neighbours(const struct psti_unfilter_ops *ops, size_t pixel, 
 /* All of the 2^24 for Paeth of 3-byte pixels, every seventh value of b for the others. */
 static void test_every_neighbourhood(void **state)
 {
-    const struct psti_unfilter_ops *levels[2];
+    const struct psti_unfilter_ops *levels[LEVELS_MAX];
     size_t n_levels = find_levels(levels);
     (void)state;
     for (size_t level = 0; level < n_levels; level++)
@@ -101,7 +112,7 @@ static void undo_two(const struct psti_unfilter_ops *ops, size_t pixel, uint8_t 
 /* Two rows at once, at any distance, are two rows one by one; nothing between them is touched. */
 static void test_two_rows(void **state)
 {
-    const struct psti_unfilter_ops *levels[2];
+    const struct psti_unfilter_ops *levels[LEVELS_MAX];
     size_t n_levels = find_levels(levels);
     uint8_t above[800], raw[1600], expected[1600], row[1600];
     uint32_t random = 9;
@@ -129,7 +140,7 @@ static void test_two_rows(void **state)
 /* Rows that end so far before a page that may not be touched as is allowed. */
 static void test_every_width(void **state)
 {
-    const struct psti_unfilter_ops *levels[2];
+    const struct psti_unfilter_ops *levels[LEVELS_MAX];
     size_t n_levels = find_levels(levels), page = (size_t)sysconf(_SC_PAGESIZE);
     uint8_t *pages[2], raw[700], expected[700];
     uint32_t random = 1;
