@@ -269,26 +269,53 @@ enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, str
 struct planes_of_blocks {
     const struct psti_jpeg_frame *frame;
     int16_t *const *coefs;
+    psti_pli_jpeg_to_blocks *to_blocks;
 };
 
-/* From planes to blocks. */
+void psti_pli_jpeg_to_blocks_c(const int16_t *planes, size_t stride, uint32_t last,
+                               int16_t *const blocks[PSTI_PLI_JPEG_GROUP])
+{
+    for (uint32_t i = 0; i < PSTI_PLI_JPEG_GROUP; i++) {
+        for (uint32_t k = 0; k <= last; k++)
+            blocks[i][k] = planes[k * stride + i];
+        memset(blocks[i] + last + 1, 0, (63 - last) * sizeof **blocks);
+    }
+}
+
+static int16_t *block_at(const struct planes_of_blocks *out, const struct psti_pli_coefs *coefs,
+                         uint32_t i)
+{
+    const struct psti_jpeg_square *square = &coefs->squares[coefs->order[i] >> 6];
+    uint32_t position = coefs->order[i] & 63;
+    size_t row = square->row + (position >> 3), column = square->column + (position & 7);
+    return out->coefs[square->component] +
+           (row * out->frame->components[square->component].columns + column) * 64;
+}
+
+/* From planes to blocks. A plane is read only up to the multiple of 64 behind its last entry. */
 static enum pst_status to_blocks(void *ctx, const struct psti_pli_coefs *coefs)
 {
     const struct planes_of_blocks *out = ctx;
     uint32_t last = coefs->last;
-    for (uint32_t i = 0; i < coefs->n; i++) {
-        const struct psti_jpeg_square *square = &coefs->squares[coefs->order[i] >> 6];
-        uint32_t position = coefs->order[i] & 63;
-        size_t row = square->row + (position >> 3), column = square->column + (position & 7);
-        int16_t *block = out->coefs[square->component] +
-                         (row * out->frame->components[square->component].columns + column) * 64;
+    for (uint32_t i = 0; i < coefs->n; i += PSTI_PLI_JPEG_GROUP) {
+        int16_t *blocks[PSTI_PLI_JPEG_GROUP], none[64];
+        for (uint32_t l = 0; l < PSTI_PLI_JPEG_GROUP; l++)
+            blocks[l] = i + l < coefs->n ? block_at(out, coefs, i + l) : none;
         while (last > 0 && coefs->n_k[last] <= i)
             last--;
-        for (uint32_t k = 0; k <= last; k++)
-            block[k] = coefs->planes[k * coefs->stride + i];
-        memset(block + last + 1, 0, (63 - last) * sizeof *block);
+        out->to_blocks(coefs->planes + i, coefs->stride, last, blocks);
     }
     return PST_OK;
+}
+
+static psti_pli_jpeg_to_blocks *to_blocks_for(uint32_t cpu)
+{
+#if defined(__x86_64__)
+    if (cpu & PSTI_CPU_AVX2)
+        return psti_pli_jpeg_to_blocks_avx2;
+#endif
+    (void)cpu;
+    return psti_pli_jpeg_to_blocks_c;
 }
 
 static enum pst_status all_units(const struct run *run, int16_t *const coefs[],
@@ -296,7 +323,7 @@ static enum pst_status all_units(const struct run *run, int16_t *const coefs[],
 {
     const struct psti_pli_header *h = &run->request->header;
     const struct psti_pli_span span = {0, psti_pli_unit_rows(h), 0, psti_pli_unit_columns(h)};
-    struct planes_of_blocks out = {run->frame, coefs};
+    struct planes_of_blocks out = {run->frame, coefs, to_blocks_for(run->request->cpu)};
     uint64_t offset = psti_pli_head_nbytes(h);
     for (uint32_t row = 0; row < span.row1; row++) {
         enum pst_status status = one_row(run, &span, row, &offset, to_blocks, &out, err);

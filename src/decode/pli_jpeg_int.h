@@ -55,6 +55,17 @@ static inline uint32_t psti_pli_jpeg_first_square(const struct psti_pli_coefs *c
     return s;
 }
 
+/* ---- Coefficients -> blocks: pli_jpeg.c, pli_jpeg_blocks_avx2.c */
+
+/* 16 entries of planes 0..last, and zeros above them, to 64 coefficients of a block each. */
+enum { PSTI_PLI_JPEG_GROUP = 16 };
+typedef void psti_pli_jpeg_to_blocks(const int16_t *planes, size_t stride, uint32_t last,
+                                     int16_t *const blocks[PSTI_PLI_JPEG_GROUP]);
+psti_pli_jpeg_to_blocks psti_pli_jpeg_to_blocks_c;
+#if defined(__x86_64__)
+psti_pli_jpeg_to_blocks psti_pli_jpeg_to_blocks_avx2;
+#endif
+
 /* ---- Samples -> pixels: pli_jpeg_rows.c, pli_jpeg_rows_avx2.c, pli_jpeg_rows_avx512.c,
  * pli_jpeg_rows_neon.c */
 

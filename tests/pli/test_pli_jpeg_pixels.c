@@ -6,6 +6,7 @@
 #include "base/cpu.h"
 #include "decode/pli_int.h"
 #include "decode/pli_jpeg.h"
+#include "decode/pli_jpeg_int.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -475,6 +476,40 @@ static void test_real(void **state)
     closedir(dir);
 }
 
+/* Blocks are made of planes at every level alike; nothing around them is touched, and planes above
+ * the last one are not read. */
+static void test_planes_to_blocks(void **state)
+{
+#if defined(__x86_64__)
+    enum { N = PSTI_PLI_JPEG_GROUP, STRIDE = 64 };
+    (void)state;
+    uint64_t seed = 41;
+    if (!(psti_cpu_detected() & PSTI_CPU_AVX2))
+        skip();
+    for (uint32_t last = 0; last < 64; last++) {
+        int16_t rooms[2][N][80], *blocks[2][N];
+        int16_t *planes = malloc(((size_t)last * STRIDE + N) * sizeof *planes);
+        assert_non_null(planes);
+        for (uint32_t i = 0; i < last * STRIDE + N; i++)
+            planes[i] = (int16_t)random_below(&seed, 65536);
+        memset(rooms, 0x5A, sizeof rooms);
+        for (int l = 0; l < 2; l++)
+            for (uint32_t i = 0; i < N; i++)
+                blocks[l][i] = rooms[l][i] + 8;
+        psti_pli_jpeg_to_blocks_c(planes, STRIDE, last, blocks[0]);
+        psti_pli_jpeg_to_blocks_avx2(planes, STRIDE, last, blocks[1]);
+        for (uint32_t i = 0; i < N; i++)
+            for (uint32_t k = 0; k < 64; k++)
+                assert_int_equal(blocks[0][i][k], k <= last ? planes[k * STRIDE + i] : 0);
+        assert_memory_equal(rooms[0], rooms[1], sizeof rooms[0]);
+        free(planes);
+    }
+#else
+    (void)state;
+    skip();
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -485,6 +520,7 @@ int main(void)
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_bands),
         cmocka_unit_test(test_coefficients_and_frame),
+        cmocka_unit_test(test_planes_to_blocks),
         cmocka_unit_test(test_broken),
         cmocka_unit_test(test_real),
     };
