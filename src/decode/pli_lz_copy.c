@@ -63,6 +63,9 @@ const char *psti_lz_execute(struct psti_lz_execution *run, uint32_t pixel_nbytes
 #ifdef __x86_64__
     if (cpu & PSTI_CPU_AVX2)
         return psti_lz_execute_avx2(run, pixel_nbytes);
+#elif defined(__aarch64__)
+    if (cpu & PSTI_CPU_NEON)
+        return psti_lz_execute_neon(run, pixel_nbytes);
 #endif
     (void)cpu;
     return execute_any(run, pixel_nbytes);

@@ -62,6 +62,8 @@ const char *psti_lz_execute(struct psti_lz_execution *run, uint32_t pixel_nbytes
 
 #ifdef __x86_64__
 const char *psti_lz_execute_avx2(struct psti_lz_execution *run, uint32_t pixel_nbytes);
+#elif defined(__aarch64__)
+const char *psti_lz_execute_neon(struct psti_lz_execution *run, uint32_t pixel_nbytes);
 #endif
 
 /* memcpy of 1, 2, 3, 4, 6 or 8 bytes; they may overlap. */

@@ -2,7 +2,7 @@
  *
  * The lanes' states are independent, so the processor works on several at once; what must not come
  * in is a branch on whether a state needs a word, which cannot be foreseen. Where 8 lanes or more
- * are at work AVX2 does most of the steps, and this file the last. */
+ * are at work AVX2 or NEON does most of the steps, and this file the last. */
 #include "decode/pli_lz_tokens.h"
 
 #include "base/cpu.h"
@@ -68,6 +68,9 @@ void psti_lz_decode_sequences(struct psti_lz_lanes *given,
 #ifdef __x86_64__
     if (cpu & PSTI_CPU_AVX2 && lanes.n >= VECTOR_LANES)
         t = psti_lz_sequences_avx2(&lanes, tables, share, tokens, endings);
+#elif defined(__aarch64__)
+    if (cpu & PSTI_CPU_NEON && lanes.n >= VECTOR_LANES)
+        t = psti_lz_sequences_neon(&lanes, tables, share, tokens, endings);
 #endif
     (void)cpu;
     for (; t < share.per_lane; t++) {
@@ -91,6 +94,9 @@ void psti_lz_decode_symbols(struct psti_lz_lanes *given, const uint8_t *table, u
 #ifdef __x86_64__
     if (cpu & PSTI_CPU_AVX2 && lanes.n >= VECTOR_LANES)
         t = psti_lz_symbols_avx2(&lanes, table, share, out);
+#elif defined(__aarch64__)
+    if (cpu & PSTI_CPU_NEON && lanes.n >= VECTOR_LANES)
+        t = psti_lz_symbols_neon(&lanes, table, share, out);
 #endif
     (void)cpu;
     for (; t < share.per_lane; t++) {
@@ -129,6 +135,9 @@ void psti_lz_decode_pixels(struct psti_lz_lanes *given, const struct psti_lz_pix
 #ifdef __x86_64__
     if (cpu & PSTI_CPU_AVX2 && lanes.n >= VECTOR_LANES)
         t = psti_lz_pixels_avx2(&lanes, to, share);
+#elif defined(__aarch64__)
+    if (cpu & PSTI_CPU_NEON && lanes.n >= VECTOR_LANES)
+        t = psti_lz_pixels_neon(&lanes, to, share);
 #endif
     (void)cpu;
     for (; t < share.per_lane; t++) {

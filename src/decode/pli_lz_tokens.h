@@ -75,15 +75,23 @@ struct psti_lz_pixels_to {
 void psti_lz_decode_pixels(struct psti_lz_lanes *lanes, const struct psti_lz_pixels_to *to,
                            uint32_t cpu);
 
-#ifdef __x86_64__
 /* As above, but only the first steps, as long as all lanes are active and words are plenty; returns
  * how many were done. lanes->n is 8, 16 or 32. `endings`: of all lanes, in and out. */
+#if defined(__x86_64__)
 uint32_t psti_lz_sequences_avx2(struct psti_lz_lanes *lanes,
                                 const struct psti_lz_sequence_tables *tables,
                                 struct psti_lz_share share, uint32_t *tokens, uint8_t *endings);
 uint32_t psti_lz_symbols_avx2(struct psti_lz_lanes *lanes, const uint8_t *table,
                               struct psti_lz_share share, uint8_t *out);
 uint32_t psti_lz_pixels_avx2(struct psti_lz_lanes *lanes, const struct psti_lz_pixels_to *to,
+                             struct psti_lz_share share);
+#elif defined(__aarch64__)
+uint32_t psti_lz_sequences_neon(struct psti_lz_lanes *lanes,
+                                const struct psti_lz_sequence_tables *tables,
+                                struct psti_lz_share share, uint32_t *tokens, uint8_t *endings);
+uint32_t psti_lz_symbols_neon(struct psti_lz_lanes *lanes, const uint8_t *table,
+                              struct psti_lz_share share, uint8_t *out);
+uint32_t psti_lz_pixels_neon(struct psti_lz_lanes *lanes, const struct psti_lz_pixels_to *to,
                              struct psti_lz_share share);
 #endif
 

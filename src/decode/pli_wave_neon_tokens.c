@@ -6,6 +6,7 @@
  * states and one with the words; which of its 16 orders it uses says the mask of the four. A step
  * is some 150 vector instructions, by which a Neoverse N1 (two a cycle) is bound; those that start
  * four are bound by the chain slots -> look-ups -> states -> which lanes take words -> slots. */
+#include "decode/pli_refill_neon.h"
 #include "decode/pli_wave_neon.h"
 
 #if defined(PSTI_NEON)
@@ -24,21 +25,6 @@ const uint8_t psti_pli_wave_neon_first_lanes[64] = {
 const uint8_t psti_pli_wave_neon_delay[WAVE_LANES] = {
     0,   254, 252, 250, 248, 246, 244, 242, 240, 238, 236, 234, 232, 230, 228, 226,
     224, 222, 220, 218, 216, 214, 212, 210, 208, 206, 204, 202, 200, 198, 196, 194};
-
-/* By the mask of four lanes that take words: bytes of the states, and from 16 on of the words. A
- * state that takes one moves up by it. */
-#define TAKES(m, i) ((m) >> (i)&1)
-#define WORD(m, i) (16 + 2 * __builtin_popcount((m) & ((1u << (i)) - 1)))
-#define STATE(m, i)                                                                                \
-    TAKES(m, i) ? WORD(m, i) : 4 * (i), TAKES(m, i) ? WORD(m, i) + 1 : 4 * (i) + 1,                \
-        TAKES(m, i) ? 4 * (i) : 4 * (i) + 2, TAKES(m, i) ? 4 * (i) + 1 : 4 * (i) + 3
-#define ORDER(m)                                                                                   \
-    {                                                                                              \
-        STATE(m, 0), STATE(m, 1), STATE(m, 2), STATE(m, 3)                                         \
-    }
-static const _Alignas(64) uint8_t orders[16][16] = {
-    ORDER(0), ORDER(1), ORDER(2),  ORDER(3),  ORDER(4),  ORDER(5),  ORDER(6),  ORDER(7),
-    ORDER(8), ORDER(9), ORDER(10), ORDER(11), ORDER(12), ORDER(13), ORDER(14), ORDER(15)};
 
 /* What the bands of a unit need in each step; masks of lanes. */
 struct band {
@@ -237,9 +223,7 @@ PSTI_NEON_INLINE void advance_all(const struct shape *shape, struct states *x, c
     uint64_t before = counts << 8;
     for (int i = 0; i < FOURS; i++) {
         const uint8_t *words = x->words + (uint8_t)(before >> (8 * i));
-        const uint8x16_t order = vld1q_u8(orders[which >> (8 * i) & 15]);
-        const uint8x16x2_t both = {{vreinterpretq_u8_u32(x->x[i]), vld1q_u8(words)}};
-        x->x[i] = vreinterpretq_u32_u8(vqtbl2q_u8(both, order));
+        x->x[i] = psti_pli_refill_four(x->x[i], words, which >> (8 * i));
     }
     x->words += counts >> 56;
 }
