@@ -3,8 +3,8 @@
  *
  * Bits of the same weight stand together: which of 64 entries have one is a mask, pdep hands the
  * bits out to its ones, and what comes of that is a mask again, under which their weight is added.
- * So a group costs a dozen vector operations; scalar ones, some 15 for each weight that occurs, are
- * what bounds it. */
+ * A group of AC without large values has no branch that depends on its bits: what bounds it are
+ * some 45 scalar operations, and 10 moves between masks and registers. */
 #include "decode/pli_coefs_avx512.h"
 
 #if defined(__x86_64__)
@@ -168,21 +168,29 @@ PSTI_VBMI_TARGET static uint64_t add_any(const struct psti_coefs_bits *bits, uin
     return at;
 }
 
-/* Bits of tokens 3..6, of which some are there. */
-PSTI_VBMI_INLINE __m512i add_some(const struct psti_coefs_bits *bits, uint64_t *at, __m512i tokens,
-                                  uint64_t large, __m512i v)
+/* Of a group without token 7: signs, then the bits of weights 1, 2, 4 and 8. */
+enum { KINDS = 5 };
+
+/* Hands the next bits out to those in `to`, in their order; returns how many were there. Nearly
+ * always 64 have all of them: then one look at the string is enough. */
+PSTI_VBMI_INLINE uint64_t hand_out_all(const struct psti_coefs_bits *bits, uint64_t at,
+                                       const uint64_t to[KINDS], uint64_t got[KINDS])
 {
-    v = add_to(v, hand_out(bits, at, large), 1);
-    uint64_t larger = above(tokens, 3);
-    if (larger != 0) {
-        v = add_to(v, hand_out(bits, at, larger), 2);
-        larger = above(tokens, 4);
-        if (larger != 0) {
-            v = add_to(v, hand_out(bits, at, larger), 4);
-            v = add_to(v, hand_out(bits, at, above(tokens, 5)), 8);
-        }
+    uint64_t next = psti_coefs_peek_at(bits, at), n[KINDS], sum = 0;
+#pragma GCC unroll 5
+    for (int i = 0; i < KINDS; i++)
+        sum += n[i] = (uint64_t)_mm_popcnt_u64(to[i]);
+    if (__builtin_expect(sum > 64, 0)) {
+        for (int i = 0; i < KINDS; i++)
+            got[i] = hand_out(bits, &at, to[i]);
+        return sum;
     }
-    return v;
+#pragma GCC unroll 5
+    for (int i = 0; i < KINDS; i++) {
+        got[i] = _pdep_u64(next, to[i]);
+        next >>= n[i] & 63; /* 64: nothing is to come */
+    }
+    return sum;
 }
 
 PSTI_VBMI_TARGET void psti_coefs_avx512_place_ac(struct psti_coefs_unit *unit, uint32_t last)
@@ -197,8 +205,8 @@ PSTI_VBMI_TARGET void psti_coefs_avx512_place_ac(struct psti_coefs_unit *unit, u
         int16_t *plane = unit->planes + k * out->stride;
         for (uint32_t base = 0; base < out->n_k[k]; base += GROUP) {
             __m512i t = load(tokens + base), v = _mm512_shuffle_epi8(lowest, t);
-            uint64_t signs = hand_out(bits, &at, above(t, 0)), large = above(t, 2);
             if (__builtin_expect(above(t, 6) != 0, 0)) {
+                uint64_t signs = hand_out(bits, &at, above(t, 0));
                 struct words w = words_of(v);
                 at = add_any(bits, at, t, &w);
                 negate_words(&w, signs);
@@ -206,9 +214,13 @@ PSTI_VBMI_TARGET void psti_coefs_avx512_place_ac(struct psti_coefs_unit *unit, u
                 store(plane + base + HALF, w.high);
                 continue;
             }
-            if (large != 0)
-                v = add_some(bits, &at, t, large, v);
-            v = _mm512_mask_sub_epi8(v, signs, zero, v);
+            const uint64_t to[KINDS] = {above(t, 0), above(t, 2), above(t, 3), above(t, 4),
+                                        above(t, 5)};
+            uint64_t got[KINDS];
+            at += hand_out_all(bits, at, to, got);
+            for (int i = 1; i < KINDS; i++)
+                v = add_to(v, got[i], 1 << (i - 1));
+            v = _mm512_mask_sub_epi8(v, got[0], zero, v);
             store(plane + base, _mm512_cvtepi8_epi16(_mm512_castsi512_si256(v)));
             store(plane + base + HALF, _mm512_cvtepi8_epi16(_mm512_extracti64x4_epi64(v, 1)));
         }
