@@ -131,8 +131,9 @@ static void make_ids(struct encoder *e)
             ids[i] = psti_load_u16(pixel + 2 * (size_t)i);
         break;
     case 3:
-        for (uint32_t i = 0; i < n; i++, pixel += 3)
-            ids[i] = pixel[0] | (uint32_t)pixel[1] << 8 | (uint32_t)pixel[2] << 16;
+        for (uint32_t i = 0; i + 1 < n; i++, pixel += 3)
+            ids[i] = psti_load_u32(pixel) & 0xffffff;
+        ids[n - 1] = pixel[0] | (uint32_t)pixel[1] << 8 | (uint32_t)pixel[2] << 16;
         break;
     case 4:
         memcpy(ids, pixel, 4 * (size_t)n);
@@ -247,23 +248,47 @@ static void choose_colours(struct encoder *e)
     }
 }
 
+/* A pixel as a number. */
+static uint64_t value_of(const uint8_t *pixel, uint32_t P)
+{
+    uint64_t value = 0;
+    memcpy(&value, pixel, P);
+    return value;
+}
+
+/* Where colours are found by value; no more than half of the slots are ever taken. */
+enum { SLOTS_LOG2 = 9, N_SLOTS = 1 << SLOTS_LOG2 };
+struct colour_slots {
+    uint64_t values[N_SLOTS];
+    uint16_t indices[N_SLOTS]; /* n_colours: free */
+};
+
+/* The slot that holds `value`, or where it would be. */
+static uint32_t find_slot(const struct colour_slots *slots, uint64_t value, uint32_t n_colours)
+{
+    uint32_t at = (uint32_t)(value * 0x9e3779b97f4a7c15ull >> (64 - SLOTS_LOG2));
+    while (slots->indices[at] != n_colours && slots->values[at] != value)
+        at = (at + 1) % N_SLOTS;
+    return at;
+}
+
 /* Indices of all literals; those without a colour are escaped. */
 static void index_literals(struct encoder *e)
 {
-    uint64_t *keys[2] = {e->keys[0], e->keys[1]};
+    struct colour_slots slots;
     uint32_t k = e->n_colours;
+    for (uint32_t i = 0; i < N_SLOTS; i++)
+        slots.indices[i] = (uint16_t)k;
     for (uint32_t c = 0; c < k; c++) {
-        uint64_t value = 0;
-        memcpy(&value, e->coded + (size_t)c * e->P, e->P);
-        keys[0][c] = value;
+        uint64_t value = value_of(e->coded + (size_t)c * e->P, e->P);
+        uint32_t at = find_slot(&slots, value, k);
+        slots.values[at] = value;
+        slots.indices[at] = (uint16_t)c;
     }
     for (uint32_t i = 0; i < e->n_literals; i++) {
-        uint32_t at = e->literals[i], c = 0;
+        uint32_t at = e->literals[i];
         const uint8_t *pixel = (const uint8_t *)e->source->pixels + (size_t)at * e->P;
-        uint64_t value = 0;
-        memcpy(&value, pixel, e->P);
-        while (c < k && keys[0][c] != value)
-            c++;
+        uint32_t c = slots.indices[find_slot(&slots, value_of(pixel, e->P), k)];
         e->indices[i] = (uint8_t)c;
         if (c == k)
             code_pixel(e, at);

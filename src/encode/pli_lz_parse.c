@@ -6,6 +6,8 @@
  * Integers only; works in the caller's memory. */
 #include "encode/pli_lz_int.h"
 
+#include "base/bits.h"
+
 #include <string.h>
 
 enum {
@@ -92,9 +94,12 @@ static uint32_t equal_ids(const uint32_t *a, const uint32_t *b, uint32_t max)
             break;
         i += 16;
     }
-    while (i < max && a[i] == b[i])
-        i++;
-    return i;
+    for (; i + 2 <= max; i += 2) {
+        uint64_t differ = psti_load_u64(a + i) ^ psti_load_u64(b + i);
+        if (differ != 0)
+            return i + (uint32_t)__builtin_ctzll(differ) / 32;
+    }
+    return i + (i < max && a[i] == b[i]);
 }
 
 static void add(struct parser *s, uint32_t at, uint32_t offset, uint32_t code, uint32_t max)
@@ -140,6 +145,18 @@ static void add_by_hash(struct parser *s, uint32_t at, uint32_t max)
     }
 }
 
+/* Which neighbours of pixel `at` equal it, a bit each: without branches, as few are foreseen. */
+static uint32_t equal_neighbours(const struct parser *s, uint32_t at)
+{
+    const uint32_t *ids = s->pixels->ids + at;
+    uint32_t which = 0;
+    for (uint32_t k = 0; k < PSTI_PLI_LZ_N_NEAR; k++) {
+        uint32_t inside = s->near[k] - 1 < at, offset = s->near[k] & (0 - inside);
+        which |= (inside & (uint32_t)(ids[-(int64_t)offset] == ids[0])) << k;
+    }
+    return which;
+}
+
 /* All copies that may begin at `at`; if one is nice the others do not matter much. */
 static void find_candidates(struct parser *s, uint32_t at, const uint32_t *recent)
 {
@@ -147,8 +164,10 @@ static void find_candidates(struct parser *s, uint32_t at, const uint32_t *recen
     s->n_candidates = s->longest = 0;
     for (uint32_t k = 0; k < PSTI_PLI_LZ_N_RECENT; k++)
         add(s, at, recent[k], k, max);
-    for (uint32_t k = 0; k < PSTI_PLI_LZ_N_NEAR; k++)
+    for (uint32_t which = equal_neighbours(s, at); which != 0; which &= which - 1) {
+        uint32_t k = (uint32_t)__builtin_ctz(which);
         add(s, at, s->near[k], PSTI_PLI_LZ_N_RECENT + k, max);
+    }
     if (s->n_candidates == 0 || s->candidates[s->longest].length < s->effort->nice)
         add_by_hash(s, at, max);
 }
