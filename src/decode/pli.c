@@ -323,16 +323,22 @@ static void set_pixels(struct psti_pli_unit *unit, const struct psti_pli_part *p
     unit->plane_nbytes = is_interleaved ? row : pixels->channel_nbytes;
 }
 
-/* Fetches, checks and decodes unit (row, column), `nbytes` bytes at `offset`. */
-static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, uint64_t offset,
-                                struct psti_pli_entry entry, struct pst_error *err)
+/* A unit and its part of the region, which points to `pixels`: never copied. */
+struct placed {
+    struct psti_pli_unit unit;
+    struct pst_pixels pixels;
+    struct psti_pli_part part;
+};
+
+/* Unit (row, column), whose bytes have been checked. */
+static void place_unit(const struct psti_pli_request *request, uint32_t row, uint32_t column,
+                       const uint8_t *bytes, size_t nbytes, struct placed *p)
 {
-    const struct psti_pli_request *request = &run->request;
     const struct psti_pli_header *h = &request->header;
     const struct pst_pli_region *r = &request->region;
     uint32_t edge = psti_pli_edge(h);
     uint32_t y = row << h->unit_log2, x = column << h->unit_log2;
-    struct psti_pli_unit unit = {
+    p->unit = (struct psti_pli_unit){
         .height = h->height - y < edge ? h->height - y : edge,
         .width = h->width - x < edge ? h->width - x : edge,
         .channels = h->channels,
@@ -340,25 +346,97 @@ static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, 
         .transform = h->transform,
         .max_error = h->max_error,
         .cpu = request->cpu,
+        .bytes = bytes + 1,
+        .nbytes = nbytes - 1,
     };
     uint32_t y0 = r->y > y ? r->y : y, x0 = r->x > x ? r->x : x;
-    uint32_t y1 = r->y + r->height < y + unit.height ? r->y + r->height : y + unit.height;
-    uint32_t x1 = r->x + r->width < x + unit.width ? r->x + r->width : x + unit.width;
-    struct pst_pixels pixels = *request->pixels;
+    uint32_t y1 = r->y + r->height < y + p->unit.height ? r->y + r->height : y + p->unit.height;
+    uint32_t x1 = r->x + r->width < x + p->unit.width ? r->x + r->width : x + p->unit.width;
     uint32_t top = request->band ? y0 : r->y; /* of the region, or its part in this row of units */
-    pixels.data = (uint8_t *)pixels.data + (int64_t)(y0 - top) * pixels.row_nbytes +
-                  (int64_t)(x0 - r->x) * pixels.pixel_nbytes;
-    struct psti_pli_part part = {y0 - y, x0 - x, y1 - y0, x1 - x0, request->channel, &pixels};
+    p->pixels = *request->pixels;
+    p->pixels.data = (uint8_t *)p->pixels.data + (int64_t)(y0 - top) * p->pixels.row_nbytes +
+                     (int64_t)(x0 - r->x) * p->pixels.pixel_nbytes;
+    p->part =
+        (struct psti_pli_part){y0 - y, x0 - x, y1 - y0, x1 - x0, request->channel, &p->pixels};
+    set_pixels(&p->unit, &p->part);
+}
 
-    enum pst_status status =
-        psti_pli_check_unit(h, request->bytes, request->nbytes, offset, entry, true, err);
-    if (status != PST_OK)
-        return status;
-    const uint8_t *bytes = request->bytes + offset;
-    unit.bytes = bytes + 1;
-    unit.nbytes = entry.nbytes - 1;
-    set_pixels(&unit, &part);
-    return decode_unit(run, &unit, bytes[0], &part, err);
+static enum pst_status check_unit(const struct psti_pli_request *request, uint64_t offset,
+                                  struct psti_pli_entry entry, struct pst_error *err)
+{
+    return psti_pli_check_unit(&request->header, request->bytes, request->nbytes, offset, entry,
+                               true, err);
+}
+
+/* Checks and decodes unit (row, column) at `offset`. */
+static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, uint64_t offset,
+                                struct psti_pli_entry entry, struct pst_error *err)
+{
+    const struct psti_pli_request *request = &run->request;
+    struct placed p;
+    enum pst_status status = check_unit(request, offset, entry, err);
+    if (status == PST_OK) {
+        const uint8_t *bytes = request->bytes + offset;
+        place_unit(request, row, column, bytes, entry.nbytes, &p);
+        status = decode_unit(run, &p.unit, bytes[0], &p.part, err);
+    }
+    return status == PST_OK ? PST_OK : psti_pli_unit_failed(row, column, offset, status, err);
+}
+
+static bool is_wave(const struct psti_pli_request *request, uint64_t offset,
+                    struct psti_pli_entry entry)
+{
+    return entry.nbytes > 0 && psti_range_fits(offset, entry.nbytes, request->nbytes) &&
+           request->bytes[offset] == PSTI_PLI_WAVE;
+}
+
+/* Units (row, column) and (row, column + 1) at once, where the level does that. False: nothing was
+ * done; they are to be decoded one by one, which also tells what is wrong with them. */
+static bool two_units(struct run *run, uint32_t row, uint32_t column, const uint64_t offsets[2],
+                      const struct psti_pli_entry entries[2], enum pst_status *status,
+                      struct pst_error *err)
+{
+    const struct psti_pli_request *request = &run->request;
+    struct placed p[2];
+    struct psti_pli_planes planes[2];
+    enum pst_status statuses[2];
+    if (request->header.unit_log2 != PSTI_PLI_UNIT_LOG2_MIN ||
+        !is_wave(request, offsets[0], entries[0]) || !is_wave(request, offsets[1], entries[1]) ||
+        check_unit(request, offsets[0], entries[0], NULL) != PST_OK ||
+        check_unit(request, offsets[1], entries[1], NULL) != PST_OK ||
+        wave_tables(run, NULL) != PST_OK)
+        return false;
+    for (uint32_t u = 0; u < 2; u++)
+        place_unit(request, row, column + u, request->bytes + offsets[u], entries[u].nbytes, p + u);
+    const struct psti_pli_unit units[2] = {p[0].unit, p[1].unit};
+    if (!psti_pli_wave_decode_two(units, run->tables, run->work, planes, statuses, err))
+        return false;
+    *status = PST_OK;
+    for (uint32_t u = 0; u < 2 && *status == PST_OK; u++) {
+        if (statuses[u] == PST_OK)
+            psti_pli_emit_planes(&p[u].unit, planes + u, &p[u].part);
+        else
+            *status = psti_pli_unit_failed(row, column + u, offsets[u], statuses[u], err);
+    }
+    return true;
+}
+
+/* Units of a row from `column`, at `offset`, before column `end`; returns how many were decoded. */
+static uint32_t next_units(struct run *run, uint32_t row, uint32_t column, uint32_t end,
+                           uint64_t offset, enum pst_status *status, struct pst_error *err)
+{
+    const struct psti_pli_header *h = &run->request.header;
+    const uint8_t *bytes = run->request.bytes;
+    uint32_t index = row * psti_pli_unit_columns(h) + column;
+    struct psti_pli_entry entries[2] = {psti_pli_parse_entry(bytes, h, index)};
+    if (psti_pli_wave_takes_two(run->request.cpu) && column + 1 < end) {
+        const uint64_t offsets[2] = {offset, offset + entries[0].nbytes};
+        entries[1] = psti_pli_parse_entry(bytes, h, index + 1);
+        if (two_units(run, row, column, offsets, entries, status, err))
+            return 2;
+    }
+    *status = one_unit(run, row, column, offset, entries[0], err);
+    return 1;
 }
 
 /* The region's part in a row of units is there. */
@@ -380,15 +458,15 @@ static enum pst_status decode_units(struct run *run, struct pst_error *err)
     uint32_t columns = psti_pli_unit_columns(h);
     uint64_t offset = psti_pli_head_nbytes(h);
     for (uint32_t row = 0; row < span.row1; row++) {
+        uint32_t next = span.column0;
         for (uint32_t column = 0; column < columns; column++) {
-            struct psti_pli_entry entry =
-                psti_pli_parse_entry(run->request.bytes, h, row * columns + column);
-            if (row >= span.row0 && column >= span.column0 && column < span.column1) {
-                enum pst_status status = one_unit(run, row, column, offset, entry, err);
+            if (row >= span.row0 && column == next && column < span.column1) {
+                enum pst_status status;
+                next += next_units(run, row, column, span.column1, offset, &status, err);
                 if (status != PST_OK)
-                    return psti_pli_unit_failed(row, column, offset, status, err);
+                    return status;
             }
-            offset += entry.nbytes;
+            offset += psti_pli_parse_entry(run->request.bytes, h, row * columns + column).nbytes;
         }
         enum pst_status status = row >= span.row0 ? end_row(&run->request, row) : PST_OK;
         if (status != PST_OK)

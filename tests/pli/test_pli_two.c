@@ -1,0 +1,162 @@
+/* test_pli_two.c - whole images and regions at the level that decodes two units at once, by
+ * emulation: the pixels, statuses and errors of plain C. The decoder's own files are compiled once
+ * more for this program, with the emulated kernels in place of AVX-512's (CMakeLists.txt). */
+#include "base/cpu.h"
+#include "decode/pli_int.h"
+
+#include <penstock/pli.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { VBMI = PSTI_CPU_AVX2 | PSTI_CPU_AVX512 | PSTI_CPU_AVX512_VBMI, MAX_SIDE = 330 };
+
+struct image {
+    uint32_t height, width;
+    uint8_t channels;
+    uint8_t *samples, *file;
+    size_t nbytes;
+};
+
+static uint32_t next(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*seed >> 33);
+}
+
+static struct pst_pixels pixels_of(uint8_t *samples, uint32_t height, uint32_t width,
+                                   uint8_t channels)
+{
+    return (struct pst_pixels){.data = samples,
+                               .height = height,
+                               .width = width,
+                               .channels = channels,
+                               .bits = 8,
+                               .row_nbytes = (int64_t)width * channels,
+                               .pixel_nbytes = channels,
+                               .channel_nbytes = 1};
+}
+
+/* Smooth here and noisy there; one channel is the same all over in a part of it, so that units
+ * differ in their coded planes. */
+static struct image make_image(uint32_t height, uint32_t width, uint8_t channels,
+                               enum pst_pli_tier tier, uint64_t seed)
+{
+    struct image image = {.height = height, .width = width, .channels = channels};
+    struct pst_error err;
+    size_t n = 0, bound = pst_pli_encode_bound(height, width, channels, 8);
+    image.samples = malloc((size_t)height * width * channels);
+    for (uint32_t y = 0; y < height; y++)
+        for (uint32_t x = 0; x < width; x++)
+            for (uint32_t c = 0; c < channels; c++) {
+                uint32_t noise = next(&seed) % (2 + (x + y) / 40);
+                bool flat = c == 1 && x > 100 && x < 240 && y > 50;
+                image.samples[n++] = (uint8_t)(flat ? 77 : x / 2 + y * (c + 1) / 3 + noise);
+            }
+    const struct pst_pixels pixels = pixels_of(image.samples, height, width, channels);
+    const struct pst_pli_encode_options options = {
+        .struct_size = sizeof options, .tier = tier, .no_checksum = true};
+    image.file = malloc(bound);
+    assert_int_equal(pst_pli_encode(&pixels, &options, image.file, bound, &image.nbytes, &err),
+                     PST_OK);
+    return image;
+}
+
+static void free_image(struct image *image)
+{
+    free(image->samples);
+    free(image->file);
+}
+
+static uint8_t *scratch, *out[2];
+static size_t scratch_nbytes;
+
+/* By plain C, and two units at once. */
+static enum pst_status compare(const struct image *image, const struct pst_pli_region *region)
+{
+    static const uint32_t levels[2] = {0, VBMI};
+    struct pst_error errors[2];
+    enum pst_status statuses[2];
+    size_t nbytes = (size_t)region->height * region->width * image->channels;
+    for (int i = 0; i < 2; i++) {
+        memset(errors + i, 0, sizeof errors[i]);
+        memset(out[i], 0x5a, nbytes);
+        const struct pst_pixels pixels =
+            pixels_of(out[i], region->height, region->width, image->channels);
+        statuses[i] = psti_pli_decode_on(levels[i], image->file, image->nbytes, region, -1, &pixels,
+                                         scratch, scratch_nbytes, errors + i);
+    }
+    assert_int_equal(statuses[1], statuses[0]);
+    if (statuses[0] == PST_OK) {
+        assert_memory_equal(out[1], out[0], nbytes);
+    } else {
+        assert_string_equal(errors[1].text, errors[0].text);
+        assert_int_equal(errors[1].offset, errors[0].offset);
+    }
+    return statuses[0];
+}
+
+static void test_images(void **state)
+{
+    static const enum pst_pli_tier tiers[] = {PST_PLI_TIER_FAST, PST_PLI_TIER_SMALL,
+                                              PST_PLI_TIER_DENSE};
+    uint64_t seed = 5;
+    size_t n_failed = 0, n_fine = 0;
+    (void)state;
+    if ((psti_cpu_detected() & PSTI_CPU_AVX2) == 0)
+        skip();
+    for (uint32_t i = 0; i < 12; i++) {
+        uint32_t height = 64 + next(&seed) % (MAX_SIDE - 64), width = 100 + next(&seed) % 230;
+        struct image image =
+            make_image(height, width, (uint8_t)(i % 4 + 1), tiers[i % 3], next(&seed));
+        const struct pst_pli_region whole = {0, 0, height, width};
+        assert_int_equal(compare(&image, &whole), PST_OK);
+        assert_memory_equal(out[1], image.samples, (size_t)height * width * image.channels);
+        for (int k = 0; k < 6; k++) {
+            struct pst_pli_region r = {.y = next(&seed) % height, .x = next(&seed) % width};
+            r.height = 1 + next(&seed) % (height - r.y);
+            r.width = 1 + next(&seed) % (width - r.x);
+            assert_int_equal(compare(&image, &r), PST_OK);
+        }
+        for (int k = 0; k < 12; k++) { /* damage somewhere in the units */
+            size_t at = image.nbytes / 8 + next(&seed) % (image.nbytes - image.nbytes / 8);
+            uint8_t flip = (uint8_t)(1 + next(&seed) % 255);
+            image.file[at] ^= flip;
+            if (compare(&image, &whole) == PST_OK)
+                n_fine++;
+            else
+                n_failed++;
+            image.file[at] ^= flip;
+        }
+        free_image(&image);
+    }
+    assert_true(n_failed > 20);
+    assert_true(n_fine > 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_images)};
+    struct pst_pli_info info = {.struct_size = sizeof info,
+                                .content = PST_PLI_CONTENT_PIXELS,
+                                .unit_edge = 64,
+                                .height = MAX_SIDE,
+                                .width = MAX_SIDE,
+                                .channels = 4,
+                                .bits = 8};
+    scratch_nbytes = pst_pli_scratch_nbytes(&info);
+    scratch = aligned_alloc(64, scratch_nbytes);
+    out[0] = malloc(MAX_SIDE * MAX_SIDE * 4);
+    out[1] = malloc(MAX_SIDE * MAX_SIDE * 4);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    free(scratch);
+    free(out[0]);
+    free(out[1]);
+    return failed;
+}
