@@ -139,7 +139,7 @@ bool psti_nvjpeg_takes(const void *bytes, size_t nbytes, struct psti_nvjpeg_file
     struct header header = {.file = file};
     size_t at = 0;
     memset(file, 0, sizeof *file);
-    *why = nbytes < 4 || at_bytes[0] != 0xFF || at_bytes[1] != M_SOI
+    *why = nbytes < 4 || at_bytes[0] != 0xFF || at_bytes[1] != M_SOI || at_bytes[2] != 0xFF
                ? "no JPEG"
                : read_header(&header, bytes, nbytes, &at);
     if (!*why)
