@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "decode/decode.h"
 #include "device/device.h"
+#include "device/device_nvjpeg.h"
 #include "storage/storage.h"
 
 #include <penstock/penstock.h>
@@ -120,6 +121,24 @@ static void add_cards(struct text *text)
     add_member(text, "cards_kernels_reason", err.text);
 }
 
+/* The library alone: cards' engines are told by a context. */
+static void add_nvjpeg(struct text *text)
+{
+    struct psti_nvjpeg_library library;
+    struct psti_device_info info = {0};
+    struct pst_error err;
+    pst_error_clear(&err);
+    if (psti_device_count(NULL, 0) > 0)
+        (void)psti_device_look(0, &info, NULL);
+    bool is_there = psti_nvjpeg_look(info.driver_version, &library, &err) == PST_OK;
+    add_member(text, "nvjpeg", is_there ? library.path : "");
+    add(text, ", \"nvjpeg_version\": \"");
+    if (is_there)
+        add(text, "%u.%u.%u", library.major, library.minor, library.patch);
+    add(text, "\"");
+    add_member(text, "nvjpeg_reason", err.text);
+}
+
 size_t pst_environment_json(char *buffer, size_t capacity)
 {
     struct text text = {buffer, capacity, 0};
@@ -138,6 +157,7 @@ size_t pst_environment_json(char *buffer, size_t capacity)
     add_codecs(&text);
     add_storage(&text);
     add_cards(&text);
+    add_nvjpeg(&text);
     add(&text, "}");
     return text.length;
 }

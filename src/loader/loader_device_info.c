@@ -2,6 +2,7 @@
 #include <penstock/cuda.h>
 
 #include "device/device.h"
+#include "device/device_nvjpeg.h"
 
 #include "base/fail.h"
 
@@ -46,4 +47,34 @@ enum pst_status pst_cuda_info(uint32_t ordinal, struct pst_cuda_info *info, stru
     snprintf(all.name, sizeof all.name, "%s", found.name);
     memcpy(info, &all, nbytes < sizeof all ? nbytes : sizeof all);
     return PST_OK;
+}
+
+enum pst_status pst_cuda_nvjpeg(uint32_t ordinal, struct pst_cuda_nvjpeg_info *info,
+                                struct pst_error *err)
+{
+    const struct psti_device_options card = {.ordinal = ordinal};
+    const struct psti_nvjpeg_options options = {0};
+    struct psti_device *device = NULL;
+    struct psti_nvjpeg *nvjpeg = NULL;
+    struct psti_nvjpeg_info found;
+    size_t nbytes = info->struct_size;
+    if (nbytes < sizeof info->struct_size)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "struct_size is not set");
+    enum pst_status status = psti_device_open(&card, &device, err);
+    if (status == PST_OK)
+        status = psti_nvjpeg_open(device, &options, &nvjpeg, err);
+    if (status == PST_OK) {
+        psti_nvjpeg_info(nvjpeg, &found);
+        struct pst_cuda_nvjpeg_info all = {.struct_size = nbytes,
+                                           .major = found.library.major,
+                                           .minor = found.library.minor,
+                                           .patch = found.library.patch,
+                                           .n_engines = found.n_engines,
+                                           .interpolates = found.interpolates};
+        snprintf(all.path, sizeof all.path, "%s", found.library.path);
+        memcpy(info, &all, nbytes < sizeof all ? nbytes : sizeof all);
+    }
+    psti_nvjpeg_close(&nvjpeg);
+    psti_device_close(&device);
+    return status;
 }

@@ -23,6 +23,7 @@
     X(pst_field_output, 40) \
     X(pst_loader_options, 200) \
     X(pst_cuda_info, 104) \
+    X(pst_cuda_nvjpeg_info, 288) \
     X(pst_loader_state, 48) \
     X(pst_tensor, 168) \
     X(pst_loader_stats, 496) \
@@ -52,6 +53,7 @@ SIZES(ASSERT_SIZE)
 ASSERT_SIZE_FIRST(pst_decode_options)
 ASSERT_SIZE_FIRST(pst_dataset_options)
 ASSERT_SIZE_FIRST(pst_cuda_info)
+ASSERT_SIZE_FIRST(pst_cuda_nvjpeg_info)
 ASSERT_SIZE_FIRST(pst_loader_options)
 ASSERT_SIZE_FIRST(pst_loader_stats)
 ASSERT_SIZE_FIRST(pst_writer_options)

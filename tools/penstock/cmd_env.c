@@ -1,7 +1,29 @@
 /* cmd_env.c - the verb env: what this build and this machine can do, for bug reports. */
 #include "cli.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define ENGINES_NBYTES 16 /* of a card's number */
+#define ENGINES_NAME ", \"jpeg_engines\": ["
+
+/* Puts what nvJPEG finds on each card behind the last member of the object in `text`. It starts the
+ * cards' contexts, which a process of its own may do. */
+static void add_engines(char *text, size_t capacity, uint32_t n_cards)
+{
+    size_t at = strlen(text) - 1; /* the closing brace */
+    at += (size_t)snprintf(text + at, capacity - at, ENGINES_NAME);
+    for (uint32_t i = 0; i < n_cards; i++) {
+        struct pst_cuda_nvjpeg_info info = {.struct_size = sizeof info};
+        const char *comma = i ? ", " : "";
+        if (pst_cuda_nvjpeg(i, &info, NULL) == PST_OK)
+            at += (size_t)snprintf(text + at, capacity - at, "%s%u", comma, info.n_engines);
+        else
+            at += (size_t)snprintf(text + at, capacity - at, "%snull", comma);
+    }
+    snprintf(text + at, capacity - at, "]}");
+}
 
 int cmd_env(struct cli *cli, int argc, char **argv)
 {
@@ -9,7 +31,7 @@ int cmd_env(struct cli *cli, int argc, char **argv)
     const struct cli_command command = {
         .usage = "env [options]",
         .about = "Prints version, compiler, codecs, CPU features found and used, whether io_uring "
-                 "works here, cards and the kernels for them.\n"
+                 "works here, cards, the kernels for them, nvJPEG and their JPEG engines.\n"
                  "Paste it into bug reports. Always JSON.",
         .example = "penstock env",
         .options = options,
@@ -19,13 +41,16 @@ int cmd_env(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     size_t nbytes = pst_environment_json(NULL, 0);
-    char *text = malloc(nbytes + 1);
+    uint32_t n_cards = pst_cuda_count();
+    size_t capacity = nbytes + sizeof ENGINES_NAME + n_cards * (size_t)ENGINES_NBYTES + 4;
+    char *text = malloc(capacity);
     if (text == NULL) {
         struct pst_error err;
         cli_error(&err, PST_ERROR_MEMORY, "out of memory");
         return cli_fail(cli, &err);
     }
     pst_environment_json(text, nbytes + 1);
+    add_engines(text, capacity, n_cards);
     cli_json_pretty(text);
     free(text);
     return CLI_OK;
