@@ -302,9 +302,10 @@ static PyObject *add_card_stats(PyObject *dict, const struct pst_loader_stats *s
     const struct {
         const char *key;
         uint64_t value;
-    } numbers[] = {NUMBER(n_cpu_samples),      NUMBER(n_gpu_samples),     NUMBER(n_gpu_fallback),
-                   NUMBER(n_gpu_again),        NUMBER(nbytes_upload),     NUMBER(device_memory),
-                   NUMBER(device_memory_used), NUMBER(device_memory_peak)};
+    } numbers[] = {NUMBER(n_cpu_samples),      NUMBER(n_gpu_samples),      NUMBER(n_gpu_fallback),
+                   NUMBER(n_gpu_again),        NUMBER(nbytes_upload),      NUMBER(device_memory),
+                   NUMBER(device_memory_used), NUMBER(device_memory_peak), NUMBER(n_nvjpeg_samples),
+                   NUMBER(n_jpeg_engines)};
 #undef NUMBER
     int status = dict == NULL ? -1 : 0;
     for (size_t i = 0; status == 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -313,6 +314,9 @@ static PyObject *add_card_stats(PyObject *dict, const struct pst_loader_stats *s
     if (status == 0)
         status = native_dict_put(dict, "gpu_fallback_reason",
                                  PyUnicode_FromString(stats->gpu_fallback_reason));
+    if (status == 0)
+        status =
+            native_dict_put(dict, "nvjpeg_version", PyUnicode_FromString(stats->nvjpeg_version));
     if (status == 0)
         status = native_dict_put(dict, "device", PyLong_FromLong(stats->device));
     if (status < 0)

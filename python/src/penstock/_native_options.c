@@ -72,6 +72,7 @@ static const struct native_member loader_members[] = {
     LOADER(decode, NATIVE_ENUM),
     LOADER(gpu_share, NATIVE_DOUBLE),
     LOADER(device_memory, NATIVE_U64),
+    LOADER(jpeg, NATIVE_ENUM),
 };
 
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))

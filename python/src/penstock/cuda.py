@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _native
 
-__all__ = ["device_count", "info", "is_available", "reason"]
+__all__ = ["device_count", "info", "is_available", "nvjpeg", "reason"]
 
 
 def device_count() -> int:
@@ -26,3 +26,11 @@ def reason() -> str:
 def info(device: int = 0) -> dict[str, Any]:
     """Name, compute capability, processors and memory of a card."""
     return _native.cuda_info(device)
+
+
+def nvjpeg(device: int = 0) -> dict[str, Any]:
+    """The nvJPEG that ``Loader(jpeg="nvjpeg")`` would use on a card: path, version, JPEG engines of the card, and whether
+    it interpolates chroma. Raises UnsupportedError where there is none, saying what was looked for. Starts the card's
+    context, so not in a process that is going to fork.
+    """
+    return _native.cuda_nvjpeg(device)

@@ -21,6 +21,7 @@ _ON_ERROR = ("raise", "skip", "replace")
 _STORAGES = ("auto", "threads", "uring", "memory")
 _PAGE_CACHES = ("keep", "drop", "direct")
 _DECODES = ("auto", "cpu", "gpu")
+_JPEGS = ("cpu", "nvjpeg")
 _LAYOUTS = ("NHWC", "NCHW", "channels_last")
 _PER_FIELD = ("dtype", "layout", "channels", "variants", "scaled_decode")
 _STATE_KEYS = ("epoch", "position", "seed", "n_samples", "order_version", "order_hash")
@@ -64,6 +65,11 @@ class Loader:
             used again only after the stream that the array was handed to has passed its last use.
         decode: where images are decoded if ``device`` is a card: "auto", "cpu" or "gpu". The batches are the
             same; what the card cannot decode (JPEG, PNG, WebP files) the CPU does: see ``stats()``.
+        jpeg: "cpu": JPEG files are decoded by libjpeg-turbo, with the same pixels on every device. "nvjpeg": on a
+            card by NVIDIA's nvJPEG (``pip install nvidia-nvjpeg``, or that of a CUDA installation), by its JPEG engines
+            where it has some. Pixels then differ by few levels from the CPU's, and are the same each time for one
+            version of nvJPEG, one kind of card and the same options. Files that it does not take are the CPU's.
+            UnsupportedError if it is not there. Images kept as pli-jpeg need neither, and are the same everywhere.
         gpu_share: "auto", "gpu": the part of each batch that the card decodes, above 0 to 1; None: all.
         device_memory: hard limit on the card: bytes, or a text like "2GiB"; None: what there is.
         dtype: of images: "uint8", "uint16", "float16", "bfloat16" (torch only), "float32", also as numpy
@@ -161,6 +167,7 @@ class Loader:
         collate_fn: Callable[[dict[str, Any]], Any] | None = None,
         cache: str | None = "auto",
         share: None = None,
+        jpeg: str = "cpu",
     ) -> None:
         given = dict(locals())
         for name in ("self", "__class__"):
@@ -249,7 +256,7 @@ class Loader:
     def _add_card(self, options: dict[str, Any]) -> None:
         device, share = self._given["device"], self._given["gpu_share"]
         if device == "cpu":
-            for name, default in (("decode", ("auto", "cpu")), ("gpu_share", (None,))):
+            for name, default in (("decode", ("auto", "cpu")), ("jpeg", ("cpu",)), ("gpu_share", (None,))):
                 if self._given[name] not in default:
                     raise ArgumentError(f"{name}={self._given[name]!r} needs device=\"cuda\"")
             if self._given["device_memory"] is not None:
@@ -257,6 +264,7 @@ class Loader:
             return
         options["device"] = int(device.partition(":")[2]) + 1
         options["decode"] = _options.choice("decode", self._given["decode"], _DECODES)
+        options["jpeg"] = _options.choice("jpeg", self._given["jpeg"], _JPEGS)
         if share is not None:
             if not 0 < share <= 1:
                 raise ArgumentError(f"gpu_share is above 0, to 1, not {share!r}")
@@ -581,6 +589,9 @@ class Loader:
                 "gpu_fallback_reason": raw["gpu_fallback_reason"],
                 "gpu_again": raw["n_gpu_again"],
                 "nbytes_upload": raw["nbytes_upload"],
+                "nvjpeg_samples": raw["n_nvjpeg_samples"],
+                "nvjpeg_version": raw["nvjpeg_version"],
+                "jpeg_engines": raw["n_jpeg_engines"],
                 "memory_limit": raw["device_memory"],
                 "memory_used": raw["device_memory_used"],
                 "memory_peak": raw["device_memory_peak"],
