@@ -50,7 +50,8 @@ FRONT_DOOR_ONLY = ("tools", "bench", "examples", "python")
 # Benchmarks of a room's kernels choose CPU levels in one process, which the front door does not offer.
 # The one of the kernels for cards has no loader around them.
 ROOM_BENCHES = {"bench/bench_augment.c": {"base", "augment"},
-                "bench/gpu/bench_gpu.c": {"base", "augment", "cuda", "decode", "device"}}
+                "bench/gpu/bench_gpu.c": {"base", "augment", "cuda", "decode", "device"},
+                "bench/gpu/bench_nvjpeg.c": {"base", "decode", "device"}}
 # Folders of tests that belong to no room: the rooms that they may look into, with their insides.
 HOUSE_TESTS = {
     "cli": set(), "headers": set(), "install": set(), "scripts": set(), "fuzz_replay": set(),

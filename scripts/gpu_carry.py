@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Puts together a folder with which a machine with a card can test and measure Penstock without building anything.
 
-    scripts/gpu_carry.py [--data FOLDER] [--out build/gpu] [--limit-mb 48]
+    scripts/gpu_carry.py [--data FOLDER] [--out build/gpu] [--limit-mb 48] [--nvjpeg LIBRARY]
 
 The folder gets
     bin/      test programs, bench_gpu, the command line
-    lib/      libpenstock_cuda.so and the shared libraries that the programs need, but for libc
+    lib/      libpenstock_cuda.so, nvJPEG where --nvjpeg names one, and the shared libraries that the programs need, but for libc
     python/   the package `penstock` for any CPython >= 3.11
     data/     JPEGs, the same as pli-jpeg, and PNGs as PLI of every tier, a file each
 `tests/gpu/run.sh` and `bench/gpu/run.sh` use it. FOLDER holds images in folders of any names, by default the examples' own;
@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAMS = ("bench/gpu/bench_gpu", "tests/gpu/test_gpu_batch", "tools/penstock/penstock")
+PROGRAMS = ("bench/gpu/bench_gpu", "bench/gpu/bench_nvjpeg", "tests/gpu/test_gpu_batch", "tools/penstock/penstock")
 TIERS = ("fast", "small", "dense")
 # Part of every system, and tied to its kernel and loader.
 SYSTEM = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread", "libdl", "librt")
@@ -34,7 +34,7 @@ def call(*command: str | Path, **more: object) -> None:
 def build_programs(build: Path) -> None:
     call("cmake", "-G", "Ninja", "-S", ROOT, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DPST_BUILD_TESTS=ON",
          "-DPST_BUILD_BENCH=ON", "-DPST_CUDA=ON", "--log-level=WARNING")
-    call("ninja", "-C", build, "bench_gpu", "test_gpu_batch", "penstock_cli", "penstock_cuda")
+    call("ninja", "-C", build, "bench_gpu", "bench_nvjpeg", "test_gpu_batch", "penstock_cli", "penstock_cuda")
 
 
 def libraries_of(program: Path) -> list[Path]:
@@ -120,6 +120,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=ROOT / "examples" / "photographs")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "gpu")
     parser.add_argument("--limit-mb", type=int, default=48)
+    parser.add_argument("--nvjpeg", type=Path, help="libnvjpeg.so.N, as nvidia-nvjpeg has it, for a machine without one")
     args = parser.parse_args()
     build = ROOT / "build" / "gpu-build"
     shutil.rmtree(args.out, ignore_errors=True)
@@ -130,6 +131,8 @@ def main() -> None:
     build_programs(build)
     carry_programs(build, args.out)
     carry_package(args.out)
+    if args.nvjpeg:
+        shutil.copy2(args.nvjpeg, args.out / "lib" / args.nvjpeg.name)
     carry_data(args.data, args.out, args.limit_mb << 20)
     total = sum(path.stat().st_size for path in args.out.rglob("*") if path.is_file())
     print(f"{args.out}: {total / 2**20:.1f} MiB")

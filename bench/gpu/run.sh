@@ -18,6 +18,11 @@ for tier in fast small dense; do
 done
 [ ! -d "$carry/data/pli-jpeg" ] || sets+=("pli-jpeg-resized:$carry/data/pli-jpeg:256:resized:224")
 "$carry/bin/bench_gpu" --json "$out/gpu-kernels.json" "${sets[@]}"
+if "$carry/bin/bench_nvjpeg" --threads "$(nproc)" --json "$out/gpu-nvjpeg.json" "$carry/data/jpeg"; then
+    python3 "$here/jpegs.py" "$carry/data/jpeg" --out "$out/gpu-jpegs.json"
+else
+    echo "no nvJPEG: its parity and rates are left out" >&2
+fi
 if python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then
     "$carry/bin/penstock" pack --quiet "$carry/data/jpeg" "$work/jpeg.pst"
     python3 "$here/training.py" "$work/jpeg.pst" --out "$out/gpu-training.json"

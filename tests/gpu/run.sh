@@ -30,6 +30,11 @@ if command -v compute-sanitizer >/dev/null; then
             "$carry/bin/test_gpu_batch" "$here/../golden"
     done
 fi
+# Interpolated chroma and a rounding of its own: less than a level in the mean.
+if python3 -c 'import penstock as ps; ps.cuda.nvjpeg(0)' 2>/dev/null; then
+    step nvjpeg "$carry/bin/bench_nvjpeg" --seconds 0.5 --each --most-mean 1 "$carry/data/jpeg"
+    step nvjpeg_loader python3 "$here/loader_on_card.py" --nvjpeg "$carry/data/jpeg"
+fi
 step loader python3 "$here/loader_on_card.py" "$carry/data"
 
 failed=0

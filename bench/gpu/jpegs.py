@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""The same JPEGs on a card in three ways: kept as pli-jpeg, by nvJPEG, and decoded by the CPU; images/s of whole loaders.
+
+    bench/gpu/jpegs.py JPEGS [--batch-size 256] [--seconds 5] [--repeats 5] [--workers N] [--out FILE.json]
+
+JPEGS is a folder of JPEG files. It is packed twice, as it is and as pli-jpeg; epochs of RandomResizedCrop(224), flip and
+Normalize to float16 are then loaded from memory, without end, in windows of the three ways in turn, and medians are told.
+First one batch of each is compared: pli-jpeg must give the CPU's to the bit; how far nvJPEG's is from it is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import penstock as ps
+from penstock import transforms as T
+
+WAYS: dict[str, tuple[str, dict[str, Any]]] = {
+    "pli-jpeg": ("pli", {"decode": "gpu"}),
+    "nvjpeg": ("jpeg", {"decode": "gpu", "jpeg": "nvjpeg"}),
+    "cpu": ("jpeg", {"decode": "auto"}),
+}
+
+
+def make_loader(path: Path, args: argparse.Namespace, **place: Any) -> ps.Loader:
+    chain = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
+    output = "torch" if args.torch else "dlpack"
+    return ps.Loader(str(path), batch_size=args.batch_size, shuffle=True, seed=1, fields=["image"],
+                     transforms={"image": chain}, dtype="float16", layout="NCHW", prefetch=3, storage="memory",
+                     num_workers=args.workers, device="cuda", output=output, **place)
+
+
+def on_host(x: Any) -> np.ndarray:
+    if hasattr(x, "cpu"):
+        return np.asarray(x.cpu().float().numpy())
+    interface = x.__cuda_array_interface__  # only of the driver that stands for a card
+    dtype = np.dtype(interface["typestr"])
+    bytes_ = ctypes.string_at(interface["data"][0], int(np.prod(interface["shape"])) * dtype.itemsize)
+    return np.frombuffer(bytes_, dtype).reshape(interface["shape"]).astype(np.float32)
+
+
+def batches(loader: ps.Loader) -> Iterator[Any]:
+    while True:
+        for batch in loader:
+            yield batch["image"]
+
+
+def window(source: Iterator[Any], batch_size: int, seconds: float, torch: Any) -> float:
+    """Images/s over a window of about `seconds`."""
+    n, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        next(source)
+        n += batch_size
+    if torch:
+        torch.cuda.synchronize()
+    return n / (time.perf_counter() - start)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("jpegs", type=Path)
+    parser.add_argument("--batch-size", type=int, default=256)
+    parser.add_argument("--seconds", type=float, default=5.0, help="of a window")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--out", type=Path, help="JSON")
+    args = parser.parse_args()
+    try:
+        import torch
+
+        args.torch = torch if torch.cuda.is_available() else None
+    except ImportError:
+        args.torch = None
+    info = ps.cuda.nvjpeg(0)
+    result: dict[str, Any] = {"what": "jpegs", "card": ps.cuda.info(0)["name"], "nvjpeg": info, "batch_size": args.batch_size}
+    with tempfile.TemporaryDirectory() as work:
+        data = {"jpeg": Path(work) / "jpeg.pst", "pli": Path(work) / "pli.pst"}
+        ps.pack(str(args.jpegs), str(data["jpeg"]), forms=["original"])
+        ps.pack(str(args.jpegs), str(data["pli"]))
+        n = len(ps.Dataset(str(data["jpeg"])))
+        args.batch_size = min(args.batch_size, n)
+        loaders = {way: make_loader(data[name], args, **place) for way, (name, place) in WAYS.items()}
+        first = {way: on_host(next(batches(loader))) for way, loader in loaders.items()}
+        if not np.array_equal(first["pli-jpeg"], first["cpu"]):
+            raise SystemExit("pli-jpeg is not the CPU's to the bit: nothing was timed")
+        # Levels of 255: what the loader delivers is normalised.
+        apart = np.abs(first["nvjpeg"] - first["cpu"]) * 255 * np.asarray(ps.IMAGENET_STD, np.float32)[:, None, None]
+        result["nvjpeg_apart"] = {"greatest": float(apart.max()), "mean": float(apart.mean())}
+        sources = {way: batches(loader) for way, loader in loaders.items()}
+        for source in sources.values():
+            window(source, args.batch_size, min(2.0, args.seconds), args.torch)
+        rates: dict[str, list[float]] = {way: [] for way in WAYS}
+        for _ in range(args.repeats):
+            for way, source in sources.items():
+                rates[way].append(window(source, args.batch_size, args.seconds, args.torch))
+        result["images_per_second"] = {way: statistics.median(values) for way, values in rates.items()}
+        result["windows"] = rates
+        result["loader"] = {way: loader.stats()["device"] for way, loader in loaders.items()}
+    greatest, mean = result["nvjpeg_apart"]["greatest"], result["nvjpeg_apart"]["mean"]
+    print(f"{result['card']}, nvJPEG {'.'.join(map(str, info['version']))}, {info['engines']} engines: "
+          + ", ".join(f"{way} {rate:.0f} images/s" for way, rate in result["images_per_second"].items())
+          + f"; nvJPEG's batch is apart by {greatest:.1f} levels at most, {mean:.3f} in the mean")
+    if args.out:
+        args.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
