@@ -20,10 +20,10 @@ function(pst_test name)
 endfunction()
 
 # pst_simde(NAME a_simde.c ...): files of the test that compile kernels against SIMDe (tests/simde). Left out where SIMDe
-# is missing or does not serve; PST_HAVE_SIMDE says that they are there.
+# is missing and on machines other than x86, for which it is written; PST_HAVE_SIMDE says that they are there.
 find_path(PST_SIMDE_INCLUDE simde/x86/avx512.h)
 function(pst_simde name)
-  if(NOT PST_SIMDE_INCLUDE)
+  if(NOT PST_SIMDE_INCLUDE OR NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     return()
   endif()
   target_sources(${name} PRIVATE ${ARGN})

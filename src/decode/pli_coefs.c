@@ -32,6 +32,9 @@ static const struct psti_coefs_level *level_for(uint32_t cpu)
         return &psti_coefs_level_avx512;
     if ((cpu & PSTI_CPU_AVX2) != 0)
         return &psti_coefs_level_avx2;
+#elif defined(__aarch64__)
+    if ((cpu & PSTI_CPU_NEON) != 0)
+        return &psti_coefs_level_neon;
 #endif
     (void)cpu;
     return &psti_coefs_level_c;

@@ -167,8 +167,8 @@ static void add_classes(struct psti_coefs_bits *bits, uint64_t mask, uint8_t *n_
 
 /* The magnitudes of those in `large`, which have raw bits: up to four of them at once, where all
  * have their places in four words; the few that have more get the rest afterwards. */
-static void place_large(struct psti_coefs_bits *bits, const uint8_t *tokens, uint64_t large,
-                        int16_t *values)
+void psti_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *tokens, uint64_t large,
+                              int16_t *values)
 {
     /* Which bits a token has, a byte each; the last byte: token 7. */
     static const uint64_t has[PSTI_JPEG_N_AC_TOKENS] = {0,      0,        0,          0x01,
@@ -214,7 +214,7 @@ static void place_group(struct psti_coefs_unit *unit, const uint8_t *restrict to
     for (uint32_t l = 0; l < GROUP; l++)
         values[l] = tokens[l];
     if (large != 0)
-        place_large(&unit->bits, tokens, large, values);
+        psti_coefs_place_large_c(&unit->bits, tokens, large, values);
     negate(signs, values);
 }
 

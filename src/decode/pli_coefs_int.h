@@ -132,6 +132,8 @@ extern const struct psti_coefs_level psti_coefs_level_c;
 #if defined(__x86_64__)
 extern const struct psti_coefs_level psti_coefs_level_avx2;   /* needs PSTI_CPU_AVX2 */
 extern const struct psti_coefs_level psti_coefs_level_avx512; /* needs PSTI_CPU_AVX512_VBMI */
+#elif defined(__aarch64__)
+extern const struct psti_coefs_level psti_coefs_level_neon;
 #endif
 
 /* The stages in plain C, the judge (pli_coefs_c.c, pli_coefs_c_values.c). */
@@ -143,5 +145,8 @@ void psti_coefs_read_dc_c(struct psti_coefs_unit *unit);
 void psti_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
 void psti_coefs_place_dc_c(struct psti_coefs_unit *unit);
 void psti_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last);
+/* Of 64 entries: raw bits -> magnitudes of those in `large`, which have tokens from 3 on. */
+void psti_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *tokens, uint64_t large,
+                              int16_t *values);
 
 #endif

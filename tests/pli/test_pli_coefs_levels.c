@@ -19,6 +19,7 @@
 
 #if defined(PST_HAVE_SIMDE) && defined(__x86_64__)
 extern const struct psti_coefs_level psti_coefs_level_simde;
+extern const struct psti_coefs_level psti_coefs_level_neon_simde;
 #endif
 
 struct level {
@@ -33,7 +34,10 @@ static const struct level levels[] = {
     {"avx512", PSTI_CPU_AVX512_VBMI, NULL},
 #if defined(PST_HAVE_SIMDE)
     {"avx512, emulated", 0, &psti_coefs_level_simde},
+    {"neon, emulated", 0, &psti_coefs_level_neon_simde},
 #endif
+#elif defined(__aarch64__)
+    {"neon", PSTI_CPU_NEON, NULL},
 #endif
 };
 enum {
