@@ -4,10 +4,11 @@
  *
  * Words of 16 bits, one for each lane: halves of the states, entries, tokens, contexts. What bounds
  * a unit alone is a step's chain (slots -> 32 look-ups -> states -> which lanes take words ->
- * slots), so that one of two works while the other waits. Look-ups go through general registers and
- * masked broadcasts: the processors' gathers are microcode on Zen 4 and made slow on purpose on
- * many of Intel's (Downfall), and tables of 16 contexts are too large for permutations. Words are
- * expanded straight into the lanes whose states fell short. */
+ * slots): 57 cycles on Zen 4 and 75 on Ice Lake by llvm-mca. Two units take 36 and 51 each, as one
+ * works while the other waits; their instructions alone would take 26 and 40. Look-ups go through
+ * general registers and masked broadcasts: the processors' gathers are microcode on Zen 4 and made
+ * slow on purpose on many of Intel's (Downfall), and tables of 16 contexts are too large for
+ * permutations. Words are expanded straight into the lanes whose states fell short. */
 #include "decode/pli_wave_avx512.h"
 
 #if defined(__x86_64__)
@@ -27,8 +28,7 @@ struct states {
  * [0] is of the band that begins, [1] of the one that ends, if nothing else is said. */
 struct shape {
     bool whole;          /* all lanes are active, and no table has but one token */
-    bool first;          /* E of a first plane in all lanes: 2A + B; else: */
-    uint32_t firsts[2];  /* those that have it nonetheless */
+    uint32_t firsts[2];  /* E is that of a first plane: 2A + B */
     uint32_t halves[2];  /* a half of the plane before adds to E */
     uint32_t doubles[2]; /* twice the plane before does */
     uint32_t rows[2];    /* have rows */
@@ -75,10 +75,40 @@ INLINE __mmask32 of_bands(const uint32_t lanes[2], uint32_t front)
     return (lanes[0] & front) | (lanes[1] & ~front);
 }
 
+/* What E is of: a first plane's A and B; A, B and half of the plane before, or twice it; or not the
+ * same in all lanes. */
+enum energy { FIRST, HALF, DOUBLE, MIXED };
+
+/* Of plane `u`'s tokens a plane before. */
+INLINE __m512i tokens_before(const struct stream *s, uint32_t t, uint32_t u)
+{
+    __m512i row = row_load(s->rows[t < s->delay ? 0 : t - s->delay]);
+    return u == 0 ? _mm512_and_si512(row, _mm512_set1_epi16(255)) : _mm512_srli_epi16(row, 8);
+}
+
+INLINE __m512i join(const struct stream *s, const struct shape *shape, uint32_t u, struct step at,
+                    enum energy energy, __m512i a, __m512i b)
+{
+    const __m512i zero = _mm512_setzero_si512();
+    if (energy == FIRST)
+        return _mm512_add_epi16(_mm512_add_epi16(a, a), b);
+    __m512i g = tokens_before(s, at.t, u);
+    if (energy == HALF)
+        b = _mm512_add_epi16(b, _mm512_avg_epu16(g, zero));
+    if (energy == DOUBLE)
+        b = _mm512_add_epi16(b, _mm512_add_epi16(g, g));
+    if (energy != MIXED)
+        return _mm512_add_epi16(_mm512_add_epi16(a, b), _mm512_avg_epu16(a, zero));
+    b = _mm512_mask_add_epi16(b, of_bands(shape->halves, at.front), b, _mm512_avg_epu16(g, zero));
+    b = _mm512_mask_add_epi16(b, of_bands(shape->doubles, at.front), b, _mm512_add_epi16(g, g));
+    __m512i a_firsts = _mm512_maskz_mov_epi16(of_bands(shape->firsts, at.front), a);
+    return _mm512_add_epi16(_mm512_add_epi16(a, b), _mm512_avg_epu16(a, a_firsts));
+}
+
 /* E of all lanes of unit `u`; what the last step brought comes last. Neighbours outside are left
  * out of the sums: above, they were when they were turned to their lanes. */
 INLINE __m512i energies(const struct stream *s, const struct shape *shape, const struct states *x,
-                        uint32_t u, struct step at, bool odd, bool first)
+                        uint32_t u, struct step at, bool odd, enum energy energy)
 {
     __m512i a = _mm512_maskz_permutexvar_epi8(at.below, s->lane_above, x->turned4);
     a = _mm512_add_epi16(a, x->turned2);
@@ -92,15 +122,7 @@ INLINE __m512i energies(const struct stream *s, const struct shape *shape, const
         a = _mm512_mask_add_epi16(a, at.newest, a, x->g1);
         a = _mm512_add_epi16(a, x->turned1);
     }
-    if (first)
-        return _mm512_add_epi16(_mm512_add_epi16(a, a), b);
-    __m512i g = row_load(s->rows[at.t < s->delay ? 0 : at.t - s->delay]);
-    g = u == 0 ? _mm512_and_si512(g, _mm512_set1_epi16(255)) : _mm512_srli_epi16(g, 8);
-    b = _mm512_mask_add_epi16(b, of_bands(shape->halves, at.front), b,
-                              _mm512_avg_epu16(g, _mm512_setzero_si512()));
-    b = _mm512_mask_add_epi16(b, of_bands(shape->doubles, at.front), b, _mm512_add_epi16(g, g));
-    __m512i a_firsts = _mm512_maskz_mov_epi16(of_bands(shape->firsts, at.front), a);
-    return _mm512_add_epi16(_mm512_add_epi16(a, b), _mm512_avg_epu16(a, a_firsts));
+    return join(s, shape, u, at, energy, a, b);
 }
 
 /* In the upper bytes, times 4: where their slots begin. */
@@ -213,9 +235,9 @@ INLINE void advance(struct states *x, bool whole)
 
 /* The stages of a step. */
 INLINE void find_contexts(const struct stream *s, const struct shape *shape, struct states *x,
-                          uint32_t u, struct step at, bool odd, bool whole, bool first)
+                          uint32_t u, struct step at, bool odd, bool whole, enum energy energy)
 {
-    x->context = contexts(s, energies(s, shape, x, u, at, odd, first));
+    x->context = contexts(s, energies(s, shape, x, u, at, odd, energy));
     if (whole)
         return;
     const __m512i idle = _mm512_set1_epi16(PSTI_PLI_WAVE_IDLE * PSTI_PLI_PROB_SUM);
@@ -274,38 +296,38 @@ INLINE struct stream constants_of(const struct stream *s)
 /* A step of both units, and the contexts of the next. */
 INLINE void both_steps(const struct stream *s, const struct shape *shape, struct states *a,
                        struct states *b, uint32_t n_units, struct step at, struct step next,
-                       bool odd, bool whole, bool first)
+                       bool odd, bool whole, enum energy energy)
 {
     look_up_all(s, a);
     if (n_units == 2)
         look_up_all(s, b);
     advance_all(s, a, at, whole);
-    find_contexts(s, shape, a, 0, next, !odd, whole, first);
+    find_contexts(s, shape, a, 0, next, !odd, whole, energy);
     if (n_units == 2) {
         advance_all(s, b, at, whole);
-        find_contexts(s, shape, b, 1, next, !odd, whole, first);
+        find_contexts(s, shape, b, 1, next, !odd, whole, energy);
     }
     keep_row(s, a, b, n_units, at.t);
 }
 
 /* Steps of one band. */
 INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end,
-                     uint32_t n_units, bool whole, bool first)
+                     uint32_t n_units, bool whole, enum energy energy)
 {
     const struct stream c = constants_of(s);
     struct states a = s->units[0], b;
     if (n_units == 2)
         b = s->units[1];
     struct step even = step_at(shape, t);
-    find_contexts(&c, shape, &a, 0, even, false, whole, first);
+    find_contexts(&c, shape, &a, 0, even, false, whole, energy);
     if (n_units == 2)
-        find_contexts(&c, shape, &b, 1, even, false, whole, first);
+        find_contexts(&c, shape, &b, 1, even, false, whole, energy);
     while (even.t < end) {
         struct step odd = even;
         odd.t++;
-        both_steps(&c, shape, &a, &b, n_units, even, odd, false, whole, first);
+        both_steps(&c, shape, &a, &b, n_units, even, odd, false, whole, energy);
         even = step_at(shape, even.t + 2);
-        both_steps(&c, shape, &a, &b, n_units, odd, even, true, whole, first);
+        both_steps(&c, shape, &a, &b, n_units, odd, even, true, whole, energy);
         a.words = hold(&a); /* two steps take 64 words at most */
         if (n_units == 2)
             b.words = hold(&b);
@@ -315,17 +337,33 @@ INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, ui
         s->units[1] = b;
 }
 
-#define BAND(name, n_units, whole, first)                                                          \
+#define BAND(name, n_units, whole, energy)                                                         \
     TARGET static void name(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end) \
     {                                                                                              \
-        run_band(s, shape, t, end, n_units, whole, first);                                         \
+        run_band(s, shape, t, end, n_units, whole, energy);                                        \
     }
-BAND(one_first, 1, true, true)
-BAND(one_later, 1, true, false)
-BAND(one_any, 1, false, false)
-BAND(two_first, 2, true, true)
-BAND(two_later, 2, true, false)
-BAND(two_any, 2, false, false)
+BAND(one_whole, 1, true, MIXED)
+BAND(one_any, 1, false, MIXED)
+BAND(two_first, 2, true, FIRST)
+BAND(two_half, 2, true, HALF)
+BAND(two_double, 2, true, DOUBLE)
+BAND(two_mixed, 2, true, MIXED)
+BAND(two_any, 2, false, MIXED)
+
+typedef void band_loop(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end);
+
+static band_loop *loop_for(const struct shape *shape, uint32_t n_units)
+{
+    if (n_units == 1)
+        return shape->whole ? one_whole : one_any;
+    if (!shape->whole)
+        return two_any;
+    if ((shape->firsts[0] & shape->firsts[1]) != 0)
+        return two_first;
+    if ((shape->halves[0] & shape->halves[1]) != 0)
+        return two_half;
+    return (shape->doubles[0] & shape->doubles[1]) != 0 ? two_double : two_mixed;
+}
 
 /* -- Streams -- */
 
@@ -361,7 +399,6 @@ static struct shape shape_of(const struct psti_pli_wave512_job *job, uint32_t k)
         add_band(&shape, job, 1, k - 1);
     shape.whole = !job->tables->has_sure_tokens && job->units[0]->width == 64 &&
                   (shape.rows[0] & shape.rows[1]) == UINT32_MAX;
-    shape.first = (shape.firsts[0] & shape.firsts[1]) != 0;
     return shape;
 }
 
@@ -422,13 +459,7 @@ TARGET void psti_pli_wave512_tokens(struct psti_pli_wave512_job *job)
     for (uint32_t t = 0, n_steps = job->heads[0]->n_steps; t < n_steps; t += 64) {
         uint32_t end = t + 64 < n_steps ? t + 64 : n_steps;
         struct shape shape = shape_of(job, t >> 6);
-        bool two = job->n_units == 2;
-        if (!shape.whole)
-            (two ? two_any : one_any)(&s, &shape, t, end);
-        else if (shape.first)
-            (two ? two_first : one_first)(&s, &shape, t, end);
-        else
-            (two ? two_later : one_later)(&s, &shape, t, end);
+        loop_for(&shape, job->n_units)(&s, &shape, t, end);
     }
     for (uint32_t u = 0; u < job->n_units; u++)
         close_unit(s.units + u, job, u);
