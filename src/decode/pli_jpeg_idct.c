@@ -5,6 +5,8 @@
  * group's first block bounds the rows and columns that are not zeros. */
 #include "decode/pli_jpeg_int.h"
 
+#include "base/bits.h"
+
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -118,17 +120,23 @@ static void row(struct work *work, int y, int n)
         row_of(in, 8, work->samples);
 }
 
-/* One row of samples of all blocks -> where they go. */
+/* One row of samples of all blocks -> where they go. Two come together, then four, which compilers
+ * do in vectors. */
 static void store_row(const struct work *work, uint8_t *const to[LANES], uint32_t n, size_t offset)
 {
-    uint8_t rows[LANES][8];
-    for (int l = 0; l < LANES; l++) {
-#pragma GCC unroll 8
-        for (int x = 0; x < 8; x++)
-            rows[l][x] = work->samples[x][l];
+    uint16_t twos[4][LANES];
+    uint32_t fours[2][LANES];
+    for (int i = 0; i < 4; i++)
+        for (int l = 0; l < LANES; l++)
+            twos[i][l] =
+                (uint16_t)(work->samples[2 * i][l] | (uint16_t)(work->samples[2 * i + 1][l] << 8));
+    for (int i = 0; i < 2; i++)
+        for (int l = 0; l < LANES; l++)
+            fours[i][l] = twos[2 * i][l] | (uint32_t)twos[2 * i + 1][l] << 16;
+    for (uint32_t l = 0; l < n; l++) {
+        psti_store_u32(to[l] + offset, fours[0][l]);
+        psti_store_u32(to[l] + offset + 4, fours[1][l]);
     }
-    for (uint32_t l = 0; l < n; l++)
-        memcpy(to[l] + offset, rows[l], 8);
 }
 
 /* Lanes of component 1, and of component 2: all bits set there. */
@@ -206,16 +214,21 @@ static uint8_t *place(const struct psti_pli_jpeg_blocks *blocks, uint32_t block)
            (ptrdiff_t)((block >> 3 & 7) * 8 * blocks->stride + (block & 7) * 8);
 }
 
+/* Compilers that unroll this by 16 within another loop no longer find a vector in it. */
+INLINE void add_bits(const int16_t *restrict in, uint16_t *restrict bits)
+{
+#pragma GCC unroll 1
+    for (int l = 0; l < LANES; l++)
+        bits[l] = (uint16_t)(bits[l] | (uint16_t)(in[l] ^ (int16_t)(in[l] >> 15)));
+}
+
 /* No coefficient up to `last` is 1024 or more in size, so that no column comes near 2^15: the
  * factors of a sum are below 61213 together. */
 static bool is_small(const struct work *work, uint32_t last)
 {
     uint16_t bits[LANES] = {0}, all = 0;
-    for (uint32_t k = 0; k <= last; k++) {
-        const int16_t *in = work->in[psti_jpeg_zigzag[k]];
-        for (int l = 0; l < LANES; l++)
-            bits[l] |= (uint16_t)(in[l] ^ (in[l] >> 15));
-    }
+    for (uint32_t k = 0; k <= last; k++)
+        add_bits(work->in[psti_jpeg_zigzag[k]], bits);
     for (int l = 0; l < LANES; l++)
         all |= bits[l];
     return all < 1024;

@@ -41,6 +41,13 @@ static inline int16_t clamp(int16_t v)
     return v > 255 ? 255 : v;
 }
 
+/* v * factor / 65536, rounded, |v| < 2^14: the upper halves of products are what vectors have. */
+static inline int16_t scale(int16_t v, int16_t factor)
+{
+    int16_t twice = (int16_t)((int16_t)(2 * v) * factor >> 16);
+    return (int16_t)((twice + 1) >> 1);
+}
+
 /* 16 pixels, R in the lowest byte. The factors are split so that they fit 16 bits: 91881 is 65536 +
  * 26345, 46802 is 65536 - 18734, 116130 is 2 * 65536 - 14942. */
 static inline void ycc_step(const uint8_t *restrict y, const uint8_t *restrict cb,
@@ -49,9 +56,8 @@ static inline void ycc_step(const uint8_t *restrict y, const uint8_t *restrict c
     int16_t red[STEP], green[STEP], blue[STEP];
     for (int i = 0; i < STEP; i++) {
         int16_t b = (int16_t)(cb[i] - 128), r = (int16_t)(cr[i] - 128);
-        int16_t to_red = (int16_t)((r * 26345 + 32768) >> 16);
+        int16_t to_red = scale(r, 26345), to_blue = scale(b, -14942);
         int16_t to_green = (int16_t)((b * -22554 + r * 18734 + 32768) >> 16);
-        int16_t to_blue = (int16_t)((b * -14942 + 32768) >> 16);
         red[i] = clamp((int16_t)(y[i] + r + to_red));
         green[i] = clamp((int16_t)(y[i] - r + to_green));
         blue[i] = clamp((int16_t)(y[i] + 2 * b + to_blue));
@@ -67,8 +73,13 @@ static void ycc_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint
     for (uint32_t i = 0; i < n; i += STEP, out += 3 * STEP) {
         uint32_t pixels[STEP], left = n - i;
         ycc_step(y + i, cb + i, cr + i, pixels);
-        for (uint32_t k = 0; k < STEP && k + 1 < left; k++) /* the next pixel covers the 4th byte */
-            psti_store_u32(out + 3 * k, pixels[k]);
+        uint32_t n_whole = left > STEP ? STEP : left - 1; /* the next pixel covers the 4th byte */
+        if (n_whole == STEP)
+            for (uint32_t k = 0; k < STEP; k++)
+                psti_store_u32(out + 3 * k, pixels[k]);
+        else
+            for (uint32_t k = 0; k < n_whole; k++)
+                psti_store_u32(out + 3 * k, pixels[k]);
         if (left <= STEP) {
             out[3 * left - 3] = (uint8_t)pixels[left - 1];
             out[3 * left - 2] = (uint8_t)(pixels[left - 1] >> 8);
