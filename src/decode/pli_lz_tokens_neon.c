@@ -55,6 +55,7 @@ PSTI_NEON_INLINE uint64_t next_symbols(struct eight *states, const uint8_t *cons
     const uint8x8_t bits = vcreate_u8(0x0804020108040201);
     uint64_t symbols = 0;
     uint32x4_t low[2];
+#pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
         uint32x4_t place = vandq_u32(states->x[i], vdupq_n_u32((1u << log2) - 1));
         uint64_t first = vgetq_lane_u64(vreinterpretq_u64_u32(place), 0);
@@ -90,6 +91,7 @@ PSTI_NEON_INLINE uint64_t next_symbols(struct eight *states, const uint8_t *cons
 PSTI_NEON_INLINE void choose(const uint8_t *const *tables, uint64_t contexts,
                              const uint8_t *chosen[LANES])
 {
+#pragma GCC unroll 8
     for (uint32_t i = 0; i < LANES; i++)
         chosen[i] = tables[BYTE_OF(contexts, i)];
 }
@@ -205,6 +207,7 @@ uint32_t psti_lz_symbols_neon(struct psti_lz_lanes *lanes, const uint8_t *table,
     for (; t < steps && (size_t)(lanes->end - words) >= 2 * lanes->n + 16; t++) {
         for (uint32_t l = 0; l < lanes->n; l += LANES) {
             uint64_t symbols = symbols_of(lanes, l, table, &words);
+#pragma GCC unroll 8
             for (uint32_t i = 0; i < LANES; i++)
                 out[(l + i) * share.per_lane + t] = BYTE_OF(symbols, i);
         }
@@ -218,16 +221,21 @@ uint32_t psti_lz_symbols_neon(struct psti_lz_lanes *lanes, const uint8_t *table,
 PSTI_NEON_INLINE void turn_8x8(const uint64_t in[8], uint64_t out[8])
 {
     uint8x8_t a[8], b[8];
+#pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
         a[i] = vcreate_u8(in[i]);
+#pragma GCC unroll 3
     for (int turn = 0; turn < 3; turn++) {
+#pragma GCC unroll 4
         for (int i = 0; i < 4; i++) {
             b[2 * i] = vzip1_u8(a[i], a[i + 4]);
             b[2 * i + 1] = vzip2_u8(a[i], a[i + 4]);
         }
+#pragma GCC unroll 8
         for (int i = 0; i < 8; i++)
             a[i] = b[i];
     }
+#pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
         out[i] = bytes_of(a[i]);
 }
@@ -249,6 +257,7 @@ uint32_t psti_lz_pixels_neon(struct psti_lz_lanes *lanes, const struct psti_lz_p
         for (uint32_t l = 0; l < lanes->n; l += LANES) {
             uint64_t pixels[LANES];
             turn_8x8(bytes[l / LANES], pixels);
+#pragma GCC unroll 8
             for (uint32_t i = 0; i < LANES; i++)
                 psti_lz_move_pixel(psti_lz_pixel_at(to, (l + i) * share.per_lane + t),
                                    (const uint8_t *)(pixels + i), P);

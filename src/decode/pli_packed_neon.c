@@ -69,6 +69,7 @@ struct row8 {
 PSTI_NEON_INLINE struct row8 sum_row8(struct row8 v)
 {
     uint8x16_t before = vdupq_n_u8(0);
+#pragma GCC unroll 4
     for (int q = 0; q < QUARTERS; q++) {
         uint8x16_t s = v.v[q];
         s = vaddq_u8(s, MOVE_UP(s, 1));
@@ -95,6 +96,7 @@ PSTI_NEON_INLINE struct row8 spread(uint64_t bits)
     const uint8x16_t first = vcombine_u8(vdup_n_u8(0), vdup_n_u8(1));
     uint8x16_t v = vreinterpretq_u8_u64(vdupq_n_u64(bits));
     struct row8 out;
+#pragma GCC unroll 4
     for (int q = 0; q < QUARTERS; q++)
         out.v[q] = vtstq_u8(vqtbl1q_u8(v, vaddq_u8(first, vdupq_n_u8((uint8_t)(2 * q)))), each);
     return out;
@@ -107,6 +109,7 @@ PSTI_NEON_INLINE struct row8 deal(struct width_state *s, uint32_t r, struct row8
     uint64_t run = psti_packed_bits64(s->strings, s->at[r]);
     uint8x16_t bits = vreinterpretq_u8_u64(vdupq_n_u64(run));
     struct row8 minus_count = sum_row8(m), out;
+#pragma GCC unroll 4
     for (int q = 0; q < QUARTERS; q++) {
         uint8x16_t c = minus_count.v[q]; /* -n for the n-th, whose bit is n - 1: ~-n */
         uint8x16_t byte = vqtbl1q_u8(bits, vshrq_n_u8(vmvnq_u8(c), 3));
@@ -131,6 +134,7 @@ PSTI_NEON_INLINE struct row8 read_steps(struct width_state *s, uint64_t m1)
     if (m1 == 0)
         return m;
     struct row8 negative = deal(s, 1, m);
+#pragma GCC unroll 4
     for (int q = 0; q < QUARTERS; q++) {
         sign.v[q] = vorrq_u8(negative.v[q], vdupq_n_u8(1));
         steps.v[q] = vandq_u8(m.v[q], sign.v[q]);
@@ -139,6 +143,7 @@ PSTI_NEON_INLINE struct row8 read_steps(struct width_state *s, uint64_t m1)
         m = deal(s, r, m);
         if (!has_any(m))
             break;
+#pragma GCC unroll 4
         for (int q = 0; q < QUARTERS; q++)
             steps.v[q] = vaddq_u8(steps.v[q], vandq_u8(m.v[q], sign.v[q]));
     }
@@ -188,6 +193,7 @@ PSTI_NEON_INLINE void plane_widths(struct width_state *s, const struct psti_pack
         uint64_t m1 =
             byte_a_row(psti_packed_bits64(s->strings, at), unit->row_groups, unit->height - y);
         struct row8 steps = read_steps(s, m1);
+#pragma GCC unroll 4
         for (uint32_t q = 0; q < QUARTERS; q++)
             store_widths(s, steps.v[q], 64 * p + y + 2 * q, work);
         if (unit->height - y < 8)
@@ -227,6 +233,7 @@ PSTI_NEON_INLINE struct row8 load_row8(const uint8_t *p)
 }
 PSTI_NEON_INLINE void store_row8(uint8_t *p, struct row8 v)
 {
+#pragma GCC unroll 4
     for (int q = 0; q < QUARTERS; q++)
         vst1q_u8(p + 16 * q, v.v[q]);
 }
@@ -246,6 +253,7 @@ PSTI_NEON_INLINE struct row8 unpack_row8(const uint8_t *data, const uint8_t *wid
     /* Widths less 8: how far residuals stand above the bottom of a byte, negative. */
     uint8x16_t down = vcombine_u8(vsub_u8(vld1_u8(widths), vdup_n_u8(8)), vdup_n_u8(0));
     struct row8 v;
+#pragma GCC unroll 4
     for (int q = 0; q < QUARTERS; q++) {
         uint8x16_t low = align_group8(data + within[2 * q], widths[2 * q]);
         uint8x16_t high = align_group8(data + within[2 * q + 1], widths[2 * q + 1]);
@@ -260,10 +268,11 @@ PSTI_NEON_INLINE struct row8 unpack_row8(const uint8_t *data, const uint8_t *wid
 PSTI_NEON_INLINE uint8x16_t add_taps8(uint8x16_t v, const uint8_t *r0, const uint8_t *r1,
                                       const int8_t taps[2])
 {
-    const int8x8_t a = vdup_n_s8(taps[0]), b = vdup_n_s8(taps[1]);
+    const int8x16_t a = vdupq_n_s8(taps[0]), b = vdupq_n_s8(taps[1]);
     int8x16_t v0 = vreinterpretq_s8_u8(vld1q_u8(r0)), v1 = vreinterpretq_s8_u8(vld1q_u8(r1));
-    int16x8_t low = vmlal_s8(vmull_s8(vget_low_s8(v0), a), vget_low_s8(v1), b);
-    int16x8_t high = vmlal_s8(vmull_s8(vget_high_s8(v0), a), vget_high_s8(v1), b);
+    int16x8_t low = vmull_s8(vget_low_s8(v0), vget_low_s8(a)), high = vmull_high_s8(v0, a);
+    low = vmlal_s8(low, vget_low_s8(v1), vget_low_s8(b));
+    high = vmlal_high_s8(high, v1, b);
     int8x16_t sum = vcombine_s8(vrshrn_n_s16(low, 5), vrshrn_n_s16(high, 5));
     return vaddq_u8(v, vreinterpretq_u8_s8(sum));
 }
@@ -273,6 +282,7 @@ PSTI_NEON_INLINE struct row8 smooth_row8(struct row8 u, struct row8 last)
 {
     uint8x16_t before = vdupq_laneq_u8(u.v[0], 0);
     struct row8 out;
+#pragma GCC unroll 4
     for (int q = 0; q < QUARTERS; q++) {
         uint8x16_t left = vextq_u8(before, u.v[q], 15);
         uint8x16_t right = vextq_u8(u.v[q], u.v[q + 1 < QUARTERS ? q + 1 : q], 1);
@@ -311,11 +321,13 @@ PSTI_NEON_INLINE struct row8 rows8(const struct psti_packed *unit, uint32_t p,
         struct row8 v = unpack_row8(psti_packed_row_data(unit, work, row), work->widths[row],
                                     work->within[row]);
         store_row8(work->residuals[p] + 64 * y, v);
+#pragma GCC unroll 4
         for (size_t q = 0; q < QUARTERS && has_taps; q++)
             v.v[q] = add_taps8(v.v[q], r0 + 64 * y + 16 * q, r1 + 64 * y + 16 * q, plane->tap);
         if (predictor != PSTI_PACKED_UP && predictor != PSTI_PACKED_SMOOTH)
             v = sum_row8(v);
         struct row8 base = base_row8(predictor, u, last);
+#pragma GCC unroll 4
         for (int q = 0; q < QUARTERS; q++)
             u.v[q] = vaddq_u8(v.v[q], base.v[q]);
         store_row8(work->planes[p] + 64 * y, u);
@@ -368,6 +380,7 @@ struct row16 {
 PSTI_NEON_INLINE uint16x8_t load16(const uint8_t *p) { return vreinterpretq_u16_u8(vld1q_u8(p)); }
 PSTI_NEON_INLINE void store_row16(uint8_t *p, const struct row16 *v)
 {
+#pragma GCC unroll 8
     for (int g = 0; g < PSTI_PACKED_ROW_GROUPS; g++)
         vst1q_u8(p + 16 * g, vreinterpretq_u8_u16(v->v[g]));
 }
@@ -376,6 +389,7 @@ PSTI_NEON_INLINE uint16x8_t unpack_group16(const uint8_t *data, uint32_t w)
 {
     const struct group16 *group = &groups16[w];
     uint8x16_t v = vld1q_u8(data), half[2];
+#pragma GCC unroll 2
     for (int k = 0; k < 2; k++) {
         uint8x16_t bytes = vqtbl1q_u8(v, vld1q_u8(group->shuffle[k]));
         half[k] = vreinterpretq_u8_u32(
@@ -390,10 +404,11 @@ PSTI_NEON_INLINE uint16x8_t unpack_group16(const uint8_t *data, uint32_t w)
 PSTI_NEON_INLINE uint16x8_t add_taps16(uint16x8_t v, const uint8_t *r0, const uint8_t *r1,
                                        const int8_t taps[2])
 {
-    const int16x4_t a = vdup_n_s16(taps[0]), b = vdup_n_s16(taps[1]);
+    const int16x8_t a = vdupq_n_s16(taps[0]), b = vdupq_n_s16(taps[1]);
     int16x8_t v0 = vreinterpretq_s16_u16(load16(r0)), v1 = vreinterpretq_s16_u16(load16(r1));
-    int32x4_t low = vmlal_s16(vmull_s16(vget_low_s16(v0), a), vget_low_s16(v1), b);
-    int32x4_t high = vmlal_s16(vmull_s16(vget_high_s16(v0), a), vget_high_s16(v1), b);
+    int32x4_t low = vmull_s16(vget_low_s16(v0), vget_low_s16(a)), high = vmull_high_s16(v0, a);
+    low = vmlal_s16(low, vget_low_s16(v1), vget_low_s16(b));
+    high = vmlal_high_s16(high, v1, b);
     int16x8_t sum = vcombine_s16(vrshrn_n_s32(low, 5), vrshrn_n_s32(high, 5));
     return vaddq_u16(v, vreinterpretq_u16_s16(sum));
 }
@@ -402,6 +417,7 @@ PSTI_NEON_INLINE struct row16 sum_row16(struct row16 v)
 {
     const uint16x8_t zero = vdupq_n_u16(0);
     uint16x8_t before = zero;
+#pragma GCC unroll 8
     for (int g = 0; g < PSTI_PACKED_ROW_GROUPS; g++) {
         uint16x8_t s = v.v[g];
         s = vaddq_u16(s, vextq_u16(zero, s, 7));
@@ -418,6 +434,7 @@ PSTI_NEON_INLINE struct row16 smooth_row16(struct row16 u, uint32_t n_groups)
 {
     uint16x8_t before = vdupq_laneq_u16(u.v[0], 0);
     struct row16 out;
+#pragma GCC unroll 8
     for (uint32_t g = 0; g < PSTI_PACKED_ROW_GROUPS; g++) {
         uint16x8_t left = vextq_u16(before, u.v[g], 7);
         uint16x8_t after = g + 1 < n_groups ? u.v[(g + 1) & 7] : vdupq_laneq_u16(u.v[g], 7);
@@ -450,9 +467,11 @@ PSTI_NEON_INLINE struct row16 rows16(const struct psti_packed *unit, uint32_t p,
         uint32_t row = 64 * p + (uint32_t)y;
         const uint8_t *data = psti_packed_row_data(unit, work, row);
         struct row16 v;
+#pragma GCC unroll 8
         for (int g = 0; g < PSTI_PACKED_ROW_GROUPS; g++)
             v.v[g] = unpack_group16(data + work->within[row][g], work->widths[row][g]);
         store_row16(work->residuals[p] + 128 * y, &v);
+#pragma GCC unroll 8
         for (size_t g = 0; g < PSTI_PACKED_ROW_GROUPS && has_taps; g++) {
             size_t at = 128 * y + 16 * g;
             v.v[g] = add_taps16(v.v[g], r0 + at, r1 + at, plane->tap);
@@ -460,6 +479,7 @@ PSTI_NEON_INLINE struct row16 rows16(const struct psti_packed *unit, uint32_t p,
         if (predictor != PSTI_PACKED_UP && predictor != PSTI_PACKED_SMOOTH)
             v = sum_row16(v);
         struct row16 base = base_row16(predictor, u, unit->row_groups);
+#pragma GCC unroll 8
         for (int g = 0; g < PSTI_PACKED_ROW_GROUPS; g++)
             u.v[g] = vaddq_u16(v.v[g], base.v[g]);
         store_row16(work->planes[p] + 128 * y, &u);
@@ -470,6 +490,7 @@ PSTI_NEON_INLINE struct row16 rows16(const struct psti_packed *unit, uint32_t p,
 static void rebuild16(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work)
 {
     struct row16 u;
+#pragma GCC unroll 8
     for (int g = 0; g < PSTI_PACKED_ROW_GROUPS; g++)
         u.v[g] = vdupq_n_u16(unit->planes[p].start);
     u = rows16(unit, p, work, 0, 1, u, PSTI_PACKED_LEFT);

@@ -90,6 +90,7 @@ static enum pst_status open_bits(struct psti_pli_wave_neon_job *job, struct pst_
 
 PSTI_NEON_INLINE void interleave(const uint8x16_t *in, uint8x16_t *out)
 {
+#pragma GCC unroll 8
     for (int i = 0; i < 8; i++) {
         out[2 * i] = vzip1q_u8(in[i], in[i + 8]);
         out[2 * i + 1] = vzip2q_u8(in[i], in[i + 8]);
@@ -101,12 +102,14 @@ PSTI_NEON_INLINE void turn_16(const uint8_t (*rows)[WAVE_LANES], uint32_t lane, 
 {
     const uint8x16_t top = vdupq_n_u8(0x80);
     uint8x16_t a[16], b[16];
+#pragma GCC unroll 16
     for (int i = 0; i < 16; i++)
         a[i] = veorq_u8(vld1q_u8(rows[i] + lane), top);
     interleave(a, b);
     interleave(b, a);
     interleave(a, b);
     interleave(b, a);
+#pragma GCC unroll 16
     for (size_t i = 0; i < 16; i++)
         vst1q_u8(lines + (i + lane) * WAVE_LINE, a[i]);
 }

@@ -88,6 +88,7 @@ PSTI_NEON_INLINE v32 residuals(const struct rebuild *r, struct state *x, uint32_
     v32 value = row_load(row), some;
     uint8x16_t counts[2];
     int64x2_t minus[2]; /* of whole halves */
+#pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
         some.v[i] = vtstq_u8(value.v[i], value.v[i]);
         counts[i] = minus_counts(some.v[i]);
@@ -98,6 +99,7 @@ PSTI_NEON_INLINE v32 residuals(const struct rebuild *r, struct state *x, uint32_
     int64x2_t before_1 = vaddq_s64(vextq_s64(vdupq_n_s64(0), minus[1], 1), of_16);
     uint64_t bits = psti_load_u64(r->bits + (x->sign_at >> 3)) >> (x->sign_at & 7);
     x->sign_at -= (uint64_t)vgetq_lane_s64(vaddq_s64(before_1, minus[1]), 1);
+#pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
         uint8x16_t negative = signs_of(bits, i == 0 ? before : before_1, counts[i], some.v[i]);
         value.v[i] = vsubq_u8(veorq_u8(value.v[i], negative), negative);
@@ -154,6 +156,7 @@ PSTI_NEON_INLINE struct near neighbours(const struct rebuild *r, const struct st
 PSTI_NEON_INLINE v32 med(const struct near *n)
 {
     v32 p;
+#pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
         int8x16_t l = SIGNED(n->l.v[i]), u = SIGNED(n->u.v[i]), ul = SIGNED(n->ul.v[i]);
         int8x16_t low = vminq_s8(l, u), high = vmaxq_s8(l, u);
@@ -175,24 +178,33 @@ PSTI_NEON_INLINE v32 simple(enum kind kind, const struct near *n)
                   UNSIGNED(vhaddq_s8(SIGNED(n->l.v[1]), SIGNED(n->u.v[1])))}};
 }
 
-/* Eight lanes' part of a sum of products. */
-PSTI_NEON_INLINE int16x8_t add_products(int16x8_t sum, uint8x8_t v, int8x8_t k)
+/* Sums of products of bytes: lanes 0..7 and 8..15 of a vector. */
+struct sums {
+    int16x8_t low, high;
+};
+
+PSTI_NEON_INLINE struct sums products(uint8x16_t v, uint8x16_t k)
 {
-    return vmlal_s8(sum, vreinterpret_s8_u8(v), k);
+    return (struct sums){vmull_s8(vget_low_s8(SIGNED(v)), vget_low_s8(SIGNED(k))),
+                         vmull_high_s8(SIGNED(v), SIGNED(k))};
+}
+PSTI_NEON_INLINE void add_products(struct sums *sums, uint8x16_t v, uint8x16_t k)
+{
+    sums->low = vmlal_s8(sums->low, vget_low_s8(SIGNED(v)), vget_low_s8(SIGNED(k)));
+    sums->high = vmlal_high_s8(sums->high, SIGNED(v), SIGNED(k));
 }
 
-/* (a r0 + b r1 + 16) >> 5 modulo 256. */
+/* (a r0 + b r1 + 16) >> 5 modulo 256: what exceeds 16 bits is not in it. */
 PSTI_NEON_INLINE v32 tapped(const struct rebuild *r, const struct part *p, uint32_t t)
 {
     const uint8_t *row = r->memory->tokens[WAVE_BEFORE + t].lanes;
-    const int8x8_t a = vdup_n_s8(p->a), b = vdup_n_s8(p->b);
+    const uint8x16_t a = vdupq_n_u8((uint8_t)p->a), b = vdupq_n_u8((uint8_t)p->b);
     v32 r0 = row_load(row + p->to_0), r1 = row_load(row + p->to_1), out;
+#pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
-        int16x8_t low = add_products(vdupq_n_s16(16), vget_low_u8(r0.v[i]), a);
-        int16x8_t high = add_products(vdupq_n_s16(16), vget_high_u8(r0.v[i]), a);
-        low = add_products(low, vget_low_u8(r1.v[i]), b);
-        high = add_products(high, vget_high_u8(r1.v[i]), b);
-        out.v[i] = UNSIGNED(vcombine_s8(vshrn_n_s16(low, 5), vshrn_n_s16(high, 5)));
+        struct sums sums = products(r0.v[i], a);
+        add_products(&sums, r1.v[i], b);
+        out.v[i] = UNSIGNED(vcombine_s8(vrshrn_n_s16(sums.low, 5), vrshrn_n_s16(sums.high, 5)));
     }
     return out;
 }
@@ -256,48 +268,35 @@ struct lane_filters {
 PSTI_NEON_INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, struct lane_filters *f)
 {
     v32 x = columns_of(t);
+#pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
         /* Bits 4 and 5: the column of blocks; bit 6 or 7 of a negative x: the rear band. */
         uint8x16_t block = vandq_u8(vshrq_n_u8(x.v[i], 4), vdupq_n_u8(7));
+#pragma GCC unroll 9
         for (int k = 0; k < N_COEFFICIENTS; k++)
             f->c[k].v[i] = vqtbl1q_u8(r->filters[k].v[i], block);
     }
-}
-
-/* Of eight lanes: the low or the high half of a vector. */
-#define HALF(v, high) ((high) ? vget_high_u8(v) : vget_low_u8(v))
-#define FACTOR(k) vreinterpret_s8_u8(HALF(f->c[k].v[i], high))
-
-PSTI_NEON_INLINE int8x8_t filtered_8(const struct lane_filters *f, const struct near *n, v32 r0,
-                                     v32 r1, int i, bool high, bool taps)
-{
-    int16x8_t x = vmull_s8(vreinterpret_s8_u8(HALF(n->l.v[i], high)), FACTOR(C_L));
-    x = add_products(x, HALF(n->u.v[i], high), FACTOR(C_U));
-    x = add_products(x, HALF(n->ul.v[i], high), FACTOR(C_UL));
-    x = add_products(x, HALF(n->ur.v[i], high), FACTOR(C_UR));
-    x = add_products(x, HALF(n->uu.v[i], high), FACTOR(C_UU));
-    x = add_products(x, HALF(n->ll.v[i], high), FACTOR(C_LL));
-    if (taps) {
-        x = add_products(x, HALF(r0.v[i], high), FACTOR(C_A));
-        x = add_products(x, HALF(r1.v[i], high), FACTOR(C_B));
-    }
-    return vqrshrn_n_s16(x, 5);
 }
 
 PSTI_NEON_INLINE v32 filtered(const struct rebuild *r, const struct part *p,
                               const struct lane_filters *f, const struct near *n, uint32_t t)
 {
     const uint8_t *row = r->memory->tokens[WAVE_BEFORE + t].lanes;
-    v32 r0 = row_of(0), r1 = row_of(0), out;
-    if (r->any_taps) {
-        r0 = row_load(row + p->to_0);
-        r1 = row_load(row + p->to_1);
+    v32 out;
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
+        struct sums sums = products(n->l.v[i], f->c[C_L].v[i]);
+        add_products(&sums, n->u.v[i], f->c[C_U].v[i]);
+        add_products(&sums, n->ul.v[i], f->c[C_UL].v[i]);
+        add_products(&sums, n->ur.v[i], f->c[C_UR].v[i]);
+        add_products(&sums, n->uu.v[i], f->c[C_UU].v[i]);
+        add_products(&sums, n->ll.v[i], f->c[C_LL].v[i]);
+        if (r->any_taps) {
+            add_products(&sums, vld1q_u8(row + p->to_0 + 16 * i), f->c[C_A].v[i]);
+            add_products(&sums, vld1q_u8(row + p->to_1 + 16 * i), f->c[C_B].v[i]);
+        }
+        out.v[i] = UNSIGNED(vcombine_s8(vqrshrn_n_s16(sums.low, 5), vqrshrn_n_s16(sums.high, 5)));
     }
-    for (int i = 0; i < 2; i++)
-        out.v[i] = UNSIGNED(r->any_taps ? vcombine_s8(filtered_8(f, n, r0, r1, i, false, true),
-                                                      filtered_8(f, n, r0, r1, i, true, true))
-                                        : vcombine_s8(filtered_8(f, n, r0, r1, i, false, false),
-                                                      filtered_8(f, n, r0, r1, i, true, false)));
     return r->any_med ? pick(f->c[C_MED], med(n), out) : out;
 }
 

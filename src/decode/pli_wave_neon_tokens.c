@@ -129,6 +129,7 @@ PSTI_NEON_INLINE v32 energies(const struct stream *s, const struct shape *shape,
 PSTI_NEON_INLINE v32 contexts(const struct stream *s, v32 e)
 {
     v32 c;
+#pragma GCC unroll 2
     for (int i = 0; i < 2; i++)
         c.v[i] = vqtbx2q_u8(vqtbl1q_u8(s->far, vshrq_n_u8(e.v[i], 4)), s->near, e.v[i]);
     return c;
@@ -164,6 +165,7 @@ PSTI_NEON_INLINE void look_up_all(const struct stream *s, const struct states *x
 {
     const uint16x8_t slot = vdupq_n_u16(PSTI_PLI_PROB_SUM - 1);
     const uint8x16_t zero = vdupq_n_u8(0);
+#pragma GCC unroll 4
     for (int i = 0; i < FOURS / 2; i++) {
         uint8x16_t context = x->context.v[i / 2];
         context = i % 2 == 0 ? vzip1q_u8(zero, context) : vzip2q_u8(zero, context);
@@ -181,6 +183,7 @@ PSTI_NEON_INLINE void look_up_all(const struct stream *s, const struct states *x
 PSTI_NEON_INLINE v32 tokens_of(const uint32x4_t *e)
 {
     v32 tokens;
+#pragma GCC unroll 2
     for (int i = 0; i < 2; i++, e += 4) {
         uint16x8_t a = vuzp2q_u16(vreinterpretq_u16_u32(e[0]), vreinterpretq_u16_u32(e[1]));
         uint16x8_t b = vuzp2q_u16(vreinterpretq_u16_u32(e[2]), vreinterpretq_u16_u32(e[3]));
@@ -195,6 +198,7 @@ PSTI_NEON_INLINE uint8x8_t masks_of(const uint32x4_t *low)
 {
     const uint8x16_t bits = vreinterpretq_u8_u32(vdupq_n_u32(0x08040201));
     uint8x16_t both[2];
+#pragma GCC unroll 2
     for (int i = 0; i < 2; i++, low += 4) {
         uint16x8_t a = vuzp1q_u16(vreinterpretq_u16_u32(low[0]), vreinterpretq_u16_u32(low[1]));
         uint16x8_t b = vuzp1q_u16(vreinterpretq_u16_u32(low[2]), vreinterpretq_u16_u32(low[3]));
@@ -208,6 +212,7 @@ PSTI_NEON_INLINE uint8x8_t masks_of(const uint32x4_t *low)
 PSTI_NEON_INLINE void advance_all(const struct shape *shape, struct states *x, const uint32x4_t *e)
 {
     uint32x4_t low[FOURS];
+#pragma GCC unroll 8
     for (int i = 0; i < FOURS; i++) {
         uint32x4_t f = vshrq_n_u32(e[i], 22);
         if (!shape->whole)
@@ -221,6 +226,7 @@ PSTI_NEON_INLINE void advance_all(const struct shape *shape, struct states *x, c
     uint64_t counts = vget_lane_u64(vreinterpret_u64_u8(vcnt_u8(masks)), 0);
     counts *= 0x0202020202020202; /* bytes of words up to the end of each four */
     uint64_t before = counts << 8;
+#pragma GCC unroll 8
     for (int i = 0; i < FOURS; i++) {
         const uint8_t *words = x->words + (uint8_t)(before >> (8 * i));
         x->x[i] = psti_pli_refill_four(x->x[i], words, which >> (8 * i));
