@@ -218,24 +218,24 @@ static unsigned create(struct psti_nvjpeg *nvjpeg, unsigned backend, psti_nvj_ha
     return result;
 }
 
-/* That a card has no engines is told by the handle that it does not get. */
+/* Without engines, or without the part of the driver that has them (libnvcuvid), there is no handle
+ * for them: then lanes do all of it. What is wrong with the card itself, the other handle tells. */
 static unsigned create_engines(struct psti_nvjpeg *nvjpeg)
 {
     unsigned n_engines = 0, n_cores = 0;
     if (nvjpeg->options.no_engines)
         return PSTI_NVJ_SUCCESS;
     unsigned result = create(nvjpeg, PSTI_NVJ_BACKEND_HARDWARE, &nvjpeg->engines);
-    if (result == PSTI_NVJ_ARCH_MISMATCH || result == PSTI_NVJ_IMPLEMENTATION_NOT_SUPPORTED ||
-        result == PSTI_NVJ_NOT_INITIALIZED)
-        return PSTI_NVJ_SUCCESS;
     if (result == PSTI_NVJ_SUCCESS)
         result = PSTI_NVJPEG_CALL(nvjpeg, engines(nvjpeg->engines, &n_engines, &n_cores));
-    nvjpeg->n_engines = n_engines;
-    if (result != PSTI_NVJ_SUCCESS || n_engines > 0)
+    if (result == PSTI_NVJ_SUCCESS && n_engines > 0) {
+        nvjpeg->n_engines = n_engines;
         return result;
-    (void)nvjpeg->api.destroy(nvjpeg->engines);
+    }
+    if (nvjpeg->engines)
+        (void)nvjpeg->api.destroy(nvjpeg->engines);
     nvjpeg->engines = NULL;
-    return result;
+    return result == PSTI_NVJ_ALLOCATOR_FAILURE ? result : PSTI_NVJ_SUCCESS;
 }
 
 static enum pst_status open_handles(struct psti_nvjpeg *nvjpeg, struct pst_error *err)
