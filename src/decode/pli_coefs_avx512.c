@@ -41,41 +41,114 @@ static void prepare(struct psti_pli_coefs_tables *tables)
 
 /* -- Order -- */
 
-/* The list; `sides` are not what plain C has there, but the ends in its order. */
-static void sort(struct psti_coefs_unit *unit)
+/* Blocks and their ends; 64 entries behind them are writable. */
+struct blocks {
+    uint8_t *ends;
+    uint16_t *order;
+    uint32_t n;
+};
+
+/* Those of 64 blocks that are set; order: of the lower and of the upper 32. */
+PSTI_VBMI_INLINE void append(struct blocks *to, uint64_t lanes, __m512i ends, __m512i low,
+                             __m512i high)
 {
-    struct psti_pli_coefs *out = unit->out;
-    uint32_t next[64] = {0}, odd[64] = {0};
-    for (uint32_t s = 0; s < out->n_squares; s++) {
-        const uint8_t *ends = unit->ends[s];
-        for (uint32_t p = 0; p < PSTI_COEFS_SQUARE; p += 2) {
-            next[ends[p]]++;
-            odd[ends[p + 1]]++;
+    uint32_t n_low = (uint32_t)__builtin_popcount((uint32_t)lanes);
+    store(to->ends + to->n, _mm512_maskz_compress_epi8(lanes, ends));
+    store(to->order + to->n, _mm512_maskz_compress_epi16((uint32_t)lanes, low));
+    store(to->order + to->n + n_low, _mm512_maskz_compress_epi16((uint32_t)(lanes >> 32), high));
+    to->n += (uint32_t)__builtin_popcountll(lanes);
+}
+
+/* Blocks whose end has the bit are added to to[0], the others to to[1]. */
+PSTI_VBMI_INLINE void split(const struct blocks *from, uint32_t bit, struct blocks to[2])
+{
+    const __m512i bits = _mm512_set1_epi8((char)bit);
+    for (uint32_t i = 0; i < from->n; i += PSTI_COEFS_SQUARE) {
+        uint32_t left = from->n - i;
+        uint64_t lanes = left < 64 ? (UINT64_C(1) << left) - 1 : UINT64_MAX;
+        __m512i ends = load(from->ends + i);
+        __m512i low = load(from->order + i), high = load(from->order + i + 32);
+        uint64_t ones = _mm512_test_epi8_mask(ends, bits);
+        append(&to[0], lanes & ones, ends, low, high);
+        append(&to[1], lanes & ~ones, ends, low, high);
+    }
+}
+
+/* The blocks of all squares in their order; returns the bits that ends have. */
+PSTI_VBMI_INLINE uint32_t list_blocks(const struct psti_coefs_unit *unit, struct blocks *to)
+{
+    __m512i low = _mm512_set_epi16(31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16,
+                                   15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i square = _mm512_set1_epi16(PSTI_COEFS_SQUARE), half = _mm512_set1_epi16(32);
+    uint64_t some = 0;
+    __m512i all = _mm512_setzero_si512();
+    for (uint32_t s = 0; s < unit->out->n_squares; s++) {
+        __m512i ends = load(unit->ends[s]);
+        append(to, psti_jpeg_blocks(&unit->out->squares[s]), ends, low,
+               _mm512_add_epi16(low, half));
+        low = _mm512_add_epi16(low, square);
+        all = _mm512_or_si512(all, ends);
+    }
+    for (uint32_t bit = 1; bit < 64; bit <<= 1)
+        some |= _mm512_test_epi8_mask(all, _mm512_set1_epi8((char)bit)) ? bit : 0;
+    return (uint32_t)some;
+}
+
+/* The first of the sorted ends from `i` on that is another than ends[i]. */
+PSTI_VBMI_INLINE uint32_t find_next(const uint8_t *ends, uint32_t i, uint32_t n)
+{
+    const __m512i same = _mm512_set1_epi8((char)ends[i]);
+    for (; i < n; i += 64) {
+        uint64_t others = ~(uint64_t)_mm512_cmpeq_epi8_mask(load(ends + i), same);
+        if (others != 0) {
+            i += (uint32_t)__builtin_ctzll(others);
+            break;
         }
     }
-    /* Positions without a block have an end of 0. */
-    next[0] -= out->n_squares * PSTI_COEFS_SQUARE - out->n;
-    out->n_k[64] = 0;
-    for (uint32_t k = 64; k-- > 0;) {
-        uint32_t n = next[k] + odd[k];
-        next[k] = out->n_k[k + 1];
-        out->n_k[k] = (uint16_t)(next[k] + n);
-        memset(unit->sides + next[k], (int)k, n);
+    return i < n ? i : n;
+}
+
+/* n_k, from the sorted ends. */
+PSTI_VBMI_INLINE void count(const uint8_t *ends, struct psti_pli_coefs *out)
+{
+    memset(out->n_k, 0, sizeof out->n_k);
+    for (uint32_t i = 0, next; i < out->n; i = next) {
+        next = find_next(ends, i, out->n);
+        uint32_t last = next < out->n ? ends[next] + 1u : 0;
+        for (uint32_t k = last; k <= ends[i]; k++)
+            out->n_k[k] = (uint16_t)next;
     }
-    uint16_t *order = unit->order;
-    for (uint32_t s = 0; s < out->n_squares; s++) {
-        const uint8_t *ends = unit->ends[s];
-        uint64_t left = psti_jpeg_blocks(&out->squares[s]);
-        if (left == UINT64_MAX)
-            for (uint32_t p = 0; p < PSTI_COEFS_SQUARE; p++)
-                order[next[ends[p]]++] = (uint16_t)(PSTI_COEFS_SQUARE * s + p);
-        else
-            for (; left != 0; left &= left - 1) {
-                uint32_t p = (uint32_t)__builtin_ctzll(left);
-                order[next[ends[p]]++] = (uint16_t)(PSTI_COEFS_SQUARE * s + p);
-            }
+}
+
+/* Sorts by the bits of ends, from the lowest on, each time in a stable way: those that have the bit
+ * come first. `sides` are not what plain C has there, but the ends in the order of the list. */
+PSTI_VBMI_TARGET static void sort(struct psti_coefs_unit *unit)
+{
+    struct psti_pli_coefs *out = unit->out;
+    struct blocks lists[2][2], *from = lists[0], *to = lists[1];
+    for (uint32_t i = 0; i < 4; i++) { /* nothing is in the planes yet */
+        int16_t *room = unit->planes + 2 * i * out->stride;
+        lists[i >> 1][i & 1] =
+            (struct blocks){(uint8_t *)(room + out->stride), (uint16_t *)room, 0};
     }
+    uint32_t some = list_blocks(unit, &from[0]);
+    for (uint32_t bit = 1; bit < 64; bit <<= 1) {
+        if ((some & bit) == 0)
+            continue;
+        to[0].n = to[1].n = 0;
+        split(&from[0], bit, to);
+        split(&from[1], bit, to);
+        struct blocks *before = from;
+        from = to;
+        to = before;
+    }
+    uint32_t n = from[0].n;
+    memcpy(unit->order, from[0].order, n * sizeof *unit->order);
+    memcpy(unit->order + n, from[1].order, from[1].n * sizeof *unit->order);
+    memcpy(unit->sides, from[0].ends, n);
+    memcpy(unit->sides + n, from[1].ends, from[1].n);
     memset(unit->sides + out->n, 0, psti_round_up(out->n, PSTI_COEFS_SQUARE) - out->n);
+    count(unit->sides, out);
 }
 
 const struct psti_coefs_level psti_coefs_level_avx512 = {

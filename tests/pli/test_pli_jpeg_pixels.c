@@ -13,7 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const uint32_t levels[] = {0, PSTI_CPU_AVX2};
+static const uint32_t levels[] = {
+    0, PSTI_CPU_AVX2, PSTI_CPU_AVX2 | PSTI_CPU_AVX512 | PSTI_CPU_AVX512_VBMI | PSTI_CPU_AVX512_ICL};
 #define N_LEVELS (sizeof levels / sizeof levels[0])
 
 /* A JPEG and what libjpeg makes of it. */
