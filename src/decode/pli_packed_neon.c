@@ -4,9 +4,9 @@
  * are dealt to the groups that have one by counting these (tbl by the count), 8 rows at a time.
  * Rows: a group of 8 residuals is unpacked by a tbl, a shift that brings each residual to the top
  * of its lane, and one that brings it down. Each row is unpacked and predicted before the next, so
- * that the chain from row to row runs beside the unpacking of later ones. What bounds a row of 64
- * bytes is the number of vector instructions, 40 to unpack and 40 more to sum, of which a Neoverse
- * N1 starts two a cycle and shifts one. */
+ * that the chain from row to row runs beside the unpacking of later ones. A row of 64 bytes
+ * with sums takes some 150 instructions, 80 of vectors; of those a Neoverse N1, which they bound,
+ * starts two a cycle, and one that shifts. */
 #include "decode/pli_packed.h"
 
 #include "base/neon.h"

@@ -4,8 +4,9 @@
  * functions, any thread. Bands are taken one after another; in most only one plane has lanes, and
  * the loop is made for its predictor. Samples are kept less 128 (pli_wave_neon.h): sums, averages
  * and the order of samples are what they were, and a filter, whose coefficients of samples sum up
- * to 32, gives the prediction less 128 too. A step takes 90 vector instructions, and 50 more with
- * filters, of which 24 or 32 multiply; these bound a Neoverse N1, which multiplies one a cycle. */
+ * to 32, gives the prediction less 128 too. A step takes 105 instructions, 30 more with taps and
+ * 60 with filters, nearly all of vectors; of those of filters 24 or 32 multiply, of which a
+ * Neoverse N1 starts one a cycle. */
 #include "decode/pli_wave_neon.h"
 
 #if defined(PSTI_NEON)
