@@ -14,7 +14,11 @@
 #include "base/avx512.h"
 
 #if defined(__x86_64__)
+#if defined(PST_SIMDE) /* a copy of the emulation in every loop would take minutes to compile */
+#define INLINE static inline
+#else
 #define INLINE PSTI_VBMI_INLINE
+#endif
 #define TARGET PSTI_VBMI_TARGET
 
 enum {

@@ -348,21 +348,22 @@ BAND(two_first, 2, true, FIRST)
 BAND(two_half, 2, true, HALF)
 BAND(two_double, 2, true, DOUBLE)
 BAND(two_mixed, 2, true, MIXED)
+BAND(two_any_first, 2, false, FIRST)
+BAND(two_any_double, 2, false, DOUBLE)
 BAND(two_any, 2, false, MIXED)
 
 typedef void band_loop(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end);
 
 static band_loop *loop_for(const struct shape *shape, uint32_t n_units)
 {
+    bool first = (shape->firsts[0] & shape->firsts[1]) != 0;
+    bool half = (shape->halves[0] & shape->halves[1]) != 0;
+    bool twice = (shape->doubles[0] & shape->doubles[1]) != 0;
     if (n_units == 1)
         return shape->whole ? one_whole : one_any;
-    if (!shape->whole)
-        return two_any;
-    if ((shape->firsts[0] & shape->firsts[1]) != 0)
-        return two_first;
-    if ((shape->halves[0] & shape->halves[1]) != 0)
-        return two_half;
-    return (shape->doubles[0] & shape->doubles[1]) != 0 ? two_double : two_mixed;
+    if (!shape->whole) /* most often the first band of a unit, and its last */
+        return first ? two_any_first : twice ? two_any_double : two_any;
+    return first ? two_first : half ? two_half : twice ? two_double : two_mixed;
 }
 
 /* -- Streams -- */
@@ -397,6 +398,13 @@ static struct shape shape_of(const struct psti_pli_wave512_job *job, uint32_t k)
     add_band(&shape, job, 0, k);
     if (k > 0)
         add_band(&shape, job, 1, k - 1);
+    /* Lanes in no band are idle: they may have any E. */
+    uint32_t there = k < head->n_bands ? 0 : 1, other = 1 - there;
+    if (k == 0 || there == 1) {
+        shape.firsts[other] = shape.firsts[there];
+        shape.halves[other] = shape.halves[there];
+        shape.doubles[other] = shape.doubles[there];
+    }
     shape.whole = !job->tables->has_sure_tokens && job->units[0]->width == 64 &&
                   (shape.rows[0] & shape.rows[1]) == UINT32_MAX;
     return shape;
