@@ -153,6 +153,6 @@ enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit, void *sampl
 
 /* What the modes may use of the caller's scratch, aligned to 64; static assertions hold them to it.
  */
-enum { PSTI_PLI_WORK_NBYTES = 128 * 1024, PSTI_PLI_TABLES_NBYTES = 80 * 1024 };
+enum { PSTI_PLI_WORK_NBYTES = 256 * 1024, PSTI_PLI_TABLES_NBYTES = 80 * 1024 };
 
 #endif

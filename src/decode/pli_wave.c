@@ -199,7 +199,7 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
 bool psti_pli_wave_takes_two(uint32_t cpu)
 {
 #if defined(__x86_64__)
-    return (cpu & PSTI_CPU_AVX512_VBMI) != 0;
+    return (cpu & (PSTI_CPU_AVX2 | PSTI_CPU_AVX512_VBMI)) != 0;
 #else
     (void)cpu;
     return false;
@@ -213,10 +213,13 @@ bool psti_pli_wave_decode_two(const struct psti_pli_unit units[2],
 {
 #if defined(__x86_64__)
     struct psti_pli_wave_head heads[2];
+    psti_pli_wave_kernel_two *decode = (units[0].cpu & PSTI_CPU_AVX512_VBMI) != 0
+                                           ? psti_pli_wave_decode_two_avx512
+                                           : psti_pli_wave_decode_two_avx2;
     return psti_pli_wave_takes_two(units[0].cpu) &&
            psti_pli_wave_parse(units, heads, NULL) == PST_OK &&
            psti_pli_wave_parse(units + 1, heads + 1, NULL) == PST_OK &&
-           psti_pli_wave_decode_two_avx512(units, heads, tables, work, planes, statuses, err);
+           decode(units, heads, tables, work, planes, statuses, err);
 #else
     (void)units, (void)tables, (void)work, (void)planes, (void)statuses, (void)err;
     return false;

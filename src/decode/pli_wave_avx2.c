@@ -4,10 +4,12 @@
  * that are not worth a road of their own: 16 bits, more words than the samples are worth, taps
  * beyond what 16-bit sums hold. Pure functions, any thread.
  *
- * Tokens first, samples second (pli_wave_avx2_tokens.c, pli_wave_avx2_rebuild.c); both leave rows
- * of 32 lanes, step by step. Turning columns into rows then gives each lane's samples of all bands
- * as one line, in which row y of plane p begins at 2 * (y % 32) + 64 * (band of p and y): that is
- * what the planes handed out describe. */
+ * Two units of one shape have their tokens decoded at once, for one alone leaves the processor
+ * waiting for look-ups half of the time: 1.1 x the speed of all. Tokens first, samples second
+ * (pli_wave_avx2_tokens.c, pli_wave_avx2_rebuild.c); both leave rows of 32 lanes, step by step.
+ * Turning columns into rows then gives each lane's samples of all bands as one line, in which row y
+ * of plane p begins at 2 * (y % 32) + 64 * (band of p and y): that is what the planes handed out
+ * describe. */
 #include "decode/pli_wave_avx2.h"
 
 #if defined(__x86_64__)
@@ -205,5 +207,39 @@ enum pst_status psti_pli_wave_decode_avx2(const struct psti_pli_unit *unit,
     if (head->n_coded > 0)
         psti_pli_wave_avx2_tokens(&job);
     return finish(&job, planes, err);
+}
+
+/* Whether steps of the two have the same lanes and the same formulas for E. */
+static bool same_shape(const struct psti_pli_unit units[2],
+                       const struct psti_pli_wave_head heads[2])
+{
+    if (units[0].height != units[1].height || units[0].width != units[1].width ||
+        heads[0].n_coded != heads[1].n_coded)
+        return false;
+    for (uint32_t j = 0; j < heads[0].n_coded; j++)
+        if (heads[0].planes[j].plane != heads[1].planes[j].plane)
+            return false;
+    return true;
+}
+
+bool psti_pli_wave_decode_two_avx2(const struct psti_pli_unit units[2],
+                                   struct psti_pli_wave_head heads[2],
+                                   const struct psti_pli_wave_tables *tables, void *work,
+                                   struct psti_pli_planes planes[2], enum pst_status statuses[2],
+                                   struct pst_error *err)
+{
+    struct psti_pli_wave_memory *memory = work;
+    if (heads[0].n_coded == 0 || !can_decode(units, heads) || !can_decode(units + 1, heads + 1) ||
+        !same_shape(units, heads))
+        return false;
+    struct psti_pli_wave_job jobs[2] = {
+        {.unit = units, .head = heads, .tables = tables, .memory = memory},
+        {.unit = units + 1, .head = heads + 1, .tables = tables, .memory = memory + 1}};
+    psti_pli_wave_avx2_tokens_two(jobs);
+    if (!jobs[0].ends || !jobs[1].ends)
+        return false; /* what is wrong is told when they are decoded one by one */
+    statuses[0] = finish(jobs, planes, err);
+    statuses[1] = finish(jobs + 1, planes + 1, statuses[0] == PST_OK ? err : NULL);
+    return true;
 }
 #endif

@@ -43,7 +43,7 @@ struct psti_pli_wave_memory {
     };
     uint8_t bits[WAVE_MAX_RAW_NBYTES + PSTI_PLI_WAVE_STATE_NBYTES + 16];
 };
-_Static_assert(sizeof(struct psti_pli_wave_memory) <= PSTI_PLI_WORK_NBYTES, "scratch");
+_Static_assert(2 * sizeof(struct psti_pli_wave_memory) <= PSTI_PLI_WORK_NBYTES, "scratch");
 
 /* A unit on its way. */
 struct psti_pli_wave_job {
@@ -57,6 +57,8 @@ struct psti_pli_wave_job {
 
 /* pli_wave_avx2_tokens.c */
 void psti_pli_wave_avx2_tokens(struct psti_pli_wave_job *job);
+/* Of two units of one shape; if one of them does not end, the other may not have been done. */
+void psti_pli_wave_avx2_tokens_two(struct psti_pli_wave_job jobs[2]);
 /* pli_wave_avx2_rebuild.c: residuals -> samples. */
 void psti_pli_wave_avx2_rebuild(struct psti_pli_wave_job *job);
 

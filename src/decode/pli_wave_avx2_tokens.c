@@ -3,7 +3,8 @@
  * In: a parsed unit and its tables; out: rows of 32 tokens. Pure functions, any thread. What
  * bounds it is a step's chain: slots -> 32 look-ups -> states -> which lanes take words -> slots.
  * The stages of a step stand in an order that puts what the chain does not need (rows of tokens,
- * the next contexts) where it waits.
+ * the next contexts) where it waits. Two units of one shape go through the loop together where
+ * there are two: each in the other's waits.
  *
  * States are kept as halves of 16 bits: vector A has lanes 0..7 and 16..23, vector B the others,
  * which is what unpacking and packing bytes gives. Look-ups go through general registers: the
@@ -435,6 +436,57 @@ static void TARGET run(struct stream *s, const struct psti_pli_wave_job *job)
         }
     }
     s->states = x;
+}
+
+/* The same for two streams of one shape: each stands where the other's chain waits. Stops where
+ * the words of either are used up. */
+static void TARGET run_two(struct stream s[2], const struct psti_pli_wave_job *job)
+{
+    struct states x = s[0].states, y = s[1].states;
+    const uint16_t *x_end = s[0].end, *y_end = s[1].end;
+    for (uint32_t k = 0; 64 * k < job->head->n_steps; k++) {
+        uint32_t t = 64 * k, end = t + 64;
+        end = end < job->head->n_steps ? end : job->head->n_steps;
+        const struct shape shape = shape_of(s, job, k);
+        find_contexts(s, &shape, &x, step_at(s, t), false);
+        find_contexts(s + 1, &shape, &y, step_at(s + 1, t), false);
+        for (; t < end && x.words <= x_end && y.words <= y_end; t += 2) {
+            look_up_all(s, &x);
+            look_up_all(s + 1, &y);
+            advance_all(&shape, &x);
+            keep_tokens(&shape, &x, step_at(s, t));
+            find_contexts(s, &shape, &x, step_at(s, t + 1), true);
+            take_words(&x);
+            advance_all(&shape, &y);
+            keep_tokens(&shape, &y, step_at(s + 1, t));
+            find_contexts(s + 1, &shape, &y, step_at(s + 1, t + 1), true);
+            take_words(&y);
+            look_up_all(s, &x);
+            look_up_all(s + 1, &y);
+            advance_all(&shape, &x);
+            keep_tokens(&shape, &x, step_at(s, t + 1));
+            if (t + 2 < end)
+                find_contexts(s, &shape, &x, step_at(s, t + 2), false);
+            take_words(&x);
+            advance_all(&shape, &y);
+            keep_tokens(&shape, &y, step_at(s + 1, t + 1));
+            if (t + 2 < end)
+                find_contexts(s + 1, &shape, &y, step_at(s + 1, t + 2), false);
+            take_words(&y);
+        }
+    }
+    s[0].states = x;
+    s[1].states = y;
+}
+
+void TARGET psti_pli_wave_avx2_tokens_two(struct psti_pli_wave_job jobs[2])
+{
+    struct stream s[2];
+    open_stream(s, jobs);
+    open_stream(s + 1, jobs + 1);
+    run_two(s, jobs);
+    close_stream(s, jobs);
+    close_stream(s + 1, jobs + 1);
 }
 
 void TARGET psti_pli_wave_avx2_tokens(struct psti_pli_wave_job *job)

@@ -72,12 +72,14 @@ psti_pli_wave_kernel psti_pli_wave_decode_c;
 #if defined(__x86_64__)
 psti_pli_wave_kernel psti_pli_wave_decode_avx2;   /* needs PSTI_CPU_AVX2 */
 psti_pli_wave_kernel psti_pli_wave_decode_avx512; /* needs PSTI_CPU_AVX512_VBMI, too */
-/* psti_pli_wave_decode_two() of that level. */
-bool psti_pli_wave_decode_two_avx512(const struct psti_pli_unit units[2],
-                                     struct psti_pli_wave_head heads[2],
-                                     const struct psti_pli_wave_tables *tables, void *work,
-                                     struct psti_pli_planes planes[2], enum pst_status statuses[2],
-                                     struct pst_error *err);
+/* psti_pli_wave_decode_two() of a level. */
+typedef bool psti_pli_wave_kernel_two(const struct psti_pli_unit units[2],
+                                      struct psti_pli_wave_head heads[2],
+                                      const struct psti_pli_wave_tables *tables, void *work,
+                                      struct psti_pli_planes planes[2], enum pst_status statuses[2],
+                                      struct pst_error *err);
+psti_pli_wave_kernel_two psti_pli_wave_decode_two_avx2;
+psti_pli_wave_kernel_two psti_pli_wave_decode_two_avx512;
 /* Whether the coefficients are small enough for sums of two products in 16 bits, as vectors of
  * 8-bit samples have them (pli_wave_avx2_rebuild.c). */
 bool psti_pli_wave_avx2_can_rebuild(const struct psti_pli_wave_head *head);

@@ -39,7 +39,8 @@ enum { VBMI = PSTI_CPU_AVX2 | PSTI_CPU_AVX512_VBMI };
 static const struct level levels[] = {
     {"c", 0, 0, psti_pli_wave_decode_c, NULL},
 #if defined(__x86_64__)
-    {"avx2", PSTI_CPU_AVX2, PSTI_CPU_AVX2, psti_pli_wave_decode_avx2, NULL},
+    {"avx2", PSTI_CPU_AVX2, PSTI_CPU_AVX2, psti_pli_wave_decode_avx2,
+     psti_pli_wave_decode_two_avx2},
     {"avx512", VBMI, VBMI, psti_pli_wave_decode_avx512, psti_pli_wave_decode_two_avx512},
 #endif
 #if defined(__aarch64__)
