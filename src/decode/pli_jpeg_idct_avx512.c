@@ -29,10 +29,10 @@ struct work {
     __m512i in[64];          /* dequantised, [8 * row + column] */
     __m512i half[64];        /* after the columns */
     uint8_t samples[8][256]; /* a row of 32 blocks: see store_lanes() */
-    int16_t planes[64][ROOM];
+    _Alignas(64) int16_t planes[64][ROOM];
     uint16_t order[ROOM];
-    uint16_t wanted[SIXTEENTHS]; /* squares[].wanted, next to one another */
-    uint8_t *to[LANES];          /* where the blocks of a group go */
+    _Alignas(64) uint16_t wanted[SIXTEENTHS]; /* squares[].wanted, next to one another */
+    uint8_t *to[LANES];                       /* where the blocks of a group go */
 };
 _Static_assert(sizeof(struct work) <= PSTI_PLI_JPEG_IDCT_NBYTES, "the work fits");
 
