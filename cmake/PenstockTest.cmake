@@ -20,11 +20,15 @@ function(pst_test name)
 endfunction()
 
 # pst_simde(NAME a_simde.c ...): files of the test that compile kernels against SIMDe (tests/simde). Left out where SIMDe
-# is missing and on machines other than x86, for which it is written; PST_HAVE_SIMDE says that they are there.
+# is missing and on machines other than x86, for which it is written (PST_SIMDE); PST_HAVE_SIMDE says that they are there.
 find_path(PST_SIMDE_INCLUDE simde/x86/avx512.h)
 option(PST_SIMDE_SANITIZE "emulated kernels are sanitized, too" OFF)
+set(PST_SIMDE OFF)
+if(PST_SIMDE_INCLUDE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(PST_SIMDE ON)
+endif()
 function(pst_simde name)
-  if(NOT PST_SIMDE_INCLUDE OR NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  if(NOT PST_SIMDE)
     return()
   endif()
   target_sources(${name} PRIVATE ${ARGN})
