@@ -1,3 +1,7 @@
+# What ThreadSanitizer is for: `ninja threaded_tests`, `ctest -L` these labels.
+set(PST_THREADED_LABELS "base|batch|device|loader|storage")
+add_custom_target(threaded_tests)
+
 # pst_test(NAME SOURCES a.c LIBS targets [LABEL label] [ARGS ...]): a cmocka program run by ctest. Exit 77 = skipped.
 function(pst_test name)
   cmake_parse_arguments(TEST "" "LABEL;TIMEOUT" "SOURCES;LIBS;ARGS" ${ARGN})
@@ -17,6 +21,9 @@ function(pst_test name)
     math(EXPR TEST_TIMEOUT "4 * ${TEST_TIMEOUT}") # emulated
   endif()
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABEL}")
+  if(TEST_LABEL MATCHES "^(${PST_THREADED_LABELS})$")
+    add_dependencies(threaded_tests ${name})
+  endif()
 endfunction()
 
 # pst_simde(NAME a_simde.c ...): files of the test that compile kernels against SIMDe (tests/simde). Left out where SIMDe
