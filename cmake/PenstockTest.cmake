@@ -29,7 +29,6 @@ endfunction()
 # pst_simde(NAME a_simde.c ...): files of the test that compile kernels against SIMDe (tests/simde). Left out where SIMDe
 # is missing and on machines other than x86, for which it is written (PST_SIMDE); PST_HAVE_SIMDE says that they are there.
 find_path(PST_SIMDE_INCLUDE simde/x86/avx512.h)
-option(PST_SIMDE_SANITIZE "emulated kernels are sanitized, too" OFF)
 set(PST_SIMDE OFF)
 if(PST_SIMDE_INCLUDE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(PST_SIMDE ON)
@@ -40,10 +39,8 @@ function(pst_simde name)
   endif()
   target_sources(${name} PRIVATE ${ARGN})
   target_compile_definitions(${name} PRIVATE PST_HAVE_SIMDE)
-  # Emulated vectors are arrays to a sanitizer: compilers take a minute over a file. Guard pages see to the edges; with
-  # PST_SIMDE_SANITIZE=ON AddressSanitizer does, too.
   set(options "-w;-Wno-psabi;-fno-sanitize=undefined;-O1;-g0")
-  if(PST_SANITIZE AND NOT PST_SIMDE_SANITIZE)
+  if(PST_SANITIZE AND NOT PST_SANITIZE_EMULATED)
     set(options "${options};-fno-sanitize=all")
   endif()
   # Undefined behaviour is never looked for: the emulation itself shifts by the full width of a word (SIMDe 0.7.2,

@@ -210,13 +210,19 @@ static void open_loader(pst_dataset *from, const struct way *way, enum pst_on_er
     assert_ok(pst_loader_open(from, &options, loader, &err));
 }
 
-/* Both give the same batches: for two epochs of crops, for one of whole images. */
+#ifdef __SANITIZE_THREAD__
+enum { EPOCHS_OF_CROPS = 1 }; /* threads are the same in each, and it takes minutes */
+#else
+enum { EPOCHS_OF_CROPS = 2 };
+#endif
+
+/* Both give the same batches: for some epochs of crops, for one of whole images. */
 static void compare(pst_dataset *files, pst_dataset *kept, const struct way *way,
                     enum pst_on_error on_error, struct pst_loader_stats *stats)
 {
     struct pst_error err;
     pst_loader *a, *b;
-    const uint64_t n_epochs = way->crop != 0 ? 2 : 1;
+    const uint64_t n_epochs = way->crop != 0 ? EPOCHS_OF_CROPS : 1;
     open_loader(files, way, on_error, &a);
     open_loader(kept, way, on_error, &b);
     for (uint64_t epoch = 0; epoch < n_epochs; epoch++) {
