@@ -347,7 +347,7 @@ static void crops_read_their_units(void **state)
     struct pst_loader_stats stats;
     (void)state;
     compare(folder, packed, &way, PST_ON_ERROR_RAISE, &stats);
-    assert_int_equal(stats.n_partial_reads, 2 * 8);
+    assert_int_equal(stats.n_partial_reads, EPOCHS_OF_CROPS * 8);
     assert_true(stats.n_units_decoded < stats.n_units_whole / 2);
     assert_int_equal(stats.n_fallback_region, 0);
 }
@@ -359,9 +359,9 @@ static void bad_ones_are_treated_alike(void **state)
     struct pst_loader_stats stats;
     (void)state;
     compare(bad_folder, bad_packed, &way, PST_ON_ERROR_SKIP, &stats);
-    assert_int_equal(stats.n_bad, 2);
+    assert_int_equal(stats.n_bad, EPOCHS_OF_CROPS);
     compare(bad_folder, bad_packed, &way, PST_ON_ERROR_REPLACE, &stats);
-    assert_int_equal(stats.n_replaced, 2);
+    assert_int_equal(stats.n_replaced, EPOCHS_OF_CROPS);
 }
 
 /* Smooth pictures are the same but for a level or two: they do not move, however the image is
