@@ -352,14 +352,6 @@ TARGET static void do_group(const struct unit *unit, const struct group *group, 
     store_lanes(unit, group, work);
 }
 
-/* The end of the block at list position i, when it was `last` at an earlier one. */
-INLINE uint32_t end_at(const struct psti_pli_coefs *coefs, uint32_t i, uint32_t last)
-{
-    while (last > 0 && coefs->n_k[last] <= i)
-        last--;
-    return last;
-}
-
 TARGET static void all_blocks(const struct unit *unit, struct work *work)
 {
     const struct psti_pli_coefs *coefs = unit->blocks->coefs;
@@ -367,7 +359,7 @@ TARGET static void all_blocks(const struct unit *unit, struct work *work)
     for (uint32_t i = 0; i < coefs->n; i += LANES) {
         group.planes = coefs->planes + i;
         group.order = coefs->order + i;
-        group.last = end_at(coefs, i, group.last);
+        group.last = psti_pli_jpeg_end_at(coefs, i, group.last);
         if (coefs->n - i < LANES) { /* the list ends here: nothing behind it is read */
             group.n = coefs->n - i;
             memcpy(work->order, group.order, group.n * sizeof work->order[0]);
@@ -391,28 +383,12 @@ INLINE __m128i moving_together(uint32_t mask)
     return _mm_add_epi16(_mm_mullo_epi16(v, _mm_set1_epi16(0x0202)), _mm_set1_epi16(0x0100));
 }
 
-/* Which of the 64 blocks from list position i on are wanted; *order: their numbers follow. */
-INLINE uint64_t wanted_of(const struct psti_pli_jpeg_blocks *blocks, uint32_t i, uint16_t *order)
-{
-    const struct psti_pli_coefs *coefs = blocks->coefs;
-    uint32_t left = coefs->n - i, n = left < CHUNK ? left : CHUNK;
-    uint64_t mask = 0;
-    for (uint32_t b = 0; b < n; b++) {
-        uint32_t block = coefs->order[i + b];
-        uint64_t wanted = blocks->squares[block >> 6].wanted >> (block & 63) & 1;
-        mask |= wanted << b;
-        *order = (uint16_t)block;
-        order += wanted;
-    }
-    return mask;
-}
-
 /* Adds the wanted ones of the 64 blocks from list position i on, whose ends are at most `last`. */
 TARGET static void gather(const struct psti_pli_jpeg_blocks *blocks, uint32_t i, uint32_t last,
                           struct gathered *g, struct work *work)
 {
     const struct psti_pli_coefs *coefs = blocks->coefs;
-    uint64_t mask = wanted_of(blocks, i, work->order + g->n);
+    uint64_t mask = psti_pli_jpeg_wanted_of(blocks, i, work->order + g->n);
     __m128i shuffles[8];
     uint32_t offsets[8], n = g->n;
     for (int j = 0; j < 8; j++) {
@@ -460,7 +436,7 @@ TARGET static void some_blocks(const struct unit *unit, struct work *work)
     struct gathered g = {0, unit->last};
     uint32_t last = unit->last;
     for (uint32_t i = 0; i < coefs->n; i += CHUNK) {
-        last = end_at(coefs, i, last);
+        last = psti_pli_jpeg_end_at(coefs, i, last);
         gather(unit->blocks, i, last, &g, work);
         do_gathered(unit, last, &g, work);
     }

@@ -364,14 +364,6 @@ TARGET static void do_group(const struct unit *unit, const struct group *group, 
     store_lanes(unit, group, work);
 }
 
-/* The end of the block at list position i, when it was `last` at an earlier one. */
-INLINE uint32_t end_at(const struct psti_pli_coefs *coefs, uint32_t i, uint32_t last)
-{
-    while (last > 0 && coefs->n_k[last] <= i)
-        last--;
-    return last;
-}
-
 TARGET static void all_blocks(const struct unit *unit, struct work *work)
 {
     const struct psti_pli_coefs *coefs = unit->blocks->coefs;
@@ -379,7 +371,7 @@ TARGET static void all_blocks(const struct unit *unit, struct work *work)
     for (uint32_t i = 0; i < coefs->n; i += LANES) {
         group.planes = coefs->planes + i;
         group.order = coefs->order + i;
-        group.last = end_at(coefs, i, group.last);
+        group.last = psti_pli_jpeg_end_at(coefs, i, group.last);
         if (coefs->n - i < LANES) { /* the list ends here: nothing behind it is read */
             group.n = coefs->n - i;
             memcpy(work->order, group.order, group.n * sizeof work->order[0]);
@@ -480,7 +472,7 @@ TARGET static void some_blocks(const struct unit *unit, struct work *work)
     for (uint32_t s = 0; s < coefs->n_squares; s++)
         memcpy(work->wanted + 4 * s, &unit->blocks->squares[s].wanted, sizeof(uint64_t));
     for (uint32_t i = 0; i < coefs->n; i += CHUNK) {
-        last = end_at(coefs, i, last);
+        last = psti_pli_jpeg_end_at(coefs, i, last);
         gather(unit->blocks, i, last, &g, work);
         do_gathered(unit, last, &g, work);
     }

@@ -446,14 +446,6 @@ static void do_group(const struct unit *unit, const struct group *group, struct 
     variants[i].run(work, unit->blocks->stride);
 }
 
-/* The end of the block at list position i, when it was `last` at an earlier one. */
-static uint32_t end_at(const struct psti_pli_coefs *coefs, uint32_t i, uint32_t last)
-{
-    while (last > 0 && coefs->n_k[last] <= i)
-        last--;
-    return last;
-}
-
 static void all_blocks(const struct unit *unit, struct work *work)
 {
     const struct psti_pli_coefs *coefs = unit->blocks->coefs;
@@ -461,7 +453,7 @@ static void all_blocks(const struct unit *unit, struct work *work)
     for (uint32_t i = 0; i < coefs->n; i += LANES) {
         group.planes = coefs->planes + i;
         group.order = coefs->order + i;
-        group.last = end_at(coefs, i, group.last);
+        group.last = psti_pli_jpeg_end_at(coefs, i, group.last);
         if (coefs->n - i < LANES) { /* the list ends here: nothing behind it is read */
             group.n = coefs->n - i;
             memcpy(work->order, group.order, group.n * sizeof work->order[0]);
@@ -492,28 +484,12 @@ PSTI_NEON_INLINE uint8x16_t moving_together(uint32_t mask)
     return vreinterpretq_u8_u16(vmlaq_n_u16(vdupq_n_u16(0x0100), v, 0x0202));
 }
 
-/* Which of the 64 blocks from list position i on are wanted; *order: their numbers follow. */
-static uint64_t wanted_of(const struct psti_pli_jpeg_blocks *blocks, uint32_t i, uint16_t *order)
-{
-    const struct psti_pli_coefs *coefs = blocks->coefs;
-    uint32_t left = coefs->n - i, n = left < CHUNK ? left : CHUNK;
-    uint64_t mask = 0;
-    for (uint32_t b = 0; b < n; b++) {
-        uint32_t block = coefs->order[i + b];
-        uint64_t wanted = blocks->squares[block >> 6].wanted >> (block & 63) & 1;
-        mask |= wanted << b;
-        *order = (uint16_t)block;
-        order += wanted;
-    }
-    return mask;
-}
-
 /* Adds the wanted ones of the 64 blocks from list position i on, whose ends are at most `last`. */
 static void gather(const struct psti_pli_jpeg_blocks *blocks, uint32_t i, uint32_t last,
                    struct gathered *g, struct work *work)
 {
     const struct psti_pli_coefs *coefs = blocks->coefs;
-    uint64_t mask = wanted_of(blocks, i, work->order + g->n);
+    uint64_t mask = psti_pli_jpeg_wanted_of(blocks, i, work->order + g->n);
     uint8x16_t indices[8];
     uint32_t offsets[8], n = g->n;
     for (int j = 0; j < 8; j++) {
@@ -560,7 +536,7 @@ static void some_blocks(const struct unit *unit, struct work *work)
     struct gathered g = {0, unit->last};
     uint32_t last = unit->last;
     for (uint32_t i = 0; i < coefs->n; i += CHUNK) {
-        last = end_at(coefs, i, last);
+        last = psti_pli_jpeg_end_at(coefs, i, last);
         gather(unit->blocks, i, last, &g, work);
         do_gathered(unit, last, &g, work);
     }

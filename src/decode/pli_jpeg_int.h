@@ -55,6 +55,32 @@ static inline uint32_t psti_pli_jpeg_first_square(const struct psti_pli_coefs *c
     return s;
 }
 
+/* For levels that transform many blocks at once. The end of the block at list position i, when it
+ * was `last` at an earlier one. */
+static inline uint32_t psti_pli_jpeg_end_at(const struct psti_pli_coefs *coefs, uint32_t i,
+                                            uint32_t last)
+{
+    while (last > 0 && coefs->n_k[last] <= i)
+        last--;
+    return last;
+}
+/* Which of the 64 blocks from list position i on are wanted; *order: their numbers follow. */
+static inline uint64_t psti_pli_jpeg_wanted_of(const struct psti_pli_jpeg_blocks *blocks,
+                                               uint32_t i, uint16_t *order)
+{
+    const struct psti_pli_coefs *coefs = blocks->coefs;
+    uint32_t left = coefs->n - i, n = left < 64 ? left : 64;
+    uint64_t mask = 0;
+    for (uint32_t b = 0; b < n; b++) {
+        uint32_t block = coefs->order[i + b];
+        uint64_t wanted = blocks->squares[block >> 6].wanted >> (block & 63) & 1;
+        mask |= wanted << b;
+        *order = (uint16_t)block;
+        order += wanted;
+    }
+    return mask;
+}
+
 /* ---- Coefficients -> blocks: pli_jpeg.c, pli_jpeg_blocks_avx2.c */
 
 /* 16 entries of planes 0..last, and zeros above them, to 64 coefficients of a block each. */

@@ -175,6 +175,35 @@ enum pst_status psti_pli_wave_parse(const struct psti_pli_unit *unit,
     return PST_OK;
 }
 
+bool psti_pli_wave_same_shape(const struct psti_pli_unit units[2],
+                              const struct psti_pli_wave_head heads[2])
+{
+    if (units[0].height != units[1].height || units[0].width != units[1].width ||
+        units[0].channels != units[1].channels || units[0].transform != units[1].transform ||
+        heads[0].n_coded != heads[1].n_coded)
+        return false;
+    for (uint32_t j = 0; j < heads[0].n_coded; j++)
+        if (heads[0].planes[j].plane != heads[1].planes[j].plane)
+            return false;
+    return true;
+}
+
+void psti_pli_wave_place_planes(const struct psti_pli_wave_head *head, uint8_t *lines,
+                                size_t line_nbytes)
+{
+    size_t plane_nbytes = 64 * (size_t)head->bands_per_plane;
+    for (uint32_t l = 0; l < PSTI_PLI_LANES; l++) {
+        uint8_t *line = lines + l * line_nbytes;
+        for (uint32_t j = head->n_coded; j-- > 0;)
+            if (head->planes[j].plane != j)
+                memmove(line + head->planes[j].plane * plane_nbytes, line + j * plane_nbytes,
+                        plane_nbytes);
+        for (uint32_t i = 0; i < head->n_constant; i++)
+            memset(line + head->constant_planes[i] * plane_nbytes, head->constants[i],
+                   plane_nbytes);
+    }
+}
+
 enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
                                      const struct psti_pli_wave_tables *tables, void *work,
                                      struct psti_pli_planes *planes, struct pst_error *err)

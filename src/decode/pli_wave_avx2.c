@@ -146,22 +146,6 @@ static void TARGET make_lines(struct psti_pli_wave_memory *m, uint32_t n_steps)
         turn_16(m->samples + WAVE_BEFORE + t, m->lines + t);
 }
 
-/* Lines hold coded planes one after another; constant ones may belong between them. */
-static void place_planes(const struct psti_pli_wave_head *head, struct psti_pli_wave_memory *m)
-{
-    size_t plane_nbytes = 64 * (size_t)head->bands_per_plane;
-    for (uint32_t l = 0; l < PSTI_PLI_LANES; l++) {
-        uint8_t *line = m->lines + l * (size_t)(WAVE_LINE + 2);
-        for (uint32_t j = head->n_coded; j-- > 0;)
-            if (head->planes[j].plane != j)
-                memmove(line + head->planes[j].plane * plane_nbytes, line + j * plane_nbytes,
-                        plane_nbytes);
-        for (uint32_t i = 0; i < head->n_constant; i++)
-            memset(line + head->constant_planes[i] * plane_nbytes, head->constants[i],
-                   plane_nbytes);
-    }
-}
-
 /* -- The unit -- */
 
 static bool can_decode(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head)
@@ -186,7 +170,7 @@ static enum pst_status finish(struct psti_pli_wave_job *job, struct psti_pli_pla
         make_lines(job->memory, head->n_steps);
     }
     if (head->n_constant > 0)
-        place_planes(head, job->memory);
+        psti_pli_wave_place_planes(head, job->memory->lines, WAVE_LINE + 2);
     *planes = (struct psti_pli_planes){
         .base = job->memory->lines,
         .plane_step = 64 * (size_t)head->bands_per_plane,
@@ -209,19 +193,6 @@ enum pst_status psti_pli_wave_decode_avx2(const struct psti_pli_unit *unit,
     return finish(&job, planes, err);
 }
 
-/* Whether steps of the two have the same lanes and the same formulas for E. */
-static bool same_shape(const struct psti_pli_unit units[2],
-                       const struct psti_pli_wave_head heads[2])
-{
-    if (units[0].height != units[1].height || units[0].width != units[1].width ||
-        heads[0].n_coded != heads[1].n_coded)
-        return false;
-    for (uint32_t j = 0; j < heads[0].n_coded; j++)
-        if (heads[0].planes[j].plane != heads[1].planes[j].plane)
-            return false;
-    return true;
-}
-
 bool psti_pli_wave_decode_two_avx2(const struct psti_pli_unit units[2],
                                    struct psti_pli_wave_head heads[2],
                                    const struct psti_pli_wave_tables *tables, void *work,
@@ -230,7 +201,7 @@ bool psti_pli_wave_decode_two_avx2(const struct psti_pli_unit units[2],
 {
     struct psti_pli_wave_memory *memory = work;
     if (heads[0].n_coded == 0 || !can_decode(units, heads) || !can_decode(units + 1, heads + 1) ||
-        !same_shape(units, heads))
+        !psti_pli_wave_same_shape(units, heads))
         return false;
     struct psti_pli_wave_job jobs[2] = {
         {.unit = units, .head = heads, .tables = tables, .memory = memory},

@@ -57,41 +57,12 @@ TARGET static void make_lines(struct psti_pli_wave512_memory *m, uint32_t n_step
         turn_16((const uint8_t(*)[WAVE_ROW])m->samples + t, m->lines[0] + t, m->lines[1] + t);
 }
 
-/* Lines hold coded planes one after another; constant ones may belong between them. */
-static void place_planes(const struct psti_pli_wave_head *head, uint8_t *lines)
-{
-    size_t plane_nbytes = 64 * (size_t)head->bands_per_plane;
-    for (uint32_t l = 0; l < WAVE_LANES; l++) {
-        uint8_t *line = lines + l * (size_t)(WAVE_LINE + 2);
-        for (uint32_t j = head->n_coded; j-- > 0;)
-            if (head->planes[j].plane != j)
-                memmove(line + head->planes[j].plane * plane_nbytes, line + j * plane_nbytes,
-                        plane_nbytes);
-        for (uint32_t i = 0; i < head->n_constant; i++)
-            memset(line + head->constant_planes[i] * plane_nbytes, head->constants[i],
-                   plane_nbytes);
-    }
-}
-
 /* -- Units -- */
 
 static bool can_decode(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head)
 {
     return unit->bits == 8 && head->n_coded > 0 && head->n_words <= WAVE_MAX_WORDS &&
            head->raw_nbytes <= WAVE_MAX_RAW_NBYTES && psti_pli_wave_avx2_can_rebuild(head);
-}
-
-static bool same_shape(const struct psti_pli_unit units[WAVE_UNITS],
-                       const struct psti_pli_wave_head heads[WAVE_UNITS])
-{
-    if (units[0].height != units[1].height || units[0].width != units[1].width ||
-        units[0].channels != units[1].channels || units[0].transform != units[1].transform ||
-        heads[0].n_coded != heads[1].n_coded)
-        return false;
-    for (uint32_t j = 0; j < heads[0].n_coded; j++)
-        if (heads[0].planes[j].plane != heads[1].planes[j].plane)
-            return false;
-    return true;
 }
 
 static enum pst_status status_of(const struct psti_pli_wave512_job *job, uint32_t u, bool lacks,
@@ -119,7 +90,7 @@ static void run(struct psti_pli_wave512_job *job, struct psti_pli_planes *planes
         statuses[u] = status_of(job, u, lacks[u], failed ? NULL : err);
         failed = failed || statuses[u] != PST_OK;
         if (job->heads[u]->n_constant > 0)
-            place_planes(job->heads[u], m->lines[u]);
+            psti_pli_wave_place_planes(job->heads[u], m->lines[u], WAVE_LINE + 2);
         planes[u] = (struct psti_pli_planes){
             .base = m->lines[u],
             .plane_step = 64 * (size_t)job->heads[u]->bands_per_plane,
@@ -152,7 +123,8 @@ bool psti_pli_wave_decode_two_avx512(const struct psti_pli_unit units[2],
                                      struct psti_pli_planes planes[2], enum pst_status statuses[2],
                                      struct pst_error *err)
 {
-    if (!can_decode(units, heads) || !can_decode(units + 1, heads + 1) || !same_shape(units, heads))
+    if (!can_decode(units, heads) || !can_decode(units + 1, heads + 1) ||
+        !psti_pli_wave_same_shape(units, heads))
         return false;
     struct psti_pli_wave512_job job = {.n_units = 2,
                                        .units = {units, units + 1},

@@ -62,6 +62,15 @@ static inline const struct psti_pli_wave_plane *psti_pli_wave_plane_of(
 enum pst_status psti_pli_wave_parse(const struct psti_pli_unit *unit,
                                     struct psti_pli_wave_head *head, struct pst_error *err);
 
+/* Whether steps of the two have the same lanes and the same formulas for E: they can be decoded at
+ * once. */
+bool psti_pli_wave_same_shape(const struct psti_pli_unit units[2],
+                              const struct psti_pli_wave_head heads[2]);
+/* Of 8 bits: lines, one for each lane, `line_nbytes` apart, hold coded planes one after another;
+ * these go to their places, and constant ones between them. */
+void psti_pli_wave_place_planes(const struct psti_pli_wave_head *head, uint8_t *lines,
+                                size_t line_nbytes);
+
 /* The levels. Each checks the coded part and fills `planes`; `work` as for psti_pli_wave_decode().
  * `head->states` are run on. */
 typedef enum pst_status psti_pli_wave_kernel(const struct psti_pli_unit *unit,

@@ -121,22 +121,6 @@ static void make_lines(struct psti_pli_wave_neon_memory *m, uint32_t n_steps)
             turn_16((const uint8_t(*)[WAVE_LANES])m->samples + WAVE_BEFORE + t, lane, m->lines + t);
 }
 
-/* Lines hold coded planes one after another; constant ones may belong between them. */
-static void place_planes(const struct psti_pli_wave_head *head, struct psti_pli_wave_neon_memory *m)
-{
-    size_t plane_nbytes = 64 * (size_t)head->bands_per_plane;
-    for (uint32_t l = 0; l < PSTI_PLI_LANES; l++) {
-        uint8_t *line = m->lines + l * (size_t)(WAVE_LINE + 2);
-        for (uint32_t j = head->n_coded; j-- > 0;)
-            if (head->planes[j].plane != j)
-                memmove(line + head->planes[j].plane * plane_nbytes, line + j * plane_nbytes,
-                        plane_nbytes);
-        for (uint32_t i = 0; i < head->n_constant; i++)
-            memset(line + head->constant_planes[i] * plane_nbytes, head->constants[i],
-                   plane_nbytes);
-    }
-}
-
 /* -- The unit -- */
 
 static bool can_decode(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head)
@@ -160,7 +144,7 @@ static enum pst_status finish(struct psti_pli_wave_neon_job *job, struct psti_pl
         make_lines(job->memory, head->n_steps);
     }
     if (head->n_constant > 0)
-        place_planes(head, job->memory);
+        psti_pli_wave_place_planes(head, job->memory->lines, WAVE_LINE + 2);
     *planes = (struct psti_pli_planes){
         .base = job->memory->lines,
         .plane_step = 64 * (size_t)head->bands_per_plane,
