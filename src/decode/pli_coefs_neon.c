@@ -11,6 +11,7 @@
  * for those; with four, its chain slot -> token -> state -> which lanes take words -> slot comes
  * near. Raw bits are handed out by tbl, too: as bytes, to each entry by how many come before it. */
 #include "decode/pli_coefs_int.h"
+#include "decode/pli_refill_neon.h"
 
 #include "base/neon.h"
 
@@ -31,21 +32,6 @@ struct tables {
 };
 _Static_assert(sizeof(struct tables) <= PSTI_COEFS_LEVEL_NBYTES, "memory");
 _Static_assert(PSTI_JPEG_N_AC_CONTEXTS == 32, "bounds of all contexts are four registers");
-
-/* By the mask of four lanes that take words: bytes of the states, and from 16 on of the words. A
- * state that takes one moves up by it. */
-#define TAKES(m, i) ((m) >> (i)&1)
-#define WORD(m, i) (16 + 2 * __builtin_popcount((m) & ((1u << (i)) - 1)))
-#define STATE(m, i)                                                                                \
-    TAKES(m, i) ? WORD(m, i) : 4 * (i), TAKES(m, i) ? WORD(m, i) + 1 : 4 * (i) + 1,                \
-        TAKES(m, i) ? 4 * (i) : 4 * (i) + 2, TAKES(m, i) ? 4 * (i) + 1 : 4 * (i) + 3
-#define ORDER(m)                                                                                   \
-    {                                                                                              \
-        STATE(m, 0), STATE(m, 1), STATE(m, 2), STATE(m, 3)                                         \
-    }
-static const _Alignas(64) uint8_t orders[16][16] = {
-    ORDER(0), ORDER(1), ORDER(2),  ORDER(3),  ORDER(4),  ORDER(5),  ORDER(6),  ORDER(7),
-    ORDER(8), ORDER(9), ORDER(10), ORDER(11), ORDER(12), ORDER(13), ORDER(14), ORDER(15)};
 
 static const uint8_t lane_numbers[LANES] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
                                             11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
@@ -181,20 +167,6 @@ struct states {
     const uint8_t *words, *limit;
 };
 
-/* A byte for each four lanes: bit i for lane i of them if its mask is set. */
-PSTI_NEON_INLINE uint8x8_t masks_of(const uint32x4_t low[FOURS])
-{
-    const uint8x16_t bits = vreinterpretq_u8_u32(vdupq_n_u32(0x08040201));
-    uint8x16_t both[2];
-    for (int i = 0; i < 2; i++, low += 4) {
-        uint16x8_t a = vuzp1q_u16(vreinterpretq_u16_u32(low[0]), vreinterpretq_u16_u32(low[1]));
-        uint16x8_t b = vuzp1q_u16(vreinterpretq_u16_u32(low[2]), vreinterpretq_u16_u32(low[3]));
-        both[i] = vandq_u8(vuzp1q_u8(vreinterpretq_u8_u16(a), vreinterpretq_u8_u16(b)), bits);
-    }
-    uint8x16_t pairs = vpaddq_u8(both[0], both[1]);
-    return vget_low_u8(vpaddq_u8(pairs, pairs));
-}
-
 /* Words for the lanes whose bits are set. */
 PSTI_NEON_INLINE void take_words(struct states *s, uint8x8_t masks)
 {
@@ -205,9 +177,7 @@ PSTI_NEON_INLINE void take_words(struct states *s, uint8x8_t masks)
 #pragma GCC unroll 8
     for (int i = 0; i < FOURS; i++) {
         const uint8_t *words = s->words + (uint8_t)(before >> (8 * i));
-        const uint8x16x2_t both = {{vreinterpretq_u8_u32(s->x[i]), vld1q_u8(words)}};
-        const uint8x16_t order = vld1q_u8(orders[which >> (8 * i) & 15]);
-        s->x[i] = vreinterpretq_u32_u8(vqtbl2q_u8(both, order));
+        s->x[i] = psti_pli_refill_four(s->x[i], words, which >> (8 * i));
     }
     s->words += counts >> 56;
 }
@@ -276,7 +246,7 @@ PSTI_NEON_INLINE void step(struct states *s, const struct plane *p, uint32_t bas
         vst1q_u8(p->tokens + base + 16 * i, token);
         vst1q_u8(p->weighed + base + 16 * i, vqtbl1q_u8(weigh, token));
     }
-    take_words(s, masks_of(low));
+    take_words(s, psti_pli_refill_masks(low));
 }
 
 PSTI_NEON_INLINE void open_step(struct psti_coefs_unit *unit, struct states *s)

@@ -21,6 +21,21 @@ PSTI_NEON_INLINE uint32x4_t psti_pli_refill_four(uint32x4_t x, const uint8_t *wo
     const uint8x16x2_t both = {{vreinterpretq_u8_u32(x), vld1q_u8(words)}};
     return vreinterpretq_u32_u8(vqtbl2q_u8(both, order));
 }
+
+/* Of 32 lanes, a byte for each four: bit i for lane i of them if its mask is set. */
+PSTI_NEON_INLINE uint8x8_t psti_pli_refill_masks(const uint32x4_t *low)
+{
+    const uint8x16_t bits = vreinterpretq_u8_u32(vdupq_n_u32(0x08040201));
+    uint8x16_t both[2];
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++, low += 4) {
+        uint16x8_t a = vuzp1q_u16(vreinterpretq_u16_u32(low[0]), vreinterpretq_u16_u32(low[1]));
+        uint16x8_t b = vuzp1q_u16(vreinterpretq_u16_u32(low[2]), vreinterpretq_u16_u32(low[3]));
+        both[i] = vandq_u8(vuzp1q_u8(vreinterpretq_u8_u16(a), vreinterpretq_u8_u16(b)), bits);
+    }
+    uint8x16_t pairs = vpaddq_u8(both[0], both[1]);
+    return vget_low_u8(vpaddq_u8(pairs, pairs));
+}
 #endif
 
 #endif

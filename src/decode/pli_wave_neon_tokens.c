@@ -194,21 +194,6 @@ PSTI_NEON_INLINE v32 tokens_of(const uint32x4_t *e)
     return tokens;
 }
 
-/* A byte for each four lanes: bit i for lane i of them if its mask is set. */
-PSTI_NEON_INLINE uint8x8_t masks_of(const uint32x4_t *low)
-{
-    const uint8x16_t bits = vreinterpretq_u8_u32(vdupq_n_u32(0x08040201));
-    uint8x16_t both[2];
-#pragma GCC unroll 2
-    for (int i = 0; i < 2; i++, low += 4) {
-        uint16x8_t a = vuzp1q_u16(vreinterpretq_u16_u32(low[0]), vreinterpretq_u16_u32(low[1]));
-        uint16x8_t b = vuzp1q_u16(vreinterpretq_u16_u32(low[2]), vreinterpretq_u16_u32(low[3]));
-        both[i] = vandq_u8(vuzp1q_u8(vreinterpretq_u8_u16(a), vreinterpretq_u8_u16(b)), bits);
-    }
-    uint8x16_t pairs = vpaddq_u8(both[0], both[1]);
-    return vget_low_u8(vpaddq_u8(pairs, pairs));
-}
-
 /* x := frequency * (x >> 10) + bias, and the next word where that is below 2^16. */
 PSTI_NEON_INLINE void advance_all(const struct shape *shape, struct states *x, const uint32x4_t *e)
 {
@@ -222,7 +207,7 @@ PSTI_NEON_INLINE void advance_all(const struct shape *shape, struct states *x, c
         x->x[i] = vmlaq_u32(bias, f, vshrq_n_u32(x->x[i], PSTI_PLI_PROB_BITS));
         low[i] = vcltq_u32(x->x[i], vdupq_n_u32(1u << 16));
     }
-    uint8x8_t masks = masks_of(low);
+    uint8x8_t masks = psti_pli_refill_masks(low);
     uint64_t which = vget_lane_u64(vreinterpret_u64_u8(masks), 0);
     uint64_t counts = vget_lane_u64(vreinterpret_u64_u8(vcnt_u8(masks)), 0);
     counts *= 0x0202020202020202; /* bytes of words up to the end of each four */

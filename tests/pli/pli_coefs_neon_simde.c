@@ -4,3 +4,4 @@
 
 #define psti_coefs_level_neon psti_coefs_level_neon_simde
 #include "decode/pli_coefs_neon.c"
+#include "decode/pli_refill_neon.c"
