@@ -1,7 +1,7 @@
 /* test_fault_loader.c - the n-th allocation, thread or read fails, for n = 1, 2, ...: each call
  * succeeds or says what is wrong, nothing leaks, nothing hangs, and afterwards all is well again.
  */
-#include "loader/make_data.h"
+#include "loader/loader_fixture.h"
 #include "test.h"
 
 #include "base/fault.h"
@@ -16,18 +16,12 @@ static struct pst_op chain[2];
 static int set_up(void **state)
 {
     (void)state;
-    struct pst_error err;
-    char path[128];
     make_directory(directory);
-    snprintf(path, sizeof path, "%s/mixed", directory);
-    make_dataset(path, &(struct make_options){.n_samples = 12,
-                                              .images = MAKE_MIXED,
-                                              .all_fields = true,
-                                              .shard_nbytes = 50000});
-    assert_ok(pst_dataset_open(path, NULL, &mixed, &err));
-    snprintf(path, sizeof path, "%s/folder", directory);
-    make_folder(path, 2, 4);
-    assert_ok(pst_dataset_open(path, NULL, &folder, &err));
+    mixed = open_made(
+        directory, "mixed",
+        &(struct make_options){
+            .n_samples = 12, .images = MAKE_MIXED, .all_fields = true, .shard_nbytes = 50000});
+    folder = open_made_folder(directory, "folder", 2, 4);
     pst_op_init(&chain[0], PST_OP_RANDOM_RESIZED_CROP);
     chain[0].height = chain[0].width = 16;
     pst_op_init(&chain[1], PST_OP_COLOR_JITTER);

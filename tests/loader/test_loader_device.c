@@ -1,6 +1,6 @@
 /* test_loader_device.c - are batches on a card, to the bit, those in host memory? The card is the
  * tests' driver, whose kernels run on the CPU: its memory can be read here. */
-#include "loader/make_data.h"
+#include "loader/loader_fixture.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -16,16 +16,10 @@ static uint64_t bad_samples[2] = {3, 22};
 
 static pst_dataset *open_data(const char *name, enum make_images images)
 {
-    struct pst_error err;
-    pst_dataset *dataset;
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    make_dataset(path, &(struct make_options){.n_samples = N_SAMPLES,
-                                              .images = images,
-                                              .all_fields = true,
-                                              .shard_nbytes = 100000});
-    assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
-    return dataset;
+    return open_made(
+        directory, name,
+        &(struct make_options){
+            .n_samples = N_SAMPLES, .images = images, .all_fields = true, .shard_nbytes = 100000});
 }
 
 static int set_up(void **state)
@@ -50,52 +44,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct pst_op chain[4], mask_chain[2];
-static struct pst_field_output outputs[2];
-
-static struct pst_loader_options augmented(void)
-{
-    pst_op_init(&chain[0], PST_OP_RANDOM_RESIZED_CROP);
-    chain[0].height = 24;
-    chain[0].width = 20;
-    pst_op_init(&chain[1], PST_OP_HORIZONTAL_FLIP);
-    pst_op_init(&chain[2], PST_OP_COLOR_JITTER);
-    chain[2].brightness[0] = 0.6f;
-    chain[2].brightness[1] = 1.4f;
-    pst_op_init(&chain[3], PST_OP_NORMALIZE);
-    for (int c = 0; c < 4; c++) {
-        chain[3].mean[c] = 0.45f;
-        chain[3].std[c] = 0.22f;
-    }
-    mask_chain[0] = chain[0];
-    mask_chain[0].interpolation = PST_INTERPOLATION_NEAREST;
-    mask_chain[1] = chain[1];
-    outputs[0] = (struct pst_field_output){
-        .name = "image", .ops = chain, .n_ops = 4, .layout = PST_LAYOUT_CHW};
-    outputs[1] = (struct pst_field_output){.name = "mask", .ops = mask_chain, .n_ops = 2};
-    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
-                                       .batch_size = 4,
-                                       .order = PST_ORDER_SHUFFLED,
-                                       .seed = 17,
-                                       .num_workers = 2,
-                                       .fields = outputs,
-                                       .n_fields = 2};
-}
-
-static pst_loader *open_loader(pst_dataset *dataset, const struct pst_loader_options *options)
-{
-    struct pst_error err;
-    pst_loader *loader = NULL;
-    assert_ok(pst_loader_open(dataset, options, &loader, &err));
-    return loader;
-}
-
-static struct pst_loader_stats stats_of(const pst_loader *loader)
-{
-    struct pst_loader_stats stats = {.struct_size = sizeof stats};
-    pst_loader_stats(loader, &stats);
-    return stats;
-}
+static struct augmented kept;
 
 /* Images and masks lie on the card, with numbers and their host copies; the rest in host memory. */
 static void check_places(const pst_batch *batch, int32_t device)
@@ -120,21 +69,10 @@ static void check_places(const pst_batch *batch, int32_t device)
     assert_memory_equal(tensor.data, pst_batch_index(batch), n * sizeof(int64_t));
 }
 
-/* Hashes of the rest of the epoch's batches; returns how many. */
-static size_t drain(pst_loader *loader, uint64_t *hashes)
+/* As its loader says, each batch lies. */
+static void look(pst_loader *loader, const pst_batch *batch)
 {
-    struct pst_error err;
-    pst_batch *batch;
-    size_t n = 0;
-    enum pst_status status;
-    while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK) {
-        check_places(batch, stats_of(loader).device);
-        hashes[n++] = hash_batch(batch);
-        pst_batch_release(batch);
-    }
-    if (status != PST_END)
-        assert_ok(status);
-    return n;
+    check_places(batch, stats_of(loader).device);
 }
 
 static size_t epoch(pst_dataset *dataset, const struct pst_loader_options *options,
@@ -143,7 +81,7 @@ static size_t epoch(pst_dataset *dataset, const struct pst_loader_options *optio
     struct pst_error err;
     pst_loader *loader = open_loader(dataset, options);
     assert_ok(pst_loader_begin(loader, 3, &err));
-    size_t n = drain(loader, hashes);
+    size_t n = drain_epoch(loader, look, hashes);
     if (stats)
         *stats = stats_of(loader);
     pst_loader_close(&loader);
@@ -174,7 +112,7 @@ static void test_same_as_in_host_memory(void **state)
     for (uint32_t w = 0; w < 3; w++)
         for (uint32_t s = 0; s < 3; s++)
             for (int memory = 0; memory < 2; memory++) {
-                struct pst_loader_options options = augmented();
+                struct pst_loader_options options = augmented_options(&kept, 24, 20);
                 struct pst_loader_stats stats;
                 options.device = 1 + (w == 1); /* the second card, too */
                 options.num_workers = workers[w];
@@ -196,7 +134,7 @@ static void test_same_as_in_host_memory(void **state)
 
 static void test_decode_places(void **state)
 {
-    struct pst_loader_options options = augmented();
+    struct pst_loader_options options = augmented_options(&kept, 24, 20);
     struct pst_loader_stats stats;
     (void)state;
     options.device = 1;
@@ -214,7 +152,7 @@ static void test_decode_places(void **state)
 /* Resumed on a card where a loader in host memory stood, and the other way round. */
 static void test_resume_elsewhere(void **state)
 {
-    struct pst_loader_options options = augmented();
+    struct pst_loader_options options = augmented_options(&kept, 24, 20);
     uint64_t whole[STEPS_MAX], parts[STEPS_MAX];
     struct pst_loader_state at;
     struct pst_error err;
@@ -235,7 +173,7 @@ static void test_resume_elsewhere(void **state)
         options.device = 1 - first;
         loader = open_loader(mixed, &options);
         assert_ok(pst_loader_resume(loader, &at, &err));
-        assert_int_equal(4 + drain(loader, parts + 4), n);
+        assert_int_equal(4 + drain_epoch(loader, look, parts + 4), n);
         assert_memory_equal(parts, whole, n * sizeof *whole);
         pst_loader_close(&loader);
     }
@@ -243,7 +181,7 @@ static void test_resume_elsewhere(void **state)
 
 static void test_fetch_and_replay(void **state)
 {
-    struct pst_loader_options options = augmented();
+    struct pst_loader_options options = augmented_options(&kept, 24, 20);
     const uint64_t samples[6] = {9, 9, 0, 44, 13, 2}; /* more than a batch holds */
     uint64_t hashes[2][3];
     struct pst_error err;
@@ -279,7 +217,7 @@ static void test_bad_samples(void **state)
     (void)state;
     for (int no_verify = 0; no_verify < 2; no_verify++)
         for (int i = 0; i < 2; i++) {
-            struct pst_loader_options options = augmented();
+            struct pst_loader_options options = augmented_options(&kept, 24, 20);
             struct pst_loader_stats card, host;
             uint64_t hashes[STEPS_MAX];
             options.on_error = policies[i];
@@ -293,7 +231,7 @@ static void test_bad_samples(void **state)
             if (!no_verify)
                 assert_true(card.n_bad >= 2);
         }
-    struct pst_loader_options options = augmented();
+    struct pst_loader_options options = augmented_options(&kept, 24, 20);
     struct pst_error errors[2], err;
     for (int device = 0; device < 2; device++) {
         pst_batch *batch;
@@ -535,7 +473,7 @@ static void test_corrupt_units(void **state)
 
 static void test_device_memory_is_a_limit(void **state)
 {
-    struct pst_loader_options options = augmented();
+    struct pst_loader_options options = augmented_options(&kept, 24, 20);
     struct pst_error err;
     pst_loader *loader;
     pst_batch *held[64];
@@ -579,7 +517,7 @@ static void refuse(pst_dataset *dataset, const struct pst_loader_options *option
 
 static void test_refusals(void **state)
 {
-    struct pst_loader_options options = augmented();
+    struct pst_loader_options options = augmented_options(&kept, 24, 20);
     (void)state;
     options.decode = PST_DECODE_GPU;
     refuse(mixed, &options, PST_ERROR_ARGUMENT, "device");
@@ -592,7 +530,7 @@ static void test_refusals(void **state)
     options.device = 1000;
     refuse(mixed, &options, PST_ERROR_UNSUPPORTED, "card");
     options.device = 1;
-    outputs[0].n_ops = 0; /* images as large as they are */
+    kept.outputs[0].n_ops = 0; /* images as large as they are */
     refuse(mixed, &options, PST_ERROR_ARGUMENT, "Resize");
 }
 

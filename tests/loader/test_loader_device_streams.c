@@ -1,7 +1,7 @@
 /* test_loader_device_streams.c - who may write a batch on a card, and when: streams that read late,
  * several of them, faults on the way, and a steady state that neither allocates nor waits. The
  * driver of the tests is slow where asked, so that a wait that is missing is seen. */
-#include "loader/make_data.h"
+#include "loader/loader_fixture.h"
 #include "test.h"
 
 #include "device/fake_driver.h"
@@ -45,12 +45,9 @@ static void *context;
 static int set_up(void **state)
 {
     (void)state;
-    struct pst_error err;
-    char path[128];
     make_directory(directory);
-    snprintf(path, sizeof path, "%s/data", directory);
-    make_dataset(path, &(struct make_options){.n_samples = N_SAMPLES, .images = MAKE_RAW_SAME});
-    assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
+    dataset = open_made(directory, "data",
+                        &(struct make_options){.n_samples = N_SAMPLES, .images = MAKE_RAW_SAME});
     assert_true(pst_cuda_count() > 0); /* starts the driver */
     return 0;
 }
@@ -96,14 +93,6 @@ static struct pst_loader_options options_for(int32_t device)
                                        .device = device};
 }
 
-static pst_loader *open_loader(const struct pst_loader_options *options)
-{
-    struct pst_error err;
-    pst_loader *loader = NULL;
-    assert_ok(pst_loader_open(dataset, options, &loader, &err));
-    return loader;
-}
-
 /* What the images of an epoch are, from a loader in host memory. */
 static char *expected(uint64_t epoch)
 {
@@ -111,7 +100,7 @@ static char *expected(uint64_t epoch)
     struct pst_error err;
     struct pst_tensor tensor;
     pst_batch *batch;
-    pst_loader *loader = open_loader(&options);
+    pst_loader *loader = open_loader(dataset, &options);
     char *images = malloc(N_SAMPLES * ROW_NBYTES), *at = images;
     assert_ok(pst_loader_begin(loader, epoch, &err));
     while (pst_loader_next(loader, &batch, &err) == PST_OK) {
@@ -177,7 +166,7 @@ static void test_late_readers_see_their_batch(void **state)
         memset(seen[i], 0, N_SAMPLES * ROW_NBYTES);
         assert_int_equal(cuStreamCreateWithPriority(&streams[i], STREAM_NON_BLOCKING, 0), 0);
     }
-    pst_loader *loader = open_loader(&options);
+    pst_loader *loader = open_loader(dataset, &options);
     assert_ok(pst_loader_begin(loader, 1, &err));
     fake_set_delay(3000);
     for (size_t i = 0; i < N_SAMPLES / BATCH; i++) {
@@ -219,7 +208,7 @@ static void test_default_streams(void **state)
     char *wanted = expected(2);
     enter();
     char *seen = pinned(N_SAMPLES * ROW_NBYTES);
-    pst_loader *loader = open_loader(&options);
+    pst_loader *loader = open_loader(dataset, &options);
     for (int h = 0; h < 3; h++) {
         void *stream = (void *)(uintptr_t)handles[h];
         memset(seen, 0, N_SAMPLES * ROW_NBYTES);
@@ -254,7 +243,7 @@ static void test_batches_outlive_the_loader(void **state)
     enter();
     char *seen = pinned(2 * BATCH * ROW_NBYTES);
     assert_int_equal(cuStreamCreateWithPriority(&stream, STREAM_NON_BLOCKING, 0), 0);
-    pst_loader *loader = open_loader(&options);
+    pst_loader *loader = open_loader(dataset, &options);
     assert_ok(pst_loader_begin(loader, 0, &err));
     for (int i = 0; i < 2; i++)
         assert_ok(pst_loader_next(loader, &batches[i], &err));
@@ -281,7 +270,7 @@ static void test_steady_state_neither_allocates_nor_waits(void **state)
     struct fake_counts counts;
     pst_batch *batch;
     (void)state;
-    pst_loader *loader = open_loader(&options);
+    pst_loader *loader = open_loader(dataset, &options);
     for (int epoch = 0; epoch < 3; epoch++) {
         fake_reset_counts();
         assert_ok(pst_loader_begin(loader, (uint64_t)epoch, &err));
@@ -311,7 +300,7 @@ static void test_uploads_do_not_wait_for_kernels(void **state)
     pst_batch *batch;
     (void)state;
     char *wanted = expected(0), *at = wanted;
-    pst_loader *loader = open_loader(&options);
+    pst_loader *loader = open_loader(dataset, &options);
     fake_reset_counts();
     fake_hold_launches(true);
     assert_ok(pst_loader_begin(loader, 0, &err));
@@ -386,7 +375,7 @@ static void test_broken_card(void **state)
     pst_batch *held, *batch;
     enum pst_status status;
     (void)state;
-    pst_loader *loader = open_loader(&options);
+    pst_loader *loader = open_loader(dataset, &options);
     assert_ok(pst_loader_begin(loader, 0, &err));
     assert_ok(pst_loader_next(loader, &held, &err));
     fake_break(0, ILLEGAL_ADDRESS);
@@ -408,7 +397,7 @@ static void test_forked_child(void **state)
     pst_batch *held;
     int status;
     (void)state;
-    pst_loader *loader = open_loader(&options);
+    pst_loader *loader = open_loader(dataset, &options);
     assert_ok(pst_loader_begin(loader, 0, &err));
     assert_ok(pst_loader_next(loader, &held, &err));
     pid_t child = fork();

@@ -1,6 +1,6 @@
 /* test_loader_errors.c - do bad samples come out as the policy says, the same on every run, and do
  * errors name the culprit? */
-#include "loader/make_data.h"
+#include "loader/loader_fixture.h"
 #include "test.h"
 
 #include <fcntl.h>
@@ -27,18 +27,13 @@ static bool is_bad(int64_t sample)
 static int set_up(void **state)
 {
     (void)state;
-    struct pst_error err;
-    char path[128];
     make_directory(directory);
-    snprintf(path, sizeof path, "%s/data", directory);
-    make_dataset(path, &(struct make_options){
-                           .n_samples = N_SAMPLES, .images = MAKE_MIXED, .shard_nbytes = 100000});
-    assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
+    dataset = open_made(directory, "data",
+                        &(struct make_options){
+                            .n_samples = N_SAMPLES, .images = MAKE_MIXED, .shard_nbytes = 100000});
     for (size_t i = 0; i < 4; i++)
         spoil_sample(dataset, bad_samples[i], "image");
-    snprintf(path, sizeof path, "%s/folder", directory);
-    make_folder(path, 2, 10);
-    assert_ok(pst_dataset_open(path, NULL, &folder, &err));
+    folder = open_made_folder(directory, "folder", 2, 10);
     return 0;
 }
 
@@ -51,8 +46,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static pst_loader *open_loader(pst_dataset *from, enum pst_on_error policy, uint32_t workers,
-                               enum pst_storage_kind storage, uint64_t max_errors)
+static pst_loader *open_tolerant(pst_dataset *from, enum pst_on_error policy, uint32_t workers,
+                                 enum pst_storage_kind storage, uint64_t max_errors)
 {
     struct pst_error err;
     pst_loader *loader;
@@ -82,7 +77,7 @@ static void check_raise(uint32_t workers, enum pst_storage_kind storage)
     pst_batch *batch;
     static int64_t first_bad = -1;
     static int first_step = -1;
-    pst_loader *loader = open_loader(dataset, PST_ON_ERROR_RAISE, workers, storage, 0);
+    pst_loader *loader = open_tolerant(dataset, PST_ON_ERROR_RAISE, workers, storage, 0);
     for (int round = 0; round < 2; round++) {
         enum pst_status status;
         int step = 0;
@@ -131,7 +126,7 @@ static void check_skip(uint32_t workers, enum pst_storage_kind storage)
     struct pst_error err;
     static uint64_t want[2][16];
     static bool known;
-    pst_loader *loader = open_loader(dataset, PST_ON_ERROR_SKIP, workers, storage, 0);
+    pst_loader *loader = open_tolerant(dataset, PST_ON_ERROR_SKIP, workers, storage, 0);
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
         pst_batch *batch, *replayed;
         enum pst_status status;
@@ -184,7 +179,7 @@ static void check_replace(uint32_t workers, enum pst_storage_kind storage)
     struct pst_error err;
     static uint64_t want[16];
     static bool known;
-    pst_loader *loader = open_loader(dataset, PST_ON_ERROR_REPLACE, workers, storage, 0);
+    pst_loader *loader = open_tolerant(dataset, PST_ON_ERROR_REPLACE, workers, storage, 0);
     pst_batch *batch, *replayed;
     enum pst_status status;
     uint64_t step = 0;
@@ -225,7 +220,7 @@ static void check_max(uint32_t workers, enum pst_storage_kind storage)
 {
     struct pst_error err;
     static int want = -1;
-    pst_loader *loader = open_loader(dataset, PST_ON_ERROR_SKIP, workers, storage, 2);
+    pst_loader *loader = open_tolerant(dataset, PST_ON_ERROR_SKIP, workers, storage, 2);
     pst_batch *batch;
     enum pst_status status;
     int step = 0;
@@ -351,8 +346,8 @@ static void test_folder_changes(void **state)
     for (uint32_t workers = 0; workers <= 2; workers += 2)
         for (int s = 0; s < 2; s++) {
             struct pst_error err;
-            pst_loader *loader = open_loader(folder, PST_ON_ERROR_SKIP, workers,
-                                             s ? PST_STORAGE_MEMORY : PST_STORAGE_AUTO, 0);
+            pst_loader *loader = open_tolerant(folder, PST_ON_ERROR_SKIP, workers,
+                                               s ? PST_STORAGE_MEMORY : PST_STORAGE_AUTO, 0);
             pst_batch *batch;
             uint32_t n = 0;
             assert_ok(pst_loader_begin(loader, 0, &err));

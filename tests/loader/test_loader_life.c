@@ -1,6 +1,6 @@
 /* test_loader_life.c - abandoning, closing, forking, releasing from anywhere: does anything hang,
  * leak, or touch what is not its own? Every test runs under an alarm. */
-#include "loader/make_data.h"
+#include "loader/loader_fixture.h"
 #include "test.h"
 
 #include "base/clock.h"
@@ -18,18 +18,12 @@ static pst_dataset *mixed, *folder;
 static int set_up(void **state)
 {
     (void)state;
-    struct pst_error err;
-    char path[128];
     make_directory(directory);
-    snprintf(path, sizeof path, "%s/mixed", directory);
-    make_dataset(path, &(struct make_options){.n_samples = 60,
-                                              .images = MAKE_MIXED,
-                                              .all_fields = true,
-                                              .shard_nbytes = 200000});
-    assert_ok(pst_dataset_open(path, NULL, &mixed, &err));
-    snprintf(path, sizeof path, "%s/folder", directory);
-    make_folder(path, 2, 12);
-    assert_ok(pst_dataset_open(path, NULL, &folder, &err));
+    mixed = open_made(
+        directory, "mixed",
+        &(struct make_options){
+            .n_samples = 60, .images = MAKE_MIXED, .all_fields = true, .shard_nbytes = 200000});
+    folder = open_made_folder(directory, "folder", 2, 12);
     return 0;
 }
 
@@ -50,14 +44,6 @@ static struct pst_loader_options options_of(uint32_t workers, int kind)
                                        .num_workers = workers,
                                        .prefetch = 3,
                                        .storage = kind ? PST_STORAGE_MEMORY : PST_STORAGE_THREADS};
-}
-
-static pst_loader *open_loader(pst_dataset *dataset, const struct pst_loader_options *options)
-{
-    struct pst_error err;
-    pst_loader *loader = NULL;
-    assert_ok(pst_loader_open(dataset, options, &loader, &err));
-    return loader;
 }
 
 static uint64_t next_hash(pst_loader *loader)

@@ -1,6 +1,6 @@
 /* test_loader_memory.c - is nothing allocated in the steady state, is host_memory never exceeded,
  * and does a caller who keeps batches get an error instead of a dead-lock? */
-#include "loader/make_data.h"
+#include "loader/loader_fixture.h"
 #include "test.h"
 
 #include <malloc.h>
@@ -48,30 +48,16 @@ int posix_memalign(void **memory, size_t alignment, size_t n)
 static char directory[64];
 static pst_dataset *mixed, *folder, *raw;
 
-static pst_dataset *make(const char *name, const struct make_options *options)
-{
-    struct pst_error err;
-    char path[128];
-    pst_dataset *dataset;
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    make_dataset(path, options);
-    assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
-    return dataset;
-}
-
 static int set_up(void **state)
 {
     (void)state;
-    struct pst_error err;
-    char path[128];
     make_directory(directory);
-    mixed =
-        make("mixed",
-             &(struct make_options){.n_samples = 60, .images = MAKE_MIXED, .shard_nbytes = 100000});
-    raw = make("raw", &(struct make_options){.n_samples = 60, .images = MAKE_RAW_SAME});
-    snprintf(path, sizeof path, "%s/folder", directory);
-    make_folder(path, 3, 15);
-    assert_ok(pst_dataset_open(path, NULL, &folder, &err));
+    mixed = open_made(
+        directory, "mixed",
+        &(struct make_options){.n_samples = 60, .images = MAKE_MIXED, .shard_nbytes = 100000});
+    raw = open_made(directory, "raw",
+                    &(struct make_options){.n_samples = 60, .images = MAKE_RAW_SAME});
+    folder = open_made_folder(directory, "folder", 3, 15);
     return 0;
 }
 

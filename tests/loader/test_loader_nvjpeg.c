@@ -2,7 +2,7 @@
  * that stands for NVIDIA's decodes as the CPU does, so here they are, to the bit: what is at stake
  * is where pictures lie, when memory is used again, how they are turned, who makes what is not
  * taken, and what becomes of errors. */
-#include "loader/make_data.h"
+#include "loader/loader_fixture.h"
 #include "test.h"
 
 #include "device/fake_driver.h"
@@ -191,21 +191,6 @@ static struct pst_loader_options augmented(void)
                                        .jpeg = PST_JPEG_NVJPEG};
 }
 
-static pst_loader *open_loader(pst_dataset *dataset, const struct pst_loader_options *options)
-{
-    struct pst_error err;
-    pst_loader *loader = NULL;
-    assert_ok(pst_loader_open(dataset, options, &loader, &err));
-    return loader;
-}
-
-static struct pst_loader_stats stats_of(const pst_loader *loader)
-{
-    struct pst_loader_stats stats = {.struct_size = sizeof stats};
-    pst_loader_stats(loader, &stats);
-    return stats;
-}
-
 static void assert_nothing_left(void)
 {
     struct fake_nvjpeg_counts nvjpeg;
@@ -224,13 +209,10 @@ static enum pst_status run(pst_dataset *dataset, const struct pst_loader_options
                            struct pst_error *err)
 {
     pst_loader *loader = open_loader(dataset, options);
-    pst_batch *batch;
     *n = 0;
     enum pst_status status = pst_loader_begin(loader, 3, err);
-    while (status == PST_OK && (status = pst_loader_next(loader, &batch, err)) == PST_OK) {
-        hashes[(*n)++] = hash_batch(batch);
-        pst_batch_release(batch);
-    }
+    if (status == PST_OK)
+        status = drain_until(loader, NULL, hashes, n, err);
     if (stats)
         *stats = stats_of(loader);
     pst_loader_close(&loader);

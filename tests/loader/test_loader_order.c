@@ -1,6 +1,6 @@
 /* test_loader_order.c - are the batches of an epoch, to the bit, the same for any number of
  * workers, any storage, any world size, and across a resume? */
-#include "loader/make_data.h"
+#include "loader/loader_fixture.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -15,22 +15,16 @@ static pst_dataset *mixed, *uniform, *folder;
 static int set_up(void **state)
 {
     (void)state;
-    struct pst_error err;
-    char path[128];
     make_directory(directory);
-    snprintf(path, sizeof path, "%s/mixed", directory);
-    make_dataset(path, &(struct make_options){.n_samples = N_SAMPLES,
-                                              .images = MAKE_MIXED,
-                                              .all_fields = true,
-                                              .shard_nbytes = 100000});
-    assert_ok(pst_dataset_open(path, NULL, &mixed, &err));
+    mixed = open_made(directory, "mixed",
+                      &(struct make_options){.n_samples = N_SAMPLES,
+                                             .images = MAKE_MIXED,
+                                             .all_fields = true,
+                                             .shard_nbytes = 100000});
     assert_true(pst_dataset_n_files(mixed) > 1);
-    snprintf(path, sizeof path, "%s/uniform", directory);
-    make_dataset(path, &(struct make_options){.n_samples = 37, .images = MAKE_RAW_SAME});
-    assert_ok(pst_dataset_open(path, NULL, &uniform, &err));
-    snprintf(path, sizeof path, "%s/folder", directory);
-    make_folder(path, 3, 7);
-    assert_ok(pst_dataset_open(path, NULL, &folder, &err));
+    uniform = open_made(directory, "uniform",
+                        &(struct make_options){.n_samples = 37, .images = MAKE_RAW_SAME});
+    folder = open_made_folder(directory, "folder", 3, 7);
     return 0;
 }
 
@@ -44,62 +38,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A chain with every kind of randomness. */
-static struct pst_op chain[4];
-static struct pst_op mask_chain[2];
-static struct pst_field_output outputs[2];
-
-static struct pst_loader_options augmented(void)
-{
-    pst_op_init(&chain[0], PST_OP_RANDOM_RESIZED_CROP);
-    chain[0].height = chain[0].width = 24;
-    pst_op_init(&chain[1], PST_OP_HORIZONTAL_FLIP);
-    pst_op_init(&chain[2], PST_OP_COLOR_JITTER);
-    chain[2].brightness[0] = 0.6f;
-    chain[2].brightness[1] = 1.4f;
-    pst_op_init(&chain[3], PST_OP_NORMALIZE);
-    for (int c = 0; c < 4; c++) {
-        chain[3].mean[c] = 0.45f;
-        chain[3].std[c] = 0.22f;
-    }
-    mask_chain[0] = chain[0];
-    mask_chain[0].interpolation = PST_INTERPOLATION_NEAREST;
-    mask_chain[1] = chain[1];
-    outputs[0] = (struct pst_field_output){
-        .name = "image", .ops = chain, .n_ops = 4, .layout = PST_LAYOUT_CHW};
-    outputs[1] = (struct pst_field_output){.name = "mask", .ops = mask_chain, .n_ops = 2};
-    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
-                                       .batch_size = 4,
-                                       .order = PST_ORDER_SHUFFLED,
-                                       .seed = 17,
-                                       .num_workers = 2,
-                                       .fields = outputs,
-                                       .n_fields = 2};
-}
-
-static pst_loader *open_loader(pst_dataset *dataset, const struct pst_loader_options *options)
-{
-    struct pst_error err;
-    pst_loader *loader = NULL;
-    assert_ok(pst_loader_open(dataset, options, &loader, &err));
-    return loader;
-}
-
-/* Hashes of the rest of the epoch's batches; returns how many. */
-static size_t drain(pst_loader *loader, uint64_t *hashes)
-{
-    struct pst_error err;
-    pst_batch *batch;
-    size_t n = 0;
-    enum pst_status status;
-    while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK) {
-        hashes[n++] = hash_batch(batch);
-        pst_batch_release(batch);
-    }
-    if (status != PST_END)
-        assert_ok(status);
-    return n;
-}
+static struct augmented kept;
 
 static size_t epoch_hashes(pst_dataset *dataset, const struct pst_loader_options *options,
                            uint64_t epoch, uint64_t *hashes)
@@ -107,7 +46,7 @@ static size_t epoch_hashes(pst_dataset *dataset, const struct pst_loader_options
     struct pst_error err;
     pst_loader *loader = open_loader(dataset, options);
     assert_ok(pst_loader_begin(loader, epoch, &err));
-    size_t n = drain(loader, hashes);
+    size_t n = drain_epoch(loader, NULL, hashes);
     assert_int_equal(n, pst_loader_n_batches(loader));
     pst_loader_close(&loader);
     return n;
@@ -128,7 +67,7 @@ static void test_workers_and_storage(void **state)
                                                   PST_STORAGE_MEMORY};
     uint64_t first[64], other[64], second_epoch[64];
     for (int kind = PST_ORDER_SEQUENTIAL; kind <= PST_ORDER_PAGES; kind++) {
-        struct pst_loader_options options = augmented();
+        struct pst_loader_options options = augmented_options(&kept, 24, 24);
         options.order = (enum pst_order)kind;
         options.page_samples = 4;
         options.window_pages = 3;
@@ -153,7 +92,7 @@ static void test_folder(void **state)
 {
     (void)state;
     uint64_t first[64], other[64];
-    struct pst_loader_options options = augmented();
+    struct pst_loader_options options = augmented_options(&kept, 24, 24);
     options.n_fields = 1;
     options.num_workers = 0;
     size_t n = epoch_hashes(folder, &options, 1, first);
@@ -226,7 +165,7 @@ static void test_world_sizes_and_resume(void **state)
     static const uint32_t worlds[] = {1, 2, 3, 8};
     int64_t want[N_SAMPLES], got[N_SAMPLES];
     uint64_t want_rows[N_SAMPLES], rows[N_SAMPLES];
-    struct pst_loader_options options = augmented();
+    struct pst_loader_options options = augmented_options(&kept, 24, 24);
     memset(want, -1, sizeof want);
     collect(mixed, options, 1, NULL, UINT64_MAX, want, want_rows, NULL);
     for (size_t a = 0; a < 4; a++)
@@ -249,7 +188,7 @@ static void test_resume_each_step(void **state)
     (void)state;
     uint64_t whole[64], rest[64];
     struct pst_error err;
-    struct pst_loader_options options = augmented();
+    struct pst_loader_options options = augmented_options(&kept, 24, 24);
     size_t n = epoch_hashes(mixed, &options, 3, whole);
     pst_loader *loader = open_loader(mixed, &options), *other = open_loader(mixed, &options);
     assert_ok(pst_loader_begin(loader, 3, &err));
@@ -258,7 +197,7 @@ static void test_resume_each_step(void **state)
         pst_batch *batch;
         pst_loader_state(loader, &at);
         assert_ok(pst_loader_resume(other, &at, &err));
-        assert_int_equal(drain(other, rest), n - step);
+        assert_int_equal(drain_epoch(other, NULL, rest), n - step);
         assert_same(whole + step, rest, n - step);
         pst_loader_state(other, &at);
         assert_int_equal(at.epoch, 4);
@@ -287,7 +226,7 @@ static void test_wrong_states(void **state)
 {
     (void)state;
     struct pst_error err;
-    struct pst_loader_options options = augmented();
+    struct pst_loader_options options = augmented_options(&kept, 24, 24);
     pst_loader *loader = open_loader(mixed, &options);
     pst_batch *batch;
     struct pst_loader_state good, bad;
@@ -504,7 +443,7 @@ static void test_two_loaders(void **state)
     (void)state;
     uint64_t want_a[64], want_b[64];
     struct pst_error err;
-    struct pst_loader_options options = augmented(), other = options;
+    struct pst_loader_options options = augmented_options(&kept, 24, 24), other = options;
     other.seed = 99;
     size_t n = epoch_hashes(mixed, &options, 0, want_a);
     epoch_hashes(mixed, &other, 0, want_b);

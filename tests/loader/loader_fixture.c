@@ -1,0 +1,102 @@
+/* loader_fixture.c - what tests of the loader open and run. */
+#include "loader/loader_fixture.h"
+#include "test.h"
+
+#include <stdio.h>
+
+static pst_dataset *open_path(const char *path)
+{
+    struct pst_error err;
+    pst_dataset *dataset = NULL;
+    assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
+    return dataset;
+}
+
+pst_dataset *open_made(const char *directory, const char *name, const struct make_options *made)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    make_dataset(path, made);
+    return open_path(path);
+}
+
+pst_dataset *open_made_folder(const char *directory, const char *name, uint32_t n_classes,
+                              uint32_t n_each)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    make_folder(path, n_classes, n_each);
+    return open_path(path);
+}
+
+struct pst_loader_options augmented_options(struct augmented *kept, uint32_t height, uint32_t width)
+{
+    struct pst_op *chain = kept->chain;
+    pst_op_init(&chain[0], PST_OP_RANDOM_RESIZED_CROP);
+    chain[0].height = height;
+    chain[0].width = width;
+    pst_op_init(&chain[1], PST_OP_HORIZONTAL_FLIP);
+    pst_op_init(&chain[2], PST_OP_COLOR_JITTER);
+    chain[2].brightness[0] = 0.6f;
+    chain[2].brightness[1] = 1.4f;
+    pst_op_init(&chain[3], PST_OP_NORMALIZE);
+    for (int c = 0; c < 4; c++) {
+        chain[3].mean[c] = 0.45f;
+        chain[3].std[c] = 0.22f;
+    }
+    kept->mask_chain[0] = chain[0];
+    kept->mask_chain[0].interpolation = PST_INTERPOLATION_NEAREST;
+    kept->mask_chain[1] = chain[1];
+    kept->outputs[0] = (struct pst_field_output){
+        .name = "image", .ops = chain, .n_ops = 4, .layout = PST_LAYOUT_CHW};
+    kept->outputs[1] =
+        (struct pst_field_output){.name = "mask", .ops = kept->mask_chain, .n_ops = 2};
+    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                       .batch_size = 4,
+                                       .order = PST_ORDER_SHUFFLED,
+                                       .seed = 17,
+                                       .num_workers = 2,
+                                       .fields = kept->outputs,
+                                       .n_fields = 2};
+}
+
+pst_loader *open_loader(pst_dataset *dataset, const struct pst_loader_options *options)
+{
+    struct pst_error err;
+    pst_loader *loader = NULL;
+    assert_ok(pst_loader_open(dataset, options, &loader, &err));
+    return loader;
+}
+
+struct pst_loader_stats stats_of(const pst_loader *loader)
+{
+    struct pst_loader_stats stats = {.struct_size = sizeof stats};
+    pst_loader_stats(loader, &stats);
+    return stats;
+}
+
+enum pst_status drain_until(pst_loader *loader, void (*look)(pst_loader *, const pst_batch *),
+                            uint64_t *hashes, size_t *n, struct pst_error *err)
+{
+    pst_batch *batch;
+    enum pst_status status;
+    *n = 0;
+    while ((status = pst_loader_next(loader, &batch, err)) == PST_OK) {
+        if (look)
+            look(loader, batch);
+        hashes[(*n)++] = hash_batch(batch);
+        pst_batch_release(batch);
+    }
+    return status;
+}
+
+size_t drain_epoch(pst_loader *loader, void (*look)(pst_loader *, const pst_batch *),
+                   uint64_t *hashes)
+{
+    struct pst_error err;
+    size_t n;
+    enum pst_status status = drain_until(loader, look, hashes, &n, &err);
+    if (status != PST_END)
+        assert_ok(status);
+    return n;
+}
