@@ -3,13 +3,12 @@
  * regions, orientations, golden files; broken units are found where the decoder finds them. */
 #include "jpeg_helper.h"
 
+#include "base/real_files.h"
 #include "decode/pli_jpeg_make.h"
 #include "golden/make_pli_picture.h"
 #include "pli/pli_coefs_encode.h"
 
 #include <penstock/pli.h>
-
-#include <dirent.h>
 
 /* Fewer rounds where a sanitizer makes each several times as slow. */
 #ifdef __SANITIZE_ADDRESS__
@@ -202,39 +201,31 @@ static void test_golden(void **state)
     assert_true(n > 40 && n_tables > 0 && n_tables < n);
 }
 
+static bool check_photograph(struct real_file *file, void *context)
+{
+    const struct bytes bytes = {file->data, file->nbytes};
+    struct pli_jpeg jpeg;
+    (void)context;
+    bool taken = pli_jpeg_read(&bytes, &jpeg);
+    if (taken) {
+        const struct coefs_image image = {.frame = jpeg.frame,
+                                          .coefs = {jpeg.coefs[0], jpeg.coefs[1], jpeg.coefs[2]}};
+        struct bytes pli = encode(&image, 0, false);
+        assert_int_equal(check_regions(&pli, jpeg.frame.height, jpeg.frame.width, 3), 3);
+        bytes_free(&pli);
+        pli_jpeg_free(&jpeg);
+    }
+    free(file->data);
+    return taken;
+}
+
 /* Photographs, where they are at hand: as the encoder keeps them, whole and in parts. */
 static void test_real(void **state)
 {
-    const char *root = getenv("PST_SHARED_DATA"), *more = getenv("PENSTOCK_TEST_ROUNDS");
-    int left = 5 * (more ? atoi(more) : 1);
-    char folder[PATH_NBYTES];
     (void)state;
-    if (!root || !root[0])
+    if (!real_files_root())
         skip();
-    snprintf(folder, sizeof folder, "%s/imagenet", root);
-    DIR *dir = opendir(folder);
-    if (!dir)
-        skip();
-    for (struct dirent *entry; left > 0 && (entry = readdir(dir));) {
-        char path[2 * PATH_NBYTES];
-        struct bytes file;
-        struct pli_jpeg jpeg;
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (entry->d_name[0] == '.')
-            continue;
-        file.data = picture_read_file(path, &file.nbytes);
-        if (file.data && pli_jpeg_read(&file, &jpeg)) {
-            const struct coefs_image image = {
-                .frame = jpeg.frame, .coefs = {jpeg.coefs[0], jpeg.coefs[1], jpeg.coefs[2]}};
-            struct bytes pli = encode(&image, 0, false);
-            assert_int_equal(check_regions(&pli, jpeg.frame.height, jpeg.frame.width, 3), 3);
-            bytes_free(&pli);
-            left--;
-            pli_jpeg_free(&jpeg);
-        }
-        free(file.data);
-    }
-    closedir(dir);
+    real_files("imagenet", real_files_rounds(5), check_photograph, NULL);
 }
 
 /* -- Broken bytes -- */

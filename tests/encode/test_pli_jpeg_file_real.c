@@ -3,69 +3,32 @@
  * PST_SHARED_DATA; skipped without it. */
 #include "jpeg_file_make.h"
 
-#include <dirent.h>
-#include <stdlib.h>
+#include "base/real_files.h"
 
 struct count {
     uint32_t n, n_refused;
     uint64_t nbytes, restoration_nbytes;
 };
 
-static bool read_file(const char *path, struct jpeg_file *file)
+static bool check_file(struct real_file *found, void *context)
 {
-    FILE *stream = fopen(path, "rb");
-    if (!stream)
-        return false;
-    fseek(stream, 0, SEEK_END);
-    file->nbytes = (size_t)ftell(stream);
-    rewind(stream);
-    file->bytes = malloc(file->nbytes + 1);
-    assert_non_null(file->bytes);
-    assert_int_equal(fread(file->bytes, 1, file->nbytes, stream), file->nbytes);
-    fclose(stream);
-    return true;
-}
-
-static void check_file(const char *path, struct count *count)
-{
-    struct jpeg_file file;
+    const struct jpeg_file file = {.bytes = found->data, .nbytes = found->nbytes};
+    struct count *count = context;
     struct read_jpeg r;
     struct pst_error err;
-    if (!read_file(path, &file))
-        return;
-    if (file.nbytes < 2 || file.bytes[0] != 0xFF || file.bytes[1] != 0xD8) {
-        free(file.bytes);
-        return;
-    }
+    bool jpeg = file.nbytes >= 2 && file.bytes[0] == 0xFF && file.bytes[1] == 0xD8;
     pst_error_clear(&err);
-    count->n++;
-    count->nbytes += file.nbytes;
-    if (read_jpeg_file(&file, &r, &err) == PST_OK) {
+    if (jpeg && read_jpeg_file(&file, &r, &err) == PST_OK) {
         free_read_jpeg(&r);
-        count->restoration_nbytes += check_round_trip(&file, true, path);
-    } else {
+        count->restoration_nbytes += check_round_trip(&file, true, found->path);
+    } else if (jpeg) {
         count->n_refused++;
-        print_message("%s: %s\n", path, err.text);
+        print_message("%s: %s\n", found->path, err.text);
     }
-    free(file.bytes);
-}
-
-static void check_folder(const char *folder, struct count *count)
-{
-    DIR *dir = opendir(folder);
-    if (!dir)
-        return;
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (entry->d_name[0] == '.')
-            continue;
-        if (entry->d_type == DT_DIR)
-            check_folder(path, count);
-        else
-            check_file(path, count);
-    }
-    closedir(dir);
+    count->n += jpeg;
+    count->nbytes += jpeg ? file.nbytes : 0;
+    free(found->data);
+    return jpeg;
 }
 
 static void test_groups(void **state)
@@ -73,11 +36,8 @@ static void test_groups(void **state)
     static const char *const groups[] = {"imagenet", "imagenet_folder"};
     struct count count = {0};
     (void)state;
-    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
-        char folder[4096];
-        snprintf(folder, sizeof folder, "%s/%s", getenv("PST_SHARED_DATA"), groups[i]);
-        check_folder(folder, &count);
-    }
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
+        real_files(groups[i], UINT32_MAX, check_file, &count);
     print_message("%u files, %u refused; of %.0f bytes each %.0f are restoration\n", count.n,
                   count.n_refused, (double)count.nbytes / count.n,
                   (double)count.restoration_nbytes / count.n);
@@ -88,8 +48,7 @@ static void test_groups(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_groups)};
-    const char *root = getenv("PST_SHARED_DATA");
-    if (!root || !root[0])
+    if (!real_files_root())
         return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* pli_jpeg_image.h - a JPEG, its coefficients and the PLI of it, as tests of content 2 hold them;
- * and JPEG files as they are found. Users link the encoder. */
+/* pli_jpeg_image.h - a JPEG, its coefficients and the PLI of it, as tests of content 2 hold
+ * them. Users link the encoder. */
 #ifndef PST_TEST_PLI_JPEG_IMAGE_H
 #define PST_TEST_PLI_JPEG_IMAGE_H
 
@@ -9,7 +9,6 @@
 
 #include <penstock/pli.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 
 struct pli_jpeg_image {
@@ -47,21 +46,6 @@ static inline void pli_jpeg_image_close(struct pli_jpeg_image *image)
     pli_jpeg_free(&image->content);
     bytes_free(&image->jpeg);
     bytes_free(&image->pli);
-}
-
-/* False: it is not there. */
-static inline bool read_file(const char *path, struct bytes *file)
-{
-    FILE *stream = fopen(path, "rb");
-    if (!stream)
-        return false;
-    fseek(stream, 0, SEEK_END);
-    file->nbytes = (size_t)ftell(stream);
-    rewind(stream);
-    file->data = malloc(file->nbytes);
-    assert_int_equal(fread(file->data, 1, file->nbytes, stream), file->nbytes);
-    fclose(stream);
-    return true;
 }
 
 #endif

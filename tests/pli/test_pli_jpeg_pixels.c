@@ -4,11 +4,11 @@
 #include "pli/pli_jpeg_image.h"
 
 #include "base/cpu.h"
+#include "base/real_files.h"
 #include "decode/pli_int.h"
 #include "decode/pli_jpeg.h"
 #include "decode/pli_jpeg_int.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -447,34 +447,24 @@ static void test_broken(void **state)
     image_close(&image);
 }
 
-/* Photographs as they are found; PENSTOCK_TEST_ROUNDS times as many. */
+static bool check_photograph(struct real_file *file, void *seed)
+{
+    struct image image;
+    bool taken = image_open((struct bytes){file->data, file->nbytes}, 0, &image);
+    if (taken)
+        check_image(&image, 20, seed);
+    image_close(&image);
+    return taken;
+}
+
+/* Photographs as they are found. */
 static void test_real(void **state)
 {
-    const char *root = getenv("PST_SHARED_DATA"), *more = getenv("PENSTOCK_TEST_ROUNDS");
-    int left = 25 * (more ? atoi(more) : 1);
     uint64_t seed = 9;
-    char folder[4096];
     (void)state;
-    if (!root || !root[0])
+    if (!real_files_root())
         skip();
-    snprintf(folder, sizeof folder, "%s/imagenet", root);
-    DIR *dir = opendir(folder);
-    if (!dir)
-        skip();
-    for (struct dirent *entry; left > 0 && (entry = readdir(dir));) {
-        char path[8192];
-        struct bytes file;
-        struct image image;
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (entry->d_name[0] == '.' || !read_file(path, &file))
-            continue;
-        if (image_open(file, 0, &image)) {
-            check_image(&image, 20, &seed);
-            left--;
-        }
-        image_close(&image);
-    }
-    closedir(dir);
+    real_files("imagenet", real_files_rounds(25), check_photograph, &seed);
 }
 
 /* Blocks are made of planes at every level alike; nothing around them is touched, and planes above

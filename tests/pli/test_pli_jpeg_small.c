@@ -3,9 +3,9 @@
  * whole, and all of it is near the average of the pixels. */
 #include "pli/pli_jpeg_image.h"
 
+#include "base/real_files.h"
 #include "decode/pli_jpeg.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -257,41 +257,38 @@ static void test_bad_arguments(void **state)
     image_close(&image);
 }
 
+struct differences {
+    double squares[4];
+    size_t n[4];
+};
+
+static bool add_differences(struct real_file *file, void *context)
+{
+    const struct bytes jpeg = {file->data, file->nbytes};
+    struct differences *d = context;
+    struct image image;
+    bool taken = image_open(jpeg, &image);
+    if (taken) {
+        uint8_t *pixels = pli_jpeg_pixels(&jpeg);
+        for (uint32_t scale = 1; scale <= 3; scale++)
+            d->squares[scale] += squares_of(&image, pixels, scale, &d->n[scale]);
+        free(pixels);
+    }
+    image_close(&image);
+    return taken;
+}
+
 /* On photographs: how far from the average of the pixels, in decibels. */
 static void test_difference_on_photographs(void **state)
 {
     static const double least[4] = {0, 30, 33, 40};
-    const char *root = getenv("PST_SHARED_DATA"), *more = getenv("PENSTOCK_TEST_ROUNDS");
-    int left = 20 * (more ? atoi(more) : 1);
-    double total[4] = {0};
-    size_t n[4] = {0};
-    char folder[4096];
+    struct differences d = {0};
     (void)state;
-    if (!root || !root[0])
+    if (!real_files_root())
         skip();
-    snprintf(folder, sizeof folder, "%s/imagenet", root);
-    DIR *dir = opendir(folder);
-    if (!dir)
-        skip();
-    for (struct dirent *entry; left > 0 && (entry = readdir(dir));) {
-        char path[8192];
-        struct bytes file;
-        struct image image;
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (entry->d_name[0] == '.' || !read_file(path, &file))
-            continue;
-        if (image_open(file, &image)) {
-            uint8_t *pixels = pli_jpeg_pixels(&file);
-            for (uint32_t scale = 1; scale <= 3; scale++)
-                total[scale] += squares_of(&image, pixels, scale, &n[scale]);
-            free(pixels);
-            left--;
-        }
-        image_close(&image);
-    }
-    closedir(dir);
+    real_files("imagenet", real_files_rounds(20), add_differences, &d);
     for (uint32_t scale = 1; scale <= 3; scale++) {
-        double psnr = 10 * log10(255.0 * 255.0 / (total[scale] / (double)n[scale]));
+        double psnr = 10 * log10(255.0 * 255.0 / (d.squares[scale] / (double)d.n[scale]));
         print_message("1/%u: %.1f dB\n", 1u << scale, psnr);
         assert_true(psnr >= least[scale]);
     }
