@@ -275,18 +275,25 @@ static const struct psti_dataset_ops index_ops = {
 
 /* Open ---------------------------------------------------------------------- */
 
+/* How many of the file's first bytes were read, or -1 with errno. */
+static ssize_t read_start(int fd, void *bytes, size_t nbytes, struct stat *st)
+{
+    ssize_t n = -1;
+    if (fstat(fd, st) != 0)
+        return -1;
+    do {
+        n = psti_fault(PSTI_FAULT_READ) ? (errno = EIO, -1) : pread(fd, bytes, nbytes, 0);
+    } while (n < 0 && errno == EINTR);
+    return n;
+}
+
 /* Header and file length first by a read, so that a short file cannot fault the mapping. */
 static enum pst_status read_header(struct psti_dataset_index *index, int fd, const char *path,
                                    struct pst_error *err)
 {
     uint8_t bytes[PSTI_INDEX_HEADER_NBYTES];
     struct stat st;
-    ssize_t n = -1;
-    if (fstat(fd, &st) == 0) {
-        do {
-            n = psti_fault(PSTI_FAULT_READ) ? (errno = EIO, -1) : pread(fd, bytes, sizeof bytes, 0);
-        } while (n < 0 && errno == EINTR);
-    }
+    ssize_t n = read_start(fd, bytes, sizeof bytes, &st);
     if (n < 0)
         return psti_fail_os(err, errno, "dataset", path, 0, "cannot read the index");
     if (!S_ISREG(st.st_mode))
@@ -378,12 +385,7 @@ static enum pst_status check_shard_file(const struct psti_dataset_index *index, 
     uint8_t bytes[PSTI_SHARD_HEADER_NBYTES];
     struct psti_shard_header header;
     struct stat st;
-    ssize_t n = -1;
-    if (fstat(fd, &st) == 0) {
-        do {
-            n = psti_fault(PSTI_FAULT_READ) ? (errno = EIO, -1) : pread(fd, bytes, sizeof bytes, 0);
-        } while (n < 0 && errno == EINTR);
-    }
+    ssize_t n = read_start(fd, bytes, sizeof bytes, &st);
     if (n < 0)
         return psti_fail_os(err, errno, "dataset", NULL, 0, "cannot read the shard");
     enum pst_status status = psti_format_parse_shard_header(bytes, (size_t)n, &header, err);
