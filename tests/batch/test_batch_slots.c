@@ -326,6 +326,6 @@ int main(void)
         cmocka_unit_test(test_release_from_threads),
         cmocka_unit_test(test_forked_child),
     };
-    alarm(120);
+    alarm(900);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,7 +173,7 @@ int main(void)
         cmocka_unit_test(test_thread),      cmocka_unit_test(test_read),
         cmocka_unit_test(test_read_sticky),
     };
-    alarm(250);
+    alarm(900);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 #endif
 }

@@ -374,6 +374,6 @@ int main(void)
         cmocka_unit_test(test_empty_batches), cmocka_unit_test(test_replace_gives_up),
         cmocka_unit_test(test_no_verify),     cmocka_unit_test(test_folder_changes),
     };
-    alarm(200);
+    alarm(900);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -203,7 +203,7 @@ static int in_child(pst_loader *loader, pst_batch *batch)
     struct pst_loader_state at;
     struct pst_loader_stats stats = {.struct_size = sizeof stats};
     uint64_t sample = 0;
-    alarm(20);
+    alarm(120);
     pst_loader_state(loader, &at);
     pst_loader_stats(loader, &stats);
     if (pst_loader_next(loader, &other, &err) != PST_ERROR_FORKED ||
@@ -469,6 +469,6 @@ int main(void)
         cmocka_unit_test(test_cancel_throttled),
         cmocka_unit_test(test_cancel_replacing),
     };
-    alarm(200);
+    alarm(900);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -398,6 +398,6 @@ int main(void)
         cmocka_unit_test(test_large_images),          cmocka_unit_test(test_scratch_for_speed),
         cmocka_unit_test(test_memory_storage_counts),
     };
-    alarm(200);
+    alarm(900);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

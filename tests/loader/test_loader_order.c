@@ -509,6 +509,6 @@ int main(void)
         cmocka_unit_test(test_two_loaders),
         cmocka_unit_test(test_refusals),
     };
-    alarm(280);
+    alarm(900);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
