@@ -429,7 +429,7 @@ static uint32_t next_units(struct run *run, uint32_t row, uint32_t column, uint3
     const uint8_t *bytes = run->request.bytes;
     uint32_t index = row * psti_pli_unit_columns(h) + column;
     struct psti_pli_entry entries[2] = {psti_pli_parse_entry(bytes, h, index)};
-    if (h->bits == 8 && column + 1 < end && psti_pli_wave_takes_two(run->request.cpu)) {
+    if (column + 1 < end && psti_pli_wave_takes_two(run->request.cpu)) {
         const uint64_t offsets[2] = {offset, offset + entries[0].nbytes};
         entries[1] = psti_pli_parse_entry(bytes, h, index + 1);
         if (two_units(run, row, column, offsets, entries, status, err))

@@ -188,19 +188,37 @@ bool psti_pli_wave_same_shape(const struct psti_pli_unit units[2],
     return true;
 }
 
+/* The coded planes of one line to their places; `nbytes` of a plane. */
+static void place_coded(const struct psti_pli_wave_head *head, uint8_t *line, size_t nbytes)
+{
+    for (uint32_t j = head->n_coded; j-- > 0;)
+        if (head->planes[j].plane != j)
+            memmove(line + head->planes[j].plane * nbytes, line + j * nbytes, nbytes);
+}
+
 void psti_pli_wave_place_planes(const struct psti_pli_wave_head *head, uint8_t *lines,
                                 size_t line_nbytes)
 {
     size_t plane_nbytes = 64 * (size_t)head->bands_per_plane;
     for (uint32_t l = 0; l < PSTI_PLI_LANES; l++) {
         uint8_t *line = lines + l * line_nbytes;
-        for (uint32_t j = head->n_coded; j-- > 0;)
-            if (head->planes[j].plane != j)
-                memmove(line + head->planes[j].plane * plane_nbytes, line + j * plane_nbytes,
-                        plane_nbytes);
+        place_coded(head, line, plane_nbytes);
         for (uint32_t i = 0; i < head->n_constant; i++)
             memset(line + head->constant_planes[i] * plane_nbytes, head->constants[i],
                    plane_nbytes);
+    }
+}
+
+void psti_pli_wave_place_planes_16(const struct psti_pli_wave_head *head, uint16_t *lines,
+                                   size_t line_samples)
+{
+    size_t n = 64 * (size_t)head->bands_per_plane;
+    for (uint32_t l = 0; l < PSTI_PLI_LANES; l++) {
+        uint16_t *line = lines + l * line_samples;
+        place_coded(head, (uint8_t *)line, n * sizeof *line);
+        for (uint32_t i = 0; i < head->n_constant; i++)
+            for (size_t x = 0; x < n; x++)
+                line[head->constant_planes[i] * n + x] = head->constants[i];
     }
 }
 
@@ -242,9 +260,9 @@ bool psti_pli_wave_decode_two(const struct psti_pli_unit units[2],
 {
 #if defined(__x86_64__)
     struct psti_pli_wave_head heads[2];
-    psti_pli_wave_kernel_two *decode = (units[0].cpu & PSTI_CPU_AVX512_VBMI) != 0
-                                           ? psti_pli_wave_decode_two_avx512
-                                           : psti_pli_wave_decode_two_avx2;
+    psti_pli_wave_kernel_two *decode = psti_pli_wave_decode_two_avx2;
+    if ((units[0].cpu & PSTI_CPU_AVX512_VBMI) != 0 && units[0].bits == 8)
+        decode = psti_pli_wave_decode_two_avx512;
     return psti_pli_wave_takes_two(units[0].cpu) &&
            psti_pli_wave_parse(units, heads, NULL) == PST_OK &&
            psti_pli_wave_parse(units + 1, heads + 1, NULL) == PST_OK &&

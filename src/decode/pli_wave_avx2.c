@@ -1,15 +1,15 @@
-/* pli_wave_avx2.c - the wave decoder with AVX2: units of 8-bit samples.
+/* pli_wave_avx2.c - the wave decoder with AVX2.
  *
  * In and out: see pli_wave_int.h; plain C gives the same samples and statuses, and takes the units
- * that are not worth a road of their own: 16 bits, more words than the samples are worth, taps
- * beyond what 16-bit sums hold. Pure functions, any thread.
+ * that are not worth a road of their own: more words than the samples are worth and, of 8 bits,
+ * taps beyond what 16-bit sums hold. Pure functions, any thread.
  *
  * Two units of one shape have their tokens decoded at once, for one alone leaves the processor
  * waiting for look-ups half of the time: 1.1 x the speed of all. Tokens first, samples second
- * (pli_wave_avx2_tokens.c, pli_wave_avx2_rebuild.c); both leave rows of 32 lanes, step by step.
- * Turning columns into rows then gives each lane's samples of all bands as one line, in which row y
- * of plane p begins at 2 * (y % 32) + 64 * (band of p and y): that is what the planes handed out
- * describe. */
+ * (pli_wave_avx2_tokens.c, pli_wave_avx2_rebuild.c and _rebuild16.c); both make rows of 32 lanes,
+ * step by step. Turning columns into rows then gives each lane's samples of all bands as one line,
+ * in which row y of plane p begins at 2 * (y % 32) + 64 * (band of p and y): that is what the
+ * planes handed out describe. */
 #include "decode/pli_wave_avx2.h"
 
 #if defined(__x86_64__)
@@ -103,56 +103,37 @@ static enum pst_status open_bits(struct psti_pli_wave_job *job, struct pst_error
     for (uint32_t l = 0; l < PSTI_PLI_LANES; l++)
         psti_store_u16(bits + head->raw_nbytes + 2 * (size_t)l, job->low[l]);
     memset(bits + head->raw_nbytes + PSTI_PLI_WAVE_STATE_NBYTES, 0, 16);
-    if (add_raw_bits(job, n_bits) > n_bits)
+    uint64_t taken = job->unit->bits == 8 ? add_raw_bits(job, n_bits)
+                                          : psti_pli_wave_avx2_residuals16(job, n_bits);
+    if (taken > n_bits)
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit lacks raw bits");
     return PST_OK;
-}
-
-/* -- From rows of lanes to lines of samples -- */
-
-INLINE void interleave(const v32 *in, v32 *out)
-{
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; i++) {
-        v32 a = in[i], b = in[i + 8];
-        out[2 * i] = _mm256_unpacklo_epi8(a, b);
-        out[2 * i + 1] = _mm256_unpackhi_epi8(a, b);
-    }
-}
-
-/* 16 steps: interleaving rows i and i + 8 four times turns each half's 16 x 16 bytes around. */
-INLINE void turn_16(const uint8_t (*rows)[WAVE_LANES], uint8_t *lines)
-{
-    v32 a[16], b[16];
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; i++)
-        a[i] = row_load(rows[i]);
-    interleave(a, b);
-    interleave(b, a);
-    interleave(a, b);
-    interleave(b, a);
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; i++) {
-        _mm_storeu_si128((__m128i *)(void *)(lines + (size_t)i * WAVE_LINE),
-                         _mm256_castsi256_si128(a[i]));
-        _mm_storeu_si128((__m128i *)(void *)(lines + ((size_t)i + 16) * WAVE_LINE),
-                         _mm256_extracti128_si256(a[i], 1));
-    }
-}
-
-static void TARGET make_lines(struct psti_pli_wave_memory *m, uint32_t n_steps)
-{
-    for (uint32_t t = 0; t < n_steps; t += 16)
-        turn_16(m->samples + WAVE_BEFORE + t, m->lines + t);
 }
 
 /* -- The unit -- */
 
 static bool can_decode(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head)
 {
-    return unit->bits == 8 && (head->n_coded == 0 || (head->n_words <= WAVE_MAX_WORDS &&
-                                                      head->raw_nbytes <= WAVE_MAX_RAW_NBYTES &&
-                                                      psti_pli_wave_avx2_can_rebuild(head)));
+    return head->n_coded == 0 ||
+           (head->n_words <= WAVE_MAX_WORDS && head->raw_nbytes <= WAVE_MAX_RAW_NBYTES &&
+            (unit->bits == 16 || psti_pli_wave_avx2_can_rebuild(head)));
+}
+
+static void show_lines(const struct psti_pli_wave_job *job, struct psti_pli_planes *planes)
+{
+    const struct psti_pli_wave_head *head = job->head;
+    struct psti_pli_wave_memory *m = job->memory;
+    size_t nbytes = job->unit->bits / 8u;
+    if (head->n_constant > 0 && nbytes == 1)
+        psti_pli_wave_place_planes(head, m->of_8.lines, WAVE_LINE + 2);
+    else if (head->n_constant > 0)
+        psti_pli_wave_place_planes_16(head, m->of_16.lines, WAVE_LINE + 2);
+    *planes = (struct psti_pli_planes){
+        .base = nbytes == 1 ? m->of_8.lines : (const uint8_t *)m->of_16.lines,
+        .plane_step = 64 * nbytes * head->bands_per_plane,
+        .band_step = 64 * nbytes,
+        .row_step = nbytes * (WAVE_LINE + 2),
+    };
 }
 
 static enum pst_status finish(struct psti_pli_wave_job *job, struct psti_pli_planes *planes,
@@ -166,17 +147,12 @@ static enum pst_status finish(struct psti_pli_wave_job *job, struct psti_pli_pla
         enum pst_status status = open_bits(job, err);
         if (status != PST_OK)
             return status;
-        psti_pli_wave_avx2_rebuild(job);
-        make_lines(job->memory, head->n_steps);
+        if (job->unit->bits == 8)
+            psti_pli_wave_avx2_rebuild(job);
+        else
+            psti_pli_wave_avx2_rebuild16(job);
     }
-    if (head->n_constant > 0)
-        psti_pli_wave_place_planes(head, job->memory->lines, WAVE_LINE + 2);
-    *planes = (struct psti_pli_planes){
-        .base = job->memory->lines,
-        .plane_step = 64 * (size_t)head->bands_per_plane,
-        .band_step = 64,
-        .row_step = WAVE_LINE + 2,
-    };
+    show_lines(job, planes);
     return PST_OK;
 }
 

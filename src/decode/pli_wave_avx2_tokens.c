@@ -87,9 +87,26 @@ INLINE struct step step_at(const struct stream *s, uint32_t t)
                          (t & 63) == 63 ? newest + 31 : newest - 1};
 }
 
-/* E of all lanes. `odd`: the step's parity. */
+/* Half of bytes, rounded down. */
+INLINE v32 half_down(v32 v)
+{
+    return _mm256_and_si256(_mm256_srli_epi16(v, 1), _mm256_set1_epi8(127));
+}
+
+/* E of 16 bits: half of 2 A + B in lanes of `first`, in others of A + H(A) + B + 2 `twice`. Tokens
+ * are at most 46: nothing exceeds a byte. */
+INLINE v32 wide_energies(v32 a, v32 b, v32 first, v32 twice)
+{
+    v32 others = _mm256_andnot_si256(first, a);
+    b = _mm256_add_epi8(b, _mm256_avg_epu8(others, _mm256_setzero_si256()));
+    v32 odd = _mm256_and_si256(_mm256_xor_si256(others, b), _mm256_set1_epi8(1));
+    v32 e = _mm256_sub_epi8(_mm256_avg_epu8(others, b), odd);
+    return _mm256_add_epi8(_mm256_add_epi8(e, twice), _mm256_and_si256(a, first));
+}
+
+/* E of all lanes. `odd`: the step's parity; `wide`: samples have 16 bits. */
 INLINE v32 energies(const struct stream *s, const struct shape *shape, const struct states *x,
-                    struct step at, bool odd)
+                    struct step at, bool odd, bool wide)
 {
     const uint8_t *row = at.row->lanes;
     enum { STEP = sizeof(struct psti_pli_wave_row) };
@@ -107,9 +124,9 @@ INLINE v32 energies(const struct stream *s, const struct shape *shape, const str
         b = _mm256_and_si256(_mm256_add_epi8(ll, ul), cut);
     }
     if (shape->first)
-        return _mm256_adds_epu8(_mm256_add_epi8(a, a), b);
+        return wide ? _mm256_add_epi8(a, half_down(b)) : _mm256_adds_epu8(_mm256_add_epi8(a, a), b);
     const struct band *front = shape->front;
-    v32 first = front->energy;
+    v32 first = front->energy, twice = _mm256_setzero_si256();
     if (shape->used) {
         v32 used = front->used, doubled = front->doubled;
         if (shape->mixed) {
@@ -119,12 +136,19 @@ INLINE v32 energies(const struct stream *s, const struct shape *shape, const str
         }
         v32 before = row_load(row - (size_t)STEP * s->delay);
         before = _mm256_and_si256(before, used);
-        before = _mm256_add_epi8(before, _mm256_and_si256(before, doubled));
-        before = _mm256_avg_epu8(before, _mm256_and_si256(before, doubled));
+        twice = _mm256_and_si256(before, doubled);
+        if (wide) {
+            before = _mm256_avg_epu8(_mm256_sub_epi8(before, twice), _mm256_setzero_si256());
+        } else {
+            before = _mm256_add_epi8(before, twice);
+            before = _mm256_avg_epu8(before, _mm256_and_si256(before, doubled));
+        }
         b = _mm256_add_epi8(b, before);
     } else if (shape->mixed) {
         first = pick(front_lanes(at.t), first, front[-1].energy);
     }
+    if (wide)
+        return wide_energies(a, b, first, twice);
     b = _mm256_adds_epu8(b, _mm256_avg_epu8(a, _mm256_and_si256(a, first)));
     return _mm256_adds_epu8(a, b);
 }
@@ -193,9 +217,9 @@ INLINE void look_up(const uint32_t *slots, __m128i lower, __m128i upper, v32 *lo
 
 /* The stages of a step. */
 INLINE void find_contexts(const struct stream *s, const struct shape *shape, struct states *x,
-                          struct step at, bool odd)
+                          struct step at, bool odd, bool wide)
 {
-    x->context = contexts(s, energies(s, shape, x, at, odd));
+    x->context = contexts(s, energies(s, shape, x, at, odd, wide));
     if (!shape->whole)
         x->context = _mm256_blendv_epi8(_mm256_set1_epi8(4 * PSTI_PLI_WAVE_IDLE), x->context,
                                         active_lanes(s, shape, at.t));
@@ -405,7 +429,7 @@ static struct shape shape_of(const struct stream *s, const struct psti_pli_wave_
     return shape;
 }
 
-static void TARGET run(struct stream *s, const struct psti_pli_wave_job *job)
+INLINE void run(struct stream *s, const struct psti_pli_wave_job *job, bool wide)
 {
     struct states x = s->states;
     const uint16_t *words_end = s->end;
@@ -414,7 +438,7 @@ static void TARGET run(struct stream *s, const struct psti_pli_wave_job *job)
         end = end < job->head->n_steps ? end : job->head->n_steps;
         const struct shape shape = shape_of(s, job, k);
         struct step even = step_at(s, t);
-        find_contexts(s, &shape, &x, even, false);
+        find_contexts(s, &shape, &x, even, false, wide);
         for (; even.t < end && x.words <= words_end;) {
             struct step odd = {even.t + 1, even.row + 1, even.all_but_newest,
                                even.all_but_newest - 1};
@@ -423,7 +447,7 @@ static void TARGET run(struct stream *s, const struct psti_pli_wave_job *job)
             look_up_all(s, &x);
             advance_all(&shape, &x);
             keep_tokens(&shape, &x, even);
-            find_contexts(s, &shape, &x, odd, true);
+            find_contexts(s, &shape, &x, odd, true, wide);
             take_words(&x);
             look_up_all(s, &x);
             advance_all(&shape, &x);
@@ -431,7 +455,7 @@ static void TARGET run(struct stream *s, const struct psti_pli_wave_job *job)
             even = (struct step){even.t + 2, even.row + 2, even.all_but_newest - 1,
                                  even.all_but_newest - 2};
             if (even.t < end)
-                find_contexts(s, &shape, &x, even, false);
+                find_contexts(s, &shape, &x, even, false, wide);
             take_words(&x);
         }
     }
@@ -440,7 +464,7 @@ static void TARGET run(struct stream *s, const struct psti_pli_wave_job *job)
 
 /* The same for two streams of one shape: each stands where the other's chain waits. Stops where
  * the words of either are used up. */
-static void TARGET run_two(struct stream s[2], const struct psti_pli_wave_job *job)
+INLINE void run_two(struct stream s[2], const struct psti_pli_wave_job *job, bool wide)
 {
     struct states x = s[0].states, y = s[1].states;
     const uint16_t *x_end = s[0].end, *y_end = s[1].end;
@@ -448,30 +472,30 @@ static void TARGET run_two(struct stream s[2], const struct psti_pli_wave_job *j
         uint32_t t = 64 * k, end = t + 64;
         end = end < job->head->n_steps ? end : job->head->n_steps;
         const struct shape shape = shape_of(s, job, k);
-        find_contexts(s, &shape, &x, step_at(s, t), false);
-        find_contexts(s + 1, &shape, &y, step_at(s + 1, t), false);
+        find_contexts(s, &shape, &x, step_at(s, t), false, wide);
+        find_contexts(s + 1, &shape, &y, step_at(s + 1, t), false, wide);
         for (; t < end && x.words <= x_end && y.words <= y_end; t += 2) {
             look_up_all(s, &x);
             look_up_all(s + 1, &y);
             advance_all(&shape, &x);
             keep_tokens(&shape, &x, step_at(s, t));
-            find_contexts(s, &shape, &x, step_at(s, t + 1), true);
+            find_contexts(s, &shape, &x, step_at(s, t + 1), true, wide);
             take_words(&x);
             advance_all(&shape, &y);
             keep_tokens(&shape, &y, step_at(s + 1, t));
-            find_contexts(s + 1, &shape, &y, step_at(s + 1, t + 1), true);
+            find_contexts(s + 1, &shape, &y, step_at(s + 1, t + 1), true, wide);
             take_words(&y);
             look_up_all(s, &x);
             look_up_all(s + 1, &y);
             advance_all(&shape, &x);
             keep_tokens(&shape, &x, step_at(s, t + 1));
             if (t + 2 < end)
-                find_contexts(s, &shape, &x, step_at(s, t + 2), false);
+                find_contexts(s, &shape, &x, step_at(s, t + 2), false, wide);
             take_words(&x);
             advance_all(&shape, &y);
             keep_tokens(&shape, &y, step_at(s + 1, t + 1));
             if (t + 2 < end)
-                find_contexts(s + 1, &shape, &y, step_at(s + 1, t + 2), false);
+                find_contexts(s + 1, &shape, &y, step_at(s + 1, t + 2), false, wide);
             take_words(&y);
         }
     }
@@ -484,7 +508,10 @@ void TARGET psti_pli_wave_avx2_tokens_two(struct psti_pli_wave_job jobs[2])
     struct stream s[2];
     open_stream(s, jobs);
     open_stream(s + 1, jobs + 1);
-    run_two(s, jobs);
+    if (jobs->unit->bits == 8)
+        run_two(s, jobs, false);
+    else
+        run_two(s, jobs, true);
     close_stream(s, jobs);
     close_stream(s + 1, jobs + 1);
 }
@@ -493,7 +520,10 @@ void TARGET psti_pli_wave_avx2_tokens(struct psti_pli_wave_job *job)
 {
     struct stream s;
     open_stream(&s, job);
-    run(&s, job);
+    if (job->unit->bits == 8)
+        run(&s, job, false);
+    else
+        run(&s, job, true);
     close_stream(&s, job);
 }
 #endif

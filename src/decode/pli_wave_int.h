@@ -70,6 +70,9 @@ bool psti_pli_wave_same_shape(const struct psti_pli_unit units[2],
  * these go to their places, and constant ones between them. */
 void psti_pli_wave_place_planes(const struct psti_pli_wave_head *head, uint8_t *lines,
                                 size_t line_nbytes);
+/* The same of 16 bits. */
+void psti_pli_wave_place_planes_16(const struct psti_pli_wave_head *head, uint16_t *lines,
+                                   size_t line_samples);
 
 /* The levels. Each checks the coded part and fills `planes`; `work` as for psti_pli_wave_decode().
  * `head->states` are run on. */

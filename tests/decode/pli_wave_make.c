@@ -99,7 +99,7 @@ static uint32_t draw(struct making *m)
         return 0;
     v >>= 8;
     if (r->extremes && (v & 15) == 0)
-        return v & 16 ? half : half - 1;
+        return v & 16 ? half : v & 32 ? half - 1 : r->bits == 8 ? 191 : 65535;
     v >>= 5;
     uint32_t limit = r->spread >> (v & 7);
     v = (v >> 3) % (limit + 1);

@@ -15,7 +15,7 @@ struct pli_wave_recipe {
     } planes[4];
     uint32_t spread; /* residuals are up to about this */
     uint32_t zeros;  /* in 256: how many are 0 */
-    bool extremes;   /* -B/2, the largest there are, and all that need many raw bits */
+    bool extremes;   /* -B/2, the largest there are, and what goes beyond them modulo B */
 };
 
 struct pli_wave_freqs {

@@ -61,6 +61,7 @@ struct fixture {
     uint8_t *other_pages;           /* the same for a second unit */
     uint8_t *two_work;
     uint64_t seed;
+    uint32_t bits;           /* of the units that are made */
     size_t n_two;            /* decoded two at a time */
     size_t n_same, n_failed; /* damaged units that were decoded all the same, and others */
 };
@@ -227,7 +228,7 @@ static void compare_two(struct fixture *f, const struct pli_wave_recipe recipes[
     }
 }
 
-/* Any unit of 8 bits. */
+/* Any unit. */
 static struct pli_wave_recipe any_recipe(struct fixture *f)
 {
     static const uint8_t sizes[] = {1, 2, 3, 15, 16, 17, 31, 32, 33, 34, 47, 63, 64, 64, 64, 64};
@@ -236,8 +237,8 @@ static struct pli_wave_recipe any_recipe(struct fixture *f)
         .height = below(f, 4) ? sizes[below(f, sizeof sizes)] : 1 + below(f, 64),
         .width = below(f, 4) ? sizes[below(f, sizeof sizes)] : 1 + below(f, 64),
         .channels = 1 + below(f, 4),
-        .bits = 8,
-        .spread = 1u << below(f, 8),
+        .bits = f->bits,
+        .spread = 1u << below(f, f->bits),
         .zeros = below(f, 257),
         .extremes = below(f, 8) == 0,
     };
@@ -246,7 +247,7 @@ static struct pli_wave_recipe any_recipe(struct fixture *f)
     for (uint32_t c = 0; c < r.channels; c++) {
         r.planes[c].predictor =
             one && c > 0 ? r.planes[0].predictor : predictors[below(f, sizeof predictors)];
-        r.planes[c].start = (uint16_t)below(f, 256);
+        r.planes[c].start = (uint16_t)below(f, 1u << f->bits);
         int limit = below(f, 4) ? 20 : 100;
         r.planes[c].a = below(f, 3) ? (int8_t)(below(f, (uint32_t)limit) - (uint32_t)limit / 2) : 0;
         r.planes[c].b = below(f, 3) ? (int8_t)(below(f, (uint32_t)limit) - (uint32_t)limit / 2) : 0;
@@ -270,11 +271,9 @@ static uint32_t rounds(uint32_t n)
     return more ? n * (uint32_t)atoi(more) : n;
 }
 
-static void test_valid_units(void **state)
+static void test_valid_units(struct fixture *f)
 {
-    struct fixture *f = *state;
-    f->seed = 1;
-    use_tables(f, NULL, 0, 8);
+    use_tables(f, NULL, 0, f->bits);
     for (uint32_t i = 0; i < rounds(600); i++) {
         struct pli_wave_recipe r = any_recipe(f);
         assert_int_equal(compare(f, &r, make(f, &r)), PST_OK);
@@ -282,12 +281,10 @@ static void test_valid_units(void **state)
 }
 
 /* All predictors of three planes, as whole units: the straight roads. */
-static void test_whole_units(void **state)
+static void test_whole_units(struct fixture *f)
 {
     static const uint8_t predictors[] = {0, 1, 2, 3, 4, 8};
-    struct fixture *f = *state;
-    f->seed = 2;
-    use_tables(f, NULL, 0, 8);
+    use_tables(f, NULL, 0, f->bits);
     for (uint32_t i = 0; i < 6 * 6 * 6 * 2; i++) {
         struct pli_wave_recipe r = any_recipe(f);
         r.height = i % 2 ? 64 : 32;
@@ -301,24 +298,9 @@ static void test_whole_units(void **state)
     }
 }
 
-static void test_sixteen_bits(void **state)
-{
-    struct fixture *f = *state;
-    f->seed = 3;
-    use_tables(f, NULL, 0, 16);
-    for (uint32_t i = 0; i < rounds(60); i++) {
-        struct pli_wave_recipe r = any_recipe(f);
-        r.bits = 16;
-        r.spread = 1u << below(f, 16);
-        assert_int_equal(compare(f, &r, make(f, &r)), PST_OK);
-    }
-}
-
 /* Images' own tables, with few tokens in some contexts. */
-static void test_own_tables(void **state)
+static void test_own_tables(struct fixture *f)
 {
-    struct fixture *f = *state;
-    f->seed = 4;
     for (uint32_t i = 0; i < rounds(200); i++) {
         struct psti_pli_wave_own own[PSTI_PLI_N_CONTEXTS];
         uint8_t block[PSTI_PLI_WAVE_MODEL_MAX_NBYTES];
@@ -331,7 +313,7 @@ static void test_own_tables(void **state)
             } while (own[c].n > 0 && !psti_pli_wave_expand(&own[c], freqs));
         }
         size_t nbytes = psti_pli_wave_print_model(own, block);
-        use_tables(f, block, nbytes, 8);
+        use_tables(f, block, nbytes, f->bits);
         struct pli_wave_recipe r = any_recipe(f);
         r.spread = r.spread > 20 ? 20 : r.spread;
         r.extremes = false;
@@ -358,11 +340,9 @@ static void damage(struct fixture *f, size_t n)
     }
 }
 
-static void test_damaged_units(void **state)
+static void test_damaged_units(struct fixture *f)
 {
-    struct fixture *f = *state;
-    f->seed = 5;
-    use_tables(f, NULL, 0, 8);
+    use_tables(f, NULL, 0, f->bits);
     for (uint32_t i = 0; i < rounds(400); i++) {
         struct pli_wave_recipe r = any_recipe(f);
         size_t n = make(f, &r);
@@ -379,11 +359,9 @@ static void test_damaged_units(void **state)
     assert_true(f->n_failed > 200);
 }
 
-static void test_truncated_units(void **state)
+static void test_truncated_units(struct fixture *f)
 {
-    struct fixture *f = *state;
-    f->seed = 6;
-    use_tables(f, NULL, 0, 8);
+    use_tables(f, NULL, 0, f->bits);
     for (uint32_t i = 0; i < rounds(150); i++) {
         struct pli_wave_recipe r = any_recipe(f);
         size_t n = make(f, &r);
@@ -401,11 +379,9 @@ static void test_truncated_units(void **state)
 }
 
 /* Bytes at random behind a valid head. */
-static void test_noise(void **state)
+static void test_noise(struct fixture *f)
 {
-    struct fixture *f = *state;
-    f->seed = 7;
-    use_tables(f, NULL, 0, 8);
+    use_tables(f, NULL, 0, f->bits);
     for (uint32_t i = 0; i < rounds(300); i++) {
         struct pli_wave_recipe r = any_recipe(f);
         size_t n = make(f, &r), keep = 40 + below(f, 100), extra = below(f, 65536);
@@ -440,11 +416,9 @@ static struct pli_wave_recipe any_second(struct fixture *f, const struct pli_wav
 }
 
 /* Two units at once; some are damaged, one or both. */
-static void test_two_units(void **state)
+static void test_two_units(struct fixture *f)
 {
-    struct fixture *f = *state;
-    f->seed = 8;
-    use_tables(f, NULL, 0, 8);
+    use_tables(f, NULL, 0, f->bits);
     for (uint32_t i = 0; i < rounds(600); i++) {
         struct pli_wave_recipe r[2];
         size_t n[2];
@@ -493,18 +467,36 @@ static void test_constants(void **state)
     }
 }
 
+/* Each test with samples of 8 bits and of 16. */
+static void run(void **state, uint32_t bits, void (*test)(struct fixture *f))
+{
+    struct fixture *f = *state;
+    f->bits = bits;
+    f->seed = bits;
+    test(f);
+}
+#define BOTH(test)                                                                                 \
+    static void test##_8(void **state) { run(state, 8, test); }                                    \
+    static void test##_16(void **state) { run(state, 16, test); }
+BOTH(test_valid_units)
+BOTH(test_whole_units)
+BOTH(test_own_tables)
+BOTH(test_damaged_units)
+BOTH(test_truncated_units)
+BOTH(test_noise)
+BOTH(test_two_units)
+
+#define UNIT_TESTS(test)                                                                           \
+    cmocka_unit_test_setup_teardown(test##_8, set_up, tear_down),                                  \
+        cmocka_unit_test_setup_teardown(test##_16, set_up, tear_down)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_constants),
-        cmocka_unit_test_setup_teardown(test_valid_units, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_whole_units, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_sixteen_bits, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_own_tables, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_damaged_units, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_truncated_units, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_noise, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_two_units, set_up, tear_down),
+        cmocka_unit_test(test_constants), UNIT_TESTS(test_valid_units),
+        UNIT_TESTS(test_whole_units),     UNIT_TESTS(test_own_tables),
+        UNIT_TESTS(test_damaged_units),   UNIT_TESTS(test_truncated_units),
+        UNIT_TESTS(test_noise),           UNIT_TESTS(test_two_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* test_pli_two.c - whole images and regions at the level that decodes two units at once, by
- * emulation: the pixels, statuses and errors of plain C. The decoder's own files are compiled once
- * more for this program, with the emulated kernels in place of AVX-512's (CMakeLists.txt). */
+ * emulation (16 bits: AVX2): the pixels, statuses and errors of plain C. The decoder's own files
+ * are compiled once more for this program, with the emulated kernels in place of AVX-512's
+ * (CMakeLists.txt). */
+#include "base/bits.h"
 #include "base/cpu.h"
 #include "decode/pli_int.h"
 
@@ -19,7 +21,7 @@ enum { VBMI = PSTI_CPU_AVX2 | PSTI_CPU_AVX512 | PSTI_CPU_AVX512_VBMI, MAX_SIDE =
 
 struct image {
     uint32_t height, width;
-    uint8_t channels;
+    uint8_t channels, bits;
     uint8_t *samples, *file;
     size_t nbytes;
 };
@@ -31,35 +33,39 @@ static uint32_t next(uint64_t *seed)
 }
 
 static struct pst_pixels pixels_of(uint8_t *samples, uint32_t height, uint32_t width,
-                                   uint8_t channels)
+                                   uint8_t channels, uint8_t bits)
 {
     return (struct pst_pixels){.data = samples,
                                .height = height,
                                .width = width,
                                .channels = channels,
-                               .bits = 8,
-                               .row_nbytes = (int64_t)width * channels,
-                               .pixel_nbytes = channels,
-                               .channel_nbytes = 1};
+                               .bits = bits,
+                               .row_nbytes = (int64_t)width * channels * (bits / 8),
+                               .pixel_nbytes = channels * (bits / 8),
+                               .channel_nbytes = bits / 8};
 }
 
 /* Smooth here and noisy there; one channel is the same all over in a part of it, so that units
  * differ in their coded planes. */
-static struct image make_image(uint32_t height, uint32_t width, uint8_t channels,
+static struct image make_image(uint32_t height, uint32_t width, uint8_t channels, uint8_t bits,
                                enum pst_pli_tier tier, uint64_t seed)
 {
-    struct image image = {.height = height, .width = width, .channels = channels};
+    struct image image = {.height = height, .width = width, .channels = channels, .bits = bits};
     struct pst_error err;
-    size_t n = 0, bound = pst_pli_encode_bound(height, width, channels, 8);
-    image.samples = malloc((size_t)height * width * channels);
+    size_t n = 0, bound = pst_pli_encode_bound(height, width, channels, bits);
+    image.samples = malloc((size_t)height * width * channels * (bits / 8));
     for (uint32_t y = 0; y < height; y++)
         for (uint32_t x = 0; x < width; x++)
             for (uint32_t c = 0; c < channels; c++) {
                 uint32_t noise = next(&seed) % (2 + (x + y) / 40);
                 bool flat = c == 1 && x > 100 && x < 240 && y > 50;
-                image.samples[n++] = (uint8_t)(flat ? 77 : x / 2 + y * (c + 1) / 3 + noise);
+                uint32_t v = flat ? 77 : x / 2 + y * (c + 1) / 3 + noise;
+                if (bits == 8)
+                    image.samples[n++] = (uint8_t)v;
+                else
+                    psti_store_u16(image.samples + 2 * n++, (uint16_t)(v * 59));
             }
-    const struct pst_pixels pixels = pixels_of(image.samples, height, width, channels);
+    const struct pst_pixels pixels = pixels_of(image.samples, height, width, channels, bits);
     const struct pst_pli_encode_options options = {
         .struct_size = sizeof options, .tier = tier, .no_checksum = true};
     image.file = malloc(bound);
@@ -83,12 +89,12 @@ static enum pst_status compare(const struct image *image, const struct pst_pli_r
     static const uint32_t levels[2] = {0, VBMI};
     struct pst_error errors[2];
     enum pst_status statuses[2];
-    size_t nbytes = (size_t)region->height * region->width * image->channels;
+    size_t nbytes = (size_t)region->height * region->width * image->channels * (image->bits / 8);
     for (int i = 0; i < 2; i++) {
         memset(errors + i, 0, sizeof errors[i]);
         memset(out[i], 0x5a, nbytes);
         const struct pst_pixels pixels =
-            pixels_of(out[i], region->height, region->width, image->channels);
+            pixels_of(out[i], region->height, region->width, image->channels, image->bits);
         statuses[i] = psti_pli_decode_on(levels[i], image->file, image->nbytes, region, -1, &pixels,
                                          scratch, scratch_nbytes, errors + i);
     }
@@ -111,13 +117,14 @@ static void test_images(void **state)
     (void)state;
     if ((psti_cpu_detected() & PSTI_CPU_AVX2) == 0)
         skip();
-    for (uint32_t i = 0; i < 12; i++) {
+    for (uint32_t i = 0; i < 24; i++) {
         uint32_t height = 64 + next(&seed) % (MAX_SIDE - 64), width = 100 + next(&seed) % 230;
-        struct image image =
-            make_image(height, width, (uint8_t)(i % 4 + 1), tiers[i % 3], next(&seed));
+        struct image image = make_image(height, width, (uint8_t)(i % 4 + 1), i < 12 ? 8 : 16,
+                                        tiers[i % 3], next(&seed));
         const struct pst_pli_region whole = {0, 0, height, width};
         assert_int_equal(compare(&image, &whole), PST_OK);
-        assert_memory_equal(out[1], image.samples, (size_t)height * width * image.channels);
+        assert_memory_equal(out[1], image.samples,
+                            (size_t)height * width * image.channels * (image.bits / 8));
         for (int k = 0; k < 6; k++) {
             struct pst_pli_region r = {.y = next(&seed) % height, .x = next(&seed) % width};
             r.height = 1 + next(&seed) % (height - r.y);
@@ -149,11 +156,11 @@ int main(void)
                                 .height = MAX_SIDE,
                                 .width = MAX_SIDE,
                                 .channels = 4,
-                                .bits = 8};
+                                .bits = 16};
     scratch_nbytes = pst_pli_scratch_nbytes(&info);
     scratch = aligned_alloc(64, scratch_nbytes);
-    out[0] = malloc(MAX_SIDE * MAX_SIDE * 4);
-    out[1] = malloc(MAX_SIDE * MAX_SIDE * 4);
+    out[0] = malloc(MAX_SIDE * MAX_SIDE * 4 * 2);
+    out[1] = malloc(MAX_SIDE * MAX_SIDE * 4 * 2);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     free(scratch);
     free(out[0]);

@@ -1,0 +1,316 @@
+/* pli_wave_avx2_rebuild.h - template: from residuals to samples with AVX2, step by step, whatever
+ * the size of a sample.
+ *
+ * Included once for each size. Bands are taken one after another; in most only one plane has
+ * lanes, and the loop is made for its predictor. What stands before the #include:
+ *
+ * - vec: 32 lanes of samples, residuals or masks; blend(no, yes, mask), turned(v), plus(a, b),
+ *   med_of(l, u, ul), average_of(l, u), mask_of(32 bytes), mask_first_two(lane 0?, lane 1?);
+ * - own_row(m, t, back), above_row(m, t, back): samples of step t - back, back <= 4, and the same
+ *   turned by a lane; keep_row(m, t, v); keep_start(m, t, start): what stands above lane 0 in step
+ *   t, two steps before;
+ * - struct state: what goes from step to step, apart so that loops can hold it in registers; its
+ *   member `last` has the samples of the step before;
+ * - struct taps, taps_of(a, b); struct lane_filters: coefficients of each lane.
+ *
+ * Behind it stands what is declared here. Pure functions, any thread. */
+#include "decode/pli_wave_avx2.h"
+
+#if defined(__x86_64__)
+#include <string.h>
+
+/* Two planes share a band while one begins and the other ends; `front` has the lanes that began.
+ * Offsets lead from a row of residuals to that of plane 0 and 1 at the same place. */
+struct part {
+    const struct psti_pli_wave_plane *plane;
+    ptrdiff_t to_0, to_1;
+    struct taps taps;
+};
+
+struct filter_bytes {
+    /* Of L, U, UL, UR, UU, LL, and the taps of planes 0 and 1; then 255 where it is MED. Byte c of
+     * each half: of block column c in the half's row of blocks. */
+    v32 c[9];
+};
+
+struct rebuild {
+    struct psti_pli_wave_memory *memory;
+    struct state state;
+    uint32_t last; /* column */
+    uint32_t bands_per_plane;
+    struct part front, rear;
+    struct filter_bytes filters; /* bytes 0..3: of the front's blocks, 4..7: the rear's */
+    bool any_med;
+};
+
+enum kind { LEFT, UP, AVERAGE, MED, FILTERS };
+
+static enum kind kind_of(const struct psti_pli_wave_plane *plane)
+{
+    return plane->predictor == PSTI_PLI_PREDICT_FILTERS ? FILTERS
+                                                        : (enum kind)(plane->predictor - 1);
+}
+
+struct near {
+    vec l, u, ul, ur, uu, ll;
+};
+
+/* Residuals of step t; they stay where taps of later planes find them. */
+INLINE vec residuals(struct psti_pli_wave_memory *m, struct state *x, uint32_t t);
+/* What taps add to the predictions of step t. */
+INLINE vec tapped(const struct rebuild *r, const struct part *p, uint32_t t);
+/* For steps t and t + 1. */
+INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, struct lane_filters *f);
+INLINE vec filtered(const struct rebuild *r, const struct part *p, const struct lane_filters *f,
+                    const struct near *n, uint32_t t);
+/* Samples of steps t .. end - 1 become lines. */
+INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end);
+
+/* -- Neighbours -- */
+
+/* The lane at column `last`, if one is. */
+INLINE vec all_but_last(const struct rebuild *r, uint32_t t)
+{
+    uint32_t d = (t - r->last) & 63;
+    return mask_of(psti_pli_wave_all_but_one + (d & 1 ? 32 : 31 - (d >> 1)));
+}
+
+/* Neighbours of each lane's sample (5.3). `first`: lane 0 is in row 0. */
+INLINE struct near neighbours(const struct rebuild *r, const struct state *x, uint32_t t, bool odd,
+                              bool first, bool filters)
+{
+    const struct psti_pli_wave_memory *m = r->memory;
+    struct near n = {.l = x->last, .u = above_row(m, t, 2), .ul = above_row(m, t, 3)};
+    /* As all_but_newest(). */
+    const vec newest = mask_of(psti_pli_wave_all_but_one + 31 - ((t & 63) >> 1));
+    const vec lane_0 = mask_first_two(true, false);
+    if (!odd) {
+        n.l = blend(n.u, n.l, newest);
+        n.ul = blend(n.u, n.ul, newest);
+    }
+    if (first) {
+        n.u = blend(n.u, n.l, lane_0);
+        n.ul = blend(n.ul, n.l, lane_0);
+    }
+    if (!filters)
+        return n;
+    n.ll = blend(n.l, own_row(m, t, 2), newest);
+    n.ur = above_row(m, t, 1);
+    n.uu = turned(above_row(m, t, 4));
+    if (first)
+        n.ur = blend(n.ur, n.l, lane_0);
+    /* Lane 1 follows lane 0 into a band two steps later. */
+    bool first_1 = (((t - 2) >> 6) & (r->bands_per_plane - 1)) == 0;
+    n.uu = blend(n.uu, n.u, mask_first_two(first, first_1));
+    n.ur = blend(n.u, n.ur, all_but_last(r, t));
+    return n;
+}
+
+INLINE vec simple(enum kind kind, const struct near *n)
+{
+    if (kind == LEFT)
+        return n->l;
+    if (kind == UP)
+        return n->u;
+    if (kind == MED)
+        return med_of(n->l, n->u, n->ul);
+    return average_of(n->l, n->u);
+}
+
+INLINE void finish(const struct rebuild *r, struct state *x, uint32_t t, vec prediction,
+                   vec residual)
+{
+    x->last = plus(prediction, residual);
+    keep_row(r->memory, t, x->last);
+}
+
+/* -- Bands of one plane without filters -- */
+
+INLINE void one_step(const struct rebuild *r, struct state *x, uint32_t t, bool odd, enum kind kind,
+                     bool first, bool taps)
+{
+    vec residual = residuals(r->memory, x, t);
+    if (taps)
+        residual = plus(residual, tapped(r, &r->front, t));
+    struct near n = neighbours(r, x, t, odd, first, false);
+    finish(r, x, t, simple(kind, &n), residual);
+}
+
+INLINE void one_band(struct rebuild *r, uint32_t t, uint32_t end, enum kind kind, bool first,
+                     bool taps)
+{
+    struct state x = r->state;
+    for (; t < end; t += 2) {
+        one_step(r, &x, t, false, kind, first, taps);
+        one_step(r, &x, t + 1, true, kind, first, taps);
+    }
+    r->state = x;
+}
+
+#define BAND(name, kind)                                                                           \
+    static void TARGET name(struct rebuild *r, uint32_t t, uint32_t end, bool first, bool taps)    \
+    {                                                                                              \
+        if (first && taps)                                                                         \
+            one_band(r, t, end, kind, true, true);                                                 \
+        else if (first)                                                                            \
+            one_band(r, t, end, kind, true, false);                                                \
+        else if (taps)                                                                             \
+            one_band(r, t, end, kind, false, true);                                                \
+        else                                                                                       \
+            one_band(r, t, end, kind, false, false);                                               \
+    }
+BAND(left_band, LEFT)
+BAND(up_band, UP)
+BAND(average_band, AVERAGE)
+BAND(med_band, MED)
+
+/* -- Bands of two planes, or with filters -- */
+
+INLINE vec predict_part(const struct rebuild *r, const struct part *p, const struct lane_filters *f,
+                        const struct near *n, uint32_t t)
+{
+    enum kind kind = kind_of(p->plane);
+    if (kind == FILTERS)
+        return filtered(r, p, f, n, t);
+    vec v = kind == LEFT      ? simple(LEFT, n)
+            : kind == UP      ? simple(UP, n)
+            : kind == AVERAGE ? simple(AVERAGE, n)
+                              : simple(MED, n);
+    return plus(v, tapped(r, p, t));
+}
+
+INLINE void any_step(const struct rebuild *r, struct state *x, const struct lane_filters *f,
+                     uint32_t t, bool odd, bool first, bool mixed)
+{
+    vec residual = residuals(r->memory, x, t);
+    struct near n = neighbours(r, x, t, odd, first, true);
+    vec p = predict_part(r, &r->front, f, &n, t);
+    if (mixed) /* 255 in the lanes of the front */
+        p = blend(predict_part(r, &r->rear, f, &n, t), p,
+                  mask_of(psti_pli_wave_first_lanes + 31 - ((t & 63) >> 1)));
+    finish(r, x, t, p, residual);
+}
+
+INLINE void any_band(struct rebuild *r, uint32_t t, uint32_t end, bool first, bool mixed)
+{
+    struct lane_filters f;
+    struct state x = r->state;
+    for (; t < end; t += 2) {
+        find_lane_filters(r, t, &f);
+        any_step(r, &x, &f, t, false, first, mixed);
+        any_step(r, &x, &f, t + 1, true, first, mixed);
+    }
+    r->state = x;
+}
+
+static void TARGET mixed_band(struct rebuild *r, uint32_t t, uint32_t end)
+{
+    any_band(r, t, end, true, true);
+}
+static void TARGET filters_band(struct rebuild *r, uint32_t t, uint32_t end, bool first)
+{
+    if (first)
+        any_band(r, t, end, true, false);
+    else
+        any_band(r, t, end, false, false);
+}
+
+/* -- The unit -- */
+
+static void TARGET open_part(const struct psti_pli_wave_job *job, uint32_t band, struct part *p)
+{
+    const struct psti_pli_wave_head *head = job->head;
+    *p = (struct part){.plane = NULL};
+    if (band >= head->n_bands)
+        return;
+    uint32_t j = band / head->bands_per_plane;
+    ptrdiff_t delay = 64 * (ptrdiff_t)(head->bands_per_plane * sizeof(struct psti_pli_wave_row));
+    p->plane = head->planes + j;
+    p->to_0 = p->plane->index0 < 0 ? 0 : -delay * ((ptrdiff_t)j - p->plane->index0);
+    p->to_1 = p->plane->index1 < 0 ? 0 : -delay * ((ptrdiff_t)j - p->plane->index1);
+    p->taps = taps_of(p->to_0 == 0 ? 0 : p->plane->a, p->to_1 == 0 ? 0 : p->plane->b);
+}
+
+/* Adds the filters of one band to the tables, `shift` bytes from the start of each half. */
+static void TARGET add_filters(struct rebuild *r, const struct psti_pli_wave_job *job,
+                               const struct part *p, uint32_t band, uint32_t shift)
+{
+    if (!p->plane || p->plane->predictor != PSTI_PLI_PREDICT_FILTERS)
+        return;
+    uint8_t table[9][32];
+    memset(table, 0, sizeof table);
+    uint32_t columns = (job->unit->width + 15) / 16;
+    uint32_t rows = (job->unit->height + 15) / 16;
+    uint32_t first_row = 2 * (band % job->head->bands_per_plane);
+    for (uint32_t half = 0; half < 2 && first_row + half < rows; half++) {
+        for (uint32_t c = 0; c < columns; c++) {
+            uint32_t number = p->plane->filters[(first_row + half) * columns + c];
+            uint32_t at = 16 * half + shift + c;
+            if (number == 0) {
+                table[8][at] = 255;
+                r->any_med = true;
+                continue;
+            }
+            const struct psti_pli_filter *f = &psti_pli_filters[p->plane->list][number - 1];
+            table[0][at] = (uint8_t)(32 - f->k[0] - f->k[1] - f->k[2] - f->k[3] - f->k[4]);
+            for (uint32_t k = 0; k < 5; k++)
+                table[1 + k][at] = (uint8_t)f->k[k];
+            table[6][at] = p->to_0 == 0 ? 0 : (uint8_t)f->a;
+            table[7][at] = p->to_1 == 0 ? 0 : (uint8_t)f->b;
+        }
+    }
+    for (uint32_t k = 0; k < 9; k++)
+        r->filters.c[k] = _mm256_or_si256(r->filters.c[k], row_load(table[k]));
+}
+
+static void TARGET rebuild_band(struct rebuild *r, const struct psti_pli_wave_job *job, uint32_t k,
+                                uint32_t t, uint32_t end)
+{
+    const struct psti_pli_wave_head *head = job->head;
+    bool first = k < head->n_bands && k % head->bands_per_plane == 0;
+    if (first) /* stands above lane 0 at (0, 0) */
+        keep_start(r->memory, t, head->planes[k / head->bands_per_plane].start);
+    open_part(job, k, &r->front);
+    open_part(job, k - 1, &r->rear);
+    memset(&r->filters, 0, sizeof r->filters);
+    r->any_med = false;
+    add_filters(r, job, &r->front, k, 0);
+    add_filters(r, job, &r->rear, k - 1, 4);
+    if (r->front.plane && r->rear.plane && r->front.plane != r->rear.plane) {
+        mixed_band(r, t, end);
+        return;
+    }
+    if (!r->front.plane)
+        r->front = r->rear;
+    bool taps = r->front.plane->a != 0 || r->front.plane->b != 0;
+    switch (kind_of(r->front.plane)) {
+    case LEFT:
+        left_band(r, t, end, first, taps);
+        break;
+    case UP:
+        up_band(r, t, end, first, taps);
+        break;
+    case AVERAGE:
+        average_band(r, t, end, first, taps);
+        break;
+    case MED:
+        med_band(r, t, end, first, taps);
+        break;
+    default:
+        filters_band(r, t, end, first);
+    }
+}
+
+INLINE void rebuild_unit(const struct psti_pli_wave_job *job, struct state start)
+{
+    struct rebuild r = {.memory = job->memory,
+                        .state = start,
+                        .last = job->unit->width - 1u,
+                        .bands_per_plane = job->head->bands_per_plane};
+    for (uint32_t t = 0; t < job->head->n_steps; t += 64) {
+        uint32_t end = t + 64 < job->head->n_steps ? t + 64 : job->head->n_steps;
+        rebuild_band(&r, job, t >> 6, t, end);
+        end_band(r.memory, t, end);
+    }
+}
+#endif
