@@ -1,8 +1,8 @@
-/* pli_wave_filters.c - what each filter of the wave mode would cost each block of 16x16 samples of
- * 8 bits.
+/* pli_wave_filters.c - what each filter of the wave mode would cost each block of 16x16 samples.
  *
- * A price is the sum of log2(5 + sum of |residual|) over patches of 8x2 samples, cut at the unit's
- * edge, in 1/256 bit, the fraction from a straight line: integers, the same at every CPU level.
+ * A price is, of 8 bits, the sum of log2(5 + sum of |residual|) over patches of 8x2 samples, cut at
+ * the unit's edge, in 1/256 bit, the fraction from a straight line; of 16 bits, the sum of samples'
+ * own prices. Integers, the same at every CPU level.
  * Reads the neighbours that the caller gathered; pure. */
 #include "encode/pli_wave_filters.h"
 
@@ -51,4 +51,32 @@ void psti_wave_price_filters(const struct psti_wave_work *work,
     }
 #endif
     psti_wave_price_filters_c(work, q, prices);
+}
+
+void psti_wave_price_filters16_c(const struct psti_wave_work *work,
+                                 const struct psti_wave_filter_query *q,
+                                 struct psti_wave_filter_prices *prices)
+{
+    const struct psti_wave_rows *rows = psti_wave_rows_for(0, 16);
+    memset(prices, 0, sizeof *prices);
+    for (uint32_t number = 0; number < q->n_filters; number++) {
+        struct psti_wave_candidate c = psti_wave_filter(q->list, number);
+        uint16_t sums[EDGE];
+        rows->try_prices(work, &c, q->n_rows, q->step, q->g, q->r, sums);
+        for (uint32_t x = 0; x < q->width; x++)
+            prices->of[number][x / BLOCK] += sums[x];
+    }
+}
+
+void psti_wave_price_filters16(const struct psti_wave_work *work,
+                               const struct psti_wave_filter_query *q,
+                               struct psti_wave_filter_prices *prices)
+{
+#if defined(__x86_64__)
+    if (psti_cpu_features() & PSTI_CPU_AVX2) {
+        psti_wave_price_filters16_avx2(work, q, prices);
+        return;
+    }
+#endif
+    psti_wave_price_filters16_c(work, q, prices);
 }

@@ -10,8 +10,8 @@ enum {
     PSTI_WAVE_PATCH_BASE = 5   /* about 0.3 for each of 16 samples */
 };
 
-/* Which filters, and where: numbers 0 .. n_filters - 1 on rows i, i + 1 of every `step` rows of
- * those in work->near; `g`, `r`: residuals of planes 0 and 1 there. */
+/* Which filters, and where: numbers 0 .. n_filters - 1 on the first two (16 bits: the first) of
+ * every `step` rows of those in work->near; `g`, `r`: residuals of planes 0 and 1 there. */
 struct psti_wave_filter_query {
     uint32_t list, n_filters, n_rows, step, width;
     const int16_t *g, *r;
@@ -32,14 +32,27 @@ void psti_wave_price_filters(const struct psti_wave_work *work,
 void psti_wave_price_filters_c(const struct psti_wave_work *work,
                                const struct psti_wave_filter_query *q,
                                struct psti_wave_filter_prices *prices);
+/* The same for samples of 16 bits: sums of psti_wave_price_16(). */
+void psti_wave_price_filters16(const struct psti_wave_work *work,
+                               const struct psti_wave_filter_query *q,
+                               struct psti_wave_filter_prices *prices);
+void psti_wave_price_filters16_c(const struct psti_wave_work *work,
+                                 const struct psti_wave_filter_query *q,
+                                 struct psti_wave_filter_prices *prices);
 #if defined(__x86_64__)
-/* For struct psti_wave_rows, 8 bits: of filters, and of MED without taps. */
+/* For struct psti_wave_rows: of filters, and of MED without taps. */
 void psti_wave_find_block_avx2(const struct psti_wave_work *work,
                                const struct psti_wave_candidate *c, uint32_t n_rows, uint32_t x0,
                                const int16_t *g, const int16_t *r, int16_t *out);
 void psti_wave_price_filters_avx2(const struct psti_wave_work *work,
                                   const struct psti_wave_filter_query *q,
                                   struct psti_wave_filter_prices *prices);
+void psti_wave_find_block16_avx2(const struct psti_wave_work *work,
+                                 const struct psti_wave_candidate *c, uint32_t n_rows, uint32_t x0,
+                                 const int16_t *g, const int16_t *r, int16_t *out);
+void psti_wave_price_filters16_avx2(const struct psti_wave_work *work,
+                                    const struct psti_wave_filter_query *q,
+                                    struct psti_wave_filter_prices *prices);
 #endif
 
 #endif

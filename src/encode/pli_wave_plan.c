@@ -17,18 +17,9 @@ enum {
     N_SIMPLE = 4,
     EFFORT_TAPS = 3,   /* from here on taps beside the best are tried, */
     EFFORT_REFINE = 5, /* and from here more of them, and filters block by block */
-    N_BLOCK_COLUMNS = PSTI_WAVE_EDGE / PSTI_WAVE_BLOCK,
     FILTERS_PRICE =
         PSTI_WAVE_PRICE_UNIT * PSTI_PLI_FILTER_BITS * PSTI_PLI_WAVE_N_BLOCKS /* in 1/16 bit */
 };
-
-static uint32_t price_columns(const uint16_t *sums, uint32_t begin, uint32_t end)
-{
-    uint32_t sum = 0;
-    for (uint32_t x = begin; x < end; x++)
-        sum += sums[x];
-    return sum;
-}
 
 /* One plane while it is being planned. */
 struct choice {
@@ -166,21 +157,25 @@ static uint32_t n_filters(uint32_t effort)
     return effort <= 1 ? 16 : effort <= 2 ? 24 : effort <= 3 ? 32 : PSTI_PLI_N_FILTERS + 1;
 }
 
-/* The best filter of each block of 16 rows that are gathered, 8 bits. */
-static void choose_filters_8(const struct choice *c, uint32_t y0, uint32_t columns,
-                             uint8_t *numbers)
+/* The best filter of each block of 16 rows that are gathered. */
+static void choose_numbers(const struct choice *c, uint32_t y0, uint32_t columns, uint8_t *numbers)
 {
     struct psti_wave_filter_prices prices;
     struct psti_wave_filter_query query = {
         .list = psti_pli_wave_filter_list(c->plane, c->source->transform),
         .n_filters = n_filters(c->effort),
         .n_rows = rows_from(c->source, y0),
-        .step = 2 * row_step(c->effort),
+        .step = row_step(c->effort),
         .width = c->source->width,
         .g = c->g + (size_t)y0 * PSTI_WAVE_EDGE,
         .r = c->r + (size_t)y0 * PSTI_WAVE_EDGE,
     };
-    psti_wave_price_filters(c->work, &query, &prices);
+    if (c->source->bits == 8) {
+        query.step *= 2;
+        psti_wave_price_filters(c->work, &query, &prices);
+    } else {
+        psti_wave_price_filters16(c->work, &query, &prices);
+    }
     for (uint32_t i = 0; i < columns; i++) {
         numbers[i] = 0;
         for (uint32_t number = 1; number < query.n_filters; number++)
@@ -204,34 +199,11 @@ static void apply_filters(const struct choice *c, uint32_t y0, const uint8_t *nu
 /* The best filter of each block; their residuals go to trial[0]. */
 static void choose_filters(const struct choice *c, uint8_t *filters)
 {
-    const struct psti_pli_source *s = c->source;
-    struct psti_wave_work *work = c->work;
-    uint32_t list = psti_pli_wave_filter_list(c->plane, s->transform);
-    uint32_t columns = (s->width + PSTI_WAVE_BLOCK - 1) / PSTI_WAVE_BLOCK;
-    for (uint32_t y0 = 0; y0 < s->height; y0 += PSTI_WAVE_BLOCK) {
-        uint32_t best[N_BLOCK_COLUMNS];
+    uint32_t columns = (c->source->width + PSTI_WAVE_BLOCK - 1) / PSTI_WAVE_BLOCK;
+    for (uint32_t y0 = 0; y0 < c->source->height; y0 += PSTI_WAVE_BLOCK) {
         uint8_t *numbers = filters + (y0 / PSTI_WAVE_BLOCK) * columns;
-        size_t at = (size_t)y0 * PSTI_WAVE_EDGE;
-        c->rows->gather(s, c->plane, y0, work);
-        if (s->bits == 8) {
-            choose_filters_8(c, y0, columns, numbers);
-            apply_filters(c, y0, numbers);
-            continue;
-        }
-        for (uint32_t number = 0; number < n_filters(c->effort); number++) {
-            struct psti_wave_candidate candidate = psti_wave_filter(list, number);
-            uint16_t sums[PSTI_WAVE_EDGE];
-            c->rows->try_prices(work, &candidate, rows_from(s, y0), row_step(c->effort), c->g + at,
-                                c->r + at, sums);
-            for (uint32_t i = 0; i < columns; i++) {
-                uint32_t begin = i * PSTI_WAVE_BLOCK, end = begin + PSTI_WAVE_BLOCK;
-                uint32_t price = price_columns(sums, begin, end < s->width ? end : s->width);
-                if (number > 0 && price >= best[i])
-                    continue;
-                best[i] = price;
-                numbers[i] = (uint8_t)number;
-            }
-        }
+        c->rows->gather(c->source, c->plane, y0, c->work);
+        choose_numbers(c, y0, columns, numbers);
         apply_filters(c, y0, numbers);
     }
 }

@@ -3,8 +3,8 @@
  * Included once per bit depth and CPU level with NAME(x), NEAR (the struct of neighbours), LANE (16
  * bits for 8-bit samples, else 32), SAMPLE, SIGNED, BITS, PRODUCTS (a sum of 64 products),
  * price_lane(m), and TARGET and INLINE for the level. PSTI_WAVE_BY_HAND leaves out what has a
- * better form. Rows are 64 samples whatever the unit's width, so that loops become vectors; what
- * lies beyond the width means nothing. */
+ * better form; PSTI_WAVE_MOMENTS keeps one of that. Rows are 64 samples whatever the unit's width,
+ * so that loops become vectors; what lies beyond the width means nothing. */
 
 static TARGET void NAME(gather)(const struct psti_pli_source *source, uint32_t p, uint32_t y0,
                                 struct psti_wave_work *work)
@@ -187,7 +187,9 @@ static TARGET void NAME(try_simple)(const struct psti_pli_source *source, uint32
     for (uint32_t i = from; i < 4; i++)
         prices[i] = NAME(price)(source, work->trial[i]);
 }
+#endif
 
+#if !defined(PSTI_WAVE_BY_HAND) || defined(PSTI_WAVE_MOMENTS)
 static TARGET void NAME(add_moments)(const struct psti_pli_source *source, const int16_t *g,
                                      const int16_t *r, const int16_t *s,
                                      struct psti_wave_moments *m)

@@ -1,5 +1,5 @@
-/* pli_wave_predict_avx2.c - the loops of pli_wave_predict.h compiled for AVX2, and by hand those
- * that every unit of 8 bits goes through: the same numbers as plain C.
+/* pli_wave_predict_avx2.c - the loops of pli_wave_predict.h for samples of 8 bits compiled for
+ * AVX2, and by hand those that every unit goes through: the same numbers as plain C.
  *
  * The simple predictors stay within bytes, and so does the price of a residual: where a line of it
  * saturates another is lower. */
@@ -172,25 +172,11 @@ static TARGET void add_moments_by_hand_8(const struct psti_pli_source *source, c
 #define price_lane psti_wave_price_8
 #define PSTI_WAVE_BY_HAND /* the loops above take the place of the template's */
 #include "encode/pli_wave_predict.h"
-#undef PSTI_WAVE_BY_HAND
-
-#define NAME(x) x##_16
-#define NEAR struct psti_wave_near_16
-#define LANE int32_t
-#define SAMPLE uint16_t
-#define SIGNED int16_t
-#define BITS 16
-#define PRODUCTS int64_t
-#define price_lane psti_wave_price_16
-#include "encode/pli_wave_predict.h"
 
 const struct psti_wave_rows psti_wave_rows8_avx2 = {
     gather_8,      find_residuals_8, psti_wave_find_block_avx2,
     find_row_8,    try_prices_8,     try_simple_by_hand_8,
     price_plane_8, add_taps_8,       add_moments_by_hand_8};
-const struct psti_wave_rows psti_wave_rows16_avx2 = {
-    gather_16,     find_residuals_16, find_block_16, find_row_16,   try_prices_16,
-    try_simple_16, price_16,          add_taps_16,   add_moments_16};
 #else
 /* An empty file is none in C. */
 typedef int psti_wave_no_avx2;

@@ -178,7 +178,7 @@ static void test_loops(void **state)
     assert_non_null(work);
     bool there = (psti_cpu_detected() & PSTI_CPU_AVX2) != 0;
     for (uint32_t turn = 0; there && turn < 200; turn++) {
-        struct psti_pli_source s = draw_unit(&random, turn, turn % 5 ? 8 : 16, plane, g, r);
+        struct psti_pli_source s = draw_unit(&random, turn, turn % 5 > 1 ? 8 : 16, plane, g, r);
         compare_loops(turn, &s, g, r, &work[0], &work[1]);
     }
     free(work);
@@ -189,7 +189,7 @@ static void test_loops(void **state)
 static void test_filter_prices(void **state)
 {
     uint64_t random = 7;
-    static uint8_t plane[PSTI_WAVE_SAMPLES];
+    static uint16_t plane[PSTI_WAVE_SAMPLES];
     static int16_t g[PSTI_WAVE_SAMPLES], r[PSTI_WAVE_SAMPLES];
     struct psti_wave_work *work = aligned_alloc(64, (sizeof *work + 63) / 64 * 64);
     (void)state;
@@ -200,18 +200,20 @@ static void test_filter_prices(void **state)
     }
     for (uint32_t turn = 0; turn < 60; turn++) {
         static struct psti_wave_filter_prices in_c, in_avx2;
-        struct psti_pli_source source = draw_unit(&random, turn, 8, plane, g, r);
+        uint32_t bits = turn % 5 > 1 ? 8 : 16;
+        struct psti_pli_source source = draw_unit(&random, turn, bits, plane, g, r);
         struct psti_wave_filter_query query = {
             .list = turn % 3,
             .n_filters = PSTI_PLI_N_FILTERS + 1,
             .n_rows = source.height < PSTI_WAVE_BLOCK ? source.height : PSTI_WAVE_BLOCK,
-            .step = 2u << turn % 3,
+            .step = (bits == 8 ? 2u : 1u) << turn % 3,
             .width = source.width,
             .g = g,
             .r = r};
-        psti_wave_rows_for(0, 8)->gather(&source, 0, 0, work);
-        psti_wave_price_filters_c(work, &query, &in_c);
-        psti_wave_price_filters_avx2(work, &query, &in_avx2);
+        psti_wave_rows_for(0, (uint8_t)bits)->gather(&source, 0, 0, work);
+        (bits == 8 ? psti_wave_price_filters_c : psti_wave_price_filters16_c)(work, &query, &in_c);
+        (bits == 8 ? psti_wave_price_filters_avx2 : psti_wave_price_filters16_avx2)(work, &query,
+                                                                                    &in_avx2);
         for (uint32_t i = 0; i < query.n_filters; i++)
             for (uint32_t k = 0; k < (source.width + PSTI_WAVE_BLOCK - 1) / PSTI_WAVE_BLOCK; k++)
                 assert_int_equal(in_avx2.of[i][k], in_c.of[i][k]);
