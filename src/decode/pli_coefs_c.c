@@ -43,10 +43,10 @@ static void fill_spread(struct psti_coefs_tables_c *t)
         for (uint32_t bits = 0; bits < 16; bits++) {
             uint32_t out = 0, left = bits;
             for (uint32_t i = 0; i < 4; i++) {
-                out |= (left & (mask >> i) & 1) << i;
+                out |= (left & (mask >> i) & 1) << (8 * i);
                 left >>= (mask >> i) & 1;
             }
-            t->spread[mask][bits] = (uint8_t)out;
+            t->spread[mask][bits] = out;
         }
     }
 }
@@ -179,27 +179,46 @@ static uint8_t *g_of(const struct psti_coefs_unit *unit, uint32_t k)
     return (uint8_t *)(unit->planes + k * unit->out->stride);
 }
 
+/* The states of a step in halves of 16 bits, for which vectors have products; and the entries of
+ * its tokens. */
+struct halves {
+    _Alignas(64) uint16_t low[LANES];
+    _Alignas(64) uint16_t high[LANES];
+};
+struct entries {
+    uint16_t begin[LANES], freq[LANES];
+};
+
 /* States behind tokens with those entries, of which some may be behind the slot yet: says whether
- * one is. */
-static inline bool advance(const uint32_t *restrict states, const uint32_t *restrict entries,
-                           uint32_t *restrict next)
+ * one is. A state is freq * (x >> 12) + bias; x >> 12 is 16 bits and, above, 4 more. */
+static inline bool advance(const struct halves *restrict states,
+                           const struct entries *restrict entries, struct halves *restrict next)
 {
-    uint32_t behind = 0;
+    uint16_t behind[LANES], any = 0;
     for (uint32_t l = 0; l < LANES; l++) {
-        uint32_t x = states[l], freq = entries[l] >> FREQ_SHIFT, bias = bias_of(x, entries[l]);
-        behind |= freq - 1 - bias;
-        next[l] = freq * (x >> SLOT_BITS) + bias;
+        uint16_t low = states->low[l], high = states->high[l];
+        uint16_t freq = entries->freq[l],
+                 bias = (uint16_t)((low & (SLOTS - 1)) - entries->begin[l]);
+        uint16_t times = (uint16_t)(high << (16 - SLOT_BITS) | low >> SLOT_BITS);
+        uint16_t product = (uint16_t)((uint32_t)freq * times), sum = (uint16_t)(product + bias);
+        uint16_t carry = (uint16_t)((uint32_t)freq * times >> 16);
+        uint16_t above = (uint16_t)((uint32_t)freq * (uint16_t)(high >> SLOT_BITS));
+        next->low[l] = sum;
+        next->high[l] = (uint16_t)(carry + above + (sum < bias));
+        behind[l] = (uint16_t)(freq - 1 - bias);
     }
-    return behind >> 31;
+    for (uint32_t l = 0; l < LANES; l++)
+        any |= behind[l];
+    return any >> 15;
 }
 
 /* Lanes whose state must take a word, as bits. */
-static inline uint32_t find_low(const uint32_t *states)
+static inline uint32_t find_low(const struct halves *states)
 {
     uint8_t low[LANES];
     uint32_t mask = 0;
     for (uint32_t l = 0; l < LANES; l++)
-        low[l] = states[l] >> 16 == 0;
+        low[l] = states->high[l] == 0;
 #pragma GCC unroll 4
     for (uint32_t l = 0; l < LANES; l += 8)
         mask |= (uint32_t)((psti_load_u64(low + l) * 0x0102040810204080ull) >> 56) << l;
@@ -209,43 +228,54 @@ static inline uint32_t find_low(const uint32_t *states)
 /* Tokens of a step whose lanes all have one; `next` are the states behind it. */
 static inline const uint8_t *read_full_step(const struct psti_coefs_tables_c *t,
                                             const uint16_t *indices,
-                                            const uint32_t *restrict states,
-                                            uint32_t *restrict next, const uint8_t *words,
+                                            const struct halves *restrict states,
+                                            struct halves *restrict next, const uint8_t *words,
                                             uint8_t *restrict tokens)
 {
-    uint32_t bins[LANES], entries[LANES];
+    uint16_t bins[LANES];
+    struct entries entries;
     for (uint32_t l = 0; l < LANES; l++)
-        bins[l] = (states[l] & (SLOTS - 1)) >> PSTI_COEFS_AC_BIN_LOG2;
-#pragma GCC unroll 8
+        bins[l] = (uint16_t)((states->low[l] & (SLOTS - 1)) >> PSTI_COEFS_AC_BIN_LOG2);
+#pragma GCC unroll 32
     for (uint32_t l = 0; l < LANES; l++) {
-        tokens[l] = t->ac_first[t->ac_row[indices[l]] + bins[l]];
-        entries[l] = t->ac_entries[tokens[l]];
+        uint32_t token = t->ac_first[t->ac_row[indices[l]] + bins[l]];
+        uint32_t entry = t->ac_entries[token];
+        tokens[l] = (uint8_t)token;
+        entries.begin[l] = (uint16_t)entry;
+        entries.freq[l] = (uint16_t)(entry >> FREQ_SHIFT);
     }
-    while (__builtin_expect(advance(states, entries, next), 0))
+    while (__builtin_expect(advance(states, &entries, next), 0))
         for (uint32_t l = 0; l < LANES; l++)
-            if (bias_of(states[l], entries[l]) >= entries[l] >> FREQ_SHIFT)
-                entries[l] = t->ac_entries[++tokens[l]];
+            if (bias_of(states->low[l], entries.begin[l]) >= entries.freq[l]) {
+                uint32_t entry = t->ac_entries[++tokens[l]];
+                entries.begin[l] = (uint16_t)entry;
+                entries.freq[l] = (uint16_t)(entry >> FREQ_SHIFT);
+            }
     for (uint32_t low = find_low(next); low != 0; low &= low - 1, words += 2) {
         uint32_t l = (uint32_t)__builtin_ctz(low);
-        next[l] = next[l] << 16 | psti_load_u16(words);
+        next->high[l] = next->low[l];
+        next->low[l] = psti_load_u16(words);
     }
     return words;
 }
 
 /* Of a step with n tokens. */
 static const uint8_t *read_step(const struct psti_coefs_tables_c *t, uint32_t n,
-                                const uint16_t *indices, uint32_t *states, const uint8_t *words,
-                                uint8_t *tokens)
+                                const uint16_t *indices, struct halves *states,
+                                const uint8_t *words, uint8_t *tokens)
 {
     for (uint32_t l = 0; l < n; l++) {
-        uint32_t x = states[l], bin = (x & (SLOTS - 1)) >> PSTI_COEFS_AC_BIN_LOG2;
+        uint32_t x = states->low[l] | (uint32_t)states->high[l] << 16;
+        uint32_t bin = (x & (SLOTS - 1)) >> PSTI_COEFS_AC_BIN_LOG2;
         uint32_t token = t->ac_first[t->ac_row[indices[l]] + bin], entry = t->ac_entries[token];
         while (bias_of(x, entry) >= entry >> FREQ_SHIFT)
             entry = t->ac_entries[++token];
         x = (entry >> FREQ_SHIFT) * (x >> SLOT_BITS) + bias_of(x, entry);
         uint32_t full = x << 16 | psti_load_u16(words), low = x < 65536;
         words += 2 * low;
-        states[l] = x ^ ((0u - low) & (x ^ full));
+        x ^= (0u - low) & (x ^ full);
+        states->low[l] = (uint16_t)x;
+        states->high[l] = (uint16_t)(x >> 16);
         tokens[l] = (uint8_t)token;
     }
     return words;
@@ -265,7 +295,9 @@ static void find_g(uint32_t n, uint8_t *restrict tokens, uint8_t *restrict g)
         }
 }
 
-static void read_plane(struct psti_coefs_unit *unit, uint32_t k)
+/* Plane k; the states are where this returns, one of the two. */
+static struct halves *read_plane(struct psti_coefs_unit *unit, uint32_t k, struct halves *states,
+                                 struct halves *next)
 {
     const struct psti_pli_coefs *out = unit->out;
     const struct psti_coefs_tables_c *t = &unit->tables->plain;
@@ -273,8 +305,6 @@ static void read_plane(struct psti_coefs_unit *unit, uint32_t k)
     uint8_t *tokens = unit->tokens + k * out->stride;
     const uint8_t *earlier[PSTI_JPEG_N_FEATURES];
     _Alignas(64) uint16_t indices[CHUNK];
-    _Alignas(64) uint32_t spare[LANES];
-    uint32_t *states = unit->states, *next = spare;
     for (uint32_t i = 0; i < PSTI_JPEG_N_FEATURES; i++)
         earlier[i] = g_of(unit, psti_jpeg_features[k][i]);
     memset(tokens + n, 0, padded - n);
@@ -286,7 +316,7 @@ static void read_plane(struct psti_coefs_unit *unit, uint32_t k)
         const uint8_t *words = open_step(&unit->words);
         if (n - base >= LANES) {
             words = read_full_step(t, own, states, next, words, tokens + base);
-            uint32_t *before = states;
+            struct halves *before = states;
             states = next;
             next = before;
         } else {
@@ -294,17 +324,23 @@ static void read_plane(struct psti_coefs_unit *unit, uint32_t k)
         }
         unit->words.at = words;
     }
-    if (states == spare)
-        memcpy(unit->states, spare, sizeof spare);
     find_g(padded, tokens, g_of(unit, k));
+    return states;
 }
 
 void psti_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
 {
+    struct halves two[2], *states = two;
+    for (uint32_t l = 0; l < LANES; l++) {
+        states->low[l] = (uint16_t)unit->states[l];
+        states->high[l] = (uint16_t)(unit->states[l] >> 16);
+    }
     if (first == 1)
         memset(g_of(unit, 0), 0, psti_round_up(unit->out->n, SQUARE));
     for (uint32_t k = first; k <= last; k++)
-        read_plane(unit, k);
+        states = read_plane(unit, k, states, two + (states == two));
+    for (uint32_t l = 0; l < LANES; l++)
+        unit->states[l] = states->low[l] | (uint32_t)states->high[l] << 16;
 }
 
 const struct psti_coefs_level psti_coefs_level_c = {

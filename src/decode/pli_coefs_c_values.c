@@ -48,17 +48,17 @@ static void add_bits(struct psti_coefs_bits *bits, uint64_t mask, const uint8_t 
     }
 }
 
-/* Hands the lowest bits of `bits` out to the bits that `mask` has, in order. */
-static uint64_t spread(const struct psti_coefs_tables_c *t, uint64_t bits, uint64_t mask)
+/* Hands the lowest bits of `bits` out to the bytes that `mask` has a bit for, in order; zeros to
+ * the others. */
+static void spread(const struct psti_coefs_tables_c *t, uint64_t bits, uint64_t mask,
+                   uint8_t *restrict bytes)
 {
-    uint64_t out = 0;
 #pragma GCC unroll 16
     for (uint32_t i = 0; i < 64; i += 4) {
         uint32_t four = (mask >> i) & 15;
-        out |= (uint64_t)t->spread[four][bits & 15] << i;
+        psti_store_u32(bytes + i, t->spread[four][bits & 15]);
         bits >>= t->n_ones[four];
     }
-    return out;
 }
 
 static uint32_t count(uint64_t mask)
@@ -69,27 +69,19 @@ static uint32_t count(uint64_t mask)
     return (uint32_t)((mask * BYTES_01) >> 56);
 }
 
-/* Negates the values whose bits are set. These become bytes of 0 and 1, eight by eight; what
- * follows compilers do in vectors. */
-static void negate(uint64_t negative, int16_t *values)
+/* Signs of those in `some`: the next bits, as bytes of 0 and 1. */
+static void take_signs(struct psti_coefs_unit *unit, uint64_t some, uint8_t *restrict negative)
 {
-    uint8_t bytes[GROUP];
-    for (uint32_t i = 0; i < GROUP; i += 8) {
-        uint64_t eight = ((negative >> i) & 255) * BYTES_01 & 0x8040201008040201ull;
-        psti_store_u64(bytes + i, ((eight + ~BYTES_80) & BYTES_80) >> 7);
-    }
-    for (uint32_t l = 0; l < GROUP; l++) {
-        int16_t all = (int16_t)-bytes[l];
-        values[l] = (int16_t)((values[l] ^ all) - all);
-    }
+    spread(&unit->tables->plain, psti_coefs_peek(&unit->bits), some, negative);
+    unit->bits.at += count(some);
 }
 
-/* Signs of those in `some`, as bits at their places. */
-static uint64_t take_signs(struct psti_coefs_unit *unit, uint64_t some)
+static void negate(const uint8_t *restrict negative, int16_t *restrict values)
 {
-    uint64_t signs = spread(&unit->tables->plain, psti_coefs_peek(&unit->bits), some);
-    unit->bits.at += count(some);
-    return signs;
+    for (uint32_t l = 0; l < GROUP; l++) {
+        int16_t all = (int16_t)-negative[l];
+        values[l] = (int16_t)((values[l] ^ all) - all);
+    }
 }
 
 void psti_coefs_read_ends_c(struct psti_coefs_unit *unit)
@@ -127,14 +119,14 @@ void psti_coefs_place_dc_c(struct psti_coefs_unit *unit)
     int16_t values[PSTI_JPEG_SQUARES_MAX][GROUP];
     for (uint32_t s = 0; s < out->n_squares; s++) {
         const uint8_t *tokens = unit->dc_tokens[s];
-        uint8_t n_bits[GROUP];
-        uint64_t signs = take_signs(unit, at_least(tokens, 1));
+        uint8_t n_bits[GROUP], negative[GROUP];
+        take_signs(unit, at_least(tokens, 1), negative);
         for (uint32_t p = 0; p < GROUP; p++) {
             n_bits[p] = (uint8_t)psti_jpeg_dc_bits(tokens[p]);
             values[s][p] = (int16_t)psti_jpeg_dc_lowest(tokens[p]);
         }
         add_bits(&unit->bits, at_least(tokens, 3), n_bits, 0, values[s]);
-        negate(signs, values[s]);
+        negate(negative, values[s]);
         sum_up(&out->squares[s], values[s]);
     }
     int16_t *plane = unit->planes;
@@ -167,19 +159,66 @@ static void add_classes(struct psti_coefs_bits *bits, uint64_t mask, uint8_t *n_
     }
 }
 
-/* The magnitudes of those in `large`, which have raw bits: up to four of them at once, where all
- * have their places in four words; the few that have more get the rest afterwards. */
+/* Four numbers of 16 bits, for planes of raw bits 0..3. */
+#define FIELDS_0001 0x0001000100010001ull
+#define FIELDS_7FFF 0x7fff7fff7fff7fffull
+
+/* Which of the first four raw bits a token has: all bits of their fields. */
+static const uint64_t has_bits[PSTI_JPEG_N_AC_TOKENS] = {
+    0, 0, 0, 0xffff, 0xffffffff, 0xffffffffffff, UINT64_MAX, UINT64_MAX};
+
+/* How many have each of the first four raw bits. */
+static void count_bits(const uint8_t *tokens, uint32_t counts[4])
+{
+    uint8_t n0 = 0, n1 = 0, n2 = 0, n3 = 0;
+    for (uint32_t l = 0; l < GROUP; l++) {
+        uint8_t t = tokens[l];
+        n0 = (uint8_t)(n0 + (t > 2));
+        n1 = (uint8_t)(n1 + (t > 3));
+        n2 = (uint8_t)(n2 + (t > 4));
+        n3 = (uint8_t)(n3 + (t > 5));
+    }
+    counts[0] = n0;
+    counts[1] = n1;
+    counts[2] = n2;
+    counts[3] = n3;
+}
+
+/* The first four raw bits of those in `large`, planes[b] having bit b of all that have one, in
+ * order. The next 16 bits of each plane are in a field of one word: a token takes the lowest of
+ * the fields that it has, and these move on. */
+static void add_four_bits(const uint64_t planes[4], const uint8_t *tokens, uint64_t large,
+                          int16_t *values)
+{
+    /* What is between a token, which stands there, and its magnitude; of token 7 that is there. */
+    static const uint8_t more[PSTI_JPEG_N_AC_TOKENS] = {0, 0, 0, 0, 1, 4, 11, 0};
+    uint64_t used = 0;
+    while (large != 0) {
+        uint64_t next = 0;
+        for (uint32_t b = 0; b < 4; b++)
+            next |= (planes[b] >> ((used >> (16 * b)) & 63) & 0xffff) << (16 * b);
+        for (uint32_t i = 0; i < 16 && large != 0; i++, large &= large - 1) {
+            uint32_t l = (uint32_t)__builtin_ctzll(large), token = tokens[l];
+            uint64_t has = has_bits[token], lowest = next & has & FIELDS_0001;
+            used += has & FIELDS_0001;
+            next = (next & ~has) | ((next & has) >> 1 & FIELDS_7FFF);
+            /* Bits 0, 16, 32 and 48 side by side. */
+            lowest = lowest * (1ull << 48 | 1ull << 33 | 1ull << 18 | 1ull << 3) >> 48;
+            values[l] = (int16_t)(values[l] + (int16_t)(more[token] + lowest));
+        }
+    }
+}
+
+/* The magnitudes of those in `large`, which have raw bits, and their tokens as values: up to four
+ * of them at once; the few that have more get the rest afterwards. */
 void psti_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *tokens, uint64_t large,
                               int16_t *values)
 {
-    /* Which bits a token has, a byte each; the last byte: token 7. */
-    static const uint64_t has[PSTI_JPEG_N_AC_TOKENS] = {0,      0,        0,          0x01,
-                                                        0x0101, 0x010101, 0x01010101, 0x0101010101};
-    uint64_t n = 0, planes[4], largest = 0;
+    uint64_t planes[4], largest = 0;
+    uint32_t counts[4];
     uint8_t n_bits[GROUP];
-    for (uint64_t left = large; left != 0; left &= left - 1)
-        n += has[tokens[__builtin_ctzll(left)]];
-    if (n >> 32 != 0) {
+    count_bits(tokens, counts);
+    if (counts[3] != 0) {
         largest = at_least(tokens, PSTI_JPEG_N_AC_TOKENS - 1);
         for (uint64_t left = largest; left != 0; left &= left - 1) {
             uint32_t l = (uint32_t)__builtin_ctzll(left);
@@ -190,21 +229,9 @@ void psti_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *token
     }
     for (uint32_t b = 0; b < 4; b++) {
         planes[b] = psti_coefs_peek(bits);
-        bits->at += (n >> (8 * b)) & 255;
+        bits->at += counts[b];
     }
-    uint64_t p0 = planes[0], p1 = planes[1], p2 = planes[2], p3 = planes[3];
-    for (uint64_t left = large; left != 0; left &= left - 1) {
-        uint32_t l = (uint32_t)__builtin_ctzll(left), token = tokens[l];
-        uint32_t a = token > 3, b = token > 4, c = token > 5;
-        uint32_t low = (uint32_t)(p0 & 1) | (uint32_t)(p1 & a) << 1 | (uint32_t)(p2 & b) << 2 |
-                       (uint32_t)(p3 & c) << 3;
-        p0 >>= 1;
-        p1 >>= a;
-        p2 >>= b;
-        p3 >>= c;
-        int32_t lowest = token < 7 ? psti_jpeg_ac_lowest[token] : values[l];
-        values[l] = (int16_t)(lowest + (int32_t)low);
-    }
+    add_four_bits(planes, tokens, large, values);
     if (largest != 0)
         add_bits(bits, largest, n_bits, 4, values);
 }
@@ -212,12 +239,14 @@ void psti_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *token
 static void place_group(struct psti_coefs_unit *unit, const uint8_t *restrict tokens,
                         int16_t *restrict values)
 {
-    uint64_t signs = take_signs(unit, at_least(tokens, 1)), large = at_least(tokens, 3);
+    uint64_t large = at_least(tokens, 3);
+    uint8_t negative[GROUP];
+    take_signs(unit, at_least(tokens, 1), negative);
     for (uint32_t l = 0; l < GROUP; l++)
         values[l] = tokens[l];
     if (large != 0)
         psti_coefs_place_large_c(&unit->bits, tokens, large, values);
-    negate(signs, values);
+    negate(negative, values);
 }
 
 void psti_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last)

@@ -40,7 +40,8 @@ struct psti_coefs_tables_c {
     uint32_t ac_entries[PSTI_JPEG_N_AC_CONTEXTS * PSTI_JPEG_N_AC_TOKENS];
     uint32_t ac_row[PSTI_JPEG_N_INDICES]; /* 128 * D + x (8.4) -> where its context's bins begin */
     struct psti_coefs_table ends[2][PSTI_JPEG_N_ENDS], dc[2][PSTI_JPEG_N_ENDS];
-    uint8_t spread[16][16]; /* [mask][bits]: the lowest bits at the places of the mask's */
+    /* [mask][bits]: bytes of 0 and 1, the lowest bits at the places of the mask's. */
+    uint32_t spread[16][16];
     uint8_t n_ones[16];
 };
 struct psti_pli_coefs_tables {
@@ -145,7 +146,8 @@ void psti_coefs_read_dc_c(struct psti_coefs_unit *unit);
 void psti_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
 void psti_coefs_place_dc_c(struct psti_coefs_unit *unit);
 void psti_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last);
-/* Of 64 entries: raw bits -> magnitudes of those in `large`, which have tokens from 3 on. */
+/* Of 64 entries: raw bits -> magnitudes of those in `large`, which have tokens from 3 on, and these
+ * as values. */
 void psti_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *tokens, uint64_t large,
                               int16_t *values);
 

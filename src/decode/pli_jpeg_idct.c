@@ -31,16 +31,16 @@ INLINE int32_t clamp(int32_t v, int32_t lowest, int32_t highest)
     return v > highest ? highest : v;
 }
 
-/* The eight sums of n inputs, `step` rows of lanes apart, in lane l. All sums of 16-bit inputs stay
- * below 2^31, so none wraps. */
-INLINE void sums(const int16_t (*in)[LANES], int step, int n, int l, int32_t out[8])
+/* The eight sums of n inputs, `step` rows of lanes apart, in lane l, and `bias`. All sums of 16-bit
+ * inputs stay below 2^31, so none wraps. */
+INLINE void sums(const int16_t (*in)[LANES], int step, int n, int l, int32_t bias, int32_t out[8])
 {
     const int32_t i0 = in[0][l];
     const int32_t i1 = n > 1 ? in[step][l] : 0, i2 = n > 2 ? in[2 * step][l] : 0;
     const int32_t i3 = n > 3 ? in[3 * step][l] : 0, i4 = n > 4 ? in[4 * step][l] : 0;
     const int32_t i5 = n > 5 ? in[5 * step][l] : 0, i6 = n > 6 ? in[6 * step][l] : 0;
     const int32_t i7 = n > 7 ? in[7 * step][l] : 0;
-    const int32_t t0 = (i0 + i4) * 8192, t1 = (i0 - i4) * 8192;
+    const int32_t t0 = (i0 + i4) * 8192 + bias, t1 = (i0 - i4) * 8192 + bias;
     const int32_t t2 = 4433 * i2 - 10704 * i6, t3 = 10703 * i2 + 4433 * i6;
     const int32_t b0 = 11363 * i1 + 9633 * i3 + 6437 * i5 + 2260 * i7;
     const int32_t b1 = 9633 * i1 - 2259 * i3 - 11362 * i5 - 6436 * i7;
@@ -62,10 +62,10 @@ INLINE void column_of(const int16_t (*restrict in)[LANES], int n, bool small,
 {
     for (int l = 0; l < LANES; l++) {
         int32_t o[8];
-        sums(in, 8, n, l, o);
+        sums(in, 8, n, l, 1 << 10, o);
 #pragma GCC unroll 8
         for (int y = 0; y < 8; y++) {
-            int32_t v = (o[y] + (1 << 10)) >> 11;
+            int32_t v = o[y] >> 11;
             out[8 * y][l] = (int16_t)(small ? v : clamp(v, INT16_MIN, INT16_MAX));
         }
     }
@@ -76,10 +76,10 @@ INLINE void row_of(const int16_t (*restrict in)[LANES], int n, uint8_t (*restric
 {
     for (int l = 0; l < LANES; l++) {
         int32_t o[8];
-        sums(in, 1, n, l, o);
+        sums(in, 1, n, l, 1 << 17, o);
 #pragma GCC unroll 8
         for (int x = 0; x < 8; x++) {
-            int16_t v = (int16_t)((o[x] + (1 << 17)) >> 18);
+            int16_t v = (int16_t)(o[x] >> 18);
             v = v < -128 ? -128 : v;
             v = v > 127 ? 127 : v;
             out[x][l] = (uint8_t)(v + 128);

@@ -62,9 +62,10 @@ static inline void ycc_step(const uint8_t *restrict y, const uint8_t *restrict c
         green[i] = clamp((int16_t)(y[i] - r + to_green));
         blue[i] = clamp((int16_t)(y[i] + 2 * b + to_blue));
     }
-    for (int i = 0; i < STEP; i++)
-        pixels[i] = (uint32_t)(uint16_t)red[i] | (uint32_t)(uint16_t)green[i] << 8 |
-                    (uint32_t)(uint16_t)blue[i] << 16;
+    for (int i = 0; i < STEP; i++) {
+        uint16_t two = (uint16_t)((uint16_t)red[i] | (uint16_t)((uint16_t)green[i] << 8));
+        pixels[i] = two | (uint32_t)(uint16_t)blue[i] << 16;
+    }
 }
 
 static void ycc_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out,

@@ -247,45 +247,110 @@ uint32_t psti_jpeg_squares(const struct psti_jpeg_frame *frame, uint32_t unit_lo
 
 /* -- Contexts -- */
 
-/* How many of the 32 list positions from `base` on come before `end`. */
-static int16_t within(uint32_t end, uint32_t base)
+/* What the contexts of a plane are computed from; of side 1 the weights have `more`. */
+struct formula {
+    int16_t bias, weights[PSTI_JPEG_N_FEATURES];
+    int16_t more_bias, more[PSTI_JPEG_N_FEATURES];
+};
+
+static struct formula formula_of(uint32_t k)
 {
-    uint32_t n = end > base ? end - base : 0;
-    return (int16_t)least(n, 32);
+    struct formula f = {.bias = psti_jpeg_biases[0][k]};
+    f.more_bias = (int16_t)(psti_jpeg_biases[1][k] - f.bias);
+    for (uint32_t i = 0; i < PSTI_JPEG_N_FEATURES; i++) {
+        f.weights[i] = psti_jpeg_weights[0][k][i];
+        f.more[i] = (int16_t)(psti_jpeg_weights[1][k][i] - f.weights[i]);
+    }
+    return f;
 }
 
-/* Nothing overflows 16 bits: test_format_pli_jpeg adds the weights up. */
+static inline int16_t to_index(int16_t sum)
+{
+    int16_t x = (int16_t)(sum >> 1);
+    x = x < 0 ? 0 : x;
+    return x > 127 ? 127 : x;
+}
+
+/* x of 32 list positions from `base` on, `add` added, whose sides are the same. Nothing overflows
+ * 16 bits: test_format_pli_jpeg adds the weights up. */
+static void indices_of_side(const struct formula *f, const uint8_t *const g[PSTI_JPEG_N_FEATURES],
+                            uint8_t side, uint32_t base, int16_t add, uint16_t *restrict indices)
+{
+    const int16_t s = side ? -1 : 0;
+    const uint8_t *g0 = g[0] + base, *g1 = g[1] + base, *g2 = g[2] + base;
+    const uint8_t *g3 = g[3] + base, *g4 = g[4] + base, *g5 = g[5] + base;
+    const int16_t bias = (int16_t)(f->bias + (f->more_bias & s));
+    const int16_t w0 = (int16_t)(f->weights[0] + (f->more[0] & s));
+    const int16_t w1 = (int16_t)(f->weights[1] + (f->more[1] & s));
+    const int16_t w2 = (int16_t)(f->weights[2] + (f->more[2] & s));
+    const int16_t w3 = (int16_t)(f->weights[3] + (f->more[3] & s));
+    const int16_t w4 = (int16_t)(f->weights[4] + (f->more[4] & s));
+    const int16_t w5 = (int16_t)(f->weights[5] + (f->more[5] & s));
+    for (uint32_t l = 0; l < 32; l++) {
+        int16_t x = (int16_t)(bias + (int16_t)(g0[l] * w0));
+        x = (int16_t)(x + (int16_t)(g1[l] * w1));
+        x = (int16_t)(x + (int16_t)(g2[l] * w2));
+        x = (int16_t)(x + (int16_t)(g3[l] * w3));
+        x = (int16_t)(x + (int16_t)(g4[l] * w4));
+        x = (int16_t)(x + (int16_t)(g5[l] * w5));
+        indices[l] = (uint16_t)(to_index(x) + add);
+    }
+}
+
+/* The same of any sides. */
+static void indices_of_sides(const struct formula *f, const uint8_t *const g[PSTI_JPEG_N_FEATURES],
+                             const uint8_t *sides, uint32_t base, int16_t add,
+                             uint16_t *restrict indices)
+{
+    const uint8_t *g0 = g[0] + base, *g1 = g[1] + base, *g2 = g[2] + base;
+    const uint8_t *g3 = g[3] + base, *g4 = g[4] + base, *g5 = g[5] + base;
+    const int16_t *a = f->weights, *b = f->more;
+    const int16_t bias = f->bias, more = f->more_bias;
+    const int16_t a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3], a4 = a[4], a5 = a[5];
+    const int16_t b0 = b[0], b1 = b[1], b2 = b[2], b3 = b[3], b4 = b[4], b5 = b[5];
+    for (uint32_t l = 0; l < 32; l++) {
+        int16_t s = (int16_t)(int8_t)sides[l]; /* 0 or -1 */
+        int16_t x = (int16_t)(bias + (more & s));
+        x = (int16_t)(x + (int16_t)(g0[l] * (int16_t)(a0 + (b0 & s))));
+        x = (int16_t)(x + (int16_t)(g1[l] * (int16_t)(a1 + (b1 & s))));
+        x = (int16_t)(x + (int16_t)(g2[l] * (int16_t)(a2 + (b2 & s))));
+        x = (int16_t)(x + (int16_t)(g3[l] * (int16_t)(a3 + (b3 & s))));
+        x = (int16_t)(x + (int16_t)(g4[l] * (int16_t)(a4 + (b4 & s))));
+        x = (int16_t)(x + (int16_t)(g5[l] * (int16_t)(a5 + (b5 & s))));
+        indices[l] = (uint16_t)(to_index(x) + add);
+    }
+}
+
+/* 32 sides are the first one. */
+static bool is_one_side(const uint8_t *sides)
+{
+    uint64_t first = sides[0] ? UINT64_MAX : 0, others = 0;
+    for (uint32_t l = 0; l < 32; l += 8)
+        others |= psti_load_u64(sides + l) ^ first;
+    return others == 0;
+}
+
+/* D of most groups is the same for all; of the others it is added position by position. */
 void psti_jpeg_find_indices(uint32_t k, const uint16_t *n_k,
                             const uint8_t *const g[PSTI_JPEG_N_FEATURES], const uint8_t *sides,
                             uint32_t first, uint32_t n, uint16_t *restrict indices)
 {
-    const int8_t *w0 = psti_jpeg_weights[0][k], *w1 = psti_jpeg_weights[1][k];
-    const int16_t bias = psti_jpeg_biases[0][k], more = (int16_t)(psti_jpeg_biases[1][k] - bias);
-    const int16_t a0 = w0[0], a1 = w0[1], a2 = w0[2], a3 = w0[3], a4 = w0[4], a5 = w0[5];
-    const int16_t b0 = (int16_t)(w1[0] - a0), b1 = (int16_t)(w1[1] - a1);
-    const int16_t b2 = (int16_t)(w1[2] - a2), b3 = (int16_t)(w1[3] - a3);
-    const int16_t b4 = (int16_t)(w1[4] - a4), b5 = (int16_t)(w1[5] - a5);
-    for (uint32_t base = first; base < first + n; base += 32, indices += 32) {
-        const uint8_t *g0 = g[0] + base, *g1 = g[1] + base, *g2 = g[2] + base;
-        const uint8_t *g3 = g[3] + base, *g4 = g[4] + base, *g5 = g[5] + base;
-        const uint8_t *side = sides + base;
-        int16_t far = within(n_k[k + 7 < 64 ? k + 7 : 64], base);
-        int16_t near = within(n_k[k + 3 < 64 ? k + 3 : 64], base), next = within(n_k[k + 1], base);
-        for (int16_t l = 0; l < 32; l++) {
-            int16_t s = (int16_t)(int8_t)side[l]; /* 0 or -1: side 1 has b more */
-            int16_t x = (int16_t)(bias + (more & s));
-            x = (int16_t)(x + (int16_t)(g0[l] * (int16_t)(a0 + (b0 & s))));
-            x = (int16_t)(x + (int16_t)(g1[l] * (int16_t)(a1 + (b1 & s))));
-            x = (int16_t)(x + (int16_t)(g2[l] * (int16_t)(a2 + (b2 & s))));
-            x = (int16_t)(x + (int16_t)(g3[l] * (int16_t)(a3 + (b3 & s))));
-            x = (int16_t)(x + (int16_t)(g4[l] * (int16_t)(a4 + (b4 & s))));
-            x = (int16_t)(x + (int16_t)(g5[l] * (int16_t)(a5 + (b5 & s))));
-            x = (int16_t)(x >> 1);
-            x = x < 0 ? 0 : x;
-            x = x > 127 ? 127 : x;
-            x = (int16_t)(x + (l < far ? 128 : 0) + (l < near ? 128 : 0) + (l < next ? 128 : 0));
-            indices[l] = (uint16_t)x;
-        }
+    const struct formula f = formula_of(k);
+    const uint32_t far = n_k[k + 7 < 64 ? k + 7 : 64], near = n_k[k + 3 < 64 ? k + 3 : 64];
+    const uint32_t next = n_k[k + 1];
+    for (uint32_t base = first, end = base + 32; base < first + n; base = end, end += 32) {
+        int16_t add = (int16_t)(128 * ((far >= end) + (near >= end) + (next >= end)));
+        if (is_one_side(sides + base))
+            indices_of_side(&f, g, sides[base], base, add, indices);
+        else
+            indices_of_sides(&f, g, sides + base, base, add, indices);
+        for (uint32_t i = base; i < far && far < end; i++)
+            indices[i - base] = (uint16_t)(indices[i - base] + 128);
+        for (uint32_t i = base; i < near && near < end; i++)
+            indices[i - base] = (uint16_t)(indices[i - base] + 128);
+        for (uint32_t i = base; i < next && next < end; i++)
+            indices[i - base] = (uint16_t)(indices[i - base] + 128);
+        indices += 32;
     }
 }
 
