@@ -550,6 +550,30 @@ enum pst_status psti_pli_decode_bands(const void *bytes, size_t nbytes,
     return decode(&request, region, scratch_nbytes, err);
 }
 
+enum pst_status psti_pli_jpeg_decode_both(const void *bytes, size_t nbytes,
+                                          const struct psti_jpeg_frame *frame,
+                                          int16_t *const coefs[], const struct pst_pixels *pixels,
+                                          void *scratch, size_t scratch_nbytes, psti_pli_band band,
+                                          void *band_ctx, struct pst_error *err)
+{
+    struct psti_jpeg_frame own;
+    struct psti_pli_request request = {
+        .bytes = bytes,
+        .nbytes = nbytes,
+        .channel = -1,
+        .pixels = pixels,
+        .scratch = scratch,
+        .cpu = psti_cpu_features(),
+        .band = band,
+        .band_ctx = band_ctx,
+        .coefs = coefs,
+    };
+    enum pst_status status = psti_pli_jpeg_frame(bytes, nbytes, &own, err);
+    if (status == PST_OK)
+        status = psti_pli_jpeg_check_coefs(&own, frame, err);
+    return status == PST_OK ? decode(&request, NULL, scratch_nbytes, err) : status;
+}
+
 enum pst_status psti_pli_jpeg_decode_scaled(const void *bytes, size_t nbytes, uint32_t scale_log2,
                                             const struct pst_pli_region *region,
                                             const struct pst_pixels *pixels, void *scratch,

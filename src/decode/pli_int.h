@@ -93,6 +93,7 @@ struct psti_pli_request {
                             the region is of the small image */
     psti_pli_band band;  /* NULL: `pixels` has room for all of the region */
     void *band_ctx;
+    int16_t *const *coefs; /* content JPEG, whole images: NULL, or where all coefficients go, too */
 };
 
 /* Where a decoded unit's planes lie: sample (y, x) of plane c is at base + c * plane_step +

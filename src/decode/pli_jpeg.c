@@ -17,6 +17,13 @@
 #define ROOM "decode"
 #define CODEC "pli"
 
+/* Where coefficients go, block by block. */
+struct planes_of_blocks {
+    const struct psti_jpeg_frame *frame;
+    int16_t *const *coefs; /* NULL: nowhere */
+    psti_pli_jpeg_to_blocks *to_blocks;
+};
+
 /* One decode. */
 struct run {
     const struct psti_pli_request *request;
@@ -26,6 +33,7 @@ struct run {
     psti_pli_jpeg_idct *idct;
     struct psti_pli_jpeg_quants quants;
     struct psti_pli_jpeg_strip strip;
+    struct planes_of_blocks planes;
     uint32_t k_last; /* the last coefficient that is wanted */
     uint32_t y;      /* the next row of pixels */
 };
@@ -114,12 +122,60 @@ static enum pst_status one_row(const struct run *run, const struct psti_pli_span
     return PST_OK;
 }
 
+/* ---- Coefficients */
+
+void psti_pli_jpeg_to_blocks_c(const int16_t *planes, size_t stride, uint32_t last,
+                               int16_t *const blocks[PSTI_PLI_JPEG_GROUP])
+{
+    for (uint32_t i = 0; i < PSTI_PLI_JPEG_GROUP; i++) {
+        for (uint32_t k = 0; k <= last; k++)
+            blocks[i][k] = planes[k * stride + i];
+        memset(blocks[i] + last + 1, 0, (63 - last) * sizeof **blocks);
+    }
+}
+
+static int16_t *block_at(const struct planes_of_blocks *out, const struct psti_pli_coefs *coefs,
+                         uint32_t i)
+{
+    const struct psti_jpeg_square *square = &coefs->squares[coefs->order[i] >> 6];
+    uint32_t position = coefs->order[i] & 63;
+    size_t row = square->row + (position >> 3), column = square->column + (position & 7);
+    return out->coefs[square->component] +
+           (row * out->frame->components[square->component].columns + column) * 64;
+}
+
+/* From planes to blocks. A plane is read only up to the multiple of 64 behind its last entry. */
+static void to_blocks(const struct planes_of_blocks *out, const struct psti_pli_coefs *coefs)
+{
+    uint32_t last = coefs->last;
+    for (uint32_t i = 0; i < coefs->n; i += PSTI_PLI_JPEG_GROUP) {
+        int16_t *blocks[PSTI_PLI_JPEG_GROUP], none[64];
+        for (uint32_t l = 0; l < PSTI_PLI_JPEG_GROUP; l++)
+            blocks[l] = i + l < coefs->n ? block_at(out, coefs, i + l) : none;
+        while (last > 0 && coefs->n_k[last] <= i)
+            last--;
+        out->to_blocks(coefs->planes + i, coefs->stride, last, blocks);
+    }
+}
+
+static psti_pli_jpeg_to_blocks *to_blocks_for(uint32_t cpu)
+{
+#if defined(__x86_64__)
+    if (cpu & PSTI_CPU_AVX2)
+        return psti_pli_jpeg_to_blocks_avx2;
+#endif
+    (void)cpu;
+    return psti_pli_jpeg_to_blocks_c;
+}
+
 /* ---- Pixels */
 
 static enum pst_status to_samples(void *ctx, const struct psti_pli_coefs *coefs)
 {
     struct run *run = ctx;
     struct psti_pli_jpeg_blocks blocks;
+    if (run->planes.coefs)
+        to_blocks(&run->planes, coefs);
     blocks.coefs = coefs;
     blocks.quants = &run->quants;
     if (psti_pli_jpeg_strip_place(&run->strip, &blocks))
@@ -249,7 +305,12 @@ enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, str
     struct psti_jpeg_frame frame;
     uint32_t scale = request->scale_log2;
     struct run run = {
-        .request = request, .frame = &frame, .idct = idct_for(request), .k_last = k_last[scale]};
+        .request = request,
+        .frame = &frame,
+        .idct = idct_for(request),
+        .planes = {&frame, request->coefs, to_blocks_for(request->cpu)},
+        .k_last = k_last[scale],
+    };
     enum pst_status status =
         psti_pli_jpeg_find_frame(request->bytes, &request->header, &frame, err);
     if (status == PST_OK)
@@ -264,69 +325,21 @@ enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, str
     return put_units(&run, err);
 }
 
-/* ---- Coefficients */
+/* ---- Coefficients alone */
 
-struct planes_of_blocks {
-    const struct psti_jpeg_frame *frame;
-    int16_t *const *coefs;
-    psti_pli_jpeg_to_blocks *to_blocks;
-};
-
-void psti_pli_jpeg_to_blocks_c(const int16_t *planes, size_t stride, uint32_t last,
-                               int16_t *const blocks[PSTI_PLI_JPEG_GROUP])
+static enum pst_status to_coefs(void *ctx, const struct psti_pli_coefs *coefs)
 {
-    for (uint32_t i = 0; i < PSTI_PLI_JPEG_GROUP; i++) {
-        for (uint32_t k = 0; k <= last; k++)
-            blocks[i][k] = planes[k * stride + i];
-        memset(blocks[i] + last + 1, 0, (63 - last) * sizeof **blocks);
-    }
-}
-
-static int16_t *block_at(const struct planes_of_blocks *out, const struct psti_pli_coefs *coefs,
-                         uint32_t i)
-{
-    const struct psti_jpeg_square *square = &coefs->squares[coefs->order[i] >> 6];
-    uint32_t position = coefs->order[i] & 63;
-    size_t row = square->row + (position >> 3), column = square->column + (position & 7);
-    return out->coefs[square->component] +
-           (row * out->frame->components[square->component].columns + column) * 64;
-}
-
-/* From planes to blocks. A plane is read only up to the multiple of 64 behind its last entry. */
-static enum pst_status to_blocks(void *ctx, const struct psti_pli_coefs *coefs)
-{
-    const struct planes_of_blocks *out = ctx;
-    uint32_t last = coefs->last;
-    for (uint32_t i = 0; i < coefs->n; i += PSTI_PLI_JPEG_GROUP) {
-        int16_t *blocks[PSTI_PLI_JPEG_GROUP], none[64];
-        for (uint32_t l = 0; l < PSTI_PLI_JPEG_GROUP; l++)
-            blocks[l] = i + l < coefs->n ? block_at(out, coefs, i + l) : none;
-        while (last > 0 && coefs->n_k[last] <= i)
-            last--;
-        out->to_blocks(coefs->planes + i, coefs->stride, last, blocks);
-    }
+    to_blocks(ctx, coefs);
     return PST_OK;
 }
 
-static psti_pli_jpeg_to_blocks *to_blocks_for(uint32_t cpu)
-{
-#if defined(__x86_64__)
-    if (cpu & PSTI_CPU_AVX2)
-        return psti_pli_jpeg_to_blocks_avx2;
-#endif
-    (void)cpu;
-    return psti_pli_jpeg_to_blocks_c;
-}
-
-static enum pst_status all_units(const struct run *run, int16_t *const coefs[],
-                                 struct pst_error *err)
+static enum pst_status all_units(struct run *run, struct pst_error *err)
 {
     const struct psti_pli_header *h = &run->request->header;
     const struct psti_pli_span span = {0, psti_pli_unit_rows(h), 0, psti_pli_unit_columns(h)};
-    struct planes_of_blocks out = {run->frame, coefs, to_blocks_for(run->request->cpu)};
     uint64_t offset = psti_pli_head_nbytes(h);
     for (uint32_t row = 0; row < span.row1; row++) {
-        enum pst_status status = one_row(run, &span, row, &offset, to_blocks, &out, err);
+        enum pst_status status = one_row(run, &span, row, &offset, to_coefs, &run->planes, err);
         if (status != PST_OK)
             return status;
     }
@@ -354,6 +367,18 @@ enum pst_status psti_pli_jpeg_frame(const void *bytes, size_t nbytes, struct pst
     return read_head(bytes, nbytes, &header, frame, err);
 }
 
+enum pst_status psti_pli_jpeg_check_coefs(const struct psti_jpeg_frame *own,
+                                          const struct psti_jpeg_frame *frame,
+                                          struct pst_error *err)
+{
+    bool same = own->n_components == frame->n_components;
+    for (uint32_t i = 0; same && i < own->n_components; i++)
+        same = psti_jpeg_n_coefs(own, i) == psti_jpeg_n_coefs(frame, i);
+    if (same)
+        return PST_OK;
+    return named(psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "the frame is another image's"), err);
+}
+
 enum pst_status psti_pli_jpeg_coefs(const void *bytes, size_t nbytes,
                                     const struct psti_jpeg_frame *frame, int16_t *const coefs[],
                                     void *scratch, size_t scratch_nbytes, struct pst_error *err)
@@ -361,17 +386,19 @@ enum pst_status psti_pli_jpeg_coefs(const void *bytes, size_t nbytes,
     struct psti_jpeg_frame own;
     struct psti_pli_request request = {
         .bytes = bytes, .nbytes = nbytes, .scratch = scratch, .cpu = psti_cpu_features()};
-    struct run run = {.request = &request, .frame = &own, .k_last = 63};
+    struct run run = {
+        .request = &request,
+        .frame = &own,
+        .planes = {&own, coefs, to_blocks_for(request.cpu)},
+        .k_last = 63,
+    };
     enum pst_status status = read_head(bytes, nbytes, &request.header, &own, err);
+    if (status == PST_OK)
+        status = psti_pli_jpeg_check_coefs(&own, frame, err);
     if (status != PST_OK)
         return status;
     size_t needed = psti_pli_jpeg_scratch_nbytes(request.header.unit_log2, own.n_components,
                                                  request.header.width);
-    bool same = own.n_components == frame->n_components;
-    for (uint32_t i = 0; same && i < own.n_components; i++)
-        same = psti_jpeg_n_coefs(&own, i) == psti_jpeg_n_coefs(frame, i);
-    if (!same)
-        return named(psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "the frame is another image's"), err);
     if ((uintptr_t)scratch % 64 != 0 || scratch_nbytes < needed) {
         status = psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
                            "scratch of %zu bytes; %zu bytes aligned to 64 are needed",
@@ -379,5 +406,5 @@ enum pst_status psti_pli_jpeg_coefs(const void *bytes, size_t nbytes,
         return named(status, err);
     }
     status = begin(&run, err);
-    return status == PST_OK ? all_units(&run, coefs, err) : named(status, err);
+    return status == PST_OK ? all_units(&run, err) : named(status, err);
 }

@@ -18,6 +18,14 @@ enum pst_status psti_pli_jpeg_coefs(const void *bytes, size_t nbytes,
                                     const struct psti_jpeg_frame *frame, int16_t *const coefs[],
                                     void *scratch, size_t scratch_nbytes, struct pst_error *err);
 
+/* Both from one decode of the units, for who proves that both are right: pixels as of
+ * psti_pli_decode_bands of the whole image, coefficients as of psti_pli_jpeg_coefs. */
+enum pst_status psti_pli_jpeg_decode_both(const void *bytes, size_t nbytes,
+                                          const struct psti_jpeg_frame *frame,
+                                          int16_t *const coefs[], const struct pst_pixels *pixels,
+                                          void *scratch, size_t scratch_nbytes, psti_pli_band band,
+                                          void *band_ctx, struct pst_error *err);
+
 /* Pixels at 1 / 2^scale_log2 of the size, 1..3, for consumers that make them smaller still and can
  * do with an approximation: of each block only the 4x4, 2x2 or 1x1 lowest frequencies are decoded
  * and transformed (pli_jpeg_small.c states the arithmetic); upsampling and colour follow as for

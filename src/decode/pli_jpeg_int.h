@@ -159,6 +159,10 @@ enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, str
 /* The frame as those see it who place samples: sizes are those of the small image. */
 struct psti_jpeg_frame psti_pli_jpeg_scaled_frame(const struct psti_jpeg_frame *frame,
                                                   uint32_t scale_log2);
+/* Whether coefficients of `frame` have room for those of `own`, an image's frame. */
+enum pst_status psti_pli_jpeg_check_coefs(const struct psti_jpeg_frame *own,
+                                          const struct psti_jpeg_frame *frame,
+                                          struct pst_error *err);
 /* The frame of a head that has been checked. */
 enum pst_status psti_pli_jpeg_find_frame(const void *bytes, const struct psti_pli_header *header,
                                          struct psti_jpeg_frame *frame, struct pst_error *err);

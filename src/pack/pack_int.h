@@ -90,8 +90,8 @@ enum pst_status psti_pack_pli_encode(const struct psti_pack_pli *pli, struct pst
 
 /* Buffers of one worker, kept from image to image; zeros to begin with. Aligned to 64. */
 struct psti_pack_jpeg {
-    void *coefs, *restoration, *scratch, *file, *work;
-    size_t coefs_nbytes, restoration_nbytes, scratch_nbytes, file_nbytes;
+    void *coefs, *restoration, *scratch, *file, *pixels, *work;
+    size_t coefs_nbytes, restoration_nbytes, scratch_nbytes, file_nbytes, pixels_nbytes;
 };
 void psti_pack_jpeg_free(struct psti_pack_jpeg *room);
 /* As pst_pli_from_jpeg, with a decoder and buffers that are there already. */

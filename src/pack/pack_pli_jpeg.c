@@ -56,6 +56,7 @@ static void trim(struct psti_pack_jpeg *room, size_t most)
     release(&room->restoration, &room->restoration_nbytes, most);
     release(&room->scratch, &room->scratch_nbytes, most);
     release(&room->file, &room->file_nbytes, most);
+    release(&room->pixels, &room->pixels_nbytes, most);
 }
 
 void psti_pack_jpeg_free(struct psti_pack_jpeg *room)
@@ -113,82 +114,154 @@ static enum pst_status read_jpeg(struct psti_pack_jpeg *room, const void *jpeg, 
     return status;
 }
 
-/* The checksum of an image's pixels as they are stored, by the decoder that readers have. */
-static enum pst_status hash_image(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
-                                  enum pst_form form, uint64_t *hash, struct pst_error *err)
+/* The checksum of a JPEG's pixels as they are stored, which libjpeg-turbo makes. */
+static enum pst_status hash_jpeg(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
+                                 uint64_t *hash, struct pst_error *err)
 {
     const struct pst_decode_options options = {
         .struct_size = sizeof options, .max_pixels = UINT64_MAX, .ignore_orientation = true};
     struct pst_image_info info;
-    enum pst_status status = psti_decoder_probe(decoder, bytes, nbytes, form, &options, &info, err);
+    enum pst_status status =
+        psti_decoder_probe(decoder, bytes, nbytes, PST_FORM_JPEG, &options, &info, err);
     if (status == PST_OK)
         status = psti_pack_hash_pixels(decoder, bytes, nbytes, &info, &options, hash, err);
     return status;
 }
 
-/* PLI -> the JPEG in `jpeg`, of frame->jpeg_nbytes bytes. */
-static enum pst_status write_jpeg(struct psti_pack_jpeg *room, const void *pli, size_t nbytes,
-                                  const struct psti_jpeg_frame *frame, void *jpeg, size_t capacity,
-                                  struct pst_error *err)
+/* What gives the JPEG back lies behind the units. */
+static enum pst_status find_restoration(const void *pli, size_t nbytes,
+                                        const struct psti_jpeg_frame *frame,
+                                        struct pst_pli_info *info, const uint8_t **restoration,
+                                        struct pst_error *err)
 {
-    struct pst_pli_info info = {.struct_size = sizeof info};
-    coefs_of coefs;
     if (frame->restoration_nbytes == 0)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "pack",
                          "the PLI was made without what gives its JPEG back");
-    enum pst_status status = pst_pli_info(pli, nbytes, &info, err);
+    enum pst_status status = pst_pli_info(pli, nbytes, info, err);
     if (status != PST_OK)
         return status;
-    if (info.nbytes != nbytes || frame->restoration_nbytes > nbytes - info.head_nbytes)
-        return psti_fail(err, nbytes < info.nbytes ? PST_ERROR_TRUNCATED : PST_ERROR_CORRUPT,
-                         "pack", "the PLI has %" PRIu64 " bytes, here are %zu", info.nbytes,
+    if (info->nbytes != nbytes || frame->restoration_nbytes > nbytes - info->head_nbytes)
+        return psti_fail(err, nbytes < info->nbytes ? PST_ERROR_TRUNCATED : PST_ERROR_CORRUPT,
+                         "pack", "the PLI has %" PRIu64 " bytes, here are %zu", info->nbytes,
                          nbytes);
-    const uint8_t *restoration = (const uint8_t *)pli + nbytes - frame->restoration_nbytes;
-    if ((uint32_t)psti_hash64(restoration, frame->restoration_nbytes) !=
+    *restoration = (const uint8_t *)pli + nbytes - frame->restoration_nbytes;
+    if ((uint32_t)psti_hash64(*restoration, frame->restoration_nbytes) !=
         frame->restoration_checksum)
         return psti_fail(err, PST_ERROR_CHECKSUM, "pack",
                          "the checksum of what gives the JPEG back does not match");
-    status = reserve_coefs(room, frame, frame->jpeg_nbytes, coefs, err);
+    return PST_OK;
+}
+
+/* Buffers to decode a PLI's coefficients, and to write its JPEG. */
+static enum pst_status reserve_back(struct psti_pack_jpeg *room,
+                                    const struct psti_jpeg_frame *frame,
+                                    const struct pst_pli_info *info, coefs_of coefs,
+                                    struct pst_error *err)
+{
+    enum pst_status status = reserve_coefs(room, frame, frame->jpeg_nbytes, coefs, err);
     if (status == PST_OK)
-        status = reserve(&room->scratch, &room->scratch_nbytes, pst_pli_scratch_nbytes(&info), err);
-    if (status == PST_OK)
-        status = reserve_work(room, err);
-    if (status == PST_OK)
-        status = psti_pli_jpeg_coefs(pli, nbytes, frame, coefs, room->scratch, room->scratch_nbytes,
-                                     err);
-    if (status != PST_OK)
-        return status;
+        status = reserve(&room->scratch, &room->scratch_nbytes, pst_pli_scratch_nbytes(info), err);
+    return status == PST_OK ? reserve_work(room, err) : status;
+}
+
+/* Coefficients -> the JPEG in `jpeg`, of frame->jpeg_nbytes bytes. */
+static enum pst_status write_jpeg(struct psti_pack_jpeg *room, const struct psti_jpeg_frame *frame,
+                                  int16_t *const coefs[], const uint8_t *restoration, void *jpeg,
+                                  size_t capacity, struct pst_error *err)
+{
     const int16_t *const fixed[PSTI_JPEG_COMPONENTS_MAX] = {
         coefs[0], frame->n_components > 1 ? coefs[1] : NULL,
         frame->n_components > 1 ? coefs[2] : NULL};
     return psti_jpeg_write(frame, fixed, restoration, jpeg, capacity, room->work, err);
 }
 
-/* The file comes back, byte for byte? */
-static enum pst_status prove_file(struct psti_pack_jpeg *room, const void *jpeg, size_t jpeg_nbytes,
-                                  const void *pli, size_t nbytes, struct pst_error *err)
+static enum pst_status restore(struct psti_pack_jpeg *room, const void *pli, size_t nbytes,
+                               const struct psti_jpeg_frame *frame, void *jpeg, size_t capacity,
+                               struct pst_error *err)
+{
+    struct pst_pli_info info = {.struct_size = sizeof info};
+    const uint8_t *restoration;
+    coefs_of coefs;
+    enum pst_status status = find_restoration(pli, nbytes, frame, &info, &restoration, err);
+    if (status == PST_OK)
+        status = reserve_back(room, frame, &info, coefs, err);
+    if (status == PST_OK)
+        status = psti_pli_jpeg_coefs(pli, nbytes, frame, coefs, room->scratch, room->scratch_nbytes,
+                                     err);
+    return status == PST_OK ? write_jpeg(room, frame, coefs, restoration, jpeg, capacity, err)
+                            : status;
+}
+
+/* The pixels of a band. */
+struct hash_band {
+    struct psti_hash_state state;
+    const uint8_t *pixels;
+    size_t row_nbytes;
+};
+
+static enum pst_status hash_band(void *ctx, uint32_t y, uint32_t n_rows)
+{
+    struct hash_band *band = ctx;
+    (void)y;
+    psti_hash_update(&band->state, band->pixels, n_rows * band->row_nbytes);
+    return PST_OK;
+}
+
+/* Decodes the PLI once, as readers do: its coefficients, and the checksum of its pixels. */
+static enum pst_status decode_back(struct psti_pack_jpeg *room, const void *pli, size_t nbytes,
+                                   const struct psti_jpeg_frame *frame,
+                                   const struct pst_pli_info *info, int16_t *const coefs[],
+                                   uint64_t *hash, struct pst_error *err)
+{
+    const uint32_t most = psti_pli_band_rows(info->content, info->unit_edge);
+    const uint32_t height = info->height < most ? info->height : most;
+    struct hash_band band = {.row_nbytes = (size_t)info->width * info->channels};
+    enum pst_status status =
+        reserve(&room->pixels, &room->pixels_nbytes, band.row_nbytes * height, err);
+    if (status != PST_OK)
+        return status;
+    const struct pst_pixels pixels = {.data = room->pixels,
+                                      .height = height,
+                                      .width = info->width,
+                                      .channels = info->channels,
+                                      .bits = info->bits,
+                                      .row_nbytes = (int64_t)band.row_nbytes,
+                                      .pixel_nbytes = info->channels,
+                                      .channel_nbytes = 1};
+    band.pixels = room->pixels;
+    psti_hash_begin(&band.state);
+    status = psti_pli_jpeg_decode_both(pli, nbytes, frame, coefs, &pixels, room->scratch,
+                                       room->scratch_nbytes, hash_band, &band, err);
+    *hash = psti_hash_end(&band.state);
+    return status;
+}
+
+/* The pixels are those of libjpeg-turbo, and the file comes back, byte for byte? */
+static enum pst_status prove(struct psti_pack_jpeg *room, const void *jpeg, size_t jpeg_nbytes,
+                             const void *pli, size_t nbytes, uint64_t wanted, struct pst_error *err)
 {
     struct psti_jpeg_frame frame;
+    struct pst_pli_info info = {.struct_size = sizeof info};
+    const uint8_t *restoration = NULL;
+    uint64_t found = 0;
+    coefs_of coefs;
     enum pst_status status = psti_pli_jpeg_frame(pli, nbytes, &frame, err);
     if (status == PST_OK && frame.jpeg_nbytes != jpeg_nbytes)
         status = psti_fail(err, PST_ERROR_INTERNAL, "pack", "its length would come back otherwise");
     if (status == PST_OK)
-        status = reserve(&room->file, &room->file_nbytes, jpeg_nbytes, err);
+        status = find_restoration(pli, nbytes, &frame, &info, &restoration, err);
     if (status == PST_OK)
-        status = write_jpeg(room, pli, nbytes, &frame, room->file, room->file_nbytes, err);
-    if (status == PST_OK && memcmp(room->file, jpeg, jpeg_nbytes) != 0)
-        status = psti_fail(err, PST_ERROR_INTERNAL, "pack", "its bytes would come back otherwise");
-    return status;
-}
-
-/* The pixels are those of libjpeg-turbo? */
-static enum pst_status prove_pixels(struct psti_decoder *decoder, const void *pli, size_t nbytes,
-                                    uint64_t wanted, struct pst_error *err)
-{
-    uint64_t found;
-    enum pst_status status = hash_image(decoder, pli, nbytes, PST_FORM_PLI_JPEG, &found, err);
+        status = reserve_back(room, &frame, &info, coefs, err);
+    if (status == PST_OK)
+        status = decode_back(room, pli, nbytes, &frame, &info, coefs, &found, err);
     if (status == PST_OK && found != wanted)
         status = psti_fail(err, PST_ERROR_INTERNAL, "pack", "its pixels would come out otherwise");
+    if (status == PST_OK)
+        status = reserve(&room->file, &room->file_nbytes, jpeg_nbytes, err);
+    if (status == PST_OK)
+        status = write_jpeg(room, &frame, coefs, restoration, room->file, room->file_nbytes, err);
+    if (status == PST_OK && memcmp(room->file, jpeg, jpeg_nbytes) != 0)
+        status = psti_fail(err, PST_ERROR_INTERNAL, "pack", "its bytes would come back otherwise");
     return status;
 }
 
@@ -204,7 +277,7 @@ static enum pst_status convert(struct psti_pack_jpeg *room, struct psti_decoder 
         encode.unit_log2 = (uint8_t)__builtin_ctz(options->unit_edge);
     enum pst_status status = read_jpeg(room, jpeg, jpeg_nbytes, &frame, coefs, err);
     if (status == PST_OK)
-        status = hash_image(decoder, jpeg, jpeg_nbytes, PST_FORM_JPEG, &encode.pixel_checksum, err);
+        status = hash_jpeg(decoder, jpeg, jpeg_nbytes, &encode.pixel_checksum, err);
     if (status != PST_OK)
         return status;
     const int16_t *const fixed[PSTI_JPEG_COMPONENTS_MAX] = {
@@ -213,9 +286,7 @@ static enum pst_status convert(struct psti_pack_jpeg *room, struct psti_decoder 
     status =
         psti_jpeg_encode(&frame, fixed, room->restoration, &encode, pli, capacity, nbytes, err);
     if (status == PST_OK)
-        status = prove_pixels(decoder, pli, *nbytes, encode.pixel_checksum, err);
-    if (status == PST_OK)
-        status = prove_file(room, jpeg, jpeg_nbytes, pli, *nbytes, err);
+        status = prove(room, jpeg, jpeg_nbytes, pli, *nbytes, encode.pixel_checksum, err);
     return status;
 }
 
@@ -252,7 +323,7 @@ enum pst_status psti_pack_jpeg_restore(struct psti_pack_jpeg *room, const void *
                            "the JPEG has %" PRIu32 " bytes, there is room for %zu",
                            frame.jpeg_nbytes, capacity);
     if (status == PST_OK)
-        status = write_jpeg(room, pli, pli_nbytes, &frame, jpeg, capacity, err);
+        status = restore(room, pli, pli_nbytes, &frame, jpeg, capacity, err);
     if (status == PST_OK)
         *nbytes = frame.jpeg_nbytes;
     else if (err != NULL && err->codec[0] == '\0')

@@ -359,6 +359,48 @@ static void test_bands(void **state)
     }
 }
 
+static void spoil(const struct psti_jpeg_frame *frame, int16_t *const coefs[])
+{
+    for (uint32_t c = 0; c < frame->n_components; c++)
+        memset(coefs[c], 0x5A, psti_jpeg_n_coefs(frame, c) * sizeof *coefs[c]);
+}
+
+static void assert_coefs(const struct image *image, int16_t *const coefs[])
+{
+    const struct psti_jpeg_frame *frame = &image->of.content.frame;
+    for (uint32_t c = 0; c < frame->n_components; c++)
+        assert_memory_equal(coefs[c], image->of.content.coefs[c],
+                            psti_jpeg_n_coefs(frame, c) * sizeof *coefs[c]);
+}
+
+/* Pixels and coefficients of one decode are those of two; of another image's frame nothing. */
+static void assert_both(const struct image *image, int16_t *const coefs[], void *scratch,
+                        size_t scratch_nbytes)
+{
+    const struct pst_pli_info *info = &image->of.info;
+    struct psti_jpeg_frame frame = image->of.content.frame;
+    struct bands b = {
+        .image = image, .region = {0, 0, info->height, info->width}, .stop = UINT32_MAX};
+    struct pst_error err;
+    uint32_t height =
+        info->height < PSTI_PLI_JPEG_BAND_ROWS ? info->height : PSTI_PLI_JPEG_BAND_ROWS;
+    const struct pst_pli_region of_pixels = {0, 0, height, info->width};
+    uint8_t *rows = malloc((size_t)height * info->width * info->channels);
+    struct pst_pixels pixels = lay_out(&of_pixels, info->channels, LAYOUT_HWC, rows);
+    b.rows = rows;
+    spoil(&frame, coefs);
+    assert_ok(psti_pli_jpeg_decode_both(image->of.pli.data, image->of.pli.nbytes, &frame, coefs,
+                                        &pixels, scratch, scratch_nbytes, take_band, &b, &err));
+    assert_int_equal(b.y, info->height);
+    assert_coefs(image, coefs);
+    frame.components[0].rows++;
+    assert_int_equal(psti_pli_jpeg_decode_both(image->of.pli.data, image->of.pli.nbytes, &frame,
+                                               coefs, &pixels, scratch, scratch_nbytes, take_band,
+                                               &b, &err),
+                     PST_ERROR_ARGUMENT);
+    free(rows);
+}
+
 static void test_coefficients_and_frame(void **state)
 {
     uint64_t seed = 7;
@@ -380,19 +422,18 @@ static void test_coefficients_and_frame(void **state)
         assert_memory_equal(&frame.quants, &image.of.content.frame.quants, sizeof frame.quants);
         for (uint32_t c = 0; c < frame.n_components; c++) {
             coefs[c] = malloc(psti_jpeg_n_coefs(&frame, c) * sizeof *coefs[c]);
-            memset(coefs[c], 0x5A, psti_jpeg_n_coefs(&frame, c) * sizeof *coefs[c]);
             assert_int_equal(image.of.info.samplings[c],
                              frame.components[c].h << 4 | frame.components[c].v);
         }
         size_t nbytes;
         void *scratch = scratch_for(&image.of.info, image.of.info.width, &nbytes);
+        spoil(&frame, coefs);
         assert_ok(psti_pli_jpeg_coefs(image.of.pli.data, image.of.pli.nbytes, &frame, coefs,
                                       scratch, nbytes, &err));
-        for (uint32_t c = 0; c < frame.n_components; c++) {
-            assert_memory_equal(coefs[c], image.of.content.coefs[c],
-                                psti_jpeg_n_coefs(&frame, c) * sizeof *coefs[c]);
+        assert_coefs(&image, coefs);
+        assert_both(&image, coefs, scratch, nbytes);
+        for (uint32_t c = 0; c < frame.n_components; c++)
             free(coefs[c]);
-        }
         assert_int_equal(psti_pli_jpeg_coefs(image.of.pli.data, image.of.pli.nbytes, &frame, coefs,
                                              scratch, nbytes - 1, &err),
                          PST_ERROR_ARGUMENT);
