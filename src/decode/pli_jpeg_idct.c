@@ -105,6 +105,8 @@ static void column(struct work *work, int u, int n)
         column_of(in, 2, true, work->half + u);
     else if (n <= 4)
         column_of(in, 4, true, work->half + u);
+    else if (n <= 6)
+        column_of(in, 6, true, work->half + u);
     else
         column_of(in, 8, true, work->half + u);
 }
@@ -116,6 +118,8 @@ static void row(struct work *work, int y, int n)
         row_of(in, 2, work->samples);
     else if (n <= 4)
         row_of(in, 4, work->samples);
+    else if (n <= 6)
+        row_of(in, 6, work->samples);
     else
         row_of(in, 8, work->samples);
 }
@@ -251,7 +255,7 @@ static void transform_group(const struct psti_pli_jpeg_blocks *blocks, const str
             column(work, u, d - u + 1);
         else
             large_column(work, u);
-    int n_rounded = n <= 2 ? 2 : n <= 4 ? 4 : 8;
+    int n_rounded = (n + 1) / 2 * 2;
     for (int y = 0; y < 8; y++)
         for (int u = n; u < n_rounded; u++)
             memset(work->half[8 * y + u], 0, sizeof work->half[0]);

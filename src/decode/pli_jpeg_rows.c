@@ -4,25 +4,45 @@
 
 #include "base/bits.h"
 
-static void h2(const uint8_t *restrict in, uint8_t *restrict out, uint32_t n)
+enum { STEP = 16 }; /* samples or pixels at once: loops of so many are vectors */
+
+/* Pairs of samples, the first in the lower byte. */
+static inline void store_pairs(const uint16_t pairs[STEP], uint8_t *out)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t near = 3u * in[i];
-        out[2 * i] = (uint8_t)((near + in[(ptrdiff_t)i - 1] + 1) >> 2);
-        out[2 * i + 1] = (uint8_t)((near + in[i + 1] + 2) >> 2);
+    for (int i = 0; i < STEP; i++)
+        psti_store_u16(out + 2 * i, pairs[i]);
+}
+
+static void h2(const uint8_t *in, uint8_t *out, uint32_t n)
+{
+    for (uint32_t at = 0; at < n; at += STEP, in += STEP, out += 2 * STEP) {
+        const uint8_t *left = in - 1, *right = in + 1;
+        uint16_t pairs[STEP];
+        for (int i = 0; i < STEP; i++) {
+            uint16_t near = (uint16_t)(3 * in[i]);
+            uint16_t even = (uint16_t)((uint16_t)(near + left[i] + 1) >> 2);
+            uint16_t odd = (uint16_t)((uint16_t)(near + right[i] + 2) >> 2);
+            pairs[i] = (uint16_t)(even | (uint16_t)(odd << 8));
+        }
+        store_pairs(pairs, out);
     }
 }
 
-static void h2v2(const uint8_t *restrict near, const uint8_t *restrict far, uint8_t *restrict out,
-                 uint32_t n)
+static void h2v2(const uint8_t *near, const uint8_t *far, uint8_t *out, uint32_t n)
 {
-    uint32_t left = 3u * near[-1] + far[-1], here = 3u * near[0] + far[0];
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t right = 3u * near[i + 1] + far[i + 1];
-        out[2 * i] = (uint8_t)((3 * here + left + 8) >> 4);
-        out[2 * i + 1] = (uint8_t)((3 * here + right + 7) >> 4);
-        left = here;
-        here = right;
+    for (uint32_t at = 0; at < n; at += STEP, near += STEP, far += STEP, out += 2 * STEP) {
+        const uint8_t *near_left = near - 1, *far_left = far - 1;
+        const uint8_t *near_right = near + 1, *far_right = far + 1;
+        uint16_t pairs[STEP];
+        for (int i = 0; i < STEP; i++) {
+            uint16_t here = (uint16_t)(3 * (uint16_t)(3 * near[i] + far[i]));
+            uint16_t left = (uint16_t)(3 * near_left[i] + far_left[i]);
+            uint16_t right = (uint16_t)(3 * near_right[i] + far_right[i]);
+            uint16_t even = (uint16_t)((uint16_t)(here + left + 8) >> 4);
+            uint16_t odd = (uint16_t)((uint16_t)(here + right + 7) >> 4);
+            pairs[i] = (uint16_t)(even | (uint16_t)(odd << 8));
+        }
+        store_pairs(pairs, out);
     }
 }
 
@@ -33,39 +53,38 @@ static void v2(const uint8_t *restrict near, const uint8_t *restrict far, uint32
         out[i] = (uint8_t)((3u * near[i] + far[i] + bias) >> 2);
 }
 
-enum { STEP = 16 };
-
-static inline int16_t clamp(int16_t v)
+/* A channel, times 64 and half of that: its value, clamped. */
+static inline uint16_t channel(int16_t sum)
 {
+    int16_t v = (int16_t)(sum >> 6);
     v = v < 0 ? 0 : v;
-    return v > 255 ? 255 : v;
+    return (uint16_t)(v > 255 ? 255 : v);
 }
 
-/* v * factor / 65536, rounded, |v| < 2^14: the upper halves of products are what vectors have. */
-static inline int16_t scale(int16_t v, int16_t factor)
-{
-    int16_t twice = (int16_t)((int16_t)(2 * v) * factor >> 16);
-    return (int16_t)((twice + 1) >> 1);
-}
+static inline int16_t high_product(int16_t a, int16_t b) { return (int16_t)(a * b >> 16); }
 
-/* 16 pixels, R in the lowest byte. The factors are split so that they fit 16 bits: 91881 is 65536 +
- * 26345, 46802 is 65536 - 18734, 116130 is 2 * 65536 - 14942. */
+/* 16 pixels, R in the lowest byte. All is times 64, which still fits 16 bits: so the upper halves
+ * of products, which vectors have, are rounded down once, and exact. The factors are split so that
+ * they fit 16 bits: 91881 is 65536 + 26345, 46802 is 65536 - 18734, 116130 is 2 * 65536 - 14942.
+ * The two products of green are added as a whole: with the carry from their lower halves. */
 static inline void ycc_step(const uint8_t *restrict y, const uint8_t *restrict cb,
                             const uint8_t *restrict cr, uint32_t *restrict pixels)
 {
-    int16_t red[STEP], green[STEP], blue[STEP];
+    uint16_t red_green[STEP], blue[STEP];
     for (int i = 0; i < STEP; i++) {
-        int16_t b = (int16_t)(cb[i] - 128), r = (int16_t)(cr[i] - 128);
-        int16_t to_red = scale(r, 26345), to_blue = scale(b, -14942);
-        int16_t to_green = (int16_t)((b * -22554 + r * 18734 + 32768) >> 16);
-        red[i] = clamp((int16_t)(y[i] + r + to_red));
-        green[i] = clamp((int16_t)(y[i] - r + to_green));
-        blue[i] = clamp((int16_t)(y[i] + 2 * b + to_blue));
+        int16_t b = (int16_t)((cb[i] << 6) - (128 << 6)), r = (int16_t)((cr[i] << 6) - (128 << 6));
+        int16_t gray = (int16_t)((y[i] << 6) + 32);
+        int16_t to_red = (int16_t)(r + high_product(r, 26345));
+        int16_t to_blue = (int16_t)(2 * b + high_product(b, -14942));
+        uint16_t low_b = (uint16_t)(b * -22554), low = (uint16_t)(low_b + (uint16_t)(r * 18734));
+        int16_t to_green = (int16_t)(high_product(b, -22554) + high_product(r, 18734) - r);
+        uint16_t red = channel((int16_t)(gray + to_red));
+        uint16_t green = channel((int16_t)(gray + to_green + (low < low_b)));
+        red_green[i] = (uint16_t)(red | (uint16_t)(green << 8));
+        blue[i] = channel((int16_t)(gray + to_blue));
     }
-    for (int i = 0; i < STEP; i++) {
-        uint16_t two = (uint16_t)((uint16_t)red[i] | (uint16_t)((uint16_t)green[i] << 8));
-        pixels[i] = two | (uint32_t)(uint16_t)blue[i] << 16;
-    }
+    for (int i = 0; i < STEP; i++)
+        pixels[i] = red_green[i] | (uint32_t)blue[i] << 16;
 }
 
 static void ycc_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out,
