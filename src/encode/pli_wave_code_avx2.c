@@ -1,10 +1,11 @@
 /* pli_wave_code_avx2.c - the order of tokens, signs, raw bits and the states of the wave mode's
  * encoder with AVX2: the same bytes as plain C.
  *
- * Units of 8 bits: records are transposed from the streams of lanes to slots, 32 a step; slots of
- * no sample have a code that leaves a state as it is, so that all lanes always work. Four states
- * are in a vector of 64 bits each. */
+ * Records are transposed from the streams of lanes to slots, 32 a step; slots of no sample have a
+ * code that leaves a state as it is, so that all lanes always work. Four states are in a vector of
+ * 64 bits each. */
 #include "encode/pli_wave_encode_int.h"
+#include "encode/pli_wave_lanes16_avx2.h"
 
 #if defined(__x86_64__)
 #include "base/bits.h"
@@ -40,10 +41,11 @@ INLINE void transpose(const uint16_t *in, size_t skew, uint16_t *out)
 }
 
 /* Lanes 8 g .. 8 g + 7 have nothing before step 16 g, nor from 16 g + 64 n_bands + 14 on. */
-TARGET void psti_wave_find_slots_avx2(const uint16_t *streams, uint32_t n_bands, uint16_t *slots)
+TARGET void psti_wave_find_slots_avx2(const uint16_t *streams, uint32_t n_bands, uint16_t none_,
+                                      uint16_t *slots)
 {
     const size_t stride = psti_wave_stride(n_bands), n_steps = 64 * (size_t)n_bands + 62;
-    const __m128i none = _mm_set1_epi16(PSTI_WAVE_NONE_8);
+    const __m128i none = _mm_set1_epi16((int16_t)none_);
     for (size_t g = 0; g < LANES / GROUP; g++) {
         const uint16_t *in = streams + g * GROUP * stride + PSTI_WAVE_STREAM_PAD;
         uint16_t *out = slots + g * GROUP;
@@ -63,10 +65,10 @@ struct writer {
     uint32_t n;
 };
 
-/* At most 32 bits. */
-INLINE void put_bits(struct writer *w, uint32_t bits, uint32_t n)
+/* At most 56 bits. */
+INLINE void put_bits(struct writer *w, uint64_t bits, uint32_t n)
 {
-    w->acc |= (uint64_t)bits << w->n;
+    w->acc |= bits << w->n;
     w->n += n;
     psti_store_u64(w->bytes, w->acc);
     w->bytes += w->n >> 3;
@@ -107,57 +109,72 @@ TARGET size_t psti_wave_write_bits_avx2(const uint16_t *slots, uint32_t n_steps,
     return (size_t)(w.bytes - bits) + (w.n > 0);
 }
 
-/* Four lanes take a token each; the words of those that are full go before `end`. */
-INLINE uint16_t *code_four(const uint16_t *records, const uint64_t *codes, uint64_t *states,
-                           uint16_t *end)
+/* Signs of a step's samples that are not 0. */
+INLINE void put_signs(struct writer *w, const uint16_t *indices, const uint16_t *values)
 {
-    const uint64_t mask_9 = (1u << PSTI_WAVE_INDEX_BITS_8) - 1;
+    const __m256i token = _mm256_set1_epi16(PSTI_WAVE_NONE_16), zero = _mm256_setzero_si256();
+    __m256i a = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)indices), token);
+    __m256i b = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(indices + 16)), token);
+    uint32_t no_sign =
+        signs_of(_mm256_or_si256(_mm256_cmpeq_epi16(a, token), _mm256_cmpeq_epi16(a, zero)),
+                 _mm256_or_si256(_mm256_cmpeq_epi16(b, token), _mm256_cmpeq_epi16(b, zero)));
+    uint32_t negative = signs_of(_mm256_loadu_si256((const __m256i *)values),
+                                 _mm256_loadu_si256((const __m256i *)(values + 16)));
+    put_bits(w, _pext_u32(negative, ~no_sign), LANES - (uint32_t)_mm_popcnt_u32(no_sign));
+}
+
+/* Raw bits of 16 lanes: those of four are at most 56. */
+INLINE void put_raw_bits(struct writer *w, const uint16_t *indices, const uint16_t *values)
+{
+    const __m256i token = _mm256_set1_epi16(PSTI_WAVE_NONE_16);
+    __m256i v = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)indices), token);
+    v = _mm256_andnot_si256(_mm256_cmpeq_epi16(v, token), v); /* no sample: as token 0 */
+    v = psti_wave_raw_masks16(v);
+    if (_mm256_testz_si256(v, v))
+        return;
+    uint64_t masks[4];
+    _mm256_storeu_si256((__m256i *)masks, v);
+    for (uint32_t i = 0; i < 4; i++)
+        put_bits(w, _pext_u64(psti_load_u64(values + 4 * (size_t)i), masks[i]),
+                 (uint32_t)_mm_popcnt_u64(masks[i]));
+}
+
+TARGET size_t psti_wave_write_bits16_avx2(const uint16_t *indices, const uint16_t *values,
+                                          uint32_t n_steps, uint8_t *bits)
+{
+    struct writer w = {.bytes = bits};
+    for (size_t i = 0; i < (size_t)n_steps * LANES; i += LANES)
+        put_signs(&w, indices + i, values + i);
+    for (size_t i = 0; i < (size_t)n_steps * LANES; i += 16)
+        put_raw_bits(&w, indices + i, values + i);
+    return (size_t)(w.bytes - bits) + (w.n > 0);
+}
+
+/* Four lanes take a token each; the words of those that are full go before `end`. */
+INLINE uint16_t *code_four(const uint16_t *records, uint64_t mask, const uint64_t *codes,
+                           uint64_t *states, uint16_t *end)
+{
     uint64_t four = psti_load_u64(records);
     /* Four loads: quicker than a gather. */
-    __m256i code = _mm256_setr_epi64x(
-        (int64_t)codes[four & mask_9], (int64_t)codes[four >> 16 & mask_9],
-        (int64_t)codes[four >> 32 & mask_9], (int64_t)codes[four >> 48 & mask_9]);
+    __m256i code =
+        _mm256_setr_epi64x((int64_t)codes[four & mask], (int64_t)codes[four >> 16 & mask],
+                           (int64_t)codes[four >> 32 & mask], (int64_t)codes[four >> 48 & mask]);
     return psti_rans_take_four(PSTI_PLI_PROB_BITS, code, states, end);
 }
 
-TARGET uint16_t *psti_wave_code_avx2(const uint16_t *slots, uint32_t n_steps, const uint64_t *codes,
-                                     uint32_t *states, uint16_t *end)
+TARGET uint16_t *psti_wave_code_avx2(uint32_t bits, const uint16_t *slots, uint32_t n_steps,
+                                     const uint64_t *codes, uint32_t *states, uint16_t *end)
 {
+    const uint64_t mask = (1u << (bits == 8 ? PSTI_WAVE_INDEX_BITS_8 : PSTI_WAVE_INDEX_BITS)) - 1;
     uint64_t wide[LANES];
     for (uint32_t l = 0; l < LANES; l++)
         wide[l] = states[l];
     for (uint32_t t = n_steps; t-- > 0;)
         for (int32_t l = LANES - STATES; l >= 0; l -= STATES)
-            end = code_four(slots + (size_t)t * LANES + l, codes, wide + l, end);
+            end = code_four(slots + (size_t)t * LANES + l, mask, codes, wide + l, end);
     for (uint32_t l = 0; l < LANES; l++)
         states[l] = (uint32_t)wide[l];
     return end;
-}
-
-/* Residuals are the samples' upper halves. */
-TARGET uint32_t psti_wave_scan_avx2(const uint32_t *ordered, uint32_t n,
-                                    struct psti_wave_signs *signs, uint32_t *large)
-{
-    const __m256i token = _mm256_set1_epi32(PSTI_WAVE_TOKEN_MAX - 1);
-    const __m256i direct = _mm256_set1_epi32(PSTI_PLI_DIRECT - 1);
-    uint32_t n_large = 0;
-    for (uint32_t i = 0; i + 32 <= n; i += 32) {
-        uint32_t negative = 0, zero = 0, long_ones = 0;
-        for (uint32_t k = 0; k < 32; k += 8) {
-            __m256i v = _mm256_loadu_si256((const __m256i *)(ordered + i + k));
-            __m256i tokens = _mm256_and_si256(v, token);
-            __m256i none = _mm256_cmpeq_epi32(tokens, _mm256_setzero_si256());
-            __m256i above = _mm256_cmpgt_epi32(tokens, direct);
-            negative |= (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(v)) << k;
-            zero |= (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(none)) << k;
-            long_ones |= (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(above)) << k;
-        }
-        signs[i / 32] =
-            (struct psti_wave_signs){_pext_u32(negative, ~zero), (uint32_t)_mm_popcnt_u32(~zero)};
-        for (; long_ones != 0; long_ones &= long_ones - 1)
-            large[n_large++] = ordered[i + (uint32_t)__builtin_ctz(long_ones)];
-    }
-    return n_large;
 }
 #else
 /* An empty file is none in C. */

@@ -51,23 +51,25 @@ struct unit {
     const struct psti_wave_plan *plan;
     struct psti_wave_work *work;
     uint32_t n_bands, n_steps;
-    bool in_slots; /* by vectors, 8 bits; else: */
+    bool in_slots; /* by vectors; else: */
     uint32_t n;    /* records ordered */
 };
 
+/* Index and value of a record of 8 bits, as those of 16 bits have them. */
 static inline uint32_t widen(uint32_t record)
 {
-    return psti_wave_record_16(
-        record % (1u << PSTI_WAVE_TOKEN_BITS_8),
-        record >> PSTI_WAVE_TOKEN_BITS_8 & (PSTI_PLI_N_CONTEXTS - 1),
-        record >> PSTI_WAVE_INDEX_BITS_8 & ((1u << PSTI_WAVE_RAW_BITS_8) - 1), record >> 15);
+    uint32_t token = record % (1u << PSTI_WAVE_TOKEN_BITS_8);
+    uint32_t context = record >> PSTI_WAVE_TOKEN_BITS_8 & (PSTI_PLI_N_CONTEXTS - 1);
+    uint32_t raw = record >> PSTI_WAVE_INDEX_BITS_8 & ((1u << PSTI_WAVE_RAW_BITS_8) - 1);
+    return token | context << PSTI_WAVE_TOKEN_BITS | raw << PSTI_WAVE_RAW_SHIFT |
+           record >> 15 << 31;
 }
 
 /* Step t takes from lane l the record t - 2 l of its stream: before and behind are none. */
 static void find_order_8(struct unit *u)
 {
     uint32_t stride = psti_wave_stride(u->n_bands), length = PSTI_WAVE_EDGE * u->n_bands, n = 0;
-    const uint16_t *streams = u->plan->streams.of_8 + PSTI_WAVE_STREAM_PAD;
+    const uint16_t *streams = u->plan->streams + PSTI_WAVE_STREAM_PAD;
     for (uint32_t t = 0; t < u->n_steps; t++) {
         uint32_t begin = t < length ? 0 : (t - length) / 2 + 1, end = t / 2 + 1;
         for (uint32_t l = begin; l < (end < LANES ? end : LANES); l++) {
@@ -82,13 +84,15 @@ static void find_order_8(struct unit *u)
 static void find_order_16(struct unit *u)
 {
     uint32_t stride = psti_wave_stride(u->n_bands), length = PSTI_WAVE_EDGE * u->n_bands, n = 0;
-    const uint32_t *streams = u->plan->streams.of_16 + PSTI_WAVE_STREAM_PAD;
+    const uint16_t *indices = u->plan->streams + PSTI_WAVE_STREAM_PAD;
+    const uint16_t *values = indices + psti_wave_n_records(u->n_bands);
     for (uint32_t t = 0; t < u->n_steps; t++) {
         uint32_t begin = t < length ? 0 : (t - length) / 2 + 1, end = t / 2 + 1;
         for (uint32_t l = begin; l < (end < LANES ? end : LANES); l++) {
-            uint32_t record = streams[l * stride + t - 2 * l];
-            u->work->order.ordered[n] = record | l << LANE_SHIFT;
-            n += record != PSTI_WAVE_NONE_16;
+            size_t at = (size_t)l * stride + t - 2 * l;
+            uint32_t value = (uint32_t)values[at] << PSTI_WAVE_RAW_SHIFT;
+            u->work->order.ordered[n] = indices[at] | l << LANE_SHIFT | value;
+            n += indices[at] != PSTI_WAVE_NONE_16;
         }
     }
     u->n = n;
@@ -98,7 +102,13 @@ static void find_order(struct unit *u)
 {
 #if defined(__x86_64__)
     if (u->in_slots) {
-        psti_wave_find_slots_avx2(u->plan->streams.of_8, u->n_bands, u->work->order.slots);
+        bool wide = u->source->bits == 16;
+        const uint16_t *streams = u->plan->streams;
+        psti_wave_find_slots_avx2(streams, u->n_bands, wide ? PSTI_WAVE_NONE_16 : PSTI_WAVE_NONE_8,
+                                  u->work->order.slots);
+        if (wide)
+            psti_wave_find_slots_avx2(streams + psti_wave_n_records(u->n_bands), u->n_bands, 0,
+                                      u->work->order.values);
         return;
     }
 #endif
@@ -108,11 +118,11 @@ static void find_order(struct unit *u)
         find_order_16(u);
 }
 
-/* Signs of samples from `begin` on, and those with raw bits; returns how many of these there are.
- */
-static uint32_t scan(struct psti_wave_work *work, uint32_t begin, uint32_t n, uint32_t n_large)
+/* Signs of all samples, and those with raw bits; returns how many of these there are. */
+static uint32_t scan(struct psti_wave_work *work, uint32_t n)
 {
-    for (uint32_t i = begin; i < n;) {
+    uint32_t n_large = 0;
+    for (uint32_t i = 0; i < n;) {
         struct psti_wave_signs signs = {0};
         struct psti_wave_signs *to = &work->signs[i / 32];
         for (uint32_t end = n - i < 32 ? n : i + 32; i < end; i++) {
@@ -133,16 +143,14 @@ static size_t write_bits(const struct unit *u)
 {
     struct psti_wave_work *work = u->work;
     struct writer w = {.bytes = work->bits};
-    uint32_t n_large = 0, done = 0;
 #if defined(__x86_64__)
+    if (u->in_slots && u->source->bits == 16)
+        return psti_wave_write_bits16_avx2(work->order.slots, work->order.values, u->n_steps,
+                                           work->bits);
     if (u->in_slots)
         return psti_wave_write_bits_avx2(work->order.slots, u->n_steps, work->large, work->bits);
-    if (psti_cpu_features() & PSTI_CPU_AVX2) {
-        n_large = psti_wave_scan_avx2(work->order.ordered, u->n, work->signs, work->large);
-        done = u->n & ~31u;
-    }
 #endif
-    n_large = scan(work, done, u->n, n_large);
+    uint32_t n_large = scan(work, u->n);
     for (uint32_t i = 0; i < (u->n + 31) / 32; i++)
         put_bits(&w, work->signs[i].bits, work->signs[i].n);
     for (uint32_t i = 0; i < n_large; i++)
@@ -160,8 +168,8 @@ static size_t code_tokens(const struct unit *u, const struct psti_pli_wave_codes
     uint16_t *end = u->work->words + N_WORDS, *words = end;
 #if defined(__x86_64__)
     if (u->in_slots)
-        return (size_t)(end - psti_wave_code_avx2(u->work->order.slots, u->n_steps, codes->of_8,
-                                                  states, end));
+        return (size_t)(end - psti_wave_code_avx2(u->source->bits, u->work->order.slots, u->n_steps,
+                                                  codes->of_slots, states, end));
 #endif
     for (uint32_t i = u->n; i-- > 0;) {
         uint32_t sample = ordered[i], *state = &states[(sample >> LANE_SHIFT) % LANES];
@@ -268,7 +276,7 @@ size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *pl
     if (u.n_bands == 0)
         return w.n;
     u.n_steps = PSTI_WAVE_EDGE * u.n_bands + 2 * (LANES - 1);
-    u.in_slots = source->bits == 8 && (psti_cpu_features() & PSTI_CPU_AVX2) != 0;
+    u.in_slots = (psti_cpu_features() & PSTI_CPU_AVX2) != 0;
     find_order(&u);
     size_t n = write_coded(&u, codes, out + w.n, capacity - w.n);
     return n > 0 ? w.n + n : 0;

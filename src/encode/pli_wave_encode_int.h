@@ -46,16 +46,17 @@ struct psti_wave_plane_plan {
  * are coded need. */
 struct psti_wave_plan {
     struct psti_wave_plane_plan planes[4];
-    union {
-        uint16_t of_8[PSTI_PLI_LANES *
-                      (2 * PSTI_WAVE_STREAM_PAD + PSTI_WAVE_EDGE * PSTI_WAVE_BANDS_MAX)];
-        uint32_t of_16[PSTI_PLI_LANES *
-                       (2 * PSTI_WAVE_STREAM_PAD + PSTI_WAVE_EDGE * PSTI_WAVE_BANDS_MAX)];
-    } streams;
+    /* 16 bits: indices, then as many values. */
+    uint16_t streams[2 * PSTI_PLI_LANES *
+                     (2 * PSTI_WAVE_STREAM_PAD + PSTI_WAVE_EDGE * PSTI_WAVE_BANDS_MAX)];
 };
 static inline uint32_t psti_wave_stride(uint32_t n_bands)
 {
     return 2 * PSTI_WAVE_STREAM_PAD + PSTI_WAVE_EDGE * n_bands;
+}
+static inline size_t psti_wave_n_records(uint32_t n_bands)
+{
+    return (size_t)PSTI_PLI_LANES * psti_wave_stride(n_bands);
 }
 /* Bands of a unit of that height: of a plane. */
 static inline uint32_t psti_wave_plane_bands(uint32_t height)
@@ -63,9 +64,9 @@ static inline uint32_t psti_wave_plane_bands(uint32_t height)
     return height <= PSTI_PLI_LANES ? 1 : 2;
 }
 
-/* A record. 8 bits: token, 5 bits; context, 4; raw bits, 6; sign, 1. 16 bits: token, 6 bits;
- * context, 4; 6 that are left for the lane; raw bits, 14; nothing, 1; sign, 1. The token NONE is no
- * sample. */
+/* A record. 8 bits: token, 5 bits; context, 4; raw bits, 6; sign, 1. 16 bits: an index, that is,
+ * token, 6 bits, and context, 4; and a value, raw bits, 14, nothing, 1, and sign, 1. Where plain C
+ * has both in one number the 6 bits between are the lane. The token NONE is no sample. */
 enum {
     PSTI_WAVE_TOKEN_BITS_8 = 5,
     PSTI_WAVE_NONE_8 = (1 << PSTI_WAVE_TOKEN_BITS_8) - 1,
@@ -76,12 +77,6 @@ enum {
     PSTI_WAVE_RAW_SHIFT = 16,
     PSTI_WAVE_RAW_MASK = (1 << 14) - 1
 };
-static inline uint32_t psti_wave_record_16(uint32_t token, uint32_t context, uint32_t raw,
-                                           bool negative)
-{
-    return token | context << PSTI_WAVE_TOKEN_BITS | raw << PSTI_WAVE_RAW_SHIFT |
-           (uint32_t)negative << 31;
-}
 static inline uint16_t psti_wave_record_8(uint32_t token, uint32_t context, uint32_t raw,
                                           bool negative)
 {
@@ -122,10 +117,13 @@ struct psti_wave_work {
     int16_t filtered[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
     uint8_t filtered_tokens[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
     uint16_t costs[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS];
-    /* Records in the order of tokens: 32 a step, with those of no sample; or as records of 16 bits
-     * with their lanes, without them. */
+    /* Records in the order of tokens: 32 a step, with those of no sample; or, in plain C, index,
+     * lane and value in one, without them. */
     _Alignas(64) union {
-        uint16_t slots[(PSTI_PLI_WAVE_MAX_STEPS + PSTI_WAVE_STEPS_SLACK) * PSTI_PLI_LANES];
+        struct { /* `values`: of 16 bits */
+            uint16_t slots[(PSTI_PLI_WAVE_MAX_STEPS + PSTI_WAVE_STEPS_SLACK) * PSTI_PLI_LANES];
+            uint16_t values[(PSTI_PLI_WAVE_MAX_STEPS + PSTI_WAVE_STEPS_SLACK) * PSTI_PLI_LANES];
+        };
         uint32_t ordered[4 * PSTI_WAVE_SAMPLES + 1];
     } order;
     uint32_t large[4 * PSTI_WAVE_SAMPLES + 1]; /* of these, those with raw bits */
@@ -214,25 +212,28 @@ void psti_wave_refine(const struct psti_pli_source *source, uint32_t plane,
                       uint8_t *filters, int16_t *residuals, struct psti_wave_work *work);
 
 #if defined(__x86_64__)
-/* pli_wave_tokens_avx2.c: of 64 residuals of 8 bits; energies; records from tokens in their padded
- * rows, as far as `width`. */
-void psti_wave_find_tokens_avx2(const int16_t *residuals, uint8_t *tokens);
-void psti_wave_find_energies_avx2(enum psti_pli_energy kind, const uint8_t *g, const uint8_t *g0,
-                                  const uint8_t *g1, uint8_t *energies);
+/* pli_wave_tokens_avx2.c: of 64 residuals; energies; records from tokens in their padded rows, as
+ * far as `width`. */
+void psti_wave_find_tokens_avx2(uint32_t bits, const int16_t *residuals, uint8_t *tokens);
+void psti_wave_find_energies_avx2(enum psti_pli_energy kind, uint32_t bits, const uint8_t *g,
+                                  const uint8_t *g0, const uint8_t *g1, uint8_t *energies);
 void psti_wave_find_buckets_avx2(const uint8_t *energies, uint8_t *contexts);
 void psti_wave_find_records_avx2(const int16_t *residuals, const uint8_t *tokens,
                                  const uint8_t *energies, uint32_t width, uint16_t *records);
+void psti_wave_find_records16_avx2(const int16_t *residuals, const uint8_t *tokens,
+                                   const uint8_t *energies, uint32_t width, uint16_t *indices,
+                                   uint16_t *values);
 
-/* pli_wave_code_avx2.c: units of 8 bits. Records of all steps, 32 a step; signs and raw bits of the
- * steps, as bytes; words to before `end`, and the states. */
-void psti_wave_find_slots_avx2(const uint16_t *streams, uint32_t n_bands, uint16_t *slots);
+/* pli_wave_code_avx2.c: records of all steps, 32 a step, `none` where none are; signs and raw bits
+ * of the steps, as bytes; words to before `end`, and the states. Slots of 16 bits are indices. */
+void psti_wave_find_slots_avx2(const uint16_t *streams, uint32_t n_bands, uint16_t none,
+                               uint16_t *slots);
 size_t psti_wave_write_bits_avx2(const uint16_t *slots, uint32_t n_steps, uint32_t *large,
                                  uint8_t *bits);
-uint16_t *psti_wave_code_avx2(const uint16_t *slots, uint32_t n_steps, const uint64_t *codes,
-                              uint32_t *states, uint16_t *end);
-/* Of 16 bits: signs of whole groups of 32 records; returns how many have raw bits. */
-uint32_t psti_wave_scan_avx2(const uint32_t *ordered, uint32_t n, struct psti_wave_signs *signs,
-                             uint32_t *large);
+size_t psti_wave_write_bits16_avx2(const uint16_t *indices, const uint16_t *values,
+                                   uint32_t n_steps, uint8_t *bits);
+uint16_t *psti_wave_code_avx2(uint32_t bits, const uint16_t *slots, uint32_t n_steps,
+                              const uint64_t *codes, uint32_t *states, uint16_t *end);
 #endif
 
 /* 256 * log2(v), rounded down; v > 0. In integers, so that files do not depend on the machine. */
@@ -267,11 +268,11 @@ struct psti_wave_code {
     uint32_t last;        /* freq * 2^22 - 1: states above lose a word first */
     uint16_t rest, first; /* 2^10 - freq */
 };
-/* The same for units of 8 bits and vectors, as pli_rans.h has it; 0 if freq is. */
-uint64_t psti_wave_code_8(uint32_t freq, uint32_t first);
+/* The same for vectors, as pli_rans.h has it; 0 if freq is. */
+uint64_t psti_wave_slot_code(uint32_t freq, uint32_t first);
 struct psti_pli_wave_codes {
     struct psti_wave_code of[PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX]; /* context, token */
-    uint64_t of_8[1 << PSTI_WAVE_INDEX_BITS_8];
+    uint64_t of_slots[1 << PSTI_WAVE_INDEX_BITS]; /* of 8 bits 1 << PSTI_WAVE_INDEX_BITS_8 */
     uint16_t costs[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS]; /* of a token, in 1/16 bit */
 };
 

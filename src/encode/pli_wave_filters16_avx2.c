@@ -5,7 +5,7 @@
  * to be signed: as the coefficients of a filter make 32 with that of L, sums are less 32 * 32768,
  * and vpackssdw clamps them (as in the decoder). A vector of 16 samples is a row of a block. */
 #include "encode/pli_wave_filters.h"
-#include "encode/pli_wave_prices16_avx2.h"
+#include "encode/pli_wave_lanes16_avx2.h"
 
 #if defined(__x86_64__)
 #define TARGET __attribute__((target("avx2")))

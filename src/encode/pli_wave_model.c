@@ -56,19 +56,20 @@ static void find_codes(const uint16_t *freqs, struct psti_wave_code *codes)
     }
 }
 
-uint64_t psti_wave_code_8(uint32_t freq, uint32_t first)
+uint64_t psti_wave_slot_code(uint32_t freq, uint32_t first)
 {
     return freq == 0 ? 0 : psti_rans_code(PSTI_PLI_PROB_BITS, freq, first);
 }
 
-static void find_codes_8(const uint16_t *freqs, uint64_t *codes)
+/* Of one context; `none`, the token of no sample, leaves a state as it is. */
+static void find_slot_codes(const uint16_t *freqs, uint32_t bits, uint32_t none, uint64_t *codes)
 {
     uint32_t first = 0;
-    for (uint32_t i = 0; i < PSTI_WAVE_NONE_8; i++) {
-        codes[i] = psti_wave_code_8(freqs[i], first);
+    for (uint32_t i = 0; i < psti_pli_wave_n_tokens(bits); i++) {
+        codes[i] = psti_wave_slot_code(freqs[i], first);
         first += freqs[i];
     }
-    codes[PSTI_WAVE_NONE_8] = psti_wave_code_8(PSTI_PLI_PROB_SUM, 0); /* leaves a state as it is */
+    codes[none] = psti_wave_slot_code(PSTI_PLI_PROB_SUM, 0);
 }
 
 /* What tokens cost, with raw bits and sign; one that the table does not have as much as a rare one.
@@ -117,7 +118,11 @@ size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t b
         find_codes(freqs.f[c], codes->of + (size_t)c * PSTI_WAVE_TOKEN_MAX);
         find_costs(freqs.f[c], bits, codes->costs[c]);
         if (bits == 8)
-            find_codes_8(freqs.f[c], codes->of_8 + ((size_t)c << PSTI_WAVE_TOKEN_BITS_8));
+            find_slot_codes(freqs.f[c], 8, PSTI_WAVE_NONE_8,
+                            codes->of_slots + ((size_t)c << PSTI_WAVE_TOKEN_BITS_8));
+        else
+            find_slot_codes(freqs.f[c], 16, PSTI_WAVE_NONE_16,
+                            codes->of_slots + ((size_t)c << PSTI_WAVE_TOKEN_BITS));
     }
     return nbytes;
 }

@@ -250,9 +250,9 @@ static void plan_plane(const struct choice *c, struct psti_wave_plane_plan *plan
 
 /* Neighbours often have the same token and context: tables for each of four, so that one addition
  * need not wait for the other's store. */
-static void count_8(const uint16_t *records, size_t n, struct psti_wave_work *work)
+static void count_records(const uint16_t *records, size_t n, uint32_t mask,
+                          struct psti_wave_work *work)
 {
-    const uint32_t mask = (1u << PSTI_WAVE_INDEX_BITS_8) - 1;
     for (size_t i = 0; i < n; i += 4) { /* strides are */
         uint64_t four = psti_load_u64(records + i);
         work->counts[0][four & mask]++;
@@ -261,30 +261,18 @@ static void count_8(const uint16_t *records, size_t n, struct psti_wave_work *wo
         work->counts[3][four >> 48 & mask]++;
     }
 }
-static void count_16(const uint32_t *records, size_t n, struct psti_wave_work *work)
-{
-    const uint32_t mask = (1u << PSTI_WAVE_INDEX_BITS) - 1;
-    for (size_t i = 0; i < n; i += 2) {
-        work->counts[0][records[i] & mask]++;
-        work->counts[1][records[i + 1] & mask]++;
-    }
-}
 
 static void count(const struct psti_pli_source *source, const struct psti_wave_plan *plan,
                   struct psti_wave_work *work, struct psti_pli_wave_counts *counts)
 {
-    uint32_t n_bands = 0, log2 = PSTI_WAVE_TOKEN_BITS;
+    uint32_t n_bands = 0;
+    uint32_t log2 = source->bits == 8 ? PSTI_WAVE_TOKEN_BITS_8 : PSTI_WAVE_TOKEN_BITS;
     for (uint32_t p = 0; p < source->channels; p++)
         if (plan->planes[p].predictor != PSTI_PLI_PREDICT_CONSTANT)
             n_bands += psti_wave_plane_bands(source->height);
-    size_t n = (size_t)PSTI_PLI_LANES * psti_wave_stride(n_bands);
     memset(work->counts, 0, sizeof work->counts);
-    if (source->bits == 8) {
-        count_8(plan->streams.of_8, n, work);
-        log2 = PSTI_WAVE_TOKEN_BITS_8;
-    } else {
-        count_16(plan->streams.of_16, n, work);
-    }
+    count_records(plan->streams, psti_wave_n_records(n_bands), (PSTI_PLI_N_CONTEXTS << log2) - 1,
+                  work);
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
         for (uint32_t i = 0; i < psti_pli_wave_n_tokens(source->bits); i++)
             for (uint32_t k = 0; k < 4; k++)
@@ -293,9 +281,8 @@ static void count(const struct psti_pli_source *source, const struct psti_wave_p
 
 size_t psti_pli_wave_plan_nbytes(uint8_t channels, uint8_t bits)
 {
-    size_t records = (size_t)PSTI_PLI_LANES * psti_wave_stride(2u * channels);
-    return psti_round_up(offsetof(struct psti_wave_plan, streams) +
-                             records * (bits == 8 ? sizeof(uint16_t) : sizeof(uint32_t)),
+    size_t n = psti_wave_n_records(2u * channels) * (bits == 8 ? 1 : 2);
+    return psti_round_up(offsetof(struct psti_wave_plan, streams) + n * sizeof(uint16_t),
                          _Alignof(struct psti_wave_plan));
 }
 

@@ -2,7 +2,7 @@
  * AVX2, and by hand those that every unit goes through: the same numbers as plain C. */
 #include "encode/pli_wave_encode_int.h"
 #include "encode/pli_wave_filters.h"
-#include "encode/pli_wave_prices16_avx2.h"
+#include "encode/pli_wave_lanes16_avx2.h"
 
 #if defined(__x86_64__)
 #include <string.h>

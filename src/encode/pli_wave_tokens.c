@@ -36,17 +36,16 @@ static void tokens_16(const int16_t *residuals, uint8_t *tokens)
 
 void psti_wave_find_tokens(uint32_t bits, const int16_t *residuals, uint8_t *tokens)
 {
-    if (bits == 16) {
-        tokens_16(residuals, tokens);
-        return;
-    }
 #if defined(__x86_64__)
     if (psti_cpu_features() & PSTI_CPU_AVX2) {
-        psti_wave_find_tokens_avx2(residuals, tokens);
+        psti_wave_find_tokens_avx2(bits, residuals, tokens);
         return;
     }
 #endif
-    tokens_8(residuals, tokens);
+    if (bits == 16)
+        tokens_16(residuals, tokens);
+    else
+        tokens_8(residuals, tokens);
 }
 
 static void find_tokens(const struct psti_pli_source *source, uint32_t plane,
@@ -117,61 +116,66 @@ static void put_records_8(const struct target *t, uint16_t *streams)
     }
 }
 
-#if defined(__x86_64__)
-static void put_records_8_avx2(const struct target *t, uint16_t *streams)
-{
-    for (uint32_t y = 0; y < t->source->height; y++) {
-        size_t row = PSTI_WAVE_PAD_ROWS + y;
-        const uint8_t *tokens = t->work->padded[t->plane][row] + PSTI_WAVE_PAD;
-        uint8_t energies[PSTI_WAVE_EDGE];
-        psti_wave_find_energies_avx2(t->kind, tokens, t->work->padded[0][row] + PSTI_WAVE_PAD,
-                                     t->work->padded[1][row] + PSTI_WAVE_PAD, energies);
-        psti_wave_find_records_avx2(t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE,
-                                    tokens, energies, t->source->width, streams + place(t, y));
-    }
-}
-#endif
-
-static void put_records_16(const struct target *t, uint32_t *streams)
+/* `values` are those of the same plane's places. */
+static void put_records_16(const struct target *t, uint16_t *indices, uint16_t *values)
 {
     for (uint32_t y = 0; y < t->source->height; y++) {
         const int16_t *residuals = t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE;
         const uint8_t *tokens = t->work->padded[t->plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
-        uint32_t *records = streams + place(t, y);
+        size_t at = place(t, y);
         uint8_t energies[PSTI_WAVE_EDGE];
         find_energies(t, t->kind, 16, y, energies);
         for (uint32_t x = 0; x < t->source->width; x++) {
             int32_t r = residuals[x];
             uint32_t raw = raw_of(tokens[x], (uint32_t)(r < 0 ? -r : r));
-            records[x] =
-                psti_wave_record_16(tokens[x], psti_pli_wave_bucket[energies[x]], raw, r < 0);
+            uint32_t context = psti_pli_wave_bucket[energies[x]];
+            indices[at + x] = (uint16_t)(tokens[x] | context << PSTI_WAVE_TOKEN_BITS);
+            values[at + x] = (uint16_t)(raw | (uint32_t)(r < 0) << 15);
         }
     }
 }
 
-static void put_records(const struct target *t, struct psti_wave_plan *plan)
+#if defined(__x86_64__)
+static void put_records_avx2(const struct target *t, uint16_t *streams, uint16_t *values)
 {
-    if (t->source->bits == 16) {
-        put_records_16(t, plan->streams.of_16);
-        return;
+    for (uint32_t y = 0; y < t->source->height; y++) {
+        size_t row = PSTI_WAVE_PAD_ROWS + y, at = place(t, y);
+        const int16_t *residuals = t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE;
+        const uint8_t *tokens = t->work->padded[t->plane][row] + PSTI_WAVE_PAD;
+        uint8_t energies[PSTI_WAVE_EDGE];
+        psti_wave_find_energies_avx2(t->kind, t->source->bits, tokens,
+                                     t->work->padded[0][row] + PSTI_WAVE_PAD,
+                                     t->work->padded[1][row] + PSTI_WAVE_PAD, energies);
+        if (t->source->bits == 8)
+            psti_wave_find_records_avx2(residuals, tokens, energies, t->source->width,
+                                        streams + at);
+        else
+            psti_wave_find_records16_avx2(residuals, tokens, energies, t->source->width,
+                                          streams + at, values + at);
     }
+}
+#endif
+
+static void put_records(const struct target *t, uint16_t *streams, uint16_t *values)
+{
 #if defined(__x86_64__)
     if (psti_cpu_features() & PSTI_CPU_AVX2) {
-        put_records_8_avx2(t, plan->streams.of_8);
+        put_records_avx2(t, streams, values);
         return;
     }
 #endif
-    put_records_8(t, plan->streams.of_8);
+    if (t->source->bits == 16)
+        put_records_16(t, streams, values);
+    else
+        put_records_8(t, streams);
 }
 
-static void clear_streams(const struct psti_pli_source *source, uint32_t n_bands,
-                          struct psti_wave_plan *plan)
+static void clear_streams(uint32_t bits, size_t n, uint16_t *streams)
 {
-    size_t n = (size_t)PSTI_PLI_LANES * psti_wave_stride(n_bands);
-    for (size_t i = 0; i < n && source->bits == 8; i++)
-        plan->streams.of_8[i] = PSTI_WAVE_NONE_8;
-    for (size_t i = 0; i < n && source->bits == 16; i++)
-        plan->streams.of_16[i] = PSTI_WAVE_NONE_16;
+    for (size_t i = 0; i < n; i++)
+        streams[i] = bits == 8 ? PSTI_WAVE_NONE_8 : PSTI_WAVE_NONE_16;
+    if (bits == 16)
+        memset(streams + n, 0, n * sizeof *streams);
 }
 
 void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_plan *plan,
@@ -181,7 +185,8 @@ void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_p
     for (uint32_t p = 0; p < source->channels; p++)
         n_bands += plan->planes[p].predictor == PSTI_PLI_PREDICT_CONSTANT ? 0 : plane_bands;
     struct target target = {.source = source, .work = work, .stride = psti_wave_stride(n_bands)};
-    clear_streams(source, n_bands, plan);
+    size_t n = psti_wave_n_records(n_bands);
+    clear_streams(source->bits, n, plan->streams);
     for (uint32_t p = 0; p < source->channels; p++) {
         if (plan->planes[p].predictor == PSTI_PLI_PREDICT_CONSTANT) {
             memset(work->padded[p], 0, sizeof work->padded[p]);
@@ -190,7 +195,7 @@ void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_p
         find_tokens(source, p, work);
         target.plane = p;
         target.kind = psti_pli_wave_energy_kind(p, source->transform, target.first_band == 0);
-        put_records(&target, plan);
+        put_records(&target, plan->streams, plan->streams + n);
         target.first_band += plane_bands;
     }
 }

@@ -322,8 +322,8 @@ static void test_codes_of_vectors(void **state)
     (void)state;
     check_codes_of_vectors(PSTI_PLI_PROB_BITS);
     check_codes_of_vectors(PSTI_JPEG_PROB_BITS);
-    assert_true(psti_wave_code_8(0, 5) == 0);
-    assert_true(psti_wave_code_8(77, 5) == psti_rans_code(PSTI_PLI_PROB_BITS, 77, 5));
+    assert_true(psti_wave_slot_code(0, 5) == 0);
+    assert_true(psti_wave_slot_code(77, 5) == psti_rans_code(PSTI_PLI_PROB_BITS, 77, 5));
 }
 
 static void test_own_tables_pay(void **state)

@@ -5,6 +5,7 @@
 
 #include <penstock/pli.h>
 
+#include "base/bits.h"
 #include "base/cpu.h"
 #include "base/hash.h"
 #include "encode/pli_wave_encode_int.h"
@@ -23,13 +24,18 @@ static uint32_t draw(uint64_t *random)
     return (uint32_t)(*random >> 33);
 }
 
-/* Slopes with noise, some samples far off. */
-static void fill(uint8_t *data, size_t n, uint32_t channels, uint64_t *random)
+/* Slopes with noise, some samples far off. Of 16 bits there is more noise to the right. */
+static void fill(uint8_t *data, size_t n, uint32_t channels, uint32_t bits, uint64_t *random)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t x = (uint32_t)(i / channels % WIDTH), y = (uint32_t)(i / channels / WIDTH);
-        uint32_t v = 60 + x / 2 + y + (uint32_t)(i % channels) * 20 + draw(random) % 9;
-        data[i] = draw(random) % 50 == 0 ? (uint8_t)draw(random) : (uint8_t)v;
+        uint32_t noise = draw(random) % (bits == 8 ? 9 : 3 + (1u << x / 10));
+        uint32_t v = 60 + x / 2 + y + (uint32_t)(i % channels) * 20 + noise;
+        v = draw(random) % 50 == 0 ? draw(random) : v;
+        if (bits == 8)
+            data[i] = (uint8_t)v;
+        else
+            psti_store_u16(data + 2 * i, (uint16_t)v);
     }
 }
 
@@ -59,7 +65,7 @@ static uint64_t hash_all(void)
                                     .row_nbytes = (int64_t)WIDTH * channels * sample,
                                     .pixel_nbytes = (int64_t)channels * sample,
                                     .channel_nbytes = sample};
-        fill(data, (size_t)HEIGHT * WIDTH * channels * sample, channels * sample, &random);
+        fill(data, (size_t)HEIGHT * WIDTH * channels, channels, 8 * sample, &random);
         good = pst_pli_encode(&pixels, &options, bytes, capacity, &nbytes, &err) == PST_OK;
         if (good)
             psti_hash_update(&state, bytes, nbytes);

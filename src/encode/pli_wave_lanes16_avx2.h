@@ -1,6 +1,6 @@
-/* pli_wave_prices16_avx2.h - prices of residuals of 16 bits, 16 at once. */
-#ifndef PST_ENCODE_PLI_WAVE_PRICES16_AVX2_H
-#define PST_ENCODE_PLI_WAVE_PRICES16_AVX2_H
+/* pli_wave_lanes16_avx2.h - samples of 16 bits, 16 at once: prices of residuals, masks. */
+#ifndef PST_ENCODE_PLI_WAVE_LANES16_AVX2_H
+#define PST_ENCODE_PLI_WAVE_LANES16_AVX2_H
 
 #include "encode/pli_wave_encode_int.h"
 
@@ -30,6 +30,22 @@ PSTI_WAVE_INLINE __m256i psti_wave_columns16(uint32_t x, uint32_t width)
     __m256i columns = _mm256_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     columns = _mm256_add_epi16(columns, _mm256_set1_epi16((int16_t)x));
     return _mm256_cmpgt_epi16(_mm256_set1_epi16((int16_t)width), columns);
+}
+
+/* As many bits set as tokens in lanes of 16 bits have raw bits: (token - 17) / 2 from 24 on. */
+PSTI_WAVE_INLINE __m256i psti_wave_raw_masks16(__m256i tokens)
+{
+    /* 1 << n, by n: bytes 0 and 1. */
+    const __m256i low = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 0, 0, 8, 16, 32, 64, (char)128, 0, 0, 0, 0, 0, 0, 0, 0));
+    const __m256i high = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 0));
+    __m256i large = _mm256_cmpgt_epi16(tokens, _mm256_set1_epi16(PSTI_PLI_DIRECT - 1));
+    __m256i n = _mm256_srli_epi16(_mm256_sub_epi16(tokens, _mm256_set1_epi16(17)), 1);
+    n = _mm256_and_si256(n, large);
+    __m256i power = _mm256_or_si256(_mm256_shuffle_epi8(low, n),
+                                    _mm256_shuffle_epi8(high, _mm256_slli_epi16(n, 8)));
+    return _mm256_subs_epu16(power, _mm256_set1_epi16(1));
 }
 
 /* Of eight numbers of 32 bits. */
