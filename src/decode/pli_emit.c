@@ -2,8 +2,9 @@
  * memory. Undoes the colour transform and the levels of near-lossless images, cuts the part asked
  * for, and stores with any strides.
  *
- * The usual cases (8 bits, lossless, interleaved or planar) go through row kernels that exist per
- * CPU level; everything else through the plain loops here, which are the judge of the kernels. */
+ * The usual cases (8 bits, lossless, interleaved or planar; RGB of 16 bits) go through row kernels
+ * that exist per CPU level; everything else through the plain loops here, which are the judge of
+ * the kernels. */
 #include "decode/pli_emit.h"
 
 #include "decode/pli_int.h"
@@ -127,15 +128,16 @@ static bool is_interleaved(const struct pst_pixels *pixels)
 }
 
 /* Whole pixels for which there is a kernel. */
-enum fast_row { NO_FAST_ROW, GREEN_RGB, GREEN_RGBA, PLAIN_RGB };
+enum fast_row { NO_FAST_ROW, GREEN_RGB, GREEN_RGBA, PLAIN_RGB, RGB_16 };
 
 static enum fast_row fast_row_for(const struct psti_pli_unit *unit,
                                   const struct psti_pli_part *part)
 {
     bool green = unit->transform == PSTI_PLI_SUBTRACT_GREEN;
-    if (unit->bits != 8 || unit->max_error != 0 || part->channel >= 0 ||
-        !is_interleaved(part->pixels))
+    if (unit->max_error != 0 || part->channel >= 0 || !is_interleaved(part->pixels))
         return NO_FAST_ROW;
+    if (unit->bits == 16)
+        return unit->channels == 3 && (unit->cpu & PSTI_CPU_AVX2) != 0 ? RGB_16 : NO_FAST_ROW;
     if (unit->channels == 3)
         return green ? GREEN_RGB : PLAIN_RGB;
     return unit->channels == 4 && green ? GREEN_RGBA : NO_FAST_ROW;
@@ -147,12 +149,17 @@ static void emit_fast_rows(const struct psti_pli_unit *unit, const struct psti_p
     const struct psti_pli_emit_kernels *k = kernels_for(unit->cpu);
     uint8_t *out = part->pixels->data;
     for (uint32_t y = 0; y < part->height; y++, out += part->pixels->row_nbytes) {
-        const uint8_t *p0 = plane_row(planes, 0, part->y + y) + part->x;
+        const uint8_t *p0 = plane_row(planes, 0, part->y + y) + part->x * (unit->bits / 8u);
         const uint8_t *p1 = p0 + planes->plane_step, *p2 = p1 + planes->plane_step;
         if (fast == GREEN_RGB)
             k->green_rgb8(p0, p1, p2, out, part->width);
         else if (fast == PLAIN_RGB)
             k->plain_rgb8(p0, p1, p2, out, part->width);
+#if defined(__x86_64__)
+        else if (fast == RGB_16)
+            psti_pli_emit_rgb16_avx2(p0, p1, p2, unit->transform == PSTI_PLI_SUBTRACT_GREEN, out,
+                                     part->width);
+#endif
         else
             k->green_rgba8(p0, p1, p2, p2 + planes->plane_step, out, part->width);
     }

@@ -27,6 +27,10 @@ extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_c;
 #if defined(__x86_64__)
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx2;
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx512; /* VBMI */
+/* The same of 16 bits, for all levels that have AVX2: planes G, R-G+32768, B-G+32768 (`green`) or
+ * R, G, B -> RGB interleaved. */
+void psti_pli_emit_rgb16_avx2(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, bool green,
+                              uint8_t *out, uint32_t n);
 #elif defined(__aarch64__)
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_neon;
 #endif

@@ -1,7 +1,7 @@
 /* pli_emit_avx2.c - the row kernels of emission with AVX2.
  *
- * In and out: see pli_emit.h; plain C gives the same bytes. Pure; any thread. 32 pixels a step; the
- * pixels of a last, shorter step go through a buffer. */
+ * In and out: see pli_emit.h; plain C gives the same bytes. Pure; any thread. 32 pixels a step (16
+ * of 16 bits); the pixels of a last, shorter step go through a buffer. */
 #include "decode/pli_emit.h"
 
 #include "decode/pli_rgb_avx2.h"
@@ -88,6 +88,58 @@ TARGET static void green_one8(const uint8_t *g, const uint8_t *p, uint8_t *out, 
         uint8_t last[STEP];
         store(last, _mm256_add_epi8(load(p + x), _mm256_xor_si256(load(g + x), half)));
         memcpy(out + x, last, n - x);
+    }
+}
+
+/* 16 pixels of 16 bits, as three vectors. In each half, of 8 pixels, sample i of channel c goes to
+ * place 3 i + c. */
+INLINE void store_rgb16(uint8_t *out, __m256i r, __m256i g, __m256i b)
+{
+#define BOTH(...) _mm256_broadcastsi128_si256(_mm_setr_epi8(__VA_ARGS__))
+    const __m256i r0 = BOTH(0, 1, -1, -1, -1, -1, 2, 3, -1, -1, -1, -1, 4, 5, -1, -1);
+    const __m256i g0 = BOTH(-1, -1, 0, 1, -1, -1, -1, -1, 2, 3, -1, -1, -1, -1, 4, 5);
+    const __m256i b0 = BOTH(-1, -1, -1, -1, 0, 1, -1, -1, -1, -1, 2, 3, -1, -1, -1, -1);
+    const __m256i r1 = BOTH(-1, -1, 6, 7, -1, -1, -1, -1, 8, 9, -1, -1, -1, -1, 10, 11);
+    const __m256i g1 = BOTH(-1, -1, -1, -1, 6, 7, -1, -1, -1, -1, 8, 9, -1, -1, -1, -1);
+    const __m256i b1 = BOTH(4, 5, -1, -1, -1, -1, 6, 7, -1, -1, -1, -1, 8, 9, -1, -1);
+    const __m256i r2 = BOTH(-1, -1, -1, -1, 12, 13, -1, -1, -1, -1, 14, 15, -1, -1, -1, -1);
+    const __m256i g2 = BOTH(10, 11, -1, -1, -1, -1, 12, 13, -1, -1, -1, -1, 14, 15, -1, -1);
+    const __m256i b2 = BOTH(-1, -1, 10, 11, -1, -1, -1, -1, 12, 13, -1, -1, -1, -1, 14, 15);
+#undef BOTH
+    __m256i v0 = _mm256_or_si256(_mm256_shuffle_epi8(r, r0), _mm256_shuffle_epi8(g, g0));
+    __m256i v1 = _mm256_or_si256(_mm256_shuffle_epi8(r, r1), _mm256_shuffle_epi8(g, g1));
+    __m256i v2 = _mm256_or_si256(_mm256_shuffle_epi8(r, r2), _mm256_shuffle_epi8(g, g2));
+    v0 = _mm256_or_si256(v0, _mm256_shuffle_epi8(b, b0));
+    v1 = _mm256_or_si256(v1, _mm256_shuffle_epi8(b, b1));
+    v2 = _mm256_or_si256(v2, _mm256_shuffle_epi8(b, b2));
+    store(out, _mm256_permute2x128_si256(v0, v1, 0x20));
+    store(out + 32, _mm256_permute2x128_si256(v2, v0, 0x30));
+    store(out + 64, _mm256_permute2x128_si256(v1, v2, 0x31));
+}
+
+INLINE void step_rgb16(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, bool green,
+                       uint8_t *out)
+{
+    __m256i v0 = load(p0), v1 = load(p1), v2 = load(p2);
+    if (green) {
+        __m256i offset = _mm256_xor_si256(v0, _mm256_set1_epi16(INT16_MIN)); /* g - 32768 */
+        store_rgb16(out, _mm256_add_epi16(v1, offset), v0, _mm256_add_epi16(v2, offset));
+    } else {
+        store_rgb16(out, v0, v1, v2);
+    }
+}
+
+TARGET void psti_pli_emit_rgb16_avx2(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2,
+                                     bool green, uint8_t *out, uint32_t n)
+{
+    enum { PIXELS = 16 };
+    size_t x = 0;
+    for (; x + PIXELS <= n; x += PIXELS)
+        step_rgb16(p0 + 2 * x, p1 + 2 * x, p2 + 2 * x, green, out + 6 * x);
+    if (x < n) {
+        uint8_t last[PIXELS * 6];
+        step_rgb16(p0 + 2 * x, p1 + 2 * x, p2 + 2 * x, green, last);
+        memcpy(out + 6 * x, last, 6 * (n - x));
     }
 }
 
