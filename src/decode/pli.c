@@ -21,9 +21,10 @@ enum { PREFETCH_WIDTH = 1 << PSTI_PLI_UNIT_LOG2_MIN };
 /* One call of pst_pli_decode. */
 struct run {
     struct psti_pli_request request;
-    uint8_t *work;                       /* of the modes */
-    uint8_t *samples;                    /* one pixel unit */
-    uint8_t *tables_memory;              /* of wave units */
+    uint8_t *work;          /* of the modes */
+    uint8_t *samples;       /* one pixel unit */
+    uint8_t *tables_memory; /* of wave units */
+    struct psti_pli_lz_tables *lz_tables;
     struct psti_pli_wave_tables *tables; /* in it; NULL until a wave unit asks for them */
 };
 
@@ -132,7 +133,7 @@ size_t psti_pli_region_scratch_nbytes(const struct pst_pli_info *info, uint32_t 
     if (info->content == PST_PLI_CONTENT_JPEG)
         return psti_pli_jpeg_scratch_nbytes((uint32_t)__builtin_ctz(info->unit_edge),
                                             info->channels, width);
-    return PSTI_PLI_WORK_NBYTES + PSTI_PLI_TABLES_NBYTES +
+    return PSTI_PLI_WORK_NBYTES + PSTI_PLI_TABLES_NBYTES + PSTI_PLI_LZ_TABLES_NBYTES +
            samples_nbytes(info->unit_edge, info->height, info->width, info->channels, info->bits);
 }
 
@@ -292,7 +293,7 @@ static enum pst_status decode_unit(struct run *run, const struct psti_pli_unit *
             status = psti_pli_wave_decode(unit, run->tables, run->work, &planes, err);
         break;
     case PSTI_PLI_LZ:
-        return psti_pli_lz_decode(unit, run->samples, run->work, part, err);
+        return psti_pli_lz_decode(unit, run->lz_tables, run->samples, run->work, part, err);
     default:
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "mode %u is not known", mode);
     }
@@ -522,12 +523,16 @@ static enum pst_status decode(struct psti_pli_request *request, const struct pst
         return status;
     if (request->header.content == PST_PLI_CONTENT_JPEG)
         return psti_pli_jpeg_decode(request, err);
+    uint8_t *tables = request->scratch + PSTI_PLI_WORK_NBYTES;
+    uint8_t *lz_tables = tables + PSTI_PLI_TABLES_NBYTES;
     struct run run = {
         .request = *request,
         .work = request->scratch,
-        .tables_memory = request->scratch + PSTI_PLI_WORK_NBYTES,
-        .samples = request->scratch + PSTI_PLI_WORK_NBYTES + PSTI_PLI_TABLES_NBYTES,
+        .tables_memory = tables,
+        .lz_tables = (struct psti_pli_lz_tables *)lz_tables,
+        .samples = lz_tables + PSTI_PLI_LZ_TABLES_NBYTES,
     };
+    psti_pli_lz_begin(run.lz_tables);
     return decode_units(&run, err);
 }
 

@@ -147,13 +147,22 @@ bool psti_pli_wave_decode_two(const struct psti_pli_unit units[2],
                               struct psti_pli_planes planes[2], enum pst_status statuses[2],
                               struct pst_error *err);
 
-/* pli_lz.c: section 6. Writes the unit's pixels to `samples` (h * w * channels samples) and, unless
- * it is NULL, those of the part to where they go, on errors some of them. */
-enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit, void *samples, void *work,
+/* pli_lz.c: section 6. The built-in tables that units have asked for, made once per decode;
+ * PSTI_PLI_LZ_TABLES_NBYTES, which the decode begins by psti_pli_lz_begin(). */
+struct psti_pli_lz_tables;
+void psti_pli_lz_begin(struct psti_pli_lz_tables *tables);
+/* Writes the unit's pixels to `samples` (h * w * channels samples) and, unless it is NULL, those of
+ * the part to where they go, on errors some of them. `tables` and `work` are of one scratch. */
+enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit,
+                                   struct psti_pli_lz_tables *tables, void *samples, void *work,
                                    const struct psti_pli_part *part, struct pst_error *err);
 
 /* What the modes may use of the caller's scratch, aligned to 64; static assertions hold them to it.
  */
-enum { PSTI_PLI_WORK_NBYTES = 256 * 1024, PSTI_PLI_TABLES_NBYTES = 80 * 1024 };
+enum {
+    PSTI_PLI_WORK_NBYTES = 256 * 1024,
+    PSTI_PLI_TABLES_NBYTES = 80 * 1024,
+    PSTI_PLI_LZ_TABLES_NBYTES = 56 * 1024
+};
 
 #endif

@@ -25,7 +25,6 @@ enum {
     COLOUR_TABLE = PSTI_PLI_LZ_N_SAMPLE_TABLES,
     N_PIXEL_TABLES = PSTI_PLI_LZ_N_SAMPLE_TABLES + 1
 };
-static_assert((int)PSTI_PLI_LZ_N_LENGTHS <= (int)PSTI_LZ_SEQUENCE_SYMBOLS, "symbols of a table");
 
 struct work {
     union {
@@ -37,8 +36,20 @@ struct work {
 };
 static_assert(sizeof(struct work) <= PSTI_PLI_WORK_NBYTES, "work of the lz mode");
 
+/* Of one set, labels or graphics; another takes their place. Most units tell few tables of their
+ * own, and making one takes as long as some hundred tokens. */
+struct psti_pli_lz_tables {
+    const struct psti_pli_lz_built_in *of; /* NULL: none is made */
+    bool is_made[PSTI_PLI_LZ_N_SEQUENCE_TABLES];
+    _Alignas(64) uint8_t tables[PSTI_PLI_LZ_N_SEQUENCE_TABLES][PSTI_LZ_SEQUENCE_TABLE_NBYTES];
+};
+static_assert(sizeof(struct psti_pli_lz_tables) <= PSTI_PLI_LZ_TABLES_NBYTES, "built-in tables");
+
+void psti_pli_lz_begin(struct psti_pli_lz_tables *tables) { tables->of = NULL; }
+
 struct decoder {
     const struct psti_pli_unit *unit;
+    struct psti_pli_lz_tables *kept;
     struct work *work;
     uint8_t *samples;
     uint32_t pixel_nbytes, n_pixels;
@@ -127,44 +138,67 @@ static bool read_freqs(struct psti_lz_bits *bits, uint16_t *freqs, uint32_t n, u
     return true;
 }
 
-static void build_table(const uint16_t *freqs, uint32_t n, uint32_t log2, uint8_t *table)
+static void build_table(const uint16_t *freqs, uint32_t n, uint8_t *table)
 {
-    uint8_t *symbols = table, *info = table + psti_lz_info_offset(log2);
     for (uint32_t symbol = 0; symbol < n; symbol++) {
-        uint32_t start = (uint32_t)(symbols - table);
-        for (uint32_t k = 0; k < freqs[symbol]; k += PSTI_LZ_TABLE_SLACK)
-            memset(symbols + k, (int)symbol,
-                   PSTI_LZ_TABLE_SLACK); /* into what follows, or the slack */
-        psti_store_u32(info + 4 * (size_t)symbol, freqs[symbol] | start << 16);
-        symbols += freqs[symbol];
+        uint32_t entry = symbol | (uint32_t)freqs[symbol] << PSTI_LZ_FREQ_SHIFT;
+        /* Into what follows, or the entries behind the table. */
+        for (uint32_t k = 0; k < freqs[symbol]; k += PSTI_LZ_TABLE_AT_ONCE)
+            for (uint32_t i = 0; i < PSTI_LZ_TABLE_AT_ONCE; i++)
+                psti_store_u32(table + 4 * (size_t)(k + i),
+                               entry + ((k + i) << PSTI_LZ_PLACE_SHIFT));
+        table += 4 * (size_t)freqs[symbol];
     }
 }
 
-/* One kind of token: its contexts' tables, made one after another at `memory`. NULL if corrupt. */
-static uint8_t *read_tables(struct decoder *d, uint32_t n_contexts, uint32_t n_symbols,
-                            uint32_t log2, const uint16_t *built_in, uint32_t built_in_step,
-                            uint8_t *memory, const uint8_t **tables)
+/* One kind of symbol. Built-in tables of sequences, numbers `first` and on, are kept. */
+struct kind {
+    uint32_t n_contexts, n_symbols, log2, first;
+    const uint16_t *built_in; /* of context 0; the others' are `step` behind each other */
+    uint32_t step;
+};
+
+/* The built-in table of context c; one that is not kept is made at *memory. */
+static const uint8_t *built_in_table(struct decoder *d, const struct kind *kind, uint32_t c,
+                                     uint8_t **memory)
+{
+    const uint16_t *freqs = kind->built_in + (size_t)c * kind->step;
+    uint8_t *table = *memory;
+    if (kind->log2 == PSTI_PLI_LZ_SEQUENCE_BITS) {
+        bool *is_made = d->kept->is_made + kind->first + c;
+        table = d->kept->tables[kind->first + c];
+        if (*is_made)
+            return table;
+        *is_made = true;
+    } else {
+        *memory += PSTI_LZ_PIXEL_TABLE_NBYTES;
+    }
+    build_table(freqs, kind->n_symbols, table);
+    return table;
+}
+
+/* The tables of all contexts, those that are not kept made one after another at `memory`. Returns
+ * memory for more, NULL if corrupt. */
+static uint8_t *read_tables(struct decoder *d, const struct kind *kind, uint8_t *memory,
+                            const uint8_t **tables)
 {
     uint16_t freqs[256];
-    for (uint32_t c = 0; c < n_contexts; c++) {
+    for (uint32_t c = 0; c < kind->n_contexts; c++) {
         psti_lz_bits_fill(&d->tables);
-        uint32_t kind = psti_lz_bits_take(&d->tables, 2);
-        if (kind == PSTI_PLI_LZ_TABLE_SAME && c > 0) {
+        uint32_t told = psti_lz_bits_take(&d->tables, 2);
+        if (told == PSTI_PLI_LZ_TABLE_SAME && c > 0) {
             tables[c] = tables[c - 1];
-            continue;
-        }
-        if (kind == PSTI_PLI_LZ_TABLE_OWN) {
-            if (!read_freqs(&d->tables, freqs, n_symbols, log2))
-                return NULL;
-            build_table(freqs, n_symbols, log2, memory);
-        } else if (kind == PSTI_PLI_LZ_TABLE_BUILT_IN) {
-            build_table(built_in + (size_t)c * built_in_step, n_symbols, log2, memory);
+        } else if (told == PSTI_PLI_LZ_TABLE_BUILT_IN) {
+            tables[c] = built_in_table(d, kind, c, &memory);
+        } else if (told == PSTI_PLI_LZ_TABLE_OWN &&
+                   read_freqs(&d->tables, freqs, kind->n_symbols, kind->log2)) {
+            build_table(freqs, kind->n_symbols, memory);
+            tables[c] = memory;
+            memory += kind->log2 == PSTI_PLI_LZ_SEQUENCE_BITS ? PSTI_LZ_SEQUENCE_TABLE_NBYTES
+                                                              : PSTI_LZ_PIXEL_TABLE_NBYTES;
         } else {
             return NULL;
         }
-        tables[c] = memory;
-        memory += log2 == PSTI_PLI_LZ_SEQUENCE_BITS ? PSTI_LZ_SEQUENCE_TABLE_NBYTES
-                                                    : PSTI_LZ_PIXEL_TABLE_NBYTES;
     }
     return memory;
 }
@@ -177,20 +211,32 @@ static const uint8_t *tables_at(const struct decoder *d)
 
 static enum pst_status decode_sequences(struct decoder *d, struct pst_error *err)
 {
-    struct psti_lz_sequence_tables tables = {.memory = d->work->tables.sequence[0]};
-    const uint8_t *run[PSTI_PLI_LZ_RUN_CONTEXTS];
+    enum {
+        LOG2 = PSTI_PLI_LZ_SEQUENCE_BITS,
+        N_RUN = PSTI_PLI_LZ_RUN_CONTEXTS,
+        N_OFFSET = PSTI_PLI_LZ_OFFSET_CONTEXTS,
+        N_LENGTH = PSTI_PLI_LZ_LENGTH_CONTEXTS
+    };
+    const struct psti_pli_lz_built_in *of = d->built_in;
+    const struct kind runs = {N_RUN, PSTI_PLI_LZ_N_RUNS, LOG2, 0, of->run[0], PSTI_PLI_LZ_N_RUNS};
+    const struct kind offsets = {N_OFFSET, PSTI_PLI_LZ_N_OFFSETS, LOG2,
+                                 N_RUN,    of->offset[0],         PSTI_PLI_LZ_N_OFFSETS};
+    const struct kind lengths = {N_LENGTH,         PSTI_PLI_LZ_N_LENGTHS, LOG2,
+                                 N_RUN + N_OFFSET, of->length[0],         PSTI_PLI_LZ_N_LENGTHS};
     uint8_t *memory = d->work->tables.sequence[0];
-    enum { LOG2 = PSTI_PLI_LZ_SEQUENCE_BITS };
+    struct psti_lz_sequence_tables tables = {.memory = memory};
+    const uint8_t *run[N_RUN];
     if (d->n_sequences == 0)
         return PST_OK;
-    memory = read_tables(d, PSTI_PLI_LZ_RUN_CONTEXTS, PSTI_PLI_LZ_N_RUNS, LOG2, d->built_in->run[0],
-                         PSTI_PLI_LZ_N_RUNS, memory, run);
+    if (d->kept->of != of) {
+        memset(d->kept->is_made, 0, sizeof d->kept->is_made);
+        d->kept->of = of;
+    }
+    memory = read_tables(d, &runs, memory, run);
     if (memory)
-        memory = read_tables(d, PSTI_PLI_LZ_OFFSET_CONTEXTS, PSTI_PLI_LZ_N_OFFSETS, LOG2,
-                             d->built_in->offset[0], PSTI_PLI_LZ_N_OFFSETS, memory, tables.offset);
+        memory = read_tables(d, &offsets, memory, tables.offset);
     if (memory)
-        memory = read_tables(d, PSTI_PLI_LZ_LENGTH_CONTEXTS, PSTI_PLI_LZ_N_LENGTHS, LOG2,
-                             d->built_in->length[0], PSTI_PLI_LZ_N_LENGTHS, memory, tables.length);
+        memory = read_tables(d, &lengths, memory, tables.length);
     if (!memory)
         return corrupt(d, err, tables_at(d), "bad table of sequences");
     for (uint32_t ending = 0; ending < PSTI_LZ_N_ENDINGS; ending++)
@@ -207,13 +253,9 @@ static void flat_freqs(uint16_t *freqs, uint32_t n)
         freqs[i] = (uint16_t)(sum / n + (i < sum % n));
 }
 
-static void add_green(const struct decoder *d, uint8_t *pixel)
+/* As psti_lz_add_green, of samples of 16 bits. */
+static void add_green16(uint8_t *pixel)
 {
-    if (d->unit->bits == 8) {
-        pixel[0] = (uint8_t)(pixel[0] + pixel[1]);
-        pixel[2] = (uint8_t)(pixel[2] + pixel[1]);
-        return;
-    }
     uint16_t green = psti_load_u16(pixel + 2);
     psti_store_u16(pixel, (uint16_t)(psti_load_u16(pixel) + green));
     psti_store_u16(pixel + 4, (uint16_t)(psti_load_u16(pixel + 4) + green));
@@ -227,35 +269,70 @@ static void decode_pixels(struct decoder *d, const uint8_t *const *tables)
         .pixel_nbytes = P,
         .n = d->n_colours + d->n_escapes,
         .split = d->n_colours,
+        .add_green = d->subtract_green && d->unit->bits == 8,
         .colours = d->work->colours,
         .out = d->samples + (size_t)(d->n_pixels - d->n_escapes) * P,
     };
     for (uint32_t b = 0; b < P; b++)
         to.tables[b] = tables[psti_pli_lz_sample_table(d->unit->bits, b)];
     psti_lz_decode_pixels(&d->states, &to, d->unit->cpu);
-    for (uint32_t i = 0; i < to.n && d->subtract_green; i++)
-        add_green(d, psti_lz_pixel_at(&to, i));
+    for (uint32_t i = 0; i < to.n && d->subtract_green && d->unit->bits == 16; i++)
+        add_green16(psti_lz_pixel_at(&to, i));
+}
+
+/* Where literals are put, and the escaped pixels that are to come, which no write reaches. */
+struct placing {
+    const uint8_t *index, *escape, *end;
+    uint8_t *out;
+};
+
+/* Pixels of 3 or 4 bytes, four bytes at a time, up to where that would reach the escaped ones. */
+static inline __attribute__((always_inline)) void place_many(struct placing *p,
+                                                             const struct decoder *d,
+                                                             const uint32_t P)
+{
+    uint32_t colours[PSTI_PLI_LZ_COLOURS_MAX + 1];
+    for (uint32_t i = 0; i <= d->n_colours; i++)
+        colours[i] = psti_load_u32(d->work->colours + (size_t)i * P);
+    struct placing now = *p;
+    while (now.escape - now.out >= 2 * (ptrdiff_t)P && now.escape < now.end) {
+        uint32_t index = *now.index++, is_escape = index >= d->n_colours;
+        /* Chosen by arithmetic, for which literals are escaped cannot be foreseen. */
+        uint32_t colour = colours[index];
+        psti_store_u32(now.out, colour ^ ((colour ^ psti_load_u32(now.escape)) & (0 - is_escape)));
+        now.out += P;
+        now.escape += P & (0 - is_escape);
+    }
+    *p = now;
 }
 
 /* Literals to the end of `samples`: indices at its start become pixels there, between them escaped
- * pixels move down from the very end, which no write reaches before them. */
+ * pixels move down from the very end. False if they do not come out even. */
 static bool place_literals(const struct decoder *d)
 {
     uint32_t P = d->pixel_nbytes;
-    uint8_t *out = d->samples + (size_t)(d->n_pixels - d->n_literals) * P;
-    const uint8_t *escape = d->samples + (size_t)(d->n_pixels - d->n_escapes) * P;
-    const uint8_t *end = d->samples + (size_t)d->n_pixels * P;
-    for (uint32_t i = 0; i < d->n_literals; i++, out += P) {
-        uint32_t index = d->samples[i], is_escape = index >= d->n_colours;
-        /* Chosen by arithmetic, for which literals are escaped cannot be foreseen. */
-        uintptr_t colour = (uintptr_t)(d->work->colours + (size_t)index * P);
-        uintptr_t from = colour ^ ((colour ^ (uintptr_t)escape) & (0 - (uintptr_t)is_escape));
-        if (is_escape & (escape == end))
+    struct placing p = {
+        .index = d->samples,
+        .out = d->samples + (size_t)(d->n_pixels - d->n_literals) * P,
+        .escape = d->samples + (size_t)(d->n_pixels - d->n_escapes) * P,
+        .end = d->samples + (size_t)d->n_pixels * P,
+    };
+    if (P == 3)
+        place_many(&p, d, 3);
+    else if (P == 4)
+        place_many(&p, d, 4);
+    for (; p.out < p.end; p.out += P) {
+        uint32_t index = *p.index++;
+        if (index < d->n_colours) {
+            psti_lz_move_pixel(p.out, d->work->colours + (size_t)index * P, P);
+            continue;
+        }
+        if (p.escape == p.end)
             return false;
-        psti_lz_move_pixel(out, (const uint8_t *)from, P);
-        escape += P * is_escape;
+        psti_lz_move_pixel(p.out, p.escape, P);
+        p.escape += P;
     }
-    return escape == end;
+    return p.escape == p.end;
 }
 
 static enum pst_status decode_literals(struct decoder *d, struct pst_error *err)
@@ -265,18 +342,20 @@ static enum pst_status decode_literals(struct decoder *d, struct pst_error *err)
     uint32_t n_tables = d->unit->bits == 8 ? d->unit->channels : d->unit->channels > 1 ? 4u : 2u;
     uint8_t *memory = d->work->tables.pixel[0];
     enum { LOG2 = PSTI_PLI_LZ_PIXEL_BITS };
+    const struct kind colours = {1, d->n_colours + 1, LOG2, 0, flat, 0};
+    const struct kind samples = {n_tables, 256, LOG2, 0, flat, 0};
     if (d->n_literals == 0)
         return PST_OK;
     if (d->n_colours > 0) {
         flat_freqs(flat, d->n_colours + 1);
-        memory = read_tables(d, 1, d->n_colours + 1, LOG2, flat, 0, memory, tables + COLOUR_TABLE);
+        memory = read_tables(d, &colours, memory, tables + COLOUR_TABLE);
         if (!memory)
             return corrupt(d, err, tables_at(d), "bad table of colours");
         psti_lz_decode_symbols(&d->states, tables[COLOUR_TABLE], d->n_literals, d->samples,
                                d->unit->cpu);
     }
     flat_freqs(flat, 256);
-    if (!read_tables(d, n_tables, 256, LOG2, flat, 0, memory, tables))
+    if (!read_tables(d, &samples, memory, tables))
         return corrupt(d, err, tables_at(d), "bad table of samples");
     decode_pixels(d, tables);
     if (d->n_colours > 0 && !place_literals(d))
@@ -324,11 +403,13 @@ static void write_rows(void *ctx, size_t nbytes)
     rows->n += now.height;
 }
 
-enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit, void *samples, void *work,
+enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit,
+                                   struct psti_pli_lz_tables *tables, void *samples, void *work,
                                    const struct psti_pli_part *part, struct pst_error *err)
 {
     struct decoder d = {
         .unit = unit,
+        .kept = tables,
         .work = work,
         .samples = samples,
         .pixel_nbytes = (uint32_t)unit->channels * (unit->bits / 8u),

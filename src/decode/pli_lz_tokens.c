@@ -1,8 +1,8 @@
 /* pli_lz_tokens.c - words -> tokens and samples of an lz unit, in plain C.
  *
  * The lanes' states are independent, so the processor works on several at once; what must not come
- * in is a branch on whether a state needs a word, which cannot be foreseen. Where 8 lanes or more
- * are at work AVX2 or NEON does most of the steps, and this file the last. */
+ * in is a branch on whether a state needs a word, which cannot be foreseen. Of units of 8 lanes or
+ * more AVX2 or NEON does most of the steps, and this file the last. */
 #include "decode/pli_lz_tokens.h"
 
 #include "base/cpu.h"
@@ -15,17 +15,17 @@ __attribute__((always_inline)) static inline uint8_t next_symbol(struct psti_lz_
                                                                  const uint32_t log2,
                                                                  const bool checked)
 {
-    uint32_t x = lanes->x[l], place = x & ((1u << log2) - 1);
-    uint8_t symbol = table[place];
-    uint32_t info = psti_load_u32(table + psti_lz_info_offset(log2) + 4 * (size_t)symbol);
-    x = (info & 0xffff) * (x >> log2) + place - (info >> 16);
+    uint32_t x = lanes->x[l];
+    uint32_t entry = psti_load_u32(table + 4 * (size_t)(x & ((1u << log2) - 1)));
+    x = (entry >> PSTI_LZ_FREQ_SHIFT & PSTI_LZ_FREQ_MASK) * (x >> log2) +
+        (entry >> PSTI_LZ_PLACE_SHIFT);
     if (!checked || lanes->end - lanes->words >= 2) {
         uint32_t low = x < PSTI_LZ_STATE_LOW;
         x = x << 16 * low | (psti_load_u16(lanes->words) & (0 - low));
         lanes->words += 2 * low;
     }
     lanes->x[l] = x;
-    return symbol;
+    return (uint8_t)entry;
 }
 
 /* Whether `n` symbols might need more words than there are. */
@@ -147,6 +147,8 @@ void psti_lz_decode_pixels(struct psti_lz_lanes *given, const struct psti_lz_pix
             at[l] = psti_lz_pixel_at(to, l * share.per_lane + t);
         for (uint32_t b = 0; b < to->pixel_nbytes; b++)
             decode_bytes(&lanes, to->tables[b], at, active, b);
+        for (uint32_t l = 0; l < active && to->add_green; l++)
+            psti_lz_add_green(at[l]);
     }
     *given = lanes;
 }

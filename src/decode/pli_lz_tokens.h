@@ -7,25 +7,20 @@
 
 #include "base/bits.h"
 
-/* A table: the symbol of each state modulo the sum, then of each symbol frequency and start << 16.
- * Small tables are quick to make and stay in the nearest cache. */
+/* A table: for each state modulo the sum the symbol, its frequency << 8 and, << 20, the place among
+ * those of that symbol. One look-up is all that a step waits for. */
 enum {
-    PSTI_LZ_TABLE_SLACK = 32, /* making a table writes that many bytes at once */
+    PSTI_LZ_TABLE_AT_ONCE = 8, /* making a table writes that many entries at once */
     PSTI_LZ_SEQUENCE_SUM = 1 << PSTI_PLI_LZ_SEQUENCE_BITS,
     PSTI_LZ_PIXEL_SUM = 1 << PSTI_PLI_LZ_PIXEL_BITS,
-    PSTI_LZ_SEQUENCE_SYMBOLS = 96,
-    PSTI_LZ_PIXEL_SYMBOLS = 256,
-    PSTI_LZ_SEQUENCE_TABLE_NBYTES =
-        PSTI_LZ_SEQUENCE_SUM + PSTI_LZ_TABLE_SLACK + 4 * PSTI_LZ_SEQUENCE_SYMBOLS,
-    PSTI_LZ_PIXEL_TABLE_NBYTES =
-        PSTI_LZ_PIXEL_SUM + PSTI_LZ_TABLE_SLACK + 4 * PSTI_LZ_PIXEL_SYMBOLS,
+    PSTI_LZ_SEQUENCE_TABLE_NBYTES = 4 * (PSTI_LZ_SEQUENCE_SUM + PSTI_LZ_TABLE_AT_ONCE),
+    PSTI_LZ_PIXEL_TABLE_NBYTES = 4 * (PSTI_LZ_PIXEL_SUM + PSTI_LZ_TABLE_AT_ONCE),
+    PSTI_LZ_FREQ_SHIFT = 8,
+    PSTI_LZ_FREQ_MASK = 0xfff,
+    PSTI_LZ_PLACE_SHIFT = 20,
     PSTI_LZ_STATE_LOW = 1 << 16, /* states are below 2^32 and at least this */
     PSTI_LZ_LANES_MAX = 1 << PSTI_PLI_LZ_LANES_LOG2_MAX
 };
-static inline size_t psti_lz_info_offset(uint32_t log2)
-{
-    return ((size_t)1 << log2) + PSTI_LZ_TABLE_SLACK;
-}
 
 /* The states and the words that refill them. Loops work on a copy of their own, which nothing that
  * they write can alias. */
@@ -35,7 +30,7 @@ struct psti_lz_lanes {
     const uint8_t *words, *end;
 };
 
-/* By context; runs by ending. All within one block of memory that begins at `memory`. */
+/* By context; runs by ending. All of one scratch with `memory`, some entries from it. */
 enum { PSTI_LZ_N_ENDINGS = 6 };
 struct psti_lz_sequence_tables {
     const uint8_t *memory;
@@ -66,17 +61,19 @@ void psti_lz_decode_sequences(struct psti_lz_lanes *lanes,
 /* n symbols of one table, in order. */
 void psti_lz_decode_symbols(struct psti_lz_lanes *lanes, const uint8_t *table, uint32_t n,
                             uint8_t *out, uint32_t cpu);
-/* n pixels: the first `split` to `colours`, the others to `out`. tables[b]: of byte b. */
+/* n pixels: the first `split` to `colours`, behind which 4 bytes may be overwritten, the others to
+ * `out`. tables[b]: of byte b. */
 struct psti_lz_pixels_to {
     const uint8_t *tables[8];
     uint32_t pixel_nbytes, n, split;
+    bool add_green; /* byte 1 to bytes 0 and 2 */
     uint8_t *colours, *out;
 };
 void psti_lz_decode_pixels(struct psti_lz_lanes *lanes, const struct psti_lz_pixels_to *to,
                            uint32_t cpu);
 
-/* As above, but only the first steps, as long as all lanes are active and words are plenty; returns
- * how many were done. lanes->n is 8, 16 or 32. `endings`: of all lanes, in and out. */
+/* As above, but only the first steps, as long as words are plenty (NEON: and all lanes are active);
+ * returns how many were done. lanes->n is 8, 16 or 32. `endings`: of all lanes, in and out. */
 #if defined(__x86_64__)
 uint32_t psti_lz_sequences_avx2(struct psti_lz_lanes *lanes,
                                 const struct psti_lz_sequence_tables *tables,
@@ -100,11 +97,15 @@ static inline uint8_t *psti_lz_pixel_at(const struct psti_lz_pixels_to *to, uint
     return i < to->split ? to->colours + (size_t)i * to->pixel_nbytes
                          : to->out + (size_t)(i - to->split) * to->pixel_nbytes;
 }
+static inline void psti_lz_add_green(uint8_t *pixel)
+{
+    pixel[0] = (uint8_t)(pixel[0] + pixel[1]);
+    pixel[2] = (uint8_t)(pixel[2] + pixel[1]);
+}
 /* Whether the table has one symbol only, as alpha's often has: states stay as they are. */
 static inline bool psti_lz_is_single(const uint8_t *table)
 {
-    const uint8_t *info = table + psti_lz_info_offset(PSTI_PLI_LZ_PIXEL_BITS);
-    return psti_load_u16(info + 4 * (size_t)table[0]) == PSTI_LZ_PIXEL_SUM;
+    return (psti_load_u32(table) >> PSTI_LZ_FREQ_SHIFT & PSTI_LZ_FREQ_MASK) == PSTI_LZ_PIXEL_SUM;
 }
 
 #endif

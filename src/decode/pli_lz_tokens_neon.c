@@ -39,13 +39,11 @@ PSTI_NEON_INLINE void store_eight(uint32_t *x, struct eight v)
     vst1q_u32(x + 4, v.x[1]);
 }
 
-/* Looks up the symbol at `place` and what `info` the table has of it. */
-PSTI_NEON_INLINE uint64_t look_up(const uint8_t *table, const uint32_t log2, uint32_t place,
-                                  uint32_t *info)
+/* What the table has at `place`; returns the symbol. */
+PSTI_NEON_INLINE uint64_t look_up(const uint8_t *table, uint32_t place, uint32_t *entry)
 {
-    uint64_t symbol = table[place];
-    *info = psti_load_u32(table + psti_lz_info_offset(log2) + 4 * (size_t)symbol);
-    return symbol;
+    *entry = psti_load_u32(table + 4 * (size_t)place);
+    return *entry & 255;
 }
 
 /* The next symbols of 8 states, each of its table. Reads 24 bytes of words. */
@@ -61,16 +59,17 @@ PSTI_NEON_INLINE uint64_t next_symbols(struct eight *states, const uint8_t *cons
         uint64_t first = vgetq_lane_u64(vreinterpretq_u64_u32(place), 0);
         uint64_t second = vgetq_lane_u64(vreinterpretq_u64_u32(place), 1);
         const uint8_t *const *table = tables + 4 * i;
-        uint32_t info[4];
-        uint64_t s0 = look_up(table[0], log2, (uint32_t)first, info);
-        uint64_t s1 = look_up(table[1], log2, (uint32_t)(first >> 32), info + 1);
-        uint64_t s2 = look_up(table[2], log2, (uint32_t)second, info + 2);
-        uint64_t s3 = look_up(table[3], log2, (uint32_t)(second >> 32), info + 3);
+        uint32_t entry[4];
+        uint64_t s0 = look_up(table[0], (uint32_t)first, entry);
+        uint64_t s1 = look_up(table[1], (uint32_t)(first >> 32), entry + 1);
+        uint64_t s2 = look_up(table[2], (uint32_t)second, entry + 2);
+        uint64_t s3 = look_up(table[3], (uint32_t)(second >> 32), entry + 3);
         symbols |= (s0 | s1 << 8 | s2 << 16 | s3 << 24) << (32 * i);
-        uint32x2_t of_first = {info[0], info[1]}, of_second = {info[2], info[3]};
+        uint32x2_t of_first = {entry[0], entry[1]}, of_second = {entry[2], entry[3]};
         uint32x4_t all = vcombine_u32(of_first, of_second);
-        uint32x4_t rest = vsubq_u32(place, vshrq_n_u32(all, 16));
-        states->x[i] = vmlaq_u32(rest, vandq_u32(all, vdupq_n_u32(0xffff)),
+        uint32x4_t freqs =
+            vandq_u32(vshrq_n_u32(all, PSTI_LZ_FREQ_SHIFT), vdupq_n_u32(PSTI_LZ_FREQ_MASK));
+        states->x[i] = vmlaq_u32(vshrq_n_u32(all, PSTI_LZ_PLACE_SHIFT), freqs,
                                  vshlq_u32(states->x[i], vdupq_n_s32(-(int)log2)));
         low[i] = vcltq_u32(states->x[i], vdupq_n_u32(PSTI_LZ_STATE_LOW));
     }
@@ -258,9 +257,12 @@ uint32_t psti_lz_pixels_neon(struct psti_lz_lanes *lanes, const struct psti_lz_p
             uint64_t pixels[LANES];
             turn_8x8(bytes[l / LANES], pixels);
 #pragma GCC unroll 8
-            for (uint32_t i = 0; i < LANES; i++)
-                psti_lz_move_pixel(psti_lz_pixel_at(to, (l + i) * share.per_lane + t),
-                                   (const uint8_t *)(pixels + i), P);
+            for (uint32_t i = 0; i < LANES; i++) {
+                uint8_t *at = psti_lz_pixel_at(to, (l + i) * share.per_lane + t);
+                psti_lz_move_pixel(at, (const uint8_t *)(pixels + i), P);
+                if (to->add_green)
+                    psti_lz_add_green(at);
+            }
         }
     }
     lanes->words = words;

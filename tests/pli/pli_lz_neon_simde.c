@@ -3,6 +3,7 @@
 #include "simde/simde_neon.h"
 
 #define psti_pli_lz_decode psti_pli_lz_decode_neon_simde
+#define psti_pli_lz_begin psti_pli_lz_begin_neon_simde
 #define psti_lz_execute psti_lz_execute_neon_simde
 #define psti_lz_decode_sequences psti_lz_decode_sequences_neon_simde
 #define psti_lz_decode_symbols psti_lz_decode_symbols_neon_simde

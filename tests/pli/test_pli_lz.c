@@ -20,14 +20,17 @@ enum {
     PIXEL_MAX = 8,
     SAMPLES_MAX = EDGE_MAX * EDGE_MAX * PIXEL_MAX,
     SLACK = 64, /* what the decoder may write behind the pixels */
-    WORK_GUARD = 64
+    WORK_GUARD = 64,
+    TABLES_AT = PSTI_PLI_WORK_NBYTES + 2 * WORK_GUARD,
+    WORK_NBYTES = TABLES_AT + PSTI_PLI_LZ_TABLES_NBYTES + WORK_GUARD
 };
 
 enum kind { LABELS, STRIPES, TEXT, RAMP, NOISE, FEW, FLAT, N_KINDS };
 
 struct fixture {
-    uint8_t *bytes_end, *samples_end; /* where pages begin that must not be touched */
-    uint8_t *work;                    /* with guards on both sides */
+    uint8_t *bytes_end, *samples_end;  /* where pages begin that must not be touched */
+    uint8_t *work;                     /* and tables, with guards on both sides of each */
+    struct psti_pli_lz_tables *tables; /* kept from unit to unit */
     uint8_t *pixels, *unit;
     void *encoder_work;
     uint64_t seed;
@@ -60,8 +63,10 @@ static int setup(void **state)
     f->unit = malloc(SAMPLES_MAX + SLACK);
     f->encoder_work =
         aligned_alloc(64, psti_round_up(psti_pli_lz_work_nbytes(EDGE_MAX, PIXEL_MAX / 2, 16), 64));
-    f->work = aligned_alloc(64, PSTI_PLI_WORK_NBYTES + 2 * WORK_GUARD);
-    memset(f->work, 0xA5, PSTI_PLI_WORK_NBYTES + 2 * WORK_GUARD);
+    f->work = aligned_alloc(64, WORK_NBYTES);
+    memset(f->work, 0xA5, WORK_NBYTES);
+    f->tables = (struct psti_pli_lz_tables *)(f->work + TABLES_AT);
+    psti_pli_lz_begin(f->tables);
     *state = f;
     return 0;
 }
@@ -71,7 +76,8 @@ static int teardown(void **state)
     struct fixture *f = *state;
     for (int i = 0; i < WORK_GUARD; i++) {
         assert_int_equal(f->work[i], 0xA5);
-        assert_int_equal(f->work[WORK_GUARD + PSTI_PLI_WORK_NBYTES + i], 0xA5);
+        assert_int_equal(f->work[TABLES_AT - WORK_GUARD + i], 0xA5);
+        assert_int_equal(f->work[WORK_NBYTES - WORK_GUARD + i], 0xA5);
     }
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t bytes = psti_round_up(SAMPLES_MAX + SLACK, page);
@@ -139,8 +145,9 @@ struct shape {
 static uint32_t pixel_nbytes(struct shape s) { return (uint32_t)s.channels * (s.bits / 8u); }
 
 /* What is held to plain C. */
-typedef enum pst_status decoder(const struct psti_pli_unit *unit, void *samples, void *work,
-                                const struct psti_pli_part *part, struct pst_error *err);
+typedef enum pst_status decoder(const struct psti_pli_unit *unit, struct psti_pli_lz_tables *tables,
+                                void *samples, void *work, const struct psti_pli_part *part,
+                                struct pst_error *err);
 #if defined(PST_HAVE_SIMDE)
 decoder psti_pli_lz_decode_neon_simde;
 #endif
@@ -170,7 +177,8 @@ static enum pst_status decode(struct fixture *f, struct shape s, const uint8_t *
         .bytes = at,
         .nbytes = nbytes,
     };
-    enum pst_status status = psti_pli_lz_decode(&unit, samples, f->work + WORK_GUARD, NULL, err);
+    uint8_t *work = f->work + WORK_GUARD;
+    enum pst_status status = psti_pli_lz_decode(&unit, f->tables, samples, work, NULL, err);
     uint64_t before = 0;
     for (size_t i = 0; i < n && status == PST_OK; i++)
         before = before * 31 + samples[i];
@@ -178,8 +186,7 @@ static enum pst_status decode(struct fixture *f, struct shape s, const uint8_t *
         uint64_t after = 0;
         unit.cpu = levels[level].is_emulated ? PSTI_CPU_AVX2 : psti_cpu_features();
         memset(samples, 0x5A, n);
-        assert_int_equal(levels[level].decode(&unit, samples, f->work + WORK_GUARD, NULL, err),
-                         status);
+        assert_int_equal(levels[level].decode(&unit, f->tables, samples, work, NULL, err), status);
         for (size_t i = 0; i < n && status == PST_OK; i++)
             after = after * 31 + samples[i];
         assert_true(before == after);
