@@ -114,11 +114,11 @@ static inline uint32_t psti_cuda_coefs_shared(uint32_t n_places)
 }
 /* Bytes of scratch for a warp: 64 planes of coefficients. */
 static inline uint32_t psti_cuda_coefs_scratch(uint32_t n_places) { return 64 * 2 * n_places; }
-/* Warps of a block; shared memory of a warp of psti_cuda_jpeg: two rows of a tile. */
+/* Warps of a block; shared memory of a warp of psti_cuda_jpeg: the pixels of a tile. */
 enum {
     PSTI_CUDA_COEFS_WARPS_MAX = 4,
     PSTI_CUDA_JPEG_WARPS_MAX = 8,
-    PSTI_CUDA_JPEG_WARP_NBYTES = 2 * 4 * PSTI_CUDA_JPEG_TILE_COLUMNS
+    PSTI_CUDA_JPEG_WARP_NBYTES = 4 * PSTI_CUDA_JPEG_TILE_COLUMNS * PSTI_CUDA_JPEG_TILE_ROWS
 };
 
 #ifndef __cplusplus

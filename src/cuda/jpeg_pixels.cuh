@@ -2,15 +2,15 @@
  * 9), a warp a tile.
  *
  * Row by row, a lane makes two neighbours: with components of half the width these share their
- * samples. A row of up to 64 pixels goes through shared memory to the sink, which asks for pixels
- * in the order that it stores them in. Samples are read from where psti_cuda_coefs left them: what
+ * samples. The pixels of a tile go through shared memory to the sink, which asks for them in the
+ * order that it stores them in. Samples are read from where psti_cuda_coefs left them: what
  * the region needs of a component is there (pli_jpeg_area.c); beyond its edges its samples repeat.
  */
 #ifndef PST_CUDA_JPEG_PIXELS_CUH
 #define PST_CUDA_JPEG_PIXELS_CUH
 
 #include "cuda/cuda_jpeg.h"
-#include "cuda/store.cuh"
+#include "cuda/store_quads.cuh"
 #include "cuda/warp.cuh"
 
 namespace psti
@@ -126,30 +126,39 @@ PSTI_LANES void pixels_of(const struct psti_cuda_jpeg_image &image, uint32_t y, 
 struct jpeg_kernel {
     static const int n_phases = 1;
 
-    /* Shared memory of a warp: two rows of pixels, which take turns. */
+    /* Shared memory of a warp: the pixels of a tile. */
     static PSTI_LANES void tile(const struct psti_cuda_jpeg_image &image,
                                 const struct psti_cuda_jpeg_tile &tile,
                                 const struct psti_cuda_finish &finish, shared<uint32_t> rows)
     {
+        const uint32_t row_words = PSTI_CUDA_JPEG_TILE_COLUMNS;
         uint32_t x0 = tile.x > image.x0 ? tile.x : image.x0;
-        uint32_t x1 = tile.x + (uint32_t)PSTI_CUDA_JPEG_TILE_COLUMNS;
-        uint32_t y1 = tile.y + (uint32_t)PSTI_CUDA_JPEG_TILE_ROWS;
+        uint32_t x1 = tile.x + row_words, y0 = tile.y;
+        uint32_t y1 = y0 + (uint32_t)PSTI_CUDA_JPEG_TILE_ROWS;
         x1 = x1 < image.x1 ? x1 : image.x1;
         y1 = y1 < image.y1 ? y1 : image.y1;
         lane_u32 p = lane_u32(tile.x / 2u) + lane_id(), last = lane_u32((x1 - 1) / 2);
         p = select(p < last, p, last);
-        for (uint32_t y = tile.y; y < y1; y++) {
+        for (uint32_t y = y0; y < y1; y++) {
             lane_u32 pixels[2];
-            uint32_t row = (y & 1) * PSTI_CUDA_JPEG_TILE_COLUMNS;
             pixels_of(image, y, p, pixels);
-            store(rows, lane_u32(row) + (lane_id() << lane_u32(1)), pixels[0]);
-            store(rows, lane_u32(row + 1) + (lane_id() << lane_u32(1)), pixels[1]);
-            warp_sync();
-            sink_row(image.sink, finish, y, x0, x1 - x0, [&](lane_u32 i, uint32_t c) {
-                lane_u32 pixel = load(rows, lane_u32(row + x0 - tile.x) + i);
-                return pixel >> lane_u32(8 * c) & lane_u32(255);
-            });
+            store2(rows, lane_u32((y - y0) * row_words) + (lane_id() << lane_u32(1)), pixels[0],
+                   pixels[1]);
         }
+        warp_sync();
+        rows = rows + (x0 - tile.x);
+        if (sink_takes_quads(image.sink, finish)) {
+            sink_quads(image.sink, finish, y0, x0, y1 - y0, x1 - x0,
+                       [&](lane_u32 row, lane_i32 column, lane_u32 q[4]) {
+                           load_quad(rows, row * lane_u32(row_words), column, x1 - x0, q);
+                       });
+            return;
+        }
+        for (uint32_t y = y0; y < y1; y++)
+            sink_row(image.sink, finish, y, x0, x1 - x0, [&](lane_u32 i, uint32_t c) {
+                return load(rows, lane_u32((y - y0) * row_words) + i) >> lane_u32(8 * c) &
+                       lane_u32(255);
+            });
     }
 
     template <int phase>
@@ -163,7 +172,7 @@ struct jpeg_kernel {
         for (uint32_t i = b.index * b.n_warps + b.warp; i < args.n_tiles;
              i += b.n_blocks * b.n_warps) {
             const struct psti_cuda_jpeg_tile one = tiles[i];
-            warp_sync(); /* before the rows of the tile before are written over */
+            warp_sync(); /* before the tile before is written over */
             tile(images[one.image], one, args.finish, rows);
         }
     }

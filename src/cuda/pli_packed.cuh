@@ -11,6 +11,7 @@
 #define PST_CUDA_PLI_PACKED_CUH
 
 #include "cuda/pli_plain.cuh"
+#include "cuda/store_quads.cuh"
 
 namespace psti
 {
@@ -415,6 +416,34 @@ PSTI_LANES void packed_put_row(const lane_u32 v[packed_fields<bits>::n][2], bool
     }
 }
 
+/* Rows of pixels in shared memory, the first of which is stored row y, to the sink. */
+template <int bits>
+PSTI_LANES void packed_bring_rows(shared<uint32_t> rows, uint32_t y, uint32_t x, uint32_t n_rows,
+                                  uint32_t n, const struct psti_cuda_image &image,
+                                  const struct psti_cuda_finish &finish)
+{
+    const uint32_t row_words = packed_fields<bits>::row_words, scale = 2u * image.max_error + 1;
+    if (bits == 8 && scale == 1 && sink_takes_quads(image.sink, finish)) {
+        sink_quads(image.sink, finish, y, x, n_rows, n,
+                   [&](lane_u32 row, lane_i32 column, lane_u32 q[4]) {
+                       load_quad(rows, row * lane_u32(row_words), column, n, q);
+                   });
+        return;
+    }
+    for (uint32_t i = 0; i < n_rows; i++) {
+        shared<uint32_t> row = rows + i * row_words;
+        sink_row(image.sink, finish, y + i, x, n, [&](lane_u32 column, uint32_t c) {
+            lane_u32 s;
+            if constexpr (bits == 8)
+                s = load(row, column) >> lane_u32(8 * c) & lane_u32(255);
+            else
+                s = load(row, column * lane_u32(2) + lane_u32(c / 2)) >> lane_u32(16 * (c % 2)) &
+                    lane_u32(65535);
+            return level(s, scale, bits);
+        });
+    }
+}
+
 template <int bits>
 PSTI_LANES void packed_rows(const packed_unit &u, shared<uint32_t> records, shared<uint32_t> groups,
                             shared<uint32_t> rows, const struct psti_cuda_image &image,
@@ -425,7 +454,6 @@ PSTI_LANES void packed_rows(const packed_unit &u, shared<uint32_t> records, shar
     const uint32_t y0 = unit.unit_y * PACKED_EDGE, x0 = unit.unit_x * PACKED_EDGE;
     const uint32_t end = image.y1 - y0 < u.height ? image.y1 - y0 : u.height;
     const uint32_t width = unit_along(unit.unit_x, image.unit_log2, image.width).n;
-    const uint32_t scale = 2u * image.max_error + 1;
     const lane_u32 within = (lane_id() & lane_u32(3)) * lane_u32(2);
     const lane_bool has = lane_id() < lane_u32(4 * u.row_groups);
     const lane_u32 last = lane_u32(4 * u.row_groups - 1);
@@ -455,18 +483,9 @@ PSTI_LANES void packed_rows(const packed_unit &u, shared<uint32_t> records, shar
         }
         warp_sync();
         const uint32_t top = y0 + first < image.y0 ? image.y0 - y0 : first;
-        for (uint32_t y = top; y < behind; y++) {
-            shared<uint32_t> row = rows + (y - first) * fields::row_words;
-            sink_row(image.sink, finish, y0 + y, x0, width, [&](lane_u32 i, uint32_t c) {
-                lane_u32 s;
-                if constexpr (bits == 8)
-                    s = load(row, i) >> lane_u32(8 * c) & lane_u32(255);
-                else
-                    s = load(row, i * lane_u32(2) + lane_u32(c / 2)) >> lane_u32(16 * (c % 2)) &
-                        lane_u32(65535);
-                return level(s, scale, bits);
-            });
-        }
+        if (top < behind)
+            packed_bring_rows<bits>(rows + (top - first) * fields::row_words, y0 + top, x0,
+                                    behind - top, width, image, finish);
         warp_sync();
     }
 }

@@ -14,6 +14,7 @@
 
 #include "cuda/pli_wave_predict.cuh"
 #include "cuda/pli_wave_tokens.cuh"
+#include "cuda/store_quads.cuh"
 
 namespace psti
 {
@@ -57,6 +58,56 @@ PSTI_LANES lane_u32 wave_sample(const wave_unit &u, uint32_t max_error, lane_u32
         v = select(v < largest, v, largest);
     }
     return v;
+}
+
+/* The same four pixels at a time, of 8 bits (see sink_quads()): a word of samples for each plane.
+ * `places`: of the first coded plane. */
+PSTI_LANES lane_u32 wave_plane_quad(const wave_unit &u, uint32_t plane, const lane_u32 places[4])
+{
+    const uint32_t coded = u.coded_of >> 4 * plane & 15;
+    const uint32_t end = u.n_rows * wave_layout<8>::row_nbytes;
+    lane_u32 v[4];
+    if (coded == WAVE_CONSTANT)
+        return lane_u32(((uint32_t)(u.constants >> 16 * plane) & 255) * 0x01010101u);
+    const lane_u32 plane_at = lane_u32(coded * u.bands * (WAVE_EDGE * wave_layout<8>::row_nbytes));
+    PSTI_UNROLL
+    for (uint32_t j = 0; j < 4; j++) {
+        /* Round the cylinder: within it the difference wraps, and is the greater one. */
+        lane_u32 place = places[j] + plane_at;
+        v[j] = load_at<uint8_t>(u.samples, min_u32(place, place - lane_u32(end)));
+    }
+    return (v[3] * lane_u32(256) + v[2]) * lane_u32(65536) + (v[1] * lane_u32(256) + v[0]);
+}
+
+/* Sums of bytes, modulo 256. */
+PSTI_LANES lane_u32 wave_add_bytes(lane_u32 a, lane_u32 b)
+{
+    const lane_u32 tops = lane_u32(0x80808080), others = lane_u32(0x7f7f7f7f);
+    return ((a & others) + (b & others)) ^ ((a ^ b) & tops);
+}
+
+PSTI_LANES void wave_quad(const wave_unit &u, lane_u32 y, lane_i32 x, lane_u32 q[4])
+{
+    const lane_u32 lane = y & lane_u32(31);
+    const lane_u32 first = (y >> lane_u32(5)) * lane_u32(WAVE_EDGE) + lane * lane_u32(2);
+    const lane_i32 last = lane_i32((int32_t)u.width - 1);
+    lane_u32 places[4];
+    PSTI_UNROLL
+    for (int32_t j = 0; j < 4; j++) {
+        const lane_i32 column = wave_most(wave_least(x + lane_i32(j), last), lane_i32(0));
+        places[j] = wave_rows<8>(first + as_u32(column)) ^ lane;
+    }
+    PSTI_UNROLL
+    for (uint32_t plane = 0; plane < WAVE_PLANES; plane++) {
+        if (plane < u.channels)
+            q[plane] = wave_plane_quad(u, plane, places);
+    }
+    if (u.transform != 0) {
+        const lane_u32 green = q[0], distance = green ^ lane_u32(0x80808080);
+        q[0] = wave_add_bytes(q[1], distance);
+        q[1] = green;
+        q[2] = wave_add_bytes(q[2], distance);
+    }
 }
 
 /* The unit
@@ -125,6 +176,13 @@ PSTI_LANES bool wave_decode(shared<uint8_t> tables, shared<uint8_t> scratch,
     uint32_t top = image.y0 > y0 ? image.y0 - y0 : 0, left = image.x0 > x0 ? image.x0 - x0 : 0;
     uint32_t bottom = image.y1 - y0 < u.height ? image.y1 - y0 : u.height;
     uint32_t right = image.x1 - x0 < u.width ? image.x1 - x0 : u.width;
+    if (bits == 8 && max_error == 0 && top < bottom && sink_takes_quads(image.sink, finish)) {
+        sink_quads(image.sink, finish, y0 + top, x0 + left, bottom - top, right - left,
+                   [&](lane_u32 row, lane_i32 column, lane_u32 q[4]) {
+                       wave_quad(u, row + lane_u32(top), column + lane_i32((int32_t)left), q);
+                   });
+        return true;
+    }
     for (uint32_t y = top; y < bottom; y++)
         sink_row(image.sink, finish, y0 + y, x0 + left, right - left, [&](lane_u32 i, uint32_t c) {
             return wave_sample<bits>(u, max_error, wave_pixel<bits>(y, i + lane_u32(left)), c);

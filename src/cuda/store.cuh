@@ -35,40 +35,56 @@ PSTI_LANES bool sink_swaps(uint32_t o) { return o >= 5; }
 PSTI_LANES bool sink_mirrors_x(uint32_t o) { return (0x18cu >> o & 1) != 0; } /* 2 3 7 8 */
 PSTI_LANES bool sink_mirrors_y(uint32_t o) { return (0x0d8u >> o & 1) != 0; } /* 3 4 6 7 */
 
-/* Where pixels x..x+n-1 of stored row y go; run.n = 0: nowhere. */
-PSTI_LANES sink_run sink_place(const struct psti_cuda_sink &sink, uint32_t y, uint32_t x,
-                               uint32_t n)
+/* The row of the region - its column, where axes are swapped - that stored row y becomes; none that
+ * there is: outside. */
+PSTI_LANES uint32_t sink_across(const struct psti_cuda_sink &sink, uint32_t y)
+{
+    const bool swaps = sink_swaps(sink.orientation);
+    const uint32_t n = swaps ? sink.region_width : sink.region_height;
+    uint32_t across = sink_mirrors_y(sink.orientation) ? sink.height - 1 - y : y;
+    across -= swaps ? sink.region_x : sink.region_y;
+    if (sink.finished && (swaps ? sink.flip_x : sink.flip_y))
+        across = n - 1 - across;
+    return across;
+}
+
+/* Where pixels x..x+n-1 of a stored row go along the region's axis; run.n = 0: nowhere. */
+PSTI_LANES sink_run sink_along(const struct psti_cuda_sink &sink, uint32_t x, uint32_t n)
 {
     bool swaps = sink_swaps(sink.orientation), mirrors = sink_mirrors_x(sink.orientation);
-    /* Of the region as shown: the axis that the row runs along, and the one across it. */
     int32_t along_n = (int32_t)(swaps ? sink.region_height : sink.region_width);
     int32_t along_from = (int32_t)(swaps ? sink.region_y : sink.region_x);
-    uint32_t across_n = swaps ? sink.region_width : sink.region_height;
-    uint32_t across_from = swaps ? sink.region_x : sink.region_y;
-    uint32_t across = sink_mirrors_y(sink.orientation) ? sink.height - 1 - y : y;
-    across -= across_from;
-    /* Of the row as shown, pixel i lies at place + i, or place - i if mirrored, of the region. */
+    /* As shown, pixel i lies at place + i, or place - i if mirrored, of the region. */
     int32_t place = (mirrors ? sink.width - 1 - (int32_t)x : (int32_t)x) - along_from;
     int32_t begin = most(0, mirrors ? place - along_n + 1 : -place);
     int32_t end = least((int32_t)n, mirrors ? place + 1 : along_n - place);
     sink_run run = {0, 0, false, 0, 1};
-    if (across >= across_n || begin >= end)
+    if (begin >= end)
         return run;
     run.n = (uint32_t)(end - begin);
     run.backwards = mirrors;
     int32_t low = mirrors ? place - (end - 1) : place + begin; /* the least place in the region */
-    if (sink.finished) {
-        if (swaps ? sink.flip_y : sink.flip_x) {
-            run.backwards = !run.backwards;
-            low = along_n - low - (int32_t)run.n;
-        }
-        if (swaps ? sink.flip_x : sink.flip_y)
-            across = across_n - 1 - across;
+    if (sink.finished && (swaps ? sink.flip_y : sink.flip_x)) {
+        run.backwards = !run.backwards;
+        low = along_n - low - (int32_t)run.n;
     }
     run.first = (uint32_t)(run.backwards ? end - 1 : begin);
+    run.at = (uint32_t)low;
+    return run;
+}
+
+/* Where pixels x..x+n-1 of stored row y go; run.n = 0: nowhere. */
+PSTI_LANES sink_run sink_place(const struct psti_cuda_sink &sink, uint32_t y, uint32_t x,
+                               uint32_t n)
+{
+    const bool swaps = sink_swaps(sink.orientation);
+    const uint32_t across = sink_across(sink, y);
+    sink_run run = sink_along(sink, x, n);
+    if (across >= (swaps ? sink.region_width : sink.region_height))
+        run.n = 0;
     run.step = swaps ? sink.region_width : 1;
-    run.at = swaps ? (uint64_t)(uint32_t)low * sink.region_width + across
-                   : (uint64_t)across * sink.region_width + (uint32_t)low;
+    run.at =
+        swaps ? run.at * sink.region_width + across : (uint64_t)across * sink.region_width + run.at;
     return run;
 }
 

@@ -59,5 +59,5 @@ struct packed_kernel {
 PSTI_KERNEL(psti_cuda_units_plain, psti::plain_kernel, struct psti_cuda_units_args,
             PSTI_CUDA_PLAIN_WARPS, 3)
 PSTI_KERNEL(psti_cuda_units_packed, psti::packed_kernel, struct psti_cuda_units_args,
-            PSTI_CUDA_PACKED_WARPS, 5)
+            PSTI_CUDA_PACKED_WARPS, 4)
 PSTI_KERNEL(psti_cuda_units_lz, psti::lz_kernel, struct psti_cuda_units_args, 1, 16)

@@ -58,6 +58,13 @@ PSTI_LANES uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t n)
 {
     return __funnelshift_r(low, high, n);
 }
+/* The lesser one; as an instruction, whatever the compiler knows of a and b. */
+PSTI_LANES uint32_t min_u32(uint32_t a, uint32_t b)
+{
+    uint32_t r;
+    asm("min.u32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+    return r;
+}
 PSTI_LANES uint32_t mul_high(uint32_t a, uint32_t b) { return __umulhi(a, b); }
 /* Bytes of (b:a), numbered from a's lowest: byte i of the result is the one that bits 4i..4i+2 of
  * `which` name; with bit 4i+3 its highest bit, eight times. */
@@ -89,6 +96,12 @@ PSTI_LANES uint32_t pack_i16(int32_t a, int32_t b)
     uint32_t r;
     asm("cvt.pack.sat.s16.s32 %0, %1, %2;" : "=r"(r) : "r"(b), "r"(a));
     return r;
+}
+/* v, of which a loop makes again in each turn what it could keep in registers. */
+PSTI_LANES uint64_t made_anew(uint64_t v)
+{
+    asm volatile("" : "+l"(v));
+    return v;
 }
 PSTI_LANES int32_t as_i32(uint32_t v) { return (int32_t)v; }
 PSTI_LANES uint32_t as_u32(int32_t v) { return (uint32_t)v; }
@@ -133,11 +146,29 @@ PSTI_LANES uint32_t bf16_bits(float v)
     return (bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded;
 }
 
+/* Two at a time, a in the low half; no NaNs. */
+PSTI_LANES uint32_t f16_pair(float a, float b)
+{
+    uint32_t r;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
+    return r;
+}
+PSTI_LANES uint32_t bf16_pair(float a, float b)
+{
+#if __CUDA_ARCH__ >= 800
+    uint32_t r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
+    return r;
+#else
+    return bf16_bits(a) | bf16_bits(b) << 16;
+#endif
+}
+
 /* An address in global memory, which the compiler is told that it is. */
 template <class T> PSTI_LANES T *global_at(uint64_t address)
 {
-    return static_cast<T *>(const_cast<void *>(
-        static_cast<const void *>(__cvta_global_to_generic((size_t)address))));
+    return static_cast<T *>(
+        const_cast<void *>(static_cast<const void *>(__cvta_global_to_generic((size_t)address))));
 }
 
 /* Memory: shared, or global through a plain pointer. Where m is false nothing is read, and

@@ -230,6 +230,7 @@ template <class T> inline T lane_of(const lanes<T> &v, uint32_t lane) { return v
 inline uint32_t popc(uint32_t v) { return (uint32_t)__builtin_popcount(v); }
 inline uint32_t clz(uint32_t v) { return v ? (uint32_t)__builtin_clz(v) : 32; }
 inline uint32_t ctz(uint32_t v) { return (uint32_t)__builtin_ctz(v); }
+inline uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 inline uint32_t mul_high(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b >> 32); }
 inline uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t n)
 {
@@ -271,6 +272,7 @@ inline uint32_t pack_i16(int32_t a, int32_t b)
     return (uint32_t)(uint16_t)clamp_i32(a, INT16_MIN, INT16_MAX) |
            (uint32_t)clamp_i32(b, INT16_MIN, INT16_MAX) << 16;
 }
+inline uint64_t made_anew(uint64_t v) { return v; }
 inline int32_t as_i32(uint32_t v) { return (int32_t)v; }
 inline uint32_t as_u32(int32_t v) { return (uint32_t)v; }
 inline float to_f32(int32_t v) { return (float)v; }
@@ -319,6 +321,8 @@ inline uint32_t bf16_bits(float v)
         return bits >> 16 | 0x40;
     return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
+inline uint32_t f16_pair(float a, float b) { return f16_bits(a) | f16_bits(b) << 16; }
+inline uint32_t bf16_pair(float a, float b) { return bf16_bits(a) | bf16_bits(b) << 16; }
 
 #define PSTI_LANES_1(result, name, T)                                                              \
     inline lanes<result> name(const lanes<T> &v)                                                   \
@@ -349,6 +353,9 @@ PSTI_LANES_1(uint32_t, f16_bits, float)
 PSTI_LANES_1(uint32_t, bf16_bits, float)
 PSTI_LANES_1(float, float_of, uint32_t)
 PSTI_LANES_2(uint32_t, mul_high, uint32_t)
+PSTI_LANES_2(uint32_t, min_u32, uint32_t)
+PSTI_LANES_2(uint32_t, f16_pair, float)
+PSTI_LANES_2(uint32_t, bf16_pair, float)
 PSTI_LANES_2(float, add_f32, float)
 PSTI_LANES_2(float, mul_f32, float)
 PSTI_LANES_2(float, div_f32, float)

@@ -1,5 +1,5 @@
-/* test_cuda_store.c - pixels through sink_row: every orientation, conversion, dtype and layout, and
- * regions and runs of many sizes, against the CPU's decoder and chain. */
+/* test_cuda_store.c - pixels through sink_row and sink_quads: every orientation, conversion, dtype
+ * and layout, and regions and runs of many sizes, against the CPU's decoder and chain. */
 #include "base/test_input.h"
 #include "store_kernel.h"
 
@@ -100,7 +100,8 @@ static struct psti_cuda_finish finish_of(const struct store_case *c, const struc
     return finish;
 }
 
-static void run_case(struct test_random *random, const struct store_case *c)
+/* Returns whether the pixels went by quads. */
+static bool run_case(struct test_random *random, const struct store_case *c)
 {
     bool swaps = c->info.orientation >= 5 && !c->decode.ignore_orientation;
     uint32_t height = swaps ? c->info.width : c->info.height;
@@ -121,11 +122,12 @@ static void run_case(struct test_random *random, const struct store_case *c)
     if (c->finished)
         expected = finished_of(c, expected, chain, &out_nbytes);
     struct guarded to = guarded_make(out_nbytes, 64);
-    uint32_t asked = 0;
+    uint32_t asked[2] = {0, 0};
     struct test_store_args args = {
         .pixels = (uintptr_t)samples,
-        .asked = (uintptr_t)&asked,
-        .run_px = 1 + test_below(random, 64),
+        .asked = (uintptr_t)asked,
+        .run_px = test_below(random, 4) != 0 ? 1 + test_below(random, 64) : 64,
+        .quads = test_below(random, 2),
         .sink = {.at = (uintptr_t)to.data,
                  .region_y = c->region.y,
                  .region_x = c->region.x,
@@ -142,13 +144,14 @@ static void run_case(struct test_random *random, const struct store_case *c)
         .finish = finish_of(c, chain),
     };
     psti_test_store(1 + test_below(random, 3), 1 + test_below(random, 4), 0, &args);
-    assert_int_equal(asked, 0);
+    assert_int_equal(asked[0], 0);
     assert_memory_equal(to.data, expected, out_nbytes);
     guarded_free(&to);
     psti_chain_free(&chain);
     free(expected);
     free(stored);
     free(samples);
+    return asked[1] != 0;
 }
 
 /* What a chain delivers: an image of that dtype, or a mask if `dtype` is one of its. */
@@ -209,8 +212,33 @@ static void test_random_cases(void **state)
     }
 }
 
+/* What goes four pixels at a time: of every dtype, layout and number of channels. */
+static void test_quads(void **state)
+{
+    (void)state;
+    struct test_random random = {12, 0};
+    uint32_t n = 0;
+    for (int i = 0; i < 3000; i++) {
+        struct store_case c = choose(&random, i % 10 == 0 ? 200 : i % 3 == 0 ? 12 : 70);
+        c.info.bits = 8;
+        c.decode.bits = c.decode.channels = 0;
+        c.info.orientation = (uint8_t)(1 + test_below(&random, 4));
+        psti_decode_output(&c.info, &c.decode, &c.channels, &c.bits);
+        c.region.y = test_below(&random, c.info.height);
+        c.region.height = 1 + test_below(&random, c.info.height - c.region.y);
+        c.region.x = test_below(&random, c.info.width);
+        c.region.width = 1 + test_below(&random, c.info.width - c.region.x);
+        if (c.region.width > 4 && i % 2)
+            c.region.width &= ~3u;
+        choose_output(&random, &c);
+        n += run_case(&random, &c);
+    }
+    assert_true(n > 400);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_cases)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_cases),
+                                       cmocka_unit_test(test_quads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
