@@ -198,24 +198,39 @@ struct wave_picks {
     lane_u32 block; /* that it enters */
 };
 
+/* The same for the rows that lanes are in, which few steps change: at column 0, and elsewhere; what
+ * UR is in the last column; beside, at column 0. */
+struct wave_row_picks {
+    lane_u32 first, above, last, beside;
+};
+
+/* As step t begins: the first row has only L, the second no UU. Lanes 0 and 1 leave these rows when
+ * the second band begins. */
+PSTI_LANES void wave_enter_rows8(wave_row_picks &row, uint32_t t)
+{
+    const lane_bool row0 = (lane_id() == lane_u32(0)) & lane_bool(t < WAVE_EDGE);
+    const lane_bool row1 = (lane_id() == lane_u32(1)) & lane_bool(t < WAVE_EDGE + 2);
+    row.above = select(row1, lane_u32(0x1210), lane_u32(0x3210));
+    row.above = select(row0, lane_u32(0x4444), row.above);
+    row.first = (row.above & lane_u32(0xf0ff)) | select(row0, lane_u32(0x0400), lane_u32(0x0100));
+    row.last = select(row0, lane_u32(4), lane_u32(1));
+    row.beside = select(row0, lane_u32(0x7644), lane_u32(0x7611));
+}
+
 /* `ways`: of columns, in all bands, each lane. */
-PSTI_LANES wave_picks wave_look8(const wave_unit &u, uint32_t t, lane_u32 ways)
+PSTI_LANES wave_picks wave_look8(const wave_unit &u, const wave_row_picks &row, uint32_t t,
+                                 lane_u32 ways)
 {
     wave_picks at;
     const lane_u32 way = lane_u32(t) - lane_u32(2) * lane_id();
     const lane_u32 x = way & lane_u32(63);
     const lane_bool column0 = x == lane_u32(0);
-    const lane_bool first_band = way < lane_u32(WAVE_EDGE);
-    const lane_bool row0 = (lane_id() == lane_u32(0)) & first_band;
-    const lane_bool row1 = (lane_id() == lane_u32(1)) & first_band;
     at.active = (way < ways) & (x < lane_u32(u.width));
-    at.above = select(row1, lane_u32(0x1210), lane_u32(0x3210));
-    at.above = select(column0, (at.above & lane_u32(0xf0ff)) | lane_u32(0x0100), at.above);
+    at.above = select(column0, row.first, row.above);
     at.above =
-        select(x == lane_u32(u.width - 1), (at.above & lane_u32(0xfff0)) | lane_u32(1), at.above);
-    at.above = select(row0, lane_u32(0x4444), at.above);
-    at.beside = select(column0, lane_u32(0x7611), lane_u32(0x7654));
-    at.beside = select((x == lane_u32(1)) | (row0 & column0), lane_u32(0x7644), at.beside);
+        select(x == lane_u32(u.width - 1), (at.above & lane_u32(0xfff0)) | row.last, at.above);
+    at.beside = select(x == lane_u32(1), lane_u32(0x7644), lane_u32(0x7654));
+    at.beside = select(column0, row.beside, at.beside);
     at.enters = at.active & ((x & lane_u32(WAVE_BLOCK - 1)) == lane_u32(0));
     at.block = ((lane_id() + (way >> lane_u32(6)) * lane_u32(32)) >> lane_u32(4)) * lane_u32(4) +
                (x >> lane_u32(4));
@@ -254,7 +269,7 @@ PSTI_LANES lane_i32 wave_predict8(const wave_plane8 &p, lane_u32 above, lane_u32
             x = dot4(others, p.k_beside, x);
         /* No filter leaves what 16 bits hold: see the test of the constants. */
         x = dot4_mixed(above, p.k_above, dot4_mixed(beside, p.k_beside, x)) >> lane_i32(5);
-        x = wave_least(wave_most(x, lane_i32(0)), lane_i32(255));
+        x = wave_most(wave_least(x, lane_i32(255)), lane_i32(0));
         lane_i32 med = wave_middle(beside & lane_u32(255), above >> lane_u32(8) & lane_u32(255),
                                    above >> lane_u32(16) & lane_u32(255));
         return select(p.is_med, med, x);
@@ -317,9 +332,13 @@ template <int coded> PSTI_LANES void wave_rebuild8(const wave_unit &u)
     const lane_u32 rows = lane_u32(u.height), edge = lane_u32(WAVE_EDGE), none = lane_u32(0);
     const lane_u32 ways =
         select(lane_id() < rows, edge, none) + select(lane_id() + lane_u32(32) < rows, edge, none);
+    wave_row_picks rows_at;
     wave_open_planes8<coded>(u, p);
+    wave_enter_rows8(rows_at, 0);
     for (uint32_t t = 0; t < plane_rows + 62; t++) {
-        const wave_picks at = wave_look8(u, t, ways);
+        if (t == WAVE_EDGE || t == WAVE_EDGE + 2)
+            wave_enter_rows8(rows_at, t);
+        const wave_picks at = wave_look8(u, rows_at, t, ways);
         const lane_u32 row = lane_u32(wave_row<8>(t)) ^ lane_id();
         lane_u32 r0 = none, r1 = none;
         wave_receive8<coded>(p);
