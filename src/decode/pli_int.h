@@ -161,7 +161,7 @@ enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit,
  */
 enum {
     PSTI_PLI_WORK_NBYTES = 256 * 1024,
-    PSTI_PLI_TABLES_NBYTES = 80 * 1024,
+    PSTI_PLI_TABLES_NBYTES = 96 * 1024,
     PSTI_PLI_LZ_TABLES_NBYTES = 56 * 1024
 };
 

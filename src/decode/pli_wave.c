@@ -20,6 +20,17 @@ static void fill_slots(const uint16_t *freqs, uint32_t *slots)
             *slots++ = PSTI_PLI_WAVE_ENTRY(token, freqs[token], i);
 }
 
+static void fill_context(const uint16_t *freqs, struct psti_pli_wave_context *context)
+{
+    uint32_t slot = 0;
+    for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS; token++) {
+        context->of[token].freq = freqs[token];
+        context->of[token].first_slot = (uint16_t)slot;
+        memset(context->tokens + slot, (int)token, freqs[token]);
+        slot += freqs[token];
+    }
+}
+
 enum pst_status psti_pli_wave_prepare(const uint8_t *block, size_t nbytes, uint32_t bits,
                                       struct psti_pli_wave_tables *tables, struct pst_error *err)
 {
@@ -31,12 +42,16 @@ enum pst_status psti_pli_wave_prepare(const uint8_t *block, size_t nbytes, uint3
     tables->has_sure_tokens = false;
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
         fill_slots(freqs.f[c], tables->slots[c]);
+        fill_context(freqs.f[c], tables->contexts + c);
         for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS; token++)
             tables->has_sure_tokens |= freqs.f[c][token] == PSTI_PLI_PROB_SUM;
     }
     fill_slots(idle, tables->slots[PSTI_PLI_WAVE_IDLE]);
-    for (uint32_t e = 0; e < 256; e++)
+    for (uint32_t e = 0; e < 256; e++) {
         tables->first_slot[e] = (uint16_t)(psti_pli_wave_bucket[e] * PSTI_PLI_PROB_SUM);
+        tables->context_at[e] =
+            (uint16_t)(psti_pli_wave_bucket[e] * sizeof(struct psti_pli_wave_context));
+    }
     return PST_OK;
 }
 

@@ -7,7 +7,6 @@
  * (pli_wave_steps.c). Neighbours of a lane are at fixed places in the rows of the steps before,
  * so that all but the look-ups work on 32 lanes alike. Words are bounds-checked once a step. */
 #include "decode/pli_wave_int.h"
-#include "decode/pli_wave_rows.h"
 #include "decode/pli_wave_steps.h"
 
 #include "base/bits.h"
@@ -20,13 +19,13 @@
 enum {
     LANES = PSTI_PLI_LANES,
     EDGE = PSTI_PLI_WAVE_EDGE,
+    LINE = PSTI_PLI_WAVE_LINE,
     MAX_STEPS = PSTI_PLI_WAVE_MAX_STEPS,
     /* Rows of tokens: lanes 30 and 31 once more before lane 0, and 4 steps of zeros before the
      * first. */
     TOKEN_PREFIX = 16,
     TOKEN_STRIDE = TOKEN_PREFIX + LANES,
     TOKEN_HISTORY = 4,
-    IDLE_SLOT = PSTI_PLI_WAVE_IDLE * PSTI_PLI_PROB_SUM,
     PLANE_SAMPLES = PSTI_PLI_WAVE_STEPS_PLANE,
     READ_AHEAD = 96, /* samples that may be read from the start of a row */
     BITS_MARGIN = 8,
@@ -42,8 +41,7 @@ struct memory {
             _Alignas(64) uint16_t samples[4 * PLANE_SAMPLES + READ_AHEAD];
         };
         struct {
-            _Alignas(64) int8_t lines[LANES * PSTI_PLI_WAVE_LINE];
-            _Alignas(64) uint8_t rows[4 * PSTI_PLI_WAVE_ROWS_PLANE + READ_AHEAD];
+            _Alignas(64) uint8_t lines[LANES * LINE + READ_AHEAD];
         } of_8;
     };
 };
@@ -120,19 +118,44 @@ static const uint8_t *tokens_of(const struct wave *w, uint32_t t,
     return w->tokens[t - back] + TOKEN_PREFIX;
 }
 
-/* E of all lanes as if they belonged to `plane` and no edge were near. */
+/* Bytes of 255, of which one is 0: that of lane l, in 32 bytes from LANES - l on; none from 0 on.
+ */
+#define ALL_8 255, 255, 255, 255, 255, 255, 255, 255
+#define ALL_32 ALL_8, ALL_8, ALL_8, ALL_8
+static const uint8_t all_but_one[2 * LANES] = {ALL_32, 0,   ALL_8, ALL_8, ALL_8, 255,
+                                               255,    255, 255,   255,   255,   255};
+
+/* Lanes whose neighbours are inside the unit, 255 or 0 for each: not at column 0, not at columns 0
+ * and 1, not at column 63. (Columns of 62 and less have other lanes' tokens of 0 right of them.) */
+struct inside {
+    const uint8_t *left, *far_left, *right;
+};
+
+static struct inside find_inside(uint32_t t)
+{
+    uint32_t front = psti_pli_wave_front_lane(t), last = ((t + 1) & 63) >> 1;
+    return (struct inside){
+        .left = all_but_one + ((t & 1) == 0 ? LANES - front : 0),
+        .far_left = all_but_one + LANES - front,
+        .right = all_but_one + ((t & 1) != 0 ? LANES - last : 0),
+    };
+}
+
+/* E of all lanes as if they belonged to `plane`. */
 static inline void find_energies(const struct wave *w, uint32_t t,
                                  const struct psti_pli_wave_plane *plane, uint32_t bits,
                                  enum psti_pli_energy kind, uint8_t *restrict energies)
 {
     enum { S = TOKEN_STRIDE };
+    struct inside in = find_inside(t);
+    const uint8_t *left = in.left, *far_left = in.far_left, *right = in.right;
     const uint8_t *g = w->tokens[t] + TOKEN_PREFIX;
     const uint8_t *g0 = tokens_of(w, t, plane, plane->index0);
     const uint8_t *g1 = tokens_of(w, t, plane, plane->index1);
     for (int i = 0; i < LANES; i++)
-        energies[i] =
-            psti_pli_wave_energy(kind, bits, g[i - S], g[i - 1 - 2 * S], g[i - 1 - 3 * S],
-                                 g[i - 1 - S], g[i - 2 - 4 * S], g[i - 2 * S], g0[i], g1[i]);
+        energies[i] = psti_pli_wave_energy(
+            kind, bits, g[i - S] & left[i], g[i - 1 - 2 * S], g[i - 1 - 3 * S] & left[i],
+            g[i - 1 - S] & right[i], g[i - 2 - 4 * S], g[i - 2 * S] & far_left[i], g0[i], g1[i]);
 }
 
 static void plane_energies(const struct wave *w, uint32_t t,
@@ -148,111 +171,63 @@ static void plane_energies(const struct wave *w, uint32_t t,
         find_energies(w, t, plane, 8, PSTI_PLI_ENERGY_THIRD, energies);
 }
 
-/* E of one lane at column 0, 1 or 63, whose rows of tokens hold other columns' values there. */
-static uint8_t edge_energy(const struct wave *w, uint32_t t,
-                           const struct psti_pli_wave_plane *plane, uint32_t lane, uint32_t x)
-{
-    enum { S = TOKEN_STRIDE };
-    const uint8_t *g = w->tokens[t] + TOKEN_PREFIX + lane;
-    uint8_t g0 = tokens_of(w, t, plane, plane->index0)[lane];
-    uint8_t g1 = tokens_of(w, t, plane, plane->index1)[lane];
-    uint8_t gl = x > 0 ? g[-S] : 0, gll = x > 1 ? g[-2 * S] : 0;
-    uint8_t gul = x > 0 ? g[-1 - 3 * S] : 0, gur = x < EDGE - 1 ? g[-1 - S] : 0;
-    return psti_pli_wave_energy(plane->energy, w->unit->bits, gl, g[-1 - 2 * S], gul, gur,
-                                g[-2 - 4 * S], gll, g0, g1);
-}
-
 static void all_energies(const struct wave *w, uint32_t t, uint8_t *energies)
 {
     const struct psti_pli_wave_plane *front = plane_of(w, t >> 6);
     const struct psti_pli_wave_plane *rear = plane_of(w, (t >> 6) - 1);
-    uint32_t a = psti_pli_wave_front_lane(t), last = ((t + 1) & 63) >> 1;
     if (rear)
         plane_energies(w, t, rear, energies);
     if (front && front != rear) {
         uint8_t own[LANES];
         plane_energies(w, t, front, own);
-        memcpy(energies, own, a + 1);
+        memcpy(energies, own, psti_pli_wave_front_lane(t) + 1);
     }
-    if (front)
-        energies[a] = edge_energy(w, t, front, a, t & 1);
-    if ((t & 1) == 0)
-        return;
-    /* The lane at column 63. */
-    const struct psti_pli_wave_plane *plane = last <= a ? front : rear;
-    if (plane)
-        energies[last] = edge_energy(w, t, plane, last, EDGE - 1);
 }
 
-/* The entry of one lane's token in context `slots`; the state goes on, with a word if it must.
- * Whether it must is as good as random: no branch. `sure`: frequencies may be 1024, which entries
- * hold as 0. */
-static inline uint32_t decode_entry(const uint32_t *slots, bool sure, uint32_t *state,
-                                    const uint8_t **words)
-{
-    uint32_t x = *state, entry = slots[x & (PSTI_PLI_PROB_SUM - 1)];
-    uint32_t freq = sure ? PSTI_PLI_WAVE_FREQ(entry) : entry >> 22;
-    /* Bit 15 of a bias is turned over and was 0. */
-    x = freq * (x >> PSTI_PLI_PROB_BITS) + (entry & 0xffff) - 0x8000;
-    uint32_t full = x << 16 | psti_load_u16(*words);
-    uint32_t low = x < 65536;
-    *words += 2 * low;
-    *state = x ^ ((0u - low) & (x ^ full));
-    return entry;
-}
+/* Words not yet taken. */
+struct words {
+    const uint8_t *at;
+    size_t n_taken;
+};
 
-/* A step's tokens where all lanes are active. */
-static inline const uint8_t *decode_full(const struct psti_pli_wave_tables *tables, bool sure,
-                                         const uint8_t *energies, uint32_t *states,
-                                         const uint8_t *words, uint8_t *tokens)
+/* One lane's token in the context of energy `e`; the state goes on, with a word if it must. Whether
+ * it must is as good as random: no branch. */
+static inline uint8_t decode_token(const struct psti_pli_wave_tables *tables, uint8_t e,
+                                   uint32_t *state, struct words *words)
 {
-    const uint32_t *slots = tables->slots[0];
-    for (uint32_t l = 0; l < LANES; l += 8) {
-        uint64_t eight = 0;
-        for (uint32_t i = 0; i < 8; i++) {
-            const uint32_t *own = slots + tables->first_slot[energies[l + i]];
-            uint32_t entry = decode_entry(own, sure, states + l + i, &words);
-            eight |= (uint64_t)PSTI_PLI_WAVE_TOKEN(entry) << (8 * i);
-        }
-        psti_store_u64(tokens + l, eight);
-    }
-    return words;
-}
-
-/* A step's tokens where some lanes are active: in eights that have such, the others are given the
- * idle context, whose only token is 0. */
-static const uint8_t *decode_partial(const struct psti_pli_wave_tables *tables, uint32_t active,
-                                     const uint8_t *energies, uint32_t *states,
-                                     const uint8_t *words, uint8_t *tokens)
-{
-    const uint32_t *slots = tables->slots[0];
-    for (uint32_t l = 0; l < LANES; l += 8) {
-        uint64_t eight = 0;
-        for (uint32_t i = 0; (active >> l & 255) != 0 && i < 8; i++) {
-            uint32_t idle = (active >> (l + i) & 1) - 1; /* all bits, or none */
-            uint32_t own = tables->first_slot[energies[l + i]];
-            uint32_t first = own ^ ((own ^ IDLE_SLOT) & idle);
-            uint32_t entry = decode_entry(slots + first, true, states + l + i, &words);
-            eight |= (uint64_t)PSTI_PLI_WAVE_TOKEN(entry) << (8 * i);
-        }
-        psti_store_u64(tokens + l, eight);
-    }
-    return words;
+    const struct psti_pli_wave_context *context =
+        (const void *)((const uint8_t *)tables->contexts + tables->context_at[e]);
+    uint32_t x = *state, slot = x & (PSTI_PLI_PROB_SUM - 1);
+    uint8_t token = context->tokens[slot];
+    x = context->of[token].freq * (x >> PSTI_PLI_PROB_BITS) + slot - context->of[token].first_slot;
+    uint32_t full = x << 16 | psti_load_u16(words->at + 2 * words->n_taken);
+    uint32_t change = (full ^ x) & (uint32_t) - (x < 65536);
+    words->n_taken += x < 65536;
+    *state = x ^ change;
+    return token;
 }
 
 /* One step's tokens; inactive lanes get 0. Takes at most 32 words. */
 static const uint8_t *decode_step(const struct wave *w, const struct psti_pli_wave_tables *tables,
-                                  uint32_t t, uint32_t *states, const uint8_t *words)
+                                  uint32_t t, uint32_t *states, const uint8_t *words_at)
 {
     uint8_t *tokens = w->tokens[t] + TOKEN_PREFIX;
     uint32_t active = active_lanes(w, t);
+    struct words words = {words_at, 0};
     _Alignas(16) uint8_t energies[LANES];
     all_energies(w, t, energies);
-    if (active != UINT32_MAX)
-        return decode_partial(tables, active, energies, states, words, tokens);
-    if (tables->has_sure_tokens)
-        return decode_full(tables, true, energies, states, words, tokens);
-    return decode_full(tables, false, energies, states, words, tokens);
+    if (active == UINT32_MAX) {
+        for (uint32_t l = 0; l < LANES; l += 8)
+            for (uint32_t i = 0; i < 8; i++)
+                tokens[l + i] = decode_token(tables, energies[l + i], states + l + i, &words);
+    } else {
+        memset(tokens, 0, LANES);
+        for (; active != 0; active &= active - 1) {
+            uint32_t l = (uint32_t)__builtin_ctz(active);
+            tokens[l] = decode_token(tables, energies[l], states + l, &words);
+        }
+    }
+    return words.at + 2 * words.n_taken;
 }
 
 /* How many of 32 tokens are not 0. */
@@ -425,43 +400,14 @@ static inline uint64_t find_residuals_8(struct wave *w, const uint8_t *tokens)
     return (eight ^ negative) + (negative & ONES_8);
 }
 
-/* Bytes of 8 numbers, as rows, change places with their columns. */
-static inline void turn_8x8(uint64_t *v)
+/* Tokens of all steps become residuals where they are. */
+static void find_all_residuals_8(struct wave *w)
 {
-    for (uint32_t k = 0; k < 4; k++) {
-        uint64_t d = ((v[k] >> 32) ^ v[k + 4]) & 0xffffffff;
-        v[k] ^= d << 32;
-        v[k + 4] ^= d;
-    }
-    for (uint32_t k = 0; k < 8; k += k & 1 ? 3 : 1) {
-        uint64_t d = ((v[k] >> 16) ^ v[k + 2]) & 0x0000ffff0000ffff;
-        v[k] ^= d << 16;
-        v[k + 2] ^= d;
-    }
-    for (uint32_t k = 0; k < 8; k += 2) {
-        uint64_t d = ((v[k] >> 8) ^ v[k + 1]) & 0x00ff00ff00ff00ff;
-        v[k] ^= d << 8;
-        v[k + 1] ^= d;
-    }
-}
-
-/* Residuals of all steps, each lane's in a line. */
-static void find_lines(struct wave *w, int8_t *lines)
-{
-    uint32_t n_steps = w->head->n_steps;
-    for (uint32_t t = 0; t < n_steps; t += 8) {
-        uint64_t v[LANES / 8][8];
-        for (uint32_t i = 0; i < 8; i++)
-            for (uint32_t k = 0; k < LANES / 8; k++)
-                v[k][i] = t + i < n_steps
-                              ? find_residuals_8(w, w->tokens[t + i] + TOKEN_PREFIX + 8 * k)
-                              : 0;
-        for (uint32_t k = 0; k < LANES / 8; k++) {
-            turn_8x8(v[k]);
-            for (size_t i = 0; i < 8; i++)
-                psti_store_u64(lines + (8 * k + i) * PSTI_PLI_WAVE_LINE + t, v[k][i]);
+    for (uint32_t t = 0; t < w->head->n_steps; t++)
+        for (uint32_t l = 0; l < LANES; l += 8) {
+            uint8_t *tokens = w->tokens[t] + TOKEN_PREFIX + l;
+            psti_store_u64(tokens, find_residuals_8(w, tokens));
         }
-    }
 }
 
 /* spread[which][signs]: in the lanes of `which`, in ascending order, all bits or none, as the next
@@ -483,28 +429,25 @@ static void find_spread(struct wave *w)
 
 /* -- The unit -- */
 
-static void fill_constants(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head,
-                           struct memory *memory)
+/* Of 16 bits. */
+static void fill_constants(const struct psti_pli_wave_head *head, uint16_t *samples)
 {
     for (uint32_t i = 0; i < head->n_constant; i++) {
-        size_t plane = head->constant_planes[i];
-        if (unit->bits == 8)
-            memset(memory->of_8.rows + plane * PSTI_PLI_WAVE_ROWS_PLANE, head->constants[i],
-                   PSTI_PLI_WAVE_ROWS_PLANE);
-        else
-            for (size_t k = 0; k < PLANE_SAMPLES; k++)
-                memory->samples[plane * PLANE_SAMPLES + k] = head->constants[i];
+        uint16_t *plane = samples + head->constant_planes[i] * (size_t)PLANE_SAMPLES;
+        for (size_t k = 0; k < PLANE_SAMPLES; k++)
+            plane[k] = head->constants[i];
     }
 }
 
-static void show_planes(const struct psti_pli_unit *unit, const struct memory *memory,
-                        struct psti_pli_planes *planes)
+/* Of 8 bits lane l is at column 0 of a band 2 * l steps after lane 0. */
+static void show_planes(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head,
+                        const struct memory *memory, struct psti_pli_planes *planes)
 {
     if (unit->bits == 8)
-        *planes = (struct psti_pli_planes){.base = memory->of_8.rows + PSTI_PLI_WAVE_ROW_BEFORE,
-                                           .plane_step = PSTI_PLI_WAVE_ROWS_PLANE,
-                                           .band_step = LANES * PSTI_PLI_WAVE_ROW,
-                                           .row_step = PSTI_PLI_WAVE_ROW};
+        *planes = (struct psti_pli_planes){.base = memory->of_8.lines,
+                                           .plane_step = EDGE * head->bands_per_plane,
+                                           .band_step = EDGE,
+                                           .row_step = LINE + 2};
     else
         *planes = (struct psti_pli_planes){.base = (const uint8_t *)memory->samples,
                                            .plane_step = 2 * PLANE_SAMPLES,
@@ -523,8 +466,9 @@ static enum pst_status decode_planes(struct wave *w, struct memory *memory,
         return status;
     open_bits(&w->bits, head);
     if (w->unit->bits == 8) {
-        find_lines(w, memory->of_8.lines);
-        psti_pli_wave_rows(w->unit, w->head, memory->of_8.lines, memory->of_8.rows);
+        find_all_residuals_8(w);
+        psti_pli_wave_steps_8(w->unit, w->head, (const int8_t *)w->tokens[0] + TOKEN_PREFIX,
+                              TOKEN_STRIDE, memory->of_8.lines);
     } else {
         find_spread(w);
         for (uint32_t t = 0; t < w->head->n_steps; t++)
@@ -553,7 +497,10 @@ enum pst_status psti_pli_wave_decode_c(const struct psti_pli_unit *unit,
         if (status != PST_OK)
             return status;
     }
-    fill_constants(unit, head, memory);
-    show_planes(unit, memory, planes);
+    if (unit->bits == 8)
+        psti_pli_wave_place_planes(head, memory->of_8.lines, LINE + 2);
+    else
+        fill_constants(head, memory->samples);
+    show_planes(unit, head, memory, planes);
     return PST_OK;
 }

@@ -18,10 +18,21 @@
 /* Context 16 is for idle lanes: token 0, and x stays what it is. */
 enum { PSTI_PLI_WAVE_IDLE = PSTI_PLI_N_CONTEXTS };
 
+/* One context's table, for lanes decoded one by one: a token's slot names it, its frequency and
+ * first slot stand once. All of them fit into a first cache, which those for vectors do not. */
+struct psti_pli_wave_context {
+    uint8_t tokens[PSTI_PLI_PROB_SUM]; /* [slot] */
+    struct {
+        uint16_t freq, first_slot;
+    } of[PSTI_PLI_N_TOKENS + 1]; /* [token] */
+};
+
 struct psti_pli_wave_tables {
     _Alignas(64) uint32_t slots[PSTI_PLI_N_CONTEXTS + 1][PSTI_PLI_PROB_SUM];
     uint16_t first_slot[256]; /* E -> where its context's slots begin in `slots` */
     bool has_sure_tokens;     /* in one of the contexts a token has all slots */
+    _Alignas(64) struct psti_pli_wave_context contexts[PSTI_PLI_N_CONTEXTS];
+    uint16_t context_at[256]; /* E -> where its context stands in `contexts`, in bytes */
 };
 _Static_assert(sizeof(struct psti_pli_wave_tables) <= PSTI_PLI_TABLES_NBYTES, "scratch");
 

@@ -23,8 +23,7 @@ struct steps {
     const struct psti_pli_wave_head *head;
     const int16_t *residuals; /* [t][lane] */
     uint16_t *samples;
-    /* Coefficients of each lane's filter, renewed where the lane enters a block. */
-    _Alignas(64) int16_t k[7][LANES], is_med[LANES];
+    struct psti_pli_wave_lanes lanes;
     /* Samples of the last steps, as lanes; [-2], [-1] of a row hold what lanes 0 and 1 find above.
      */
     int32_t rows[HISTORY][HISTORY_STRIDE];
@@ -53,44 +52,64 @@ static const int16_t one_lane[3 * LANES] = {[LANES] = -1};
 static const int16_t first_lanes[2 * LANES] = {X4, X4, X4, X4, X4, X4, X4, X4};
 #undef X4
 
-static void find_edges(const struct steps *s, uint32_t t, struct edges *e)
+struct psti_pli_wave_edges psti_pli_wave_find_edges(const struct psti_pli_unit *unit,
+                                                    const struct psti_pli_wave_head *head,
+                                                    uint32_t t)
 {
-    const int16_t *none = one_lane + 2 * LANES, *zero = one_lane + LANES;
-    uint32_t bands = s->head->bands_per_plane, last = s->unit->width - 1;
-    uint32_t a = psti_pli_wave_front_lane(t), band1 = (t - 2) >> 6;
-    e->column0 = t & 1 ? none : zero - a;
-    e->column1 = t & 1 ? zero - a : none;
-    e->last = (t - last) & 1 ? none : zero - (((t - last) & 63) >> 1);
-    e->row0 = (t >> 6) % bands == 0 ? zero : none;
-    e->row1 = band1 % bands == 0 ? zero - 1 : none;
-    e->front = first_lanes + (LANES - 1) - a;
-    const struct psti_pli_wave_plane *plane = psti_pli_wave_plane_of(s->head, t >> 6);
-    e->start = plane && t % (EDGE * bands) == 0 ? plane->start : -1;
+    enum { NONE = 2 * LANES, LANE_0 = LANES };
+    uint32_t bands = head->bands_per_plane, last = unit->width - 1;
+    uint32_t front = LANE_0 - psti_pli_wave_front_lane(t);
+    const struct psti_pli_wave_plane *plane = psti_pli_wave_plane_of(head, t >> 6);
+    return (struct psti_pli_wave_edges){
+        .column0 = t & 1 ? NONE : front,
+        .column1 = t & 1 ? front : NONE,
+        .last = (t - last) & 1 ? NONE : LANE_0 - (((t - last) & 63) >> 1),
+        .row0 = (t >> 6) % bands == 0 ? LANE_0 : NONE,
+        .row1 = ((t - 2) >> 6) % bands == 0 ? LANE_0 - 1 : NONE,
+        .start = plane && t % (EDGE * bands) == 0 ? plane->start : -1,
+    };
 }
 
-/* Where lane l enters a block of 16 columns: one lane in eight every second step. */
-static void update_coefficients(struct steps *s, uint32_t t)
+static void find_masks(const struct steps *s, uint32_t t, struct edges *e)
 {
-    uint32_t columns = (s->unit->width + PSTI_PLI_WAVE_BLOCK - 1) / PSTI_PLI_WAVE_BLOCK;
+    struct psti_pli_wave_edges edges = psti_pli_wave_find_edges(s->unit, s->head, t);
+    *e = (struct edges){
+        .column0 = one_lane + edges.column0,
+        .column1 = one_lane + edges.column1,
+        .last = one_lane + edges.last,
+        .row0 = one_lane + edges.row0,
+        .row1 = one_lane + edges.row1,
+        .front = first_lanes + (LANES - 1) - psti_pli_wave_front_lane(t),
+        .start = edges.start,
+    };
+}
+
+/* A lane enters a block of 16 columns: one in eight every second step. */
+void psti_pli_wave_update_lanes(const struct psti_pli_unit *unit,
+                                const struct psti_pli_wave_head *head, uint32_t t,
+                                struct psti_pli_wave_lanes *lanes)
+{
+    uint32_t columns = (unit->width + PSTI_PLI_WAVE_BLOCK - 1) / PSTI_PLI_WAVE_BLOCK;
     if (t & 1)
         return;
     for (uint32_t l = (t >> 1) & 7; l < LANES; l += 8) {
         uint32_t u = t - 2 * l, band = u >> 6, x = u & 63;
-        const struct psti_pli_wave_plane *plane = psti_pli_wave_plane_of(s->head, band);
-        uint32_t y = (band % s->head->bands_per_plane) * LANES + l;
-        if (!plane || plane->predictor != PSTI_PLI_PREDICT_FILTERS || x >= s->unit->width ||
-            y >= s->unit->height)
+        const struct psti_pli_wave_plane *plane = psti_pli_wave_plane_of(head, band);
+        if (!plane || plane->predictor != PSTI_PLI_PREDICT_FILTERS || x >= unit->width)
+            continue;
+        uint32_t y = (band % head->bands_per_plane) * LANES + l;
+        if (y >= unit->height)
             continue;
         uint32_t block = (y / PSTI_PLI_WAVE_BLOCK) * columns + x / PSTI_PLI_WAVE_BLOCK;
         uint32_t number = plane->filters[block];
-        s->is_med[l] = number == 0 ? -1 : 0;
+        lanes->is_med[l] = number == 0 ? -1 : 0;
         if (number == 0)
             continue;
         const struct psti_pli_filter *filter = &psti_pli_filters[plane->list][number - 1];
         for (uint32_t k = 0; k < 5; k++)
-            s->k[k][l] = filter->k[k];
-        s->k[5][l] = filter->a;
-        s->k[6][l] = filter->b;
+            lanes->k[k][l] = filter->k[k];
+        lanes->k[5][l] = filter->a;
+        lanes->k[6][l] = filter->b;
     }
 }
 
@@ -165,14 +184,14 @@ static void filter(const struct steps *s, const struct near *n, const int16_t *g
 {
     for (uint32_t i = 0; i < LANES; i++) {
         int32_t l = n->l[i], x = 32 * l + 16;
-        x += s->k[0][i] * (n->u[i] - l);
-        x += s->k[1][i] * (n->ul[i] - l);
-        x += s->k[2][i] * (n->ur[i] - l);
-        x += s->k[3][i] * (n->uu[i] - l);
-        x += s->k[4][i] * (n->ll[i] - l);
-        x += s->k[5][i] * g[i];
-        x += s->k[6][i] * r[i];
-        p[i] = pick(s->is_med[i], med(l, n->u[i], n->ul[i]), least(most(x >> 5, 0), LARGEST));
+        x += s->lanes.k[0][i] * (n->u[i] - l);
+        x += s->lanes.k[1][i] * (n->ul[i] - l);
+        x += s->lanes.k[2][i] * (n->ur[i] - l);
+        x += s->lanes.k[3][i] * (n->uu[i] - l);
+        x += s->lanes.k[4][i] * (n->ll[i] - l);
+        x += s->lanes.k[5][i] * g[i];
+        x += s->lanes.k[6][i] * r[i];
+        p[i] = pick(s->lanes.is_med[i], med(l, n->u[i], n->ul[i]), least(most(x >> 5, 0), LARGEST));
     }
 }
 
@@ -222,7 +241,7 @@ static void rebuild(struct steps *s, uint32_t t)
     int32_t *to = row_of(s, t);
     struct near n;
     struct edges edges;
-    find_edges(s, t, &edges);
+    find_masks(s, t, &edges);
     if (edges.start >= 0)
         row_of(s, t - 2)[-1] = edges.start;
     gather(s, t, &edges, &n);
@@ -245,7 +264,7 @@ void psti_pli_wave_steps(const struct psti_pli_unit *unit, const struct psti_pli
 {
     struct steps s = {.unit = unit, .head = head, .residuals = residuals, .samples = samples};
     for (uint32_t t = 0; t < head->n_steps; t++) {
-        update_coefficients(&s, t);
+        psti_pli_wave_update_lanes(unit, head, t, &s.lanes);
         rebuild(&s, t);
     }
 }

@@ -72,21 +72,30 @@ static inline uint32_t psti_pli_wave_base(uint32_t token)
 enum psti_pli_energy { PSTI_PLI_ENERGY_FIRST, PSTI_PLI_ENERGY_SECOND, PSTI_PLI_ENERGY_THIRD };
 
 /* E of section 5.6 from the neighbours' tokens, 0 outside the unit; `bits` of a sample. The one
- * place where the formulas stand. */
+ * place where the formulas stand. Tokens of 8 bits are below PSTI_PLI_N_TOKENS_8, so that of their
+ * sums none but the last leaves a byte: 16 lanes fit into a vector. */
+static inline uint8_t psti_pli_wave_half(uint8_t v) { return (uint8_t)(v - (v >> 1)); }
 static inline uint8_t psti_pli_wave_energy(enum psti_pli_energy kind, uint32_t bits, uint8_t gl,
                                            uint8_t gu, uint8_t gul, uint8_t gur, uint8_t guu,
                                            uint8_t gll, uint8_t g0, uint8_t g1)
 {
-    uint16_t cross = (uint16_t)(gl + gu + gur + guu), far = (uint16_t)(gul + gll), e;
+    if (bits == 8) {
+        uint8_t cross = (uint8_t)(gl + gu + gur + guu), far = (uint8_t)(gul + gll), e, more;
+        if (kind == PSTI_PLI_ENERGY_FIRST) {
+            e = (uint8_t)(2 * cross);
+            more = far;
+        } else {
+            e = (uint8_t)(cross + psti_pli_wave_half(cross) + far);
+            more = kind == PSTI_PLI_ENERGY_SECOND ? psti_pli_wave_half(g0) : (uint8_t)(2 * g1);
+        }
+        uint8_t room = (uint8_t)~e;
+        return (uint8_t)(e + (more < room ? more : room));
+    }
+    uint16_t cross = (uint16_t)(gl + gu + gur + guu), far = (uint16_t)(gul + gll);
     if (kind == PSTI_PLI_ENERGY_FIRST)
-        e = (uint16_t)(2 * cross + far);
-    else if (kind == PSTI_PLI_ENERGY_SECOND)
-        e = (uint16_t)(cross + ((cross + 1) >> 1) + far + ((g0 + 1) >> 1));
-    else
-        e = (uint16_t)(cross + ((cross + 1) >> 1) + far + 2 * g1);
-    if (bits == 16)
-        return (uint8_t)(e >> 1);
-    return (uint8_t)(e < 255 ? e : 255);
+        return (uint8_t)((2 * cross + far) >> 1);
+    uint16_t e = (uint16_t)(cross + ((cross + 1) >> 1) + far);
+    return (uint8_t)((kind == PSTI_PLI_ENERGY_SECOND ? e + ((g0 + 1) >> 1) : e + 2 * g1) >> 1);
 }
 /* The formula of a coded plane; `first`: no plane before it is coded. */
 static inline enum psti_pli_energy psti_pli_wave_energy_kind(uint32_t plane, uint32_t transform,
