@@ -18,6 +18,7 @@
 
 enum {
     LANES = PSTI_PLI_LANES,
+    EIGHTS = LANES / 8,
     EDGE = PSTI_PLI_WAVE_EDGE,
     LINE = PSTI_PLI_WAVE_LINE,
     MAX_STEPS = PSTI_PLI_WAVE_MAX_STEPS,
@@ -42,6 +43,7 @@ struct memory {
         };
         struct {
             _Alignas(64) uint8_t lines[LANES * LINE + READ_AHEAD];
+            uint16_t large[EIGHTS * MAX_STEPS + 1];
         } of_8;
     };
 };
@@ -84,7 +86,7 @@ static const struct psti_pli_wave_plane *plane_of(const struct wave *w, uint32_t
 /* Lanes of a band that have rows. `band` may be outside the cylinder. */
 static uint32_t band_rows(const struct wave *w, uint32_t band)
 {
-    return band < w->head->n_bands ? w->rows_of_band[band % w->head->bands_per_plane] : 0;
+    return band < w->head->n_bands ? w->rows_of_band[band & (w->head->bands_per_plane - 1)] : 0;
 }
 static uint32_t active_lanes(const struct wave *w, uint32_t t)
 {
@@ -107,15 +109,14 @@ static void find_lanes(struct wave *w)
 
 /* -- Tokens -- */
 
-/* A row of tokens `steps` before, of zeros if plane `index` is not coded. */
+/* The row that holds tokens of plane `index` at the same places as row t those of `plane`; of zeros
+ * if that is not coded. */
 static const uint8_t *tokens_of(const struct wave *w, uint32_t t,
                                 const struct psti_pli_wave_plane *plane, int index)
 {
     uint32_t delta = EDGE * w->head->bands_per_plane;
     uint32_t back = delta * (uint32_t)(plane - w->head->planes - index);
-    if (index < 0 || t < back)
-        return w->tokens[-1] + TOKEN_PREFIX;
-    return w->tokens[t - back] + TOKEN_PREFIX;
+    return (index < 0 ? w->tokens[-1] : w->tokens[t - back]) + TOKEN_PREFIX;
 }
 
 /* Bytes of 255, of which one is 0: that of lane l, in 32 bytes from LANES - l on; none from 0 on.
@@ -230,25 +231,11 @@ static const uint8_t *decode_step(const struct wave *w, const struct psti_pli_wa
     return words.at + 2 * words.n_taken;
 }
 
-/* How many of 32 tokens are not 0. */
-static uint32_t count_signs(const uint8_t *tokens)
-{
-    uint64_t sum = 0;
-    for (uint32_t l = 0; l < LANES; l += 8)
-        sum += ((psti_load_u64(tokens + l) + 0x7f7f7f7f7f7f7f7f) >> 7) & 0x0101010101010101;
-    return (uint32_t)((sum * 0x0101010101010101) >> 56);
-}
-
-/* Keeps a step's tokens for the second pass, and shows lanes 30 and 31 to lanes 0 and 1, unless
- * those begin another plane. */
+/* Shows lanes 30 and 31 to lanes 0 and 1, unless those begin another plane. */
 static void close_step(const struct wave *w, uint32_t t)
 {
     uint8_t *tokens = w->tokens[t] + TOKEN_PREFIX;
-    int16_t *kept = w->residuals + (size_t)t * LANES;
     uint32_t last = w->head->bands_per_plane - 1;
-    if (w->unit->bits == 16)
-        for (uint32_t l = 0; l < LANES; l++)
-            kept[l] = tokens[l];
     tokens[-1] = (((t - 62) >> 6) & last) == last ? 0 : tokens[31];
     tokens[-2] = (((t - 60) >> 6) & last) == last ? 0 : tokens[30];
 }
@@ -272,7 +259,6 @@ static enum pst_status decode_tokens(struct wave *w, const struct psti_pli_wave_
             }
         }
         words = decode_step(w, tables, t, head->states, words);
-        w->bits.raw += count_signs(w->tokens[t] + TOKEN_PREFIX);
         close_step(w, t);
     }
     bool ends = words == end;
@@ -310,23 +296,40 @@ static inline uint64_t load_bits(const struct bit_source *b, uint64_t at)
     return psti_load_u64(b->tail + in_tail) >> (at & 7);
 }
 
-/* Large tokens become magnitudes. */
-static void add_raw_bits(struct bit_source *b, int16_t *tokens, uint32_t n_tokens)
+/* The magnitude that a large token and its raw bits stand for. */
+static inline uint32_t take_magnitude(struct bit_source *b, uint32_t token)
 {
-    for (uint32_t l = 0; l < n_tokens; l++) {
-        if (tokens[l] < PSTI_PLI_DIRECT)
-            continue;
-        uint32_t token = (uint32_t)tokens[l], n = psti_pli_wave_raw_bits(token);
-        uint64_t bits = load_bits(b, b->raw) & ((1u << n) - 1);
-        tokens[l] = (int16_t)(uint16_t)(psti_pli_wave_base(token) + bits);
-        b->raw += n;
-    }
+    uint32_t n = psti_pli_wave_raw_bits(token);
+    uint64_t bits = load_bits(b, b->raw) & ((1u << n) - 1);
+    b->raw += n;
+    return (uint32_t)(psti_pli_wave_base(token) + bits);
+}
+
+/* -- Residuals of 16 bits -- */
+
+/* How many of 32 tokens are not 0. */
+static uint32_t count_signs(const uint8_t *tokens)
+{
+    uint64_t sum = 0;
+    for (uint32_t l = 0; l < LANES; l += 8)
+        sum += ((psti_load_u64(tokens + l) + 0x7f7f7f7f7f7f7f7f) >> 7) & 0x0101010101010101;
+    return (uint32_t)((sum * 0x0101010101010101) >> 56);
+}
+
+/* Large tokens become magnitudes. */
+static void add_raw_bits(struct bit_source *b, int16_t *tokens)
+{
+    for (uint32_t l = 0; l < LANES; l++)
+        if (tokens[l] >= PSTI_PLI_DIRECT)
+            tokens[l] = (int16_t)(uint16_t)take_magnitude(b, (uint32_t)tokens[l]);
 }
 
 /* Tokens of step t become residuals: four lanes of 16 bits at once. */
 static inline void find_residuals(struct wave *w, uint32_t t)
 {
     int16_t *m = w->residuals + (size_t)t * LANES;
+    for (uint32_t l = 0; l < LANES; l++)
+        m[l] = w->tokens[t][TOKEN_PREFIX + l];
     uint64_t signs = load_bits(&w->bits, w->bits.signs), large = 0;
     uint64_t begin = w->bits.signs, negative[LANES / 4];
     for (uint32_t i = 0; i < LANES / 4; i++) {
@@ -342,72 +345,13 @@ static inline void find_residuals(struct wave *w, uint32_t t)
     }
     w->bits.signs = begin;
     if (large & (0x8000 * ONES_16))
-        add_raw_bits(&w->bits, m, LANES);
+        add_raw_bits(&w->bits, m);
     for (uint32_t i = 0; i < LANES / 4; i++) {
         uint64_t four = psti_load_u64(m + 4 * (size_t)i);
         /* -v is ~v + 1; a lane without magnitude has no sign, so no carry leaves a lane. */
         four = (four ^ negative[i]) + (negative[i] & ONES_16);
         psti_store_u64(m + 4 * (size_t)i, four);
     }
-}
-
-/* -- Residuals of 8 bits -- */
-
-#define ONES_8 0x0101010101010101ull
-
-/* [which][signs]: in the bytes of `which`, in ascending order, all bits or none, as the next of
- * `signs` says. */
-#define BYTE_0(w, s) ((w)&1 & (s) ? 0xffu : 0)
-#define BYTE_1(w, s) ((w) >> 1 & 1 & (s) >> ((w)&1) ? 0xff00u : 0)
-#define BYTE_2(w, s) ((w) >> 2 & 1 & (s) >> (((w)&1) + ((w) >> 1 & 1)) ? 0xff0000u : 0)
-#define BYTE_3(w, s)                                                                               \
-    ((w) >> 3 & 1 & (s) >> (((w)&1) + ((w) >> 1 & 1) + ((w) >> 2 & 1)) ? 0xff000000u : 0)
-#define FOUR(w, s) (BYTE_0(w, s) | BYTE_1(w, s) | BYTE_2(w, s) | BYTE_3(w, s))
-#define SIGNS_4(w, s) FOUR(w, s), FOUR(w, (s) + 1), FOUR(w, (s) + 2), FOUR(w, (s) + 3)
-#define SIGNS_16(w)                                                                                \
-    {                                                                                              \
-        SIGNS_4(w, 0), SIGNS_4(w, 4), SIGNS_4(w, 8), SIGNS_4(w, 12)                                \
-    }
-static const uint32_t spread_8[16][16] = {SIGNS_16(0),  SIGNS_16(1),  SIGNS_16(2),  SIGNS_16(3),
-                                          SIGNS_16(4),  SIGNS_16(5),  SIGNS_16(6),  SIGNS_16(7),
-                                          SIGNS_16(8),  SIGNS_16(9),  SIGNS_16(10), SIGNS_16(11),
-                                          SIGNS_16(12), SIGNS_16(13), SIGNS_16(14), SIGNS_16(15)};
-static const uint8_t n_signs[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
-
-/* Eight tokens of a step become residuals, modulo 256. */
-static inline uint64_t find_residuals_8(struct wave *w, const uint8_t *tokens)
-{
-    uint64_t eight = psti_load_u64(tokens);
-    uint64_t some = ((eight + 0x7f * ONES_8) >> 7) & ONES_8;
-    if (some == 0)
-        return 0;
-    uint64_t signs = load_bits(&w->bits, w->bits.signs);
-    uint32_t which = (uint32_t)((some * 0x0102040810204080) >> 56);
-    uint32_t n_low = n_signs[which & 15];
-    w->bits.signs += (some * ONES_8) >> 56;
-    uint64_t negative = spread_8[which & 15][signs & 15] |
-                        (uint64_t)spread_8[which >> 4][(signs >> n_low) & 15] << 32;
-    if ((eight + (0x80 - PSTI_PLI_DIRECT) * ONES_8) & (0x80 * ONES_8)) {
-        int16_t m[8];
-        for (uint32_t i = 0; i < 8; i++)
-            m[i] = (int16_t)((eight >> (8 * i)) & 255);
-        add_raw_bits(&w->bits, m, 8);
-        eight = 0;
-        for (uint32_t i = 0; i < 8; i++)
-            eight |= (uint64_t)((uint32_t)m[i] & 255) << (8 * i);
-    }
-    /* No carry leaves a byte, as magnitudes that have a sign are 1..255. */
-    return (eight ^ negative) + (negative & ONES_8);
-}
-
-/* Tokens of all steps become residuals where they are. */
-static void find_all_residuals_8(struct wave *w)
-{
-    for (uint32_t t = 0; t < w->head->n_steps; t++)
-        for (uint32_t l = 0; l < LANES; l += 8) {
-            uint8_t *tokens = w->tokens[t] + TOKEN_PREFIX + l;
-            psti_store_u64(tokens, find_residuals_8(w, tokens));
-        }
 }
 
 /* spread[which][signs]: in the lanes of `which`, in ascending order, all bits or none, as the next
@@ -425,6 +369,97 @@ static void find_spread(struct wave *w)
                 }
             w->spread[which][signs] = mask;
         }
+}
+
+static void find_residuals_16(struct wave *w)
+{
+    for (uint32_t t = 0; t < w->head->n_steps; t++)
+        w->bits.raw += count_signs(w->tokens[t] + TOKEN_PREFIX);
+    find_spread(w);
+    for (uint32_t t = 0; t < w->head->n_steps; t++)
+        find_residuals(w, t);
+}
+
+/* -- Residuals of 8 bits -- */
+
+#define ONES_8 0x0101010101010101ull
+
+/* [which]: in byte i the bit of the sign that lane i takes, if the lanes of `which` take the next
+ * of 8 signs, in ascending order. */
+#define PLACE(w, i)                                                                                \
+    ((uint64_t)((w) >> (i)&1) << (8 * (i) + __builtin_popcount((w) & ((1u << (i)) - 1))))
+#define PLACES(w)                                                                                  \
+    (PLACE(w, 0) | PLACE(w, 1) | PLACE(w, 2) | PLACE(w, 3) | PLACE(w, 4) | PLACE(w, 5) |           \
+     PLACE(w, 6) | PLACE(w, 7))
+#define PLACES_4(w) PLACES(w), PLACES((w) + 1), PLACES((w) + 2), PLACES((w) + 3)
+#define PLACES_16(w) PLACES_4(w), PLACES_4((w) + 4), PLACES_4((w) + 8), PLACES_4((w) + 12)
+#define PLACES_64(w) PLACES_16(w), PLACES_16((w) + 16), PLACES_16((w) + 32), PLACES_16((w) + 48)
+static const uint64_t sign_places[256] = {PLACES_64(0u), PLACES_64(64u), PLACES_64(128u),
+                                          PLACES_64(192u)};
+
+/* Changes the sign of those of 8 bytes that `negative` has a 1 for. */
+static inline uint64_t negate(uint64_t eight, uint64_t negative)
+{
+    /* -v is ~v + 1; 0 has no sign, so no carry leaves a byte. */
+    return (eight ^ (negative * 255)) + negative;
+}
+/* 0x80 in each of 8 bytes that is a large token. */
+static inline uint64_t large_ones(uint64_t eight)
+{
+    return (eight + (0x80 - PSTI_PLI_DIRECT) * ONES_8) & (0x80 * ONES_8);
+}
+
+/* Eight tokens take their signs from the lowest of `signs`. */
+static inline uint64_t sign_eight(uint64_t eight, uint64_t *signs, uint64_t *n_signs)
+{
+    uint64_t some = ((eight + 0x7f * ONES_8) >> 7) & ONES_8, n = (some * ONES_8) >> 56;
+    uint64_t places = sign_places[(some * 0x0102040810204080) >> 56];
+    uint64_t own = places & ((*signs & 255) * ONES_8);
+    uint64_t negative = ((((own & (0x7f * ONES_8)) + 0x7f * ONES_8) | own) >> 7) & ONES_8;
+    *signs >>= n;
+    *n_signs += n;
+    return negate(eight, negative);
+}
+
+/* Tokens of all steps take their signs, where they are. Returns how many eights have large ones;
+ * `large` tells which. */
+static uint32_t sign_tokens(struct wave *w, uint16_t *large)
+{
+    uint32_t n_large = 0;
+    for (uint32_t t = 0; t < w->head->n_steps; t++) {
+        uint64_t signs = load_bits(&w->bits, w->bits.signs);
+        uint8_t *tokens = w->tokens[t] + TOKEN_PREFIX;
+        for (uint32_t k = 0; k < EIGHTS; k++) {
+            uint64_t eight = psti_load_u64(tokens + 8 * k);
+            large[n_large] = (uint16_t)(EIGHTS * t + k);
+            n_large += large_ones(eight) != 0;
+            psti_store_u64(tokens + 8 * k, sign_eight(eight, &signs, &w->bits.signs));
+        }
+    }
+    return n_large;
+}
+
+/* Of eight tokens with signs large ones become residuals. */
+static void finish_eight(struct bit_source *b, uint8_t *tokens)
+{
+    uint64_t eight = psti_load_u64(tokens), negative = (eight >> 7) & ONES_8;
+    for (uint64_t left = large_ones(negate(eight, negative)); left != 0; left &= left - 1) {
+        uint8_t *token = tokens + (__builtin_ctzll(left) >> 3);
+        bool is_negative = *token > 127;
+        uint32_t m = take_magnitude(b, is_negative ? 256u - *token : *token);
+        *token = (uint8_t)(is_negative ? 0 - m : m);
+    }
+}
+
+/* Tokens of all steps become residuals modulo 256, where they are: first all take their signs, as
+ * only then is known where raw bits begin. */
+static void find_residuals_8(struct wave *w, uint16_t *large)
+{
+    uint32_t n_large = sign_tokens(w, large);
+    w->bits.raw = w->bits.signs;
+    for (uint32_t i = 0; i < n_large; i++)
+        finish_eight(&w->bits,
+                     w->tokens[large[i] / EIGHTS] + TOKEN_PREFIX + 8 * (size_t)(large[i] % EIGHTS));
 }
 
 /* -- The unit -- */
@@ -466,13 +501,11 @@ static enum pst_status decode_planes(struct wave *w, struct memory *memory,
         return status;
     open_bits(&w->bits, head);
     if (w->unit->bits == 8) {
-        find_all_residuals_8(w);
+        find_residuals_8(w, memory->of_8.large);
         psti_pli_wave_steps_8(w->unit, w->head, (const int8_t *)w->tokens[0] + TOKEN_PREFIX,
                               TOKEN_STRIDE, memory->of_8.lines);
     } else {
-        find_spread(w);
-        for (uint32_t t = 0; t < w->head->n_steps; t++)
-            find_residuals(w, t);
+        find_residuals_16(w);
         psti_pli_wave_steps(w->unit, w->head, w->residuals, memory->samples);
     }
     if (w->bits.raw > w->bits.n_bits)

@@ -49,7 +49,8 @@ struct psti_pli_wave_plane {
 /* A unit's head, parsed and checked. Row R of the cylinder is row R % plane_rows of coded plane
  * R / plane_rows. */
 struct psti_pli_wave_head {
-    uint32_t n_coded, n_bands, bands_per_plane, n_steps;
+    uint32_t n_coded, n_bands, n_steps;
+    uint32_t bands_per_plane;             /* 1 or 2 */
     struct psti_pli_wave_plane planes[4]; /* n_coded of them */
     uint8_t n_constant, constant_planes[4];
     uint16_t constants[4];
@@ -66,7 +67,7 @@ static inline uint32_t psti_pli_wave_front_lane(uint32_t t) { return (t & 63) >>
 static inline const struct psti_pli_wave_plane *psti_pli_wave_plane_of(
     const struct psti_pli_wave_head *head, uint32_t band)
 {
-    return band < head->n_bands ? &head->planes[band / head->bands_per_plane] : NULL;
+    return band < head->n_bands ? &head->planes[band >> (head->bands_per_plane - 1)] : NULL;
 }
 
 /* Parses all but the entropy-coded part; n_coded 0: nothing follows. */

@@ -64,9 +64,9 @@ struct psti_pli_wave_edges psti_pli_wave_find_edges(const struct psti_pli_unit *
         .column0 = t & 1 ? NONE : front,
         .column1 = t & 1 ? front : NONE,
         .last = (t - last) & 1 ? NONE : LANE_0 - (((t - last) & 63) >> 1),
-        .row0 = (t >> 6) % bands == 0 ? LANE_0 : NONE,
-        .row1 = ((t - 2) >> 6) % bands == 0 ? LANE_0 - 1 : NONE,
-        .start = plane && t % (EDGE * bands) == 0 ? plane->start : -1,
+        .row0 = ((t >> 6) & (bands - 1)) == 0 ? LANE_0 : NONE,
+        .row1 = (((t - 2) >> 6) & (bands - 1)) == 0 ? LANE_0 - 1 : NONE,
+        .start = plane && (t & (EDGE * bands - 1)) == 0 ? plane->start : -1,
     };
 }
 

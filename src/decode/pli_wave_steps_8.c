@@ -262,8 +262,12 @@ void psti_pli_wave_steps_8(const struct psti_pli_unit *unit, const struct psti_p
 {
     struct steps s = {
         .unit = unit, .head = head, .residuals = residuals, .residual_stride = residual_stride};
+    bool has_filters = false;
+    for (uint32_t j = 0; j < head->n_coded; j++)
+        has_filters |= head->planes[j].predictor == PSTI_PLI_PREDICT_FILTERS;
     for (uint32_t t = 0; t < head->n_steps; t++) {
-        psti_pli_wave_update_lanes(unit, head, t, &s.lanes);
+        if (has_filters)
+            psti_pli_wave_update_lanes(unit, head, t, &s.lanes);
         rebuild(&s, t);
         if (t % TURNED == TURNED - 1)
             turn_steps(&s, t + 1 - TURNED, lines);
