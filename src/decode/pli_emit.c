@@ -16,28 +16,38 @@
 
 enum { HALF8 = 128, HALF16 = 32768 };
 
+static void green_one8(const uint8_t *g, const uint8_t *p, uint8_t *out, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = (uint8_t)(p[i] + g[i] - HALF8);
+}
+
 /* Pixels of three bytes are made as numbers of four, by loops that compilers turn into vectors;
  * each is then written over the end of the one before it. */
 enum { PIXELS = 32 };
 
-static inline void store_rgb(const uint32_t *pixels, uint8_t *out)
+static inline void store_rgb(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out)
 {
+    uint16_t low[PIXELS];
+    uint32_t pixels[PIXELS];
+    for (uint32_t i = 0; i < PIXELS; i++)
+        low[i] = (uint16_t)(c0[i] | c1[i] << 8);
+    for (uint32_t i = 0; i < PIXELS; i++)
+        pixels[i] = low[i] | (uint32_t)c2[i] << 16;
     for (size_t i = 0; i < PIXELS - 1; i++)
         psti_store_u32(out + 3 * i, pixels[i]);
-    psti_store_u16(out + 3 * (PIXELS - 1), (uint16_t)pixels[PIXELS - 1]);
-    out[3 * PIXELS - 1] = (uint8_t)(pixels[PIXELS - 1] >> 16);
+    psti_store_u16(out + 3 * (PIXELS - 1), low[PIXELS - 1]);
+    out[3 * PIXELS - 1] = c2[PIXELS - 1];
 }
 
 static void green_rgb8(const uint8_t *g, const uint8_t *r, const uint8_t *b, uint8_t *out,
                        uint32_t n)
 {
     for (; n >= PIXELS; n -= PIXELS, g += PIXELS, r += PIXELS, b += PIXELS, out += 3 * PIXELS) {
-        uint32_t pixels[PIXELS];
-        for (uint32_t i = 0; i < PIXELS; i++) {
-            uint8_t red = (uint8_t)(r[i] + g[i] - HALF8), blue = (uint8_t)(b[i] + g[i] - HALF8);
-            pixels[i] = red | (uint32_t)g[i] << 8 | (uint32_t)blue << 16;
-        }
-        store_rgb(pixels, out);
+        uint8_t red[PIXELS], blue[PIXELS];
+        green_one8(g, r, red, PIXELS);
+        green_one8(g, b, blue, PIXELS);
+        store_rgb(red, g, blue, out);
     }
     for (uint32_t i = 0; i < n; i++) {
         out[3 * i] = (uint8_t)(r[i] + g[i] - HALF8);
@@ -57,21 +67,11 @@ static void green_rgba8(const uint8_t *g, const uint8_t *r, const uint8_t *b, co
     }
 }
 
-static void green_one8(const uint8_t *g, const uint8_t *p, uint8_t *out, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        out[i] = (uint8_t)(p[i] + g[i] - HALF8);
-}
-
 static void plain_rgb8(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out,
                        uint32_t n)
 {
-    for (; n >= PIXELS; n -= PIXELS, c0 += PIXELS, c1 += PIXELS, c2 += PIXELS, out += 3 * PIXELS) {
-        uint32_t pixels[PIXELS];
-        for (uint32_t i = 0; i < PIXELS; i++)
-            pixels[i] = c0[i] | (uint32_t)c1[i] << 8 | (uint32_t)c2[i] << 16;
-        store_rgb(pixels, out);
-    }
+    for (; n >= PIXELS; n -= PIXELS, c0 += PIXELS, c1 += PIXELS, c2 += PIXELS, out += 3 * PIXELS)
+        store_rgb(c0, c1, c2, out);
     for (uint32_t i = 0; i < n; i++) {
         out[3 * i] = c0[i];
         out[3 * i + 1] = c1[i];

@@ -52,24 +52,6 @@ static const int16_t one_lane[3 * LANES] = {[LANES] = -1};
 static const int16_t first_lanes[2 * LANES] = {X4, X4, X4, X4, X4, X4, X4, X4};
 #undef X4
 
-struct psti_pli_wave_edges psti_pli_wave_find_edges(const struct psti_pli_unit *unit,
-                                                    const struct psti_pli_wave_head *head,
-                                                    uint32_t t)
-{
-    enum { NONE = 2 * LANES, LANE_0 = LANES };
-    uint32_t bands = head->bands_per_plane, last = unit->width - 1;
-    uint32_t front = LANE_0 - psti_pli_wave_front_lane(t);
-    const struct psti_pli_wave_plane *plane = psti_pli_wave_plane_of(head, t >> 6);
-    return (struct psti_pli_wave_edges){
-        .column0 = t & 1 ? NONE : front,
-        .column1 = t & 1 ? front : NONE,
-        .last = (t - last) & 1 ? NONE : LANE_0 - (((t - last) & 63) >> 1),
-        .row0 = ((t >> 6) & (bands - 1)) == 0 ? LANE_0 : NONE,
-        .row1 = (((t - 2) >> 6) & (bands - 1)) == 0 ? LANE_0 - 1 : NONE,
-        .start = plane && (t & (EDGE * bands - 1)) == 0 ? plane->start : -1,
-    };
-}
-
 static void find_masks(const struct steps *s, uint32_t t, struct edges *e)
 {
     struct psti_pli_wave_edges edges = psti_pli_wave_find_edges(s->unit, s->head, t);

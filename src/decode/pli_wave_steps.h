@@ -27,9 +27,22 @@ struct psti_pli_wave_edges {
     uint32_t column0, column1, last, row0, row1;
     int32_t start; /* sample that stands above lane 0 at (0, 0) of a plane; else -1 */
 };
-struct psti_pli_wave_edges psti_pli_wave_find_edges(const struct psti_pli_unit *unit,
-                                                    const struct psti_pli_wave_head *head,
-                                                    uint32_t t);
+static inline struct psti_pli_wave_edges psti_pli_wave_find_edges(
+    const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head, uint32_t t)
+{
+    enum { NONE = 2 * PSTI_PLI_LANES, LANE_0 = PSTI_PLI_LANES };
+    uint32_t bands = head->bands_per_plane, last = unit->width - 1;
+    uint32_t front = LANE_0 - psti_pli_wave_front_lane(t);
+    const struct psti_pli_wave_plane *plane = psti_pli_wave_plane_of(head, t >> 6);
+    return (struct psti_pli_wave_edges){
+        .column0 = t & 1 ? NONE : front,
+        .column1 = t & 1 ? front : NONE,
+        .last = (t - last) & 1 ? NONE : LANE_0 - (((t - last) & 63) >> 1),
+        .row0 = ((t >> 6) & (bands - 1)) == 0 ? LANE_0 : NONE,
+        .row1 = (((t - 2) >> 6) & (bands - 1)) == 0 ? LANE_0 - 1 : NONE,
+        .start = plane && (t & (PSTI_PLI_WAVE_EDGE * bands - 1)) == 0 ? plane->start : -1,
+    };
+}
 
 /* Coefficients of each lane's filter; 0 or -1: its prediction is MED. */
 struct psti_pli_wave_lanes {

@@ -102,25 +102,25 @@ static inline uint8_t med(uint8_t l, uint8_t u, uint8_t ul)
 
 /* -- Predictors: predictions of 32 lanes -- */
 
-static void predict_left(const struct view *view, uint8_t *restrict p)
+static inline void predict_left(const struct view *view, uint8_t *restrict p)
 {
     const struct view v = *view;
     for (int i = 0; i < LANES; i++)
         p[i] = left(&v, i);
 }
-static void predict_up(const struct view *view, uint8_t *restrict p)
+static inline void predict_up(const struct view *view, uint8_t *restrict p)
 {
     const struct view v = *view;
     for (int i = 0; i < LANES; i++)
         p[i] = up(&v, i);
 }
-static void predict_average(const struct view *view, uint8_t *restrict p)
+static inline void predict_average(const struct view *view, uint8_t *restrict p)
 {
     const struct view v = *view;
     for (int i = 0; i < LANES; i++)
         p[i] = (uint8_t)((left(&v, i) + up(&v, i)) >> 1);
 }
-static void predict_med(const struct view *view, uint8_t *restrict p)
+static inline void predict_med(const struct view *view, uint8_t *restrict p)
 {
     const struct view v = *view;
     for (int i = 0; i < LANES; i++)
@@ -128,15 +128,15 @@ static void predict_med(const struct view *view, uint8_t *restrict p)
 }
 
 /* What the taps add; sums and products are modulo 2^16. */
-static void add_taps(const struct view *view, int a, int b, uint8_t *restrict p)
+static inline void add_taps(const struct view *view, int a, int b, uint8_t *restrict p)
 {
     const int8_t *g = view->of_0, *r = view->of_1;
     for (int i = 0; i < LANES; i++)
         p[i] = (uint8_t)(p[i] + ((int16_t)(a * g[i] + b * r[i] + 16) >> 5));
 }
 
-static void predict_by_filters(const struct view *view, const struct psti_pli_wave_lanes *lanes,
-                               uint8_t *restrict p)
+static inline void predict_by_filters(const struct view *view,
+                                      const struct psti_pli_wave_lanes *lanes, uint8_t *restrict p)
 {
     const struct view v = *view;
     uint8_t by_med[LANES];
