@@ -57,11 +57,11 @@ INLINE vec mask_first_two(bool lane_0, bool lane_1)
 
 INLINE vec own_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
 {
-    return row_load(m->of_8.samples[WAVE_BEFORE + t] - back * WAVE_LANES);
+    return row_load(m->of_8.samples[(size_t)WAVE_BEFORE + t - back]);
 }
 INLINE vec above_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
 {
-    return row_load(m->of_8.above[WAVE_BEFORE + t] - back * WAVE_LANES);
+    return row_load(m->of_8.above[(size_t)WAVE_BEFORE + t - back]);
 }
 INLINE void keep_row(struct psti_pli_wave_memory *m, uint32_t t, vec v)
 {
