@@ -4,6 +4,7 @@
  * thought; records in the streams of lanes. Pure; works in the caller's memory. */
 #include "encode/pli_wave_encode_int.h"
 
+#include "base/bits.h"
 #include "base/cpu.h"
 
 #include <string.h>
@@ -172,8 +173,11 @@ static void put_records(const struct target *t, uint16_t *streams, uint16_t *val
 
 static void clear_streams(uint32_t bits, size_t n, uint16_t *streams)
 {
-    for (size_t i = 0; i < n; i++)
-        streams[i] = bits == 8 ? PSTI_WAVE_NONE_8 : PSTI_WAVE_NONE_16;
+    uint64_t none = bits == 8 ? PSTI_WAVE_NONE_8 : PSTI_WAVE_NONE_16;
+    none |= none << 16;
+    none |= none << 32;
+    for (size_t i = 0; i < n; i += 4) /* strides are multiples of that */
+        psti_store_u64(streams + i, none);
     if (bits == 16)
         memset(streams + n, 0, n * sizeof *streams);
 }
