@@ -133,7 +133,8 @@ INLINE vec tapped(const struct rebuild *r, const struct part *p, uint32_t t)
 
 /* -- Filters -- */
 
-INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, struct lane_filters *f)
+INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
+                              struct lane_filters *f)
 {
     const v32 minus_2l = _mm256_setr_epi8(0, -2, -4, -6, -8, -10, -12, -14, -16, -18, -20, -22, -24,
                                           -26, -28, -30, -32, -34, -36, -38, -40, -42, -44, -46,
@@ -150,16 +151,19 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, struct lane_f
     f->ul_ur[1] = _mm256_unpackhi_epi8(c[2], c[3]);
     f->uu_ll[0] = _mm256_unpacklo_epi8(c[4], c[5]);
     f->uu_ll[1] = _mm256_unpackhi_epi8(c[4], c[5]);
+    (void)taps; /* costs next to nothing */
     f->a = c[6];
     f->b = c[7];
     f->med = c[8];
 }
 
 INLINE vec filtered(const struct rebuild *r, const struct part *p, const struct lane_filters *f,
-                    const struct near *n, uint32_t t)
+                    const struct near *n, uint32_t t, bool taps)
 {
     const uint8_t *row = r->memory->tokens[WAVE_BEFORE + t].lanes;
-    struct words w = tap_words(row_load(row + p->to_0), row_load(row + p->to_1), f->a, f->b);
+    struct words w = {_mm256_set1_epi16(16), _mm256_set1_epi16(16)};
+    if (taps)
+        w = tap_words(row_load(row + p->to_0), row_load(row + p->to_1), f->a, f->b);
     v32 x[2] = {w.low, w.high};
     x[0] =
         _mm256_add_epi16(x[0], _mm256_maddubs_epi16(_mm256_unpacklo_epi8(n->l, n->u), f->l_u[0]));

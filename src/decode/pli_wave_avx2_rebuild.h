@@ -59,10 +59,11 @@ struct near {
 INLINE vec residuals(struct psti_pli_wave_memory *m, struct state *x, uint32_t t);
 /* What taps add to the predictions of step t. */
 INLINE vec tapped(const struct rebuild *r, const struct part *p, uint32_t t);
-/* For steps t and t + 1. */
-INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, struct lane_filters *f);
+/* For steps t and t + 1; without `taps` the filters have none. */
+INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
+                              struct lane_filters *f);
 INLINE vec filtered(const struct rebuild *r, const struct part *p, const struct lane_filters *f,
-                    const struct near *n, uint32_t t);
+                    const struct near *n, uint32_t t, bool taps);
 /* Samples of steps t .. end - 1 become lines. */
 INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end);
 
@@ -167,11 +168,11 @@ BAND(med_band, MED)
 /* -- Bands of two planes, or with filters -- */
 
 INLINE vec predict_part(const struct rebuild *r, const struct part *p, const struct lane_filters *f,
-                        const struct near *n, uint32_t t)
+                        const struct near *n, uint32_t t, bool taps)
 {
     enum kind kind = kind_of(p->plane);
     if (kind == FILTERS)
-        return filtered(r, p, f, n, t);
+        return filtered(r, p, f, n, t, taps);
     vec v = kind == LEFT      ? simple(LEFT, n)
             : kind == UP      ? simple(UP, n)
             : kind == AVERAGE ? simple(AVERAGE, n)
@@ -180,39 +181,43 @@ INLINE vec predict_part(const struct rebuild *r, const struct part *p, const str
 }
 
 INLINE void any_step(const struct rebuild *r, struct state *x, const struct lane_filters *f,
-                     uint32_t t, bool odd, bool first, bool mixed)
+                     uint32_t t, bool odd, bool first, bool mixed, bool taps)
 {
     vec residual = residuals(r->memory, x, t);
     struct near n = neighbours(r, x, t, odd, first, true);
-    vec p = predict_part(r, &r->front, f, &n, t);
+    vec p = predict_part(r, &r->front, f, &n, t, taps);
     if (mixed) /* 255 in the lanes of the front */
-        p = blend(predict_part(r, &r->rear, f, &n, t), p,
+        p = blend(predict_part(r, &r->rear, f, &n, t, taps), p,
                   mask_of(psti_pli_wave_first_lanes + 31 - ((t & 63) >> 1)));
     finish(r, x, t, p, residual);
 }
 
-INLINE void any_band(struct rebuild *r, uint32_t t, uint32_t end, bool first, bool mixed)
+INLINE void any_band(struct rebuild *r, uint32_t t, uint32_t end, bool first, bool mixed, bool taps)
 {
     struct lane_filters f;
     struct state x = r->state;
     for (; t < end; t += 2) {
-        find_lane_filters(r, t, &f);
-        any_step(r, &x, &f, t, false, first, mixed);
-        any_step(r, &x, &f, t + 1, true, first, mixed);
+        find_lane_filters(r, t, taps, &f);
+        any_step(r, &x, &f, t, false, first, mixed, taps);
+        any_step(r, &x, &f, t + 1, true, first, mixed, taps);
     }
     r->state = x;
 }
 
 static void TARGET mixed_band(struct rebuild *r, uint32_t t, uint32_t end)
 {
-    any_band(r, t, end, true, true);
+    any_band(r, t, end, true, true, true);
 }
-static void TARGET filters_band(struct rebuild *r, uint32_t t, uint32_t end, bool first)
+static void TARGET filters_band(struct rebuild *r, uint32_t t, uint32_t end, bool first, bool taps)
 {
-    if (first)
-        any_band(r, t, end, true, false);
+    if (first && taps)
+        any_band(r, t, end, true, false, true);
+    else if (first)
+        any_band(r, t, end, true, false, false);
+    else if (taps)
+        any_band(r, t, end, false, false, true);
     else
-        any_band(r, t, end, false, false);
+        any_band(r, t, end, false, false, false);
 }
 
 /* -- The unit -- */
@@ -297,7 +302,7 @@ static void TARGET rebuild_band(struct rebuild *r, const struct psti_pli_wave_jo
         med_band(r, t, end, first, taps);
         break;
     default:
-        filters_band(r, t, end, first);
+        filters_band(r, t, end, first, r->front.to_0 != 0 || r->front.to_1 != 0);
     }
 }
 

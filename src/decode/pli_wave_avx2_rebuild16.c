@@ -161,7 +161,8 @@ INLINE void widen_pairs(v32 a, v32 b, v32 *pairs)
     pairs[3] = _mm256_cvtepi8_epi16(_mm256_extracti128_si256(second, 1));
 }
 
-INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, struct lane_filters *f)
+INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
+                              struct lane_filters *f)
 {
     const v32 minus_2l = _mm256_setr_epi8(0, -2, -4, -6, -16, -18, -20, -22, -8, -10, -12, -14, -24,
                                           -26, -28, -30, -32, -34, -36, -38, -48, -50, -52, -54,
@@ -169,11 +170,9 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, struct lane_f
     v32 x = _mm256_add_epi8(_mm256_set1_epi8((char)(t & 63)), minus_2l);
     /* Bits 4 and 5: the column of blocks; bit 6 or 7 of a negative x: the rear band. */
     v32 block = _mm256_and_si256(_mm256_srli_epi16(x, 4), _mm256_set1_epi8(7));
-    v32 c[8];
-    for (int k = 0; k < 8; k++)
-        c[k] = _mm256_shuffle_epi8(r->filters.c[k], block);
-    for (int k = 0; k < N_PAIRS; k++)
-        widen_pairs(c[2 * k], c[2 * k + 1], f->pairs[k]);
+    for (int k = 0; k < (taps ? N_PAIRS : TAPS); k++)
+        widen_pairs(_mm256_shuffle_epi8(r->filters.c[2 * k], block),
+                    _mm256_shuffle_epi8(r->filters.c[2 * k + 1], block), f->pairs[k]);
     if (r->any_med) {
         v32 med = _mm256_shuffle_epi8(r->filters.c[8], block);
         med = _mm256_shuffle_epi32(med, 0xd8);
@@ -182,33 +181,33 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, struct lane_f
     }
 }
 
-/* Eight lanes of pairs. */
-INLINE v32 eight(v32 l_u, v32 ul_ur, v32 uu_ll, v32 taps, const struct lane_filters *f, int which)
+/* Neighbours of 16 lanes, and what residuals of planes 0 and 1 add. */
+struct half {
+    v32 l, u, ul, ur, uu, ll, r0, r1;
+};
+
+/* The eight of them that unpacking by `unpack` makes pairs of. */
+#define EIGHT(unpack, h, f, which, taps)                                                           \
+    eight(unpack((h)->l, (h)->u), unpack((h)->ul, (h)->ur), unpack((h)->uu, (h)->ll),              \
+          taps ? tap_sum(unpack((h)->r0, (h)->r1), (f)->pairs[TAPS][which])                        \
+               : _mm256_set1_epi32(16),                                                            \
+          f, which)
+INLINE v32 eight(v32 l_u, v32 ul_ur, v32 uu_ll, v32 tap, const struct lane_filters *f, int which)
 {
     v32 x = _mm256_madd_epi16(l_u, f->pairs[L_U][which]);
     v32 y = _mm256_madd_epi16(ul_ur, f->pairs[UL_UR][which]);
     x = _mm256_add_epi32(x, _mm256_madd_epi16(uu_ll, f->pairs[UU_LL][which]));
-    y = _mm256_add_epi32(y, tap_sum(taps, f->pairs[TAPS][which]));
-    return _mm256_srai_epi32(_mm256_add_epi32(x, y), 5);
+    return _mm256_srai_epi32(_mm256_add_epi32(x, _mm256_add_epi32(y, tap)), 5);
 }
 
-/* 16 lanes, whose neighbours are `n`'s in that half; `which`: 0 or 2. */
-struct half {
-    v32 l, u, ul, ur, uu, ll, r0, r1;
-};
-INLINE v32 filtered_half(const struct half *h, const struct lane_filters *f, int which)
+INLINE v32 filtered_half(const struct half *h, const struct lane_filters *f, int which, bool taps)
 {
-    v32 x =
-        eight(_mm256_unpacklo_epi16(h->l, h->u), _mm256_unpacklo_epi16(h->ul, h->ur),
-              _mm256_unpacklo_epi16(h->uu, h->ll), _mm256_unpacklo_epi16(h->r0, h->r1), f, which);
-    v32 y = eight(_mm256_unpackhi_epi16(h->l, h->u), _mm256_unpackhi_epi16(h->ul, h->ur),
-                  _mm256_unpackhi_epi16(h->uu, h->ll), _mm256_unpackhi_epi16(h->r0, h->r1), f,
-                  which + 1);
-    return _mm256_packs_epi32(x, y);
+    return _mm256_packs_epi32(EIGHT(_mm256_unpacklo_epi16, h, f, which, taps),
+                              EIGHT(_mm256_unpackhi_epi16, h, f, which + 1, taps));
 }
 
 INLINE vec filtered(const struct rebuild *r, const struct part *p, const struct lane_filters *f,
-                    const struct near *n, uint32_t t)
+                    const struct near *n, uint32_t t, bool taps)
 {
     const uint8_t *row = residual_row(r->memory, t);
     vec r0 = vec_load(row + p->to_0), r1 = vec_load(row + p->to_1);
@@ -216,7 +215,7 @@ INLINE vec filtered(const struct rebuild *r, const struct part *p, const struct 
                        n->uu.low, n->ll.low, r0.low,    r1.low};
     struct half high = {n->l.high,  n->u.high,  n->ul.high, n->ur.high,
                         n->uu.high, n->ll.high, r0.high,    r1.high};
-    vec v = {filtered_half(&low, f, 0), filtered_half(&high, f, 2)};
+    vec v = {filtered_half(&low, f, 0, taps), filtered_half(&high, f, 2, taps)};
     return r->any_med ? blend(v, simple(MED, n), f->med) : v;
 }
 
