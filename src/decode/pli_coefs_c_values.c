@@ -167,21 +167,21 @@ static void add_classes(struct psti_coefs_bits *bits, uint64_t mask, uint8_t *n_
 static const uint64_t has_bits[PSTI_JPEG_N_AC_TOKENS] = {
     0, 0, 0, 0xffff, 0xffffffff, 0xffffffffffff, UINT64_MAX, UINT64_MAX};
 
-/* How many have each of the first four raw bits. */
-static void count_bits(const uint8_t *tokens, uint32_t counts[4])
+/* How many have each of the first four raw bits: tokens from 3, 4, 5 and 6 on. */
+static void count_bits(const uint8_t *tokens, uint64_t large, uint32_t counts[4])
 {
-    uint8_t n0 = 0, n1 = 0, n2 = 0, n3 = 0;
-    for (uint32_t l = 0; l < GROUP; l++) {
-        uint8_t t = tokens[l];
-        n0 = (uint8_t)(n0 + (t > 2));
-        n1 = (uint8_t)(n1 + (t > 3));
-        n2 = (uint8_t)(n2 + (t > 4));
-        n3 = (uint8_t)(n3 + (t > 5));
+    uint64_t from_4 = 0, from_5 = 0, from_6 = 0;
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < GROUP; i += 8) {
+        uint64_t eight = psti_load_u64(tokens + i);
+        from_4 += (eight + (128 - 4) * BYTES_01) >> 7 & BYTES_01;
+        from_5 += (eight + (128 - 5) * BYTES_01) >> 7 & BYTES_01;
+        from_6 += (eight + (128 - 6) * BYTES_01) >> 7 & BYTES_01;
     }
-    counts[0] = n0;
-    counts[1] = n1;
-    counts[2] = n2;
-    counts[3] = n3;
+    counts[0] = count(large);
+    counts[1] = (uint32_t)(from_4 * BYTES_01 >> 56);
+    counts[2] = (uint32_t)(from_5 * BYTES_01 >> 56);
+    counts[3] = (uint32_t)(from_6 * BYTES_01 >> 56);
 }
 
 /* The first four raw bits of those in `large`, planes[b] having bit b of all that have one, in
@@ -217,7 +217,7 @@ void psti_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *token
     uint64_t planes[4], largest = 0;
     uint32_t counts[4];
     uint8_t n_bits[GROUP];
-    count_bits(tokens, counts);
+    count_bits(tokens, large, counts);
     if (counts[3] != 0) {
         largest = at_least(tokens, PSTI_JPEG_N_AC_TOKENS - 1);
         for (uint64_t left = largest; left != 0; left &= left - 1) {

@@ -247,87 +247,80 @@ uint32_t psti_jpeg_squares(const struct psti_jpeg_frame *frame, uint32_t unit_lo
 
 /* -- Contexts -- */
 
-/* What the contexts of a plane are computed from; of side 1 the weights have `more`. */
-struct formula {
-    int16_t bias, weights[PSTI_JPEG_N_FEATURES];
-    int16_t more_bias, more[PSTI_JPEG_N_FEATURES];
-};
+enum { CONTEXT_GROUP = 32 };
 
-static struct formula formula_of(uint32_t k)
+/* The sums of 32 list positions, g of one feature times its weight added. Nothing overflows 16
+ * bits: test_format_pli_jpeg adds the weights up. */
+static void add_feature(const uint8_t *restrict g, int16_t weight, int16_t *restrict sums)
 {
-    struct formula f = {.bias = psti_jpeg_biases[0][k]};
-    f.more_bias = (int16_t)(psti_jpeg_biases[1][k] - f.bias);
-    for (uint32_t i = 0; i < PSTI_JPEG_N_FEATURES; i++) {
-        f.weights[i] = psti_jpeg_weights[0][k][i];
-        f.more[i] = (int16_t)(psti_jpeg_weights[1][k][i] - f.weights[i]);
-    }
-    return f;
+    for (uint32_t l = 0; l < CONTEXT_GROUP; l++)
+        sums[l] = (int16_t)(sums[l] + (int16_t)(g[l] * weight));
 }
 
-static inline int16_t to_index(int16_t sum)
+/* The same where some have side 1, of which the weight is `other`; `sides`: 0 or -1. */
+static void add_mixed_feature(const uint8_t *restrict g, int16_t weight, int16_t other,
+                              const int16_t *restrict sides, int16_t *restrict sums)
 {
-    int16_t x = (int16_t)(sum >> 1);
-    x = x < 0 ? 0 : x;
-    return x > 127 ? 127 : x;
+    const int16_t more = (int16_t)(other - weight);
+    for (uint32_t l = 0; l < CONTEXT_GROUP; l++)
+        sums[l] = (int16_t)(sums[l] + (int16_t)(g[l] * (int16_t)(weight + (more & sides[l]))));
 }
 
-/* x of 32 list positions from `base` on, `add` added, whose sides are the same. Nothing overflows
- * 16 bits: test_format_pli_jpeg adds the weights up. */
-static void indices_of_side(const struct formula *f, const uint8_t *const g[PSTI_JPEG_N_FEATURES],
-                            uint8_t side, uint32_t base, int16_t add, uint16_t *restrict indices)
+/* Sums of the formula in 8.4 for 32 list positions whose sides are all `side`. */
+static void sum_side(uint32_t k, const uint8_t *const g[PSTI_JPEG_N_FEATURES], uint32_t side,
+                     uint32_t base, int16_t *restrict sums)
 {
-    const int16_t s = side ? -1 : 0;
-    const uint8_t *g0 = g[0] + base, *g1 = g[1] + base, *g2 = g[2] + base;
-    const uint8_t *g3 = g[3] + base, *g4 = g[4] + base, *g5 = g[5] + base;
-    const int16_t bias = (int16_t)(f->bias + (f->more_bias & s));
-    const int16_t w0 = (int16_t)(f->weights[0] + (f->more[0] & s));
-    const int16_t w1 = (int16_t)(f->weights[1] + (f->more[1] & s));
-    const int16_t w2 = (int16_t)(f->weights[2] + (f->more[2] & s));
-    const int16_t w3 = (int16_t)(f->weights[3] + (f->more[3] & s));
-    const int16_t w4 = (int16_t)(f->weights[4] + (f->more[4] & s));
-    const int16_t w5 = (int16_t)(f->weights[5] + (f->more[5] & s));
-    for (uint32_t l = 0; l < 32; l++) {
-        int16_t x = (int16_t)(bias + (int16_t)(g0[l] * w0));
-        x = (int16_t)(x + (int16_t)(g1[l] * w1));
-        x = (int16_t)(x + (int16_t)(g2[l] * w2));
-        x = (int16_t)(x + (int16_t)(g3[l] * w3));
-        x = (int16_t)(x + (int16_t)(g4[l] * w4));
-        x = (int16_t)(x + (int16_t)(g5[l] * w5));
-        indices[l] = (uint16_t)(to_index(x) + add);
-    }
+    const int16_t bias = psti_jpeg_biases[side][k];
+    for (uint32_t l = 0; l < CONTEXT_GROUP; l++)
+        sums[l] = bias;
+    for (uint32_t i = 0; i < PSTI_JPEG_N_FEATURES; i++)
+        if (psti_jpeg_features[k][i] != 0)
+            add_feature(g[i] + base, psti_jpeg_weights[side][k][i], sums);
 }
 
-/* The same of any sides. */
-static void indices_of_sides(const struct formula *f, const uint8_t *const g[PSTI_JPEG_N_FEATURES],
-                             const uint8_t *sides, uint32_t base, int16_t add,
-                             uint16_t *restrict indices)
+/* The same of any sides, 0 or 255. */
+static void sum_sides(uint32_t k, const uint8_t *const g[PSTI_JPEG_N_FEATURES],
+                      const uint8_t *restrict of, uint32_t base, int16_t *restrict sums)
 {
-    const uint8_t *g0 = g[0] + base, *g1 = g[1] + base, *g2 = g[2] + base;
-    const uint8_t *g3 = g[3] + base, *g4 = g[4] + base, *g5 = g[5] + base;
-    const int16_t *a = f->weights, *b = f->more;
-    const int16_t bias = f->bias, more = f->more_bias;
-    const int16_t a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3], a4 = a[4], a5 = a[5];
-    const int16_t b0 = b[0], b1 = b[1], b2 = b[2], b3 = b[3], b4 = b[4], b5 = b[5];
-    for (uint32_t l = 0; l < 32; l++) {
-        int16_t s = (int16_t)(int8_t)sides[l]; /* 0 or -1 */
-        int16_t x = (int16_t)(bias + (more & s));
-        x = (int16_t)(x + (int16_t)(g0[l] * (int16_t)(a0 + (b0 & s))));
-        x = (int16_t)(x + (int16_t)(g1[l] * (int16_t)(a1 + (b1 & s))));
-        x = (int16_t)(x + (int16_t)(g2[l] * (int16_t)(a2 + (b2 & s))));
-        x = (int16_t)(x + (int16_t)(g3[l] * (int16_t)(a3 + (b3 & s))));
-        x = (int16_t)(x + (int16_t)(g4[l] * (int16_t)(a4 + (b4 & s))));
-        x = (int16_t)(x + (int16_t)(g5[l] * (int16_t)(a5 + (b5 & s))));
-        indices[l] = (uint16_t)(to_index(x) + add);
+    const int16_t bias = psti_jpeg_biases[0][k], more = (int16_t)(psti_jpeg_biases[1][k] - bias);
+    int16_t sides[CONTEXT_GROUP];
+    for (uint32_t l = 0; l < CONTEXT_GROUP; l++) {
+        sides[l] = (int16_t)(int8_t)of[l];
+        sums[l] = (int16_t)(bias + (more & sides[l]));
     }
+    for (uint32_t i = 0; i < PSTI_JPEG_N_FEATURES; i++)
+        if (psti_jpeg_features[k][i] != 0)
+            add_mixed_feature(g[i] + base, psti_jpeg_weights[0][k][i], psti_jpeg_weights[1][k][i],
+                              sides, sums);
 }
 
 /* 32 sides are the first one. */
 static bool is_one_side(const uint8_t *sides)
 {
     uint64_t first = sides[0] ? UINT64_MAX : 0, others = 0;
-    for (uint32_t l = 0; l < 32; l += 8)
+    for (uint32_t l = 0; l < CONTEXT_GROUP; l += 8)
         others |= psti_load_u64(sides + l) ^ first;
     return others == 0;
+}
+
+/* Sums -> x, and `distance`, 128 * D of all. */
+static void find_x(const int16_t *restrict sums, int16_t distance, uint16_t *restrict indices)
+{
+    for (uint32_t l = 0; l < CONTEXT_GROUP; l++) {
+        int16_t x = (int16_t)(sums[l] >> 1);
+        x = x < 0 ? 0 : x;
+        x = x > 127 ? 127 : x;
+        indices[l] = (uint16_t)(x + distance);
+    }
+}
+
+/* 128 more for the first of a group, where `end` is within it. */
+static void add_distance(uint32_t end, uint32_t base, uint16_t *restrict indices)
+{
+    if (end >= base + CONTEXT_GROUP)
+        return;
+    for (uint32_t i = base; i < end; i++)
+        indices[i - base] = (uint16_t)(indices[i - base] + 128);
 }
 
 /* D of most groups is the same for all; of the others it is added position by position. */
@@ -335,22 +328,20 @@ void psti_jpeg_find_indices(uint32_t k, const uint16_t *n_k,
                             const uint8_t *const g[PSTI_JPEG_N_FEATURES], const uint8_t *sides,
                             uint32_t first, uint32_t n, uint16_t *restrict indices)
 {
-    const struct formula f = formula_of(k);
     const uint32_t far = n_k[k + 7 < 64 ? k + 7 : 64], near = n_k[k + 3 < 64 ? k + 3 : 64];
     const uint32_t next = n_k[k + 1];
-    for (uint32_t base = first, end = base + 32; base < first + n; base = end, end += 32) {
-        int16_t add = (int16_t)(128 * ((far >= end) + (near >= end) + (next >= end)));
+    for (uint32_t base = first; base < first + n; base += CONTEXT_GROUP) {
+        const uint32_t end = base + CONTEXT_GROUP;
+        int16_t sums[CONTEXT_GROUP];
         if (is_one_side(sides + base))
-            indices_of_side(&f, g, sides[base], base, add, indices);
+            sum_side(k, g, sides[base] != 0, base, sums);
         else
-            indices_of_sides(&f, g, sides + base, base, add, indices);
-        for (uint32_t i = base; i < far && far < end; i++)
-            indices[i - base] = (uint16_t)(indices[i - base] + 128);
-        for (uint32_t i = base; i < near && near < end; i++)
-            indices[i - base] = (uint16_t)(indices[i - base] + 128);
-        for (uint32_t i = base; i < next && next < end; i++)
-            indices[i - base] = (uint16_t)(indices[i - base] + 128);
-        indices += 32;
+            sum_sides(k, g, sides + base, base, sums);
+        find_x(sums, (int16_t)(128 * ((far >= end) + (near >= end) + (next >= end))), indices);
+        add_distance(far, base, indices);
+        add_distance(near, base, indices);
+        add_distance(next, base, indices);
+        indices += CONTEXT_GROUP;
     }
 }
 
