@@ -113,28 +113,24 @@ static enum pst_status read_head(struct decoder *d, struct pst_error *err)
     return PST_OK;
 }
 
-/* Frequencies as the unit tells them: false if they do not come to 1 << log2. */
+/* Frequencies as the unit tells them: false if they do not come to 1 << log2. What is a frequency
+ * and what a number of zeros cannot be foreseen: both are made of the same bits. */
 static bool read_freqs(struct psti_lz_bits *bits, uint16_t *freqs, uint32_t n, uint32_t log2)
 {
     uint32_t left = 1u << log2, i = 0;
+    memset(freqs, 0, n * sizeof *freqs);
     while (left > 0) {
         psti_lz_bits_fill(bits);
-        uint32_t width = psti_lz_bits_take(bits, 4);
-        uint32_t zeros = 0, freq = 0;
-        if (width == 0)
-            zeros = 1 + psti_lz_bits_take(bits, 3);
-        else
-            freq = (1u << (width - 1)) | psti_lz_bits_take(bits, width - 1);
-        if (freq > left || zeros + (freq > 0) > n - i)
+        uint32_t width = psti_lz_bits_take(bits, 4), is_freq = width > 0;
+        uint32_t field = psti_lz_bits_take(bits, is_freq ? width - 1 : 3);
+        uint32_t freq = is_freq ? 1u << (width - 1) | field : 0;
+        i += is_freq ? 0 : field + 1;
+        if (freq > left || i + is_freq > n)
             return false;
-        for (; zeros > 0; zeros--)
-            freqs[i++] = 0;
-        if (freq > 0)
-            freqs[i++] = (uint16_t)freq;
+        freqs[i < n ? i : 0] |= (uint16_t)freq; /* behind the last: zeros only */
+        i += is_freq;
         left -= freq;
     }
-    for (; i < n; i++)
-        freqs[i] = 0;
     return true;
 }
 

@@ -1,10 +1,12 @@
 /* pli_lz_tokens_avx2.c - words -> tokens and samples of an lz unit with AVX2: 8 lanes at once.
  *
  * One gather brings symbols, frequencies and places from the lanes' tables; the states that need
- * words get them, in order, by a permutation made of the mask of those states. Lanes that have no
- * more to decode keep their states. Works while words are plenty; plain C does the rest. Gathers
+ * words get them, in order, by a permutation looked up by the mask of those states. Lanes that have
+ * no more to decode keep their states. Works while words are plenty; plain C does the rest. Gathers
  * bound it: 11 of some 20 ticks for 8 symbols on Zen 3. */
 #include "decode/pli_lz_tokens.h"
+
+#include "decode/pli_spread_avx2.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -80,10 +82,7 @@ INLINE static inline __m256i next_symbols(struct vectors *s, uint32_t v, const u
     x = _mm256_blendv_epi8(s->x[v], x, s->active[v]);
     __m256i low = _mm256_cmpeq_epi32(_mm256_srli_epi32(x, 16), _mm256_setzero_si256());
     uint32_t mask = (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(low));
-    uint64_t bytes = _pdep_u64(mask, 0x0101010101010101) * 255;
-    __m128i order = _mm_cvtsi64_si128((long long)_pdep_u64(0x0706050403020100, bytes));
-    __m256i next = _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)s->words));
-    next = _mm256_permutevar8x32_epi32(next, _mm256_cvtepu8_epi32(order));
+    __m256i next = _mm256_cvtepu16_epi32(psti_pli_spread_words(s->words, mask << 4));
     __m256i refilled = _mm256_or_si256(_mm256_slli_epi32(x, 16), next);
     s->x[v] = _mm256_blendv_epi8(x, refilled, low);
     s->words += 2 * (size_t)_mm_popcnt_u32(mask);
