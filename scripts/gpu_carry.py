@@ -7,7 +7,8 @@ The folder gets
     bin/      test programs, bench_gpu, the command line
     lib/      libpenstock_cuda.so, nvJPEG where --nvjpeg names one, and the shared libraries that the programs need, but for libc
     python/   the package `penstock` for any CPython >= 3.11
-    data/     JPEGs, the same as pli-jpeg, and PNGs as PLI of every tier, a file each
+    data/     JPEGs, the same as pli-jpeg, and PNGs as PLI of every tier, a file each; frames of one size, 2048 x 1024
+              where there are such, are in folders of their own, pli-TIER-frames
 `tests/gpu/run.sh` and `bench/gpu/run.sh` use it. FOLDER holds images in folders of any names, by default the examples' own;
 as many are taken as --limit-mb allows.
 """
@@ -16,15 +17,18 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import struct
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ("bench/gpu/bench_gpu", "bench/gpu/bench_nvjpeg", "tests/gpu/test_gpu_batch", "tools/penstock/penstock")
 TIERS = ("fast", "small", "dense")
-# Part of every system, and tied to its kernel and loader.
-SYSTEM = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread", "libdl", "librt")
+# Part of every system, and tied to its kernel and loader, or to its Python and torch.
+SYSTEM = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread", "libdl", "librt", "libstdc++", "libgcc_s")
+FRAME = (2048, 1024)  # width, height
 
 
 def call(*command: str | Path, **more: object) -> None:
@@ -78,12 +82,27 @@ def images_below(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
     return taken
 
 
-# Run by the package's Python: argv = folder of JPEGs, folder of PNGs, folder to write, tiers.
+def rgb_size(path: Path) -> tuple[int, int] | None:
+    """Width and height of a PNG of RGB with 8 bits."""
+    head = path.read_bytes()[:26]
+    width, height, bits, kind = struct.unpack(">IIBB", head[16:26])
+    return (width, height) if (bits, kind) == (8, 2) else None
+
+
+def frame_size(paths: list[Path]) -> tuple[int, int]:
+    """The one that frames have: crops of 512 x 512 are to fit."""
+    sizes = Counter(size for size in map(rgb_size, paths) if size and min(size) >= 512)
+    if not sizes or FRAME in sizes:
+        return FRAME
+    return sizes.most_common(1)[0][0]
+
+
+# Run by the package's Python: argv = folder of JPEGs, folder of folders of PNGs, folder to write, tiers.
 ENCODE = """
 import sys
 from pathlib import Path
 import penstock as ps
-jpegs, frames, out = (Path(name) for name in sys.argv[1:4])
+jpegs, pictures, out = (Path(name) for name in sys.argv[1:4])
 for path in sorted(jpegs.iterdir()):
     to = out / "pli-jpeg" / (path.stem + ".pli")
     to.parent.mkdir(parents=True, exist_ok=True)
@@ -92,27 +111,34 @@ for path in sorted(jpegs.iterdir()):
     except ps.PenstockError as error:
         print(f"{path}: left out: {error}", file=sys.stderr)
 for tier in sys.argv[4:]:
-    for path in sorted(frames.iterdir()):
-        to = out / f"pli-{tier}" / (path.stem + ".pli")
+    for path in sorted(pictures.rglob("*.png")):
+        name = f"pli-{tier}-frames" if path.parent.name == "frames" else f"pli-{tier}"
+        to = out / name / (path.stem + ".pli")
         to.parent.mkdir(parents=True, exist_ok=True)
         to.write_bytes(ps.pli.encode(ps.decode(path.read_bytes()), tier=tier))
 """
 
 
-def carry_data(data: Path, out: Path, limit: int) -> None:
-    """JPEGs and what becomes of them, and frames in every tier, of which each is about as large as its PNG."""
-    room = limit - sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    jpegs, frames = out / "data" / "jpeg", out / "data" / "frames"
-    for to, suffixes, share in ((jpegs, (".jpg", ".jpeg"), room // 5), (frames, (".png",), room // 6)):
-        to.mkdir(parents=True)
-        used = 0
-        for i, path in enumerate(images_below(data, suffixes)):
-            if used + path.stat().st_size > share:
-                continue
+def carry_some(paths: list[Path], to: Path, share: int) -> None:
+    to.mkdir(parents=True)
+    used = 0
+    for i, path in enumerate(paths):
+        if used + path.stat().st_size <= share:
             used += path.stat().st_size
             shutil.copy2(path, to / f"{i:05}{path.suffix.lower()}")
-    call(ROOT / ".venv" / "bin" / "python", "-c", ENCODE, jpegs, frames, out / "data", *TIERS)
-    shutil.rmtree(frames)
+
+
+def carry_data(data: Path, out: Path, limit: int) -> None:
+    """JPEGs and what becomes of them, and pictures in every tier, of which each is about as large as its PNG."""
+    room = limit - sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    jpegs, pictures = out / "data" / "jpeg", out / "data" / "pictures"
+    pngs = images_below(data, (".png",))
+    size = frame_size(pngs)
+    carry_some(images_below(data, (".jpg", ".jpeg")), jpegs, room // 5)
+    carry_some([path for path in pngs if rgb_size(path) == size], pictures / "frames", room // 10)
+    carry_some([path for path in pngs if rgb_size(path) != size], pictures / "images", room // 12)
+    call(ROOT / ".venv" / "bin" / "python", "-c", ENCODE, jpegs, pictures, out / "data", *TIERS)
+    shutil.rmtree(pictures)
 
 
 def main() -> None:

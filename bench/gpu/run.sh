@@ -1,31 +1,38 @@
 #!/bin/bash
-# run.sh CARRY OUT: measures on the card of this machine what scripts/gpu_carry.py put together in CARRY; figures go to
-# OUT/gpu-*.json. Python must have torch with CUDA for the training figure; without it that one is left out.
-set -euo pipefail
+# run.sh CARRY OUT [STEP...]: measures on the card of this machine what scripts/gpu_carry.py put together in CARRY. Figures go
+# to OUT/gpu-*.json, what became of each step to OUT/gpu-bench.json and its output to OUT/STEP.log. Python must have torch with
+# CUDA for the training figure; without it that one is left out.
+# All steps have PST_GPU_SECONDS (540) together: scripts/gpu_steps.sh. One that fails ends no other.
+set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 carry=$(cd "$1" && pwd)
 out=$2
-mkdir -p "$out"
-export LD_LIBRARY_PATH=$carry/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} PENSTOCK_CUDA_KERNELS=$carry/lib/libpenstock_cuda.so
-export PYTHONPATH=$carry/python${PYTHONPATH:+:$PYTHONPATH}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+source "$here/../../scripts/gpu_steps.sh"
+steps_begin bench "$carry" "$out" "${@:3}"
 
-sets=()
-for tier in fast small dense; do
-    [ -d "$carry/data/pli-$tier" ] || continue
-    sets+=("frames-$tier-fused:$carry/data/pli-$tier:64:fused:512x512" "frames-$tier-resized:$carry/data/pli-$tier:64:resized:224")
+kernels() { # name, set: figures of one set, in a file of its own
+    step "$1" 90 "$carry/bin/bench_gpu" --seconds 0.3 --json "$out/gpu-kernels-$1.json" "$1:$2"
+}
+data=$carry/data
+[ ! -d "$data/pli-jpeg" ] || kernels pli-jpeg "$data/pli-jpeg:256:resized:224"
+for tier in small dense fast; do # alone, fused into one launch, and with a resize
+    if [ -d "$data/pli-$tier-frames" ]; then
+        kernels "frames-$tier" "$data/pli-$tier-frames:64:picture"
+        kernels "frames-$tier-fused" "$data/pli-$tier-frames:64:fused:512x512"
+        kernels "frames-$tier-resized" "$data/pli-$tier-frames:64:resized:224"
+    fi
+    [ ! -d "$data/pli-$tier" ] || kernels "images-$tier-resized" "$data/pli-$tier:256:resized:224"
 done
-[ ! -d "$carry/data/pli-jpeg" ] || sets+=("pli-jpeg-resized:$carry/data/pli-jpeg:256:resized:224")
-"$carry/bin/bench_gpu" --json "$out/gpu-kernels.json" "${sets[@]}"
-if "$carry/bin/bench_nvjpeg" --threads "$(nproc)" --json "$out/gpu-nvjpeg.json" "$carry/data/jpeg"; then
-    python3 "$here/jpegs.py" "$carry/data/jpeg" --out "$out/gpu-jpegs.json"
-else
-    echo "no nvJPEG: its parity and rates are left out" >&2
-fi
-if python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then
-    "$carry/bin/penstock" pack --quiet "$carry/data/jpeg" "$work/jpeg.pst"
-    python3 "$here/training.py" "$work/jpeg.pst" --out "$out/gpu-training.json"
+if python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
+    step pack 60 "$carry/bin/penstock" pack --quiet "$data/jpeg" "$steps_work/jpeg.pst"
+    step training 150 python3 "$here/training.py" "$steps_work/jpeg.pst" --seconds 6 --out "$out/gpu-training.json"
 else
     echo "no torch with CUDA: the training figure is left out" >&2
 fi
+if python3 -c 'import penstock as ps; ps.cuda.nvjpeg(0)' 2>/dev/null; then
+    step nvjpeg 120 "$carry/bin/bench_nvjpeg" --threads "$(nproc)" --json "$out/gpu-nvjpeg.json" "$data/jpeg"
+    step jpegs 150 python3 "$here/jpegs.py" "$data/jpeg" --seconds 3 --out "$out/gpu-jpegs.json"
+else
+    echo "no nvJPEG: its parity and rates are left out" >&2
+fi
+steps_finish

@@ -1,0 +1,56 @@
+# gpu_steps.sh - sourced by tests/gpu/run.sh and bench/gpu/run.sh: what a card's machine is asked to do, step by step.
+#
+# Such a machine is often lent for minutes and a command there ended without warning. So each step has a limit of its own and
+# all together have PST_GPU_SECONDS (540), what became of them is in the JSON file after each, and single steps can be asked
+# for by name. A step that there was no time for is told as "left out".
+
+# steps_begin WHAT CARRY OUT [STEP...]: the file is OUT/gpu-WHAT.json; without steps all are wanted.
+steps_begin() {
+    steps_what=$1 steps_carry=$2 steps_out=$3
+    shift 3
+    steps_wanted=" $* " steps_lines="" steps_failed=0 steps_end=$((SECONDS + ${PST_GPU_SECONDS:-540}))
+    steps_card=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
+    steps_work=$(mktemp -d)
+    trap 'rm -rf "$steps_work"' EXIT
+    mkdir -p "$steps_out" "$steps_work/lib"
+    # Libraries of the system go first: those that came along may be too old for its Python and its torch.
+    local library
+    for library in "$steps_carry"/lib/*; do
+        ldconfig -p 2>/dev/null | grep -q "^[[:space:]]*$(basename "$library") " || ln -s "$library" "$steps_work/lib/"
+    done
+    export LD_LIBRARY_PATH=$steps_work/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    export PENSTOCK_CUDA_KERNELS=${PENSTOCK_CUDA_KERNELS:-$steps_carry/lib/libpenstock_cuda.so}
+    export PYTHONPATH=$steps_carry/python${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
+}
+
+steps_record() { # name, what became of it as JSON
+    steps_lines+="${steps_lines:+,}"$'\n'"  \"$1\": $2"
+    printf '{"what": "gpu %s", "card": "%s", "commit": "%s", "steps": {%s\n}}\n' "$steps_what" "$steps_card" \
+        "$(cat "$steps_carry/commit" 2>/dev/null)" "$steps_lines" >"$steps_out/gpu-$steps_what.json"
+}
+
+# step NAME SECONDS COMMAND...: at most so long; its output is OUT/NAME.log. 77: the machine has not what it needs.
+step() {
+    local name=$1 limit=$2 left=$((steps_end - SECONDS)) begin=$SECONDS status
+    shift 2
+    [ "$steps_wanted" = "  " ] || [[ $steps_wanted == *" $name "* ]] || return 0
+    if [ "$left" -lt 10 ]; then
+        echo "== $name: no time left"
+        steps_failed=1
+        steps_record "$name" '"left out"'
+        return 0
+    fi
+    echo "== $name"
+    timeout -k 5 $((limit < left ? limit : left)) "$@" >"$steps_out/$name.log" 2>&1
+    status=$?
+    # What compute-sanitizer says where its access to the card is shut off: nothing was tested, nothing is wrong.
+    grep -q "Device not supported" "$steps_out/$name.log" && status=77
+    tail -n 5 "$steps_out/$name.log"
+    [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || steps_failed=1
+    steps_record "$name" "{\"status\": $status, \"seconds\": $((SECONDS - begin))}"
+}
+
+steps_finish() {
+    cat "$steps_out/gpu-$steps_what.json"
+    exit "$steps_failed"
+}
