@@ -2,9 +2,10 @@
 #
 # Such a machine is often lent for minutes and a command there ended without warning. So each step has a limit of its own and
 # all together have PST_GPU_SECONDS (540), what became of them is in the JSON file after each, and single steps can be asked
-# for by name. A step that there was no time for is told as "left out".
+# for by name. A step that there was no time for is told as "left out". Files are few, since machines give few back.
 
-# steps_begin WHAT CARRY OUT [STEP...]: the file is OUT/gpu-WHAT.json; without steps all are wanted.
+# steps_begin WHAT CARRY OUT [STEP...]: the files are OUT/gpu-WHAT.json and .log; without steps all are wanted. $steps_work
+# is a folder until the end.
 steps_begin() {
     steps_what=$1 steps_carry=$2 steps_out=$3
     shift 3
@@ -13,6 +14,7 @@ steps_begin() {
     steps_work=$(mktemp -d)
     trap 'rm -rf "$steps_work"' EXIT
     mkdir -p "$steps_out" "$steps_work/lib"
+    : >"$steps_out/gpu-$steps_what.log"
     # Libraries of the system go first: those that came along may be too old for its Python and its torch.
     local library
     for library in "$steps_carry"/lib/*; do
@@ -29,10 +31,12 @@ steps_record() { # name, what became of it as JSON
         "$(cat "$steps_carry/commit" 2>/dev/null)" "$steps_lines" >"$steps_out/gpu-$steps_what.json"
 }
 
-# step NAME SECONDS COMMAND...: at most so long; its output is OUT/NAME.log. 77: the machine has not what it needs.
+# step NAME SECONDS COMMAND...: at most so long. Its status is in $steps_status, empty if it was not begun; 77: the machine
+# has not what it needs.
 step() {
-    local name=$1 limit=$2 left=$((steps_end - SECONDS)) begin=$SECONDS status
+    local name=$1 limit=$2 left=$((steps_end - SECONDS)) begin=$SECONDS log=$steps_out/gpu-$steps_what.log from
     shift 2
+    steps_status=
     [ "$steps_wanted" = "  " ] || [[ $steps_wanted == *" $name "* ]] || return 0
     if [ "$left" -lt 10 ]; then
         echo "== $name: no time left"
@@ -40,14 +44,15 @@ step() {
         steps_record "$name" '"left out"'
         return 0
     fi
-    echo "== $name"
-    timeout -k 5 $((limit < left ? limit : left)) "$@" >"$steps_out/$name.log" 2>&1
-    status=$?
+    echo "== $name" | tee -a "$log"
+    from=$(stat -c %s "$log")
+    timeout -k 5 $((limit < left ? limit : left)) "$@" >>"$log" 2>&1
+    steps_status=$?
     # What compute-sanitizer says where its access to the card is shut off: nothing was tested, nothing is wrong.
-    grep -q "Device not supported" "$steps_out/$name.log" && status=77
-    tail -n 5 "$steps_out/$name.log"
-    [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || steps_failed=1
-    steps_record "$name" "{\"status\": $status, \"seconds\": $((SECONDS - begin))}"
+    tail -c +$((from + 1)) "$log" | grep -q "Device not supported" && steps_status=77
+    tail -c +$((from + 1)) "$log" | tail -n 5
+    [ "$steps_status" -eq 0 ] || [ "$steps_status" -eq 77 ] || steps_failed=1
+    steps_record "$name" "{\"status\": $steps_status, \"seconds\": $((SECONDS - begin))}"
 }
 
 steps_finish() {

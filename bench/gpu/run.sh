@@ -1,6 +1,6 @@
 #!/bin/bash
 # run.sh CARRY OUT [STEP...]: measures on the card of this machine what scripts/gpu_carry.py put together in CARRY. Figures go
-# to OUT/gpu-*.json, what became of each step to OUT/gpu-bench.json and its output to OUT/STEP.log. Python must have torch with
+# to OUT/gpu-*.json, what became of each step to gpu-bench.json and its output to gpu-bench.log. Python must have torch with
 # CUDA for the training figure; without it that one is left out.
 # All steps have PST_GPU_SECONDS (540) together: scripts/gpu_steps.sh. One that fails ends no other.
 set -uo pipefail
@@ -10,8 +10,12 @@ out=$2
 source "$here/../../scripts/gpu_steps.sh"
 steps_begin bench "$carry" "$out" "${@:3}"
 
-kernels() { # name, set: figures of one set, in a file of its own
-    step "$1" 90 "$carry/bin/bench_gpu" --seconds 0.3 --json "$out/gpu-kernels-$1.json" "$1:$2"
+kernels_all=""
+kernels() { # name, set: its figures are added to gpu-kernels.json, a list
+    step "$1" 90 "$carry/bin/bench_gpu" --seconds 0.3 --json "$steps_work/$1.json" "$1:$2"
+    [ "$steps_status" = 0 ] || return
+    kernels_all+="${kernels_all:+,}"$'\n'$(cat "$steps_work/$1.json")
+    printf '[%s\n]\n' "$kernels_all" >"$out/gpu-kernels.json"
 }
 data=$carry/data
 [ ! -d "$data/pli-jpeg" ] || kernels pli-jpeg "$data/pli-jpeg:256:resized:224"

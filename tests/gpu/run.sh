@@ -1,6 +1,6 @@
 #!/bin/bash
 # run.sh CARRY OUT [STEP...]: tests on the card of this machine what scripts/gpu_carry.py put together in CARRY. What became
-# of each step goes to OUT/gpu-tests.json, its output to OUT/STEP.log; the exit status is 0 if none failed.
+# of each step goes to OUT/gpu-tests.json, its output to gpu-tests.log; the exit status is 0 if none failed.
 # compute-sanitizer is used where it is found. Python with numpy is needed, torch is used where it has CUDA.
 # All steps have PST_GPU_SECONDS (540) together: scripts/gpu_steps.sh.
 set -uo pipefail
