@@ -165,66 +165,87 @@ static void unpack_plane(const struct psti_packed *unit, uint32_t p, struct psti
     }
 }
 
+/* A row of samples of 8 or 16 bits, as it is made. Loops over it have fixed counts and no
+ * conditions, so that compilers turn all but the running sum into vectors; what a narrow unit has
+ * no groups for is made of whatever stands there, and not looked at. */
+struct row {
+    uint16_t up[1 + PSTI_PACKED_EDGE + 1]; /* the row above, its ends once more beside it */
+    uint16_t base[PSTI_PACKED_EDGE], add[PSTI_PACKED_EDGE];
+};
+
 /* What is added to the prediction: residuals with the taps' share. */
-static void add_taps(const struct psti_packed_plane *plane, const struct psti_packed_work *work,
-                     uint32_t y, uint32_t n, int32_t *add)
+static void find_additions(const struct psti_packed_plane *plane,
+                           const struct psti_packed_work *work, uint32_t p, uint32_t y,
+                           uint16_t *restrict add)
 {
+    const int16_t *own = (const int16_t *)(const void *)work->residuals[p] + (size_t)64 * y;
     const int16_t *r0 = (const int16_t *)(const void *)work->residuals[0] + (size_t)64 * y;
     const int16_t *r1 = (const int16_t *)(const void *)work->residuals[1] + (size_t)64 * y;
-    for (uint32_t x = 0; x < n && plane->tap[0]; x++)
-        add[x] += (plane->tap[0] * r0[x] + plane->tap[1] * r1[x] + 16) >> 5;
-    for (uint32_t x = 0; x < n && !plane->tap[0] && plane->tap[1]; x++)
-        add[x] += (plane->tap[1] * r1[x] + 16) >> 5;
+    int a = plane->tap[0], b = plane->tap[1];
+    memcpy(add, own, PSTI_PACKED_EDGE * sizeof *add);
+    if (a != 0 && b != 0)
+        for (uint32_t x = 0; x < PSTI_PACKED_EDGE; x++)
+            add[x] = (uint16_t)(add[x] + ((a * r0[x] + b * r1[x] + 16) >> 5));
+    else if (a != 0)
+        for (uint32_t x = 0; x < PSTI_PACKED_EDGE; x++)
+            add[x] = (uint16_t)(add[x] + ((a * r0[x] + 16) >> 5));
+    else if (b != 0)
+        for (uint32_t x = 0; x < PSTI_PACKED_EDGE; x++)
+            add[x] = (uint16_t)(add[x] + ((b * r1[x] + 16) >> 5));
 }
 
 /* The part of the prediction that comes from the row above (4.5, last column). */
-static void predict_base(enum psti_packed_predictor predictor, const int32_t *up, uint32_t n,
-                         int32_t *base)
+static void predict_base(enum psti_packed_predictor predictor, const uint16_t *up,
+                         uint16_t *restrict base)
 {
-    for (uint32_t x = 0; x < n; x++) {
-        if (predictor == PSTI_PACKED_LEFT) {
+    if (predictor == PSTI_PACKED_LEFT)
+        for (uint32_t x = 0; x < PSTI_PACKED_EDGE; x++)
             base[x] = up[0];
-        } else if (predictor == PSTI_PACKED_UP || predictor == PSTI_PACKED_GRADIENT) {
-            base[x] = up[x];
-        } else {
-            int32_t ul = up[x > 0 ? x - 1 : 0], ur = up[x + 1 < n ? x + 1 : x];
-            base[x] = (((ul + ur) >> 1) + up[x] + 1) >> 1;
-        }
-    }
+    else if (predictor == PSTI_PACKED_UP || predictor == PSTI_PACKED_GRADIENT)
+        memcpy(base, up, PSTI_PACKED_EDGE * sizeof *base);
+    else
+        for (int x = 0; x < PSTI_PACKED_EDGE; x++)
+            base[x] = (uint16_t)((((up[x - 1] + up[x + 1]) >> 1) + up[x] + 1) >> 1);
 }
 
-static void store_row(const int32_t *samples, uint32_t n, uint8_t bits, uint8_t *out)
+static void run_sums(uint16_t *add)
 {
-    for (uint32_t x = 0; x < n; x++) {
-        if (bits == 8)
-            out[x] = (uint8_t)samples[x];
-        else
-            psti_store_u16(out + (size_t)2 * x, (uint16_t)samples[x]);
-    }
+    uint16_t sum = 0;
+    for (uint32_t x = 0; x < PSTI_PACKED_EDGE; x++)
+        add[x] = sum = (uint16_t)(sum + add[x]);
+}
+
+/* The next row from what `row` holds; n samples of it are wanted. */
+static void finish_row(struct row *row, uint32_t n, uint8_t bits, uint8_t *restrict out)
+{
+    uint16_t mask = bits == 8 ? UINT8_MAX : UINT16_MAX, *up = row->up + 1;
+    for (uint32_t x = 0; x < PSTI_PACKED_EDGE; x++)
+        up[x] = (row->base[x] + row->add[x]) & mask;
+    if (bits == 8)
+        for (uint32_t x = 0; x < PSTI_PACKED_EDGE; x++)
+            out[x] = (uint8_t)up[x];
+    else
+        for (uint32_t x = 0; x < PSTI_PACKED_EDGE; x++)
+            psti_store_u16(out + (size_t)2 * x, up[x]);
+    up[-1] = up[0];
+    up[n] = up[n - 1];
 }
 
 static void rebuild_c(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work)
 {
     const struct psti_packed_plane *plane = &unit->planes[p];
-    uint32_t n = 8 * unit->row_groups, mask = unit->bits == 8 ? UINT8_MAX : UINT16_MAX;
-    int32_t row[PSTI_PACKED_EDGE], base[PSTI_PACKED_EDGE], add[PSTI_PACKED_EDGE];
+    uint32_t n = 8 * unit->row_groups;
+    struct row row;
     unpack_plane(unit, p, work);
-    for (uint32_t x = 0; x < n; x++)
-        row[x] = plane->start; /* as if above row 0 */
+    for (uint32_t x = 0; x < PSTI_PACKED_EDGE + 2; x++)
+        row.up[x] = plane->start; /* as if above row 0 */
     for (uint32_t y = 0; y < unit->height; y++) {
         enum psti_packed_predictor predictor = y ? plane->predictor[y >> 4] : PSTI_PACKED_LEFT;
-        bool is_sum = predictor != PSTI_PACKED_UP && predictor != PSTI_PACKED_SMOOTH;
-        const int16_t *residuals = (const int16_t *)(const void *)work->residuals[p];
-        for (uint32_t x = 0; x < n; x++)
-            add[x] = residuals[(size_t)64 * y + x];
-        add_taps(plane, work, y, n, add);
-        predict_base(predictor, row, n, base);
-        int32_t sum = 0;
-        for (uint32_t x = 0; x < n; x++) {
-            sum = is_sum ? sum + add[x] : add[x];
-            row[x] = (int32_t)((uint32_t)(base[x] + sum) & mask);
-        }
-        store_row(row, n, unit->bits, work->planes[p] + (size_t)y * 64 * (unit->bits / 8u));
+        find_additions(plane, work, p, y, row.add);
+        predict_base(predictor, row.up + 1, row.base);
+        if (predictor != PSTI_PACKED_UP && predictor != PSTI_PACKED_SMOOTH)
+            run_sums(row.add);
+        finish_row(&row, n, unit->bits, work->planes[p] + (size_t)y * 64 * (unit->bits / 8u));
     }
 }
 
