@@ -1,11 +1,10 @@
 /* pli_wave_c.c - the wave decoder in plain C, the judge of every other level.
  *
- * Two passes over the steps of the cylinder (docs/format-pli.md, 5.5). The first decodes tokens,
- * for which the tokens of neighbours suffice, and leaves them as rows of 32 lanes; the second
- * reads signs and raw bits. Samples of 8 bits are then rebuilt row by row (pli_wave_rows.c), for
- * which residuals are turned from steps to lanes; samples of 16 bits step by step
- * (pli_wave_steps.c). Neighbours of a lane are at fixed places in the rows of the steps before,
- * so that all but the look-ups work on 32 lanes alike. Words are bounds-checked once a step. */
+ * Passes over the steps of the cylinder (docs/format-pli.md, 5.5). The first decodes tokens, for
+ * which the tokens of neighbours suffice, and leaves them as rows of 32 lanes; the others read
+ * signs and raw bits, and rebuild samples step by step (pli_wave_steps_8.c, pli_wave_steps.c).
+ * Neighbours of a lane are at fixed places in the rows of the steps before, so that all but the
+ * look-ups works on 32 lanes alike. Words are bounds-checked once a step. */
 #include "decode/pli_wave_int.h"
 #include "decode/pli_wave_steps.h"
 
@@ -63,7 +62,7 @@ struct wave {
     const struct psti_pli_unit *unit;
     const struct psti_pli_wave_head *head;
     uint8_t (*tokens)[TOKEN_STRIDE]; /* [t]; -4..-1 are zeros */
-    int16_t *residuals;              /* [t][lane], signed in the unit's bits */
+    int16_t *residuals;              /* of 16 bits: [t][lane] */
     struct bit_source bits;
     uint32_t rows_of_band[2]; /* lanes with rows, in the first and second band of a plane */
     uint32_t columns[EDGE];   /* [t % 64]: lanes with columns */
