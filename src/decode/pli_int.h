@@ -135,7 +135,7 @@ struct psti_pli_wave_tables;
 enum pst_status psti_pli_wave_prepare(const uint8_t *block, size_t nbytes, uint32_t bits,
                                       struct psti_pli_wave_tables *tables, struct pst_error *err);
 enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
-                                     const struct psti_pli_wave_tables *tables, void *work,
+                                     struct psti_pli_wave_tables *tables, void *work,
                                      struct psti_pli_planes *planes, struct pst_error *err);
 
 /* Whether the level decodes two units at once; and two such units, one after the other in the
@@ -143,7 +143,7 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
  */
 bool psti_pli_wave_takes_two(uint32_t cpu);
 bool psti_pli_wave_decode_two(const struct psti_pli_unit units[2],
-                              const struct psti_pli_wave_tables *tables, void *work,
+                              struct psti_pli_wave_tables *tables, void *work,
                               struct psti_pli_planes planes[2], enum pst_status statuses[2],
                               struct pst_error *err);
 

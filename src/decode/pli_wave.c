@@ -31,27 +31,40 @@ static void fill_context(const uint16_t *freqs, struct psti_pli_wave_context *co
     }
 }
 
+const uint32_t *psti_pli_wave_slots(struct psti_pli_wave_tables *tables)
+{
+    static const uint16_t idle[PSTI_PLI_N_TOKENS] = {PSTI_PLI_PROB_SUM};
+    if (!tables->has_slots) {
+        for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
+            fill_slots(tables->freqs.f[c], tables->slots[c]);
+        fill_slots(idle, tables->slots[PSTI_PLI_WAVE_IDLE]);
+        tables->has_slots = true;
+    }
+    return tables->slots[0];
+}
+
+void psti_pli_wave_need_contexts(struct psti_pli_wave_tables *tables)
+{
+    if (tables->has_contexts)
+        return;
+    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
+        fill_context(tables->freqs.f[c], tables->contexts + c);
+    for (uint32_t e = 0; e < 256; e++)
+        tables->context_at[e] =
+            (uint16_t)(psti_pli_wave_bucket[e] * sizeof(struct psti_pli_wave_context));
+    tables->has_contexts = true;
+}
+
 enum pst_status psti_pli_wave_prepare(const uint8_t *block, size_t nbytes, uint32_t bits,
                                       struct psti_pli_wave_tables *tables, struct pst_error *err)
 {
-    struct psti_pli_wave_freqs freqs;
-    static const uint16_t idle[PSTI_PLI_N_TOKENS] = {PSTI_PLI_PROB_SUM};
-    enum pst_status status = psti_pli_wave_parse_model(block, nbytes, bits, &freqs, err);
+    enum pst_status status = psti_pli_wave_parse_model(block, nbytes, bits, &tables->freqs, err);
     if (status != PST_OK)
         return status;
-    tables->has_sure_tokens = false;
-    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
-        fill_slots(freqs.f[c], tables->slots[c]);
-        fill_context(freqs.f[c], tables->contexts + c);
+    tables->has_sure_tokens = tables->has_slots = tables->has_contexts = false;
+    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
         for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS; token++)
-            tables->has_sure_tokens |= freqs.f[c][token] == PSTI_PLI_PROB_SUM;
-    }
-    fill_slots(idle, tables->slots[PSTI_PLI_WAVE_IDLE]);
-    for (uint32_t e = 0; e < 256; e++) {
-        tables->first_slot[e] = (uint16_t)(psti_pli_wave_bucket[e] * PSTI_PLI_PROB_SUM);
-        tables->context_at[e] =
-            (uint16_t)(psti_pli_wave_bucket[e] * sizeof(struct psti_pli_wave_context));
-    }
+            tables->has_sure_tokens |= tables->freqs.f[c][token] == PSTI_PLI_PROB_SUM;
     return PST_OK;
 }
 
@@ -238,7 +251,7 @@ void psti_pli_wave_place_planes_16(const struct psti_pli_wave_head *head, uint16
 }
 
 enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
-                                     const struct psti_pli_wave_tables *tables, void *work,
+                                     struct psti_pli_wave_tables *tables, void *work,
                                      struct psti_pli_planes *planes, struct pst_error *err)
 {
     struct psti_pli_wave_head head;
@@ -269,7 +282,7 @@ bool psti_pli_wave_takes_two(uint32_t cpu)
 }
 
 bool psti_pli_wave_decode_two(const struct psti_pli_unit units[2],
-                              const struct psti_pli_wave_tables *tables, void *work,
+                              struct psti_pli_wave_tables *tables, void *work,
                               struct psti_pli_planes planes[2], enum pst_status statuses[2],
                               struct pst_error *err)
 {

@@ -158,7 +158,7 @@ static enum pst_status finish(struct psti_pli_wave_job *job, struct psti_pli_pla
 
 enum pst_status psti_pli_wave_decode_avx2(const struct psti_pli_unit *unit,
                                           struct psti_pli_wave_head *head,
-                                          const struct psti_pli_wave_tables *tables, void *work,
+                                          struct psti_pli_wave_tables *tables, void *work,
                                           struct psti_pli_planes *planes, struct pst_error *err)
 {
     if (!can_decode(unit, head))
@@ -171,7 +171,7 @@ enum pst_status psti_pli_wave_decode_avx2(const struct psti_pli_unit *unit,
 
 bool psti_pli_wave_decode_two_avx2(const struct psti_pli_unit units[2],
                                    struct psti_pli_wave_head heads[2],
-                                   const struct psti_pli_wave_tables *tables, void *work,
+                                   struct psti_pli_wave_tables *tables, void *work,
                                    struct psti_pli_planes planes[2], enum pst_status statuses[2],
                                    struct pst_error *err)
 {

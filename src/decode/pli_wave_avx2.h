@@ -59,7 +59,7 @@ _Static_assert(2 * sizeof(struct psti_pli_wave_memory) <= PSTI_PLI_WORK_NBYTES, 
 struct psti_pli_wave_job {
     const struct psti_pli_unit *unit;
     const struct psti_pli_wave_head *head;
-    const struct psti_pli_wave_tables *tables;
+    struct psti_pli_wave_tables *tables;
     struct psti_pli_wave_memory *memory;
     uint16_t low[PSTI_PLI_LANES]; /* low halves of the states at the end */
     bool ends;                    /* all words were used and the states are at their end */

@@ -385,7 +385,7 @@ static void TARGET open_stream(struct stream *s, const struct psti_pli_wave_job 
     s->far = both_halves(far);
     s->width = _mm256_set1_epi8((char)job->unit->width);
     s->memory = m;
-    s->slots = job->tables->slots[0];
+    s->slots = psti_pli_wave_slots(job->tables);
     s->delay = 64 * head->bands_per_plane;
     memcpy(m->words, head->words, 2 * head->n_words);
     memset(m->words + head->n_words, 0, 2 * 2 * WAVE_LANES);

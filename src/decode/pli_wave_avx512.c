@@ -102,7 +102,7 @@ static void run(struct psti_pli_wave512_job *job, struct psti_pli_planes *planes
 
 enum pst_status psti_pli_wave_decode_avx512(const struct psti_pli_unit *unit,
                                             struct psti_pli_wave_head *head,
-                                            const struct psti_pli_wave_tables *tables, void *work,
+                                            struct psti_pli_wave_tables *tables, void *work,
                                             struct psti_pli_planes *planes, struct pst_error *err)
 {
     enum pst_status status;
@@ -119,7 +119,7 @@ enum pst_status psti_pli_wave_decode_avx512(const struct psti_pli_unit *unit,
 
 bool psti_pli_wave_decode_two_avx512(const struct psti_pli_unit units[2],
                                      struct psti_pli_wave_head heads[2],
-                                     const struct psti_pli_wave_tables *tables, void *work,
+                                     struct psti_pli_wave_tables *tables, void *work,
                                      struct psti_pli_planes planes[2], enum pst_status statuses[2],
                                      struct pst_error *err)
 {

@@ -53,7 +53,7 @@ struct psti_pli_wave512_job {
     uint32_t n_units;
     const struct psti_pli_unit *units[WAVE_UNITS];
     const struct psti_pli_wave_head *heads[WAVE_UNITS];
-    const struct psti_pli_wave_tables *tables;
+    struct psti_pli_wave_tables *tables;
     struct psti_pli_wave512_memory *memory;
     uint16_t low[WAVE_UNITS][WAVE_LANES]; /* low halves of the states at the end */
     bool ends[WAVE_UNITS];                /* all words were used and the states are at their end */

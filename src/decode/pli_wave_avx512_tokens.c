@@ -446,7 +446,7 @@ TARGET static void open_stream(struct stream *s, const struct psti_pli_wave512_j
     s->lane_2 = 0x44;
     s->lane_3 = 0x88;
     s->rows = job->memory->tokens;
-    s->slots = job->tables->slots[0];
+    s->slots = psti_pli_wave_slots(job->tables);
     s->delay = 64 * job->heads[0]->bands_per_plane;
     s->width = job->units[0]->width;
     for (uint32_t u = 0; u < job->n_units; u++)

@@ -514,7 +514,7 @@ static enum pst_status decode_planes(struct wave *w, struct memory *memory,
 
 enum pst_status psti_pli_wave_decode_c(const struct psti_pli_unit *unit,
                                        struct psti_pli_wave_head *head,
-                                       const struct psti_pli_wave_tables *tables, void *work,
+                                       struct psti_pli_wave_tables *tables, void *work,
                                        struct psti_pli_planes *planes, struct pst_error *err)
 {
     struct memory *memory = work;
@@ -525,6 +525,7 @@ enum pst_status psti_pli_wave_decode_c(const struct psti_pli_unit *unit,
         .residuals = memory->residuals[0],
     };
     if (head->n_coded > 0) {
+        psti_pli_wave_need_contexts(tables);
         enum pst_status status = decode_planes(&w, memory, tables, head, err);
         if (status != PST_OK)
             return status;

@@ -27,14 +27,21 @@ struct psti_pli_wave_context {
     } of[PSTI_PLI_N_TOKENS + 1]; /* [token] */
 };
 
+/* The tables of a level are made when it asks for them: a part of an image may be one unit. */
 struct psti_pli_wave_tables {
-    _Alignas(64) uint32_t slots[PSTI_PLI_N_CONTEXTS + 1][PSTI_PLI_PROB_SUM];
-    uint16_t first_slot[256]; /* E -> where its context's slots begin in `slots` */
-    bool has_sure_tokens;     /* in one of the contexts a token has all slots */
-    _Alignas(64) struct psti_pli_wave_context contexts[PSTI_PLI_N_CONTEXTS];
+    struct psti_pli_wave_freqs freqs;
+    bool has_sure_tokens; /* in one of the contexts a token has all slots */
+    bool has_slots, has_contexts;
     uint16_t context_at[256]; /* E -> where its context stands in `contexts`, in bytes */
+    _Alignas(64) uint32_t slots[PSTI_PLI_N_CONTEXTS + 1][PSTI_PLI_PROB_SUM];
+    _Alignas(64) struct psti_pli_wave_context contexts[PSTI_PLI_N_CONTEXTS];
 };
 _Static_assert(sizeof(struct psti_pli_wave_tables) <= PSTI_PLI_TABLES_NBYTES, "scratch");
+
+/* Slots of all contexts and of idle lanes, for vectors. */
+const uint32_t *psti_pli_wave_slots(struct psti_pli_wave_tables *tables);
+/* Makes `contexts` and `context_at`. */
+void psti_pli_wave_need_contexts(struct psti_pli_wave_tables *tables);
 
 /* One coded plane. */
 struct psti_pli_wave_plane {
@@ -90,7 +97,7 @@ void psti_pli_wave_place_planes_16(const struct psti_pli_wave_head *head, uint16
  * `head->states` are run on. */
 typedef enum pst_status psti_pli_wave_kernel(const struct psti_pli_unit *unit,
                                              struct psti_pli_wave_head *head,
-                                             const struct psti_pli_wave_tables *tables, void *work,
+                                             struct psti_pli_wave_tables *tables, void *work,
                                              struct psti_pli_planes *planes, struct pst_error *err);
 psti_pli_wave_kernel psti_pli_wave_decode_c;
 #if defined(__x86_64__)
@@ -99,7 +106,7 @@ psti_pli_wave_kernel psti_pli_wave_decode_avx512; /* needs PSTI_CPU_AVX512_VBMI,
 /* psti_pli_wave_decode_two() of a level. */
 typedef bool psti_pli_wave_kernel_two(const struct psti_pli_unit units[2],
                                       struct psti_pli_wave_head heads[2],
-                                      const struct psti_pli_wave_tables *tables, void *work,
+                                      struct psti_pli_wave_tables *tables, void *work,
                                       struct psti_pli_planes planes[2], enum pst_status statuses[2],
                                       struct pst_error *err);
 psti_pli_wave_kernel_two psti_pli_wave_decode_two_avx2;

@@ -156,7 +156,7 @@ static enum pst_status finish(struct psti_pli_wave_neon_job *job, struct psti_pl
 
 enum pst_status psti_pli_wave_decode_neon(const struct psti_pli_unit *unit,
                                           struct psti_pli_wave_head *head,
-                                          const struct psti_pli_wave_tables *tables, void *work,
+                                          struct psti_pli_wave_tables *tables, void *work,
                                           struct psti_pli_planes *planes, struct pst_error *err)
 {
     if (!can_decode(unit, head))

@@ -46,7 +46,7 @@ _Static_assert(sizeof(struct psti_pli_wave_neon_memory) <= PSTI_PLI_WORK_NBYTES,
 struct psti_pli_wave_neon_job {
     const struct psti_pli_unit *unit;
     const struct psti_pli_wave_head *head;
-    const struct psti_pli_wave_tables *tables;
+    struct psti_pli_wave_tables *tables;
     struct psti_pli_wave_neon_memory *memory;
     uint16_t low[WAVE_LANES]; /* low halves of the states at the end */
     bool ends;                /* all words were used and the states are at their end */

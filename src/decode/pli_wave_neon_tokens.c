@@ -304,7 +304,7 @@ static void open_stream(struct stream *s, const struct psti_pli_wave_neon_job *j
     s->far = vld1q_u8(far);
     s->width = (uint8_t)job->unit->width;
     s->memory = m;
-    s->slots = job->tables->slots[0];
+    s->slots = psti_pli_wave_slots(job->tables);
     s->delay = 64 * head->bands_per_plane;
     /* Two steps take at most 64 words after the last, and the load of four lanes' goes on by 8. */
     memcpy(m->words, head->words, 2 * head->n_words);

@@ -19,7 +19,7 @@
 
 /* As psti_pli_wave_decode_two(), of one level. */
 typedef bool decode_two(const struct psti_pli_unit units[2], struct psti_pli_wave_head heads[2],
-                        const struct psti_pli_wave_tables *tables, void *work,
+                        struct psti_pli_wave_tables *tables, void *work,
                         struct psti_pli_planes planes[2], enum pst_status statuses[2],
                         struct pst_error *err);
 struct level {
