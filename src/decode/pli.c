@@ -536,22 +536,27 @@ static enum pst_status decode(struct psti_pli_request *request, const struct pst
     return decode_units(&run, err);
 }
 
+static struct psti_pli_request all_channels(const void *bytes, size_t nbytes,
+                                            const struct pst_pixels *pixels, void *scratch,
+                                            psti_pli_band band, void *band_ctx)
+{
+    return (struct psti_pli_request){.bytes = bytes,
+                                     .nbytes = nbytes,
+                                     .channel = -1,
+                                     .pixels = pixels,
+                                     .scratch = scratch,
+                                     .cpu = psti_cpu_features(),
+                                     .band = band,
+                                     .band_ctx = band_ctx};
+}
+
 enum pst_status psti_pli_decode_bands(const void *bytes, size_t nbytes,
                                       const struct pst_pli_region *region,
                                       const struct pst_pixels *pixels, void *scratch,
                                       size_t scratch_nbytes, psti_pli_band band, void *ctx,
                                       struct pst_error *err)
 {
-    struct psti_pli_request request = {
-        .bytes = bytes,
-        .nbytes = nbytes,
-        .channel = -1,
-        .pixels = pixels,
-        .scratch = scratch,
-        .cpu = psti_cpu_features(),
-        .band = band,
-        .band_ctx = ctx,
-    };
+    struct psti_pli_request request = all_channels(bytes, nbytes, pixels, scratch, band, ctx);
     return decode(&request, region, scratch_nbytes, err);
 }
 
@@ -562,17 +567,8 @@ enum pst_status psti_pli_jpeg_decode_both(const void *bytes, size_t nbytes,
                                           void *band_ctx, struct pst_error *err)
 {
     struct psti_jpeg_frame own;
-    struct psti_pli_request request = {
-        .bytes = bytes,
-        .nbytes = nbytes,
-        .channel = -1,
-        .pixels = pixels,
-        .scratch = scratch,
-        .cpu = psti_cpu_features(),
-        .band = band,
-        .band_ctx = band_ctx,
-        .coefs = coefs,
-    };
+    struct psti_pli_request request = all_channels(bytes, nbytes, pixels, scratch, band, band_ctx);
+    request.coefs = coefs;
     enum pst_status status = psti_pli_jpeg_frame(bytes, nbytes, &own, err);
     if (status == PST_OK)
         status = psti_pli_jpeg_check_coefs(&own, frame, err);
@@ -585,17 +581,8 @@ enum pst_status psti_pli_jpeg_decode_scaled(const void *bytes, size_t nbytes, ui
                                             size_t scratch_nbytes, psti_pli_band band,
                                             void *band_ctx, struct pst_error *err)
 {
-    struct psti_pli_request request = {
-        .bytes = bytes,
-        .nbytes = nbytes,
-        .channel = -1,
-        .pixels = pixels,
-        .scratch = scratch,
-        .cpu = psti_cpu_features(),
-        .scale_log2 = scale_log2,
-        .band = band,
-        .band_ctx = band_ctx,
-    };
+    struct psti_pli_request request = all_channels(bytes, nbytes, pixels, scratch, band, band_ctx);
+    request.scale_log2 = scale_log2;
     return decode(&request, region, scratch_nbytes, err);
 }
 

@@ -1,0 +1,44 @@
+"""test_bench_gpu.py BENCH_GPU GOLDEN - does bench/gpu/bench_gpu, which compares before it times, take what it is given on a
+card: pixels alone, fused and resized, and JPEGs kept as PLI? The card is the tests' driver, so the rates mean nothing."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SETS = {  # name -> golden files, chain
+    "picture": (["pli/small-photograph.pli", "pli/dense-photograph.pli", "pli/fast-photograph.pli"], "picture"),
+    "fused": (["pli/small-photograph.pli", "pli/fast-photograph.pli"], "fused:40x40"),
+    "resized": (["pli/small-photograph.pli", "pli/small-rgb8.pli"], "resized:24"),
+    "jpeg": (["pli_jpeg/jpeg-photograph.pli", "pli_jpeg/jpeg-photograph-444.pli"], "resized:24"),
+}
+
+
+def run(bench: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([bench, *arguments], capture_output=True, text=True)
+
+
+def main() -> None:
+    bench, golden = sys.argv[1], pathlib.Path(sys.argv[2])
+    with tempfile.TemporaryDirectory() as name:
+        folder, asked = pathlib.Path(name), []
+        for i, (files, chain) in SETS.items():
+            (folder / i).mkdir()
+            for file in files:
+                shutil.copy(golden / file, folder / i)
+            asked.append(f"{i}:{folder / i}:4:{chain}")
+        report = folder / "report.json"
+        done = run(bench, "--seconds", "0.01", "--repeats", "1", "--json", str(report), *asked)
+        assert done.returncode == 0, done.stderr
+        sets = json.loads(report.read_text())["sets"]
+        assert [s["set"] for s in sets] == list(SETS), sets
+        (folder / "empty").mkdir()
+        for bad in (f"x:{folder / 'empty'}:4:picture", f"x:{folder / 'picture'}:4:sideways", "x"):
+            refused = run(bench, "--seconds", "0.01", "--repeats", "1", bad)
+            assert refused.returncode != 0 and refused.stderr.startswith("bench_gpu: "), (bad, refused)
+
+
+if __name__ == "__main__":
+    main()
