@@ -174,10 +174,6 @@ struct psti_wave_rows {
     /* The same of row i of those gathered; `g`, `r`, `out`: of that row. */
     void (*find_row)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
                      uint32_t i, const int16_t *g, const int16_t *r, int16_t *out);
-    /* Prices of a candidate's residuals in every `step`th row, added up by column. */
-    void (*try_prices)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
-                       uint32_t n_rows, uint32_t step, const int16_t *g, const int16_t *r,
-                       uint16_t *sums);
     /* Of the whole plane, for i = from..3: residuals of predictor i + 1 without taps, to
      * work->trial[i], and their prices. */
     void (*try_simple)(const struct psti_pli_source *source, uint32_t plane, uint32_t from,

@@ -12,14 +12,23 @@
 
 enum { EDGE = PSTI_WAVE_EDGE, BLOCK = PSTI_WAVE_BLOCK, PATCH = PSTI_WAVE_PATCH_WIDTH };
 
+static void find_row(uint8_t bits, const struct psti_wave_work *work,
+                     const struct psti_wave_candidate *c, uint32_t i,
+                     const struct psti_wave_filter_query *q, int16_t *residuals)
+{
+    size_t at = (size_t)i * EDGE;
+    psti_wave_rows_for(0, bits)->find_row(work, c, i, q->g + at, q->r + at, residuals);
+}
+
+static int32_t magnitude(int16_t residual) { return residual < 0 ? -residual : residual; }
+
 static void row_sums(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
                      uint32_t i, const struct psti_wave_filter_query *q, uint32_t *sums)
 {
-    const struct psti_wave_rows *rows = psti_wave_rows_for(0, 8);
     int16_t residuals[EDGE];
-    rows->find_row(work, c, i, q->g + (size_t)i * EDGE, q->r + (size_t)i * EDGE, residuals);
+    find_row(8, work, c, i, q, residuals);
     for (uint32_t x = 0; x < q->width; x++)
-        sums[x / PATCH] += (uint32_t)(residuals[x] < 0 ? -residuals[x] : residuals[x]);
+        sums[x / PATCH] += (uint32_t)magnitude(residuals[x]);
 }
 
 void psti_wave_price_filters_c(const struct psti_wave_work *work,
@@ -40,43 +49,33 @@ void psti_wave_price_filters_c(const struct psti_wave_work *work,
     }
 }
 
-void psti_wave_price_filters(const struct psti_wave_work *work,
+void psti_wave_price_filters16_c(const struct psti_wave_work *work,
+                                 const struct psti_wave_filter_query *q,
+                                 struct psti_wave_filter_prices *prices)
+{
+    memset(prices, 0, sizeof *prices);
+    for (uint32_t number = 0; number < q->n_filters; number++) {
+        struct psti_wave_candidate c = psti_wave_filter(q->list, number);
+        for (uint32_t i = 0; i < q->n_rows; i += q->step) {
+            int16_t residuals[EDGE];
+            find_row(16, work, &c, i, q, residuals);
+            for (uint32_t x = 0; x < q->width; x++)
+                prices->of[number][x / BLOCK] +=
+                    (uint32_t)psti_wave_price_16(magnitude(residuals[x]));
+        }
+    }
+}
+
+void psti_wave_price_filters(uint32_t bits, const struct psti_wave_work *work,
                              const struct psti_wave_filter_query *q,
                              struct psti_wave_filter_prices *prices)
 {
 #if defined(__x86_64__)
     if (psti_cpu_features() & PSTI_CPU_AVX2) {
-        psti_wave_price_filters_avx2(work, q, prices);
+        (bits == 8 ? psti_wave_price_filters_avx2 : psti_wave_price_filters16_avx2)(work, q,
+                                                                                    prices);
         return;
     }
 #endif
-    psti_wave_price_filters_c(work, q, prices);
-}
-
-void psti_wave_price_filters16_c(const struct psti_wave_work *work,
-                                 const struct psti_wave_filter_query *q,
-                                 struct psti_wave_filter_prices *prices)
-{
-    const struct psti_wave_rows *rows = psti_wave_rows_for(0, 16);
-    memset(prices, 0, sizeof *prices);
-    for (uint32_t number = 0; number < q->n_filters; number++) {
-        struct psti_wave_candidate c = psti_wave_filter(q->list, number);
-        uint16_t sums[EDGE];
-        rows->try_prices(work, &c, q->n_rows, q->step, q->g, q->r, sums);
-        for (uint32_t x = 0; x < q->width; x++)
-            prices->of[number][x / BLOCK] += sums[x];
-    }
-}
-
-void psti_wave_price_filters16(const struct psti_wave_work *work,
-                               const struct psti_wave_filter_query *q,
-                               struct psti_wave_filter_prices *prices)
-{
-#if defined(__x86_64__)
-    if (psti_cpu_features() & PSTI_CPU_AVX2) {
-        psti_wave_price_filters16_avx2(work, q, prices);
-        return;
-    }
-#endif
-    psti_wave_price_filters16_c(work, q, prices);
+    (bits == 8 ? psti_wave_price_filters_c : psti_wave_price_filters16_c)(work, q, prices);
 }

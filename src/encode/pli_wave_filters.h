@@ -26,16 +26,13 @@ static inline uint32_t psti_wave_patch_price(uint32_t sum)
     return e << PSTI_WAVE_PATCH_SHIFT | ((v - (1u << e)) << PSTI_WAVE_PATCH_SHIFT) >> e;
 }
 
-void psti_wave_price_filters(const struct psti_wave_work *work,
+void psti_wave_price_filters(uint32_t bits, const struct psti_wave_work *work,
                              const struct psti_wave_filter_query *q,
                              struct psti_wave_filter_prices *prices);
 void psti_wave_price_filters_c(const struct psti_wave_work *work,
                                const struct psti_wave_filter_query *q,
                                struct psti_wave_filter_prices *prices);
 /* The same for samples of 16 bits: sums of psti_wave_price_16(). */
-void psti_wave_price_filters16(const struct psti_wave_work *work,
-                               const struct psti_wave_filter_query *q,
-                               struct psti_wave_filter_prices *prices);
 void psti_wave_price_filters16_c(const struct psti_wave_work *work,
                                  const struct psti_wave_filter_query *q,
                                  struct psti_wave_filter_prices *prices);

@@ -165,17 +165,12 @@ static void choose_numbers(const struct choice *c, uint32_t y0, uint32_t columns
         .list = psti_pli_wave_filter_list(c->plane, c->source->transform),
         .n_filters = n_filters(c->effort),
         .n_rows = rows_from(c->source, y0),
-        .step = row_step(c->effort),
+        .step = (c->source->bits == 8 ? 2 : 1) * row_step(c->effort),
         .width = c->source->width,
         .g = c->g + (size_t)y0 * PSTI_WAVE_EDGE,
         .r = c->r + (size_t)y0 * PSTI_WAVE_EDGE,
     };
-    if (c->source->bits == 8) {
-        query.step *= 2;
-        psti_wave_price_filters(c->work, &query, &prices);
-    } else {
-        psti_wave_price_filters16(c->work, &query, &prices);
-    }
+    psti_wave_price_filters(c->source->bits, c->work, &query, &prices);
     for (uint32_t i = 0; i < columns; i++) {
         numbers[i] = 0;
         for (uint32_t number = 1; number < query.n_filters; number++)

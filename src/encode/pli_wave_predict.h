@@ -143,19 +143,6 @@ INLINE void NAME(add_row)(const int16_t *residuals, uint16_t *sums)
     }
 }
 
-static TARGET void NAME(try_prices)(const struct psti_wave_work *work,
-                                    const struct psti_wave_candidate *c, uint32_t n_rows,
-                                    uint32_t step, const int16_t *g, const int16_t *r,
-                                    uint16_t *sums)
-{
-    int16_t out[PSTI_WAVE_EDGE];
-    memset(sums, 0, PSTI_WAVE_EDGE * sizeof *sums);
-    for (uint32_t i = 0; i < n_rows; i += step) {
-        NAME(row)(&work->near.NAME(of), c, i, g + i * PSTI_WAVE_EDGE, r + i * PSTI_WAVE_EDGE, out);
-        NAME(add_row)(out, sums);
-    }
-}
-
 #ifndef PSTI_WAVE_BY_HAND
 static TARGET uint64_t NAME(price)(const struct psti_pli_source *source, const int16_t *residuals)
 {

@@ -104,9 +104,9 @@ static TARGET void try_simple_by_hand_16(const struct psti_pli_source *source, u
 #include "encode/pli_wave_predict.h"
 
 const struct psti_wave_rows psti_wave_rows16_avx2 = {
-    gather_16,      find_residuals_16, psti_wave_find_block16_avx2,
-    find_row_16,    try_prices_16,     try_simple_by_hand_16,
-    price_plane_16, add_taps_16,       add_moments_16};
+    gather_16,   find_residuals_16,     psti_wave_find_block16_avx2,
+    find_row_16, try_simple_by_hand_16, price_plane_16,
+    add_taps_16, add_moments_16};
 #else
 /* An empty file is none in C. */
 typedef int psti_wave_no_predict16_avx2;

@@ -174,8 +174,7 @@ static TARGET void add_moments_by_hand_8(const struct psti_pli_source *source, c
 #include "encode/pli_wave_predict.h"
 
 const struct psti_wave_rows psti_wave_rows8_avx2 = {
-    gather_8,      find_residuals_8, psti_wave_find_block_avx2,
-    find_row_8,    try_prices_8,     try_simple_by_hand_8,
+    gather_8,      find_residuals_8, psti_wave_find_block_avx2, find_row_8, try_simple_by_hand_8,
     price_plane_8, add_taps_8,       add_moments_by_hand_8};
 #else
 /* An empty file is none in C. */
