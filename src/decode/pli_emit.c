@@ -8,6 +8,7 @@
 #include "decode/pli_emit.h"
 
 #include "decode/pli_int.h"
+#include "decode/pli_rgb.h"
 
 #include "base/bits.h"
 #include "base/cpu.h"
@@ -22,8 +23,6 @@ static void green_one8(const uint8_t *g, const uint8_t *p, uint8_t *out, uint32_
         out[i] = (uint8_t)(p[i] + g[i] - HALF8);
 }
 
-/* Pixels of three bytes are made as numbers of four, by loops that compilers turn into vectors;
- * each is then written over the end of the one before it. */
 enum { PIXELS = 32 };
 
 static inline void store_rgb(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out)
@@ -34,10 +33,7 @@ static inline void store_rgb(const uint8_t *c0, const uint8_t *c1, const uint8_t
         low[i] = (uint16_t)(c0[i] | c1[i] << 8);
     for (uint32_t i = 0; i < PIXELS; i++)
         pixels[i] = low[i] | (uint32_t)c2[i] << 16;
-    for (size_t i = 0; i < PIXELS - 1; i++)
-        psti_store_u32(out + 3 * i, pixels[i]);
-    psti_store_u16(out + 3 * (PIXELS - 1), low[PIXELS - 1]);
-    out[3 * PIXELS - 1] = c2[PIXELS - 1];
+    psti_pli_store_rgb(pixels, PIXELS, out);
 }
 
 static void green_rgb8(const uint8_t *g, const uint8_t *r, const uint8_t *b, uint8_t *out,

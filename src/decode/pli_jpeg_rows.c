@@ -1,6 +1,7 @@
 /* pli_jpeg_rows.c - rows of samples -> rows of pixels (docs/format-pli.md, section 9) in plain C,
  * the judge: "fancy" upsampling and colour. In and out: see pli_jpeg_int.h. Pure; any thread. */
 #include "decode/pli_jpeg_int.h"
+#include "decode/pli_rgb.h"
 
 #include "base/bits.h"
 
@@ -93,18 +94,10 @@ static void ycc_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint
     for (uint32_t i = 0; i < n; i += STEP, out += 3 * STEP) {
         uint32_t pixels[STEP], left = n - i;
         ycc_step(y + i, cb + i, cr + i, pixels);
-        uint32_t n_whole = left > STEP ? STEP : left - 1; /* the next pixel covers the 4th byte */
-        if (n_whole == STEP)
-            for (uint32_t k = 0; k < STEP; k++)
-                psti_store_u32(out + 3 * k, pixels[k]);
+        if (left >= STEP)
+            psti_pli_store_rgb(pixels, STEP, out);
         else
-            for (uint32_t k = 0; k < n_whole; k++)
-                psti_store_u32(out + 3 * k, pixels[k]);
-        if (left <= STEP) {
-            out[3 * left - 3] = (uint8_t)pixels[left - 1];
-            out[3 * left - 2] = (uint8_t)(pixels[left - 1] >> 8);
-            out[3 * left - 1] = (uint8_t)(pixels[left - 1] >> 16);
-        }
+            psti_pli_store_rgb(pixels, left, out);
     }
 }
 

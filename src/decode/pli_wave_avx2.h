@@ -91,16 +91,16 @@ PSTI_WAVE_INLINE v32 turn(v32 v)
 {
     return _mm256_alignr_epi8(v, _mm256_permute2x128_si256(v, v, 1), 15);
 }
-/* 0 in the lane that enters band t >> 6 last, 255 elsewhere: it is at column 0 in even steps, 1 in
- * odd ones. */
-PSTI_WAVE_INLINE v32 all_but_newest(uint32_t t)
+/* 32 bytes: 0 for the lane that enters band t >> 6 last, 255 for others. That lane is at column 0
+ * in even steps, 1 in odd ones. */
+PSTI_WAVE_INLINE const uint8_t *all_but_newest(uint32_t t)
 {
-    return row_load(psti_pli_wave_all_but_one + 31 - ((t & 63) >> 1));
+    return psti_pli_wave_all_but_one + 31 - ((t & 63) >> 1);
 }
-/* 255 in the lanes that are in band t >> 6; the others are in the band before. */
-PSTI_WAVE_INLINE v32 front_lanes(uint32_t t)
+/* 255 for the lanes that are in band t >> 6; the others are in the band before. */
+PSTI_WAVE_INLINE const uint8_t *front_lanes(uint32_t t)
 {
-    return row_load(psti_pli_wave_first_lanes + 31 - ((t & 63) >> 1));
+    return psti_pli_wave_first_lanes + 31 - ((t & 63) >> 1);
 }
 PSTI_WAVE_INLINE v32 pick(v32 mask, v32 yes, v32 no)
 {

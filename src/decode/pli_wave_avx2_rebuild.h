@@ -82,8 +82,7 @@ INLINE struct near neighbours(const struct rebuild *r, const struct state *x, ui
 {
     const struct psti_pli_wave_memory *m = r->memory;
     struct near n = {.l = x->last, .u = above_row(m, t, 2), .ul = above_row(m, t, 3)};
-    /* As all_but_newest(). */
-    const vec newest = mask_of(psti_pli_wave_all_but_one + 31 - ((t & 63) >> 1));
+    const vec newest = mask_of(all_but_newest(t));
     const vec lane_0 = mask_first_two(true, false);
     if (!odd) {
         n.l = blend(n.u, n.l, newest);
@@ -187,8 +186,7 @@ INLINE void any_step(const struct rebuild *r, struct state *x, const struct lane
     struct near n = neighbours(r, x, t, odd, first, true);
     vec p = predict_part(r, &r->front, f, &n, t, taps);
     if (mixed) /* 255 in the lanes of the front */
-        p = blend(predict_part(r, &r->rear, f, &n, t, taps), p,
-                  mask_of(psti_pli_wave_first_lanes + 31 - ((t & 63) >> 1)));
+        p = blend(predict_part(r, &r->rear, f, &n, t, taps), p, mask_of(front_lanes(t)));
     finish(r, x, t, p, residual);
 }
 

@@ -82,7 +82,7 @@ struct step {
 
 INLINE struct step step_at(const struct stream *s, uint32_t t)
 {
-    const uint8_t *newest = psti_pli_wave_all_but_one + 31 - ((t & 63) >> 1);
+    const uint8_t *newest = all_but_newest(t);
     return (struct step){t, s->memory->tokens + WAVE_BEFORE + t, newest,
                          (t & 63) == 63 ? newest + 31 : newest - 1};
 }
@@ -130,9 +130,9 @@ INLINE v32 energies(const struct stream *s, const struct shape *shape, const str
     if (shape->used) {
         v32 used = front->used, doubled = front->doubled;
         if (shape->mixed) {
-            used = pick(front_lanes(at.t), used, front[-1].used);
-            doubled = pick(front_lanes(at.t), doubled, front[-1].doubled);
-            first = pick(front_lanes(at.t), first, front[-1].energy);
+            used = pick(row_load(front_lanes(at.t)), used, front[-1].used);
+            doubled = pick(row_load(front_lanes(at.t)), doubled, front[-1].doubled);
+            first = pick(row_load(front_lanes(at.t)), first, front[-1].energy);
         }
         v32 before = row_load(row - (size_t)STEP * s->delay);
         before = _mm256_and_si256(before, used);
@@ -145,7 +145,7 @@ INLINE v32 energies(const struct stream *s, const struct shape *shape, const str
         }
         b = _mm256_add_epi8(b, before);
     } else if (shape->mixed) {
-        first = pick(front_lanes(at.t), first, front[-1].energy);
+        first = pick(row_load(front_lanes(at.t)), first, front[-1].energy);
     }
     if (wide)
         return wide_energies(a, b, first, twice);
@@ -173,7 +173,7 @@ INLINE v32 active_lanes(const struct stream *s, const struct shape *shape, uint3
                                           -48, -50, -52, -54, -56, -58, -60, -62);
     v32 x = _mm256_add_epi8(_mm256_set1_epi8((char)(t & 63)), minus_2l);
     x = _mm256_and_si256(x, _mm256_set1_epi8(63));
-    v32 rows = pick(front_lanes(t), shape->front->rows, shape->front[-1].rows);
+    v32 rows = pick(row_load(front_lanes(t)), shape->front->rows, shape->front[-1].rows);
     return _mm256_and_si256(_mm256_cmpgt_epi8(s->width, x), rows);
 }
 
