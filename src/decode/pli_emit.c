@@ -159,7 +159,7 @@ static enum fast_row fast_row_for(const struct psti_pli_unit *unit,
     if (unit->max_error != 0 || part->channel >= 0 || !is_interleaved(part->pixels))
         return NO_FAST_ROW;
     if (unit->bits == 16)
-        return unit->channels == 3 && (unit->cpu & PSTI_CPU_AVX2) != 0 ? RGB_16 : NO_FAST_ROW;
+        return unit->channels == 3 && kernels_for(unit->cpu)->rgb16 ? RGB_16 : NO_FAST_ROW;
     if (unit->channels == 3)
         return green ? GREEN_RGB : PLAIN_RGB;
     return unit->channels == 4 && green ? GREEN_RGBA : NO_FAST_ROW;
@@ -177,11 +177,8 @@ static void emit_fast_rows(const struct psti_pli_unit *unit, const struct psti_p
             k->green_rgb8(p0, p1, p2, out, part->width);
         else if (fast == PLAIN_RGB)
             k->plain_rgb8(p0, p1, p2, out, part->width);
-#if defined(__x86_64__)
         else if (fast == RGB_16)
-            psti_pli_emit_rgb16_avx2(p0, p1, p2, unit->transform == PSTI_PLI_SUBTRACT_GREEN, out,
-                                     part->width);
-#endif
+            k->rgb16(p0, p1, p2, unit->transform == PSTI_PLI_SUBTRACT_GREEN, out, part->width);
         else
             k->green_rgba8(p0, p1, p2, p2 + planes->plane_step, out, part->width);
     }

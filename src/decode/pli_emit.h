@@ -21,14 +21,17 @@ struct psti_pli_emit_kernels {
     /* Three planes interleaved as they are. */
     void (*plain_rgb8)(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out,
                        uint32_t n);
+    /* Of 16 bits, planes G, R-G+32768, B-G+32768 (`green`) or R, G, B -> RGB interleaved. NULL:
+     * there is no such kernel. */
+    void (*rgb16)(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, bool green, uint8_t *out,
+                  uint32_t n);
 };
 
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_c;
 #if defined(__x86_64__)
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx2;
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx512; /* VBMI */
-/* The same of 16 bits, for all levels that have AVX2: planes G, R-G+32768, B-G+32768 (`green`) or
- * R, G, B -> RGB interleaved. */
+/* `rgb16` of both. */
 void psti_pli_emit_rgb16_avx2(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, bool green,
                               uint8_t *out, uint32_t n);
 #elif defined(__aarch64__)

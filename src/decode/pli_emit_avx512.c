@@ -135,5 +135,6 @@ const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx512 = {
     .green_rgba8 = green_rgba8,
     .green_one8 = green_one8,
     .plain_rgb8 = plain_rgb8,
+    .rgb16 = psti_pli_emit_rgb16_avx2,
 };
 #endif
