@@ -77,3 +77,39 @@ function(pst_cuda_library)
   # Beside libpenstock, which looks for it there.
   set_target_properties(penstock_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 endfunction()
+
+# Tests run the PTX that nvcc makes of the kernels on the CPU (tests/cuda/ptx), where nvcc is.
+set(PST_PTX_NVCC "")
+if(PST_BUILD_TESTS AND NOT PST_SANITIZE AND NOT CMAKE_CROSSCOMPILING AND NOT PST_CUDA STREQUAL "OFF")
+  find_program(PST_NVCC_PROGRAM nvcc HINTS ENV CUDACXX ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+  if(PST_NVCC_PROGRAM)
+    set(PST_PTX_NVCC ${PST_NVCC_PROGRAM})
+  endif()
+endif()
+
+# pst_ptx_library(NAME ARCH FILES ...): the kernels of FILES (in src/cuda) as functions, like pst_cuda_host, from their PTX
+# for cards of capability ARCH.
+function(pst_ptx_library name arch)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/ptx${arch})
+  set(outputs "")
+  foreach(source ${ARGN})
+    get_filename_component(stem ${source} NAME_WE)
+    set(ptx ${folder}/${stem}.ptx)
+    add_custom_command(OUTPUT ${ptx}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
+      COMMAND ${PST_PTX_NVCC} -std=c++17 -O3 -fmad=false -ptx -arch=compute_${arch} -I ${PROJECT_SOURCE_DIR}/src
+        -I ${PROJECT_SOURCE_DIR}/include -MD -MF ${ptx}.d -MT ${ptx} ${PROJECT_SOURCE_DIR}/src/cuda/${source} -o ${ptx}
+      DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/${source} DEPFILE ${ptx}.d
+      COMMENT "nvcc -ptx ${source} (${arch})" VERBATIM)
+    list(APPEND outputs ${ptx})
+  endforeach()
+  add_custom_target(${name}_files DEPENDS ${outputs})
+  set(emulator ${PROJECT_SOURCE_DIR}/tests/cuda/ptx)
+  add_library(${name} STATIC ${emulator}/ptx_kernels.c ${emulator}/ptx_parse.c ${emulator}/ptx_run.c)
+  add_dependencies(${name} ${name}_files)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include
+    ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_options(${name} PRIVATE -O3)
+  target_compile_definitions(${name} PRIVATE PST_PTX_FOLDER="${folder}")
+  target_link_libraries(${name} PRIVATE Threads::Threads m)
+endfunction()

@@ -6,8 +6,8 @@
 #include "base/bits.h"
 #include "cuda/cuda_prepare.h"
 
-/* Fewer rounds where a sanitizer makes each several times as slow. */
-#ifdef __SANITIZE_ADDRESS__
+/* Fewer rounds where a sanitizer, or running PTX, makes each several times as slow. */
+#if defined(__SANITIZE_ADDRESS__) || defined(PST_TEST_SLOW)
 enum { SLOWER = 5 };
 #else
 enum { SLOWER = 1 };

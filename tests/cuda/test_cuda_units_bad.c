@@ -7,8 +7,8 @@
 #include "base/hash.h"
 #include "golden/make_pli_picture.h"
 
-/* Fewer rounds where a sanitizer makes each several times as slow. */
-#ifdef __SANITIZE_ADDRESS__
+/* Fewer rounds where a sanitizer, or running PTX, makes each several times as slow. */
+#if defined(__SANITIZE_ADDRESS__) || defined(PST_TEST_SLOW)
 enum { ROUNDS = 2 };
 #else
 enum { ROUNDS = 8 };

@@ -1,0 +1,53 @@
+/* ptx_kernels.c - the kernels as functions, from their PTX: what stands for pst_cuda_host where
+ * that is wanted. PST_PTX_FOLDER has a file of each of the kernels' files. */
+#include "cuda/ptx/ptx.h"
+
+#include "cuda/cuda_kernels.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const files[] = {"units", "units_wave", "jpeg", "prepare", "copy"};
+enum { N_FILES = sizeof files / sizeof files[0] };
+
+static struct ptx_module modules[N_FILES];
+static uint32_t n_launches;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static __attribute__((destructor)) void close_all(void)
+{
+    for (uint32_t i = 0; i < N_FILES; i++)
+        ptx_close(&modules[i]);
+}
+
+static const struct ptx_kernel *find(const char *name)
+{
+    char path[512];
+    for (uint32_t i = 0; i < N_FILES; i++) {
+        if (!modules[i].text) {
+            snprintf(path, sizeof path, "%s/%s.ptx", PST_PTX_FOLDER, files[i]);
+            ptx_open(path, &modules[i]);
+        }
+        for (uint32_t k = 0; k < modules[i].n_kernels; k++)
+            if (strcmp(modules[i].kernels[k].name, name) == 0)
+                return &modules[i].kernels[k];
+    }
+    ptx_fail("no kernel %s in %s", name, PST_PTX_FOLDER);
+}
+
+static void launch(const char *name, uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
+                   const void *args)
+{
+    pthread_mutex_lock(&lock);
+    ptx_launch(find(name), n_blocks, 32 * n_warps, shared_nbytes, args, n_launches++);
+    pthread_mutex_unlock(&lock);
+}
+
+#define DEFINE(id, name)                                                                           \
+    void name(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);      \
+    void name(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args)       \
+    {                                                                                              \
+        launch(#name, n_blocks, n_warps, shared_nbytes, args);                                     \
+    }
+PSTI_CUDA_KERNEL_LIST(DEFINE)
