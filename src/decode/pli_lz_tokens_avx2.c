@@ -16,6 +16,12 @@
 
 enum { LANES = 8, VECTORS_MAX = PSTI_LZ_LANES_MAX / LANES };
 
+/* `of`(lanes, ...) for as many vectors as the lanes fill, as a constant: loops over them unroll. */
+#define BY_VECTORS(of, lanes, ...)                                                                 \
+    ((lanes)->n == LANES       ? of(lanes, __VA_ARGS__, 1)                                         \
+     : (lanes)->n == 2 * LANES ? of(lanes, __VA_ARGS__, 2)                                         \
+                               : of(lanes, __VA_ARGS__, 4))
+
 INLINE static inline __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 
 /* Steps begin .. end - 1, of which the first `active` lanes decode. */
@@ -183,14 +189,8 @@ TARGET uint32_t psti_lz_sequences_avx2(struct psti_lz_lanes *lanes,
     struct phase phases[2];
     uint32_t t = 0;
     phases_of(share, phases);
-    for (uint32_t i = 0; i < 2 && t == phases[i].begin; i++) {
-        if (lanes->n == LANES)
-            t = sequences(lanes, tables, phases[i], tokens, endings, 1);
-        else if (lanes->n == 2 * LANES)
-            t = sequences(lanes, tables, phases[i], tokens, endings, 2);
-        else
-            t = sequences(lanes, tables, phases[i], tokens, endings, 4);
-    }
+    for (uint32_t i = 0; i < 2 && t == phases[i].begin; i++)
+        t = BY_VECTORS(sequences, lanes, tables, phases[i], tokens, endings);
     return t;
 }
 
@@ -249,14 +249,8 @@ TARGET uint32_t psti_lz_symbols_avx2(struct psti_lz_lanes *lanes, const uint8_t 
     struct phase phases[2];
     uint32_t t = 0;
     phases_of(share, phases);
-    for (uint32_t i = 0; i < 2 && t == phases[i].begin; i++) {
-        if (lanes->n == LANES)
-            t = symbols(lanes, table, share.per_lane, phases[i], out, 1);
-        else if (lanes->n == 2 * LANES)
-            t = symbols(lanes, table, share.per_lane, phases[i], out, 2);
-        else
-            t = symbols(lanes, table, share.per_lane, phases[i], out, 4);
-    }
+    for (uint32_t i = 0; i < 2 && t == phases[i].begin; i++)
+        t = BY_VECTORS(symbols, lanes, table, share.per_lane, phases[i], out);
     return t;
 }
 
@@ -334,10 +328,6 @@ INLINE static inline uint32_t pixels(struct psti_lz_lanes *lanes,
 TARGET uint32_t psti_lz_pixels_avx2(struct psti_lz_lanes *lanes, const struct psti_lz_pixels_to *to,
                                     struct psti_lz_share share)
 {
-    if (lanes->n == LANES)
-        return pixels(lanes, to, share, 1);
-    if (lanes->n == 2 * LANES)
-        return pixels(lanes, to, share, 2);
-    return pixels(lanes, to, share, 4);
+    return BY_VECTORS(pixels, lanes, to, share);
 }
 #endif
