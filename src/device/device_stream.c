@@ -62,61 +62,58 @@ void psti_stream_close(struct psti_stream **stream)
     psti_free(closed);
 }
 
-/* Ends a copy that was asked for with the context current. */
-static enum pst_status finish_copy(const struct psti_device *device, unsigned result,
-                                   const char *doing, size_t nbytes, struct pst_error *err)
+/* Whether there are bytes to move and the context is current for that; if not, `*status` says all
+ * there is to say. */
+static bool begin_move(const struct psti_stream *stream, size_t nbytes, enum pst_status *status,
+                       struct pst_error *err)
 {
-    enum pst_status status = psti_device_judge(device, result, err, "%s %zu bytes", doing, nbytes);
-    psti_device_leave(device);
+    *status = nbytes > 0 ? psti_device_enter(stream->device, err) : PST_OK;
+    return nbytes > 0 && *status == PST_OK;
+}
+
+static enum pst_status end_move(const struct psti_stream *stream, unsigned result,
+                                const char *doing, size_t nbytes, struct pst_error *err)
+{
+    enum pst_status status =
+        psti_device_judge(stream->device, result, err, "%s %zu bytes", doing, nbytes);
+    psti_device_leave(stream->device);
     return status;
 }
+
+/* The status of `call`, one of the driver's that move bytes; of none it is not made. */
+#define MOVE(stream, nbytes, doing, err, status, call)                                             \
+    (begin_move(stream, nbytes, &(status), err)                                                    \
+         ? end_move(stream, PSTI_DRIVER_CALL((stream)->device, PSTI_CU_UNKNOWN, call), doing,      \
+                    nbytes, err)                                                                   \
+         : (status))
 
 enum pst_status psti_stream_upload(struct psti_stream *stream, uint64_t to, const void *from,
                                    size_t nbytes, struct pst_error *err)
 {
-    const struct psti_device *device = stream->device;
-    enum pst_status status = nbytes ? psti_device_enter(device, err) : PST_OK;
-    if (status != PST_OK || nbytes == 0)
-        return status;
-    unsigned result =
-        PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, upload(to, from, nbytes, stream->handle));
-    return finish_copy(device, result, "uploading", nbytes, err);
+    enum pst_status status;
+    return MOVE(stream, nbytes, "uploading", err, status, upload(to, from, nbytes, stream->handle));
 }
 
 enum pst_status psti_stream_download(struct psti_stream *stream, void *to, uint64_t from,
                                      size_t nbytes, struct pst_error *err)
 {
-    const struct psti_device *device = stream->device;
-    enum pst_status status = nbytes ? psti_device_enter(device, err) : PST_OK;
-    if (status != PST_OK || nbytes == 0)
-        return status;
-    unsigned result =
-        PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, download(to, from, nbytes, stream->handle));
-    return finish_copy(device, result, "downloading", nbytes, err);
+    enum pst_status status;
+    return MOVE(stream, nbytes, "downloading", err, status,
+                download(to, from, nbytes, stream->handle));
 }
 
 enum pst_status psti_stream_copy(struct psti_stream *stream, uint64_t to, uint64_t from,
                                  size_t nbytes, struct pst_error *err)
 {
-    const struct psti_device *device = stream->device;
-    enum pst_status status = nbytes ? psti_device_enter(device, err) : PST_OK;
-    if (status != PST_OK || nbytes == 0)
-        return status;
-    unsigned result =
-        PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, copy(to, from, nbytes, stream->handle));
-    return finish_copy(device, result, "copying", nbytes, err);
+    enum pst_status status;
+    return MOVE(stream, nbytes, "copying", err, status, copy(to, from, nbytes, stream->handle));
 }
 
 enum pst_status psti_stream_clear(struct psti_stream *stream, uint64_t at, size_t nbytes,
                                   struct pst_error *err)
 {
-    const struct psti_device *device = stream->device;
-    enum pst_status status = nbytes ? psti_device_enter(device, err) : PST_OK;
-    if (status != PST_OK || nbytes == 0)
-        return status;
-    unsigned result =
-        PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, clear(at, 0, nbytes, stream->handle));
-    return finish_copy(device, result, "clearing", nbytes, err);
+    enum pst_status status;
+    return MOVE(stream, nbytes, "clearing", err, status, clear(at, 0, nbytes, stream->handle));
 }
 
 static enum pst_status check_launch(const struct psti_device *device, uint32_t kernel,
