@@ -14,6 +14,8 @@
  * makes of the same bytes; a difference ends the program with status 1.
  *
  * It sees rooms besides the front door, because it times what lies inside a loader. */
+#include "gpu.h"
+
 #include "augment/augment.h"
 #include "base/clock.h"
 #include "cuda/cuda.h"
@@ -74,26 +76,6 @@ struct figures {
     uint32_t n_launches;
 };
 
-static void fail(const char *what, const struct pst_error *err)
-{
-    fprintf(stderr, "bench_gpu: %s: %s\n", what, err ? err->text : "");
-    exit(1);
-}
-
-static void check(enum pst_status status, const char *what, const struct pst_error *err)
-{
-    if (status != PST_OK)
-        fail(what, err);
-}
-
-static void *claim(size_t nbytes)
-{
-    void *memory = malloc(nbytes ? nbytes : 1);
-    if (!memory)
-        fail("out of memory", NULL);
-    return memory;
-}
-
 /* Sets
  * ------------------------------------------------------------------------------------------------
  */
@@ -101,19 +83,6 @@ static void *claim(size_t nbytes)
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void read_file(const char *path, struct file *file)
-{
-    FILE *in = fopen(path, "rb");
-    if (!in || fseek(in, 0, SEEK_END) != 0)
-        fail(path, NULL);
-    file->nbytes = (size_t)ftell(in);
-    file->bytes = claim(file->nbytes);
-    rewind(in);
-    if (fread(file->bytes, 1, file->nbytes, in) != file->nbytes)
-        fail(path, NULL);
-    fclose(in);
 }
 
 /* Pixels, or a JPEG's coefficients: the header's sixth byte (docs/format-pli.md). */
@@ -144,7 +113,7 @@ static void read_folder(struct bench *bench, struct set *set)
     for (uint32_t i = 0; i < set->n_files; i++) {
         struct file *file = &set->files[i];
         snprintf(path, sizeof path, "%s/%s", set->folder, names[i]);
-        read_file(path, file);
+        file->bytes = read_file(path, &file->nbytes);
         memset(&file->info, 0, sizeof file->info);
         check(psti_decoder_probe(bench->decoder, file->bytes, file->nbytes, form_of(file),
                                  &set->decode, &file->info, &err),

@@ -11,6 +11,8 @@
  * status is 1 if a mean over all files is greater.
  *
  * It sees rooms besides the front door, because it times what lies inside a loader. */
+#include "gpu.h"
+
 #include "base/clock.h"
 #include "decode/decode.h"
 #include "device/device.h"
@@ -61,45 +63,9 @@ static const struct psti_nvjpeg_options no_options;
 static const struct pst_decode_options as_stored = {.struct_size = sizeof as_stored,
                                                     .ignore_orientation = true};
 
-static void fail(const char *what, const struct pst_error *err)
-{
-    fprintf(stderr, "bench_nvjpeg: %s%s%s\n", what, err ? ": " : "", err ? err->text : "");
-    exit(1);
-}
-
-static void check(enum pst_status status, const char *what, const struct pst_error *err)
-{
-    if (status != PST_OK)
-        fail(what, err);
-}
-
-static void *claim(size_t nbytes)
-{
-    void *memory = malloc(nbytes ? nbytes : 1);
-    if (!memory)
-        fail("out of memory", NULL);
-    return memory;
-}
-
 /* Files
  * ------------------------------------------------------------------------------------------------
  */
-
-static void read_file(const char *folder, const char *name, struct file *file)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *in = fopen(path, "rb");
-    if (!in || fseek(in, 0, SEEK_END) != 0)
-        fail(path, NULL);
-    file->name = strdup(name);
-    file->nbytes = (size_t)ftell(in);
-    file->bytes = claim(file->nbytes);
-    rewind(in);
-    if (fread(file->bytes, 1, file->nbytes, in) != file->nbytes)
-        fail(path, NULL);
-    fclose(in);
-}
 
 /* Into `pixels`, of the size that the file says; false: the CPU's decoder does not take it. */
 static bool decode_here(struct psti_decoder *decoder, const struct file *file, void *pixels)
@@ -134,6 +100,15 @@ static void look_at(struct bench *bench, struct psti_decoder *decoder,
         bench->picture_nbytes = file->pixels_nbytes;
 }
 
+static void add_file(struct bench *bench, const char *folder, const char *name)
+{
+    struct file *file = &bench->files[bench->n_files++];
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    file->name = strdup(name);
+    file->bytes = read_file(path, &file->nbytes);
+}
+
 static void read_folder(struct bench *bench, const char *path)
 {
     DIR *folder = opendir(path);
@@ -142,7 +117,7 @@ static void read_folder(struct bench *bench, const char *path)
     for (struct dirent *entry; bench->n_files < MAX_FILES && (entry = readdir(folder)) != NULL;) {
         const char *dot = strrchr(entry->d_name, '.');
         if (dot && (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0))
-            read_file(path, entry->d_name, &bench->files[bench->n_files++]);
+            add_file(bench, path, entry->d_name);
     }
     closedir(folder);
     if (bench->n_files == 0)
