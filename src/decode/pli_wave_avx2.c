@@ -5,24 +5,17 @@
  * taps beyond what 16-bit sums hold. Pure functions, any thread.
  *
  * Two units of one shape have their tokens decoded at once, for one alone leaves the processor
- * waiting for look-ups half of the time: 1.1 x the speed of all. Tokens first, samples second
- * (pli_wave_avx2_tokens.c, pli_wave_avx2_rebuild.c and _rebuild16.c); both make rows of 32 lanes,
- * step by step. Turning columns into rows then gives each lane's samples of all bands as one line,
- * in which row y of plane p begins at 2 * (y % 32) + 64 * (band of p and y): that is what the
- * planes handed out describe. */
+ * waiting for look-ups half of the time: 1.1 x the speed of all. Tokens first
+ * (pli_wave_avx2_tokens.c), the rest as pli_wave_rows.c says. */
 #include "decode/pli_wave_avx2.h"
 
 #if defined(__x86_64__)
 #include "base/bits.h"
-#include "base/fail.h"
 
 #include <stddef.h>
 #include <string.h>
 
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
-#define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
-
-#define ROOM "decode"
 
 /* -- Raw bits -- */
 
@@ -69,7 +62,7 @@ static uint32_t TARGET find_large(const struct psti_pli_wave_row *rows, uint32_t
 }
 
 /* Puts magnitudes in place of tokens that have raw bits; returns how many bits the unit takes. */
-static uint64_t TARGET add_raw_bits(const struct psti_pli_wave_job *job, uint64_t n_bits)
+static uint64_t TARGET add_raw_bits(struct psti_pli_wave_job *job, uint64_t n_bits)
 {
     enum { ROWS = 64 };
     /* By token - 24; samples of 8 bits have no more. */
@@ -94,66 +87,17 @@ static uint64_t TARGET add_raw_bits(const struct psti_pli_wave_job *job, uint64_
     return at;
 }
 
-static enum pst_status open_bits(struct psti_pli_wave_job *job, struct pst_error *err)
-{
-    const struct psti_pli_wave_head *head = job->head;
-    uint8_t *bits = job->memory->bits;
-    uint64_t n_bits = 8 * ((uint64_t)head->raw_nbytes + PSTI_PLI_WAVE_STATE_NBYTES);
-    memcpy(bits, head->raw, head->raw_nbytes);
-    for (uint32_t l = 0; l < PSTI_PLI_LANES; l++)
-        psti_store_u16(bits + head->raw_nbytes + 2 * (size_t)l, job->low[l]);
-    memset(bits + head->raw_nbytes + PSTI_PLI_WAVE_STATE_NBYTES, 0, 16);
-    uint64_t taken = job->unit->bits == 8 ? add_raw_bits(job, n_bits)
-                                          : psti_pli_wave_avx2_residuals16(job, n_bits);
-    if (taken > n_bits)
-        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit lacks raw bits");
-    return PST_OK;
-}
-
 /* -- The unit -- */
+
+static const struct psti_pli_wave_rows_level level = {
+    .values = {add_raw_bits, psti_pli_wave_avx2_residuals16},
+    .rebuild = {psti_pli_wave_avx2_rebuild, psti_pli_wave_avx2_rebuild16},
+};
 
 static bool can_decode(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head)
 {
-    return head->n_coded == 0 ||
-           (head->n_words <= WAVE_MAX_WORDS && head->raw_nbytes <= WAVE_MAX_RAW_NBYTES &&
-            (unit->bits == 16 || psti_pli_wave_avx2_can_rebuild(head)));
-}
-
-static void show_lines(const struct psti_pli_wave_job *job, struct psti_pli_planes *planes)
-{
-    const struct psti_pli_wave_head *head = job->head;
-    struct psti_pli_wave_memory *m = job->memory;
-    size_t nbytes = job->unit->bits / 8u;
-    if (head->n_constant > 0 && nbytes == 1)
-        psti_pli_wave_place_planes(head, m->of_8.lines, WAVE_LINE + 2);
-    else if (head->n_constant > 0)
-        psti_pli_wave_place_planes_16(head, m->of_16.lines, WAVE_LINE + 2);
-    *planes = (struct psti_pli_planes){
-        .base = nbytes == 1 ? m->of_8.lines : (const uint8_t *)m->of_16.lines,
-        .plane_step = 64 * nbytes * head->bands_per_plane,
-        .band_step = 64 * nbytes,
-        .row_step = nbytes * (WAVE_LINE + 2),
-    };
-}
-
-static enum pst_status finish(struct psti_pli_wave_job *job, struct psti_pli_planes *planes,
-                              struct pst_error *err)
-{
-    const struct psti_pli_wave_head *head = job->head;
-    if (head->n_coded > 0) {
-        if (!job->ends)
-            return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
-                             "wave unit's words do not end its states");
-        enum pst_status status = open_bits(job, err);
-        if (status != PST_OK)
-            return status;
-        if (job->unit->bits == 8)
-            psti_pli_wave_avx2_rebuild(job);
-        else
-            psti_pli_wave_avx2_rebuild16(job);
-    }
-    show_lines(job, planes);
-    return PST_OK;
+    return psti_pli_wave_rows_fit(head) &&
+           (unit->bits == 16 || psti_pli_wave_avx2_can_rebuild(head));
 }
 
 enum pst_status psti_pli_wave_decode_avx2(const struct psti_pli_unit *unit,
@@ -166,7 +110,7 @@ enum pst_status psti_pli_wave_decode_avx2(const struct psti_pli_unit *unit,
     struct psti_pli_wave_job job = {.unit = unit, .head = head, .tables = tables, .memory = work};
     if (head->n_coded > 0)
         psti_pli_wave_avx2_tokens(&job);
-    return finish(&job, planes, err);
+    return psti_pli_wave_rows_finish(&level, &job, planes, err);
 }
 
 bool psti_pli_wave_decode_two_avx2(const struct psti_pli_unit units[2],
@@ -185,8 +129,9 @@ bool psti_pli_wave_decode_two_avx2(const struct psti_pli_unit units[2],
     psti_pli_wave_avx2_tokens_two(jobs);
     if (!jobs[0].ends || !jobs[1].ends)
         return false; /* what is wrong is told when they are decoded one by one */
-    statuses[0] = finish(jobs, planes, err);
-    statuses[1] = finish(jobs + 1, planes + 1, statuses[0] == PST_OK ? err : NULL);
+    statuses[0] = psti_pli_wave_rows_finish(&level, jobs, planes, err);
+    statuses[1] =
+        psti_pli_wave_rows_finish(&level, jobs + 1, planes + 1, statuses[0] == PST_OK ? err : NULL);
     return true;
 }
 #endif

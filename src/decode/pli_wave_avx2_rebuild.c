@@ -2,7 +2,7 @@
  * filters.
  *
  * In: tokens with raw bits added, and the bits of the unit; out: lines of samples. What samples of
- * 16 bits have, too, is in pli_wave_avx2_rebuild.h. Pure functions, any thread. */
+ * 16 bits have, too, is in pli_wave_rebuild.h. Pure functions, any thread. */
 #include "decode/pli_wave_avx2.h"
 
 #if defined(__x86_64__)
@@ -48,20 +48,20 @@ INLINE vec average_of(vec l, vec u)
     return _mm256_sub_epi8(_mm256_avg_epu8(l, u), odd);
 }
 INLINE vec mask_of(const uint8_t *bytes) { return row_load(bytes); }
-INLINE vec mask_first_two(bool lane_0, bool lane_1)
+INLINE vec first_two(vec v, vec from, bool lane_0, bool lane_1)
 {
     static const uint32_t masks[4] = {0, 0xff, 0xff00, 0xffff};
-    return _mm256_zextsi128_si256(
-        _mm_cvtsi32_si128((int)masks[(lane_0 ? 1 : 0) + (lane_1 ? 2 : 0)]));
+    const __m128i mask = _mm_cvtsi32_si128((int)masks[(lane_0 ? 1 : 0) + (lane_1 ? 2 : 0)]);
+    return blend(v, from, _mm256_zextsi128_si256(mask));
 }
 
 INLINE vec own_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
 {
-    return row_load(m->of_8.samples[(size_t)WAVE_BEFORE + t - back]);
+    return row_load(m->of_8.samples[WAVE_BEFORE + t] - (size_t)WAVE_LANES * back);
 }
 INLINE vec above_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
 {
-    return row_load(m->of_8.above[(size_t)WAVE_BEFORE + t - back]);
+    return row_load(m->of_8.above[WAVE_BEFORE + t] - (size_t)WAVE_LANES * back);
 }
 INLINE void keep_row(struct psti_pli_wave_memory *m, uint32_t t, vec v)
 {
@@ -73,7 +73,7 @@ INLINE void keep_start(struct psti_pli_wave_memory *m, uint32_t t, uint16_t star
     m->of_8.above[WAVE_BEFORE + t - 2][0] = (uint8_t)start;
 }
 
-#include "decode/pli_wave_avx2_rebuild.h"
+#include "decode/pli_wave_rebuild.h"
 
 /* -- Residuals and taps -- */
 
@@ -136,15 +136,12 @@ INLINE vec tapped(const struct rebuild *r, const struct part *p, uint32_t t)
 INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
                               struct lane_filters *f)
 {
-    const v32 minus_2l = _mm256_setr_epi8(0, -2, -4, -6, -8, -10, -12, -14, -16, -18, -20, -22, -24,
-                                          -26, -28, -30, -32, -34, -36, -38, -40, -42, -44, -46,
-                                          -48, -50, -52, -54, -56, -58, -60, -62);
-    v32 x = _mm256_add_epi8(_mm256_set1_epi8((char)(t & 63)), minus_2l);
+    v32 x = _mm256_add_epi8(_mm256_set1_epi8((char)(t & 63)), row_load(psti_pli_wave_delay));
     /* Bits 4 and 5: the column of blocks; bit 6 or 7 of a negative x: the rear band. */
     v32 block = _mm256_and_si256(_mm256_srli_epi16(x, 4), _mm256_set1_epi8(7));
-    v32 c[9];
-    for (int k = 0; k < 9; k++)
-        c[k] = _mm256_shuffle_epi8(r->filters.c[k], block);
+    v32 c[N_COEFFICIENTS];
+    for (int k = 0; k < N_COEFFICIENTS; k++)
+        c[k] = _mm256_shuffle_epi8(row_load(r->filters[k]), block);
     f->l_u[0] = _mm256_unpacklo_epi8(c[0], c[1]);
     f->l_u[1] = _mm256_unpackhi_epi8(c[0], c[1]);
     f->ul_ur[0] = _mm256_unpacklo_epi8(c[2], c[3]);

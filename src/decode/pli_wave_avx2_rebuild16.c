@@ -1,7 +1,7 @@
 /* pli_wave_avx2_rebuild16.c - from residuals to samples of 16 bits with AVX2: predictions, filters.
  *
  * In: rows of residuals; out: lines of samples. What samples of 8 bits have, too, is in
- * pli_wave_avx2_rebuild.h. Pure functions, any thread.
+ * pli_wave_rebuild.h. Pure functions, any thread.
  *
  * On the way samples are less 32768: as signed numbers they can be multiplied by vpmaddwd, and as
  * the coefficients of a filter make 32 with that of L, the sum is that of the samples less 32 *
@@ -77,12 +77,12 @@ INLINE vec mask_of(const uint8_t *bytes)
     return (vec){_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)bytes)),
                  _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)bytes + 1))};
 }
-INLINE vec mask_first_two(bool lane_0, bool lane_1)
+INLINE vec first_two(vec v, vec from, bool lane_0, bool lane_1)
 {
     static const uint32_t masks[4] = {0, 0xffff, 0xffff0000, 0xffffffff};
-    return (vec){
-        _mm256_zextsi128_si256(_mm_cvtsi32_si128((int)masks[(lane_0 ? 1 : 0) + (lane_1 ? 2 : 0)])),
-        _mm256_setzero_si256()};
+    const __m128i mask = _mm_cvtsi32_si128((int)masks[(lane_0 ? 1 : 0) + (lane_1 ? 2 : 0)]);
+    v.low = _mm256_blendv_epi8(v.low, from.low, _mm256_zextsi128_si256(mask));
+    return v;
 }
 
 INLINE vec vec_load(const void *at)
@@ -112,7 +112,7 @@ INLINE void keep_start(struct psti_pli_wave_memory *m, uint32_t t, uint16_t star
     m->of_16.above[(t - 2) % WAVE_BAND][0] = (int16_t)(start ^ 0x8000);
 }
 
-#include "decode/pli_wave_avx2_rebuild.h"
+#include "decode/pli_wave_rebuild.h"
 
 /* -- Residuals and taps -- */
 
@@ -171,10 +171,10 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
     /* Bits 4 and 5: the column of blocks; bit 6 or 7 of a negative x: the rear band. */
     v32 block = _mm256_and_si256(_mm256_srli_epi16(x, 4), _mm256_set1_epi8(7));
     for (int k = 0; k < (taps ? N_PAIRS : TAPS); k++)
-        widen_pairs(_mm256_shuffle_epi8(r->filters.c[2 * k], block),
-                    _mm256_shuffle_epi8(r->filters.c[2 * k + 1], block), f->pairs[k]);
+        widen_pairs(_mm256_shuffle_epi8(row_load(r->filters[2 * k]), block),
+                    _mm256_shuffle_epi8(row_load(r->filters[2 * k + 1]), block), f->pairs[k]);
     if (r->any_med) {
-        v32 med = _mm256_shuffle_epi8(r->filters.c[8], block);
+        v32 med = _mm256_shuffle_epi8(row_load(r->filters[C_MED]), block);
         med = _mm256_shuffle_epi32(med, 0xd8);
         f->med = (vec){_mm256_cvtepi8_epi16(_mm256_castsi256_si128(med)),
                        _mm256_cvtepi8_epi16(_mm256_extracti128_si256(med, 1))};

@@ -20,15 +20,6 @@
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
 
-const uint8_t psti_pli_wave_all_but_one[64] = {
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0,
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
-const uint8_t psti_pli_wave_first_lanes[64] = {
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
-
 /* What the bands of a unit need in each step; masks of lanes. */
 struct band {
     v32 rows;               /* those with rows; zeros outside the cylinder */
@@ -168,10 +159,7 @@ INLINE v32 contexts(const struct stream *s, v32 e)
 /* Lanes that have a sample in step t. */
 INLINE v32 active_lanes(const struct stream *s, const struct shape *shape, uint32_t t)
 {
-    const v32 minus_2l = _mm256_setr_epi8(0, -2, -4, -6, -8, -10, -12, -14, -16, -18, -20, -22, -24,
-                                          -26, -28, -30, -32, -34, -36, -38, -40, -42, -44, -46,
-                                          -48, -50, -52, -54, -56, -58, -60, -62);
-    v32 x = _mm256_add_epi8(_mm256_set1_epi8((char)(t & 63)), minus_2l);
+    v32 x = _mm256_add_epi8(_mm256_set1_epi8((char)(t & 63)), row_load(psti_pli_wave_delay));
     x = _mm256_and_si256(x, _mm256_set1_epi8(63));
     v32 rows = pick(row_load(front_lanes(t)), shape->front->rows, shape->front[-1].rows);
     return _mm256_and_si256(_mm256_cmpgt_epi8(s->width, x), rows);

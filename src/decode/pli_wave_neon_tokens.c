@@ -15,18 +15,6 @@
 
 #include <string.h>
 
-const uint8_t psti_pli_wave_neon_all_but_one[64] = {
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0,
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
-const uint8_t psti_pli_wave_neon_first_lanes[64] = {
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-    255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
-const uint8_t psti_pli_wave_neon_delay[WAVE_LANES] = {
-    0,   254, 252, 250, 248, 246, 244, 242, 240, 238, 236, 234, 232, 230, 228, 226,
-    224, 222, 220, 218, 216, 214, 212, 210, 208, 206, 204, 202, 200, 198, 196, 194};
-
 /* What the bands of a unit need in each step; masks of lanes. */
 struct band {
     v32 rows;                  /* those with rows; zeros outside the cylinder */
@@ -59,7 +47,7 @@ struct states {
 struct stream {
     struct states states;
     const uint8_t *end; /* of the words */
-    struct psti_pli_wave_neon_memory *memory;
+    struct psti_pli_wave_memory *memory;
     const uint32_t *slots;
     uint32_t delay; /* rows between a plane and the next */
     uint8_t width;
@@ -73,23 +61,33 @@ struct stream {
 /* Where a step finds what it needs. */
 struct step {
     uint32_t t;
-    struct psti_pli_wave_neon_row *row;
+    struct psti_pli_wave_row *row;
     const uint8_t *all_but_newest, *all_but_next;
 };
 
 PSTI_NEON_INLINE struct step step_at(const struct stream *s, uint32_t t)
 {
-    const uint8_t *newest = psti_pli_wave_neon_all_but_one + 31 - ((t & 63) >> 1);
+    const uint8_t *newest = all_but_newest(t);
     return (struct step){t, s->memory->tokens + WAVE_BEFORE + t, newest,
                          (t & 63) == 63 ? newest + 31 : newest - 1};
 }
 
-/* E of all lanes. `odd`: the step's parity. */
+/* E of 16 bits: half of 2 A + B in lanes of `first`, in others of A + H(A) + B + 2 `twice`. Tokens
+ * are at most 46: nothing exceeds a byte. */
+PSTI_NEON_INLINE v32 wide_energies(v32 a, v32 b, v32 first, v32 twice)
+{
+    v32 others = row_and_not(a, first);
+    b = row_add(b, row_average_up(others, row_of(0)));
+    v32 e = row_average_down(others, b);
+    return row_add(row_add(e, twice), row_and(a, first));
+}
+
+/* E of all lanes. `odd`: the step's parity; `wide`: samples have 16 bits. */
 PSTI_NEON_INLINE v32 energies(const struct stream *s, const struct shape *shape,
-                              const struct states *x, struct step at, bool odd)
+                              const struct states *x, struct step at, bool odd, bool wide)
 {
     const uint8_t *row = at.row->lanes;
-    enum { STEP = sizeof(struct psti_pli_wave_neon_row) };
+    enum { STEP = sizeof(struct psti_pli_wave_row) };
     v32 cut = row_load(at.all_but_newest);
     v32 l = x->tokens, ll = row_load(row - 2 * STEP);
     v32 ur = x->above, ul = row_load(row - 3 * STEP - 1);
@@ -104,24 +102,32 @@ PSTI_NEON_INLINE v32 energies(const struct stream *s, const struct shape *shape,
         b = row_and(row_add(ll, ul), cut);
     }
     if (shape->first)
-        return row_add_saturated(row_add(a, a), b);
+        return wide ? row_add(a, row_average_down(b, row_of(0)))
+                    : row_add_saturated(row_add(a, a), b);
     const struct band *front = shape->front;
-    v32 first = front->energy;
+    v32 first = front->energy, twice = row_of(0);
     if (shape->used) {
         v32 used = front->used, doubled = front->doubled;
         if (shape->mixed) {
-            used = pick(front_lanes(at.t), used, front[-1].used);
-            doubled = pick(front_lanes(at.t), doubled, front[-1].doubled);
-            first = pick(front_lanes(at.t), first, front[-1].energy);
+            used = pick(row_load(front_lanes(at.t)), used, front[-1].used);
+            doubled = pick(row_load(front_lanes(at.t)), doubled, front[-1].doubled);
+            first = pick(row_load(front_lanes(at.t)), first, front[-1].energy);
         }
         v32 before = row_load(row - (size_t)STEP * s->delay);
         before = row_and(before, used);
-        before = row_add(before, row_and(before, doubled));
-        before = row_average_up(before, row_and(before, doubled));
+        twice = row_and(before, doubled);
+        if (wide) {
+            before = row_average_up(row_sub(before, twice), row_of(0));
+        } else {
+            before = row_add(before, twice);
+            before = row_average_up(before, row_and(before, doubled));
+        }
         b = row_add(b, before);
     } else if (shape->mixed) {
-        first = pick(front_lanes(at.t), first, front[-1].energy);
+        first = pick(row_load(front_lanes(at.t)), first, front[-1].energy);
     }
+    if (wide)
+        return wide_energies(a, b, first, twice);
     b = row_add_saturated(b, row_average_up(a, row_and(a, first)));
     return row_add_saturated(a, b);
 }
@@ -140,15 +146,15 @@ PSTI_NEON_INLINE v32 contexts(const struct stream *s, v32 e)
 PSTI_NEON_INLINE v32 active_lanes(const struct stream *s, const struct shape *shape, uint32_t t)
 {
     v32 x = row_and(columns_of(t), row_of(63));
-    v32 rows = pick(front_lanes(t), shape->front->rows, shape->front[-1].rows);
+    v32 rows = pick(row_load(front_lanes(t)), shape->front->rows, shape->front[-1].rows);
     uint8x16_t width = vdupq_n_u8(s->width);
     return row_and((v32){{vcgtq_u8(width, x.v[0]), vcgtq_u8(width, x.v[1])}}, rows);
 }
 
 PSTI_NEON_INLINE void find_contexts(const struct stream *s, const struct shape *shape,
-                                    struct states *x, struct step at, bool odd)
+                                    struct states *x, struct step at, bool odd, bool wide)
 {
-    x->context = contexts(s, energies(s, shape, x, at, odd));
+    x->context = contexts(s, energies(s, shape, x, at, odd, wide));
     if (!shape->whole)
         x->context = pick(active_lanes(s, shape, at.t), x->context, row_of(4 * PSTI_PLI_WAVE_IDLE));
 }
@@ -248,10 +254,10 @@ PSTI_NEON_INLINE void run_step(const struct stream *s, const struct shape *shape
 
 static v32 lanes_below(uint32_t n)
 {
-    return row_load(psti_pli_wave_neon_first_lanes + 32 - (n < 32 ? n : 32));
+    return row_load(psti_pli_wave_first_lanes + 32 - (n < 32 ? n : 32));
 }
 
-static void open_bands(struct stream *s, const struct psti_pli_wave_neon_job *job)
+static void open_bands(struct stream *s, const struct psti_pli_wave_job *job)
 {
     const struct psti_pli_wave_head *head = job->head;
     const v32 all = row_of(255), none = row_of(0);
@@ -290,10 +296,10 @@ static void open_bands(struct stream *s, const struct psti_pli_wave_neon_job *jo
     }
 }
 
-static void open_stream(struct stream *s, const struct psti_pli_wave_neon_job *job)
+static void open_stream(struct stream *s, const struct psti_pli_wave_job *job)
 {
     const struct psti_pli_wave_head *head = job->head;
-    struct psti_pli_wave_neon_memory *m = job->memory;
+    struct psti_pli_wave_memory *m = job->memory;
     uint8_t near[32], far[16];
     for (uint32_t i = 0; i < 32; i++)
         near[i] = (uint8_t)(psti_pli_wave_bucket[i] * 4);
@@ -320,7 +326,7 @@ static void open_stream(struct stream *s, const struct psti_pli_wave_neon_job *j
         s->states.x[i] = vld1q_u32(head->states + (size_t)4 * i);
 }
 
-static void close_stream(const struct stream *s, struct psti_pli_wave_neon_job *job)
+static void close_stream(const struct stream *s, struct psti_pli_wave_job *job)
 {
     uint32_t x[WAVE_LANES];
     job->ends = s->states.words == s->end;
@@ -333,7 +339,7 @@ static void close_stream(const struct stream *s, struct psti_pli_wave_neon_job *
 }
 
 /* What steps [64 k, 64 k + 64) have in common. */
-static struct shape shape_of(const struct stream *s, const struct psti_pli_wave_neon_job *job,
+static struct shape shape_of(const struct stream *s, const struct psti_pli_wave_job *job,
                              uint32_t k)
 {
     const struct psti_pli_wave_head *head = job->head;
@@ -351,7 +357,7 @@ static struct shape shape_of(const struct stream *s, const struct psti_pli_wave_
     return shape;
 }
 
-static void run(struct stream *s, const struct psti_pli_wave_neon_job *job)
+PSTI_NEON_INLINE void run(struct stream *s, const struct psti_pli_wave_job *job, bool wide)
 {
     struct states x = s->states;
     const uint8_t *words_end = s->end;
@@ -361,12 +367,12 @@ static void run(struct stream *s, const struct psti_pli_wave_neon_job *job)
         const struct shape shape = shape_of(s, job, k);
         struct step at = step_at(s, t);
         while (at.t < end && x.words <= words_end) {
-            find_contexts(s, &shape, &x, at, false);
+            find_contexts(s, &shape, &x, at, false, wide);
             run_step(s, &shape, &x, at);
             at = (struct step){at.t + 1, at.row + 1, at.all_but_newest, at.all_but_newest - 1};
             if ((at.t & 63) == 63)
                 at.all_but_next += 32;
-            find_contexts(s, &shape, &x, at, true);
+            find_contexts(s, &shape, &x, at, true, wide);
             run_step(s, &shape, &x, at);
             at = (struct step){at.t + 1, at.row + 1, at.all_but_newest - 1, at.all_but_newest - 2};
         }
@@ -374,11 +380,14 @@ static void run(struct stream *s, const struct psti_pli_wave_neon_job *job)
     s->states = x;
 }
 
-void psti_pli_wave_neon_tokens(struct psti_pli_wave_neon_job *job)
+void psti_pli_wave_neon_tokens(struct psti_pli_wave_job *job)
 {
     struct stream s;
     open_stream(&s, job);
-    run(&s, job);
+    if (job->unit->bits == 8)
+        run(&s, job, false);
+    else
+        run(&s, job, true);
     close_stream(&s, job);
 }
 #endif

@@ -1,11 +1,13 @@
-/* pli_wave_avx2_rebuild.h - template: from residuals to samples with AVX2, step by step, whatever
- * the size of a sample.
+/* pli_wave_rebuild.h - template: from residuals to samples with AVX2 or NEON, step by step,
+ * whatever the size of a sample.
  *
- * Included once for each size. Bands are taken one after another; in most only one plane has
- * lanes, and the loop is made for its predictor. What stands before the #include:
+ * Included once for each level and size. Bands are taken one after another; in most only one plane
+ * has lanes, and the loop is made for its predictor. What stands before the #include:
  *
+ * - INLINE, TARGET: what functions of the level begin with;
  * - vec: 32 lanes of samples, residuals or masks; blend(no, yes, mask), turned(v), plus(a, b),
- *   med_of(l, u, ul), average_of(l, u), mask_of(32 bytes), mask_first_two(lane 0?, lane 1?);
+ *   med_of(l, u, ul), average_of(l, u), mask_of(32 bytes); first_two(v, from, lane 0?, lane 1?): v
+ *   but for the lanes named, which are those of `from`;
  * - own_row(m, t, back), above_row(m, t, back): samples of step t - back, back <= 4, and the same
  *   turned by a lane; keep_row(m, t, v); keep_start(m, t, start): what stands above lane 0 in step
  *   t, two steps before;
@@ -14,9 +16,8 @@
  * - struct taps, taps_of(a, b); struct lane_filters: coefficients of each lane.
  *
  * Behind it stands what is declared here. Pure functions, any thread. */
-#include "decode/pli_wave_avx2.h"
+#include "decode/pli_wave_rows.h"
 
-#if defined(__x86_64__)
 #include <string.h>
 
 /* Two planes share a band while one begins and the other ends; `front` has the lanes that began.
@@ -27,11 +28,9 @@ struct part {
     struct taps taps;
 };
 
-struct filter_bytes {
-    /* Of L, U, UL, UR, UU, LL, and the taps of planes 0 and 1; then 255 where it is MED. Byte c of
-     * each half: of block column c in the half's row of blocks. */
-    v32 c[9];
-};
+/* Coefficients: of L, U, UL, UR, UU, LL, and the taps of planes 0 and 1; then 255 where it is MED.
+ */
+enum { C_L, C_U, C_UL, C_UR, C_UU, C_LL, C_A, C_B, C_MED, N_COEFFICIENTS };
 
 struct rebuild {
     struct psti_pli_wave_memory *memory;
@@ -39,7 +38,9 @@ struct rebuild {
     uint32_t last; /* column */
     uint32_t bands_per_plane;
     struct part front, rear;
-    struct filter_bytes filters; /* bytes 0..3: of the front's blocks, 4..7: the rear's */
+    /* Bytes c of each half: of block column c in the half's row of blocks; 0..3 the front's blocks,
+     * 4..7 the rear's. */
+    _Alignas(32) uint8_t filters[N_COEFFICIENTS][WAVE_LANES];
     bool any_med;
 };
 
@@ -83,14 +84,13 @@ INLINE struct near neighbours(const struct rebuild *r, const struct state *x, ui
     const struct psti_pli_wave_memory *m = r->memory;
     struct near n = {.l = x->last, .u = above_row(m, t, 2), .ul = above_row(m, t, 3)};
     const vec newest = mask_of(all_but_newest(t));
-    const vec lane_0 = mask_first_two(true, false);
     if (!odd) {
         n.l = blend(n.u, n.l, newest);
         n.ul = blend(n.u, n.ul, newest);
     }
     if (first) {
-        n.u = blend(n.u, n.l, lane_0);
-        n.ul = blend(n.ul, n.l, lane_0);
+        n.u = first_two(n.u, n.l, true, false);
+        n.ul = first_two(n.ul, n.l, true, false);
     }
     if (!filters)
         return n;
@@ -98,10 +98,10 @@ INLINE struct near neighbours(const struct rebuild *r, const struct state *x, ui
     n.ur = above_row(m, t, 1);
     n.uu = turned(above_row(m, t, 4));
     if (first)
-        n.ur = blend(n.ur, n.l, lane_0);
+        n.ur = first_two(n.ur, n.l, true, false);
     /* Lane 1 follows lane 0 into a band two steps later. */
     bool first_1 = (((t - 2) >> 6) & (r->bands_per_plane - 1)) == 0;
-    n.uu = blend(n.uu, n.u, mask_first_two(first, first_1));
+    n.uu = first_two(n.uu, n.u, first, first_1);
     n.ur = blend(n.u, n.ur, all_but_last(r, t));
     return n;
 }
@@ -234,14 +234,12 @@ static void TARGET open_part(const struct psti_pli_wave_job *job, uint32_t band,
     p->taps = taps_of(p->to_0 == 0 ? 0 : p->plane->a, p->to_1 == 0 ? 0 : p->plane->b);
 }
 
-/* Adds the filters of one band to the tables, `shift` bytes from the start of each half. */
-static void TARGET add_filters(struct rebuild *r, const struct psti_pli_wave_job *job,
-                               const struct part *p, uint32_t band, uint32_t shift)
+/* Puts the filters of one band into the tables, `shift` bytes from the start of each half. */
+static void add_filters(struct rebuild *r, const struct psti_pli_wave_job *job,
+                        const struct part *p, uint32_t band, uint32_t shift)
 {
     if (!p->plane || p->plane->predictor != PSTI_PLI_PREDICT_FILTERS)
         return;
-    uint8_t table[9][32];
-    memset(table, 0, sizeof table);
     uint32_t columns = (job->unit->width + 15) / 16;
     uint32_t rows = (job->unit->height + 15) / 16;
     uint32_t first_row = 2 * (band % job->head->bands_per_plane);
@@ -250,20 +248,18 @@ static void TARGET add_filters(struct rebuild *r, const struct psti_pli_wave_job
             uint32_t number = p->plane->filters[(first_row + half) * columns + c];
             uint32_t at = 16 * half + shift + c;
             if (number == 0) {
-                table[8][at] = 255;
+                r->filters[C_MED][at] = 255;
                 r->any_med = true;
                 continue;
             }
             const struct psti_pli_filter *f = &psti_pli_filters[p->plane->list][number - 1];
-            table[0][at] = (uint8_t)(32 - f->k[0] - f->k[1] - f->k[2] - f->k[3] - f->k[4]);
+            r->filters[C_L][at] = (uint8_t)(32 - f->k[0] - f->k[1] - f->k[2] - f->k[3] - f->k[4]);
             for (uint32_t k = 0; k < 5; k++)
-                table[1 + k][at] = (uint8_t)f->k[k];
-            table[6][at] = p->to_0 == 0 ? 0 : (uint8_t)f->a;
-            table[7][at] = p->to_1 == 0 ? 0 : (uint8_t)f->b;
+                r->filters[C_U + k][at] = (uint8_t)f->k[k];
+            r->filters[C_A][at] = p->to_0 == 0 ? 0 : (uint8_t)f->a;
+            r->filters[C_B][at] = p->to_1 == 0 ? 0 : (uint8_t)f->b;
         }
     }
-    for (uint32_t k = 0; k < 9; k++)
-        r->filters.c[k] = _mm256_or_si256(r->filters.c[k], row_load(table[k]));
 }
 
 static void TARGET rebuild_band(struct rebuild *r, const struct psti_pli_wave_job *job, uint32_t k,
@@ -275,7 +271,7 @@ static void TARGET rebuild_band(struct rebuild *r, const struct psti_pli_wave_jo
         keep_start(r->memory, t, head->planes[k / head->bands_per_plane].start);
     open_part(job, k, &r->front);
     open_part(job, k - 1, &r->rear);
-    memset(&r->filters, 0, sizeof r->filters);
+    memset(r->filters, 0, sizeof r->filters);
     r->any_med = false;
     add_filters(r, job, &r->front, k, 0);
     add_filters(r, job, &r->rear, k - 1, 4);
@@ -316,4 +312,3 @@ INLINE void rebuild_unit(const struct psti_pli_wave_job *job, struct state start
         end_band(r.memory, t, end);
     }
 }
-#endif
