@@ -2,6 +2,7 @@
  * and not a byte beside the part asked for. */
 #include "test.h"
 
+#include "base/bits.h"
 #include "base/cpu.h"
 #include "decode/pli_emit.h"
 #include "decode/pli_int.h"
@@ -106,6 +107,31 @@ static void test_levels_agree(void **state)
                         }
 }
 
+/* RGB of 16 bits, by the definition: plain C has no kernel of it. */
+static void check_rgb16(const struct psti_pli_emit_kernels *kernels, bool green)
+{
+    enum { GUARD = 32, PIXEL = 6, NBYTES = GUARD + 64 * PIXEL + GUARD };
+    for (uint32_t n = 1; n <= 64; n++) {
+        uint8_t out[NBYTES], expected[NBYTES];
+        size_t at = GUARD + n % 16;
+        const uint8_t *p[3];
+        for (int c = 0; c < 3; c++)
+            p[c] = fixture.planes[c] + 7 * n + (size_t)c;
+        memset(out, 0x5A, sizeof out);
+        memset(expected, 0x5A, sizeof expected);
+        for (size_t x = 0; x < n; x++)
+            for (size_t c = 0; c < 3; c++) {
+                size_t from = !green ? c : c == 1 ? 0 : c == 0 ? 1 : 2;
+                uint32_t v = psti_load_u16(p[from] + 2 * x);
+                if (green && from != 0)
+                    v += psti_load_u16(p[0] + 2 * x) + 32768u;
+                psti_store_u16(expected + at + PIXEL * x + 2 * c, (uint16_t)v);
+            }
+        kernels->rgb16(p[0], p[1], p[2], green, out + at, n);
+        assert_memory_equal(out, expected, sizeof out);
+    }
+}
+
 /* The same of one table of kernels, also of those that this machine runs by emulation only. */
 static void check_kernels(const struct psti_pli_emit_kernels *kernels)
 {
@@ -126,6 +152,8 @@ static void check_kernels(const struct psti_pli_emit_kernels *kernels)
         }
         assert_memory_equal(out[0], out[1], sizeof out[0]);
     }
+    check_rgb16(kernels, false);
+    check_rgb16(kernels, true);
 }
 
 static void test_kernels_agree(void **state)
