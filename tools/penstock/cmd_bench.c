@@ -152,7 +152,7 @@ static void print_text(const struct bench *bench, const struct pst_loader_stats 
            : s->storage == PST_STORAGE_MEMORY ? "from memory"
                                               : "read by threads",
            s->cpu_level);
-    printf("  %.1f MB/s read, %.1f MB/s of pixels decoded, over %.2f s\n",
+    printf("  %.1f MB/s read, %.1f MB/s of pixels decoded, over %.2f s with the warm-up\n",
            1e-6 * (double)s->nbytes_read / seconds, 1e-6 * (double)s->nbytes_decoded / seconds,
            seconds);
     printf("  time: %.2f s reading and %.2f s decoding, summed over threads; the caller waited "

@@ -31,8 +31,10 @@ int cmd_env(struct cli *cli, int argc, char **argv)
     const struct cli_command command = {
         .usage = "env [options]",
         .about = "Prints version, compiler, codecs, CPU features found and used, whether io_uring "
-                 "works here, cards, the kernels for them, nvJPEG and their JPEG engines.\n"
-                 "Paste it into bug reports. Always JSON.",
+                 "works here,\n"
+                 "cards and their JPEG engines, the kernels for them, and nvJPEG. Paste it into "
+                 "bug reports. Always\n"
+                 "JSON.",
         .example = "penstock env",
         .options = options,
     };

@@ -263,7 +263,7 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
     const struct cli_option options[] = {
         {"form", 'f', CLI_TEXT, &a.forms, "FORMS", "pli-jpeg; append: as the data set has them",
          "how images are stored, comma-separated, the preferred first: pli-jpeg, original, raw, "
-         "pli, jpeg"},
+         "pli; jpeg, png, webp only of images that are so"},
         {"mask-form", 0, CLI_TEXT, &a.mask_forms, "FORMS", "as the source has them",
          "the same for masks"},
         {"tier", 't', CLI_TEXT, &a.pli.tier, "TIER", "small",
