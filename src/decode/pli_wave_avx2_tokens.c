@@ -20,25 +20,6 @@
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
 
-/* What the bands of a unit need in each step; masks of lanes. */
-struct band {
-    v32 rows;               /* those with rows; zeros outside the cylinder */
-    v32 energy;             /* 255 where E is that of a first plane: 2A + B */
-    v32 used;               /* 255 where the plane before adds to E: */
-    v32 doubled;            /* 255 where it adds its tokens twice, else half of them */
-    v32 not_first;          /* all but lane 0 where the band is its plane's first */
-    __m128i not_30, not_31; /* all but that lane, of lanes 16..31, if so */
-};
-
-/* What the steps of one band have in common. */
-struct shape {
-    const struct band *front; /* front[-1] is the one that ends */
-    bool whole;               /* all lanes are active, and no table has but one token */
-    bool mixed;               /* two planes with different formulas for E */
-    bool first;               /* E of a first plane in all lanes */
-    bool used;                /* the plane before adds to E in some */
-};
-
 /* What goes from step to step; kept apart so that loops can hold it in registers. */
 struct states {
     v32 hi_a, lo_a, hi_b, lo_b;         /* lo is 0 where a word comes: */
@@ -59,24 +40,10 @@ struct stream {
     v32 width;
     v32 above_15, sixteen, fifteen; /* 0x70, 16, 15: bytes */
     v32 near, middle, far;          /* contexts * 4 of E < 16, E < 32, others by E / 16 */
-    struct band bands[11];          /* [0]: before the first; the last two: behind the last */
+    struct psti_pli_wave_band bands[WAVE_BANDS];
 };
 
 /* -- Contexts and look-ups -- */
-
-/* Where a step finds what it needs. */
-struct step {
-    uint32_t t;
-    struct psti_pli_wave_row *row;
-    const uint8_t *all_but_newest, *all_but_next;
-};
-
-INLINE struct step step_at(const struct stream *s, uint32_t t)
-{
-    const uint8_t *newest = all_but_newest(t);
-    return (struct step){t, s->memory->tokens + WAVE_BEFORE + t, newest,
-                         (t & 63) == 63 ? newest + 31 : newest - 1};
-}
 
 /* Half of bytes, rounded down. */
 INLINE v32 half_down(v32 v)
@@ -96,8 +63,8 @@ INLINE v32 wide_energies(v32 a, v32 b, v32 first, v32 twice)
 }
 
 /* E of all lanes. `odd`: the step's parity; `wide`: samples have 16 bits. */
-INLINE v32 energies(const struct stream *s, const struct shape *shape, const struct states *x,
-                    struct step at, bool odd, bool wide)
+INLINE v32 energies(const struct stream *s, const struct psti_pli_wave_shape *shape,
+                    const struct states *x, struct step at, bool odd, bool wide)
 {
     const uint8_t *row = at.row->lanes;
     enum { STEP = sizeof(struct psti_pli_wave_row) };
@@ -116,14 +83,14 @@ INLINE v32 energies(const struct stream *s, const struct shape *shape, const str
     }
     if (shape->first)
         return wide ? _mm256_add_epi8(a, half_down(b)) : _mm256_adds_epu8(_mm256_add_epi8(a, a), b);
-    const struct band *front = shape->front;
-    v32 first = front->energy, twice = _mm256_setzero_si256();
+    const struct psti_pli_wave_band *front = shape->front;
+    v32 first = row_load(front->energy), twice = _mm256_setzero_si256();
     if (shape->used) {
-        v32 used = front->used, doubled = front->doubled;
+        v32 used = row_load(front->used), doubled = row_load(front->doubled);
         if (shape->mixed) {
-            used = pick(row_load(front_lanes(at.t)), used, front[-1].used);
-            doubled = pick(row_load(front_lanes(at.t)), doubled, front[-1].doubled);
-            first = pick(row_load(front_lanes(at.t)), first, front[-1].energy);
+            used = pick(row_load(front_lanes(at.t)), used, row_load(front[-1].used));
+            doubled = pick(row_load(front_lanes(at.t)), doubled, row_load(front[-1].doubled));
+            first = pick(row_load(front_lanes(at.t)), first, row_load(front[-1].energy));
         }
         v32 before = row_load(row - (size_t)STEP * s->delay);
         before = _mm256_and_si256(before, used);
@@ -136,7 +103,7 @@ INLINE v32 energies(const struct stream *s, const struct shape *shape, const str
         }
         b = _mm256_add_epi8(b, before);
     } else if (shape->mixed) {
-        first = pick(row_load(front_lanes(at.t)), first, front[-1].energy);
+        first = pick(row_load(front_lanes(at.t)), first, row_load(front[-1].energy));
     }
     if (wide)
         return wide_energies(a, b, first, twice);
@@ -157,11 +124,12 @@ INLINE v32 contexts(const struct stream *s, v32 e)
 }
 
 /* Lanes that have a sample in step t. */
-INLINE v32 active_lanes(const struct stream *s, const struct shape *shape, uint32_t t)
+INLINE v32 active_lanes(const struct stream *s, const struct psti_pli_wave_shape *shape, uint32_t t)
 {
     v32 x = _mm256_add_epi8(_mm256_set1_epi8((char)(t & 63)), row_load(psti_pli_wave_delay));
     x = _mm256_and_si256(x, _mm256_set1_epi8(63));
-    v32 rows = pick(row_load(front_lanes(t)), shape->front->rows, shape->front[-1].rows);
+    v32 rows = pick(row_load(front_lanes(t)), row_load(shape->front->rows),
+                    row_load(shape->front[-1].rows));
     return _mm256_and_si256(_mm256_cmpgt_epi8(s->width, x), rows);
 }
 
@@ -204,8 +172,8 @@ INLINE void look_up(const uint32_t *slots, __m128i lower, __m128i upper, v32 *lo
 }
 
 /* The stages of a step. */
-INLINE void find_contexts(const struct stream *s, const struct shape *shape, struct states *x,
-                          struct step at, bool odd, bool wide)
+INLINE void find_contexts(const struct stream *s, const struct psti_pli_wave_shape *shape,
+                          struct states *x, struct step at, bool odd, bool wide)
 {
     x->context = contexts(s, energies(s, shape, x, at, odd, wide));
     if (!shape->whole)
@@ -259,7 +227,7 @@ INLINE v32 advance(v32 *hi, v32 *lo, v32 high, v32 token, v32 bias, bool whole)
     return empty;
 }
 
-INLINE void advance_all(const struct shape *shape, struct states *x)
+INLINE void advance_all(const struct psti_pli_wave_shape *shape, struct states *x)
 {
     const v32 token_bits = _mm256_set1_epi16(63);
     v32 token_a = _mm256_and_si256(x->high_a, token_bits);
@@ -283,63 +251,24 @@ INLINE void take_words(struct states *x)
     x->new_3 = psti_pli_spread_words(words_3, lanes >> 20);
 }
 
-INLINE void keep_tokens(const struct shape *shape, struct states *x, struct step at)
+INLINE void keep_tokens(const struct psti_pli_wave_shape *shape, struct states *x, struct step at)
 {
     /* Lane 31 is above lane 0 of the band in which that is when it looks. */
-    const struct band *next = shape->front, *after = shape->front;
+    const struct psti_pli_wave_band *next = shape->front, *after = shape->front;
     if ((at.t & 63) >= 60) {
         after++;
         next += (at.t & 63) >= 62;
     }
     __m128i upper = _mm256_extracti128_si256(x->tokens, 1);
-    upper = _mm_and_si128(_mm_and_si128(upper, next->not_31), after->not_30);
+    const __m128i not_31 = _mm_loadu_si128((const __m128i *)(const void *)next->not_31);
+    const __m128i not_30 = _mm_loadu_si128((const __m128i *)(const void *)after->not_30);
+    upper = _mm_and_si128(_mm_and_si128(upper, not_31), not_30);
     _mm_store_si128((__m128i *)(void *)at.row->before, upper);
     row_store(at.row->lanes, x->tokens);
-    x->above = _mm256_and_si256(turn(x->tokens), next->not_first);
+    x->above = _mm256_and_si256(turn(x->tokens), row_load(next->not_first));
 }
 
 /* -- Streams -- */
-
-static v32 TARGET lanes_below(uint32_t n)
-{
-    return row_load(psti_pli_wave_first_lanes + 32 - (n < 32 ? n : 32));
-}
-
-static void TARGET open_bands(struct stream *s, const struct psti_pli_wave_job *job)
-{
-    const struct psti_pli_wave_head *head = job->head;
-    const v32 all = _mm256_set1_epi8(-1), none = _mm256_setzero_si256();
-    const __m128i not_30 = _mm_setr_epi32(-1, -1, -1, (int)0xff00ffff);
-    const __m128i not_31 = _mm_setr_epi32(-1, -1, -1, 0x00ffffff);
-    const __m128i all_16 = _mm_set1_epi8(-1);
-    for (uint32_t k = 0; k < 11; k++) {
-        struct band *band = s->bands + k;
-        *band = (struct band){.energy = none,
-                              .not_first = _mm256_andnot_si256(lanes_below(1), all),
-                              .not_30 = not_30,
-                              .not_31 = not_31};
-        if (k > head->n_bands) { /* what is left there belongs to the last plane */
-            band->energy = band[-1].energy;
-            band->used = band[-1].used;
-            band->doubled = band[-1].doubled;
-        }
-        if (k == 0 || k > head->n_bands)
-            continue;
-        uint32_t j = (k - 1) / head->bands_per_plane, part = (k - 1) % head->bands_per_plane;
-        const struct psti_pli_wave_plane *plane = head->planes + j;
-        band->rows = lanes_below(job->unit->height - 32 * part);
-        if (part > 0) {
-            band->not_first = all;
-            band->not_30 = band->not_31 = all_16;
-        }
-        if (plane->energy == PSTI_PLI_ENERGY_FIRST)
-            band->energy = all;
-        if (plane->energy == PSTI_PLI_ENERGY_SECOND && plane->index0 >= 0)
-            band->used = all;
-        if (plane->energy == PSTI_PLI_ENERGY_THIRD && plane->index1 >= 0)
-            band->used = band->doubled = all;
-    }
-}
 
 static void TARGET open_states(struct stream *s, const struct psti_pli_wave_head *head)
 {
@@ -379,7 +308,7 @@ static void TARGET open_stream(struct stream *s, const struct psti_pli_wave_job 
     memset(m->words + head->n_words, 0, 2 * 2 * WAVE_LANES);
     s->end = m->words + head->n_words;
     memset(m->tokens, 0, WAVE_BEFORE * sizeof m->tokens[0]);
-    open_bands(s, job);
+    psti_pli_wave_rows_open_bands(job, s->bands);
     s->states = (struct states){.words = m->words};
     open_states(s, head);
 }
@@ -398,25 +327,6 @@ static void TARGET close_stream(const struct stream *s, struct psti_pli_wave_job
     job->ends = s->states.words == s->end && _mm256_movemask_epi8(ends) == -1;
 }
 
-/* What steps [64 k, 64 k + 64) have in common. */
-static struct shape shape_of(const struct stream *s, const struct psti_pli_wave_job *job,
-                             uint32_t k)
-{
-    const struct psti_pli_wave_head *head = job->head;
-    uint32_t bands = head->bands_per_plane;
-    const struct psti_pli_wave_plane *front = k < head->n_bands ? head->planes + k / bands : NULL;
-    const struct psti_pli_wave_plane *rear = k > 0 ? head->planes + (k - 1) / bands : NULL;
-    struct shape shape = {.front = s->bands + k + 1};
-    shape.whole = !job->tables->has_sure_tokens && job->unit->width == 64 &&
-                  (job->unit->height & 31) == 0 && front && rear;
-    front = front ? front : rear;
-    rear = rear ? rear : front;
-    shape.mixed = front->energy != rear->energy;
-    shape.first = !shape.mixed && front->energy == PSTI_PLI_ENERGY_FIRST;
-    shape.used = front->energy != PSTI_PLI_ENERGY_FIRST || rear->energy != PSTI_PLI_ENERGY_FIRST;
-    return shape;
-}
-
 INLINE void run(struct stream *s, const struct psti_pli_wave_job *job, bool wide)
 {
     struct states x = s->states;
@@ -424,8 +334,8 @@ INLINE void run(struct stream *s, const struct psti_pli_wave_job *job, bool wide
     for (uint32_t k = 0; 64 * k < job->head->n_steps; k++) {
         uint32_t t = 64 * k, end = t + 64;
         end = end < job->head->n_steps ? end : job->head->n_steps;
-        const struct shape shape = shape_of(s, job, k);
-        struct step even = step_at(s, t);
+        const struct psti_pli_wave_shape shape = psti_pli_wave_rows_shape(job, s->bands, k);
+        struct step even = step_at(s->memory, t);
         find_contexts(s, &shape, &x, even, false, wide);
         for (; even.t < end && x.words <= words_end;) {
             struct step odd = {even.t + 1, even.row + 1, even.all_but_newest,
@@ -459,31 +369,31 @@ INLINE void run_two(struct stream s[2], const struct psti_pli_wave_job *job, boo
     for (uint32_t k = 0; 64 * k < job->head->n_steps; k++) {
         uint32_t t = 64 * k, end = t + 64;
         end = end < job->head->n_steps ? end : job->head->n_steps;
-        const struct shape shape = shape_of(s, job, k);
-        find_contexts(s, &shape, &x, step_at(s, t), false, wide);
-        find_contexts(s + 1, &shape, &y, step_at(s + 1, t), false, wide);
+        const struct psti_pli_wave_shape shape = psti_pli_wave_rows_shape(job, s->bands, k);
+        find_contexts(s, &shape, &x, step_at(s->memory, t), false, wide);
+        find_contexts(s + 1, &shape, &y, step_at(s[1].memory, t), false, wide);
         for (; t < end && x.words <= x_end && y.words <= y_end; t += 2) {
             look_up_all(s, &x);
             look_up_all(s + 1, &y);
             advance_all(&shape, &x);
-            keep_tokens(&shape, &x, step_at(s, t));
-            find_contexts(s, &shape, &x, step_at(s, t + 1), true, wide);
+            keep_tokens(&shape, &x, step_at(s->memory, t));
+            find_contexts(s, &shape, &x, step_at(s->memory, t + 1), true, wide);
             take_words(&x);
             advance_all(&shape, &y);
-            keep_tokens(&shape, &y, step_at(s + 1, t));
-            find_contexts(s + 1, &shape, &y, step_at(s + 1, t + 1), true, wide);
+            keep_tokens(&shape, &y, step_at(s[1].memory, t));
+            find_contexts(s + 1, &shape, &y, step_at(s[1].memory, t + 1), true, wide);
             take_words(&y);
             look_up_all(s, &x);
             look_up_all(s + 1, &y);
             advance_all(&shape, &x);
-            keep_tokens(&shape, &x, step_at(s, t + 1));
+            keep_tokens(&shape, &x, step_at(s->memory, t + 1));
             if (t + 2 < end)
-                find_contexts(s, &shape, &x, step_at(s, t + 2), false, wide);
+                find_contexts(s, &shape, &x, step_at(s->memory, t + 2), false, wide);
             take_words(&x);
             advance_all(&shape, &y);
-            keep_tokens(&shape, &y, step_at(s + 1, t + 1));
+            keep_tokens(&shape, &y, step_at(s[1].memory, t + 1));
             if (t + 2 < end)
-                find_contexts(s + 1, &shape, &y, step_at(s + 1, t + 2), false, wide);
+                find_contexts(s + 1, &shape, &y, step_at(s[1].memory, t + 2), false, wide);
             take_words(&y);
         }
     }

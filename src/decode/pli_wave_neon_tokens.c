@@ -15,25 +15,6 @@
 
 #include <string.h>
 
-/* What the bands of a unit need in each step; masks of lanes. */
-struct band {
-    v32 rows;                  /* those with rows; zeros outside the cylinder */
-    v32 energy;                /* 255 where E is that of a first plane: 2A + B */
-    v32 used;                  /* 255 where the plane before adds to E: */
-    v32 doubled;               /* 255 where it adds its tokens twice, else half of them */
-    v32 not_first;             /* all but lane 0 where the band is its plane's first */
-    uint8x16_t not_30, not_31; /* all but that lane, of lanes 16..31, if so */
-};
-
-/* What the steps of one band have in common. */
-struct shape {
-    const struct band *front; /* front[-1] is the one that ends */
-    bool whole;               /* all lanes are active, and no table has but one token */
-    bool mixed;               /* two planes with different formulas for E */
-    bool first;               /* E of a first plane in all lanes */
-    bool used;                /* the plane before adds to E in some */
-};
-
 enum { FOURS = WAVE_LANES / 4 };
 
 /* What goes from step to step; kept apart so that loops can hold it in registers. */
@@ -51,26 +32,12 @@ struct stream {
     const uint32_t *slots;
     uint32_t delay; /* rows between a plane and the next */
     uint8_t width;
-    uint8x16x2_t near;     /* contexts * 4 of E < 32 */
-    uint8x16_t far;        /* of others by E / 16 */
-    struct band bands[11]; /* [0]: before the first; the last two: behind the last */
+    uint8x16x2_t near; /* contexts * 4 of E < 32 */
+    uint8x16_t far;    /* of others by E / 16 */
+    struct psti_pli_wave_band bands[WAVE_BANDS];
 };
 
 /* -- Contexts and look-ups -- */
-
-/* Where a step finds what it needs. */
-struct step {
-    uint32_t t;
-    struct psti_pli_wave_row *row;
-    const uint8_t *all_but_newest, *all_but_next;
-};
-
-PSTI_NEON_INLINE struct step step_at(const struct stream *s, uint32_t t)
-{
-    const uint8_t *newest = all_but_newest(t);
-    return (struct step){t, s->memory->tokens + WAVE_BEFORE + t, newest,
-                         (t & 63) == 63 ? newest + 31 : newest - 1};
-}
 
 /* E of 16 bits: half of 2 A + B in lanes of `first`, in others of A + H(A) + B + 2 `twice`. Tokens
  * are at most 46: nothing exceeds a byte. */
@@ -83,7 +50,7 @@ PSTI_NEON_INLINE v32 wide_energies(v32 a, v32 b, v32 first, v32 twice)
 }
 
 /* E of all lanes. `odd`: the step's parity; `wide`: samples have 16 bits. */
-PSTI_NEON_INLINE v32 energies(const struct stream *s, const struct shape *shape,
+PSTI_NEON_INLINE v32 energies(const struct stream *s, const struct psti_pli_wave_shape *shape,
                               const struct states *x, struct step at, bool odd, bool wide)
 {
     const uint8_t *row = at.row->lanes;
@@ -104,14 +71,14 @@ PSTI_NEON_INLINE v32 energies(const struct stream *s, const struct shape *shape,
     if (shape->first)
         return wide ? row_add(a, row_average_down(b, row_of(0)))
                     : row_add_saturated(row_add(a, a), b);
-    const struct band *front = shape->front;
-    v32 first = front->energy, twice = row_of(0);
+    const struct psti_pli_wave_band *front = shape->front;
+    v32 first = row_load(front->energy), twice = row_of(0);
     if (shape->used) {
-        v32 used = front->used, doubled = front->doubled;
+        v32 used = row_load(front->used), doubled = row_load(front->doubled);
         if (shape->mixed) {
-            used = pick(row_load(front_lanes(at.t)), used, front[-1].used);
-            doubled = pick(row_load(front_lanes(at.t)), doubled, front[-1].doubled);
-            first = pick(row_load(front_lanes(at.t)), first, front[-1].energy);
+            used = pick(row_load(front_lanes(at.t)), used, row_load(front[-1].used));
+            doubled = pick(row_load(front_lanes(at.t)), doubled, row_load(front[-1].doubled));
+            first = pick(row_load(front_lanes(at.t)), first, row_load(front[-1].energy));
         }
         v32 before = row_load(row - (size_t)STEP * s->delay);
         before = row_and(before, used);
@@ -124,7 +91,7 @@ PSTI_NEON_INLINE v32 energies(const struct stream *s, const struct shape *shape,
         }
         b = row_add(b, before);
     } else if (shape->mixed) {
-        first = pick(row_load(front_lanes(at.t)), first, front[-1].energy);
+        first = pick(row_load(front_lanes(at.t)), first, row_load(front[-1].energy));
     }
     if (wide)
         return wide_energies(a, b, first, twice);
@@ -143,15 +110,17 @@ PSTI_NEON_INLINE v32 contexts(const struct stream *s, v32 e)
 }
 
 /* Lanes that have a sample in step t. */
-PSTI_NEON_INLINE v32 active_lanes(const struct stream *s, const struct shape *shape, uint32_t t)
+PSTI_NEON_INLINE v32 active_lanes(const struct stream *s, const struct psti_pli_wave_shape *shape,
+                                  uint32_t t)
 {
     v32 x = row_and(columns_of(t), row_of(63));
-    v32 rows = pick(row_load(front_lanes(t)), shape->front->rows, shape->front[-1].rows);
+    v32 rows = pick(row_load(front_lanes(t)), row_load(shape->front->rows),
+                    row_load(shape->front[-1].rows));
     uint8x16_t width = vdupq_n_u8(s->width);
     return row_and((v32){{vcgtq_u8(width, x.v[0]), vcgtq_u8(width, x.v[1])}}, rows);
 }
 
-PSTI_NEON_INLINE void find_contexts(const struct stream *s, const struct shape *shape,
+PSTI_NEON_INLINE void find_contexts(const struct stream *s, const struct psti_pli_wave_shape *shape,
                                     struct states *x, struct step at, bool odd, bool wide)
 {
     x->context = contexts(s, energies(s, shape, x, at, odd, wide));
@@ -201,7 +170,8 @@ PSTI_NEON_INLINE v32 tokens_of(const uint32x4_t *e)
 }
 
 /* x := frequency * (x >> 10) + bias, and the next word where that is below 2^16. */
-PSTI_NEON_INLINE void advance_all(const struct shape *shape, struct states *x, const uint32x4_t *e)
+PSTI_NEON_INLINE void advance_all(const struct psti_pli_wave_shape *shape, struct states *x,
+                                  const uint32x4_t *e)
 {
     uint32x4_t low[FOURS];
 #pragma GCC unroll 8
@@ -226,22 +196,24 @@ PSTI_NEON_INLINE void advance_all(const struct shape *shape, struct states *x, c
     x->words += counts >> 56;
 }
 
-PSTI_NEON_INLINE void keep_tokens(const struct shape *shape, struct states *x, struct step at)
+PSTI_NEON_INLINE void keep_tokens(const struct psti_pli_wave_shape *shape, struct states *x,
+                                  struct step at)
 {
     /* Lane 31 is above lane 0 of the band in which that is when it looks. */
-    const struct band *next = shape->front, *after = shape->front;
+    const struct psti_pli_wave_band *next = shape->front, *after = shape->front;
     if ((at.t & 63) >= 60) {
         after++;
         next += (at.t & 63) >= 62;
     }
-    uint8x16_t upper = vandq_u8(vandq_u8(x->tokens.v[1], next->not_31), after->not_30);
+    uint8x16_t upper =
+        vandq_u8(vandq_u8(x->tokens.v[1], vld1q_u8(next->not_31)), vld1q_u8(after->not_30));
     vst1q_u8(at.row->before, upper);
     row_store(at.row->lanes, x->tokens);
-    x->above = row_and(turn(x->tokens), next->not_first);
+    x->above = row_and(turn(x->tokens), row_load(next->not_first));
 }
 
-PSTI_NEON_INLINE void run_step(const struct stream *s, const struct shape *shape, struct states *x,
-                               struct step at)
+PSTI_NEON_INLINE void run_step(const struct stream *s, const struct psti_pli_wave_shape *shape,
+                               struct states *x, struct step at)
 {
     uint32x4_t e[FOURS];
     look_up_all(s, x, e);
@@ -251,50 +223,6 @@ PSTI_NEON_INLINE void run_step(const struct stream *s, const struct shape *shape
 }
 
 /* -- Streams -- */
-
-static v32 lanes_below(uint32_t n)
-{
-    return row_load(psti_pli_wave_first_lanes + 32 - (n < 32 ? n : 32));
-}
-
-static void open_bands(struct stream *s, const struct psti_pli_wave_job *job)
-{
-    const struct psti_pli_wave_head *head = job->head;
-    const v32 all = row_of(255), none = row_of(0);
-    for (uint32_t k = 0; k < 11; k++) {
-        struct band *band = s->bands + k;
-        *band = (struct band){.rows = none,
-                              .energy = none,
-                              .used = none,
-                              .doubled = none,
-                              .not_first = all,
-                              .not_30 = all.v[0],
-                              .not_31 = all.v[0]};
-        band->not_first.v[0] = vsetq_lane_u8(0, band->not_first.v[0], 0);
-        band->not_30 = vsetq_lane_u8(0, band->not_30, 14);
-        band->not_31 = vsetq_lane_u8(0, band->not_31, 15);
-        if (k > head->n_bands) { /* what is left there belongs to the last plane */
-            band->energy = band[-1].energy;
-            band->used = band[-1].used;
-            band->doubled = band[-1].doubled;
-        }
-        if (k == 0 || k > head->n_bands)
-            continue;
-        uint32_t j = (k - 1) / head->bands_per_plane, part = (k - 1) % head->bands_per_plane;
-        const struct psti_pli_wave_plane *plane = head->planes + j;
-        band->rows = lanes_below(job->unit->height - 32 * part);
-        if (part > 0) {
-            band->not_first = all;
-            band->not_30 = band->not_31 = all.v[0];
-        }
-        if (plane->energy == PSTI_PLI_ENERGY_FIRST)
-            band->energy = all;
-        if (plane->energy == PSTI_PLI_ENERGY_SECOND && plane->index0 >= 0)
-            band->used = all;
-        if (plane->energy == PSTI_PLI_ENERGY_THIRD && plane->index1 >= 0)
-            band->used = band->doubled = all;
-    }
-}
 
 static void open_stream(struct stream *s, const struct psti_pli_wave_job *job)
 {
@@ -316,7 +244,7 @@ static void open_stream(struct stream *s, const struct psti_pli_wave_job *job)
     memcpy(m->words, head->words, 2 * head->n_words);
     memset(m->words + head->n_words, 0, 2 * 3 * WAVE_LANES);
     memset(m->tokens, 0, WAVE_BEFORE * sizeof m->tokens[0]);
-    open_bands(s, job);
+    psti_pli_wave_rows_open_bands(job, s->bands);
     s->end = (const uint8_t *)(m->words + head->n_words);
     s->states = (struct states){.tokens = row_of(0),
                                 .above = row_of(0),
@@ -338,25 +266,6 @@ static void close_stream(const struct stream *s, struct psti_pli_wave_job *job)
     }
 }
 
-/* What steps [64 k, 64 k + 64) have in common. */
-static struct shape shape_of(const struct stream *s, const struct psti_pli_wave_job *job,
-                             uint32_t k)
-{
-    const struct psti_pli_wave_head *head = job->head;
-    uint32_t bands = head->bands_per_plane;
-    const struct psti_pli_wave_plane *front = k < head->n_bands ? head->planes + k / bands : NULL;
-    const struct psti_pli_wave_plane *rear = k > 0 ? head->planes + (k - 1) / bands : NULL;
-    struct shape shape = {.front = s->bands + k + 1};
-    shape.whole = !job->tables->has_sure_tokens && job->unit->width == 64 &&
-                  (job->unit->height & 31) == 0 && front && rear;
-    front = front ? front : rear;
-    rear = rear ? rear : front;
-    shape.mixed = front->energy != rear->energy;
-    shape.first = !shape.mixed && front->energy == PSTI_PLI_ENERGY_FIRST;
-    shape.used = front->energy != PSTI_PLI_ENERGY_FIRST || rear->energy != PSTI_PLI_ENERGY_FIRST;
-    return shape;
-}
-
 PSTI_NEON_INLINE void run(struct stream *s, const struct psti_pli_wave_job *job, bool wide)
 {
     struct states x = s->states;
@@ -364,8 +273,8 @@ PSTI_NEON_INLINE void run(struct stream *s, const struct psti_pli_wave_job *job,
     for (uint32_t k = 0; 64 * k < job->head->n_steps; k++) {
         uint32_t t = 64 * k, end = t + 64;
         end = end < job->head->n_steps ? end : job->head->n_steps;
-        const struct shape shape = shape_of(s, job, k);
-        struct step at = step_at(s, t);
+        const struct psti_pli_wave_shape shape = psti_pli_wave_rows_shape(job, s->bands, k);
+        struct step at = step_at(s->memory, t);
         while (at.t < end && x.words <= words_end) {
             find_contexts(s, &shape, &x, at, false, wide);
             run_step(s, &shape, &x, at);

@@ -28,6 +28,65 @@ bool psti_pli_wave_rows_fit(const struct psti_pli_wave_head *head)
            (head->n_words <= WAVE_MAX_WORDS && head->raw_nbytes <= WAVE_MAX_RAW_NBYTES);
 }
 
+/* -- Bands -- */
+
+static void find_lanes_below(uint32_t n, uint8_t mask[WAVE_LANES])
+{
+    memcpy(mask, psti_pli_wave_first_lanes + 32 - (n < 32 ? n : 32), WAVE_LANES);
+}
+
+void psti_pli_wave_rows_open_bands(const struct psti_pli_wave_job *job,
+                                   struct psti_pli_wave_band bands[WAVE_BANDS])
+{
+    const struct psti_pli_wave_head *head = job->head;
+    memset(bands, 0, WAVE_BANDS * sizeof *bands);
+    for (uint32_t k = 0; k < WAVE_BANDS; k++) {
+        struct psti_pli_wave_band *band = bands + k;
+        bool inside = k > 0 && k <= head->n_bands;
+        uint32_t j = inside ? (k - 1) / head->bands_per_plane : 0;
+        uint32_t part = inside ? (k - 1) % head->bands_per_plane : 0;
+        memset(band->not_first, 255, sizeof band->not_first);
+        memset(band->not_30, 255, sizeof band->not_30);
+        memset(band->not_31, 255, sizeof band->not_31);
+        if (part == 0)
+            band->not_first[0] = band->not_30[14] = band->not_31[15] = 0;
+        if (k > head->n_bands) { /* what is left there belongs to the last plane */
+            memcpy(band->energy, band[-1].energy, sizeof band->energy);
+            memcpy(band->used, band[-1].used, sizeof band->used);
+            memcpy(band->doubled, band[-1].doubled, sizeof band->doubled);
+        }
+        if (!inside)
+            continue;
+        const struct psti_pli_wave_plane *plane = head->planes + j;
+        find_lanes_below(job->unit->height - 32 * part, band->rows);
+        bool second = plane->energy == PSTI_PLI_ENERGY_SECOND && plane->index0 >= 0;
+        bool third = plane->energy == PSTI_PLI_ENERGY_THIRD && plane->index1 >= 0;
+        memset(band->energy, plane->energy == PSTI_PLI_ENERGY_FIRST ? 255 : 0, WAVE_LANES);
+        memset(band->used, second || third ? 255 : 0, WAVE_LANES);
+        memset(band->doubled, third ? 255 : 0, WAVE_LANES);
+    }
+}
+
+struct psti_pli_wave_shape psti_pli_wave_rows_shape(const struct psti_pli_wave_job *job,
+                                                    const struct psti_pli_wave_band *bands,
+                                                    uint32_t k)
+{
+    const struct psti_pli_wave_head *head = job->head;
+    const struct psti_pli_wave_plane *front = psti_pli_wave_plane_of(head, k);
+    const struct psti_pli_wave_plane *rear = k > 0 ? psti_pli_wave_plane_of(head, k - 1) : NULL;
+    struct psti_pli_wave_shape shape = {.front = bands + k + 1};
+    shape.whole = !job->tables->has_sure_tokens && job->unit->width == 64 &&
+                  (job->unit->height & 31) == 0 && front && rear;
+    front = front ? front : rear;
+    rear = rear ? rear : front;
+    shape.mixed = front->energy != rear->energy;
+    shape.first = !shape.mixed && front->energy == PSTI_PLI_ENERGY_FIRST;
+    shape.used = front->energy != PSTI_PLI_ENERGY_FIRST || rear->energy != PSTI_PLI_ENERGY_FIRST;
+    return shape;
+}
+
+/* -- The unit -- */
+
 /* Gathers the unit's bits and finds the values of its tokens. */
 static enum pst_status find_values(const struct psti_pli_wave_rows_level *level,
                                    struct psti_pli_wave_job *job, bool wide, struct pst_error *err)

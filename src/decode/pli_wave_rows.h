@@ -74,6 +74,33 @@ enum pst_status psti_pli_wave_rows_finish(const struct psti_pli_wave_rows_level 
                                           struct psti_pli_wave_job *job,
                                           struct psti_pli_planes *planes, struct pst_error *err);
 
+/* What the bands of a unit need in each step; masks of lanes. */
+struct psti_pli_wave_band {
+    _Alignas(32) uint8_t rows[WAVE_LANES]; /* those with rows; zeros outside the cylinder */
+    uint8_t energy[WAVE_LANES];            /* 255 where E is that of a first plane: 2A + B */
+    uint8_t used[WAVE_LANES];              /* 255 where the plane before adds to E: */
+    uint8_t doubled[WAVE_LANES];    /* 255 where it adds its tokens twice, else half of them */
+    uint8_t not_first[WAVE_LANES];  /* all but lane 0 where the band is its plane's first */
+    uint8_t not_30[16], not_31[16]; /* all but that lane, of lanes 16..31, if so */
+};
+
+/* [0]: before the first; the last two: behind the last. */
+enum { WAVE_BANDS = 11 };
+void psti_pli_wave_rows_open_bands(const struct psti_pli_wave_job *job,
+                                   struct psti_pli_wave_band bands[WAVE_BANDS]);
+
+/* What steps 64 k .. 64 k + 63 have in common. */
+struct psti_pli_wave_shape {
+    const struct psti_pli_wave_band *front; /* front[-1] is the one that ends */
+    bool whole; /* all lanes are active, and no table has but one token */
+    bool mixed; /* two planes with different formulas for E */
+    bool first; /* E of a first plane in all lanes */
+    bool used;  /* the plane before adds to E in some */
+};
+struct psti_pli_wave_shape psti_pli_wave_rows_shape(const struct psti_pli_wave_job *job,
+                                                    const struct psti_pli_wave_band *bands,
+                                                    uint32_t k);
+
 /* Bytes of which one is 0 (at 31), or the first 32 are 255; (-2 l) mod 256. */
 extern const uint8_t psti_pli_wave_all_but_one[64], psti_pli_wave_first_lanes[64],
     psti_pli_wave_delay[WAVE_LANES];
@@ -88,6 +115,19 @@ static inline const uint8_t *all_but_newest(uint32_t t)
 static inline const uint8_t *front_lanes(uint32_t t)
 {
     return psti_pli_wave_first_lanes + 31 - ((t & 63) >> 1);
+}
+
+/* Where a step finds what it needs. */
+struct step {
+    uint32_t t;
+    struct psti_pli_wave_row *row;
+    const uint8_t *all_but_newest, *all_but_next;
+};
+static inline struct step step_at(struct psti_pli_wave_memory *m, uint32_t t)
+{
+    const uint8_t *newest = all_but_newest(t);
+    return (struct step){t, m->tokens + WAVE_BEFORE + t, newest,
+                         (t & 63) == 63 ? newest + 31 : newest - 1};
 }
 
 #endif
