@@ -33,6 +33,8 @@ struct lane_filters {
     v32 l_u[2], ul_ur[2], uu_ll[2], a, b, med;
 };
 
+INLINE vec vec_load(const void *at) { return row_load(at); }
+INLINE void vec_store(void *at, vec v) { row_store(at, v); }
 INLINE vec blend(vec no, vec yes, vec mask) { return _mm256_blendv_epi8(no, yes, mask); }
 INLINE vec turned(vec v) { return turn(v); }
 INLINE vec plus(vec a, vec b) { return _mm256_add_epi8(a, b); }
@@ -55,24 +57,8 @@ INLINE vec first_two(vec v, vec from, bool lane_0, bool lane_1)
     return blend(v, from, _mm256_zextsi128_si256(mask));
 }
 
-INLINE vec own_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
-{
-    return row_load(m->of_8.samples[WAVE_BEFORE + t] - (size_t)WAVE_LANES * back);
-}
-INLINE vec above_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
-{
-    return row_load(m->of_8.above[WAVE_BEFORE + t] - (size_t)WAVE_LANES * back);
-}
-INLINE void keep_row(struct psti_pli_wave_memory *m, uint32_t t, vec v)
-{
-    row_store(m->of_8.samples[WAVE_BEFORE + t], v);
-    row_store(m->of_8.above[WAVE_BEFORE + t], turn(v));
-}
-INLINE void keep_start(struct psti_pli_wave_memory *m, uint32_t t, uint16_t start)
-{
-    m->of_8.above[WAVE_BEFORE + t - 2][0] = (uint8_t)start;
-}
-
+#define BITS 8
+#define LESS 0
 #include "decode/pli_wave_rebuild.h"
 
 /* -- Residuals and taps -- */

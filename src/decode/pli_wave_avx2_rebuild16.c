@@ -94,24 +94,8 @@ INLINE void vec_store(void *at, vec v)
     row_store(at, v.low);
     row_store((uint8_t *)at + sizeof(v32), v.high);
 }
-INLINE vec own_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
-{
-    return vec_load(m->of_16.samples[(t - back) % WAVE_BAND]);
-}
-INLINE vec above_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
-{
-    return vec_load(m->of_16.above[(t - back) % WAVE_BAND]);
-}
-INLINE void keep_row(struct psti_pli_wave_memory *m, uint32_t t, vec v)
-{
-    vec_store(m->of_16.samples[t % WAVE_BAND], v);
-    vec_store(m->of_16.above[t % WAVE_BAND], turned(v));
-}
-INLINE void keep_start(struct psti_pli_wave_memory *m, uint32_t t, uint16_t start)
-{
-    m->of_16.above[(t - 2) % WAVE_BAND][0] = (int16_t)(start ^ 0x8000);
-}
-
+#define BITS 16
+#define LESS 0x8000
 #include "decode/pli_wave_rebuild.h"
 
 /* -- Residuals and taps -- */

@@ -39,6 +39,8 @@ struct lane_filters {
     v32 c[9];
 };
 
+INLINE vec vec_load(const uint8_t *at) { return row_load(at); }
+INLINE void vec_store(uint8_t *at, vec v) { row_store(at, v); }
 INLINE vec blend(vec no, vec yes, vec mask) { return pick(mask, yes, no); }
 INLINE vec turned(vec v) { return turn(v); }
 INLINE vec plus(vec a, vec b) { return row_add(a, b); }
@@ -68,24 +70,8 @@ INLINE vec first_two(vec v, vec from, bool lane_0, bool lane_1)
     return v;
 }
 
-INLINE vec own_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
-{
-    return row_load(m->of_8.samples[WAVE_BEFORE + t] - (size_t)WAVE_LANES * back);
-}
-INLINE vec above_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
-{
-    return row_load(m->of_8.above[WAVE_BEFORE + t] - (size_t)WAVE_LANES * back);
-}
-INLINE void keep_row(struct psti_pli_wave_memory *m, uint32_t t, vec v)
-{
-    row_store(m->of_8.samples[WAVE_BEFORE + t], v);
-    row_store(m->of_8.above[WAVE_BEFORE + t], turn(v));
-}
-INLINE void keep_start(struct psti_pli_wave_memory *m, uint32_t t, uint16_t start)
-{
-    m->of_8.above[WAVE_BEFORE + t - 2][0] = (uint8_t)(start ^ 0x80);
-}
-
+#define BITS 8
+#define LESS 0x80
 #include "decode/pli_wave_rebuild.h"
 
 /* -- Residuals and taps -- */
@@ -185,7 +171,7 @@ INLINE void interleave(const uint8x16_t *in, uint8x16_t *out)
 /* 16 lanes of 16 steps: interleaving rows i and i + 8 four times turns 16 x 16 bytes around. */
 INLINE void turn_16(const uint8_t (*rows)[WAVE_LANES], uint32_t lane, uint8_t *lines)
 {
-    const uint8x16_t top = vdupq_n_u8(0x80);
+    const uint8x16_t top = vdupq_n_u8(LESS);
     uint8x16_t a[16], b[16];
 #pragma GCC unroll 16
     for (int i = 0; i < 16; i++)

@@ -103,24 +103,8 @@ INLINE void vec_store(int16_t *at, vec v)
     for (int i = 0; i < EIGHTS; i++)
         vst1q_s16(at + 8 * i, v.v[i]);
 }
-INLINE vec own_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
-{
-    return vec_load(m->of_16.samples[(t - back) % WAVE_BAND]);
-}
-INLINE vec above_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
-{
-    return vec_load(m->of_16.above[(t - back) % WAVE_BAND]);
-}
-INLINE void keep_row(struct psti_pli_wave_memory *m, uint32_t t, vec v)
-{
-    vec_store(m->of_16.samples[t % WAVE_BAND], v);
-    vec_store(m->of_16.above[t % WAVE_BAND], turned(v));
-}
-INLINE void keep_start(struct psti_pli_wave_memory *m, uint32_t t, uint16_t start)
-{
-    m->of_16.above[(t - 2) % WAVE_BAND][0] = (int16_t)(start ^ 0x8000);
-}
-
+#define BITS 16
+#define LESS 0x8000
 #include "decode/pli_wave_rebuild.h"
 
 /* -- Residuals and taps -- */
@@ -226,7 +210,7 @@ INLINE void turn_8(const int16_t (*rows)[WAVE_LANES], uint16_t *lines)
     uint16x8_t a[8], b[8];
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
-        a[i] = veorq_u16(UNSIGNED(vld1q_s16(rows[i])), vdupq_n_u16(0x8000));
+        a[i] = veorq_u16(UNSIGNED(vld1q_s16(rows[i])), vdupq_n_u16(LESS));
     interleave(a, b);
     interleave(b, a);
     interleave(a, b);

@@ -8,9 +8,7 @@
  * - vec: 32 lanes of samples, residuals or masks; blend(no, yes, mask), turned(v), plus(a, b),
  *   med_of(l, u, ul), average_of(l, u), mask_of(32 bytes); first_two(v, from, lane 0?, lane 1?): v
  *   but for the lanes named, which are those of `from`;
- * - own_row(m, t, back), above_row(m, t, back): samples of step t - back, back <= 4, and the same
- *   turned by a lane; keep_row(m, t, v); keep_start(m, t, start): what stands above lane 0 in step
- *   t, two steps before;
+ * - BITS, of a sample; LESS: they are kept less so much; vec_load(at), vec_store(at, v): of rows;
  * - struct state: what goes from step to step, apart so that loops can hold it in registers; its
  *   member `last` has the samples of the step before;
  * - struct taps, taps_of(a, b); struct lane_filters: coefficients of each lane.
@@ -67,6 +65,48 @@ INLINE vec filtered(const struct rebuild *r, const struct part *p, const struct 
                     const struct near *n, uint32_t t, bool taps);
 /* Samples of steps t .. end - 1 become lines. */
 INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end);
+
+/* -- Rows of samples -- */
+
+/* own_row, above_row: of step t - back, back <= 4, as they are and turned by a lane. keep_start:
+ * what stands above lane 0 in step t, two steps before. */
+#if BITS == 8
+INLINE vec own_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
+{
+    return vec_load(m->of_8.samples[WAVE_BEFORE + t] - (size_t)WAVE_LANES * back);
+}
+INLINE vec above_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
+{
+    return vec_load(m->of_8.above[WAVE_BEFORE + t] - (size_t)WAVE_LANES * back);
+}
+INLINE void keep_row(struct psti_pli_wave_memory *m, uint32_t t, vec v)
+{
+    vec_store(m->of_8.samples[WAVE_BEFORE + t], v);
+    vec_store(m->of_8.above[WAVE_BEFORE + t], turned(v));
+}
+INLINE void keep_start(struct psti_pli_wave_memory *m, uint32_t t, uint16_t start)
+{
+    m->of_8.above[WAVE_BEFORE + t - 2][0] = (uint8_t)(start ^ LESS);
+}
+#else
+INLINE vec own_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
+{
+    return vec_load(m->of_16.samples[(t - back) % WAVE_BAND]);
+}
+INLINE vec above_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
+{
+    return vec_load(m->of_16.above[(t - back) % WAVE_BAND]);
+}
+INLINE void keep_row(struct psti_pli_wave_memory *m, uint32_t t, vec v)
+{
+    vec_store(m->of_16.samples[t % WAVE_BAND], v);
+    vec_store(m->of_16.above[t % WAVE_BAND], turned(v));
+}
+INLINE void keep_start(struct psti_pli_wave_memory *m, uint32_t t, uint16_t start)
+{
+    m->of_16.above[(t - 2) % WAVE_BAND][0] = (int16_t)(start ^ LESS);
+}
+#endif
 
 /* -- Neighbours -- */
 
