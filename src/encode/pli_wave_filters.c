@@ -31,6 +31,17 @@ static void row_sums(const struct psti_wave_work *work, const struct psti_wave_c
         sums[x / PATCH] += (uint32_t)magnitude(residuals[x]);
 }
 
+static void find_best(const struct psti_wave_filter_query *q,
+                      struct psti_wave_filter_prices *prices)
+{
+    for (uint32_t k = 0; k < EDGE / BLOCK; k++) {
+        prices->best[k] = 0;
+        for (uint32_t number = 1; number < q->n_filters; number++)
+            if (prices->of[number][k] < prices->of[prices->best[k]][k])
+                prices->best[k] = number;
+    }
+}
+
 void psti_wave_price_filters_c(const struct psti_wave_work *work,
                                const struct psti_wave_filter_query *q,
                                struct psti_wave_filter_prices *prices)
@@ -47,6 +58,7 @@ void psti_wave_price_filters_c(const struct psti_wave_work *work,
                 prices->of[number][k * PATCH / BLOCK] += psti_wave_patch_price(sums[k]);
         }
     }
+    find_best(q, prices);
 }
 
 void psti_wave_price_filters16_c(const struct psti_wave_work *work,
@@ -64,6 +76,7 @@ void psti_wave_price_filters16_c(const struct psti_wave_work *work,
                     (uint32_t)psti_wave_price_16(magnitude(residuals[x]));
         }
     }
+    find_best(q, prices);
 }
 
 void psti_wave_price_filters(uint32_t bits, const struct psti_wave_work *work,

@@ -16,8 +16,10 @@ struct psti_wave_filter_query {
     uint32_t list, n_filters, n_rows, step, width;
     const int16_t *g, *r;
 };
+/* By filter and block; `best`: the number of each block's cheapest, the first of several. */
 struct psti_wave_filter_prices {
     uint32_t of[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_EDGE / PSTI_WAVE_BLOCK];
+    uint32_t best[PSTI_WAVE_EDGE / PSTI_WAVE_BLOCK];
 };
 
 static inline uint32_t psti_wave_patch_price(uint32_t sum)

@@ -86,9 +86,10 @@ INLINE __m256i filtered(const struct neighbours *n, const struct filter *f, bool
 }
 
 /* Prices of the blocks under a filter (NULL: MED). Lanes hold 16 biased prices, below 65536. */
-INLINE void price_filter(const struct neighbours (*rows)[N_BLOCKS], uint32_t n_rows,
-                         const struct filter *f, bool taps, const __m256i *masks, uint32_t *prices)
+INLINE __m128i price_filter(const struct neighbours (*rows)[N_BLOCKS], uint32_t n_rows,
+                            const struct filter *f, bool taps, const __m256i *masks)
 {
+    uint32_t prices[N_BLOCKS];
     const __m256i bias = _mm256_set1_epi16((int16_t)(n_rows * PSTI_WAVE_PRICE_BIAS));
     for (uint32_t b = 0; b < N_BLOCKS; b++) {
         __m256i sums = _mm256_setzero_si256();
@@ -101,6 +102,7 @@ INLINE void price_filter(const struct neighbours (*rows)[N_BLOCKS], uint32_t n_r
         sums = _mm256_and_si256(_mm256_sub_epi16(sums, bias), masks[b]);
         prices[b] = psti_wave_sum32(_mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
     }
+    return _mm_loadu_si128((const __m128i *)prices);
 }
 
 TARGET void psti_wave_price_filters16_avx2(const struct psti_wave_work *work,
@@ -117,15 +119,18 @@ TARGET void psti_wave_price_filters16_avx2(const struct psti_wave_work *work,
     for (uint32_t b = 0; b < N_BLOCKS; b++)
         masks[b] = psti_wave_columns16(b * LANES, q->width);
     const struct neighbours(*from)[N_BLOCKS] = (const struct neighbours(*)[N_BLOCKS])rows;
-    price_filter(from, n, NULL, false, masks, prices->of[0]);
+    __m128i best = price_filter(from, n, NULL, false, masks), numbers = _mm_setzero_si128();
+    _mm_storeu_si128((__m128i *)prices->of[0], best);
     for (uint32_t number = 1; number < q->n_filters; number++) {
         struct psti_wave_candidate c = psti_wave_filter(q->list, number);
         struct filter f = filter_of(&c);
-        if (q->list > 0)
-            price_filter(from, n, &f, true, masks, prices->of[number]);
-        else
-            price_filter(from, n, &f, false, masks, prices->of[number]);
+        __m128i now = q->list > 0 ? price_filter(from, n, &f, true, masks)
+                                  : price_filter(from, n, &f, false, masks);
+        _mm_storeu_si128((__m128i *)prices->of[number], now);
+        numbers = _mm_blendv_epi8(numbers, _mm_set1_epi32((int)number), _mm_cmpgt_epi32(best, now));
+        best = _mm_min_epi32(best, now);
     }
+    _mm_storeu_si128((__m128i *)prices->best, numbers);
 }
 
 TARGET void psti_wave_find_block16_avx2(const struct psti_wave_work *work,

@@ -23,7 +23,10 @@ enum {
     FLOAT_FRACTION = 23
 };
 
-/* Of one row: pairs of neighbours by vector, samples and masks as vpackuswb orders bytes. */
+/* What a filter's sums are made of, besides neighbours. */
+enum kind { MED, NO_TAPS, ONE_TAP, TWO_TAPS };
+
+/* Of one row: pairs of neighbours by vector, samples as vpackuswb orders bytes. */
 struct row {
     __m256i pairs[N_VECTORS][N_PAIRS];
     __m256i samples[N_VECTORS / 2];
@@ -54,20 +57,50 @@ INLINE void pair_vector(const struct psti_wave_near_8 *n, uint32_t i, uint32_t x
     pairs[3] = pair(offset(load(g + x)), offset(load(r + x)));
 }
 
+/* Of list 1, whose filters have one tap, 128 takes the place of the other's residual. */
 INLINE void pair_row(const struct psti_wave_near_8 *n, uint32_t i, const int16_t *g,
-                     const int16_t *r, struct row *row)
+                     const int16_t *r, bool one_tap, struct row *row)
 {
-    for (uint32_t v = 0; v < N_VECTORS; v++)
-        pair_vector(n, i, v * LANES, g, r, row->pairs[v]);
+    for (uint32_t v = 0; v < N_VECTORS; v++) {
+        __m256i *pairs = row->pairs[v];
+        pair_vector(n, i, v * LANES, g, r, pairs);
+        if (one_tap)
+            pairs[3] = pair(offset(load(g + (size_t)v * LANES)), _mm256_set1_epi16(128));
+    }
     /* As vpackuswb puts two vectors' lanes. */
     for (uint32_t v = 0; v < N_VECTORS / 2; v++)
         row->samples[v] = _mm256_permute4x64_epi64(
             _mm256_loadu_si256((const __m256i *)(n->s[i] + 2 * LANES * v)), 0xD8);
 }
 
+/* All ones in the lanes of columns x .. x + 15 that the unit has. */
+INLINE __m256i columns_of(uint32_t x, uint32_t width)
+{
+    __m256i columns = _mm256_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    columns = _mm256_add_epi16(columns, _mm256_set1_epi16((int16_t)x));
+    return _mm256_cmpgt_epi16(_mm256_set1_epi16((int16_t)width), columns);
+}
+
+/* Makes the columns behind the unit's such that whatever is predicted there comes true. */
+INLINE void cut_row(uint32_t width, struct row *row)
+{
+    const __m256i no_taps = _mm256_set1_epi16((int16_t)(128 * 257));
+    __m256i keep[N_VECTORS];
+    for (uint32_t v = 0; v < N_VECTORS; v++) {
+        __m256i *pairs = row->pairs[v];
+        keep[v] = columns_of(v * LANES, width);
+        for (uint32_t i = 0; i < N_PAIRS - 1; i++)
+            pairs[i] = _mm256_and_si256(pairs[i], keep[v]);
+        pairs[3] = _mm256_blendv_epi8(no_taps, pairs[3], keep[v]);
+    }
+    for (uint32_t v = 0; v < N_VECTORS / 2; v++)
+        row->samples[v] =
+            _mm256_and_si256(row->samples[v], _mm256_packs_epi16(keep[2 * v], keep[2 * v + 1]));
+}
+
 /* A filter's coefficients in all lanes. */
 struct filter {
-    __m256i k[N_PAIRS], rounding;
+    __m256i k[N_PAIRS], offset;
 };
 
 INLINE __m256i pair_of(int low, int high)
@@ -75,21 +108,27 @@ INLINE __m256i pair_of(int low, int high)
     return _mm256_set1_epi16((int16_t)((low & 255) | (int)((unsigned)high << 8)));
 }
 
-INLINE struct filter filter_of(const struct psti_wave_candidate *c)
+/* ONE_TAP: `a` times 128 is taken back by the pair's other half. */
+INLINE struct filter filter_of(const struct psti_wave_candidate *c, enum kind kind)
 {
     int own = 32 - c->k[0] - c->k[1] - c->k[2] - c->k[3] - c->k[4];
     return (struct filter){{pair_of(own, c->k[0]), pair_of(c->k[1], c->k[2]),
-                            pair_of(c->k[3], c->k[4]), pair_of(c->a, c->b)},
-                           _mm256_set1_epi16((int16_t)(16 - 128 * (c->a + c->b)))};
+                            pair_of(c->k[3], c->k[4]),
+                            pair_of(c->a, kind == ONE_TAP ? -c->a : c->b)},
+                           _mm256_set1_epi16((int16_t)(-128 * (c->a + c->b)))};
 }
 
-INLINE __m256i predict(const __m256i *pairs, const struct filter *f)
+/* vpmulhrsw by 1024 is (sum + 16) >> 5. */
+INLINE __m256i predict(const __m256i *pairs, const struct filter *f, enum kind kind)
 {
     __m256i x = _mm256_add_epi16(_mm256_maddubs_epi16(pairs[0], f->k[0]),
                                  _mm256_maddubs_epi16(pairs[1], f->k[1]));
-    __m256i y = _mm256_add_epi16(_mm256_maddubs_epi16(pairs[2], f->k[2]),
-                                 _mm256_maddubs_epi16(pairs[3], f->k[3]));
-    return _mm256_srai_epi16(_mm256_add_epi16(_mm256_add_epi16(x, y), f->rounding), 5);
+    __m256i y = _mm256_maddubs_epi16(pairs[2], f->k[2]);
+    if (kind != NO_TAPS)
+        y = _mm256_add_epi16(y, _mm256_maddubs_epi16(pairs[3], f->k[3]));
+    if (kind == TWO_TAPS)
+        x = _mm256_add_epi16(x, f->offset);
+    return _mm256_mulhrs_epi16(_mm256_add_epi16(x, y), _mm256_set1_epi16(1024));
 }
 
 INLINE __m256i predict_med(const __m256i *pairs)
@@ -102,73 +141,87 @@ INLINE __m256i predict_med(const __m256i *pairs)
 }
 
 /* Sums of |residual| of 8 samples each, of half a row. */
-INLINE __m256i half_sums(const struct row *row, uint32_t half, const struct filter *f, __m256i mask)
+INLINE __m256i half_sums(const struct row *row, uint32_t half, const struct filter *f,
+                         enum kind kind)
 {
     const __m256i *first = row->pairs[2 * half], *second = row->pairs[2 * half + 1];
-    __m256i p = f ? _mm256_packus_epi16(predict(first, f), predict(second, f))
-                  : _mm256_packus_epi16(predict_med(first), predict_med(second));
-    __m256i magnitudes = _mm256_abs_epi8(_mm256_sub_epi8(row->samples[half], p));
-    return _mm256_sad_epu8(_mm256_and_si256(magnitudes, mask), _mm256_setzero_si256());
+    __m256i p = kind == MED
+                    ? _mm256_packus_epi16(predict_med(first), predict_med(second))
+                    : _mm256_packus_epi16(predict(first, f, kind), predict(second, f, kind));
+    return _mm256_sad_epu8(_mm256_abs_epi8(_mm256_sub_epi8(row->samples[half], p)),
+                           _mm256_setzero_si256());
 }
 
-/* psti_wave_patch_price() of the sums in 64-bit lanes, plus a constant: the exponent's bias. A
- * float holds them exactly, and its bits are the logarithm. */
+/* psti_wave_patch_price() of the sums, plus a constant: the exponent's bias. A float holds them
+ * exactly, and its bits are the logarithm. */
 INLINE __m256i patch_prices(__m256i sums)
 {
-    __m256i v = _mm256_add_epi32(sums, _mm256_set1_epi64x(PSTI_WAVE_PATCH_BASE));
+    __m256i v = _mm256_add_epi32(sums, _mm256_set1_epi32(PSTI_WAVE_PATCH_BASE));
     return _mm256_srli_epi32(_mm256_castps_si256(_mm256_cvtepi32_ps(v)),
                              FLOAT_FRACTION - PSTI_WAVE_PATCH_SHIFT);
 }
 
-/* Prices of four blocks; patches stand in lanes as vpackuswb leaves them. */
-INLINE void price_filter(const struct row *rows, uint32_t n_rows, const struct filter *f,
-                         const __m256i *masks, uint32_t *prices)
+/* Prices of the four blocks under a filter. The patches of 8 x 2 stand, first those of the lower
+ * half, in the lanes of 64 bits as vpackuswb leaves them. */
+INLINE __m128i price(const struct row *rows, uint32_t n_rows, const struct filter *f,
+                     enum kind kind)
 {
-    uint32_t n = (n_rows + 1) / 2;
-    for (uint32_t half = 0; half < 2; half++) {
-        __m256i all = _mm256_setzero_si256();
-        for (uint32_t i = 0; i < n_rows; i += 2) {
-            __m256i sums = half_sums(rows + i, half, f, masks[half]);
-            if (i + 1 < n_rows)
-                sums = _mm256_add_epi64(sums, half_sums(rows + i + 1, half, f, masks[half]));
-            all = _mm256_add_epi64(all, patch_prices(sums));
-        }
-        __m128i two = _mm_add_epi64(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
-        uint32_t bias = 2 * n * (EXPONENT_BIAS << PSTI_WAVE_PATCH_SHIFT);
-        prices[2 * half] = (uint32_t)_mm_cvtsi128_si32(two) - bias;
-        prices[2 * half + 1] = (uint32_t)_mm_extract_epi32(two, 2) - bias;
+    __m256i all = _mm256_setzero_si256();
+    for (uint32_t i = 0; i < n_rows; i += 2) {
+        __m256i low =
+            _mm256_add_epi32(half_sums(rows + i, 0, f, kind), half_sums(rows + i + 1, 0, f, kind));
+        __m256i high =
+            _mm256_add_epi32(half_sums(rows + i, 1, f, kind), half_sums(rows + i + 1, 1, f, kind));
+        low = _mm256_or_si256(low, _mm256_slli_epi64(high, 32));
+        all = _mm256_add_epi32(all, patch_prices(low));
     }
+    __m128i four = _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+    uint32_t bias = n_rows * (EXPONENT_BIAS << PSTI_WAVE_PATCH_SHIFT);
+    return _mm_sub_epi32(_mm_shuffle_epi32(four, _MM_SHUFFLE(3, 1, 2, 0)),
+                         _mm_set1_epi32((int)bias));
 }
 
-INLINE __m256i mask_16(uint32_t x, uint32_t width)
+static TARGET __m128i price_filter(const struct row *rows, uint32_t n_rows,
+                                   const struct psti_wave_candidate *c, bool one_tap)
 {
-    __m256i columns = _mm256_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    columns = _mm256_add_epi16(columns, _mm256_set1_epi16((int16_t)x));
-    return _mm256_srli_epi16(_mm256_cmpgt_epi16(_mm256_set1_epi16((int16_t)width), columns), 8);
+    if (c->a == 0 && c->b == 0) {
+        struct filter f = filter_of(c, NO_TAPS);
+        return price(rows, n_rows, &f, NO_TAPS);
+    }
+    if (one_tap) {
+        struct filter f = filter_of(c, ONE_TAP);
+        return price(rows, n_rows, &f, ONE_TAP);
+    }
+    struct filter f = filter_of(c, TWO_TAPS);
+    return price(rows, n_rows, &f, TWO_TAPS);
 }
 
 TARGET void psti_wave_price_filters_avx2(const struct psti_wave_work *work,
                                          const struct psti_wave_filter_query *q,
                                          struct psti_wave_filter_prices *prices)
 {
+    const struct psti_wave_near_8 *near = &work->near.of_8;
     struct row rows[PSTI_WAVE_BLOCK];
-    __m256i masks[2];
     uint32_t n = 0;
-    for (uint32_t half = 0; half < 2; half++)
-        masks[half] =
-            _mm256_packus_epi16(mask_16(half * 32, q->width), mask_16(half * 32 + LANES, q->width));
-    /* Rows come two by two; only the last may stand alone. */
+    bool one_tap = q->list == 1;
+    /* Rows come two by two; where the last stands alone one follows that costs nothing. */
     for (uint32_t i = 0; i < q->n_rows; i += q->step)
-        for (uint32_t y = i; y < i + 2 && y < q->n_rows; y++)
-            pair_row(&work->near.of_8, y, q->g + (size_t)y * EDGE, q->r + (size_t)y * EDGE,
-                     &rows[n++]);
-    memset(prices, 0, sizeof *prices);
-    price_filter(rows, n, NULL, masks, prices->of[0]);
+        for (uint32_t y = i; y < i + 2; y++, n++) {
+            size_t at = (size_t)(y < q->n_rows ? y : i) * EDGE;
+            pair_row(near, y < q->n_rows ? y : i, q->g + at, q->r + at, one_tap, &rows[n]);
+            if (q->width < EDGE || y >= q->n_rows)
+                cut_row(y < q->n_rows ? q->width : 0, &rows[n]);
+        }
+    __m128i best = price(rows, n, NULL, MED), numbers = _mm_setzero_si128();
+    _mm_storeu_si128((__m128i *)prices->of[0], best);
     for (uint32_t number = 1; number < q->n_filters; number++) {
         struct psti_wave_candidate c = psti_wave_filter(q->list, number);
-        struct filter f = filter_of(&c);
-        price_filter(rows, n, &f, masks, prices->of[number]);
+        __m128i now = price_filter(rows, n, &c, one_tap), less = _mm_cmpgt_epi32(best, now);
+        _mm_storeu_si128((__m128i *)prices->of[number], now);
+        best = _mm_min_epi32(best, now);
+        numbers = _mm_blendv_epi8(numbers, _mm_set1_epi32((int)number), less);
     }
+    _mm_storeu_si128((__m128i *)prices->best, numbers);
 }
 
 TARGET void psti_wave_find_block_avx2(const struct psti_wave_work *work,
@@ -177,12 +230,12 @@ TARGET void psti_wave_find_block_avx2(const struct psti_wave_work *work,
 {
     const struct psti_wave_near_8 *n = &work->near.of_8;
     bool filtered = c->predictor == PSTI_PLI_PREDICT_FILTERS;
-    struct filter f = filter_of(c);
+    struct filter f = filter_of(c, TWO_TAPS);
     for (uint32_t i = 0; i < n_rows; i++) {
         size_t at = (size_t)i * EDGE;
         __m256i pairs[N_PAIRS], p;
         pair_vector(n, i, x0, g + at, r + at, pairs);
-        p = filtered ? predict(pairs, &f) : predict_med(pairs);
+        p = filtered ? predict(pairs, &f, TWO_TAPS) : predict_med(pairs);
         p = _mm256_permute4x64_epi64(_mm256_packus_epi16(p, p), 0x08);
         __m128i s = _mm_loadu_si128((const __m128i *)(n->s[i] + x0));
         s = _mm_sub_epi8(s, _mm256_castsi256_si128(p));

@@ -171,12 +171,8 @@ static void choose_numbers(const struct choice *c, uint32_t y0, uint32_t columns
         .r = c->r + (size_t)y0 * PSTI_WAVE_EDGE,
     };
     psti_wave_price_filters(c->source->bits, c->work, &query, &prices);
-    for (uint32_t i = 0; i < columns; i++) {
-        numbers[i] = 0;
-        for (uint32_t number = 1; number < query.n_filters; number++)
-            if (prices.of[number][i] < prices.of[numbers[i]][i])
-                numbers[i] = (uint8_t)number;
-    }
+    for (uint32_t i = 0; i < columns; i++)
+        numbers[i] = (uint8_t)prices.best[i];
 }
 
 /* Residuals of the filters of 16 rows that are gathered, to trial[0]. */

@@ -220,9 +220,11 @@ static void test_filter_prices(void **state)
         (bits == 8 ? psti_wave_price_filters_c : psti_wave_price_filters16_c)(work, &query, &in_c);
         (bits == 8 ? psti_wave_price_filters_avx2 : psti_wave_price_filters16_avx2)(work, &query,
                                                                                     &in_avx2);
-        for (uint32_t i = 0; i < query.n_filters; i++)
-            for (uint32_t k = 0; k < (source.width + PSTI_WAVE_BLOCK - 1) / PSTI_WAVE_BLOCK; k++)
+        for (uint32_t k = 0; k < (source.width + PSTI_WAVE_BLOCK - 1) / PSTI_WAVE_BLOCK; k++) {
+            for (uint32_t i = 0; i < query.n_filters; i++)
                 assert_int_equal(in_avx2.of[i][k], in_c.of[i][k]);
+            assert_int_equal(in_avx2.best[k], in_c.best[k]);
+        }
     }
     free(work);
 }
