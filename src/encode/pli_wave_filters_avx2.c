@@ -1,15 +1,17 @@
 /* pli_wave_filters_avx2.c - prices of the wave mode's filters with AVX2: the same numbers as plain
  * C.
  *
- * Neighbours are paired to bytes of 16-bit lanes once; a filter is then four vpmaddubsw for 16
- * samples, as all pairs of coefficients of the dictionary keep the sum of two products within 16
- * bits (the decoder counts on that too). Residuals of planes 0 and 1 are made unsigned by adding
- * 128, which the constant takes back modulo 2^16. */
+ * Neighbours are paired to bytes of 16-bit lanes once; a filter is then three or four vpmaddubsw
+ * for 16 samples, as all pairs of coefficients of the dictionary keep the sum of two products
+ * within 16 bits (the decoder counts on that too). Four filters at once share the loads of pairs.
+ * Residuals of planes 0 and 1 are made unsigned by adding 128, which a constant takes back modulo
+ * 2^16. */
 #include "encode/pli_wave_filters.h"
 
 #if defined(__x86_64__)
+#include "base/bits.h"
+
 #include <immintrin.h>
-#include <string.h>
 
 #define TARGET __attribute__((target("avx2")))
 #define INLINE static inline __attribute__((always_inline, target("avx2")))
@@ -19,6 +21,7 @@ enum {
     LANES = 16, /* samples in a vector */
     N_VECTORS = EDGE / LANES,
     N_PAIRS = 4,
+    AT_ONCE = 4, /* filters */
     EXPONENT_BIAS = 127,
     FLOAT_FRACTION = 23
 };
@@ -103,19 +106,30 @@ struct filter {
     __m256i k[N_PAIRS], offset;
 };
 
-INLINE __m256i pair_of(int low, int high)
+/* From 8 bytes: that of L, the others, the taps. ONE_TAP: what 128 times the tap is too much the
+ * pair's other half takes back. */
+INLINE struct filter spread(uint64_t bytes, enum kind kind)
 {
-    return _mm256_set1_epi16((int16_t)((low & 255) | (int)((unsigned)high << 8)));
+    const uint64_t tap = bytes >> 48 & UINT8_MAX;
+    struct filter f = {.k = {_mm256_set1_epi16((int16_t)bytes),
+                             _mm256_set1_epi16((int16_t)(bytes >> 16)),
+                             _mm256_set1_epi16((int16_t)(bytes >> 32))}};
+    if (kind == ONE_TAP)
+        f.k[3] = _mm256_set1_epi16((int16_t)(tap | (0 - tap) << 8));
+    if (kind == TWO_TAPS) {
+        f.k[3] = _mm256_set1_epi16((int16_t)(bytes >> 48));
+        f.offset = _mm256_maddubs_epi16(_mm256_set1_epi8((char)128), f.k[3]);
+        f.offset = _mm256_sub_epi16(_mm256_setzero_si256(), f.offset);
+    }
+    return f;
 }
 
-/* ONE_TAP: `a` times 128 is taken back by the pair's other half. */
-INLINE struct filter filter_of(const struct psti_wave_candidate *c, enum kind kind)
+INLINE struct filter filter_of(const struct psti_pli_filter *c, enum kind kind)
 {
+    const uint8_t *bytes = (const uint8_t *)c; /* 7: those of k, a, b */
     int own = 32 - c->k[0] - c->k[1] - c->k[2] - c->k[3] - c->k[4];
-    return (struct filter){{pair_of(own, c->k[0]), pair_of(c->k[1], c->k[2]),
-                            pair_of(c->k[3], c->k[4]),
-                            pair_of(c->a, kind == ONE_TAP ? -c->a : c->b)},
-                           _mm256_set1_epi16((int16_t)(-128 * (c->a + c->b)))};
+    uint64_t others = psti_load_u32(bytes) | (uint64_t)psti_load_u32(bytes + 3) << 24;
+    return spread((uint8_t)own | others << 8, kind);
 }
 
 /* vpmulhrsw by 1024 is (sum + 16) >> 5. */
@@ -140,16 +154,30 @@ INLINE __m256i predict_med(const __m256i *pairs)
     return _mm256_sub_epi16(_mm256_add_epi16(l, u), middle);
 }
 
-/* Sums of |residual| of 8 samples each, of half a row. */
-INLINE __m256i half_sums(const struct row *row, uint32_t half, const struct filter *f,
-                         enum kind kind)
+INLINE __m256i add_magnitudes(__m256i sums, __m256i samples, __m256i first, __m256i second)
 {
-    const __m256i *first = row->pairs[2 * half], *second = row->pairs[2 * half + 1];
-    __m256i p = kind == MED
-                    ? _mm256_packus_epi16(predict_med(first), predict_med(second))
-                    : _mm256_packus_epi16(predict(first, f, kind), predict(second, f, kind));
-    return _mm256_sad_epu8(_mm256_abs_epi8(_mm256_sub_epi8(row->samples[half], p)),
-                           _mm256_setzero_si256());
+    __m256i residuals = _mm256_sub_epi8(samples, _mm256_packus_epi16(first, second));
+    return _mm256_add_epi32(sums,
+                            _mm256_sad_epu8(_mm256_abs_epi8(residuals), _mm256_setzero_si256()));
+}
+
+/* Adds |residual| of 8 samples each, of half a row, under AT_ONCE filters (MED: under that). */
+INLINE void add_half(const struct row *row, uint32_t half, const struct filter *f, enum kind kind,
+                     __m256i *sums)
+{
+    const __m256i *pairs = row->pairs[2 * half], *next = row->pairs[2 * half + 1];
+    __m256i first[AT_ONCE];
+    if (kind == MED) {
+        sums[0] =
+            add_magnitudes(sums[0], row->samples[half], predict_med(pairs), predict_med(next));
+        return;
+    }
+#pragma GCC unroll 4
+    for (uint32_t k = 0; k < AT_ONCE; k++)
+        first[k] = predict(pairs, &f[k], kind);
+#pragma GCC unroll 4
+    for (uint32_t k = 0; k < AT_ONCE; k++)
+        sums[k] = add_magnitudes(sums[k], row->samples[half], first[k], predict(next, &f[k], kind));
 }
 
 /* psti_wave_patch_price() of the sums, plus a constant: the exponent's bias. A float holds them
@@ -161,39 +189,80 @@ INLINE __m256i patch_prices(__m256i sums)
                              FLOAT_FRACTION - PSTI_WAVE_PATCH_SHIFT);
 }
 
-/* Prices of the four blocks under a filter. The patches of 8 x 2 stand, first those of the lower
- * half, in the lanes of 64 bits as vpackuswb leaves them. */
-INLINE __m128i price(const struct row *rows, uint32_t n_rows, const struct filter *f,
-                     enum kind kind)
+/* Prices of the four blocks, from the sums of patches, which stand as vpackuswb leaves them: first
+ * those of the lower half of columns. */
+INLINE __m128i sum_prices(__m256i all, uint32_t n_rows)
 {
-    __m256i all = _mm256_setzero_si256();
-    for (uint32_t i = 0; i < n_rows; i += 2) {
-        __m256i low =
-            _mm256_add_epi32(half_sums(rows + i, 0, f, kind), half_sums(rows + i + 1, 0, f, kind));
-        __m256i high =
-            _mm256_add_epi32(half_sums(rows + i, 1, f, kind), half_sums(rows + i + 1, 1, f, kind));
-        low = _mm256_or_si256(low, _mm256_slli_epi64(high, 32));
-        all = _mm256_add_epi32(all, patch_prices(low));
-    }
     __m128i four = _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
     uint32_t bias = n_rows * (EXPONENT_BIAS << PSTI_WAVE_PATCH_SHIFT);
     return _mm_sub_epi32(_mm_shuffle_epi32(four, _MM_SHUFFLE(3, 1, 2, 0)),
                          _mm_set1_epi32((int)bias));
 }
 
-static TARGET __m128i price_filter(const struct row *rows, uint32_t n_rows,
-                                   const struct psti_wave_candidate *c, bool one_tap)
+/* Prices of the blocks under each of AT_ONCE filters: rows are loaded once for all of them. */
+INLINE void price(const struct row *rows, uint32_t n_rows, const struct filter *f, enum kind kind,
+                  __m128i *prices)
 {
-    if (c->a == 0 && c->b == 0) {
-        struct filter f = filter_of(c, NO_TAPS);
-        return price(rows, n_rows, &f, NO_TAPS);
+    const uint32_t n = kind == MED ? 1 : AT_ONCE;
+    __m256i all[AT_ONCE];
+#pragma GCC unroll 4
+    for (uint32_t k = 0; k < n; k++)
+        all[k] = _mm256_setzero_si256();
+    for (uint32_t i = 0; i < n_rows; i += 2) {
+        __m256i low[AT_ONCE], high[AT_ONCE];
+#pragma GCC unroll 4
+        for (uint32_t k = 0; k < n; k++)
+            low[k] = high[k] = _mm256_setzero_si256();
+        add_half(rows + i, 0, f, kind, low);
+        add_half(rows + i + 1, 0, f, kind, low);
+        add_half(rows + i, 1, f, kind, high);
+        add_half(rows + i + 1, 1, f, kind, high);
+#pragma GCC unroll 4
+        for (uint32_t k = 0; k < n; k++)
+            all[k] = _mm256_add_epi32(
+                all[k], patch_prices(_mm256_or_si256(low[k], _mm256_slli_epi64(high[k], 32))));
     }
-    if (one_tap) {
-        struct filter f = filter_of(c, ONE_TAP);
-        return price(rows, n_rows, &f, ONE_TAP);
+#pragma GCC unroll 4
+    for (uint32_t k = 0; k < n; k++)
+        prices[k] = sum_prices(all[k], n_rows);
+}
+
+/* The cheapest so far. */
+struct best {
+    __m128i prices, numbers;
+};
+
+INLINE void compare(struct best *best, __m128i prices, uint32_t number)
+{
+    __m128i less = _mm_cmpgt_epi32(best->prices, prices);
+    best->prices = _mm_min_epi32(best->prices, prices);
+    best->numbers = _mm_blendv_epi8(best->numbers, _mm_set1_epi32((int)number), less);
+}
+
+INLINE void price_list(const struct row *rows, uint32_t n_rows,
+                       const struct psti_wave_filter_query *q, enum kind kind,
+                       struct psti_wave_filter_prices *prices)
+{
+    __m128i med;
+    price(rows, n_rows, NULL, MED, &med);
+    _mm_storeu_si128((__m128i *)prices->of[0], med);
+    struct best best = {med, _mm_setzero_si128()};
+    for (uint32_t first = 1; first < q->n_filters; first += AT_ONCE) {
+        struct filter filters[AT_ONCE];
+        __m128i now[AT_ONCE];
+        uint32_t numbers[AT_ONCE];
+        /* Behind the last comes the last again. */
+        for (uint32_t k = 0; k < AT_ONCE; k++) {
+            numbers[k] = first + k < q->n_filters ? first + k : q->n_filters - 1;
+            filters[k] = filter_of(&psti_pli_filters[q->list][numbers[k] - 1], kind);
+        }
+        price(rows, n_rows, filters, kind, now);
+        for (uint32_t k = 0; k < AT_ONCE; k++) {
+            _mm_storeu_si128((__m128i *)prices->of[numbers[k]], now[k]);
+            compare(&best, now[k], numbers[k]);
+        }
     }
-    struct filter f = filter_of(c, TWO_TAPS);
-    return price(rows, n_rows, &f, TWO_TAPS);
+    _mm_storeu_si128((__m128i *)prices->best, best.numbers);
 }
 
 TARGET void psti_wave_price_filters_avx2(const struct psti_wave_work *work,
@@ -203,25 +272,20 @@ TARGET void psti_wave_price_filters_avx2(const struct psti_wave_work *work,
     const struct psti_wave_near_8 *near = &work->near.of_8;
     struct row rows[PSTI_WAVE_BLOCK];
     uint32_t n = 0;
-    bool one_tap = q->list == 1;
     /* Rows come two by two; where the last stands alone one follows that costs nothing. */
     for (uint32_t i = 0; i < q->n_rows; i += q->step)
         for (uint32_t y = i; y < i + 2; y++, n++) {
             size_t at = (size_t)(y < q->n_rows ? y : i) * EDGE;
-            pair_row(near, y < q->n_rows ? y : i, q->g + at, q->r + at, one_tap, &rows[n]);
+            pair_row(near, y < q->n_rows ? y : i, q->g + at, q->r + at, q->list == 1, &rows[n]);
             if (q->width < EDGE || y >= q->n_rows)
                 cut_row(y < q->n_rows ? q->width : 0, &rows[n]);
         }
-    __m128i best = price(rows, n, NULL, MED), numbers = _mm_setzero_si128();
-    _mm_storeu_si128((__m128i *)prices->of[0], best);
-    for (uint32_t number = 1; number < q->n_filters; number++) {
-        struct psti_wave_candidate c = psti_wave_filter(q->list, number);
-        __m128i now = price_filter(rows, n, &c, one_tap), less = _mm_cmpgt_epi32(best, now);
-        _mm_storeu_si128((__m128i *)prices->of[number], now);
-        best = _mm_min_epi32(best, now);
-        numbers = _mm_blendv_epi8(numbers, _mm_set1_epi32((int)number), less);
-    }
-    _mm_storeu_si128((__m128i *)prices->best, numbers);
+    if (q->list == 0)
+        price_list(rows, n, q, NO_TAPS, prices);
+    else if (q->list == 1)
+        price_list(rows, n, q, ONE_TAP, prices);
+    else
+        price_list(rows, n, q, TWO_TAPS, prices);
 }
 
 TARGET void psti_wave_find_block_avx2(const struct psti_wave_work *work,
@@ -230,7 +294,8 @@ TARGET void psti_wave_find_block_avx2(const struct psti_wave_work *work,
 {
     const struct psti_wave_near_8 *n = &work->near.of_8;
     bool filtered = c->predictor == PSTI_PLI_PREDICT_FILTERS;
-    struct filter f = filter_of(c, TWO_TAPS);
+    struct psti_pli_filter own = {{c->k[0], c->k[1], c->k[2], c->k[3], c->k[4]}, c->a, c->b};
+    struct filter f = filter_of(&own, TWO_TAPS);
     for (uint32_t i = 0; i < n_rows; i++) {
         size_t at = (size_t)i * EDGE;
         __m256i pairs[N_PAIRS], p;
