@@ -1,6 +1,6 @@
 /* pli_jpeg_encode_states_avx2.c - AC tokens into the 32 states of a unit with AVX2: the same words
- * as pli_jpeg_encode_write.c makes. Four states are in a vector, of 64 bits each; tokens come in
- * groups of 32, one for each state. Pure; any thread. */
+ * as pli_jpeg_encode_write.c makes. States are in four vectors; tokens come in groups of 32, one
+ * for each state. Pure; any thread. */
 #include "encode/pli_jpeg_encode_int.h"
 
 #if defined(__x86_64__)
@@ -9,25 +9,33 @@
 #define TARGET __attribute__((target("avx2,bmi2,popcnt")))
 #define INLINE static inline __attribute__((always_inline, target("avx2,bmi2,popcnt")))
 
-enum { LANES = PSTI_JE_LANES, STATES = 4 };
+enum { LANES = PSTI_JE_LANES, GROUP = 8 };
 
-/* The words of those that are full go before `words`. */
-INLINE uint16_t *take_four(const uint8_t *tokens, const uint64_t *codes, uint64_t *states,
-                           uint16_t *words)
+INLINE __m256i take_eight(const uint8_t *tokens, const uint64_t *codes, __m256i states,
+                          uint16_t **words)
 {
-    uint32_t four = psti_load_u32(tokens);
-    /* Four loads: quicker than a gather. */
-    __m256i code = _mm256_setr_epi64x((int64_t)codes[four & 255], (int64_t)codes[four >> 8 & 255],
-                                      (int64_t)codes[four >> 16 & 255], (int64_t)codes[four >> 24]);
-    return psti_rans_take_four(PSTI_JPEG_PROB_BITS, code, states, words);
+    __m256i even = psti_rans_load_four(codes + tokens[0], codes + tokens[2], codes + tokens[4],
+                                       codes + tokens[6]);
+    __m256i odd = psti_rans_load_four(codes + tokens[1], codes + tokens[3], codes + tokens[5],
+                                      codes + tokens[7]);
+    return psti_rans_take_eight(PSTI_JPEG_PROB_BITS, even, odd, states, words);
 }
 
 TARGET uint16_t *psti_je_take_groups_avx2(const uint8_t *tokens, uint32_t n_groups,
-                                          const uint64_t *codes, uint64_t *states, uint16_t *words)
+                                          const uint64_t *codes, uint32_t *states, uint16_t *words)
 {
-    for (uint32_t g = n_groups; g-- > 0;)
-        for (int32_t l = LANES - STATES; l >= 0; l -= STATES)
-            words = take_four(tokens + (size_t)g * LANES + l, codes, states + l, words);
+    __m256i x[LANES / GROUP];
+    for (uint32_t i = 0; i < LANES / GROUP; i++)
+        x[i] = _mm256_loadu_si256((const __m256i *)(states + (size_t)i * GROUP));
+    for (uint32_t g = n_groups; g-- > 0;) {
+        const uint8_t *group = tokens + (size_t)g * LANES;
+        x[3] = take_eight(group + (size_t)3 * GROUP, codes, x[3], &words);
+        x[2] = take_eight(group + (size_t)2 * GROUP, codes, x[2], &words);
+        x[1] = take_eight(group + GROUP, codes, x[1], &words);
+        x[0] = take_eight(group, codes, x[0], &words);
+    }
+    for (uint32_t i = 0; i < LANES / GROUP; i++)
+        _mm256_storeu_si256((__m256i *)(states + (size_t)i * GROUP), x[i]);
     return words;
 }
 #else

@@ -27,7 +27,7 @@ static inline uint32_t take(uint32_t x, const struct psti_je_code *code, uint16_
 /* All tokens of a unit, the last first; returns where its words begin. */
 static uint16_t *take_all(const struct psti_je_unit *unit, const uint8_t *ac, const uint16_t *small,
                           const struct psti_je_codes *codes, const struct psti_je_kernels *kernels,
-                          uint64_t *states, uint16_t *words)
+                          uint32_t *states, uint16_t *words)
 {
     const uint8_t *end = ac;
     for (uint32_t k = 1; k <= unit->last; k++)
@@ -36,14 +36,13 @@ static uint16_t *take_all(const struct psti_je_unit *unit, const uint8_t *ac, co
         uint32_t n = unit->n_k[k], whole = kernels->take_groups ? n / LANES : 0;
         end -= n;
         for (uint32_t i = n; i-- > whole * LANES;)
-            states[i % LANES] = take((uint32_t)states[i % LANES], &codes->ac[end[i]], &words);
+            states[i % LANES] = take(states[i % LANES], &codes->ac[end[i]], &words);
         if (whole > 0)
             words = kernels->take_groups(end, whole, codes->quick, states, words);
     }
     for (uint32_t i = unit->n_small; i-- > 0;) {
         uint32_t lane = small[i] >> PSTI_JE_LANE_SHIFT;
-        states[lane] =
-            take((uint32_t)states[lane], &codes->small[small[i] % PSTI_JE_N_SMALL], &words);
+        states[lane] = take(states[lane], &codes->small[small[i] % PSTI_JE_N_SMALL], &words);
     }
     return words;
 }
@@ -58,12 +57,12 @@ static uint8_t *put_number(uint8_t *out, uint32_t value)
 
 /* Upper halves of the states: exponents to `exponents`, the rest to `mantissas`; returns the bytes
  * of these. */
-static size_t put_states(const uint64_t *states, uint8_t *exponents, uint8_t *mantissas)
+static size_t put_states(const uint32_t *states, uint8_t *exponents, uint8_t *mantissas)
 {
     struct psti_je_bits bits = {.at = mantissas};
     memset(exponents, 0, PSTI_JE_EXPONENT_NBYTES);
     for (uint32_t l = 0; l < LANES; l++) {
-        uint32_t high = (uint32_t)states[l] >> 16, e = 31u - (uint32_t)__builtin_clz(high);
+        uint32_t high = states[l] >> 16, e = 31u - (uint32_t)__builtin_clz(high);
         exponents[l >> 1] |= (uint8_t)(e << (4 * (l & 1)));
         psti_je_put(&bits, high & ((1u << e) - 1), e);
     }
@@ -75,7 +74,7 @@ size_t psti_je_write(const struct psti_je_unit *unit, const uint8_t *ac, const u
                      const struct psti_je_kernels *kernels, const struct psti_je_work *work,
                      uint8_t *out, size_t capacity)
 {
-    uint64_t states[LANES]; /* of 32 bits */
+    uint32_t states[LANES];
     uint8_t payload[PSTI_JE_PAYLOAD_NBYTES] = {0}, exponents[PSTI_JE_EXPONENT_NBYTES];
     uint8_t mantissas[MANTISSA_MAX_NBYTES + 8];
     size_t kept =

@@ -2,8 +2,7 @@
  * encoder with AVX2: the same bytes as plain C.
  *
  * Records are transposed from the streams of lanes to slots, 32 a step; slots of no sample have a
- * code that leaves a state as it is, so that all lanes always work. Four states are in a vector of
- * 64 bits each. */
+ * code that leaves a state as it is, so that all lanes always work. States stay in four vectors. */
 #include "encode/pli_wave_encode_int.h"
 #include "encode/pli_wave_lanes16_avx2.h"
 
@@ -16,7 +15,7 @@
 #define TARGET __attribute__((target("avx2,bmi2,popcnt")))
 #define INLINE static inline __attribute__((always_inline, target("avx2,bmi2,popcnt")))
 
-enum { LANES = PSTI_PLI_LANES, GROUP = 8, BLOCK = 8, STATES = 4 };
+enum { LANES = PSTI_PLI_LANES, GROUP = 8, BLOCK = 8 };
 
 /* Slots of 8 steps of 8 lanes: lane i's records begin at in + i * skew. */
 INLINE void transpose(const uint16_t *in, size_t skew, uint16_t *out)
@@ -83,11 +82,12 @@ INLINE uint32_t signs_of(__m256i low, __m256i high)
     return (uint32_t)_mm256_movemask_epi8(packed);
 }
 
-TARGET size_t psti_wave_write_bits_avx2(const uint16_t *slots, uint32_t n_steps, uint32_t *large,
+TARGET size_t psti_wave_write_bits_avx2(uint16_t *slots, uint32_t n_steps, uint32_t *large,
                                         uint8_t *bits)
 {
     const __m256i token = _mm256_set1_epi16(PSTI_WAVE_NONE_8), zero = _mm256_setzero_si256();
     const __m256i direct = _mm256_set1_epi16(PSTI_PLI_DIRECT - 1);
+    const __m256i index = _mm256_set1_epi16((1 << PSTI_WAVE_INDEX_BITS_8) - 1);
     struct writer w = {.bytes = bits};
     uint32_t n_large = 0;
     for (uint32_t t = 0; t < n_steps; t++, slots += LANES) {
@@ -102,6 +102,8 @@ TARGET size_t psti_wave_write_bits_avx2(const uint16_t *slots, uint32_t n_steps,
                  LANES - (uint32_t)_mm_popcnt_u32(no_sign));
         for (above &= ~none; above != 0; above &= above - 1)
             large[n_large++] = slots[__builtin_ctz(above)];
+        _mm256_storeu_si256((__m256i *)slots, _mm256_and_si256(a, index));
+        _mm256_storeu_si256((__m256i *)(slots + 16), _mm256_and_si256(b, index));
     }
     for (uint32_t i = 0; i < n_large; i++)
         put_bits(&w, large[i] >> PSTI_WAVE_INDEX_BITS_8 & ((1u << PSTI_WAVE_RAW_BITS_8) - 1),
@@ -150,30 +152,32 @@ TARGET size_t psti_wave_write_bits16_avx2(const uint16_t *indices, const uint16_
     return (size_t)(w.bytes - bits) + (w.n > 0);
 }
 
-/* Four lanes take a token each; the words of those that are full go before `end`. */
-INLINE uint16_t *code_four(const uint16_t *records, uint64_t mask, const uint64_t *codes,
-                           uint64_t *states, uint16_t *end)
+/* Eight lanes take a token each. */
+INLINE __m256i code_eight(const uint16_t *indices, const uint64_t *codes, __m256i states,
+                          uint16_t **end)
 {
-    uint64_t four = psti_load_u64(records);
-    /* Four loads: quicker than a gather. */
-    __m256i code =
-        _mm256_setr_epi64x((int64_t)codes[four & mask], (int64_t)codes[four >> 16 & mask],
-                           (int64_t)codes[four >> 32 & mask], (int64_t)codes[four >> 48 & mask]);
-    return psti_rans_take_four(PSTI_PLI_PROB_BITS, code, states, end);
+    __m256i even = psti_rans_load_four(codes + indices[0], codes + indices[2], codes + indices[4],
+                                       codes + indices[6]);
+    __m256i odd = psti_rans_load_four(codes + indices[1], codes + indices[3], codes + indices[5],
+                                      codes + indices[7]);
+    return psti_rans_take_eight(PSTI_PLI_PROB_BITS, even, odd, states, end);
 }
 
-TARGET uint16_t *psti_wave_code_avx2(uint32_t bits, const uint16_t *slots, uint32_t n_steps,
+TARGET uint16_t *psti_wave_code_avx2(const uint16_t *indices, uint32_t n_steps,
                                      const uint64_t *codes, uint32_t *states, uint16_t *end)
 {
-    const uint64_t mask = (1u << (bits == 8 ? PSTI_WAVE_INDEX_BITS_8 : PSTI_WAVE_INDEX_BITS)) - 1;
-    uint64_t wide[LANES];
-    for (uint32_t l = 0; l < LANES; l++)
-        wide[l] = states[l];
-    for (uint32_t t = n_steps; t-- > 0;)
-        for (int32_t l = LANES - STATES; l >= 0; l -= STATES)
-            end = code_four(slots + (size_t)t * LANES + l, mask, codes, wide + l, end);
-    for (uint32_t l = 0; l < LANES; l++)
-        states[l] = (uint32_t)wide[l];
+    __m256i x[LANES / GROUP];
+    for (uint32_t g = 0; g < LANES / GROUP; g++)
+        x[g] = _mm256_loadu_si256((const __m256i *)(states + (size_t)g * GROUP));
+    for (uint32_t t = n_steps; t-- > 0;) {
+        const uint16_t *step = indices + (size_t)t * LANES;
+        x[3] = code_eight(step + (size_t)3 * GROUP, codes, x[3], &end);
+        x[2] = code_eight(step + (size_t)2 * GROUP, codes, x[2], &end);
+        x[1] = code_eight(step + GROUP, codes, x[1], &end);
+        x[0] = code_eight(step, codes, x[0], &end);
+    }
+    for (uint32_t g = 0; g < LANES / GROUP; g++)
+        _mm256_storeu_si256((__m256i *)(states + (size_t)g * GROUP), x[g]);
     return end;
 }
 #else

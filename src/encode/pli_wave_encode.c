@@ -168,8 +168,8 @@ static size_t code_tokens(const struct unit *u, const struct psti_pli_wave_codes
     uint16_t *end = u->work->words + N_WORDS, *words = end;
 #if defined(__x86_64__)
     if (u->in_slots)
-        return (size_t)(end - psti_wave_code_avx2(u->source->bits, u->work->order.slots, u->n_steps,
-                                                  codes->of_slots, states, end));
+        return (size_t)(end - psti_wave_code_avx2(u->work->order.slots, u->n_steps, codes->of_slots,
+                                                  states, end));
 #endif
     for (uint32_t i = u->n; i-- > 0;) {
         uint32_t sample = ordered[i], *state = &states[(sample >> LANE_SHIFT) % LANES];

@@ -302,10 +302,10 @@ static void check_codes_of_vectors(uint32_t bits)
     const uint32_t range = 1u << (32 - bits), sum = 1u << bits;
     for (uint32_t f = 1; f <= sum; f++) {
         uint64_t code = psti_rans_code(bits, f, 5), reciprocal = code & UINT32_MAX;
-        uint32_t s = code >> (PSTI_RANS_REST_SHIFT + 2 * bits) & 63;
-        uint32_t down = code >> PSTI_RANS_DOWN_SHIFT;
-        assert_int_equal(code >> PSTI_RANS_REST_SHIFT & (sum - 1), sum - f);
-        assert_int_equal(code >> (PSTI_RANS_REST_SHIFT + bits) & (sum - 1), 5);
+        uint32_t fields = (uint32_t)(code >> 32), s = 32 + (fields >> PSTI_RANS_S_SHIFT);
+        uint32_t down = fields >> PSTI_RANS_DOWN_SHIFT & 1;
+        assert_int_equal(fields & (sum - 1), 5);
+        assert_int_equal(fields >> bits & (sum - 1), sum - f);
         for (uint64_t q = 1, step = 1; q <= range; q += step, step = 1 + q / 512) {
             uint64_t below = q * f - 1, at = q == range ? below : q * f;
             assert_true(at + down <= UINT32_MAX);

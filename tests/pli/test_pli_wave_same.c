@@ -109,6 +109,24 @@ static void test_buckets(void **state)
     }
 }
 
+/* Words of a mask's lanes, at the end of 16 bytes, and zeros before. */
+static void test_picks(void **state)
+{
+    (void)state;
+    for (uint32_t mask = 0; mask < 256; mask++) {
+        const uint8_t *pick = psti_rans_picks.bytes[mask];
+        uint32_t at = 8;
+        for (uint32_t lane = 8; lane-- > 0;)
+            if (mask >> lane & 1) {
+                at--;
+                assert_int_equal(pick[2 * at], 2 * lane);
+                assert_int_equal(pick[2 * at + 1], 2 * lane + 1);
+            }
+        for (uint32_t i = 0; i < 2 * at; i++)
+            assert_true(pick[i] >= 128);
+    }
+}
+
 /* A unit's plane and residuals to refer to, over their whole range in every second turn. */
 static struct psti_pli_source draw_unit(uint64_t *random, uint32_t turn, uint32_t bits, void *plane,
                                         int16_t *g, int16_t *r)
@@ -236,6 +254,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_levels),
 #if defined(__x86_64__)
         cmocka_unit_test(test_buckets),
+        cmocka_unit_test(test_picks),
         cmocka_unit_test(test_loops),
         cmocka_unit_test(test_filter_prices),
 #endif
