@@ -210,10 +210,13 @@ static size_t encode_planned(const struct encoder *e, uint32_t row, uint32_t col
     enum look look = e->looks[unit];
     struct psti_pli_source s;
     psti_pli_describe_unit(&e->image, row, column, &s);
-    if (look != CONSTANT)
-        nbytes =
-            psti_pli_wave_encode(&s, e->plans + unit * e->plan_nbytes, e->codes, work->mode, out,
-                                 psti_pli_raw_nbytes(s.height, s.width, s.channels, s.bits));
+    if (look != CONSTANT) {
+        const uint8_t *plan = e->plans + unit * e->plan_nbytes;
+        bool is_last = column + 1 == psti_pli_unit_columns(&e->header);
+        nbytes = psti_pli_wave_encode(&s, plan, is_last ? plan : plan + e->plan_nbytes, e->codes,
+                                      work->mode, out,
+                                      psti_pli_raw_nbytes(s.height, s.width, s.channels, s.bits));
+    }
     if (look == PHOTOGRAPH && nbytes > 0)
         return nbytes;
     psti_pli_load_unit(&e->image, row, column, work->unit, &s);

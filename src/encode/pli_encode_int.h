@@ -74,8 +74,9 @@ size_t psti_pli_wave_work_nbytes(uint8_t channels, uint8_t bits);
 size_t psti_pli_wave_codes_nbytes(void);
 size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t bits, uint8_t *block,
                            size_t capacity, struct psti_pli_wave_codes *codes);
+/* `next`: the plan that is likely next, or this one again: it is fetched into the caches. */
 size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *plan,
-                            const struct psti_pli_wave_codes *codes, void *work, uint8_t *out,
-                            size_t capacity);
+                            const void *next, const struct psti_pli_wave_codes *codes, void *work,
+                            uint8_t *out, size_t capacity);
 
 #endif

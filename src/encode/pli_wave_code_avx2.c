@@ -15,7 +15,7 @@
 #define TARGET __attribute__((target("avx2,bmi2,popcnt")))
 #define INLINE static inline __attribute__((always_inline, target("avx2,bmi2,popcnt")))
 
-enum { LANES = PSTI_PLI_LANES, GROUP = 8, BLOCK = 8 };
+enum { LANES = PSTI_PLI_LANES, GROUP = 8, BLOCK = 8, LINE_NBYTES = 64 };
 
 /* Slots of 8 steps of 8 lanes: lane i's records begin at in + i * skew. */
 INLINE void transpose(const uint16_t *in, size_t skew, uint16_t *out)
@@ -164,13 +164,15 @@ INLINE __m256i code_eight(const uint16_t *indices, const uint64_t *codes, __m256
 }
 
 TARGET uint16_t *psti_wave_code_avx2(const uint16_t *indices, uint32_t n_steps,
-                                     const uint64_t *codes, uint32_t *states, uint16_t *end)
+                                     const uint64_t *codes, const void *ahead, uint32_t *states,
+                                     uint16_t *end)
 {
     __m256i x[LANES / GROUP];
     for (uint32_t g = 0; g < LANES / GROUP; g++)
         x[g] = _mm256_loadu_si256((const __m256i *)(states + (size_t)g * GROUP));
     for (uint32_t t = n_steps; t-- > 0;) {
         const uint16_t *step = indices + (size_t)t * LANES;
+        _mm_prefetch((const char *)ahead + (size_t)t * LINE_NBYTES, _MM_HINT_T1);
         x[3] = code_eight(step + (size_t)3 * GROUP, codes, x[3], &end);
         x[2] = code_eight(step + (size_t)2 * GROUP, codes, x[2], &end);
         x[1] = code_eight(step + GROUP, codes, x[1], &end);

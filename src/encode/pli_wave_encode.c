@@ -49,6 +49,7 @@ static void flush_bits(struct writer *w)
 struct unit {
     const struct psti_pli_source *source;
     const struct psti_wave_plan *plan;
+    const void *next; /* plan: only fetched */
     struct psti_wave_work *work;
     uint32_t n_bands, n_steps;
     bool in_slots; /* by vectors; else: */
@@ -169,7 +170,7 @@ static size_t code_tokens(const struct unit *u, const struct psti_pli_wave_codes
 #if defined(__x86_64__)
     if (u->in_slots)
         return (size_t)(end - psti_wave_code_avx2(u->work->order.slots, u->n_steps, codes->of_slots,
-                                                  states, end));
+                                                  u->next, states, end));
 #endif
     for (uint32_t i = u->n; i-- > 0;) {
         uint32_t sample = ordered[i], *state = &states[(sample >> LANE_SHIFT) % LANES];
@@ -259,10 +260,10 @@ static size_t write_coded(const struct unit *u, const struct psti_pli_wave_codes
 }
 
 size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *plan,
-                            const struct psti_pli_wave_codes *codes, void *work, uint8_t *out,
-                            size_t capacity)
+                            const void *next, const struct psti_pli_wave_codes *codes, void *work,
+                            uint8_t *out, size_t capacity)
 {
-    struct unit u = {.source = source, .plan = plan, .work = work};
+    struct unit u = {.source = source, .plan = plan, .next = next, .work = work};
     uint8_t head[1 + 4 * PSTI_WAVE_RECORD_MAX_NBYTES + WRITER_SLACK];
     struct writer w = {.bytes = head};
     put_bits(&w, PSTI_PLI_WAVE, 8);

@@ -222,14 +222,14 @@ void psti_wave_find_records16_avx2(const int16_t *residuals, const uint8_t *toke
 
 /* pli_wave_code_avx2.c: records of all steps, 32 a step, `none` where none are; signs and raw bits
  * of the steps, as bytes, which leaves slots their indices alone; words to before `end`, and the
- * states. Slots of 16 bits are indices. */
+ * states. Slots of 16 bits are indices. `ahead`: lines that are fetched, one a step. */
 void psti_wave_find_slots_avx2(const uint16_t *streams, uint32_t n_bands, uint16_t none,
                                uint16_t *slots);
 size_t psti_wave_write_bits_avx2(uint16_t *slots, uint32_t n_steps, uint32_t *large, uint8_t *bits);
 size_t psti_wave_write_bits16_avx2(const uint16_t *indices, const uint16_t *values,
                                    uint32_t n_steps, uint8_t *bits);
 uint16_t *psti_wave_code_avx2(const uint16_t *indices, uint32_t n_steps, const uint64_t *codes,
-                              uint32_t *states, uint16_t *end);
+                              const void *ahead, uint32_t *states, uint16_t *end);
 #endif
 
 /* 256 * log2(v), rounded down; v > 0. In integers, so that files do not depend on the machine. */

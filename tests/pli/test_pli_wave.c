@@ -130,7 +130,8 @@ static void encode(struct bench *b, const struct psti_pli_source *s,
                    const struct psti_pli_wave_counts *counts)
 {
     b->block_nbytes = psti_pli_wave_model(counts, s->bits, b->block, sizeof b->block, b->codes);
-    b->unit_nbytes = psti_pli_wave_encode(s, &b->plan, b->codes, b->work, b->unit, sizeof b->unit);
+    b->unit_nbytes =
+        psti_pli_wave_encode(s, &b->plan, &b->plan, b->codes, b->work, b->unit, sizeof b->unit);
     assert_true(b->unit_nbytes > 0);
     assert_int_equal(b->unit[0], PSTI_PLI_WAVE);
 }
@@ -348,10 +349,10 @@ static void test_does_not_fit(void **state)
     round_trip(b, &s, SMOOTH, false, 3);
     size_t nbytes = b->unit_nbytes;
     for (size_t capacity = 0; capacity < nbytes; capacity++)
-        assert_int_equal(psti_pli_wave_encode(&s, &b->plan, b->codes, b->work, b->unit, capacity),
-                         0);
-    assert_int_equal(psti_pli_wave_encode(&s, &b->plan, b->codes, b->work, b->unit, nbytes),
-                     nbytes);
+        assert_int_equal(
+            psti_pli_wave_encode(&s, &b->plan, &b->plan, b->codes, b->work, b->unit, capacity), 0);
+    assert_int_equal(
+        psti_pli_wave_encode(&s, &b->plan, &b->plan, b->codes, b->work, b->unit, nbytes), nbytes);
 }
 
 static void test_truncated(void **state)
