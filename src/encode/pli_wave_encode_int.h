@@ -182,6 +182,9 @@ struct psti_wave_rows {
     /* Residuals without taps -> with taps; any number of rows. */
     void (*add_taps)(const int16_t *from, uint32_t n_rows, int8_t a, int8_t b, const int16_t *g,
                      const int16_t *r, int16_t *to);
+    /* The price of what these are, of the whole plane. */
+    uint64_t (*price_taps)(const struct psti_pli_source *source, const int16_t *from, int8_t a,
+                           int8_t b, const int16_t *g, const int16_t *r);
     void (*add_moments)(const struct psti_pli_source *source, const int16_t *g, const int16_t *r,
                         const int16_t *s, struct psti_wave_moments *moments);
 };

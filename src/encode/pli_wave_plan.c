@@ -81,33 +81,39 @@ static void fit_taps(const struct choice *c, const int16_t *residuals, int8_t *a
     }
 }
 
-/* Taps a little off what fits best by squares, where they cost less; returns the price. The
- * residuals without taps are still in work->trial. */
+/* Of `from`, the residuals of a predictor without taps, with these. */
+static uint64_t price_taps(const struct choice *c, const int16_t *from, int a, int b)
+{
+    int16_t *to = c->work->trial[N_SIMPLE];
+    if (!c->by_cost)
+        return c->rows->price_taps(c->source, from, (int8_t)a, (int8_t)b, c->g, c->r);
+    c->rows->add_taps(from, c->source->height, (int8_t)a, (int8_t)b, c->g, c->r, to);
+    return price_plane(c, to);
+}
+
+/* Taps a little off what fits best by squares, where they cost less; returns the price. */
 static uint64_t refine_taps(const struct choice *c, struct psti_wave_plane_plan *plan,
                             uint64_t price)
 {
-    struct psti_wave_work *work = c->work;
+    const int16_t *from = c->work->trial[plan->predictor - 1];
     for (int step = c->effort >= EFFORT_REFINE ? 8 : 4; step >= 1; step /= 2)
         for (uint32_t k = 0; k < 2 * c->n_taps; k++) {
             int tap[2] = {plan->a, plan->b};
             tap[k / 2] += k % 2 ? step : -step;
             if (tap[k / 2] < -INT8_MAX || tap[k / 2] > INT8_MAX)
                 continue;
-            c->rows->add_taps(work->trial[plan->predictor - 1], c->source->height, (int8_t)tap[0],
-                              (int8_t)tap[1], c->g, c->r, work->trial[N_SIMPLE]);
-            uint64_t now = price_plane(c, work->trial[N_SIMPLE]);
+            uint64_t now = price_taps(c, from, tap[0], tap[1]);
             if (now >= price)
                 continue;
             price = now;
             plan->a = (int8_t)tap[0];
             plan->b = (int8_t)tap[1];
-            memcpy(work->residuals[c->plane], work->trial[N_SIMPLE], sizeof work->trial[N_SIMPLE]);
         }
     return price;
 }
 
-/* The best of predictors 1..4, with taps. Leaves its residuals in work->residuals[plane]; returns
- * their price. */
+/* The best of predictors 1..4, with taps; returns its price. Residuals without taps are left in
+ * work->trial. */
 static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_plan *plan)
 {
     struct psti_wave_work *work = c->work;
@@ -124,7 +130,6 @@ static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_pla
     best_price = prices[best];
     plan->predictor = (uint8_t)(best + 1);
     plan->a = plan->b = 0;
-    memcpy(work->residuals[c->plane], work->trial[best], sizeof work->trial[best]);
     /* Taps change which predictor is best only where two are close: low efforts fit the one. */
     for (uint32_t i = from; c->n_taps > 0 && i < N_SIMPLE; i++) {
         int8_t a, b;
@@ -133,20 +138,28 @@ static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_pla
         fit_taps(c, work->trial[i], &a, &b);
         if (a == 0 && b == 0)
             continue;
-        c->rows->add_taps(work->trial[i], c->source->height, a, b, c->g, c->r,
-                          work->trial[N_SIMPLE]);
-        uint64_t price = price_plane(c, work->trial[N_SIMPLE]);
+        uint64_t price = price_taps(c, work->trial[i], a, b);
         if (price >= best_price)
             continue;
         best_price = price;
         plan->predictor = (uint8_t)(i + 1);
         plan->a = a;
         plan->b = b;
-        memcpy(work->residuals[c->plane], work->trial[N_SIMPLE], sizeof work->trial[N_SIMPLE]);
     }
     if (c->effort >= EFFORT_TAPS && !c->dense)
-        return refine_taps(c, plan, best_price);
+        best_price = refine_taps(c, plan, best_price);
     return best_price;
+}
+
+/* Residuals of what choose_simple() chose: those without taps are still in work->trial. */
+static void apply_simple(const struct choice *c, const struct psti_wave_plane_plan *plan)
+{
+    const int16_t *from = c->work->trial[plan->predictor - 1];
+    int16_t *to = c->work->residuals[c->plane];
+    if (plan->a == 0 && plan->b == 0)
+        memcpy(to, from, sizeof c->work->residuals[c->plane]);
+    else
+        c->rows->add_taps(from, c->source->height, plan->a, plan->b, c->g, c->r, to);
 }
 
 /* Low efforts look at every second or fourth row of a block. */
@@ -175,7 +188,7 @@ static void choose_numbers(const struct choice *c, uint32_t y0, uint32_t columns
         numbers[i] = (uint8_t)prices.best[i];
 }
 
-/* Residuals of the filters of 16 rows that are gathered, to trial[0]. */
+/* Residuals of the filters of 16 rows that are gathered, to work->residuals. */
 static void apply_filters(const struct choice *c, uint32_t y0, const uint8_t *numbers)
 {
     uint32_t list = psti_pli_wave_filter_list(c->plane, c->source->transform);
@@ -183,11 +196,11 @@ static void apply_filters(const struct choice *c, uint32_t y0, const uint8_t *nu
     for (uint32_t x = 0; x < c->source->width; x += PSTI_WAVE_BLOCK) {
         struct psti_wave_candidate candidate = psti_wave_filter(list, numbers[x / PSTI_WAVE_BLOCK]);
         c->rows->find_block(c->work, &candidate, rows_from(c->source, y0), x, c->g + at, c->r + at,
-                            c->work->trial[0] + at);
+                            c->work->residuals[c->plane] + at);
     }
 }
 
-/* The best filter of each block; their residuals go to trial[0]. */
+/* The best filter of each block; their residuals go to work->residuals. */
 static void choose_filters(const struct choice *c, uint8_t *filters)
 {
     uint32_t columns = (c->source->width + PSTI_WAVE_BLOCK - 1) / PSTI_WAVE_BLOCK;
@@ -225,18 +238,19 @@ static void plan_plane(const struct choice *c, struct psti_wave_plane_plan *plan
         return;
     }
     uint64_t price = choose_simple(c, plan);
-    if (!c->dense)
-        return;
+    int16_t *residuals = work->residuals[c->plane];
     struct psti_wave_plane_plan filtered = {.predictor = PSTI_PLI_PREDICT_FILTERS,
                                             .start = plan->start};
-    choose_filters(c, filtered.filters);
-    if (c->by_cost && c->effort >= EFFORT_REFINE)
-        psti_wave_refine(c->source, c->plane, c->kind, c->g, c->r, filtered.filters, work->trial[0],
-                         work);
-    if (price_plane(c, work->trial[0]) + FILTERS_PRICE >= price)
-        return;
-    *plan = filtered;
-    memcpy(work->residuals[c->plane], work->trial[0], sizeof work->trial[0]);
+    if (c->dense) {
+        choose_filters(c, filtered.filters);
+        if (c->by_cost && c->effort >= EFFORT_REFINE)
+            psti_wave_refine(c->source, c->plane, c->kind, c->g, c->r, filtered.filters, residuals,
+                             work);
+    }
+    if (c->dense && price_plane(c, residuals) + FILTERS_PRICE < price)
+        *plan = filtered;
+    else
+        apply_simple(c, plan);
 }
 
 /* Neighbours often have the same token and context: tables for each of four, so that one addition

@@ -34,10 +34,10 @@
 
 static const struct psti_wave_rows rows_8 = {gather_8,   find_residuals_8, find_block_8,
                                              find_row_8, try_simple_8,     price_8,
-                                             add_taps_8, add_moments_8};
+                                             add_taps_8, price_taps_8,     add_moments_8};
 static const struct psti_wave_rows rows_16 = {gather_16,   find_residuals_16, find_block_16,
                                               find_row_16, try_simple_16,     price_16,
-                                              add_taps_16, add_moments_16};
+                                              add_taps_16, price_taps_16,     add_moments_16};
 
 const struct psti_wave_rows *psti_wave_rows_for(uint32_t cpu, uint8_t bits)
 {

@@ -3,7 +3,7 @@
  * Included once per bit depth and CPU level with NAME(x), NEAR (the struct of neighbours), LANE (16
  * bits for 8-bit samples, else 32), SAMPLE, SIGNED, BITS, PRODUCTS (a sum of 64 products),
  * price_lane(m), and TARGET and INLINE for the level. PSTI_WAVE_BY_HAND leaves out what has a
- * better form; PSTI_WAVE_MOMENTS keeps one of that. Rows are 64 samples whatever the unit's width,
+ * better form; PSTI_WAVE_MOMENTS keeps two of that. Rows are 64 samples whatever the unit's width,
  * so that loops become vectors; what lies beyond the width means nothing. */
 
 static TARGET void NAME(gather)(const struct psti_pli_source *source, uint32_t p, uint32_t y0,
@@ -198,14 +198,40 @@ static TARGET void NAME(add_moments)(const struct psti_pli_source *source, const
 }
 #endif
 
-static TARGET void NAME(add_taps)(const int16_t *from, uint32_t n_rows, int8_t a, int8_t b,
-                                  const int16_t *g, const int16_t *r, int16_t *restrict to)
+INLINE void NAME(add_taps_to)(const int16_t *from, uint32_t n, int8_t a, int8_t b, const int16_t *g,
+                              const int16_t *r, int16_t *restrict to)
 {
-    for (uint32_t i = 0; i < n_rows * PSTI_WAVE_EDGE; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         LANE tap = (LANE)((LANE)(a * g[i]) + (LANE)(b * r[i]));
         to[i] = (SIGNED)(from[i] - ((LANE)(tap + 16) >> 5));
     }
 }
+
+static TARGET void NAME(add_taps)(const int16_t *from, uint32_t n_rows, int8_t a, int8_t b,
+                                  const int16_t *g, const int16_t *r, int16_t *restrict to)
+{
+    NAME(add_taps_to)(from, n_rows * PSTI_WAVE_EDGE, a, b, g, r, to);
+}
+
+#if !defined(PSTI_WAVE_BY_HAND) || defined(PSTI_WAVE_MOMENTS)
+static TARGET uint64_t NAME(price_taps)(const struct psti_pli_source *source, const int16_t *from,
+                                        int8_t a, int8_t b, const int16_t *g, const int16_t *r)
+{
+    uint64_t sum = 0;
+    for (uint32_t y0 = 0; y0 < source->height; y0 += PSTI_WAVE_BLOCK) {
+        uint16_t sums[PSTI_WAVE_EDGE] = {0};
+        for (uint32_t y = y0; y < y0 + PSTI_WAVE_BLOCK && y < source->height; y++) {
+            size_t at = (size_t)y * PSTI_WAVE_EDGE;
+            int16_t row[PSTI_WAVE_EDGE];
+            NAME(add_taps_to)(from + at, PSTI_WAVE_EDGE, a, b, g + at, r + at, row);
+            NAME(add_row)(row, sums);
+        }
+        for (uint32_t x = 0; x < source->width; x++)
+            sum += sums[x];
+    }
+    return sum;
+}
+#endif
 
 #undef NAME
 #undef NEAR

@@ -106,7 +106,7 @@ static TARGET void try_simple_by_hand_16(const struct psti_pli_source *source, u
 const struct psti_wave_rows psti_wave_rows16_avx2 = {
     gather_16,   find_residuals_16,     psti_wave_find_block16_avx2,
     find_row_16, try_simple_by_hand_16, price_plane_16,
-    add_taps_16, add_moments_16};
+    add_taps_16, price_taps_16,         add_moments_16};
 #else
 /* An empty file is none in C. */
 typedef int psti_wave_no_predict16_avx2;

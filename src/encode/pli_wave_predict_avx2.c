@@ -60,6 +60,42 @@ static TARGET uint64_t price_plane_8(const struct psti_pli_source *source, const
     return sum_of(sum);
 }
 
+/* 16 residuals with taps, modulo 256: vpmulhrsw by 1024 is (sum + 16) >> 5. */
+INLINE __m256i add_taps_to(const int16_t *from, __m256i a, __m256i b, const int16_t *g,
+                           const int16_t *r)
+{
+    __m256i tap = _mm256_mullo_epi16(load(g), a);
+    if (r)
+        tap = _mm256_add_epi16(tap, _mm256_mullo_epi16(load(r), b));
+    tap = _mm256_mulhrs_epi16(tap, _mm256_set1_epi16(1024));
+    return _mm256_and_si256(_mm256_sub_epi16(load(from), tap), _mm256_set1_epi16(255));
+}
+
+/* `r` NULL: b is 0. */
+INLINE uint64_t price_taps(const struct psti_pli_source *source, const int16_t *from, int8_t a,
+                           int8_t b, const int16_t *g, const int16_t *r)
+{
+    const __m256i va = _mm256_set1_epi16(a), vb = _mm256_set1_epi16(b);
+    __m256i sum = _mm256_setzero_si256(), masks[2];
+    for (uint32_t half = 0; half < 2; half++) /* as vpackuswb orders bytes */
+        masks[half] = _mm256_permute4x64_epi64(mask_8(half * HALF, source->width), 0xD8);
+    for (size_t i = 0; i < (size_t)source->height * PSTI_WAVE_EDGE; i += PSTI_WAVE_EDGE)
+        for (size_t half = 0; half < 2; half++) {
+            size_t at = i + half * HALF, next = at + HALF / 2;
+            __m256i low = add_taps_to(from + at, va, vb, g + at, r ? r + at : NULL);
+            __m256i high = add_taps_to(from + next, va, vb, g + next, r ? r + next : NULL);
+            sum = _mm256_add_epi64(sum, prices_of(_mm256_packus_epi16(low, high), masks[half]));
+        }
+    return sum_of(sum);
+}
+
+static TARGET uint64_t price_taps_by_hand_8(const struct psti_pli_source *source,
+                                            const int16_t *from, int8_t a, int8_t b,
+                                            const int16_t *g, const int16_t *r)
+{
+    return b == 0 ? price_taps(source, from, a, b, g, NULL) : price_taps(source, from, a, b, g, r);
+}
+
 /* Predictions 1..4. */
 INLINE void predict_simple(__m256i l, __m256i u, __m256i ul, __m256i *p)
 {
@@ -174,8 +210,9 @@ static TARGET void add_moments_by_hand_8(const struct psti_pli_source *source, c
 #include "encode/pli_wave_predict.h"
 
 const struct psti_wave_rows psti_wave_rows8_avx2 = {
-    gather_8,      find_residuals_8, psti_wave_find_block_avx2, find_row_8, try_simple_by_hand_8,
-    price_plane_8, add_taps_8,       add_moments_by_hand_8};
+    gather_8,   find_residuals_8,     psti_wave_find_block_avx2,
+    find_row_8, try_simple_by_hand_8, price_plane_8,
+    add_taps_8, price_taps_by_hand_8, add_moments_by_hand_8};
 #else
 /* An empty file is none in C. */
 typedef int psti_wave_no_avx2;

@@ -182,6 +182,13 @@ static void compare_loops(uint32_t turn, const struct psti_pli_source *s, const 
     v->add_taps(in_c->trial[3], s->height, (int8_t)turn, (int8_t)(turn * 7), g, r,
                 in_avx2->trial[4]);
     compare_rows(s, 0, 64, s->height, in_avx2->trial[4], in_c->trial[4]);
+    for (uint32_t k = 0; k < 2; k++) { /* with both taps, and with one */
+        int8_t a = (int8_t)turn, b = (int8_t)(k * turn * 7);
+        c->add_taps(in_c->trial[3], s->height, a, b, g, r, in_c->trial[4]);
+        uint64_t price = c->price(s, in_c->trial[4]);
+        assert_int_equal(c->price_taps(s, in_c->trial[3], a, b, g, r), price);
+        assert_int_equal(v->price_taps(s, in_c->trial[3], a, b, g, r), price);
+    }
     c->gather(s, 0, 0, in_c);
     v->gather(s, 0, 0, in_avx2);
     for (uint32_t x0 = 0; x0 < s->width; x0 += PSTI_WAVE_BLOCK) {
