@@ -9,17 +9,18 @@
 #include "encode/pli_jpeg_file_print.h"
 #include "encode/pli_jpeg_file_scan.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum { GAPS_MAX = PSTI_JPEG_SCANS_MAX + PSTI_JPEG_CUTS_MAX };
 
 struct read_work {
-    struct psti_jpeg_reader reader;
     struct psti_jpeg_gap gaps[GAPS_MAX];
     size_t n_gaps, n_cuts;
     bool keeps_quants;
     uint32_t latched; /* components whose quantisation table is known, as bits */
     bool quant_latched[PSTI_JPEG_N_QUANTS];
+    struct psti_jpeg_reader reader;
 };
 
 size_t psti_jpeg_work_nbytes(void)
@@ -179,7 +180,7 @@ enum pst_status psti_jpeg_read(const void *bytes, size_t nbytes, struct psti_jpe
     if (capacity < psti_jpeg_restoration_bound(nbytes))
         return psti_jpeg_file_fail(err, PST_ERROR_ARGUMENT, -1,
                                    "%zu bytes are too few for the restoration", capacity);
-    memset(w, 0, sizeof *w);
+    memset(w, 0, offsetof(struct read_work, reader.dc_tables));
     memset(frame->quants, 0, sizeof frame->quants);
     r->frame = frame;
     r->coefs = coefs;

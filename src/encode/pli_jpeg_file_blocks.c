@@ -4,20 +4,21 @@
  * the writer's rules do not foresee (docs/format-pli.md, section 10). Each block looks once whether
  * the bits went on beyond the data; PSTI_JPEG_STAGE_PADDING covers what one block can take. The
  * bits are kept in a local copy during n MCUs, for the compiler's sake. */
-#include "encode/pli_jpeg_file_scan.h"
+#include "encode/pli_jpeg_file_read_mcus.h"
 
-#include <string.h>
-
-#define LIKELY(x) __builtin_expect(!!(x), 1)
-
-static int16_t *block_of(const struct psti_jpeg_reader *r, const struct psti_jpeg_place *place,
-                         uint32_t row, uint32_t column)
+static inline int16_t *block_of(const struct psti_jpeg_reader *r,
+                                const struct psti_jpeg_place *place, uint32_t row, uint32_t column)
 {
-    return r->coefs[place->component] + psti_jpeg_block_index(r->frame, place, row, column);
+    return psti_jpeg_read_block(r, place, row, column);
 }
 
-/* With either sign, so that a later bit of it fits, too. */
-static inline bool fits_16(int32_t v) { return v >= -INT16_MAX && v <= INT16_MAX; }
+enum psti_jpeg_trouble psti_jpeg_read_sequential(struct psti_jpeg_reader *r, uint32_t row,
+                                                 uint32_t column, uint32_t n)
+{
+    return psti_jpeg_read_mcus(r, row, column, n);
+}
+
+/* -- Progressive: DC -- */
 
 /* The difference of a DC and its prediction. */
 static inline enum psti_jpeg_trouble take_dc(struct psti_jpeg_bits *b,
@@ -31,93 +32,8 @@ static inline enum psti_jpeg_trouble take_dc(struct psti_jpeg_bits *b,
     if (size > 15)
         return PSTI_JPEG_BAD_CODE;
     *prediction += psti_jpeg_take_value(b, size);
-    return fits_16(*prediction) ? PSTI_JPEG_FINE : PSTI_JPEG_BAD_RANGE;
+    return psti_jpeg_fits_16(*prediction) ? PSTI_JPEG_FINE : PSTI_JPEG_BAD_RANGE;
 }
-
-/* Codes of 16 zeros behind the last coefficient: they end at `end`. */
-static uint32_t zeros_before(const int16_t *block, uint32_t first, uint32_t end)
-{
-    uint32_t k = end > 64 ? 64 : end;
-    while (k > first && block[k - 1] == 0)
-        k--;
-    return (end - k) / 16;
-}
-
-/* The AC of a block, which is cleared; *zeros: see zeros_before. */
-static inline enum psti_jpeg_trouble take_ac(struct psti_jpeg_bits *b,
-                                             const struct psti_jpeg_decoder_table *table,
-                                             int16_t *block, uint32_t *zeros)
-{
-    uint32_t k = 1;
-    do {
-        psti_jpeg_refill(b);
-        uint32_t code = psti_jpeg_find_code(b, table), symbol = code >> 8 & 255, size = symbol & 15;
-        if (LIKELY(size != 0)) {
-            k += symbol >> 4;
-            if (k > 63)
-                return PSTI_JPEG_BAD_RUN;
-            block[k++] = (int16_t)psti_jpeg_value(b->buffer << (code >> 16), size);
-            psti_jpeg_drop(b, code & 63);
-            continue;
-        }
-        if (code == 0)
-            return PSTI_JPEG_BAD_CODE;
-        psti_jpeg_drop(b, code >> 16);
-        if (symbol != 0xF0) {
-            *zeros = k > 1 && block[k - 1] == 0 ? zeros_before(block, 1, k) : 0;
-            return symbol ? PSTI_JPEG_ODD_CODE : PSTI_JPEG_FINE;
-        }
-        k += 16;
-        if (k > 63)
-            *zeros = zeros_before(block, 1, k);
-    } while (k < 64);
-    return PSTI_JPEG_FINE;
-}
-
-/* MCUs from `column` on are cleared, by rows of blocks. */
-static void clear_mcus(const struct psti_jpeg_reader *r, uint32_t row, uint32_t column, uint32_t n)
-{
-    for (uint32_t j = 0; j < r->layout.n_blocks; j++) {
-        const struct psti_jpeg_place *place = &r->layout.places[j];
-        if (place->x == 0)
-            memset(block_of(r, place, row, column), 0, (size_t)n * place->h * 64 * sizeof(int16_t));
-    }
-}
-
-enum psti_jpeg_trouble psti_jpeg_read_sequential(struct psti_jpeg_reader *r, uint32_t row,
-                                                 uint32_t column, uint32_t n)
-{
-    enum { CLEARED = 16 }; /* MCUs at a time: they stay in the first cache */
-    struct psti_jpeg_bits bits = r->bits;
-    enum psti_jpeg_trouble trouble = PSTI_JPEG_FINE;
-    uint64_t position = r->position;
-    for (uint32_t i = 0; i < n && trouble == PSTI_JPEG_FINE; i++) {
-        if (i % CLEARED == 0)
-            clear_mcus(r, row, column + i, n - i < CLEARED ? n - i : CLEARED);
-        for (uint32_t j = 0; j < r->layout.n_blocks; j++, position++) {
-            const struct psti_jpeg_place *place = &r->layout.places[j];
-            int16_t *block = block_of(r, place, row, column + i);
-            int32_t *prediction = &r->predictions[place->slot];
-            uint32_t zeros = 0;
-            trouble = take_dc(&bits, r->dc[place->slot], prediction);
-            if (trouble == PSTI_JPEG_FINE)
-                trouble = take_ac(&bits, r->ac[place->slot], block, &zeros);
-            if (trouble == PSTI_JPEG_FINE && bits.at > bits.limit)
-                trouble = PSTI_JPEG_NO_DATA;
-            block[0] = (int16_t)*prediction;
-            if (zeros > 0 && trouble == PSTI_JPEG_FINE &&
-                !psti_jpeg_add_event(&r->events, position,
-                                     (uint8_t)(PSTI_JPEG_EVENT_ZEROS + zeros - 1)))
-                trouble = PSTI_JPEG_ODD_DATA;
-            if (trouble != PSTI_JPEG_FINE)
-                break;
-        }
-    }
-    r->bits = bits;
-    return trouble;
-}
-
-/* -- Progressive: DC -- */
 
 enum psti_jpeg_trouble psti_jpeg_read_dc_first(struct psti_jpeg_reader *r, uint32_t row,
                                                uint32_t column, uint32_t n)
@@ -130,7 +46,7 @@ enum psti_jpeg_trouble psti_jpeg_read_dc_first(struct psti_jpeg_reader *r, uint3
             int32_t *prediction = &r->predictions[place->slot];
             trouble = take_dc(&bits, r->dc[place->slot], prediction);
             int32_t value = *prediction * (1 << r->walk.scan.low);
-            if (trouble == PSTI_JPEG_FINE && !fits_16(value))
+            if (trouble == PSTI_JPEG_FINE && !psti_jpeg_fits_16(value))
                 trouble = PSTI_JPEG_BAD_RANGE;
             if (trouble == PSTI_JPEG_FINE && bits.at > bits.limit)
                 trouble = PSTI_JPEG_NO_DATA;
@@ -213,7 +129,7 @@ static enum psti_jpeg_trouble take_ac_first(struct psti_jpeg_reader *r, struct p
         if (k > s->last)
             return PSTI_JPEG_BAD_RUN;
         int32_t value = psti_jpeg_take_value(b, size) * (1 << s->low);
-        if (!fits_16(value))
+        if (!psti_jpeg_fits_16(value))
             return PSTI_JPEG_BAD_RANGE;
         block[k++] = (int16_t)value;
         zeros = 0;

@@ -10,6 +10,8 @@
 #include "encode/pli_jpeg_file.h"
 
 #define PSTI_JPEG_ROOM "encode"
+/* Of loops that are compiled for several CPU levels. */
+#define PSTI_JPEG_INLINE static inline __attribute__((always_inline))
 
 enum {
     PSTI_JPEG_SCANS_MAX = 500, /* as psti_decode_jpeg_rows has it */

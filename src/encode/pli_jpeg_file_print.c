@@ -6,56 +6,42 @@
  * once more. No memory, no threads. */
 #include "encode/pli_jpeg_file_print.h"
 
+#include "base/cpu.h"
+#include "encode/pli_jpeg_file_print_mcus.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #define FAIL(offset, status, ...) psti_jpeg_file_fail(err, status, (int64_t)(offset), __VA_ARGS__)
 
-void psti_jpeg_put_bytes(struct psti_jpeg_sink *s, uint64_t word, uint32_t n_bytes)
+void psti_jpeg_drain(struct psti_jpeg_printer *p)
 {
-    for (; n_bytes > 0; n_bytes--, word <<= 8) {
-        uint8_t byte = (uint8_t)(word >> 56);
-        if (s->end - s->at < 1 + (byte == 0xFF)) {
-            s->full = true;
+    const uint8_t *at = p->stage;
+    size_t left = (size_t)(p->sink.at - p->stage);
+    p->sink.at = p->stage;
+    while (left > 0) {
+        const uint8_t *found = memchr(at, 0xFF, left);
+        size_t n = found ? (size_t)(found + 1 - at) : left, n_zeros = found ? 1 : 0;
+        if ((size_t)(p->end - p->to) < n + n_zeros) {
+            p->full = true;
             return;
         }
-        *s->at++ = byte;
-        if (byte == 0xFF)
-            *s->at++ = 0;
+        memcpy(p->to, at, n);
+        p->to += n;
+        if (found)
+            *p->to++ = 0;
+        at += n;
+        left -= n;
     }
 }
 
 /* -- Blocks -- */
 
-static const int16_t *block_of(const struct psti_jpeg_printer *p,
-                               const struct psti_jpeg_place *place, uint32_t row, uint32_t column)
+static inline const int16_t *block_of(const struct psti_jpeg_printer *p,
+                                      const struct psti_jpeg_place *place, uint32_t row,
+                                      uint32_t column)
 {
-    return p->coefs[place->component] + psti_jpeg_block_index(p->frame, place, row, column);
-}
-
-/* The bits of v != 0 behind its size: those of v - 1 if it is negative. */
-static inline void put_value(struct psti_jpeg_sink *s, const struct psti_jpeg_encoder_table *table,
-                             uint32_t run, int32_t v)
-{
-    uint32_t size = 32u - (uint32_t)__builtin_clz((uint32_t)abs(v));
-    uint32_t bits = (uint32_t)(v + (v >> 31)) & ((1u << size) - 1);
-    if (size > 15) {
-        s->lacks_code = true;
-        return;
-    }
-    psti_jpeg_put_symbol(s, table, run << 4 | size, bits, size);
-}
-
-/* The same by tables, if it can be. */
-static inline void put_quickly(struct psti_jpeg_sink *s,
-                               const struct psti_jpeg_encoder_table *table, const uint16_t *values,
-                               uint32_t run, int32_t v)
-{
-    uint32_t at = (uint32_t)v + PSTI_JPEG_QUICK_MAX;
-    if (__builtin_expect(at < PSTI_JPEG_N_QUICK, 1))
-        psti_jpeg_put_quick(s, table, run, values[at]);
-    else
-        put_value(s, table, run, v);
+    return psti_jpeg_printed_block(p, place, row, column);
 }
 
 static inline void put_dc(struct psti_jpeg_sink *s, const struct psti_jpeg_encoder_table *table,
@@ -63,14 +49,10 @@ static inline void put_dc(struct psti_jpeg_sink *s, const struct psti_jpeg_encod
 {
     int32_t difference = value - *prediction;
     *prediction = value;
-    if (difference == 0)
-        psti_jpeg_put_symbol(s, table, 0, 0, 0);
-    else
-        put_value(s, table, 0, difference);
+    psti_jpeg_put_any(s, table, 0, difference);
 }
 
-/* Codes of 16 zeros at the end of this block that the file has for no need. */
-static uint32_t zeros_at(struct psti_jpeg_printer *p, uint64_t position)
+uint32_t psti_jpeg_zeros_at(struct psti_jpeg_printer *p, uint64_t position)
 {
     if (p->event.position != position || p->event.code < PSTI_JPEG_EVENT_ZEROS ||
         p->event.code >= PSTI_JPEG_EVENT_ZEROS + PSTI_JPEG_ZEROS_MAX)
@@ -80,40 +62,10 @@ static uint32_t zeros_at(struct psti_jpeg_printer *p, uint64_t position)
     return n;
 }
 
-static inline void put_ac(struct psti_jpeg_sink *s, const struct psti_jpeg_encoder_table *table,
-                          const uint16_t *values, const int16_t *block, uint32_t zeros)
-{
-    uint32_t k = 0;
-    for (uint64_t left = psti_jpeg_nonzeros(block) & ~(uint64_t)1; left; left &= left - 1) {
-        uint32_t next = (uint32_t)__builtin_ctzll(left), run = next - k - 1;
-        for (; run > 15; run -= 16)
-            psti_jpeg_put_quick(s, table, 15, 0);
-        put_quickly(s, table, values, run, block[next]);
-        k = next;
-    }
-    k += 16 * zeros;
-    for (; zeros > 0; zeros--)
-        psti_jpeg_put_symbol(s, table, 0xF0, 0, 0);
-    if (k < 63)
-        psti_jpeg_put_quick(s, table, 0, 0);
-}
-
 void psti_jpeg_print_sequential(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
                                 uint32_t n)
 {
-    struct psti_jpeg_sink sink = p->sink;
-    uint64_t position = p->position;
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = 0; j < p->layout.n_blocks; j++, position++) {
-            const struct psti_jpeg_place *place = &p->layout.places[j];
-            const int16_t *block = block_of(p, place, row, column + i);
-            uint32_t zeros = position == p->event.position ? zeros_at(p, position) : 0;
-            int32_t difference = block[0] - p->predictions[place->slot];
-            p->predictions[place->slot] = block[0];
-            put_quickly(&sink, p->dc[place->slot], p->values, 0, difference);
-            put_ac(&sink, p->ac[place->slot], p->values, block, zeros);
-        }
-    p->sink = sink;
+    psti_jpeg_print_mcus(p, row, column, n, psti_jpeg_nonzeros);
 }
 
 /* -- Progressive: DC -- */
@@ -121,22 +73,26 @@ void psti_jpeg_print_sequential(struct psti_jpeg_printer *p, uint32_t row, uint3
 void psti_jpeg_print_dc_first(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
                               uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        psti_jpeg_make_room(p);
         for (uint32_t j = 0; j < p->layout.n_blocks; j++) {
             const struct psti_jpeg_place *place = &p->layout.places[j];
             int32_t dc = block_of(p, place, row, column + i)[0];
             put_dc(&p->sink, p->dc[place->slot], dc >> p->walk.scan.low,
                    &p->predictions[place->slot]);
         }
+    }
 }
 
 void psti_jpeg_print_dc_more(struct psti_jpeg_printer *p, uint32_t row, uint32_t column, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        psti_jpeg_make_room(p);
         for (uint32_t j = 0; j < p->layout.n_blocks; j++) {
             int32_t dc = block_of(p, &p->layout.places[j], row, column + i)[0];
             psti_jpeg_put(&p->sink, (uint32_t)(dc >> p->walk.scan.low) & 1, 1);
         }
+    }
 }
 
 /* -- Progressive: AC -- */
@@ -190,6 +146,7 @@ void psti_jpeg_print_run(struct psti_jpeg_printer *p)
         const int16_t *block = block_of(p, p->layout.places, at / columns, at % columns);
         uint64_t bits;
         uint32_t n = corrections_of(block, i == 0 ? p->run_k : scan->first, scan, &bits);
+        psti_jpeg_make_room(p);
         put_corrections(&p->sink, bits, n);
     }
     p->run = p->n_corrections = 0;
@@ -230,7 +187,7 @@ static void join_run(struct psti_jpeg_printer *p, uint64_t position, uint32_t n_
 static void print_ac_first(struct psti_jpeg_printer *p, const int16_t *block, uint64_t position)
 {
     const struct psti_jpeg_scan *scan = &p->walk.scan;
-    uint32_t zeros = position == p->event.position ? zeros_at(p, position) : 0;
+    uint32_t zeros = position == p->event.position ? psti_jpeg_zeros_at(p, position) : 0;
     uint32_t run = 0, k = scan->first;
     bool is_end = zeros == 0;
     for (uint64_t left = nonzeros_from(block, k, scan); left; left &= left - 1) {
@@ -241,7 +198,7 @@ static void print_ac_first(struct psti_jpeg_printer *p, const int16_t *block, ui
         psti_jpeg_print_run(p);
         for (run = i - k; run > 15; run -= 16)
             psti_jpeg_put_symbol(&p->sink, p->ac[0], 0xF0, 0, 0);
-        put_value(&p->sink, p->ac[0], run, block[i] < 0 ? -m : m);
+        psti_jpeg_put_any(&p->sink, p->ac[0], run, block[i] < 0 ? -m : m);
         k = i + 1;
         is_end = false;
     }
@@ -260,8 +217,10 @@ static void print_ac_first(struct psti_jpeg_printer *p, const int16_t *block, ui
 void psti_jpeg_print_ac_first(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
                               uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        psti_jpeg_make_room(p);
         print_ac_first(p, block_of(p, p->layout.places, row, column + i), p->position + i);
+    }
 }
 
 /* A block with coefficients that become 1 or -1 in this scan, the last of them at `end`; `left`:
@@ -305,6 +264,7 @@ void psti_jpeg_print_ac_more(struct psti_jpeg_printer *p, uint32_t row, uint32_t
         const int16_t *block = block_of(p, p->layout.places, row, column + i);
         uint64_t left = nonzeros_from(block, scan->first, scan), bits;
         uint32_t end = 0;
+        psti_jpeg_make_room(p);
         while (left != 0) {
             end = 63u - (uint32_t)__builtin_clzll(left);
             if (magnitude(block[end], scan->low) == 1)
@@ -320,6 +280,19 @@ void psti_jpeg_print_ac_more(struct psti_jpeg_printer *p, uint32_t row, uint32_t
 
 /* -- The scan -- */
 
+/* Entries of the symbol's values, if those are small. */
+static void fill_small(struct psti_jpeg_encoder_table *table, uint32_t symbol, uint32_t code,
+                       uint32_t length)
+{
+    uint32_t size = symbol & 15, ones = (1u << size) - 1;
+    uint32_t *zero = table->small + (symbol >> 4) * PSTI_JPEG_RUN_STEP + PSTI_JPEG_SMALL_MAX;
+    for (uint32_t m = (ones + 1) >> 1; size <= PSTI_JPEG_SMALL_SIZE && m <= ones; m++) {
+        zero[m] = (code << size | m) << PSTI_JPEG_LENGTH_BITS | (length + size);
+        zero[-(ptrdiff_t)m] =
+            (code << size | (ones ^ m)) << PSTI_JPEG_LENGTH_BITS | (length + size);
+    }
+}
+
 static const struct psti_jpeg_encoder_table *table_of(struct psti_jpeg_huffman *from,
                                                       struct psti_jpeg_encoder_table *table)
 {
@@ -330,14 +303,14 @@ static const struct psti_jpeg_encoder_table *table_of(struct psti_jpeg_huffman *
     if (from->fresh) {
         if (!psti_jpeg_huffman_codes(from, codes, lengths))
             return NULL;
-        memset(table, 0, sizeof *table);
         for (uint32_t i = 0; i < 256; i++)
-            table->quick[i] = PSTI_JPEG_NO_CODE;
+            table->codes[i] = PSTI_JPEG_NO_CODE;
+        for (uint32_t i = 0; i < 16 * PSTI_JPEG_RUN_STEP; i++)
+            table->small[i] = PSTI_JPEG_NO_CODE;
         for (uint32_t i = 0; i < from->n; i++) {
-            uint32_t symbol = from->symbols[i], size = symbol & 15;
-            table->codes[symbol] = (uint32_t)codes[i] << 8 | lengths[i];
-            if (size <= PSTI_JPEG_QUICK_SIZE)
-                table->quick[symbol] = (uint32_t)codes[i] << (size + 5) | (lengths[i] + size);
+            uint32_t symbol = from->symbols[i];
+            table->codes[symbol] = (uint32_t)codes[i] << PSTI_JPEG_LENGTH_BITS | lengths[i];
+            fill_small(table, symbol, codes[i], lengths[i]);
         }
         from->fresh = false;
     }
@@ -360,6 +333,10 @@ static enum pst_status make_tables(struct psti_jpeg_printer *p, struct pst_error
 
 static psti_jpeg_mcus_printer *printer_for(const struct psti_jpeg_walk *w)
 {
+#if defined(__x86_64__)
+    if (!w->progressive && (psti_cpu_features() & PSTI_CPU_AVX2) != 0)
+        return psti_jpeg_print_sequential_avx2;
+#endif
     if (!w->progressive)
         return psti_jpeg_print_sequential;
     if (w->scan.first == 0)
@@ -377,41 +354,43 @@ static void end_interval(struct psti_jpeg_printer *p)
         value = p->event.code & ones;
         psti_jpeg_next_event(p);
     }
+    psti_jpeg_make_room(p);
     psti_jpeg_put(s, value, n);
     if (s->count > 0)
-        psti_jpeg_put_bytes(s, s->buffer << (64 - s->count), s->count / 8);
+        psti_store_u64(s->at, __builtin_bswap64(s->buffer << (64 - s->count)));
+    s->at += s->count / 8;
+    s->count = 0;
+    psti_jpeg_drain(p);
 }
 
 static void begin_interval(struct psti_jpeg_printer *p)
 {
     memset(p->predictions, 0, sizeof p->predictions);
     p->run = p->n_corrections = 0;
-    p->sink.count = 0;
 }
 
 static void print_restart(struct psti_jpeg_printer *p, uint32_t number)
 {
-    struct psti_jpeg_sink *s = &p->sink;
     size_t n = 1;
     if (p->event.position == p->position && p->event.code >= PSTI_JPEG_EVENT_FILL &&
         p->event.code < PSTI_JPEG_EVENT_PADDING) {
         n += p->event.code - PSTI_JPEG_EVENT_FILL;
         psti_jpeg_next_event(p);
     }
-    if ((size_t)(s->end - s->at) < n + 1) {
-        s->full = true;
+    if ((size_t)(p->end - p->to) < n + 1) {
+        p->full = true;
         return;
     }
-    memset(s->at, 0xFF, n);
-    s->at[n] = (uint8_t)(0xD0 + number);
-    s->at += n + 1;
+    memset(p->to, 0xFF, n);
+    p->to[n] = (uint8_t)(0xD0 + number);
+    p->to += n + 1;
 }
 
 static enum pst_status check(const struct psti_jpeg_printer *p, struct pst_error *err)
 {
-    if (p->sink.full)
+    if (p->full)
         return FAIL(-1, PST_ERROR_CORRUPT, "the file would be longer than it was");
-    if (p->sink.lacks_code || (p->sink.codes & PSTI_JPEG_NO_CODE) != 0)
+    if ((p->sink.entries & PSTI_JPEG_NO_CODE) != 0)
         return FAIL(-1, PST_ERROR_CORRUPT, "scan %u lacks a Huffman code", p->walk.n_scans);
     if (p->bad_event)
         return FAIL(-1, PST_ERROR_CORRUPT, "the restoration's events are cut short");

@@ -1,7 +1,9 @@
 /* pli_jpeg_file_print.h - inside the writer of JPEG files: one scan's state, and how bits are put.
  *
- * Hostile restorations lead here: every symbol may lack a code, every byte may lack room. Both are
- * remembered and looked at once per row, and nothing is written beyond `end`. */
+ * Bits go to a stage of a few kilobytes, as they are; from there they are copied to the file, with
+ * a zero behind each 0xFF. Hostile restorations lead here: every symbol may lack a code, every byte
+ * may lack room. Both are remembered and looked at once per row; the stage has room for an MCU
+ * whatever is in it, and nothing is written beyond `end`. */
 #ifndef PST_ENCODE_PLI_JPEG_FILE_PRINT_H
 #define PST_ENCODE_PLI_JPEG_FILE_PRINT_H
 
@@ -9,30 +11,33 @@
 #include "encode/pli_jpeg_file_int.h"
 
 enum {
-    PSTI_JPEG_QUICK_MAX = 1023, /* values of at most PSTI_JPEG_QUICK_SIZE bits */
-    PSTI_JPEG_QUICK_SIZE = 10,
-    PSTI_JPEG_N_QUICK = 2 * PSTI_JPEG_QUICK_MAX + 1
-};
-
-struct psti_jpeg_encoder_table {
-    uint32_t codes[256]; /* by symbol: code << 8 | length; 0: none */
-    /* By symbols whose values have PSTI_JPEG_QUICK_SIZE bits or fewer: the code, the place of the
-     * value's bits behind it, then 5 bits: the length of both. PSTI_JPEG_NO_CODE: none. */
-    uint32_t quick[256];
+    PSTI_JPEG_SMALL_MAX = 127, /* values that have entries of their own, with either sign */
+    PSTI_JPEG_SMALL_SIZE = 7,
+    PSTI_JPEG_RUN_STEP = 256,
+    PSTI_JPEG_LENGTH_BITS = 6,
+    /* A block: DC, 63 coefficients, each a code of 16 bits and 15 more, and 5 codes more. */
+    PSTI_JPEG_BLOCK_NBYTES = (64 * 31 + 5 * 16) / 8 + 1,
+    PSTI_JPEG_MCU_NBYTES = PSTI_JPEG_MCU_BLOCKS_MAX * PSTI_JPEG_BLOCK_NBYTES + 8,
+    PSTI_JPEG_PRINT_STAGE_NBYTES = 8192
 };
 #define PSTI_JPEG_NO_CODE 0x80000000u
+
+struct psti_jpeg_encoder_table {
+    /* By symbol: the code, then 6 bits: its length. PSTI_JPEG_NO_CODE: none. */
+    uint32_t codes[256];
+    /* By run and value, run * PSTI_JPEG_RUN_STEP + value + PSTI_JPEG_SMALL_MAX: the code with the
+     * value's bits behind it, then 6 bits: the length of both. PSTI_JPEG_NO_CODE: none. Value 0
+     * stands for the symbol that has the run and no bits. */
+    uint32_t small[16 * PSTI_JPEG_RUN_STEP];
+};
 
 /* Entropy-coded data on their way: `count` bits, fewer than 64, lowest in `buffer`. */
 struct psti_jpeg_sink {
     uint64_t buffer;
     uint32_t count;
-    uint32_t codes; /* all that were put quickly, ORed: PSTI_JPEG_NO_CODE shows */
-    bool full, lacks_code;
-    uint8_t *at, *end;
+    uint32_t entries; /* all that were put, ORed: PSTI_JPEG_NO_CODE shows */
+    uint8_t *at;      /* of the stage, which has room */
 };
-
-/* The highest n_bytes of the word, a zero behind each 0xFF. */
-void psti_jpeg_put_bytes(struct psti_jpeg_sink *s, uint64_t word, uint32_t n_bytes);
 
 /* Adds `n` bits, at most 32; the value has no others. */
 static inline void psti_jpeg_put(struct psti_jpeg_sink *s, uint32_t value, uint32_t n)
@@ -47,14 +52,6 @@ static inline void psti_jpeg_put(struct psti_jpeg_sink *s, uint32_t value, uint3
     uint64_t word = s->buffer << (n - n_more) | value >> n_more;
     s->buffer = value;
     s->count = n_more;
-    bool has_ff = (word & ~(word + 0x0101010101010101u) & 0x8080808080808080u) != 0;
-    if (__builtin_expect(has_ff || s->end - s->at < 8, 0)) {
-        /* A copy, so that the sink itself can be kept in registers. */
-        struct psti_jpeg_sink copy = *s;
-        psti_jpeg_put_bytes(&copy, word, 8);
-        *s = copy;
-        return;
-    }
     psti_store_u64(s->at, __builtin_bswap64(word));
     s->at += 8;
 }
@@ -65,18 +62,43 @@ static inline void psti_jpeg_put_symbol(struct psti_jpeg_sink *s,
                                         uint32_t symbol, uint32_t value, uint32_t n)
 {
     uint32_t code = table->codes[symbol];
-    s->lacks_code |= code == 0;
-    psti_jpeg_put(s, (code >> 8) << n | value, (code & 255) + n);
+    s->entries |= code;
+    psti_jpeg_put(s, (code >> PSTI_JPEG_LENGTH_BITS) << n | value, (code & 63) + n);
 }
 
-/* A value of at most PSTI_JPEG_QUICK_MAX by its entry, behind a run of zeros. */
-static inline void psti_jpeg_put_quick(struct psti_jpeg_sink *s,
+/* A value of at most PSTI_JPEG_SMALL_MAX behind a run of up to 15 zeros. */
+static inline void psti_jpeg_put_small(struct psti_jpeg_sink *s,
                                        const struct psti_jpeg_encoder_table *table, uint32_t run,
-                                       uint32_t value)
+                                       int32_t value)
 {
-    uint32_t code = table->quick[run << 4 | (value & 15)];
-    s->codes |= code;
-    psti_jpeg_put(s, code >> 5 | value >> 4, code & 31);
+    uint32_t at = run * PSTI_JPEG_RUN_STEP + (uint32_t)(value + PSTI_JPEG_SMALL_MAX);
+    uint32_t entry = table->small[at];
+    s->entries |= entry;
+    psti_jpeg_put(s, entry >> PSTI_JPEG_LENGTH_BITS, entry & 63);
+}
+
+/* Any value behind a run of up to 15 zeros: the bits of one that is not small are its lowest, or
+ * those of v - 1 if it is negative, as many as its size says. */
+PSTI_JPEG_INLINE void psti_jpeg_put_any(struct psti_jpeg_sink *s,
+                                        const struct psti_jpeg_encoder_table *table, uint32_t run,
+                                        int32_t v)
+{
+    uint32_t n, bits;
+    if (__builtin_expect((uint32_t)(v + PSTI_JPEG_SMALL_MAX) <= 2 * PSTI_JPEG_SMALL_MAX, 1)) {
+        uint32_t at = run * PSTI_JPEG_RUN_STEP + (uint32_t)(v + PSTI_JPEG_SMALL_MAX);
+        uint32_t entry = table->small[at];
+        s->entries |= entry;
+        n = entry & 63;
+        bits = entry >> PSTI_JPEG_LENGTH_BITS;
+    } else {
+        uint32_t size = 32u - (uint32_t)__builtin_clz((uint32_t)(v < 0 ? -v : v));
+        bits = (uint32_t)(v + (v >> 31)) & ((1u << size) - 1);
+        uint32_t code = size > 15 ? PSTI_JPEG_NO_CODE : table->codes[run << 4 | size];
+        s->entries |= code;
+        n = (code & 63) + size;
+        bits |= code >> PSTI_JPEG_LENGTH_BITS << size;
+    }
+    psti_jpeg_put(s, bits, n);
 }
 
 /* Events as they come out of the restoration; `position` is UINT64_MAX behind the last one. */
@@ -96,22 +118,46 @@ struct psti_jpeg_printer {
     bool bad_event, pads_with_0;
     uint64_t position, scan_begin; /* blocks of all scans so far; at the beginning of this one */
     struct psti_jpeg_sink sink;
+    uint8_t *to, *end; /* of the file's scan: where it goes on, and where its room ends */
+    bool full;         /* it did not do */
     int32_t predictions[PSTI_JPEG_COMPONENTS_MAX]; /* by slot */
     /* Of scans of AC: the run of ends of blocks that is not yet written, its first block and where
      * in it the run begins, and its bits of correction. */
     uint32_t run, run_first, run_k, n_corrections;
     const struct psti_jpeg_encoder_table *dc[PSTI_JPEG_COMPONENTS_MAX],
         *ac[PSTI_JPEG_COMPONENTS_MAX];
+    /* From here on nothing is cleared before a file: tables are made when they are first used. */
     struct psti_jpeg_encoder_table dc_tables[4], ac_tables[4];
-    /* By value + PSTI_JPEG_QUICK_MAX: the bits behind its size << 4 | the size. */
-    uint16_t values[PSTI_JPEG_N_QUICK];
+    uint8_t stage[PSTI_JPEG_PRINT_STAGE_NBYTES];
 };
+
+/* What is in the stage goes to the file. */
+void psti_jpeg_drain(struct psti_jpeg_printer *p);
+/* Room in the stage for an MCU; for a block, the end of a run before it, and more than that. */
+static inline bool psti_jpeg_has_room(const struct psti_jpeg_printer *p, const uint8_t *at)
+{
+    return p->stage + PSTI_JPEG_PRINT_STAGE_NBYTES - at >= PSTI_JPEG_MCU_NBYTES;
+}
+static inline void psti_jpeg_make_room(struct psti_jpeg_printer *p)
+{
+    if (!psti_jpeg_has_room(p, p->sink.at))
+        psti_jpeg_drain(p);
+}
+
+static inline const int16_t *psti_jpeg_printed_block(const struct psti_jpeg_printer *p,
+                                                     const struct psti_jpeg_place *place,
+                                                     uint32_t row, uint32_t column)
+{
+    return p->coefs[place->component] + psti_jpeg_block_index(p->frame, place, row, column);
+}
 
 /* The scan that the walk stands at, into the sink. */
 enum pst_status psti_jpeg_print_scan(struct psti_jpeg_printer *p, struct pst_error *err);
 
 size_t psti_jpeg_print_work_nbytes(void);
 
+/* Codes of 16 zeros at the end of this block that the file has for no need. */
+uint32_t psti_jpeg_zeros_at(struct psti_jpeg_printer *p, uint64_t position);
 /* Takes the event that is due, for the next one. */
 void psti_jpeg_next_event(struct psti_jpeg_printer *p);
 /* The run of ends that is not yet written. */
@@ -122,6 +168,9 @@ typedef void psti_jpeg_mcus_printer(struct psti_jpeg_printer *p, uint32_t row, u
                                     uint32_t n);
 psti_jpeg_mcus_printer psti_jpeg_print_sequential, psti_jpeg_print_dc_first,
     psti_jpeg_print_dc_more, psti_jpeg_print_ac_first, psti_jpeg_print_ac_more;
+#if defined(__x86_64__)
+psti_jpeg_mcus_printer psti_jpeg_print_sequential_avx2;
+#endif
 
 /* Restoration -> skeleton, then extra, piece by piece; pli_jpeg_file_pack.c. */
 struct psti_jpeg_unpacker {

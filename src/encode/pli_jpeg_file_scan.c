@@ -5,6 +5,8 @@
  * has room for the whole file and PSTI_JPEG_STAGE_PADDING. No memory, no threads. */
 #include "encode/pli_jpeg_file_scan.h"
 
+#include "base/cpu.h"
+
 #include <string.h>
 
 #define FAIL(offset, status, ...) psti_jpeg_file_fail(err, status, (int64_t)(offset), __VA_ARGS__)
@@ -17,22 +19,59 @@ static uint32_t code_of(uint32_t length, uint32_t symbol)
     return length << 16 | symbol << 8 | (length + (symbol & 15));
 }
 
+static void fill(uint32_t *entries, uint32_t n, uint32_t entry)
+{
+    for (uint32_t i = 0; i < n; i++)
+        entries[i] = entry;
+}
+
+/* Entries that begin with the code. */
+static void fill_quick(struct psti_jpeg_decoder_table *table, bool is_dc, uint32_t symbol,
+                       uint32_t code, uint32_t length)
+{
+    uint32_t size = symbol & 15, run = symbol >> 4, n_values = 1u << size;
+    uint32_t n = 1u << (PSTI_JPEG_QUICK_BITS - length), *entries = table->quick + code * n;
+    bool is_slow = length + size > PSTI_JPEG_QUICK_BITS || (size == 0 && run < 15 && !is_dc);
+    if (is_slow) {
+        fill(entries, n, symbol << 16 | PSTI_JPEG_SLOW | length);
+        return;
+    }
+    n >>= size;
+    for (uint32_t i = 0; i < n_values; i++, entries += n) {
+        int32_t value = i < n_values / 2 ? (int32_t)(i + 1 - n_values) : (int32_t)i;
+        fill(entries, n, (uint32_t)value << 16 | (run + 1) << 8 | (length + size));
+    }
+}
+
+static void fill_codes(struct psti_jpeg_decoder_table *table, uint32_t symbol, uint32_t code,
+                       uint32_t length)
+{
+    uint32_t n = 1u << (PSTI_JPEG_LOOK_BITS - length);
+    fill(table->codes + code * n, n, code_of(length, symbol));
+}
+
 bool psti_jpeg_decoder_table_make(const struct psti_jpeg_huffman *from, bool is_dc,
-                                  struct psti_jpeg_decoder_table *table)
+                                  bool is_progressive, struct psti_jpeg_decoder_table *table)
 {
     uint16_t codes[256];
     uint8_t lengths[256];
     if (!from->defined || !psti_jpeg_huffman_codes(from, codes, lengths))
         return false;
-    memset(table, 0, sizeof *table);
+    memset(table->ends, 0, sizeof table->ends);
+    memset(table->offsets, 0, sizeof table->offsets);
     memcpy(table->symbols, from->symbols, sizeof table->symbols);
+    if (is_progressive)
+        fill(table->codes, PSTI_JPEG_LOOK, 0);
+    else
+        fill(table->quick, PSTI_JPEG_QUICK, PSTI_JPEG_SLOW);
     for (uint32_t i = 0; i < from->n; i++) {
-        uint32_t length = lengths[i];
-        if (is_dc && from->symbols[i] > 15)
+        uint32_t length = lengths[i], symbol = from->symbols[i];
+        if (is_dc && symbol > 15)
             return false;
-        for (uint32_t n_free = PSTI_JPEG_LOOK_BITS - length, k = 0;
-             length <= PSTI_JPEG_LOOK_BITS && k < 1u << n_free; k++)
-            table->codes[((uint32_t)codes[i] << n_free) + k] = code_of(length, from->symbols[i]);
+        if (is_progressive && length <= PSTI_JPEG_LOOK_BITS)
+            fill_codes(table, symbol, codes[i], length);
+        if (!is_progressive && length <= PSTI_JPEG_QUICK_BITS)
+            fill_quick(table, is_dc, symbol, codes[i], length);
         if (table->ends[length] == 0)
             table->offsets[length] = (int32_t)i - codes[i];
         table->ends[length] = (codes[i] + 1u) << (16 - length);
@@ -216,7 +255,8 @@ static enum pst_status make_table(struct psti_jpeg_reader *r, struct psti_jpeg_h
                                   struct pst_error *err)
 {
     const struct psti_jpeg_walk *w = &r->walk;
-    if (!from->defined || (from->fresh && !psti_jpeg_decoder_table_make(from, is_dc, table)))
+    if (!from->defined ||
+        (from->fresh && !psti_jpeg_decoder_table_make(from, is_dc, w->progressive, table)))
         return FAIL(w->at, PST_ERROR_CORRUPT, "scan %u has no sound Huffman table", w->n_scans);
     if (from->fresh && has_symbol_twice(from))
         return FAIL(w->at, PST_ERROR_UNSUPPORTED, "a Huffman table has a symbol twice");
@@ -242,6 +282,10 @@ static enum pst_status make_tables(struct psti_jpeg_reader *r, struct pst_error 
 
 static psti_jpeg_mcus_reader *reader_for(const struct psti_jpeg_walk *w)
 {
+#if defined(__x86_64__)
+    if (!w->progressive && (psti_cpu_features() & PSTI_CPU_AVX2) != 0)
+        return psti_jpeg_read_sequential_bmi2;
+#endif
     if (!w->progressive)
         return psti_jpeg_read_sequential;
     if (w->scan.first == 0)

@@ -13,6 +13,9 @@
 enum {
     PSTI_JPEG_LOOK_BITS = 10,
     PSTI_JPEG_LOOK = 1 << PSTI_JPEG_LOOK_BITS,
+    PSTI_JPEG_QUICK_BITS = 11,
+    PSTI_JPEG_QUICK = 1 << PSTI_JPEG_QUICK_BITS,
+    PSTI_JPEG_QUICK_STEPS = 5,     /* looks of so many bits within the 56 that a refill gives */
     PSTI_JPEG_STAGE_PADDING = 512, /* more than a block and the loads ahead of it can take */
     PSTI_JPEG_NO_SYMBOL = 256
 };
@@ -32,13 +35,20 @@ struct psti_jpeg_decoder_table {
     /* By the next bits: bits of the code << 16 | symbol << 8 | bits of the code and of its value,
      * as many as the symbol's lower half says. 0: the code is longer. */
     uint32_t codes[PSTI_JPEG_LOOK];
+    /* For sequential scans, by the next bits: bits of the code and of its value, then, from bit 8
+     * on, by how many coefficients it goes on, from bit 16 on, the value; of 16 zeros that is 0.
+     * Or PSTI_JPEG_SLOW, bits of the code, from bit 16 on the symbol: what ends a block, or has
+     * more bits. No bits: the code is longer, or there is none. */
+    uint32_t quick[PSTI_JPEG_QUICK];
     uint32_t ends[17];   /* by length: what 16 bits are below of codes so long */
     int32_t offsets[17]; /* + code: place in symbols */
     uint8_t symbols[256];
 };
-/* False: no table that libjpeg would take. */
+#define PSTI_JPEG_SLOW 0x8000u
+/* False: no table that libjpeg would take. `codes` are made for progressive files, `quick` for
+ * others. */
 bool psti_jpeg_decoder_table_make(const struct psti_jpeg_huffman *from, bool is_dc,
-                                  struct psti_jpeg_decoder_table *table);
+                                  bool is_progressive, struct psti_jpeg_decoder_table *table);
 
 /* Bits, the next one on top of `buffer`, of which `count` are to be relied upon. */
 struct psti_jpeg_bits {
@@ -47,11 +57,12 @@ struct psti_jpeg_bits {
     uint32_t count;
 };
 
-/* At least 56 bits; what was loaded before is loaded again as it was. */
+/* At least 56 bits; what was loaded before is loaded again as it was. Of `count` only 6 bits are
+ * looked at, for those who let the bits above them go astray. */
 static inline void psti_jpeg_refill(struct psti_jpeg_bits *b)
 {
-    b->buffer |= __builtin_bswap64(psti_load_u64(b->at)) >> b->count;
-    b->at += (63 - b->count) >> 3;
+    b->buffer |= __builtin_bswap64(psti_load_u64(b->at)) >> (b->count & 63);
+    b->at += (~b->count & 63) >> 3;
     b->count |= 56;
 }
 /* At least 32: a code and its value. */
@@ -132,6 +143,7 @@ struct psti_jpeg_reader {
     uint32_t run_left, run, n_corrections;
     const struct psti_jpeg_decoder_table *dc[PSTI_JPEG_COMPONENTS_MAX],
         *ac[PSTI_JPEG_COMPONENTS_MAX];
+    /* From here on nothing is cleared before a file: tables are made when they are first used. */
     struct psti_jpeg_decoder_table dc_tables[4], ac_tables[4];
 };
 
@@ -146,5 +158,15 @@ typedef enum psti_jpeg_trouble psti_jpeg_mcus_reader(struct psti_jpeg_reader *r,
                                                      uint32_t column, uint32_t n);
 psti_jpeg_mcus_reader psti_jpeg_read_sequential, psti_jpeg_read_dc_first, psti_jpeg_read_dc_more,
     psti_jpeg_read_ac_first, psti_jpeg_read_ac_more;
+#if defined(__x86_64__)
+psti_jpeg_mcus_reader psti_jpeg_read_sequential_bmi2;
+#endif
+
+static inline int16_t *psti_jpeg_read_block(const struct psti_jpeg_reader *r,
+                                            const struct psti_jpeg_place *place, uint32_t row,
+                                            uint32_t column)
+{
+    return r->coefs[place->component] + psti_jpeg_block_index(r->frame, place, row, column);
+}
 
 #endif

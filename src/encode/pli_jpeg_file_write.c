@@ -9,15 +9,16 @@
 #include "base/hash.h"
 #include "encode/pli_jpeg_file_print.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #define FAIL(status, ...) psti_jpeg_file_fail(err, status, -1, __VA_ARGS__)
 
 struct psti_jpeg_print_work {
-    struct psti_jpeg_printer printer;
     struct psti_jpeg_unpacker unpacker;
     uint8_t *at;     /* where the file goes on */
     size_t n_copied; /* bytes of the skeleton that are in the file */
+    struct psti_jpeg_printer printer;
 };
 
 size_t psti_jpeg_print_work_nbytes(void) { return sizeof(struct psti_jpeg_print_work); }
@@ -93,11 +94,13 @@ static enum pst_status print_file(struct psti_jpeg_print_work *w, struct pst_err
             break;
         if (!psti_jpeg_walk_fits(&p->walk, p->frame))
             return FAIL(PST_ERROR_CORRUPT, "the restoration is that of another frame");
-        p->sink = (struct psti_jpeg_sink){.at = w->at, .end = w->at + room(w)};
+        p->sink = (struct psti_jpeg_sink){.at = p->stage};
+        p->to = w->at;
+        p->end = w->at + room(w);
         status = psti_jpeg_print_scan(p, err);
         if (status != PST_OK)
             return status;
-        w->at = p->sink.at;
+        w->at = p->to;
     }
     copy_skeleton(w, p->walk.nbytes);
     if (room(w) > 0)
@@ -105,15 +108,6 @@ static enum pst_status print_file(struct psti_jpeg_print_work *w, struct pst_err
     if (p->event.position != UINT64_MAX)
         return FAIL(PST_ERROR_CORRUPT, "the restoration has events that do not occur");
     return PST_OK;
-}
-
-static void fill_values(uint16_t values[PSTI_JPEG_N_QUICK])
-{
-    for (uint32_t size = 0; size <= PSTI_JPEG_QUICK_SIZE; size++)
-        for (uint32_t m = (1u << size) >> 1; m < 1u << size; m++) {
-            values[PSTI_JPEG_QUICK_MAX - m] = (uint16_t)((((1u << size) - 1) ^ m) << 4 | size);
-            values[PSTI_JPEG_QUICK_MAX + m] = (uint16_t)(m << 4 | size);
-        }
 }
 
 static enum pst_status begin(struct psti_jpeg_print_work *w, const struct psti_jpeg_frame *frame,
@@ -132,7 +126,6 @@ static enum pst_status begin(struct psti_jpeg_print_work *w, const struct psti_j
         return status;
     p->pads_with_0 = u->flags & PSTI_JPEG_PADS_WITH_0;
     p->unpacker = u;
-    fill_values(p->values);
     w->at = bytes;
     psti_jpeg_next_event(p);
     return psti_jpeg_walk_begin(&p->walk, skeleton, u->skeleton_nbytes,
@@ -152,7 +145,7 @@ enum pst_status psti_jpeg_write(const struct psti_jpeg_frame *frame, const int16
     if ((uint32_t)psti_hash64(restoration, frame->restoration_nbytes) !=
         frame->restoration_checksum)
         return FAIL(PST_ERROR_CHECKSUM, "the checksum of the restoration does not match");
-    memset(w, 0, sizeof *w);
+    memset(w, 0, offsetof(struct psti_jpeg_print_work, printer.dc_tables));
     w->printer.frame = frame;
     w->printer.coefs = coefs;
     enum pst_status status = begin(w, frame, restoration, bytes, err);
