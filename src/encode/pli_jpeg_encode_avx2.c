@@ -75,6 +75,22 @@ INLINE void put_masked(struct psti_je_bits *bits, uint64_t values, uint64_t mask
     psti_je_put_group(bits, _pext_u64(values, mask), (uint32_t)_mm_popcnt_u64(mask));
 }
 
+/* Bit 0 of the words that have `n_bits`, bit 1 of those that have more, and so on. */
+INLINE void put_planes(struct psti_je_bits *bits, const __m256i *words, const __m256i *n_bits)
+{
+    uint64_t mask = above(n_bits, 0);
+    for (uint32_t b = 0; mask != 0; mask = above(n_bits, (int)++b))
+        put_masked(bits, bit_of(words, b), mask);
+}
+
+TARGET static void put_left(struct psti_je_bits *bits, uint16_t *left, uint8_t *n_bits)
+{
+    __m256i words[4], n[2] = {load(n_bits), load(n_bits + HALF)};
+    for (uint32_t i = 0; i < 4; i++)
+        words[i] = load(left + i * HALF / 2);
+    put_planes(bits, words, n);
+}
+
 /* The classes of those with token 7; corrects what they have left, and how many bits. */
 TARGET static void put_classes(struct psti_je_bits *bits, uint64_t largest, uint16_t *left,
                                uint8_t *n_bits)
@@ -125,16 +141,12 @@ TARGET static void put_values(struct psti_je_bits *bits, const int16_t *values,
         n_bits[0] = load(own);
         n_bits[1] = load(own + HALF);
     }
-    uint64_t mask = above(n_bits, 0);
-    for (uint32_t b = 0; mask != 0; mask = above(n_bits, (int)++b))
-        put_masked(bits, bit_of(words, b), mask);
+    put_planes(bits, words, n_bits);
 }
 
-const struct psti_je_kernels psti_je_kernels_avx2 = {psti_je_find_ends_avx2,
-                                                     psti_je_to_planes_avx2,
-                                                     psti_je_find_codes_avx2,
-                                                     find_tokens,
-                                                     put_values,
-                                                     psti_je_take_groups_avx2};
+const struct psti_je_kernels psti_je_kernels_avx2 = {
+    psti_je_find_ends_avx2,  put_left,    psti_je_to_planes_avx2,
+    psti_je_find_codes_avx2, find_tokens, put_values,
+    psti_je_take_groups_avx2};
 
 #endif

@@ -104,6 +104,9 @@ bool psti_je_tokenise(const struct psti_jpeg_frame *frame, const int16_t *const 
 struct psti_je_kernels {
     /* psti_je_find_ends() of n blocks. */
     bool (*find_ends)(const int16_t *block, size_t n, uint8_t *ends, uint64_t *n_tokens);
+    /* What is left of the 64 of a square: of each the lowest n_bits, bit 0 of all that have one,
+     * then bit 1 of those that have more, and so on. The lists are used up. */
+    void (*put_left)(struct psti_je_bits *bits, uint16_t *left, uint8_t *n_bits);
     /* Coefficients 1..last of the n_k[k] blocks that have them, last > 0, to values + k * stride,
      * with zeros up to the next multiple of 64. What lies behind is nobody's. */
     void (*to_planes)(const int16_t *const *blocks, const uint16_t *n_k, uint32_t last,

@@ -17,41 +17,41 @@ enum {
     BLOCK_BITS = 8 * PSTI_PLI_BLOCK_HEADER_NBYTES + PSTI_JPEG_N_TABLES
 };
 
-/* 4096 * log2(v), rounded down; 0 < v. */
-static uint32_t log2_of(uint32_t v)
-{
-    uint32_t e = 31u - (uint32_t)__builtin_clz(v), fraction = 0;
-    uint64_t x = (uint64_t)v << (31 - e); /* 1.31 */
-    for (uint32_t i = 0; i < COST_SHIFT; i++) {
-        x = (x * x) >> 31;
-        fraction <<= 1;
-        if (x >> 32) {
-            fraction |= 1;
-            x >>= 1;
-        }
-    }
-    return e << COST_SHIFT | fraction;
-}
-
-/* What the tokens cost with these frequencies, in 1/4096 bit. */
+/* What the tokens cost with these frequencies, in 1/4096 bit. Logarithms, 4096 * log2(freq) rounded
+ * down, come a bit of all at a time, as each bit waits for a product. */
 static uint64_t cost(const uint32_t *counts, const uint16_t *freqs, uint32_t n_tokens)
 {
-    uint64_t sum = 0;
+    uint64_t x[N_WIDTHS], sum = 0; /* 1.31 */
+    uint32_t some[N_WIDTHS], logs[N_WIDTHS], n = 0;
     for (uint32_t i = 0; i < n_tokens; i++)
-        if (counts[i] > 0)
-            sum += counts[i] * (uint64_t)((PSTI_JPEG_PROB_BITS << COST_SHIFT) - log2_of(freqs[i]));
+        if (counts[i] > 0) {
+            logs[n] = 31u - (uint32_t)__builtin_clz(freqs[i]);
+            x[n] = (uint64_t)freqs[i] << (31 - logs[n]);
+            some[n++] = counts[i];
+        }
+    for (uint32_t bit = 0; bit < COST_SHIFT; bit++)
+        for (uint32_t i = 0; i < n; i++) {
+            uint64_t square = (x[i] * x[i]) >> 31;
+            uint32_t one = (uint32_t)(square >> 32);
+            logs[i] = logs[i] << 1 | one;
+            x[i] = square >> one;
+        }
+    for (uint32_t i = 0; i < n; i++)
+        sum += some[i] * (uint64_t)((PSTI_JPEG_PROB_BITS << COST_SHIFT) - logs[i]);
     return sum;
 }
 
-/* The exponent whose weight comes nearest to count / total of the whole. */
+/* The exponent whose weight comes nearest to count / total of the whole: the largest but for 1 of
+ * which the geometric mean with the one below, about 1.072 times that, is not above. */
 static uint8_t find_q(uint32_t count, uint64_t total)
 {
     uint64_t wanted = (uint64_t)count * PSTI_JPEG_PROB_SUM;
-    uint8_t q = Q_MAX;
-    /* Down to where the geometric mean of two neighbours, about 1.072 of the lower, is below. */
-    while (q > 1 && psti_pli_wave_weights[q - 1] * total * 1097 / 1024 > wanted)
-        q--;
-    return q;
+    uint32_t q = 1;
+    for (uint32_t step = (Q_MAX + 1) / 2; step > 0; step /= 2) {
+        bool above = psti_pli_wave_weights[q + step - 1] * total * 1097 / 1024 > wanted;
+        q += above ? 0 : step;
+    }
+    return (uint8_t)q;
 }
 
 static struct psti_jpeg_own find_own(const uint32_t *counts, uint32_t n_tokens)

@@ -40,6 +40,17 @@ static void put_planes(struct psti_je_bits *b, uint32_t n, uint16_t *left, uint8
     }
 }
 
+static void put_left(struct psti_je_bits *b, uint16_t *left, uint8_t *n_bits)
+{
+    uint32_t n = 0;
+    for (uint32_t p = 0; p < SQUARE; p++) {
+        left[n] = left[p];
+        n_bits[n] = n_bits[p];
+        n += n_bits[p] > 0;
+    }
+    put_planes(b, n, left, n_bits);
+}
+
 /* -- Ends -- */
 
 /* The last coefficient of a block that is not 0, or 0. */
@@ -123,8 +134,8 @@ static void load_square(const struct psti_jpeg_square *q, const uint8_t *ends, u
         classes[p] = class_of(own_ends[p]);
 }
 
-static void put_ends(struct psti_je_work *work, struct small_tokens *tokens,
-                     struct psti_je_bits *bits)
+static void put_ends(struct psti_je_work *work, const struct psti_je_kernels *kernels,
+                     struct small_tokens *tokens, struct psti_je_bits *bits)
 {
     for (uint32_t s = 0; s < work->n_squares; s++) {
         const struct psti_jpeg_square *q = &work->squares[s];
@@ -143,27 +154,25 @@ static void put_ends(struct psti_je_work *work, struct small_tokens *tokens,
     for (uint32_t s = 0; s < work->n_squares; s++) {
         uint16_t left[SQUARE];
         uint8_t n_bits[SQUARE];
-        uint32_t n = 0;
         for (uint32_t p = 0; p < SQUARE; p++) {
             uint8_t class = work->classes[s][p];
-            left[n] = (uint16_t)(work->ends[s][p] - psti_jpeg_end_lowest[class]);
-            n_bits[n] = psti_jpeg_end_bits[class];
-            n += n_bits[n] > 0;
+            left[p] = (uint16_t)(work->ends[s][p] - psti_jpeg_end_lowest[class]);
+            n_bits[p] = psti_jpeg_end_bits[class];
         }
-        put_planes(bits, n, left, n_bits);
+        kernels->put_left(bits, left, n_bits);
     }
 }
 
 /* -- DC -- */
 
 static bool put_dc_square(const struct psti_jpeg_square *q, const int16_t *coefs, uint32_t columns,
-                          const uint8_t *classes, struct small_tokens *tokens,
-                          struct psti_je_bits *bits)
+                          const uint8_t *classes, const struct psti_je_kernels *kernels,
+                          struct small_tokens *tokens, struct psti_je_bits *bits)
 {
-    uint16_t left[SQUARE];
-    uint8_t n_bits[SQUARE];
+    uint16_t left[SQUARE] = {0};
+    uint8_t n_bits[SQUARE] = {0};
     uint64_t signs = 0;
-    uint32_t n = 0, n_signs = 0;
+    uint32_t n_signs = 0;
     for (uint64_t mask = psti_jpeg_blocks(q); mask != 0; mask &= mask - 1) {
         uint32_t p = (uint32_t)__builtin_ctzll(mask), x = p & 7, y = p >> 3;
         size_t at = (size_t)(q->row + y) * columns + q->column + x;
@@ -177,12 +186,11 @@ static bool put_dc_square(const struct psti_jpeg_square *q, const int16_t *coefs
         put_small(tokens, table, token, p % LANES);
         signs |= (uint64_t)(d < 0) << n_signs;
         n_signs += m > 0;
-        left[n] = (uint16_t)(m - psti_jpeg_dc_lowest(token));
-        n_bits[n] = (uint8_t)psti_jpeg_dc_bits(token);
-        n += n_bits[n] > 0;
+        left[p] = (uint16_t)(m - psti_jpeg_dc_lowest(token));
+        n_bits[p] = (uint8_t)psti_jpeg_dc_bits(token);
     }
     psti_je_put_group(bits, signs, n_signs);
-    put_planes(bits, n, left, n_bits);
+    kernels->put_left(bits, left, n_bits);
     return true;
 }
 
@@ -301,7 +309,7 @@ static void find_codes(const struct psti_je_work *work, const uint16_t *n_k, uin
 
 const struct psti_je_kernels *psti_je_kernels_for(uint32_t cpu)
 {
-    static const struct psti_je_kernels plain = {find_ends,   to_planes,  find_codes,
+    static const struct psti_je_kernels plain = {find_ends,   put_left,   to_planes, find_codes,
                                                  find_tokens, put_values, NULL};
 #if defined(__x86_64__)
     if ((cpu & PSTI_CPU_AVX2) != 0)
@@ -364,12 +372,12 @@ bool psti_je_tokenise(const struct psti_jpeg_frame *frame, const int16_t *const 
         load_square(q, ends + first[q->component], frame->components[q->component].columns,
                     work->ends[s], work->classes[s]);
     }
-    put_ends(work, &tokens, &bits);
+    put_ends(work, kernels, &tokens, &bits);
     unit->ends_nbytes = (uint32_t)(bits.at - work->raw) + (bits.n_waiting > 0);
     for (uint32_t s = 0; s < work->n_squares; s++) {
         const struct psti_jpeg_square *q = &work->squares[s];
         if (!put_dc_square(q, coefs[q->component], frame->components[q->component].columns,
-                           work->classes[s], &tokens, &bits))
+                           work->classes[s], kernels, &tokens, &bits))
             return false;
     }
     sort(frame, coefs, work, unit);
