@@ -147,6 +147,6 @@ TARGET static void put_values(struct psti_je_bits *bits, const int16_t *values,
 const struct psti_je_kernels psti_je_kernels_avx2 = {
     psti_je_find_ends_avx2,  put_left,    psti_je_to_planes_avx2,
     psti_je_find_codes_avx2, find_tokens, put_values,
-    psti_je_take_groups_avx2};
+    psti_je_take_eights_avx2};
 
 #endif

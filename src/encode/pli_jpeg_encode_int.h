@@ -118,9 +118,9 @@ struct psti_je_kernels {
     void (*find_tokens)(const int16_t *values, uint32_t n, uint8_t *tokens, uint8_t *g);
     /* The raw bits of a group of 64 (8.5), zeros where it has fewer. */
     void (*put_values)(struct psti_je_bits *bits, const int16_t *values, const uint8_t *tokens);
-    /* Groups of 32 AC tokens, the last group first, into the states; returns where
-     * words begin then, of which seven before may have been written. NULL: there is none. */
-    uint16_t *(*take_groups)(const uint8_t *tokens, uint32_t n_groups, const uint64_t *codes,
+    /* 8 * n_eights AC tokens, the last first, token i into state i % 32; returns where words begin
+     * then, of which seven before may have been written. NULL: there is none. */
+    uint16_t *(*take_eights)(const uint8_t *tokens, uint32_t n_eights, const uint64_t *codes,
                              uint32_t *states, uint16_t *words);
 };
 const struct psti_je_kernels *psti_je_kernels_for(uint32_t cpu);
@@ -131,7 +131,7 @@ void psti_je_to_planes_avx2(const int16_t *const *blocks, const uint16_t *n_k, u
                             int16_t *values, size_t stride);
 void psti_je_find_codes_avx2(const struct psti_je_work *work, const uint16_t *n_k, uint32_t k,
                              uint8_t *codes);
-uint16_t *psti_je_take_groups_avx2(const uint8_t *tokens, uint32_t n_groups, const uint64_t *codes,
+uint16_t *psti_je_take_eights_avx2(const uint8_t *tokens, uint32_t n_eights, const uint64_t *codes,
                                    uint32_t *states, uint16_t *words);
 #endif
 

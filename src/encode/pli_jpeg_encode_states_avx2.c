@@ -1,6 +1,6 @@
 /* pli_jpeg_encode_states_avx2.c - AC tokens into the 32 states of a unit with AVX2: the same words
- * as pli_jpeg_encode_write.c makes. States are in four vectors; tokens come in groups of 32, one
- * for each state. Pure; any thread. */
+ * as pli_jpeg_encode_write.c makes. States are in four vectors, of which each takes eight tokens.
+ * Pure; any thread. */
 #include "encode/pli_jpeg_encode_int.h"
 
 #if defined(__x86_64__)
@@ -9,7 +9,7 @@
 #define TARGET __attribute__((target("avx2,bmi2,popcnt")))
 #define INLINE static inline __attribute__((always_inline, target("avx2,bmi2,popcnt")))
 
-enum { LANES = PSTI_JE_LANES, GROUP = 8 };
+enum { LANES = PSTI_JE_LANES, EIGHT = 8, VECTORS = LANES / EIGHT };
 
 INLINE __m256i take_eight(const uint8_t *tokens, const uint64_t *codes, __m256i states,
                           uint16_t **words)
@@ -21,21 +21,33 @@ INLINE __m256i take_eight(const uint8_t *tokens, const uint64_t *codes, __m256i 
     return psti_rans_take_eight(PSTI_JPEG_PROB_BITS, even, odd, states, words);
 }
 
-TARGET uint16_t *psti_je_take_groups_avx2(const uint8_t *tokens, uint32_t n_groups,
+/* The first `n` vectors take the tokens of a group, or of the first part of one. */
+INLINE uint16_t *take_group(const uint8_t *group, const uint64_t *codes, uint32_t n, __m256i x[4],
+                            uint16_t *words)
+{
+    if (n > 3)
+        x[3] = take_eight(group + (size_t)3 * EIGHT, codes, x[3], &words);
+    if (n > 2)
+        x[2] = take_eight(group + (size_t)2 * EIGHT, codes, x[2], &words);
+    if (n > 1)
+        x[1] = take_eight(group + EIGHT, codes, x[1], &words);
+    if (n > 0)
+        x[0] = take_eight(group, codes, x[0], &words);
+    return words;
+}
+
+TARGET uint16_t *psti_je_take_eights_avx2(const uint8_t *tokens, uint32_t n_eights,
                                           const uint64_t *codes, uint32_t *states, uint16_t *words)
 {
-    __m256i x[LANES / GROUP];
-    for (uint32_t i = 0; i < LANES / GROUP; i++)
-        x[i] = _mm256_loadu_si256((const __m256i *)(states + (size_t)i * GROUP));
-    for (uint32_t g = n_groups; g-- > 0;) {
-        const uint8_t *group = tokens + (size_t)g * LANES;
-        x[3] = take_eight(group + (size_t)3 * GROUP, codes, x[3], &words);
-        x[2] = take_eight(group + (size_t)2 * GROUP, codes, x[2], &words);
-        x[1] = take_eight(group + GROUP, codes, x[1], &words);
-        x[0] = take_eight(group, codes, x[0], &words);
-    }
-    for (uint32_t i = 0; i < LANES / GROUP; i++)
-        _mm256_storeu_si256((__m256i *)(states + (size_t)i * GROUP), x[i]);
+    __m256i x[VECTORS];
+    for (uint32_t i = 0; i < VECTORS; i++)
+        x[i] = _mm256_loadu_si256((const __m256i *)(states + (size_t)i * EIGHT));
+    uint32_t g = n_eights / VECTORS;
+    words = take_group(tokens + (size_t)g * LANES, codes, n_eights % VECTORS, x, words);
+    while (g-- > 0)
+        words = take_group(tokens + (size_t)g * LANES, codes, VECTORS, x, words);
+    for (uint32_t i = 0; i < VECTORS; i++)
+        _mm256_storeu_si256((__m256i *)(states + (size_t)i * EIGHT), x[i]);
     return words;
 }
 #else

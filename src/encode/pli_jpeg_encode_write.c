@@ -33,12 +33,12 @@ static uint16_t *take_all(const struct psti_je_unit *unit, const uint8_t *ac, co
     for (uint32_t k = 1; k <= unit->last; k++)
         end += unit->n_k[k];
     for (uint32_t k = unit->last; k > 0; k--) {
-        uint32_t n = unit->n_k[k], whole = kernels->take_groups ? n / LANES : 0;
+        uint32_t n = unit->n_k[k], n_eights = kernels->take_eights ? n / 8 : 0;
         end -= n;
-        for (uint32_t i = n; i-- > whole * LANES;)
+        for (uint32_t i = n; i-- > 8 * n_eights;)
             states[i % LANES] = take(states[i % LANES], &codes->ac[end[i]], &words);
-        if (whole > 0)
-            words = kernels->take_groups(end, whole, codes->quick, states, words);
+        if (n_eights > 0)
+            words = kernels->take_eights(end, n_eights, codes->quick, states, words);
     }
     for (uint32_t i = unit->n_small; i-- > 0;) {
         uint32_t lane = small[i] >> PSTI_JE_LANE_SHIFT;
