@@ -49,7 +49,8 @@ static inline void put_dc(struct psti_jpeg_sink *s, const struct psti_jpeg_encod
 {
     int32_t difference = value - *prediction;
     *prediction = value;
-    psti_jpeg_put_any(s, table, 0, difference);
+    psti_jpeg_add_any(s, table, 0, difference);
+    psti_jpeg_flush(s);
 }
 
 uint32_t psti_jpeg_zeros_at(struct psti_jpeg_printer *p, uint64_t position)
@@ -198,7 +199,8 @@ static void print_ac_first(struct psti_jpeg_printer *p, const int16_t *block, ui
         psti_jpeg_print_run(p);
         for (run = i - k; run > 15; run -= 16)
             psti_jpeg_put_symbol(&p->sink, p->ac[0], 0xF0, 0, 0);
-        psti_jpeg_put_any(&p->sink, p->ac[0], run, block[i] < 0 ? -m : m);
+        psti_jpeg_add_any(&p->sink, p->ac[0], run, block[i] < 0 ? -m : m);
+        psti_jpeg_flush(&p->sink);
         k = i + 1;
         is_end = false;
     }
@@ -356,10 +358,6 @@ static void end_interval(struct psti_jpeg_printer *p)
     }
     psti_jpeg_make_room(p);
     psti_jpeg_put(s, value, n);
-    if (s->count > 0)
-        psti_store_u64(s->at, __builtin_bswap64(s->buffer << (64 - s->count)));
-    s->at += s->count / 8;
-    s->count = 0;
     psti_jpeg_drain(p);
 }
 

@@ -31,7 +31,8 @@ struct psti_jpeg_encoder_table {
     uint32_t small[16 * PSTI_JPEG_RUN_STEP];
 };
 
-/* Entropy-coded data on their way: `count` bits, fewer than 64, lowest in `buffer`. */
+/* Entropy-coded data on their way: `count` bits, lowest in `buffer`; above them are bits that are
+ * gone. */
 struct psti_jpeg_sink {
     uint64_t buffer;
     uint32_t count;
@@ -39,21 +40,26 @@ struct psti_jpeg_sink {
     uint8_t *at;      /* of the stage, which has room */
 };
 
-/* Adds `n` bits, at most 32; the value has no others. */
+/* Adds `n` bits, at most 32, the value has no others; at most 63 may come together. */
+static inline void psti_jpeg_add(struct psti_jpeg_sink *s, uint32_t value, uint32_t n)
+{
+    s->buffer = s->buffer << n | value;
+    s->count += n;
+}
+
+/* Leaves at most 7 bits. There is no branch: when a word is full is as good as random. */
+static inline void psti_jpeg_flush(struct psti_jpeg_sink *s)
+{
+    psti_store_u64(s->at, __builtin_bswap64(s->buffer << (-s->count & 63)));
+    s->at += s->count >> 3;
+    s->count &= 7;
+}
+
+/* Both; at most 7 bits were left. */
 static inline void psti_jpeg_put(struct psti_jpeg_sink *s, uint32_t value, uint32_t n)
 {
-    uint32_t count = s->count + n;
-    if (__builtin_expect(count < 64, 1)) {
-        s->buffer = s->buffer << n | value;
-        s->count = count;
-        return;
-    }
-    uint32_t n_more = count - 64; /* bits that are left: fewer than n */
-    uint64_t word = s->buffer << (n - n_more) | value >> n_more;
-    s->buffer = value;
-    s->count = n_more;
-    psti_store_u64(s->at, __builtin_bswap64(word));
-    s->at += 8;
+    psti_jpeg_add(s, value, n);
+    psti_jpeg_flush(s);
 }
 
 /* A symbol and `n` bits behind it, at most 15. */
@@ -66,39 +72,26 @@ static inline void psti_jpeg_put_symbol(struct psti_jpeg_sink *s,
     psti_jpeg_put(s, (code >> PSTI_JPEG_LENGTH_BITS) << n | value, (code & 63) + n);
 }
 
-/* A value of at most PSTI_JPEG_SMALL_MAX behind a run of up to 15 zeros. */
-static inline void psti_jpeg_put_small(struct psti_jpeg_sink *s,
-                                       const struct psti_jpeg_encoder_table *table, uint32_t run,
-                                       int32_t value)
-{
-    uint32_t at = run * PSTI_JPEG_RUN_STEP + (uint32_t)(value + PSTI_JPEG_SMALL_MAX);
-    uint32_t entry = table->small[at];
-    s->entries |= entry;
-    psti_jpeg_put(s, entry >> PSTI_JPEG_LENGTH_BITS, entry & 63);
-}
-
-/* Any value behind a run of up to 15 zeros: the bits of one that is not small are its lowest, or
- * those of v - 1 if it is negative, as many as its size says. */
-PSTI_JPEG_INLINE void psti_jpeg_put_any(struct psti_jpeg_sink *s,
+/* Any value behind a run of up to 15 zeros, where at most 38 bits are: to them come at most 23 of a
+ * small one, which 0 is too, or 38 are left of all. The bits of one that is not small are its
+ * lowest, or those of v - 1 if it is negative, as many as its size says. */
+PSTI_JPEG_INLINE void psti_jpeg_add_any(struct psti_jpeg_sink *s,
                                         const struct psti_jpeg_encoder_table *table, uint32_t run,
                                         int32_t v)
 {
-    uint32_t n, bits;
     if (__builtin_expect((uint32_t)(v + PSTI_JPEG_SMALL_MAX) <= 2 * PSTI_JPEG_SMALL_MAX, 1)) {
         uint32_t at = run * PSTI_JPEG_RUN_STEP + (uint32_t)(v + PSTI_JPEG_SMALL_MAX);
         uint32_t entry = table->small[at];
         s->entries |= entry;
-        n = entry & 63;
-        bits = entry >> PSTI_JPEG_LENGTH_BITS;
-    } else {
-        uint32_t size = 32u - (uint32_t)__builtin_clz((uint32_t)(v < 0 ? -v : v));
-        bits = (uint32_t)(v + (v >> 31)) & ((1u << size) - 1);
-        uint32_t code = size > 15 ? PSTI_JPEG_NO_CODE : table->codes[run << 4 | size];
-        s->entries |= code;
-        n = (code & 63) + size;
-        bits |= code >> PSTI_JPEG_LENGTH_BITS << size;
+        psti_jpeg_add(s, entry >> PSTI_JPEG_LENGTH_BITS, entry & 63);
+        return;
     }
-    psti_jpeg_put(s, bits, n);
+    uint32_t size = 32u - (uint32_t)__builtin_clz((uint32_t)(v < 0 ? -v : v));
+    uint32_t bits = (uint32_t)(v + (v >> 31)) & ((1u << size) - 1);
+    uint32_t code = size > 15 ? PSTI_JPEG_NO_CODE : table->codes[run << 4 | size];
+    s->entries |= code;
+    psti_jpeg_flush(s);
+    psti_jpeg_add(s, code >> PSTI_JPEG_LENGTH_BITS << size | bits, (code & 63) + size);
 }
 
 /* Events as they come out of the restoration; `position` is UINT64_MAX behind the last one. */
