@@ -124,12 +124,18 @@ static void put_small(struct small_tokens *t, uint32_t table, uint32_t token, ui
     *t->at++ = (uint16_t)(lane << PSTI_JE_LANE_SHIFT | code);
 }
 
-static void load_square(const struct psti_jpeg_square *q, const uint8_t *ends, uint32_t columns,
-                        uint8_t *own_ends, uint8_t *classes)
+/* Ends of a square's blocks; the lines of their DC, which are far from one another, are asked for.
+ */
+static void load_square(const struct psti_jpeg_square *q, const int16_t *coefs, const uint8_t *ends,
+                        uint32_t columns, uint8_t *own_ends, uint8_t *classes)
 {
     memset(own_ends, 0, SQUARE);
-    for (uint32_t y = 0; y < q->rows; y++)
-        memcpy(own_ends + 8 * y, ends + (size_t)(q->row + y) * columns + q->column, q->columns);
+    for (uint32_t y = 0; y < q->rows; y++) {
+        size_t at = (size_t)(q->row + y) * columns + q->column;
+        memcpy(own_ends + 8 * y, ends + at, q->columns);
+        for (uint32_t x = 0; x < q->columns; x++)
+            __builtin_prefetch(coefs + 64 * (at + x));
+    }
     for (uint32_t p = 0; p < SQUARE; p++)
         classes[p] = class_of(own_ends[p]);
 }
@@ -369,8 +375,8 @@ bool psti_je_tokenise(const struct psti_jpeg_frame *frame, const int16_t *const 
     work->n_squares = psti_jpeg_squares(frame, unit_log2, row, column, work->squares);
     for (uint32_t s = 0; s < work->n_squares; s++) {
         const struct psti_jpeg_square *q = &work->squares[s];
-        load_square(q, ends + first[q->component], frame->components[q->component].columns,
-                    work->ends[s], work->classes[s]);
+        load_square(q, coefs[q->component], ends + first[q->component],
+                    frame->components[q->component].columns, work->ends[s], work->classes[s]);
     }
     put_ends(work, kernels, &tokens, &bits);
     unit->ends_nbytes = (uint32_t)(bits.at - work->raw) + (bits.n_waiting > 0);
