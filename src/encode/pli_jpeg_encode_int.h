@@ -53,13 +53,16 @@ static inline void psti_je_put(struct psti_je_bits *b, uint64_t v, uint32_t n)
     b->waiting >>= b->n_waiting & ~7u;
     b->n_waiting &= 7;
 }
-/* n up to 64. */
+/* n up to 64; the bits above them are 0. Nine bytes behind `at` are written. */
 static inline void psti_je_put_group(struct psti_je_bits *b, uint64_t v, uint32_t n)
 {
-    uint32_t low = n < 32 ? n : 32;
-    psti_je_put(b, v & ((1ull << low) - 1), low);
-    if (n > 32)
-        psti_je_put(b, v >> 32, n - 32);
+    uint32_t total = b->n_waiting + n;
+    uint64_t word = b->waiting | v << b->n_waiting, beyond = v >> 1 >> (63 - b->n_waiting);
+    psti_store_u64(b->at, word);
+    b->at[8] = (uint8_t)beyond;
+    b->at += total >> 3;
+    b->waiting = total < 64 ? word >> (total & 56) : beyond;
+    b->n_waiting = total & 7;
 }
 
 /* What a unit comes to before its tables are known; parts lie one behind the other in the buffers

@@ -120,6 +120,22 @@ static inline size_t psti_jpeg_block_index(const struct psti_jpeg_frame *frame,
            64;
 }
 
+/* Where the places' blocks begin, MCU after MCU from MCU (row, column) on. */
+struct psti_jpeg_steps {
+    size_t at[PSTI_JPEG_MCU_BLOCKS_MAX], step[PSTI_JPEG_MCU_BLOCKS_MAX];
+};
+static inline void psti_jpeg_steps_begin(struct psti_jpeg_steps *steps,
+                                         const struct psti_jpeg_frame *frame,
+                                         const struct psti_jpeg_layout *layout, uint32_t mcu_row,
+                                         uint32_t mcu_column)
+{
+    for (uint32_t j = 0; j < layout->n_blocks; j++) {
+        const struct psti_jpeg_place *place = &layout->places[j];
+        steps->at[j] = psti_jpeg_block_index(frame, place, mcu_row, mcu_column);
+        steps->step[j] = 64 * (size_t)place->h;
+    }
+}
+
 /* Which coefficients are not 0, as bits. First as bytes, which compilers find in vectors; eight of
  * them come together by a multiplication. */
 static inline uint64_t psti_jpeg_nonzeros(const int16_t *block)

@@ -41,7 +41,7 @@ static inline const int16_t *block_of(const struct psti_jpeg_printer *p,
                                       const struct psti_jpeg_place *place, uint32_t row,
                                       uint32_t column)
 {
-    return psti_jpeg_printed_block(p, place, row, column);
+    return p->coefs[place->component] + psti_jpeg_block_index(p->frame, place, row, column);
 }
 
 static inline void put_dc(struct psti_jpeg_sink *s, const struct psti_jpeg_encoder_table *table,

@@ -137,13 +137,6 @@ static inline void psti_jpeg_make_room(struct psti_jpeg_printer *p)
         psti_jpeg_drain(p);
 }
 
-static inline const int16_t *psti_jpeg_printed_block(const struct psti_jpeg_printer *p,
-                                                     const struct psti_jpeg_place *place,
-                                                     uint32_t row, uint32_t column)
-{
-    return p->coefs[place->component] + psti_jpeg_block_index(p->frame, place, row, column);
-}
-
 /* The scan that the walk stands at, into the sink. */
 enum pst_status psti_jpeg_print_scan(struct psti_jpeg_printer *p, struct pst_error *err);
 

@@ -53,7 +53,9 @@ PSTI_JPEG_INLINE void psti_jpeg_print_mcus(struct psti_jpeg_printer *p, uint32_t
                                            uint64_t (*nonzeros)(const int16_t *block))
 {
     struct psti_jpeg_sink sink = p->sink;
+    struct psti_jpeg_steps steps;
     uint64_t position = p->position;
+    psti_jpeg_steps_begin(&steps, p->frame, &p->layout, row, column);
     for (uint32_t i = 0; i < n; i++) {
         if (!psti_jpeg_has_room(p, sink.at)) {
             p->sink = sink;
@@ -62,10 +64,11 @@ PSTI_JPEG_INLINE void psti_jpeg_print_mcus(struct psti_jpeg_printer *p, uint32_t
         }
         for (uint32_t j = 0; j < p->layout.n_blocks; j++, position++) {
             const struct psti_jpeg_place *place = &p->layout.places[j];
-            const int16_t *block = psti_jpeg_printed_block(p, place, row, column + i);
+            const int16_t *block = p->coefs[place->component] + steps.at[j];
             uint32_t zeros = position == p->event.position ? psti_jpeg_zeros_at(p, position) : 0;
             int32_t difference = block[0] - p->predictions[place->slot];
             p->predictions[place->slot] = block[0];
+            steps.at[j] += steps.step[j];
             psti_jpeg_add_any(&sink, p->dc[place->slot], 0, difference);
             psti_jpeg_flush(&sink);
             psti_jpeg_put_ac(&sink, p->ac[place->slot], block, nonzeros(block), zeros);

@@ -43,18 +43,18 @@ PSTI_JPEG_INLINE enum psti_jpeg_trouble psti_jpeg_next_dc(
 }
 
 /* Codes of 16 zeros behind the last coefficient: they end at `end`. */
-static inline uint32_t psti_jpeg_zeros_before(const int16_t *block, uint32_t end)
+static inline uint32_t psti_jpeg_zeros_before(const int16_t *block, size_t end)
 {
-    uint32_t k = end > 64 ? 64 : end;
+    size_t k = end > 64 ? 64 : end;
     while (k > 1 && block[k - 1] == 0)
         k--;
-    return (end - k) / 16;
+    return (uint32_t)(end - k) / 16;
 }
 
 /* A block of which some are read. */
 struct psti_jpeg_part {
     int16_t *block;
-    uint32_t k;     /* where it goes on */
+    size_t k;       /* where it goes on */
     uint32_t zeros; /* see psti_jpeg_zeros_before */
     enum psti_jpeg_trouble trouble;
 };
@@ -95,7 +95,7 @@ PSTI_JPEG_INLINE bool psti_jpeg_next_slow(struct psti_jpeg_bits *b, uint32_t ent
 }
 
 /* The entry of a value, or of zeros, goes up to `next`, the block's end or beyond it. */
-PSTI_JPEG_INLINE void psti_jpeg_next_last(struct psti_jpeg_bits *b, uint32_t entry, uint32_t next,
+PSTI_JPEG_INLINE void psti_jpeg_next_last(struct psti_jpeg_bits *b, uint32_t entry, size_t next,
                                           struct psti_jpeg_part *part)
 {
     if (entry >> 16 == 0)
@@ -114,7 +114,8 @@ PSTI_JPEG_INLINE void psti_jpeg_next_ac(struct psti_jpeg_bits *bits,
                                         struct psti_jpeg_part *part)
 {
     struct psti_jpeg_bits b = *bits;
-    uint32_t next, entry;
+    uint32_t entry;
+    size_t next;
     for (;;) {
         psti_jpeg_refill(&b);
 #pragma GCC unroll 5
@@ -166,14 +167,17 @@ PSTI_JPEG_INLINE enum psti_jpeg_trouble psti_jpeg_read_mcus(struct psti_jpeg_rea
     enum { CLEARED = 4 }; /* MCUs at a time, so that they come into the caches while others do */
     struct psti_jpeg_bits bits = r->bits;
     enum psti_jpeg_trouble trouble = PSTI_JPEG_FINE;
+    struct psti_jpeg_steps steps;
     uint64_t position = r->position;
+    psti_jpeg_steps_begin(&steps, r->frame, &r->layout, row, column);
     for (uint32_t i = 0; i < n && trouble == PSTI_JPEG_FINE; i++) {
         if (i % CLEARED == 0)
             psti_jpeg_clear_mcus(r, row, column + i, n - i < CLEARED ? n - i : CLEARED);
         for (uint32_t j = 0; j < r->layout.n_blocks; j++, position++) {
             const struct psti_jpeg_place *place = &r->layout.places[j];
-            struct psti_jpeg_part part = {.block = psti_jpeg_read_block(r, place, row, column + i),
+            struct psti_jpeg_part part = {.block = r->coefs[place->component] + steps.at[j],
                                           .k = 1};
+            steps.at[j] += steps.step[j];
             int32_t *prediction = &r->predictions[place->slot];
             trouble = psti_jpeg_next_dc(&bits, r->dc[place->slot], prediction);
             if (trouble != PSTI_JPEG_FINE)
