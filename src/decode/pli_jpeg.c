@@ -144,31 +144,27 @@ static int16_t *block_at(const struct planes_of_blocks *out, const struct psti_p
            (row * out->frame->components[square->component].columns + column) * 64;
 }
 
-/* The list goes to and fro in memory that is larger than the near caches: lines of the blocks from
- * i on are asked for before they are written. */
-static void fetch_blocks(const struct planes_of_blocks *out, const struct psti_pli_coefs *coefs,
-                         uint32_t i)
-{
-    for (uint32_t l = 0; l < PSTI_PLI_JPEG_GROUP && i + l < coefs->n; l++) {
-        const int16_t *block = block_at(out, coefs, i + l);
-        __builtin_prefetch(block, 1);
-        __builtin_prefetch(block + 32, 1);
-    }
-}
-
-/* From planes to blocks. A plane is read only up to the multiple of 64 behind its last entry. */
+/* From planes to blocks. A plane is read only up to the multiple of 64 behind its last entry. The
+ * list goes to and fro in memory that is larger than the near caches: lines of blocks are asked for
+ * some groups before they are written. */
 static void to_blocks(const struct planes_of_blocks *out, const struct psti_pli_coefs *coefs)
 {
-    enum { AHEAD = 2 * PSTI_PLI_JPEG_GROUP };
+    enum { GROUP = PSTI_PLI_JPEG_GROUP, AHEAD = 2 * GROUP, RING = 4 * GROUP };
     uint32_t last = coefs->last;
-    for (uint32_t i = 0; i < coefs->n; i += PSTI_PLI_JPEG_GROUP) {
-        int16_t *blocks[PSTI_PLI_JPEG_GROUP], none[64];
-        for (uint32_t l = 0; l < PSTI_PLI_JPEG_GROUP; l++)
-            blocks[l] = i + l < coefs->n ? block_at(out, coefs, i + l) : none;
-        fetch_blocks(out, coefs, i + AHEAD);
+    int16_t *blocks[RING], none[64];
+    for (uint32_t to = 0; to < coefs->n + AHEAD; to += GROUP) {
+        for (uint32_t i = to; i < to + GROUP; i++) {
+            int16_t *block = i < coefs->n ? block_at(out, coefs, i) : none;
+            __builtin_prefetch(block, 1);
+            __builtin_prefetch(block + 32, 1);
+            blocks[i % RING] = block;
+        }
+        uint32_t i = to - AHEAD;
+        if (to < AHEAD || i >= coefs->n)
+            continue;
         while (last > 0 && coefs->n_k[last] <= i)
             last--;
-        out->to_blocks(coefs->planes + i, coefs->stride, last, blocks);
+        out->to_blocks(coefs->planes + i, coefs->stride, last, blocks + i % RING);
     }
 }
 
