@@ -222,8 +222,9 @@ static void wide_weights(const struct filter *f, int64_t centre, int64_t begin, 
 /* Outputs whose padded windows lie within the source. Starts rise, or fall if flipped. */
 static void find_safe(const struct psti_axis_spec *spec, struct psti_axis *axis, bool falling)
 {
-    /* 3 channels: a load of 16 bytes takes 4 pixels and 4 bytes more, that is, part of 2 pixels. */
-    uint64_t beyond = spec->channels == 3 ? 2 : 0;
+    /* 3 channels: a load of 16 bytes takes 4 pixels and 4 bytes more, that is, part of 2 pixels. A
+     * load of a sweep may begin with the window's last pixel. */
+    uint64_t beyond = (spec->channels == 3 ? 2 : 0) + (spec->sweeps ? 3 : 0);
     uint32_t n_safe = 0;
     for (uint32_t i = 0; i < spec->n; i++) {
         uint32_t at = falling ? spec->n - 1 - i : i;

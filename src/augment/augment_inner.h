@@ -2,6 +2,7 @@
  *
  *     augment_compile.c  ops -> chain            augment_draw.c   chain + sample number -> draw
  *     augment_plan.c     chain + draw -> plan    augment_axis.c   filter weights of one axis
+ *     augment_sweep.c    those weights in the order of the source
  *     augment_run.c      plan + rows -> slot     augment_steps.c  what cannot be streamed
  *     augment_resample.c rows -> resized rows    augment_store.c  a finished row -> its dtype and
  * layout augment_kernels.h  the inner loops, one table per CPU level
@@ -157,6 +158,7 @@ struct psti_axis_spec {
     uint32_t n_source; /* source pixels from there */
     uint32_t channels; /* 0: rows, not pixels */
     uint32_t bits;
+    bool sweeps; /* safe outputs have room for a sweep */
 };
 /* Most taps of any output, unpadded. */
 uint32_t psti_axis_max_taps(const struct psti_axis_spec *spec);
@@ -169,6 +171,12 @@ void psti_augment_step_axes(const struct pst_op *op, const struct psti_chain_out
                             struct psti_axis_spec *y, struct psti_axis_spec *x);
 /* Fills `axis`; its arrays lie in `memory` (aligned to 64). */
 void psti_axis_build(const struct psti_axis_spec *spec, void *memory, struct psti_axis *axis);
+/* Whether a sweep is faster than window by window, where a kernel has one. */
+bool psti_sweep_suits(const struct psti_axis_spec *spec);
+size_t psti_sweep_nbytes(const struct psti_axis_spec *spec);
+/* Of the axis's safe outputs, up to the first whose window does not follow the one before. */
+void psti_sweep_build(const struct psti_axis_spec *spec, const struct psti_axis *axis, void *memory,
+                      struct psti_sweep *sweep);
 
 /* Scratch
  * --------------------------------------------------------------------------------------------- */
@@ -206,8 +214,9 @@ typedef void (*psti_emit)(struct psti_run *run, uint32_t i, const unsigned char 
 
 struct psti_resample {
     struct psti_axis x, y;
-    bool has_x; /* false: rows are taken as they are */
-    bool x_is_nearest;
+    struct psti_sweep sweep; /* of x, if x_is_swept */
+    bool has_x;              /* false: rows are taken as they are */
+    bool x_is_nearest, x_is_swept;
     const void **row_pointers; /* of one output row */
     uint32_t ring_rows;        /* a power of two */
     size_t ring_row_nbytes;

@@ -5,6 +5,7 @@
 #ifndef PST_AUGMENT_KERNELS_H
 #define PST_AUGMENT_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,21 @@ struct psti_axis {
                                       vector load takes beyond them) lie within the source row */
 };
 
+/* The weights of an axis in the order of the source, where each pixel lies in two windows at most
+ * (those of a triangle that shrinks without aliasing): the source is gone through once, and a pair
+ * of pixels made ready once for all its windows. Pairs begin at even pixels; they go upwards from
+ * pixel `first`, or downwards. For each output, from the axis's first safe one on, there is a word
+ * with the number of its pairs but the last, that is, of those behind the last of the output
+ * before; then for each of these two words: two weights for this output (an int16 in each half),
+ * two for the next; then for the last pair, which may be the next but one's first, three words: for
+ * this output and the two that follow. */
+struct psti_sweep {
+    const uint32_t *words;
+    uint32_t first;
+    uint32_t end; /* output; others that are safe are left to resize_x */
+    bool falls;
+};
+
 /* Horizontal pass over `lanes` rows at once (dst and src: one pointer each): outputs begin..end-1,
  * source pixel p lies at src[(p - bias) * channels]. May write up to 16 bytes behind the last
  * output, and up to 16 bytes behind output `end - 1` where a later call writes again: calls go
@@ -36,10 +52,16 @@ typedef void (*psti_resize_x)(uint8_t *const *dst, const uint8_t *const *src,
                               const struct psti_axis *axis, uint32_t begin, uint32_t end,
                               uint32_t bias);
 
+/* The same for outputs safe_begin..sweep->end-1. Reads nothing outside the row if the safe outputs
+ * were found with room for a sweep. */
+typedef void (*psti_sweep_x)(uint8_t *const *dst, const uint8_t *const *src,
+                             const struct psti_axis *axis, const struct psti_sweep *sweep);
+
 struct psti_augment_ops {
     const char *name;
     uint32_t lanes[5];         /* rows that resize_x takes at once, by channels */
     psti_resize_x resize_x[5]; /* by channels, 1..4 */
+    psti_sweep_x sweep_x[5];   /* NULL: resize_x is as fast */
     /* Vertical pass: n bytes of `taps` rows (even; weights[taps] i16). Reads and writes up to 63
      * bytes more. */
     void (*resize_y)(uint8_t *dst, const uint8_t *const *rows, const int16_t *weights,

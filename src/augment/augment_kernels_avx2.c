@@ -1,9 +1,9 @@
 /* augment_kernels_avx2.c - the inner loops with AVX2 and F16C.
  *
  * In and out: see augment_kernels.h; plain C gives the same bits. Pure functions, any thread. The
- * horizontal pass takes two rows at once, one in each 128-bit lane, so that weights are loaded once
- * for both: a shuffle makes pairs of 16-bit samples (taps k and k + 1 of one channel), a
- * multiply-add sums them. */
+ * horizontal pass takes four rows at once (two of one channel), one in each 128-bit lane, so that
+ * weights are loaded once for all: a shuffle makes pairs of 16-bit samples (taps k and k + 1 of one
+ * channel), a multiply-add sums them. */
 #include "augment/augment_kernels.h"
 
 #if defined(__x86_64__)
@@ -36,81 +36,134 @@ INLINE __m256i load_8(const uint8_t *a, const uint8_t *b)
                _mm_loadl_epi64((const __m128i *)(const void *)b));
 }
 
-INLINE __m256i weight_pair(const int16_t *weights)
+INLINE __m256i weight_pair(const void *weights)
 {
     return _mm256_set1_epi32((int)psti_load_u32(weights));
 }
 
-/* One pixel of 3 or 4 channels of both rows: 4 sums of 32 bits in each lane. */
-INLINE __m256i pixel_sums(const uint8_t *a, const uint8_t *b, const int16_t *weights, uint32_t taps,
-                          uint32_t channels, __m256i first, __m256i second, __m256i sum)
+INLINE __m256i both_lanes(__m128i v) { return _mm256_broadcastsi128_si256(v); }
+
+/* Of 3 or 4 channels: the samples of a load's pixels 0 and 1 (half 0) or 2 and 3 (half 1) in
+ * pairs. */
+INLINE __m256i pairs_order(uint32_t channels, uint32_t half)
 {
-    uint32_t k = 0;
-    for (; k + 4 <= taps; k += 4) {
-        __m256i v = load_16(a, b);
-        __m256i low = _mm256_shuffle_epi8(v, first), high = _mm256_shuffle_epi8(v, second);
-        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(low, weight_pair(weights + k)));
-        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(high, weight_pair(weights + k + 2)));
-        a += 4 * channels;
-        b += 4 * channels;
-    }
-    if (k < taps) {
-        __m256i low = _mm256_shuffle_epi8(load_8(a, b), first);
-        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(low, weight_pair(weights + k)));
-    }
-    return sum;
+    if (channels == 3 && half == 0)
+        return both_lanes(_mm_setr_epi8(0, Z, 3, Z, 1, Z, 4, Z, 2, Z, 5, Z, Z, Z, Z, Z));
+    if (channels == 3)
+        return both_lanes(_mm_setr_epi8(6, Z, 9, Z, 7, Z, 10, Z, 8, Z, 11, Z, Z, Z, Z, Z));
+    if (half == 0)
+        return both_lanes(_mm_setr_epi8(0, Z, 4, Z, 1, Z, 5, Z, 2, Z, 6, Z, 3, Z, 7, Z));
+    return both_lanes(_mm_setr_epi8(8, Z, 12, Z, 9, Z, 13, Z, 10, Z, 14, Z, 11, Z, 15, Z));
 }
 
-/* The template for 3 and 4 channels; `taps` is a constant for the usual scales. */
+/* Four sums of both lanes' rows, shifted, as four pixels. */
+INLINE void store_pixels(uint8_t *a, uint8_t *b, const __m256i sums[4], uint32_t channels)
+{
+    const __m256i compress =
+        both_lanes(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, Z, Z, Z, Z));
+    __m256i pixels = _mm256_packus_epi16(_mm256_packs_epi32(sums[0], sums[1]),
+                                         _mm256_packs_epi32(sums[2], sums[3]));
+    if (channels == 3)
+        pixels = _mm256_shuffle_epi8(pixels, compress);
+    _mm_storeu_si128((__m128i *)(void *)a, _mm256_castsi256_si128(pixels));
+    _mm_storeu_si128((__m128i *)(void *)b, _mm256_extracti128_si256(pixels, 1));
+}
+
+/* Of rows 0 and 1, of rows 2 and 3: sums of an output, or samples in pairs. */
+struct four_rows {
+    __m256i upper, lower;
+};
+
+INLINE void add_pairs(struct four_rows *sums, struct four_rows pairs, __m256i weights)
+{
+    sums->upper = _mm256_add_epi32(sums->upper, _mm256_madd_epi16(pairs.upper, weights));
+    sums->lower = _mm256_add_epi32(sums->lower, _mm256_madd_epi16(pairs.lower, weights));
+}
+
+INLINE struct four_rows ordered(__m256i upper, __m256i lower, __m256i order)
+{
+    struct four_rows pairs = {_mm256_shuffle_epi8(upper, order), _mm256_shuffle_epi8(lower, order)};
+    return pairs;
+}
+
+/* `sums` and the products of one window. */
+INLINE struct four_rows window_sums(struct four_rows sums, const uint8_t *const *src, size_t offset,
+                                    const int16_t *weights, uint32_t taps, uint32_t channels)
+{
+    const __m256i first = pairs_order(channels, 0), second = pairs_order(channels, 1);
+    const uint8_t *a = src[0] + offset, *b = src[1] + offset;
+    const uint8_t *c = src[2] + offset, *d = src[3] + offset;
+    uint32_t k = 0;
+    for (; k + 4 <= taps; k += 4) {
+        __m256i upper = load_16(a, b), lower = load_16(c, d);
+        add_pairs(&sums, ordered(upper, lower, first), weight_pair(weights + k));
+        add_pairs(&sums, ordered(upper, lower, second), weight_pair(weights + k + 2));
+        a += 4 * channels;
+        b += 4 * channels;
+        c += 4 * channels;
+        d += 4 * channels;
+    }
+    if (k < taps)
+        add_pairs(&sums, ordered(load_8(a, b), load_8(c, d), first), weight_pair(weights + k));
+    return sums;
+}
+
+/* Outputs at[0..3] of four rows, put at output `i`. */
+INLINE void four_pixels(uint8_t *const *dst, const uint8_t *const *src,
+                        const struct psti_axis *axis, size_t i, const size_t at[4], uint32_t bias,
+                        uint32_t taps, uint32_t channels)
+{
+    const __m256i round = _mm256_set1_epi32(1 << (axis->precision - 1));
+    const __m128i shift = _mm_cvtsi32_si128((int)axis->precision);
+    __m256i upper[4], lower[4];
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) {
+        struct four_rows sums = {round, round};
+        sums = window_sums(sums, src, (size_t)(axis->start[at[j]] - bias) * channels,
+                           axis->weights + at[j] * taps, taps, channels);
+        upper[j] = _mm256_sra_epi32(sums.upper, shift);
+        lower[j] = _mm256_sra_epi32(sums.lower, shift);
+    }
+    store_pixels(dst[0] + i * channels, dst[1] + i * channels, upper, channels);
+    store_pixels(dst[2] + i * channels, dst[3] + i * channels, lower, channels);
+}
+
+/* The template for 3 and 4 channels; `taps` is a constant for the usual scales. Four outputs at
+ * least; some are made twice where they are not a multiple of four. */
 INLINE void resize_x_pixels(uint8_t *const *dst, const uint8_t *const *src,
                             const struct psti_axis *axis, uint32_t begin, uint32_t end,
                             uint32_t bias, uint32_t taps, uint32_t channels)
 {
-    const __m256i first = channels == 3
-                              ? _mm256_setr_epi8(0, Z, 3, Z, 1, Z, 4, Z, 2, Z, 5, Z, Z, Z, Z, Z, 0,
-                                                 Z, 3, Z, 1, Z, 4, Z, 2, Z, 5, Z, Z, Z, Z, Z)
-                              : _mm256_setr_epi8(0, Z, 4, Z, 1, Z, 5, Z, 2, Z, 6, Z, 3, Z, 7, Z, 0,
-                                                 Z, 4, Z, 1, Z, 5, Z, 2, Z, 6, Z, 3, Z, 7, Z);
-    const __m256i second =
-        channels == 3 ? _mm256_setr_epi8(6, Z, 9, Z, 7, Z, 10, Z, 8, Z, 11, Z, Z, Z, Z, Z, 6, Z, 9,
-                                         Z, 7, Z, 10, Z, 8, Z, 11, Z, Z, Z, Z, Z)
-                      : _mm256_setr_epi8(8, Z, 12, Z, 9, Z, 13, Z, 10, Z, 14, Z, 11, Z, 15, Z, 8, Z,
-                                         12, Z, 9, Z, 13, Z, 10, Z, 14, Z, 11, Z, 15, Z);
-    const __m256i compress = _mm256_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, Z, Z, Z, Z, 0,
-                                              1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, Z, Z, Z, Z);
-    const __m256i round = _mm256_set1_epi32(1 << (axis->precision - 1));
-    const __m128i shift = _mm_cvtsi32_si128((int)axis->precision);
-    const uint32_t *start =
-        axis->start; /* bytes are stored below: as members they would be read again each time */
-    const int16_t *all_weights = axis->weights;
-    const uint8_t *const src_a = src[0], *const src_b = src[1];
-    uint8_t *const dst_a = dst[0], *const dst_b = dst[1];
-    for (uint32_t i = begin; i < end; i += 4) {
-        __m256i sums[4];
-#pragma GCC unroll 4
-        for (uint32_t j = 0; j < 4; j++) {
-            uint32_t at = i + j < end ? i + j : end - 1;
-            size_t offset = (size_t)(start[at] - bias) * channels;
-            const int16_t *weights = all_weights + (size_t)at * taps;
-            sums[j] = pixel_sums(src_a + offset, src_b + offset, weights, taps, channels, first,
-                                 second, round);
-            sums[j] = _mm256_sra_epi32(sums[j], shift);
-        }
-        __m256i pixels = _mm256_packus_epi16(_mm256_packs_epi32(sums[0], sums[1]),
-                                             _mm256_packs_epi32(sums[2], sums[3]));
-        if (channels == 3)
-            pixels = _mm256_shuffle_epi8(pixels, compress);
-        size_t to = (size_t)i * channels;
-        _mm_storeu_si128((__m128i *)(void *)(dst_a + to), _mm256_castsi256_si128(pixels));
-        _mm_storeu_si128((__m128i *)(void *)(dst_b + to), _mm256_extracti128_si256(pixels, 1));
+    /* Bytes are stored below: what is not a local would be read again each time. */
+    const struct psti_axis own = *axis;
+    const uint8_t *const from[4] = {src[0], src[1], src[2], src[3]};
+    uint8_t *const to[4] = {dst[0], dst[1], dst[2], dst[3]};
+    for (size_t i = begin, last = (size_t)end - 4;;) {
+        const size_t at[4] = {i, i + 1, i + 2, i + 3};
+        four_pixels(to, from, &own, i, at, bias, taps, channels);
+        if (i == last)
+            return;
+        i = i + 4 < last ? i + 4 : last;
     }
+}
+
+/* One to three outputs. */
+INLINE void resize_x_few(uint8_t *const *dst, const uint8_t *const *src,
+                         const struct psti_axis *axis, uint32_t begin, uint32_t end, uint32_t bias,
+                         uint32_t channels)
+{
+    const size_t last = (size_t)end - 1;
+    const size_t at[4] = {begin, begin < last ? begin + 1 : last, last, last};
+    four_pixels(dst, src, axis, begin, at, bias, axis->stride, channels);
 }
 
 TARGET static void resize_x_3(uint8_t *const *dst, const uint8_t *const *src,
                               const struct psti_axis *axis, uint32_t begin, uint32_t end,
                               uint32_t bias)
 {
-    if (axis->stride == 2)
+    if (end - begin < 4)
+        resize_x_few(dst, src, axis, begin, end, bias, 3);
+    else if (axis->stride == 2)
         resize_x_pixels(dst, src, axis, begin, end, bias, 2, 3);
     else if (axis->stride == 4)
         resize_x_pixels(dst, src, axis, begin, end, bias, 4, 3);
@@ -124,12 +177,79 @@ TARGET static void resize_x_4(uint8_t *const *dst, const uint8_t *const *src,
                               const struct psti_axis *axis, uint32_t begin, uint32_t end,
                               uint32_t bias)
 {
-    if (axis->stride == 2)
+    if (end - begin < 4)
+        resize_x_few(dst, src, axis, begin, end, bias, 4);
+    else if (axis->stride == 2)
         resize_x_pixels(dst, src, axis, begin, end, bias, 2, 4);
     else if (axis->stride == 4)
         resize_x_pixels(dst, src, axis, begin, end, bias, 4, 4);
+    else if (axis->stride == 6)
+        resize_x_pixels(dst, src, axis, begin, end, bias, 6, 4);
     else
         resize_x_pixels(dst, src, axis, begin, end, bias, axis->stride, 4);
+}
+
+/* Pixels 0 and 1 of four rows, in pairs. */
+INLINE struct four_rows sweep_pairs(const uint8_t *a, const uint8_t *b, const uint8_t *c,
+                                    const uint8_t *d, uint32_t channels)
+{
+    return ordered(load_16(a, b), load_16(c, d), pairs_order(channels, 0));
+}
+
+/* The template of sweeps: sums of the windows of this output, the next and the next but one. */
+INLINE void sweep_pixels(uint8_t *const *dst, const uint8_t *const *src,
+                         const struct psti_axis *axis, const struct psti_sweep *sweep,
+                         uint32_t channels)
+{
+    const __m256i round = _mm256_set1_epi32(1 << (axis->precision - 1));
+    const __m128i shift = _mm_cvtsi32_si128((int)axis->precision);
+    const size_t offset = (size_t)sweep->first * channels;
+    const uint8_t *a = src[0] + offset, *b = src[1] + offset;
+    const uint8_t *c = src[2] + offset, *d = src[3] + offset;
+    uint8_t *const to[4] = {dst[0], dst[1], dst[2], dst[3]};
+    const ptrdiff_t step = (sweep->falls ? -2 : 2) * (ptrdiff_t)channels;
+    const uint32_t *words = sweep->words, end = sweep->end;
+    const struct four_rows none = {round, round};
+    struct four_rows now = none, next = none;
+    ptrdiff_t at = 0;
+    for (uint32_t i = axis->safe_begin; i < end; i += 4) {
+        __m256i upper[4], lower[4];
+#pragma GCC unroll 4
+        for (uint32_t j = 0; j < 4; j++) {
+            struct four_rows later = none, pairs;
+            if (i + j < end) {
+                for (uint32_t n = *words++; n > 0; n--, words += 2, at += step) {
+                    pairs = sweep_pairs(a + at, b + at, c + at, d + at, channels);
+                    add_pairs(&now, pairs, weight_pair(words));
+                    add_pairs(&next, pairs, weight_pair(words + 1));
+                }
+                pairs = sweep_pairs(a + at, b + at, c + at, d + at, channels);
+                add_pairs(&now, pairs, weight_pair(words));
+                add_pairs(&next, pairs, weight_pair(words + 1));
+                add_pairs(&later, pairs, weight_pair(words + 2));
+                words += 3;
+                at += step;
+            }
+            upper[j] = _mm256_sra_epi32(now.upper, shift);
+            lower[j] = _mm256_sra_epi32(now.lower, shift);
+            now = next;
+            next = later;
+        }
+        store_pixels(to[0] + (size_t)i * channels, to[1] + (size_t)i * channels, upper, channels);
+        store_pixels(to[2] + (size_t)i * channels, to[3] + (size_t)i * channels, lower, channels);
+    }
+}
+
+TARGET static void sweep_x_3(uint8_t *const *dst, const uint8_t *const *src,
+                             const struct psti_axis *axis, const struct psti_sweep *sweep)
+{
+    sweep_pixels(dst, src, axis, sweep, 3);
+}
+
+TARGET static void sweep_x_4(uint8_t *const *dst, const uint8_t *const *src,
+                             const struct psti_axis *axis, const struct psti_sweep *sweep)
+{
+    sweep_pixels(dst, src, axis, sweep, 4);
 }
 
 /* One channel: 8 taps of both rows at once, four outputs summed across together. */
@@ -329,8 +449,9 @@ TARGET static void to_bf16(void *dst, const uint8_t *src, size_t n, const float 
 
 const struct psti_augment_ops psti_augment_ops_avx2 = {
     .name = "avx2",
-    .lanes = {1, 2, 1, 2, 2},
+    .lanes = {1, 2, 1, 4, 4},
     .resize_x = {NULL, resize_x_1, psti_augment_resize_x_2_c, resize_x_3, resize_x_4},
+    .sweep_x = {NULL, NULL, NULL, sweep_x_3, sweep_x_4},
     .resize_y = resize_y,
     .reverse = {NULL, psti_augment_reverse_1_avx2, psti_augment_reverse_2_c,
                 psti_augment_reverse_3_avx2, psti_augment_reverse_4_avx2},

@@ -27,18 +27,26 @@ static void find_tail(struct psti_resample *r, uint32_t n_source)
     r->tail_pixels = n_source - begin;
 }
 
-static enum pst_status begin_x(struct psti_run *run, const struct psti_axis_spec *spec,
+static enum pst_status begin_x(struct psti_run *run, const struct psti_axis_spec *wanted,
                                struct pst_error *err)
 {
     struct psti_resample *r = &run->resample;
-    enum pst_status status = psti_run_reserve(run, PSTI_BUFFER_AXIS_X, psti_axis_nbytes(spec), err);
+    struct psti_axis_spec spec = *wanted;
+    spec.sweeps = run->chain->kernels->sweep_x[channels_of(run)] != NULL && psti_sweep_suits(&spec);
+    size_t axis_nbytes = psti_round_up(psti_axis_nbytes(&spec), 64);
+    size_t nbytes = axis_nbytes + (spec.sweeps ? psti_sweep_nbytes(&spec) : 0);
+    enum pst_status status = psti_run_reserve(run, PSTI_BUFFER_AXIS_X, nbytes, err);
     if (status != PST_OK)
         return status;
-    psti_axis_build(spec, run->buffers[PSTI_BUFFER_AXIS_X].data, &r->x);
-    r->x_is_nearest = spec->side.interpolation == PST_INTERPOLATION_NEAREST;
+    unsigned char *memory = run->buffers[PSTI_BUFFER_AXIS_X].data;
+    psti_axis_build(&spec, memory, &r->x);
+    r->x_is_swept = spec.sweeps;
+    if (spec.sweeps)
+        psti_sweep_build(&spec, &r->x, memory + axis_nbytes, &r->sweep);
+    r->x_is_nearest = spec.side.interpolation == PST_INTERPOLATION_NEAREST;
     if (r->x_is_nearest || bits_of(run) != 8)
         return PST_OK;
-    find_tail(r, spec->n_source);
+    find_tail(r, spec.n_source);
     r->tail_row_nbytes = ((size_t)r->tail_pixels + r->x.stride) * channels_of(run) + PSTI_SLACK;
     return psti_run_reserve(run, PSTI_BUFFER_TAIL, PSTI_MAX_LANES * r->tail_row_nbytes, err);
 }
@@ -159,8 +167,13 @@ static void narrow_x(struct psti_run *run, uint8_t *const *to, const uint8_t *co
     psti_resize_x kernel = run->chain->kernels->resize_x[channels_of(run)];
     if (x->safe_begin > 0)
         tail_x(run, to, from, lanes, 0, x->safe_begin);
-    if (x->safe_end > x->safe_begin)
-        kernel(to, from, x, x->safe_begin, x->safe_end, 0);
+    uint32_t next = x->safe_begin;
+    if (r->x_is_swept) {
+        run->chain->kernels->sweep_x[channels_of(run)](to, from, x, &r->sweep);
+        next = r->sweep.end;
+    }
+    if (x->safe_end > next)
+        kernel(to, from, x, next, x->safe_end, 0);
     if (x->safe_end < x->n)
         tail_x(run, to, from, lanes, x->safe_end, x->n);
 }
@@ -235,7 +248,10 @@ void psti_resample_rows(struct psti_run *run, const unsigned char *rows, size_t 
     uint32_t lanes = by_lanes ? run->chain->kernels->lanes[channels_of(run)] : 1;
     while (n_rows > 0) {
         uint32_t n = n_rows < lanes ? n_rows : lanes;
-        if (r->next_out < r->y.n && r->next_in + n > r->y.start[r->next_out])
+        uint32_t needed = r->next_out < r->y.n ? r->y.start[r->next_out] : r->n_in;
+        if (r->next_in < needed)
+            n = n_rows < needed - r->next_in ? n_rows : needed - r->next_in;
+        else
             rows_to_ring(run, rows, row_nbytes, n, lanes);
         r->next_in += n;
         rows += n * row_nbytes;

@@ -182,6 +182,29 @@ static void extreme_ratios_agree(void **state)
     }
 }
 
+/* Shrinking, where rows are swept; a window of the result and a flip in front or behind, any number
+ * of rows at a time. */
+static void shrinking_agrees(void **state)
+{
+    (void)state;
+    struct test_random r = {.seed = 14};
+    for (int round = 0; round < 160; round++) {
+        uint32_t channels = 3 + (uint32_t)(round & 1), to = 8 + test_below(&r, 60);
+        uint32_t from = to * (2 + test_below(&r, 8)) + test_below(&r, to);
+        struct psti_chain_output format = {
+            .dtype = PST_DTYPE_U8, .channels = (uint8_t)channels, .bits = 8};
+        struct test_image image = image_make(&r, 9 + test_below(&r, 40), from, channels, 8);
+        struct pst_op ops[3] = {make_op(PST_OP_HORIZONTAL_FLIP, 0, 0),
+                                make_op(PST_OP_RESIZE, 9 + test_below(&r, 9), to),
+                                make_op(PST_OP_CENTER_CROP, 7, 1 + test_below(&r, to))};
+        ops[1].interpolation =
+            round % 5 == 0 ? PST_INTERPOLATION_BICUBIC : PST_INTERPOLATION_BILINEAR;
+        ops[1].no_antialias = round % 7 == 0;
+        check_levels(ops, 3, &format, &image, &r);
+        image_free(&image);
+    }
+}
+
 /* The region holds what is needed and no more: an outer row or column of it changes some output
  * pixel. Here: Resize(64) + CenterCrop(16) of 256 x 256 needs about a quarter of each side. */
 static void region_is_narrow(void **state)
@@ -205,9 +228,8 @@ static void region_is_narrow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_chains_agree),
-        cmocka_unit_test(all_small_sizes_agree),
-        cmocka_unit_test(extreme_ratios_agree),
+        cmocka_unit_test(random_chains_agree),  cmocka_unit_test(all_small_sizes_agree),
+        cmocka_unit_test(extreme_ratios_agree), cmocka_unit_test(shrinking_agrees),
         cmocka_unit_test(region_is_narrow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

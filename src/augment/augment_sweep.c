@@ -1,0 +1,94 @@
+/* augment_sweep.c - the weights of an axis in the order of the source.
+ *
+ * In: a built axis. Out: struct psti_sweep, which kernels read word by word (augment_kernels.h).
+ * Any thread; the memory is the caller's. Windows of a triangle that is as wide as shrinking makes
+ * it overlap by half: window i ends where i + 2 begins. Window by window, each pixel would be
+ * loaded and shuffled twice.
+ *
+ * Pairs are counted in the direction in which the outputs go through the source: where that is
+ * backwards, pair p begins at pixel -2 p. */
+#include "augment/augment_inner.h"
+
+/* Measured, Zen 3: with fewer taps there is hardly a pair for each output, and what outputs cost
+ * outweighs what a sweep saves. */
+#define LEAST_TAPS 5
+
+struct windows {
+    const struct psti_axis *axis;
+    bool falls;
+};
+
+static int64_t first_pair(struct windows w, uint32_t i)
+{
+    int64_t start = w.axis->start[i];
+    return w.falls ? -((start + w.axis->taps[i] - 1) / 2) : start / 2;
+}
+
+static int64_t last_pair(struct windows w, uint32_t i)
+{
+    int64_t start = w.axis->start[i];
+    return w.falls ? -(start / 2) : (start + w.axis->taps[i] - 1) / 2;
+}
+
+/* Outputs, from the first safe one on, each of which has a last pair of its own, in which the next
+ * but one may begin, but none does before. All but one, if the last window is cut off by the edge
+ * of the picture. */
+static uint32_t find_end(struct windows w)
+{
+    uint32_t begin = w.axis->safe_begin, end = w.axis->safe_end;
+    for (uint32_t i = begin + 1; i < end; i++) {
+        int64_t least = i == begin + 1 ? first_pair(w, begin) : last_pair(w, i - 2);
+        if (last_pair(w, i) <= last_pair(w, i - 1) || first_pair(w, i) < least)
+            return i;
+    }
+    return end;
+}
+
+bool psti_sweep_suits(const struct psti_axis_spec *spec)
+{
+    return spec->bits == 8 && spec->side.interpolation == PST_INTERPOLATION_BILINEAR &&
+           !spec->side.no_antialias && psti_axis_max_taps(spec) >= LEAST_TAPS;
+}
+
+size_t psti_sweep_nbytes(const struct psti_axis_spec *spec)
+{
+    /* A count and a third word of the last pair for each output, two words for each pair, of which
+     * an odd source has one pixel more. */
+    return ((size_t)spec->n * 2 + spec->n_source + 1) * sizeof(uint32_t);
+}
+
+/* Weights of pixels at and at + 1 for output i; none for one that is not swept. */
+static uint32_t pair_weights(const struct psti_axis *axis, uint32_t i, uint32_t end, int64_t at)
+{
+    if (i >= end)
+        return 0;
+    const int16_t *weights = axis->weights + (size_t)i * axis->stride;
+    int64_t k = at - axis->start[i], taps = axis->taps[i];
+    uint32_t first = k >= 0 && k < taps ? (uint16_t)weights[k] : 0;
+    uint32_t second = k + 1 >= 0 && k + 1 < taps ? (uint16_t)weights[k + 1] : 0;
+    return first | second << 16;
+}
+
+void psti_sweep_build(const struct psti_axis_spec *spec, const struct psti_axis *axis, void *memory,
+                      struct psti_sweep *sweep)
+{
+    struct windows w = {.axis = axis, .falls = spec->flip};
+    uint32_t *words = memory, begin = axis->safe_begin, end = find_end(w);
+    sweep->words = words;
+    sweep->end = end;
+    sweep->falls = w.falls;
+    sweep->first = 0;
+    if (end == begin)
+        return;
+    int64_t direction = w.falls ? -2 : 2, pair = first_pair(w, begin);
+    sweep->first = (uint32_t)(pair * direction);
+    for (uint32_t i = begin; i < end; i++) {
+        int64_t last = last_pair(w, i);
+        *words++ = (uint32_t)(last - pair);
+        for (; pair <= last; pair++) {
+            *words++ = pair_weights(axis, i, end, pair * direction);
+            *words++ = pair_weights(axis, i + 1, end, pair * direction);
+        }
+        *words++ = pair_weights(axis, i + 2, end, last * direction);
+    }
+}
