@@ -33,10 +33,10 @@ struct psti_axis {
  * (those of a triangle that shrinks without aliasing): the source is gone through once, and a pair
  * of pixels made ready once for all its windows. Pairs begin at even pixels; they go upwards from
  * pixel `first`, or downwards. For each output, from the axis's first safe one on, there is a word
- * with the number of its pairs but the last, that is, of those behind the last of the output
- * before; then for each of these two words: two weights for this output (an int16 in each half),
- * two for the next; then for the last pair, which may be the next but one's first, three words: for
- * this output and the two that follow. */
+ * with the number of its pairs, one at least: those behind the last of the output before, up to the
+ * last of its own window; then for each of these two words: two weights for this output (an int16
+ * in each half) and two for the next; then a word for the next but one, which may begin with the
+ * last of these pairs. */
 struct psti_sweep {
     const uint32_t *words;
     uint32_t first;

@@ -218,17 +218,15 @@ INLINE void sweep_pixels(uint8_t *const *dst, const uint8_t *const *src,
         for (uint32_t j = 0; j < 4; j++) {
             struct four_rows later = none, pairs;
             if (i + j < end) {
-                for (uint32_t n = *words++; n > 0; n--, words += 2, at += step) {
+                uint32_t n = *words++;
+                do {
                     pairs = sweep_pairs(a + at, b + at, c + at, d + at, channels);
                     add_pairs(&now, pairs, weight_pair(words));
                     add_pairs(&next, pairs, weight_pair(words + 1));
-                }
-                pairs = sweep_pairs(a + at, b + at, c + at, d + at, channels);
-                add_pairs(&now, pairs, weight_pair(words));
-                add_pairs(&next, pairs, weight_pair(words + 1));
-                add_pairs(&later, pairs, weight_pair(words + 2));
-                words += 3;
-                at += step;
+                    words += 2;
+                    at += step;
+                } while (--n > 0);
+                add_pairs(&later, pairs, weight_pair(words++));
             }
             upper[j] = _mm256_sra_epi32(now.upper, shift);
             lower[j] = _mm256_sra_epi32(now.lower, shift);

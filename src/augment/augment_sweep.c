@@ -52,7 +52,7 @@ bool psti_sweep_suits(const struct psti_axis_spec *spec)
 
 size_t psti_sweep_nbytes(const struct psti_axis_spec *spec)
 {
-    /* A count and a third word of the last pair for each output, two words for each pair, of which
+    /* A count and a word for the next but one for each output, two words for each pair, of which
      * an odd source has one pixel more. */
     return ((size_t)spec->n * 2 + spec->n_source + 1) * sizeof(uint32_t);
 }
@@ -84,7 +84,7 @@ void psti_sweep_build(const struct psti_axis_spec *spec, const struct psti_axis 
     sweep->first = (uint32_t)(pair * direction);
     for (uint32_t i = begin; i < end; i++) {
         int64_t last = last_pair(w, i);
-        *words++ = (uint32_t)(last - pair);
+        *words++ = (uint32_t)(last - pair + 1);
         for (; pair <= last; pair++) {
             *words++ = pair_weights(axis, i, end, pair * direction);
             *words++ = pair_weights(axis, i + 1, end, pair * direction);

@@ -64,7 +64,9 @@ static void walk(const struct psti_axis_spec *spec, const struct made *m, int32_
     const uint32_t *words = m->sweep.words;
     int64_t pixel = m->sweep.first, step = m->sweep.falls ? -2 : 2;
     for (uint32_t i = m->axis.safe_begin; i < m->sweep.end; i++) {
-        for (uint32_t left = 1 + *words++; left > 0; left--, pixel += step) {
+        uint32_t left = *words++;
+        assert_true(left > 0);
+        for (; left > 0; left--, pixel += step) {
             assert_true(pixel >= 0 && pixel % 2 == 0);
             assert_true((uint64_t)pixel * spec->channels + 16 <=
                         (uint64_t)spec->n_source * spec->channels);
