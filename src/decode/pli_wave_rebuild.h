@@ -73,11 +73,11 @@ INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end);
 #if BITS == 8
 INLINE vec own_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
 {
-    return vec_load(m->of_8.samples[WAVE_BEFORE + t] - (size_t)WAVE_LANES * back);
+    return vec_load(m->of_8.samples[WAVE_BEFORE + (size_t)t - back]);
 }
 INLINE vec above_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
 {
-    return vec_load(m->of_8.above[WAVE_BEFORE + t] - (size_t)WAVE_LANES * back);
+    return vec_load(m->of_8.above[WAVE_BEFORE + (size_t)t - back]);
 }
 INLINE void keep_row(struct psti_pli_wave_memory *m, uint32_t t, vec v)
 {

@@ -6,8 +6,10 @@
 #include "base/bits.h"
 #include "cuda/cuda_prepare.h"
 
-/* Fewer rounds where a sanitizer, or running PTX, makes each several times as slow. */
-#if defined(__SANITIZE_ADDRESS__) || defined(PST_TEST_SLOW)
+/* Fewer rounds where running PTX, or a sanitizer, makes each several times as slow. */
+#if defined(PST_TEST_PTX)
+enum { SLOWER = 15 };
+#elif defined(__SANITIZE_ADDRESS__)
 enum { SLOWER = 5 };
 #else
 enum { SLOWER = 1 };

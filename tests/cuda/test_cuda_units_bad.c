@@ -7,8 +7,10 @@
 #include "base/hash.h"
 #include "golden/make_pli_picture.h"
 
-/* Fewer rounds where a sanitizer, or running PTX, makes each several times as slow. */
-#if defined(__SANITIZE_ADDRESS__) || defined(PST_TEST_SLOW)
+/* Fewer rounds where running PTX, or a sanitizer, makes each several times as slow. */
+#if defined(PST_TEST_PTX)
+enum { ROUNDS = 1 };
+#elif defined(__SANITIZE_ADDRESS__)
 enum { ROUNDS = 2 };
 #else
 enum { ROUNDS = 8 };

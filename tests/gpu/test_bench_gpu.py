@@ -37,7 +37,7 @@ def main() -> None:
         (folder / "empty").mkdir()
         for bad in (f"x:{folder / 'empty'}:4:picture", f"x:{folder / 'picture'}:4:sideways", "x"):
             refused = run(bench, "--seconds", "0.01", "--repeats", "1", bad)
-            assert refused.returncode != 0 and refused.stderr.startswith("bench_gpu: "), (bad, refused)
+            assert refused.returncode != 0 and refused.stderr.startswith(pathlib.Path(bench).name + ": "), (bad, refused)
 
 
 if __name__ == "__main__":
