@@ -18,16 +18,28 @@ string(SUBSTRING ${hash} 0 12 hash)
 set(PST_CUDA_ABI "${PROJECT_VERSION}-${hash}")
 
 set(PST_NVCC "")
-if(PST_CUDA STREQUAL "ON" OR (PST_CUDA STREQUAL "AUTO" AND NOT PST_BUILD_TESTS AND NOT PST_BUILD_FUZZ))
+if(NOT PST_CUDA MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "PST_CUDA is AUTO, ON or OFF, not ${PST_CUDA}")
+elseif(NOT PST_CUDA STREQUAL "OFF")
   find_program(PST_NVCC_PROGRAM nvcc HINTS ENV CUDACXX ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
   if(PST_NVCC_PROGRAM)
     set(PST_NVCC ${PST_NVCC_PROGRAM})
   elseif(PST_CUDA STREQUAL "ON")
     message(FATAL_ERROR "PST_CUDA is ON and there is no nvcc")
   endif()
-elseif(NOT PST_CUDA MATCHES "^(AUTO|OFF)$")
-  message(FATAL_ERROR "PST_CUDA is AUTO, ON or OFF, not ${PST_CUDA}")
 endif()
+# Tests run the PTX that nvcc makes of the kernels on the CPU (tests/cuda/ptx), where nvcc is.
+set(PST_PTX OFF)
+if(PST_NVCC AND PST_BUILD_TESTS AND NOT PST_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+  set(PST_PTX ON)
+endif()
+# The library for cards.
+set(PST_CUDA_LIBRARY OFF)
+if(PST_NVCC AND (PST_CUDA STREQUAL "ON" OR NOT (PST_BUILD_TESTS OR PST_BUILD_FUZZ)))
+  set(PST_CUDA_LIBRARY ON)
+endif()
+# No contraction: kernels give the bits of the plain C code.
+set(PST_NVCC_FLAGS -std=c++17 -O3 -fmad=false -I ${PROJECT_SOURCE_DIR}/src -I ${PROJECT_SOURCE_DIR}/include)
 
 # pst_cuda_library(FILES ...): libpenstock_cuda.so of the kernel files (in the calling folder), one fatbin each. It has
 # machine code for PST_CUDA_ARCHS, as far as this nvcc knows them, and PTX for the oldest cards (7.5) and those to come.
@@ -56,10 +68,8 @@ function(pst_cuda_library)
   foreach(source ${ARGN})
     get_filename_component(name ${source} NAME_WE)
     set(fatbin ${CMAKE_CURRENT_BINARY_DIR}/${name}.fatbin)
-    # No contraction: kernels give the bits of the plain C code.
     add_custom_command(OUTPUT ${fatbin}
-      COMMAND ${PST_NVCC} -std=c++17 -O3 -fmad=false -fatbin ${generate} -I ${PROJECT_SOURCE_DIR}/src
-        -I ${PROJECT_SOURCE_DIR}/include -MD -MF ${fatbin}.d -MT ${fatbin}
+      COMMAND ${PST_NVCC} ${PST_NVCC_FLAGS} -fatbin ${generate} -MD -MF ${fatbin}.d -MT ${fatbin}
         ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${fatbin}
       DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source} DEPFILE ${fatbin}.d
       COMMENT "nvcc ${source}" VERBATIM)
@@ -78,31 +88,25 @@ function(pst_cuda_library)
   set_target_properties(penstock_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 endfunction()
 
-# Tests run the PTX that nvcc makes of the kernels on the CPU (tests/cuda/ptx), where nvcc is.
-set(PST_PTX_NVCC "")
-if(PST_BUILD_TESTS AND NOT PST_SANITIZE AND NOT CMAKE_CROSSCOMPILING AND NOT PST_CUDA STREQUAL "OFF")
-  find_program(PST_NVCC_PROGRAM nvcc HINTS ENV CUDACXX ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
-  if(PST_NVCC_PROGRAM)
-    set(PST_PTX_NVCC ${PST_NVCC_PROGRAM})
-  endif()
-endif()
-
 # pst_ptx_library(NAME ARCH FILES ...): the kernels of FILES (in src/cuda) as functions, like pst_cuda_host, from their PTX
 # for cards of capability ARCH.
 function(pst_ptx_library name arch)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/ptx${arch})
   set(outputs "")
+  set(literals "")
   foreach(source ${ARGN})
     get_filename_component(stem ${source} NAME_WE)
     set(ptx ${folder}/${stem}.ptx)
     add_custom_command(OUTPUT ${ptx}
       COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
-      COMMAND ${PST_PTX_NVCC} -std=c++17 -O3 -fmad=false -ptx -arch=compute_${arch} -I ${PROJECT_SOURCE_DIR}/src
-        -I ${PROJECT_SOURCE_DIR}/include -MD -MF ${ptx}.d -MT ${ptx} ${PROJECT_SOURCE_DIR}/src/cuda/${source} -o ${ptx}
+      COMMAND ${PST_NVCC} ${PST_NVCC_FLAGS} -ptx -arch=compute_${arch} -MD -MF ${ptx}.d -MT ${ptx}
+        ${PROJECT_SOURCE_DIR}/src/cuda/${source} -o ${ptx}
       DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/${source} DEPFILE ${ptx}.d
       COMMENT "nvcc -ptx ${source} (${arch})" VERBATIM)
     list(APPEND outputs ${ptx})
+    list(APPEND literals "\"${ptx}\"")
   endforeach()
+  list(JOIN literals "," literals)
   add_custom_target(${name}_files DEPENDS ${outputs})
   set(emulator ${PROJECT_SOURCE_DIR}/tests/cuda/ptx)
   add_library(${name} STATIC ${emulator}/ptx_kernels.c ${emulator}/ptx_parse.c ${emulator}/ptx_run.c)
@@ -110,6 +114,6 @@ function(pst_ptx_library name arch)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include
     ${PROJECT_SOURCE_DIR}/tests)
   target_compile_options(${name} PRIVATE -O3)
-  target_compile_definitions(${name} PRIVATE PST_PTX_FOLDER="${folder}")
+  target_compile_definitions(${name} PRIVATE "PST_PTX_FILES=${literals}")
   target_link_libraries(${name} PRIVATE Threads::Threads m)
 endfunction()

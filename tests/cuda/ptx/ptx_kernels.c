@@ -1,14 +1,13 @@
 /* ptx_kernels.c - the kernels as functions, from their PTX: what stands for pst_cuda_host where
- * that is wanted. PST_PTX_FOLDER has a file of each of the kernels' files. */
+ * that is wanted. PST_PTX_FILES are the paths of all of it. */
 #include "cuda/ptx/ptx.h"
 
 #include "cuda/cuda_kernels.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
-static const char *const files[] = {"units", "units_wave", "jpeg", "prepare", "copy"};
+static const char *const files[] = {PST_PTX_FILES};
 enum { N_FILES = sizeof files / sizeof files[0] };
 
 static struct ptx_module modules[N_FILES];
@@ -23,17 +22,14 @@ static __attribute__((destructor)) void close_all(void)
 
 static const struct ptx_kernel *find(const char *name)
 {
-    char path[512];
     for (uint32_t i = 0; i < N_FILES; i++) {
-        if (!modules[i].text) {
-            snprintf(path, sizeof path, "%s/%s.ptx", PST_PTX_FOLDER, files[i]);
-            ptx_open(path, &modules[i]);
-        }
+        if (!modules[i].text)
+            ptx_open(files[i], &modules[i]);
         for (uint32_t k = 0; k < modules[i].n_kernels; k++)
             if (strcmp(modules[i].kernels[k].name, name) == 0)
                 return &modules[i].kernels[k];
     }
-    ptx_fail("no kernel %s in %s", name, PST_PTX_FOLDER);
+    ptx_fail("no kernel %s beside that of %s", name, files[0]);
 }
 
 static void launch(const char *name, uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
