@@ -6,12 +6,6 @@
  * bits are kept in a local copy during n MCUs, for the compiler's sake. */
 #include "encode/pli_jpeg_file_read_mcus.h"
 
-static inline int16_t *block_of(const struct psti_jpeg_reader *r,
-                                const struct psti_jpeg_place *place, uint32_t row, uint32_t column)
-{
-    return psti_jpeg_read_block(r, place, row, column);
-}
-
 enum psti_jpeg_trouble psti_jpeg_read_sequential(struct psti_jpeg_reader *r, uint32_t row,
                                                  uint32_t column, uint32_t n)
 {
@@ -50,7 +44,7 @@ enum psti_jpeg_trouble psti_jpeg_read_dc_first(struct psti_jpeg_reader *r, uint3
                 trouble = PSTI_JPEG_BAD_RANGE;
             if (trouble == PSTI_JPEG_FINE && bits.at > bits.limit)
                 trouble = PSTI_JPEG_NO_DATA;
-            block_of(r, place, row, column + i)[0] = (int16_t)value;
+            psti_jpeg_read_block(r, place, row, column + i)[0] = (int16_t)value;
         }
     r->bits = bits;
     return trouble;
@@ -65,7 +59,7 @@ enum psti_jpeg_trouble psti_jpeg_read_dc_more(struct psti_jpeg_reader *r, uint32
         for (uint32_t j = 0; j < r->layout.n_blocks; j++) {
             psti_jpeg_need(&bits);
             uint32_t bit = psti_jpeg_take(&bits, 1) << r->walk.scan.low;
-            int16_t *dc = block_of(r, &r->layout.places[j], row, column + i);
+            int16_t *dc = psti_jpeg_read_block(r, &r->layout.places[j], row, column + i);
             *dc = (int16_t)(*dc | (int32_t)bit);
             if (bits.at > bits.limit)
                 trouble = PSTI_JPEG_NO_DATA;
@@ -153,8 +147,8 @@ enum psti_jpeg_trouble psti_jpeg_read_ac_first(struct psti_jpeg_reader *r, uint3
             i += skip - 1;
             continue;
         }
-        trouble = take_ac_first(r, &bits, block_of(r, r->layout.places, row, column + i),
-                                r->position + i);
+        trouble = take_ac_first(
+            r, &bits, psti_jpeg_read_block(r, r->layout.places, row, column + i), r->position + i);
     }
     r->bits = bits;
     return trouble;
@@ -233,7 +227,7 @@ enum psti_jpeg_trouble psti_jpeg_read_ac_more(struct psti_jpeg_reader *r, uint32
     const struct psti_jpeg_scan *s = &r->walk.scan;
     enum psti_jpeg_trouble trouble = PSTI_JPEG_FINE;
     for (uint32_t i = 0; i < n && trouble == PSTI_JPEG_FINE; i++) {
-        int16_t *block = block_of(r, r->layout.places, row, column + i);
+        int16_t *block = psti_jpeg_read_block(r, r->layout.places, row, column + i);
         if (r->run_left == 0) {
             trouble = take_ac_more(r, &bits, block, r->position + i);
             continue;
