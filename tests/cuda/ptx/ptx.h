@@ -68,8 +68,8 @@ enum ptx_op {
     PTX_SETP_GT_F32,
     PTX_SETP_GE_F32,
     PTX_CVT,
-    PTX_CVT_DOWN, /* .rzi, .rmi */
-    PTX_CVT_FLOOR,
+    PTX_CVT_DOWN,  /* .rzi */
+    PTX_CVT_FLOOR, /* .rmi */
     PTX_CVT_PACK,
     PTX_CVTA, /* global and generic addresses are the same here */
     PTX_LD,

@@ -12,12 +12,10 @@ enum { LANES = 32, FIRST_PAGE = 65536 };
 enum { TID, NTID, CTAID, NCTAID };
 #define MOST_STEPS ((uint64_t)1 << 36) /* of a lane between two collective instructions */
 
-enum state { RUNNING, MEETING, ENDED };
-
 struct lane {
     uint64_t *regs;
     uint32_t at; /* instruction */
-    enum state state;
+    bool ended;
 };
 
 struct block {
@@ -452,7 +450,7 @@ static void run_lane(const struct block *b, struct lane *lane)
         default:
             if (i->op >= PTX_RET) {
                 lane->at = (uint32_t)(i - code);
-                lane->state = i->op == PTX_RET ? ENDED : MEETING;
+                lane->ended = i->op == PTX_RET;
                 return;
             }
             regs[i->o[0]] = cut(result_of(b, i, regs), i->to_bits);
@@ -514,7 +512,6 @@ static void meet(const struct block *b, struct lane *lanes)
         if (has_values)
             lanes[l].regs[i->o[0]] = results[l];
         lanes[l].at++;
-        lanes[l].state = RUNNING;
     }
 }
 
@@ -539,10 +536,10 @@ static bool run_warp(const struct block *b, struct lane *lanes)
         for (uint32_t k = 0; k < LANES; k++)
             run_lane(b, &lanes[in_order(b->turn, k, LANES)]);
         for (uint32_t l = 1; l < LANES; l++)
-            if (lanes[l].at != lanes->at && (lanes[l].state != ENDED || lanes->state != ENDED))
+            if (lanes[l].at != lanes->at && !(lanes[l].ended && lanes->ended))
                 ptx_fail("%s, block %u: lanes 0 and %u part: lines %u and %u", kernel->name,
                          b->index, l, kernel->lines[lanes->at], kernel->lines[lanes[l].at]);
-        if (lanes->state == ENDED)
+        if (lanes->ended)
             return true;
         if (kernel->code[lanes->at].op == PTX_BAR_SYNC)
             return false;
