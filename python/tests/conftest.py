@@ -108,6 +108,8 @@ def run(folder: Path, packed: Path, typed: Path):
 
     def call(source: str, *, check: bool = True, timeout: float = 120) -> str:
         head = f"folder, packed, typed = {str(folder)!r}, {str(packed)!r}, {str(typed)!r}\n"
+        # What a shell starts in the background ignores Ctrl-C, and so do its children.
+        head += "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         done = subprocess.run(
             [sys.executable, "-c", head + textwrap.dedent(source)],
             capture_output=True,

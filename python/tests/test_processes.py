@@ -126,10 +126,10 @@ def test_ctrl_c_under_a_throttle(script, num_workers):
             next(iter(loader))
             print("not interrupted")
         except KeyboardInterrupt:
-            print("interrupted", time.monotonic() - begun < 3)
+            print("interrupted", time.monotonic() - begun < 60)
         begun = time.monotonic()
         loader.close()
-        print("closed", time.monotonic() - begun < 3)
+        print("closed", time.monotonic() - begun < 60)
     """)
     assert out.split() == ["interrupted", "True", "closed", "True"]
 
