@@ -77,6 +77,8 @@ bool cli_count(const char *text, uint64_t *count);
  * NULL ends. */
 const char *cli_nearest(const char *word, const void *first, size_t stride);
 void cli_size_text(uint64_t nbytes, char out[32]); /* "1.5 MiB" */
+/* Prints "1 sample" or "2 samples". */
+void cli_print_count(uint64_t n, const char *one, const char *many);
 
 /* Output (cli_output.c)
  * ------------------------------------------------------------------------------------ */

@@ -164,14 +164,24 @@ void cli_json_pretty(const char *text)
         if (*s == '}' || *s == ']')
             printf("\n%*s", 2 * --depth, "");
         putchar(*s);
-        if (*s == '{' || *s == '[')
+        bool opens = *s == '{' || *s == '[';
+        if (opens && (s[1] == '}' || s[1] == ']')) { /* empty: "[]" */
+            putchar(*++s);
+            continue;
+        }
+        if (opens)
             depth++;
-        if (*s == '{' || *s == '[' || *s == ',')
+        if (opens || *s == ',')
             printf("\n%*s", 2 * depth, "");
         if (*s == ':')
             putchar(' ');
     }
     putchar('\n');
+}
+
+void cli_print_count(uint64_t n, const char *one, const char *many)
+{
+    printf("%llu %s", (unsigned long long)n, n == 1 ? one : many);
 }
 
 void cli_print_name(FILE *file, const char *name)

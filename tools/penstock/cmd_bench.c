@@ -160,8 +160,10 @@ static void print_text(const struct bench *bench, const struct pst_loader_stats 
            1e-9 * (double)s->read_ns, 1e-9 * (double)s->decode_ns,
            1e-9 * (double)s->caller_wait_ns);
     printf("  host memory at most %s", peak);
-    if (s->n_bad > 0)
-        printf("; %llu BAD samples", (unsigned long long)s->n_bad);
+    if (s->n_bad > 0) {
+        fputs("; ", stdout);
+        cli_print_count(s->n_bad, "BAD sample", "BAD samples");
+    }
     if (s->n_fallback_region > 0)
         printf("; %llu images decoded whole for a region",
                (unsigned long long)s->n_fallback_region);

@@ -180,17 +180,18 @@ static void field_text(struct info *info, uint32_t f)
         printf(" of %s", pst_dtype_name(field->dtype));
     if (field->n_variants > 1)
         printf(", %u variants", field->n_variants);
-    if (field->n_classes > 0)
-        printf(", %lld classes", (long long)field->n_classes);
+    if (field->n_classes > 0) {
+        fputs(", ", stdout);
+        cli_print_count((uint64_t)field->n_classes, "class", "classes");
+    }
     putchar('\n');
     for (unsigned form = 0; form < N_FORMS; form++) {
         if (sums->n[form] == 0)
             continue;
         cli_size_text(sums->nbytes[form], size);
-        printf("    %-14s %llu items, %s, %.0f bytes each",
-               form == 0 ? "not looked at" : pst_form_name((enum pst_form)form),
-               (unsigned long long)sums->n[form], size,
-               (double)sums->nbytes[form] / (double)sums->n[form]);
+        printf("    %-14s ", form == 0 ? "not looked at" : pst_form_name((enum pst_form)form));
+        cli_print_count(sums->n[form], "item", "items");
+        printf(", %s, %.0f bytes each", size, (double)sums->nbytes[form] / (double)sums->n[form]);
         if (form == PST_FORM_PLI_JPEG && sums->jpeg_nbytes > 0)
             printf(", %.1f %% of the JPEG files",
                    100 * (double)sums->nbytes[form] / (double)sums->jpeg_nbytes);
@@ -218,18 +219,20 @@ static void print_text(struct info *info, const char *id)
 {
     pst_dataset *dataset = info->dataset;
     cli_print_name(stdout, pst_dataset_path(dataset));
-    printf(": %s, %llu samples\n", pst_dataset_is_folder(dataset) ? "a plain folder" : "a data set",
-           (unsigned long long)pst_dataset_count(dataset));
-    printf("  id %s\n", id);
+    fputs(pst_dataset_is_folder(dataset) ? ": a plain folder, " : ": a data set, ", stdout);
+    cli_print_count(pst_dataset_count(dataset), "sample", "samples");
+    printf("\n  id %s\n", id);
     if (pst_dataset_n_skipped(dataset) > 0)
         printf("  %llu files could not be read and are left out\n",
                (unsigned long long)pst_dataset_n_skipped(dataset));
-    if (!pst_dataset_is_folder(dataset))
-        printf("  %u shard%s\n", pst_dataset_n_files(dataset),
-               pst_dataset_n_files(dataset) == 1 ? "" : "s");
-    else if (info->n_looked < pst_dataset_count(dataset))
+    if (!pst_dataset_is_folder(dataset)) {
+        fputs("  ", stdout);
+        cli_print_count(pst_dataset_n_files(dataset), "shard", "shards");
+        putchar('\n');
+    } else if (info->n_looked < pst_dataset_count(dataset)) {
         printf("  forms and sizes are of the %llu files looked at (--all looks at every one)\n",
                (unsigned long long)info->n_looked);
+    }
     for (uint32_t f = 0; f < pst_dataset_n_fields(dataset); f++)
         field_text(info, f);
 }

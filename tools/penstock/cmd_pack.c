@@ -160,7 +160,8 @@ static void print_report(struct pack_run *run, const struct pst_pack_report *rep
     if (run->cli->quiet)
         return;
     cli_print_name(stdout, destination);
-    printf(": %llu samples", (unsigned long long)report->n_samples);
+    fputs(": ", stdout);
+    cli_print_count(report->n_samples, "sample", "samples");
     if (report->n_resumed > 0)
         printf(", %llu of them there already", (unsigned long long)report->n_resumed);
     printf(", %s read, %s written", in, out);

@@ -328,7 +328,9 @@ static void print_text(const struct unpack *unpack)
     char size[32];
     cli_size_text(unpack->nbytes, size);
     cli_print_name(stdout, unpack->plan.folder);
-    printf(": %llu files, %s written", (unsigned long long)unpack->n_files, size);
+    fputs(": ", stdout);
+    cli_print_count(unpack->n_files, "file", "files");
+    printf(", %s written", size);
     if (unpack->n_masks > 0)
         printf(", %llu of them masks", (unsigned long long)unpack->n_masks);
     if (unpack->n_restored > 0)

@@ -111,12 +111,16 @@ int cmd_verify(struct cli *cli, int argc, char **argv)
         char size[32];
         cli_size_text(report.nbytes, size);
         cli_print_name(stdout, operands[0]);
-        printf(": %llu samples, %llu items, %s: ", (unsigned long long)report.n_samples,
-               (unsigned long long)report.n_items, size);
+        fputs(": ", stdout);
+        cli_print_count(report.n_samples, "sample", "samples");
+        fputs(", ", stdout);
+        cli_print_count(report.n_items, "item", "items");
+        printf(", %s: ", size);
         if (report.n_bad == 0)
-            puts("all good");
+            fputs("all good", stdout);
         else
-            printf("%llu FINDINGS\n", (unsigned long long)report.n_bad);
+            cli_print_count(report.n_bad, "FINDING", "FINDINGS");
+        putchar('\n');
     }
     return exit_status;
 }
