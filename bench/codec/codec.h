@@ -87,6 +87,7 @@ struct measurement {
     size_t nbytes;               /* of all images */
     double encode;               /* bytes of pixels per second and core; 0: not measured */
     double *decode, *decode_all; /* one core, all cores: one for each repeat */
+    double *shortest;            /* seconds that each image took to decode when it took least */
     double cpu_share;            /* least part of the wall time that the core was ours */
 };
 
@@ -103,6 +104,8 @@ void measure_encode(struct measurement *m, const struct group *group,
                     const struct measurement *lender, const struct settings *settings);
 void measure_decode(struct measurement *m, const struct group *group, uint32_t repeat,
                     const struct settings *settings);
+/* Bytes of pixels per second if every image took the shortest time it ever took. */
+double undisturbed_rate(const struct measurement *m, const struct group *group);
 double median_of(const double *values, size_t n);
 void measurement_close(struct measurement *m, size_t n_images);
 

@@ -126,7 +126,8 @@ static void put_row(struct output *out, const struct group *group, const struct 
         fprintf(file, ", \"encode\": %.2f", m->encode / 1e6);
     if (!settings->sizes_only) {
         put_runs(file, "decode", m->decode, settings->repeats);
-        fprintf(file, ", \"cpu_share\": %.3f", m->cpu_share);
+        fprintf(file, ", \"decode_undisturbed\": %.2f, \"cpu_share\": %.3f",
+                undisturbed_rate(m, group) / 1e6, m->cpu_share);
         if (settings->threads > 0)
             put_runs(file, "decode_all", m->decode_all, settings->repeats);
     }

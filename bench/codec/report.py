@@ -47,7 +47,7 @@ class Figures:
             return None
         raw = sum(r["raw_nbytes"] for r in rows)
         total = {"nbytes": sum(r["nbytes"] for r in rows), "raw_nbytes": raw, "pixels": sum(r["pixels"] for r in rows)}
-        for speed in ("decode", "decode_all", "encode"):
+        for speed in ("decode", "decode_undisturbed", "decode_all", "encode"):
             if all(r.get(speed) for r in rows):
                 total[speed] = raw / sum(r["raw_nbytes"] / r[speed] for r in rows)
         total["bpp"] = 8 * total["nbytes"] / total["pixels"]
