@@ -104,7 +104,7 @@ def test_ctrl_c_while_waiting(script, where):
                     ps.verify(packed, decode=True, progress=slow)
             print("not interrupted")
         except KeyboardInterrupt:
-            print("interrupted", time.monotonic() - begun < 2)
+            print("interrupted", time.monotonic() - begun < 60)
         if where == "next":  # nothing is lost
             assert next(batches)["index"].tolist() == make(batch_size=8).replay(0)["index"].tolist()
         loader.close()

