@@ -104,7 +104,7 @@ def test_ctrl_c_while_waiting(script, where):
                     ps.verify(packed, decode=True, progress=slow)
             print("not interrupted")
         except KeyboardInterrupt:
-            print("interrupted", time.monotonic() - begun < 60)
+            print("interrupted", time.monotonic() - begun < 2)
         if where == "next":  # nothing is lost
             assert next(batches)["index"].tolist() == make(batch_size=8).replay(0)["index"].tolist()
         loader.close()
@@ -126,10 +126,10 @@ def test_ctrl_c_under_a_throttle(script, num_workers):
             next(iter(loader))
             print("not interrupted")
         except KeyboardInterrupt:
-            print("interrupted", time.monotonic() - begun < 60)
+            print("interrupted", time.monotonic() - begun < 3)
         begun = time.monotonic()
         loader.close()
-        print("closed", time.monotonic() - begun < 60)
+        print("closed", time.monotonic() - begun < 3)
     """)
     assert out.split() == ["interrupted", "True", "closed", "True"]
 

@@ -298,7 +298,7 @@ static void test_timed(void **state)
 }
 
 /* A slow read delays its own batch only: the batches behind it are read meanwhile. Work on a busy
- * machine has two seconds and a half. */
+ * machine has two seconds. */
 static void test_slow_does_not_block(void **state)
 {
     (void)state;
@@ -318,7 +318,7 @@ static void test_slow_does_not_block(void **state)
         next_hash(loader);
     int64_t four = psti_clock_ns() - start;
     /* One after the other, 16 reads would take 16 s; one batch at a time 4 s. */
-    assert_true(four < 3500000000);
+    assert_true(four < 3000000000);
     pst_loader_close(&loader);
 }
 
@@ -346,7 +346,7 @@ static void test_cancel_throttled(void **state)
                                          PST_ERROR_BUSY);
                 }
                 pst_loader_close(&loader);
-                assert_true(psti_clock_ns() - start < 60000000000);
+                assert_true(psti_clock_ns() - start < 10000000000);
             }
 }
 
@@ -365,14 +365,14 @@ static void test_cancel_replacing(void **state)
         spoil_sample(bad, i, "image");
     struct pst_loader_options options = options_of(2, 0);
     options.on_error = PST_ON_ERROR_REPLACE;
-    options.throttle_latency_seconds = 2; /* 16 replacements: 32 s, 28 of them left */
+    options.throttle_latency_seconds = 2; /* 16 replacements: 32 s */
     pst_loader *loader = open_loader(bad, &options);
     pst_batch *batch;
     assert_ok(pst_loader_begin(loader, 0, &err));
     assert_int_equal(pst_loader_next_timed(loader, 2200000000, &batch, &err), PST_ERROR_BUSY);
     int64_t start = psti_clock_ns();
     pst_loader_close(&loader);
-    assert_true(psti_clock_ns() - start < 15000000000);
+    assert_true(psti_clock_ns() - start < 1500000000);
     pst_dataset_close(&bad);
 }
 

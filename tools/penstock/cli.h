@@ -77,8 +77,6 @@ bool cli_count(const char *text, uint64_t *count);
  * NULL ends. */
 const char *cli_nearest(const char *word, const void *first, size_t stride);
 void cli_size_text(uint64_t nbytes, char out[32]); /* "1.5 MiB" */
-/* Prints "1 sample" or "2 samples". */
-void cli_print_count(uint64_t n, const char *one, const char *many);
 
 /* Output (cli_output.c)
  * ------------------------------------------------------------------------------------ */
@@ -102,6 +100,8 @@ void cli_json_pretty(const char *text);
 
 /* A field's name as text that cannot upset a terminal: control characters become \xNN. */
 void cli_print_name(FILE *file, const char *name);
+/* Prints "1 sample" or "2 samples". */
+void cli_print_count(uint64_t n, const char *one, const char *many);
 /* Reports a failure; returns CLI_FAILED, or CLI_INTERRUPTED for PST_ERROR_CANCELLED. */
 int cli_fail(const struct cli *cli, const struct pst_error *err);
 /* A remark on stderr, unless --quiet. */
