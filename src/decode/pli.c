@@ -391,33 +391,49 @@ static bool is_wave(const struct psti_pli_request *request, uint64_t offset,
            request->bytes[offset] == PSTI_PLI_WAVE;
 }
 
-/* Units (row, column) and (row, column + 1) at once, where the level does that. False: nothing was
- * done; they are to be decoded one by one, which also tells what is wrong with them. */
-static bool two_units(struct run *run, uint32_t row, uint32_t column, const uint64_t offsets[2],
-                      const struct psti_pli_entry entries[2], enum pst_status *status,
-                      struct pst_error *err)
+/* Units of a row from `column` that are decoded at once, and where they are in the file. */
+struct group {
+    uint32_t row, column, n_units;
+    uint64_t offsets[PSTI_PLI_WAVE_MOST_UNITS];
+    struct psti_pli_entry entries[PSTI_PLI_WAVE_MOST_UNITS];
+};
+
+/* The units of a group as they are placed; false: they are not all whole waves. */
+static bool place_group(struct run *run, const struct group *g, struct placed *p)
 {
     const struct psti_pli_request *request = &run->request;
-    struct placed p[2];
-    struct psti_pli_planes planes[2];
-    enum pst_status statuses[2];
-    if (request->header.unit_log2 != PSTI_PLI_UNIT_LOG2_MIN ||
-        !is_wave(request, offsets[0], entries[0]) || !is_wave(request, offsets[1], entries[1]) ||
-        check_unit(request, offsets[0], entries[0], NULL) != PST_OK ||
-        check_unit(request, offsets[1], entries[1], NULL) != PST_OK ||
-        wave_tables(run, NULL) != PST_OK)
+    for (uint32_t u = 0; u < g->n_units; u++)
+        if (!is_wave(request, g->offsets[u], g->entries[u]) ||
+            check_unit(request, g->offsets[u], g->entries[u], NULL) != PST_OK)
+            return false;
+    for (uint32_t u = 0; u < g->n_units; u++)
+        place_unit(request, g->row, g->column + u, request->bytes + g->offsets[u],
+                   g->entries[u].nbytes, p + u);
+    return wave_tables(run, NULL) == PST_OK;
+}
+
+/* Two to four units at once, where the level does that. False: nothing was done; they are to be
+ * decoded otherwise, one by one in the end, which also tells what is wrong with them. */
+static bool decode_group(struct run *run, const struct group *g, enum pst_status *status,
+                         struct pst_error *err)
+{
+    struct placed p[PSTI_PLI_WAVE_MOST_UNITS];
+    struct psti_pli_unit units[PSTI_PLI_WAVE_MOST_UNITS];
+    struct psti_pli_planes planes[PSTI_PLI_WAVE_MOST_UNITS];
+    enum pst_status statuses[PSTI_PLI_WAVE_MOST_UNITS];
+    if (!place_group(run, g, p))
         return false;
-    for (uint32_t u = 0; u < 2; u++)
-        place_unit(request, row, column + u, request->bytes + offsets[u], entries[u].nbytes, p + u);
-    const struct psti_pli_unit units[2] = {p[0].unit, p[1].unit};
-    if (!psti_pli_wave_decode_two(units, run->tables, run->work, planes, statuses, err))
+    for (uint32_t u = 0; u < g->n_units; u++)
+        units[u] = p[u].unit;
+    if (!psti_pli_wave_decode_some(units, g->n_units, run->tables, run->work, planes, statuses,
+                                   err))
         return false;
     *status = PST_OK;
-    for (uint32_t u = 0; u < 2 && *status == PST_OK; u++) {
+    for (uint32_t u = 0; u < g->n_units && *status == PST_OK; u++) {
         if (statuses[u] == PST_OK)
             psti_pli_emit_planes(&p[u].unit, planes + u, &p[u].part);
         else
-            *status = psti_pli_unit_failed(row, column + u, offsets[u], statuses[u], err);
+            *status = psti_pli_unit_failed(g->row, g->column + u, g->offsets[u], statuses[u], err);
     }
     return true;
 }
@@ -427,16 +443,20 @@ static uint32_t next_units(struct run *run, uint32_t row, uint32_t column, uint3
                            uint64_t offset, enum pst_status *status, struct pst_error *err)
 {
     const struct psti_pli_header *h = &run->request.header;
-    const uint8_t *bytes = run->request.bytes;
-    uint32_t index = row * psti_pli_unit_columns(h) + column;
-    struct psti_pli_entry entries[2] = {psti_pli_parse_entry(bytes, h, index)};
-    if (column + 1 < end && psti_pli_wave_takes_two(run->request.cpu)) {
-        const uint64_t offsets[2] = {offset, offset + entries[0].nbytes};
-        entries[1] = psti_pli_parse_entry(bytes, h, index + 1);
-        if (two_units(run, row, column, offsets, entries, status, err))
-            return 2;
+    uint32_t index = row * psti_pli_unit_columns(h) + column, most = 1;
+    struct group g = {row, column, 1, {offset}, {{0}}};
+    if (h->unit_log2 == PSTI_PLI_UNIT_LOG2_MIN)
+        most = psti_pli_wave_most_units(run->request.cpu, h->bits);
+    g.entries[0] = psti_pli_parse_entry(run->request.bytes, h, index);
+    while (g.n_units < most && column + g.n_units < end) {
+        uint32_t u = g.n_units++;
+        g.offsets[u] = g.offsets[u - 1] + g.entries[u - 1].nbytes;
+        g.entries[u] = psti_pli_parse_entry(run->request.bytes, h, index + u);
     }
-    *status = one_unit(run, row, column, offset, entries[0], err);
+    for (; g.n_units > 1; g.n_units /= 2)
+        if (decode_group(run, &g, status, err))
+            return g.n_units;
+    *status = one_unit(run, row, column, offset, g.entries[0], err);
     return 1;
 }
 

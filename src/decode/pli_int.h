@@ -138,14 +138,15 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
                                      struct psti_pli_wave_tables *tables, void *work,
                                      struct psti_pli_planes *planes, struct pst_error *err);
 
-/* Whether the level decodes two units at once; and two such units, one after the other in the
- * image. False: these do not go together, and nothing was done. `err` is of the first that failed.
- */
-bool psti_pli_wave_takes_two(uint32_t cpu);
-bool psti_pli_wave_decode_two(const struct psti_pli_unit units[2],
-                              struct psti_pli_wave_tables *tables, void *work,
-                              struct psti_pli_planes planes[2], enum pst_status statuses[2],
-                              struct pst_error *err);
+/* How many units of so many bits the level decodes at once, at most: 1, 2 or 4; and so many or
+ * fewer, but not one, one after the other in the image. False: these do not go together, and
+ * nothing was done. `err` is of the first that failed. */
+enum { PSTI_PLI_WAVE_MOST_UNITS = 4 };
+uint32_t psti_pli_wave_most_units(uint32_t cpu, uint32_t bits);
+bool psti_pli_wave_decode_some(const struct psti_pli_unit *units, uint32_t n_units,
+                               struct psti_pli_wave_tables *tables, void *work,
+                               struct psti_pli_planes *planes, enum pst_status *statuses,
+                               struct pst_error *err);
 
 /* pli_lz.c: section 6. The built-in tables that units have asked for, made once per decode;
  * PSTI_PLI_LZ_TABLES_NBYTES, which the decode begins by psti_pli_lz_begin(). */

@@ -203,15 +203,23 @@ enum pst_status psti_pli_wave_parse(const struct psti_pli_unit *unit,
     return PST_OK;
 }
 
-bool psti_pli_wave_same_shape(const struct psti_pli_unit units[2],
-                              const struct psti_pli_wave_head heads[2])
+static bool same_shape(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head,
+                       const struct psti_pli_unit *unit_b, const struct psti_pli_wave_head *head_b)
 {
-    if (units[0].height != units[1].height || units[0].width != units[1].width ||
-        units[0].channels != units[1].channels || units[0].transform != units[1].transform ||
-        heads[0].n_coded != heads[1].n_coded)
+    if (unit->height != unit_b->height || unit->channels != unit_b->channels ||
+        unit->transform != unit_b->transform || head->n_coded != head_b->n_coded)
         return false;
-    for (uint32_t j = 0; j < heads[0].n_coded; j++)
-        if (heads[0].planes[j].plane != heads[1].planes[j].plane)
+    for (uint32_t j = 0; j < head->n_coded; j++)
+        if (head->planes[j].plane != head_b->planes[j].plane)
+            return false;
+    return true;
+}
+
+bool psti_pli_wave_same_shape(const struct psti_pli_unit *units,
+                              const struct psti_pli_wave_head *heads, uint32_t n_units)
+{
+    for (uint32_t u = 1; u < n_units; u++)
+        if (!same_shape(units, heads, units + u, heads + u))
             return false;
     return true;
 }
@@ -271,32 +279,36 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
     return decode(unit, &head, tables, work, planes, err);
 }
 
-bool psti_pli_wave_takes_two(uint32_t cpu)
+uint32_t psti_pli_wave_most_units(uint32_t cpu, uint32_t bits)
 {
 #if defined(__x86_64__)
-    return (cpu & (PSTI_CPU_AVX2 | PSTI_CPU_AVX512_VBMI)) != 0;
+    if ((cpu & PSTI_CPU_AVX512_VBMI) != 0 && bits == 8)
+        return 4;
+    return (cpu & (PSTI_CPU_AVX2 | PSTI_CPU_AVX512_VBMI)) != 0 ? 2 : 1;
 #else
-    (void)cpu;
-    return false;
+    (void)cpu, (void)bits;
+    return 1;
 #endif
 }
 
-bool psti_pli_wave_decode_two(const struct psti_pli_unit units[2],
-                              struct psti_pli_wave_tables *tables, void *work,
-                              struct psti_pli_planes planes[2], enum pst_status statuses[2],
-                              struct pst_error *err)
+bool psti_pli_wave_decode_some(const struct psti_pli_unit *units, uint32_t n_units,
+                               struct psti_pli_wave_tables *tables, void *work,
+                               struct psti_pli_planes *planes, enum pst_status *statuses,
+                               struct pst_error *err)
 {
 #if defined(__x86_64__)
-    struct psti_pli_wave_head heads[2];
-    psti_pli_wave_kernel_two *decode = psti_pli_wave_decode_two_avx2;
+    struct psti_pli_wave_head heads[PSTI_PLI_WAVE_MOST_UNITS];
+    if (n_units > psti_pli_wave_most_units(units[0].cpu, units[0].bits))
+        return false;
+    for (uint32_t u = 0; u < n_units; u++)
+        if (psti_pli_wave_parse(units + u, heads + u, NULL) != PST_OK)
+            return false;
+    psti_pli_wave_kernel_some *decode = psti_pli_wave_decode_some_avx2;
     if ((units[0].cpu & PSTI_CPU_AVX512_VBMI) != 0 && units[0].bits == 8)
-        decode = psti_pli_wave_decode_two_avx512;
-    return psti_pli_wave_takes_two(units[0].cpu) &&
-           psti_pli_wave_parse(units, heads, NULL) == PST_OK &&
-           psti_pli_wave_parse(units + 1, heads + 1, NULL) == PST_OK &&
-           decode(units, heads, tables, work, planes, statuses, err);
+        decode = psti_pli_wave_decode_some_avx512;
+    return decode(units, heads, n_units, tables, work, planes, statuses, err);
 #else
-    (void)units, (void)tables, (void)work, (void)planes, (void)statuses, (void)err;
+    (void)units, (void)n_units, (void)tables, (void)work, (void)planes, (void)statuses, (void)err;
     return false;
 #endif
 }

@@ -113,15 +113,16 @@ enum pst_status psti_pli_wave_decode_avx2(const struct psti_pli_unit *unit,
     return psti_pli_wave_rows_finish(&level, &job, planes, err);
 }
 
-bool psti_pli_wave_decode_two_avx2(const struct psti_pli_unit units[2],
-                                   struct psti_pli_wave_head heads[2],
-                                   struct psti_pli_wave_tables *tables, void *work,
-                                   struct psti_pli_planes planes[2], enum pst_status statuses[2],
-                                   struct pst_error *err)
+bool psti_pli_wave_decode_some_avx2(const struct psti_pli_unit *units,
+                                    struct psti_pli_wave_head *heads, uint32_t n_units,
+                                    struct psti_pli_wave_tables *tables, void *work,
+                                    struct psti_pli_planes *planes, enum pst_status *statuses,
+                                    struct pst_error *err)
 {
     struct psti_pli_wave_memory *memory = work;
-    if (heads[0].n_coded == 0 || !can_decode(units, heads) || !can_decode(units + 1, heads + 1) ||
-        !psti_pli_wave_same_shape(units, heads))
+    if (n_units != 2 || heads[0].n_coded == 0 || !can_decode(units, heads) ||
+        !can_decode(units + 1, heads + 1) || units[0].width != units[1].width ||
+        !psti_pli_wave_same_shape(units, heads, 2))
         return false;
     struct psti_pli_wave_job jobs[2] = {
         {.unit = units, .head = heads, .tables = tables, .memory = memory},

@@ -1,4 +1,5 @@
-/* pli_wave_avx512.c - the wave decoder with AVX-512 VBMI: units of 8-bit samples, two at a time.
+/* pli_wave_avx512.c - the wave decoder with AVX-512 VBMI: units of 8-bit samples, up to
+ * four at a time.
  *
  * In and out: see pli_wave_int.h; plain C gives the same samples and statuses. AVX2 takes what is
  * not worth a road of its own: 16 bits, more words or raw bits than samples are worth, taps beyond
@@ -75,14 +76,15 @@ static enum pst_status status_of(const struct psti_pli_wave512_job *job, uint32_
     return PST_OK;
 }
 
-static void run(struct psti_pli_wave512_job *job, struct psti_pli_planes *planes,
-                enum pst_status *statuses, struct pst_error *err)
+/* All that follows the tokens; `err` is of the first unit that failed, unless `failed` says that
+ * one before did. */
+static void finish(struct psti_pli_wave512_job *job, struct psti_pli_planes *planes,
+                   enum pst_status *statuses, bool failed, struct pst_error *err)
 {
     struct psti_pli_wave512_memory *m = job->memory;
-    bool lacks[WAVE_UNITS] = {false, false}, failed = false;
+    bool lacks[WAVE_UNITS] = {false, false};
     if (job->n_units == 1) /* are read, but mean nothing */
         memset(m->bits[1], 0, WAVE_BITS_BEHIND);
-    psti_pli_wave512_tokens(job);
     psti_pli_wave512_raw_bits(job, lacks);
     psti_pli_wave512_rebuild(job);
     make_lines(m, job->heads[0]->n_steps);
@@ -113,25 +115,38 @@ enum pst_status psti_pli_wave_decode_avx512(const struct psti_pli_unit *unit,
                                        .heads = {head, head},
                                        .tables = tables,
                                        .memory = work};
-    run(&job, planes, &status, err);
+    psti_pli_wave512_tokens(&job, 1);
+    finish(&job, planes, &status, false, err);
     return status;
 }
 
-bool psti_pli_wave_decode_two_avx512(const struct psti_pli_unit units[2],
-                                     struct psti_pli_wave_head heads[2],
-                                     struct psti_pli_wave_tables *tables, void *work,
-                                     struct psti_pli_planes planes[2], enum pst_status statuses[2],
-                                     struct pst_error *err)
+bool psti_pli_wave_decode_some_avx512(const struct psti_pli_unit *units,
+                                      struct psti_pli_wave_head *heads, uint32_t n_units,
+                                      struct psti_pli_wave_tables *tables, void *work,
+                                      struct psti_pli_planes *planes, enum pst_status *statuses,
+                                      struct pst_error *err)
 {
-    if (!can_decode(units, heads) || !can_decode(units + 1, heads + 1) ||
-        !psti_pli_wave_same_shape(units, heads))
+    if (!psti_pli_wave_same_shape(units, heads, n_units))
         return false;
-    struct psti_pli_wave512_job job = {.n_units = 2,
-                                       .units = {units, units + 1},
-                                       .heads = {heads, heads + 1},
-                                       .tables = tables,
-                                       .memory = work};
-    run(&job, planes, statuses, err);
+    for (uint32_t u = 0; u < n_units; u++)
+        if (!can_decode(units + u, heads + u))
+            return false;
+    struct psti_pli_wave512_memory *memory = work;
+    struct psti_pli_wave512_job jobs[WAVE_JOBS];
+    uint32_t n_jobs = (n_units + 1) / WAVE_UNITS;
+    for (uint32_t j = 0; j < n_jobs; j++) {
+        uint32_t u = WAVE_UNITS * j, second = u + 1 < n_units ? u + 1 : u;
+        jobs[j] = (struct psti_pli_wave512_job){.n_units = second - u + 1,
+                                                .units = {units + u, units + second},
+                                                .heads = {heads + u, heads + second},
+                                                .tables = tables,
+                                                .memory = memory + j};
+    }
+    psti_pli_wave512_tokens(jobs, n_jobs);
+    for (uint32_t j = 0; j < n_jobs; j++) {
+        bool failed = j > 0 && (statuses[0] != PST_OK || statuses[1] != PST_OK);
+        finish(jobs + j, planes + 2 * j, statuses + 2 * j, failed, err);
+    }
     return true;
 }
 #endif

@@ -24,6 +24,7 @@
 enum {
     WAVE_LANES = PSTI_PLI_LANES,
     WAVE_UNITS = 2,
+    WAVE_JOBS = 2, /* of two units each, whose tokens are decoded at once */
     WAVE_ROW = WAVE_UNITS * WAVE_LANES,
     WAVE_SAMPLE_ROWS = (PSTI_PLI_WAVE_MAX_STEPS + 15) / 16 * 16,
     /* Units that have more are left to AVX2; encoders store such noise raw. */
@@ -42,13 +43,14 @@ struct psti_pli_wave512_memory {
     };
     uint8_t bits[WAVE_UNITS][WAVE_MAX_RAW_NBYTES + PSTI_PLI_WAVE_STATE_NBYTES + WAVE_BITS_BEHIND];
 };
-_Static_assert(sizeof(struct psti_pli_wave512_memory) <= PSTI_PLI_WORK_NBYTES, "scratch");
+_Static_assert(WAVE_JOBS * sizeof(struct psti_pli_wave512_memory) <= PSTI_PLI_WORK_NBYTES,
+               "scratch");
 
 /* Bytes and bits of a row that are the first unit's. */
 #define WAVE_FIRST_UNIT 0x5555555555555555ull
 
-/* One unit, or two of the same shape: size, coded planes, and so bands and steps. Of one unit alone
- * the second head is the first's once more. */
+/* One unit, or two of the same shape: height, coded planes, and so bands and steps. Of one unit
+ * alone the second unit and head are the first's once more. */
 struct psti_pli_wave512_job {
     uint32_t n_units;
     const struct psti_pli_unit *units[WAVE_UNITS];
@@ -60,7 +62,8 @@ struct psti_pli_wave512_job {
 };
 
 /* pli_wave_avx512_tokens.c */
-void psti_pli_wave512_tokens(struct psti_pli_wave512_job *job);
+/* Of one job, or of two of one shape, of which the first has two units. */
+void psti_pli_wave512_tokens(struct psti_pli_wave512_job *jobs, uint32_t n_jobs);
 /* pli_wave_avx512_raw.c: signs and raw bits behind the words, tokens become magnitudes; `lacks` is
  * set where a unit has too few bits. */
 void psti_pli_wave512_raw_bits(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS]);

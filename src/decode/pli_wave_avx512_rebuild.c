@@ -44,7 +44,7 @@ struct entry_places {
 struct rebuild {
     struct psti_pli_wave512_memory *memory;
     struct samples samples;
-    uint32_t last; /* column */
+    uint32_t last[WAVE_UNITS]; /* column */
     uint32_t bands_per_plane;
     uint64_t first; /* lane 0 if it is in its plane's first row */
     struct part front, rear;
@@ -81,11 +81,11 @@ struct near {
     __m512i l, u, ul, ur, uu, ll;
 };
 
-/* The lane at column `last`, if one is. */
-INLINE __mmask64 last_lane(const struct rebuild *r, uint32_t t)
+/* The lane at column `last` of each unit, if one is. */
+INLINE __mmask64 last_lanes(const struct rebuild *r, uint32_t t)
 {
-    uint32_t d = (t - r->last) & 63;
-    return d & 1 ? 0 : 3ull << d;
+    uint32_t d = (t - r->last[0]) & 63, e = (t - r->last[1]) & 63;
+    return (d & 1 ? 0 : 1ull << d) | (e & 1 ? 0 : 2ull << e);
 }
 
 /* Lanes 0 and 1 where they are in their plane's first two rows; lane 1 follows lane 0 into a band
@@ -112,7 +112,7 @@ INLINE struct near neighbours(const struct rebuild *r, const struct samples *x, 
         return n;
     n.ll = _mm512_mask_mov_epi8(x->own2, newest, n.l);
     n.ur = _mm512_mask_mov_epi8(x->above1, first, n.l);
-    n.ur = _mm512_mask_mov_epi8(n.ur, last_lane(r, t), n.u);
+    n.ur = _mm512_mask_mov_epi8(n.ur, last_lanes(r, t), n.u);
     n.uu = _mm512_mask_mov_epi8(turn(x->above4), rows_01(r, t), n.u);
     return n;
 }
@@ -325,10 +325,14 @@ INLINE void run_band(struct rebuild *r, uint32_t t, uint32_t end, struct kind ki
 BAND(med_band, .others = true)
 BAND(med_taps_band, .others = true, .taps = true)
 BAND(med_mixed_band, .others = true, .taps = true, .mixed = true)
-BAND(simple_band, .others = true, .not_med = true, .taps = true, .mixed = true)
+BAND(simple_band, .others = true, .not_med = true)
+BAND(simple_taps_band, .others = true, .not_med = true, .taps = true)
+BAND(simple_mixed_band, .others = true, .not_med = true, .taps = true, .mixed = true)
 BAND(filters_band, .filters = true)
 BAND(filters_mixed_band, .filters = true, .mixed = true)
 BAND(any_band, .filters = true, .others = true, .not_med = true, .taps = true, .mixed = true)
+
+typedef void band_loop(struct rebuild *r, uint32_t t, uint32_t end);
 
 /* -- Parts -- */
 
@@ -390,7 +394,7 @@ static void add_filters(struct table_bytes *b, const struct psti_pli_wave512_job
     if (!p->there || (p->filter & lanes_of(u)) == 0)
         return;
     const struct psti_pli_wave_plane *plane = job->heads[u]->planes + p->index;
-    uint32_t columns = (job->units[0]->width + 15) / 16;
+    uint32_t columns = (job->units[u]->width + 15) / 16;
     uint32_t rows = (job->units[0]->height + 15) / 16;
     uint32_t first_row = 2 * (band % job->heads[0]->bands_per_plane);
     for (uint32_t half = 0; half < 2 && first_row + half < rows; half++)
@@ -461,16 +465,16 @@ TARGET static void rebuild_band(struct rebuild *r, const struct psti_pli_wave512
     uint64_t simple = r->front.left | r->front.up | r->front.average | r->rear.left | r->rear.up |
                       r->rear.average;
     bool taps = has_taps(job, &r->front) || has_taps(job, &r->rear);
+    static band_loop *const loops[2][3] = {{med_band, med_taps_band, med_mixed_band},
+                                           {simple_band, simple_taps_band, simple_mixed_band}};
     if (all_filter)
         (mixed ? filters_mixed_band : filters_band)(r, t, end);
     else if (filter != 0)
         any_band(r, t, end);
-    else if (simple != 0)
-        simple_band(r, t, end);
     else if (taps)
-        (mixed ? med_mixed_band : med_taps_band)(r, t, end);
+        loops[simple != 0][mixed ? 2 : 1](r, t, end);
     else
-        med_band(r, t, end);
+        loops[simple != 0][0](r, t, end);
 }
 
 /* `order`: which byte of a row stands where. `pair`: whether bytes are parts of pairs. */
@@ -503,7 +507,8 @@ TARGET void psti_pli_wave512_rebuild(struct psti_pli_wave512_job *job)
     struct rebuild r;
     memset(&r, 0, sizeof r);
     r.memory = job->memory;
-    r.last = job->units[0]->width - 1u;
+    for (uint32_t u = 0; u < WAVE_UNITS; u++)
+        r.last[u] = job->units[u]->width - 1u;
     r.bands_per_plane = job->heads[0]->bands_per_plane;
     open_places(&r);
     for (uint32_t t = 0, n_steps = job->heads[0]->n_steps; t < n_steps; t += 64)

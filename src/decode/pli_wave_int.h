@@ -81,10 +81,10 @@ static inline const struct psti_pli_wave_plane *psti_pli_wave_plane_of(
 enum pst_status psti_pli_wave_parse(const struct psti_pli_unit *unit,
                                     struct psti_pli_wave_head *head, struct pst_error *err);
 
-/* Whether steps of the two have the same lanes and the same formulas for E: they can be decoded at
- * once. */
-bool psti_pli_wave_same_shape(const struct psti_pli_unit units[2],
-                              const struct psti_pli_wave_head heads[2]);
+/* Whether steps of all have the same rows and the same formulas for E: they can be decoded at
+ * once. Widths may differ. */
+bool psti_pli_wave_same_shape(const struct psti_pli_unit *units,
+                              const struct psti_pli_wave_head *heads, uint32_t n_units);
 /* Of 8 bits: lines, one for each lane, `line_nbytes` apart, hold coded planes one after another;
  * these go to their places, and constant ones between them. */
 void psti_pli_wave_place_planes(const struct psti_pli_wave_head *head, uint8_t *lines,
@@ -103,14 +103,14 @@ psti_pli_wave_kernel psti_pli_wave_decode_c;
 #if defined(__x86_64__)
 psti_pli_wave_kernel psti_pli_wave_decode_avx2;   /* needs PSTI_CPU_AVX2 */
 psti_pli_wave_kernel psti_pli_wave_decode_avx512; /* needs PSTI_CPU_AVX512_VBMI, too */
-/* psti_pli_wave_decode_two() of a level. */
-typedef bool psti_pli_wave_kernel_two(const struct psti_pli_unit units[2],
-                                      struct psti_pli_wave_head heads[2],
-                                      struct psti_pli_wave_tables *tables, void *work,
-                                      struct psti_pli_planes planes[2], enum pst_status statuses[2],
-                                      struct pst_error *err);
-psti_pli_wave_kernel_two psti_pli_wave_decode_two_avx2;
-psti_pli_wave_kernel_two psti_pli_wave_decode_two_avx512;
+/* psti_pli_wave_decode_some() of a level, of heads with coded planes or none. */
+typedef bool psti_pli_wave_kernel_some(const struct psti_pli_unit *units,
+                                       struct psti_pli_wave_head *heads, uint32_t n_units,
+                                       struct psti_pli_wave_tables *tables, void *work,
+                                       struct psti_pli_planes *planes, enum pst_status *statuses,
+                                       struct pst_error *err);
+psti_pli_wave_kernel_some psti_pli_wave_decode_some_avx2;   /* two */
+psti_pli_wave_kernel_some psti_pli_wave_decode_some_avx512; /* two to four */
 /* Whether the coefficients are small enough for sums of two products in 16 bits, as vectors of
  * 8-bit samples have them (pli_wave_avx2_rebuild.c). */
 bool psti_pli_wave_avx2_can_rebuild(const struct psti_pli_wave_head *head);

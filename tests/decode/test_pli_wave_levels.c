@@ -1,6 +1,6 @@
 /* test_pli_wave_levels.c - every CPU level of the wave decoder gives what plain C gives: on valid
  * units of every shape and predictor, and on damaged ones (same status, same samples); so do levels
- * that decode two units at once. Units lie against unreadable pages, so that reading past them
+ * that decode several units at once. Units lie against unreadable pages, so that reading past them
  * would be seen. AVX-512 is tested by emulation where the processor lacks it. */
 #include "base/cpu.h"
 #include "decode/pli_wave_int.h"
@@ -17,38 +17,40 @@
 
 #include <cmocka.h>
 
-/* As psti_pli_wave_decode_two(), of one level. */
-typedef bool decode_two(const struct psti_pli_unit units[2], struct psti_pli_wave_head heads[2],
-                        struct psti_pli_wave_tables *tables, void *work,
-                        struct psti_pli_planes planes[2], enum pst_status statuses[2],
-                        struct pst_error *err);
+/* As psti_pli_wave_decode_some(), of one level. */
+typedef bool decode_some(const struct psti_pli_unit *units, struct psti_pli_wave_head *heads,
+                         uint32_t n_units, struct psti_pli_wave_tables *tables, void *work,
+                         struct psti_pli_planes *planes, enum pst_status *statuses,
+                         struct pst_error *err);
+enum { MOST = PSTI_PLI_WAVE_MOST_UNITS };
 struct level {
     const char *name;
     uint32_t cpu, needs; /* what the unit may use; what the processor must have */
     psti_pli_wave_kernel *decode;
-    decode_two *two;
+    decode_some *some;
+    uint32_t most; /* units at once */
 };
 
 #if defined(PST_HAVE_SIMDE)
 psti_pli_wave_kernel psti_pli_wave_decode_simde; /* pli_wave_simde.c; leaves some to AVX2 */
-decode_two psti_pli_wave_decode_two_simde;
+decode_some psti_pli_wave_decode_some_simde;
 psti_pli_wave_kernel psti_pli_wave_decode_neon_simde; /* pli_wave_neon_simde.c */
 #endif
 enum { VBMI = PSTI_CPU_AVX2 | PSTI_CPU_AVX512_VBMI };
 
 static const struct level levels[] = {
-    {"c", 0, 0, psti_pli_wave_decode_c, NULL},
+    {"c", 0, 0, psti_pli_wave_decode_c, NULL, 1},
 #if defined(__x86_64__)
     {"avx2", PSTI_CPU_AVX2, PSTI_CPU_AVX2, psti_pli_wave_decode_avx2,
-     psti_pli_wave_decode_two_avx2},
-    {"avx512", VBMI, VBMI, psti_pli_wave_decode_avx512, psti_pli_wave_decode_two_avx512},
+     psti_pli_wave_decode_some_avx2, 2},
+    {"avx512", VBMI, VBMI, psti_pli_wave_decode_avx512, psti_pli_wave_decode_some_avx512, 4},
 #endif
 #if defined(__aarch64__)
-    {"neon", PSTI_CPU_NEON, PSTI_CPU_NEON, psti_pli_wave_decode_neon, NULL},
+    {"neon", PSTI_CPU_NEON, PSTI_CPU_NEON, psti_pli_wave_decode_neon, NULL, 1},
 #endif
 #if defined(PST_HAVE_SIMDE)
-    {"simde", VBMI, PSTI_CPU_AVX2, psti_pli_wave_decode_simde, psti_pli_wave_decode_two_simde},
-    {"neon, emulated", 0, 0, psti_pli_wave_decode_neon_simde, NULL},
+    {"simde", VBMI, PSTI_CPU_AVX2, psti_pli_wave_decode_simde, psti_pli_wave_decode_some_simde, 4},
+    {"neon, emulated", 0, 0, psti_pli_wave_decode_neon_simde, NULL, 1},
 #endif
 };
 enum { N_LEVELS = sizeof levels / sizeof levels[0] };
@@ -58,11 +60,11 @@ struct fixture {
     struct pli_wave_freqs freqs;
     uint8_t *work[N_LEVELS], *unit; /* PLI_WAVE_MAX_NBYTES */
     uint8_t *pages;                 /* as many bytes, then a page that must not be read */
-    uint8_t *other_pages;           /* the same for a second unit */
-    uint8_t *two_work;
+    uint8_t *all_pages[MOST];       /* the same for units that are decoded at once; [0]: pages */
+    uint8_t *plain_work[MOST], *some_work;
     uint64_t seed;
     uint32_t bits;           /* of the units that are made */
-    size_t n_two;            /* decoded two at a time */
+    size_t n_some[MOST + 1]; /* groups of so many that were decoded at once */
     size_t n_same, n_failed; /* damaged units that were decoded all the same, and others */
 };
 
@@ -89,10 +91,13 @@ static int set_up(void **state)
     f->tables = (void *)aligned(PSTI_PLI_TABLES_NBYTES);
     for (int i = 0; i < N_LEVELS; i++)
         f->work[i] = aligned(PSTI_PLI_WORK_NBYTES);
-    f->two_work = aligned(PSTI_PLI_WORK_NBYTES);
+    f->some_work = aligned(PSTI_PLI_WORK_NBYTES);
     f->unit = malloc(PLI_WAVE_MAX_NBYTES);
-    f->pages = guarded(page);
-    f->other_pages = guarded(page);
+    for (uint32_t u = 0; u < MOST; u++) {
+        f->all_pages[u] = guarded(page);
+        f->plain_work[u] = aligned(PSTI_PLI_WORK_NBYTES);
+    }
+    f->pages = f->all_pages[0];
     *state = f;
     return 0;
 }
@@ -100,11 +105,13 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
-    munmap(f->pages, PLI_WAVE_MAX_NBYTES + (size_t)sysconf(_SC_PAGESIZE));
-    munmap(f->other_pages, PLI_WAVE_MAX_NBYTES + (size_t)sysconf(_SC_PAGESIZE));
+    for (uint32_t u = 0; u < MOST; u++) {
+        munmap(f->all_pages[u], PLI_WAVE_MAX_NBYTES + (size_t)sysconf(_SC_PAGESIZE));
+        free(f->plain_work[u]);
+    }
     for (int i = 0; i < N_LEVELS; i++)
         free(f->work[i]);
-    free(f->two_work);
+    free(f->some_work);
     free(f->tables);
     free(f->unit);
     free(f);
@@ -187,44 +194,44 @@ static enum pst_status compare(struct fixture *f, const struct pli_wave_recipe *
     return statuses[0];
 }
 
-/* Decodes two units, at the ends of f->pages and f->other_pages, at once: as each alone by plain C,
- * in f->work[0] and [1], and by its error if it is the first that fails. */
-static void compare_two(struct fixture *f, const struct pli_wave_recipe recipes[2],
-                        const size_t nbytes[2])
+/* Decodes units at the ends of f->all_pages at once: as each alone by plain C, and by its error if
+ * it is the first that fails. */
+static void compare_some(struct fixture *f, const struct pli_wave_recipe *recipes,
+                         const size_t *nbytes, uint32_t n_units)
 {
-    struct psti_pli_unit units[2] = {unit_at_end(f->pages, recipes, nbytes[0]),
-                                     unit_at_end(f->other_pages, recipes + 1, nbytes[1])};
-    struct psti_pli_planes planes[2];
-    struct pst_error errors[2];
-    enum pst_status statuses[2];
-    memset(errors, 0, sizeof errors);
-    for (int u = 0; u < 2; u++) {
-        struct psti_pli_wave_head head;
-        if (psti_pli_wave_parse(units + u, &head, NULL) != PST_OK)
+    struct psti_pli_unit units[MOST];
+    struct psti_pli_wave_head heads[MOST];
+    struct psti_pli_planes planes[MOST];
+    enum pst_status statuses[MOST];
+    struct pst_error first = {0};
+    bool failed = false;
+    for (uint32_t u = 0; u < n_units; u++) {
+        units[u] = unit_at_end(f->all_pages[u], recipes + u, nbytes[u]);
+        if (psti_pli_wave_parse(units + u, heads, NULL) != PST_OK)
             return;
-        memset(f->work[u], 0x55, PSTI_PLI_WORK_NBYTES);
-        statuses[u] =
-            psti_pli_wave_decode_c(units + u, &head, f->tables, f->work[u], planes + u, errors + u);
+        memset(f->plain_work[u], 0x55, PSTI_PLI_WORK_NBYTES);
+        statuses[u] = psti_pli_wave_decode_c(units + u, heads, f->tables, f->plain_work[u],
+                                             planes + u, failed ? NULL : &first);
+        failed = failed || statuses[u] != PST_OK;
     }
     for (int i = 0; i < N_LEVELS; i++) {
-        struct psti_pli_wave_head heads[2];
-        struct psti_pli_planes both[2];
+        struct psti_pli_planes all[MOST];
         struct pst_error err = {0};
-        enum pst_status got[2];
-        if ((levels[i].needs & ~psti_cpu_detected()) != 0 || !levels[i].two)
+        enum pst_status got[MOST];
+        if ((levels[i].needs & ~psti_cpu_detected()) != 0 || levels[i].most < n_units)
             continue;
-        psti_pli_wave_parse(units, heads, NULL);
-        psti_pli_wave_parse(units + 1, heads + 1, NULL);
-        memset(f->two_work, 0xaa, PSTI_PLI_WORK_NBYTES);
-        if (!levels[i].two(units, heads, f->tables, f->two_work, both, got, &err))
+        for (uint32_t u = 0; u < n_units; u++)
+            psti_pli_wave_parse(units + u, heads + u, NULL);
+        memset(f->some_work, 0xaa, PSTI_PLI_WORK_NBYTES);
+        if (!levels[i].some(units, heads, n_units, f->tables, f->some_work, all, got, &err))
             continue;
-        f->n_two++;
-        for (int u = 0; u < 2; u++) {
+        f->n_some[n_units]++;
+        for (uint32_t u = 0; u < n_units; u++) {
             assert_int_equal(got[u], statuses[u]);
             if (got[u] == PST_OK)
-                same_samples(units + u, planes + u, both + u, levels[i].name);
+                same_samples(units + u, planes + u, all + u, levels[i].name);
         }
-        assert_string_equal(err.text, errors[statuses[0] != PST_OK ? 0 : 1].text);
+        assert_string_equal(err.text, first.text);
     }
 }
 
@@ -397,14 +404,15 @@ static void test_noise(struct fixture *f)
     }
 }
 
-/* A unit that goes with `r` nine times of ten. */
-static struct pli_wave_recipe any_second(struct fixture *f, const struct pli_wave_recipe *r)
+/* A unit that goes with `r`, but one of twenty; of another width one of four. */
+static struct pli_wave_recipe any_companion(struct fixture *f, const struct pli_wave_recipe *r)
 {
     struct pli_wave_recipe s = any_recipe(f);
-    if (below(f, 10) == 0)
+    if (below(f, 20) == 0)
         return s;
     s.height = r->height;
-    s.width = r->width;
+    if (below(f, 4))
+        s.width = r->width;
     s.channels = r->channels;
     s.transform = r->transform;
     for (uint32_t c = 0; c < s.channels; c++) {
@@ -415,33 +423,36 @@ static struct pli_wave_recipe any_second(struct fixture *f, const struct pli_wav
     return s;
 }
 
-/* Two units at once; some are damaged, one or both. */
-static void test_two_units(struct fixture *f)
+/* Two to four units at once; some are damaged, one or more. */
+static void test_some_units(struct fixture *f)
 {
     use_tables(f, NULL, 0, f->bits);
-    for (uint32_t i = 0; i < rounds(600); i++) {
-        struct pli_wave_recipe r[2];
-        size_t n[2];
+    for (uint32_t i = 0; i < rounds(900); i++) {
+        struct pli_wave_recipe r[MOST];
+        size_t n[MOST];
+        uint32_t n_units = 2 + i % (MOST - 1);
         r[0] = any_recipe(f);
         if (i % 4 == 0) { /* the straight roads */
             r[0].height = r[0].width = 64;
             r[0].channels = 3;
             r[0].planes[2].predictor = r[0].planes[0].predictor;
         }
-        r[1] = any_second(f, r);
-        n[1] = make(f, r + 1);
-        if (below(f, 4) == 0)
-            damage(f, n[1]);
-        memcpy(f->other_pages + PLI_WAVE_MAX_NBYTES - n[1], f->pages + PLI_WAVE_MAX_NBYTES - n[1],
-               n[1]);
-        n[0] = make(f, r);
-        if (below(f, 4) == 0)
-            damage(f, n[0]);
-        compare_two(f, r, n);
+        for (uint32_t u = n_units; u-- > 0;) { /* made on f->pages, the first one last */
+            if (u > 0)
+                r[u] = any_companion(f, r);
+            n[u] = make(f, r + u);
+            if (below(f, 2 * n_units) == 0)
+                damage(f, n[u]);
+            if (u > 0)
+                memcpy(f->all_pages[u] + PLI_WAVE_MAX_NBYTES - n[u],
+                       f->pages + PLI_WAVE_MAX_NBYTES - n[u], n[u]);
+        }
+        compare_some(f, r, n, n_units);
     }
 #if defined(PST_HAVE_SIMDE)
     if ((psti_cpu_detected() & PSTI_CPU_AVX2) != 0)
-        assert_true(f->n_two > 100);
+        for (uint32_t n_units = 2; n_units <= (f->bits == 8 ? MOST : 2u); n_units++)
+            assert_true(f->n_some[n_units] > 50);
 #endif
 }
 
@@ -484,7 +495,7 @@ BOTH(test_own_tables)
 BOTH(test_damaged_units)
 BOTH(test_truncated_units)
 BOTH(test_noise)
-BOTH(test_two_units)
+BOTH(test_some_units)
 
 #define UNIT_TESTS(test)                                                                           \
     cmocka_unit_test_setup_teardown(test##_8, set_up, tear_down),                                  \
@@ -496,7 +507,7 @@ int main(void)
         cmocka_unit_test(test_constants), UNIT_TESTS(test_valid_units),
         UNIT_TESTS(test_whole_units),     UNIT_TESTS(test_own_tables),
         UNIT_TESTS(test_damaged_units),   UNIT_TESTS(test_truncated_units),
-        UNIT_TESTS(test_noise),           UNIT_TESTS(test_two_units),
+        UNIT_TESTS(test_noise),           UNIT_TESTS(test_some_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

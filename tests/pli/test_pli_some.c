@@ -1,4 +1,4 @@
-/* test_pli_two.c - whole images and regions at the level that decodes two units at once, by
+/* test_pli_some.c - whole images and regions at the level that decodes several units at once, by
  * emulation (16 bits: AVX2): the pixels, statuses and errors of plain C. The decoder's own files
  * are compiled once more for this program, with the emulated kernels in place of AVX-512's
  * (CMakeLists.txt). */
@@ -83,7 +83,7 @@ static void free_image(struct image *image)
 static uint8_t *scratch, *out[2];
 static size_t scratch_nbytes;
 
-/* By plain C, and two units at once. */
+/* By plain C, and several units at once. */
 static enum pst_status compare(const struct image *image, const struct pst_pli_region *region)
 {
     static const uint32_t levels[2] = {0, VBMI};
