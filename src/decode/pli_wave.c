@@ -150,6 +150,18 @@ static enum pst_status parse_plane(const struct psti_pli_unit *unit, uint32_t in
     return PST_OK;
 }
 
+/* At least 15 bits from `bit` on, as far as they are there. */
+static uint32_t bits_at(const uint8_t *bytes, size_t nbytes, uint32_t bit)
+{
+    size_t at = bit >> 3;
+    uint32_t v = 0;
+    if (nbytes - at >= 4)
+        return psti_load_u32(bytes + at) >> (bit & 7);
+    for (uint32_t i = 0; at + i < nbytes; i++)
+        v |= (uint32_t)bytes[at + i] << (8 * i);
+    return v >> (bit & 7);
+}
+
 /* States: exponents and mantissas give the high halves. */
 static enum pst_status parse_states(struct cursor *c, struct psti_pli_wave_head *head,
                                     struct pst_error *err)
@@ -168,9 +180,8 @@ static enum pst_status parse_states(struct cursor *c, struct psti_pli_wave_head 
         uint32_t e = (exponents[l >> 1] >> (4 * (l & 1))) & 15, high = 1;
         if (((size_t)bit + e + 7) / 8 > raw_nbytes)
             return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit has too few raw bytes");
-        uint32_t mantissa = 0;
-        for (uint32_t i = 0; i < e; i++, bit++)
-            mantissa |= (uint32_t)((raw[bit >> 3] >> (bit & 7)) & 1) << i;
+        uint32_t mantissa = bits_at(raw, raw_nbytes, bit) & ((1u << e) - 1);
+        bit += e;
         high = high << e | mantissa;
         head->states[l] = high << 16 | psti_load_u16(low + 2 * (size_t)l);
     }

@@ -204,34 +204,20 @@ INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end)
 
 /* -- The unit -- */
 
-/* The largest and the smallest sum of two products of coefficients with 0..255 fit 16 bits. */
+/* The largest and the smallest sum of two products of coefficients with 0..255 fit 16 bits, as
+ * those of all filters do. */
 static bool pair_fits(int a, int b)
 {
     int above = (a > 0 ? a : 0) + (b > 0 ? b : 0), below = (a < 0 ? a : 0) + (b < 0 ? b : 0);
     return above <= 128 && below >= -128 && a >= -128 && a <= 127 && b >= -128 && b <= 127;
 }
 
-static bool filter_fits(const struct psti_pli_filter *f)
-{
-    int own = 32 - f->k[0] - f->k[1] - f->k[2] - f->k[3] - f->k[4];
-    return pair_fits(own, f->k[0]) && pair_fits(f->k[1], f->k[2]) && pair_fits(f->k[3], f->k[4]) &&
-           pair_fits(f->a, f->b);
-}
-
 bool psti_pli_wave_avx2_can_rebuild(const struct psti_pli_wave_head *head)
 {
     for (uint32_t j = 0; j < head->n_coded; j++) {
         const struct psti_pli_wave_plane *plane = head->planes + j;
-        if (plane->predictor != PSTI_PLI_PREDICT_FILTERS) {
-            if (!pair_fits(plane->a, plane->b))
-                return false;
-            continue;
-        }
-        for (uint32_t i = 0; i < PSTI_PLI_WAVE_N_BLOCKS; i++) {
-            uint32_t number = plane->filters[i];
-            if (number > 0 && !filter_fits(&psti_pli_filters[plane->list][number - 1]))
-                return false;
-        }
+        if (plane->predictor != PSTI_PLI_PREDICT_FILTERS && !pair_fits(plane->a, plane->b))
+            return false;
     }
     return true;
 }

@@ -11,28 +11,46 @@
 
 #include <string.h>
 
-/* Tokens other than 0, which have signs; and whether some have raw bits. */
+enum { CHUNK = 64 /* rows */ };
+
+/* Of both units: how many tokens other than 0 there are, which have signs; and where in each row
+ * large ones are, with rows of none behind the last. */
 struct tally {
     uint64_t n_signs[WAVE_UNITS];
-    bool any_large;
+    _Alignas(64) uint64_t large[(PSTI_PLI_WAVE_MAX_STEPS + 7) / 8 * 8];
 };
 
-TARGET static struct tally count_signs(const uint8_t (*rows)[WAVE_ROW], uint32_t n_rows)
+INLINE uint64_t sum_of(__m512i eight)
 {
-    struct tally tally = {{0, 0}, false};
-    __m512i most = _mm512_setzero_si512();
-    for (uint32_t t = 0; t < n_rows; t++) {
-        __m512i row = row_load(rows[t]);
-        uint64_t some = _mm512_test_epi8_mask(row, row);
-        tally.n_signs[0] += (uint64_t)_mm_popcnt_u64(some & WAVE_FIRST_UNIT);
-        tally.n_signs[1] += (uint64_t)_mm_popcnt_u64(some & ~WAVE_FIRST_UNIT);
-        most = _mm512_max_epu8(most, row);
-    }
-    tally.any_large = _mm512_cmpgt_epu8_mask(most, _mm512_set1_epi8(PSTI_PLI_DIRECT - 1)) != 0;
-    return tally;
+    uint64_t v[8], sum = 0;
+    row_store(v, eight);
+    for (int i = 0; i < 8; i++)
+        sum += v[i];
+    return sum;
 }
 
-enum { CHUNK = 64 /* rows */ };
+TARGET static void count_tokens(const uint8_t (*rows)[WAVE_ROW], uint32_t n_rows,
+                                struct tally *tally)
+{
+    const __m512i one = _mm512_set1_epi8(1), limit = _mm512_set1_epi8(PSTI_PLI_DIRECT - 1);
+    const __m512i zero = _mm512_setzero_si512(), low = _mm512_set1_epi16(255);
+    __m512i first = zero, second = zero;
+    for (uint32_t t = 0; t < n_rows; t += CHUNK) {
+        uint32_t end = n_rows - t < CHUNK ? n_rows : t + CHUNK;
+        __m512i some = zero; /* by byte */
+        for (uint32_t i = t; i < end; i++) {
+            __m512i row = row_load(rows[i]);
+            some = _mm512_add_epi8(some, _mm512_min_epu8(row, one));
+            tally->large[i] = _mm512_cmpgt_epu8_mask(row, limit);
+        }
+        first = _mm512_add_epi64(first, _mm512_sad_epu8(_mm512_and_si512(some, low), zero));
+        second = _mm512_add_epi64(second, _mm512_sad_epu8(_mm512_srli_epi16(some, 8), zero));
+    }
+    tally->n_signs[0] = sum_of(first);
+    tally->n_signs[1] = sum_of(second);
+    for (uint32_t t = n_rows; t % 8 != 0; t++)
+        tally->large[t] = 0;
+}
 
 /* Where in a chunk large tokens are. */
 struct places {
@@ -40,28 +58,32 @@ struct places {
     uint32_t n[WAVE_UNITS];
 };
 
-/* Compressed in a register: stores that compress are slow on Zen 4. */
-TARGET static void find_large(const uint8_t (*rows)[WAVE_ROW], uint32_t n_rows,
-                              struct places *places)
+/* Those of row i of the chunk. Compressed in a register: stores that compress are slow on Zen 4. */
+INLINE void add_row(struct places *places, uint64_t large, uint32_t i)
 {
-    const __m512i limit = _mm512_set1_epi16(PSTI_PLI_DIRECT - 1), low = _mm512_set1_epi16(255);
-    const __m512i upper_limit = _mm512_set1_epi16((PSTI_PLI_DIRECT << 8) - 1);
-    const __m512i one = _mm512_set1_epi16(1), next = _mm512_set1_epi16(WAVE_ROW);
-    __m512i at = _mm512_set_epi16(62, 60, 58, 56, 54, 52, 50, 48, 46, 44, 42, 40, 38, 36, 34, 32,
-                                  30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-    uint32_t n_0 = 0, n_1 = 0;
-    for (uint32_t t = 0; t < n_rows; t++, at = _mm512_add_epi16(at, next)) {
-        __m512i row = row_load(rows[t]);
-        __mmask32 lanes_0 = _mm512_cmpgt_epu16_mask(_mm512_and_si512(row, low), limit);
-        __mmask32 lanes_1 = _mm512_cmpgt_epu16_mask(row, upper_limit);
-        row_store(places->at[0] + n_0, _mm512_maskz_compress_epi16(lanes_0, at));
-        row_store(places->at[1] + n_1,
-                  _mm512_maskz_compress_epi16(lanes_1, _mm512_add_epi16(at, one)));
-        n_0 += (uint32_t)_mm_popcnt_u32(lanes_0);
-        n_1 += (uint32_t)_mm_popcnt_u32(lanes_1);
+    const __m512i lanes =
+        _mm512_set_epi16(62, 60, 58, 56, 54, 52, 50, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 26,
+                         24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    __m512i at = _mm512_add_epi16(lanes, _mm512_set1_epi16((int16_t)(WAVE_ROW * i)));
+    for (uint32_t u = 0; u < WAVE_UNITS; u++) {
+        __mmask32 of_unit = (__mmask32)_pext_u64(large >> u, WAVE_FIRST_UNIT);
+        row_store(places->at[u] + places->n[u], _mm512_maskz_compress_epi16(of_unit, at));
+        places->n[u] += (uint32_t)_mm_popcnt_u32(of_unit);
+        at = _mm512_add_epi16(at, _mm512_set1_epi16(1));
     }
-    places->n[0] = n_0;
-    places->n[1] = n_1;
+}
+
+/* `large`: of the rows of a chunk, the last of which may have fewer than eight. */
+TARGET static void find_large(const uint64_t *large, uint32_t n_rows, struct places *places)
+{
+    places->n[0] = places->n[1] = 0;
+    for (uint32_t t = 0; t < n_rows; t += 8) {
+        __m512i eight = _mm512_loadu_si512(large + t);
+        for (uint32_t some = _mm512_test_epi64_mask(eight, eight); some != 0; some &= some - 1) {
+            uint32_t i = t + (uint32_t)__builtin_ctz(some);
+            add_row(places, large[i], i);
+        }
+    }
 }
 
 /* Magnitudes in place of large tokens of one unit and chunk; returns the bit behind theirs. */
@@ -96,16 +118,17 @@ TARGET void psti_pli_wave512_raw_bits(struct psti_pli_wave512_job *job, bool lac
 {
     struct psti_pli_wave512_memory *m = job->memory;
     uint32_t n_steps = job->heads[0]->n_steps;
-    struct tally tally = count_signs((const uint8_t(*)[WAVE_ROW])m->tokens, n_steps);
+    struct tally tally;
+    count_tokens((const uint8_t(*)[WAVE_ROW])m->tokens, n_steps, &tally);
     uint64_t n_bits[WAVE_UNITS], at[WAVE_UNITS];
     for (uint32_t u = 0; u < job->n_units; u++) {
         n_bits[u] = open_bits(job, u);
         at[u] = tally.n_signs[u];
     }
-    for (uint32_t t = 0; tally.any_large && t < n_steps; t += CHUNK) {
+    for (uint32_t t = 0; t < n_steps; t += CHUNK) {
         struct places places;
         uint32_t n_rows = n_steps - t < CHUNK ? n_steps - t : CHUNK;
-        find_large((const uint8_t(*)[WAVE_ROW])m->tokens + t, n_rows, &places);
+        find_large(tally.large + t, n_rows, &places);
         for (uint32_t u = 0; u < job->n_units; u++)
             at[u] = add_bits(m->tokens[t], places.at[u], places.n[u], m->bits[u], at[u], n_bits[u]);
     }

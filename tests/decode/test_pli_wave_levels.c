@@ -456,6 +456,14 @@ static void test_some_units(struct fixture *f)
 #endif
 }
 
+/* Both factors fit signed bytes, and sums of two products with 0..255 fit 16 bits. */
+static void assert_pair_fits(int a, int b)
+{
+    assert_true(a >= -128 && a <= 127 && b >= -128 && b <= 127);
+    assert_true((a > 0 ? a : 0) + (b > 0 ? b : 0) <= 128);
+    assert_true((a < 0 ? a : 0) + (b < 0 ? b : 0) >= -128);
+}
+
 /* What the vector levels take for granted of the constants. */
 static void test_constants(void **state)
 {
@@ -474,6 +482,10 @@ static void test_constants(void **state)
             sizes += abs(filter->k[k]);
         }
         assert_in_range(own + 128, 0, 255);
+        assert_pair_fits(own, filter->k[0]);
+        assert_pair_fits(filter->k[1], filter->k[2]);
+        assert_pair_fits(filter->k[3], filter->k[4]);
+        assert_pair_fits(filter->a, filter->b);
         assert_in_range(128 * (sizes + abs(own)), 0, INT16_MAX);
     }
 }
