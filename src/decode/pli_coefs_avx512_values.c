@@ -149,18 +149,20 @@ PSTI_VBMI_TARGET void psti_coefs_avx512_place_dc(struct psti_coefs_unit *unit)
 
 /* -- AC -- */
 
-/* The magnitudes of a group some of which have token 7. Class c has the lowest value 33 + 32 + 64 +
- * ..., c terms of them, and as many bits more than class 0, of the same weights. */
-PSTI_VBMI_TARGET static uint64_t add_any(const struct psti_coefs_bits *bits, uint64_t at,
-                                         __m512i tokens, struct words *w)
+/* The magnitudes of a group some of which have token 7, given the lowest of each token. Class c has
+ * the lowest value 33 + 32 + 64 + ..., c terms of them, and as many bits more than class 0, of the
+ * same weights. Those of class 0 fit bytes. */
+PSTI_VBMI_INLINE uint64_t add_any(const struct psti_coefs_bits *bits, uint64_t at, __m512i tokens,
+                                  __m512i lowest, struct words *w)
 {
     enum { CLASSES = 6 };
     uint64_t classes[CLASSES] = {above(tokens, 6)}; /* [c]: those of class c or more */
     for (uint32_t c = 0; c + 1 < CLASSES && classes[c] != 0; c++)
         classes[c + 1] = hand_out(bits, &at, classes[c]);
-    for (int b = 0; b < 4; b++)
-        add_words(w, hand_out(bits, &at, above(tokens, 2 + b)), 1 << b);
-    add_words(w, hand_out(bits, &at, classes[0]), 16);
+#pragma GCC unroll 5
+    for (int b = 0; b < 5; b++)
+        lowest = add_to(lowest, hand_out(bits, &at, above(tokens, 2 + b)), 1 << b);
+    *w = words_of(lowest);
     for (uint32_t c = 1; c < CLASSES && classes[c] != 0; c++) {
         add_words(w, classes[c], 16 << c);
         add_words(w, hand_out(bits, &at, classes[c]), 16 << c);
@@ -171,24 +173,26 @@ PSTI_VBMI_TARGET static uint64_t add_any(const struct psti_coefs_bits *bits, uin
 /* Of a group without token 7: signs, then the bits of weights 1, 2, 4 and 8. */
 enum { KINDS = 5 };
 
-/* Hands the next bits out to those in `to`, in their order; returns how many were there. Nearly
- * always 64 have all of them: then one look at the string is enough. */
+/* Hands the next bits out to those in `to`, in their order; returns how many were there. Mostly 64
+ * have all of them: then one look at the string is enough. */
 PSTI_VBMI_INLINE uint64_t hand_out_all(const struct psti_coefs_bits *bits, uint64_t at,
                                        const uint64_t to[KINDS], uint64_t got[KINDS])
 {
-    uint64_t next = psti_coefs_peek_at(bits, at), n[KINDS], sum = 0;
-#pragma GCC unroll 5
-    for (int i = 0; i < KINDS; i++)
-        sum += n[i] = (uint64_t)_mm_popcnt_u64(to[i]);
-    if (__builtin_expect(sum > 64, 0)) {
-        for (int i = 0; i < KINDS; i++)
-            got[i] = hand_out(bits, &at, to[i]);
-        return sum;
-    }
+    uint64_t next = psti_coefs_peek_at(bits, at), before[KINDS], sum = 0;
 #pragma GCC unroll 5
     for (int i = 0; i < KINDS; i++) {
-        got[i] = _pdep_u64(next, to[i]);
-        next >>= n[i] & 63; /* 64: nothing is to come */
+        before[i] = sum;
+        sum += (uint64_t)_mm_popcnt_u64(to[i]);
+    }
+    got[0] = _pdep_u64(next, to[0]);
+    if (sum > 64) {
+#pragma GCC unroll 4
+        for (int i = 1; i < KINDS; i++) /* no look waits for another */
+            got[i] = _pdep_u64(psti_coefs_peek_at(bits, at + before[i]), to[i]);
+    } else {
+#pragma GCC unroll 4
+        for (int i = 1; i < KINDS; i++) /* where 64 are before, nothing is to come */
+            got[i] = _pdep_u64(next >> (before[i] & 63), to[i]);
     }
     return sum;
 }
@@ -207,8 +211,8 @@ PSTI_VBMI_TARGET void psti_coefs_avx512_place_ac(struct psti_coefs_unit *unit, u
             __m512i t = load(tokens + base), v = _mm512_shuffle_epi8(lowest, t);
             if (__builtin_expect(above(t, 6) != 0, 0)) {
                 uint64_t signs = hand_out(bits, &at, above(t, 0));
-                struct words w = words_of(v);
-                at = add_any(bits, at, t, &w);
+                struct words w;
+                at = add_any(bits, at, t, v, &w);
                 negate_words(&w, signs);
                 store(plane + base, w.low);
                 store(plane + base + HALF, w.high);
@@ -218,6 +222,7 @@ PSTI_VBMI_TARGET void psti_coefs_avx512_place_ac(struct psti_coefs_unit *unit, u
                                         above(t, 5)};
             uint64_t got[KINDS];
             at += hand_out_all(bits, at, to, got);
+#pragma GCC unroll 4
             for (int i = 1; i < KINDS; i++)
                 v = add_to(v, got[i], 1 << (i - 1));
             v = _mm512_mask_sub_epi8(v, got[0], zero, v);
