@@ -184,26 +184,30 @@ PSTI_ICL_INLINE void ycc_step(const uint8_t *y, const uint8_t *cb, const uint8_t
 PSTI_ICL_TARGET static void ycc_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr,
                                     uint8_t *out, uint32_t n)
 {
-    uint32_t x = 0;
-    for (; x + STEP <= n; x += STEP)
-        ycc_step(y + x, cb + x, cr + x, out + (size_t)x * 3);
-    if (x < n) {
-        uint8_t last[STEP * 3];
-        ycc_step(y + x, cb + x, cr + x, last);
-        memcpy(out + (size_t)x * 3, last, (size_t)(n - x) * 3);
+    if (n < STEP) {
+        uint8_t few[STEP * 3];
+        ycc_step(y, cb, cr, few);
+        memcpy(out, few, (size_t)n * 3);
+        return;
+    }
+    for (uint32_t x = 0; x < n; x += STEP) {
+        size_t at = x + STEP <= n ? x : n - STEP; /* the last step makes some pixels again */
+        ycc_step(y + at, cb + at, cr + at, out + at * 3);
     }
 }
 
 PSTI_ICL_TARGET static void plain_rgb(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2,
                                       uint8_t *out, uint32_t n)
 {
-    uint32_t x = 0;
-    for (; x + STEP <= n; x += STEP)
-        store_rgb(out + (size_t)x * 3, load(c0 + x), load(c1 + x), load(c2 + x));
-    if (x < n) {
-        uint8_t last[STEP * 3];
-        store_rgb(last, load(c0 + x), load(c1 + x), load(c2 + x));
-        memcpy(out + (size_t)x * 3, last, (size_t)(n - x) * 3);
+    if (n < STEP) {
+        uint8_t few[STEP * 3];
+        store_rgb(few, load(c0), load(c1), load(c2));
+        memcpy(out, few, (size_t)n * 3);
+        return;
+    }
+    for (uint32_t x = 0; x < n; x += STEP) {
+        size_t at = x + STEP <= n ? x : n - STEP;
+        store_rgb(out + at * 3, load(c0 + at), load(c1 + at), load(c2 + at));
     }
 }
 
