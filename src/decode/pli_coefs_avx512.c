@@ -94,29 +94,25 @@ PSTI_VBMI_INLINE uint32_t list_blocks(const struct psti_coefs_unit *unit, struct
     return (uint32_t)some;
 }
 
-/* The first of the sorted ends from `i` on that is another than ends[i]. */
-PSTI_VBMI_INLINE uint32_t find_next(const uint8_t *ends, uint32_t i, uint32_t n)
-{
-    const __m512i same = _mm512_set1_epi8((char)ends[i]);
-    for (; i < n; i += 64) {
-        uint64_t others = ~(uint64_t)_mm512_cmpeq_epi8_mask(load(ends + i), same);
-        if (others != 0) {
-            i += (uint32_t)__builtin_ctzll(others);
-            break;
-        }
-    }
-    return i < n ? i : n;
-}
-
-/* n_k, from the sorted ends. */
+/* n_k, from the sorted ends, of which there are some; 64 bytes behind them are readable. Where one
+ * is followed by another, so many have it or a larger one. */
 PSTI_VBMI_INLINE void count(const uint8_t *ends, struct psti_pli_coefs *out)
 {
     memset(out->n_k, 0, sizeof out->n_k);
-    for (uint32_t i = 0, next; i < out->n; i = next) {
-        next = find_next(ends, i, out->n);
-        uint32_t last = next < out->n ? ends[next] + 1u : 0;
-        for (uint32_t k = last; k <= ends[i]; k++)
-            out->n_k[k] = (uint16_t)next;
+    for (uint32_t i = 0; i < out->n; i += 64) {
+        uint64_t lasts = ~(uint64_t)_mm512_cmpeq_epi8_mask(load(ends + i), load(ends + i + 1));
+        if (out->n - i <= 64) /* the last of all is followed by nothing */
+            lasts &= (UINT64_C(1) << (out->n - i - 1)) - 1;
+        for (; lasts != 0; lasts &= lasts - 1) {
+            uint32_t at = i + (uint32_t)__builtin_ctzll(lasts);
+            out->n_k[ends[at]] = (uint16_t)(at + 1);
+        }
+    }
+    out->n_k[ends[out->n - 1]] = (uint16_t)out->n;
+    uint16_t most = 0;
+    for (uint32_t k = 64; k-- > 0;) {
+        most = out->n_k[k] > most ? out->n_k[k] : most;
+        out->n_k[k] = most;
     }
 }
 
