@@ -19,11 +19,12 @@
 /* PSTI_CPU_AVX512_VBMI */
 #define PSTI_VBMI_TARGET                                                                           \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,"    \
-                          "avx2,bmi,bmi2,f16c,popcnt")))
+                          "gfni,avx2,bmi,bmi2,f16c,popcnt")))
 /* PSTI_CPU_AVX512_ICL */
 #define PSTI_ICL_TARGET                                                                            \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,"    \
-                          "avx512vnni,avx512bitalg,avx512vpopcntdq,avx2,bmi,bmi2,f16c,popcnt")))
+                          "avx512vnni,avx512bitalg,avx512vpopcntdq,gfni,avx2,bmi,bmi2,f16c,"       \
+                          "popcnt")))
 #endif
 #define PSTI_AVX512_INLINE static inline __attribute__((always_inline)) PSTI_AVX512_TARGET
 #define PSTI_VBMI_INLINE static inline __attribute__((always_inline)) PSTI_VBMI_TARGET

@@ -8,7 +8,7 @@
 enum {
     PSTI_CPU_AVX2 = 1u << 0,        /* AVX2, BMI1, BMI2, FMA, F16C */
     PSTI_CPU_AVX512 = 1u << 1,      /* F, BW, DQ, VL, CD */
-    PSTI_CPU_AVX512_VBMI = 1u << 2, /* VBMI and VBMI2 */
+    PSTI_CPU_AVX512_VBMI = 1u << 2, /* VBMI, VBMI2, GFNI */
     PSTI_CPU_NEON = 1u << 3,
     /* VNNI, BITALG, VPOPCNTDQ: with VBMI2, what Ice Lake, Zen 4 and all since have */
     PSTI_CPU_AVX512_ICL = 1u << 4

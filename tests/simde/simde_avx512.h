@@ -10,6 +10,7 @@
 #define SIMDE_ENABLE_NATIVE_ALIASES
 #include <simde/x86/avx512.h>
 #include <simde/x86/f16c.h>
+#include <simde/x86/gfni.h>
 
 #include <stdint.h>
 
