@@ -285,7 +285,12 @@ static enum pst_status decode_unit(struct run *run, const struct psti_pli_unit *
         status = plain_unit(run, unit, mode, err);
         break;
     case PSTI_PLI_PACKED:
-        status = psti_pli_packed_decode(unit, run->work, &planes, err);
+        if (!run->request.header.has_checksums) /* which would have read all of it */
+            for (size_t at = 0; at < unit->nbytes; at += 64)
+                __builtin_prefetch(unit->bytes + at);
+        status = psti_pli_packed_decode(unit, run->work, part, &planes, err);
+        if (status == PST_OK && !planes.base)
+            return PST_OK;
         break;
     case PSTI_PLI_WAVE:
         status = wave_tables(run, err);

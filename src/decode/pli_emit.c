@@ -150,7 +150,7 @@ static bool is_interleaved(const struct pst_pixels *pixels)
 }
 
 /* Whole pixels for which there is a kernel. */
-enum fast_row { NO_FAST_ROW, GREEN_RGB, GREEN_RGBA, PLAIN_RGB, RGB_16 };
+enum fast_row { NO_FAST_ROW, GREEN_RGB, GREEN_RGBA, PLAIN_RGB, RGB_16, COPY };
 
 static enum fast_row fast_row_for(const struct psti_pli_unit *unit,
                                   const struct psti_pli_part *part)
@@ -158,6 +158,8 @@ static enum fast_row fast_row_for(const struct psti_pli_unit *unit,
     bool green = unit->transform == PSTI_PLI_SUBTRACT_GREEN;
     if (unit->max_error != 0 || part->channel >= 0 || !is_interleaved(part->pixels))
         return NO_FAST_ROW;
+    if (unit->channels == 1)
+        return COPY;
     if (unit->bits == 16)
         return unit->channels == 3 && kernels_for(unit->cpu)->rgb16 ? RGB_16 : NO_FAST_ROW;
     if (unit->channels == 3)
@@ -165,11 +167,56 @@ static enum fast_row fast_row_for(const struct psti_pli_unit *unit,
     return unit->channels == 4 && green ? GREEN_RGBA : NO_FAST_ROW;
 }
 
+/* Rows of 64 pixels, those of a band at once; false if there is no such kernel. */
+static bool emit_green_rgb(const struct psti_pli_emit_kernels *k,
+                           const struct psti_pli_planes *planes, const struct psti_pli_part *part)
+{
+    uint8_t *out = part->pixels->data;
+    if (!k->green_rgb8_rows || part->width != 64)
+        return false;
+    for (uint32_t y = part->y, end = y + part->height, next; y < end; y = next) {
+        next = (y | 31) + 1 < end ? (y | 31) + 1 : end;
+        const uint8_t *p0 = plane_row(planes, 0, y) + part->x;
+        k->green_rgb8_rows(p0, p0 + planes->plane_step, p0 + 2 * planes->plane_step,
+                           planes->row_step, next - y, out, part->pixels->row_nbytes);
+        out += (int64_t)(next - y) * part->pixels->row_nbytes;
+    }
+    return true;
+}
+
+bool psti_pli_is_green_rgb(const struct psti_pli_unit *unit, const struct psti_pli_part *part)
+{
+    return fast_row_for(unit, part) == GREEN_RGB && part->x == 0 &&
+           part->width >= PSTI_PLI_RGB_ROW_MIN;
+}
+
+static void emit_copies(const struct psti_pli_unit *unit, const struct psti_pli_planes *planes,
+                        const struct psti_pli_part *part)
+{
+    size_t nbytes = part->width * (unit->bits / 8u), skip = part->x * (unit->bits / 8u);
+    uint8_t *out = part->pixels->data;
+    for (uint32_t y = 0; y < part->height; y++, out += part->pixels->row_nbytes) {
+        const uint8_t *row = plane_row(planes, 0, part->y + y) + skip;
+        if (nbytes == 64) /* a few moves instead of a call */
+            memcpy(out, row, 64);
+        else if (nbytes == 128)
+            memcpy(out, row, 128);
+        else
+            memcpy(out, row, nbytes);
+    }
+}
+
 static void emit_fast_rows(const struct psti_pli_unit *unit, const struct psti_pli_planes *planes,
                            const struct psti_pli_part *part, enum fast_row fast)
 {
     const struct psti_pli_emit_kernels *k = kernels_for(unit->cpu);
     uint8_t *out = part->pixels->data;
+    if (fast == GREEN_RGB && emit_green_rgb(k, planes, part))
+        return;
+    if (fast == COPY) {
+        emit_copies(unit, planes, part);
+        return;
+    }
     for (uint32_t y = 0; y < part->height; y++, out += part->pixels->row_nbytes) {
         const uint8_t *p0 = plane_row(planes, 0, part->y + y) + part->x * (unit->bits / 8u);
         const uint8_t *p1 = p0 + planes->plane_step, *p2 = p1 + planes->plane_step;

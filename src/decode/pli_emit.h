@@ -13,7 +13,11 @@ struct psti_pli_emit_kernels {
     /* Planes G, R-G+128, B-G+128 -> RGB interleaved; n <= 64. */
     void (*green_rgb8)(const uint8_t *g, const uint8_t *r, const uint8_t *b, uint8_t *out,
                        uint32_t n);
-    /* The same with A -> RGBA. */
+    /* The same for `height` rows of 64, input rows `row_step` and output rows `row_nbytes` apart:
+     * constants are loaded once. NULL: there is no such kernel. */
+    void (*green_rgb8_rows)(const uint8_t *g, const uint8_t *r, const uint8_t *b, size_t row_step,
+                            uint32_t height, uint8_t *out, int64_t row_nbytes);
+    /* The same as green_rgb8 with A -> RGBA. */
     void (*green_rgba8)(const uint8_t *g, const uint8_t *r, const uint8_t *b, const uint8_t *a,
                         uint8_t *out, uint32_t n);
     /* One plane of a pair: p + g - 128, contiguous. */

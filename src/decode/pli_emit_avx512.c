@@ -5,8 +5,7 @@
  * masks are slow on Zen 4). 64 pixels of three channels are bound by their loads and stores: three
  * permutations, six blends. */
 #include "decode/pli_emit.h"
-
-#include "base/avx512.h"
+#include "decode/pli_rgb_avx512.h"
 
 #if defined(__x86_64__)
 #include <string.h>
@@ -18,34 +17,6 @@ enum { STEP = 64 };
 
 INLINE __m512i load(const uint8_t *p, __mmask64 some) { return _mm512_maskz_loadu_epi8(some, p); }
 INLINE void store(uint8_t *p, __m512i v) { _mm512_storeu_si512((void *)p, v); }
-
-/* Where byte p of an output vector is found in channel 0, 1, 2, turned as all three need it: byte i
- * belongs to place 3 i + c of 192, and 3 i mod 64 is another one for each i. */
-static const _Alignas(64) uint8_t thirds[3][64] = {
-    {0,  43, 22, 1,  44, 23, 2,  45, 24, 3,  46, 25, 4,  47, 26, 5,  48, 27, 6,  49, 28, 7,
-     50, 29, 8,  51, 30, 9,  52, 31, 10, 53, 32, 11, 54, 33, 12, 55, 34, 13, 56, 35, 14, 57,
-     36, 15, 58, 37, 16, 59, 38, 17, 60, 39, 18, 61, 40, 19, 62, 41, 20, 63, 42, 21},
-    {21, 0,  43, 22, 1,  44, 23, 2,  45, 24, 3,  46, 25, 4,  47, 26, 5,  48, 27, 6,  49, 28,
-     7,  50, 29, 8,  51, 30, 9,  52, 31, 10, 53, 32, 11, 54, 33, 12, 55, 34, 13, 56, 35, 14,
-     57, 36, 15, 58, 37, 16, 59, 38, 17, 60, 39, 18, 61, 40, 19, 62, 41, 20, 63, 42},
-    {42, 21, 0,  43, 22, 1,  44, 23, 2,  45, 24, 3,  46, 25, 4,  47, 26, 5,  48, 27, 6,  49,
-     28, 7,  50, 29, 8,  51, 30, 9,  52, 31, 10, 53, 32, 11, 54, 33, 12, 55, 34, 13, 56, 35,
-     14, 57, 36, 15, 58, 37, 16, 59, 38, 17, 60, 39, 18, 61, 40, 19, 62, 41, 20, 63}};
-
-/* Every third byte, from byte 1 or 2 on. */
-#define FROM_1 0x2492492492492492ull
-#define FROM_2 0x4924924924924924ull
-
-INLINE void store_rgb(uint8_t *out, __m512i r, __m512i g, __m512i b)
-{
-    r = _mm512_permutexvar_epi8(_mm512_loadu_si512(thirds[0]), r);
-    g = _mm512_permutexvar_epi8(_mm512_loadu_si512(thirds[1]), g);
-    b = _mm512_permutexvar_epi8(_mm512_loadu_si512(thirds[2]), b);
-    /* 64 is 1 modulo 3: each vector begins with another channel. */
-    store(out, _mm512_mask_mov_epi8(_mm512_mask_mov_epi8(r, FROM_1, g), FROM_2, b));
-    store(out + 64, _mm512_mask_mov_epi8(_mm512_mask_mov_epi8(g, FROM_1, b), FROM_2, r));
-    store(out + 128, _mm512_mask_mov_epi8(_mm512_mask_mov_epi8(b, FROM_1, r), FROM_2, g));
-}
 
 /* Unpacking works within quarters: each gets four pixels of every output vector. */
 INLINE void store_rgba(uint8_t *out, __m512i r, __m512i g, __m512i b, __m512i a)
@@ -76,7 +47,7 @@ INLINE void step(const uint8_t *const planes[4], uint32_t x, __mmask64 some, uin
         v2 = _mm512_add_epi8(v2, offset);
     }
     if (n_channels == 3)
-        store_rgb(out, v0, v1, v2);
+        psti_pli_store_rgb_avx512(out, v0, v1, v2);
     else
         store_rgba(out, v0, v1, v2, load(planes[3] + x, some));
 }
@@ -100,6 +71,16 @@ TARGET static void green_rgb8(const uint8_t *g, const uint8_t *r, const uint8_t 
                               uint32_t n)
 {
     row((const uint8_t *const[4]){g, r, b, NULL}, n, 3, true, out);
+}
+
+TARGET static void green_rgb8_rows(const uint8_t *g, const uint8_t *r, const uint8_t *b,
+                                   size_t row_step, uint32_t height, uint8_t *out,
+                                   int64_t row_nbytes)
+{
+    for (uint32_t y = 0; y < height; y++, out += row_nbytes) {
+        size_t at = y * row_step;
+        step((const uint8_t *const[4]){g + at, r + at, b + at, NULL}, 0, UINT64_MAX, 3, true, out);
+    }
 }
 
 TARGET static void green_rgba8(const uint8_t *g, const uint8_t *r, const uint8_t *b,
@@ -132,6 +113,7 @@ TARGET static void green_one8(const uint8_t *g, const uint8_t *p, uint8_t *out, 
 
 const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx512 = {
     .green_rgb8 = green_rgb8,
+    .green_rgb8_rows = green_rgb8_rows,
     .green_rgba8 = green_rgba8,
     .green_one8 = green_one8,
     .plain_rgb8 = plain_rgb8,

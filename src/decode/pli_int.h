@@ -124,8 +124,15 @@ void psti_pli_emit_pixels(const struct psti_pli_unit *unit, const void *samples,
 /* Modes. `work` is scratch of PSTI_PLI_WORK_NBYTES, aligned to 64; planes point into it.
  * Errors name what is wrong, offsets in them are relative to unit->bytes. */
 
-/* pli_packed.c: section 4. */
+/* Whether the part is RGB interleaved of planes G, R - G + 128, B - G + 128, of rows that begin
+ * with the unit's and are not short. */
+enum { PSTI_PLI_RGB_ROW_MIN = 22 };
+bool psti_pli_is_green_rgb(const struct psti_pli_unit *unit, const struct psti_pli_part *part);
+
+/* pli_packed.c: section 4. Where the level makes samples and pixels at once, the part's pixels are
+ * written, and planes->base is NULL; not if `part` is NULL. */
 enum pst_status psti_pli_packed_decode(const struct psti_pli_unit *unit, void *work,
+                                       const struct psti_pli_part *part,
                                        struct psti_pli_planes *planes, struct pst_error *err);
 
 /* pli_wave.c: section 5. Tables of one image, made once per decode; at most PSTI_PLI_TABLES_NBYTES.

@@ -266,6 +266,7 @@ static void fill_constant(const struct psti_packed *unit, uint32_t p, struct pst
 
 enum pst_status psti_packed_decode_with(const struct psti_packed_kernels *kernels,
                                         const struct psti_pli_unit *unit, void *work_memory,
+                                        const struct psti_pli_part *part,
                                         struct psti_pli_planes *planes, struct pst_error *err)
 {
     struct psti_packed_work *work = work_memory;
@@ -288,6 +289,13 @@ enum pst_status psti_packed_decode_with(const struct psti_packed_kernels *kernel
         else
             kernels->rebuild(&packed, p, work);
     }
+    if (part && kernels->finish_rgb && packed.n_coded == 3 && psti_pli_is_green_rgb(unit, part)) {
+        kernels->finish_rgb(&packed, work, part);
+        *planes = (struct psti_pli_planes){.base = NULL};
+        return PST_OK;
+    }
+    if (kernels->finish)
+        kernels->finish(&packed, work);
     *planes = (struct psti_pli_planes){.base = work->planes[0],
                                        .plane_step = sizeof work->planes[0],
                                        .band_step = (size_t)32 * 64 * (unit->bits / 8u),
@@ -311,7 +319,8 @@ static const struct psti_packed_kernels *kernels_for(const struct psti_pli_unit 
 }
 
 enum pst_status psti_pli_packed_decode(const struct psti_pli_unit *unit, void *work,
+                                       const struct psti_pli_part *part,
                                        struct psti_pli_planes *planes, struct pst_error *err)
 {
-    return psti_packed_decode_with(kernels_for(unit), unit, work, planes, err);
+    return psti_packed_decode_with(kernels_for(unit), unit, work, part, planes, err);
 }

@@ -46,6 +46,8 @@ struct psti_packed_work {
         64) uint8_t within[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS]; /* groups, in their row */
     _Alignas(64) uint16_t tables[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS / 2];
     _Alignas(64) uint64_t offsets[PSTI_PACKED_ROWS]; /* of rows, in the data */
+    _Alignas(64) uint64_t places[PSTI_PACKED_ROWS];  /* where rows' bytes go, 8 bits a group */
+    _Alignas(64) uint64_t nbytes[PSTI_PACKED_ROWS];  /* of rows */
     _Alignas(64) uint8_t tail[512];                  /* a copy of the data's end */
     _Alignas(64) uint8_t residuals[4][PSTI_PACKED_EDGE * PSTI_PACKED_EDGE * 2];
     _Alignas(64) uint8_t planes[4][PSTI_PACKED_EDGE * PSTI_PACKED_EDGE * 2 + 128];
@@ -62,6 +64,12 @@ struct psti_packed_kernels {
     /* Residuals and samples of coded plane `p`; earlier planes are done; the sum of widths is
      * data_nbytes. */
     void (*rebuild)(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work);
+    /* NULL, or what makes samples of all coded planes of what rebuild() has left there. */
+    void (*finish)(const struct psti_packed *unit, struct psti_packed_work *work);
+    /* NULL, or the same for three coded planes of which psti_pli_is_green_rgb() part of the pixels
+     * is wanted: writes them, and leaves no samples. */
+    void (*finish_rgb)(const struct psti_packed *unit, struct psti_packed_work *work,
+                       const struct psti_pli_part *part);
 };
 
 extern const struct psti_packed_kernels psti_packed_kernels_c;
@@ -75,6 +83,7 @@ extern const struct psti_packed_kernels psti_packed_kernels_neon;
 /* psti_pli_packed_decode with the kernels given: tests hold each to plain C. */
 enum pst_status psti_packed_decode_with(const struct psti_packed_kernels *kernels,
                                         const struct psti_pli_unit *unit, void *work_memory,
+                                        const struct psti_pli_part *part,
                                         struct psti_pli_planes *planes, struct pst_error *err);
 
 /* The 64 bits from bit `position` of n bytes on, as far as there are any. */
@@ -92,7 +101,18 @@ static inline uint64_t psti_packed_bits_at(const uint8_t *bytes, size_t nbytes, 
 static inline __attribute__((always_inline)) uint32_t psti_packed_count_ones(
     const struct psti_packed *unit, uint32_t begin, uint32_t end)
 {
-    uint32_t n = 0;
+    const uint8_t *bytes = unit->strings + (begin >> 3);
+    uint32_t n = 0, bits = end - begin;
+    if (begin >= end)
+        return 0;
+    /* Whole words, where they are there. */
+    if ((end >> 3) + 9 <= unit->strings_nbytes) {
+        uint32_t skip = begin & 7, last = skip + bits - 1; /* bits of `bytes` */
+        uint64_t v = psti_load_u64(bytes) >> skip << skip;
+        for (; last >= 64; last -= 64, bytes += 8, v = psti_load_u64(bytes))
+            n += (uint32_t)__builtin_popcountll(v);
+        return n + (uint32_t)__builtin_popcountll(v << (63 - last));
+    }
     while (begin < end) {
         uint32_t step = end - begin < 56 ? end - begin : 56;
         uint64_t v = psti_packed_bits_at(unit->strings, unit->strings_nbytes, begin);
@@ -158,12 +178,14 @@ static inline __attribute__((always_inline)) uint64_t psti_packed_bits64(const u
 static inline __attribute__((always_inline)) const uint8_t *psti_packed_open_runs(
     struct psti_packed *unit, struct psti_packed_work *work)
 {
-    for (size_t at = 0; at < unit->strings_nbytes; at += 64)
-        __builtin_prefetch(unit->strings + at);
     if (!psti_packed_find_runs(unit))
         return NULL;
-    size_t n = unit->data_nbytes < PSTI_PACKED_TAIL ? unit->data_nbytes : PSTI_PACKED_TAIL;
-    memcpy(work->tail, unit->data + unit->data_nbytes - n, n);
+    size_t n = unit->data_nbytes;
+    if (n >= PSTI_PACKED_TAIL)
+        for (size_t at = 0; at < PSTI_PACKED_TAIL; at += 64) /* as vectors, without a call */
+            memcpy(work->tail + at, unit->data + n - PSTI_PACKED_TAIL + at, 64);
+    else
+        memcpy(work->tail, unit->data, n);
     if (unit->data_nbytes >= PSTI_PACKED_RUNS_MARGIN)
         return unit->strings;
     n = unit->strings_nbytes - unit->data_nbytes; /* at most 18 runs of 2048 bits */
@@ -172,14 +194,19 @@ static inline __attribute__((always_inline)) const uint8_t *psti_packed_open_run
     return (const uint8_t *)work->residuals;
 }
 
-/* Where a row's groups are, with ROW_MARGIN bytes readable. */
-static inline __attribute__((always_inline)) const uint8_t *psti_packed_row_data(
-    const struct psti_packed *unit, const struct psti_packed_work *work, size_t row)
+/* Where groups that begin at byte `at` are, with ROW_MARGIN bytes readable. */
+static inline __attribute__((always_inline)) const uint8_t *psti_packed_data_at(
+    const struct psti_packed *unit, const struct psti_packed_work *work, size_t at)
 {
-    size_t at = work->offsets[row], n = unit->data_nbytes;
+    size_t n = unit->data_nbytes;
     if (__builtin_expect(at + PSTI_PACKED_ROW_MARGIN <= n, 1))
         return unit->data + at;
     return work->tail + (at - (n < PSTI_PACKED_TAIL ? 0 : n - PSTI_PACKED_TAIL));
+}
+static inline __attribute__((always_inline)) const uint8_t *psti_packed_row_data(
+    const struct psti_packed *unit, const struct psti_packed_work *work, size_t row)
+{
+    return psti_packed_data_at(unit, work, work->offsets[row]);
 }
 
 #endif

@@ -132,6 +132,26 @@ static void check_rgb16(const struct psti_pli_emit_kernels *kernels, bool green)
     }
 }
 
+static void check_rows(const struct psti_pli_emit_kernels *kernels)
+{
+    enum { HEIGHT = 5, STEP = 64 * 3 + 7, GUARD = 64, NBYTES = GUARD + HEIGHT * STEP + GUARD };
+    static uint8_t out[NBYTES], expected[NBYTES];
+    const uint8_t *p[3];
+    if (!kernels->green_rgb8_rows)
+        return;
+    for (size_t at = 0; at < GUARD; at++) {
+        for (size_t c = 0; c < 3; c++)
+            p[c] = fixture.planes[c] + at + c;
+        memset(out, 0x5A, sizeof out);
+        memset(expected, 0x5A, sizeof expected);
+        for (size_t y = 0; y < HEIGHT; y++)
+            psti_pli_emit_kernels_c.green_rgb8(p[0] + 64 * y, p[1] + 64 * y, p[2] + 64 * y,
+                                               expected + at + STEP * y, 64);
+        kernels->green_rgb8_rows(p[0], p[1], p[2], 64, HEIGHT, out + at, STEP);
+        assert_memory_equal(out, expected, sizeof out);
+    }
+}
+
 /* The same of one table of kernels, also of those that this machine runs by emulation only. */
 static void check_kernels(const struct psti_pli_emit_kernels *kernels)
 {
@@ -152,6 +172,7 @@ static void check_kernels(const struct psti_pli_emit_kernels *kernels)
         }
         assert_memory_equal(out[0], out[1], sizeof out[0]);
     }
+    check_rows(kernels);
     check_rgb16(kernels, false);
     check_rgb16(kernels, true);
 }

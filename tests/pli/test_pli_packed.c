@@ -137,23 +137,29 @@ static bool has_level(int level, uint8_t bits)
     return kernels_of(level) && (level < 2 || level == 4 || bits == 8);
 }
 
-/* Decodes n bytes that end at the forbidden page. */
+/* A unit of n bytes that end at the forbidden page. */
+static struct psti_pli_unit unit_at(struct fixture *f, const struct psti_pli_source *source,
+                                    const uint8_t *bytes, size_t n)
+{
+    memcpy(f->page_end - n, bytes, n);
+    return (struct psti_pli_unit){.height = source->height,
+                                  .width = source->width,
+                                  .channels = source->channels,
+                                  .bits = source->bits,
+                                  .transform = source->transform,
+                                  .bytes = f->page_end - n,
+                                  .nbytes = n};
+}
+
 static enum pst_status decode_at(struct fixture *f, const struct psti_pli_source *source, int level,
                                  const uint8_t *unit_bytes, size_t n,
                                  struct psti_pli_planes *planes)
 {
-    memcpy(f->page_end - n, unit_bytes, n);
-    struct psti_pli_unit unit = {.height = source->height,
-                                 .width = source->width,
-                                 .channels = source->channels,
-                                 .bits = source->bits,
-                                 .transform = source->transform,
-                                 .bytes = f->page_end - n,
-                                 .nbytes = n};
+    struct psti_pli_unit unit = unit_at(f, source, unit_bytes, n);
     struct pst_error err;
     pst_error_clear(&err);
     enum pst_status status =
-        psti_packed_decode_with(kernels_of(level), &unit, f->work + WORK_GUARD, planes, &err);
+        psti_packed_decode_with(kernels_of(level), &unit, f->work + WORK_GUARD, NULL, planes, &err);
     assert_int_equal(err.status, status);
     return status;
 }
@@ -174,6 +180,43 @@ static void check_planes(const struct psti_pli_source *source, const struct psti
                                 source->width * nbytes);
 }
 
+/* Pixels of parts of a unit, where samples and pixels are made at once, against those of emission
+ * by plain C. */
+static void check_pixels(struct fixture *f, const struct psti_pli_source *source,
+                         const uint8_t *unit_bytes, size_t n)
+{
+    enum { ROW = 64 * 3 + 5, NBYTES = 64 * ROW };
+    static uint8_t pixels[2][NBYTES];
+    for (uint32_t k = 0; k < 3; k++) {
+        uint32_t y = k == 1 ? source->height / 3 : 0, left = source->height - y;
+        uint32_t height = k == 2 ? (left + 1) / 2 : left;
+        struct pst_pixels out = {.height = height,
+                                 .width = source->width,
+                                 .channels = 3,
+                                 .bits = 8,
+                                 .row_nbytes = ROW,
+                                 .pixel_nbytes = 3,
+                                 .channel_nbytes = 1};
+        struct psti_pli_part part = {
+            .y = y, .height = height, .width = source->width, .channel = -1, .pixels = &out};
+        struct psti_pli_unit unit = unit_at(f, source, unit_bytes, n);
+        for (int level = 0; level < N_LEVELS; level++) {
+            struct psti_pli_planes planes;
+            if (!kernels_of(level) || (level > 0 && !kernels_of(level)->finish_rgb))
+                continue;
+            out.data = pixels[level > 0];
+            memset(out.data, 0x5A, NBYTES);
+            assert_int_equal(psti_packed_decode_with(kernels_of(level), &unit, f->work + WORK_GUARD,
+                                                     &part, &planes, NULL),
+                             PST_OK);
+            if (planes.base)
+                psti_pli_emit_planes(&unit, &planes, &part);
+            if (level > 0)
+                assert_memory_equal(pixels[0], pixels[1], NBYTES);
+        }
+    }
+}
+
 static size_t check_round_trip(struct fixture *f, const struct psti_pli_source *source,
                                uint32_t effort)
 {
@@ -187,6 +230,8 @@ static size_t check_round_trip(struct fixture *f, const struct psti_pli_source *
         assert_int_equal(decode_at(f, source, level, f->bytes + 1, n - 1, &planes), PST_OK);
         check_planes(source, &planes);
     }
+    if (source->bits == 8 && source->transform == PSTI_PLI_SUBTRACT_GREEN && source->channels == 3)
+        check_pixels(f, source, f->bytes + 1, n - 1);
     return n;
 }
 
