@@ -408,8 +408,10 @@ static bool place_group(struct run *run, const struct group *g, struct placed *p
 {
     const struct psti_pli_request *request = &run->request;
     for (uint32_t u = 0; u < g->n_units; u++)
-        if (!is_wave(request, g->offsets[u], g->entries[u]) ||
-            check_unit(request, g->offsets[u], g->entries[u], NULL) != PST_OK)
+        if (!is_wave(request, g->offsets[u], g->entries[u]))
+            return false;
+    for (uint32_t u = 0; u < g->n_units; u++)
+        if (check_unit(request, g->offsets[u], g->entries[u], NULL) != PST_OK)
             return false;
     for (uint32_t u = 0; u < g->n_units; u++)
         place_unit(request, g->row, g->column + u, request->bytes + g->offsets[u],

@@ -1,11 +1,11 @@
 /* pli_wave_avx512.h - inside the AVX-512 level of the wave decoder: its scratch, and what its files
  * tell each other.
  *
- * Two units are decoded at once, as one alone waits for itself most of the time. A step of the
- * cylinder (docs/format-pli.md, 5.5) is a row of 64 bytes: byte 2 l is lane l of the first unit,
- * byte 2 l + 1 of the second, so that one vector of bytes holds both, and the words of a row are
- * one unit's lanes when shifted or masked. A unit that comes alone leaves its neighbour's bytes
- * idle. Masks of lanes have two bits a lane likewise. */
+ * Two units make a job, and tokens of two jobs are decoded in turns, as one unit alone waits for
+ * itself most of the time. A step of the cylinder (docs/format-pli.md, 5.5) is a row of 64 bytes:
+ * byte 2 l is lane l of the first unit, byte 2 l + 1 of the second, so that one vector of bytes
+ * holds both, and the words of a row are one unit's lanes when shifted or masked. A unit that comes
+ * alone leaves its neighbour's bytes idle. Masks of lanes have two bits a lane likewise. */
 #ifndef PST_DECODE_PLI_WAVE_AVX512_H
 #define PST_DECODE_PLI_WAVE_AVX512_H
 

@@ -5,8 +5,8 @@
  * Of each unit there are words of 16 bits, one for each lane: halves of the states, entries. Tokens
  * and contexts are bytes, and a vector holds those of two units. What bounds a unit alone is a
  * step's chain (slots -> 32 look-ups -> states -> which lanes take words -> contexts -> slots): 90
- * cycles on Zen 4, of which its instructions fill a third. Two pairs of units, one working while the
- * other waits, take some 36 cycles a unit. Look-ups go through general registers and masked
+ * cycles on Zen 4, of which its instructions fill a third. Two pairs of units, one working while
+ * the other waits, take some 36 cycles a unit. Look-ups go through general registers and masked
  * broadcasts: the processors' gathers are microcode on Zen 4 and made slow on purpose on many of
  * Intel's (Downfall), and tables of 16 contexts are too large for permutations. Words are expanded
  * straight into the lanes whose states fell short. */
