@@ -6,6 +6,8 @@
 #define PST_BASE_AVX512_H
 
 #if defined(__x86_64__)
+#include <stdint.h>
+
 #if defined(PST_SIMDE)
 #define PSTI_AVX512_TARGET
 #define PSTI_VBMI_TARGET
@@ -29,6 +31,15 @@
 #define PSTI_AVX512_INLINE static inline __attribute__((always_inline)) PSTI_AVX512_TARGET
 #define PSTI_VBMI_INLINE static inline __attribute__((always_inline)) PSTI_VBMI_TARGET
 #define PSTI_ICL_INLINE static inline __attribute__((always_inline)) PSTI_ICL_TARGET
+
+PSTI_AVX512_INLINE uint64_t psti_avx512_sum_u64(__m512i v)
+{
+    uint64_t lanes[8], sum = 0;
+    _mm512_storeu_si512(lanes, v);
+    for (int i = 0; i < 8; i++)
+        sum += lanes[i];
+    return sum;
+}
 #endif
 
 #endif

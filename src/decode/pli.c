@@ -396,20 +396,18 @@ static bool is_wave(const struct psti_pli_request *request, uint64_t offset,
            request->bytes[offset] == PSTI_PLI_WAVE;
 }
 
-/* Units of a row from `column` that are decoded at once, and where they are in the file. */
+/* Units of a row from `column` to be decoded at once, waves if there are some, and where they are
+ * in the file. */
 struct group {
     uint32_t row, column, n_units;
     uint64_t offsets[PSTI_PLI_WAVE_MOST_UNITS];
     struct psti_pli_entry entries[PSTI_PLI_WAVE_MOST_UNITS];
 };
 
-/* The units of a group as they are placed; false: they are not all whole waves. */
+/* The units of a group as they are placed; false: one of them is damaged. */
 static bool place_group(struct run *run, const struct group *g, struct placed *p)
 {
     const struct psti_pli_request *request = &run->request;
-    for (uint32_t u = 0; u < g->n_units; u++)
-        if (!is_wave(request, g->offsets[u], g->entries[u]))
-            return false;
     for (uint32_t u = 0; u < g->n_units; u++)
         if (check_unit(request, g->offsets[u], g->entries[u], NULL) != PST_OK)
             return false;
@@ -456,9 +454,13 @@ static uint32_t next_units(struct run *run, uint32_t row, uint32_t column, uint3
         most = psti_pli_wave_most_units(run->request.cpu, h->bits);
     g.entries[0] = psti_pli_parse_entry(run->request.bytes, h, index);
     while (g.n_units < most && column + g.n_units < end) {
-        uint32_t u = g.n_units++;
+        uint32_t u = g.n_units;
         g.offsets[u] = g.offsets[u - 1] + g.entries[u - 1].nbytes;
         g.entries[u] = psti_pli_parse_entry(run->request.bytes, h, index + u);
+        if (!is_wave(&run->request, g.offsets[u - 1], g.entries[u - 1]) ||
+            !is_wave(&run->request, g.offsets[u], g.entries[u]))
+            break;
+        g.n_units++;
     }
     for (; g.n_units > 1; g.n_units /= 2)
         if (decode_group(run, &g, status, err))

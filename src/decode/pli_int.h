@@ -120,14 +120,13 @@ void psti_pli_emit_planes(const struct psti_pli_unit *unit, const struct psti_pl
                           const struct psti_pli_part *part);
 void psti_pli_emit_pixels(const struct psti_pli_unit *unit, const void *samples,
                           const struct psti_pli_part *part);
-
-/* Modes. `work` is scratch of PSTI_PLI_WORK_NBYTES, aligned to 64; planes point into it.
- * Errors name what is wrong, offsets in them are relative to unit->bytes. */
-
 /* Whether the part is RGB interleaved of planes G, R - G + 128, B - G + 128, of rows that begin
  * with the unit's and are not short. */
 enum { PSTI_PLI_RGB_ROW_MIN = 22 };
 bool psti_pli_is_green_rgb(const struct psti_pli_unit *unit, const struct psti_pli_part *part);
+
+/* Modes. `work` is scratch of PSTI_PLI_WORK_NBYTES, aligned to 64; planes point into it.
+ * Errors name what is wrong, offsets in them are relative to unit->bytes. */
 
 /* pli_packed.c: section 4. Where the level makes samples and pixels at once, the part's pixels are
  * written, and planes->base is NULL; not if `part` is NULL. */

@@ -1,14 +1,14 @@
 /* pli_jpeg_rows_avx512.c - rows of samples -> rows of pixels with AVX-512 (VBMI, VNNI).
  *
  * In and out: see pli_jpeg_int.h; plain C gives the same bytes. Pure; any thread. 64 samples a
- * step; the pixels of a last, shorter step go through a buffer. Interpolation one way needs no 16
- * bits: averages of averages are exact. Colour is bound by the two ports for vectors: 52 operations
- * for 64 pixels, 12 of them permutations (docs/internals/cpu-decode.md has what mca says). Tests
+ * step; the last one of a row overlaps the one before it. Interpolation one way needs no 16
+ * bits: averages of averages are exact. Colour is bound by the two ports for vectors: 55 operations
+ * for 64 pixels, 9 of them permutations (docs/internals/cpu-decode.md has what mca says). Tests
  * compile this file against SIMDe (base/avx512.h). */
 #include "decode/pli_jpeg_int.h"
 
 #if defined(__x86_64__)
-#include "base/avx512.h"
+#include "decode/pli_rgb_avx512.h"
 
 #include <string.h>
 
@@ -129,40 +129,6 @@ PSTI_ICL_INLINE __m512i to_green(__m512i b, __m512i r)
     return _mm512_sub_epi16(_mm512_packs_epi32(lo, hi), r);
 }
 
-/* Three vectors of interleaved pixels: which byte comes from where. R and G are looked up together,
- * as one table of 128; B comes on top. */
-struct turns {
-    uint8_t red_green[3][64], blue[3][64];
-    uint64_t is_blue[3];
-};
-#define RED(p) (p)
-#define GREEN(p) (64 + (p))
-#define RED_GREEN(p) RED(p), GREEN(p), 0
-#define BLUE(p) 0, 0, (p)
-#define TEN_PIXELS(what, p)                                                                        \
-    what(p), what((p) + 1), what((p) + 2), what((p) + 3), what((p) + 4), what((p) + 5),            \
-        what((p) + 6), what((p) + 7), what((p) + 8), what((p) + 9)
-#define TWENTY_PIXELS(what, p) TEN_PIXELS(what, p), TEN_PIXELS(what, (p) + 10)
-static const _Alignas(64) struct turns turns = {
-    .red_green = {{TWENTY_PIXELS(RED_GREEN, 0), RED_GREEN(20), RED(21)},
-                  {GREEN(21), 0, TWENTY_PIXELS(RED_GREEN, 22), RED(42), GREEN(42)},
-                  {0, TWENTY_PIXELS(RED_GREEN, 43), RED_GREEN(63)}},
-    .blue = {{TWENTY_PIXELS(BLUE, 0), BLUE(20), 0},
-             {0, 21, TWENTY_PIXELS(BLUE, 22), 0, 0},
-             {42, TWENTY_PIXELS(BLUE, 43), BLUE(63)}},
-    .is_blue = {0x4924924924924924, 0x2492492492492492, 0x9249249249249249},
-};
-
-PSTI_ICL_INLINE void store_rgb(uint8_t *out, __m512i r, __m512i g, __m512i b)
-{
-#pragma GCC unroll 3
-    for (int i = 0; i < 3; i++) {
-        __m512i v = _mm512_permutex2var_epi8(r, load(turns.red_green[i]), g);
-        v = _mm512_mask_permutexvar_epi8(v, turns.is_blue[i], load(turns.blue[i]), b);
-        store(out + STEP * i, v);
-    }
-}
-
 PSTI_ICL_INLINE void ycc_step(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, uint8_t *out)
 {
     const __m512i zero = _mm512_setzero_si512(), middle = _mm512_set1_epi16(128);
@@ -178,37 +144,43 @@ PSTI_ICL_INLINE void ycc_step(const uint8_t *y, const uint8_t *cb, const uint8_t
                                         _mm512_add_epi16(y1, to_green(b1, r1)));
     __m512i blue =
         _mm512_packus_epi16(_mm512_add_epi16(y0, to_blue(b0)), _mm512_add_epi16(y1, to_blue(b1)));
-    store_rgb(out, red, green, blue);
+    psti_pli_store_rgb_avx512(out, red, green, blue);
 }
 
-PSTI_ICL_TARGET static void ycc_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr,
-                                    uint8_t *out, uint32_t n)
+PSTI_ICL_INLINE void step(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, bool ycc,
+                          uint8_t *out)
+{
+    if (ycc)
+        ycc_step(c0, c1, c2, out);
+    else
+        psti_pli_store_rgb_avx512(out, load(c0), load(c1), load(c2));
+}
+
+PSTI_ICL_INLINE void row(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, bool ycc,
+                         uint8_t *out, uint32_t n)
 {
     if (n < STEP) {
         uint8_t few[STEP * 3];
-        ycc_step(y, cb, cr, few);
+        step(c0, c1, c2, ycc, few);
         memcpy(out, few, (size_t)n * 3);
         return;
     }
     for (uint32_t x = 0; x < n; x += STEP) {
         size_t at = x + STEP <= n ? x : n - STEP; /* the last step makes some pixels again */
-        ycc_step(y + at, cb + at, cr + at, out + at * 3);
+        step(c0 + at, c1 + at, c2 + at, ycc, out + at * 3);
     }
+}
+
+PSTI_ICL_TARGET static void ycc_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr,
+                                    uint8_t *out, uint32_t n)
+{
+    row(y, cb, cr, true, out, n);
 }
 
 PSTI_ICL_TARGET static void plain_rgb(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2,
                                       uint8_t *out, uint32_t n)
 {
-    if (n < STEP) {
-        uint8_t few[STEP * 3];
-        store_rgb(few, load(c0), load(c1), load(c2));
-        memcpy(out, few, (size_t)n * 3);
-        return;
-    }
-    for (uint32_t x = 0; x < n; x += STEP) {
-        size_t at = x + STEP <= n ? x : n - STEP;
-        store_rgb(out + at * 3, load(c0 + at), load(c1 + at), load(c2 + at));
-    }
+    row(c0, c1, c2, false, out, n);
 }
 
 const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_avx512 = {

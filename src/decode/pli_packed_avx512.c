@@ -120,11 +120,7 @@ PSTI_VBMI_INLINE uint32_t plane_widths(struct width_state *s, const struct psti_
         __mmask8 there = left < 8 ? (__mmask8)((1u << left) - 1) : 0xFF;
         sum = _mm512_mask_add_epi64(sum, there, sum, nbytes);
     }
-    uint64_t lanes[8], total = 0;
-    _mm512_storeu_si512(lanes, sum);
-    for (uint32_t i = 0; i < 8; i++)
-        total += lanes[i];
-    return (uint32_t)total;
+    return (uint32_t)psti_avx512_sum_u64(sum);
 }
 
 PSTI_VBMI_TARGET static enum psti_packed_verdict widths_avx512(struct psti_packed *unit,

@@ -309,14 +309,14 @@ bool psti_pli_wave_decode_some(const struct psti_pli_unit *units, uint32_t n_uni
 {
 #if defined(__x86_64__)
     struct psti_pli_wave_head heads[PSTI_PLI_WAVE_MOST_UNITS];
-    if (n_units > psti_pli_wave_most_units(units[0].cpu, units[0].bits))
+    uint32_t most = psti_pli_wave_most_units(units[0].cpu, units[0].bits);
+    if (n_units > most)
         return false;
     for (uint32_t u = 0; u < n_units; u++)
         if (psti_pli_wave_parse(units + u, heads + u, NULL) != PST_OK)
             return false;
-    psti_pli_wave_kernel_some *decode = psti_pli_wave_decode_some_avx2;
-    if ((units[0].cpu & PSTI_CPU_AVX512_VBMI) != 0 && units[0].bits == 8)
-        decode = psti_pli_wave_decode_some_avx512;
+    psti_pli_wave_kernel_some *decode =
+        most > 2 ? psti_pli_wave_decode_some_avx512 : psti_pli_wave_decode_some_avx2;
     return decode(units, heads, n_units, tables, work, planes, statuses, err);
 #else
     (void)units, (void)n_units, (void)tables, (void)work, (void)planes, (void)statuses, (void)err;

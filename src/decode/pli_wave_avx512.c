@@ -102,36 +102,13 @@ static void finish(struct psti_pli_wave512_job *job, struct psti_pli_planes *pla
     }
 }
 
-enum pst_status psti_pli_wave_decode_avx512(const struct psti_pli_unit *unit,
-                                            struct psti_pli_wave_head *head,
-                                            struct psti_pli_wave_tables *tables, void *work,
-                                            struct psti_pli_planes *planes, struct pst_error *err)
+/* One unit to four, which go together. */
+static void decode_together(const struct psti_pli_unit *units,
+                            const struct psti_pli_wave_head *heads, uint32_t n_units,
+                            struct psti_pli_wave_tables *tables,
+                            struct psti_pli_wave512_memory *memory, struct psti_pli_planes *planes,
+                            enum pst_status *statuses, struct pst_error *err)
 {
-    enum pst_status status;
-    if (!can_decode(unit, head))
-        return psti_pli_wave_decode_avx2(unit, head, tables, work, planes, err);
-    struct psti_pli_wave512_job job = {.n_units = 1,
-                                       .units = {unit, unit},
-                                       .heads = {head, head},
-                                       .tables = tables,
-                                       .memory = work};
-    psti_pli_wave512_tokens(&job, 1);
-    finish(&job, planes, &status, false, err);
-    return status;
-}
-
-bool psti_pli_wave_decode_some_avx512(const struct psti_pli_unit *units,
-                                      struct psti_pli_wave_head *heads, uint32_t n_units,
-                                      struct psti_pli_wave_tables *tables, void *work,
-                                      struct psti_pli_planes *planes, enum pst_status *statuses,
-                                      struct pst_error *err)
-{
-    if (!psti_pli_wave_same_shape(units, heads, n_units))
-        return false;
-    for (uint32_t u = 0; u < n_units; u++)
-        if (!can_decode(units + u, heads + u))
-            return false;
-    struct psti_pli_wave512_memory *memory = work;
     struct psti_pli_wave512_job jobs[WAVE_JOBS];
     uint32_t n_jobs = (n_units + 1) / WAVE_UNITS;
     for (uint32_t j = 0; j < n_jobs; j++) {
@@ -147,6 +124,32 @@ bool psti_pli_wave_decode_some_avx512(const struct psti_pli_unit *units,
         bool failed = j > 0 && (statuses[0] != PST_OK || statuses[1] != PST_OK);
         finish(jobs + j, planes + 2 * j, statuses + 2 * j, failed, err);
     }
+}
+
+enum pst_status psti_pli_wave_decode_avx512(const struct psti_pli_unit *unit,
+                                            struct psti_pli_wave_head *head,
+                                            struct psti_pli_wave_tables *tables, void *work,
+                                            struct psti_pli_planes *planes, struct pst_error *err)
+{
+    enum pst_status status;
+    if (!can_decode(unit, head))
+        return psti_pli_wave_decode_avx2(unit, head, tables, work, planes, err);
+    decode_together(unit, head, 1, tables, work, planes, &status, err);
+    return status;
+}
+
+bool psti_pli_wave_decode_some_avx512(const struct psti_pli_unit *units,
+                                      struct psti_pli_wave_head *heads, uint32_t n_units,
+                                      struct psti_pli_wave_tables *tables, void *work,
+                                      struct psti_pli_planes *planes, enum pst_status *statuses,
+                                      struct pst_error *err)
+{
+    if (!psti_pli_wave_same_shape(units, heads, n_units))
+        return false;
+    for (uint32_t u = 0; u < n_units; u++)
+        if (!can_decode(units + u, heads + u))
+            return false;
+    decode_together(units, heads, n_units, tables, work, planes, statuses, err);
     return true;
 }
 #endif

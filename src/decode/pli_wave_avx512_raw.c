@@ -20,15 +20,6 @@ struct tally {
     _Alignas(64) uint64_t large[(PSTI_PLI_WAVE_MAX_STEPS + 7) / 8 * 8];
 };
 
-INLINE uint64_t sum_of(__m512i eight)
-{
-    uint64_t v[8], sum = 0;
-    row_store(v, eight);
-    for (int i = 0; i < 8; i++)
-        sum += v[i];
-    return sum;
-}
-
 TARGET static void count_tokens(const uint8_t (*rows)[WAVE_ROW], uint32_t n_rows,
                                 struct tally *tally)
 {
@@ -46,8 +37,8 @@ TARGET static void count_tokens(const uint8_t (*rows)[WAVE_ROW], uint32_t n_rows
         first = _mm512_add_epi64(first, _mm512_sad_epu8(_mm512_and_si512(some, low), zero));
         second = _mm512_add_epi64(second, _mm512_sad_epu8(_mm512_srli_epi16(some, 8), zero));
     }
-    tally->n_signs[0] = sum_of(first);
-    tally->n_signs[1] = sum_of(second);
+    tally->n_signs[0] = psti_avx512_sum_u64(first);
+    tally->n_signs[1] = psti_avx512_sum_u64(second);
     for (uint32_t t = n_rows; t % 8 != 0; t++)
         tally->large[t] = 0;
 }

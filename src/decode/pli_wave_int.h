@@ -99,16 +99,16 @@ typedef enum pst_status psti_pli_wave_kernel(const struct psti_pli_unit *unit,
                                              struct psti_pli_wave_head *head,
                                              struct psti_pli_wave_tables *tables, void *work,
                                              struct psti_pli_planes *planes, struct pst_error *err);
-psti_pli_wave_kernel psti_pli_wave_decode_c;
-#if defined(__x86_64__)
-psti_pli_wave_kernel psti_pli_wave_decode_avx2;   /* needs PSTI_CPU_AVX2 */
-psti_pli_wave_kernel psti_pli_wave_decode_avx512; /* needs PSTI_CPU_AVX512_VBMI, too */
 /* psti_pli_wave_decode_some() of a level, of heads with coded planes or none. */
 typedef bool psti_pli_wave_kernel_some(const struct psti_pli_unit *units,
                                        struct psti_pli_wave_head *heads, uint32_t n_units,
                                        struct psti_pli_wave_tables *tables, void *work,
                                        struct psti_pli_planes *planes, enum pst_status *statuses,
                                        struct pst_error *err);
+psti_pli_wave_kernel psti_pli_wave_decode_c;
+#if defined(__x86_64__)
+psti_pli_wave_kernel psti_pli_wave_decode_avx2;             /* needs PSTI_CPU_AVX2 */
+psti_pli_wave_kernel psti_pli_wave_decode_avx512;           /* needs PSTI_CPU_AVX512_VBMI, too */
 psti_pli_wave_kernel_some psti_pli_wave_decode_some_avx2;   /* two */
 psti_pli_wave_kernel_some psti_pli_wave_decode_some_avx512; /* two to four */
 /* Whether the coefficients are small enough for sums of two products in 16 bits, as vectors of

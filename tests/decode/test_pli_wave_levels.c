@@ -17,23 +17,18 @@
 
 #include <cmocka.h>
 
-/* As psti_pli_wave_decode_some(), of one level. */
-typedef bool decode_some(const struct psti_pli_unit *units, struct psti_pli_wave_head *heads,
-                         uint32_t n_units, struct psti_pli_wave_tables *tables, void *work,
-                         struct psti_pli_planes *planes, enum pst_status *statuses,
-                         struct pst_error *err);
 enum { MOST = PSTI_PLI_WAVE_MOST_UNITS };
 struct level {
     const char *name;
     uint32_t cpu, needs; /* what the unit may use; what the processor must have */
     psti_pli_wave_kernel *decode;
-    decode_some *some;
+    psti_pli_wave_kernel_some *some;
     uint32_t most; /* units at once */
 };
 
 #if defined(PST_HAVE_SIMDE)
 psti_pli_wave_kernel psti_pli_wave_decode_simde; /* pli_wave_simde.c; leaves some to AVX2 */
-decode_some psti_pli_wave_decode_some_simde;
+psti_pli_wave_kernel_some psti_pli_wave_decode_some_simde;
 psti_pli_wave_kernel psti_pli_wave_decode_neon_simde; /* pli_wave_neon_simde.c */
 #endif
 enum { VBMI = PSTI_CPU_AVX2 | PSTI_CPU_AVX512_VBMI };
