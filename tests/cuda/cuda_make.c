@@ -1,6 +1,7 @@
 /* cuda_make.c - images, chains and the CPU's rows for tests of whole batches. */
 #include "cuda/cuda_make.h"
 
+#include "pixels.h"
 #include "decode/decode_make.h"
 #include "golden/make_pli_picture.h"
 
@@ -54,15 +55,8 @@ static struct source make_pli(struct test_random *random, const struct picture *
                               uint8_t *pixels)
 {
     struct pst_error err;
-    size_t sample = picture->bits / 8u, pixel = sample * picture->channels;
-    const struct pst_pixels described = {.data = pixels,
-                                         .height = picture->height,
-                                         .width = picture->width,
-                                         .channels = picture->channels,
-                                         .bits = picture->bits,
-                                         .row_nbytes = (int64_t)(pixel * picture->width),
-                                         .pixel_nbytes = (int64_t)pixel,
-                                         .channel_nbytes = (int64_t)sample};
+    const struct pst_pixels described =
+        test_pixels(pixels, picture->height, picture->width, picture->channels, picture->bits);
     const struct pst_pli_encode_options options = {
         .struct_size = sizeof options,
         .tier = (enum pst_pli_tier)test_below(random, 4),

@@ -1,5 +1,6 @@
 /* test_decode_pli.c - PLI as a form of an image: probed by its first bytes, whole and in regions,
  * converted as any other form, only the units of the region decoded and looked at, and counted. */
+#include "pixels.h"
 #include "decode_fixture.h"
 
 #include <penstock/pli.h>
@@ -26,14 +27,7 @@ static struct bytes make_pli(uint8_t *samples, uint32_t height, uint32_t width, 
     struct pst_error err;
     const struct pst_pli_encode_options options = {.struct_size = sizeof options,
                                                    .max_error = max_error};
-    const struct pst_pixels pixels = {.data = samples,
-                                      .height = height,
-                                      .width = width,
-                                      .channels = channels,
-                                      .bits = bits,
-                                      .row_nbytes = (int64_t)width * channels * (bits / 8),
-                                      .pixel_nbytes = channels * (bits / 8),
-                                      .channel_nbytes = bits / 8};
+    const struct pst_pixels pixels = test_pixels(samples, height, width, channels, bits);
     size_t bound = pst_pli_encode_bound(height, width, channels, bits);
     struct bytes room = {malloc(bound), 0};
     assert_ok(pst_pli_encode(&pixels, &options, room.data, bound, &room.nbytes, &err));

@@ -1,5 +1,6 @@
 /* PLI through its public door: every tier and kind of picture comes back exactly, whole and in
  * regions, in any layout; near-lossless keeps its promise; what is wrong with the bytes is said. */
+#include "pixels.h"
 #include "test.h"
 
 #include <penstock/pli.h>
@@ -51,16 +52,7 @@ static void make(struct picture *p, enum kind kind, uint32_t height, uint32_t wi
     uint64_t state = height * 65537u + width * 31u + (uint64_t)kind;
     size_t sample = bits / 8u;
     p->nbytes = (size_t)height * width * channels * sample;
-    p->pixels = (struct pst_pixels){
-        .data = malloc(p->nbytes),
-        .height = height,
-        .width = width,
-        .channels = channels,
-        .bits = bits,
-        .row_nbytes = (int64_t)(width * channels * sample),
-        .pixel_nbytes = (int64_t)(channels * sample),
-        .channel_nbytes = (int64_t)sample,
-    };
+    p->pixels = test_pixels(malloc(p->nbytes), height, width, channels, bits);
     uint8_t *at = p->pixels.data;
     for (uint32_t y = 0; y < height; y++)
         for (uint32_t x = 0; x < width; x++)

@@ -4,6 +4,7 @@
  * that they are right is for the decoder written from the document alone to say. */
 #include "golden/make_pli_jpeg_crafted.h"
 
+#include "pixels.h"
 #include "golden/golden_sha256.h"
 
 #include <penstock/pli.h>
@@ -83,14 +84,7 @@ static int decode(const struct crafted *c, const uint8_t *bytes, size_t nbytes, 
 {
     struct pst_pli_info info = {.struct_size = sizeof info};
     struct pst_error err = {0};
-    struct pst_pixels out = {.data = pixels,
-                             .height = c->height,
-                             .width = c->width,
-                             .channels = c->components,
-                             .bits = 8,
-                             .row_nbytes = (int64_t)c->width * c->components,
-                             .pixel_nbytes = c->components,
-                             .channel_nbytes = 1};
+    struct pst_pixels out = test_pixels(pixels, c->height, c->width, c->components, 8);
     if (pst_pli_info(bytes, nbytes, &info, &err) != PST_OK)
         return -1;
     size_t scratch_nbytes = (pst_pli_scratch_nbytes(&info) + 63) / 64 * 64;

@@ -2,6 +2,7 @@
  * enough, only their bytes are read: counted, the same pixels as the whole image's, by every kind
  * of storage; and what is wrong with bytes is found all the same. */
 #include "loader/make_data.h"
+#include "pixels.h"
 #include "test.h"
 
 #include "augment/augment.h"
@@ -32,14 +33,7 @@ static uint8_t *encode(uint8_t *pixels, uint32_t height, uint32_t width, uint8_t
                        bool no_checksum, size_t *nbytes)
 {
     struct pst_error err;
-    const struct pst_pixels image = {.data = pixels,
-                                     .height = height,
-                                     .width = width,
-                                     .channels = channels,
-                                     .bits = 8,
-                                     .row_nbytes = (int64_t)width * channels,
-                                     .pixel_nbytes = channels,
-                                     .channel_nbytes = 1};
+    const struct pst_pixels image = test_pixels(pixels, height, width, channels, 8);
     const struct pst_pli_encode_options options = {.struct_size = sizeof options,
                                                    .tier = PST_PLI_TIER_FAST,
                                                    .effort = 1,

@@ -1,6 +1,7 @@
 /* test_pli_jpeg_small.c - JPEGs kept as PLI, decoded at a half, a quarter and an eighth of the
  * size: samples are the inverse DCT of the lowest frequencies, regions are the same pixels as the
  * whole, and all of it is near the average of the pixels. */
+#include "pixels.h"
 #include "pli/pli_jpeg_image.h"
 
 #include "base/real_files.h"
@@ -32,18 +33,6 @@ static void image_close(struct image *image)
     free(image->scratch);
 }
 
-static struct pst_pixels hwc(uint32_t height, uint32_t width, uint32_t channels, uint8_t *data)
-{
-    return (struct pst_pixels){.data = data,
-                               .height = height,
-                               .width = width,
-                               .channels = (uint8_t)channels,
-                               .bits = 8,
-                               .row_nbytes = (int64_t)width * channels,
-                               .pixel_nbytes = channels,
-                               .channel_nbytes = 1};
-}
-
 /* (H,W,C) of a region of the small image. */
 static uint8_t *small_of(const struct image *image, uint32_t scale,
                          const struct pst_pli_region *region)
@@ -57,7 +46,7 @@ static uint8_t *small_of(const struct image *image, uint32_t scale,
     }
     uint8_t *data = malloc((size_t)height * width * image->of.info.channels);
     assert_non_null(data);
-    struct pst_pixels pixels = hwc(height, width, image->of.info.channels, data);
+    struct pst_pixels pixels = test_pixels(data, height, width, image->of.info.channels, 8);
     assert_ok(psti_pli_jpeg_decode_scaled(image->of.pli.data, image->of.pli.nbytes, scale, region,
                                           &pixels, image->scratch, image->scratch_nbytes, NULL,
                                           NULL, &err));
@@ -206,7 +195,7 @@ static void test_flat(void **state)
             &image.of.content.frame, (const int16_t *const *)image.of.content.coefs, NULL, &options,
             image.of.pli.data, image.of.pli.nbytes, &image.of.pli.nbytes, &err));
         uint8_t *pixels = malloc(90 * 120 * 3);
-        struct pst_pixels whole = hwc(90, 120, 3, pixels);
+        struct pst_pixels whole = test_pixels(pixels, 90, 120, 3, 8);
         assert_ok(pst_pli_decode(image.of.pli.data, image.of.pli.nbytes, NULL, -1, &whole,
                                  image.scratch, image.scratch_nbytes, &err));
         for (uint32_t scale = 1; scale <= 3; scale++) {
@@ -228,7 +217,8 @@ static void test_bad_arguments(void **state)
     (void)state;
     assert_true(image_open(make_jpeg(&spec, 1), &image));
     const struct pst_pli_region beyond = {0, 0, 26, 30}, inside = {0, 0, 25, 30};
-    struct pst_pixels pixels = hwc(25, 30, 3, data), taller = hwc(26, 30, 3, data);
+    struct pst_pixels pixels = test_pixels(data, 25, 30, 3, 8),
+                      taller = test_pixels(data, 26, 30, 3, 8);
     const struct {
         uint32_t scale;
         const struct pst_pli_region *region;

@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "base/cpu.h"
 #include "decode/pli_int.h"
+#include "pixels.h"
 
 #include <penstock/pli.h>
 
@@ -32,19 +33,6 @@ static uint32_t next(uint64_t *seed)
     return (uint32_t)(*seed >> 33);
 }
 
-static struct pst_pixels pixels_of(uint8_t *samples, uint32_t height, uint32_t width,
-                                   uint8_t channels, uint8_t bits)
-{
-    return (struct pst_pixels){.data = samples,
-                               .height = height,
-                               .width = width,
-                               .channels = channels,
-                               .bits = bits,
-                               .row_nbytes = (int64_t)width * channels * (bits / 8),
-                               .pixel_nbytes = channels * (bits / 8),
-                               .channel_nbytes = bits / 8};
-}
-
 /* Smooth here and noisy there; one channel is the same all over in a part of it, so that units
  * differ in their coded planes. */
 static struct image make_image(uint32_t height, uint32_t width, uint8_t channels, uint8_t bits,
@@ -65,7 +53,7 @@ static struct image make_image(uint32_t height, uint32_t width, uint8_t channels
                 else
                     psti_store_u16(image.samples + 2 * n++, (uint16_t)(v * 59));
             }
-    const struct pst_pixels pixels = pixels_of(image.samples, height, width, channels, bits);
+    const struct pst_pixels pixels = test_pixels(image.samples, height, width, channels, bits);
     const struct pst_pli_encode_options options = {
         .struct_size = sizeof options, .tier = tier, .no_checksum = true};
     image.file = malloc(bound);
@@ -94,7 +82,7 @@ static enum pst_status compare(const struct image *image, const struct pst_pli_r
         memset(errors + i, 0, sizeof errors[i]);
         memset(out[i], 0x5a, nbytes);
         const struct pst_pixels pixels =
-            pixels_of(out[i], region->height, region->width, image->channels, image->bits);
+            test_pixels(out[i], region->height, region->width, image->channels, image->bits);
         statuses[i] = psti_pli_decode_on(levels[i], image->file, image->nbytes, region, -1, &pixels,
                                          scratch, scratch_nbytes, errors + i);
     }

@@ -1,6 +1,7 @@
 /* The encoder of the wave mode writes the same bytes at every CPU level, in both tiers and at all
  * efforts: this program runs itself again with the level lowered, and hashes are compared. The
  * AVX2 loops are also held to plain C one by one. */
+#include "pixels.h"
 #include "test.h"
 
 #include <penstock/pli.h>
@@ -57,14 +58,7 @@ static uint64_t hash_all(void)
                                                  .tier =
                                                      tier ? PST_PLI_TIER_DENSE : PST_PLI_TIER_SMALL,
                                                  .effort = effort};
-        struct pst_pixels pixels = {.data = data,
-                                    .height = HEIGHT,
-                                    .width = WIDTH,
-                                    .channels = (uint8_t)channels,
-                                    .bits = (uint8_t)(8 * sample),
-                                    .row_nbytes = (int64_t)WIDTH * channels * sample,
-                                    .pixel_nbytes = (int64_t)channels * sample,
-                                    .channel_nbytes = sample};
+        struct pst_pixels pixels = test_pixels(data, HEIGHT, WIDTH, channels, 8 * sample);
         fill(data, (size_t)HEIGHT * WIDTH * channels, channels, 8 * sample, &random);
         good = pst_pli_encode(&pixels, &options, bytes, capacity, &nbytes, &err) == PST_OK;
         if (good)
