@@ -396,7 +396,7 @@ enum pst_status psti_jpeg_parse_tables(const uint8_t *block, size_t nbytes,
     *out = psti_jpeg_builtin;
     if (!block)
         return PST_OK;
-    struct psti_pli_bits b = {block, nbytes * 8, 0};
+    struct psti_pli_bits b = {block, nbytes, 0};
     for (uint32_t i = 0; i < PSTI_JPEG_N_TABLES; i++) {
         struct psti_jpeg_own own;
         uint32_t n_tokens;

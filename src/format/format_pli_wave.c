@@ -48,10 +48,12 @@ bool psti_pli_wave_expand(const struct psti_pli_wave_own *own, uint16_t *freqs)
 
 uint32_t psti_pli_take_bits(struct psti_pli_bits *b, uint32_t n)
 {
+    const size_t first = b->at >> 3, left = first < b->nbytes ? b->nbytes - first : 0;
     uint32_t v = 0;
-    for (uint32_t i = 0; i < n; i++, b->at++)
-        if (b->at < b->n_bits)
-            v |= (uint32_t)((b->bytes[b->at >> 3] >> (b->at & 7)) & 1) << i;
+    for (uint32_t i = 0; i < 3 && i < left; i++)
+        v |= (uint32_t)b->bytes[first + i] << (8 * i);
+    v = v >> (b->at & 7) & ((1u << n) - 1);
+    b->at += n;
     return v;
 }
 
@@ -61,7 +63,7 @@ enum pst_status psti_pli_wave_parse_model(const uint8_t *block, size_t nbytes, u
     memcpy(out->f, psti_pli_wave_freqs[bits == 16], sizeof out->f);
     if (!block)
         return PST_OK;
-    struct psti_pli_bits b = {block, nbytes * 8, 0};
+    struct psti_pli_bits b = {block, nbytes, 0};
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
         struct psti_pli_wave_own own;
         if (!psti_pli_take_bits(&b, 1))

@@ -138,7 +138,7 @@ bool psti_pli_expand_table(const uint8_t *q, uint32_t n, uint32_t n_tokens, uint
 enum { PSTI_PLI_TABLE_ENTRY_BITS = 6 };
 struct psti_pli_bits {
     const uint8_t *bytes;
-    size_t n_bits, at;
+    size_t nbytes, at; /* `at` in bits */
 };
 uint32_t psti_pli_take_bits(struct psti_pli_bits *bits, uint32_t n);
 size_t psti_pli_put_table(uint8_t *block, size_t at, const uint8_t *q, uint32_t n);
