@@ -157,6 +157,7 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
     for (int k = 0; k < (taps ? N_PAIRS : TAPS); k++)
         widen_pairs(_mm256_shuffle_epi8(row_load(r->filters[2 * k]), block),
                     _mm256_shuffle_epi8(row_load(r->filters[2 * k + 1]), block), f->pairs[k]);
+    f->med = (vec){_mm256_setzero_si256(), _mm256_setzero_si256()};
     if (r->any_med) {
         v32 med = _mm256_shuffle_epi8(row_load(r->filters[C_MED]), block);
         med = _mm256_shuffle_epi32(med, 0xd8);
