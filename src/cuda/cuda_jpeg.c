@@ -264,8 +264,6 @@ enum pst_status psti_cuda_jpeg_plan(const void *bytes, size_t nbytes,
 
 /* ---- Descriptors */
 
-static uint8_t log2_of(uint32_t n) { return n == 4 ? 2 : n == 2 ? 1 : 0; }
-
 static void fill_component(const struct psti_cuda_jpeg_plan *plan, uint32_t i, uint64_t samples,
                            struct psti_cuda_jpeg_component *to)
 {
@@ -285,8 +283,8 @@ static void fill_component(const struct psti_cuda_jpeg_plan *plan, uint32_t i, u
         .rows = (uint16_t)c->rows,
         .unit_columns = (uint8_t)(blocks / need->across),
         .unit_rows = (uint8_t)(blocks / need->down),
-        .across_log2 = log2_of(need->across),
-        .down_log2 = log2_of(need->down),
+        .across_log2 = need->across_log2,
+        .down_log2 = need->down_log2,
         .is_sideways = need->sideways,
         .is_upright = need->upright,
         .side = plan->frame.transform == PSTI_PLI_YCBCR && i > 0,

@@ -269,27 +269,35 @@ static enum pst_status decode_tokens(struct psti_coefs_unit *unit, uint32_t want
     return status;
 }
 
-static void find_geometry(const struct psti_jpeg_frame *frame, uint32_t unit_log2, uint32_t row,
-                          uint32_t column, struct psti_pli_coefs *out)
+void psti_pli_coefs_open(const struct psti_jpeg_frame *frame, uint32_t unit_log2, uint32_t row,
+                         uint32_t column, struct psti_pli_coefs *out)
 {
     out->n_squares = psti_jpeg_squares(frame, unit_log2, row, column, out->squares);
     out->n = 0;
     for (uint32_t s = 0; s < out->n_squares; s++)
         out->n += (uint32_t)out->squares[s].columns * out->squares[s].rows;
     out->stride = stride_of(out->n);
+    out->kept = false;
+}
+
+/* The list is now that of the blocks that were kept. */
+static void take_kept(const struct psti_coefs_kept *kept, struct psti_pli_coefs *out)
+{
+    memcpy(out->n_k, kept->n_k, sizeof out->n_k);
+    out->n = out->n_k[0];
+    while (out->last > 0 && out->n_k[out->last] == 0)
+        out->last--;
+    out->kept = true;
 }
 
 enum pst_status psti_pli_coefs_decode(const struct psti_pli_coefs_tables *tables,
-                                      const struct psti_jpeg_frame *frame, uint32_t unit_log2,
-                                      uint32_t row, uint32_t column, const uint8_t *bytes,
-                                      size_t nbytes, uint32_t k_last, void *work,
+                                      const uint8_t *bytes, size_t nbytes, uint32_t k_last,
+                                      const uint64_t *wanted, void *work,
                                       struct psti_pli_coefs *out, struct pst_error *err)
 {
-    struct psti_coefs_unit unit;
+    struct psti_coefs_kept kept;
+    struct psti_coefs_unit unit = {.tables = tables, .out = out, .next = (uintptr_t)bytes + nbytes};
     const struct psti_coefs_level *level = tables->level;
-    unit.tables = tables;
-    unit.out = out;
-    find_geometry(frame, unit_log2, row, column, out);
     lay_out(&unit, work);
     enum pst_status status = read_head(&unit, bytes, nbytes, err);
     if (status == PST_OK)
@@ -300,11 +308,17 @@ enum pst_status psti_pli_coefs_decode(const struct psti_pli_coefs_tables *tables
     out->last = 0;
     for (uint32_t k = 1; k < 64 && out->n_k[k] > 0; k++)
         out->last = k;
-    uint32_t wanted = k_last < out->last ? k_last : out->last;
-    status = decode_tokens(&unit, wanted, err);
+    uint32_t last = k_last < out->last ? k_last : out->last;
+    status = decode_tokens(&unit, last, err);
     if (status != PST_OK)
         return status;
+    if (wanted != NULL && level->keep != NULL) {
+        level->keep(&unit, wanted, &kept);
+        unit.kept = &kept;
+    }
     level->place_dc(&unit);
-    level->place_ac(&unit, wanted);
+    level->place_ac(&unit, last);
+    if (unit.kept != NULL)
+        take_kept(&kept, out);
     return check_bits(&unit.bits, err);
 }

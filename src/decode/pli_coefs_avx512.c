@@ -147,6 +147,58 @@ PSTI_VBMI_TARGET static void sort(struct psti_coefs_unit *unit)
     count(unit->sides, out);
 }
 
+/* -- Blocks that are wanted -- */
+
+enum { SIXTEENTHS = PSTI_JPEG_SQUARES_MAX * PSTI_COEFS_SQUARE / 16 };
+
+/* Which of 32 blocks are wanted, given their numbers: a table of 192 words is looked up in thirds.
+ */
+PSTI_VBMI_INLINE uint32_t wanted_of(const uint16_t table[SIXTEENTHS], __m512i blocks)
+{
+    __m512i index = _mm512_srli_epi16(blocks, 4);
+    __m512i word = _mm512_permutex2var_epi16(load(table), index, load(table + 32));
+    word =
+        _mm512_mask_mov_epi16(word, _mm512_test_epi16_mask(index, _mm512_set1_epi16(64)),
+                              _mm512_permutex2var_epi16(load(table + 64), index, load(table + 96)));
+    word = _mm512_mask_mov_epi16(
+        word, _mm512_test_epi16_mask(index, _mm512_set1_epi16(128)),
+        _mm512_permutex2var_epi16(load(table + 128), index, load(table + 160)));
+    __m512i up = _mm512_andnot_si512(blocks, _mm512_set1_epi16(15));
+    return _mm512_movepi16_mask(_mm512_sllv_epi16(word, up));
+}
+
+/* Of the first n blocks of the list. */
+static uint16_t count_kept(const struct psti_coefs_kept *kept, uint32_t n)
+{
+    uint64_t lanes = kept->lanes[n / 64] & ((UINT64_C(1) << n % 64) - 1);
+    return (uint16_t)(kept->before[n / 64] + (uint32_t)__builtin_popcountll(lanes));
+}
+
+PSTI_VBMI_TARGET static void keep(struct psti_coefs_unit *unit, const uint64_t *wanted,
+                                  struct psti_coefs_kept *kept)
+{
+    const struct psti_pli_coefs *out = unit->out;
+    uint16_t table[SIXTEENTHS] = {0};
+    uint32_t n = 0, group = 0;
+    memcpy(table, wanted, out->n_squares * sizeof *wanted);
+    for (uint32_t i = 0; i < out->n; i += 64, group++) {
+        uint32_t left = out->n - i;
+        __m512i low = load(unit->order + i), high = load(unit->order + i + 32);
+        uint64_t lanes = wanted_of(table, low) | (uint64_t)wanted_of(table, high) << 32;
+        lanes &= left < 64 ? (UINT64_C(1) << left) - 1 : UINT64_MAX;
+        uint32_t n_low = (uint32_t)__builtin_popcount((uint32_t)lanes);
+        kept->lanes[group] = lanes;
+        kept->before[group] = (uint16_t)n;
+        store(unit->order + n, _mm512_maskz_compress_epi16((uint32_t)lanes, low));
+        store(unit->order + n + n_low, _mm512_maskz_compress_epi16((uint32_t)(lanes >> 32), high));
+        n += (uint32_t)__builtin_popcountll(lanes);
+    }
+    kept->lanes[group] = 0;
+    kept->before[group] = (uint16_t)n;
+    for (uint32_t k = 0; k < 65; k++)
+        kept->n_k[k] = count_kept(kept, out->n_k[k]);
+}
+
 const struct psti_coefs_level psti_coefs_level_avx512 = {
     .prepare = prepare,
     .read_classes = psti_coefs_avx512_read_classes,
@@ -154,6 +206,7 @@ const struct psti_coefs_level psti_coefs_level_avx512 = {
     .sort = sort,
     .read_dc = psti_coefs_avx512_read_dc,
     .read_ac = psti_coefs_avx512_read_ac,
+    .keep = keep,
     .place_dc = psti_coefs_avx512_place_dc,
     .place_ac = psti_coefs_avx512_place_ac,
 };

@@ -181,6 +181,7 @@ PSTI_VBMI_TARGET void psti_coefs_avx512_read_ac(struct psti_coefs_unit *unit, ui
     for (uint32_t k = first; k <= last; k++) {
         uint32_t n = out->n_k[k], base = 0;
         open_plane(unit, k, &l.plane);
+        psti_coefs_ask(unit, k);
         for (; base + GROUP <= n; base += GROUP) {
             __m512i contexts = find_contexts(&l, base);
             OPEN_STEP()

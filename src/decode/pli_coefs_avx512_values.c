@@ -142,9 +142,10 @@ PSTI_VBMI_TARGET void psti_coefs_avx512_place_dc(struct psti_coefs_unit *unit)
         place_square(&unit->bits, &at, load(unit->dc_tokens[s]), values + (size_t)GROUP * s);
     unit->bits.at = at;
     int16_t *plane = unit->planes;
-    for (uint32_t i = 0; i < out->n; i++)
+    uint32_t n = unit->kept ? unit->kept->n_k[0] : out->n;
+    for (uint32_t i = 0; i < n; i++)
         plane[i] = values[unit->order[i]];
-    memset(plane + out->n, 0, (psti_round_up(out->n, GROUP) - out->n) * sizeof *plane);
+    memset(plane + n, 0, (psti_round_up(n, GROUP) - n) * sizeof *plane);
 }
 
 /* -- AC -- */
@@ -197,7 +198,25 @@ PSTI_VBMI_INLINE uint64_t hand_out_all(const struct psti_coefs_bits *bits, uint6
     return sum;
 }
 
-PSTI_VBMI_TARGET void psti_coefs_avx512_place_ac(struct psti_coefs_unit *unit, uint32_t last)
+/* Stores a group's values, those of `lanes` alone, side by side, and zeros behind them. */
+PSTI_VBMI_INLINE void put_words(int16_t *to, struct words w, uint64_t lanes, bool some)
+{
+    if (some) {
+        w.low = _mm512_maskz_compress_epi16((uint32_t)lanes, w.low);
+        w.high = _mm512_maskz_compress_epi16((uint32_t)(lanes >> HALF), w.high);
+    }
+    store(to, w.low);
+    store(to + (some ? __builtin_popcount((uint32_t)lanes) : HALF), w.high);
+}
+PSTI_VBMI_INLINE void put_bytes(int16_t *to, __m512i v, uint64_t lanes, bool some)
+{
+    if (some)
+        v = _mm512_maskz_compress_epi8(lanes, v);
+    store(to, _mm512_cvtepi8_epi16(_mm512_castsi512_si256(v)));
+    store(to + HALF, _mm512_cvtepi8_epi16(_mm512_extracti64x4_epi64(v, 1)));
+}
+
+PSTI_VBMI_INLINE void place_planes(struct psti_coefs_unit *unit, uint32_t last, bool some)
 {
     const struct psti_pli_coefs *out = unit->out;
     const struct psti_coefs_bits *bits = &unit->bits;
@@ -207,15 +226,17 @@ PSTI_VBMI_TARGET void psti_coefs_avx512_place_ac(struct psti_coefs_unit *unit, u
     for (uint32_t k = 1; k <= last; k++) {
         const uint8_t *tokens = unit->tokens + k * out->stride;
         int16_t *plane = unit->planes + k * out->stride;
-        for (uint32_t base = 0; base < out->n_k[k]; base += GROUP) {
+        uint32_t n = out->n_k[k];
+        for (uint32_t base = 0; base < n; base += GROUP) {
             __m512i t = load(tokens + base), v = _mm512_shuffle_epi8(lowest, t);
+            uint64_t lanes = some ? unit->kept->lanes[base / GROUP] : UINT64_MAX;
+            int16_t *values = plane + (some ? unit->kept->before[base / GROUP] : base);
             if (__builtin_expect(above(t, 6) != 0, 0)) {
                 uint64_t signs = hand_out(bits, &at, above(t, 0));
                 struct words w;
                 at = add_any(bits, at, t, v, &w);
                 negate_words(&w, signs);
-                store(plane + base, w.low);
-                store(plane + base + HALF, w.high);
+                put_words(values, w, lanes, some);
                 continue;
             }
             const uint64_t to[KINDS] = {above(t, 0), above(t, 2), above(t, 3), above(t, 4),
@@ -226,10 +247,19 @@ PSTI_VBMI_TARGET void psti_coefs_avx512_place_ac(struct psti_coefs_unit *unit, u
             for (int i = 1; i < KINDS; i++)
                 v = add_to(v, got[i], 1 << (i - 1));
             v = _mm512_mask_sub_epi8(v, got[0], zero, v);
-            store(plane + base, _mm512_cvtepi8_epi16(_mm512_castsi512_si256(v)));
-            store(plane + base + HALF, _mm512_cvtepi8_epi16(_mm512_extracti64x4_epi64(v, 1)));
+            put_bytes(values, v, lanes, some);
         }
+        if (some) /* as far as the next multiple of 64 */
+            memset(plane + unit->kept->n_k[k], 0, GROUP * sizeof *plane);
     }
     unit->bits.at = at;
+}
+
+PSTI_VBMI_TARGET void psti_coefs_avx512_place_ac(struct psti_coefs_unit *unit, uint32_t last)
+{
+    if (unit->kept != NULL)
+        place_planes(unit, last, true);
+    else
+        place_planes(unit, last, false);
 }
 #endif

@@ -91,23 +91,42 @@ static inline uint64_t psti_coefs_peek(const struct psti_coefs_bits *bits)
 
 /* -- A unit -- */
 
+/* Which blocks of the list are kept when values are placed. */
+struct psti_coefs_kept {
+    uint64_t lanes[PSTI_JPEG_SQUARES_MAX + 1];  /* of each 64 blocks */
+    uint16_t before[PSTI_JPEG_SQUARES_MAX + 1]; /* so many of those before */
+    uint16_t n_k[65];                           /* what out->n_k will be */
+};
+
 struct psti_coefs_unit {
     const struct psti_pli_coefs_tables *tables;
     struct psti_pli_coefs *out;
     _Alignas(64) uint32_t states[PSTI_COEFS_LANES];
     struct psti_coefs_words words;
     struct psti_coefs_bits bits;
+    uintptr_t next; /* where the next unit is, if there is one */
     /* [square][position], aligned to 64; 0 where no block is. */
     uint8_t (*classes)[PSTI_COEFS_SQUARE], (*ends)[PSTI_COEFS_SQUARE];
     uint8_t (*dc_tokens)[PSTI_COEFS_SQUARE];
-    uint16_t *order; /* out->order; 64 entries behind the list are writable */
-    uint8_t *sides;  /* [list position]: 0 or 255; up to the next multiple of 64 readable */
+    uint16_t *order;                    /* out->order; 64 entries behind the list are writable */
+    const struct psti_coefs_kept *kept; /* NULL: all; else `order` has these alone */
+    uint8_t *sides; /* [list position]: 0 or 255; up to the next multiple of 64 readable */
     /* Plane k at tokens + k * stride; entries from n_k up to the next multiple of 64 are 0. */
     uint8_t *tokens;
     /* out->planes. Until the values are placed, the level's own: for example for the g of tokens,
      * which the next planes' contexts want. */
     int16_t *planes;
 };
+
+/* While plane k is read, asks for some of the next unit's bytes: the checksum would wait for them,
+ * as units are larger than what is in flight at a time. */
+static inline void psti_coefs_ask(const struct psti_coefs_unit *unit, uint32_t k)
+{
+    enum { LINE = 64 };
+    uintptr_t at = unit->next + 2 * LINE * (size_t)(k - 1);
+    __builtin_prefetch((const void *)at);
+    __builtin_prefetch((const void *)(at + LINE));
+}
 
 /* -- Stages -- */
 
@@ -124,6 +143,9 @@ struct psti_coefs_level {
     void (*read_dc)(struct psti_coefs_unit *unit);
     /* 8.4: planes first..last -> tokens; planes 1..first - 1 were read by the same function. */
     void (*read_ac)(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
+    /* Blocks that are wanted -> *kept, unit->order. NULL: all are kept. */
+    void (*keep)(struct psti_coefs_unit *unit, const uint64_t *wanted,
+                 struct psti_coefs_kept *kept);
     /* 8.3: raw bits; DC -> plane 0. */
     void (*place_dc)(struct psti_coefs_unit *unit);
     /* 8.5: raw bits; planes 1..last. */

@@ -33,13 +33,20 @@ struct run {
     psti_pli_jpeg_idct *idct;
     struct psti_pli_jpeg_quants quants;
     struct psti_pli_jpeg_strip strip;
+    struct psti_pli_jpeg_blocks blocks; /* of the unit at hand */
+    bool any;                           /* of its blocks are wanted */
     struct planes_of_blocks planes;
     uint32_t k_last; /* the last coefficient that is wanted */
     uint32_t y;      /* the next row of pixels */
 };
 
-/* What decodes a unit is done with its coefficients. */
-typedef enum pst_status (*use_coefs)(void *ctx, const struct psti_pli_coefs *coefs);
+/* What is done with the coefficients of a unit. */
+struct use {
+    /* Before: which blocks are wanted; NULL: all. */
+    const uint64_t *(*wanted)(void *ctx, const struct psti_pli_coefs *coefs);
+    void (*use)(void *ctx, const struct psti_pli_coefs *coefs);
+    void *ctx;
+};
 
 static enum pst_status named(enum pst_status status, struct pst_error *err)
 {
@@ -82,8 +89,8 @@ static enum pst_status prepare_tables(const struct psti_pli_request *request,
 
 /* Decodes unit (row, column), at `offset`, and hands its coefficients on. */
 static enum pst_status one_unit(const struct run *run, uint32_t row, uint32_t column,
-                                uint64_t offset, struct psti_pli_entry entry, use_coefs use,
-                                void *ctx, struct pst_error *err)
+                                uint64_t offset, struct psti_pli_entry entry, const struct use *use,
+                                struct pst_error *err)
 {
     const struct psti_pli_request *request = run->request;
     struct psti_pli_coefs coefs;
@@ -95,16 +102,18 @@ static enum pst_status one_unit(const struct run *run, uint32_t row, uint32_t co
     if (bytes[0] != PSTI_PLI_COEFS)
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "mode %u, where only coefficients may be",
                          bytes[0]);
-    status = psti_pli_coefs_decode(run->tables, run->frame, request->header.unit_log2, row, column,
-                                   bytes + 1, entry.nbytes - 1, run->k_last, run->coefs_work,
-                                   &coefs, err);
-    return status == PST_OK ? use(ctx, &coefs) : status;
+    psti_pli_coefs_open(run->frame, request->header.unit_log2, row, column, &coefs);
+    status = psti_pli_coefs_decode(run->tables, bytes + 1, entry.nbytes - 1, run->k_last,
+                                   use->wanted(use->ctx, &coefs), run->coefs_work, &coefs, err);
+    if (status == PST_OK)
+        use->use(use->ctx, &coefs);
+    return status;
 }
 
 /* Units of the span in one row, whose first unit of all lies at *offset; moves that to the next
  * row's. */
 static enum pst_status one_row(const struct run *run, const struct psti_pli_span *span,
-                               uint32_t row, uint64_t *offset, use_coefs use, void *ctx,
+                               uint32_t row, uint64_t *offset, const struct use *use,
                                struct pst_error *err)
 {
     const struct psti_pli_header *h = &run->request->header;
@@ -113,7 +122,7 @@ static enum pst_status one_row(const struct run *run, const struct psti_pli_span
         struct psti_pli_entry entry =
             psti_pli_parse_entry(run->request->bytes, h, row * columns + column);
         if (row >= span->row0 && column >= span->column0 && column < span->column1) {
-            enum pst_status status = one_unit(run, row, column, *offset, entry, use, ctx, err);
+            enum pst_status status = one_unit(run, row, column, *offset, entry, use, err);
             if (status != PST_OK)
                 return psti_pli_unit_failed(row, column, *offset, status, err);
         }
@@ -180,17 +189,23 @@ static psti_pli_jpeg_to_blocks *to_blocks_for(uint32_t cpu)
 
 /* ---- Pixels */
 
-static enum pst_status to_samples(void *ctx, const struct psti_pli_coefs *coefs)
+static const uint64_t *place_samples(void *ctx, const struct psti_pli_coefs *coefs)
 {
     struct run *run = ctx;
-    struct psti_pli_jpeg_blocks blocks;
+    struct psti_pli_jpeg_blocks *blocks = &run->blocks;
+    blocks->coefs = coefs;
+    run->any = psti_pli_jpeg_strip_place(&run->strip, blocks);
+    return blocks->all || run->planes.coefs ? NULL : blocks->wanted;
+}
+
+static void to_samples(void *ctx, const struct psti_pli_coefs *coefs)
+{
+    struct run *run = ctx;
     if (run->planes.coefs)
         to_blocks(&run->planes, coefs);
-    blocks.coefs = coefs;
-    blocks.quants = &run->quants;
-    if (psti_pli_jpeg_strip_place(&run->strip, &blocks))
-        run->idct(&blocks, run->idct_work);
-    return PST_OK;
+    run->blocks.all |= coefs->kept;
+    if (run->any)
+        run->idct(&run->blocks, run->idct_work);
 }
 
 static bool is_interleaved(const struct pst_pixels *pixels)
@@ -244,11 +259,13 @@ static enum pst_status put_units(struct run *run, struct pst_error *err)
         psti_pli_jpeg_find_span(run->frame, h->unit_log2, run->strip.needs);
     uint64_t offset = psti_pli_head_nbytes(h);
     uint32_t bottom = region->y + region->height;
+    const struct use use = {place_samples, to_samples, run};
     run->y = region->y;
+    run->blocks.quants = &run->quants;
     for (uint32_t row = 0; row < span.row1; row++) {
         if (row >= span.row0)
             psti_pli_jpeg_strip_next(&run->strip, row * run->strip.edge);
-        enum pst_status status = one_row(run, &span, row, &offset, to_samples, run, err);
+        enum pst_status status = one_row(run, &span, row, &offset, &use, err);
         if (status == PST_OK && row >= span.row0) {
             uint32_t end = psti_pli_jpeg_strip_fill(&run->strip);
             status = put_rows(run, end < bottom ? end : bottom);
@@ -337,19 +354,23 @@ enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, str
 
 /* ---- Coefficients alone */
 
-static enum pst_status to_coefs(void *ctx, const struct psti_pli_coefs *coefs)
+static const uint64_t *all_blocks(void *ctx, const struct psti_pli_coefs *coefs)
 {
-    to_blocks(ctx, coefs);
-    return PST_OK;
+    (void)ctx;
+    (void)coefs;
+    return NULL;
 }
+
+static void to_coefs(void *ctx, const struct psti_pli_coefs *coefs) { to_blocks(ctx, coefs); }
 
 static enum pst_status all_units(struct run *run, struct pst_error *err)
 {
     const struct psti_pli_header *h = &run->request->header;
     const struct psti_pli_span span = {0, psti_pli_unit_rows(h), 0, psti_pli_unit_columns(h)};
+    const struct use use = {all_blocks, to_coefs, &run->planes};
     uint64_t offset = psti_pli_head_nbytes(h);
     for (uint32_t row = 0; row < span.row1; row++) {
-        enum pst_status status = one_row(run, &span, row, &offset, to_coefs, &run->planes, err);
+        enum pst_status status = one_row(run, &span, row, &offset, &use, err);
         if (status != PST_OK)
             return status;
     }

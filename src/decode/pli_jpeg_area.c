@@ -33,6 +33,8 @@ void psti_pli_jpeg_find_needs(const struct psti_jpeg_frame *frame, uint32_t bloc
         struct psti_pli_jpeg_need *need = &needs[i];
         need->across = frame->h / c->h;
         need->down = frame->v / c->v;
+        need->across_log2 = (uint8_t)__builtin_ctz(need->across);
+        need->down_log2 = (uint8_t)__builtin_ctz(need->down);
         need->sideways = need->across == 2 && need->down <= 2 && c->width > 2;
         need->upright = need->down == 2 && (need->across == 1 || need->sideways);
         samples_of(region->x, region->width, need->across, need->sideways, c->width, &need->x0,

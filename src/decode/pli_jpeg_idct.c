@@ -214,7 +214,7 @@ static void load_group(const struct psti_pli_jpeg_blocks *blocks, const struct g
 
 static uint8_t *place(const struct psti_pli_jpeg_blocks *blocks, uint32_t block)
 {
-    return blocks->samples + blocks->squares[block >> 6].at +
+    return blocks->samples + blocks->at[block >> 6] +
            (ptrdiff_t)((block >> 3 & 7) * 8 * blocks->stride + (block & 7) * 8);
 }
 
@@ -275,7 +275,7 @@ static struct group next_group(const struct psti_pli_jpeg_blocks *blocks, uint32
     struct group group = {.n = 0};
     for (; *next < coefs->n && group.n < LANES; ++*next) {
         uint32_t block = coefs->order[*next];
-        if (blocks->all || (blocks->squares[block >> 6].wanted >> (block & 63) & 1) != 0)
+        if (blocks->all || (blocks->wanted[block >> 6] >> (block & 63) & 1) != 0)
             group.positions[group.n++] = *next;
     }
     while (group.n > 0 && *last > 0 && coefs->n_k[*last] <= group.positions[0])

@@ -243,7 +243,7 @@ INLINE void load_group(const struct unit *unit, const struct group *group, uint3
 
 INLINE uint8_t *place(const struct psti_pli_jpeg_blocks *blocks, uint32_t block)
 {
-    return blocks->samples + blocks->squares[block >> 6].at +
+    return blocks->samples + blocks->at[block >> 6] +
            (ptrdiff_t)((block >> 3 & 7) * blocks->edge * blocks->stride +
                        (block & 7) * blocks->edge);
 }

@@ -4,14 +4,15 @@
  * one coefficient of 32 blocks, so that nothing is transposed before the samples are bytes. Blocks
  * come with the largest ends first: the end of a group's first block says which coefficients are
  * all zeros, and a variant of the transform that leaves them out is taken. Where a part of the unit
- * is wanted, its blocks are moved together first. Products are added where they are made (VNNI); a
- * full transform of 8 x 32 values takes 76 operations of the two vector ports, which is what bounds
- * it. Tests compile this file against SIMDe (base/avx512.h). */
+ * is wanted, its blocks alone are in the list (pli_coefs_avx512_values.c). Products are added where
+ * they are made (VNNI); a full transform of 8 x 32 values takes 76 operations of the two vector
+ * ports, which is what bounds it. Tests compile this file against SIMDe (base/avx512.h). */
 #include "decode/pli_jpeg_int.h"
 
 #if defined(__x86_64__)
 #include "base/avx512.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define TARGET PSTI_ICL_TARGET
@@ -19,20 +20,15 @@
 
 enum {
     LANES = 32,
-    SMALL_LAST = 24,      /* the last coefficient of 4x4 frequencies */
-    CHUNK = 64,           /* blocks that are moved together at a time */
-    ROOM = CHUNK + LANES, /* of a plane of them: with those left from before, a store's overhang */
-    SIXTEENTHS = PSTI_JPEG_SQUARES_MAX * 64 / 16
+    SMALL_LAST = 24 /* the last coefficient of 4x4 frequencies */
 };
 
 struct work {
     __m512i in[64];          /* dequantised, [8 * row + column] */
     __m512i half[64];        /* after the columns */
     uint8_t samples[8][256]; /* a row of 32 blocks: see store_lanes() */
-    _Alignas(64) int16_t planes[64][ROOM];
-    uint16_t order[ROOM];
-    _Alignas(64) uint16_t wanted[SIXTEENTHS]; /* squares[].wanted, next to one another */
-    uint8_t *to[LANES];                       /* where the blocks of a group go */
+    uint16_t order[LANES];
+    uint8_t *to[LANES]; /* where the blocks of a group go */
 };
 _Static_assert(sizeof(struct work) <= PSTI_PLI_JPEG_IDCT_NBYTES, "the work fits");
 
@@ -50,6 +46,7 @@ struct unit {
     uint32_t last;     /* planes above it are not there, or not wanted */
     __m512i before[2]; /* 64 * first square of components 1 and 2, minus 1; of 2, none if both are
                           quantised alike, as they nearly always are */
+    ptrdiff_t places[64]; /* of the blocks of a square, from its first sample */
 };
 
 INLINE __m512i pair(int a, int b)
@@ -254,11 +251,15 @@ INLINE void load_group(const struct unit *unit, const struct group *group, uint3
         work->in[psti_jpeg_zigzag[k]] = _mm512_setzero_si512();
 }
 
-INLINE uint8_t *place(const struct psti_pli_jpeg_blocks *blocks, uint32_t block)
+INLINE void find_places(const struct psti_pli_jpeg_blocks *blocks, ptrdiff_t places[64])
 {
-    return blocks->samples + blocks->squares[block >> 6].at +
-           (ptrdiff_t)((block >> 3 & 7) * blocks->edge * blocks->stride +
-                       (block & 7) * blocks->edge);
+    for (uint32_t p = 0; p < 64; p++)
+        places[p] = (ptrdiff_t)((p >> 3) * blocks->edge * blocks->stride + (p & 7) * blocks->edge);
+}
+
+INLINE uint8_t *place(const struct unit *unit, uint32_t block)
+{
+    return unit->blocks->samples + unit->blocks->at[block >> 6] + unit->places[block & 63];
 }
 
 INLINE void store_lanes(const struct unit *unit, const struct group *group, const struct work *work)
@@ -284,7 +285,7 @@ INLINE void flat_group(const struct unit *unit, const struct group *group)
     _mm512_storeu_si512((void *)values, _mm512_xor_si512(v, _mm512_set1_epi8((char)0x80)));
     for (uint32_t i = 0; i < group->n; i++) {
         uint64_t eight = values[i + (i & ~7u)] * UINT64_C(0x0101010101010101);
-        uint8_t *to = place(unit->blocks, group->order[i]);
+        uint8_t *to = place(unit, group->order[i]);
 #pragma GCC unroll 8
         for (size_t y = 0; y < 8; y++)
             memcpy(to + y * stride, &eight, 8);
@@ -338,7 +339,7 @@ INLINE void small_group(const struct unit *unit, const struct group *group, stru
     }
     for (uint32_t i = 0; i < group->n; i++) {
         const uint8_t *from = work->samples[0] + (i >> 2 & 1) * 64 + (i >> 3) * 16 + (i & 3) * 4;
-        uint8_t *to = place(unit->blocks, group->order[i]);
+        uint8_t *to = place(unit, group->order[i]);
         for (size_t y = 0; y < 4; y++)
             memcpy(to + y * stride, from + y * sizeof work->samples[0], 4);
     }
@@ -358,7 +359,7 @@ TARGET static void do_group(const struct unit *unit, const struct group *group, 
     while (variants[i].last < group->last)
         i++;
     for (uint32_t l = 0; l < group->n; l++) /* early, so that the stores need not wait for them */
-        work->to[l] = place(unit->blocks, group->order[l]);
+        work->to[l] = place(unit, group->order[l]);
     load_group(unit, group, variants[i].last, work);
     variants[i].run(work);
     store_lanes(unit, group, work);
@@ -381,110 +382,11 @@ TARGET static void all_blocks(const struct unit *unit, struct work *work)
     }
 }
 
-/* Blocks that have been moved together: lanes 0..n-1 of work->planes. */
-struct gathered {
-    uint32_t n, last; /* planes above `last` are not there */
-};
-
-/* Which of 32 blocks are wanted, given their numbers: a table of 192 words is looked up in thirds.
- */
-INLINE uint32_t wanted_of(const uint16_t *table, __m512i blocks)
-{
-    const __m512i *t = (const __m512i *)(const void *)table;
-    __m512i index = _mm512_srli_epi16(blocks, 4);
-    __m512i word = _mm512_permutex2var_epi16(t[0], index, t[1]);
-    word = _mm512_mask_mov_epi16(word, _mm512_test_epi16_mask(index, _mm512_set1_epi16(64)),
-                                 _mm512_permutex2var_epi16(t[2], index, t[3]));
-    word = _mm512_mask_mov_epi16(word, _mm512_test_epi16_mask(index, _mm512_set1_epi16(128)),
-                                 _mm512_permutex2var_epi16(t[4], index, t[5]));
-    __m512i up = _mm512_andnot_si512(blocks, _mm512_set1_epi16(15));
-    return _mm512_movepi16_mask(_mm512_sllv_epi16(word, up));
-}
-
-/* Numbers of 32 blocks of which n are in the list. */
-INLINE __m512i blocks_at(const uint16_t *order, uint32_t n)
-{
-    uint16_t some[LANES] = {0};
-    if (n >= LANES)
-        return _mm512_loadu_si512((const void *)order);
-    memcpy(some, order, n * sizeof *some);
-    return _mm512_loadu_si512((const void *)some);
-}
-
-/* Adds the wanted ones of the 64 blocks from list position i on, whose ends are at most `last`. */
-TARGET static void gather(const struct psti_pli_jpeg_blocks *blocks, uint32_t i, uint32_t last,
-                          struct gathered *g, struct work *work)
-{
-    const struct psti_pli_coefs *coefs = blocks->coefs;
-    uint32_t masks[2] = {0, 0}, offsets[2], n = g->n;
-    for (uint32_t j = 0; j < 2; j++) {
-        uint32_t at = i + LANES * j, left = at < coefs->n ? coefs->n - at : 0;
-        __m512i numbers = blocks_at(coefs->order + at, left);
-        masks[j] = wanted_of(work->wanted, numbers);
-        if (left < LANES)
-            masks[j] &= (1u << left) - 1;
-        offsets[j] = n;
-        _mm512_storeu_si512((void *)(work->order + n),
-                            _mm512_maskz_compress_epi16(masks[j], numbers));
-        n += (uint32_t)__builtin_popcount(masks[j]);
-    }
-    if (g->n == 0)
-        g->last = last;
-    for (uint32_t k = 0; k <= last && n > g->n; k++) {
-        const int16_t *from = coefs->planes + k * coefs->stride + i;
-#pragma GCC unroll 2
-        for (uint32_t j = 0; j < 2; j++) {
-            __m512i v = _mm512_loadu_si512((const void *)(from + LANES * j));
-            _mm512_storeu_si512((void *)(work->planes[k] + offsets[j]),
-                                _mm512_maskz_compress_epi16(masks[j], v));
-        }
-    }
-    for (uint32_t k = last + 1; k <= g->last; k++) /* blocks before these have more */
-        memset(work->planes[k] + g->n, 0, CHUNK * sizeof work->planes[0][0]);
-    g->n = n;
-}
-
-/* Whole groups of what has been gathered are done, the rest moves to the front. */
-TARGET static void do_gathered(const struct unit *unit, uint32_t last, struct gathered *g,
-                               struct work *work)
-{
-    uint32_t done = 0;
-    for (; g->n - done >= LANES; done += LANES) {
-        struct group group = {work->planes[0] + done, ROOM, work->order + done, LANES, g->last};
-        do_group(unit, &group, work);
-        g->last = last;
-    }
-    if (done == 0)
-        return;
-    g->n -= done;
-    memmove(work->order, work->order + done, g->n * sizeof work->order[0]);
-    for (uint32_t k = 0; k <= last && g->n > 0; k++)
-        _mm512_store_si512((void *)work->planes[k],
-                           _mm512_loadu_si512((const void *)(work->planes[k] + done)));
-}
-
-TARGET static void some_blocks(const struct unit *unit, struct work *work)
-{
-    const struct psti_pli_coefs *coefs = unit->blocks->coefs;
-    struct gathered g = {0, unit->last};
-    uint32_t last = unit->last;
-    memset(work->wanted, 0, sizeof work->wanted);
-    for (uint32_t s = 0; s < coefs->n_squares; s++)
-        memcpy(work->wanted + 4 * s, &unit->blocks->squares[s].wanted, sizeof(uint64_t));
-    for (uint32_t i = 0; i < coefs->n; i += CHUNK) {
-        last = psti_pli_jpeg_end_at(coefs, i, last);
-        gather(unit->blocks, i, last, &g, work);
-        do_gathered(unit, last, &g, work);
-    }
-    if (g.n > 0) {
-        struct group group = {work->planes[0], ROOM, work->order, g.n, g.last};
-        do_group(unit, &group, work);
-    }
-}
-
 TARGET void psti_pli_jpeg_idct_avx512(const struct psti_pli_jpeg_blocks *blocks, void *work)
 {
     struct unit unit = {.blocks = blocks, .last = blocks->coefs->last};
+    assert(blocks->all);
+    find_places(blocks, unit.places);
     if (blocks->edge == 4 && unit.last > SMALL_LAST)
         unit.last = SMALL_LAST;
     for (uint32_t c = 1; c < PSTI_JPEG_COMPONENTS_MAX; c++)
@@ -493,9 +395,6 @@ TARGET void psti_pli_jpeg_idct_avx512(const struct psti_pli_jpeg_blocks *blocks,
     if (memcmp(blocks->quants->twice[1], blocks->quants->twice[2],
                sizeof blocks->quants->twice[1]) == 0)
         unit.before[1] = _mm512_set1_epi16(INT16_MAX);
-    if (blocks->all)
-        all_blocks(&unit, work);
-    else
-        some_blocks(&unit, work);
+    all_blocks(&unit, work);
 }
 #endif

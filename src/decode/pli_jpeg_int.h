@@ -22,11 +22,10 @@ struct psti_pli_jpeg_blocks {
     uint8_t *samples;
     size_t stride; /* from row to row of samples, of all components */
     uint32_t edge; /* of a block, in samples: 8; 4, 2 or 1 where it is made smaller */
-    bool all;      /* all blocks are wanted */
-    struct {
-        ptrdiff_t at;    /* of the first sample of the square, from `samples` */
-        uint64_t wanted; /* bit p: the block at position p; other blocks' places are not touched */
-    } squares[PSTI_JPEG_SQUARES_MAX];
+    bool all;      /* all blocks of the list are wanted */
+    ptrdiff_t at[PSTI_JPEG_SQUARES_MAX]; /* of the first sample of a square, from `samples` */
+    /* Of a square, bit p: the block at position p; other blocks' places are not touched. */
+    uint64_t wanted[PSTI_JPEG_SQUARES_MAX];
 };
 
 /* `work` of PSTI_PLI_JPEG_IDCT_NBYTES, aligned to 64. Writes the 8x8 samples of each block that is
@@ -36,7 +35,8 @@ typedef void psti_pli_jpeg_idct(const struct psti_pli_jpeg_blocks *blocks, void 
 psti_pli_jpeg_idct psti_pli_jpeg_idct_c;
 #if defined(__x86_64__)
 psti_pli_jpeg_idct psti_pli_jpeg_idct_avx2;
-psti_pli_jpeg_idct psti_pli_jpeg_idct_avx512; /* needs PSTI_CPU_AVX512_ICL */
+/* Needs PSTI_CPU_AVX512_ICL, and `all`: its level of coefficients keeps the wanted blocks alone. */
+psti_pli_jpeg_idct psti_pli_jpeg_idct_avx512;
 #elif defined(__aarch64__)
 psti_pli_jpeg_idct psti_pli_jpeg_idct_neon;
 #endif
@@ -73,7 +73,7 @@ static inline uint64_t psti_pli_jpeg_wanted_of(const struct psti_pli_jpeg_blocks
     uint64_t mask = 0;
     for (uint32_t b = 0; b < n; b++) {
         uint32_t block = coefs->order[i + b];
-        uint64_t wanted = blocks->squares[block >> 6].wanted >> (block & 63) & 1;
+        uint64_t wanted = blocks->wanted[block >> 6] >> (block & 63) & 1;
         mask |= wanted << b;
         *order = (uint16_t)block;
         order += wanted;

@@ -113,9 +113,9 @@ static void store(const struct psti_pli_jpeg_blocks *blocks, uint32_t i, uint32_
     uint32_t edge = blocks->edge;
     for (uint32_t l = 0; l < n; l++) {
         uint32_t block = blocks->coefs->order[i + l];
-        if ((blocks->squares[block >> 6].wanted >> (block & 63) & 1) == 0)
+        if ((blocks->wanted[block >> 6] >> (block & 63) & 1) == 0)
             continue;
-        uint8_t *to = blocks->samples + blocks->squares[block >> 6].at +
+        uint8_t *to = blocks->samples + blocks->at[block >> 6] +
                       (ptrdiff_t)((block >> 3 & 7) * edge * blocks->stride + (block & 7) * edge);
         for (uint32_t y = 0; y < edge; y++)
             memcpy(to + y * blocks->stride, work->samples[y][l], edge);

@@ -63,7 +63,7 @@ void psti_pli_jpeg_strip_begin(struct psti_pli_jpeg_strip *strip,
     psti_pli_jpeg_find_needs(frame, block, region, strip->needs);
     for (uint32_t i = 0; i < frame->n_components; i++) {
         strip->tops[i] = (ptrdiff_t)((n_rows + ROWS_ABOVE) * strip->stride + SLACK);
-        n_rows += edge / strip->needs[i].down + ROWS_ABOVE;
+        n_rows += (edge >> strip->needs[i].down_log2) + ROWS_ABOVE;
     }
     memory += n_rows * strip->stride;
     for (uint32_t i = 0; i < frame->n_components; i++, memory += upsampled_nbytes(region->width))
@@ -76,7 +76,7 @@ static uint8_t *sample_at(const struct psti_pli_jpeg_strip *strip, uint32_t i, u
                           uint32_t column)
 {
     const struct psti_pli_jpeg_need *need = &strip->needs[i];
-    ptrdiff_t y = (ptrdiff_t)row - strip->y / need->down;
+    ptrdiff_t y = (ptrdiff_t)row - (strip->y >> need->down_log2);
     ptrdiff_t x = (ptrdiff_t)column - (ptrdiff_t)strip->block * need->column0;
     return strip->samples + strip->tops[i] + y * (ptrdiff_t)strip->stride + x;
 }
@@ -86,7 +86,7 @@ void psti_pli_jpeg_strip_next(struct psti_pli_jpeg_strip *strip, uint32_t y)
     if (y > strip->y)
         for (uint32_t i = 0; i < strip->frame->n_components; i++) {
             uint8_t *top = strip->samples + strip->tops[i] - SLACK;
-            size_t n_rows = strip->edge / strip->needs[i].down;
+            size_t n_rows = strip->edge >> strip->needs[i].down_log2;
             memcpy(top - strip->stride, top + (n_rows - 1) * strip->stride, strip->stride);
         }
     strip->y = y;
@@ -119,12 +119,11 @@ bool psti_pli_jpeg_strip_place(const struct psti_pli_jpeg_strip *strip,
         for (uint32_t y = 0; y < 8; y++)
             if (down >> y & 1)
                 wanted |= (uint64_t)across << (8 * y);
-        blocks->squares[s].wanted = wanted;
-        blocks->squares[s].at =
-            strip->tops[i] +
-            ((ptrdiff_t)square->row * strip->block - strip->y / need->down) *
-                (ptrdiff_t)strip->stride +
-            ((ptrdiff_t)square->column - (ptrdiff_t)need->column0) * strip->block;
+        blocks->wanted[s] = wanted;
+        blocks->at[s] = strip->tops[i] +
+                        ((ptrdiff_t)square->row * strip->block - (strip->y >> need->down_log2)) *
+                            (ptrdiff_t)strip->stride +
+                        ((ptrdiff_t)square->column - (ptrdiff_t)need->column0) * strip->block;
         blocks->all = blocks->all && across == (1u << square->columns) - 1 &&
                       down == (1u << square->rows) - 1;
         any = any || wanted != 0;
@@ -138,7 +137,8 @@ static void repeat_edges(const struct psti_pli_jpeg_strip *strip, uint32_t i)
     const struct psti_pli_jpeg_need *need = &strip->needs[i];
     uint32_t left = strip->block * need->column0;
     uint32_t end_x = strip->frame->components[i].width - left;
-    uint32_t first = strip->y / need->down, end = first + strip->edge / need->down;
+    uint32_t first = strip->y >> need->down_log2;
+    uint32_t end = first + (strip->edge >> need->down_log2);
     for (uint32_t y = need->y0 > first ? need->y0 : first; y < need->y1 && y < end; y++) {
         uint8_t *row = sample_at(strip, i, y, left);
         if (need->x0 == 0)
@@ -173,8 +173,8 @@ static const uint8_t *full_row(const struct psti_pli_jpeg_strip *strip, uint32_t
                                uint32_t x, uint32_t n_pixels)
 {
     const struct psti_pli_jpeg_need *need = &strip->needs[i];
-    uint32_t row = y / need->down, first = x / need->across;
-    uint32_t n = (x + n_pixels - 1) / need->across + 1 - first;
+    uint32_t row = y >> need->down_log2, first = x >> need->across_log2;
+    uint32_t n = ((x + n_pixels - 1) >> need->across_log2) + 1 - first;
     const uint8_t *near = sample_at(strip, i, row, first), *far = near;
     uint8_t *out = strip->upsampled[i];
     if (need->across == 1 && !need->upright)
@@ -193,7 +193,7 @@ static const uint8_t *full_row(const struct psti_pli_jpeg_strip *strip, uint32_t
     } else {
         repeat(near, need->across, out, n);
     }
-    return out + (x - first * need->across);
+    return out + (x - (first << need->across_log2));
 }
 
 const uint8_t *psti_pli_jpeg_strip_row(const struct psti_pli_jpeg_strip *strip, uint32_t y,

@@ -1,10 +1,11 @@
 /* fuzz_pli_coefs.c - a hostile unit of JPEG coefficients, with hostile tables: the kernels of this
  * machine must say of it and make of it what plain C does. Input: geometry (8 bytes: sampling and
- * unit size, last plane wanted, u16 width - 1, u16 height - 1, u16 length of the tables), tables,
- * unit without its mode byte. */
+ * unit size, last plane wanted (bit 7: not all blocks are), u16 width - 1, u16 height - 1, u16
+ * length of the tables), tables, unit without its mode byte. */
 #include "base/bits.h"
 #include "base/cpu.h"
 #include "decode/pli_coefs.h"
+#include "pli_kept.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,8 +51,8 @@ static bool agree(const struct psti_pli_coefs *a, const struct psti_pli_coefs *b
 
 /* Both levels, each with tables and work of its own; traps if they do not agree. */
 static void decode(const struct psti_jpeg_frame *frame, uint32_t unit_log2, uint32_t row,
-                   uint32_t column, uint32_t k_last, const uint8_t *block, size_t n_block,
-                   const uint8_t *unit, size_t n_unit)
+                   uint32_t column, uint32_t k_last, const uint64_t *wanted, const uint8_t *block,
+                   size_t n_block, const uint8_t *unit, size_t n_unit)
 {
     const uint32_t levels[2] = {0, psti_cpu_detected()};
     size_t n_tables = psti_round_up(psti_pli_coefs_tables_nbytes(), 64);
@@ -65,12 +66,21 @@ static void decode(const struct psti_jpeg_frame *frame, uint32_t unit_log2, uint
         work[i] = aligned_alloc(64, n_work);
         memset(work[i], 0x33 << i, n_work);
         status[i] = psti_pli_coefs_prepare(levels[i], block, n_block, tables[i], NULL);
-        if (status[i] == PST_OK)
-            status[i] = psti_pli_coefs_decode(tables[i], frame, unit_log2, row, column, unit,
-                                              n_unit, k_last, work[i], &out[i], NULL);
+        if (status[i] == PST_OK) {
+            psti_pli_coefs_open(frame, unit_log2, row, column, &out[i]);
+            status[i] = psti_pli_coefs_decode(tables[i], unit, n_unit, k_last,
+                                              i == 0 ? NULL : wanted, work[i], &out[i], NULL);
+        }
     }
-    if (status[0] != status[1] || (status[0] == PST_OK && !agree(&out[0], &out[1], k_last)))
+    if (status[0] != status[1])
         __builtin_trap();
+    if (status[0] == PST_OK) {
+        struct psti_pli_coefs kept;
+        void *memory = out[1].kept ? pli_keep(&out[0], wanted, k_last, &kept) : NULL;
+        if (!agree(out[1].kept ? &kept : &out[0], &out[1], k_last))
+            __builtin_trap();
+        free(memory);
+    }
     for (int i = 0; i < 2; i++) {
         free(tables[i]);
         free(work[i]);
@@ -91,8 +101,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     const uint8_t *in = data + GEOMETRY_NBYTES;
     memcpy(block + 1, in, n_block);
     memcpy(unit + 1, in + n_block, left - n_block);
-    decode(&frame, unit_log2, row, column, k_last, n_block ? block + 1 : NULL, n_block, unit + 1,
-           left - n_block);
+    uint64_t wanted[PSTI_JPEG_SQUARES_MAX], any = psti_load_u32(data + 2);
+    for (uint32_t s = 0; s < PSTI_JPEG_SQUARES_MAX; s++)
+        wanted[s] = any = any * UINT64_C(6364136223846793005) + 1442695040888963407;
+    decode(&frame, unit_log2, row, column, k_last, data[1] >> 7 ? wanted : NULL,
+           n_block ? block + 1 : NULL, n_block, unit + 1, left - n_block);
     free(block);
     free(unit);
     return 0;
