@@ -77,8 +77,12 @@ TARGET static void green_rgb8_rows(const uint8_t *g, const uint8_t *r, const uin
                                    size_t row_step, uint32_t height, uint8_t *out,
                                    int64_t row_nbytes)
 {
+    enum { AHEAD = 8 }; /* rows, whose lines are asked for: stores wait for one after the other */
     for (uint32_t y = 0; y < height; y++, out += row_nbytes) {
         size_t at = y * row_step;
+        uintptr_t next = (uintptr_t)out + (uintptr_t)(AHEAD * row_nbytes);
+        for (uint32_t i = 63; i < 3 * STEP; i += 64)
+            __builtin_prefetch((const void *)(next + i), 1);
         step((const uint8_t *const[4]){g + at, r + at, b + at, NULL}, 0, UINT64_MAX, 3, true, out);
     }
 }
