@@ -105,9 +105,14 @@ struct pst_pack_options {
     struct pst_writer_options writer; /* its struct_size may stay 0 */
     struct pst_dataset_options source;
     const enum pst_form *forms; /* forms of the image, first = preferred; each becomes a variant.
-                                   PST_FORM_NONE = the file's own bytes. RAW and PLI are made from
-                                   the decoded pixels, others are kept where the source has them.
-                                   Default: {PST_FORM_NONE} */
+                                   PST_FORM_NONE = the file's own bytes; of a data set those of the
+                                   file that was packed (a JPEG that is kept as PLI becomes the JPEG
+                                   again) or, where only pixels were kept, what it has. RAW and PLI
+                                   are made from the decoded pixels, JPEG out of PLI_JPEG too,
+                                   others are kept where the source has them. Default: JPEGs become
+                                   PLI_JPEG, all else stays as it is; an image of a data set keeps
+                                   all its variants, and a JPEG beside a PLI_JPEG stays one. When
+                                   appending: as the data set has them */
     uint32_t n_forms;
     uint32_t num_workers; /* threads; 0: as many as the process may use */
     bool verify_pixels;   /* decode every image once: bad ones are found now; lossless ones get
@@ -136,10 +141,15 @@ struct pst_pack_report {
      */
     uint64_t n_pli_jpeg, jpeg_nbytes, pli_jpeg_nbytes;
     uint64_t n_kept_jpeg, kept_jpeg_nbytes;
+    /* JPEGs made again out of PLI_JPEG, their bytes before and after. */
+    uint64_t n_restored_jpeg, restored_pli_jpeg_nbytes, restored_jpeg_nbytes;
+    uint64_t n_not_original; /* PST_FORM_NONE: images of which only pixels were kept */
 };
 
-/* Packs folder (or data set) `source` into the data set `destination`. The order of samples is the
- * source's and does not depend on num_workers. Interrupted, it resumes with mode PST_WRITER_RESUME.
+/* Packs folder (or data set) `source` into the data set `destination`, which must not lie in a data
+ * set that is the source. The order of samples is the source's and does not depend on num_workers;
+ * fields, names, class names and all that is no image are the source's too. Interrupted, it resumes
+ * with mode PST_WRITER_RESUME.
  * Then source, forms and PLI options must be the same as before: where names, forms, PLI's tier,
  * effort or max_error, lengths or numbers of the samples that are stored differ from those of the
  * source now, PST_ERROR_ARGUMENT names the first such sample and nothing is changed. A file

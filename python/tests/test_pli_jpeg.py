@@ -211,6 +211,32 @@ def test_pack_names_what_stays(tmp_path: Path) -> None:
         assert ps.Dataset(tmp_path / "c.pst").read(i, "image") == ps.Dataset(tmp_path / "b.pst").read(i, "image")
 
 
+def test_a_data_set_becomes_another(folder: Path, tmp_path: Path) -> None:
+    files, there, back = (tmp_path / name for name in ("files.pst", "there.pst", "back.pst"))
+    ps.pack(folder, files, forms=["original"])
+    report = ps.pack(files, there)
+    ds, as_files = ps.Dataset(there), ps.Dataset(files)
+    jpegs = [i for i in range(len(ds)) if as_files.item(i, "image")["form"] == "jpeg"]
+    assert [i for i in range(len(ds)) if ds.item(i, "image")["form"] == "pli-jpeg"] == jpegs
+    assert report.n_pli_jpeg == len(jpegs) > 0 and report.n_restored_jpeg == 0
+    again = ps.pack(there, back, forms=["original"])
+    assert (again.n_restored_jpeg, again.n_not_original, again.n_pli_jpeg) == (len(jpegs), 0, 0)
+    assert again.restored_pli_jpeg_nbytes == report.pli_jpeg_nbytes
+    assert again.restored_jpeg_nbytes == report.jpeg_nbytes
+    ds = ps.Dataset(back)
+    assert [ds.name(i) for i in range(len(ds))] == [as_files.name(i) for i in range(len(ds))]
+    assert [ds.read(i, "image") for i in range(len(ds))] == [as_files.read(i, "image") for i in range(len(ds))]
+    # Several forms stay several; where no file is left, "original" says so.
+    ps.pack(files, tmp_path / "two.pst", forms=["original", "raw"])
+    ps.pack(tmp_path / "two.pst", tmp_path / "both.pst")
+    both = ps.Dataset(tmp_path / "both.pst")
+    assert [both.item(jpegs[0], "image", v)["form"] for v in (0, 1)] == ["pli-jpeg", "raw"]
+    ps.pack(files, tmp_path / "raw.pst", forms=["raw"])
+    assert ps.pack(tmp_path / "raw.pst", tmp_path / "r.pst", forms=["original"]).n_not_original == len(ds)
+    with pytest.raises(ps.errors.ArgumentError, match="same data set"):
+        ps.pack(files, files, resume=True)
+
+
 def test_writer(tmp_path: Path) -> None:
     data, cmyk = jpeg(1, 90, 80, orientation=6), jpeg(2, 90, 80, mode="CMYK")
     png = io.BytesIO()

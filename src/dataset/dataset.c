@@ -104,10 +104,9 @@ enum pst_status pst_dataset_open(const char *path, const struct pst_dataset_opti
         if (exists_in(clean, PSTI_INDEX_NAME))
             status = psti_dataset_open_index(clean, out, err);
         else if (exists_in(clean, PSTI_JOURNAL_NAME))
-            status =
-                psti_fail(err, PST_ERROR_INCOMPLETE, "dataset",
-                          "its writer was interrupted before it finished: resume it (`penstock "
-                          "pack --resume`, or the writer's mode \"resume\")");
+            status = psti_fail(err, PST_ERROR_INCOMPLETE, "dataset",
+                               "its writer was interrupted before it finished: resume it (the same "
+                               "command with --resume, or the writer's mode \"resume\")");
         else if (exists_in(clean, shard))
             status = psti_fail(err, PST_ERROR_CORRUPT, "dataset",
                                "there are shards but no index: " PSTI_INDEX_NAME " was removed");

@@ -14,7 +14,11 @@
 #include "base/queue.h"
 #include "base/thread.h"
 
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define WINDOW_NBYTES ((uint64_t)256 << 20)
 #define PROGRESS_NS INT64_C(100000000)
@@ -162,6 +166,10 @@ static enum pst_status count_sample(struct pack *pack, const struct psti_pack_sl
     report->pli_jpeg_nbytes += slot->pli_jpeg_nbytes;
     report->n_kept_jpeg += slot->n_kept_jpeg;
     report->kept_jpeg_nbytes += slot->kept_jpeg_nbytes;
+    report->n_restored_jpeg += slot->n_restored_jpeg;
+    report->restored_pli_jpeg_nbytes += slot->restored_pli_jpeg_nbytes;
+    report->restored_jpeg_nbytes += slot->restored_jpeg_nbytes;
+    report->n_not_original += slot->n_not_original;
     if (slot->n_kept_jpeg == 0 || pack->options->kept_jpeg == NULL ||
         pack->options->kept_jpeg(pack->options->ctx, slot->name, &slot->why_kept) == 0)
         return PST_OK;
@@ -305,6 +313,55 @@ static enum pst_status pack_into(struct pack *pack, const char *destination, str
     return status;
 }
 
+/* Whether `path`, which need not exist, is the directory (*same) or lies within. */
+static bool lies_in(const char *path, const char *directory, bool *same)
+{
+    char full[PATH_MAX], known[PATH_MAX];
+    struct stat wanted, st;
+    *same = false;
+    if (stat(directory, &wanted) != 0 ||
+        snprintf(known, sizeof known, "%s", path) >= (int)sizeof known)
+        return false;
+    bool whole = true;
+    while (realpath(known, full) == NULL) {
+        size_t n = strlen(known);
+        while (n > 1 && known[n - 1] == '/')
+            n--;
+        while (n > 0 && known[n - 1] != '/')
+            n--;
+        if (strcmp(known, ".") == 0 || strcmp(known, "/") == 0)
+            return false;
+        snprintf(known + n, sizeof known - n, "%s", n == 0 ? "." : "");
+        whole = false;
+    }
+    for (;;) {
+        if (stat(full, &st) == 0 && st.st_dev == wanted.st_dev && st.st_ino == wanted.st_ino) {
+            *same = whole;
+            return true;
+        }
+        whole = false;
+        char *slash = strrchr(full, '/');
+        if (slash == NULL || slash[1] == '\0')
+            return false;
+        slash[slash == full ? 1 : 0] = '\0';
+    }
+}
+
+/* A data set that is read is not written into; a folder may hold what is packed of it. */
+static enum pst_status check_apart(const pst_dataset *source, const char *destination,
+                                   struct pst_error *err)
+{
+    bool same;
+    if (pst_dataset_is_folder(source) || !lies_in(destination, pst_dataset_path(source), &same))
+        return PST_OK;
+    enum pst_status status =
+        psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                  same ? "source and destination are the same data set"
+                       : "the destination lies within the data set that is the source");
+    psti_error_set_dataset(err, destination);
+    return status;
+}
+
 enum pst_status pst_pack(const char *source, const char *destination,
                          const struct pst_pack_options *options, struct pst_pack_report *report,
                          struct pst_error *err)
@@ -328,8 +385,10 @@ enum pst_status pst_pack(const char *source, const char *destination,
     if (status == PST_OK) {
         pack->n_samples = pst_dataset_count(pack->source);
         pack->report.n_skipped = pst_dataset_n_skipped(pack->source);
-        status = pack_into(pack, destination, err);
+        status = check_apart(pack->source, destination, err);
     }
+    if (status == PST_OK)
+        status = pack_into(pack, destination, err);
     if (report != NULL)
         *report = pack->report;
     psti_pack_plan_free(&pack->plan);

@@ -25,6 +25,10 @@ enum pst_status psti_pack_hash_pixels(struct psti_decoder *decoder, const void *
                                       size_t nbytes, const struct pst_image_info *info,
                                       const struct pst_decode_options *options, uint64_t *hash,
                                       struct pst_error *err);
+/* True if the item of a data set gives back the file that was packed: not of pixels alone. */
+bool psti_pack_is_file(const struct pst_item *item);
+/* True if that file is a JPEG which the item holds as PLI. */
+bool psti_pack_was_jpeg(const struct pst_item *item);
 /* Fills in what `err` does not know yet: data set, sample, the file of `item` (may be NULL) and the
  * codec. */
 void psti_pack_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t sample,
@@ -54,6 +58,8 @@ struct psti_pack_plan {
     uint32_t source_field[PST_MAX_FIELDS];
     int64_t *class_map[PST_MAX_FIELDS]; /* [source n_classes], NULL: labels stay as they are */
     struct psti_pack_forms images, masks;
+    bool keeps_variants; /* no forms were asked of a data set: images keep their variants, but JPEGs
+                            become PLI */
     struct psti_pack_pli pli;
     bool pli_of_lossy;
 };
@@ -63,6 +69,10 @@ enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *so
 /* The forms that fields of this type are stored in; NULL: values are copied as they are. */
 const struct psti_pack_forms *psti_pack_plan_forms(const struct psti_pack_plan *plan,
                                                    enum pst_field_type type);
+/* True if JPEGs among the `n` variants of an image of the source, which all stay, become PLI: there
+ * is none of that kind yet. */
+bool psti_pack_plan_takes_jpegs(const struct psti_pack_plan *plan, enum pst_field_type type,
+                                const struct pst_item *items, uint32_t n);
 /* Gives the source's class names to a new data set. */
 enum pst_status psti_pack_plan_classes(const struct psti_pack_plan *plan, pst_writer *writer,
                                        struct pst_error *err);
@@ -138,8 +148,10 @@ struct psti_pack_slot {
     uint64_t n_pli_jpeg, jpeg_nbytes, pli_jpeg_nbytes; /* JPEGs that became PLI; before, after */
     uint64_t n_kept_jpeg, kept_jpeg_nbytes;            /* those that stay as they are */
     struct pst_error why_kept;                         /* the first of these */
-    struct pst_value *values;                          /* [n_fields][PST_MAX_VARIANTS] */
-    const struct pst_value **lists;                    /* [n_fields] */
+    uint64_t n_restored_jpeg, restored_pli_jpeg_nbytes, restored_jpeg_nbytes; /* and back */
+    uint64_t n_not_original;        /* whose file was asked for and is not there */
+    struct pst_value *values;       /* [n_fields][PST_MAX_VARIANTS] */
+    const struct pst_value **lists; /* [n_fields] */
     struct psti_pack_blob *blobs; /* [n_fields][PST_MAX_VARIANTS + 3]: source variants, raw pixels,
                                      PLI, PLI of a JPEG or the JPEG restored */
     int64_t *ints;                /* [n_fields] */

@@ -53,6 +53,7 @@ static enum pst_status take_forms(struct psti_pack_plan *plan,
         plan->images.forms[0] = PST_FORM_PLI_JPEG;
         plan->images.n = 1;
     }
+    plan->keeps_variants = plan->images.n == 0;
     plan->pli_of_lossy = options->pli_of_lossy;
     return PST_OK;
 }
@@ -69,6 +70,15 @@ const struct psti_pack_forms *psti_pack_plan_forms(const struct psti_pack_plan *
                                           : type == PST_FIELD_MASK ? &plan->masks
                                                                    : NULL;
     return forms != NULL && forms->n > 0 ? forms : NULL;
+}
+
+bool psti_pack_plan_takes_jpegs(const struct psti_pack_plan *plan, enum pst_field_type type,
+                                const struct pst_item *items, uint32_t n)
+{
+    bool has_pli = false;
+    for (uint32_t v = 0; v < n; v++)
+        has_pli = has_pli || items[v].form == PST_FORM_PLI_JPEG;
+    return plan->keeps_variants && type == PST_FIELD_IMAGE && !has_pli;
 }
 
 /* The destination's fields are the source's. */
@@ -228,6 +238,23 @@ static enum pst_status plan_field(struct psti_pack_plan *plan, const pst_dataset
     return field->type == PST_FIELD_INT ? map_classes(plan, destination, i, err) : PST_OK;
 }
 
+/* Whether JPEGs of a data set become PLI, as those of the data set did that they are added to. */
+static enum pst_status follow_variants(struct psti_pack_plan *plan, const pst_dataset *destination,
+                                       struct pst_error *err)
+{
+    bool keeps = false;
+    for (uint32_t i = 0; i < plan->n_fields; i++) {
+        bool is_image = plan->fields[i].type == PST_FIELD_IMAGE;
+        for (uint32_t v = 0; is_image && !keeps && v < plan->fields[i].n_variants; v++) {
+            enum pst_status status = keeps_pli_jpeg(destination, i, v, &keeps, err);
+            if (status != PST_OK)
+                return status;
+        }
+    }
+    plan->keeps_variants = plan->keeps_variants && keeps;
+    return PST_OK;
+}
+
 /* The destination exists and keeps its fields. */
 static enum pst_status plan_append(struct psti_pack_plan *plan, const char *path,
                                    const struct pst_pack_options *options, struct pst_error *err)
@@ -254,6 +281,8 @@ static enum pst_status plan_append(struct psti_pack_plan *plan, const char *path
     }
     for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++)
         status = plan_field(plan, destination, i, err);
+    if (status == PST_OK)
+        status = follow_variants(plan, destination, err);
 out:
     if (status != PST_OK && err != NULL && err->dataset[0] == '\0')
         psti_error_set_dataset(err, path);

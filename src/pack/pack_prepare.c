@@ -324,9 +324,14 @@ static enum pst_status store_jpeg_of_pli(struct work *work, const struct origina
     if (status == PST_OK)
         status = psti_pack_jpeg_restore(work->jpeg, original->bytes, original->nbytes, blob->bytes,
                                         blob->capacity, &value->nbytes, err);
+    if (status != PST_OK)
+        return status;
     value->bytes = blob->bytes;
     value->form = PST_FORM_JPEG;
-    return status;
+    work->slot->n_restored_jpeg++;
+    work->slot->restored_pli_jpeg_nbytes += original->nbytes;
+    work->slot->restored_jpeg_nbytes += value->nbytes;
+    return PST_OK;
 }
 
 static enum pst_status no_such_form(struct work *work, const struct original *original,
@@ -334,20 +339,21 @@ static enum pst_status no_such_form(struct work *work, const struct original *or
 {
     return psti_fail(
         &work->slot->err, PST_ERROR_UNSUPPORTED, "pack",
-        "the image is %s and cannot be packed as %s: only original bytes, raw, pli and "
+        "the image is %s and cannot be packed as %s: only original (its own file), raw, pli and "
         "pli-jpeg are possible",
         pst_form_name(original->info.form), pst_form_name(form));
 }
 
 /* The original that `form` is made from: that which has it already, else for PLI one that is not
- * lossy, of a JPEG and its PLI the other, else the first. */
+ * lossy, of a JPEG and its PLI the other, where files are wanted one that is one, else the
+ * first. */
 static const struct original *choose_original(const struct original *originals, uint32_t n,
                                               enum pst_form form)
 {
     const enum pst_form twin = form == PST_FORM_JPEG       ? PST_FORM_PLI_JPEG
                                : form == PST_FORM_PLI_JPEG ? PST_FORM_JPEG
                                                            : PST_FORM_NONE;
-    const struct original *first = NULL, *lossless = NULL, *of_twin = NULL;
+    const struct original *first = NULL, *lossless = NULL, *of_twin = NULL, *file = NULL;
     for (uint32_t v = 0; v < n; v++) {
         const struct original *o = &originals[v];
         if (o->bytes == NULL)
@@ -358,11 +364,15 @@ static const struct original *choose_original(const struct original *originals, 
             lossless = o;
         if (of_twin == NULL && twin != PST_FORM_NONE && o->info.form == twin)
             of_twin = o;
+        if (file == NULL && psti_pack_is_file(&o->item))
+            file = o;
         if (first == NULL)
             first = o;
     }
     if (of_twin != NULL)
         return of_twin;
+    if ((form == PST_FORM_NONE || form == PST_FORM_PLI_JPEG) && file != NULL)
+        return file;
     return form == PST_FORM_PLI && lossless != NULL ? lossless : first;
 }
 
@@ -373,6 +383,7 @@ static enum pst_status store_forms(struct work *work, const struct psti_pack_for
     const struct psti_pack_plan *plan = work->plan;
     struct original originals[PST_MAX_VARIANTS];
     uint32_t n_source = pst_dataset_field(plan->source, work->i_source)->n_variants;
+    bool is_folder = pst_dataset_is_folder(plan->source);
     enum pst_status status = PST_OK;
     for (uint32_t v = 0; status == PST_OK && v < n_source; v++)
         status = read_image(work, v, &originals[v]);
@@ -383,13 +394,16 @@ static enum pst_status store_forms(struct work *work, const struct psti_pack_for
         if (from == NULL)
             return PST_OK;
         work->item = from->item;
+        work->slot->n_not_original +=
+            form == PST_FORM_NONE && !is_folder && !psti_pack_is_file(&from->item);
         if (form == PST_FORM_RAW)
             status = store_raw(work, from, &values[k]);
         else if (form == PST_FORM_PLI)
             status = store_pli(work, from, &values[k]);
         else if (form == PST_FORM_PLI_JPEG)
             status = store_pli_jpeg(work, from, &values[k]);
-        else if (form == PST_FORM_JPEG && from->info.form == PST_FORM_PLI_JPEG)
+        else if ((form == PST_FORM_JPEG && from->info.form == PST_FORM_PLI_JPEG) ||
+                 (form == PST_FORM_NONE && !is_folder && psti_pack_was_jpeg(&from->item)))
             status = store_jpeg_of_pli(work, from, &values[k]);
         else if (form != PST_FORM_NONE && from->info.form != form)
             status = no_such_form(work, from, form);
@@ -399,20 +413,42 @@ static enum pst_status store_forms(struct work *work, const struct psti_pack_for
     return status;
 }
 
-/* Copies every variant as it is. */
+/* A JPEG that may become PLI, beside other variants that may, too. */
+static enum pst_status store_jpeg_variant(struct work *work, uint32_t v,
+                                          const struct original *original, struct pst_value *value)
+{
+    enum pst_status status = store_pli_jpeg(work, original, value);
+    if (status == PST_OK && value->form == PST_FORM_PLI_JPEG) {
+        /* The next one is made where this one's JPEG was. */
+        struct psti_pack_blob *made = blob_of(work, BLOB_JPEG), *read = blob_of(work, v);
+        struct psti_pack_blob jpeg = *read;
+        *read = *made;
+        *made = jpeg;
+    }
+    return status;
+}
+
+/* Copies every variant as it is, but for JPEGs where the plan takes them. */
 static enum pst_status store_variants(struct work *work, struct pst_value *values)
 {
-    bool is_image = work->plan->fields[work->i_field].type == PST_FIELD_IMAGE ||
-                    work->plan->fields[work->i_field].type == PST_FIELD_MASK;
+    enum pst_field_type type = work->plan->fields[work->i_field].type;
+    bool is_image = type == PST_FIELD_IMAGE || type == PST_FIELD_MASK;
     uint32_t n = pst_dataset_field(work->plan->source, work->i_source)->n_variants;
+    struct pst_item items[PST_MAX_VARIANTS];
     enum pst_status status = PST_OK;
+    for (uint32_t v = 0; status == PST_OK && v < n; v++)
+        status = pst_dataset_item(work->plan->source, work->slot->sample, work->i_source, v,
+                                  &items[v], &work->slot->err);
+    bool takes_jpegs = status == PST_OK && psti_pack_plan_takes_jpegs(work->plan, type, items, n);
     for (uint32_t v = 0; status == PST_OK && v < n; v++) {
         struct original original;
         status = is_image ? read_image(work, v, &original) : read_item(work, v, &original);
         if (status != PST_OK || original.bytes == NULL)
             continue;
         if (is_image) {
-            status = store_original(work, &original, &values[v]);
+            status = takes_jpegs && original.info.form == PST_FORM_JPEG
+                         ? store_jpeg_variant(work, v, &original, &values[v])
+                         : store_original(work, &original, &values[v]);
             continue;
         }
         values[v].bytes = original.bytes;
@@ -463,6 +499,8 @@ void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *d
     slot->nbytes_in = slot->nbytes_out = 0;
     slot->n_pli_jpeg = slot->jpeg_nbytes = slot->pli_jpeg_nbytes = 0;
     slot->n_kept_jpeg = slot->kept_jpeg_nbytes = 0;
+    slot->n_restored_jpeg = slot->restored_pli_jpeg_nbytes = slot->restored_jpeg_nbytes = 0;
+    slot->n_not_original = 0;
     memset(slot->values, 0, (size_t)plan->n_fields * PST_MAX_VARIANTS * sizeof *slot->values);
     for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
         struct pst_value *values = slot->values + (size_t)i * PST_MAX_VARIANTS;

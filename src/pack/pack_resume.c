@@ -171,7 +171,7 @@ static const struct pst_item *find_original(const struct originals *originals, e
     const enum pst_form twin = wanted == PST_FORM_JPEG       ? PST_FORM_PLI_JPEG
                                : wanted == PST_FORM_PLI_JPEG ? PST_FORM_JPEG
                                                              : PST_FORM_NONE;
-    const struct pst_item *first = NULL, *of_twin = NULL;
+    const struct pst_item *first = NULL, *of_twin = NULL, *file = NULL;
     for (uint32_t v = 0; v < originals->n; v++) {
         const struct pst_item *item = &originals->items[v];
         if (item->form == PST_FORM_NONE && !originals->is_folder)
@@ -180,10 +180,14 @@ static const struct pst_item *find_original(const struct originals *originals, e
             return item;
         if (of_twin == NULL && twin != PST_FORM_NONE && item->form == twin)
             of_twin = item;
+        if (file == NULL && psti_pack_is_file(item))
+            file = item;
         if (first == NULL)
             first = item;
     }
-    return of_twin != NULL ? of_twin : first;
+    if (of_twin != NULL)
+        return of_twin;
+    return (wanted == PST_FORM_NONE || wanted == PST_FORM_PLI_JPEG) && file != NULL ? file : first;
 }
 
 /* A stored JPEG where JPEGs are to become PLI: would this one? The first tells for all: whether
@@ -266,7 +270,8 @@ static enum pst_status check_form(const struct stored *stored, const struct orig
     }
     if (wanted == PST_FORM_PLI_JPEG)
         return check_pli_jpeg(stored, originals, from, &item, err);
-    if (wanted == PST_FORM_JPEG)
+    if (wanted == PST_FORM_JPEG ||
+        (wanted == PST_FORM_NONE && !originals->is_folder && psti_pack_was_jpeg(from)))
         return check_jpeg(stored, originals, from, &item, err);
     /* What form a folder's file has is known when it is read: anything but pixels. */
     bool same = wanted != PST_FORM_NONE ? item.form == wanted
@@ -297,25 +302,29 @@ static enum pst_status check_forms(const struct stored *stored, const struct pst
     return status;
 }
 
-/* Variants that were copied as they are. */
+/* Variants that were copied as they are, but for JPEGs where the plan takes them. */
 static enum pst_status check_variants(const struct stored *stored, struct pst_error *err)
 {
     const struct psti_pack_plan *plan = stored->plan;
-    uint32_t i_source = plan->source_field[stored->i_field];
-    bool is_folder = pst_dataset_is_folder(plan->source);
-    for (uint32_t v = 0; v < plan->fields[stored->i_field].n_variants; v++) {
-        struct pst_item held, now = {0};
-        enum pst_status status = load_item(stored, v, &held, err);
-        if (status == PST_OK && v < pst_dataset_field(plan->source, i_source)->n_variants)
-            status = pst_dataset_item(plan->source, stored->sample, i_source, v, &now, err);
+    const struct pst_field *field = &plan->fields[stored->i_field];
+    struct originals originals = {0};
+    enum pst_status status = load_originals(stored, &originals, err);
+    bool takes_jpegs = status == PST_OK &&
+                       psti_pack_plan_takes_jpegs(plan, field->type, originals.items, originals.n);
+    for (uint32_t v = 0; status == PST_OK && v < field->n_variants; v++) {
+        const struct pst_item *now = &originals.items[v];
+        struct pst_item held;
+        status = load_item(stored, v, &held, err);
         if (status != PST_OK)
             return status;
-        if (!is_folder && held.form != now.form)
-            return other_form(stored, held.form, now.form, err);
-        if (held.nbytes != now.nbytes)
-            return changed(stored, "bytes", held.nbytes, now.nbytes, err);
+        if (takes_jpegs && now->form == PST_FORM_JPEG)
+            status = check_pli_jpeg(stored, &originals, now, &held, err);
+        else if (!originals.is_folder && held.form != now->form)
+            status = other_form(stored, held.form, now->form, err);
+        else if (held.nbytes != now->nbytes)
+            status = changed(stored, "bytes", held.nbytes, now->nbytes, err);
     }
-    return PST_OK;
+    return status;
 }
 
 static enum pst_status check_number(const struct stored *stored, struct pst_error *err)

@@ -74,7 +74,7 @@ class Bad(cli_case.Case):
 
     def test_forms_that_would_need_an_encoder(self):
         self.jpegs("f", 2)
-        error = self.fails(1, "pack", "f", "a.pst", "--form", "png", says="only original bytes, raw, pli and pli-jpeg")["error"]
+        error = self.fails(1, "pack", "f", "a.pst", "--form", "png", says="only original (its own file), raw, pli")["error"]
         self.assertEqual(error["status"], "UNSUPPORTED")
         self.ok("pack", "f", "b.pst", "--form", "jpeg")
 

@@ -138,7 +138,7 @@ class Verbs(cli_case.Case):
     def test_pack_a_data_set(self):
         self.classes()
         self.ok("pack", "photos", "a.pst", "--form", "original,raw")
-        self.ok("pack", "a.pst", "b.pst")
+        self.ok("pack", "a.pst", "b.pst", "--form", "original,raw")
         self.ok("pack", "a.pst", "c.pst", "--form", "raw")
         self.assertEqual(self.ok("ls", "a.pst", "--long"), self.ok("ls", "b.pst", "--long"))
         self.assertEqual(set(self.ok_json("info", "c.pst")["fields"][0]["forms"]), {"raw"})

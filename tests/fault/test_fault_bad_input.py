@@ -367,7 +367,7 @@ class DataSets(Case):
         done = self.run_cli("verify", "text.txt", "--json")
         finding = json.loads(done.stdout)["findings"][0]["error"]
         self.assertEqual((done.returncode, finding["status"], finding["file"]), (1, "UNSUPPORTED", "text.txt"))
-        self.error("pack", "a.pst", "a.pst", status="EXISTS", says="finished data set is there")
+        self.error("pack", "a.pst", "a.pst", status="ARGUMENT", says="the same data set")
         self.assertTrue(self.ok_json("verify", "a.pst")["ok"])
         done = self.run_cli("pack", "none", "x.pst")
         self.assertEqual((done.returncode, done.stdout), (1, b""))  # nothing begun, no result

@@ -32,7 +32,7 @@
     X(pst_sample, 16) \
     X(pst_progress, 32) \
     X(pst_pack_options, 152) \
-    X(pst_pack_report, 88) \
+    X(pst_pack_report, 120) \
     X(pst_verify_options, 48) \
     X(pst_verify_report, 32) \
     X(pst_pixels, 48) \

@@ -369,26 +369,186 @@ static void the_writer_looks_at_them(void **state)
     bytes_free(&jpeg);
 }
 
+/* Packs `from` into `to`, 4 samples, by forms or, n_forms 0, by default. */
+static void repack(void **state, const char *from, const char *to, const enum pst_form *forms,
+                   uint32_t n_forms, struct pst_pack_report *report)
+{
+    const struct pst_pack_options options = {
+        .struct_size = sizeof options, .forms = forms, .n_forms = n_forms};
+    char source[256];
+    struct pst_error err;
+    snprintf(source, sizeof source, "%s", folder_path(state, from));
+    assert_ok(pst_pack(source, folder_path(state, to), &options, report, &err));
+    assert_int_equal(report->n_samples, 4);
+    const struct pst_verify_options verify = {
+        .struct_size = sizeof verify, .decode = true, .restore = true};
+    assert_ok(pst_verify(folder_path(state, to), &verify, NULL, &err));
+}
+
+/* Variant va of a's images is variant vb of b's, to the byte. */
+static void assert_same_images(void **state, const char *a, uint32_t va, const char *b, uint32_t vb)
+{
+    pst_dataset *of_a = folder_open(state, a, NULL), *of_b = folder_open(state, b, NULL);
+    struct pst_error err;
+    for (uint64_t i = 0; i < 4; i++) {
+        struct pst_item item_a, item_b;
+        assert_ok(pst_dataset_item(of_a, i, 0, va, &item_a, &err));
+        assert_ok(pst_dataset_item(of_b, i, 0, vb, &item_b, &err));
+        assert_string_equal(folder_sample_name(of_a, i), folder_sample_name(of_b, i));
+        assert_int_equal(item_a.form, item_b.form);
+        assert_int_equal(item_a.nbytes, item_b.nbytes);
+        assert_true(item_a.checksum == item_b.checksum);
+        assert_int_equal(item_a.orientation, item_b.orientation);
+        assert_int_equal(item_a.was_pli, item_b.was_pli);
+        assert_int_equal(item_a.jpeg_nbytes, item_b.jpeg_nbytes);
+    }
+    pst_dataset_close(&of_a);
+    pst_dataset_close(&of_b);
+}
+
+static void data_sets_become_others(void **state)
+{
+    static const enum pst_form original[] = {PST_FORM_NONE}, pli[] = {PST_FORM_PLI_JPEG},
+                               both[] = {PST_FORM_PLI_JPEG, PST_FORM_NONE},
+                               beside_raw[] = {PST_FORM_RAW, PST_FORM_NONE},
+                               twice[] = {PST_FORM_NONE, PST_FORM_PLI_JPEG};
+    struct pst_pack_report there, back, report;
+    make_mixed(state, "f");
+    repack(state, "f", "files.pst", original, 1, &report);
+    assert_int_equal(report.n_not_original, 0); /* it is a folder of files */
+    repack(state, "f", "pli.pst", pli, 1, &report);
+    /* By default: what is a JPEG, if it can. */
+    repack(state, "files.pst", "there.pst", NULL, 0, &there);
+    assert_same_images(state, "there.pst", 0, "pli.pst", 0);
+    assert_int_equal(there.n_pli_jpeg, 2);
+    assert_int_equal(there.n_kept_jpeg, 1);
+    assert_int_equal(there.n_restored_jpeg + there.n_not_original, 0);
+    /* And back: the files. */
+    repack(state, "there.pst", "back.pst", original, 1, &back);
+    assert_same_images(state, "back.pst", 0, "files.pst", 0);
+    assert_int_equal(back.n_restored_jpeg, 2);
+    assert_int_equal(back.restored_jpeg_nbytes, there.jpeg_nbytes);
+    assert_int_equal(back.restored_pli_jpeg_nbytes, there.pli_jpeg_nbytes);
+    assert_int_equal(back.n_pli_jpeg + back.n_kept_jpeg + back.n_not_original, 0);
+    /* Several variants stay, and a JPEG beside its PLI does. */
+    repack(state, "files.pst", "raw.pst", beside_raw, 2, &report);
+    repack(state, "raw.pst", "raw-pli.pst", NULL, 0, &report);
+    assert_int_equal(report.n_pli_jpeg, 2);
+    assert_same_images(state, "raw-pli.pst", 0, "raw.pst", 0);
+    assert_same_images(state, "raw-pli.pst", 1, "pli.pst", 0);
+    repack(state, "files.pst", "both.pst", both, 2, &report);
+    repack(state, "both.pst", "both-again.pst", NULL, 0, &report);
+    assert_int_equal(report.n_pli_jpeg, 0);
+    assert_int_equal(report.n_kept_jpeg, 2); /* two of one kind, as it could not be otherwise */
+    assert_same_images(state, "both-again.pst", 0, "pli.pst", 0);
+    assert_same_images(state, "both-again.pst", 1, "files.pst", 0);
+    /* The file, which stands behind the pixels, and what is made of both. */
+    repack(state, "raw-pli.pst", "out.pst", twice, 2, &report);
+    assert_int_equal(report.n_not_original, 0);
+    assert_same_images(state, "out.pst", 0, "files.pst", 0);
+    assert_same_images(state, "out.pst", 1, "pli.pst", 0);
+    /* No file is left to go back to. */
+    repack(state, "raw.pst", "pixels.pst", beside_raw, 1, &report);
+    repack(state, "pixels.pst", "pixels-again.pst", original, 1, &report);
+    assert_int_equal(report.n_not_original, 4);
+    assert_same_images(state, "pixels-again.pst", 0, "raw.pst", 0);
+}
+
+/* Each variant becomes the PLI of its own JPEG. */
+static void variants_may_be_different_files(void **state)
+{
+    static const struct jpeg_spec spec = {
+        .height = 60, .width = 80, .colours = COLOURS_YCC, .h = 1, .v = 1, .quality = 90};
+    const struct pst_field field = {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 3};
+    struct bytes jpegs[3];
+    struct pst_value values[3] = {0};
+    struct pst_error err;
+    pst_writer *writer;
+    for (unsigned v = 0; v < 3; v++) {
+        jpegs[v] = make_jpeg(&spec, 10 + v);
+        values[v].bytes = jpegs[v].data;
+        values[v].nbytes = jpegs[v].nbytes;
+        values[v].form = PST_FORM_JPEG;
+    }
+    const struct pst_value *list = values;
+    assert_ok(pst_writer_open(folder_path(state, "a.pst"), &field, 1, NULL, &writer, &err));
+    for (unsigned i = 0; i < 4; i++) {
+        const struct pst_sample sample = {.name = (const char[]){(char)('a' + i), 0},
+                                          .values = &list};
+        assert_ok(pst_writer_add(writer, &sample, &err));
+    }
+    assert_ok(pst_writer_finish(writer, &err));
+    pst_writer_close(&writer);
+    struct pst_pack_report report;
+    repack(state, "a.pst", "b.pst", NULL, 0, &report);
+    assert_int_equal(report.n_pli_jpeg, 12);
+    pst_dataset *dataset = folder_open(state, "b.pst", NULL);
+    for (uint64_t k = 0; k < 12; k++) {
+        const struct bytes *jpeg = &jpegs[k % 3];
+        struct pst_item item;
+        size_t nbytes;
+        assert_ok(pst_dataset_item(dataset, k / 3, 0, (uint32_t)(k % 3), &item, &err));
+        assert_int_equal(item.jpeg_nbytes, jpeg->nbytes);
+        uint8_t *pli = malloc(item.nbytes), *back = malloc(jpeg->nbytes);
+        assert_ok(
+            pst_dataset_read(dataset, k / 3, 0, (uint32_t)(k % 3), 0, item.nbytes, pli, &err));
+        assert_ok(pst_pli_to_jpeg(pli, item.nbytes, back, jpeg->nbytes, &nbytes, &err));
+        assert_int_equal(nbytes, jpeg->nbytes);
+        assert_memory_equal(back, jpeg->data, nbytes);
+        free(pli);
+        free(back);
+    }
+    pst_dataset_close(&dataset);
+    for (unsigned v = 0; v < 3; v++)
+        bytes_free(&jpegs[v]);
+}
+
+static void a_data_set_is_not_packed_into_itself(void **state)
+{
+    static const char *const inside[] = {"a.pst", "a.pst/", "a.pst/b.pst", "a.pst/no/b.pst",
+                                         "a.pst/../a.pst"};
+    const enum pst_writer_mode modes[] = {PST_WRITER_CREATE, PST_WRITER_RESUME, PST_WRITER_APPEND};
+    struct pst_pack_report report;
+    struct pst_error err;
+    char source[256];
+    make_mixed(state, "f");
+    repack(state, "f", "a.pst", NULL, 0, &report);
+    snprintf(source, sizeof source, "%s", folder_path(state, "a.pst"));
+    for (unsigned i = 0; i < 5; i++)
+        for (unsigned m = 0; m < 3; m++) {
+            const struct pst_pack_options options = {.struct_size = sizeof options,
+                                                     .writer.mode = modes[m]};
+            assert_int_equal(pst_pack(source, folder_path(state, inside[i]), &options, NULL, &err),
+                             PST_ERROR_ARGUMENT);
+            assert_string_equal(err.dataset, folder_path(state, inside[i]));
+        }
+    repack(state, "a.pst", "a.pst/../b.pst", NULL, 0, &report); /* beside it */
+    repack(state, "a.pst", "a.pst2", NULL, 0, &report);
+    repack(state, "f", "f/c.pst", NULL, 0, &report); /* a folder may hold it */
+}
+
 #ifdef PST_FAULTS
 /* Lets the n-th operation of a kind fail until all is well: a clean error each time, no leak, and a
  * pack that goes on to the same data set. */
-static void every_failure_is_clean(void **state)
+static void fail_everywhere(void **state, const char *from, const enum pst_form *forms,
+                            uint32_t n_forms)
 {
     static const enum psti_fault_kind kinds[] = {PSTI_FAULT_ALLOC, PSTI_FAULT_READ,
                                                  PSTI_FAULT_WRITE};
     struct pst_memory_stats before, after;
-    char source[256], name[32];
+    char source[256], name[32], whole_name[32];
     struct pst_error err;
-    make_mixed(state, "f");
-    snprintf(source, sizeof source, "%s", folder_path(state, "f"));
-    struct pst_pack_options options = {.struct_size = sizeof options, .num_workers = 1};
-    assert_ok(pst_pack(source, folder_path(state, "whole.pst"), &options, NULL, &err));
+    snprintf(source, sizeof source, "%s", folder_path(state, from));
+    snprintf(whole_name, sizeof whole_name, "%s-whole.pst", from);
+    struct pst_pack_options options = {
+        .struct_size = sizeof options, .num_workers = 1, .forms = forms, .n_forms = n_forms};
+    assert_ok(pst_pack(source, folder_path(state, whole_name), &options, NULL, &err));
     pst_memory_stats(&before);
     for (unsigned k = 0; k < 3; k++) {
         enum pst_status status = PST_ERROR_MEMORY;
         for (uint64_t n = 1; status != PST_OK; n += 1 + n / 16) {
             options.writer.mode = PST_WRITER_CREATE;
-            snprintf(name, sizeof name, "%u-%u.pst", k, (unsigned)n);
+            snprintf(name, sizeof name, "%s-%u-%u.pst", from, k, (unsigned)n);
             psti_fault_arm(kinds[k], n, false);
             status = pst_pack(source, folder_path(state, name), &options, NULL, &err);
             psti_fault_arm(kinds[k], 0, false);
@@ -404,19 +564,21 @@ static void every_failure_is_clean(void **state)
             const struct pst_verify_options verify = {
                 .struct_size = sizeof verify, .decode = true, .restore = true};
             assert_ok(pst_verify(folder_path(state, name), &verify, NULL, &err));
-            pst_dataset *got = folder_open(state, name, NULL),
-                        *whole = folder_open(state, "whole.pst", NULL);
-            for (uint64_t i = 0; i < 4; i++) {
-                struct pst_item a, b;
-                assert_ok(pst_dataset_item(got, i, 0, 0, &a, &err));
-                assert_ok(pst_dataset_item(whole, i, 0, 0, &b, &err));
-                assert_int_equal(a.form, b.form);
-                assert_true(a.checksum == b.checksum);
-            }
-            pst_dataset_close(&got);
-            pst_dataset_close(&whole);
+            assert_same_images(state, name, 0, whole_name, 0);
         }
     }
+}
+
+static void every_failure_is_clean(void **state)
+{
+    static const enum pst_form original[] = {PST_FORM_NONE};
+    struct pst_pack_report report;
+    make_mixed(state, "f");
+    fail_everywhere(state, "f", NULL, 0);
+    repack(state, "f", "files", original, 1, &report);
+    fail_everywhere(state, "files", NULL, 0);
+    repack(state, "f", "pli", NULL, 0, &report);
+    fail_everywhere(state, "pli", original, 1);
 }
 
 static void single_files_fail_clean(void **state)
@@ -460,6 +622,11 @@ int main(void)
         cmocka_unit_test(broken_ones_give_no_other_file),
         cmocka_unit_test_setup_teardown(folders_keep_jpegs_so, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(the_writer_looks_at_them, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(data_sets_become_others, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(variants_may_be_different_files, folder_setup,
+                                        folder_teardown),
+        cmocka_unit_test_setup_teardown(a_data_set_is_not_packed_into_itself, folder_setup,
+                                        folder_teardown),
 #ifdef PST_FAULTS
         cmocka_unit_test_setup_teardown(every_failure_is_clean, folder_setup, folder_teardown),
         cmocka_unit_test(single_files_fail_clean),

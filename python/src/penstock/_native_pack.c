@@ -115,6 +115,10 @@ static PyObject *report_dict(const struct pst_pack_report *report)
         {"n_kept_jpeg", report->n_kept_jpeg},
         {"kept_jpeg_nbytes", report->kept_jpeg_nbytes},
         {"pli_jpeg_nbytes", report->pli_jpeg_nbytes},
+        {"n_restored_jpeg", report->n_restored_jpeg},
+        {"restored_pli_jpeg_nbytes", report->restored_pli_jpeg_nbytes},
+        {"restored_jpeg_nbytes", report->restored_jpeg_nbytes},
+        {"n_not_original", report->n_not_original},
     };
     PyObject *dict = PyDict_New();
     for (size_t i = 0; dict != NULL && i < sizeof(entries) / sizeof(entries[0]); i++)

@@ -585,7 +585,9 @@ class PackReport(NamedTuple):
 
     ``n_skipped`` counts files that ``allow_unreadable`` left out, ``n_resumed`` samples that were there,
     ``n_pli_jpeg`` JPEGs that became PLI (their bytes before and after: ``jpeg_nbytes``, ``pli_jpeg_nbytes``),
-    ``n_kept_jpeg`` those that stay as they are; why is in ``kept_jpeg``, for the first 1000.
+    ``n_kept_jpeg`` those that stay as they are; why is in ``kept_jpeg``, for the first 1000. ``n_restored_jpeg``
+    JPEGs were made again out of "pli-jpeg" (``restored_pli_jpeg_nbytes`` before, ``restored_jpeg_nbytes`` after),
+    ``n_not_original`` images were asked for as "original" and stay, as only their pixels were kept.
     """
 
     n_samples: int
@@ -599,6 +601,10 @@ class PackReport(NamedTuple):
     pli_jpeg_nbytes: int
     n_kept_jpeg: int
     kept_jpeg_nbytes: int
+    n_restored_jpeg: int
+    restored_pli_jpeg_nbytes: int
+    restored_jpeg_nbytes: int
+    n_not_original: int
     bad: list[dict[str, Any]]
     kept_jpeg: list[dict[str, Any]]
 
@@ -639,14 +645,17 @@ def pack(
     commit_size: int | str = "256MiB",
     progress: Progress | None = None,
 ) -> PackReport:
-    """Packs a folder of images (or a data set) into a data set.
+    """Packs a folder of images, or another data set (as ``penstock repack`` does), into a data set.
+
+    Of a data set the samples' order, names, labels and other fields stay as they are.
 
     Args:
         source, destination: the folder (or data set), and the directory to make.
         forms: how each image is stored: "pli-jpeg" (JPEGs as PLI of their own coefficients: smaller, the same
-            pixels, the file restorable; others as they are), "original" (the file's own bytes), "raw",
-            "pli", "jpeg", ...; several make variants, the first one preferred. None: "pli-jpeg"; of a data
-            set, its own.
+            pixels, the file restorable; others as they are), "original" (the file's own bytes; of a data set
+            those of the file that was packed, so that "pli-jpeg" becomes the JPEG again), "raw", "pli",
+            "jpeg" (only of JPEGs and "pli-jpeg"), ...; several make variants, the first one preferred.
+            None: "pli-jpeg"; an image that a data set stores in several forms keeps them all.
         labels, allow_unreadable: as for :class:`Dataset`.
         append: add to a finished data set; a name that is there already is an error.
         resume: go on where an interrupted run (also one with ``append``) stopped.
