@@ -32,6 +32,7 @@ extern const struct cli_verb cli_verbs[]; /* ends with a NULL name */
 
 int cmd_pack(struct cli *cli, int argc, char **argv);
 int cmd_append(struct cli *cli, int argc, char **argv);
+int cmd_repack(struct cli *cli, int argc, char **argv);
 int cmd_info(struct cli *cli, int argc, char **argv);
 int cmd_ls(struct cli *cli, int argc, char **argv);
 int cmd_cat(struct cli *cli, int argc, char **argv);

@@ -1,10 +1,15 @@
-/* cmd_pack.c - the verbs pack and append: a folder of images (or a data set) into a data set. */
+/* cmd_pack.c - the verbs pack, append and repack: images of a folder or data set into a data set.
+ */
 #include "cli.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+enum pack_kind { PACK, APPEND, REPACK };
 
 struct pack_arguments {
     const char *forms, *mask_forms, *labels, *on_error;
@@ -15,6 +20,7 @@ struct pack_arguments {
 
 struct pack_run {
     struct cli *cli;
+    enum pack_kind kind;
     struct cli_json json; /* "bad" is written while packing */
     bool skip;
     uint64_t n_bad;
@@ -80,10 +86,11 @@ static int parse_forms(const struct cli *cli, const char *option, const char *te
 }
 
 /* Says how to go on if anything was left to go on with. */
-static void how_to_resume(const struct cli *cli, const struct pack_arguments *a, const char *source,
-                          const char *destination)
+static void how_to_resume(const struct pack_run *run, const struct pack_arguments *a,
+                          const char *source, const char *destination)
 {
-    bool append = strcmp(cli->verb->name, "append") == 0;
+    const struct cli *cli = run->cli;
+    bool append = run->kind == APPEND;
     char journal[PATH_MAX];
     snprintf(journal, sizeof journal, "%s/journal.pst", destination);
     if (access(journal, F_OK) != 0)
@@ -119,6 +126,12 @@ static void jpegs_json(struct pack_run *run, const struct pst_pack_report *repor
     cli_json_uint(&run->json, "bytes", report->kept_jpeg_nbytes);
     cli_reasons_json(&run->kept, &run->json, "reasons");
     cli_json_close(&run->json, '}');
+    cli_json_open(&run->json, "restored_jpeg", '{');
+    cli_json_uint(&run->json, "items", report->n_restored_jpeg);
+    cli_json_uint(&run->json, "pli_jpeg_bytes", report->restored_pli_jpeg_nbytes);
+    cli_json_uint(&run->json, "bytes", report->restored_jpeg_nbytes);
+    cli_json_close(&run->json, '}');
+    cli_json_uint(&run->json, "not_original", report->n_not_original);
 }
 
 static void jpegs_text(const struct pack_run *run, const struct pst_pack_report *report)
@@ -136,6 +149,14 @@ static void jpegs_text(const struct pack_run *run, const struct pst_pack_report 
         printf("  %llu JPEG stay as they are (%s):\n", (unsigned long long)report->n_kept_jpeg,
                before);
     cli_reasons_text(&run->kept);
+    cli_size_text(report->restored_pli_jpeg_nbytes, before);
+    cli_size_text(report->restored_jpeg_nbytes, after);
+    if (report->n_restored_jpeg > 0)
+        printf("  %llu JPEG made again from pli-jpeg, byte for byte: %s -> %s\n",
+               (unsigned long long)report->n_restored_jpeg, before, after);
+    if (report->n_not_original > 0)
+        printf("  %llu stay as they are: only their pixels were kept, not the files\n",
+               (unsigned long long)report->n_not_original);
 }
 
 static void print_report(struct pack_run *run, const struct pst_pack_report *report,
@@ -165,7 +186,7 @@ static void print_report(struct pack_run *run, const struct pst_pack_report *rep
     if (report->n_resumed > 0)
         printf(", %llu of them there already", (unsigned long long)report->n_resumed);
     printf(", %s read, %s written", in, out);
-    if ((encodes || report->n_pli_jpeg > 0) && report->nbytes_in > 0)
+    if ((encodes || report->n_pli_jpeg > 0 || run->kind == REPACK) && report->nbytes_in > 0)
         printf(" (%.1f %%)", 100 * (double)report->nbytes_out / (double)report->nbytes_in);
     if (report->n_bad > 0)
         printf(", %llu BAD ones skipped", (unsigned long long)report->n_bad);
@@ -185,10 +206,10 @@ static bool encodes(const struct pst_pack_options *options)
     return any;
 }
 
-static int run_pack(struct cli *cli, const struct pack_arguments *a, const char *source,
-                    const char *destination, struct pst_pack_options *options)
+static int run_pack(struct cli *cli, enum pack_kind kind, const struct pack_arguments *a,
+                    const char *source, const char *destination, struct pst_pack_options *options)
 {
-    struct pack_run run = {.cli = cli, .skip = options->bad_sample != NULL};
+    struct pack_run run = {.cli = cli, .kind = kind, .skip = options->bad_sample != NULL};
     struct pst_pack_report report = {0};
     struct pst_error err;
     pst_error_clear(&err);
@@ -214,7 +235,11 @@ static int run_pack(struct cli *cli, const struct pack_arguments *a, const char 
             cli_json_error(&run.json, "error", &err);
         exit_status = cli_fail(&plain, &err);
         if (run.last.n_total > 0) /* it had begun */
-            how_to_resume(cli, a, source, destination);
+            how_to_resume(&run, a, source, destination);
+    } else if (kind == REPACK && options->n_forms + options->n_mask_forms == 0 &&
+               report.n_samples > report.n_resumed && report.n_pli_jpeg + report.n_kept_jpeg == 0) {
+        cli_note(cli, "the images are stored as they were: no JPEG is left to become pli-jpeg (for "
+                      "other forms say --form)");
     }
     if (cli->json)
         cli_json_close(&run.json, '}');
@@ -222,7 +247,7 @@ static int run_pack(struct cli *cli, const struct pack_arguments *a, const char 
     return exit_status;
 }
 
-static int fill_options(struct cli *cli, const struct pack_arguments *a,
+static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_arguments *a,
                         struct pst_pack_options *options, enum pst_form forms[2][PST_MAX_VARIANTS])
 {
     struct pst_pli_encode_options pli;
@@ -240,7 +265,7 @@ static int fill_options(struct cli *cli, const struct pack_arguments *a,
     options->pli_max_error = pli.max_error;
     options->pli_of_lossy = a->of_lossy;
     if ((cli_gives_pli(&a->pli) || a->of_lossy) && !encodes(options) &&
-        strcmp(cli->verb->name, "append") != 0) /* which may find PLI where it appends */
+        kind != APPEND) /* which may find PLI where it appends */
         return cli_usage(cli, "--tier, --effort, --max-error and --of-lossy go with the form pli");
     if (strcmp(a->on_error, "stop") != 0 && strcmp(a->on_error, "skip") != 0)
         return cli_usage(cli, "--on-error is \"%s\": stop or skip is expected", a->on_error);
@@ -256,16 +281,64 @@ static int fill_options(struct cli *cli, const struct pack_arguments *a,
     return -1;
 }
 
-/* pack and append but for their words: the latter names DST first. */
-static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command command,
-                     bool append)
+/* Takes an option out of a table. */
+static void leave_out(struct cli_option *options, const char *name)
 {
+    while (options->name != NULL && strcmp(options->name, name) != 0)
+        options++;
+    for (; options->name != NULL; options++)
+        options[0] = options[1];
+}
+
+/* Whether `path` is a data set, whole or not. What is wrong with it otherwise, pst_pack says. */
+static bool is_data_set(const char *path)
+{
+    static const char *const marks[] = {"index.pst", "journal.pst", "shard-000000.pst"};
+    char mark[PATH_MAX];
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        int n = snprintf(mark, sizeof mark, "%s/%s", path, marks[i]);
+        if (n >= (int)sizeof mark || faccessat(AT_FDCWD, mark, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* -1, or the exit status where the source is there and no data set. */
+static int check_repacked(const struct cli *cli, const char *source, const char *destination)
+{
+    struct pst_error err;
+    struct stat st;
+    if (stat(source, &st) != 0 || is_data_set(source))
+        return -1;
+    if (S_ISDIR(st.st_mode))
+        cli_error(&err, PST_ERROR_ARGUMENT,
+                  "this is a folder, not a data set: to make one of it, penstock pack %s %s",
+                  source, destination);
+    else
+        cli_error(
+            &err, PST_ERROR_ARGUMENT,
+            "this is a file, not a data set: to make one of a folder of images, penstock pack "
+            "FOLDER %s",
+            destination);
+    snprintf(err.dataset, sizeof err.dataset, "%s", source);
+    return cli_fail(cli, &err);
+}
+
+/* The verbs but for their words: append names DST first. */
+static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command command,
+                     enum pack_kind kind)
+{
+    static const char *const forms_standard[] = {[PACK] = "pli-jpeg of JPEGs, others as they are",
+                                                 [APPEND] = "as the data set has them",
+                                                 [REPACK] =
+                                                     "pli-jpeg of JPEGs, others as they are"};
     struct pack_arguments a = {.on_error = "stop", .shard_nbytes = (uint64_t)1 << 30};
-    const struct cli_option options[] = {
-        {"form", 'f', CLI_TEXT, &a.forms, "FORMS", "pli-jpeg; append: as the data set has them",
-         "how images are stored, comma-separated, the preferred first: pli-jpeg, original, raw, "
-         "pli; jpeg, png, webp only of images that are so"},
-        {"mask-form", 0, CLI_TEXT, &a.mask_forms, "FORMS", "as the source has them",
+    struct cli_option options[] = {
+        {"form", 'f', CLI_TEXT, &a.forms, "FORMS", forms_standard[kind],
+         "how images are stored, comma-separated, the preferred first: pli-jpeg, original (the "
+         "files that were packed), raw, pli; jpeg, png, webp only of images that are so"},
+        {"mask-form", 0, CLI_TEXT, &a.mask_forms, "FORMS",
+         kind == APPEND ? "as the data set has them" : "as the source has them",
          "the same for masks"},
         {"tier", 't', CLI_TEXT, &a.pli.tier, "TIER", "small",
          "pli: fast (to decode), small or dense"},
@@ -292,17 +365,23 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
     const char *operands[4] = {0};
     enum pst_form forms[2][PST_MAX_VARIANTS];
     struct pst_pack_options pack = {0};
+    if (kind == REPACK) { /* these are of folders */
+        leave_out(options, "labels");
+        leave_out(options, "allow-unreadable");
+    }
     command.options = options;
     command.n_min = command.n_max = 2;
     int status = cli_parse(cli, &command, argc, argv, operands);
     if (status < 0)
-        status = fill_options(cli, &a, &pack, forms);
+        status = fill_options(cli, kind, &a, &pack, forms);
+    if (status < 0 && kind == REPACK)
+        status = check_repacked(cli, operands[0], operands[1]);
     if (status >= 0)
         return status;
-    pack.writer.mode = a.resume ? PST_WRITER_RESUME
-                       : append ? PST_WRITER_APPEND
-                                : PST_WRITER_CREATE;
-    return run_pack(cli, &a, operands[append], operands[!append], &pack);
+    pack.writer.mode = a.resume         ? PST_WRITER_RESUME
+                       : kind == APPEND ? PST_WRITER_APPEND
+                                        : PST_WRITER_CREATE;
+    return run_pack(cli, kind, &a, operands[kind == APPEND], operands[kind != APPEND], &pack);
 }
 
 int cmd_pack(struct cli *cli, int argc, char **argv)
@@ -310,21 +389,21 @@ int cmd_pack(struct cli *cli, int argc, char **argv)
     const struct cli_command command = {
         .usage = "pack SRC DST [options]",
         .about =
-            "Makes data set DST of the folder of images (or data set) SRC. JPEGs are kept as "
-            "pli-jpeg: smaller,\n"
-            "faster to decode, to the same pixels, and `penstock unpack` gives the files back; "
-            "one that cannot be kept\n"
-            "so stays a JPEG, and other images stay as they are. Or the files' own bytes "
-            "(original), their pixels (raw),\n"
-            "their pixels as PLI (of lossless images only, unless --of-lossy or --max-error asks "
-            "for more), or several\n"
-            "of these. The order is that of the paths, whatever --workers. An interrupted run "
-            "keeps what it has;\n"
-            "--resume goes on.",
+            "Makes data set DST of the folder of images SRC (or of data set SRC, as `penstock "
+            "repack` does). JPEGs are\n"
+            "kept as pli-jpeg: smaller, faster to decode, to the same pixels, and `penstock "
+            "unpack` gives the files back;\n"
+            "one that cannot be kept so stays a JPEG, and other images stay as they are. Or the "
+            "files' own bytes (original),\n"
+            "their pixels (raw), their pixels as PLI (of lossless images only, unless --of-lossy "
+            "or --max-error asks for\n"
+            "more), or several of these. The order is that of the paths, whatever --workers. An "
+            "interrupted run keeps what\n"
+            "it has; --resume goes on.",
         .example = "penstock pack photos photos.pst --workers 8\n"
                    "  penstock pack photos photos.pst --form original,raw",
     };
-    return pack_verb(cli, argc, argv, command, false);
+    return pack_verb(cli, argc, argv, command, PACK);
 }
 
 int cmd_append(struct cli *cli, int argc, char **argv)
@@ -338,5 +417,29 @@ int cmd_append(struct cli *cli, int argc, char **argv)
                  "the old state until the new one is whole.",
         .example = "penstock append photos.pst more-photos",
     };
-    return pack_verb(cli, argc, argv, command, true);
+    return pack_verb(cli, argc, argv, command, APPEND);
+}
+
+int cmd_repack(struct cli *cli, int argc, char **argv)
+{
+    const struct cli_command command = {
+        .usage = "repack SRC DST [options]",
+        .about =
+            "Makes data set DST of data set SRC, which is not changed: the same samples in the "
+            "same order, with their\n"
+            "names, labels and other fields, and images in other forms. JPEGs become pli-jpeg "
+            "(smaller, faster to decode, to\n"
+            "the same pixels), other images stay as they are, and one that is stored in several "
+            "forms keeps them all. Or\n"
+            "--form says: original gives the files that were packed (JPEGs out of pli-jpeg again, "
+            "byte for byte; where only\n"
+            "pixels were kept, these), jpeg the same of JPEGs only, pli makes lossless images "
+            "smaller, raw keeps bare pixels,\n"
+            "and several of these give each image several forms. An interrupted run keeps what it "
+            "has; --resume goes on.",
+        .example = "penstock repack photos.pst smaller.pst\n"
+                   "  penstock repack scans.pst dense.pst --form pli --tier dense\n"
+                   "  penstock repack smaller.pst photos-again.pst --form original",
+    };
+    return pack_verb(cli, argc, argv, command, REPACK);
 }

@@ -14,6 +14,7 @@
 const struct cli_verb cli_verbs[] = {
     {"pack", "make a data set of a folder of images", cmd_pack},
     {"append", "add a folder of images to a data set", cmd_append},
+    {"repack", "make a data set of a data set, its images in other forms", cmd_repack},
     {"info", "say what is in a data set, folder or image", cmd_info},
     {"ls", "list samples", cmd_ls},
     {"cat", "write one item of a sample, as stored or as pixels", cmd_cat},
