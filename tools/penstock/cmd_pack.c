@@ -328,13 +328,10 @@ static int check_repacked(const struct cli *cli, const char *source, const char 
 static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command command,
                      enum pack_kind kind)
 {
-    static const char *const forms_standard[] = {[PACK] = "pli-jpeg of JPEGs, others as they are",
-                                                 [APPEND] = "as the data set has them",
-                                                 [REPACK] =
-                                                     "pli-jpeg of JPEGs, others as they are"};
     struct pack_arguments a = {.on_error = "stop", .shard_nbytes = (uint64_t)1 << 30};
     struct cli_option options[] = {
-        {"form", 'f', CLI_TEXT, &a.forms, "FORMS", forms_standard[kind],
+        {"form", 'f', CLI_TEXT, &a.forms, "FORMS",
+         kind == APPEND ? "as the data set has them" : "pli-jpeg of JPEGs, others as they are",
          "how images are stored, comma-separated, the preferred first: pli-jpeg, original (the "
          "files that were packed), raw, pli; jpeg, png, webp only of images that are so"},
         {"mask-form", 0, CLI_TEXT, &a.mask_forms, "FORMS",
