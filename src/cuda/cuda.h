@@ -161,9 +161,11 @@ struct psti_cuda_launch {
     size_t args_nbytes;
 };
 /* In this order, on one stream: bytes 0..upload_nbytes of `pinned` to `upload`; the launches; from
- * upload + statuses_offset back to pinned + statuses_offset. */
+ * upload + statuses_offset back to pinned + statuses_offset. The launches may follow once more
+ * behind zeros in bytes 0..cleared_nbytes of `upload`, which are all that they change there; sums
+ * that contrasts need are not among them. */
 struct psti_cuda_work {
-    size_t upload_nbytes;
+    size_t upload_nbytes, cleared_nbytes;
     size_t statuses_offset, statuses_nbytes; /* 0 bytes: no row can fail */
     const struct psti_cuda_launch *launches; /* the block's, until begin */
     uint32_t n_launches;

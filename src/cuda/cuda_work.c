@@ -452,6 +452,7 @@ enum pst_status psti_cuda_block_work(struct psti_cuda_block *block, const uint64
     }
     *work = (struct psti_cuda_work){
         .upload_nbytes = block->n_launches > 0 ? psti_round_up(end, 16) : 0,
+        .cleared_nbytes = block->n_launches > 0 ? block->fixed_nbytes : 0,
         .statuses_nbytes = may_fail ? psti_cuda_block_status(block, block->n_fields, 0) : 0,
         .launches = block->launches,
         .n_launches = block->n_launches,
