@@ -56,6 +56,18 @@ def test_batches_of_a_card_are_those_of_the_cpu(card: dict[str, str], data: Path
     assert "images compared" in done.stdout
 
 
+def test_memory_of_a_card_is_limited(card: dict[str, str], data: Path) -> None:
+    script = ROOT / "tests" / "gpu" / "streams_on_card.py"
+    for i in range(len(SIZES)):  # more batches than the loader keeps ready
+        first = data / "pli-jpeg" / f"{i}.pli"
+        (data / "pli-jpeg" / f"{i}-again.pli").write_bytes(first.read_bytes())
+    # A torch that has CUDA would look for a card.
+    environment = card | {"CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run([sys.executable, str(script), str(data)], env=environment, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 77, done.stdout + done.stderr
+    assert "device_memory: held" in done.stdout
+
+
 # Decodes as the CPU does, so that it must be apart by nothing.
 @pytest.mark.parametrize("engines", ["0", "2"])
 def test_nvjpeg(card: dict[str, str], data: Path, engines: str) -> None:

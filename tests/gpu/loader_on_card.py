@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Batches that a card decodes and prepares are those of the CPU, to the bit.
+"""Batches that a card decodes and prepares are those of the CPU, to the bit; and it was the card that decoded them.
 
     tests/gpu/loader_on_card.py DATA
     tests/gpu/loader_on_card.py --nvjpeg JPEGS
@@ -47,19 +47,31 @@ def on_host(x: Any) -> np.ndarray:
     return np.frombuffer(bytes_, dtype).reshape(interface["shape"])
 
 
-def batches(data: Path, chain: list[Any], dtype: str, layout: str, output: str, **place: Any) -> list[np.ndarray]:
+def batches(data: Path, chain: list[Any], dtype: str, layout: str, output: str,
+            **place: Any) -> tuple[list[np.ndarray], dict[str, Any]]:
+    """Those of two epochs, and what the loader says of the card."""
     loader = ps.Loader(str(data), batch_size=8, shuffle=True, seed=7, transforms={"image": chain}, dtype=dtype,
                        layout=layout, output=output, fields=["image"], **place)
-    return [on_host(batch["image"]) for _ in range(2) for batch in loader]
+    return [on_host(batch["image"]) for _ in range(2) for batch in loader], loader.stats()["device"]
 
 
-def compare(data: Path, output: str) -> int:
+def check_share(stats: dict[str, Any], place: dict[str, Any], where: tuple[Any, ...]) -> None:
+    """Of a packed data set of PLI the card decodes what it was asked to, but for rows that found no room."""
+    on_card, on_cpu = stats["gpu_samples"], stats["cpu_samples"]
+    wanted = {"gpu": on_card > 2 * on_cpu, "auto": on_card > 0 < on_cpu, "cpu": on_card == 0 < on_cpu}
+    assert wanted[place["decode"]], (*where, stats)
+
+
+def compare(data: Path, output: str, is_cards: bool) -> int:
+    """`is_cards`: its images are such as a card decodes."""
     n = 0
     for name, chain in CHAINS.items():
         for dtype, layout in (("float16", "NCHW"), ("float32", "NHWC")):
-            expected = batches(data, chain, dtype, layout, "numpy")
+            expected, _ = batches(data, chain, dtype, layout, "numpy")
             for place in ({"decode": "gpu"}, {"decode": "auto", "gpu_share": 0.5}, {"decode": "cpu"}):
-                found = batches(data, chain, dtype, layout, output, device="cuda", **place)
+                found, stats = batches(data, chain, dtype, layout, output, device="cuda", **place)
+                if is_cards:
+                    check_share(stats, place, (data.name, name, place))
                 assert len(found) == len(expected), (data, name, len(found), len(expected))
                 for step, (a, b) in enumerate(zip(found, expected, strict=True)):
                     assert a.dtype == b.dtype and a.shape == b.shape, (data, name, a.dtype, a.shape)
@@ -74,9 +86,10 @@ def measure_nvjpeg(data: Path, output: str) -> None:
         ps.pack(str(data), str(packed), forms=["original"])
         for path in (data, packed):
             for name, chain in CHAINS.items():
-                expected = batches(path, chain, "float32", "NCHW", "numpy")
-                found = batches(path, chain, "float32", "NCHW", output, device="cuda", jpeg="nvjpeg")
-                again = batches(path, chain, "float32", "NCHW", output, device="cuda", jpeg="nvjpeg", num_workers=2)
+                expected, _ = batches(path, chain, "float32", "NCHW", "numpy")
+                found, stats = batches(path, chain, "float32", "NCHW", output, device="cuda", jpeg="nvjpeg")
+                again, _ = batches(path, chain, "float32", "NCHW", output, device="cuda", jpeg="nvjpeg", num_workers=2)
+                assert stats["nvjpeg_samples"] > stats["cpu_samples"], (path, name, stats)
                 assert all(np.array_equal(a, b) for a, b in zip(found, again, strict=True)), (path, name, "differs by run")
                 # Back to levels of 255.
                 level = 255 * (np.asarray(ps.IMAGENET_STD, np.float32)[:, None, None] if name != "cropped" else 1)
@@ -101,10 +114,10 @@ def main() -> None:
     n = 0
     with tempfile.TemporaryDirectory() as work:
         for folder in sorted(path for path in Path(sys.argv[1]).iterdir() if path.is_dir()):
-            n += compare(folder, output)
+            n += compare(folder, output, False)
             packed = Path(work) / f"{folder.name}.pst"
             ps.pack(str(folder), str(packed))
-            n += compare(packed, output)
+            n += compare(packed, output, folder.name.startswith("pli"))
             print(f"{folder.name}: the same", flush=True)
     print(f"{n} images compared, output {output}")
 
