@@ -25,6 +25,7 @@ import numpy as np
 import penstock as ps
 from penstock import transforms as T
 
+EPOCH_BATCHES = 8  # at least: images of small sets come several times
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     "pli-jpeg": ("pli", {"decode": "gpu"}),
     "nvjpeg": ("jpeg", {"decode": "gpu", "jpeg": "nvjpeg"}),
@@ -35,9 +36,11 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
 def make_loader(path: Path, args: argparse.Namespace, **place: Any) -> ps.Loader:
     chain = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
     output = "torch" if args.torch else "dlpack"
-    return ps.Loader(str(path), batch_size=args.batch_size, shuffle=True, seed=1, fields=["image"],
-                     transforms={"image": chain}, dtype="float16", layout="NCHW", prefetch=3, storage="memory",
-                     num_workers=args.workers, device="cuda", output=output, **place)
+    dataset = ps.Dataset(str(path))
+    indices = np.arange(max(len(dataset), EPOCH_BATCHES * args.batch_size)) % len(dataset)
+    return ps.Loader(dataset, batch_size=args.batch_size, shuffle=True, seed=1, indices=indices, drop_last=True,
+                     fields=["image"], transforms={"image": chain}, dtype="float16", layout="NCHW", prefetch=3,
+                     storage="memory", num_workers=args.workers, device="cuda", output=output, **place)
 
 
 def on_host(x: Any) -> np.ndarray:
@@ -87,8 +90,6 @@ def main() -> None:
         data = {"jpeg": Path(work) / "jpeg.pst", "pli": Path(work) / "pli.pst"}
         ps.pack(str(args.jpegs), str(data["jpeg"]), forms=["original"])
         ps.pack(str(args.jpegs), str(data["pli"]))
-        n = len(ps.Dataset(str(data["jpeg"])))
-        args.batch_size = min(args.batch_size, n)
         loaders = {way: make_loader(data[name], args, **place) for way, (name, place) in WAYS.items()}
         first = {way: on_host(next(batches(loader))) for way, loader in loaders.items()}
         if not np.array_equal(first["pli-jpeg"], first["cpu"]):
