@@ -16,7 +16,8 @@
 #include <string.h>
 
 #define PROBES_MAX 256
-#define MARGIN 1.25 /* of the mean size of items: sums over a batch stay near it */
+#define FILES_MAX 16 /* of a folder, whose headers are read */
+#define MARGIN 1.25  /* of the mean size of items: sums over a batch stay near it */
 #define ROW_ALIGNMENT 256
 #define PIXELS_PER_BYTE 3 /* of JPEG files, rather many */
 
@@ -37,16 +38,32 @@ static bool find_item(const pst_loader *loader, const struct psti_plan_field *pl
     return false;
 }
 
-/* Files of a folder are not looked into: what they are is guessed from their length. */
+/* Of a file of a folder that nvJPEG may have to decode: guessed from its length. */
 static void guess_item(struct pst_item *item)
 {
-    if (item->form != PST_FORM_NONE)
-        return;
     double edge = sqrt((double)item->nbytes * PIXELS_PER_BYTE) + 1;
     item->form = PST_FORM_JPEG;
     item->height = item->width = (uint32_t)(edge < 65535 ? edge : 65535);
     item->channels = 3;
     item->bits = 8;
+}
+
+/* Of a file of a folder nothing is known but its length. */
+static void look_at_file(const pst_loader *loader, const struct psti_plan_field *plan,
+                         uint64_t sample, struct pst_item *item)
+{
+    struct pst_image_info info = {0};
+    if (item->form != PST_FORM_NONE)
+        return;
+    if (loader->options.jpeg == PST_JPEG_NVJPEG) {
+        guess_item(item);
+    } else if (psti_plan_probe_file(loader->dataset, plan, sample, &info)) {
+        item->form = info.form;
+        item->height = info.height;
+        item->width = info.width;
+        item->channels = info.channels;
+        item->bits = info.bits;
+    }
 }
 
 /* The mean of some items that the card decodes. */
@@ -56,15 +73,16 @@ static void expect_items(struct psti_card *card, const pst_loader *loader, uint3
     struct psti_cuda_item_size *size = &card->items[i_field];
     bool with_jpeg = loader->options.jpeg == PST_JPEG_NVJPEG;
     uint64_t count = pst_dataset_count(loader->dataset), n = 0;
-    uint64_t n_probes = count < PROBES_MAX ? count : PROBES_MAX;
+    uint64_t n_probes =
+        pst_dataset_is_folder(loader->dataset) && !with_jpeg ? FILES_MAX : PROBES_MAX;
+    n_probes = count < n_probes ? count : n_probes;
     double nbytes = 0, pixels = 0, pictures = 0;
     for (uint64_t i = 0; i < n_probes; i++) {
         struct pst_item item;
         uint64_t sample = (uint64_t)((unsigned __int128)count * i / n_probes);
         if (!find_item(loader, plan, sample, &item))
             continue;
-        if (with_jpeg)
-            guess_item(&item);
+        look_at_file(loader, plan, sample, &item);
         bool is_jpeg = with_jpeg && item.form == PST_FORM_JPEG;
         if (!(is_jpeg || is_cards_form(item.form)) || !item.height || !item.width)
             continue;

@@ -70,6 +70,9 @@ void psti_plan_clear(struct psti_plan *plan);
 /* Whether the sample has that item; files of a folder are there though their form is not known yet.
  */
 bool psti_plan_item_is_there(const pst_dataset *dataset, const struct pst_item *item);
+/* What the header of one file of a folder says; false: nothing that is known. */
+bool psti_plan_probe_file(pst_dataset *dataset, const struct psti_plan_field *plan, uint64_t sample,
+                          struct pst_image_info *info);
 /* Largest bytes of all items of one row that must be read, in buffers as `storage` wants them.
  * in_memory: only values of a folder's label file need any. */
 uint64_t psti_plan_row_nbytes_max(const struct psti_plan *plan, pst_dataset *dataset,

@@ -77,9 +77,8 @@ static bool first_item(pst_dataset *dataset, const struct psti_plan_field *plan,
     return false;
 }
 
-/* What the header of one file of a folder says. */
-static bool probe_file(pst_dataset *dataset, const struct psti_plan_field *plan, uint64_t sample,
-                       struct pst_image_info *info)
+bool psti_plan_probe_file(pst_dataset *dataset, const struct psti_plan_field *plan, uint64_t sample,
+                          struct pst_image_info *info)
 {
     struct pst_item item;
     bool found = false;
@@ -102,7 +101,7 @@ static uint8_t mask_bits(pst_dataset *dataset, const struct psti_plan_field *pla
     struct pst_image_info info;
     if (!first_item(dataset, plan, &item))
         return 8;
-    if (item.bits == 0 && probe_file(dataset, plan, 0, &info))
+    if (item.bits == 0 && psti_plan_probe_file(dataset, plan, 0, &info))
         return info.bits;
     return item.bits == 16 ? 16 : 8;
 }
@@ -128,8 +127,8 @@ static bool guess_size(pst_dataset *dataset, const struct psti_plan_field *plan,
     struct pst_image_info info[3];
     const uint64_t samples[3] = {0, n / 2, n - 1};
     for (int i = 0; i < 3; i++)
-        if (!probe_file(dataset, plan, samples[i], &info[i]) || info[i].height != info[0].height ||
-            info[i].width != info[0].width)
+        if (!psti_plan_probe_file(dataset, plan, samples[i], &info[i]) ||
+            info[i].height != info[0].height || info[i].width != info[0].width)
             return false;
     size[0] = info[0].height;
     size[1] = info[0].width;

@@ -114,7 +114,7 @@ def main() -> None:
     n = 0
     with tempfile.TemporaryDirectory() as work:
         for folder in sorted(path for path in Path(sys.argv[1]).iterdir() if path.is_dir()):
-            n += compare(folder, output, False)
+            n += compare(folder, output, folder.name.startswith("pli"))
             packed = Path(work) / f"{folder.name}.pst"
             ps.pack(str(folder), str(packed))
             n += compare(packed, output, folder.name.startswith("pli"))
