@@ -62,7 +62,9 @@ class Loader:
             fixed shape lie on that card: images and masks (which then need one size: a Resize or a crop),
             int and float fields, fixed arrays and "index"; text, bytes, boxes and the like stay in host
             memory. A batch is ready on the stream that is current where it is received, and its memory is
-            used again only after the stream that the array was handed to has passed its last use.
+            used again only after the stream that the array was handed to has passed its last use. The loader's
+            kernels have CUDA's lowest priority, which is also its default: a model's go first on a stream of a
+            higher one, ``torch.cuda.Stream(priority=-1)``.
         decode: where images are decoded if ``device`` is a card: "auto", "cpu" or "gpu". The batches are the
             same; what the card cannot decode (JPEG, PNG, WebP files) the CPU does: see ``stats()``.
         jpeg: "cpu": JPEG files are decoded by libjpeg-turbo, with the same pixels on every device. "nvjpeg": on a
