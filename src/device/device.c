@@ -266,9 +266,10 @@ void psti_device_info(const struct psti_device *device, struct psti_device_info 
     info->pinned_memory_used = atomic_load(&device->pinned_memory.used);
 }
 
-/* Finds a kernel and lets it use all the shared memory that the card has for a block. */
+/* Finds a kernel and lets it use all the shared memory that the card has for a block, `*room`: less
+ * what the kernel has without asking, which on some cards is not nothing. */
 static enum pst_status find_kernel(struct psti_device *device, const char *name,
-                                   psti_cu_function *kernel, struct pst_error *err)
+                                   psti_cu_function *kernel, uint32_t *room, struct pst_error *err)
 {
     int nbytes = 0;
     unsigned result = PSTI_CU_NOT_FOUND;
@@ -280,9 +281,10 @@ static enum pst_status find_kernel(struct psti_device *device, const char *name,
         return status;
     result = PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN,
                               function_number(&nbytes, PSTI_CU_FUNCTION_SHARED_STATIC, *kernel));
+    *room = device->info.shared_nbytes_max - (uint32_t)nbytes;
     if (result == PSTI_CU_SUCCESS)
-        result = device->driver.function_set(*kernel, PSTI_CU_FUNCTION_SHARED_DYNAMIC_MAX,
-                                             (int)device->info.shared_nbytes_max - nbytes);
+        result =
+            device->driver.function_set(*kernel, PSTI_CU_FUNCTION_SHARED_DYNAMIC_MAX, (int)*room);
     return psti_device_judge(device, result, err, "giving shared memory to kernel %s", name);
 }
 
@@ -291,6 +293,7 @@ static enum pst_status load_all(struct psti_device *device, const void *const *i
                                 uint32_t n_images, const char *const *names, uint32_t n_names,
                                 psti_cu_function *kernels, struct pst_error *err)
 {
+    uint32_t room = 0, least = device->info.shared_nbytes_max;
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; status == PST_OK && i < n_images; i++) {
         unsigned result = PSTI_DRIVER_CALL(device, PSTI_CU_OUT_OF_MEMORY,
@@ -299,10 +302,14 @@ static enum pst_status load_all(struct psti_device *device, const void *const *i
         if (status == PST_OK)
             device->n_modules = i + 1;
     }
-    for (uint32_t i = 0; status == PST_OK && i < n_names; i++)
-        status = find_kernel(device, names[i], &kernels[i], err);
+    for (uint32_t i = 0; status == PST_OK && i < n_names; i++) {
+        status = find_kernel(device, names[i], &kernels[i], &room, err);
+        least = room < least ? room : least;
+    }
     if (status != PST_OK)
         unload(device);
+    else
+        device->info.shared_nbytes_max = least;
     return status;
 }
 

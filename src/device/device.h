@@ -41,7 +41,8 @@ struct psti_device_info {
     uint32_t ordinal;
     char name[64];
     uint32_t capability_major, capability_minor, n_processors;
-    uint32_t shared_nbytes_max; /* dynamic shared memory that a block may ask for */
+    uint32_t shared_nbytes_max; /* dynamic shared memory that a block may ask for, of any kernel
+                                   once they are loaded */
     uint64_t memory_nbytes;
     uint32_t driver_version; /* 1000 * major + 10 * minor of the CUDA that it knows */
     uint64_t device_memory_used, device_memory_peak, pinned_memory_used;

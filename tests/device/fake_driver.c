@@ -611,7 +611,7 @@ unsigned cuModuleGetFunction(psti_cu_function *function, psti_cu_module module, 
 unsigned cuFuncGetAttribute(int *value, unsigned number, psti_cu_function function)
 {
     struct CUctx_st *context;
-    *value = 0;
+    *value = FAKE_SHARED_STATIC;
     if (number != PSTI_CU_FUNCTION_SHARED_STATIC)
         return PSTI_CU_INVALID_VALUE;
     return begin_in(&context, function->module->context);
@@ -624,7 +624,7 @@ unsigned cuFuncSetAttribute(psti_cu_function function, unsigned number, int valu
     if (result != PSTI_CU_SUCCESS)
         return result;
     if (number != PSTI_CU_FUNCTION_SHARED_DYNAMIC_MAX || value < 0 ||
-        (unsigned)value > FAKE_SHARED_NBYTES)
+        (unsigned)value > FAKE_SHARED_NBYTES - FAKE_SHARED_STATIC)
         return PSTI_CU_INVALID_VALUE;
     function->shared_max = (unsigned)value;
     return PSTI_CU_SUCCESS;

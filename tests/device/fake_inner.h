@@ -16,6 +16,7 @@
 #define FAKE_SHARED_NBYTES                                                                         \
     (227u * 1024)                        /* most dynamic shared memory of a block, as of an H200   \
                                           */
+#define FAKE_SHARED_STATIC 1024u         /* that each kernel has without asking */
 #define FAKE_SHARED_DEFAULT (48u * 1024) /* without asking for more */
 
 enum {

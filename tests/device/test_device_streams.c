@@ -60,20 +60,23 @@ static void launches(void **state)
     uint64_t a = alloc_words(device, 3);
     struct geometry_args args = {a};
     fake_set_delay(2000);
-    assert_ok(psti_stream_launch(stream, KERNEL_GEOMETRY, 77, 6, 200000, &args, sizeof args, &err));
+    struct psti_device_info info;
+    psti_device_info(device, &info);
+    const uint32_t most = info.shared_nbytes_max;
+    assert_ok(psti_stream_launch(stream, KERNEL_GEOMETRY, 77, 6, most, &args, sizeof args, &err));
     args.to = 0;
     assert_ok(psti_stream_download(stream, host, a, 12, &err));
     assert_ok(psti_stream_sync(stream, &err));
     assert_int_equal(host[0], 77);
     assert_int_equal(host[1], 6);
-    assert_int_equal(host[2], 200000);
+    assert_int_equal(host[2], most);
     fake_set_delay(0);
-    static const struct {
+    const struct {
         uint32_t kernel, n_blocks, n_warps, shared_nbytes;
         size_t nbytes;
     } bad[] = {
         {N_KERNELS, 1, 1, 0, 8}, {0, 0, 1, 0, 8},    {0, 0x80000000u, 1, 0, 8},
-        {0, 1, 0, 0, 8},         {0, 1, 33, 0, 8},   {0, 1, 1, 227 * 1024 + 1, 8},
+        {0, 1, 0, 0, 8},         {0, 1, 33, 0, 8},   {0, 1, 1, most + 1, 8},
         {0, 1, 1, 0, 0},         {0, 1, 1, 0, 4001},
     };
     unsigned char bytes[4008] = {0};
