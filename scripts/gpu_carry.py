@@ -61,6 +61,7 @@ def carry_programs(build: Path, out: Path) -> None:
 
 
 def carry_package(out: Path) -> None:
+    call("make", "-C", ROOT, "build", stdout=subprocess.DEVNULL)  # of this tree, as the programs are
     python = ROOT / ".venv" / "bin" / "python"
     where = subprocess.run([str(python), "-c", "import penstock, pathlib; print(pathlib.Path(penstock.__file__).parent)"],
                            check=True, capture_output=True, text=True).stdout.strip()

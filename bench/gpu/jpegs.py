@@ -25,7 +25,7 @@ import numpy as np
 import penstock as ps
 from penstock import transforms as T
 
-EPOCH_BATCHES = 8  # at least: images of small sets come several times
+EPOCH_BATCHES = 64  # at least: images of small sets come several times
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     "pli-jpeg": ("pli", {"decode": "gpu"}),
     "nvjpeg": ("jpeg", {"decode": "gpu", "jpeg": "nvjpeg"}),

@@ -31,7 +31,7 @@ from torch import nn
 import penstock as ps
 from penstock import transforms as T
 
-EPOCH_BATCHES = 8  # at least
+EPOCH_BATCHES = 64  # at least
 
 
 def convolution(n_in: int, n_out: int, kernel: int, stride: int = 1) -> nn.Sequential:
