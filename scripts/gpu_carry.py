@@ -73,13 +73,18 @@ def carry_package(out: Path) -> None:
     shutil.copy2(next(out.glob("lib/libpenstock_cuda.so")), to)
 
 
-def images_below(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    """Of each folder in turn, so that a few are of all kinds."""
-    groups = [sorted(path for path in group.rglob("*") if path.suffix.lower() in suffixes)
+def by_size(path: Path) -> tuple[int, Path]:
+    return path.stat().st_size, path
+
+
+def images_below(folder: Path, suffixes: tuple[str, ...], smallest_first: bool = False) -> list[Path]:
+    """Of each folder in turn, so that a few are of all kinds. `smallest_first`: and of as many kinds as can be."""
+    key = by_size if smallest_first else None
+    groups = [sorted((path for path in group.rglob("*") if path.suffix.lower() in suffixes), key=key)
               for group in [folder, *sorted(p for p in folder.iterdir() if p.is_dir())]]
     taken: list[Path] = []
     for i in range(max((len(group) for group in groups), default=0)):
-        taken += [group[i] for group in groups if i < len(group) and group[i] not in taken]
+        taken += sorted({group[i] for group in groups if i < len(group)} - set(taken), key=key)
     return taken
 
 
@@ -133,11 +138,11 @@ def carry_data(data: Path, out: Path, limit: int) -> None:
     """JPEGs and what becomes of them, and pictures in every tier, of which each is about as large as its PNG."""
     room = limit - sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     jpegs, pictures = out / "data" / "jpeg", out / "data" / "pictures"
-    pngs = images_below(data, (".png",))
+    pngs = images_below(data, (".png",), smallest_first=True)
     size = frame_size(pngs)
     carry_some(images_below(data, (".jpg", ".jpeg")), jpegs, room // 5)
     carry_some([path for path in pngs if rgb_size(path) == size], pictures / "frames", room // 10)
-    carry_some([path for path in pngs if rgb_size(path) != size], pictures / "images", room // 12)
+    carry_some([path for path in pngs if rgb_size(path) != size], pictures / "images", room // 9)
     call(ROOT / ".venv" / "bin" / "python", "-c", ENCODE, jpegs, pictures, out / "data", *TIERS)
     shutil.rmtree(pictures)
 
