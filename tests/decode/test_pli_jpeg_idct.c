@@ -4,7 +4,7 @@
 
 #include "base/cpu.h"
 #include "decode/pli_jpeg_int.h"
-#include "pli_kept.h"
+#include "decode/pli_kept.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #include "base/bits.h"
 #include "base/cpu.h"
 #include "decode/pli_coefs.h"
-#include "pli_kept.h"
+#include "decode/pli_kept.h"
 
 #include <stdlib.h>
 #include <string.h>

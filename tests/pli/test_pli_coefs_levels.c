@@ -4,8 +4,8 @@
  * unreadable pages, so that reading past them would be seen. */
 #include "base/cpu.h"
 #include "decode/pli_coefs_int.h"
+#include "decode/pli_kept.h"
 #include "encode/pli_jpeg_encode.h"
-#include "pli_kept.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

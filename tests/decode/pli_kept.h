@@ -1,7 +1,7 @@
 /* pli_kept.h - a decoded unit of coefficients without the blocks that are not wanted: what a level
  * that leaves them out must give (decode/pli_coefs.h). */
-#ifndef PST_TESTS_PLI_KEPT_H
-#define PST_TESTS_PLI_KEPT_H
+#ifndef PST_TESTS_DECODE_PLI_KEPT_H
+#define PST_TESTS_DECODE_PLI_KEPT_H
 
 #include "base/bits.h"
 #include "decode/pli_coefs.h"
