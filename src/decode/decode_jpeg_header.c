@@ -2,7 +2,7 @@
  *
  * Walks the segments by their lengths and reads two of them, the frame header (SOFn) and the first
  * EXIF block (APP1), without libjpeg and without memory. It is as forgiving as libjpeg about stray
- * bytes between segments; whatever else is wrong, the decode itself finds. */
+ * bytes between segments and lengths below 2; whatever else is wrong, the decode itself finds. */
 #include "decode/decode_int.h"
 
 #include "format/format_exif.h"
@@ -66,12 +66,13 @@ enum pst_status psti_decode_jpeg_probe(const uint8_t *bytes, size_t nbytes,
             continue;
         if (marker == M_EOI || marker == M_SOS)
             break;
-        size_t length = nbytes - at < 2 ? 0 : (size_t)bytes[at] << 8 | bytes[at + 1];
-        if (nbytes - at < 2 || length > nbytes - at)
+        if (nbytes - at < 2)
             return truncated(err, nbytes);
-        if (length < 2)
-            return psti_decode_fail(err, PST_ERROR_CORRUPT, "jpeg", (int64_t)at,
-                                    "segment %02X of %zu bytes", marker, length);
+        size_t length = (size_t)bytes[at] << 8 | bytes[at + 1];
+        /* Lengths of 0 and 1 cannot be; libjpeg takes a segment that it passes for an empty one. */
+        length = length < 2 ? 2 : length;
+        if (length > nbytes - at)
+            return truncated(err, nbytes);
         const uint8_t *segment = bytes + at + 2;
         if (is_frame(marker) && !framed) {
             enum pst_status status = read_frame(segment, length - 2, marker, at, info, err);

@@ -252,6 +252,32 @@ static void test_fallbacks_are_counted(void **state)
     psti_decoder_close(&own);
 }
 
+/* libjpeg passes segments whose length is 0 or 1, which cannot be, and so does the probe. */
+static void test_lengths_below_two(void **state)
+{
+    static const uint8_t odd[] = {0xFF, 0xE5, 0, 0, 0xFF, 0xFE, 0, 1, 0xFF, 0xE1, 0, 0};
+    const struct jpeg_spec spec = {
+        .height = 40, .width = 30, .colours = COLOURS_YCC, .quality = 90};
+    struct bytes file = make_jpeg(&spec, 4);
+    struct bytes longer = {malloc(file.nbytes + sizeof odd), file.nbytes + sizeof odd};
+    uint32_t height, width, channels;
+    struct pst_image_info info;
+    struct pst_error err;
+    (void)state;
+    memcpy(longer.data, file.data, 2);
+    memcpy(longer.data + 2, odd, sizeof odd);
+    memcpy(longer.data + 2 + sizeof odd, file.data + 2, file.nbytes - 2);
+    uint8_t *expected = plain_jpeg(&file, &height, &width, &channels);
+    assert_ok(
+        psti_decoder_probe(decoder, longer.data, longer.nbytes, PST_FORM_NONE, NULL, &info, &err));
+    assert_int_equal(info.height, height);
+    assert_int_equal(info.width, width);
+    assert_true(region_equals(decoder, &longer, &info, NULL, NULL, expected));
+    free(expected);
+    bytes_free(&longer);
+    bytes_free(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +288,7 @@ int main(void)
         cmocka_unit_test(test_channels),
         cmocka_unit_test(test_no_tables_left_over),
         cmocka_unit_test(test_fallbacks_are_counted),
+        cmocka_unit_test(test_lengths_below_two),
     };
     return cmocka_run_group_tests(tests, open_decoder, close_decoder);
 }
