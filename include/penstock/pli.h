@@ -146,10 +146,11 @@ size_t pst_pli_from_jpeg_bound(size_t jpeg_nbytes);
  * The same JPEG and options give the same bytes. Before it returns PST_OK, the pixels of the PLI
  * have been compared with those that libjpeg-turbo makes of the JPEG, and the file that comes back
  * from it with the one given. PST_ERROR_UNSUPPORTED: a kind of JPEG that content 2 does not take,
- * or that would not come back byte for byte (the text says why). PST_ERROR_LIMIT: the PLI does not
- * fit `capacity`; a caller who wants none larger than the JPEG gives just that. PST_ERROR_CORRUPT,
- * PST_ERROR_TRUNCATED: the JPEG is broken. PST_ERROR_INTERNAL: a comparison failed, which is a
- * fault of the library: keep the file. The texts of these begin "cannot be kept as PLI:". */
+ * that would not come back byte for byte, or on whose pixels libjpeg-turbo's own kernels do not
+ * agree (the text says why). PST_ERROR_LIMIT: the PLI does not fit `capacity`; a caller who wants
+ * none larger than the JPEG gives just that. PST_ERROR_CORRUPT, PST_ERROR_TRUNCATED: the JPEG is
+ * broken. PST_ERROR_INTERNAL: a comparison failed, which is a fault of the library: keep the file.
+ * The texts of these begin "cannot be kept as PLI:". */
 PST_WARN_UNUSED enum pst_status pst_pli_from_jpeg(const void *jpeg, size_t jpeg_nbytes,
                                                   const struct pst_pli_from_jpeg_options *options,
                                                   void *pli, size_t capacity, size_t *nbytes,

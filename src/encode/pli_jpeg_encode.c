@@ -59,8 +59,11 @@ static enum pst_status fail(struct pst_error *err, enum pst_status status, const
 
 static enum pst_status fail_room(const struct encoder *e, struct pst_error *err)
 {
-    psti_fail(err, PST_ERROR_LIMIT, ROOM, "as PLI the JPEG takes more than the %zu bytes given",
-              e->capacity);
+    if (e->capacity + 1 == e->frame->jpeg_nbytes) /* how a caller asks for a smaller one */
+        psti_fail(err, PST_ERROR_LIMIT, ROOM, "it would not become smaller");
+    else
+        psti_fail(err, PST_ERROR_LIMIT, ROOM, "as PLI the JPEG takes more than the %zu bytes given",
+                  e->capacity);
     psti_error_set_codec(err, CODEC);
     return PST_ERROR_LIMIT;
 }

@@ -17,6 +17,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Coefficients of 90 Mpixel of 4:4:4. */
@@ -236,6 +237,25 @@ static enum pst_status decode_back(struct psti_pack_jpeg *room, const void *pli,
     return status;
 }
 
+/* A block beyond what samples of 8 bits make: libjpeg-turbo's kernels, which then wrap or saturate
+ * each in its own way, do not agree on its pixels. Sums up to the limit keep all of them exact. */
+static bool is_beyond_samples(const struct psti_jpeg_frame *frame, int16_t *const coefs[])
+{
+    enum { SUM_MAX = 2048 };
+    for (uint32_t c = 0; c < frame->n_components; c++) {
+        const uint16_t *quants = frame->quants[frame->components[c].quant];
+        const size_t n = psti_jpeg_n_coefs(frame, c);
+        for (size_t block = 0; block < n; block += 64) {
+            uint64_t sum = 0;
+            for (size_t k = 0; k < 64; k++)
+                sum += (uint64_t)abs(coefs[c][block + k]) * quants[k];
+            if (sum > SUM_MAX)
+                return true;
+        }
+    }
+    return false;
+}
+
 /* The pixels are those of libjpeg-turbo, and the file comes back, byte for byte? */
 static enum pst_status prove(struct psti_pack_jpeg *room, const void *jpeg, size_t jpeg_nbytes,
                              const void *pli, size_t nbytes, uint64_t wanted, struct pst_error *err)
@@ -255,7 +275,11 @@ static enum pst_status prove(struct psti_pack_jpeg *room, const void *jpeg, size
     if (status == PST_OK)
         status = decode_back(room, pli, nbytes, &frame, &info, coefs, &found, err);
     if (status == PST_OK && found != wanted)
-        status = psti_fail(err, PST_ERROR_INTERNAL, "pack", "its pixels would come out otherwise");
+        status =
+            is_beyond_samples(&frame, coefs)
+                ? psti_fail(err, PST_ERROR_UNSUPPORTED, "pack",
+                            "coefficients beyond what samples of 8 bits make")
+                : psti_fail(err, PST_ERROR_INTERNAL, "pack", "its pixels would come out otherwise");
     if (status == PST_OK)
         status = reserve(&room->file, &room->file_nbytes, jpeg_nbytes, err);
     if (status == PST_OK)

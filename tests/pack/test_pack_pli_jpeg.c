@@ -174,6 +174,53 @@ static void what_is_not_taken_is_refused(void **state)
     bytes_free(&jpeg);
 }
 
+/* Where libjpeg-turbo's own kernels do not agree it is the file that is at fault, not the library.
+ */
+static void coefficients_beyond_samples_are_refused(void **state)
+{
+    static const struct jpeg_spec spec = {
+        .height = 40, .width = 50, .colours = COLOURS_YCC, .h = 1, .v = 1, .quality = 100};
+    struct bytes jpeg = make_jpeg(&spec, 3);
+    struct pst_error err;
+    size_t nbytes, bound = pst_pli_from_jpeg_bound(jpeg.nbytes), at = 2;
+    uint8_t *pli = malloc(bound);
+    (void)state;
+    while (jpeg.data[at] != 0xFF || jpeg.data[at + 1] != 0xDB)
+        at++;
+    memset(jpeg.data + at + 5, 255, 64);
+    assert_int_equal(pst_pli_from_jpeg(jpeg.data, jpeg.nbytes, NULL, pli, bound, &nbytes, &err),
+                     PST_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "beyond what samples of 8 bits make"));
+    free(pli);
+    bytes_free(&jpeg);
+}
+
+/* Who gives a byte less than the JPEG has asks for a smaller one, and is told so: no number that
+ * belongs to one file only, since reasons are told for many. */
+static void what_would_not_become_smaller_says_so(void **state)
+{
+    enum { NOISE_NBYTES = 1000000 }; /* DEFLATE adds more to it than one block saves */
+    const struct jpeg_spec spec = {.height = 1, .width = 1, .colours = COLOURS_GRAY, .quality = 90};
+    struct bytes small = make_jpeg(&spec, 1);
+    struct pst_error err;
+    size_t nbytes, room = small.nbytes + NOISE_NBYTES;
+    uint8_t *jpeg = malloc(room), *pli = malloc(room);
+    uint64_t random = 1;
+    (void)state;
+    memcpy(jpeg, small.data, small.nbytes);
+    for (size_t i = small.nbytes; i < room; i++)
+        jpeg[i] = (uint8_t)random_below(&random, 256);
+    assert_int_equal(pst_pli_from_jpeg(jpeg, room, NULL, pli, room - 1, &nbytes, &err),
+                     PST_ERROR_LIMIT);
+    assert_non_null(strstr(err.text, "it would not become smaller"));
+    assert_int_equal(pst_pli_from_jpeg(jpeg, room, NULL, pli, room - 2, &nbytes, &err),
+                     PST_ERROR_LIMIT);
+    assert_null(strstr(err.text, "it would not become smaller"));
+    free(pli);
+    free(jpeg);
+    bytes_free(&small);
+}
+
 /* A PLI that was altered or cut gives an error, or the very file. */
 static void broken_ones_give_no_other_file(void **state)
 {
@@ -619,6 +666,8 @@ int main(void)
         cmocka_unit_test(every_kind_comes_back),
         cmocka_unit_test(bytes_around_the_image_come_back),
         cmocka_unit_test(what_is_not_taken_is_refused),
+        cmocka_unit_test(coefficients_beyond_samples_are_refused),
+        cmocka_unit_test(what_would_not_become_smaller_says_so),
         cmocka_unit_test(broken_ones_give_no_other_file),
         cmocka_unit_test_setup_teardown(folders_keep_jpegs_so, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(the_writer_looks_at_them, folder_setup, folder_teardown),

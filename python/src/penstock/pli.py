@@ -111,7 +111,8 @@ def from_jpeg(b: Any, *, unit_edge: int = 0, checksums: bool = True) -> bytes:
         checksums: of each unit, 4 bytes each, so that damage is noticed when a region is decoded.
 
     Raises:
-        UnsupportedError: a kind of JPEG that cannot be kept so (the text says why): keep the file.
+        PenstockError: cannot be kept so (the text says why): keep the file. UnsupportedError: a kind of JPEG that is
+            not taken; CorruptError, TruncatedError: it is broken; InternalError: a proof failed, a fault of Penstock.
     """
     if unit_edge not in (0, 64, 128, 256):
         raise ArgumentError(f"unit_edge is 64, 128, 256 or 0, not {unit_edge!r}")
