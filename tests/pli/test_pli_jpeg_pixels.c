@@ -498,14 +498,16 @@ static bool check_photograph(struct real_file *file, void *seed)
     return taken;
 }
 
-/* Photographs as they are found. */
+/* All JPEGs as they are found, each whole and in 20 regions, at every level. */
 static void test_real(void **state)
 {
+    static const char *const groups[] = {"imagenet", "imagenet_folder"};
     uint64_t seed = 9;
     (void)state;
     if (!real_files_root())
         skip();
-    real_files("imagenet", real_files_rounds(25), check_photograph, &seed);
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
+        real_files(groups[i], UINT32_MAX, check_photograph, &seed);
 }
 
 /* Blocks are made of planes at every level alike; nothing around them is touched, and planes above
