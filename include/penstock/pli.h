@@ -41,7 +41,8 @@ struct pst_pli_encode_options {
     enum pst_pli_tier tier;
     uint32_t effort;    /* 1..5; 0 = 3. More is smaller and slower to encode, not to decode */
     uint32_t max_error; /* 0 lossless; else no sample differs by more than this; at most 127 */
-    bool no_checksum;   /* leave out the checksums of units (4 bytes each) */
+    bool no_checksum;   /* leave out the checksums of units (4 bytes each): pst_pli_decode may then
+                           give other pixels of damaged bytes, unnoticed */
     /* Runs job(arg, i) for each i < n_jobs, in any order, on as many threads as it likes, and
      * returns when all are done. NULL: on the calling thread. */
     void (*run)(void *run_ctx, void (*job)(void *arg, size_t i), void *arg, size_t n_jobs);
@@ -136,7 +137,8 @@ PST_WARN_UNUSED enum pst_status pst_pli_ranges(const void *bytes, size_t nbytes,
 struct pst_pli_from_jpeg_options {
     size_t struct_size;
     uint32_t unit_edge; /* 64, 128 or 256 pixels; 0: chosen by the bit rate */
-    bool no_checksum;   /* leave out the checksums of units (4 bytes each) */
+    bool no_checksum;   /* leave out the checksums of units (4 bytes each): pst_pli_decode may then
+                           give other pixels of damaged bytes, unnoticed */
 };
 
 /* Room in which the PLI of nearly every JPEG of that length fits: most need less than the JPEG. */

@@ -63,7 +63,8 @@ def encode(
         tier: "fast" (quickest to decode, about PNG's size), "small" (about WebP lossless's size) or "dense" (smallest).
         effort: 1 to 5; more is smaller and takes longer to encode, not to decode.
         max_error: 0 is lossless; else no sample differs by more than this (at most 127).
-        checksums: of each unit, 4 bytes each, so that damage is noticed when a region is decoded.
+        checksums: of each unit, 4 bytes each, so that damage is noticed when an image or a region is decoded.
+            Without them pixels may come out otherwise unnoticed: only ``penstock verify`` compares those of the whole.
         num_threads: threads that encode; the bytes do not depend on it.
     """
     if tier not in TIERS:
@@ -108,7 +109,8 @@ def from_jpeg(b: Any, *, unit_edge: int = 0, checksums: bool = True) -> bytes:
     Args:
         b: the bytes of the whole file, or any buffer that holds them.
         unit_edge: 64, 128 or 256 pixels; 0 chooses by the bit rate.
-        checksums: of each unit, 4 bytes each, so that damage is noticed when a region is decoded.
+        checksums: of each unit, 4 bytes each, so that damage is noticed when an image or a region is decoded.
+            Without them only :func:`to_jpeg` and ``penstock verify`` notice it.
 
     Raises:
         PenstockError: cannot be kept so (the text says why): keep the file. UnsupportedError: a kind of JPEG that is
