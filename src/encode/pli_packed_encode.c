@@ -2,8 +2,8 @@
  * and taps.
  *
  * In: a unit's planes. Out: the unit's bytes, written by pli_packed_write.c. Pure; any thread. For
- * every 16 rows of a plane the predictor is taken that costs the fewest bits, those of widths
- * included; pli_packed_rows.c has the kernels that try them. */
+ * every 16 rows of a plane the predictor is taken that costs the fewest bits, those of widths and
+ * the price of its decoding included; pli_packed_rows.c has the kernels that try them. */
 #include "encode/pli_packed_encode.h"
 
 #include "base/bits.h"
@@ -12,6 +12,11 @@
 #include <string.h>
 
 enum { BLOCK = 16 };
+
+/* Prices of what makes decoding slower, in bits a row: two for each cycle that it takes with
+ * AVX-512 (docs/internals/cpu-decode.md). They make images 1.1 % larger and decoding 12 % faster.
+ */
+enum { PRICE_OF_SUMS = 11, PRICE_OF_ONE_TAP = 7, PRICE_OF_TWO_TAPS = 16 };
 
 /* What a plane is coded from. */
 struct task {
@@ -49,7 +54,13 @@ static uint8_t choose_first_width(const uint8_t *widths, uint32_t n, uint8_t bit
     return choice;
 }
 
-/* Codes the plane with the taps given; returns the bits it costs. */
+static bool has_sums(uint32_t predictor)
+{
+    return predictor == PSTI_PACKED_LEFT || predictor == PSTI_PACKED_GRADIENT ||
+           predictor == PSTI_PACKED_SMOOTH_GRADIENT;
+}
+
+/* Codes the plane with the taps given; returns the bits it costs, prices included. */
 static uint32_t code_plane(const struct task *task, const int8_t tap[2],
                            struct psti_packed_coded *out)
 {
@@ -60,7 +71,8 @@ static uint32_t code_plane(const struct task *task, const int8_t tap[2],
                                       .bits = task->source->bits,
                                       .n_rows = 1,
                                       .groups = (task->source->width + 7) / 8};
-    uint32_t total = 0;
+    uint32_t price = tap[1] ? PRICE_OF_TWO_TAPS : tap[0] ? PRICE_OF_ONE_TAP : 0;
+    uint32_t total = price * task->source->height;
     memcpy(out->tap, tap, 2);
     task->rows->code(&block, 0, out); /* row 0, the same for all predictors */
     out->first_width = choose_first_width(out->widths[0], block.groups, block.bits);
@@ -70,8 +82,10 @@ static uint32_t code_plane(const struct task *task, const int8_t tap[2],
         uint32_t costs[PSTI_PACKED_N_PREDICTORS];
         block.n_rows = left < BLOCK ? left : BLOCK;
         task->rows->try_all(&block, costs);
-        for (uint32_t m = 1; m < PSTI_PACKED_N_PREDICTORS; m++)
+        for (uint32_t m = 0; m < PSTI_PACKED_N_PREDICTORS; m++) {
+            costs[m] += has_sums(m + 1) ? PRICE_OF_SUMS * block.n_rows : 0;
             best = costs[m] < costs[best] ? m : best;
+        }
         total += costs[best];
         out->predictor[block.first / BLOCK] = (uint8_t)(best + 1);
         task->rows->code(&block, best, out);
