@@ -122,6 +122,11 @@ PST_WARN_UNUSED enum pst_status pst_dataset_item(const pst_dataset *dataset, uin
                                                  uint32_t i_field, uint32_t variant,
                                                  struct pst_item *item, struct pst_error *err);
 
+/* Whether the item of an image gives back the file that was packed (false: pixels alone were kept);
+ * and whether that file is a JPEG, of which the item is the PLI (pst_pli_to_jpeg). */
+bool pst_item_is_original(const struct pst_item *item);
+bool pst_item_was_jpeg(const struct pst_item *item);
+
 /* The value of an int or float field. */
 PST_WARN_UNUSED enum pst_status pst_dataset_int(const pst_dataset *dataset, uint64_t sample,
                                                 uint32_t i_field, int64_t *value,

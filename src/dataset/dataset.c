@@ -340,6 +340,26 @@ static enum pst_status read_item(const pst_dataset *dataset, const struct pst_it
     return PST_ERROR_CHECKSUM;
 }
 
+bool pst_item_is_original(const struct pst_item *item)
+{
+    switch (item->form) {
+    case PST_FORM_JPEG:
+    case PST_FORM_PNG:
+    case PST_FORM_WEBP:
+    case PST_FORM_PLI_JPEG:
+        return true;
+    case PST_FORM_PLI: /* of pixels that came from another file, unless it was one itself */
+        return item->was_pli;
+    default:
+        return false;
+    }
+}
+
+bool pst_item_was_jpeg(const struct pst_item *item)
+{
+    return item->form == PST_FORM_PLI_JPEG && !item->was_pli;
+}
+
 enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                  uint32_t variant, uint64_t start, uint64_t nbytes, void *buffer,
                                  struct pst_error *err)

@@ -25,10 +25,6 @@ enum pst_status psti_pack_hash_pixels(struct psti_decoder *decoder, const void *
                                       size_t nbytes, const struct pst_image_info *info,
                                       const struct pst_decode_options *options, uint64_t *hash,
                                       struct pst_error *err);
-/* True if the item of a data set gives back the file that was packed: not of pixels alone. */
-bool psti_pack_is_file(const struct pst_item *item);
-/* True if that file is a JPEG which the item holds as PLI. */
-bool psti_pack_was_jpeg(const struct pst_item *item);
 /* Fills in what `err` does not know yet: data set, sample, the file of `item` (may be NULL) and the
  * codec. */
 void psti_pack_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t sample,

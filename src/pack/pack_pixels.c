@@ -91,26 +91,6 @@ enum pst_status psti_pack_hash_pixels(struct psti_decoder *decoder, const void *
     return status;
 }
 
-bool psti_pack_is_file(const struct pst_item *item)
-{
-    switch (item->form) {
-    case PST_FORM_JPEG:
-    case PST_FORM_PNG:
-    case PST_FORM_WEBP:
-    case PST_FORM_PLI_JPEG:
-        return true;
-    case PST_FORM_PLI:
-        return item->was_pli;
-    default:
-        return false;
-    }
-}
-
-bool psti_pack_was_jpeg(const struct pst_item *item)
-{
-    return item->form == PST_FORM_PLI_JPEG && !item->was_pli;
-}
-
 void psti_pack_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t sample,
                       const struct pst_item *item)
 {

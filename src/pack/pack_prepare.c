@@ -364,7 +364,7 @@ static const struct original *choose_original(const struct original *originals, 
             lossless = o;
         if (of_twin == NULL && twin != PST_FORM_NONE && o->info.form == twin)
             of_twin = o;
-        if (file == NULL && psti_pack_is_file(&o->item))
+        if (file == NULL && pst_item_is_original(&o->item))
             file = o;
         if (first == NULL)
             first = o;
@@ -395,7 +395,7 @@ static enum pst_status store_forms(struct work *work, const struct psti_pack_for
             return PST_OK;
         work->item = from->item;
         work->slot->n_not_original +=
-            form == PST_FORM_NONE && !is_folder && !psti_pack_is_file(&from->item);
+            form == PST_FORM_NONE && !is_folder && !pst_item_is_original(&from->item);
         if (form == PST_FORM_RAW)
             status = store_raw(work, from, &values[k]);
         else if (form == PST_FORM_PLI)
@@ -403,7 +403,7 @@ static enum pst_status store_forms(struct work *work, const struct psti_pack_for
         else if (form == PST_FORM_PLI_JPEG)
             status = store_pli_jpeg(work, from, &values[k]);
         else if ((form == PST_FORM_JPEG && from->info.form == PST_FORM_PLI_JPEG) ||
-                 (form == PST_FORM_NONE && !is_folder && psti_pack_was_jpeg(&from->item)))
+                 (form == PST_FORM_NONE && !is_folder && pst_item_was_jpeg(&from->item)))
             status = store_jpeg_of_pli(work, from, &values[k]);
         else if (form != PST_FORM_NONE && from->info.form != form)
             status = no_such_form(work, from, form);

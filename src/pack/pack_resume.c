@@ -180,7 +180,7 @@ static const struct pst_item *find_original(const struct originals *originals, e
             return item;
         if (of_twin == NULL && twin != PST_FORM_NONE && item->form == twin)
             of_twin = item;
-        if (file == NULL && psti_pack_is_file(item))
+        if (file == NULL && pst_item_is_original(item))
             file = item;
         if (first == NULL)
             first = item;
@@ -271,7 +271,7 @@ static enum pst_status check_form(const struct stored *stored, const struct orig
     if (wanted == PST_FORM_PLI_JPEG)
         return check_pli_jpeg(stored, originals, from, &item, err);
     if (wanted == PST_FORM_JPEG ||
-        (wanted == PST_FORM_NONE && !originals->is_folder && psti_pack_was_jpeg(from)))
+        (wanted == PST_FORM_NONE && !originals->is_folder && pst_item_was_jpeg(from)))
         return check_jpeg(stored, originals, from, &item, err);
     /* What form a folder's file has is known when it is read: anything but pixels. */
     bool same = wanted != PST_FORM_NONE ? item.form == wanted

@@ -196,9 +196,7 @@ enum pst_status cli_encode(struct cli_image *image, enum cli_as as,
 
 /* Whether the name ends so, in any case of letters. */
 bool cli_ends_with(const char *name, const char *suffix);
-/* Whether an image's item gives back the file that was packed. */
-bool cli_is_original(const struct pst_item *item);
-/* The first variant that does; *found false: none. */
+/* The first variant that gives back the file that was packed; *found false: none. */
 enum pst_status cli_find_original(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                   uint32_t *variant, struct pst_item *item, bool *found,
                                   struct pst_error *err);

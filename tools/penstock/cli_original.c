@@ -12,21 +12,6 @@ bool cli_ends_with(const char *name, const char *suffix)
     return n >= m && strcasecmp(name + n - m, suffix) == 0;
 }
 
-bool cli_is_original(const struct pst_item *item)
-{
-    switch (item->form) {
-    case PST_FORM_JPEG:
-    case PST_FORM_PNG:
-    case PST_FORM_WEBP:
-    case PST_FORM_PLI_JPEG:
-        return true;
-    case PST_FORM_PLI: /* of pixels that came from another file, unless it was one itself */
-        return item->was_pli;
-    default:
-        return false;
-    }
-}
-
 enum pst_status cli_find_original(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                   uint32_t *variant, struct pst_item *item, bool *found,
                                   struct pst_error *err)
@@ -38,7 +23,7 @@ enum pst_status cli_find_original(const pst_dataset *dataset, uint64_t sample, u
          ++*variant) {
         status = pst_dataset_item(dataset, sample, i_field, *variant, item, err);
         if (status == PST_OK &&
-            (cli_is_original(item) ||
+            (pst_item_is_original(item) ||
              (pst_dataset_is_folder(dataset) && item->i_file != PST_FILE_NONE))) {
             *found = true;
             return PST_OK;

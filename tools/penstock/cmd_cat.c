@@ -230,7 +230,7 @@ static enum pst_status put_original(struct cat *cat, uint64_t sample, uint32_t i
     if (status == PST_OK)
         status = cli_read_item(cat->dataset, sample, i_field, variant, &item, &bytes, err);
     size_t nbytes = (size_t)item.nbytes;
-    if (status == PST_OK && item.form == PST_FORM_PLI_JPEG && !item.was_pli)
+    if (status == PST_OK && pst_item_was_jpeg(&item))
         status = cli_restore_jpeg(&bytes, &nbytes, err);
     if (status == PST_OK)
         status = put(cat, "", 0, bytes, nbytes, err);

@@ -91,7 +91,7 @@ enum pst_status unpack_find(const struct unpack_plan *plan, uint64_t sample, boo
         status = find_item(plan, sample, i_field, name, file, err);
     if (status != PST_OK)
         return status;
-    file->restores = file->item.form == PST_FORM_PLI_JPEG && !file->item.was_pli;
+    file->restores = pst_item_was_jpeg(&file->item);
     file->encodes = file->item.form == PST_FORM_RAW;
     /* A file may have had any image's suffix; what is not that file does not take its name. */
     bool named = file->is_original ? has_image_suffix(name) : cli_ends_with(name, suffix_of(file));
