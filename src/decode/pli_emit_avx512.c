@@ -5,6 +5,7 @@
  * masks are slow on Zen 4). 64 pixels of three channels are bound by their loads and stores: three
  * permutations, six blends. */
 #include "decode/pli_emit.h"
+#include "decode/pli_int.h"
 #include "decode/pli_rgb_avx512.h"
 
 #if defined(__x86_64__)
@@ -78,11 +79,11 @@ TARGET static void green_rgb8_rows(const uint8_t *g, const uint8_t *r, const uin
                                    int64_t row_nbytes)
 {
     enum { AHEAD = 8 }; /* rows, whose lines are asked for: stores wait for one after the other */
+    struct psti_pli_ahead ahead = {(uintptr_t)out + (uintptr_t)(AHEAD * row_nbytes),
+                                   (uintptr_t)row_nbytes};
     for (uint32_t y = 0; y < height; y++, out += row_nbytes) {
         size_t at = y * row_step;
-        uintptr_t next = (uintptr_t)out + (uintptr_t)(AHEAD * row_nbytes);
-        for (uint32_t i = 63; i < 3 * STEP; i += 64)
-            __builtin_prefetch((const void *)(next + i), 1);
+        psti_pli_ask(&ahead, 3 * STEP);
         step((const uint8_t *const[4]){g + at, r + at, b + at, NULL}, 0, UINT64_MAX, 3, true, out);
     }
 }

@@ -120,6 +120,7 @@ void psti_pli_emit_planes(const struct psti_pli_unit *unit, const struct psti_pl
                           const struct psti_pli_part *part);
 void psti_pli_emit_pixels(const struct psti_pli_unit *unit, const void *samples,
                           const struct psti_pli_part *part);
+
 /* Whether the part is RGB interleaved of planes G, R - G + 128, B - G + 128, of rows that begin
  * with the unit's and are not short. */
 enum { PSTI_PLI_RGB_ROW_MIN = 22 };

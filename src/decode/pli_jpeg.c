@@ -30,7 +30,7 @@ struct run {
     const struct psti_jpeg_frame *frame;
     struct psti_pli_coefs_tables *tables;
     void *coefs_work, *idct_work;
-    psti_pli_jpeg_idct *idct;
+    psti_pli_jpeg_idct *idct; /* NULL: no pixels are wanted */
     struct psti_pli_jpeg_quants quants;
     struct psti_pli_jpeg_strip strip;
     struct psti_pli_jpeg_blocks blocks; /* of the unit at hand */
@@ -38,14 +38,6 @@ struct run {
     struct planes_of_blocks planes;
     uint32_t k_last; /* the last coefficient that is wanted */
     uint32_t y;      /* the next row of pixels */
-};
-
-/* What is done with the coefficients of a unit. */
-struct use {
-    /* Before: which blocks are wanted; NULL: all. */
-    const uint64_t *(*wanted)(void *ctx, const struct psti_pli_coefs *coefs);
-    void (*use)(void *ctx, const struct psti_pli_coefs *coefs);
-    void *ctx;
 };
 
 static enum pst_status named(enum pst_status status, struct pst_error *err)
@@ -85,50 +77,6 @@ static enum pst_status prepare_tables(const struct psti_pli_request *request,
                                                  PSTI_PLI_MODEL_COEFS, &block, &nbytes, err);
     return status == PST_OK ? psti_pli_coefs_prepare(request->cpu, block, nbytes, tables, err)
                             : status;
-}
-
-/* Decodes unit (row, column), at `offset`, and hands its coefficients on. */
-static enum pst_status one_unit(const struct run *run, uint32_t row, uint32_t column,
-                                uint64_t offset, struct psti_pli_entry entry, const struct use *use,
-                                struct pst_error *err)
-{
-    const struct psti_pli_request *request = run->request;
-    struct psti_pli_coefs coefs;
-    enum pst_status status = psti_pli_check_unit(&request->header, request->bytes, request->nbytes,
-                                                 offset, entry, true, err);
-    if (status != PST_OK)
-        return status;
-    const uint8_t *bytes = request->bytes + offset;
-    if (bytes[0] != PSTI_PLI_COEFS)
-        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "mode %u, where only coefficients may be",
-                         bytes[0]);
-    psti_pli_coefs_open(run->frame, request->header.unit_log2, row, column, &coefs);
-    status = psti_pli_coefs_decode(run->tables, bytes + 1, entry.nbytes - 1, run->k_last,
-                                   use->wanted(use->ctx, &coefs), run->coefs_work, &coefs, err);
-    if (status == PST_OK)
-        use->use(use->ctx, &coefs);
-    return status;
-}
-
-/* Units of the span in one row, whose first unit of all lies at *offset; moves that to the next
- * row's. */
-static enum pst_status one_row(const struct run *run, const struct psti_pli_span *span,
-                               uint32_t row, uint64_t *offset, const struct use *use,
-                               struct pst_error *err)
-{
-    const struct psti_pli_header *h = &run->request->header;
-    uint32_t columns = psti_pli_unit_columns(h);
-    for (uint32_t column = 0; column < columns; column++) {
-        struct psti_pli_entry entry =
-            psti_pli_parse_entry(run->request->bytes, h, row * columns + column);
-        if (row >= span->row0 && column >= span->column0 && column < span->column1) {
-            enum pst_status status = one_unit(run, row, column, *offset, entry, use, err);
-            if (status != PST_OK)
-                return psti_pli_unit_failed(row, column, *offset, status, err);
-        }
-        *offset += entry.nbytes;
-    }
-    return PST_OK;
 }
 
 /* ---- Coefficients */
@@ -187,26 +135,71 @@ static psti_pli_jpeg_to_blocks *to_blocks_for(uint32_t cpu)
     return psti_pli_jpeg_to_blocks_c;
 }
 
-/* ---- Pixels */
+/* ---- Units */
 
-static const uint64_t *place_samples(void *ctx, const struct psti_pli_coefs *coefs)
+/* Where samples of a unit go. Returns which blocks are wanted; NULL: all. */
+static const uint64_t *place_samples(struct run *run, const struct psti_pli_coefs *coefs)
 {
-    struct run *run = ctx;
     struct psti_pli_jpeg_blocks *blocks = &run->blocks;
+    if (!run->idct)
+        return NULL;
     blocks->coefs = coefs;
     run->any = psti_pli_jpeg_strip_place(&run->strip, blocks);
     return blocks->all || run->planes.coefs ? NULL : blocks->wanted;
 }
 
-static void to_samples(void *ctx, const struct psti_pli_coefs *coefs)
+static void use_coefs(struct run *run, const struct psti_pli_coefs *coefs)
 {
-    struct run *run = ctx;
     if (run->planes.coefs)
         to_blocks(&run->planes, coefs);
     run->blocks.all |= coefs->kept;
     if (run->any)
         run->idct(&run->blocks, run->idct_work);
 }
+
+/* Decodes unit (row, column), at `offset`: to samples, coefficients or both. */
+static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, uint64_t offset,
+                                struct psti_pli_entry entry, struct pst_error *err)
+{
+    const struct psti_pli_request *request = run->request;
+    struct psti_pli_coefs coefs;
+    enum pst_status status = psti_pli_check_unit(&request->header, request->bytes, request->nbytes,
+                                                 offset, entry, true, err);
+    if (status != PST_OK)
+        return status;
+    const uint8_t *bytes = request->bytes + offset;
+    if (bytes[0] != PSTI_PLI_COEFS)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "mode %u, where only coefficients may be",
+                         bytes[0]);
+    psti_pli_coefs_open(run->frame, request->header.unit_log2, row, column, &coefs);
+    status = psti_pli_coefs_decode(run->tables, bytes + 1, entry.nbytes - 1, run->k_last,
+                                   place_samples(run, &coefs), run->coefs_work, &coefs, err);
+    if (status == PST_OK)
+        use_coefs(run, &coefs);
+    return status;
+}
+
+/* Units of the span in one row, whose first unit of all lies at *offset; moves that to the next
+ * row's. */
+static enum pst_status one_row(struct run *run, const struct psti_pli_span *span, uint32_t row,
+                               uint64_t *offset, struct pst_error *err)
+{
+    const struct psti_pli_header *h = &run->request->header;
+    uint32_t columns = psti_pli_unit_columns(h);
+    for (uint32_t column = 0; column < columns; column++) {
+        struct psti_pli_entry entry =
+            psti_pli_parse_entry(run->request->bytes, h, row * columns + column);
+        if (row >= span->row0 && column >= span->column0 && column < span->column1) {
+            enum pst_status status = one_unit(run, row, column, *offset, entry, err);
+            if (status != PST_OK)
+                return psti_pli_unit_failed(row, column, *offset, status, err);
+        }
+        *offset += entry.nbytes;
+    }
+    return PST_OK;
+}
+
+/* ---- Pixels */
 
 static bool is_interleaved(const struct pst_pixels *pixels)
 {
@@ -259,13 +252,12 @@ static enum pst_status put_units(struct run *run, struct pst_error *err)
         psti_pli_jpeg_find_span(run->frame, h->unit_log2, run->strip.needs);
     uint64_t offset = psti_pli_head_nbytes(h);
     uint32_t bottom = region->y + region->height;
-    const struct use use = {place_samples, to_samples, run};
     run->y = region->y;
     run->blocks.quants = &run->quants;
     for (uint32_t row = 0; row < span.row1; row++) {
         if (row >= span.row0)
             psti_pli_jpeg_strip_next(&run->strip, row * run->strip.edge);
-        enum pst_status status = one_row(run, &span, row, &offset, &use, err);
+        enum pst_status status = one_row(run, &span, row, &offset, err);
         if (status == PST_OK && row >= span.row0) {
             uint32_t end = psti_pli_jpeg_strip_fill(&run->strip);
             status = put_rows(run, end < bottom ? end : bottom);
@@ -354,23 +346,13 @@ enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, str
 
 /* ---- Coefficients alone */
 
-static const uint64_t *all_blocks(void *ctx, const struct psti_pli_coefs *coefs)
-{
-    (void)ctx;
-    (void)coefs;
-    return NULL;
-}
-
-static void to_coefs(void *ctx, const struct psti_pli_coefs *coefs) { to_blocks(ctx, coefs); }
-
 static enum pst_status all_units(struct run *run, struct pst_error *err)
 {
     const struct psti_pli_header *h = &run->request->header;
     const struct psti_pli_span span = {0, psti_pli_unit_rows(h), 0, psti_pli_unit_columns(h)};
-    const struct use use = {all_blocks, to_coefs, &run->planes};
     uint64_t offset = psti_pli_head_nbytes(h);
     for (uint32_t row = 0; row < span.row1; row++) {
-        enum pst_status status = one_row(run, &span, row, &offset, &use, err);
+        enum pst_status status = one_row(run, &span, row, &offset, err);
         if (status != PST_OK)
             return status;
     }

@@ -31,16 +31,14 @@ void psti_pli_jpeg_find_needs(const struct psti_jpeg_frame *frame, uint32_t bloc
     for (uint32_t i = 0; i < frame->n_components; i++) {
         const struct psti_jpeg_component *c = &frame->components[i];
         struct psti_pli_jpeg_need *need = &needs[i];
-        need->across = frame->h / c->h;
-        need->down = frame->v / c->v;
-        need->across_log2 = (uint8_t)__builtin_ctz(need->across);
-        need->down_log2 = (uint8_t)__builtin_ctz(need->down);
-        need->sideways = need->across == 2 && need->down <= 2 && c->width > 2;
-        need->upright = need->down == 2 && (need->across == 1 || need->sideways);
-        samples_of(region->x, region->width, need->across, need->sideways, c->width, &need->x0,
+        uint32_t across = frame->h / c->h, down = frame->v / c->v;
+        need->across_log2 = (uint8_t)__builtin_ctz(across);
+        need->down_log2 = (uint8_t)__builtin_ctz(down);
+        need->sideways = across == 2 && down <= 2 && c->width > 2;
+        need->upright = down == 2 && (across == 1 || need->sideways);
+        samples_of(region->x, region->width, across, need->sideways, c->width, &need->x0,
                    &need->x1);
-        samples_of(region->y, region->height, need->down, need->upright, c->height, &need->y0,
-                   &need->y1);
+        samples_of(region->y, region->height, down, need->upright, c->height, &need->y0, &need->y1);
         blocks_of(need->x0, need->x1, block, c->width, c->columns, &need->column0, &need->column1);
         blocks_of(need->y0, need->y1, block, c->height, c->rows, &need->row0, &need->row1);
     }
@@ -52,8 +50,9 @@ struct psti_pli_span psti_pli_jpeg_find_span(const struct psti_jpeg_frame *frame
 {
     struct psti_pli_span span = {UINT32_MAX, 0, UINT32_MAX, 0};
     for (uint32_t i = 0; i < frame->n_components; i++) {
-        uint32_t columns = (1u << (unit_log2 - 3)) / needs[i].across; /* of blocks in a unit */
-        uint32_t rows = (1u << (unit_log2 - 3)) / needs[i].down;
+        uint32_t columns =
+            (1u << (unit_log2 - 3)) >> needs[i].across_log2; /* of blocks in a unit */
+        uint32_t rows = (1u << (unit_log2 - 3)) >> needs[i].down_log2;
         span.column0 = least(span.column0, needs[i].column0 / columns);
         span.column1 = most(span.column1, (needs[i].column1 - 1) / columns + 1);
         span.row0 = least(span.row0, needs[i].row0 / rows);

@@ -9,8 +9,7 @@
 
 /* Of a component. */
 struct psti_pli_jpeg_need {
-    uint8_t across, down; /* pixels to a sample: 1, 2 or 4 */
-    uint8_t across_log2, down_log2;
+    uint8_t across_log2, down_log2;        /* of pixels to a sample: 0, 1 or 2 */
     bool sideways, upright;                /* samples are interpolated, else repeated */
     uint32_t x0, x1, y0, y1;               /* samples, with the margin that interpolation needs */
     uint32_t column0, column1, row0, row1; /* blocks */

@@ -177,7 +177,7 @@ static const uint8_t *full_row(const struct psti_pli_jpeg_strip *strip, uint32_t
     uint32_t n = ((x + n_pixels - 1) >> need->across_log2) + 1 - first;
     const uint8_t *near = sample_at(strip, i, row, first), *far = near;
     uint8_t *out = strip->upsampled[i];
-    if (need->across == 1 && !need->upright)
+    if (need->across_log2 == 0 && !need->upright)
         return near;
     if (need->upright) {
         bool upper = y % 2 == 0;
@@ -191,7 +191,7 @@ static const uint8_t *full_row(const struct psti_pli_jpeg_strip *strip, uint32_t
     } else if (need->sideways) {
         strip->kernels->h2(near, out, n);
     } else {
-        repeat(near, need->across, out, n);
+        repeat(near, 1u << need->across_log2, out, n);
     }
     return out + (x - (first << need->across_log2));
 }
