@@ -56,6 +56,12 @@ class Case(unittest.TestCase):
             self.jpegs(f"{where}/{name}", count)
         return self.dir / where
 
+    def links(self, where, n_folders):
+        """Many samples from few files: each class is a link to the folder "one"."""
+        (self.dir / where).mkdir()
+        for i in range(n_folders):
+            os.symlink("../one", self.dir / f"{where}/c{i:02}")
+
     def run_cli(self, *arguments, env=None, stdout=subprocess.PIPE):
         done = subprocess.run([CLI, *map(str, arguments)], stdout=stdout, stderr=subprocess.PIPE, cwd=self.dir,
                               env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, timeout=120)

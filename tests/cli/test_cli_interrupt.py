@@ -1,7 +1,6 @@
 """Interrupted and killed packs: nothing is lost, the command says how to go on, and going on gives the same."""
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -17,11 +16,8 @@ class Interrupt(cli_case.Case):
 
     def setUp(self):
         super().setUp()
-        # Many samples from few files: each class is a link to the same folder.
         self.jpegs("one", self.N_EACH, 320, 240)
-        (self.dir / "photos").mkdir()
-        for i in range(self.N_FOLDERS):
-            os.symlink("../one", self.dir / f"photos/c{i:02}")
+        self.links("photos", self.N_FOLDERS)
 
     def wait_until_written(self, process, nbytes):
         """Waits until the data set holds so many bytes: then the pack is in its midst. False: it has ended."""

@@ -297,12 +297,9 @@ class Resume(cli_case.Case):
 
     def setUp(self):
         super().setUp()
-        # Many samples from few files: each class is a link to the same folder.
         for i in range(self.N_EACH):
             self.write(f"one/{i}.png", cli_case.png(211, 160, 3, seed=i)[0])
-        (self.dir / "f").mkdir()
-        for i in range(self.N_FOLDERS):
-            os.symlink("../one", self.dir / f"f/c{i:02}")
+        self.links("f", self.N_FOLDERS)
 
     def interrupted(self, *options):
         """Packs and kills it when some is committed; tries again where it was too late."""

@@ -263,11 +263,8 @@ class Interrupted(cli_case.Case):
 
     def setUp(self):
         super().setUp()
-        # Many samples from few files: each class is a link to the same folder.
         self.jpegs("one", self.N_EACH, 320, 240)
-        (self.dir / "photos").mkdir()
-        for i in range(self.N_FOLDERS):
-            os.symlink("../one", self.dir / f"photos/c{i:02}")
+        self.links("photos", self.N_FOLDERS)
         self.ok("pack", "photos", "a.pst", "--form", "original")
 
     def interrupt(self, number, *options):
