@@ -251,7 +251,8 @@ void pst_batch_release(
  */
 
 /* Counters since open; set struct_size before the call, younger libraries fill what fits. Times are
- * summed over threads, in nanoseconds. */
+ * summed over threads, in nanoseconds. Who gets a batch finds what its rows counted, and perhaps
+ * what rows of later batches did. */
 struct pst_loader_stats {
     size_t struct_size;
     uint64_t n_batches, n_samples;        /* delivered */

@@ -180,9 +180,9 @@ struct psti_job {
     uint32_t n_rows;
     uint64_t *positions; /* [batch_size] */
     uint8_t *bad;        /* [batch_size]: rows to leave out */
-    atomic_uint n_left;  /* rows not done */
     enum psti_job_state state;
     uint32_t next_row; /* not yet given to a worker or to storage */
+    uint32_t n_left;   /* rows not done */
     struct psti_bad *bads;
     uint32_t n_bad, n_bad_rows, n_replaced;
     bool starved, failed;
@@ -371,8 +371,6 @@ enum pst_status psti_card_lanes_open(struct psti_worker *worker, struct pst_erro
 void psti_card_lanes_close(struct psti_worker *worker);
 
 /* loader_job.c: a row's end, by the loader's policy */
-/* The job fails with `err`, unless a row of it did. Takes the lock. */
-void psti_job_fail(pst_loader *loader, struct psti_job *job, const struct pst_error *err);
 /* Row `row` failed with worker->err: skip, replace, or the job fails. Takes the lock. */
 void psti_job_row_failed(struct psti_worker *worker, struct psti_job *job, uint32_t row,
                          enum pst_status status);
@@ -380,7 +378,8 @@ void psti_job_row_failed(struct psti_worker *worker, struct psti_job *job, uint3
  * and tried is what it would be if that had been known at once. Returns the sample of the row's
  * position. Takes the lock. */
 uint64_t psti_job_start_over(pst_loader *loader, struct psti_job *job, uint32_t row);
-/* n rows are done; the last ones close the batch. Takes the lock. */
+/* n rows are done, and what they counted has been merged: who sees the batch may read it. The last
+ * ones close the batch. The lock must be held, and is let go meanwhile. */
 void psti_job_rows_done(pst_loader *loader, struct psti_job *job, uint32_t n);
 /* Positions and samples of a step of an epoch that began at `start`; the job has its slot. */
 void psti_job_set(pst_loader *loader, struct psti_job *job, uint64_t epoch, uint64_t start,

@@ -51,6 +51,7 @@ void psti_job_set(pst_loader *loader, struct psti_job *job, uint64_t epoch, uint
     job->step = step;
     job->n_rows = psti_order_batch(loader->order, start, step, job->positions);
     job->next_row = 0;
+    job->n_left = job->n_rows;
     job->failed = job->starved = job->settled = false;
     psti_job_clear_bads(job);
     memset(job->bad, 0, job->n_rows);
@@ -59,7 +60,6 @@ void psti_job_set(pst_loader *loader, struct psti_job *job, uint64_t epoch, uint
     psti_batch_set_place(job->batch, epoch, shown_step);
     if (loader->card)
         psti_card_begin(loader, job->batch, job->n_rows);
-    atomic_store(&job->n_left, job->n_rows);
 }
 
 /* True if the fault lies with the sample, so that on_error decides. */
@@ -90,18 +90,6 @@ static void fail_job(struct psti_worker *worker, struct psti_job *job, uint32_t 
         job->failure = worker->err;
     }
     pthread_mutex_unlock(worker->loader->lock);
-}
-
-void psti_job_fail(pst_loader *loader, struct psti_job *job, const struct pst_error *err)
-{
-    pthread_mutex_lock(loader->lock);
-    if (!job->failed) {
-        job->failed = true;
-        job->failed_row = job->n_rows;
-        job->failure = *err;
-        job->settled = true;
-    }
-    pthread_mutex_unlock(loader->lock);
 }
 
 /* Keeps worker->err as one of the job's bad samples. False: no memory, and worker->err says so. */
@@ -214,19 +202,34 @@ void psti_job_row_failed(struct psti_worker *worker, struct psti_job *job, uint3
     pthread_mutex_unlock(loader->lock);
 }
 
+/* All rows are there, or failed; no other thread is at the job. */
+static enum pst_status close_batch(pst_loader *loader, struct psti_job *job, struct pst_error *err)
+{
+    const uint8_t *bad = job->n_bad_rows ? job->bad : NULL;
+    if (job->starved)
+        return PST_OK;
+    if (loader->card) /* if a row failed: rows before it may have, too */
+        return psti_card_submit(loader, job->batch, job->n_rows, bad, err);
+    if (!job->failed)
+        psti_batch_finish(job->batch, job->n_rows, bad);
+    return PST_OK;
+}
+
 void psti_job_rows_done(pst_loader *loader, struct psti_job *job, uint32_t n)
 {
-    if (atomic_fetch_sub(&job->n_left, n) != n)
-        return;
-    const uint8_t *bad = job->n_bad_rows ? job->bad : NULL;
     struct pst_error err;
-    if (!job->failed && !job->starved && !loader->card)
-        psti_batch_finish(job->batch, job->n_rows, bad);
-    else if (loader->card && !job->starved && /* if a row failed: rows before it may have, too */
-             psti_card_submit(loader, job->batch, job->n_rows, bad, &err) != PST_OK)
-        psti_job_fail(loader, job, &err);
+    job->n_left -= n;
+    if (job->n_left > 0)
+        return;
+    pthread_mutex_unlock(loader->lock);
+    enum pst_status status = close_batch(loader, job, &err);
     pthread_mutex_lock(loader->lock);
+    if (status != PST_OK && !job->failed) { /* unless a row failed */
+        job->failed = true;
+        job->failed_row = job->n_rows;
+        job->failure = err;
+        job->settled = true;
+    }
     job->state = PSTI_JOB_WHOLE;
     pthread_cond_broadcast(&loader->done);
-    pthread_mutex_unlock(loader->lock);
 }

@@ -81,7 +81,6 @@ static void do_rows(struct psti_worker *worker, const struct work *work)
         do_row(worker, work->job, work->first + i);
     }
     psti_worker_count(worker, start);
-    psti_job_rows_done(loader, work->job, work->n);
 }
 
 static void do_task(struct psti_worker *worker, struct psti_task *task)
@@ -105,7 +104,6 @@ static void do_task(struct psti_worker *worker, struct psti_task *task)
     if (status != PST_OK)
         psti_job_row_failed(worker, job, task->row, status);
     psti_worker_count(worker, start);
-    psti_job_rows_done(loader, job, 1);
 }
 
 /* Whether the task has a second round of reads: how many, filled in. */
@@ -142,6 +140,24 @@ static void do_work(struct psti_worker *worker, struct work *work)
     }
 }
 
+/* The lock is held: what the rows counted is merged, then they are done, in one step for whoever
+ * looks. Of a run that was cancelled rows may have been dropped; nobody waits for any of them. */
+static void end_work(struct psti_worker *worker, struct work *work)
+{
+    pst_loader *loader = worker->loader;
+    psti_worker_merge(worker);
+    if (work->job && loader->running)
+        psti_job_rows_done(loader, work->job, work->n);
+    while (work->tasks) {
+        struct psti_task *task = work->tasks;
+        struct psti_job *job = task->job;
+        work->tasks = task->next;
+        psti_pump_free_task(loader, task);
+        if (loader->running)
+            psti_job_rows_done(loader, job, 1);
+    }
+}
+
 void psti_run_worker(void *arg)
 {
     struct psti_worker *worker = arg;
@@ -161,12 +177,7 @@ void psti_run_worker(void *arg)
         pthread_mutex_unlock(loader->lock);
         do_work(worker, &work);
         pthread_mutex_lock(loader->lock);
-        while (work.tasks) {
-            struct psti_task *task = work.tasks;
-            work.tasks = task->next;
-            psti_pump_free_task(loader, task);
-        }
-        psti_worker_merge(worker);
+        end_work(worker, &work);
         if (--loader->n_busy == 0 && !loader->running)
             pthread_cond_broadcast(&loader->done);
     }
@@ -194,12 +205,11 @@ void psti_run_row_here(pst_loader *loader, struct psti_job *job, int64_t deadlin
     int64_t until = worker->hold_until_ns;
     if (worker->owed_ns > 0)
         psti_clock_sleep_until(until < deadline ? until : deadline);
-    if (worker->owed_ns == 0 || psti_clock_ns() >= until) {
-        worker->holds_row = false;
-        psti_job_rows_done(loader, job, 1);
-    }
+    worker->holds_row = worker->owed_ns > 0 && psti_clock_ns() < until;
     pthread_mutex_lock(loader->lock);
     psti_worker_merge(worker);
+    if (!worker->holds_row)
+        psti_job_rows_done(loader, job, 1);
 }
 
 void psti_run_start(pst_loader *loader, uint64_t step)

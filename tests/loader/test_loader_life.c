@@ -406,7 +406,7 @@ static uint32_t n_rows_left(pst_loader *loader)
     uint32_t n = 0;
     pthread_mutex_lock(loader->lock);
     for (uint32_t i = 0; i < loader->options.prefetch; i++)
-        n += loader->ring[i].state == PSTI_JOB_RUNNING ? atomic_load(&loader->ring[i].n_left) : 0;
+        n += loader->ring[i].state == PSTI_JOB_RUNNING ? loader->ring[i].n_left : 0;
     if (loader->issue_step < loader->options.prefetch)
         n = UINT32_MAX;
     pthread_mutex_unlock(loader->lock);

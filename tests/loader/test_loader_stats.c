@@ -1,0 +1,111 @@
+/* test_loader_stats.c - does whoever has a batch see what its rows counted?
+ *
+ * Rows are large and only copied: several of them are taken at a time, so a worker that counted
+ * after its rows were said to be done would still be at the next ones when their batch is out. */
+#include "loader/loader_fixture.h"
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SIDE = 512, ROW_NBYTES = SIDE * SIDE * 3, N_SAMPLES = 20, N_EPOCHS = 4 };
+
+static char directory[64];
+static pst_dataset *dataset;
+
+static int set_up(void **state)
+{
+    char path[128], name[16];
+    struct pst_error err;
+    struct pst_field field = {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1};
+    pst_writer *writer;
+    (void)state;
+    make_directory(directory);
+    snprintf(path, sizeof path, "%s/raw", directory);
+    assert_ok(pst_writer_open(path, &field, 1, NULL, &writer, &err));
+    uint8_t *pixels = malloc(ROW_NBYTES);
+    assert_non_null(pixels);
+    memset(pixels, 99, ROW_NBYTES);
+    for (uint32_t i = 0; i < N_SAMPLES; i++) {
+        struct pst_value value = {.bytes = pixels,
+                                  .nbytes = ROW_NBYTES,
+                                  .form = PST_FORM_RAW,
+                                  .height = SIDE,
+                                  .width = SIDE,
+                                  .channels = 3,
+                                  .bits = 8};
+        const struct pst_value *values[1] = {&value};
+        snprintf(name, sizeof name, "%u", i);
+        assert_ok(
+            pst_writer_add(writer, &(struct pst_sample){.name = name, .values = values}, &err));
+    }
+    free(pixels);
+    assert_ok(pst_writer_finish(writer, &err));
+    pst_writer_close(&writer);
+    assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pst_dataset_close(&dataset);
+    remove_tree(directory);
+    return 0;
+}
+
+/* Rows of batches that are still to come may be counted, too. */
+static void look(pst_loader *loader, const pst_batch *batch)
+{
+    struct pst_loader_stats stats = stats_of(loader);
+    (void)batch;
+    assert_true(stats.n_cpu_samples >= stats.n_samples);
+    assert_true(stats.nbytes_decoded >= stats.n_samples * ROW_NBYTES);
+}
+
+static void run(const struct pst_loader_options *options)
+{
+    struct pst_error err;
+    uint64_t hashes[N_SAMPLES];
+    pst_loader *loader = open_loader(dataset, options);
+    for (uint64_t epoch = 0; epoch < N_EPOCHS; epoch++) {
+        assert_ok(pst_loader_begin(loader, epoch, &err));
+        drain_epoch(loader, look, hashes);
+        struct pst_loader_stats stats = stats_of(loader);
+        assert_int_equal(stats.n_samples, (epoch + 1) * N_SAMPLES);
+        assert_int_equal(stats.n_cpu_samples, stats.n_samples);
+        assert_int_equal(stats.nbytes_decoded, stats.n_samples * ROW_NBYTES);
+    }
+    /* A place behind the last row: what runs comes to rest, and nothing new begins. */
+    struct pst_loader_stats seen = stats_of(loader);
+    struct pst_loader_state end;
+    pst_loader_state(loader, &end);
+    end.position = end.n_samples;
+    assert_ok(pst_loader_resume(loader, &end, &err));
+    assert_int_equal(stats_of(loader).decode_ns, seen.decode_ns);
+    pst_loader_close(&loader);
+}
+
+static void counters_come_with_their_batch(void **state)
+{
+    (void)state;
+    for (uint32_t kind = 0; kind < 2; kind++)
+        for (uint32_t workers = 0; workers <= 3; workers++)
+            for (uint32_t batch_size = 1; batch_size <= 4; batch_size += 3)
+                run(&(struct pst_loader_options){
+                    .struct_size = sizeof(struct pst_loader_options),
+                    .batch_size = batch_size,
+                    .num_workers = workers,
+                    .prefetch = 12 / batch_size,
+                    .storage = kind ? PST_STORAGE_MEMORY : PST_STORAGE_THREADS});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counters_come_with_their_batch),
+    };
+    alarm(300);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
