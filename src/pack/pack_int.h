@@ -69,6 +69,11 @@ const struct psti_pack_forms *psti_pack_plan_forms(const struct psti_pack_plan *
  * is none of that kind yet. */
 bool psti_pack_plan_takes_jpegs(const struct psti_pack_plan *plan, enum pst_field_type type,
                                 const struct pst_item *items, uint32_t n);
+/* The variant that `form` is made from, of an image's `n`: that which has it already, else of a
+ * JPEG and its PLI the other, for PLI one of the mask `lossless`, where files are wanted one that
+ * is one, else the first. n: all are absent (form NONE). */
+uint32_t psti_pack_choose(const struct pst_item *items, uint32_t n, uint32_t lossless,
+                          enum pst_form form);
 /* Gives the source's class names to a new data set. */
 enum pst_status psti_pack_plan_classes(const struct psti_pack_plan *plan, pst_writer *writer,
                                        struct pst_error *err);

@@ -81,6 +81,30 @@ bool psti_pack_plan_takes_jpegs(const struct psti_pack_plan *plan, enum pst_fiel
     return plan->keeps_variants && type == PST_FIELD_IMAGE && !has_pli;
 }
 
+uint32_t psti_pack_choose(const struct pst_item *items, uint32_t n, uint32_t lossless,
+                          enum pst_form form)
+{
+    const enum pst_form twin = form == PST_FORM_JPEG       ? PST_FORM_PLI_JPEG
+                               : form == PST_FORM_PLI_JPEG ? PST_FORM_JPEG
+                                                           : PST_FORM_NONE;
+    bool wants_file = form == PST_FORM_NONE || form == PST_FORM_PLI_JPEG;
+    uint32_t first = n, of_twin = n, preferred = n;
+    for (uint32_t v = n; v-- > 0;) {
+        const struct pst_item *item = &items[v];
+        if (item->form == PST_FORM_NONE)
+            continue;
+        first = v;
+        if (item->form == twin)
+            of_twin = v;
+        if (form == PST_FORM_PLI ? lossless >> v & 1 : wants_file && pst_item_is_original(item))
+            preferred = v;
+    }
+    for (uint32_t v = 0; v < n && form != PST_FORM_NONE; v++)
+        if (items[v].form == form)
+            return v;
+    return of_twin < n ? of_twin : preferred < n ? preferred : first;
+}
+
 /* The destination's fields are the source's. */
 static void plan_new(struct psti_pack_plan *plan)
 {

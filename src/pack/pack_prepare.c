@@ -344,55 +344,31 @@ static enum pst_status no_such_form(struct work *work, const struct original *or
         pst_form_name(original->info.form), pst_form_name(form));
 }
 
-/* The original that `form` is made from: that which has it already, else for PLI one that is not
- * lossy, of a JPEG and its PLI the other, where files are wanted one that is one, else the
- * first. */
-static const struct original *choose_original(const struct original *originals, uint32_t n,
-                                              enum pst_form form)
-{
-    const enum pst_form twin = form == PST_FORM_JPEG       ? PST_FORM_PLI_JPEG
-                               : form == PST_FORM_PLI_JPEG ? PST_FORM_JPEG
-                                                           : PST_FORM_NONE;
-    const struct original *first = NULL, *lossless = NULL, *of_twin = NULL, *file = NULL;
-    for (uint32_t v = 0; v < n; v++) {
-        const struct original *o = &originals[v];
-        if (o->bytes == NULL)
-            continue;
-        if (form != PST_FORM_NONE && o->info.form == form)
-            return o;
-        if (lossless == NULL && psti_pack_is_lossless(o->info.form, o->bytes, o->nbytes))
-            lossless = o;
-        if (of_twin == NULL && twin != PST_FORM_NONE && o->info.form == twin)
-            of_twin = o;
-        if (file == NULL && pst_item_is_original(&o->item))
-            file = o;
-        if (first == NULL)
-            first = o;
-    }
-    if (of_twin != NULL)
-        return of_twin;
-    if ((form == PST_FORM_NONE || form == PST_FORM_PLI_JPEG) && file != NULL)
-        return file;
-    return form == PST_FORM_PLI && lossless != NULL ? lossless : first;
-}
-
 /* Makes the variants that the plan asks for out of those that the source has. */
 static enum pst_status store_forms(struct work *work, const struct psti_pack_forms *forms,
                                    struct pst_value *values)
 {
     const struct psti_pack_plan *plan = work->plan;
     struct original originals[PST_MAX_VARIANTS];
-    uint32_t n_source = pst_dataset_field(plan->source, work->i_source)->n_variants;
+    struct pst_item items[PST_MAX_VARIANTS];
+    uint32_t n_source = pst_dataset_field(plan->source, work->i_source)->n_variants, lossless = 0;
     bool is_folder = pst_dataset_is_folder(plan->source);
     enum pst_status status = PST_OK;
-    for (uint32_t v = 0; status == PST_OK && v < n_source; v++)
-        status = read_image(work, v, &originals[v]);
+    for (uint32_t v = 0; status == PST_OK && v < n_source; v++) {
+        struct original *original = &originals[v];
+        status = read_image(work, v, original);
+        items[v] = original->item;
+        if (status == PST_OK && original->bytes != NULL &&
+            psti_pack_is_lossless(original->info.form, original->bytes, original->nbytes))
+            lossless |= 1u << v;
+    }
     work->pixels_of = NULL;
     for (uint32_t k = 0; status == PST_OK && k < forms->n; k++) {
         enum pst_form form = forms->forms[k];
-        const struct original *from = choose_original(originals, n_source, form);
-        if (from == NULL)
+        uint32_t i_from = psti_pack_choose(items, n_source, lossless, form);
+        if (i_from == n_source)
             return PST_OK;
+        const struct original *from = &originals[i_from];
         work->item = from->item;
         work->slot->n_not_original +=
             form == PST_FORM_NONE && !is_folder && !pst_item_is_original(&from->item);

@@ -165,29 +165,13 @@ static enum pst_status load_originals(const struct stored *stored, struct origin
     return status;
 }
 
-/* What `wanted` would be made from now, as pack_prepare.c chooses it; NULL: the sample has none. */
+/* What `wanted` would be made from now; NULL: the sample has none. Of a folder's files, whose form
+ * is not known, there is one. */
 static const struct pst_item *find_original(const struct originals *originals, enum pst_form wanted)
 {
-    const enum pst_form twin = wanted == PST_FORM_JPEG       ? PST_FORM_PLI_JPEG
-                               : wanted == PST_FORM_PLI_JPEG ? PST_FORM_JPEG
-                                                             : PST_FORM_NONE;
-    const struct pst_item *first = NULL, *of_twin = NULL, *file = NULL;
-    for (uint32_t v = 0; v < originals->n; v++) {
-        const struct pst_item *item = &originals->items[v];
-        if (item->form == PST_FORM_NONE && !originals->is_folder)
-            continue;
-        if (wanted != PST_FORM_NONE && item->form == wanted)
-            return item;
-        if (of_twin == NULL && twin != PST_FORM_NONE && item->form == twin)
-            of_twin = item;
-        if (file == NULL && pst_item_is_original(item))
-            file = item;
-        if (first == NULL)
-            first = item;
-    }
-    if (of_twin != NULL)
-        return of_twin;
-    return (wanted == PST_FORM_NONE || wanted == PST_FORM_PLI_JPEG) && file != NULL ? file : first;
+    uint32_t v =
+        originals->is_folder ? 0 : psti_pack_choose(originals->items, originals->n, 0, wanted);
+    return v < originals->n ? &originals->items[v] : NULL;
 }
 
 /* A stored JPEG where JPEGs are to become PLI: would this one? The first tells for all: whether
