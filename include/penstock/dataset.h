@@ -78,6 +78,7 @@ struct pst_dataset_options {
                     to the folder and gives their fields; NULL: one class per sub-folder, in
                     byte order of the names, or no label where the folder is flat */
     bool allow_unreadable; /* unreadable files and folders are skipped and counted, not an error */
+    bool no_folder;        /* a plain folder is PST_ERROR_ARGUMENT, before it is looked through */
 };
 
 /* Opens the data set or folder at `path`. *out is NULL after failure. PST_ERROR_INCOMPLETE: a

@@ -110,6 +110,9 @@ enum pst_status pst_dataset_open(const char *path, const struct pst_dataset_opti
         else if (exists_in(clean, shard))
             status = psti_fail(err, PST_ERROR_CORRUPT, "dataset",
                                "there are shards but no index: " PSTI_INDEX_NAME " was removed");
+        else if (full.no_folder)
+            status = psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
+                               "this is a plain folder, not a data set: pack it first");
         else
             status = psti_dataset_open_folder(clean, &full, out, err);
     }

@@ -184,8 +184,8 @@ class Repack(cli_case.Case):
         os.symlink("a.pst", self.dir / "link.pst")
         before = sorted(os.listdir(self.dir))
         for source, destination, says in [
-                ("photos", "x.pst", ["folder", "penstock pack photos x.pst"]),
-                ("photos/dog/z.png", "x.pst", ["file", "penstock pack FOLDER x.pst"]),
+                ("photos", "x.pst", "data set 'photos': this is a plain folder, not a data set: pack it first"),
+                ("photos/dog/z.png", "x.pst", "a data set is a directory, this is not one"),
                 ("nowhere.pst", "x.pst", "nowhere.pst"),
                 ("a.pst", "a.pst", "same data set"), ("a.pst", "a.pst/", "same data set"),
                 ("link.pst", "a.pst", "same data set"), ("a.pst", "link.pst", "same data set"),

@@ -175,6 +175,27 @@ static void what_cannot_be_read_is_named_or_skipped(void **state)
     assert_non_null(strstr(line, "a/pipe.jpg"));
 }
 
+/* Nothing in it is looked at: what cannot be read is not met. */
+static void folders_are_refused_unseen(void **state)
+{
+    struct pst_dataset_options options = {.struct_size = sizeof options, .no_folder = true};
+    struct pst_error err;
+    pst_dataset *dataset;
+    folder_mkdir(state, "f");
+    assert_int_equal(symlink("nowhere", folder_path(state, "f/gone.jpg")), 0);
+    assert_int_equal(pst_dataset_open(folder_path(state, "f"), &options, &dataset, &err),
+                     PST_ERROR_ARGUMENT);
+    assert_null(dataset);
+    assert_non_null(strstr(err.text, "plain folder"));
+    assert_string_equal(err.dataset, folder_path(state, "f"));
+    folder_text(state, "f/shard-000000.pst", "");
+    assert_int_equal(pst_dataset_open(folder_path(state, "f"), &options, &dataset, &err),
+                     PST_ERROR_CORRUPT);
+    folder_text(state, "f/journal.pst", "");
+    assert_int_equal(pst_dataset_open(folder_path(state, "f"), &options, &dataset, &err),
+                     PST_ERROR_INCOMPLETE);
+}
+
 static void permissions(void **state)
 {
     struct pst_dataset_options options = {.struct_size = sizeof options, .allow_unreadable = true};
@@ -352,6 +373,7 @@ int main(void)
         T(links_are_followed_and_cycles_found),
         T(two_links_to_one_folder_are_no_cycle),
         T(what_cannot_be_read_is_named_or_skipped),
+        T(folders_are_refused_unseen),
         T(permissions),
         T(names_that_hurt),
         T(folders_without_images),

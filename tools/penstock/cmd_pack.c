@@ -2,11 +2,9 @@
  */
 #include "cli.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum pack_kind { PACK, APPEND, REPACK };
@@ -277,6 +275,7 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
     options->writer.commit_nbytes = a->commit_nbytes;
     options->source.labels = a->labels;
     options->source.allow_unreadable = a->allow_unreadable;
+    options->source.no_folder = kind == REPACK;
     options->bad_sample = strcmp(a->on_error, "skip") == 0 ? on_bad : NULL;
     return -1;
 }
@@ -288,40 +287,6 @@ static void leave_out(struct cli_option *options, const char *name)
         options++;
     for (; options->name != NULL; options++)
         options[0] = options[1];
-}
-
-/* Whether `path` is a data set, whole or not. What is wrong with it otherwise, pst_pack says. */
-static bool is_data_set(const char *path)
-{
-    static const char *const marks[] = {"index.pst", "journal.pst", "shard-000000.pst"};
-    char mark[PATH_MAX];
-    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
-        int n = snprintf(mark, sizeof mark, "%s/%s", path, marks[i]);
-        if (n >= (int)sizeof mark || faccessat(AT_FDCWD, mark, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* -1, or the exit status where the source is there and no data set. */
-static int check_repacked(const struct cli *cli, const char *source, const char *destination)
-{
-    struct pst_error err;
-    struct stat st;
-    if (stat(source, &st) != 0 || is_data_set(source))
-        return -1;
-    if (S_ISDIR(st.st_mode))
-        cli_error(&err, PST_ERROR_ARGUMENT,
-                  "this is a folder, not a data set: to make one of it, penstock pack %s %s",
-                  source, destination);
-    else
-        cli_error(
-            &err, PST_ERROR_ARGUMENT,
-            "this is a file, not a data set: to make one of a folder of images, penstock pack "
-            "FOLDER %s",
-            destination);
-    snprintf(err.dataset, sizeof err.dataset, "%s", source);
-    return cli_fail(cli, &err);
 }
 
 /* The verbs but for their words: append names DST first. */
@@ -371,8 +336,6 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
     int status = cli_parse(cli, &command, argc, argv, operands);
     if (status < 0)
         status = fill_options(cli, kind, &a, &pack, forms);
-    if (status < 0 && kind == REPACK)
-        status = check_repacked(cli, operands[0], operands[1]);
     if (status >= 0)
         return status;
     pack.writer.mode = a.resume         ? PST_WRITER_RESUME
