@@ -55,7 +55,7 @@ class Bad(cli_case.Case):
         self.write("f/0000.jpg", good)
         self.write("f/0002.jpg", b"bad")
         done = self.run_cli("pack", "f", "a.pst", "--form", "raw")
-        self.assertIn(b"go on with: penstock pack f a.pst --form raw --resume", done.stderr)
+        self.assertIn(b"go on with: penstock pack --resume f a.pst --form raw", done.stderr)
         self.write("f/0002.jpg", good)
         error = self.fails(1, "pack", "f", "a.pst", "--resume", says="as raw, pli-jpeg is asked for")["error"]
         self.assertEqual(error["status"], "ARGUMENT")
@@ -64,6 +64,26 @@ class Bad(cli_case.Case):
         self.assertEqual(done.returncode, 1)
         self.assertNotIn(b"--resume", done.stderr)
         self.assertTrue(self.ok_json("verify", "a.pst", "--decode")["ok"])
+
+    def test_what_is_offered_can_be_run(self):
+        """By a shell, whatever the names are, and once more where it fails again."""
+        names = [" it's here", 'a "$HOME" `b`', "c\\n*?[d]", "~", "#e", "f;g&h|i>j", "\u00e4(k)!{l,m}"]
+        good = (self.jpegs("one", 2) / "0000.jpg").read_bytes()
+        for name in names:
+            with self.subTest(name):
+                self.write(f"{name}/0.jpg", good)
+                self.write(f"{name}/1.jpg", b"bad")
+                text = self.run_cli("pack", name, f"{name}.pst", "--form", "raw", "--workers", 1).stderr.decode()
+                for bad in b"bad", good:
+                    self.assertEqual(text.count("go on with: "), 1, text)
+                    command = text.rstrip("\n").partition("go on with: ")[2]
+                    self.assertEqual(command.count("--resume"), 1)
+                    self.write(f"{name}/1.jpg", bad)
+                    done = subprocess.run(["sh", "-c", 'penstock() { "$PENSTOCK_CLI" "$@"; }\n' + command], cwd=self.dir,
+                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+                    text = done.stderr.decode()
+                    self.assertEqual(done.returncode, int(bad == b"bad"), text)
+                self.assertEqual(self.ok("ls", f"{name}.pst"), self.ok("ls", name))
 
     def test_the_extension_does_not_matter(self):
         self.write("f/a.jpg", cli_case.png(4, 4)[0])

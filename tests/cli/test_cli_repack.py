@@ -250,7 +250,7 @@ class Repack(cli_case.Case):
         self.assertEqual((done.returncode, error["status"], error["sample"], error["offset"], error["codec"]),
                          (1, "CHECKSUM", 2, at, "jpeg"))
         self.assertEqual((error["dataset"], os.path.basename(error["file"])), ("a.pst", shard.name))
-        self.assertIn(b"go on with: penstock repack a.pst b.pst --resume", done.stderr)
+        self.assertIn(b"go on with: penstock repack --resume a.pst b.pst --json", done.stderr)
         report = self.fails(1, "repack", "a.pst", "b.pst", "--resume", "--on-error", "skip", says="sample 2")
         self.assertEqual((report["samples"], report["resumed"], report["skipped"]), (4, 2, 1))
         self.assertEqual([b["name"] for b in report["bad"]], ["dog/0000.jpg"])
@@ -302,7 +302,7 @@ class Interrupted(cli_case.Case):
 
     def test_interrupt_says_how_to_go_on(self):
         said = self.interrupt(signal.SIGINT)
-        self.assertIn("go on with: penstock repack a.pst b.pst --resume\n", said)
+        self.assertIn("go on with: penstock repack --resume a.pst b.pst --workers 1 --commit-size 64KiB\n", said)
         self.go_on()
 
     def test_back_again(self):
@@ -310,7 +310,8 @@ class Interrupted(cli_case.Case):
         os.rename(self.dir / "a.pst", self.dir / "files.pst")
         os.rename(self.dir / "pli.pst", self.dir / "a.pst")
         said = self.interrupt(signal.SIGINT, "--form", "original")
-        self.assertIn("go on with: penstock repack a.pst b.pst --form original --resume\n", said)
+        self.assertIn("go on with: penstock repack --resume a.pst b.pst --workers 1 --commit-size 64KiB "
+                      "--form original\n", said)
         self.fails(1, "repack", "a.pst", "b.pst", "--resume", says="as jpeg, pli-jpeg is asked for")
         self.go_on("--form", "original")
         self.assertEqual(self.ok("ls", "b.pst", "--long"), self.ok("ls", "files.pst", "--long"))

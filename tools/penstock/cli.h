@@ -101,6 +101,8 @@ void cli_json_pretty(const char *text);
 
 /* A field's name as text that cannot upset a terminal: control characters become \xNN. */
 void cli_print_name(FILE *file, const char *name);
+/* Prints an argument as a POSIX shell wants it: in single quotes where it needs them. */
+void cli_print_word(FILE *file, const char *word);
 /* Prints "1 sample" or "2 samples". */
 void cli_print_count(uint64_t n, const char *one, const char *many);
 /* Reports a failure; returns CLI_FAILED, or CLI_INTERRUPTED for PST_ERROR_CANCELLED. */

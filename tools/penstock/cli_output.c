@@ -184,17 +184,36 @@ void cli_print_count(uint64_t n, const char *one, const char *many)
     printf("%llu %s", (unsigned long long)n, n == 1 ? one : many);
 }
 
-void cli_print_name(FILE *file, const char *name)
+/* `quote` stands for each single quote. */
+static void print_text(FILE *file, const char *text, const char *quote)
 {
-    for (const unsigned char *s = (const unsigned char *)name; *s != '\0';) {
+    for (const unsigned char *s = (const unsigned char *)text; *s != '\0';) {
         size_t n = sequence(s);
         if (n == 0 || *s < 0x20 || *s == 0x7F) {
             fprintf(file, "\\x%02X", *s++);
             continue;
         }
-        fwrite(s, 1, n, file);
+        if (*s == '\'')
+            fputs(quote, file);
+        else
+            fwrite(s, 1, n, file);
         s += n;
     }
+}
+
+void cli_print_name(FILE *file, const char *name) { print_text(file, name, "'"); }
+
+void cli_print_word(FILE *file, const char *word)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                "_-+=@%:,./";
+    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+        fputs(word, file);
+        return;
+    }
+    fputc('\'', file);
+    print_text(file, word, "'\\''");
+    fputc('\'', file);
 }
 
 static void print_error(const struct cli *cli, const char *severity, const struct pst_error *err)

@@ -14,6 +14,8 @@ struct pack_arguments {
     uint64_t shard_nbytes, commit_nbytes, workers;
     bool resume, verify_pixels, allow_unreadable, of_lossy;
     struct cli_pli pli;
+    int argc; /* all of them, as they were given */
+    char **argv;
 };
 
 struct pack_run {
@@ -83,32 +85,24 @@ static int parse_forms(const struct cli *cli, const char *option, const char *te
     return -1;
 }
 
-/* Says how to go on if anything was left to go on with. */
+/* Says how to go on, which is what was asked for once more, if anything was left to go on with. */
 static void how_to_resume(const struct pack_run *run, const struct pack_arguments *a,
-                          const char *source, const char *destination)
+                          const char *destination)
 {
     const struct cli *cli = run->cli;
-    bool append = run->kind == APPEND;
     char journal[PATH_MAX];
     snprintf(journal, sizeof journal, "%s/journal.pst", destination);
-    if (access(journal, F_OK) != 0)
+    if (cli->quiet || access(journal, F_OK) != 0)
         return;
-    char pli[96] = "";
-    if (a->pli.tier)
-        snprintf(pli, sizeof pli, " --tier %.16s", a->pli.tier);
-    if (a->pli.effort)
-        snprintf(pli + strlen(pli), sizeof pli - strlen(pli), " --effort %llu",
-                 (unsigned long long)a->pli.effort);
-    if (a->pli.max_error)
-        snprintf(pli + strlen(pli), sizeof pli - strlen(pli), " --max-error %llu",
-                 (unsigned long long)a->pli.max_error);
-    cli_note(cli,
-             "what was %s so far is kept; go on with: penstock %s %s %s%s%s%s%s%s%s%s%s --resume",
-             append ? "added" : "packed", cli->verb->name, append ? destination : source,
-             append ? source : destination, a->forms ? " --form " : "", a->forms ? a->forms : "",
-             a->mask_forms ? " --mask-form " : "", a->mask_forms ? a->mask_forms : "", pli,
-             a->of_lossy ? " --of-lossy" : "", a->labels ? " --labels " : "",
-             a->labels ? a->labels : "");
+    cli_progress_end(cli);
+    fprintf(stderr, "what was %s so far is kept; go on with: penstock %s%s",
+            run->kind == APPEND ? "added" : "packed", cli->verb->name,
+            a->resume ? "" : " --resume");
+    for (int i = 0; i < a->argc; i++) {
+        fputc(' ', stderr);
+        cli_print_word(stderr, a->argv[i]);
+    }
+    fputc('\n', stderr);
 }
 
 /* What became of JPEGs. */
@@ -233,7 +227,7 @@ static int run_pack(struct cli *cli, enum pack_kind kind, const struct pack_argu
             cli_json_error(&run.json, "error", &err);
         exit_status = cli_fail(&plain, &err);
         if (run.last.n_total > 0) /* it had begun */
-            how_to_resume(&run, a, source, destination);
+            how_to_resume(&run, a, destination);
     } else if (kind == REPACK && options->n_forms + options->n_mask_forms == 0 &&
                report.n_samples > report.n_resumed && report.n_pli_jpeg + report.n_kept_jpeg == 0) {
         cli_note(cli, "the images are stored as they were: no JPEG is left to become pli-jpeg (for "
@@ -293,7 +287,8 @@ static void leave_out(struct cli_option *options, const char *name)
 static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command command,
                      enum pack_kind kind)
 {
-    struct pack_arguments a = {.on_error = "stop", .shard_nbytes = (uint64_t)1 << 30};
+    struct pack_arguments a = {
+        .on_error = "stop", .shard_nbytes = (uint64_t)1 << 30, .argc = argc, .argv = argv};
     struct cli_option options[] = {
         {"form", 'f', CLI_TEXT, &a.forms, "FORMS",
          kind == APPEND ? "as the data set has them" : "pli-jpeg of JPEGs, others as they are",
