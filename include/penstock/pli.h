@@ -131,7 +131,7 @@ PST_WARN_UNUSED enum pst_status pst_pli_ranges(const void *bytes, size_t nbytes,
  * Content 2 of a PLI is the quantised coefficients of a JPEG: it is smaller than the JPEG, decodes
  * to exactly the pixels of libjpeg-turbo's default decoder, and gives the file back byte for byte.
  * The EXIF orientation is recorded, and applied as of a JPEG by <penstock/image.h> and the loader;
- * pst_pli_decode gives the pixels as they are stored. These two functions allocate their work. */
+ * pst_pli_decode gives the pixels as they are stored. These functions allocate their work. */
 
 /* Zero-initialise, then set `struct_size`. */
 struct pst_pli_from_jpeg_options {
@@ -165,6 +165,13 @@ PST_WARN_UNUSED enum pst_status pst_pli_from_jpeg(const void *jpeg, size_t jpeg_
 PST_WARN_UNUSED enum pst_status pst_pli_to_jpeg(const void *pli, size_t pli_nbytes, void *jpeg,
                                                 size_t capacity, size_t *nbytes,
                                                 struct pst_error *err);
+/* The same up to the data of the first scan: what the file says of itself (EXIF, colour profile,
+ * XMP, comments, resolution), without decoding it. `capacity` is that of the whole file all the
+ * same, and what lies behind `*nbytes` in `jpeg` is overwritten. Of the PLI only the head and the
+ * last restoration_nbytes bytes are read: what lies between may be anything. */
+PST_WARN_UNUSED enum pst_status pst_pli_to_jpeg_head(const void *pli, size_t pli_nbytes, void *jpeg,
+                                                     size_t capacity, size_t *nbytes,
+                                                     struct pst_error *err);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

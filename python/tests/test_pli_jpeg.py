@@ -18,6 +18,8 @@ import penstock as ps
 from penstock import pli
 from penstock import transforms as T
 
+GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "pli_jpeg"
+
 
 def jpeg(number: int, height: int, width: int, mode: str = "RGB", orientation: int = 1, **options: Any) -> bytes:
     exif = PilImage.Exif()
@@ -128,6 +130,35 @@ def test_pillow_opens_it(tmp_path: Path) -> None:
             upright = ImageOps.exif_transpose(image)
             assert upright.size == ImageOps.exif_transpose(wanted).size
             assert np.array_equal(np.asarray(upright), ps.decode(data).squeeze())
+
+
+def test_pillow_finds_what_the_jpeg_says(tmp_path: Path) -> None:
+    """Profile, EXIF, comment and resolution, before pixels are decoded; what is damaged says so."""
+    exif = PilImage.Exif()
+    exif[0x10F], exif[0x112] = "a maker", 8
+    profile = bytes(range(256)) * 400  # two segments
+    options: dict[str, Any] = {"icc_profile": profile, "exif": exif, "comment": b"a comment", "dpi": (72, 36)}
+    for kind in ({"progressive": True}, {"quality": 91, "subsampling": "4:4:4"}):
+        buffer = io.BytesIO()
+        PilImage.fromarray(picture(4, 70, 90)).save(buffer, "JPEG", **options, **kind)
+        with PilImage.open(buffer) as wanted, PilImage.open(io.BytesIO(pli.from_jpeg(buffer.getvalue()))) as image:
+            assert wanted.info["icc_profile"] == profile
+            assert {name: image.info.get(name) for name in wanted.info} == wanted.info
+            assert set(image.info) - set(wanted.info) == {"subsampling", "jpeg_nbytes"}
+            assert dict(image.getexif()) == dict(wanted.getexif()) == dict(exif)
+            image.save(tmp_path / "x.png")
+        with PilImage.open(tmp_path / "x.png") as saved:
+            assert saved.info["icc_profile"] == profile
+    smaller = bytearray(pli.from_jpeg(buffer.getvalue()))
+    for cut in (1, pli.info(smaller)["restoration_nbytes"], len(smaller) // 2):
+        with pytest.raises(ps.errors.TruncatedError):
+            PilImage.open(io.BytesIO(smaller[:-cut]))
+    smaller[-1] ^= 1
+    with pytest.raises(ps.errors.ChecksumError):
+        PilImage.open(io.BytesIO(smaller))
+    with PilImage.open(GOLDEN / "crafted-largest.pli") as image:  # kept without what gives the file back
+        assert image.info == {"subsampling": "4:4:4", "jpeg_nbytes": 0}
+        image.load()
 
 
 def digest(loader: ps.Loader, epochs: int = 2) -> str:

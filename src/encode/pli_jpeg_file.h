@@ -33,5 +33,10 @@ enum pst_status psti_jpeg_read(const void *bytes, size_t nbytes, struct psti_jpe
 enum pst_status psti_jpeg_write(const struct psti_jpeg_frame *frame, const int16_t *const coefs[],
                                 const uint8_t *restoration, void *bytes, size_t capacity,
                                 void *work, struct pst_error *err);
+/* The same up to the data of the first scan: `*nbytes`, of which no checksum tells but the
+ * restoration's own. What lies behind them in `bytes` is overwritten. */
+enum pst_status psti_jpeg_write_head(const struct psti_jpeg_frame *frame,
+                                     const uint8_t *restoration, void *bytes, size_t capacity,
+                                     size_t *nbytes, void *work, struct pst_error *err);
 
 #endif

@@ -81,19 +81,27 @@ static enum pst_status copy_segments(struct psti_jpeg_print_work *w,
     return PST_OK;
 }
 
+/* All up to the next scan's data; the walk has ended if there is none. */
+static enum pst_status print_segments(struct psti_jpeg_print_work *w, struct pst_error *err)
+{
+    struct psti_jpeg_printer *p = &w->printer;
+    enum pst_status status = psti_jpeg_walk_next(&p->walk, err);
+    if (status == PST_OK)
+        status = copy_segments(w, p->frame, err);
+    if (status == PST_OK && !p->walk.ended && !psti_jpeg_walk_fits(&p->walk, p->frame))
+        return FAIL(PST_ERROR_CORRUPT, "the restoration is that of another frame");
+    return status;
+}
+
 static enum pst_status print_file(struct psti_jpeg_print_work *w, struct pst_error *err)
 {
     struct psti_jpeg_printer *p = &w->printer;
     for (;;) {
-        enum pst_status status = psti_jpeg_walk_next(&p->walk, err);
-        if (status == PST_OK)
-            status = copy_segments(w, p->frame, err);
+        enum pst_status status = print_segments(w, err);
         if (status != PST_OK)
             return status;
         if (p->walk.ended)
             break;
-        if (!psti_jpeg_walk_fits(&p->walk, p->frame))
-            return FAIL(PST_ERROR_CORRUPT, "the restoration is that of another frame");
         p->sink = (struct psti_jpeg_sink){.at = p->stage};
         p->to = w->at;
         p->end = w->at + room(w);
@@ -110,11 +118,22 @@ static enum pst_status print_file(struct psti_jpeg_print_work *w, struct pst_err
     return PST_OK;
 }
 
+/* Also after a failure the unpacker is to be ended. */
 static enum pst_status begin(struct psti_jpeg_print_work *w, const struct psti_jpeg_frame *frame,
-                             const uint8_t *restoration, uint8_t *bytes, struct pst_error *err)
+                             const uint8_t *restoration, uint8_t *bytes, size_t capacity,
+                             struct pst_error *err)
 {
     struct psti_jpeg_printer *p = &w->printer;
     struct psti_jpeg_unpacker *u = &w->unpacker;
+    memset(w, 0, offsetof(struct psti_jpeg_print_work, printer.dc_tables));
+    if (frame->restoration_nbytes == 0)
+        return FAIL(PST_ERROR_UNSUPPORTED, "kept without what restores the file");
+    if (capacity < frame->jpeg_nbytes)
+        return FAIL(PST_ERROR_ARGUMENT, "the file has %u bytes, here is room for %zu",
+                    frame->jpeg_nbytes, capacity);
+    if ((uint32_t)psti_hash64(restoration, frame->restoration_nbytes) !=
+        frame->restoration_checksum)
+        return FAIL(PST_ERROR_CHECKSUM, "the checksum of the restoration does not match");
     enum pst_status status = psti_jpeg_unpack_begin(u, restoration, frame->restoration_nbytes, err);
     if (status == PST_OK && u->skeleton_nbytes > frame->jpeg_nbytes)
         status = FAIL(PST_ERROR_CORRUPT, "a skeleton longer than the file");
@@ -124,6 +143,7 @@ static enum pst_status begin(struct psti_jpeg_print_work *w, const struct psti_j
     status = psti_jpeg_unpack_skeleton(u, skeleton, err);
     if (status != PST_OK)
         return status;
+    p->frame = frame;
     p->pads_with_0 = u->flags & PSTI_JPEG_PADS_WITH_0;
     p->unpacker = u;
     w->at = bytes;
@@ -137,22 +157,27 @@ enum pst_status psti_jpeg_write(const struct psti_jpeg_frame *frame, const int16
                                 void *work, struct pst_error *err)
 {
     struct psti_jpeg_print_work *w = work;
-    if (frame->restoration_nbytes == 0)
-        return FAIL(PST_ERROR_UNSUPPORTED, "kept without what restores the file");
-    if (capacity < frame->jpeg_nbytes)
-        return FAIL(PST_ERROR_ARGUMENT, "the file has %u bytes, here is room for %zu",
-                    frame->jpeg_nbytes, capacity);
-    if ((uint32_t)psti_hash64(restoration, frame->restoration_nbytes) !=
-        frame->restoration_checksum)
-        return FAIL(PST_ERROR_CHECKSUM, "the checksum of the restoration does not match");
-    memset(w, 0, offsetof(struct psti_jpeg_print_work, printer.dc_tables));
-    w->printer.frame = frame;
+    enum pst_status status = begin(w, frame, restoration, bytes, capacity, err);
     w->printer.coefs = coefs;
-    enum pst_status status = begin(w, frame, restoration, bytes, err);
     if (status == PST_OK)
         status = print_file(w, err);
     psti_jpeg_unpack_end(&w->unpacker);
     if (status == PST_OK && psti_hash64(bytes, frame->jpeg_nbytes) != frame->jpeg_checksum)
         status = FAIL(PST_ERROR_CHECKSUM, "the checksum of the JPEG file does not match");
+    return status;
+}
+
+enum pst_status psti_jpeg_write_head(const struct psti_jpeg_frame *frame,
+                                     const uint8_t *restoration, void *bytes, size_t capacity,
+                                     size_t *nbytes, void *work, struct pst_error *err)
+{
+    struct psti_jpeg_print_work *w = work;
+    enum pst_status status = begin(w, frame, restoration, bytes, capacity, err);
+    if (status == PST_OK)
+        status = print_segments(w, err);
+    psti_jpeg_unpack_end(&w->unpacker);
+    if (status == PST_OK && w->printer.walk.ended)
+        status = FAIL(PST_ERROR_CORRUPT, "the restoration has no scan");
+    *nbytes = status == PST_OK ? (size_t)(w->at - (uint8_t *)bytes) : 0;
     return status;
 }

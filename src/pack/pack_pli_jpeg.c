@@ -413,3 +413,33 @@ enum pst_status pst_pli_to_jpeg(const void *pli, size_t pli_nbytes, void *jpeg, 
     psti_pack_jpeg_free(&room);
     return status;
 }
+
+static enum pst_status restore_head(struct psti_pack_jpeg *room, const void *pli, size_t pli_nbytes,
+                                    void *jpeg, size_t capacity, size_t *nbytes,
+                                    struct pst_error *err)
+{
+    struct psti_jpeg_frame frame;
+    struct pst_pli_info info = {.struct_size = sizeof info};
+    const uint8_t *restoration;
+    enum pst_status status = psti_pli_jpeg_frame(pli, pli_nbytes, &frame, err);
+    if (status == PST_OK)
+        status = find_restoration(pli, pli_nbytes, &frame, &info, &restoration, err);
+    if (status == PST_OK)
+        status = reserve_work(room, err);
+    if (status == PST_OK)
+        status = psti_jpeg_write_head(&frame, restoration, jpeg, capacity, nbytes, room->work, err);
+    if (status != PST_OK && err != NULL && err->codec[0] == '\0')
+        psti_error_set_codec(err, "pli");
+    return status;
+}
+
+enum pst_status pst_pli_to_jpeg_head(const void *pli, size_t pli_nbytes, void *jpeg,
+                                     size_t capacity, size_t *nbytes, struct pst_error *err)
+{
+    struct psti_pack_jpeg room = {0};
+    if (pli == NULL || jpeg == NULL || nbytes == NULL)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "pli, jpeg or nbytes is NULL");
+    enum pst_status status = restore_head(&room, pli, pli_nbytes, jpeg, capacity, nbytes, err);
+    psti_pack_jpeg_free(&room);
+    return status;
+}

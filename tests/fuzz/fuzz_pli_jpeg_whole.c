@@ -66,6 +66,9 @@ static void to_jpeg(uint8_t *pli, size_t nbytes)
     if (pst_pli_to_jpeg(pli, nbytes, jpeg, info.jpeg_nbytes, &n, &err) == PST_OK &&
         n != info.jpeg_nbytes)
         abort();
+    if (pst_pli_to_jpeg_head(pli, nbytes, jpeg, info.jpeg_nbytes, &n, &err) == PST_OK &&
+        n > info.jpeg_nbytes)
+        abort();
     free(jpeg);
 }
 

@@ -23,6 +23,36 @@ static uint8_t *from_jpeg(const struct bytes *jpeg, const struct pst_pli_from_jp
     return pli;
 }
 
+/* The file's beginning comes back, though nothing is there between the PLI's head and its end: up
+ * to the entropy-coded data, of the first scan, and no further. */
+static void check_head(const struct bytes *jpeg, const uint8_t *pli, size_t nbytes,
+                       const struct pst_pli_info *info)
+{
+    struct pst_error err;
+    size_t n, i = 0;
+    uint8_t *sparse = calloc(nbytes, 1), *back = malloc(jpeg->nbytes);
+    size_t tail = nbytes - info->restoration_nbytes;
+    memcpy(sparse, pli, info->head_nbytes);
+    memcpy(sparse + tail, pli + tail, info->restoration_nbytes);
+    assert_ok(pst_pli_to_jpeg_head(sparse, nbytes, back, jpeg->nbytes, &n, &err));
+    assert_true(n < jpeg->nbytes);
+    assert_memory_equal(back, jpeg->data, n);
+    while (i + 4 <= n && !(jpeg->data[i] == 0xFF && jpeg->data[i + 1] == 0xDA))
+        i += jpeg->data[i] == 0xFF && jpeg->data[i + 1] >= 0xC0 && jpeg->data[i + 1] != 0xD8
+                 ? 2u + (size_t)jpeg->data[i + 2] * 256 + jpeg->data[i + 3]
+                 : 1;
+    assert_int_equal(n, i + 2 + jpeg->data[i + 3]); /* the head of a scan is short */
+    assert_int_equal(pst_pli_to_jpeg_head(sparse, nbytes, back, jpeg->nbytes - 1, &n, &err),
+                     PST_ERROR_ARGUMENT);
+    sparse[nbytes - 1] ^= 1;
+    assert_int_equal(pst_pli_to_jpeg_head(sparse, nbytes, back, jpeg->nbytes, &n, &err),
+                     PST_ERROR_CHECKSUM);
+    assert_int_equal(pst_pli_to_jpeg_head(sparse, nbytes - 1, back, jpeg->nbytes, &n, &err),
+                     PST_ERROR_TRUNCATED);
+    free(sparse);
+    free(back);
+}
+
 /* The file comes back, and both decode to the same pixels. */
 static void check_both(const struct bytes *jpeg, const uint8_t *pli, size_t nbytes,
                        const struct jpeg_spec *spec)
@@ -42,6 +72,7 @@ static void check_both(const struct bytes *jpeg, const uint8_t *pli, size_t nbyt
     assert_memory_equal(back, jpeg->data, n);
     assert_int_equal(pst_pli_to_jpeg(pli, nbytes, back, jpeg->nbytes - 1, &n, &err),
                      PST_ERROR_ARGUMENT);
+    check_head(jpeg, pli, nbytes, &head);
     free(back);
     assert_ok(pst_image_probe(jpeg->data, jpeg->nbytes, PST_FORM_NONE, NULL, &wanted, &err));
     assert_ok(pst_image_probe(pli, nbytes, PST_FORM_NONE, NULL, &info, &err));
@@ -639,13 +670,14 @@ static void single_files_fail_clean(void **state)
     uint8_t *pli = from_jpeg(&jpeg, NULL, &nbytes), *back = malloc(jpeg.nbytes);
     (void)state;
     pst_memory_stats(&before);
-    for (int to = 0; to < 2; to++) {
+    for (int to = 0; to < 3; to++) {
         enum pst_status status = PST_ERROR_MEMORY;
         for (uint64_t n = 1; status != PST_OK; n++) {
             psti_fault_arm(PSTI_FAULT_ALLOC, n, false);
-            status =
-                to ? pst_pli_to_jpeg(pli, nbytes, back, jpeg.nbytes, &n_back, &err)
-                   : pst_pli_from_jpeg(jpeg.data, jpeg.nbytes, NULL, pli, nbytes, &n_back, &err);
+            status = to == 2   ? pst_pli_to_jpeg(pli, nbytes, back, jpeg.nbytes, &n_back, &err)
+                     : to == 1 ? pst_pli_to_jpeg_head(pli, nbytes, back, jpeg.nbytes, &n_back, &err)
+                               : pst_pli_from_jpeg(jpeg.data, jpeg.nbytes, NULL, pli, nbytes,
+                                                   &n_back, &err);
             psti_fault_arm(PSTI_FAULT_ALLOC, 0, false);
             assert_true(status == PST_OK || status == PST_ERROR_MEMORY);
             pst_memory_stats(&after);

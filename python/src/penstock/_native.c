@@ -151,7 +151,7 @@ static PyMethodDef functions[] = {
     {"pli_decode", native_pli_decode, METH_VARARGS, "pli_decode(bytes, y, x, channel, out)"},
     {"pli_from_jpeg", native_pli_from_jpeg, METH_VARARGS,
      "pli_from_jpeg(jpeg, unit_edge, checksums): bytes"},
-    {"pli_to_jpeg", native_pli_to_jpeg, METH_VARARGS, "pli_to_jpeg(pli): bytes"},
+    {"pli_to_jpeg", native_pli_to_jpeg, METH_VARARGS, "pli_to_jpeg(pli, head=False): bytes"},
     {"pack", native_pack, METH_VARARGS,
      "pack(source, destination, labels, forms, options, progress, bad_sample): dict"},
     {"verify", native_verify, METH_VARARGS,

@@ -44,15 +44,16 @@ PyObject *native_pli_from_jpeg(PyObject *module, PyObject *args)
     return finish(status, &err, room, nbytes);
 }
 
-/* pli_to_jpeg(pli) -> bytes */
+/* pli_to_jpeg(pli, head=False) -> bytes; `head`: up to the data of the first scan */
 PyObject *native_pli_to_jpeg(PyObject *module, PyObject *args)
 {
     (void)module;
     Py_buffer pli;
+    int head = 0;
     struct pst_pli_info info = {.struct_size = sizeof info};
     struct pst_error err;
     pst_error_clear(&err);
-    if (!PyArg_ParseTuple(args, "y*:pli_to_jpeg", &pli))
+    if (!PyArg_ParseTuple(args, "y*|p:pli_to_jpeg", &pli, &head))
         return NULL;
     enum pst_status status = pst_pli_info(pli.buf, (size_t)pli.len, &info, &err);
     if (status != PST_OK) {
@@ -62,8 +63,8 @@ PyObject *native_pli_to_jpeg(PyObject *module, PyObject *args)
     size_t nbytes = 0;
     void *room = PyMem_Malloc((size_t)info.jpeg_nbytes + 1);
     if (room != NULL) {
-        Py_BEGIN_ALLOW_THREADS status =
-            pst_pli_to_jpeg(pli.buf, (size_t)pli.len, room, info.jpeg_nbytes, &nbytes, &err);
+        Py_BEGIN_ALLOW_THREADS status = (head ? pst_pli_to_jpeg_head : pst_pli_to_jpeg)(
+            pli.buf, (size_t)pli.len, room, info.jpeg_nbytes, &nbytes, &err);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&pli);

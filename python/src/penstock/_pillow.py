@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from io import BytesIO
+from io import SEEK_END, BytesIO
 from typing import IO, Any
 
-from PIL import Image, ImageFile
+from PIL import Image, ImageFile, JpegImagePlugin
 
-from . import pli
+from . import _native, pli
 from .errors import PenstockError
 
 MAGIC = b"\x89PLI"
@@ -17,7 +17,7 @@ MODES = {(1, 8): "L", (2, 8): "LA", (3, 8): "RGB", (4, 8): "RGBA", (1, 16): "I;1
 
 
 class PliImageFile(ImageFile.ImageFile):
-    """Opens by the header alone; pixels are decoded at load()."""
+    """Opens by what lies around the units; pixels are decoded at load()."""
 
     tile: Any
     fp: Any  # Pillow's stubs allow None, which it is only after load()
@@ -29,7 +29,8 @@ class PliImageFile(ImageFile.ImageFile):
             start = self.fp.read(HEADER_NBYTES)
             head = pli.info(start)
             if head["content"] == "jpeg":
-                head = pli.info(start + self.fp.read(head["head_nbytes"] - HEADER_NBYTES))
+                start += self.fp.read(head["head_nbytes"] - HEADER_NBYTES)
+                head = pli.info(start)
         except PenstockError as error:
             raise SyntaxError(str(error)) from error
         mode = MODES.get((head["channels"], head["bits"]))
@@ -38,14 +39,27 @@ class PliImageFile(ImageFile.ImageFile):
         self._mode = mode
         self._size = (head["width"], head["height"])
         if head["content"] == "jpeg":
+            self.info.update(self._info_of_jpeg(start, head))
             self.info.update(subsampling=head["subsampling"], jpeg_nbytes=head["jpeg_nbytes"])
-            if head["orientation"] != 1:  # for ImageOps.exif_transpose, as of the JPEG itself
-                exif = Image.Exif()
-                exif[ORIENTATION] = head["orientation"]
-                self.info["exif"] = exif.tobytes()
         else:
             self.info.update(tier=head["tier"], max_error=head["max_error"])
         self._pending = True
+
+    def _info_of_jpeg(self, start: bytes, head: dict[str, Any]) -> dict[Any, Any]:
+        """What Pillow finds in the JPEG itself: EXIF, colour profile, XMP, comment, resolution, ..."""
+        if head["restoration_nbytes"] > 0:
+            self.fp.seek(0, SEEK_END)
+            sparse = bytearray(self.fp.tell())  # the units between are not looked at
+            sparse[: len(start)] = start
+            tail = max(len(start), len(sparse) - head["restoration_nbytes"])
+            self.fp.seek(tail)
+            sparse[tail:] = self.fp.read()
+            return JpegImagePlugin.JpegImageFile(BytesIO(_native.pli_to_jpeg(sparse, True))).info
+        if head["orientation"] == 1:
+            return {}
+        exif = Image.Exif()  # for ImageOps.exif_transpose, as of the JPEG
+        exif[ORIENTATION] = head["orientation"]
+        return {"exif": exif.tobytes()}
 
     def load(self) -> Any:
         """Decodes the pixels, once; Pillow's own loader takes them from memory."""
