@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import picture as photo
 
 import penstock as ps
 from penstock import pli
@@ -168,3 +169,98 @@ def test_pillow(tmp_path: Path) -> None:
     (tmp_path / "bad.pli").write_bytes(b"\x89PLI" + bytes(60))
     with pytest.raises(image_module.UnidentifiedImageError):
         image_module.open(tmp_path / "bad.pli")
+
+
+def made_as(path: Path, name: str = "image") -> list[tuple[str, int, int]]:
+    ds = ps.Dataset(path)
+    heads = [pli.info(ds.read(i, name)) for i in range(len(ds))]
+    return [(head["tier"], head["effort"], head["max_error"]) for head in heads]
+
+
+@pytest.fixture
+def pngs(tmp_path: Path) -> Path:
+    image_module = pytest.importorskip("PIL.Image")
+    (tmp_path / "pngs").mkdir()
+    for i in range(2):
+        image_module.fromarray(photo(i, 70, 90 + i)).save(tmp_path / f"pngs/{i}.png")
+    return tmp_path / "pngs"
+
+
+def test_pack_takes_options(pngs: Path, tmp_path: Path) -> None:
+    for number, (options, wanted) in enumerate([
+        ({}, ("small", 3, 0)),
+        ({"tier": "fast"}, ("fast", 3, 0)),
+        ({"tier": "dense", "effort": 1, "max_error": 2}, ("dense", 1, 2)),
+        ({"effort": 5}, ("small", 5, 0)),
+    ]):
+        path = tmp_path / f"{number}.pst"
+        ps.pack(pngs, path, forms=["pli", "original"], **options)
+        assert made_as(path) == [wanted] * 2
+        ds, files = ps.Dataset(path), ps.Dataset(pngs)
+        for i in range(2):
+            apart = np.abs(ds[i]["image"].astype(int) - files[i]["image"])
+            assert 0 < apart.max() <= 2 if wanted[2] else apart.max() == 0
+    # What is PLI stays as it is, unless one of them is given.
+    ps.pack(tmp_path / "1.pst", tmp_path / "same.pst", forms=["pli"])
+    assert made_as(tmp_path / "same.pst") == [("fast", 3, 0)] * 2
+    ps.pack(tmp_path / "1.pst", tmp_path / "other.pst", forms=["pli"], tier="small")
+    assert made_as(tmp_path / "other.pst") == [("small", 3, 0)] * 2
+    # To append is to go on as it was begun, unless something else is asked for.
+    (tmp_path / "more").mkdir()
+    (pngs / "1.png").rename(tmp_path / "more/2.png")
+    ps.pack(tmp_path / "more", tmp_path / "other.pst", append=True)
+    assert made_as(tmp_path / "other.pst") == [("small", 3, 0)] * 3
+    (tmp_path / "more/2.png").rename(tmp_path / "more/3.png")
+    ps.pack(tmp_path / "more", tmp_path / "other.pst", append=True, tier="dense")
+    assert made_as(tmp_path / "other.pst") == [("small", 3, 0)] * 3 + [("dense", 3, 0)]
+
+
+def test_pack_takes_lossy_images_if_told(tmp_path: Path) -> None:
+    image_module = pytest.importorskip("PIL.Image")
+    (tmp_path / "in").mkdir()
+    image_module.fromarray(photo(3, 60, 50)).save(tmp_path / "in/a.jpg")
+    with pytest.raises(ps.errors.UnsupportedError, match="lossy"):
+        ps.pack(tmp_path / "in", tmp_path / "a.pst", forms=["pli"])
+    ps.pack(tmp_path / "in", tmp_path / "b.pst", forms=["pli"], of_lossy=True)
+    wanted = ps.decode((tmp_path / "in/a.jpg").read_bytes())
+    assert np.array_equal(ps.Dataset(tmp_path / "b.pst")[0]["image"], wanted)
+    ps.pack(tmp_path / "in", tmp_path / "c.pst", forms=["pli"], max_error=4)
+    assert made_as(tmp_path / "c.pst") == [("small", 3, 4)]
+
+
+def test_pack_takes_forms_of_masks(tmp_path: Path) -> None:
+    pixels, labels = photo(5, 40, 50), (np.arange(2000) // 9 % 200).astype(np.uint8).reshape(40, 50)
+    with ps.Writer(tmp_path / "a.pst", {"image": "raw", "mask": ps.Mask("raw")}) as writer:
+        writer.write({"image": pixels, "mask": labels})
+    ps.pack(tmp_path / "a.pst", tmp_path / "b.pst", mask_forms=["pli", "raw"], tier="dense", max_error=3)
+    ds = ps.Dataset(tmp_path / "b.pst")
+    assert [ds.item(0, "image")["form"], *(ds.item(0, "mask", v)["form"] for v in (0, 1))] == ["raw", "pli", "raw"]
+    assert made_as(tmp_path / "b.pst", "mask") == [("dense", 3, 0)]  # masks are always lossless
+    assert np.array_equal(ds[0]["mask"].squeeze(), labels)
+    ps.pack(tmp_path / "a.pst", tmp_path / "c.pst", forms=["pli"])
+    ds = ps.Dataset(tmp_path / "c.pst")
+    assert (ds.item(0, "image")["form"], ds.item(0, "mask")["form"]) == ("pli", "raw")
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"tier": "smal"}, "tier is one of fast, small, dense"),
+        ({"tier": 1}, "tier is one of"),
+        ({"effort": 0}, "effort must be 1 to 5"),
+        ({"effort": 6}, "effort must be 1 to 5"),
+        ({"effort": "3"}, "effort is a whole number"),
+        ({"max_error": -1}, "max_error must be 0 to 127"),
+        ({"max_error": 128}, "max_error must be 0 to 127"),
+        ({"mask_forms": ["gif"]}, "form is one of"),
+        ({"mask_forms": ["pli"] * 9}, "at most 8 forms"),
+        ({"forms": None, "tier": "small"}, "go with the form"),
+        ({"forms": ["raw"], "effort": 3}, "go with the form"),
+        ({"forms": ["pli-jpeg"], "max_error": 1}, "go with the form"),
+        ({"forms": ["original"], "of_lossy": True}, "go with the form"),
+    ],
+)
+def test_pack_refuses_wrong_options(pngs: Path, tmp_path: Path, options: dict[str, Any], match: str) -> None:
+    with pytest.raises(ps.errors.ArgumentError, match=match):
+        ps.pack(pngs, tmp_path / "x.pst", **{"forms": ["pli"], **options})
+    assert not (tmp_path / "x.pst").exists()

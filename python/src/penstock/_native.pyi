@@ -128,6 +128,7 @@ def pack(
     destination: Any,
     labels: str | None,
     forms: Sequence[int],
+    mask_forms: Sequence[int],
     options: dict[str, Any],
     progress: _Progress | None,
     bad_sample: _BadSample | None,

@@ -75,6 +75,10 @@ static const struct native_member pack_members[] = {
      0},
     PACK(num_workers, NATIVE_U32),
     PACK(verify_pixels, NATIVE_BOOL),
+    PACK(pli_tier, NATIVE_ENUM),
+    PACK(pli_effort, NATIVE_U32),
+    PACK(pli_max_error, NATIVE_U32),
+    PACK(pli_of_lossy, NATIVE_BOOL),
 };
 
 static int read_forms(PyObject *sequence, enum pst_form *forms, uint32_t *n_forms)
@@ -128,19 +132,20 @@ static PyObject *report_dict(const struct pst_pack_report *report)
     return dict;
 }
 
-/* pack(source, destination, labels, forms, options, progress, bad_sample, kept_jpeg) -> dict */
+/* pack(source, destination, labels, forms, mask_forms, options, progress, bad_sample, kept_jpeg) ->
+ * dict */
 PyObject *native_pack(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *source = NULL, *destination = NULL, *forms_list, *dict;
+    PyObject *source = NULL, *destination = NULL, *forms_list, *masks_list, *dict;
     const char *labels;
     struct watch watch = {0};
-    if (!PyArg_ParseTuple(args, "O&O&zOOOOO:pack", PyUnicode_FSConverter, &source,
-                          PyUnicode_FSConverter, &destination, &labels, &forms_list, &dict,
-                          &watch.progress, &watch.bad_sample, &watch.kept_jpeg))
+    if (!PyArg_ParseTuple(args, "O&O&zOOOOOO:pack", PyUnicode_FSConverter, &source,
+                          PyUnicode_FSConverter, &destination, &labels, &forms_list, &masks_list,
+                          &dict, &watch.progress, &watch.bad_sample, &watch.kept_jpeg))
         return NULL; /* the converters' objects are given back by ParseTuple */
     PyObject *result = NULL;
-    enum pst_form forms[PST_MAX_VARIANTS];
+    enum pst_form forms[PST_MAX_VARIANTS], mask_forms[PST_MAX_VARIANTS];
     struct pst_pack_options options;
     memset(&options, 0, sizeof(options));
     options.struct_size = sizeof(options);
@@ -148,7 +153,9 @@ PyObject *native_pack(PyObject *module, PyObject *args)
     options.source.labels = labels;
     options.writer.struct_size = sizeof(options.writer);
     options.forms = forms;
+    options.mask_forms = mask_forms;
     if (read_forms(forms_list, forms, &options.n_forms) < 0 ||
+        read_forms(masks_list, mask_forms, &options.n_mask_forms) < 0 ||
         native_dict_read(dict, pack_members, sizeof(pack_members) / sizeof(pack_members[0]),
                          &options, "pack") < 0)
         goto out;

@@ -11,6 +11,8 @@ from typing import Any
 from . import _native
 from .errors import ArgumentError, UnsupportedError
 
+TIERS = ("fast", "small", "dense")  # of PLI
+
 _UNITS = {
     "": 1,
     "b": 1,

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from ._options import TIERS
 from .errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Pixels = npt.NDArray[np.uint8 | np.uint16]
-
-TIERS = ("fast", "small", "dense")
 
 __all__ = ["TIERS", "decode", "encode", "from_jpeg", "info", "to_jpeg"]
 

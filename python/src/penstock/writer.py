@@ -629,11 +629,20 @@ def _collector(found: list[dict[str, Any]], also: BadSample | None, most: int | 
     return collect
 
 
+def _form_numbers(forms: Sequence[str] | None) -> list[int]:
+    return [0 if form == "original" else _image.form_number(form) for form in forms or ()]
+
+
 def pack(
     source: Path,
     destination: Path,
     *,
     forms: Sequence[str] | None = None,
+    mask_forms: Sequence[str] | None = None,
+    tier: str | None = None,
+    effort: int | None = None,
+    max_error: int = 0,
+    of_lossy: bool = False,
     labels: Path | None = None,
     allow_unreadable: bool = False,
     resume: bool = False,
@@ -656,8 +665,15 @@ def pack(
             those of the file that was packed, so that "pli-jpeg" becomes the JPEG again), "raw", "pli",
             "jpeg" (only of JPEGs and "pli-jpeg"), ...; several make variants, the first one preferred.
             None: "pli-jpeg"; an image that a data set stores in several forms keeps them all.
+        mask_forms: the same for masks; None: as the source has them.
+        tier, effort, max_error: of the form "pli", as for :func:`penstock.pli.encode`: "fast", "small" or "dense"
+            (None: "small"), 1 to 5 (None: 3), 0 (lossless) to 127. Masks are always lossless. What is PLI already
+            is kept as it is, unless one of these is given and it was made otherwise.
+        of_lossy: "pli" of JPEGs and lossy WebP too, which makes them larger; else those are images that cannot be
+            used, unless max_error is given.
         labels, allow_unreadable: as for :class:`Dataset`.
-        append: add to a finished data set; a name that is there already is an error.
+        append: add to a finished data set; a name that is there already is an error. Forms, and how "pli" is made,
+            are those of that data set where they are not given.
         resume: go on where an interrupted run (also one with ``append``) stopped.
         on_error: "raise" stops at the first image that cannot be used; "skip" leaves it out and lists
             it in the report's ``bad``.
@@ -668,7 +684,9 @@ def pack(
 
     Interrupted (also by Ctrl-C), it goes on with ``resume=True`` and otherwise the same arguments.
     """
-    numbers = [0 if form == "original" else _image.form_number(form) for form in forms or ()]
+    gives_pli = tier is not None or effort is not None or max_error != 0 or of_lossy
+    if gives_pli and not append and "pli" not in (*(forms or ()), *(mask_forms or ())):
+        raise ArgumentError('tier, effort, max_error and of_lossy go with the form "pli"')
     skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
     bad: list[dict[str, Any]] = []
     kept: list[dict[str, Any]] = []
@@ -679,12 +697,17 @@ def pack(
         "allow_unreadable": allow_unreadable,
         "num_workers": max(1, _options.workers(num_workers)),
         "verify_pixels": verify_pixels,
+        "pli_tier": 0 if tier is None else _options.choice("tier", tier, _options.TIERS) + 1,
+        "pli_effort": 0 if effort is None else _options.count("effort", effort, 1, 5),
+        "pli_max_error": _options.count("max_error", max_error, 0, 127),
+        "pli_of_lossy": of_lossy,
     }
     report = _native.pack(
         os.fspath(source),
         os.fspath(destination),
         None if labels is None else os.fspath(labels),
-        numbers,
+        _form_numbers(forms),
+        _form_numbers(mask_forms),
         options,
         progress,
         _collector(bad, None) if skip else None,
