@@ -17,7 +17,7 @@ enum {
 
 /* The tables of an image. */
 struct psti_cuda_wave_tables {
-    /* Where the slots of a token begin: 1024 for those behind the last. */
+    /* Where the slots of a token begin; behind the last one where they end: 256 or 1024. */
     uint16_t first[PSTI_CUDA_WAVE_CONTEXTS][PSTI_CUDA_WAVE_TOKENS];
 };
 
@@ -30,14 +30,15 @@ struct psti_cuda_wave_filter {
 struct psti_cuda_wave_constants {
     struct psti_cuda_wave_tables built_in[2]; /* of 8 bits, of 16 */
     struct psti_cuda_wave_filter filters[PSTI_CUDA_WAVE_LISTS][PSTI_CUDA_WAVE_FILTERS];
-    uint8_t bucket[256]; /* E -> context */
+    uint8_t bucket[2][256]; /* E -> context, of 8 bits and of 16 */
 };
 
 /* Shared memory: of a block, then of each of its warps. */
 enum {
-    /* A context: the token of each slot, then slots and frequency of each token. So long that
-     * tokens of neighbouring contexts lie in different banks. */
-    PSTI_CUDA_WAVE_CONTEXT8_NBYTES = 1024 + 144,
+    /* A context of 8 bits: for each slot a word, its number among those of its token, the token's
+     * frequency and activity. Of 16: the token of each slot, then slots and frequency of each
+     * token, so long that tokens of neighbouring contexts lie in different banks. */
+    PSTI_CUDA_WAVE_CONTEXT8_NBYTES = 256 * 4,
     PSTI_CUDA_WAVE_CONTEXT16_NBYTES = 1024 + 208,
     /* Two entries of 2 bytes for each E that there is. */
     PSTI_CUDA_WAVE_BUCKETS8_NBYTES = 4 * 292,

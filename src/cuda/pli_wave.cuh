@@ -123,15 +123,10 @@ template <int bits, int coded> PSTI_LANES void wave_rebuild(const wave_unit &u)
 
 template <int bits> PSTI_LANES bool wave_decode_coded(wave_unit &u)
 {
-    bool has_large;
     if (!wave_decode_tokens<bits>(u))
         return false;
-    wave_open_bits(u);
-    uint32_t end = wave_find_signs<bits>(u, has_large);
-    warp_sync();
-    if (has_large)
-        end = wave_find_raw_bits<bits>(u, end);
-    if (end > 8 * (u.raw_end + WAVE_STATE_NBYTES))
+    wave_open_bits<bits>(u);
+    if (wave_find_residuals<bits>(u) > 8 * (u.raw_end + wave_layout<bits>::state_nbytes))
         return false;
     warp_sync();
     if (u.n_coded == 1)
@@ -166,7 +161,7 @@ PSTI_LANES bool wave_decode(shared<uint8_t> tables, shared<uint8_t> scratch,
     u.records = shared_cast<uint32_t>(scratch, layout::records_at);
     u.samples = shared_cast<uint8_t>(scratch, layout::samples_at);
     warp_sync();
-    if (!wave_parse(u, bits))
+    if (!wave_parse<bits>(u))
         return false;
     warp_sync();
     if (u.n_coded > 0 && !wave_decode_coded<bits>(u))

@@ -12,17 +12,17 @@ namespace psti
 
 static const uint32_t WAVE_EDGE = 64, WAVE_BLOCK = 16;
 static const uint32_t WAVE_PLANES = 4, WAVE_CONSTANT = 15; /* instead of a number among the coded */
-static const uint32_t WAVE_PROB_SUM = 1024;
 static const uint32_t WAVE_LEFT = 1, WAVE_UP = 2, WAVE_AVERAGE = 3, WAVE_MED = 4, WAVE_OWN = 8;
-static const uint32_t WAVE_DIRECT = 24; /* tokens below are magnitudes */
-static const uint32_t WAVE_HEAD = 64;   /* bytes: more than all records of planes */
-static const uint32_t WAVE_STATE_NBYTES = 64, WAVE_EXPONENT_NBYTES = 16;
-static const uint32_t WAVE_TAIL = 20; /* words: 64 bytes at any alignment, and zeros */
+static const uint32_t WAVE_DIRECT = 24; /* 16 bits: tokens below are magnitudes */
+static const uint32_t WAVE_TAIL = 20;   /* words: the payload at any alignment, and zeros */
 
 /* Where things lie. */
 template <int bits> struct wave_layout {
     static const uint32_t sample_nbytes = bits / 8;
-    static const uint32_t n_tokens = bits == 8 ? 32 : 48;
+    static const uint32_t prob_bits = bits == 8 ? 8 : 10, prob_sum = 1u << prob_bits;
+    static const uint32_t state_unit = bits == 8 ? 1 << 16 : 0; /* is added to states */
+    static const uint32_t exponent_bits = bits == 8 ? 3 : 4;
+    static const uint32_t state_nbytes = PSTI_WARP * sample_nbytes; /* low halves; payload */
     static const uint32_t context_nbytes =
         bits == 8 ? PSTI_CUDA_WAVE_CONTEXT8_NBYTES : PSTI_CUDA_WAVE_CONTEXT16_NBYTES;
     static const uint32_t buckets_at = PSTI_CUDA_WAVE_CONTEXTS * context_nbytes;
@@ -46,7 +46,7 @@ enum wave_record {
     WAVE_R_TAP1,
     WAVE_R_LIST,
     WAVE_R_KIND,  /* of context: enum wave_kind_number */
-    WAVE_R_OTHER, /* the coded plane whose tokens that looks at; CONSTANT: none */
+    WAVE_R_OTHER, /* the coded plane whose activities that looks at; CONSTANT: none */
     WAVE_R_PLANE,
     WAVE_R_NUMBERS,
     WAVE_R_WORDS = PSTI_CUDA_WAVE_RECORD_NBYTES / 4
@@ -91,10 +91,33 @@ template <int bits> PSTI_LANES lane_u32 wave_place()
  * ------------------------------------------------------------------------------------- */
 
 /* One context by one warp. */
-template <int bits> PSTI_LANES void wave_load_context(shared<uint8_t> to, const uint16_t *first)
+PSTI_LANES void wave_load_context8(shared<uint8_t> to, const uint16_t *first)
 {
-    typedef wave_layout<bits> layout;
-    const lane_u32 none = lane_u32(WAVE_PROB_SUM);
+    /* Of token `lane`, modulo 8; bytes 1 to 3 are token 0's. */
+    const lane_u32 token = lane_id() & lane_u32(7);
+    const lane_u32 activity = pick_bytes(lane_u32(0x03020100), lane_u32(0x1d180c06), token);
+    const lane_u32 begin = load(first, token), end = load(first, token + lane_u32(1));
+    const lane_u32 size = end - begin;
+    const lane_u32 entry = ((activity << lane_u32(8)) - begin) << lane_u32(16) | size
+                                                                                     << lane_u32(8);
+    lane_u32 begins[8], entries[8];
+    PSTI_UNROLL
+    for (uint32_t i = 0; i < 8; i++) {
+        begins[i] = lane_u32(lane_of(begin, i));
+        entries[i] = lane_u32(lane_of(entry, i)); /* less the slot */
+    }
+    for (uint32_t slot = 0; slot < wave_layout<8>::prob_sum; slot += PSTI_WARP) {
+        const lane_u32 own = lane_u32(slot) + lane_id();
+        lane_u32 found = entries[0];
+        PSTI_UNROLL
+        for (uint32_t i = 1; i < 8; i++)
+            found = select(own >= begins[i], entries[i], found);
+        store_at<uint32_t>(to, lane_u32(4) * own, found + (own << lane_u32(16)));
+    }
+}
+PSTI_LANES void wave_load_context16(shared<uint8_t> to, const uint16_t *first)
+{
+    const lane_u32 none = lane_u32(wave_layout<16>::prob_sum);
     lane_u32 begins[2], ends[2];
     PSTI_UNROLL
     for (uint32_t k = 0; k < 2; k++) {
@@ -103,17 +126,23 @@ template <int bits> PSTI_LANES void wave_load_context(shared<uint8_t> to, const 
         lane_bool has_next = token < lane_u32(PSTI_CUDA_WAVE_TOKENS - 1);
         begins[k] = select(is_one, load(first, token, is_one), none);
         ends[k] = select(has_next, load(first, token + lane_u32(1), has_next), none);
-        store_at<uint32_t>(to, lane_u32(WAVE_PROB_SUM) + lane_u32(4) * token,
-                           ((ends[k] - begins[k]) << lane_u32(16)) - begins[k],
-                           token < lane_u32(layout::n_tokens));
+        store_at<uint32_t>(to, none + lane_u32(4) * token,
+                           ((ends[k] - begins[k]) << lane_u32(16)) - begins[k], is_one);
     }
-    for (uint32_t token = 0; token < layout::n_tokens; token++) {
+    for (uint32_t token = 0; token < PSTI_CUDA_WAVE_TOKENS; token++) {
         uint32_t begin = lane_of(token < 32 ? begins[0] : begins[1], token);
         uint32_t end = lane_of(token < 32 ? ends[0] : ends[1], token);
         for (uint32_t slot = begin; slot < end; slot += PSTI_WARP)
             store_at<uint8_t>(to, lane_u32(slot) + lane_id(), lane_u32(token),
                               lane_u32(slot) + lane_id() < lane_u32(end));
     }
+}
+template <int bits> PSTI_LANES void wave_load_context(shared<uint8_t> to, const uint16_t *first)
+{
+    if (bits == 8)
+        wave_load_context8(to, first);
+    else
+        wave_load_context16(to, first);
 }
 
 /* Phase 0, by all warps of a block together. `constants`: struct psti_cuda_wave_constants; `from`:
@@ -134,7 +163,7 @@ PSTI_LANES void wave_load_tables(const block &b, shared<uint8_t> tables, uint64_
     const uint32_t n_filter_words = PSTI_CUDA_WAVE_FILTERS_NBYTES / 4;
     for (uint32_t i0 = b.warp * PSTI_WARP; i0 < n_buckets; i0 += b.n_warps * PSTI_WARP) {
         lane_u32 i = lane_u32(i0) + lane_id(), e = i >> lane_u32(bits == 8 ? 1 : 2);
-        lane_u32 context = load(k->bucket, select(e < lane_u32(255), e, lane_u32(255)));
+        lane_u32 context = load(k->bucket[bits == 16], select(e < lane_u32(255), e, lane_u32(255)));
         store_at<uint16_t>(tables, lane_u32(layout::buckets_at) + lane_u32(2) * i,
                            context * lane_u32(layout::context_nbytes), i < lane_u32(n_buckets));
     }
@@ -226,17 +255,20 @@ PSTI_LANES lane_u32 wave_unit_bits(const uint32_t *words, lane_u32 at)
 }
 
 /* What follows the records: sizes and states. */
-PSTI_LANES bool wave_parse_states(wave_unit &u, uint32_t at)
+template <int bits> PSTI_LANES bool wave_parse_states(wave_unit &u, uint32_t at)
 {
+    typedef wave_layout<bits> layout;
     const uint8_t *bytes = reinterpret_cast<const uint8_t *>(u.words);
-    const uint32_t fixed = 2 + WAVE_EXPONENT_NBYTES + WAVE_STATE_NBYTES;
+    const uint32_t exponent_nbytes = PSTI_WARP * layout::exponent_bits / 8;
+    const uint32_t fixed = 2 + exponent_nbytes + layout::state_nbytes;
     if (u.nbytes - at < fixed)
         return false;
     uint32_t raw_nbytes = load_uniform(bytes, at) | load_uniform(bytes, at + 1) << 8;
-    lane_u32 e = load(bytes, lane_u32(at + 2) + (lane_id() >> lane_u32(1)));
-    lane_u32 low = lane_u32(at + 2 + WAVE_EXPONENT_NBYTES) + lane_id() * lane_u32(2);
-    low = load(bytes, low) | load(bytes, low + lane_u32(1)) << lane_u32(8);
-    e = e >> ((lane_id() & lane_u32(1)) * lane_u32(4)) & lane_u32(15);
+    const lane_u32 bit = lane_id() * lane_u32(layout::exponent_bits);
+    lane_u32 e = wave_unit_bits(u.words, lane_u32(8 * (at + 2)) + bit);
+    e = e & lane_u32((1u << layout::exponent_bits) - 1);
+    lane_u32 low = lane_u32(8 * (at + 2 + exponent_nbytes)) + lane_id() * lane_u32(bits);
+    low = wave_unit_bits(u.words, low) & lane_u32((1u << bits) - 1);
     lane_u32 end = scan_add(e);
     uint32_t mantissas_nbytes = (lane_of(end, PSTI_WARP - 1) + 7) / 8;
     at += fixed;
@@ -244,14 +276,14 @@ PSTI_LANES bool wave_parse_states(wave_unit &u, uint32_t at)
         return false;
     lane_u32 one = lane_u32(1) << e;
     lane_u32 mantissa = wave_unit_bits(u.words, lane_u32(8 * at) + end - e) & (one - lane_u32(1));
-    u.states = (one | mantissa) << lane_u32(16) | low;
+    u.states = (one | mantissa) << lane_u32(bits) | low;
     u.raw_at = at + mantissas_nbytes;
     u.raw_end = at + raw_nbytes;
     u.words_at = u.raw_end;
-    return ((u.nbytes - u.words_at) & 1) == 0;
+    return (u.nbytes - u.words_at) % layout::sample_nbytes == 0;
 }
 
-PSTI_LANES bool wave_parse(wave_unit &u, uint32_t bits)
+template <int bits> PSTI_LANES bool wave_parse(wave_unit &u)
 {
     const uint8_t *bytes = reinterpret_cast<const uint8_t *>(u.words);
     lane_u32 high = lane_id() + lane_u32(32);
@@ -270,7 +302,7 @@ PSTI_LANES bool wave_parse(wave_unit &u, uint32_t bits)
     u.n_rows = WAVE_EDGE * u.bands * u.n_coded;
     if (in.is_short)
         return false;
-    return u.n_coded > 0 ? wave_parse_states(u, in.at) : in.at == u.nbytes;
+    return u.n_coded > 0 ? wave_parse_states<bits>(u, in.at) : in.at == u.nbytes;
 }
 
 /* What the passes share

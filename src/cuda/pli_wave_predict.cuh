@@ -183,8 +183,7 @@ template <int coded> PSTI_LANES void wave_rebuild16(const wave_unit &u)
 struct wave_plane8 {
     lane_u32 own;                     /* of the last two steps: L, LL */
     lane_u32 up;                      /* UR, U, UL, UU as they came from the lanes above */
-    lane_u32 k_above, k_beside;       /* the block's filter */
-    lane_bool is_med;                 /* which is number 0 */
+    lane_u32 k_above, k_beside;       /* the block's filter; 0: MED, all others add up to 32 */
     uint32_t list_at;                 /* of filters; 0: another predictor */
     uint32_t pick_l, pick_u, pick_ul; /* of that: what stands for L, U and UL in MED */
     bool is_average;
@@ -244,11 +243,8 @@ PSTI_LANES void wave_enter_block8(const wave_unit &u, wave_plane8 &p, uint32_t c
         shared_cast<uint8_t>(u.window, wave_layout<8>::records_at),
         lane_u32((coded * WAVE_R_WORDS + WAVE_R_NUMBERS) * 4) + at.block, at.enters);
     lane_u32 from = lane_u32(p.list_at) + number * lane_u32(8);
-    lane_u32 above = load_at<uint32_t>(u.tables, from, at.enters);
-    lane_u32 beside = load_at<uint32_t>(u.tables, from + lane_u32(4), at.enters);
-    p.k_above = select(at.enters, above, p.k_above);
-    p.k_beside = select(at.enters, beside, p.k_beside);
-    p.is_med = select(at.enters, number == lane_u32(0), p.is_med);
+    p.k_above = load_at<uint32_t>(u.tables, from, at.enters, p.k_above);
+    p.k_beside = load_at<uint32_t>(u.tables, from + lane_u32(4), at.enters, p.k_beside);
 }
 
 /* The middle one of L, U and L + U - UL. */
@@ -270,9 +266,11 @@ PSTI_LANES lane_i32 wave_predict8(const wave_plane8 &p, lane_u32 above, lane_u32
         /* No filter leaves what 16 bits hold: see the test of the constants. */
         x = dot4_mixed(above, p.k_above, dot4_mixed(beside, p.k_beside, x)) >> lane_i32(5);
         x = wave_most(wave_least(x, lane_i32(255)), lane_i32(0));
-        lane_i32 med = wave_middle(beside & lane_u32(255), above >> lane_u32(8) & lane_u32(255),
-                                   above >> lane_u32(16) & lane_u32(255));
-        return select(p.is_med, med, x);
+        const lane_u32 none = lane_u32(0);
+        lane_i32 med =
+            wave_middle(beside & lane_u32(255), pick_bytes(above, none, lane_u32(0x4441)),
+                        pick_bytes(above, none, lane_u32(0x4442)));
+        return select((p.k_above | p.k_beside) == none, med, x);
     }
     lane_u32 l = pick_bytes(above, beside, lane_u32(p.pick_l));
     lane_u32 u = pick_bytes(above, beside, lane_u32(p.pick_u));
@@ -293,7 +291,6 @@ template <int coded> PSTI_LANES void wave_open_planes8(const wave_unit &u, wave_
         const uint32_t predictor = wave_record_of(u, j, WAVE_R_PREDICTOR);
         p[j].own = lane_u32(wave_record_of(u, j, WAVE_R_START));
         p[j].up = p[j].k_above = p[j].k_beside = lane_u32(0);
-        p[j].is_med = lane_bool(false);
         p[j].list_at = predictor == WAVE_OWN
                            ? wave_layout<8>::filters_at +
                                  wave_record_of(u, j, WAVE_R_LIST) * PSTI_CUDA_WAVE_FILTERS * 8
@@ -324,44 +321,64 @@ template <int coded> PSTI_LANES void wave_receive8(wave_plane8 *p)
     }
 }
 
+/* For pick_bytes() of the first coded planes' residuals: in bytes 2 and 3 those of planes 0 and 1,
+ * 0 where they are not coded. Planes that are not before the one at hand have no taps. */
+PSTI_LANES uint32_t wave_pick_others(const wave_unit &u)
+{
+    const uint32_t first = u.coded_of & 15, second = u.coded_of >> 4 & 15;
+    return (first == 0 ? 0x0011 : 0x0111) | (second < 2 ? 4 * second : 1) << 12;
+}
+
+/* Step t of the first plane, `odd` behind that whose `places` are given, in which samples of the
+ * planes are. */
+template <int coded, int odd>
+PSTI_LANES void wave_rebuild_step8(const wave_unit &u, wave_plane8 *p, const wave_picks &at,
+                                   const lane_u32 *places, uint32_t pick_others)
+{
+    const lane_u32 row = lane_u32(odd * wave_layout<8>::row_nbytes);
+    lane_u32 r[2] = {lane_u32(0), lane_u32(0)};
+    wave_receive8<coded>(p);
+    PSTI_UNROLL
+    for (uint32_t j = 0; j < coded; j++) {
+        lane_u32 residual = load_at<uint8_t>(u.samples, places[j] + row, at.active);
+        lane_u32 above = pick_bytes(p[j].up, p[j].own, at.above);
+        lane_u32 beside = pick_bytes(p[j].up, p[j].own, at.beside);
+        if (p[j].list_at > 0 && odd == 0)
+            wave_enter_block8(u, p[j], j, at);
+        lane_u32 others = pick_bytes(r[0], r[1], lane_u32(pick_others));
+        lane_u32 v = residual + as_u32(wave_predict8(p[j], above, beside, others, j > 0));
+        p[j].own = pick_bytes(v, p[j].own, lane_u32(0x7640));
+        store_at<uint8_t>(u.samples, places[j] + row, v, at.active);
+        if (j < 2)
+            r[j] = residual;
+    }
+}
+
 /* Residuals become samples, all planes of a place at once. */
 template <int coded> PSTI_LANES void wave_rebuild8(const wave_unit &u)
 {
     wave_plane8 p[coded];
-    const uint32_t plane_rows = WAVE_EDGE * u.bands;
+    const uint32_t plane_rows = WAVE_EDGE * u.bands, pick_others = wave_pick_others(u);
     const lane_u32 rows = lane_u32(u.height), edge = lane_u32(WAVE_EDGE), none = lane_u32(0);
     const lane_u32 ways =
         select(lane_id() < rows, edge, none) + select(lane_id() + lane_u32(32) < rows, edge, none);
     wave_row_picks rows_at;
     wave_open_planes8<coded>(u, p);
     wave_enter_rows8(rows_at, 0);
-    for (uint32_t t = 0; t < plane_rows + 62; t++) {
+    for (uint32_t t = 0; t < plane_rows + 62; t += 2) {
+        lane_u32 places[coded];
         if (t == WAVE_EDGE || t == WAVE_EDGE + 2)
             wave_enter_rows8(rows_at, t);
-        const wave_picks at = wave_look8(u, rows_at, t, ways);
-        const lane_u32 row = lane_u32(wave_row<8>(t)) ^ lane_id();
-        lane_u32 r0 = none, r1 = none;
-        wave_receive8<coded>(p);
         PSTI_UNROLL
         for (uint32_t j = 0; j < coded; j++) {
             /* Planes are whole turns of how rows are stored; the last one goes round. */
             const uint32_t fold = j + 1 == coded && t >= plane_rows ? u.n_rows : 0;
-            lane_u32 place = row + lane_u32((j * plane_rows - fold) * PSTI_WARP);
-            lane_u32 r = load_at<uint8_t>(u.samples, place, at.active);
-            lane_u32 above = pick_bytes(p[j].up, p[j].own, at.above);
-            lane_u32 beside = pick_bytes(p[j].up, p[j].own, at.beside);
-            if (p[j].list_at > 0 && (t & 1) == 0)
-                wave_enter_block8(u, p[j], j, at);
-            lane_u32 others = pick_bytes(r0, r1, lane_u32(0x4011));
-            lane_u32 v = r + as_u32(wave_predict8(p[j], above, beside, others, j > 0));
-            p[j].own = pick_bytes(v, p[j].own, lane_u32(0x7640));
-            store_at<uint8_t>(u.samples, place, v, at.active);
-            /* Taps are of planes 0 and 1, where they are coded. */
-            if (j == (u.coded_of & 15))
-                r0 = r;
-            if (j == (u.coded_of >> 4 & 15))
-                r1 = r;
+            places[j] = (lane_u32(wave_row<8>(t)) ^ lane_id()) +
+                        lane_u32((j * plane_rows - fold) * PSTI_WARP);
         }
+        wave_rebuild_step8<coded, 0>(u, p, wave_look8(u, rows_at, t, ways), places, pick_others);
+        wave_rebuild_step8<coded, 1>(u, p, wave_look8(u, rows_at, t + 1, ways), places,
+                                     pick_others);
     }
 }
 

@@ -1,6 +1,6 @@
 /* pli_wave_tokens.cuh - units of mode wave (see pli_wave.cuh): the passes that read bits. Tokens
- * come from the states and their words, then signs and raw bits make residuals of them, in place.
- */
+ * come from the states and their words, of 8 bits as activities; then signs and raw bits make
+ * residuals of them, in place. */
 #ifndef PST_CUDA_PLI_WAVE_TOKENS_CUH
 #define PST_CUDA_PLI_WAVE_TOKENS_CUH
 
@@ -12,23 +12,24 @@ namespace psti
 /* Tokens
  * ------------------------------------------------------------------------------------- */
 
-/* How tokens around a sample make its context: signed bytes, twice what is added, for what lies
- * above (UR, U, UL, UU) and beside (L, LL), and for another plane's token g:
+/* How activities around a sample make its context: signed bytes, twice what is added, for what lies
+ * above (UR, U, UL, UU) and beside (L, LL), and for another plane's activity g:
  * (g * factor + rounding) & ~3. Twice E then stands above the lowest two bits. */
 struct wave_kind {
     uint32_t above, beside, factor, rounding, back_nbytes; /* to the other plane's row */
 };
 
 struct wave_tokens {
-    lane_u32 x;                                            /* states */
-    lane_u32 token, own;                                   /* of the step before; with LL */
+    lane_u32 x;                                            /* states; of 8 bits 65536 more */
+    lane_u32 own;                                          /* of the last two steps: L, LL */
     lane_u32 up;                                           /* UR, U, UL, UU */
     lane_u32 above, beside, factor, rounding, back_nbytes; /* struct wave_kind */
     /* Words: two times 128 bytes are in the window, the second half in `next`, too, and what will
      * follow is on its way. */
-    uint32_t at; /* bytes, in the window */
+    uint32_t at, window; /* addresses: of the next word; where the window begins */
     uint32_t n_chunks;
     lane_u32 next, low, high;
+    lane_u32 buckets; /* address of the contexts of E = 0 */
 };
 
 PSTI_LANES void wave_fetch(const wave_unit &u, wave_tokens &s)
@@ -81,29 +82,55 @@ PSTI_LANES void wave_enter(wave_tokens &s, const wave_kind &k, lane_bool m)
     s.back_nbytes = select(m, lane_u32(k.back_nbytes), s.back_nbytes);
 }
 
-/* Which lanes a step has, where not all of them: rows of the band that begins and of the one
- * behind it. */
+/* x goes on behind its token, but for the word that it may need. What is returned is the token; of
+ * 8 bits an entry of the table: its bytes are 0, frequency, number of the slot, activity. */
+PSTI_LANES lane_u32 wave_find8(const wave_unit &u, lane_u32 context, lane_u32 &x)
+{
+    const lane_u32 slot = x * lane_u32(4) & lane_u32(4 * (wave_layout<8>::prob_sum - 1));
+    const lane_u32 entry = load_at<uint32_t>(u.tables, context + slot);
+    /* Byte 2 of x is 1, and becomes it again. */
+    x = dot4_unsigned(entry, x, lane_u32(1u << 16));
+    return entry;
+}
+PSTI_LANES lane_u32 wave_find16(const wave_unit &u, lane_u32 context, lane_u32 &x)
+{
+    const uint32_t n_slots = wave_layout<16>::prob_sum;
+    lane_u32 slot = x & lane_u32(n_slots - 1);
+    lane_u32 token = load_at<uint8_t>(u.tables, context + slot);
+    lane_u32 entry = load_at<uint32_t>(u.tables, context + token * lane_u32(4) + lane_u32(n_slots));
+    entry = entry + slot; /* frequency, and the slot's number among the token's */
+    x = (entry >> lane_u32(16)) * (x >> lane_u32(wave_layout<16>::prob_bits)) +
+        (entry & lane_u32(0xffff));
+    return token;
+}
+template <int bits> PSTI_LANES lane_u32 wave_find(const wave_unit &u, lane_u32 context, lane_u32 &x)
+{
+    return bits == 8 ? wave_find8(u, context, x) : wave_find16(u, context, x);
+}
+
+/* Which lanes a step has, where not all of them: how many columns their rows have in the band that
+ * begins and in the one behind it, 0 if there is no such row; and whether there is that band. */
 struct wave_part {
-    bool has_front, has_rear;
-    uint32_t front_rows, rear_rows;
+    bool has_front;
+    lane_u32 front, rear;
 };
 
-/* Step t. `crossed`: contexts may look at other planes. `full`: all lanes are active. `place`,
- * `other_place`: of the even one of two steps, whose rows are stored alike; `front`: the lane that
- * begins a band then. */
-template <int bits, bool full, bool crossed, bool odd>
+/* Step t, which is number `k` of some whose rows are stored alike. `crossed`: contexts may look at
+ * other planes. `full`: all lanes are active. `place`, `other_at`: of the first of these steps;
+ * `front`: the lane that begins a band in this step or the one before. */
+template <int bits, bool full, bool crossed, int k>
 PSTI_LANES void wave_token_step(const wave_unit &u, wave_tokens &s, uint32_t t,
                                 const wave_part &part, uint32_t front, lane_u32 place,
-                                lane_u32 other_place)
+                                lane_u32 other_at)
 {
     typedef wave_layout<bits> layout;
-    const uint32_t odd_row = odd ? layout::row_nbytes : 0; /* from the even step's */
-    lane_u32 sent = pick_bytes(s.token, s.up, lane_u32(0x0060));
+    const lane_u32 row = lane_u32(k * layout::row_nbytes);
+    lane_u32 sent = pick_bytes(s.own, s.up, lane_u32(0x0060));
     lane_u32 above = shuffle(sent, lane_id() + lane_u32(31));
     s.up = pick_bytes(above, s.up, lane_u32(0x1540));
     /* At column 0 nothing is left of a lane, at column 63 nothing is right. */
     lane_u32 weights;
-    if (odd) {
+    if (k % 2 != 0) {
         lane_bool last = lane_id() == lane_u32((front + 1) & 31);
         weights = select(last, s.above & lane_u32(0xffffff00), s.above);
     } else {
@@ -111,48 +138,70 @@ PSTI_LANES void wave_token_step(const wave_unit &u, wave_tokens &s, uint32_t t,
         s.own = select(first, lane_u32(0), s.own);
         weights = select(first, s.above & lane_u32(0xff00ffff), s.above);
     }
-    lane_u32 e = lane_u32(2);
+    lane_u32 e = s.buckets;
     if (crossed) {
         lane_u32 other;
-        lane_bool m = s.factor != lane_u32(0);
         if (bits == 8)
-            other = load_at<uint8_t>(u.samples, other_place + lane_u32(odd_row), m);
+            other = load_address<uint8_t>(u.window, other_at + row);
         else
-            other = load_at<uint16_t>(u.samples, other_place + lane_u32(odd_row), m);
-        e = ((other * s.factor + s.rounding) & lane_u32(~3u)) | lane_u32(2);
+            other = load_address<uint16_t>(u.window, other_at + row);
+        e = e + ((other * s.factor + s.rounding) & lane_u32(~3u));
     }
     e = as_u32(dot4(s.up, weights, dot4(s.own, s.beside, as_i32(e))));
-    lane_u32 context = load_at<uint16_t>(u.tables, lane_u32(layout::buckets_at) + e);
-    lane_u32 slot = s.x & lane_u32(WAVE_PROB_SUM - 1);
-    lane_u32 token = load_at<uint8_t>(u.tables, context + slot);
-    lane_u32 entry =
-        load_at<uint32_t>(u.tables, context + token * lane_u32(4) + lane_u32(WAVE_PROB_SUM));
-    entry = entry + slot; /* frequency, and the slot's number among the token's */
-    lane_u32 x = (entry >> lane_u32(16)) * (s.x >> lane_u32(10)) + (entry & lane_u32(0xffff));
-    lane_bool takes = x < lane_u32(65536);
+    lane_u32 context = load_address<uint16_t>(u.tables, e), x = s.x;
+    lane_u32 found = wave_find<bits>(u, context, x);
+    lane_bool takes = x < lane_u32(layout::state_unit + (1u << bits));
     lane_bool exists = lane_bool(true);
     if (!full) {
         lane_bool is_front = lane_id() <= lane_u32(front);
         lane_u32 column = (lane_u32(t) - lane_u32(2) * lane_id()) & lane_u32(63);
-        lane_bool active =
-            lane_id() < select(is_front, lane_u32(part.front_rows), lane_u32(part.rear_rows));
-        active = active & (column < lane_u32(u.width));
-        exists = select(is_front, lane_bool(part.has_front), lane_bool(part.has_rear));
+        lane_bool active = column < select(is_front, part.front, part.rear);
+        /* Behind the last band rows are those of the first, which have their tokens. */
+        exists = select(is_front, lane_bool(part.has_front), exists);
         takes = takes & active;
         x = select(active, x, s.x);
-        token = select(active, token, lane_u32(0));
+        found = select(active, found, lane_u32(0));
     }
     uint32_t takers = votes(takes);
-    lane_u32 word = load_at<uint16_t>(
-        u.window, lane_u32(s.at) + lane_u32(2) * popc(lane_u32(takers) & mask_below()));
-    s.x = select(takes, x << lane_u32(16) | word, x);
-    s.at += 2 * popc(takers);
-    s.own = pick_bytes(token, s.own, lane_u32(0x1140));
-    s.token = token;
-    if (bits == 8)
-        store_at<uint8_t>(u.samples, place + lane_u32(odd_row), token, exists);
-    else
-        store_at<uint16_t>(u.samples, place + lane_u32(odd_row), token, exists);
+    lane_u32 at = lane_u32(s.at) + popc(lane_u32(takers) & mask_below()) * lane_u32(bits / 8);
+    if (bits == 8) {
+        lane_u32 word = load_address<uint8_t>(u.window, at);
+        s.own = pick_bytes(found, s.own, lane_u32(0x0043));
+        s.x = select(takes, pick_bytes(x, word, lane_u32(0x3204)), x);
+        store_at<uint8_t>(u.samples, place + row, s.own, exists);
+    } else {
+        lane_u32 word = load_address<uint16_t>(u.window, at);
+        s.own = pick_bytes(found, s.own, lane_u32(0x1140));
+        s.x = select(takes, x << lane_u32(16) | word, x);
+        store_at<uint16_t>(u.samples, place + row, found, exists);
+    }
+    s.at += layout::sample_nbytes * popc(takers);
+}
+
+/* Two steps, those in which lane `front` begins a band. */
+template <int bits, bool full, bool crossed, int k>
+PSTI_LANES void wave_token_pair(const wave_unit &u, wave_tokens &s, uint32_t t,
+                                const wave_part &part, const wave_kind &kind, bool is_top,
+                                lane_u32 from, lane_u32 place)
+{
+    const uint32_t front = (t & 63) >> 1;
+    const bool is_alike = full && !crossed; /* the kind of all lanes */
+    if (front == 1) { /* the second row of a plane has nothing two rows above */
+        wave_kind second = kind;
+        second.above = is_top ? kind.above & 0x00ffffff : kind.above;
+        if (is_alike)
+            s.above = select(lane_id() == lane_u32(1), lane_u32(second.above), s.above);
+        else
+            wave_enter(s, second, lane_id() == lane_u32(1));
+    } else if (is_top && front > 0 && !is_alike) {
+        wave_enter(s, kind, lane_id() == lane_u32(front));
+    }
+    /* Lanes that look at no other plane read what does not matter. */
+    const lane_u32 samples = lane_u32(s.window + wave_layout<bits>::samples_at);
+    const lane_u32 other =
+        select(s.factor == lane_u32(0), lane_u32(s.window), samples + from - s.back_nbytes);
+    wave_token_step<bits, full, crossed, k>(u, s, t, part, front, place, other);
+    wave_token_step<bits, full, crossed, k + 1>(u, s, t + 1, part, front, place, other);
 }
 
 /* Where bands begin: steps 64 phase and the 63 that follow. */
@@ -161,24 +210,18 @@ PSTI_LANES void wave_token_steps(const wave_unit &u, wave_tokens &s, uint32_t ph
                                  const wave_part &part, const wave_kind &kind, bool is_top)
 {
     const bool is_last = phase == u.n_coded * u.bands; /* which lies in the first rows */
-    const uint32_t n = is_last ? 62 : 64, row_nbytes = wave_layout<bits>::row_nbytes;
-    const uint32_t first = WAVE_EDGE * phase * row_nbytes, fold = is_last ? first : 0;
-    for (uint32_t i = 0; i < n; i += 2) {
-        const uint32_t t = WAVE_EDGE * phase + i, front = i >> 1;
-        if (i == 2) { /* the second row of a plane has nothing two rows above */
-            wave_kind second = kind;
-            second.above = is_top ? kind.above & 0x00ffffff : kind.above;
-            wave_enter(s, second, lane_id() == lane_u32(1));
-        } else if (is_top && i > 0) {
-            wave_enter(s, kind, lane_id() == lane_u32(front));
-        }
-        const lane_u32 place = lane_u32(first + wave_row<bits>(i)) ^ wave_place<bits>();
-        const lane_u32 other = place - s.back_nbytes;
-        wave_token_step<bits, full, crossed, false>(u, s, t, part, front, place - lane_u32(fold),
-                                                    other);
-        wave_token_step<bits, full, crossed, true>(u, s, t + 1, part, front, place - lane_u32(fold),
-                                                   other);
-        if (s.at >= 128)
+    const uint32_t first = WAVE_EDGE * phase * wave_layout<bits>::row_nbytes;
+    const lane_u32 fold = lane_u32(is_last ? first : 0);
+    /* Half of the window is enough for 4 steps' words of 8 bits, 2 steps' of 16. */
+    const uint32_t n = bits == 8 ? 4 : 2;
+    for (uint32_t i = 0; i < WAVE_EDGE; i += n) {
+        const uint32_t t = WAVE_EDGE * phase + i;
+        const lane_u32 from = lane_u32(first + wave_row<bits>(i)) ^ wave_place<bits>();
+        const lane_u32 place = from - fold;
+        wave_token_pair<bits, full, crossed, 0>(u, s, t, part, kind, is_top, from, place);
+        if (n == 4)
+            wave_token_pair<bits, full, crossed, 2>(u, s, t + 2, part, kind, is_top, from, place);
+        if (s.at - s.window >= 128)
             wave_refill(u, s);
     }
 }
@@ -190,11 +233,12 @@ PSTI_LANES void wave_token_phase(const wave_unit &u, wave_tokens &s, uint32_t ph
     const uint32_t band = phase & (u.bands - 1), coded = phase / u.bands;
     const bool has_front = phase < n_bands, is_top = band == 0;
     const uint32_t rear_band = (phase - 1) & (u.bands - 1);
-    wave_part part = {has_front, phase > 0, 0, 0};
-    if (has_front)
-        part.front_rows = rows > 32 * band ? rows - 32 * band : 0;
-    if (phase > 0)
-        part.rear_rows = rows > 32 * rear_band ? rows - 32 * rear_band : 0;
+    /* A band of a plane's that it needs has at least one row. */
+    const uint32_t n_front = has_front ? rows - 32 * band : 0;
+    const uint32_t n_rear = phase > 0 ? rows - 32 * rear_band : 0;
+    const lane_u32 none = lane_u32(0), width = lane_u32(u.width);
+    const wave_part part = {has_front, select(lane_id() < lane_u32(n_front), width, none),
+                            select(lane_id() < lane_u32(n_rear), width, none)};
     wave_kind kind = {0, 0, 0, 0, 0};
     if (has_front) {
         kind = wave_kind_of(u, coded, wave_layout<bits>::row_nbytes);
@@ -202,8 +246,7 @@ PSTI_LANES void wave_token_phase(const wave_unit &u, wave_tokens &s, uint32_t ph
         first.above = is_top ? 0 : kind.above; /* nothing is above a plane's first row */
         wave_enter(s, first, lane_id() == lane_u32(0));
     }
-    bool full = has_front && phase > 0 && u.width == WAVE_EDGE && part.front_rows >= 32 &&
-                part.rear_rows >= 32;
+    bool full = u.width == WAVE_EDGE && n_front >= 32 && n_rear >= 32;
     bool crossed = coded > 0 && u.transform != 0;
     if (!full)
         wave_token_steps<bits, false, true>(u, s, phase, part, kind, is_top);
@@ -218,10 +261,12 @@ template <int bits> PSTI_LANES bool wave_decode_tokens(wave_unit &u)
 {
     wave_tokens s;
     const lane_u32 none = lane_u32(0);
-    s.x = u.states;
-    s.token = s.own = s.up = none;
+    s.x = u.states + lane_u32(wave_layout<bits>::state_unit);
+    s.own = s.up = none;
     s.above = s.beside = s.factor = s.rounding = s.back_nbytes = none;
-    s.at = 128;
+    s.buckets = lane_u32(address_of(u.tables) + wave_layout<bits>::buckets_at + 2);
+    s.window = address_of(u.window);
+    s.at = s.window + 128;
     s.n_chunks = 0;
     wave_fetch(u, s);
     s.next = wave_fetched(u, s);
@@ -230,8 +275,9 @@ template <int bits> PSTI_LANES bool wave_decode_tokens(wave_unit &u)
     for (uint32_t phase = 0; phase <= u.n_coded * u.bands; phase++)
         wave_token_phase<bits>(u, s, phase);
     u.states = s.x;
-    uint32_t n_taken = (s.n_chunks - 3) * 128 + s.at;
-    return n_taken == u.nbytes - u.words_at && every((s.x >> lane_u32(16)) == lane_u32(1));
+    uint32_t n_taken = (s.n_chunks - 3) * 128 + s.at - s.window;
+    const uint32_t end = (wave_layout<bits>::state_unit >> bits) + 1;
+    return n_taken == u.nbytes - u.words_at && every((s.x >> lane_u32(bits)) == lane_u32(end));
 }
 
 /* Signs and raw bits
@@ -239,12 +285,16 @@ template <int bits> PSTI_LANES bool wave_decode_tokens(wave_unit &u)
 
 /* The bits from raw_at on: those of the unit, then what the states carry. From the word in which
  * raw_end lies on, the window holds them. */
-PSTI_LANES void wave_open_bits(const wave_unit &u)
+template <int bits> PSTI_LANES void wave_open_bits(const wave_unit &u)
 {
-    lane_u32 pair = lane_id() * lane_u32(2);
-    lane_u32 carried = (shuffle(u.states, pair) & lane_u32(0xffff)) |
-                       shuffle(u.states, pair + lane_u32(1)) << lane_u32(16);
-    carried = select(lane_id() < lane_u32(WAVE_STATE_NBYTES / 4), carried, lane_u32(0));
+    const uint32_t n_words = wave_layout<bits>::state_nbytes / 4, n = 32 / bits;
+    lane_u32 carried = lane_u32(0);
+    PSTI_UNROLL
+    for (uint32_t i = 0; i < n; i++) {
+        lane_u32 low = shuffle(u.states, lane_id() * lane_u32(n) + lane_u32(i));
+        carried = carried | (low & lane_u32((1u << bits) - 1)) << lane_u32(i * bits);
+    }
+    carried = select(lane_id() < lane_u32(n_words), carried, lane_u32(0));
     uint32_t shift = 8 * (u.raw_end & 3);
     lane_u32 before = shift_up(carried, 1), words = carried;
     before = select(lane_id() == lane_u32(0),
@@ -338,8 +388,16 @@ PSTI_LANES uint32_t wave_find_raw_bits16(const wave_unit &u, uint32_t at)
     return at;
 }
 
+PSTI_LANES uint32_t wave_find_residuals16(const wave_unit &u)
+{
+    bool has_large;
+    uint32_t end = wave_find_signs16(u, has_large);
+    warp_sync();
+    return has_large ? wave_find_raw_bits16(u, end) : end;
+}
+
 /* Of 8 bits, 16 rows at a time: each lane has 16 tokens that follow one another, as four words. */
-static const uint32_t WAVE_CHUNK = 16, WAVE_ONES = 0x01010101, WAVE_TOPS = 0x80808080;
+static const uint32_t WAVE_CHUNK = 16, WAVE_ONES = 0x01010101;
 
 struct wave_chunk {
     lane_u32 places[4], words[4];
@@ -368,134 +426,110 @@ PSTI_LANES void wave_load_chunk(const wave_unit &u, uint32_t t, wave_chunk &chun
         chunk.places[k] = row ^ (half + lane_u32(4 * k));
         chunk.words[k] = load_at<uint32_t>(u.samples, chunk.places[k]);
         chunk.live[k] = lane_u32(~0u);
-        if (t < WAVE_EDGE || t >= u.n_rows) {
-            chunk.live[k] = wave_bytes_below(n_front, half + lane_u32(4 * k));
-            if (t >= u.n_rows)
-                chunk.live[k] = ~chunk.live[k];
-        }
+    }
+    if (t >= WAVE_EDGE && t < u.n_rows)
+        return;
+    PSTI_UNROLL
+    for (uint32_t k = 0; k < 4; k++) {
+        chunk.live[k] = wave_bytes_below(n_front, half + lane_u32(4 * k));
+        if (t >= u.n_rows)
+            chunk.live[k] = ~chunk.live[k];
     }
 }
 
-/* 1 in each byte that is not 0; bytes are below 128. */
-PSTI_LANES lane_u32 wave_nonzero_bytes(lane_u32 v)
+/* Bits `at`.. of the string, 128 to each lane; `end` is not before any of them begins. */
+PSTI_LANES void wave_string(const wave_unit &u, lane_u32 at, uint32_t end, lane_u32 string[4])
 {
-    return ((v + lane_u32(0x7f7f7f7f)) & lane_u32(WAVE_TOPS)) >> lane_u32(7);
+    const lane_u32 first = at >> lane_u32(5);
+    lane_u32 words[5];
+    if ((end >> 5) + 4 < u.raw_end >> 2) {
+        PSTI_UNROLL
+        for (uint32_t k = 0; k < 5; k++)
+            words[k] = load(u.words, first + lane_u32(k));
+    } else {
+        PSTI_UNROLL
+        for (uint32_t k = 0; k < 5; k++)
+            words[k] = wave_tail_word(u, first + lane_u32(k));
+    }
+    PSTI_UNROLL
+    for (uint32_t k = 0; k < 4; k++)
+        string[k] = funnel_right(words[k], words[k + 1], at & lane_u32(31));
 }
-PSTI_LANES lane_u32 wave_sum_bytes(lane_u32 v) { return v * lane_u32(WAVE_ONES) >> lane_u32(24); }
 
-/* Tokens that are not 0, of a word, have their signs, lowest first: 255 in each that is negative.
- * `some`: 1 in those bytes. */
-PSTI_LANES lane_u32 wave_spread_signs(lane_u32 some, lane_u32 signs)
+/* What a word's tokens are, by their activities: numbers in four nibbles. The lower three bits of
+ * activities differ, but for 24, of which 7 more make 31. */
+PSTI_LANES lane_u32 wave_numbers(lane_u32 activities)
 {
-    /* The top of byte i is sign i; byte i of the result is the top of the byte whose number is how
-     * many of `some` lie below it. */
-    lane_u32 tops = (signs & lane_u32(15)) * lane_u32(0x10204080) & lane_u32(WAVE_TOPS);
-    lane_u32 nibbles = pick_bytes(some | some >> lane_u32(4), lane_u32(0), lane_u32(0x4420));
-    lane_u32 which = nibbles * lane_u32(0x1110) + lane_u32(0x8888);
-    return pick_bytes(tops, tops, which) & (some * lane_u32(255));
+    lane_u32 is_24 = activities >> lane_u32(4) & ~activities & lane_u32(WAVE_ONES);
+    lane_u32 numbers = (activities + is_24 * lane_u32(7)) & lane_u32(7 * WAVE_ONES);
+    numbers = numbers | numbers >> lane_u32(4);
+    return pick_bytes(numbers, numbers, lane_u32(0x0020));
+}
+/* By number, of activities 0, 1, 2, 3; 12, 29, 6, 24: how many bits they have, with the sign; as
+ * many ones; the least magnitude. */
+PSTI_LANES lane_u32 wave_sizes(lane_u32 numbers)
+{
+    return pick_bytes(lane_u32(0x02010100), lane_u32(0x05030804), numbers);
+}
+PSTI_LANES lane_u32 wave_masks(lane_u32 numbers)
+{
+    return pick_bytes(lane_u32(0x03010100), lane_u32(0x1f07ff0f), numbers);
+}
+PSTI_LANES lane_u32 wave_bases(lane_u32 numbers)
+{
+    return pick_bytes(lane_u32(0x03020100), lane_u32(0x11050109), numbers);
 }
 
-/* Tokens get their signs. Returns the bit behind the last sign. */
-PSTI_LANES uint32_t wave_find_signs8(const wave_unit &u, bool &has_large)
+/* The residuals of four tokens, whose bits follow one another from the lowest of `bits` on. `ends`:
+ * where those of each end, in bytes. */
+PSTI_LANES lane_u32 wave_residuals(lane_u32 numbers, lane_u32 ends, lane_u32 bits)
+{
+    const lane_u32 none = lane_u32(0);
+    lane_u32 second = funnel_right(bits, none, ends);
+    lane_u32 third = funnel_right(bits, none, ends >> lane_u32(8));
+    lane_u32 fourth = funnel_right(bits, none, ends >> lane_u32(16));
+    lane_u32 own = pick_bytes(pick_bytes(bits, second, lane_u32(0x0040)),
+                              pick_bytes(third, fourth, lane_u32(0x0040)), lane_u32(0x5410)) &
+                   wave_masks(numbers);
+    lane_u32 negative = own & lane_u32(WAVE_ONES);
+    lane_u32 magnitudes = wave_bases(numbers) + (own >> lane_u32(1) & lane_u32(0x7f7f7f7f));
+    /* Nothing is carried from byte to byte: what has a sign is not 0. */
+    return (magnitudes ^ negative * lane_u32(255)) + negative;
+}
+
+/* Activities become residuals. Returns the bit behind the last. */
+PSTI_LANES uint32_t wave_find_residuals8(const wave_unit &u)
 {
     uint32_t at = 8 * u.raw_at;
-    lane_u32 large = lane_u32(0);
     for (uint32_t t = 0; t < u.n_rows + WAVE_EDGE; t += WAVE_CHUNK) {
         wave_chunk chunk;
-        lane_u32 is_some[4], sum = lane_u32(0);
+        lane_u32 numbers[4], ends[4], string[4], sum = lane_u32(0);
         wave_load_chunk(u, t, chunk);
         PSTI_UNROLL
         for (uint32_t k = 0; k < 4; k++) {
-            lane_u32 tokens = chunk.words[k] & chunk.live[k];
-            is_some[k] = wave_nonzero_bytes(tokens);
-            sum = sum + is_some[k];
-            large = large | (tokens + lane_u32((128 - WAVE_DIRECT) * WAVE_ONES));
+            numbers[k] = wave_numbers(chunk.words[k] & chunk.live[k]);
+            ends[k] = wave_sizes(numbers[k]) * lane_u32(WAVE_ONES);
+            sum = sum + (ends[k] >> lane_u32(24));
         }
-        lane_u32 n = wave_sum_bytes(sum), end = scan_add(n);
-        lane_u32 signs = wave_bits(u, lane_u32(at) + end - n, n > lane_u32(0));
+        const lane_u32 end = scan_add(sum);
+        const lane_u32 begin = lane_u32(at) + end - sum;
         at += lane_of(end, PSTI_WARP - 1);
+        wave_string(u, begin, at, string);
         PSTI_UNROLL
         for (uint32_t k = 0; k < 4; k++) {
-            lane_u32 negative = wave_spread_signs(is_some[k], signs);
-            signs = signs >> wave_sum_bytes(is_some[k]);
-            /* Nothing is carried from byte to byte: no token that has a sign is 0. */
+            lane_u32 made = wave_residuals(numbers[k], ends[k], string[0]);
             store_at<uint32_t>(u.samples, chunk.places[k],
-                               (chunk.words[k] ^ negative) + (negative & is_some[k]));
+                               made | (chunk.words[k] & ~chunk.live[k]));
+            for (uint32_t i = 0; i < 3 - k; i++)
+                string[i] = funnel_right_most(string[i], string[i + 1], ends[k] >> lane_u32(24));
         }
-    }
-    has_large = some((large & lane_u32(WAVE_TOPS)) != lane_u32(0));
-    return at;
-}
-
-/* The large tokens of a word become magnitudes. `large`: the tops of their bytes; `from`: where
- * their raw bits begin, and end. */
-PSTI_LANES lane_u32 wave_take_raw_bits(const wave_unit &u, lane_u32 word, lane_u32 large,
-                                       lane_u32 &from)
-{
-    while (some(large != lane_u32(0))) {
-        lane_bool m = large != lane_u32(0);
-        lane_u32 shift = select(m, ctz(large) - lane_u32(7), lane_u32(0));
-        lane_i32 v = as_i32((word >> shift) << lane_u32(24)) >> lane_i32(24);
-        lane_bool negative = v < lane_i32(0);
-        lane_u32 token = as_u32(select(negative, -v, v));
-        lane_bool is_first = token == lane_u32(WAVE_DIRECT);
-        lane_u32 n = ((token + lane_u32(1) - lane_u32(WAVE_DIRECT)) >> lane_u32(1)) + lane_u32(3);
-        n = select(m, n, lane_u32(0));
-        lane_u32 base = select(is_first, token, ((token + lane_u32(1)) & lane_u32(1)) + lane_u32(2))
-                        << select(is_first, lane_u32(0), n);
-        lane_u32 raw = wave_bits(u, from, m) & ((lane_u32(1) << n) - lane_u32(1));
-        lane_u32 made = as_u32(select(negative, -as_i32(base + raw), as_i32(base + raw)));
-        lane_u32 others = ~(lane_u32(255) << shift);
-        word = select(m, (word & others) | (made & lane_u32(255)) << shift, word);
-        from = from + n;
-        large = large & (large - lane_u32(1));
-    }
-    return word;
-}
-
-/* Signed tokens become residuals. Returns the bit behind the last. */
-PSTI_LANES uint32_t wave_find_raw_bits8(const wave_unit &u, uint32_t at)
-{
-    for (uint32_t t = 0; t < u.n_rows + WAVE_EDGE; t += WAVE_CHUNK) {
-        wave_chunk chunk;
-        lane_u32 large[4], any = lane_u32(0), sum = lane_u32(0);
-        wave_load_chunk(u, t, chunk);
-        PSTI_UNROLL
-        for (uint32_t k = 0; k < 4; k++) {
-            lane_u32 v = chunk.words[k] & chunk.live[k];
-            lane_u32 one = v >> lane_u32(7) & lane_u32(WAVE_ONES); /* in negative ones */
-            v = (v ^ one * lane_u32(255)) + one;
-            large[k] = (v + lane_u32((128 - WAVE_DIRECT) * WAVE_ONES)) & lane_u32(WAVE_TOPS);
-            any = any | large[k];
-            /* A large token has 3 bits and half of what it is above 23. */
-            lane_u32 is_large = (large[k] >> lane_u32(7)) * lane_u32(255);
-            v = (v & is_large) - (is_large & lane_u32((WAVE_DIRECT - 1) * WAVE_ONES));
-            sum = sum + (v >> lane_u32(1) & lane_u32(0x7f7f7f7f)) +
-                  (is_large & lane_u32(3 * WAVE_ONES));
-        }
-        if (!some(any != lane_u32(0)))
-            continue;
-        lane_u32 n = wave_sum_bytes(sum), end = scan_add(n), from = lane_u32(at) + end - n;
-        at += lane_of(end, PSTI_WARP - 1);
-        PSTI_UNROLL
-        for (uint32_t k = 0; k < 4; k++)
-            store_at<uint32_t>(u.samples, chunk.places[k],
-                               wave_take_raw_bits(u, chunk.words[k], large[k], from));
     }
     return at;
 }
 
-template <int bits> PSTI_LANES uint32_t wave_find_signs(const wave_unit &u, bool &has_large)
+template <int bits> PSTI_LANES uint32_t wave_find_residuals(const wave_unit &u)
 {
-    if (bits == 8)
-        return wave_find_signs8(u, has_large);
-    return wave_find_signs16(u, has_large);
-}
-template <int bits> PSTI_LANES uint32_t wave_find_raw_bits(const wave_unit &u, uint32_t at)
-{
-    if (bits == 8)
-        return wave_find_raw_bits8(u, at);
-    return wave_find_raw_bits16(u, at);
+    return bits == 8 ? wave_find_residuals8(u) : wave_find_residuals16(u);
 }
 
 } // namespace psti

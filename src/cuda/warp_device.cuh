@@ -58,6 +58,11 @@ PSTI_LANES uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t n)
 {
     return __funnelshift_r(low, high, n);
 }
+/* The same of (high:low) >> n, n at most 32. */
+PSTI_LANES uint32_t funnel_right_most(uint32_t low, uint32_t high, uint32_t n)
+{
+    return __funnelshift_rc(low, high, n);
+}
 /* The lesser one; as an instruction, whatever the compiler knows of a and b. */
 PSTI_LANES uint32_t min_u32(uint32_t a, uint32_t b)
 {
@@ -83,6 +88,8 @@ PSTI_LANES int32_t dot4_mixed(uint32_t a, uint32_t b, int32_t c)
     asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
     return r;
 }
+/* And with b's, too. */
+PSTI_LANES uint32_t dot4_unsigned(uint32_t a, uint32_t b, uint32_t c) { return __dp4a(a, b, c); }
 /* Clamped to what 8 bits hold (0..255), or 16 bits (signed), a lowest. */
 PSTI_LANES uint32_t pack_u8(int32_t a, int32_t b, int32_t c, int32_t d)
 {
@@ -193,14 +200,25 @@ template <class T> PSTI_LANES wide<T> load_at(const uint8_t *at, uint32_t nbytes
 {
     return *reinterpret_cast<const T *>(at + nbytes);
 }
-template <class T> PSTI_LANES wide<T> load_at(const uint8_t *at, uint32_t nbytes, bool m)
+template <class T>
+PSTI_LANES wide<T> load_at(const uint8_t *at, uint32_t nbytes, bool m,
+                           wide<T> otherwise = wide<T>())
 {
-    return m ? (wide<T>)*reinterpret_cast<const T *>(at + nbytes) : wide<T>();
+    return m ? (wide<T>)*reinterpret_cast<const T *>(at + nbytes) : otherwise;
 }
 template <class T> PSTI_LANES void store_at(uint8_t *at, uint32_t nbytes, wide<T> v, bool m = true)
 {
     if (m)
         *reinterpret_cast<T *>(at + nbytes) = (T)v;
+}
+/* Elements of shared memory by their address, where what leads to it can begin with `at`'s. */
+PSTI_LANES uint32_t address_of(shared<uint8_t> at)
+{
+    return (uint32_t)__cvta_generic_to_shared(at);
+}
+template <class T> PSTI_LANES wide<T> load_address(shared<uint8_t>, uint32_t address)
+{
+    return *static_cast<const T *>(__cvta_shared_to_generic(address));
 }
 /* Four elements from i on, which is a multiple of 4; `at` is aligned to 16. */
 PSTI_LANES void load4(const uint32_t *at, uint32_t i, uint32_t out[4])

@@ -236,6 +236,10 @@ inline uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t n)
 {
     return (uint32_t)((((uint64_t)high << 32) | low) >> (n & 31));
 }
+inline uint32_t funnel_right_most(uint32_t low, uint32_t high, uint32_t n)
+{
+    return (uint32_t)((((uint64_t)high << 32) | low) >> n);
+}
 inline uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which)
 {
     uint64_t both = (uint64_t)b << 32 | a;
@@ -256,6 +260,12 @@ inline int32_t dot4_mixed(uint32_t a, uint32_t b, int32_t c)
 {
     for (uint32_t i = 0; i < 32; i += 8)
         c += (int32_t)(a >> i & 255) * (int32_t)(int8_t)(b >> i);
+    return c;
+}
+inline uint32_t dot4_unsigned(uint32_t a, uint32_t b, uint32_t c)
+{
+    for (uint32_t i = 0; i < 32; i += 8)
+        c += (a >> i & 255) * (b >> i & 255);
     return c;
 }
 inline int32_t clamp_i32(int32_t v, int32_t lowest, int32_t highest)
@@ -414,6 +424,14 @@ inline lanes<uint32_t> funnel_right(const lanes<uint32_t> &low, const lanes<uint
         r.v[l] = funnel_right(low.v[l], high.v[l], n.v[l]);
     return r;
 }
+inline lanes<uint32_t> funnel_right_most(const lanes<uint32_t> &low, const lanes<uint32_t> &high,
+                                         const lanes<uint32_t> &n)
+{
+    lanes<uint32_t> r;
+    for (uint32_t l = 0; l < PSTI_WARP; l++)
+        r.v[l] = funnel_right_most(low.v[l], high.v[l], n.v[l]);
+    return r;
+}
 
 inline lanes<uint32_t> pick_bytes(const lanes<uint32_t> &a, const lanes<uint32_t> &b,
                                   const lanes<uint32_t> &which)
@@ -437,6 +455,14 @@ inline lanes<int32_t> dot4_mixed(const lanes<uint32_t> &a, const lanes<uint32_t>
     lanes<int32_t> r;
     for (uint32_t l = 0; l < PSTI_WARP; l++)
         r.v[l] = dot4_mixed(a.v[l], b.v[l], c.v[l]);
+    return r;
+}
+inline lanes<uint32_t> dot4_unsigned(const lanes<uint32_t> &a, const lanes<uint32_t> &b,
+                                     const lanes<uint32_t> &c)
+{
+    lanes<uint32_t> r;
+    for (uint32_t l = 0; l < PSTI_WARP; l++)
+        r.v[l] = dot4_unsigned(a.v[l], b.v[l], c.v[l]);
     return r;
 }
 inline lanes<uint32_t> pack_u8(const lanes<int32_t> &a, const lanes<int32_t> &b,
@@ -539,11 +565,11 @@ inline void store2(uint32_t *at, const lanes<uint32_t> &i, const lanes<uint32_t>
 /* Elements by their place in bytes. */
 template <class T>
 inline lanes<wide<T>> load_at(const shared<uint8_t> &at, const lanes<uint32_t> &nbytes,
-                              const lanes<bool> &m = lanes<bool>(true))
+                              const lanes<bool> &m = lanes<bool>(true),
+                              const lanes<wide<T>> &otherwise = lanes<wide<T>>(wide<T>()))
 {
-    lanes<wide<T>> r;
+    lanes<wide<T>> r = otherwise;
     for (uint32_t l = 0; l < PSTI_WARP; l++) {
-        r.v[l] = wide<T>();
         if (!m.v[l])
             continue;
         shared<T> own = shared_cast<T>(at, nbytes.v[l]);
@@ -551,6 +577,12 @@ inline lanes<wide<T>> load_at(const shared<uint8_t> &at, const lanes<uint32_t> &
         r.v[l] = *own.at(0);
     }
     return r;
+}
+inline uint32_t address_of(const shared<uint8_t> &) { return 0; }
+template <class T>
+inline lanes<wide<T>> load_address(const shared<uint8_t> &at, const lanes<uint32_t> &address)
+{
+    return load_at<T>(at, address);
 }
 template <class T>
 inline void store_at(const shared<uint8_t> &at, const lanes<uint32_t> &nbytes,

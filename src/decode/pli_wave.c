@@ -43,16 +43,75 @@ const uint32_t *psti_pli_wave_slots(struct psti_pli_wave_tables *tables)
     return tables->slots[0];
 }
 
+static void fill_slots_8(const uint16_t *freqs, uint32_t slot, struct psti_pli_wave_slots_8 *slots)
+{
+    static const uint8_t activities[PSTI_PLI_N_TOKENS_8] = PSTI_PLI_WAVE_ACTIVITIES;
+    for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++)
+        for (uint32_t i = 0; i < freqs[token]; i++, slot++) {
+            slots->freq_bias[slot] = (uint16_t)(freqs[token] << 8 | i);
+            slots->activity[slot] = activities[token];
+        }
+}
+
 void psti_pli_wave_need_contexts(struct psti_pli_wave_tables *tables)
 {
+    bool wide = tables->bits == 16;
+    uint32_t size = wide ? sizeof tables->contexts[0] : PSTI_PLI_PROB_SUM_8;
     if (tables->has_contexts)
         return;
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
-        fill_context(tables->freqs.f[c], tables->contexts + c);
+        if (wide)
+            fill_context(tables->freqs.f[c], tables->contexts + c);
+        else
+            fill_slots_8(tables->freqs.f[c], size * c, &tables->slots_8);
     for (uint32_t e = 0; e < 256; e++)
-        tables->context_at[e] =
-            (uint16_t)(psti_pli_wave_bucket[e] * sizeof(struct psti_pli_wave_context));
+        tables->context_at[e] = (uint16_t)(psti_pli_wave_bucket[wide][e] * size);
     tables->has_contexts = true;
+}
+
+void psti_pli_wave_contexts_8(uint8_t scale, uint8_t contexts[64])
+{
+    for (uint32_t i = 0; i < 64; i++) {
+        uint32_t e = i < 32 ? i : i < 34 ? 32 : i < 48 ? 16 * (i - 32) : 255;
+        contexts[i] = (uint8_t)(scale * psti_pli_wave_bucket[0][e]);
+    }
+}
+
+const struct psti_pli_wave_indexed *psti_pli_wave_need_indexed(struct psti_pli_wave_tables *tables)
+{
+    static const uint8_t activities[PSTI_PLI_N_TOKENS_8] = PSTI_PLI_WAVE_ACTIVITIES;
+    struct psti_pli_wave_indexed *x = &tables->indexed;
+    if (tables->has_indexed)
+        return x;
+    psti_pli_wave_contexts_8(1, x->contexts);
+    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
+        uint32_t start = 0;
+        for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++) {
+            uint32_t i = c + 16 * (token / 2) + 64 * (token % 2);
+            x->freqs[i] = (uint8_t)tables->freqs.f[c][token];
+            x->starts[i] = (uint8_t)start;
+            x->activities[i] = activities[token];
+            start += tables->freqs.f[c][token];
+        }
+    }
+    tables->has_indexed = true;
+    return x;
+}
+
+static void find_bounds(const struct psti_pli_wave_freqs *freqs,
+                        struct psti_pli_wave_bounds *bounds)
+{
+    static const uint8_t order[7] = {4, 2, 6, 1, 5, 3, 7}; /* of tokens */
+    static const uint8_t activities[PSTI_PLI_N_TOKENS_8] = PSTI_PLI_WAVE_ACTIVITIES;
+    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
+        uint32_t sums[PSTI_PLI_N_TOKENS_8 + 1] = {0};
+        for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++)
+            sums[token + 1] = sums[token] + freqs->f[c][token];
+        for (uint32_t i = 0; i < 7; i++)
+            bounds->of[i][c] = (uint8_t)(sums[order[i]] - 1);
+    }
+    for (uint32_t i = 0; i < 16; i++) /* bits of a token, the highest first */
+        bounds->activities[i] = activities[(i & 1) << 2 | (i & 2) | (i >> 2 & 1)];
 }
 
 enum pst_status psti_pli_wave_prepare(const uint8_t *block, size_t nbytes, uint32_t bits,
@@ -61,7 +120,11 @@ enum pst_status psti_pli_wave_prepare(const uint8_t *block, size_t nbytes, uint3
     enum pst_status status = psti_pli_wave_parse_model(block, nbytes, bits, &tables->freqs, err);
     if (status != PST_OK)
         return status;
-    tables->has_sure_tokens = tables->has_slots = tables->has_contexts = false;
+    tables->bits = bits;
+    tables->has_sure_tokens = tables->has_slots = tables->has_contexts = tables->has_indexed =
+        false;
+    if (bits == 8)
+        find_bounds(&tables->freqs, &tables->bounds);
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
         for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS; token++)
             tables->has_sure_tokens |= tables->freqs.f[c][token] == PSTI_PLI_PROB_SUM;
@@ -162,35 +225,49 @@ static uint32_t bits_at(const uint8_t *bytes, size_t nbytes, uint32_t bit)
     return v >> (bit & 7);
 }
 
-/* States: exponents and mantissas give the high halves. */
-static enum pst_status parse_states(struct cursor *c, struct psti_pli_wave_head *head,
-                                    struct pst_error *err)
+/* Exponents of `size` bits, one after another. */
+static void take_exponents(const uint8_t *bytes, uint32_t size, uint8_t *exponents)
 {
+    for (uint32_t l = 0; l < PSTI_PLI_LANES; l++) {
+        uint32_t bit = size * l, v = bytes[bit >> 3];
+        if ((bit & 7) > 8 - size)
+            v |= (uint32_t)bytes[(bit >> 3) + 1] << 8;
+        exponents[l] = (uint8_t)(v >> (bit & 7) & ((1u << size) - 1));
+    }
+}
+
+/* States: exponents and mantissas give the high halves. */
+static enum pst_status parse_states(struct cursor *c, uint32_t bits,
+                                    struct psti_pli_wave_head *head, struct pst_error *err)
+{
+    uint32_t word_nbytes = bits / 8u, exponent_bits = bits == 8 ? 3 : 4;
     const uint8_t *sizes = take(c, 2);
-    const uint8_t *exponents = take(c, PSTI_PLI_WAVE_EXPONENT_NBYTES);
-    const uint8_t *low = take(c, PSTI_PLI_WAVE_STATE_NBYTES);
-    if (!sizes || !exponents || !low)
+    const uint8_t *packed = take(c, PSTI_PLI_LANES * exponent_bits / 8);
+    const uint8_t *low = take(c, psti_pli_wave_state_nbytes(bits));
+    uint8_t exponents[PSTI_PLI_LANES];
+    if (!sizes || !packed || !low)
         return truncated(err);
     size_t raw_nbytes = psti_load_u16(sizes);
     const uint8_t *raw = take(c, raw_nbytes);
     if (!raw)
         return truncated(err);
+    take_exponents(packed, exponent_bits, exponents);
     uint32_t bit = 0;
     for (uint32_t l = 0; l < PSTI_PLI_LANES; l++) {
-        uint32_t e = (exponents[l >> 1] >> (4 * (l & 1))) & 15, high = 1;
+        uint32_t e = exponents[l], high = 1;
         if (((size_t)bit + e + 7) / 8 > raw_nbytes)
             return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit has too few raw bytes");
         uint32_t mantissa = bits_at(raw, raw_nbytes, bit) & ((1u << e) - 1);
         bit += e;
         high = high << e | mantissa;
-        head->states[l] = high << 16 | psti_load_u16(low + 2 * (size_t)l);
+        head->states[l] = high << bits | (bits == 8 ? low[l] : psti_load_u16(low + 2 * (size_t)l));
     }
     head->raw = raw + (bit + 7) / 8;
     head->raw_nbytes = raw_nbytes - (bit + 7) / 8;
-    if (((c->end - c->at) & 1) != 0)
+    if ((size_t)(c->end - c->at) % word_nbytes != 0)
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit has half a word");
     head->words = c->at;
-    head->n_words = (size_t)(c->end - c->at) / 2;
+    head->n_words = (size_t)(c->end - c->at) / word_nbytes;
     return PST_OK;
 }
 
@@ -208,7 +285,7 @@ enum pst_status psti_pli_wave_parse(const struct psti_pli_unit *unit,
     head->n_bands = head->bands_per_plane * head->n_coded;
     head->n_steps = 64 * head->n_bands + 62;
     if (head->n_coded > 0)
-        return parse_states(&c, head, err);
+        return parse_states(&c, unit->bits, head, err);
     if (c.at != c.end)
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "bytes follow a constant wave unit");
     return PST_OK;

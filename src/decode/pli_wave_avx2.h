@@ -12,9 +12,11 @@
 
 typedef __m256i v32; /* a row */
 
-/* pli_wave_avx2_tokens.c */
+/* pli_wave_avx2_tokens8.c: activities of 8 bits; pli_wave_avx2_tokens.c: tokens of 16 bits. */
+void psti_pli_wave_avx2_tokens8(struct psti_pli_wave_job *job);
 void psti_pli_wave_avx2_tokens(struct psti_pli_wave_job *job);
 /* Of two units of one shape; if one of them does not end, the other may not have been done. */
+void psti_pli_wave_avx2_tokens8_two(struct psti_pli_wave_job jobs[2]);
 void psti_pli_wave_avx2_tokens_two(struct psti_pli_wave_job jobs[2]);
 /* pli_wave_avx2_rebuild.c, pli_wave_avx2_rebuild16.c: tokens with raw bits, or residuals of 16
  * bits -> lines of samples. */

@@ -1,13 +1,10 @@
-/* pli_wave_avx2_rebuild.c - from tokens to samples of 8 bits with AVX2: signs, predictions,
- * filters.
+/* pli_wave_avx2_rebuild.c - from residuals to samples of 8 bits with AVX2: predictions, filters.
  *
- * In: tokens with raw bits added, and the bits of the unit; out: lines of samples. What samples of
- * 16 bits have, too, is in pli_wave_rebuild.h. Pure functions, any thread. */
+ * In: rows of residuals; out: lines of samples. What samples of 16 bits have, too, is in
+ * pli_wave_rebuild.h. Pure functions, any thread. */
 #include "decode/pli_wave_avx2.h"
 
 #if defined(__x86_64__)
-#include "base/bits.h"
-
 #include <string.h>
 
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
@@ -16,7 +13,6 @@
 typedef v32 vec;
 
 struct state {
-    uint64_t sign_at; /* bit */
     vec last;
 };
 
@@ -63,24 +59,9 @@ INLINE vec first_two(vec v, vec from, bool lane_0, bool lane_1)
 
 /* -- Residuals and taps -- */
 
-/* Residuals of step t, left in place of the magnitudes. */
-INLINE vec residuals(struct psti_pli_wave_memory *m, struct state *x, uint32_t t)
+INLINE vec residuals(const struct psti_pli_wave_memory *m, uint32_t t)
 {
-    uint8_t *row = m->tokens[WAVE_BEFORE + t].lanes;
-    v32 value = row_load(row);
-    uint32_t lanes =
-        ~(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(value, _mm256_setzero_si256()));
-    uint64_t bits = psti_load_u64(m->bits + (x->sign_at >> 3)) >> (x->sign_at & 7);
-    uint32_t negative = _pdep_u32((uint32_t)bits, lanes);
-    x->sign_at += (uint32_t)_mm_popcnt_u32(lanes);
-    const v32 byte =
-        _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
-    const v32 bit = _mm256_set1_epi64x((long long)0x8040201008040201);
-    v32 mask = _mm256_shuffle_epi8(_mm256_set1_epi32((int)negative), byte);
-    mask = _mm256_cmpeq_epi8(_mm256_and_si256(mask, bit), bit);
-    value = _mm256_sign_epi8(value, _mm256_or_si256(mask, _mm256_set1_epi8(1)));
-    row_store(row, value);
-    return value;
+    return row_load(m->tokens[WAVE_BEFORE + t].lanes);
 }
 
 /* Products with taps, 16 bits: of the lanes that unpacking puts low and high. Residuals are made
@@ -227,6 +208,6 @@ void TARGET psti_pli_wave_avx2_rebuild(struct psti_pli_wave_job *job)
     struct psti_pli_wave_memory *m = job->memory;
     memset(m->of_8.samples, 0, WAVE_BEFORE * WAVE_LANES);
     memset(m->of_8.above, 0, WAVE_BEFORE * WAVE_LANES);
-    rebuild_unit(job, (struct state){0, _mm256_setzero_si256()});
+    rebuild_unit(job, (struct state){_mm256_setzero_si256()});
 }
 #endif

@@ -105,9 +105,8 @@ INLINE const uint8_t *residual_row(const struct psti_pli_wave_memory *m, uint32_
     return (const uint8_t *)(m->tokens + WAVE_BEFORE + t);
 }
 
-INLINE vec residuals(struct psti_pli_wave_memory *m, struct state *x, uint32_t t)
+INLINE vec residuals(const struct psti_pli_wave_memory *m, uint32_t t)
 {
-    (void)x;
     return vec_load(residual_row(m, t));
 }
 

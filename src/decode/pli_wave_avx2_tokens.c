@@ -1,4 +1,4 @@
-/* pli_wave_avx2_tokens.c - the token loop of the wave decoder with AVX2.
+/* pli_wave_avx2_tokens.c - the token loop of the wave decoder for samples of 16 bits with AVX2.
  *
  * In: a parsed unit and its tables; out: rows of 32 tokens. Pure functions, any thread. What
  * bounds it is a step's chain: slots -> 32 look-ups -> states -> which lanes take words -> slots.
@@ -51,9 +51,9 @@ INLINE v32 half_down(v32 v)
     return _mm256_and_si256(_mm256_srli_epi16(v, 1), _mm256_set1_epi8(127));
 }
 
-/* E of 16 bits: half of 2 A + B in lanes of `first`, in others of A + H(A) + B + 2 `twice`. Tokens
+/* Half of 2 A + B in lanes of `first`, in others of A + H(A) + B + 2 `twice`. Tokens
  * are at most 46: nothing exceeds a byte. */
-INLINE v32 wide_energies(v32 a, v32 b, v32 first, v32 twice)
+INLINE v32 all_energies(v32 a, v32 b, v32 first, v32 twice)
 {
     v32 others = _mm256_andnot_si256(first, a);
     b = _mm256_add_epi8(b, _mm256_avg_epu8(others, _mm256_setzero_si256()));
@@ -62,9 +62,9 @@ INLINE v32 wide_energies(v32 a, v32 b, v32 first, v32 twice)
     return _mm256_add_epi8(_mm256_add_epi8(e, twice), _mm256_and_si256(a, first));
 }
 
-/* E of all lanes. `odd`: the step's parity; `wide`: samples have 16 bits. */
+/* E of all lanes. `odd`: the step's parity. */
 INLINE v32 energies(const struct stream *s, const struct psti_pli_wave_shape *shape,
-                    const struct states *x, struct step at, bool odd, bool wide)
+                    const struct states *x, struct step at, bool odd)
 {
     const uint8_t *row = at.row->lanes;
     enum { STEP = sizeof(struct psti_pli_wave_row) };
@@ -82,7 +82,7 @@ INLINE v32 energies(const struct stream *s, const struct psti_pli_wave_shape *sh
         b = _mm256_and_si256(_mm256_add_epi8(ll, ul), cut);
     }
     if (shape->first)
-        return wide ? _mm256_add_epi8(a, half_down(b)) : _mm256_adds_epu8(_mm256_add_epi8(a, a), b);
+        return _mm256_add_epi8(a, half_down(b));
     const struct psti_pli_wave_band *front = shape->front;
     v32 first = row_load(front->energy), twice = _mm256_setzero_si256();
     if (shape->used) {
@@ -95,20 +95,12 @@ INLINE v32 energies(const struct stream *s, const struct psti_pli_wave_shape *sh
         v32 before = row_load(row - (size_t)STEP * s->delay);
         before = _mm256_and_si256(before, used);
         twice = _mm256_and_si256(before, doubled);
-        if (wide) {
-            before = _mm256_avg_epu8(_mm256_sub_epi8(before, twice), _mm256_setzero_si256());
-        } else {
-            before = _mm256_add_epi8(before, twice);
-            before = _mm256_avg_epu8(before, _mm256_and_si256(before, doubled));
-        }
+        before = _mm256_avg_epu8(_mm256_sub_epi8(before, twice), _mm256_setzero_si256());
         b = _mm256_add_epi8(b, before);
     } else if (shape->mixed) {
         first = pick(row_load(front_lanes(at.t)), first, row_load(front[-1].energy));
     }
-    if (wide)
-        return wide_energies(a, b, first, twice);
-    b = _mm256_adds_epu8(b, _mm256_avg_epu8(a, _mm256_and_si256(a, first)));
-    return _mm256_adds_epu8(a, b);
+    return all_energies(a, b, first, twice);
 }
 
 /* Contexts times 4. */
@@ -173,9 +165,9 @@ INLINE void look_up(const uint32_t *slots, __m128i lower, __m128i upper, v32 *lo
 
 /* The stages of a step. */
 INLINE void find_contexts(const struct stream *s, const struct psti_pli_wave_shape *shape,
-                          struct states *x, struct step at, bool odd, bool wide)
+                          struct states *x, struct step at, bool odd)
 {
-    x->context = contexts(s, energies(s, shape, x, at, odd, wide));
+    x->context = contexts(s, energies(s, shape, x, at, odd));
     if (!shape->whole)
         x->context = _mm256_blendv_epi8(_mm256_set1_epi8(4 * PSTI_PLI_WAVE_IDLE), x->context,
                                         active_lanes(s, shape, at.t));
@@ -290,9 +282,9 @@ static void TARGET open_stream(struct stream *s, const struct psti_pli_wave_job 
     struct psti_pli_wave_memory *m = job->memory;
     uint8_t near[16], middle[16], far[16];
     for (uint32_t i = 0; i < 16; i++) {
-        near[i] = (uint8_t)(psti_pli_wave_bucket[i] * 4);
-        middle[i] = (uint8_t)(psti_pli_wave_bucket[16 + i] * 4);
-        far[i] = i < 2 ? 0 : (uint8_t)(psti_pli_wave_bucket[16 * i] * 4);
+        near[i] = (uint8_t)(psti_pli_wave_bucket[1][i] * 4);
+        middle[i] = (uint8_t)(psti_pli_wave_bucket[1][16 + i] * 4);
+        far[i] = i < 2 ? 0 : (uint8_t)(psti_pli_wave_bucket[1][16 * i] * 4);
     }
     s->above_15 = _mm256_set1_epi8(0x70);
     s->sixteen = _mm256_set1_epi8(16);
@@ -327,7 +319,7 @@ static void TARGET close_stream(const struct stream *s, struct psti_pli_wave_job
     job->ends = s->states.words == s->end && _mm256_movemask_epi8(ends) == -1;
 }
 
-INLINE void run(struct stream *s, const struct psti_pli_wave_job *job, bool wide)
+INLINE void run(struct stream *s, const struct psti_pli_wave_job *job)
 {
     struct states x = s->states;
     const uint16_t *words_end = s->end;
@@ -336,7 +328,7 @@ INLINE void run(struct stream *s, const struct psti_pli_wave_job *job, bool wide
         end = end < job->head->n_steps ? end : job->head->n_steps;
         const struct psti_pli_wave_shape shape = psti_pli_wave_rows_shape(job, s->bands, k);
         struct step even = step_at(s->memory, t);
-        find_contexts(s, &shape, &x, even, false, wide);
+        find_contexts(s, &shape, &x, even, false);
         for (; even.t < end && x.words <= words_end;) {
             struct step odd = {even.t + 1, even.row + 1, even.all_but_newest,
                                even.all_but_newest - 1};
@@ -345,7 +337,7 @@ INLINE void run(struct stream *s, const struct psti_pli_wave_job *job, bool wide
             look_up_all(s, &x);
             advance_all(&shape, &x);
             keep_tokens(&shape, &x, even);
-            find_contexts(s, &shape, &x, odd, true, wide);
+            find_contexts(s, &shape, &x, odd, true);
             take_words(&x);
             look_up_all(s, &x);
             advance_all(&shape, &x);
@@ -353,7 +345,7 @@ INLINE void run(struct stream *s, const struct psti_pli_wave_job *job, bool wide
             even = (struct step){even.t + 2, even.row + 2, even.all_but_newest - 1,
                                  even.all_but_newest - 2};
             if (even.t < end)
-                find_contexts(s, &shape, &x, even, false, wide);
+                find_contexts(s, &shape, &x, even, false);
             take_words(&x);
         }
     }
@@ -362,7 +354,7 @@ INLINE void run(struct stream *s, const struct psti_pli_wave_job *job, bool wide
 
 /* The same for two streams of one shape: each stands where the other's chain waits. Stops where
  * the words of either are used up. */
-INLINE void run_two(struct stream s[2], const struct psti_pli_wave_job *job, bool wide)
+INLINE void run_two(struct stream s[2], const struct psti_pli_wave_job *job)
 {
     struct states x = s[0].states, y = s[1].states;
     const uint16_t *x_end = s[0].end, *y_end = s[1].end;
@@ -370,30 +362,30 @@ INLINE void run_two(struct stream s[2], const struct psti_pli_wave_job *job, boo
         uint32_t t = 64 * k, end = t + 64;
         end = end < job->head->n_steps ? end : job->head->n_steps;
         const struct psti_pli_wave_shape shape = psti_pli_wave_rows_shape(job, s->bands, k);
-        find_contexts(s, &shape, &x, step_at(s->memory, t), false, wide);
-        find_contexts(s + 1, &shape, &y, step_at(s[1].memory, t), false, wide);
+        find_contexts(s, &shape, &x, step_at(s->memory, t), false);
+        find_contexts(s + 1, &shape, &y, step_at(s[1].memory, t), false);
         for (; t < end && x.words <= x_end && y.words <= y_end; t += 2) {
             look_up_all(s, &x);
             look_up_all(s + 1, &y);
             advance_all(&shape, &x);
             keep_tokens(&shape, &x, step_at(s->memory, t));
-            find_contexts(s, &shape, &x, step_at(s->memory, t + 1), true, wide);
+            find_contexts(s, &shape, &x, step_at(s->memory, t + 1), true);
             take_words(&x);
             advance_all(&shape, &y);
             keep_tokens(&shape, &y, step_at(s[1].memory, t));
-            find_contexts(s + 1, &shape, &y, step_at(s[1].memory, t + 1), true, wide);
+            find_contexts(s + 1, &shape, &y, step_at(s[1].memory, t + 1), true);
             take_words(&y);
             look_up_all(s, &x);
             look_up_all(s + 1, &y);
             advance_all(&shape, &x);
             keep_tokens(&shape, &x, step_at(s->memory, t + 1));
             if (t + 2 < end)
-                find_contexts(s, &shape, &x, step_at(s->memory, t + 2), false, wide);
+                find_contexts(s, &shape, &x, step_at(s->memory, t + 2), false);
             take_words(&x);
             advance_all(&shape, &y);
             keep_tokens(&shape, &y, step_at(s[1].memory, t + 1));
             if (t + 2 < end)
-                find_contexts(s + 1, &shape, &y, step_at(s[1].memory, t + 2), false, wide);
+                find_contexts(s + 1, &shape, &y, step_at(s[1].memory, t + 2), false);
             take_words(&y);
         }
     }
@@ -406,10 +398,7 @@ void TARGET psti_pli_wave_avx2_tokens_two(struct psti_pli_wave_job jobs[2])
     struct stream s[2];
     open_stream(s, jobs);
     open_stream(s + 1, jobs + 1);
-    if (jobs->unit->bits == 8)
-        run_two(s, jobs, false);
-    else
-        run_two(s, jobs, true);
+    run_two(s, jobs);
     close_stream(s, jobs);
     close_stream(s + 1, jobs + 1);
 }
@@ -418,10 +407,7 @@ void TARGET psti_pli_wave_avx2_tokens(struct psti_pli_wave_job *job)
 {
     struct stream s;
     open_stream(&s, job);
-    if (job->unit->bits == 8)
-        run(&s, job, false);
-    else
-        run(&s, job, true);
+    run(&s, job);
     close_stream(&s, job);
 }
 #endif

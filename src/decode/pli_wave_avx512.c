@@ -2,12 +2,12 @@
  * four at a time.
  *
  * In and out: see pli_wave_int.h; plain C gives the same samples and statuses. AVX2 takes what is
- * not worth a road of its own: 16 bits, more words or raw bits than samples are worth, taps beyond
- * what 16-bit sums hold. Pure functions, any thread.
+ * not worth a road of its own: 16 bits, taps beyond what 16-bit sums hold. Pure functions, any
+ * thread.
  *
- * Tokens, then raw bits, then samples (the files pli_wave_avx512_*.c); each leaves rows of lanes,
- * step by step. Turning columns into rows then gives each lane's samples of all bands as one line,
- * in which row y of plane p begins at 2 * (y % 32) + 64 * (band of p and y): that is what the
+ * Activities, then residuals, then samples (the files pli_wave_avx512_*.c); each leaves rows of
+ * lanes, step by step. Turning columns into rows then gives each lane's samples of all bands as one
+ * line, in which row y of plane p begins at 2 * (y % 32) + 64 * (band of p and y): that is what the
  * planes handed out describe. */
 #include "decode/pli_wave_avx512.h"
 
@@ -44,11 +44,11 @@ INLINE void turn_16(const uint8_t (*rows)[WAVE_ROW], uint8_t *lines_0, uint8_t *
     interleave(b, a);
 #pragma GCC unroll 16
     for (int i = 0; i < 16; i++) {
-        uint8_t *line = (i & 1 ? lines_1 : lines_0) + (size_t)(i >> 1) * WAVE_LINE;
-        line_store(line, _mm512_castsi512_si128(a[i]));
-        line_store(line + 8 * WAVE_LINE, _mm512_extracti32x4_epi32(a[i], 1));
-        line_store(line + 16 * WAVE_LINE, _mm512_extracti32x4_epi32(a[i], 2));
-        line_store(line + 24 * WAVE_LINE, _mm512_extracti32x4_epi32(a[i], 3));
+        size_t low = (size_t)i * WAVE_LINE, high = low + 16 * (size_t)WAVE_LINE;
+        line_store(lines_0 + low, _mm512_castsi512_si128(a[i]));
+        line_store(lines_0 + high, _mm512_extracti32x4_epi32(a[i], 1));
+        line_store(lines_1 + low, _mm512_extracti32x4_epi32(a[i], 2));
+        line_store(lines_1 + high, _mm512_extracti32x4_epi32(a[i], 3));
     }
 }
 
@@ -62,8 +62,7 @@ TARGET static void make_lines(struct psti_pli_wave512_memory *m, uint32_t n_step
 
 static bool can_decode(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head)
 {
-    return unit->bits == 8 && head->n_coded > 0 && head->n_words <= WAVE_MAX_WORDS &&
-           head->raw_nbytes <= WAVE_MAX_RAW_NBYTES && psti_pli_wave_avx2_can_rebuild(head);
+    return unit->bits == 8 && head->n_coded > 0 && psti_pli_wave_avx2_can_rebuild(head);
 }
 
 static enum pst_status status_of(const struct psti_pli_wave512_job *job, uint32_t u, bool lacks,
@@ -83,8 +82,6 @@ static void finish(struct psti_pli_wave512_job *job, struct psti_pli_planes *pla
 {
     struct psti_pli_wave512_memory *m = job->memory;
     bool lacks[WAVE_UNITS] = {false, false};
-    if (job->n_units == 1) /* are read, but mean nothing */
-        memset(m->bits[1], 0, WAVE_BITS_BEHIND);
     psti_pli_wave512_raw_bits(job, lacks);
     psti_pli_wave512_rebuild(job);
     make_lines(m, job->heads[0]->n_steps);

@@ -3,9 +3,8 @@
  *
  * Two units make a job, and tokens of two jobs are decoded in turns, as one unit alone waits for
  * itself most of the time. A step of the cylinder (docs/format-pli.md, 5.5) is a row of 64 bytes:
- * byte 2 l is lane l of the first unit, byte 2 l + 1 of the second, so that one vector of bytes
- * holds both, and the words of a row are one unit's lanes when shifted or masked. A unit that comes
- * alone leaves its neighbour's bytes idle. Masks of lanes have two bits a lane likewise. */
+ * lanes of the first unit, then of the second, so that one vector of bytes holds both. A unit that
+ * comes alone leaves its neighbour's bytes idle. Masks of lanes have a bit for each likewise. */
 #ifndef PST_DECODE_PLI_WAVE_AVX512_H
 #define PST_DECODE_PLI_WAVE_AVX512_H
 
@@ -27,27 +26,29 @@ enum {
     WAVE_JOBS = 2, /* of two units each, whose tokens are decoded at once */
     WAVE_ROW = WAVE_UNITS * WAVE_LANES,
     WAVE_SAMPLE_ROWS = (PSTI_PLI_WAVE_MAX_STEPS + 15) / 16 * 16,
-    /* Units that have more are left to AVX2; encoders store such noise raw. */
-    WAVE_MAX_WORDS = 10 * 1024,
-    WAVE_MAX_RAW_NBYTES = 5 * 1024,
-    WAVE_BITS_BEHIND = 16,
-    WAVE_LINE = 640 /* bytes of one lane's samples of all bands, for those who read 96 at once */
+    /* As many bytes as samples: no token takes more words or bits. */
+    WAVE_MAX_WORDS = 4 * PSTI_PLI_WAVE_EDGE * PSTI_PLI_WAVE_EDGE + 1,
+    WAVE_MAX_RAW_NBYTES = 4 * PSTI_PLI_WAVE_EDGE * PSTI_PLI_WAVE_EDGE,
+    WAVE_BEHIND = 128, /* may be read behind words and bits */
+    WAVE_LINE = 640    /* bytes of one lane's samples of all bands, for those who read 96 at once */
 };
 
 struct psti_pli_wave512_memory {
-    _Alignas(64) uint8_t tokens[PSTI_PLI_WAVE_MAX_STEPS][WAVE_ROW]; /* become residuals in place */
+    /* Activities, which become residuals in place. */
+    _Alignas(64) uint8_t rows[PSTI_PLI_WAVE_MAX_STEPS][WAVE_ROW];
     uint8_t samples[WAVE_SAMPLE_ROWS][WAVE_ROW];
-    union {
-        uint16_t words[WAVE_UNITS][WAVE_MAX_WORDS + 4 * WAVE_LANES];
+    union { /* one after another */
+        uint8_t words[WAVE_UNITS][WAVE_MAX_WORDS + WAVE_BEHIND];
+        uint8_t bits[WAVE_UNITS][WAVE_MAX_RAW_NBYTES + PSTI_PLI_WAVE_STATE_NBYTES_8 + WAVE_BEHIND];
         uint8_t lines[WAVE_UNITS][WAVE_LANES * WAVE_LINE];
     };
-    uint8_t bits[WAVE_UNITS][WAVE_MAX_RAW_NBYTES + PSTI_PLI_WAVE_STATE_NBYTES + WAVE_BITS_BEHIND];
 };
 _Static_assert(WAVE_JOBS * sizeof(struct psti_pli_wave512_memory) <= PSTI_PLI_WORK_NBYTES,
                "scratch");
 
-/* Bytes and bits of a row that are the first unit's. */
-#define WAVE_FIRST_UNIT 0x5555555555555555ull
+/* Bits of a row's mask that are the first unit's; and the same bits for both units. */
+#define WAVE_FIRST_UNIT 0xffffffffull
+#define WAVE_BOTH(lanes) (0x100000001ull * (lanes))
 
 /* One unit, or two of the same shape: height, coded planes, and so bands and steps. Of one unit
  * alone the second unit and head are the first's once more. */
@@ -57,23 +58,26 @@ struct psti_pli_wave512_job {
     const struct psti_pli_wave_head *heads[WAVE_UNITS];
     struct psti_pli_wave_tables *tables;
     struct psti_pli_wave512_memory *memory;
-    uint16_t low[WAVE_UNITS][WAVE_LANES]; /* low halves of the states at the end */
-    bool ends[WAVE_UNITS];                /* all words were used and the states are at their end */
+    uint8_t low[WAVE_UNITS][WAVE_LANES]; /* low halves of the states at the end */
+    bool ends[WAVE_UNITS];               /* all words were used and the states are at their end */
 };
 
 /* pli_wave_avx512_tokens.c */
 /* Of one job, or of two of one shape, of which the first has two units. */
 void psti_pli_wave512_tokens(struct psti_pli_wave512_job *jobs, uint32_t n_jobs);
-/* pli_wave_avx512_raw.c: signs and raw bits behind the words, tokens become magnitudes; `lacks` is
- * set where a unit has too few bits. */
+/* pli_wave_avx512_raw.c: activities become residuals; `lacks` is set where a unit has too few
+ * bits. */
 void psti_pli_wave512_raw_bits(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS]);
 /* pli_wave_avx512_rebuild.c: residuals -> samples. */
 void psti_pli_wave512_rebuild(struct psti_pli_wave512_job *job);
 
 /* Of both units: the lane at column 0 in even steps, 1 in odd ones; and lanes that are in band
  * t >> 6, while the others are in the band before. */
-static inline uint64_t wave512_newest(uint32_t t) { return 3ull << (t & 62); }
-static inline uint64_t wave512_front(uint32_t t) { return (4ull << (t & 62)) - 1; }
+static inline uint64_t wave512_newest(uint32_t t) { return WAVE_BOTH(1) << ((t & 62) >> 1); }
+static inline uint64_t wave512_front(uint32_t t)
+{
+    return WAVE_BOTH((2ull << psti_pli_wave_front_lane(t)) - 1);
+}
 
 INLINE __m512i row_load(const void *at) { return _mm512_loadu_si512(at); }
 INLINE void row_store(void *at, __m512i v) { _mm512_storeu_si512(at, v); }
@@ -81,9 +85,9 @@ INLINE void row_store(void *at, __m512i v) { _mm512_storeu_si512(at, v); }
 INLINE __m512i turn(__m512i v)
 {
     const __m512i from = _mm512_set_epi8(
-        61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41, 40, 39,
-        38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16,
-        15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 63, 62);
+        62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41, 40,
+        39, 38, 37, 36, 35, 34, 33, 32, 63, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17,
+        16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 31);
     return _mm512_permutexvar_epi8(from, v);
 }
 /* Bits of `yes` where `mask` has ones, else of `no`. */

@@ -1,9 +1,10 @@
-/* pli_wave_avx512_raw.c - raw bits of the wave decoder with AVX-512 VBMI: large tokens become
- * magnitudes.
+/* pli_wave_avx512_raw.c - signs and raw bits of the wave decoder with AVX-512 VBMI: activities
+ * become residuals.
  *
- * In: rows of tokens, and the bits of the units with the low halves of their states; out: rows of
- * magnitudes, bits made contiguous. Pure functions, any thread. Signs come first among a unit's
- * bits: they are counted here and read later (pli_wave_avx512_rebuild.c). */
+ * In: rows of activities, and the bits of the units with the low halves of their states; out: rows
+ * of residuals. Pure functions, any thread. A row needs at most 32 bytes of each unit's bits. Each
+ * eight lanes take those bytes that hold theirs, and each lane of them its bits: at most 57 for
+ * eight lanes, wherever they begin. Rows that have more are rare and go lane by lane. */
 #include "decode/pli_wave_avx512.h"
 
 #if defined(__x86_64__)
@@ -11,119 +12,181 @@
 
 #include <string.h>
 
-enum { CHUNK = 64 /* rows */ };
+enum { MOST_OF_EIGHT = 57 /* bits */ };
 
-/* Of both units: how many tokens other than 0 there are, which have signs; and where in each row
- * large ones are, with rows of none behind the last. */
-struct tally {
-    uint64_t n_signs[WAVE_UNITS];
-    _Alignas(64) uint64_t large[(PSTI_PLI_WAVE_MAX_STEPS + 7) / 8 * 8];
+/* By an activity's lower four bits: how many bits there are, and the least magnitude. */
+static const uint8_t sizes[16] = PSTI_PLI_WAVE_ALL_BITS_OF, bases[16] = PSTI_PLI_WAVE_BASES_OF;
+
+/* Of one unit. */
+struct source {
+    const uint8_t *bytes;
+    uint64_t nbytes; /* zeros follow */
 };
 
-TARGET static void count_tokens(const uint8_t (*rows)[WAVE_ROW], uint32_t n_rows,
-                                struct tally *tally)
-{
-    const __m512i one = _mm512_set1_epi8(1), limit = _mm512_set1_epi8(PSTI_PLI_DIRECT - 1);
-    const __m512i zero = _mm512_setzero_si512(), low = _mm512_set1_epi16(255);
-    __m512i first = zero, second = zero;
-    for (uint32_t t = 0; t < n_rows; t += CHUNK) {
-        uint32_t end = n_rows - t < CHUNK ? n_rows : t + CHUNK;
-        __m512i some = zero; /* by byte */
-        for (uint32_t i = t; i < end; i++) {
-            __m512i row = row_load(rows[i]);
-            some = _mm512_add_epi8(some, _mm512_min_epu8(row, one));
-            tally->large[i] = _mm512_cmpgt_epu8_mask(row, limit);
-        }
-        first = _mm512_add_epi64(first, _mm512_sad_epu8(_mm512_and_si512(some, low), zero));
-        second = _mm512_add_epi64(second, _mm512_sad_epu8(_mm512_srli_epi16(some, 8), zero));
-    }
-    tally->n_signs[0] = psti_avx512_sum_u64(first);
-    tally->n_signs[1] = psti_avx512_sum_u64(second);
-    for (uint32_t t = n_rows; t % 8 != 0; t++)
-        tally->large[t] = 0;
-}
-
-/* Where in a chunk large tokens are. */
-struct places {
-    uint16_t at[WAVE_UNITS][(CHUNK + 1) * WAVE_LANES];
-    uint32_t n[WAVE_UNITS];
+/* All of them, so that loops hold them in registers. */
+struct constants {
+    __m512i one, seven, seven_64; /* bytes, and words */
+    __m512i sums_before;  /* by this factor: bytes become sums of those below in their word */
+    __m512i half, eighth; /* products of bits by these shift bytes to the right */
+    __m512i more;         /* what sums are at least if there are more than MOST_OF_EIGHT */
+    __m512i sizes, masks, bases; /* by lower four bits */
+    __m512i lasts;               /* bytes 0..3 of each word: the last ones of the unit's words */
+    __m512i lowest;              /* the lowest byte of the word, in all its bytes */
+    __m512i ascending;           /* bytes of a word 0..7, + 32 of the second unit */
 };
 
-/* Those of row i of the chunk. Compressed in a register: stores that compress are slow on Zen 4. */
-INLINE void add_row(struct places *places, uint64_t large, uint32_t i)
+/* Where eight lanes' bits begin among those of their unit's row: of words 0..3 of each unit. */
+#define WORDS_BEFORE 0x0703010007030100ull
+
+/* -- Rows with many bits -- */
+
+/* A row's bits begin at `bit` of `bytes`. */
+static void lane_by_lane(uint8_t *row, const uint8_t *bytes, uint32_t bit)
 {
-    const __m512i lanes =
-        _mm512_set_epi16(62, 60, 58, 56, 54, 52, 50, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 26,
-                         24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-    __m512i at = _mm512_add_epi16(lanes, _mm512_set1_epi16((int16_t)(WAVE_ROW * i)));
-    for (uint32_t u = 0; u < WAVE_UNITS; u++) {
-        __mmask32 of_unit = (__mmask32)_pext_u64(large >> u, WAVE_FIRST_UNIT);
-        row_store(places->at[u] + places->n[u], _mm512_maskz_compress_epi16(of_unit, at));
-        places->n[u] += (uint32_t)_mm_popcnt_u32(of_unit);
-        at = _mm512_add_epi16(at, _mm512_set1_epi16(1));
+    for (uint32_t l = 0; l < WAVE_LANES; l++) {
+        uint32_t which = row[l] & 15, size = sizes[which];
+        uint32_t v = (uint32_t)psti_load_u16(bytes + (bit >> 3)) >> (bit & 7);
+        v &= (1u << size) - 1;
+        uint32_t m = bases[which] + (v >> 1);
+        row[l] = (uint8_t)((v & 1) != 0 ? 0 - m : m);
+        bit += size;
     }
 }
 
-/* `large`: of the rows of a chunk, the last of which may have fewer than eight. */
-TARGET static void find_large(const uint64_t *large, uint32_t n_rows, struct places *places)
+/* -- Rows -- */
+
+/* A row whose bits have been found: */
+struct row {
+    uint32_t t;
+    __m512i g;
+    __m512i before; /* where each lane's begin among its eight lanes', */
+    __m512i begin;  /* and the eight's after the byte where the unit's begin; in words */
+    const uint8_t *next[WAVE_UNITS]; /* these bytes */
+    bool many;
+};
+
+INLINE const uint8_t *bytes_at(const struct source *source, uint64_t at)
 {
-    places->n[0] = places->n[1] = 0;
-    for (uint32_t t = 0; t < n_rows; t += 8) {
-        __m512i eight = _mm512_loadu_si512(large + t);
-        for (uint32_t some = _mm512_test_epi64_mask(eight, eight); some != 0; some &= some - 1) {
-            uint32_t i = t + (uint32_t)__builtin_ctz(some);
-            add_row(places, large[i], i);
-        }
+    return source->bytes + (at >> 3 < source->nbytes ? at >> 3 : source->nbytes);
+}
+
+/* `at`: the next bit of the unit, in each of its words. */
+INLINE struct row find_row(const struct constants *c, const uint8_t (*rows)[WAVE_ROW], uint32_t t,
+                           const struct source sources[WAVE_UNITS], __m512i *at)
+{
+    const __m512i zero = _mm512_setzero_si512();
+    __m512i g = row_load(rows[t]), size = _mm512_shuffle_epi8(c->sizes, g);
+    __m512i before = _mm512_mullo_epi64(size, c->sums_before);
+    __m512i sums = _mm512_add_epi8(size, before); /* last bytes: of all eight */
+    __m512i eights = _mm512_permutexvar_epi8(c->lasts, sums);
+    __m512i begin = _mm512_sad_epu8(_mm512_maskz_mov_epi8(WORDS_BEFORE, eights), zero);
+    __m512i all = _mm512_sad_epu8(_mm512_maskz_mov_epi8(0x0f0f0f0f0f0f0f0f, eights), zero);
+    uint64_t a = (uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(*at));
+    uint64_t b = (uint64_t)_mm_cvtsi128_si64(_mm512_extracti32x4_epi32(*at, 2));
+    struct row row = {.t = t,
+                      .g = g,
+                      .before = before,
+                      .begin = _mm512_add_epi64(begin, _mm512_and_si512(*at, c->seven_64)),
+                      .next = {bytes_at(sources, a), bytes_at(sources + 1, b)},
+                      .many = _mm512_cmpge_epu64_mask(sums, c->more) != 0};
+    *at = _mm512_add_epi64(*at, all);
+    return row;
+}
+
+INLINE __m256i load_32(const uint8_t *at) { return _mm256_loadu_si256((const void *)at); }
+
+INLINE void rebuild_row(const struct constants *c, uint8_t (*rows)[WAVE_ROW], const struct row *r)
+{
+    __m512i window = _mm512_castsi256_si512(load_32(r->next[0]));
+    window = _mm512_inserti64x4(window, load_32(r->next[1]), 1);
+    __m512i begin = _mm512_shuffle_epi8(r->begin, c->lowest);
+    __m512i from =
+        _mm512_add_epi8(_mm512_gf2p8affine_epi64_epi8(begin, c->eighth, 0), c->ascending);
+    __m512i shift = _mm512_add_epi8(_mm512_and_si512(begin, c->seven), r->before);
+    __m512i v = _mm512_multishift_epi64_epi8(shift, _mm512_permutexvar_epi8(from, window));
+    v = _mm512_and_si512(v, _mm512_shuffle_epi8(c->masks, r->g));
+    __m512i m = _mm512_shuffle_epi8(c->bases, r->g);
+    m = _mm512_add_epi8(m, _mm512_gf2p8affine_epi64_epi8(v, c->half, 0));
+    __mmask64 negative = _mm512_test_epi8_mask(v, c->one);
+    row_store(rows[r->t], _mm512_mask_sub_epi8(m, negative, _mm512_setzero_si512(), m));
+    if (r->many) {
+        uint64_t bits[8];
+        row_store(bits, r->begin);
+        row_store(rows[r->t], r->g);
+        lane_by_lane(rows[r->t], r->next[0], (uint32_t)bits[0]);
+        lane_by_lane(rows[r->t] + WAVE_LANES, r->next[1], (uint32_t)bits[4]);
     }
 }
 
-/* Magnitudes in place of large tokens of one unit and chunk; returns the bit behind theirs. */
-TARGET static uint64_t add_bits(uint8_t *rows, const uint16_t *places, uint32_t n,
-                                const uint8_t *bits, uint64_t at, uint64_t n_bits)
+/* Returns where in the bits each unit is behind the last row. Each row's bits are found while those
+ * of the one before are taken: a processor's queues are too short to find that by themselves. */
+INLINE void run_rows(const struct constants *c, uint8_t (*rows)[WAVE_ROW], uint32_t n_rows,
+                     const struct source sources[WAVE_UNITS], uint64_t ends[WAVE_UNITS])
 {
-    /* By token - 24; samples of 8 bits have no more. */
-    static const uint8_t sizes[8] = {3, 4, 4, 5, 5, 6}, bases[8] = {24, 32, 48, 64, 96, 128};
-    for (uint32_t i = 0; i < n && at <= n_bits; i++) {
-        uint8_t *magnitude = rows + places[i];
-        uint32_t token = (*magnitude - PSTI_PLI_DIRECT) & 7u;
-        uint64_t next = psti_load_u64(bits + (at >> 3)) >> (at & 7);
-        *magnitude = (uint8_t)(bases[token] + _bzhi_u32((uint32_t)next, sizes[token]));
-        at += sizes[token];
+    __m512i at = _mm512_setzero_si512();
+    struct row row = find_row(c, (const uint8_t(*)[WAVE_ROW])rows, 0, sources, &at);
+    for (uint32_t t = 1; t < n_rows; t++) {
+        struct row next = find_row(c, (const uint8_t(*)[WAVE_ROW])rows, t, sources, &at);
+        rebuild_row(c, rows, &row);
+        row = next;
     }
-    return at;
+    rebuild_row(c, rows, &row);
+    ends[0] = (uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(at));
+    ends[1] = (uint64_t)_mm_cvtsi128_si64(_mm512_extracti32x4_epi32(at, 2));
 }
 
-/* A unit's bits, its states' halves behind them, zeros behind those; how many there are. */
-static uint64_t open_bits(const struct psti_pli_wave512_job *job, uint32_t u)
+/* -- Units -- */
+
+TARGET __attribute__((noinline)) static struct constants make_constants(void)
+{
+    uint8_t masks[16], lasts[64], lowest[64], ascending[64];
+    for (uint32_t i = 0; i < 16; i++)
+        masks[i] = (uint8_t)((1u << sizes[i]) - 1);
+    for (uint32_t i = 0; i < 64; i++) {
+        lasts[i] = (uint8_t)((i & 32) + 8 * (i & 3) + 7);
+        lowest[i] = i & 8;
+        ascending[i] = (uint8_t)((i & 32) + (i & 7));
+    }
+    return (struct constants){
+        .one = _mm512_set1_epi8(1),
+        .seven = _mm512_set1_epi8(7),
+        .seven_64 = _mm512_set1_epi64(7),
+        .sums_before = _mm512_set1_epi64(0x0101010101010100),
+        .half = _mm512_set1_epi64(0x0204081020408000),
+        .eighth = _mm512_set1_epi64(0x0810204080000000),
+        .more = _mm512_set1_epi64((int64_t)((MOST_OF_EIGHT + 1ull) << 56)),
+        .sizes = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)sizes)),
+        .masks = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)masks)),
+        .bases = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)bases)),
+        .lasts = row_load(lasts),
+        .lowest = row_load(lowest),
+        .ascending = row_load(ascending),
+    };
+}
+
+/* A unit's bits, its states' halves behind them, zeros behind those. */
+TARGET static struct source open_bits(const struct psti_pli_wave512_job *job, uint32_t u)
 {
     const struct psti_pli_wave_head *head = job->heads[u];
     uint8_t *bits = job->memory->bits[u];
-    memcpy(bits, head->raw, head->raw_nbytes);
-    for (uint32_t l = 0; l < WAVE_LANES; l++)
-        psti_store_u16(bits + head->raw_nbytes + 2 * (size_t)l, job->low[u][l]);
-    memset(bits + head->raw_nbytes + PSTI_PLI_WAVE_STATE_NBYTES, 0, WAVE_BITS_BEHIND);
-    return 8 * ((uint64_t)head->raw_nbytes + PSTI_PLI_WAVE_STATE_NBYTES);
+    /* Samples need no more. */
+    size_t n = head->raw_nbytes < WAVE_MAX_RAW_NBYTES ? head->raw_nbytes : WAVE_MAX_RAW_NBYTES;
+    memcpy(bits, head->raw, n);
+    memcpy(bits + n, job->low[u], PSTI_PLI_WAVE_STATE_NBYTES_8);
+    n += PSTI_PLI_WAVE_STATE_NBYTES_8;
+    memset(bits + n, 0, WAVE_BEHIND);
+    return (struct source){bits, n};
 }
 
 TARGET void psti_pli_wave512_raw_bits(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS])
 {
-    struct psti_pli_wave512_memory *m = job->memory;
-    uint32_t n_steps = job->heads[0]->n_steps;
-    struct tally tally;
-    count_tokens((const uint8_t(*)[WAVE_ROW])m->tokens, n_steps, &tally);
-    uint64_t n_bits[WAVE_UNITS], at[WAVE_UNITS];
-    for (uint32_t u = 0; u < job->n_units; u++) {
-        n_bits[u] = open_bits(job, u);
-        at[u] = tally.n_signs[u];
-    }
-    for (uint32_t t = 0; t < n_steps; t += CHUNK) {
-        struct places places;
-        uint32_t n_rows = n_steps - t < CHUNK ? n_steps - t : CHUNK;
-        find_large(tally.large + t, n_rows, &places);
-        for (uint32_t u = 0; u < job->n_units; u++)
-            at[u] = add_bits(m->tokens[t], places.at[u], places.n[u], m->bits[u], at[u], n_bits[u]);
-    }
+    const struct constants c = make_constants();
+    struct source sources[WAVE_UNITS];
+    uint64_t ends[WAVE_UNITS];
+    sources[0] = open_bits(job, 0);
+    sources[1] = job->n_units > 1 ? open_bits(job, 1) : sources[0]; /* means nothing */
+    run_rows(&c, job->memory->rows, job->heads[0]->n_steps, sources, ends);
     for (uint32_t u = 0; u < job->n_units; u++)
-        lacks[u] = at[u] > n_bits[u];
+        lacks[u] = ends[u] > 8 * sources[u].nbytes;
 }
 #endif

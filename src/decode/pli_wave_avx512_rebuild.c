@@ -1,10 +1,9 @@
-/* pli_wave_avx512_rebuild.c - from tokens to samples with AVX-512 VBMI: signs, predictions,
- * filters.
+/* pli_wave_avx512_rebuild.c - from residuals to samples with AVX-512 VBMI: predictions, filters.
  *
- * In: tokens with raw bits added, and the bits of the units; out: rows of samples by step. Pure
- * functions, any thread. A vector has a step of both units; samples of the last four steps, as they
- * are and turned to the lane below, stay in registers. Bands are taken one after another; loops are
- * made for what is common (MED, with taps or without; filters), one for everything else. */
+ * In: rows of residuals; out: rows of samples by step. Pure functions, any thread. A vector has a
+ * step of both units; samples of the last four steps, as they are and turned to the lane below,
+ * stay in registers. Bands are taken one after another; loops are made for what is common (MED,
+ * with taps or without; filters), one for everything else. */
 #include "decode/pli_wave_avx512.h"
 
 #if defined(__x86_64__)
@@ -16,7 +15,6 @@
 struct samples {
     __m512i own1, own2;                     /* of the last step and of the one before */
     __m512i above1, above2, above3, above4; /* of the last steps, in the lane below */
-    uint64_t sign_at[WAVE_UNITS];           /* bit */
 };
 
 /* The plane whose lanes begin in a band, or end. Offsets lead from a row of residuals to that of
@@ -49,31 +47,9 @@ struct rebuild {
     uint64_t first; /* lane 0 if it is in its plane's first row */
     struct part front, rear;
     struct filter_tables tables;
+    bool has_places;
     struct entry_places low, high, all; /* of bytes as unpacking puts them, and as they are */
 };
-
-/* -- Residuals -- */
-
-/* The negative ones of a unit whose lanes in `some` have signs. */
-INLINE uint64_t negatives(const uint8_t *bits, uint64_t *at, uint64_t some)
-{
-    uint64_t signs = psti_load_u64(bits + (*at >> 3)) >> (*at & 7);
-    *at += (uint64_t)_mm_popcnt_u64(some);
-    return _pdep_u64(signs, some);
-}
-
-/* Residuals of step t, left in place of the magnitudes. */
-INLINE __m512i residuals(const struct rebuild *r, struct samples *x, uint32_t t)
-{
-    uint8_t *row = r->memory->tokens[t];
-    __m512i value = row_load(row);
-    uint64_t some = _mm512_test_epi8_mask(value, value);
-    __mmask64 negative = negatives(r->memory->bits[0], x->sign_at, some & WAVE_FIRST_UNIT) |
-                         negatives(r->memory->bits[1], x->sign_at + 1, some & ~WAVE_FIRST_UNIT);
-    value = _mm512_mask_sub_epi8(value, negative, _mm512_setzero_si512(), value);
-    row_store(row, value);
-    return value;
-}
 
 /* -- Neighbours -- */
 
@@ -85,7 +61,7 @@ struct near {
 INLINE __mmask64 last_lanes(const struct rebuild *r, uint32_t t)
 {
     uint32_t d = (t - r->last[0]) & 63, e = (t - r->last[1]) & 63;
-    return (d & 1 ? 0 : 1ull << d) | (e & 1 ? 0 : 2ull << e);
+    return (d & 1 ? 0 : 1ull << (d >> 1)) | (e & 1 ? 0 : 1ull << (WAVE_LANES + (e >> 1)));
 }
 
 /* Lanes 0 and 1 where they are in their plane's first two rows; lane 1 follows lane 0 into a band
@@ -93,7 +69,7 @@ INLINE __mmask64 last_lanes(const struct rebuild *r, uint32_t t)
 INLINE __mmask64 rows_01(const struct rebuild *r, uint32_t t)
 {
     bool first_1 = (((t - 2) >> 6) & (r->bands_per_plane - 1)) == 0;
-    return r->first | (first_1 ? 12 : 0);
+    return r->first | (first_1 ? WAVE_BOTH(2) : 0);
 }
 
 /* Neighbours of each lane's sample (5.3). */
@@ -193,7 +169,7 @@ INLINE struct words tap_words(const struct rebuild *r, const struct taps *taps, 
                               uint64_t front, bool mixed)
 {
     const __m512i top = _mm512_set1_epi8((char)0x80);
-    const uint8_t *row = r->memory->tokens[t];
+    const uint8_t *row = r->memory->rows[t];
     __m512i r0 = row_load(row + r->front.to_0), r1 = row_load(row + r->front.to_1);
     if (mixed) {
         r0 = _mm512_mask_mov_epi8(row_load(row + r->rear.to_0), front, r0);
@@ -283,7 +259,7 @@ INLINE void one_step(const struct rebuild *r, struct samples *x, const struct la
                      const struct taps *taps, uint32_t t, bool odd, struct kind kind)
 {
     const uint64_t front = wave512_front(t);
-    __m512i residual = residuals(r, x, t), p = residual;
+    __m512i residual = row_load(r->memory->rows[t]), p = residual;
     struct near n = neighbours(r, x, t, odd, kind.filters);
     if (kind.filters)
         p = filtered(f, &n, tap_words(r, &f->taps, t, front, kind.mixed));
@@ -336,6 +312,11 @@ typedef void band_loop(struct rebuild *r, uint32_t t, uint32_t end);
 
 /* -- Parts -- */
 
+TARGET static __m512i of_units(uint8_t first, uint8_t second)
+{
+    return _mm512_mask_mov_epi8(_mm512_set1_epi8((char)second), WAVE_FIRST_UNIT,
+                                _mm512_set1_epi8((char)first));
+}
 static uint64_t lanes_of(uint32_t unit) { return unit == 0 ? WAVE_FIRST_UNIT : ~WAVE_FIRST_UNIT; }
 
 TARGET static void open_part(const struct psti_pli_wave512_job *job, uint32_t band, struct part *p)
@@ -364,8 +345,8 @@ TARGET static void open_part(const struct psti_pli_wave512_job *job, uint32_t ba
         if (plane->predictor == PSTI_PLI_PREDICT_FILTERS)
             p->filter |= lanes_of(u);
     }
-    p->a = _mm512_set1_epi16((int16_t)psti_load_u16(a));
-    p->b = _mm512_set1_epi16((int16_t)psti_load_u16(b));
+    p->a = of_units(a[0], a[1]);
+    p->b = of_units(b[0], b[1]);
 }
 
 struct table_bytes {
@@ -421,19 +402,44 @@ TARGET static void open_tables(struct rebuild *r, const struct psti_pli_wave512_
                                        row_load(b.a_b), row_load(b.bias),  row_load(b.med)};
 }
 
+/* `order`: which byte of a row stands where. `pair`: whether bytes are parts of pairs. */
+TARGET static struct entry_places places_of(const uint8_t order[64], bool pair)
+{
+    uint8_t minus_2l[64], base[64];
+    for (uint32_t i = 0; i < 64; i++) {
+        uint32_t lane = order[i] & 31, unit = order[i] >> 5;
+        minus_2l[i] = (uint8_t)(0 - 2 * lane);
+        base[i] = (uint8_t)(32 * unit + 16 * (lane >> 4) + (pair ? i & 1 : 0));
+    }
+    return (struct entry_places){row_load(minus_2l), row_load(base)};
+}
+
+TARGET static void open_places(struct rebuild *r)
+{
+    uint8_t low[64], high[64], all[64];
+    for (uint8_t i = 0; i < 64; i++) {
+        low[i] = (uint8_t)((i & 48) + ((i & 15) >> 1));
+        high[i] = (uint8_t)(low[i] + 8);
+        all[i] = i;
+    }
+    r->has_places = true;
+    r->low = places_of(low, true);
+    r->high = places_of(high, true);
+    r->all = places_of(all, false);
+}
+
 /* -- The units -- */
 
 TARGET static void open_band(struct rebuild *r, const struct psti_pli_wave512_job *job, uint32_t k)
 {
     const struct psti_pli_wave_head *head = job->heads[0];
     bool first = k < head->n_bands && k % head->bands_per_plane == 0;
-    r->first = first ? 3 : 0;
+    r->first = first ? WAVE_BOTH(1) : 0;
     if (first) { /* stands above lane 0 at (0, 0) */
         uint32_t plane = k / head->bands_per_plane;
-        uint32_t starts =
-            (uint8_t)head->planes[plane].start | (uint32_t)job->heads[1]->planes[plane].start << 8;
-        r->samples.above2 =
-            _mm512_mask_mov_epi8(r->samples.above2, 3, _mm512_set1_epi16((int16_t)starts));
+        __m512i starts = of_units((uint8_t)head->planes[plane].start,
+                                  (uint8_t)job->heads[1]->planes[plane].start);
+        r->samples.above2 = _mm512_mask_mov_epi8(r->samples.above2, r->first, starts);
     }
     open_part(job, k, &r->front);
     open_part(job, k - 1, &r->rear);
@@ -454,8 +460,11 @@ TARGET static void rebuild_band(struct rebuild *r, const struct psti_pli_wave512
 {
     open_band(r, job, k);
     uint64_t filter = r->front.filter | r->rear.filter;
-    if (filter != 0)
+    if (filter != 0) {
+        if (!r->has_places)
+            open_places(r);
         open_tables(r, job, k);
+    }
     bool mixed = r->front.there && r->rear.there && r->front.index != r->rear.index;
     if (!r->front.there)
         r->front = r->rear;
@@ -477,31 +486,6 @@ TARGET static void rebuild_band(struct rebuild *r, const struct psti_pli_wave512
         loops[simple != 0][0](r, t, end);
 }
 
-/* `order`: which byte of a row stands where. `pair`: whether bytes are parts of pairs. */
-TARGET static struct entry_places places_of(const uint8_t order[64], bool pair)
-{
-    uint8_t minus_2l[64], base[64];
-    for (uint32_t i = 0; i < 64; i++) {
-        uint32_t lane = order[i] >> 1, unit = order[i] & 1;
-        minus_2l[i] = (uint8_t)(0 - 2 * lane);
-        base[i] = (uint8_t)(32 * unit + 16 * (lane >> 4) + (pair ? i & 1 : 0));
-    }
-    return (struct entry_places){row_load(minus_2l), row_load(base)};
-}
-
-TARGET static void open_places(struct rebuild *r)
-{
-    uint8_t low[64], high[64], all[64];
-    for (uint8_t i = 0; i < 64; i++) {
-        low[i] = (uint8_t)((i & 48) + ((i & 15) >> 1));
-        high[i] = (uint8_t)(low[i] + 8);
-        all[i] = i;
-    }
-    r->low = places_of(low, true);
-    r->high = places_of(high, true);
-    r->all = places_of(all, false);
-}
-
 TARGET void psti_pli_wave512_rebuild(struct psti_pli_wave512_job *job)
 {
     struct rebuild r;
@@ -510,7 +494,6 @@ TARGET void psti_pli_wave512_rebuild(struct psti_pli_wave512_job *job)
     for (uint32_t u = 0; u < WAVE_UNITS; u++)
         r.last[u] = job->units[u]->width - 1u;
     r.bands_per_plane = job->heads[0]->bands_per_plane;
-    open_places(&r);
     for (uint32_t t = 0, n_steps = job->heads[0]->n_steps; t < n_steps; t += 64)
         rebuild_band(&r, job, t >> 6, t, t + 64 < n_steps ? t + 64 : n_steps);
 }

@@ -1,40 +1,36 @@
 /* pli_wave_avx512_tokens.c - the token loop of the wave decoder with AVX-512 VBMI.
  *
- * In: one to four parsed units and their tables; out: rows of tokens. Pure functions, any thread.
+ * In: one to four parsed units and their tables; out: rows of activities. Pure functions, any
+ * thread.
  *
- * Of each unit there are words of 16 bits, one for each lane: halves of the states, entries. Tokens
- * and contexts are bytes, and a vector holds those of two units. What bounds a unit alone is a
- * step's chain (slots -> 32 look-ups -> states -> which lanes take words -> contexts -> slots): 90
- * cycles on Zen 4, of which its instructions fill a third. Two pairs of units, one working while
- * the other waits, take some 36 cycles a unit. Look-ups go through general registers and masked
- * broadcasts: the processors' gathers are microcode on Zen 4 and made slow on purpose on many of
- * Intel's (Downfall), and tables of 16 contexts are too large for permutations. Words are expanded
- * straight into the lanes whose states fell short. */
+ * All is bytes, and a vector holds those of two units. Tokens are searched for among the bounds of
+ * their contexts, in three steps that halve: permutations of registers look all bounds up, and what
+ * they leave is an index of context and token, which looks up all else. What bounds a pair of units
+ * alone is a step's chain (slots -> three comparisons -> frequencies -> states -> which lanes take
+ * words -> slots), so that two pairs take turns. Words are expanded straight into the lanes whose
+ * states fell short. */
 #include "decode/pli_wave_avx512.h"
 
 #if defined(__x86_64__)
 #include <string.h>
 
-/* What goes from step to step: of one unit, in words, */
-struct states {
-    __m512i hi, lo;
-    __m512i bias, high;          /* looked up */
-    const uint16_t *words, *end; /* end + 1: there were too few */
-};
-/* and of two, in bytes: of lane l of the first in byte 2 l, of the second in byte 2 l + 1. */
+/* What goes from step to step, of two units. */
 struct pair {
-    struct states first, second;
-    __m512i g1, g2;                             /* tokens of the last step and of the one before */
+    __m512i hi, lo;                             /* halves of the states */
+    __m512i g1, g2;                             /* activities of the last step, of the one before */
     __m512i turned1, turned2, turned3, turned4; /* of the last steps, in the lane below */
-    __m512i context;                            /* of the next step, times 4 */
+    __m512i context;                            /* of the next step */
     __m512i widths;
+    struct words {
+        const uint8_t *at, *end; /* end + 1: there were too few */
+    } words[WAVE_UNITS];
     uint8_t (*rows)[WAVE_ROW];
 };
 
 /* What the steps of a band have in common; masks are of all lanes or none but for those of rows.
  * [0] is of the band that begins, [1] of the one that ends, if nothing else is said. */
 struct shape {
-    bool whole;          /* all lanes are active, and no table has but one token */
+    bool whole;          /* all lanes are active */
     uint64_t firsts[2];  /* E is that of a first plane: 2A + B */
     uint64_t halves[2];  /* a half of the plane before adds to E */
     uint64_t doubles[2]; /* twice the plane before does */
@@ -45,20 +41,19 @@ struct shape {
 
 struct stream {
     struct pair pairs[WAVE_JOBS];
-    const uint32_t *slots;
-    uint32_t delay;                  /* rows between a plane and the next */
-    __m512i contexts;                /* bytes: 4 times the context by min(E, 32 + E / 16) */
-    __m512i lane_above;              /* bytes: lane l is turned to l + 1 */
-    __m512i minus_2l;                /* bytes, of lane l */
-    uint64_t field_1, field_2;       /* second and third of four words */
-    uint64_t field_3;                /* by how many bits the fourth is shifted */
-    __mmask8 lane_1, lane_2, lane_3; /* of four double words, twice */
-    __mmask8 lanes_4;                /* the last four of eight */
+    uint32_t delay;     /* rows between a plane and the next */
+    __m512i contexts;   /* by min(E, 32 + E / 16) */
+    __m512i lane_above; /* lane l is turned to l + 1 */
+    __m512i minus_2l;   /* of lane l */
+    /* Where tokens 2, 4, 6 begin, less 1, by context; then tokens 1, 3, 5, 7, by index: the context
+     * + 16 for each pair of tokens below; then all else, with 64 for a pair's second token. */
+    __m512i pairs_at[3], odd_at;
+    __m512i freqs[2], starts[2], activities[2];
 };
 
 /* -- Contexts -- */
 
-/* Where a step is, and lanes at the edges; masks are of bytes. */
+/* Where a step is, and lanes at the edges. */
 struct step {
     uint32_t t;
     uint64_t front;    /* lanes in band t >> 6 */
@@ -87,27 +82,27 @@ INLINE __mmask64 of_bands(const uint64_t lanes[2], uint64_t front)
  * same in all lanes. */
 enum energy { FIRST, HALF, DOUBLE, MIXED };
 
-/* min(E, 255) of all lanes of both units: A is at most 252 and B 126, all else is added with
- * saturation. `b` has what is there of the last step but one. */
+/* min(E, 255) of all lanes of both units: activities are at most 29, so that only the last addition
+ * need saturate. `b` has what is there of the last step but one. */
 INLINE __m512i join(const struct stream *s, const struct pair *x, const struct shape *shape,
                     struct step at, enum energy energy, __m512i a, __m512i b)
 {
     const __m512i zero = _mm512_setzero_si512();
     if (energy == FIRST)
-        return _mm512_adds_epu8(_mm512_adds_epu8(a, b), a);
+        return _mm512_adds_epu8(_mm512_add_epi8(a, b), a);
     __m512i g = row_load(x->rows[at.t < s->delay ? 0 : at.t - s->delay]); /* a plane before */
     if (energy == HALF)
-        b = _mm512_adds_epu8(b, _mm512_avg_epu8(g, zero));
+        b = _mm512_add_epi8(b, _mm512_avg_epu8(g, zero));
     if (energy == DOUBLE)
-        b = _mm512_adds_epu8(b, _mm512_adds_epu8(g, g));
+        b = _mm512_add_epi8(b, _mm512_add_epi8(g, g));
     if (energy != MIXED)
-        return _mm512_adds_epu8(_mm512_adds_epu8(a, b), _mm512_avg_epu8(a, zero));
+        return _mm512_adds_epu8(_mm512_add_epi8(a, b), _mm512_avg_epu8(a, zero));
     __mmask64 halves = of_bands(shape->halves, at.front);
     __mmask64 doubles = of_bands(shape->doubles, at.front);
-    b = _mm512_mask_adds_epu8(b, halves, b, _mm512_avg_epu8(g, zero));
-    b = _mm512_mask_adds_epu8(b, doubles, b, _mm512_adds_epu8(g, g));
+    b = _mm512_mask_add_epi8(b, halves, b, _mm512_avg_epu8(g, zero));
+    b = _mm512_mask_add_epi8(b, doubles, b, _mm512_add_epi8(g, g));
     __m512i a_firsts = _mm512_maskz_mov_epi8(of_bands(shape->firsts, at.front), a);
-    return _mm512_adds_epu8(_mm512_adds_epu8(a, b), _mm512_avg_epu8(a, a_firsts));
+    return _mm512_adds_epu8(_mm512_add_epi8(a, b), _mm512_avg_epu8(a, a_firsts));
 }
 
 /* What the last step brought comes last. Neighbours outside are left out of the sums: above, they
@@ -130,11 +125,10 @@ INLINE __m512i energies(const struct stream *s, const struct shape *shape, const
     return join(s, x, shape, at, energy, a, b);
 }
 
-/* Times 4. */
 INLINE __m512i contexts(const struct stream *s, __m512i e)
 {
-    const __m512i low = _mm512_set1_epi8(15), far = _mm512_set1_epi8(32);
-    __m512i q = _mm512_ternarylogic_epi32(_mm512_srli_epi16(e, 4), low, far, 0xEA); /* a & b | c */
+    const __m512i to_the_right = _mm512_set1_epi64(0x1020408000000000); /* by 4 bits */
+    __m512i q = _mm512_gf2p8affine_epi64_epi8(e, to_the_right, 32);
     return _mm512_permutexvar_epi8(_mm512_min_epu8(e, q), s->contexts);
 }
 
@@ -148,212 +142,230 @@ INLINE __mmask64 active_lanes(const struct stream *s, const struct shape *shape,
     return columns & of_bands(shape->rows, at.front);
 }
 
-/* -- Look-ups -- */
+/* -- Tokens -- */
 
-/* As one instruction: clang would make two for other ports of it. */
-INLINE __m256i insert_entry(__m256i v, __mmask8 lanes, const uint32_t *slots, uint64_t i)
-{
+/* A step of a pair has two parts: the search, a long chain of few instructions, and all else. While
+ * one pair searches, the other finishes its step: their instructions are made to take turns, as the
+ * processor's queues are too short to find that by themselves. */
 #if defined(PST_SIMDE)
-    return _mm256_mask_broadcastd_epi32(v, lanes, _mm_loadu_si32(slots + i));
+#define IN_TURN
 #else
-    __asm__("vpbroadcastd (%3, %4, 4), %0%{%2%}"
-            : "=v"(v)
-            : "0"(v), "Yk"(lanes), "r"(slots), "r"(i), "m"(slots[i]));
-    return v;
-#endif
-}
-/* In lanes 0 to 3, and again in 4 to 7. */
-INLINE __m256i four(const struct stream *s, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
-{
-    __m256i v = _mm256_broadcastd_epi32(_mm_loadu_si32(s->slots + a));
-    v = insert_entry(v, s->lane_1, s->slots, b);
-    v = insert_entry(v, s->lane_2, s->slots, c);
-    return insert_entry(v, s->lane_3, s->slots, d);
-}
-
-/* 16 look-ups by indices of 16 bits: the even ones and the odd ones. */
-INLINE void look_up_16(const struct stream *s, __m128i lower, __m128i upper, __m256i *even,
-                       __m256i *odd)
-{
-    uint64_t a = (uint64_t)_mm_cvtsi128_si64(lower), b = (uint64_t)_mm_extract_epi64(lower, 1);
-    uint64_t c = (uint64_t)_mm_cvtsi128_si64(upper), d = (uint64_t)_mm_extract_epi64(upper, 1);
-#define EVEN(q) (uint16_t)(q), _pext_u64(q, s->field_2)
-#define ODD(q) _pext_u64(q, s->field_1), (q) >> s->field_3
-    *even = _mm256_mask_mov_epi32(four(s, EVEN(a), EVEN(b)), s->lanes_4, four(s, EVEN(c), EVEN(d)));
-    *odd = _mm256_mask_mov_epi32(four(s, ODD(a), ODD(b)), s->lanes_4, four(s, ODD(c), ODD(d)));
-#undef EVEN
-#undef ODD
-}
-
-/* The lower and upper halves of the entries. */
-INLINE void look_up(const struct stream *s, __m512i indices, __m512i *low, __m512i *high)
-{
-    const __m512i lower = _mm512_set1_epi32(0xffff);
-    __m256i even[2], odd[2];
-    look_up_16(s, _mm512_castsi512_si128(indices), _mm512_extracti32x4_epi32(indices, 1), even,
-               odd);
-    look_up_16(s, _mm512_extracti32x4_epi32(indices, 2), _mm512_extracti32x4_epi32(indices, 3),
-               even + 1, odd + 1);
-    __m512i e = _mm512_inserti64x4(_mm512_castsi256_si512(even[0]), even[1], 1);
-    __m512i o = _mm512_inserti64x4(_mm512_castsi256_si512(odd[0]), odd[1], 1);
-    *low = choose_bits(lower, e, _mm512_slli_epi32(o, 16));
-    *high = choose_bits(lower, _mm512_srli_epi32(e, 16), o);
-}
-
-/* -- States and words -- */
-
-/* Compilers would have one comparison wait for another and mask it, rather than do both at once and
- * join their masks. */
-#if defined(PST_SIMDE)
-#define AT_ONCE(mask) (void)(mask)
-#else
-#define AT_ONCE(mask) __asm__("" : "+k"(mask))
+#define IN_TURN __asm__ volatile("")
 #endif
 
-/* x := frequency * (x >> 10) + bias, and with the next word where that is less than 65536. The
- * upper half of an entry is 64 * frequency + token; the lower has bit 15 turned over. */
-INLINE void advance(struct states *x, bool whole)
+struct found {
+    __m512i index; /* context and token: see struct stream */
+    __mmask64 above[3];
+    __m512i g, f, bias;
+};
+
+INLINE void compare(const struct stream *s, const struct pair *x, struct found *y)
 {
-    __m512i f = _mm512_and_si512(x->high, _mm512_set1_epi16((int16_t)0xffc0));
-    __m512i upper_bits = _mm512_and_si512(x->lo, _mm512_set1_epi16((int16_t)0xfc00));
-    __m512i small = _mm512_add_epi16(_mm512_mulhi_epu16(f, upper_bits), x->bias);
-    __m512i sum = _mm512_add_epi16(_mm512_mullo_epi16(f, x->hi), small);
-    __m512i product = _mm512_mulhi_epu16(f, x->hi);
-    __mmask32 carry = _mm512_cmpgt_epi16_mask(small, sum);
-    __mmask32 zero = _mm512_testn_epi16_mask(product, product);
-    AT_ONCE(zero);
-    __mmask32 empty = zero & ~carry;
-    __m512i lo = _mm512_xor_si512(sum, _mm512_set1_epi16((int16_t)0x8000));
-    __m512i hi = _mm512_mask_add_epi16(product, carry, product, _mm512_set1_epi16(1));
-    if (!whole) { /* a frequency of 1024, which f holds as 0, changes nothing */
-        __mmask32 same = _mm512_testn_epi16_mask(f, f);
-        hi = _mm512_mask_mov_epi16(hi, same, x->hi);
-        lo = _mm512_mask_mov_epi16(lo, same, x->lo);
-        empty &= ~same;
-    }
-    x->hi = _mm512_mask_mov_epi16(hi, empty, lo);
-    x->lo = _mm512_mask_expand_epi16(lo, empty, row_load(x->words));
-    x->words += _mm_popcnt_u32(empty);
+    y->index = x->context;
+    for (uint32_t i = 0; i < 3; i++)
+        y->above[i] =
+            _mm512_cmpgt_epu8_mask(x->lo, _mm512_shuffle_epi8(s->pairs_at[i], x->context));
+}
+INLINE void find_pair(struct found *y)
+{
+    for (uint32_t i = 0; i < 3; i++)
+        y->index = _mm512_mask_add_epi8(y->index, y->above[i], y->index, _mm512_set1_epi8(16));
+}
+INLINE void find_token(const struct stream *s, const struct pair *x, struct found *y)
+{
+    __m512i bound = _mm512_permutexvar_epi8(y->index, s->odd_at);
+    __mmask64 above = _mm512_cmpgt_epu8_mask(x->lo, bound);
+    y->index = _mm512_mask_add_epi8(y->index, above, y->index, _mm512_set1_epi8(64));
+}
+INLINE void look_up(const struct stream *s, struct found *y)
+{
+    y->g = _mm512_permutex2var_epi8(s->activities[0], y->index, s->activities[1]);
+    y->f = _mm512_permutex2var_epi8(s->freqs[0], y->index, s->freqs[1]);
+    y->bias = _mm512_permutex2var_epi8(s->starts[0], y->index, s->starts[1]);
 }
 
-/* The stages of a step. */
-INLINE void find_contexts(const struct stream *s, const struct shape *shape, struct pair *x,
-                          struct step at, bool odd, bool whole, enum energy energy)
+/* x := frequency * (x >> 8) + bias: products of even lanes and of odd ones, each in 16 bits. */
+struct product {
+    __m512i evens, odds;
+    __m512i hi, lo;
+    __mmask64 empty;
+};
+INLINE void multiply(const struct pair *x, const struct found *y, struct product *z)
 {
-    x->context = contexts(s, energies(s, shape, x, at, odd, energy));
-    if (whole)
-        return;
-    const __m512i idle = _mm512_set1_epi8(PSTI_PLI_WAVE_IDLE * PSTI_PLI_PROB_SUM / 256);
-    x->context = _mm512_mask_mov_epi8(idle, active_lanes(s, shape, x, at), x->context);
+    const __m512i even = _mm512_set1_epi16(255);
+    z->evens = _mm512_mullo_epi16(_mm512_and_si512(even, y->f), _mm512_and_si512(even, x->hi));
+    z->odds = _mm512_mulhi_epu16(_mm512_andnot_si512(even, y->f), _mm512_andnot_si512(even, x->hi));
+}
+INLINE void add_bias(const struct pair *x, const struct found *y, struct product *z)
+{
+    const __m512i even = _mm512_set1_epi16(255);
+    __m512i bias = _mm512_sub_epi8(x->lo, y->bias);
+    z->evens = _mm512_add_epi16(z->evens, _mm512_and_si512(even, bias));
+    z->odds = _mm512_add_epi16(z->odds, _mm512_srli_epi16(bias, 8));
+    z->hi = choose_bits(even, _mm512_srli_epi16(z->evens, 8), z->odds);
+    z->lo = choose_bits(even, z->evens, _mm512_slli_epi16(z->odds, 8));
+    z->empty = _mm512_testn_epi8_mask(z->hi, z->hi);
 }
 
-/* Bits 10..15 of a word of `contexts` are of the unit; what is below them does not matter. */
-INLINE void look_up_unit(const struct stream *s, struct states *x, __m512i contexts)
+INLINE __m256i take_unit(struct words *words, uint32_t empty)
 {
-    const __m512i slot_bits = _mm512_set1_epi16(PSTI_PLI_PROB_SUM - 1);
-    look_up(s, choose_bits(slot_bits, x->lo, contexts), &x->bias, &x->high);
+    __m256i next = _mm256_loadu_si256((const __m256i *)(const void *)words->at);
+    words->at += _mm_popcnt_u32(empty);
+    return _mm256_maskz_expand_epi8(empty, next);
 }
-
-INLINE void look_up_pair(const struct stream *s, struct pair *x, uint32_t n_units)
+/* The next words of each unit go to lanes whose states are less than 256. */
+INLINE void fill(struct pair *x, struct product *z, __mmask64 active, bool whole, uint32_t n_units)
 {
-    look_up_unit(s, &x->first, _mm512_slli_epi16(x->context, 8));
+    __mmask64 empty = whole ? z->empty : z->empty & active;
+    __m512i words = _mm512_castsi256_si512(take_unit(x->words, (uint32_t)empty));
     if (n_units > 1)
-        look_up_unit(s, &x->second, x->context);
+        words = _mm512_inserti64x4(words, take_unit(x->words + 1, (uint32_t)(empty >> 32)), 1);
+    __m512i hi = whole ? z->hi : _mm512_mask_mov_epi8(x->hi, active, z->hi);
+    __m512i lo = whole ? z->lo : _mm512_mask_mov_epi8(x->lo, active, z->lo);
+    x->hi = _mm512_mask_mov_epi8(hi, empty, z->lo);
+    x->lo = _mm512_mask_mov_epi8(lo, empty, words);
 }
 
-INLINE void advance_pair(const struct stream *s, struct pair *x, struct step at, bool whole,
-                         uint32_t n_units)
+/* -- Steps -- */
+
+INLINE void keep(const struct stream *s, struct pair *x, __m512i g, struct step at)
 {
-    __m512i tokens = x->first.high;
-    advance(&x->first, whole);
-    if (n_units > 1) {
-        advance(&x->second, whole);
-        tokens = choose_bits(_mm512_set1_epi16(255), tokens, _mm512_slli_epi16(x->second.high, 8));
-    }
     x->turned4 = x->turned3;
     x->turned3 = x->turned2;
     x->turned2 = x->turned1;
     x->g2 = x->g1;
-    x->g1 = _mm512_and_si512(tokens, _mm512_set1_epi16(n_units > 1 ? 0x3f3f : 0x3f));
-    x->turned1 = _mm512_maskz_permutexvar_epi8(at.below_2, s->lane_above, x->g1);
-    row_store(x->rows[at.t], x->g1);
+    x->g1 = g;
+    x->turned1 = _mm512_maskz_permutexvar_epi8(at.below_2, s->lane_above, g);
+    row_store(x->rows[at.t], g);
 }
 
-INLINE const uint16_t *hold(const struct states *x)
+INLINE void hold(struct pair *x, uint32_t n_units)
 {
-    return x->words > x->end ? x->end + 1 : x->words;
+    for (uint32_t u = 0; u < n_units; u++)
+        if (x->words[u].at > x->words[u].end)
+            x->words[u].at = x->words[u].end + 1;
 }
 
 /* Apart from what rows may overwrite, so that loops hold them in registers. */
 INLINE struct stream constants_of(const struct stream *s)
 {
     struct stream c;
-    c.slots = s->slots;
     c.delay = s->delay;
     c.contexts = s->contexts;
     c.lane_above = s->lane_above;
     c.minus_2l = s->minus_2l;
-    c.field_1 = s->field_1;
-    c.field_2 = s->field_2;
-    c.field_3 = s->field_3;
-    c.lane_1 = s->lane_1;
-    c.lane_2 = s->lane_2;
-    c.lane_3 = s->lane_3;
-    c.lanes_4 = s->lanes_4;
+    for (uint32_t i = 0; i < 3; i++)
+        c.pairs_at[i] = s->pairs_at[i];
+    c.odd_at = s->odd_at;
+    for (uint32_t i = 0; i < 2; i++) {
+        c.freqs[i] = s->freqs[i];
+        c.starts[i] = s->starts[i];
+        c.activities[i] = s->activities[i];
+    }
     return c;
 }
 
-/* A step of one to four units, and the contexts of the next. */
-INLINE void step_of_all(const struct stream *s, const struct shape *shape, struct pair *a,
-                        struct pair *b, uint32_t n_units, struct step at, struct step next,
-                        bool odd, bool whole, enum energy energy)
+/* What the loops of a band are made for. */
+struct kind {
+    uint32_t n_units;
+    bool whole;
+    enum energy energy;
+};
+
+/* Pair x searches for the tokens of a step, into *y. If there is a pair z, it finishes step `at`,
+ * of which it has found *found, and has the contexts of the step after it. */
+INLINE void search_and_finish(const struct stream *s, const struct shape *shape,
+                              const struct kind *k, const struct pair *x, struct found *y,
+                              struct pair *z, const struct found *found, uint32_t n_units,
+                              struct step at, struct step next, bool odd)
 {
-    look_up_pair(s, a, n_units);
-    if (n_units > 2)
-        look_up_pair(s, b, n_units - 2);
-    advance_pair(s, a, at, whole, n_units);
-    find_contexts(s, shape, a, next, !odd, whole, energy);
-    if (n_units > 2) {
-        advance_pair(s, b, at, whole, n_units - 2);
-        find_contexts(s, shape, b, next, !odd, whole, energy);
+    struct product product;
+    __mmask64 active = UINT64_MAX;
+    __m512i e;
+    if (x) {
+        compare(s, x, y);
     }
+    IN_TURN;
+    if (z) {
+        __m512i g = found->g;
+        if (!k->whole)
+            active = active_lanes(s, shape, z, at);
+        if (n_units == 1)
+            active &= WAVE_FIRST_UNIT;
+        if (!k->whole || n_units == 1)
+            g = _mm512_maskz_mov_epi8(active, g);
+        multiply(z, found, &product);
+        keep(s, z, g, at);
+    }
+    IN_TURN;
+    if (x) {
+        find_pair(y);
+    }
+    IN_TURN;
+    if (z) {
+        add_bias(z, found, &product);
+        e = energies(s, shape, z, next, odd, k->energy);
+    }
+    IN_TURN;
+    if (x)
+        find_token(s, x, y);
+    IN_TURN;
+    if (z) {
+        fill(z, &product, active, k->whole && n_units > 1, n_units);
+        z->context = contexts(s, e);
+    }
+    IN_TURN;
+    if (x) {
+        look_up(s, y);
+    }
+    IN_TURN;
 }
 
-/* Steps of one band. */
+/* Steps of one band. The search of the first pair is a step ahead at the end: the next band begins
+ * with it anew, as contexts may have another formula there. */
 INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end,
-                     uint32_t n_units, bool whole, enum energy energy)
+                     const struct kind k)
 {
+    const uint32_t n = (k.n_units + 1) / WAVE_UNITS;
+    const uint32_t n_a = n > 1 ? 2 : k.n_units, n_b = k.n_units - n_a;
     const struct stream c = constants_of(s);
     struct pair a = s->pairs[0], b;
-    if (n_units > 2)
+    struct found in_a, in_b;
+    struct step even = step_at(shape, t), odd = even;
+    a.context = contexts(&c, energies(&c, shape, &a, even, false, k.energy));
+    if (n > 1) {
         b = s->pairs[1];
-    struct step even = step_at(shape, t);
-    find_contexts(&c, shape, &a, even, false, whole, energy);
-    if (n_units > 2)
-        find_contexts(&c, shape, &b, even, false, whole, energy);
+        b.context = contexts(&c, energies(&c, shape, &b, even, false, k.energy));
+        search_and_finish(&c, shape, &k, &a, &in_a, NULL, NULL, 0, even, odd, false);
+    }
     while (even.t < end) {
-        struct step odd = even;
+        odd = even;
         odd.t++;
-        step_of_all(&c, shape, &a, &b, n_units, even, odd, false, whole, energy);
-        even = step_at(shape, even.t + 2);
-        step_of_all(&c, shape, &a, &b, n_units, odd, even, true, whole, energy);
-        a.first.words = hold(&a.first); /* two steps take 64 words at most */
-        if (n_units > 1)
-            a.second.words = hold(&a.second);
-        if (n_units > 2)
-            b.first.words = hold(&b.first);
-        if (n_units > 3)
-            b.second.words = hold(&b.second);
+        struct step next = step_at(shape, even.t + 2);
+        if (n > 1) {
+            search_and_finish(&c, shape, &k, &b, &in_b, &a, &in_a, n_a, even, odd, true);
+            search_and_finish(&c, shape, &k, &a, &in_a, &b, &in_b, n_b, even, odd, true);
+            search_and_finish(&c, shape, &k, &b, &in_b, &a, &in_a, n_a, odd, next, false);
+            search_and_finish(&c, shape, &k, &a, &in_a, &b, &in_b, n_b, odd, next, false);
+            hold(&b, n_b);
+        } else {
+            search_and_finish(&c, shape, &k, &a, &in_a, NULL, NULL, 0, even, odd, false);
+            search_and_finish(&c, shape, &k, NULL, NULL, &a, &in_a, n_a, even, odd, true);
+            search_and_finish(&c, shape, &k, &a, &in_a, NULL, NULL, 0, even, odd, false);
+            search_and_finish(&c, shape, &k, NULL, NULL, &a, &in_a, n_a, odd, next, false);
+        }
+        hold(&a, n_a); /* two steps take 64 words of each at most */
+        even = next;
     }
     s->pairs[0] = a;
-    if (n_units > 2)
+    if (n > 1)
         s->pairs[1] = b;
 }
 
 #define BAND(name, n_units, whole, energy)                                                         \
     TARGET static void name(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end) \
     {                                                                                              \
-        run_band(s, shape, t, end, n_units, whole, energy);                                        \
+        run_band(s, shape, t, end, (struct kind){n_units, whole, energy});                         \
     }
 BAND(one_whole, 1, true, MIXED)
 BAND(one_any, 1, false, MIXED)
@@ -401,7 +413,7 @@ static band_loop *loop_for(const struct shape *shape, uint32_t n_units)
 
 static uint64_t bytes_below(const struct psti_pli_wave_head *head, uint32_t band)
 {
-    return band < head->n_bands && band % head->bands_per_plane == 0 ? ~3ull : UINT64_MAX;
+    return band < head->n_bands && band % head->bands_per_plane == 0 ? ~WAVE_BOTH(1) : UINT64_MAX;
 }
 
 static void add_band(struct shape *shape, const struct psti_pli_wave512_job *job, uint32_t which,
@@ -412,7 +424,7 @@ static void add_band(struct shape *shape, const struct psti_pli_wave512_job *job
     if (!plane)
         return;
     uint32_t n_rows = job->units[0]->height - WAVE_LANES * (band % head->bands_per_plane);
-    shape->rows[which] = n_rows >= WAVE_LANES ? UINT64_MAX : (1ull << 2 * n_rows) - 1;
+    shape->rows[which] = n_rows >= WAVE_LANES ? UINT64_MAX : WAVE_BOTH((1u << n_rows) - 1);
     if (plane->energy == PSTI_PLI_ENERGY_FIRST)
         shape->firsts[which] = UINT64_MAX;
     if (plane->energy == PSTI_PLI_ENERGY_SECOND && plane->index0 >= 0)
@@ -444,72 +456,79 @@ static struct shape shape_of(const struct psti_pli_wave512_job *job, uint32_t n_
         shape.halves[other] = shape.halves[there];
         shape.doubles[other] = shape.doubles[there];
     }
-    shape.whole = !job->tables->has_sure_tokens && are_wide(job, n_jobs) &&
-                  (shape.rows[0] & shape.rows[1]) == UINT64_MAX;
+    shape.whole = are_wide(job, n_jobs) && (shape.rows[0] & shape.rows[1]) == UINT64_MAX;
     return shape;
-}
-
-TARGET static void open_unit(struct states *x, const struct psti_pli_wave_head *head,
-                             uint16_t *words)
-{
-    _Alignas(64) uint16_t hi[WAVE_LANES], lo[WAVE_LANES];
-    for (uint32_t l = 0; l < WAVE_LANES; l++) {
-        hi[l] = (uint16_t)(head->states[l] >> 16);
-        lo[l] = (uint16_t)head->states[l];
-    }
-    memcpy(words, head->words, 2 * head->n_words);
-    memset(words + head->n_words, 0, 2 * 4 * WAVE_LANES);
-    x->hi = row_load(hi);
-    x->lo = row_load(lo);
-    x->words = words;
-    x->end = words + head->n_words;
 }
 
 TARGET static void open_pair(struct pair *x, const struct psti_pli_wave512_job *job)
 {
+    uint8_t hi[WAVE_ROW] = {0}, lo[WAVE_ROW] = {0}, widths[WAVE_ROW];
     memset(x, 0, sizeof *x);
-    x->rows = job->memory->tokens;
-    x->widths = _mm512_set1_epi16((int16_t)(job->units[0]->width | job->units[1]->width << 8));
-    open_unit(&x->first, job->heads[0], job->memory->words[0]);
-    if (job->n_units > 1)
-        open_unit(&x->second, job->heads[1], job->memory->words[1]);
+    x->rows = job->memory->rows;
+    for (uint32_t u = 0; u < job->n_units; u++) {
+        const struct psti_pli_wave_head *head = job->heads[u];
+        uint8_t *words = job->memory->words[u];
+        /* More than all tokens can take are as bad as one. */
+        size_t n_words = head->n_words < WAVE_MAX_WORDS ? head->n_words : WAVE_MAX_WORDS;
+        memcpy(words, head->words, n_words);
+        memset(words + n_words, 0, WAVE_BEHIND);
+        x->words[u] = (struct words){words, words + n_words};
+        for (uint32_t l = 0; l < WAVE_LANES; l++) {
+            hi[WAVE_LANES * u + l] = (uint8_t)(head->states[l] >> 8);
+            lo[WAVE_LANES * u + l] = (uint8_t)head->states[l];
+        }
+    }
+    for (uint32_t u = 0; u < WAVE_UNITS; u++)
+        memset(widths + WAVE_LANES * u, job->units[u]->width, WAVE_LANES);
+    x->hi = row_load(hi);
+    x->lo = row_load(lo);
+    x->widths = row_load(widths);
+}
+
+TARGET static __m512i same_16(const uint8_t *bytes)
+{
+    return _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)bytes));
+}
+
+TARGET static void open_tables(struct stream *s, struct psti_pli_wave_tables *tables)
+{
+    const struct psti_pli_wave_indexed *indexed = psti_pli_wave_need_indexed(tables);
+    const uint8_t(*bounds)[PSTI_PLI_N_CONTEXTS] = tables->bounds.of;
+    s->contexts = row_load(indexed->contexts);
+    s->pairs_at[0] = same_16(bounds[1]);
+    s->pairs_at[1] = same_16(bounds[0]);
+    s->pairs_at[2] = same_16(bounds[2]);
+    s->odd_at = _mm512_shuffle_i32x4(row_load(bounds[3]), row_load(bounds[3]), 0xD8);
+    for (uint32_t i = 0; i < 2; i++) {
+        s->freqs[i] = row_load(indexed->freqs + 64 * i);
+        s->starts[i] = row_load(indexed->starts + 64 * i);
+        s->activities[i] = row_load(indexed->activities + 64 * i);
+    }
 }
 
 TARGET static void open_stream(struct stream *s, const struct psti_pli_wave512_job *job,
                                uint32_t n_jobs)
 {
-    uint8_t table[64];
-    for (uint32_t i = 0; i < 64; i++) /* 32 and 33 are as 34 */
-        table[i] = (uint8_t)(4 * psti_pli_wave_bucket[i < 32   ? i
-                                                      : i < 34 ? 32
-                                                      : i < 48 ? 16 * (i - 32)
-                                                               : 255]);
     uint8_t above[64], minus_2l[64];
     for (uint32_t i = 0; i < 64; i++) {
-        above[i] = (uint8_t)((i - 2) & 63);
-        minus_2l[i] = (uint8_t)(0 - (i & 62));
+        above[i] = (uint8_t)((i & 32) | ((i - 1) & 31));
+        minus_2l[i] = (uint8_t)(0 - 2 * (i & 31));
     }
-    s->contexts = row_load(table);
     s->lane_above = row_load(above);
     s->minus_2l = row_load(minus_2l);
-    s->field_1 = 0xffff0000;
-    s->field_2 = 0xffff00000000;
-    s->field_3 = 48;
-    s->lane_1 = 0x22;
-    s->lane_2 = 0x44;
-    s->lane_3 = 0x88;
-    s->lanes_4 = 0xf0;
-    s->slots = psti_pli_wave_slots(job->tables);
     s->delay = 64 * job->heads[0]->bands_per_plane;
+    open_tables(s, job->tables);
     for (uint32_t j = 0; j < n_jobs; j++)
         open_pair(s->pairs + j, job + j);
 }
 
-TARGET static void close_unit(const struct states *x, struct psti_pli_wave512_job *job, uint32_t u)
+TARGET static void close_pair(const struct pair *x, struct psti_pli_wave512_job *job)
 {
-    __m512i other = _mm512_xor_si512(x->hi, _mm512_set1_epi16(1));
-    row_store(job->low[u], x->lo);
-    job->ends[u] = x->words == x->end && _mm512_test_epi16_mask(other, other) == 0;
+    uint64_t ones = _mm512_cmpeq_epi8_mask(x->hi, _mm512_set1_epi8(1));
+    row_store(job->low, x->lo);
+    for (uint32_t u = 0; u < job->n_units; u++)
+        job->ends[u] =
+            x->words[u].at == x->words[u].end && (uint32_t)(ones >> WAVE_LANES * u) == UINT32_MAX;
 }
 
 TARGET void psti_pli_wave512_tokens(struct psti_pli_wave512_job *jobs, uint32_t n_jobs)
@@ -522,10 +541,7 @@ TARGET void psti_pli_wave512_tokens(struct psti_pli_wave512_job *jobs, uint32_t 
         struct shape shape = shape_of(jobs, n_jobs, t >> 6);
         loop_for(&shape, n_units)(&s, &shape, t, end);
     }
-    for (uint32_t j = 0; j < n_jobs; j++) {
-        close_unit(&s.pairs[j].first, jobs + j, 0);
-        if (jobs[j].n_units > 1)
-            close_unit(&s.pairs[j].second, jobs + j, 1);
-    }
+    for (uint32_t j = 0; j < n_jobs; j++)
+        close_pair(s.pairs + j, jobs + j);
 }
 #endif

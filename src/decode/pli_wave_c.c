@@ -1,7 +1,7 @@
 /* pli_wave_c.c - the wave decoder in plain C, the judge of every other level.
  *
  * Passes over the steps of the cylinder (docs/format-pli.md, 5.5). The first decodes tokens, for
- * which the tokens of neighbours suffice, and leaves them as rows of 32 lanes; the others read
+ * which the activities of neighbours suffice, and leaves these as rows of 32 lanes; the others read
  * signs and raw bits, and rebuild samples step by step (pli_wave_steps_8.c, pli_wave_steps.c).
  * Neighbours of a lane are at fixed places in the rows of the steps before, so that all but the
  * look-ups works on 32 lanes alike. Words are bounds-checked once a step. */
@@ -17,11 +17,10 @@
 
 enum {
     LANES = PSTI_PLI_LANES,
-    EIGHTS = LANES / 8,
     EDGE = PSTI_PLI_WAVE_EDGE,
     LINE = PSTI_PLI_WAVE_LINE,
     MAX_STEPS = PSTI_PLI_WAVE_MAX_STEPS,
-    /* Rows of tokens: lanes 30 and 31 once more before lane 0, and 4 steps of zeros before the
+    /* Rows of activities: lanes 30 and 31 once more before lane 0, and 4 steps of zeros before the
      * first. */
     TOKEN_PREFIX = 16,
     TOKEN_STRIDE = TOKEN_PREFIX + LANES,
@@ -40,10 +39,7 @@ struct memory {
             _Alignas(64) int16_t residuals[MAX_STEPS][LANES];
             _Alignas(64) uint16_t samples[4 * PLANE_SAMPLES + READ_AHEAD];
         };
-        struct {
-            _Alignas(64) uint8_t lines[LANES * LINE + READ_AHEAD];
-            uint16_t large[EIGHTS * MAX_STEPS + 1];
-        } of_8;
+        _Alignas(64) uint8_t lines_8[LANES * LINE + READ_AHEAD];
     };
 };
 _Static_assert(sizeof(struct memory) <= PSTI_PLI_WORK_NBYTES, "scratch");
@@ -53,7 +49,7 @@ struct bit_source {
     const uint8_t *bytes;
     size_t nbytes; /* of `bytes` */
     uint64_t n_bits;
-    uint64_t signs, raw;       /* where the next of each is */
+    uint64_t signs, raw;       /* where the next of each is; of 8 bits all are `raw` */
     uint8_t tail[TAIL_NBYTES]; /* continues the last of `bytes`; zeros behind */
     size_t tail_begin;         /* byte at which `tail` begins */
 };
@@ -192,8 +188,8 @@ struct words {
 
 /* One lane's token in the context of energy `e`; the state goes on, with a word if it must. Whether
  * it must is as good as random: no branch. */
-static inline uint8_t decode_token(const struct psti_pli_wave_tables *tables, uint8_t e,
-                                   uint32_t *state, struct words *words)
+static inline uint8_t decode_token_16(const struct psti_pli_wave_tables *tables, uint8_t e,
+                                      uint32_t *state, struct words *words)
 {
     const struct psti_pli_wave_context *context =
         (const void *)((const uint8_t *)tables->contexts + tables->context_at[e]);
@@ -207,9 +203,10 @@ static inline uint8_t decode_token(const struct psti_pli_wave_tables *tables, ui
     return token;
 }
 
-/* One step's tokens; inactive lanes get 0. Takes at most 32 words. */
-static const uint8_t *decode_step(const struct wave *w, const struct psti_pli_wave_tables *tables,
-                                  uint32_t t, uint32_t *states, const uint8_t *words_at)
+/* One step's tokens of 16 bits; inactive lanes get 0. Takes at most 32 words. */
+static const uint8_t *decode_step_16(const struct wave *w,
+                                     const struct psti_pli_wave_tables *tables, uint32_t t,
+                                     uint32_t *states, const uint8_t *words_at)
 {
     uint8_t *tokens = w->tokens[t] + TOKEN_PREFIX;
     uint32_t active = active_lanes(w, t);
@@ -219,15 +216,84 @@ static const uint8_t *decode_step(const struct wave *w, const struct psti_pli_wa
     if (active == UINT32_MAX) {
         for (uint32_t l = 0; l < LANES; l += 8)
             for (uint32_t i = 0; i < 8; i++)
-                tokens[l + i] = decode_token(tables, energies[l + i], states + l + i, &words);
+                tokens[l + i] = decode_token_16(tables, energies[l + i], states + l + i, &words);
     } else {
         memset(tokens, 0, LANES);
         for (; active != 0; active &= active - 1) {
             uint32_t l = (uint32_t)__builtin_ctz(active);
-            tokens[l] = decode_token(tables, energies[l], states + l, &words);
+            tokens[l] = decode_token_16(tables, energies[l], states + l, &words);
         }
     }
     return words.at + 2 * words.n_taken;
+}
+
+/* Which states lack a byte, a bit each. */
+static inline uint32_t empty_lanes(const uint16_t *x)
+{
+    _Alignas(16) uint8_t empty[LANES];
+    uint32_t lanes = 0;
+    for (uint32_t l = 0; l < LANES; l++)
+        empty[l] = x[l] < 256;
+    for (uint32_t l = 0; l < LANES; l += 8)
+        lanes |= (uint32_t)((psti_load_u64(empty + l) * 0x0102040810204080) >> 56) << l;
+    return lanes;
+}
+
+/* Bytes of the lanes in ascending order. */
+static inline const uint8_t *fill_lanes(uint16_t *x, uint32_t lanes, const uint8_t *words)
+{
+    for (; lanes != 0; lanes &= lanes - 1) {
+        uint32_t l = (uint32_t)__builtin_ctz(lanes);
+        x[l] = (uint16_t)(x[l] << 8 | *words++);
+    }
+    return words;
+}
+
+static inline uint16_t look_up(const struct psti_pli_wave_tables *tables, uint8_t e, uint8_t slot,
+                               uint8_t *activity)
+{
+    uint32_t at = (uint32_t)tables->context_at[e] + slot;
+    *activity = tables->slots_8.activity[at];
+    return tables->slots_8.freq_bias[at];
+}
+
+/* What is looked up for eight lanes goes straight into a vector: one read from where it was written
+ * a moment ago lane by lane would wait until all of it had left the processor's queue of writes. */
+typedef uint16_t eight_lanes __attribute__((vector_size(16)));
+
+static inline void decode_eight(const struct psti_pli_wave_tables *tables, const uint8_t *e,
+                                uint16_t *x, uint8_t *activities)
+{
+#define LOOK_UP(i) look_up(tables, e[i], (uint8_t)x[i], activities + (i))
+    eight_lanes found = {LOOK_UP(0), LOOK_UP(1), LOOK_UP(2), LOOK_UP(3),
+                         LOOK_UP(4), LOOK_UP(5), LOOK_UP(6), LOOK_UP(7)};
+#undef LOOK_UP
+    eight_lanes states;
+    memcpy(&states, x, sizeof states);
+    states = (found >> 8) * (states >> 8) + (found & 255);
+    memcpy(x, &states, sizeof states);
+}
+
+/* The same of 8 bits, whose tokens are activities: look-ups, then all states go on alike. */
+static const uint8_t *decode_step_8(const struct wave *w, const struct psti_pli_wave_tables *tables,
+                                    uint32_t t, uint16_t *x, const uint8_t *words)
+{
+    uint8_t *activities = w->tokens[t] + TOKEN_PREFIX;
+    uint32_t active = active_lanes(w, t);
+    _Alignas(16) uint8_t energies[LANES];
+    all_energies(w, t, energies);
+    if (active == UINT32_MAX) {
+        for (uint32_t l = 0; l < LANES; l += 8)
+            decode_eight(tables, energies + l, x + l, activities + l);
+        return fill_lanes(x, empty_lanes(x), words);
+    }
+    memset(activities, 0, LANES);
+    for (uint32_t left = active; left != 0; left &= left - 1) {
+        uint32_t l = (uint32_t)__builtin_ctz(left);
+        uint16_t found = look_up(tables, energies[l], (uint8_t)x[l], activities + l);
+        x[l] = (uint16_t)((found >> 8) * (x[l] >> 8) + (found & 255));
+    }
+    return fill_lanes(x, empty_lanes(x) & active, words);
 }
 
 /* Shows lanes 30 and 31 to lanes 0 and 1, unless those begin another plane. */
@@ -242,10 +308,14 @@ static void close_step(const struct wave *w, uint32_t t)
 static enum pst_status decode_tokens(struct wave *w, const struct psti_pli_wave_tables *tables,
                                      struct psti_pli_wave_head *head, struct pst_error *err)
 {
-    /* From the last 32 words on, words come from here, with zeros behind them. */
+    /* From the last words on that a step may take, words come from here, with zeros behind. */
     uint8_t tail[2 * (2 * LANES)] = {0};
-    const uint8_t *words = head->words, *end = words + 2 * head->n_words;
+    const uint32_t bits = w->unit->bits;
+    const uint8_t *words = head->words, *end = words + bits / 8 * head->n_words;
+    _Alignas(16) uint16_t x[LANES]; /* of 8 bits */
     bool in_tail = false;
+    for (uint32_t l = 0; l < LANES; l++)
+        x[l] = (uint16_t)head->states[l];
     for (uint32_t t = 0; t < head->n_steps; t++) {
         if (end - words < 2 * LANES) {
             if (words > end)
@@ -257,12 +327,15 @@ static enum pst_status decode_tokens(struct wave *w, const struct psti_pli_wave_
                 in_tail = true;
             }
         }
-        words = decode_step(w, tables, t, head->states, words);
+        words = bits == 8 ? decode_step_8(w, tables, t, x, words)
+                          : decode_step_16(w, tables, t, head->states, words);
         close_step(w, t);
     }
+    for (uint32_t l = 0; l < LANES && bits == 8; l++)
+        head->states[l] = x[l];
     bool ends = words == end;
     for (uint32_t l = 0; l < LANES; l++)
-        ends = ends && head->states[l] >> 16 == 1;
+        ends = ends && head->states[l] >> bits == 1;
     if (!ends)
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit's words do not end its states");
     return PST_OK;
@@ -270,17 +343,20 @@ static enum pst_status decode_tokens(struct wave *w, const struct psti_pli_wave_
 
 /* -- Signs and raw bits -- */
 
-static void open_bits(struct bit_source *b, const struct psti_pli_wave_head *head)
+static void open_bits(struct bit_source *b, const struct psti_pli_wave_head *head, uint32_t bits)
 {
     size_t n = head->raw_nbytes < BITS_MARGIN ? head->raw_nbytes : BITS_MARGIN;
     b->bytes = head->raw;
     b->nbytes = head->raw_nbytes;
-    b->n_bits = 8 * ((uint64_t)head->raw_nbytes + PSTI_PLI_WAVE_STATE_NBYTES);
+    b->n_bits = 8 * ((uint64_t)head->raw_nbytes + psti_pli_wave_state_nbytes(bits));
     b->tail_begin = head->raw_nbytes - n;
     memset(b->tail, 0, sizeof b->tail);
     memcpy(b->tail, head->raw + b->tail_begin, n);
     for (uint32_t l = 0; l < LANES; l++)
-        psti_store_u16(b->tail + n + 2 * (size_t)l, (uint16_t)head->states[l]);
+        if (bits == 8)
+            b->tail[n + l] = (uint8_t)head->states[l];
+        else
+            psti_store_u16(b->tail + n + 2 * (size_t)l, (uint16_t)head->states[l]);
 }
 
 /* At least 57 bits from bit `at`; zeros behind the end. */
@@ -295,15 +371,6 @@ static inline uint64_t load_bits(const struct bit_source *b, uint64_t at)
     return psti_load_u64(b->tail + in_tail) >> (at & 7);
 }
 
-/* The magnitude that a large token and its raw bits stand for. */
-static inline uint32_t take_magnitude(struct bit_source *b, uint32_t token)
-{
-    uint32_t n = psti_pli_wave_raw_bits(token);
-    uint64_t bits = load_bits(b, b->raw) & ((1u << n) - 1);
-    b->raw += n;
-    return (uint32_t)(psti_pli_wave_base(token) + bits);
-}
-
 /* -- Residuals of 16 bits -- */
 
 /* How many of 32 tokens are not 0. */
@@ -313,6 +380,15 @@ static uint32_t count_signs(const uint8_t *tokens)
     for (uint32_t l = 0; l < LANES; l += 8)
         sum += ((psti_load_u64(tokens + l) + 0x7f7f7f7f7f7f7f7f) >> 7) & 0x0101010101010101;
     return (uint32_t)((sum * 0x0101010101010101) >> 56);
+}
+
+/* The magnitude that a large token and its raw bits stand for. */
+static inline uint32_t take_magnitude(struct bit_source *b, uint32_t token)
+{
+    uint32_t n = psti_pli_wave_raw_bits(token);
+    uint64_t bits = load_bits(b, b->raw) & ((1u << n) - 1);
+    b->raw += n;
+    return (uint32_t)(psti_pli_wave_base(token) + bits);
 }
 
 /* Large tokens become magnitudes. */
@@ -381,84 +457,56 @@ static void find_residuals_16(struct wave *w)
 
 /* -- Residuals of 8 bits -- */
 
-#define ONES_8 0x0101010101010101ull
+/* By activity. */
+struct values {
+    uint8_t n_bits[32];
+    uint8_t residuals[32][256]; /* [][sign, then raw bits, then anything], modulo 256 */
+};
 
-/* [which]: in byte i the bit of the sign that lane i takes, if the lanes of `which` take the next
- * of 8 signs, in ascending order. */
-#define PLACE(w, i)                                                                                \
-    ((uint64_t)((w) >> (i)&1) << (8 * (i) + __builtin_popcount((w) & ((1u << (i)) - 1))))
-#define PLACES(w)                                                                                  \
-    (PLACE(w, 0) | PLACE(w, 1) | PLACE(w, 2) | PLACE(w, 3) | PLACE(w, 4) | PLACE(w, 5) |           \
-     PLACE(w, 6) | PLACE(w, 7))
-#define PLACES_4(w) PLACES(w), PLACES((w) + 1), PLACES((w) + 2), PLACES((w) + 3)
-#define PLACES_16(w) PLACES_4(w), PLACES_4((w) + 4), PLACES_4((w) + 8), PLACES_4((w) + 12)
-#define PLACES_64(w) PLACES_16(w), PLACES_16((w) + 16), PLACES_16((w) + 32), PLACES_16((w) + 48)
-static const uint64_t sign_places[256] = {PLACES_64(0u), PLACES_64(64u), PLACES_64(128u),
-                                          PLACES_64(192u)};
-
-/* Changes the sign of those of 8 bytes that `negative` has a 1 for. */
-static inline uint64_t negate(uint64_t eight, uint64_t negative)
+static void find_values(struct values *v)
 {
-    /* -v is ~v + 1; 0 has no sign, so no carry leaves a byte. */
-    return (eight ^ (negative * 255)) + negative;
-}
-/* 0x80 in each of 8 bytes that is a large token. */
-static inline uint64_t large_ones(uint64_t eight)
-{
-    return (eight + (0x80 - PSTI_PLI_DIRECT) * ONES_8) & (0x80 * ONES_8);
-}
-
-/* Eight tokens take their signs from the lowest of `signs`. */
-static inline uint64_t sign_eight(uint64_t eight, uint64_t *signs, uint64_t *n_signs)
-{
-    uint64_t some = ((eight + 0x7f * ONES_8) >> 7) & ONES_8, n = (some * ONES_8) >> 56;
-    uint64_t places = sign_places[(some * 0x0102040810204080) >> 56];
-    uint64_t own = places & ((*signs & 255) * ONES_8);
-    uint64_t negative = ((((own & (0x7f * ONES_8)) + 0x7f * ONES_8) | own) >> 7) & ONES_8;
-    *signs >>= n;
-    *n_signs += n;
-    return negate(eight, negative);
-}
-
-/* Tokens of all steps take their signs, where they are. Returns how many eights have large ones;
- * `large` tells which. */
-static uint32_t sign_tokens(struct wave *w, uint16_t *large)
-{
-    uint32_t n_large = 0;
-    for (uint32_t t = 0; t < w->head->n_steps; t++) {
-        uint64_t signs = load_bits(&w->bits, w->bits.signs);
-        uint8_t *tokens = w->tokens[t] + TOKEN_PREFIX;
-        for (uint32_t k = 0; k < EIGHTS; k++) {
-            uint64_t eight = psti_load_u64(tokens + 8 * k);
-            large[n_large] = (uint16_t)(EIGHTS * t + k);
-            n_large += large_ones(eight) != 0;
-            psti_store_u64(tokens + 8 * k, sign_eight(eight, &signs, &w->bits.signs));
+    static const uint8_t activities[] = PSTI_PLI_WAVE_ACTIVITIES, bases[] = PSTI_PLI_WAVE_BASES_8;
+    static const uint8_t raw_bits[] = PSTI_PLI_WAVE_RAW_BITS_8;
+    for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++) {
+        uint32_t g = activities[token], n = raw_bits[token] + (token > 0), mask = (1u << n) - 1;
+        v->n_bits[g] = (uint8_t)n;
+        for (uint32_t bits = 0; bits < 256; bits++) {
+            uint32_t m = bases[token] + ((bits & mask) >> 1);
+            v->residuals[g][bits] = (uint8_t)((bits & mask & 1) != 0 ? 0 - m : m);
         }
     }
-    return n_large;
 }
 
-/* Of eight tokens with signs large ones become residuals. */
-static void finish_eight(struct bit_source *b, uint8_t *tokens)
+/* Of four activities, by the lowest of `bits`; returns how many of these. */
+static inline uint32_t find_four(const struct values *v, uint64_t bits, uint8_t *four)
 {
-    uint64_t eight = psti_load_u64(tokens), negative = (eight >> 7) & ONES_8;
-    for (uint64_t left = large_ones(negate(eight, negative)); left != 0; left &= left - 1) {
-        uint8_t *token = tokens + (__builtin_ctzll(left) >> 3);
-        bool is_negative = *token > 127;
-        uint32_t m = take_magnitude(b, is_negative ? 256u - *token : *token);
-        *token = (uint8_t)(is_negative ? 0 - m : m);
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t n = v->n_bits[four[i]];
+        four[i] = v->residuals[four[i]][bits & 255];
+        bits >>= n;
+        sum += n;
     }
+    return sum;
 }
 
-/* Tokens of all steps become residuals modulo 256, where they are: first all take their signs, as
- * only then is known where raw bits begin. */
-static void find_residuals_8(struct wave *w, uint16_t *large)
+/* Activities of all steps become residuals modulo 256, where they are. */
+static void find_residuals_8(struct wave *w)
 {
-    uint32_t n_large = sign_tokens(w, large);
-    w->bits.raw = w->bits.signs;
-    for (uint32_t i = 0; i < n_large; i++)
-        finish_eight(&w->bits,
-                     w->tokens[large[i] / EIGHTS] + TOKEN_PREFIX + 8 * (size_t)(large[i] % EIGHTS));
+    const struct bit_source b = w->bits;
+    uint64_t at = 0;
+    struct values v;
+    find_values(&v);
+    for (uint32_t t = 0; t < w->head->n_steps; t++) {
+        uint8_t *row = w->tokens[t] + TOKEN_PREFIX;
+        for (uint32_t l = 0; l < LANES; l += 8) {
+            if (psti_load_u64(row + l) == 0)
+                continue;
+            at += find_four(&v, load_bits(&b, at), row + l);
+            at += find_four(&v, load_bits(&b, at), row + l + 4);
+        }
+    }
+    w->bits.raw = at;
 }
 
 /* -- The unit -- */
@@ -478,7 +526,7 @@ static void show_planes(const struct psti_pli_unit *unit, const struct psti_pli_
                         const struct memory *memory, struct psti_pli_planes *planes)
 {
     if (unit->bits == 8)
-        *planes = (struct psti_pli_planes){.base = memory->of_8.lines,
+        *planes = (struct psti_pli_planes){.base = memory->lines_8,
                                            .plane_step = EDGE * head->bands_per_plane,
                                            .band_step = EDGE,
                                            .row_step = LINE + 2};
@@ -498,11 +546,11 @@ static enum pst_status decode_planes(struct wave *w, struct memory *memory,
     enum pst_status status = decode_tokens(w, tables, head, err);
     if (status != PST_OK)
         return status;
-    open_bits(&w->bits, head);
+    open_bits(&w->bits, head, w->unit->bits);
     if (w->unit->bits == 8) {
-        find_residuals_8(w, memory->of_8.large);
+        find_residuals_8(w);
         psti_pli_wave_steps_8(w->unit, w->head, (const int8_t *)w->tokens[0] + TOKEN_PREFIX,
-                              TOKEN_STRIDE, memory->of_8.lines);
+                              TOKEN_STRIDE, memory->lines_8);
     } else {
         find_residuals_16(w);
         psti_pli_wave_steps(w->unit, w->head, w->residuals, memory->samples);
@@ -531,7 +579,7 @@ enum pst_status psti_pli_wave_decode_c(const struct psti_pli_unit *unit,
             return status;
     }
     if (unit->bits == 8)
-        psti_pli_wave_place_planes(head, memory->of_8.lines, LINE + 2);
+        psti_pli_wave_place_planes(head, memory->lines_8, LINE + 2);
     else
         fill_constants(head, memory->samples);
     show_planes(unit, head, memory, planes);

@@ -6,10 +6,11 @@
 #include "decode/pli_int.h"
 #include "format/format_pli_wave.h"
 
-/* An entry of a decoding table, for slot s = x mod 1024: s minus the token's first slot, with bit
- * 15 turned over, in bits 0..15; the token in bits 16..21; the frequency mod 1024 in bits 22..31.
- * So x becomes frequency * (x >> 10) + bias. (Vectors multiply by the upper half less the token,
- * which is 64 * frequency, and find the carry of an unsigned sum with a signed comparison.) */
+/* 16 bits. An entry of a decoding table, for slot s = x mod 1024: s minus the token's first slot,
+ * with bit 15 turned over, in bits 0..15; the token in bits 16..21; the frequency mod 1024 in bits
+ * 22..31. So x becomes frequency * (x >> 10) + bias. (Vectors multiply by the upper half less the
+ * token, which is 64 * frequency, and find the carry of an unsigned sum with a signed comparison.)
+ */
 #define PSTI_PLI_WAVE_ENTRY(token, freq, bias)                                                     \
     ((uint32_t)(freq) << 22 | (uint32_t)(token) << 16 | ((uint32_t)(bias) ^ 0x8000u))
 #define PSTI_PLI_WAVE_FREQ(e) ((((e) >> 22) - 1u) % 1024u + 1u)
@@ -18,8 +19,9 @@
 /* Context 16 is for idle lanes: token 0, and x stays what it is. */
 enum { PSTI_PLI_WAVE_IDLE = PSTI_PLI_N_CONTEXTS };
 
-/* One context's table, for lanes decoded one by one: a token's slot names it, its frequency and
- * first slot stand once. All of them fit into a first cache, which those for vectors do not. */
+/* One context's table of 16 bits, for lanes decoded one by one: a token's slot names it, its
+ * frequency and first slot stand once. All of them fit into a first cache, which those for vectors
+ * do not. */
 struct psti_pli_wave_context {
     uint8_t tokens[PSTI_PLI_PROB_SUM]; /* [slot] */
     struct {
@@ -27,21 +29,57 @@ struct psti_pli_wave_context {
     } of[PSTI_PLI_N_TOKENS + 1]; /* [token] */
 };
 
+/* 8 bits, for lanes decoded one by one, by context * 256 + slot: x becomes freq * (x >> 8) + bias.
+ */
+struct psti_pli_wave_slots_8 {
+    uint16_t freq_bias[PSTI_PLI_N_CONTEXTS * PSTI_PLI_PROB_SUM_8]; /* freq << 8 | bias */
+    uint8_t activity[PSTI_PLI_N_CONTEXTS * PSTI_PLI_PROB_SUM_8];
+};
+
+/* 8 bits, for vectors: running sums less 1 of tokens 1..7 in the order in which a search that
+ * halves asks for them, [][context]. The first look-up is [0]; the second, where the slot was
+ * above it (m1 = 1) or not (0), [1 + m1]; the third [3 + m1 + 2 * m2]. Behind the last, activities
+ * by m1 + 2 * m2 + 4 * m3. What slots are above is where the frequencies of their token begin, less
+ * 1 (255 if above none), and what they are not above where they end, less 1 (255 if below none). */
+struct psti_pli_wave_bounds {
+    _Alignas(16) uint8_t of[7][PSTI_PLI_N_CONTEXTS];
+    uint8_t activities[16];
+};
+
+/* 8 bits, for vectors that look up 64 or 128 bytes: E -> context by min(E, 32 + E / 16), of which
+ * 32 and 33 are as 34; then, by context + 16 * (token / 2) + 64 * (token % 2), all of a token. */
+struct psti_pli_wave_indexed {
+    _Alignas(64) uint8_t contexts[64], freqs[128], starts[128], activities[128];
+};
+
 /* The tables of a level are made when it asks for them: a part of an image may be one unit. */
 struct psti_pli_wave_tables {
     struct psti_pli_wave_freqs freqs;
-    bool has_sure_tokens; /* in one of the contexts a token has all slots */
-    bool has_slots, has_contexts;
-    uint16_t context_at[256]; /* E -> where its context stands in `contexts`, in bytes */
-    _Alignas(64) uint32_t slots[PSTI_PLI_N_CONTEXTS + 1][PSTI_PLI_PROB_SUM];
-    _Alignas(64) struct psti_pli_wave_context contexts[PSTI_PLI_N_CONTEXTS];
+    uint32_t bits;
+    bool has_sure_tokens; /* in one of the contexts a token has all slots (16 bits) */
+    bool has_slots, has_contexts, has_indexed;
+    struct psti_pli_wave_bounds bounds; /* 8 bits */
+    struct psti_pli_wave_indexed indexed;
+    uint16_t context_at[256]; /* E -> where its context stands below: bytes; 8 bits: slots */
+    union {
+        _Alignas(64) struct psti_pli_wave_slots_8 slots_8;
+        struct {
+            _Alignas(64) uint32_t slots[PSTI_PLI_N_CONTEXTS + 1][PSTI_PLI_PROB_SUM];
+            _Alignas(64) struct psti_pli_wave_context contexts[PSTI_PLI_N_CONTEXTS];
+        };
+    };
 };
 _Static_assert(sizeof(struct psti_pli_wave_tables) <= PSTI_PLI_TABLES_NBYTES, "scratch");
 
-/* Slots of all contexts and of idle lanes, for vectors. */
+/* Slots of all contexts and of idle lanes, for vectors, of 16 bits. */
 const uint32_t *psti_pli_wave_slots(struct psti_pli_wave_tables *tables);
-/* Makes `contexts` and `context_at`. */
+/* Of 8 bits. */
+const struct psti_pli_wave_indexed *psti_pli_wave_need_indexed(struct psti_pli_wave_tables *tables);
+/* Makes `contexts` or `slots_8`, and `context_at`. */
 void psti_pli_wave_need_contexts(struct psti_pli_wave_tables *tables);
+/* E -> context of 8 bits as vectors look it up, by min(E, 32 + E / 16), times `scale`: 64 bytes, of
+ * which 32 and 33 are as 34. */
+void psti_pli_wave_contexts_8(uint8_t scale, uint8_t contexts[64]);
 
 /* One coded plane. */
 struct psti_pli_wave_plane {
@@ -61,10 +99,10 @@ struct psti_pli_wave_head {
     struct psti_pli_wave_plane planes[4]; /* n_coded of them */
     uint8_t n_constant, constant_planes[4];
     uint16_t constants[4];
-    uint32_t states[PSTI_PLI_LANES];
+    uint32_t states[PSTI_PLI_LANES]; /* of 2 * bits */
     const uint8_t *raw;   /* signs and raw bits after the states' mantissas, byte-aligned */
-    size_t raw_nbytes;    /* of them; the payload's 64 bytes continue them */
-    const uint8_t *words; /* u16 each */
+    size_t raw_nbytes;    /* of them; the payload, the states' low halves at the end, goes on */
+    const uint8_t *words; /* u8 or u16 each */
     size_t n_words;
 };
 

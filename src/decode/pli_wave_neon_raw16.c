@@ -8,6 +8,56 @@
 
 #if defined(PSTI_NEON)
 
+/* -- Signs -- */
+
+/* In each half, minus the number of bytes of `mask` (0 or 255) up to and including each. */
+PSTI_NEON_INLINE uint8x16_t minus_counts(uint8x16_t mask)
+{
+#define UP(v, n) vreinterpretq_u8_u64(vshlq_n_u64(vreinterpretq_u64_u8(v), n))
+    mask = vaddq_u8(mask, UP(mask, 8));
+    mask = vaddq_u8(mask, UP(mask, 16));
+    return vaddq_u8(mask, UP(mask, 32));
+#undef UP
+}
+
+/* 255 in each lane of `some` for which the next sign is 1. `skip`: minus how many of `bits` belong
+ * to lanes before each half; `counts`: of minus_counts. */
+PSTI_NEON_INLINE uint8x16_t half_signs(uint64_t bits, int64x2_t skip, uint8x16_t counts,
+                                       uint8x16_t some)
+{
+    const uint8x16_t first = vcombine_u8(vdup_n_u8(0), vdup_n_u8(8));
+    uint8x16_t own = vreinterpretq_u8_u64(vshlq_u64(vdupq_n_u64(bits), skip));
+    own = vqtbl1q_u8(own, first); /* the eight that a half may need */
+    /* The n-th lane wants bit n - 1, and gets it at the top by 8 - n. */
+    int8x16_t to_top = vreinterpretq_s8_u8(vaddq_u8(counts, vdupq_n_u8(8)));
+    return vandq_u8(vcltq_s8(vreinterpretq_s8_u8(vshlq_u8(own, to_top)), vdupq_n_s8(0)), some);
+}
+
+/* 255 in the lanes of `tokens`, those of them that are not 0, of which the next sign is 1. Signs
+ * begin at bit `*at`, which goes on. */
+PSTI_NEON_INLINE v32 take_signs(const uint8_t *bytes, uint64_t *at, v32 tokens)
+{
+    v32 some, negative;
+    uint8x16_t counts[2];
+    int64x2_t minus[2]; /* of whole halves */
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
+        some.v[i] = vtstq_u8(tokens.v[i], tokens.v[i]);
+        counts[i] = minus_counts(some.v[i]);
+        minus[i] = vshrq_n_s64(vreinterpretq_s64_u8(counts[i]), 56);
+    }
+    int64x2_t before = vextq_s64(vdupq_n_s64(0), minus[0], 1);
+    int64x2_t of_16 = vdupq_laneq_s64(vaddq_s64(before, minus[0]), 1);
+    int64x2_t before_1 = vaddq_s64(vextq_s64(vdupq_n_s64(0), minus[1], 1), of_16);
+    uint64_t bits = psti_load_u64(bytes + (*at >> 3)) >> (*at & 7);
+    *at -= (uint64_t)vgetq_lane_s64(vaddq_s64(before_1, minus[1]), 1);
+    negative.v[0] = half_signs(bits, before, counts[0], some.v[0]);
+    negative.v[1] = half_signs(bits, before_1, counts[1], some.v[1]);
+    return negative;
+}
+
+/* -- Raw bits -- */
+
 /* Bytes that are all ones where tokens have raw bits. */
 PSTI_NEON_INLINE uint8x16_t are_large(uint8x16_t tokens)
 {
@@ -49,16 +99,6 @@ struct half {
     uint8x16_t bits[3];        /* 24, */
     uint8x16_t first;          /* from which on they are the lane's */
 };
-
-/* Sums of 16 bytes up to and including each. */
-PSTI_NEON_INLINE uint8x16_t sums_up_to(uint8x16_t v)
-{
-    const uint8x16_t zero = vdupq_n_u8(0);
-    v = vaddq_u8(v, vextq_u8(zero, v, 15));
-    v = vaddq_u8(v, vextq_u8(zero, v, 14));
-    v = vaddq_u8(v, vextq_u8(zero, v, 12));
-    return vaddq_u8(v, vextq_u8(zero, v, 8));
-}
 
 /* `*at`: the first raw bit; goes on. */
 PSTI_NEON_INLINE struct half take_half(uint8x16_t tokens, const uint8_t *bytes, uint64_t *at)

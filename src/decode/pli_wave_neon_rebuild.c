@@ -1,13 +1,11 @@
-/* pli_wave_neon_rebuild.c - from tokens to samples of 8 bits with NEON: signs, predictions,
- * filters.
+/* pli_wave_neon_rebuild.c - from residuals to samples of 8 bits with NEON: predictions, filters.
  *
- * In: tokens with raw bits added, and the bits of the unit; out: lines of samples. What other
- * levels and sizes have, too, is in pli_wave_rebuild.h. Pure functions, any thread. Samples are
- * kept less 128, as signed bytes, so that they can be multiplied by coefficients: sums, averages
- * and the order of samples are what they were, and a filter, whose coefficients of samples sum up
- * to 32, gives the prediction less 128 too. A step takes 105 instructions, 30 more with taps and 60
- * with filters, nearly all of vectors; of those of filters 24 or 32 multiply, of which a Neoverse
- * N1 starts one a cycle. */
+ * In: rows of residuals; out: lines of samples. What other levels and sizes have, too, is in
+ * pli_wave_rebuild.h. Pure functions, any thread. Samples are kept less 128, as signed bytes, so
+ * that they can be multiplied by coefficients: sums, averages and the order of samples are what
+ * they were, and a filter, whose coefficients of samples sum up to 32, gives the prediction less
+ * 128 too. A step takes 65 instructions, 24 more with taps and 90 with filters (125 if those have
+ * taps); of those of filters 24 or 32 multiply, of which a Neoverse N1 starts one a cycle. */
 #include "decode/pli_wave_neon.h"
 
 #if defined(PSTI_NEON)
@@ -22,7 +20,6 @@
 typedef v32 vec;
 
 struct state {
-    uint64_t sign_at; /* bit */
     vec last;
 };
 
@@ -76,16 +73,9 @@ INLINE vec first_two(vec v, vec from, bool lane_0, bool lane_1)
 
 /* -- Residuals and taps -- */
 
-/* Residuals of step t, left in place of the magnitudes. */
-INLINE vec residuals(struct psti_pli_wave_memory *m, struct state *x, uint32_t t)
+INLINE vec residuals(const struct psti_pli_wave_memory *m, uint32_t t)
 {
-    uint8_t *row = m->tokens[WAVE_BEFORE + t].lanes;
-    v32 value = row_load(row), negative = take_signs(m->bits, &x->sign_at, value);
-#pragma GCC unroll 2
-    for (int i = 0; i < 2; i++)
-        value.v[i] = vsubq_u8(veorq_u8(value.v[i], negative.v[i]), negative.v[i]);
-    row_store(row, value);
-    return value;
+    return row_load(m->tokens[WAVE_BEFORE + t].lanes);
 }
 
 /* Sums of products of bytes: lanes 0..7 and 8..15 of a vector. */
@@ -200,6 +190,6 @@ void psti_pli_wave_neon_rebuild(struct psti_pli_wave_job *job)
     struct psti_pli_wave_memory *m = job->memory;
     memset(m->of_8.samples, 0, WAVE_BEFORE * WAVE_LANES);
     memset(m->of_8.above, 0, WAVE_BEFORE * WAVE_LANES);
-    rebuild_unit(job, (struct state){0, row_of(0)});
+    rebuild_unit(job, (struct state){row_of(0)});
 }
 #endif

@@ -54,8 +54,8 @@ struct near {
     vec l, u, ul, ur, uu, ll;
 };
 
-/* Residuals of step t; they stay where taps of later planes find them. */
-INLINE vec residuals(struct psti_pli_wave_memory *m, struct state *x, uint32_t t);
+/* Residuals of step t. */
+INLINE vec residuals(const struct psti_pli_wave_memory *m, uint32_t t);
 /* What taps add to the predictions of step t. */
 INLINE vec tapped(const struct rebuild *r, const struct part *p, uint32_t t);
 /* For steps t and t + 1; without `taps` the filters have none. */
@@ -169,7 +169,7 @@ INLINE void finish(const struct rebuild *r, struct state *x, uint32_t t, vec pre
 INLINE void one_step(const struct rebuild *r, struct state *x, uint32_t t, bool odd, enum kind kind,
                      bool first, bool taps)
 {
-    vec residual = residuals(r->memory, x, t);
+    vec residual = residuals(r->memory, t);
     if (taps)
         residual = plus(residual, tapped(r, &r->front, t));
     struct near n = neighbours(r, x, t, odd, first, false);
@@ -207,10 +207,10 @@ BAND(med_band, MED)
 /* -- Bands of two planes, or with filters -- */
 
 INLINE vec predict_part(const struct rebuild *r, const struct part *p, const struct lane_filters *f,
-                        const struct near *n, uint32_t t, bool taps)
+                        const struct near *n, uint32_t t, bool filters, bool taps)
 {
     enum kind kind = kind_of(p->plane);
-    if (kind == FILTERS)
+    if (filters && kind == FILTERS)
         return filtered(r, p, f, n, t, taps);
     vec v = kind == LEFT      ? simple(LEFT, n)
             : kind == UP      ? simple(UP, n)
@@ -220,42 +220,47 @@ INLINE vec predict_part(const struct rebuild *r, const struct part *p, const str
 }
 
 INLINE void any_step(const struct rebuild *r, struct state *x, const struct lane_filters *f,
-                     uint32_t t, bool odd, bool first, bool mixed, bool taps)
+                     uint32_t t, bool odd, bool first, bool mixed, bool filters, bool taps)
 {
-    vec residual = residuals(r->memory, x, t);
-    struct near n = neighbours(r, x, t, odd, first, true);
-    vec p = predict_part(r, &r->front, f, &n, t, taps);
+    vec residual = residuals(r->memory, t);
+    struct near n = neighbours(r, x, t, odd, first, filters);
+    vec p = predict_part(r, &r->front, f, &n, t, filters, taps);
     if (mixed) /* 255 in the lanes of the front */
-        p = blend(predict_part(r, &r->rear, f, &n, t, taps), p, mask_of(front_lanes(t)));
+        p = blend(predict_part(r, &r->rear, f, &n, t, filters, taps), p, mask_of(front_lanes(t)));
     finish(r, x, t, p, residual);
 }
 
-INLINE void any_band(struct rebuild *r, uint32_t t, uint32_t end, bool first, bool mixed, bool taps)
+INLINE void any_band(struct rebuild *r, uint32_t t, uint32_t end, bool first, bool mixed,
+                     bool filters, bool taps)
 {
     struct lane_filters f;
     struct state x = r->state;
     for (; t < end; t += 2) {
-        find_lane_filters(r, t, taps, &f);
-        any_step(r, &x, &f, t, false, first, mixed, taps);
-        any_step(r, &x, &f, t + 1, true, first, mixed, taps);
+        if (filters)
+            find_lane_filters(r, t, taps, &f);
+        any_step(r, &x, &f, t, false, first, mixed, filters, taps);
+        any_step(r, &x, &f, t + 1, true, first, mixed, filters, taps);
     }
     r->state = x;
 }
 
 static void TARGET mixed_band(struct rebuild *r, uint32_t t, uint32_t end)
 {
-    any_band(r, t, end, true, true, true);
+    if (kind_of(r->front.plane) == FILTERS || kind_of(r->rear.plane) == FILTERS)
+        any_band(r, t, end, true, true, true, true);
+    else
+        any_band(r, t, end, true, true, false, true);
 }
 static void TARGET filters_band(struct rebuild *r, uint32_t t, uint32_t end, bool first, bool taps)
 {
     if (first && taps)
-        any_band(r, t, end, true, false, true);
+        any_band(r, t, end, true, false, true, true);
     else if (first)
-        any_band(r, t, end, true, false, false);
+        any_band(r, t, end, true, false, true, false);
     else if (taps)
-        any_band(r, t, end, false, false, true);
+        any_band(r, t, end, false, false, true, true);
     else
-        any_band(r, t, end, false, false, false);
+        any_band(r, t, end, false, false, true, false);
 }
 
 /* -- The unit -- */

@@ -1,6 +1,6 @@
 /* pli_wave_rows.c - the wave decoder of AVX2 and of NEON, where they have no vectors.
  *
- * In: a unit with its rows of tokens; out: planes, or why there are none. Tokens get their raw
+ * In: a unit with its rows of tokens; out: planes, or why there are none. Tokens get signs and raw
  * bits, then samples are made, rows of 32 lanes too, step by step. Turning columns into rows then
  * gives each lane's samples of all bands as one line, in which row y of plane p begins at 2 * (y %
  * 32) + 64 * (band of p and y): that is what the planes handed out describe. Pure functions, any
@@ -22,10 +22,10 @@ const uint8_t psti_pli_wave_delay[WAVE_LANES] = {
     0,   254, 252, 250, 248, 246, 244, 242, 240, 238, 236, 234, 232, 230, 228, 226,
     224, 222, 220, 218, 216, 214, 212, 210, 208, 206, 204, 202, 200, 198, 196, 194};
 
-bool psti_pli_wave_rows_fit(const struct psti_pli_wave_head *head)
+bool psti_pli_wave_rows_fit(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head)
 {
-    return head->n_coded == 0 ||
-           (head->n_words <= WAVE_MAX_WORDS && head->raw_nbytes <= WAVE_MAX_RAW_NBYTES);
+    size_t most = unit->bits == 8 ? WAVE_MAX_WORDS_8 : WAVE_MAX_WORDS;
+    return head->n_coded == 0 || (head->n_words <= most && head->raw_nbytes <= WAVE_MAX_RAW_NBYTES);
 }
 
 /* -- Bands -- */
@@ -87,17 +87,21 @@ struct psti_pli_wave_shape psti_pli_wave_rows_shape(const struct psti_pli_wave_j
 
 /* -- The unit -- */
 
-/* Gathers the unit's bits and finds the values of its tokens. */
+/* Gathers the unit's bits and finds the residuals that its tokens stand for. */
 static enum pst_status find_values(const struct psti_pli_wave_rows_level *level,
                                    struct psti_pli_wave_job *job, bool wide, struct pst_error *err)
 {
     const struct psti_pli_wave_head *head = job->head;
     uint8_t *bits = job->memory->bits;
-    uint64_t n_bits = 8 * ((uint64_t)head->raw_nbytes + PSTI_PLI_WAVE_STATE_NBYTES);
+    size_t nbytes = head->raw_nbytes + psti_pli_wave_state_nbytes(job->unit->bits);
+    uint64_t n_bits = 8 * (uint64_t)nbytes;
     memcpy(bits, head->raw, head->raw_nbytes);
     for (uint32_t l = 0; l < PSTI_PLI_LANES; l++)
-        psti_store_u16(bits + head->raw_nbytes + 2 * (size_t)l, job->low[l]);
-    memset(bits + head->raw_nbytes + PSTI_PLI_WAVE_STATE_NBYTES, 0, WAVE_BITS_BEHIND);
+        if (wide)
+            psti_store_u16(bits + head->raw_nbytes + 2 * (size_t)l, job->low[l]);
+        else
+            bits[head->raw_nbytes + l] = (uint8_t)job->low[l];
+    memset(bits + nbytes, 0, WAVE_BITS_BEHIND);
     if (level->values[wide](job, n_bits) > n_bits)
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit lacks raw bits");
     return PST_OK;

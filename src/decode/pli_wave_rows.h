@@ -13,25 +13,34 @@ enum {
     WAVE_LANES = PSTI_PLI_LANES,
     WAVE_BEFORE = 4, /* rows before step 0 */
     WAVE_ROWS = WAVE_BEFORE + PSTI_PLI_WAVE_MAX_STEPS + 6,
-    /* Units that have more are left to plain C. There are no more words than 10 bits a token make,
-     * nor more raw bits than 14 and a sign each; encoders store such noise raw. */
+    /* Units that have more are left to plain C. There are no more words than 8 (10, of 16 bits)
+     * bits a token make, nor more raw bits than 7 (14) and a sign each; encoders store such noise
+     * raw. */
+    WAVE_MAX_WORDS_8 = 16 * 1024,
     WAVE_MAX_WORDS = 10 * 1024,
     WAVE_MAX_RAW_NBYTES = 30 * 1024,
-    WAVE_BITS_BEHIND = 32, /* zeros, for those who read as many bytes at once */
+    WAVE_BITS_BEHIND = 64, /* zeros, for those who read as many bytes at once */
     WAVE_LINE = 704,       /* samples of one lane in all bands, for those who read 96 at once */
     WAVE_BAND = 64         /* steps */
 };
 
-/* 32 tokens; before them lanes 16..31 once more, so that what stands one or two lanes up is read
- * with one load. Each row is one line of the cache. Residuals of 8 bits take the place of the
- * tokens; 32 of 16 bits that of the whole row. */
+/* 32 tokens or, of 8 bits, their activities; before them lanes 16..31 once more, so that what
+ * stands one or two lanes up is read with one load. Each row is one line of the cache. Residuals of
+ * 8 bits take the place of the activities; 32 of 16 bits that of the whole row. */
 struct psti_pli_wave_row {
-    uint8_t unused[16], before[16], lanes[WAVE_LANES];
+    union {
+        struct {
+            uint8_t unused[16], before[16];
+        };
+        uint8_t above[WAVE_LANES]; /* AVX2, of 8 bits: turned by a lane instead */
+    };
+    uint8_t lanes[WAVE_LANES];
 };
 
 struct psti_pli_wave_memory {
     _Alignas(64) struct psti_pli_wave_row tokens[WAVE_ROWS]; /* become residuals in place */
     union {
+        uint8_t words_8[WAVE_MAX_WORDS_8 + 3 * WAVE_LANES];
         uint16_t words[WAVE_MAX_WORDS + 3 * WAVE_LANES];
         /* `above`: turned by one lane. NEON has samples less 128. */
         struct {
@@ -60,15 +69,18 @@ struct psti_pli_wave_job {
 
 /* What a level does with rows of tokens; of 8 bits and of 16. */
 struct psti_pli_wave_rows_level {
-    /* Tokens -> magnitudes (8 bits) or residuals (16 bits), by raw bits; returns how many bits of
-     * the unit are taken: if more than `n_bits`, not all was done. */
+    /* Activities (8 bits) or tokens (16 bits) -> residuals, by signs and raw bits; returns how many
+     * bits of the unit are taken: if more than `n_bits`, not all was done. (A unit of 8 bits takes
+     * no more bytes than it has samples, which the memory has room for: a check at the end does.)
+     */
     uint64_t (*values[2])(struct psti_pli_wave_job *job, uint64_t n_bits);
     /* These -> lines of samples. */
     void (*rebuild[2])(struct psti_pli_wave_job *job);
 };
 
 /* Whether there is scratch enough. */
-bool psti_pli_wave_rows_fit(const struct psti_pli_wave_head *head);
+bool psti_pli_wave_rows_fit(const struct psti_pli_unit *unit,
+                            const struct psti_pli_wave_head *head);
 /* All behind the tokens, if there are any; shows the lines in `planes`. */
 enum pst_status psti_pli_wave_rows_finish(const struct psti_pli_wave_rows_level *level,
                                           struct psti_pli_wave_job *job,
@@ -79,9 +91,9 @@ struct psti_pli_wave_band {
     _Alignas(32) uint8_t rows[WAVE_LANES]; /* those with rows; zeros outside the cylinder */
     uint8_t energy[WAVE_LANES];            /* 255 where E is that of a first plane: 2A + B */
     uint8_t used[WAVE_LANES];              /* 255 where the plane before adds to E: */
-    uint8_t doubled[WAVE_LANES];    /* 255 where it adds its tokens twice, else half of them */
-    uint8_t not_first[WAVE_LANES];  /* all but lane 0 where the band is its plane's first */
-    uint8_t not_30[16], not_31[16]; /* all but that lane, of lanes 16..31, if so */
+    uint8_t doubled[WAVE_LANES];           /* 255 where it adds them twice, else half of them */
+    uint8_t not_first[WAVE_LANES];         /* all but lane 0 where the band is its plane's first */
+    uint8_t not_30[16], not_31[16];        /* all but that lane, of lanes 16..31, if so */
 };
 
 /* [0]: before the first; the last two: behind the last. */

@@ -268,6 +268,13 @@ static bool claim(struct encoder *e, struct work *work)
     return true;
 }
 
+/* Filters in the tier for which they are, and where one plane of 8 bits is all that there is to
+ * decode: noise in gray would take more than PNG without them. */
+static bool may_filter(const struct encoder *e)
+{
+    return e->options.tier == PST_PLI_TIER_DENSE || (e->header.bits == 8 && e->header.channels < 3);
+}
+
 /* Job of pass one: chooses the predictors of one row of units and counts their tokens. */
 static void plan_row(void *arg, size_t row)
 {
@@ -282,7 +289,7 @@ static void plan_row(void *arg, size_t row)
         psti_pli_load_unit(&e->image, (uint32_t)row, column, work.unit, &source);
         e->looks[unit] = (uint8_t)look_at(&source);
         if (e->looks[unit] != CONSTANT)
-            psti_pli_wave_plan(&source, e->options.tier == PST_PLI_TIER_DENSE, e->options.effort,
+            psti_pli_wave_plan(&source, may_filter(e), e->options.effort,
                                e->has_codes ? e->codes : NULL, e->plans + unit * e->plan_nbytes,
                                &e->counts[row], work.mode);
     }

@@ -2,7 +2,8 @@
  * encoder with AVX2: the same bytes as plain C.
  *
  * Records are transposed from the streams of lanes to slots, 32 a step; slots of no sample have a
- * code that leaves a state as it is, so that all lanes always work. States stay in four vectors. */
+ * code that leaves a state as it is, so that all lanes always work. States stay in vectors: of 16
+ * bits in four, of 8 in two. */
 #include "encode/pli_wave_encode_int.h"
 #include "encode/pli_wave_lanes16_avx2.h"
 
@@ -82,32 +83,49 @@ INLINE uint32_t signs_of(__m256i low, __m256i high)
     return (uint32_t)_mm256_movemask_epi8(packed);
 }
 
-TARGET size_t psti_wave_write_bits_avx2(uint16_t *slots, uint32_t n_steps, uint32_t *large,
-                                        uint8_t *bits)
+/* Two vectors of 16-bit lanes, all below 256, as one of bytes. */
+INLINE __m256i narrow(__m256i low, __m256i high)
 {
-    const __m256i token = _mm256_set1_epi16(PSTI_WAVE_NONE_8), zero = _mm256_setzero_si256();
-    const __m256i direct = _mm256_set1_epi16(PSTI_PLI_DIRECT - 1);
-    const __m256i index = _mm256_set1_epi16((1 << PSTI_WAVE_INDEX_BITS_8) - 1);
-    struct writer w = {.bytes = bits};
-    uint32_t n_large = 0;
-    for (uint32_t t = 0; t < n_steps; t++, slots += LANES) {
-        __m256i a = _mm256_loadu_si256((const __m256i *)slots);
-        __m256i b = _mm256_loadu_si256((const __m256i *)(slots + 16));
-        __m256i at = _mm256_and_si256(a, token), bt = _mm256_and_si256(b, token);
-        uint32_t none = signs_of(_mm256_cmpeq_epi16(at, token), _mm256_cmpeq_epi16(bt, token));
-        uint32_t no_sign =
-            none | signs_of(_mm256_cmpeq_epi16(at, zero), _mm256_cmpeq_epi16(bt, zero));
-        uint32_t above = signs_of(_mm256_cmpgt_epi16(at, direct), _mm256_cmpgt_epi16(bt, direct));
-        put_bits(&w, _pext_u32(signs_of(a, b), ~no_sign),
-                 LANES - (uint32_t)_mm_popcnt_u32(no_sign));
-        for (above &= ~none; above != 0; above &= above - 1)
-            large[n_large++] = slots[__builtin_ctz(above)];
-        _mm256_storeu_si256((__m256i *)slots, _mm256_and_si256(a, index));
-        _mm256_storeu_si256((__m256i *)(slots + 16), _mm256_and_si256(b, index));
+    return _mm256_permute4x64_epi64(_mm256_packus_epi16(low, high), 0xD8);
+}
+
+/* The bits of `values` in `masks`, 16 lanes' at once where they are not many: what is put waits for
+ * what was. */
+INLINE void put_masked(struct writer *w, const uint64_t *values, const uint64_t *masks)
+{
+    uint32_t n = (uint32_t)_mm_popcnt_u64(masks[0]), all = n + (uint32_t)_mm_popcnt_u64(masks[1]);
+    if (all <= 56) {
+        put_bits(w, _pext_u64(values[0], masks[0]) | _pext_u64(values[1], masks[1]) << n, all);
+        return;
     }
-    for (uint32_t i = 0; i < n_large; i++)
-        put_bits(&w, large[i] >> PSTI_WAVE_INDEX_BITS_8 & ((1u << PSTI_WAVE_RAW_BITS_8) - 1),
-                 psti_pli_wave_raw_bits(large[i] % (1u << PSTI_WAVE_TOKEN_BITS_8)));
+    for (uint32_t k = 0; k < 4; k++) {
+        uint32_t shift = k % 2 * 32, mask = (uint32_t)(masks[k / 2] >> shift);
+        put_bits(w, _pext_u32((uint32_t)(values[k / 2] >> shift), mask),
+                 (uint32_t)_mm_popcnt_u32(mask));
+    }
+}
+
+TARGET size_t psti_wave_write_bits_avx2(uint16_t *slots, uint32_t n_steps, uint8_t *bits)
+{
+    /* By token: as many bits set as it has bits. */
+    const __m256i masks_of = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 1, 1, 3, 7, 15, 31, -1, 0, 0, 0, 0, 0, 0, 0, 0));
+    const __m256i index = _mm256_set1_epi16(UINT8_MAX), token = _mm256_set1_epi8(15);
+    struct writer w = {.bytes = bits};
+    uint8_t *indices = (uint8_t *)slots;
+    for (size_t i = 0; i < (size_t)n_steps * LANES; i += LANES) {
+        uint64_t values[4], masks[4];
+        __m256i a = _mm256_loadu_si256((const __m256i *)(slots + i));
+        __m256i b = _mm256_loadu_si256((const __m256i *)(slots + i + 16));
+        __m256i of_step = narrow(_mm256_and_si256(a, index), _mm256_and_si256(b, index));
+        __m256i mask = _mm256_shuffle_epi8(masks_of, _mm256_and_si256(of_step, token));
+        _mm256_storeu_si256((__m256i *)values,
+                            narrow(_mm256_srli_epi16(a, 8), _mm256_srli_epi16(b, 8)));
+        _mm256_storeu_si256((__m256i *)masks, mask);
+        _mm256_storeu_si256((__m256i *)(indices + i), of_step);
+        put_masked(&w, values, masks);
+        put_masked(&w, values + 2, masks + 2);
+    }
     return (size_t)(w.bytes - bits) + (w.n > 0);
 }
 
@@ -152,6 +170,89 @@ TARGET size_t psti_wave_write_bits16_avx2(const uint16_t *indices, const uint16_
     return (size_t)(w.bytes - bits) + (w.n > 0);
 }
 
+/* The codes of 16 tokens as four vectors of their numbers. */
+struct codes_8 {
+    __m256i reciprocal, scale, third, fields;
+};
+INLINE struct codes_8 load_codes(const uint8_t *i, const uint64_t *codes)
+{
+    __m256i v[4], lower[2], upper[2];
+    for (uint32_t k = 0; k < 4; k++)
+        v[k] = psti_rans_load_four(codes + i[k], codes + i[k + 4], codes + i[k + 8],
+                                   codes + i[k + 12]);
+    for (uint32_t k = 0; k < 2; k++) { /* of tokens 0, 1 and 4, 5; 2, 3 and 6, 7 */
+        __m256i low = _mm256_unpacklo_epi16(v[2 * k], v[2 * k + 1]);
+        __m256i high = _mm256_unpackhi_epi16(v[2 * k], v[2 * k + 1]);
+        lower[k] = low;
+        upper[k] = high;
+    }
+    __m256i a = _mm256_unpacklo_epi32(lower[0], lower[1]);
+    __m256i b = _mm256_unpackhi_epi32(lower[0], lower[1]);
+    __m256i c = _mm256_unpacklo_epi32(upper[0], upper[1]);
+    __m256i d = _mm256_unpackhi_epi32(upper[0], upper[1]);
+    return (struct codes_8){
+        .reciprocal = _mm256_unpacklo_epi64(a, c),
+        .scale = _mm256_unpackhi_epi64(a, c),
+        .third = _mm256_unpacklo_epi64(b, d),
+        .fields = _mm256_unpackhi_epi64(b, d),
+    };
+}
+
+/* 16 lanes take a token each; `full` are those that lose a word first. */
+INLINE __m256i take_sixteen(const struct codes_8 *c, __m256i x, __m256i *full)
+{
+    const __m256i most = _mm256_set1_epi16(PSTI_PLI_PROB_SUM_8 - 1);
+    __m256i rest = _mm256_and_si256(c->fields, most), high = _mm256_srli_epi16(x, 8);
+    /* x >> 8 is not below the frequency. */
+    *full = _mm256_cmpgt_epi16(_mm256_add_epi16(high, rest), most);
+    x = _mm256_blendv_epi8(x, high, *full);
+    __m256i scaled = _mm256_add_epi16(_mm256_mullo_epi16(x, c->scale), c->third);
+    __m256i quotient = _mm256_srli_epi16(_mm256_mulhi_epu16(scaled, c->reciprocal), 7);
+    x = _mm256_add_epi16(x, _mm256_srli_epi16(c->fields, 8));
+    return _mm256_add_epi16(x, _mm256_mullo_epi16(quotient, rest));
+}
+
+/* Those of 32 bytes that `full` has, to before `end`, 8 bytes at a time. */
+INLINE uint8_t *put_words(__m256i words, __m256i full, uint8_t *end)
+{
+    uint64_t parts[4], masks[4];
+    _mm256_storeu_si256((__m256i *)parts, words);
+    _mm256_storeu_si256((__m256i *)masks, full);
+    for (uint32_t k = 4; k-- > 0;) {
+        uint32_t n = (uint32_t)_mm_popcnt_u64(masks[k]);
+        psti_store_u64(end - 8, _pext_u64(parts[k], masks[k]) << (64 - n) % 64);
+        end -= n / 8;
+    }
+    return end;
+}
+
+TARGET uint8_t *psti_wave_code_avx2(const uint8_t *indices, uint32_t n_steps, const uint64_t *codes,
+                                    const void *ahead, uint32_t *states, uint8_t *end)
+{
+    const __m256i low = _mm256_set1_epi16(UINT8_MAX);
+    uint16_t narrowed[LANES];
+    for (uint32_t l = 0; l < LANES; l++)
+        narrowed[l] = (uint16_t)states[l];
+    __m256i a = _mm256_loadu_si256((const __m256i *)narrowed);
+    __m256i b = _mm256_loadu_si256((const __m256i *)(narrowed + 16));
+    for (uint32_t t = n_steps; t-- > 0;) {
+        const uint8_t *step = indices + (size_t)t * LANES;
+        __m256i a_full, b_full;
+        _mm_prefetch((const char *)ahead + (size_t)t * LINE_NBYTES, _MM_HINT_T1);
+        __m256i words = narrow(_mm256_and_si256(a, low), _mm256_and_si256(b, low));
+        struct codes_8 of_a = load_codes(step, codes), of_b = load_codes(step + 16, codes);
+        a = take_sixteen(&of_a, a, &a_full);
+        b = take_sixteen(&of_b, b, &b_full);
+        __m256i full = _mm256_permute4x64_epi64(_mm256_packs_epi16(a_full, b_full), 0xD8);
+        end = put_words(words, full, end);
+    }
+    _mm256_storeu_si256((__m256i *)narrowed, a);
+    _mm256_storeu_si256((__m256i *)(narrowed + 16), b);
+    for (uint32_t l = 0; l < LANES; l++)
+        states[l] = narrowed[l];
+    return end;
+}
+
 /* Eight lanes take a token each. */
 INLINE __m256i code_eight(const uint16_t *indices, const uint64_t *codes, __m256i states,
                           uint16_t **end)
@@ -163,10 +264,11 @@ INLINE __m256i code_eight(const uint16_t *indices, const uint64_t *codes, __m256
     return psti_rans_take_eight(PSTI_PLI_PROB_BITS, even, odd, states, end);
 }
 
-TARGET uint16_t *psti_wave_code_avx2(const uint16_t *indices, uint32_t n_steps,
-                                     const uint64_t *codes, const void *ahead, uint32_t *states,
-                                     uint16_t *end)
+TARGET uint8_t *psti_wave_code16_avx2(const uint16_t *indices, uint32_t n_steps,
+                                      const uint64_t *codes, const void *ahead, uint32_t *states,
+                                      uint8_t *words_end)
 {
+    uint16_t *end = (uint16_t *)(void *)words_end;
     __m256i x[LANES / GROUP];
     for (uint32_t g = 0; g < LANES / GROUP; g++)
         x[g] = _mm256_loadu_si256((const __m256i *)(states + (size_t)g * GROUP));
@@ -180,7 +282,7 @@ TARGET uint16_t *psti_wave_code_avx2(const uint16_t *indices, uint32_t n_steps,
     }
     for (uint32_t g = 0; g < LANES / GROUP; g++)
         _mm256_storeu_si256((__m256i *)(states + (size_t)g * GROUP), x[g]);
-    return end;
+    return (uint8_t *)end;
 }
 #else
 /* An empty file is none in C. */

@@ -26,12 +26,13 @@ static inline __attribute__((always_inline)) void energies_of(const struct psti_
                                            g[i - S + 1], g[i - 2 * S], g[i - 2], g0[i], g1[i]);
 }
 
-/* Of tokens (y, x) .. (y, x + n - 1) of a plane, n at most 16. */
+/* Of samples (y, x) .. (y, x + n - 1) of a plane, n at most 16. */
 static uint32_t cost_row(const struct psti_wave_work *work, uint32_t plane,
                          enum psti_pli_energy kind, uint32_t bits, uint32_t y, uint32_t x,
                          uint32_t n)
 {
     const uint8_t *g = work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD + x;
+    const uint8_t *bucket = psti_pli_wave_bucket[bits == 16];
     uint8_t energies[BLOCK];
     uint32_t sum = 0;
     if (bits == 16)
@@ -43,18 +44,18 @@ static uint32_t cost_row(const struct psti_wave_work *work, uint32_t plane,
     else
         energies_of(work, plane, PSTI_PLI_ENERGY_THIRD, 8, y, x, energies);
     for (uint32_t i = 0; i < n; i++)
-        sum += work->costs[psti_pli_wave_bucket[energies[i]]][g[i]];
+        sum += work->costs[bucket[energies[i]]][g[i]];
     return sum;
 }
 
-static void set_tokens(const struct psti_pli_source *source, uint32_t plane,
-                       const int16_t *residuals, struct psti_wave_work *work)
+static void set_activities(const struct psti_pli_source *source, uint32_t plane,
+                           const int16_t *residuals, struct psti_wave_work *work)
 {
     memset(work->padded[plane], 0, sizeof work->padded[plane]);
     for (uint32_t y = 0; y < source->height; y++) {
-        uint8_t tokens[EDGE];
-        psti_wave_find_tokens(source->bits, residuals + (size_t)y * EDGE, tokens);
-        memcpy(work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD, tokens, source->width);
+        uint8_t g[EDGE];
+        psti_wave_find_activities(source->bits, residuals + (size_t)y * EDGE, g);
+        memcpy(work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD, g, source->width);
     }
 }
 
@@ -63,7 +64,7 @@ uint64_t psti_wave_cost_plane(const struct psti_pli_source *source, uint32_t pla
                               struct psti_wave_work *work)
 {
     uint64_t sum = 0;
-    set_tokens(source, plane, residuals, work);
+    set_activities(source, plane, residuals, work);
     for (uint32_t y = 0; y < source->height; y++)
         for (uint32_t x = 0; x < source->width; x += BLOCK)
             sum += cost_row(work, plane, kind, source->bits, y, x,
@@ -76,7 +77,7 @@ struct block {
     uint32_t y, x, height, width;
 };
 
-/* Puts a filter's tokens where the block is and says what they cost. Those of the blocks to the
+/* Puts a filter's activities where the block is and says what they cost. Those of the blocks to the
  * right and below change with it, but are not counted: they are about to be chosen. */
 static uint32_t try_filter(const struct psti_pli_source *source, uint32_t plane,
                            enum psti_pli_energy kind, const struct block *b, uint32_t number,
@@ -85,7 +86,7 @@ static uint32_t try_filter(const struct psti_pli_source *source, uint32_t plane,
     uint32_t sum = 0;
     for (uint32_t y = 0; y < b->height; y++) {
         uint8_t *to = work->padded[plane][PSTI_WAVE_PAD_ROWS + b->y + y] + PSTI_WAVE_PAD + b->x;
-        memcpy(to, work->filtered_tokens[number] + (size_t)y * EDGE + b->x, b->width);
+        memcpy(to, work->filtered_g[number] + (size_t)y * EDGE + b->x, b->width);
     }
     for (uint32_t y = 0; y < b->height; y++)
         sum += cost_row(work, plane, kind, source->bits, b->y + y, b->x, b->width);
@@ -114,7 +115,7 @@ void psti_wave_refine(const struct psti_pli_source *source, uint32_t plane,
     const struct psti_wave_rows *rows = psti_wave_rows_for(psti_cpu_features(), source->bits);
     uint32_t columns = (source->width + BLOCK - 1) / BLOCK;
     uint32_t list = psti_pli_wave_filter_list(plane, source->transform);
-    set_tokens(source, plane, residuals, work);
+    set_activities(source, plane, residuals, work);
     for (uint32_t y = 0; y < source->height; y += BLOCK) {
         uint32_t n_rows = source->height - y < BLOCK ? source->height - y : BLOCK;
         size_t at = (size_t)y * EDGE;
@@ -123,8 +124,8 @@ void psti_wave_refine(const struct psti_pli_source *source, uint32_t plane,
             struct psti_wave_candidate c = psti_wave_filter(list, number);
             rows->find_residuals(work, &c, n_rows, g + at, r + at, work->filtered[number]);
             for (size_t k = 0; k < (size_t)n_rows * EDGE; k += EDGE)
-                psti_wave_find_tokens(source->bits, work->filtered[number] + k,
-                                      work->filtered_tokens[number] + k);
+                psti_wave_find_activities(source->bits, work->filtered[number] + k,
+                                          work->filtered_g[number] + k);
         }
         for (uint32_t i = 0; i < columns; i++) {
             uint32_t x = i * BLOCK, width = source->width - x < BLOCK ? source->width - x : BLOCK;

@@ -2,7 +2,7 @@
  * (docs/format-pli.md, section 5).
  *
  * Records are put in the order of tokens once; signs and raw bits are written along it, words
- * backwards. The last 64 bytes of signs and raw bits become the states' first low halves, so that
+ * backwards. The last bytes of signs and raw bits become the states' first low halves, so that
  * 32 states cost next to nothing. Works in the caller's memory. */
 #include "encode/pli_wave_encode_int.h"
 
@@ -13,8 +13,7 @@
 
 enum {
     LANES = PSTI_PLI_LANES,
-    PAYLOAD_NBYTES = PSTI_PLI_WAVE_STATE_NBYTES,
-    N_WORDS = sizeof((struct psti_wave_work *)0)->words / sizeof(uint16_t),
+    WORDS_NBYTES = sizeof((struct psti_wave_work *)0)->words,
     LANE_SHIFT = PSTI_WAVE_INDEX_BITS
 };
 
@@ -61,9 +60,8 @@ static inline uint32_t widen(uint32_t record)
 {
     uint32_t token = record % (1u << PSTI_WAVE_TOKEN_BITS_8);
     uint32_t context = record >> PSTI_WAVE_TOKEN_BITS_8 & (PSTI_PLI_N_CONTEXTS - 1);
-    uint32_t raw = record >> PSTI_WAVE_INDEX_BITS_8 & ((1u << PSTI_WAVE_RAW_BITS_8) - 1);
-    return token | context << PSTI_WAVE_TOKEN_BITS | raw << PSTI_WAVE_RAW_SHIFT |
-           record >> 15 << 31;
+    return token | context << PSTI_WAVE_TOKEN_BITS |
+           record >> PSTI_WAVE_INDEX_BITS_8 << PSTI_WAVE_RAW_SHIFT;
 }
 
 /* Step t takes from lane l the record t - 2 l of its stream: before and behind are none. */
@@ -139,18 +137,25 @@ static uint32_t scan(struct psti_wave_work *work, uint32_t n)
     return n_large;
 }
 
-/* Signs, then raw bits; returns their bytes. */
-static size_t write_bits(const struct unit *u)
+/* Of each token its sign and raw bits. */
+static size_t write_bits_8(const struct unit *u)
+{
+    static const uint8_t n_bits[PSTI_PLI_N_TOKENS_8] = PSTI_PLI_WAVE_RAW_BITS_8;
+    const uint32_t *ordered = u->work->order.ordered;
+    struct writer w = {.bytes = u->work->bits};
+    for (uint32_t i = 0; i < u->n; i++) {
+        uint32_t token = ordered[i] % PSTI_WAVE_TOKEN_MAX;
+        put_bits(&w, ordered[i] >> PSTI_WAVE_RAW_SHIFT, n_bits[token] + (token > 0));
+    }
+    flush_bits(&w);
+    return w.n;
+}
+
+/* Signs, then raw bits. */
+static size_t write_bits_16(const struct unit *u)
 {
     struct psti_wave_work *work = u->work;
     struct writer w = {.bytes = work->bits};
-#if defined(__x86_64__)
-    if (u->in_slots && u->source->bits == 16)
-        return psti_wave_write_bits16_avx2(work->order.slots, work->order.values, u->n_steps,
-                                           work->bits);
-    if (u->in_slots)
-        return psti_wave_write_bits_avx2(work->order.slots, u->n_steps, work->large, work->bits);
-#endif
     uint32_t n_large = scan(work, u->n);
     for (uint32_t i = 0; i < (u->n + 31) / 32; i++)
         put_bits(&w, work->signs[i].bits, work->signs[i].n);
@@ -161,32 +166,62 @@ static size_t write_bits(const struct unit *u)
     return w.n;
 }
 
-/* Codes all tokens backwards; words go to the end of work->words. Returns how many. */
-static size_t code_tokens(const struct unit *u, const struct psti_pli_wave_codes *codes,
-                          uint32_t *states)
+/* Signs and raw bits to work->bits; returns their bytes. */
+static size_t write_bits(const struct unit *u)
+{
+#if defined(__x86_64__)
+    struct psti_wave_work *work = u->work;
+    if (u->in_slots && u->source->bits == 8)
+        return psti_wave_write_bits_avx2(work->order.slots, u->n_steps, work->bits);
+    if (u->in_slots)
+        return psti_wave_write_bits16_avx2(work->order.slots, work->order.values, u->n_steps,
+                                           work->bits);
+#endif
+    return u->source->bits == 8 ? write_bits_8(u) : write_bits_16(u);
+}
+
+/* Codes all tokens backwards; words of `bits` go before `words`. Returns where they begin. */
+static inline __attribute__((always_inline)) uint8_t *code_backwards(
+    const struct unit *u, const struct psti_pli_wave_codes *codes, uint32_t bits, uint32_t *states,
+    uint8_t *words)
 {
     const uint32_t *ordered = u->work->order.ordered;
-    uint16_t *end = u->work->words + N_WORDS, *words = end;
-#if defined(__x86_64__)
-    if (u->in_slots)
-        return (size_t)(end - psti_wave_code_avx2(u->work->order.slots, u->n_steps, codes->of_slots,
-                                                  u->next, states, end));
-#endif
     for (uint32_t i = u->n; i-- > 0;) {
         uint32_t sample = ordered[i], *state = &states[(sample >> LANE_SHIFT) % LANES];
         const struct psti_wave_code *code = &codes->of[sample % (1u << PSTI_WAVE_INDEX_BITS)];
         uint64_t x = *state;
         /* A word goes out or not, as good as at random: no branch. */
         uint32_t full = x > code->last;
-        words[-1] = (uint16_t)x;
-        words -= full;
-        x >>= 16 * full;
+        if (bits == 8)
+            words[-1] = (uint8_t)x;
+        else
+            psti_store_u16(words - 2, (uint16_t)x);
+        words -= bits / 8 * full;
+        x >>= bits * full;
         /* x < freq * 2^22: the product fits, and the quotient is exact. x = quotient * freq +
-         * rest becomes quotient * 2^10 + rest + first. */
+         * rest becomes quotient * 2^prob_bits + rest + first. */
         uint64_t quotient = (x * code->reciprocal) >> PSTI_WAVE_RECIPROCAL_SHIFT;
         *state = (uint32_t)x + (uint32_t)quotient * code->rest + code->first;
     }
-    return (size_t)(end - words);
+    return words;
+}
+
+/* Words go to the end of work->words. Returns their bytes. */
+static size_t code_tokens(const struct unit *u, const struct psti_pli_wave_codes *codes,
+                          uint32_t *states)
+{
+    uint8_t *end = u->work->words + WORDS_NBYTES;
+#if defined(__x86_64__)
+    const uint16_t *slots = u->work->order.slots;
+    if (u->in_slots && u->source->bits == 8)
+        return (size_t)(end - psti_wave_code_avx2((const uint8_t *)slots, u->n_steps,
+                                                  codes->of_slots, u->next, states, end));
+    if (u->in_slots)
+        return (size_t)(end - psti_wave_code16_avx2(slots, u->n_steps, codes->of_slots, u->next,
+                                                    states, end));
+#endif
+    return (size_t)(end - (u->source->bits == 8 ? code_backwards(u, codes, 8, states, end)
+                                                : code_backwards(u, codes, 16, states, end)));
 }
 
 static void write_records(const struct unit *u, const struct psti_wave_plan *plan, struct writer *w)
@@ -215,12 +250,13 @@ static void write_records(const struct unit *u, const struct psti_wave_plan *pla
 }
 
 /* What stands before the raw bits: states. Returns the mantissas' bytes. */
-static size_t write_mantissas(const uint32_t *states, uint8_t *exponents, uint8_t *mantissas)
+static size_t write_mantissas(uint32_t bits, const uint32_t *states, uint8_t *exponents,
+                              uint8_t *mantissas)
 {
     struct writer e = {.bytes = exponents}, m = {.bytes = mantissas};
     for (uint32_t l = 0; l < LANES; l++) {
-        uint32_t high = states[l] >> 16, exponent = 31u - (uint32_t)__builtin_clz(high);
-        put_bits(&e, exponent, 4);
+        uint32_t high = states[l] >> bits, exponent = 31u - (uint32_t)__builtin_clz(high);
+        put_bits(&e, exponent, bits == 8 ? 3 : 4);
         put_bits(&m, high - (1u << exponent), exponent);
     }
     flush_bits(&m);
@@ -234,29 +270,37 @@ static size_t write_coded(const struct unit *u, const struct psti_pli_wave_codes
     uint8_t exponents[PSTI_PLI_WAVE_EXPONENT_NBYTES + WRITER_SLACK];
     uint8_t mantissas[2 * LANES + WRITER_SLACK];
     uint8_t *bits = u->work->bits;
+    const uint32_t k = u->source->bits;
+    const size_t n_low = psti_pli_wave_state_nbytes(k);
+    const size_t n_exponents =
+        k == 8 ? PSTI_PLI_WAVE_EXPONENT_NBYTES_8 : PSTI_PLI_WAVE_EXPONENT_NBYTES;
     size_t n_bits_bytes = write_bits(u);
     /* The payload is the end of the bits, or all of them and zeros. */
-    memset(bits + n_bits_bytes, 0, PAYLOAD_NBYTES);
-    size_t n_raw = n_bits_bytes > PAYLOAD_NBYTES ? n_bits_bytes - PAYLOAD_NBYTES : 0;
+    memset(bits + n_bits_bytes, 0, n_low);
+    size_t n_raw = n_bits_bytes > n_low ? n_bits_bytes - n_low : 0;
     for (uint32_t l = 0; l < LANES; l++)
-        states[l] = 65536u + psti_load_u16(bits + n_raw + 2 * (size_t)l);
+        states[l] =
+            k == 8 ? 256u + bits[n_raw + l] : 65536u + psti_load_u16(bits + n_raw + 2 * (size_t)l);
     size_t n_words = code_tokens(u, codes, states);
-    size_t n_mantissas = write_mantissas(states, exponents, mantissas);
-    size_t total =
-        2 + PSTI_PLI_WAVE_EXPONENT_NBYTES + PSTI_PLI_WAVE_STATE_NBYTES + n_mantissas + n_raw;
-    if (n_mantissas + n_raw > UINT16_MAX || total + 2 * n_words > capacity)
+    size_t n_mantissas = write_mantissas(k, states, exponents, mantissas);
+    size_t total = 2 + n_exponents + n_low + n_mantissas + n_raw + n_words;
+    if (n_mantissas + n_raw > UINT16_MAX || total > capacity)
         return 0;
     psti_store_u16(out, (uint16_t)(n_mantissas + n_raw));
     out += 2;
-    memcpy(out, exponents, PSTI_PLI_WAVE_EXPONENT_NBYTES);
-    out += PSTI_PLI_WAVE_EXPONENT_NBYTES;
-    for (uint32_t l = 0; l < LANES; l++, out += 2)
-        psti_store_u16(out, (uint16_t)states[l]);
+    memcpy(out, exponents, n_exponents);
+    out += n_exponents;
+    for (uint32_t l = 0; l < LANES; l++, out += k / 8) {
+        if (k == 8)
+            *out = (uint8_t)states[l];
+        else
+            psti_store_u16(out, (uint16_t)states[l]);
+    }
     memcpy(out, mantissas, n_mantissas);
     memcpy(out + n_mantissas, bits, n_raw);
     out += n_mantissas + n_raw;
-    memcpy(out, u->work->words + N_WORDS - n_words, 2 * n_words);
-    return total + 2 * n_words;
+    memcpy(out, u->work->words + WORDS_NBYTES - n_words, n_words);
+    return total;
 }
 
 size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *plan,

@@ -11,7 +11,7 @@ enum {
     PSTI_WAVE_EDGE = PSTI_PLI_WAVE_EDGE,
     PSTI_WAVE_SAMPLES = PSTI_WAVE_EDGE * PSTI_WAVE_EDGE,
     PSTI_WAVE_BLOCK = PSTI_PLI_WAVE_BLOCK,
-    /* Tokens have zeros around them, so that neighbours outside the unit are 0. */
+    /* Activities have zeros around them, so that neighbours outside the unit are 0. */
     PSTI_WAVE_PAD = 16,
     PSTI_WAVE_PAD_ROWS = 2,
     PSTI_WAVE_PADDED = PSTI_WAVE_PAD + PSTI_WAVE_EDGE + PSTI_WAVE_PAD,
@@ -64,14 +64,14 @@ static inline uint32_t psti_wave_plane_bands(uint32_t height)
     return height <= PSTI_PLI_LANES ? 1 : 2;
 }
 
-/* A record. 8 bits: token, 5 bits; context, 4; raw bits, 6; sign, 1. 16 bits: an index, that is,
- * token, 6 bits, and context, 4; and a value, raw bits, 14, nothing, 1, and sign, 1. Where plain C
- * has both in one number the 6 bits between are the lane. The token NONE is no sample. */
+/* A record. 8 bits: an index of a byte, that is, token, 4 bits, and context, 4; and a value of a
+ * byte, sign and raw bits as they are written. 16 bits: an index, that is, token, 6 bits, and
+ * context, 4; and a value, raw bits, 14, nothing, 1, and sign, 1. Where plain C has both in one
+ * number the 6 bits between are the lane. The token NONE is no sample. */
 enum {
-    PSTI_WAVE_TOKEN_BITS_8 = 5,
-    PSTI_WAVE_NONE_8 = (1 << PSTI_WAVE_TOKEN_BITS_8) - 1,
-    PSTI_WAVE_INDEX_BITS_8 = 9,
-    PSTI_WAVE_RAW_BITS_8 = 6,
+    PSTI_WAVE_TOKEN_BITS_8 = 4,
+    PSTI_WAVE_NONE_8 = PSTI_PLI_N_TOKENS_8,
+    PSTI_WAVE_INDEX_BITS_8 = 8,
     PSTI_WAVE_NONE_16 = PSTI_WAVE_TOKEN_MAX - 1,
     PSTI_WAVE_INDEX_BITS = 10,
     PSTI_WAVE_RAW_SHIFT = 16,
@@ -80,8 +80,8 @@ enum {
 static inline uint16_t psti_wave_record_8(uint32_t token, uint32_t context, uint32_t raw,
                                           bool negative)
 {
-    return (uint16_t)(token | context << PSTI_WAVE_TOKEN_BITS_8 | raw << PSTI_WAVE_INDEX_BITS_8 |
-                      (uint32_t)negative << 15);
+    uint32_t value = (uint32_t)negative | raw << 1;
+    return (uint16_t)(token | context << PSTI_WAVE_TOKEN_BITS_8 | value << PSTI_WAVE_INDEX_BITS_8);
 }
 
 /* Neighbours of 16 rows of a plane, as section 5.3 states them. */
@@ -113,9 +113,9 @@ struct psti_wave_work {
     _Alignas(64) int16_t trial[5][PSTI_WAVE_SAMPLES];     /* residuals of candidates */
     _Alignas(64) uint8_t padded[4][PSTI_WAVE_PAD_ROWS + PSTI_WAVE_EDGE][PSTI_WAVE_PADDED];
     _Alignas(64) int16_t zeros[PSTI_WAVE_SAMPLES];
-    /* Of one block row under each filter; what a token costs in each context. */
+    /* Of one block row under each filter; what an activity costs in each context. */
     int16_t filtered[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
-    uint8_t filtered_tokens[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
+    uint8_t filtered_g[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
     uint16_t costs[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS];
     /* Records in the order of tokens: 32 a step, with those of no sample; or, in plain C, index,
      * lane and value in one, without them. */
@@ -126,11 +126,11 @@ struct psti_wave_work {
         };
         uint32_t ordered[4 * PSTI_WAVE_SAMPLES + 1];
     } order;
-    uint32_t large[4 * PSTI_WAVE_SAMPLES + 1]; /* of these, those with raw bits */
-    struct psti_wave_signs signs[PSTI_PLI_WAVE_MAX_STEPS];
+    uint32_t large[4 * PSTI_WAVE_SAMPLES + 1]; /* 16 bits: of these, those with raw bits */
+    struct psti_wave_signs signs[PSTI_PLI_WAVE_MAX_STEPS]; /* 16 bits */
     uint16_t counts[4][PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX];
-    /* One for each token; those before are written over. */
-    uint16_t words[PSTI_WAVE_WORDS_SLACK + 4 * PSTI_WAVE_SAMPLES];
+    /* One for each token, of 1 byte or 2; those before are written over. */
+    _Alignas(16) uint8_t words[2 * (PSTI_WAVE_WORDS_SLACK + 4 * PSTI_WAVE_SAMPLES)];
     uint8_t bits[4 * PSTI_WAVE_SAMPLES * 2 + 128]; /* signs and raw bits */
 };
 
@@ -196,43 +196,47 @@ extern const struct psti_wave_rows psti_wave_rows8_avx2, psti_wave_rows16_avx2;
 /* pli_wave_tokens.c: work->residuals -> the plan's streams. */
 void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_plan *plan,
                         struct psti_wave_work *work);
-/* Tokens of a row of 64 residuals. */
-void psti_wave_find_tokens(uint32_t bits, const int16_t *residuals, uint8_t *tokens);
+/* Activities (docs/format-pli.md, 5.4) of a row of 64 residuals. */
+void psti_wave_find_activities(uint32_t bits, const int16_t *residuals, uint8_t *g);
 
 /* pli_wave_cost.c: what residuals cost by work->costs, in 1/16 bit. */
-/* Of a plane; leaves its tokens in work->padded[plane], where planes before it have theirs. */
+/* Of a plane; leaves its activities in work->padded[plane], where planes before it have theirs. */
 uint64_t psti_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
                               enum psti_pli_energy kind, const int16_t *residuals,
                               struct psti_wave_work *work);
-/* Exchanges filters, one block after another, where that costs less with the tokens of the blocks
- * around it. `residuals`: of the filters as they are, and on return as they have become. */
+/* Exchanges filters, one block after another, where that costs less with the activities of the
+ * blocks around it. `residuals`: of the filters as they are, and on return as they have become. */
 void psti_wave_refine(const struct psti_pli_source *source, uint32_t plane,
                       enum psti_pli_energy kind, const int16_t *g, const int16_t *r,
                       uint8_t *filters, int16_t *residuals, struct psti_wave_work *work);
 
 #if defined(__x86_64__)
-/* pli_wave_tokens_avx2.c: of 64 residuals; energies; records from tokens in their padded rows, as
- * far as `width`. */
-void psti_wave_find_tokens_avx2(uint32_t bits, const int16_t *residuals, uint8_t *tokens);
-void psti_wave_find_energies_avx2(enum psti_pli_energy kind, uint32_t bits, const uint8_t *g,
-                                  const uint8_t *g0, const uint8_t *g1, uint8_t *energies);
-void psti_wave_find_buckets_avx2(const uint8_t *energies, uint8_t *contexts);
-void psti_wave_find_records_avx2(const int16_t *residuals, const uint8_t *tokens,
-                                 const uint8_t *energies, uint32_t width, uint16_t *records);
+/* pli_wave_tokens_avx2.c: of 64 residuals; contexts; activities of tokens that their contexts lack,
+ * by `lacks` of each context a bit a token, made the last (false: there are none); records from
+ * activities in their padded rows, as far as `width`. */
+void psti_wave_find_activities_avx2(uint32_t bits, const int16_t *residuals, uint8_t *g);
+void psti_wave_find_contexts_avx2(enum psti_pli_energy kind, uint32_t bits, const uint8_t *g,
+                                  const uint8_t *g0, const uint8_t *g1, uint8_t *contexts);
+bool psti_wave_replace_lacking_avx2(const uint8_t *lacks, const uint8_t *contexts, uint8_t *g);
+void psti_wave_find_records_avx2(const int16_t *residuals, const uint8_t *g,
+                                 const uint8_t *contexts, uint32_t width, uint16_t *records);
 void psti_wave_find_records16_avx2(const int16_t *residuals, const uint8_t *tokens,
-                                   const uint8_t *energies, uint32_t width, uint16_t *indices,
+                                   const uint8_t *contexts, uint32_t width, uint16_t *indices,
                                    uint16_t *values);
 
 /* pli_wave_code_avx2.c: records of all steps, 32 a step, `none` where none are; signs and raw bits
- * of the steps, as bytes, which leaves slots their indices alone; words to before `end`, and the
- * states. Slots of 16 bits are indices. `ahead`: lines that are fetched, one a step. */
+ * of the steps, as bytes; words to before `end`, and the states. Slots of 16 bits are indices;
+ * those of 8 bits become indices of a byte, 32 a step, when their bits are written. `ahead`: lines
+ * that are fetched, one a step. */
 void psti_wave_find_slots_avx2(const uint16_t *streams, uint32_t n_bands, uint16_t none,
                                uint16_t *slots);
-size_t psti_wave_write_bits_avx2(uint16_t *slots, uint32_t n_steps, uint32_t *large, uint8_t *bits);
+size_t psti_wave_write_bits_avx2(uint16_t *slots, uint32_t n_steps, uint8_t *bits);
 size_t psti_wave_write_bits16_avx2(const uint16_t *indices, const uint16_t *values,
                                    uint32_t n_steps, uint8_t *bits);
-uint16_t *psti_wave_code_avx2(const uint16_t *indices, uint32_t n_steps, const uint64_t *codes,
-                              const void *ahead, uint32_t *states, uint16_t *end);
+uint8_t *psti_wave_code_avx2(const uint8_t *indices, uint32_t n_steps, const uint64_t *codes,
+                             const void *ahead, uint32_t *states, uint8_t *end);
+uint8_t *psti_wave_code16_avx2(const uint16_t *indices, uint32_t n_steps, const uint64_t *codes,
+                               const void *ahead, uint32_t *states, uint8_t *end);
 #endif
 
 /* 256 * log2(v), rounded down; v > 0. In integers, so that files do not depend on the machine. */
@@ -264,15 +268,18 @@ static inline struct psti_wave_candidate psti_wave_filter(uint32_t list, uint32_
 /* pli_wave_model.c: encoding tables. */
 struct psti_wave_code {
     uint64_t reciprocal;  /* 2^42 / freq rounded up */
-    uint32_t last;        /* freq * 2^22 - 1: states above lose a word first */
-    uint16_t rest, first; /* 2^10 - freq */
+    uint32_t last;        /* freq * 2^(2 * bits - prob_bits) - 1: states above lose a word first */
+    uint16_t rest, first; /* 2^prob_bits - freq */
 };
-/* The same for vectors, as pli_rans.h has it; 0 if freq is. */
+/* The same for vectors; 0 if freq is. 16 bits: as pli_rans.h has it. 8 bits: four numbers of 16, a
+ * reciprocal r, a power of 2 p, p or 0, and 2^8 - freq with first above it: x divided by freq is
+ * (x * p + third) * r >> 23, its first product and sum of 16 bits. */
 uint64_t psti_wave_slot_code(uint32_t freq, uint32_t first);
+uint64_t psti_wave_slot_code_8(uint32_t freq, uint32_t first);
 struct psti_pli_wave_codes {
     struct psti_wave_code of[PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX]; /* context, token */
     uint64_t of_slots[1 << PSTI_WAVE_INDEX_BITS]; /* of 8 bits 1 << PSTI_WAVE_INDEX_BITS_8 */
-    uint16_t costs[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS]; /* of a token, in 1/16 bit */
+    uint16_t costs[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS]; /* of an activity, in 1/16 bit */
 };
 
 #endif

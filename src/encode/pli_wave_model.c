@@ -32,25 +32,24 @@ static struct psti_pli_wave_own find_own(const uint32_t *counts, uint32_t n_toke
     return own;
 }
 
-static uint64_t cost(const uint32_t *counts, const uint16_t *freqs)
+static uint64_t cost(const uint32_t *counts, uint32_t bits, const uint16_t *freqs)
 {
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS; i++)
+    uint64_t sum = 0, of_1 = psti_pli_wave_prob_bits(bits) << PSTI_WAVE_LOG2_SHIFT;
+    for (uint32_t i = 0; i < psti_pli_wave_n_tokens(bits); i++)
         if (counts[i] > 0)
-            sum += counts[i] * (uint64_t)((PSTI_PLI_PROB_BITS << PSTI_WAVE_LOG2_SHIFT) -
-                                          psti_wave_log2(freqs[i]));
+            sum += counts[i] * (of_1 - psti_wave_log2(freqs[i]));
     return sum;
 }
 
-static void find_codes(const uint16_t *freqs, struct psti_wave_code *codes)
+static void find_codes(const uint16_t *freqs, uint32_t bits, struct psti_wave_code *codes)
 {
-    uint32_t first = 0;
-    for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS; i++) {
+    uint32_t first = 0, prob_bits = psti_pli_wave_prob_bits(bits);
+    for (uint32_t i = 0; i < psti_pli_wave_n_tokens(bits); i++) {
         uint64_t f = freqs[i];
         codes[i] = (struct psti_wave_code){
             .reciprocal = f > 0 ? ((1ull << PSTI_WAVE_RECIPROCAL_SHIFT) + f - 1) / f : 0,
-            .last = (uint32_t)((f << (32 - PSTI_PLI_PROB_BITS)) - 1),
-            .rest = (uint16_t)(PSTI_PLI_PROB_SUM - f),
+            .last = (uint32_t)((f << (2 * bits - prob_bits)) - 1),
+            .rest = (uint16_t)((1u << prob_bits) - f),
             .first = (uint16_t)first};
         first += freqs[i];
     }
@@ -61,27 +60,55 @@ uint64_t psti_wave_slot_code(uint32_t freq, uint32_t first)
     return freq == 0 ? 0 : psti_rans_code(PSTI_PLI_PROB_BITS, freq, first);
 }
 
-/* Of one context; `none`, the token of no sample, leaves a state as it is. */
-static void find_slot_codes(const uint16_t *freqs, uint32_t bits, uint32_t none, uint64_t *codes)
+/* x < 256 freq <= 2^(8 + c), with c = log2 freq rounded up. The reciprocal, 2^(15 + c) / freq to
+ * the nearer side, is below 2^16, and its product with freq off 2^(15 + c) by some e of at most
+ * freq / 2: e times x is below 2^(15 + c), so the quotient is exact, where 1 is added to x if the
+ * reciprocal was rounded down. x times 2^(8 - c) makes the shift the same for all, 16 + 7. */
+uint64_t psti_wave_slot_code_8(uint32_t freq, uint32_t first)
+{
+    if (freq == 0)
+        return 0;
+    uint64_t c = freq < 2 ? 0 : 32 - (uint32_t)__builtin_clz(freq - 1);
+    uint64_t wanted = 1ull << (15 + c), reciprocal = (wanted + freq - 1) / freq;
+    uint64_t down = reciprocal * freq - wanted > freq / 2, scale = 1ull << (8 - c);
+    return (reciprocal - down) | scale << 16 | down * scale << 32 |
+           (uint64_t)(PSTI_PLI_PROB_SUM_8 - freq) << 48 | (uint64_t)first << 56;
+}
+
+/* Of one context; NONE, the token of no sample, leaves a state as it is. */
+static void find_slot_codes_8(const uint16_t *freqs, uint64_t *codes)
 {
     uint32_t first = 0;
-    for (uint32_t i = 0; i < psti_pli_wave_n_tokens(bits); i++) {
+    for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS_8; i++) {
+        codes[i] = psti_wave_slot_code_8(freqs[i], first);
+        first += freqs[i];
+    }
+    codes[PSTI_WAVE_NONE_8] = psti_wave_slot_code_8(PSTI_PLI_PROB_SUM_8, 0);
+}
+static void find_slot_codes_16(const uint16_t *freqs, uint64_t *codes)
+{
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS; i++) {
         codes[i] = psti_wave_slot_code(freqs[i], first);
         first += freqs[i];
     }
-    codes[none] = psti_wave_slot_code(PSTI_PLI_PROB_SUM, 0);
+    codes[PSTI_WAVE_NONE_16] = psti_wave_slot_code(PSTI_PLI_PROB_SUM, 0);
 }
 
 /* What tokens cost, with raw bits and sign; one that the table does not have as much as a rare one.
  */
 static void find_costs(const uint16_t *freqs, uint32_t bits, uint16_t *costs)
 {
+    static const uint8_t activities_8[PSTI_PLI_N_TOKENS_8] = PSTI_PLI_WAVE_ACTIVITIES;
+    static const uint8_t raw_bits_8[PSTI_PLI_N_TOKENS_8] = PSTI_PLI_WAVE_RAW_BITS_8;
     for (uint32_t i = 0; i < psti_pli_wave_n_tokens(bits); i++) {
-        uint32_t table = (PSTI_PLI_PROB_BITS << PSTI_WAVE_LOG2_SHIFT) -
-                         psti_wave_log2(freqs[i] > 0 ? freqs[i] : 1);
-        uint32_t raw = psti_pli_wave_raw_bits(i) + (i > 0);
-        costs[i] = (uint16_t)(((table * PSTI_WAVE_PRICE_UNIT) >> PSTI_WAVE_LOG2_SHIFT) +
-                              raw * PSTI_WAVE_PRICE_UNIT);
+        uint32_t coded = bits == 8 && freqs[i] == 0 ? PSTI_PLI_N_TOKENS_8 - 1 : i;
+        uint32_t table = (psti_pli_wave_prob_bits(bits) << PSTI_WAVE_LOG2_SHIFT) -
+                         psti_wave_log2(freqs[coded] > 0 ? freqs[coded] : 1);
+        uint32_t raw = (bits == 8 ? raw_bits_8[coded] : psti_pli_wave_raw_bits(coded)) + (i > 0);
+        costs[bits == 8 ? activities_8[i] : i] =
+            (uint16_t)(((table * PSTI_WAVE_PRICE_UNIT) >> PSTI_WAVE_LOG2_SHIFT) +
+                       raw * PSTI_WAVE_PRICE_UNIT);
     }
 }
 
@@ -100,8 +127,8 @@ size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t b
         uint64_t side;
         own[c] = find_own(counts->n[c], psti_pli_wave_n_tokens(bits));
         side = (uint64_t)(OWN_HEAD_BITS - 1 + ENTRY_BITS * own[c].n) << PSTI_WAVE_LOG2_SHIFT;
-        if (psti_pli_wave_expand(&own[c], f) &&
-            cost(counts->n[c], f) + side < cost(counts->n[c], freqs.f[c])) {
+        if (psti_pli_wave_expand(&own[c], bits, f) &&
+            cost(counts->n[c], bits, f) + side < cost(counts->n[c], bits, freqs.f[c])) {
             memcpy(freqs.f[c], f, sizeof f);
             any = true;
         } else {
@@ -115,14 +142,12 @@ size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t b
     }
     memcpy(block, printed, nbytes);
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
-        find_codes(freqs.f[c], codes->of + (size_t)c * PSTI_WAVE_TOKEN_MAX);
+        find_codes(freqs.f[c], bits, codes->of + (size_t)c * PSTI_WAVE_TOKEN_MAX);
         find_costs(freqs.f[c], bits, codes->costs[c]);
         if (bits == 8)
-            find_slot_codes(freqs.f[c], 8, PSTI_WAVE_NONE_8,
-                            codes->of_slots + ((size_t)c << PSTI_WAVE_TOKEN_BITS_8));
+            find_slot_codes_8(freqs.f[c], codes->of_slots + ((size_t)c << PSTI_WAVE_TOKEN_BITS_8));
         else
-            find_slot_codes(freqs.f[c], 16, PSTI_WAVE_NONE_16,
-                            codes->of_slots + ((size_t)c << PSTI_WAVE_TOKEN_BITS));
+            find_slot_codes_16(freqs.f[c], codes->of_slots + ((size_t)c << PSTI_WAVE_TOKEN_BITS));
     }
     return nbytes;
 }

@@ -1,7 +1,8 @@
 /* pli_wave_tokens.c - from residuals to tokens, contexts and the records that pass two writes.
  *
- * Tokens stand in rows with zeros around them, so that contexts at the unit's edges need no
- * thought; records in the streams of lanes. Pure; works in the caller's memory. */
+ * Activities, which tell tokens, stand in rows with zeros around them, so that contexts at the
+ * unit's edges need no thought; records in the streams of lanes. Pure; works in the caller's
+ * memory. */
 #include "encode/pli_wave_encode_int.h"
 
 #include "base/bits.h"
@@ -9,18 +10,18 @@
 
 #include <string.h>
 
-/* Of 64 residuals of 8 bits; the same as psti_pli_wave_token(), without branches. */
-static void tokens_8(const int16_t *residuals, uint8_t *tokens)
+/* Of 64 residuals of 8 bits; the same as psti_pli_wave_token_8(), without branches. */
+static void activities_8(const int16_t *residuals, uint8_t *g)
 {
     for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++) {
         int16_t m = residuals[x] < 0 ? (int16_t)-residuals[x] : residuals[x];
-        int16_t direct = m < PSTI_PLI_DIRECT ? m : PSTI_PLI_DIRECT;
-        int16_t above = (int16_t)((m >= 32) + (m >= 48) + (m >= 64) + (m >= 96) + (m >= 128));
-        tokens[x] = (uint8_t)(direct + above);
+        int16_t direct = m < 3 ? m : 3;
+        g[x] = (uint8_t)(direct + 3 * (m > 4) + 6 * (m > 8) + 12 * (m > 16) + 5 * (m > 32));
     }
 }
-/* From 32 on a token follows exponent and first bit of the fraction of a float, which holds m. */
-static void tokens_16(const int16_t *residuals, uint8_t *tokens)
+/* 16 bits: tokens. From 32 on a token follows exponent and first bit of the fraction of a float,
+ * which holds m. */
+static void activities_16(const int16_t *residuals, uint8_t *g)
 {
     enum { FRACTION = 23, BIAS = 127, FIRST = 25 - 2 * 5 };
     for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++) {
@@ -31,32 +32,32 @@ static void tokens_16(const int16_t *residuals, uint8_t *tokens)
         } v = {.number = (float)m};
         int32_t large = (v.bits >> (FRACTION - 1)) - 2 * BIAS + FIRST;
         int32_t direct = m < PSTI_PLI_DIRECT ? m : PSTI_PLI_DIRECT;
-        tokens[x] = (uint8_t)(m < 32 ? direct : large);
+        g[x] = (uint8_t)(m < 32 ? direct : large);
     }
 }
 
-void psti_wave_find_tokens(uint32_t bits, const int16_t *residuals, uint8_t *tokens)
+void psti_wave_find_activities(uint32_t bits, const int16_t *residuals, uint8_t *g)
 {
 #if defined(__x86_64__)
     if (psti_cpu_features() & PSTI_CPU_AVX2) {
-        psti_wave_find_tokens_avx2(bits, residuals, tokens);
+        psti_wave_find_activities_avx2(bits, residuals, g);
         return;
     }
 #endif
     if (bits == 16)
-        tokens_16(residuals, tokens);
+        activities_16(residuals, g);
     else
-        tokens_8(residuals, tokens);
+        activities_8(residuals, g);
 }
 
-static void find_tokens(const struct psti_pli_source *source, uint32_t plane,
-                        struct psti_wave_work *work)
+static void find_activities(const struct psti_pli_source *source, uint32_t plane,
+                            struct psti_wave_work *work)
 {
     memset(work->padded[plane], 0, sizeof work->padded[plane]);
     for (uint32_t y = 0; y < source->height; y++) {
         const int16_t *residuals = work->residuals[plane] + (size_t)y * PSTI_WAVE_EDGE;
         uint8_t *g = work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
-        psti_wave_find_tokens(source->bits, residuals, g);
+        psti_wave_find_activities(source->bits, residuals, g);
         memset(g + source->width, 0, PSTI_WAVE_EDGE - source->width);
     }
 }
@@ -67,6 +68,7 @@ struct target {
     struct psti_wave_work *work;
     uint32_t plane, first_band, stride;
     enum psti_pli_energy kind;
+    uint8_t lacks[PSTI_PLI_N_CONTEXTS]; /* 8 bits: what built-in tables lack, a token a bit */
 };
 
 static inline size_t place(const struct target *t, uint32_t y)
@@ -89,32 +91,55 @@ static inline void find_energies(const struct target *t, enum psti_pli_energy ki
                                            g[x - S + 1], g[x - 2 * S], g[x - 2], g0[x], g1[x]);
 }
 
-/* A token's least magnitude has zeros where its raw bits are. */
-static inline uint32_t raw_of(uint32_t token, uint32_t m)
+static void find_energies_8(const struct target *t, uint32_t y, uint8_t *energies)
 {
-    return m & ((1u << psti_pli_wave_raw_bits(token)) - 1);
+    if (t->kind == PSTI_PLI_ENERGY_FIRST)
+        find_energies(t, PSTI_PLI_ENERGY_FIRST, 8, y, energies);
+    else if (t->kind == PSTI_PLI_ENERGY_SECOND)
+        find_energies(t, PSTI_PLI_ENERGY_SECOND, 8, y, energies);
+    else
+        find_energies(t, PSTI_PLI_ENERGY_THIRD, 8, y, energies);
+}
+
+/* Where a context lacks a token the last one, which holds any magnitude but 0, takes its place.
+ * Energies grow by that, and larger contexts lack no more than smaller ones. False: nowhere. */
+static bool replace_lacking(const struct target *t, const uint8_t *energies, uint8_t *g)
+{
+    static const uint8_t tokens_of[16] = PSTI_PLI_WAVE_TOKENS_OF;
+    bool any = false;
+    for (uint32_t x = 0; x < t->source->width; x++)
+        if (t->lacks[psti_pli_wave_bucket[0][energies[x]]] >> tokens_of[g[x] % 16] & 1) {
+            g[x] = PSTI_PLI_WAVE_LAST_ACTIVITY;
+            any = true;
+        }
+    return any;
 }
 
 static void put_records_8(const struct target *t, uint16_t *streams)
 {
+    static const uint8_t tokens_of[16] = PSTI_PLI_WAVE_TOKENS_OF;
+    static const uint8_t bases_of[16] = PSTI_PLI_WAVE_BASES_OF;
     for (uint32_t y = 0; y < t->source->height; y++) {
         const int16_t *residuals = t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE;
-        const uint8_t *tokens = t->work->padded[t->plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
+        uint8_t *g = t->work->padded[t->plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
         uint16_t *records = streams + place(t, y);
         uint8_t energies[PSTI_WAVE_EDGE];
-        if (t->kind == PSTI_PLI_ENERGY_FIRST)
-            find_energies(t, PSTI_PLI_ENERGY_FIRST, 8, y, energies);
-        else if (t->kind == PSTI_PLI_ENERGY_SECOND)
-            find_energies(t, PSTI_PLI_ENERGY_SECOND, 8, y, energies);
-        else
-            find_energies(t, PSTI_PLI_ENERGY_THIRD, 8, y, energies);
+        find_energies_8(t, y, energies);
+        if (replace_lacking(t, energies, g))
+            find_energies_8(t, y, energies);
         for (uint32_t x = 0; x < t->source->width; x++) {
             int32_t r = residuals[x];
-            uint32_t raw = raw_of(tokens[x], (uint32_t)(r < 0 ? -r : r));
-            records[x] =
-                psti_wave_record_8(tokens[x], psti_pli_wave_bucket[energies[x]], raw, r < 0);
+            uint32_t raw = (uint32_t)(r < 0 ? -r : r) - bases_of[g[x] % 16];
+            records[x] = psti_wave_record_8(tokens_of[g[x] % 16],
+                                            psti_pli_wave_bucket[0][energies[x]], raw, r < 0);
         }
     }
+}
+
+/* A token's least magnitude has zeros where its raw bits are. */
+static inline uint32_t raw_of_16(uint32_t token, uint32_t m)
+{
+    return m & ((1u << psti_pli_wave_raw_bits(token)) - 1);
 }
 
 /* `values` are those of the same plane's places. */
@@ -128,8 +153,8 @@ static void put_records_16(const struct target *t, uint16_t *indices, uint16_t *
         find_energies(t, t->kind, 16, y, energies);
         for (uint32_t x = 0; x < t->source->width; x++) {
             int32_t r = residuals[x];
-            uint32_t raw = raw_of(tokens[x], (uint32_t)(r < 0 ? -r : r));
-            uint32_t context = psti_pli_wave_bucket[energies[x]];
+            uint32_t raw = raw_of_16(tokens[x], (uint32_t)(r < 0 ? -r : r));
+            uint32_t context = psti_pli_wave_bucket[1][energies[x]];
             indices[at + x] = (uint16_t)(tokens[x] | context << PSTI_WAVE_TOKEN_BITS);
             values[at + x] = (uint16_t)(raw | (uint32_t)(r < 0) << 15);
         }
@@ -142,17 +167,19 @@ static void put_records_avx2(const struct target *t, uint16_t *streams, uint16_t
     for (uint32_t y = 0; y < t->source->height; y++) {
         size_t row = PSTI_WAVE_PAD_ROWS + y, at = place(t, y);
         const int16_t *residuals = t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE;
-        const uint8_t *tokens = t->work->padded[t->plane][row] + PSTI_WAVE_PAD;
-        uint8_t energies[PSTI_WAVE_EDGE];
-        psti_wave_find_energies_avx2(t->kind, t->source->bits, tokens,
-                                     t->work->padded[0][row] + PSTI_WAVE_PAD,
-                                     t->work->padded[1][row] + PSTI_WAVE_PAD, energies);
-        if (t->source->bits == 8)
-            psti_wave_find_records_avx2(residuals, tokens, energies, t->source->width,
-                                        streams + at);
-        else
-            psti_wave_find_records16_avx2(residuals, tokens, energies, t->source->width,
-                                          streams + at, values + at);
+        uint8_t *g = t->work->padded[t->plane][row] + PSTI_WAVE_PAD;
+        const uint8_t *g0 = t->work->padded[0][row] + PSTI_WAVE_PAD;
+        const uint8_t *g1 = t->work->padded[1][row] + PSTI_WAVE_PAD;
+        uint8_t contexts[PSTI_WAVE_EDGE];
+        psti_wave_find_contexts_avx2(t->kind, t->source->bits, g, g0, g1, contexts);
+        if (t->source->bits == 16) {
+            psti_wave_find_records16_avx2(residuals, g, contexts, t->source->width, streams + at,
+                                          values + at);
+            continue;
+        }
+        if (psti_wave_replace_lacking_avx2(t->lacks, contexts, g))
+            psti_wave_find_contexts_avx2(t->kind, 8, g, g0, g1, contexts);
+        psti_wave_find_records_avx2(residuals, g, contexts, t->source->width, streams + at);
     }
 }
 #endif
@@ -189,6 +216,9 @@ void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_p
     for (uint32_t p = 0; p < source->channels; p++)
         n_bands += plan->planes[p].predictor == PSTI_PLI_PREDICT_CONSTANT ? 0 : plane_bands;
     struct target target = {.source = source, .work = work, .stride = psti_wave_stride(n_bands)};
+    for (uint32_t c = 0; source->bits == 8 && c < PSTI_PLI_N_CONTEXTS; c++)
+        for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS_8; i++)
+            target.lacks[c] |= (uint8_t)((psti_pli_wave_freqs[0][c][i] == 0) << i);
     size_t n = psti_wave_n_records(n_bands);
     clear_streams(source->bits, n, plan->streams);
     for (uint32_t p = 0; p < source->channels; p++) {
@@ -196,7 +226,7 @@ void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_p
             memset(work->padded[p], 0, sizeof work->padded[p]);
             continue;
         }
-        find_tokens(source, p, work);
+        find_activities(source, p, work);
         target.plane = p;
         target.kind = psti_pli_wave_energy_kind(p, source->transform, target.first_band == 0);
         put_records(&target, plan->streams, plan->streams + n);

@@ -20,21 +20,27 @@ INLINE __m256i load_residuals(const int16_t *p)
     return _mm256_permute4x64_epi64(_mm256_packs_epi16(load(p), load(p + 16)), 0xD8);
 }
 
-/* 0xff where bytes are at least `least`. */
-INLINE __m256i reaches(__m256i m, int least)
+/* A table of 16 bytes in both halves. */
+INLINE __m256i load_table(const uint8_t *table)
 {
-    return _mm256_cmpeq_epi8(_mm256_max_epu8(m, _mm256_set1_epi8((char)least)), m);
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
 }
 
-INLINE void tokens_8(const int16_t *residuals, uint8_t *tokens)
+INLINE void activities_8(const int16_t *residuals, uint8_t *g)
 {
+    enum { LAST = 15 }; /* what the table knows: magnitudes less 1; 0 less 1 is negative */
+    static const uint8_t first[16] = {1, 2, 3, 3, 6, 6, 6, 6, 12, 12, 12, 12, 12, 12, 12, 12};
+    const __m256i table = load_table(first);
     for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF) {
         __m256i m = _mm256_abs_epi8(load_residuals(residuals + x)); /* -128: 128 */
-        __m256i above = _mm256_add_epi8(reaches(m, 32), reaches(m, 48));
-        above = _mm256_add_epi8(above, _mm256_add_epi8(reaches(m, 64), reaches(m, 96)));
-        above = _mm256_add_epi8(above, reaches(m, 128));
-        __m256i direct = _mm256_min_epu8(m, _mm256_set1_epi8(PSTI_PLI_DIRECT));
-        _mm256_storeu_si256((__m256i *)(tokens + x), _mm256_sub_epi8(direct, above));
+        __m256i v = _mm256_sub_epi8(m, _mm256_set1_epi8(1));
+        __m256i low = _mm256_shuffle_epi8(table, _mm256_min_epi8(v, _mm256_set1_epi8(LAST)));
+        __m256i of_6 = _mm256_and_si256(_mm256_cmpgt_epi8(v, _mm256_set1_epi8(LAST)),
+                                        _mm256_set1_epi8(24 - 12));
+        __m256i of_7 =
+            _mm256_and_si256(_mm256_cmpgt_epi8(v, _mm256_set1_epi8(31)), _mm256_set1_epi8(29 - 24));
+        low = _mm256_add_epi8(low, _mm256_add_epi8(of_6, of_7));
+        _mm256_storeu_si256((__m256i *)(g + x), low);
     }
 }
 
@@ -65,12 +71,12 @@ INLINE void tokens_16(const int16_t *residuals, uint8_t *tokens)
     }
 }
 
-TARGET void psti_wave_find_tokens_avx2(uint32_t bits, const int16_t *residuals, uint8_t *tokens)
+TARGET void psti_wave_find_activities_avx2(uint32_t bits, const int16_t *residuals, uint8_t *g)
 {
     if (bits == 8)
-        tokens_8(residuals, tokens);
+        activities_8(residuals, g);
     else
-        tokens_16(residuals, tokens);
+        tokens_16(residuals, g);
 }
 
 INLINE __m256i half_up(__m256i v) { return _mm256_avg_epu8(v, _mm256_setzero_si256()); }
@@ -81,14 +87,15 @@ INLINE __m256i half_of(__m256i a, __m256i b)
     return _mm256_sub_epi8(_mm256_avg_epu8(a, b), odd);
 }
 
-/* docs/format-pli.md, 5.6, in bytes that saturate; `own`: g0 or g1 there. */
+/* docs/format-pli.md, 5.6, in bytes of which the last sum alone saturates; `own`: g0 or g1 there.
+ */
 INLINE __m256i energies_8(enum psti_pli_energy kind, __m256i cross, __m256i far, __m256i own)
 {
     if (kind == PSTI_PLI_ENERGY_FIRST)
-        return _mm256_adds_epu8(_mm256_adds_epu8(cross, cross), far);
+        return _mm256_adds_epu8(_mm256_add_epi8(cross, cross), far);
     own = kind == PSTI_PLI_ENERGY_SECOND ? half_up(own) : _mm256_add_epi8(own, own);
-    cross = _mm256_adds_epu8(cross, half_up(cross));
-    return _mm256_adds_epu8(cross, _mm256_adds_epu8(far, own));
+    cross = _mm256_add_epi8(_mm256_add_epi8(cross, half_up(cross)), far);
+    return _mm256_adds_epu8(cross, own);
 }
 
 /* The same halved, of tokens up to 46: no byte is exceeded. */
@@ -102,37 +109,20 @@ INLINE __m256i energies_16(enum psti_pli_energy kind, __m256i cross, __m256i far
     return _mm256_add_epi8(half_of(cross, far), own);
 }
 
-TARGET void psti_wave_find_energies_avx2(enum psti_pli_energy kind, uint32_t bits, const uint8_t *g,
-                                         const uint8_t *g0, const uint8_t *g1, uint8_t *energies)
-{
-    enum { S = PSTI_WAVE_PADDED };
-    const uint8_t *before = kind == PSTI_PLI_ENERGY_SECOND ? g0 : g1;
-    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF) {
-        const uint8_t *at = g + x;
-        __m256i cross = _mm256_add_epi8(_mm256_add_epi8(load(at - 1), load(at - S)),
-                                        _mm256_add_epi8(load(at - S + 1), load(at - 2 * S)));
-        __m256i far = _mm256_add_epi8(load(at - S - 1), load(at - 2)), own = load(before + x);
-        __m256i e =
-            bits == 8 ? energies_8(kind, cross, far, own) : energies_16(kind, cross, far, own);
-        _mm256_storeu_si256((__m256i *)(energies + x), e);
-    }
-}
-
 /* Q[E] in three shuffles: from E = 32 on it depends on E >> 4 only. */
 struct buckets {
     __m256i below_16, below_32, others;
 };
 
-INLINE struct buckets load_buckets(void)
+INLINE struct buckets load_buckets(uint32_t bits)
 {
+    const uint8_t *bucket = psti_pli_wave_bucket[bits == 16];
     _Alignas(16) uint8_t coarse[16];
     for (uint32_t i = 0; i < 16; i++)
-        coarse[i] = psti_pli_wave_bucket[16 * i];
-    const __m128i *fine = (const __m128i *)psti_pli_wave_bucket;
-    return (struct buckets){
-        .below_16 = _mm256_broadcastsi128_si256(_mm_loadu_si128(fine)),
-        .below_32 = _mm256_broadcastsi128_si256(_mm_loadu_si128(fine + 1)),
-        .others = _mm256_broadcastsi128_si256(_mm_load_si128((const __m128i *)coarse))};
+        coarse[i] = bucket[16 * i];
+    return (struct buckets){.below_16 = load_table(bucket),
+                            .below_32 = load_table(bucket + 16),
+                            .others = load_table(coarse)};
 }
 
 INLINE __m256i bucket_of(const struct buckets *b, __m256i e)
@@ -147,47 +137,65 @@ INLINE __m256i bucket_of(const struct buckets *b, __m256i e)
     return _mm256_blendv_epi8(c, _mm256_shuffle_epi8(b->below_16, low), of_0);
 }
 
-TARGET void psti_wave_find_buckets_avx2(const uint8_t *energies, uint8_t *contexts)
+TARGET void psti_wave_find_contexts_avx2(enum psti_pli_energy kind, uint32_t bits, const uint8_t *g,
+                                         const uint8_t *g0, const uint8_t *g1, uint8_t *contexts)
 {
-    struct buckets b = load_buckets();
-    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF)
-        _mm256_storeu_si256((__m256i *)(contexts + x), bucket_of(&b, load(energies + x)));
+    enum { S = PSTI_WAVE_PADDED };
+    const uint8_t *before = kind == PSTI_PLI_ENERGY_SECOND ? g0 : g1;
+    const struct buckets b = load_buckets(bits);
+    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF) {
+        const uint8_t *at = g + x;
+        __m256i cross = _mm256_add_epi8(_mm256_add_epi8(load(at - 1), load(at - S)),
+                                        _mm256_add_epi8(load(at - S + 1), load(at - 2 * S)));
+        __m256i far = _mm256_add_epi8(load(at - S - 1), load(at - 2)), own = load(before + x);
+        __m256i e =
+            bits == 8 ? energies_8(kind, cross, far, own) : energies_16(kind, cross, far, own);
+        _mm256_storeu_si256((__m256i *)(contexts + x), bucket_of(&b, e));
+    }
 }
 
-/* Magnitudes of a token with raw bits 0, by token - 23; of smaller tokens the index is 0. */
-INLINE __m256i raw_of(__m256i token, __m256i m)
+/* Behind the unit's width there are zeros, and no context lacks token 0. */
+TARGET bool psti_wave_replace_lacking_avx2(const uint8_t *lacks, const uint8_t *contexts,
+                                           uint8_t *g)
 {
-    const __m256i base = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(0, 24, 32, 48, 64, 96, (char)128, 0, 0, 0, 0, 0, 0, 0, 0, 0));
-    __m256i index = _mm256_subs_epu8(token, _mm256_set1_epi8(PSTI_PLI_DIRECT - 1));
-    __m256i none = _mm256_cmpeq_epi8(index, _mm256_setzero_si256());
-    return _mm256_andnot_si256(none, _mm256_sub_epi8(m, _mm256_shuffle_epi8(base, index)));
+    /* 1 << token, by an activity's lower half. */
+    const __m256i bits_of = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(1, 2, 4, 8, 0, 0, 16, 0, 64, 0, 0, 0, 32, -128, 0, 0));
+    const __m256i last = _mm256_set1_epi8(PSTI_PLI_WAVE_LAST_ACTIVITY);
+    __m256i any = _mm256_setzero_si256();
+    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF) {
+        __m256i v = load(g + x), bit = _mm256_shuffle_epi8(bits_of, v);
+        __m256i lacking = _mm256_shuffle_epi8(load_table(lacks), load(contexts + x));
+        lacking = _mm256_cmpeq_epi8(_mm256_and_si256(lacking, bit), bit);
+        any = _mm256_or_si256(any, lacking);
+        _mm256_storeu_si256((__m256i *)(g + x), _mm256_blendv_epi8(v, last, lacking));
+    }
+    return !_mm256_testz_si256(any, any);
 }
 
-/* The bytes of 32 records: token and the lower 3 bits of the context; its upper bit, raw bits and
- * sign. */
-INLINE void records_of(const struct buckets *b, __m256i residuals, __m256i token, __m256i energies,
-                       uint16_t *out)
+/* The bytes of 32 records: token and context; sign and raw bits. Comparison makes a sign -1. */
+INLINE void records_of(__m256i residuals, __m256i g, __m256i context, uint16_t *out)
 {
-    __m256i context = bucket_of(b, energies);
-    __m256i raw = raw_of(token, _mm256_abs_epi8(residuals));
-    __m256i sign = _mm256_and_si256(residuals, _mm256_set1_epi8((char)128));
+    static const uint8_t tokens_of[16] = PSTI_PLI_WAVE_TOKENS_OF;
+    static const uint8_t bases_of[16] = PSTI_PLI_WAVE_BASES_OF;
+    /* Contexts are below 16: they stay in their bytes. */
     __m256i shifted = _mm256_slli_epi16(context, PSTI_WAVE_TOKEN_BITS_8);
-    __m256i low = _mm256_or_si256(token, _mm256_and_si256(shifted, _mm256_set1_epi8((char)0xE0)));
-    __m256i upper = _mm256_and_si256(_mm256_srli_epi16(context, 3), _mm256_set1_epi8(1));
-    __m256i high = _mm256_or_si256(_mm256_or_si256(upper, sign), _mm256_add_epi8(raw, raw));
+    __m256i low = _mm256_or_si256(_mm256_shuffle_epi8(load_table(tokens_of), g), shifted);
+    __m256i raw =
+        _mm256_sub_epi8(_mm256_abs_epi8(residuals), _mm256_shuffle_epi8(load_table(bases_of), g));
+    __m256i sign = _mm256_cmpgt_epi8(_mm256_setzero_si256(), residuals);
+    __m256i high = _mm256_sub_epi8(_mm256_add_epi8(raw, raw), sign);
     __m256i even = _mm256_unpacklo_epi8(low, high), odd = _mm256_unpackhi_epi8(low, high);
     _mm256_storeu_si256((__m256i *)out, _mm256_permute2x128_si256(even, odd, 0x20));
     _mm256_storeu_si256((__m256i *)(out + 16), _mm256_permute2x128_si256(even, odd, 0x31));
 }
 
-TARGET void psti_wave_find_records_avx2(const int16_t *residuals, const uint8_t *tokens,
-                                        const uint8_t *energies, uint32_t width, uint16_t *records)
+TARGET void psti_wave_find_records_avx2(const int16_t *residuals, const uint8_t *g,
+                                        const uint8_t *contexts, uint32_t width, uint16_t *records)
 {
-    struct buckets b = load_buckets();
     uint16_t row[PSTI_WAVE_EDGE], *to = width < PSTI_WAVE_EDGE ? row : records;
     for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF)
-        records_of(&b, load_residuals(residuals + x), load(tokens + x), load(energies + x), to + x);
+        records_of(load_residuals(residuals + x), load(g + x), load(contexts + x), to + x);
     if (to == row)
         memcpy(records, row, width * sizeof *row);
 }
@@ -200,9 +208,8 @@ INLINE __m256i values_of(__m256i residuals, const uint8_t *tokens)
 }
 
 /* 32 indices: token and the lower 2 bits of the context; its upper 2 bits. */
-INLINE void indices_of(const struct buckets *b, __m256i token, __m256i energies, uint16_t *out)
+INLINE void indices_of(__m256i token, __m256i context, uint16_t *out)
 {
-    __m256i context = bucket_of(b, energies);
     __m256i shifted = _mm256_slli_epi16(context, PSTI_WAVE_TOKEN_BITS);
     __m256i low = _mm256_or_si256(token, _mm256_and_si256(shifted, _mm256_set1_epi8((char)0xC0)));
     __m256i high = _mm256_and_si256(_mm256_srli_epi16(context, 2), _mm256_set1_epi8(3));
@@ -212,15 +219,14 @@ INLINE void indices_of(const struct buckets *b, __m256i token, __m256i energies,
 }
 
 TARGET void psti_wave_find_records16_avx2(const int16_t *residuals, const uint8_t *tokens,
-                                          const uint8_t *energies, uint32_t width,
+                                          const uint8_t *contexts, uint32_t width,
                                           uint16_t *indices, uint16_t *values)
 {
-    struct buckets b = load_buckets();
     uint16_t rows[2][PSTI_WAVE_EDGE];
     bool whole = width == PSTI_WAVE_EDGE;
     uint16_t *to[2] = {whole ? indices : rows[0], whole ? values : rows[1]};
     for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF) {
-        indices_of(&b, load(tokens + x), load(energies + x), to[0] + x);
+        indices_of(load(tokens + x), load(contexts + x), to[0] + x);
         for (uint32_t i = x; i < x + HALF; i += 16)
             _mm256_storeu_si256((__m256i *)(to[1] + i), values_of(load(residuals + i), tokens + i));
     }

@@ -41,9 +41,33 @@ bool psti_pli_expand_table(const uint8_t *q, uint32_t n, uint32_t n_tokens, uint
     return rest >= 1;
 }
 
-bool psti_pli_wave_expand(const struct psti_pli_wave_own *own, uint16_t *freqs)
+/* Token 0 can always be and none is alone, so that frequencies less 1 are bytes. Returns how many
+ * entries there are then. */
+static uint32_t complete_own_8(const struct psti_pli_wave_own *own, uint8_t *q)
 {
-    return psti_pli_expand_table(own->q, own->n, PSTI_PLI_N_TOKENS, PSTI_PLI_PROB_BITS, freqs);
+    uint32_t n = own->n;
+    bool alone = true;
+    memcpy(q, own->q, n);
+    q[0] = q[0] > 0 ? q[0] : 1;
+    for (uint32_t i = 1; i < n; i++)
+        alone = alone && q[i] == 0;
+    if (alone) {
+        q[1] = 1;
+        n = n > 2 ? n : 2;
+    }
+    return n;
+}
+
+bool psti_pli_wave_expand(const struct psti_pli_wave_own *own, uint32_t bits, uint16_t *freqs)
+{
+    uint8_t q[PSTI_PLI_N_TOKENS];
+    memset(freqs, 0, PSTI_PLI_N_TOKENS * sizeof *freqs);
+    if (own->n == 0)
+        return false;
+    if (bits == 16)
+        return psti_pli_expand_table(own->q, own->n, PSTI_PLI_N_TOKENS, PSTI_PLI_PROB_BITS, freqs);
+    return psti_pli_expand_table(q, complete_own_8(own, q), PSTI_PLI_N_TOKENS_8,
+                                 PSTI_PLI_PROB_BITS_8, freqs);
 }
 
 uint32_t psti_pli_take_bits(struct psti_pli_bits *b, uint32_t n)
@@ -74,7 +98,7 @@ enum pst_status psti_pli_wave_parse_model(const uint8_t *block, size_t nbytes, u
                              own.n);
         for (uint32_t i = 0; i < own.n; i++)
             own.q[i] = (uint8_t)psti_pli_take_bits(&b, PSTI_PLI_TABLE_ENTRY_BITS);
-        if (!psti_pli_wave_expand(&own, out->f[c]))
+        if (!psti_pli_wave_expand(&own, bits, out->f[c]))
             return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave table %u is not a distribution",
                              c);
     }

@@ -8,19 +8,25 @@
 enum {
     PSTI_PLI_LANES = 32,
     PSTI_PLI_N_CONTEXTS = 16,
+    /* Of 8 bits: tokens, tables, states' halves and words are bytes. */
+    PSTI_PLI_N_TOKENS_8 = 8,
+    PSTI_PLI_PROB_BITS_8 = 8,
+    PSTI_PLI_PROB_SUM_8 = 1 << PSTI_PLI_PROB_BITS_8,
+    PSTI_PLI_WAVE_STATE_NBYTES_8 = 32, /* low halves of the states; the payload has as many */
+    PSTI_PLI_WAVE_EXPONENT_NBYTES_8 = 12,
+    /* Of 16 bits. */
     PSTI_PLI_N_TOKENS = 47,
-    PSTI_PLI_N_TOKENS_8 = 30, /* what 8-bit images need; their tables have no more */
     PSTI_PLI_PROB_BITS = 10,
     PSTI_PLI_PROB_SUM = 1 << PSTI_PLI_PROB_BITS,
+    PSTI_PLI_DIRECT = 24, /* tokens below are magnitudes */
+    PSTI_PLI_WAVE_STATE_NBYTES = 64,
+    PSTI_PLI_WAVE_EXPONENT_NBYTES = 16,
     PSTI_PLI_N_FILTERS = 63, /* besides number 0, MED */
     PSTI_PLI_FILTER_BITS = 6,
-    PSTI_PLI_DIRECT = 24, /* tokens below are magnitudes */
     PSTI_PLI_WAVE_EDGE = 64,
     PSTI_PLI_WAVE_BLOCK = 16, /* pixels that share a filter */
     PSTI_PLI_WAVE_N_BLOCKS = 16,
     PSTI_PLI_WAVE_MAX_STEPS = 64 * 8 + 62,
-    PSTI_PLI_WAVE_STATE_NBYTES = 64, /* low halves of the states; the payload has as many */
-    PSTI_PLI_WAVE_EXPONENT_NBYTES = 16,
     PSTI_PLI_WAVE_MODEL_MAX_NBYTES = 600
 };
 
@@ -33,10 +39,10 @@ enum psti_pli_predictor {
     PSTI_PLI_PREDICT_FILTERS = 8
 };
 
-/* Trained constants (format_pli_model.c). */
-extern const uint8_t psti_pli_wave_bucket[256]; /* E -> context */
-/* [bits == 16][context][token], sum 1024; every token that the bit depth needs has at least 1,
- * every other 0. */
+/* Trained constants (format_pli_model.c). [bits == 16]; context by E, frequencies by context and
+ * token: their sum is what the bit depth has. 16 bits: every token has at least 1. 8 bits: some are
+ * 0, where the last token takes their place, but of none that a lower context has. */
+extern const uint8_t psti_pli_wave_bucket[2][256];
 extern const uint16_t psti_pli_wave_freqs[2][PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS];
 struct psti_pli_filter {
     int8_t k[5]; /* U, UL, UR, UU, LL, each minus L; in 1/32 */
@@ -48,8 +54,38 @@ static inline uint32_t psti_pli_wave_n_tokens(uint32_t bits)
 {
     return bits == 8 ? PSTI_PLI_N_TOKENS_8 : PSTI_PLI_N_TOKENS;
 }
+static inline uint32_t psti_pli_wave_prob_bits(uint32_t bits)
+{
+    return bits == 8 ? PSTI_PLI_PROB_BITS_8 : PSTI_PLI_PROB_BITS;
+}
+static inline uint32_t psti_pli_wave_state_nbytes(uint32_t bits)
+{
+    return bits == 8 ? PSTI_PLI_WAVE_STATE_NBYTES_8 : PSTI_PLI_WAVE_STATE_NBYTES;
+}
 
-/* Magnitude -> token, its number of raw bits, and the magnitude that raw bits of 0 stand for. */
+/* 8 bits, [token]: the least magnitude, its number of raw bits, and what it adds to its neighbours'
+ * E (section 5.4). An activity's lower four bits tell it from others: rows of them are rows of
+ * tokens, too, for look-ups of 16 entries. */
+/* clang-format off */
+#define PSTI_PLI_WAVE_BASES_8 {0, 1, 2, 3, 5, 9, 17, 1}
+#define PSTI_PLI_WAVE_RAW_BITS_8 {0, 0, 0, 1, 2, 3, 4, 7}
+#define PSTI_PLI_WAVE_ACTIVITIES {0, 1, 2, 3, 6, 12, 24, 29}
+/* The same by an activity's lower four bits, and how many bits there are with the sign. */
+#define PSTI_PLI_WAVE_TOKENS_OF {0, 1, 2, 3, 0, 0, 4, 0, 6, 0, 0, 0, 5, 7, 0, 0}
+#define PSTI_PLI_WAVE_BASES_OF {0, 1, 2, 3, 0, 0, 5, 0, 17, 0, 0, 0, 9, 1, 0, 0}
+#define PSTI_PLI_WAVE_ALL_BITS_OF {0, 1, 1, 2, 0, 0, 3, 0, 5, 0, 0, 0, 4, 8, 0, 0}
+/* clang-format on */
+enum { PSTI_PLI_WAVE_LAST_ACTIVITY = 29 };
+
+/* Magnitude -> token. 8 bits; the last one can take the place of any but 0: */
+static inline uint32_t psti_pli_wave_token_8(uint32_t m)
+{
+    if (m < 3)
+        return m;
+    uint32_t token = 33u - (uint32_t)__builtin_clz(m - 1);
+    return token < PSTI_PLI_N_TOKENS_8 ? token : PSTI_PLI_N_TOKENS_8 - 1;
+}
+/* 16 bits, also its number of raw bits, and the magnitude that raw bits of 0 stand for. */
 static inline uint32_t psti_pli_wave_token(uint32_t m)
 {
     if (m < PSTI_PLI_DIRECT)
@@ -68,12 +104,12 @@ static inline uint32_t psti_pli_wave_base(uint32_t token)
     return token <= PSTI_PLI_DIRECT ? token : (2 + ((token - 25) & 1)) << (((token - 25) >> 1) + 4);
 }
 
-/* What the neighbours' tokens say about a sample's: which of the formulas of section 5.6. */
+/* What the neighbours' activities say about a sample's: which of the formulas of section 5.6. */
 enum psti_pli_energy { PSTI_PLI_ENERGY_FIRST, PSTI_PLI_ENERGY_SECOND, PSTI_PLI_ENERGY_THIRD };
 
-/* E of section 5.6 from the neighbours' tokens, 0 outside the unit; `bits` of a sample. The one
- * place where the formulas stand. Tokens of 8 bits are below PSTI_PLI_N_TOKENS_8, so that of their
- * sums none but the last leaves a byte: 16 lanes fit into a vector. */
+/* E of section 5.6 from the neighbours' activities, 0 outside the unit; `bits` of a sample. The one
+ * place where the formulas stand. Activities of 8 bits are at most 29, so that of their sums none
+ * but the last leaves a byte: 16 lanes fit into a vector. */
 static inline uint8_t psti_pli_wave_half(uint8_t v) { return (uint8_t)(v - (v >> 1)); }
 static inline uint8_t psti_pli_wave_energy(enum psti_pli_energy kind, uint32_t bits, uint8_t gl,
                                            uint8_t gu, uint8_t gul, uint8_t gur, uint8_t guu,
@@ -142,8 +178,8 @@ struct psti_pli_bits {
 };
 uint32_t psti_pli_take_bits(struct psti_pli_bits *bits, uint32_t n);
 size_t psti_pli_put_table(uint8_t *block, size_t at, const uint8_t *q, uint32_t n);
-/* Frequencies of own table; false if it is none. */
-bool psti_pli_wave_expand(const struct psti_pli_wave_own *own, uint16_t *freqs);
+/* Frequencies of own table; false if it is none (16 bits: of 8 bits all are). */
+bool psti_pli_wave_expand(const struct psti_pli_wave_own *own, uint32_t bits, uint16_t *freqs);
 /* Writes at most PSTI_PLI_WAVE_MODEL_MAX_NBYTES; returns how many. */
 size_t psti_pli_wave_print_model(const struct psti_pli_wave_own *own /* [16] */, uint8_t *block);
 

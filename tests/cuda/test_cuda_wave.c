@@ -1,6 +1,6 @@
-/* test_cuda_wave.c - units of mode wave through the CPU build of the kernels' decoder, against the
- * CPU's: valid units of every size, predictor and table, damaged ones (same verdict), the units of
- * encoded pictures, of golden files and of real images. Memory ends at guard pages. */
+/* test_cuda_wave.c - units of mode wave through the kernels' CPU build or PTX, against the CPU's
+ * decoder: valid units of every size, predictor and table, damaged ones (same verdict), the units
+ * of encoded pictures, of golden files and of real images. Memory ends at guard pages. */
 #include "base/test_input.h"
 
 #include "cuda/cuda_tables.h"
@@ -13,9 +13,10 @@
 
 #include <dirent.h>
 
-void psti_test_wave8(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
-void psti_test_wave16(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
-                      const void *args);
+void psti_cuda_units_wave8(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
+                           const void *args);
+void psti_cuda_units_wave16(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
+                            const void *args);
 
 enum { N_WARPS = 3, PATH_NBYTES = 4096, NAME_NBYTES = 100, SCRATCH_ALIGN = 64 };
 
@@ -155,8 +156,8 @@ static void run_kernel(const struct fixture *f, const struct picture_units *p, v
     uint32_t n_warps = p->n_units < N_WARPS ? p->n_units : N_WARPS;
     uint32_t shared_nbytes =
         (uint32_t)PSTI_CUDA_WAVE_TABLES_NBYTES(p->bits) + n_warps * args.warp_nbytes;
-    (p->bits == 8 ? psti_test_wave8 : psti_test_wave16)((p->n_units + n_warps - 1) / n_warps,
-                                                        n_warps, shared_nbytes, &args);
+    (p->bits == 8 ? psti_cuda_units_wave8 : psti_cuda_units_wave16)(
+        (p->n_units + n_warps - 1) / n_warps, n_warps, shared_nbytes, &args);
     free(images);
     guarded_free(&upload);
 }
@@ -406,10 +407,12 @@ static void test_own_tables(void **state)
         bool all = true;
         for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
             do {
-                own[c].n = (uint8_t)(below(f, 3) ? 1 + below(f, 24) : below(f, 2));
+                own[c].n =
+                    (uint8_t)(below(f, 3) ? 1 + below(f, bits == 8 ? PSTI_PLI_N_TOKENS_8 : 24)
+                                          : below(f, 2));
                 for (uint32_t k = 0; k < own[c].n; k++)
                     own[c].q[k] = (uint8_t)(below(f, 4) ? below(f, 64) : 0);
-            } while (own[c].n > 0 && !psti_pli_wave_expand(&own[c], freqs));
+            } while (own[c].n > 0 && !psti_pli_wave_expand(&own[c], bits, freqs));
         }
         size_t nbytes = psti_pli_wave_print_model(own, block);
         use_tables(f, block, nbytes, bits);

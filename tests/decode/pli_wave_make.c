@@ -69,12 +69,26 @@ static uint32_t context_of(const struct making *m, int c, int y, int x)
         e = a + (a + 1) / 2 + b + 2 * token_at(m, 1, y, x);
     if (m->recipe->bits == 16)
         e >>= 1;
-    return psti_pli_wave_bucket[e < 255 ? e : 255];
+    return psti_pli_wave_bucket[m->recipe->bits == 16][e < 255 ? e : 255];
 }
 
-/* 5.4 */
-static uint32_t token_of(uint32_t magnitude, uint32_t *n_raw, uint32_t *raw)
+/* 5.4, the table */
+static const uint8_t least_8[9] = {0, 1, 2, 3, 5, 9, 17, 33, 129}; /* of a token of its own */
+static const uint8_t raw_bits_8[8] = {0, 0, 0, 1, 2, 3, 4, 7};
+static const uint8_t activities_8[8] = {0, 1, 2, 3, 6, 12, 24, 29};
+
+static uint32_t token_of(const struct making *m, uint32_t magnitude, uint32_t *n_raw, uint32_t *raw)
 {
+    if (m->recipe->bits == 8) {
+        uint32_t token = 0;
+        while (magnitude >= least_8[token + 1])
+            token++;
+        /* The last holds all but 0. */
+        token = magnitude > 0 && pli_wave_random(m->seed) % 32 == 0 ? 7 : token;
+        *n_raw = raw_bits_8[token];
+        *raw = magnitude - (token < 7 ? least_8[token] : 1);
+        return token;
+    }
     *n_raw = *raw = 0;
     if (magnitude < 24)
         return magnitude;
@@ -99,7 +113,7 @@ static uint32_t draw(struct making *m)
         return 0;
     v >>= 8;
     if (r->extremes && (v & 15) == 0)
-        return v & 16 ? half : v & 32 ? half - 1 : r->bits == 8 ? 191 : 65535;
+        return v & 16 ? half : v & 32 || r->bits == 8 ? half - 1 : 65535;
     v >>= 5;
     uint32_t limit = r->spread >> (v & 7);
     v = (v >> 3) % (limit + 1);
@@ -111,17 +125,17 @@ static void code_sample(struct making *m, uint32_t lane, int c, int y, int x)
     uint32_t context = context_of(m, c, y, x), n_raw, raw, token, magnitude;
     do {
         magnitude = draw(m);
-        token = token_of(magnitude, &n_raw, &raw);
+        token = token_of(m, magnitude, &n_raw, &raw);
         if (m->freqs->f[context][token] == 0) { /* own tables lack some */
-            token = pli_wave_random(m->seed) % 24;
+            token = pli_wave_random(m->seed) % (m->recipe->bits == 8 ? 3 : 24);
             magnitude = token;
             n_raw = 0;
         }
     } while (m->freqs->f[context][token] == 0);
-    m->g[c][y][x] = (uint8_t)token;
+    m->g[c][y][x] = m->recipe->bits == 8 ? activities_8[token] : (uint8_t)token;
     m->events[m->n_events++] = (struct event){(uint8_t)lane, (uint8_t)context, (uint8_t)token};
     if (magnitude > 0) /* the largest is negative */
-        put(&m->signs,
+        put(m->recipe->bits == 8 ? &m->raw : &m->signs,
             magnitude >> (m->recipe->bits - 1) != 0 || (pli_wave_random(m->seed) & 1) != 0, 1);
     put(&m->raw, raw, n_raw);
 }
@@ -174,50 +188,54 @@ static size_t put_records(const struct making *m, uint8_t *out)
 static size_t put_states(struct making *m, uint8_t *out)
 {
     static uint8_t raw[MAX_TOKENS * 3], words[MAX_TOKENS * 2];
+    const uint32_t k = m->recipe->bits, word_nbytes = k / 8, n_low = 32 * word_nbytes;
+    const uint32_t prob_bits = k == 8 ? 8 : 10, exponent_bits = k == 8 ? 3 : 4;
     struct bits b = {raw, 0};
     for (size_t i = 0; i < m->signs.n; i++)
         put(&b, m->sign_bytes[i >> 3] >> (i & 7) & 1, 1);
     for (size_t i = 0; i < m->raw.n; i++)
         put(&b, m->raw_bytes[i >> 3] >> (i & 7) & 1, 1);
-    while (b.n < 64 * 8 || b.n % 8 != 0)
+    while (b.n < 8 * (size_t)n_low || b.n % 8 != 0)
         put(&b, 0, 1);
-    size_t n_raw = b.n / 8 - 64, n_words = 0;
+    size_t n_raw = b.n / 8 - n_low, n_words = 0;
     uint32_t x[32];
     for (uint32_t l = 0; l < 32; l++)
-        x[l] = 65536u | raw[n_raw + 2 * l] | (uint32_t)raw[n_raw + 2 * l + 1] << 8;
+        x[l] = k == 8 ? 256u | raw[n_raw + l]
+                      : 65536u | raw[n_raw + 2 * l] | (uint32_t)raw[n_raw + 2 * l + 1] << 8;
     for (size_t i = m->n_events; i-- > 0;) {
         const struct event *e = m->events + i;
         const uint16_t *f = m->freqs->f[e->context];
         uint32_t freq = f[e->token], before = 0, *state = x + e->lane;
-        for (uint32_t k = 0; k < e->token; k++)
-            before += f[k];
-        if ((uint64_t)*state >= (uint64_t)freq << 22) {
-            words[2 * n_words] = (uint8_t)*state;
-            words[2 * n_words++ + 1] = (uint8_t)(*state >> 8);
-            *state >>= 16;
+        for (uint32_t j = 0; j < e->token; j++)
+            before += f[j];
+        if ((uint64_t)*state >= (uint64_t)freq << (2 * k - prob_bits)) {
+            for (uint32_t j = 0; j < word_nbytes; j++)
+                words[word_nbytes * n_words + j] = (uint8_t)(*state >> 8 * j);
+            n_words++;
+            *state >>= k;
         }
-        *state = *state / freq * 1024 + *state % freq + before;
+        *state = (*state / freq << prob_bits) + *state % freq + before;
     }
     uint8_t mantissas[64];
-    struct bits mb = {mantissas, 0};
-    memset(out + 2, 0, 16);
+    struct bits exponents = {out + 2, 0}, mb = {mantissas, 0};
+    uint8_t *low = out + 2 + 32 * exponent_bits / 8;
     for (uint32_t l = 0; l < 32; l++) {
-        uint32_t h = x[l] >> 16, e = 0;
+        uint32_t h = x[l] >> k, e = 0;
         while (h >> (e + 1))
             e++;
-        out[2 + l / 2] |= (uint8_t)(e << (l & 1 ? 4 : 0));
+        put(&exponents, e, exponent_bits);
         put(&mb, h, e);
-        out[18 + 2 * l] = (uint8_t)x[l];
-        out[19 + 2 * l] = (uint8_t)(x[l] >> 8);
+        for (uint32_t j = 0; j < word_nbytes; j++)
+            *low++ = (uint8_t)(x[l] >> 8 * j);
     }
-    size_t n_mantissas = (mb.n + 7) / 8, at = 82;
+    size_t n_mantissas = (mb.n + 7) / 8, at = (size_t)(low - out);
     out[0] = (uint8_t)(n_mantissas + n_raw);
     out[1] = (uint8_t)((n_mantissas + n_raw) >> 8);
     memcpy(out + at, mantissas, n_mantissas);
     memcpy(out + at + n_mantissas, raw, n_raw);
     at += n_mantissas + n_raw;
-    for (size_t i = n_words; i-- > 0; at += 2)
-        memcpy(out + at, words + 2 * i, 2);
+    for (size_t i = n_words; i-- > 0; at += word_nbytes)
+        memcpy(out + at, words + word_nbytes * i, word_nbytes);
     return at;
 }
 

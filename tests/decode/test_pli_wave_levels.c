@@ -303,16 +303,17 @@ static void test_whole_units(struct fixture *f)
 /* Images' own tables, with few tokens in some contexts. */
 static void test_own_tables(struct fixture *f)
 {
+    const uint32_t most = f->bits == 8 ? PSTI_PLI_N_TOKENS_8 : 24; /* entries */
     for (uint32_t i = 0; i < rounds(200); i++) {
         struct psti_pli_wave_own own[PSTI_PLI_N_CONTEXTS];
         uint8_t block[PSTI_PLI_WAVE_MODEL_MAX_NBYTES];
         uint16_t freqs[PSTI_PLI_N_TOKENS];
         for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
             do {
-                own[c].n = (uint8_t)(below(f, 3) ? 1 + below(f, 24) : below(f, 2));
+                own[c].n = (uint8_t)(below(f, 3) ? 1 + below(f, most) : below(f, 2));
                 for (uint32_t k = 0; k < own[c].n; k++)
                     own[c].q[k] = (uint8_t)(below(f, 4) ? below(f, 64) : 0);
-            } while (own[c].n > 0 && !psti_pli_wave_expand(&own[c], freqs));
+            } while (own[c].n > 0 && !psti_pli_wave_expand(&own[c], f->bits, freqs));
         }
         size_t nbytes = psti_pli_wave_print_model(own, block);
         use_tables(f, block, nbytes, f->bits);
@@ -463,10 +464,13 @@ static void assert_pair_fits(int a, int b)
 static void test_constants(void **state)
 {
     (void)state;
-    for (uint32_t e = 32; e < 256; e++)
-        assert_int_equal(psti_pli_wave_bucket[e], psti_pli_wave_bucket[e & ~15u]);
-    for (uint32_t e = 0; e < 256; e++)
-        assert_true(psti_pli_wave_bucket[e] < PSTI_PLI_N_CONTEXTS);
+    for (uint32_t wide = 0; wide < 2; wide++) {
+        const uint8_t *bucket = psti_pli_wave_bucket[wide];
+        for (uint32_t e = 32; e < 256; e++)
+            assert_int_equal(bucket[e], bucket[e & ~15u]);
+        for (uint32_t e = 0; e < 256; e++)
+            assert_true(bucket[e] < PSTI_PLI_N_CONTEXTS);
+    }
     /* A filter's sum of products with samples less 128 stays within 16 bits, its factors in 8. */
     for (uint32_t i = 0; i < 3 * PSTI_PLI_N_FILTERS; i++) {
         const struct psti_pli_filter *filter =

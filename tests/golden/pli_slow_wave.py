@@ -8,6 +8,10 @@ from pli_slow_tables import read_tables, slots
 
 N_CONTEXTS, LANES = 16, 32
 CONSTANT, LEFT, UP, AVERAGE, MED, FILTERS = 0, 1, 2, 3, 4, 8
+# Section 5.4, 8 bits.
+LEAST = (0, 1, 2, 3, 5, 9, 17, 1)
+RAW_BITS = (0, 0, 0, 1, 2, 3, 4, 7)
+ACTIVITY = (0, 1, 2, 3, 6, 12, 24, 29)
 
 
 def tables(block, bits):
@@ -18,17 +22,22 @@ def tables(block, bits):
         field = Bits(block)
         for context in range(N_CONTEXTS):
             if field.take(1):
-                freqs[context] = own_table(field, 30 if bits == 8 else 47)
+                freqs[context] = own_table(field, 8, 256, True) if bits == 8 else own_table(field, 47, 1024)
         need(field.end() == len(block), "bytes after the tables")
-    buckets = [context for row in stored["buckets"] for context in row]
+    buckets = [context for row in stored[f"buckets{bits}"] for context in row]
     filters = [[row[2:] for row in stored["filter"] if row[0] == k] for k in range(3)]
     return SimpleNamespace(freqs=[slots(row) for row in freqs], buckets=buckets, filters=filters)
 
 
-def own_table(field, most, m=1024):
+def own_table(field, most, m, complete=False):
     n = field.take(6)
     need(1 <= n <= most, "tokens of a table")
-    weights = [round(2 ** ((q - 1) / 5)) if q else 0 for q in (field.take(6) for _ in range(n))]
+    q = [field.take(6) for _ in range(n)] + [0]
+    if complete:
+        q[0] = max(q[0], 1)
+        if not any(q[1:]):
+            q[1] = 1
+    weights = [round(2 ** ((v - 1) / 5)) if v else 0 for v in q]
     total = sum(weights)
     need(total > 0, "an empty table")
     freqs = [max(1, m * w // total) if w else 0 for w in weights]
@@ -84,22 +93,42 @@ def signed(v, bits):
 
 def decode_tokens(data, at, head, tables, coded, h, w):
     """Sections 5.4 to 5.7: for each coded plane its magnitudes with their signs."""
-    need(at + 82 <= len(data), "states are cut off")
+    k, half_type, exponent_bits = (8, "B", 3) if head.bits == 8 else (16, "H", 4)
+    low_at = at + 2 + LANES * exponent_bits // 8
+    raw_at = low_at + LANES * k // 8
+    need(raw_at <= len(data), "states are cut off")
     raw_nbytes = struct.unpack_from("<H", data, at)[0]
-    exponents = Bits(data, at + 2, at + 18)
-    low = struct.unpack_from("<32H", data, at + 18)
-    words_at = at + 82 + raw_nbytes
-    need(words_at <= len(data) and (len(data) - words_at) % 2 == 0, "raw bytes")
-    raw = Bits(data, at + 82, words_at)
-    sizes = [exponents.take(4) for _ in range(LANES)]
-    states = [((1 << e) + raw.take(e) << 16) + half for e, half in zip(sizes, low)]
-    signs_at = raw.end()
-    words = [word for word, in struct.iter_unpack("<H", data[words_at:])]
+    exponents = Bits(data, at + 2, low_at)
+    low = struct.unpack_from(f"<32{half_type}", data, low_at)
+    words_at = raw_at + raw_nbytes
+    need(words_at <= len(data) and (len(data) - words_at) % (k // 8) == 0, "raw bytes")
+    raw = Bits(data, raw_at, words_at)
+    sizes = [exponents.take(exponent_bits) for _ in range(LANES)]
+    states = [((1 << e) + raw.take(e) << k) + half for e, half in zip(sizes, low)]
+    bits_at = raw.end()
+    words = [word for word, in struct.iter_unpack(f"<{half_type}", data[words_at:])]
     planes = [[0] * (h * w) for _ in coded]
     order = run_lanes(states, words, planes, coded, head, tables, h, w)
-    need(not words and all(x >> 16 == 1 for x in states), "states at the end")
+    need(not words and all(x >> k == 1 for x in states), "states at the end")
 
-    rest = Bits(data[signs_at:words_at] + struct.pack("<32H", *(x & 0xFFFF for x in states)))
+    low = struct.pack(f"<32{half_type}", *(x & (1 << k) - 1 for x in states))
+    rest = Bits(data[bits_at:words_at] + low)
+    take_values = take_values_8 if head.bits == 8 else take_values_16
+    take_values(rest, planes, order)
+    return planes
+
+
+def take_values_8(rest, planes, order):
+    """Tokens become signed magnitudes."""
+    for j, i in order:
+        token = planes[j][i]
+        if token:
+            sign = rest.take(1)
+            m = LEAST[token] + rest.take(RAW_BITS[token])
+            planes[j][i] = -m if sign else m
+
+
+def take_values_16(rest, planes, order):
     signs = [rest.take(1) if planes[j][i] else 0 for j, i in order]
     for (j, i), sign in zip(order, signs):
         token = planes[j][i]
@@ -109,12 +138,12 @@ def decode_tokens(data, at, head, tables, coded, h, w):
             e, f = 5 + (token - 25) // 2, (token - 25) % 2
             token = (2 + f << e - 1) + rest.take(e - 1)
         planes[j][i] = -token if sign else token
-    return planes
 
 
 def run_lanes(states, words, planes, coded, head, tables, h, w):
     """Section 5.5: fills planes with tokens; the order in which they came, as (coded plane, place)."""
     high = 32 if h <= 32 else 64
+    k, m = (8, 256) if head.bits == 8 else (16, 1024)
     bands = len(coded) * high // LANES
     words.reverse()
     order = []
@@ -126,11 +155,11 @@ def run_lanes(states, words, planes, coded, head, tables, h, w):
                 if y < h and 0 <= x < w:
                     table = tables.freqs[context_of(planes, coded, j, y, x, head, tables, h, w)]
                     state = states[lane]
-                    token, f, start = table[state & 1023]
-                    state = f * (state >> 10) + (state & 1023) - start
-                    if state < 65536:
+                    token, f, start = table[state % m]
+                    state = f * (state // m) + state % m - start
+                    if state < 1 << k:
                         need(words, "words run out")
-                        state = state << 16 | words.pop()
+                        state = state << k | words.pop()
                     states[lane] = state
                     planes[j][y * w + x] = token
                     order.append((j, y * w + x))
@@ -139,13 +168,16 @@ def run_lanes(states, words, planes, coded, head, tables, h, w):
 
 def context_of(planes, coded, j, y, x, head, tables, h, w):
     """Section 5.6."""
+    def activity(token):
+        return ACTIVITY[token] if head.bits == 8 else token
+
     def g(tokens, dy, dx):
         inside = 0 <= y + dy and 0 <= x + dx < w
-        return tokens[(y + dy) * w + x + dx] if inside else 0
+        return activity(tokens[(y + dy) * w + x + dx]) if inside else 0
 
     def of_plane(number):
         same = [tokens for tokens, record in zip(planes, coded) if record.plane == number]
-        return same[0][y * w + x] if same else 0
+        return activity(same[0][y * w + x]) if same else 0
 
     here, plane = planes[j], coded[j].plane
     a = g(here, 0, -1) + g(here, -1, 0) + g(here, -1, 1) + g(here, -2, 0)

@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static void print_buckets(FILE *out)
+static void print_buckets(FILE *out, uint32_t bits)
 {
-    fprintf(out, "# Q: the context of E = 0..255, 16 to a line\n");
-    for (int e = 0; e < 256; e++)
-        fprintf(out, "%s%d%s", e % 16 == 0 ? "buckets " : " ", psti_pli_wave_bucket[e],
-                e % 16 == 15 ? "\n" : "");
+    fprintf(out, "# Q of %u bits: the context of E = 0..255, 16 to a line\n", bits);
+    for (int e = 0; e < 256; e++) {
+        if (e % 16 == 0)
+            fprintf(out, "buckets%u", bits);
+        fprintf(out, " %d%s", psti_pli_wave_bucket[bits == 16][e], e % 16 == 15 ? "\n" : "");
+    }
 }
 
 static void print_freqs(FILE *out, uint32_t bits)
@@ -123,7 +125,8 @@ int main(int argc, char **argv)
     fprintf(out,
             "# Trained constants of PLI, part of the format: docs/format-pli.md, sections 5.8, "
             "6.3, 8.7 and 10. Written by tests/golden/print_pli_tables.c\n");
-    print_buckets(out);
+    print_buckets(out, 8);
+    print_buckets(out, 16);
     print_freqs(out, 8);
     print_freqs(out, 16);
     print_filters(out);

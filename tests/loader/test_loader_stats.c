@@ -93,12 +93,12 @@ static void counters_come_with_their_batch(void **state)
     for (uint32_t kind = 0; kind < 2; kind++)
         for (uint32_t workers = 0; workers <= 3; workers++)
             for (uint32_t batch_size = 1; batch_size <= 4; batch_size += 3)
-                run(&(struct pst_loader_options){
-                    .struct_size = sizeof(struct pst_loader_options),
-                    .batch_size = batch_size,
-                    .num_workers = workers,
-                    .prefetch = 12 / batch_size,
-                    .storage = kind ? PST_STORAGE_MEMORY : PST_STORAGE_THREADS});
+                run(&(struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                                 .batch_size = batch_size,
+                                                 .num_workers = workers,
+                                                 .prefetch = 12 / batch_size,
+                                                 .storage = kind ? PST_STORAGE_MEMORY
+                                                                 : PST_STORAGE_THREADS});
 }
 
 int main(void)

@@ -327,6 +327,22 @@ static void test_codes_of_vectors(void **state)
     assert_true(psti_wave_slot_code(77, 5) == psti_rans_code(PSTI_PLI_PROB_BITS, 77, 5));
 }
 
+/* All quotients there are. Of 256, no token, a state stays what it is. */
+static void test_codes_of_bytes(void **state)
+{
+    (void)state;
+    for (uint32_t f = 1; f <= PSTI_PLI_PROB_SUM_8; f++) {
+        uint64_t code = psti_wave_slot_code_8(f, 5);
+        assert_int_equal(code >> 48, (PSTI_PLI_PROB_SUM_8 - f) | 5 << 8);
+        for (uint32_t x = 0; f < PSTI_PLI_PROB_SUM_8 && x < f << 8; x++) {
+            uint64_t scaled = x * (code >> 16 & UINT16_MAX) + (code >> 32 & UINT16_MAX);
+            assert_true(scaled <= UINT16_MAX);
+            assert_true((scaled * (code & UINT16_MAX)) >> 23 == x / f);
+        }
+    }
+    assert_true(psti_wave_slot_code_8(0, 5) == 0);
+}
+
 static void test_own_tables_pay(void **state)
 {
     struct bench *b = *state;
@@ -419,16 +435,30 @@ static void test_constants(void **state)
             uint32_t sum = 0;
             for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS; i++) {
                 uint32_t f = psti_pli_wave_freqs[wide][c][i];
-                bool needed = i < psti_pli_wave_n_tokens(wide ? 16 : 8);
-                assert_true(needed ? f > 0 : f == 0);
+                bool lower_has = c > 0 && psti_pli_wave_freqs[wide][c - 1][i] > 0;
+                bool needed = wide || i == 0 || i == PSTI_PLI_N_TOKENS_8 - 1 || lower_has;
+                assert_true(f > 0 || !needed);
+                assert_true(f == 0 || i < psti_pli_wave_n_tokens(wide ? 16 : 8));
                 sum += f;
             }
-            assert_int_equal(sum, PSTI_PLI_PROB_SUM);
+            assert_int_equal(sum, wide ? PSTI_PLI_PROB_SUM : PSTI_PLI_PROB_SUM_8);
         }
-    for (uint32_t e = 0; e < 256; e++)
-        assert_true(psti_pli_wave_bucket[e] < PSTI_PLI_N_CONTEXTS);
-    for (uint32_t e = 1; e < 256; e++)
-        assert_true(psti_pli_wave_bucket[e - 1] <= psti_pli_wave_bucket[e]);
+    for (uint32_t wide = 0; wide < 2; wide++)
+        for (uint32_t e = 0; e < 256; e++) {
+            const uint8_t *bucket = psti_pli_wave_bucket[wide];
+            assert_true(bucket[e] < PSTI_PLI_N_CONTEXTS && bucket[e] >= bucket[e > 0 ? e - 1 : 0]);
+        }
+    static const uint8_t bases[8] = PSTI_PLI_WAVE_BASES_8, raw_bits[8] = PSTI_PLI_WAVE_RAW_BITS_8;
+    static const uint8_t activities[8] = PSTI_PLI_WAVE_ACTIVITIES;
+    static const uint8_t tokens_of[16] = PSTI_PLI_WAVE_TOKENS_OF,
+                         bases_of[16] = PSTI_PLI_WAVE_BASES_OF;
+    static const uint8_t bits_of[16] = PSTI_PLI_WAVE_ALL_BITS_OF;
+    for (uint32_t m = 0; m <= 128; m++) {
+        uint32_t token = psti_pli_wave_token_8(m), low = activities[token] % 16;
+        assert_true(m >= bases[token] && m - bases[token] < 1u << raw_bits[token]);
+        assert_true(tokens_of[low] == token && bases_of[low] == bases[token]);
+        assert_int_equal(bits_of[low], raw_bits[token] + (token > 0));
+    }
     for (uint32_t m = 0; m < 65536; m++) {
         uint32_t token = psti_pli_wave_token(m), base = psti_pli_wave_base(token);
         assert_true(m >= base && m - base < 1u << psti_pli_wave_raw_bits(token));
@@ -443,6 +473,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_kinds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_all_predictors, set_up, tear_down),
         cmocka_unit_test(test_codes_of_vectors),
+        cmocka_unit_test(test_codes_of_bytes),
         cmocka_unit_test_setup_teardown(test_own_tables_pay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_does_not_fit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_truncated, set_up, tear_down),

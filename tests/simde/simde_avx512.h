@@ -170,7 +170,6 @@ static inline uint64_t gather_bits(uint64_t bits, uint64_t mask)
     return out;
 }
 #define _pext_u64 gather_bits
-#define _bzhi_u32(bits, n) ((uint32_t)((bits) & ((1ull << (n)) - 1)))
 #define _mm_popcnt_u32 __builtin_popcount
 
 #if !defined(__mmask8) /* SIMDe has them as types where it has the processor's own */
@@ -203,17 +202,8 @@ static inline simde__m512i high_products_u16(simde__m512i a, simde__m512i b)
 
 #undef _mm512_testn_epi16_mask
 #define _mm512_testn_epi16_mask(a, b) ((simde__mmask32)~simde_mm512_test_epi16_mask(a, b))
-
-static inline simde__m256i broadcast_some(simde__m256i from, uint8_t mask, simde__m128i v)
-{
-    simde__m256i_private to = simde__m256i_to_private(from);
-    for (int i = 0; i < 8; i++)
-        if (mask >> i & 1)
-            to.i32[i] = simde_mm_cvtsi128_si32(v);
-    return simde__m256i_from_private(to);
-}
-#undef _mm256_mask_broadcastd_epi32
-#define _mm256_mask_broadcastd_epi32 broadcast_some
+#undef _mm512_testn_epi8_mask
+#define _mm512_testn_epi8_mask(a, b) ((simde__mmask64)~simde_mm512_test_epi8_mask(a, b))
 
 /* What SIMDe lacks of lane by lane operations. */
 #define LANE_BY_LANE(name, vector, lanes, n, lane)                                                 \
@@ -276,6 +266,12 @@ static inline simde__m512i expand_u8(uint64_t mask, simde__m512i v)
 }
 #undef _mm512_maskz_expand_epi8
 #define _mm512_maskz_expand_epi8 expand_u8
+static inline simde__m256i expand_32(uint32_t mask, simde__m256i v)
+{
+    return simde_mm512_castsi512_si256(expand_u8(mask, simde_mm512_castsi256_si512(v)));
+}
+#undef _mm256_maskz_expand_epi8
+#define _mm256_maskz_expand_epi8 expand_32
 
 static inline simde__m512i compress_u8(uint64_t mask, simde__m512i v)
 {

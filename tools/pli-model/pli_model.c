@@ -10,10 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    UNIT_OVERHEAD_BYTES = 1 + 2 + 14 + 6, /* mode, raw length, states, index */
-    FILE_OVERHEAD_BYTES = 40 + 4
-};
+/* Mode, raw length, exponents of the states, index. */
+static const int UNIT_OVERHEAD_NBYTES[N_CODES] = {1 + 2 + 12 + 6, 1 + 2 + 16 + 6};
+enum { FILE_OVERHEAD_NBYTES = 40 + 4 };
 
 struct options {
     size_t n_images, n_units;
@@ -44,9 +43,11 @@ static bool parse(int argc, char **argv, struct options *options, int *first)
 
 /* Counts of the units of an image, made by `dictionary` (NULL: the small tier). */
 struct tally {
-    double counts[N_ACTIVITIES][N_TOKENS];
+    struct counts own, as_16; /* by the code of its bit depth; by that of 16 bits */
     double raw_bits, side_bits;
 };
+
+static enum code code_of(const struct image *image) { return image->bits == 8 ? CODE_8 : CODE_16; }
 
 static void count_images(struct corpus *corpus, const struct dictionary *dictionary,
                          struct tally *tallies)
@@ -57,33 +58,48 @@ static void count_images(struct corpus *corpus, const struct dictionary *diction
         struct tally *tally = &tallies[unit->image];
         const struct image *image = &corpus->images[unit->image];
         unit_predict(unit, image, dictionary);
-        unit_count(unit, image, tally->counts, &tally->raw_bits);
+        double raw_bits_as_16 = 0;
+        unit_count(unit, image, code_of(image), &tally->own, &tally->raw_bits);
+        unit_count(unit, image, CODE_16, &tally->as_16, &raw_bits_as_16);
         tally->side_bits += unit->side_bits;
     }
 }
 
-/* Adds the counts of the images of `bits` that train, each image weighing alike. */
-static void pool(const struct corpus *corpus, const struct tally *tallies, int bits,
-                 double counts[N_ACTIVITIES][N_TOKENS])
+/* Counts of the images that train, by their bit depth's code, and of those of 8 bits by that of
+ * 16. */
+struct pools {
+    struct counts own[N_CODES], as_16;
+};
+
+static void pool_image(const struct image *image, const struct counts *counts, struct counts *pool)
+{
+    for (int e = 0; e < N_ENERGIES; e++)
+        for (int t = 0; t < N_TOKENS; t++)
+            pool->n[e][t] += counts->n[e][t] * 1e5 / (image->sample_px * image->channels);
+}
+
+/* Each image weighs alike. */
+static void pool_images(const struct corpus *corpus, const struct tally *tallies,
+                        struct pools *pools)
 {
     for (size_t i = 0; i < corpus->n_images; i++) {
         const struct image *image = &corpus->images[i];
-        if (!image->trains || image->bits != bits)
+        if (!image->trains)
             continue;
-        for (int e = 0; e < N_ACTIVITIES; e++)
-            for (int t = 0; t < N_TOKENS; t++)
-                counts[e][t] +=
-                    tallies[i].counts[e][t] * 1e5 / (image->sample_px * image->channels);
+        pool_image(image, &tallies[i].own, &pools->own[code_of(image)]);
+        if (code_of(image) == CODE_8)
+            pool_image(image, &tallies[i].as_16, &pools->as_16);
     }
 }
 
 static double image_bytes(const struct image *image, struct tally *tally,
                           const struct tables *tables)
 {
+    enum code code = code_of(image);
     double share = image->sample_px / image->n_px;
     double bits =
-        tables_cost(tally->counts, tables, image->bits, share) + tally->raw_bits + tally->side_bits;
-    return bits / share / 8 + image->n_units * UNIT_OVERHEAD_BYTES + FILE_OVERHEAD_BYTES;
+        tables_cost(&tally->own, tables, code, share) + tally->raw_bits + tally->side_bits;
+    return bits / share / 8 + image->n_units * UNIT_OVERHEAD_NBYTES[code] + FILE_OVERHEAD_NBYTES;
 }
 
 static void report(const struct corpus *corpus, struct tally *small, struct tally *dense,
@@ -129,20 +145,23 @@ static void print_numbers(FILE *out, const char *indent, const int *numbers, int
 
 static void print_tables(FILE *out, const struct tables *tables)
 {
-    int numbers[N_ACTIVITIES];
-    fprintf(out, "/* clang-format off */\nconst uint8_t psti_pli_wave_bucket[256] = {\n");
-    for (int e = 0; e < N_ACTIVITIES; e++)
-        numbers[e] = tables->context_of[e];
-    fprintf(out, "    ");
-    print_numbers(out, "    ", numbers, N_ACTIVITIES);
-    fprintf(out, "\n};\n\nconst uint16_t psti_pli_wave_freqs[2][PSTI_PLI_N_CONTEXTS]"
+    int numbers[N_ENERGIES];
+    fprintf(out, "/* clang-format off */\nconst uint8_t psti_pli_wave_bucket[2][256] = {\n");
+    for (int code = 0; code < N_CODES; code++) {
+        for (int e = 0; e < N_ENERGIES; e++)
+            numbers[e] = tables->context_of[code][e];
+        fprintf(out, "    {\n        ");
+        print_numbers(out, "        ", numbers, N_ENERGIES);
+        fprintf(out, "\n    },\n");
+    }
+    fprintf(out, "};\n\nconst uint16_t psti_pli_wave_freqs[2][PSTI_PLI_N_CONTEXTS]"
                  "[PSTI_PLI_N_TOKENS] = {\n");
-    for (int wide = 0; wide < 2; wide++) {
-        int n = wide ? N_TOKENS : N_TOKENS_8;
+    for (int code = 0; code < N_CODES; code++) {
+        int n = code_n_tokens((enum code)code);
         fprintf(out, "    {\n");
         for (int k = 0; k < N_CONTEXTS; k++) {
             for (int t = 0; t < n; t++)
-                numbers[t] = tables->freqs[wide][k][t];
+                numbers[t] = tables->freqs[code][k][t];
             fprintf(out, "        {");
             print_numbers(out, "         ", numbers, n);
             fprintf(out, "},\n");
@@ -189,7 +208,7 @@ int main(int argc, char **argv)
     struct corpus corpus = {0};
     static struct dictionary dictionary;
     static struct tables tables;
-    static double counts[2][N_ACTIVITIES][N_TOKENS];
+    static struct pools pools;
     int first;
     if (!parse(argc, argv, &options, &first)) {
         fprintf(stderr, "usage: pli-model [--images N] [--units N] [--leave 0|1] [--output FILE] "
@@ -209,11 +228,9 @@ int main(int argc, char **argv)
     }
     count_images(&corpus, NULL, small);
     count_images(&corpus, &dictionary, dense);
-    for (int wide = 0; wide < 2; wide++) {
-        pool(&corpus, small, wide ? 16 : 8, counts[wide]);
-        pool(&corpus, dense, wide ? 16 : 8, counts[wide]);
-    }
-    tables_fit(counts[0], counts[1], &tables);
+    pool_images(&corpus, small, &pools);
+    pool_images(&corpus, dense, &pools);
+    tables_fit(&pools.own[CODE_8], &pools.as_16, &pools.own[CODE_16], &tables);
     report(&corpus, small, dense, &tables, options.leave >= 0);
     if (options.output != NULL && !print_model(options.output, &dictionary, &tables)) {
         fprintf(stderr, "pli-model: %s: cannot be written\n", options.output);

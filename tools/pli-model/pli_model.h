@@ -20,12 +20,13 @@ enum {
     N_FILTERS = 63,
     N_COEFFICIENTS = 7, /* U, UL, UR, UU, LL (each minus L), residuals of planes 0 and 1 */
     N_TOKENS = 47,
-    N_TOKENS_8 = 30, /* that images of 8 bits use */
     N_CONTEXTS = 16,
-    N_ACTIVITIES = 256,
-    FREE_ACTIVITIES = 32, /* from here on only activity >> 4 counts */
-    PROB_SUM = 1024
+    N_ENERGIES = 256,
+    FREE_ENERGIES = 32 /* from here on only energy >> 4 counts */
 };
+
+/* The two ways of coding residuals: that of images of 8 bits and that of 16. */
+enum code { CODE_8, CODE_16, N_CODES };
 
 struct filter {
     int k[N_COEFFICIENTS]; /* in 1/32 */
@@ -35,9 +36,14 @@ struct dictionary {
     struct filter filters[N_PLANES][N_FILTERS];
 };
 
+/* How often which token came, by the energy of its neighbours (E in the law). */
+struct counts {
+    double n[N_ENERGIES][N_TOKENS];
+};
+
 struct tables {
-    uint8_t context_of[N_ACTIVITIES];
-    uint16_t freqs[2][N_CONTEXTS][N_TOKENS]; /* [bits == 16] */
+    uint8_t context_of[N_CODES][N_ENERGIES];
+    uint16_t freqs[N_CODES][N_CONTEXTS][N_TOKENS];
 };
 
 struct unit {
@@ -89,17 +95,22 @@ void unit_predict(struct unit *unit, const struct image *image,
  * memory. */
 bool filters_train(struct corpus *corpus, struct dictionary *out);
 
+/* pli_model_tokens.c */
+int code_n_tokens(enum code code);
+int code_prob_sum(enum code code);
+/* Tokens of a unit by `code`, which may be the other bit depth's, added to `counts`, and their raw
+ * bits with signs to `raw_bits`. */
+void unit_count(const struct unit *unit, const struct image *image, enum code code,
+                struct counts *counts, double *raw_bits);
+
 /* pli_model_contexts.c */
-int token_of(int magnitude, int *raw_bits);
-/* Tokens of a unit by activity, and their raw bits with signs, added to `counts` and `raw_bits`. */
-void unit_count(const struct unit *unit, const struct image *image,
-                double counts[N_ACTIVITIES][N_TOKENS], double *raw_bits);
-/* Buckets for the counts of 8-bit images, and tables for both. */
-void tables_fit(double counts_8[N_ACTIVITIES][N_TOKENS], double counts_16[N_ACTIVITIES][N_TOKENS],
+/* Contexts and tables of 8 bits from the counts of such images by their code; contexts of 16 bits
+ * from `as_16`, counts of the same by the code of 16 bits, and tables from those of both. */
+void tables_fit(const struct counts *of_8, const struct counts *as_16, const struct counts *of_16,
                 struct tables *out);
 /* Bits of an image's tokens: with its own tables (their coding included) or the built-in ones,
  * whichever are fewer, context by context. `share`: of the image's samples, in `counts`. */
-double tables_cost(double counts[N_ACTIVITIES][N_TOKENS], const struct tables *tables, int bits,
+double tables_cost(const struct counts *counts, const struct tables *tables, enum code code,
                    double share);
 
 #endif

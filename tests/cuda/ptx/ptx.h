@@ -38,6 +38,7 @@ enum ptx_op {
     PTX_SHL,
     PTX_SHR,
     PTX_SHF_R,
+    PTX_SHF_R_CLAMP,
     PTX_PRMT,
     PTX_BFI,
     PTX_BFIND_SHIFT,

@@ -135,6 +135,7 @@ static const struct {
     {"shl", PTX_SHL, 1, 3},
     {"shr", PTX_SHR, 1, 3},
     {"shf.r.wrap", PTX_SHF_R, 1, 4},
+    {"shf.r.clamp", PTX_SHF_R_CLAMP, 1, 4},
     {"prmt", PTX_PRMT, 1, 4},
     {"bfi", PTX_BFI, 1, 5},
     {"bfind.shiftamt", PTX_BFIND_SHIFT, 1, 2},

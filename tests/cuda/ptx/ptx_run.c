@@ -291,6 +291,10 @@ static inline __attribute__((always_inline)) uint64_t result_of(const struct blo
         return shift_right(i, cut(x, bits), (uint32_t)y);
     case PTX_SHF_R:
         return (cut(x, 32) | y << 32) >> (regs[i->o[3]] & 31);
+    case PTX_SHF_R_CLAMP: {
+        uint64_t n = cut(regs[i->o[3]], 32);
+        return (cut(x, 32) | y << 32) >> (n < 32 ? n : 32);
+    }
     case PTX_PRMT:
         return pick_bytes(x, y, regs[i->o[3]]);
     case PTX_POPC:

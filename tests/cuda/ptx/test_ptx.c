@@ -80,6 +80,8 @@ static void test_instructions(void **state)
     expect_32("\tprmt.b32 \t%r2, 0x44332211, 0x88776655, 0xb405;\n", 0x00551166);
     expect_32("\tmov.u32 \t%r3, 0x80000000;\n\tprmt.b32 \t%r2, %r3, 0, 0xbbb0;\n", 0xffffff00);
     expect_32("\tshf.r.wrap.b32 \t%r2, 0x44332211, 0x88776655, 36;\n", 0x54433221);
+    expect_32("\tshf.r.clamp.b32 \t%r2, 0x44332211, 0x88776655, 4;\n", 0x54433221);
+    expect_32("\tshf.r.clamp.b32 \t%r2, 0x44332211, 0x88776655, 36;\n", 0x88776655);
     expect_32("\tbfi.b32 \t%r2, 7, 0, 4, 2;\n", 0x30);
     expect_32("\tbfind.shiftamt.u32 \t%r2, 256;\n", 23);
     expect_32("\tbfind.shiftamt.u32 \t%r2, 0;\n", UINT32_MAX);
