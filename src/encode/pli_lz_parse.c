@@ -348,7 +348,13 @@ static void parse_stretch(struct parser *s, struct path *path)
     uint32_t at = path->at, left = s->pixels->n - at;
     uint32_t end = left < PSTI_LZ_N_NODES - 1 ? left : PSTI_LZ_N_NODES - 1;
     uint32_t reach = 0; /* nodes up to this one are initialised */
-    nodes[0] = (struct psti_lz_node){.run = path->run, .ending = path->ending};
+    /* A price contains that of the run so far: a literal that makes the run a cheaper one takes off
+     * no more than what is there, and no price falls below 0. */
+    nodes[0] = (struct psti_lz_node){
+        .price = count_price(s->prices->run, psti_lz_count_token(path->run)),
+        .run = path->run,
+        .ending = path->ending,
+    };
     memcpy(nodes[0].recent, path->recent, sizeof path->recent);
     for (uint32_t i = 0; i < end; i++) {
         for (; s->hashed < at + i; s->hashed++)

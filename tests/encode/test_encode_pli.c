@@ -184,6 +184,77 @@ static void test_efforts(void **state)
             }
 }
 
+static void check_whole(const struct picture *p)
+{
+    struct pst_pli_region whole = {0, 0, p->pixels.height, p->pixels.width};
+    check_region(p, whole, -1, false, 0);
+}
+
+/* Noise in a rectangle of a picture of one channel. */
+static void put_noise(const struct picture *p, struct pst_pli_region r, uint32_t seed)
+{
+    for (uint32_t y = r.y; y < r.y + r.height; y++)
+        for (uint32_t x = r.x; x < r.x + r.width; x++) {
+            seed = seed * 1664525u + 1013904223u;
+            ((uint8_t *)p->pixels.data)[(size_t)y * p->pixels.width + x] =
+                (uint8_t)(1 + (seed >> 24) % 255);
+        }
+}
+
+/* The second unit is 7 wide, noise and six 0s a row: every copy comes after one literal, so that
+ * counts make a run of 1 cheaper than none by more than the literal costs. */
+static void test_a_literal_that_makes_its_run_cheaper(void **state)
+{
+    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_error err;
+    struct picture p;
+    (void)state;
+    make(&p, FLAT, 65, 71, 1, 8);
+    memset(p.pixels.data, 0, p.nbytes);
+    put_noise(&p, (struct pst_pli_region){0, 42, 61, 23}, 2654435761u + 254);
+    for (uint32_t y = 60; y < 65; y++)
+        memset((uint8_t *)p.pixels.data + (size_t)y * 71 + 49, 59, 16);
+    put_noise(&p, (struct pst_pli_region){25, 0, 8, 29}, 9 * 2654435761u + 6);
+    for (uint32_t effort = 1; effort <= 5; effort++) {
+        encode(&p, PST_PLI_TIER_FAST, effort, 0);
+        assert_ok(pst_pli_info(p.encoded, p.encoded_nbytes, &info, &err));
+        assert_true(info.n_units[PSTI_PLI_LZ] > 0);
+        check_whole(&p);
+    }
+    drop(&p);
+}
+
+/* Rows of `noisy` pixels of noise and what comes again every `period` pixels and rows. */
+static void make_narrow(struct picture *p, uint32_t width, uint8_t channels, uint32_t noisy,
+                        uint32_t period)
+{
+    uint64_t random = width * 31u + period;
+    make(p, FLAT, 65, width, channels, 8);
+    uint8_t *at = p->pixels.data;
+    for (uint32_t y = 0; y < 65; y++)
+        for (uint32_t x = 0; x < width; x++)
+            for (uint32_t c = 0; c < channels; c++) {
+                random = random * 6364136223846793005u + 1442695040888963407u;
+                *at++ = (uint8_t)(x < noisy ? random >> 56 : (x + y) % period * 37 + c);
+            }
+}
+
+static void test_narrow_units_of_what_comes_again(void **state)
+{
+    static const uint32_t periods[] = {1, 2, 5};
+    (void)state;
+    for (uint32_t i = 0; i < 12 * 2 * 3 * 3; i++) {
+        struct picture p;
+        make_narrow(&p, 1 + i % 12, i / 12 % 2 ? 3 : 1, i / 24 % 3, periods[i / 72]);
+        for (int tier = PST_PLI_TIER_FAST; tier <= PST_PLI_TIER_DENSE; tier++)
+            for (uint32_t effort = 1; effort <= 5; effort++) {
+                encode(&p, (enum pst_pli_tier)tier, effort, 0);
+                check_whole(&p);
+            }
+        drop(&p);
+    }
+}
+
 static void test_near_lossless(void **state)
 {
     static const uint32_t errors[] = {1, 2, 5, 16, 100, 127};
@@ -436,6 +507,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_efforts),
+        cmocka_unit_test(test_a_literal_that_makes_its_run_cheaper),
+        cmocka_unit_test(test_narrow_units_of_what_comes_again),
         cmocka_unit_test(test_near_lossless),
         cmocka_unit_test(test_bytes_do_not_depend_on_who_ran),
         cmocka_unit_test(test_effort_pays),
