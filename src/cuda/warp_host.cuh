@@ -350,6 +350,14 @@ inline uint32_t bf16_pair(float a, float b) { return bf16_bits(a) | bf16_bits(b)
             r.v[l] = name(a.v[l], b.v[l]);                                                         \
         return r;                                                                                  \
     }
+#define PSTI_LANES_3(result, name, T, last)                                                        \
+    inline lanes<result> name(const lanes<T> &a, const lanes<T> &b, const lanes<last> &c)          \
+    {                                                                                              \
+        lanes<result> r;                                                                           \
+        for (uint32_t l = 0; l < PSTI_WARP; l++)                                                   \
+            r.v[l] = name(a.v[l], b.v[l], c.v[l]);                                                 \
+        return r;                                                                                  \
+    }
 PSTI_LANES_1(uint32_t, popc, uint32_t)
 PSTI_LANES_1(uint32_t, clz, uint32_t)
 PSTI_LANES_1(int32_t, as_i32, uint32_t)
@@ -369,29 +377,23 @@ PSTI_LANES_2(uint32_t, bf16_pair, float)
 PSTI_LANES_2(float, add_f32, float)
 PSTI_LANES_2(float, mul_f32, float)
 PSTI_LANES_2(float, div_f32, float)
+PSTI_LANES_2(uint32_t, pack_i16, int32_t)
+PSTI_LANES_3(int32_t, dot2_low, uint32_t, int32_t)
+PSTI_LANES_3(int32_t, dot2_high, uint32_t, int32_t)
+PSTI_LANES_3(uint32_t, funnel_right, uint32_t, uint32_t)
+PSTI_LANES_3(uint32_t, funnel_right_most, uint32_t, uint32_t)
+PSTI_LANES_3(uint32_t, pick_bytes, uint32_t, uint32_t)
+PSTI_LANES_3(int32_t, dot4, uint32_t, int32_t)
+PSTI_LANES_3(int32_t, dot4_mixed, uint32_t, int32_t)
+PSTI_LANES_3(uint32_t, dot4_unsigned, uint32_t, uint32_t)
 #undef PSTI_LANES_1
 #undef PSTI_LANES_2
+#undef PSTI_LANES_3
 inline lanes<uint32_t> as_u32(const lanes<bool> &m)
 {
     lanes<uint32_t> r;
     for (uint32_t l = 0; l < PSTI_WARP; l++)
         r.v[l] = m.v[l];
-    return r;
-}
-inline lanes<int32_t> dot2_low(const lanes<uint32_t> &w, const lanes<uint32_t> &bytes,
-                               const lanes<int32_t> &sum)
-{
-    lanes<int32_t> r;
-    for (uint32_t l = 0; l < PSTI_WARP; l++)
-        r.v[l] = dot2_low(w.v[l], bytes.v[l], sum.v[l]);
-    return r;
-}
-inline lanes<int32_t> dot2_high(const lanes<uint32_t> &w, const lanes<uint32_t> &bytes,
-                                const lanes<int32_t> &sum)
-{
-    lanes<int32_t> r;
-    for (uint32_t l = 0; l < PSTI_WARP; l++)
-        r.v[l] = dot2_high(w.v[l], bytes.v[l], sum.v[l]);
     return r;
 }
 inline lanes<int64_t> mul_add_wide(const lanes<int32_t> &a, const lanes<int32_t> &b,
@@ -416,68 +418,13 @@ inline lanes<uint32_t> ctz(const lanes<uint32_t> &v) /* of lanes that are 0: not
         r.v[l] = v.v[l] ? ctz(v.v[l]) : 32;
     return r;
 }
-inline lanes<uint32_t> funnel_right(const lanes<uint32_t> &low, const lanes<uint32_t> &high,
-                                    const lanes<uint32_t> &n)
-{
-    lanes<uint32_t> r;
-    for (uint32_t l = 0; l < PSTI_WARP; l++)
-        r.v[l] = funnel_right(low.v[l], high.v[l], n.v[l]);
-    return r;
-}
-inline lanes<uint32_t> funnel_right_most(const lanes<uint32_t> &low, const lanes<uint32_t> &high,
-                                         const lanes<uint32_t> &n)
-{
-    lanes<uint32_t> r;
-    for (uint32_t l = 0; l < PSTI_WARP; l++)
-        r.v[l] = funnel_right_most(low.v[l], high.v[l], n.v[l]);
-    return r;
-}
 
-inline lanes<uint32_t> pick_bytes(const lanes<uint32_t> &a, const lanes<uint32_t> &b,
-                                  const lanes<uint32_t> &which)
-{
-    lanes<uint32_t> r;
-    for (uint32_t l = 0; l < PSTI_WARP; l++)
-        r.v[l] = pick_bytes(a.v[l], b.v[l], which.v[l]);
-    return r;
-}
-inline lanes<int32_t> dot4(const lanes<uint32_t> &a, const lanes<uint32_t> &b,
-                           const lanes<int32_t> &c)
-{
-    lanes<int32_t> r;
-    for (uint32_t l = 0; l < PSTI_WARP; l++)
-        r.v[l] = dot4(a.v[l], b.v[l], c.v[l]);
-    return r;
-}
-inline lanes<int32_t> dot4_mixed(const lanes<uint32_t> &a, const lanes<uint32_t> &b,
-                                 const lanes<int32_t> &c)
-{
-    lanes<int32_t> r;
-    for (uint32_t l = 0; l < PSTI_WARP; l++)
-        r.v[l] = dot4_mixed(a.v[l], b.v[l], c.v[l]);
-    return r;
-}
-inline lanes<uint32_t> dot4_unsigned(const lanes<uint32_t> &a, const lanes<uint32_t> &b,
-                                     const lanes<uint32_t> &c)
-{
-    lanes<uint32_t> r;
-    for (uint32_t l = 0; l < PSTI_WARP; l++)
-        r.v[l] = dot4_unsigned(a.v[l], b.v[l], c.v[l]);
-    return r;
-}
 inline lanes<uint32_t> pack_u8(const lanes<int32_t> &a, const lanes<int32_t> &b,
                                const lanes<int32_t> &c, const lanes<int32_t> &d)
 {
     lanes<uint32_t> r;
     for (uint32_t l = 0; l < PSTI_WARP; l++)
         r.v[l] = pack_u8(a.v[l], b.v[l], c.v[l], d.v[l]);
-    return r;
-}
-inline lanes<uint32_t> pack_i16(const lanes<int32_t> &a, const lanes<int32_t> &b)
-{
-    lanes<uint32_t> r;
-    for (uint32_t l = 0; l < PSTI_WARP; l++)
-        r.v[l] = pack_i16(a.v[l], b.v[l]);
     return r;
 }
 inline lanes<uint32_t> same_lanes(const lanes<uint32_t> &v)

@@ -45,11 +45,10 @@ const uint32_t *psti_pli_wave_slots(struct psti_pli_wave_tables *tables)
 
 static void fill_slots_8(const uint16_t *freqs, uint32_t slot, struct psti_pli_wave_slots_8 *slots)
 {
-    static const uint8_t activities[PSTI_PLI_N_TOKENS_8] = PSTI_PLI_WAVE_ACTIVITIES;
     for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++)
         for (uint32_t i = 0; i < freqs[token]; i++, slot++) {
             slots->freq_bias[slot] = (uint16_t)(freqs[token] << 8 | i);
-            slots->activity[slot] = activities[token];
+            slots->activity[slot] = psti_pli_wave_activities[token];
         }
 }
 
@@ -69,28 +68,22 @@ void psti_pli_wave_need_contexts(struct psti_pli_wave_tables *tables)
     tables->has_contexts = true;
 }
 
-void psti_pli_wave_contexts_8(uint8_t scale, uint8_t contexts[64])
-{
-    for (uint32_t i = 0; i < 64; i++) {
-        uint32_t e = i < 32 ? i : i < 34 ? 32 : i < 48 ? 16 * (i - 32) : 255;
-        contexts[i] = (uint8_t)(scale * psti_pli_wave_bucket[0][e]);
-    }
-}
-
 const struct psti_pli_wave_indexed *psti_pli_wave_need_indexed(struct psti_pli_wave_tables *tables)
 {
-    static const uint8_t activities[PSTI_PLI_N_TOKENS_8] = PSTI_PLI_WAVE_ACTIVITIES;
     struct psti_pli_wave_indexed *x = &tables->indexed;
     if (tables->has_indexed)
         return x;
-    psti_pli_wave_contexts_8(1, x->contexts);
+    for (uint32_t i = 0; i < 64; i++) {
+        uint32_t e = i < 32 ? i : i < 34 ? 32 : i < 48 ? 16 * (i - 32) : 255;
+        x->contexts[i] = psti_pli_wave_bucket[0][e];
+    }
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
         uint32_t start = 0;
         for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++) {
             uint32_t i = c + 16 * (token / 2) + 64 * (token % 2);
             x->freqs[i] = (uint8_t)tables->freqs.f[c][token];
             x->starts[i] = (uint8_t)start;
-            x->activities[i] = activities[token];
+            x->activities[i] = psti_pli_wave_activities[token];
             start += tables->freqs.f[c][token];
         }
     }
@@ -102,7 +95,6 @@ static void find_bounds(const struct psti_pli_wave_freqs *freqs,
                         struct psti_pli_wave_bounds *bounds)
 {
     static const uint8_t order[7] = {4, 2, 6, 1, 5, 3, 7}; /* of tokens */
-    static const uint8_t activities[PSTI_PLI_N_TOKENS_8] = PSTI_PLI_WAVE_ACTIVITIES;
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
         uint32_t sums[PSTI_PLI_N_TOKENS_8 + 1] = {0};
         for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++)
@@ -111,7 +103,7 @@ static void find_bounds(const struct psti_pli_wave_freqs *freqs,
             bounds->of[i][c] = (uint8_t)(sums[order[i]] - 1);
     }
     for (uint32_t i = 0; i < 16; i++) /* bits of a token, the highest first */
-        bounds->activities[i] = activities[(i & 1) << 2 | (i & 2) | (i >> 2 & 1)];
+        bounds->activities[i] = psti_pli_wave_activities[(i & 1) << 2 | (i & 2) | (i >> 2 & 1)];
 }
 
 enum pst_status psti_pli_wave_prepare(const uint8_t *block, size_t nbytes, uint32_t bits,
@@ -125,7 +117,7 @@ enum pst_status psti_pli_wave_prepare(const uint8_t *block, size_t nbytes, uint3
         false;
     if (bits == 8)
         find_bounds(&tables->freqs, &tables->bounds);
-    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
+    for (uint32_t c = 0; bits == 16 && c < PSTI_PLI_N_CONTEXTS; c++)
         for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS; token++)
             tables->has_sure_tokens |= tables->freqs.f[c][token] == PSTI_PLI_PROB_SUM;
     return PST_OK;
@@ -240,7 +232,7 @@ static void take_exponents(const uint8_t *bytes, uint32_t size, uint8_t *exponen
 static enum pst_status parse_states(struct cursor *c, uint32_t bits,
                                     struct psti_pli_wave_head *head, struct pst_error *err)
 {
-    uint32_t word_nbytes = bits / 8u, exponent_bits = bits == 8 ? 3 : 4;
+    uint32_t word_nbytes = bits / 8u, exponent_bits = psti_pli_wave_exponent_bits(bits);
     const uint8_t *sizes = take(c, 2);
     const uint8_t *packed = take(c, PSTI_PLI_LANES * exponent_bits / 8);
     const uint8_t *low = take(c, psti_pli_wave_state_nbytes(bits));

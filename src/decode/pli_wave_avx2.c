@@ -47,13 +47,12 @@ INLINE uint64_t deal_rows(const uint64_t *masks, uint32_t n, const uint8_t *bits
 static uint64_t TARGET find_residuals(struct psti_pli_wave_job *job, uint64_t n_bits)
 {
     enum { ROWS = 16 };
-    static const uint8_t sizes[16] = PSTI_PLI_WAVE_ALL_BITS_OF, bases[16] = PSTI_PLI_WAVE_BASES_OF;
     struct psti_pli_wave_row *rows = job->memory->tokens + WAVE_BEFORE;
     uint64_t masks[ROWS * 4], values[ROWS * 4], at = 0;
     uint8_t masks_of[16];
     for (uint32_t i = 0; i < 16; i++)
-        masks_of[i] = (uint8_t)((1u << sizes[i]) - 1);
-    const v32 mask_table = both_halves(masks_of), base_table = both_halves(bases);
+        masks_of[i] = (uint8_t)((1u << psti_pli_wave_all_bits_of[i]) - 1);
+    const v32 mask_table = both_halves(masks_of), base_table = both_halves(psti_pli_wave_bases_of);
     const v32 one = _mm256_set1_epi8(1), seven = _mm256_set1_epi8(127);
     (void)n_bits; /* see struct psti_pli_wave_rows_level */
     for (uint32_t t = 0, n; t < job->head->n_steps; t += n, rows += n) {

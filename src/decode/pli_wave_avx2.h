@@ -41,6 +41,15 @@ PSTI_WAVE_INLINE v32 pick(v32 mask, v32 yes, v32 no)
 {
     return _mm256_xor_si256(no, _mm256_and_si256(mask, _mm256_xor_si256(yes, no)));
 }
+/* Lanes that have a sample in step t; `width`: of the unit, in all lanes. */
+PSTI_WAVE_INLINE v32 active_lanes(v32 width, const struct psti_pli_wave_shape *shape, uint32_t t)
+{
+    v32 x = _mm256_add_epi8(_mm256_set1_epi8((char)(t & 63)), row_load(psti_pli_wave_delay));
+    x = _mm256_and_si256(x, _mm256_set1_epi8(63));
+    v32 rows = pick(row_load(front_lanes(t)), row_load(shape->front->rows),
+                    row_load(shape->front[-1].rows));
+    return _mm256_and_si256(_mm256_cmpgt_epi8(width, x), rows);
+}
 
 #endif
 #endif

@@ -115,16 +115,6 @@ INLINE v32 contexts(const struct stream *s, v32 e)
     return _mm256_or_si256(_mm256_or_si256(far, middle), near);
 }
 
-/* Lanes that have a sample in step t. */
-INLINE v32 active_lanes(const struct stream *s, const struct psti_pli_wave_shape *shape, uint32_t t)
-{
-    v32 x = _mm256_add_epi8(_mm256_set1_epi8((char)(t & 63)), row_load(psti_pli_wave_delay));
-    x = _mm256_and_si256(x, _mm256_set1_epi8(63));
-    v32 rows = pick(row_load(front_lanes(t)), row_load(shape->front->rows),
-                    row_load(shape->front[-1].rows));
-    return _mm256_and_si256(_mm256_cmpgt_epi8(s->width, x), rows);
-}
-
 INLINE v32 halves(__m128i low, __m128i high)
 {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
@@ -170,7 +160,7 @@ INLINE void find_contexts(const struct stream *s, const struct psti_pli_wave_sha
     x->context = contexts(s, energies(s, shape, x, at, odd));
     if (!shape->whole)
         x->context = _mm256_blendv_epi8(_mm256_set1_epi8(4 * PSTI_PLI_WAVE_IDLE), x->context,
-                                        active_lanes(s, shape, at.t));
+                                        active_lanes(s->width, shape, at.t));
 }
 
 INLINE void look_up_all(const struct stream *s, struct states *x)

@@ -141,16 +141,6 @@ INLINE void find_contexts(const struct stream *s, const struct psti_pli_wave_sha
     x->context = contexts(s, energies(s, shape, x, at, formula, odd));
 }
 
-/* Lanes that have a sample in step t. */
-INLINE v32 active_lanes(const struct stream *s, const struct psti_pli_wave_shape *shape, uint32_t t)
-{
-    v32 x = _mm256_add_epi8(_mm256_set1_epi8((char)(t & 63)), row_load(psti_pli_wave_delay));
-    x = _mm256_and_si256(x, _mm256_set1_epi8(63));
-    v32 rows = pick(row_load(front_lanes(t)), row_load(shape->front->rows),
-                    row_load(shape->front[-1].rows));
-    return _mm256_and_si256(_mm256_cmpgt_epi8(s->width, x), rows);
-}
-
 /* -- States and words -- */
 
 /* Each lane's token: its activity, its frequency, and how far behind its first slot the state is.
@@ -193,7 +183,7 @@ INLINE void advance(const struct stream *s, const struct psti_pli_wave_shape *sh
     x->empty = _mm256_cmpeq_epi8(hi, _mm256_setzero_si256());
     hi = blend(hi, lo, x->empty);
     if (!whole) {
-        v32 active = active_lanes(s, shape, t);
+        v32 active = active_lanes(s->width, shape, t);
         x->empty = _mm256_and_si256(x->empty, active);
         x->g = _mm256_and_si256(x->g, active);
         hi = blend(x->hi, hi, active);

@@ -14,9 +14,6 @@
 
 enum { MOST_OF_EIGHT = 57 /* bits */ };
 
-/* By an activity's lower four bits: how many bits there are, and the least magnitude. */
-static const uint8_t sizes[16] = PSTI_PLI_WAVE_ALL_BITS_OF, bases[16] = PSTI_PLI_WAVE_BASES_OF;
-
 /* Of one unit. */
 struct source {
     const uint8_t *bytes;
@@ -44,10 +41,10 @@ struct constants {
 static void lane_by_lane(uint8_t *row, const uint8_t *bytes, uint32_t bit)
 {
     for (uint32_t l = 0; l < WAVE_LANES; l++) {
-        uint32_t which = row[l] & 15, size = sizes[which];
+        uint32_t which = row[l] & 15, size = psti_pli_wave_all_bits_of[which];
         uint32_t v = (uint32_t)psti_load_u16(bytes + (bit >> 3)) >> (bit & 7);
         v &= (1u << size) - 1;
-        uint32_t m = bases[which] + (v >> 1);
+        uint32_t m = psti_pli_wave_bases_of[which] + (v >> 1);
         row[l] = (uint8_t)((v & 1) != 0 ? 0 - m : m);
         bit += size;
     }
@@ -141,7 +138,7 @@ TARGET __attribute__((noinline)) static struct constants make_constants(void)
 {
     uint8_t masks[16], lasts[64], lowest[64], ascending[64];
     for (uint32_t i = 0; i < 16; i++)
-        masks[i] = (uint8_t)((1u << sizes[i]) - 1);
+        masks[i] = (uint8_t)((1u << psti_pli_wave_all_bits_of[i]) - 1);
     for (uint32_t i = 0; i < 64; i++) {
         lasts[i] = (uint8_t)((i & 32) + 8 * (i & 3) + 7);
         lowest[i] = i & 8;
@@ -155,9 +152,9 @@ TARGET __attribute__((noinline)) static struct constants make_constants(void)
         .half = _mm512_set1_epi64(0x0204081020408000),
         .eighth = _mm512_set1_epi64(0x0810204080000000),
         .more = _mm512_set1_epi64((int64_t)((MOST_OF_EIGHT + 1ull) << 56)),
-        .sizes = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)sizes)),
+        .sizes = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)psti_pli_wave_all_bits_of)),
         .masks = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)masks)),
-        .bases = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)bases)),
+        .bases = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)psti_pli_wave_bases_of)),
         .lasts = row_load(lasts),
         .lowest = row_load(lowest),
         .ascending = row_load(ascending),

@@ -465,13 +465,12 @@ struct values {
 
 static void find_values(struct values *v)
 {
-    static const uint8_t activities[] = PSTI_PLI_WAVE_ACTIVITIES, bases[] = PSTI_PLI_WAVE_BASES_8;
-    static const uint8_t raw_bits[] = PSTI_PLI_WAVE_RAW_BITS_8;
     for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++) {
-        uint32_t g = activities[token], n = raw_bits[token] + (token > 0), mask = (1u << n) - 1;
+        uint32_t g = psti_pli_wave_activities[token];
+        uint32_t n = psti_pli_wave_raw_bits_8[token] + (token > 0), mask = (1u << n) - 1;
         v->n_bits[g] = (uint8_t)n;
         for (uint32_t bits = 0; bits < 256; bits++) {
-            uint32_t m = bases[token] + ((bits & mask) >> 1);
+            uint32_t m = psti_pli_wave_bases_8[token] + ((bits & mask) >> 1);
             v->residuals[g][bits] = (uint8_t)((bits & mask & 1) != 0 ? 0 - m : m);
         }
     }

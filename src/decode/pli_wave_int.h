@@ -77,9 +77,6 @@ const uint32_t *psti_pli_wave_slots(struct psti_pli_wave_tables *tables);
 const struct psti_pli_wave_indexed *psti_pli_wave_need_indexed(struct psti_pli_wave_tables *tables);
 /* Makes `contexts` or `slots_8`, and `context_at`. */
 void psti_pli_wave_need_contexts(struct psti_pli_wave_tables *tables);
-/* E -> context of 8 bits as vectors look it up, by min(E, 32 + E / 16), times `scale`: 64 bytes, of
- * which 32 and 33 are as 34. */
-void psti_pli_wave_contexts_8(uint8_t scale, uint8_t contexts[64]);
 
 /* One coded plane. */
 struct psti_pli_wave_plane {

@@ -37,11 +37,11 @@ PSTI_NEON_INLINE uint8x16_t find_half(const struct tables *tables, uint8x16_t ac
 
 uint64_t psti_pli_wave_neon_residuals(struct psti_pli_wave_job *job, uint64_t n_bits)
 {
-    static const uint8_t bases[16] = PSTI_PLI_WAVE_BASES_OF, sizes[16] = PSTI_PLI_WAVE_ALL_BITS_OF;
     const uint8_t *bits = job->memory->bits;
     struct psti_pli_wave_row *row = job->memory->tokens + WAVE_BEFORE;
     const struct psti_pli_wave_row *end = row + job->head->n_steps;
-    struct tables tables = {.n_bits = vld1q_u8(sizes), .bases = vld1q_u8(bases)};
+    struct tables tables = {.n_bits = vld1q_u8(psti_pli_wave_all_bits_of),
+                            .bases = vld1q_u8(psti_pli_wave_bases_of)};
     uint64_t at = 0;
     tables.masks = vmvnq_u8(vshlq_u8(vdupq_n_u8(255), vreinterpretq_s8_u8(tables.n_bits)));
     for (; row < end && at <= n_bits; row++) {

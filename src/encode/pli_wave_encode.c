@@ -140,12 +140,12 @@ static uint32_t scan(struct psti_wave_work *work, uint32_t n)
 /* Of each token its sign and raw bits. */
 static size_t write_bits_8(const struct unit *u)
 {
-    static const uint8_t n_bits[PSTI_PLI_N_TOKENS_8] = PSTI_PLI_WAVE_RAW_BITS_8;
     const uint32_t *ordered = u->work->order.ordered;
     struct writer w = {.bytes = u->work->bits};
     for (uint32_t i = 0; i < u->n; i++) {
         uint32_t token = ordered[i] % PSTI_WAVE_TOKEN_MAX;
-        put_bits(&w, ordered[i] >> PSTI_WAVE_RAW_SHIFT, n_bits[token] + (token > 0));
+        put_bits(&w, ordered[i] >> PSTI_WAVE_RAW_SHIFT,
+                 psti_pli_wave_raw_bits_8[token] + (token > 0));
     }
     flush_bits(&w);
     return w.n;
@@ -256,7 +256,7 @@ static size_t write_mantissas(uint32_t bits, const uint32_t *states, uint8_t *ex
     struct writer e = {.bytes = exponents}, m = {.bytes = mantissas};
     for (uint32_t l = 0; l < LANES; l++) {
         uint32_t high = states[l] >> bits, exponent = 31u - (uint32_t)__builtin_clz(high);
-        put_bits(&e, exponent, bits == 8 ? 3 : 4);
+        put_bits(&e, exponent, psti_pli_wave_exponent_bits(bits));
         put_bits(&m, high - (1u << exponent), exponent);
     }
     flush_bits(&m);
@@ -267,13 +267,12 @@ static size_t write_coded(const struct unit *u, const struct psti_pli_wave_codes
                           uint8_t *out, size_t capacity)
 {
     uint32_t states[LANES];
-    uint8_t exponents[PSTI_PLI_WAVE_EXPONENT_NBYTES + WRITER_SLACK];
+    uint8_t exponents[LANES / 2 + WRITER_SLACK];
     uint8_t mantissas[2 * LANES + WRITER_SLACK];
     uint8_t *bits = u->work->bits;
     const uint32_t k = u->source->bits;
     const size_t n_low = psti_pli_wave_state_nbytes(k);
-    const size_t n_exponents =
-        k == 8 ? PSTI_PLI_WAVE_EXPONENT_NBYTES_8 : PSTI_PLI_WAVE_EXPONENT_NBYTES;
+    const size_t n_exponents = LANES * psti_pli_wave_exponent_bits(k) / 8;
     size_t n_bits_bytes = write_bits(u);
     /* The payload is the end of the bits, or all of them and zeros. */
     memset(bits + n_bits_bytes, 0, n_low);

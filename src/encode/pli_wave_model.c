@@ -99,14 +99,13 @@ static void find_slot_codes_16(const uint16_t *freqs, uint64_t *codes)
  */
 static void find_costs(const uint16_t *freqs, uint32_t bits, uint16_t *costs)
 {
-    static const uint8_t activities_8[PSTI_PLI_N_TOKENS_8] = PSTI_PLI_WAVE_ACTIVITIES;
-    static const uint8_t raw_bits_8[PSTI_PLI_N_TOKENS_8] = PSTI_PLI_WAVE_RAW_BITS_8;
     for (uint32_t i = 0; i < psti_pli_wave_n_tokens(bits); i++) {
         uint32_t coded = bits == 8 && freqs[i] == 0 ? PSTI_PLI_N_TOKENS_8 - 1 : i;
         uint32_t table = (psti_pli_wave_prob_bits(bits) << PSTI_WAVE_LOG2_SHIFT) -
                          psti_wave_log2(freqs[coded] > 0 ? freqs[coded] : 1);
-        uint32_t raw = (bits == 8 ? raw_bits_8[coded] : psti_pli_wave_raw_bits(coded)) + (i > 0);
-        costs[bits == 8 ? activities_8[i] : i] =
+        uint32_t raw =
+            (bits == 8 ? psti_pli_wave_raw_bits_8[coded] : psti_pli_wave_raw_bits(coded)) + (i > 0);
+        costs[bits == 8 ? psti_pli_wave_activities[i] : i] =
             (uint16_t)(((table * PSTI_WAVE_PRICE_UNIT) >> PSTI_WAVE_LOG2_SHIFT) +
                        raw * PSTI_WAVE_PRICE_UNIT);
     }

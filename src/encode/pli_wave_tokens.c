@@ -105,10 +105,10 @@ static void find_energies_8(const struct target *t, uint32_t y, uint8_t *energie
  * Energies grow by that, and larger contexts lack no more than smaller ones. False: nowhere. */
 static bool replace_lacking(const struct target *t, const uint8_t *energies, uint8_t *g)
 {
-    static const uint8_t tokens_of[16] = PSTI_PLI_WAVE_TOKENS_OF;
     bool any = false;
     for (uint32_t x = 0; x < t->source->width; x++)
-        if (t->lacks[psti_pli_wave_bucket[0][energies[x]]] >> tokens_of[g[x] % 16] & 1) {
+        if (t->lacks[psti_pli_wave_bucket[0][energies[x]]] >> psti_pli_wave_tokens_of[g[x] % 16] &
+            1) {
             g[x] = PSTI_PLI_WAVE_LAST_ACTIVITY;
             any = true;
         }
@@ -117,8 +117,6 @@ static bool replace_lacking(const struct target *t, const uint8_t *energies, uin
 
 static void put_records_8(const struct target *t, uint16_t *streams)
 {
-    static const uint8_t tokens_of[16] = PSTI_PLI_WAVE_TOKENS_OF;
-    static const uint8_t bases_of[16] = PSTI_PLI_WAVE_BASES_OF;
     for (uint32_t y = 0; y < t->source->height; y++) {
         const int16_t *residuals = t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE;
         uint8_t *g = t->work->padded[t->plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
@@ -129,8 +127,8 @@ static void put_records_8(const struct target *t, uint16_t *streams)
             find_energies_8(t, y, energies);
         for (uint32_t x = 0; x < t->source->width; x++) {
             int32_t r = residuals[x];
-            uint32_t raw = (uint32_t)(r < 0 ? -r : r) - bases_of[g[x] % 16];
-            records[x] = psti_wave_record_8(tokens_of[g[x] % 16],
+            uint32_t raw = (uint32_t)(r < 0 ? -r : r) - psti_pli_wave_bases_of[g[x] % 16];
+            records[x] = psti_wave_record_8(psti_pli_wave_tokens_of[g[x] % 16],
                                             psti_pli_wave_bucket[0][energies[x]], raw, r < 0);
         }
     }

@@ -176,13 +176,12 @@ TARGET bool psti_wave_replace_lacking_avx2(const uint8_t *lacks, const uint8_t *
 /* The bytes of 32 records: token and context; sign and raw bits. Comparison makes a sign -1. */
 INLINE void records_of(__m256i residuals, __m256i g, __m256i context, uint16_t *out)
 {
-    static const uint8_t tokens_of[16] = PSTI_PLI_WAVE_TOKENS_OF;
-    static const uint8_t bases_of[16] = PSTI_PLI_WAVE_BASES_OF;
     /* Contexts are below 16: they stay in their bytes. */
     __m256i shifted = _mm256_slli_epi16(context, PSTI_WAVE_TOKEN_BITS_8);
-    __m256i low = _mm256_or_si256(_mm256_shuffle_epi8(load_table(tokens_of), g), shifted);
-    __m256i raw =
-        _mm256_sub_epi8(_mm256_abs_epi8(residuals), _mm256_shuffle_epi8(load_table(bases_of), g));
+    __m256i low =
+        _mm256_or_si256(_mm256_shuffle_epi8(load_table(psti_pli_wave_tokens_of), g), shifted);
+    __m256i raw = _mm256_sub_epi8(_mm256_abs_epi8(residuals),
+                                  _mm256_shuffle_epi8(load_table(psti_pli_wave_bases_of), g));
     __m256i sign = _mm256_cmpgt_epi8(_mm256_setzero_si256(), residuals);
     __m256i high = _mm256_sub_epi8(_mm256_add_epi8(raw, raw), sign);
     __m256i even = _mm256_unpacklo_epi8(low, high), odd = _mm256_unpackhi_epi8(low, high);

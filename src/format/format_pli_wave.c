@@ -18,6 +18,13 @@ const uint16_t psti_pli_wave_weights[64] = {
     74,  84,  97,  111,  128,  147,  169,  194,  223,  256,  294,  338,  388,  446,  512,  588,
     676, 776, 891, 1024, 1176, 1351, 1552, 1783, 2048, 2353, 2702, 3104, 3566, 4096, 4705, 5405};
 
+const uint8_t psti_pli_wave_bases_8[PSTI_PLI_N_TOKENS_8] = {0, 1, 2, 3, 5, 9, 17, 1};
+const uint8_t psti_pli_wave_raw_bits_8[PSTI_PLI_N_TOKENS_8] = {0, 0, 0, 1, 2, 3, 4, 7};
+const uint8_t psti_pli_wave_activities[PSTI_PLI_N_TOKENS_8] = {0, 1, 2, 3, 6, 12, 24, 29};
+const uint8_t psti_pli_wave_tokens_of[16] = {0, 1, 2, 3, 0, 0, 4, 0, 6, 0, 0, 0, 5, 7, 0, 0};
+const uint8_t psti_pli_wave_bases_of[16] = {0, 1, 2, 3, 0, 0, 5, 0, 17, 0, 0, 0, 9, 1, 0, 0};
+const uint8_t psti_pli_wave_all_bits_of[16] = {0, 1, 1, 2, 0, 0, 3, 0, 5, 0, 0, 0, 4, 8, 0, 0};
+
 bool psti_pli_expand_table(const uint8_t *q, uint32_t n, uint32_t n_tokens, uint32_t prob_bits,
                            uint16_t *freqs)
 {

@@ -13,14 +13,12 @@ enum {
     PSTI_PLI_PROB_BITS_8 = 8,
     PSTI_PLI_PROB_SUM_8 = 1 << PSTI_PLI_PROB_BITS_8,
     PSTI_PLI_WAVE_STATE_NBYTES_8 = 32, /* low halves of the states; the payload has as many */
-    PSTI_PLI_WAVE_EXPONENT_NBYTES_8 = 12,
     /* Of 16 bits. */
     PSTI_PLI_N_TOKENS = 47,
     PSTI_PLI_PROB_BITS = 10,
     PSTI_PLI_PROB_SUM = 1 << PSTI_PLI_PROB_BITS,
     PSTI_PLI_DIRECT = 24, /* tokens below are magnitudes */
     PSTI_PLI_WAVE_STATE_NBYTES = 64,
-    PSTI_PLI_WAVE_EXPONENT_NBYTES = 16,
     PSTI_PLI_N_FILTERS = 63, /* besides number 0, MED */
     PSTI_PLI_FILTER_BITS = 6,
     PSTI_PLI_WAVE_EDGE = 64,
@@ -62,19 +60,20 @@ static inline uint32_t psti_pli_wave_state_nbytes(uint32_t bits)
 {
     return bits == 8 ? PSTI_PLI_WAVE_STATE_NBYTES_8 : PSTI_PLI_WAVE_STATE_NBYTES;
 }
+/* Of a state's exponent. */
+static inline uint32_t psti_pli_wave_exponent_bits(uint32_t bits) { return bits == 8 ? 3 : 4; }
 
 /* 8 bits, [token]: the least magnitude, its number of raw bits, and what it adds to its neighbours'
- * E (section 5.4). An activity's lower four bits tell it from others: rows of them are rows of
- * tokens, too, for look-ups of 16 entries. */
-/* clang-format off */
-#define PSTI_PLI_WAVE_BASES_8 {0, 1, 2, 3, 5, 9, 17, 1}
-#define PSTI_PLI_WAVE_RAW_BITS_8 {0, 0, 0, 1, 2, 3, 4, 7}
-#define PSTI_PLI_WAVE_ACTIVITIES {0, 1, 2, 3, 6, 12, 24, 29}
-/* The same by an activity's lower four bits, and how many bits there are with the sign. */
-#define PSTI_PLI_WAVE_TOKENS_OF {0, 1, 2, 3, 0, 0, 4, 0, 6, 0, 0, 0, 5, 7, 0, 0}
-#define PSTI_PLI_WAVE_BASES_OF {0, 1, 2, 3, 0, 0, 5, 0, 17, 0, 0, 0, 9, 1, 0, 0}
-#define PSTI_PLI_WAVE_ALL_BITS_OF {0, 1, 1, 2, 0, 0, 3, 0, 5, 0, 0, 0, 4, 8, 0, 0}
-/* clang-format on */
+ * E (section 5.4). */
+extern const uint8_t psti_pli_wave_bases_8[PSTI_PLI_N_TOKENS_8];
+extern const uint8_t psti_pli_wave_raw_bits_8[PSTI_PLI_N_TOKENS_8];
+extern const uint8_t psti_pli_wave_activities[PSTI_PLI_N_TOKENS_8];
+/* An activity's lower four bits tell it from others: rows of activities are rows of tokens, too,
+ * for look-ups of 16 entries. By these bits: token, least magnitude, number of bits with the sign.
+ */
+extern const uint8_t psti_pli_wave_tokens_of[16];
+extern const uint8_t psti_pli_wave_bases_of[16];
+extern const uint8_t psti_pli_wave_all_bits_of[16];
 enum { PSTI_PLI_WAVE_LAST_ACTIVITY = 29 };
 
 /* Magnitude -> token. 8 bits; the last one can take the place of any but 0: */

@@ -450,11 +450,9 @@ static void test_constants(void **state)
             const uint8_t *bucket = psti_pli_wave_bucket[wide];
             assert_true(bucket[e] < PSTI_PLI_N_CONTEXTS && bucket[e] >= bucket[e > 0 ? e - 1 : 0]);
         }
-    static const uint8_t bases[8] = PSTI_PLI_WAVE_BASES_8, raw_bits[8] = PSTI_PLI_WAVE_RAW_BITS_8;
-    static const uint8_t activities[8] = PSTI_PLI_WAVE_ACTIVITIES;
-    static const uint8_t tokens_of[16] = PSTI_PLI_WAVE_TOKENS_OF,
-                         bases_of[16] = PSTI_PLI_WAVE_BASES_OF;
-    static const uint8_t bits_of[16] = PSTI_PLI_WAVE_ALL_BITS_OF;
+    const uint8_t *bases = psti_pli_wave_bases_8, *raw_bits = psti_pli_wave_raw_bits_8;
+    const uint8_t *activities = psti_pli_wave_activities, *tokens_of = psti_pli_wave_tokens_of;
+    const uint8_t *bases_of = psti_pli_wave_bases_of, *bits_of = psti_pli_wave_all_bits_of;
     for (uint32_t m = 0; m <= 128; m++) {
         uint32_t token = psti_pli_wave_token_8(m), low = activities[token] % 16;
         assert_true(m >= bases[token] && m - bases[token] < 1u << raw_bits[token]);

@@ -91,7 +91,6 @@ static void test_levels(void **state)
 /* A padded row's activities with the two rows above, and those of two planes before it. */
 static void test_contexts(void **state)
 {
-    static const uint8_t activities[PSTI_PLI_N_TOKENS_8] = PSTI_PLI_WAVE_ACTIVITIES;
     enum { S = PSTI_WAVE_PADDED };
     uint64_t random = 5;
     (void)state;
@@ -104,7 +103,7 @@ static void test_contexts(void **state)
         for (size_t i = 0; i < sizeof rows + sizeof before; i++) {
             uint32_t token = draw(&random) % range;
             uint8_t *to = i < sizeof rows ? rows + i : before[0] + (i - sizeof rows);
-            *to = bits == 8 ? activities[token] : (uint8_t)token;
+            *to = bits == 8 ? psti_pli_wave_activities[token] : (uint8_t)token;
         }
         for (enum psti_pli_energy kind = PSTI_PLI_ENERGY_FIRST; kind <= PSTI_PLI_ENERGY_THIRD;
              kind++) {
@@ -122,7 +121,6 @@ static void test_contexts(void **state)
 /* Of all residuals of 8 bits. */
 static void test_activities(void **state)
 {
-    static const uint8_t activities[PSTI_PLI_N_TOKENS_8] = PSTI_PLI_WAVE_ACTIVITIES;
     (void)state;
     if (!(psti_cpu_detected() & PSTI_CPU_AVX2))
         skip();
@@ -133,7 +131,8 @@ static void test_activities(void **state)
             residuals[x] = (int16_t)(r + x);
         psti_wave_find_activities_avx2(8, residuals, g);
         for (int32_t x = 0; x < PSTI_WAVE_EDGE; x++)
-            assert_int_equal(g[x], activities[psti_pli_wave_token_8((uint32_t)abs(r + x))]);
+            assert_int_equal(g[x],
+                             psti_pli_wave_activities[psti_pli_wave_token_8((uint32_t)abs(r + x))]);
     }
 }
 
