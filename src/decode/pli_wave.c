@@ -52,6 +52,19 @@ static void fill_slots_8(const uint16_t *freqs, uint32_t slot, struct psti_pli_w
         }
 }
 
+static void fill_values_8(struct psti_pli_wave_values_8 *v)
+{
+    for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++) {
+        uint32_t g = psti_pli_wave_activities[token];
+        uint32_t n = psti_pli_wave_raw_bits_8[token] + (token > 0), mask = (1u << n) - 1;
+        v->n_bits[g] = (uint8_t)n;
+        for (uint32_t bits = 0; bits < 256; bits++) {
+            uint32_t m = psti_pli_wave_bases_8[token] + ((bits & mask) >> 1);
+            v->residuals[g][bits] = (uint8_t)((bits & mask & 1) != 0 ? 0 - m : m);
+        }
+    }
+}
+
 void psti_pli_wave_need_contexts(struct psti_pli_wave_tables *tables)
 {
     bool wide = tables->bits == 16;
@@ -63,6 +76,8 @@ void psti_pli_wave_need_contexts(struct psti_pli_wave_tables *tables)
             fill_context(tables->freqs.f[c], tables->contexts + c);
         else
             fill_slots_8(tables->freqs.f[c], size * c, &tables->slots_8);
+    if (!wide)
+        fill_values_8(&tables->values_8);
     for (uint32_t e = 0; e < 256; e++)
         tables->context_at[e] = (uint16_t)(psti_pli_wave_bucket[wide][e] * size);
     tables->has_contexts = true;

@@ -457,27 +457,9 @@ static void find_residuals_16(struct wave *w)
 
 /* -- Residuals of 8 bits -- */
 
-/* By activity. */
-struct values {
-    uint8_t n_bits[32];
-    uint8_t residuals[32][256]; /* [][sign, then raw bits, then anything], modulo 256 */
-};
-
-static void find_values(struct values *v)
-{
-    for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++) {
-        uint32_t g = psti_pli_wave_activities[token];
-        uint32_t n = psti_pli_wave_raw_bits_8[token] + (token > 0), mask = (1u << n) - 1;
-        v->n_bits[g] = (uint8_t)n;
-        for (uint32_t bits = 0; bits < 256; bits++) {
-            uint32_t m = psti_pli_wave_bases_8[token] + ((bits & mask) >> 1);
-            v->residuals[g][bits] = (uint8_t)((bits & mask & 1) != 0 ? 0 - m : m);
-        }
-    }
-}
-
 /* Of four activities, by the lowest of `bits`; returns how many of these. */
-static inline uint32_t find_four(const struct values *v, uint64_t bits, uint8_t *four)
+static inline uint32_t find_four(const struct psti_pli_wave_values_8 *v, uint64_t bits,
+                                 uint8_t *four)
 {
     uint32_t sum = 0;
     for (uint32_t i = 0; i < 4; i++) {
@@ -490,19 +472,17 @@ static inline uint32_t find_four(const struct values *v, uint64_t bits, uint8_t 
 }
 
 /* Activities of all steps become residuals modulo 256, where they are. */
-static void find_residuals_8(struct wave *w)
+static void find_residuals_8(struct wave *w, const struct psti_pli_wave_values_8 *values)
 {
     const struct bit_source b = w->bits;
     uint64_t at = 0;
-    struct values v;
-    find_values(&v);
     for (uint32_t t = 0; t < w->head->n_steps; t++) {
         uint8_t *row = w->tokens[t] + TOKEN_PREFIX;
         for (uint32_t l = 0; l < LANES; l += 8) {
             if (psti_load_u64(row + l) == 0)
                 continue;
-            at += find_four(&v, load_bits(&b, at), row + l);
-            at += find_four(&v, load_bits(&b, at), row + l + 4);
+            at += find_four(values, load_bits(&b, at), row + l);
+            at += find_four(values, load_bits(&b, at), row + l + 4);
         }
     }
     w->bits.raw = at;
@@ -547,7 +527,7 @@ static enum pst_status decode_planes(struct wave *w, struct memory *memory,
         return status;
     open_bits(&w->bits, head, w->unit->bits);
     if (w->unit->bits == 8) {
-        find_residuals_8(w);
+        find_residuals_8(w, &tables->values_8);
         psti_pli_wave_steps_8(w->unit, w->head, (const int8_t *)w->tokens[0] + TOKEN_PREFIX,
                               TOKEN_STRIDE, memory->lines_8);
     } else {

@@ -36,6 +36,13 @@ struct psti_pli_wave_slots_8 {
     uint8_t activity[PSTI_PLI_N_CONTEXTS * PSTI_PLI_PROB_SUM_8];
 };
 
+/* 8 bits, for lanes decoded one by one, by activity: how many bits of the unit it takes, and the
+ * residual, modulo 256, by sign, raw bits and whatever follows them. */
+struct psti_pli_wave_values_8 {
+    uint8_t n_bits[32];
+    uint8_t residuals[32][256];
+};
+
 /* 8 bits, for vectors: running sums less 1 of tokens 1..7 in the order in which a search that
  * halves asks for them, [][context]. The first look-up is [0]; the second, where the slot was
  * above it (m1 = 1) or not (0), [1 + m1]; the third [3 + m1 + 2 * m2]. Behind the last, activities
@@ -62,7 +69,10 @@ struct psti_pli_wave_tables {
     struct psti_pli_wave_indexed indexed;
     uint16_t context_at[256]; /* E -> where its context stands below: bytes; 8 bits: slots */
     union {
-        _Alignas(64) struct psti_pli_wave_slots_8 slots_8;
+        struct {
+            _Alignas(64) struct psti_pli_wave_slots_8 slots_8;
+            struct psti_pli_wave_values_8 values_8;
+        };
         struct {
             _Alignas(64) uint32_t slots[PSTI_PLI_N_CONTEXTS + 1][PSTI_PLI_PROB_SUM];
             _Alignas(64) struct psti_pli_wave_context contexts[PSTI_PLI_N_CONTEXTS];
@@ -75,7 +85,7 @@ _Static_assert(sizeof(struct psti_pli_wave_tables) <= PSTI_PLI_TABLES_NBYTES, "s
 const uint32_t *psti_pli_wave_slots(struct psti_pli_wave_tables *tables);
 /* Of 8 bits. */
 const struct psti_pli_wave_indexed *psti_pli_wave_need_indexed(struct psti_pli_wave_tables *tables);
-/* Makes `contexts` or `slots_8`, and `context_at`. */
+/* Makes `contexts`, or `slots_8` and `values_8`; and `context_at`. */
 void psti_pli_wave_need_contexts(struct psti_pli_wave_tables *tables);
 
 /* One coded plane. */
