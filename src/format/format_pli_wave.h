@@ -8,8 +8,10 @@
 enum {
     PSTI_PLI_LANES = 32,
     PSTI_PLI_N_CONTEXTS = 16,
-    /* Of 8 bits: tokens, tables, states' halves and words are bytes. */
-    PSTI_PLI_N_TOKENS_8 = 8,
+    /* Of 8 bits: a token stands for two samples; tokens, tables, states' halves and words are
+     * bytes.
+     */
+    PSTI_PLI_N_TOKENS_8 = 16,
     PSTI_PLI_PROB_BITS_8 = 8,
     PSTI_PLI_PROB_SUM_8 = 1 << PSTI_PLI_PROB_BITS_8,
     PSTI_PLI_WAVE_STATE_NBYTES_8 = 32, /* low halves of the states; the payload has as many */
@@ -24,7 +26,9 @@ enum {
     PSTI_PLI_WAVE_EDGE = 64,
     PSTI_PLI_WAVE_BLOCK = 16, /* pixels that share a filter */
     PSTI_PLI_WAVE_N_BLOCKS = 16,
-    PSTI_PLI_WAVE_MAX_STEPS = 64 * 8 + 62,
+    PSTI_PLI_WAVE_MAX_STEPS = 64 * 8 + 62, /* of samples */
+    PSTI_PLI_WAVE_PAIRS = 32,              /* in a row, of 8 bits */
+    PSTI_PLI_WAVE_MAX_PAIR_STEPS = 32 * 8 + 31,
     PSTI_PLI_WAVE_MODEL_MAX_NBYTES = 600
 };
 
@@ -63,28 +67,39 @@ static inline uint32_t psti_pli_wave_state_nbytes(uint32_t bits)
 /* Of a state's exponent. */
 static inline uint32_t psti_pli_wave_exponent_bits(uint32_t bits) { return bits == 8 ? 3 : 4; }
 
-/* 8 bits, [token]: the least magnitude, its number of raw bits, and what it adds to its neighbours'
- * E (section 5.4). */
-extern const uint8_t psti_pli_wave_bases_8[PSTI_PLI_N_TOKENS_8];
-extern const uint8_t psti_pli_wave_raw_bits_8[PSTI_PLI_N_TOKENS_8];
+/* 8 bits: what tokens of pairs stand for (section 5.4). [token]: bits of R and S, what an index
+ * adds to, and what a pair adds to its neighbours' E. */
+extern const uint8_t psti_pli_wave_first_bits[PSTI_PLI_N_TOKENS_8];
+extern const uint8_t psti_pli_wave_second_bits[PSTI_PLI_N_TOKENS_8];
+extern const uint8_t psti_pli_wave_bases[PSTI_PLI_N_TOKENS_8];
 extern const uint8_t psti_pli_wave_activities[PSTI_PLI_N_TOKENS_8];
 /* An activity's lower four bits tell it from others: rows of activities are rows of tokens, too,
- * for look-ups of 16 entries. By these bits: token, least magnitude, number of bits with the sign.
- */
+ * for look-ups of 16 entries. By these bits: */
 extern const uint8_t psti_pli_wave_tokens_of[16];
+extern const uint8_t psti_pli_wave_first_bits_of[16];
+extern const uint8_t psti_pli_wave_second_bits_of[16];
 extern const uint8_t psti_pli_wave_bases_of[16];
-extern const uint8_t psti_pli_wave_all_bits_of[16];
-enum { PSTI_PLI_WAVE_LAST_ACTIVITY = 29 };
+/* Points a, b of tokens 1 to 10, by q (123 of them). */
+extern const uint8_t psti_pli_wave_points_a[128], psti_pli_wave_points_b[128];
+enum {
+    PSTI_PLI_WAVE_FIRST_SQUARE = 11, /* the first token of those that have S */
+    PSTI_PLI_WAVE_ANY_PAIR = 15,     /* the token that holds any pair */
+    PSTI_PLI_WAVE_ANY_ACTIVITY = 46
+};
 
-/* Magnitude -> token. 8 bits; the last one can take the place of any but 0: */
-static inline uint32_t psti_pli_wave_token_8(uint32_t m)
-{
-    if (m < 3)
-        return m;
-    uint32_t token = 33u - (uint32_t)__builtin_clz(m - 1);
-    return token < PSTI_PLI_N_TOKENS_8 ? token : PSTI_PLI_N_TOKENS_8 - 1;
-}
-/* 16 bits, also its number of raw bits, and the magnitude that raw bits of 0 stand for. */
+/* A pair as a unit holds it. */
+struct psti_pli_wave_coded_pair {
+    uint8_t token, first, second; /* R, S */
+};
+/* x, y: -128..127. Not ANY_PAIR if there is another token. */
+struct psti_pli_wave_coded_pair psti_pli_wave_code_pair(int32_t x, int32_t y);
+/* The residuals that a pair stands for, modulo 256. */
+struct psti_pli_wave_pair {
+    uint8_t x, y;
+};
+struct psti_pli_wave_pair psti_pli_wave_find_pair(struct psti_pli_wave_coded_pair coded);
+
+/* Of 16 bits: magnitude -> token. */
 static inline uint32_t psti_pli_wave_token(uint32_t m)
 {
     if (m < PSTI_PLI_DIRECT)
@@ -94,6 +109,7 @@ static inline uint32_t psti_pli_wave_token(uint32_t m)
     uint32_t e = 31u - (uint32_t)__builtin_clz(m);
     return 25 + 2 * (e - 5) + ((m >> (e - 1)) & 1);
 }
+/* Its number of raw bits, and the magnitude that raw bits of 0 stand for. */
 static inline uint32_t psti_pli_wave_raw_bits(uint32_t token)
 {
     return token < PSTI_PLI_DIRECT ? 0 : token == PSTI_PLI_DIRECT ? 3 : ((token - 25) >> 1) + 4;
@@ -106,26 +122,26 @@ static inline uint32_t psti_pli_wave_base(uint32_t token)
 /* What the neighbours' activities say about a sample's: which of the formulas of section 5.6. */
 enum psti_pli_energy { PSTI_PLI_ENERGY_FIRST, PSTI_PLI_ENERGY_SECOND, PSTI_PLI_ENERGY_THIRD };
 
-/* E of section 5.6 from the neighbours' activities, 0 outside the unit; `bits` of a sample. The one
- * place where the formulas stand. Activities of 8 bits are at most 29, so that of their sums none
- * but the last leaves a byte: 16 lanes fit into a vector. */
-static inline uint8_t psti_pli_wave_half(uint8_t v) { return (uint8_t)(v - (v >> 1)); }
-static inline uint8_t psti_pli_wave_energy(enum psti_pli_energy kind, uint32_t bits, uint8_t gl,
-                                           uint8_t gu, uint8_t gul, uint8_t gur, uint8_t guu,
-                                           uint8_t gll, uint8_t g0, uint8_t g1)
+/* E of section 5.6 from the neighbours' activities, 0 outside the unit. The one place where the
+ * formulas stand. 8 bits: sums of bytes, which saturate, so that 16 lanes fit into a vector. `z`:
+ * gLL or, PSTI_PLI_ENERGY_THIRD, g1. */
+static inline uint8_t psti_pli_wave_add(uint8_t a, uint8_t b)
 {
-    if (bits == 8) {
-        uint8_t cross = (uint8_t)(gl + gu + gur + guu), far = (uint8_t)(gul + gll), e, more;
-        if (kind == PSTI_PLI_ENERGY_FIRST) {
-            e = (uint8_t)(2 * cross);
-            more = far;
-        } else {
-            e = (uint8_t)(cross + psti_pli_wave_half(cross) + far);
-            more = kind == PSTI_PLI_ENERGY_SECOND ? psti_pli_wave_half(g0) : (uint8_t)(2 * g1);
-        }
-        uint8_t room = (uint8_t)~e;
-        return (uint8_t)(e + (more < room ? more : room));
-    }
+    uint8_t room = (uint8_t)~a;
+    return (uint8_t)(a + (b < room ? b : room));
+}
+static inline uint8_t psti_pli_wave_pair_energy(uint8_t gl, uint8_t gu, uint8_t gul, uint8_t guu,
+                                                uint8_t guur, uint8_t z)
+{
+    /* Activities are at most 46. */
+    uint8_t side = (uint8_t)(gl + gu), far = (uint8_t)((uint8_t)(gul + guur + 1) >> 1);
+    uint8_t rest = (uint8_t)(guu + far + z);
+    return psti_pli_wave_add((uint8_t)(2 * side), rest);
+}
+static inline uint8_t psti_pli_wave_energy(enum psti_pli_energy kind, uint8_t gl, uint8_t gu,
+                                           uint8_t gul, uint8_t gur, uint8_t guu, uint8_t gll,
+                                           uint8_t g0, uint8_t g1)
+{
     uint16_t cross = (uint16_t)(gl + gu + gur + guu), far = (uint16_t)(gul + gll);
     if (kind == PSTI_PLI_ENERGY_FIRST)
         return (uint8_t)((2 * cross + far) >> 1);
