@@ -55,12 +55,13 @@ static void fill_slots_8(const uint16_t *freqs, uint32_t slot, struct psti_pli_w
 static void fill_values_8(struct psti_pli_wave_values_8 *v)
 {
     for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++) {
-        uint32_t g = psti_pli_wave_activities[token];
-        uint32_t n = psti_pli_wave_raw_bits_8[token] + (token > 0), mask = (1u << n) - 1;
+        uint32_t g = psti_pli_wave_activities[token], n = psti_pli_wave_first_bits[token];
         v->n_bits[g] = (uint8_t)n;
-        for (uint32_t bits = 0; bits < 256; bits++) {
-            uint32_t m = psti_pli_wave_bases_8[token] + ((bits & mask) >> 1);
-            v->residuals[g][bits] = (uint8_t)((bits & mask & 1) != 0 ? 0 - m : m);
+        v->masks[g] = (uint8_t)((1u << n) - 1);
+        for (uint32_t bits = 0; bits < 1u << n; bits++) {
+            struct psti_pli_wave_pair pair = psti_pli_wave_find_pair(
+                (struct psti_pli_wave_coded_pair){(uint8_t)token, (uint8_t)bits, 0});
+            v->pairs[g][bits] = (uint16_t)(pair.x | pair.y << 8);
         }
     }
 }
@@ -95,10 +96,8 @@ const struct psti_pli_wave_indexed *psti_pli_wave_need_indexed(struct psti_pli_w
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
         uint32_t start = 0;
         for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++) {
-            uint32_t i = c + 16 * (token / 2) + 64 * (token % 2);
-            x->freqs[i] = (uint8_t)tables->freqs.f[c][token];
-            x->starts[i] = (uint8_t)start;
-            x->activities[i] = psti_pli_wave_activities[token];
+            x->freqs[c + 16 * token] = (uint8_t)tables->freqs.f[c][token];
+            x->starts[c + 16 * token] = (uint8_t)start;
             start += tables->freqs.f[c][token];
         }
     }
@@ -109,16 +108,18 @@ const struct psti_pli_wave_indexed *psti_pli_wave_need_indexed(struct psti_pli_w
 static void find_bounds(const struct psti_pli_wave_freqs *freqs,
                         struct psti_pli_wave_bounds *bounds)
 {
-    static const uint8_t order[7] = {4, 2, 6, 1, 5, 3, 7}; /* of tokens */
+    static const uint8_t order[PSTI_PLI_N_TOKENS_8 - 1] = {8, 4, 12, 2, 10, 6, 14, 1,
+                                                           9, 5, 13, 3, 11, 7, 15}; /* of tokens */
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
         uint32_t sums[PSTI_PLI_N_TOKENS_8 + 1] = {0};
         for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++)
             sums[token + 1] = sums[token] + freqs->f[c][token];
-        for (uint32_t i = 0; i < 7; i++)
+        for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS_8 - 1; i++)
             bounds->of[i][c] = (uint8_t)(sums[order[i]] - 1);
     }
     for (uint32_t i = 0; i < 16; i++) /* bits of a token, the highest first */
-        bounds->activities[i] = psti_pli_wave_activities[(i & 1) << 2 | (i & 2) | (i >> 2 & 1)];
+        bounds->activities[i] =
+            psti_pli_wave_activities[(i & 1) << 3 | (i & 2) << 1 | (i & 4) >> 1 | i >> 3];
 }
 
 enum pst_status psti_pli_wave_prepare(const uint8_t *block, size_t nbytes, uint32_t bits,
@@ -291,6 +292,7 @@ enum pst_status psti_pli_wave_parse(const struct psti_pli_unit *unit,
     head->bands_per_plane = unit->height <= PSTI_PLI_LANES ? 1 : 2;
     head->n_bands = head->bands_per_plane * head->n_coded;
     head->n_steps = 64 * head->n_bands + 62;
+    head->n_token_steps = unit->bits == 8 ? 32 * head->n_bands + 31 : head->n_steps;
     if (head->n_coded > 0)
         return parse_states(&c, unit->bits, head, err);
     if (c.at != c.end)
@@ -363,12 +365,14 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
         return status;
     psti_pli_wave_kernel *decode = psti_pli_wave_decode_c;
 #if defined(__x86_64__)
+    if (unit->bits == 8) /* MOVING: AVX2, AVX-512 */
+        return decode(unit, &head, tables, work, planes, err);
     if ((unit->cpu & PSTI_CPU_AVX2) != 0)
         decode = psti_pli_wave_decode_avx2;
     if ((unit->cpu & PSTI_CPU_AVX512_VBMI) != 0)
         decode = psti_pli_wave_decode_avx512;
 #elif defined(__aarch64__)
-    if ((unit->cpu & PSTI_CPU_NEON) != 0)
+    if ((unit->cpu & PSTI_CPU_NEON) != 0 && unit->bits == 16) /* MOVING: NEON */
         decode = psti_pli_wave_decode_neon;
 #endif
     return decode(unit, &head, tables, work, planes, err);
@@ -377,6 +381,8 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
 uint32_t psti_pli_wave_most_units(uint32_t cpu, uint32_t bits)
 {
 #if defined(__x86_64__)
+    if (bits == 8) /* MOVING: AVX2, AVX-512 */
+        return 1;
     if ((cpu & PSTI_CPU_AVX512_VBMI) != 0 && bits == 8)
         return 4;
     return (cpu & (PSTI_CPU_AVX2 | PSTI_CPU_AVX512_VBMI)) != 0 ? 2 : 1;

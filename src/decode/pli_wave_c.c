@@ -39,7 +39,10 @@ struct memory {
             _Alignas(64) int16_t residuals[MAX_STEPS][LANES];
             _Alignas(64) uint16_t samples[4 * PLANE_SAMPLES + READ_AHEAD];
         };
-        _Alignas(64) uint8_t lines_8[LANES * LINE + READ_AHEAD];
+        struct {
+            _Alignas(64) uint8_t lines_8[LANES * LINE + READ_AHEAD];
+            _Alignas(64) int8_t residuals_8[MAX_STEPS][LANES];
+        };
     };
 };
 _Static_assert(sizeof(struct memory) <= PSTI_PLI_WORK_NBYTES, "scratch");
@@ -59,18 +62,22 @@ struct wave {
     const struct psti_pli_wave_head *head;
     uint8_t (*tokens)[TOKEN_STRIDE]; /* [t]; -4..-1 are zeros */
     int16_t *residuals;              /* of 16 bits: [t][lane] */
+    int8_t (*residuals_8)[LANES];    /* two for each step of pairs */
     struct bit_source bits;
+    uint32_t lag;             /* steps from a lane to the next: 2, or 1 of pairs */
     uint32_t rows_of_band[2]; /* lanes with rows, in the first and second band of a plane */
-    uint32_t columns[EDGE];   /* [t % 64]: lanes with columns */
+    uint32_t columns[EDGE];   /* [t % band_steps()]: lanes with columns */
     uint64_t spread[16][16];  /* see find_spread() */
 };
 
 #define ONES_16 0x0001000100010001ull /* 1 in each of four lanes */
 
-/* Lanes in band t >> 6; the others are in the one before. */
-static uint32_t front_lanes(uint32_t t)
+static uint32_t band_steps(const struct wave *w) { return LANES * w->lag; }
+static uint32_t band_at(const struct wave *w, uint32_t t) { return t / LANES >> (w->lag - 1); }
+/* Lanes 0 to this are in band_at(t), the others in the one before. */
+static uint32_t front_lane(const struct wave *w, uint32_t t)
 {
-    return (uint32_t)((2ull << psti_pli_wave_front_lane(t)) - 1);
+    return t % band_steps(w) >> (w->lag - 1);
 }
 
 static const struct psti_pli_wave_plane *plane_of(const struct wave *w, uint32_t band)
@@ -85,21 +92,22 @@ static uint32_t band_rows(const struct wave *w, uint32_t band)
 }
 static uint32_t active_lanes(const struct wave *w, uint32_t t)
 {
-    uint32_t front = front_lanes(t);
-    return w->columns[t & 63] &
-           ((band_rows(w, t >> 6) & front) | (band_rows(w, (t >> 6) - 1) & ~front));
+    uint32_t front = (uint32_t)((2ull << front_lane(w, t)) - 1), band = band_at(w, t);
+    return w->columns[t % band_steps(w)] &
+           ((band_rows(w, band) & front) | (band_rows(w, band - 1) & ~front));
 }
 
 static void find_lanes(struct wave *w)
 {
+    uint32_t n = band_steps(w), n_columns = (w->unit->width + 2 - w->lag) / (3 - w->lag);
     for (uint32_t k = 0; k < 2; k++) {
         uint32_t rows = w->unit->height > 32 * k ? w->unit->height - 32 * k : 0;
         w->rows_of_band[k] = rows >= 32 ? UINT32_MAX : (1u << rows) - 1;
     }
-    memset(w->columns, w->unit->width == EDGE ? 255 : 0, sizeof w->columns);
-    for (uint32_t t = 0; t < EDGE && w->unit->width < EDGE; t++)
+    memset(w->columns, n_columns == n ? 255 : 0, sizeof w->columns);
+    for (uint32_t t = 0; t < n && n_columns < n; t++)
         for (uint32_t l = 0; l < LANES; l++)
-            w->columns[t] |= (uint32_t)(((t - 2 * l) & 63) < w->unit->width) << l;
+            w->columns[t] |= (uint32_t)(((t - w->lag * l) & (n - 1)) < n_columns) << l;
 }
 
 /* -- Tokens -- */
@@ -109,20 +117,23 @@ static void find_lanes(struct wave *w)
 static const uint8_t *tokens_of(const struct wave *w, uint32_t t,
                                 const struct psti_pli_wave_plane *plane, int index)
 {
-    uint32_t delta = EDGE * w->head->bands_per_plane;
+    uint32_t delta = band_steps(w) * w->head->bands_per_plane;
     uint32_t back = delta * (uint32_t)(plane - w->head->planes - index);
     return (index < 0 ? w->tokens[-1] : w->tokens[t - back]) + TOKEN_PREFIX;
 }
 
-/* Bytes of 255, of which one is 0: that of lane l, in 32 bytes from LANES - l on; none from 0 on.
- */
+/* Bytes of 255, of which two are 0, in 32 bytes from LANES - l on: those of lanes l and l - 1 (31
+ * for 0), or that of l. */
 #define ALL_8 255, 255, 255, 255, 255, 255, 255, 255
-#define ALL_32 ALL_8, ALL_8, ALL_8, ALL_8
-static const uint8_t all_but_one[2 * LANES] = {ALL_32, 0,   ALL_8, ALL_8, ALL_8, 255,
-                                               255,    255, 255,   255,   255,   255};
+#define ALL_24 ALL_8, ALL_8, ALL_8
+#define ALL_7 255, 255, 255, 255, 255, 255, 255
+static const uint8_t all_but_two[2 * LANES] = {ALL_24, ALL_7, 0, 0, ALL_7, ALL_8, ALL_8, ALL_7, 0};
+static const uint8_t all_but_one[2 * LANES] = {ALL_24, ALL_8, 0, ALL_7, ALL_24};
+static const uint8_t all[LANES] = {ALL_24, ALL_8};
 
 /* Lanes whose neighbours are inside the unit, 255 or 0 for each: not at column 0, not at columns 0
- * and 1, not at column 63. (Columns of 62 and less have other lanes' tokens of 0 right of them.) */
+ * and 1, not at the last of 64 or 32. (Narrower units have other lanes' tokens of 0 right of them.)
+ */
 struct inside {
     const uint8_t *left, *far_left, *right;
 };
@@ -131,16 +142,15 @@ static struct inside find_inside(uint32_t t)
 {
     uint32_t front = psti_pli_wave_front_lane(t), last = ((t + 1) & 63) >> 1;
     return (struct inside){
-        .left = all_but_one + ((t & 1) == 0 ? LANES - front : 0),
+        .left = (t & 1) == 0 ? all_but_one + LANES - front : all,
         .far_left = all_but_one + LANES - front,
-        .right = all_but_one + ((t & 1) != 0 ? LANES - last : 0),
+        .right = (t & 1) != 0 ? all_but_one + LANES - last : all,
     };
 }
 
-/* E of all lanes as if they belonged to `plane`. */
-static inline void find_energies(const struct wave *w, uint32_t t,
-                                 const struct psti_pli_wave_plane *plane, uint32_t bits,
-                                 enum psti_pli_energy kind, uint8_t *restrict energies)
+/* E of all lanes as if they belonged to `plane`, of 16 bits. */
+static void find_energies(const struct wave *w, uint32_t t, const struct psti_pli_wave_plane *plane,
+                          uint8_t *restrict energies)
 {
     enum { S = TOKEN_STRIDE };
     struct inside in = find_inside(t);
@@ -150,33 +160,46 @@ static inline void find_energies(const struct wave *w, uint32_t t,
     const uint8_t *g1 = tokens_of(w, t, plane, plane->index1);
     for (int i = 0; i < LANES; i++)
         energies[i] = psti_pli_wave_energy(
-            kind, bits, g[i - S] & left[i], g[i - 1 - 2 * S], g[i - 1 - 3 * S] & left[i],
+            plane->energy, g[i - S] & left[i], g[i - 1 - 2 * S], g[i - 1 - 3 * S] & left[i],
             g[i - 1 - S] & right[i], g[i - 2 - 4 * S], g[i - 2 * S] & far_left[i], g0[i], g1[i]);
+}
+
+/* The same of pairs, of 8 bits; `z`: see psti_pli_wave_pair_energy(). */
+static inline void find_pair_energies(const struct wave *w, uint32_t t, const uint8_t *z,
+                                      const uint8_t *z_inside, uint8_t *restrict energies)
+{
+    enum { S = TOKEN_STRIDE };
+    const uint8_t *left = all_but_one + LANES - t % LANES;
+    const uint8_t *right = all_but_one + LANES - (t + 1) % LANES;
+    const uint8_t *g = w->tokens[t] + TOKEN_PREFIX;
+    for (int i = 0; i < LANES; i++)
+        energies[i] = psti_pli_wave_pair_energy(g[i - S] & left[i], g[i - 1 - S],
+                                                g[i - 1 - 2 * S] & left[i], g[i - 2 - 2 * S],
+                                                g[i - 2 - S] & right[i], z[i] & z_inside[i]);
 }
 
 static void plane_energies(const struct wave *w, uint32_t t,
                            const struct psti_pli_wave_plane *plane, uint8_t *energies)
 {
     if (w->unit->bits == 16)
-        find_energies(w, t, plane, 16, plane->energy, energies);
-    else if (plane->energy == PSTI_PLI_ENERGY_FIRST)
-        find_energies(w, t, plane, 8, PSTI_PLI_ENERGY_FIRST, energies);
-    else if (plane->energy == PSTI_PLI_ENERGY_SECOND)
-        find_energies(w, t, plane, 8, PSTI_PLI_ENERGY_SECOND, energies);
+        find_energies(w, t, plane, energies);
+    else if (plane->energy == PSTI_PLI_ENERGY_THIRD)
+        find_pair_energies(w, t, tokens_of(w, t, plane, plane->index1), all, energies);
     else
-        find_energies(w, t, plane, 8, PSTI_PLI_ENERGY_THIRD, energies);
+        find_pair_energies(w, t, w->tokens[t] + TOKEN_PREFIX - 2 * TOKEN_STRIDE,
+                           all_but_two + LANES - t % LANES, energies);
 }
 
 static void all_energies(const struct wave *w, uint32_t t, uint8_t *energies)
 {
-    const struct psti_pli_wave_plane *front = plane_of(w, t >> 6);
-    const struct psti_pli_wave_plane *rear = plane_of(w, (t >> 6) - 1);
+    const struct psti_pli_wave_plane *front = plane_of(w, band_at(w, t));
+    const struct psti_pli_wave_plane *rear = plane_of(w, band_at(w, t) - 1);
     if (rear)
         plane_energies(w, t, rear, energies);
     if (front && front != rear) {
         uint8_t own[LANES];
         plane_energies(w, t, front, own);
-        memcpy(energies, own, psti_pli_wave_front_lane(t) + 1);
+        memcpy(energies, own, front_lane(w, t) + 1);
     }
 }
 
@@ -274,7 +297,9 @@ static inline void decode_eight(const struct psti_pli_wave_tables *tables, const
     memcpy(x, &states, sizeof states);
 }
 
-/* The same of 8 bits, whose tokens are activities: look-ups, then all states go on alike. */
+/* The same of 8 bits, whose tokens, of pairs, are activities: look-ups, then all states go on
+ * alike.
+ */
 static const uint8_t *decode_step_8(const struct wave *w, const struct psti_pli_wave_tables *tables,
                                     uint32_t t, uint16_t *x, const uint8_t *words)
 {
@@ -301,8 +326,8 @@ static void close_step(const struct wave *w, uint32_t t)
 {
     uint8_t *tokens = w->tokens[t] + TOKEN_PREFIX;
     uint32_t last = w->head->bands_per_plane - 1;
-    tokens[-1] = (((t - 62) >> 6) & last) == last ? 0 : tokens[31];
-    tokens[-2] = (((t - 60) >> 6) & last) == last ? 0 : tokens[30];
+    tokens[-1] = (band_at(w, t - 31 * w->lag) & last) == last ? 0 : tokens[31];
+    tokens[-2] = (band_at(w, t - 30 * w->lag) & last) == last ? 0 : tokens[30];
 }
 
 static enum pst_status decode_tokens(struct wave *w, const struct psti_pli_wave_tables *tables,
@@ -316,7 +341,7 @@ static enum pst_status decode_tokens(struct wave *w, const struct psti_pli_wave_
     bool in_tail = false;
     for (uint32_t l = 0; l < LANES; l++)
         x[l] = (uint16_t)head->states[l];
-    for (uint32_t t = 0; t < head->n_steps; t++) {
+    for (uint32_t t = 0; t < head->n_token_steps; t++) {
         if (end - words < 2 * LANES) {
             if (words > end)
                 break;
@@ -457,33 +482,85 @@ static void find_residuals_16(struct wave *w)
 
 /* -- Residuals of 8 bits -- */
 
-/* Of four activities, by the lowest of `bits`; returns how many of these. */
+/* Pairs of four activities by the lowest of `bits`; returns how many of these. */
 static inline uint32_t find_four(const struct psti_pli_wave_values_8 *v, uint64_t bits,
-                                 uint8_t *four)
+                                 const uint8_t *g, int8_t *x, int8_t *y)
 {
     uint32_t sum = 0;
     for (uint32_t i = 0; i < 4; i++) {
-        uint32_t n = v->n_bits[four[i]];
-        four[i] = v->residuals[four[i]][bits & 255];
+        uint32_t n = v->n_bits[g[i]], pair = v->pairs[g[i]][bits & v->masks[g[i]]];
+        x[i] = (int8_t)pair;
+        y[i] = (int8_t)(pair >> 8);
         bits >>= n;
         sum += n;
     }
     return sum;
 }
 
-/* Activities of all steps become residuals modulo 256, where they are. */
+/* Lanes of four whose tokens have a second part, 128 in a byte each. */
+static inline uint32_t squares_of(uint32_t four)
+{
+    enum { LEAST = 21 }; /* activity of PSTI_PLI_WAVE_FIRST_SQUARE */
+    return (four + (0x80 - LEAST) * 0x01010101u) & 0x80808080u;
+}
+
+/* What a step's tokens with a second part wait with until that is read. */
+struct squares {
+    uint32_t n;
+    uint8_t lanes[LANES], first[LANES];
+};
+
+static void note_squares(const struct psti_pli_wave_values_8 *v, uint64_t bits, const uint8_t *g,
+                         uint32_t lane, struct squares *squares)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        squares->lanes[squares->n] = (uint8_t)(lane + i);
+        squares->first[squares->n] = (uint8_t)(bits & v->masks[g[i]]);
+        squares->n += squares_of(g[i]) != 0;
+        bits >>= v->n_bits[g[i]];
+    }
+}
+
+/* Reads the second parts of a step from bit `at` on; returns where they end. */
+static uint64_t find_squares(const struct bit_source *b, uint64_t at, const uint8_t *g,
+                             const struct squares *squares, int8_t *x, int8_t *y)
+{
+    for (uint32_t i = 0; i < squares->n; i++) {
+        uint32_t l = squares->lanes[i], token = psti_pli_wave_tokens_of[g[l] & 15];
+        uint32_t n = psti_pli_wave_second_bits[token];
+        uint8_t second = (uint8_t)(load_bits(b, at) & ((1u << n) - 1));
+        struct psti_pli_wave_pair pair = psti_pli_wave_find_pair(
+            (struct psti_pli_wave_coded_pair){(uint8_t)token, squares->first[i], second});
+        x[l] = (int8_t)pair.x;
+        y[l] = (int8_t)pair.y;
+        at += n;
+    }
+    return at;
+}
+
+/* Activities of all steps become residuals modulo 256, two rows for each. */
 static void find_residuals_8(struct wave *w, const struct psti_pli_wave_values_8 *values)
 {
     const struct bit_source b = w->bits;
     uint64_t at = 0;
-    for (uint32_t t = 0; t < w->head->n_steps; t++) {
-        uint8_t *row = w->tokens[t] + TOKEN_PREFIX;
-        for (uint32_t l = 0; l < LANES; l += 8) {
-            if (psti_load_u64(row + l) == 0)
+    for (uint32_t t = 0; t < w->head->n_token_steps; t++) {
+        const uint8_t *g = w->tokens[t] + TOKEN_PREFIX;
+        int8_t *x = w->residuals_8[2 * t], *y = w->residuals_8[2 * t + 1];
+        struct squares squares = {0};
+        for (uint32_t l = 0; l < LANES; l += 4) {
+            uint32_t four = psti_load_u32(g + l);
+            if (four == 0) {
+                memset(x + l, 0, 4);
+                memset(y + l, 0, 4);
                 continue;
-            at += find_four(values, load_bits(&b, at), row + l);
-            at += find_four(values, load_bits(&b, at), row + l + 4);
+            }
+            uint64_t bits = load_bits(&b, at);
+            at += find_four(values, bits, g + l, x + l, y + l);
+            if (squares_of(four) != 0)
+                note_squares(values, bits, g + l, l, &squares);
         }
+        if (squares.n > 0)
+            at = find_squares(&b, at, g, &squares, x, y);
     }
     w->bits.raw = at;
 }
@@ -528,8 +605,7 @@ static enum pst_status decode_planes(struct wave *w, struct memory *memory,
     open_bits(&w->bits, head, w->unit->bits);
     if (w->unit->bits == 8) {
         find_residuals_8(w, &tables->values_8);
-        psti_pli_wave_steps_8(w->unit, w->head, (const int8_t *)w->tokens[0] + TOKEN_PREFIX,
-                              TOKEN_STRIDE, memory->lines_8);
+        psti_pli_wave_steps_8(w->unit, w->head, memory->residuals_8, memory->lines_8);
     } else {
         find_residuals_16(w);
         psti_pli_wave_steps(w->unit, w->head, w->residuals, memory->samples);
@@ -550,6 +626,8 @@ enum pst_status psti_pli_wave_decode_c(const struct psti_pli_unit *unit,
         .head = head,
         .tokens = memory->tokens + TOKEN_HISTORY,
         .residuals = memory->residuals[0],
+        .residuals_8 = memory->residuals_8,
+        .lag = unit->bits == 8 ? 1 : 2,
     };
     if (head->n_coded > 0) {
         psti_pli_wave_need_contexts(tables);

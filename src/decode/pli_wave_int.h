@@ -36,27 +36,30 @@ struct psti_pli_wave_slots_8 {
     uint8_t activity[PSTI_PLI_N_CONTEXTS * PSTI_PLI_PROB_SUM_8];
 };
 
-/* 8 bits, for lanes decoded one by one, by activity: how many bits of the unit it takes, and the
- * residual, modulo 256, by sign, raw bits and whatever follows them. */
+/* 8 bits, for lanes decoded one by one, by activity: how many bits R has, 1 less than 2 to that
+ * power, and the pair of residuals by R, x below y, of 0 for S. */
+enum { PSTI_PLI_WAVE_N_ACTIVITIES = PSTI_PLI_WAVE_ANY_ACTIVITY + 1 };
 struct psti_pli_wave_values_8 {
-    uint8_t n_bits[32];
-    uint8_t residuals[32][256];
+    uint8_t n_bits[PSTI_PLI_WAVE_N_ACTIVITIES], masks[PSTI_PLI_WAVE_N_ACTIVITIES];
+    uint16_t pairs[PSTI_PLI_WAVE_N_ACTIVITIES][256];
 };
 
-/* 8 bits, for vectors: running sums less 1 of tokens 1..7 in the order in which a search that
+/* 8 bits, for vectors: running sums less 1 of tokens 1..15 in the order in which a search that
  * halves asks for them, [][context]. The first look-up is [0]; the second, where the slot was
- * above it (m1 = 1) or not (0), [1 + m1]; the third [3 + m1 + 2 * m2]. Behind the last, activities
- * by m1 + 2 * m2 + 4 * m3. What slots are above is where the frequencies of their token begin, less
- * 1 (255 if above none), and what they are not above where they end, less 1 (255 if below none). */
+ * above it (m1 = 1) or not (0), [1 + m1]; the third [3 + m1 + 2 * m2]; the fourth [7 + m1 + 2 * m2
+ * + 4 * m3]. Behind the last, activities by m1 + 2 * m2 + 4 * m3 + 8 * m4. What slots are above is
+ * where the frequencies of their token begin, less 1 (255 if above none), and what they are not
+ * above where they end, less 1 (255 if below none). */
 struct psti_pli_wave_bounds {
-    _Alignas(16) uint8_t of[7][PSTI_PLI_N_CONTEXTS];
+    _Alignas(16) uint8_t of[PSTI_PLI_N_TOKENS_8 - 1][PSTI_PLI_N_CONTEXTS];
     uint8_t activities[16];
 };
 
 /* 8 bits, for vectors that look up 64 or 128 bytes: E -> context by min(E, 32 + E / 16), of which
- * 32 and 33 are as 34; then, by context + 16 * (token / 2) + 64 * (token % 2), all of a token. */
+ * 32 and 33 are as 34; then, by context + 16 * token, where its slots begin and how many there are.
+ */
 struct psti_pli_wave_indexed {
-    _Alignas(64) uint8_t contexts[64], freqs[128], starts[128], activities[128];
+    _Alignas(64) uint8_t contexts[64], freqs[256], starts[256];
 };
 
 /* The tables of a level are made when it asks for them: a part of an image may be one unit. */
@@ -101,7 +104,8 @@ struct psti_pli_wave_plane {
 /* A unit's head, parsed and checked. Row R of the cylinder is row R % plane_rows of coded plane
  * R / plane_rows. */
 struct psti_pli_wave_head {
-    uint32_t n_coded, n_bands, n_steps;
+    uint32_t n_coded, n_bands;
+    uint32_t n_steps, n_token_steps;      /* of samples; of tokens, which 8 bits have for pairs */
     uint32_t bands_per_plane;             /* 1 or 2 */
     struct psti_pli_wave_plane planes[4]; /* n_coded of them */
     uint8_t n_constant, constant_planes[4];

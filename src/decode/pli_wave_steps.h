@@ -14,10 +14,10 @@ enum {
  * column x of row y of plane c at c * PLANE + y * EDGE + x. */
 void psti_pli_wave_steps(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head,
                          const int16_t *residuals, uint16_t *samples);
-/* 8 bits. Residuals (lane l's of step t at t * residual_stride + l) -> samples of the coded planes
+/* 8 bits. Residuals ([t][lane]) -> samples of the coded planes
  * (lane l's of step t at l * LINE + t). */
 void psti_pli_wave_steps_8(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head,
-                           const int8_t *residuals, size_t residual_stride, uint8_t *lines);
+                           int8_t (*residuals)[PSTI_PLI_LANES], uint8_t *lines);
 
 /* What both have in common. */
 

@@ -36,59 +36,118 @@ struct making {
     const struct pli_wave_recipe *recipe;
     const struct pli_wave_freqs *freqs;
     uint64_t *seed;
-    int coded[4]; /* plane -> among the coded; -1 */
-    uint8_t g[4][64][64];
+    int coded[4];         /* plane -> among the coded; -1 */
+    uint8_t g[4][64][64]; /* of 8 bits [][y][p] */
     struct event events[MAX_TOKENS];
     size_t n_events;
     uint8_t sign_bytes[MAX_TOKENS / 8 + 1], raw_bytes[MAX_TOKENS * 2];
     struct bits signs, raw;
+    uint8_t second_bytes[32];
+    struct bits second; /* S of one step */
 };
+
+/* Rows of 16 bits have as many tokens as columns. */
+static int n_tokens(const struct making *m)
+{
+    return (int)(m->recipe->bits == 8 ? (m->recipe->width + 1) / 2 : m->recipe->width);
+}
 
 static uint32_t token_at(const struct making *m, int plane, int y, int x)
 {
-    if (plane < 0 || m->coded[plane] < 0 || y < 0 || x < 0 || x >= (int)m->recipe->width)
+    if (plane < 0 || m->coded[plane] < 0 || y < 0 || x < 0 || x >= n_tokens(m))
         return 0;
     return m->g[plane][y][x];
 }
 
 /* 5.6 */
-static uint32_t context_of(const struct making *m, int c, int y, int x)
+static uint32_t energy_16(const struct making *m, int c, int y, int x, bool first)
 {
     uint32_t l = token_at(m, c, y, x - 1), ll = token_at(m, c, y, x - 2);
     uint32_t u = token_at(m, c, y - 1, x), ul = token_at(m, c, y - 1, x - 1);
     uint32_t ur = token_at(m, c, y - 1, x + 1), uu = token_at(m, c, y - 2, x);
-    uint32_t a = l + u + ur + uu, b = ul + ll, e;
+    uint32_t a = l + u + ur + uu, b = ul + ll;
+    if (first || m->recipe->transform == 0 || c == 3)
+        return (2 * a + b) >> 1;
+    if (c == 1)
+        return (a + (a + 1) / 2 + b + (token_at(m, 0, y, x) + 1) / 2) >> 1;
+    return (a + (a + 1) / 2 + b + 2 * token_at(m, 1, y, x)) >> 1;
+}
+static uint32_t energy_8(const struct making *m, int c, int y, int p, bool first)
+{
+    uint32_t l = token_at(m, c, y, p - 1), u = token_at(m, c, y - 1, p);
+    uint32_t far = token_at(m, c, y - 1, p - 1) + token_at(m, c, y - 2, p + 1);
+    uint32_t z = token_at(m, c, y, p - 2);
+    if (!first && m->recipe->transform != 0 && c == 2)
+        z = token_at(m, 1, y, p);
+    return 2 * (l + u) + token_at(m, c, y - 2, p) + (far + 1) / 2 + z;
+}
+static uint32_t context_of(const struct making *m, int c, int y, int x)
+{
     bool first = true;
     for (int k = 0; k < c; k++)
         first = first && m->coded[k] < 0;
-    if (first || m->recipe->transform == 0 || c == 3)
-        e = 2 * a + b;
-    else if (c == 1)
-        e = a + (a + 1) / 2 + b + (token_at(m, 0, y, x) + 1) / 2;
-    else
-        e = a + (a + 1) / 2 + b + 2 * token_at(m, 1, y, x);
-    if (m->recipe->bits == 16)
-        e >>= 1;
+    uint32_t e = m->recipe->bits == 16 ? energy_16(m, c, y, x, first) : energy_8(m, c, y, x, first);
     return psti_pli_wave_bucket[m->recipe->bits == 16][e < 255 ? e : 255];
 }
 
 /* 5.4, the table */
-static const uint8_t least_8[9] = {0, 1, 2, 3, 5, 9, 17, 33, 129}; /* of a token of its own */
-static const uint8_t raw_bits_8[8] = {0, 0, 0, 1, 2, 3, 4, 7};
-static const uint8_t activities_8[8] = {0, 1, 2, 3, 6, 12, 24, 29};
+static const struct {
+    uint8_t n_first, n_second, base, activity;
+} of_8[16] = {{0, 0, 0, 0},   {2, 0, 0, 1},   {3, 0, 1, 2},   {4, 0, 3, 3},
+              {4, 0, 7, 4},   {5, 0, 11, 6},  {5, 0, 19, 7},  {6, 0, 27, 8},
+              {6, 0, 43, 10}, {7, 0, 59, 12}, {7, 0, 91, 15}, {6, 4, 7, 21},
+              {5, 4, 15, 25}, {7, 5, 15, 43}, {6, 5, 31, 45}, {8, 8, 0, 46}};
+struct coded {
+    uint8_t token, first, second;
+};
 
-static uint32_t token_of(const struct making *m, uint32_t magnitude, uint32_t *n_raw, uint32_t *raw)
+static void point_of(struct coded c, int *x, int *y)
 {
-    if (m->recipe->bits == 8) {
-        uint32_t token = 0;
-        while (magnitude >= least_8[token + 1])
-            token++;
-        /* The last holds all but 0. */
-        token = magnitude > 0 && pli_wave_random(m->seed) % 32 == 0 ? 7 : token;
-        *n_raw = raw_bits_8[token];
-        *raw = magnitude - (token < 7 ? least_8[token] : 1);
-        return token;
+    int i = c.first >> 2, a, b;
+    if (c.token <= 10) {
+        int q = of_8[c.token].base + i, d = 1;
+        while ((d + 1) * d / 2 <= q)
+            d++;
+        b = q - d * (d - 1) / 2;
+        a = d - b;
+    } else {
+        int u = (c.token <= 12 ? 16 : 32) + c.second;
+        b = (u >> 1) - of_8[c.token].base + i;
+        a = u - b;
     }
+    for (int turns = c.first & 3; turns > 0; turns--) {
+        int old = a;
+        a = -b;
+        b = old;
+    }
+    *x = a;
+    *y = b;
+}
+
+/* What tokens below the last hold a pair, by x + 128 and y + 128; the last where none does. Of two
+ * that do either, that is, the one found later. */
+static const struct coded *find_coded(int x, int y)
+{
+    static struct coded of[256][256];
+    if (of[0][0].token == 0) {
+        for (int i = 0; i < 256 * 256; i++)
+            of[i >> 8][i & 255] =
+                (struct coded){15, (uint8_t)((i >> 8) - 128), (uint8_t)((i & 255) - 128)};
+        of[128][128] = (struct coded){0, 0, 0};
+        for (uint8_t t = 1; t < 15; t++)
+            for (uint32_t i = 0; i < 1u << (of_8[t].n_first + of_8[t].n_second); i++) {
+                struct coded c = {t, (uint8_t)(i & ((1u << of_8[t].n_first) - 1)),
+                                  (uint8_t)(i >> of_8[t].n_first)};
+                int a, b;
+                point_of(c, &a, &b);
+                of[a + 128][b + 128] = c;
+            }
+    }
+    return &of[x + 128][y + 128];
+}
+
+static uint32_t token_of(uint32_t magnitude, uint32_t *n_raw, uint32_t *raw)
+{
     *n_raw = *raw = 0;
     if (magnitude < 24)
         return magnitude;
@@ -120,24 +179,55 @@ static uint32_t draw(struct making *m)
     return v < half ? v : half;
 }
 
+static void put_token(struct making *m, uint32_t lane, uint32_t context, uint32_t token)
+{
+    m->events[m->n_events++] = (struct event){(uint8_t)lane, (uint8_t)context, (uint8_t)token};
+}
+
 static void code_sample(struct making *m, uint32_t lane, int c, int y, int x)
 {
     uint32_t context = context_of(m, c, y, x), n_raw, raw, token, magnitude;
     do {
         magnitude = draw(m);
-        token = token_of(m, magnitude, &n_raw, &raw);
+        token = token_of(magnitude, &n_raw, &raw);
         if (m->freqs->f[context][token] == 0) { /* own tables lack some */
-            token = pli_wave_random(m->seed) % (m->recipe->bits == 8 ? 3 : 24);
+            token = pli_wave_random(m->seed) % 24;
             magnitude = token;
             n_raw = 0;
         }
     } while (m->freqs->f[context][token] == 0);
-    m->g[c][y][x] = m->recipe->bits == 8 ? activities_8[token] : (uint8_t)token;
-    m->events[m->n_events++] = (struct event){(uint8_t)lane, (uint8_t)context, (uint8_t)token};
+    m->g[c][y][x] = (uint8_t)token;
+    put_token(m, lane, context, token);
     if (magnitude > 0) /* the largest is negative */
-        put(m->recipe->bits == 8 ? &m->raw : &m->signs,
-            magnitude >> (m->recipe->bits - 1) != 0 || (pli_wave_random(m->seed) & 1) != 0, 1);
+        put(&m->signs, magnitude >> 15 != 0 || (pli_wave_random(m->seed) & 1) != 0, 1);
     put(&m->raw, raw, n_raw);
+}
+
+static int draw_signed(struct making *m)
+{
+    int magnitude = (int)draw(m);
+    return magnitude == 128 || (pli_wave_random(m->seed) & 1) != 0 ? -magnitude : magnitude;
+}
+
+/* A second sample beyond the unit's width is as any other: decoders pass over it. */
+static void code_pair(struct making *m, uint32_t lane, int c, int y, int p)
+{
+    uint32_t context = context_of(m, c, y, p);
+    const uint16_t *freqs = m->freqs->f[context];
+    int first = draw_signed(m), second = draw_signed(m);
+    struct coded coded = *find_coded(first, second);
+    /* The last holds all but (0, 0); own tables may lack it, too. */
+    if (coded.token > 0 && (freqs[coded.token] == 0 || pli_wave_random(m->seed) % 32 == 0))
+        coded = (struct coded){15, (uint8_t)first, (uint8_t)second};
+    while (freqs[coded.token] == 0) {
+        uint32_t token = pli_wave_random(m->seed) % 16, bits = pli_wave_random(m->seed);
+        coded = (struct coded){(uint8_t)token, (uint8_t)(bits & ((1u << of_8[token].n_first) - 1)),
+                               (uint8_t)(bits >> 8 & ((1u << of_8[token].n_second) - 1))};
+    }
+    m->g[c][y][p] = of_8[coded.token].activity;
+    put_token(m, lane, context, coded.token);
+    put(&m->raw, coded.first, of_8[coded.token].n_first);
+    put(&m->second, coded.second, of_8[coded.token].n_second);
 }
 
 /* 5.5 */
@@ -148,13 +238,20 @@ static void code_samples(struct making *m)
     for (int c = 0; c < (int)r->channels; c++)
         if (m->coded[c] >= 0)
             plane_of[n_coded++] = c;
-    for (int t = 0; t < 64 * n_coded * height / 32 + 62; t++)
+    const int lag = r->bits == 8 ? 1 : 2, band = 32 * lag;
+    for (int t = 0; t < band * n_coded * height / 32 + 31 * lag; t++) {
+        m->second.n = 0;
         for (int lane = 0; lane < 32; lane++)
             for (int row = lane; row < n_coded * height; row += 32) {
-                int x = t - 64 * (row / 32) - 2 * lane, y = row % height;
-                if (x >= 0 && x < (int)r->width && y < (int)r->height)
-                    code_sample(m, (uint32_t)lane, plane_of[row / height], y, x);
+                int x = t - band * (row / 32) - lag * lane, y = row % height;
+                if (x < 0 || x >= n_tokens(m) || y >= (int)r->height)
+                    continue;
+                (r->bits == 8 ? code_pair : code_sample)(m, (uint32_t)lane, plane_of[row / height],
+                                                         y, x);
             }
+        for (size_t i = 0; i < m->second.n; i++)
+            put(&m->raw, m->second_bytes[i >> 3] >> (i & 7) & 1, 1);
+    }
 }
 
 static size_t put_records(const struct making *m, uint8_t *out)
@@ -249,6 +346,7 @@ size_t pli_wave_make(const struct pli_wave_recipe *recipe, const struct pli_wave
     m.seed = seed;
     m.signs.bytes = m.sign_bytes;
     m.raw.bytes = m.raw_bytes;
+    m.second.bytes = m.second_bytes;
     int n_coded = 0;
     for (uint32_t c = 0; c < 4; c++)
         m.coded[c] = c < recipe->channels && recipe->planes[c].predictor != 0 ? n_coded++ : -1;

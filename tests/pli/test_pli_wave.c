@@ -450,25 +450,42 @@ static void test_constants(void **state)
             const uint8_t *bucket = psti_pli_wave_bucket[wide];
             assert_true(bucket[e] < PSTI_PLI_N_CONTEXTS && bucket[e] >= bucket[e > 0 ? e - 1 : 0]);
         }
-    const uint8_t *bases = psti_pli_wave_bases_8, *raw_bits = psti_pli_wave_raw_bits_8;
-    const uint8_t *activities = psti_pli_wave_activities, *tokens_of = psti_pli_wave_tokens_of;
-    const uint8_t *bases_of = psti_pli_wave_bases_of, *bits_of = psti_pli_wave_all_bits_of;
-    for (uint32_t m = 0; m <= 128; m++) {
-        uint32_t token = psti_pli_wave_token_8(m), low = activities[token] % 16;
-        assert_true(m >= bases[token] && m - bases[token] < 1u << raw_bits[token]);
-        assert_true(tokens_of[low] == token && bases_of[low] == bases[token]);
-        assert_int_equal(bits_of[low], raw_bits[token] + (token > 0));
-    }
     for (uint32_t m = 0; m < 65536; m++) {
         uint32_t token = psti_pli_wave_token(m), base = psti_pli_wave_base(token);
         assert_true(m >= base && m - base < 1u << psti_pli_wave_raw_bits(token));
     }
 }
 
+/* All pairs there are: what a token says fits its bits and stands for the pair. */
+static void test_pairs(void **state)
+{
+    const uint8_t *activities = psti_pli_wave_activities;
+    (void)state;
+    for (int32_t i = 0; i < 65536; i++) {
+        int32_t x = (int8_t)(i >> 8), y = (int8_t)i;
+        struct psti_pli_wave_coded_pair c = psti_pli_wave_code_pair(x, y);
+        struct psti_pli_wave_pair pair = psti_pli_wave_find_pair(c);
+        assert_true((int8_t)pair.x == x && (int8_t)pair.y == y);
+        assert_true(c.first >> psti_pli_wave_first_bits[c.token] == 0);
+        assert_true(c.second >> psti_pli_wave_second_bits[c.token] == 0);
+        assert_int_equal(c.token == PSTI_PLI_WAVE_ANY_PAIR, abs(x) + abs(y) >= 64);
+    }
+    for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++) {
+        uint32_t low = activities[token] % 16;
+        assert_int_equal(psti_pli_wave_tokens_of[low], token);
+        assert_int_equal(psti_pli_wave_first_bits_of[low], psti_pli_wave_first_bits[token]);
+        assert_int_equal(psti_pli_wave_second_bits_of[low], psti_pli_wave_second_bits[token]);
+        assert_int_equal(psti_pli_wave_bases_of[low], psti_pli_wave_bases[token]);
+        assert_true(token == 0 || activities[token] > activities[token - 1]);
+    }
+    assert_int_equal(activities[PSTI_PLI_WAVE_ANY_PAIR], PSTI_PLI_WAVE_ANY_ACTIVITY);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_constants),
+        cmocka_unit_test(test_pairs),
         cmocka_unit_test_setup_teardown(test_sizes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_kinds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_all_predictors, set_up, tear_down),
