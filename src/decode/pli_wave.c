@@ -52,16 +52,25 @@ static void fill_slots_8(const uint16_t *freqs, uint32_t slot, struct psti_pli_w
         }
 }
 
+static uint16_t find_pair(uint32_t token, uint32_t first, uint32_t second)
+{
+    struct psti_pli_wave_pair pair = psti_pli_wave_find_pair(
+        (struct psti_pli_wave_coded_pair){(uint8_t)token, (uint8_t)first, (uint8_t)second});
+    return (uint16_t)(pair.x | pair.y << 8);
+}
+
 static void fill_values_8(struct psti_pli_wave_values_8 *v)
 {
     for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++) {
         uint32_t g = psti_pli_wave_activities[token], n = psti_pli_wave_first_bits[token];
+        uint32_t n_second = psti_pli_wave_second_bits[token];
         v->n_bits[g] = (uint8_t)n;
         v->masks[g] = (uint8_t)((1u << n) - 1);
-        for (uint32_t bits = 0; bits < 1u << n; bits++) {
-            struct psti_pli_wave_pair pair = psti_pli_wave_find_pair(
-                (struct psti_pli_wave_coded_pair){(uint8_t)token, (uint8_t)bits, 0});
-            v->pairs[g][bits] = (uint16_t)(pair.x | pair.y << 8);
+        for (uint32_t first = 0; first < 1u << n; first++) {
+            v->pairs[g][first] = n_second > 0 ? (uint16_t)first : find_pair(token, first, 0);
+            for (uint32_t i = 0; n_second > 0 && i < 32 && token < PSTI_PLI_WAVE_ANY_PAIR; i++)
+                v->squares[token - PSTI_PLI_WAVE_FIRST_SQUARE][first][i] =
+                    find_pair(token, first, i);
         }
     }
 }

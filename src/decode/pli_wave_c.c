@@ -41,7 +41,7 @@ struct memory {
         };
         struct {
             _Alignas(64) uint8_t lines_8[LANES * LINE + READ_AHEAD];
-            _Alignas(64) int8_t residuals_8[MAX_STEPS][LANES];
+            _Alignas(64) uint8_t residuals_8[MAX_STEPS][LANES];
         };
     };
 };
@@ -62,12 +62,16 @@ struct wave {
     const struct psti_pli_wave_head *head;
     uint8_t (*tokens)[TOKEN_STRIDE]; /* [t]; -4..-1 are zeros */
     int16_t *residuals;              /* of 16 bits: [t][lane] */
-    int8_t (*residuals_8)[LANES];    /* two for each step of pairs */
+    uint8_t (*residuals_8)[LANES];   /* two for each step of pairs */
     struct bit_source bits;
     uint32_t lag;             /* steps from a lane to the next: 2, or 1 of pairs */
     uint32_t rows_of_band[2]; /* lanes with rows, in the first and second band of a plane */
     uint32_t columns[EDGE];   /* [t % band_steps()]: lanes with columns */
-    uint64_t spread[16][16];  /* see find_spread() */
+    /* Of the step that is decoded: lanes up to front_lane() are of plane `front`, the others of
+     * `rear` (NULL: outside the cylinder); those with rows. */
+    const struct psti_pli_wave_plane *front, *rear;
+    uint32_t front_rows, rear_rows;
+    uint64_t spread[16][16]; /* see find_spread() */
 };
 
 #define ONES_16 0x0001000100010001ull /* 1 in each of four lanes */
@@ -80,21 +84,23 @@ static uint32_t front_lane(const struct wave *w, uint32_t t)
     return t % band_steps(w) >> (w->lag - 1);
 }
 
-static const struct psti_pli_wave_plane *plane_of(const struct wave *w, uint32_t band)
-{
-    return psti_pli_wave_plane_of(w->head, band);
-}
-
 /* Lanes of a band that have rows. `band` may be outside the cylinder. */
 static uint32_t band_rows(const struct wave *w, uint32_t band)
 {
     return band < w->head->n_bands ? w->rows_of_band[band & (w->head->bands_per_plane - 1)] : 0;
 }
+/* Before the first step of each band. */
+static void open_band(struct wave *w, uint32_t band)
+{
+    w->front = psti_pli_wave_plane_of(w->head, band);
+    w->rear = psti_pli_wave_plane_of(w->head, band - 1);
+    w->front_rows = band_rows(w, band);
+    w->rear_rows = band_rows(w, band - 1);
+}
 static uint32_t active_lanes(const struct wave *w, uint32_t t)
 {
-    uint32_t front = (uint32_t)((2ull << front_lane(w, t)) - 1), band = band_at(w, t);
-    return w->columns[t % band_steps(w)] &
-           ((band_rows(w, band) & front) | (band_rows(w, band - 1) & ~front));
+    uint32_t front = (uint32_t)((2ull << front_lane(w, t)) - 1);
+    return w->columns[t % band_steps(w)] & ((w->front_rows & front) | (w->rear_rows & ~front));
 }
 
 static void find_lanes(struct wave *w)
@@ -192,13 +198,11 @@ static void plane_energies(const struct wave *w, uint32_t t,
 
 static void all_energies(const struct wave *w, uint32_t t, uint8_t *energies)
 {
-    const struct psti_pli_wave_plane *front = plane_of(w, band_at(w, t));
-    const struct psti_pli_wave_plane *rear = plane_of(w, band_at(w, t) - 1);
-    if (rear)
-        plane_energies(w, t, rear, energies);
-    if (front && front != rear) {
+    if (w->rear)
+        plane_energies(w, t, w->rear, energies);
+    if (w->front && w->front != w->rear) {
         uint8_t own[LANES];
-        plane_energies(w, t, front, own);
+        plane_energies(w, t, w->front, own);
         memcpy(energies, own, front_lane(w, t) + 1);
     }
 }
@@ -250,25 +254,20 @@ static const uint8_t *decode_step_16(const struct wave *w,
     return words.at + 2 * words.n_taken;
 }
 
-/* Which states lack a byte, a bit each. */
-static inline uint32_t empty_lanes(const uint16_t *x)
+/* States that lack a byte take the next ones, lanes in ascending order: room is made for all of
+ * `lanes` alike, then the bytes are put there. */
+static inline const uint8_t *fill_states(uint16_t *x, uint32_t lanes, const uint8_t *words)
 {
     _Alignas(16) uint8_t empty[LANES];
-    uint32_t lanes = 0;
+    uint32_t filled = 0;
     for (uint32_t l = 0; l < LANES; l++)
         empty[l] = x[l] < 256;
+    for (uint32_t l = 0; l < LANES; l++)
+        x[l] = (uint16_t)(x[l] < 256 ? x[l] << 8 : x[l]);
     for (uint32_t l = 0; l < LANES; l += 8)
-        lanes |= (uint32_t)((psti_load_u64(empty + l) * 0x0102040810204080) >> 56) << l;
-    return lanes;
-}
-
-/* Bytes of the lanes in ascending order. */
-static inline const uint8_t *fill_lanes(uint16_t *x, uint32_t lanes, const uint8_t *words)
-{
-    for (; lanes != 0; lanes &= lanes - 1) {
-        uint32_t l = (uint32_t)__builtin_ctz(lanes);
-        x[l] = (uint16_t)(x[l] << 8 | *words++);
-    }
+        filled |= (uint32_t)((psti_load_u64(empty + l) * 0x0102040810204080) >> 56) << l;
+    for (filled &= lanes; filled != 0; filled &= filled - 1)
+        x[__builtin_ctz(filled)] |= *words++;
     return words;
 }
 
@@ -310,7 +309,7 @@ static const uint8_t *decode_step_8(const struct wave *w, const struct psti_pli_
     if (active == UINT32_MAX) {
         for (uint32_t l = 0; l < LANES; l += 8)
             decode_eight(tables, energies + l, x + l, activities + l);
-        return fill_lanes(x, empty_lanes(x), words);
+        return fill_states(x, UINT32_MAX, words);
     }
     memset(activities, 0, LANES);
     for (uint32_t left = active; left != 0; left &= left - 1) {
@@ -318,7 +317,7 @@ static const uint8_t *decode_step_8(const struct wave *w, const struct psti_pli_
         uint16_t found = look_up(tables, energies[l], (uint8_t)x[l], activities + l);
         x[l] = (uint16_t)((found >> 8) * (x[l] >> 8) + (found & 255));
     }
-    return fill_lanes(x, empty_lanes(x) & active, words);
+    return fill_states(x, active, words);
 }
 
 /* Shows lanes 30 and 31 to lanes 0 and 1, unless those begin another plane. */
@@ -352,6 +351,8 @@ static enum pst_status decode_tokens(struct wave *w, const struct psti_pli_wave_
                 in_tail = true;
             }
         }
+        if (t % band_steps(w) == 0)
+            open_band(w, band_at(w, t));
         words = bits == 8 ? decode_step_8(w, tables, t, x, words)
                           : decode_step_16(w, tables, t, head->states, words);
         close_step(w, t);
@@ -484,58 +485,49 @@ static void find_residuals_16(struct wave *w)
 
 /* Pairs of four activities by the lowest of `bits`; returns how many of these. */
 static inline uint32_t find_four(const struct psti_pli_wave_values_8 *v, uint64_t bits,
-                                 const uint8_t *g, int8_t *x, int8_t *y)
+                                 const uint8_t *g, uint16_t *pairs)
 {
     uint32_t sum = 0;
     for (uint32_t i = 0; i < 4; i++) {
-        uint32_t n = v->n_bits[g[i]], pair = v->pairs[g[i]][bits & v->masks[g[i]]];
-        x[i] = (int8_t)pair;
-        y[i] = (int8_t)(pair >> 8);
+        uint32_t n = v->n_bits[g[i]];
+        pairs[i] = v->pairs[g[i]][bits & v->masks[g[i]]];
         bits >>= n;
         sum += n;
     }
     return sum;
 }
 
-/* Lanes of four whose tokens have a second part, 128 in a byte each. */
-static inline uint32_t squares_of(uint32_t four)
+/* Lanes of four whose tokens have a second part, a bit each. */
+static inline uint32_t square_lanes(uint32_t four)
 {
     enum { LEAST = 21 }; /* activity of PSTI_PLI_WAVE_FIRST_SQUARE */
-    return (four + (0x80 - LEAST) * 0x01010101u) & 0x80808080u;
-}
-
-/* What a step's tokens with a second part wait with until that is read. */
-struct squares {
-    uint32_t n;
-    uint8_t lanes[LANES], first[LANES];
-};
-
-static void note_squares(const struct psti_pli_wave_values_8 *v, uint64_t bits, const uint8_t *g,
-                         uint32_t lane, struct squares *squares)
-{
-    for (uint32_t i = 0; i < 4; i++) {
-        squares->lanes[squares->n] = (uint8_t)(lane + i);
-        squares->first[squares->n] = (uint8_t)(bits & v->masks[g[i]]);
-        squares->n += squares_of(g[i]) != 0;
-        bits >>= v->n_bits[g[i]];
-    }
+    uint32_t large = (four + (0x80 - LEAST) * 0x01010101u) & 0x80808080u;
+    return ((large >> 7) * 0x01020408u) >> 24;
 }
 
 /* Reads the second parts of a step from bit `at` on; returns where they end. */
-static uint64_t find_squares(const struct bit_source *b, uint64_t at, const uint8_t *g,
-                             const struct squares *squares, int8_t *x, int8_t *y)
+static uint64_t find_squares(const struct psti_pli_wave_values_8 *v, const struct bit_source *b,
+                             uint64_t at, const uint8_t *g, uint32_t lanes, uint16_t *pairs)
 {
-    for (uint32_t i = 0; i < squares->n; i++) {
-        uint32_t l = squares->lanes[i], token = psti_pli_wave_tokens_of[g[l] & 15];
-        uint32_t n = psti_pli_wave_second_bits[token];
-        uint8_t second = (uint8_t)(load_bits(b, at) & ((1u << n) - 1));
-        struct psti_pli_wave_pair pair = psti_pli_wave_find_pair(
-            (struct psti_pli_wave_coded_pair){(uint8_t)token, squares->first[i], second});
-        x[l] = (int8_t)pair.x;
-        y[l] = (int8_t)pair.y;
+    for (; lanes != 0; lanes &= lanes - 1) {
+        uint32_t l = (uint32_t)__builtin_ctz(lanes), first = pairs[l];
+        uint32_t token = psti_pli_wave_tokens_of[g[l] & 15], n = psti_pli_wave_second_bits[token];
+        uint32_t second = (uint32_t)load_bits(b, at) & ((1u << n) - 1);
         at += n;
+        if (token == PSTI_PLI_WAVE_ANY_PAIR)
+            pairs[l] = (uint16_t)(first | second << 8);
+        else
+            pairs[l] = v->squares[token - PSTI_PLI_WAVE_FIRST_SQUARE][first][second];
     }
     return at;
+}
+
+static void split(const uint16_t *restrict pairs, uint8_t *restrict x, uint8_t *restrict y)
+{
+    for (uint32_t l = 0; l < LANES; l++) {
+        x[l] = (uint8_t)pairs[l];
+        y[l] = (uint8_t)(pairs[l] >> 8);
+    }
 }
 
 /* Activities of all steps become residuals modulo 256, two rows for each. */
@@ -545,22 +537,17 @@ static void find_residuals_8(struct wave *w, const struct psti_pli_wave_values_8
     uint64_t at = 0;
     for (uint32_t t = 0; t < w->head->n_token_steps; t++) {
         const uint8_t *g = w->tokens[t] + TOKEN_PREFIX;
-        int8_t *x = w->residuals_8[2 * t], *y = w->residuals_8[2 * t + 1];
-        struct squares squares = {0};
+        _Alignas(16) uint16_t pairs[LANES] = {0};
+        uint32_t squares = 0;
         for (uint32_t l = 0; l < LANES; l += 4) {
             uint32_t four = psti_load_u32(g + l);
-            if (four == 0) {
-                memset(x + l, 0, 4);
-                memset(y + l, 0, 4);
+            if (four == 0)
                 continue;
-            }
-            uint64_t bits = load_bits(&b, at);
-            at += find_four(values, bits, g + l, x + l, y + l);
-            if (squares_of(four) != 0)
-                note_squares(values, bits, g + l, l, &squares);
+            squares |= square_lanes(four) << l;
+            at += find_four(values, load_bits(&b, at), g + l, pairs + l);
         }
-        if (squares.n > 0)
-            at = find_squares(&b, at, g, &squares, x, y);
+        at = find_squares(values, &b, at, g, squares, pairs);
+        split(pairs, w->residuals_8[2 * t], w->residuals_8[2 * t + 1]);
     }
     w->bits.raw = at;
 }

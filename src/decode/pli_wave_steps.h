@@ -17,7 +17,7 @@ void psti_pli_wave_steps(const struct psti_pli_unit *unit, const struct psti_pli
 /* 8 bits. Residuals ([t][lane]) -> samples of the coded planes
  * (lane l's of step t at l * LINE + t). */
 void psti_pli_wave_steps_8(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head,
-                           int8_t (*residuals)[PSTI_PLI_LANES], uint8_t *lines);
+                           uint8_t (*residuals)[PSTI_PLI_LANES], uint8_t *lines);
 
 /* What both have in common. */
 

@@ -25,7 +25,7 @@ enum {
 struct steps {
     const struct psti_pli_unit *unit;
     const struct psti_pli_wave_head *head;
-    int8_t (*residuals)[LANES]; /* [t][lane] */
+    uint8_t (*residuals)[LANES]; /* [t][lane] */
     struct psti_pli_wave_lanes lanes;
     /* Samples of the last steps, as lanes; [-2], [-1] of a row hold what lanes 0 and 1 find above.
      */
@@ -57,7 +57,7 @@ static const int8_t *residuals_of(const struct steps *s, uint32_t t,
 {
     uint32_t delta = EDGE * s->head->bands_per_plane;
     uint32_t back = delta * (uint32_t)(plane - s->head->planes - index);
-    return index < 0 || t < back ? no_residuals : s->residuals[t - back];
+    return index < 0 || t < back ? no_residuals : (const int8_t *)s->residuals[t - back];
 }
 
 /* -- Neighbours of lane i's sample, as 5.3 states them -- */
@@ -197,7 +197,7 @@ static void find_view(struct steps *s, uint32_t t, struct view *view)
     view->last = one_lane + edges.last;
     view->row0 = one_lane + edges.row0;
     view->row1 = one_lane + edges.row1;
-    view->own = s->residuals[t];
+    view->own = (const int8_t *)s->residuals[t];
 }
 
 /* Step t: lanes up to the front lane are in a band of `front`, the others in one of `rear`. */
@@ -257,7 +257,7 @@ static void turn_steps(struct steps *s, uint32_t t, uint8_t *lines)
 }
 
 void psti_pli_wave_steps_8(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head,
-                           int8_t (*residuals)[PSTI_PLI_LANES], uint8_t *lines)
+                           uint8_t (*residuals)[PSTI_PLI_LANES], uint8_t *lines)
 {
     struct steps s = {.unit = unit, .head = head, .residuals = residuals};
     bool has_filters = false;
