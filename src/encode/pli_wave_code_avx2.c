@@ -40,20 +40,22 @@ INLINE void transpose(const uint16_t *in, size_t skew, uint16_t *out)
     }
 }
 
-/* Lanes 8 g .. 8 g + 7 have nothing before step 16 g, nor from 16 g + 64 n_bands + 14 on. */
-TARGET void psti_wave_find_slots_avx2(const uint16_t *streams, uint32_t n_bands, uint16_t none_,
-                                      uint16_t *slots)
+/* Lanes 8 g .. 8 g + 7 have nothing before step 8 g lag, nor 7 lag steps behind a row's records. */
+TARGET void psti_wave_find_slots_avx2(uint32_t bits, const uint16_t *streams, uint32_t n_bands,
+                                      uint16_t none_, uint16_t *slots)
 {
-    const size_t stride = psti_wave_stride(n_bands), n_steps = 64 * (size_t)n_bands + 62;
+    const size_t lag = psti_wave_lag(bits), stride = psti_wave_stride(bits, n_bands);
+    const size_t n_steps = psti_wave_n_steps(bits, n_bands);
+    const size_t length = psti_wave_columns(bits) * (size_t)n_bands + lag * GROUP;
     const __m128i none = _mm_set1_epi16((int16_t)none_);
     for (size_t g = 0; g < LANES / GROUP; g++) {
         const uint16_t *in = streams + g * GROUP * stride + PSTI_WAVE_STREAM_PAD;
         uint16_t *out = slots + g * GROUP;
-        size_t t = 0, begin = 2 * g * GROUP, end = begin + 64 * (size_t)n_bands + 16;
+        size_t t = 0, begin = lag * g * GROUP, end = begin + length;
         for (; t < begin; t++)
             _mm_storeu_si128((__m128i *)(out + t * LANES), none);
         for (; t < end; t += BLOCK)
-            transpose(in + (t - begin), stride - 2, out + t * LANES);
+            transpose(in + (t - begin), stride - lag, out + t * LANES);
         for (; t < n_steps; t++)
             _mm_storeu_si128((__m128i *)(out + t * LANES), none);
     }
@@ -105,26 +107,43 @@ INLINE void put_masked(struct writer *w, const uint64_t *values, const uint64_t 
     }
 }
 
-TARGET size_t psti_wave_write_bits_avx2(uint16_t *slots, uint32_t n_steps, uint8_t *bits)
+/* By token: as many bits set as R or S has. */
+INLINE __m256i load_masks(const uint8_t *n_bits)
 {
-    /* By token: as many bits set as it has bits. */
-    const __m256i masks_of = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(0, 1, 1, 3, 7, 15, 31, -1, 0, 0, 0, 0, 0, 0, 0, 0));
-    const __m256i index = _mm256_set1_epi16(UINT8_MAX), token = _mm256_set1_epi8(15);
+    _Alignas(16) uint8_t masks[PSTI_PLI_N_TOKENS_8];
+    for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS_8; i++)
+        masks[i] = (uint8_t)((1u << n_bits[i]) - 1);
+    return _mm256_broadcastsi128_si256(_mm_load_si128((const __m128i *)masks));
+}
+
+INLINE void put_step(struct writer *w, __m256i values, __m256i masks)
+{
+    uint64_t v[4], m[4];
+    _mm256_storeu_si256((__m256i *)v, values);
+    _mm256_storeu_si256((__m256i *)m, masks);
+    put_masked(w, v, m);
+    put_masked(w, v + 2, m + 2);
+}
+
+TARGET size_t psti_wave_write_bits_avx2(const uint16_t *indices, const uint16_t *values,
+                                        uint32_t n_steps, uint8_t *bits)
+{
+    const __m256i first = load_masks(psti_pli_wave_first_bits);
+    const __m256i second = load_masks(psti_pli_wave_second_bits);
+    const __m256i token = _mm256_set1_epi16(PSTI_PLI_N_TOKENS_8 - 1);
+    const __m256i low = _mm256_set1_epi16(UINT8_MAX);
     struct writer w = {.bytes = bits};
-    uint8_t *indices = (uint8_t *)slots;
     for (size_t i = 0; i < (size_t)n_steps * LANES; i += LANES) {
-        uint64_t values[4], masks[4];
-        __m256i a = _mm256_loadu_si256((const __m256i *)(slots + i));
-        __m256i b = _mm256_loadu_si256((const __m256i *)(slots + i + 16));
-        __m256i of_step = narrow(_mm256_and_si256(a, index), _mm256_and_si256(b, index));
-        __m256i mask = _mm256_shuffle_epi8(masks_of, _mm256_and_si256(of_step, token));
-        _mm256_storeu_si256((__m256i *)values,
-                            narrow(_mm256_srli_epi16(a, 8), _mm256_srli_epi16(b, 8)));
-        _mm256_storeu_si256((__m256i *)masks, mask);
-        _mm256_storeu_si256((__m256i *)(indices + i), of_step);
-        put_masked(&w, values, masks);
-        put_masked(&w, values + 2, masks + 2);
+        __m256i a = _mm256_loadu_si256((const __m256i *)(indices + i));
+        __m256i b = _mm256_loadu_si256((const __m256i *)(indices + i + 16));
+        __m256i tokens = narrow(_mm256_and_si256(a, token), _mm256_and_si256(b, token));
+        __m256i of_second = _mm256_shuffle_epi8(second, tokens);
+        a = _mm256_loadu_si256((const __m256i *)(values + i));
+        b = _mm256_loadu_si256((const __m256i *)(values + i + 16));
+        put_step(&w, narrow(_mm256_and_si256(a, low), _mm256_and_si256(b, low)),
+                 _mm256_shuffle_epi8(first, tokens));
+        if (!_mm256_testz_si256(of_second, of_second))
+            put_step(&w, narrow(_mm256_srli_epi16(a, 8), _mm256_srli_epi16(b, 8)), of_second);
     }
     return (size_t)(w.bytes - bits) + (w.n > 0);
 }
@@ -174,7 +193,7 @@ TARGET size_t psti_wave_write_bits16_avx2(const uint16_t *indices, const uint16_
 struct codes_8 {
     __m256i reciprocal, scale, third, fields;
 };
-INLINE struct codes_8 load_codes(const uint8_t *i, const uint64_t *codes)
+INLINE struct codes_8 load_codes(const uint16_t *i, const uint64_t *codes)
 {
     __m256i v[4], lower[2], upper[2];
     for (uint32_t k = 0; k < 4; k++)
@@ -226,8 +245,9 @@ INLINE uint8_t *put_words(__m256i words, __m256i full, uint8_t *end)
     return end;
 }
 
-TARGET uint8_t *psti_wave_code_avx2(const uint8_t *indices, uint32_t n_steps, const uint64_t *codes,
-                                    const void *ahead, uint32_t *states, uint8_t *end)
+TARGET uint8_t *psti_wave_code_avx2(const uint16_t *indices, uint32_t n_steps,
+                                    const uint64_t *codes, const void *ahead, uint32_t *states,
+                                    uint8_t *end)
 {
     const __m256i low = _mm256_set1_epi16(UINT8_MAX);
     uint16_t narrowed[LANES];
@@ -236,9 +256,11 @@ TARGET uint8_t *psti_wave_code_avx2(const uint8_t *indices, uint32_t n_steps, co
     __m256i a = _mm256_loadu_si256((const __m256i *)narrowed);
     __m256i b = _mm256_loadu_si256((const __m256i *)(narrowed + 16));
     for (uint32_t t = n_steps; t-- > 0;) {
-        const uint8_t *step = indices + (size_t)t * LANES;
+        const uint16_t *step = indices + (size_t)t * LANES;
+        const char *lines = (const char *)ahead + 2 * (size_t)t * LINE_NBYTES;
         __m256i a_full, b_full;
-        _mm_prefetch((const char *)ahead + (size_t)t * LINE_NBYTES, _MM_HINT_T1);
+        _mm_prefetch(lines, _MM_HINT_T1);
+        _mm_prefetch(lines + LINE_NBYTES, _MM_HINT_T1);
         __m256i words = narrow(_mm256_and_si256(a, low), _mm256_and_si256(b, low));
         struct codes_8 of_a = load_codes(step, codes), of_b = load_codes(step + 16, codes);
         a = take_sixteen(&of_a, a, &a_full);

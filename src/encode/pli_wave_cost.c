@@ -10,41 +10,66 @@
 
 enum { EDGE = PSTI_WAVE_EDGE, BLOCK = PSTI_WAVE_BLOCK };
 
-/* Energies of 16 samples from (y, x) on; those beyond the unit mean nothing. */
-static inline __attribute__((always_inline)) void energies_of(const struct psti_wave_work *work,
-                                                              uint32_t plane,
-                                                              enum psti_pli_energy kind,
-                                                              uint32_t bits, uint32_t y, uint32_t x,
-                                                              uint8_t *restrict energies)
+/* Activities of a place, in their padded rows. */
+static const uint8_t *activities_at(const struct psti_wave_work *work, uint32_t plane, uint32_t y,
+                                    uint32_t column)
 {
-    enum { S = PSTI_WAVE_PADDED };
-    const uint8_t *g = work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD + x;
-    const uint8_t *g0 = work->padded[0][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD + x;
-    const uint8_t *g1 = work->padded[1][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD + x;
-    for (int i = 0; i < BLOCK; i++)
-        energies[i] = psti_pli_wave_energy(kind, bits, g[i - 1], g[i - S], g[i - S - 1],
-                                           g[i - S + 1], g[i - 2 * S], g[i - 2], g0[i], g1[i]);
+    return work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD + column;
 }
 
-/* Of samples (y, x) .. (y, x + n - 1) of a plane, n at most 16. */
-static uint32_t cost_row(const struct psti_wave_work *work, uint32_t plane,
-                         enum psti_pli_energy kind, uint32_t bits, uint32_t y, uint32_t x,
-                         uint32_t n)
+/* Energies of 8 pairs; those beyond the unit mean nothing. */
+static void pair_energies(const uint8_t *g, const uint8_t *z, uint8_t *restrict energies)
 {
-    const uint8_t *g = work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD + x;
-    const uint8_t *bucket = psti_pli_wave_bucket[bits == 16];
-    uint8_t energies[BLOCK];
+    enum { S = PSTI_WAVE_PADDED };
+    for (int i = 0; i < BLOCK / 2; i++)
+        energies[i] = psti_pli_wave_pair_energy(g[i - 1], g[i - S], g[i - S - 1], g[i - 2 * S],
+                                                g[i - 2 * S + 1], z[i]);
+}
+
+/* Of 16 samples of 16 bits. */
+static void energies_16(enum psti_pli_energy kind, const uint8_t *g, const uint8_t *g0,
+                        const uint8_t *g1, uint8_t *restrict energies)
+{
+    enum { S = PSTI_WAVE_PADDED };
+    for (int i = 0; i < BLOCK; i++)
+        energies[i] = psti_pli_wave_energy(kind, g[i - 1], g[i - S], g[i - S - 1], g[i - S + 1],
+                                           g[i - 2 * S], g[i - 2], g0[i], g1[i]);
+}
+
+/* A block of a plane, cut at the unit's edge. Columns are of tokens. */
+struct block {
+    uint32_t y, column, height, columns;
+};
+static struct block block_at(const struct psti_pli_source *source, uint32_t y, uint32_t x)
+{
+    uint32_t per_token = EDGE / psti_wave_columns(source->bits);
+    uint32_t height = source->height - y, width = source->width - x;
+    height = height < BLOCK ? height : BLOCK;
+    width = width < BLOCK ? width : BLOCK;
+    return (struct block){.y = y,
+                          .column = x / per_token,
+                          .height = height,
+                          .columns = (width + per_token - 1) / per_token};
+}
+
+static uint32_t cost_block(const struct psti_pli_source *source, uint32_t plane,
+                           enum psti_pli_energy kind, const struct block *b,
+                           const struct psti_wave_work *work)
+{
+    const uint8_t *bucket = psti_pli_wave_bucket[source->bits == 16];
     uint32_t sum = 0;
-    if (bits == 16)
-        energies_of(work, plane, kind, 16, y, x, energies);
-    else if (kind == PSTI_PLI_ENERGY_FIRST)
-        energies_of(work, plane, PSTI_PLI_ENERGY_FIRST, 8, y, x, energies);
-    else if (kind == PSTI_PLI_ENERGY_SECOND)
-        energies_of(work, plane, PSTI_PLI_ENERGY_SECOND, 8, y, x, energies);
-    else
-        energies_of(work, plane, PSTI_PLI_ENERGY_THIRD, 8, y, x, energies);
-    for (uint32_t i = 0; i < n; i++)
-        sum += work->costs[bucket[energies[i]]][g[i]];
+    for (uint32_t y = b->y; y < b->y + b->height; y++) {
+        const uint8_t *g = activities_at(work, plane, y, b->column);
+        const uint8_t *g0 = activities_at(work, 0, y, b->column);
+        const uint8_t *g1 = activities_at(work, 1, y, b->column);
+        uint8_t energies[BLOCK];
+        if (source->bits == 8)
+            pair_energies(g, kind == PSTI_PLI_ENERGY_THIRD ? g1 : g - 2, energies);
+        else
+            energies_16(kind, g, g0, g1, energies);
+        for (uint32_t i = 0; i < b->columns; i++)
+            sum += work->costs[bucket[energies[i]]][g[i]];
+    }
     return sum;
 }
 
@@ -52,11 +77,9 @@ static void set_activities(const struct psti_pli_source *source, uint32_t plane,
                            const int16_t *residuals, struct psti_wave_work *work)
 {
     memset(work->padded[plane], 0, sizeof work->padded[plane]);
-    for (uint32_t y = 0; y < source->height; y++) {
-        uint8_t g[EDGE];
-        psti_wave_find_activities(source->bits, residuals + (size_t)y * EDGE, g);
-        memcpy(work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD, g, source->width);
-    }
+    for (uint32_t y = 0; y < source->height; y++)
+        psti_wave_find_activities(source->bits, residuals + (size_t)y * EDGE, source->width,
+                                  work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD);
 }
 
 uint64_t psti_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
@@ -65,17 +88,13 @@ uint64_t psti_wave_cost_plane(const struct psti_pli_source *source, uint32_t pla
 {
     uint64_t sum = 0;
     set_activities(source, plane, residuals, work);
-    for (uint32_t y = 0; y < source->height; y++)
-        for (uint32_t x = 0; x < source->width; x += BLOCK)
-            sum += cost_row(work, plane, kind, source->bits, y, x,
-                            source->width - x < BLOCK ? source->width - x : BLOCK);
+    for (uint32_t y = 0; y < source->height; y += BLOCK)
+        for (uint32_t x = 0; x < source->width; x += BLOCK) {
+            struct block b = block_at(source, y, x);
+            sum += cost_block(source, plane, kind, &b, work);
+        }
     return sum;
 }
-
-/* A block of a plane, cut at the unit's edge. */
-struct block {
-    uint32_t y, x, height, width;
-};
 
 /* Puts a filter's activities where the block is and says what they cost. Those of the blocks to the
  * right and below change with it, but are not counted: they are about to be chosen. */
@@ -83,14 +102,11 @@ static uint32_t try_filter(const struct psti_pli_source *source, uint32_t plane,
                            enum psti_pli_energy kind, const struct block *b, uint32_t number,
                            struct psti_wave_work *work)
 {
-    uint32_t sum = 0;
     for (uint32_t y = 0; y < b->height; y++) {
-        uint8_t *to = work->padded[plane][PSTI_WAVE_PAD_ROWS + b->y + y] + PSTI_WAVE_PAD + b->x;
-        memcpy(to, work->filtered_g[number] + (size_t)y * EDGE + b->x, b->width);
+        uint8_t *to = work->padded[plane][PSTI_WAVE_PAD_ROWS + b->y + y] + PSTI_WAVE_PAD;
+        memcpy(to + b->column, work->filtered_g[number] + (size_t)y * EDGE + b->column, b->columns);
     }
-    for (uint32_t y = 0; y < b->height; y++)
-        sum += cost_row(work, plane, kind, source->bits, b->y + y, b->x, b->width);
-    return sum;
+    return cost_block(source, plane, kind, b, work);
 }
 
 static uint8_t choose(const struct psti_pli_source *source, uint32_t plane,
@@ -124,12 +140,12 @@ void psti_wave_refine(const struct psti_pli_source *source, uint32_t plane,
             struct psti_wave_candidate c = psti_wave_filter(list, number);
             rows->find_residuals(work, &c, n_rows, g + at, r + at, work->filtered[number]);
             for (size_t k = 0; k < (size_t)n_rows * EDGE; k += EDGE)
-                psti_wave_find_activities(source->bits, work->filtered[number] + k,
+                psti_wave_find_activities(source->bits, work->filtered[number] + k, source->width,
                                           work->filtered_g[number] + k);
         }
         for (uint32_t i = 0; i < columns; i++) {
-            uint32_t x = i * BLOCK, width = source->width - x < BLOCK ? source->width - x : BLOCK;
-            struct block b = {.y = y, .x = x, .height = n_rows, .width = width};
+            uint32_t x = i * BLOCK;
+            struct block b = block_at(source, y, x);
             uint8_t number = choose(source, plane, kind, &b, work);
             filters[(y / BLOCK) * columns + i] = number;
             for (uint32_t k = 0; k < n_rows; k++)

@@ -55,66 +55,45 @@ struct unit {
     uint32_t n;    /* records ordered */
 };
 
-/* Index and value of a record of 8 bits, as those of 16 bits have them. */
-static inline uint32_t widen(uint32_t record)
+/* Step t takes from lane l the record t - lag * l of its stream: before and behind are none. */
+static inline __attribute__((always_inline)) void put_in_order(struct unit *u, uint32_t bits)
 {
-    uint32_t token = record % (1u << PSTI_WAVE_TOKEN_BITS_8);
-    uint32_t context = record >> PSTI_WAVE_TOKEN_BITS_8 & (PSTI_PLI_N_CONTEXTS - 1);
-    return token | context << PSTI_WAVE_TOKEN_BITS |
-           record >> PSTI_WAVE_INDEX_BITS_8 << PSTI_WAVE_RAW_SHIFT;
-}
-
-/* Step t takes from lane l the record t - 2 l of its stream: before and behind are none. */
-static void find_order_8(struct unit *u)
-{
-    uint32_t stride = psti_wave_stride(u->n_bands), length = PSTI_WAVE_EDGE * u->n_bands, n = 0;
-    const uint16_t *streams = u->plan->streams + PSTI_WAVE_STREAM_PAD;
-    for (uint32_t t = 0; t < u->n_steps; t++) {
-        uint32_t begin = t < length ? 0 : (t - length) / 2 + 1, end = t / 2 + 1;
-        for (uint32_t l = begin; l < (end < LANES ? end : LANES); l++) {
-            uint32_t record = streams[l * stride + t - 2 * l];
-            u->work->order.ordered[n] = widen(record) | l << LANE_SHIFT;
-            n += record != PSTI_WAVE_NONE_8;
-        }
-    }
-    u->n = n;
-}
-
-static void find_order_16(struct unit *u)
-{
-    uint32_t stride = psti_wave_stride(u->n_bands), length = PSTI_WAVE_EDGE * u->n_bands, n = 0;
+    const uint32_t lag = psti_wave_lag(bits), none = psti_wave_none(bits);
+    uint32_t stride = psti_wave_stride(bits, u->n_bands), n = 0;
+    uint32_t length = psti_wave_columns(bits) * u->n_bands;
     const uint16_t *indices = u->plan->streams + PSTI_WAVE_STREAM_PAD;
-    const uint16_t *values = indices + psti_wave_n_records(u->n_bands);
+    const uint16_t *values = indices + psti_wave_n_records(bits, u->n_bands);
     for (uint32_t t = 0; t < u->n_steps; t++) {
-        uint32_t begin = t < length ? 0 : (t - length) / 2 + 1, end = t / 2 + 1;
+        uint32_t begin = t < length ? 0 : (t - length) / lag + 1, end = t / lag + 1;
         for (uint32_t l = begin; l < (end < LANES ? end : LANES); l++) {
-            size_t at = (size_t)l * stride + t - 2 * l;
-            uint32_t value = (uint32_t)values[at] << PSTI_WAVE_RAW_SHIFT;
+            size_t at = (size_t)l * stride + t - lag * l;
+            uint32_t value = (uint32_t)values[at] << PSTI_WAVE_VALUE_SHIFT;
             u->work->order.ordered[n] = indices[at] | l << LANE_SHIFT | value;
-            n += indices[at] != PSTI_WAVE_NONE_16;
+            n += indices[at] != none;
         }
+        if (bits == 8)
+            u->work->step_ends[t] = n;
     }
     u->n = n;
 }
 
 static void find_order(struct unit *u)
 {
+    uint32_t bits = u->source->bits;
 #if defined(__x86_64__)
     if (u->in_slots) {
-        bool wide = u->source->bits == 16;
         const uint16_t *streams = u->plan->streams;
-        psti_wave_find_slots_avx2(streams, u->n_bands, wide ? PSTI_WAVE_NONE_16 : PSTI_WAVE_NONE_8,
+        psti_wave_find_slots_avx2(bits, streams, u->n_bands, psti_wave_none(bits),
                                   u->work->order.slots);
-        if (wide)
-            psti_wave_find_slots_avx2(streams + psti_wave_n_records(u->n_bands), u->n_bands, 0,
-                                      u->work->order.values);
+        psti_wave_find_slots_avx2(bits, streams + psti_wave_n_records(bits, u->n_bands), u->n_bands,
+                                  0, u->work->order.values);
         return;
     }
 #endif
-    if (u->source->bits == 8)
-        find_order_8(u);
+    if (bits == 8)
+        put_in_order(u, 8);
     else
-        find_order_16(u);
+        put_in_order(u, 16);
 }
 
 /* Signs of all samples, and those with raw bits; returns how many of these there are. */
@@ -137,15 +116,23 @@ static uint32_t scan(struct psti_wave_work *work, uint32_t n)
     return n_large;
 }
 
-/* Of each token its sign and raw bits. */
+/* Of each step R of all tokens, then S. */
 static size_t write_bits_8(const struct unit *u)
 {
     const uint32_t *ordered = u->work->order.ordered;
     struct writer w = {.bytes = u->work->bits};
-    for (uint32_t i = 0; i < u->n; i++) {
-        uint32_t token = ordered[i] % PSTI_WAVE_TOKEN_MAX;
-        put_bits(&w, ordered[i] >> PSTI_WAVE_RAW_SHIFT,
-                 psti_pli_wave_raw_bits_8[token] + (token > 0));
+    for (uint32_t t = 0, i = 0; t < u->n_steps; t++) {
+        uint32_t squares[LANES], n = 0, end = u->work->step_ends[t];
+        for (; i < end; i++) {
+            uint32_t token = ordered[i] % PSTI_PLI_N_TOKENS_8;
+            put_bits(&w, ordered[i] >> PSTI_WAVE_VALUE_SHIFT & UINT8_MAX,
+                     psti_pli_wave_first_bits[token]);
+            squares[n] = ordered[i];
+            n += token >= PSTI_PLI_WAVE_FIRST_SQUARE;
+        }
+        for (uint32_t k = 0; k < n; k++)
+            put_bits(&w, squares[k] >> (PSTI_WAVE_VALUE_SHIFT + 8),
+                     psti_pli_wave_second_bits[squares[k] % PSTI_PLI_N_TOKENS_8]);
     }
     flush_bits(&w);
     return w.n;
@@ -160,7 +147,7 @@ static size_t write_bits_16(const struct unit *u)
     for (uint32_t i = 0; i < (u->n + 31) / 32; i++)
         put_bits(&w, work->signs[i].bits, work->signs[i].n);
     for (uint32_t i = 0; i < n_large; i++)
-        put_bits(&w, work->large[i] >> PSTI_WAVE_RAW_SHIFT & PSTI_WAVE_RAW_MASK,
+        put_bits(&w, work->large[i] >> PSTI_WAVE_VALUE_SHIFT & PSTI_WAVE_RAW_MASK,
                  psti_pli_wave_raw_bits(work->large[i] % PSTI_WAVE_TOKEN_MAX));
     flush_bits(&w);
     return w.n;
@@ -172,7 +159,8 @@ static size_t write_bits(const struct unit *u)
 #if defined(__x86_64__)
     struct psti_wave_work *work = u->work;
     if (u->in_slots && u->source->bits == 8)
-        return psti_wave_write_bits_avx2(work->order.slots, u->n_steps, work->bits);
+        return psti_wave_write_bits_avx2(work->order.slots, work->order.values, u->n_steps,
+                                         work->bits);
     if (u->in_slots)
         return psti_wave_write_bits16_avx2(work->order.slots, work->order.values, u->n_steps,
                                            work->bits);
@@ -214,8 +202,8 @@ static size_t code_tokens(const struct unit *u, const struct psti_pli_wave_codes
 #if defined(__x86_64__)
     const uint16_t *slots = u->work->order.slots;
     if (u->in_slots && u->source->bits == 8)
-        return (size_t)(end - psti_wave_code_avx2((const uint8_t *)slots, u->n_steps,
-                                                  codes->of_slots, u->next, states, end));
+        return (size_t)(end - psti_wave_code_avx2(slots, u->n_steps, codes->of_slots, u->next,
+                                                  states, end));
     if (u->in_slots)
         return (size_t)(end - psti_wave_code16_avx2(slots, u->n_steps, codes->of_slots, u->next,
                                                     states, end));
@@ -319,7 +307,7 @@ size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *pl
     memcpy(out, head, w.n);
     if (u.n_bands == 0)
         return w.n;
-    u.n_steps = PSTI_WAVE_EDGE * u.n_bands + 2 * (LANES - 1);
+    u.n_steps = psti_wave_n_steps(source->bits, u.n_bands);
     u.in_slots = (psti_cpu_features() & PSTI_CPU_AVX2) != 0;
     find_order(&u);
     size_t n = write_coded(&u, codes, out + w.n, capacity - w.n);

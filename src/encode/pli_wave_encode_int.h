@@ -40,23 +40,33 @@ struct psti_wave_plane_plan {
     uint16_t start;
     uint8_t filters[PSTI_PLI_WAVE_N_BLOCKS];
 };
-/* Samples as pass two codes them, the rows of each lane one after another: lane l's `stride`
- * records are PAD of no sample, its row of band 0, its row of band 1.., PAD of no sample. A row
- * takes 64; behind the unit's width and height are records of no sample. As many as the planes that
- * are coded need. */
+/* Tokens as pass two codes them, the rows of each lane one after another: lane l's `stride` records
+ * are PAD of no token, its row of band 0, its row of band 1.., PAD of no token. Behind the unit's
+ * width and height are records of no token. As many as the planes that are coded need: indices,
+ * then as many values. */
 struct psti_wave_plan {
     struct psti_wave_plane_plan planes[4];
-    /* 16 bits: indices, then as many values. */
     uint16_t streams[2 * PSTI_PLI_LANES *
                      (2 * PSTI_WAVE_STREAM_PAD + PSTI_WAVE_EDGE * PSTI_WAVE_BANDS_MAX)];
 };
-static inline uint32_t psti_wave_stride(uint32_t n_bands)
+/* Tokens in a row of 64 samples. */
+static inline uint32_t psti_wave_columns(uint32_t bits)
 {
-    return 2 * PSTI_WAVE_STREAM_PAD + PSTI_WAVE_EDGE * n_bands;
+    return bits == 8 ? PSTI_PLI_WAVE_PAIRS : PSTI_WAVE_EDGE;
 }
-static inline size_t psti_wave_n_records(uint32_t n_bands)
+static inline uint32_t psti_wave_stride(uint32_t bits, uint32_t n_bands)
 {
-    return (size_t)PSTI_PLI_LANES * psti_wave_stride(n_bands);
+    return 2 * PSTI_WAVE_STREAM_PAD + psti_wave_columns(bits) * n_bands;
+}
+static inline size_t psti_wave_n_records(uint32_t bits, uint32_t n_bands)
+{
+    return (size_t)PSTI_PLI_LANES * psti_wave_stride(bits, n_bands);
+}
+/* By how many steps a lane trails the one before. */
+static inline uint32_t psti_wave_lag(uint32_t bits) { return bits == 8 ? 1 : 2; }
+static inline uint32_t psti_wave_n_steps(uint32_t bits, uint32_t n_bands)
+{
+    return psti_wave_columns(bits) * n_bands + psti_wave_lag(bits) * (PSTI_PLI_LANES - 1);
 }
 /* Bands of a unit of that height: of a plane. */
 static inline uint32_t psti_wave_plane_bands(uint32_t height)
@@ -64,24 +74,24 @@ static inline uint32_t psti_wave_plane_bands(uint32_t height)
     return height <= PSTI_PLI_LANES ? 1 : 2;
 }
 
-/* A record. 8 bits: an index of a byte, that is, token, 4 bits, and context, 4; and a value of a
- * byte, sign and raw bits as they are written. 16 bits: an index, that is, token, 6 bits, and
- * context, 4; and a value, raw bits, 14, nothing, 1, and sign, 1. Where plain C has both in one
- * number the 6 bits between are the lane. The token NONE is no sample. */
+/* A record is an index, that is, token, 4 bits (16-bit samples: 6), and context, 4; and a value: R,
+ * 8 bits, and S, 8 (16: raw bits, 14, nothing, 1, and sign, 1). Where plain C has both in one
+ * number the 6 bits between are the lane. The index NONE is no token. */
 enum {
     PSTI_WAVE_TOKEN_BITS_8 = 4,
-    PSTI_WAVE_NONE_8 = PSTI_PLI_N_TOKENS_8,
-    PSTI_WAVE_INDEX_BITS_8 = 8,
+    PSTI_WAVE_NONE_8 = PSTI_PLI_N_CONTEXTS << PSTI_WAVE_TOKEN_BITS_8,
     PSTI_WAVE_NONE_16 = PSTI_WAVE_TOKEN_MAX - 1,
     PSTI_WAVE_INDEX_BITS = 10,
-    PSTI_WAVE_RAW_SHIFT = 16,
+    PSTI_WAVE_VALUE_SHIFT = 16,
     PSTI_WAVE_RAW_MASK = (1 << 14) - 1
 };
-static inline uint16_t psti_wave_record_8(uint32_t token, uint32_t context, uint32_t raw,
-                                          bool negative)
+static inline uint32_t psti_wave_token_bits(uint32_t bits)
 {
-    uint32_t value = (uint32_t)negative | raw << 1;
-    return (uint16_t)(token | context << PSTI_WAVE_TOKEN_BITS_8 | value << PSTI_WAVE_INDEX_BITS_8);
+    return bits == 8 ? PSTI_WAVE_TOKEN_BITS_8 : PSTI_WAVE_TOKEN_BITS;
+}
+static inline uint16_t psti_wave_none(uint32_t bits)
+{
+    return bits == 8 ? PSTI_WAVE_NONE_8 : PSTI_WAVE_NONE_16;
 }
 
 /* Neighbours of 16 rows of a plane, as section 5.3 states them. */
@@ -117,10 +127,10 @@ struct psti_wave_work {
     int16_t filtered[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
     uint8_t filtered_g[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
     uint16_t costs[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS];
-    /* Records in the order of tokens: 32 a step, with those of no sample; or, in plain C, index,
+    /* Records in the order of tokens: 32 a step, with those of no token; or, in plain C, index,
      * lane and value in one, without them. */
     _Alignas(64) union {
-        struct { /* `values`: of 16 bits */
+        struct {
             uint16_t slots[(PSTI_PLI_WAVE_MAX_STEPS + PSTI_WAVE_STEPS_SLACK) * PSTI_PLI_LANES];
             uint16_t values[(PSTI_PLI_WAVE_MAX_STEPS + PSTI_WAVE_STEPS_SLACK) * PSTI_PLI_LANES];
         };
@@ -128,6 +138,7 @@ struct psti_wave_work {
     } order;
     uint32_t large[4 * PSTI_WAVE_SAMPLES + 1]; /* 16 bits: of these, those with raw bits */
     struct psti_wave_signs signs[PSTI_PLI_WAVE_MAX_STEPS]; /* 16 bits */
+    uint32_t step_ends[PSTI_PLI_WAVE_MAX_PAIR_STEPS];      /* 8 bits: in order.ordered */
     uint16_t counts[4][PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX];
     /* One for each token, of 1 byte or 2; those before are written over. */
     _Alignas(16) uint8_t words[2 * (PSTI_WAVE_WORDS_SLACK + 4 * PSTI_WAVE_SAMPLES)];
@@ -196,8 +207,9 @@ extern const struct psti_wave_rows psti_wave_rows8_avx2, psti_wave_rows16_avx2;
 /* pli_wave_tokens.c: work->residuals -> the plan's streams. */
 void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_plan *plan,
                         struct psti_wave_work *work);
-/* Activities (docs/format-pli.md, 5.4) of a row of 64 residuals. */
-void psti_wave_find_activities(uint32_t bits, const int16_t *residuals, uint8_t *g);
+/* Activities (docs/format-pli.md, 5.4) of a row of 64 residuals, of which the unit has `width`: 0
+ * behind them. */
+void psti_wave_find_activities(uint32_t bits, const int16_t *residuals, uint32_t width, uint8_t *g);
 
 /* pli_wave_cost.c: what residuals cost by work->costs, in 1/16 bit. */
 /* Of a plane; leaves its activities in work->padded[plane], where planes before it have theirs. */
@@ -211,29 +223,25 @@ void psti_wave_refine(const struct psti_pli_source *source, uint32_t plane,
                       uint8_t *filters, int16_t *residuals, struct psti_wave_work *work);
 
 #if defined(__x86_64__)
-/* pli_wave_tokens_avx2.c: of 64 residuals; contexts; activities of tokens that their contexts lack,
- * by `lacks` of each context a bit a token, made the last (false: there are none); records from
- * activities in their padded rows, as far as `width`. */
-void psti_wave_find_activities_avx2(uint32_t bits, const int16_t *residuals, uint8_t *g);
-void psti_wave_find_contexts_avx2(enum psti_pli_energy kind, uint32_t bits, const uint8_t *g,
-                                  const uint8_t *g0, const uint8_t *g1, uint8_t *contexts);
-bool psti_wave_replace_lacking_avx2(const uint8_t *lacks, const uint8_t *contexts, uint8_t *g);
-void psti_wave_find_records_avx2(const int16_t *residuals, const uint8_t *g,
-                                 const uint8_t *contexts, uint32_t width, uint16_t *records);
+/* pli_wave_tokens_avx2.c: of 64 residuals of 16 bits; contexts; records from activities in their
+ * padded rows, as far as `width`. */
+void psti_wave_find_tokens16_avx2(const int16_t *residuals, uint8_t *tokens);
+void psti_wave_find_contexts16_avx2(enum psti_pli_energy kind, const uint8_t *g, const uint8_t *g0,
+                                    const uint8_t *g1, uint8_t *contexts);
 void psti_wave_find_records16_avx2(const int16_t *residuals, const uint8_t *tokens,
                                    const uint8_t *contexts, uint32_t width, uint16_t *indices,
                                    uint16_t *values);
 
-/* pli_wave_code_avx2.c: records of all steps, 32 a step, `none` where none are; signs and raw bits
- * of the steps, as bytes; words to before `end`, and the states. Slots of 16 bits are indices;
- * those of 8 bits become indices of a byte, 32 a step, when their bits are written. `ahead`: lines
- * that are fetched, one a step. */
-void psti_wave_find_slots_avx2(const uint16_t *streams, uint32_t n_bands, uint16_t none,
-                               uint16_t *slots);
-size_t psti_wave_write_bits_avx2(uint16_t *slots, uint32_t n_steps, uint8_t *bits);
+/* pli_wave_code_avx2.c: indices or values of all steps, 32 a step, `none` where none are; signs and
+ * raw bits of the steps, as bytes; words to before `end`, and the states. `ahead`: lines that are
+ * fetched, two a step (16 bits: one). */
+void psti_wave_find_slots_avx2(uint32_t bits, const uint16_t *streams, uint32_t n_bands,
+                               uint16_t none, uint16_t *slots);
+size_t psti_wave_write_bits_avx2(const uint16_t *indices, const uint16_t *values, uint32_t n_steps,
+                                 uint8_t *bits);
 size_t psti_wave_write_bits16_avx2(const uint16_t *indices, const uint16_t *values,
                                    uint32_t n_steps, uint8_t *bits);
-uint8_t *psti_wave_code_avx2(const uint8_t *indices, uint32_t n_steps, const uint64_t *codes,
+uint8_t *psti_wave_code_avx2(const uint16_t *indices, uint32_t n_steps, const uint64_t *codes,
                              const void *ahead, uint32_t *states, uint8_t *end);
 uint8_t *psti_wave_code16_avx2(const uint16_t *indices, uint32_t n_steps, const uint64_t *codes,
                                const void *ahead, uint32_t *states, uint8_t *end);
@@ -277,8 +285,8 @@ struct psti_wave_code {
 uint64_t psti_wave_slot_code(uint32_t freq, uint32_t first);
 uint64_t psti_wave_slot_code_8(uint32_t freq, uint32_t first);
 struct psti_pli_wave_codes {
-    struct psti_wave_code of[PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX]; /* context, token */
-    uint64_t of_slots[1 << PSTI_WAVE_INDEX_BITS]; /* of 8 bits 1 << PSTI_WAVE_INDEX_BITS_8 */
+    struct psti_wave_code of[1 << PSTI_WAVE_INDEX_BITS]; /* by index */
+    uint64_t of_slots[1 << PSTI_WAVE_INDEX_BITS];
     uint16_t costs[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS]; /* of an activity, in 1/16 bit */
 };
 

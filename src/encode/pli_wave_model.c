@@ -75,7 +75,7 @@ uint64_t psti_wave_slot_code_8(uint32_t freq, uint32_t first)
            (uint64_t)(PSTI_PLI_PROB_SUM_8 - freq) << 48 | (uint64_t)first << 56;
 }
 
-/* Of one context; NONE, the token of no sample, leaves a state as it is. */
+/* Of one context. */
 static void find_slot_codes_8(const uint16_t *freqs, uint64_t *codes)
 {
     uint32_t first = 0;
@@ -83,8 +83,8 @@ static void find_slot_codes_8(const uint16_t *freqs, uint64_t *codes)
         codes[i] = psti_wave_slot_code_8(freqs[i], first);
         first += freqs[i];
     }
-    codes[PSTI_WAVE_NONE_8] = psti_wave_slot_code_8(PSTI_PLI_PROB_SUM_8, 0);
 }
+/* NONE, the token of no sample, leaves a state as it is. */
 static void find_slot_codes_16(const uint16_t *freqs, uint64_t *codes)
 {
     uint32_t first = 0;
@@ -95,16 +95,17 @@ static void find_slot_codes_16(const uint16_t *freqs, uint64_t *codes)
     codes[PSTI_WAVE_NONE_16] = psti_wave_slot_code(PSTI_PLI_PROB_SUM, 0);
 }
 
-/* What tokens cost, with raw bits and sign; one that the table does not have as much as a rare one.
- */
+/* What tokens cost, with raw bits and sign; one that the table does not have as much as a rare one
+ * (8 bits: as what takes its place). */
 static void find_costs(const uint16_t *freqs, uint32_t bits, uint16_t *costs)
 {
     for (uint32_t i = 0; i < psti_pli_wave_n_tokens(bits); i++) {
-        uint32_t coded = bits == 8 && freqs[i] == 0 ? PSTI_PLI_N_TOKENS_8 - 1 : i;
+        uint32_t coded = bits == 8 && freqs[i] == 0 ? PSTI_PLI_WAVE_ANY_PAIR : i;
         uint32_t table = (psti_pli_wave_prob_bits(bits) << PSTI_WAVE_LOG2_SHIFT) -
                          psti_wave_log2(freqs[coded] > 0 ? freqs[coded] : 1);
         uint32_t raw =
-            (bits == 8 ? psti_pli_wave_raw_bits_8[coded] : psti_pli_wave_raw_bits(coded)) + (i > 0);
+            bits == 8 ? (uint32_t)psti_pli_wave_first_bits[coded] + psti_pli_wave_second_bits[coded]
+                      : psti_pli_wave_raw_bits(coded) + (i > 0);
         costs[bits == 8 ? psti_pli_wave_activities[i] : i] =
             (uint16_t)(((table * PSTI_WAVE_PRICE_UNIT) >> PSTI_WAVE_LOG2_SHIFT) +
                        raw * PSTI_WAVE_PRICE_UNIT);
@@ -141,12 +142,15 @@ size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t b
     }
     memcpy(block, printed, nbytes);
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
-        find_codes(freqs.f[c], bits, codes->of + (size_t)c * PSTI_WAVE_TOKEN_MAX);
+        size_t first = (size_t)c << psti_wave_token_bits(bits);
+        find_codes(freqs.f[c], bits, codes->of + first);
         find_costs(freqs.f[c], bits, codes->costs[c]);
         if (bits == 8)
-            find_slot_codes_8(freqs.f[c], codes->of_slots + ((size_t)c << PSTI_WAVE_TOKEN_BITS_8));
+            find_slot_codes_8(freqs.f[c], codes->of_slots + first);
         else
-            find_slot_codes_16(freqs.f[c], codes->of_slots + ((size_t)c << PSTI_WAVE_TOKEN_BITS));
+            find_slot_codes_16(freqs.f[c], codes->of_slots + first);
     }
+    if (bits == 8)
+        codes->of_slots[PSTI_WAVE_NONE_8] = psti_wave_slot_code_8(PSTI_PLI_PROB_SUM_8, 0);
     return nbytes;
 }

@@ -255,15 +255,14 @@ static void plan_plane(const struct choice *c, struct psti_wave_plane_plan *plan
 
 /* Neighbours often have the same token and context: tables for each of four, so that one addition
  * need not wait for the other's store. */
-static void count_records(const uint16_t *records, size_t n, uint32_t mask,
-                          struct psti_wave_work *work)
+static void count_indices(const uint16_t *indices, size_t n, struct psti_wave_work *work)
 {
     for (size_t i = 0; i < n; i += 4) { /* strides are */
-        uint64_t four = psti_load_u64(records + i);
-        work->counts[0][four & mask]++;
-        work->counts[1][four >> 16 & mask]++;
-        work->counts[2][four >> 32 & mask]++;
-        work->counts[3][four >> 48 & mask]++;
+        uint64_t four = psti_load_u64(indices + i);
+        work->counts[0][four & UINT16_MAX]++;
+        work->counts[1][four >> 16 & UINT16_MAX]++;
+        work->counts[2][four >> 32 & UINT16_MAX]++;
+        work->counts[3][four >> 48]++;
     }
 }
 
@@ -271,13 +270,12 @@ static void count(const struct psti_pli_source *source, const struct psti_wave_p
                   struct psti_wave_work *work, struct psti_pli_wave_counts *counts)
 {
     uint32_t n_bands = 0;
-    uint32_t log2 = source->bits == 8 ? PSTI_WAVE_TOKEN_BITS_8 : PSTI_WAVE_TOKEN_BITS;
+    uint32_t log2 = psti_wave_token_bits(source->bits);
     for (uint32_t p = 0; p < source->channels; p++)
         if (plan->planes[p].predictor != PSTI_PLI_PREDICT_CONSTANT)
             n_bands += psti_wave_plane_bands(source->height);
     memset(work->counts, 0, sizeof work->counts);
-    count_records(plan->streams, psti_wave_n_records(n_bands), (PSTI_PLI_N_CONTEXTS << log2) - 1,
-                  work);
+    count_indices(plan->streams, psti_wave_n_records(source->bits, n_bands), work);
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
         for (uint32_t i = 0; i < psti_pli_wave_n_tokens(source->bits); i++)
             for (uint32_t k = 0; k < 4; k++)
@@ -286,7 +284,7 @@ static void count(const struct psti_pli_source *source, const struct psti_wave_p
 
 size_t psti_pli_wave_plan_nbytes(uint8_t channels, uint8_t bits)
 {
-    size_t n = psti_wave_n_records(2u * channels) * (bits == 8 ? 1 : 2);
+    size_t n = 2 * psti_wave_n_records(bits, 2u * channels);
     return psti_round_up(offsetof(struct psti_wave_plan, streams) + n * sizeof(uint16_t),
                          _Alignof(struct psti_wave_plan));
 }

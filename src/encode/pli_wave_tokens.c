@@ -10,18 +10,19 @@
 
 #include <string.h>
 
-/* Of 64 residuals of 8 bits; the same as psti_pli_wave_token_8(), without branches. */
-static void activities_8(const int16_t *residuals, uint8_t *g)
+/* 32 pairs' activities and values. */
+static void code_pairs(const int16_t *residuals, uint8_t *g, uint16_t *values)
 {
-    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++) {
-        int16_t m = residuals[x] < 0 ? (int16_t)-residuals[x] : residuals[x];
-        int16_t direct = m < 3 ? m : 3;
-        g[x] = (uint8_t)(direct + 3 * (m > 4) + 6 * (m > 8) + 12 * (m > 16) + 5 * (m > 32));
+    for (uint32_t p = 0; p < PSTI_PLI_WAVE_PAIRS; p++) {
+        struct psti_pli_wave_coded_pair c =
+            psti_pli_wave_code_pair(residuals[2 * p], residuals[2 * p + 1]);
+        g[p] = psti_pli_wave_activities[c.token];
+        values[p] = (uint16_t)(c.first | c.second << 8);
     }
 }
 /* 16 bits: tokens. From 32 on a token follows exponent and first bit of the fraction of a float,
  * which holds m. */
-static void activities_16(const int16_t *residuals, uint8_t *g)
+static void tokens_16(const int16_t *residuals, uint8_t *g)
 {
     enum { FRACTION = 23, BIAS = 127, FIRST = 25 - 2 * 5 };
     for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++) {
@@ -36,30 +37,32 @@ static void activities_16(const int16_t *residuals, uint8_t *g)
     }
 }
 
-void psti_wave_find_activities(uint32_t bits, const int16_t *residuals, uint8_t *g)
+/* Of 8 bits, where the unit has `width` of the 64 residuals: 0 behind them. What the last pair
+ * lacks is 0. */
+static void find_pairs(int16_t *residuals, uint32_t width, uint8_t *g, uint16_t *values)
 {
-#if defined(__x86_64__)
-    if (psti_cpu_features() & PSTI_CPU_AVX2) {
-        psti_wave_find_activities_avx2(bits, residuals, g);
-        return;
-    }
-#endif
-    if (bits == 16)
-        activities_16(residuals, g);
-    else
-        activities_8(residuals, g);
+    if (width % 2)
+        residuals[width] = 0;
+    code_pairs(residuals, g, values);
+    memset(g + (width + 1) / 2, 0, PSTI_PLI_WAVE_PAIRS - (width + 1) / 2);
 }
 
-static void find_activities(const struct psti_pli_source *source, uint32_t plane,
-                            struct psti_wave_work *work)
+void psti_wave_find_activities(uint32_t bits, const int16_t *residuals, uint32_t width, uint8_t *g)
 {
-    memset(work->padded[plane], 0, sizeof work->padded[plane]);
-    for (uint32_t y = 0; y < source->height; y++) {
-        const int16_t *residuals = work->residuals[plane] + (size_t)y * PSTI_WAVE_EDGE;
-        uint8_t *g = work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
-        psti_wave_find_activities(source->bits, residuals, g);
-        memset(g + source->width, 0, PSTI_WAVE_EDGE - source->width);
+    if (bits == 8) {
+        int16_t row[PSTI_WAVE_EDGE];
+        uint16_t values[PSTI_PLI_WAVE_PAIRS];
+        memcpy(row, residuals, sizeof row);
+        find_pairs(row, width, g, values);
+        return;
     }
+#if defined(__x86_64__)
+    if (psti_cpu_features() & PSTI_CPU_AVX2)
+        psti_wave_find_tokens16_avx2(residuals, g);
+    else
+#endif
+        tokens_16(residuals, g);
+    memset(g + width, 0, PSTI_WAVE_EDGE - width);
 }
 
 /* Where a plane's records go, and what they are made of. */
@@ -68,70 +71,74 @@ struct target {
     struct psti_wave_work *work;
     uint32_t plane, first_band, stride;
     enum psti_pli_energy kind;
-    uint8_t lacks[PSTI_PLI_N_CONTEXTS]; /* 8 bits: what built-in tables lack, a token a bit */
+    /* 8 bits: the first context whose built-in table has a token, by its activity's lower half. */
+    uint8_t first_with[16];
 };
 
 static inline size_t place(const struct target *t, uint32_t y)
 {
     uint32_t band = t->first_band + y / PSTI_PLI_LANES;
     return (size_t)(y % PSTI_PLI_LANES) * t->stride + PSTI_WAVE_STREAM_PAD +
-           (size_t)band * PSTI_WAVE_EDGE;
+           (size_t)band * psti_wave_columns(t->source->bits);
 }
 
-static inline void find_energies(const struct target *t, enum psti_pli_energy kind, uint32_t bits,
-                                 uint32_t y, uint8_t *energies)
+static inline uint8_t *row_of(const struct target *t, uint32_t plane, uint32_t y)
+{
+    return t->work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
+}
+
+/* Contexts of a row of pairs. `z`: their part Z in E. */
+static void find_contexts_8(const uint8_t *g, const uint8_t *z, uint8_t *contexts)
 {
     enum { S = PSTI_WAVE_PADDED };
-    size_t row = PSTI_WAVE_PAD_ROWS + y;
-    const uint8_t *g = t->work->padded[t->plane][row] + PSTI_WAVE_PAD;
-    const uint8_t *g0 = t->work->padded[0][row] + PSTI_WAVE_PAD;
-    const uint8_t *g1 = t->work->padded[1][row] + PSTI_WAVE_PAD;
-    for (int x = 0; x < PSTI_WAVE_EDGE; x++)
-        energies[x] = psti_pli_wave_energy(kind, bits, g[x - 1], g[x - S], g[x - S - 1],
-                                           g[x - S + 1], g[x - 2 * S], g[x - 2], g0[x], g1[x]);
+    for (int p = 0; p < PSTI_PLI_WAVE_PAIRS; p++)
+        contexts[p] = psti_pli_wave_bucket[0][psti_pli_wave_pair_energy(
+            g[p - 1], g[p - S], g[p - S - 1], g[p - 2 * S], g[p - 2 * S + 1], z[p])];
 }
 
-static void find_energies_8(const struct target *t, uint32_t y, uint8_t *energies)
-{
-    if (t->kind == PSTI_PLI_ENERGY_FIRST)
-        find_energies(t, PSTI_PLI_ENERGY_FIRST, 8, y, energies);
-    else if (t->kind == PSTI_PLI_ENERGY_SECOND)
-        find_energies(t, PSTI_PLI_ENERGY_SECOND, 8, y, energies);
-    else
-        find_energies(t, PSTI_PLI_ENERGY_THIRD, 8, y, energies);
-}
-
-/* Where a context lacks a token the last one, which holds any magnitude but 0, takes its place.
- * Energies grow by that, and larger contexts lack no more than smaller ones. False: nowhere. */
-static bool replace_lacking(const struct target *t, const uint8_t *energies, uint8_t *g)
+/* Where a context lacks a token the one that holds any pair takes its place. Energies grow by that,
+ * and larger contexts lack no more than smaller ones. False: nowhere. */
+static bool replace_lacking(const struct target *t, const int16_t *residuals,
+                            const uint8_t *contexts, uint8_t *g, uint16_t *values)
 {
     bool any = false;
-    for (uint32_t x = 0; x < t->source->width; x++)
-        if (t->lacks[psti_pli_wave_bucket[0][energies[x]]] >> psti_pli_wave_tokens_of[g[x] % 16] &
-            1) {
-            g[x] = PSTI_PLI_WAVE_LAST_ACTIVITY;
+    for (uint32_t p = 0; p < PSTI_PLI_WAVE_PAIRS; p++)
+        if (contexts[p] < t->first_with[g[p] % 16]) {
+            g[p] = PSTI_PLI_WAVE_ANY_ACTIVITY;
+            values[p] = (uint16_t)((uint8_t)residuals[2 * p] | (uint32_t)residuals[2 * p + 1] << 8);
             any = true;
         }
     return any;
 }
 
-static void put_records_8(const struct target *t, uint16_t *streams)
+static void put_records_8(const struct target *t, uint16_t *indices, uint16_t *to)
 {
+    const uint32_t width = t->source->width;
     for (uint32_t y = 0; y < t->source->height; y++) {
-        const int16_t *residuals = t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE;
-        uint8_t *g = t->work->padded[t->plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
-        uint16_t *records = streams + place(t, y);
-        uint8_t energies[PSTI_WAVE_EDGE];
-        find_energies_8(t, y, energies);
-        if (replace_lacking(t, energies, g))
-            find_energies_8(t, y, energies);
-        for (uint32_t x = 0; x < t->source->width; x++) {
-            int32_t r = residuals[x];
-            uint32_t raw = (uint32_t)(r < 0 ? -r : r) - psti_pli_wave_bases_of[g[x] % 16];
-            records[x] = psti_wave_record_8(psti_pli_wave_tokens_of[g[x] % 16],
-                                            psti_pli_wave_bucket[0][energies[x]], raw, r < 0);
-        }
+        int16_t *residuals = t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE;
+        uint8_t *g = row_of(t, t->plane, y);
+        const uint8_t *z = t->kind == PSTI_PLI_ENERGY_THIRD ? row_of(t, 1, y) : g - 2;
+        uint8_t contexts[PSTI_PLI_WAVE_PAIRS];
+        uint16_t values[PSTI_PLI_WAVE_PAIRS];
+        size_t at = place(t, y);
+        find_pairs(residuals, width, g, values);
+        find_contexts_8(g, z, contexts);
+        if (replace_lacking(t, residuals, contexts, g, values))
+            find_contexts_8(g, z, contexts);
+        for (uint32_t p = 0; p < (width + 1) / 2; p++)
+            indices[at + p] = (uint16_t)(psti_pli_wave_tokens_of[g[p] % 16] |
+                                         contexts[p] << PSTI_WAVE_TOKEN_BITS_8);
+        memcpy(to + at, values, (width + 1) / 2 * sizeof *to);
     }
+}
+
+static void find_energies_16(const struct target *t, uint32_t y, uint8_t *energies)
+{
+    enum { S = PSTI_WAVE_PADDED };
+    const uint8_t *g = row_of(t, t->plane, y), *g0 = row_of(t, 0, y), *g1 = row_of(t, 1, y);
+    for (int x = 0; x < PSTI_WAVE_EDGE; x++)
+        energies[x] = psti_pli_wave_energy(t->kind, g[x - 1], g[x - S], g[x - S - 1], g[x - S + 1],
+                                           g[x - 2 * S], g[x - 2], g0[x], g1[x]);
 }
 
 /* A token's least magnitude has zeros where its raw bits are. */
@@ -140,15 +147,15 @@ static inline uint32_t raw_of_16(uint32_t token, uint32_t m)
     return m & ((1u << psti_pli_wave_raw_bits(token)) - 1);
 }
 
-/* `values` are those of the same plane's places. */
 static void put_records_16(const struct target *t, uint16_t *indices, uint16_t *values)
 {
     for (uint32_t y = 0; y < t->source->height; y++) {
         const int16_t *residuals = t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE;
-        const uint8_t *tokens = t->work->padded[t->plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
+        uint8_t *tokens = row_of(t, t->plane, y);
         size_t at = place(t, y);
         uint8_t energies[PSTI_WAVE_EDGE];
-        find_energies(t, t->kind, 16, y, energies);
+        psti_wave_find_activities(16, residuals, t->source->width, tokens);
+        find_energies_16(t, y, energies);
         for (uint32_t x = 0; x < t->source->width; x++) {
             int32_t r = residuals[x];
             uint32_t raw = raw_of_16(tokens[x], (uint32_t)(r < 0 ? -r : r));
@@ -160,51 +167,52 @@ static void put_records_16(const struct target *t, uint16_t *indices, uint16_t *
 }
 
 #if defined(__x86_64__)
-static void put_records_avx2(const struct target *t, uint16_t *streams, uint16_t *values)
+static void put_records16_avx2(const struct target *t, uint16_t *indices, uint16_t *values)
 {
     for (uint32_t y = 0; y < t->source->height; y++) {
-        size_t row = PSTI_WAVE_PAD_ROWS + y, at = place(t, y);
+        size_t at = place(t, y);
         const int16_t *residuals = t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE;
-        uint8_t *g = t->work->padded[t->plane][row] + PSTI_WAVE_PAD;
-        const uint8_t *g0 = t->work->padded[0][row] + PSTI_WAVE_PAD;
-        const uint8_t *g1 = t->work->padded[1][row] + PSTI_WAVE_PAD;
-        uint8_t contexts[PSTI_WAVE_EDGE];
-        psti_wave_find_contexts_avx2(t->kind, t->source->bits, g, g0, g1, contexts);
-        if (t->source->bits == 16) {
-            psti_wave_find_records16_avx2(residuals, g, contexts, t->source->width, streams + at,
-                                          values + at);
-            continue;
-        }
-        if (psti_wave_replace_lacking_avx2(t->lacks, contexts, g))
-            psti_wave_find_contexts_avx2(t->kind, 8, g, g0, g1, contexts);
-        psti_wave_find_records_avx2(residuals, g, contexts, t->source->width, streams + at);
+        uint8_t *tokens = row_of(t, t->plane, y), contexts[PSTI_WAVE_EDGE];
+        psti_wave_find_activities(16, residuals, t->source->width, tokens);
+        psti_wave_find_contexts16_avx2(t->kind, tokens, row_of(t, 0, y), row_of(t, 1, y), contexts);
+        psti_wave_find_records16_avx2(residuals, tokens, contexts, t->source->width, indices + at,
+                                      values + at);
     }
 }
 #endif
 
-static void put_records(const struct target *t, uint16_t *streams, uint16_t *values)
+/* `values` are those of the same plane's places. */
+static void put_records(const struct target *t, uint16_t *indices, uint16_t *values)
 {
+    if (t->source->bits == 8)
+        put_records_8(t, indices, values);
 #if defined(__x86_64__)
-    if (psti_cpu_features() & PSTI_CPU_AVX2) {
-        put_records_avx2(t, streams, values);
-        return;
-    }
+    else if (psti_cpu_features() & PSTI_CPU_AVX2)
+        put_records16_avx2(t, indices, values);
 #endif
-    if (t->source->bits == 16)
-        put_records_16(t, streams, values);
     else
-        put_records_8(t, streams);
+        put_records_16(t, indices, values);
 }
 
 static void clear_streams(uint32_t bits, size_t n, uint16_t *streams)
 {
-    uint64_t none = bits == 8 ? PSTI_WAVE_NONE_8 : PSTI_WAVE_NONE_16;
+    uint64_t none = psti_wave_none(bits);
     none |= none << 16;
     none |= none << 32;
     for (size_t i = 0; i < n; i += 4) /* strides are multiples of that */
         psti_store_u64(streams + i, none);
-    if (bits == 16)
-        memset(streams + n, 0, n * sizeof *streams);
+    memset(streams + n, 0, n * sizeof *streams);
+}
+
+/* Contexts that have a token are those from some one on (format_pli_wave.h). */
+static void find_first_with(uint8_t *first_with)
+{
+    for (uint32_t i = 0; i < 16; i++) {
+        uint8_t c = 0;
+        while (psti_pli_wave_freqs[0][c][psti_pli_wave_tokens_of[i]] == 0)
+            c++;
+        first_with[i] = c;
+    }
 }
 
 void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_plan *plan,
@@ -213,18 +221,16 @@ void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_p
     uint32_t plane_bands = psti_wave_plane_bands(source->height), n_bands = 0;
     for (uint32_t p = 0; p < source->channels; p++)
         n_bands += plan->planes[p].predictor == PSTI_PLI_PREDICT_CONSTANT ? 0 : plane_bands;
-    struct target target = {.source = source, .work = work, .stride = psti_wave_stride(n_bands)};
-    for (uint32_t c = 0; source->bits == 8 && c < PSTI_PLI_N_CONTEXTS; c++)
-        for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS_8; i++)
-            target.lacks[c] |= (uint8_t)((psti_pli_wave_freqs[0][c][i] == 0) << i);
-    size_t n = psti_wave_n_records(n_bands);
+    struct target target = {
+        .source = source, .work = work, .stride = psti_wave_stride(source->bits, n_bands)};
+    if (source->bits == 8)
+        find_first_with(target.first_with);
+    size_t n = psti_wave_n_records(source->bits, n_bands);
     clear_streams(source->bits, n, plan->streams);
     for (uint32_t p = 0; p < source->channels; p++) {
-        if (plan->planes[p].predictor == PSTI_PLI_PREDICT_CONSTANT) {
-            memset(work->padded[p], 0, sizeof work->padded[p]);
+        memset(work->padded[p], 0, sizeof work->padded[p]);
+        if (plan->planes[p].predictor == PSTI_PLI_PREDICT_CONSTANT)
             continue;
-        }
-        find_activities(source, p, work);
         target.plane = p;
         target.kind = psti_pli_wave_energy_kind(p, source->transform, target.first_band == 0);
         put_records(&target, plan->streams, plan->streams + n);

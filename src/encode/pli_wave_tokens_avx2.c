@@ -26,24 +26,6 @@ INLINE __m256i load_table(const uint8_t *table)
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
 }
 
-INLINE void activities_8(const int16_t *residuals, uint8_t *g)
-{
-    enum { LAST = 15 }; /* what the table knows: magnitudes less 1; 0 less 1 is negative */
-    static const uint8_t first[16] = {1, 2, 3, 3, 6, 6, 6, 6, 12, 12, 12, 12, 12, 12, 12, 12};
-    const __m256i table = load_table(first);
-    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF) {
-        __m256i m = _mm256_abs_epi8(load_residuals(residuals + x)); /* -128: 128 */
-        __m256i v = _mm256_sub_epi8(m, _mm256_set1_epi8(1));
-        __m256i low = _mm256_shuffle_epi8(table, _mm256_min_epi8(v, _mm256_set1_epi8(LAST)));
-        __m256i of_6 = _mm256_and_si256(_mm256_cmpgt_epi8(v, _mm256_set1_epi8(LAST)),
-                                        _mm256_set1_epi8(24 - 12));
-        __m256i of_7 =
-            _mm256_and_si256(_mm256_cmpgt_epi8(v, _mm256_set1_epi8(31)), _mm256_set1_epi8(29 - 24));
-        low = _mm256_add_epi8(low, _mm256_add_epi8(of_6, of_7));
-        _mm256_storeu_si256((__m256i *)(g + x), low);
-    }
-}
-
 /* Of 16 residuals, in 16 bits. From 32 on a token follows exponent and first bit of the fraction
  * of a float, which holds the magnitude. */
 INLINE __m256i tokens_of_16(__m256i residuals)
@@ -61,7 +43,7 @@ INLINE __m256i tokens_of_16(__m256i residuals)
     return _mm256_blendv_epi8(large, direct, below_32);
 }
 
-INLINE void tokens_16(const int16_t *residuals, uint8_t *tokens)
+TARGET void psti_wave_find_tokens16_avx2(const int16_t *residuals, uint8_t *tokens)
 {
     for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF) {
         __m256i low = tokens_of_16(load(residuals + x));
@@ -69,14 +51,6 @@ INLINE void tokens_16(const int16_t *residuals, uint8_t *tokens)
         low = _mm256_permute4x64_epi64(_mm256_packus_epi16(low, high), 0xD8);
         _mm256_storeu_si256((__m256i *)(tokens + x), low);
     }
-}
-
-TARGET void psti_wave_find_activities_avx2(uint32_t bits, const int16_t *residuals, uint8_t *g)
-{
-    if (bits == 8)
-        activities_8(residuals, g);
-    else
-        tokens_16(residuals, g);
 }
 
 INLINE __m256i half_up(__m256i v) { return _mm256_avg_epu8(v, _mm256_setzero_si256()); }
@@ -87,18 +61,7 @@ INLINE __m256i half_of(__m256i a, __m256i b)
     return _mm256_sub_epi8(_mm256_avg_epu8(a, b), odd);
 }
 
-/* docs/format-pli.md, 5.6, in bytes of which the last sum alone saturates; `own`: g0 or g1 there.
- */
-INLINE __m256i energies_8(enum psti_pli_energy kind, __m256i cross, __m256i far, __m256i own)
-{
-    if (kind == PSTI_PLI_ENERGY_FIRST)
-        return _mm256_adds_epu8(_mm256_add_epi8(cross, cross), far);
-    own = kind == PSTI_PLI_ENERGY_SECOND ? half_up(own) : _mm256_add_epi8(own, own);
-    cross = _mm256_add_epi8(_mm256_add_epi8(cross, half_up(cross)), far);
-    return _mm256_adds_epu8(cross, own);
-}
-
-/* The same halved, of tokens up to 46: no byte is exceeded. */
+/* docs/format-pli.md, 5.6, halved, of tokens up to 46: no byte is exceeded; `own`: g0 or g1. */
 INLINE __m256i energies_16(enum psti_pli_energy kind, __m256i cross, __m256i far, __m256i own)
 {
     if (kind == PSTI_PLI_ENERGY_FIRST)
@@ -137,67 +100,22 @@ INLINE __m256i bucket_of(const struct buckets *b, __m256i e)
     return _mm256_blendv_epi8(c, _mm256_shuffle_epi8(b->below_16, low), of_0);
 }
 
-TARGET void psti_wave_find_contexts_avx2(enum psti_pli_energy kind, uint32_t bits, const uint8_t *g,
-                                         const uint8_t *g0, const uint8_t *g1, uint8_t *contexts)
+TARGET void psti_wave_find_contexts16_avx2(enum psti_pli_energy kind, const uint8_t *g,
+                                           const uint8_t *g0, const uint8_t *g1, uint8_t *contexts)
 {
     enum { S = PSTI_WAVE_PADDED };
     const uint8_t *before = kind == PSTI_PLI_ENERGY_SECOND ? g0 : g1;
-    const struct buckets b = load_buckets(bits);
+    const struct buckets b = load_buckets(16);
     for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF) {
         const uint8_t *at = g + x;
         __m256i cross = _mm256_add_epi8(_mm256_add_epi8(load(at - 1), load(at - S)),
                                         _mm256_add_epi8(load(at - S + 1), load(at - 2 * S)));
-        __m256i far = _mm256_add_epi8(load(at - S - 1), load(at - 2)), own = load(before + x);
-        __m256i e =
-            bits == 8 ? energies_8(kind, cross, far, own) : energies_16(kind, cross, far, own);
+        __m256i far = _mm256_add_epi8(load(at - S - 1), load(at - 2));
+        __m256i e = energies_16(kind, cross, far, load(before + x));
         _mm256_storeu_si256((__m256i *)(contexts + x), bucket_of(&b, e));
     }
 }
 
-/* Behind the unit's width there are zeros, and no context lacks token 0. */
-TARGET bool psti_wave_replace_lacking_avx2(const uint8_t *lacks, const uint8_t *contexts,
-                                           uint8_t *g)
-{
-    /* 1 << token, by an activity's lower half. */
-    const __m256i bits_of = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(1, 2, 4, 8, 0, 0, 16, 0, 64, 0, 0, 0, 32, -128, 0, 0));
-    const __m256i last = _mm256_set1_epi8(PSTI_PLI_WAVE_LAST_ACTIVITY);
-    __m256i any = _mm256_setzero_si256();
-    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF) {
-        __m256i v = load(g + x), bit = _mm256_shuffle_epi8(bits_of, v);
-        __m256i lacking = _mm256_shuffle_epi8(load_table(lacks), load(contexts + x));
-        lacking = _mm256_cmpeq_epi8(_mm256_and_si256(lacking, bit), bit);
-        any = _mm256_or_si256(any, lacking);
-        _mm256_storeu_si256((__m256i *)(g + x), _mm256_blendv_epi8(v, last, lacking));
-    }
-    return !_mm256_testz_si256(any, any);
-}
-
-/* The bytes of 32 records: token and context; sign and raw bits. Comparison makes a sign -1. */
-INLINE void records_of(__m256i residuals, __m256i g, __m256i context, uint16_t *out)
-{
-    /* Contexts are below 16: they stay in their bytes. */
-    __m256i shifted = _mm256_slli_epi16(context, PSTI_WAVE_TOKEN_BITS_8);
-    __m256i low =
-        _mm256_or_si256(_mm256_shuffle_epi8(load_table(psti_pli_wave_tokens_of), g), shifted);
-    __m256i raw = _mm256_sub_epi8(_mm256_abs_epi8(residuals),
-                                  _mm256_shuffle_epi8(load_table(psti_pli_wave_bases_of), g));
-    __m256i sign = _mm256_cmpgt_epi8(_mm256_setzero_si256(), residuals);
-    __m256i high = _mm256_sub_epi8(_mm256_add_epi8(raw, raw), sign);
-    __m256i even = _mm256_unpacklo_epi8(low, high), odd = _mm256_unpackhi_epi8(low, high);
-    _mm256_storeu_si256((__m256i *)out, _mm256_permute2x128_si256(even, odd, 0x20));
-    _mm256_storeu_si256((__m256i *)(out + 16), _mm256_permute2x128_si256(even, odd, 0x31));
-}
-
-TARGET void psti_wave_find_records_avx2(const int16_t *residuals, const uint8_t *g,
-                                        const uint8_t *contexts, uint32_t width, uint16_t *records)
-{
-    uint16_t row[PSTI_WAVE_EDGE], *to = width < PSTI_WAVE_EDGE ? row : records;
-    for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF)
-        records_of(load_residuals(residuals + x), load(g + x), load(contexts + x), to + x);
-    if (to == row)
-        memcpy(records, row, width * sizeof *row);
-}
 /* Raw bits of 16 tokens, 3 to 14 (docs/format-pli.md, 5.4), and signs. */
 INLINE __m256i values_of(__m256i residuals, const uint8_t *tokens)
 {

@@ -97,42 +97,23 @@ static void test_contexts(void **state)
     if (!(psti_cpu_detected() & PSTI_CPU_AVX2))
         skip();
     for (uint32_t turn = 0; turn < 600; turn++) {
-        uint32_t bits = turn % 2 ? 8 : 16, range = 1 + turn / 2 % (bits == 8 ? 8 : 47);
+        uint32_t range = 1 + turn % 47;
         uint8_t rows[3 * S], before[2][PSTI_WAVE_EDGE], contexts[PSTI_WAVE_EDGE];
         const uint8_t *g = rows + 2 * S + PSTI_WAVE_PAD;
         for (size_t i = 0; i < sizeof rows + sizeof before; i++) {
-            uint32_t token = draw(&random) % range;
             uint8_t *to = i < sizeof rows ? rows + i : before[0] + (i - sizeof rows);
-            *to = bits == 8 ? psti_pli_wave_activities[token] : (uint8_t)token;
+            *to = (uint8_t)(draw(&random) % range);
         }
         for (enum psti_pli_energy kind = PSTI_PLI_ENERGY_FIRST; kind <= PSTI_PLI_ENERGY_THIRD;
              kind++) {
-            psti_wave_find_contexts_avx2(kind, bits, g, before[0], before[1], contexts);
+            psti_wave_find_contexts16_avx2(kind, g, before[0], before[1], contexts);
             for (int x = 0; x < PSTI_WAVE_EDGE; x++) {
                 uint8_t e =
-                    psti_pli_wave_energy(kind, bits, g[x - 1], g[x - S], g[x - S - 1], g[x - S + 1],
+                    psti_pli_wave_energy(kind, g[x - 1], g[x - S], g[x - S - 1], g[x - S + 1],
                                          g[x - 2 * S], g[x - 2], before[0][x], before[1][x]);
-                assert_int_equal(contexts[x], psti_pli_wave_bucket[bits == 16][e]);
+                assert_int_equal(contexts[x], psti_pli_wave_bucket[1][e]);
             }
         }
-    }
-}
-
-/* Of all residuals of 8 bits. */
-static void test_activities(void **state)
-{
-    (void)state;
-    if (!(psti_cpu_detected() & PSTI_CPU_AVX2))
-        skip();
-    for (int32_t r = -128; r < 128; r += PSTI_WAVE_EDGE) {
-        int16_t residuals[PSTI_WAVE_EDGE];
-        uint8_t g[PSTI_WAVE_EDGE];
-        for (int32_t x = 0; x < PSTI_WAVE_EDGE; x++)
-            residuals[x] = (int16_t)(r + x);
-        psti_wave_find_activities_avx2(8, residuals, g);
-        for (int32_t x = 0; x < PSTI_WAVE_EDGE; x++)
-            assert_int_equal(g[x],
-                             psti_pli_wave_activities[psti_pli_wave_token_8((uint32_t)abs(r + x))]);
     }
 }
 
@@ -288,7 +269,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_levels),
 #if defined(__x86_64__)
         cmocka_unit_test(test_contexts),
-        cmocka_unit_test(test_activities),
         cmocka_unit_test(test_picks),
         cmocka_unit_test(test_loops),
         cmocka_unit_test(test_filter_prices),
