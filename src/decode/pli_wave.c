@@ -103,11 +103,19 @@ const struct psti_pli_wave_indexed *psti_pli_wave_need_indexed(struct psti_pli_w
         x->contexts[i] = psti_pli_wave_bucket[0][e];
     }
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
-        uint32_t start = 0;
-        for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++) {
-            x->freqs[c + 16 * token] = (uint8_t)tables->freqs.f[c][token];
-            x->starts[c + 16 * token] = (uint8_t)start;
-            start += tables->freqs.f[c][token];
+        uint8_t begins[PSTI_PLI_N_TOKENS_8 + 1] = {255};
+        for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++)
+            begins[token + 1] = (uint8_t)(begins[token] + tables->freqs.f[c][token]);
+        for (uint32_t q = 0; q < 4; q++) {
+            if (q > 0)
+                x->quarters[q - 1][c] = begins[4 * q];
+            x->middles[c + 16 * q] = begins[4 * q + 2];
+        }
+        for (uint32_t j = 0; j < PSTI_PLI_N_TOKENS_8 / 2; j++) {
+            uint32_t i = c + 16 * (j / 2) + 64 * (j % 2);
+            x->lowers[i] = begins[2 * j];
+            x->odds[i] = begins[2 * j + 1];
+            x->uppers[i] = begins[2 * j + 2];
         }
     }
     tables->has_indexed = true;
@@ -374,7 +382,7 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
         return status;
     psti_pli_wave_kernel *decode = psti_pli_wave_decode_c;
 #if defined(__x86_64__)
-    if (unit->bits == 8) /* MOVING: AVX2, AVX-512 */
+    if (unit->bits == 8 && (unit->cpu & PSTI_CPU_AVX512_VBMI) == 0) /* MOVING: AVX2 */
         return decode(unit, &head, tables, work, planes, err);
     if ((unit->cpu & PSTI_CPU_AVX2) != 0)
         decode = psti_pli_wave_decode_avx2;
@@ -390,10 +398,10 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
 uint32_t psti_pli_wave_most_units(uint32_t cpu, uint32_t bits)
 {
 #if defined(__x86_64__)
-    if (bits == 8) /* MOVING: AVX2, AVX-512 */
-        return 1;
     if ((cpu & PSTI_CPU_AVX512_VBMI) != 0 && bits == 8)
         return 4;
+    if (bits == 8) /* MOVING: AVX2 */
+        return 1;
     return (cpu & (PSTI_CPU_AVX2 | PSTI_CPU_AVX512_VBMI)) != 0 ? 2 : 1;
 #else
     (void)cpu, (void)bits;

@@ -26,15 +26,15 @@ enum {
     WAVE_JOBS = 2, /* of two units each, whose tokens are decoded at once */
     WAVE_ROW = WAVE_UNITS * WAVE_LANES,
     WAVE_SAMPLE_ROWS = (PSTI_PLI_WAVE_MAX_STEPS + 15) / 16 * 16,
-    /* As many bytes as samples: no token takes more words or bits. */
-    WAVE_MAX_WORDS = 4 * PSTI_PLI_WAVE_EDGE * PSTI_PLI_WAVE_EDGE + 1,
+    /* A token of two samples takes one word at most, and two bytes of bits. */
+    WAVE_MAX_WORDS = 2 * PSTI_PLI_WAVE_EDGE * PSTI_PLI_WAVE_EDGE + 1,
     WAVE_MAX_RAW_NBYTES = 4 * PSTI_PLI_WAVE_EDGE * PSTI_PLI_WAVE_EDGE,
     WAVE_BEHIND = 128, /* may be read behind words and bits */
     WAVE_LINE = 640    /* bytes of one lane's samples of all bands, for those who read 96 at once */
 };
 
 struct psti_pli_wave512_memory {
-    /* Activities, which become residuals in place. */
+    /* Residuals. Activities of a step of pairs stand where those of its first samples will. */
     _Alignas(64) uint8_t rows[PSTI_PLI_WAVE_MAX_STEPS][WAVE_ROW];
     uint8_t samples[WAVE_SAMPLE_ROWS][WAVE_ROW];
     union { /* one after another */

@@ -4,36 +4,38 @@
  * thread.
  *
  * All is bytes, and a vector holds those of two units. Tokens are searched for among the bounds of
- * their contexts, in three steps that halve: permutations of registers look all bounds up, and what
- * they leave is an index of context and token, which looks up all else. What bounds a pair of units
- * alone is a step's chain (slots -> three comparisons -> frequencies -> states -> which lanes take
- * words -> slots), so that two pairs take turns. Words are expanded straight into the lanes whose
- * states fell short. */
+ * their contexts: first the quarter of four tokens, then the half of it, then the token itself.
+ * Permutations of registers look the bounds up, and of the last two of tokens those around it give
+ * the frequency. What bounds a pair of units alone is a step's chain (slots -> three comparisons
+ * -> frequencies -> states -> which lanes take words -> slots), so that two pairs take turns. Words
+ * are expanded straight into the lanes whose states fell short. */
 #include "decode/pli_wave_avx512.h"
 
 #if defined(__x86_64__)
 #include <string.h>
 
+enum { BAND = PSTI_PLI_WAVE_PAIRS /* steps */ };
+
 /* What goes from step to step, of two units. */
 struct pair {
-    __m512i hi, lo;                             /* halves of the states */
-    __m512i g1, g2;                             /* activities of the last step, of the one before */
-    __m512i turned1, turned2, turned3, turned4; /* of the last steps, in the lane below */
-    __m512i context;                            /* of the next step */
-    __m512i widths;
+    __m512i hi, lo; /* halves of the states */
+    __m512i g1, g2; /* activities of the last step, of the one before */
+    __m512i up1, up2;       /* of these, in the lane below, */
+    __m512i up_up1, up_up2; /* in the one below that */
+    __m512i context;        /* of the next step */
+    __m512i widths;         /* pairs of samples in a row */
     struct words {
         const uint8_t *at, *end; /* end + 1: there were too few */
     } words[WAVE_UNITS];
-    uint8_t (*rows)[WAVE_ROW];
+    uint8_t (*rows)[2 * WAVE_ROW]; /* the first half of each */
 };
 
 /* What the steps of a band have in common; masks are of all lanes or none but for those of rows.
  * [0] is of the band that begins, [1] of the one that ends, if nothing else is said. */
 struct shape {
     bool whole;          /* all lanes are active */
-    uint64_t firsts[2];  /* E is that of a first plane: 2A + B */
-    uint64_t halves[2];  /* a half of the plane before adds to E */
-    uint64_t doubles[2]; /* twice the plane before does */
+    uint64_t firsts[2];  /* E has what is two to the left */
+    uint64_t seconds[2]; /* E has the plane before instead */
     uint64_t rows[2];    /* have rows */
     uint64_t below[2];   /* all but lane 0 where the band is its plane's first, or all: of
                             the band that begins and the one that follows */
@@ -41,14 +43,14 @@ struct shape {
 
 struct stream {
     struct pair pairs[WAVE_JOBS];
-    uint32_t delay;     /* rows between a plane and the next */
-    __m512i contexts;   /* by min(E, 32 + E / 16) */
-    __m512i lane_above; /* lane l is turned to l + 1 */
-    __m512i minus_2l;   /* of lane l */
-    /* Where tokens 2, 4, 6 begin, less 1, by context; then tokens 1, 3, 5, 7, by index: the context
-     * + 16 for each pair of tokens below; then all else, with 64 for a pair's second token. */
-    __m512i pairs_at[3], odd_at;
-    __m512i freqs[2], starts[2], activities[2];
+    uint32_t delay;       /* rows between a plane and the next */
+    __m512i contexts;     /* by min(E, 32 + E / 16) */
+    __m512i lane_above;   /* lane l is turned to l + 1, */
+    __m512i lane_above_2; /* to l + 2 */
+    __m512i minus_l;      /* of lane l */
+    /* struct psti_pli_wave_indexed */
+    __m512i quarters[3], middles, lowers[2], odds[2], uppers[2];
+    __m512i activities; /* by token */
 };
 
 /* -- Contexts -- */
@@ -56,21 +58,27 @@ struct stream {
 /* Where a step is, and lanes at the edges. */
 struct step {
     uint32_t t;
-    uint64_t front;    /* lanes in band t >> 6 */
-    __mmask64 newest;  /* all but the lane at column 0, in odd steps 1 */
-    __mmask64 next;    /* all but the lane that comes to column 0 next */
-    __mmask64 below;   /* of lane 0 now, */
-    __mmask64 below_2; /* and two steps later */
+    uint64_t front;      /* lanes in band t / BAND */
+    __mmask64 newest;    /* all but the lane at pair 0, */
+    __mmask64 newer;     /* at pairs 0 and 1, */
+    __mmask64 oldest;    /* at pair 31 */
+    __mmask64 next_up;    /* lanes that have one above in the next step, */
+    __mmask64 next_up_up; /* two above, in that or the one after it */
 };
+
+INLINE uint64_t lane_of(uint32_t t) { return WAVE_BOTH(1) << (t & (BAND - 1)); }
 
 INLINE struct step step_at(const struct shape *shape, uint32_t t)
 {
+    uint64_t newest = lane_of(t), last = shape->below[(t & (BAND - 1)) == BAND - 1];
     return (struct step){.t = t,
-                         .front = wave512_front(t),
-                         .newest = ~wave512_newest(t),
-                         .next = ~wave512_newest(t + 2),
-                         .below = shape->below[0],
-                         .below_2 = shape->below[(t & 62) == 62]};
+                         .front = newest | (newest - WAVE_BOTH(1)),
+                         .newest = ~newest,
+                         .newer = ~(newest | lane_of(t - 1)),
+                         .oldest = ~lane_of(t + 1),
+                         .next_up = last,
+                         .next_up_up = shape->below[(t & (BAND - 1)) >= BAND - 2] &
+                                       (last << 1 | 1)};
 }
 
 INLINE __mmask64 of_bands(const uint64_t lanes[2], uint64_t front)
@@ -78,51 +86,36 @@ INLINE __mmask64 of_bands(const uint64_t lanes[2], uint64_t front)
     return (lanes[0] & front) | (lanes[1] & ~front);
 }
 
-/* What E is of: a first plane's A and B; A, B and half of the plane before, or twice it; or not the
- * same in all lanes. */
-enum energy { FIRST, HALF, DOUBLE, MIXED };
+/* What of Z, the last addend of E, all lanes have: two to the left, the plane before, or not the
+ * same. */
+enum energy { FIRST, SECOND, MIXED };
 
-/* min(E, 255) of all lanes of both units: activities are at most 29, so that only the last addition
- * need saturate. `b` has what is there of the last step but one. */
+/* All of E that the last step but one tells. */
 INLINE __m512i join(const struct stream *s, const struct pair *x, const struct shape *shape,
-                    struct step at, enum energy energy, __m512i a, __m512i b)
+                    struct step at, enum energy energy)
 {
-    const __m512i zero = _mm512_setzero_si512();
     if (energy == FIRST)
-        return _mm512_adds_epu8(_mm512_add_epi8(a, b), a);
-    __m512i g = row_load(x->rows[at.t < s->delay ? 0 : at.t - s->delay]); /* a plane before */
-    if (energy == HALF)
-        b = _mm512_add_epi8(b, _mm512_avg_epu8(g, zero));
-    if (energy == DOUBLE)
-        b = _mm512_add_epi8(b, _mm512_add_epi8(g, g));
-    if (energy != MIXED)
-        return _mm512_adds_epu8(_mm512_add_epi8(a, b), _mm512_avg_epu8(a, zero));
-    __mmask64 halves = of_bands(shape->halves, at.front);
-    __mmask64 doubles = of_bands(shape->doubles, at.front);
-    b = _mm512_mask_add_epi8(b, halves, b, _mm512_avg_epu8(g, zero));
-    b = _mm512_mask_add_epi8(b, doubles, b, _mm512_add_epi8(g, g));
-    __m512i a_firsts = _mm512_maskz_mov_epi8(of_bands(shape->firsts, at.front), a);
-    return _mm512_adds_epu8(_mm512_add_epi8(a, b), _mm512_avg_epu8(a, a_firsts));
+        return _mm512_mask_add_epi8(x->up_up2, at.newer, x->up_up2, x->g2);
+    __m512i z = row_load(x->rows[at.t < s->delay ? 0 : at.t - s->delay]); /* a plane before */
+    if (energy == MIXED) {
+        z = _mm512_maskz_mov_epi8(of_bands(shape->seconds, at.front), z);
+        z = _mm512_mask_mov_epi8(z, of_bands(shape->firsts, at.front),
+                                 _mm512_maskz_mov_epi8(at.newer, x->g2));
+    }
+    return _mm512_add_epi8(x->up_up2, z);
 }
 
-/* What the last step brought comes last. Neighbours outside are left out of the sums: above, they
- * were when they were turned to their lanes. */
+/* E of all lanes of both units: activities are at most 46, so that only the last addition need
+ * saturate. Neighbours outside are left out of the sums: above, they were when they were turned to
+ * their lanes. */
 INLINE __m512i energies(const struct stream *s, const struct shape *shape, const struct pair *x,
-                        struct step at, bool odd, enum energy energy)
+                        struct step at, enum energy energy)
 {
-    __m512i a = _mm512_maskz_permutexvar_epi8(at.below, s->lane_above, x->turned4);
-    a = _mm512_add_epi8(a, x->turned2);
-    __m512i b;
-    if (odd) {
-        b = _mm512_mask_add_epi8(x->turned3, at.newest, x->turned3, x->g2);
-        a = _mm512_add_epi8(a, x->g1);
-        a = _mm512_mask_add_epi8(a, at.next, a, x->turned1);
-    } else {
-        b = _mm512_maskz_add_epi8(at.newest, x->turned3, x->g2);
-        a = _mm512_mask_add_epi8(a, at.newest, a, x->g1);
-        a = _mm512_add_epi8(a, x->turned1);
-    }
-    return join(s, x, shape, at, energy, a, b);
+    __m512i side = _mm512_mask_add_epi8(x->up1, at.newest, x->up1, x->g1);
+    __m512i far = _mm512_avg_epu8(_mm512_maskz_mov_epi8(at.newest, x->up2),
+                                  _mm512_maskz_mov_epi8(at.oldest, x->up_up1));
+    __m512i rest = _mm512_add_epi8(join(s, x, shape, at, energy), far);
+    return _mm512_adds_epu8(_mm512_add_epi8(side, side), rest);
 }
 
 INLINE __m512i contexts(const struct stream *s, __m512i e)
@@ -132,12 +125,12 @@ INLINE __m512i contexts(const struct stream *s, __m512i e)
     return _mm512_permutexvar_epi8(_mm512_min_epu8(e, q), s->contexts);
 }
 
-/* Lanes that have a sample. */
+/* Lanes that have a pair. */
 INLINE __mmask64 active_lanes(const struct stream *s, const struct shape *shape,
                               const struct pair *p, struct step at)
 {
-    __m512i x = _mm512_add_epi8(_mm512_set1_epi8((char)at.t), s->minus_2l);
-    x = _mm512_and_si512(x, _mm512_set1_epi8(63));
+    __m512i x = _mm512_add_epi8(_mm512_set1_epi8((char)at.t), s->minus_l);
+    x = _mm512_and_si512(x, _mm512_set1_epi8(BAND - 1));
     __mmask64 columns = _mm512_cmplt_epu8_mask(x, p->widths);
     return columns & of_bands(shape->rows, at.front);
 }
@@ -154,9 +147,9 @@ INLINE __mmask64 active_lanes(const struct stream *s, const struct shape *shape,
 #endif
 
 struct found {
-    __m512i index; /* context and token: see struct stream */
+    __m512i index; /* context, quarter and half of it: see struct psti_pli_wave_indexed */
     __mmask64 above[3];
-    __m512i g, f, bias;
+    __m512i g, f, below; /* activity, frequency, where its slots begin, less 1 */
 };
 
 INLINE void compare(const struct stream *s, const struct pair *x, struct found *y)
@@ -164,24 +157,34 @@ INLINE void compare(const struct stream *s, const struct pair *x, struct found *
     y->index = x->context;
     for (uint32_t i = 0; i < 3; i++)
         y->above[i] =
-            _mm512_cmpgt_epu8_mask(x->lo, _mm512_shuffle_epi8(s->pairs_at[i], x->context));
+            _mm512_cmpgt_epu8_mask(x->lo, _mm512_shuffle_epi8(s->quarters[i], x->context));
 }
-INLINE void find_pair(struct found *y)
+INLINE void find_quarter(struct found *y)
 {
     for (uint32_t i = 0; i < 3; i++)
         y->index = _mm512_mask_add_epi8(y->index, y->above[i], y->index, _mm512_set1_epi8(16));
 }
-INLINE void find_token(const struct stream *s, const struct pair *x, struct found *y)
+INLINE void find_half(const struct stream *s, const struct pair *x, struct found *y)
 {
-    __m512i bound = _mm512_permutexvar_epi8(y->index, s->odd_at);
+    __m512i bound = _mm512_permutexvar_epi8(y->index, s->middles);
     __mmask64 above = _mm512_cmpgt_epu8_mask(x->lo, bound);
     y->index = _mm512_mask_add_epi8(y->index, above, y->index, _mm512_set1_epi8(64));
 }
-INLINE void look_up(const struct stream *s, struct found *y)
+INLINE __m512i look_up(const __m512i table[2], __m512i index)
 {
-    y->g = _mm512_permutex2var_epi8(s->activities[0], y->index, s->activities[1]);
-    y->f = _mm512_permutex2var_epi8(s->freqs[0], y->index, s->freqs[1]);
-    y->bias = _mm512_permutex2var_epi8(s->starts[0], y->index, s->starts[1]);
+    return _mm512_permutex2var_epi8(table[0], index, table[1]);
+}
+INLINE void find_token(const struct stream *s, const struct pair *x, struct found *y)
+{
+    const __m512i token = _mm512_set1_epi64(0x0040102000000000); /* bits 6, 4, 5 to 1, 2, 3 */
+    __m512i odd = look_up(s->odds, y->index), lower = look_up(s->lowers, y->index);
+    __m512i upper = look_up(s->uppers, y->index);
+    __mmask64 above = _mm512_cmpgt_epu8_mask(x->lo, odd);
+    __m512i which = _mm512_gf2p8affine_epi64_epi8(y->index, token, 0);
+    which = _mm512_mask_add_epi8(which, above, which, _mm512_set1_epi8(1));
+    y->below = _mm512_mask_mov_epi8(lower, above, odd);
+    y->f = _mm512_sub_epi8(_mm512_mask_mov_epi8(odd, above, upper), y->below);
+    y->g = _mm512_shuffle_epi8(s->activities, which);
 }
 
 /* x := frequency * (x >> 8) + bias: products of even lanes and of odd ones, each in 16 bits. */
@@ -199,7 +202,7 @@ INLINE void multiply(const struct pair *x, const struct found *y, struct product
 INLINE void add_bias(const struct pair *x, const struct found *y, struct product *z)
 {
     const __m512i even = _mm512_set1_epi16(255);
-    __m512i bias = _mm512_sub_epi8(x->lo, y->bias);
+    __m512i bias = _mm512_sub_epi8(_mm512_sub_epi8(x->lo, _mm512_set1_epi8(1)), y->below);
     z->evens = _mm512_add_epi16(z->evens, _mm512_and_si512(even, bias));
     z->odds = _mm512_add_epi16(z->odds, _mm512_srli_epi16(bias, 8));
     z->hi = choose_bits(even, _mm512_srli_epi16(z->evens, 8), z->odds);
@@ -230,12 +233,12 @@ INLINE void fill(struct pair *x, struct product *z, __mmask64 active, bool whole
 
 INLINE void keep(const struct stream *s, struct pair *x, __m512i g, struct step at)
 {
-    x->turned4 = x->turned3;
-    x->turned3 = x->turned2;
-    x->turned2 = x->turned1;
     x->g2 = x->g1;
     x->g1 = g;
-    x->turned1 = _mm512_maskz_permutexvar_epi8(at.below_2, s->lane_above, g);
+    x->up2 = x->up1;
+    x->up_up2 = x->up_up1;
+    x->up1 = _mm512_maskz_permutexvar_epi8(at.next_up, s->lane_above, g);
+    x->up_up1 = _mm512_maskz_permutexvar_epi8(at.next_up_up, s->lane_above_2, g);
     row_store(x->rows[at.t], g);
 }
 
@@ -253,15 +256,17 @@ INLINE struct stream constants_of(const struct stream *s)
     c.delay = s->delay;
     c.contexts = s->contexts;
     c.lane_above = s->lane_above;
-    c.minus_2l = s->minus_2l;
+    c.lane_above_2 = s->lane_above_2;
+    c.minus_l = s->minus_l;
     for (uint32_t i = 0; i < 3; i++)
-        c.pairs_at[i] = s->pairs_at[i];
-    c.odd_at = s->odd_at;
+        c.quarters[i] = s->quarters[i];
+    c.middles = s->middles;
     for (uint32_t i = 0; i < 2; i++) {
-        c.freqs[i] = s->freqs[i];
-        c.starts[i] = s->starts[i];
-        c.activities[i] = s->activities[i];
+        c.lowers[i] = s->lowers[i];
+        c.odds[i] = s->odds[i];
+        c.uppers[i] = s->uppers[i];
     }
+    c.activities = s->activities;
     return c;
 }
 
@@ -277,7 +282,7 @@ struct kind {
 INLINE void search_and_finish(const struct stream *s, const struct shape *shape,
                               const struct kind *k, const struct pair *x, struct found *y,
                               struct pair *z, const struct found *found, uint32_t n_units,
-                              struct step at, struct step next, bool odd)
+                              struct step at, struct step next)
 {
     struct product product;
     __mmask64 active = UINT64_MAX;
@@ -299,16 +304,16 @@ INLINE void search_and_finish(const struct stream *s, const struct shape *shape,
     }
     IN_TURN;
     if (x) {
-        find_pair(y);
+        find_quarter(y);
     }
     IN_TURN;
     if (z) {
         add_bias(z, found, &product);
-        e = energies(s, shape, z, next, odd, k->energy);
+        e = energies(s, shape, z, next, k->energy);
     }
     IN_TURN;
     if (x)
-        find_token(s, x, y);
+        find_half(s, x, y);
     IN_TURN;
     if (z) {
         fill(z, &product, active, k->whole && n_units > 1, n_units);
@@ -316,7 +321,7 @@ INLINE void search_and_finish(const struct stream *s, const struct shape *shape,
     }
     IN_TURN;
     if (x) {
-        look_up(s, y);
+        find_token(s, x, y);
     }
     IN_TURN;
 }
@@ -331,63 +336,55 @@ INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, ui
     const struct stream c = constants_of(s);
     struct pair a = s->pairs[0], b;
     struct found in_a, in_b;
-    struct step even = step_at(shape, t), odd = even;
-    a.context = contexts(&c, energies(&c, shape, &a, even, false, k.energy));
+    struct step at = step_at(shape, t);
+    a.context = contexts(&c, energies(&c, shape, &a, at, k.energy));
     if (n > 1) {
         b = s->pairs[1];
-        b.context = contexts(&c, energies(&c, shape, &b, even, false, k.energy));
-        search_and_finish(&c, shape, &k, &a, &in_a, NULL, NULL, 0, even, odd, false);
+        b.context = contexts(&c, energies(&c, shape, &b, at, k.energy));
+        search_and_finish(&c, shape, &k, &a, &in_a, NULL, NULL, 0, at, at);
     }
-    while (even.t < end) {
-        odd = even;
-        odd.t++;
-        struct step next = step_at(shape, even.t + 2);
+    while (at.t < end) {
+        struct step next = step_at(shape, at.t + 1);
         if (n > 1) {
-            search_and_finish(&c, shape, &k, &b, &in_b, &a, &in_a, n_a, even, odd, true);
-            search_and_finish(&c, shape, &k, &a, &in_a, &b, &in_b, n_b, even, odd, true);
-            search_and_finish(&c, shape, &k, &b, &in_b, &a, &in_a, n_a, odd, next, false);
-            search_and_finish(&c, shape, &k, &a, &in_a, &b, &in_b, n_b, odd, next, false);
+            search_and_finish(&c, shape, &k, &b, &in_b, &a, &in_a, n_a, at, next);
+            search_and_finish(&c, shape, &k, &a, &in_a, &b, &in_b, n_b, at, next);
             hold(&b, n_b);
         } else {
-            search_and_finish(&c, shape, &k, &a, &in_a, NULL, NULL, 0, even, odd, false);
-            search_and_finish(&c, shape, &k, NULL, NULL, &a, &in_a, n_a, even, odd, true);
-            search_and_finish(&c, shape, &k, &a, &in_a, NULL, NULL, 0, even, odd, false);
-            search_and_finish(&c, shape, &k, NULL, NULL, &a, &in_a, n_a, odd, next, false);
+            search_and_finish(&c, shape, &k, &a, &in_a, NULL, NULL, 0, at, next);
+            search_and_finish(&c, shape, &k, NULL, NULL, &a, &in_a, n_a, at, next);
         }
-        hold(&a, n_a); /* two steps take 64 words of each at most */
-        even = next;
+        hold(&a, n_a); /* a step takes 32 words of each at most */
+        at = next;
     }
     s->pairs[0] = a;
     if (n > 1)
         s->pairs[1] = b;
 }
 
-#define BAND(name, n_units, whole, energy)                                                         \
+#define RUN(name, n_units, whole, energy)                                                         \
     TARGET static void name(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end) \
     {                                                                                              \
         run_band(s, shape, t, end, (struct kind){n_units, whole, energy});                         \
     }
-BAND(one_whole, 1, true, MIXED)
-BAND(one_any, 1, false, MIXED)
-BAND(three_any, 3, false, MIXED)
-#define BANDS(name, n_units)                                                                       \
-    BAND(name##_first, n_units, true, FIRST)                                                       \
-    BAND(name##_half, n_units, true, HALF)                                                         \
-    BAND(name##_double, n_units, true, DOUBLE)                                                     \
-    BAND(name##_mixed, n_units, true, MIXED)                                                       \
-    BAND(name##_any_first, n_units, false, FIRST)                                                  \
-    BAND(name##_any_double, n_units, false, DOUBLE)                                                \
-    BAND(name##_any, n_units, false, MIXED)
-BANDS(two, 2)
-BANDS(four, 4)
+RUN(one_whole, 1, true, MIXED)
+RUN(one_any, 1, false, MIXED)
+RUN(three_any, 3, false, MIXED)
+#define RUNS(name, n_units)                                                                        \
+    RUN(name##_first, n_units, true, FIRST)                                                        \
+    RUN(name##_second, n_units, true, SECOND)                                                      \
+    RUN(name##_mixed, n_units, true, MIXED)                                                        \
+    RUN(name##_any_first, n_units, false, FIRST)                                                   \
+    RUN(name##_any_second, n_units, false, SECOND)                                                 \
+    RUN(name##_any, n_units, false, MIXED)
+RUNS(two, 2)
+RUNS(four, 4)
 
 typedef void band_loop(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end);
 
 static band_loop *loop_for(const struct shape *shape, uint32_t n_units)
 {
     bool first = (shape->firsts[0] & shape->firsts[1]) != 0;
-    bool half = (shape->halves[0] & shape->halves[1]) != 0;
-    bool twice = (shape->doubles[0] & shape->doubles[1]) != 0;
+    bool second = (shape->seconds[0] & shape->seconds[1]) != 0;
     bool four = n_units == 4;
     if (n_units == 1)
         return shape->whole ? one_whole : one_any;
@@ -396,16 +393,14 @@ static band_loop *loop_for(const struct shape *shape, uint32_t n_units)
     if (!shape->whole) { /* most often the first band of a unit, and its last */
         if (first)
             return four ? four_any_first : two_any_first;
-        if (twice)
-            return four ? four_any_double : two_any_double;
+        if (second)
+            return four ? four_any_second : two_any_second;
         return four ? four_any : two_any;
     }
     if (first)
         return four ? four_first : two_first;
-    if (half)
-        return four ? four_half : two_half;
-    if (twice)
-        return four ? four_double : two_double;
+    if (second)
+        return four ? four_second : two_second;
     return four ? four_mixed : two_mixed;
 }
 
@@ -425,23 +420,24 @@ static void add_band(struct shape *shape, const struct psti_pli_wave512_job *job
         return;
     uint32_t n_rows = job->units[0]->height - WAVE_LANES * (band % head->bands_per_plane);
     shape->rows[which] = n_rows >= WAVE_LANES ? UINT64_MAX : WAVE_BOTH((1u << n_rows) - 1);
-    if (plane->energy == PSTI_PLI_ENERGY_FIRST)
+    if (plane->energy != PSTI_PLI_ENERGY_THIRD)
         shape->firsts[which] = UINT64_MAX;
-    if (plane->energy == PSTI_PLI_ENERGY_SECOND && plane->index0 >= 0)
-        shape->halves[which] = UINT64_MAX;
-    if (plane->energy == PSTI_PLI_ENERGY_THIRD && plane->index1 >= 0)
-        shape->doubles[which] = UINT64_MAX;
+    else if (plane->index1 >= 0)
+        shape->seconds[which] = UINT64_MAX;
 }
+
+static uint32_t n_pairs(const struct psti_pli_unit *unit) { return (unit->width + 1) / 2; }
+static bool is_wide(const struct psti_pli_unit *unit) { return n_pairs(unit) == BAND; }
 
 static bool are_wide(const struct psti_pli_wave512_job *jobs, uint32_t n_jobs)
 {
     bool all = true;
     for (uint32_t j = 0; j < n_jobs; j++)
-        all = all && jobs[j].units[0]->width == 64 && jobs[j].units[1]->width == 64;
+        all = all && is_wide(jobs[j].units[0]) && is_wide(jobs[j].units[1]);
     return all;
 }
 
-/* What steps [64 k, 64 k + 64) have in common. */
+/* What steps [32 k, 32 k + 32) have in common. */
 static struct shape shape_of(const struct psti_pli_wave512_job *job, uint32_t n_jobs, uint32_t k)
 {
     const struct psti_pli_wave_head *head = job->heads[0];
@@ -453,8 +449,7 @@ static struct shape shape_of(const struct psti_pli_wave512_job *job, uint32_t n_
     uint32_t there = k < head->n_bands ? 0 : 1, other = 1 - there;
     if (k == 0 || there == 1) {
         shape.firsts[other] = shape.firsts[there];
-        shape.halves[other] = shape.halves[there];
-        shape.doubles[other] = shape.doubles[there];
+        shape.seconds[other] = shape.seconds[there];
     }
     shape.whole = are_wide(job, n_jobs) && (shape.rows[0] & shape.rows[1]) == UINT64_MAX;
     return shape;
@@ -464,7 +459,7 @@ TARGET static void open_pair(struct pair *x, const struct psti_pli_wave512_job *
 {
     uint8_t hi[WAVE_ROW] = {0}, lo[WAVE_ROW] = {0}, widths[WAVE_ROW];
     memset(x, 0, sizeof *x);
-    x->rows = job->memory->rows;
+    x->rows = (uint8_t(*)[2 * WAVE_ROW])job->memory->rows;
     for (uint32_t u = 0; u < job->n_units; u++) {
         const struct psti_pli_wave_head *head = job->heads[u];
         uint8_t *words = job->memory->words[u];
@@ -479,7 +474,7 @@ TARGET static void open_pair(struct pair *x, const struct psti_pli_wave512_job *
         }
     }
     for (uint32_t u = 0; u < WAVE_UNITS; u++)
-        memset(widths + WAVE_LANES * u, job->units[u]->width, WAVE_LANES);
+        memset(widths + WAVE_LANES * u, (int)n_pairs(job->units[u]), WAVE_LANES);
     x->hi = row_load(hi);
     x->lo = row_load(lo);
     x->widths = row_load(widths);
@@ -493,30 +488,31 @@ TARGET static __m512i same_16(const uint8_t *bytes)
 TARGET static void open_tables(struct stream *s, struct psti_pli_wave_tables *tables)
 {
     const struct psti_pli_wave_indexed *indexed = psti_pli_wave_need_indexed(tables);
-    const uint8_t(*bounds)[PSTI_PLI_N_CONTEXTS] = tables->bounds.of;
     s->contexts = row_load(indexed->contexts);
-    s->pairs_at[0] = same_16(bounds[1]);
-    s->pairs_at[1] = same_16(bounds[0]);
-    s->pairs_at[2] = same_16(bounds[2]);
-    s->odd_at = _mm512_shuffle_i32x4(row_load(bounds[3]), row_load(bounds[3]), 0xD8);
+    for (uint32_t i = 0; i < 3; i++)
+        s->quarters[i] = same_16(indexed->quarters[i]);
+    s->middles = row_load(indexed->middles);
     for (uint32_t i = 0; i < 2; i++) {
-        s->freqs[i] = row_load(indexed->freqs + 64 * i);
-        s->starts[i] = row_load(indexed->starts + 64 * i);
-        s->activities[i] = row_load(indexed->activities + 64 * i);
+        s->lowers[i] = row_load(indexed->lowers + 64 * i);
+        s->odds[i] = row_load(indexed->odds + 64 * i);
+        s->uppers[i] = row_load(indexed->uppers + 64 * i);
     }
+    s->activities = same_16(psti_pli_wave_activities);
 }
 
 TARGET static void open_stream(struct stream *s, const struct psti_pli_wave512_job *job,
                                uint32_t n_jobs)
 {
-    uint8_t above[64], minus_2l[64];
+    uint8_t above[64], above_2[64], minus_l[64];
     for (uint32_t i = 0; i < 64; i++) {
         above[i] = (uint8_t)((i & 32) | ((i - 1) & 31));
-        minus_2l[i] = (uint8_t)(0 - 2 * (i & 31));
+        above_2[i] = (uint8_t)((i & 32) | ((i - 2) & 31));
+        minus_l[i] = (uint8_t)(0 - (i & 31));
     }
     s->lane_above = row_load(above);
-    s->minus_2l = row_load(minus_2l);
-    s->delay = 64 * job->heads[0]->bands_per_plane;
+    s->lane_above_2 = row_load(above_2);
+    s->minus_l = row_load(minus_l);
+    s->delay = BAND * job->heads[0]->bands_per_plane;
     open_tables(s, job->tables);
     for (uint32_t j = 0; j < n_jobs; j++)
         open_pair(s->pairs + j, job + j);
@@ -536,9 +532,9 @@ TARGET void psti_pli_wave512_tokens(struct psti_pli_wave512_job *jobs, uint32_t 
     struct stream s;
     uint32_t n_units = n_jobs == 1 ? jobs->n_units : jobs[0].n_units + jobs[1].n_units;
     open_stream(&s, jobs, n_jobs);
-    for (uint32_t t = 0, n_steps = jobs->heads[0]->n_steps; t < n_steps; t += 64) {
-        uint32_t end = t + 64 < n_steps ? t + 64 : n_steps;
-        struct shape shape = shape_of(jobs, n_jobs, t >> 6);
+    for (uint32_t k = 0, n_steps = jobs->heads[0]->n_steps / 2; BAND * k < n_steps; k++) {
+        uint32_t t = BAND * k, end = t + BAND < n_steps ? t + BAND : n_steps;
+        struct shape shape = shape_of(jobs, n_jobs, k);
         loop_for(&shape, n_units)(&s, &shape, t, end);
     }
     for (uint32_t j = 0; j < n_jobs; j++)
