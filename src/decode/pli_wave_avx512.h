@@ -81,6 +81,11 @@ static inline uint64_t wave512_front(uint32_t t)
 
 INLINE __m512i row_load(const void *at) { return _mm512_loadu_si512(at); }
 INLINE void row_store(void *at, __m512i v) { _mm512_storeu_si512(at, v); }
+/* 16 bytes in each quarter. */
+INLINE __m512i same_16(const uint8_t *bytes)
+{
+    return _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)bytes));
+}
 /* Lane l gets what lane l - 1 had, lane 0 what lane 31 had. */
 INLINE __m512i turn(__m512i v)
 {

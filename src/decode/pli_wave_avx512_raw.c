@@ -213,11 +213,6 @@ INLINE void run_rows(const struct constants *c, uint8_t (*rows)[2 * WAVE_ROW], u
 
 /* -- Units -- */
 
-TARGET static __m512i same_16(const uint8_t *bytes)
-{
-    return _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)bytes));
-}
-
 TARGET static struct part make_part(const uint8_t *sizes)
 {
     uint8_t masks[16];

@@ -480,11 +480,6 @@ TARGET static void open_pair(struct pair *x, const struct psti_pli_wave512_job *
     x->widths = row_load(widths);
 }
 
-TARGET static __m512i same_16(const uint8_t *bytes)
-{
-    return _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)bytes));
-}
-
 TARGET static void open_tables(struct stream *s, struct psti_pli_wave_tables *tables)
 {
     const struct psti_pli_wave_indexed *indexed = psti_pli_wave_need_indexed(tables);
