@@ -15,7 +15,40 @@
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define INLINE PSTI_WAVE_INLINE
 
-/* -- Signs and raw bits of 8 bits -- */
+/* -- Raw bits of 8 bits -- */
+
+/* By the lower bits of an activity: masks of as many bits as R and S have, and what makes points of
+ * them, see points(). */
+struct raw_tables {
+    v32 first, second, start, length, sum, turns_x, turns_y;
+};
+
+static struct raw_tables TARGET open_tables(void)
+{
+    uint8_t first[16], second[16], start[16], length[16], sum[16], x[16], y[16];
+    for (uint32_t i = 0; i < 16; i++) {
+        uint32_t token = psti_pli_wave_tokens_of[i], n = psti_pli_wave_second_bits_of[i];
+        uint8_t base = psti_pli_wave_bases_of[i];
+        bool square = token >= PSTI_PLI_WAVE_FIRST_SQUARE;
+        uint8_t half = (uint8_t)(token == PSTI_PLI_WAVE_ANY_PAIR ? 0 : 1 << n);
+        first[i] = (uint8_t)((1u << psti_pli_wave_first_bits_of[i]) - 1);
+        second[i] = (uint8_t)((1u << n) - 1);
+        if (token == 0 || square) {
+            start[i] = (uint8_t)(square ? half / 2 - base : 0);
+            length[i] = 127;
+            sum[i] = (uint8_t)((square ? half : 0) + 2);
+        } else {
+            start[i] = psti_pli_wave_points_b[base];
+            length[i] = (uint8_t)(psti_pli_wave_points_a[base] + start[i]);
+            sum[i] = (uint8_t)(length[i] + 2);
+        }
+        x[i] = (i & 3) == 1 || (i & 3) == 2 ? 255 : 1;
+        y[i] = (i & 3) >= 2 ? 255 : 1;
+    }
+    return (struct raw_tables){both_halves(first),  both_halves(second), both_halves(start),
+                               both_halves(length), both_halves(sum),    both_halves(x),
+                               both_halves(y)};
+}
 
 /* Bits of eight lanes, as many as those of `mask`, from bit `at` on. */
 INLINE uint64_t deal(const uint8_t *bits, uint64_t at, uint64_t mask, uint64_t n)
@@ -26,20 +59,45 @@ INLINE uint64_t deal(const uint8_t *bits, uint64_t at, uint64_t mask, uint64_t n
     return _pdep_u64(next, mask);
 }
 
-/* Signs (bit 0) and raw bits of some rows, to bytes; `at`: the first bit. Returns where they end.
- */
-INLINE uint64_t deal_rows(const uint64_t *masks, uint32_t n, const uint8_t *bits, uint64_t at,
-                          uint64_t *values)
+/* Masks of a row become bits; returns where these end. */
+INLINE uint64_t deal_row(uint64_t *masks, const uint8_t *bits, uint64_t at)
 {
-    for (uint32_t row = 0; row < n; row++, masks += 4, values += 4) {
 #pragma GCC unroll 4
-        for (uint32_t i = 0; i < 4; i++) {
-            uint64_t n_bits = (uint64_t)_mm_popcnt_u64(masks[i]);
-            values[i] = deal(bits, at, masks[i], n_bits);
-            at += n_bits;
-        }
+    for (uint32_t i = 0; i < 4; i++) {
+        uint64_t n_bits = (uint64_t)_mm_popcnt_u64(masks[i]);
+        masks[i] = deal(bits, at, masks[i], n_bits);
+        at += n_bits;
     }
     return at;
+}
+
+/* Rows of activities become residuals, by R and S.
+ *
+ * A triangle's tokens have points of at most three sums a + b: `start` is b of the first, `length`
+ * how many have its sum, 127 where points are in a square: b is what remains. */
+INLINE void points(const struct raw_tables *tables, v32 g, v32 r, v32 s, uint8_t (*out)[WAVE_LANES])
+{
+    const v32 ones = _mm256_set1_epi8(1);
+    v32 index = _mm256_and_si256(_mm256_srli_epi16(r, 2), _mm256_set1_epi8(63));
+    v32 half = _mm256_and_si256(_mm256_srli_epi16(s, 1), _mm256_set1_epi8(127));
+    v32 length = _mm256_shuffle_epi8(tables->length, g);
+    v32 b = _mm256_add_epi8(_mm256_shuffle_epi8(tables->start, g), _mm256_add_epi8(index, half));
+    v32 a = _mm256_add_epi8(_mm256_shuffle_epi8(tables->sum, g), s);
+    v32 within = _mm256_cmpgt_epi8(length, b);
+    b = _mm256_sub_epi8(b, _mm256_andnot_si256(within, length));
+    length = _mm256_add_epi8(_mm256_add_epi8(length, ones), within);
+    a = _mm256_add_epi8(a, within);
+    within = _mm256_cmpgt_epi8(length, b);
+    b = _mm256_sub_epi8(b, _mm256_andnot_si256(within, length));
+    a = _mm256_sub_epi8(_mm256_add_epi8(a, within), b);
+    v32 odd = _mm256_slli_epi16(r, 7), low = _mm256_and_si256(r, _mm256_set1_epi8(127));
+    v32 x =
+        _mm256_sign_epi8(_mm256_blendv_epi8(a, b, odd), _mm256_shuffle_epi8(tables->turns_x, low));
+    v32 y =
+        _mm256_sign_epi8(_mm256_blendv_epi8(b, a, odd), _mm256_shuffle_epi8(tables->turns_y, low));
+    v32 any = _mm256_cmpeq_epi8(g, _mm256_set1_epi8(PSTI_PLI_WAVE_ANY_ACTIVITY));
+    row_store(out[0], _mm256_blendv_epi8(x, r, any));
+    row_store(out[1], _mm256_blendv_epi8(y, s, any));
 }
 
 /* Activities become residuals, a chunk of rows by passes, as a load waits for the stores of its
@@ -48,27 +106,28 @@ static uint64_t TARGET find_residuals(struct psti_pli_wave_job *job, uint64_t n_
 {
     enum { ROWS = 16 };
     struct psti_pli_wave_row *rows = job->memory->tokens + WAVE_BEFORE;
-    uint64_t masks[ROWS * 4], values[ROWS * 4], at = 0;
-    uint8_t masks_of[16];
-    for (uint32_t i = 0; i < 16; i++)
-        masks_of[i] = (uint8_t)((1u << psti_pli_wave_all_bits_of[i]) - 1);
-    const v32 mask_table = both_halves(masks_of), base_table = both_halves(psti_pli_wave_bases_of);
-    const v32 one = _mm256_set1_epi8(1), seven = _mm256_set1_epi8(127);
+    const uint8_t *bits = job->memory->bits;
+    uint64_t first[ROWS * 4], second[ROWS * 4], at = 0;
+    uint32_t n_steps = job->head->n_token_steps;
+    const struct raw_tables tables = open_tables();
     (void)n_bits; /* see struct psti_pli_wave_rows_level */
-    for (uint32_t t = 0, n; t < job->head->n_steps; t += n, rows += n) {
-        n = job->head->n_steps - t < ROWS ? job->head->n_steps - t : ROWS;
-        for (uint32_t i = 0; i < n; i++)
-            row_store(masks + 4 * (size_t)i,
-                      _mm256_shuffle_epi8(mask_table, row_load(rows[i].lanes)));
-        at = deal_rows(masks, n, job->memory->bits, at, values);
+    for (uint32_t t = 0, n; t < n_steps; t += n, rows += n) {
+        uint32_t has_second = 0; /* bits of rows */
+        n = n_steps - t < ROWS ? n_steps - t : ROWS;
         for (uint32_t i = 0; i < n; i++) {
-            v32 value = row_load(values + 4 * (size_t)i);
-            v32 base = _mm256_shuffle_epi8(base_table, row_load(rows[i].lanes));
-            v32 negative = _mm256_sub_epi8(_mm256_setzero_si256(), _mm256_and_si256(value, one));
-            value = _mm256_and_si256(_mm256_srli_epi16(value, 1), seven);
-            value = _mm256_xor_si256(_mm256_add_epi8(value, base), negative);
-            row_store(rows[i].lanes, _mm256_sub_epi8(value, negative));
+            v32 g = row_load(rows[i].lanes), masks = _mm256_shuffle_epi8(tables.second, g);
+            row_store(first + 4 * (size_t)i, _mm256_shuffle_epi8(tables.first, g));
+            row_store(second + 4 * (size_t)i, masks);
+            has_second |= (uint32_t)!_mm256_testz_si256(masks, masks) << i;
         }
+        for (uint32_t i = 0; i < n; i++, has_second >>= 1) {
+            at = deal_row(first + 4 * (size_t)i, bits, at);
+            if ((has_second & 1) != 0)
+                at = deal_row(second + 4 * (size_t)i, bits, at);
+        }
+        for (uint32_t i = 0; i < n; i++)
+            points(&tables, row_load(rows[i].lanes), row_load(first + 4 * (size_t)i),
+                   row_load(second + 4 * (size_t)i), rows[i].residuals);
     }
     return at;
 }

@@ -59,9 +59,13 @@ INLINE vec first_two(vec v, vec from, bool lane_0, bool lane_1)
 
 /* -- Residuals and taps -- */
 
+INLINE const uint8_t *residual_row(const struct psti_pli_wave_memory *m, uint32_t t)
+{
+    return (const uint8_t *)(m->tokens + WAVE_BEFORE) + WAVE_LANES * (size_t)t;
+}
 INLINE vec residuals(const struct psti_pli_wave_memory *m, uint32_t t)
 {
-    return row_load(m->tokens[WAVE_BEFORE + t].lanes);
+    return row_load(residual_row(m, t));
 }
 
 /* Products with taps, 16 bits: of the lanes that unpacking puts low and high. Residuals are made
@@ -94,7 +98,7 @@ INLINE v32 tap_bytes(v32 r0, v32 r1, v32 a, v32 b)
 
 INLINE vec tapped(const struct rebuild *r, const struct part *p, uint32_t t)
 {
-    const uint8_t *row = r->memory->tokens[WAVE_BEFORE + t].lanes;
+    const uint8_t *row = residual_row(r->memory, t);
     return tap_bytes(row_load(row + p->to_0), row_load(row + p->to_1), p->taps.a, p->taps.b);
 }
 
@@ -124,7 +128,7 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
 INLINE vec filtered(const struct rebuild *r, const struct part *p, const struct lane_filters *f,
                     const struct near *n, uint32_t t, bool taps)
 {
-    const uint8_t *row = r->memory->tokens[WAVE_BEFORE + t].lanes;
+    const uint8_t *row = residual_row(r->memory, t);
     struct words w = {_mm256_set1_epi16(16), _mm256_set1_epi16(16)};
     if (taps)
         w = tap_words(row_load(row + p->to_0), row_load(row + p->to_1), f->a, f->b);

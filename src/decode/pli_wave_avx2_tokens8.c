@@ -1,11 +1,11 @@
 /* pli_wave_avx2_tokens8.c - the token loop of the wave decoder for samples of 8 bits with AVX2.
  *
- * In: a parsed unit and its tables; out: rows of 32 activities. Pure functions, any thread. States
- * are two vectors of bytes. A token is found by halving: of 16 contexts' bounds, each a register,
- * vpshufb takes those of all lanes. What follows from it is products of even and of odd lanes, in
- * 16 bits. Words come by one vpshufb, too: running counts of the lanes that take one are their
- * places in the stream. Two units of one shape go through the loop together where there are two:
- * each in the other's waits.
+ * In: a parsed unit and its tables; out: rows of 32 activities, of pairs. Pure functions, any
+ * thread. States are two vectors of bytes. A token is found by halving: of 16 contexts' bounds,
+ * each a vector, vpshufb takes those of all lanes. What follows from it is products of even and of
+ * odd lanes, in 16 bits. Words come by one vpshufb, too: running counts of the lanes that take one
+ * are their places in the stream. Two units of one shape go through the loop together where there
+ * are two: each in the other's waits.
  *
  * Slots and bounds are compared with their bit 7 turned over, as there are comparisons of signed
  * bytes only. */
@@ -19,32 +19,33 @@
 
 /* What goes from step to step; kept apart so that loops can hold it in registers. */
 struct states {
-    v32 hi, lo;     /* lo: bit 7 turned over */
-    v32 g, above;   /* activities of the last step, and turned by a lane */
-    v32 context;    /* of the next one */
-    v32 freq, bias; /* of the tokens found */
-    v32 empty;      /* lanes that need a word; until it comes bit 7 of lo is what it is */
+    v32 hi, lo;           /* lo: bit 7 turned over */
+    v32 g;                /* activities of the last step */
+    v32 above, above_2;   /* the same turned by a lane and by two */
+    v32 left;             /* of the step before: what was left of its pairs, */
+    v32 far_up, far_up_2; /* and what was turned then */
+    v32 context;          /* of the next one */
+    v32 freq, bias;       /* of the tokens found */
+    v32 empty;            /* lanes that need a word; until it comes bit 7 of lo is what it is */
     const uint8_t *words;
 };
 
 struct stream {
     struct states states;
     const uint8_t *end; /* of the words */
-    struct psti_pli_wave_memory *memory;
-    size_t delay; /* bytes between a row of a plane and of the next */
+    struct psti_pli_wave_row *rows;
+    size_t delay; /* rows between a plane and the next */
     v32 width;
-    v32 bounds[7], activities;
+    v32 bounds[PSTI_PLI_N_TOKENS_8 - 1], activities;
     v32 above_15, above_31, fifteen; /* 0x70, 0x60, 15: compilers would make them in each step */
     v32 near, middle, far;           /* contexts, see contexts() */
-    _Alignas(32) uint8_t above_2[4][WAVE_LANES]; /* activities turned by two lanes, [t % 4] */
     struct psti_pli_wave_band bands[WAVE_BANDS];
 };
 
-/* How E is made in a band: by one formula, by one in the lanes behind and by the next in the lanes
- * that began, or by any. */
-enum formula { FIRST, SECOND, THIRD, FIRST_SECOND, SECOND_THIRD, ANY, N_FORMULAS };
+/* What is Z in E of a band: gLL, g1, or by the lane. */
+enum formula { LEFT, BEFORE, ANY, N_FORMULAS };
 
-/* What the lanes that begin a plane see above: nothing. By step: 0..59, 60 and 61, 62 and 63. */
+/* What the lanes that begin a plane see above: nothing. By step: 0..29, 30, 31. */
 struct above {
     _Alignas(32) uint8_t masks[3][WAVE_LANES];
 };
@@ -54,74 +55,51 @@ struct band {
     struct above above;
 };
 
+/* 32 bytes from BAND - i on: all but the one of the lane that enters the band in its step i; one
+ * before: of the lane that leaves it behind this step. */
+enum { BAND = 32 };
+#define SEVEN 255, 255, 255, 255, 255, 255, 255
+#define EIGHT SEVEN, 255
+static const uint8_t all_but_one_lane[2 * BAND] = {0, SEVEN, EIGHT, EIGHT, EIGHT,
+                                                   0, SEVEN, EIGHT, EIGHT, EIGHT};
+
 /* -- Contexts -- */
 
 /* `no` where `mask` is 0. */
 INLINE v32 blend(v32 no, v32 yes, v32 mask) { return _mm256_blendv_epi8(no, yes, mask); }
 
-/* E of A and B; `before`: the plane before. */
-INLINE v32 first_energies(v32 a, v32 b) { return _mm256_adds_epu8(_mm256_add_epi8(a, a), b); }
-INLINE v32 second_energies(v32 a, v32 b, v32 before)
-{
-    const v32 zero = _mm256_setzero_si256();
-    v32 halves = _mm256_add_epi8(_mm256_avg_epu8(a, zero), _mm256_avg_epu8(before, zero));
-    return _mm256_add_epi8(_mm256_add_epi8(a, b), halves); /* at most 247 */
-}
-INLINE v32 third_energies(v32 a, v32 b, v32 before)
-{
-    v32 half = _mm256_avg_epu8(a, _mm256_setzero_si256());
-    b = _mm256_add_epi8(_mm256_add_epi8(b, before), before);
-    return _mm256_adds_epu8(_mm256_add_epi8(a, half), b);
-}
-/* If lanes have different formulas. */
-INLINE v32 any_energies(const struct stream *s, const struct psti_pli_wave_shape *shape, v32 a,
-                        v32 b, struct step at)
+/* Z of all lanes, where these differ; `left`: gLL. */
+INLINE v32 any_z(const struct stream *s, const struct psti_pli_wave_shape *shape, uint32_t t,
+                 v32 left)
 {
     const struct psti_pli_wave_band *front = shape->front;
-    v32 in_front = row_load(front_lanes(at.t));
-    v32 first = pick(in_front, row_load(front->energy), row_load(front[-1].energy));
-    if (shape->used) {
-        v32 used = pick(in_front, row_load(front->used), row_load(front[-1].used));
-        v32 doubled = pick(in_front, row_load(front->doubled), row_load(front[-1].doubled));
-        v32 before = _mm256_and_si256(row_load(at.row->lanes - s->delay), used);
-        before = _mm256_add_epi8(before, _mm256_and_si256(before, doubled));
-        before = _mm256_avg_epu8(before, _mm256_and_si256(before, doubled));
-        b = _mm256_add_epi8(b, before);
-    }
-    b = _mm256_adds_epu8(b, _mm256_avg_epu8(a, _mm256_and_si256(a, first)));
-    return _mm256_adds_epu8(a, b);
+    v32 in_front = row_load(front_lanes(2 * t));
+    v32 before = blend(row_load(front[-1].doubled), row_load(front->doubled), in_front);
+    v32 without = blend(row_load(front[-1].third), row_load(front->third), in_front);
+    before = _mm256_and_si256(before, row_load(s->rows[(ptrdiff_t)t - s->delay].lanes));
+    return _mm256_or_si256(_mm256_andnot_si256(without, left), before);
 }
 
-/* E of all lanes. `odd`: the step's parity. */
+/* Of step t, all lanes. */
 INLINE v32 energies(const struct stream *s, const struct psti_pli_wave_shape *shape,
-                    const struct states *x, struct step at, enum formula formula, bool odd)
+                    struct states *x, uint32_t t, enum formula formula)
 {
-    v32 cut = row_load(at.all_but_newest), l = x->g, ur = x->above;
-    v32 ll = row_load(at.row[-2].lanes), ul = row_load(at.row[-3].above);
-    v32 a = _mm256_add_epi8(row_load(at.row[-2].above), row_load(s->above_2[at.t & 3])), b;
-    if (odd) { /* one lane is at column 1, another at column 63 */
-        ur = _mm256_and_si256(ur, row_load(at.all_but_next));
-        b = _mm256_add_epi8(_mm256_and_si256(ll, cut), ul);
-    } else { /* one lane is at column 0 */
-        l = _mm256_and_si256(l, cut);
-        b = _mm256_and_si256(_mm256_add_epi8(ll, ul), cut);
-    }
-    a = _mm256_add_epi8(_mm256_add_epi8(a, l), ur);
-    v32 before = row_load(at.row->lanes - s->delay), in_front = row_load(front_lanes(at.t));
-    switch (formula) {
-    case FIRST:
-        return first_energies(a, b);
-    case SECOND:
-        return second_energies(a, b, before);
-    case THIRD:
-        return third_energies(a, b, before);
-    case FIRST_SECOND:
-        return blend(first_energies(a, b), second_energies(a, b, before), in_front);
-    case SECOND_THIRD:
-        return blend(second_energies(a, b, before), third_energies(a, b, before), in_front);
-    default:
-        return any_energies(s, shape, a, b, at);
-    }
+    const uint8_t *lanes = all_but_one_lane + BAND - t % BAND;
+    v32 cut = row_load(lanes), left = _mm256_and_si256(x->g, cut), z;
+    v32 side = _mm256_add_epi8(left, x->above);
+    v32 far = _mm256_avg_epu8(_mm256_and_si256(x->far_up, cut),
+                              _mm256_and_si256(x->above_2, row_load(lanes - 1)));
+    if (formula == LEFT)
+        z = _mm256_and_si256(x->left, cut);
+    else if (formula == BEFORE)
+        z = row_load(s->rows[t - s->delay].lanes);
+    else
+        z = any_z(s, shape, t, _mm256_and_si256(x->left, cut));
+    v32 rest = _mm256_add_epi8(_mm256_add_epi8(x->far_up_2, z), far);
+    x->left = left;
+    x->far_up = x->above;
+    x->far_up_2 = x->above_2;
+    return _mm256_adds_epu8(_mm256_add_epi8(side, side), rest);
 }
 
 /* Sums get bit 7, for which 0 is looked up, from E = 16 or 32 on. `near` lacks what `middle` adds
@@ -136,9 +114,9 @@ INLINE v32 contexts(const struct stream *s, v32 e)
 }
 
 INLINE void find_contexts(const struct stream *s, const struct psti_pli_wave_shape *shape,
-                          struct states *x, struct step at, enum formula formula, bool odd)
+                          struct states *x, uint32_t t, enum formula formula)
 {
-    x->context = contexts(s, energies(s, shape, x, at, formula, odd));
+    x->context = contexts(s, energies(s, shape, x, t, formula));
 }
 
 /* -- States and words -- */
@@ -148,24 +126,29 @@ INLINE void find_contexts(const struct stream *s, const struct psti_pli_wave_sha
 INLINE void find_tokens(const struct stream *s, struct states *x)
 {
     const v32 none = _mm256_set1_epi8(0x7f); /* 255 */
-    v32 c = x->context, lo = x->lo, bound[7];
-#pragma GCC unroll 7
-    for (int i = 0; i < 7; i++)
+    v32 c = x->context, lo = x->lo, bound[PSTI_PLI_N_TOKENS_8 - 1];
+#pragma GCC unroll 15
+    for (int i = 0; i < PSTI_PLI_N_TOKENS_8 - 1; i++)
         bound[i] = _mm256_shuffle_epi8(s->bounds[i], c);
     v32 m1 = _mm256_cmpgt_epi8(lo, bound[0]);
     v32 b2 = blend(bound[1], bound[2], m1);
     v32 m2 = _mm256_cmpgt_epi8(lo, b2);
     v32 b3 = blend(blend(bound[3], bound[4], m1), blend(bound[5], bound[6], m1), m2);
     v32 m3 = _mm256_cmpgt_epi8(lo, b3);
+    v32 b4_low = blend(blend(bound[7], bound[8], m1), blend(bound[9], bound[10], m1), m2);
+    v32 b4_high = blend(blend(bound[11], bound[12], m1), blend(bound[13], bound[14], m1), m2);
+    v32 b4 = blend(b4_low, b4_high, m3);
+    v32 m4 = _mm256_cmpgt_epi8(lo, b4);
     /* Where the token's slots begin and end, less 1. */
     v32 below = blend(blend(none, bound[0], m1), b2, m2);
     v32 above = blend(b2, blend(bound[0], none, m1), m2);
-    below = blend(below, b3, m3);
-    above = blend(b3, above, m3);
+    below = blend(blend(below, b3, m3), b4, m4);
+    above = blend(b4, blend(b3, above, m3), m4);
     x->freq = _mm256_sub_epi8(above, below);
     x->bias = _mm256_add_epi8(_mm256_sub_epi8(lo, below), _mm256_set1_epi8(-1));
     v32 which = _mm256_sub_epi8(_mm256_and_si256(m2, _mm256_set1_epi8(2)), m1);
     which = _mm256_add_epi8(which, _mm256_and_si256(m3, _mm256_set1_epi8(4)));
+    which = _mm256_add_epi8(which, _mm256_and_si256(m4, _mm256_set1_epi8(8)));
     x->g = _mm256_shuffle_epi8(s->activities, which);
 }
 
@@ -183,7 +166,7 @@ INLINE void advance(const struct stream *s, const struct psti_pli_wave_shape *sh
     x->empty = _mm256_cmpeq_epi8(hi, _mm256_setzero_si256());
     hi = blend(hi, lo, x->empty);
     if (!whole) {
-        v32 active = active_lanes(s->width, shape, t);
+        v32 active = active_lanes(s->width, shape, 2 * t);
         x->empty = _mm256_and_si256(x->empty, active);
         x->g = _mm256_and_si256(x->g, active);
         hi = blend(x->hi, hi, active);
@@ -216,16 +199,14 @@ INLINE void take_words(struct states *x)
 }
 
 INLINE void keep_activities(struct stream *s, const struct above *above, struct states *x,
-                            struct step at)
+                            uint32_t t)
 {
-    uint32_t pair = (at.t & 63) >> 1;
-    const uint8_t *mask = above->masks[pair < 30 ? 0 : pair - 29];
+    uint32_t i = t % BAND;
     v32 halves = _mm256_permute2x128_si256(x->g, x->g, 1);
-    halves = _mm256_and_si256(halves, row_load(mask));
+    halves = _mm256_and_si256(halves, row_load(above->masks[i < 30 ? 0 : i - 29]));
     x->above = _mm256_alignr_epi8(x->g, halves, 15);
-    row_store(at.row->above, x->above);
-    row_store(at.row->lanes, x->g);
-    row_store(s->above_2[at.t & 3], _mm256_alignr_epi8(x->g, halves, 14));
+    x->above_2 = _mm256_alignr_epi8(x->g, halves, 14);
+    row_store(s->rows[t].lanes, x->g);
 }
 
 /* -- Streams -- */
@@ -235,8 +216,8 @@ static void open_above(const struct psti_pli_wave_band *front, struct above *abo
     uint8_t now = front->not_first[0], next = front[1].not_first[0];
     memset(above->masks, 255, sizeof above->masks);
     for (uint32_t i = 0; i < 3; i++) {
-        above->masks[i][14] = i < 1 ? now : next; /* lane 30, seen four steps later */
-        above->masks[i][15] = i < 2 ? now : next; /* lane 31, one to three; four by lane 1 */
+        above->masks[i][14] = i < 1 ? now : next; /* lane 30, seen by lane 0 as two up */
+        above->masks[i][15] = i < 2 ? now : next; /* lane 31, by lanes 0 and 1 */
     }
 }
 
@@ -250,20 +231,14 @@ static struct band open_band(const struct psti_pli_wave_job *job, const struct s
 
 static enum formula formula_of_lanes(const struct psti_pli_wave_band *band)
 {
-    if (band->energy[0] != 0)
-        return FIRST;
-    if (band->used[0] == 0)
-        return ANY;
-    return band->doubled[0] != 0 ? THIRD : SECOND;
+    if (band->third[0] == 0)
+        return LEFT;
+    return band->doubled[0] != 0 ? BEFORE : ANY;
 }
 static enum formula formula_of(const struct psti_pli_wave_shape *shape)
 {
     enum formula front = formula_of_lanes(shape->front), rear = formula_of_lanes(shape->front - 1);
-    if (!shape->mixed)
-        return front;
-    if (rear == FIRST && front == SECOND)
-        return FIRST_SECOND;
-    return rear == SECOND && front == THIRD ? SECOND_THIRD : ANY;
+    return front == rear ? front : ANY;
 }
 
 static void TARGET open_stream(struct stream *s, const struct psti_pli_wave_job *job)
@@ -284,17 +259,16 @@ static void TARGET open_stream(struct stream *s, const struct psti_pli_wave_job 
     s->near = both_halves(near);
     s->middle = both_halves(bucket + 16);
     s->far = both_halves(far);
-    for (uint32_t i = 0; i < 7; i++)
+    for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS_8 - 1; i++)
         s->bounds[i] = _mm256_xor_si256(both_halves(bounds->of[i]), top);
     s->activities = both_halves(bounds->activities);
     s->width = _mm256_set1_epi8((char)job->unit->width);
-    s->memory = m;
-    s->delay = 64 * head->bands_per_plane * sizeof m->tokens[0];
+    s->rows = m->tokens + WAVE_BEFORE;
+    s->delay = BAND * head->bands_per_plane;
     memcpy(m->words_8, head->words, head->n_words);
     memset(m->words_8 + head->n_words, 0, 3 * WAVE_LANES);
     s->end = m->words_8 + head->n_words;
     memset(m->tokens, 0, WAVE_BEFORE * sizeof m->tokens[0]);
-    memset(s->above_2, 0, sizeof s->above_2);
     psti_pli_wave_rows_open_bands(job, s->bands);
     for (uint32_t l = 0; l < WAVE_LANES; l++) {
         hi[l] = (uint8_t)(head->states[l] >> 8);
@@ -322,57 +296,48 @@ INLINE void run_band(struct stream *s, const struct band *band, uint32_t t, uint
     const struct psti_pli_wave_shape *shape = &band->shape;
     struct stream *s_1 = two ? s + 1 : s;
     struct states x = s->states, y = s_1->states;
-    find_contexts(s, shape, &x, step_at(s->memory, t), formula, false);
+    find_contexts(s, shape, &x, t, formula);
     if (two)
-        find_contexts(s_1, shape, &y, step_at(s_1->memory, t), formula, false);
-    for (; t < end && x.words <= s->end && y.words <= s_1->end; t += 2) {
-#pragma GCC unroll 2
-        for (uint32_t i = 0; i < 2; i++) {
-            bool more = i == 0 || t + 2 < end;
-            find_tokens(s, &x);
-            if (two)
-                find_tokens(s_1, &y);
-            advance(s, shape, &x, t + i, whole);
-            if (two)
-                advance(s_1, shape, &y, t + i, whole);
-            keep_activities(s, &band->above, &x, step_at(s->memory, t + i));
-            if (two)
-                keep_activities(s_1, &band->above, &y, step_at(s_1->memory, t + i));
-            if (more)
-                find_contexts(s, shape, &x, step_at(s->memory, t + i + 1), formula, i == 0);
-            if (two && more)
-                find_contexts(s_1, shape, &y, step_at(s_1->memory, t + i + 1), formula, i == 0);
-            take_words(&x);
-            if (two)
-                take_words(&y);
-        }
+        find_contexts(s_1, shape, &y, t, formula);
+    while (t < end && x.words <= s->end && y.words <= s_1->end) {
+        find_tokens(s, &x);
+        if (two)
+            find_tokens(s_1, &y);
+        advance(s, shape, &x, t, whole);
+        if (two)
+            advance(s_1, shape, &y, t, whole);
+        keep_activities(s, &band->above, &x, t);
+        if (two)
+            keep_activities(s_1, &band->above, &y, t);
+        t++;
+        if (t < end)
+            find_contexts(s, shape, &x, t, formula);
+        if (two && t < end)
+            find_contexts(s_1, shape, &y, t, formula);
+        take_words(&x);
+        if (two)
+            take_words(&y);
     }
     s->states = x;
     if (two)
         s_1->states = y;
 }
 
-#define BAND(name, formula, whole, two)                                                            \
+#define BAND_LOOP(name, formula, whole, two)                                                       \
     static void TARGET name(struct stream *s, const struct band *band, uint32_t t, uint32_t end)   \
     {                                                                                              \
         run_band(s, band, t, end, formula, whole, two);                                            \
     }
-BAND(one_first, FIRST, true, false)
-BAND(one_second, SECOND, true, false)
-BAND(one_third, THIRD, true, false)
-BAND(one_first_second, FIRST_SECOND, true, false)
-BAND(one_second_third, SECOND_THIRD, true, false)
-BAND(one_part_first, FIRST, false, false)
-BAND(one_part_third, THIRD, false, false)
-BAND(one_part, ANY, false, false)
-BAND(two_first, FIRST, true, true)
-BAND(two_second, SECOND, true, true)
-BAND(two_third, THIRD, true, true)
-BAND(two_first_second, FIRST_SECOND, true, true)
-BAND(two_second_third, SECOND_THIRD, true, true)
-BAND(two_part_first, FIRST, false, true)
-BAND(two_part_third, THIRD, false, true)
-BAND(two_part, ANY, false, true)
+BAND_LOOP(one_left, LEFT, true, false)
+BAND_LOOP(one_before, BEFORE, true, false)
+BAND_LOOP(one_any, ANY, true, false)
+BAND_LOOP(one_part_left, LEFT, false, false)
+BAND_LOOP(one_part, ANY, false, false)
+BAND_LOOP(two_left, LEFT, true, true)
+BAND_LOOP(two_before, BEFORE, true, true)
+BAND_LOOP(two_any, ANY, true, true)
+BAND_LOOP(two_part_left, LEFT, false, true)
+BAND_LOOP(two_part, ANY, false, true)
 
 typedef void run_function(struct stream *s, const struct band *band, uint32_t t, uint32_t end);
 
@@ -380,13 +345,11 @@ static void TARGET run(struct stream *s, const struct psti_pli_wave_job *job, bo
 {
     /* [two?][whole?][formula]; what is rare has no loop of its own. */
     static run_function *const bands[2][2][N_FORMULAS] = {
-        {{one_part_first, one_part, one_part_third, one_part, one_part, one_part},
-         {one_first, one_second, one_third, one_first_second, one_second_third, one_part}},
-        {{two_part_first, two_part, two_part_third, two_part, two_part, two_part},
-         {two_first, two_second, two_third, two_first_second, two_second_third, two_part}}};
-    uint32_t n_steps = job->head->n_steps;
-    for (uint32_t k = 0, t = 0; t < n_steps; k++, t += 64) {
-        uint32_t end = t + 64 < n_steps ? t + 64 : n_steps;
+        {{one_part_left, one_part, one_part}, {one_left, one_before, one_any}},
+        {{two_part_left, two_part, two_part}, {two_left, two_before, two_any}}};
+    uint32_t n_steps = job->head->n_token_steps;
+    for (uint32_t k = 0, t = 0; t < n_steps; k++, t += BAND) {
+        uint32_t end = t + BAND < n_steps ? t + BAND : n_steps;
         struct band band = open_band(job, s, k);
         bands[two][band.shape.whole][formula_of(&band.shape)](s, &band, t, end);
     }

@@ -272,7 +272,7 @@ static void TARGET open_part(const struct psti_pli_wave_job *job, uint32_t band,
     if (band >= head->n_bands)
         return;
     uint32_t j = band / head->bands_per_plane;
-    ptrdiff_t delay = 64 * (ptrdiff_t)(head->bands_per_plane * sizeof(struct psti_pli_wave_row));
+    ptrdiff_t delay = 64 * (ptrdiff_t)head->bands_per_plane * WAVE_LANES * (BITS / 8);
     p->plane = head->planes + j;
     p->to_0 = p->plane->index0 < 0 ? 0 : -delay * ((ptrdiff_t)j - p->plane->index0);
     p->to_1 = p->plane->index1 < 0 ? 0 : -delay * ((ptrdiff_t)j - p->plane->index1);

@@ -54,6 +54,7 @@ void psti_pli_wave_rows_open_bands(const struct psti_pli_wave_job *job,
             memcpy(band->energy, band[-1].energy, sizeof band->energy);
             memcpy(band->used, band[-1].used, sizeof band->used);
             memcpy(band->doubled, band[-1].doubled, sizeof band->doubled);
+            memcpy(band->third, band[-1].third, sizeof band->third);
         }
         if (!inside)
             continue;
@@ -64,6 +65,7 @@ void psti_pli_wave_rows_open_bands(const struct psti_pli_wave_job *job,
         memset(band->energy, plane->energy == PSTI_PLI_ENERGY_FIRST ? 255 : 0, WAVE_LANES);
         memset(band->used, second || third ? 255 : 0, WAVE_LANES);
         memset(band->doubled, third ? 255 : 0, WAVE_LANES);
+        memset(band->third, plane->energy == PSTI_PLI_ENERGY_THIRD ? 255 : 0, WAVE_LANES);
     }
 }
 

@@ -24,17 +24,16 @@ enum {
     WAVE_BAND = 64         /* steps */
 };
 
-/* 32 tokens or, of 8 bits, their activities; before them lanes 16..31 once more, so that what
- * stands one or two lanes up is read with one load. Each row is one line of the cache. Residuals of
- * 8 bits take the place of the activities; 32 of 16 bits that of the whole row. */
+/* 32 tokens or, of 8 bits, activities of their pairs; before them lanes 16..31 once more, so that
+ * what stands one or two lanes up is read with one load. Each row is one line of the cache.
+ * Residuals take its place: 32 of 16 bits, or those of two steps of 8 bits, as bytes. */
 struct psti_pli_wave_row {
     union {
         struct {
-            uint8_t unused[16], before[16];
+            uint8_t unused[16], before[16], lanes[WAVE_LANES];
         };
-        uint8_t above[WAVE_LANES]; /* AVX2, of 8 bits: turned by a lane instead */
+        uint8_t residuals[2][WAVE_LANES];
     };
-    uint8_t lanes[WAVE_LANES];
 };
 
 struct psti_pli_wave_memory {
@@ -92,6 +91,7 @@ struct psti_pli_wave_band {
     uint8_t energy[WAVE_LANES];            /* 255 where E is that of a first plane: 2A + B */
     uint8_t used[WAVE_LANES];              /* 255 where the plane before adds to E: */
     uint8_t doubled[WAVE_LANES];           /* 255 where it adds them twice, else half of them */
+    uint8_t third[WAVE_LANES];             /* 255 where Z is g1; if it is 0, `doubled` is 0 */
     uint8_t not_first[WAVE_LANES];         /* all but lane 0 where the band is its plane's first */
     uint8_t not_30[16], not_31[16];        /* all but that lane, of lanes 16..31, if so */
 };
