@@ -389,7 +389,7 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
     if ((unit->cpu & PSTI_CPU_AVX512_VBMI) != 0)
         decode = psti_pli_wave_decode_avx512;
 #elif defined(__aarch64__)
-    if ((unit->cpu & PSTI_CPU_NEON) != 0 && unit->bits == 16) /* MOVING: NEON */
+    if ((unit->cpu & PSTI_CPU_NEON) != 0)
         decode = psti_pli_wave_decode_neon;
 #endif
     return decode(unit, &head, tables, work, planes, err);

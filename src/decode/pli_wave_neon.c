@@ -2,7 +2,8 @@
  *
  * In and out: see pli_wave_int.h; plain C gives the same samples and statuses, and takes the units
  * that are not worth a road of their own: more words than the samples are worth. Pure functions,
- * any thread. Tokens first (pli_wave_neon_tokens.c), the rest as pli_wave_rows.c says. */
+ * any thread. Tokens first (pli_wave_neon_tokens8.c, pli_wave_neon_tokens.c), the rest as
+ * pli_wave_rows.c says. */
 #include "decode/pli_wave_neon.h"
 
 #if defined(PSTI_NEON)
@@ -20,7 +21,9 @@ enum pst_status psti_pli_wave_decode_neon(const struct psti_pli_unit *unit,
     if (!psti_pli_wave_rows_fit(unit, head))
         return psti_pli_wave_decode_c(unit, head, tables, work, planes, err);
     struct psti_pli_wave_job job = {.unit = unit, .head = head, .tables = tables, .memory = work};
-    if (head->n_coded > 0)
+    if (head->n_coded > 0 && unit->bits == 8)
+        psti_pli_wave_neon_tokens8(&job);
+    else if (head->n_coded > 0)
         psti_pli_wave_neon_tokens(&job);
     return psti_pli_wave_rows_finish(&level, &job, planes, err);
 }

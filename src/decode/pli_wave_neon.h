@@ -10,7 +10,9 @@
 
 #if defined(PSTI_NEON)
 
-/* pli_wave_neon_tokens.c */
+/* pli_wave_neon_tokens8.c, pli_wave_neon_tokens.c: words -> rows of activities of pairs (8 bits) or
+ * tokens (16 bits). */
+void psti_pli_wave_neon_tokens8(struct psti_pli_wave_job *job);
 void psti_pli_wave_neon_tokens(struct psti_pli_wave_job *job);
 /* pli_wave_neon_raw.c, pli_wave_neon_raw16.c: activities or tokens -> residuals of 8 or 16 bits;
  * returns how many bits that takes: if more than `n_bits`, not all was done. */

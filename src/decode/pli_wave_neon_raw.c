@@ -1,54 +1,137 @@
-/* pli_wave_neon_raw.c - signs and raw bits of 8-bit samples with NEON.
+/* pli_wave_neon_raw.c - raw bits of 8-bit samples with NEON.
  *
- * In: rows of activities and the bits of the unit; out: residuals in place of the rows. Sums of how
- * many bits the lanes have say where each lane's begin; those of 16 lanes are 128 at most, so that
- * two look-ups bring each lane the two bytes in which its own lie. Only how many the lanes of a row
- * have together goes from one row to the next. A row takes 74 instructions. Pure functions, any
- * thread. */
+ * In: rows of activities of pairs and the bits of the unit; out: residuals, two rows in place of
+ * each. Sums of how many bits the lanes have say where each lane's begin; those of 16 lanes are 128
+ * at most, so that two look-ups bring each lane the two bytes in which its own lie. Only how many
+ * the lanes of a row have together goes from one row to the next. Pure functions, any thread. */
 #include "decode/pli_wave_neon.h"
 
 #if defined(PSTI_NEON)
+#include <string.h>
 
-/* By the lower four bits of an activity. */
-struct tables {
-    uint8x16_t n_bits, masks, bases;
+/* By the lower four bits of an activity, if not said otherwise. */
+struct raw_tables {
+    uint8x16_t first_bits, second_bits, bases;
+    /* Points of tokens 1 to 10: q -> d = a + b, 0 from 128 on; d -> d (d - 1) / 2. The base of
+     * token 0 is 255, as its points[0], so that a and b are 0. */
+    uint8x16x4_t sides[2];
+    uint8x16x2_t triangles;
 };
 
-/* Residuals of 16 lanes, whose bits begin at `*at`, which goes on. */
-PSTI_NEON_INLINE uint8x16_t find_half(const struct tables *tables, uint8x16_t activities,
-                                      const uint8_t *bytes, uint64_t *at)
+static void open_raw_tables(struct raw_tables *t)
 {
-    const uint8x16_t seven = vdupq_n_u8(7);
-    uint8x16_t which = vandq_u8(activities, vdupq_n_u8(15));
-    uint8x16_t n = vqtbl1q_u8(tables->n_bits, which), sums = sums_up_to(n);
+    uint8_t bases[16], sides[128], triangles[32] = {255};
+    memcpy(bases, psti_pli_wave_bases_of, sizeof bases);
+    bases[0] = 255;
+    for (uint32_t q = 128; q-- > 0;) {
+        sides[q] = (uint8_t)(psti_pli_wave_points_a[q] + psti_pli_wave_points_b[q]);
+        triangles[sides[q]] = (uint8_t)(q - psti_pli_wave_points_b[q]);
+    }
+    t->first_bits = vld1q_u8(psti_pli_wave_first_bits_of);
+    t->second_bits = vld1q_u8(psti_pli_wave_second_bits_of);
+    t->bases = vld1q_u8(bases);
+    t->sides[0] = vld1q_u8_x4(sides);
+    t->sides[1] = vld1q_u8_x4(sides + 64);
+    t->triangles = vld1q_u8_x2(triangles);
+}
+
+/* The next `n` bits of 16 lanes, 8 at most of each, from bit `*at` on, which goes on. */
+PSTI_NEON_INLINE uint8x16_t take_bits(uint8x16_t n, const uint8_t *bytes, uint64_t *at)
+{
+    uint8x16_t sums = sums_up_to(n);
     uint8x16_t begin = vaddq_u8(vsubq_u8(sums, n), vdupq_n_u8((uint8_t)(*at & 7)));
     const uint8_t *from = bytes + (*at >> 3);
     uint8x16_t byte = vshrq_n_u8(begin, 3); /* at most 15 */
     uint8x16_t low = vqtbl1q_u8(vld1q_u8(from), byte), high = vqtbl1q_u8(vld1q_u8(from + 1), byte);
-    int8x16_t skip = vreinterpretq_s8_u8(vandq_u8(begin, seven));
+    int8x16_t skip = vreinterpretq_s8_u8(vandq_u8(begin, vdupq_n_u8(7)));
     uint8x16_t bits =
         vorrq_u8(vshlq_u8(low, vnegq_s8(skip)), vshlq_u8(high, vsubq_s8(vdupq_n_s8(8), skip)));
-    bits = vandq_u8(bits, vqtbl1q_u8(tables->masks, which));
-    uint8x16_t negative = vtstq_u8(bits, vdupq_n_u8(1));
-    uint8x16_t magnitudes = vsraq_n_u8(vqtbl1q_u8(tables->bases, which), bits, 1);
     *at += vgetq_lane_u8(sums, 15);
-    return vsubq_u8(veorq_u8(magnitudes, negative), negative);
+    return vbicq_u8(bits, vshlq_u8(vdupq_n_u8(255), vreinterpretq_s8_u8(n)));
+}
+
+/* Points of 16 lanes. */
+struct points {
+    uint8x16_t a, b;
+};
+
+PSTI_NEON_INLINE struct points find_near(const struct raw_tables *t, uint8x16_t which,
+                                         uint8x16_t first)
+{
+    uint8x16_t q = vsraq_n_u8(vqtbl1q_u8(t->bases, which), first, 2);
+    uint8x16_t side =
+        vorrq_u8(vqtbl4q_u8(t->sides[0], q), vqtbl4q_u8(t->sides[1], vsubq_u8(q, vdupq_n_u8(64))));
+    uint8x16_t b = vsubq_u8(q, vqtbl2q_u8(t->triangles, side));
+    return (struct points){vsubq_u8(side, b), b};
+}
+
+/* Those of squares, for lanes with a second part. */
+PSTI_NEON_INLINE struct points find_far(const struct raw_tables *t, uint8x16_t which,
+                                        uint8x16_t first, uint8x16_t n, uint8x16_t second)
+{
+    uint8x16_t u = vaddq_u8(vshlq_u8(vdupq_n_u8(1), vreinterpretq_s8_u8(n)), second);
+    uint8x16_t from = vsubq_u8(vshrq_n_u8(u, 1), vqtbl1q_u8(t->bases, which));
+    uint8x16_t b = vsraq_n_u8(from, first, 2);
+    return (struct points){vsubq_u8(u, b), b};
+}
+
+PSTI_NEON_INLINE uint8x16_t negate(uint8x16_t v, uint8x16_t mask)
+{
+    return vsubq_u8(veorq_u8(v, mask), mask);
+}
+/* Turns points by the lowest two of the first bits. */
+PSTI_NEON_INLINE struct points turn_points(struct points p, uint8x16_t first)
+{
+    uint8x16_t odd = vtstq_u8(first, vdupq_n_u8(1)), down = vtstq_u8(first, vdupq_n_u8(2));
+    uint8x16_t x = vbslq_u8(odd, p.b, p.a), y = vbslq_u8(odd, p.a, p.b);
+    return (struct points){negate(x, veorq_u8(odd, down)), negate(y, down)};
+}
+
+/* Where a second part is, that decides: a square's point, or any pair. */
+struct raw_row {
+    v32 activities, which, first;
+    struct points points[2]; /* of halves */
+};
+
+PSTI_NEON_INLINE void add_second(const struct raw_tables *t, struct raw_row *r, const uint8_t *bits,
+                                 uint64_t *at)
+{
+    const uint8x16_t any = vdupq_n_u8(PSTI_PLI_WAVE_ANY_ACTIVITY);
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
+        uint8x16_t n = vqtbl1q_u8(t->second_bits, r->which.v[i]);
+        uint8x16_t second = take_bits(n, bits, at), first = r->first.v[i], some = vtstq_u8(n, n);
+        struct points far = find_far(t, r->which.v[i], first, n, second), *p = r->points + i;
+        far = turn_points(far, first);
+        uint8x16_t is_any = vceqq_u8(r->activities.v[i], any);
+        far = (struct points){vbslq_u8(is_any, first, far.a), vbslq_u8(is_any, second, far.b)};
+        *p = (struct points){vbslq_u8(some, far.a, p->a), vbslq_u8(some, far.b, p->b)};
+    }
 }
 
 uint64_t psti_pli_wave_neon_residuals(struct psti_pli_wave_job *job, uint64_t n_bits)
 {
     const uint8_t *bits = job->memory->bits;
+    const uint8_t least = psti_pli_wave_activities[PSTI_PLI_WAVE_FIRST_SQUARE];
     struct psti_pli_wave_row *row = job->memory->tokens + WAVE_BEFORE;
-    const struct psti_pli_wave_row *end = row + job->head->n_steps;
-    struct tables tables = {.n_bits = vld1q_u8(psti_pli_wave_all_bits_of),
-                            .bases = vld1q_u8(psti_pli_wave_bases_of)};
+    const struct psti_pli_wave_row *end = row + job->head->n_token_steps;
+    struct raw_tables tables;
     uint64_t at = 0;
-    tables.masks = vmvnq_u8(vshlq_u8(vdupq_n_u8(255), vreinterpretq_s8_u8(tables.n_bits)));
+    open_raw_tables(&tables);
     for (; row < end && at <= n_bits; row++) {
-        v32 v = row_load(row->lanes);
-        v.v[0] = find_half(&tables, v.v[0], bits, &at);
-        v.v[1] = find_half(&tables, v.v[1], bits, &at);
-        row_store(row->lanes, v);
+        struct raw_row r = {.activities = row_load(row->lanes)};
+        r.which = row_and(r.activities, row_of(15));
+#pragma GCC unroll 2
+        for (int i = 0; i < 2; i++) {
+            uint8x16_t n = vqtbl1q_u8(tables.first_bits, r.which.v[i]);
+            r.first.v[i] = take_bits(n, bits, &at);
+            struct points near = find_near(&tables, r.which.v[i], r.first.v[i]);
+            r.points[i] = turn_points(near, r.first.v[i]);
+        }
+        if (vmaxvq_u8(vmaxq_u8(r.activities.v[0], r.activities.v[1])) >= least)
+            add_second(&tables, &r, bits, &at);
+        row_store(row->residuals[0], (v32){{r.points[0].a, r.points[1].a}});
+        row_store(row->residuals[1], (v32){{r.points[0].b, r.points[1].b}});
     }
     return at;
 }

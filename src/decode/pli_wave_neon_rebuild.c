@@ -73,9 +73,13 @@ INLINE vec first_two(vec v, vec from, bool lane_0, bool lane_1)
 
 /* -- Residuals and taps -- */
 
+INLINE const uint8_t *residual_row(const struct psti_pli_wave_memory *m, uint32_t t)
+{
+    return m->tokens[WAVE_BEFORE + t / 2].residuals[t % 2];
+}
 INLINE vec residuals(const struct psti_pli_wave_memory *m, uint32_t t)
 {
-    return row_load(m->tokens[WAVE_BEFORE + t].lanes);
+    return row_load(residual_row(m, t));
 }
 
 /* Sums of products of bytes: lanes 0..7 and 8..15 of a vector. */
@@ -97,7 +101,7 @@ INLINE void add_products(struct sums *sums, uint8x16_t v, uint8x16_t k)
 /* (a r0 + b r1 + 16) >> 5 modulo 256: what exceeds 16 bits is not in it. */
 INLINE vec tapped(const struct rebuild *r, const struct part *p, uint32_t t)
 {
-    const uint8_t *row = r->memory->tokens[WAVE_BEFORE + t].lanes;
+    const uint8_t *row = residual_row(r->memory, t);
     v32 r0 = row_load(row + p->to_0), r1 = row_load(row + p->to_1), out;
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
@@ -128,7 +132,7 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
 INLINE vec filtered(const struct rebuild *r, const struct part *p, const struct lane_filters *f,
                     const struct near *n, uint32_t t, bool taps)
 {
-    const uint8_t *row = r->memory->tokens[WAVE_BEFORE + t].lanes;
+    const uint8_t *row = residual_row(r->memory, t);
     v32 out;
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {

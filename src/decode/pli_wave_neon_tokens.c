@@ -1,14 +1,8 @@
-/* pli_wave_neon_tokens.c - the token loop of the wave decoder with NEON.
+/* pli_wave_neon_tokens.c - the token loop of the wave decoder for samples of 16 bits with NEON.
  *
- * In: a parsed unit and its tables; out: rows of 32 activities (8 bits) or tokens (16 bits). Pure
- * functions, any thread.
+ * In: a parsed unit and its tables; out: rows of 32 tokens. Pure functions, any thread.
  *
- * States of 8 bits are bytes, their upper halves and their lower ones, which are slots: a search
- * that halves finds what each slot lies between, by look-ups in tables of 16 contexts, and sums of
- * how many lanes before each take a byte say which one it takes. A step is some 170 instructions
- * (of planes after the first 190), 125 of vectors.
- *
- * Of 16 bits the look-ups go through general registers, an index of 16 bits each. Words come to the
+ * Look-ups go through general registers, an index of 16 bits each. Words come to the
  * states that need them by one tbl of two registers for each four states, one with the states and
  * one with the words; which of its 16 orders it uses says the mask of the four. A step is some 350
  * instructions, half of them of vectors; a Neoverse N1, which starts two of these a cycle, is bound
@@ -26,10 +20,9 @@ enum { FOURS = WAVE_LANES / 4 };
 
 /* What goes from step to step; kept apart so that loops can hold it in registers. */
 struct states {
-    v32 high, low;       /* of 8 bits */
-    uint32x4_t x[FOURS]; /* of 16 bits */
-    v32 tokens, above;   /* activities of the last step */
-    v32 context;         /* of the next one; of 16 bits times 4 */
+    uint32x4_t x[FOURS];
+    v32 tokens, above; /* of the last step */
+    v32 context;       /* of the next one, times 4 */
     const uint8_t *words;
 };
 
@@ -40,20 +33,16 @@ struct stream {
     const uint32_t *slots;
     uint32_t delay; /* rows between a plane and the next */
     uint8_t width;
-    uint8x16x2_t near; /* contexts of E < 32; of 16 bits times 4 */
+    uint8x16x2_t near; /* contexts of E < 32, times 4 */
     uint8x16_t far;    /* of others by E / 16 */
-    /* Of 8 bits: struct psti_pli_wave_bounds, of[0]; [1], [2]; [3], [4]; [5], [6]. */
-    uint8x16_t bounds_1;
-    uint8x16x2_t bounds_2, bounds_30, bounds_31;
-    uint8x16_t activities;
     struct psti_pli_wave_band bands[WAVE_BANDS];
 };
 
 /* -- Contexts -- */
 
-/* E of 16 bits: half of 2 A + B in lanes of `first`, in others of A + H(A) + B + 2 `twice`. Tokens
+/* E: half of 2 A + B in lanes of `first`, in others of A + H(A) + B + 2 `twice`. Tokens
  * are at most 46: nothing exceeds a byte. */
-PSTI_NEON_INLINE v32 wide_energies(v32 a, v32 b, v32 first, v32 twice)
+PSTI_NEON_INLINE v32 sum_energies(v32 a, v32 b, v32 first, v32 twice)
 {
     v32 others = row_and_not(a, first);
     b = row_add(b, row_average_up(others, row_of(0)));
@@ -61,9 +50,9 @@ PSTI_NEON_INLINE v32 wide_energies(v32 a, v32 b, v32 first, v32 twice)
     return row_add(row_add(e, twice), row_and(a, first));
 }
 
-/* E of all lanes. `odd`: the step's parity; `wide`: samples have 16 bits. */
+/* E of all lanes. `odd`: the step's parity. */
 PSTI_NEON_INLINE v32 energies(const struct stream *s, const struct psti_pli_wave_shape *shape,
-                              const struct states *x, struct step at, bool odd, bool wide)
+                              const struct states *x, struct step at, bool odd)
 {
     const uint8_t *row = at.row->lanes;
     enum { STEP = sizeof(struct psti_pli_wave_row) };
@@ -81,8 +70,7 @@ PSTI_NEON_INLINE v32 energies(const struct stream *s, const struct psti_pli_wave
         b = row_and(row_add(ll, ul), cut);
     }
     if (shape->first)
-        return wide ? row_add(a, row_average_down(b, row_of(0)))
-                    : row_add_saturated(row_add(a, a), b);
+        return row_add(a, row_average_down(b, row_of(0)));
     const struct psti_pli_wave_band *front = shape->front;
     v32 first = row_load(front->energy), twice = row_of(0);
     if (shape->used) {
@@ -95,20 +83,11 @@ PSTI_NEON_INLINE v32 energies(const struct stream *s, const struct psti_pli_wave
         v32 before = row_load(row - (size_t)STEP * s->delay);
         before = row_and(before, used);
         twice = row_and(before, doubled);
-        if (wide) {
-            before = row_average_up(row_sub(before, twice), row_of(0));
-        } else {
-            before = row_add(before, twice);
-            before = row_average_up(before, row_and(before, doubled));
-        }
-        b = row_add(b, before);
+        b = row_add(b, row_average_up(row_sub(before, twice), row_of(0)));
     } else if (shape->mixed) {
         first = pick(row_load(front_lanes(at.t)), first, row_load(front[-1].energy));
     }
-    if (wide)
-        return wide_energies(a, b, first, twice);
-    b = row_add_saturated(b, row_average_up(a, row_and(a, first)));
-    return row_add_saturated(a, b);
+    return sum_energies(a, b, first, twice);
 }
 
 /* Contexts as the tables have them, each of which is 0 where the other one holds. */
@@ -133,89 +112,14 @@ PSTI_NEON_INLINE v32 active_lanes(const struct stream *s, const struct psti_pli_
 }
 
 PSTI_NEON_INLINE void find_contexts(const struct stream *s, const struct psti_pli_wave_shape *shape,
-                                    struct states *x, struct step at, bool odd, bool wide)
+                                    struct states *x, struct step at, bool odd)
 {
-    x->context = contexts(s, energies(s, shape, x, at, odd, wide));
-    if (wide && !shape->whole)
+    x->context = contexts(s, energies(s, shape, x, at, odd));
+    if (!shape->whole)
         x->context = pick(active_lanes(s, shape, at.t), x->context, row_of(4 * PSTI_PLI_WAVE_IDLE));
 }
 
-/* -- States and bytes of 8 bits -- */
-
-/* What a slot lies between: the next tokens begin above `above`, its own above `below`, which
- * wraps: 255 is below slot 0. */
-struct found {
-    uint8x16_t below, above, activities;
-};
-
-PSTI_NEON_INLINE struct found search(const struct stream *s, uint8x16_t slots, uint8x16_t contexts)
-{
-    struct found f;
-    uint8x16_t bound = vqtbl1q_u8(s->bounds_1, contexts);
-    uint8x16_t is_above = vcgtq_u8(slots, bound);
-    uint8x16_t at = vbslq_u8(vdupq_n_u8(16), is_above, contexts);
-    f.below = vornq_u8(bound, is_above);
-    f.above = vorrq_u8(bound, is_above);
-    bound = vqtbl2q_u8(s->bounds_2, at);
-    /* A look-up in four registers takes as long as these, but they wait for nothing. */
-    uint8x16_t bound_0 = vqtbl2q_u8(s->bounds_30, at), bound_1 = vqtbl2q_u8(s->bounds_31, at);
-    is_above = vcgtq_u8(slots, bound);
-    at = vbslq_u8(vdupq_n_u8(32), is_above, at);
-    f.below = vbslq_u8(is_above, bound, f.below);
-    f.above = vbslq_u8(is_above, f.above, bound);
-    bound = vbslq_u8(is_above, bound_1, bound_0);
-    is_above = vcgtq_u8(slots, bound);
-    at = vbslq_u8(vdupq_n_u8(64), is_above, at);
-    f.below = vbslq_u8(is_above, bound, f.below);
-    f.above = vbslq_u8(is_above, f.above, bound);
-    f.activities = vqtbl1q_u8(s->activities, vshrq_n_u8(at, 4));
-    return f;
-}
-
-/* Of 32 lanes, those of `empty` get the next bytes, the first the first; `*words` goes on. Others
- * get any. */
-PSTI_NEON_INLINE v32 take_bytes(const uint8_t **words, v32 empty)
-{
-    const uint8x16x2_t next = vld1q_u8_x2(*words);
-    uint8x16_t first = sums_up_to(vandq_u8(empty.v[0], vdupq_n_u8(1)));
-    uint8x16_t second = sums_up_to(vandq_u8(empty.v[1], vdupq_n_u8(1)));
-    second = vaddq_u8(second, vdupq_laneq_u8(first, 15));
-    *words += vgetq_lane_u8(second, 15);
-    /* `empty` is -1: these are counts before each. */
-    return (v32){{vqtbl1q_u8(next.val[0], vaddq_u8(first, empty.v[0])),
-                  vqtbl2q_u8(next, vaddq_u8(second, empty.v[1]))}};
-}
-
-/* x := frequency * (x >> 8) + slot - first slot, and the next byte where that is below 2^8. */
-PSTI_NEON_INLINE void run_states_8(const struct stream *s, const struct psti_pli_wave_shape *shape,
-                                   struct states *x, uint32_t t)
-{
-    v32 low, high, empty;
-#pragma GCC unroll 2
-    for (int i = 0; i < 2; i++) {
-        uint8x16_t h = x->high.v[i], slots = x->low.v[i];
-        struct found f = search(s, slots, x->context.v[i]);
-        uint8x16_t freq = vsubq_u8(f.above, f.below);
-        uint8x16_t first = vaddq_u8(f.below, vdupq_n_u8(1));
-        uint8x16_t a = vreinterpretq_u8_u16(vmlal_u8(
-            vsubl_u8(vget_low_u8(slots), vget_low_u8(first)), vget_low_u8(freq), vget_low_u8(h)));
-        uint8x16_t b = vreinterpretq_u8_u16(vmlal_high_u8(vsubl_high_u8(slots, first), freq, h));
-        low.v[i] = vuzp1q_u8(a, b);
-        high.v[i] = vuzp2q_u8(a, b);
-        x->tokens.v[i] = f.activities;
-    }
-    if (!shape->whole) {
-        v32 active = active_lanes(s, shape, t);
-        low = pick(active, low, x->low);
-        high = pick(active, high, x->high);
-        x->tokens = row_and(x->tokens, active);
-    }
-    empty = (v32){{vceqq_u8(high.v[0], vdupq_n_u8(0)), vceqq_u8(high.v[1], vdupq_n_u8(0))}};
-    x->high = pick(empty, low, high);
-    x->low = pick(empty, take_bytes(&x->words, empty), low);
-}
-
-/* -- Look-ups of 16 bits -- */
+/* -- Look-ups -- */
 
 /* The entries at four indices of 16 bits. */
 PSTI_NEON_INLINE uint32x4_t look_up_four(const uint32_t *slots, uint64_t indices)
@@ -243,7 +147,7 @@ PSTI_NEON_INLINE void look_up_all(const struct stream *s, const struct states *x
     }
 }
 
-/* -- States and words of 16 bits -- */
+/* -- States and words -- */
 
 PSTI_NEON_INLINE v32 tokens_of(const uint32x4_t *e)
 {
@@ -305,15 +209,10 @@ PSTI_NEON_INLINE void keep_tokens(const struct psti_pli_wave_shape *shape, struc
 }
 
 PSTI_NEON_INLINE void run_step(const struct stream *s, const struct psti_pli_wave_shape *shape,
-                               struct states *x, struct step at, bool odd, bool wide)
+                               struct states *x, struct step at, bool odd)
 {
-    find_contexts(s, shape, x, at, odd, wide);
-    if (!wide) {
-        run_states_8(s, shape, x, at.t);
-        keep_tokens(shape, x, at);
-        return;
-    }
     uint32x4_t e[FOURS];
+    find_contexts(s, shape, x, at, odd);
     look_up_all(s, x, e);
     x->tokens = tokens_of(e);
     keep_tokens(shape, x, at);
@@ -322,110 +221,73 @@ PSTI_NEON_INLINE void run_step(const struct stream *s, const struct psti_pli_wav
 
 /* -- Streams -- */
 
-static void open_tables(struct stream *s, const struct psti_pli_wave_job *job, bool wide)
+static void open_tables(struct stream *s, const struct psti_pli_wave_job *job)
 {
-    const uint8_t *bucket = psti_pli_wave_bucket[wide], scale = wide ? 4 : 1;
+    const uint8_t *bucket = psti_pli_wave_bucket[1];
     uint8_t near[32], far[16] = {0};
     for (uint32_t i = 0; i < 32; i++)
-        near[i] = (uint8_t)(bucket[i] * scale);
+        near[i] = (uint8_t)(bucket[i] * 4);
     for (uint32_t i = 2; i < 16; i++) /* buckets of E from 32 on are the same for 16 each */
-        far[i] = (uint8_t)(bucket[16 * i] * scale);
-    s->near.val[0] = vld1q_u8(near);
-    s->near.val[1] = vld1q_u8(near + 16);
+        far[i] = (uint8_t)(bucket[16 * i] * 4);
+    s->near = (uint8x16x2_t){{vld1q_u8(near), vld1q_u8(near + 16)}};
     s->far = vld1q_u8(far);
-    if (wide) {
-        s->slots = psti_pli_wave_slots(job->tables);
-        return;
-    }
-    const struct psti_pli_wave_bounds *b = &job->tables->bounds;
-    s->bounds_1 = vld1q_u8(b->of[0]);
-    s->bounds_2 = (uint8x16x2_t){{vld1q_u8(b->of[1]), vld1q_u8(b->of[2])}};
-    s->bounds_30 = (uint8x16x2_t){{vld1q_u8(b->of[3]), vld1q_u8(b->of[4])}};
-    s->bounds_31 = (uint8x16x2_t){{vld1q_u8(b->of[5]), vld1q_u8(b->of[6])}};
-    s->activities = vld1q_u8(b->activities);
+    s->slots = psti_pli_wave_slots(job->tables);
 }
 
-static void open_states(struct states *x, const uint32_t *states, bool wide)
-{
-    uint8_t low[WAVE_LANES], high[WAVE_LANES];
-    for (uint32_t i = 0; wide && i < FOURS; i++)
-        x->x[i] = vld1q_u32(states + (size_t)4 * i);
-    if (wide)
-        return;
-    for (uint32_t l = 0; l < WAVE_LANES; l++) {
-        low[l] = (uint8_t)states[l];
-        high[l] = (uint8_t)(states[l] >> 8);
-    }
-    x->low = row_load(low);
-    x->high = row_load(high);
-}
-
-static void open_stream(struct stream *s, const struct psti_pli_wave_job *job, bool wide)
+static void open_stream(struct stream *s, const struct psti_pli_wave_job *job)
 {
     const struct psti_pli_wave_head *head = job->head;
     struct psti_pli_wave_memory *m = job->memory;
-    uint8_t *words = wide ? (uint8_t *)m->words : m->words_8;
-    size_t nbytes = (wide ? 2 : 1) * head->n_words;
-    open_tables(s, job, wide);
+    uint8_t *words = (uint8_t *)m->words;
+    size_t nbytes = 2 * head->n_words;
+    open_tables(s, job);
     s->width = (uint8_t)job->unit->width;
     s->memory = m;
     s->delay = 64 * head->bands_per_plane;
     /* Two steps take at most 64 words after the last, and the load of four lanes' goes on by 8. */
     memcpy(words, head->words, nbytes);
-    memset(words + nbytes, 0, (wide ? 2 : 1) * 3 * WAVE_LANES);
+    memset(words + nbytes, 0, 2 * 3 * WAVE_LANES);
     memset(m->tokens, 0, WAVE_BEFORE * sizeof m->tokens[0]);
     psti_pli_wave_rows_open_bands(job, s->bands);
     s->end = words + nbytes;
     s->states = (struct states){
         .tokens = row_of(0), .above = row_of(0), .context = row_of(0), .words = words};
-    open_states(&s->states, head->states, wide);
+    for (size_t i = 0; i < FOURS; i++)
+        s->states.x[i] = vld1q_u32(head->states + 4 * i);
 }
 
-static void close_stream(const struct stream *s, struct psti_pli_wave_job *job, bool wide)
+static void close_stream(const struct stream *s, struct psti_pli_wave_job *job)
 {
     uint32_t x[WAVE_LANES];
-    uint8_t low[WAVE_LANES], high[WAVE_LANES];
     job->ends = s->states.words == s->end;
     for (size_t i = 0; i < FOURS; i++)
         vst1q_u32(x + 4 * i, s->states.x[i]);
-    row_store(low, s->states.low);
-    row_store(high, s->states.high);
     for (uint32_t l = 0; l < WAVE_LANES; l++) {
-        job->low[l] = wide ? (uint16_t)x[l] : low[l];
-        job->ends = job->ends && (wide ? x[l] >> 16 : high[l]) == 1;
+        job->low[l] = (uint16_t)x[l];
+        job->ends = job->ends && x[l] >> 16 == 1;
     }
-}
-
-PSTI_NEON_INLINE void run(struct stream *s, const struct psti_pli_wave_job *job, bool wide)
-{
-    struct states x = s->states;
-    const uint8_t *words_end = s->end;
-    for (uint32_t k = 0; 64 * k < job->head->n_steps; k++) {
-        uint32_t t = 64 * k, end = t + 64;
-        end = end < job->head->n_steps ? end : job->head->n_steps;
-        const struct psti_pli_wave_shape shape = psti_pli_wave_rows_shape(job, s->bands, k);
-        struct step at = step_at(s->memory, t);
-        while (at.t < end && x.words <= words_end) {
-            run_step(s, &shape, &x, at, false, wide);
-            at = (struct step){at.t + 1, at.row + 1, at.all_but_newest, at.all_but_newest - 1};
-            if ((at.t & 63) == 63)
-                at.all_but_next += 32;
-            run_step(s, &shape, &x, at, true, wide);
-            at = (struct step){at.t + 1, at.row + 1, at.all_but_newest - 1, at.all_but_newest - 2};
-        }
-    }
-    s->states = x;
 }
 
 void psti_pli_wave_neon_tokens(struct psti_pli_wave_job *job)
 {
-    bool wide = job->unit->bits == 16;
     struct stream s;
-    open_stream(&s, job, wide);
-    if (wide)
-        run(&s, job, true);
-    else
-        run(&s, job, false);
-    close_stream(&s, job, wide);
+    open_stream(&s, job);
+    struct states x = s.states;
+    for (uint32_t k = 0; 64 * k < job->head->n_steps; k++) {
+        uint32_t t = 64 * k, end = t + 64;
+        end = end < job->head->n_steps ? end : job->head->n_steps;
+        const struct psti_pli_wave_shape shape = psti_pli_wave_rows_shape(job, s.bands, k);
+        struct step at = step_at(s.memory, t);
+        while (at.t < end && x.words <= s.end) {
+            run_step(&s, &shape, &x, at, false);
+            at = (struct step){at.t + 1, at.row + 1, at.all_but_newest, at.all_but_newest - 1};
+            if ((at.t & 63) == 63)
+                at.all_but_next += 32;
+            run_step(&s, &shape, &x, at, true);
+            at = (struct step){at.t + 1, at.row + 1, at.all_but_newest - 1, at.all_but_newest - 2};
+        }
+    }
+    s.states = x;
+    close_stream(&s, job);
 }
 #endif

@@ -16,7 +16,7 @@ enum {
     /* Units that have more are left to plain C. There are no more words than 8 (10, of 16 bits)
      * bits a token make, nor more raw bits than 7 (14) and a sign each; encoders store such noise
      * raw. */
-    WAVE_MAX_WORDS_8 = 16 * 1024,
+    WAVE_MAX_WORDS_8 = 8 * 1024,
     WAVE_MAX_WORDS = 10 * 1024,
     WAVE_MAX_RAW_NBYTES = 30 * 1024,
     WAVE_BITS_BEHIND = 64, /* zeros, for those who read as many bytes at once */

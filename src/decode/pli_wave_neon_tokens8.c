@@ -1,0 +1,348 @@
+/* pli_wave_neon_tokens8.c - the token loop of the wave decoder for samples of 8 bits with NEON.
+ *
+ * In: a parsed unit and its tables; out: rows of 32 activities, one for each step of pairs. Pure
+ * functions, any thread.
+ *
+ * Neighbours are from the last two steps and go on in registers. States are bytes, their upper
+ * halves and their lower ones, which are slots: a search that halves finds what each slot lies
+ * between, by look-ups in tables of 16 contexts, and sums of how many lanes before each take a byte
+ * say which one it takes. */
+#include "decode/pli_wave_neon.h"
+
+#if defined(PSTI_NEON)
+#include <string.h>
+
+enum { PAIRS = PSTI_PLI_WAVE_PAIRS, HALF = WAVE_LANES / 2 };
+
+/* What goes from step to step; kept apart so that loops can hold it in registers. */
+struct states {
+    v32 low, high;
+    /* Activities of the next step's neighbours: gL, gLL; gU, gUL; gUU, gUUR. The last still has
+     * what is right of the last pair. */
+    v32 left, far_left, above, above_left, above_2, above_2_right;
+    const uint8_t *words;
+};
+
+/* `own`: Z is gLL; `cross`: it is that of the plane before. */
+struct band {
+    _Alignas(16) uint8_t rows[WAVE_LANES]; /* 255 in lanes with rows; 0 outside the cylinder */
+    uint8_t own, cross;                    /* 255 or 0 */
+    bool inside, begins;                   /* a plane */
+};
+
+struct stream {
+    struct states states;
+    const uint8_t *end; /* of the words */
+    struct psti_pli_wave_memory *memory;
+    size_t delay;      /* bytes between rows of a plane and of the next */
+    uint8_t n_pairs;   /* in a row */
+    uint8x16x2_t near; /* contexts of E < 32 */
+    uint8x16_t far;    /* of others by E / 16 */
+    /* struct psti_pli_wave_bounds: of[0]; [1], [2]; [3], [4]; [5], [6]; [7..10]; [11..14]. */
+    uint8x16_t bounds_1;
+    uint8x16x2_t bounds_2, bounds_30, bounds_31;
+    uint8x16x4_t bounds_40, bounds_41;
+    uint8x16_t activities;
+    struct band bands[WAVE_BANDS]; /* [k + 1]: band k */
+};
+
+/* Steps are taken 32 at a time, from 32 k - 1 on: those whose next steps are in band k, which
+ * `front` begins, while the one before ends. */
+struct block {
+    const struct band *front;  /* front[-1] is the one that ends */
+    uint8x16_t not_first;      /* all but lane 0 if `front` begins a plane */
+    uint8x16_t not_first_2[2]; /* what sees nothing two rows up; of the last step */
+    bool whole;                /* all lanes are active */
+    bool own, cross;           /* in all lanes */
+    bool crosses;              /* in some */
+};
+
+/* -- Contexts -- */
+
+/* 255 in the lanes that are in the front's band: one less than in the next step, which is
+ * `next` % 32 of its band. */
+PSTI_NEON_INLINE v32 lanes_in_front(uint32_t next)
+{
+    return row_load(psti_pli_wave_first_lanes + WAVE_LANES - next % PAIRS);
+}
+
+PSTI_NEON_INLINE v32 z_of(const struct stream *s, const struct block *b, const struct states *x,
+                          const uint8_t *row, uint32_t next, bool general)
+{
+    if (!general)
+        return b->cross ? row_load(row - s->delay) : x->far_left;
+    v32 in_front = lanes_in_front(next);
+    v32 z = row_and(x->far_left, pick(in_front, row_of(b->front->own), row_of(b->front[-1].own)));
+    if (b->crosses) {
+        v32 cross = pick(in_front, row_of(b->front->cross), row_of(b->front[-1].cross));
+        z = row_add(z, row_and(row_load(row - s->delay), cross));
+    }
+    return z;
+}
+
+PSTI_NEON_INLINE v32 energies(const struct states *x, v32 z, uint8x16_t cut, int half)
+{
+    v32 right = x->above_2_right, side = row_add(x->left, x->above);
+    right.v[half] = vandq_u8(right.v[half], cut);
+    v32 rest = row_add(row_add(x->above_2, z), row_average_up(x->above_left, right));
+    return row_add_saturated(row_add(side, side), rest);
+}
+
+PSTI_NEON_INLINE uint8x16_t contexts(const struct stream *s, uint8x16_t e)
+{
+    /* Each is 0 where the other one holds. */
+    return vorrq_u8(vqtbl1q_u8(s->far, vshrq_n_u8(e, 4)), vqtbl2q_u8(s->near, e));
+}
+
+/* -- States and bytes -- */
+
+/* What a slot lies between: the next tokens begin above `above`, its own above `below`, which
+ * wraps: 255 is below slot 0. */
+struct found {
+    uint8x16_t below, above, activities;
+};
+
+PSTI_NEON_INLINE struct found search(const struct stream *s, uint8x16_t slots, uint8x16_t at)
+{
+    struct found f;
+    uint8x16_t bound = vqtbl1q_u8(s->bounds_1, at);
+    uint8x16_t is_above = vcgtq_u8(slots, bound);
+    f.below = vornq_u8(bound, is_above);
+    f.above = vorrq_u8(bound, is_above);
+    at = vbslq_u8(vdupq_n_u8(16), is_above, at);
+    bound = vqtbl2q_u8(s->bounds_2, at);
+    /* What the third and the fourth ask for is looked up for both answers of the one before. */
+    uint8x16_t bound_0 = vqtbl2q_u8(s->bounds_30, at), bound_1 = vqtbl2q_u8(s->bounds_31, at);
+    is_above = vcgtq_u8(slots, bound);
+    f.below = vbslq_u8(is_above, bound, f.below);
+    f.above = vbslq_u8(is_above, f.above, bound);
+    at = vbslq_u8(vdupq_n_u8(32), is_above, at);
+    bound = vbslq_u8(is_above, bound_1, bound_0);
+    bound_0 = vqtbl4q_u8(s->bounds_40, at);
+    bound_1 = vqtbl4q_u8(s->bounds_41, at);
+    is_above = vcgtq_u8(slots, bound);
+    f.below = vbslq_u8(is_above, bound, f.below);
+    f.above = vbslq_u8(is_above, f.above, bound);
+    at = vshrq_n_u8(vbslq_u8(vdupq_n_u8(64), is_above, at), 4);
+    bound = vbslq_u8(is_above, bound_1, bound_0);
+    is_above = vcgtq_u8(slots, bound);
+    f.below = vbslq_u8(is_above, bound, f.below);
+    f.above = vbslq_u8(is_above, f.above, bound);
+    f.activities = vqtbl1q_u8(s->activities, vbslq_u8(vdupq_n_u8(8), is_above, at));
+    return f;
+}
+
+/* Of 32 lanes, those of `empty` get the next bytes, the first the first; `*words` goes on. Others
+ * get any. */
+PSTI_NEON_INLINE v32 take_bytes(const uint8_t **words, v32 empty)
+{
+    const uint8x16x2_t next = vld1q_u8_x2(*words);
+    uint8x16_t first = sums_up_to(vandq_u8(empty.v[0], vdupq_n_u8(1)));
+    uint8x16_t second = sums_up_to(vandq_u8(empty.v[1], vdupq_n_u8(1)));
+    second = vaddq_u8(second, vdupq_laneq_u8(first, 15));
+    *words += vgetq_lane_u8(second, 15);
+    /* `empty` is -1: these are counts before each. */
+    return (v32){{vqtbl1q_u8(next.val[0], vaddq_u8(first, empty.v[0])),
+                  vqtbl2q_u8(next, vaddq_u8(second, empty.v[1]))}};
+}
+
+/* Lanes that have a pair in the step before `next`. */
+PSTI_NEON_INLINE v32 active_lanes(const struct stream *s, const struct block *b, uint32_t next)
+{
+    static const uint8_t delays[WAVE_LANES] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
+                                               11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+                                               22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+    v32 p = row_and(row_sub(row_of((uint8_t)(next - 1)), row_load(delays)), row_of(PAIRS - 1));
+    v32 rows = pick(lanes_in_front(next), row_load(b->front->rows), row_load(b->front[-1].rows));
+    uint8x16_t n = vdupq_n_u8(s->n_pairs);
+    return row_and((v32){{vcgtq_u8(n, p.v[0]), vcgtq_u8(n, p.v[1])}}, rows);
+}
+
+/* x := frequency * (x >> 8) + slot - first slot, and the next byte where that is below 2^8. Returns
+ * activities. */
+PSTI_NEON_INLINE v32 run_states(const struct stream *s, const struct block *b, struct states *x,
+                                v32 e, uint32_t next, bool general)
+{
+    v32 low, high, activities, empty;
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
+        uint8x16_t h = x->high.v[i], slots = x->low.v[i];
+        struct found f = search(s, slots, contexts(s, e.v[i]));
+        uint8x16_t freq = vsubq_u8(f.above, f.below);
+        uint8x16_t first = vaddq_u8(f.below, vdupq_n_u8(1));
+        uint8x16_t a = vreinterpretq_u8_u16(vmlal_u8(
+            vsubl_u8(vget_low_u8(slots), vget_low_u8(first)), vget_low_u8(freq), vget_low_u8(h)));
+        uint8x16_t c = vreinterpretq_u8_u16(vmlal_high_u8(vsubl_high_u8(slots, first), freq, h));
+        low.v[i] = vuzp1q_u8(a, c);
+        high.v[i] = vuzp2q_u8(a, c);
+        activities.v[i] = f.activities;
+    }
+    if (general && !b->whole) {
+        v32 active = active_lanes(s, b, next);
+        low = pick(active, low, x->low);
+        high = pick(active, high, x->high);
+        activities = row_and(activities, active);
+    }
+    empty = (v32){{vceqq_u8(high.v[0], vdupq_n_u8(0)), vceqq_u8(high.v[1], vdupq_n_u8(0))}};
+    x->high = pick(empty, low, high);
+    x->low = pick(empty, take_bytes(&x->words, empty), low);
+    return activities;
+}
+
+/* -- Steps -- */
+
+/* `cut`: 0 in the lane, of this half, that ends its row; it begins one in the next step. `g`: of
+ * the step. */
+PSTI_NEON_INLINE void keep_neighbours(const struct block *b, struct states *x, v32 g,
+                                      uint8x16_t cut, int half, bool last)
+{
+    x->far_left = x->left;
+    x->far_left.v[half] = vandq_u8(x->left.v[half], cut);
+    x->left = g;
+    x->left.v[half] = vandq_u8(g.v[half], cut);
+    x->above_left = x->above;
+    x->above_left.v[half] = vandq_u8(x->above.v[half], cut);
+    x->above_2 = x->above_2_right;
+    x->above = turn(g);
+    x->above.v[0] = vandq_u8(x->above.v[0], b->not_first);
+    x->above_2_right.v[0] = vandq_u8(vextq_u8(g.v[1], g.v[0], 14), b->not_first_2[last]);
+    x->above_2_right.v[1] = vextq_u8(g.v[0], g.v[1], 14);
+}
+
+/* The 16 steps before `next` and those that follow, of which the first begins row 16 `half`. */
+PSTI_NEON_INLINE void run_half(const struct stream *s, const struct block *b, struct states *x,
+                               uint32_t next, int half, bool general)
+{
+    uint8_t *row = s->memory->tokens[WAVE_BEFORE + next - 1].lanes;
+    const uint8_t *cuts = psti_pli_wave_all_but_one + 31;
+    const uint8_t *words_end = s->end + 1; /* if so far, the unit is damaged */
+#pragma GCC unroll 2
+    for (uint32_t i = 0; i < HALF; i++) {
+        uint8x16_t cut = vld1q_u8(cuts - i);
+        v32 z = z_of(s, b, x, row, next + i, general);
+        v32 g = run_states(s, b, x, energies(x, z, cut, half), next + i, general);
+        x->words = x->words < words_end ? x->words : words_end;
+        row_store(row, g);
+        row += sizeof(struct psti_pli_wave_row);
+        keep_neighbours(b, x, g, cut, half, half == 1 && i == HALF - 1);
+    }
+}
+
+PSTI_NEON_INLINE void run_block(struct stream *s, const struct block *b, uint32_t next,
+                                bool general)
+{
+    struct states x = s->states;
+    run_half(s, b, &x, next, 0, general);
+    run_half(s, b, &x, next + HALF, 1, general);
+    s->states = x;
+}
+
+/* -- Streams -- */
+
+static void open_bands(struct stream *s, const struct psti_pli_wave_job *job)
+{
+    const struct psti_pli_wave_head *head = job->head;
+    memset(s->bands, 0, sizeof s->bands);
+    for (uint32_t k = 0; k < head->n_bands; k++) {
+        const struct psti_pli_wave_plane *plane = psti_pli_wave_plane_of(head, k);
+        uint32_t part = k % head->bands_per_plane, rows = job->unit->height - 32 * part;
+        struct band *band = s->bands + k + 1;
+        bool third = plane->energy == PSTI_PLI_ENERGY_THIRD;
+        memset(band->rows, 255, rows < WAVE_LANES ? rows : WAVE_LANES);
+        band->own = third ? 0 : 255;
+        band->cross = third && plane->index1 >= 0 ? 255 : 0;
+        band->inside = true;
+        band->begins = part == 0;
+    }
+}
+
+static struct block block_at(const struct stream *s, const struct psti_pli_wave_job *job,
+                             uint32_t k)
+{
+    const struct band *front = s->bands + k + 1, *rear = front - 1;
+    /* What is outside has no lanes, and may be as the other. */
+    const struct band *first = rear->inside ? rear : front, *last = front->inside ? front : rear;
+    const uint8x16_t all = vdupq_n_u8(255), all_but_0 = vsetq_lane_u8(0, all, 0);
+    const uint8x16_t all_but_1 = vsetq_lane_u8(0, all, 1);
+    struct block b = {
+        .front = front,
+        .not_first = front->begins ? all_but_0 : all,
+        .whole = front->inside && rear->inside && s->n_pairs == PAIRS &&
+                 job->unit->height % WAVE_LANES == 0,
+        .own = first->own && last->own,
+        .cross = first->cross && last->cross,
+        .crosses = first->cross || last->cross,
+    };
+    /* Lane 0 sees what is two rows up for two steps, lane 1 one step later than lane 0. */
+    uint8x16_t of_1 = front->begins ? all_but_1 : all;
+    b.not_first_2[0] = vandq_u8(of_1, b.not_first);
+    b.not_first_2[1] = vandq_u8(of_1, front[1].begins ? all_but_0 : all);
+    return b;
+}
+
+static void run(struct stream *s, const struct psti_pli_wave_job *job)
+{
+    for (uint32_t k = 0; k <= job->head->n_bands; k++) {
+        const struct block b = block_at(s, job, k);
+        if (b.whole && (b.own || b.cross))
+            run_block(s, &b, PAIRS * k, false);
+        else
+            run_block(s, &b, PAIRS * k, true);
+    }
+}
+
+static void open_tables(struct stream *s, const struct psti_pli_wave_bounds *bounds)
+{
+    const uint8_t *bucket = psti_pli_wave_bucket[0], *of = bounds->of[0];
+    uint8_t far[16] = {0};
+    for (uint32_t i = 2; i < 16; i++) /* buckets of E from 32 on are the same for 16 each */
+        far[i] = bucket[16 * i];
+    s->near = (uint8x16x2_t){{vld1q_u8(bucket), vld1q_u8(bucket + 16)}};
+    s->far = vld1q_u8(far);
+    s->bounds_1 = vld1q_u8(of);
+    s->bounds_2 = vld1q_u8_x2(of + 16);
+    s->bounds_30 = vld1q_u8_x2(of + 48);
+    s->bounds_31 = vld1q_u8_x2(of + 80);
+    s->bounds_40 = vld1q_u8_x4(of + 112);
+    s->bounds_41 = vld1q_u8_x4(of + 176);
+    s->activities = vld1q_u8(bounds->activities);
+}
+
+static void open_stream(struct stream *s, const struct psti_pli_wave_job *job)
+{
+    const struct psti_pli_wave_head *head = job->head;
+    struct psti_pli_wave_memory *m = job->memory;
+    uint8_t low[WAVE_LANES], high[WAVE_LANES];
+    const v32 none = row_of(0);
+    open_tables(s, &job->tables->bounds);
+    open_bands(s, job);
+    for (uint32_t l = 0; l < WAVE_LANES; l++) {
+        low[l] = (uint8_t)head->states[l];
+        high[l] = (uint8_t)(head->states[l] >> 8);
+    }
+    /* Loads go on by 33 bytes. */
+    memcpy(m->words_8, head->words, head->n_words);
+    memset(m->words_8 + head->n_words, 0, 2 * WAVE_LANES);
+    s->end = m->words_8 + head->n_words;
+    s->memory = m;
+    s->delay = PAIRS * head->bands_per_plane * sizeof(struct psti_pli_wave_row);
+    s->n_pairs = (uint8_t)((job->unit->width + 1) / 2);
+    s->states = (struct states){row_load(low), row_load(high), none, none,      none,
+                                none,          none,           none, m->words_8};
+}
+
+void psti_pli_wave_neon_tokens8(struct psti_pli_wave_job *job)
+{
+    struct stream s;
+    uint8_t low[WAVE_LANES], high[WAVE_LANES];
+    open_stream(&s, job);
+    run(&s, job);
+    row_store(low, s.states.low);
+    row_store(high, s.states.high);
+    job->ends = s.states.words == s.end;
+    for (uint32_t l = 0; l < WAVE_LANES; l++) {
+        job->low[l] = low[l];
+        job->ends = job->ends && high[l] == 1;
+    }
+}
+#endif
