@@ -8,10 +8,10 @@ from pli_slow_tables import read_tables, slots
 
 N_CONTEXTS, LANES = 16, 32
 CONSTANT, LEFT, UP, AVERAGE, MED, FILTERS = 0, 1, 2, 3, 4, 8
-# Section 5.4, 8 bits.
-LEAST = (0, 1, 2, 3, 5, 9, 17, 1)
-RAW_BITS = (0, 0, 0, 1, 2, 3, 4, 7)
-ACTIVITY = (0, 1, 2, 3, 6, 12, 24, 29)
+# Section 5.4, 8 bits: of tokens, bits of R, bits of S, base, activity.
+PAIRS = ((0, 0, 0, 0), (2, 0, 0, 1), (3, 0, 1, 2), (4, 0, 3, 3), (4, 0, 7, 4), (5, 0, 11, 6), (5, 0, 19, 7), (6, 0, 27, 8),
+         (6, 0, 43, 10), (7, 0, 59, 12), (7, 0, 91, 15), (6, 4, 7, 21), (5, 4, 15, 25), (7, 5, 15, 43), (6, 5, 31, 45),
+         (8, 8, 0, 46))
 
 
 def tables(block, bits):
@@ -22,7 +22,7 @@ def tables(block, bits):
         field = Bits(block)
         for context in range(N_CONTEXTS):
             if field.take(1):
-                freqs[context] = own_table(field, 8, 256, True) if bits == 8 else own_table(field, 47, 1024)
+                freqs[context] = own_table(field, 16, 256, True) if bits == 8 else own_table(field, 47, 1024)
         need(field.end() == len(block), "bytes after the tables")
     buckets = [context for row in stored[f"buckets{bits}"] for context in row]
     filters = [[row[2:] for row in stored["filter"] if row[0] == k] for k in range(3)]
@@ -72,7 +72,7 @@ def decode(data, head, tables, h, w):
         record, at = read_record(data, at, head, plane, h, w)
         records.append(record)
     coded = [record for record in records if record.predictor != CONSTANT]
-    magnitudes = decode_tokens(data, at, head, tables, coded, h, w) if coded else []
+    found = decode_tokens(data, at, head, tables, coded, h, w) if coded else []
     need(coded or at == len(data), "bytes after constant planes")
     planes, residuals = [], []
     for record in records:
@@ -81,7 +81,7 @@ def decode(data, head, tables, h, w):
             residuals.append([0] * (h * w))
             continue
         j = len([r for r in coded if r.plane < record.plane])
-        residuals.append([signed(m, head.bits) for m in magnitudes[j]])
+        residuals.append([signed(r, head.bits) for r in found[j]])
         planes.append(predict(record, residuals, head, tables, h, w))
     return planes
 
@@ -92,7 +92,7 @@ def signed(v, bits):
 
 
 def decode_tokens(data, at, head, tables, coded, h, w):
-    """Sections 5.4 to 5.7: for each coded plane its magnitudes with their signs."""
+    """Sections 5.4 to 5.7: for each coded plane its residuals, modulo 2^bits."""
     k, half_type, exponent_bits = (8, "B", 3) if head.bits == 8 else (16, "H", 4)
     low_at = at + 2 + LANES * exponent_bits // 8
     raw_at = low_at + LANES * k // 8
@@ -107,77 +107,117 @@ def decode_tokens(data, at, head, tables, coded, h, w):
     states = [((1 << e) + raw.take(e) << k) + half for e, half in zip(sizes, low)]
     bits_at = raw.end()
     words = [word for word, in struct.iter_unpack(f"<{half_type}", data[words_at:])]
-    planes = [[0] * (h * w) for _ in coded]
-    order = run_lanes(states, words, planes, coded, head, tables, h, w)
+    take_units = take_pairs if head.bits == 8 else take_samples
+    planes, steps = take_units(states, words, coded, head, tables, h, w)
     need(not words and all(x >> k == 1 for x in states), "states at the end")
 
     low = struct.pack(f"<32{half_type}", *(x & (1 << k) - 1 for x in states))
     rest = Bits(data[bits_at:words_at] + low)
-    take_values = take_values_8 if head.bits == 8 else take_values_16
-    take_values(rest, planes, order)
-    return planes
+    return join_pairs(rest, planes, steps, h, w) if head.bits == 8 else join_samples(rest, planes, steps)
 
 
-def take_values_8(rest, planes, order):
-    """Tokens become signed magnitudes."""
-    for j, i in order:
-        token = planes[j][i]
-        if token:
-            sign = rest.take(1)
-            m = LEAST[token] + rest.take(RAW_BITS[token])
-            planes[j][i] = -m if sign else m
+def take_token(states, words, lane, table, bits):
+    """Section 5.7."""
+    state, m = states[lane], len(table)
+    token, f, start = table[state % m]
+    state = f * (state // m) + state % m - start
+    if state < 1 << bits:
+        need(words, "words run out")
+        state = state << bits | words.pop(0)
+    states[lane] = state
+    return token
 
 
-def take_values_16(rest, planes, order):
-    signs = [rest.take(1) if planes[j][i] else 0 for j, i in order]
-    for (j, i), sign in zip(order, signs):
-        token = planes[j][i]
-        if token == 24:
-            token = 24 + rest.take(3)
-        elif token > 24:
-            e, f = 5 + (token - 25) // 2, (token - 25) % 2
-            token = (2 + f << e - 1) + rest.take(e - 1)
-        planes[j][i] = -token if sign else token
-
-
-def run_lanes(states, words, planes, coded, head, tables, h, w):
-    """Section 5.5: fills planes with tokens; the order in which they came, as (coded plane, place)."""
-    high = 32 if h <= 32 else 64
-    k, m = (8, 256) if head.bits == 8 else (16, 1024)
+def take_pairs(states, words, coded, head, tables, h, w):
+    """Section 5.5, 8 bits: of each coded plane the tokens of its pairs; of each step the places (coded plane, number) of them."""
+    high, across = 32 if h <= 32 else 64, (w + 1) // 2
     bands = len(coded) * high // LANES
-    words.reverse()
-    order = []
+    planes, steps = [[0] * (h * across) for _ in coded], []
+    for t in range(32 * bands + 31):
+        steps.append([])
+        for lane in range(LANES):
+            for band in range(bands):
+                j, y = divmod(band * LANES + lane, high)
+                p = t - 32 * band - lane
+                if y < h and 0 <= p < across:
+                    context = context_of_pair(planes, coded, j, y, p, head, tables, across)
+                    planes[j][y * across + p] = take_token(states, words, lane, tables.freqs[context], 8)
+                    steps[-1].append((j, y * across + p))
+    return planes, steps
+
+
+def context_of_pair(planes, coded, j, y, p, head, tables, across):
+    """Section 5.6, 8 bits."""
+    def g(tokens, dy, dp):
+        inside = 0 <= y + dy and 0 <= p + dp < across
+        return PAIRS[tokens[(y + dy) * across + p + dp]][3] if inside else 0
+
+    here = planes[j]
+    if head.transform == 1 and coded[j].plane == 2 and j > 0:
+        z = sum(g(tokens, 0, 0) for tokens, record in zip(planes, coded) if record.plane == 1)
+    else:
+        z = g(here, 0, -2)
+    energy = 2 * (g(here, 0, -1) + g(here, -1, 0)) + g(here, -2, 0) + (g(here, -1, -1) + g(here, -2, 1) + 1 >> 1) + z
+    return tables.buckets[min(energy, 255)]
+
+
+def join_pairs(rest, planes, steps, h, w):
+    """Tokens of pairs and their raw bits -> residuals modulo 256."""
+    across = (w + 1) // 2
+    out = [[0] * (h * w) for _ in planes]
+    for places in steps:
+        tokens = [planes[j][i] for j, i in places]
+        first = [rest.take(PAIRS[token][0]) for token in tokens]
+        second = [rest.take(PAIRS[token][1]) for token in tokens]
+        for (j, i), pair in zip(places, map(pair_of, tokens, first, second)):
+            y, p = divmod(i, across)
+            for x, residual in zip(range(2 * p, w), pair):
+                out[j][y * w + x] = residual
+    return out
+
+
+def pair_of(token, r, s):
+    """Section 5.4, 8 bits: x and y."""
+    if token in (0, 15):
+        return r, s
+    index, base = r // 4, PAIRS[token][2]
+    if token <= 10:
+        q = base + index
+        d = max(d for d in range(1, 17) if d * (d - 1) // 2 <= q)
+        b = q - d * (d - 1) // 2
+        a = d - b
+    else:
+        u = (16 if token <= 12 else 32) + s
+        b = (u >> 1) - base + index
+        a = u - b
+    return ((a, b), (-b, a), (-a, -b), (b, -a))[r % 4]
+
+
+def take_samples(states, words, coded, head, tables, h, w):
+    """Section 5.5, 16 bits: of each coded plane its tokens; the places (coded plane, number) of all in their order."""
+    high = 32 if h <= 32 else 64
+    bands = len(coded) * high // LANES
+    planes, order = [[0] * (h * w) for _ in coded], []
     for t in range(64 * bands + 62):
         for lane in range(LANES):
             for band in range(bands):
                 j, y = divmod(band * LANES + lane, high)
                 x = t - 64 * band - 2 * lane
                 if y < h and 0 <= x < w:
-                    table = tables.freqs[context_of(planes, coded, j, y, x, head, tables, h, w)]
-                    state = states[lane]
-                    token, f, start = table[state % m]
-                    state = f * (state // m) + state % m - start
-                    if state < 1 << k:
-                        need(words, "words run out")
-                        state = state << k | words.pop()
-                    states[lane] = state
-                    planes[j][y * w + x] = token
+                    context = context_of_sample(planes, coded, j, y, x, head, tables, w)
+                    planes[j][y * w + x] = take_token(states, words, lane, tables.freqs[context], 16)
                     order.append((j, y * w + x))
-    return order
+    return planes, order
 
 
-def context_of(planes, coded, j, y, x, head, tables, h, w):
-    """Section 5.6."""
-    def activity(token):
-        return ACTIVITY[token] if head.bits == 8 else token
-
+def context_of_sample(planes, coded, j, y, x, head, tables, w):
+    """Section 5.6, 16 bits."""
     def g(tokens, dy, dx):
         inside = 0 <= y + dy and 0 <= x + dx < w
-        return activity(tokens[(y + dy) * w + x + dx]) if inside else 0
+        return tokens[(y + dy) * w + x + dx] if inside else 0
 
     def of_plane(number):
-        same = [tokens for tokens, record in zip(planes, coded) if record.plane == number]
-        return activity(same[0][y * w + x]) if same else 0
+        return sum(tokens[y * w + x] for tokens, record in zip(planes, coded) if record.plane == number)
 
     here, plane = planes[j], coded[j].plane
     a = g(here, 0, -1) + g(here, -1, 0) + g(here, -1, 1) + g(here, -2, 0)
@@ -188,9 +228,21 @@ def context_of(planes, coded, j, y, x, head, tables, h, w):
         energy = a + (a + 1 >> 1) + b + (of_plane(0) + 1 >> 1)
     else:
         energy = a + (a + 1 >> 1) + b + 2 * of_plane(1)
-    if head.bits == 16:
-        energy >>= 1
-    return tables.buckets[min(energy, 255)]
+    return tables.buckets[min(energy >> 1, 255)]
+
+
+def join_samples(rest, planes, order):
+    """Tokens, signs and raw bits -> residuals."""
+    signs = [rest.take(1) if planes[j][i] else 0 for j, i in order]
+    for (j, i), sign in zip(order, signs):
+        token = planes[j][i]
+        if token == 24:
+            token = 24 + rest.take(3)
+        elif token > 24:
+            e, f = 5 + (token - 25) // 2, (token - 25) % 2
+            token = (2 + f << e - 1) + rest.take(e - 1)
+        planes[j][i] = -token if sign else token
+    return planes
 
 
 def predict(record, residuals, head, tables, h, w):
