@@ -382,8 +382,6 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
         return status;
     psti_pli_wave_kernel *decode = psti_pli_wave_decode_c;
 #if defined(__x86_64__)
-    if (unit->bits == 8 && (unit->cpu & PSTI_CPU_AVX512_VBMI) == 0) /* MOVING: AVX2 */
-        return decode(unit, &head, tables, work, planes, err);
     if ((unit->cpu & PSTI_CPU_AVX2) != 0)
         decode = psti_pli_wave_decode_avx2;
     if ((unit->cpu & PSTI_CPU_AVX512_VBMI) != 0)
@@ -400,8 +398,6 @@ uint32_t psti_pli_wave_most_units(uint32_t cpu, uint32_t bits)
 #if defined(__x86_64__)
     if ((cpu & PSTI_CPU_AVX512_VBMI) != 0 && bits == 8)
         return 4;
-    if (bits == 8) /* MOVING: AVX2 */
-        return 1;
     return (cpu & (PSTI_CPU_AVX2 | PSTI_CPU_AVX512_VBMI)) != 0 ? 2 : 1;
 #else
     (void)cpu, (void)bits;
