@@ -12,7 +12,8 @@ enum {
     PSTI_CUDA_WAVE_CONTEXTS = 16,
     PSTI_CUDA_WAVE_TOKENS = 48, /* one more than there are: where the last one ends */
     PSTI_CUDA_WAVE_LISTS = 3,
-    PSTI_CUDA_WAVE_FILTERS = 64
+    PSTI_CUDA_WAVE_FILTERS = 64,
+    PSTI_CUDA_WAVE_POINTS = 123 /* of pairs' tokens */
 };
 
 /* The tables of an image. */
@@ -27,9 +28,22 @@ struct psti_cuda_wave_filter {
     uint32_t above, beside;
 };
 
+/* What tokens of pairs stand for. */
+struct psti_cuda_wave_pairs {
+    /* By 4 q + T: x and, in the upper byte, y. Behind the last q (0, 0). */
+    uint16_t points[4 * (PSTI_CUDA_WAVE_POINTS + 1)];
+    uint8_t activities[16]; /* [token] */
+    /* By an activity's lower four bits: */
+    uint8_t first_bits[16], second_bits[16];
+    uint8_t point_masks[16], point_bases[16];  /* of R; tokens without points have (0, 0) */
+    uint8_t first_masks[16], second_masks[16]; /* of R and S */
+    uint8_t square_bases[16];
+};
+
 struct psti_cuda_wave_constants {
     struct psti_cuda_wave_tables built_in[2]; /* of 8 bits, of 16 */
     struct psti_cuda_wave_filter filters[PSTI_CUDA_WAVE_LISTS][PSTI_CUDA_WAVE_FILTERS];
+    struct psti_cuda_wave_pairs pairs;
     uint8_t bucket[2][256]; /* E -> context, of 8 bits and of 16 */
 };
 
@@ -41,11 +55,13 @@ enum {
     PSTI_CUDA_WAVE_CONTEXT8_NBYTES = 256 * 4,
     PSTI_CUDA_WAVE_CONTEXT16_NBYTES = 1024 + 208,
     /* Two entries of 2 bytes for each E that there is. */
-    PSTI_CUDA_WAVE_BUCKETS8_NBYTES = 4 * 292,
+    PSTI_CUDA_WAVE_BUCKETS8_NBYTES = 4 * 324,
     PSTI_CUDA_WAVE_BUCKETS16_NBYTES = 4 * 464,
     PSTI_CUDA_WAVE_FILTERS_NBYTES = PSTI_CUDA_WAVE_LISTS * PSTI_CUDA_WAVE_FILTERS * 8,
+    PSTI_CUDA_WAVE_PAIRS_NBYTES = 8 * (PSTI_CUDA_WAVE_POINTS + 1) + 8 * 16,
     PSTI_CUDA_WAVE_TABLES8_NBYTES = PSTI_CUDA_WAVE_CONTEXTS * PSTI_CUDA_WAVE_CONTEXT8_NBYTES +
-                                    PSTI_CUDA_WAVE_BUCKETS8_NBYTES + PSTI_CUDA_WAVE_FILTERS_NBYTES,
+                                    PSTI_CUDA_WAVE_BUCKETS8_NBYTES + PSTI_CUDA_WAVE_FILTERS_NBYTES +
+                                    PSTI_CUDA_WAVE_PAIRS_NBYTES,
     PSTI_CUDA_WAVE_TABLES16_NBYTES = PSTI_CUDA_WAVE_CONTEXTS * PSTI_CUDA_WAVE_CONTEXT16_NBYTES +
                                      PSTI_CUDA_WAVE_BUCKETS16_NBYTES +
                                      PSTI_CUDA_WAVE_FILTERS_NBYTES,

@@ -2,16 +2,18 @@
  * the 32 lanes of the cylinder.
  *
  * Three passes over the samples, which wait in shared memory where the cylinder has them, a row of
- * 32 for each step. The first decodes tokens: what a lane needs of the lane above comes by one
- * shuffle a step. The second finds signs and raw bits, whose places are known when all tokens are.
- * The third predicts, all planes of a place at once, and leaves samples; rows of them then go to
- * the sink. As the cylinder is closed, its last 62 steps lie in the rows of its first.
+ * 32 for each step. The first decodes tokens, of 8 bits those of two rows at once: what a lane
+ * needs of the lanes above comes by shuffles. The second finds signs and raw bits, whose places are
+ * known when all tokens are. The third predicts, all planes of a place at once, and leaves samples;
+ * rows of them then go to the sink. As the cylinder is closed, its last 62 steps lie in the rows of
+ * its first.
  *
  * Rows are stored so that both the 32 lanes of a step and 32 steps of a lane lie in different
  * banks: see wave_row(). */
 #ifndef PST_CUDA_PLI_WAVE_CUH
 #define PST_CUDA_PLI_WAVE_CUH
 
+#include "cuda/pli_wave_pairs.cuh"
 #include "cuda/pli_wave_predict.cuh"
 #include "cuda/pli_wave_tokens.cuh"
 #include "cuda/store_quads.cuh"
@@ -123,10 +125,11 @@ template <int bits, int coded> PSTI_LANES void wave_rebuild(const wave_unit &u)
 
 template <int bits> PSTI_LANES bool wave_decode_coded(wave_unit &u)
 {
-    if (!wave_decode_tokens<bits>(u))
+    if (!(bits == 8 ? wave_decode_tokens8(u) : wave_decode_tokens16(u)))
         return false;
     wave_open_bits<bits>(u);
-    if (wave_find_residuals<bits>(u) > 8 * (u.raw_end + wave_layout<bits>::state_nbytes))
+    const uint32_t end = bits == 8 ? wave_find_residuals8(u) : wave_find_residuals16(u);
+    if (end > 8 * (u.raw_end + wave_layout<bits>::state_nbytes))
         return false;
     warp_sync();
     if (u.n_coded == 1)

@@ -20,7 +20,6 @@ static const uint32_t WAVE_TAIL = 20;   /* words: the payload at any alignment, 
 template <int bits> struct wave_layout {
     static const uint32_t sample_nbytes = bits / 8;
     static const uint32_t prob_bits = bits == 8 ? 8 : 10, prob_sum = 1u << prob_bits;
-    static const uint32_t state_unit = bits == 8 ? 1 << 16 : 0; /* is added to states */
     static const uint32_t exponent_bits = bits == 8 ? 3 : 4;
     static const uint32_t state_nbytes = PSTI_WARP * sample_nbytes; /* low halves; payload */
     static const uint32_t context_nbytes =
@@ -29,6 +28,7 @@ template <int bits> struct wave_layout {
     static const uint32_t buckets_nbytes =
         bits == 8 ? PSTI_CUDA_WAVE_BUCKETS8_NBYTES : PSTI_CUDA_WAVE_BUCKETS16_NBYTES;
     static const uint32_t filters_at = buckets_at + buckets_nbytes;
+    static const uint32_t pairs_at = filters_at + PSTI_CUDA_WAVE_FILTERS_NBYTES; /* of 8 bits */
     /* Bytes of shared memory: of a block; of each warp, if images have four channels. */
     static const uint32_t tables_nbytes = PSTI_CUDA_WAVE_TABLES_NBYTES(bits);
     static const uint32_t warp_nbytes = PSTI_CUDA_WAVE_WARP_NBYTES(bits, WAVE_PLANES);
@@ -91,18 +91,20 @@ template <int bits> PSTI_LANES lane_u32 wave_place()
  * ------------------------------------------------------------------------------------- */
 
 /* One context by one warp. */
-PSTI_LANES void wave_load_context8(shared<uint8_t> to, const uint16_t *first)
+PSTI_LANES void wave_load_context8(shared<uint8_t> to, const uint16_t *first,
+                                   const uint8_t *activities)
 {
-    /* Of token `lane`, modulo 8; bytes 1 to 3 are token 0's. */
-    const lane_u32 token = lane_id() & lane_u32(7);
-    const lane_u32 activity = pick_bytes(lane_u32(0x03020100), lane_u32(0x1d180c06), token);
+    const uint32_t n = 16;
+    /* Of token `lane`, modulo 16; bytes 1 to 3 are token 0's. */
+    const lane_u32 token = lane_id() & lane_u32(n - 1);
+    const lane_u32 activity = load(activities, token);
     const lane_u32 begin = load(first, token), end = load(first, token + lane_u32(1));
     const lane_u32 size = end - begin;
     const lane_u32 entry = ((activity << lane_u32(8)) - begin) << lane_u32(16) | size
                                                                                      << lane_u32(8);
-    lane_u32 begins[8], entries[8];
+    lane_u32 begins[n], entries[n];
     PSTI_UNROLL
-    for (uint32_t i = 0; i < 8; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         begins[i] = lane_u32(lane_of(begin, i));
         entries[i] = lane_u32(lane_of(entry, i)); /* less the slot */
     }
@@ -110,7 +112,7 @@ PSTI_LANES void wave_load_context8(shared<uint8_t> to, const uint16_t *first)
         const lane_u32 own = lane_u32(slot) + lane_id();
         lane_u32 found = entries[0];
         PSTI_UNROLL
-        for (uint32_t i = 1; i < 8; i++)
+        for (uint32_t i = 1; i < n; i++)
             found = select(own >= begins[i], entries[i], found);
         store_at<uint32_t>(to, lane_u32(4) * own, found + (own << lane_u32(16)));
     }
@@ -137,12 +139,15 @@ PSTI_LANES void wave_load_context16(shared<uint8_t> to, const uint16_t *first)
                               lane_u32(slot) + lane_id() < lane_u32(end));
     }
 }
-template <int bits> PSTI_LANES void wave_load_context(shared<uint8_t> to, const uint16_t *first)
+
+PSTI_LANES void wave_load_words(const block &b, shared<uint8_t> tables, uint32_t at,
+                                const uint32_t *from, uint32_t n)
 {
-    if (bits == 8)
-        wave_load_context8(to, first);
-    else
-        wave_load_context16(to, first);
+    for (uint32_t i0 = b.warp * PSTI_WARP; i0 < n; i0 += b.n_warps * PSTI_WARP) {
+        lane_u32 i = lane_u32(i0) + lane_id();
+        lane_bool m = i < lane_u32(n);
+        store_at<uint32_t>(tables, lane_u32(at) + lane_u32(4) * i, load(from, i, m), m);
+    }
 }
 
 /* Phase 0, by all warps of a block together. `constants`: struct psti_cuda_wave_constants; `from`:
@@ -157,22 +162,26 @@ PSTI_LANES void wave_load_tables(const block &b, shared<uint8_t> tables, uint64_
     const struct psti_cuda_wave_tables *own =
         from ? reinterpret_cast<const struct psti_cuda_wave_tables *>(from)
              : &k->built_in[bits == 16];
-    for (uint32_t c = b.warp; c < PSTI_CUDA_WAVE_CONTEXTS; c += b.n_warps)
-        wave_load_context<bits>(tables + c * layout::context_nbytes, own->first[c]);
+    for (uint32_t c = b.warp; c < PSTI_CUDA_WAVE_CONTEXTS; c += b.n_warps) {
+        shared<uint8_t> to = tables + c * layout::context_nbytes;
+        if (bits == 8)
+            wave_load_context8(to, own->first[c], k->pairs.activities);
+        else
+            wave_load_context16(to, own->first[c]);
+    }
     const uint32_t n_buckets = layout::buckets_nbytes / 2;
-    const uint32_t n_filter_words = PSTI_CUDA_WAVE_FILTERS_NBYTES / 4;
     for (uint32_t i0 = b.warp * PSTI_WARP; i0 < n_buckets; i0 += b.n_warps * PSTI_WARP) {
         lane_u32 i = lane_u32(i0) + lane_id(), e = i >> lane_u32(bits == 8 ? 1 : 2);
         lane_u32 context = load(k->bucket[bits == 16], select(e < lane_u32(255), e, lane_u32(255)));
         store_at<uint16_t>(tables, lane_u32(layout::buckets_at) + lane_u32(2) * i,
                            context * lane_u32(layout::context_nbytes), i < lane_u32(n_buckets));
     }
-    const uint32_t *filters = reinterpret_cast<const uint32_t *>(&k->filters[0][0]);
-    for (uint32_t i0 = b.warp * PSTI_WARP; i0 < n_filter_words; i0 += b.n_warps * PSTI_WARP) {
-        lane_u32 i = lane_u32(i0) + lane_id();
-        store_at<uint32_t>(tables, lane_u32(layout::filters_at) + lane_u32(4) * i,
-                           load(filters, i));
-    }
+    wave_load_words(b, tables, layout::filters_at,
+                    reinterpret_cast<const uint32_t *>(&k->filters[0][0]),
+                    PSTI_CUDA_WAVE_FILTERS_NBYTES / 4);
+    if (bits == 8)
+        wave_load_words(b, tables, layout::pairs_at, reinterpret_cast<const uint32_t *>(&k->pairs),
+                        PSTI_CUDA_WAVE_PAIRS_NBYTES / 4);
 }
 
 /* Head
@@ -310,22 +319,6 @@ template <int bits> PSTI_LANES bool wave_parse(wave_unit &u)
 
 PSTI_LANES lane_i32 wave_least(lane_i32 a, lane_i32 b) { return select(a < b, a, b); }
 PSTI_LANES lane_i32 wave_most(lane_i32 a, lane_i32 b) { return select(a > b, a, b); }
-
-template <int bits>
-PSTI_LANES lane_i32 wave_load_signed(const wave_unit &u, lane_u32 at, lane_bool m)
-{
-    if (bits == 8)
-        return load_at<int8_t>(u.samples, at, m);
-    return load_at<int16_t>(u.samples, at, m);
-}
-template <int bits>
-PSTI_LANES void wave_store_signed(const wave_unit &u, lane_u32 at, lane_i32 v, lane_bool m)
-{
-    if (bits == 8)
-        store_at<int8_t>(u.samples, at, v, m);
-    else
-        store_at<int16_t>(u.samples, at, v, m);
-}
 
 } // namespace psti
 

@@ -153,7 +153,7 @@ template <int coded> PSTI_LANES void wave_rebuild16(const wave_unit &u)
             uint32_t row = t + j * plane_rows;
             row = row < u.n_rows ? row : row - u.n_rows;
             lane_u32 place = lane_u32(wave_row<16>(row)) ^ wave_place<16>();
-            lane_i32 r = wave_load_signed<16>(u, place, at.active), v;
+            lane_i32 r = load_at<int16_t>(u.samples, place, at.active), v;
             wave_receive(p[j]);
             wave_near n = wave_look(p[j], at);
             if (p[j].predictor == WAVE_OWN) {
@@ -166,7 +166,7 @@ template <int coded> PSTI_LANES void wave_rebuild16(const wave_unit &u)
             v = as_i32(as_u32(v + r) & lane_u32(65535));
             p[j].before = p[j].left;
             p[j].left = select(at.active, v, p[j].left);
-            wave_store_signed<16>(u, place, v, at.active);
+            store_at<int16_t>(u.samples, place, v, at.active);
             /* Taps are of planes 0 and 1, where they are coded. */
             if (j == (u.coded_of & 15))
                 r0 = r;

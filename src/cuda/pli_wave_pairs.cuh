@@ -1,0 +1,414 @@
+/* pli_wave_pairs.cuh - units of mode wave (see pli_wave.cuh), of 8 bits: the passes that read bits.
+ * A token stands for a pair of samples, whose residuals lie in two rows, those of an even and an
+ * odd step; until its raw bits are found its activity waits in the first of them. */
+#ifndef PST_CUDA_PLI_WAVE_PAIRS_CUH
+#define PST_CUDA_PLI_WAVE_PAIRS_CUH
+
+#include "cuda/pli_wave_words.cuh"
+
+namespace psti
+{
+
+static const uint32_t WAVE_PAIR_NBYTES = 2 * wave_layout<8>::row_nbytes; /* of a step's rows */
+static const uint32_t WAVE_BAND_NBYTES = PSTI_WARP * WAVE_PAIR_NBYTES;
+
+/* Tokens
+ * ------------------------------------------------------------------------------------- */
+
+/* How activities beside a pair (L, LL), in the row above (U, UL) and in the one above that (UUR,
+ * UU) make its context: signed bytes, four times what is added; and what g1 is multiplied by. E
+ * then stands above the lowest two bits, of which a half is the upper one. */
+struct wave_pair_kind {
+    uint32_t beside, factor;
+    uint32_t back_nbytes; /* to plane 1's row; where that is not asked for, to some row */
+};
+static const uint32_t WAVE_ABOVE = 0x0208, WAVE_FAR = 0x0402;
+
+struct wave_pairs {
+    wave_words words;
+    lane_u32 x;                                       /* states, and 65536 */
+    lane_u32 past;                                    /* of the last steps, the latest lowest */
+    lane_u32 beside, above, far, factor, back_nbytes; /* weights, struct wave_pair_kind */
+    lane_u32 buckets;                                 /* address of the contexts of E = 0 */
+};
+
+PSTI_LANES bool wave_looks_across(const wave_unit &u, uint32_t coded)
+{
+    return wave_record_of(u, coded, WAVE_R_KIND) == WAVE_THIRD;
+}
+PSTI_LANES wave_pair_kind wave_pair_kind_of(const wave_unit &u, uint32_t coded)
+{
+    const uint32_t other = wave_record_of(u, coded, WAVE_R_OTHER);
+    wave_pair_kind k = {0x0408, 0, WAVE_BAND_NBYTES};
+    if (wave_looks_across(u, coded)) {
+        k.beside = 0x0008;
+        if (other != WAVE_CONSTANT) {
+            k.factor = 4;
+            k.back_nbytes = (coded - other) * u.bands * WAVE_BAND_NBYTES;
+        }
+    }
+    return k;
+}
+
+/* x goes on behind its token, but for the word that it may need. What is returned is the entry of
+ * the table: its bytes are 0, frequency, number of the slot, activity. */
+PSTI_LANES lane_u32 wave_find_pair(const wave_unit &u, lane_u32 context, lane_u32 &x)
+{
+    const lane_u32 slot = x * lane_u32(4) & lane_u32(4 * (wave_layout<8>::prob_sum - 1));
+    const lane_u32 entry = load_at<uint32_t>(u.tables, context + slot);
+    /* Byte 2 of x is 1, and becomes it again. */
+    x = dot4_unsigned(entry, x, lane_u32(1u << 16));
+    return entry;
+}
+
+/* The step in which lane `front` is at column 0. `crossed`: contexts may look at other planes.
+ * `full`: all lanes are active. */
+template <bool full, bool crossed>
+PSTI_LANES void wave_pair_step(const wave_unit &u, wave_pairs &s, uint32_t front,
+                               const wave_part &part, lane_u32 place, lane_u32 other_at)
+{
+    const lane_bool first = lane_id() == lane_u32(front);
+    const lane_bool last = lane_id() == lane_u32((front + 1) & 31);
+    /* U, UL and UUR, UU; of a lane at the end of its row the lane two above has begun the next one,
+     * and UU lies behind the gap that it made. */
+    const lane_u32 up = shuffle(s.past, lane_id() + lane_u32(31));
+    const lane_u32 far = shuffle(s.past, lane_id() + lane_u32(30));
+    const lane_u32 far_weights = select(last, s.far << lane_u32(16), s.far);
+    s.past = select(first, s.past << lane_u32(16), s.past);
+    lane_u32 e = s.buckets;
+    if (crossed)
+        e = e + load_address<uint8_t>(u.window, other_at) * s.factor;
+    e = as_u32(dot4(s.past, s.beside, as_i32(e)));
+    e = as_u32(dot4(far, far_weights, dot4(up, s.above, as_i32(e))));
+    lane_u32 context = load_address<uint16_t>(u.tables, e), x = s.x;
+    lane_u32 found = wave_find_pair(u, context, x);
+    lane_bool takes = x < lane_u32((1u << 16) + (1u << 8));
+    lane_bool exists = lane_bool(true);
+    if (!full) {
+        lane_bool is_front = lane_id() <= lane_u32(front);
+        lane_u32 column = (lane_u32(front) - lane_id()) & lane_u32(31);
+        lane_bool active = column < select(is_front, part.front, part.rear);
+        /* Behind the last band rows are those of the first, which have their tokens. */
+        exists = select(is_front, lane_bool(part.has_front), exists);
+        takes = takes & active;
+        x = select(active, x, s.x);
+        found = select(active, found, lane_u32(0));
+    }
+    lane_u32 word = wave_take_words<uint8_t>(u, s.words, takes);
+    s.past = pick_bytes(found, s.past, lane_u32(0x6543));
+    s.x = select(takes, pick_bytes(x, word, lane_u32(0x3204)), x);
+    store_at<uint8_t>(u.samples, place, s.past, exists);
+}
+
+/* Where bands begin: steps 32 phase and the 31 that follow. */
+template <bool full, bool crossed>
+PSTI_LANES void wave_pair_steps(const wave_unit &u, wave_pairs &s, uint32_t phase,
+                                const wave_part &part, const wave_pair_kind &kind, bool is_top)
+{
+    const bool is_last = phase == u.n_coded * u.bands; /* which lies in the first rows */
+    const uint32_t first = phase * WAVE_BAND_NBYTES;
+    const lane_u32 fold = lane_u32(is_last ? first : 0);
+    const lane_u32 samples = lane_u32(s.words.window + wave_layout<8>::samples_at);
+    for (uint32_t i = 0; i < PSTI_WARP; i += 4) {
+        PSTI_UNROLL
+        for (uint32_t k = 0; k < 4; k++) {
+            const uint32_t front = i + k;
+            const lane_bool enters = lane_id() == lane_u32(front);
+            const lane_u32 from = (lane_u32(first + wave_row<8>(2 * i + k / 2 * 4)) ^ lane_id()) +
+                                  lane_u32(k % 2 * WAVE_PAIR_NBYTES);
+            /* The first row of a plane has nothing above, the second one nothing two rows above. */
+            if (k < 2 && i == 0) {
+                s.far = select(enters, lane_u32(is_top ? 0 : WAVE_FAR), s.far);
+                s.above = select(enters, lane_u32(is_top && k == 0 ? 0 : WAVE_ABOVE), s.above);
+            }
+            if (crossed && is_top) {
+                s.beside = select(enters, lane_u32(kind.beside), s.beside);
+                s.factor = select(enters, lane_u32(kind.factor), s.factor);
+                s.back_nbytes = select(enters, lane_u32(kind.back_nbytes), s.back_nbytes);
+            }
+            lane_u32 other = samples + from - s.back_nbytes;
+            if (!full)
+                other = select(s.factor == lane_u32(0), lane_u32(s.words.window), other);
+            wave_pair_step<full, crossed>(u, s, front, part, from - fold, other);
+        }
+        /* Half of the window is enough for four steps' words. */
+        if (s.words.at - s.words.window >= 128)
+            wave_refill(u, s.words);
+    }
+}
+
+PSTI_LANES void wave_pair_phase(const wave_unit &u, wave_pairs &s, uint32_t phase)
+{
+    const uint32_t n_bands = u.n_coded * u.bands, rows = u.height;
+    const uint32_t band = phase & (u.bands - 1), rear_band = (phase - 1) & (u.bands - 1);
+    const bool has_front = phase < n_bands, is_top = band == 0;
+    /* A band of a plane's that it needs has at least one row. */
+    const uint32_t n_front = has_front ? rows - 32 * band : 0;
+    const uint32_t n_rear = phase > 0 ? rows - 32 * rear_band : 0;
+    const lane_u32 none = lane_u32(0), width = lane_u32((u.width + 1) / 2);
+    const wave_part part = {has_front, select(lane_id() < lane_u32(n_front), width, none),
+                            select(lane_id() < lane_u32(n_rear), width, none)};
+    const uint32_t coded = phase / u.bands;
+    wave_pair_kind kind = {0, 0, 0};
+    bool crossed = phase > 0 && wave_looks_across(u, (phase - 1) / u.bands);
+    if (has_front) {
+        kind = wave_pair_kind_of(u, coded);
+        crossed = crossed || wave_looks_across(u, coded);
+    }
+    if (u.width < WAVE_EDGE - 1 || n_front < 32 || n_rear < 32)
+        wave_pair_steps<false, true>(u, s, phase, part, kind, is_top);
+    else if (crossed)
+        wave_pair_steps<true, true>(u, s, phase, part, kind, is_top);
+    else
+        wave_pair_steps<true, false>(u, s, phase, part, kind, is_top);
+}
+
+/* All tokens; false: words do not end the states. Leaves what they carry in u.states. */
+PSTI_LANES bool wave_decode_tokens8(wave_unit &u)
+{
+    wave_pairs s;
+    s.x = u.states + lane_u32(1u << 16);
+    s.past = s.beside = s.factor = s.back_nbytes = lane_u32(0);
+    s.above = lane_u32(WAVE_ABOVE);
+    s.far = lane_u32(WAVE_FAR);
+    s.buckets = lane_u32(address_of(u.tables) + wave_layout<8>::buckets_at + 2);
+    wave_open_words(u, s.words);
+    for (uint32_t phase = 0; phase <= u.n_coded * u.bands; phase++)
+        wave_pair_phase(u, s, phase);
+    u.states = s.x;
+    return wave_ends_well<8>(u, s.words, s.x, (1u << 8) + 1);
+}
+
+/* Raw bits
+ * ------------------------------------------------------------------------------------- */
+
+typedef struct psti_cuda_wave_pairs wave_pair_tables;
+
+/* 16 steps at a time: each lane has 16 tokens that follow one another, as four words. */
+static const uint32_t WAVE_CHUNK = 16, WAVE_ONES = 0x01010101;
+
+/* Bytes by an activity's lower four bits, as four words; all of them below 128. */
+struct wave_sixteen {
+    uint32_t words[4];
+};
+PSTI_LANES wave_sixteen wave_load_sixteen(const wave_unit &u, uint32_t offset)
+{
+    wave_sixteen of;
+    PSTI_UNROLL
+    for (uint32_t i = 0; i < 4; i++)
+        of.words[i] =
+            load_uniform(shared_cast<uint32_t>(u.tables, wave_layout<8>::pairs_at + offset), i);
+    return of;
+}
+
+/* Numbers of four tokens, in nibbles; those that are below 8 are not so in `turned`. */
+struct wave_numbers {
+    lane_u32 own, turned;
+};
+PSTI_LANES wave_numbers wave_numbers_of(lane_u32 activities)
+{
+    const lane_u32 mask = lane_u32(0x0f0f0f0f);
+    const lane_u32 pairs = (activities & mask) | (activities >> lane_u32(4) & ~mask);
+    const lane_u32 numbers = pick_bytes(pairs, pairs, lane_u32(0x0020));
+    return {numbers, numbers ^ lane_u32(0x8888)};
+}
+/* Where a nibble's highest bit is set, pick_bytes() has 0 of bytes below 128. */
+PSTI_LANES lane_u32 wave_look_up(const wave_sixteen &of, const wave_numbers &numbers)
+{
+    return pick_bytes(lane_u32(of.words[0]), lane_u32(of.words[1]), numbers.own) |
+           pick_bytes(lane_u32(of.words[2]), lane_u32(of.words[3]), numbers.turned);
+}
+
+/* Where a lane's 16 tokens of a chunk are. */
+struct wave_chunk {
+    uint32_t first; /* step of the row of lanes 0 and 1 */
+    bool is_whole;  /* all tokens of these rows are of the steps at hand */
+    bool is_second; /* else: they are those that a first turn has left */
+    lane_u32 place; /* of the first token; the others by ^ */
+};
+PSTI_LANES wave_chunk wave_chunk_of(const wave_unit &u, uint32_t t)
+{
+    const uint32_t n_steps = u.n_rows / 2;
+    wave_chunk chunk;
+    chunk.is_second = t >= n_steps;
+    chunk.first = chunk.is_second ? t - n_steps : t;
+    chunk.is_whole = t >= PSTI_WARP && !chunk.is_second;
+    chunk.place = wave_rows<8>(lane_u32(2 * chunk.first) + (lane_id() & lane_u32(30))) ^
+                  (lane_id() & lane_u32(1)) * lane_u32(16);
+    return chunk;
+}
+
+/* Which of tokens 4 k .. 4 k + 3 of a chunk that is not whole are of the steps at hand: 255. */
+PSTI_LANES lane_u32 wave_live(const wave_chunk &chunk, uint32_t k)
+{
+    const lane_u32 n_front = lane_u32(chunk.first + 1) + (lane_id() >> lane_u32(1));
+    const lane_u32 at = (lane_id() & lane_u32(1)) * lane_u32(16) + lane_u32(4 * k);
+    lane_i32 n = as_i32(n_front - at);
+    n = wave_least(wave_most(n, lane_i32(0)), lane_i32(4));
+    lane_u32 live = select(n == lane_i32(4), lane_u32(~0u),
+                           (lane_u32(1) << (as_u32(n) * lane_u32(8) & lane_u32(31))) - lane_u32(1));
+    return chunk.is_second ? ~live : live;
+}
+
+/* Residuals of four tokens; what is of other steps stays. */
+PSTI_LANES void wave_store_residuals(const wave_unit &u, const wave_chunk &chunk, uint32_t k,
+                                     lane_u32 x, lane_u32 y)
+{
+    const lane_u32 even = chunk.place ^ lane_u32(4 * k);
+    const lane_u32 odd = even + lane_u32(wave_layout<8>::row_nbytes);
+    if (!chunk.is_whole) {
+        const lane_u32 live = wave_live(chunk, k);
+        x = x | (load_at<uint32_t>(u.samples, even) & ~live);
+        if (chunk.is_second)
+            y = y | (load_at<uint32_t>(u.samples, odd) & ~live);
+    }
+    store_at<uint32_t>(u.samples, even, x);
+    store_at<uint32_t>(u.samples, odd, y);
+}
+
+/* Four tokens' bits follow one another from the lowest of `bits` on: the first 8 from where each
+ * begins. `ends`: where those of each end, in bytes. */
+PSTI_LANES lane_u32 wave_spread(lane_u32 bits, lane_u32 ends)
+{
+    const lane_u32 none = lane_u32(0);
+    lane_u32 second = funnel_right(bits, none, ends);
+    lane_u32 third = funnel_right(bits, none, ends >> lane_u32(8));
+    lane_u32 fourth = funnel_right(bits, none, ends >> lane_u32(16));
+    return pick_bytes(pick_bytes(bits, second, lane_u32(0x0040)),
+                      pick_bytes(third, fourth, lane_u32(0x0040)), lane_u32(0x5410));
+}
+
+/* Points of four tokens, turned: words of x and y. */
+PSTI_LANES void wave_points(const wave_unit &u, lane_u32 first, lane_u32 bases, lane_u32 &x,
+                            lane_u32 &y)
+{
+    const lane_u32 points = lane_u32(address_of(u.tables) + wave_layout<8>::pairs_at);
+    lane_u32 both[4];
+    PSTI_UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+        const lane_u32 at = dot4_unsigned(bases, lane_u32(8u << 8 * i),
+                                          dot4_unsigned(first, lane_u32(2u << 8 * i), points));
+        both[i] = load_address<uint16_t>(u.tables, at);
+    }
+    const lane_u32 low = pick_bytes(both[0], both[1], lane_u32(0x5140));
+    const lane_u32 high = pick_bytes(both[2], both[3], lane_u32(0x5140));
+    x = pick_bytes(low, high, lane_u32(0x5410));
+    y = pick_bytes(low, high, lane_u32(0x7632));
+}
+
+/* Tokens with two parts, those of activities above 15, each lane's own one after another. For them
+ * R has been stored in place of x, the number in place of y. `left`: bits of those; `at`: of S. */
+PSTI_LANES void wave_find_squares(const wave_unit &u, const wave_chunk &chunk, lane_u32 left,
+                                  lane_u32 at, bool is_tail)
+{
+    const shared<uint8_t> tables = u.tables + wave_layout<8>::pairs_at;
+    while (some(left != lane_u32(0))) {
+        const lane_bool m = left != lane_u32(0);
+        const lane_u32 place = chunk.place ^ ctz(left);
+        const lane_u32 odd = place + lane_u32(wave_layout<8>::row_nbytes);
+        const lane_u32 number = load_at<uint8_t>(u.samples, odd, m);
+        const lane_u32 first_mask =
+            load_at<uint8_t>(tables, lane_u32(offsetof(wave_pair_tables, first_masks)) + number);
+        const lane_u32 second_mask =
+            load_at<uint8_t>(tables, lane_u32(offsetof(wave_pair_tables, second_masks)) + number);
+        const lane_u32 base =
+            load_at<uint8_t>(tables, lane_u32(offsetof(wave_pair_tables, square_bases)) + number);
+        const lane_u32 n =
+            load_at<uint8_t>(tables, lane_u32(offsetof(wave_pair_tables, second_bits)) + number);
+        const lane_u32 r = load_at<uint8_t>(u.samples, place, m) & first_mask;
+        const lane_u32 i = at >> lane_u32(5);
+        lane_u32 low, high;
+        if (is_tail) {
+            low = wave_tail_word(u, i);
+            high = wave_tail_word(u, i + lane_u32(1));
+        } else {
+            low = load(u.words, i);
+            high = load(u.words, i + lane_u32(1));
+        }
+        const lane_u32 second = funnel_right(low, high, at & lane_u32(31)) & second_mask;
+        /* A token that has n bits of S begins at 2 to the power of n. */
+        const lane_u32 sum = second + second_mask + lane_u32(1);
+        const lane_u32 b = (sum >> lane_u32(1)) - base + (r >> lane_u32(2)), a = sum - b;
+        const lane_bool is_odd = (r & lane_u32(1)) != lane_u32(0);
+        const lane_bool is_turned = (r & lane_u32(2)) != lane_u32(0);
+        const lane_bool is_any = base == lane_u32(0);
+        lane_u32 x = select(is_odd, lane_u32(0) - b, a), y = select(is_odd, a, b);
+        x = select(is_turned, lane_u32(0) - x, x);
+        y = select(is_turned, lane_u32(0) - y, y);
+        store_at<uint8_t>(u.samples, place, select(is_any, r, x), m);
+        store_at<uint8_t>(u.samples, odd, select(is_any, second, y), m);
+        at = at + n;
+        left = left & (left - lane_u32(1));
+    }
+}
+
+/* Activities become residuals. Returns the bit behind the last. */
+PSTI_LANES uint32_t wave_find_residuals8(const wave_unit &u)
+{
+    const wave_sixteen first_bits = wave_load_sixteen(u, offsetof(wave_pair_tables, first_bits));
+    const wave_sixteen second_bits = wave_load_sixteen(u, offsetof(wave_pair_tables, second_bits));
+    const wave_sixteen masks = wave_load_sixteen(u, offsetof(wave_pair_tables, point_masks));
+    const wave_sixteen bases = wave_load_sixteen(u, offsetof(wave_pair_tables, point_bases));
+    const lane_u32 none = lane_u32(0);
+    uint32_t at = 8 * u.raw_at;
+    for (uint32_t t = 0; t < u.n_rows / 2 + PSTI_WARP; t += WAVE_CHUNK) {
+        const wave_chunk chunk = wave_chunk_of(u, t);
+        lane_u32 activities[4], ends[4], string[4], first_sum = none, large = none;
+        PSTI_UNROLL
+        for (uint32_t k = 0; k < 4; k++) {
+            activities[k] = load_at<uint32_t>(u.samples, chunk.place ^ lane_u32(4 * k));
+            if (!chunk.is_whole)
+                activities[k] = activities[k] & wave_live(chunk, k);
+            ends[k] =
+                wave_look_up(first_bits, wave_numbers_of(activities[k])) * lane_u32(WAVE_ONES);
+            first_sum = first_sum + (ends[k] >> lane_u32(24));
+            large = large | activities[k];
+        }
+        const bool has_second = some((large & lane_u32(0x30303030)) != none);
+        lane_u32 second_sum = none;
+        PSTI_UNROLL
+        for (uint32_t k = 0; has_second && k < 4; k++)
+            second_sum = dot4_unsigned(wave_look_up(second_bits, wave_numbers_of(activities[k])),
+                                       lane_u32(WAVE_ONES), second_sum);
+        const lane_u32 sum = first_sum + second_sum, end = scan_add(sum);
+        lane_u32 first_at = lane_u32(at) + end - sum, second_at = none;
+        at += lane_of(end, PSTI_WARP - 1);
+        if (has_second) { /* of the two halves of a step R comes before S */
+            const lane_u32 both = first_sum | second_sum << lane_u32(16);
+            const lane_u32 other = shuffle(both, lane_id() ^ lane_u32(1));
+            const lane_bool is_low = (lane_id() & lane_u32(1)) == none;
+            second_at = first_at + first_sum + select(is_low, other & lane_u32(0xffff), none);
+            first_at = first_at - select(is_low, none, other >> lane_u32(16));
+        }
+        wave_string(u, first_at, at, string);
+        lane_u32 left[2] = {none, none};
+        PSTI_UNROLL
+        for (uint32_t k = 0; k < 4; k++) {
+            const wave_numbers numbers = wave_numbers_of(activities[k]);
+            const lane_u32 first = wave_spread(string[0], ends[k]);
+            lane_u32 x, y;
+            wave_points(u, first & wave_look_up(masks, numbers), wave_look_up(bases, numbers), x,
+                        y);
+            if (has_second) {
+                const lane_u32 is_large =
+                    (activities[k] + lane_u32(0x70 * WAVE_ONES)) >> lane_u32(7) &
+                    lane_u32(WAVE_ONES);
+                x = x | (first & is_large * lane_u32(255));
+                y = y | (activities[k] & is_large * lane_u32(15));
+                left[k / 2] = dot4_unsigned(
+                    is_large, lane_u32(k % 2 == 0 ? 0x08040201 : 0x80402010), left[k / 2]);
+            }
+            wave_store_residuals(u, chunk, k, x, y);
+            for (uint32_t i = 0; i < 3 - k; i++)
+                string[i] = funnel_right_most(string[i], string[i + 1], ends[k] >> lane_u32(24));
+        }
+        if (has_second)
+            wave_find_squares(u, chunk, left[0] | left[1] << lane_u32(8), second_at,
+                              (at >> 5) + 4 >= u.raw_end >> 2);
+    }
+    return at;
+}
+
+} // namespace psti
+
+#endif
