@@ -174,7 +174,9 @@ PSTI_LANES void wave_load_tables(const block &b, shared<uint8_t> tables, uint64_
         lane_u32 i = lane_u32(i0) + lane_id(), e = i >> lane_u32(bits == 8 ? 1 : 2);
         lane_u32 context = load(k->bucket[bits == 16], select(e < lane_u32(255), e, lane_u32(255)));
         store_at<uint16_t>(tables, lane_u32(layout::buckets_at) + lane_u32(2) * i,
-                           context * lane_u32(layout::context_nbytes), i < lane_u32(n_buckets));
+                           lane_u32(address_of(tables)) +
+                               context * lane_u32(layout::context_nbytes),
+                           i < lane_u32(n_buckets));
     }
     wave_load_words(b, tables, layout::filters_at,
                     reinterpret_cast<const uint32_t *>(&k->filters[0][0]),

@@ -15,21 +15,24 @@ static const uint32_t WAVE_BAND_NBYTES = PSTI_WARP * WAVE_PAIR_NBYTES;
 /* Tokens
  * ------------------------------------------------------------------------------------- */
 
-/* How activities beside a pair (L, LL), in the row above (U, UL) and in the one above that (UUR,
- * UU) make its context: signed bytes, four times what is added; and what g1 is multiplied by. E
- * then stands above the lowest two bits, of which a half is the upper one. */
+/* How activities beside a pair and of plane 1 (L, LL, g1), in the row above (U, UL) and in the one
+ * above that (UUR, UU) make its context: signed bytes, four times what is added. E then stands
+ * above the lowest two bits, of which a half is the upper one. */
+static const uint32_t WAVE_BESIDE = 0x000408, WAVE_ABOVE = 0x0208, WAVE_FAR = 0x0402;
 struct wave_pair_kind {
-    uint32_t beside, factor;
+    uint32_t beside;
     uint32_t back_nbytes; /* to plane 1's row; where that is not asked for, to some row */
 };
-static const uint32_t WAVE_ABOVE = 0x0208, WAVE_FAR = 0x0402;
 
 struct wave_pairs {
     wave_words words;
-    lane_u32 x;                                       /* states, and 65536 */
-    lane_u32 past;                                    /* of the last steps, the latest lowest */
-    lane_u32 beside, above, far, factor, back_nbytes; /* weights, struct wave_pair_kind */
-    lane_u32 buckets;                                 /* address of the contexts of E = 0 */
+    lane_u32 x;           /* states, and 65536 */
+    lane_u32 past;        /* activities of the last steps, the latest lowest */
+    lane_u32 beside;      /* weights */
+    lane_u32 above, far;  /* 0 where there is no such row */
+    lane_u32 far_at_end;  /* of the last column, at which two lanes above another row has begun */
+    lane_u32 back_nbytes; /* struct wave_pair_kind */
+    lane_u32 buckets;     /* address of the contexts of E = 0 */
 };
 
 PSTI_LANES bool wave_looks_across(const wave_unit &u, uint32_t coded)
@@ -39,57 +42,47 @@ PSTI_LANES bool wave_looks_across(const wave_unit &u, uint32_t coded)
 PSTI_LANES wave_pair_kind wave_pair_kind_of(const wave_unit &u, uint32_t coded)
 {
     const uint32_t other = wave_record_of(u, coded, WAVE_R_OTHER);
-    wave_pair_kind k = {0x0408, 0, WAVE_BAND_NBYTES};
-    if (wave_looks_across(u, coded)) {
-        k.beside = 0x0008;
-        if (other != WAVE_CONSTANT) {
-            k.factor = 4;
-            k.back_nbytes = (coded - other) * u.bands * WAVE_BAND_NBYTES;
-        }
-    }
-    return k;
+    if (!wave_looks_across(u, coded))
+        return {WAVE_BESIDE, WAVE_BAND_NBYTES};
+    if (other == WAVE_CONSTANT)
+        return {WAVE_BESIDE & 0xff, WAVE_BAND_NBYTES};
+    return {(WAVE_BESIDE & 0xff) | 4 << 16, (coded - other) * u.bands * WAVE_BAND_NBYTES};
 }
 
-/* x goes on behind its token, but for the word that it may need. What is returned is the entry of
- * the table: its bytes are 0, frequency, number of the slot, activity. */
+/* x goes on behind its token, but for the word that it may need. `context`: address of its table.
+ * What is returned is the table's entry: its bytes are 0, frequency, number of the slot, activity.
+ */
 PSTI_LANES lane_u32 wave_find_pair(const wave_unit &u, lane_u32 context, lane_u32 &x)
 {
-    const lane_u32 slot = x * lane_u32(4) & lane_u32(4 * (wave_layout<8>::prob_sum - 1));
-    const lane_u32 entry = load_at<uint32_t>(u.tables, context + slot);
+    const lane_u32 slot = dot4_unsigned(x, lane_u32(4), context);
+    const lane_u32 entry = load_address<uint32_t>(u.tables, slot);
     /* Byte 2 of x is 1, and becomes it again. */
     x = dot4_unsigned(entry, x, lane_u32(1u << 16));
     return entry;
 }
 
-/* The step in which lane `front` is at column 0. `crossed`: contexts may look at other planes.
- * `full`: all lanes are active. */
+/* A step in which lanes are `first` or `last` in their rows. `crossed`: contexts may look at plane
+ * 1, at address other_at. `full`: all lanes are active, and rows exist. `place`: address in the
+ * row. */
 template <bool full, bool crossed>
-PSTI_LANES void wave_pair_step(const wave_unit &u, wave_pairs &s, uint32_t front,
-                               const wave_part &part, lane_u32 place, lane_u32 other_at)
+PSTI_LANES void wave_pair_step(const wave_unit &u, wave_pairs &s, lane_bool first, lane_bool last,
+                               lane_bool active, lane_bool exists, lane_u32 place,
+                               lane_u32 other_at)
 {
-    const lane_bool first = lane_id() == lane_u32(front);
-    const lane_bool last = lane_id() == lane_u32((front + 1) & 31);
     /* U, UL and UUR, UU; of a lane at the end of its row the lane two above has begun the next one,
      * and UU lies behind the gap that it made. */
     const lane_u32 up = shuffle(s.past, lane_id() + lane_u32(31));
     const lane_u32 far = shuffle(s.past, lane_id() + lane_u32(30));
-    const lane_u32 far_weights = select(last, s.far << lane_u32(16), s.far);
     s.past = select(first, s.past << lane_u32(16), s.past);
-    lane_u32 e = s.buckets;
+    lane_u32 near = s.past;
     if (crossed)
-        e = e + load_address<uint8_t>(u.window, other_at) * s.factor;
-    e = as_u32(dot4(s.past, s.beside, as_i32(e)));
-    e = as_u32(dot4(far, far_weights, dot4(up, s.above, as_i32(e))));
+        near = pick_bytes(near, load_address<uint8_t>(u.window, other_at), lane_u32(0x5410));
+    lane_u32 e = as_u32(dot4(near, s.beside, as_i32(s.buckets)));
+    e = as_u32(dot4(far, select(last, s.far_at_end, s.far), dot4(up, s.above, as_i32(e))));
     lane_u32 context = load_address<uint16_t>(u.tables, e), x = s.x;
     lane_u32 found = wave_find_pair(u, context, x);
     lane_bool takes = x < lane_u32((1u << 16) + (1u << 8));
-    lane_bool exists = lane_bool(true);
     if (!full) {
-        lane_bool is_front = lane_id() <= lane_u32(front);
-        lane_u32 column = (lane_u32(front) - lane_id()) & lane_u32(31);
-        lane_bool active = column < select(is_front, part.front, part.rear);
-        /* Behind the last band rows are those of the first, which have their tokens. */
-        exists = select(is_front, lane_bool(part.has_front), exists);
         takes = takes & active;
         x = select(active, x, s.x);
         found = select(active, found, lane_u32(0));
@@ -97,7 +90,7 @@ PSTI_LANES void wave_pair_step(const wave_unit &u, wave_pairs &s, uint32_t front
     lane_u32 word = wave_take_words<uint8_t>(u, s.words, takes);
     s.past = pick_bytes(found, s.past, lane_u32(0x6543));
     s.x = select(takes, pick_bytes(x, word, lane_u32(0x3204)), x);
-    store_at<uint8_t>(u.samples, place, s.past, exists);
+    store_address<uint8_t>(u.window, place, s.past, exists);
 }
 
 /* Where bands begin: steps 32 phase and the 31 that follow. */
@@ -105,32 +98,37 @@ template <bool full, bool crossed>
 PSTI_LANES void wave_pair_steps(const wave_unit &u, wave_pairs &s, uint32_t phase,
                                 const wave_part &part, const wave_pair_kind &kind, bool is_top)
 {
-    const bool is_last = phase == u.n_coded * u.bands; /* which lies in the first rows */
-    const uint32_t first = phase * WAVE_BAND_NBYTES;
-    const lane_u32 fold = lane_u32(is_last ? first : 0);
-    const lane_u32 samples = lane_u32(s.words.window + wave_layout<8>::samples_at);
+    const uint32_t samples = s.words.window + wave_layout<8>::samples_at;
+    /* The last one lies in the first rows. */
+    const uint32_t fold = phase == u.n_coded * u.bands ? phase * WAVE_BAND_NBYTES : 0;
+    lane_u32 row = lane_u32(samples + phase * WAVE_BAND_NBYTES - fold);
     for (uint32_t i = 0; i < PSTI_WARP; i += 4) {
+        const lane_u32 way = (lane_id() - lane_u32(i)) & lane_u32(31);
+        const lane_u32 lane = lane_id() ^ lane_u32(2 * i & 28);
         PSTI_UNROLL
         for (uint32_t k = 0; k < 4; k++) {
-            const uint32_t front = i + k;
-            const lane_bool enters = lane_id() == lane_u32(front);
-            const lane_u32 from = (lane_u32(first + wave_row<8>(2 * i + k / 2 * 4)) ^ lane_id()) +
-                                  lane_u32(k % 2 * WAVE_PAIR_NBYTES);
-            /* The first row of a plane has nothing above, the second one nothing two rows above. */
-            if (k < 2 && i == 0) {
-                s.far = select(enters, lane_u32(is_top ? 0 : WAVE_FAR), s.far);
-                s.above = select(enters, lane_u32(is_top && k == 0 ? 0 : WAVE_ABOVE), s.above);
-            }
+            const lane_bool enters = way == lane_u32(k);
+            const lane_u32 place =
+                row + (lane ^ lane_u32(k / 2 * 4)) + lane_u32(k * WAVE_PAIR_NBYTES);
             if (crossed && is_top) {
                 s.beside = select(enters, lane_u32(kind.beside), s.beside);
-                s.factor = select(enters, lane_u32(kind.factor), s.factor);
                 s.back_nbytes = select(enters, lane_u32(kind.back_nbytes), s.back_nbytes);
             }
-            lane_u32 other = samples + from - s.back_nbytes;
-            if (!full)
-                other = select(s.factor == lane_u32(0), lane_u32(s.words.window), other);
-            wave_pair_step<full, crossed>(u, s, front, part, from - fold, other);
+            lane_u32 other = place + lane_u32(fold) - s.back_nbytes;
+            lane_bool active = lane_bool(true), exists = active;
+            if (!full) {
+                const lane_bool is_front = lane_id() <= lane_u32(i + k);
+                const lane_u32 column = lane_u32(i + k) - lane_id() & lane_u32(31);
+                active = column < select(is_front, part.front, part.rear);
+                /* Behind the last band rows are those of the first, which have their tokens. */
+                exists = select(is_front, lane_bool(part.has_front), exists);
+                /* What does not matter, where there may be nothing. */
+                other = select(s.beside < lane_u32(1u << 16), lane_u32(s.words.window), other);
+            }
+            wave_pair_step<full, crossed>(u, s, enters, way == lane_u32(k + 1), active, exists,
+                                          place, other);
         }
+        row = row + lane_u32(4 * WAVE_PAIR_NBYTES);
         /* Half of the window is enough for four steps' words. */
         if (s.words.at - s.words.window >= 128)
             wave_refill(u, s.words);
@@ -149,12 +147,22 @@ PSTI_LANES void wave_pair_phase(const wave_unit &u, wave_pairs &s, uint32_t phas
     const wave_part part = {has_front, select(lane_id() < lane_u32(n_front), width, none),
                             select(lane_id() < lane_u32(n_rear), width, none)};
     const uint32_t coded = phase / u.bands;
-    wave_pair_kind kind = {0, 0, 0};
+    wave_pair_kind kind = {0, 0};
     bool crossed = phase > 0 && wave_looks_across(u, (phase - 1) / u.bands);
     if (has_front) {
         kind = wave_pair_kind_of(u, coded);
         crossed = crossed || wave_looks_across(u, coded);
     }
+    /* The first row of a plane has nothing above, the second one nothing two rows above. Lane 1
+     * ends a row of the band before in the first step, lane 0 one of this band in the last. */
+    const lane_u32 far = s.far;
+    s.above = lane_u32(WAVE_ABOVE);
+    s.far = lane_u32(WAVE_FAR);
+    if (is_top) {
+        s.above = select(lane_id() == none, none, s.above);
+        s.far = select(lane_id() < lane_u32(2), none, s.far);
+    }
+    s.far_at_end = select(lane_id() == lane_u32(1), far, s.far) << lane_u32(16);
     if (u.width < WAVE_EDGE - 1 || n_front < 32 || n_rear < 32)
         wave_pair_steps<false, true>(u, s, phase, part, kind, is_top);
     else if (crossed)
@@ -168,9 +176,7 @@ PSTI_LANES bool wave_decode_tokens8(wave_unit &u)
 {
     wave_pairs s;
     s.x = u.states + lane_u32(1u << 16);
-    s.past = s.beside = s.factor = s.back_nbytes = lane_u32(0);
-    s.above = lane_u32(WAVE_ABOVE);
-    s.far = lane_u32(WAVE_FAR);
+    s.past = s.beside = s.back_nbytes = s.above = s.far = s.far_at_end = lane_u32(0);
     s.buckets = lane_u32(address_of(u.tables) + wave_layout<8>::buckets_at + 2);
     wave_open_words(u, s.words);
     for (uint32_t phase = 0; phase <= u.n_coded * u.bands; phase++)

@@ -53,13 +53,15 @@ PSTI_LANES void wave_enter(wave_tokens &s, const wave_kind &k, lane_bool m)
     s.back_nbytes = select(m, lane_u32(k.back_nbytes), s.back_nbytes);
 }
 
-/* x goes on behind its token, but for the word that it may need. */
+/* x goes on behind its token, but for the word that it may need. `context`: address of its table.
+ */
 PSTI_LANES lane_u32 wave_find_token(const wave_unit &u, lane_u32 context, lane_u32 &x)
 {
     const uint32_t n_slots = wave_layout<16>::prob_sum;
     lane_u32 slot = x & lane_u32(n_slots - 1);
-    lane_u32 token = load_at<uint8_t>(u.tables, context + slot);
-    lane_u32 entry = load_at<uint32_t>(u.tables, context + token * lane_u32(4) + lane_u32(n_slots));
+    lane_u32 token = load_address<uint8_t>(u.tables, context + slot);
+    lane_u32 entry =
+        load_address<uint32_t>(u.tables, context + token * lane_u32(4) + lane_u32(n_slots));
     entry = entry + slot; /* frequency, and the slot's number among the token's */
     x = (entry >> lane_u32(16)) * (x >> lane_u32(wave_layout<16>::prob_bits)) +
         (entry & lane_u32(0xffff));

@@ -220,6 +220,12 @@ template <class T> PSTI_LANES wide<T> load_address(shared<uint8_t>, uint32_t add
 {
     return *static_cast<const T *>(__cvta_shared_to_generic(address));
 }
+template <class T>
+PSTI_LANES void store_address(shared<uint8_t>, uint32_t address, wide<T> v, bool m = true)
+{
+    if (m)
+        *static_cast<T *>(__cvta_shared_to_generic(address)) = (T)v;
+}
 /* Four elements from i on, which is a multiple of 4; `at` is aligned to 16. */
 PSTI_LANES void load4(const uint32_t *at, uint32_t i, uint32_t out[4])
 {

@@ -543,6 +543,12 @@ inline void store_at(const shared<uint8_t> &at, const lanes<uint32_t> &nbytes,
         *own.at(0) = (T)v.v[l];
     }
 }
+template <class T>
+inline void store_address(const shared<uint8_t> &at, const lanes<uint32_t> &address,
+                          const lanes<wide<T>> &v, const lanes<bool> &m = lanes<bool>(true))
+{
+    store_at<T>(at, address, v, m);
+}
 template <class T> inline wide<T> load_uniform(const T *at, uint32_t i) { return at[i]; }
 template <class T> inline wide<T> load_uniform(const shared<T> &at, uint32_t i)
 {
