@@ -223,9 +223,20 @@ void psti_wave_refine(const struct psti_pli_source *source, uint32_t plane,
                       uint8_t *filters, int16_t *residuals, struct psti_wave_work *work);
 
 #if defined(__x86_64__)
-/* pli_wave_tokens_avx2.c: of 64 residuals of 16 bits; contexts; records from activities in their
- * padded rows, as far as `width`. */
-void psti_wave_find_tokens16_avx2(const int16_t *residuals, uint8_t *tokens);
+/* pli_wave_tokens_avx2.c. 8 bits: activities; all records of a plane. */
+struct psti_wave_pair_rows {
+    uint32_t height, width, stride;
+    const int16_t *residuals;
+    const uint8_t *z;          /* padded rows of activities; NULL: the row's own, two before */
+    const uint8_t *first_with; /* by an activity's lower half: the first context with it */
+    uint8_t *g;                /* padded rows */
+    uint16_t *indices, *values;
+};
+void psti_wave_find_activities8_avx2(const int16_t *residuals, uint32_t width, uint8_t *g);
+void psti_wave_put_pairs_avx2(const struct psti_wave_pair_rows *rows);
+/* Of 64 residuals of 16 bits; contexts; records from activities in their padded rows, as far as
+ * `width`. */
+void psti_wave_find_activities16_avx2(const int16_t *residuals, uint32_t width, uint8_t *g);
 void psti_wave_find_contexts16_avx2(enum psti_pli_energy kind, const uint8_t *g, const uint8_t *g0,
                                     const uint8_t *g1, uint8_t *contexts);
 void psti_wave_find_records16_avx2(const int16_t *residuals, const uint8_t *tokens,

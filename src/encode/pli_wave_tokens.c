@@ -37,32 +37,31 @@ static void tokens_16(const int16_t *residuals, uint8_t *g)
     }
 }
 
-/* Of 8 bits, where the unit has `width` of the 64 residuals: 0 behind them. What the last pair
- * lacks is 0. */
-static void find_pairs(int16_t *residuals, uint32_t width, uint8_t *g, uint16_t *values)
+/* What the unit has of a row, `width` residuals; behind it zeros. */
+static void cut_row(const int16_t *residuals, uint32_t width, int16_t *row)
 {
-    if (width % 2)
-        residuals[width] = 0;
-    code_pairs(residuals, g, values);
-    memset(g + (width + 1) / 2, 0, PSTI_PLI_WAVE_PAIRS - (width + 1) / 2);
+    memcpy(row, residuals, width * sizeof *row);
+    memset(row + width, 0, (PSTI_WAVE_EDGE - width) * sizeof *row);
 }
 
 void psti_wave_find_activities(uint32_t bits, const int16_t *residuals, uint32_t width, uint8_t *g)
 {
-    if (bits == 8) {
-        int16_t row[PSTI_WAVE_EDGE];
-        uint16_t values[PSTI_PLI_WAVE_PAIRS];
-        memcpy(row, residuals, sizeof row);
-        find_pairs(row, width, g, values);
+#if defined(__x86_64__)
+    if (psti_cpu_features() & PSTI_CPU_AVX2) {
+        if (bits == 8)
+            psti_wave_find_activities8_avx2(residuals, width, g);
+        else
+            psti_wave_find_activities16_avx2(residuals, width, g);
         return;
     }
-#if defined(__x86_64__)
-    if (psti_cpu_features() & PSTI_CPU_AVX2)
-        psti_wave_find_tokens16_avx2(residuals, g);
-    else
 #endif
-        tokens_16(residuals, g);
-    memset(g + width, 0, PSTI_WAVE_EDGE - width);
+    int16_t row[PSTI_WAVE_EDGE];
+    uint16_t values[PSTI_PLI_WAVE_PAIRS];
+    cut_row(residuals, width, row);
+    if (bits == 8)
+        code_pairs(row, g, values);
+    else
+        tokens_16(row, g);
 }
 
 /* Where a plane's records go, and what they are made of. */
@@ -115,15 +114,17 @@ static void put_records_8(const struct target *t, uint16_t *indices, uint16_t *t
 {
     const uint32_t width = t->source->width;
     for (uint32_t y = 0; y < t->source->height; y++) {
-        int16_t *residuals = t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE;
+        const int16_t *residuals = t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE;
         uint8_t *g = row_of(t, t->plane, y);
         const uint8_t *z = t->kind == PSTI_PLI_ENERGY_THIRD ? row_of(t, 1, y) : g - 2;
         uint8_t contexts[PSTI_PLI_WAVE_PAIRS];
         uint16_t values[PSTI_PLI_WAVE_PAIRS];
+        int16_t row[PSTI_WAVE_EDGE];
         size_t at = place(t, y);
-        find_pairs(residuals, width, g, values);
+        cut_row(residuals, width, row);
+        code_pairs(row, g, values);
         find_contexts_8(g, z, contexts);
-        if (replace_lacking(t, residuals, contexts, g, values))
+        if (replace_lacking(t, row, contexts, g, values))
             find_contexts_8(g, z, contexts);
         for (uint32_t p = 0; p < (width + 1) / 2; p++)
             indices[at + p] = (uint16_t)(psti_pli_wave_tokens_of[g[p] % 16] |
@@ -167,6 +168,21 @@ static void put_records_16(const struct target *t, uint16_t *indices, uint16_t *
 }
 
 #if defined(__x86_64__)
+static void put_records8_avx2(const struct target *t, uint16_t *indices, uint16_t *values)
+{
+    struct psti_wave_pair_rows rows = {.height = t->source->height,
+                                       .width = t->source->width,
+                                       .stride = t->stride,
+                                       .residuals = t->work->residuals[t->plane],
+                                       .first_with = t->first_with,
+                                       .g = row_of(t, t->plane, 0),
+                                       .indices = indices + place(t, 0),
+                                       .values = values + place(t, 0)};
+    if (t->kind == PSTI_PLI_ENERGY_THIRD)
+        rows.z = row_of(t, 1, 0);
+    psti_wave_put_pairs_avx2(&rows);
+}
+
 static void put_records16_avx2(const struct target *t, uint16_t *indices, uint16_t *values)
 {
     for (uint32_t y = 0; y < t->source->height; y++) {
@@ -184,12 +200,17 @@ static void put_records16_avx2(const struct target *t, uint16_t *indices, uint16
 /* `values` are those of the same plane's places. */
 static void put_records(const struct target *t, uint16_t *indices, uint16_t *values)
 {
+#if defined(__x86_64__)
+    if (psti_cpu_features() & PSTI_CPU_AVX2) {
+        if (t->source->bits == 8)
+            put_records8_avx2(t, indices, values);
+        else
+            put_records16_avx2(t, indices, values);
+        return;
+    }
+#endif
     if (t->source->bits == 8)
         put_records_8(t, indices, values);
-#if defined(__x86_64__)
-    else if (psti_cpu_features() & PSTI_CPU_AVX2)
-        put_records16_avx2(t, indices, values);
-#endif
     else
         put_records_16(t, indices, values);
 }

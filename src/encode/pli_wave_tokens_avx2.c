@@ -14,12 +14,6 @@ enum { HALF = 32 };
 
 INLINE __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 
-/* 32 residuals as bytes. */
-INLINE __m256i load_residuals(const int16_t *p)
-{
-    return _mm256_permute4x64_epi64(_mm256_packs_epi16(load(p), load(p + 16)), 0xD8);
-}
-
 /* A table of 16 bytes in both halves. */
 INLINE __m256i load_table(const uint8_t *table)
 {
@@ -43,14 +37,15 @@ INLINE __m256i tokens_of_16(__m256i residuals)
     return _mm256_blendv_epi8(large, direct, below_32);
 }
 
-TARGET void psti_wave_find_tokens16_avx2(const int16_t *residuals, uint8_t *tokens)
+TARGET void psti_wave_find_activities16_avx2(const int16_t *residuals, uint32_t width, uint8_t *g)
 {
     for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF) {
         __m256i low = tokens_of_16(load(residuals + x));
         __m256i high = tokens_of_16(load(residuals + x + 16));
         low = _mm256_permute4x64_epi64(_mm256_packus_epi16(low, high), 0xD8);
-        _mm256_storeu_si256((__m256i *)(tokens + x), low);
+        _mm256_storeu_si256((__m256i *)(g + x), low);
     }
+    memset(g + width, 0, PSTI_WAVE_EDGE - width);
 }
 
 INLINE __m256i half_up(__m256i v) { return _mm256_avg_epu8(v, _mm256_setzero_si256()); }
@@ -98,6 +93,209 @@ INLINE __m256i bucket_of(const struct buckets *b, __m256i e)
     __m256i c = _mm256_shuffle_epi8(b->others, high);
     c = _mm256_blendv_epi8(c, _mm256_shuffle_epi8(b->below_32, low), of_1);
     return _mm256_blendv_epi8(c, _mm256_shuffle_epi8(b->below_16, low), of_0);
+}
+
+/* 32 pairs, as bytes but for `raw`, x and y as they are, of pairs 0..15 and 16..31. The order of
+ * bytes is that of _mm256_packus_epi16(): what is interleaved is in order again. `first`: R, but of
+ * the token of any pair; `second`: S. Bits beyond those that a token has mean nothing. */
+struct pairs {
+    __m256i raw[2], token, first, second;
+};
+
+/* Of 16 pairs |x| + |y| = d, the point's b, how often it was turned, and q, as far as that matters,
+ * plus 5 (docs/format-pli.md, 5.4). */
+struct points {
+    __m256i d, b, turns, q_5;
+};
+INLINE struct points find_points(__m256i raw)
+{
+    const __m256i zero = _mm256_setzero_si256();
+    __m256i magnitudes = _mm256_abs_epi8(raw); /* -128: 128 */
+    __m256i d = _mm256_maddubs_epi16(magnitudes, _mm256_set1_epi8(1));
+    __m256i x = _mm256_srai_epi16(_mm256_slli_epi16(raw, 8), 8), y = _mm256_srai_epi16(raw, 8);
+    __m256i b = _mm256_sign_epi16(y, x);
+    __m256i odd = _mm256_or_si256(_mm256_cmpgt_epi16(zero, b), _mm256_cmpeq_epi16(x, zero));
+    __m256i negative = _mm256_srli_epi16(_mm256_blendv_epi8(x, y, odd), 14);
+    b = _mm256_blendv_epi8(b, _mm256_and_si256(magnitudes, _mm256_set1_epi16(UINT8_MAX)), odd);
+    __m256i q = _mm256_mullo_epi16(d, _mm256_sub_epi16(d, _mm256_set1_epi16(1)));
+    q = _mm256_add_epi16(_mm256_srli_epi16(q, 1), _mm256_add_epi16(b, _mm256_set1_epi16(5)));
+    return (struct points){
+        .d = d,
+        .b = b,
+        .turns = _mm256_sub_epi16(_mm256_and_si256(negative, _mm256_set1_epi16(2)), odd),
+        .q_5 = _mm256_min_epu16(q, _mm256_set1_epi16(UINT8_MAX))};
+}
+
+/* Tokens 1 to 10 begin where q + 5 is 4, 6, 8, 12, 16, 24, .., 96: 0 from 128 on. */
+INLINE __m256i small_tokens(__m256i q_5)
+{
+    const __m256i low =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4));
+    const __m256i high = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 0, 5, 6, 7, 7, 8, 8, 9, 9, 9, 9, 10, 10, 10, 10));
+    __m256i eighth = _mm256_and_si256(_mm256_srli_epi16(q_5, 3), _mm256_set1_epi8(15));
+    return _mm256_blendv_epi8(_mm256_shuffle_epi8(low, q_5), _mm256_shuffle_epi8(high, eighth),
+                              _mm256_cmpgt_epi8(q_5, _mm256_set1_epi8(15)));
+}
+
+/* Tokens 11 to 15, by d and b; what they add to the number of turns, taken away; u; half of the
+ * least u above a square's; and b as those have it. */
+struct squares {
+    __m256i token, turned, u, half, b;
+};
+INLINE struct squares find_squares(__m256i d, __m256i b)
+{
+    const __m256i one = _mm256_set1_epi8(1), most = _mm256_set1_epi8(64);
+    __m256i a = _mm256_sub_epi8(d, b), w = _mm256_sub_epi8(b, a);
+    __m256i large = _mm256_cmpgt_epi8(d, _mm256_set1_epi8(31));
+    __m256i half =
+        _mm256_add_epi8(_mm256_set1_epi8(16), _mm256_and_si256(large, _mm256_set1_epi8(16)));
+    __m256i turned = _mm256_cmpgt_epi8(w, half);
+    __m256i outer = _mm256_or_si256(turned, _mm256_cmpgt_epi8(_mm256_sub_epi8(one, half), w));
+    __m256i token = _mm256_add_epi8(_mm256_set1_epi8(PSTI_PLI_WAVE_FIRST_SQUARE),
+                                    _mm256_and_si256(large, _mm256_set1_epi8(2)));
+    token = _mm256_sub_epi8(token, outer);
+    __m256i beyond = _mm256_cmpeq_epi8(_mm256_min_epu8(d, most), most);
+    return (struct squares){
+        .token = _mm256_blendv_epi8(token, _mm256_set1_epi8(PSTI_PLI_WAVE_ANY_PAIR), beyond),
+        .turned = turned,
+        .u = _mm256_blendv_epi8(d, w, turned),
+        .half = half,
+        .b = _mm256_blendv_epi8(b, _mm256_sub_epi8(_mm256_setzero_si256(), a), turned)};
+}
+
+/* Of 64 residuals, of which those outside of `columns` count 0. */
+INLINE struct pairs code_pairs(const int16_t *residuals, const __m256i *columns)
+{
+    /* What index and q + 5, or b and u, differ by. */
+    const __m256i bases = load_table(psti_pli_wave_bases), three = _mm256_set1_epi8(3);
+    const __m256i to_index =
+        _mm256_blendv_epi8(_mm256_sub_epi8(_mm256_set1_epi8(-5), bases), bases,
+                           _mm256_broadcastsi128_si256(
+                               _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1, -1)));
+    struct pairs out;
+    struct points p[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        const int16_t *in = residuals + (size_t)i * HALF;
+        out.raw[i] = _mm256_permute4x64_epi64(_mm256_packs_epi16(load(in), load(in + 16)), 0xD8);
+        out.raw[i] = _mm256_and_si256(out.raw[i], columns[i]);
+        p[i] = find_points(out.raw[i]);
+    }
+    __m256i q_5 = _mm256_packus_epi16(p[0].q_5, p[1].q_5), d = _mm256_packus_epi16(p[0].d, p[1].d);
+    __m256i turns = _mm256_packus_epi16(p[0].turns, p[1].turns);
+    struct squares s = find_squares(d, _mm256_packus_epi16(p[0].b, p[1].b));
+    /* blendv takes the highest bit: q + 5 is at least 128. */
+    __m256i token = _mm256_blendv_epi8(small_tokens(q_5), s.token, q_5);
+    __m256i half_u = _mm256_and_si256(_mm256_srli_epi16(s.u, 1), _mm256_set1_epi8(INT8_MAX));
+    __m256i index = _mm256_blendv_epi8(q_5, _mm256_sub_epi8(s.b, half_u), q_5);
+    index = _mm256_add_epi8(index, _mm256_shuffle_epi8(to_index, token));
+    turns = _mm256_and_si256(_mm256_sub_epi8(turns, s.turned), three);
+    out.token = _mm256_andnot_si256(_mm256_cmpeq_epi8(d, _mm256_setzero_si256()), token);
+    out.first = _mm256_or_si256(turns, _mm256_andnot_si256(three, _mm256_slli_epi16(index, 2)));
+    out.second = _mm256_sub_epi8(s.u, s.half);
+    return out;
+}
+
+/* Activities of tokens, in order. */
+INLINE __m256i activities_of(__m256i token)
+{
+    __m256i g = _mm256_shuffle_epi8(load_table(psti_pli_wave_activities), token);
+    return _mm256_permute4x64_epi64(g, 0xD8);
+}
+
+/* All ones in the bytes of columns that the unit has. */
+INLINE void find_columns(uint32_t width, __m256i *columns)
+{
+    uint8_t of[2 * PSTI_WAVE_EDGE];
+    memset(of, UINT8_MAX, PSTI_WAVE_EDGE);
+    memset(of + PSTI_WAVE_EDGE, 0, PSTI_WAVE_EDGE);
+    columns[0] = load(of + PSTI_WAVE_EDGE - width);
+    columns[1] = load(of + PSTI_WAVE_EDGE - width + HALF);
+}
+
+TARGET void psti_wave_find_activities8_avx2(const int16_t *residuals, uint32_t width, uint8_t *g)
+{
+    __m256i columns[2];
+    find_columns(width, columns);
+    struct pairs p = code_pairs(residuals, columns);
+    _mm256_storeu_si256((__m256i *)g, activities_of(p.token));
+}
+
+/* The bytes of a row moved up by n, behind zeros, and down by one. */
+#define MOVED_UP(v, n) _mm256_alignr_epi8(v, _mm256_permute2x128_si256(v, v, 0x08), 16 - (n))
+#define MOVED_DOWN(v) _mm256_alignr_epi8(_mm256_permute2x128_si256(v, v, 0x81), v, 1)
+
+/* Contexts of pairs (docs/format-pli.md, 5.6), of activities in this row, and in the two above. */
+INLINE __m256i contexts_of(const struct buckets *b, __m256i g, __m256i u, __m256i uu, __m256i z)
+{
+    __m256i side = _mm256_add_epi8(MOVED_UP(g, 1), u);
+    __m256i far = _mm256_avg_epu8(MOVED_UP(u, 1), MOVED_DOWN(uu));
+    __m256i rest = _mm256_add_epi8(_mm256_add_epi8(uu, far), z);
+    return bucket_of(b, _mm256_adds_epu8(_mm256_add_epi8(side, side), rest));
+}
+
+INLINE void put_values(const struct pairs *p, uint16_t *values)
+{
+    __m256i any = _mm256_cmpeq_epi8(p->token, _mm256_set1_epi8(PSTI_PLI_WAVE_ANY_PAIR));
+    __m256i low = _mm256_unpacklo_epi8(p->first, p->second);
+    __m256i high = _mm256_unpackhi_epi8(p->first, p->second);
+    low = _mm256_blendv_epi8(low, p->raw[0], _mm256_unpacklo_epi8(any, any));
+    high = _mm256_blendv_epi8(high, p->raw[1], _mm256_unpackhi_epi8(any, any));
+    _mm256_storeu_si256((__m256i *)values, low);
+    _mm256_storeu_si256((__m256i *)(values + 16), high);
+}
+
+/* `there`: pairs that the unit has; others are no tokens. */
+INLINE void put_indices(__m256i token, __m256i context, __m256i there, uint16_t *indices)
+{
+    const __m256i none = _mm256_set1_epi16(PSTI_WAVE_NONE_8);
+    /* Contexts are below 16: they stay in their bytes. */
+    __m256i index = _mm256_or_si256(_mm256_permute4x64_epi64(token, 0xD8),
+                                    _mm256_slli_epi16(context, PSTI_WAVE_TOKEN_BITS_8));
+    for (uint32_t i = 0; i < 2; i++) {
+        __m128i half = i == 0 ? _mm256_castsi256_si128(index) : _mm256_extracti128_si256(index, 1);
+        __m128i has = i == 0 ? _mm256_castsi256_si128(there) : _mm256_extracti128_si256(there, 1);
+        __m256i wide =
+            _mm256_blendv_epi8(none, _mm256_cvtepu8_epi16(half), _mm256_cvtepi8_epi16(has));
+        _mm256_storeu_si256((__m256i *)(indices + (size_t)i * 16), wide);
+    }
+}
+
+TARGET void psti_wave_put_pairs_avx2(const struct psti_wave_pair_rows *r)
+{
+    const struct buckets b = load_buckets(8);
+    const __m256i first_with = load_table(r->first_with);
+    const __m256i any = _mm256_set1_epi8(PSTI_PLI_WAVE_ANY_ACTIVITY);
+    __m256i columns[2], u = _mm256_setzero_si256(), uu = u;
+    find_columns(r->width, columns);
+    /* An even column stands for its pair. */
+    const __m256i even = _mm256_set1_epi16(UINT8_MAX);
+    const __m256i there = _mm256_permute4x64_epi64(
+        _mm256_packs_epi16(_mm256_slli_epi16(_mm256_and_si256(columns[0], even), 8),
+                           _mm256_slli_epi16(_mm256_and_si256(columns[1], even), 8)),
+        0xD8);
+    for (uint32_t y = 0; y < r->height; y++) {
+        uint8_t *g_row = r->g + (size_t)y * PSTI_WAVE_PADDED;
+        size_t at = (size_t)(y % PSTI_PLI_LANES) * r->stride +
+                    (size_t)(y / PSTI_PLI_LANES) * PSTI_PLI_WAVE_PAIRS;
+        struct pairs p = code_pairs(r->residuals + (size_t)y * PSTI_WAVE_EDGE, columns);
+        __m256i g = activities_of(p.token);
+        __m256i z = r->z ? load(r->z + (size_t)y * PSTI_WAVE_PADDED) : MOVED_UP(g, 2);
+        __m256i context = contexts_of(&b, g, u, uu, z);
+        __m256i lacking = _mm256_cmpgt_epi8(_mm256_shuffle_epi8(first_with, g), context);
+        if (!_mm256_testz_si256(lacking, lacking)) {
+            g = _mm256_blendv_epi8(g, any, lacking);
+            p.token = _mm256_blendv_epi8(p.token, _mm256_set1_epi8(PSTI_PLI_WAVE_ANY_PAIR),
+                                         _mm256_permute4x64_epi64(lacking, 0xD8));
+            z = r->z ? z : MOVED_UP(g, 2);
+            context = contexts_of(&b, g, u, uu, z);
+        }
+        _mm256_storeu_si256((__m256i *)g_row, g);
+        put_indices(p.token, context, there, r->indices + at);
+        put_values(&p, r->values + at);
+        uu = u;
+        u = g;
+    }
 }
 
 TARGET void psti_wave_find_contexts16_avx2(enum psti_pli_energy kind, const uint8_t *g,
