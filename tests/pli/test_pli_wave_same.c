@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HEIGHT = 83, WIDTH = 150, MAX_NBYTES = HEIGHT * WIDTH * 4 * 2 };
+enum { HEIGHT = 83, WIDTH = 150, MAX_NBYTES = HEIGHT * WIDTH * 4 * 2 }; /* widths: and one less */
 
 static uint32_t draw(uint64_t *random)
 {
@@ -26,10 +26,10 @@ static uint32_t draw(uint64_t *random)
 }
 
 /* Slopes with noise, some samples far off. Of 16 bits there is more noise to the right. */
-static void fill(uint8_t *data, size_t n, uint32_t channels, uint32_t bits, uint64_t *random)
+static void fill(uint8_t *data, uint32_t width, uint32_t channels, uint32_t bits, uint64_t *random)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint32_t x = (uint32_t)(i / channels % WIDTH), y = (uint32_t)(i / channels / WIDTH);
+    for (size_t i = 0; i < (size_t)HEIGHT * width * channels; i++) {
+        uint32_t x = (uint32_t)(i / channels % width), y = (uint32_t)(i / channels / width);
         uint32_t noise = draw(random) % (bits == 8 ? 9 : 3 + (1u << x / 10));
         uint32_t v = 60 + x / 2 + y + (uint32_t)(i % channels) * 20 + noise;
         v = draw(random) % 50 == 0 ? draw(random) : v;
@@ -52,14 +52,14 @@ static uint64_t hash_all(void)
     psti_hash_begin(&state);
     for (uint32_t turn = 0; good && turn < 2 * 5 * 4 * 2; turn++) {
         uint32_t tier = turn % 2, effort = 1 + turn / 2 % 5, channels = 1 + turn / 10 % 4;
-        uint32_t sample = 1 + turn / 40;
+        uint32_t sample = 1 + turn / 40, width = WIDTH - turn / 2 % 2;
         struct pst_error err;
         struct pst_pli_encode_options options = {.struct_size = sizeof options,
                                                  .tier =
                                                      tier ? PST_PLI_TIER_DENSE : PST_PLI_TIER_SMALL,
                                                  .effort = effort};
-        struct pst_pixels pixels = test_pixels(data, HEIGHT, WIDTH, channels, 8 * sample);
-        fill(data, (size_t)HEIGHT * WIDTH * channels, channels, 8 * sample, &random);
+        struct pst_pixels pixels = test_pixels(data, HEIGHT, width, channels, 8 * sample);
+        fill(data, width, channels, 8 * sample, &random);
         good = pst_pli_encode(&pixels, &options, bytes, capacity, &nbytes, &err) == PST_OK;
         if (good)
             psti_hash_update(&state, bytes, nbytes);
@@ -114,6 +114,116 @@ static void test_contexts(void **state)
                 assert_int_equal(contexts[x], psti_pli_wave_bucket[1][e]);
             }
         }
+    }
+}
+
+/* What tokenising a plane of 8 bits makes of it. */
+struct plane_of_pairs {
+    uint8_t g[PSTI_WAVE_PAD_ROWS + PSTI_WAVE_EDGE][PSTI_WAVE_PADDED];
+    /* By lane and band. */
+    uint16_t indices[PSTI_PLI_LANES][2][PSTI_PLI_WAVE_PAIRS];
+    uint16_t values[PSTI_PLI_LANES][2][PSTI_PLI_WAVE_PAIRS];
+};
+
+static struct psti_pli_wave_coded_pair pair_at(const struct psti_wave_pair_rows *r, uint32_t y,
+                                               uint32_t p, uint32_t token)
+{
+    int32_t x = r->residuals[y * PSTI_WAVE_EDGE + 2 * p];
+    int32_t v = 2 * p + 1 < r->width ? r->residuals[y * PSTI_WAVE_EDGE + 2 * p + 1] : 0;
+    if (token == PSTI_PLI_WAVE_ANY_PAIR)
+        return (struct psti_pli_wave_coded_pair){(uint8_t)token, (uint8_t)x, (uint8_t)v};
+    return psti_pli_wave_code_pair(x, v);
+}
+
+/* A row from the law: contexts of what is there, then again where tokens have been replaced. */
+static void expect_row(const struct psti_wave_pair_rows *r, uint32_t y, struct plane_of_pairs *out)
+{
+    enum { S = PSTI_WAVE_PADDED };
+    uint32_t n = (r->width + 1) / 2;
+    uint8_t *g = out->g[PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD, contexts[PSTI_PLI_WAVE_PAIRS];
+    const uint8_t *z = r->z ? r->z + (size_t)y * S : g - 2;
+    for (uint32_t p = 0; p < n; p++)
+        g[p] = psti_pli_wave_activities[pair_at(r, y, p, 0).token];
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        for (int p = 0; p < (int)n; p++)
+            contexts[p] = psti_pli_wave_bucket[0][psti_pli_wave_pair_energy(
+                g[p - 1], g[p - S], g[p - S - 1], g[p - 2 * S], g[p - 2 * S + 1], z[p])];
+        for (uint32_t p = 0; turn == 0 && p < n; p++)
+            g[p] = contexts[p] < r->first_with[g[p] % 16] ? PSTI_PLI_WAVE_ANY_ACTIVITY : g[p];
+    }
+    uint16_t *indices = out->indices[y % PSTI_PLI_LANES][y / PSTI_PLI_LANES];
+    uint16_t *values = out->values[y % PSTI_PLI_LANES][y / PSTI_PLI_LANES];
+    for (uint32_t p = 0; p < PSTI_PLI_WAVE_PAIRS; p++) {
+        uint32_t token = psti_pli_wave_tokens_of[g[p] % 16];
+        struct psti_pli_wave_coded_pair c = pair_at(r, y, p, token);
+        bool there = p < n;
+        indices[p] =
+            there ? (uint16_t)(token | contexts[p] << PSTI_WAVE_TOKEN_BITS_8) : PSTI_WAVE_NONE_8;
+        values[p] = (uint16_t)(c.first | c.second << 8);
+    }
+}
+
+static void check_plane(const struct psti_wave_pair_rows *r, const struct plane_of_pairs *got,
+                        const struct plane_of_pairs *wanted)
+{
+    assert_memory_equal(got->g, wanted->g, sizeof got->g);
+    for (uint32_t y = 0; y < r->height; y++)
+        for (uint32_t p = 0; p < PSTI_PLI_WAVE_PAIRS; p++) {
+            uint32_t l = y % PSTI_PLI_LANES, k = y / PSTI_PLI_LANES;
+            uint32_t index = wanted->indices[l][k][p], token = index % PSTI_PLI_N_TOKENS_8;
+            uint32_t mask = (1u << psti_pli_wave_first_bits[token]) - 1;
+            mask |= ((1u << psti_pli_wave_second_bits[token]) - 1) << 8;
+            assert_int_equal(got->indices[l][k][p], index);
+            if (index != PSTI_WAVE_NONE_8)
+                assert_int_equal(got->values[l][k][p] & mask, wanted->values[l][k][p]);
+        }
+}
+
+/* Residuals of all sizes: the first turns have every pair there is. */
+static int16_t draw_residual(uint64_t *random, uint32_t turn, uint32_t i)
+{
+    if (turn < 32)
+        return (int8_t)(i % 2 ? i / 2 + 2048 * turn : (i / 2 + 2048 * turn) >> 8);
+    uint32_t v = draw(random), range = 2u << draw(random) % 8;
+    return (int16_t)((int32_t)(v % range) - (int32_t)(range / 2));
+}
+
+static void test_pairs(void **state)
+{
+    static struct plane_of_pairs got, wanted;
+    static int16_t residuals[PSTI_WAVE_SAMPLES];
+    static uint8_t z[PSTI_WAVE_EDGE * PSTI_WAVE_PADDED];
+    uint64_t random = 9;
+    (void)state;
+    if (!(psti_cpu_detected() & PSTI_CPU_AVX2))
+        skip();
+    for (uint32_t turn = 0; turn < 400; turn++) {
+        uint8_t first_with[16], g[PSTI_WAVE_EDGE] = {0};
+        struct psti_wave_pair_rows r = {.height = turn < 32 ? 64 : 1 + draw(&random) % 64,
+                                        .width = turn < 32 ? 64 : 1 + draw(&random) % 64,
+                                        .stride = 2 * PSTI_PLI_WAVE_PAIRS,
+                                        .residuals = residuals,
+                                        .z = turn % 3 == 2 ? z : NULL,
+                                        .first_with = first_with,
+                                        .g = got.g[PSTI_WAVE_PAD_ROWS] + PSTI_WAVE_PAD,
+                                        .indices = got.indices[0][0],
+                                        .values = got.values[0][0]};
+        memset(&got, 0, sizeof got);
+        memset(&wanted, 0, sizeof wanted);
+        for (uint32_t i = 0; i < PSTI_WAVE_SAMPLES; i++)
+            residuals[i] = draw_residual(&random, turn, i);
+        for (uint32_t i = 0; i < 16; i++) /* of a few tokens, and never of 0 and 15 */
+            first_with[i] = turn >= 64 && draw(&random) % 4 == 0 ? draw(&random) % 16 : 0;
+        first_with[0] = first_with[PSTI_PLI_WAVE_ANY_ACTIVITY % 16] = 0;
+        for (uint32_t i = 0; i < sizeof z; i++)
+            z[i] = psti_pli_wave_activities[draw(&random) % PSTI_PLI_N_TOKENS_8];
+        psti_wave_put_pairs_avx2(&r);
+        for (uint32_t y = 0; y < r.height; y++)
+            expect_row(&r, y, &wanted);
+        check_plane(&r, &got, &wanted);
+        psti_wave_find_activities8_avx2(residuals, r.width, g);
+        for (uint32_t p = 0; p < (r.width + 1) / 2; p++)
+            assert_int_equal(g[p], psti_pli_wave_activities[pair_at(&r, 0, p, 0).token]);
     }
 }
 
@@ -269,6 +379,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_levels),
 #if defined(__x86_64__)
         cmocka_unit_test(test_contexts),
+        cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_picks),
         cmocka_unit_test(test_loops),
         cmocka_unit_test(test_filter_prices),
