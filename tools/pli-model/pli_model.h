@@ -98,8 +98,10 @@ bool filters_train(struct corpus *corpus, struct dictionary *out);
 /* pli_model_tokens.c */
 int code_n_tokens(enum code code);
 int code_prob_sum(enum code code);
-/* Tokens of a unit by `code`, which may be the other bit depth's, added to `counts`, and their raw
- * bits with signs to `raw_bits`. */
+/* Of 8 bits: how many raw bits more a token costs where the last one takes its place. */
+int token_replaced_bits(int token);
+/* Tokens of a unit by `code`, which may be the other bit depth's (that of 8 bits only for images of
+ * 8 bits), added to `counts`, and their raw bits with signs to `raw_bits`. */
 void unit_count(const struct unit *unit, const struct image *image, enum code code,
                 struct counts *counts, double *raw_bits);
 
