@@ -17,29 +17,11 @@ static const uint8_t *activities_at(const struct psti_wave_work *work, uint32_t 
     return work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD + column;
 }
 
-/* Energies of 8 pairs; those beyond the unit mean nothing. */
-static void pair_energies(const uint8_t *g, const uint8_t *z, uint8_t *restrict energies)
-{
-    enum { S = PSTI_WAVE_PADDED };
-    for (int i = 0; i < BLOCK / 2; i++)
-        energies[i] = psti_pli_wave_pair_energy(g[i - 1], g[i - S], g[i - S - 1], g[i - 2 * S],
-                                                g[i - 2 * S + 1], z[i]);
-}
-
-/* Of 16 samples of 16 bits. */
-static void energies_16(enum psti_pli_energy kind, const uint8_t *g, const uint8_t *g0,
-                        const uint8_t *g1, uint8_t *restrict energies)
-{
-    enum { S = PSTI_WAVE_PADDED };
-    for (int i = 0; i < BLOCK; i++)
-        energies[i] = psti_pli_wave_energy(kind, g[i - 1], g[i - S], g[i - S - 1], g[i - S + 1],
-                                           g[i - 2 * S], g[i - 2], g0[i], g1[i]);
-}
-
-/* A block of a plane, cut at the unit's edge. Columns are of tokens. */
+/* Of tokens of an area: rows from y on, columns from `column` on. */
 struct block {
     uint32_t y, column, height, columns;
 };
+/* A block of 16x16 samples, cut at the unit's edge. */
 static struct block block_at(const struct psti_pli_source *source, uint32_t y, uint32_t x)
 {
     uint32_t per_token = EDGE / psti_wave_columns(source->bits);
@@ -52,24 +34,56 @@ static struct block block_at(const struct psti_pli_source *source, uint32_t y, u
                           .columns = (width + per_token - 1) / per_token};
 }
 
+/* Of 8 pairs, of which `n` count; `z`: their part Z in E. */
+static uint32_t cost_pairs(const uint8_t *g, const uint8_t *z, uint32_t n, const uint16_t *costs)
+{
+    enum { S = PSTI_WAVE_PADDED };
+    uint8_t energies[BLOCK / 2];
+    uint32_t sum = 0;
+    for (int i = 0; i < BLOCK / 2; i++)
+        energies[i] = psti_pli_wave_pair_energy(g[i - 1], g[i - S], g[i - S - 1], g[i - 2 * S],
+                                                g[i - 2 * S + 1], z[i]);
+    for (uint32_t i = 0; i < n; i++)
+        sum += costs[psti_wave_cost_index(8, psti_pli_wave_bucket[0][energies[i]], g[i])];
+    return sum;
+}
+
+/* Of 16 samples of 16 bits, of which `n` count. */
+static uint32_t cost_samples(enum psti_pli_energy kind, const uint8_t *g, const uint8_t *g0,
+                             const uint8_t *g1, uint32_t n, const uint16_t *costs)
+{
+    enum { S = PSTI_WAVE_PADDED };
+    uint8_t energies[BLOCK];
+    uint32_t sum = 0;
+    for (int i = 0; i < BLOCK; i++)
+        energies[i] = psti_pli_wave_energy(kind, g[i - 1], g[i - S], g[i - S - 1], g[i - S + 1],
+                                           g[i - 2 * S], g[i - 2], g0[i], g1[i]);
+    for (uint32_t i = 0; i < n; i++)
+        sum += costs[psti_wave_cost_index(16, psti_pli_wave_bucket[1][energies[i]], g[i])];
+    return sum;
+}
+
 static uint32_t cost_block(const struct psti_pli_source *source, uint32_t plane,
                            enum psti_pli_energy kind, const struct block *b,
                            const struct psti_wave_work *work)
 {
-    const uint8_t *bucket = psti_pli_wave_bucket[source->bits == 16];
+    const uint8_t *g = activities_at(work, plane, b->y, b->column);
+    const uint8_t *g0 = activities_at(work, 0, b->y, b->column);
+    const uint8_t *g1 = activities_at(work, 1, b->y, b->column);
+    const uint8_t *z = kind == PSTI_PLI_ENERGY_THIRD ? g1 : g - 2;
+    const uint32_t step = source->bits == 8 ? BLOCK / 2 : BLOCK;
     uint32_t sum = 0;
-    for (uint32_t y = b->y; y < b->y + b->height; y++) {
-        const uint8_t *g = activities_at(work, plane, y, b->column);
-        const uint8_t *g0 = activities_at(work, 0, y, b->column);
-        const uint8_t *g1 = activities_at(work, 1, y, b->column);
-        uint8_t energies[BLOCK];
-        if (source->bits == 8)
-            pair_energies(g, kind == PSTI_PLI_ENERGY_THIRD ? g1 : g - 2, energies);
-        else
-            energies_16(kind, g, g0, g1, energies);
-        for (uint32_t i = 0; i < b->columns; i++)
-            sum += work->costs[bucket[energies[i]]][g[i]];
-    }
+#if defined(__x86_64__)
+    if (source->bits == 8 && (psti_cpu_features() & PSTI_CPU_AVX2))
+        return psti_wave_cost_pairs_avx2(g, z, b->height, b->columns, work->costs);
+#endif
+    for (size_t at = 0, y = 0; y < b->height; y++, at += PSTI_WAVE_PADDED)
+        for (uint32_t i = 0; i < b->columns; i += step) {
+            uint32_t n = b->columns - i < step ? b->columns - i : step;
+            sum += source->bits == 8
+                       ? cost_pairs(g + at + i, z + at + i, n, work->costs)
+                       : cost_samples(kind, g + at + i, g0 + at + i, g1 + at + i, n, work->costs);
+        }
     return sum;
 }
 
@@ -82,18 +96,15 @@ static void set_activities(const struct psti_pli_source *source, uint32_t plane,
                                   work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD);
 }
 
-uint64_t psti_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
+uint32_t psti_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
                               enum psti_pli_energy kind, const int16_t *residuals,
                               struct psti_wave_work *work)
 {
-    uint64_t sum = 0;
+    const struct block whole = {
+        .height = source->height,
+        .columns = (source->width * psti_wave_columns(source->bits) + EDGE - 1) / EDGE};
     set_activities(source, plane, residuals, work);
-    for (uint32_t y = 0; y < source->height; y += BLOCK)
-        for (uint32_t x = 0; x < source->width; x += BLOCK) {
-            struct block b = block_at(source, y, x);
-            sum += cost_block(source, plane, kind, &b, work);
-        }
-    return sum;
+    return cost_block(source, plane, kind, &whole, work);
 }
 
 /* Puts a filter's activities where the block is and says what they cost. Those of the blocks to the

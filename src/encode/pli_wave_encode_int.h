@@ -126,7 +126,7 @@ struct psti_wave_work {
     /* Of one block row under each filter; what an activity costs in each context. */
     int16_t filtered[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
     uint8_t filtered_g[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
-    uint16_t costs[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS];
+    uint16_t costs[1 << PSTI_WAVE_INDEX_BITS];
     /* Records in the order of tokens: 32 a step, with those of no token; or, in plain C, index,
      * lane and value in one, without them. */
     _Alignas(64) union {
@@ -213,7 +213,7 @@ void psti_wave_find_activities(uint32_t bits, const int16_t *residuals, uint32_t
 
 /* pli_wave_cost.c: what residuals cost by work->costs, in 1/16 bit. */
 /* Of a plane; leaves its activities in work->padded[plane], where planes before it have theirs. */
-uint64_t psti_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
+uint32_t psti_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
                               enum psti_pli_energy kind, const int16_t *residuals,
                               struct psti_wave_work *work);
 /* Exchanges filters, one block after another, where that costs less with the activities of the
@@ -234,6 +234,10 @@ struct psti_wave_pair_rows {
 };
 void psti_wave_find_activities8_avx2(const int16_t *residuals, uint32_t width, uint8_t *g);
 void psti_wave_put_pairs_avx2(const struct psti_wave_pair_rows *rows);
+/* What `columns` pairs, 32 at most, of padded rows cost. `z`: as psti_wave_pair_rows' has it, or
+ * two before. */
+uint32_t psti_wave_cost_pairs_avx2(const uint8_t *g, const uint8_t *z, uint32_t n_rows,
+                                   uint32_t columns, const uint16_t *costs);
 /* Of 64 residuals of 16 bits; contexts; records from activities in their padded rows, as far as
  * `width`. */
 void psti_wave_find_activities16_avx2(const int16_t *residuals, uint32_t width, uint8_t *g);
@@ -298,7 +302,13 @@ uint64_t psti_wave_slot_code_8(uint32_t freq, uint32_t first);
 struct psti_pli_wave_codes {
     struct psti_wave_code of[1 << PSTI_WAVE_INDEX_BITS]; /* by index */
     uint64_t of_slots[1 << PSTI_WAVE_INDEX_BITS];
-    uint16_t costs[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS]; /* of an activity, in 1/16 bit */
+    uint16_t costs[1 << PSTI_WAVE_INDEX_BITS]; /* in 1/16 bit */
 };
+/* Where the cost of an activity stands. 8 bits: its lower half tells it from others. */
+static inline uint32_t psti_wave_cost_index(uint32_t bits, uint32_t context, uint32_t g)
+{
+    return bits == 8 ? context << PSTI_WAVE_TOKEN_BITS_8 | g % PSTI_PLI_N_TOKENS_8
+                     : context << PSTI_WAVE_TOKEN_BITS | g;
+}
 
 #endif

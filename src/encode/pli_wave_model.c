@@ -97,7 +97,7 @@ static void find_slot_codes_16(const uint16_t *freqs, uint64_t *codes)
 
 /* What tokens cost, with raw bits and sign; one that the table does not have as much as a rare one
  * (8 bits: as what takes its place). */
-static void find_costs(const uint16_t *freqs, uint32_t bits, uint16_t *costs)
+static void find_costs(const uint16_t *freqs, uint32_t bits, uint32_t context, uint16_t *costs)
 {
     for (uint32_t i = 0; i < psti_pli_wave_n_tokens(bits); i++) {
         uint32_t coded = bits == 8 && freqs[i] == 0 ? PSTI_PLI_WAVE_ANY_PAIR : i;
@@ -106,7 +106,8 @@ static void find_costs(const uint16_t *freqs, uint32_t bits, uint16_t *costs)
         uint32_t raw =
             bits == 8 ? (uint32_t)psti_pli_wave_first_bits[coded] + psti_pli_wave_second_bits[coded]
                       : psti_pli_wave_raw_bits(coded) + (i > 0);
-        costs[bits == 8 ? psti_pli_wave_activities[i] : i] =
+        uint32_t g = bits == 8 ? psti_pli_wave_activities[i] : i;
+        costs[psti_wave_cost_index(bits, context, g)] =
             (uint16_t)(((table * PSTI_WAVE_PRICE_UNIT) >> PSTI_WAVE_LOG2_SHIFT) +
                        raw * PSTI_WAVE_PRICE_UNIT);
     }
@@ -144,7 +145,7 @@ size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t b
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
         size_t first = (size_t)c << psti_wave_token_bits(bits);
         find_codes(freqs.f[c], bits, codes->of + first);
-        find_costs(freqs.f[c], bits, codes->costs[c]);
+        find_costs(freqs.f[c], bits, c, codes->costs);
         if (bits == 8)
             find_slot_codes_8(freqs.f[c], codes->of_slots + first);
         else

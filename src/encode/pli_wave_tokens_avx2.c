@@ -203,20 +203,18 @@ INLINE __m256i activities_of(__m256i token)
     return _mm256_permute4x64_epi64(g, 0xD8);
 }
 
-/* All ones in the bytes of columns that the unit has. */
-INLINE void find_columns(uint32_t width, __m256i *columns)
+/* All ones in the bytes from `first` on that stand for columns below `width`. */
+INLINE __m256i columns_below(uint32_t width, uint32_t first)
 {
-    uint8_t of[2 * PSTI_WAVE_EDGE];
-    memset(of, UINT8_MAX, PSTI_WAVE_EDGE);
-    memset(of + PSTI_WAVE_EDGE, 0, PSTI_WAVE_EDGE);
-    columns[0] = load(of + PSTI_WAVE_EDGE - width);
-    columns[1] = load(of + PSTI_WAVE_EDGE - width + HALF);
+    const __m256i column =
+        _mm256_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
+                         21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
+    return _mm256_cmpgt_epi8(_mm256_set1_epi8((char)((int32_t)width - (int32_t)first)), column);
 }
 
 TARGET void psti_wave_find_activities8_avx2(const int16_t *residuals, uint32_t width, uint8_t *g)
 {
-    __m256i columns[2];
-    find_columns(width, columns);
+    const __m256i columns[2] = {columns_below(width, 0), columns_below(width, HALF)};
     struct pairs p = code_pairs(residuals, columns);
     _mm256_storeu_si256((__m256i *)g, activities_of(p.token));
 }
@@ -225,13 +223,39 @@ TARGET void psti_wave_find_activities8_avx2(const int16_t *residuals, uint32_t w
 #define MOVED_UP(v, n) _mm256_alignr_epi8(v, _mm256_permute2x128_si256(v, v, 0x08), 16 - (n))
 #define MOVED_DOWN(v) _mm256_alignr_epi8(_mm256_permute2x128_si256(v, v, 0x81), v, 1)
 
-/* Contexts of pairs (docs/format-pli.md, 5.6), of activities in this row, and in the two above. */
-INLINE __m256i contexts_of(const struct buckets *b, __m256i g, __m256i u, __m256i uu, __m256i z)
+/* Activities of neighbours. */
+struct near {
+    __m256i l, u, ul, uu, uur, z;
+};
+/* docs/format-pli.md, 5.6. */
+INLINE __m256i contexts_of(const struct buckets *b, const struct near *n)
 {
-    __m256i side = _mm256_add_epi8(MOVED_UP(g, 1), u);
-    __m256i far = _mm256_avg_epu8(MOVED_UP(u, 1), MOVED_DOWN(uu));
-    __m256i rest = _mm256_add_epi8(_mm256_add_epi8(uu, far), z);
+    __m256i side = _mm256_add_epi8(n->l, n->u), far = _mm256_avg_epu8(n->ul, n->uur);
+    __m256i rest = _mm256_add_epi8(_mm256_add_epi8(n->uu, far), n->z);
     return bucket_of(b, _mm256_adds_epu8(_mm256_add_epi8(side, side), rest));
+}
+
+TARGET uint32_t psti_wave_cost_pairs_avx2(const uint8_t *g, const uint8_t *z, uint32_t n_rows,
+                                          uint32_t columns, const uint16_t *costs)
+{
+    enum { S = PSTI_WAVE_PADDED };
+    const struct buckets b = load_buckets(8);
+    uint32_t sum = 0;
+    for (uint32_t y = 0; y < n_rows; y++, g += S, z += S) {
+        struct near n = {.l = load(g - 1),
+                         .u = load(g - S),
+                         .ul = load(g - S - 1),
+                         .uu = load(g - 2 * S),
+                         .uur = load(g - 2 * S + 1),
+                         .z = load(z)};
+        __m256i context = _mm256_slli_epi16(contexts_of(&b, &n), PSTI_WAVE_TOKEN_BITS_8);
+        __m256i low = _mm256_and_si256(load(g), _mm256_set1_epi8(PSTI_PLI_N_TOKENS_8 - 1));
+        uint8_t indices[PSTI_PLI_WAVE_PAIRS];
+        _mm256_storeu_si256((__m256i *)indices, _mm256_or_si256(context, low));
+        for (uint32_t i = 0; i < columns; i++)
+            sum += costs[indices[i]];
+    }
+    return sum;
 }
 
 INLINE void put_values(const struct pairs *p, uint16_t *values)
@@ -266,29 +290,27 @@ TARGET void psti_wave_put_pairs_avx2(const struct psti_wave_pair_rows *r)
     const struct buckets b = load_buckets(8);
     const __m256i first_with = load_table(r->first_with);
     const __m256i any = _mm256_set1_epi8(PSTI_PLI_WAVE_ANY_ACTIVITY);
-    __m256i columns[2], u = _mm256_setzero_si256(), uu = u;
-    find_columns(r->width, columns);
-    /* An even column stands for its pair. */
-    const __m256i even = _mm256_set1_epi16(UINT8_MAX);
-    const __m256i there = _mm256_permute4x64_epi64(
-        _mm256_packs_epi16(_mm256_slli_epi16(_mm256_and_si256(columns[0], even), 8),
-                           _mm256_slli_epi16(_mm256_and_si256(columns[1], even), 8)),
-        0xD8);
+    const __m256i columns[2] = {columns_below(r->width, 0), columns_below(r->width, HALF)};
+    const __m256i there = columns_below((r->width + 1) / 2, 0);
+    __m256i u = _mm256_setzero_si256(), uu = u;
     for (uint32_t y = 0; y < r->height; y++) {
         uint8_t *g_row = r->g + (size_t)y * PSTI_WAVE_PADDED;
         size_t at = (size_t)(y % PSTI_PLI_LANES) * r->stride +
                     (size_t)(y / PSTI_PLI_LANES) * PSTI_PLI_WAVE_PAIRS;
         struct pairs p = code_pairs(r->residuals + (size_t)y * PSTI_WAVE_EDGE, columns);
         __m256i g = activities_of(p.token);
-        __m256i z = r->z ? load(r->z + (size_t)y * PSTI_WAVE_PADDED) : MOVED_UP(g, 2);
-        __m256i context = contexts_of(&b, g, u, uu, z);
+        struct near near = {
+            .l = MOVED_UP(g, 1), .u = u, .ul = MOVED_UP(u, 1), .uu = uu, .uur = MOVED_DOWN(uu)};
+        near.z = r->z ? load(r->z + (size_t)y * PSTI_WAVE_PADDED) : MOVED_UP(g, 2);
+        __m256i context = contexts_of(&b, &near);
         __m256i lacking = _mm256_cmpgt_epi8(_mm256_shuffle_epi8(first_with, g), context);
         if (!_mm256_testz_si256(lacking, lacking)) {
             g = _mm256_blendv_epi8(g, any, lacking);
             p.token = _mm256_blendv_epi8(p.token, _mm256_set1_epi8(PSTI_PLI_WAVE_ANY_PAIR),
                                          _mm256_permute4x64_epi64(lacking, 0xD8));
-            z = r->z ? z : MOVED_UP(g, 2);
-            context = contexts_of(&b, g, u, uu, z);
+            near.l = MOVED_UP(g, 1);
+            near.z = r->z ? near.z : MOVED_UP(g, 2);
+            context = contexts_of(&b, &near);
         }
         _mm256_storeu_si256((__m256i *)g_row, g);
         put_indices(p.token, context, there, r->indices + at);
