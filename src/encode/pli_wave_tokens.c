@@ -10,12 +10,28 @@
 
 #include <string.h>
 
+/* The same as psti_pli_wave_code_pair(), without branches for most. */
+static inline struct psti_pli_wave_coded_pair code_pair(int32_t x, int32_t y)
+{
+    int32_t right = x < 0 ? -x : x, up = y < 0 ? -y : y, d = right + up;
+    bool odd = x == 0 || (x < 0 ? y > 0 : y < 0); /* turned once or three times */
+    uint32_t q_5 = (uint32_t)(d * (d - 1) / 2 + (odd ? right : up) + 5);
+    if (q_5 >= 128)
+        return psti_pli_wave_code_pair(x, y);
+    /* Tokens 1 to 10 begin where q + 5 is 4, 6, 8, 12, 16, 24, .., 96. */
+    uint32_t e = 31u - (uint32_t)__builtin_clz(q_5), any = d > 0;
+    uint32_t token = any * (2 * e - 3 + (q_5 >> (e - 1) & 1));
+    uint32_t turns = (uint32_t)odd | (uint32_t)((odd ? y : x) < 0) << 1;
+    return (struct psti_pli_wave_coded_pair){
+        .token = (uint8_t)token,
+        .first = (uint8_t)(any * (turns | (q_5 - 5 - psti_pli_wave_bases[token]) << 2))};
+}
+
 /* 32 pairs' activities and values. */
 static void code_pairs(const int16_t *residuals, uint8_t *g, uint16_t *values)
 {
     for (uint32_t p = 0; p < PSTI_PLI_WAVE_PAIRS; p++) {
-        struct psti_pli_wave_coded_pair c =
-            psti_pli_wave_code_pair(residuals[2 * p], residuals[2 * p + 1]);
+        struct psti_pli_wave_coded_pair c = code_pair(residuals[2 * p], residuals[2 * p + 1]);
         g[p] = psti_pli_wave_activities[c.token];
         values[p] = (uint16_t)(c.first | c.second << 8);
     }
