@@ -47,6 +47,8 @@ PSTI_WAVE_BOTH(row_add_saturated, vqaddq_u8)
 PSTI_WAVE_BOTH(row_average_up, vrhaddq_u8)
 PSTI_WAVE_BOTH(row_average_down, vhaddq_u8)
 PSTI_WAVE_BOTH(row_and, vandq_u8)
+PSTI_WAVE_BOTH(row_or, vorrq_u8)
+PSTI_WAVE_BOTH(row_or_not, vornq_u8)
 PSTI_WAVE_BOTH(row_and_not, vbicq_u8)
 PSTI_WAVE_BOTH(row_sub, vsubq_u8)
 
@@ -67,16 +69,26 @@ PSTI_NEON_INLINE v32 columns_of(uint32_t t)
 
 /* Sums of 16 bytes up to and including each: of four by a product, whose bytes have room for them,
  * of more by adding what all before have together. */
-PSTI_NEON_INLINE uint8x16_t sums_up_to(uint8x16_t v)
+PSTI_NEON_INLINE uint8x16_t sums_of_fours_up_to(uint8x16_t v)
 {
 #define NONE 255, 255, 255, 255
     static const uint8_t fours[16] = {NONE, 3, 3, 3, 3, NONE, 11, 11, 11, 11};
     static const uint8_t eights[16] = {NONE, NONE, 7, 7, 7, 7, 7, 7, 7, 7};
 #undef NONE
-    uint32x4_t sums = vmulq_u32(vreinterpretq_u32_u8(v), vdupq_n_u32(0x01010101));
-    v = vreinterpretq_u8_u32(sums);
     v = vaddq_u8(v, vqtbl1q_u8(v, vld1q_u8(fours)));
     return vaddq_u8(v, vqtbl1q_u8(v, vld1q_u8(eights)));
+}
+PSTI_NEON_INLINE uint8x16_t sums_up_to(uint8x16_t v)
+{
+    uint32x4_t sums = vmulq_u32(vreinterpretq_u32_u8(v), vdupq_n_u32(0x01010101));
+    return sums_of_fours_up_to(vreinterpretq_u8_u32(sums));
+}
+/* The same of how many bytes are 255; others are 0. */
+PSTI_NEON_INLINE uint8x16_t counts_up_to(uint8x16_t v)
+{
+    enum { ONE_255TH = 0xfbfcfdff }; /* of 0x01010101, modulo 2^32 */
+    uint32x4_t sums = vmulq_u32(vreinterpretq_u32_u8(v), vdupq_n_u32(ONE_255TH));
+    return sums_of_fours_up_to(vreinterpretq_u8_u32(sums));
 }
 
 #endif

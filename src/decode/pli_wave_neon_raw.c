@@ -65,7 +65,7 @@ PSTI_NEON_INLINE struct points find_near(const struct raw_tables *t, uint8x16_t 
     return (struct points){vsubq_u8(side, b), b};
 }
 
-/* Those of squares, for lanes with a second part. */
+/* Those of squares, for lanes with a second part of n bits. */
 PSTI_NEON_INLINE struct points find_far(const struct raw_tables *t, uint8x16_t which,
                                         uint8x16_t first, uint8x16_t n, uint8x16_t second)
 {
@@ -75,38 +75,36 @@ PSTI_NEON_INLINE struct points find_far(const struct raw_tables *t, uint8x16_t w
     return (struct points){vsubq_u8(u, b), b};
 }
 
+PSTI_NEON_INLINE struct points pick_points(uint8x16_t mask, struct points yes, struct points no)
+{
+    return (struct points){vbslq_u8(mask, yes.a, no.a), vbslq_u8(mask, yes.b, no.b)};
+}
+
+/* Reads the second parts of half a row, from which other points follow; or any pair, which must not
+ * be turned: `*first` becomes 0. */
+PSTI_NEON_INLINE struct points add_second(const struct raw_tables *t, uint8x16_t activities,
+                                          uint8x16_t *first, struct points near,
+                                          const uint8_t *bits, uint64_t *at)
+{
+    uint8x16_t which = vandq_u8(activities, vdupq_n_u8(15));
+    uint8x16_t n = vqtbl1q_u8(t->second_bits, which), second = take_bits(n, bits, at);
+    struct points far = find_far(t, which, *first, n, second), any = {*first, second};
+    uint8x16_t is_any = vceqq_u8(activities, vdupq_n_u8(PSTI_PLI_WAVE_ANY_ACTIVITY));
+    far = pick_points(is_any, any, far);
+    *first = vbicq_u8(*first, is_any);
+    return pick_points(vtstq_u8(n, n), far, near);
+}
+
 PSTI_NEON_INLINE uint8x16_t negate(uint8x16_t v, uint8x16_t mask)
 {
     return vsubq_u8(veorq_u8(v, mask), mask);
 }
-/* Turns points by the lowest two of the first bits. */
+/* Turns points by the lowest two of the first bits: x and y. */
 PSTI_NEON_INLINE struct points turn_points(struct points p, uint8x16_t first)
 {
     uint8x16_t odd = vtstq_u8(first, vdupq_n_u8(1)), down = vtstq_u8(first, vdupq_n_u8(2));
     uint8x16_t x = vbslq_u8(odd, p.b, p.a), y = vbslq_u8(odd, p.a, p.b);
     return (struct points){negate(x, veorq_u8(odd, down)), negate(y, down)};
-}
-
-/* Where a second part is, that decides: a square's point, or any pair. */
-struct raw_row {
-    v32 activities, which, first;
-    struct points points[2]; /* of halves */
-};
-
-PSTI_NEON_INLINE void add_second(const struct raw_tables *t, struct raw_row *r, const uint8_t *bits,
-                                 uint64_t *at)
-{
-    const uint8x16_t any = vdupq_n_u8(PSTI_PLI_WAVE_ANY_ACTIVITY);
-#pragma GCC unroll 2
-    for (int i = 0; i < 2; i++) {
-        uint8x16_t n = vqtbl1q_u8(t->second_bits, r->which.v[i]);
-        uint8x16_t second = take_bits(n, bits, at), first = r->first.v[i], some = vtstq_u8(n, n);
-        struct points far = find_far(t, r->which.v[i], first, n, second), *p = r->points + i;
-        far = turn_points(far, first);
-        uint8x16_t is_any = vceqq_u8(r->activities.v[i], any);
-        far = (struct points){vbslq_u8(is_any, first, far.a), vbslq_u8(is_any, second, far.b)};
-        *p = (struct points){vbslq_u8(some, far.a, p->a), vbslq_u8(some, far.b, p->b)};
-    }
 }
 
 uint64_t psti_pli_wave_neon_residuals(struct psti_pli_wave_job *job, uint64_t n_bits)
@@ -119,19 +117,26 @@ uint64_t psti_pli_wave_neon_residuals(struct psti_pli_wave_job *job, uint64_t n_
     uint64_t at = 0;
     open_raw_tables(&tables);
     for (; row < end && at <= n_bits; row++) {
-        struct raw_row r = {.activities = row_load(row->lanes)};
-        r.which = row_and(r.activities, row_of(15));
+        const v32 activities = row_load(row->lanes);
+        struct points points[2]; /* of halves */
+        v32 first;
 #pragma GCC unroll 2
         for (int i = 0; i < 2; i++) {
-            uint8x16_t n = vqtbl1q_u8(tables.first_bits, r.which.v[i]);
-            r.first.v[i] = take_bits(n, bits, &at);
-            struct points near = find_near(&tables, r.which.v[i], r.first.v[i]);
-            r.points[i] = turn_points(near, r.first.v[i]);
+            uint8x16_t which = vandq_u8(activities.v[i], vdupq_n_u8(15));
+            first.v[i] = take_bits(vqtbl1q_u8(tables.first_bits, which), bits, &at);
+            points[i] = find_near(&tables, which, first.v[i]);
         }
-        if (vmaxvq_u8(vmaxq_u8(r.activities.v[0], r.activities.v[1])) >= least)
-            add_second(&tables, &r, bits, &at);
-        row_store(row->residuals[0], (v32){{r.points[0].a, r.points[1].a}});
-        row_store(row->residuals[1], (v32){{r.points[0].b, r.points[1].b}});
+        if (vmaxvq_u8(vmaxq_u8(activities.v[0], activities.v[1])) >= least) {
+#pragma GCC unroll 2
+            for (int i = 0; i < 2; i++)
+                points[i] = add_second(&tables, activities.v[i], &first.v[i], points[i], bits, &at);
+        }
+#pragma GCC unroll 2
+        for (int i = 0; i < 2; i++) {
+            struct points p = turn_points(points[i], first.v[i]);
+            vst1q_u8(row->residuals[0] + 16 * i, p.a);
+            vst1q_u8(row->residuals[1] + 16 * i, p.b);
+        }
     }
     return at;
 }

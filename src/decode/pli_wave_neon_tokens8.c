@@ -38,11 +38,7 @@ struct stream {
     uint8_t n_pairs;   /* in a row */
     uint8x16x2_t near; /* contexts of E < 32 */
     uint8x16_t far;    /* of others by E / 16 */
-    /* struct psti_pli_wave_bounds: of[0]; [1], [2]; [3], [4]; [5], [6]; [7..10]; [11..14]. */
-    uint8x16_t bounds_1;
-    uint8x16x2_t bounds_2, bounds_30, bounds_31;
-    uint8x16x4_t bounds_40, bounds_41;
-    uint8x16_t activities;
+    const struct psti_pli_wave_bounds *bounds;
     struct band bands[WAVE_BANDS]; /* [k + 1]: band k */
 };
 
@@ -88,10 +84,13 @@ PSTI_NEON_INLINE v32 energies(const struct states *x, v32 z, uint8x16_t cut, int
     return row_add_saturated(row_add(side, side), rest);
 }
 
-PSTI_NEON_INLINE uint8x16_t contexts(const struct stream *s, uint8x16_t e)
+PSTI_NEON_INLINE v32 contexts(const struct stream *s, v32 e)
 {
-    /* Each is 0 where the other one holds. */
-    return vorrq_u8(vqtbl1q_u8(s->far, vshrq_n_u8(e, 4)), vqtbl2q_u8(s->near, e));
+    v32 c;
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) /* each is 0 where the other one holds */
+        c.v[i] = vorrq_u8(vqtbl1q_u8(s->far, vshrq_n_u8(e.v[i], 4)), vqtbl2q_u8(s->near, e.v[i]));
+    return c;
 }
 
 /* -- States and bytes -- */
@@ -99,36 +98,58 @@ PSTI_NEON_INLINE uint8x16_t contexts(const struct stream *s, uint8x16_t e)
 /* What a slot lies between: the next tokens begin above `above`, its own above `below`, which
  * wraps: 255 is below slot 0. */
 struct found {
-    uint8x16_t below, above, activities;
+    v32 below, above, activities;
 };
 
-PSTI_NEON_INLINE struct found search(const struct stream *s, uint8x16_t slots, uint8x16_t at)
+/* What tables of one, two and four registers have at `at`. */
+PSTI_NEON_INLINE v32 look_up(const uint8_t *table, v32 at)
 {
+    const uint8x16_t t = vld1q_u8(table);
+    return (v32){{vqtbl1q_u8(t, at.v[0]), vqtbl1q_u8(t, at.v[1])}};
+}
+PSTI_NEON_INLINE v32 look_up_2(const uint8_t *table, v32 at)
+{
+    const uint8x16x2_t t = vld1q_u8_x2(table);
+    return (v32){{vqtbl2q_u8(t, at.v[0]), vqtbl2q_u8(t, at.v[1])}};
+}
+PSTI_NEON_INLINE v32 look_up_4(const uint8_t *table, v32 at)
+{
+    const uint8x16x4_t t = vld1q_u8_x4(table);
+    return (v32){{vqtbl4q_u8(t, at.v[0]), vqtbl4q_u8(t, at.v[1])}};
+}
+PSTI_NEON_INLINE v32 are_above(v32 slots, v32 bound)
+{
+    return (v32){{vcgtq_u8(slots.v[0], bound.v[0]), vcgtq_u8(slots.v[1], bound.v[1])}};
+}
+
+PSTI_NEON_INLINE struct found search(const struct stream *s, v32 slots, v32 at)
+{
+    const struct psti_pli_wave_bounds *b = s->bounds;
     struct found f;
-    uint8x16_t bound = vqtbl1q_u8(s->bounds_1, at);
-    uint8x16_t is_above = vcgtq_u8(slots, bound);
-    f.below = vornq_u8(bound, is_above);
-    f.above = vorrq_u8(bound, is_above);
-    at = vbslq_u8(vdupq_n_u8(16), is_above, at);
-    bound = vqtbl2q_u8(s->bounds_2, at);
+    v32 bound = look_up(b->of[0], at), above = are_above(slots, bound);
+    at = pick(row_of(16), above, at);
+    f.below = row_or_not(bound, above);
+    f.above = row_or(bound, above);
+    bound = look_up_2(b->of[1], at);
     /* What the third and the fourth ask for is looked up for both answers of the one before. */
-    uint8x16_t bound_0 = vqtbl2q_u8(s->bounds_30, at), bound_1 = vqtbl2q_u8(s->bounds_31, at);
-    is_above = vcgtq_u8(slots, bound);
-    f.below = vbslq_u8(is_above, bound, f.below);
-    f.above = vbslq_u8(is_above, f.above, bound);
-    at = vbslq_u8(vdupq_n_u8(32), is_above, at);
-    bound = vbslq_u8(is_above, bound_1, bound_0);
-    bound_0 = vqtbl4q_u8(s->bounds_40, at);
-    bound_1 = vqtbl4q_u8(s->bounds_41, at);
-    is_above = vcgtq_u8(slots, bound);
-    f.below = vbslq_u8(is_above, bound, f.below);
-    f.above = vbslq_u8(is_above, f.above, bound);
-    at = vshrq_n_u8(vbslq_u8(vdupq_n_u8(64), is_above, at), 4);
-    bound = vbslq_u8(is_above, bound_1, bound_0);
-    is_above = vcgtq_u8(slots, bound);
-    f.below = vbslq_u8(is_above, bound, f.below);
-    f.above = vbslq_u8(is_above, f.above, bound);
-    f.activities = vqtbl1q_u8(s->activities, vbslq_u8(vdupq_n_u8(8), is_above, at));
+    v32 bound_0 = look_up_2(b->of[3], at), bound_1 = look_up_2(b->of[5], at);
+    above = are_above(slots, bound);
+    f.below = pick(above, bound, f.below);
+    f.above = pick(above, f.above, bound);
+    at = pick(row_of(32), above, at);
+    bound = pick(above, bound_1, bound_0);
+    bound_0 = look_up_4(b->of[7], at);
+    bound_1 = look_up_4(b->of[11], at);
+    above = are_above(slots, bound);
+    f.below = pick(above, bound, f.below);
+    f.above = pick(above, f.above, bound);
+    at = pick(row_of(64), above, at);
+    bound = pick(above, bound_1, bound_0);
+    above = are_above(slots, bound);
+    f.below = pick(above, bound, f.below);
+    f.above = pick(above, f.above, bound);
+    at = (v32){{vshrq_n_u8(at.v[0], 4), vshrq_n_u8(at.v[1], 4)}};
+    f.activities = look_up(b->activities, pick(row_of(8), above, at));
     return f;
 }
 
@@ -137,8 +158,8 @@ PSTI_NEON_INLINE struct found search(const struct stream *s, uint8x16_t slots, u
 PSTI_NEON_INLINE v32 take_bytes(const uint8_t **words, v32 empty)
 {
     const uint8x16x2_t next = vld1q_u8_x2(*words);
-    uint8x16_t first = sums_up_to(vandq_u8(empty.v[0], vdupq_n_u8(1)));
-    uint8x16_t second = sums_up_to(vandq_u8(empty.v[1], vdupq_n_u8(1)));
+    uint8x16_t first = counts_up_to(empty.v[0]);
+    uint8x16_t second = counts_up_to(empty.v[1]);
     second = vaddq_u8(second, vdupq_laneq_u8(first, 15));
     *words += vgetq_lane_u8(second, 15);
     /* `empty` is -1: these are counts before each. */
@@ -163,19 +184,18 @@ PSTI_NEON_INLINE v32 active_lanes(const struct stream *s, const struct block *b,
 PSTI_NEON_INLINE v32 run_states(const struct stream *s, const struct block *b, struct states *x,
                                 v32 e, uint32_t next, bool general)
 {
-    v32 low, high, activities, empty;
+    const struct found f = search(s, x->low, contexts(s, e));
+    v32 low, high, activities = f.activities, empty;
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
         uint8x16_t h = x->high.v[i], slots = x->low.v[i];
-        struct found f = search(s, slots, contexts(s, e.v[i]));
-        uint8x16_t freq = vsubq_u8(f.above, f.below);
-        uint8x16_t first = vaddq_u8(f.below, vdupq_n_u8(1));
+        uint8x16_t freq = vsubq_u8(f.above.v[i], f.below.v[i]);
+        uint8x16_t first = vaddq_u8(f.below.v[i], vdupq_n_u8(1));
         uint8x16_t a = vreinterpretq_u8_u16(vmlal_u8(
             vsubl_u8(vget_low_u8(slots), vget_low_u8(first)), vget_low_u8(freq), vget_low_u8(h)));
         uint8x16_t c = vreinterpretq_u8_u16(vmlal_high_u8(vsubl_high_u8(slots, first), freq, h));
         low.v[i] = vuzp1q_u8(a, c);
         high.v[i] = vuzp2q_u8(a, c);
-        activities.v[i] = f.activities;
     }
     if (general && !b->whole) {
         v32 active = active_lanes(s, b, next);
@@ -216,15 +236,17 @@ PSTI_NEON_INLINE void run_half(const struct stream *s, const struct block *b, st
     uint8_t *row = s->memory->tokens[WAVE_BEFORE + next - 1].lanes;
     const uint8_t *cuts = psti_pli_wave_all_but_one + 31;
     const uint8_t *words_end = s->end + 1; /* if so far, the unit is damaged */
+    for (uint32_t i = 0; i < HALF; i += 2) {
 #pragma GCC unroll 2
-    for (uint32_t i = 0; i < HALF; i++) {
-        uint8x16_t cut = vld1q_u8(cuts - i);
-        v32 z = z_of(s, b, x, row, next + i, general);
-        v32 g = run_states(s, b, x, energies(x, z, cut, half), next + i, general);
-        x->words = x->words < words_end ? x->words : words_end;
-        row_store(row, g);
-        row += sizeof(struct psti_pli_wave_row);
-        keep_neighbours(b, x, g, cut, half, half == 1 && i == HALF - 1);
+        for (uint32_t j = i; j < i + 2; j++) {
+            uint8x16_t cut = vld1q_u8(cuts - j);
+            v32 z = z_of(s, b, x, row, next + j, general);
+            v32 g = run_states(s, b, x, energies(x, z, cut, half), next + j, general);
+            x->words = x->words < words_end ? x->words : words_end;
+            row_store(row, g);
+            row += sizeof(struct psti_pli_wave_row);
+            keep_neighbours(b, x, g, cut, half, half == 1 && j == HALF - 1);
+        }
     }
 }
 
@@ -293,19 +315,13 @@ static void run(struct stream *s, const struct psti_pli_wave_job *job)
 
 static void open_tables(struct stream *s, const struct psti_pli_wave_bounds *bounds)
 {
-    const uint8_t *bucket = psti_pli_wave_bucket[0], *of = bounds->of[0];
+    const uint8_t *bucket = psti_pli_wave_bucket[0];
     uint8_t far[16] = {0};
     for (uint32_t i = 2; i < 16; i++) /* buckets of E from 32 on are the same for 16 each */
         far[i] = bucket[16 * i];
     s->near = (uint8x16x2_t){{vld1q_u8(bucket), vld1q_u8(bucket + 16)}};
     s->far = vld1q_u8(far);
-    s->bounds_1 = vld1q_u8(of);
-    s->bounds_2 = vld1q_u8_x2(of + 16);
-    s->bounds_30 = vld1q_u8_x2(of + 48);
-    s->bounds_31 = vld1q_u8_x2(of + 80);
-    s->bounds_40 = vld1q_u8_x4(of + 112);
-    s->bounds_41 = vld1q_u8_x4(of + 176);
-    s->activities = vld1q_u8(bounds->activities);
+    s->bounds = bounds;
 }
 
 static void open_stream(struct stream *s, const struct psti_pli_wave_job *job)
