@@ -189,6 +189,9 @@ PSTI_LANES bool wave_decode_tokens8(wave_unit &u)
  * ------------------------------------------------------------------------------------- */
 
 typedef struct psti_cuda_wave_pairs wave_pair_tables;
+static_assert(wave_layout<8>::tables_nbytes % 16 == 0 && wave_layout<8>::samples_at % 16 == 0 &&
+                  wave_layout<8>::warp_nbytes % 16 == 0,
+              "where samples are");
 
 /* 16 steps at a time: each lane has 16 tokens that follow one another, as four words. */
 static const uint32_t WAVE_CHUNK = 16, WAVE_ONES = 0x01010101;
@@ -213,9 +216,9 @@ struct wave_numbers {
 };
 PSTI_LANES wave_numbers wave_numbers_of(lane_u32 activities)
 {
-    const lane_u32 mask = lane_u32(0x0f0f0f0f);
-    const lane_u32 pairs = (activities & mask) | (activities >> lane_u32(4) & ~mask);
-    const lane_u32 numbers = pick_bytes(pairs, pairs, lane_u32(0x0020));
+    lane_u32 numbers = activities & lane_u32(0x0f0f0f0f);
+    numbers = numbers + (numbers >> lane_u32(4));
+    numbers = pick_bytes(numbers, numbers, lane_u32(0x0020));
     return {numbers, numbers ^ lane_u32(0x8888)};
 }
 /* Where a nibble's highest bit is set, pick_bytes() has 0 of bytes below 128. */
@@ -230,7 +233,8 @@ struct wave_chunk {
     uint32_t first; /* step of the row of lanes 0 and 1 */
     bool is_whole;  /* all tokens of these rows are of the steps at hand */
     bool is_second; /* else: they are those that a first turn has left */
-    lane_u32 place; /* of the first token; the others by ^ */
+    /* Address of the first token; others by ^, since addresses of samples are multiples of 16. */
+    lane_u32 place;
 };
 PSTI_LANES wave_chunk wave_chunk_of(const wave_unit &u, uint32_t t)
 {
@@ -239,8 +243,9 @@ PSTI_LANES wave_chunk wave_chunk_of(const wave_unit &u, uint32_t t)
     chunk.is_second = t >= n_steps;
     chunk.first = chunk.is_second ? t - n_steps : t;
     chunk.is_whole = t >= PSTI_WARP && !chunk.is_second;
-    chunk.place = wave_rows<8>(lane_u32(2 * chunk.first) + (lane_id() & lane_u32(30))) ^
-                  (lane_id() & lane_u32(1)) * lane_u32(16);
+    const lane_u32 row = wave_rows<8>(lane_u32(2 * chunk.first) + (lane_id() & lane_u32(30)));
+    chunk.place =
+        lane_u32(address_of(u.samples)) + (row ^ (lane_id() & lane_u32(1)) * lane_u32(16));
     return chunk;
 }
 
@@ -254,22 +259,6 @@ PSTI_LANES lane_u32 wave_live(const wave_chunk &chunk, uint32_t k)
     lane_u32 live = select(n == lane_i32(4), lane_u32(~0u),
                            (lane_u32(1) << (as_u32(n) * lane_u32(8) & lane_u32(31))) - lane_u32(1));
     return chunk.is_second ? ~live : live;
-}
-
-/* Residuals of four tokens; what is of other steps stays. */
-PSTI_LANES void wave_store_residuals(const wave_unit &u, const wave_chunk &chunk, uint32_t k,
-                                     lane_u32 x, lane_u32 y)
-{
-    const lane_u32 even = chunk.place ^ lane_u32(4 * k);
-    const lane_u32 odd = even + lane_u32(wave_layout<8>::row_nbytes);
-    if (!chunk.is_whole) {
-        const lane_u32 live = wave_live(chunk, k);
-        x = x | (load_at<uint32_t>(u.samples, even) & ~live);
-        if (chunk.is_second)
-            y = y | (load_at<uint32_t>(u.samples, odd) & ~live);
-    }
-    store_at<uint32_t>(u.samples, even, x);
-    store_at<uint32_t>(u.samples, odd, y);
 }
 
 /* Four tokens' bits follow one another from the lowest of `bits` on: the first 8 from where each
@@ -292,8 +281,8 @@ PSTI_LANES void wave_points(const wave_unit &u, lane_u32 first, lane_u32 bases, 
     lane_u32 both[4];
     PSTI_UNROLL
     for (uint32_t i = 0; i < 4; i++) {
-        const lane_u32 at = dot4_unsigned(bases, lane_u32(8u << 8 * i),
-                                          dot4_unsigned(first, lane_u32(2u << 8 * i), points));
+        const lane_u32 one = pick_bytes(first, bases, lane_u32(i < 2 ? 0x5140 : 0x7362));
+        const lane_u32 at = dot4_unsigned(one, lane_u32(0x0802u << i % 2 * 16), points);
         both[i] = load_address<uint16_t>(u.tables, at);
     }
     const lane_u32 low = pick_bytes(both[0], both[1], lane_u32(0x5140));
@@ -308,20 +297,19 @@ PSTI_LANES void wave_find_squares(const wave_unit &u, const wave_chunk &chunk, l
                                   lane_u32 at, bool is_tail)
 {
     const shared<uint8_t> tables = u.tables + wave_layout<8>::pairs_at;
+    const uint32_t first_masks_at = offsetof(wave_pair_tables, first_masks);
+    const uint32_t second_masks_at = offsetof(wave_pair_tables, second_masks);
+    const uint32_t second_bits_at = offsetof(wave_pair_tables, second_bits);
+    const uint32_t bases_at = offsetof(wave_pair_tables, square_bases);
     while (some(left != lane_u32(0))) {
         const lane_bool m = left != lane_u32(0);
-        const lane_u32 place = chunk.place ^ ctz(left);
-        const lane_u32 odd = place + lane_u32(wave_layout<8>::row_nbytes);
-        const lane_u32 number = load_at<uint8_t>(u.samples, odd, m);
-        const lane_u32 first_mask =
-            load_at<uint8_t>(tables, lane_u32(offsetof(wave_pair_tables, first_masks)) + number);
-        const lane_u32 second_mask =
-            load_at<uint8_t>(tables, lane_u32(offsetof(wave_pair_tables, second_masks)) + number);
-        const lane_u32 base =
-            load_at<uint8_t>(tables, lane_u32(offsetof(wave_pair_tables, square_bases)) + number);
-        const lane_u32 n =
-            load_at<uint8_t>(tables, lane_u32(offsetof(wave_pair_tables, second_bits)) + number);
-        const lane_u32 r = load_at<uint8_t>(u.samples, place, m) & first_mask;
+        const lane_u32 even = select(m, chunk.place ^ ctz(left), chunk.place);
+        const lane_u32 odd = even + lane_u32(wave_layout<8>::row_nbytes);
+        const lane_u32 number = select(m, load_address<uint8_t>(u.samples, odd), lane_u32(0));
+        const lane_u32 mask = load_at<uint8_t>(tables, lane_u32(second_masks_at) + number);
+        const lane_u32 base = load_at<uint8_t>(tables, lane_u32(bases_at) + number);
+        const lane_u32 r = load_address<uint8_t>(u.samples, even) &
+                           load_at<uint8_t>(tables, lane_u32(first_masks_at) + number);
         const lane_u32 i = at >> lane_u32(5);
         lane_u32 low, high;
         if (is_tail) {
@@ -331,20 +319,60 @@ PSTI_LANES void wave_find_squares(const wave_unit &u, const wave_chunk &chunk, l
             low = load(u.words, i);
             high = load(u.words, i + lane_u32(1));
         }
-        const lane_u32 second = funnel_right(low, high, at & lane_u32(31)) & second_mask;
-        /* A token that has n bits of S begins at 2 to the power of n. */
-        const lane_u32 sum = second + second_mask + lane_u32(1);
+        const lane_u32 second = funnel_right(low, high, at & lane_u32(31)) & mask;
+        /* Sums of a token that has n bits of S begin at 2 to the power of n. */
+        const lane_u32 sum = second + mask + lane_u32(1);
         const lane_u32 b = (sum >> lane_u32(1)) - base + (r >> lane_u32(2)), a = sum - b;
-        const lane_bool is_odd = (r & lane_u32(1)) != lane_u32(0);
-        const lane_bool is_turned = (r & lane_u32(2)) != lane_u32(0);
-        const lane_bool is_any = base == lane_u32(0);
-        lane_u32 x = select(is_odd, lane_u32(0) - b, a), y = select(is_odd, a, b);
-        x = select(is_turned, lane_u32(0) - x, x);
-        y = select(is_turned, lane_u32(0) - y, y);
-        store_at<uint8_t>(u.samples, place, select(is_any, r, x), m);
-        store_at<uint8_t>(u.samples, odd, select(is_any, second, y), m);
-        at = at + n;
+        const lane_u32 none = lane_u32(0), two = lane_u32(0x0040);
+        lane_u32 pair = pick_bytes(pick_bytes(a, b, two), pick_bytes(none - a, none - b, two),
+                                   lane_u32(0x5410));
+        pair = funnel_right(pair, pair, r * lane_u32(24)); /* as many bytes to the left */
+        pair = select(base == none, pick_bytes(r, second, two), pair);
+        store_address<uint8_t>(u.samples, even, pair, m);
+        store_address<uint8_t>(u.samples, odd, pair >> lane_u32(8), m);
+        at = at + load_at<uint8_t>(tables, lane_u32(second_bits_at) + number);
         left = left & (left - lane_u32(1));
+    }
+}
+
+/* What a chunk's tokens are, on their way. */
+struct wave_made {
+    lane_u32 activities[4], first[4]; /* R and whatever follows it */
+    lane_u32 x[4], y[4];
+};
+
+/* Tokens of activities above 15 leave R and their numbers. Returns them as bits. */
+PSTI_LANES lane_u32 wave_mark_squares(wave_made &made)
+{
+    lane_u32 left[2] = {lane_u32(0), lane_u32(0)};
+    PSTI_UNROLL
+    for (uint32_t k = 0; k < 4; k++) {
+        const lane_u32 is_large =
+            (made.activities[k] + lane_u32(0x70 * WAVE_ONES)) >> lane_u32(7) & lane_u32(WAVE_ONES);
+        made.x[k] = made.x[k] | (made.first[k] & is_large * lane_u32(255));
+        made.y[k] = made.y[k] | (made.activities[k] & is_large * lane_u32(15));
+        left[k / 2] =
+            dot4_unsigned(is_large, lane_u32(k % 2 == 0 ? 0x08040201 : 0x80402010), left[k / 2]);
+    }
+    return left[0] | left[1] << lane_u32(8);
+}
+
+/* What is of other steps stays. */
+PSTI_LANES void wave_store_chunk(const wave_unit &u, const wave_chunk &chunk, wave_made &made)
+{
+    const lane_u32 row = lane_u32(wave_layout<8>::row_nbytes);
+    PSTI_UNROLL
+    for (uint32_t k = 0; !chunk.is_whole && k < 4; k++) {
+        const lane_u32 others = ~wave_live(chunk, k), even = chunk.place ^ lane_u32(4 * k);
+        made.x[k] = made.x[k] | (load_address<uint32_t>(u.samples, even) & others);
+        if (chunk.is_second)
+            made.y[k] = made.y[k] | (load_address<uint32_t>(u.samples, even + row) & others);
+    }
+    PSTI_UNROLL
+    for (uint32_t k = 0; k < 4; k++) {
+        const lane_u32 even = chunk.place ^ lane_u32(4 * k);
+        store_address<uint32_t>(u.samples, even, made.x[k]);
+        store_address<uint32_t>(u.samples, even + row, made.y[k]);
     }
 }
 
@@ -359,23 +387,27 @@ PSTI_LANES uint32_t wave_find_residuals8(const wave_unit &u)
     uint32_t at = 8 * u.raw_at;
     for (uint32_t t = 0; t < u.n_rows / 2 + PSTI_WARP; t += WAVE_CHUNK) {
         const wave_chunk chunk = wave_chunk_of(u, t);
-        lane_u32 activities[4], ends[4], string[4], first_sum = none, large = none;
+        wave_made made;
+        lane_u32 ends[4], string[4], first_sum = none, second_sum = none, large = none;
+        PSTI_UNROLL
+        for (uint32_t k = 0; k < 4; k++)
+            made.activities[k] = load_address<uint32_t>(u.samples, chunk.place ^ lane_u32(4 * k));
+        PSTI_UNROLL
+        for (uint32_t k = 0; !chunk.is_whole && k < 4; k++)
+            made.activities[k] = made.activities[k] & wave_live(chunk, k);
         PSTI_UNROLL
         for (uint32_t k = 0; k < 4; k++) {
-            activities[k] = load_at<uint32_t>(u.samples, chunk.place ^ lane_u32(4 * k));
-            if (!chunk.is_whole)
-                activities[k] = activities[k] & wave_live(chunk, k);
-            ends[k] =
-                wave_look_up(first_bits, wave_numbers_of(activities[k])) * lane_u32(WAVE_ONES);
+            const lane_u32 sizes = wave_look_up(first_bits, wave_numbers_of(made.activities[k]));
+            ends[k] = sizes * lane_u32(WAVE_ONES);
             first_sum = first_sum + (ends[k] >> lane_u32(24));
-            large = large | activities[k];
+            large = large | made.activities[k];
         }
         const bool has_second = some((large & lane_u32(0x30303030)) != none);
-        lane_u32 second_sum = none;
         PSTI_UNROLL
-        for (uint32_t k = 0; has_second && k < 4; k++)
-            second_sum = dot4_unsigned(wave_look_up(second_bits, wave_numbers_of(activities[k])),
-                                       lane_u32(WAVE_ONES), second_sum);
+        for (uint32_t k = 0; has_second && k < 4; k++) {
+            const lane_u32 sizes = wave_look_up(second_bits, wave_numbers_of(made.activities[k]));
+            second_sum = dot4_unsigned(sizes, lane_u32(WAVE_ONES), second_sum);
+        }
         const lane_u32 sum = first_sum + second_sum, end = scan_add(sum);
         lane_u32 first_at = lane_u32(at) + end - sum, second_at = none;
         at += lane_of(end, PSTI_WARP - 1);
@@ -387,30 +419,21 @@ PSTI_LANES uint32_t wave_find_residuals8(const wave_unit &u)
             first_at = first_at - select(is_low, none, other >> lane_u32(16));
         }
         wave_string(u, first_at, at, string);
-        lane_u32 left[2] = {none, none};
         PSTI_UNROLL
         for (uint32_t k = 0; k < 4; k++) {
-            const wave_numbers numbers = wave_numbers_of(activities[k]);
-            const lane_u32 first = wave_spread(string[0], ends[k]);
-            lane_u32 x, y;
-            wave_points(u, first & wave_look_up(masks, numbers), wave_look_up(bases, numbers), x,
-                        y);
-            if (has_second) {
-                const lane_u32 is_large =
-                    (activities[k] + lane_u32(0x70 * WAVE_ONES)) >> lane_u32(7) &
-                    lane_u32(WAVE_ONES);
-                x = x | (first & is_large * lane_u32(255));
-                y = y | (activities[k] & is_large * lane_u32(15));
-                left[k / 2] = dot4_unsigned(
-                    is_large, lane_u32(k % 2 == 0 ? 0x08040201 : 0x80402010), left[k / 2]);
-            }
-            wave_store_residuals(u, chunk, k, x, y);
+            const wave_numbers numbers = wave_numbers_of(made.activities[k]);
+            made.first[k] = wave_spread(string[0], ends[k]);
+            wave_points(u, made.first[k] & wave_look_up(masks, numbers),
+                        wave_look_up(bases, numbers), made.x[k], made.y[k]);
             for (uint32_t i = 0; i < 3 - k; i++)
                 string[i] = funnel_right_most(string[i], string[i + 1], ends[k] >> lane_u32(24));
         }
+        lane_u32 left = none;
         if (has_second)
-            wave_find_squares(u, chunk, left[0] | left[1] << lane_u32(8), second_at,
-                              (at >> 5) + 4 >= u.raw_end >> 2);
+            left = wave_mark_squares(made);
+        wave_store_chunk(u, chunk, made);
+        if (has_second)
+            wave_find_squares(u, chunk, left, second_at, (at >> 5) + 4 >= u.raw_end >> 2);
     }
     return at;
 }

@@ -355,7 +355,8 @@ static void test_made_units(void **state)
 }
 
 /* What the decoder takes for granted of the constants of 8 bits: sums of filters fit 16 bits, their
- * coefficients, and L's, 8. */
+ * coefficients, and L's, 8; activities tell which tokens have S; R of the others has 7 bits at most,
+ * and leads to one of so many points; of the tokens that have S the last one has base 0 alone. */
 static void test_constants(void **state)
 {
     (void)state;
@@ -372,6 +373,17 @@ static void test_constants(void **state)
             assert_in_range(left + 128, 0, 255);
             assert_true(high <= INT16_MAX && low >= INT16_MIN);
         }
+    for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++)
+        assert_int_equal(psti_pli_wave_activities[token] > 15,
+                         token >= PSTI_PLI_WAVE_FIRST_SQUARE);
+    for (uint32_t token = 1; token < PSTI_PLI_WAVE_FIRST_SQUARE; token++) {
+        const uint32_t n = psti_pli_wave_first_bits[token];
+        assert_in_range(n, 2, 7);
+        assert_in_range(psti_pli_wave_bases[token] + (1u << n) / 4, 1, PSTI_CUDA_WAVE_POINTS);
+    }
+    for (uint32_t token = PSTI_PLI_WAVE_FIRST_SQUARE; token < PSTI_PLI_WAVE_ANY_PAIR; token++)
+        assert_in_range(psti_pli_wave_bases[token], 1, 127);
+    assert_int_equal(psti_pli_wave_bases[PSTI_PLI_WAVE_ANY_PAIR], 0);
 }
 
 /* Every predictor of three planes, where all lanes are at work. */
