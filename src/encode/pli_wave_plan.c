@@ -163,11 +163,11 @@ static void apply_simple(const struct choice *c, const struct psti_wave_plane_pl
 }
 
 /* Low efforts look at every second or fourth row of a block. */
-static uint32_t row_step(uint32_t effort) { return effort <= 1 ? 4 : effort <= 3 ? 2 : 1; }
+static uint32_t row_step(uint32_t effort) { return effort <= 1 ? 4 : effort <= 2 ? 2 : 1; }
 /* And at fewer filters: they are sorted so that the first n are the best n. */
 static uint32_t n_filters(uint32_t effort)
 {
-    return effort <= 1 ? 16 : effort <= 2 ? 24 : effort <= 3 ? 32 : PSTI_PLI_N_FILTERS + 1;
+    return effort <= 1 ? 16 : effort <= 2 ? 32 : PSTI_PLI_N_FILTERS + 1;
 }
 
 /* The best filter of each block of 16 rows that are gathered. */
