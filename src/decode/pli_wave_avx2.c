@@ -50,58 +50,96 @@ static struct raw_tables TARGET open_tables(void)
                                both_halves(y)};
 }
 
-/* Bits of eight lanes, as many as those of `mask`, from bit `at` on. */
-INLINE uint64_t deal(const uint8_t *bits, uint64_t at, uint64_t mask, uint64_t n)
+INLINE uint64_t next_bits(const uint8_t *bits, uint64_t at)
 {
-    uint64_t next = psti_load_u64(bits + (at >> 3)) >> (at & 7);
-    if (n > 57)
-        next |= (uint64_t)bits[(at >> 3) + 8] << 1 << (63 - (at & 7));
-    return _pdep_u64(next, mask);
+    return psti_load_u64(bits + (at >> 3)) >> (at & 7);
 }
 
-/* Masks of a row become bits; returns where these end. */
+/* Masks of a row, eight lanes each, become as many bits, from bit `at` on; returns where these end.
+ */
 INLINE uint64_t deal_row(uint64_t *masks, const uint8_t *bits, uint64_t at)
 {
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; i++) {
-        uint64_t n_bits = (uint64_t)_mm_popcnt_u64(masks[i]);
-        masks[i] = deal(bits, at, masks[i], n_bits);
-        at += n_bits;
+        uint64_t n = (uint64_t)_mm_popcnt_u64(masks[i]), next = next_bits(bits, at);
+        if (n > 57)
+            next |= (uint64_t)bits[(at >> 3) + 8] << 1 << (63 - (at & 7));
+        masks[i] = _pdep_u64(next, masks[i]);
+        at += n;
     }
     return at;
 }
 
-/* Rows of activities become residuals, by R and S.
+/* The same where most often all four masks have few bits. */
+INLINE uint64_t deal_short_row(uint64_t *masks, const uint8_t *bits, uint64_t at)
+{
+    uint64_t n[4], sum, next = next_bits(bits, at);
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 4; i++)
+        n[i] = (uint64_t)_mm_popcnt_u64(masks[i]);
+    sum = n[0] + n[1] + n[2] + n[3];
+    if (sum > 57)
+        return deal_row(masks, bits, at);
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 4; i++) {
+        masks[i] = _pdep_u64(next, masks[i]);
+        next >>= n[i] & 63;
+    }
+    return at + sum;
+}
+
+/* Rows of activities become residuals, by R and S; `squares`: some have S.
  *
  * A triangle's tokens have points of at most three sums a + b: `start` is b of the first, `length`
  * how many have its sum, 127 where points are in a square: b is what remains. */
-INLINE void points(const struct raw_tables *tables, v32 g, v32 r, v32 s, uint8_t (*out)[WAVE_LANES])
+INLINE void points(const struct raw_tables *tables, v32 g, v32 r, v32 s, bool squares,
+                   uint8_t (*out)[WAVE_LANES])
 {
-    const v32 ones = _mm256_set1_epi8(1);
-    v32 index = _mm256_and_si256(_mm256_srli_epi16(r, 2), _mm256_set1_epi8(63));
-    v32 half = _mm256_and_si256(_mm256_srli_epi16(s, 1), _mm256_set1_epi8(127));
-    v32 length = _mm256_shuffle_epi8(tables->length, g);
-    v32 b = _mm256_add_epi8(_mm256_shuffle_epi8(tables->start, g), _mm256_add_epi8(index, half));
-    v32 a = _mm256_add_epi8(_mm256_shuffle_epi8(tables->sum, g), s);
+    const v32 ones = _mm256_set1_epi8(1), all = _mm256_set1_epi8(-1);
+    v32 length = _mm256_shuffle_epi8(tables->length, g), d = _mm256_shuffle_epi8(tables->sum, g);
+    v32 b = _mm256_and_si256(_mm256_srli_epi16(r, 2), _mm256_set1_epi8(63));
+    b = _mm256_add_epi8(b, _mm256_shuffle_epi8(tables->start, g));
+    if (squares) {
+        b = _mm256_add_epi8(b, _mm256_avg_epu8(s, all)); /* 128 + s / 2 */
+        b = _mm256_xor_si256(b, _mm256_set1_epi8((char)0x80));
+        d = _mm256_add_epi8(d, s);
+    }
     v32 within = _mm256_cmpgt_epi8(length, b);
     b = _mm256_sub_epi8(b, _mm256_andnot_si256(within, length));
     length = _mm256_add_epi8(_mm256_add_epi8(length, ones), within);
-    a = _mm256_add_epi8(a, within);
+    d = _mm256_add_epi8(d, within);
     within = _mm256_cmpgt_epi8(length, b);
     b = _mm256_sub_epi8(b, _mm256_andnot_si256(within, length));
-    a = _mm256_sub_epi8(_mm256_add_epi8(a, within), b);
-    v32 odd = _mm256_slli_epi16(r, 7), low = _mm256_and_si256(r, _mm256_set1_epi8(127));
-    v32 x =
-        _mm256_sign_epi8(_mm256_blendv_epi8(a, b, odd), _mm256_shuffle_epi8(tables->turns_x, low));
-    v32 y =
-        _mm256_sign_epi8(_mm256_blendv_epi8(b, a, odd), _mm256_shuffle_epi8(tables->turns_y, low));
-    v32 any = _mm256_cmpeq_epi8(g, _mm256_set1_epi8(PSTI_PLI_WAVE_ANY_ACTIVITY));
-    row_store(out[0], _mm256_blendv_epi8(x, r, any));
-    row_store(out[1], _mm256_blendv_epi8(y, s, any));
+    d = _mm256_add_epi8(d, within);
+    v32 x = _mm256_blendv_epi8(_mm256_sub_epi8(d, b), b, _mm256_slli_epi16(r, 7));
+    v32 y = _mm256_sign_epi8(_mm256_sub_epi8(d, x), _mm256_shuffle_epi8(tables->turns_y, r));
+    x = _mm256_sign_epi8(x, _mm256_shuffle_epi8(tables->turns_x, r));
+    if (squares) {
+        v32 any = _mm256_cmpeq_epi8(g, _mm256_set1_epi8(PSTI_PLI_WAVE_ANY_ACTIVITY));
+        x = _mm256_blendv_epi8(x, r, any);
+        y = _mm256_blendv_epi8(y, s, any);
+    }
+    row_store(out[0], x);
+    row_store(out[1], y);
 }
 
-/* Activities become residuals, a chunk of rows by passes, as a load waits for the stores of its
- * parts. */
+/* Of a chunk of rows, by passes, as a load waits for the stores of its parts. */
+INLINE uint64_t find_chunk(const struct raw_tables *tables, struct psti_pli_wave_row *rows,
+                           uint32_t n, uint64_t *first, uint64_t *second, bool squares,
+                           const uint8_t *bits, uint64_t at)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        at = deal_row(first + 4 * (size_t)i, bits, at);
+        if (squares)
+            at = deal_short_row(second + 4 * (size_t)i, bits, at);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        points(tables, row_load(rows[i].lanes), row_load(first + 4 * (size_t)i),
+               row_load(second + 4 * (size_t)i), squares, rows[i].residuals);
+    return at;
+}
+
+/* Activities become residuals. */
 static uint64_t TARGET find_residuals(struct psti_pli_wave_job *job, uint64_t n_bits)
 {
     enum { ROWS = 16 };
@@ -112,22 +150,18 @@ static uint64_t TARGET find_residuals(struct psti_pli_wave_job *job, uint64_t n_
     const struct raw_tables tables = open_tables();
     (void)n_bits; /* see struct psti_pli_wave_rows_level */
     for (uint32_t t = 0, n; t < n_steps; t += n, rows += n) {
-        uint32_t has_second = 0; /* bits of rows */
+        v32 squares = _mm256_setzero_si256();
         n = n_steps - t < ROWS ? n_steps - t : ROWS;
         for (uint32_t i = 0; i < n; i++) {
             v32 g = row_load(rows[i].lanes), masks = _mm256_shuffle_epi8(tables.second, g);
             row_store(first + 4 * (size_t)i, _mm256_shuffle_epi8(tables.first, g));
             row_store(second + 4 * (size_t)i, masks);
-            has_second |= (uint32_t)!_mm256_testz_si256(masks, masks) << i;
+            squares = _mm256_or_si256(squares, masks);
         }
-        for (uint32_t i = 0; i < n; i++, has_second >>= 1) {
-            at = deal_row(first + 4 * (size_t)i, bits, at);
-            if ((has_second & 1) != 0)
-                at = deal_row(second + 4 * (size_t)i, bits, at);
-        }
-        for (uint32_t i = 0; i < n; i++)
-            points(&tables, row_load(rows[i].lanes), row_load(first + 4 * (size_t)i),
-                   row_load(second + 4 * (size_t)i), rows[i].residuals);
+        if (_mm256_testz_si256(squares, squares))
+            at = find_chunk(&tables, rows, n, first, second, false, bits, at);
+        else
+            at = find_chunk(&tables, rows, n, first, second, true, bits, at);
     }
     return at;
 }

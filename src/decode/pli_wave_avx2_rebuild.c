@@ -34,11 +34,13 @@ INLINE void vec_store(void *at, vec v) { row_store(at, v); }
 INLINE vec blend(vec no, vec yes, vec mask) { return _mm256_blendv_epi8(no, yes, mask); }
 INLINE vec turned(vec v) { return turn(v); }
 INLINE vec plus(vec a, vec b) { return _mm256_add_epi8(a, b); }
+/* What is subtracted is the middle one of three, in an order that leaves little to be done when L
+ * comes, which is last. */
 INLINE vec med_of(vec l, vec u, vec ul)
 {
-    v32 low = _mm256_min_epu8(l, u), high = _mm256_max_epu8(l, u);
-    v32 middle = _mm256_max_epu8(low, _mm256_min_epu8(ul, high));
-    return _mm256_sub_epi8(_mm256_add_epi8(low, high), middle);
+    v32 low = _mm256_min_epu8(u, ul), high = _mm256_max_epu8(u, ul);
+    v32 middle = _mm256_max_epu8(low, _mm256_min_epu8(l, high));
+    return _mm256_sub_epi8(_mm256_add_epi8(l, u), middle);
 }
 INLINE vec average_of(vec l, vec u)
 {
