@@ -37,8 +37,9 @@ struct stream {
     size_t delay; /* rows between a plane and the next */
     v32 width;
     v32 bounds[PSTI_PLI_N_TOKENS_8 - 1], activities;
-    v32 above_15, above_31, fifteen; /* 0x70, 0x60, 15: compilers would make them in each step */
-    v32 near, middle, far;           /* contexts, see contexts() */
+    /* 0x70, 0x60, 15, 2, 4, 8, 0x7f: compilers would make them in each step. */
+    v32 above_15, above_31, fifteen, two, four, eight, none;
+    v32 near, middle, far; /* contexts, see contexts() */
     struct psti_pli_wave_band bands[WAVE_BANDS];
 };
 
@@ -121,34 +122,40 @@ INLINE void find_contexts(const struct stream *s, const struct psti_pli_wave_sha
 
 /* -- States and words -- */
 
+/* Two bounds of which each lane wants one, and four. */
+INLINE v32 look_up(const struct stream *s, v32 c, int i, v32 m1)
+{
+    return blend(_mm256_shuffle_epi8(s->bounds[i], c), _mm256_shuffle_epi8(s->bounds[i + 1], c),
+                 m1);
+}
+INLINE v32 look_up_4(const struct stream *s, v32 c, int i, v32 m1, v32 m2)
+{
+    return blend(look_up(s, c, i, m1), look_up(s, c, i + 2, m1), m2);
+}
+
 /* Each lane's token: its activity, its frequency, and how far behind its first slot the state is.
  */
 INLINE void find_tokens(const struct stream *s, struct states *x)
 {
-    const v32 none = _mm256_set1_epi8(0x7f); /* 255 */
-    v32 c = x->context, lo = x->lo, bound[PSTI_PLI_N_TOKENS_8 - 1];
-#pragma GCC unroll 15
-    for (int i = 0; i < PSTI_PLI_N_TOKENS_8 - 1; i++)
-        bound[i] = _mm256_shuffle_epi8(s->bounds[i], c);
-    v32 m1 = _mm256_cmpgt_epi8(lo, bound[0]);
-    v32 b2 = blend(bound[1], bound[2], m1);
-    v32 m2 = _mm256_cmpgt_epi8(lo, b2);
-    v32 b3 = blend(blend(bound[3], bound[4], m1), blend(bound[5], bound[6], m1), m2);
-    v32 m3 = _mm256_cmpgt_epi8(lo, b3);
-    v32 b4_low = blend(blend(bound[7], bound[8], m1), blend(bound[9], bound[10], m1), m2);
-    v32 b4_high = blend(blend(bound[11], bound[12], m1), blend(bound[13], bound[14], m1), m2);
-    v32 b4 = blend(b4_low, b4_high, m3);
-    v32 m4 = _mm256_cmpgt_epi8(lo, b4);
+    v32 c = x->context, lo = x->lo;
+    v32 b1 = _mm256_shuffle_epi8(s->bounds[0], c), m1 = _mm256_cmpgt_epi8(lo, b1);
     /* Where the token's slots begin and end, less 1. */
-    v32 below = blend(blend(none, bound[0], m1), b2, m2);
-    v32 above = blend(b2, blend(bound[0], none, m1), m2);
-    below = blend(blend(below, b3, m3), b4, m4);
-    above = blend(b4, blend(b3, above, m3), m4);
+    v32 below = blend(s->none, b1, m1), above = blend(b1, s->none, m1);
+    v32 b2 = look_up(s, c, 1, m1), m2 = _mm256_cmpgt_epi8(lo, b2);
+    below = blend(below, b2, m2);
+    above = blend(b2, above, m2);
+    v32 b3 = look_up_4(s, c, 3, m1, m2), m3 = _mm256_cmpgt_epi8(lo, b3);
+    below = blend(below, b3, m3);
+    above = blend(b3, above, m3);
+    v32 b4 = blend(look_up_4(s, c, 7, m1, m2), look_up_4(s, c, 11, m1, m2), m3);
+    v32 m4 = _mm256_cmpgt_epi8(lo, b4);
+    below = blend(below, b4, m4);
+    above = blend(b4, above, m4);
     x->freq = _mm256_sub_epi8(above, below);
     x->bias = _mm256_add_epi8(_mm256_sub_epi8(lo, below), _mm256_set1_epi8(-1));
-    v32 which = _mm256_sub_epi8(_mm256_and_si256(m2, _mm256_set1_epi8(2)), m1);
-    which = _mm256_add_epi8(which, _mm256_and_si256(m3, _mm256_set1_epi8(4)));
-    which = _mm256_add_epi8(which, _mm256_and_si256(m4, _mm256_set1_epi8(8)));
+    v32 which = _mm256_sub_epi8(_mm256_and_si256(m2, s->two), m1);
+    which = _mm256_add_epi8(which, _mm256_and_si256(m3, s->four));
+    which = _mm256_add_epi8(which, _mm256_and_si256(m4, s->eight));
     x->g = _mm256_shuffle_epi8(s->activities, which);
 }
 
@@ -158,7 +165,7 @@ INLINE void advance(const struct stream *s, const struct psti_pli_wave_shape *sh
 {
     const v32 even = _mm256_set1_epi16(255), odd = _mm256_set1_epi16((short)0xff00);
     v32 x_0 = _mm256_mullo_epi16(_mm256_and_si256(x->freq, even), _mm256_and_si256(x->hi, even));
-    v32 x_1 = _mm256_mullo_epi16(_mm256_srli_epi16(x->freq, 8), _mm256_srli_epi16(x->hi, 8));
+    v32 x_1 = _mm256_mulhi_epu16(_mm256_and_si256(x->freq, odd), _mm256_and_si256(x->hi, odd));
     x_0 = _mm256_add_epi16(x_0, _mm256_and_si256(x->bias, even));
     x_1 = _mm256_add_epi16(x_1, _mm256_srli_epi16(x->bias, 8));
     v32 hi = blend(_mm256_srli_epi16(x_0, 8), x_1, odd);
@@ -256,6 +263,10 @@ static void TARGET open_stream(struct stream *s, const struct psti_pli_wave_job 
     s->above_15 = _mm256_set1_epi8(0x70);
     s->above_31 = _mm256_set1_epi8(0x60);
     s->fifteen = _mm256_set1_epi8(15);
+    s->two = _mm256_set1_epi8(2);
+    s->four = _mm256_set1_epi8(4);
+    s->eight = _mm256_set1_epi8(8);
+    s->none = _mm256_set1_epi8(0x7f);
     s->near = both_halves(near);
     s->middle = both_halves(bucket + 16);
     s->far = both_halves(far);
@@ -288,6 +299,20 @@ static void TARGET close_stream(const struct stream *s, struct psti_pli_wave_job
     job->ends = s->states.words == s->end && _mm256_movemask_epi8(ends) == -1;
 }
 
+/* Member by member: for all at once compilers take an instruction that is slow to begin. */
+INLINE void copy_states(struct states *to, const struct states *from)
+{
+    to->hi = from->hi;
+    to->lo = from->lo;
+    to->g = from->g;
+    to->above = from->above;
+    to->above_2 = from->above_2;
+    to->left = from->left;
+    to->far_up = from->far_up;
+    to->far_up_2 = from->far_up_2;
+    to->words = from->words;
+}
+
 /* Steps t .. end - 1 of one unit or, for each to stand where the other's chain waits, of two of
  * one shape. Stops where the words of either are used up. */
 INLINE void run_band(struct stream *s, const struct band *band, uint32_t t, uint32_t end,
@@ -295,7 +320,9 @@ INLINE void run_band(struct stream *s, const struct band *band, uint32_t t, uint
 {
     const struct psti_pli_wave_shape *shape = &band->shape;
     struct stream *s_1 = two ? s + 1 : s;
-    struct states x = s->states, y = s_1->states;
+    struct states x, y;
+    copy_states(&x, &s->states);
+    copy_states(&y, &s_1->states);
     find_contexts(s, shape, &x, t, formula);
     if (two)
         find_contexts(s_1, shape, &y, t, formula);
@@ -318,9 +345,9 @@ INLINE void run_band(struct stream *s, const struct band *band, uint32_t t, uint
         if (two)
             take_words(&y);
     }
-    s->states = x;
+    copy_states(&s->states, &x);
     if (two)
-        s_1->states = y;
+        copy_states(&s_1->states, &y);
 }
 
 #define BAND_LOOP(name, formula, whole, two)                                                       \
