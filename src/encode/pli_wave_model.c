@@ -84,7 +84,7 @@ static void find_slot_codes_8(const uint16_t *freqs, uint64_t *codes)
         first += freqs[i];
     }
 }
-/* NONE, the token of no sample, leaves a state as it is. */
+/* NONE, no token, leaves a state as it is. */
 static void find_slot_codes_16(const uint16_t *freqs, uint64_t *codes)
 {
     uint32_t first = 0;

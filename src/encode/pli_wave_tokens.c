@@ -246,7 +246,8 @@ static void find_first_with(uint8_t *first_with)
 {
     for (uint32_t i = 0; i < 16; i++) {
         uint8_t c = 0;
-        while (psti_pli_wave_freqs[0][c][psti_pli_wave_tokens_of[i]] == 0)
+        while (c < PSTI_PLI_N_CONTEXTS &&
+               psti_pli_wave_freqs[0][c][psti_pli_wave_tokens_of[i]] == 0)
             c++;
         first_with[i] = c;
     }

@@ -157,8 +157,8 @@ static void expect_row(const struct psti_wave_pair_rows *r, uint32_t y, struct p
         uint32_t token = psti_pli_wave_tokens_of[g[p] % 16];
         struct psti_pli_wave_coded_pair c = pair_at(r, y, p, token);
         bool there = p < n;
-        indices[p] =
-            there ? (uint16_t)(token | contexts[p] << PSTI_WAVE_TOKEN_BITS_8) : PSTI_WAVE_NONE_8;
+        indices[p] = there ? (uint16_t)(token | (uint32_t)contexts[p] << PSTI_WAVE_TOKEN_BITS_8)
+                           : PSTI_WAVE_NONE_8;
         values[p] = (uint16_t)(c.first | c.second << 8);
     }
 }
