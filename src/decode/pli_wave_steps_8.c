@@ -18,7 +18,14 @@ enum {
     TURNED = 8, /* steps that are turned at once */
     HISTORY = 2 * TURNED,
     HISTORY_PREFIX = 16,
-    HISTORY_STRIDE = HISTORY_PREFIX + LANES
+    HISTORY_STRIDE = 64 /* of HISTORY_PREFIX + LANES */
+};
+
+/* The lanes of a band: their plane, NULL outside the cylinder, and how many steps before residuals
+ * of planes 0 and 1 at the same place are, 0 if those are not coded. */
+struct side {
+    const struct psti_pli_wave_plane *plane;
+    uint32_t back_0, back_1;
 };
 
 /* One unit. */
@@ -27,6 +34,7 @@ struct steps {
     const struct psti_pli_wave_head *head;
     uint8_t (*residuals)[LANES]; /* [t][lane] */
     struct psti_pli_wave_lanes lanes;
+    struct side front, rear; /* lanes up to the front lane, and the others */
     /* Samples of the last steps, as lanes; [-2], [-1] of a row hold what lanes 0 and 1 find above.
      */
     _Alignas(64) uint8_t rows[HISTORY][HISTORY_STRIDE];
@@ -52,12 +60,22 @@ static uint8_t *row_of(struct steps *s, uint32_t step)
     return s->rows[step % HISTORY] + HISTORY_PREFIX;
 }
 
-static const int8_t *residuals_of(const struct steps *s, uint32_t t,
-                                  const struct psti_pli_wave_plane *plane, int index)
+static struct side find_side(const struct steps *s, uint32_t band)
 {
-    uint32_t delta = EDGE * s->head->bands_per_plane;
-    uint32_t back = delta * (uint32_t)(plane - s->head->planes - index);
-    return index < 0 || t < back ? no_residuals : (const int8_t *)s->residuals[t - back];
+    const struct psti_pli_wave_plane *plane = psti_pli_wave_plane_of(s->head, band);
+    const uint32_t delta = EDGE * s->head->bands_per_plane;
+    struct side side = {.plane = plane};
+    if (plane) {
+        const int index = (int)(plane - s->head->planes);
+        side.back_0 = plane->index0 < 0 ? 0 : delta * (uint32_t)(index - plane->index0);
+        side.back_1 = plane->index1 < 0 ? 0 : delta * (uint32_t)(index - plane->index1);
+    }
+    return side;
+}
+
+static const int8_t *residuals_of(const struct steps *s, uint32_t t, uint32_t back)
+{
+    return back == 0 ? no_residuals : (const int8_t *)s->residuals[t - back];
 }
 
 /* -- Neighbours of lane i's sample, as 5.3 states them -- */
@@ -156,13 +174,14 @@ static inline void predict_by_filters(const struct view *view,
     }
 }
 
-/* Samples of step t of all lanes, as if they belonged to `plane`. */
-static void make_samples(const struct steps *s, uint32_t t, const struct psti_pli_wave_plane *plane,
+/* Samples of step t of all lanes, as if they were on that side. */
+static void make_samples(const struct steps *s, uint32_t t, const struct side *side,
                          struct view *view, uint8_t *restrict to)
 {
+    const struct psti_pli_wave_plane *plane = side->plane;
     uint8_t p[LANES];
-    view->of_0 = residuals_of(s, t, plane, plane->index0);
-    view->of_1 = residuals_of(s, t, plane, plane->index1);
+    view->of_0 = residuals_of(s, t, side->back_0);
+    view->of_1 = residuals_of(s, t, side->back_1);
     switch (plane->predictor) {
     case PSTI_PLI_PREDICT_LEFT:
         predict_left(view, p);
@@ -200,20 +219,17 @@ static void find_view(struct steps *s, uint32_t t, struct view *view)
     view->own = (const int8_t *)s->residuals[t];
 }
 
-/* Step t: lanes up to the front lane are in a band of `front`, the others in one of `rear`. */
 static void rebuild(struct steps *s, uint32_t t)
 {
-    const struct psti_pli_wave_plane *front = psti_pli_wave_plane_of(s->head, t >> 6);
-    const struct psti_pli_wave_plane *rear = psti_pli_wave_plane_of(s->head, (t >> 6) - 1);
     uint8_t *to = row_of(s, t);
     struct view view;
     find_view(s, t, &view);
-    if (rear)
-        make_samples(s, t, rear, &view, to);
-    if (front && front != rear) {
+    if (s->rear.plane)
+        make_samples(s, t, &s->rear, &view, to);
+    if (s->front.plane && s->front.plane != s->rear.plane) {
         const uint8_t *mask = first_lanes + (LANES - 1) - psti_pli_wave_front_lane(t);
         uint8_t own[LANES];
-        make_samples(s, t, front, &view, own);
+        make_samples(s, t, &s->front, &view, own);
         for (int i = 0; i < LANES; i++)
             to[i] = pick(mask[i], own[i], to[i]);
     }
@@ -264,6 +280,10 @@ void psti_pli_wave_steps_8(const struct psti_pli_unit *unit, const struct psti_p
     for (uint32_t j = 0; j < head->n_coded; j++)
         has_filters |= head->planes[j].predictor == PSTI_PLI_PREDICT_FILTERS;
     for (uint32_t t = 0; t < head->n_steps; t++) {
+        if (t % EDGE == 0) {
+            s.front = find_side(&s, t / EDGE);
+            s.rear = find_side(&s, t / EDGE - 1);
+        }
         if (has_filters)
             psti_pli_wave_update_lanes(unit, head, t, &s.lanes);
         rebuild(&s, t);
