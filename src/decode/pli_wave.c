@@ -109,13 +109,8 @@ const struct psti_pli_wave_indexed *psti_pli_wave_need_indexed(struct psti_pli_w
         for (uint32_t q = 0; q < 4; q++) {
             if (q > 0)
                 x->quarters[q - 1][c] = begins[4 * q];
-            x->middles[c + 16 * q] = begins[4 * q + 2];
-        }
-        for (uint32_t j = 0; j < PSTI_PLI_N_TOKENS_8 / 2; j++) {
-            uint32_t i = c + 16 * (j / 2) + 64 * (j % 2);
-            x->lowers[i] = begins[2 * j];
-            x->odds[i] = begins[2 * j + 1];
-            x->uppers[i] = begins[2 * j + 2];
+            for (uint32_t i = 0; i < 5; i++)
+                x->begins[i][c + 16 * q] = begins[4 * q + i];
         }
     }
     tables->has_indexed = true;

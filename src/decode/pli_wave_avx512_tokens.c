@@ -4,10 +4,10 @@
  * thread.
  *
  * All is bytes, and a vector holds those of two units. Tokens are searched for among the bounds of
- * their contexts: first the quarter of four tokens, then the half of it, then the token itself.
- * Permutations of registers look the bounds up, and of the last two of tokens those around it give
- * the frequency. What bounds a pair of units alone is a step's chain (slots -> three comparisons
- * -> frequencies -> states -> which lanes take words -> slots), so that two pairs take turns. Words
+ * their contexts: the quarter of four tokens, then the token among these. Permutations of registers
+ * look the bounds up, three to compare with at once; those around the token give its frequency.
+ * What bounds a pair of units alone is a step's chain (slots -> two times three comparisons ->
+ * frequencies -> states -> which lanes take words -> slots), so that two pairs take turns. Words
  * are expanded straight into the lanes whose states fell short. */
 #include "decode/pli_wave_avx512.h"
 
@@ -18,9 +18,10 @@ enum { BAND = PSTI_PLI_WAVE_PAIRS /* steps */ };
 
 /* What goes from step to step, of two units. */
 struct pair {
-    __m512i hi, lo; /* halves of the states */
-    __m512i g1, g2; /* activities of the last step, of the one before */
-    __m512i up1, up2;       /* of these, in the lane below, */
+    __m512i hi, lo;         /* halves of the states */
+    __m512i g1, g2;         /* activities of the last step, of the one before; energies() leaves out
+                               those that are not to the left */
+    __m512i up1, up2;       /* of these steps, in the lane below, */
     __m512i up_up1, up_up2; /* in the one below that */
     __m512i context;        /* of the next step */
     __m512i widths;         /* pairs of samples in a row */
@@ -37,8 +38,9 @@ struct shape {
     uint64_t firsts[2];  /* E has what is two to the left */
     uint64_t seconds[2]; /* E has the plane before instead */
     uint64_t rows[2];    /* have rows */
-    uint64_t below[2];   /* all but lane 0 where the band is its plane's first, or all: of
-                            the band that begins and the one that follows */
+    /* Have one above, have two above; in the step after one of the first 30, the last but one, the
+     * last. */
+    uint64_t up[3], up_up[3];
 };
 
 struct stream {
@@ -49,7 +51,7 @@ struct stream {
     __m512i lane_above_2; /* to l + 2 */
     __m512i minus_l;      /* of lane l */
     /* struct psti_pli_wave_indexed */
-    __m512i quarters[3], middles, lowers[2], odds[2], uppers[2];
+    __m512i quarters[3], begins[5];
     __m512i activities; /* by token */
 };
 
@@ -58,27 +60,29 @@ struct stream {
 /* Where a step is, and lanes at the edges. */
 struct step {
     uint32_t t;
-    uint64_t front;      /* lanes in band t / BAND */
-    __mmask64 newest;    /* all but the lane at pair 0, */
-    __mmask64 newer;     /* at pairs 0 and 1, */
-    __mmask64 oldest;    /* at pair 31 */
-    __mmask64 next_up;    /* lanes that have one above in the next step, */
-    __mmask64 next_up_up; /* two above, in that or the one after it */
+    uint64_t front;        /* lanes in band t / BAND */
+    const uint8_t *newest; /* 255 for all but the lane at pair 0, */
+    const uint8_t *oldest; /* at pair 31 */
+    __mmask64 next_up;     /* lanes that have one above in the next step, */
+    __mmask64 next_up_up;  /* two above, in that or the one after it */
 };
 
-INLINE uint64_t lane_of(uint32_t t) { return WAVE_BOTH(1) << (t & (BAND - 1)); }
+/* A 0 in each 32 bytes, at lane 31 - i from row i on. */
+#define ALL_8 255, 255, 255, 255, 255, 255, 255, 255
+#define ALL_31 ALL_8, ALL_8, ALL_8, 255, 255, 255, 255, 255, 255, 255
+static const uint8_t all_but_one[3 * 32] = {ALL_31, 0, ALL_31, 0, ALL_31, 0};
 
 INLINE struct step step_at(const struct shape *shape, uint32_t t)
 {
-    uint64_t newest = lane_of(t), last = shape->below[(t & (BAND - 1)) == BAND - 1];
+    uint32_t at = t & (BAND - 1);
+    uint64_t newest = WAVE_BOTH(1) << at;
+    uint32_t last = at < BAND - 2 ? 0 : at - (BAND - 3);
     return (struct step){.t = t,
                          .front = newest | (newest - WAVE_BOTH(1)),
-                         .newest = ~newest,
-                         .newer = ~(newest | lane_of(t - 1)),
-                         .oldest = ~lane_of(t + 1),
-                         .next_up = last,
-                         .next_up_up = shape->below[(t & (BAND - 1)) >= BAND - 2] &
-                                       (last << 1 | 1)};
+                         .newest = all_but_one + BAND - 1 - at,
+                         .oldest = all_but_one + BAND - 1 - ((t + 1) & (BAND - 1)),
+                         .next_up = shape->up[last],
+                         .next_up_up = shape->up_up[last]};
 }
 
 INLINE __mmask64 of_bands(const uint64_t lanes[2], uint64_t front)
@@ -95,12 +99,12 @@ INLINE __m512i join(const struct stream *s, const struct pair *x, const struct s
                     struct step at, enum energy energy)
 {
     if (energy == FIRST)
-        return _mm512_mask_add_epi8(x->up_up2, at.newer, x->up_up2, x->g2);
+        return _mm512_add_epi8(x->up_up2, _mm512_and_si512(x->g2, row_load(at.newest)));
     __m512i z = row_load(x->rows[at.t < s->delay ? 0 : at.t - s->delay]); /* a plane before */
     if (energy == MIXED) {
         z = _mm512_maskz_mov_epi8(of_bands(shape->seconds, at.front), z);
         z = _mm512_mask_mov_epi8(z, of_bands(shape->firsts, at.front),
-                                 _mm512_maskz_mov_epi8(at.newer, x->g2));
+                                 _mm512_and_si512(x->g2, row_load(at.newest)));
     }
     return _mm512_add_epi8(x->up_up2, z);
 }
@@ -108,12 +112,13 @@ INLINE __m512i join(const struct stream *s, const struct pair *x, const struct s
 /* E of all lanes of both units: activities are at most 46, so that only the last addition need
  * saturate. Neighbours outside are left out of the sums: above, they were when they were turned to
  * their lanes. */
-INLINE __m512i energies(const struct stream *s, const struct shape *shape, const struct pair *x,
+INLINE __m512i energies(const struct stream *s, const struct shape *shape, struct pair *x,
                         struct step at, enum energy energy)
 {
-    __m512i side = _mm512_mask_add_epi8(x->up1, at.newest, x->up1, x->g1);
-    __m512i far = _mm512_avg_epu8(_mm512_maskz_mov_epi8(at.newest, x->up2),
-                                  _mm512_maskz_mov_epi8(at.oldest, x->up_up1));
+    x->g1 = _mm512_and_si512(x->g1, row_load(at.newest));
+    __m512i side = _mm512_add_epi8(x->up1, x->g1);
+    __m512i far = _mm512_avg_epu8(_mm512_and_si512(x->up2, row_load(at.newest)),
+                                  _mm512_and_si512(x->up_up1, row_load(at.oldest)));
     __m512i rest = _mm512_add_epi8(join(s, x, shape, at, energy), far);
     return _mm512_adds_epu8(_mm512_add_epi8(side, side), rest);
 }
@@ -147,7 +152,8 @@ INLINE __mmask64 active_lanes(const struct stream *s, const struct shape *shape,
 #endif
 
 struct found {
-    __m512i index; /* context, quarter and half of it: see struct psti_pli_wave_indexed */
+    __m512i index; /* context and quarter: see struct psti_pli_wave_indexed */
+    __m512i begins[5];
     __mmask64 above[3];
     __m512i g, f, below; /* activity, frequency, where its slots begin, less 1 */
 };
@@ -155,36 +161,41 @@ struct found {
 INLINE void compare(const struct stream *s, const struct pair *x, struct found *y)
 {
     y->index = x->context;
+#pragma GCC unroll 4
     for (uint32_t i = 0; i < 3; i++)
         y->above[i] =
             _mm512_cmpgt_epu8_mask(x->lo, _mm512_shuffle_epi8(s->quarters[i], x->context));
 }
 INLINE void find_quarter(struct found *y)
 {
+#pragma GCC unroll 4
     for (uint32_t i = 0; i < 3; i++)
         y->index = _mm512_mask_add_epi8(y->index, y->above[i], y->index, _mm512_set1_epi8(16));
 }
-INLINE void find_half(const struct stream *s, const struct pair *x, struct found *y)
+INLINE void look_up(const struct stream *s, const struct pair *x, struct found *y)
 {
-    __m512i bound = _mm512_permutexvar_epi8(y->index, s->middles);
-    __mmask64 above = _mm512_cmpgt_epu8_mask(x->lo, bound);
-    y->index = _mm512_mask_add_epi8(y->index, above, y->index, _mm512_set1_epi8(64));
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 3; i++) {
+        y->begins[i + 1] = _mm512_permutexvar_epi8(y->index, s->begins[i + 1]);
+        y->above[i] = _mm512_cmpgt_epu8_mask(x->lo, y->begins[i + 1]);
+    }
+    y->begins[0] = _mm512_permutexvar_epi8(y->index, s->begins[0]);
+    y->begins[4] = _mm512_permutexvar_epi8(y->index, s->begins[4]);
 }
-INLINE __m512i look_up(const __m512i table[2], __m512i index)
+INLINE void find_token(const struct stream *s, struct found *y)
 {
-    return _mm512_permutex2var_epi8(table[0], index, table[1]);
-}
-INLINE void find_token(const struct stream *s, const struct pair *x, struct found *y)
-{
-    const __m512i token = _mm512_set1_epi64(0x0040102000000000); /* bits 6, 4, 5 to 1, 2, 3 */
-    __m512i odd = look_up(s->odds, y->index), lower = look_up(s->lowers, y->index);
-    __m512i upper = look_up(s->uppers, y->index);
-    __mmask64 above = _mm512_cmpgt_epu8_mask(x->lo, odd);
-    __m512i which = _mm512_gf2p8affine_epi64_epi8(y->index, token, 0);
-    which = _mm512_mask_add_epi8(which, above, which, _mm512_set1_epi8(1));
-    y->below = _mm512_mask_mov_epi8(lower, above, odd);
-    y->f = _mm512_sub_epi8(_mm512_mask_mov_epi8(odd, above, upper), y->below);
-    y->g = _mm512_shuffle_epi8(s->activities, which);
+    const __m512i first = _mm512_set1_epi64(0x0000102000000000); /* bits 4, 5 to 2, 3 */
+    __m512i token = _mm512_gf2p8affine_epi64_epi8(y->index, first, 0);
+    __m512i end = y->begins[1];
+    y->below = y->begins[0];
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 3; i++) {
+        token = _mm512_mask_add_epi8(token, y->above[i], token, _mm512_set1_epi8(1));
+        y->below = _mm512_mask_mov_epi8(y->below, y->above[i], y->begins[i + 1]);
+        end = _mm512_mask_mov_epi8(end, y->above[i], y->begins[i + 2]);
+    }
+    y->f = _mm512_sub_epi8(end, y->below);
+    y->g = _mm512_shuffle_epi8(s->activities, token);
 }
 
 /* x := frequency * (x >> 8) + bias: products of even lanes and of odd ones, each in 16 bits. */
@@ -258,14 +269,11 @@ INLINE struct stream constants_of(const struct stream *s)
     c.lane_above = s->lane_above;
     c.lane_above_2 = s->lane_above_2;
     c.minus_l = s->minus_l;
+#pragma GCC unroll 4
     for (uint32_t i = 0; i < 3; i++)
         c.quarters[i] = s->quarters[i];
-    c.middles = s->middles;
-    for (uint32_t i = 0; i < 2; i++) {
-        c.lowers[i] = s->lowers[i];
-        c.odds[i] = s->odds[i];
-        c.uppers[i] = s->uppers[i];
-    }
+    for (uint32_t i = 0; i < 5; i++)
+        c.begins[i] = s->begins[i];
     c.activities = s->activities;
     return c;
 }
@@ -313,7 +321,7 @@ INLINE void search_and_finish(const struct stream *s, const struct shape *shape,
     }
     IN_TURN;
     if (x)
-        find_half(s, x, y);
+        look_up(s, x, y);
     IN_TURN;
     if (z) {
         fill(z, &product, active, k->whole && n_units > 1, n_units);
@@ -321,7 +329,7 @@ INLINE void search_and_finish(const struct stream *s, const struct shape *shape,
     }
     IN_TURN;
     if (x) {
-        find_token(s, x, y);
+        find_token(s, y);
     }
     IN_TURN;
 }
@@ -361,7 +369,7 @@ INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, ui
         s->pairs[1] = b;
 }
 
-#define RUN(name, n_units, whole, energy)                                                         \
+#define RUN(name, n_units, whole, energy)                                                          \
     TARGET static void name(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end) \
     {                                                                                              \
         run_band(s, shape, t, end, (struct kind){n_units, whole, energy});                         \
@@ -441,7 +449,12 @@ static bool are_wide(const struct psti_pli_wave512_job *jobs, uint32_t n_jobs)
 static struct shape shape_of(const struct psti_pli_wave512_job *job, uint32_t n_jobs, uint32_t k)
 {
     const struct psti_pli_wave_head *head = job->heads[0];
-    struct shape shape = {.below = {bytes_below(head, k), bytes_below(head, k + 1)}};
+    struct shape shape = {0};
+    uint64_t below = bytes_below(head, k), next = bytes_below(head, k + 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        shape.up[i] = i < 2 ? below : next;
+        shape.up_up[i] = (i < 1 ? below : next) & (shape.up[i] << 1 | 1);
+    }
     add_band(&shape, job, 0, k);
     if (k > 0)
         add_band(&shape, job, 1, k - 1);
@@ -459,7 +472,7 @@ TARGET static void open_pair(struct pair *x, const struct psti_pli_wave512_job *
 {
     uint8_t hi[WAVE_ROW] = {0}, lo[WAVE_ROW] = {0}, widths[WAVE_ROW];
     memset(x, 0, sizeof *x);
-    x->rows = (uint8_t(*)[2 * WAVE_ROW])job->memory->rows;
+    x->rows = (uint8_t(*)[2 * WAVE_ROW]) job->memory->rows;
     for (uint32_t u = 0; u < job->n_units; u++) {
         const struct psti_pli_wave_head *head = job->heads[u];
         uint8_t *words = job->memory->words[u];
@@ -484,14 +497,11 @@ TARGET static void open_tables(struct stream *s, struct psti_pli_wave_tables *ta
 {
     const struct psti_pli_wave_indexed *indexed = psti_pli_wave_need_indexed(tables);
     s->contexts = row_load(indexed->contexts);
+#pragma GCC unroll 4
     for (uint32_t i = 0; i < 3; i++)
         s->quarters[i] = same_16(indexed->quarters[i]);
-    s->middles = row_load(indexed->middles);
-    for (uint32_t i = 0; i < 2; i++) {
-        s->lowers[i] = row_load(indexed->lowers + 64 * i);
-        s->odds[i] = row_load(indexed->odds + 64 * i);
-        s->uppers[i] = row_load(indexed->uppers + 64 * i);
-    }
+    for (uint32_t i = 0; i < 5; i++)
+        s->begins[i] = row_load(indexed->begins[i]);
     s->activities = same_16(psti_pli_wave_activities);
 }
 

@@ -62,10 +62,9 @@ struct psti_pli_wave_bounds {
 
 /* 8 bits, for vectors that look up 64 or 128 bytes: E -> context by min(E, 32 + E / 16), of which
  * 32 and 33 are as 34. Then where tokens begin, less 1 (as in the bounds above): 4, 8 and 12 by
- * context; 4 q + 2 by context + 16 q; and of tokens 2 j and 2 j + 1, by context + 16 * (j / 2)
- * + 64 * (j % 2), the first of them (255 of token 0), the second, and the one behind both. */
+ * context; 4 q, which is 255 of token 0, ... 4 q + 4 by context + 16 q. */
 struct psti_pli_wave_indexed {
-    _Alignas(64) uint8_t contexts[64], middles[64], lowers[128], odds[128], uppers[128];
+    _Alignas(64) uint8_t contexts[64], begins[5][64];
     uint8_t quarters[3][PSTI_PLI_N_CONTEXTS];
 };
 
