@@ -324,8 +324,8 @@ TARGET void psti_pli_wave512_raw_bits(struct psti_pli_wave512_job *job, bool lac
     uint64_t ends[WAVE_UNITS];
     sources[0] = open_bits(job, 0);
     sources[1] = job->n_units > 1 ? open_bits(job, 1) : sources[0]; /* means nothing */
-    run_rows(&c, (uint8_t(*)[2 * WAVE_ROW]) job->memory->rows, job->heads[0]->n_steps / 2, sources,
-             ends);
+    run_rows(&c, (uint8_t(*)[2 * WAVE_ROW]) job->memory->rows, job->heads[0]->n_token_steps,
+             sources, ends);
     for (uint32_t u = 0; u < job->n_units; u++)
         lacks[u] = ends[u] > 8 * sources[u].nbytes;
 }

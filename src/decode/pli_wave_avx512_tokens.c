@@ -537,7 +537,7 @@ TARGET void psti_pli_wave512_tokens(struct psti_pli_wave512_job *jobs, uint32_t 
     struct stream s;
     uint32_t n_units = n_jobs == 1 ? jobs->n_units : jobs[0].n_units + jobs[1].n_units;
     open_stream(&s, jobs, n_jobs);
-    for (uint32_t k = 0, n_steps = jobs->heads[0]->n_steps / 2; BAND * k < n_steps; k++) {
+    for (uint32_t k = 0, n_steps = jobs->heads[0]->n_token_steps; BAND * k < n_steps; k++) {
         uint32_t t = BAND * k, end = t + BAND < n_steps ? t + BAND : n_steps;
         struct shape shape = shape_of(jobs, n_jobs, k);
         loop_for(&shape, n_units)(&s, &shape, t, end);
