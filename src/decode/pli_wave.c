@@ -170,6 +170,19 @@ static enum pst_status truncated(struct pst_error *err)
     return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit ends early");
 }
 
+/* n fields of `size` bits, 8 at most, one after another: eight of them are `size` bytes. */
+static void take_fields(const uint8_t *bytes, uint32_t size, uint32_t n, uint8_t *fields)
+{
+    uint32_t nbytes = (size * n + 7) / 8;
+    for (uint32_t i = 0; i < n; i += 8, bytes += size, nbytes -= size) {
+        uint64_t v = 0;
+        for (uint32_t k = 0; k < size && k < nbytes; k++)
+            v |= (uint64_t)bytes[k] << (8 * k);
+        for (uint32_t k = i; k < i + 8 && k < n; k++, v >>= size)
+            fields[k] = (uint8_t)(v & ((1u << size) - 1));
+    }
+}
+
 /* 6-bit numbers of the unit's blocks. */
 static enum pst_status parse_filters(struct cursor *c, uint32_t n_blocks,
                                      struct psti_pli_wave_plane *plane, struct pst_error *err)
@@ -177,12 +190,7 @@ static enum pst_status parse_filters(struct cursor *c, uint32_t n_blocks,
     const uint8_t *bytes = take(c, (n_blocks * PSTI_PLI_FILTER_BITS + 7) / 8);
     if (!bytes)
         return truncated(err);
-    for (uint32_t i = 0, bit = 0; i < n_blocks; i++, bit += PSTI_PLI_FILTER_BITS) {
-        uint32_t v = bytes[bit >> 3];
-        if ((bit & 7) > 8 - PSTI_PLI_FILTER_BITS)
-            v |= (uint32_t)bytes[(bit >> 3) + 1] << 8;
-        plane->filters[i] = (uint8_t)((v >> (bit & 7)) & PSTI_PLI_N_FILTERS);
-    }
+    take_fields(bytes, PSTI_PLI_FILTER_BITS, n_blocks, plane->filters);
     return PST_OK;
 }
 
@@ -233,27 +241,29 @@ static enum pst_status parse_plane(const struct psti_pli_unit *unit, uint32_t in
     return PST_OK;
 }
 
-/* At least 15 bits from `bit` on, as far as they are there. */
-static uint32_t bits_at(const uint8_t *bytes, size_t nbytes, uint32_t bit)
+/* At least 57 bits from `bit` on, as far as they are there. */
+static uint64_t bits_at(const uint8_t *bytes, size_t nbytes, uint32_t bit)
 {
     size_t at = bit >> 3;
-    uint32_t v = 0;
-    if (nbytes - at >= 4)
-        return psti_load_u32(bytes + at) >> (bit & 7);
+    uint64_t v = 0;
+    if (at + 8 <= nbytes)
+        return psti_load_u64(bytes + at) >> (bit & 7);
     for (uint32_t i = 0; at + i < nbytes; i++)
-        v |= (uint32_t)bytes[at + i] << (8 * i);
+        v |= (uint64_t)bytes[at + i] << (8 * i);
     return v >> (bit & 7);
 }
 
-/* Exponents of `size` bits, one after another. */
-static void take_exponents(const uint8_t *bytes, uint32_t size, uint8_t *exponents)
+/* The states of lanes whose mantissas begin at `bit`; returns where the next does. */
+static uint32_t take_states(const uint8_t *exponents, uint64_t mantissas, uint32_t bit,
+                            uint32_t bits, const uint8_t *low, uint32_t n, uint32_t *states)
 {
-    for (uint32_t l = 0; l < PSTI_PLI_LANES; l++) {
-        uint32_t bit = size * l, v = bytes[bit >> 3];
-        if ((bit & 7) > 8 - size)
-            v |= (uint32_t)bytes[(bit >> 3) + 1] << 8;
-        exponents[l] = (uint8_t)(v >> (bit & 7) & ((1u << size) - 1));
+    for (uint32_t l = 0; l < n; l++) {
+        uint32_t one = 1u << exponents[l], high = one | ((uint32_t)mantissas & (one - 1));
+        mantissas >>= exponents[l];
+        bit += exponents[l];
+        states[l] = high << bits | (bits == 8 ? low[l] : psti_load_u16(low + 2 * (size_t)l));
     }
+    return bit;
 }
 
 /* States: exponents and mantissas give the high halves. */
@@ -271,17 +281,15 @@ static enum pst_status parse_states(struct cursor *c, uint32_t bits,
     const uint8_t *raw = take(c, raw_nbytes);
     if (!raw)
         return truncated(err);
-    take_exponents(packed, exponent_bits, exponents);
+    take_fields(packed, exponent_bits, PSTI_PLI_LANES, exponents);
+    /* So many mantissas are less than 57 bits. */
+    const uint32_t n = bits == 8 ? 8 : 2;
     uint32_t bit = 0;
-    for (uint32_t l = 0; l < PSTI_PLI_LANES; l++) {
-        uint32_t e = exponents[l], high = 1;
-        if (((size_t)bit + e + 7) / 8 > raw_nbytes)
-            return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit has too few raw bytes");
-        uint32_t mantissa = bits_at(raw, raw_nbytes, bit) & ((1u << e) - 1);
-        bit += e;
-        high = high << e | mantissa;
-        head->states[l] = high << bits | (bits == 8 ? low[l] : psti_load_u16(low + 2 * (size_t)l));
-    }
+    for (uint32_t l = 0; l < PSTI_PLI_LANES; l += n)
+        bit = take_states(exponents + l, bits_at(raw, raw_nbytes, bit), bit, bits,
+                          low + (size_t)word_nbytes * l, n, head->states + l);
+    if ((bit + 7) / 8 > raw_nbytes)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit has too few raw bytes");
     head->raw = raw + (bit + 7) / 8;
     head->raw_nbytes = raw_nbytes - (bit + 7) / 8;
     if ((size_t)(c->end - c->at) % word_nbytes != 0)
