@@ -12,10 +12,6 @@
 
 typedef v32 vec;
 
-struct state {
-    vec last;
-};
-
 struct taps {
     v32 a, b; /* bytes */
 };
@@ -213,7 +209,6 @@ void TARGET psti_pli_wave_avx2_rebuild(struct psti_pli_wave_job *job)
 {
     struct psti_pli_wave_memory *m = job->memory;
     memset(m->of_8.samples, 0, WAVE_BEFORE * WAVE_LANES);
-    memset(m->of_8.above, 0, WAVE_BEFORE * WAVE_LANES);
-    rebuild_unit(job, (struct state){_mm256_setzero_si256()});
+    rebuild_unit(job);
 }
 #endif

@@ -18,10 +18,6 @@ typedef struct {
     v32 low, high; /* lanes 0..15 and 16..31 */
 } vec;
 
-struct state {
-    vec last;
-};
-
 struct taps {
     v32 pair; /* 16 bits each, for vpmaddwd */
 };
@@ -247,9 +243,7 @@ INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end)
 void TARGET psti_pli_wave_avx2_rebuild16(struct psti_pli_wave_job *job)
 {
     struct psti_pli_wave_memory *m = job->memory;
-    const v32 zero = _mm256_setzero_si256();
     memset(m->of_16.samples, 0, sizeof m->of_16.samples);
-    memset(m->of_16.above, 0, sizeof m->of_16.above);
-    rebuild_unit(job, (struct state){{zero, zero}});
+    rebuild_unit(job);
 }
 #endif

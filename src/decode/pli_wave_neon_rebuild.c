@@ -19,10 +19,6 @@
 
 typedef v32 vec;
 
-struct state {
-    vec last;
-};
-
 struct taps {
     uint8x16_t a, b;
 };
@@ -193,7 +189,6 @@ void psti_pli_wave_neon_rebuild(struct psti_pli_wave_job *job)
 {
     struct psti_pli_wave_memory *m = job->memory;
     memset(m->of_8.samples, 0, WAVE_BEFORE * WAVE_LANES);
-    memset(m->of_8.above, 0, WAVE_BEFORE * WAVE_LANES);
-    rebuild_unit(job, (struct state){row_of(0)});
+    rebuild_unit(job);
 }
 #endif

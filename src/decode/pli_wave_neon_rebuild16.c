@@ -21,10 +21,6 @@ typedef struct {
     int16x8_t v[EIGHTS];
 } vec;
 
-struct state {
-    vec last;
-};
-
 struct taps {
     int16_t a, b;
 };
@@ -232,7 +228,6 @@ void psti_pli_wave_neon_rebuild16(struct psti_pli_wave_job *job)
 {
     struct psti_pli_wave_memory *m = job->memory;
     memset(m->of_16.samples, 0, sizeof m->of_16.samples);
-    memset(m->of_16.above, 0, sizeof m->of_16.above);
-    rebuild_unit(job, (struct state){vec_load(m->of_16.samples[0])});
+    rebuild_unit(job);
 }
 #endif

@@ -9,8 +9,6 @@
  *   med_of(l, u, ul), average_of(l, u), mask_of(32 bytes); first_two(v, from, lane 0?, lane 1?): v
  *   but for the lanes named, which are those of `from`;
  * - BITS, of a sample; LESS: they are kept less so much; vec_load(at), vec_store(at, v): of rows;
- * - struct state: what goes from step to step, apart so that loops can hold it in registers; its
- *   member `last` has the samples of the step before;
  * - struct taps, taps_of(a, b); struct lane_filters: coefficients of each lane.
  *
  * Behind it stands what is declared here. Pure functions, any thread. */
@@ -32,7 +30,6 @@ enum { C_L, C_U, C_UL, C_UR, C_UU, C_LL, C_A, C_B, C_MED, N_COEFFICIENTS };
 
 struct rebuild {
     struct psti_pli_wave_memory *memory;
-    struct state state;
     uint32_t last; /* column */
     uint32_t bands_per_plane;
     struct part front, rear;
@@ -68,45 +65,44 @@ INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end);
 
 /* -- Rows of samples -- */
 
-/* own_row, above_row: of step t - back, back <= 4, as they are and turned by a lane. keep_start:
- * what stands above lane 0 in step t, two steps before. */
+/* Of the last steps, as they are and turned by a lane, apart so that loops can hold in registers
+ * what they need: to read what was written a step or two ago takes longer than all the rest. */
+struct history {
+    vec last, last_2;
+    vec above, above_2, above_3, above_4;
+};
+
+/* Step t. */
 #if BITS == 8
-INLINE vec own_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
+typedef uint8_t sample;
+INLINE sample *sample_row(struct psti_pli_wave_memory *m, uint32_t t)
 {
-    return vec_load(m->of_8.samples[WAVE_BEFORE + (size_t)t - back]);
-}
-INLINE vec above_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
-{
-    return vec_load(m->of_8.above[WAVE_BEFORE + (size_t)t - back]);
-}
-INLINE void keep_row(struct psti_pli_wave_memory *m, uint32_t t, vec v)
-{
-    vec_store(m->of_8.samples[WAVE_BEFORE + t], v);
-    vec_store(m->of_8.above[WAVE_BEFORE + t], turned(v));
-}
-INLINE void keep_start(struct psti_pli_wave_memory *m, uint32_t t, uint16_t start)
-{
-    m->of_8.above[WAVE_BEFORE + t - 2][0] = (uint8_t)(start ^ LESS);
+    return m->of_8.samples[WAVE_BEFORE + t];
 }
 #else
-INLINE vec own_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
+typedef int16_t sample;
+INLINE sample *sample_row(struct psti_pli_wave_memory *m, uint32_t t)
 {
-    return vec_load(m->of_16.samples[(t - back) % WAVE_BAND]);
-}
-INLINE vec above_row(const struct psti_pli_wave_memory *m, uint32_t t, uint32_t back)
-{
-    return vec_load(m->of_16.above[(t - back) % WAVE_BAND]);
-}
-INLINE void keep_row(struct psti_pli_wave_memory *m, uint32_t t, vec v)
-{
-    vec_store(m->of_16.samples[t % WAVE_BAND], v);
-    vec_store(m->of_16.above[t % WAVE_BAND], turned(v));
-}
-INLINE void keep_start(struct psti_pli_wave_memory *m, uint32_t t, uint16_t start)
-{
-    m->of_16.above[(t - 2) % WAVE_BAND][0] = (int16_t)(start ^ LESS);
+    return m->of_16.samples[t % WAVE_BAND];
 }
 #endif
+
+/* Before step t; `first`: a plane begins there, and its start stands above (0, 0). */
+INLINE struct history history_at(const struct rebuild *r, uint32_t t, bool first)
+{
+    struct psti_pli_wave_memory *m = r->memory;
+    struct history x = {.last = vec_load(sample_row(m, t - 1)),
+                        .last_2 = vec_load(sample_row(m, t - 2)),
+                        .above_3 = turned(vec_load(sample_row(m, t - 3))),
+                        .above_4 = turned(vec_load(sample_row(m, t - 4)))};
+    x.above = turned(x.last);
+    x.above_2 = turned(x.last_2);
+    if (first) {
+        sample row[WAVE_LANES] = {(sample)(r->front.plane->start ^ LESS)};
+        x.above_2 = first_two(x.above_2, vec_load(row), true, false);
+    }
+    return x;
+}
 
 /* -- Neighbours -- */
 
@@ -118,11 +114,10 @@ INLINE vec all_but_last(const struct rebuild *r, uint32_t t)
 }
 
 /* Neighbours of each lane's sample (5.3). `first`: lane 0 is in row 0. */
-INLINE struct near neighbours(const struct rebuild *r, const struct state *x, uint32_t t, bool odd,
-                              bool first, bool filters)
+INLINE struct near neighbours(const struct rebuild *r, const struct history *x, uint32_t t,
+                              bool odd, bool first, bool filters)
 {
-    const struct psti_pli_wave_memory *m = r->memory;
-    struct near n = {.l = x->last, .u = above_row(m, t, 2), .ul = above_row(m, t, 3)};
+    struct near n = {.l = x->last, .u = x->above_2, .ul = x->above_3};
     const vec newest = mask_of(all_but_newest(t));
     if (!odd) {
         n.l = blend(n.u, n.l, newest);
@@ -134,9 +129,9 @@ INLINE struct near neighbours(const struct rebuild *r, const struct state *x, ui
     }
     if (!filters)
         return n;
-    n.ll = blend(n.l, own_row(m, t, 2), newest);
-    n.ur = above_row(m, t, 1);
-    n.uu = turned(above_row(m, t, 4));
+    n.ll = blend(n.l, x->last_2, newest);
+    n.ur = x->above;
+    n.uu = turned(x->above_4);
     if (first)
         n.ur = first_two(n.ur, n.l, true, false);
     /* Lane 1 follows lane 0 into a band two steps later. */
@@ -157,17 +152,22 @@ INLINE vec simple(enum kind kind, const struct near *n)
     return average_of(n->l, n->u);
 }
 
-INLINE void finish(const struct rebuild *r, struct state *x, uint32_t t, vec prediction,
+INLINE void finish(const struct rebuild *r, struct history *x, uint32_t t, vec prediction,
                    vec residual)
 {
+    x->last_2 = x->last;
     x->last = plus(prediction, residual);
-    keep_row(r->memory, t, x->last);
+    x->above_4 = x->above_3;
+    x->above_3 = x->above_2;
+    x->above_2 = x->above;
+    x->above = turned(x->last);
+    vec_store(sample_row(r->memory, t), x->last);
 }
 
 /* -- Bands of one plane without filters -- */
 
-INLINE void one_step(const struct rebuild *r, struct state *x, uint32_t t, bool odd, enum kind kind,
-                     bool first, bool taps)
+INLINE void one_step(const struct rebuild *r, struct history *x, uint32_t t, bool odd,
+                     enum kind kind, bool first, bool taps)
 {
     vec residual = residuals(r->memory, t);
     if (taps)
@@ -179,12 +179,11 @@ INLINE void one_step(const struct rebuild *r, struct state *x, uint32_t t, bool 
 INLINE void one_band(struct rebuild *r, uint32_t t, uint32_t end, enum kind kind, bool first,
                      bool taps)
 {
-    struct state x = r->state;
+    struct history x = history_at(r, t, first);
     for (; t < end; t += 2) {
         one_step(r, &x, t, false, kind, first, taps);
         one_step(r, &x, t + 1, true, kind, first, taps);
     }
-    r->state = x;
 }
 
 #define BAND(name, kind)                                                                           \
@@ -219,7 +218,7 @@ INLINE vec predict_part(const struct rebuild *r, const struct part *p, const str
     return plus(v, tapped(r, p, t));
 }
 
-INLINE void any_step(const struct rebuild *r, struct state *x, const struct lane_filters *f,
+INLINE void any_step(const struct rebuild *r, struct history *x, const struct lane_filters *f,
                      uint32_t t, bool odd, bool first, bool mixed, bool filters, bool taps)
 {
     vec residual = residuals(r->memory, t);
@@ -234,14 +233,13 @@ INLINE void any_band(struct rebuild *r, uint32_t t, uint32_t end, bool first, bo
                      bool filters, bool taps)
 {
     struct lane_filters f;
-    struct state x = r->state;
+    struct history x = history_at(r, t, first);
     for (; t < end; t += 2) {
         if (filters)
             find_lane_filters(r, t, taps, &f);
         any_step(r, &x, &f, t, false, first, mixed, filters, taps);
         any_step(r, &x, &f, t + 1, true, first, mixed, filters, taps);
     }
-    r->state = x;
 }
 
 static void TARGET mixed_band(struct rebuild *r, uint32_t t, uint32_t end)
@@ -312,8 +310,6 @@ static void TARGET rebuild_band(struct rebuild *r, const struct psti_pli_wave_jo
 {
     const struct psti_pli_wave_head *head = job->head;
     bool first = k < head->n_bands && k % head->bands_per_plane == 0;
-    if (first) /* stands above lane 0 at (0, 0) */
-        keep_start(r->memory, t, head->planes[k / head->bands_per_plane].start);
     open_part(job, k, &r->front);
     open_part(job, k - 1, &r->rear);
     memset(r->filters, 0, sizeof r->filters);
@@ -345,10 +341,10 @@ static void TARGET rebuild_band(struct rebuild *r, const struct psti_pli_wave_jo
     }
 }
 
-INLINE void rebuild_unit(const struct psti_pli_wave_job *job, struct state start)
+/* Rows of samples before step 0 are there. */
+INLINE void rebuild_unit(const struct psti_pli_wave_job *job)
 {
     struct rebuild r = {.memory = job->memory,
-                        .state = start,
                         .last = job->unit->width - 1u,
                         .bands_per_plane = job->head->bands_per_plane};
     for (uint32_t t = 0; t < job->head->n_steps; t += 64) {

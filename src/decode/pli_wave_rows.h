@@ -41,15 +41,15 @@ struct psti_pli_wave_memory {
     union {
         uint8_t words_8[WAVE_MAX_WORDS_8 + 3 * WAVE_LANES];
         uint16_t words[WAVE_MAX_WORDS + 3 * WAVE_LANES];
-        /* `above`: turned by one lane. NEON has samples less 128. */
+        /* NEON has samples less 128. */
         struct {
             uint8_t lines[WAVE_LANES * WAVE_LINE];
-            uint8_t samples[WAVE_ROWS][WAVE_LANES], above[WAVE_ROWS][WAVE_LANES];
+            uint8_t samples[WAVE_ROWS][WAVE_LANES];
         } of_8;
         /* Rows of the last steps, less 32768. */
         struct {
             uint16_t lines[WAVE_LANES * WAVE_LINE];
-            _Alignas(64) int16_t samples[WAVE_BAND][WAVE_LANES], above[WAVE_BAND][WAVE_LANES];
+            _Alignas(64) int16_t samples[WAVE_BAND][WAVE_LANES];
         } of_16;
     };
     uint8_t bits[WAVE_MAX_RAW_NBYTES + PSTI_PLI_WAVE_STATE_NBYTES + WAVE_BITS_BEHIND];
