@@ -100,6 +100,16 @@ INLINE vec tapped(const struct rebuild *r, const struct part *p, uint32_t t)
     return tap_bytes(row_load(row + p->to_0), row_load(row + p->to_1), p->taps.a, p->taps.b);
 }
 
+INLINE vec tapped_either(const struct rebuild *r, uint32_t t, vec in_front)
+{
+    const uint8_t *row = residual_row(r->memory, t);
+    const struct part *front = &r->front, *rear = &r->rear;
+    return tap_bytes(blend(row_load(row + rear->to_0), row_load(row + front->to_0), in_front),
+                     blend(row_load(row + rear->to_1), row_load(row + front->to_1), in_front),
+                     blend(rear->taps.a, front->taps.a, in_front),
+                     blend(rear->taps.b, front->taps.b, in_front));
+}
+
 /* -- Filters -- */
 
 INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,

@@ -128,6 +128,11 @@ INLINE vec tapped(const struct rebuild *r, const struct part *p, uint32_t t)
     return (vec){tap_half(r0.low, r1.low, p->taps.pair), tap_half(r0.high, r1.high, p->taps.pair)};
 }
 
+INLINE vec tapped_either(const struct rebuild *r, uint32_t t, vec in_front)
+{
+    return blend(tapped(r, &r->rear, t), tapped(r, &r->front, t), in_front);
+}
+
 /* -- Filters -- */
 
 /* Pairs of bytes of 32 lanes, each half in the order 0..3, 8..11, 4..7, 12..15, to 16 bits. */

@@ -137,6 +137,11 @@ INLINE vec tapped(const struct rebuild *r, const struct part *p, uint32_t t)
     return out;
 }
 
+INLINE vec tapped_either(const struct rebuild *r, uint32_t t, vec in_front)
+{
+    return blend(tapped(r, &r->rear, t), tapped(r, &r->front, t), in_front);
+}
+
 /* -- Filters -- */
 
 INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,

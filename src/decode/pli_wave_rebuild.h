@@ -37,6 +37,7 @@ struct rebuild {
      * 4..7 the rear's. */
     _Alignas(32) uint8_t filters[N_COEFFICIENTS][WAVE_LANES];
     bool any_med;
+    bool any_taps; /* besides those of filters, where the parts are two */
 };
 
 enum kind { LEFT, UP, AVERAGE, MED, FILTERS };
@@ -55,6 +56,8 @@ struct near {
 INLINE vec residuals(const struct psti_pli_wave_memory *m, uint32_t t);
 /* What taps add to the predictions of step t. */
 INLINE vec tapped(const struct rebuild *r, const struct part *p, uint32_t t);
+/* The same by the lane, of the front or of the rear; filters have none of these taps. */
+INLINE vec tapped_either(const struct rebuild *r, uint32_t t, vec in_front);
 /* For steps t and t + 1; without `taps` the filters have none. */
 INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
                               struct lane_filters *f);
@@ -205,17 +208,17 @@ BAND(med_band, MED)
 
 /* -- Bands of two planes, or with filters -- */
 
+/* Without taps but those of filters. */
 INLINE vec predict_part(const struct rebuild *r, const struct part *p, const struct lane_filters *f,
                         const struct near *n, uint32_t t, bool filters, bool taps)
 {
     enum kind kind = kind_of(p->plane);
     if (filters && kind == FILTERS)
         return filtered(r, p, f, n, t, taps);
-    vec v = kind == LEFT      ? simple(LEFT, n)
-            : kind == UP      ? simple(UP, n)
-            : kind == AVERAGE ? simple(AVERAGE, n)
-                              : simple(MED, n);
-    return plus(v, tapped(r, p, t));
+    return kind == LEFT      ? simple(LEFT, n)
+           : kind == UP      ? simple(UP, n)
+           : kind == AVERAGE ? simple(AVERAGE, n)
+                             : simple(MED, n);
 }
 
 INLINE void any_step(const struct rebuild *r, struct history *x, const struct lane_filters *f,
@@ -224,8 +227,12 @@ INLINE void any_step(const struct rebuild *r, struct history *x, const struct la
     vec residual = residuals(r->memory, t);
     struct near n = neighbours(r, x, t, odd, first, filters);
     vec p = predict_part(r, &r->front, f, &n, t, filters, taps);
-    if (mixed) /* 255 in the lanes of the front */
-        p = blend(predict_part(r, &r->rear, f, &n, t, filters, taps), p, mask_of(front_lanes(t)));
+    if (mixed) {
+        const vec in_front = mask_of(front_lanes(t));
+        p = blend(predict_part(r, &r->rear, f, &n, t, filters, taps), p, in_front);
+        if (r->any_taps)
+            residual = plus(residual, tapped_either(r, t, in_front));
+    }
     finish(r, x, t, p, residual);
 }
 
@@ -277,11 +284,20 @@ static void TARGET open_part(const struct psti_pli_wave_job *job, uint32_t band,
     p->taps = taps_of(p->to_0 == 0 ? 0 : p->plane->a, p->to_1 == 0 ? 0 : p->plane->b);
 }
 
+static bool has_taps(const struct psti_pli_wave_plane *plane)
+{
+    return plane->a != 0 || plane->b != 0;
+}
+static bool has_filters(const struct part *p)
+{
+    return p->plane && p->plane->predictor == PSTI_PLI_PREDICT_FILTERS;
+}
+
 /* Puts the filters of one band into the tables, `shift` bytes from the start of each half. */
 static void add_filters(struct rebuild *r, const struct psti_pli_wave_job *job,
                         const struct part *p, uint32_t band, uint32_t shift)
 {
-    if (!p->plane || p->plane->predictor != PSTI_PLI_PREDICT_FILTERS)
+    if (!has_filters(p))
         return;
     uint32_t columns = (job->unit->width + 15) / 16;
     uint32_t rows = (job->unit->height + 15) / 16;
@@ -305,6 +321,16 @@ static void add_filters(struct rebuild *r, const struct psti_pli_wave_job *job,
     }
 }
 
+static void open_filters(struct rebuild *r, const struct psti_pli_wave_job *job, uint32_t k)
+{
+    if (!has_filters(&r->front) && !has_filters(&r->rear))
+        return;
+    memset(r->filters, 0, sizeof r->filters);
+    r->any_med = false;
+    add_filters(r, job, &r->front, k, 0);
+    add_filters(r, job, &r->rear, k - 1, 4);
+}
+
 static void TARGET rebuild_band(struct rebuild *r, const struct psti_pli_wave_job *job, uint32_t k,
                                 uint32_t t, uint32_t end)
 {
@@ -312,17 +338,15 @@ static void TARGET rebuild_band(struct rebuild *r, const struct psti_pli_wave_jo
     bool first = k < head->n_bands && k % head->bands_per_plane == 0;
     open_part(job, k, &r->front);
     open_part(job, k - 1, &r->rear);
-    memset(r->filters, 0, sizeof r->filters);
-    r->any_med = false;
-    add_filters(r, job, &r->front, k, 0);
-    add_filters(r, job, &r->rear, k - 1, 4);
+    open_filters(r, job, k);
     if (r->front.plane && r->rear.plane && r->front.plane != r->rear.plane) {
+        r->any_taps = has_taps(r->front.plane) || has_taps(r->rear.plane);
         mixed_band(r, t, end);
         return;
     }
     if (!r->front.plane)
         r->front = r->rear;
-    bool taps = r->front.plane->a != 0 || r->front.plane->b != 0;
+    bool taps = has_taps(r->front.plane);
     switch (kind_of(r->front.plane)) {
     case LEFT:
         left_band(r, t, end, first, taps);
@@ -344,9 +368,10 @@ static void TARGET rebuild_band(struct rebuild *r, const struct psti_pli_wave_jo
 /* Rows of samples before step 0 are there. */
 INLINE void rebuild_unit(const struct psti_pli_wave_job *job)
 {
-    struct rebuild r = {.memory = job->memory,
-                        .last = job->unit->width - 1u,
-                        .bands_per_plane = job->head->bands_per_plane};
+    struct rebuild r; /* not all of it is made: units most often have no filters */
+    r.memory = job->memory;
+    r.last = job->unit->width - 1u;
+    r.bands_per_plane = job->head->bands_per_plane;
     for (uint32_t t = 0; t < job->head->n_steps; t += 64) {
         uint32_t end = t + 64 < job->head->n_steps ? t + 64 : job->head->n_steps;
         rebuild_band(&r, job, t >> 6, t, end);
