@@ -56,13 +56,13 @@ INLINE uint64_t next_bits(const uint8_t *bits, uint64_t at)
 }
 
 /* Masks of a row, eight lanes each, become as many bits, from bit `at` on; returns where these end.
- */
-INLINE uint64_t deal_row(uint64_t *masks, const uint8_t *bits, uint64_t at)
+ * `long_ones`: a mask may have more than 57. R of all tokens but ANY_PAIR has 7 at most: 56. */
+INLINE uint64_t deal_row(uint64_t *masks, bool long_ones, const uint8_t *bits, uint64_t at)
 {
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; i++) {
         uint64_t n = (uint64_t)_mm_popcnt_u64(masks[i]), next = next_bits(bits, at);
-        if (n > 57)
+        if (long_ones && n > 57)
             next |= (uint64_t)bits[(at >> 3) + 8] << 1 << (63 - (at & 7));
         masks[i] = _pdep_u64(next, masks[i]);
         at += n;
@@ -79,7 +79,7 @@ INLINE uint64_t deal_short_row(uint64_t *masks, const uint8_t *bits, uint64_t at
         n[i] = (uint64_t)_mm_popcnt_u64(masks[i]);
     sum = n[0] + n[1] + n[2] + n[3];
     if (sum > 57)
-        return deal_row(masks, bits, at);
+        return deal_row(masks, true, bits, at);
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; i++) {
         masks[i] = _pdep_u64(next, masks[i]);
@@ -129,7 +129,7 @@ INLINE uint64_t find_chunk(const struct raw_tables *tables, struct psti_pli_wave
                            const uint8_t *bits, uint64_t at)
 {
     for (uint32_t i = 0; i < n; i++) {
-        at = deal_row(first + 4 * (size_t)i, bits, at);
+        at = deal_row(first + 4 * (size_t)i, squares, bits, at);
         if (squares)
             at = deal_short_row(second + 4 * (size_t)i, bits, at);
     }

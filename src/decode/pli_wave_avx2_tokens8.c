@@ -40,7 +40,6 @@ struct stream {
     /* 0x70, 0x60, 15, 2, 4, 8, 0x7f: compilers would make them in each step. */
     v32 above_15, above_31, fifteen, two, four, eight, none;
     v32 near, middle, far; /* contexts, see contexts() */
-    struct psti_pli_wave_band bands[WAVE_BANDS];
 };
 
 /* What is Z in E of a band: gLL, g1, or by the lane. */
@@ -228,10 +227,10 @@ static void open_above(const struct psti_pli_wave_band *front, struct above *abo
     }
 }
 
-static struct band open_band(const struct psti_pli_wave_job *job, const struct stream *s,
-                             uint32_t k)
+static struct band open_band(const struct psti_pli_wave_job *job,
+                             const struct psti_pli_wave_band *bands, uint32_t k)
 {
-    struct band band = {.shape = psti_pli_wave_rows_shape(job, s->bands, k)};
+    struct band band = {.shape = psti_pli_wave_rows_shape(job, bands, k)};
     open_above(band.shape.front, &band.above);
     return band;
 }
@@ -280,7 +279,6 @@ static void TARGET open_stream(struct stream *s, const struct psti_pli_wave_job 
     memset(m->words_8 + head->n_words, 0, 3 * WAVE_LANES);
     s->end = m->words_8 + head->n_words;
     memset(m->tokens, 0, WAVE_BEFORE * sizeof m->tokens[0]);
-    psti_pli_wave_rows_open_bands(job, s->bands);
     for (uint32_t l = 0; l < WAVE_LANES; l++) {
         hi[l] = (uint8_t)(head->states[l] >> 8);
         lo[l] = (uint8_t)head->states[l];
@@ -371,14 +369,16 @@ typedef void run_function(struct stream *s, const struct band *band, uint32_t t,
 static void TARGET run(struct stream *s, const struct psti_pli_wave_job *job, bool two)
 {
     /* [two?][whole?][formula]; what is rare has no loop of its own. */
-    static run_function *const bands[2][2][N_FORMULAS] = {
+    static run_function *const loops[2][2][N_FORMULAS] = {
         {{one_part_left, one_part, one_part}, {one_left, one_before, one_any}},
         {{two_part_left, two_part, two_part}, {two_left, two_before, two_any}}};
+    struct psti_pli_wave_band bands[WAVE_BANDS];
     uint32_t n_steps = job->head->n_token_steps;
+    psti_pli_wave_rows_open_bands(job, bands);
     for (uint32_t k = 0, t = 0; t < n_steps; k++, t += BAND) {
         uint32_t end = t + BAND < n_steps ? t + BAND : n_steps;
-        struct band band = open_band(job, s, k);
-        bands[two][band.shape.whole][formula_of(&band.shape)](s, &band, t, end);
+        struct band band = open_band(job, bands, k);
+        loops[two][band.shape.whole][formula_of(&band.shape)](s, &band, t, end);
     }
 }
 
