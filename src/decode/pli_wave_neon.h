@@ -67,6 +67,16 @@ PSTI_NEON_INLINE v32 columns_of(uint32_t t)
     return row_add(row_of((uint8_t)(t & 63)), row_load(psti_pli_wave_delay));
 }
 
+/* Lanes that have a sample in step t of samples, of which `in_front` are in the front's band. */
+PSTI_NEON_INLINE v32 active_lanes(uint8_t width, const struct psti_pli_wave_shape *shape,
+                                  v32 in_front, uint32_t t)
+{
+    v32 x = row_and(columns_of(t), row_of(63));
+    v32 rows = pick(in_front, row_load(shape->front->rows), row_load(shape->front[-1].rows));
+    uint8x16_t n = vdupq_n_u8(width);
+    return row_and((v32){{vcgtq_u8(n, x.v[0]), vcgtq_u8(n, x.v[1])}}, rows);
+}
+
 /* Sums of 16 bytes up to and including each: of four by a product, whose bytes have room for them,
  * of more by adding what all before have together. */
 PSTI_NEON_INLINE uint8x16_t sums_of_fours_up_to(uint8x16_t v)

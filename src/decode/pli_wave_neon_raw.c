@@ -20,18 +20,17 @@ struct raw_tables {
 
 static void open_raw_tables(struct raw_tables *t)
 {
-    uint8_t bases[16], sides[128], triangles[32] = {255};
+    uint8_t bases[16], triangles[32] = {255};
     memcpy(bases, psti_pli_wave_bases_of, sizeof bases);
     bases[0] = 255;
-    for (uint32_t q = 128; q-- > 0;) {
-        sides[q] = (uint8_t)(psti_pli_wave_points_a[q] + psti_pli_wave_points_b[q]);
-        triangles[sides[q]] = (uint8_t)(q - psti_pli_wave_points_b[q]);
-    }
+    for (uint32_t d = 1; d <= 16; d++)
+        triangles[d] = (uint8_t)(d * (d - 1) / 2);
+    for (uint32_t i = 0; i < 8; i++)
+        t->sides[i / 4].val[i % 4] = vaddq_u8(vld1q_u8(psti_pli_wave_points_a + (size_t)16 * i),
+                                              vld1q_u8(psti_pli_wave_points_b + (size_t)16 * i));
     t->first_bits = vld1q_u8(psti_pli_wave_first_bits_of);
     t->second_bits = vld1q_u8(psti_pli_wave_second_bits_of);
     t->bases = vld1q_u8(bases);
-    t->sides[0] = vld1q_u8_x4(sides);
-    t->sides[1] = vld1q_u8_x4(sides + 64);
     t->triangles = vld1q_u8_x2(triangles);
 }
 

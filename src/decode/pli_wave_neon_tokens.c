@@ -100,23 +100,13 @@ PSTI_NEON_INLINE v32 contexts(const struct stream *s, v32 e)
     return c;
 }
 
-/* Lanes that have a sample in step t. */
-PSTI_NEON_INLINE v32 active_lanes(const struct stream *s, const struct psti_pli_wave_shape *shape,
-                                  uint32_t t)
-{
-    v32 x = row_and(columns_of(t), row_of(63));
-    v32 rows = pick(row_load(front_lanes(t)), row_load(shape->front->rows),
-                    row_load(shape->front[-1].rows));
-    uint8x16_t width = vdupq_n_u8(s->width);
-    return row_and((v32){{vcgtq_u8(width, x.v[0]), vcgtq_u8(width, x.v[1])}}, rows);
-}
-
 PSTI_NEON_INLINE void find_contexts(const struct stream *s, const struct psti_pli_wave_shape *shape,
                                     struct states *x, struct step at, bool odd)
 {
     x->context = contexts(s, energies(s, shape, x, at, odd));
     if (!shape->whole)
-        x->context = pick(active_lanes(s, shape, at.t), x->context, row_of(4 * PSTI_PLI_WAVE_IDLE));
+        x->context = pick(active_lanes(s->width, shape, row_load(front_lanes(at.t)), at.t),
+                          x->context, row_of(4 * PSTI_PLI_WAVE_IDLE));
 }
 
 /* -- Look-ups -- */

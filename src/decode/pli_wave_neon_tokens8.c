@@ -23,34 +23,25 @@ struct states {
     const uint8_t *words;
 };
 
-/* `own`: Z is gLL; `cross`: it is that of the plane before. */
-struct band {
-    _Alignas(16) uint8_t rows[WAVE_LANES]; /* 255 in lanes with rows; 0 outside the cylinder */
-    uint8_t own, cross;                    /* 255 or 0 */
-    bool inside, begins;                   /* a plane */
-};
-
 struct stream {
     struct states states;
     const uint8_t *end; /* of the words */
     struct psti_pli_wave_memory *memory;
-    size_t delay;      /* bytes between rows of a plane and of the next */
-    uint8_t n_pairs;   /* in a row */
+    size_t delay; /* bytes between rows of a plane and of the next */
+    uint8_t width;
     uint8x16x2_t near; /* contexts of E < 32 */
     uint8x16_t far;    /* of others by E / 16 */
     const struct psti_pli_wave_bounds *bounds;
-    struct band bands[WAVE_BANDS]; /* [k + 1]: band k */
+    struct psti_pli_wave_band bands[WAVE_BANDS];
 };
 
 /* Steps are taken 32 at a time, from 32 k - 1 on: those whose next steps are in band k, which
  * `front` begins, while the one before ends. */
 struct block {
-    const struct band *front;  /* front[-1] is the one that ends */
-    uint8x16_t not_first;      /* all but lane 0 if `front` begins a plane */
+    struct psti_pli_wave_shape shape;
+    uint8x16_t not_first;      /* all but lane 0 if the front begins a plane */
     uint8x16_t not_first_2[2]; /* what sees nothing two rows up; of the last step */
-    bool whole;                /* all lanes are active */
-    bool own, cross;           /* in all lanes */
-    bool crosses;              /* in some */
+    bool own, cross;           /* Z is gLL, or that of the plane before, in all lanes */
 };
 
 /* -- Contexts -- */
@@ -65,15 +56,13 @@ PSTI_NEON_INLINE v32 lanes_in_front(uint32_t next)
 PSTI_NEON_INLINE v32 z_of(const struct stream *s, const struct block *b, const struct states *x,
                           const uint8_t *row, uint32_t next, bool general)
 {
-    if (!general)
+    if (!general || b->own || b->cross)
         return b->cross ? row_load(row - s->delay) : x->far_left;
+    const struct psti_pli_wave_band *front = b->shape.front;
     v32 in_front = lanes_in_front(next);
-    v32 z = row_and(x->far_left, pick(in_front, row_of(b->front->own), row_of(b->front[-1].own)));
-    if (b->crosses) {
-        v32 cross = pick(in_front, row_of(b->front->cross), row_of(b->front[-1].cross));
-        z = row_add(z, row_and(row_load(row - s->delay), cross));
-    }
-    return z;
+    v32 third = pick(in_front, row_load(front->third), row_load(front[-1].third));
+    v32 cross = pick(in_front, row_load(front->doubled), row_load(front[-1].doubled));
+    return row_add(row_and_not(x->far_left, third), row_and(row_load(row - s->delay), cross));
 }
 
 PSTI_NEON_INLINE v32 energies(const struct states *x, v32 z, uint8x16_t cut, int half)
@@ -167,18 +156,6 @@ PSTI_NEON_INLINE v32 take_bytes(const uint8_t **words, v32 empty)
                   vqtbl2q_u8(next, vaddq_u8(second, empty.v[1]))}};
 }
 
-/* Lanes that have a pair in the step before `next`. */
-PSTI_NEON_INLINE v32 active_lanes(const struct stream *s, const struct block *b, uint32_t next)
-{
-    static const uint8_t delays[WAVE_LANES] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
-                                               11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
-                                               22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
-    v32 p = row_and(row_sub(row_of((uint8_t)(next - 1)), row_load(delays)), row_of(PAIRS - 1));
-    v32 rows = pick(lanes_in_front(next), row_load(b->front->rows), row_load(b->front[-1].rows));
-    uint8x16_t n = vdupq_n_u8(s->n_pairs);
-    return row_and((v32){{vcgtq_u8(n, p.v[0]), vcgtq_u8(n, p.v[1])}}, rows);
-}
-
 /* x := frequency * (x >> 8) + slot - first slot, and the next byte where that is below 2^8. Returns
  * activities. */
 PSTI_NEON_INLINE v32 run_states(const struct stream *s, const struct block *b, struct states *x,
@@ -197,8 +174,8 @@ PSTI_NEON_INLINE v32 run_states(const struct stream *s, const struct block *b, s
         low.v[i] = vuzp1q_u8(a, c);
         high.v[i] = vuzp2q_u8(a, c);
     }
-    if (general && !b->whole) {
-        v32 active = active_lanes(s, b, next);
+    if (general && !b->shape.whole) {
+        v32 active = active_lanes(s->width, &b->shape, lanes_in_front(next), 2 * (next - 1));
         low = pick(active, low, x->low);
         high = pick(active, high, x->high);
         activities = row_and(activities, active);
@@ -261,44 +238,19 @@ PSTI_NEON_INLINE void run_block(struct stream *s, const struct block *b, uint32_
 
 /* -- Streams -- */
 
-static void open_bands(struct stream *s, const struct psti_pli_wave_job *job)
-{
-    const struct psti_pli_wave_head *head = job->head;
-    memset(s->bands, 0, sizeof s->bands);
-    for (uint32_t k = 0; k < head->n_bands; k++) {
-        const struct psti_pli_wave_plane *plane = psti_pli_wave_plane_of(head, k);
-        uint32_t part = k % head->bands_per_plane, rows = job->unit->height - 32 * part;
-        struct band *band = s->bands + k + 1;
-        bool third = plane->energy == PSTI_PLI_ENERGY_THIRD;
-        memset(band->rows, 255, rows < WAVE_LANES ? rows : WAVE_LANES);
-        band->own = third ? 0 : 255;
-        band->cross = third && plane->index1 >= 0 ? 255 : 0;
-        band->inside = true;
-        band->begins = part == 0;
-    }
-}
-
 static struct block block_at(const struct stream *s, const struct psti_pli_wave_job *job,
                              uint32_t k)
 {
-    const struct band *front = s->bands + k + 1, *rear = front - 1;
-    /* What is outside has no lanes, and may be as the other. */
-    const struct band *first = rear->inside ? rear : front, *last = front->inside ? front : rear;
-    const uint8x16_t all = vdupq_n_u8(255), all_but_0 = vsetq_lane_u8(0, all, 0);
-    const uint8x16_t all_but_1 = vsetq_lane_u8(0, all, 1);
-    struct block b = {
-        .front = front,
-        .not_first = front->begins ? all_but_0 : all,
-        .whole = front->inside && rear->inside && s->n_pairs == PAIRS &&
-                 job->unit->height % WAVE_LANES == 0,
-        .own = first->own && last->own,
-        .cross = first->cross && last->cross,
-        .crosses = first->cross || last->cross,
-    };
+    const uint8x16_t all_but_1 = vld1q_u8(psti_pli_wave_all_but_one + 30);
+    struct block b = {.shape = psti_pli_wave_rows_shape(job, s->bands, k)};
+    const struct psti_pli_wave_band *front = b.shape.front;
+    b.own = front->third[0] == 0 && front[-1].third[0] == 0;
+    b.cross = front->doubled[0] != 0 && front[-1].doubled[0] != 0;
     /* Lane 0 sees what is two rows up for two steps, lane 1 one step later than lane 0. */
-    uint8x16_t of_1 = front->begins ? all_but_1 : all;
+    b.not_first = vld1q_u8(front->not_first);
+    uint8x16_t of_1 = front->not_first[0] == 0 ? all_but_1 : vdupq_n_u8(255);
     b.not_first_2[0] = vandq_u8(of_1, b.not_first);
-    b.not_first_2[1] = vandq_u8(of_1, front[1].begins ? all_but_0 : all);
+    b.not_first_2[1] = vandq_u8(of_1, vld1q_u8(front[1].not_first));
     return b;
 }
 
@@ -306,7 +258,7 @@ static void run(struct stream *s, const struct psti_pli_wave_job *job)
 {
     for (uint32_t k = 0; k <= job->head->n_bands; k++) {
         const struct block b = block_at(s, job, k);
-        if (b.whole && (b.own || b.cross))
+        if (b.shape.whole && (b.own || b.cross))
             run_block(s, &b, PAIRS * k, false);
         else
             run_block(s, &b, PAIRS * k, true);
@@ -331,7 +283,7 @@ static void open_stream(struct stream *s, const struct psti_pli_wave_job *job)
     uint8_t low[WAVE_LANES], high[WAVE_LANES];
     const v32 none = row_of(0);
     open_tables(s, &job->tables->bounds);
-    open_bands(s, job);
+    psti_pli_wave_rows_open_bands(job, s->bands);
     for (uint32_t l = 0; l < WAVE_LANES; l++) {
         low[l] = (uint8_t)head->states[l];
         high[l] = (uint8_t)(head->states[l] >> 8);
@@ -342,7 +294,7 @@ static void open_stream(struct stream *s, const struct psti_pli_wave_job *job)
     s->end = m->words_8 + head->n_words;
     s->memory = m;
     s->delay = PAIRS * head->bands_per_plane * sizeof(struct psti_pli_wave_row);
-    s->n_pairs = (uint8_t)((job->unit->width + 1) / 2);
+    s->width = (uint8_t)job->unit->width;
     s->states = (struct states){row_load(low), row_load(high), none, none,      none,
                                 none,          none,           none, m->words_8};
 }
