@@ -16,10 +16,12 @@ struct raw_tables {
      * token 0 is 255, as its points[0], so that a and b are 0. */
     uint8x16x4_t sides[2];
     uint8x16x2_t triangles;
+    uint8x16_t cosines, sines; /* of turns, modulo 4 */
 };
 
 static void open_raw_tables(struct raw_tables *t)
 {
+    static const uint8_t cosines[16] = {1, 0, 255, 0, 1, 0, 255, 0, 1, 0, 255, 0, 1, 0, 255, 0};
     uint8_t bases[16], triangles[32] = {255};
     memcpy(bases, psti_pli_wave_bases_of, sizeof bases);
     bases[0] = 255;
@@ -32,6 +34,8 @@ static void open_raw_tables(struct raw_tables *t)
     t->second_bits = vld1q_u8(psti_pli_wave_second_bits_of);
     t->bases = vld1q_u8(bases);
     t->triangles = vld1q_u8_x2(triangles);
+    t->cosines = vld1q_u8(cosines);
+    t->sines = vextq_u8(t->cosines, t->cosines, 15); /* a turn later */
 }
 
 /* The next `n` bits of 16 lanes, 8 at most of each, from bit `*at` on, which goes on. */
@@ -94,16 +98,13 @@ PSTI_NEON_INLINE struct points add_second(const struct raw_tables *t, uint8x16_t
     return pick_points(vtstq_u8(n, n), far, near);
 }
 
-PSTI_NEON_INLINE uint8x16_t negate(uint8x16_t v, uint8x16_t mask)
+/* Points turned by the lowest two of the first bits: x and y. */
+PSTI_NEON_INLINE struct points turn_points(const struct raw_tables *t, struct points p,
+                                           uint8x16_t first)
 {
-    return vsubq_u8(veorq_u8(v, mask), mask);
-}
-/* Turns points by the lowest two of the first bits: x and y. */
-PSTI_NEON_INLINE struct points turn_points(struct points p, uint8x16_t first)
-{
-    uint8x16_t odd = vtstq_u8(first, vdupq_n_u8(1)), down = vtstq_u8(first, vdupq_n_u8(2));
-    uint8x16_t x = vbslq_u8(odd, p.b, p.a), y = vbslq_u8(odd, p.a, p.b);
-    return (struct points){negate(x, veorq_u8(odd, down)), negate(y, down)};
+    uint8x16_t turns = vandq_u8(first, vdupq_n_u8(15)); /* modulo 4, as the tables are */
+    uint8x16_t c = vqtbl1q_u8(t->cosines, turns), s = vqtbl1q_u8(t->sines, turns);
+    return (struct points){vmlsq_u8(vmulq_u8(p.a, c), p.b, s), vmlaq_u8(vmulq_u8(p.a, s), p.b, c)};
 }
 
 uint64_t psti_pli_wave_neon_residuals(struct psti_pli_wave_job *job, uint64_t n_bits)
@@ -132,7 +133,7 @@ uint64_t psti_pli_wave_neon_residuals(struct psti_pli_wave_job *job, uint64_t n_
         }
 #pragma GCC unroll 2
         for (int i = 0; i < 2; i++) {
-            struct points p = turn_points(points[i], first.v[i]);
+            struct points p = turn_points(&tables, points[i], first.v[i]);
             vst1q_u8(row->residuals[0] + 16 * i, p.a);
             vst1q_u8(row->residuals[1] + 16 * i, p.b);
         }
