@@ -71,8 +71,10 @@ PSTI_NEON_INLINE v32 columns_of(uint32_t t)
 PSTI_NEON_INLINE v32 active_lanes(uint8_t width, const struct psti_pli_wave_shape *shape,
                                   v32 in_front, uint32_t t)
 {
-    v32 x = row_and(columns_of(t), row_of(63));
     v32 rows = pick(in_front, row_load(shape->front->rows), row_load(shape->front[-1].rows));
+    if (width == PSTI_PLI_WAVE_EDGE)
+        return rows;
+    v32 x = row_and(columns_of(t), row_of(63));
     uint8x16_t n = vdupq_n_u8(width);
     return row_and((v32){{vcgtq_u8(n, x.v[0]), vcgtq_u8(n, x.v[1])}}, rows);
 }
