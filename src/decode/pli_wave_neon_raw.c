@@ -3,7 +3,8 @@
  * In: rows of activities of pairs and the bits of the unit; out: residuals, two rows in place of
  * each. Sums of how many bits the lanes have say where each lane's begin; those of 16 lanes are 128
  * at most, so that two look-ups bring each lane the two bytes in which its own lie. Only how many
- * the lanes of a row have together goes from one row to the next. Pure functions, any thread. */
+ * the lanes of a row have together goes from one row to the next. A row takes 110 instructions, 85
+ * more if one of its pairs has a second part. Pure functions, any thread. */
 #include "decode/pli_wave_neon.h"
 
 #if defined(PSTI_NEON)

