@@ -292,9 +292,11 @@ PSTI_LANES void wave_points(const wave_unit &u, lane_u32 first, lane_u32 bases, 
 }
 
 /* Tokens with two parts, those of activities above 15, each lane's own one after another. For them
- * R has been stored in place of x, the number in place of y. `left`: bits of those; `at`: of S. */
+ * R has been stored in place of x, the number in place of y. `left`: bits of those; `at`: of S;
+ * is_tail: these may not be the unit's. */
+template <bool is_tail>
 PSTI_LANES void wave_find_squares(const wave_unit &u, const wave_chunk &chunk, lane_u32 left,
-                                  lane_u32 at, bool is_tail)
+                                  lane_u32 at)
 {
     const shared<uint8_t> tables = u.tables + wave_layout<8>::pairs_at;
     const uint32_t first_masks_at = offsetof(wave_pair_tables, first_masks);
@@ -432,8 +434,10 @@ PSTI_LANES uint32_t wave_find_residuals8(const wave_unit &u)
         if (has_second)
             left = wave_mark_squares(made);
         wave_store_chunk(u, chunk, made);
-        if (has_second)
-            wave_find_squares(u, chunk, left, second_at, (at >> 5) + 4 >= u.raw_end >> 2);
+        if (has_second && wave_is_within(u, at))
+            wave_find_squares<false>(u, chunk, left, second_at);
+        else if (has_second)
+            wave_find_squares<true>(u, chunk, left, second_at);
     }
     return at;
 }

@@ -128,12 +128,18 @@ PSTI_LANES lane_u32 wave_bits(const wave_unit &u, lane_u32 at, lane_bool m)
     return funnel_right(load(u.words, i, m), load(u.words, i + lane_u32(1), m), at & lane_u32(31));
 }
 
+/* Whether 128 bits from a bit on, up to bit `end`, are the unit's and not what follows it. */
+PSTI_LANES bool wave_is_within(const wave_unit &u, uint32_t end)
+{
+    return (end >> 5) + 4 < u.raw_end >> 2;
+}
+
 /* Bits `at`.. of the string, 128 to each lane; `end` is not before any of them begins. */
 PSTI_LANES void wave_string(const wave_unit &u, lane_u32 at, uint32_t end, lane_u32 string[4])
 {
     const lane_u32 first = at >> lane_u32(5);
     lane_u32 words[5];
-    if ((end >> 5) + 4 < u.raw_end >> 2) {
+    if (wave_is_within(u, end)) {
         PSTI_UNROLL
         for (uint32_t k = 0; k < 5; k++)
             words[k] = load(u.words, first + lane_u32(k));
