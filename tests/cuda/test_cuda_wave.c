@@ -299,7 +299,8 @@ static void check_unit(struct fixture *f, const struct pli_wave_recipe *r, const
 
 static struct pli_wave_recipe any_recipe(struct fixture *f, uint32_t bits)
 {
-    static const uint8_t sizes[] = {1, 2, 3, 15, 16, 17, 31, 32, 33, 34, 47, 63, 64, 64, 64, 64};
+    static const uint8_t sizes[] = {1,  2,  3,  15, 16, 17, 31, 32, 33,
+                                    34, 47, 62, 63, 64, 64, 64, 64};
     static const uint8_t predictors[] = {0, 1, 2, 3, 4, 4, 4, 8, 8, 8};
     struct pli_wave_recipe r = {
         .height = below(f, 4) ? sizes[below(f, sizeof sizes)] : 1 + below(f, 64),
@@ -355,8 +356,9 @@ static void test_made_units(void **state)
 }
 
 /* What the decoder takes for granted of the constants of 8 bits: sums of filters fit 16 bits, their
- * coefficients, and L's, 8; activities tell which tokens have S; R of the others has 7 bits at most,
- * and leads to one of so many points; of the tokens that have S the last one has base 0 alone. */
+ * coefficients, and L's, 8; activities tell which tokens have S; R of the others has 7 bits at
+ * most, and leads to one of so many points; of the tokens that have S the last one has base 0
+ * alone. */
 static void test_constants(void **state)
 {
     (void)state;
@@ -374,8 +376,7 @@ static void test_constants(void **state)
             assert_true(high <= INT16_MAX && low >= INT16_MIN);
         }
     for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++)
-        assert_int_equal(psti_pli_wave_activities[token] > 15,
-                         token >= PSTI_PLI_WAVE_FIRST_SQUARE);
+        assert_int_equal(psti_pli_wave_activities[token] > 15, token >= PSTI_PLI_WAVE_FIRST_SQUARE);
     for (uint32_t token = 1; token < PSTI_PLI_WAVE_FIRST_SQUARE; token++) {
         const uint32_t n = psti_pli_wave_first_bits[token];
         assert_in_range(n, 2, 7);
