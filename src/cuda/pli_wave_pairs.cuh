@@ -24,6 +24,7 @@ struct wave_pair_kind {
     uint32_t back_nbytes; /* to plane 1's row; where that is not asked for, to some row */
 };
 
+/* Tokens on their way. */
 struct wave_pairs {
     wave_words words;
     lane_u32 x;           /* states, and 65536 */
@@ -118,7 +119,7 @@ PSTI_LANES void wave_pair_steps(const wave_unit &u, wave_pairs &s, uint32_t phas
             lane_bool active = lane_bool(true), exists = active;
             if (!full) {
                 const lane_bool is_front = lane_id() <= lane_u32(i + k);
-                const lane_u32 column = lane_u32(i + k) - lane_id() & lane_u32(31);
+                const lane_u32 column = (lane_u32(i + k) - lane_id()) & lane_u32(31);
                 active = column < select(is_front, part.front, part.rear);
                 /* Behind the last band rows are those of the first, which have their tokens. */
                 exists = select(is_front, lane_bool(part.has_front), exists);

@@ -75,8 +75,9 @@ PSTI_LANES bool wave_ends_well(const wave_unit &u, const wave_words &s, lane_u32
     return n_taken == u.nbytes - u.words_at && every((states >> lane_u32(bits)) == lane_u32(end));
 }
 
-/* Which lanes a step has, where not all of them: how many columns their rows have in the band that
- * begins and in the one behind it, 0 if there is no such row; and whether there is that band. */
+/* Which lanes a step has, where not all of them: how many columns, or pairs of them, their rows
+ * have in the band that begins and in the one behind it, 0 if there is no such row; and whether
+ * there is that band. */
 struct wave_part {
     bool has_front;
     lane_u32 front, rear;
