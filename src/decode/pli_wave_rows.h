@@ -13,9 +13,9 @@ enum {
     WAVE_LANES = PSTI_PLI_LANES,
     WAVE_BEFORE = 4, /* rows before step 0 */
     WAVE_ROWS = WAVE_BEFORE + PSTI_PLI_WAVE_MAX_STEPS + 6,
-    /* Units that have more are left to plain C. There are no more words than 8 (10, of 16 bits)
-     * bits a token make, nor more raw bits than 7 (14) and a sign each; encoders store such noise
-     * raw. */
+    /* Units that have more are left to plain C. There are no more words than 8 bits for each pair
+     * (10 for each sample, of 16 bits) make, nor more raw bits than 16 for each pair (14 and a sign
+     * for each sample); encoders store such noise raw. */
     WAVE_MAX_WORDS_8 = 8 * 1024,
     WAVE_MAX_WORDS = 10 * 1024,
     WAVE_MAX_RAW_NBYTES = 30 * 1024,
