@@ -28,16 +28,16 @@ struct pair {
     struct words {
         const uint8_t *at, *end; /* end + 1: there were too few */
     } words[WAVE_UNITS];
-    uint8_t (*rows)[2 * WAVE_ROW]; /* the first half of each */
+    uint8_t (*rows)[2 * WAVE_ROW];         /* the first half of each */
+    const uint8_t (*before)[2 * WAVE_ROW]; /* of the plane before: the same, or one of zeros */
 };
 
 /* What the steps of a band have in common; masks are of all lanes or none but for those of rows.
  * [0] is of the band that begins, [1] of the one that ends, if nothing else is said. */
 struct shape {
-    bool whole;          /* all lanes are active */
-    uint64_t firsts[2];  /* E has what is two to the left */
-    uint64_t seconds[2]; /* E has the plane before instead */
-    uint64_t rows[2];    /* have rows */
+    bool whole;         /* all lanes are active */
+    uint64_t firsts[2]; /* E has what is two to the left, not the plane before */
+    uint64_t rows[2];   /* have rows */
     /* Have one above, have two above; in the step after one of the first 30, the last but one, the
      * last. */
     uint64_t up[3], up_up[3];
@@ -45,7 +45,7 @@ struct shape {
 
 struct stream {
     struct pair pairs[WAVE_JOBS];
-    uint32_t delay;       /* rows between a plane and the next */
+    uint32_t delay;       /* rows between a plane and the next, if that matters */
     __m512i contexts;     /* by min(E, 32 + E / 16) */
     __m512i lane_above;   /* lane l is turned to l + 1, */
     __m512i lane_above_2; /* to l + 2 */
@@ -100,12 +100,10 @@ INLINE __m512i join(const struct stream *s, const struct pair *x, const struct s
 {
     if (energy == FIRST)
         return _mm512_add_epi8(x->up_up2, _mm512_and_si512(x->g2, row_load(at.newest)));
-    __m512i z = row_load(x->rows[at.t < s->delay ? 0 : at.t - s->delay]); /* a plane before */
-    if (energy == MIXED) {
-        z = _mm512_maskz_mov_epi8(of_bands(shape->seconds, at.front), z);
+    __m512i z = row_load(x->before[at.t < s->delay ? 0 : at.t - s->delay]);
+    if (energy == MIXED)
         z = _mm512_mask_mov_epi8(z, of_bands(shape->firsts, at.front),
                                  _mm512_and_si512(x->g2, row_load(at.newest)));
-    }
     return _mm512_add_epi8(x->up_up2, z);
 }
 
@@ -392,7 +390,7 @@ typedef void band_loop(struct stream *s, const struct shape *shape, uint32_t t, 
 static band_loop *loop_for(const struct shape *shape, uint32_t n_units)
 {
     bool first = (shape->firsts[0] & shape->firsts[1]) != 0;
-    bool second = (shape->seconds[0] & shape->seconds[1]) != 0;
+    bool second = (shape->firsts[0] | shape->firsts[1]) == 0;
     bool four = n_units == 4;
     if (n_units == 1)
         return shape->whole ? one_whole : one_any;
@@ -430,8 +428,6 @@ static void add_band(struct shape *shape, const struct psti_pli_wave512_job *job
     shape->rows[which] = n_rows >= WAVE_LANES ? UINT64_MAX : WAVE_BOTH((1u << n_rows) - 1);
     if (plane->energy != PSTI_PLI_ENERGY_THIRD)
         shape->firsts[which] = UINT64_MAX;
-    else if (plane->index1 >= 0)
-        shape->seconds[which] = UINT64_MAX;
 }
 
 static uint32_t n_pairs(const struct psti_pli_unit *unit) { return (unit->width + 1) / 2; }
@@ -460,12 +456,23 @@ static struct shape shape_of(const struct psti_pli_wave512_job *job, uint32_t n_
         add_band(&shape, job, 1, k - 1);
     /* Lanes in no band are idle: they may have any E. */
     uint32_t there = k < head->n_bands ? 0 : 1, other = 1 - there;
-    if (k == 0 || there == 1) {
+    if (k == 0 || there == 1)
         shape.firsts[other] = shape.firsts[there];
-        shape.seconds[other] = shape.seconds[there];
-    }
     shape.whole = are_wide(job, n_jobs) && (shape.rows[0] & shape.rows[1]) == UINT64_MAX;
     return shape;
+}
+
+/* Activities of a plane that is not coded. */
+static const uint8_t no_plane[1][2 * WAVE_ROW];
+
+/* Whether there is what E of a third plane has in place of what is two to the left. */
+static bool has_second_plane(const struct psti_pli_wave_head *head)
+{
+    bool has = false;
+    for (uint32_t j = 0; j < head->n_coded; j++)
+        has =
+            has || (head->planes[j].energy == PSTI_PLI_ENERGY_THIRD && head->planes[j].index1 >= 0);
+    return has;
 }
 
 TARGET static void open_pair(struct pair *x, const struct psti_pli_wave512_job *job)
@@ -473,6 +480,7 @@ TARGET static void open_pair(struct pair *x, const struct psti_pli_wave512_job *
     uint8_t hi[WAVE_ROW] = {0}, lo[WAVE_ROW] = {0}, widths[WAVE_ROW];
     memset(x, 0, sizeof *x);
     x->rows = (uint8_t(*)[2 * WAVE_ROW]) job->memory->rows;
+    x->before = has_second_plane(job->heads[0]) ? (const void *)x->rows : no_plane;
     for (uint32_t u = 0; u < job->n_units; u++) {
         const struct psti_pli_wave_head *head = job->heads[u];
         uint8_t *words = job->memory->words[u];
@@ -517,7 +525,7 @@ TARGET static void open_stream(struct stream *s, const struct psti_pli_wave512_j
     s->lane_above = row_load(above);
     s->lane_above_2 = row_load(above_2);
     s->minus_l = row_load(minus_l);
-    s->delay = BAND * job->heads[0]->bands_per_plane;
+    s->delay = has_second_plane(job->heads[0]) ? BAND * job->heads[0]->bands_per_plane : UINT32_MAX;
     open_tables(s, job->tables);
     for (uint32_t j = 0; j < n_jobs; j++)
         open_pair(s->pairs + j, job + j);
