@@ -50,9 +50,9 @@ struct stream {
     __m512i lane_above;   /* lane l is turned to l + 1, */
     __m512i lane_above_2; /* to l + 2 */
     __m512i minus_l;      /* of lane l */
-    /* struct psti_pli_wave_indexed */
-    __m512i quarters[3], begins[5];
-    __m512i activities; /* by token */
+    __m512i quarters[3];  /* where tokens 4, 8 and 12 begin, by context */
+    __m512i begins[5];    /* struct psti_pli_wave_indexed */
+    __m512i activities;   /* by token */
 };
 
 /* -- Contexts -- */
@@ -507,7 +507,7 @@ TARGET static void open_tables(struct stream *s, struct psti_pli_wave_tables *ta
     s->contexts = row_load(indexed->contexts);
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 3; i++)
-        s->quarters[i] = same_16(indexed->quarters[i]);
+        s->quarters[i] = same_16(indexed->begins[0] + 16 * (i + 1));
     for (uint32_t i = 0; i < 5; i++)
         s->begins[i] = row_load(indexed->begins[i]);
     s->activities = same_16(psti_pli_wave_activities);

@@ -60,12 +60,11 @@ struct psti_pli_wave_bounds {
     uint8_t activities[16];
 };
 
-/* 8 bits, for vectors that look up 64 or 128 bytes: E -> context by min(E, 32 + E / 16), of which
- * 32 and 33 are as 34. Then where tokens begin, less 1 (as in the bounds above): 4, 8 and 12 by
- * context; 4 q, which is 255 of token 0, ... 4 q + 4 by context + 16 q. */
+/* 8 bits, for vectors that look up 64 bytes: E -> context by min(E, 32 + E / 16), of which 32 and
+ * 33 are as 34. Then where tokens begin, less 1 (as in the bounds above, 255 of token 0), [i] by
+ * context + 16 q: of 4 q + i; that of the one behind the last is 255. */
 struct psti_pli_wave_indexed {
     _Alignas(64) uint8_t contexts[64], begins[5][64];
-    uint8_t quarters[3][PSTI_PLI_N_CONTEXTS];
 };
 
 /* The tables of a level are made when it asks for them: a part of an image may be one unit. */
