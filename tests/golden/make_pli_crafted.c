@@ -36,6 +36,7 @@ static const struct crafted crafted[] = {
     {"crafted-taps16", 33, 40, 3, 16, 1, {2, 4, 1}, -128, 127, 65535, 120, true},
     {"crafted-constant-first", 35, 64, 4, 8, 1, {0, 2, 8, 3}, 99, -50, 12, 128, false},
     {"crafted-constant-second", 64, 31, 3, 16, 1, {4, 0, 1}, -77, 31, 900, 128, false},
+    {"crafted-constant-middle", 29, 33, 4, 8, 1, {1, 0, 4, 2}, -77, 31, 40, 128, false},
     {"crafted-constant-all", 64, 100, 3, 8, 1, {0, 0, 0}, 0, 0, 0, 0, false},
 };
 
