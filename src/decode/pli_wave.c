@@ -52,26 +52,32 @@ static void fill_slots_8(const uint16_t *freqs, uint32_t slot, struct psti_pli_w
         }
 }
 
-static uint16_t find_pair(uint32_t token, uint32_t first, uint32_t second)
+static struct psti_pli_wave_pair find_pair(uint32_t token, uint32_t first, uint32_t second)
 {
-    struct psti_pli_wave_pair pair = psti_pli_wave_find_pair(
+    return psti_pli_wave_find_pair(
         (struct psti_pli_wave_coded_pair){(uint8_t)token, (uint8_t)first, (uint8_t)second});
-    return (uint16_t)(pair.x | pair.y << 8);
 }
 
 static void fill_values_8(struct psti_pli_wave_values_8 *v)
 {
     for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++) {
         uint32_t g = psti_pli_wave_activities[token], n = psti_pli_wave_first_bits[token];
-        uint32_t n_second = psti_pli_wave_second_bits[token];
+        bool square = token >= PSTI_PLI_WAVE_FIRST_SQUARE;
         v->n_bits[g] = (uint8_t)n;
         v->masks[g] = (uint8_t)((1u << n) - 1);
         for (uint32_t first = 0; first < 1u << n; first++) {
-            v->pairs[g][first] = n_second > 0 ? (uint16_t)first : find_pair(token, first, 0);
-            for (uint32_t i = 0; n_second > 0 && i < 32 && token < PSTI_PLI_WAVE_ANY_PAIR; i++)
-                v->squares[token - PSTI_PLI_WAVE_FIRST_SQUARE][first][i] =
-                    find_pair(token, first, i);
+            struct psti_pli_wave_pair pair = find_pair(token, first, 0);
+            uint16_t both = (uint16_t)(pair.x | pair.y << 8);
+            v->pairs[g][first] = square ? (uint16_t)first : both;
+            if (square && token < PSTI_PLI_WAVE_ANY_PAIR)
+                v->squares[token - PSTI_PLI_WAVE_FIRST_SQUARE][first] = both;
         }
+    }
+    for (uint32_t i = 0; i < 4 * 32; i++) {
+        struct psti_pli_wave_pair from = find_pair(PSTI_PLI_WAVE_FIRST_SQUARE, i / 32, 0);
+        struct psti_pli_wave_pair to = find_pair(PSTI_PLI_WAVE_FIRST_SQUARE, i / 32, i % 32);
+        v->sides[i / 32][i % 32] =
+            (uint16_t)((uint8_t)(to.x - from.x) | (uint8_t)(to.y - from.y) << 8);
     }
 }
 

@@ -505,6 +505,12 @@ static inline uint32_t square_lanes(uint32_t four)
     return ((large >> 7) * 0x01020408u) >> 24;
 }
 
+/* Byte by byte. */
+static inline uint16_t add_pairs(uint32_t a, uint32_t b)
+{
+    return (uint16_t)(((a + b) & 0xff) | ((a & 0xff00) + (b & 0xff00)));
+}
+
 /* Reads the second parts of a step from bit `at` on; returns where they end. */
 static uint64_t find_squares(const struct psti_pli_wave_values_8 *v, const struct bit_source *b,
                              uint64_t at, const uint8_t *g, uint32_t lanes, uint16_t *pairs)
@@ -517,7 +523,8 @@ static uint64_t find_squares(const struct psti_pli_wave_values_8 *v, const struc
         if (token == PSTI_PLI_WAVE_ANY_PAIR)
             pairs[l] = (uint16_t)(first | second << 8);
         else
-            pairs[l] = v->squares[token - PSTI_PLI_WAVE_FIRST_SQUARE][first][second];
+            pairs[l] = add_pairs(v->squares[token - PSTI_PLI_WAVE_FIRST_SQUARE][first],
+                                 v->sides[first & 3][second]);
     }
     return at;
 }

@@ -37,8 +37,9 @@ struct psti_pli_wave_slots_8 {
 };
 
 /* 8 bits, for lanes decoded one by one, by activity: how many bits R has, 1 less than 2 to that
- * power, and the pair of residuals by R, x below y, or R itself where S is wanted, too. Squares, by
- * token, R and S, are the pairs of these but PSTI_PLI_WAVE_ANY_PAIR. */
+ * power, and the pair of residuals by R, x below y, or R itself where S is wanted, too. Of these
+ * but PSTI_PLI_WAVE_ANY_PAIR a pair is the sum of two, byte by byte: of squares, by token and R,
+ * and of sides, by R's turn and S. */
 enum {
     PSTI_PLI_WAVE_N_ACTIVITIES = PSTI_PLI_WAVE_ANY_ACTIVITY + 1,
     PSTI_PLI_WAVE_N_SQUARES = PSTI_PLI_WAVE_ANY_PAIR - PSTI_PLI_WAVE_FIRST_SQUARE
@@ -46,7 +47,7 @@ enum {
 struct psti_pli_wave_values_8 {
     uint8_t n_bits[PSTI_PLI_WAVE_N_ACTIVITIES], masks[PSTI_PLI_WAVE_N_ACTIVITIES];
     uint16_t pairs[PSTI_PLI_WAVE_N_ACTIVITIES][256];
-    uint16_t squares[PSTI_PLI_WAVE_N_SQUARES][128][32];
+    uint16_t squares[PSTI_PLI_WAVE_N_SQUARES][128], sides[4][32];
 };
 
 /* 8 bits, for vectors: running sums less 1 of tokens 1..15 in the order in which a search that
