@@ -138,19 +138,13 @@ PSTI_LANES void wave_pair_steps(const wave_unit &u, wave_pairs &s, uint32_t phas
 
 PSTI_LANES void wave_pair_phase(const wave_unit &u, wave_pairs &s, uint32_t phase)
 {
-    const uint32_t n_bands = u.n_coded * u.bands, rows = u.height;
-    const uint32_t band = phase & (u.bands - 1), rear_band = (phase - 1) & (u.bands - 1);
-    const bool has_front = phase < n_bands, is_top = band == 0;
-    /* A band of a plane's that it needs has at least one row. */
-    const uint32_t n_front = has_front ? rows - 32 * band : 0;
-    const uint32_t n_rear = phase > 0 ? rows - 32 * rear_band : 0;
-    const lane_u32 none = lane_u32(0), width = lane_u32((u.width + 1) / 2);
-    const wave_part part = {has_front, select(lane_id() < lane_u32(n_front), width, none),
-                            select(lane_id() < lane_u32(n_rear), width, none)};
+    const wave_part part = wave_part_of(u, phase, (u.width + 1) / 2);
     const uint32_t coded = phase / u.bands;
+    const bool is_top = (phase & (u.bands - 1)) == 0;
+    const lane_u32 none = lane_u32(0);
     wave_pair_kind kind = {0, 0};
     bool crossed = phase > 0 && wave_looks_across(u, (phase - 1) / u.bands);
-    if (has_front) {
+    if (part.has_front) {
         kind = wave_pair_kind_of(u, coded);
         crossed = crossed || wave_looks_across(u, coded);
     }
@@ -164,7 +158,7 @@ PSTI_LANES void wave_pair_phase(const wave_unit &u, wave_pairs &s, uint32_t phas
         s.far = select(lane_id() < lane_u32(2), none, s.far);
     }
     s.far_at_end = select(lane_id() == lane_u32(1), far, s.far) << lane_u32(16);
-    if (u.width < WAVE_EDGE - 1 || n_front < 32 || n_rear < 32)
+    if (u.width < WAVE_EDGE - 1 || !part.all_rows)
         wave_pair_steps<false, true>(u, s, phase, part, kind, is_top);
     else if (crossed)
         wave_pair_steps<true, true>(u, s, phase, part, kind, is_top);

@@ -163,24 +163,17 @@ PSTI_LANES void wave_token_steps(const wave_unit &u, wave_tokens &s, uint32_t ph
 
 PSTI_LANES void wave_token_phase(const wave_unit &u, wave_tokens &s, uint32_t phase)
 {
-    const uint32_t n_bands = u.n_coded * u.bands, rows = u.height;
-    const uint32_t band = phase & (u.bands - 1), coded = phase / u.bands;
-    const bool has_front = phase < n_bands, is_top = band == 0;
-    const uint32_t rear_band = (phase - 1) & (u.bands - 1);
-    /* A band of a plane's that it needs has at least one row. */
-    const uint32_t n_front = has_front ? rows - 32 * band : 0;
-    const uint32_t n_rear = phase > 0 ? rows - 32 * rear_band : 0;
-    const lane_u32 none = lane_u32(0), width = lane_u32(u.width);
-    const wave_part part = {has_front, select(lane_id() < lane_u32(n_front), width, none),
-                            select(lane_id() < lane_u32(n_rear), width, none)};
+    const wave_part part = wave_part_of(u, phase, u.width);
+    const uint32_t coded = phase / u.bands;
+    const bool is_top = (phase & (u.bands - 1)) == 0;
     wave_kind kind = {0, 0, 0, 0, 0};
-    if (has_front) {
+    if (part.has_front) {
         kind = wave_kind_of(u, coded);
         wave_kind first = kind;
         first.above = is_top ? 0 : kind.above; /* nothing is above a plane's first row */
         wave_enter(s, first, lane_id() == lane_u32(0));
     }
-    bool full = u.width == WAVE_EDGE && n_front >= 32 && n_rear >= 32;
+    bool full = u.width == WAVE_EDGE && part.all_rows;
     bool crossed = coded > 0 && u.transform != 0;
     if (!full)
         wave_token_steps<false, true>(u, s, phase, part, kind, is_top);

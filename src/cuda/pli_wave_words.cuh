@@ -77,11 +77,24 @@ PSTI_LANES bool wave_ends_well(const wave_unit &u, const wave_words &s, lane_u32
 
 /* Which lanes a step has, where not all of them: how many columns, or pairs of them, their rows
  * have in the band that begins and in the one behind it, 0 if there is no such row; and whether
- * there is that band. */
+ * there is that band, and whether all lanes have rows in both. */
 struct wave_part {
-    bool has_front;
+    bool has_front, all_rows;
     lane_u32 front, rear;
 };
+/* Of the steps that begin with band `phase`. */
+PSTI_LANES wave_part wave_part_of(const wave_unit &u, uint32_t phase, uint32_t n_columns)
+{
+    const uint32_t band = phase & (u.bands - 1), rear_band = (phase - 1) & (u.bands - 1);
+    const bool has_front = phase < u.n_coded * u.bands;
+    /* A band of a plane's that it needs has at least one row. */
+    const uint32_t n_front = has_front ? u.height - 32 * band : 0;
+    const uint32_t n_rear = phase > 0 ? u.height - 32 * rear_band : 0;
+    const lane_u32 none = lane_u32(0), columns = lane_u32(n_columns);
+    return {has_front, n_front >= 32 && n_rear >= 32,
+            select(lane_id() < lane_u32(n_front), columns, none),
+            select(lane_id() < lane_u32(n_rear), columns, none)};
+}
 
 /* Raw bits
  * ------------------------------------------------------------------------------------- */

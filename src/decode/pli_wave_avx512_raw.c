@@ -285,8 +285,7 @@ TARGET __attribute__((noinline)) static struct constants make_constants(void)
         .second = make_part(psti_pli_wave_second_bits_of, 4),
         .one = _mm512_set1_epi8(1),
         .two = _mm512_set1_epi8(2),
-        .least_square =
-            _mm512_set1_epi8((char)psti_pli_wave_activities[PSTI_PLI_WAVE_FIRST_SQUARE]),
+        .least_square = _mm512_set1_epi8(PSTI_PLI_WAVE_SQUARE_ACTIVITY),
         .any = _mm512_set1_epi8(PSTI_PLI_WAVE_ANY_ACTIVITY),
         .seven = _mm512_set1_epi8(7),
         .seven_64 = _mm512_set1_epi64(7),

@@ -500,8 +500,7 @@ static inline uint32_t find_four(const struct psti_pli_wave_values_8 *v, uint64_
 /* Lanes of four whose tokens have a second part, a bit each. */
 static inline uint32_t square_lanes(uint32_t four)
 {
-    enum { LEAST = 21 }; /* activity of PSTI_PLI_WAVE_FIRST_SQUARE */
-    uint32_t large = (four + (0x80 - LEAST) * 0x01010101u) & 0x80808080u;
+    uint32_t large = (four + (0x80 - PSTI_PLI_WAVE_SQUARE_ACTIVITY) * 0x01010101u) & 0x80808080u;
     return ((large >> 7) * 0x01020408u) >> 24;
 }
 

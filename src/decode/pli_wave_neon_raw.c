@@ -111,7 +111,6 @@ PSTI_NEON_INLINE struct points turn_points(const struct raw_tables *t, struct po
 uint64_t psti_pli_wave_neon_residuals(struct psti_pli_wave_job *job, uint64_t n_bits)
 {
     const uint8_t *bits = job->memory->bits;
-    const uint8_t least = psti_pli_wave_activities[PSTI_PLI_WAVE_FIRST_SQUARE];
     struct psti_pli_wave_row *row = job->memory->tokens + WAVE_BEFORE;
     const struct psti_pli_wave_row *end = row + job->head->n_token_steps;
     struct raw_tables tables;
@@ -127,7 +126,8 @@ uint64_t psti_pli_wave_neon_residuals(struct psti_pli_wave_job *job, uint64_t n_
             first.v[i] = take_bits(vqtbl1q_u8(tables.first_bits, which), bits, &at);
             points[i] = find_near(&tables, which, first.v[i]);
         }
-        if (vmaxvq_u8(vmaxq_u8(activities.v[0], activities.v[1])) >= least) {
+        if (vmaxvq_u8(vmaxq_u8(activities.v[0], activities.v[1])) >=
+            PSTI_PLI_WAVE_SQUARE_ACTIVITY) {
 #pragma GCC unroll 2
             for (int i = 0; i < 2; i++)
                 points[i] = add_second(&tables, activities.v[i], &first.v[i], points[i], bits, &at);

@@ -84,6 +84,8 @@ extern const uint8_t psti_pli_wave_points_a[128], psti_pli_wave_points_b[128];
 enum {
     PSTI_PLI_WAVE_FIRST_SQUARE = 11, /* the first token of those that have S */
     PSTI_PLI_WAVE_ANY_PAIR = 15,     /* the token that holds any pair */
+    /* What these two add to their neighbours' E. */
+    PSTI_PLI_WAVE_SQUARE_ACTIVITY = 21,
     PSTI_PLI_WAVE_ANY_ACTIVITY = 46
 };
 
@@ -125,18 +127,13 @@ enum psti_pli_energy { PSTI_PLI_ENERGY_FIRST, PSTI_PLI_ENERGY_SECOND, PSTI_PLI_E
 /* E of section 5.6 from the neighbours' activities, 0 outside the unit. The one place where the
  * formulas stand. 8 bits: sums of bytes, which saturate, so that 16 lanes fit into a vector. `z`:
  * gLL or, PSTI_PLI_ENERGY_THIRD, g1. */
-static inline uint8_t psti_pli_wave_add(uint8_t a, uint8_t b)
-{
-    uint8_t room = (uint8_t)~a;
-    return (uint8_t)(a + (b < room ? b : room));
-}
 static inline uint8_t psti_pli_wave_pair_energy(uint8_t gl, uint8_t gu, uint8_t gul, uint8_t guu,
                                                 uint8_t guur, uint8_t z)
 {
     /* Activities are at most 46. */
     uint8_t side = (uint8_t)(gl + gu), far = (uint8_t)((uint8_t)(gul + guur + 1) >> 1);
-    uint8_t rest = (uint8_t)(guu + far + z);
-    return psti_pli_wave_add((uint8_t)(2 * side), rest);
+    uint8_t rest = (uint8_t)(guu + far + z), twice = (uint8_t)(2 * side), room = (uint8_t)~twice;
+    return (uint8_t)(twice + (rest < room ? rest : room));
 }
 static inline uint8_t psti_pli_wave_energy(enum psti_pli_energy kind, uint8_t gl, uint8_t gu,
                                            uint8_t gul, uint8_t gur, uint8_t guu, uint8_t gll,

@@ -479,6 +479,7 @@ static void test_pairs(void **state)
         assert_true(token == 0 || activities[token] > activities[token - 1]);
     }
     assert_int_equal(activities[PSTI_PLI_WAVE_ANY_PAIR], PSTI_PLI_WAVE_ANY_ACTIVITY);
+    assert_int_equal(activities[PSTI_PLI_WAVE_FIRST_SQUARE], PSTI_PLI_WAVE_SQUARE_ACTIVITY);
 }
 
 int main(void)
