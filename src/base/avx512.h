@@ -21,12 +21,12 @@
 /* PSTI_CPU_AVX512_VBMI */
 #define PSTI_VBMI_TARGET                                                                           \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,"    \
-                          "gfni,avx2,bmi,bmi2,f16c,popcnt")))
+                          "gfni,avx2,bmi,bmi2,f16c,popcnt,prfchw")))
 /* PSTI_CPU_AVX512_ICL */
 #define PSTI_ICL_TARGET                                                                            \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,"    \
                           "avx512vnni,avx512bitalg,avx512vpopcntdq,gfni,avx2,bmi,bmi2,f16c,"       \
-                          "popcnt")))
+                          "popcnt,prfchw")))
 #endif
 #define PSTI_AVX512_INLINE static inline __attribute__((always_inline)) PSTI_AVX512_TARGET
 #define PSTI_VBMI_INLINE static inline __attribute__((always_inline)) PSTI_VBMI_TARGET

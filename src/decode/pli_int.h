@@ -15,7 +15,8 @@ struct psti_pli_unit {
     uint8_t channels, bits, transform, max_error;
     const uint8_t *bytes; /* behind the mode byte */
     size_t nbytes;
-    uint32_t cpu; /* PSTI_CPU_* that may be used */
+    size_t behind; /* bytes that may be read behind them */
+    uint32_t cpu;  /* PSTI_CPU_* that may be used */
     /* Where row 0 of plane 0 will be written, for psti_pli_ahead(). */
     const void *pixels;
     int64_t row_nbytes, plane_nbytes;
@@ -40,7 +41,7 @@ static inline __attribute__((always_inline)) void psti_pli_ask(struct psti_pli_a
                                                                uint32_t nbytes)
 {
     for (uint32_t i = 63; i < nbytes; i += 64)
-        __builtin_prefetch((const void *)(ahead->at + i));
+        __builtin_prefetch((const void *)(ahead->at + i), 1);
     ahead->at += ahead->step;
 }
 

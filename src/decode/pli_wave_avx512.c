@@ -108,13 +108,17 @@ static void decode_together(const struct psti_pli_unit *units,
 {
     struct psti_pli_wave512_job jobs[WAVE_JOBS];
     uint32_t n_jobs = (n_units + 1) / WAVE_UNITS;
+    size_t nbytes = 0;
+    for (uint32_t u = 0; u < n_units; u++)
+        nbytes += units[u].nbytes;
     for (uint32_t j = 0; j < n_jobs; j++) {
         uint32_t u = WAVE_UNITS * j, second = u + 1 < n_units ? u + 1 : u;
         jobs[j] = (struct psti_pli_wave512_job){.n_units = second - u + 1,
                                                 .units = {units + u, units + second},
                                                 .heads = {heads + u, heads + second},
                                                 .tables = tables,
-                                                .memory = memory + j};
+                                                .memory = memory + j,
+                                                .next = (uintptr_t)units[u].bytes + nbytes};
     }
     psti_pli_wave512_tokens(jobs, n_jobs);
     for (uint32_t j = 0; j < n_jobs; j++) {

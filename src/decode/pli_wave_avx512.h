@@ -58,6 +58,7 @@ struct psti_pli_wave512_job {
     const struct psti_pli_wave_head *heads[WAVE_UNITS];
     struct psti_pli_wave_tables *tables;
     struct psti_pli_wave512_memory *memory;
+    uintptr_t next; /* where the file's bytes go on, about, that the next such job is to read */
     uint8_t low[WAVE_UNITS][WAVE_LANES]; /* low halves of the states at the end */
     bool ends[WAVE_UNITS];               /* all words were used and the states are at their end */
 };

@@ -40,6 +40,7 @@ struct entry_places {
 };
 
 struct rebuild {
+    const struct psti_pli_wave512_job *job;
     struct psti_pli_wave512_memory *memory;
     struct samples samples;
     uint32_t last[WAVE_UNITS]; /* column */
@@ -244,6 +245,27 @@ INLINE __m512i filtered(const struct lane_filters *f, const struct near *n, stru
     return _mm512_mask_mov_epi8(p, f->med, med(n));
 }
 
+/* -- Memory -- */
+
+enum { ASKING_STEPS = 2 * WAVE_UNITS * PSTI_PLI_WAVE_EDGE };
+
+/* Asks for memory in passing, which whoever is next to use it would wait for, line by line: bytes
+ * of the units behind these and, in the last steps, rows that the units' pixels will be written
+ * to. Called for every other step. */
+INLINE void ask(const struct psti_pli_wave512_job *job, uint32_t t)
+{
+    uint32_t n_steps = job->heads[0]->n_steps;
+    uint32_t before = n_steps > ASKING_STEPS ? n_steps - ASKING_STEPS : 0, row = (t - before) / 2;
+    const struct psti_pli_unit *unit = job->units[row / PSTI_PLI_WAVE_EDGE & 1];
+    __builtin_prefetch((const void *)(job->next + 32 * (uintptr_t)t));
+    if (t < before)
+        return;
+    for (uint32_t p = 0; p < unit->channels; p++) {
+        struct psti_pli_ahead ahead = psti_pli_ahead(unit, p, row % PSTI_PLI_WAVE_EDGE);
+        psti_pli_ask(&ahead, PSTI_PLI_WAVE_EDGE);
+    }
+}
+
 /* -- Bands -- */
 
 /* What a band's loop is made for. */
@@ -283,6 +305,7 @@ INLINE void run_band(struct rebuild *r, uint32_t t, uint32_t end, struct kind ki
     if (kind.taps && !kind.mixed)
         taps = find_taps(r, 0, false);
     for (; t < end; t += 2) {
+        ask(r->job, t);
         if (kind.filters)
             f = find_lane_filters(r, t);
         if (kind.taps && kind.mixed)
@@ -490,6 +513,7 @@ TARGET void psti_pli_wave512_rebuild(struct psti_pli_wave512_job *job)
 {
     struct rebuild r;
     memset(&r, 0, sizeof r);
+    r.job = job;
     r.memory = job->memory;
     for (uint32_t u = 0; u < WAVE_UNITS; u++)
         r.last[u] = job->units[u]->width - 1u;

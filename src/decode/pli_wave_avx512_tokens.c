@@ -475,6 +475,21 @@ static bool has_second_plane(const struct psti_pli_wave_head *head)
     return has;
 }
 
+/* The unit's words, of which some are read behind the last; only the last units of a file need a
+ * copy for that. */
+static struct words open_words(const struct psti_pli_wave512_job *job, uint32_t u)
+{
+    const struct psti_pli_wave_head *head = job->heads[u];
+    uint8_t *copy = job->memory->words[u];
+    /* More than all tokens can take are as bad as one. */
+    size_t n_words = head->n_words < WAVE_MAX_WORDS ? head->n_words : WAVE_MAX_WORDS;
+    if (job->units[u]->behind >= WAVE_BEHIND)
+        return (struct words){head->words, head->words + n_words};
+    memcpy(copy, head->words, n_words);
+    memset(copy + n_words, 0, WAVE_BEHIND);
+    return (struct words){copy, copy + n_words};
+}
+
 TARGET static void open_pair(struct pair *x, const struct psti_pli_wave512_job *job)
 {
     uint8_t hi[WAVE_ROW] = {0}, lo[WAVE_ROW] = {0}, widths[WAVE_ROW];
@@ -483,12 +498,7 @@ TARGET static void open_pair(struct pair *x, const struct psti_pli_wave512_job *
     x->before = has_second_plane(job->heads[0]) ? (const void *)x->rows : no_plane;
     for (uint32_t u = 0; u < job->n_units; u++) {
         const struct psti_pli_wave_head *head = job->heads[u];
-        uint8_t *words = job->memory->words[u];
-        /* More than all tokens can take are as bad as one. */
-        size_t n_words = head->n_words < WAVE_MAX_WORDS ? head->n_words : WAVE_MAX_WORDS;
-        memcpy(words, head->words, n_words);
-        memset(words + n_words, 0, WAVE_BEHIND);
-        x->words[u] = (struct words){words, words + n_words};
+        x->words[u] = open_words(job, u);
         for (uint32_t l = 0; l < WAVE_LANES; l++) {
             hi[WAVE_LANES * u + l] = (uint8_t)(head->states[l] >> 8);
             lo[WAVE_LANES * u + l] = (uint8_t)head->states[l];
