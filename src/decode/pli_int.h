@@ -44,6 +44,15 @@ static inline __attribute__((always_inline)) void psti_pli_ask(struct psti_pli_a
         __builtin_prefetch((const void *)(ahead->at + i), 1);
     ahead->at += ahead->step;
 }
+/* Asks for row y of all planes of a unit that is 64 wide. */
+static inline __attribute__((always_inline)) void psti_pli_ask_row(const struct psti_pli_unit *unit,
+                                                                   uint32_t y)
+{
+    for (uint32_t p = 0; p < unit->channels; p++) {
+        struct psti_pli_ahead ahead = psti_pli_ahead(unit, p, y);
+        psti_pli_ask(&ahead, 64);
+    }
+}
 
 /* pst_pli_decode with the CPU level given (PSTI_CPU_*): tests hold every level to plain C. */
 enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbytes,

@@ -258,12 +258,8 @@ INLINE void ask(const struct psti_pli_wave512_job *job, uint32_t t)
     uint32_t before = n_steps > ASKING_STEPS ? n_steps - ASKING_STEPS : 0, row = (t - before) / 2;
     const struct psti_pli_unit *unit = job->units[row / PSTI_PLI_WAVE_EDGE & 1];
     __builtin_prefetch((const void *)(job->next + 32 * (uintptr_t)t));
-    if (t < before)
-        return;
-    for (uint32_t p = 0; p < unit->channels; p++) {
-        struct psti_pli_ahead ahead = psti_pli_ahead(unit, p, row % PSTI_PLI_WAVE_EDGE);
-        psti_pli_ask(&ahead, PSTI_PLI_WAVE_EDGE);
-    }
+    if (t >= before)
+        psti_pli_ask_row(unit, row % PSTI_PLI_WAVE_EDGE);
 }
 
 /* -- Bands -- */
