@@ -32,7 +32,7 @@ INLINE void interleave(const __m512i *in, __m512i *out)
 INLINE void line_store(uint8_t *line, __m128i v) { _mm_storeu_si128((__m128i *)(void *)line, v); }
 
 /* 16 steps: interleaving rows i and i + 8 four times turns each quarter's 16 x 16 bytes around. */
-INLINE void turn_16(const uint8_t (*rows)[WAVE_ROW], uint8_t *lines_0, uint8_t *lines_1)
+INLINE void turn_16(const uint8_t (*rows)[WAVE_ROW], uint8_t *lines, size_t line_nbytes)
 {
     __m512i a[16], b[16];
 #pragma GCC unroll 16
@@ -43,19 +43,27 @@ INLINE void turn_16(const uint8_t (*rows)[WAVE_ROW], uint8_t *lines_0, uint8_t *
     interleave(a, b);
     interleave(b, a);
 #pragma GCC unroll 16
-    for (int i = 0; i < 16; i++) {
-        size_t low = (size_t)i * WAVE_LINE, high = low + 16 * (size_t)WAVE_LINE;
-        line_store(lines_0 + low, _mm512_castsi512_si128(a[i]));
-        line_store(lines_0 + high, _mm512_extracti32x4_epi32(a[i], 1));
-        line_store(lines_1 + low, _mm512_extracti32x4_epi32(a[i], 2));
-        line_store(lines_1 + high, _mm512_extracti32x4_epi32(a[i], 3));
+    for (size_t i = 0; i < 16; i++) {
+        uint8_t *line = lines + i * line_nbytes;
+        line_store(line, _mm512_castsi512_si128(a[i]));
+        line_store(line + 16 * line_nbytes, _mm512_extracti32x4_epi32(a[i], 1));
+        line_store(line + 32 * line_nbytes, _mm512_extracti32x4_epi32(a[i], 2));
+        line_store(line + 48 * line_nbytes, _mm512_extracti32x4_epi32(a[i], 3));
     }
 }
 
-TARGET static void make_lines(struct psti_pli_wave512_memory *m, uint32_t n_steps)
+/* Bytes from one lane's line to the next's: no more of the cache's lines than all planes need, and
+ * an odd number, so that they are in different sets. */
+static uint32_t line_nbytes(const struct psti_pli_wave_head *head)
+{
+    uint32_t n_steps = head->n_steps + 64 * head->bands_per_plane * head->n_constant;
+    return 64 * ((n_steps + 63) / 64 | 1);
+}
+
+TARGET static void make_lines(struct psti_pli_wave512_memory *m, uint32_t n_steps, size_t nbytes)
 {
     for (uint32_t t = 0; t < n_steps; t += 16)
-        turn_16((const uint8_t(*)[WAVE_ROW])m->samples + t, m->lines[0] + t, m->lines[1] + t);
+        turn_16((const uint8_t(*)[WAVE_ROW])m->samples + t, m->lines + t, nbytes);
 }
 
 /* -- Units -- */
@@ -82,19 +90,21 @@ static void finish(struct psti_pli_wave512_job *job, struct psti_pli_planes *pla
 {
     struct psti_pli_wave512_memory *m = job->memory;
     bool lacks[WAVE_UNITS] = {false, false};
+    size_t nbytes = line_nbytes(job->heads[0]);
     psti_pli_wave512_raw_bits(job, lacks);
     psti_pli_wave512_rebuild(job);
-    make_lines(m, job->heads[0]->n_steps);
+    make_lines(m, job->heads[0]->n_steps, nbytes);
     for (uint32_t u = 0; u < job->n_units; u++) {
+        uint8_t *lines = m->lines + u * WAVE_LANES * nbytes;
         statuses[u] = status_of(job, u, lacks[u], failed ? NULL : err);
         failed = failed || statuses[u] != PST_OK;
         if (job->heads[u]->n_constant > 0)
-            psti_pli_wave_place_planes(job->heads[u], m->lines[u], WAVE_LINE + 2);
+            psti_pli_wave_place_planes(job->heads[u], lines, nbytes + 2);
         planes[u] = (struct psti_pli_planes){
-            .base = m->lines[u],
+            .base = lines,
             .plane_step = 64 * (size_t)job->heads[u]->bands_per_plane,
             .band_step = 64,
-            .row_step = WAVE_LINE + 2,
+            .row_step = nbytes + 2,
         };
     }
 }

@@ -29,8 +29,9 @@ enum {
     /* A token of two samples takes one word at most, and two bytes of bits. */
     WAVE_MAX_WORDS = 2 * PSTI_PLI_WAVE_EDGE * PSTI_PLI_WAVE_EDGE + 1,
     WAVE_MAX_RAW_NBYTES = 4 * PSTI_PLI_WAVE_EDGE * PSTI_PLI_WAVE_EDGE,
-    WAVE_BEHIND = 128, /* may be read behind words and bits */
-    WAVE_LINE = 640    /* bytes of one lane's samples of all bands, for those who read 96 at once */
+    WAVE_BEHIND = 128,            /* may be read behind words and bits */
+    WAVE_LINE = WAVE_SAMPLE_ROWS, /* bytes of one lane's samples of all bands, at most */
+    WAVE_LINES_BEHIND = 96        /* may be read behind where a row of 64 begins */
 };
 
 struct psti_pli_wave512_memory {
@@ -40,7 +41,7 @@ struct psti_pli_wave512_memory {
     union { /* one after another */
         uint8_t words[WAVE_UNITS][WAVE_MAX_WORDS + WAVE_BEHIND];
         uint8_t bits[WAVE_UNITS][WAVE_MAX_RAW_NBYTES + PSTI_PLI_WAVE_STATE_NBYTES_8 + WAVE_BEHIND];
-        uint8_t lines[WAVE_UNITS][WAVE_LANES * WAVE_LINE];
+        uint8_t lines[WAVE_UNITS * WAVE_LANES * WAVE_LINE + WAVE_LINES_BEHIND];
     };
 };
 _Static_assert(WAVE_JOBS * sizeof(struct psti_pli_wave512_memory) <= PSTI_PLI_WORK_NBYTES,
