@@ -78,7 +78,7 @@ TARGET static void green_rgb8_rows(const uint8_t *g, const uint8_t *r, const uin
                                    size_t row_step, uint32_t height, uint8_t *out,
                                    int64_t row_nbytes)
 {
-    enum { AHEAD = 8 }; /* rows, whose lines are asked for: stores wait for one after the other */
+    enum { AHEAD = 4 }; /* rows, whose lines are asked for: stores wait for one after the other */
     struct psti_pli_ahead ahead = {(uintptr_t)out + (uintptr_t)(AHEAD * row_nbytes),
                                    (uintptr_t)row_nbytes};
     for (uint32_t y = 0; y < height; y++, out += row_nbytes) {

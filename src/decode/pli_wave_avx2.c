@@ -12,7 +12,7 @@
 #if defined(__x86_64__)
 #include "base/bits.h"
 
-#define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt,prfchw")))
+#define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define INLINE PSTI_WAVE_INLINE
 
 /* -- Raw bits of 8 bits -- */
@@ -151,7 +151,8 @@ INLINE void ask(const struct psti_pli_unit *unit, uint32_t chunk)
     for (uint32_t i = CHUNK * chunk; i < CHUNK * (chunk + 1); i++)
         __builtin_prefetch((const void *)(next + 64 * (uintptr_t)i));
     for (uint32_t y = ROWS * chunk; y < ROWS * (chunk + 1); y++)
-        psti_pli_ask_row(unit, y);
+        for (uint32_t p = 0; p < unit->channels; p++)
+            psti_pli_ask_early(unit, p, y);
 }
 
 /* Activities become residuals. */

@@ -247,19 +247,19 @@ INLINE __m512i filtered(const struct lane_filters *f, const struct near *n, stru
 
 /* -- Memory -- */
 
-enum { ASKING_STEPS = 2 * WAVE_UNITS * PSTI_PLI_WAVE_EDGE };
-
-/* Asks for memory in passing, which whoever is next to use it would wait for, line by line: bytes
- * of the units behind these and, in the last steps, rows that the units' pixels will be written
- * to. Called for every other step. */
+/* Asks for memory in passing, which whoever is next to use it would wait for, line by line: where
+ * the units' pixels will be written, a line in each step, and bytes of the units behind these. The
+ * pixels are much for a first cache: that of row by row when they are made. Called for every other
+ * step. */
 INLINE void ask(const struct psti_pli_wave512_job *job, uint32_t t)
 {
-    uint32_t n_steps = job->heads[0]->n_steps;
-    uint32_t before = n_steps > ASKING_STEPS ? n_steps - ASKING_STEPS : 0, row = (t - before) / 2;
-    const struct psti_pli_unit *unit = job->units[row / PSTI_PLI_WAVE_EDGE & 1];
+    uint32_t n_channels = job->units[0]->channels;
     __builtin_prefetch((const void *)(job->next + 32 * (uintptr_t)t));
-    if (t >= before)
-        psti_pli_ask_row(unit, row % PSTI_PLI_WAVE_EDGE);
+    for (uint32_t i = t; i < t + 2 && i < WAVE_UNITS * PSTI_PLI_WAVE_EDGE * n_channels; i++) {
+        uint32_t row = i / n_channels;
+        psti_pli_ask_early(job->units[row / PSTI_PLI_WAVE_EDGE], i % n_channels,
+                           row % PSTI_PLI_WAVE_EDGE);
+    }
 }
 
 /* -- Bands -- */
