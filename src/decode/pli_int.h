@@ -44,12 +44,6 @@ static inline __attribute__((always_inline)) void psti_pli_ask(struct psti_pli_a
         __builtin_prefetch((const void *)(ahead->at + i), 1);
     ahead->at += ahead->step;
 }
-/* Asks for row y of plane p of a unit that is 64 wide, to lie in the second cache for now. */
-static inline __attribute__((always_inline)) void psti_pli_ask_early(
-    const struct psti_pli_unit *unit, uint32_t p, uint32_t y)
-{
-    __builtin_prefetch((const void *)(psti_pli_ahead(unit, p, y).at + 63), 0, 2);
-}
 
 /* pst_pli_decode with the CPU level given (PSTI_CPU_*): tests hold every level to plain C. */
 enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbytes,

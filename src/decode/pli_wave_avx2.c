@@ -139,40 +139,26 @@ INLINE uint64_t find_chunk(const struct raw_tables *tables, struct psti_pli_wave
     return at;
 }
 
-enum { CHUNK = 16 }; /* rows */
-
-/* Asks for memory in passing, a share for each chunk, which whoever is next to use it would wait
- * for, line by line: about what is read of the file for the next two units, and rows that the
- * unit's pixels will be written to. */
-INLINE void ask(const struct psti_pli_unit *unit, uint32_t chunk)
-{
-    enum { ROWS = 5 }; /* 64 by the last chunk of three planes */
-    uintptr_t next = (uintptr_t)unit->bytes + 2 * unit->nbytes;
-    for (uint32_t i = CHUNK * chunk; i < CHUNK * (chunk + 1); i++)
-        __builtin_prefetch((const void *)(next + 64 * (uintptr_t)i));
-    for (uint32_t y = ROWS * chunk; y < ROWS * (chunk + 1); y++)
-        for (uint32_t p = 0; p < unit->channels; p++)
-            psti_pli_ask_early(unit, p, y);
-}
-
 /* Activities become residuals. */
 static uint64_t TARGET find_residuals(struct psti_pli_wave_job *job, uint64_t n_bits)
 {
+    enum { ROWS = 16 };
     struct psti_pli_wave_row *rows = job->memory->tokens + WAVE_BEFORE;
     const uint8_t *bits = job->memory->bits;
-    uint64_t first[CHUNK * 4], second[CHUNK * 4], at = 0;
+    uint64_t first[ROWS * 4], second[ROWS * 4], at = 0;
     uint32_t n_steps = job->head->n_token_steps;
+    uintptr_t next = (uintptr_t)job->unit->bytes + 2 * job->unit->nbytes; /* two units further */
     const struct raw_tables tables = open_tables();
     (void)n_bits; /* see struct psti_pli_wave_rows_level */
     for (uint32_t t = 0, n; t < n_steps; t += n, rows += n) {
         v32 squares = _mm256_setzero_si256();
-        n = n_steps - t < CHUNK ? n_steps - t : CHUNK;
-        ask(job->unit, t / CHUNK);
+        n = n_steps - t < ROWS ? n_steps - t : ROWS;
         for (uint32_t i = 0; i < n; i++) {
             v32 g = row_load(rows[i].lanes), masks = _mm256_shuffle_epi8(tables.second, g);
             row_store(first + 4 * (size_t)i, _mm256_shuffle_epi8(tables.first, g));
             row_store(second + 4 * (size_t)i, masks);
             squares = _mm256_or_si256(squares, masks);
+            psti_pli_wave_ask(&job->unit, 1, next, 2 * (t + i));
         }
         if (_mm256_testz_si256(squares, squares))
             at = find_chunk(&tables, rows, n, first, second, false, bits, at);

@@ -245,23 +245,6 @@ INLINE __m512i filtered(const struct lane_filters *f, const struct near *n, stru
     return _mm512_mask_mov_epi8(p, f->med, med(n));
 }
 
-/* -- Memory -- */
-
-/* Asks for memory in passing, which whoever is next to use it would wait for, line by line: where
- * the units' pixels will be written, a line in each step, and bytes of the units behind these. The
- * pixels are much for a first cache: that of row by row when they are made. Called for every other
- * step. */
-INLINE void ask(const struct psti_pli_wave512_job *job, uint32_t t)
-{
-    uint32_t n_channels = job->units[0]->channels;
-    __builtin_prefetch((const void *)(job->next + 32 * (uintptr_t)t));
-    for (uint32_t i = t; i < t + 2 && i < WAVE_UNITS * PSTI_PLI_WAVE_EDGE * n_channels; i++) {
-        uint32_t row = i / n_channels;
-        psti_pli_ask_early(job->units[row / PSTI_PLI_WAVE_EDGE], i % n_channels,
-                           row % PSTI_PLI_WAVE_EDGE);
-    }
-}
-
 /* -- Bands -- */
 
 /* What a band's loop is made for. */
@@ -301,7 +284,7 @@ INLINE void run_band(struct rebuild *r, uint32_t t, uint32_t end, struct kind ki
     if (kind.taps && !kind.mixed)
         taps = find_taps(r, 0, false);
     for (; t < end; t += 2) {
-        ask(r->job, t);
+        psti_pli_wave_ask(r->job->units, WAVE_UNITS, r->job->next, t);
         if (kind.filters)
             f = find_lane_filters(r, t);
         if (kind.taps && kind.mixed)

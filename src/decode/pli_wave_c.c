@@ -541,7 +541,9 @@ static void find_residuals_8(struct wave *w, const struct psti_pli_wave_values_8
 {
     const struct bit_source b = w->bits;
     uint64_t at = 0;
+    uintptr_t next = (uintptr_t)w->unit->bytes + w->unit->nbytes;
     for (uint32_t t = 0; t < w->head->n_token_steps; t++) {
+        psti_pli_wave_ask(&w->unit, 1, next, 2 * t);
         const uint8_t *g = w->tokens[t] + TOKEN_PREFIX;
         _Alignas(16) uint16_t pairs[LANES] = {0};
         uint32_t squares = 0;

@@ -123,6 +123,23 @@ struct psti_pli_wave_head {
     size_t n_words;
 };
 
+/* Asks for memory in passing, called for every other step t of samples, which whoever is next to
+ * use it would wait for, line by line: where the pixels of units that are 64 wide will be written,
+ * a line in each step, and bytes of the file from `next` on. All pixels are much for a first cache:
+ * they are to lie in the second for now. */
+static inline __attribute__((always_inline)) void psti_pli_wave_ask(
+    const struct psti_pli_unit *const units[], uint32_t n_units, uintptr_t next, uint32_t t)
+{
+    uint32_t n_planes = units[0]->channels, n_lines = n_units * PSTI_PLI_WAVE_EDGE * n_planes;
+    __builtin_prefetch((const void *)(next + 32 * (uintptr_t)t));
+    for (uint32_t i = t; i < t + 2 && i < n_lines; i++) {
+        uint32_t row = i / n_planes;
+        struct psti_pli_ahead ahead =
+            psti_pli_ahead(units[row / PSTI_PLI_WAVE_EDGE], i % n_planes, row % PSTI_PLI_WAVE_EDGE);
+        __builtin_prefetch((const void *)(ahead.at + 63), 0, 2);
+    }
+}
+
 /* Lanes 0..front_lane(t) are in band t >> 6, the others in the one before. */
 static inline uint32_t psti_pli_wave_front_lane(uint32_t t) { return (t & 63) >> 1; }
 /* NULL outside the cylinder. */
