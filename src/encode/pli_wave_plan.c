@@ -17,6 +17,9 @@ enum {
     N_SIMPLE = 4,
     EFFORT_TAPS = 3,   /* from here on taps beside the best are tried, */
     EFFORT_REFINE = 5, /* and from here more of them, and filters block by block */
+    /* What it is worth that a plain unit, MED without taps in all its planes, decodes faster: 1/16
+     * bit for each sample, as prices go (docs/internals/pli-encode.md has the curve). */
+    PLAIN_WORTH = PSTI_WAVE_PRICE_UNIT / 16,
     FILTERS_PRICE =
         PSTI_WAVE_PRICE_UNIT * PSTI_PLI_FILTER_BITS * PSTI_PLI_WAVE_N_BLOCKS /* in 1/16 bit */
 };
@@ -112,12 +115,13 @@ static uint64_t refine_taps(const struct choice *c, struct psti_wave_plane_plan 
     return price;
 }
 
-/* The best of predictors 1..4, with taps; returns its price. Residuals without taps are left in
- * work->trial. */
-static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_plan *plan)
+/* The best of predictors 1..4, with taps; returns its price, and those of all without taps in
+ * `prices`. Residuals without taps are left in work->trial. */
+static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_plan *plan,
+                              uint64_t prices[N_SIMPLE])
 {
     struct psti_wave_work *work = c->work;
-    uint64_t prices[N_SIMPLE], best_price;
+    uint64_t best_price;
     /* Where filters are next, MED is the one that they have to beat. */
     uint32_t from = c->dense && !c->by_cost ? PSTI_PLI_PREDICT_MED - 1 : 0;
     uint32_t best = from;
@@ -234,15 +238,24 @@ static bool is_constant(const struct psti_pli_source *s, uint32_t plane)
     return true;
 }
 
-static void plan_plane(const struct choice *c, struct psti_wave_plane_plan *plan)
+/* A plane's start, and whether there is anything else to plan. */
+static bool start_plane(const struct choice *c, struct psti_wave_plane_plan *plan)
 {
     struct psti_wave_work *work = c->work;
     *plan = (struct psti_wave_plane_plan){.start = sample_at(c->source, c->plane, 0)};
-    if (is_constant(c->source, c->plane)) {
-        memset(work->residuals[c->plane], 0, sizeof work->residuals[c->plane]);
+    if (!is_constant(c->source, c->plane))
+        return true;
+    memset(work->residuals[c->plane], 0, sizeof work->residuals[c->plane]);
+    return false;
+}
+
+static void plan_plane(const struct choice *c, struct psti_wave_plane_plan *plan)
+{
+    struct psti_wave_work *work = c->work;
+    uint64_t prices[N_SIMPLE];
+    if (!start_plane(c, plan))
         return;
-    }
-    uint64_t price = choose_simple(c, plan);
+    uint64_t price = choose_simple(c, plan, prices);
     int16_t *residuals = work->residuals[c->plane];
     struct psti_wave_plane_plan filtered = {.predictor = PSTI_PLI_PREDICT_FILTERS,
                                             .start = plan->start};
@@ -301,35 +314,70 @@ size_t psti_pli_wave_work_nbytes(uint8_t channels, uint8_t bits)
     return sizeof(struct psti_wave_work);
 }
 
+static struct choice open_choice(const struct psti_pli_source *source, uint32_t plane,
+                                 struct psti_wave_work *work)
+{
+    uint32_t n_taps = psti_pli_wave_n_taps(plane, source->transform);
+    return (struct choice){.source = source,
+                           .rows = psti_wave_rows_for(psti_cpu_features(), source->bits),
+                           .work = work,
+                           .plane = plane,
+                           .effort = 1,
+                           .n_taps = n_taps,
+                           .g = n_taps > 0 ? work->residuals[0] : work->zeros,
+                           .r = n_taps > 1 ? work->residuals[1] : work->zeros};
+}
+
+/* Plans a plain unit, residuals and all; returns whether it is to stay one. What other predictions
+ * would save is found as effort 1 does, beside MED in the planes before: effort does not change how
+ * fast a file decodes. */
+static bool plan_plain(const struct psti_pli_source *source, struct psti_wave_plan *p,
+                       struct psti_wave_work *work)
+{
+    uint64_t saved = 0, n_samples = 0;
+    for (uint32_t i = 0; i < source->channels; i++) {
+        const struct choice choice = open_choice(source, i, work);
+        struct psti_wave_plane_plan other;
+        uint64_t prices[N_SIMPLE];
+        if (!start_plane(&choice, &p->planes[i]))
+            continue;
+        uint64_t price = choose_simple(&choice, &other, prices);
+        p->planes[i].predictor = PSTI_PLI_PREDICT_MED;
+        apply_simple(&choice, &p->planes[i]);
+        saved += prices[PSTI_PLI_PREDICT_MED - 1] - price;
+        n_samples += source->height * source->width;
+    }
+    return saved <= PLAIN_WORTH * n_samples;
+}
+
+static void plan_planes(const struct psti_pli_source *source, bool dense, uint32_t effort,
+                        bool by_cost, struct psti_wave_plan *p, struct psti_wave_work *work)
+{
+    bool first = true;
+    for (uint32_t i = 0; i < source->channels; i++) {
+        struct choice choice = open_choice(source, i, work);
+        choice.effort = effort;
+        choice.dense = dense;
+        choice.by_cost = by_cost;
+        choice.kind = psti_pli_wave_energy_kind(i, source->transform, first);
+        plan_plane(&choice, &p->planes[i]);
+        if (by_cost) /* contexts of later planes see this one as it is now */
+            (void)psti_wave_cost_plane(source, i, choice.kind, work->residuals[i], work);
+        first = first && p->planes[i].predictor == PSTI_PLI_PREDICT_CONSTANT;
+    }
+}
+
 void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32_t effort,
                         const struct psti_pli_wave_codes *codes, void *plan,
                         struct psti_pli_wave_counts *counts, void *work_)
 {
     struct psti_wave_work *work = work_;
     struct psti_wave_plan *p = plan;
-    const struct psti_wave_rows *rows = psti_wave_rows_for(psti_cpu_features(), source->bits);
     memset(work->zeros, 0, sizeof work->zeros);
-    bool first = true;
     if (codes)
         memcpy(work->costs, codes->costs, sizeof work->costs);
-    for (uint32_t i = 0; i < source->channels; i++) {
-        uint32_t n_taps = psti_pli_wave_n_taps(i, source->transform);
-        struct choice choice = {.source = source,
-                                .rows = rows,
-                                .work = work,
-                                .plane = i,
-                                .effort = effort,
-                                .n_taps = n_taps,
-                                .dense = dense,
-                                .by_cost = codes != NULL,
-                                .kind = psti_pli_wave_energy_kind(i, source->transform, first),
-                                .g = n_taps > 0 ? work->residuals[0] : work->zeros,
-                                .r = n_taps > 1 ? work->residuals[1] : work->zeros};
-        plan_plane(&choice, &p->planes[i]);
-        if (codes) /* contexts of later planes see this one as it is now */
-            (void)psti_wave_cost_plane(source, i, choice.kind, work->residuals[i], work);
-        first = first && p->planes[i].predictor == PSTI_PLI_PREDICT_CONSTANT;
-    }
+    if (dense || source->bits > 8 || !plan_plain(source, p, work))
+        plan_planes(source, dense, effort, codes != NULL, p, work);
     psti_wave_tokenise(source, p, work);
     count(source, p, work, counts);
 }

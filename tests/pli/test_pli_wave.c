@@ -358,6 +358,48 @@ static void test_own_tables_pay(void **state)
     decode_and_compare(b, &s);
 }
 
+static bool is_plain(const struct psti_pli_source *s, const struct psti_wave_plan *plan)
+{
+    for (uint32_t c = 0; c < s->channels; c++)
+        if (plan->planes[c].predictor != PSTI_PLI_PREDICT_CONSTANT &&
+            (plan->planes[c].predictor != PSTI_PLI_PREDICT_MED || plan->planes[c].a != 0 ||
+             plan->planes[c].b != 0))
+            return false;
+    return true;
+}
+
+/* Plane `to`, of noise, becomes a little noise on top of what `from` is. */
+static void bind_planes(struct bench *b, uint32_t from, uint32_t to)
+{
+    for (size_t i = 0; i < (size_t)EDGE * EDGE; i++)
+        b->planes[to][i] = (uint8_t)(b->planes[from][i] + draw(b) % 5);
+}
+
+/* Of 8 bits, small tier: plain where others save next to nothing, whatever the effort and whether
+ * there are tables; and no plane alone is. */
+static void test_plain(void **state)
+{
+    struct bench *b = *state;
+    for (uint32_t turn = 0; turn < 2 * 5 * 2; turn++) {
+        uint32_t effort = 1 + turn / 2 % 5, transform = turn % 2;
+        const struct psti_pli_wave_codes *codes = turn < 10 ? NULL : b->codes;
+        struct psti_pli_source s = source_of(b, 61, 64, 4, 8, transform);
+        struct psti_pli_wave_counts counts = {0};
+        fill(b, &s, NOISE);
+        round_trip(b, &s, NOISE, false, effort);
+        assert_true(is_plain(&s, &b->plan));
+        memset(b->planes[1], 7, (size_t)EDGE * EDGE); /* which does not count */
+        psti_pli_wave_plan(&s, false, effort, codes, &b->plan, &counts, b->work);
+        assert_int_equal(b->plan.planes[1].predictor, PSTI_PLI_PREDICT_CONSTANT);
+        assert_true(is_plain(&s, &b->plan));
+        bind_planes(b, 0, 2);
+        psti_pli_wave_plan(&s, false, effort, codes, &b->plan, &counts, b->work);
+        assert_true(is_plain(&s, &b->plan) == (transform == 0));
+        if (transform == 1)
+            assert_int_not_equal(b->plan.planes[2].a, 0);
+    }
+}
+
 static void test_does_not_fit(void **state)
 {
     struct bench *b = *state;
@@ -493,6 +535,7 @@ int main(void)
         cmocka_unit_test(test_codes_of_vectors),
         cmocka_unit_test(test_codes_of_bytes),
         cmocka_unit_test_setup_teardown(test_own_tables_pay, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_plain, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_does_not_fit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_truncated, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_hostile, set_up, tear_down),

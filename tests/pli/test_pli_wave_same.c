@@ -25,7 +25,8 @@ static uint32_t draw(uint64_t *random)
     return (uint32_t)(*random >> 33);
 }
 
-/* Slopes with noise, some samples far off. Of 16 bits there is more noise to the right. */
+/* Slopes with noise, some samples far off. Of 16 bits there is more noise to the right; of 8 bits
+ * the first units are slopes that only MED follows. */
 static void fill(uint8_t *data, uint32_t width, uint32_t channels, uint32_t bits, uint64_t *random)
 {
     for (size_t i = 0; i < (size_t)HEIGHT * width * channels; i++) {
@@ -33,6 +34,8 @@ static void fill(uint8_t *data, uint32_t width, uint32_t channels, uint32_t bits
         uint32_t noise = draw(random) % (bits == 8 ? 9 : 3 + (1u << x / 10));
         uint32_t v = 60 + x / 2 + y + (uint32_t)(i % channels) * 20 + noise;
         v = draw(random) % 50 == 0 ? draw(random) : v;
+        if (bits == 8 && x < PSTI_WAVE_EDGE)
+            v = 12 * x - 6 * y + (i % channels == 0 ? noise / 8 : 0);
         if (bits == 8)
             data[i] = (uint8_t)v;
         else
