@@ -91,8 +91,12 @@ static void finish(struct psti_pli_wave512_job *job, struct psti_pli_planes *pla
     struct psti_pli_wave512_memory *m = job->memory;
     bool lacks[WAVE_UNITS] = {false, false};
     size_t nbytes = line_nbytes(job->heads[0]);
-    psti_pli_wave512_raw_bits(job, lacks);
-    psti_pli_wave512_rebuild(job);
+    if (psti_pli_wave512_is_plain(job)) {
+        psti_pli_wave512_plain(job, lacks);
+    } else {
+        psti_pli_wave512_raw_bits(job, lacks);
+        psti_pli_wave512_rebuild(job);
+    }
     make_lines(m, job->heads[0]->n_steps, nbytes);
     for (uint32_t u = 0; u < job->n_units; u++) {
         uint8_t *lines = m->lines + u * WAVE_LANES * nbytes;

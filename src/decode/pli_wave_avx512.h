@@ -29,7 +29,9 @@ enum {
     /* A token of two samples takes one word at most, and two bytes of bits. */
     WAVE_MAX_WORDS = 2 * PSTI_PLI_WAVE_EDGE * PSTI_PLI_WAVE_EDGE + 1,
     WAVE_MAX_RAW_NBYTES = 4 * PSTI_PLI_WAVE_EDGE * PSTI_PLI_WAVE_EDGE,
-    WAVE_BEHIND = 128,            /* may be read behind words and bits */
+    WAVE_BEHIND = 128, /* may be read behind words and bits */
+    /* Of each row 64 bytes, as many as two in each lane, whatever a unit has. */
+    WAVE_MAX_BITS_NBYTES = PSTI_PLI_WAVE_MAX_STEPS / 2 * WAVE_ROW + WAVE_BEHIND,
     WAVE_LINE = WAVE_SAMPLE_ROWS, /* bytes of one lane's samples of all bands, at most */
     WAVE_LINES_BEHIND = 96        /* may be read behind where a row of 64 begins */
 };
@@ -40,7 +42,7 @@ struct psti_pli_wave512_memory {
     uint8_t samples[WAVE_SAMPLE_ROWS][WAVE_ROW];
     union { /* one after another */
         uint8_t words[WAVE_UNITS][WAVE_MAX_WORDS + WAVE_BEHIND];
-        uint8_t bits[WAVE_UNITS][WAVE_MAX_RAW_NBYTES + PSTI_PLI_WAVE_STATE_NBYTES_8 + WAVE_BEHIND];
+        uint8_t bits[WAVE_UNITS][WAVE_MAX_BITS_NBYTES];
         uint8_t lines[WAVE_UNITS * WAVE_LANES * WAVE_LINE + WAVE_LINES_BEHIND];
     };
 };
@@ -72,6 +74,9 @@ void psti_pli_wave512_tokens(struct psti_pli_wave512_job *jobs, uint32_t n_jobs)
 void psti_pli_wave512_raw_bits(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS]);
 /* pli_wave_avx512_rebuild.c: residuals -> samples. */
 void psti_pli_wave512_rebuild(struct psti_pli_wave512_job *job);
+/* pli_wave_avx512_plain.c: both at once, of jobs whose planes are all MED without taps. */
+bool psti_pli_wave512_is_plain(const struct psti_pli_wave512_job *job);
+void psti_pli_wave512_plain(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS]);
 
 /* Of both units: the lane at column 0 in even steps, 1 in odd ones; and lanes that are in band
  * t >> 6, while the others are in the band before. */

@@ -5,5 +5,6 @@
 #include "decode/pli_wave_simde.h"
 
 #include "decode/pli_wave_avx512.c"
+#include "decode/pli_wave_avx512_plain.c"
 #include "decode/pli_wave_avx512_raw.c"
 #include "decode/pli_wave_avx512_tokens.c"
