@@ -107,6 +107,12 @@ INLINE __m512i choose_bits(__m512i mask, __m512i yes, __m512i no)
 {
     return _mm512_ternarylogic_epi32(no, mask, yes, 0xB8);
 }
+/* The lanes of wave512_newest(), as bytes: from memory, as masks cost more to make. */
+INLINE __m512i wave512_newest_bytes(uint32_t t)
+{
+    static const uint8_t lanes[WAVE_ROW + WAVE_LANES] = {[31] = 255, [63] = 255};
+    return row_load(lanes + WAVE_LANES - 1 - psti_pli_wave_front_lane(t));
+}
 #endif
 
 #endif

@@ -16,14 +16,12 @@ struct plain_samples {
 /* MED with what is to the left last. At column 0 that is the sample above, in a plane's first row
  * the one above is what is to the left: either way the one between them, whatever it is, does not
  * matter, as both predict themselves. */
-INLINE __m512i plain_step(struct plain_samples *s, __m512i residual, bool even, uint32_t t,
+INLINE __m512i plain_step(struct plain_samples *s, __m512i residual, uint32_t t, bool even,
                           __mmask64 first)
 {
-    /* From memory, as masks cost more to make. */
-    static const uint8_t newest[96] = {[31] = 255, [63] = 255};
     __m512i left = s->own, above = s->above2;
     if (even)
-        left = choose_bits(row_load(newest + 31 - t % WAVE_LANES), above, left);
+        left = choose_bits(wave512_newest_bytes(t), above, left);
     above = _mm512_mask_mov_epi8(above, first, left);
     __m512i low = _mm512_min_epu8(above, s->above3), high = _mm512_max_epu8(above, s->above3);
     __m512i middle = _mm512_max_epu8(low, _mm512_min_epu8(left, high));
@@ -82,8 +80,8 @@ TARGET void psti_pli_wave512_plain(struct psti_pli_wave512_job *job, bool lacks[
         uint32_t u = t + 1 < n_rows ? t + 1 : t;
         struct pair_row next = pair_find_row(&c, rows[u], &bits, &at, special + ((t & 1) ^ 1));
         struct pair_residuals r = pair_take_row(&c, &bits, &row, special + (t & 1));
-        row_store(out[2 * t], plain_step(&s, r.x, true, t, first));
-        row_store(out[2 * t + 1], plain_step(&s, r.y, false, t, first));
+        row_store(out[2 * t], plain_step(&s, r.x, 2 * t, true, first));
+        row_store(out[2 * t + 1], plain_step(&s, r.y, 2 * t + 1, false, first));
         row = next;
     }
     psti_pli_wave512_close_pairs(job, row.at, lacks);

@@ -73,20 +73,21 @@ INLINE __mmask64 rows_01(const struct rebuild *r, uint32_t t)
     return r->first | (first_1 ? WAVE_BOTH(2) : 0);
 }
 
-/* Neighbours of each lane's sample (5.3). */
+/* Neighbours of each lane's sample (5.3). Only filters look at UL where it is outside: the others
+ * find L = U there. */
 INLINE struct near neighbours(const struct rebuild *r, const struct samples *x, uint32_t t,
                               bool odd, bool filters)
 {
     const __mmask64 newest = wave512_newest(t), first = r->first;
     struct near n = {.l = x->own1, .u = x->above2, .ul = x->above3};
-    if (!odd) {
-        n.l = _mm512_mask_mov_epi8(n.l, newest, n.u);
-        n.ul = _mm512_mask_mov_epi8(n.ul, newest, n.u);
-    }
+    if (!odd)
+        n.l = choose_bits(wave512_newest_bytes(t), n.u, n.l);
     n.u = _mm512_mask_mov_epi8(n.u, first, n.l);
-    n.ul = _mm512_mask_mov_epi8(n.ul, first, n.l);
     if (!filters)
         return n;
+    if (!odd)
+        n.ul = _mm512_mask_mov_epi8(n.ul, newest, x->above2);
+    n.ul = _mm512_mask_mov_epi8(n.ul, first, n.l);
     n.ll = _mm512_mask_mov_epi8(x->own2, newest, n.l);
     n.ur = _mm512_mask_mov_epi8(x->above1, first, n.l);
     n.ur = _mm512_mask_mov_epi8(n.ur, last_lanes(r, t), n.u);
@@ -107,11 +108,12 @@ INLINE void keep(const struct rebuild *r, struct samples *x, uint32_t t, __m512i
 
 /* -- Predictors other than filters -- */
 
+/* L, which comes last, is looked at last. */
 INLINE __m512i med(const struct near *n)
 {
-    __m512i low = _mm512_min_epu8(n->l, n->u), high = _mm512_max_epu8(n->l, n->u);
-    __m512i middle = _mm512_max_epu8(low, _mm512_min_epu8(n->ul, high));
-    return _mm512_sub_epi8(_mm512_add_epi8(low, high), middle);
+    __m512i low = _mm512_min_epu8(n->u, n->ul), high = _mm512_max_epu8(n->u, n->ul);
+    __m512i middle = _mm512_max_epu8(low, _mm512_min_epu8(n->l, high));
+    return _mm512_sub_epi8(_mm512_add_epi8(n->l, n->u), middle);
 }
 
 INLINE __m512i average(const struct near *n)
