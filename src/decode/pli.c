@@ -418,7 +418,7 @@ static bool place_group(struct run *run, const struct group *g, struct placed *p
     return wave_tables(run, NULL) == PST_OK;
 }
 
-/* Two to four units at once, where the level does that. False: nothing was done; they are to be
+/* Two to six units at once, where the level does that. False: nothing was done; they are to be
  * decoded otherwise, one by one in the end, which also tells what is wrong with them. */
 static bool decode_group(struct run *run, const struct group *g, enum pst_status *status,
                          struct pst_error *err)
@@ -463,7 +463,7 @@ static uint32_t next_units(struct run *run, uint32_t row, uint32_t column, uint3
             break;
         g.n_units++;
     }
-    for (; g.n_units > 1; g.n_units /= 2)
+    for (; g.n_units > 1; g.n_units -= g.n_units / 2)
         if (decode_group(run, &g, status, err))
             return g.n_units;
     *status = one_unit(run, row, column, offset, g.entries[0], err);

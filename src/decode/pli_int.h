@@ -146,10 +146,10 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
                                      struct psti_pli_wave_tables *tables, void *work,
                                      struct psti_pli_planes *planes, struct pst_error *err);
 
-/* How many units of so many bits the level decodes at once, at most: 1, 2 or 4; and so many or
+/* How many units of so many bits the level decodes at once, at most: 1, 2 or 6; and so many or
  * fewer, but not one, one after the other in the image. False: these do not go together, and
  * nothing was done. `err` is of the first that failed. */
-enum { PSTI_PLI_WAVE_MOST_UNITS = 4 };
+enum { PSTI_PLI_WAVE_MOST_UNITS = 6 };
 uint32_t psti_pli_wave_most_units(uint32_t cpu, uint32_t bits);
 bool psti_pli_wave_decode_some(const struct psti_pli_unit *units, uint32_t n_units,
                                struct psti_pli_wave_tables *tables, void *work,
@@ -169,7 +169,7 @@ enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit,
 /* What the modes may use of the caller's scratch, aligned to 64; static assertions hold them to it.
  */
 enum {
-    PSTI_PLI_WORK_NBYTES = 256 * 1024,
+    PSTI_PLI_WORK_NBYTES = 352 * 1024,
     PSTI_PLI_TABLES_NBYTES = 96 * 1024,
     PSTI_PLI_LZ_TABLES_NBYTES = 56 * 1024
 };

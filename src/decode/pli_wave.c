@@ -99,6 +99,18 @@ void psti_pli_wave_need_contexts(struct psti_pli_wave_tables *tables)
     tables->has_contexts = true;
 }
 
+static void index_halves(const uint8_t *begins, uint32_t context, struct psti_pli_wave_indexed *x)
+{
+    for (uint32_t i = 0; i < 8; i++) {
+        uint32_t token = (i & 1) << 3 | (i & 2) << 1 | (i & 4) >> 1, at = context + 16 * i;
+        x->halves[0][at & 15] = begins[8];
+        x->halves[1][at & 31] = begins[(token & 8) + 4];
+        x->halves[2][at & 63] = begins[(token & 12) + 2];
+        for (uint32_t k = 0; k < 3; k++)
+            x->around[k][at] = begins[token + k];
+    }
+}
+
 const struct psti_pli_wave_indexed *psti_pli_wave_need_indexed(struct psti_pli_wave_tables *tables)
 {
     struct psti_pli_wave_indexed *x = &tables->indexed;
@@ -115,6 +127,7 @@ const struct psti_pli_wave_indexed *psti_pli_wave_need_indexed(struct psti_pli_w
         for (uint32_t q = 0; q < 4; q++)
             for (uint32_t i = 0; i < 5; i++)
                 x->begins[i][c + 16 * q] = begins[4 * q + i];
+        index_halves(begins, c, x);
     }
     tables->has_indexed = true;
     return x;
@@ -403,7 +416,7 @@ uint32_t psti_pli_wave_most_units(uint32_t cpu, uint32_t bits)
 {
 #if defined(__x86_64__)
     if ((cpu & PSTI_CPU_AVX512_VBMI) != 0 && bits == 8)
-        return 4;
+        return PSTI_PLI_WAVE_MOST_UNITS;
     return (cpu & (PSTI_CPU_AVX2 | PSTI_CPU_AVX512_VBMI)) != 0 ? 2 : 1;
 #else
     (void)cpu, (void)bits;

@@ -1,5 +1,5 @@
 /* pli_wave_avx512.c - the wave decoder with AVX-512 VBMI: units of 8-bit samples, up to
- * four at a time.
+ * six at a time.
  *
  * In and out: see pli_wave_int.h; plain C gives the same samples and statuses. AVX2 takes what is
  * not worth a road of its own: 16 bits, taps beyond what 16-bit sums hold. Pure functions, any
@@ -113,7 +113,7 @@ static void finish(struct psti_pli_wave512_job *job, struct psti_pli_planes *pla
     }
 }
 
-/* One unit to four, which go together. */
+/* One unit to six, which go together. */
 static void decode_together(const struct psti_pli_unit *units,
                             const struct psti_pli_wave_head *heads, uint32_t n_units,
                             struct psti_pli_wave_tables *tables,
@@ -136,7 +136,9 @@ static void decode_together(const struct psti_pli_unit *units,
     }
     psti_pli_wave512_tokens(jobs, n_jobs);
     for (uint32_t j = 0; j < n_jobs; j++) {
-        bool failed = j > 0 && (statuses[0] != PST_OK || statuses[1] != PST_OK);
+        bool failed = false;
+        for (uint32_t u = 0; u < WAVE_UNITS * j; u++)
+            failed = failed || statuses[u] != PST_OK;
         finish(jobs + j, planes + 2 * j, statuses + 2 * j, failed, err);
     }
 }

@@ -1,10 +1,11 @@
 /* pli_wave_avx512.h - inside the AVX-512 level of the wave decoder: its scratch, and what its files
  * tell each other.
  *
- * Two units make a job, and tokens of two jobs are decoded in turns, as one unit alone waits for
- * itself most of the time. A step of the cylinder (docs/format-pli.md, 5.5) is a row of 64 bytes:
- * lanes of the first unit, then of the second, so that one vector of bytes holds both. A unit that
- * comes alone leaves its neighbour's bytes idle. Masks of lanes have a bit for each likewise. */
+ * Two units make a job, and tokens of up to three jobs are decoded in turns, as one unit alone
+ * waits for itself most of the time. A step of the cylinder (docs/format-pli.md, 5.5) is a row of
+ * 64 bytes: lanes of the first unit, then of the second, so that one vector of bytes holds both. A
+ * unit that comes alone leaves its neighbour's bytes idle. Masks of lanes have a bit for each
+ * likewise. */
 #ifndef PST_DECODE_PLI_WAVE_AVX512_H
 #define PST_DECODE_PLI_WAVE_AVX512_H
 
@@ -23,7 +24,7 @@
 enum {
     WAVE_LANES = PSTI_PLI_LANES,
     WAVE_UNITS = 2,
-    WAVE_JOBS = 2, /* of two units each, whose tokens are decoded at once */
+    WAVE_JOBS = 3, /* of two units each, whose tokens are decoded at once */
     WAVE_ROW = WAVE_UNITS * WAVE_LANES,
     WAVE_SAMPLE_ROWS = (PSTI_PLI_WAVE_MAX_STEPS + 15) / 16 * 16,
     /* A token of two samples takes one word at most, and two bytes of bits. */
@@ -67,7 +68,7 @@ struct psti_pli_wave512_job {
 };
 
 /* pli_wave_avx512_tokens.c */
-/* Of one job, or of two of one shape, of which the first has two units. */
+/* Of one job, or of more of one shape, of which all but the last have two units. */
 void psti_pli_wave512_tokens(struct psti_pli_wave512_job *jobs, uint32_t n_jobs);
 /* pli_wave_avx512_raw.c: activities become residuals; `lacks` is set where a unit has too few
  * bits. */

@@ -1,14 +1,17 @@
 /* pli_wave_avx512_tokens.c - the token loop of the wave decoder with AVX-512 VBMI.
  *
- * In: one to four parsed units and their tables; out: rows of activities. Pure functions, any
+ * In: one to six parsed units and their tables; out: rows of activities. Pure functions, any
  * thread.
  *
  * All is bytes, and a vector holds those of two units. Tokens are searched for among the bounds of
- * their contexts: the quarter of four tokens, then the token among these. Permutations of registers
- * look the bounds up, three to compare with at once; those around the token give its frequency.
- * What bounds a pair of units alone is a step's chain (slots -> two times three comparisons ->
- * frequencies -> states -> which lanes take words -> slots), so that two pairs take turns. Words
- * are expanded straight into the lanes whose states fell short. */
+ * their contexts, which permutations of registers look up; those around the token give its
+ * frequency. Words are expanded straight into the lanes whose states fell short.
+ *
+ * A step is a chain (slots -> comparisons -> frequencies -> states -> which lanes take words ->
+ * slots) of more cycles than its instructions take, so that pairs of units take turns. One pair or
+ * two are bound by the chain, and compare with three bounds at once, in two rounds: the quarter of
+ * four tokens, then the token among these. Three are bound by the number of instructions: four
+ * rounds of one comparison are ten fewer. */
 #include "decode/pli_wave_avx512.h"
 
 #if defined(__x86_64__)
@@ -18,13 +21,10 @@ enum { BAND = PSTI_PLI_WAVE_PAIRS /* steps */ };
 
 /* What goes from step to step, of two units. */
 struct pair {
-    __m512i hi, lo;         /* halves of the states */
-    __m512i g1, g2;         /* activities of the last step, of the one before; energies() leaves out
-                               those that are not to the left */
-    __m512i up1, up2;       /* of these steps, in the lane below, */
-    __m512i up_up1, up_up2; /* in the one below that */
-    __m512i context;        /* of the next step */
-    __m512i widths;         /* pairs of samples in a row */
+    __m512i hi, lo;       /* halves of the states */
+    __m512i context;      /* of the next step */
+    __m512i sum, up_left; /* for E of the step after that: gUU + Z, gUL */
+    __m512i widths;       /* pairs of samples in a row */
     struct words {
         const uint8_t *at, *end; /* end + 1: there were too few */
     } words[WAVE_UNITS];
@@ -41,18 +41,22 @@ struct shape {
     /* Have one above, have two above; in the step after one of the first 30, the last but one, the
      * last. */
     uint64_t up[3], up_up[3];
+    uint64_t up_up_before; /* have two above in the first step */
 };
 
 struct stream {
     struct pair pairs[WAVE_JOBS];
-    uint32_t delay;       /* rows between a plane and the next, if that matters */
-    __m512i contexts;     /* by min(E, 32 + E / 16) */
-    __m512i lane_above;   /* lane l is turned to l + 1, */
-    __m512i lane_above_2; /* to l + 2 */
-    __m512i minus_l;      /* of lane l */
-    __m512i quarters[3];  /* where tokens 4, 8 and 12 begin, by context */
-    __m512i begins[5];    /* struct psti_pli_wave_indexed */
-    __m512i activities;   /* by token */
+    uint32_t delay;                  /* rows between a plane and the next, if that matters */
+    __m512i contexts;                /* by min(E, 32 + E / 16) */
+    __m512i lane_above;              /* lane l is turned to l + 1, */
+    __m512i lane_above_2;            /* to l + 2 */
+    __m512i minus_l;                 /* of lane l */
+    __m512i swap;                    /* the bytes of 16 bits */
+    __m512i quarters[3];             /* where tokens 4, 8 and 12 begin, by context */
+    __m512i begins[5];               /* struct psti_pli_wave_indexed */
+    __m512i activities;              /* by token */
+    __m512i halves[3], around[3][2]; /* struct psti_pli_wave_indexed, */
+    __m512i activities_turned;       /* by tokens whose bits are turned around */
 };
 
 /* -- Contexts -- */
@@ -94,37 +98,53 @@ INLINE __mmask64 of_bands(const uint64_t lanes[2], uint64_t front)
  * same. */
 enum energy { FIRST, SECOND, MIXED };
 
-/* All of E that the last step but one tells. */
-INLINE __m512i join(const struct stream *s, const struct pair *x, const struct shape *shape,
-                    struct step at, enum energy energy)
+/* Activities of a step in the lanes below, of those that have them above. */
+struct turned {
+    __m512i up, up_up;
+};
+
+INLINE struct turned turn_down(const struct stream *s, __m512i g, __mmask64 up, __mmask64 up_up)
 {
-    if (energy == FIRST)
-        return _mm512_add_epi8(x->up_up2, _mm512_and_si512(x->g2, row_load(at.newest)));
-    __m512i z = row_load(x->before[at.t < s->delay ? 0 : at.t - s->delay]);
-    if (energy == MIXED)
-        z = _mm512_mask_mov_epi8(z, of_bands(shape->firsts, at.front),
-                                 _mm512_and_si512(x->g2, row_load(at.newest)));
-    return _mm512_add_epi8(x->up_up2, z);
+    return (struct turned){_mm512_maskz_permutexvar_epi8(up, s->lane_above, g),
+                           _mm512_maskz_permutexvar_epi8(up_up, s->lane_above_2, g)};
 }
 
-/* E of all lanes of both units: activities are at most 46, so that only the last addition need
- * saturate. Neighbours outside are left out of the sums: above, they were when they were turned to
- * their lanes. */
-INLINE __m512i energies(const struct stream *s, const struct shape *shape, struct pair *x,
-                        struct step at, enum energy energy)
+/* What activities add to E of step `at`, two steps later. `left` are those that had a lane to the
+ * right in the step between. */
+INLINE void join(const struct stream *s, struct pair *x, const struct shape *shape,
+                 const struct turned *turned, __m512i left, struct step at, enum energy energy)
 {
-    x->g1 = _mm512_and_si512(x->g1, row_load(at.newest));
-    __m512i side = _mm512_add_epi8(x->up1, x->g1);
-    __m512i far = _mm512_avg_epu8(_mm512_and_si512(x->up2, row_load(at.newest)),
-                                  _mm512_and_si512(x->up_up1, row_load(at.oldest)));
-    __m512i rest = _mm512_add_epi8(join(s, x, shape, at, energy), far);
+    __m512i z = _mm512_and_si512(left, row_load(at.newest));
+    if (energy != FIRST) {
+        __m512i second = row_load(x->before[at.t < s->delay ? 0 : at.t - s->delay]);
+        __mmask64 firsts = of_bands(shape->firsts, at.front);
+        z = energy == SECOND ? second : _mm512_mask_mov_epi8(second, firsts, z);
+    }
+    x->sum = _mm512_add_epi8(turned->up_up, z);
+    x->up_left = _mm512_and_si512(turned->up, row_load(at.newest));
+}
+
+/* E of all lanes of both units in step `at`; g are the activities of the step before. They are at
+ * most 46, so that only the last addition need saturate. Neighbours outside are left out of the
+ * sums: above, they were when they were turned to their lanes. */
+INLINE __m512i energies(const struct stream *s, const struct shape *shape, struct pair *x,
+                        __m512i g, const struct turned *turned, struct step at, struct step next,
+                        enum energy energy)
+{
+    __m512i left = _mm512_and_si512(g, row_load(at.newest));
+    __m512i side = _mm512_add_epi8(turned->up, left);
+    __m512i up_up_right = _mm512_and_si512(turned->up_up, row_load(at.oldest));
+    __m512i rest = _mm512_add_epi8(x->sum, _mm512_avg_epu8(x->up_left, up_up_right));
+    join(s, x, shape, turned, left, next, energy);
     return _mm512_adds_epu8(_mm512_add_epi8(side, side), rest);
 }
 
+/* Shifts bytes to the right by 4 bits, by GF2P8AFFINEQB. */
+INLINE __m512i to_the_right(void) { return _mm512_set1_epi64(0x1020408000000000); }
+
 INLINE __m512i contexts(const struct stream *s, __m512i e)
 {
-    const __m512i to_the_right = _mm512_set1_epi64(0x1020408000000000); /* by 4 bits */
-    __m512i q = _mm512_gf2p8affine_epi64_epi8(e, to_the_right, 32);
+    __m512i q = _mm512_gf2p8affine_epi64_epi8(e, to_the_right(), 32);
     return _mm512_permutexvar_epi8(_mm512_min_epu8(e, q), s->contexts);
 }
 
@@ -141,8 +161,8 @@ INLINE __mmask64 active_lanes(const struct stream *s, const struct shape *shape,
 /* -- Tokens -- */
 
 /* A step of a pair has two parts: the search, a long chain of few instructions, and all else. While
- * one pair searches, the other finishes its step: their instructions are made to take turns, as the
- * processor's queues are too short to find that by themselves. */
+ * one pair searches, the other finishes its step; of three, two search. Their instructions are made
+ * to take turns, as the processor's queues are too short to find that by themselves. */
 #if defined(PST_SIMDE)
 #define IN_TURN
 #else
@@ -150,12 +170,13 @@ INLINE __mmask64 active_lanes(const struct stream *s, const struct shape *shape,
 #endif
 
 struct found {
-    __m512i index; /* context and quarter: see struct psti_pli_wave_indexed */
+    __m512i index; /* context and what is known of the token: see struct psti_pli_wave_indexed */
     __m512i begins[5];
     __mmask64 above[3];
     __m512i g, f, below; /* activity, frequency, where its slots begin, less 1 */
 };
 
+/* Of one pair or two: three comparisons at once. */
 INLINE void compare(const struct stream *s, const struct pair *x, struct found *y)
 {
     y->index = x->context;
@@ -196,7 +217,38 @@ INLINE void find_token(const struct stream *s, struct found *y)
     y->g = _mm512_shuffle_epi8(s->activities, token);
 }
 
+/* Of three pairs: a bit of the token by each comparison, the highest first. */
+INLINE void compare_half(const struct stream *s, const struct pair *x, struct found *y, uint32_t i)
+{
+    __m512i index = i == 0 ? x->context : y->index;
+    __m512i begins = _mm512_permutexvar_epi8(index, s->halves[i]);
+    y->above[0] = _mm512_cmpgt_epu8_mask(x->lo, begins);
+}
+INLINE void take_half(const struct pair *x, struct found *y, uint32_t i)
+{
+    __m512i index = i == 0 ? x->context : y->index;
+    __m512i bit = _mm512_set1_epi8((char)(16 << i));
+    y->index = _mm512_mask_add_epi8(index, y->above[0], index, bit);
+}
+INLINE void look_around(const struct stream *s, const struct pair *x, struct found *y)
+{
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 3; i++)
+        y->begins[i] = _mm512_permutex2var_epi8(s->around[i][0], y->index, s->around[i][1]);
+    y->above[0] = _mm512_cmpgt_epu8_mask(x->lo, y->begins[1]);
+}
+INLINE void take_last(const struct stream *s, const struct pair *x, struct found *y)
+{
+    __m512i end = _mm512_mask_mov_epi8(y->begins[1], y->above[0], y->begins[2]);
+    y->below = _mm512_mask_mov_epi8(y->begins[0], y->above[0], y->begins[1]);
+    y->f = _mm512_sub_epi8(end, y->below);
+    take_half(x, y, 3);
+    __m512i turned = _mm512_gf2p8affine_epi64_epi8(y->index, to_the_right(), 0);
+    y->g = _mm512_shuffle_epi8(s->activities_turned, turned);
+}
+
 /* x := frequency * (x >> 8) + bias: products of even lanes and of odd ones, each in 16 bits. */
+#define EVENS 0x5555555555555555ull
 struct product {
     __m512i evens, odds;
     __m512i hi, lo;
@@ -208,14 +260,15 @@ INLINE void multiply(const struct pair *x, const struct found *y, struct product
     z->evens = _mm512_mullo_epi16(_mm512_and_si512(even, y->f), _mm512_and_si512(even, x->hi));
     z->odds = _mm512_mulhi_epu16(_mm512_andnot_si512(even, y->f), _mm512_andnot_si512(even, x->hi));
 }
-INLINE void add_bias(const struct pair *x, const struct found *y, struct product *z)
+INLINE void add_bias(const struct stream *s, const struct pair *x, const struct found *y,
+                     struct product *z)
 {
     const __m512i even = _mm512_set1_epi16(255);
     __m512i bias = _mm512_sub_epi8(_mm512_sub_epi8(x->lo, _mm512_set1_epi8(1)), y->below);
     z->evens = _mm512_add_epi16(z->evens, _mm512_and_si512(even, bias));
     z->odds = _mm512_add_epi16(z->odds, _mm512_srli_epi16(bias, 8));
-    z->hi = choose_bits(even, _mm512_srli_epi16(z->evens, 8), z->odds);
-    z->lo = choose_bits(even, z->evens, _mm512_slli_epi16(z->odds, 8));
+    z->hi = _mm512_mask_shuffle_epi8(z->odds, EVENS, z->evens, s->swap);
+    z->lo = _mm512_mask_shuffle_epi8(z->evens, ~EVENS, z->odds, s->swap);
     z->empty = _mm512_testn_epi8_mask(z->hi, z->hi);
 }
 
@@ -240,17 +293,6 @@ INLINE void fill(struct pair *x, struct product *z, __mmask64 active, bool whole
 
 /* -- Steps -- */
 
-INLINE void keep(const struct stream *s, struct pair *x, __m512i g, struct step at)
-{
-    x->g2 = x->g1;
-    x->g1 = g;
-    x->up2 = x->up1;
-    x->up_up2 = x->up_up1;
-    x->up1 = _mm512_maskz_permutexvar_epi8(at.next_up, s->lane_above, g);
-    x->up_up1 = _mm512_maskz_permutexvar_epi8(at.next_up_up, s->lane_above_2, g);
-    row_store(x->rows[at.t], g);
-}
-
 INLINE void hold(struct pair *x, uint32_t n_units)
 {
     for (uint32_t u = 0; u < n_units; u++)
@@ -267,12 +309,18 @@ INLINE struct stream constants_of(const struct stream *s)
     c.lane_above = s->lane_above;
     c.lane_above_2 = s->lane_above_2;
     c.minus_l = s->minus_l;
+    c.swap = s->swap;
 #pragma GCC unroll 4
-    for (uint32_t i = 0; i < 3; i++)
+    for (uint32_t i = 0; i < 3; i++) {
         c.quarters[i] = s->quarters[i];
+        c.halves[i] = s->halves[i];
+        c.around[i][0] = s->around[i][0];
+        c.around[i][1] = s->around[i][1];
+    }
     for (uint32_t i = 0; i < 5; i++)
         c.begins[i] = s->begins[i];
     c.activities = s->activities;
+    c.activities_turned = s->activities_turned;
     return c;
 }
 
@@ -283,88 +331,192 @@ struct kind {
     enum energy energy;
 };
 
-/* Pair x searches for the tokens of a step, into *y. If there is a pair z, it finishes step `at`,
- * of which it has found *found, and has the contexts of the step after it. */
+/* A step that is taken, and the two after it. */
+struct steps {
+    struct step at, next, after;
+};
+
+/* A pair's step that is to be finished: its tokens are found. */
+struct rest {
+    struct pair *x;
+    const struct found *found;
+    uint32_t n_units; /* of the pair; 0: there is none */
+    /* What its parts tell each other. */
+    struct product product;
+    struct turned turned;
+    __mmask64 active;
+    __m512i g, e;
+};
+INLINE struct rest rest_of(struct pair *x, const struct found *found, uint32_t n_units)
+{
+    return (struct rest){.x = x, .found = found, .n_units = n_units};
+}
+#define NONE ((struct rest){.n_units = 0})
+
+INLINE void finish_1(const struct stream *s, const struct shape *shape, const struct kind *k,
+                     struct rest *r, const struct steps *p)
+{
+    if (r->n_units == 0)
+        return;
+    r->g = r->found->g;
+    r->active = k->whole ? UINT64_MAX : active_lanes(s, shape, r->x, p->at);
+    if (r->n_units == 1)
+        r->active &= WAVE_FIRST_UNIT;
+    if (!k->whole || r->n_units == 1)
+        r->g = _mm512_maskz_mov_epi8(r->active, r->g);
+    multiply(r->x, r->found, &r->product);
+}
+INLINE void finish_2(const struct stream *s, const struct shape *shape, const struct kind *k,
+                     struct rest *r, const struct steps *p)
+{
+    if (r->n_units == 0)
+        return;
+    add_bias(s, r->x, r->found, &r->product);
+    row_store(r->x->rows[p->at.t], r->g);
+    r->turned = turn_down(s, r->g, p->at.next_up, p->at.next_up_up);
+    r->e = energies(s, shape, r->x, r->g, &r->turned, p->next, p->after, k->energy);
+}
+/* Then the pair has the contexts of the next step. */
+INLINE void finish_3(const struct stream *s, const struct kind *k, struct rest *r)
+{
+    if (r->n_units == 0)
+        return;
+    fill(r->x, &r->product, r->active, k->whole && r->n_units > 1, r->n_units);
+    r->x->context = contexts(s, r->e);
+}
+
+/* Pair x, if there is one, searches for the tokens of a step, while another finishes one. */
 INLINE void search_and_finish(const struct stream *s, const struct shape *shape,
                               const struct kind *k, const struct pair *x, struct found *y,
-                              struct pair *z, const struct found *found, uint32_t n_units,
-                              struct step at, struct step next)
+                              struct rest r, const struct steps *p)
 {
-    struct product product;
-    __mmask64 active = UINT64_MAX;
-    __m512i e;
-    if (x) {
+    if (x)
         compare(s, x, y);
-    }
     IN_TURN;
-    if (z) {
-        __m512i g = found->g;
-        if (!k->whole)
-            active = active_lanes(s, shape, z, at);
-        if (n_units == 1)
-            active &= WAVE_FIRST_UNIT;
-        if (!k->whole || n_units == 1)
-            g = _mm512_maskz_mov_epi8(active, g);
-        multiply(z, found, &product);
-        keep(s, z, g, at);
-    }
+    finish_1(s, shape, k, &r, p);
     IN_TURN;
-    if (x) {
+    if (x)
         find_quarter(y);
-    }
     IN_TURN;
-    if (z) {
-        add_bias(z, found, &product);
-        e = energies(s, shape, z, next, k->energy);
-    }
+    finish_2(s, shape, k, &r, p);
     IN_TURN;
     if (x)
         look_up(s, x, y);
     IN_TURN;
-    if (z) {
-        fill(z, &product, active, k->whole && n_units > 1, n_units);
-        z->context = contexts(s, e);
-    }
+    finish_3(s, k, &r);
     IN_TURN;
-    if (x) {
+    if (x)
         find_token(s, y);
-    }
     IN_TURN;
 }
 
-/* Steps of one band. The search of the first pair is a step ahead at the end: the next band begins
+/* Of three pairs: x searches for the first half of its tokens' bits, y, if there is one, for the
+ * second. */
+INLINE void search_twice_and_finish(const struct stream *s, const struct shape *shape,
+                                    const struct kind *k, const struct pair *x, struct found *in_x,
+                                    const struct pair *y, struct found *in_y, struct rest r,
+                                    const struct steps *p)
+{
+    compare_half(s, x, in_x, 0);
+    IN_TURN;
+    if (y)
+        compare_half(s, y, in_y, 2);
+    IN_TURN;
+    finish_1(s, shape, k, &r, p);
+    IN_TURN;
+    take_half(x, in_x, 0);
+    compare_half(s, x, in_x, 1);
+    IN_TURN;
+    if (y) {
+        take_half(y, in_y, 2);
+        look_around(s, y, in_y);
+    }
+    IN_TURN;
+    finish_2(s, shape, k, &r, p);
+    IN_TURN;
+    take_half(x, in_x, 1);
+    IN_TURN;
+    if (y)
+        take_last(s, y, in_y);
+    IN_TURN;
+    finish_3(s, k, &r);
+    IN_TURN;
+}
+
+/* The contexts of a band's first step. */
+INLINE void begin_pair(const struct stream *s, const struct shape *shape, struct pair *x,
+                       uint32_t t, enum energy energy)
+{
+    __m512i g1 = t == 0 ? _mm512_setzero_si512() : row_load(x->rows[t - 1]);
+    __m512i g2 = t == 0 ? _mm512_setzero_si512() : row_load(x->rows[t - 2]);
+    struct step at = step_at(shape, t), before = step_at(shape, t - 1);
+    struct turned turned = turn_down(s, g2, UINT64_MAX, shape->up_up_before);
+    join(s, x, shape, &turned, _mm512_and_si512(g2, row_load(before.newest)), at, energy);
+    turned = turn_down(s, g1, shape->up[0], shape->up_up[0]);
+    __m512i e = energies(s, shape, x, g1, &turned, at, step_at(shape, t + 1), energy);
+    x->context = contexts(s, e);
+}
+
+/* One step of all pairs; searches are ahead as at the end of it. */
+INLINE void step_of_one(const struct stream *s, const struct shape *shape, const struct kind *k,
+                        struct pair *x, struct found *in, const struct steps *p)
+{
+    search_and_finish(s, shape, k, x, in, NONE, p);
+    search_and_finish(s, shape, k, NULL, NULL, rest_of(x, in, k->n_units), p);
+}
+INLINE void step_of_two(const struct stream *s, const struct shape *shape, const struct kind *k,
+                        struct pair *x, struct found *in, const struct steps *p)
+{
+    search_and_finish(s, shape, k, x + 1, in + 1, rest_of(x, in, 2), p);
+    search_and_finish(s, shape, k, x, in, rest_of(x + 1, in + 1, k->n_units - 2), p);
+}
+INLINE void step_of_three(const struct stream *s, const struct shape *shape, const struct kind *k,
+                          struct pair *x, struct found *in, const struct steps *p)
+{
+    search_twice_and_finish(s, shape, k, x + 2, in + 2, x + 1, in + 1, rest_of(x, in, 2), p);
+    search_twice_and_finish(s, shape, k, x, in, x + 2, in + 2, rest_of(x + 1, in + 1, 2), p);
+    search_twice_and_finish(s, shape, k, x + 1, in + 1, x, in,
+                            rest_of(x + 2, in + 2, k->n_units - 4), p);
+}
+
+/* Steps of one band. Searches of the first pairs are a step ahead at the end: the next band begins
  * with it anew, as contexts may have another formula there. */
 INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end,
                      const struct kind k)
 {
     const uint32_t n = (k.n_units + 1) / WAVE_UNITS;
-    const uint32_t n_a = n > 1 ? 2 : k.n_units, n_b = k.n_units - n_a;
     const struct stream c = constants_of(s);
-    struct pair a = s->pairs[0], b;
-    struct found in_a, in_b;
-    struct step at = step_at(shape, t);
-    a.context = contexts(&c, energies(&c, shape, &a, at, k.energy));
-    if (n > 1) {
-        b = s->pairs[1];
-        b.context = contexts(&c, energies(&c, shape, &b, at, k.energy));
-        search_and_finish(&c, shape, &k, &a, &in_a, NULL, NULL, 0, at, at);
+    struct steps p = {step_at(shape, t), step_at(shape, t + 1), {0}};
+    struct pair x[WAVE_JOBS];
+    struct found in[WAVE_JOBS];
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] = s->pairs[i];
+        begin_pair(&c, shape, x + i, t, k.energy);
     }
-    while (at.t < end) {
-        struct step next = step_at(shape, at.t + 1);
-        if (n > 1) {
-            search_and_finish(&c, shape, &k, &b, &in_b, &a, &in_a, n_a, at, next);
-            search_and_finish(&c, shape, &k, &a, &in_a, &b, &in_b, n_b, at, next);
-            hold(&b, n_b);
-        } else {
-            search_and_finish(&c, shape, &k, &a, &in_a, NULL, NULL, 0, at, next);
-            search_and_finish(&c, shape, &k, NULL, NULL, &a, &in_a, n_a, at, next);
-        }
-        hold(&a, n_a); /* a step takes 32 words of each at most */
-        at = next;
+    if (n == 2)
+        search_and_finish(&c, shape, &k, x, in, NONE, &p);
+    if (n == 3) {
+        search_twice_and_finish(&c, shape, &k, x, in, NULL, NULL, NONE, &p);
+        search_twice_and_finish(&c, shape, &k, x + 1, in + 1, x, in, NONE, &p);
     }
-    s->pairs[0] = a;
-    if (n > 1)
-        s->pairs[1] = b;
+    while (p.at.t < end) {
+        p.after = step_at(shape, p.at.t + 2);
+        if (n == 1)
+            step_of_one(&c, shape, &k, x, in, &p);
+        else if (n == 2)
+            step_of_two(&c, shape, &k, x, in, &p);
+        else
+            step_of_three(&c, shape, &k, x, in, &p);
+#pragma GCC unroll 4
+        for (uint32_t i = n; i-- > 0;) /* a step takes 32 words of each at most */
+            hold(x + i, i + 1 < n ? WAVE_UNITS : k.n_units - WAVE_UNITS * i);
+        p.at = p.next;
+        p.next = p.after;
+    }
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < n; i++)
+        s->pairs[i] = x[i];
 }
 
 #define RUN(name, n_units, whole, energy)                                                          \
@@ -375,6 +527,7 @@ INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, ui
 RUN(one_whole, 1, true, MIXED)
 RUN(one_any, 1, false, MIXED)
 RUN(three_any, 3, false, MIXED)
+RUN(five_any, 5, false, MIXED)
 #define RUNS(name, n_units)                                                                        \
     RUN(name##_first, n_units, true, FIRST)                                                        \
     RUN(name##_second, n_units, true, SECOND)                                                      \
@@ -384,30 +537,25 @@ RUN(three_any, 3, false, MIXED)
     RUN(name##_any, n_units, false, MIXED)
 RUNS(two, 2)
 RUNS(four, 4)
+RUNS(six, 6)
 
 typedef void band_loop(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end);
 
 static band_loop *loop_for(const struct shape *shape, uint32_t n_units)
 {
+    static band_loop *const odd[3] = {one_any, three_any, five_any};
+    static band_loop *const loops[3][2][3] = {
+        {{two_any_first, two_any_second, two_any}, {two_first, two_second, two_mixed}},
+        {{four_any_first, four_any_second, four_any}, {four_first, four_second, four_mixed}},
+        {{six_any_first, six_any_second, six_any}, {six_first, six_second, six_mixed}}};
     bool first = (shape->firsts[0] & shape->firsts[1]) != 0;
     bool second = (shape->firsts[0] | shape->firsts[1]) == 0;
-    bool four = n_units == 4;
-    if (n_units == 1)
-        return shape->whole ? one_whole : one_any;
-    if (n_units == 3)
-        return three_any;
-    if (!shape->whole) { /* most often the first band of a unit, and its last */
-        if (first)
-            return four ? four_any_first : two_any_first;
-        if (second)
-            return four ? four_any_second : two_any_second;
-        return four ? four_any : two_any;
-    }
-    if (first)
-        return four ? four_first : two_first;
-    if (second)
-        return four ? four_second : two_second;
-    return four ? four_mixed : two_mixed;
+    if (n_units == 1 && shape->whole)
+        return one_whole;
+    if (n_units % WAVE_UNITS == 1)
+        return odd[n_units / WAVE_UNITS];
+    /* Bands are not whole most often as the first of a unit, or behind its last. */
+    return loops[n_units / WAVE_UNITS - 1][shape->whole][first ? 0 : second ? 1 : 2];
 }
 
 /* -- Streams -- */
@@ -451,6 +599,8 @@ static struct shape shape_of(const struct psti_pli_wave512_job *job, uint32_t n_
         shape.up[i] = i < 2 ? below : next;
         shape.up_up[i] = (i < 1 ? below : next) & (shape.up[i] << 1 | 1);
     }
+    if (k > 0)
+        shape.up_up_before = below & (bytes_below(head, k - 1) << 1 | 1);
     add_band(&shape, job, 0, k);
     if (k > 0)
         add_band(&shape, job, 1, k - 1);
@@ -516,25 +666,32 @@ TARGET static void open_tables(struct stream *s, struct psti_pli_wave_tables *ta
     const struct psti_pli_wave_indexed *indexed = psti_pli_wave_need_indexed(tables);
     s->contexts = row_load(indexed->contexts);
 #pragma GCC unroll 4
-    for (uint32_t i = 0; i < 3; i++)
+    for (uint32_t i = 0; i < 3; i++) {
         s->quarters[i] = same_16(indexed->begins[0] + 16 * (i + 1));
+        s->halves[i] = row_load(indexed->halves[i]);
+        s->around[i][0] = row_load(indexed->around[i]);
+        s->around[i][1] = row_load(indexed->around[i] + 64);
+    }
     for (uint32_t i = 0; i < 5; i++)
         s->begins[i] = row_load(indexed->begins[i]);
     s->activities = same_16(psti_pli_wave_activities);
+    s->activities_turned = same_16(tables->bounds.activities);
 }
 
 TARGET static void open_stream(struct stream *s, const struct psti_pli_wave512_job *job,
                                uint32_t n_jobs)
 {
-    uint8_t above[64], above_2[64], minus_l[64];
+    uint8_t above[64], above_2[64], minus_l[64], swap[64];
     for (uint32_t i = 0; i < 64; i++) {
         above[i] = (uint8_t)((i & 32) | ((i - 1) & 31));
         above_2[i] = (uint8_t)((i & 32) | ((i - 2) & 31));
         minus_l[i] = (uint8_t)(0 - (i & 31));
+        swap[i] = (uint8_t)(i ^ 1);
     }
     s->lane_above = row_load(above);
     s->lane_above_2 = row_load(above_2);
     s->minus_l = row_load(minus_l);
+    s->swap = row_load(swap);
     s->delay = has_second_plane(job->heads[0]) ? BAND * job->heads[0]->bands_per_plane : UINT32_MAX;
     open_tables(s, job->tables);
     for (uint32_t j = 0; j < n_jobs; j++)
@@ -553,7 +710,7 @@ TARGET static void close_pair(const struct pair *x, struct psti_pli_wave512_job 
 TARGET void psti_pli_wave512_tokens(struct psti_pli_wave512_job *jobs, uint32_t n_jobs)
 {
     struct stream s;
-    uint32_t n_units = n_jobs == 1 ? jobs->n_units : jobs[0].n_units + jobs[1].n_units;
+    uint32_t n_units = WAVE_UNITS * (n_jobs - 1) + jobs[n_jobs - 1].n_units;
     open_stream(&s, jobs, n_jobs);
     for (uint32_t k = 0, n_steps = jobs->heads[0]->n_token_steps; BAND * k < n_steps; k++) {
         uint32_t t = BAND * k, end = t + BAND < n_steps ? t + BAND : n_steps;

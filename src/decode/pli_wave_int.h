@@ -62,10 +62,14 @@ struct psti_pli_wave_bounds {
 };
 
 /* 8 bits, for vectors that look up 64 bytes: E -> context by min(E, 32 + E / 16), of which 32 and
- * 33 are as 34. Then where tokens begin, less 1 (as in the bounds above, 255 of token 0), [i] by
- * context + 16 q: of 4 q + i; that of the one behind the last is 255. */
+ * 33 are as 34. Then where tokens begin, less 1 (as in the bounds above, 255 of token 0), that of
+ * the one behind the last being 255: begins[i] by context + 16 q, of 4 q + i; the others by
+ * context + 16 times the first bits of a token, of which bit 3 of the token is the lowest. */
 struct psti_pli_wave_indexed {
     _Alignas(64) uint8_t contexts[64], begins[5][64];
+    uint8_t halves[3]
+                  [64]; /* of 8; by bit 3 of the token of 4 and 12; by two bits of 2, 6, 10, 14 */
+    uint8_t around[3][2 * 64]; /* by three bits, of token 2 i, 2 i + 1 and 2 i + 2 */
 };
 
 /* The tables of a level are made when it asks for them: a part of an image may be one unit. */
@@ -182,7 +186,7 @@ psti_pli_wave_kernel psti_pli_wave_decode_c;
 psti_pli_wave_kernel psti_pli_wave_decode_avx2;             /* needs PSTI_CPU_AVX2 */
 psti_pli_wave_kernel psti_pli_wave_decode_avx512;           /* needs PSTI_CPU_AVX512_VBMI, too */
 psti_pli_wave_kernel_some psti_pli_wave_decode_some_avx2;   /* two */
-psti_pli_wave_kernel_some psti_pli_wave_decode_some_avx512; /* two to four */
+psti_pli_wave_kernel_some psti_pli_wave_decode_some_avx512; /* two to six */
 /* Whether the coefficients are small enough for sums of two products in 16 bits, as vectors of
  * 8-bit samples have them (pli_wave_avx2_rebuild.c). */
 bool psti_pli_wave_avx2_can_rebuild(const struct psti_pli_wave_head *head);
