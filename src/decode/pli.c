@@ -354,7 +354,7 @@ static void place_unit(const struct psti_pli_request *request, uint32_t row, uin
         .cpu = request->cpu,
         .bytes = bytes + 1,
         .nbytes = nbytes - 1,
-        .behind = (size_t)(request->bytes + request->nbytes - (bytes + nbytes)),
+        .nbytes_behind = (size_t)(request->bytes + request->nbytes - (bytes + nbytes)),
     };
     uint32_t y0 = r->y > y ? r->y : y, x0 = r->x > x ? r->x : x;
     uint32_t y1 = r->y + r->height < y + p->unit.height ? r->y + r->height : y + p->unit.height;

@@ -15,8 +15,8 @@ struct psti_pli_unit {
     uint8_t channels, bits, transform, max_error;
     const uint8_t *bytes; /* behind the mode byte */
     size_t nbytes;
-    size_t behind; /* bytes that may be read behind them */
-    uint32_t cpu;  /* PSTI_CPU_* that may be used */
+    size_t nbytes_behind; /* that may be read, and mean nothing */
+    uint32_t cpu;         /* PSTI_CPU_* that may be used */
     /* Where row 0 of plane 0 will be written, for psti_pli_ahead(). */
     const void *pixels;
     int64_t row_nbytes, plane_nbytes;

@@ -35,6 +35,7 @@ struct pair {
 /* What the steps of a band have in common; masks are of all lanes or none but for those of rows.
  * [0] is of the band that begins, [1] of the one that ends, if nothing else is said. */
 struct shape {
+    bool wide;          /* all lanes have pairs in all columns */
     bool whole;         /* all lanes are active */
     uint64_t firsts[2]; /* E has what is two to the left, not the plane before */
     uint64_t rows[2];   /* have rows */
@@ -152,10 +153,12 @@ INLINE __m512i contexts(const struct stream *s, __m512i e)
 INLINE __mmask64 active_lanes(const struct stream *s, const struct shape *shape,
                               const struct pair *p, struct step at)
 {
+    __mmask64 in_rows = of_bands(shape->rows, at.front);
+    if (shape->wide)
+        return in_rows;
     __m512i x = _mm512_add_epi8(_mm512_set1_epi8((char)at.t), s->minus_l);
     x = _mm512_and_si512(x, _mm512_set1_epi8(BAND - 1));
-    __mmask64 columns = _mm512_cmplt_epu8_mask(x, p->widths);
-    return columns & of_bands(shape->rows, at.front);
+    return in_rows & _mm512_cmplt_epu8_mask(x, p->widths);
 }
 
 /* -- Tokens -- */
@@ -590,10 +593,10 @@ static bool are_wide(const struct psti_pli_wave512_job *jobs, uint32_t n_jobs)
 }
 
 /* What steps [32 k, 32 k + 32) have in common. */
-static struct shape shape_of(const struct psti_pli_wave512_job *job, uint32_t n_jobs, uint32_t k)
+static struct shape shape_of(const struct psti_pli_wave512_job *job, bool wide, uint32_t k)
 {
     const struct psti_pli_wave_head *head = job->heads[0];
-    struct shape shape = {0};
+    struct shape shape = {.wide = wide};
     uint64_t below = bytes_below(head, k), next = bytes_below(head, k + 1);
     for (uint32_t i = 0; i < 3; i++) {
         shape.up[i] = i < 2 ? below : next;
@@ -608,7 +611,7 @@ static struct shape shape_of(const struct psti_pli_wave512_job *job, uint32_t n_
     uint32_t there = k < head->n_bands ? 0 : 1, other = 1 - there;
     if (k == 0 || there == 1)
         shape.firsts[other] = shape.firsts[there];
-    shape.whole = are_wide(job, n_jobs) && (shape.rows[0] & shape.rows[1]) == UINT64_MAX;
+    shape.whole = wide && (shape.rows[0] & shape.rows[1]) == UINT64_MAX;
     return shape;
 }
 
@@ -625,40 +628,44 @@ static bool has_second_plane(const struct psti_pli_wave_head *head)
     return has;
 }
 
-/* The unit's words, of which some are read behind the last; only the last units of a file need a
- * copy for that. */
+/* A unit's words: where they are, if what is behind them may be read, else with zeros behind. */
 static struct words open_words(const struct psti_pli_wave512_job *job, uint32_t u)
 {
     const struct psti_pli_wave_head *head = job->heads[u];
-    uint8_t *copy = job->memory->words[u];
+    if (job->units[u]->nbytes_behind >= WAVE_BEHIND)
+        return (struct words){head->words, head->words + head->n_words};
+    uint8_t *words = job->memory->words[u];
     /* More than all tokens can take are as bad as one. */
     size_t n_words = head->n_words < WAVE_MAX_WORDS ? head->n_words : WAVE_MAX_WORDS;
-    if (job->units[u]->behind >= WAVE_BEHIND)
-        return (struct words){head->words, head->words + n_words};
-    memcpy(copy, head->words, n_words);
-    memset(copy + n_words, 0, WAVE_BEHIND);
-    return (struct words){copy, copy + n_words};
+    memcpy(words, head->words, n_words);
+    memset(words + n_words, 0, WAVE_BEHIND);
+    return (struct words){words, words + n_words};
 }
 
+/* Bytes of 32 states, from bit `by` on. */
+INLINE __m256i state_bytes(const uint32_t *states, uint32_t by)
+{
+    __m512i low = _mm512_srli_epi32(row_load(states), by);
+    __m512i high = _mm512_srli_epi32(row_load(states + 16), by);
+    return _mm256_set_m128i(_mm512_cvtepi32_epi8(high), _mm512_cvtepi32_epi8(low));
+}
+INLINE __m512i both_units(__m256i first, __m256i second)
+{
+    return _mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1);
+}
+
+/* A unit that is alone has its states twice; the second are idle. */
 TARGET static void open_pair(struct pair *x, const struct psti_pli_wave512_job *job)
 {
-    uint8_t hi[WAVE_ROW] = {0}, lo[WAVE_ROW] = {0}, widths[WAVE_ROW];
-    memset(x, 0, sizeof *x);
+    const uint32_t *a = job->heads[0]->states, *b = job->heads[1]->states;
     x->rows = (uint8_t(*)[2 * WAVE_ROW]) job->memory->rows;
     x->before = has_second_plane(job->heads[0]) ? (const void *)x->rows : no_plane;
-    for (uint32_t u = 0; u < job->n_units; u++) {
-        const struct psti_pli_wave_head *head = job->heads[u];
+    for (uint32_t u = 0; u < job->n_units; u++)
         x->words[u] = open_words(job, u);
-        for (uint32_t l = 0; l < WAVE_LANES; l++) {
-            hi[WAVE_LANES * u + l] = (uint8_t)(head->states[l] >> 8);
-            lo[WAVE_LANES * u + l] = (uint8_t)head->states[l];
-        }
-    }
-    for (uint32_t u = 0; u < WAVE_UNITS; u++)
-        memset(widths + WAVE_LANES * u, (int)n_pairs(job->units[u]), WAVE_LANES);
-    x->hi = row_load(hi);
-    x->lo = row_load(lo);
-    x->widths = row_load(widths);
+    x->hi = both_units(state_bytes(a, 8), state_bytes(b, 8));
+    x->lo = both_units(state_bytes(a, 0), state_bytes(b, 0));
+    x->widths = both_units(_mm256_set1_epi8((char)n_pairs(job->units[0])),
+                           _mm256_set1_epi8((char)n_pairs(job->units[1])));
 }
 
 TARGET static void open_tables(struct stream *s, struct psti_pli_wave_tables *tables)
@@ -678,20 +685,21 @@ TARGET static void open_tables(struct stream *s, struct psti_pli_wave_tables *ta
     s->activities_turned = same_16(tables->bounds.activities);
 }
 
+#define EIGHT(n) n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7
+static const uint8_t numbers[WAVE_ROW] = {EIGHT(0),  EIGHT(8),  EIGHT(16), EIGHT(24),
+                                          EIGHT(32), EIGHT(40), EIGHT(48), EIGHT(56)};
+
 TARGET static void open_stream(struct stream *s, const struct psti_pli_wave512_job *job,
                                uint32_t n_jobs)
 {
-    uint8_t above[64], above_2[64], minus_l[64], swap[64];
-    for (uint32_t i = 0; i < 64; i++) {
-        above[i] = (uint8_t)((i & 32) | ((i - 1) & 31));
-        above_2[i] = (uint8_t)((i & 32) | ((i - 2) & 31));
-        minus_l[i] = (uint8_t)(0 - (i & 31));
-        swap[i] = (uint8_t)(i ^ 1);
-    }
-    s->lane_above = row_load(above);
-    s->lane_above_2 = row_load(above_2);
-    s->minus_l = row_load(minus_l);
-    s->swap = row_load(swap);
+    const __m512i lanes = row_load(numbers), of_unit = _mm512_set1_epi8(BAND - 1);
+    __m512i unit = _mm512_andnot_si512(of_unit, lanes);
+    __m512i above = _mm512_sub_epi8(lanes, _mm512_set1_epi8(1));
+    __m512i above_2 = _mm512_sub_epi8(lanes, _mm512_set1_epi8(2));
+    s->lane_above = choose_bits(of_unit, above, unit);
+    s->lane_above_2 = choose_bits(of_unit, above_2, unit);
+    s->minus_l = _mm512_sub_epi8(unit, lanes);
+    s->swap = _mm512_xor_si512(lanes, _mm512_set1_epi8(1));
     s->delay = has_second_plane(job->heads[0]) ? BAND * job->heads[0]->bands_per_plane : UINT32_MAX;
     open_tables(s, job->tables);
     for (uint32_t j = 0; j < n_jobs; j++)
@@ -711,10 +719,11 @@ TARGET void psti_pli_wave512_tokens(struct psti_pli_wave512_job *jobs, uint32_t 
 {
     struct stream s;
     uint32_t n_units = WAVE_UNITS * (n_jobs - 1) + jobs[n_jobs - 1].n_units;
+    bool wide = are_wide(jobs, n_jobs);
     open_stream(&s, jobs, n_jobs);
     for (uint32_t k = 0, n_steps = jobs->heads[0]->n_token_steps; BAND * k < n_steps; k++) {
         uint32_t t = BAND * k, end = t + BAND < n_steps ? t + BAND : n_steps;
-        struct shape shape = shape_of(jobs, n_jobs, k);
+        struct shape shape = shape_of(jobs, wide, k);
         loop_for(&shape, n_units)(&s, &shape, t, end);
     }
     for (uint32_t j = 0; j < n_jobs; j++)

@@ -190,6 +190,18 @@ static enum pst_status compare(struct fixture *f, const struct pli_wave_recipe *
     return statuses[0];
 }
 
+/* Moves the unit up, so that there are bytes behind it that may be read. */
+static void put_behind(struct fixture *f, struct psti_pli_unit *unit)
+{
+    enum { BEHIND = 128 };
+    uint8_t *bytes = (uint8_t *)unit->bytes - BEHIND;
+    memmove(bytes, unit->bytes, unit->nbytes);
+    for (uint32_t i = 0; i < BEHIND; i++)
+        bytes[unit->nbytes + i] = (uint8_t)below(f, 256);
+    unit->bytes = bytes;
+    unit->nbytes_behind = BEHIND;
+}
+
 /* Decodes units at the ends of f->all_pages at once: as each alone by plain C, and by its error if
  * it is the first that fails. */
 static void compare_some(struct fixture *f, const struct pli_wave_recipe *recipes,
@@ -203,6 +215,8 @@ static void compare_some(struct fixture *f, const struct pli_wave_recipe *recipe
     bool failed = false;
     for (uint32_t u = 0; u < n_units; u++) {
         units[u] = unit_at_end(f->all_pages[u], recipes + u, nbytes[u]);
+        if (below(f, 2))
+            put_behind(f, units + u);
         if (psti_pli_wave_parse(units + u, heads, NULL) != PST_OK)
             return;
         memset(f->plain_work[u], 0x55, PSTI_PLI_WORK_NBYTES);

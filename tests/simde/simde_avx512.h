@@ -97,6 +97,18 @@ static inline simde__m256i narrow_16(simde__m512i v)
 #undef _mm512_cvtepi32_epi16
 #define _mm512_cvtepi32_epi16 narrow_16
 
+static inline simde__m128i narrow_16_to_8(simde__m512i v)
+{
+    uint32_t in[16];
+    uint8_t out[16];
+    simde_mm512_storeu_si512(in, v);
+    for (int i = 0; i < 16; i++)
+        out[i] = (uint8_t)in[i];
+    return simde_mm_loadu_si128((const simde__m128i *)out);
+}
+#undef _mm512_cvtepi32_epi8
+#define _mm512_cvtepi32_epi8 narrow_16_to_8
+
 static inline simde__m512i shift_16(simde__m512i v, simde__m128i count)
 {
     simde__m512i_private p = simde__m512i_to_private(v);
