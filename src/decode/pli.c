@@ -375,34 +375,38 @@ static enum pst_status check_unit(const struct psti_pli_request *request, uint64
                                true, err);
 }
 
-/* Checks and decodes unit (row, column) at `offset`. */
-static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, uint64_t offset,
-                                struct psti_pli_entry entry, struct pst_error *err)
+/* A unit that is to be decoded, and where it is in the file. */
+struct found {
+    uint32_t row, column;
+    uint64_t offset;
+    struct psti_pli_entry entry;
+};
+
+/* Checks and decodes a unit. */
+static enum pst_status one_unit(struct run *run, const struct found *u, struct pst_error *err)
 {
     const struct psti_pli_request *request = &run->request;
     struct placed p;
-    enum pst_status status = check_unit(request, offset, entry, err);
+    enum pst_status status = check_unit(request, u->offset, u->entry, err);
     if (status == PST_OK) {
-        const uint8_t *bytes = request->bytes + offset;
-        place_unit(request, row, column, bytes, entry.nbytes, &p);
+        const uint8_t *bytes = request->bytes + u->offset;
+        place_unit(request, u->row, u->column, bytes, u->entry.nbytes, &p);
         status = decode_unit(run, &p.unit, bytes[0], &p.part, err);
     }
-    return status == PST_OK ? PST_OK : psti_pli_unit_failed(row, column, offset, status, err);
+    return status == PST_OK ? PST_OK
+                            : psti_pli_unit_failed(u->row, u->column, u->offset, status, err);
 }
 
-static bool is_wave(const struct psti_pli_request *request, uint64_t offset,
-                    struct psti_pli_entry entry)
+static bool is_wave(const struct psti_pli_request *request, const struct found *u)
 {
-    return entry.nbytes > 0 && psti_range_fits(offset, entry.nbytes, request->nbytes) &&
-           request->bytes[offset] == PSTI_PLI_WAVE;
+    return u->entry.nbytes > 0 && psti_range_fits(u->offset, u->entry.nbytes, request->nbytes) &&
+           request->bytes[u->offset] == PSTI_PLI_WAVE;
 }
 
-/* Units of a row from `column` to be decoded at once, waves if there are some, and where they are
- * in the file. */
+/* Units to be decoded at once, waves if there are some, in the order of the file. */
 struct group {
-    uint32_t row, column, n_units;
-    uint64_t offsets[PSTI_PLI_WAVE_MOST_UNITS];
-    struct psti_pli_entry entries[PSTI_PLI_WAVE_MOST_UNITS];
+    uint32_t n_units;
+    struct found units[PSTI_PLI_WAVE_MOST_UNITS];
 };
 
 /* The units of a group as they are placed; false: one of them is damaged. */
@@ -410,11 +414,12 @@ static bool place_group(struct run *run, const struct group *g, struct placed *p
 {
     const struct psti_pli_request *request = &run->request;
     for (uint32_t u = 0; u < g->n_units; u++)
-        if (check_unit(request, g->offsets[u], g->entries[u], NULL) != PST_OK)
+        if (check_unit(request, g->units[u].offset, g->units[u].entry, NULL) != PST_OK)
             return false;
-    for (uint32_t u = 0; u < g->n_units; u++)
-        place_unit(request, g->row, g->column + u, request->bytes + g->offsets[u],
-                   g->entries[u].nbytes, p + u);
+    for (uint32_t u = 0; u < g->n_units; u++) {
+        const struct found *f = g->units + u;
+        place_unit(request, f->row, f->column, request->bytes + f->offset, f->entry.nbytes, p + u);
+    }
     return wave_tables(run, NULL) == PST_OK;
 }
 
@@ -436,38 +441,68 @@ static bool decode_group(struct run *run, const struct group *g, enum pst_status
         return false;
     *status = PST_OK;
     for (uint32_t u = 0; u < g->n_units && *status == PST_OK; u++) {
+        const struct found *f = g->units + u;
         if (statuses[u] == PST_OK)
             psti_pli_emit_planes(&p[u].unit, planes + u, &p[u].part);
         else
-            *status = psti_pli_unit_failed(g->row, g->column + u, g->offsets[u], statuses[u], err);
+            *status = psti_pli_unit_failed(f->row, f->column, f->offset, statuses[u], err);
     }
     return true;
 }
 
-/* Units of a row from `column`, at `offset`, before column `end`; returns how many were decoded. */
-static uint32_t next_units(struct run *run, uint32_t row, uint32_t column, uint32_t end,
-                           uint64_t offset, enum pst_status *status, struct pst_error *err)
+/* Row `row` of units, at least, from `offset` on: the first unit that the region touches. */
+static struct found find_unit(const struct run *run, const struct psti_pli_span *span,
+                              struct found u)
 {
     const struct psti_pli_header *h = &run->request.header;
-    uint32_t index = row * psti_pli_unit_columns(h) + column, most = 1;
-    struct group g = {row, column, 1, {offset}, {{0}}};
-    if (h->unit_log2 == PSTI_PLI_UNIT_LOG2_MIN)
-        most = psti_pli_wave_most_units(run->request.cpu, h->bits);
-    g.entries[0] = psti_pli_parse_entry(run->request.bytes, h, index);
-    while (g.n_units < most && column + g.n_units < end) {
-        uint32_t u = g.n_units;
-        g.offsets[u] = g.offsets[u - 1] + g.entries[u - 1].nbytes;
-        g.entries[u] = psti_pli_parse_entry(run->request.bytes, h, index + u);
-        if (!is_wave(&run->request, g.offsets[u - 1], g.entries[u - 1]) ||
-            !is_wave(&run->request, g.offsets[u], g.entries[u]))
+    uint32_t columns = psti_pli_unit_columns(h);
+    for (; u.row < span->row1; u.row++, u.column = 0)
+        for (; u.column < columns; u.column++) {
+            u.entry = psti_pli_parse_entry(run->request.bytes, h, u.row * columns + u.column);
+            if (u.row >= span->row0 && u.column >= span->column0 && u.column < span->column1)
+                return u;
+            u.offset += u.entry.nbytes;
+        }
+    return u;
+}
+static struct found unit_after(const struct run *run, const struct psti_pli_span *span,
+                               struct found u)
+{
+    u.column++;
+    u.offset += u.entry.nbytes;
+    return find_unit(run, span, u);
+}
+
+/* Whether units of both rows may be decoded at once: if they have the same height, and pixels of
+ * more than a row of units are wanted. */
+static bool rows_go_together(const struct psti_pli_request *request, uint32_t a, uint32_t b)
+{
+    uint32_t whole = request->header.height >> request->header.unit_log2;
+    return a == b || (!request->band && b < whole);
+}
+
+/* Units from `first` on; returns the one behind those that were decoded. */
+static struct found next_units(struct run *run, const struct psti_pli_span *span,
+                               struct found first, enum pst_status *status, struct pst_error *err)
+{
+    const struct psti_pli_request *request = &run->request;
+    const struct psti_pli_header *h = &request->header;
+    uint32_t most = 1;
+    struct group g = {1, {first}};
+    if (h->unit_log2 == PSTI_PLI_UNIT_LOG2_MIN && is_wave(request, &first))
+        most = psti_pli_wave_most_units(request->cpu, h->bits);
+    while (g.n_units < most) {
+        struct found u = unit_after(run, span, g.units[g.n_units - 1]);
+        if (u.row == span->row1 || !rows_go_together(request, first.row, u.row) ||
+            !is_wave(request, &u))
             break;
-        g.n_units++;
+        g.units[g.n_units++] = u;
     }
     for (; g.n_units > 1; g.n_units -= g.n_units / 2)
         if (decode_group(run, &g, status, err))
-            return g.n_units;
-    *status = one_unit(run, row, column, offset, g.entries[0], err);
-    return 1;
+            return unit_after(run, span, g.units[g.n_units - 1]);
+    *status = one_unit(run, &first, err);
+    return unit_after(run, span, first);
 }
 
 /* The region's part in a row of units is there. */
@@ -486,24 +521,15 @@ static enum pst_status decode_units(struct run *run, struct pst_error *err)
 {
     const struct psti_pli_header *h = &run->request.header;
     struct psti_pli_span span = touched(h, &run->request.region);
-    uint32_t columns = psti_pli_unit_columns(h);
-    uint64_t offset = psti_pli_head_nbytes(h);
-    for (uint32_t row = 0; row < span.row1; row++) {
-        uint32_t next = span.column0;
-        for (uint32_t column = 0; column < columns; column++) {
-            if (row >= span.row0 && column == next && column < span.column1) {
-                enum pst_status status;
-                next += next_units(run, row, column, span.column1, offset, &status, err);
-                if (status != PST_OK)
-                    return status;
-            }
-            offset += psti_pli_parse_entry(run->request.bytes, h, row * columns + column).nbytes;
-        }
-        enum pst_status status = row >= span.row0 ? end_row(&run->request, row) : PST_OK;
-        if (status != PST_OK)
-            return status;
+    struct found u = {.offset = psti_pli_head_nbytes(h)};
+    enum pst_status status = PST_OK;
+    for (u = find_unit(run, &span, u); u.row < span.row1 && status == PST_OK;) {
+        uint32_t row = u.row;
+        u = next_units(run, &span, u, &status, err);
+        if (status == PST_OK && u.row > row)
+            status = end_row(&run->request, row);
     }
-    return PST_OK;
+    return status;
 }
 
 static enum pst_status check_scratch(const struct psti_pli_request *request, size_t nbytes,

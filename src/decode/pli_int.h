@@ -147,8 +147,8 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
                                      struct psti_pli_planes *planes, struct pst_error *err);
 
 /* How many units of so many bits the level decodes at once, at most: 1, 2 or 6; and so many or
- * fewer, but not one, one after the other in the image. False: these do not go together, and
- * nothing was done. `err` is of the first that failed. */
+ * fewer, but not one, of one image. False: these do not go together, and nothing was done. `err` is
+ * of the first that failed. */
 enum { PSTI_PLI_WAVE_MOST_UNITS = 6 };
 uint32_t psti_pli_wave_most_units(uint32_t cpu, uint32_t bits);
 bool psti_pli_wave_decode_some(const struct psti_pli_unit *units, uint32_t n_units,
