@@ -17,9 +17,9 @@ enum {
     N_SIMPLE = 4,
     EFFORT_TAPS = 3,   /* from here on taps beside the best are tried, */
     EFFORT_REFINE = 5, /* and from here more of them, and filters block by block */
-    /* What it is worth that a plain unit, MED without taps in all its planes, decodes faster: 1/16
-     * bit for each sample, as prices go (docs/internals/pli-encode.md has the curve). */
-    PLAIN_WORTH = PSTI_WAVE_PRICE_UNIT / 16,
+    /* What it is worth that a plain unit, MED without taps in all its planes, decodes faster: 1/8
+     * bit of the file for each sample (docs/internals/pli-encode.md has the curve). */
+    PLAIN_WORTH = PSTI_WAVE_PRICE_UNIT / 8,
     FILTERS_PRICE =
         PSTI_WAVE_PRICE_UNIT * PSTI_PLI_FILTER_BITS * PSTI_PLI_WAVE_N_BLOCKS /* in 1/16 bit */
 };
@@ -328,26 +328,34 @@ static struct choice open_choice(const struct psti_pli_source *source, uint32_t 
                            .r = n_taps > 1 ? work->residuals[1] : work->zeros};
 }
 
+/* Whether a unit is to be plain that costs `price` by MED, though others would save so much. A file
+ * saves more than prices say: at p bits a sample 1 + 1 / p times as much. */
+static bool suits_plain(uint64_t saved, uint64_t price, uint64_t n_samples)
+{
+    return saved * (price + PSTI_WAVE_PRICE_UNIT * n_samples) <= PLAIN_WORTH * n_samples * price;
+}
+
 /* Plans a plain unit, residuals and all; returns whether it is to stay one. What other predictions
  * would save is found as effort 1 does, beside MED in the planes before: effort does not change how
  * fast a file decodes. */
 static bool plan_plain(const struct psti_pli_source *source, struct psti_wave_plan *p,
                        struct psti_wave_work *work)
 {
-    uint64_t saved = 0, n_samples = 0;
+    uint64_t saved = 0, price = 0, n_samples = 0;
     for (uint32_t i = 0; i < source->channels; i++) {
         const struct choice choice = open_choice(source, i, work);
         struct psti_wave_plane_plan other;
         uint64_t prices[N_SIMPLE];
         if (!start_plane(&choice, &p->planes[i]))
             continue;
-        uint64_t price = choose_simple(&choice, &other, prices);
+        uint64_t best = choose_simple(&choice, &other, prices);
         p->planes[i].predictor = PSTI_PLI_PREDICT_MED;
         apply_simple(&choice, &p->planes[i]);
-        saved += prices[PSTI_PLI_PREDICT_MED - 1] - price;
+        saved += prices[PSTI_PLI_PREDICT_MED - 1] - best;
+        price += prices[PSTI_PLI_PREDICT_MED - 1];
         n_samples += source->height * source->width;
     }
-    return saved <= PLAIN_WORTH * n_samples;
+    return suits_plain(saved, price, n_samples);
 }
 
 static void plan_planes(const struct psti_pli_source *source, bool dense, uint32_t effort,

@@ -375,8 +375,16 @@ static void bind_planes(struct bench *b, uint32_t from, uint32_t to)
         b->planes[to][i] = (uint8_t)(b->planes[from][i] + draw(b) % 5);
 }
 
+/* Few samples stand out: MED is wrong three times for each, others twice. */
+static void fill_few(struct bench *b)
+{
+    for (size_t c = 0; c < 4; c++)
+        for (size_t i = 0; i < (size_t)EDGE * EDGE; i++)
+            b->planes[c][i] = draw(b) % 400 == 0 ? 99 : 50;
+}
+
 /* Of 8 bits, small tier: plain where others save next to nothing, whatever the effort and whether
- * there are tables; and no plane alone is. */
+ * there are tables; no plane alone is, and no unit of which even that little is a large part. */
 static void test_plain(void **state)
 {
     struct bench *b = *state;
@@ -395,8 +403,9 @@ static void test_plain(void **state)
         bind_planes(b, 0, 2);
         psti_pli_wave_plan(&s, false, effort, codes, &b->plan, &counts, b->work);
         assert_true(is_plain(&s, &b->plan) == (transform == 0));
-        if (transform == 1)
-            assert_int_not_equal(b->plan.planes[2].a, 0);
+        fill_few(b);
+        psti_pli_wave_plan(&s, false, effort, codes, &b->plan, &counts, b->work);
+        assert_false(is_plain(&s, &b->plan));
     }
 }
 

@@ -35,7 +35,7 @@ static void fill(uint8_t *data, uint32_t width, uint32_t channels, uint32_t bits
         uint32_t v = 60 + x / 2 + y + (uint32_t)(i % channels) * 20 + noise;
         v = draw(random) % 50 == 0 ? draw(random) : v;
         if (bits == 8 && x < PSTI_WAVE_EDGE)
-            v = 12 * x - 6 * y + (i % channels == 0 ? noise / 8 : 0);
+            v = (3 + (uint32_t)(i % channels)) * (4 * x - 2 * y) + x * y % 3;
         if (bits == 8)
             data[i] = (uint8_t)v;
         else
