@@ -13,19 +13,18 @@ struct plain_samples {
     __m512i own, above1, above2, above3;
 };
 
-/* MED with what is to the left last. At column 0 that is the sample above, in a plane's first row
- * the one above is what is to the left: either way the one between them, whatever it is, does not
- * matter, as both predict themselves. */
+/* MED with what is to the left last. At column 0 that is the sample above, which then predicts, so
+ * the one beside it does not matter. In a plane's first row what is to the left predicts. */
 INLINE __m512i plain_step(struct plain_samples *s, __m512i residual, uint32_t t, bool even,
                           __mmask64 first)
 {
     __m512i left = s->own, above = s->above2;
     if (even)
         left = choose_bits(wave512_newest_bytes(t), above, left);
-    above = _mm512_mask_mov_epi8(above, first, left);
     __m512i low = _mm512_min_epu8(above, s->above3), high = _mm512_max_epu8(above, s->above3);
     __m512i middle = _mm512_max_epu8(low, _mm512_min_epu8(left, high));
     s->own = _mm512_sub_epi8(_mm512_add_epi8(_mm512_add_epi8(above, residual), left), middle);
+    s->own = _mm512_mask_add_epi8(s->own, first, left, residual);
     s->above3 = s->above2;
     s->above2 = s->above1;
     s->above1 = turn(s->own);
