@@ -34,7 +34,8 @@ struct steps {
     const struct psti_pli_wave_head *head;
     uint8_t (*residuals)[LANES]; /* [t][lane] */
     struct psti_pli_wave_lanes lanes;
-    struct side front, rear; /* lanes up to the front lane, and the others */
+    struct side front, rear; /* lanes up to the front lane, and the others: */
+    bool alike;              /* what predicts these predicts those, too */
     /* Samples of the last steps, as lanes; [-2], [-1] of a row hold what lanes 0 and 1 find above.
      */
     _Alignas(64) uint8_t rows[HISTORY][HISTORY_STRIDE];
@@ -71,6 +72,15 @@ static struct side find_side(const struct steps *s, uint32_t band)
         side.back_1 = plane->index1 < 0 ? 0 : delta * (uint32_t)(index - plane->index1);
     }
     return side;
+}
+
+/* Whether planes have the same predictor, and nothing else to predict by. */
+static bool are_alike(const struct psti_pli_wave_plane *a, const struct psti_pli_wave_plane *b)
+{
+    if (!a || !b || a == b)
+        return a == b;
+    return a->predictor == b->predictor && a->predictor != PSTI_PLI_PREDICT_FILTERS &&
+           (a->a | a->b | b->a | b->b) == 0;
 }
 
 static const int8_t *residuals_of(const struct steps *s, uint32_t t, uint32_t back)
@@ -226,7 +236,7 @@ static void rebuild(struct steps *s, uint32_t t)
     find_view(s, t, &view);
     if (s->rear.plane)
         make_samples(s, t, &s->rear, &view, to);
-    if (s->front.plane && s->front.plane != s->rear.plane) {
+    if (s->front.plane && !s->alike) {
         const uint8_t *mask = first_lanes + (LANES - 1) - psti_pli_wave_front_lane(t);
         uint8_t own[LANES];
         make_samples(s, t, &s->front, &view, own);
@@ -283,6 +293,7 @@ void psti_pli_wave_steps_8(const struct psti_pli_unit *unit, const struct psti_p
         if (t % EDGE == 0) {
             s.front = find_side(&s, t / EDGE);
             s.rear = find_side(&s, t / EDGE - 1);
+            s.alike = are_alike(s.front.plane, s.rear.plane);
         }
         if (has_filters)
             psti_pli_wave_update_lanes(unit, head, t, &s.lanes);
