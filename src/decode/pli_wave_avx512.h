@@ -108,11 +108,22 @@ INLINE __m512i choose_bits(__m512i mask, __m512i yes, __m512i no)
 {
     return _mm512_ternarylogic_epi32(no, mask, yes, 0xB8);
 }
-/* The lanes of wave512_newest(), as bytes: from memory, as masks cost more to make. */
-INLINE __m512i wave512_newest_bytes(uint32_t t)
+/* A 0 for that lane of both units, 255 for all others: 64 bytes, from memory, as masks cost more to
+ * make. */
+INLINE const uint8_t *wave512_all_but(uint32_t lane)
 {
-    static const uint8_t lanes[WAVE_ROW + WAVE_LANES] = {[31] = 255, [63] = 255};
-    return row_load(lanes + WAVE_LANES - 1 - psti_pli_wave_front_lane(t));
+#define ALL_8 255, 255, 255, 255, 255, 255, 255, 255
+#define ALL_31 ALL_8, ALL_8, ALL_8, 255, 255, 255, 255, 255, 255, 255
+    static const uint8_t lanes[3 * WAVE_LANES] = {ALL_31, 0, ALL_31, 0, ALL_31, 0};
+    return lanes + WAVE_LANES - 1 - lane;
+#undef ALL_31
+#undef ALL_8
+}
+/* The value between the others: MED is L + U less this one of L, U and UL. L, which is known last,
+ * is looked at last. */
+INLINE __m512i wave512_middle(__m512i l, __m512i u, __m512i ul)
+{
+    return _mm512_max_epu8(_mm512_min_epu8(u, ul), _mm512_min_epu8(l, _mm512_max_epu8(u, ul)));
 }
 #endif
 

@@ -20,9 +20,8 @@ INLINE __m512i plain_step(struct plain_samples *s, __m512i residual, uint32_t t,
 {
     __m512i left = s->own, above = s->above2;
     if (even)
-        left = choose_bits(wave512_newest_bytes(t), above, left);
-    __m512i low = _mm512_min_epu8(above, s->above3), high = _mm512_max_epu8(above, s->above3);
-    __m512i middle = _mm512_max_epu8(low, _mm512_min_epu8(left, high));
+        left = choose_bits(row_load(wave512_all_but(psti_pli_wave_front_lane(t))), left, above);
+    __m512i middle = wave512_middle(left, above, s->above3);
     s->own = _mm512_sub_epi8(_mm512_add_epi8(_mm512_add_epi8(above, residual), left), middle);
     s->own = _mm512_mask_add_epi8(s->own, first, left, residual);
     s->above3 = s->above2;

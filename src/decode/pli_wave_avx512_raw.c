@@ -35,7 +35,8 @@ TARGET static void make_parts(struct pair_constants *c)
     c->offsets = _mm512_mask_sub_epi8(zero, squares, zero, bases);
 }
 
-/* The sum of each eight is the lowest byte of its word, and the next one is 0. */
+/* The sum of each eight is the lowest byte of its word, and the next one is 0. `all`: where a
+ * unit's four sums of R are, and of S. */
 TARGET static void make_sums(struct pair_constants *c)
 {
     const uint64_t zeros = 0x0101010101010101, second = 0x2020202020202020;

@@ -81,7 +81,7 @@ INLINE struct near neighbours(const struct rebuild *r, const struct samples *x, 
     const __mmask64 newest = wave512_newest(t), first = r->first;
     struct near n = {.l = x->own1, .u = x->above2, .ul = x->above3};
     if (!odd)
-        n.l = choose_bits(wave512_newest_bytes(t), n.u, n.l);
+        n.l = choose_bits(row_load(wave512_all_but(psti_pli_wave_front_lane(t))), n.l, n.u);
     n.u = _mm512_mask_mov_epi8(n.u, first, n.l);
     if (!filters)
         return n;
@@ -108,12 +108,9 @@ INLINE void keep(const struct rebuild *r, struct samples *x, uint32_t t, __m512i
 
 /* -- Predictors other than filters -- */
 
-/* L, which comes last, is looked at last. */
 INLINE __m512i med(const struct near *n)
 {
-    __m512i low = _mm512_min_epu8(n->u, n->ul), high = _mm512_max_epu8(n->u, n->ul);
-    __m512i middle = _mm512_max_epu8(low, _mm512_min_epu8(n->l, high));
-    return _mm512_sub_epi8(_mm512_add_epi8(n->l, n->u), middle);
+    return _mm512_sub_epi8(_mm512_add_epi8(n->l, n->u), wave512_middle(n->l, n->u, n->ul));
 }
 
 INLINE __m512i average(const struct near *n)

@@ -72,11 +72,6 @@ struct step {
     __mmask64 next_up_up;  /* two above, in that or the one after it */
 };
 
-/* A 0 in each 32 bytes, at lane 31 - i from row i on. */
-#define ALL_8 255, 255, 255, 255, 255, 255, 255, 255
-#define ALL_31 ALL_8, ALL_8, ALL_8, 255, 255, 255, 255, 255, 255, 255
-static const uint8_t all_but_one[3 * 32] = {ALL_31, 0, ALL_31, 0, ALL_31, 0};
-
 INLINE struct step step_at(const struct shape *shape, uint32_t t)
 {
     uint32_t at = t & (BAND - 1);
@@ -84,8 +79,8 @@ INLINE struct step step_at(const struct shape *shape, uint32_t t)
     uint32_t last = at < BAND - 2 ? 0 : at - (BAND - 3);
     return (struct step){.t = t,
                          .front = newest | (newest - WAVE_BOTH(1)),
-                         .newest = all_but_one + BAND - 1 - at,
-                         .oldest = all_but_one + BAND - 1 - ((t + 1) & (BAND - 1)),
+                         .newest = wave512_all_but(at),
+                         .oldest = wave512_all_but((t + 1) & (BAND - 1)),
                          .next_up = shape->up[last],
                          .next_up_up = shape->up_up[last]};
 }

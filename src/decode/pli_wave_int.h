@@ -129,19 +129,15 @@ struct psti_pli_wave_head {
 
 /* Asks for memory in passing, called for every other step t of samples, which whoever is next to
  * use it would wait for, line by line: where the pixels of units that are 64 wide will be written,
- * a line in each step, and bytes of the file from `next` on. All pixels are much for a first cache:
- * they are to lie in the second for now. */
+ * a row with each call, and bytes of the file from `next` on. Pixels go to the second cache, as all
+ * of them would fill the first. */
 static inline __attribute__((always_inline)) void psti_pli_wave_ask(
     const struct psti_pli_unit *const units[], uint32_t n_units, uintptr_t next, uint32_t t)
 {
-    uint32_t n_planes = units[0]->channels, n_lines = n_units * PSTI_PLI_WAVE_EDGE * n_planes;
+    const uint32_t row = t / 2, u = row / PSTI_PLI_WAVE_EDGE, y = row % PSTI_PLI_WAVE_EDGE;
     __builtin_prefetch((const void *)(next + 32 * (uintptr_t)t));
-    for (uint32_t i = t; i < t + 2 && i < n_lines; i++) {
-        uint32_t row = i / n_planes;
-        struct psti_pli_ahead ahead =
-            psti_pli_ahead(units[row / PSTI_PLI_WAVE_EDGE], i % n_planes, row % PSTI_PLI_WAVE_EDGE);
-        __builtin_prefetch((const void *)(ahead.at + 63), 0, 2);
-    }
+    for (uint32_t p = 0; u < n_units && p < units[u]->channels; p++)
+        __builtin_prefetch((const void *)(psti_pli_ahead(units[u], p, y).at + 63), 0, 2);
 }
 
 /* Lanes 0..front_lane(t) are in band t >> 6, the others in the one before. */

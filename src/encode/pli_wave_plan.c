@@ -315,14 +315,14 @@ size_t psti_pli_wave_work_nbytes(uint8_t channels, uint8_t bits)
 }
 
 static struct choice open_choice(const struct psti_pli_source *source, uint32_t plane,
-                                 struct psti_wave_work *work)
+                                 uint32_t effort, struct psti_wave_work *work)
 {
     uint32_t n_taps = psti_pli_wave_n_taps(plane, source->transform);
     return (struct choice){.source = source,
                            .rows = psti_wave_rows_for(psti_cpu_features(), source->bits),
                            .work = work,
                            .plane = plane,
-                           .effort = 1,
+                           .effort = effort,
                            .n_taps = n_taps,
                            .g = n_taps > 0 ? work->residuals[0] : work->zeros,
                            .r = n_taps > 1 ? work->residuals[1] : work->zeros};
@@ -343,7 +343,7 @@ static bool plan_plain(const struct psti_pli_source *source, struct psti_wave_pl
 {
     uint64_t saved = 0, price = 0, n_samples = 0;
     for (uint32_t i = 0; i < source->channels; i++) {
-        const struct choice choice = open_choice(source, i, work);
+        const struct choice choice = open_choice(source, i, 1, work);
         struct psti_wave_plane_plan other;
         uint64_t prices[N_SIMPLE];
         if (!start_plane(&choice, &p->planes[i]))
@@ -363,8 +363,7 @@ static void plan_planes(const struct psti_pli_source *source, bool dense, uint32
 {
     bool first = true;
     for (uint32_t i = 0; i < source->channels; i++) {
-        struct choice choice = open_choice(source, i, work);
-        choice.effort = effort;
+        struct choice choice = open_choice(source, i, effort, work);
         choice.dense = dense;
         choice.by_cost = by_cost;
         choice.kind = psti_pli_wave_energy_kind(i, source->transform, first);
