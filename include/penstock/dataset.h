@@ -72,13 +72,42 @@ struct pst_item {
 /* Zero-initialise, then set struct_size. */
 struct pst_dataset_options {
     size_t struct_size;
-    /* Plain folders only: */
-    const char
-        *labels; /* CSV (header: file,label[,...]) or JSON-lines file that names files relative
-                    to the folder and gives their fields; NULL: one class per sub-folder, in
-                    byte order of the names, or no label where the folder is flat */
+    /* Plain folders only. Label file: CSV (header: file,label[,...]) or JSON lines; it names files
+     * relative to the folder and gives their fields. NULL: one class per sub-folder, in byte order
+     * of the names, or no label where the folder is flat. A sub-folder "images" beside "masks" (or
+     * "image", "mask", "mask_x", "x_masks") is no class: each image gets the masks that have its
+     * name. */
+    const char *labels;
     bool allow_unreadable; /* unreadable files and folders are skipped and counted, not an error */
     bool no_folder;        /* a plain folder is PST_ERROR_ARGUMENT, before it is looked through */
+    /* Columns of the label file whose cells are paths of mask files, as the columns "mask",
+     * "mask_..." and "..._mask" are without being named here. Read during open only. */
+    const char *const *masks;
+    size_t n_masks;
+};
+
+/* A plain folder
+ * ------------------------------------------------------------------------------------------- */
+
+/* Something in a plain folder that its data set does not show. */
+enum pst_notice_kind {
+    /* Entries that are no image. `name` is their extension (".tiff"), "hidden", "no extension",
+     * "data set", "folder", or "others". */
+    PST_NOTICE_LEFT_OUT = 1,
+    /* Entries that allow_unreadable left out. `name` says what was wrong. */
+    PST_NOTICE_UNREADABLE = 2,
+    /* Masks without an image. `name` is the field. */
+    PST_NOTICE_NO_IMAGE = 3,
+    /* Images without a mask, with allow_unreadable. `name` is the mask's field. */
+    PST_NOTICE_NO_MASK = 4,
+    /* Texts that are paths of image files. `name` is the field; see `masks`. */
+    PST_NOTICE_TEXT_IS_PATH = 5
+};
+struct pst_notice {
+    enum pst_notice_kind kind;
+    char name[64];
+    uint64_t count;
+    char first[256]; /* the first one: its path in the folder, its end where it is longer */
 };
 
 /* Opens the data set or folder at `path`. *out is NULL after failure. PST_ERROR_INCOMPLETE: a
@@ -98,6 +127,13 @@ uint64_t pst_dataset_count(const pst_dataset *dataset);
 const uint8_t *pst_dataset_id(const pst_dataset *dataset);
 /* Samples or files left out by allow_unreadable. */
 uint64_t pst_dataset_n_skipped(const pst_dataset *dataset);
+/* What opening a plain folder noticed, in the order in which it was met: pst_dataset_n_notices of
+ * them, at most 32 (the last one counts all other kinds). None for a packed data set.
+ * PST_ERROR_ARGUMENT: there is no notice of that number, or `notice` is NULL. */
+uint32_t pst_dataset_n_notices(const pst_dataset *dataset);
+PST_WARN_UNUSED enum pst_status pst_dataset_notice(const pst_dataset *dataset, uint32_t i_notice,
+                                                   struct pst_notice *notice,
+                                                   struct pst_error *err);
 
 uint32_t pst_dataset_n_fields(const pst_dataset *dataset);
 const struct pst_field *pst_dataset_field(const pst_dataset *dataset,

@@ -131,6 +131,10 @@ struct pst_pack_options {
     bool pli_of_lossy;           /* encode JPEG and lossy WebP losslessly too, which makes them
                                     larger; else they are bad samples (PST_ERROR_UNSUPPORTED) */
     pst_bad_sample_fn kept_jpeg; /* PST_FORM_PLI_JPEG: a JPEG that stays as it is, and why */
+    /* Called once, before anything is written, with the source, which stays the packer's: what it
+     * leaves out (pst_dataset_notice) can be said before hours of work. Another return than 0
+     * cancels (PST_ERROR_CANCELLED). NULL: nothing. */
+    int (*source_opened)(void *ctx, pst_dataset *source);
 };
 
 struct pst_pack_report {
@@ -170,6 +174,7 @@ struct pst_verify_options {
     pst_bad_sample_fn bad_sample; /* each finding; NULL: the first one ends the run */
     void *ctx;
     bool restore; /* of JPEGs kept as PLI make the files again and compare their checksums */
+    const struct pst_dataset_options *source; /* how a plain folder is opened; NULL: by default */
 };
 struct pst_verify_report {
     uint64_t n_samples, n_items, n_bad;

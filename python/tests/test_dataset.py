@@ -175,3 +175,27 @@ def test_palette_indices():
     np.testing.assert_array_equal(
         ps.decode(buffer.getvalue(), palette_indices=True)[..., 0], stored
     )
+
+
+def test_notices_and_masks_of_a_folder(tmp_path):
+    image = PilImage.fromarray(np.zeros((8, 8, 3), np.uint8))
+    for folder, name in (("images", "a.jpg"), ("masks", "a.png"), ("mask_inst", "a.png")):
+        (tmp_path / folder).mkdir()
+        (image if folder == "images" else image.convert("L")).save(tmp_path / folder / name)
+    (tmp_path / "images/b.gif").write_bytes(b"")
+    ds = ps.Dataset(tmp_path)
+    assert {name: field.type for name, field in ds.fields.items()} == {
+        "image": "image", "mask": "mask", "mask_inst": "mask"}
+    notice = {"kind": "left_out", "name": ".gif", "count": 1, "first": "images/b.gif"}
+    assert ds.notices == [notice]
+    report = ps.pack(tmp_path, tmp_path.parent / "packed.pst")
+    assert report.notices == [notice]
+    assert ps.Dataset(tmp_path.parent / "packed.pst").notices == []
+    (tmp_path / "l.csv").write_text("file,inst\nimages/a.jpg,masks/a.png\n")
+    labelled = ps.Dataset(tmp_path, labels=tmp_path / "l.csv", masks=["inst"])
+    assert labelled.fields["inst"].type == "mask"
+    assert pickle.loads(pickle.dumps(labelled)).fields["inst"].type == "mask"
+    assert ps.Dataset(tmp_path, labels=tmp_path / "l.csv").notices[0]["kind"] == "text_names_files"
+    with pytest.raises(ps.errors.ArgumentError, match="list of columns"):
+        ps.Dataset(tmp_path, labels=tmp_path / "l.csv", masks="inst")
+    assert ps.verify(tmp_path, labels=tmp_path / "l.csv", masks=["inst"]).n_items == 2

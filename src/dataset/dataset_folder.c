@@ -46,6 +46,7 @@ void psti_folder_free(struct psti_folder *folder)
     psti_files_free(&folder->files);
     psti_names_free(&folder->classes);
     psti_free(folder->row_of_sample);
+    psti_free(folder->notices);
     memset(folder, 0, sizeof *folder);
 }
 
@@ -244,6 +245,7 @@ static enum pst_status describe(struct folder_dataset *self, struct pst_error *e
     base->is_folder = true;
     base->n_samples = folder->files.n;
     base->n_skipped = folder->n_skipped;
+    base->notices = folder->notices;
     base->n_fields = folder->n_columns + 1;
     snprintf(base->fields[0].name, sizeof base->fields[0].name, "image");
     base->fields[0].type = PST_FIELD_IMAGE;
@@ -280,7 +282,13 @@ enum pst_status psti_dataset_open_folder(const char *path,
     struct folder_dataset *self = (struct folder_dataset *)(void *)dataset;
     self->folder.path = dataset->path;
     self->folder.allow_unreadable = options->allow_unreadable;
-    if (options->labels != NULL)
+    self->folder.masks = options->masks;
+    self->folder.n_masks = options->n_masks;
+    if (options->n_masks > 0 && (options->masks == NULL || options->labels == NULL))
+        status = psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
+                           "masks names columns of a label file: give `labels`, and as many names "
+                           "as n_masks says");
+    else if (options->labels != NULL)
         status = psti_folder_labels(&self->folder, options->labels, err);
     else
         status = psti_folder_scan(&self->folder, err);
@@ -292,6 +300,8 @@ enum pst_status psti_dataset_open_folder(const char *path,
         return status;
     }
     trim(&self->folder);
+    self->folder.masks = NULL; /* the caller's */
+    self->folder.n_masks = 0;
     *out = dataset;
     return PST_OK;
 }

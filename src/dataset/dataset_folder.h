@@ -7,7 +7,9 @@
 #ifndef PST_DATASET_DATASET_FOLDER_H
 #define PST_DATASET_DATASET_FOLDER_H
 
-#include <penstock/dataset.h>
+#include "dataset/dataset_int.h"
+
+#include <limits.h>
 
 #define PSTI_FOLDER_NAME_CAP 4096 /* relative path and its NUL */
 #define PSTI_FOLDER_MAX_DEPTH 128 /* nested folders */
@@ -74,8 +76,11 @@ struct psti_column {
 struct psti_folder {
     const char *path; /* of the folder, for messages and for opening */
     bool allow_unreadable;
-    uint64_t n_skipped, n_ignored;
-    struct psti_files files; /* rows */
+    const char *const *masks; /* [n_masks] columns that are masks; the caller's, during open */
+    size_t n_masks;
+    uint64_t n_skipped;
+    struct psti_notices *notices; /* NULL until there is one */
+    struct psti_files files;      /* rows */
     struct psti_column *columns;
     uint32_t n_columns;
     struct psti_names classes; /* of the column "label" */
@@ -83,8 +88,14 @@ struct psti_folder {
 };
 void psti_folder_free(struct psti_folder *folder);
 
-/* Finds the images of folder->path: rows, classes and column "label". */
+/* Finds the images of folder->path: rows, classes and column "label"; or, where images and masks
+ * lie in folders of their own, rows and the masks' columns. */
 enum pst_status psti_folder_scan(struct psti_folder *folder, struct pst_error *err);
+/* Adds the files below `folder` (relative, with a slash at its end) to `files`, sorted by path. */
+enum pst_status psti_folder_list(struct psti_folder *folder, const char *below,
+                                 struct psti_files *files, struct pst_error *err);
+bool psti_folder_is_image_name(const char *name); /* by its extension */
+bool psti_folder_field_name_ok(const char *name);
 /* Reads the label file: rows, columns, classes, row_of_sample. */
 enum pst_status psti_folder_labels(struct psti_folder *folder, const char *labels,
                                    struct pst_error *err);
@@ -92,6 +103,31 @@ enum pst_status psti_folder_labels(struct psti_folder *folder, const char *label
 enum pst_status psti_folder_add_column(struct psti_folder *folder, const char *name,
                                        enum pst_field_type type, struct psti_column **column,
                                        struct pst_error *err);
+
+/* Adds `n` to the notice of that kind and name. `path`, relative to the folder, is of the first of
+ * them; it is escaped, and cut where it is too long. */
+enum pst_status psti_folder_note(struct psti_folder *folder, enum pst_notice_kind kind,
+                                 const char *name, uint64_t n, const char *path,
+                                 struct pst_error *err);
+/* The same of one file that is left out because of what its name says. */
+enum pst_status psti_folder_note_left_out(struct psti_folder *folder, const char *path,
+                                          struct pst_error *err);
+
+/* Images and masks in folders of their own (dataset_folder_pairs.c): `images` is the folder of the
+ * images, with a slash at its end; masks are in `n` others, which name the fields. */
+struct psti_folder_layout {
+    char images[NAME_MAX + 2];
+    uint32_t n;
+    struct {
+        char folder[NAME_MAX + 2];
+        char field[64];
+    } masks[PST_MAX_FIELDS - 1];
+};
+/* Adds a folder of the top to the layout; false: it is neither of images nor of masks. */
+bool psti_folder_layout_take(struct psti_folder_layout *layout, const char *name);
+/* Fills rows and columns. */
+enum pst_status psti_folder_pairs(struct psti_folder *folder,
+                                  const struct psti_folder_layout *layout, struct pst_error *err);
 
 /* Label files
  * ------------------------------------------------------------------------------------------- */
@@ -124,11 +160,14 @@ struct psti_row_sink {
     bool skip_row;      /* set by begin_row: no cells and no end_row for this one */
     bool is_csv;        /* a number may turn out to be text */
     const char *labels; /* path of the label file */
-    uint64_t line;      /* where the row begins, from 1 */
+    const struct psti_folder *folder;
+    uint64_t line; /* where the row begins, from 1 */
     struct pst_error *err;
 };
 enum pst_status psti_folder_read_csv(struct psti_row_sink *sink, const char *text, size_t nbytes);
 enum pst_status psti_folder_read_json(struct psti_row_sink *sink, const char *text, size_t nbytes);
+/* Whether cells of that column are paths of masks. */
+bool psti_folder_is_mask(const struct psti_row_sink *sink, const char *column);
 /* An error of the label file at sink->line. */
 enum pst_status psti_folder_bad_line(const struct psti_row_sink *sink, enum pst_status status,
                                      const char *format, ...) PST_PRINTF(3, 4);

@@ -161,7 +161,7 @@ static enum pst_status deliver(struct csv *csv)
         const char *name = csv->header.bytes + csv->names[i];
         cell.bytes = cell_text(csv, i, &cell.nbytes);
         psti_folder_number(cell.bytes, cell.nbytes, &cell);
-        if (strcmp(name, "mask") == 0)
+        if (psti_folder_is_mask(sink, name))
             cell.kind = cell.nbytes == 0 ? PSTI_CELL_ABSENT : PSTI_CELL_MASK;
         else if (cell.kind == PSTI_CELL_ABSENT && strcmp(name, "label") == 0 &&
                  psti_folder_is_integer(cell.bytes, cell.nbytes))

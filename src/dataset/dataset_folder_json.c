@@ -273,7 +273,8 @@ static enum pst_status read_cell(struct json *json, struct psti_cell *cell)
         return read_rows(json, 3, cell);
     if (c == '"') {
         status = read_string(json, &cell->nbytes);
-        cell->kind = strcmp(json->key.bytes, "mask") == 0 ? PSTI_CELL_MASK : PSTI_CELL_TEXT;
+        cell->kind =
+            psti_folder_is_mask(json->sink, json->key.bytes) ? PSTI_CELL_MASK : PSTI_CELL_TEXT;
         cell->bytes = json->text.bytes;
     } else if (c == '[' || c == '{') {
         cell->bytes = json->at;
@@ -306,6 +307,10 @@ static enum pst_status begin_row(struct json *json)
     const char *file = NULL;
     size_t nbytes = 0;
     enum pst_status status = PST_OK;
+    if (json->at < json->end && *json->at == '[')
+        return psti_folder_bad_line(json->sink, PST_ERROR_CORRUPT,
+                                    "a JSON array: JSON lines are expected, an object for each "
+                                    "image on a line of its own, {\"file\": ...}");
     if (!take(json, '{'))
         return bad(json, "each line must be an object: {\"file\": ...}");
     bool empty = take(json, '}');

@@ -38,7 +38,6 @@ struct labels {
     uint64_t *lines; /* [n_rows] of each row */
     uint64_t seen;   /* bit i: guess i had a cell in this row */
     char file[PSTI_FOLDER_NAME_CAP];
-    struct psti_arena masks; /* u64 sizes of the one mask column */
 };
 
 static const char *const cell_names[PSTI_CELL_KINDS] = {
@@ -61,7 +60,7 @@ enum pst_status psti_folder_bad_line(const struct psti_row_sink *sink, enum pst_
 /* First pass
  * -------------------------------------------------------------------------------------------- */
 
-static bool field_name_ok(const char *name)
+bool psti_folder_field_name_ok(const char *name)
 {
     size_t n = strlen(name);
     if (n == 0 || n >= sizeof((struct pst_field *)0)->name || (name[0] >= '0' && name[0] <= '9') ||
@@ -93,7 +92,7 @@ static enum pst_status add_guess(struct labels *labels, const char *name, struct
 {
     char shown[160];
     psti_folder_escape(name, strlen(name), shown, sizeof shown);
-    if (!field_name_ok(name))
+    if (!psti_folder_field_name_ok(name))
         return psti_folder_bad_line(
             &labels->sink, PST_ERROR_ARGUMENT,
             "\"%s\" cannot name a field: letters, digits, _ . - (at most 63, the first a "
@@ -170,6 +169,22 @@ static enum pst_status guess_end(struct psti_row_sink *sink)
         return psti_folder_bad_line(sink, PST_ERROR_LIMIT, "more than 2147483647 lines");
     labels->n_rows++;
     return PST_OK;
+}
+
+/* Whether a name is `text` or begins or ends with it, joined by an underscore. */
+static bool has_part(const char *name, const char *text)
+{
+    size_t n = strlen(name), k = strlen(text);
+    return strcmp(name, text) == 0 || (n > k && strncmp(name, text, k) == 0 && name[k] == '_') ||
+           (n > k && strcmp(name + n - k, text) == 0 && name[n - k - 1] == '_');
+}
+
+bool psti_folder_is_mask(const struct psti_row_sink *sink, const char *column)
+{
+    for (size_t i = 0; i < sink->folder->n_masks; i++)
+        if (strcmp(column, sink->folder->masks[i]) == 0)
+            return true;
+    return has_part(column, "mask");
 }
 
 /* Columns
@@ -302,7 +317,8 @@ static enum pst_status look_up(struct labels *labels, const char *path, size_t n
         folder->n_skipped++;
         psti_log(PST_LOG_WARNING, "dataset", "%s: line %llu: skipped %s: %s", labels->sink.labels,
                  (unsigned long long)labels->sink.line, shown, what);
-        return PST_OK;
+        return psti_folder_note(folder, PST_NOTICE_UNREADABLE, what, 1, labels->file,
+                                labels->sink.err);
     }
     enum pst_status status = os_error == ENOENT || os_error == ENOTDIR ? PST_ERROR_NOT_FOUND
                              : os_error != 0                           ? PST_ERROR_IO
@@ -476,6 +492,54 @@ static enum pst_status number_classes(struct labels *labels)
     return PST_OK;
 }
 
+/* The columns that the caller called masks are there. */
+static enum pst_status check_masks(struct labels *labels)
+{
+    const struct psti_folder *folder = labels->folder;
+    for (size_t i = 0; i < folder->n_masks; i++) {
+        uint32_t k = 0;
+        while (k < folder->n_columns && strcmp(folder->columns[k].field.name, folder->masks[i]))
+            k++;
+        if (k == folder->n_columns) {
+            psti_fail(labels->sink.err, PST_ERROR_ARGUMENT, "dataset",
+                      "the label file has no column \"%.64s\", which was named as one of masks",
+                      folder->masks[i]);
+            psti_error_set_file(labels->sink.err, labels->sink.labels);
+            return PST_ERROR_ARGUMENT;
+        }
+    }
+    return PST_OK;
+}
+
+/* Notes a text column of which every value looks like an image file and the first one is there:
+ * somebody may have meant masks. */
+static enum pst_status note_paths(struct labels *labels, const struct psti_column *column)
+{
+    struct psti_folder *folder = labels->folder;
+    struct stat st;
+    char path[PSTI_FOLDER_NAME_CAP], first[PSTI_FOLDER_NAME_CAP] = "";
+    uint64_t n = 0;
+    if (column->field.type != PST_FIELD_TEXT)
+        return PST_OK;
+    for (size_t row = 0; row < folder->files.n; row++) {
+        size_t nbytes = (size_t)(column->starts[row + 1] - column->starts[row]);
+        if (nbytes == 0)
+            continue;
+        if (nbytes >= sizeof path)
+            return PST_OK;
+        memcpy(path, column->values.bytes + column->starts[row], nbytes);
+        path[nbytes] = '\0';
+        if (!psti_folder_is_image_name(path))
+            return PST_OK;
+        if (n++ == 0 && (!tidy_path(path, nbytes, first) ||
+                         fstatat(labels->root_fd, first, &st, 0) != 0 || !S_ISREG(st.st_mode)))
+            return PST_OK;
+    }
+    return n == 0 ? PST_OK
+                  : psti_folder_note(folder, PST_NOTICE_TEXT_IS_PATH, column->field.name, n, first,
+                                     labels->sink.err);
+}
+
 static enum pst_status read_whole(const char *path, char **text, size_t *nbytes,
                                   struct pst_error *err)
 {
@@ -548,7 +612,7 @@ static enum pst_status two_passes(struct labels *labels, const char *text, size_
     size_t i = 0;
     while (i < nbytes && strchr(" \t\r\n", text[i]) != NULL && text[i] != '\0')
         i++;
-    bool is_json = i < nbytes && text[i] == '{';
+    bool is_json = i < nbytes && (text[i] == '{' || text[i] == '[');
     sink->begin_row = guess_begin;
     sink->cell = guess_cell;
     sink->end_row = guess_end;
@@ -586,6 +650,7 @@ enum pst_status psti_folder_labels(struct psti_folder *folder, const char *path,
         return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory to read labels");
     labels->folder = folder;
     labels->sink.labels = path;
+    labels->sink.folder = folder;
     labels->sink.err = err;
     labels->root_fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (labels->root_fd < 0) {
@@ -603,6 +668,10 @@ enum pst_status psti_folder_labels(struct psti_folder *folder, const char *path,
         status = sort_samples(labels);
     if (status == PST_OK)
         status = number_classes(labels);
+    if (status == PST_OK)
+        status = check_masks(labels);
+    for (uint32_t i = 0; status == PST_OK && i < folder->n_columns; i++)
+        status = note_paths(labels, &folder->columns[i]);
     close(labels->root_fd);
 out:
     psti_free(text);

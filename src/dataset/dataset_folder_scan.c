@@ -26,6 +26,7 @@
 
 struct scan {
     struct psti_folder *folder;
+    struct psti_files *files; /* where images are added */
     int root_fd;
     char path[PSTI_FOLDER_NAME_CAP]; /* of the directory being read, relative, with a slash at its
                                         end */
@@ -57,7 +58,7 @@ static bool listing_less(const void *ctx, uint32_t a, uint32_t b)
     return strcmp(listing_name(ctx, a), listing_name(ctx, b)) < 0;
 }
 
-static bool is_image_name(const char *name)
+bool psti_folder_is_image_name(const char *name)
 {
     static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp", ".pli"};
     const char *dot = strrchr(name, '.');
@@ -67,6 +68,30 @@ static bool is_image_name(const char *name)
     return false;
 }
 
+/* What every complaint about one entry ends with. */
+#define OR_ALLOW " (allow_unreadable leaves it out)"
+
+/* The path, relative to the folder, of an entry of the directory being read. */
+static void whole_path(const struct scan *scan, const char *name,
+                       char path[2 * PSTI_FOLDER_NAME_CAP])
+{
+    size_t n = strlen(name);
+    n = n < PSTI_FOLDER_NAME_CAP ? n : PSTI_FOLDER_NAME_CAP - 1;
+    memcpy(path, scan->path, scan->path_nbytes);
+    memcpy(path + scan->path_nbytes, name, n);
+    path[scan->path_nbytes + n] = '\0';
+}
+
+/* Notes an entry that is no image. kind NULL: by its name. */
+static enum pst_status leave_out(struct scan *scan, const char *name, const char *kind)
+{
+    char path[2 * PSTI_FOLDER_NAME_CAP];
+    whole_path(scan, name, path);
+    if (kind == NULL)
+        return psti_folder_note_left_out(scan->folder, path, scan->err);
+    return psti_folder_note(scan->folder, PST_NOTICE_LEFT_OUT, kind, 1, path, scan->err);
+}
+
 /* Reports a file or folder that cannot be used, or counts it where that is allowed. `status`
  * PST_OK: by errno. */
 static enum pst_status unusable(struct scan *scan, const char *name, enum pst_status status,
@@ -74,19 +99,17 @@ static enum pst_status unusable(struct scan *scan, const char *name, enum pst_st
 {
     struct psti_folder *folder = scan->folder;
     char relative[2 * PSTI_FOLDER_NAME_CAP], shown[PST_ERROR_PATH_CAP];
-    size_t nbytes = scan->path_nbytes, name_nbytes = strlen(name);
-    memcpy(relative, scan->path, nbytes);
-    memcpy(relative + nbytes, name, name_nbytes + 1);
-    psti_folder_escape(relative, nbytes + name_nbytes, shown, sizeof shown);
+    whole_path(scan, name, relative);
+    psti_folder_escape(relative, strlen(relative), shown, sizeof shown);
     if (folder->allow_unreadable) {
         folder->n_skipped++;
         psti_log(PST_LOG_WARNING, "dataset", "%s: skipped %s: %s", folder->path, shown, what);
-        return PST_OK;
+        return psti_folder_note(folder, PST_NOTICE_UNREADABLE, what, 1, relative, scan->err);
     }
     if (status == PST_OK)
-        status = psti_fail_os(scan->err, os_error, "dataset", shown, -1, "%s", what);
+        status = psti_fail_os(scan->err, os_error, "dataset", shown, -1, "%s" OR_ALLOW, what);
     else
-        psti_fail(scan->err, status, "dataset", "%s", what);
+        psti_fail(scan->err, status, "dataset", "%s" OR_ALLOW, what);
     psti_error_set_file(scan->err, shown);
     return status;
 }
@@ -128,8 +151,7 @@ static enum pst_status add_folder(struct scan *scan, struct listing *listing, in
 {
     if (!is_packed(fd, name))
         return add_entry(scan, listing, name, true, 0);
-    scan->folder->n_ignored++;
-    return PST_OK;
+    return leave_out(scan, name, "data set");
 }
 
 /* Decides what one directory entry is: a folder to enter, an image, or nothing of ours. */
@@ -137,13 +159,11 @@ static enum pst_status look_at(struct scan *scan, struct listing *listing, int f
                                const struct dirent *entry)
 {
     const char *name = entry->d_name;
-    bool image = is_image_name(name);
+    bool image = psti_folder_is_image_name(name);
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return PST_OK;
-    if (name[0] == '.' || (entry->d_type == DT_REG && !image)) {
-        scan->folder->n_ignored++;
-        return PST_OK;
-    }
+    if (name[0] == '.' || (entry->d_type == DT_REG && !image))
+        return leave_out(scan, name, NULL);
     if (entry->d_type == DT_DIR)
         return add_folder(scan, listing, fd, name);
     struct stat st;
@@ -153,15 +173,12 @@ static enum pst_status look_at(struct scan *scan, struct listing *listing, int f
             return unusable(scan, name, PST_OK, os_error,
                             entry->d_type == DT_LNK ? "the link leads nowhere"
                                                     : "cannot be looked at");
-        scan->folder->n_ignored++;
-        return PST_OK;
+        return leave_out(scan, name, NULL);
     }
     if (S_ISDIR(st.st_mode))
         return add_folder(scan, listing, fd, name);
-    if (!image) {
-        scan->folder->n_ignored++;
-        return PST_OK;
-    }
+    if (!image)
+        return leave_out(scan, name, NULL);
     if (!S_ISREG(st.st_mode))
         return unusable(scan, name, PST_ERROR_UNSUPPORTED, 0, "not a regular file");
     if (faccessat(fd, name, R_OK, AT_EACCESS) != 0)
@@ -243,8 +260,7 @@ static enum pst_status list_directory(struct scan *scan, struct listing *listing
 
 static enum pst_status add_image(struct scan *scan, uint64_t nbytes)
 {
-    struct psti_folder *folder = scan->folder;
-    if (folder->files.n >= UINT32_MAX - 1)
+    if (scan->files->n >= UINT32_MAX - 1)
         return psti_fail(scan->err, PST_ERROR_LIMIT, "dataset",
                          "more than 4294967294 files: pack them into data sets instead");
     if (scan->depth == 0)
@@ -252,7 +268,7 @@ static enum pst_status add_image(struct scan *scan, uint64_t nbytes)
     enum pst_status status =
         psti_dataset_arena_add(&scan->labels, &scan->i_class, sizeof scan->i_class, scan->err);
     if (status == PST_OK)
-        status = psti_files_add(&folder->files, scan->path, nbytes, scan->err);
+        status = psti_files_add(scan->files, scan->path, nbytes, scan->err);
     return status;
 }
 
@@ -262,7 +278,7 @@ static enum pst_status walk(struct scan *scan);
 static enum pst_status enter(struct scan *scan, const char *name, size_t path_nbytes)
 {
     struct psti_folder *folder = scan->folder;
-    size_t n = strlen(name), n_before = folder->files.n;
+    size_t n = strlen(name), n_before = scan->files->n;
     enum pst_status status = PST_OK;
     if (scan->depth == 0)
         status = psti_names_intern(&folder->classes, name, n - 1, &scan->i_class, scan->err);
@@ -273,29 +289,42 @@ static enum pst_status enter(struct scan *scan, const char *name, size_t path_nb
     status = walk(scan);
     scan->depth--;
     scan->path_nbytes = path_nbytes;
-    if (scan->depth == 0 && folder->files.n == n_before && scan->empty_class[0] == '\0')
+    if (scan->depth == 0 && scan->files->n == n_before && scan->empty_class[0] == '\0')
         psti_folder_escape(name, n - 1, scan->empty_class, sizeof scan->empty_class);
     return status;
+}
+
+static enum pst_status walk_listing(struct scan *scan, const struct listing *listing)
+{
+    size_t path_nbytes = scan->path_nbytes;
+    enum pst_status status = PST_OK;
+    for (size_t i = 0; status == PST_OK && i < listing->entries.n; i++) {
+        const char *name = listing_name(listing, listing->order[i]);
+        size_t n = strlen(name);
+        memcpy(scan->path + path_nbytes, name, n + 1);
+        if (name[n - 1] == '/')
+            status = enter(scan, name, path_nbytes);
+        else
+            status = add_image(scan, listing->entries.nbytes[listing->order[i]]);
+        scan->path[path_nbytes] = '\0';
+    }
+    return status;
+}
+
+static void free_listing(struct listing *listing)
+{
+    psti_files_free(&listing->entries);
+    psti_free(listing->order);
 }
 
 /* Recursion is bounded by PSTI_FOLDER_MAX_DEPTH; a frame is small. */
 static enum pst_status walk(struct scan *scan)
 {
     struct listing listing = {0};
-    size_t path_nbytes = scan->path_nbytes;
     enum pst_status status = list_directory(scan, &listing);
-    for (size_t i = 0; status == PST_OK && i < listing.entries.n; i++) {
-        const char *name = listing_name(&listing, listing.order[i]);
-        size_t n = strlen(name);
-        memcpy(scan->path + path_nbytes, name, n + 1);
-        if (name[n - 1] == '/')
-            status = enter(scan, name, path_nbytes);
-        else
-            status = add_image(scan, listing.entries.nbytes[listing.order[i]]);
-        scan->path[path_nbytes] = '\0';
-    }
-    psti_files_free(&listing.entries);
-    psti_free(listing.order);
+    if (status == PST_OK)
+        status = walk_listing(scan, &listing);
+    free_listing(&listing);
     return status;
 }
 
@@ -326,19 +355,24 @@ out:
     return status;
 }
 
+static uint64_t n_left_out(const struct psti_folder *folder)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; folder->notices != NULL && i < folder->notices->n; i++)
+        if (folder->notices->list[i].kind == PST_NOTICE_LEFT_OUT)
+            n += folder->notices->list[i].count;
+    return n;
+}
+
 static enum pst_status conclude(struct scan *scan)
 {
     struct psti_folder *folder = scan->folder;
     struct pst_error *err = scan->err;
-    if (folder->n_ignored > 0)
-        psti_log(PST_LOG_INFO, "dataset",
-                 "%s: %llu files are not .jpg .jpeg .png .webp .pli, or are hidden: ignored",
-                 folder->path, (unsigned long long)folder->n_ignored);
     if (folder->files.n == 0)
         return psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",
                          "no image (.jpg .jpeg .png .webp .pli) in the folder or below it; "
-                         "%llu other files were ignored, %llu unreadable ones skipped",
-                         (unsigned long long)folder->n_ignored,
+                         "%llu other files were left out, %llu unreadable ones skipped",
+                         (unsigned long long)n_left_out(folder),
                          (unsigned long long)folder->n_skipped);
     if (folder->files.n == scan->n_top_images) {
         psti_names_free(
@@ -353,31 +387,104 @@ static enum pst_status conclude(struct scan *scan)
             scan->n_top_images, folder->files.n - scan->n_top_images);
     if (scan->empty_class[0] != '\0' && !folder->allow_unreadable)
         return psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",
-                         "the class folder %s holds no image: fill it or remove it",
+                         "the class folder %s holds no image: fill it or remove it" OR_ALLOW,
                          scan->empty_class);
     return make_labels(scan);
 }
 
-enum pst_status psti_folder_scan(struct psti_folder *folder, struct pst_error *err)
+/* The folders of images and of masks among the entries of the top. False: the folder is not laid
+ * out so. */
+static bool find_layout(const struct listing *top, struct psti_folder_layout *layout)
+{
+    for (size_t i = 0; i < top->entries.n; i++) {
+        char name[NAME_MAX + 2];
+        snprintf(name, sizeof name, "%s", listing_name(top, top->order[i]));
+        size_t n = strlen(name);
+        if (name[n - 1] != '/')
+            continue;
+        name[n - 1] = '\0';
+        (void)psti_folder_layout_take(layout, name);
+    }
+    return layout->images[0] != '\0' && layout->n > 0;
+}
+
+static bool is_in_layout(const struct psti_folder_layout *layout, const char *name)
+{
+    bool found = strcmp(name, layout->images) == 0;
+    for (uint32_t i = 0; i < layout->n; i++)
+        found = found || strcmp(name, layout->masks[i].folder) == 0;
+    return found;
+}
+
+/* Images and masks lie in folders of their own. What else lies at the top is left out, and said. */
+static enum pst_status scan_pairs(struct scan *scan, const struct listing *top,
+                                  const struct psti_folder_layout *layout)
+{
+    enum pst_status status = PST_OK;
+    for (size_t i = 0; status == PST_OK && i < top->entries.n; i++) {
+        const char *name = listing_name(top, top->order[i]);
+        bool is_folder = name[strlen(name) - 1] == '/';
+        if (!is_folder || !is_in_layout(layout, name))
+            status = leave_out(scan, name, is_folder ? "folder" : NULL);
+    }
+    return status == PST_OK ? psti_folder_pairs(scan->folder, layout, scan->err) : status;
+}
+
+static enum pst_status scan_top(struct scan *scan)
+{
+    struct listing top = {0};
+    /* Long names in it: not for the stack. */
+    struct psti_folder_layout *layout = psti_calloc(1, sizeof *layout);
+    enum pst_status status =
+        layout != NULL ? list_directory(scan, &top)
+                       : psti_fail(scan->err, PST_ERROR_MEMORY, "dataset", "out of memory to scan");
+    if (status == PST_OK && find_layout(&top, layout)) {
+        status = scan_pairs(scan, &top, layout);
+    } else if (status == PST_OK) {
+        status = walk_listing(scan, &top);
+        if (status == PST_OK)
+            status = conclude(scan);
+    }
+    psti_free(layout);
+    free_listing(&top);
+    return status;
+}
+
+/* Runs `scanning` on the folder with a fresh scan, whose images go to `files`. */
+static enum pst_status with_scan(struct psti_folder *folder, const char *below,
+                                 struct psti_files *files,
+                                 enum pst_status (*scanning)(struct scan *), struct pst_error *err)
 {
     /* The paths in it are too long for a thread's small stack. */
     struct scan *scan = psti_calloc(1, sizeof *scan);
     if (scan == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory to scan a folder");
     scan->folder = folder;
+    scan->files = files;
     scan->err = err;
+    scan->path_nbytes = strlen(below);
+    memcpy(scan->path, below, scan->path_nbytes + 1);
+    scan->depth = scan->path_nbytes > 0; /* below the top there are no classes */
     enum pst_status status = PST_OK;
     scan->root_fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (scan->root_fd < 0) {
         status = psti_fail_os(err, errno, "dataset", NULL, -1, "the folder cannot be opened");
-        goto out;
+    } else {
+        status = scanning(scan);
+        close(scan->root_fd);
     }
-    status = walk(scan);
-    if (status == PST_OK)
-        status = conclude(scan);
-    close(scan->root_fd);
-out:
     psti_dataset_arena_free(&scan->labels);
     psti_free(scan);
     return status;
+}
+
+enum pst_status psti_folder_scan(struct psti_folder *folder, struct pst_error *err)
+{
+    return with_scan(folder, "", &folder->files, scan_top, err);
+}
+
+enum pst_status psti_folder_list(struct psti_folder *folder, const char *below,
+                                 struct psti_files *files, struct pst_error *err)
+{
+    return with_scan(folder, below, files, walk, err);
 }

@@ -51,6 +51,14 @@ struct pst_dataset {
     struct pst_field fields[PST_MAX_FIELDS];
     uint64_t max_item_nbytes[PST_MAX_FIELDS];
     uint64_t max_pixels_nbytes[PST_MAX_FIELDS];
+    const struct psti_notices *notices; /* folders; NULL: none */
+};
+
+/* What was noticed while a folder was opened (dataset_folder_notice.c). */
+enum { PSTI_NOTICES_MAX = 32 };
+struct psti_notices {
+    uint32_t n;
+    struct pst_notice list[PSTI_NOTICES_MAX];
 };
 
 /* Allocates `nbytes` zeroed (>= sizeof(struct pst_dataset)) and sets ops, path and one owner.

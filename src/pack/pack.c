@@ -387,6 +387,9 @@ enum pst_status pst_pack(const char *source, const char *destination,
         pack->report.n_skipped = pst_dataset_n_skipped(pack->source);
         status = check_apart(pack->source, destination, err);
     }
+    if (status == PST_OK && filled.source_opened != NULL &&
+        filled.source_opened(filled.ctx, pack->source) != 0)
+        status = psti_fail(err, PST_ERROR_CANCELLED, "pack", "cancelled before the first sample");
     if (status == PST_OK)
         status = pack_into(pack, destination, err);
     if (report != NULL)

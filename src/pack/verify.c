@@ -316,7 +316,8 @@ enum pst_status pst_verify(const char *path, const struct pst_verify_options *op
         verify->report.n_samples = verify->report.n_items = 1;
         status = psti_verify_file(path, filled.restore, &verify->report.nbytes, &finding);
     } else {
-        status = pst_dataset_open(path, NULL, &verify->context.dataset, &finding);
+        status =
+            pst_dataset_open(path, verify->options->source, &verify->context.dataset, &finding);
     }
     if (status != PST_OK)
         status = report(verify, "", &finding, err);

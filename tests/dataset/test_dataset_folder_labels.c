@@ -247,7 +247,7 @@ static void json_that_is_refused(void **state)
     } cases[] = {
         {"{\"file\": \"a.jpg\", \"label\": 1}\n{\"file\": \"c.jpg\" \"label\": 1}\n",
          "line 2: not JSON", PST_ERROR_CORRUPT},
-        {"{\"file\": \"a.jpg\"}\n[1]\n", "line 2: not JSON at byte 0", PST_ERROR_CORRUPT},
+        {"{\"file\": \"a.jpg\"}\n[1]\n", "line 2: a JSON array", PST_ERROR_CORRUPT},
         {"{\"file\": \"a.jpg\"} x\n", "text behind", PST_ERROR_CORRUPT},
         {"{\"label\": 1}\n", "no \"file\"", PST_ERROR_CORRUPT},
         {"{}\n", "no \"file\"", PST_ERROR_CORRUPT},

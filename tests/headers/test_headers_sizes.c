@@ -19,11 +19,12 @@
     X(pst_op, 140) \
     X(pst_field, 120) \
     X(pst_item, 104) \
-    X(pst_dataset_options, 24) \
+    X(pst_dataset_options, 40) \
     X(pst_field_output, 40) \
     X(pst_loader_options, 200) \
     X(pst_cuda_info, 104) \
     X(pst_cuda_nvjpeg_info, 288) \
+    X(pst_notice, 336) \
     X(pst_loader_state, 48) \
     X(pst_tensor, 168) \
     X(pst_loader_stats, 496) \
@@ -31,9 +32,9 @@
     X(pst_value, 80) \
     X(pst_sample, 16) \
     X(pst_progress, 32) \
-    X(pst_pack_options, 152) \
+    X(pst_pack_options, 176) \
     X(pst_pack_report, 120) \
-    X(pst_verify_options, 48) \
+    X(pst_verify_options, 56) \
     X(pst_verify_report, 32) \
     X(pst_pixels, 48) \
     X(pst_pli_encode_options, 40) \

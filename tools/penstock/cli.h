@@ -11,11 +11,19 @@
 enum cli_exit { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130, CLI_PIPE = 141 };
 
 struct cli_verb;
+/* What progress remembers from one call to the next. */
+struct cli_meter {
+    double next_s;         /* without a terminal: when the next line is due; 0: not begun */
+    double mark_s[2];      /* two earlier moments, the older one first */
+    uint64_t mark_done[2]; /* and how much was done then */
+};
 struct cli {
     const struct cli_verb *verb; /* NULL: none yet */
     bool json, quiet;
-    bool bar; /* draw a progress bar on stderr */
+    bool bar;   /* draw a progress bar on stderr */
+    bool lines; /* or, where that is no terminal, print a line of progress now and then */
     bool color;
+    struct cli_meter *meter;
 };
 
 /* Verbs
@@ -142,8 +150,43 @@ void cli_reasons_free(struct cli_reasons *reasons);
 /* Data sets (cli_data.c)
  * ----------------------------------------------------------------------------------- */
 
-enum pst_status cli_open(const char *path, const char *labels, pst_dataset **out,
+/* How a plain folder is to be read, as the options say it. */
+struct cli_source {
+    const char *labels, *masks; /* masks: names of columns, comma-separated */
+    bool allow_unreadable;
+    char *words; /* the names, each with its NUL: cli_source_free */
+    const char *names[PST_MAX_FIELDS];
+};
+/* The rows of a table of options that set `source`. letter: of --labels; 0: none. */
+#define CLI_SOURCE_OPTIONS(source, letter)                                                         \
+    {"labels",                                                                                     \
+     letter,                                                                                       \
+     CLI_TEXT,                                                                                     \
+     &(source).labels,                                                                             \
+     "FILE",                                                                                       \
+     "one class per sub-folder",                                                                   \
+     "CSV or JSON-lines file that names the images of a plain folder and their fields"},           \
+        {"masks",                                                                                  \
+         0,                                                                                        \
+         CLI_TEXT,                                                                                 \
+         &(source).masks,                                                                          \
+         "COLUMNS",                                                                                \
+         "mask, mask_..., ..._mask",                                                               \
+         "other columns of the label file that name mask files, comma-separated"},                 \
+    {                                                                                              \
+        "allow-unreadable", 0, CLI_FLAG, &(source).allow_unreadable, NULL, NULL,                   \
+            "leave out files and folders of a plain folder that cannot be read or named"           \
+    }
+/* Fills `options` from what was given; its pointers are into `source`. */
+enum pst_status cli_source_options(struct cli_source *source, struct pst_dataset_options *options,
+                                   struct pst_error *err);
+void cli_source_free(struct cli_source *source);
+/* source NULL: by the defaults. */
+enum pst_status cli_open(const char *path, struct cli_source *source, pst_dataset **out,
                          struct pst_error *err);
+/* What opening a plain folder left out or found odd: notes on stderr, or a JSON list "notices". */
+void cli_notices(const struct cli *cli, const pst_dataset *dataset);
+void cli_notices_json(struct cli_json *json, const pst_dataset *dataset);
 /* Reads a whole item into memory that the caller frees. */
 enum pst_status cli_read_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                               uint32_t variant, const struct pst_item *item, void **bytes,
@@ -192,6 +235,13 @@ enum pst_status cli_decode(const struct pst_item *item, const void *bytes, bool 
 enum pst_status cli_encode(struct cli_image *image, enum cli_as as,
                            const struct pst_pli_encode_options *pli, char head[CLI_HEAD_CAP],
                            void **bytes, size_t *nbytes, struct pst_error *err);
+
+/* Trying PLI (pack_trial.c)
+ * ------------------------------------------------------------------------------------- */
+
+/* Encodes some of the source's lossless images as PLI and says in a note, or as the JSON member
+ * "pli_trial", how bytes and decoding time compare, where that form would pay. */
+void pack_try_pli(const struct cli *cli, struct cli_json *json, const pst_dataset *source);
 
 /* Original files (cli_original.c)
  * ----------------------------------------------------------------------------- */

@@ -40,11 +40,114 @@ void cli_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t samp
     err->offset = err->offset < 0 ? (int64_t)item->offset : err->offset + (int64_t)item->offset;
 }
 
-enum pst_status cli_open(const char *path, const char *labels, pst_dataset **out,
+enum pst_status cli_source_options(struct cli_source *source, struct pst_dataset_options *options,
+                                   struct pst_error *err)
+{
+    size_t n = 0;
+    *options = (struct pst_dataset_options){.struct_size = sizeof *options,
+                                            .labels = source->labels,
+                                            .allow_unreadable = source->allow_unreadable,
+                                            .masks = source->names};
+    if (source->masks == NULL)
+        return PST_OK;
+    free(source->words);
+    source->words = strdup(source->masks);
+    if (source->words == NULL)
+        return cli_error(err, PST_ERROR_MEMORY, "out of memory");
+    char *rest = NULL;
+    for (char *word = strtok_r(source->words, ",", &rest); word != NULL;
+         word = strtok_r(NULL, ",", &rest)) {
+        if (n == PST_MAX_FIELDS)
+            return cli_error(err, PST_ERROR_ARGUMENT, "--masks: more than %d columns",
+                             PST_MAX_FIELDS);
+        source->names[n++] = word;
+    }
+    options->n_masks = n;
+    if (n > 0 && source->labels == NULL)
+        return cli_error(err, PST_ERROR_ARGUMENT, "--masks names columns of --labels FILE");
+    return PST_OK;
+}
+
+void cli_source_free(struct cli_source *source)
+{
+    free(source->words);
+    source->words = NULL;
+}
+
+enum pst_status cli_open(const char *path, struct cli_source *source, pst_dataset **out,
                          struct pst_error *err)
 {
-    struct pst_dataset_options options = {.struct_size = sizeof options, .labels = labels};
-    return pst_dataset_open(path, &options, out, err);
+    struct pst_dataset_options options;
+    struct cli_source plain = {0};
+    source = source == NULL ? &plain : source;
+    enum pst_status status = cli_source_options(source, &options, err);
+    if (status == PST_OK)
+        status = pst_dataset_open(path, &options, out, err);
+    cli_source_free(source);
+    return status;
+}
+
+static const char *const notice_kinds[] = {
+    [PST_NOTICE_LEFT_OUT] = "left_out",
+    [PST_NOTICE_UNREADABLE] = "unreadable",
+    [PST_NOTICE_NO_IMAGE] = "mask_without_image",
+    [PST_NOTICE_NO_MASK] = "image_without_mask",
+    [PST_NOTICE_TEXT_IS_PATH] = "text_names_files",
+};
+
+static void print_notice(const struct cli *cli, const struct pst_notice *notice)
+{
+    unsigned long long n = notice->count;
+    const char *s = n == 1 ? "" : "s";
+    switch (notice->kind) {
+    case PST_NOTICE_LEFT_OUT:
+        cli_note(cli, "left out: %llu %s (%s%s)", n, notice->name,
+                 n == 1 ? "" : "the first: ", notice->first);
+        break;
+    case PST_NOTICE_UNREADABLE:
+        cli_note(cli, "left out: %llu unreadable: %s (%s%s)", n, notice->name,
+                 n == 1 ? "" : "the first: ", notice->first);
+        break;
+    case PST_NOTICE_NO_IMAGE:
+        cli_note(cli, "left out: %llu mask%s of field %s without an image (%s%s)", n, s,
+                 notice->name, n == 1 ? "" : "the first: ", notice->first);
+        break;
+    case PST_NOTICE_NO_MASK:
+        cli_note(cli, "%llu image%s without a mask of field %s (%s%s)", n, s, notice->name,
+                 n == 1 ? "" : "the first: ", notice->first);
+        break;
+    case PST_NOTICE_TEXT_IS_PATH:
+        cli_note(cli,
+                 "column %s names image files (%s, ...) and is stored as text: for masks say "
+                 "--masks %s",
+                 notice->name, notice->first, notice->name);
+        break;
+    }
+}
+
+void cli_notices(const struct cli *cli, const pst_dataset *dataset)
+{
+    struct pst_notice notice;
+    for (uint32_t i = 0; i < pst_dataset_n_notices(dataset); i++)
+        if (pst_dataset_notice(dataset, i, &notice, NULL) == PST_OK)
+            print_notice(cli, &notice);
+}
+
+void cli_notices_json(struct cli_json *json, const pst_dataset *dataset)
+{
+    struct pst_notice notice;
+    cli_json_open(json, "notices", '[');
+    for (uint32_t i = 0; i < pst_dataset_n_notices(dataset); i++) {
+        if (pst_dataset_notice(dataset, i, &notice, NULL) != PST_OK)
+            continue;
+        cli_json_open(json, NULL, '{');
+        cli_json_text(json, "kind", notice_kinds[notice.kind]);
+        cli_json_text(json, "name", notice.name);
+        cli_json_uint(json, "count", notice.count);
+        cli_json_text(json, "first", notice.first);
+        cli_json_close(json, '}');
+    }
+    cli_json_close(json, ']');
 }
 
 enum pst_status cli_read_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,

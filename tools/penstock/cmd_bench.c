@@ -9,7 +9,8 @@
 struct bench {
     struct cli *cli;
     uint64_t batch_size, workers, epochs, seed, host_memory;
-    const char *operation, *device, *labels, *on_error;
+    const char *operation, *device, *on_error;
+    struct cli_source source;
     pst_dataset *dataset;
     pst_loader *loader;
     double *rates; /* images/s of each epoch after the warm-up */
@@ -256,8 +257,7 @@ int cmd_bench(struct cli *cli, int argc, char **argv)
         {"seed", 0, CLI_COUNT, &bench.seed, "N", "0", "of order and augmentation"},
         {"host-memory", 0, CLI_SIZE, &bench.host_memory, "SIZE", "4GiB", "limit of the loader"},
         {"on-error", 0, CLI_TEXT, &bench.on_error, "stop|skip", "stop", "what a bad image does"},
-        {"labels", 0, CLI_TEXT, &bench.labels, "FILE", "one class per sub-folder",
-         "label file of a plain folder"},
+        CLI_SOURCE_OPTIONS(bench.source, 0),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };
     const struct cli_command command = {
@@ -279,7 +279,7 @@ int cmd_bench(struct cli *cli, int argc, char **argv)
         return exit_status;
     cli_catch_interrupt();
     pst_error_clear(&err);
-    if (cli_open(operands[0], bench.labels, &bench.dataset, &err) != PST_OK)
+    if (cli_open(operands[0], &bench.source, &bench.dataset, &err) != PST_OK)
         return cli_fail(cli, &err);
     exit_status = run_bench(&bench);
     pst_loader_close(&bench.loader);

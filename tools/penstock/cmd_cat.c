@@ -13,7 +13,8 @@
 struct cat {
     struct cli *cli;
     pst_dataset *dataset;
-    const char *field, *output, *labels, *as_text;
+    const char *field, *output, *as_text;
+    struct cli_source source;
     uint64_t variant;
     bool pixels, by_name, indices, original;
     enum cli_as as;
@@ -348,8 +349,7 @@ int cmd_cat(struct cli *cli, int argc, char **argv)
          "of an image with a palette its indices (masks: always)"},
         {"name", 'n', CLI_FLAG, &cat.by_name, NULL, NULL,
          "SAMPLE is a name even if it looks like a number"},
-        {"labels", 0, CLI_TEXT, &cat.labels, "FILE", "one class per sub-folder",
-         "label file of a plain folder"},
+        CLI_SOURCE_OPTIONS(cat.source, 0),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };
     const struct cli_command command = {
@@ -382,7 +382,7 @@ int cmd_cat(struct cli *cli, int argc, char **argv)
     if (operands[1] == NULL)
         return cli_usage(cli, "an operand is missing: penstock cat PATH SAMPLE");
     pst_error_clear(&err);
-    if (cli_open(operands[0], cat.labels, &cat.dataset, &err) != PST_OK)
+    if (cli_open(operands[0], &cat.source, &cat.dataset, &err) != PST_OK)
         return cli_fail(cli, &err);
     exit_status = run_cat(&cat, operands[1]);
     pst_dataset_close(&cat.dataset);

@@ -255,7 +255,9 @@ static enum pst_status print_json(struct info *info, const char *id, struct pst_
     for (uint32_t f = 0; f < pst_dataset_n_fields(dataset); f++)
         field_json(info, f);
     cli_json_close(json, ']');
-    if (!pst_dataset_is_folder(dataset))
+    if (pst_dataset_is_folder(dataset))
+        cli_notices_json(json, dataset);
+    else
         status = shards_json(info, err);
     if (status != PST_OK)
         cli_json_close(json, ']');
@@ -265,12 +267,12 @@ static enum pst_status print_json(struct info *info, const char *id, struct pst_
     return status;
 }
 
-static int dataset_info(struct info *info, const char *path, const char *labels)
+static int dataset_info(struct info *info, const char *path, struct cli_source *source)
 {
     struct pst_error err;
     char id[33];
     pst_error_clear(&err);
-    if (cli_open(path, labels, &info->dataset, &err) != PST_OK)
+    if (cli_open(path, source, &info->dataset, &err) != PST_OK)
         return cli_fail(info->cli, &err);
     int exit_status = CLI_OK;
     info->sums = calloc(pst_dataset_n_fields(info->dataset), sizeof *info->sums);
@@ -288,9 +290,10 @@ static int dataset_info(struct info *info, const char *path, const char *labels)
     }
     id_text(pst_dataset_id(info->dataset), id);
     exit_status = info->n_bad > 0 ? CLI_FAILED : CLI_OK;
-    if (!info->cli->json)
+    if (!info->cli->json) {
         print_text(info, id);
-    else if (print_json(info, id, &err) != PST_OK)
+        cli_notices(info->cli, info->dataset);
+    } else if (print_json(info, id, &err) != PST_OK)
         exit_status = CLI_FAILED;
 out:
     free(info->sums);
@@ -405,6 +408,20 @@ static enum pst_status check_length(const struct pst_pli_info *pli, const char *
     return status;
 }
 
+/* Whether the bytes begin as a file of a data set does (docs/format-dataset.md); "shard" and the
+ * like, or NULL. */
+static const char *dataset_part(const unsigned char *bytes, size_t nbytes)
+{
+    static const struct {
+        unsigned char letter;
+        const char *name;
+    } parts[] = {{'I', "the index"}, {'S', "a shard"}, {'J', "the journal"}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (nbytes >= 5 && memcmp(bytes, "\x89PST", 4) == 0 && bytes[4] == parts[i].letter)
+            return parts[i].name;
+    return NULL;
+}
+
 static int image_info(struct cli *cli, const char *path)
 {
     struct pst_error err;
@@ -414,6 +431,11 @@ static int image_info(struct cli *cli, const char *path)
     size_t nbytes;
     pst_error_clear(&err);
     enum pst_status status = cli_read_file(path, &bytes, &nbytes, &err);
+    const char *part = status == PST_OK ? dataset_part(bytes, nbytes) : NULL;
+    if (part != NULL)
+        status =
+            cli_error(&err, PST_ERROR_ARGUMENT,
+                      "%s of a data set: ask `penstock info` of the folder that it lies in", part);
     if (status == PST_OK)
         status = pst_image_probe(bytes, nbytes, PST_FORM_NONE, NULL, &image, &err);
     bool is_pli =
@@ -461,10 +483,9 @@ static int image_info(struct cli *cli, const char *path)
 int cmd_info(struct cli *cli, int argc, char **argv)
 {
     struct info info = {.cli = cli};
-    const char *labels = NULL;
+    struct cli_source source = {0};
     const struct cli_option options[] = {
-        {"labels", 0, CLI_TEXT, &labels, "FILE", "one class per sub-folder",
-         "label file of a plain folder"},
+        CLI_SOURCE_OPTIONS(source, 0),
         {"all", 'a', CLI_FLAG, &info.all, NULL, NULL,
          "read the header of every file of a folder, not of some 256"},
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
@@ -487,5 +508,5 @@ int cmd_info(struct cli *cli, int argc, char **argv)
         return exit_status;
     if (stat(operands[0], &st) == 0 && S_ISREG(st.st_mode))
         return image_info(cli, operands[0]);
-    return dataset_info(&info, operands[0], labels);
+    return dataset_info(&info, operands[0], &source);
 }

@@ -128,13 +128,13 @@ static enum pst_status list_one(struct ls *ls, uint64_t sample, struct pst_error
 int cmd_ls(struct cli *cli, int argc, char **argv)
 {
     struct ls ls = {.cli = cli};
-    const char *range = NULL, *labels = NULL;
+    const char *range = NULL;
+    struct cli_source source = {0};
     const struct cli_option options[] = {
         {"long", 'l', CLI_FLAG, &ls.detailed, NULL, NULL,
          "form, bytes, width x height x channels / bits too (in a folder each file is read)"},
         {"range", 'r', CLI_TEXT, &range, "A:B", "all", "only samples A to B-1"},
-        {"labels", 0, CLI_TEXT, &labels, "FILE", "one class per sub-folder",
-         "label file of a plain folder"},
+        CLI_SOURCE_OPTIONS(source, 0),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };
     const struct cli_command command = {
@@ -152,7 +152,7 @@ int cmd_ls(struct cli *cli, int argc, char **argv)
     if (exit_status >= 0)
         return exit_status;
     pst_error_clear(&err);
-    if (cli_open(operands[0], labels, &ls.dataset, &err) != PST_OK)
+    if (cli_open(operands[0], &source, &ls.dataset, &err) != PST_OK)
         return cli_fail(cli, &err);
     if (!parse_range(range == NULL ? ":" : range, pst_dataset_count(ls.dataset), &begin, &end)) {
         exit_status = cli_usage(cli, "--range is \"%s\": A:B with A <= B is expected", range);

@@ -10,9 +10,10 @@
 enum pack_kind { PACK, APPEND, REPACK };
 
 struct pack_arguments {
-    const char *forms, *mask_forms, *labels, *on_error;
+    const char *forms, *mask_forms, *on_error;
+    struct cli_source source;
     uint64_t shard_nbytes, commit_nbytes, workers;
-    bool resume, verify_pixels, allow_unreadable, of_lossy;
+    bool resume, verify_pixels, of_lossy;
     struct cli_pli pli;
     int argc; /* all of them, as they were given */
     char **argv;
@@ -26,6 +27,8 @@ struct pack_run {
     uint64_t n_bad;
     struct pst_progress last;
     struct cli_reasons kept; /* JPEGs that stay as they are */
+    bool tries_pli;          /* no form was asked for: say whether PLI would pay */
+    bool opened;             /* the source is; "bad" is an open list of the JSON then */
 };
 
 static int on_progress(void *ctx, const struct pst_progress *progress)
@@ -49,6 +52,22 @@ static int on_bad(void *ctx, const char *name, const struct pst_error *err)
     }
     cli_complain(run->cli, err);
     return 0;
+}
+
+/* Says what the source leaves out, and whether PLI would be the better form. */
+static int on_source(void *ctx, pst_dataset *source)
+{
+    struct pack_run *run = ctx;
+    if (run->cli->json)
+        cli_notices_json(&run->json, source);
+    else
+        cli_notices(run->cli, source);
+    if (run->tries_pli)
+        pack_try_pli(run->cli, &run->json, source);
+    if (run->cli->json)
+        cli_json_open(&run->json, "bad", '[');
+    run->opened = true;
+    return cli_interrupted();
 }
 
 static int on_kept(void *ctx, const char *name, const struct pst_error *why)
@@ -209,17 +228,20 @@ static int run_pack(struct cli *cli, enum pack_kind kind, const struct pack_argu
     options->progress = on_progress;
     options->bad_sample = on_bad;
     options->kept_jpeg = on_kept;
+    options->source_opened = on_source;
+    run.tries_pli = kind == PACK && options->n_forms == 0;
     options->ctx = &run;
     cli_catch_interrupt();
-    if (cli->json) {
+    if (cli->json)
         cli_json_open(&run.json, NULL, '{');
-        cli_json_open(&run.json, "bad", '[');
-    }
     enum pst_status status = pst_pack(source, destination, options, &report, &err);
+    if (cli->json && !run.opened)
+        cli_json_open(&run.json, "bad", '[');
     cli_progress_end(cli);
     if (cli->json || status == PST_OK || run.last.n_total > 0) /* else nothing was begun */
         print_report(&run, &report, destination, encodes(options));
-    int exit_status = report.n_bad > 0 ? CLI_FAILED : CLI_OK;
+    bool skipped = report.n_bad > 0 || (!a->source.allow_unreadable && report.n_skipped > 0);
+    int exit_status = skipped ? CLI_FAILED : CLI_OK;
     if (status != PST_OK) {
         struct cli plain = *cli;
         plain.json = false;
@@ -267,9 +289,6 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
     options->verify_pixels = a->verify_pixels;
     options->writer.shard_nbytes = a->shard_nbytes;
     options->writer.commit_nbytes = a->commit_nbytes;
-    options->source.labels = a->labels;
-    options->source.allow_unreadable = a->allow_unreadable;
-    options->source.no_folder = kind == REPACK;
     options->bad_sample = strcmp(a->on_error, "skip") == 0 ? on_bad : NULL;
     return -1;
 }
@@ -305,15 +324,12 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
          "pli: samples of images may differ by so much; 0 is lossless"},
         {"of-lossy", 0, CLI_FLAG, &a.of_lossy, NULL, NULL,
          "pli: of JPEG and lossy WebP too, which makes them larger"},
-        {"labels", 'l', CLI_TEXT, &a.labels, "FILE", "one class per sub-folder",
-         "CSV or JSON-lines file that names the images and their fields"},
         {"workers", 'w', CLI_COUNT, &a.workers, "N", "all cores", "threads that read and decode"},
         {"resume", 'r', CLI_FLAG, &a.resume, NULL, NULL, "go on where an interrupted run stopped"},
         {"verify-pixels", 0, CLI_FLAG, &a.verify_pixels, NULL, NULL,
          "decode every image, so that bad ones are found now"},
         {"on-error", 0, CLI_TEXT, &a.on_error, "stop|skip", "stop", "what a bad image does"},
-        {"allow-unreadable", 0, CLI_FLAG, &a.allow_unreadable, NULL, NULL,
-         "leave out files and folders that cannot be read"},
+        CLI_SOURCE_OPTIONS(a.source, 'l'),
         {"shard-size", 's', CLI_SIZE, &a.shard_nbytes, "SIZE", "1GiB",
          "start a new shard file beyond this"},
         {"commit-size", 0, CLI_SIZE, &a.commit_nbytes, "SIZE", "256MiB",
@@ -324,6 +340,7 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
     struct pst_pack_options pack = {0};
     if (kind == REPACK) { /* these are of folders */
         leave_out(options, "labels");
+        leave_out(options, "masks");
         leave_out(options, "allow-unreadable");
     }
     command.options = options;
@@ -333,10 +350,22 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
         status = fill_options(cli, kind, &a, &pack, forms);
     if (status >= 0)
         return status;
+    struct pst_error err;
+    pst_error_clear(&err);
+    struct cli_source source = a.source;
+    /* Who skips bad images means those that cannot be read, too. */
+    source.allow_unreadable |= strcmp(a.on_error, "skip") == 0;
+    if (cli_source_options(&source, &pack.source, &err) != PST_OK) {
+        cli_source_free(&source);
+        return cli_fail(cli, &err);
+    }
+    pack.source.no_folder = kind == REPACK;
     pack.writer.mode = a.resume         ? PST_WRITER_RESUME
                        : kind == APPEND ? PST_WRITER_APPEND
                                         : PST_WRITER_CREATE;
-    return run_pack(cli, kind, &a, operands[kind == APPEND], operands[kind != APPEND], &pack);
+    status = run_pack(cli, kind, &a, operands[kind == APPEND], operands[kind != APPEND], &pack);
+    cli_source_free(&source);
+    return status;
 }
 
 int cmd_pack(struct cli *cli, int argc, char **argv)

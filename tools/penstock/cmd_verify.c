@@ -41,12 +41,15 @@ int cmd_verify(struct cli *cli, int argc, char **argv)
 {
     bool decode = false, restore = false;
     uint64_t workers = 0;
+    struct cli_source source = {0};
+    struct pst_dataset_options source_options;
     const struct cli_option options[] = {
         {"decode", 'd', CLI_FLAG, &decode, NULL, NULL,
          "decode images too and compare pixel checksums (folders: always)"},
         {"restore", 'r', CLI_FLAG, &restore, NULL, NULL,
          "make the JPEG files of pli-jpeg again, too, and compare their checksums"},
         {"workers", 'w', CLI_COUNT, &workers, "N", "all cores", "threads"},
+        CLI_SOURCE_OPTIONS(source, 0),
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };
     const struct cli_command command = {
@@ -75,15 +78,19 @@ int cmd_verify(struct cli *cli, int argc, char **argv)
                                         .num_workers = (uint32_t)workers,
                                         .progress = on_progress,
                                         .bad_sample = on_finding,
-                                        .ctx = &run};
+                                        .ctx = &run,
+                                        .source = &source_options};
     struct pst_error err;
     pst_error_clear(&err);
+    if (cli_source_options(&source, &source_options, &err) != PST_OK)
+        return cli_fail(cli, &err);
     cli_catch_interrupt();
     if (cli->json) {
         cli_json_open(&run.json, NULL, '{');
         cli_json_open(&run.json, "findings", '[');
     }
     enum pst_status status = pst_verify(operands[0], &verify, &report, &err);
+    cli_source_free(&source);
     cli_progress_end(cli);
     exit_status = status == PST_OK                ? CLI_OK
                   : status == PST_ERROR_CANCELLED ? CLI_INTERRUPTED

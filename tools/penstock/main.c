@@ -113,14 +113,17 @@ static bool reader_has_gone(void)
 
 int main(int argc, char **argv)
 {
-    struct cli cli = {0};
+    struct cli_meter meter = {0};
+    struct cli cli = {.meter = &meter};
     /* `penstock ls | head` ends quietly by the failing write, and a pack writes its last commit. */
     signal(SIGPIPE, SIG_IGN);
     cli.json = has_argument(argc, argv, "--json");
     cli.quiet = has_argument(argc, argv, "--quiet");
     bool terminal = isatty(STDERR_FILENO) == 1;
     const char *term = getenv("TERM");
-    cli.bar = terminal && !cli.quiet && !truthy("PENSTOCK_DISABLE_PROGRESS_BARS");
+    bool shows = !cli.quiet && !truthy("PENSTOCK_DISABLE_PROGRESS_BARS");
+    cli.bar = terminal && shows;
+    cli.lines = !terminal && shows;
     cli.color = terminal && getenv("NO_COLOR") == NULL && term != NULL && strcmp(term, "dumb") != 0;
     if (!cli.quiet)
         pst_set_log(print_log, NULL, -1);

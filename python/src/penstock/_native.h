@@ -30,6 +30,12 @@ struct native_dataset {
     PyObject_HEAD pst_dataset *handle; /* NULL once closed */
 };
 
+/* Names of columns of masks, a tuple of str that must outlive the use of `options`. -1: raised. */
+int native_mask_names(PyObject *names, const char *out[PST_MAX_FIELDS],
+                      struct pst_dataset_options *options);
+/* What opening a plain folder noticed: a new list of dicts; NULL: raised. */
+PyObject *native_notices(const pst_dataset *dataset);
+
 struct native_batch {
     PyObject_HEAD pst_batch *handle; /* one owner's share; never NULL after construction */
     pid_t pid;                       /* of the process whose loader made it */

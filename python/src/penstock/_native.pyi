@@ -49,9 +49,14 @@ class Batch:
 
 class Dataset:
     def __new__(
-        cls, path: Any, labels: str | None = None, allow_unreadable: bool = False
+        cls,
+        path: Any,
+        labels: str | None = None,
+        allow_unreadable: bool = False,
+        masks: tuple[str, ...] = (),
     ) -> Dataset: ...
     def close(self) -> None: ...
+    def notices(self) -> list[dict[str, Any]]: ...
     def info(self) -> dict[str, Any]: ...
     def fields(self) -> list[dict[str, Any]]: ...
     def class_name(self, i_field: int, label: int, /) -> str | None: ...
@@ -127,6 +132,7 @@ def pack(
     source: Any,
     destination: Any,
     labels: str | None,
+    masks: tuple[str, ...],
     forms: Sequence[int],
     mask_forms: Sequence[int],
     options: dict[str, Any],
@@ -137,6 +143,9 @@ def pack(
 ) -> dict[str, Any]: ...
 def verify(
     path: Any,
+    labels: str | None,
+    masks: tuple[str, ...],
+    allow_unreadable: bool,
     decode: bool,
     restore: bool,
     num_workers: int,

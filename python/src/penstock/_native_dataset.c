@@ -6,16 +6,65 @@
 
 #include <string.h>
 
+int native_mask_names(PyObject *names, const char *out[PST_MAX_FIELDS],
+                      struct pst_dataset_options *options)
+{
+    Py_ssize_t n = names == NULL ? 0 : PyTuple_Size(names);
+    if (n < 0)
+        return -1;
+    if (n > PST_MAX_FIELDS) {
+        native_raise_text(PST_ERROR_ARGUMENT, "at most %d columns of masks", PST_MAX_FIELDS);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        out[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(names, i), NULL);
+        if (out[i] == NULL)
+            return -1;
+    }
+    options->masks = out;
+    options->n_masks = (size_t)n;
+    return 0;
+}
+
+PyObject *native_notices(const pst_dataset *dataset)
+{
+    static const char *const kinds[] = {
+        [PST_NOTICE_LEFT_OUT] = "left_out",
+        [PST_NOTICE_UNREADABLE] = "unreadable",
+        [PST_NOTICE_NO_IMAGE] = "mask_without_image",
+        [PST_NOTICE_NO_MASK] = "image_without_mask",
+        [PST_NOTICE_TEXT_IS_PATH] = "text_names_files",
+    };
+    PyObject *list = PyList_New(0);
+    struct pst_notice notice;
+    for (uint32_t i = 0; list != NULL && i < pst_dataset_n_notices(dataset); i++) {
+        PyObject *entry =
+            pst_dataset_notice(dataset, i, &notice, NULL) != PST_OK
+                ? NULL
+                : Py_BuildValue("{s:s,s:s,s:K,s:s}", "kind", kinds[notice.kind], "name",
+                                notice.name, "count", (unsigned long long)notice.count, "first",
+                                notice.first);
+        if (entry == NULL || PyList_Append(list, entry) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(entry);
+    }
+    return list;
+}
+
 static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"path", "labels", "allow_unreadable", NULL};
-    PyObject *path = NULL;
-    const char *labels = NULL;
+    static char *names[] = {"path", "labels", "allow_unreadable", "masks", NULL};
+    PyObject *path = NULL, *masks = NULL;
+    const char *labels = NULL, *mask_names[PST_MAX_FIELDS];
     int allow_unreadable = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|zp:Dataset", names, PyUnicode_FSConverter,
-                                     &path, &labels, &allow_unreadable))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|zpO!:Dataset", names, PyUnicode_FSConverter,
+                                     &path, &labels, &allow_unreadable, &PyTuple_Type, &masks))
         return NULL;
     struct pst_dataset_options options = {.struct_size = sizeof(options)};
+    if (native_mask_names(masks, mask_names, &options) < 0) {
+        Py_DECREF(path);
+        return NULL;
+    }
     options.labels = labels;
     options.allow_unreadable = allow_unreadable != 0;
     struct pst_error err;
@@ -79,6 +128,13 @@ static PyObject *dataset_info(PyObject *self, PyObject *unused)
         (unsigned long long)pst_dataset_count(handle), "id", pst_dataset_id(handle), (Py_ssize_t)16,
         "n_skipped", (unsigned long long)pst_dataset_n_skipped(handle), "n_files",
         (unsigned int)pst_dataset_n_files(handle));
+}
+
+static PyObject *dataset_notices(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    pst_dataset *handle = open_handle(self);
+    return handle == NULL ? NULL : native_notices(handle);
 }
 
 static PyObject *shape_tuple(const uint32_t *shape, uint8_t ndim)
@@ -269,6 +325,7 @@ static PyObject *dataset_file_path(PyObject *self, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"close", dataset_close, METH_NOARGS, "Gives the share back."},
+    {"notices", dataset_notices, METH_NOARGS, "A dict per notice of a plain folder."},
     {"info", dataset_info, METH_NOARGS, "What is known of the whole."},
     {"fields", dataset_fields, METH_NOARGS, "A dict per field."},
     {"class_name", dataset_class_name, METH_VARARGS, "class_name(i_field, label): str or None."},

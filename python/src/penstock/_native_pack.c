@@ -11,6 +11,7 @@
 struct watch {
     PyThreadState *thread;
     PyObject *progress, *bad_sample, *kept_jpeg; /* callables or None; borrowed */
+    PyObject *notices;                           /* of the source; NULL: it was not opened */
 };
 
 /* The truth of `answer`, which it consumes: 0 false or None, 1 true or an exception. */
@@ -61,6 +62,15 @@ static int on_kept_jpeg(void *ctx, const char *name, const struct pst_error *why
 {
     struct watch *watch = ctx;
     return tell(watch, watch->kept_jpeg, name, why);
+}
+
+static int on_source_opened(void *ctx, pst_dataset *source)
+{
+    struct watch *watch = ctx;
+    PyEval_RestoreThread(watch->thread);
+    watch->notices = native_notices(source);
+    watch->thread = PyEval_SaveThread();
+    return watch->notices == NULL;
 }
 
 #define PACK(key, kind)                                                                            \
@@ -132,17 +142,18 @@ static PyObject *report_dict(const struct pst_pack_report *report)
     return dict;
 }
 
-/* pack(source, destination, labels, forms, mask_forms, options, progress, bad_sample, kept_jpeg) ->
- * dict */
+/* pack(source, destination, labels, masks, forms, mask_forms, options, progress, bad_sample,
+ * kept_jpeg) -> dict */
 PyObject *native_pack(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *source = NULL, *destination = NULL, *forms_list, *masks_list, *dict;
-    const char *labels;
+    PyObject *source = NULL, *destination = NULL, *columns, *forms_list, *masks_list, *dict;
+    const char *labels, *mask_names[PST_MAX_FIELDS];
     struct watch watch = {0};
-    if (!PyArg_ParseTuple(args, "O&O&zOOOOOO:pack", PyUnicode_FSConverter, &source,
-                          PyUnicode_FSConverter, &destination, &labels, &forms_list, &masks_list,
-                          &dict, &watch.progress, &watch.bad_sample, &watch.kept_jpeg))
+    if (!PyArg_ParseTuple(args, "O&O&zO!OOOOOO:pack", PyUnicode_FSConverter, &source,
+                          PyUnicode_FSConverter, &destination, &labels, &PyTuple_Type, &columns,
+                          &forms_list, &masks_list, &dict, &watch.progress, &watch.bad_sample,
+                          &watch.kept_jpeg))
         return NULL; /* the converters' objects are given back by ParseTuple */
     PyObject *result = NULL;
     enum pst_form forms[PST_MAX_VARIANTS], mask_forms[PST_MAX_VARIANTS];
@@ -154,7 +165,8 @@ PyObject *native_pack(PyObject *module, PyObject *args)
     options.writer.struct_size = sizeof(options.writer);
     options.forms = forms;
     options.mask_forms = mask_forms;
-    if (read_forms(forms_list, forms, &options.n_forms) < 0 ||
+    if (native_mask_names(columns, mask_names, &options.source) < 0 ||
+        read_forms(forms_list, forms, &options.n_forms) < 0 ||
         read_forms(masks_list, mask_forms, &options.n_mask_forms) < 0 ||
         native_dict_read(dict, pack_members, sizeof(pack_members) / sizeof(pack_members[0]),
                          &options, "pack") < 0)
@@ -162,6 +174,7 @@ PyObject *native_pack(PyObject *module, PyObject *args)
     options.progress = on_progress;
     options.bad_sample = watch.bad_sample != Py_None ? on_bad_sample : NULL;
     options.kept_jpeg = watch.kept_jpeg != Py_None ? on_kept_jpeg : NULL;
+    options.source_opened = on_source_opened;
     options.ctx = &watch;
     const char *from = PyBytes_AsString(source), *to = PyBytes_AsString(destination);
     struct pst_pack_report report;
@@ -177,30 +190,42 @@ PyObject *native_pack(PyObject *module, PyObject *args)
         native_raise(status, &err);
     else
         result = report_dict(&report);
+    if (result != NULL && native_dict_put(result, "notices", Py_NewRef(watch.notices)) < 0)
+        Py_CLEAR(result);
 out:
+    Py_XDECREF(watch.notices);
     Py_DECREF(source);
     Py_DECREF(destination);
     return result;
 }
 
-/* verify(path, decode, restore, num_workers, progress, bad_sample) -> (error dict or None, report
- * dict) */
+/* verify(path, labels, masks, allow_unreadable, decode, restore, num_workers, progress, bad_sample)
+ * -> (error dict or None, report dict) */
 PyObject *native_verify(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *path = NULL;
-    int decode, restore;
+    PyObject *path = NULL, *columns;
+    const char *labels, *mask_names[PST_MAX_FIELDS];
+    int decode, restore, allow_unreadable;
     unsigned int num_workers;
     struct watch watch = {0};
-    if (!PyArg_ParseTuple(args, "O&ppIOO:verify", PyUnicode_FSConverter, &path, &decode, &restore,
+    if (!PyArg_ParseTuple(args, "O&zO!pppIOO:verify", PyUnicode_FSConverter, &path, &labels,
+                          &PyTuple_Type, &columns, &allow_unreadable, &decode, &restore,
                           &num_workers, &watch.progress, &watch.bad_sample))
         return NULL;
+    struct pst_dataset_options source = {
+        .struct_size = sizeof(source), .labels = labels, .allow_unreadable = allow_unreadable != 0};
+    if (native_mask_names(columns, mask_names, &source) < 0) {
+        Py_DECREF(path);
+        return NULL;
+    }
     struct pst_verify_options options = {.struct_size = sizeof(options),
                                          .decode = decode != 0,
                                          .restore = restore != 0,
                                          .num_workers = num_workers,
                                          .progress = on_progress,
-                                         .ctx = &watch};
+                                         .ctx = &watch,
+                                         .source = &source};
     options.bad_sample = watch.bad_sample != Py_None ? on_bad_sample : NULL;
     struct pst_verify_report report;
     memset(&report, 0, sizeof(report));

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = ["Dataset", "Field"]
+
+
+def mask_columns(masks: Sequence[str]) -> tuple[str, ...]:
+    """The argument ``masks`` as the native module takes it."""
+    if isinstance(masks, str):
+        raise ArgumentError(f"masks is a list of columns, not {masks!r}")
+    return tuple(masks)
 
 
 class Field(NamedTuple):
@@ -44,6 +51,9 @@ class Dataset:
         labels: plain folders: CSV (header ``file,label,...``) or JSON-lines file that names files and
             gives their fields. None: one class per sub-folder.
         allow_unreadable: plain folders: leave out (and count) what cannot be read.
+        masks: columns of the label file whose values are paths of mask files. "mask", "mask_..." and "..._mask"
+            are such columns anyway. Without a label file, a sub-folder "images" beside "masks" ("mask_x",
+            "x_masks") gives each image the masks of its name instead of a class.
 
     ``len(ds)`` samples; ``ds[i]`` is a dict of the stored values: images as uint8 or uint16 (H, W, C),
     masks as (H, W), boxes float32 (n, 4), keypoints float32 (n, 3), arrays as numpy arrays, and int,
@@ -55,11 +65,13 @@ class Dataset:
         path: str | os.PathLike[str],
         labels: str | os.PathLike[str] | None = None,
         allow_unreadable: bool = False,
+        masks: Sequence[str] = (),
     ) -> None:
         self._arguments = (
             os.fspath(path),
             None if labels is None else os.fspath(labels),
             bool(allow_unreadable),
+            mask_columns(masks),
         )
         self._native = _native.Dataset(*self._arguments)
         info = self._native.info()
@@ -93,6 +105,16 @@ class Dataset:
     def n_skipped(self) -> int:
         """Files left out by ``allow_unreadable``."""
         return self._n_skipped
+
+    @property
+    def notices(self) -> list[dict[str, Any]]:
+        """What a plain folder holds and the data set does not show: dicts of ``kind``, ``name``, ``count``, ``first``.
+
+        Kinds: "left_out" (no images; ``name`` is the extension, "hidden", ...), "unreadable",
+        "mask_without_image", "image_without_mask", and "text_names_files" (a text column, ``name``, whose
+        values are paths of images: perhaps one for ``masks``). ``first`` is the first path.
+        """
+        return self._native.notices()
 
     @property
     def fields(self) -> dict[str, Field]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
 from . import _image, _native, _options
+from .dataset import mask_columns
 from .errors import (
     ArgumentError,
     ChecksumError,
@@ -588,6 +589,7 @@ class PackReport(NamedTuple):
     ``n_kept_jpeg`` those that stay as they are; why is in ``kept_jpeg``, for the first 1000. ``n_restored_jpeg``
     JPEGs were made again out of "pli-jpeg" (``restored_pli_jpeg_nbytes`` before, ``restored_jpeg_nbytes`` after),
     ``n_not_original`` images were asked for as "original" and stay, as only their pixels were kept.
+    ``notices`` says what the source holds and the data set does not, as :attr:`Dataset.notices`.
     """
 
     n_samples: int
@@ -605,6 +607,7 @@ class PackReport(NamedTuple):
     restored_pli_jpeg_nbytes: int
     restored_jpeg_nbytes: int
     n_not_original: int
+    notices: list[dict[str, Any]]
     bad: list[dict[str, Any]]
     kept_jpeg: list[dict[str, Any]]
 
@@ -653,6 +656,7 @@ def pack(
     shard_size: int | str = "1GiB",
     commit_size: int | str = "256MiB",
     progress: Progress | None = None,
+    masks: Sequence[str] = (),
 ) -> PackReport:
     """Packs a folder of images, or another data set (as ``penstock repack`` does), into a data set.
 
@@ -671,7 +675,7 @@ def pack(
             is kept as it is, unless one of these is given and it was made otherwise.
         of_lossy: "pli" of JPEGs and lossy WebP too, which makes them larger; else those are images that cannot be
             used, unless max_error is given.
-        labels, allow_unreadable: as for :class:`Dataset`.
+        labels, masks, allow_unreadable: as for :class:`Dataset`.
         append: add to a finished data set; a name that is there already is an error. Forms, and how "pli" is made,
             are those of that data set where they are not given.
         resume: go on where an interrupted run (also one with ``append``) stopped.
@@ -706,6 +710,7 @@ def pack(
         os.fspath(source),
         os.fspath(destination),
         None if labels is None else os.fspath(labels),
+        mask_columns(masks),
         _form_numbers(forms),
         _form_numbers(mask_forms),
         options,
@@ -724,6 +729,9 @@ def verify(
     num_workers: int | None = None,
     progress: Progress | None = None,
     on_finding: BadSample | None = None,
+    labels: Path | None = None,
+    masks: Sequence[str] = (),
+    allow_unreadable: bool = False,
 ) -> VerifyReport:
     """Reads a data set whole and checks every checksum; faults are listed, not raised.
 
@@ -735,10 +743,14 @@ def verify(
         progress: as for :func:`pack`.
         on_finding: called with the sample's name and a dict that says what is wrong; a true result
             ends the run.
+        labels, masks, allow_unreadable: of a plain folder, as for :class:`Dataset`.
     """
     findings: list[dict[str, Any]] = []
     error, counts = _native.verify(
         os.fspath(path),
+        None if labels is None else os.fspath(labels),
+        mask_columns(masks),
+        allow_unreadable,
         decode,
         restore,
         max(1, _options.workers(num_workers)),

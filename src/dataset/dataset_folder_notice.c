@@ -1,0 +1,86 @@
+/* dataset_folder_notice.c - what opening a plain folder noticed and its data set does not show.
+ *
+ * Notices are few: one for each kind of file, with a count and the first path. They are made while
+ * the folder is opened, by one thread, and are constant afterwards. */
+#include "dataset/dataset_folder.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The notice of that kind and name, a new one, or, when the list is full, the one for all others.
+ */
+static struct pst_notice *find_notice(struct psti_notices *notices, enum pst_notice_kind kind,
+                                      const char *name)
+{
+    for (uint32_t i = 0; i < notices->n; i++)
+        if (notices->list[i].kind == kind && strcmp(notices->list[i].name, name) == 0)
+            return &notices->list[i];
+    if (notices->n == PSTI_NOTICES_MAX)
+        return &notices->list[PSTI_NOTICES_MAX - 1];
+    struct pst_notice *notice = &notices->list[notices->n++];
+    bool last = notices->n == PSTI_NOTICES_MAX;
+    notice->kind = last ? PST_NOTICE_LEFT_OUT : kind;
+    snprintf(notice->name, sizeof notice->name, "%s", last ? "others" : name);
+    return notice;
+}
+
+enum pst_status psti_folder_note(struct psti_folder *folder, enum pst_notice_kind kind,
+                                 const char *name, uint64_t n, const char *path,
+                                 struct pst_error *err)
+{
+    char shown[4 * PSTI_FOLDER_NAME_CAP], cut[sizeof((struct pst_notice *)0)->name];
+    if (folder->notices == NULL)
+        folder->notices = psti_calloc(1, sizeof *folder->notices);
+    if (folder->notices == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "dataset",
+                         "out of memory to note what a folder "
+                         "holds besides images");
+    snprintf(cut, sizeof cut, "%s", name);
+    struct pst_notice *notice = find_notice(folder->notices, kind, cut);
+    if (notice->count == 0) {
+        psti_folder_escape(path, strlen(path), shown, sizeof shown);
+        size_t nbytes = strlen(shown) + 1, room = sizeof notice->first;
+        bool fits = nbytes <= room;
+        memcpy(notice->first, fits ? shown : shown + (nbytes - room), fits ? nbytes : room);
+    }
+    notice->count += n;
+    return PST_OK;
+}
+
+enum pst_status psti_folder_note_left_out(struct psti_folder *folder, const char *path,
+                                          struct pst_error *err)
+{
+    enum { EXTENSION_MAX = 15 };
+    char kind[EXTENSION_MAX + 2] = "no extension";
+    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    const char *dot = strrchr(name, '.');
+    if (name[0] == '.')
+        snprintf(kind, sizeof kind, "hidden");
+    else if (dot != NULL && dot[1] != '\0' && strlen(dot) <= EXTENSION_MAX) {
+        snprintf(kind, sizeof kind, "%s", dot);
+        for (char *c = kind; *c != '\0'; c++)
+            *c = *c >= 'A' && *c <= 'Z' ? (char)(*c | 0x20) : *c < ' ' || *c == 0x7F ? '?' : *c;
+        if (psti_utf8_valid(kind, strlen(kind)) != strlen(kind))
+            snprintf(kind, sizeof kind, "no extension");
+    }
+    return psti_folder_note(folder, PST_NOTICE_LEFT_OUT, kind, 1, path, err);
+}
+
+uint32_t pst_dataset_n_notices(const pst_dataset *dataset)
+{
+    return dataset->notices == NULL ? 0 : dataset->notices->n;
+}
+
+enum pst_status pst_dataset_notice(const pst_dataset *dataset, uint32_t i_notice,
+                                   struct pst_notice *notice, struct pst_error *err)
+{
+    if (notice == NULL || i_notice >= pst_dataset_n_notices(dataset))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
+                         "notice %u of %u is asked for, or the place for it is NULL", i_notice,
+                         pst_dataset_n_notices(dataset));
+    *notice = dataset->notices->list[i_notice];
+    return PST_OK;
+}

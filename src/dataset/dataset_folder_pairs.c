@@ -1,0 +1,239 @@
+/* dataset_folder_pairs.c - a plain folder whose images and masks lie in folders of their own.
+ *
+ *     images/a.jpg  images/b/c.png        one folder of images
+ *     masks/a.png   masks/b/c_mask.png    and one or more of masks
+ *
+ * An image and a mask belong together if their paths within these folders are the same but for the
+ * extension; the mask's may end in "_mask" besides. Each folder of masks becomes a field. Runs
+ * once, at open, in one thread. */
+#include "dataset/dataset_folder.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const image_folders[] = {"images", "image", "imgs", "img"};
+
+static bool is_one_of(const char *name, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(name, list[i]) == 0)
+            return true;
+    return false;
+}
+
+/* "masks" -> "mask", "masks_x" and "mask_x" -> "mask_x", "x_masks" and "x_mask" -> "x_mask". */
+static bool mask_field(const char *name, char field[64])
+{
+    size_t n = strlen(name);
+    int length = -1;
+    if (strcmp(name, "masks") == 0 || strcmp(name, "mask") == 0)
+        length = snprintf(field, 64, "mask");
+    else if (strncmp(name, "masks_", 6) == 0 && n > 6)
+        length = snprintf(field, 64, "mask_%s", name + 6);
+    else if (strncmp(name, "mask_", 5) == 0 && n > 5)
+        length = snprintf(field, 64, "%s", name);
+    else if (n > 6 && strcmp(name + n - 6, "_masks") == 0)
+        length = snprintf(field, 64, "%.*s", (int)(n - 1), name);
+    else if (n > 5 && strcmp(name + n - 5, "_mask") == 0)
+        length = snprintf(field, 64, "%s", name);
+    return length > 0 && length < 64 && psti_folder_field_name_ok(field);
+}
+
+bool psti_folder_layout_take(struct psti_folder_layout *layout, const char *name)
+{
+    char field[64];
+    if (layout->images[0] == '\0' &&
+        is_one_of(name, image_folders, sizeof image_folders / sizeof *image_folders)) {
+        snprintf(layout->images, sizeof layout->images, "%s/", name);
+        return true;
+    }
+    if (layout->n == PST_MAX_FIELDS - 1 || !mask_field(name, field))
+        return false;
+    for (uint32_t i = 0; i < layout->n; i++)
+        if (strcmp(layout->masks[i].field, field) == 0)
+            return false;
+    snprintf(layout->masks[layout->n].folder, sizeof layout->masks[0].folder, "%s/", name);
+    memcpy(layout->masks[layout->n++].field, field, sizeof field);
+    return true;
+}
+
+/* The part of a path that an image and its mask have in common: without the folder of `skip` bytes
+ * and the extension. */
+struct stem {
+    const char *text;
+    size_t n;
+};
+
+static struct stem stem_of(const struct psti_files *files, size_t i, size_t skip)
+{
+    const char *text = files->names.bytes + files->at[i] + skip;
+    const char *dot = strrchr(text, '.'); /* image names have one */
+    return (struct stem){text, (size_t)(dot - text)};
+}
+
+static int compare_stems(struct stem a, struct stem b)
+{
+    int order = memcmp(a.text, b.text, a.n < b.n ? a.n : b.n);
+    return order != 0 ? order : (a.n > b.n) - (a.n < b.n);
+}
+
+/* Masks of one folder, to be looked up by stem. */
+struct masks {
+    struct psti_files files;
+    size_t skip;     /* bytes of the folder's name in paths */
+    uint32_t *order; /* [files.n] by stem */
+    bool *used;      /* [files.n] */
+};
+
+static bool mask_less(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct masks *masks = ctx;
+    return compare_stems(stem_of(&masks->files, a, masks->skip),
+                         stem_of(&masks->files, b, masks->skip)) < 0;
+}
+
+/* Number of the mask with that stem; files.n: there is none. */
+static size_t find_mask(const struct masks *masks, struct stem stem)
+{
+    size_t low = 0, high = masks->files.n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = compare_stems(stem_of(&masks->files, masks->order[middle], masks->skip), stem);
+        if (order == 0)
+            return masks->order[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return masks->files.n;
+}
+
+static size_t mask_of_image(const struct masks *masks, struct stem stem)
+{
+    static const char suffix[] = "_mask";
+    char text[PSTI_FOLDER_NAME_CAP];
+    size_t i = find_mask(masks, stem);
+    if (i < masks->files.n || stem.n + sizeof suffix > sizeof text)
+        return i;
+    memcpy(text, stem.text, stem.n);
+    memcpy(text + stem.n, suffix, sizeof suffix - 1);
+    return find_mask(masks, (struct stem){text, stem.n + sizeof suffix - 1});
+}
+
+static void close_masks(struct masks *masks)
+{
+    psti_files_free(&masks->files);
+    psti_free(masks->order);
+    psti_free(masks->used);
+}
+
+static enum pst_status open_masks(struct psti_folder *folder, const char *below,
+                                  struct masks *masks, struct pst_error *err)
+{
+    masks->skip = strlen(below);
+    enum pst_status status = psti_folder_list(folder, below, &masks->files, err);
+    if (status != PST_OK)
+        return status;
+    size_t n = masks->files.n;
+    masks->order = psti_alloc_array(n + 1, sizeof *masks->order);
+    masks->used = psti_calloc(n + 1, sizeof *masks->used);
+    if (masks->order == NULL || masks->used == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory for %zu masks", n);
+    for (size_t i = 0; i < n; i++)
+        masks->order[i] = (uint32_t)i;
+    status = psti_folder_sort(masks->order, n, mask_less, masks, err);
+    for (size_t i = 1; status == PST_OK && i < n; i++) {
+        uint32_t a = masks->order[i - 1], b = masks->order[i];
+        if (compare_stems(stem_of(&masks->files, a, masks->skip),
+                          stem_of(&masks->files, b, masks->skip)) == 0)
+            status = psti_fail(err, PST_ERROR_EXISTS, "dataset",
+                               "%.200s and %.200s are masks of the same name",
+                               masks->files.names.bytes + masks->files.at[a],
+                               masks->files.names.bytes + masks->files.at[b]);
+    }
+    return status;
+}
+
+/* An image has no mask in that folder: an error, or a notice where that is allowed. */
+static enum pst_status no_mask(struct psti_folder *folder, const char *field, const char *below,
+                               size_t i_image, struct pst_error *err)
+{
+    const char *image = folder->files.names.bytes + folder->files.at[i_image];
+    if (folder->allow_unreadable)
+        return psti_folder_note(folder, PST_NOTICE_NO_MASK, field, 1, image, err);
+    psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",
+              "the image has no mask of its name in %.200s: add it, take the image out, or allow "
+              "what is missing (allow_unreadable)",
+              below);
+    psti_error_set_file(err, image);
+    return PST_ERROR_NOT_FOUND;
+}
+
+static enum pst_status fill_column(struct psti_folder *folder, struct masks *masks,
+                                   const char *below, size_t skip, struct psti_column *column,
+                                   struct pst_error *err)
+{
+    size_t n = folder->files.n;
+    enum pst_status status = PST_OK;
+    column->starts = psti_calloc(n + 1, sizeof *column->starts);
+    column->mask_nbytes = psti_calloc(n, sizeof *column->mask_nbytes);
+    if (column->starts == NULL || column->mask_nbytes == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory for %zu masks", n);
+    for (size_t i = 0; status == PST_OK && i < n; i++) {
+        size_t k = mask_of_image(masks, stem_of(&folder->files, i, skip));
+        if (k == masks->files.n) {
+            status = no_mask(folder, column->field.name, below, i, err);
+        } else {
+            const char *path = masks->files.names.bytes + masks->files.at[k];
+            masks->used[k] = true;
+            column->mask_nbytes[i] = masks->files.nbytes[k];
+            if (column->max_nbytes < column->mask_nbytes[i])
+                column->max_nbytes = column->mask_nbytes[i];
+            status = psti_dataset_arena_add(&column->values, path, strlen(path), err);
+        }
+        column->starts[i + 1] = column->values.nbytes;
+    }
+    for (size_t k = 0; status == PST_OK && k < masks->files.n; k++)
+        if (!masks->used[k])
+            status = psti_folder_note(folder, PST_NOTICE_NO_IMAGE, column->field.name, 1,
+                                      masks->files.names.bytes + masks->files.at[k], err);
+    return status;
+}
+
+static enum pst_status make_column(struct psti_folder *folder,
+                                   const struct psti_folder_layout *layout, uint32_t i,
+                                   struct pst_error *err)
+{
+    struct masks masks = {.order = NULL};
+    struct psti_column *column;
+    enum pst_status status = open_masks(folder, layout->masks[i].folder, &masks, err);
+    if (status == PST_OK)
+        status =
+            psti_folder_add_column(folder, layout->masks[i].field, PST_FIELD_MASK, &column, err);
+    if (status == PST_OK)
+        status = fill_column(folder, &masks, layout->masks[i].folder, strlen(layout->images),
+                             column, err);
+    close_masks(&masks);
+    return status;
+}
+
+enum pst_status psti_folder_pairs(struct psti_folder *folder,
+                                  const struct psti_folder_layout *layout, struct pst_error *err)
+{
+    enum pst_status status = psti_folder_list(folder, layout->images, &folder->files, err);
+    if (status == PST_OK && folder->files.n == 0)
+        status = psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",
+                           "no image (.jpg .jpeg .png .webp .pli) in %.200s", layout->images);
+    for (uint32_t i = 0; status == PST_OK && i < layout->n; i++)
+        status = make_column(folder, layout, i, err);
+    if (status == PST_OK)
+        psti_log(PST_LOG_INFO, "dataset", "%s: images from %s, masks from %u folders", folder->path,
+                 layout->images, layout->n);
+    return status;
+}

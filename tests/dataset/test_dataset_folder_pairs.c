@@ -1,0 +1,140 @@
+/* test_dataset_folder_pairs.c - what a folder leaves out, and folders of images beside masks. */
+#include "folder_test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void assert_notice(const pst_dataset *dataset, uint32_t i, enum pst_notice_kind kind,
+                          const char *name, uint64_t count, const char *first)
+{
+    struct pst_error err;
+    struct pst_notice notice;
+    assert_ok(pst_dataset_notice(dataset, i, &notice, &err));
+    assert_int_equal(notice.kind, kind);
+    assert_string_equal(notice.name, name);
+    assert_int_equal(notice.count, count);
+    assert_string_equal(notice.first, first);
+}
+
+static void notices_are_told_apart_by_kind_and_name(void **state)
+{
+    struct pst_error err;
+    struct pst_notice notice;
+    folder_text(state, "f/a.jpg", "1");
+    folder_text(state, "f/b.TIFF", "1");
+    pst_dataset *dataset = folder_open(state, "f", NULL);
+    assert_int_equal(pst_dataset_n_notices(dataset), 1);
+    assert_notice(dataset, 0, PST_NOTICE_LEFT_OUT, ".tiff", 1, "b.TIFF");
+    assert_int_equal(pst_dataset_notice(dataset, 1, &notice, &err), PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_dataset_notice(dataset, 0, NULL, &err), PST_ERROR_ARGUMENT);
+    pst_dataset_close(&dataset);
+}
+
+/* A name of control characters cannot upset whoever prints the notice, and a long one is cut. */
+static void paths_in_notices_are_safe_to_print(void **state)
+{
+    char name[260], path[512];
+    struct pst_error err;
+    struct pst_notice notice;
+    memset(name, 'x', 240);
+    strcpy(name + 240, "\x1b.z");
+    snprintf(path, sizeof path, "f/%s", name);
+    folder_text(state, "f/a.jpg", "1");
+    folder_text(state, path, "1");
+    pst_dataset *dataset = folder_open(state, "f", NULL);
+    assert_ok(pst_dataset_notice(dataset, 0, &notice, &err));
+    assert_true(strlen(notice.first) < sizeof notice.first);
+    assert_null(strchr(notice.first, 0x1b));
+    assert_string_equal(notice.first + strlen(notice.first) - 6, "\\x1B.z");
+    pst_dataset_close(&dataset);
+}
+
+static void masks_of(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                     const char *ending)
+{
+    struct pst_error err;
+    struct pst_item item;
+    char path[4096];
+    assert_ok(pst_dataset_item(dataset, sample, i_field, 0, &item, &err));
+    assert_ok(pst_dataset_file_path(dataset, item.i_file, path, sizeof path, &err));
+    assert_string_equal(path + strlen(path) - strlen(ending), ending);
+}
+
+static void images_get_the_masks_of_their_names(void **state)
+{
+    folder_text(state, "f/imgs/b/1.jpg", "1");
+    folder_text(state, "f/imgs/a.png", "1");
+    folder_text(state, "f/imgs/a.b.png", "1");
+    folder_text(state, "f/masks/a.png", "22");
+    folder_text(state, "f/masks/a.b_mask.webp", "333");
+    folder_text(state, "f/masks/b/1.png", "4444");
+    folder_text(state, "f/masks_depth/a.png", "1");
+    folder_text(state, "f/masks_depth/a.b.png", "1");
+    folder_text(state, "f/masks_depth/b/1.png", "1");
+    folder_text(state, "f/masks_depth/b/2.png", "1");
+    folder_text(state, "f/x.jpg", "1");
+    folder_text(state, "f/others/y.jpg", "1");
+    pst_dataset *dataset = folder_open(state, "f", NULL);
+    assert_int_equal(pst_dataset_count(dataset), 3);
+    assert_int_equal(pst_dataset_n_fields(dataset), 3);
+    assert_string_equal(pst_dataset_field(dataset, 1)->name, "mask");
+    assert_string_equal(pst_dataset_field(dataset, 2)->name, "mask_depth");
+    assert_int_equal(pst_dataset_field(dataset, 2)->type, PST_FIELD_MASK);
+    assert_string_equal(folder_sample_name(dataset, 0), "imgs/a.b.png");
+    masks_of(dataset, 0, 1, "/masks/a.b_mask.webp");
+    masks_of(dataset, 1, 1, "/masks/a.png");
+    masks_of(dataset, 2, 1, "/masks/b/1.png");
+    masks_of(dataset, 2, 2, "/masks_depth/b/1.png");
+    assert_int_equal(pst_dataset_max_item_nbytes(dataset, 1), 4);
+    assert_int_equal(pst_dataset_n_notices(dataset), 3);
+    assert_notice(dataset, 0, PST_NOTICE_LEFT_OUT, "folder", 1, "others/");
+    assert_notice(dataset, 1, PST_NOTICE_LEFT_OUT, ".jpg", 1, "x.jpg");
+    assert_notice(dataset, 2, PST_NOTICE_NO_IMAGE, "mask_depth", 1, "masks_depth/b/2.png");
+    pst_dataset_close(&dataset);
+}
+
+/* Both are needed: "images" alone, or masks alone, are classes as any other folders. */
+static void one_of_the_two_alone_is_a_class(void **state)
+{
+    folder_text(state, "f/images/a.jpg", "1");
+    folder_text(state, "f/dogs/a.jpg", "1");
+    pst_dataset *dataset = folder_open(state, "f", NULL);
+    assert_int_equal(pst_dataset_count(dataset), 2);
+    assert_string_equal(pst_dataset_class_name(dataset, 1, 1), "images");
+    pst_dataset_close(&dataset);
+}
+
+static void columns_that_are_named_are_masks(void **state)
+{
+    static const char *const masks[] = {"inst"}, *const wrong[] = {"mist"};
+    struct pst_error err;
+    pst_dataset *dataset = NULL;
+    folder_text(state, "f/a.jpg", "1");
+    folder_text(state, "f/m.png", "22");
+    struct pst_dataset_options options = {.struct_size = sizeof options, .n_masks = 1};
+    options.labels = folder_text(state, "l.csv", "file,inst\na.jpg,m.png\n");
+    options.masks = masks;
+    assert_ok(pst_dataset_open(folder_path(state, "f"), &options, &dataset, &err));
+    assert_int_equal(pst_dataset_field(dataset, 1)->type, PST_FIELD_MASK);
+    assert_int_equal(pst_dataset_n_notices(dataset), 0);
+    pst_dataset_close(&dataset);
+    options.masks = wrong;
+    assert_int_equal(pst_dataset_open(folder_path(state, "f"), &options, &dataset, &err),
+                     PST_ERROR_ARGUMENT);
+    assert_non_null(strstr(err.text, "mist"));
+    options.masks = NULL;
+    assert_int_equal(pst_dataset_open(folder_path(state, "f"), &options, &dataset, &err),
+                     PST_ERROR_ARGUMENT);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_setup, folder_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(notices_are_told_apart_by_kind_and_name), TEST(paths_in_notices_are_safe_to_print),
+        TEST(images_get_the_masks_of_their_names),     TEST(one_of_the_two_alone_is_a_class),
+        TEST(columns_that_are_named_are_masks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
