@@ -1,4 +1,4 @@
-"""check_docs.py, check_symbols.py and the counting of check.py."""
+"""check_docs.py, check_symbols.py, check_types.py and the counting of check.py."""
 
 import re
 import subprocess
@@ -8,6 +8,7 @@ import check
 import check_docs
 import check_style
 import check_symbols
+import check_types
 import pytest
 
 ROOT = Path(check_docs.__file__).resolve().parent.parent
@@ -87,3 +88,11 @@ def test_every_public_struct_has_its_size_pinned():
     structs = set(re.findall(r"\bstruct (pst_\w+)\s*\{", text))
     pinned = set(re.findall(r"X\((pst_\w+), \d+\)", (ROOT / "tests/headers/test_headers_sizes.c").read_text()))
     assert structs == pinned
+
+
+def test_types_of_another_installation_are_refused(tmp_path):
+    """stubtest looks at the installed stub: one that is not the sources' says nothing about them."""
+    stub = tmp_path / "_native.pyi"
+    stub.write_text("x: int\n")
+    reason = check_types.stale(stub)
+    assert reason and ("differs" in reason or "not installed" in reason)

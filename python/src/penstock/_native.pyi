@@ -1,7 +1,7 @@
 """The extension module. Everything here is private to the package."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, final
 
 version: str
 
@@ -12,6 +12,7 @@ _Value = (
 _Progress = Callable[[int, int, int, int], object]
 _BadSample = Callable[[str, dict[str, Any]], object]
 
+@final
 class Tensor:
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -36,6 +37,7 @@ class Tensor:
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
+@final
 class Batch:
     def __len__(self) -> int: ...
     def fields(self) -> list[tuple[str, str, bool]]: ...
@@ -47,6 +49,7 @@ class Batch:
     def index(self) -> Tensor: ...
     def place(self) -> tuple[int, int]: ...
 
+@final
 class Dataset:
     def __new__(
         cls,
@@ -68,6 +71,7 @@ class Dataset:
     ) -> bytes: ...
     def file_path(self, i_file: int, /) -> str: ...
 
+@final
 class Loader:
     def __new__(cls, dataset: Dataset, options: dict[str, Any], /) -> Loader: ...
     @property
@@ -83,6 +87,7 @@ class Loader:
     def quarantine(self) -> list[dict[str, Any]]: ...
     def stats(self) -> dict[str, Any]: ...
 
+@final
 class Writer:
     def __new__(
         cls,
