@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that libpenstock.so exports exactly the functions that include/penstock declares, each with its version.
+"""Checks that libpenstock.so exports exactly the functions that include/penstock declares, each with its version, and
+that some test in C calls each.
 
     scripts/check_symbols.py BUILD_OR_LIBRARY [--include DIR]
 """
@@ -47,6 +48,14 @@ def compare(wanted: set[str], symbols: dict[str, str]) -> list[str]:
     return findings
 
 
+def untested(wanted: set[str], tests: Path) -> list[str]:
+    """Functions that no C file below `tests` calls."""
+    called: set[str] = set()
+    for source in sorted(tests.rglob("*.c")):
+        called.update(re.findall(r"\b(pst_\w+)\s*\(", code_only(source.read_text())))
+    return [f"{name} is called by no test" for name in sorted(wanted - called)]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library", type=Path)
@@ -54,8 +63,9 @@ def main() -> int:
     arguments = parser.parse_args()
     library = arguments.library / "libpenstock.so" if arguments.library.is_dir() else arguments.library
     symbols = exported(library)
-    findings = compare(declared(arguments.include), symbols)
-    print("\n".join(findings) if findings else f"symbols: {len(symbols)} declared and exported")
+    wanted = declared(arguments.include)
+    findings = compare(wanted, symbols) + untested(wanted, ROOT / "tests")
+    print("\n".join(findings) if findings else f"symbols: {len(symbols)} declared, exported and tested")
     return 1 if findings else 0
 
 

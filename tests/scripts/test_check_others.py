@@ -64,6 +64,14 @@ def test_symbols_without_a_version(tmp_path):
     assert found == ["pst_one has no version"]
 
 
+def test_public_functions_without_a_test(tmp_path):
+    (tmp_path / "room").mkdir()
+    (tmp_path / "room" / "a.c").write_text("/* pst_two() */\nvoid f(void) { (void)pst_one(0); }\n"
+                                           'const char *s = "pst_three(1)";\n')
+    found = check_symbols.untested({"pst_one", "pst_two", "pst_three"}, tmp_path)
+    assert found == ["pst_three is called by no test", "pst_two is called by no test"]
+
+
 @pytest.mark.parametrize("kind, output, status, expected", [
     ("ctest", "100% tests passed, 0 tests failed out of 12\n", 0, (12, 0, 0)),
     ("ctest", "100% tests passed out of 22\n", 0, (22, 0, 0)),
