@@ -90,7 +90,7 @@ def build(preset: str, *targets: str) -> list[list[str]]:
 
 def ctest(preset: str, *arguments: str) -> list[str]:
     return ["ctest", "--test-dir", str(BUILD / preset), "--output-on-failure", "--no-tests=error",
-            "-j", str(os.cpu_count() or 1), *arguments]
+            "-j", str(os.cpu_count() or 1), "-LE", "^long$", *arguments]
 
 
 def steps() -> list[Step]:

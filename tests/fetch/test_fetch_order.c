@@ -4,7 +4,6 @@
 
 #include "fetch/order.h"
 
-#include "base/clock.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -410,26 +409,6 @@ static void test_hash(void **state)
     }
 }
 
-/* Prints, does not judge: a busy machine would fail for no reason. */
-static void test_speed(void **state)
-{
-    (void)state;
-    const uint64_t sizes[] = {1281167, ((uint64_t)1 << 20) + 1, ((uint64_t)1 << 40) + 1};
-    for (size_t s = 0; s < 3; s++)
-        for (int kind = PST_ORDER_SHUFFLED; kind <= PST_ORDER_PAGES; kind++) {
-            struct psti_order *order = open_order(
-                (struct psti_order_options){.kind = (enum pst_order)kind, .n_samples = sizes[s]});
-            uint64_t sum = 0;
-            int64_t start = psti_clock_ns();
-            for (uint64_t p = 0; p < 100000; p++)
-                sum += psti_order_sample(order, 1, p);
-            print_message("kind %d, n %llu: %.0f ns a position (%llu)\n", kind,
-                          (unsigned long long)sizes[s], (double)(psti_clock_ns() - start) / 100000,
-                          (unsigned long long)sum);
-            psti_order_close(&order);
-        }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -440,7 +419,6 @@ int main(void)
         cmocka_unit_test(test_pages_mixed),     cmocka_unit_test(test_torch_rules),
         cmocka_unit_test(test_resume),          cmocka_unit_test(test_weights),
         cmocka_unit_test(test_refusals),        cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,16 +22,12 @@ int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...)
 {
-    va_list args;
-    va_start(args, flags);
-    int mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(args, int) : 0;
-    va_end(args);
     if ((flags & O_DIRECT) && atomic_load(&refuses_direct)) {
         atomic_fetch_add(&n_refused, 1);
         errno = EINVAL;
         return -1;
     }
-    return __real_open(path, flags, mode);
+    return __real_open(path, flags, 0666);
 }
 
 /* Progressive JPEG files: libjpeg decodes all of one, whatever part is wanted. */

@@ -194,7 +194,7 @@ size_t count_entries(const char *name)
 
 bool tasks_settle(size_t n_most)
 {
-    for (int i = 0; i < 10000; i++) {
+    for (int i = 0; i < 60000; i++) {
         if (count_entries("/proc/self/task") <= n_most)
             return true;
         usleep(1000);

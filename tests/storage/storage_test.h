@@ -54,7 +54,7 @@ void *read_buffer(struct psti_storage *storage, size_t nbytes);
 void submit_and_wait(struct psti_storage *storage, struct psti_read *read);
 
 size_t count_entries(const char *directory); /* of /proc/self/fd, /proc/self/task */
-/* True once this process has no more than n_most entries in /proc/self/task; false after 10 s. A
+/* True once this process has no more than n_most entries in /proc/self/task; false after 60 s. A
  * thread that was joined may stay there for a moment: the kernel wakes the joiner first. */
 bool tasks_settle(size_t n_most);
 
