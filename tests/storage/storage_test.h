@@ -20,10 +20,17 @@ struct engine_under_test {
 };
 extern struct engine_under_test engine;
 
-/* Runs a group of tests once per engine kind and page cache mode. io_uring is left out, and said to
- * be, where the kernel forbids it. Returns the number of failures, for main. */
-int run_on_every_engine(const char *name, const struct CMUnitTest *tests, size_t n_tests);
+/* PST_TEST_ENGINES: "uring" tests io_uring alone, "others" all but io_uring; without it, all. ctest
+ * runs each program in both ways, so that a kernel that forbids io_uring shows as a skipped test. */
+bool tests_uring(void);
+bool tests_others(void);
+/* False, with the kernel's reason as the last line printed, where io_uring cannot be used. */
 bool uring_works(void);
+
+/* Runs a group of tests once per engine kind and page cache mode of those chosen. Returns the
+ * status of the program: the number of failures, or 77 where io_uring alone is chosen and cannot
+ * be used. */
+int run_on_every_engine(const char *name, const struct CMUnitTest *tests, size_t n_tests);
 
 struct psti_storage_options engine_options(void);
 struct psti_storage *open_engine(void);
