@@ -70,13 +70,11 @@ static enum pst_status read_head(const struct check *check, const struct pst_ite
                                  struct pst_error *err)
 {
     struct psti_journal_reader reader;
-    char name[PSTI_SHARD_NAME_CAP], path[PATH_MAX];
+    char name[PSTI_SHARD_NAME_CAP];
     const uint8_t *bytes = NULL;
     *found = false;
     psti_format_shard_name(item->i_file, name);
-    if (snprintf(path, sizeof path, "%s/%s", check->writer->path, name) >= (int)sizeof path)
-        return PST_OK; /* and could not be opened by that name */
-    enum pst_status status = psti_journal_reader_open(&reader, path, err);
+    enum pst_status status = psti_journal_reader_open(&reader, &check->writer->dir, name, err);
     if (status == PST_OK)
         status =
             psti_journal_reader_bytes(&reader, item->offset, PSTI_PLI_HEADER_NBYTES, &bytes, err);

@@ -19,12 +19,6 @@
 
 enum { SHARD_BUFFER_NBYTES = 4 << 20, RAW_ALIGNMENT = 64, ITEM_ALIGNMENT = 8 };
 
-void psti_writer_path(const pst_writer *writer, const char *name, char out[PATH_MAX])
-{
-    /* Open refused paths for which this would not fit. */
-    snprintf(out, PATH_MAX, "%s/%s", writer->path, name);
-}
-
 bool psti_writer_push_shard(pst_writer *writer, uint64_t nbytes, uint64_t n_items)
 {
     if (writer->n_shards == writer->shards_cap) {
@@ -71,7 +65,6 @@ bool pst_writer_has(const pst_writer *writer, const char *name)
 
 void psti_writer_destroy(pst_writer *writer)
 {
-    char lock[PATH_MAX];
     psti_decoder_close(&writer->decoder);
     psti_writer_file_close(&writer->shard);
     psti_writer_file_close(&writer->journal);
@@ -81,11 +74,12 @@ void psti_writer_destroy(pst_writer *writer)
     psti_free(writer->shards);
     psti_free(writer->body);
     pst_dataset_close(&writer->base);
-    psti_writer_path(writer, PSTI_LOCK_NAME, lock);
     if (writer->pid == getpid())
-        psti_writer_unlock(lock, &writer->lock_fd);
+        psti_writer_unlock(&writer->dir, PSTI_LOCK_NAME, &writer->lock_fd);
     else if (writer->lock_fd >= 0)
         close(writer->lock_fd);
+    if (writer->dir.fd >= 0)
+        close(writer->dir.fd);
     psti_free(writer->path);
     psti_free(writer);
 }
@@ -110,19 +104,18 @@ static enum pst_status check_usable(pst_writer *writer, struct pst_error *err)
  * new one. */
 static enum pst_status ready_shard(pst_writer *writer, uint64_t nbytes, struct pst_error *err)
 {
-    char name[PSTI_SHARD_NAME_CAP], path[PATH_MAX];
+    char name[PSTI_SHARD_NAME_CAP];
     uint8_t bytes[PSTI_SHARD_HEADER_NBYTES];
     uint32_t last = writer->n_shards - 1; /* meaningless while there is none */
-    bool fits =
-        writer->n_shards > 0 && (writer->shards[last].nbytes <= PSTI_SHARD_HEADER_NBYTES ||
-                                 writer->shards[last].nbytes + nbytes <= writer->shard_nbytes);
+    bool fits = writer->n_shards > 0 && !writer->last_is_linked &&
+                (writer->shards[last].nbytes <= PSTI_SHARD_HEADER_NBYTES ||
+                 writer->shards[last].nbytes + nbytes <= writer->shard_nbytes);
     if (fits && writer->shard.fd >= 0)
         return PST_OK;
     if (fits) {
         psti_format_shard_name(last, name);
-        psti_writer_path(writer, name, path);
-        return psti_writer_file_open(&writer->shard, path, false, writer->shards[last].nbytes,
-                                     SHARD_BUFFER_NBYTES, err);
+        return psti_writer_file_open(&writer->shard, &writer->dir, name, false,
+                                     writer->shards[last].nbytes, SHARD_BUFFER_NBYTES, err);
     }
     if (writer->shard.fd >= 0) {
         /* Durable now, so that a commit has one shard to sync at most. */
@@ -136,11 +129,11 @@ static enum pst_status ready_shard(pst_writer *writer, uint64_t nbytes, struct p
     if (!psti_writer_push_shard(writer, PSTI_SHARD_HEADER_NBYTES, 0))
         return psti_fail(err, PST_ERROR_MEMORY, "pack", "no memory for the list of shards");
     psti_format_shard_name(header.number, name);
-    psti_writer_path(writer, name, path);
     psti_format_print_shard_header(&header, bytes);
     writer->directory_changed = true;
-    enum pst_status status =
-        psti_writer_file_open(&writer->shard, path, true, 0, SHARD_BUFFER_NBYTES, err);
+    writer->last_is_linked = false;
+    enum pst_status status = psti_writer_file_open(&writer->shard, &writer->dir, name, true, 0,
+                                                   SHARD_BUFFER_NBYTES, err);
     return status == PST_OK ? psti_writer_file_append(&writer->shard, bytes, sizeof bytes, err)
                             : status;
 }
@@ -263,7 +256,7 @@ enum pst_status pst_writer_commit(pst_writer *writer, struct pst_error *err)
     if (writer->shard.fd >= 0)
         status = psti_writer_file_sync(&writer->shard, err);
     if (status == PST_OK && writer->directory_changed)
-        status = psti_writer_sync_directory(writer->path, err);
+        status = psti_writer_sync_directory(&writer->dir, err);
     if (status == PST_OK)
         status = psti_writer_journal_commit(writer, err);
     if (status != PST_OK)
@@ -338,15 +331,13 @@ enum pst_status pst_writer_set_class_names(pst_writer *writer, uint32_t i_field,
 
 enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err)
 {
-    char journal[PATH_MAX];
     enum pst_status status = pst_writer_commit(writer, err);
     if (status != PST_OK)
         return status;
     if (writer->base == NULL || writer->index_changed)
         status = psti_writer_write_index(writer, err);
-    psti_writer_path(writer, PSTI_JOURNAL_NAME, journal);
     if (status == PST_OK)
-        status = psti_writer_unlink(journal, err);
+        status = psti_writer_unlink(&writer->dir, PSTI_JOURNAL_NAME, err);
     if (status != PST_OK)
         return give_up(writer, status, err);
     writer->state = PSTI_WRITER_FINISHED;
@@ -357,23 +348,22 @@ enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err)
  * that until the last step it can be resumed. */
 static void leave_nothing(pst_writer *writer)
 {
-    char name[PSTI_SHARD_NAME_CAP], path[PATH_MAX];
+    char name[PSTI_SHARD_NAME_CAP];
     psti_writer_file_close(&writer->shard);
     for (uint32_t i = 0; i < writer->n_shards; i++) {
         psti_format_shard_name(i, name);
-        psti_writer_path(writer, name, path);
-        if (psti_writer_unlink(path, NULL) != PST_OK)
+        if (psti_writer_unlink(&writer->dir, name, NULL) != PST_OK)
             return;
     }
-    psti_writer_path(writer, PSTI_JOURNAL_NAME, path);
-    if (psti_writer_unlink(path, NULL) == PST_OK)
+    if (writer->n_shards > 0 && psti_writer_sync_directory(&writer->dir, NULL) != PST_OK)
+        return;
+    if (psti_writer_unlink(&writer->dir, PSTI_JOURNAL_NAME, NULL) == PST_OK)
         psti_writer_undo_directory(writer);
 }
 
 void pst_writer_close(pst_writer **writer)
 {
     pst_writer *closed = writer != NULL ? *writer : NULL;
-    char journal[PATH_MAX];
     if (closed == NULL)
         return;
     *writer = NULL;
@@ -384,9 +374,8 @@ void pst_writer_close(pst_writer **writer)
     } else if (closed->state == PSTI_WRITER_OPEN) {
         enum pst_status status = pst_writer_commit(closed, NULL);
         /* An append that added nothing leaves the data set as it was: whole. */
-        psti_writer_path(closed, PSTI_JOURNAL_NAME, journal);
         if (status == PST_OK && closed->base != NULL && !closed->index_changed)
-            status = psti_writer_unlink(journal, NULL);
+            status = psti_writer_unlink(&closed->dir, PSTI_JOURNAL_NAME, NULL);
     }
     psti_writer_destroy(closed);
 }

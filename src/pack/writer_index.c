@@ -288,12 +288,10 @@ enum pst_status psti_writer_write_index(pst_writer *writer, struct pst_error *er
     struct psti_index_field fields[PST_MAX_FIELDS];
     struct psti_journal_reader reader = {.fd = -1};
     struct sink sink = {.file = {.fd = -1}};
-    char tmp[PATH_MAX], path[PATH_MAX], journal[PATH_MAX];
+    const struct psti_writer_dir *dir = &writer->dir;
     enum pst_status status = plan_index(writer, &header, fields, err);
     if (status != PST_OK)
         return status;
-    psti_writer_path(writer, PSTI_INDEX_TMP_NAME, tmp);
-    psti_writer_path(writer, PSTI_INDEX_NAME, path);
     sink.n_blocks = header.n_blocks;
     sink.block = psti_alloc(PSTI_INDEX_BLOCK_NBYTES);
     sink.sums = psti_alloc_array((size_t)header.n_blocks, 8);
@@ -301,16 +299,16 @@ enum pst_status psti_writer_write_index(pst_writer *writer, struct pst_error *er
         status = psti_fail(err, PST_ERROR_MEMORY, "pack", "no memory to write the index");
         goto out;
     }
-    psti_writer_path(writer, PSTI_JOURNAL_NAME, journal);
-    status = psti_journal_reader_open(&reader, journal, err);
+    status = psti_journal_reader_open(&reader, dir, PSTI_JOURNAL_NAME, err);
     if (status == PST_OK)
-        status = psti_writer_file_open(&sink.file, tmp, true, 0, INDEX_BUFFER_NBYTES, err);
+        status = psti_writer_file_open(&sink.file, dir, PSTI_INDEX_TMP_NAME, true, 0,
+                                       INDEX_BUFFER_NBYTES, err);
     if (status == PST_OK)
         status = write_file(writer, &header, fields, &sink, &reader, err);
     if (status == PST_OK)
-        status = psti_writer_rename(tmp, path, err);
+        status = psti_writer_rename(dir, PSTI_INDEX_TMP_NAME, PSTI_INDEX_NAME, err);
     if (status == PST_OK)
-        status = psti_writer_sync_directory(writer->path, err);
+        status = psti_writer_sync_directory(dir, err);
 out:
     psti_journal_reader_close(&reader);
     psti_writer_file_close(&sink.file);

@@ -29,6 +29,7 @@ struct pst_writer {
     pid_t pid; /* that opened it: a forked child must leave the files alone */
     enum psti_writer_state state;
     bool made_directory;
+    struct psti_writer_dir dir; /* open; its path is `path` */
     int lock_fd;
     uint64_t shard_nbytes, commit_nbytes;
 
@@ -52,6 +53,7 @@ struct pst_writer {
     uint32_t n_shards, shards_cap;
     uint32_t first_changed;        /* shards from here on changed since the last commit */
     struct psti_writer_file shard; /* the last one, if it is open */
+    bool last_is_linked;           /* the last one has a second name and must stay as it is */
     bool directory_changed;        /* new files in it that are not durable */
     uint64_t uncommitted_nbytes;
 
@@ -98,7 +100,8 @@ struct psti_journal_reader {
     uint64_t start;
     size_t n, capacity;
 };
-enum pst_status psti_journal_reader_open(struct psti_journal_reader *reader, const char *path,
+enum pst_status psti_journal_reader_open(struct psti_journal_reader *reader,
+                                         const struct psti_writer_dir *dir, const char *name,
                                          struct pst_error *err);
 /* `nbytes` at `offset`, valid until the next call; NULL with PST_OK: the file ends before. */
 enum pst_status psti_journal_reader_bytes(struct psti_journal_reader *reader, uint64_t offset,
@@ -113,10 +116,12 @@ void psti_journal_reader_close(struct psti_journal_reader *reader);
 /* writer_resume.c */
 /* Takes schema, names, classes, shards and maxima from writer->base. */
 enum pst_status psti_writer_load_base(pst_writer *writer, struct pst_error *err);
-/* Reads the journal to its last commit, cuts journal and shards to it, and opens the journal for
- * more. `header` and the schema were parsed by psti_writer_read_journal_header. */
+/* Reads the journal to its last commit and changes nothing on the disk. The header was parsed by
+ * psti_writer_read_journal_header. */
 enum pst_status psti_writer_load_journal(pst_writer *writer, struct pst_error *err);
-enum pst_status psti_writer_read_journal_header(const char *path,
+/* Cuts the journal to its last commit and opens it for more. */
+enum pst_status psti_writer_reopen_journal(pst_writer *writer, struct pst_error *err);
+enum pst_status psti_writer_read_journal_header(const struct psti_writer_dir *dir,
                                                 struct psti_journal_header *header,
                                                 struct pst_field fields[PST_MAX_FIELDS],
                                                 struct pst_error *err);
@@ -126,6 +131,8 @@ typedef enum pst_status (*psti_writer_visit)(void *ctx, const struct psti_journa
                                              struct pst_error *err);
 enum pst_status psti_writer_walk_journal(const pst_writer *writer, psti_writer_visit visit,
                                          void *ctx, struct pst_error *err);
+/* Shards from `first` on belong to the data set and have what was committed. */
+enum pst_status psti_writer_check_shards(pst_writer *writer, uint32_t first, struct pst_error *err);
 /* Cuts shards that are longer than committed, removes those that were never committed. */
 enum pst_status psti_writer_trim_shards(pst_writer *writer, uint32_t first, struct pst_error *err);
 
@@ -133,7 +140,6 @@ enum pst_status psti_writer_trim_shards(pst_writer *writer, uint32_t first, stru
 enum pst_status psti_writer_write_index(pst_writer *writer, struct pst_error *err);
 
 /* writer.c */
-void psti_writer_path(const pst_writer *writer, const char *name, char out[PATH_MAX]);
 /* Frees everything and gives the lock back; writes nothing. */
 void psti_writer_destroy(pst_writer *writer);
 bool psti_writer_push_shard(pst_writer *writer, uint64_t nbytes, uint64_t n_items);

@@ -10,7 +10,6 @@
 #include "base/fault.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,33 +31,33 @@ bool psti_writer_body_reserve(pst_writer *writer, size_t nbytes)
 
 enum pst_status psti_writer_journal_create(pst_writer *writer, struct pst_error *err)
 {
-    char path[PATH_MAX], tmp[PATH_MAX];
+    const struct psti_writer_dir *dir = &writer->dir;
     struct psti_writer_file file = {.fd = -1};
     struct psti_journal_header header = {.base_generation = writer->base_generation,
                                          .base_n_samples = writer->base_n_samples,
                                          .n_fields = writer->n_fields};
     size_t nbytes = psti_format_journal_header_nbytes(writer->n_fields);
     memcpy(header.id, writer->id, 16);
-    psti_writer_path(writer, PSTI_JOURNAL_NAME, path);
-    psti_writer_path(writer, PSTI_JOURNAL_TMP_NAME, tmp);
     if (!psti_writer_body_reserve(writer, nbytes))
         return psti_fail(err, PST_ERROR_MEMORY, "pack", "no memory for the journal's header");
     psti_format_print_journal_header(&header, writer->fields, writer->body);
 
-    enum pst_status status = psti_writer_file_open(&file, tmp, true, 0, JOURNAL_BUFFER_NBYTES, err);
+    enum pst_status status = psti_writer_file_open(&file, dir, PSTI_JOURNAL_TMP_NAME, true, 0,
+                                                   JOURNAL_BUFFER_NBYTES, err);
     if (status == PST_OK)
         status = psti_writer_file_append(&file, writer->body, nbytes, err);
     if (status == PST_OK)
         status = psti_writer_file_sync(&file, err);
     if (status == PST_OK)
-        status = psti_writer_rename(tmp, path, err);
+        status = psti_writer_rename(dir, PSTI_JOURNAL_TMP_NAME, PSTI_JOURNAL_NAME, err);
     psti_writer_file_close(&file);
     if (status == PST_OK)
-        status = psti_writer_sync_directory(writer->path, err);
+        status = psti_writer_sync_directory(dir, err);
     if (status != PST_OK)
         return status;
     writer->journal_start = writer->journal_end = nbytes;
-    return psti_writer_file_open(&writer->journal, path, false, nbytes, JOURNAL_BUFFER_NBYTES, err);
+    return psti_writer_file_open(&writer->journal, dir, PSTI_JOURNAL_NAME, false, nbytes,
+                                 JOURNAL_BUFFER_NBYTES, err);
 }
 
 enum pst_status psti_writer_journal_append(pst_writer *writer, enum psti_journal_kind kind,
@@ -100,15 +99,17 @@ enum pst_status psti_writer_journal_commit(pst_writer *writer, struct pst_error 
     return status;
 }
 
-enum pst_status psti_journal_reader_open(struct psti_journal_reader *reader, const char *path,
+enum pst_status psti_journal_reader_open(struct psti_journal_reader *reader,
+                                         const struct psti_writer_dir *dir, const char *name,
                                          struct pst_error *err)
 {
     struct stat st;
     memset(reader, 0, sizeof *reader);
-    snprintf(reader->path, sizeof reader->path, "%s", path);
-    reader->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (reader->fd < 0 || fstat(reader->fd, &st) != 0)
-        return psti_fail_os(err, errno, "pack", path, -1, "cannot open the journal");
+    psti_writer_dir_path(dir, name, reader->path);
+    reader->fd = psti_writer_open_read(dir, name, &st);
+    if (reader->fd < 0)
+        return psti_fail_os(err, errno, "pack", reader->path, -1, "cannot open the file%s",
+                            errno == ELOOP ? ": it is a symbolic link, and none is followed" : "");
     reader->end = (uint64_t)st.st_size;
     reader->capacity = JOURNAL_BUFFER_NBYTES;
     reader->buffer = psti_alloc(reader->capacity);

@@ -13,20 +13,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static bool exists(const pst_writer *writer, const char *name)
-{
-    char path[PATH_MAX];
-    struct stat st;
-    psti_writer_path(writer, name, path);
-    return lstat(path, &st) == 0;
-}
 
 /* A directory counts as empty if it holds only what a writer leaves that ended before its journal
  * stood. */
@@ -34,9 +26,14 @@ static enum pst_status check_empty(const pst_writer *writer, struct pst_error *e
 {
     static const char *const ours[] = {".", "..", PSTI_LOCK_NAME, PSTI_JOURNAL_TMP_NAME,
                                        PSTI_INDEX_TMP_NAME};
-    DIR *dir = opendir(writer->path);
-    if (dir == NULL)
-        return psti_fail_os(err, errno, "pack", writer->path, -1, "cannot list the directory");
+    int fd = openat(writer->dir.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (dir == NULL) {
+        int failed = errno;
+        if (fd >= 0)
+            close(fd);
+        return psti_fail_os(err, failed, "pack", writer->path, -1, "cannot list the directory");
+    }
     enum pst_status status = PST_OK;
     const struct dirent *entry;
     while (status == PST_OK && (entry = readdir(dir)) != NULL) {
@@ -115,14 +112,13 @@ static enum pst_status open_base(pst_writer *writer, struct pst_error *err)
 }
 
 /* Reads the journal's header. *has becomes false if the journal is merged into the index already:
- * then it is removed, the last step of a finish that was interrupted. */
+ * then the last steps of a finish that was interrupted are done. The index must have its name for
+ * good before the journal goes. */
 static enum pst_status open_journal(pst_writer *writer, struct pst_field fields[PST_MAX_FIELDS],
                                     uint32_t *n_fields, bool *has, struct pst_error *err)
 {
     struct psti_journal_header header = {0};
-    char path[PATH_MAX];
-    psti_writer_path(writer, PSTI_JOURNAL_NAME, path);
-    enum pst_status status = psti_writer_read_journal_header(path, &header, fields, err);
+    enum pst_status status = psti_writer_read_journal_header(&writer->dir, &header, fields, err);
     if (status != PST_OK)
         return status;
     *n_fields = header.n_fields;
@@ -138,7 +134,8 @@ static enum pst_status open_journal(pst_writer *writer, struct pst_field fields[
         return psti_fail(err, PST_ERROR_CORRUPT, "pack", "the journal belongs to another data set");
     if (header.base_generation + 1 == writer->base_generation) {
         *has = false;
-        return psti_writer_unlink(path, err);
+        status = psti_writer_sync_directory(&writer->dir, err);
+        return status == PST_OK ? psti_writer_unlink(&writer->dir, PSTI_JOURNAL_NAME, err) : status;
     }
     if (header.base_generation != writer->base_generation ||
         header.base_n_samples != writer->base_n_samples)
@@ -188,9 +185,9 @@ static enum pst_status open_locked(pst_writer *writer, enum pst_writer_mode mode
 {
     struct pst_field fields[PST_MAX_FIELDS];
     uint32_t n_fields = 0;
-    bool has_journal = exists(writer, PSTI_JOURNAL_NAME);
+    bool has_journal = psti_writer_exists(&writer->dir, PSTI_JOURNAL_NAME);
     enum pst_status status = PST_OK;
-    if (exists(writer, PSTI_INDEX_NAME))
+    if (psti_writer_exists(&writer->dir, PSTI_INDEX_NAME))
         status = open_base(writer, err);
     if (status == PST_OK && has_journal)
         status = open_journal(writer, fields, &n_fields, &has_journal, err);
@@ -214,17 +211,25 @@ static enum pst_status open_locked(pst_writer *writer, enum pst_writer_mode mode
         status = psti_writer_load_journal(writer, err);
     writer->first_changed = writer->n_shards;
     if (status == PST_OK)
+        status = psti_writer_check_shards(writer, first_grown, err);
+    if (status == PST_OK)
         status = psti_writer_trim_shards(writer, first_grown, err);
-    if (status == PST_OK && !has_journal)
-        status = psti_writer_journal_create(writer, err);
+    /* A life before this one may have ended between a rename or mkdir and the sync after it. */
+    if (status == PST_OK && writer->base == NULL)
+        status = psti_writer_sync_parent(&writer->dir, err);
+    if (status == PST_OK && has_journal)
+        status = psti_writer_sync_directory(&writer->dir, err);
+    if (status == PST_OK)
+        status = has_journal ? psti_writer_reopen_journal(writer, err)
+                             : psti_writer_journal_create(writer, err);
     return status;
 }
 
 /* Makes the directory if the mode may, then takes the lock. */
 static enum pst_status enter(pst_writer *writer, enum pst_writer_mode mode, struct pst_error *err)
 {
-    char lock[PATH_MAX], parent[PATH_MAX];
     struct stat st;
+    int no_link = 0; /* the caller may name a link to a directory; one made here is none */
     if (stat(writer->path, &st) != 0) {
         if (errno != ENOENT || mode == PST_WRITER_APPEND)
             return psti_fail_os(err, errno, "pack", writer->path, -1, "cannot open the data set");
@@ -232,20 +237,15 @@ static enum pst_status enter(pst_writer *writer, enum pst_writer_mode mode, stru
         if (status != PST_OK)
             return status;
         writer->made_directory = true;
-        snprintf(parent, sizeof parent, "%s", writer->path);
-        char *slash = strrchr(parent, '/');
-        if (slash == NULL)
-            snprintf(parent, sizeof parent, ".");
-        else
-            slash[slash == parent ? 1 : 0] = 0;
-        status = psti_writer_sync_directory(parent, err);
-        if (status != PST_OK)
-            return status;
+        no_link = O_NOFOLLOW;
     } else if (!S_ISDIR(st.st_mode)) {
         return psti_fail(err, PST_ERROR_EXISTS, "pack", "there is a file of that name");
     }
-    psti_writer_path(writer, PSTI_LOCK_NAME, lock);
-    return psti_writer_lock(lock, &writer->lock_fd, err);
+    writer->dir.path = writer->path;
+    writer->dir.fd = open(writer->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | no_link);
+    if (writer->dir.fd < 0)
+        return psti_fail_os(err, errno, "pack", writer->path, -1, "cannot open the directory");
+    return psti_writer_lock(&writer->dir, PSTI_LOCK_NAME, &writer->lock_fd, err);
 }
 
 static enum pst_status new_writer(const char *path, const struct pst_writer_options *options,
@@ -265,7 +265,7 @@ static enum pst_status new_writer(const char *path, const struct pst_writer_opti
     }
     writer->path[n] = 0;
     writer->pid = getpid();
-    writer->lock_fd = writer->shard.fd = writer->journal.fd = -1;
+    writer->lock_fd = writer->dir.fd = writer->shard.fd = writer->journal.fd = -1;
     writer->shard_nbytes = options->shard_nbytes != 0 ? options->shard_nbytes : (uint64_t)1 << 30;
     writer->commit_nbytes = options->commit_nbytes != 0 ? options->commit_nbytes : 256u << 20;
     *out = writer;
@@ -275,15 +275,12 @@ static enum pst_status new_writer(const char *path, const struct pst_writer_opti
 /* Only with the lock: else it is somebody else's by now. */
 void psti_writer_undo_directory(pst_writer *writer)
 {
-    char path[PATH_MAX];
-    if (!writer->made_directory || writer->lock_fd < 0 || exists(writer, PSTI_JOURNAL_NAME))
+    if (!writer->made_directory || writer->lock_fd < 0 ||
+        psti_writer_exists(&writer->dir, PSTI_JOURNAL_NAME))
         return;
-    psti_writer_path(writer, PSTI_JOURNAL_TMP_NAME, path);
-    unlink(path);
-    psti_writer_path(writer, PSTI_INDEX_TMP_NAME, path);
-    unlink(path);
-    psti_writer_path(writer, PSTI_LOCK_NAME, path);
-    psti_writer_unlock(path, &writer->lock_fd);
+    unlinkat(writer->dir.fd, PSTI_JOURNAL_TMP_NAME, 0);
+    unlinkat(writer->dir.fd, PSTI_INDEX_TMP_NAME, 0);
+    psti_writer_unlock(&writer->dir, PSTI_LOCK_NAME, &writer->lock_fd);
     rmdir(writer->path);
 }
 

@@ -2,9 +2,9 @@
  * both.
  *
  * One thread, before anything is added. The journal is read twice: once to find its last commit,
- * once to apply everything up to it. Then journal and shards are cut to that commit, so that what a
- * crash left behind it is gone before new bytes follow. What was committed must be there: shorter
- * shards are an error, not a loss in silence. */
+ * once to apply everything up to it. What was committed must be there: shorter shards are an error,
+ * not a loss in silence. When all agrees, journal and shards are cut to that commit, so that what a
+ * crash left behind it is gone before new bytes follow. */
 #include "pack/writer_int.h"
 
 #include "base/alloc.h"
@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -86,14 +85,14 @@ enum pst_status psti_writer_load_base(pst_writer *writer, struct pst_error *err)
     return status;
 }
 
-enum pst_status psti_writer_read_journal_header(const char *path,
+enum pst_status psti_writer_read_journal_header(const struct psti_writer_dir *dir,
                                                 struct psti_journal_header *header,
                                                 struct pst_field fields[PST_MAX_FIELDS],
                                                 struct pst_error *err)
 {
     struct psti_journal_reader reader;
     const uint8_t *bytes = NULL;
-    enum pst_status status = psti_journal_reader_open(&reader, path, err);
+    enum pst_status status = psti_journal_reader_open(&reader, dir, PSTI_JOURNAL_NAME, err);
     uint64_t most = psti_format_journal_header_nbytes(PST_MAX_FIELDS);
     uint64_t nbytes = status == PST_OK && reader.end < most ? reader.end : most;
     if (status == PST_OK)
@@ -107,9 +106,9 @@ enum pst_status psti_writer_read_journal_header(const char *path,
             psti_fail(err, PST_ERROR_VERSION, "pack",
                       "the journal has format version %u.%u, this library continues up to %d.%d",
                       header->major, header->minor, PSTI_DATASET_MAJOR, PSTI_DATASET_MINOR);
-    psti_journal_reader_close(&reader);
     if (status != PST_OK)
-        psti_error_set_file(err, path);
+        psti_error_set_file(err, reader.path);
+    psti_journal_reader_close(&reader);
     return status;
 }
 
@@ -239,37 +238,39 @@ static enum pst_status apply_journal(pst_writer *writer, struct psti_journal_rea
 enum pst_status psti_writer_load_journal(pst_writer *writer, struct pst_error *err)
 {
     struct psti_journal_reader reader;
-    char path[PATH_MAX];
     uint64_t end = 0;
-    psti_writer_path(writer, PSTI_JOURNAL_NAME, path);
     writer->journal_start = psti_format_journal_header_nbytes(writer->n_fields);
-    enum pst_status status = psti_journal_reader_open(&reader, path, err);
+    enum pst_status status =
+        psti_journal_reader_open(&reader, &writer->dir, PSTI_JOURNAL_NAME, err);
     reader.position = writer->journal_start;
     if (status == PST_OK)
         status = find_last_commit(&reader, &end, err);
     reader.position = writer->journal_start;
     if (status == PST_OK)
         status = apply_journal(writer, &reader, end, err);
-    uint64_t file_nbytes = reader.end;
+    if (status != PST_OK)
+        psti_error_set_file(err, reader.path);
     psti_journal_reader_close(&reader);
-    if (status == PST_OK && file_nbytes > end)
-        status = psti_writer_truncate(path, end, err);
-    if (status != PST_OK) {
-        psti_error_set_file(err, path);
-        return status;
-    }
     writer->journal_end = end;
     writer->index_changed = end > writer->journal_start;
-    return psti_writer_file_open(&writer->journal, path, false, end, JOURNAL_REOPEN_NBYTES, err);
+    return status;
+}
+
+enum pst_status psti_writer_reopen_journal(pst_writer *writer, struct pst_error *err)
+{
+    const struct psti_writer_dir *dir = &writer->dir;
+    enum pst_status status = psti_writer_truncate(dir, PSTI_JOURNAL_NAME, writer->journal_end, err);
+    return status == PST_OK ? psti_writer_file_open(&writer->journal, dir, PSTI_JOURNAL_NAME, false,
+                                                    writer->journal_end, JOURNAL_REOPEN_NBYTES, err)
+                            : status;
 }
 
 enum pst_status psti_writer_walk_journal(const pst_writer *writer, psti_writer_visit visit,
                                          void *ctx, struct pst_error *err)
 {
     struct psti_journal_reader reader;
-    char path[PATH_MAX];
-    psti_writer_path(writer, PSTI_JOURNAL_NAME, path);
-    enum pst_status status = psti_journal_reader_open(&reader, path, err);
+    enum pst_status status =
+        psti_journal_reader_open(&reader, &writer->dir, PSTI_JOURNAL_NAME, err);
     reader.position = writer->journal_start;
     while (status == PST_OK && reader.position < writer->journal_end) {
         struct psti_journal_record record;
@@ -289,23 +290,25 @@ enum pst_status psti_writer_walk_journal(const pst_writer *writer, psti_writer_v
     return status;
 }
 
-/* The header of shard `number`, and its length, as they are on disk. */
-static enum pst_status look_at_shard(const pst_writer *writer, uint32_t number, const char *path,
-                                     uint64_t *nbytes, struct pst_error *err)
+/* Shard `number` on disk: its header is read and checked, *st is what fstat says. */
+static enum pst_status look_at_shard(const pst_writer *writer, uint32_t number, const char *name,
+                                     struct stat *st, struct pst_error *err)
 {
     uint8_t bytes[PSTI_SHARD_HEADER_NBYTES];
     struct psti_shard_header header;
-    struct stat st;
+    char path[PATH_MAX];
     ssize_t n = -1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && fstat(fd, &st) == 0)
+    int fd = psti_writer_open_read(&writer->dir, name, st);
+    if (fd >= 0)
         n = pread(fd, bytes, sizeof bytes, 0);
     int failed = errno;
     if (fd >= 0)
         close(fd);
+    psti_writer_dir_path(&writer->dir, name, path);
     if (n < 0)
-        return psti_fail_os(err, failed, "pack", path, 0, "cannot read a shard that was committed");
-    *nbytes = (uint64_t)st.st_size;
+        return psti_fail_os(err, failed, "pack", path, 0,
+                            "cannot read a shard that was committed%s",
+                            failed == ELOOP ? ": it is a symbolic link, and none is followed" : "");
     enum pst_status status = psti_format_parse_shard_header(bytes, (size_t)n, &header, err);
     if (status == PST_OK && memcmp(header.id, writer->id, 16) != 0)
         status = psti_fail(err, PST_ERROR_CORRUPT, "pack", "the shard belongs to another data set");
@@ -313,38 +316,54 @@ static enum pst_status look_at_shard(const pst_writer *writer, uint32_t number, 
         status = psti_fail(err, PST_ERROR_CORRUPT, "pack",
                            "this is shard %" PRIu32 ", under the name of shard %" PRIu32,
                            header.number, number);
+    if (status != PST_OK)
+        psti_error_set_file(err, path);
     return status;
+}
+
+enum pst_status psti_writer_check_shards(pst_writer *writer, uint32_t first, struct pst_error *err)
+{
+    char name[PSTI_SHARD_NAME_CAP], path[PATH_MAX];
+    for (uint32_t i = first; i < writer->n_shards; i++) {
+        struct stat st;
+        uint64_t committed = writer->shards[i].nbytes;
+        psti_format_shard_name(i, name);
+        enum pst_status status = look_at_shard(writer, i, name, &st, err);
+        if (status == PST_OK && (uint64_t)st.st_size < committed) {
+            status = psti_fail(err, PST_ERROR_TRUNCATED, "pack",
+                               "the shard has %" PRIu64 " bytes, %" PRIu64 " were committed",
+                               (uint64_t)st.st_size, committed);
+            psti_writer_dir_path(&writer->dir, name, path);
+            psti_error_set_file(err, path);
+            if (err != NULL)
+                err->offset = (int64_t)st.st_size;
+        }
+        if (status != PST_OK)
+            return status;
+        writer->last_is_linked = st.st_nlink > 1;
+    }
+    return PST_OK;
 }
 
 enum pst_status psti_writer_trim_shards(pst_writer *writer, uint32_t first, struct pst_error *err)
 {
-    char name[PSTI_SHARD_NAME_CAP], path[PATH_MAX];
-    struct stat st;
+    char name[PSTI_SHARD_NAME_CAP];
     for (uint32_t i = first; i < writer->n_shards; i++) {
-        uint64_t nbytes = 0, committed = writer->shards[i].nbytes;
+        struct stat st;
+        enum pst_status status = PST_OK;
         psti_format_shard_name(i, name);
-        psti_writer_path(writer, name, path);
-        enum pst_status status = look_at_shard(writer, i, path, &nbytes, err);
-        if (status == PST_OK && nbytes < committed) {
-            status = psti_fail(err, PST_ERROR_TRUNCATED, "pack",
-                               "the shard has %" PRIu64 " bytes, %" PRIu64 " were committed",
-                               nbytes, committed);
-            if (err != NULL)
-                err->offset = (int64_t)nbytes;
-        }
-        if (status == PST_OK && nbytes > committed)
-            status = psti_writer_truncate(path, committed, err);
-        if (status != PST_OK) {
-            psti_error_set_file(err, path);
+        /* A shard with a second name will not grow, and bytes behind its end harm nobody. */
+        if (fstatat(writer->dir.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink == 1 &&
+            (uint64_t)st.st_size > writer->shards[i].nbytes)
+            status = psti_writer_truncate(&writer->dir, name, writer->shards[i].nbytes, err);
+        if (status != PST_OK)
             return status;
-        }
     }
     for (uint32_t i = writer->n_shards;; i++) {
         psti_format_shard_name(i, name);
-        psti_writer_path(writer, name, path);
-        if (lstat(path, &st) != 0)
+        if (!psti_writer_exists(&writer->dir, name))
             return PST_OK;
-        enum pst_status status = psti_writer_unlink(path, err);
+        enum pst_status status = psti_writer_unlink(&writer->dir, name, err);
         if (status != PST_OK)
             return status;
     }

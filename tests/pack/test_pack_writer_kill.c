@@ -29,16 +29,16 @@ ssize_t __real_pwrite(int fd, const void *bytes, size_t n, off_t offset);
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t n, off_t offset);
 int __real_fsync(int fd);
 int __wrap_fsync(int fd);
-int __real_rename(const char *from, const char *to);
-int __wrap_rename(const char *from, const char *to);
-int __real_unlink(const char *path);
-int __wrap_unlink(const char *path);
-int __real_truncate(const char *path, off_t n);
-int __wrap_truncate(const char *path, off_t n);
+int __real_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __real_unlinkat(int dir, const char *name, int flags);
+int __wrap_unlinkat(int dir, const char *name, int flags);
+int __real_ftruncate(int fd, off_t n);
+int __wrap_ftruncate(int fd, off_t n);
 int __real_mkdir(const char *path, mode_t mode);
 int __wrap_mkdir(const char *path, mode_t mode);
-int __real_open(const char *path, int flags, ...);
-int __wrap_open(const char *path, int flags, ...);
+int __real_openat(int dir, const char *name, int flags, ...);
+int __wrap_openat(int dir, const char *name, int flags, ...);
 int __real_close(int fd);
 int __wrap_close(int fd);
 
@@ -49,7 +49,7 @@ static void end_process(void)
         if (!kill_plan.is_open[fd] || fstat(fd, &st) != 0 || st.st_size <= kill_plan.synced[fd])
             continue;
         if (kill_plan.power == POWER_CUTS) {
-            if (ftruncate(fd, kill_plan.synced[fd]) != 0)
+            if (__real_ftruncate(fd, kill_plan.synced[fd]) != 0)
                 _exit(8);
         } else {
             for (off_t at = kill_plan.synced[fd]; at < st.st_size; at++)
@@ -83,25 +83,25 @@ int __wrap_fsync(int fd)
     return __real_fsync(fd);
 }
 
-int __wrap_rename(const char *from, const char *to)
+int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
 {
     if (is_the_end())
         end_process();
-    return __real_rename(from, to);
+    return __real_renameat(from_dir, from, to_dir, to);
 }
 
-int __wrap_unlink(const char *path)
+int __wrap_unlinkat(int dir, const char *name, int flags)
 {
     if (is_the_end())
         end_process();
-    return __real_unlink(path);
+    return __real_unlinkat(dir, name, flags);
 }
 
-int __wrap_truncate(const char *path, off_t n)
+int __wrap_ftruncate(int fd, off_t n)
 {
     if (is_the_end())
         end_process();
-    return __real_truncate(path, n);
+    return __real_ftruncate(fd, n);
 }
 
 int __wrap_mkdir(const char *path, mode_t mode)
@@ -111,11 +111,11 @@ int __wrap_mkdir(const char *path, mode_t mode)
     return __real_mkdir(path, mode);
 }
 
-int __wrap_open(const char *path, int flags, ...)
+int __wrap_openat(int dir, const char *name, int flags, ...)
 {
     if ((flags & O_CREAT) != 0 && is_the_end())
         end_process();
-    int fd = __real_open(path, flags, 0666);
+    int fd = __real_openat(dir, name, flags, 0666);
     struct stat st;
     if (fd >= 0 && fd < N_FILES && (flags & O_ACCMODE) == O_WRONLY && fstat(fd, &st) == 0) {
         kill_plan.is_open[fd] = true;
