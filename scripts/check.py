@@ -108,12 +108,12 @@ def steps() -> list[Step]:
         Step("scripts", "pytest", [[PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/scripts"]]),
         *kernels,
         Step("build", "script", build("check")),
-        Step("ctest", "ctest", [ctest("check")]),
+        Step("ctest", "ctest", [ctest("check", "-LE", "^long$")]),
         *levels,
         Step("symbols", "script", [[PYTHON, "scripts/check_symbols.py", str(BUILD / "check")]]),
         Step("clang", "script", build("clang", "penstock", "penstock_static", "penstock_cli")),
         Step("build-asan", "script", build("asan")),
-        Step("asan", "ctest", [ctest("asan", "-E", "_slow$")],  # those are scripts: nothing to sanitize
+        Step("asan", "ctest", [ctest("asan", "-E", "_slow$", "-LE", "^long$")],  # those are scripts: nothing to sanitize
              {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
               "UBSAN_OPTIONS": "print_stacktrace=1"}),
         Step("build-tsan", "script", build("tsan", "threaded_tests")),

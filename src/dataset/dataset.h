@@ -28,4 +28,7 @@ uint16_t psti_dataset_minor_version(const pst_dataset *dataset);
 enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file, uint64_t *nbytes,
                                    uint64_t *n_items, struct pst_error *err);
 
+/* An item whose form is not NONE has a shape that accounts for its bytes and fits the schema. */
+bool psti_dataset_item_fits(const struct pst_field *field, const struct pst_item *item);
+
 #endif

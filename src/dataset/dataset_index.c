@@ -445,6 +445,11 @@ enum pst_status psti_dataset_check_shard(const pst_dataset *dataset, uint32_t i_
     return status;
 }
 
+bool psti_dataset_item_fits(const struct pst_field *field, const struct pst_item *item)
+{
+    return shape_fits(field, item);
+}
+
 enum pst_status psti_dataset_check_index(const pst_dataset *dataset, struct pst_error *err)
 {
     const struct psti_dataset_index *index = index_of(dataset);

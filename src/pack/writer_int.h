@@ -136,6 +136,11 @@ enum pst_status psti_writer_check_shards(pst_writer *writer, uint32_t first, str
 /* Cuts shards that are longer than committed, removes those that were never committed. */
 enum pst_status psti_writer_trim_shards(pst_writer *writer, uint32_t first, struct pst_error *err);
 
+/* writer_check.c */
+/* The shards have what the journal says of each item: PST_ERROR_CORRUPT or PST_ERROR_CHECKSUM if
+ * they differ. Reads the header of every record that the journal speaks of. */
+enum pst_status psti_writer_check_records(const pst_writer *writer, struct pst_error *err);
+
 /* writer_index.c */
 enum pst_status psti_writer_write_index(pst_writer *writer, struct pst_error *err);
 

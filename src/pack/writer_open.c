@@ -212,6 +212,8 @@ static enum pst_status open_locked(pst_writer *writer, enum pst_writer_mode mode
     writer->first_changed = writer->n_shards;
     if (status == PST_OK)
         status = psti_writer_check_shards(writer, first_grown, err);
+    if (status == PST_OK && has_journal)
+        status = psti_writer_check_records(writer, err);
     if (status == PST_OK)
         status = psti_writer_trim_shards(writer, first_grown, err);
     /* A life before this one may have ended between a rename or mkdir and the sync after it. */
