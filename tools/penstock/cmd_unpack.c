@@ -31,6 +31,7 @@ struct unpack {
     /* Guarded by the lock: */
     uint64_t next, n_done, n_files, n_masks, n_restored, n_other, n_there, n_bad, nbytes;
     uint32_t n_workers, n_running;
+    struct unpack_names names;
     bool stops;
     enum pst_status status;
     struct pst_error err;
@@ -43,24 +44,59 @@ struct outcome {
     size_t nbytes;
 };
 
-static bool is_there(const struct unpack_plan *plan, const char *path, struct stat *st)
+static bool same_pixels(const struct cli_image *a, const struct cli_image *b)
 {
-    char full[PATH_MAX];
-    return snprintf(full, sizeof full, "%s/%s", plan->folder, path) < (int)sizeof full &&
-           lstat(full, st) == 0;
+    return a->pixels.height == b->pixels.height && a->pixels.width == b->pixels.width &&
+           a->pixels.channels == b->pixels.channels && a->pixels.bits == b->pixels.bits &&
+           a->nbytes == b->nbytes && memcmp(a->pixels.data, b->pixels.data, a->nbytes) == 0;
 }
 
-/* Resuming: the file is there, and as long as it is to be where that is known. */
-static enum pst_status look(const struct unpack_plan *plan, const struct unpack_file *file,
-                            bool *there, struct pst_error *err)
+/* The PNG that is there has the sample's pixels. */
+static enum pst_status compare_pixels(const struct unpack_plan *plan, uint64_t sample,
+                                      uint32_t i_field, const struct unpack_file *file, bool *same,
+                                      struct pst_error *err)
 {
-    struct stat st;
-    *there = plan->resume && is_there(plan, file->path, &st);
-    if (!*there || file->encodes)
-        return PST_OK;
-    uint64_t nbytes = file->restores ? file->item.jpeg_nbytes : file->item.nbytes;
-    if (S_ISREG(st.st_mode) && (uint64_t)st.st_size == nbytes)
-        return PST_OK;
+    struct pst_item png = {.form = PST_FORM_PNG};
+    struct cli_image held = {0}, wanted = {0};
+    void *bytes = NULL, *stored = NULL;
+    size_t nbytes;
+    struct pst_error unused;
+    *same = false;
+    enum pst_status status =
+        cli_read_item(plan->dataset, sample, i_field, file->variant, &file->item, &stored, err);
+    if (status == PST_OK)
+        status = cli_decode(&file->item, stored, false, &wanted, err);
+    if (status == PST_OK)
+        status = unpack_read(plan, file->path, &bytes, &nbytes, err);
+    if (status == PST_OK) {
+        png.nbytes = nbytes;
+        *same =
+            cli_decode(&png, bytes, false, &held, &unused) == PST_OK && same_pixels(&held, &wanted);
+    }
+    free(held.pixels.data);
+    free(wanted.pixels.data);
+    free(bytes);
+    free(stored);
+    return status;
+}
+
+/* Resuming: the file is there, as long as it is to be, or with the pixels of the sample. The name
+ * is this sample's alone. */
+static enum pst_status look(const struct unpack_plan *plan, uint64_t sample, uint32_t i_field,
+                            const struct unpack_file *file, bool *there, struct pst_error *err)
+{
+    uint64_t nbytes, wanted = file->restores ? file->item.jpeg_nbytes : file->item.nbytes;
+    enum pst_status status = PST_OK;
+    *there = false;
+    if (plan->resume)
+        status = unpack_look(plan, file->path, there, &nbytes, err);
+    if (status != PST_OK || !*there)
+        return status;
+    bool same = nbytes == wanted;
+    if (file->encodes)
+        status = compare_pixels(plan, sample, i_field, file, &same, err);
+    if (status != PST_OK || same)
+        return status;
     cli_error(err, PST_ERROR_EXISTS, "something else is there already");
     snprintf(err->file, sizeof err->file, "%.200s", file->path);
     return PST_ERROR_EXISTS;
@@ -90,15 +126,30 @@ static enum pst_status make_bytes(const struct unpack_plan *plan, uint64_t sampl
     return status;
 }
 
+/* Finds the names of a sample's files, and takes them. The lock must be held. */
+static enum pst_status take_names(struct unpack *unpack, uint64_t sample, struct outcome *image,
+                                  struct outcome *mask, struct pst_error *err)
+{
+    const struct unpack_plan *plan = &unpack->plan;
+    enum pst_status status = PST_OK;
+    for (int i = 0; status == PST_OK && i < (plan->i_mask >= 0 ? 2 : 1); i++) {
+        struct unpack_file *file = i == 0 ? &image->file : &mask->file;
+        status = unpack_find(plan, sample, i > 0, file, err);
+        if (status == PST_OK)
+            status = unpack_claim(plan, &unpack->names, sample, i > 0, file->path, err);
+        if (status != PST_OK && err->dataset[0] == '\0')
+            cli_locate(err, plan->dataset, sample, &file->item);
+    }
+    return status;
+}
+
 static enum pst_status write_one(const struct unpack_plan *plan, const char *temporary,
                                  uint64_t sample, bool mask, struct outcome *outcome,
                                  struct pst_error *err)
 {
     uint32_t i_field = (uint32_t)(mask ? plan->i_mask : plan->i_image);
     void *bytes = NULL;
-    enum pst_status status = unpack_find(plan, sample, mask, &outcome->file, err);
-    if (status == PST_OK)
-        status = look(plan, &outcome->file, &outcome->was_there, err);
+    enum pst_status status = look(plan, sample, i_field, &outcome->file, &outcome->was_there, err);
     if (status == PST_OK && !outcome->was_there) {
         status = make_bytes(plan, sample, i_field, &outcome->file, &bytes, &outcome->nbytes, err);
         if (status == PST_OK)
@@ -126,7 +177,7 @@ static bool is_bad_sample(enum pst_status status)
     return status == PST_ERROR_CORRUPT || status == PST_ERROR_TRUNCATED ||
            status == PST_ERROR_CHECKSUM || status == PST_ERROR_UNSUPPORTED ||
            status == PST_ERROR_ARGUMENT || status == PST_ERROR_NOT_FOUND ||
-           status == PST_ERROR_VERSION || status == PST_ERROR_LIMIT;
+           status == PST_ERROR_VERSION || status == PST_ERROR_LIMIT || status == PST_ERROR_EXISTS;
 }
 
 static void report_bad(struct unpack *unpack, uint64_t sample, const struct pst_error *err)
@@ -155,9 +206,11 @@ static void *work(void *arg)
         struct outcome image = {0}, mask = {0};
         struct pst_error err;
         uint64_t sample = unpack->next++;
-        pthread_mutex_unlock(&unpack->lock);
         pst_error_clear(&err);
-        enum pst_status status = write_one(plan, temporary, sample, false, &image, &err);
+        enum pst_status status = take_names(unpack, sample, &image, &mask, &err);
+        pthread_mutex_unlock(&unpack->lock);
+        if (status == PST_OK)
+            status = write_one(plan, temporary, sample, false, &image, &err);
         if (status == PST_OK && plan->i_mask >= 0)
             status = write_one(plan, temporary, sample, true, &mask, &err);
         pthread_mutex_lock(&unpack->lock);
@@ -230,49 +283,55 @@ static void write_files(struct unpack *unpack, uint32_t n_workers)
         pthread_join(threads[i], NULL);
 }
 
-/* The folder is new or empty, unless files that are there are meant to stay. */
-static enum pst_status open_folder(const struct unpack_plan *plan, struct pst_error *err)
+static enum pst_status fail_folder(const struct unpack_plan *plan, enum pst_status status,
+                                   int os_error, const char *what, struct pst_error *err)
 {
-    bool empty = true;
-    if (mkdir(plan->folder, 0777) == 0)
-        return PST_OK;
-    DIR *directory = errno == EEXIST ? opendir(plan->folder) : NULL;
-    if (directory == NULL) {
-        cli_error(err, PST_ERROR_IO, "the folder cannot be made");
-        err->os_error = errno;
-        snprintf(err->file, sizeof err->file, "%.200s", plan->folder);
-        return PST_ERROR_IO;
-    }
+    cli_error(err, status, "%s", what);
+    err->os_error = os_error;
+    snprintf(err->file, sizeof err->file, "%.200s", plan->folder);
+    return status;
+}
+
+/* The folder is new or empty, unless files that are there are meant to stay. The caller's own word
+ * for it may be a link; one that is made here is none. */
+static enum pst_status open_folder(struct unpack_plan *plan, struct pst_error *err)
+{
+    bool empty = true, made = mkdir(plan->folder, 0777) == 0;
+    int os_error = errno, fd = -1;
+    DIR *directory = NULL;
+    if (made || os_error == EEXIST)
+        plan->fd = open(plan->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (made ? O_NOFOLLOW : 0));
+    if (plan->fd >= 0)
+        fd = openat(plan->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0 && (directory = fdopendir(fd)) == NULL)
+        (void)close(fd);
+    if (directory == NULL)
+        return fail_folder(plan, PST_ERROR_IO, made || os_error == EEXIST ? errno : os_error,
+                           "the folder cannot be made", err);
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
         empty = empty && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0);
     closedir(directory);
     if (empty || plan->resume)
         return PST_OK;
-    cli_error(err, PST_ERROR_EXISTS,
-              "the folder is not empty, and nothing is overwritten; with --resume files that are "
-              "there stay");
-    snprintf(err->file, sizeof err->file, "%.200s", plan->folder);
-    return PST_ERROR_EXISTS;
+    return fail_folder(plan, PST_ERROR_EXISTS, 0,
+                       "the folder is not empty, and nothing is overwritten; with --resume files "
+                       "that are there stay",
+                       err);
 }
 
 /* One run at a time: names of unfinished files are the workers' numbers. What a killed run left of
  * them goes. Where files cannot be locked, all is as if nobody else were there. */
-static enum pst_status hold_folder(const struct unpack_plan *plan, int *fd, struct pst_error *err)
+static enum pst_status hold_folder(const struct unpack_plan *plan, struct pst_error *err)
 {
     char name[40];
-    *fd = open(plan->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*fd < 0)
-        return PST_OK; /* writing will say why */
-    if (flock(*fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-        cli_error(err, PST_ERROR_BUSY, "another run is unpacking into the folder");
-        snprintf(err->file, sizeof err->file, "%.200s", plan->folder);
-        return PST_ERROR_BUSY;
-    }
+    if (flock(plan->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return fail_folder(plan, PST_ERROR_BUSY, 0, "another run is unpacking into the folder",
+                           err);
     for (unsigned i = 0; i < MAX_WORKERS; i++) {
         snprintf(name, sizeof name, UNPACK_TEMPORARY, i);
-        (void)unlinkat(*fd, name, 0);
+        (void)unlinkat(plan->fd, name, 0);
     }
-    (void)unlinkat(*fd, UNPACK_LABELS_TEMPORARY, 0);
+    (void)unlinkat(plan->fd, UNPACK_LABELS_TEMPORARY, 0);
     return PST_OK;
 }
 
@@ -388,7 +447,8 @@ static int run_unpack(struct unpack *unpack, uint32_t n_workers)
         print_json(unpack);
     else if (unpack->status == PST_OK && !cli->quiet)
         print_text(unpack);
-    int exit_status = unpack->n_bad > 0 ? CLI_FAILED : CLI_OK;
+    /* Whoever goes by the exit status must not take a part for the whole. */
+    int exit_status = unpack->n_bad > 0 || unpack->labels.n_lost > 0 ? CLI_FAILED : CLI_OK;
     if (unpack->status != PST_OK) {
         struct cli plain = *cli;
         plain.json = false;
@@ -397,6 +457,7 @@ static int run_unpack(struct unpack *unpack, uint32_t n_workers)
             cli_note(cli, "what was written stays; --resume goes on");
     }
     free(unpack->skipped);
+    unpack_names_free(&unpack->names);
     pthread_cond_destroy(&unpack->moved);
     pthread_mutex_destroy(&unpack->lock);
     return exit_status;
@@ -404,7 +465,7 @@ static int run_unpack(struct unpack *unpack, uint32_t n_workers)
 
 int cmd_unpack(struct cli *cli, int argc, char **argv)
 {
-    struct unpack unpack = {.cli = cli};
+    struct unpack unpack = {.cli = cli, .plan.fd = -1};
     const char *on_error = "stop";
     uint64_t workers = 0;
     const struct cli_option options[] = {
@@ -431,7 +492,6 @@ int cmd_unpack(struct cli *cli, int argc, char **argv)
     };
     const char *operands[4] = {0};
     pst_dataset *dataset = NULL;
-    int folder = -1;
     int exit_status = cli_parse(cli, &command, argc, argv, operands);
     if (exit_status >= 0)
         return exit_status;
@@ -449,12 +509,12 @@ int cmd_unpack(struct cli *cli, int argc, char **argv)
     if (choose_fields(&unpack.plan, &unpack.err) != PST_OK ||
         unpack_plan_labels(&unpack.plan, &unpack.labels, &unpack.err) != PST_OK ||
         open_folder(&unpack.plan, &unpack.err) != PST_OK ||
-        hold_folder(&unpack.plan, &folder, &unpack.err) != PST_OK)
+        hold_folder(&unpack.plan, &unpack.err) != PST_OK)
         exit_status = cli_fail(cli, &unpack.err);
     else
         exit_status = run_unpack(&unpack, workers > 0 ? (uint32_t)workers : count_cores());
     pst_dataset_close(&dataset);
-    if (folder >= 0)
-        (void)close(folder);
+    if (unpack.plan.fd >= 0)
+        (void)close(unpack.plan.fd);
     return exit_status;
 }

@@ -16,6 +16,7 @@
 struct unpack_plan {
     const pst_dataset *dataset;
     const char *folder;
+    int fd;              /* the folder, open: no link below it is followed */
     int i_image, i_mask; /* fields whose items become files; -1: none */
     bool resume;         /* files that are there already stay */
 };
@@ -31,8 +32,28 @@ struct unpack_file {
 enum pst_status unpack_find(const struct unpack_plan *plan, uint64_t sample, bool mask,
                             struct unpack_file *file, struct pst_error *err);
 
+/* Names that samples have taken, zeros to begin with. */
+struct unpack_names {
+    struct unpack_name *slots;
+    uint64_t n, capacity;
+    char folder[PATH_MAX]; /* of the last file */
+};
+/* Gives `path` to the sample's image or mask. PST_ERROR_EXISTS: an earlier sample has it. */
+enum pst_status unpack_claim(const struct unpack_plan *plan, struct unpack_names *names,
+                             uint64_t sample, bool mask, const char *path, struct pst_error *err);
+void unpack_names_free(struct unpack_names *names);
+
+/* Whether there is a plain file at `path` in the folder, and its length. PST_ERROR_EXISTS: there is
+ * something else, or a link or file where a folder must be. */
+enum pst_status unpack_look(const struct unpack_plan *plan, const char *path, bool *there,
+                            uint64_t *nbytes, struct pst_error *err);
+/* That file in memory, to be freed. */
+enum pst_status unpack_read(const struct unpack_plan *plan, const char *path, void **bytes,
+                            size_t *nbytes, struct pst_error *err);
+
 /* Writes bytes to `path` in the folder: whole, and on the disk, or not at all. `temporary` is the
- * caller's own name in the folder. PST_ERROR_EXISTS: something is there. */
+ * caller's own name in the folder. PST_ERROR_EXISTS: something is there, or a link or file where a
+ * folder must be; PST_ERROR_LIMIT: a name is too long for the file system. */
 enum pst_status unpack_write(const struct unpack_plan *plan, const char *temporary,
                              const char *path, const void *bytes, size_t nbytes,
                              struct pst_error *err);

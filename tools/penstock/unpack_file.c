@@ -17,11 +17,11 @@
 static enum pst_status fail_os(struct pst_error *err, int os_error, const char *path,
                                const char *what)
 {
-    cli_error(err,
-              os_error == ENOSPC   ? PST_ERROR_NO_SPACE
-              : os_error == EEXIST ? PST_ERROR_EXISTS
-                                   : PST_ERROR_IO,
-              "%s", what);
+    enum pst_status status = os_error == ENOSPC         ? PST_ERROR_NO_SPACE
+                             : os_error == EEXIST       ? PST_ERROR_EXISTS
+                             : os_error == ENAMETOOLONG ? PST_ERROR_LIMIT
+                                                        : PST_ERROR_IO;
+    cli_error(err, status, "%s", what);
     err->os_error = os_error == EEXIST ? 0 : os_error;
     size_t n = strlen(path); /* a long one keeps its end */
     snprintf(err->file, sizeof err->file, "%.255s", n > 255 ? path + n - 255 : path);
@@ -106,19 +106,83 @@ enum pst_status unpack_find(const struct unpack_plan *plan, uint64_t sample, boo
     return PST_OK;
 }
 
-/* All directories above `path`. */
-static enum pst_status make_parents(char *path, size_t from, struct pst_error *err)
+/* Opens the folder of `path`, part by part, and makes what is missing of it if `make`. No link is
+ * followed, so it lies where it seems to lie. *last: the file's own name. -1: errno says why,
+ * EEXIST for a link or a file in a folder's place. */
+static int open_parent(const struct unpack_plan *plan, const char *path, bool make,
+                       const char **last)
 {
-    for (char *slash = strchr(path + from, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        bool ok = mkdir(path, 0777) == 0 || errno == EEXIST;
-        enum pst_status status =
-            ok ? PST_OK : fail_os(err, errno, path, "the directory cannot be made");
-        *slash = '/';
-        if (!ok)
-            return status;
+    enum { FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+    char part[PATH_MAX];
+    int fd = openat(plan->fd, ".", FLAGS);
+    for (const char *slash; fd >= 0 && (slash = strchr(path, '/')) != NULL; path = slash + 1) {
+        memcpy(part, path, (size_t)(slash - path));
+        part[slash - path] = '\0';
+        int next = openat(fd, part, FLAGS);
+        if (next < 0 && errno == ENOENT && make &&
+            (mkdirat(fd, part, 0777) == 0 || errno == EEXIST))
+            next = openat(fd, part, FLAGS);
+        int os_error = errno == ELOOP || errno == ENOTDIR ? EEXIST : errno;
+        (void)close(fd);
+        errno = os_error;
+        fd = next;
     }
+    *last = path;
+    return fd;
+}
+
+static const char why_no_parent[] =
+    "the folder cannot be made or opened, or is a link or a file, and links are not followed";
+
+enum pst_status unpack_look(const struct unpack_plan *plan, const char *path, bool *there,
+                            uint64_t *nbytes, struct pst_error *err)
+{
+    struct stat st;
+    const char *last;
+    *there = false;
+    int fd = open_parent(plan, path, false, &last);
+    if (fd < 0)
+        return errno == ENOENT ? PST_OK : fail_os(err, errno, path, why_no_parent);
+    int failed = fstatat(fd, last, &st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+    (void)close(fd);
+    if (failed != 0)
+        return failed == ENOENT ? PST_OK : fail_os(err, failed, path, "the file cannot be seen");
+    if (!S_ISREG(st.st_mode))
+        return fail_os(err, EEXIST, path, "something else is there already");
+    *there = true;
+    *nbytes = (uint64_t)st.st_size;
     return PST_OK;
+}
+
+enum pst_status unpack_read(const struct unpack_plan *plan, const char *path, void **bytes,
+                            size_t *nbytes, struct pst_error *err)
+{
+    struct stat st;
+    const char *last;
+    *bytes = NULL;
+    int parent = open_parent(plan, path, false, &last);
+    int fd = parent < 0 ? -1 : openat(parent, last, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int failed = fd < 0 || fstat(fd, &st) != 0 ? errno : 0;
+    if (parent >= 0)
+        (void)close(parent);
+    if (failed == 0 && (*bytes = malloc((size_t)st.st_size + 1)) == NULL)
+        failed = ENOMEM;
+    for (*nbytes = 0; failed == 0 && *nbytes < (size_t)st.st_size;) {
+        ssize_t n = read(fd, (char *)*bytes + *nbytes, (size_t)st.st_size - *nbytes);
+        if (n > 0)
+            *nbytes += (size_t)n;
+        else if (n == 0)
+            break;
+        else if (errno != EINTR)
+            failed = errno;
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    if (failed == 0)
+        return PST_OK;
+    free(*bytes);
+    *bytes = NULL;
+    return fail_os(err, failed, path, "the file cannot be read");
 }
 
 static bool write_all(int fd, const char *bytes, size_t nbytes)
@@ -136,55 +200,63 @@ static bool write_all(int fd, const char *bytes, size_t nbytes)
 }
 
 /* Gives a complete file its name, unless that is taken. */
-static bool rename_new(const char *from, const char *to)
+static bool rename_new(int from_dir, const char *from, int to_dir, const char *to)
 {
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+    if (renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE) == 0)
         return true;
     if (errno != EINVAL && errno != ENOSYS)
         return false;
     /* A file system that cannot do both in one step; links are not replaced either. */
-    if (link(from, to) != 0)
+    if (linkat(from_dir, from, to_dir, to, 0) != 0)
         return false;
-    (void)unlink(from);
+    (void)unlinkat(from_dir, from, 0);
     return true;
 }
 
-enum pst_status unpack_write(const struct unpack_plan *plan, const char *temporary,
-                             const char *path, const void *bytes, size_t nbytes,
-                             struct pst_error *err)
+/* Makes a temporary file that is complete and on the disk. */
+static enum pst_status write_temporary(const struct unpack_plan *plan, const char *name,
+                                       const void *bytes, size_t nbytes, struct pst_error *err)
 {
-    char from[PATH_MAX], to[PATH_MAX];
-    size_t root = strlen(plan->folder);
-    if (snprintf(from, sizeof from, "%s/%s", plan->folder, temporary) >= (int)sizeof from ||
-        snprintf(to, sizeof to, "%s/%s", plan->folder, path) >= (int)sizeof to)
-        return cli_error(err, PST_ERROR_LIMIT, "the path is too long: %.200s", path);
-    enum pst_status status = make_parents(to, root + 1, err);
-    if (status != PST_OK)
-        return status;
-    int fd = open(from, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    /* What has the name is of a run that ended early, or is somebody's link. */
+    int fd = -1;
+    if (unlinkat(plan->fd, name, 0) == 0 || errno == ENOENT)
+        fd = openat(plan->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0)
-        return fail_os(err, errno, from, "the file cannot be made");
+        return fail_os(err, errno, name, "the file cannot be made");
     bool ok = write_all(fd, bytes, nbytes) && fsync(fd) == 0;
     int os_error = errno;
     if (close(fd) != 0 && ok) {
         ok = false;
         os_error = errno;
     }
-    if (!ok)
-        status = fail_os(err, os_error, to, "the file cannot be written");
-    else if (!rename_new(from, to))
-        status = fail_os(err, errno, to,
+    return ok ? PST_OK : fail_os(err, os_error, name, "the file cannot be written");
+}
+
+enum pst_status unpack_write(const struct unpack_plan *plan, const char *temporary,
+                             const char *path, const void *bytes, size_t nbytes,
+                             struct pst_error *err)
+{
+    const char *last;
+    if (strlen(plan->folder) + 1 + strlen(path) >= PATH_MAX)
+        return cli_error(err, PST_ERROR_LIMIT, "the path is too long: %.200s", path);
+    int parent = open_parent(plan, path, true, &last);
+    if (parent < 0)
+        return fail_os(err, errno, path, why_no_parent);
+    enum pst_status status = write_temporary(plan, temporary, bytes, nbytes, err);
+    if (status == PST_OK && !rename_new(plan->fd, temporary, parent, last))
+        status = fail_os(err, errno, path,
                          errno == EEXIST ? "a file is there already, and is not replaced"
                                          : "the file cannot be given its name");
     if (status != PST_OK)
-        (void)unlink(from);
+        (void)unlinkat(plan->fd, temporary, 0);
+    (void)close(parent);
     return status;
 }
 
 /* Some network and FUSE file systems cannot sync a directory and need not. */
 static bool sync_directory(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool ok = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS);
     int os_error = errno;
     if (fd >= 0)

@@ -222,13 +222,11 @@ static enum pst_status put_line(const struct unpack_plan *plan, const struct unp
 /* The label file that is there holds just that. */
 static bool is_there(const struct unpack_plan *plan, const struct text *text)
 {
-    char path[PATH_MAX];
-    void *bytes = NULL;
+    void *bytes;
     size_t nbytes;
     struct pst_error err;
-    bool same = snprintf(path, sizeof path, "%s/" UNPACK_LABELS, plan->folder) < (int)sizeof path &&
-                cli_read_file(path, &bytes, &nbytes, &err) == PST_OK && nbytes == text->nbytes &&
-                memcmp(bytes, text->bytes, nbytes) == 0;
+    bool same = unpack_read(plan, UNPACK_LABELS, &bytes, &nbytes, &err) == PST_OK &&
+                nbytes == text->nbytes && memcmp(bytes, text->bytes, nbytes) == 0;
     free(bytes);
     return same;
 }
