@@ -101,7 +101,7 @@ struct pst_loader_options {
     uint32_t batch_size; /* 0 = 1 */
     enum pst_order order;
     uint64_t seed;
-    uint32_t rank, world_size; /* world_size 0 = 1 */
+    uint32_t rank, world_size; /* world_size 0 = 1; of the first epoch: pst_loader_set_ranks */
     bool drop_last; /* false: the epoch is padded from its start so that every rank has the same
                        number of samples (torch's DistributedSampler), the last batch may be short.
                        true: only whole batches, the tail of the epoch is left out */
@@ -158,8 +158,18 @@ PST_WARN_UNUSED enum pst_status pst_loader_open(pst_dataset *dataset,
 /* Stops threads, drops prepared batches, frees. Batches the caller holds stay valid. NULL-safe. */
 void pst_loader_close(pst_loader **loader);
 
-/* Batches this rank gets in a whole epoch. */
+/* Batches this rank gets in a whole epoch, by the ranks that were set last. */
 uint64_t pst_loader_n_batches(const pst_loader *loader);
+/* Batches that rank `rank` of `world_size` gets from `position` (of a pst_loader_state) to the end
+ * of the epoch; 0 if rank is not below world_size. Changes nothing; any thread. */
+uint64_t pst_loader_n_batches_from(const pst_loader *loader, uint64_t position, uint32_t rank,
+                                   uint32_t world_size);
+
+/* This process is rank `rank` of `world_size` (0 = 1) from the next begin or resume on: a loader
+ * may be opened before the ranks are known, and they may change between epochs. The epoch under way
+ * keeps its ranks. PST_ERROR_ARGUMENT if rank is not below world_size: nothing is changed. */
+PST_WARN_UNUSED enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_t rank,
+                                                     uint32_t world_size, struct pst_error *err);
 
 /* Starts epoch `epoch` from its first batch. Work under way for another place is cancelled and
  * waited for. */

@@ -218,48 +218,6 @@ def test_indices_and_weights(packed):
             loader_of(packed, **wrong)
 
 
-@pytest.mark.parametrize(("variables", "wanted"), [
-    ({}, (0, 1, "default")),
-    ({"RANK": "3", "WORLD_SIZE": "4"}, (3, 4, "torchrun")),
-    ({"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}, (1, 2, "Slurm")),
-    ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_STEP_NUM_TASKS": "1"}, (0, 1, "Slurm")),
-    ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "3"}, (2, 3, "Open MPI")),
-    ({"RANK": "1", "WORLD_SIZE": "2", "SLURM_PROCID": "5", "SLURM_NTASKS": "6"}, (1, 2, "torchrun")),
-    ({"RANK": "1"}, (0, 1, "default")),
-])
-def test_ranks_from_launchers(packed, monkeypatch, variables, wanted):
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    ranks = loader_of(packed).stats()["ranks"]
-    assert (ranks["rank"], ranks["world_size"], ranks["from"]) == wanted
-    given = loader_of(packed, rank=0, world_size=1)
-    assert given.stats()["ranks"]["from"] == "arguments"
-
-
-def test_ranks_from_torch_distributed(packed, tmp_path):
-    import torch.distributed as dist
-
-    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/rendezvous", rank=0, world_size=1)
-    try:
-        assert loader_of(packed).stats()["ranks"]["from"] == "torch.distributed"
-    finally:
-        dist.destroy_process_group()
-
-
-@pytest.mark.parametrize("options", [{"rank": 0}, {"world_size": 2}, {"rank": 2, "world_size": 2},
-                                     {"rank": -1, "world_size": 2}])
-def test_wrong_ranks(packed, options):
-    with pytest.raises(ps.errors.ArgumentError):
-        loader_of(packed, **options)
-
-
-def test_broken_launcher_variables(packed, monkeypatch):
-    monkeypatch.setenv("RANK", "first")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ps.errors.ArgumentError, match="RANK='first'"):
-        loader_of(packed)
-
-
 def test_pickle_carries_arguments_and_state(packed):
     loader = loader_of(packed, shuffle=True, seed=9, collate_fn=double)
     wanted = [pair[0]["index"].tolist() for pair in loader]

@@ -40,7 +40,7 @@ struct psti_order {
     double *cumulative; /* f64 (n): sums of weights up to and with i; NULL: none */
     uint64_t page_samples, window_pages;
     uint64_t n_pages, n_full_pages, n_windows;
-    uint64_t rank, world_size, batch_size;
+    uint64_t batch_size;
     bool drop_last;
     uint64_t hash;
 };
@@ -157,10 +157,6 @@ static enum pst_status check_options(const struct psti_order_options *options, u
     if (n > POSITIONS_MAX)
         return psti_fail(err, PST_ERROR_ARGUMENT, "fetch", "%llu samples are more than 2^62",
                          (unsigned long long)n);
-    uint32_t world_size = options->world_size ? options->world_size : 1;
-    if (options->rank >= world_size)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "fetch", "rank %u is not below world size %u",
-                         options->rank, world_size);
     if (options->weights && options->kind != PST_ORDER_SHUFFLED)
         return psti_fail(err, PST_ERROR_ARGUMENT, "fetch",
                          "weights draw at random: the order must be shuffled");
@@ -236,8 +232,6 @@ enum pst_status psti_order_open(const struct psti_order_options *options, struct
     order->kind = options->kind;
     order->seed = options->seed;
     order->n = n;
-    order->rank = options->rank;
-    order->world_size = options->world_size ? options->world_size : 1;
     order->batch_size = options->batch_size ? options->batch_size : 1;
     order->drop_last = options->drop_last;
     plan_pages(order, options);
@@ -274,6 +268,14 @@ void psti_order_close(struct psti_order **order)
     *order = NULL;
 }
 
+enum pst_status psti_ranks_check(struct psti_ranks ranks, struct pst_error *err)
+{
+    if (ranks.rank < ranks.world_size)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_ARGUMENT, "fetch", "rank %u is not below world size %u",
+                     ranks.rank, ranks.world_size);
+}
+
 uint64_t psti_order_n(const struct psti_order *order) { return order->n; }
 
 uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint64_t position)
@@ -289,38 +291,39 @@ uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint6
 }
 
 /* Positions of each rank when an epoch starts at `start`. */
-static uint64_t n_per_rank(const struct psti_order *order, uint64_t start)
+static uint64_t n_per_rank(const struct psti_order *order, uint32_t world_size, uint64_t start)
 {
     uint64_t left = start < order->n ? order->n - start : 0;
     if (order->drop_last) {
-        uint64_t whole = left / order->world_size;
+        uint64_t whole = left / world_size;
         return whole - whole % order->batch_size;
     }
-    return left / order->world_size + (left % order->world_size != 0);
+    return left / world_size + (left % world_size != 0);
 }
 
-uint64_t psti_order_end(const struct psti_order *order, uint64_t start)
+uint64_t psti_order_end(const struct psti_order *order, struct psti_ranks ranks, uint64_t start)
 {
-    return start + n_per_rank(order, start) * order->world_size;
+    return start + n_per_rank(order, ranks.world_size, start) * ranks.world_size;
 }
 
-uint64_t psti_order_n_batches(const struct psti_order *order, uint64_t start)
+uint64_t psti_order_n_batches(const struct psti_order *order, struct psti_ranks ranks,
+                              uint64_t start)
 {
-    uint64_t n = n_per_rank(order, start);
+    uint64_t n = n_per_rank(order, ranks.world_size, start);
     return n / order->batch_size + (n % order->batch_size != 0);
 }
 
-uint32_t psti_order_batch(const struct psti_order *order, uint64_t start, uint64_t step,
-                          uint64_t *positions)
+uint32_t psti_order_batch(const struct psti_order *order, struct psti_ranks ranks, uint64_t start,
+                          uint64_t step, uint64_t *positions)
 {
-    if (step >= psti_order_n_batches(order, start))
+    if (step >= psti_order_n_batches(order, ranks, start))
         return 0;
     uint64_t first = step * order->batch_size; /* no overflow: step is below n / batch_size + 1 */
-    uint64_t n = n_per_rank(order, start) - first;
+    uint64_t n = n_per_rank(order, ranks.world_size, start) - first;
     if (n > order->batch_size)
         n = order->batch_size;
     for (uint64_t i = 0; i < n; i++)
-        positions[i] = start + (first + i) * order->world_size + order->rank;
+        positions[i] = start + (first + i) * ranks.world_size + ranks.rank;
     return (uint32_t)n;
 }
 

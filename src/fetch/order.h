@@ -13,6 +13,11 @@
 
 struct psti_order;
 
+/* Who asks: rank `rank` of `world_size` >= 1. */
+struct psti_ranks {
+    uint32_t rank, world_size;
+};
+
 struct psti_order_options {
     enum pst_order kind;
     uint64_t seed;
@@ -21,7 +26,6 @@ struct psti_order_options {
     uint64_t n_indices;
     const double *weights; /* copied; NULL: none */
     uint32_t page_samples, window_pages;
-    uint32_t rank, world_size;
     uint32_t batch_size;
     bool drop_last;
 };
@@ -29,6 +33,8 @@ struct psti_order_options {
 enum pst_status psti_order_open(const struct psti_order_options *options, struct psti_order **out,
                                 struct pst_error *err);
 void psti_order_close(struct psti_order **order);
+/* PST_ERROR_ARGUMENT unless rank < world_size. */
+enum pst_status psti_ranks_check(struct psti_ranks ranks, struct pst_error *err);
 
 /* Positions of an epoch before padding or dropping: n_indices or n_samples. */
 uint64_t psti_order_n(const struct psti_order *order);
@@ -36,13 +42,14 @@ uint64_t psti_order_n(const struct psti_order *order);
 uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint64_t position);
 /* Positions delivered over all ranks when an epoch starts at `start` (padding included, tail
  * dropped). */
-uint64_t psti_order_end(const struct psti_order *order, uint64_t start);
-/* Batches of this rank when an epoch starts at position `start`. */
-uint64_t psti_order_n_batches(const struct psti_order *order, uint64_t start);
+uint64_t psti_order_end(const struct psti_order *order, struct psti_ranks ranks, uint64_t start);
+/* Batches of the rank when an epoch starts at position `start`. */
+uint64_t psti_order_n_batches(const struct psti_order *order, struct psti_ranks ranks,
+                              uint64_t start);
 /* Positions of batch `step` counted from `start`: writes at most batch_size of them, returns how
  * many (0: past the end). */
-uint32_t psti_order_batch(const struct psti_order *order, uint64_t start, uint64_t step,
-                          uint64_t *positions);
+uint32_t psti_order_batch(const struct psti_order *order, struct psti_ranks ranks, uint64_t start,
+                          uint64_t step, uint64_t *positions);
 /* Equal for orders that give the same samples: goes into pst_loader_state.order_hash (rank and
  * batch size left out). */
 uint64_t psti_order_hash(const struct psti_order *order);

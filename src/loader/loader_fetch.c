@@ -158,14 +158,15 @@ enum pst_status pst_loader_replay(pst_loader *loader, uint64_t epoch, uint64_t s
     pthread_mutex_lock(loader->lock);
     bool here = loader->begun && epoch == loader->epoch && step >= loader->step_base;
     uint64_t start = here ? loader->start : 0, base = here ? loader->step_base : 0;
+    struct psti_ranks ranks = here ? loader->ranks : loader->next_ranks;
     pthread_mutex_unlock(loader->lock);
-    if (step - base >= psti_order_n_batches(loader->order, start))
+    if (step - base >= psti_order_n_batches(loader->order, ranks, start))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "step %" PRIu64 " is beyond the epoch's last batch", step);
     status = claim(loader, loader->options.batch_size, &job->batch, err);
     if (status != PST_OK)
         return status;
-    psti_job_set(loader, job, epoch, start, step - base, step);
+    psti_job_set(loader, job, ranks, epoch, start, step - base, step);
     status = make_rows(loader, job, err);
     psti_job_clear_bads(job);
     pst_batch *batch = job->batch;

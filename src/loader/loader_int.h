@@ -255,6 +255,8 @@ struct pst_loader {
     atomic_bool cancelled; /* read without the lock by workers, between rows */
     struct pst_error failure;
     enum pst_status claim_status;
+    struct psti_ranks ranks;      /* of the epoch under way */
+    struct psti_ranks next_ranks; /* of the next one */
     uint64_t epoch, start, step_base, n_steps;
     uint64_t next_step, issue_step, row_step; /* to deliver, to start, whose rows are given out */
     uint64_t hinted_window;
@@ -381,9 +383,9 @@ uint64_t psti_job_start_over(pst_loader *loader, struct psti_job *job, uint32_t 
 /* n rows are done, and what they counted has been merged: who sees the batch may read it. The last
  * ones close the batch. The lock must be held, and is let go meanwhile. */
 void psti_job_rows_done(pst_loader *loader, struct psti_job *job, uint32_t n);
-/* Positions and samples of a step of an epoch that began at `start`; the job has its slot. */
-void psti_job_set(pst_loader *loader, struct psti_job *job, uint64_t epoch, uint64_t start,
-                  uint64_t step, uint64_t shown_step);
+/* Positions and samples of a rank's step of an epoch that began at `start`; the job has its slot. */
+void psti_job_set(pst_loader *loader, struct psti_job *job, struct psti_ranks ranks, uint64_t epoch,
+                  uint64_t start, uint64_t step, uint64_t shown_step);
 
 /* loader_pump.c, the lock must be held, and is let go meanwhile */
 /* Starts the next job if it may be under way and has a slot; loader->claim_status says why not. */

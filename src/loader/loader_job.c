@@ -43,13 +43,13 @@ void psti_job_close(struct psti_job *job)
     memset(job, 0, sizeof *job);
 }
 
-void psti_job_set(pst_loader *loader, struct psti_job *job, uint64_t epoch, uint64_t start,
-                  uint64_t step, uint64_t shown_step)
+void psti_job_set(pst_loader *loader, struct psti_job *job, struct psti_ranks ranks, uint64_t epoch,
+                  uint64_t start, uint64_t step, uint64_t shown_step)
 {
     int64_t *indices = psti_batch_indices(job->batch);
     job->epoch = epoch;
     job->step = step;
-    job->n_rows = psti_order_batch(loader->order, start, step, job->positions);
+    job->n_rows = psti_order_batch(loader->order, ranks, start, step, job->positions);
     job->next_row = 0;
     job->n_left = job->n_rows;
     job->failed = job->starved = job->settled = false;

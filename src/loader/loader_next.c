@@ -16,20 +16,50 @@
 
 uint64_t pst_loader_n_batches(const pst_loader *loader)
 {
-    return psti_order_n_batches(loader->order, 0);
+    if (psti_pool_is_forked(loader->pool))
+        return psti_order_n_batches(loader->order, loader->next_ranks, 0);
+    pthread_mutex_lock(loader->lock);
+    struct psti_ranks ranks = loader->next_ranks;
+    pthread_mutex_unlock(loader->lock);
+    return psti_order_n_batches(loader->order, ranks, 0);
+}
+
+uint64_t pst_loader_n_batches_from(const pst_loader *loader, uint64_t position, uint32_t rank,
+                                   uint32_t world_size)
+{
+    struct psti_ranks ranks = {rank, world_size};
+    if (psti_ranks_check(ranks, NULL) != PST_OK)
+        return 0;
+    return psti_order_n_batches(loader->order, ranks, position);
+}
+
+enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_t rank, uint32_t world_size,
+                                     struct pst_error *err)
+{
+    struct psti_ranks ranks = {rank, world_size ? world_size : 1};
+    if (psti_pool_is_forked(loader->pool))
+        return psti_loader_fail_forked(err);
+    enum pst_status status = psti_ranks_check(ranks, err);
+    if (status != PST_OK)
+        return status;
+    pthread_mutex_lock(loader->lock);
+    loader->next_ranks = ranks;
+    pthread_mutex_unlock(loader->lock);
+    return PST_OK;
 }
 
 static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t start)
 {
-    uint64_t stride = (uint64_t)loader->options.batch_size * loader->options.world_size;
     pthread_mutex_lock(loader->lock);
     psti_run_cancel(loader);
+    loader->ranks = loader->next_ranks;
+    uint64_t stride = (uint64_t)loader->options.batch_size * loader->ranks.world_size;
     loader->begun = true;
     loader->failed = false;
     loader->epoch = epoch;
     loader->start = start;
     loader->step_base = start / stride;
-    loader->n_steps = psti_order_n_batches(loader->order, start);
+    loader->n_steps = psti_order_n_batches(loader->order, loader->ranks, start);
     loader->ahead = loader->options.prefetch;
     loader->epoch_bad = 0;
     loader->state.epoch = epoch;
@@ -177,8 +207,8 @@ static enum pst_status starved(pst_loader *loader, struct pst_error *err)
 
 static void move_on(pst_loader *loader, struct psti_job *job)
 {
-    uint64_t stride = (uint64_t)loader->options.batch_size * loader->options.world_size;
-    uint64_t end = psti_order_end(loader->order, loader->start);
+    uint64_t stride = (uint64_t)loader->options.batch_size * loader->ranks.world_size;
+    uint64_t end = psti_order_end(loader->order, loader->ranks, loader->start);
     job->batch = NULL;
     job->state = PSTI_JOB_EMPTY;
     psti_job_clear_bads(job);

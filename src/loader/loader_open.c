@@ -88,13 +88,15 @@ static enum pst_status open_order(pst_loader *loader, struct pst_error *err)
                                              .weights = options->weights,
                                              .page_samples = options->page_samples,
                                              .window_pages = options->window_pages,
-                                             .rank = options->rank,
-                                             .world_size = options->world_size,
                                              .batch_size = options->batch_size,
                                              .drop_last = options->drop_last};
     if (options->n_indices && !options->indices)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "n_indices is set but indices is NULL");
-    enum pst_status status = psti_order_open(&order, &loader->order, err);
+    loader->next_ranks = (struct psti_ranks){options->rank, options->world_size};
+    loader->ranks = loader->next_ranks;
+    enum pst_status status = psti_ranks_check(loader->next_ranks, err);
+    if (status == PST_OK)
+        status = psti_order_open(&order, &loader->order, err);
     loader->options.indices = NULL; /* the caller's, copied */
     loader->options.weights = NULL;
     return status;

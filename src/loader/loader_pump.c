@@ -45,10 +45,11 @@ bool psti_pump_start_job(pst_loader *loader)
     if (loader->claim_status != PST_OK)
         return false;
     uint64_t step = loader->issue_step, epoch = loader->epoch, start = loader->start;
+    struct psti_ranks ranks = loader->ranks;
     /* Where only parts of items are read, the kernel must not read the others ahead. */
     bool reads_parts = loader->stats.n_partial_reads > 0;
     pthread_mutex_unlock(loader->lock);
-    psti_job_set(loader, job, epoch, start, step, loader->step_base + step);
+    psti_job_set(loader, job, ranks, epoch, start, step, loader->step_base + step);
     if (!reads_parts)
         hint(loader, job);
     pthread_mutex_lock(loader->lock);

@@ -262,17 +262,15 @@ static void test_torch_rules(void **state)
                 for (int drop = 0; drop < 2; drop++)
                     for (uint32_t rank = 0; rank < world; rank++) {
                         struct psti_order *order =
-                            open_order((struct psti_order_options){.n_samples = n,
-                                                                   .rank = rank,
-                                                                   .world_size = world,
-                                                                   .batch_size = batch,
-                                                                   .drop_last = drop});
+                            open_order((struct psti_order_options){
+                                .n_samples = n, .batch_size = batch, .drop_last = drop});
+                        struct psti_ranks ranks = {rank, world};
                         uint64_t per_rank = drop ? n / world : (n + world - 1) / world;
                         uint64_t batches = drop ? per_rank / batch : (per_rank + batch - 1) / batch;
-                        assert_int_equal(psti_order_n_batches(order, 0), batches);
+                        assert_int_equal(psti_order_n_batches(order, ranks, 0), batches);
                         for (uint64_t step = 0; step <= batches; step++) {
                             uint64_t positions[8];
-                            uint32_t got = psti_order_batch(order, 0, step, positions);
+                            uint32_t got = psti_order_batch(order, ranks, 0, step, positions);
                             uint64_t want = step == batches ? 0 : per_rank - step * batch;
                             assert_int_equal(got, want > batch ? batch : want);
                             for (uint32_t i = 0; i < got; i++) {
@@ -301,14 +299,13 @@ static void test_resume(void **state)
                     for (uint32_t rank = 0; rank < world; rank++) {
                         struct psti_order *order =
                             open_order((struct psti_order_options){.n_samples = N,
-                                                                   .rank = rank,
-                                                                   .world_size = world,
                                                                    .batch_size = BATCH});
-                        uint64_t n = part ? psti_order_n_batches(order, start) : steps;
+                        struct psti_ranks ranks = {rank, world};
+                        uint64_t n = part ? psti_order_n_batches(order, ranks, start) : steps;
                         uint64_t positions[BATCH];
-                        end = psti_order_end(order, start);
+                        end = psti_order_end(order, ranks, start);
                         for (uint64_t s = 0; s < n; s++) {
-                            uint32_t got = psti_order_batch(order, start, s, positions);
+                            uint32_t got = psti_order_batch(order, ranks, start, s, positions);
                             for (uint32_t i = 0; i < got; i++)
                                 seen[positions[i]]++;
                         }
@@ -355,8 +352,6 @@ static void test_refusals(void **state)
     const uint64_t beyond[1] = {2};
     const struct psti_order_options bad[] = {
         {.kind = (enum pst_order)9, .n_samples = 2},
-        {.n_samples = 2, .rank = 2, .world_size = 2},
-        {.n_samples = 2, .rank = 1},
         {.n_samples = 2, .indices = beyond, .n_indices = 1},
         {.kind = PST_ORDER_SHUFFLED, .n_samples = 2, .weights = negative},
         {.kind = PST_ORDER_SHUFFLED, .n_samples = 2, .weights = nan_},
@@ -370,6 +365,12 @@ static void test_refusals(void **state)
         assert_int_equal(psti_order_open(&bad[i], &order, &err), PST_ERROR_ARGUMENT);
         assert_null(order);
         assert_true(err.text[0] != '\0');
+    }
+    const struct psti_ranks wrong[] = {{2, 2}, {1, 0}, {0, 0}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct pst_error err;
+        assert_int_equal(psti_ranks_check(wrong[i], &err), PST_ERROR_ARGUMENT);
+        assert_non_null(strstr(err.text, "is not below world size"));
     }
 }
 
@@ -395,8 +396,6 @@ static void test_hash(void **state)
     uint64_t hashes[8];
     for (size_t i = 0; i < 8; i++) {
         struct psti_order_options changed = kinds[i];
-        changed.rank = 1;
-        changed.world_size = 3;
         changed.batch_size = 5;
         changed.drop_last = true;
         struct psti_order *a = open_order(kinds[i]), *b = open_order(changed);

@@ -183,6 +183,49 @@ static void test_world_sizes_and_resume(void **state)
             }
 }
 
+/* A loader opened before its ranks are known: they count from the next begin or resume on. */
+static void test_ranks_set_later(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    struct pst_loader_options options = {.struct_size = sizeof options, .batch_size = 2};
+    for (options.num_workers = 0; options.num_workers < 3; options.num_workers++) {
+        pst_loader *loader = open_loader(uniform, &options);
+        pst_batch *batch;
+        uint64_t left = 19;
+        assert_int_equal(pst_loader_n_batches(loader), left); /* 37 samples */
+        assert_ok(pst_loader_begin(loader, 0, &err));
+        assert_ok(pst_loader_set_ranks(loader, 1, 3, &err)); /* the epoch under way keeps its own */
+        assert_int_equal(pst_loader_n_batches(loader), 7);
+        for (; pst_loader_next(loader, &batch, &err) == PST_OK; left--) {
+            assert_int_equal(pst_batch_index(batch)[0], 2 * (19 - left));
+            pst_batch_release(batch);
+        }
+        assert_int_equal(left, 0);
+        assert_int_equal(pst_loader_set_ranks(loader, 3, 3, &err), PST_ERROR_ARGUMENT);
+        assert_ok(pst_loader_begin(loader, 1, &err));
+        for (int64_t step = 0; step < 2; step++) {
+            assert_ok(pst_loader_next(loader, &batch, &err));
+            assert_int_equal(pst_batch_index(batch)[0], 6 * step + 1);
+            assert_int_equal(pst_batch_index(batch)[1], 6 * step + 4);
+            pst_batch_release(batch);
+        }
+        struct pst_loader_state at;
+        pst_loader_state(loader, &at);
+        assert_int_equal(at.position, 12);
+        assert_int_equal(pst_loader_n_batches_from(loader, 12, 1, 3), 5);
+        assert_int_equal(pst_loader_n_batches_from(loader, 12, 0, 1), 13);
+        assert_int_equal(pst_loader_n_batches_from(loader, 12, 1, 1), 0);
+        assert_ok(pst_loader_set_ranks(loader, 0, 0, &err));
+        assert_ok(pst_loader_resume(loader, &at, &err));
+        assert_ok(pst_loader_next(loader, &batch, &err));
+        assert_int_equal(pst_batch_index(batch)[0], 12);
+        assert_int_equal(pst_batch_index(batch)[1], 13);
+        pst_batch_release(batch);
+        pst_loader_close(&loader);
+    }
+}
+
 static void test_resume_each_step(void **state)
 {
     (void)state;
@@ -503,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_workers_and_storage),
         cmocka_unit_test(test_folder),
         cmocka_unit_test(test_world_sizes_and_resume),
+        cmocka_unit_test(test_ranks_set_later),
         cmocka_unit_test(test_resume_each_step),
         cmocka_unit_test(test_wrong_states),
         cmocka_unit_test(test_subset_and_weights),

@@ -179,6 +179,23 @@ static PyObject *loader_resume(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *loader_set_ranks(PyObject *object, PyObject *args)
+{
+    struct native_loader *self = (struct native_loader *)object;
+    unsigned int rank, world_size;
+    if (!PyArg_ParseTuple(args, "II:set_ranks", &rank, &world_size) ||
+        enter(self, self->run_lock) < 0)
+        return NULL;
+    struct pst_error err;
+    pst_error_clear(&err);
+    enum pst_status status;
+    Py_BEGIN_ALLOW_THREADS status = pst_loader_set_ranks(self->handle, rank, world_size, &err);
+    Py_END_ALLOW_THREADS PyThread_release_lock(self->run_lock);
+    if (status != PST_OK)
+        return native_raise(status, &err);
+    Py_RETURN_NONE;
+}
+
 static PyObject *loader_state(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -264,11 +281,18 @@ static pst_loader *peek(struct native_loader *self)
     return NULL;
 }
 
-static PyObject *loader_n_batches(PyObject *object, PyObject *unused)
+/* Arithmetic on what never changes: a forked child may ask as well. */
+static PyObject *loader_n_batches(PyObject *object, PyObject *args)
 {
-    (void)unused;
-    pst_loader *handle = peek((struct native_loader *)object);
-    return handle == NULL ? NULL : PyLong_FromUnsignedLongLong(pst_loader_n_batches(handle));
+    pst_loader *handle = ((struct native_loader *)object)->handle;
+    unsigned long long position;
+    unsigned int rank, world_size;
+    if (!PyArg_ParseTuple(args, "KII:n_batches", &position, &rank, &world_size))
+        return NULL;
+    if (handle == NULL)
+        return native_raise_text(PST_ERROR_STATE, "the loader is closed");
+    return PyLong_FromUnsignedLongLong(
+        pst_loader_n_batches_from(handle, position, rank, world_size));
 }
 
 static PyObject *loader_quarantine(PyObject *object, PyObject *unused)
@@ -363,7 +387,9 @@ static PyMethodDef methods[] = {
     {"next", loader_next, METH_NOARGS, "The next Batch; None after the last one."},
     {"fetch", loader_fetch, METH_VARARGS, "fetch(epoch, samples as uint64 buffer): Batch."},
     {"replay", loader_replay, METH_VARARGS, "replay(epoch, step): Batch."},
-    {"n_batches", loader_n_batches, METH_NOARGS, "Batches of a whole epoch."},
+    {"set_ranks", loader_set_ranks, METH_VARARGS, "set_ranks(rank, world_size)"},
+    {"n_batches", loader_n_batches, METH_VARARGS,
+     "n_batches(position, rank, world_size): batches from there to the epoch's end."},
     {"quarantine", loader_quarantine, METH_NOARGS, "A dict per bad sample."},
     {"stats", loader_stats, METH_NOARGS, "Counters."},
     {NULL, NULL, 0, NULL}};

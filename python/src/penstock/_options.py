@@ -117,19 +117,35 @@ def workers(num_workers: int | None) -> int:
     return count("PENSTOCK_NUM_THREADS", int(text), 0, 4096)
 
 
-# Variables of the launchers, first found wins. A step of Slurm may be smaller than its job.
+# Variables of the launchers; the first that is found wins. Open MPI comes before Slurm, because mpirun may
+# start its processes through a step of Slurm that has one task per node.
 _LAUNCHERS = (
-    ("torchrun", "RANK", ("WORLD_SIZE",)),
-    ("Slurm", "SLURM_PROCID", ("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")),
-    ("Open MPI", "OMPI_COMM_WORLD_RANK", ("OMPI_COMM_WORLD_SIZE",)),
+    ("torchrun", "RANK", "WORLD_SIZE"),
+    ("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 )
+_SLURM_STEPS_END = 0xFFFFFFF0  # step numbers from here on are batch scripts, shells and the like
+
+
+def _in_slurm_step() -> bool:
+    """Whether srun started this process; a batch script has the variables of its whole job."""
+    step = os.environ.get("SLURM_STEP_ID") or os.environ.get("SLURM_STEPID") or ""
+    return step.isdigit() and int(step) < _SLURM_STEPS_END
 
 
 def _launched() -> tuple[int, int, str] | None:
-    for launcher, rank_name, size_names in _LAUNCHERS:
-        size_name = next((name for name in size_names if name in os.environ), None)
-        if rank_name not in os.environ or size_name is None:
+    for launcher, rank_name, size_name in _LAUNCHERS:
+        names = [name for name in (rank_name, size_name) if name in os.environ]
+        if launcher == "Slurm" and names and not _in_slurm_step():
+            return 0, 1, "Slurm, outside of srun"
+        if not names:
             continue
+        if len(names) == 1:
+            other = size_name if names[0] == rank_name else rank_name
+            raise ArgumentError(
+                f"{names[0]}={os.environ[names[0]]!r} is set, but {other} is not: set both, or give rank= and "
+                "world_size=, or call torch.distributed.init_process_group before the epoch begins"
+            )
         rank_text, size_text = os.environ[rank_name], os.environ[size_name]
         if not (rank_text.isdigit() and size_text.isdigit()):
             raise ArgumentError(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import logging
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,8 +30,10 @@ _STATE_KEYS = ("epoch", "position", "seed", "n_samples", "order_version", "order
 _STATE_VERSION = 1
 
 _State = tuple[int, int, int, int, int, int]
+_Ranks = tuple[int, int, str]  # rank, world size, where they come from
 
 _alive: weakref.WeakSet[Loader] = weakref.WeakSet()
+_log = logging.getLogger("penstock")
 
 
 @atexit.register
@@ -82,9 +86,12 @@ class Loader:
             PENSTOCK_NUM_THREADS, else the cores that the process may use.
         drop_last: False: the epoch is padded from its start so that all ranks have equally many
             samples (torch's DistributedSampler), the last batch may be short. True: whole batches only.
-        rank, world_size: both or neither. Else from torch.distributed if initialised, torchrun
-            (RANK, WORLD_SIZE), Slurm (SLURM_PROCID, SLURM_NTASKS) or Open MPI
-            (OMPI_COMM_WORLD_RANK, ..._SIZE); else 0 of 1. ``stats()["ranks"]`` says which.
+        rank, world_size: both or neither. Given, they are fixed. Else they are read whenever an epoch begins,
+            so the loader may be made before ``init_process_group``, by Lightning or before ``mp.spawn``: from
+            torch.distributed if it is initialised, torchrun (RANK, WORLD_SIZE), Open MPI
+            (OMPI_COMM_WORLD_RANK, ..._SIZE) or a step of Slurm that srun started (SLURM_PROCID,
+            SLURM_STEP_NUM_TASKS); else 0 of 1. An epoch under way keeps its ranks. ``stats()["ranks"]`` says
+            where they come from; so does the logger "penstock" (INFO) when they change.
         order: "sequential", "shuffled" or "pages" (page-aware); None: by ``shuffle``.
         page_samples, window_pages: "pages": neighbours on disk read together, and how many such pages
             are mixed with each other. Default 64 and 64.
@@ -198,9 +205,9 @@ class Loader:
         self._dataset: Dataset = dataset
         self._output: str = given["output"]
         self._collate: Callable[[dict[str, Any]], Any] | None = given["collate_fn"]
-        self._rank, self._world_size, self._ranks_from = _options.ranks(
-            given["rank"], given["world_size"]
-        )
+        self._ranks: _Ranks | None = None  # of the newest pass
+        if given["rank"] is not None or given["world_size"] is not None:
+            _options.ranks(given["rank"], given["world_size"])  # wrong ones are an error here
         self._encoded: set[str] = set()
         self._channels_last: set[str] = set()
         self._wrap = _convert.wrapper(self._output)
@@ -213,7 +220,7 @@ class Loader:
         self._passing = False  # the state is a place within the newest pass
         self._pending: _State | None = None  # where the next pass is to begin
         self._native = _native.Loader(dataset._native, self._native_options)
-        self._n_batches = self._native.n_batches()
+        self._n_batches = 0  # of the last look
         _alive.add(self)
 
     # Arguments as the C library takes them ---------------------------------------------------------
@@ -227,8 +234,6 @@ class Loader:
             "batch_size": _options.count("batch_size", given["batch_size"], 1, 2**31 - 1),
             "order": self._order(),
             "seed": _options.count("seed", given["seed"], 0, 2**64 - 1),
-            "rank": self._rank,
-            "world_size": self._world_size,
             "drop_last": bool(given["drop_last"]),
             "num_workers": _options.workers(given["num_workers"]),
             "prefetch": _options.count("prefetch", given["prefetch"], 1, 2**16),
@@ -399,11 +404,29 @@ class Loader:
     # Iteration --------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """Batches that this rank gets in a whole epoch."""
+        """Batches that this rank gets in a whole epoch: of the pass under way, else of the next one."""
+        if not self._closed:
+            rank, world_size, _ = self._ranks_now()
+            self._n_batches = self._native.n_batches(0, rank, world_size)
         return self._n_batches
+
+    def _ranks_now(self) -> _Ranks:
+        """Those of the pass under way; else those that an epoch would have that begins now."""
+        if self._passing and self._ranks is not None:
+            return self._ranks
+        return _options.ranks(self._given["rank"], self._given["world_size"])
+
+    def _take_ranks(self, native: _native.Loader) -> None:
+        """An epoch begins: it gets the ranks of this moment."""
+        ranks = _options.ranks(self._given["rank"], self._given["world_size"])
+        if ranks != self._ranks:
+            _log.info("%s: rank %d of %d, from %s", self._dataset.path, *ranks)
+        native.set_ranks(*ranks[:2])
+        self._ranks = ranks
 
     def __iter__(self) -> Iterator[Any]:
         native = self._open()
+        self._take_ranks(native)
         self._serial += 1
         if self._pending is not None:
             native.resume(self._pending)
@@ -423,7 +446,8 @@ class Loader:
         if self._native.pid != os.getpid():
             state = self._native.state()
             self._native = _native.Loader(self._dataset._native, self._native_options)
-            if self._passing:
+            if self._passing and self._ranks is not None:
+                self._native.set_ranks(*self._ranks[:2])
                 self._native.resume(state)
             _alive.add(self)
         return self._native
@@ -527,11 +551,11 @@ class Loader:
 
     @property
     def rank(self) -> int:
-        return self._rank
+        return self._ranks_now()[0]
 
     @property
     def world_size(self) -> int:
-        return self._world_size
+        return self._ranks_now()[1]
 
     @property
     def quarantine(self) -> list[dict[str, Any]]:
@@ -550,6 +574,7 @@ class Loader:
         (scaled_decode); storage.partial_reads: images of which only such units were read.
         """
         raw = self._watch()[0]
+        rank, world_size, ranks_from = self._ranks_now()
         return {
             "batches": raw["n_batches"],
             "samples": {
@@ -602,9 +627,9 @@ class Loader:
             "cpu_level": raw["cpu_level"],
             "epoch": self.epoch,
             "ranks": {
-                "rank": self._rank,
-                "world_size": self._world_size,
-                "from": self._ranks_from,
+                "rank": rank,
+                "world_size": world_size,
+                "from": ranks_from,
             },
         }
 
@@ -617,10 +642,13 @@ class Loader:
 
     def __repr__(self) -> str:
         order = _ORDERS[self._native_options["order"]]
+        try:
+            ranks = "{} batches, epoch {}, rank {} of {} ({})".format(len(self), self.epoch, *self._ranks_now())
+        except ArgumentError as error:  # of a launcher's variables
+            ranks = f"epoch {self.epoch}, no rank: {error.text}"
         return (
             f"Loader({self._dataset.path!r}, batch_size={self.batch_size}, {order}, "
-            f"seed={self._native_options['seed']}, {len(self)} batches, epoch {self.epoch}, "
-            f"rank {self._rank} of {self._world_size} ({self._ranks_from}), "
+            f"seed={self._native_options['seed']}, {ranks}, "
             f"{self._native_options['num_workers']} workers, {self._output})"
         )
 
@@ -629,6 +657,8 @@ class Loader:
     def close(self) -> None:
         """Ends the threads and frees the memory that no batch holds. Batches stay valid."""
         if not self._closed and self._native.pid == os.getpid():
+            with contextlib.suppress(ArgumentError):  # of a launcher's variables
+                len(self)
             self._final = (self._native.stats(), self._native.quarantine())
         self._closed = True
         self._stop()
@@ -666,9 +696,7 @@ _OWN_NAMES = frozenset(
         "_dataset",
         "_output",
         "_collate",
-        "_rank",
-        "_world_size",
-        "_ranks_from",
+        "_ranks",
         "_encoded",
         "_channels_last",
         "_wrap",
