@@ -144,7 +144,7 @@ struct pst_loader_options {
 /* A place in the sequence of batches: 6 numbers, plain data. Meaning is stable across versions. */
 struct pst_loader_state {
     uint64_t epoch;
-    uint64_t position; /* positions of the epoch consumed, over all ranks */
+    uint64_t position; /* positions of the epoch consumed, over all ranks: below n_samples */
     uint64_t seed;
     uint64_t n_samples;     /* of the data set or subset: must be equal to resume */
     uint64_t order_version; /* of the order function: must be equal to resume */
@@ -175,12 +175,14 @@ PST_WARN_UNUSED enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_
  * waited for. */
 PST_WARN_UNUSED enum pst_status pst_loader_begin(pst_loader *loader, uint64_t epoch,
                                                  struct pst_error *err);
-/* Starts where `state` (perhaps of another rank count) stood. PST_ERROR_ARGUMENT if it belongs to
- * another order, seed or number of samples. */
+/* Starts where `state` (perhaps of another rank count) stood; where no batch of its epoch is left for
+ * any rank (drop_last), the next epoch. PST_ERROR_ARGUMENT if it belongs to another order, seed or
+ * number of samples, or if its position is not below n_samples. */
 PST_WARN_UNUSED enum pst_status pst_loader_resume(pst_loader *loader,
                                                   const struct pst_loader_state *state,
                                                   struct pst_error *err);
-/* The state after the batch that was last returned. After PST_END: epoch + 1, position 0. */
+/* The state after the batch that was last returned. After the epoch's last batch, and after PST_END:
+ * epoch + 1, position 0. */
 void pst_loader_state(const pst_loader *loader, struct pst_loader_state *state);
 
 /* The next batch; PST_END after the epoch's last one; PST_ERROR_STATE before begin. Blocks until

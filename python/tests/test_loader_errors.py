@@ -216,7 +216,7 @@ def test_break_abandon_and_errors_in_the_loop(packed):
     abandoned = iter(loader)
     next(abandoned)
     del abandoned
-    assert loader.epoch == 30 and len(list(loader)) == 6
+    assert loader.epoch == 25 and len(list(loader)) == 6  # of 30, 5 took one batch only
 
 
 def test_threads_may_share_an_iterator(packed):

@@ -93,10 +93,61 @@ def test_epoch_advances_and_can_be_set(packed):
         assert loader.epoch == expected + 1
     loader.set_epoch(1)
     assert loader.epoch == 1 and contents(list(loader)[-1:]) == epochs[1]
-    next(iter(loader))  # leaves epoch 2 early
-    assert loader.epoch == 2 and loader.state_dict()["position"] == 5
+    for _, batch in zip(range(2), loader, strict=False):  # leaves epoch 2 early
+        assert loader.epoch == 2
+    assert loader.epoch == 2 and loader.state_dict()["position"] == 10
     again = iter(loader)
     assert loader.epoch == 3 and next(again)["index"].shape == (5,)
+
+
+def test_a_look_at_the_first_batch_burns_no_epoch(packed):
+    loader = loader_of(packed, shuffle=True)
+    epochs = [contents(loader), contents(loader)]
+    loader.set_epoch(0)
+    first = contents([next(iter(loader))])
+    iter(loader)  # nor does an iterator that nobody uses
+    assert loader.epoch == 0 and contents(loader) == epochs[0] and first == epochs[0][:5]
+    assert contents([next(iter(loader))]) == epochs[1][:5] and contents(loader) == epochs[1]
+    state = {**loader.state_dict(), "epoch": 0, "position": 10}
+    loader.load_state_dict(state)  # of a resumed epoch neither
+    assert contents([next(iter(loader))]) == epochs[0][10:15] and contents(loader) == epochs[0][10:]
+    assert loader.epoch == 1
+    next(iter(loader))
+    loader.set_epoch(0)  # which wins
+    assert contents(loader) == epochs[0]
+    one = loader_of(packed, shuffle=True, batch_size=N)
+    assert contents(one) != contents(one) and one.epoch == 2  # one batch is a whole epoch
+
+
+def test_looking_at_the_first_batch_again_and_again_is_warned_of(packed):
+    loader = loader_of(packed, shuffle=True)
+    for _ in range(3):
+        next(iter(loader))
+    with pytest.warns(UserWarning, match="the first batch of the same epoch each time"):
+        next(iter(loader))
+
+
+def test_remaining(packed):
+    loader = loader_of(packed, shuffle=True)
+    assert (len(loader), loader.remaining) == (5, 5)
+    batches = iter(loader)
+    assert len(batches) == loader.remaining == 5
+    for left in (4, 3, 2):
+        next(batches)
+        assert len(batches) == loader.remaining == left and len(loader) == 5
+    state = loader.state_dict()
+    list(batches)
+    assert len(batches) == 0 and loader.remaining == len(loader) == 5
+    resumed = loader_of(packed, shuffle=True)
+    resumed.load_state_dict(state)
+    assert (resumed.remaining, len(resumed)) == (2, 5)
+    rest = iter(resumed)
+    assert len(rest) == 2 and len(list(rest)) == 2
+    assert len(iter(resumed)) == len(list(resumed)) == 5
+    for rank in range(2):
+        part = loader_of(packed, shuffle=True, rank=rank, world_size=2, batch_size=2)
+        part.load_state_dict(state)
+        assert part.remaining == len(list(part)) == 3 and len(part) == 6  # 9 samples are left
 
 
 def test_resume_in_the_middle(packed):
@@ -147,11 +198,36 @@ def test_state_after_the_last_batch_leads_to_the_next_epoch(packed):
     loader = loader_of(packed)
     for _ in loader:
         state = loader.state_dict()
-    assert state["position"] == N
-    assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == (1, 0)
+        epoch = loader.epoch
+    assert (state["epoch"], state["position"], epoch) == (1, 0, 0)
+    assert loader.state_dict() == state
     resumed = loader_of(packed)
     resumed.load_state_dict(state)
-    assert list(resumed) == [] and resumed.epoch == 1 and len(list(resumed)) == len(resumed)
+    assert resumed.epoch == 1 and len(list(resumed)) == len(resumed) and resumed.epoch == 2
+
+
+def test_states_from_beyond_the_end_are_refused(packed):
+    loader = loader_of(packed)
+    state = loader.state_dict()
+    for position in (N, N + 1, 2**31, 2**64 - 1):
+        with pytest.raises(ps.errors.ArgumentError, match="beyond the epoch's end"):
+            loader.load_state_dict({**state, "position": position})
+    loader.load_state_dict({**state, "position": N - 1})
+    assert indices_of(loader) == [[N - 1]]
+
+
+def test_a_fork_after_the_last_batch_ends_there(run):
+    assert run("""
+        import os
+        import penstock as ps
+        loader = ps.Loader(packed, batch_size=12, fields=["label"], output="numpy")
+        batches = iter(loader)
+        next(batches), next(batches)
+        if os.fork() == 0:
+            print(len(list(batches)), loader.epoch, len(list(loader)), flush=True)
+            os._exit(0)
+        os.wait()
+    """) == "0 1 2\n"
 
 
 def test_states_of_other_loaders_are_refused(packed, folder):

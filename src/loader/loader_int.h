@@ -383,7 +383,8 @@ uint64_t psti_job_start_over(pst_loader *loader, struct psti_job *job, uint32_t 
 /* n rows are done, and what they counted has been merged: who sees the batch may read it. The last
  * ones close the batch. The lock must be held, and is let go meanwhile. */
 void psti_job_rows_done(pst_loader *loader, struct psti_job *job, uint32_t n);
-/* Positions and samples of a rank's step of an epoch that began at `start`; the job has its slot. */
+/* Positions and samples of a rank's step of an epoch that began at `start`; the job has its slot.
+ */
 void psti_job_set(pst_loader *loader, struct psti_job *job, struct psti_ranks ranks, uint64_t epoch,
                   uint64_t start, uint64_t step, uint64_t shown_step);
 

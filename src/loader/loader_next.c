@@ -53,6 +53,10 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
     pthread_mutex_lock(loader->lock);
     psti_run_cancel(loader);
     loader->ranks = loader->next_ranks;
+    if (start > 0 && psti_order_end(loader->order, loader->ranks, start) == start) {
+        epoch++; /* what is left is less than one batch of each rank, and drop_last */
+        start = 0;
+    }
     uint64_t stride = (uint64_t)loader->options.batch_size * loader->ranks.world_size;
     loader->begun = true;
     loader->failed = false;
@@ -98,9 +102,11 @@ enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_st
     if (state->order_hash != own->order_hash)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "the state belongs to another order, subset or weights");
-    if (state->position > own->n_samples + UINT32_MAX)
+    /* After the last batch a state is of the next epoch, so padding makes no such position. */
+    if (state->position > 0 && state->position >= own->n_samples)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "position %" PRIu64 " is far beyond the epoch's end (%" PRIu64 ")",
+                         "position %" PRIu64 " is beyond the epoch's end: it has %" PRIu64
+                         " positions",
                          state->position, own->n_samples);
     return begin_at(loader, state->epoch, state->position);
 }
@@ -208,14 +214,15 @@ static enum pst_status starved(pst_loader *loader, struct pst_error *err)
 static void move_on(pst_loader *loader, struct psti_job *job)
 {
     uint64_t stride = (uint64_t)loader->options.batch_size * loader->ranks.world_size;
-    uint64_t end = psti_order_end(loader->order, loader->ranks, loader->start);
     job->batch = NULL;
     job->state = PSTI_JOB_EMPTY;
     psti_job_clear_bads(job);
     loader->next_step++;
     loader->state.position = loader->start + loader->next_step * stride;
-    if (loader->state.position > end)
-        loader->state.position = end;
+    if (loader->next_step == loader->n_steps) {
+        loader->state.epoch = loader->epoch + 1;
+        loader->state.position = 0;
+    }
     pthread_cond_signal(loader->work);
 }
 
@@ -319,7 +326,7 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
     enum pst_status status = PST_OK;
     while (status == PST_OK && !*out) {
         if (loader->next_step >= loader->n_steps) {
-            loader->state.epoch = loader->epoch + 1;
+            loader->state.epoch = loader->epoch + 1; /* also where there was no batch at all */
             loader->state.position = 0;
             return PST_END;
         }

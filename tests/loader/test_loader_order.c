@@ -183,6 +183,37 @@ static void test_world_sizes_and_resume(void **state)
             }
 }
 
+/* With drop_last a state of few ranks may leave nothing for many: then the next epoch begins. */
+static void test_resume_where_nothing_is_left(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    struct pst_loader_options options = {
+        .struct_size = sizeof options, .batch_size = 6, .drop_last = true};
+    pst_loader *loader = open_loader(uniform, &options);
+    pst_batch *batch;
+    uint64_t epoch, step;
+    struct pst_loader_state at;
+    assert_ok(pst_loader_begin(loader, 4, &err));
+    for (int i = 0; i < 5; i++) { /* 30 of 37 samples */
+        assert_ok(pst_loader_next(loader, &batch, &err));
+        pst_batch_release(batch);
+    }
+    pst_loader_state(loader, &at);
+    assert_int_equal(at.position, 30);
+    assert_ok(pst_loader_set_ranks(loader, 1, 2, &err)); /* two batches of 6 are not left */
+    assert_ok(pst_loader_resume(loader, &at, &err));
+    pst_loader_state(loader, &at);
+    assert_int_equal(at.epoch, 5);
+    assert_int_equal(at.position, 0);
+    assert_ok(pst_loader_next(loader, &batch, &err));
+    pst_batch_place(batch, &epoch, &step);
+    assert_int_equal(epoch, 5);
+    assert_int_equal(step, 0);
+    pst_batch_release(batch);
+    pst_loader_close(&loader);
+}
+
 /* A loader opened before its ranks are known: they count from the next begin or resume on. */
 static void test_ranks_set_later(void **state)
 {
@@ -239,11 +270,13 @@ static void test_resume_each_step(void **state)
         struct pst_loader_state at;
         pst_batch *batch;
         pst_loader_state(loader, &at);
+        assert_int_equal(at.epoch, step == n ? 4 : 3); /* after the last batch: the next epoch */
         assert_ok(pst_loader_resume(other, &at, &err));
-        assert_int_equal(drain_epoch(other, NULL, rest), n - step);
-        assert_same(whole + step, rest, n - step);
+        assert_int_equal(drain_epoch(other, NULL, rest), step == n ? n : n - step);
+        if (step < n)
+            assert_same(whole + step, rest, n - step);
         pst_loader_state(other, &at);
-        assert_int_equal(at.epoch, 4);
+        assert_int_equal(at.epoch, step == n ? 5 : 4);
         assert_int_equal(at.position, 0);
         enum pst_status status = pst_loader_next(loader, &batch, &err);
         assert_int_equal(status, step == n ? PST_END : PST_OK);
@@ -283,11 +316,14 @@ static void test_wrong_states(void **state)
         assert_int_equal(pst_loader_resume(loader, &bad, &err), PST_ERROR_ARGUMENT);
         assert_true(err.text[0]);
     }
-    bad = good;
-    bad.position = N_SAMPLES + 3; /* the end of an epoch that was padded for other ranks */
-    assert_ok(pst_loader_resume(loader, &bad, &err));
-    assert_int_equal(pst_loader_next(loader, &batch, &err), PST_END);
-    assert_int_equal(pst_loader_next(loader, &batch, &err), PST_END);
+    const uint64_t beyond[] = {N_SAMPLES, N_SAMPLES + 1, N_SAMPLES + 3, (uint64_t)1 << 31,
+                               UINT64_MAX};
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+        bad = good;
+        bad.position = beyond[i];
+        assert_int_equal(pst_loader_resume(loader, &bad, &err), PST_ERROR_ARGUMENT);
+        assert_non_null(strstr(err.text, "beyond the epoch's end"));
+    }
     pst_loader_close(&loader);
 }
 
@@ -546,6 +582,7 @@ int main(void)
         cmocka_unit_test(test_workers_and_storage),
         cmocka_unit_test(test_folder),
         cmocka_unit_test(test_world_sizes_and_resume),
+        cmocka_unit_test(test_resume_where_nothing_is_left),
         cmocka_unit_test(test_ranks_set_later),
         cmocka_unit_test(test_resume_each_step),
         cmocka_unit_test(test_wrong_states),

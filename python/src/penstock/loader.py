@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import logging
 import os
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -45,6 +46,11 @@ def _close_all() -> None:
 
 class Loader:
     """Iterates over batches; one ``for`` is one epoch, and the epoch number advances by itself.
+
+    An epoch counts as begun when its second batch is asked for: ``next(iter(loader))`` alone, or an ``iter()``
+    that nobody uses, burns none, and the next ``for`` starts at the same place. A loop left later (``break``)
+    has used its epoch up. ``set_epoch`` and ``load_state_dict`` say otherwise. ``len(loader)`` is a whole
+    epoch, :attr:`remaining` what the pass under way has still to give, and ``len(iter(loader))`` as well.
 
     A batch is a dict: the fields of the data set by name, and ``"index"``, the sample numbers (int64).
     Images are (N, C, H, W) or (N, H, W, C) arrays, uint8 unless the chain normalises or ``dtype`` says
@@ -219,6 +225,10 @@ class Loader:
         self._next_epoch = 0
         self._passing = False  # the state is a place within the newest pass
         self._pending: _State | None = None  # where the next pass is to begin
+        self._again: _State | None = None  # where it begins if the newest one counts for nothing
+        self._n_peeks = 0  # passes in a row of which one batch was taken
+        self._taken = self._left = 0  # batches of the newest pass
+        self._over = False  # the newest pass ended in the parent process
         self._native = _native.Loader(dataset._native, self._native_options)
         self._n_batches = 0  # of the last look
         _alive.add(self)
@@ -428,16 +438,43 @@ class Loader:
         native = self._open()
         self._take_ranks(native)
         self._serial += 1
-        if self._pending is not None:
-            native.resume(self._pending)
-            self._epoch = self._pending[0]
-            self._pending = None
+        self._warn_of_peeks()
+        place = self._pending or self._again
+        if place is not None:
+            native.resume(place)
         else:
             native.begin(self._next_epoch)
-            self._epoch = self._next_epoch
+        self._pending = None
+        self._again = native.state()
+        self._epoch, position = self._again[:2]
         self._next_epoch = self._epoch + 1
-        self._passing = True
+        self._taken, self._left = 0, native.n_batches(position, *self._ranks_now()[:2])
+        self._passing, self._over = True, False
         return _Pass(self, self._serial)
+
+    def _warn_of_peeks(self) -> None:
+        peeked = self._again is not None and self._pending is None and self._taken == 1
+        self._n_peeks = self._n_peeks + 1 if peeked else 0
+        if self._n_peeks == 3:
+            warnings.warn(
+                "next(iter(loader)) gives the first batch of the same epoch each time: keep the iterator, or "
+                "call set_epoch()",
+                stacklevel=3,
+            )
+
+    @property
+    def remaining(self) -> int:
+        """Batches that the pass under way (also after ``break``) has still to give.
+
+        Before a pass: those of the next one, which of a resumed epoch is the rest.
+        """
+        if self._passing:
+            return self._left
+        position = 0 if self._pending is None else self._pending[1]
+        rank, world_size, _ = self._ranks_now()
+        if position == 0 or self._native.n_batches(position, 0, world_size) == 0:  # the next epoch then
+            return len(self)
+        return self._native.n_batches(position, rank, world_size)
 
     def _open(self) -> _native.Loader:
         """The native loader of this process: a forked child makes one of its own."""
@@ -448,7 +485,9 @@ class Loader:
             self._native = _native.Loader(self._dataset._native, self._native_options)
             if self._passing and self._ranks is not None:
                 self._native.set_ranks(*self._ranks[:2])
-                self._native.resume(state)
+                self._over = state[0] != self._epoch
+                if not self._over:
+                    self._native.resume(state)
             _alive.add(self)
         return self._native
 
@@ -458,8 +497,13 @@ class Loader:
                 "this iterator ended when another one was made from the same loader",
                 dataset=self._dataset.path,
             )
-        batch = self._open().next()
+        native = self._open()
+        if self._taken:  # the second batch is asked for
+            self._again = None
+        batch = None if self._over else native.next()
         self._passing = batch is not None
+        self._taken += self._passing
+        self._left = self._left - 1 if self._passing else 0
         return batch
 
     def _deliver(self, batch: _native.Batch) -> Any:
@@ -505,11 +549,14 @@ class Loader:
     def set_epoch(self, epoch: int) -> None:
         """The next ``for`` is this epoch, from its first batch."""
         self._next_epoch = _options.count("epoch", epoch, 0, 2**64 - 1)
-        self._pending = None
+        self._pending = self._again = None
         self._passing = False
 
     def state_dict(self) -> dict[str, int]:
-        """Where the caller stands, after the last batch received: a few numbers, JSON-able."""
+        """Where the caller stands, after the last batch received: a few numbers, JSON-able.
+
+        After the last batch of an epoch, also inside of the loop, that is the begin of the next epoch.
+        """
         if self._pending is not None:
             state: _State = self._pending
         else:
@@ -536,7 +583,13 @@ class Loader:
                     f"{mine[key]}",
                     dataset=self._dataset.path,
                 )
+        if position and position >= n_samples:
+            raise ArgumentError(
+                f"the state's position {position} is beyond the epoch's end: it has {n_samples} positions",
+                dataset=self._dataset.path,
+            )
         self._pending = (epoch, position, seed, n_samples, order_version, order_hash)
+        self._again = None
         self._passing = False
 
     # Watching ---------------------------------------------------------------------------------------
@@ -708,6 +761,11 @@ _OWN_NAMES = frozenset(
         "_next_epoch",
         "_passing",
         "_pending",
+        "_again",
+        "_n_peeks",
+        "_taken",
+        "_left",
+        "_over",
         "_native",
         "_n_batches",
     }
@@ -724,6 +782,10 @@ class _Pass:
 
     def __iter__(self) -> _Pass:
         return self
+
+    def __len__(self) -> int:
+        """Batches that it has still to give."""
+        return 0 if self._done or self._serial != self._loader._serial else self._loader._left
 
     def __next__(self) -> Any:
         batch = None if self._done else self._loader._next(self._serial)
