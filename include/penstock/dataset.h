@@ -148,10 +148,11 @@ uint64_t pst_dataset_max_item_nbytes(const pst_dataset *dataset, uint32_t i_fiel
  * (folder). */
 uint64_t pst_dataset_max_pixels_nbytes(const pst_dataset *dataset, uint32_t i_field);
 
-/* The sample's unique name (relative path of its file, or the key given to the writer), not owned
- * by the caller, valid until close. */
+/* Writes the sample's unique name (relative path of its file, or the key given to the writer), at
+ * most 4,095 bytes of UTF-8 and a NUL, to `name`, which has room for PST_NAME_CAP bytes. */
+#define PST_NAME_CAP 4096
 PST_WARN_UNUSED enum pst_status pst_dataset_sample_name(const pst_dataset *dataset, uint64_t sample,
-                                                        const char **name, struct pst_error *err);
+                                                        char *name, struct pst_error *err);
 
 /* Where the bytes of an item lie. Fields of type int and float have no item: PST_ERROR_ARGUMENT.
  * An index block that was altered on disk is found here, when it is first used. */

@@ -216,8 +216,8 @@ static __attribute__((noinline)) enum pst_status fail_field(const pst_dataset *d
     return complete(dataset, (int64_t)sample, PST_ERROR_ARGUMENT, err);
 }
 
-enum pst_status pst_dataset_sample_name(const pst_dataset *dataset, uint64_t sample,
-                                        const char **name, struct pst_error *err)
+enum pst_status pst_dataset_sample_name(const pst_dataset *dataset, uint64_t sample, char *name,
+                                        struct pst_error *err)
 {
     if (sample >= dataset->n_samples)
         return fail_sample(dataset, sample, err);

@@ -71,12 +71,13 @@ static void folder_close(pst_dataset *dataset)
     psti_folder_free(&((struct folder_dataset *)(void *)dataset)->folder);
 }
 
-static enum pst_status folder_sample_name(const pst_dataset *dataset, uint64_t sample,
-                                          const char **name, struct pst_error *err)
+static enum pst_status folder_sample_name(const pst_dataset *dataset, uint64_t sample, char *name,
+                                          struct pst_error *err)
 {
     const struct psti_folder *folder = folder_of(dataset);
     (void)err;
-    *name = folder->files.names.bytes + folder->files.at[row_of(folder, sample)];
+    const char *held = folder->files.names.bytes + folder->files.at[row_of(folder, sample)];
+    memcpy(name, held, strlen(held) + 1); /* < PSTI_FOLDER_NAME_CAP */
     return PST_OK;
 }
 

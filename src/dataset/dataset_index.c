@@ -1,12 +1,12 @@
-/* dataset_index.c - a written data set: its index mapped, its shards' headers checked at first use.
+/* dataset_index.c - a written data set: its index read in checked blocks, its shards' headers
+ * checked at first use.
  *
- * The index is not parsed: open reads its header, its schema and the table of block checksums, and
- * maps the rest. Whoever touches a payload block for the first time verifies its XXH3; a bitmap of
- * atomics remembers verified blocks, so later reads cost one load (two threads may both verify a
- * block: harmless). Sections were range-checked when the header was parsed; offsets that stand
- * inside sections are range-checked at use, because a checksum is no proof against a forger. Rows
- * of columns never straddle blocks (both are multiples of their size), names may. Nothing here
- * changes after open but the bitmaps. */
+ * Open reads the index's header, its schema, its class names, the tables of shards and of block
+ * checksums, and checks them. Rows of columns and names of samples are read when they are asked
+ * for, from blocks that are verified then (dataset_blocks.c); they are copied out, so nothing that
+ * a caller holds lies in a block. Sections were range-checked when the header was parsed; offsets
+ * that stand inside sections are range-checked at use, because a checksum is no proof against a
+ * forger. The file stays open: a writer that replaces the index leaves readers with the old one. */
 #include "dataset/dataset_index.h"
 
 #include "base/alloc.h"
@@ -21,9 +21,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Class names of one field that take more than this are refused. */
+#define CLASSES_LIMIT_NBYTES ((uint64_t)1 << 30)
 
 static const struct psti_dataset_index *index_of(const pst_dataset *dataset)
 {
@@ -53,91 +55,48 @@ static enum pst_status corrupt(const struct psti_dataset_index *index, uint64_t 
     return in_index(index, offset, PST_ERROR_CORRUPT, err);
 }
 
-static __attribute__((noinline)) enum pst_status verify_block(
-    const struct psti_dataset_index *index, uint64_t i_block, struct pst_error *err)
+/* Copies bytes of the payload. Its cache of blocks is the only part of a data set that changes
+ * after open. */
+static enum pst_status get(const struct psti_dataset_index *index, uint64_t offset, uint64_t nbytes,
+                           void *out, struct pst_error *err)
 {
-    uint64_t offset = PSTI_INDEX_HEADER_NBYTES + i_block * PSTI_INDEX_BLOCK_NBYTES;
-    uint64_t left = index->header.blocks_offset - offset;
-    size_t nbytes = left < PSTI_INDEX_BLOCK_NBYTES ? (size_t)left : PSTI_INDEX_BLOCK_NBYTES;
-    uint64_t stored = psti_load_u64(index->map + index->header.blocks_offset + 8 * i_block);
-    if (psti_hash64(index->map + offset, nbytes) != stored) {
-        psti_fail(err, PST_ERROR_CHECKSUM, "dataset",
-                  "the index was altered within the %zu bytes from here on", nbytes);
-        return in_index(index, offset, PST_ERROR_CHECKSUM, err);
-    }
-    atomic_fetch_or_explicit(&index->verified[i_block / 64], (uint64_t)1 << (i_block % 64),
-                             memory_order_relaxed);
-    return PST_OK;
-}
-
-static inline bool is_verified(const struct psti_dataset_index *index, uint64_t i_block)
-{
-    uint64_t word = atomic_load_explicit(&index->verified[i_block / 64], memory_order_relaxed);
-    return (word >> (i_block % 64) & 1) != 0;
-}
-
-/* Verifies the blocks under [offset, offset + nbytes), which lies in the payload; nbytes >= 1. */
-static inline enum pst_status touch(const struct psti_dataset_index *index, uint64_t offset,
-                                    uint64_t nbytes, struct pst_error *err)
-{
-    uint64_t first = (offset - PSTI_INDEX_HEADER_NBYTES) / PSTI_INDEX_BLOCK_NBYTES;
-    uint64_t last = (offset + nbytes - 1 - PSTI_INDEX_HEADER_NBYTES) / PSTI_INDEX_BLOCK_NBYTES;
-    for (uint64_t i = first; i <= last; i++) {
-        if (is_verified(index, i))
-            continue;
-        enum pst_status status = verify_block(index, i, err);
-        if (status != PST_OK)
-            return status;
-    }
-    return PST_OK;
-}
-
-/* A terminated string in a blob of `blob_nbytes` at `blob`, between two offsets that stand in a
- * table. */
-static enum pst_status string_between(const struct psti_dataset_index *index, uint64_t table,
-                                      uint64_t blob, uint64_t blob_nbytes, const char **text,
-                                      struct pst_error *err)
-{
-    enum pst_status status = touch(index, table, 16, err);
+    struct psti_blocks *blocks = (struct psti_blocks *)&index->blocks;
+    enum pst_status status = psti_blocks_read(blocks, offset, nbytes, out, err);
     if (status != PST_OK)
-        return status;
-    uint64_t start = psti_load_u64(index->map + table);
-    uint64_t end = psti_load_u64(index->map + table + 8);
-    if (end > blob_nbytes || start >= end || end - start > PSTI_NAME_LIMIT)
-        return corrupt(index, table, "the index places a name outside of its names", err);
-    status = touch(index, blob + start, end - start, err);
-    if (status != PST_OK)
-        return status;
-    const char *found = (const char *)index->map + blob + start;
-    size_t length = (size_t)(end - start - 1);
-    if (found[length] != 0 || psti_format_name_problem(found, length) != NULL)
-        return corrupt(index, blob + start, "the index holds an impossible name", err);
-    *text = found;
+        return in_index(index, err != NULL ? (uint64_t)err->offset : 0, status, err);
     return PST_OK;
 }
 
-static enum pst_status index_sample_name(const pst_dataset *dataset, uint64_t sample,
-                                         const char **name, struct pst_error *err)
+static enum pst_status index_sample_name(const pst_dataset *dataset, uint64_t sample, char *name,
+                                         struct pst_error *err)
 {
     const struct psti_dataset_index *index = index_of(dataset);
-    return string_between(index, index->header.name_offsets_offset + 8 * sample,
-                          index->header.names_offset, index->header.names_nbytes, name, err);
+    uint64_t table = index->header.name_offsets_offset + 8 * sample;
+    uint8_t between[16];
+    enum pst_status status = get(index, table, sizeof between, between, err);
+    if (status != PST_OK)
+        return status;
+    uint64_t start = psti_load_u64(between), end = psti_load_u64(between + 8);
+    if (end > index->header.names_nbytes || start >= end || end - start > PSTI_NAME_LIMIT)
+        return corrupt(index, table, "the index places a name outside of its names", err);
+    uint64_t at = index->header.names_offset + start;
+    status = get(index, at, end - start, name, err);
+    if (status != PST_OK)
+        return status;
+    size_t length = (size_t)(end - start - 1);
+    if (name[length] != 0 || psti_format_name_problem(name, length) != NULL)
+        return corrupt(index, at, "the index holds an impossible name", err);
+    return PST_OK;
 }
 
+/* The names were checked at open. */
 static const char *index_class_name(const pst_dataset *dataset, uint32_t i_field, int64_t label)
 {
-    const struct psti_dataset_index *index = index_of(dataset);
-    const struct psti_index_field *field = &index->fields[i_field];
-    uint64_t n_classes = (uint64_t)field->field.n_classes, table_nbytes;
-    const char *name = NULL;
-    if (label < 0 || label >= field->field.n_classes || field->classes_nbytes == 0)
+    const char *classes = index_of(dataset)->classes[i_field];
+    uint64_t n_classes = (uint64_t)dataset->fields[i_field].n_classes;
+    if (classes == NULL || label < 0 || (uint64_t)label >= n_classes)
         return NULL;
-    if (!psti_mul_u64(n_classes + 1, 8, &table_nbytes) || table_nbytes >= field->classes_nbytes)
-        return NULL;
-    enum pst_status status = string_between(index, field->classes_offset + 8 * (uint64_t)label,
-                                            field->classes_offset + table_nbytes,
-                                            field->classes_nbytes - table_nbytes, &name, NULL);
-    return status == PST_OK ? name : NULL;
+    return classes + 8 * (n_classes + 1) + psti_load_u64(classes + 8 * (uint64_t)label);
 }
 
 /* The shape of boxes, keypoints and arrays must account for the item's bytes: batches are laid out
@@ -173,21 +132,19 @@ static enum pst_status index_item(const pst_dataset *dataset, uint64_t sample, u
     const struct psti_index_field *field = &index->fields[i_field];
     uint64_t at =
         field->column_offset + (sample * field->field.n_variants + variant) * PSTI_ITEM_NBYTES;
-    enum pst_status status = touch(index, at, PSTI_ITEM_NBYTES, err);
+    uint8_t bytes[PSTI_ITEM_NBYTES];
+    enum pst_status status = get(index, at, sizeof bytes, bytes, err);
     if (status != PST_OK)
         return status;
-    status = psti_format_parse_item(index->map + at, field->field.type, item, err);
+    status = psti_format_parse_item(bytes, field->field.type, item, err);
     if (status != PST_OK)
         return in_index(index, at, status, err);
     if (item->form == PST_FORM_NONE)
         return PST_OK;
     if (item->i_file >= index->header.n_shards)
         return corrupt(index, at + 24, "an item lies in a shard that does not exist", err);
-    uint64_t shard = index->header.shards_offset + (uint64_t)item->i_file * PSTI_INDEX_SHARD_NBYTES;
-    status = touch(index, shard, PSTI_INDEX_SHARD_NBYTES, err);
-    if (status != PST_OK)
-        return status;
-    uint64_t shard_nbytes = psti_load_u64(index->map + shard + 32);
+    uint64_t shard_nbytes =
+        psti_load_u64(index->shards + (size_t)item->i_file * PSTI_INDEX_SHARD_NBYTES + 32);
     if (item->offset < PSTI_SHARD_HEADER_NBYTES || shard_nbytes > INT64_MAX ||
         !psti_range_fits(item->offset, item->nbytes, shard_nbytes))
         return corrupt(index, at, "an item lies outside of its shard", err);
@@ -200,11 +157,7 @@ static enum pst_status index_value(const pst_dataset *dataset, uint64_t sample, 
                                    void *value, struct pst_error *err)
 {
     const struct psti_dataset_index *index = index_of(dataset);
-    uint64_t at = index->fields[i_field].column_offset + 8 * sample;
-    enum pst_status status = touch(index, at, 8, err);
-    if (status == PST_OK)
-        memcpy(value, index->map + at, 8);
-    return status;
+    return get(index, index->fields[i_field].column_offset + 8 * sample, 8, value, err);
 }
 
 static enum pst_status index_int(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
@@ -233,10 +186,8 @@ enum pst_status psti_dataset_index_shard(const struct psti_dataset_index *index,
                                          struct psti_index_shard *shard, struct pst_error *err)
 {
     uint64_t at = index->header.shards_offset + (uint64_t)i_file * PSTI_INDEX_SHARD_NBYTES;
-    enum pst_status status = touch(index, at, PSTI_INDEX_SHARD_NBYTES, err);
-    if (status != PST_OK)
-        return status;
-    status = psti_format_parse_index_shard(index->map + at, shard, err);
+    enum pst_status status = psti_format_parse_index_shard(
+        index->shards + (size_t)i_file * PSTI_INDEX_SHARD_NBYTES, shard, err);
     return status == PST_OK ? PST_OK : in_index(index, at, status, err);
 }
 
@@ -257,10 +208,11 @@ static enum pst_status index_file_path(const pst_dataset *dataset, uint32_t i_fi
 static void index_close(pst_dataset *dataset)
 {
     struct psti_dataset_index *index = (struct psti_dataset_index *)dataset;
-    if (index->map != NULL)
-        munmap((void *)index->map, index->map_nbytes);
-    psti_free(index->verified);
-    psti_free(index->shards_checked);
+    for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
+        psti_free(index->classes[i]);
+    psti_free(index->shards);
+    psti_free((void *)index->shards_checked);
+    psti_blocks_close(&index->blocks);
 }
 
 static const struct psti_dataset_ops index_ops = {
@@ -287,7 +239,6 @@ static ssize_t read_start(int fd, void *bytes, size_t nbytes, struct stat *st)
     return n;
 }
 
-/* Header and file length first by a read, so that a short file cannot fault the mapping. */
 static enum pst_status read_header(struct psti_dataset_index *index, int fd, const char *path,
                                    struct pst_error *err)
 {
@@ -304,37 +255,72 @@ static enum pst_status read_header(struct psti_dataset_index *index, int fd, con
     return status;
 }
 
-static enum pst_status map_index(struct psti_dataset_index *index, int fd, const char *path,
-                                 struct pst_error *err)
+/* The table of shards stays in memory: the range of every item is checked against it. */
+static enum pst_status read_shards(struct psti_dataset_index *index, struct pst_error *err)
 {
     const struct psti_index_header *header = &index->header;
-    void *map = mmap(NULL, (size_t)header->file_nbytes, PROT_READ, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED)
-        return psti_fail_os(err, errno, "dataset", path, -1, "cannot map the index");
-    index->map = map;
-    index->map_nbytes = (size_t)header->file_nbytes;
-    index->verified = psti_calloc((size_t)(header->n_blocks / 64 + 1), sizeof *index->verified);
+    size_t nbytes = (size_t)header->n_shards * PSTI_INDEX_SHARD_NBYTES;
+    index->shards = psti_alloc(nbytes);
     index->shards_checked =
         psti_calloc((size_t)(header->n_shards / 64 + 1), sizeof *index->shards_checked);
-    if (index->verified == NULL || index->shards_checked == NULL)
-        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory for the index's bitmaps");
-    if (psti_hash64(index->map + header->blocks_offset, (size_t)(8 * header->n_blocks)) !=
-        header->blocks_checksum) {
-        psti_fail(err, PST_ERROR_CHECKSUM, "dataset", "the index's table of checksums was altered");
-        return in_index(index, header->blocks_offset, PST_ERROR_CHECKSUM, err);
+    if (index->shards == NULL || index->shards_checked == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory for %" PRIu32 " shards",
+                         header->n_shards);
+    return get(index, header->shards_offset, nbytes, index->shards, err);
+}
+
+static const char *classes_problem(const char *classes, uint64_t n_classes, uint64_t nbytes)
+{
+    uint64_t table_nbytes;
+    if (!psti_mul_u64(n_classes + 1, 8, &table_nbytes) || table_nbytes >= nbytes)
+        return "the index has fewer class names than classes";
+    const char *names = classes + table_nbytes;
+    for (uint64_t i = 0; i < n_classes; i++) {
+        uint64_t start = psti_load_u64(classes + 8 * i), end = psti_load_u64(classes + 8 * i + 8);
+        if (end > nbytes - table_nbytes || start >= end || end - start > PSTI_NAME_LIMIT)
+            return "the index places a class name outside of its class names";
+        size_t length = (size_t)(end - start - 1);
+        if (names[end - 1] != 0 || psti_format_name_problem(names + start, length) != NULL)
+            return "the index holds an impossible class name";
     }
-    return PST_OK;
+    return NULL;
+}
+
+/* Class names are asked for by whoever prints a label: checked once, kept in memory. */
+static enum pst_status read_classes(struct psti_dataset_index *index, uint32_t i_field,
+                                    struct pst_error *err)
+{
+    const struct psti_index_field *field = &index->fields[i_field];
+    if (field->classes_nbytes == 0)
+        return PST_OK;
+    if (field->classes_nbytes > CLASSES_LIMIT_NBYTES)
+        return psti_fail(err, PST_ERROR_LIMIT, "dataset",
+                         "the class names of field \"%s\" take %" PRIu64
+                         " bytes, this library reads up to 1 GiB",
+                         field->field.name, field->classes_nbytes);
+    char *classes = index->classes[i_field] = psti_alloc((size_t)field->classes_nbytes);
+    if (classes == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory for class names");
+    enum pst_status status = get(index, field->classes_offset, field->classes_nbytes, classes, err);
+    if (status != PST_OK)
+        return status;
+    const char *problem =
+        classes_problem(classes, (uint64_t)field->field.n_classes, field->classes_nbytes);
+    return problem == NULL ? PST_OK : corrupt(index, field->classes_offset, problem, err);
 }
 
 static enum pst_status read_schema(struct psti_dataset_index *index, struct pst_error *err)
 {
     pst_dataset *base = &index->base;
     const struct psti_index_header *header = &index->header;
-    enum pst_status status = touch(index, header->fields_offset,
-                                   (uint64_t)header->n_fields * PSTI_INDEX_FIELD_NBYTES, err);
+    enum pst_status status = PST_OK;
     for (uint32_t i = 0; i < header->n_fields && status == PST_OK; i++) {
         uint64_t at = header->fields_offset + (uint64_t)i * PSTI_INDEX_FIELD_NBYTES;
-        status = psti_format_parse_index_field(index->map + at, header, &index->fields[i], err);
+        uint8_t bytes[PSTI_INDEX_FIELD_NBYTES];
+        status = get(index, at, sizeof bytes, bytes, err);
+        if (status != PST_OK)
+            return status;
+        status = psti_format_parse_index_field(bytes, header, &index->fields[i], err);
         if (status != PST_OK)
             return in_index(index, at, status, err);
         base->fields[i] = index->fields[i].field;
@@ -343,6 +329,7 @@ static enum pst_status read_schema(struct psti_dataset_index *index, struct pst_
         if (pst_dataset_find_field(base, base->fields[i].name) >= 0)
             return corrupt(index, at, "two fields of the schema have one name", err);
         base->n_fields = i + 1;
+        status = read_classes(index, i, err);
     }
     memcpy(base->id, header->id, 16);
     base->n_samples = header->n_samples;
@@ -359,14 +346,20 @@ enum pst_status psti_dataset_open_index(const char *path, pst_dataset **out, str
     if (status != PST_OK)
         return status;
     struct psti_dataset_index *index = (struct psti_dataset_index *)*out;
+    index->blocks.fd = -1;
     snprintf(file, sizeof file, "%s/" PSTI_INDEX_NAME, path);
     fd = open(file, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         status = psti_fail_os(err, errno, "dataset", file, -1, "cannot open the index");
     if (status == PST_OK)
         status = read_header(index, fd, file, err);
+    if (status == PST_OK) {
+        status = psti_blocks_open(&index->blocks, fd, &index->header, err);
+        psti_error_set_file(status == PST_OK ? NULL : err, file);
+        fd = -1;
+    }
     if (status == PST_OK)
-        status = map_index(index, fd, file, err);
+        status = read_shards(index, err);
     if (status == PST_OK)
         status = read_schema(index, err);
     if (fd >= 0)
@@ -453,15 +446,16 @@ bool psti_dataset_item_fits(const struct pst_field *field, const struct pst_item
 enum pst_status psti_dataset_check_index(const pst_dataset *dataset, struct pst_error *err)
 {
     const struct psti_dataset_index *index = index_of(dataset);
-    enum pst_status status = PST_OK;
     if (dataset->is_folder)
         return PST_OK;
-    for (uint64_t i = 0; i < index->header.n_blocks && status == PST_OK; i++)
-        if (!is_verified(index, i))
-            status = verify_block(index, i, err);
-    if (status != PST_OK)
-        psti_error_set_dataset(err, dataset->path);
-    return status;
+    for (uint64_t i = 0; i < index->header.n_blocks; i++) {
+        enum pst_status status = psti_blocks_check(&index->blocks, i, err);
+        if (status != PST_OK) {
+            psti_error_set_dataset(err, dataset->path);
+            return in_index(index, err != NULL ? (uint64_t)err->offset : 0, status, err);
+        }
+    }
+    return PST_OK;
 }
 
 uint64_t psti_dataset_generation(const pst_dataset *dataset)

@@ -2,6 +2,7 @@
 #ifndef PST_DATASET_DATASET_INDEX_H
 #define PST_DATASET_DATASET_INDEX_H
 
+#include "dataset/dataset_blocks.h"
 #include "dataset/dataset_int.h"
 #include "format/format_dataset.h"
 
@@ -9,15 +10,15 @@
 
 struct psti_dataset_index {
     pst_dataset base;
-    const uint8_t *map;
-    size_t map_nbytes;
+    struct psti_blocks blocks; /* the file's payload; changes under the hands of readers */
     struct psti_index_header header;
     struct psti_index_field fields[PST_MAX_FIELDS];
-    _Atomic uint64_t *verified;       /* one bit per payload block */
+    uint8_t *shards;                  /* the shard table as it is in the file */
+    char *classes[PST_MAX_FIELDS];    /* the class names' section, checked; NULL: none */
     _Atomic uint64_t *shards_checked; /* one bit per shard whose header and length were checked */
 };
 
-/* The entry of shard i_file < n_shards, its block verified. */
+/* The entry of shard i_file < n_shards. */
 enum pst_status psti_dataset_index_shard(const struct psti_dataset_index *index, uint32_t i_file,
                                          struct psti_index_shard *shard, struct pst_error *err);
 

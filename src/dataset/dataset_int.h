@@ -17,8 +17,8 @@ struct psti_dataset_ops {
     /* Frees what the kind owns beside the common part, not the structure itself. Also called for a
      * partly opened data set (everything not yet made is zero). */
     void (*close)(pst_dataset *dataset);
-    enum pst_status (*sample_name)(const pst_dataset *dataset, uint64_t sample, const char **name,
-                                   struct pst_error *err);
+    enum pst_status (*sample_name)(const pst_dataset *dataset, uint64_t sample, char *name,
+                                   struct pst_error *err); /* PST_NAME_CAP bytes */
     /* *item comes in zeroed. */
     enum pst_status (*item)(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                             uint32_t variant, struct pst_item *item, struct pst_error *err);

@@ -18,7 +18,7 @@
 #define PSTI_JOURNAL_TMP_NAME "journal.pst.tmp"
 #define PSTI_LOCK_NAME "writer.lock"
 #define PSTI_SHARD_NAME_CAP 32
-#define PSTI_NAME_LIMIT 4096 /* a sample's name with its NUL has at most so many bytes */
+#define PSTI_NAME_LIMIT PST_NAME_CAP /* a sample's name with its NUL has at most so many bytes */
 
 enum {
     PSTI_INDEX_HEADER_NBYTES = 4096,

@@ -86,14 +86,14 @@ static enum pst_status dispatch(struct pack *pack, struct pst_error *err)
     bool resume = pack->options->writer.mode == PST_WRITER_RESUME;
     while (pack->next_sample < pack->n_samples &&
            pack->n_dispatched - pack->n_taken < pack->window) {
-        const char *name;
+        char name[PST_NAME_CAP];
         pthread_mutex_lock(&pack->lock);
         bool full = pack->held_nbytes > WINDOW_NBYTES;
         pthread_mutex_unlock(&pack->lock);
         if (full && pack->n_dispatched > pack->n_taken)
             break;
         enum pst_status status =
-            pst_dataset_sample_name(pack->source, pack->next_sample, &name, err);
+            pst_dataset_sample_name(pack->source, pack->next_sample, name, err);
         if (status != PST_OK)
             return status;
         if (resume && pst_writer_has(pack->writer, name)) {
@@ -107,7 +107,7 @@ static enum pst_status dispatch(struct pack *pack, struct pst_error *err)
         }
         struct psti_pack_slot *slot = &pack->slots[pack->n_dispatched++ % pack->window];
         slot->sample = pack->next_sample++;
-        slot->name = name;
+        memcpy(slot->name, name, strlen(name) + 1);
         slot->done = false;
         psti_queue_push(&pack->queue, slot);
     }

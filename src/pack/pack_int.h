@@ -141,7 +141,7 @@ struct psti_pack_blob {
  * else by the calling thread. */
 struct psti_pack_slot {
     uint64_t sample;
-    const char *name;
+    char name[PST_NAME_CAP];
     bool done; /* guarded by the lock of pack.c */
     enum pst_status status;
     struct pst_error err;

@@ -349,8 +349,8 @@ static enum pst_status check_sample(void *ctx, const struct psti_journal_sample 
     enum pst_status status = PST_OK;
     /* Those in between are bad ones that were skipped, or are in the data set since long. */
     for (stored.sample = check->next; stored.sample < n; stored.sample++) {
-        const char *name;
-        status = pst_dataset_sample_name(plan->source, stored.sample, &name, err);
+        char name[PST_NAME_CAP];
+        status = pst_dataset_sample_name(plan->source, stored.sample, name, err);
         if (status != PST_OK || strcmp(name, sample->name) == 0)
             break;
     }

@@ -189,7 +189,12 @@ static enum pst_status take(struct verify *verify, struct psti_verify_job *job,
             continue;
         }
         settle(verify, &finding->err);
-        status = report(verify, finding->name, &finding->err, err);
+        char name[PST_NAME_CAP] = "";
+        if (finding->sample < 0 ||
+            pst_dataset_sample_name(verify->context.dataset, (uint64_t)finding->sample, name,
+                                    NULL) != PST_OK)
+            name[0] = '\0';
+        status = report(verify, name, &finding->err, err);
     }
     if (status == PST_OK && job->fatal != PST_OK) {
         if (err != NULL)

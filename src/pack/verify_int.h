@@ -6,7 +6,7 @@
 
 /* Something wrong, and where. */
 struct psti_finding {
-    const char *name; /* of the sample; "" if it is not one sample's or the name cannot be read */
+    int64_t sample; /* -1: it is not one sample's */
     struct pst_error err;
 };
 

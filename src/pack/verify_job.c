@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-static void note(struct psti_verify_job *job, const char *name, const struct pst_error *err)
+static void note(struct psti_verify_job *job, int64_t sample, const struct pst_error *err)
 {
     if (err->status == PST_ERROR_MEMORY || err->status == PST_ERROR_INTERNAL ||
         err->status == PST_ERROR_FORKED) {
@@ -32,7 +32,7 @@ static void note(struct psti_verify_job *job, const char *name, const struct pst
         job->findings = grown;
         job->capacity = capacity;
     }
-    job->findings[job->n_findings++] = (struct psti_finding){name, *err};
+    job->findings[job->n_findings++] = (struct psti_finding){sample, *err};
 }
 
 void psti_verify_shard(const struct psti_verify_context *context, struct psti_verify_job *job)
@@ -61,7 +61,7 @@ void psti_verify_shard(const struct psti_verify_context *context, struct psti_ve
         pst_dataset_file_path(context->dataset, job->i_shard, path, sizeof path, NULL) == PST_OK)
         psti_error_set_file(&err, path);
     job->shard_bad = true;
-    note(job, "", &err);
+    note(job, -1, &err);
 }
 
 /* What a PLI says of itself: where it ends, and which pixels it has. */
@@ -142,7 +142,6 @@ struct one {
     struct psti_pack_blob *blob;
     struct psti_verify_job *job;
     uint64_t sample;
-    const char *name;
 };
 
 static enum pst_status reserve(struct psti_pack_blob *blob, uint64_t nbytes, struct pst_error *err)
@@ -199,7 +198,7 @@ static void check_item(struct one *one, uint32_t i_field, uint32_t variant)
 out:
     if (status != PST_OK) {
         psti_pack_locate(&err, dataset, one->sample, &item);
-        note(one->job, one->name, &err);
+        note(one->job, (int64_t)one->sample, &err);
     }
 }
 
@@ -219,7 +218,7 @@ static void check_number(struct one *one, uint32_t i_field)
                            field->name, (long long)number, (long long)field->n_classes - 1);
     if (status != PST_OK) {
         psti_pack_locate(&err, dataset, one->sample, NULL);
-        note(one->job, one->name, &err);
+        note(one->job, (int64_t)one->sample, &err);
     }
 }
 
@@ -231,13 +230,12 @@ void psti_verify_samples(const struct psti_verify_context *context, struct psti_
         .context = context, .decoder = decoder, .jpeg = jpeg, .blob = blob, .job = job};
     for (uint64_t i = 0; i < job->n && job->fatal == PST_OK; i++) {
         struct pst_error err;
+        char name[PST_NAME_CAP];
         one.sample = job->first + i;
-        one.name = "";
         pst_error_clear(&err);
-        if (pst_dataset_sample_name(context->dataset, one.sample, &one.name, &err) != PST_OK) {
-            one.name = "";
+        if (pst_dataset_sample_name(context->dataset, one.sample, name, &err) != PST_OK) {
             psti_pack_locate(&err, context->dataset, one.sample, NULL);
-            note(job, "", &err);
+            note(job, -1, &err);
         }
         for (uint32_t f = 0; f < pst_dataset_n_fields(context->dataset); f++) {
             const struct pst_field *field = pst_dataset_field(context->dataset, f);

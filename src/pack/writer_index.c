@@ -96,8 +96,8 @@ static enum pst_status put_base_sample(const pst_writer *writer, struct sink *si
     const struct pst_field *field = &writer->fields[pass->i_field];
     enum pst_status status = PST_OK;
     if (pass->kind != PASS_FIELD) {
-        const char *name;
-        status = pst_dataset_sample_name(base, sample, &name, err);
+        char name[PST_NAME_CAP];
+        status = pst_dataset_sample_name(base, sample, name, err);
         return status == PST_OK ? put_name(sink, pass, name, strlen(name), err) : status;
     }
     if (field->type == PST_FIELD_INT) {

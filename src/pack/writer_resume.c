@@ -44,9 +44,6 @@ static enum pst_status load_base_classes(pst_writer *writer, uint32_t i_field,
         nbytes = 0;
         for (int64_t label = 0; label < n; label++) {
             const char *name = pst_dataset_class_name(writer->base, i_field, label);
-            if (name == NULL)
-                return psti_fail(err, PST_ERROR_CORRUPT, "pack",
-                                 "the index has no name for class %" PRId64, label);
             size_t length = strlen(name) + 1;
             if (pass == 1)
                 memcpy(classes->text + nbytes, name, length);
@@ -65,8 +62,8 @@ enum pst_status psti_writer_load_base(pst_writer *writer, struct pst_error *err)
     enum pst_status status = PST_OK;
     writer->n_samples = writer->n_committed = pst_dataset_count(base);
     for (uint64_t s = 0; s < writer->n_samples && status == PST_OK; s++) {
-        const char *name;
-        status = pst_dataset_sample_name(base, s, &name, err);
+        char name[PST_NAME_CAP];
+        status = pst_dataset_sample_name(base, s, name, err);
         if (status == PST_OK)
             status = take_name(writer, name, strlen(name), err);
     }

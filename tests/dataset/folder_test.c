@@ -108,7 +108,9 @@ const char *folder_open_fails(void **state, const char *relative, const char *la
 const char *folder_sample_name(const pst_dataset *dataset, uint64_t sample)
 {
     struct pst_error err;
-    const char *name = NULL;
-    assert_ok(pst_dataset_sample_name(dataset, sample, &name, &err));
+    static char names[2][PST_NAME_CAP];
+    static unsigned i_name;
+    char *name = names[i_name++ % 2];
+    assert_ok(pst_dataset_sample_name(dataset, sample, name, &err));
     return name;
 }

@@ -22,6 +22,7 @@ pst_dataset *folder_open(void **state, const char *relative, const char *labels)
 /* Opens, expects `status`, returns the error line (static memory). */
 const char *folder_open_fails(void **state, const char *relative, const char *labels,
                               enum pst_status status);
+/* Valid until the next call but one. */
 const char *folder_sample_name(const pst_dataset *dataset, uint64_t sample);
 
 #endif

@@ -33,8 +33,8 @@ static uint64_t digest(const pst_dataset *ds, uint64_t *n_errors)
     psti_hash_begin(&state);
     *n_errors = 0;
     for (uint64_t s = 0; s < pst_dataset_count(ds); s++) {
-        const char *name;
-        if (pst_dataset_sample_name(ds, s, &name, &err) == PST_OK)
+        char name[PST_NAME_CAP];
+        if (pst_dataset_sample_name(ds, s, name, &err) == PST_OK)
             psti_hash_update(&state, name, strlen(name));
         else
             ++*n_errors;

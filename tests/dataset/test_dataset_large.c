@@ -90,11 +90,11 @@ static uint64_t print_index(const char *path)
 static void check_sample(const pst_dataset *ds, uint64_t i)
 {
     char want[16];
-    const char *name;
+    char name[PST_NAME_CAP];
     int64_t label;
     struct pst_item item;
     struct pst_error err = {0};
-    assert_ok(pst_dataset_sample_name(ds, i, &name, &err));
+    assert_ok(pst_dataset_sample_name(ds, i, name, &err));
     snprintf(want, sizeof want, "%07u", (unsigned)i);
     assert_string_equal(name, want);
     assert_ok(pst_dataset_int(ds, i, 1, &label, &err));
@@ -139,6 +139,24 @@ static void ten_million_samples(void **state)
         print_message("pst_dataset_item: %.1f ns a call (%s blocks)\n",
                       (double)(psti_clock_ns() - start) / 1e5, pass ? "verified" : "new");
     }
+    /* A shuffled epoch: item and label of samples at random. */
+    uint64_t x = 1;
+    for (int pass = 0; pass < 3; pass++) {
+        start = psti_clock_ns();
+        for (uint64_t i = 0; i < 100000; i++) {
+            int64_t label;
+            x = x * 6364136223846793005u + 1442695040888963407u;
+            uint64_t sample = (x >> 33) % N_SAMPLES;
+            assert_int_equal(pst_dataset_item(ds, sample, 0, 0, &item, &err), PST_OK);
+            assert_int_equal(pst_dataset_int(ds, sample, 1, &label, &err), PST_OK);
+            sum += item.nbytes;
+        }
+        print_message("item and label of a sample at random: %.1f ns (pass %d)\n",
+                      (double)(psti_clock_ns() - start) / 1e5, pass);
+    }
+    grown = resident_kb() - before;
+    print_message("%ld KiB more resident in the end\n", grown);
+    assert_true(grown < 64 * 1024);
     assert_int_equal(sum, 0);
     pst_dataset_close(&ds);
     unlink(path);
@@ -161,12 +179,12 @@ static void walk_thread(void *arg)
         struct fixture_sample s;
         struct pst_item item;
         uint8_t bytes[2048];
-        const char *name;
+        char name[PST_NAME_CAP];
         int64_t label;
         fixture_make(&s, i);
         const struct pst_value *audio = &s.value[FIX_AUDIO][0];
         bool good =
-            pst_dataset_sample_name(walk->ds, i, &name, NULL) == PST_OK &&
+            pst_dataset_sample_name(walk->ds, i, name, NULL) == PST_OK &&
             strcmp(name, s.name) == 0 &&
             pst_dataset_int(walk->ds, i, FIX_LABEL, &label, NULL) == PST_OK && label == s.label &&
             pst_dataset_item(walk->ds, i, FIX_AUDIO, 0, &item, NULL) == PST_OK &&

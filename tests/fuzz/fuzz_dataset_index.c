@@ -21,9 +21,8 @@ static void use(const pst_dataset *ds)
     uint64_t n = pst_dataset_count(ds) < 64 ? pst_dataset_count(ds) : 64;
     for (uint64_t k = 0; k < 2 * n; k++) {
         uint64_t s = k < n ? k : pst_dataset_count(ds) - 1 - (k - n);
-        const char *name;
-        if (pst_dataset_sample_name(ds, s, &name, &err) == PST_OK &&
-            strlen(name) >= PSTI_NAME_LIMIT)
+        char name[PST_NAME_CAP];
+        if (pst_dataset_sample_name(ds, s, name, &err) == PST_OK && strlen(name) >= PSTI_NAME_LIMIT)
             abort();
         for (uint32_t f = 0; f < pst_dataset_n_fields(ds); f++) {
             struct pst_item item;

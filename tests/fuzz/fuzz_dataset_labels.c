@@ -37,11 +37,11 @@ static void read_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_fi
 static void use(const pst_dataset *dataset)
 {
     struct pst_error err;
-    const char *name;
+    char name[PST_NAME_CAP];
     int64_t number;
     double real;
     for (uint64_t s = 0; s < pst_dataset_count(dataset); s++) {
-        if (pst_dataset_sample_name(dataset, s, &name, &err) != PST_OK || strlen(name) > 4095)
+        if (pst_dataset_sample_name(dataset, s, name, &err) != PST_OK || strlen(name) > 4095)
             abort();
         for (uint32_t f = 0; f < pst_dataset_n_fields(dataset); f++) {
             const struct pst_field *field = pst_dataset_field(dataset, f);

@@ -92,7 +92,7 @@ static void arguments_out_of_range(void **state)
     struct pst_error err = {0};
     char path[512], small[8];
     struct pst_item item;
-    const char *name;
+    char name[PST_NAME_CAP];
     int64_t number;
     double real;
     path_in(*state, "set", path);
@@ -102,7 +102,7 @@ static void arguments_out_of_range(void **state)
     pst_writer_close(&writer);
     pst_dataset *ds;
     assert_ok(pst_dataset_open(path, NULL, &ds, &err));
-    assert_int_equal(pst_dataset_sample_name(ds, 3, &name, &err), PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_dataset_sample_name(ds, 3, name, &err), PST_ERROR_ARGUMENT);
     assert_int_equal(err.sample, 3);
     assert_string_equal(err.dataset, path);
     assert_int_equal(pst_dataset_item(ds, UINT64_MAX, 0, 0, &item, &err), PST_ERROR_ARGUMENT);

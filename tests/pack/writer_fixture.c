@@ -207,11 +207,11 @@ void fixture_check_open(const pst_dataset *ds, uint64_t n)
     assert_int_equal(pst_dataset_n_fields(ds), FIX_N_FIELDS);
     uint64_t max_blob = 0, max_pixels = 0;
     for (uint64_t i = 0; i < n; i++) {
-        const char *name;
+        char name[PST_NAME_CAP];
         int64_t label;
         double weight;
         fixture_make(&s, i);
-        assert_ok(pst_dataset_sample_name(ds, i, &name, &err));
+        assert_ok(pst_dataset_sample_name(ds, i, name, &err));
         assert_string_equal(name, s.name);
         assert_ok(pst_dataset_int(ds, i, FIX_LABEL, &label, &err));
         assert_int_equal(label, s.label);

@@ -35,8 +35,8 @@ static enum pst_status find_sample(const struct cat *cat, const char *text, uint
         return PST_ERROR_NOT_FOUND;
     }
     for (*sample = 0; *sample < count; ++*sample) {
-        const char *name;
-        enum pst_status status = pst_dataset_sample_name(cat->dataset, *sample, &name, err);
+        char name[PST_NAME_CAP];
+        enum pst_status status = pst_dataset_sample_name(cat->dataset, *sample, name, err);
         if (status != PST_OK)
             return status;
         if (strcmp(name, text) == 0)

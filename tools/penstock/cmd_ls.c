@@ -99,13 +99,13 @@ static enum pst_status first_item(struct ls *ls, uint64_t sample, struct pst_ite
 
 static enum pst_status list_one(struct ls *ls, uint64_t sample, struct pst_error *err)
 {
-    const char *name;
+    char name[PST_NAME_CAP];
     int64_t label = 0;
     struct pst_item item = {0};
     struct pst_error bad;
     enum pst_status item_status = PST_OK;
     pst_error_clear(&bad);
-    enum pst_status status = pst_dataset_sample_name(ls->dataset, sample, &name, err);
+    enum pst_status status = pst_dataset_sample_name(ls->dataset, sample, name, err);
     if (status == PST_OK && ls->i_label >= 0)
         status = pst_dataset_int(ls->dataset, sample, (uint32_t)ls->i_label, &label, err);
     if (status != PST_OK)

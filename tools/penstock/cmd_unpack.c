@@ -182,11 +182,11 @@ static bool is_bad_sample(enum pst_status status)
 
 static void report_bad(struct unpack *unpack, uint64_t sample, const struct pst_error *err)
 {
-    const char *name;
+    char name[PST_NAME_CAP];
     unpack->n_bad++;
     unpack->skipped[sample] = 1;
     if (unpack->cli->json) {
-        bool known = pst_dataset_sample_name(unpack->plan.dataset, sample, &name, NULL) == PST_OK;
+        bool known = pst_dataset_sample_name(unpack->plan.dataset, sample, name, NULL) == PST_OK;
         cli_json_open(&unpack->json, NULL, '{');
         cli_json_text(&unpack->json, "name", known ? name : NULL);
         cli_json_error(&unpack->json, "error", err);

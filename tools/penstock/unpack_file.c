@@ -84,9 +84,10 @@ static enum pst_status find_item(const struct unpack_plan *plan, uint64_t sample
 enum pst_status unpack_find(const struct unpack_plan *plan, uint64_t sample, bool mask,
                             struct unpack_file *file, struct pst_error *err)
 {
-    const char *name, *suffix = "";
+    char name[PST_NAME_CAP];
+    const char *suffix = "";
     uint32_t i_field = (uint32_t)(mask ? plan->i_mask : plan->i_image);
-    enum pst_status status = pst_dataset_sample_name(plan->dataset, sample, &name, err);
+    enum pst_status status = pst_dataset_sample_name(plan->dataset, sample, name, err);
     if (status == PST_OK)
         status = find_item(plan, sample, i_field, name, file, err);
     if (status != PST_OK)

@@ -73,9 +73,9 @@ static enum pst_status folders_say_it(const struct unpack_plan *plan, uint32_t i
     uint64_t count = pst_dataset_count(plan->dataset);
     *so = pst_dataset_class_name(plan->dataset, i_field, 0) != NULL;
     for (uint64_t i = 0; status == PST_OK && *so && i < count; i++) {
-        const char *name;
+        char name[PST_NAME_CAP];
         int64_t label;
-        status = pst_dataset_sample_name(plan->dataset, i, &name, err);
+        status = pst_dataset_sample_name(plan->dataset, i, name, err);
         if (status == PST_OK)
             status = pst_dataset_int(plan->dataset, i, i_field, &label, err);
         if (status != PST_OK)

@@ -201,8 +201,8 @@ static PyObject *dataset_name(PyObject *self, PyObject *args)
         return NULL;
     struct pst_error err;
     pst_error_clear(&err);
-    const char *name = NULL;
-    enum pst_status status = pst_dataset_sample_name(handle, sample, &name, &err);
+    char name[PST_NAME_CAP];
+    enum pst_status status = pst_dataset_sample_name(handle, sample, name, &err);
     if (status != PST_OK)
         return native_raise(status, &err);
     return PyUnicode_DecodeFSDefault(name);

@@ -1,0 +1,266 @@
+/* dataset_blocks.c - reads the payload of an index file in checked blocks, in bounded memory.
+ *
+ * Offsets come in, copies of bytes go out; any number of threads at once. A small payload
+ * (n_frames == n_blocks) stays in memory: each block is read and verified at its first use, later
+ * reads take no lock. Of a larger payload a frame holds the block that was missed twice in a row:
+ * walks in order run in memory. Reads at random would load 64 KiB for each 64 bytes, so a block
+ * that was verified once is read again only where it is wanted, as long as the file has not changed
+ * since: its change time and length are compared after each such read. If the file has changed, the
+ * block is verified anew.
+ *
+ * No thread waits for another: a frame in use by someone else is passed by, and the bytes come from
+ * the file. So a child that was forked while a frame was in use goes on, too. */
+#include "dataset/dataset_blocks.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/fault.h"
+#include "base/hash.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    PIECE_NBYTES = 4096,   /* a block is verified in such pieces where no frame is free */
+    WORTH_A_FRAME = 16384, /* reading so many bytes of a block loads all of it */
+    NEVER = 0,             /* `verified` of a block that was not */
+    IN_FRAME = 1           /* `verified` of a block that stays in its frame */
+};
+
+static enum pst_status read_file(const struct psti_blocks *blocks, uint64_t offset, size_t nbytes,
+                                 void *out, struct pst_error *err)
+{
+    uint8_t *at = out;
+    while (nbytes > 0) {
+        ssize_t n = psti_fault(PSTI_FAULT_READ) ? (errno = EIO, -1)
+                                                : pread(blocks->fd, at, nbytes, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return psti_fail_os(err, errno, "dataset", NULL, (int64_t)offset,
+                                "cannot read the index");
+        if (n == 0) {
+            psti_fail(err, PST_ERROR_TRUNCATED, "dataset",
+                      "the index was cut short while it was open, %zu bytes are missing", nbytes);
+            if (err != NULL)
+                err->offset = (int64_t)offset;
+            return PST_ERROR_TRUNCATED;
+        }
+        at += n;
+        offset += (uint64_t)n;
+        nbytes -= (size_t)n;
+    }
+    return PST_OK;
+}
+
+/* A word for the state of the file, never NEVER or IN_FRAME. The change time moves with every
+ * write, and no program can set it. */
+static enum pst_status file_stamp(const struct psti_blocks *blocks, uint64_t *stamp,
+                                  struct pst_error *err)
+{
+    struct stat st;
+    if (fstat(blocks->fd, &st) != 0)
+        return psti_fail_os(err, errno, "dataset", NULL, -1, "cannot look at the index");
+    uint64_t state[3] = {(uint64_t)st.st_ctim.tv_sec, (uint64_t)st.st_ctim.tv_nsec,
+                         (uint64_t)st.st_size};
+    *stamp = psti_hash64(state, sizeof state) | 2;
+    return PST_OK;
+}
+
+static uint64_t block_offset(uint64_t i_block)
+{
+    return PSTI_INDEX_HEADER_NBYTES + i_block * PSTI_INDEX_BLOCK_NBYTES;
+}
+
+static size_t block_nbytes(const struct psti_blocks *blocks, uint64_t i_block)
+{
+    uint64_t left = blocks->end - block_offset(i_block);
+    return left < PSTI_INDEX_BLOCK_NBYTES ? (size_t)left : PSTI_INDEX_BLOCK_NBYTES;
+}
+
+static enum pst_status compare_sum(const struct psti_blocks *blocks, uint64_t i_block, uint64_t sum,
+                                   struct pst_error *err)
+{
+    if (sum == blocks->sums[i_block])
+        return PST_OK;
+    psti_fail(err, PST_ERROR_CHECKSUM, "dataset",
+              "the index was altered within the %zu bytes from here on",
+              block_nbytes(blocks, i_block));
+    if (err != NULL)
+        err->offset = (int64_t)block_offset(i_block);
+    return PST_ERROR_CHECKSUM;
+}
+
+/* Reads and verifies a whole block piece by piece, and copies bytes [start, start + nbytes) of it
+ * out. */
+static enum pst_status read_verifying(const struct psti_blocks *blocks, uint64_t i_block,
+                                      size_t start, size_t nbytes, void *out, struct pst_error *err)
+{
+    struct psti_hash_state sum;
+    uint8_t piece[PIECE_NBYTES];
+    size_t total = block_nbytes(blocks, i_block);
+    psti_hash_begin(&sum);
+    for (size_t at = 0; at < total; at += PIECE_NBYTES) {
+        size_t n = total - at < PIECE_NBYTES ? total - at : PIECE_NBYTES;
+        enum pst_status status = read_file(blocks, block_offset(i_block) + at, n, piece, err);
+        if (status != PST_OK)
+            return status;
+        psti_hash_update(&sum, piece, n);
+        size_t from = start > at ? start : at;
+        size_t to = start + nbytes < at + n ? start + nbytes : at + n;
+        if (from < to)
+            memcpy((uint8_t *)out + (from - start), piece + (from - at), to - from);
+    }
+    return compare_sum(blocks, i_block, psti_hash_end(&sum), err);
+}
+
+static bool stays_in_memory(const struct psti_blocks *blocks)
+{
+    return blocks->n_frames == blocks->n_blocks;
+}
+
+static uint8_t *frame_memory(const struct psti_blocks *blocks, uint64_t i_block)
+{
+    return blocks->memory + (i_block % blocks->n_frames) * PSTI_INDEX_BLOCK_NBYTES;
+}
+
+/* Loads a block into its frame, which the caller holds. */
+static __attribute__((noinline)) enum pst_status load(struct psti_blocks *blocks, uint64_t i_block,
+                                                      struct pst_error *err)
+{
+    struct psti_blocks_frame *frame = &blocks->frames[i_block % blocks->n_frames];
+    uint8_t *memory = frame_memory(blocks, i_block);
+    size_t nbytes = block_nbytes(blocks, i_block);
+    uint64_t stamp = IN_FRAME;
+    enum pst_status status = PST_OK;
+    frame->held = 0;
+    if (!stays_in_memory(blocks))
+        status = file_stamp(blocks, &stamp, err);
+    if (status == PST_OK)
+        status = read_file(blocks, block_offset(i_block), nbytes, memory, err);
+    if (status == PST_OK)
+        status = compare_sum(blocks, i_block, psti_hash64(memory, nbytes), err);
+    if (status != PST_OK)
+        return status;
+    frame->held = i_block + 1;
+    atomic_store_explicit(&blocks->verified[i_block], stamp, memory_order_release);
+    return PST_OK;
+}
+
+/* The bytes from the file, past all frames. */
+static enum pst_status read_past_frames(struct psti_blocks *blocks, uint64_t i_block, size_t start,
+                                        size_t nbytes, void *out, struct pst_error *err)
+{
+    uint64_t stamp = NEVER;
+    uint64_t known = atomic_load_explicit(&blocks->verified[i_block], memory_order_acquire);
+    enum pst_status status = PST_OK;
+    if (known != NEVER && !stays_in_memory(blocks)) {
+        status = read_file(blocks, block_offset(i_block) + start, nbytes, out, err);
+        if (status == PST_OK)
+            status = file_stamp(blocks, &stamp, err);
+        if (status != PST_OK || stamp == known)
+            return status;
+    }
+    if (!stays_in_memory(blocks))
+        status = file_stamp(blocks, &stamp, err);
+    if (status == PST_OK)
+        status = read_verifying(blocks, i_block, start, nbytes, out, err);
+    if (status == PST_OK && !stays_in_memory(blocks))
+        atomic_store_explicit(&blocks->verified[i_block], stamp, memory_order_release);
+    return status;
+}
+
+/* Bytes [start, start + nbytes) of one block. */
+static enum pst_status read_block(struct psti_blocks *blocks, uint64_t i_block, size_t start,
+                                  size_t nbytes, void *out, struct pst_error *err)
+{
+    const uint8_t *memory = frame_memory(blocks, i_block) + start;
+    struct psti_blocks_frame *frame = &blocks->frames[i_block % blocks->n_frames];
+    uint64_t known = atomic_load_explicit(&blocks->verified[i_block], memory_order_acquire);
+    enum pst_status status = PST_OK;
+    if (known == IN_FRAME) {
+        memcpy(out, memory, nbytes);
+        return PST_OK;
+    }
+    if (atomic_exchange_explicit(&frame->busy, true, memory_order_acquire))
+        return read_past_frames(blocks, i_block, start, nbytes, out, err);
+    if (frame->held != i_block + 1 &&
+        (known == NEVER || frame->wanted == i_block + 1 || nbytes >= WORTH_A_FRAME))
+        status = load(blocks, i_block, err);
+    bool held = frame->held == i_block + 1;
+    if (held)
+        memcpy(out, memory, nbytes);
+    else
+        frame->wanted = i_block + 1;
+    atomic_store_explicit(&frame->busy, false, memory_order_release);
+    if (held || status != PST_OK)
+        return status;
+    return read_past_frames(blocks, i_block, start, nbytes, out, err);
+}
+
+enum pst_status psti_blocks_read(struct psti_blocks *blocks, uint64_t offset, uint64_t nbytes,
+                                 void *out, struct pst_error *err)
+{
+    uint8_t *to = out;
+    uint64_t at = offset - PSTI_INDEX_HEADER_NBYTES;
+    while (nbytes > 0) {
+        size_t start = (size_t)(at % PSTI_INDEX_BLOCK_NBYTES);
+        size_t room = PSTI_INDEX_BLOCK_NBYTES - start;
+        size_t n = nbytes < room ? (size_t)nbytes : room;
+        enum pst_status status =
+            read_block(blocks, at / PSTI_INDEX_BLOCK_NBYTES, start, n, to, err);
+        if (status != PST_OK)
+            return status;
+        at += n;
+        to += n;
+        nbytes -= n;
+    }
+    return PST_OK;
+}
+
+enum pst_status psti_blocks_check(const struct psti_blocks *blocks, uint64_t i_block,
+                                  struct pst_error *err)
+{
+    return read_verifying(blocks, i_block, 0, 0, NULL, err);
+}
+
+enum pst_status psti_blocks_open(struct psti_blocks *blocks, int fd,
+                                 const struct psti_index_header *header, struct pst_error *err)
+{
+    blocks->fd = fd;
+    blocks->end = header->blocks_offset;
+    blocks->n_blocks = header->n_blocks;
+    blocks->n_frames =
+        header->n_blocks < PSTI_BLOCKS_MAX_FRAMES ? header->n_blocks : PSTI_BLOCKS_MAX_FRAMES;
+    size_t n = (size_t)blocks->n_blocks, n_frames = (size_t)blocks->n_frames;
+    blocks->sums = psti_alloc_array(n, sizeof *blocks->sums);
+    blocks->verified = psti_calloc(n, sizeof *blocks->verified);
+    blocks->frames = psti_calloc(n_frames, sizeof *blocks->frames);
+    blocks->memory = psti_alloc_array(n_frames, PSTI_INDEX_BLOCK_NBYTES);
+    if (blocks->sums == NULL || blocks->verified == NULL || blocks->frames == NULL ||
+        blocks->memory == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory for the index's blocks");
+    enum pst_status status =
+        read_file(blocks, blocks->end, n * sizeof *blocks->sums, blocks->sums, err);
+    if (status != PST_OK)
+        return status;
+    if (psti_hash64(blocks->sums, n * sizeof *blocks->sums) != header->blocks_checksum) {
+        psti_fail(err, PST_ERROR_CHECKSUM, "dataset", "the index's table of checksums was altered");
+        if (err != NULL)
+            err->offset = (int64_t)blocks->end;
+        return PST_ERROR_CHECKSUM;
+    }
+    return PST_OK;
+}
+
+void psti_blocks_close(struct psti_blocks *blocks)
+{
+    if (blocks->fd >= 0)
+        close(blocks->fd);
+    psti_free(blocks->sums);
+    psti_free(blocks->memory);
+    psti_free(blocks->frames);
+    psti_free((void *)blocks->verified);
+}

@@ -1,0 +1,55 @@
+/* dataset_blocks.h - the payload of an index file, read in checked blocks.
+ *
+ * The file is read by pread and never mapped: a file that another process cuts or that cannot be
+ * read gives an error. Blocks of PSTI_INDEX_BLOCK_NBYTES are verified against the table of
+ * checksums, which is in memory since the open. Memory is bounded: a small payload stays in memory
+ * block by block as it is used, of a larger one the blocks that are read in order. */
+#ifndef PST_DATASET_DATASET_BLOCKS_H
+#define PST_DATASET_DATASET_BLOCKS_H
+
+#include "format/format_dataset.h"
+
+#include <stdatomic.h>
+
+/* Up to this many blocks (16 MiB) are held in memory. */
+enum { PSTI_BLOCKS_MAX_FRAMES = 256 };
+
+/* Room for one block. The blocks i, i + n_frames, i + 2 * n_frames, ... take turns in frame i. */
+struct psti_blocks_frame {
+    atomic_bool busy; /* some thread uses the frame; nobody waits for it */
+    uint64_t held;    /* number of the block in it, plus 1; 0: none */
+    uint64_t wanted;  /* number of the block that was missed last, plus 1 */
+};
+
+struct psti_blocks {
+    int fd;            /* owned */
+    uint64_t end;      /* of the payload in the file */
+    uint64_t n_blocks; /* of the payload */
+    uint64_t n_frames; /* n_blocks: every block has a frame of its own, where it stays */
+    uint64_t *sums;    /* XXH3 of each block */
+    uint8_t *memory;   /* n_frames blocks */
+    struct psti_blocks_frame *frames;
+    /* One word for each block; 0: not verified yet. Every block has its frame: 1 = it is there.
+     * Else: the state of the file (a stamp of its length and last change) in which it was verified.
+     */
+    _Atomic uint64_t *verified;
+};
+
+/* Takes over `fd`, also after failure. Reads and checks the table of checksums. `blocks` comes in
+ * zeroed but for fd = -1; psti_blocks_close frees it whatever the result is. Offsets in `err` are
+ * those in the file. */
+enum pst_status psti_blocks_open(struct psti_blocks *blocks, int fd,
+                                 const struct psti_index_header *header, struct pst_error *err);
+void psti_blocks_close(struct psti_blocks *blocks);
+
+/* Copies bytes [offset, offset + nbytes) of the file, which lie in the payload. Allocates nothing,
+ * waits for no other thread. PST_ERROR_CHECKSUM: a block was altered. PST_ERROR_TRUNCATED: the file
+ * was cut short. PST_ERROR_IO. Thread-safe, also in a forked child. */
+enum pst_status psti_blocks_read(struct psti_blocks *blocks, uint64_t offset, uint64_t nbytes,
+                                 void *out, struct pst_error *err);
+
+/* Reads block i_block < n_blocks from the file and verifies it, whatever was verified before. */
+enum pst_status psti_blocks_check(const struct psti_blocks *blocks, uint64_t i_block,
+                                  struct pst_error *err);
+
+#endif
