@@ -132,19 +132,24 @@ static bool find_pixels(const struct psti_png *png, struct stored *stored)
     return true;
 }
 
-/* The stream in one piece: where it lies, or put together in `to`. */
+/* The stream in one piece: where it lies, or put together in `to`. Lengths are read again, and may
+ * be others by now if somebody writes to the bytes: NULL. */
 static const uint8_t *gather(const struct psti_job *job, const struct stored *stored, uint8_t *to)
 {
     const uint8_t *at = job->bytes + stored->first;
+    size_t left = stored->nbytes;
     if (stored->n_chunks == 1)
         return at + 8;
     for (uint32_t i = 0; i < stored->n_chunks; i++) {
         uint32_t nbytes = load_big(at);
+        if (nbytes > left) /* so neither `to` nor the file is left */
+            return NULL;
         memcpy(to, at + 8, nbytes);
         to += nbytes;
+        left -= nbytes;
         at += (size_t)nbytes + CHUNK_SPARE_NBYTES;
     }
-    return to - stored->nbytes;
+    return left == 0 ? to - stored->nbytes : NULL;
 }
 
 /* One chunk of the arena for all that this road takes: a row of zeros, the rows, the stream, and
@@ -198,7 +203,7 @@ static uint8_t *inflate(const struct psti_png *png, const struct stored *stored)
     const uint8_t *stream = gather(png->job, stored, joined);
     uint8_t *rows = above + stored->row_nbytes;
     memset(above, 0, stored->row_nbytes);
-    if (!window_is_enough(stream, stored->rows_nbytes) ||
+    if (!stream || !window_is_enough(stream, stored->rows_nbytes) ||
         libdeflate_zlib_decompress(png->job->decoder->inflater, stream, stored->nbytes, rows,
                                    stored->rows_nbytes, NULL) != LIBDEFLATE_SUCCESS)
         return NULL;

@@ -103,11 +103,12 @@ static enum pst_status parse(const struct psti_pli_unit *unit, struct psti_packe
 static uint32_t bit_at(const uint8_t *bytes, uint32_t i) { return bytes[i >> 3] >> (i & 7) & 1; }
 
 /* d_i of the group for which M1 has a 1: sign and size. `at` are the runs' cursors. */
-static int width_step(const struct psti_packed *unit, uint32_t *at)
+static int width_step(const struct psti_packed *unit, const uint8_t *strings, uint32_t *at)
 {
-    bool is_negative = bit_at(unit->strings, at[1]++);
+    bool is_negative = bit_at(strings, at[1]++);
     int size = 1;
-    for (uint32_t r = 2; bit_at(unit->strings, at[r]++); r++)
+    /* The last run is all zeros, and not read again: by now the bytes may be others. */
+    for (uint32_t r = 2; r + 1 < unit->runs.n && bit_at(strings, at[r]++); r++)
         size++;
     return is_negative ? -size : size;
 }
@@ -116,7 +117,8 @@ static enum psti_packed_verdict widths_c(struct psti_packed *unit, struct psti_p
                                          uint64_t *sum)
 {
     uint32_t at[PSTI_PACKED_MAX_RUNS + 1];
-    if (!psti_packed_find_runs(unit))
+    const uint8_t *strings = psti_packed_open_runs(unit, work);
+    if (!strings)
         return PSTI_PACKED_NO_END;
     memcpy(at, unit->runs.begin, sizeof at);
     *sum = 0;
@@ -129,8 +131,8 @@ static enum psti_packed_verdict widths_c(struct psti_packed *unit, struct psti_p
         for (uint32_t row = 64 * p; row < 64 * p + unit->height; row++) {
             work->offsets[row] = *sum;
             for (uint32_t g = 0; g < unit->row_groups; g++) {
-                if (bit_at(unit->strings, at[0]++))
-                    above[g] += width_step(unit, at);
+                if (bit_at(strings, at[0]++))
+                    above[g] += width_step(unit, strings, at);
                 if (above[g] < 0 || above[g] > unit->bits)
                     return PSTI_PACKED_TOO_WIDE;
                 work->widths[row][g] = (uint8_t)above[g];

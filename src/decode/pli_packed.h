@@ -157,7 +157,7 @@ static inline __attribute__((always_inline)) bool psti_packed_find_runs(struct p
 /* What follows is for kernels that read more bytes than they need. */
 
 enum {
-    PSTI_PACKED_RUNS_MARGIN = 24,      /* read behind a run's end */
+    PSTI_PACKED_RUNS_MARGIN = 24,      /* read behind a run's cursor */
     PSTI_PACKED_ROW_MARGIN = 128 + 16, /* from a row's start: the longest row, and a vector */
     PSTI_PACKED_TAIL = 256             /* bytes copied to work->tail */
 };
@@ -173,8 +173,9 @@ static inline __attribute__((always_inline)) uint64_t psti_packed_bits64(const u
     return low >> (at & 7) | high << 1 << (63 - (at & 7));
 }
 
-/* Finds the runs and returns where to read them with RUNS_MARGIN; NULL if they do not fit. Copies
- * the data's end to work->tail. */
+/* Finds the runs and returns where to read them; NULL if they do not fit. Copies the data's end to
+ * work->tail. Kernels count the ones of the runs again. If somebody writes to the bytes meanwhile,
+ * a cursor may pass its run's end, by a bit per group at most: so much more is readable. */
 static inline __attribute__((always_inline)) const uint8_t *psti_packed_open_runs(
     struct psti_packed *unit, struct psti_packed_work *work)
 {
@@ -186,11 +187,12 @@ static inline __attribute__((always_inline)) const uint8_t *psti_packed_open_run
             memcpy(work->tail + at, unit->data + n - PSTI_PACKED_TAIL + at, 64);
     else
         memcpy(work->tail, unit->data, n);
-    if (unit->data_nbytes >= PSTI_PACKED_RUNS_MARGIN)
+    const size_t margin = PSTI_PACKED_RUNS_MARGIN + unit->runs.begin[1] / 8; /* M1: all groups */
+    if (unit->data_nbytes >= margin)
         return unit->strings;
     n = unit->strings_nbytes - unit->data_nbytes; /* at most 18 runs of 2048 bits */
     memcpy(work->residuals, unit->strings, n);
-    memset((uint8_t *)work->residuals + n, 0, PSTI_PACKED_RUNS_MARGIN);
+    memset((uint8_t *)work->residuals + n, 0, margin);
     return (const uint8_t *)work->residuals;
 }
 

@@ -90,15 +90,15 @@ static void note_cuts(struct read_work *w, const struct psti_jpeg_frame *frame)
         const struct psti_jpeg_cut *cut = &walk->cuts[i];
         for (uint32_t c = 0; c < frame->n_components; c++)
             if (frame->components[c].quant == cut->quant) {
-                w->gaps[w->n_gaps++] =
-                    (struct psti_jpeg_gap){cut->at, cut->at + (cut->wide ? 128 : 64), true};
+                w->gaps[w->n_gaps++] = (struct psti_jpeg_gap){
+                    cut->at, cut->at + (cut->wide ? 128 : 64), true, cut->quant};
                 w->n_cuts++;
                 break;
             }
     }
 }
 
-/* Are the values in all gaps those of the frame? The byte before them says which table. */
+/* Are the values in all gaps those of the frame? */
 static bool cuts_are_the_frames(const struct read_work *w, const struct psti_jpeg_frame *frame)
 {
     for (size_t i = 0; i < w->n_gaps; i++) {
@@ -106,7 +106,7 @@ static bool cuts_are_the_frames(const struct read_work *w, const struct psti_jpe
         const uint8_t *p = w->reader.walk.bytes + gap->begin;
         for (size_t k = 0; gap->is_quant && k < 64; k++) {
             uint32_t value = gap->end - gap->begin == 64 ? p[k] : p[2 * k] << 8 | p[2 * k + 1];
-            if (value != frame->quants[p[-1] & 15][k])
+            if (value != frame->quants[gap->quant][k])
                 return false;
         }
     }
@@ -139,7 +139,7 @@ static enum pst_status read_scans(struct read_work *w, struct psti_jpeg_frame *f
             status = psti_jpeg_read_scan(&w->reader, err);
         if (status != PST_OK)
             return status;
-        w->gaps[w->n_gaps++] = (struct psti_jpeg_gap){begin, walk->at, false};
+        w->gaps[w->n_gaps++] = (struct psti_jpeg_gap){begin, walk->at, false, 0};
     }
 }
 

@@ -160,6 +160,7 @@ bool psti_jpeg_huffman_codes(const struct psti_jpeg_huffman *table, uint16_t cod
 struct psti_jpeg_gap {
     size_t begin, end;
     bool is_quant; /* values of a table, skeleton if `keeps_quants` */
+    uint8_t quant; /* which table */
 };
 struct psti_jpeg_parts {
     const uint8_t *bytes, *extra;

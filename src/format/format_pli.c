@@ -244,13 +244,15 @@ enum pst_status psti_pli_find_model(const void *head, const struct psti_pli_head
     *block = NULL;
     *nbytes = 0;
     while (left > 0) {
-        size_t n = left >= PSTI_PLI_BLOCK_HEADER_NBYTES ? psti_load_u16(p + 2) : 0;
-        if (left < PSTI_PLI_BLOCK_HEADER_NBYTES || n > left - PSTI_PLI_BLOCK_HEADER_NBYTES ||
-            p[0] <= last || p[0] > highest || p[1] != 0) {
+        bool is_whole = left >= PSTI_PLI_BLOCK_HEADER_NBYTES;
+        uint32_t start = is_whole ? psti_load_u32(p) : 0; /* read once: others may write to it */
+        int found = start & 255;
+        size_t n = start >> 16;
+        if (!is_whole || n > left - PSTI_PLI_BLOCK_HEADER_NBYTES || found <= last ||
+            found > highest || (start >> 8 & 255) != 0)
             return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
                              "the model is not a sequence of blocks that belong here");
-        }
-        last = p[0];
+        last = found;
         if (last == (int)kind) {
             *block = p + PSTI_PLI_BLOCK_HEADER_NBYTES;
             *nbytes = n;

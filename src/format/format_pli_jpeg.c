@@ -118,14 +118,17 @@ static enum pst_status corrupt(struct pst_error *err, const char *what)
 
 static enum pst_status parse_quant(struct cursor *c, uint16_t *quant, struct pst_error *err)
 {
-    const uint8_t *width = take(c, 1);
-    const uint8_t *values = width && *width <= 1 ? take(c, 64u << *width) : NULL;
-    if (width && *width > 1)
+    const uint8_t *head = take(c, 1);
+    if (!head)
+        return corrupt(err, "ends early");
+    const uint8_t width = *head; /* read once: the bytes may be changed by others */
+    if (width > 1)
         return corrupt(err, "has values of an unknown width");
+    const uint8_t *values = take(c, 64u << width);
     if (!values)
         return corrupt(err, "ends early");
     for (uint32_t k = 0; k < 64; k++) {
-        quant[k] = *width ? psti_load_u16(values + 2 * (size_t)k) : values[k];
+        quant[k] = width ? psti_load_u16(values + 2 * (size_t)k) : values[k];
         if (quant[k] == 0)
             return corrupt(err, "quantises by 0");
     }
@@ -139,9 +142,10 @@ static enum pst_status parse_components(struct cursor *c, struct psti_jpeg_frame
     if (!at)
         return corrupt(err, "ends early");
     for (uint32_t i = 0; i < frame->n_components; i++, at += 2) {
+        const uint8_t factors = at[0], quant = at[1];
         frame->components[i] =
-            (struct psti_jpeg_component){.h = at[0] >> 4, .v = at[0] & 15, .quant = at[1]};
-        if (at[1] >= PSTI_JPEG_N_QUANTS)
+            (struct psti_jpeg_component){.h = factors >> 4, .v = factors & 15, .quant = quant};
+        if (quant >= PSTI_JPEG_N_QUANTS)
             return corrupt(err, "names a quantisation table beyond 3");
     }
     if (!psti_jpeg_frame_measure(frame))
@@ -167,9 +171,9 @@ enum pst_status psti_jpeg_parse_frame(const uint8_t *block, size_t nbytes,
         return psti_fail(err, PST_ERROR_VERSION, ROOM,
                          "the JPEG was kept with constants number %u; this library knows up to %d",
                          start[0], PSTI_JPEG_MODEL);
-    if (start[1] < 1 || start[1] > 8)
-        return corrupt(err, "has an orientation that is none");
     frame->orientation = start[1];
+    if (frame->orientation < 1 || frame->orientation > 8)
+        return corrupt(err, "has an orientation that is none");
     enum pst_status status = parse_components(&c, frame, err);
     for (uint32_t i = 0; i < PSTI_JPEG_N_QUANTS && status == PST_OK; i++)
         if (named_quants(frame) >> i & 1)

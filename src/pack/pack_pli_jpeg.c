@@ -384,6 +384,9 @@ enum pst_status pst_pli_from_jpeg(const void *jpeg, size_t jpeg_nbytes,
     struct pst_pli_from_jpeg_options filled;
     struct psti_pack_jpeg room = {0};
     struct psti_decoder *decoder = NULL;
+    /* The file is read four times. A copy stays as it is when the caller's bytes change. */
+    void *own = NULL;
+    size_t own_nbytes = 0;
     if (jpeg == NULL || pli == NULL || nbytes == NULL)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "jpeg, pli or nbytes is NULL");
     enum pst_status status = psti_options_copy(&filled, sizeof filled, options, "pack", err);
@@ -395,10 +398,15 @@ enum pst_status pst_pli_from_jpeg(const void *jpeg, size_t jpeg_nbytes,
     if (status == PST_OK)
         status = psti_decoder_open(&decoder, err);
     if (status == PST_OK)
+        status = reserve(&own, &own_nbytes, jpeg_nbytes, err);
+    if (status == PST_OK) {
+        memcpy(own, jpeg, jpeg_nbytes);
         status = tell(
-            convert(&room, decoder, jpeg, jpeg_nbytes, &filled, pli, capacity, nbytes, err), err);
+            convert(&room, decoder, own, jpeg_nbytes, &filled, pli, capacity, nbytes, err), err);
+    }
     psti_decoder_close(&decoder);
     psti_pack_jpeg_free(&room);
+    psti_free(own);
     return status;
 }
 
