@@ -155,7 +155,9 @@ PST_WARN_UNUSED enum pst_status pst_dataset_sample_name(const pst_dataset *datas
                                                         char *name, struct pst_error *err);
 
 /* Where the bytes of an item lie. Fields of type int and float have no item: PST_ERROR_ARGUMENT.
- * An index block that was altered on disk is found here, when it is first used. */
+ * An index block that was altered on disk is found here, when it is first used. Form, channels,
+ * bits, orientation and shape of an item that is given out are possible ones, and raw pixels have
+ * the size that these say: PST_ERROR_CORRUPT otherwise. */
 PST_WARN_UNUSED enum pst_status pst_dataset_item(const pst_dataset *dataset, uint64_t sample,
                                                  uint32_t i_field, uint32_t variant,
                                                  struct pst_item *item, struct pst_error *err);
@@ -181,7 +183,9 @@ PST_WARN_UNUSED enum pst_status pst_dataset_file_path(const pst_dataset *dataset
                                                       struct pst_error *err);
 
 /* Reads `nbytes` bytes of an item from `start` (both within the item) into `buffer`: a plain,
- * synchronous read for tools. The checksum is verified when the whole item is read. Thread-safe. */
+ * synchronous read for tools. When the whole item is read its checksum is verified, and text and
+ * JSON are checked: PST_ERROR_CORRUPT if text is not UTF-8, or JSON is not such as json.loads of
+ * Python takes, nested at most 64 deep (no bytes at all are JSON without a value). Thread-safe. */
 PST_WARN_UNUSED enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample,
                                                  uint32_t i_field, uint32_t variant, uint64_t start,
                                                  uint64_t nbytes, void *buffer,

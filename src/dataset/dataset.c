@@ -363,6 +363,26 @@ bool pst_item_was_jpeg(const struct pst_item *item)
     return item->form == PST_FORM_PLI_JPEG && !item->was_pli;
 }
 
+/* Text and JSON that no reader could use are found where they are read. */
+static enum pst_status check_text(const pst_dataset *dataset, uint32_t i_field,
+                                  const struct pst_item *item, const void *bytes,
+                                  struct pst_error *err)
+{
+    const struct pst_field *field = &dataset->fields[i_field];
+    char path[PATH_MAX];
+    const char *problem = psti_format_text_problem(field->type, bytes, (size_t)item->nbytes);
+    if (problem == NULL)
+        return PST_OK;
+    psti_fail(err, PST_ERROR_CORRUPT, "dataset", "the %s of field \"%s\" %s",
+              field->type == PST_FIELD_JSON ? "JSON" : "text", field->name, problem);
+    if (err != NULL && item->i_file != PST_FILE_NONE &&
+        dataset->ops->file_path(dataset, item->i_file, path, sizeof path, NULL) == PST_OK) {
+        psti_error_set_file(err, path);
+        err->offset = (int64_t)item->offset;
+    }
+    return PST_ERROR_CORRUPT;
+}
+
 enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                  uint32_t variant, uint64_t start, uint64_t nbytes, void *buffer,
                                  struct pst_error *err)
@@ -386,6 +406,8 @@ enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample, ui
         status = dataset->ops->read_memory(dataset, sample, i_field, start, nbytes, buffer, err);
     else
         status = read_item(dataset, &item, start, nbytes, buffer, err);
+    if (status == PST_OK && nbytes == item.nbytes)
+        status = check_text(dataset, i_field, &item, buffer, err);
     if (status != PST_OK && item.form != PST_FORM_NONE && item.form != PST_FORM_BYTES)
         psti_error_set_codec(err, pst_form_name(item.form));
     return status == PST_OK ? PST_OK : complete(dataset, (int64_t)sample, status, err);

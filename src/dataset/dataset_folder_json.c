@@ -7,11 +7,10 @@
 #include "dataset/dataset_folder.h"
 
 #include "base/fail.h"
+#include "format/format_dataset.h"
 
 #include <math.h>
 #include <string.h>
-
-#define JSON_MAX_DEPTH 64
 
 struct json {
     struct psti_row_sink *sink;
@@ -179,37 +178,10 @@ static enum pst_status read_number(struct json *json, struct psti_cell *cell)
 }
 
 /* Steps over any value, checking it. */
-static enum pst_status skip_value(struct json *json, unsigned depth)
+static enum pst_status skip_value(struct json *json)
 {
-    struct psti_cell ignored = {0};
-    size_t nbytes;
-    enum pst_status status = PST_OK;
-    skip_space(json);
-    char c = json->at < json->end ? *json->at : '\0';
-    if (c == '"')
-        return read_string(json, &nbytes);
-    if (c != '[' && c != '{')
-        return take_word(json, "null") || take_word(json, "true") || take_word(json, "false")
-                   ? PST_OK
-                   : read_number(json, &ignored);
-    if (depth == JSON_MAX_DEPTH)
-        return bad(json, "nested deeper than 64");
-    json->at++;
-    char close = c == '[' ? ']' : '}';
-    if (take(json, close))
-        return PST_OK;
-    do {
-        if (c == '{') {
-            status = read_string(json, &nbytes);
-            if (status == PST_OK && !take(json, ':'))
-                status = bad(json, "a colon is expected");
-        }
-        if (status == PST_OK)
-            status = skip_value(json, depth + 1);
-    } while (status == PST_OK && take(json, ','));
-    if (status == PST_OK && !take(json, close))
-        status = bad(json, "a comma or the closing bracket is expected");
-    return status;
+    const char *problem = psti_format_json_skip(&json->at, json->end);
+    return problem == NULL ? PST_OK : bad(json, problem);
 }
 
 /* Reads [[a, b, ...], ...] with `width` numbers in each into json->floats. */
@@ -278,7 +250,7 @@ static enum pst_status read_cell(struct json *json, struct psti_cell *cell)
         cell->bytes = json->text.bytes;
     } else if (c == '[' || c == '{') {
         cell->bytes = json->at;
-        status = skip_value(json, 0);
+        status = skip_value(json);
         cell->kind = PSTI_CELL_JSON;
         cell->nbytes = (size_t)(json->at - cell->bytes);
     } else {
@@ -324,7 +296,7 @@ static enum pst_status begin_row(struct json *json)
             file = json->at;
         }
         if (status == PST_OK)
-            status = skip_value(json, 0);
+            status = skip_value(json);
         if (status == PST_OK && !take(json, ','))
             break;
     }
@@ -355,7 +327,7 @@ static enum pst_status deliver_cells(struct json *json)
         if (status != PST_OK)
             break;
         if (strcmp(json->key.bytes, "file") == 0) {
-            status = skip_value(json, 0);
+            status = skip_value(json);
             continue;
         }
         status = read_cell(json, &cell);

@@ -343,6 +343,31 @@ void psti_format_print_item(enum pst_field_type type, const struct pst_item *ite
         psti_store_u32(out + 32 + 4 * i, item->shape[i]);
 }
 
+/* NULL, or what is wrong with the entry of an image or mask. */
+static const char *image_problem(enum pst_field_type type, const struct pst_item *item)
+{
+    uint64_t nbytes;
+    if (item->form < PST_FORM_RAW || item->form > PST_FORM_PLI_JPEG)
+        return "an image has an unknown form";
+    if (item->height == 0 || item->width == 0 || item->height > INT32_MAX ||
+        item->width > INT32_MAX || item->nbytes == 0)
+        return "an image has an impossible size";
+    if (item->channels < 1 || item->channels > 4 || (type == PST_FIELD_MASK && item->channels != 1))
+        return "an image has an impossible number of channels";
+    bool only_8 = item->form == PST_FORM_JPEG || item->form == PST_FORM_WEBP ||
+                  item->form == PST_FORM_PLI_JPEG;
+    if (item->bits != 8 && (item->bits != 16 || only_8))
+        return "an image has an impossible number of bits";
+    if (item->orientation < 1 || item->orientation > 8)
+        return "an image has an impossible orientation";
+    nbytes = (uint64_t)item->height * item->width;
+    if (item->form == PST_FORM_RAW &&
+        (!psti_mul_u64(nbytes, item->channels * (item->bits / 8u), &nbytes) ||
+         nbytes != item->nbytes))
+        return "raw pixels do not have the size that the index states";
+    return NULL;
+}
+
 enum pst_status psti_format_parse_item(const uint8_t bytes[PSTI_ITEM_NBYTES],
                                        enum pst_field_type type, struct pst_item *item,
                                        struct pst_error *err)
@@ -367,8 +392,11 @@ enum pst_status psti_format_parse_item(const uint8_t bytes[PSTI_ITEM_NBYTES],
         item->pixel_checksum = psti_load_u64(bytes + 48);
         if (item->form == PST_FORM_PLI_JPEG)
             item->jpeg_nbytes = psti_load_u64(bytes + 56);
-        return PST_OK;
+        const char *problem = image_problem(type, item);
+        return problem == NULL ? PST_OK : fail_at(err, PST_ERROR_CORRUPT, 28, problem);
     }
+    if (item->form != PST_FORM_BYTES)
+        return fail_at(err, PST_ERROR_CORRUPT, 28, "an item that is no image has a form of one");
     item->ndim = bytes[29];
     if (item->ndim > PST_MAX_NDIM)
         return fail_at(err, PST_ERROR_CORRUPT, 29, "an item has more than 8 dimensions");

@@ -38,6 +38,16 @@ enum {
 
 /* UTF-8 as Unicode 15 defines it (no surrogates, no overlong forms, at most U+10FFFF). */
 bool psti_format_is_utf8(const void *bytes, size_t nbytes);
+/* JSON as json.loads of Python takes it, nested at most 64 deep, integers of at most 4,300 digits.
+ * Returns NULL or what is wrong with it. */
+#define PSTI_JSON_MAX_DEPTH 64
+const char *psti_format_json_problem(const void *bytes, size_t nbytes);
+/* The same for one value that begins at *at (white space is passed) within valid UTF-8: moves *at
+ * behind it, or to where the problem is. */
+const char *psti_format_json_skip(const char **at, const char *end);
+/* What is wrong with the bytes of a text or JSON item, NULL: nothing, or a field of another type.
+ * JSON of no bytes is no value (null), and right. */
+const char *psti_format_text_problem(enum pst_field_type type, const void *bytes, size_t nbytes);
 /* A sample's or class's name: not empty, UTF-8, no control character (below 0x20, 0x7F,
  * U+0080..U+009F), < 4096 bytes. Returns NULL or what is wrong with it. */
 const char *psti_format_name_problem(const char *name, size_t nbytes);
@@ -123,7 +133,9 @@ enum pst_status psti_format_parse_index_shard(const uint8_t bytes[PSTI_INDEX_SHA
                                               struct psti_index_shard *shard,
                                               struct pst_error *err);
 
-/* Item entries: the same 64 bytes in the index and in the journal. */
+/* Item entries: the same 64 bytes in the index and in the journal. A parse accepts an item only if
+ * form, shape, channels, bits and orientation are possible for a field of this type, and pixels as
+ * they are take as many bytes as height, width, channels and bits say. */
 void psti_format_print_item(enum pst_field_type type, const struct pst_item *item,
                             uint8_t out[PSTI_ITEM_NBYTES]);
 enum pst_status psti_format_parse_item(const uint8_t bytes[PSTI_ITEM_NBYTES],

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "format/format_dataset.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -235,6 +236,12 @@ static enum pst_status fill_bytes(struct psti_worker *worker, pst_batch *batch, 
     if (!memory)
         return fail_no_room(worker, &worker->loader->plan.fields[i_plan], status, err);
     memcpy(memory, source->data, source->item.nbytes);
+    const struct pst_field *field = worker->loader->plan.fields[i_plan].field;
+    const char *problem =
+        psti_format_text_problem(field->type, memory, (size_t)source->item.nbytes);
+    if (problem)
+        return psti_fail(err, PST_ERROR_CORRUPT, "loader", "the %s of field '%s' %s",
+                         field->type == PST_FIELD_JSON ? "JSON" : "text", field->name, problem);
     return PST_OK;
 }
 

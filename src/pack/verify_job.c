@@ -185,7 +185,8 @@ static void check_item(struct one *one, uint32_t i_field, uint32_t variant)
     bool decode = is_image && context->decode;
     bool restore = is_image && context->restore &&
                    (item.form == PST_FORM_PLI_JPEG || item.form == PST_FORM_NONE);
-    if (!decode && !restore && known_good(context, &item))
+    bool is_text = type == PST_FIELD_TEXT || type == PST_FIELD_JSON;
+    if (!decode && !restore && !is_text && known_good(context, &item))
         return;
     status = reserve(one->blob, item.nbytes, &err);
     if (status == PST_OK)

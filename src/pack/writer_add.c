@@ -205,6 +205,7 @@ static enum pst_status check_value(pst_writer *writer, const struct pst_field *f
     }
     if (value->form != PST_FORM_NONE && value->form != PST_FORM_BYTES)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "only images and masks have a form");
+    const char *problem;
     item->form = PST_FORM_BYTES;
     item->checksum = psti_hash64(value->bytes != NULL ? value->bytes : "", value->nbytes);
     switch (field->type) {
@@ -216,9 +217,11 @@ static enum pst_status check_value(pst_writer *writer, const struct pst_field *f
         return check_shape(field, value, item, err);
     case PST_FIELD_TEXT:
     case PST_FIELD_JSON:
-        if (!psti_format_is_utf8(value->bytes, value->nbytes))
-            return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "the text is not UTF-8");
-        return PST_OK;
+        problem = psti_format_text_problem(field->type, value->bytes, value->nbytes);
+        return problem == NULL
+                   ? PST_OK
+                   : psti_fail(err, PST_ERROR_ARGUMENT, "pack", "the %s %s",
+                               field->type == PST_FIELD_JSON ? "JSON" : "text", problem);
     default:
         return PST_OK;
     }

@@ -120,6 +120,7 @@ static void item_bytes(void **state)
     assert_ok(psti_format_parse_item(bytes, PST_FIELD_IMAGE, &back, &err));
     assert_false(back.was_pli);
     for (pli.form = PST_FORM_PLI; pli.form <= PST_FORM_PLI_JPEG; pli.form++) {
+        pli.bits = pli.form == PST_FORM_PLI ? 16 : 8;
         psti_format_print_item(PST_FIELD_IMAGE, &pli, bytes);
         assert_int_equal(bytes[43], 1);
         assert_ok(psti_format_parse_item(bytes, PST_FIELD_IMAGE, &back, &err));
@@ -133,6 +134,45 @@ static void item_bytes(void **state)
     bytes[29] = 9;
     assert_int_equal(psti_format_parse_item(bytes, PST_FIELD_ARRAY, &back, &err),
                      PST_ERROR_CORRUPT);
+}
+
+/* Entries that no decoder could serve are refused where they are parsed. */
+static void impossible_items(void **state)
+{
+    (void)state;
+    static const struct {
+        enum pst_field_type type;
+        unsigned at; /* byte that is set in a raw image of 2 x 3 pixels with 3 channels */
+        uint8_t value;
+        bool good;
+    } cases[] = {{PST_FIELD_IMAGE, 28, 1, true},   {PST_FIELD_IMAGE, 28, 7, false},
+                 {PST_FIELD_IMAGE, 28, 16, false}, {PST_FIELD_IMAGE, 28, 255, false},
+                 {PST_FIELD_IMAGE, 28, 3, true},   {PST_FIELD_IMAGE, 32, 0, false},
+                 {PST_FIELD_IMAGE, 36, 0, false},  {PST_FIELD_IMAGE, 36, 4, false},
+                 {PST_FIELD_IMAGE, 39, 1, false},  {PST_FIELD_IMAGE, 8, 17, false},
+                 {PST_FIELD_IMAGE, 40, 0, false},  {PST_FIELD_IMAGE, 40, 4, false},
+                 {PST_FIELD_IMAGE, 40, 5, false},  {PST_FIELD_IMAGE, 40, 40, false},
+                 {PST_FIELD_IMAGE, 41, 0, false},  {PST_FIELD_IMAGE, 41, 16, false},
+                 {PST_FIELD_IMAGE, 41, 12, false}, {PST_FIELD_IMAGE, 42, 0, false},
+                 {PST_FIELD_IMAGE, 42, 8, true},   {PST_FIELD_IMAGE, 42, 9, false},
+                 {PST_FIELD_MASK, 28, 1, false}, /* of three channels */
+                 {PST_FIELD_TEXT, 28, 1, false},   {PST_FIELD_TEXT, 28, 16, true}};
+    const struct pst_item image = {.form = PST_FORM_RAW,
+                                   .nbytes = 18,
+                                   .height = 2,
+                                   .width = 3,
+                                   .channels = 3,
+                                   .bits = 8,
+                                   .orientation = 1};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t bytes[64];
+        struct pst_item back;
+        struct pst_error err = {0};
+        psti_format_print_item(PST_FIELD_IMAGE, &image, bytes);
+        bytes[cases[i].at] = cases[i].value;
+        enum pst_status status = psti_format_parse_item(bytes, cases[i].type, &back, &err);
+        assert_int_equal(status, cases[i].good ? PST_OK : PST_ERROR_CORRUPT);
+    }
 }
 
 static void record_bytes(void **state)
@@ -250,9 +290,13 @@ static void utf8(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(index_header_bytes), cmocka_unit_test(layouts_that_overflow),
-        cmocka_unit_test(item_bytes),         cmocka_unit_test(record_bytes),
-        cmocka_unit_test(journal_bytes),      cmocka_unit_test(utf8),
+        cmocka_unit_test(index_header_bytes),
+        cmocka_unit_test(layouts_that_overflow),
+        cmocka_unit_test(item_bytes),
+        cmocka_unit_test(impossible_items),
+        cmocka_unit_test(record_bytes),
+        cmocka_unit_test(journal_bytes),
+        cmocka_unit_test(utf8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
