@@ -29,6 +29,10 @@ enum pst_order {
     PST_ORDER_SHUFFLED = 1, /* every permutation step is global: a keyed bijection of 0..n-1 */
     PST_ORDER_PAGES = 2     /* page-aware, see page_samples */
 };
+/* What becomes of a bad sample: its bytes are damaged, cut short or of a kind that no decoder
+ * takes, or one file of a folder is missing. Other faults are not the sample's and end the epoch
+ * with their own error, whatever on_error says: a device or mount that fails, a folder or shard
+ * that is gone, a lacking permission, a memory limit, an operation that cannot be applied. */
 enum pst_on_error {
     PST_ON_ERROR_RAISE = 0, /* pst_loader_next returns the error when the batch's turn comes */
     PST_ON_ERROR_SKIP = 1,  /* the batch is shorter by the bad sample */
@@ -175,14 +179,14 @@ PST_WARN_UNUSED enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_
  * waited for. */
 PST_WARN_UNUSED enum pst_status pst_loader_begin(pst_loader *loader, uint64_t epoch,
                                                  struct pst_error *err);
-/* Starts where `state` (perhaps of another rank count) stood; where no batch of its epoch is left for
- * any rank (drop_last), the next epoch. PST_ERROR_ARGUMENT if it belongs to another order, seed or
- * number of samples, or if its position is not below n_samples. */
+/* Starts where `state` (perhaps of another rank count) stood; where no batch of its epoch is left
+ * for any rank (drop_last), the next epoch. PST_ERROR_ARGUMENT if it belongs to another order, seed
+ * or number of samples, or if its position is not below n_samples. */
 PST_WARN_UNUSED enum pst_status pst_loader_resume(pst_loader *loader,
                                                   const struct pst_loader_state *state,
                                                   struct pst_error *err);
-/* The state after the batch that was last returned. After the epoch's last batch, and after PST_END:
- * epoch + 1, position 0. */
+/* The state after the batch that was last returned. After the epoch's last batch, and after
+ * PST_END: epoch + 1, position 0. */
 void pst_loader_state(const pst_loader *loader, struct pst_loader_state *state);
 
 /* The next batch; PST_END after the epoch's last one; PST_ERROR_STATE before begin. Blocks until

@@ -123,8 +123,9 @@ static void limit_scans(j_common_ptr cinfo)
     struct psti_jpeg *jpeg = cinfo->client_data;
     if (jpeg->cinfo.input_scan_number <= SCANS_MAX)
         return;
-    psti_decode_fail(jpeg->job->err, PST_ERROR_LIMIT, "jpeg", -1, "more than %d scans", SCANS_MAX);
-    psti_decode_jpeg_escape(jpeg, PST_ERROR_LIMIT);
+    psti_decode_fail(jpeg->job->err, PST_ERROR_UNSUPPORTED, "jpeg", -1, "more than %d scans",
+                     SCANS_MAX);
+    psti_decode_jpeg_escape(jpeg, PST_ERROR_UNSUPPORTED);
 }
 
 /* Runs `body` where errors of libjpeg come out as a status. */

@@ -9,7 +9,9 @@
 #include "base/fail.h"
 #include "dataset/dataset.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #define OPEN_MAX_FILES 256
@@ -57,12 +59,42 @@ static enum pst_status open_resident(pst_loader *loader, uint32_t i_file, struct
     return status;
 }
 
-/* A folder's file that cannot be read is one bad sample, for on_error to deal with at its turn. */
-static bool may_be_missing(const pst_loader *loader, enum pst_status status)
+static bool holds_something(const char *path)
 {
-    return pst_dataset_is_folder(loader->dataset) &&
-           loader->options.on_error != PST_ON_ERROR_RAISE &&
-           (status == PST_ERROR_NOT_FOUND || status == PST_ERROR_IO);
+    DIR *directory = opendir(path);
+    const struct dirent *entry = NULL;
+    if (!directory)
+        return false;
+    while ((entry = readdir(directory)) && (strcmp(entry->d_name, ".") == 0 ||
+                                            strcmp(entry->d_name, "..") == 0))
+        ;
+    closedir(directory);
+    return entry != NULL;
+}
+
+bool psti_files_is_lone_loss(const pst_loader *loader, const char *path)
+{
+    char parent[PSTI_PATH_NBYTES];
+    struct stat stat_;
+    if (!pst_dataset_is_folder(loader->dataset) ||
+        !holds_something(pst_dataset_path(loader->dataset)))
+        return false;
+    const char *slash = strrchr(path, '/');
+    bool is_cut = strncmp(path, "...", 3) == 0; /* an error keeps the end of a long one */
+    if (is_cut || !slash || slash == path || (size_t)(slash - path) >= sizeof parent)
+        return true;
+    memcpy(parent, path, (size_t)(slash - path));
+    parent[slash - path] = '\0';
+    return stat(parent, &stat_) == 0 && S_ISDIR(stat_.st_mode);
+}
+
+/* One missing file of a folder is a bad sample, for on_error to deal with at its turn. */
+static bool may_be_missing(const pst_loader *loader, uint32_t i_file, enum pst_status status)
+{
+    char path[PSTI_PATH_NBYTES];
+    return status == PST_ERROR_NOT_FOUND && loader->options.on_error != PST_ON_ERROR_RAISE &&
+           pst_dataset_file_path(loader->dataset, i_file, path, sizeof path, NULL) == PST_OK &&
+           psti_files_is_lone_loss(loader, path);
 }
 
 enum pst_status psti_files_open(pst_loader *loader, struct pst_error *err)
@@ -81,7 +113,7 @@ enum pst_status psti_files_open(pst_loader *loader, struct pst_error *err)
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; files->resident && status == PST_OK && i < n; i++) {
         status = open_resident(loader, i, err);
-        if (may_be_missing(loader, status))
+        if (may_be_missing(loader, i, status))
             status = PST_OK;
     }
     return status;
@@ -129,8 +161,8 @@ enum pst_status psti_files_acquire(pst_loader *loader, uint32_t i_file, struct p
     if (files->resident) {
         *file = files->files[i_file];
         return *file ? PST_OK
-                     : psti_fail(err, PST_ERROR_IO, "loader",
-                                 "the file could not be read when the loader was opened");
+                     : psti_fail(err, PST_ERROR_NOT_FOUND, "loader",
+                                 "the file was not there when the loader was opened");
     }
     pthread_mutex_lock(&files->lock);
     if (!files->files[i_file]) {

@@ -138,6 +138,7 @@ struct psti_worker {
     int64_t owed_ns;       /* for the row being made */
     int64_t hold_until_ns; /* the throttle's time for the row that is held */
     bool starved;          /* the last row failed because the slots' memory is used up */
+    bool lacks_scratch;    /* it failed because its decoder got no more memory */
     struct psti_decoder_stats seen; /* what was added to the loader's counters already */
     bool host_only;                 /* no row is decoded on a card */
     bool alone;                     /* the row is the first of a card's block */
@@ -273,6 +274,9 @@ void psti_files_close(struct psti_files *files);
 enum pst_status psti_files_acquire(pst_loader *loader, uint32_t i_file, struct psti_file **file,
                                    struct pst_error *err);
 void psti_files_release(pst_loader *loader, uint32_t i_file, struct psti_file *file);
+/* A file could not be found: whether it alone is gone, and not a shard, the folder that it was in,
+ * or all of the data set (whose mount may be an empty folder now). */
+bool psti_files_is_lone_loss(const pst_loader *loader, const char *path);
 
 /* loader_row.c */
 /* Where the items of `sample` are; files are acquired, memory that is there already is pointed to.

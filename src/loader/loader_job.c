@@ -62,20 +62,31 @@ void psti_job_set(pst_loader *loader, struct psti_job *job, struct psti_ranks ra
         psti_card_begin(loader, job->batch, job->n_rows);
 }
 
-/* True if the fault lies with the sample, so that on_error decides. */
-static bool is_samples_fault(enum pst_status status)
+static bool came_from(const struct pst_error *err, const char *room)
 {
+    return strcmp(err->room, room) == 0;
+}
+
+/* True if the fault, described in worker->err, lies with the sample, so that on_error decides.
+ * Faults of the machine, of limits and of options would befall good samples, too: they end the
+ * epoch. */
+static bool is_samples_fault(const struct psti_worker *worker, enum pst_status status)
+{
+    const struct pst_error *err = &worker->err;
     switch (status) {
-    case PST_ERROR_ARGUMENT: /* the image does not suit the operations */
-    case PST_ERROR_LIMIT:
-    case PST_ERROR_NOT_FOUND:
-    case PST_ERROR_IO:
     case PST_ERROR_CORRUPT:
     case PST_ERROR_TRUNCATED:
     case PST_ERROR_CHECKSUM:
     case PST_ERROR_VERSION:
-    case PST_ERROR_UNSUPPORTED:
         return true;
+    case PST_ERROR_NOT_FOUND: /* an item that the sample has not got; or a file */
+        return !err->os_error || psti_files_is_lone_loss(worker->loader, err->file);
+    case PST_ERROR_UNSUPPORTED: /* by codecs; by storage, what is no regular file */
+        return came_from(err, "decode") || came_from(err, "storage");
+    case PST_ERROR_ARGUMENT: /* operations answer so, too */
+        return came_from(err, "decode");
+    case PST_ERROR_LIMIT: /* more pixels than max_pixels */
+        return came_from(err, "decode") && !worker->lacks_scratch;
     default:
         return false;
     }
@@ -163,7 +174,7 @@ static enum pst_status replace(struct psti_worker *worker, struct psti_job *job,
     for (uint32_t i = 0; i < PSTI_REPLACE_TRIES; i++) {
         uint64_t sample = replacement(worker->loader, job->epoch, job->positions[row], i);
         status = psti_row_make(worker, job->batch, row, job->epoch, sample, &worker->err);
-        if (status == PST_OK || worker->starved || !is_samples_fault(status))
+        if (status == PST_OK || worker->starved || !is_samples_fault(worker, status))
             return status;
         if (i + 1 < PSTI_REPLACE_TRIES && !note_bad(worker, job, row))
             return PST_ERROR_MEMORY;
@@ -177,7 +188,7 @@ void psti_job_row_failed(struct psti_worker *worker, struct psti_job *job, uint3
 {
     pst_loader *loader = worker->loader;
     enum pst_on_error policy = loader->options.on_error;
-    if (!worker->starved && is_samples_fault(status) && policy != PST_ON_ERROR_RAISE) {
+    if (!worker->starved && policy != PST_ON_ERROR_RAISE && is_samples_fault(worker, status)) {
         if (!note_bad(worker, job, row)) {
             fail_job(worker, job, row);
             return;

@@ -352,6 +352,7 @@ enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, ui
             status = picture ? decode_picture(worker, plan, source, &info, draw, picture, err)
                              : decode(worker, plan, source, &info, draw, &target, err);
         while (status == PST_ERROR_LIMIT && psti_worker_grow(worker));
+        worker->lacks_scratch = status == PST_ERROR_LIMIT;
         grow_extra(worker);
     }
     if (status == PST_OK && loader->card)

@@ -368,7 +368,7 @@ enum pst_status psti_row_fill(struct psti_worker *worker, pst_batch *batch, uint
 {
     const struct psti_plan *plan = &worker->loader->plan;
     enum pst_status status = PST_OK;
-    worker->starved = false;
+    worker->starved = worker->lacks_scratch = false;
     psti_batch_indices(batch)[row] = (int64_t)sample;
     for (int points = 0; points < 2; points++)
         for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
@@ -453,7 +453,7 @@ enum pst_status psti_row_make(struct psti_worker *worker, pst_batch *batch, uint
 {
     pst_loader *loader = worker->loader;
     size_t nbytes;
-    worker->starved = false;
+    worker->starved = worker->lacks_scratch = false;
     enum pst_status status =
         psti_row_locate(loader, epoch, sample, worker->sources, worker->paths, &nbytes, err);
     if (status != PST_OK)

@@ -90,7 +90,7 @@ static void do_task(struct psti_worker *worker, struct psti_task *task)
     uint64_t sample = (uint64_t)psti_batch_indices(job->batch)[task->row];
     int64_t start = psti_clock_ns();
     enum pst_status status = task->status;
-    worker->starved = false;
+    worker->starved = worker->lacks_scratch = false;
     if (status != PST_OK)
         worker->err = task->err;
     else if (task->more)

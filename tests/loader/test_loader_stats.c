@@ -77,13 +77,6 @@ static void run(const struct pst_loader_options *options)
         assert_int_equal(stats.n_cpu_samples, stats.n_samples);
         assert_int_equal(stats.nbytes_decoded, stats.n_samples * ROW_NBYTES);
     }
-    /* A place behind the last row: what runs comes to rest, and nothing new begins. */
-    struct pst_loader_stats seen = stats_of(loader);
-    struct pst_loader_state end;
-    pst_loader_state(loader, &end);
-    end.position = end.n_samples;
-    assert_ok(pst_loader_resume(loader, &end, &err));
-    assert_int_equal(stats_of(loader).decode_ns, seen.decode_ns);
     pst_loader_close(&loader);
 }
 

@@ -103,8 +103,10 @@ class Loader:
             are mixed with each other. Default 64 and 64.
         indices: the samples to use, in this order, instead of all.
         weights: one per sample: drawn with replacement, as many as there are samples.
-        on_error: "raise", "skip" (the batch is shorter), or "replace" (by another sample) for samples
-            that cannot be used; those are listed in :attr:`quarantine`.
+        on_error: "raise", "skip" (the batch is shorter), or "replace" (by another sample) for bad samples: damaged,
+            cut short, of a kind that no decoder takes, or one missing file of a folder. They are listed in
+            :attr:`quarantine`. Other faults end the epoch with their own error all the same: a dead mount, a lost
+            folder, a lacking permission, a memory limit, an operation that cannot be applied.
         max_errors: more bad samples than that in an epoch are a LimitError; None: no bound.
         host_memory: hard limit on batches, read buffers and scratch: bytes, or a text like "4GiB".
         prefetch: batches prepared ahead, 1 or more.
