@@ -35,9 +35,17 @@ enum pst_order {
  * that is gone, a lacking permission, a memory limit, an operation that cannot be applied. */
 enum pst_on_error {
     PST_ON_ERROR_RAISE = 0, /* pst_loader_next returns the error when the batch's turn comes */
-    PST_ON_ERROR_SKIP = 1,  /* the batch is shorter by the bad sample */
+    PST_ON_ERROR_SKIP = 1,  /* the batch is shorter by the bad sample; see pst_on_empty */
     PST_ON_ERROR_REPLACE =
         2 /* another sample, a pure function of (seed, epoch, position), takes its place */
+};
+/* PST_ON_ERROR_SKIP: what becomes of a batch all of whose samples are bad. Either way each rank
+ * gets as many batches as pst_loader_n_batches says, whatever samples are bad. */
+enum pst_on_empty {
+    PST_ON_EMPTY_FILL = 0,   /* it gets one other sample, drawn as PST_ON_ERROR_REPLACE does for the
+                                batch's first position; counted in n_replaced */
+    PST_ON_EMPTY_DELIVER = 1 /* it is delivered with 0 rows. An epoch of a rank that has no good
+                                sample at all then ends with the last one's error, not PST_END */
 };
 enum pst_storage_kind {
     PST_STORAGE_AUTO = 0,    /* io_uring where the kernel allows it, else threads */
@@ -143,6 +151,9 @@ struct pst_loader_options {
                          0 = all */
     uint64_t device_memory; /* bytes on the card, a hard limit; 0 = as much as there is */
     enum pst_jpeg_decoder jpeg;
+    enum pst_on_empty on_empty; /* PST_ON_ERROR_SKIP */
+    bool no_padding; /* each sample once over all ranks, so ranks may differ by one sample and, at
+                        times, one batch: for validation. Not with drop_last */
 };
 
 /* A place in the sequence of batches: 6 numbers, plain data. Meaning is stable across versions. */
@@ -162,7 +173,8 @@ PST_WARN_UNUSED enum pst_status pst_loader_open(pst_dataset *dataset,
 /* Stops threads, drops prepared batches, frees. Batches the caller holds stay valid. NULL-safe. */
 void pst_loader_close(pst_loader **loader);
 
-/* Batches this rank gets in a whole epoch, by the ranks that were set last. */
+/* Batches this rank gets in a whole epoch, by the ranks that were set last: exactly as many,
+ * whatever samples are bad. */
 uint64_t pst_loader_n_batches(const pst_loader *loader);
 /* Batches that rank `rank` of `world_size` gets from `position` (of a pst_loader_state) to the end
  * of the epoch; 0 if rank is not below world_size. Changes nothing; any thread. */

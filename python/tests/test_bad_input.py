@@ -167,10 +167,13 @@ def test_more_bad_samples_than_allowed(damaged):
 def test_nothing_but_bad_samples(tmp_path):
     for i in range(6):
         (tmp_path / f"{i}.jpg").write_bytes(b"x")
-    loader = loader_of(tmp_path, on_error="skip")
-    assert list(loader) == [] and len(loader.quarantine) == 6
-    with pytest.raises(ps.PenstockError):
-        list(loader_of(tmp_path, on_error="replace"))
+    loader = loader_of(tmp_path, on_error="skip", on_empty="empty")
+    with pytest.raises(ps.PenstockError, match="all 6 samples of this rank's epoch are bad"):
+        list(loader)
+    assert len(loader.quarantine) == 6
+    for on_error in ("skip", "replace"):
+        with pytest.raises(ps.PenstockError, match="no good replacement"):
+            list(loader_of(tmp_path, on_error=on_error))
 
 
 def test_files_that_change_after_the_folder_was_listed(damaged):

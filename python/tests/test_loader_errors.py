@@ -312,3 +312,96 @@ def test_stats_count_units_of_pli(tmp_path):
         assert 0 < stats["decode"]["units"] <= 4 * units and stats["decode"]["units_whole"] == 4 * 16 * 8
         assert stats["storage"]["partial_reads"] == partial
         assert stats["storage"]["nbytes_read"] < stored * (units / 128 + 0.02)
+
+
+@pytest.fixture
+def spoiled(packed, tmp_path):
+    """The packed set, of which the first eight samples are damaged."""
+    path = tmp_path / "spoiled.pst"
+    shutil.copytree(packed, path)
+    for sample in range(8):
+        item = ps.Dataset(path).item(sample, "image")
+        with open(item["file"], "r+b") as file:
+            file.seek(item["offset"] + item["nbytes"] // 2)
+            byte = file.read(1)
+            file.seek(-1, 1)
+            file.write(bytes([byte[0] ^ 0x40]))
+    return path
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
+@pytest.mark.parametrize("on_empty", [None, "pad", "empty"])
+def test_every_rank_gets_equally_many_batches(spoiled, world_size, on_empty):
+    lengths = set()
+    for rank in range(world_size):
+        loader = loader_of(spoiled, batch_size=2, on_error="skip", on_empty=on_empty, rank=rank,
+                           world_size=world_size)
+        sizes = [len(batch["index"]) for batch in loader]
+        assert len(sizes) == len(loader)
+        assert sizes[0] == (0 if on_empty == "empty" else 1)
+        samples = loader.stats()["samples"]
+        assert samples["delivered"] == sum(sizes) and (samples["replaced"] > 0) == (on_empty != "empty")
+        lengths.add(len(sizes))
+    assert len(lengths) == 1
+
+
+@pytest.mark.parametrize("chain", [[T.Resize((8, 8))], []])
+@pytest.mark.parametrize("output", ["numpy", "torch"])
+def test_an_empty_batch_has_all_fields(spoiled, chain, output):
+    loader = loader_of(spoiled, transforms={"image": chain}, on_error="skip", on_empty="empty", output=output)
+    batch = next(iter(loader))
+    assert set(batch) == set(list(loader)[-1])
+    assert len(batch["index"]) == len(batch["label"]) == len(batch["image"]) == 0
+    if chain:
+        assert tuple(batch["image"].shape) == (0, 3, 8, 8)
+
+
+def test_an_epoch_of_bad_samples_is_an_error(spoiled):
+    loader = loader_of(spoiled, indices=range(8), on_error="skip", on_empty="empty")
+    for _ in range(2):
+        got = []
+        with pytest.raises(ps.errors.ChecksumError, match="all 8 samples of this rank's epoch are bad"):
+            for batch in loader:
+                got.append(len(batch["index"]))
+        assert got == [0, 0]
+    with pytest.raises(ps.errors.ChecksumError, match="found no good replacement"):
+        list(loader_of(spoiled, indices=range(8), on_error="skip"))
+
+
+def test_without_padding_each_sample_comes_once(packed):
+    got = []
+    for rank in range(5):
+        loader = loader_of(packed, batch_size=1, rank=rank, world_size=5, padding=False)
+        batches = [batch["index"].tolist() for batch in loader]
+        assert len(batches) == len(loader) == (4 if rank == 4 else 5)
+        got += sum(batches, [])
+    assert sorted(got) == list(range(N))
+    state = {**loader.state_dict(), "epoch": 0, "position": 22}
+    for rank in range(3):  # two samples are left for three ranks
+        loader = loader_of(packed, rank=rank, world_size=3, padding=False)
+        loader.load_state_dict(state)
+        assert loader.remaining == len(list(loader)) == (rank < 2)
+
+
+@pytest.mark.parametrize("options", [
+    {"on_empty": "pad"},
+    {"on_empty": "empty", "on_error": "replace"},
+    {"on_empty": "drop", "on_error": "skip"},
+    {"max_errors": 3},
+    {"padding": False, "drop_last": True},
+])
+def test_options_that_would_have_no_effect(packed, options):
+    with pytest.raises(ps.errors.ArgumentError):
+        loader_of(packed, **options)
+
+
+def test_a_folder_that_is_gone_ends_the_epoch(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "copy")
+    loader = loader_of(tmp_path / "copy", on_error="skip")
+    next((tmp_path / "copy").glob("*/*.jpg")).unlink()
+    assert sum(len(batch["index"]) for batch in loader) == N - 1
+    (tmp_path / "copy").rename(tmp_path / "away")
+    with pytest.raises(ps.errors.NotFoundError):
+        list(loader)
+    with pytest.raises(ps.errors.ArgumentError, match="operation 0"):
+        list(loader_of(folder, on_error="skip", transforms=[T.RandomCrop(1000)]))

@@ -41,7 +41,7 @@ struct psti_order {
     uint64_t page_samples, window_pages;
     uint64_t n_pages, n_full_pages, n_windows;
     uint64_t batch_size;
-    bool drop_last;
+    bool drop_last, no_padding;
     uint64_t hash;
 };
 
@@ -234,6 +234,7 @@ enum pst_status psti_order_open(const struct psti_order_options *options, struct
     order->n = n;
     order->batch_size = options->batch_size ? options->batch_size : 1;
     order->drop_last = options->drop_last;
+    order->no_padding = options->no_padding;
     plan_pages(order, options);
     if (options->indices) {
         order->indices = psti_alloc_array(n ? n : 1, sizeof *order->indices);
@@ -290,26 +291,32 @@ uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint6
     return order->indices ? order->indices[x] : x;
 }
 
-/* Positions of each rank when an epoch starts at `start`. */
-static uint64_t n_per_rank(const struct psti_order *order, uint32_t world_size, uint64_t start)
+static uint64_t n_left(const struct psti_order *order, uint64_t start)
 {
-    uint64_t left = start < order->n ? order->n - start : 0;
-    if (order->drop_last) {
-        uint64_t whole = left / world_size;
+    return start < order->n ? order->n - start : 0;
+}
+
+/* Positions of the rank when an epoch starts at `start`. */
+static uint64_t n_of_rank(const struct psti_order *order, struct psti_ranks ranks, uint64_t start)
+{
+    uint64_t whole = n_left(order, start) / ranks.world_size;
+    uint64_t odd = n_left(order, start) % ranks.world_size;
+    if (order->drop_last)
         return whole - whole % order->batch_size;
-    }
-    return left / world_size + (left % world_size != 0);
+    return whole + (order->no_padding ? ranks.rank < odd : odd > 0);
 }
 
 uint64_t psti_order_end(const struct psti_order *order, struct psti_ranks ranks, uint64_t start)
 {
-    return start + n_per_rank(order, ranks.world_size, start) * ranks.world_size;
+    if (order->no_padding)
+        return start + n_left(order, start);
+    return start + n_of_rank(order, ranks, start) * ranks.world_size;
 }
 
 uint64_t psti_order_n_batches(const struct psti_order *order, struct psti_ranks ranks,
                               uint64_t start)
 {
-    uint64_t n = n_per_rank(order, ranks.world_size, start);
+    uint64_t n = n_of_rank(order, ranks, start);
     return n / order->batch_size + (n % order->batch_size != 0);
 }
 
@@ -319,7 +326,7 @@ uint32_t psti_order_batch(const struct psti_order *order, struct psti_ranks rank
     if (step >= psti_order_n_batches(order, ranks, start))
         return 0;
     uint64_t first = step * order->batch_size; /* no overflow: step is below n / batch_size + 1 */
-    uint64_t n = n_per_rank(order, ranks.world_size, start) - first;
+    uint64_t n = n_of_rank(order, ranks, start) - first;
     if (n > order->batch_size)
         n = order->batch_size;
     for (uint64_t i = 0; i < n; i++)

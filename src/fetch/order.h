@@ -28,6 +28,7 @@ struct psti_order_options {
     uint32_t page_samples, window_pages;
     uint32_t batch_size;
     bool drop_last;
+    bool no_padding; /* ranks may differ by one position */
 };
 
 enum pst_status psti_order_open(const struct psti_order_options *options, struct psti_order **out,

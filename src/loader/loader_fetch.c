@@ -138,9 +138,6 @@ static enum pst_status make_rows(pst_loader *loader, struct psti_job *job, struc
             *err = job->failed ? job->failure : worker->err;
         return job->failed ? job->failure.status : PST_ERROR_LIMIT;
     }
-    if (pst_batch_count(job->batch) == 0)
-        return psti_fail(err, PST_ERROR_NOT_FOUND, "loader",
-                         "all samples of this batch are bad and were left out");
     return PST_OK;
 }
 

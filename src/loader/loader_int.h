@@ -167,7 +167,7 @@ void psti_worker_merge(struct psti_worker *worker);
 
 struct psti_bad {
     struct psti_bad *next; /* by row, then in the order they happened */
-    uint32_t row;
+    uint32_t row; /* the job's n_rows: of what was tried to fill an empty batch */
     struct pst_error err;
 };
 
@@ -261,7 +261,8 @@ struct pst_loader {
     uint64_t epoch, start, step_base, n_steps;
     uint64_t next_step, issue_step, row_step; /* to deliver, to start, whose rows are given out */
     uint64_t hinted_window;
-    uint64_t epoch_bad;
+    uint64_t epoch_bad, epoch_good; /* samples of the epoch under way */
+    struct pst_error last_bad;      /* of an epoch without a good sample so far */
     struct pst_error *quarantine; /* [quarantine_cap] */
     uint32_t n_quarantined, quarantine_cap;
     struct pst_loader_stats stats;

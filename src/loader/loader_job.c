@@ -130,7 +130,7 @@ uint64_t psti_job_start_over(pst_loader *loader, struct psti_job *job, uint32_t 
     pthread_mutex_lock(loader->lock);
     for (struct psti_bad **at = &job->bads; *at;) {
         struct psti_bad *bad = *at;
-        if (bad->row != row) {
+        if (bad->row != row && bad->row != job->n_rows) {
             at = &bad->next;
             continue;
         }
@@ -165,22 +165,37 @@ static void say_none_is_good(struct psti_worker *worker, uint64_t sample)
              sample, PSTI_REPLACE_TRIES, worker->err.sample, cause);
 }
 
-/* Other samples, one after the other, until one is good. After failure worker->err is the last's,
- * with what was tried in its text. */
-static enum pst_status replace(struct psti_worker *worker, struct psti_job *job, uint32_t row)
+/* Other samples, one after the other, until one is good: those for `position`, written to `row`.
+ * Bad ones are noted as `noted`. After failure worker->err is the last's, with what was tried in
+ * its text. */
+static enum pst_status replace(struct psti_worker *worker, struct psti_job *job, uint32_t row,
+                               uint64_t position, uint32_t noted)
 {
     enum pst_status status = PST_ERROR_CORRUPT;
-    uint64_t bad = (uint64_t)worker->err.sample;
+    uint64_t bad = psti_order_sample(worker->loader->order, job->epoch, position);
     for (uint32_t i = 0; i < PSTI_REPLACE_TRIES; i++) {
-        uint64_t sample = replacement(worker->loader, job->epoch, job->positions[row], i);
+        uint64_t sample = replacement(worker->loader, job->epoch, position, i);
         status = psti_row_make(worker, job->batch, row, job->epoch, sample, &worker->err);
         if (status == PST_OK || worker->starved || !is_samples_fault(worker, status))
             return status;
-        if (i + 1 < PSTI_REPLACE_TRIES && !note_bad(worker, job, row))
+        if (i + 1 < PSTI_REPLACE_TRIES && !note_bad(worker, job, noted))
             return PST_ERROR_MEMORY;
     }
     say_none_is_good(worker, bad);
     return status;
+}
+
+/* The row's sample is bad. True: another one is to take its place, because it is the last one of a
+ * batch that would be empty. Which row that is depends on the threads, but it will be the only one,
+ * so nobody sees it. */
+static bool leave_out(pst_loader *loader, struct psti_job *job, uint32_t row)
+{
+    pthread_mutex_lock(loader->lock);
+    bool fill = job->n_bad_rows + 1 == job->n_rows && loader->options.on_empty == PST_ON_EMPTY_FILL;
+    job->bad[row] = !fill;
+    job->n_bad_rows += !fill;
+    pthread_mutex_unlock(loader->lock);
+    return fill;
 }
 
 void psti_job_row_failed(struct psti_worker *worker, struct psti_job *job, uint32_t row,
@@ -193,15 +208,15 @@ void psti_job_row_failed(struct psti_worker *worker, struct psti_job *job, uint3
             fail_job(worker, job, row);
             return;
         }
-        if (policy == PST_ON_ERROR_REPLACE)
-            status = replace(worker, job, row);
+        bool skip = policy == PST_ON_ERROR_SKIP;
+        if (skip && !leave_out(loader, job, row))
+            return;
+        uint64_t position = job->positions[skip ? 0 : row];
+        status = replace(worker, job, row, position, skip ? job->n_rows : row);
         pthread_mutex_lock(loader->lock);
-        bool settled = policy == PST_ON_ERROR_SKIP || status == PST_OK;
-        job->bad[row] = policy == PST_ON_ERROR_SKIP;
-        job->n_bad_rows += policy == PST_ON_ERROR_SKIP;
-        job->n_replaced += policy == PST_ON_ERROR_REPLACE && status == PST_OK;
+        job->n_replaced += status == PST_OK;
         pthread_mutex_unlock(loader->lock);
-        if (settled)
+        if (status == PST_OK)
             return;
     }
     if (!worker->starved) {

@@ -65,7 +65,7 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
     loader->step_base = start / stride;
     loader->n_steps = psti_order_n_batches(loader->order, loader->ranks, start);
     loader->ahead = loader->options.prefetch;
-    loader->epoch_bad = 0;
+    loader->epoch_bad = loader->epoch_good = 0;
     loader->state.epoch = epoch;
     loader->state.position = start;
     psti_run_start(loader, 0);
@@ -151,6 +151,8 @@ static bool account(pst_loader *loader, struct psti_job *job)
     loader->epoch_bad += job->n_bad;
     for (uint32_t i = job->n_rows; i-- > 0 && job->positions[i] >= n;)
         stats->n_padded++;
+    if (last && loader->epoch_good == 0)
+        loader->last_bad = *last;
     if (!last || !max || loader->epoch_bad <= max)
         return true;
     /* Where the last one lies stays in the error; what it was is in the text. */
@@ -226,7 +228,7 @@ static void move_on(pst_loader *loader, struct psti_job *job)
     pthread_cond_signal(loader->work);
 }
 
-/* The job at its turn is whole: *out, or NULL if nothing of it is to be delivered (go on). */
+/* The job at its turn is whole: *out, or NULL with PST_OK: try again. */
 static enum pst_status deliver(pst_loader *loader, struct psti_job *job, pst_batch **out,
                                struct pst_error *err)
 {
@@ -238,14 +240,11 @@ static enum pst_status deliver(pst_loader *loader, struct psti_job *job, pst_bat
     if (!good)
         return fail_for_good(loader, NULL, err);
     pst_batch *batch = job->batch;
-    if (pst_batch_count(batch) == 0) {
-        psti_pool_put_back(batch); /* every row was bad, and counted */
-    } else {
-        psti_pool_hand_out(batch);
-        loader->stats.n_batches++;
-        loader->stats.n_samples += pst_batch_count(batch);
-        *out = batch;
-    }
+    psti_pool_hand_out(batch);
+    loader->stats.n_batches++;
+    loader->stats.n_samples += pst_batch_count(batch);
+    loader->epoch_good += pst_batch_count(batch);
+    *out = batch;
     move_on(loader, job);
     return PST_OK;
 }
@@ -310,6 +309,20 @@ static enum pst_status advance(pst_loader *loader, struct psti_job *job, int64_t
     return PST_OK;
 }
 
+/* PST_END, unless a whole epoch of empty batches would pass for one. */
+static enum pst_status end_epoch(pst_loader *loader, struct pst_error *err)
+{
+    loader->state.epoch = loader->epoch + 1; /* also where there was no batch at all */
+    loader->state.position = 0;
+    if (loader->start > 0 || loader->epoch_good > 0 || loader->epoch_bad == 0)
+        return PST_END;
+    struct pst_error failure = loader->last_bad;
+    snprintf(failure.text, sizeof failure.text,
+             "all %" PRIu64 " samples of this rank's epoch are bad; the last one: %.400s",
+             loader->epoch_bad, loader->last_bad.text);
+    return fail_for_good(loader, &failure, err);
+}
+
 static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batch **out,
                                   struct pst_error *err)
 {
@@ -325,11 +338,8 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
         psti_run_start(loader, loader->next_step);
     enum pst_status status = PST_OK;
     while (status == PST_OK && !*out) {
-        if (loader->next_step >= loader->n_steps) {
-            loader->state.epoch = loader->epoch + 1; /* also where there was no batch at all */
-            loader->state.position = 0;
-            return PST_END;
-        }
+        if (loader->next_step >= loader->n_steps)
+            return end_epoch(loader, err);
         struct psti_job *job = &loader->ring[loader->next_step % loader->options.prefetch];
         if (job->state != PSTI_JOB_WHOLE) /* whoever starts or fills it has the rest of it */
             status = advance(loader, job, deadline, err);

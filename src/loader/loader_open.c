@@ -49,11 +49,16 @@ static enum pst_status take_options(const struct pst_loader_options *given,
                          "(%u, %u, %u, %u)",
                          options->batch_size, options->num_workers, options->io_threads,
                          options->prefetch, BATCH_MAX_ROWS, WORKERS_MAX, WORKERS_MAX, PREFETCH_MAX);
+    if (options->no_padding && options->drop_last)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "no_padding delivers each sample, drop_last leaves some out: only one of "
+                         "them is possible");
     if ((unsigned)options->on_error > PST_ON_ERROR_REPLACE ||
+        (unsigned)options->on_empty > PST_ON_EMPTY_DELIVER ||
         (unsigned)options->storage > PST_STORAGE_MEMORY ||
         (unsigned)options->page_cache > PST_PAGE_CACHE_DIRECT)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "on_error, storage or page_cache has a value that is not known");
+                         "on_error, on_empty, storage or page_cache has a value that is not known");
     if (!(options->throttle_bytes_per_second >= 0) || !(options->throttle_latency_seconds >= 0) ||
         !isfinite(options->throttle_bytes_per_second) ||
         !isfinite(options->throttle_latency_seconds))
@@ -89,7 +94,8 @@ static enum pst_status open_order(pst_loader *loader, struct pst_error *err)
                                              .page_samples = options->page_samples,
                                              .window_pages = options->window_pages,
                                              .batch_size = options->batch_size,
-                                             .drop_last = options->drop_last};
+                                             .drop_last = options->drop_last,
+                                             .no_padding = options->no_padding};
     if (options->n_indices && !options->indices)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "n_indices is set but indices is NULL");
     loader->next_ranks = (struct psti_ranks){options->rank, options->world_size};

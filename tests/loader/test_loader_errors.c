@@ -243,36 +243,188 @@ static void test_max_errors(void **state)
     each_way(check_max);
 }
 
-/* A batch all of whose samples are bad is counted but not delivered. */
+/* Batches of which the first and the last hold bad samples only. */
+static const uint64_t mostly_bad[6] = {3, 17, 1, 2, 18, 31};
+
+static struct pst_loader_options empty_options(uint32_t workers, enum pst_on_empty on_empty)
+{
+    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                       .batch_size = 2,
+                                       .indices = mostly_bad,
+                                       .n_indices = 6,
+                                       .num_workers = workers,
+                                       .on_error = PST_ON_ERROR_SKIP,
+                                       .on_empty = on_empty};
+}
+
 static void test_empty_batches(void **state)
 {
     (void)state;
     for (uint32_t workers = 0; workers < 3; workers++) {
         struct pst_error err;
-        const uint64_t indices[6] = {3, 17, 1, 2, 18, 31};
-        struct pst_loader_options options = {.struct_size = sizeof options,
-                                             .batch_size = 2,
-                                             .indices = indices,
-                                             .n_indices = 6,
-                                             .num_workers = workers,
-                                             .on_error = PST_ON_ERROR_SKIP};
-        pst_loader *loader;
+        struct pst_loader_options options = empty_options(workers, PST_ON_EMPTY_DELIVER);
+        pst_loader *loader = open_loader(dataset, &options);
         pst_batch *batch;
         uint64_t epoch, step;
-        struct pst_loader_state at;
-        assert_ok(pst_loader_open(dataset, &options, &loader, &err));
+        struct pst_tensor tensor;
         assert_ok(pst_loader_begin(loader, 0, &err));
-        assert_ok(pst_loader_next(loader, &batch, &err));
-        assert_int_equal(pst_batch_index(batch)[0], 1);
-        pst_batch_place(batch, &epoch, &step);
-        assert_int_equal(step, 1);
-        pst_batch_release(batch);
-        pst_loader_state(loader, &at);
-        assert_int_equal(at.position, 4);
+        for (uint64_t want = 0; want < 3; want++) {
+            assert_ok(pst_loader_next(loader, &batch, &err));
+            pst_batch_place(batch, &epoch, &step);
+            assert_int_equal(step, want);
+            assert_int_equal(pst_batch_count(batch), want == 1 ? 2 : 0);
+            pst_batch_index_tensor(batch, &tensor);
+            assert_int_equal(tensor.shape[0], want == 1 ? 2 : 0);
+            assert_int_equal(pst_batch_row(batch, 0, 2, &tensor), PST_ERROR_ARGUMENT);
+            pst_batch_release(batch);
+        }
         assert_int_equal(pst_loader_next(loader, &batch, &err), PST_END);
-        assert_int_equal(pst_loader_replay(loader, 0, 0, &batch, &err), PST_ERROR_NOT_FOUND);
+        assert_ok(pst_loader_replay(loader, 0, 0, &batch, &err));
+        assert_int_equal(pst_batch_count(batch), 0);
+        pst_batch_release(batch);
+        struct pst_loader_stats stats = stats_of(loader);
+        assert_int_equal(stats.n_batches, 3);
+        assert_int_equal(stats.n_samples, 2);
+        assert_int_equal(stats.n_bad, 4);
         pst_loader_close(&loader);
     }
+}
+
+/* By default such a batch gets one sample, the same whatever thread it is that finds the last bad
+ * one. */
+static void test_empty_batches_are_filled(void **state)
+{
+    (void)state;
+    uint64_t want[3] = {0}, n_bad = 0;
+    for (uint32_t workers = 0; workers < 5; workers++) {
+        struct pst_error err;
+        struct pst_loader_options options = empty_options(workers, PST_ON_EMPTY_FILL);
+        pst_loader *loader = open_loader(dataset, &options);
+        pst_batch *batch, *again;
+        for (int round = 0; round < 4; round++) {
+            assert_ok(pst_loader_begin(loader, 5, &err));
+            for (uint64_t step = 0; step < 3; step++) {
+                assert_ok(pst_loader_next(loader, &batch, &err));
+                assert_int_equal(pst_batch_count(batch), step == 1 ? 2 : 1);
+                assert_true(pst_batch_index(batch)[0] == 1 || pst_batch_index(batch)[0] == 2);
+                uint64_t hash = hash_batch(batch);
+                assert_true(!want[step] || want[step] == hash);
+                want[step] = hash;
+                assert_ok(pst_loader_replay(loader, 5, step, &again, &err));
+                assert_true(hash_batch(again) == hash);
+                pst_batch_release(again);
+                pst_batch_release(batch);
+            }
+            assert_int_equal(pst_loader_next(loader, &batch, &err), PST_END);
+        }
+        struct pst_loader_stats stats = stats_of(loader);
+        assert_int_equal(stats.n_replaced, 4 * 2);
+        assert_true(stats.n_bad >= 4 * 4 && (!n_bad || n_bad == stats.n_bad));
+        n_bad = stats.n_bad;
+        pst_loader_close(&loader);
+    }
+}
+
+/* Whatever samples are bad, the ranks of DDP get equally many batches, as many as were stated. */
+static void test_ranks_get_equally_many(void **state)
+{
+    (void)state;
+    const uint64_t indices[9] = {3, 1, 17, 2, 18, 4, 31, 5, 3}; /* rank 0 of 2 has bad ones only */
+    for (uint32_t world = 2; world <= 4; world++)
+        for (int on_empty = 0; on_empty < 2; on_empty++)
+            for (uint32_t rank = 0; rank < world; rank++) {
+                struct pst_error err;
+                struct pst_loader_options options =
+                    empty_options(rank, (enum pst_on_empty)on_empty);
+                options.indices = indices;
+                options.n_indices = 9;
+                options.batch_size = 1 + world % 2;
+                options.rank = rank;
+                options.world_size = world;
+                pst_loader *loader = open_loader(dataset, &options);
+                pst_batch *batch;
+                enum pst_status status;
+                uint64_t n = 0, n_rows = 0, per_rank = (9 + world - 1) / world;
+                assert_ok(pst_loader_begin(loader, 0, &err));
+                for (; (status = pst_loader_next(loader, &batch, &err)) == PST_OK; n++) {
+                    n_rows += pst_batch_count(batch);
+                    assert_true(on_empty || pst_batch_count(batch) > 0);
+                    pst_batch_release(batch);
+                }
+                assert_int_equal(n, pst_loader_n_batches(loader));
+                assert_int_equal(n, (per_rank + options.batch_size - 1) / options.batch_size);
+                assert_int_equal(status, n_rows ? PST_END : PST_ERROR_CHECKSUM);
+                assert_true(n_rows || (on_empty && world % 2 == 0 && rank == 0));
+                pst_loader_close(&loader);
+            }
+}
+
+/* An epoch of which no sample is good does not pass for one. */
+static void test_nothing_but_bad_samples(void **state)
+{
+    (void)state;
+    for (uint32_t workers = 0; workers < 3; workers++)
+        for (int on_empty = 0; on_empty < 2; on_empty++) {
+            struct pst_error err;
+            struct pst_loader_options options = empty_options(workers, (enum pst_on_empty)on_empty);
+            options.indices = bad_samples;
+            options.n_indices = 4;
+            pst_loader *loader = open_loader(dataset, &options);
+            pst_batch *batch;
+            for (uint64_t epoch = 0; epoch < 2; epoch++) {
+                enum pst_status status;
+                assert_ok(pst_loader_begin(loader, epoch, &err));
+                while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK) {
+                    assert_int_equal(pst_batch_count(batch), 0);
+                    pst_batch_release(batch);
+                }
+                assert_int_equal(status, PST_ERROR_CHECKSUM);
+                assert_true(is_bad(err.sample) && err.file[0]);
+                assert_non_null(strstr(err.text, on_empty ? "all 4 samples of this rank's epoch"
+                                                          : "found no good replacement"));
+            }
+            pst_loader_close(&loader);
+        }
+}
+
+/* Without padding each sample comes once over all ranks. */
+static void test_no_padding(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    for (uint32_t world = 1; world <= 4; world++) {
+        uint32_t seen[N_SAMPLES] = {0};
+        for (uint32_t rank = 0; rank < world; rank++) {
+            struct pst_loader_options options = {.struct_size = sizeof options,
+                                                 .batch_size = 3,
+                                                 .order = PST_ORDER_SHUFFLED,
+                                                 .on_error = PST_ON_ERROR_REPLACE,
+                                                 .rank = rank,
+                                                 .world_size = world,
+                                                 .no_padding = true,
+                                                 .num_workers = rank % 2};
+            pst_loader *loader = open_loader(folder, &options);
+            pst_batch *batch;
+            uint64_t n = 0, n_rows = 0;
+            assert_ok(pst_loader_begin(loader, 1, &err));
+            for (; pst_loader_next(loader, &batch, &err) == PST_OK; n++) {
+                for (uint32_t i = 0; i < pst_batch_count(batch); i++, n_rows++)
+                    seen[pst_batch_index(batch)[i]]++;
+                pst_batch_release(batch);
+            }
+            assert_int_equal(n, pst_loader_n_batches(loader));
+            assert_int_equal(n_rows, 20 / world + (rank < 20 % world));
+            assert_int_equal(stats_of(loader).n_padded, 0);
+            pst_loader_close(&loader);
+        }
+        for (uint32_t s = 0; s < 20; s++)
+            assert_int_equal(seen[s], 1);
+    }
+    struct pst_loader_options both = {
+        .struct_size = sizeof both, .no_padding = true, .drop_last = true};
+    pst_loader *loader;
+    assert_int_equal(pst_loader_open(folder, &both, &loader, &err), PST_ERROR_ARGUMENT);
+    assert_non_null(strstr(err.text, "only one of them"));
 }
 
 /* Not one sample is good: replacing gives up with the last one's error, and says so. */
@@ -371,8 +523,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_raise),         cmocka_unit_test(test_skip),
         cmocka_unit_test(test_replace),       cmocka_unit_test(test_max_errors),
-        cmocka_unit_test(test_empty_batches), cmocka_unit_test(test_replace_gives_up),
-        cmocka_unit_test(test_no_verify),     cmocka_unit_test(test_folder_changes),
+        cmocka_unit_test(test_empty_batches), cmocka_unit_test(test_empty_batches_are_filled),
+        cmocka_unit_test(test_ranks_get_equally_many),
+        cmocka_unit_test(test_nothing_but_bad_samples),
+        cmocka_unit_test(test_replace_gives_up),
+        cmocka_unit_test(test_no_verify),
+        cmocka_unit_test(test_no_padding),
+        cmocka_unit_test(test_folder_changes),
     };
     alarm(900);
     return cmocka_run_group_tests(tests, set_up, tear_down);

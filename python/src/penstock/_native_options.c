@@ -73,6 +73,8 @@ static const struct native_member loader_members[] = {
     LOADER(gpu_share, NATIVE_DOUBLE),
     LOADER(device_memory, NATIVE_U64),
     LOADER(jpeg, NATIVE_ENUM),
+    LOADER(on_empty, NATIVE_ENUM),
+    LOADER(no_padding, NATIVE_BOOL),
 };
 
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))

@@ -21,6 +21,7 @@ __all__ = ["Loader"]
 # Numbers of include/penstock/loader.h; the place in the tuple is the number.
 _ORDERS = ("sequential", "shuffled", "pages")
 _ON_ERROR = ("raise", "skip", "replace")
+_ON_EMPTY = ("pad", "empty")
 _STORAGES = ("auto", "threads", "uring", "memory")
 _PAGE_CACHES = ("keep", "drop", "direct")
 _DECODES = ("auto", "cpu", "gpu")
@@ -92,6 +93,9 @@ class Loader:
             PENSTOCK_NUM_THREADS, else the cores that the process may use.
         drop_last: False: the epoch is padded from its start so that all ranks have equally many
             samples (torch's DistributedSampler), the last batch may be short. True: whole batches only.
+        padding: False: no sample is repeated; each comes once over all ranks, so ranks may differ by one sample and,
+            at times, by one batch: for validation, without collective operations per batch. ``len()`` says how
+            many this rank gets. Not with ``drop_last``.
         rank, world_size: both or neither. Given, they are fixed. Else they are read whenever an epoch begins,
             so the loader may be made before ``init_process_group``, by Lightning or before ``mp.spawn``: from
             torch.distributed if it is initialised, torchrun (RANK, WORLD_SIZE), Open MPI
@@ -108,6 +112,10 @@ class Loader:
             :attr:`quarantine`. Other faults end the epoch with their own error all the same: a dead mount, a lost
             folder, a lacking permission, a memory limit, an operation that cannot be applied.
         max_errors: more bad samples than that in an epoch are a LimitError; None: no bound.
+        on_empty: with on_error="skip", a batch all of whose samples are bad: "pad" gives it one other sample, drawn
+            as "replace" does (counted as replaced); "empty" delivers it with no rows, and an epoch of a rank
+            without any good sample ends with an error. Either way every rank gets ``len(loader)`` batches,
+            whatever samples are bad. None: "pad".
         host_memory: hard limit on batches, read buffers and scratch: bytes, or a text like "4GiB".
         prefetch: batches prepared ahead, 1 or more.
         fields: names of the fields to deliver; None: all.
@@ -185,6 +193,8 @@ class Loader:
         cache: str | None = "auto",
         share: None = None,
         jpeg: str = "cpu",
+        on_empty: str | None = None,
+        padding: bool = True,
     ) -> None:
         given = dict(locals())
         for name in ("self", "__class__"):
@@ -268,9 +278,20 @@ class Loader:
         ):
             if given[name] is not None:
                 options[name] = _options.count(name, given[name], 1, high)
+        self._add_bad_samples(options)
         self._add_card(options)
         self._add_subset(options)
         return options
+
+    def _add_bad_samples(self, options: dict[str, Any]) -> None:
+        on_error, on_empty = self._given["on_error"], self._given["on_empty"]
+        if self._given["max_errors"] is not None and on_error == "raise":
+            raise ArgumentError('max_errors is a bound for on_error="skip" and "replace"')
+        if on_empty is not None:
+            options["on_empty"] = _options.choice("on_empty", on_empty, _ON_EMPTY)
+            if on_error != "skip":
+                raise ArgumentError(f'on_empty={on_empty!r} says what on_error="skip" does')
+        options["no_padding"] = not self._given["padding"]
 
     def _add_card(self, options: dict[str, Any]) -> None:
         device, share = self._given["device"], self._given["gpu_share"]
