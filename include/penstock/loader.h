@@ -120,8 +120,12 @@ struct pst_loader_options {
     uint32_t num_workers; /* decoding threads; 0 = everything in the calling thread */
     uint32_t io_threads;  /* PST_STORAGE_THREADS: 0 = 4 */
     uint32_t prefetch;    /* batches prepared ahead of the caller, >= 1; 0 = 2 */
-    uint64_t
-        host_memory; /* bytes, a hard limit over batch slots, read buffers and scratch; 0 = 4 GiB */
+    uint64_t host_memory; /* bytes, a hard limit over batch slots, read buffers and scratch; 0 = 4
+                             GiB. A lack of it makes rows wait, never bad: which samples are
+                             delivered does not depend on it. PST_ERROR_LIMIT at open if it does not
+                             hold two batches (you hold one while the next is made), the largest
+                             sample's stored bytes twice, and first scratch; later, where one image
+                             takes more scratch than is left for any */
     enum pst_on_error on_error;
     uint64_t max_errors; /* SKIP, REPLACE: more bad samples than this in an epoch is
                             PST_ERROR_LIMIT, with the last one's place and cause; 0 = no bound */

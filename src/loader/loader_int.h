@@ -131,6 +131,7 @@ struct psti_worker {
     uint64_t extra;          /* more for the decoder, with which it is faster */
     bool has_reserve;        /* holds loader->reserve_lock and uses the reserve */
     bool grown;              /* decoder and run have scratch from the reserve */
+    bool emptied;            /* and began this image with none in use */
     uint64_t reserve_nbytes; /* charged for what is used of it */
     void *reserve_buffer;
     bool owes;             /* num_workers 0: the throttle's time is waited for after the row */

@@ -1,9 +1,10 @@
 /* loader_open.c - options -> a loader whose memory is divided up and whose threads wait; and its
  * end.
  *
- * host_memory is dealt out here, once: files in memory, one slot at least, the arena of read
- * buffers, first scratch of each worker, and a reserve for rows that need more. What is left makes
- * slots. */
+ * host_memory is dealt out here, once: files in memory, the arena of read buffers, first scratch of
+ * each worker, two slots at least (a loop holds one batch while the next is made), and a reserve
+ * for rows that need more. What is left makes slots. Nothing that lasts is taken from the reserve
+ * but what the fetcher begins with, so that a row which waits for it always gets all of it. */
 #include "loader/loader_int.h"
 
 #include "base/alloc.h"
@@ -19,7 +20,9 @@
 
 #define HOST_MEMORY_DEFAULT ((uint64_t)4 << 30)
 #define ARENA_MAX_NBYTES ((uint64_t)256 << 20)
+#define RESERVE_MIN_NBYTES ((uint64_t)8 << 20)
 #define RESERVE_MAX_NBYTES ((uint64_t)2 << 30)
+#define SLOTS_MIN 2
 #define TASKS_MAX 128
 #define BATCH_MAX_ROWS ((uint32_t)1 << 24)
 #define WORKERS_MAX 1024
@@ -141,10 +144,19 @@ static enum pst_status fail_small(const pst_loader *loader, uint64_t slot, uint6
 {
     return psti_fail(err, PST_ERROR_LIMIT, "loader",
                      "host_memory of %" PRIu64 " bytes is too small: a batch takes %" PRIu64
-                     ", the largest sample's stored bytes %" PRIu64 " (twice), scratch %" PRIu64
-                     ", files in memory %" PRIu64 ": at least %" PRIu64 " are needed",
+                     " (twice: you hold one while the next is made), the largest sample's stored "
+                     "bytes %" PRIu64 " (twice), scratch %" PRIu64 ", files in memory %" PRIu64
+                     ": at least %" PRIu64 " are needed",
                      loader->options.host_memory, slot, item, scratch, loader->memory_nbytes,
                      needed);
+}
+
+static bool has_own_rows(const struct psti_plan *plan)
+{
+    bool differ = false;
+    for (uint32_t i = 0; i < plan->n_fields; i++)
+        differ |= plan->slots[i].may_differ;
+    return differ;
 }
 
 /* Divides host_memory. *arena: bytes of the read buffers' region. */
@@ -160,11 +172,9 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     size_t slot;
     if (!psti_pool_slot_nbytes(loader->pool, options->batch_size, &slot))
         return fail_small(loader, UINT64_MAX, item, scratch, UINT64_MAX, err);
-    fixed = slot + scratch + loader->memory_nbytes;
+    fixed = SLOTS_MIN * (uint64_t)slot + scratch + loader->memory_nbytes;
     uint64_t least = 2 * PSTI_GRANT_MIN_NBYTES; /* for the fetcher, whenever it comes */
     uint64_t left = limit > fixed + least ? limit - fixed - least : 0;
-    if (item > left / 2 && options->on_error != PST_ON_ERROR_RAISE && left >= 4096)
-        item = left / 2 / 4096 * 4096; /* larger ones are bad samples */
     if (item > left / 2 || fixed + least > limit) {
         needed = item > UINT64_MAX / 4 ? UINT64_MAX : fixed + least + 2 * item;
         return fail_small(loader, slot, item, scratch, needed, err);
@@ -173,6 +183,10 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     uint64_t reserve = limit / 4 < RESERVE_MAX_NBYTES ? limit / 4 : RESERVE_MAX_NBYTES;
     reserve = reserve > item + least ? reserve - item - least : 0;
     reserve = reserve < left / 2 ? reserve : left / 2;
+    /* Large samples come before more slots, but rows that differ in size want some, too. */
+    uint64_t room = has_own_rows(&loader->plan) ? left / 2 : left;
+    if (reserve < RESERVE_MIN_NBYTES)
+        reserve = room < RESERVE_MIN_NBYTES ? room : RESERVE_MIN_NBYTES;
     left -= reserve;
     *arena = item;
     if (options->num_workers && item) {
@@ -222,10 +236,10 @@ static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct ps
     return PST_OK;
 }
 
-/* Slots for the steady state, made now: one at least, whatever else the budget goes to. */
+/* Slots for the steady state, made now: two at least, whatever else the budget goes to. */
 static enum pst_status open_slots(pst_loader *loader, struct pst_error *err)
 {
-    enum pst_status status = psti_pool_make(loader->pool, 1);
+    enum pst_status status = psti_pool_make(loader->pool, SLOTS_MIN);
     if (status == PST_OK &&
         psti_pool_make(loader->pool, loader->options.prefetch + 1) == PST_ERROR_MEMORY)
         status = PST_ERROR_MEMORY;
@@ -262,7 +276,13 @@ static enum pst_status open_workers(pst_loader *loader, struct pst_error *err)
         status = psti_worker_open(&loader->mender, loader, err);
     for (uint32_t i = 0; status == PST_OK && i < loader->n_workers; i++)
         status = psti_worker_open(&loader->workers[i], loader, err);
-    for (uint32_t i = 0; status == PST_OK && i < n; i++) {
+    return status;
+}
+
+static enum pst_status start_workers(pst_loader *loader, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < loader->options.num_workers; i++) {
         char name[16];
         snprintf(name, sizeof name, "work-%u", i);
         status = psti_thread_start(&loader->workers[i].thread, name, psti_run_worker,
@@ -319,11 +339,13 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
     if (status == PST_OK)
         status = open_verified(loader, err);
     if (status == PST_OK)
+        status = open_workers(loader, err); /* before the slots, which take all that is left */
+    if (status == PST_OK)
         status = open_slots(loader, err);
     if (status == PST_OK)
         status = open_jobs(loader, err);
     if (status == PST_OK)
-        status = open_workers(loader, err);
+        status = start_workers(loader, err);
     return status;
 }
 

@@ -18,6 +18,14 @@
 #define EXTRA_PART 8
 #define EXTRA_STEP_NBYTES ((uint64_t)1 << 20)
 
+/* What a decoder may take. Not more than scratch_max on any worker, or an image would decode here
+ * and not there. */
+static void limit_decoder(const struct psti_worker *worker, uint64_t grant)
+{
+    uint64_t limit = grant + worker->extra, max = worker->loader->scratch_max;
+    psti_decoder_set_scratch_limit(worker->decoder, limit < max ? limit : max);
+}
+
 static enum pst_status open_tools(struct psti_worker *worker, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
@@ -29,9 +37,18 @@ static enum pst_status open_tools(struct psti_worker *worker, struct pst_error *
         status = psti_run_open(&worker->run, err);
     if (status != PST_OK)
         return status;
-    psti_decoder_set_scratch_limit(worker->decoder, worker->grant + worker->extra);
+    limit_decoder(worker, worker->grant);
     psti_run_set_scratch_limit(worker->run, worker->grant);
     return PST_OK;
+}
+
+/* Scratch is empty again: what earlier images left takes none of it, so whether an image fits does
+ * not depend on them. */
+static bool empty_tools(struct psti_worker *worker)
+{
+    psti_worker_count(worker, 0);
+    worker->emptied = open_tools(worker, NULL) == PST_OK;
+    return worker->emptied;
 }
 
 enum pst_status psti_worker_open(struct psti_worker *worker, pst_loader *loader,
@@ -86,7 +103,7 @@ bool psti_worker_grow(struct psti_worker *worker)
     pst_loader *loader = worker->loader;
     uint64_t limit = 2 * worker->grant, max = loader->scratch_max;
     if (worker->grown || worker->grant >= max)
-        return false;
+        return !worker->emptied && empty_tools(worker);
     if (limit > max)
         limit = max;
     if (psti_pool_charge(loader->pool, 2 * (limit - worker->grant), false)) {
@@ -102,8 +119,10 @@ bool psti_worker_grow(struct psti_worker *worker)
             return false;
         worker->reserve_nbytes += more;
         worker->grown = true;
+        if (!empty_tools(worker))
+            return false;
     }
-    psti_decoder_set_scratch_limit(worker->decoder, limit + worker->extra);
+    limit_decoder(worker, limit);
     psti_run_set_scratch_limit(worker->run, limit);
     return true;
 }
@@ -116,14 +135,17 @@ static void grow_extra(struct psti_worker *worker)
     uint64_t have = worker->grant + worker->extra;
     struct psti_decoder_stats stats;
     psti_decoder_stats(worker->decoder, &stats);
-    if (worker->grown || stats.scratch_wanted <= have || stats.scratch_wanted > most)
+    if (worker->grown || stats.scratch_wanted <= have || stats.scratch_wanted > most ||
+        stats.scratch_wanted > loader->scratch_max)
         return;
     uint64_t more = stats.scratch_wanted - have;
     more = (more + EXTRA_STEP_NBYTES - 1) / EXTRA_STEP_NBYTES * EXTRA_STEP_NBYTES;
+    if (more > loader->scratch_max - have)
+        more = loader->scratch_max - have;
     if (!psti_pool_charge(loader->pool, more, false))
         return;
     worker->extra += more;
-    psti_decoder_set_scratch_limit(worker->decoder, worker->grant + worker->extra);
+    limit_decoder(worker, worker->grant);
 }
 
 void psti_worker_settle(struct psti_worker *worker)
@@ -348,12 +370,16 @@ enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, ui
         return PST_OK;
     }
     if (status == PST_OK) {
+        worker->emptied = false;
         do
             status = picture ? decode_picture(worker, plan, source, &info, draw, picture, err)
                              : decode(worker, plan, source, &info, draw, &target, err);
         while (status == PST_ERROR_LIMIT && psti_worker_grow(worker));
         worker->lacks_scratch = status == PST_ERROR_LIMIT;
-        grow_extra(worker);
+        if (worker->decoder && worker->run)
+            grow_extra(worker);
+        else
+            status = psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a decoder");
     }
     if (status == PST_OK && loader->card)
         psti_card_row_done(worker, batch, i_plan, row);

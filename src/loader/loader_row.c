@@ -409,9 +409,10 @@ static void *own_buffer(struct psti_worker *worker, size_t nbytes)
         pthread_mutex_lock(&loader->reserve_lock);
         worker->has_reserve = true;
     }
+    if (!psti_pool_charge(loader->pool, nbytes, true)) /* the reserve is as large as any row */
+        return NULL;
+    worker->reserve_nbytes += nbytes;
     worker->reserve_buffer = psti_alloc_aligned(alignment, nbytes);
-    if (worker->reserve_buffer)
-        worker->reserve_nbytes += psti_pool_charge(loader->pool, nbytes, true) ? nbytes : 0;
     return worker->reserve_buffer;
 }
 

@@ -314,7 +314,7 @@ static void test_large_images(void **state)
             assert_within(loader);
         }
         pst_loader_close(&loader);
-        options.host_memory = (uint64_t)(6 + workers) << 20; /* too little for any of them */
+        options.host_memory = (uint64_t)(3 + workers) << 20; /* too little for any of them */
         if (pst_loader_open(large, &options, &loader, &err) != PST_OK)
             continue;
         assert_ok(pst_loader_begin(loader, 0, &err));

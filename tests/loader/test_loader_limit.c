@@ -1,0 +1,184 @@
+/* test_loader_limit.c - a small host_memory costs time and nothing else: no good sample is lost, in
+ * no order, whatever on_error says; a loader that opens also runs in a loop that holds a batch; and
+ * an image that fits no scratch at all is refused by its size alone. */
+#include "loader/loader_fixture.h"
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N_SAMPLES = 101, MIB = 1 << 20 };
+
+static char directory[64];
+static pst_dataset *thumbnails, *small;
+
+/* JPEGs, JPEGs kept as PLI, and raw pixels by turns, of sizes that differ. */
+static void add_thumbnail(pst_writer *writer, uint32_t i)
+{
+    struct pst_error err;
+    uint32_t height = 200 + i * 29 % 240, width = 220 + i * 53 % 250;
+    uint8_t *pixels = malloc((size_t)height * width * 3), *file = NULL, *pli = NULL;
+    char name[16];
+    make_pixels(i, height, width, pixels);
+    struct pst_value value = {.form = PST_FORM_RAW,
+                              .bytes = pixels,
+                              .nbytes = (size_t)height * width * 3,
+                              .height = height,
+                              .width = width,
+                              .channels = 3,
+                              .bits = 8};
+    if (i % 3) {
+        value = (struct pst_value){.form = PST_FORM_JPEG};
+        value.bytes = file = encode_jpeg(pixels, height, width, &value.nbytes);
+    }
+    if (i % 3 == 1) {
+        size_t capacity = pst_pli_from_jpeg_bound(value.nbytes), nbytes;
+        pli = malloc(capacity);
+        assert_ok(pst_pli_from_jpeg(file, value.nbytes, NULL, pli, capacity, &nbytes, &err));
+        value = (struct pst_value){.form = PST_FORM_PLI_JPEG, .bytes = pli, .nbytes = nbytes};
+    }
+    const struct pst_value *values[1] = {&value};
+    snprintf(name, sizeof name, "%u", i);
+    assert_ok(pst_writer_add(writer, &(struct pst_sample){.name = name, .values = values}, &err));
+    free(pixels);
+    free(file);
+    free(pli);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    char path[96];
+    struct pst_error err;
+    struct pst_field field = {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1};
+    pst_writer *writer;
+    make_directory(directory);
+    snprintf(path, sizeof path, "%s/thumbnails", directory);
+    assert_ok(pst_writer_open(path, &field, 1, NULL, &writer, &err));
+    for (uint32_t i = 0; i < N_SAMPLES; i++)
+        add_thumbnail(writer, i);
+    assert_ok(pst_writer_finish(writer, &err));
+    pst_writer_close(&writer);
+    assert_ok(pst_dataset_open(path, NULL, &thumbnails, &err));
+    small = open_made(directory, "small",
+                      &(struct make_options){.n_samples = 60, .images = MAKE_RAW_SAME});
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pst_dataset_close(&thumbnails);
+    pst_dataset_close(&small);
+    remove_tree(directory);
+    return 0;
+}
+
+/* Contrast comes before the crop, so that a run needs the whole picture as scratch. */
+struct whole_picture {
+    struct pst_op chain[2];
+    struct pst_field_output output;
+};
+
+static struct pst_loader_options whole_picture_options(struct whole_picture *kept)
+{
+    pst_op_init(&kept->chain[0], PST_OP_COLOR_JITTER);
+    kept->chain[0].contrast[0] = 0.5f;
+    kept->chain[0].contrast[1] = 1.5f;
+    pst_op_init(&kept->chain[1], PST_OP_CENTER_CROP);
+    kept->chain[1].height = kept->chain[1].width = 128;
+    kept->output = (struct pst_field_output){
+        .name = "image", .ops = kept->chain, .n_ops = 2, .dtype = PST_DTYPE_F32};
+    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                       .batch_size = 8,
+                                       .seed = 5,
+                                       .fields = &kept->output,
+                                       .n_fields = 1};
+}
+
+/* Budgets in which the workers need the reserve, and get it by turns. */
+static void test_no_good_sample_is_lost(void **state)
+{
+    (void)state;
+    static const uint32_t mib[] = {14, 15, 16, 18, 22};
+    struct whole_picture kept;
+    struct pst_loader_options options = whole_picture_options(&kept);
+    for (int pages = 0; pages < 2; pages++)
+        for (int policy = PST_ON_ERROR_SKIP; policy <= PST_ON_ERROR_REPLACE; policy++)
+            for (uint32_t i = 0; i < sizeof mib / sizeof *mib; i++)
+                for (uint32_t workers = 5; workers <= 7; workers += 2) {
+                    struct pst_error err;
+                    uint64_t want[N_SAMPLES], got[N_SAMPLES];
+                    options.order = pages ? PST_ORDER_PAGES : PST_ORDER_SHUFFLED;
+                    options.num_workers = 1;
+                    options.host_memory = 0;
+                    options.on_error = PST_ON_ERROR_RAISE;
+                    pst_loader *loader = open_loader(thumbnails, &options);
+                    assert_ok(pst_loader_begin(loader, 0, &err));
+                    size_t n = drain_epoch(loader, NULL, want);
+                    pst_loader_close(&loader);
+                    options.num_workers = workers;
+                    options.host_memory = (uint64_t)(mib[i] + workers - 5) * MIB;
+                    options.on_error = (enum pst_on_error)policy;
+                    loader = open_loader(thumbnails, &options);
+                    assert_ok(pst_loader_begin(loader, 0, &err));
+                    assert_int_equal(drain_epoch(loader, NULL, got), n);
+                    struct pst_loader_stats stats = stats_of(loader);
+                    assert_int_equal(stats.n_bad, 0);
+                    assert_memory_equal(got, want, n * sizeof *want);
+                    assert_true(stats.host_memory_peak <= stats.host_memory);
+                    pst_loader_close(&loader);
+                }
+}
+
+/* A loop holds a batch until it has the next one. Whatever host_memory opens, runs so; with less,
+ * opening says how much it takes. */
+static void test_what_opens_runs(void **state)
+{
+    (void)state;
+    struct pst_op resize;
+    pst_op_init(&resize, PST_OP_RESIZE);
+    resize.height = resize.width = 384;
+    struct pst_field_output output = {
+        .name = "image", .ops = &resize, .n_ops = 1, .dtype = PST_DTYPE_F32}; /* 14 MB a batch */
+    struct pst_loader_options options = {
+        .struct_size = sizeof options, .batch_size = 8, .fields = &output, .n_fields = 1};
+    uint32_t n_opened = 0, n_refused = 0;
+    for (uint32_t workers = 0; workers <= 3; workers++)
+        for (uint64_t mib = 10; mib <= 50; mib += 4) {
+            struct pst_error err;
+            pst_loader *loader;
+            pst_batch *batch, *last = NULL;
+            options.num_workers = workers;
+            options.host_memory = mib * MIB;
+            enum pst_status status = pst_loader_open(small, &options, &loader, &err);
+            if (status != PST_OK) {
+                assert_int_equal(status, PST_ERROR_LIMIT);
+                assert_non_null(strstr(err.text, "at least"));
+                n_refused++;
+                continue;
+            }
+            n_opened++;
+            assert_ok(pst_loader_begin(loader, 0, &err));
+            while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK) {
+                pst_batch_release(last);
+                last = batch;
+            }
+            if (status != PST_END)
+                assert_ok(status);
+            pst_batch_release(last);
+            pst_loader_close(&loader);
+        }
+    assert_true(n_opened > 0 && n_refused > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_good_sample_is_lost),
+        cmocka_unit_test(test_what_opens_runs),
+    };
+    alarm(900);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
