@@ -128,7 +128,7 @@ def steps() -> list[Step]:
         ]),
         Step("examples", "script", [[PYTHON, "scripts/check_install.py", str(installed)]]),
         Step("types", "script", [[PYTHON, "scripts/check_types.py"]]),
-        Step("python", "pytest", [[PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "python/tests"]],
+        Step("python", "pytest", [[PYTHON, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "python/tests"]],
              {"PST_TEST_CARD": str(BUILD / "check" / "tests" / "device")}),
     ]
 

@@ -30,9 +30,14 @@ enum pst_op_kind {
 };
 
 enum pst_interpolation {
-    PST_INTERPOLATION_NEAREST = 1,
+    PST_INTERPOLATION_NEAREST = 1, /* pixel floor(i * n_from / n_to), in float32: torch's "nearest"
+                                      and torchvision's NEAREST, half a pixel aside */
     PST_INTERPOLATION_BILINEAR = 2,
-    PST_INTERPOLATION_BICUBIC = 3 /* a = -0.5, as PIL and antialiased torch have it */
+    PST_INTERPOLATION_BICUBIC = 3, /* a = -0.5, as PIL and torch have it with antialias; without
+                                      antialias a = -0.75 and edges repeated, as torch has it */
+    PST_INTERPOLATION_NEAREST_EXACT = 4 /* the pixel that holds the output's centre: torch's
+                                           "nearest-exact", torchvision's NEAREST_EXACT, PIL's
+                                           NEAREST */
 };
 
 enum pst_pad_mode {

@@ -11,10 +11,11 @@
  * cubic's rounding is the same everywhere. For 8-bit samples weights are then rounded to int16 by
  * torch's rule, so that resized pixels equal torch's (and so torchvision v2's) to the bit; for
  * 16-bit samples their running sum is rounded to 28 bits, so that no error builds up along a
- * filter. Pixels outside have no weight; with antialias off that holds for the cubic too (PIL has
- * no such mode, torch repeats the edge there and takes a = -3/4). Nearest takes the pixel that
- * holds the centre, in exact arithmetic: torch's "nearest-exact" and PIL's NEAREST but for centres
- * that lie on the border of two pixels, where those follow their floats.
+ * filter. Pixels outside have no weight, but for the cubic without antialias, where torch repeats
+ * the edge and takes a = -3/4. Nearest-exact takes the pixel that holds the centre, in exact
+ * arithmetic: as torch and PIL do but for centres that lie on the border of two pixels, where those
+ * follow their floats. Nearest takes the pixel in which output i begins, by torch's float32
+ * arithmetic, one division and one multiplication, so that both agree for all sizes.
  *
  * A source that comes at 1 / S of its size has pixels S wide, the first of which begins `lead`
  * source pixels before the axis does. They are weighed by the same filter at their centres, times
@@ -32,6 +33,7 @@ struct filter {
     int64_t n_pixels; /* n_from, or those of the small source that reach into it */
     int64_t lead;     /* 2 n_to * the part of the first pixel before the axis */
     bool cubic, scaled;
+    bool repeats_edge; /* and a = -3/4: the cubic without antialias */
 };
 
 static struct filter filter_make(const struct psti_axis_side *side)
@@ -41,6 +43,7 @@ static struct filter filter_make(const struct psti_axis_side *side)
         f.unit = 2 * (int64_t)side->n_from;
     f.cubic = side->interpolation == PST_INTERPOLATION_BICUBIC;
     f.reach = f.cubic ? 2 * f.unit : f.unit;
+    f.repeats_edge = f.cubic && side->no_antialias;
     f.scaled = side->scale_log2 > 0;
     f.pitch = f.n_to << side->scale_log2;
     f.lead = 2 * f.n_to * side->lead;
@@ -65,15 +68,19 @@ static void filter_range(const struct filter *f, int64_t centre, int64_t *begin,
     *end = high > f->n_pixels ? f->n_pixels : high;
 }
 
-static uint32_t nearest(uint32_t n_from, uint32_t n_to, uint32_t i)
+static uint32_t nearest(const struct psti_axis_side *side, uint32_t i)
 {
-    return (uint32_t)((2 * (uint64_t)i + 1) * n_from / (2 * (uint64_t)n_to));
+    if (side->interpolation == PST_INTERPOLATION_NEAREST_EXACT)
+        return (uint32_t)((2 * (uint64_t)i + 1) * side->n_from / (2 * (uint64_t)side->n_to));
+    const float scale = (float)side->n_from / (float)side->n_to;
+    const uint32_t at = (uint32_t)((float)i * scale);
+    return at < side->n_from ? at : side->n_from - 1;
 }
 
 void psti_axis_range(const struct psti_axis_side *side, uint32_t i, uint32_t *begin, uint32_t *end)
 {
-    if (side->interpolation == PST_INTERPOLATION_NEAREST) {
-        *begin = nearest(side->n_from, side->n_to, i);
+    if (psti_is_nearest(side->interpolation)) {
+        *begin = nearest(side, i);
         *end = *begin + 1;
         return;
     }
@@ -86,7 +93,7 @@ void psti_axis_range(const struct psti_axis_side *side, uint32_t i, uint32_t *be
 
 uint32_t psti_axis_max_taps(const struct psti_axis_spec *spec)
 {
-    if (spec->side.interpolation == PST_INTERPOLATION_NEAREST)
+    if (psti_is_nearest(spec->side.interpolation))
         return 1;
     struct filter f = filter_make(&spec->side);
     /* An open interval of 2 reach holds at most ceil(2 reach / (2 pitch)) centres. */
@@ -114,13 +121,13 @@ size_t psti_axis_nbytes(const struct psti_axis_spec *spec)
     return 2 * ints + (size_t)spec->n * stride_of(spec) * weight_nbytes(spec) + PSTI_SLACK;
 }
 
-/* Keys' cubic, a = -1/2. x >= 0. */
-static double cubic(double x)
+/* Keys' cubic. x >= 0. */
+static double cubic(double x, double a)
 {
     if (x < 1)
-        return (1.5 * x - 2.5) * x * x + 1;
+        return ((a + 2) * x - (a + 3)) * x * x + 1;
     if (x < 2)
-        return ((-0.5 * x + 2.5) * x - 4) * x + 2;
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
     return 0;
 }
 
@@ -134,14 +141,26 @@ static int64_t cover(const struct filter *f, int64_t k)
     return (end < last ? end : last) - begin;
 }
 
-/* Weight of pixel k, not normalised. */
-static double weight_at(const struct filter *f, int64_t centre, int64_t k)
+static double tap_at(const struct filter *f, int64_t centre, int64_t k)
 {
     int64_t distance = (2 * k + 1) * f->pitch - centre;
     if (distance < 0)
         distance = -distance;
-    double weight =
-        f->cubic ? cubic((double)distance / (double)f->unit) : (double)(f->unit - distance);
+    return f->cubic ? cubic((double)distance / (double)f->unit, f->repeats_edge ? -0.75 : -0.5)
+                    : (double)(f->unit - distance);
+}
+
+/* Weight of pixel k, not normalised. */
+static double weight_at(const struct filter *f, int64_t centre, int64_t k)
+{
+    double weight = tap_at(f, centre, k);
+    /* A filter of four taps reaches at most two pixels beyond an edge. */
+    for (int64_t beyond = 1; f->repeats_edge && beyond <= 2; beyond++) {
+        if (k == 0)
+            weight += tap_at(f, centre, -beyond);
+        if (k == f->n_pixels - 1)
+            weight += tap_at(f, centre, k + beyond);
+    }
     return f->scaled ? weight * (double)cover(f, k) : weight;
 }
 
@@ -238,7 +257,7 @@ static void find_safe(const struct psti_axis_spec *spec, struct psti_axis *axis,
 
 void psti_axis_build(const struct psti_axis_spec *spec, void *memory, struct psti_axis *axis)
 {
-    bool is_nearest = spec->side.interpolation == PST_INTERPOLATION_NEAREST;
+    bool is_nearest = psti_is_nearest(spec->side.interpolation);
     struct filter f = filter_make(&spec->side);
     size_t ints = psti_round_up((size_t)spec->n * 4, 64);
     uint32_t *start = memory, *taps = (uint32_t *)((char *)memory + ints);
@@ -258,7 +277,7 @@ void psti_axis_build(const struct psti_axis_spec *spec, void *memory, struct pst
         int64_t i = spec->mirror ? f.n_to - 1 - shown : shown;
         int64_t begin, end, centre = centre_of(&f, i);
         if (is_nearest) {
-            begin = nearest((uint32_t)f.n_from, (uint32_t)f.n_to, (uint32_t)i);
+            begin = nearest(&spec->side, (uint32_t)i);
             end = begin + 1;
         } else {
             filter_range(&f, centre, &begin, &end);

@@ -69,10 +69,10 @@ static const char *check_size(const struct pst_op *op, bool width_may_be_0)
 static const char *check_interpolation(const struct pst_op *op, bool is_mask)
 {
     if (op->interpolation < PST_INTERPOLATION_NEAREST ||
-        op->interpolation > PST_INTERPOLATION_BICUBIC)
+        op->interpolation > PST_INTERPOLATION_NEAREST_EXACT)
         return "unknown interpolation";
-    if (is_mask && op->interpolation != PST_INTERPOLATION_NEAREST)
-        return "masks can only be interpolated by nearest";
+    if (is_mask && !psti_is_nearest(op->interpolation))
+        return "masks can only be interpolated by nearest or nearest-exact";
     return NULL;
 }
 

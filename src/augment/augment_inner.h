@@ -126,6 +126,11 @@ static inline uint32_t psti_draw_high(uint64_t word) { return (uint32_t)(word >>
 /* Index of the pixel that a padded picture shows at `i` (of a side of n pixels), -1: the fill. */
 int64_t psti_augment_pad_index(int64_t i, uint32_t n, enum pst_pad_mode mode);
 
+static inline bool psti_is_nearest(enum pst_interpolation interpolation)
+{
+    return interpolation == PST_INTERPOLATION_NEAREST ||
+           interpolation == PST_INTERPOLATION_NEAREST_EXACT;
+}
 /* An axis that keeps its size is copied, whatever the filter: all of them give the same then. */
 static inline enum pst_interpolation psti_axis_interpolation(uint32_t n_from, uint32_t n_to,
                                                              enum pst_interpolation interpolation)

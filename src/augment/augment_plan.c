@@ -424,7 +424,7 @@ void psti_chain_scale(const struct psti_chain *chain, struct psti_draw *draw, bo
     psti_augment_plan(chain, draw, &plan);
     const struct psti_front *front = &plan.front;
     uint32_t log2 = 0;
-    if (!front->resizes || front->no_antialias || front->interpolation == PST_INTERPOLATION_NEAREST)
+    if (!front->resizes || front->no_antialias || psti_is_nearest(front->interpolation))
         return;
     while (log2 < PSTI_SCALE_LOG2_MAX && front->height > front->to_height << (log2 + 1) &&
            front->width > front->to_width << (log2 + 1))

@@ -43,7 +43,7 @@ static enum pst_status begin_x(struct psti_run *run, const struct psti_axis_spec
     r->x_is_swept = spec.sweeps;
     if (spec.sweeps)
         psti_sweep_build(&spec, &r->x, memory + axis_nbytes, &r->sweep);
-    r->x_is_nearest = spec.side.interpolation == PST_INTERPOLATION_NEAREST;
+    r->x_is_nearest = psti_is_nearest(spec.side.interpolation);
     if (r->x_is_nearest || bits_of(run) != 8)
         return PST_OK;
     find_tail(r, spec.n_source);

@@ -44,7 +44,10 @@ static struct pst_op random_op(struct test_random *r, bool is_mask)
     struct pst_op op = make_op(kind, 1 + test_below(r, 40), 1 + test_below(r, 40));
     if (kind == PST_OP_RESIZE && test_below(r, 3) == 0)
         op.width = 0;
-    op.interpolation = (enum pst_interpolation)(is_mask ? 1 : 1 + test_below(r, 3));
+    op.interpolation = (enum pst_interpolation)(1 + test_below(r, 4));
+    if (is_mask)
+        op.interpolation =
+            op.kind == PST_OP_RESIZE ? PST_INTERPOLATION_NEAREST_EXACT : PST_INTERPOLATION_NEAREST;
     op.no_antialias = test_below(r, 4) == 0;
     op.pad_if_needed = true;
     random_fill(r, &op);

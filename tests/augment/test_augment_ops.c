@@ -14,25 +14,29 @@ static double pixel_of(const struct test_image *image, int64_t y, int64_t x, uin
     return image->memory.data[2 * i] + 256.0 * image->memory.data[2 * i + 1];
 }
 
-static double kernel(double x, bool is_cubic)
+/* a: Keys' parameter of the cubic, 0 for the triangle. */
+static double kernel(double x, double a)
 {
     x = fabs(x);
-    if (!is_cubic)
+    if (a == 0)
         return x < 1 ? 1 - x : 0;
     if (x < 1)
-        return 1.5 * x * x * x - 2.5 * x * x + 1;
-    return x < 2 ? -0.5 * x * x * x + 2.5 * x * x - 4 * x + 2 : 0;
+        return (a + 2) * x * x * x - (a + 3) * x * x + 1;
+    return x < 2 ? a * (x * x * x - 5 * x * x + 8 * x - 4) : 0;
 }
 
-/* One output of one axis: the weighted mean of get(k). */
+/* One output of one axis: the weighted mean of line[k]. Without antialias the cubic is steeper and
+ * sees the edge repeated. */
 static double filtered(uint32_t n_from, uint32_t n_to, uint32_t i, bool is_cubic, bool antialias,
                        const double *line)
 {
     double scale = (double)n_from / n_to, centre = (i + 0.5) * scale;
     double wide = antialias && scale > 1 ? scale : 1, sum = 0, weights = 0;
-    for (uint32_t k = 0; k < n_from; k++) {
-        double w = kernel((k + 0.5 - centre) / wide, is_cubic);
-        sum += w * line[k];
+    double a = !is_cubic ? 0 : antialias ? -0.5 : -0.75;
+    int64_t margin = is_cubic && !antialias ? 3 : 0, n = n_from;
+    for (int64_t k = -margin; k < n + margin; k++) {
+        double w = kernel(((double)k + 0.5 - centre) / wide, a);
+        sum += w * line[k < 0 ? 0 : k < n ? k : n - 1];
         weights += w;
     }
     return sum / weights;
@@ -106,7 +110,7 @@ static void resize_follows_reference(void **state)
     }
 }
 
-static void nearest_takes_the_centre(void **state)
+static void nearest_exact_takes_the_centre(void **state)
 {
     (void)state;
     struct test_random r = {.seed = 22};
@@ -114,7 +118,7 @@ static void nearest_takes_the_centre(void **state)
         struct test_image image =
             image_make(&r, 1 + test_below(&r, 50), 1 + test_below(&r, 50), 1, 16);
         struct pst_op op = make_op(PST_OP_RESIZE, 1 + test_below(&r, 90), 1 + test_below(&r, 90));
-        op.interpolation = PST_INTERPOLATION_NEAREST;
+        op.interpolation = PST_INTERPOLATION_NEAREST_EXACT;
         struct psti_chain_output format = {.channels = 1, .bits = 16, .is_mask = true};
         struct output out = run_chain(&op, 1, &format, &image, 1, 1, &PLAIN);
         for (uint32_t y = 0; y < op.height; y++) {
@@ -122,6 +126,41 @@ static void nearest_takes_the_centre(void **state)
                 uint32_t from_y = (2 * y + 1) * image.height / (2 * op.height);
                 uint32_t from_x = (2 * x + 1) * image.width / (2 * op.width);
                 assert_true(output_at(&out, 16, (size_t)y * op.width + x) ==
+                            pixel_of(&image, from_y, from_x, 0));
+            }
+        }
+        output_free(&out);
+        image_free(&image);
+    }
+}
+
+/* Also where the picture was mirrored before: then the outputs of the mirrored picture begin at
+ * its left. */
+static void nearest_takes_where_the_output_begins(void **state)
+{
+    (void)state;
+    struct test_random r = {.seed = 23};
+    for (int round = 0; round < 200; round++) {
+        struct test_image image =
+            image_make(&r, 1 + test_below(&r, 50), 1 + test_below(&r, 50), 1, 16);
+        struct pst_op ops[2] = {
+            make_op(PST_OP_HORIZONTAL_FLIP, 0, 0),
+            make_op(PST_OP_RESIZE, 1 + test_below(&r, 90), 1 + test_below(&r, 90))};
+        ops[0].p = (float)(round & 1);
+        ops[1].interpolation = PST_INTERPOLATION_NEAREST;
+        struct psti_chain_output format = {.channels = 1, .bits = 16, .is_mask = true};
+        struct output out = run_chain(ops, 2, &format, &image, 1, 1, &PLAIN);
+        float scale_y = (float)image.height / (float)ops[1].height;
+        float scale_x = (float)image.width / (float)ops[1].width;
+        for (uint32_t y = 0; y < ops[1].height; y++) {
+            for (uint32_t x = 0; x < ops[1].width; x++) {
+                int64_t from_y = (int64_t)floorf((float)y * scale_y);
+                int64_t from_x = (int64_t)floorf((float)x * scale_x);
+                from_y = from_y < image.height ? from_y : image.height - 1;
+                from_x = from_x < image.width ? from_x : image.width - 1;
+                if (round & 1)
+                    from_x = image.width - 1 - from_x;
+                assert_true(output_at(&out, 16, (size_t)y * ops[1].width + x) ==
                             pixel_of(&image, from_y, from_x, 0));
             }
         }
@@ -517,12 +556,19 @@ static void boxes_follow_pixels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resize_follows_reference), cmocka_unit_test(nearest_takes_the_centre),
-        cmocka_unit_test(pad_follows_definition),   cmocka_unit_test(center_crop_and_flips),
-        cmocka_unit_test(jitter_follows_formulas),  cmocka_unit_test(hue_turns),
-        cmocka_unit_test(grayscale_is_bt601),       cmocka_unit_test(normalize_and_layout),
-        cmocka_unit_test(integer_conversions),      cmocka_unit_test(halves_round_to_even),
-        cmocka_unit_test(mask_follows_image),       cmocka_unit_test(boxes_follow_pixels),
+        cmocka_unit_test(resize_follows_reference),
+        cmocka_unit_test(nearest_exact_takes_the_centre),
+        cmocka_unit_test(nearest_takes_where_the_output_begins),
+        cmocka_unit_test(pad_follows_definition),
+        cmocka_unit_test(center_crop_and_flips),
+        cmocka_unit_test(jitter_follows_formulas),
+        cmocka_unit_test(hue_turns),
+        cmocka_unit_test(grayscale_is_bt601),
+        cmocka_unit_test(normalize_and_layout),
+        cmocka_unit_test(integer_conversions),
+        cmocka_unit_test(halves_round_to_even),
+        cmocka_unit_test(mask_follows_image),
+        cmocka_unit_test(boxes_follow_pixels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

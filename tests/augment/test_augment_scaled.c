@@ -215,7 +215,8 @@ static void scales_are_chosen(void **state)
                  {801, 900, 100, 3, PST_INTERPOLATION_BILINEAR, false},
                  {9000, 9000, 100, 3, PST_INTERPOLATION_BILINEAR, false},
                  {801, 900, 100, 0, PST_INTERPOLATION_BILINEAR, true},
-                 {801, 900, 100, 0, PST_INTERPOLATION_NEAREST, false}};
+                 {801, 900, 100, 0, PST_INTERPOLATION_NEAREST, false},
+                 {801, 900, 100, 0, PST_INTERPOLATION_NEAREST_EXACT, false}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct pst_op op = make_op(PST_OP_RESIZE, cases[i].to, cases[i].to);

@@ -239,8 +239,10 @@ static struct pst_op random_op(struct test_random *random, const struct psti_cha
     op.width = 1 + test_below(random, 60);
     if (op.kind == PST_OP_RESIZE && test_below(random, 3) == 0)
         op.width = 0;
-    op.interpolation = output->is_mask ? PST_INTERPOLATION_NEAREST
-                                       : (enum pst_interpolation)(1 + test_below(random, 3));
+    op.interpolation = (enum pst_interpolation)(1 + test_below(random, 4));
+    if (output->is_mask)
+        op.interpolation = test_below(random, 2) != 0 ? PST_INTERPOLATION_NEAREST
+                                                      : PST_INTERPOLATION_NEAREST_EXACT;
     op.no_antialias = test_below(random, 4) == 0;
     op.pad_if_needed = test_below(random, 4) != 0;
     op.pad_mode = (enum pst_pad_mode)test_below(random, 4);

@@ -39,7 +39,7 @@ Jitter = Union[float, Sequence[float]]
 # Numbers of include/penstock/augment.h; they are pinned there.
 _RESIZE, _CENTER_CROP, _RANDOM_CROP, _RANDOM_RESIZED_CROP = 1, 2, 3, 4
 _HORIZONTAL_FLIP, _VERTICAL_FLIP, _PAD, _COLOR_JITTER, _GRAYSCALE, _NORMALIZE = 5, 6, 7, 8, 9, 10
-_INTERPOLATIONS = {"nearest": 1, "bilinear": 2, "bicubic": 3}
+_INTERPOLATIONS = {"nearest": 1, "bilinear": 2, "bicubic": 3, "nearest-exact": 4}
 _PAD_MODES = {"constant": 0, "edge": 1, "reflect": 2, "symmetric": 3}
 _MAX_SIDE = 65535
 
@@ -143,8 +143,8 @@ class Transform:
 class Resize(Transform):
     """Resizes to ``size``: (height, width), or the shorter side.
 
-    ``antialias=False`` keeps the filter narrow when shrinking. Interpolation: nearest, bilinear,
-    bicubic.
+    ``antialias=False`` keeps the filter narrow when shrinking. Interpolation: "bilinear", "bicubic",
+    "nearest", "nearest-exact", or torchvision's InterpolationMode; each means what it means there.
     """
 
     size: Size
