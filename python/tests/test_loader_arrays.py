@@ -222,7 +222,7 @@ def test_list_of_a_loader_up_to_host_memory(folder):
     whole = ps.Loader(folder, **options)
     list(whole)
     need = whole.stats()["memory"]["peak"]
-    loader = ps.Loader(folder, **options, host_memory=int(need - 3 * batch_nbytes))
+    loader = ps.Loader(folder, **options, host_memory=int(need - 2 * batch_nbytes))
     kept = []
     with pytest.raises(ps.errors.LimitError, match="hold") as caught:
         kept.extend(loader)
@@ -232,7 +232,7 @@ def test_list_of_a_loader_up_to_host_memory(folder):
     del kept
     gc.collect()
     assert len([None for _ in loader]) == 6  # nothing is broken
-    small = ps.Loader(folder, **options, host_memory=int(need - 3 * batch_nbytes))
+    small = ps.Loader(folder, **options, host_memory=int(need - 2 * batch_nbytes))
     assert sum(len(batch["index"]) for batch in small) == N
 
 

@@ -185,7 +185,8 @@ static enum pst_status fail_held(pst_loader *loader, struct pst_error *err)
         return loader->claim_status;
     return psti_fail(err, PST_ERROR_LIMIT, "loader",
                      "host_memory (%" PRIu64 " bytes) holds no other batch: you hold %u of %u; "
-                     "release some, or raise host_memory",
+                     "release some (del them, or keep copies or clone()s of the arrays you need), "
+                     "or raise host_memory",
                      stats.limit, stats.n_held, stats.n_slots);
 }
 

@@ -1,4 +1,7 @@
-"""Fields of a batch as numpy arrays, torch tensors, DLPack or Python objects, without copies."""
+"""Fields of a batch as numpy arrays, torch tensors, DLPack or Python objects.
+
+Pixels and large arrays lie in the batch's memory; arrays of up to 64 KiB that are no pixels are copies.
+"""
 
 from __future__ import annotations
 

@@ -90,13 +90,23 @@ PyObject *native_batch_new(struct native_state *state, pst_batch *handle); /* ta
                                                                               on failure */
 PyObject *native_tensor_new(struct native_state *state, PyObject *batch,
                             const struct pst_tensor *tensor);
+/* The same with memory of its own, so that who keeps it does not keep the batch: for contiguous
+ * arrays in host memory. */
+PyObject *native_tensor_copy(struct native_state *state, const struct pst_tensor *tensor);
 struct native_state *native_state_of(PyObject *self);
 
 /* Buffer format of a dtype (struct module's letters); NULL for bfloat16 and unknown ones. */
 const char *native_dtype_format(enum pst_dtype dtype);
-/* A DLPack capsule over `tensor`; the consumer keeps `batch` alive. */
-PyObject *native_dlpack_export(struct native_batch *batch, const struct pst_tensor *tensor,
-                               int versioned);
+/* Memory of small arrays (native_block.c): 64-byte aligned, freed with its last owner. Retain and
+ * release need no GIL. NULL: no memory. */
+struct native_block;
+struct native_block *native_block_new(size_t nbytes);
+void *native_block_data(struct native_block *block);
+void native_block_retain(struct native_block *block);
+void native_block_release(struct native_block *block); /* NULL-safe */
+/* A DLPack capsule over `tensor`; the consumer keeps `batch`, or else `block`, alive. */
+PyObject *native_dlpack_export(struct native_batch *batch, struct native_block *block,
+                               const struct pst_tensor *tensor, int versioned);
 
 extern PyType_Spec native_dataset_spec, native_loader_spec, native_batch_spec, native_tensor_spec,
     native_writer_spec;

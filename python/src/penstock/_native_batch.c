@@ -1,10 +1,14 @@
 /* _native_batch.c - penstock._native.Batch: one share of a batch of the loader.
  *
  * The object is dropped as soon as its fields are wrapped; the arrays over it keep shares of their
- * own. */
+ * own. Small arrays (labels, indices, boxes) are copied out of the slot, so that who keeps one of
+ * them does not keep the images beside it. */
 #include "_native.h"
 
 #include <unistd.h>
+
+/* The copy of an array of up to this size costs less than the Python object around it does. */
+#define COPIED_NBYTES_MAX ((size_t)64 << 10)
 
 static pst_batch *handle_of(PyObject *self) { return ((struct native_batch *)self)->handle; }
 
@@ -68,6 +72,25 @@ static PyObject *failed(enum pst_status status)
     return native_raise(status, &err);
 }
 
+/* Numbers of a small array in host memory become a copy; pixels and large arrays stay where they
+ * are. Strides are C's. */
+static PyObject *wrap(PyObject *self, const struct pst_tensor *tensor, bool pixels)
+{
+    size_t nbytes = pst_dtype_nbytes(tensor->dtype);
+    bool small = !pixels && tensor->device < 0;
+    for (uint32_t i = 0; i < tensor->ndim; i++)
+        small &= !__builtin_mul_overflow(nbytes, (size_t)tensor->shape[i], &nbytes);
+    if (small && nbytes <= COPIED_NBYTES_MAX)
+        return native_tensor_copy(native_state_of(self), tensor);
+    return native_tensor_new(native_state_of(self), self, tensor);
+}
+
+static bool is_pixels(PyObject *self, uint32_t i_field)
+{
+    enum pst_field_type type = pst_batch_field_type(handle_of(self), i_field);
+    return type == PST_FIELD_IMAGE || type == PST_FIELD_MASK;
+}
+
 static PyObject *batch_tensor(PyObject *self, PyObject *argument)
 {
     uint32_t i_field;
@@ -77,7 +100,7 @@ static PyObject *batch_tensor(PyObject *self, PyObject *argument)
     enum pst_status status = pst_batch_tensor(handle_of(self), i_field, &tensor);
     if (status != PST_OK)
         return failed(status);
-    return native_tensor_new(native_state_of(self), self, &tensor);
+    return wrap(self, &tensor, is_pixels(self, i_field));
 }
 
 static PyObject *batch_host_tensor(PyObject *self, PyObject *argument)
@@ -88,15 +111,20 @@ static PyObject *batch_host_tensor(PyObject *self, PyObject *argument)
     struct pst_tensor tensor = {0};
     if (pst_batch_host_tensor(handle_of(self), i_field, &tensor) != PST_OK)
         Py_RETURN_NONE;
-    return native_tensor_new(native_state_of(self), self, &tensor);
+    return wrap(self, &tensor, is_pixels(self, i_field));
 }
 
 /* How one row becomes a Python object. */
 typedef PyObject *(*row_fn)(PyObject *self, const struct pst_tensor *tensor);
 
-static PyObject *row_tensor(PyObject *self, const struct pst_tensor *tensor)
+static PyObject *row_pixels(PyObject *self, const struct pst_tensor *tensor)
 {
-    return native_tensor_new(native_state_of(self), self, tensor);
+    return wrap(self, tensor, true);
+}
+
+static PyObject *row_numbers(PyObject *self, const struct pst_tensor *tensor)
+{
+    return wrap(self, tensor, false);
 }
 
 static PyObject *row_bytes(PyObject *self, const struct pst_tensor *tensor)
@@ -136,7 +164,10 @@ static PyObject *each_row(PyObject *self, PyObject *argument, row_fn fn, bool by
 
 static PyObject *batch_rows(PyObject *self, PyObject *argument)
 {
-    return each_row(self, argument, row_tensor, false);
+    uint32_t i_field;
+    if (field_argument(self, argument, &i_field) < 0)
+        return NULL;
+    return each_row(self, argument, is_pixels(self, i_field) ? row_pixels : row_numbers, false);
 }
 
 static PyObject *batch_bytes(PyObject *self, PyObject *argument)
@@ -154,7 +185,7 @@ static PyObject *batch_index(PyObject *self, PyObject *unused)
     (void)unused;
     struct pst_tensor tensor = {0};
     pst_batch_index_tensor(handle_of(self), &tensor);
-    return native_tensor_new(native_state_of(self), self, &tensor);
+    return wrap(self, &tensor, false);
 }
 
 static PyObject *batch_place(PyObject *self, PyObject *unused)

@@ -1,8 +1,9 @@
 /* _native_dlpack.c - an array of a batch as a DLPack capsule.
  *
- * The export holds a share of the batch of its own, so the consumer (torch, say) may keep it longer
- * than every Python object of ours. Deleters take no GIL: they may run on any thread, also while
- * the interpreter shuts down. In a forked child they leave the parent's batch alone. */
+ * The export holds a share of the batch (or block) of its own, so the consumer (torch, say) may
+ * keep it longer than every Python object of ours. Deleters take no GIL: they may run on any
+ * thread, also while the interpreter shuts down. In a forked child they leave the parent's batch
+ * alone. */
 #include "_native.h"
 
 #include "_native_dlpack.h"
@@ -18,14 +19,16 @@ struct export
         struct dlpack_managed_versioned versioned;
     } managed;
     int64_t shape[PST_MAX_NDIM + 1], strides[PST_MAX_NDIM + 1];
-    pst_batch *batch;
+    pst_batch *batch; /* NULL: the memory is the block's */
+    struct native_block *block;
     pid_t pid;
 };
 
 static void export_free(struct export *export)
 {
-    if (export->pid == getpid())
+    if (export->batch != NULL && export->pid == getpid())
         pst_batch_release(export->batch);
+    native_block_release(export->block);
     free(export);
 }
 
@@ -101,8 +104,8 @@ static bool fill(struct export *export, struct dlpack_tensor *target,
     return true;
 }
 
-PyObject *native_dlpack_export(struct native_batch *batch, const struct pst_tensor *tensor,
-                               int versioned)
+PyObject *native_dlpack_export(struct native_batch *batch, struct native_block *block,
+                               const struct pst_tensor *tensor, int versioned)
 {
     struct export *export = calloc(1, sizeof(*export));
     if (export == NULL)
@@ -114,9 +117,14 @@ PyObject *native_dlpack_export(struct native_batch *batch, const struct pst_tens
         PyErr_SetString(PyExc_BufferError, "DLPack cannot describe this array");
         return NULL;
     }
-    pst_batch_retain(batch->handle);
-    export->batch = batch->handle;
-    export->pid = batch->pid;
+    if (block != NULL) {
+        native_block_retain(block);
+        export->block = block;
+    } else {
+        pst_batch_retain(batch->handle);
+        export->batch = batch->handle;
+        export->pid = batch->pid;
+    }
     if (versioned) {
         export->managed.versioned.major = 1;
         export->managed.versioned.ctx = export;

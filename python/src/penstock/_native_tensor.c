@@ -1,4 +1,5 @@
-/* _native_tensor.c - penstock._native.Tensor: an array over the memory of a batch.
+/* _native_tensor.c - penstock._native.Tensor: an array over the memory of a batch, or, if it is
+ * small, over memory of its own.
  *
  * It is read through the buffer protocol (numpy) or DLPack (torch); both without a copy and
  * writable: the slot is the caller's until the last reader has let go. On a card it is read through
@@ -9,7 +10,8 @@
 #include <string.h>
 
 struct native_tensor {
-    PyObject_HEAD PyObject *batch; /* a struct native_batch */
+    PyObject_HEAD PyObject *batch; /* a struct native_batch; NULL: the memory is the block's */
+    struct native_block *block;
     struct pst_tensor tensor;
     Py_ssize_t shape[PST_MAX_NDIM + 1], strides[PST_MAX_NDIM + 1];
     Py_ssize_t nbytes;
@@ -49,13 +51,17 @@ const char *native_dtype_format(enum pst_dtype dtype)
     }
 }
 
-PyObject *native_tensor_new(struct native_state *state, PyObject *batch,
+/* `batch` or `block` is NULL; a new share is taken of the other. */
+static PyObject *new_tensor(struct native_state *state, PyObject *batch, struct native_block *block,
                             const struct pst_tensor *tensor)
 {
     struct native_tensor *self = (struct native_tensor *)PyType_GenericAlloc(state->tensor_type, 0);
     if (self == NULL)
         return NULL;
-    self->batch = Py_NewRef(batch);
+    self->batch = Py_XNewRef(batch);
+    self->block = block;
+    if (block != NULL)
+        native_block_retain(block);
     self->tensor = *tensor;
     self->contiguous = true;
     self->nbytes = (Py_ssize_t)pst_dtype_nbytes(tensor->dtype);
@@ -71,11 +77,35 @@ PyObject *native_tensor_new(struct native_state *state, PyObject *batch,
     return (PyObject *)self;
 }
 
+PyObject *native_tensor_new(struct native_state *state, PyObject *batch,
+                            const struct pst_tensor *tensor)
+{
+    return new_tensor(state, batch, NULL, tensor);
+}
+
+PyObject *native_tensor_copy(struct native_state *state, const struct pst_tensor *tensor)
+{
+    size_t nbytes = pst_dtype_nbytes(tensor->dtype);
+    for (uint32_t i = 0; i < tensor->ndim; i++)
+        nbytes *= (size_t)tensor->shape[i];
+    struct native_block *block = native_block_new(nbytes);
+    if (block == NULL)
+        return PyErr_NoMemory();
+    struct pst_tensor copy = *tensor;
+    copy.data = native_block_data(block);
+    if (nbytes > 0)
+        memcpy(copy.data, tensor->data, nbytes);
+    PyObject *result = new_tensor(state, NULL, block, &copy);
+    native_block_release(block);
+    return result;
+}
+
 static void tensor_dealloc(PyObject *object)
 {
     struct native_tensor *self = (struct native_tensor *)object;
     PyTypeObject *type = Py_TYPE(object);
     Py_XDECREF(self->batch);
+    native_block_release(self->block);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(object);
     Py_DECREF(type);
@@ -198,7 +228,8 @@ static PyObject *tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwarg
         if (stream_argument(stream, &number) < 0 || await_stream(self, number) < 0)
             return NULL;
     }
-    return native_dlpack_export((struct native_batch *)self->batch, &self->tensor, versioned);
+    return native_dlpack_export((struct native_batch *)self->batch, self->block, &self->tensor,
+                                versioned);
 }
 
 static PyObject *tensor_dlpack_device(PyObject *object, PyObject *unused)
@@ -272,7 +303,7 @@ static PyObject *tensor_permute(PyObject *object, PyObject *axes)
         view.shape[i] = self->tensor.shape[axis];
         view.strides[i] = self->tensor.strides[axis];
     }
-    return native_tensor_new(native_state_of(object), self->batch, &view);
+    return new_tensor(native_state_of(object), self->batch, self->block, &view);
 }
 
 /* Without the last axis: its first element. */
@@ -286,7 +317,7 @@ static PyObject *tensor_first_of_last(PyObject *object, PyObject *unused)
         return NULL;
     }
     view.ndim--;
-    return native_tensor_new(native_state_of(object), self->batch, &view);
+    return new_tensor(native_state_of(object), self->batch, self->block, &view);
 }
 
 static PyObject *tensor_shape(PyObject *object, void *unused)

@@ -116,7 +116,9 @@ class Loader:
             as "replace" does (counted as replaced); "empty" delivers it with no rows, and an epoch of a rank
             without any good sample ends with an error. Either way every rank gets ``len(loader)`` batches,
             whatever samples are bad. None: "pad".
-        host_memory: hard limit on batches, read buffers and scratch: bytes, or a text like "4GiB".
+        host_memory: hard limit on batches, read buffers and scratch: bytes, or a text like "4GiB". A lack
+            of it costs time and no sample. Arrays of a batch keep its memory as long as you keep them,
+            but those of up to 64 KiB that are no pixels (labels, ``index``, boxes) are copies.
         prefetch: batches prepared ahead, 1 or more.
         fields: names of the fields to deliver; None: all.
         encoded: names of image fields to deliver as stored bytes.
