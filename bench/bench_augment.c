@@ -88,7 +88,8 @@ static void stage_open(struct stage *s, const struct bench_case *c, uint32_t fea
     if (psti_augment_compile(c->ops, c->n_ops, &c->format, features, false, &s->chain, &err) !=
             PST_OK ||
         psti_run_open(&s->run, &err) != PST_OK ||
-        psti_chain_draw(s->chain, 1, 0, 0, c->height, c->width, &s->draw, &err) != PST_OK)
+        psti_chain_draw(s->chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, c->height,
+                        c->width, &s->draw, &err) != PST_OK)
         die(&err);
     s->slot_nbytes = psti_chain_output_nbytes(s->chain, &s->draw);
     s->row_nbytes = (size_t)s->draw.out_width * pst_dtype_nbytes(psti_chain_dtype(s->chain)) *
@@ -103,7 +104,8 @@ static void stage_run(struct stage *s, const struct bench_case *c, const unsigne
     struct psti_target target = {slot, s->row_nbytes};
     size_t row = (size_t)c->width * 3;
     pst_error_clear(&err);
-    if (psti_chain_draw(s->chain, 1, 0, 0, c->height, c->width, &s->draw, &err) != PST_OK ||
+    if (psti_chain_draw(s->chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, c->height,
+                        c->width, &s->draw, &err) != PST_OK ||
         psti_run_begin(s->run, s->chain, &s->draw, &target, &err) != PST_OK)
         die(&err);
     for (uint32_t y = 0; y < c->height; y += BAND) {

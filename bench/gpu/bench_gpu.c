@@ -197,7 +197,8 @@ static void draw_row(const struct set *set, uint32_t row, struct psti_draw *draw
 {
     struct pst_error err = {0};
     const struct file *file = file_of(set, row);
-    check(psti_chain_draw(set->ops, 1, 0, row, file->info.height, file->info.width, draw, &err),
+    check(psti_chain_draw(set->ops, &(struct psti_draw_key){.seed = 1, .sample = row},
+                          file->info.height, file->info.width, draw, &err),
           set->name, &err);
 }
 

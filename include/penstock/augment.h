@@ -1,9 +1,12 @@
 /* augment.h - operations on the pixels of a sample, as the loader applies them.
  *
- * A chain is an array of `struct pst_op`. Random parameters of operation k of a sample are a pure
- * function of (seed, epoch, sample, k) by Philox-4x32-10 (Salmon et al., SC 2011), so they do not
- * depend on threads, ranks, placement or resume; two fields of one sample whose chains hold the
- * same geometric operations at the same places get the same geometry (image and mask). */
+ * A chain is an array of `struct pst_op`. Random parameters of an operation are a pure function of
+ * (seed, epoch, sample, draw, view, operation) by Philox-4x32-10 (Salmon et al., SC 2011), so they
+ * do not depend on threads, ranks, placement or resume. `draw` is 0; where weights or repeated
+ * indices may give a sample several times in an epoch it is the position in the epoch, so that each
+ * time is augmented differently. `view` is 0: each sample is asked for once. Geometric operations
+ * (Resize to Pad below, flips included) are numbered among themselves, so colour operations between
+ * them change nothing. pst_loader_state.augment_version is the version of this rule. */
 #ifndef PENSTOCK_AUGMENT_H
 #define PENSTOCK_AUGMENT_H
 

@@ -160,7 +160,7 @@ struct pst_loader_options {
                         times, one batch: for validation. Not with drop_last */
 };
 
-/* A place in the sequence of batches: 6 numbers, plain data. Meaning is stable across versions. */
+/* A place in the sequence of batches: 7 numbers, plain data. Meaning is stable across versions. */
 struct pst_loader_state {
     uint64_t epoch;
     uint64_t position; /* positions of the epoch consumed, over all ranks: below n_samples */
@@ -169,6 +169,8 @@ struct pst_loader_state {
     uint64_t order_version; /* of the order function: must be equal to resume */
     uint64_t order_hash;    /* of order kind, page parameters, subset and weights: must be equal to
                                resume */
+    uint64_t augment_version; /* of the rule of random parameters (augment.h): must be equal to
+                                 resume */
 };
 
 PST_WARN_UNUSED enum pst_status pst_loader_open(pst_dataset *dataset,

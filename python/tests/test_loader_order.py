@@ -245,6 +245,32 @@ def test_states_of_other_loaders_are_refused(packed, folder):
             loader_of(packed, shuffle=True, seed=1).load_state_dict(broken)
 
 
+def test_a_state_of_another_augmentation_rule_is_refused(packed):
+    loader = loader_of(packed, shuffle=True, seed=1)
+    state = loader.state_dict()
+    assert state["augment_version"] == 1
+    with pytest.raises(ValueError, match="augment_version"):
+        loader.load_state_dict({**state, "augment_version": 2})
+    del state["augment_version"]
+    with pytest.raises(ValueError, match="augment_version"):
+        loader.load_state_dict(state)
+
+
+def test_each_draw_of_a_sample_is_augmented_differently(packed):
+    crop = {"image": [T.RandomCrop(4), T.RandomHorizontalFlip()]}
+
+    def rows(loader):
+        return [row.tobytes() for batch in loader for row in batch["image"]]
+
+    made = loader_of(packed, indices=[3] * 12, transforms=crop)
+    first = rows(made)
+    assert len(set(first)) > 6  # few places in a small picture: some coincide
+    again = loader_of(packed, indices=[3] * 12, transforms=crop, num_workers=0)
+    assert rows(again) == first
+    step = len(made) - 1
+    assert [row.tobytes() for row in made.replay(step, 0)["image"]] == first[step * made.batch_size :]
+
+
 def test_replay_is_the_same_batch(packed):
     loader = loader_of(packed, shuffle=True)
     seen = [[contents([batch]) for batch in loader] for _ in range(2)]

@@ -16,6 +16,9 @@
 struct psti_chain;
 struct psti_run;
 
+/* Whether operations of that kind move pixels. */
+bool psti_op_is_geometric(enum pst_op_kind kind);
+
 /* What a chain's last step writes. */
 struct psti_chain_output {
     enum pst_dtype
@@ -30,6 +33,17 @@ struct psti_chain_output {
 struct psti_target {
     void *data;
     size_t row_nbytes; /* distance of rows; a plane (CHW) is height * row_nbytes */
+};
+
+/* Version of the rule by which random parameters follow from a key (augment_draw.c). */
+#define PSTI_AUGMENT_VERSION 1
+
+/* The random parameters of a sample are a function of this and of each operation's number. */
+struct psti_draw_key {
+    uint64_t seed, epoch, sample;
+    uint64_t draw; /* 0, or where the sample stands in an epoch that may hold it several times */
+    uint32_t view; /* 0, or the number of the view where a sample is asked for several times */
+    uint32_t own;  /* 0: shared by the fields of a sample; else a field's own numbers; < 2^16 */
 };
 
 /* Geometry and random parameters of one sample. */
@@ -53,9 +67,9 @@ enum pst_dtype psti_chain_dtype(const struct psti_chain *chain);
 
 /* Draws for one sample whose source is height x width. PST_ERROR_ARGUMENT: the image does not suit
  * the chain (RandomCrop larger than the image). */
-enum pst_status psti_chain_draw(const struct psti_chain *chain, uint64_t seed, uint64_t epoch,
-                                uint64_t sample, uint32_t height, uint32_t width,
-                                struct psti_draw *draw, struct pst_error *err);
+enum pst_status psti_chain_draw(const struct psti_chain *chain, const struct psti_draw_key *key,
+                                uint32_t height, uint32_t width, struct psti_draw *draw,
+                                struct pst_error *err);
 /* For a source of which the decoder can deliver an approximation at a half, a quarter or an eighth
  * of its size: chooses the smallest at which a resize, of a crop or of the whole, still has more
  * pixels than it gives, on both axes. Sets draw->scale_log2, 0 if none is (then nothing changes),

@@ -1,15 +1,23 @@
 /* augment_draw.c - the random parameters of one sample, and the region of the source that it needs.
  *
- * In: chain, seed, epoch, sample, size of the source. Out: struct psti_draw. A pure function, any
- * thread. Operation k takes its numbers from psti_random4(seed, epoch, PSTI_RANDOM_AUGMENT, sample,
- * k, draw), so an image's and a mask's chain with the same geometric operation at the same place
- * draw the same numbers:
+ * In: chain, key, size of the source. Out: struct psti_draw. A pure function, any thread. The rule,
+ * of version PSTI_AUGMENT_VERSION, has two steps:
  *
- *     flips, Grayscale   draw 0: [0] < p
- *     RandomCrop         draw 0: [0] row, [1] column, each uniform over the places where the crop
- * fits RandomResizedCrop  draw t = try t (0..9): [0] area, [1] log of the ratio, [2] row, [3]
- * column ColorJitter        draw 0: brightness, contrast, saturation, hue; draw 1: [0] their order,
- * one of 24
+ *     key of the sample's draw  = words 0, 1 of psti_random4(seed, epoch, PSTI_RANDOM_AUGMENT,
+ *                                 index = draw, sub = view, draw = 0)
+ *     numbers of an operation   = Philox under that key of the counter
+ *                                 (sample low, sample high, number of the operation, try)
+ *
+ * Geometric operations are numbered 0, 1, ... among themselves; the others are numbered among
+ * themselves from 2^31. So colour operations never change where a crop lies, and all fields of a
+ * sample whose geometric operations are the same get the same geometry. A field with a geometry of
+ * its own has the number `own` in bits 8 to 23. Each operation uses its numbers so:
+ *
+ *     flips, Grayscale   try 0: [0] < p
+ *     RandomCrop         try 0: [0] row, [1] column, each uniform over the places where it fits
+ *     RandomResizedCrop  try t (0..9): [0] area, [1] log of the ratio, [2] row, [3] column
+ *     ColorJitter        try 0: brightness, contrast, saturation, hue; try 1: [0] their order, one
+ *                        of 24
  *
  * opaque[4 k ...] holds what operation k needs (see psti_augment_op_sizes and augment_color.c). */
 #include "augment/augment_inner.h"
@@ -22,14 +30,20 @@
 
 /* Where the numbers of one operation come from. */
 struct stream {
-    uint64_t seed, epoch, sample;
-    uint32_t i_op;
+    uint32_t key[2]; /* of the sample's draw */
+    uint64_t sample;
+    uint32_t number; /* of the operation, as the rule counts */
+    uint32_t i_op;   /* its place in the chain */
 };
 
-static void numbers(const struct stream *stream, uint32_t draw, uint32_t out[4])
+enum { OWN_SHIFT = 8 };
+#define NOT_GEOMETRIC 0x80000000u
+
+static void numbers(const struct stream *stream, uint32_t try, uint32_t out[4])
 {
-    psti_random4(stream->seed, stream->epoch, PSTI_RANDOM_AUGMENT, stream->sample, stream->i_op,
-                 draw, out);
+    const uint32_t counter[4] = {(uint32_t)stream->sample, (uint32_t)(stream->sample >> 32),
+                                 stream->number, try};
+    psti_philox4x32_10(counter, stream->key, out);
 }
 
 static double between(const float range[2], uint32_t random)
@@ -159,18 +173,24 @@ static enum pst_status draw_op(const struct psti_chain *chain, const struct stre
     }
 }
 
-enum pst_status psti_chain_draw(const struct psti_chain *chain, uint64_t seed, uint64_t epoch,
-                                uint64_t sample, uint32_t height, uint32_t width,
-                                struct psti_draw *draw, struct pst_error *err)
+enum pst_status psti_chain_draw(const struct psti_chain *chain, const struct psti_draw_key *key,
+                                uint32_t height, uint32_t width, struct psti_draw *draw,
+                                struct pst_error *err)
 {
+    uint32_t folded[4], n_geometric = 0;
     memset(draw, 0, sizeof *draw);
     if (height == 0 || width == 0 || height > PSTI_AUGMENT_MAX_SIDE ||
         width > PSTI_AUGMENT_MAX_SIDE)
         return psti_fail(err, PST_ERROR_ARGUMENT, "augment",
                          "an image of %u x %u pixels cannot be used", width, height);
     draw->opaque[PSTI_DRAW_SIZE] = psti_draw_pair(height, width);
+    psti_random4(key->seed, key->epoch, PSTI_RANDOM_AUGMENT, key->draw, key->view, 0, folded);
     for (uint32_t i = 0; i < chain->n_ops; i++) {
-        struct stream stream = {seed, epoch, sample, i};
+        bool is_geometric = psti_op_is_geometric(chain->ops[i].kind);
+        uint32_t number = is_geometric ? n_geometric : NOT_GEOMETRIC | (i - n_geometric);
+        const struct stream stream = {
+            {folded[0], folded[1]}, key->sample, number | key->own << OWN_SHIFT, i};
+        n_geometric += is_geometric;
         uint64_t *words = &draw->opaque[4 * (size_t)i];
         enum pst_status status = draw_op(chain, &stream, height, width, words, err);
         if (status != PST_OK)

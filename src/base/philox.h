@@ -11,7 +11,7 @@ void psti_philox4x32_10(const uint32_t counter[4], const uint32_t key[2], uint32
 /* Streams of random numbers by purpose. Part of the order and augmentation contract: never
  * renumber. */
 enum psti_random_domain {
-    PSTI_RANDOM_AUGMENT = 0, /* index = sample, sub = operation */
+    PSTI_RANDOM_AUGMENT = 0, /* index = draw, sub = view: gives the key of augment_draw.c */
     PSTI_RANDOM_ORDER = 1,
     PSTI_RANDOM_WEIGHTED = 2,
     PSTI_RANDOM_REPLACE = 3

@@ -42,6 +42,7 @@ struct psti_order {
     uint64_t n_pages, n_full_pages, n_windows;
     uint64_t batch_size;
     bool drop_last, no_padding;
+    bool repeats; /* a sample may stand at several positions, padding left out */
     uint64_t hash;
 };
 
@@ -190,6 +191,26 @@ static enum pst_status copy_weights(struct psti_order *order, const double *weig
     return PST_OK;
 }
 
+/* Whether an index stands in `indices` twice: a bit for each sample, while this looks. */
+static enum pst_status find_repeats(struct psti_order *order, uint64_t n_samples,
+                                    struct pst_error *err)
+{
+    order->repeats = order->cumulative != NULL || (order->indices && order->n > n_samples);
+    if (order->repeats || !order->indices)
+        return PST_OK;
+    unsigned char *seen = psti_calloc((size_t)(n_samples / 8 + 1), 1);
+    if (!seen)
+        return psti_fail(err, PST_ERROR_MEMORY, "fetch", "no memory to look at %llu indices",
+                         (unsigned long long)order->n);
+    for (uint64_t i = 0; i < order->n && !order->repeats; i++) {
+        uint64_t sample = order->indices[i];
+        order->repeats = seen[sample / 8] >> sample % 8 & 1;
+        seen[sample / 8] |= (unsigned char)(1u << sample % 8);
+    }
+    psti_free(seen);
+    return PST_OK;
+}
+
 /* What decides about the samples, and nothing else: rank and batch size may change on resume. */
 static uint64_t hash_of(const struct psti_order *order)
 {
@@ -251,6 +272,9 @@ enum pst_status psti_order_open(const struct psti_order_options *options, struct
         if (status != PST_OK)
             goto out;
     }
+    status = find_repeats(order, options->n_samples, err);
+    if (status != PST_OK)
+        goto out;
     order->hash = hash_of(order);
     *out = order;
     order = NULL;
@@ -289,6 +313,11 @@ uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint6
     else if (order->kind == PST_ORDER_PAGES)
         x = paged(order, epoch, x);
     return order->indices ? order->indices[x] : x;
+}
+
+uint64_t psti_order_draw(const struct psti_order *order, uint64_t position)
+{
+    return order->repeats ? position % order->n : 0;
 }
 
 static uint64_t n_left(const struct psti_order *order, uint64_t start)

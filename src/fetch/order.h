@@ -41,6 +41,9 @@ enum pst_status psti_ranks_check(struct psti_ranks ranks, struct pst_error *err)
 uint64_t psti_order_n(const struct psti_order *order);
 /* Sample at position p of an epoch, p < psti_order_n; positions beyond wrap (padding). */
 uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint64_t position);
+/* What tells the draws of one sample at several positions apart: the position, where weights or
+ * repeated indices may give a sample several times, else 0. Padding repeats the draw it repeats. */
+uint64_t psti_order_draw(const struct psti_order *order, uint64_t position);
 /* Positions delivered over all ranks when an epoch starts at `start` (padding included, tail
  * dropped). */
 uint64_t psti_order_end(const struct psti_order *order, struct psti_ranks ranks, uint64_t start);

@@ -181,12 +181,15 @@ static enum pst_status make_again(struct psti_worker *worker, pst_batch *batch, 
 {
     struct psti_card_slot *slot = psti_card_slot_of(batch);
     uint64_t sample = (uint64_t)psti_batch_indices(batch)[row];
+    struct psti_draw_key key = psti_row_key(worker->loader, epoch, sample, 0);
+    if (job)
+        key = psti_job_key(worker->loader, job, row);
     worker->host_only = slot->todo[row] == PSTI_CARD_AGAIN_FAILED;
     worker->alone = alone;
     if (worker->host_only && job)
-        sample = psti_job_start_over(worker->loader, job, row);
+        key.sample = psti_job_start_over(worker->loader, job, row);
     slot->again[row] = PSTI_CARD_AGAIN_NO;
-    enum pst_status status = psti_row_make(worker, batch, row, epoch, sample, &worker->err);
+    enum pst_status status = psti_row_make(worker, batch, row, &key, &worker->err);
     if (status != PST_OK && job) {
         psti_job_row_failed(worker, job, row, status);
         status = PST_OK;

@@ -107,8 +107,10 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
     psti_batch_set_place(batch, epoch, 0);
     if (loader->card)
         psti_card_begin(loader, batch, (uint32_t)n);
-    for (size_t i = 0; status == PST_OK && i < n; i++)
-        status = psti_row_make(&loader->fetcher, batch, (uint32_t)i, epoch, samples[i], err);
+    for (size_t i = 0; status == PST_OK && i < n; i++) {
+        const struct psti_draw_key key = psti_row_key(loader, epoch, samples[i], 0);
+        status = psti_row_make(&loader->fetcher, batch, (uint32_t)i, &key, err);
+    }
     psti_worker_count(&loader->fetcher, start);
     if (status == PST_OK)
         status = close_batch(loader, batch, epoch, (uint32_t)n, NULL, err);
@@ -121,9 +123,8 @@ static enum pst_status make_rows(pst_loader *loader, struct psti_job *job, struc
     struct psti_worker *worker = &loader->fetcher;
     int64_t start = psti_clock_ns();
     for (uint32_t row = 0; row < job->n_rows && !job->failed && !job->starved; row++) {
-        uint64_t sample = (uint64_t)psti_batch_indices(job->batch)[row];
-        enum pst_status status =
-            psti_row_make(worker, job->batch, row, job->epoch, sample, &worker->err);
+        const struct psti_draw_key key = psti_job_key(loader, job, row);
+        enum pst_status status = psti_row_make(worker, job->batch, row, &key, &worker->err);
         if (status != PST_OK)
             psti_job_row_failed(worker, job, row, status);
     }

@@ -281,9 +281,12 @@ void psti_files_release(pst_loader *loader, uint32_t i_file, struct psti_file *f
 bool psti_files_is_lone_loss(const pst_loader *loader, const char *path);
 
 /* loader_row.c */
-/* Where the items of `sample` are; files are acquired, memory that is there already is pointed to.
- * *nbytes: room that the others need. After failure nothing is held. */
-enum pst_status psti_row_locate(pst_loader *loader, uint64_t epoch, uint64_t sample,
+/* A row is a sample and what its random parameters follow from: `draw` is psti_order_draw's. */
+struct psti_draw_key psti_row_key(const pst_loader *loader, uint64_t epoch, uint64_t sample,
+                                  uint64_t draw);
+/* Where the items of the sample are; files are acquired, memory that is there already is pointed
+ * to. *nbytes: room that the others need. After failure nothing is held. */
+enum pst_status psti_row_locate(pst_loader *loader, const struct psti_draw_key *key,
                                 struct psti_source *sources, char *paths, size_t *nbytes,
                                 struct pst_error *err);
 /* Whether writing the located row only copies bytes. */
@@ -298,16 +301,16 @@ enum pst_status psti_row_take_reads(pst_loader *loader, uint64_t sample,
 void psti_row_release(pst_loader *loader, struct psti_source *sources);
 /* The items' bytes are there: writes row `row` of the batch. */
 enum pst_status psti_row_fill(struct psti_worker *worker, pst_batch *batch, uint32_t row,
-                              uint64_t epoch, uint64_t sample, struct psti_source *sources,
+                              const struct psti_draw_key *key, struct psti_source *sources,
                               struct pst_error *err);
 /* All of it in this thread: locate, read, fill. */
 enum pst_status psti_row_make(struct psti_worker *worker, pst_batch *batch, uint32_t row,
-                              uint64_t epoch, uint64_t sample, struct pst_error *err);
+                              const struct psti_draw_key *key, struct pst_error *err);
 void psti_row_name_error(const pst_loader *loader, uint64_t sample,
                          const struct psti_source *source, struct pst_error *err);
 /* loader_ranges.c */
 /* Marks the located item as sparse if reading it in two rounds is likely to be worth it. */
-void psti_ranges_consider(const pst_loader *loader, uint64_t epoch, uint64_t sample,
+void psti_ranges_consider(const pst_loader *loader, const struct psti_draw_key *key,
                           const struct psti_plan_field *field, struct psti_source *source);
 /* Whether the row has items that are read in two rounds. */
 bool psti_ranges_any(const pst_loader *loader, const struct psti_source *sources);
@@ -322,10 +325,10 @@ enum pst_status psti_ranges_take(const pst_loader *loader, uint64_t sample,
 /* loader_pixels.c */
 /* psti_chain_draw, and where the field is to be decoded at a part of its size, psti_chain_scale. */
 enum pst_status psti_row_draw(const pst_loader *loader, const struct psti_plan_field *plan,
-                              uint64_t epoch, uint64_t sample, const struct pst_image_info *info,
+                              const struct psti_draw_key *key, const struct pst_image_info *info,
                               struct psti_draw *draw, struct pst_error *err);
 enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
-                                uint32_t row, uint64_t epoch, uint64_t sample,
+                                uint32_t row, const struct psti_draw_key *key,
                                 const struct psti_source *source, struct pst_error *err);
 
 /* Batches on a card: loader_device.h. Without one (loader->card is NULL) none of these is called.
@@ -386,6 +389,10 @@ void psti_job_row_failed(struct psti_worker *worker, struct psti_job *job, uint3
  * and tried is what it would be if that had been known at once. Returns the sample of the row's
  * position. Takes the lock. */
 uint64_t psti_job_start_over(pst_loader *loader, struct psti_job *job, uint32_t row);
+/* What row `row` is made of as long as its sample is not replaced: the job's epoch, the sample that
+ * the batch has there, and the draw of its position. */
+struct psti_draw_key psti_job_key(const pst_loader *loader, const struct psti_job *job,
+                                  uint32_t row);
 /* n rows are done, and what they counted has been merged: who sees the batch may read it. The last
  * ones close the batch. The lock must be held, and is let go meanwhile. */
 void psti_job_rows_done(pst_loader *loader, struct psti_job *job, uint32_t n);

@@ -62,6 +62,13 @@ void psti_job_set(pst_loader *loader, struct psti_job *job, struct psti_ranks ra
         psti_card_begin(loader, job->batch, job->n_rows);
 }
 
+struct psti_draw_key psti_job_key(const pst_loader *loader, const struct psti_job *job,
+                                  uint32_t row)
+{
+    return psti_row_key(loader, job->epoch, (uint64_t)psti_batch_indices(job->batch)[row],
+                        psti_order_draw(loader->order, job->positions[row]));
+}
+
 static bool came_from(const struct pst_error *err, const char *room)
 {
     return strcmp(err->room, room) == 0;
@@ -174,8 +181,11 @@ static enum pst_status replace(struct psti_worker *worker, struct psti_job *job,
     enum pst_status status = PST_ERROR_CORRUPT;
     uint64_t bad = psti_order_sample(worker->loader->order, job->epoch, position);
     for (uint32_t i = 0; i < PSTI_REPLACE_TRIES; i++) {
-        uint64_t sample = replacement(worker->loader, job->epoch, position, i);
-        status = psti_row_make(worker, job->batch, row, job->epoch, sample, &worker->err);
+        struct psti_draw_key key =
+            psti_row_key(worker->loader, job->epoch,
+                         replacement(worker->loader, job->epoch, position, i),
+                         psti_order_draw(worker->loader->order, position));
+        status = psti_row_make(worker, job->batch, row, &key, &worker->err);
         if (status == PST_OK || worker->starved || !is_samples_fault(worker, status))
             return status;
         if (i + 1 < PSTI_REPLACE_TRIES && !note_bad(worker, job, noted))

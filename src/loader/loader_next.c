@@ -99,6 +99,11 @@ enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_st
                          "the state was made by order version %" PRIu64
                          ", this is version %" PRIu64,
                          state->order_version, own->order_version);
+    if (state->augment_version != own->augment_version)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "the state was made by augmentation rule %" PRIu64
+                         ", this library has rule %" PRIu64,
+                         state->augment_version, own->augment_version);
     if (state->order_hash != own->order_hash)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "the state belongs to another order, subset or weights");

@@ -370,7 +370,8 @@ enum pst_status pst_loader_open(pst_dataset *dataset, const struct pst_loader_op
         loader->state = (struct pst_loader_state){.seed = loader->options.seed,
                                                   .n_samples = psti_order_n(loader->order),
                                                   .order_version = PSTI_ORDER_VERSION,
-                                                  .order_hash = psti_order_hash(loader->order)};
+                                                  .order_hash = psti_order_hash(loader->order),
+                                                  .augment_version = PSTI_AUGMENT_VERSION};
         *out = loader;
         return PST_OK;
     }

@@ -261,11 +261,11 @@ static enum pst_status find_target(struct psti_worker *worker, pst_batch *batch,
 }
 
 enum pst_status psti_row_draw(const pst_loader *loader, const struct psti_plan_field *plan,
-                              uint64_t epoch, uint64_t sample, const struct pst_image_info *info,
+                              const struct psti_draw_key *key, const struct pst_image_info *info,
                               struct psti_draw *draw, struct pst_error *err)
 {
-    enum pst_status status = psti_chain_draw(plan->chain, loader->options.seed, epoch, sample,
-                                             info->height, info->width, draw, err);
+    enum pst_status status =
+        psti_chain_draw(plan->chain, key, info->height, info->width, draw, err);
     if (status == PST_OK && plan->scaled_decode && !loader->card &&
         info->form == PST_FORM_PLI_JPEG) {
         bool at_top, at_left;
@@ -333,7 +333,7 @@ static enum pst_status decode_picture(struct psti_worker *worker,
 }
 
 enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
-                                uint32_t row, uint64_t epoch, uint64_t sample,
+                                uint32_t row, const struct psti_draw_key *key,
                                 const struct psti_source *source, struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
@@ -347,7 +347,7 @@ enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, ui
     if (status == PST_OK)
         status = probe(worker, plan, source, &info, err);
     if (status == PST_OK)
-        status = psti_row_draw(loader, plan, epoch, sample, &info, draw, err);
+        status = psti_row_draw(loader, plan, key, &info, draw, err);
     bool taken = false;
     if (status == PST_OK && loader->card)
         status = psti_card_takes(worker, batch, i_plan, row, source, &info, draw, &taken, err);

@@ -190,8 +190,8 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
     slot->has_array = plan->fixed;
     slot->may_differ = !plan->fixed;
     if (!plan->fixed && guess_size(dataset, plan, size) &&
-        psti_chain_draw(plan->chain, options->seed, 0, 0, size[0], size[1], &draw, NULL) ==
-            PST_OK) {
+        psti_chain_draw(plan->chain, &(struct psti_draw_key){.seed = options->seed}, size[0],
+                        size[1], &draw, NULL) == PST_OK) {
         size[0] = draw.out_height;
         size[1] = draw.out_width;
         slot->has_array = true;

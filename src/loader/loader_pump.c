@@ -139,10 +139,10 @@ static bool look_up_next(pst_loader *loader)
     task->block = NULL;
     loader->pump_again = true;
     pthread_mutex_unlock(loader->lock);
-    uint64_t sample = (uint64_t)psti_batch_indices(job->batch)[task->row];
+    const struct psti_draw_key key = psti_job_key(loader, job, task->row);
     task->more = false;
-    task->status = psti_row_locate(loader, job->epoch, sample, task->sources, task->paths,
-                                   &task->block_nbytes, &task->err);
+    task->status =
+        psti_row_locate(loader, &key, task->sources, task->paths, &task->block_nbytes, &task->err);
     if (task->status != PST_OK)
         task->block_nbytes = 0;
     task->copies = task->status == PST_OK && psti_row_copies(loader, task->sources);

@@ -42,7 +42,7 @@ static bool is_turned(const struct pst_item *item)
     return item->form == PST_FORM_PLI_JPEG && item->orientation >= 5;
 }
 
-void psti_ranges_consider(const pst_loader *loader, uint64_t epoch, uint64_t sample,
+void psti_ranges_consider(const pst_loader *loader, const struct psti_draw_key *key,
                           const struct psti_plan_field *field, struct psti_source *source)
 {
     const struct pst_item *item = &source->item;
@@ -58,7 +58,7 @@ void psti_ranges_consider(const pst_loader *loader, uint64_t epoch, uint64_t sam
     if (!field->may_skip || (item->form != PST_FORM_PLI && item->form != PST_FORM_PLI_JPEG) ||
         !source->file || !item->height || !item->width ||
         !saves_enough(item->nbytes, item->nbytes) ||
-        psti_row_draw(loader, field, epoch, sample, &info, &draw, NULL) != PST_OK)
+        psti_row_draw(loader, field, key, &info, &draw, NULL) != PST_OK)
         return;
     const struct psti_rect region = {draw.region_y, draw.region_x, draw.region_height,
                                      draw.region_width};

@@ -88,11 +88,19 @@ static size_t buffer_nbytes(const pst_loader *loader, const struct psti_source *
                          psti_storage_buffer_alignment(loader->storage));
 }
 
-enum pst_status psti_row_locate(pst_loader *loader, uint64_t epoch, uint64_t sample,
+struct psti_draw_key psti_row_key(const pst_loader *loader, uint64_t epoch, uint64_t sample,
+                                  uint64_t draw)
+{
+    return (struct psti_draw_key){
+        .seed = loader->options.seed, .epoch = epoch, .sample = sample, .draw = draw};
+}
+
+enum pst_status psti_row_locate(pst_loader *loader, const struct psti_draw_key *key,
                                 struct psti_source *sources, char *paths, size_t *nbytes,
                                 struct pst_error *err)
 {
     const struct psti_plan *plan = &loader->plan;
+    const uint64_t sample = key->sample;
     enum pst_status status = PST_OK;
     uint32_t i;
     *nbytes = 0;
@@ -117,7 +125,7 @@ enum pst_status psti_row_locate(pst_loader *loader, uint64_t epoch, uint64_t sam
             else
                 *nbytes += buffer_nbytes(loader, &sources[i]);
             if (status == PST_OK)
-                psti_ranges_consider(loader, epoch, sample, field, &sources[i]);
+                psti_ranges_consider(loader, key, field, &sources[i]);
         }
         if (status != PST_OK)
             psti_row_name_error(loader, sample, &sources[i], err);
@@ -336,7 +344,7 @@ static enum pst_status copy_fileless(pst_loader *loader, uint64_t sample,
 }
 
 static enum pst_status fill_item(struct psti_worker *worker, pst_batch *batch, uint32_t row,
-                                 uint64_t epoch, uint64_t sample, uint32_t i_item,
+                                 const struct psti_draw_key *key, uint32_t i_item,
                                  struct psti_source *source, struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
@@ -344,14 +352,14 @@ static enum pst_status fill_item(struct psti_worker *worker, pst_batch *batch, u
     const struct psti_plan_field *field = &loader->plan.fields[i_plan];
     enum pst_status status = PST_OK;
     if (!source->data)
-        status = copy_fileless(loader, sample, field, source, err);
+        status = copy_fileless(loader, key->sample, field, source, err);
     if (status == PST_OK)
-        status = verify(loader, sample, i_item, source, err);
+        status = verify(loader, key->sample, i_item, source, err);
     if (status != PST_OK)
         return status;
     switch (field->fill) {
     case PSTI_FILL_PIXELS:
-        return psti_row_pixels(worker, batch, i_plan, row, epoch, sample, source, err);
+        return psti_row_pixels(worker, batch, i_plan, row, key, source, err);
     case PSTI_FILL_POINTS:
         return fill_points(worker, batch, i_plan, row, source, err);
     case PSTI_FILL_ARRAY:
@@ -363,10 +371,11 @@ static enum pst_status fill_item(struct psti_worker *worker, pst_batch *batch, u
 
 /* Points come after pixels, because they need the geometry drawn for these. */
 enum pst_status psti_row_fill(struct psti_worker *worker, pst_batch *batch, uint32_t row,
-                              uint64_t epoch, uint64_t sample, struct psti_source *sources,
+                              const struct psti_draw_key *key, struct psti_source *sources,
                               struct pst_error *err)
 {
     const struct psti_plan *plan = &worker->loader->plan;
+    const uint64_t sample = key->sample;
     enum pst_status status = PST_OK;
     worker->starved = worker->lacks_scratch = false;
     psti_batch_indices(batch)[row] = (int64_t)sample;
@@ -376,9 +385,9 @@ enum pst_status psti_row_fill(struct psti_worker *worker, pst_batch *batch, uint
             struct psti_source *source = field->i_item >= 0 ? &sources[field->i_item] : NULL;
             if ((field->fill == PSTI_FILL_POINTS) != points)
                 continue;
-            status = source ? fill_item(worker, batch, row, epoch, sample, (uint32_t)field->i_item,
-                                        source, err)
-                            : fill_number(worker->loader, batch, i, row, sample, err);
+            status = source
+                         ? fill_item(worker, batch, row, key, (uint32_t)field->i_item, source, err)
+                         : fill_number(worker->loader, batch, i, row, sample, err);
             if (status != PST_OK)
                 psti_row_name_error(worker->loader, sample, source, err);
         }
@@ -450,20 +459,21 @@ static enum pst_status read_more_here(struct psti_worker *worker, uint64_t sampl
 }
 
 enum pst_status psti_row_make(struct psti_worker *worker, pst_batch *batch, uint32_t row,
-                              uint64_t epoch, uint64_t sample, struct pst_error *err)
+                              const struct psti_draw_key *key, struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
+    const uint64_t sample = key->sample;
     size_t nbytes;
     worker->starved = worker->lacks_scratch = false;
     enum pst_status status =
-        psti_row_locate(loader, epoch, sample, worker->sources, worker->paths, &nbytes, err);
+        psti_row_locate(loader, key, worker->sources, worker->paths, &nbytes, err);
     if (status != PST_OK)
         return status;
     status = nbytes ? read_here(worker, sample, nbytes, err) : PST_OK;
     if (status == PST_OK && psti_ranges_any(loader, worker->sources))
         status = read_more_here(worker, sample, err);
     if (status == PST_OK)
-        status = psti_row_fill(worker, batch, row, epoch, sample, worker->sources, err);
+        status = psti_row_fill(worker, batch, row, key, worker->sources, err);
     psti_worker_settle(worker);
     psti_row_release(loader, worker->sources);
     return status;

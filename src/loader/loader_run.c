@@ -64,9 +64,8 @@ static bool take_tasks(pst_loader *loader, struct work *work)
 /* A row whose bytes need no reading, or are read by this thread. */
 static void do_row(struct psti_worker *worker, struct psti_job *job, uint32_t row)
 {
-    uint64_t sample = (uint64_t)psti_batch_indices(job->batch)[row];
-    enum pst_status status =
-        psti_row_make(worker, job->batch, row, job->epoch, sample, &worker->err);
+    const struct psti_draw_key key = psti_job_key(worker->loader, job, row);
+    enum pst_status status = psti_row_make(worker, job->batch, row, &key, &worker->err);
     if (status != PST_OK)
         psti_job_row_failed(worker, job, row, status);
 }
@@ -87,19 +86,18 @@ static void do_task(struct psti_worker *worker, struct psti_task *task)
 {
     pst_loader *loader = worker->loader;
     struct psti_job *job = task->job;
-    uint64_t sample = (uint64_t)psti_batch_indices(job->batch)[task->row];
+    const struct psti_draw_key key = psti_job_key(loader, job, task->row);
     int64_t start = psti_clock_ns();
     enum pst_status status = task->status;
     worker->starved = worker->lacks_scratch = false;
     if (status != PST_OK)
         worker->err = task->err;
     else if (task->more)
-        status = psti_ranges_take(loader, sample, task->sources, task->reads, &worker->err);
+        status = psti_ranges_take(loader, key.sample, task->sources, task->reads, &worker->err);
     else
-        status = psti_row_take_reads(loader, sample, task->sources, task->reads, &worker->err);
+        status = psti_row_take_reads(loader, key.sample, task->sources, task->reads, &worker->err);
     if (status == PST_OK)
-        status = psti_row_fill(worker, job->batch, task->row, job->epoch, sample, task->sources,
-                               &worker->err);
+        status = psti_row_fill(worker, job->batch, task->row, &key, task->sources, &worker->err);
     psti_row_release(loader, task->sources);
     if (status != PST_OK)
         psti_job_row_failed(worker, job, task->row, status);

@@ -82,8 +82,9 @@ static inline struct output run_chain(const struct pst_op *ops, size_t n_ops,
     assert_ok(psti_augment_compile(ops, n_ops, format, how->features, how->unfused, &chain, &err));
     if (how->kernels != NULL)
         chain->kernels = how->kernels;
-    assert_ok(
-        psti_chain_draw(chain, seed, 0, sample, image->height, image->width, &out.draw, &err));
+    assert_ok(psti_chain_draw(chain,
+                              &(struct psti_draw_key){.seed = seed, .epoch = 0, .sample = sample},
+                              image->height, image->width, &out.draw, &err));
     out.height = out.draw.out_height;
     out.width = out.draw.out_width;
     out.nbytes = psti_chain_output_nbytes(chain, &out.draw);

@@ -40,7 +40,9 @@ static void resized_crop_distribution(void **state)
     double area = 0, ratio = 0, centre = 0;
     int n = 20000, low_areas = 0;
     for (int i = 0; i < n; i++) {
-        assert_ok(psti_chain_draw(chain, 9, 2, (uint64_t)i, 400, 400, &draw, &err));
+        assert_ok(psti_chain_draw(
+            chain, &(struct psti_draw_key){.seed = 9, .epoch = 2, .sample = (uint64_t)i}, 400, 400,
+            &draw, &err));
         uint32_t y = psti_draw_low(draw.opaque[0]), x = psti_draw_high(draw.opaque[0]);
         uint32_t h = psti_draw_low(draw.opaque[1]), w = psti_draw_high(draw.opaque[1]);
         assert_true(h >= 1 && w >= 1 && y + h <= 400 && x + w <= 400);
@@ -69,13 +71,16 @@ static void resized_crop_fallback(void **state)
     struct psti_chain *chain = compile(&op, 1, 3);
     struct pst_error err;
     struct psti_draw draw;
-    assert_ok(psti_chain_draw(chain, 1, 0, 5, 10, 1000, &draw, &err));
+    assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 5}, 10, 1000,
+                              &draw, &err));
     assert_int_equal(psti_draw_low(draw.opaque[1]), 10);
     assert_int_equal(psti_draw_high(draw.opaque[1]), 13); /* round(10 * 4/3) */
     assert_int_equal(psti_draw_high(draw.opaque[0]), 493);
-    assert_ok(psti_chain_draw(chain, 1, 0, 5, 1000, 10, &draw, &err));
+    assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 5}, 1000, 10,
+                              &draw, &err));
     assert_int_equal(psti_draw_low(draw.opaque[1]), 13);
-    assert_ok(psti_chain_draw(chain, 1, 0, 5, 1, 1, &draw, &err));
+    assert_ok(
+        psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 5}, 1, 1, &draw, &err));
     assert_int_equal(draw.region_height, 1);
     psti_chain_free(&chain);
 }
@@ -91,7 +96,8 @@ static void flips_have_their_probability(void **state)
         struct psti_chain *chain = compile(&op, 1, 1);
         int flipped = 0;
         for (uint64_t i = 0; i < 4000; i++) {
-            assert_ok(psti_chain_draw(chain, 1, 0, i, 4, 4, &draw, &err));
+            assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = i}, 4, 4,
+                                      &draw, &err));
             flipped += draw.opaque[0] != 0;
         }
         assert_true(abs(flipped - 1000 * k) < (k == 0 || k == 4 ? 1 : 130));
@@ -108,7 +114,8 @@ static void crops_are_uniform(void **state)
     struct psti_chain *chain = compile(&op, 1, 1);
     int count[4][3] = {{0}};
     for (uint64_t i = 0; i < 12000; i++) {
-        assert_ok(psti_chain_draw(chain, 4, 1, i, 8, 7, &draw, &err));
+        assert_ok(psti_chain_draw(
+            chain, &(struct psti_draw_key){.seed = 4, .epoch = 1, .sample = i}, 8, 7, &draw, &err));
         count[draw.region_y][draw.region_x]++;
         assert_int_equal(draw.region_height, 5);
     }
@@ -130,7 +137,8 @@ static void jitter_is_drawn_evenly(void **state)
     int orders[24] = {0};
     float low = 9, high = 0;
     for (uint64_t i = 0; i < 24000; i++) {
-        assert_ok(psti_chain_draw(chain, 4, 1, i, 8, 7, &draw, &err));
+        assert_ok(psti_chain_draw(
+            chain, &(struct psti_draw_key){.seed = 4, .epoch = 1, .sample = i}, 8, 7, &draw, &err));
         float factors[4];
         memcpy(factors, draw.opaque, sizeof factors);
         low = fminf(low, factors[0]);
@@ -144,7 +152,8 @@ static void jitter_is_drawn_evenly(void **state)
     psti_chain_free(&chain);
 }
 
-/* The contract of randomness: these numbers were drawn once and may never change. */
+/* The contract of randomness: numbers of another implementation of the rule in augment_draw.c. They
+ * may never change as long as PSTI_AUGMENT_VERSION does not. */
 static void draws_are_pinned(void **state)
 {
     (void)state;
@@ -155,13 +164,20 @@ static void draws_are_pinned(void **state)
                             make_op(PST_OP_RANDOM_CROP, 100, 100)};
     struct psti_chain *chain = compile(ops, 3, 3);
     static const uint32_t expected[4][7] = {
-        {142, 72, 228, 224, 1, 1, 7},
-        {0, 23, 344, 264, 0, 97, 11},
-        {51, 17, 317, 240, 1, 56, 9},
-        {83, 145, 243, 267, 0, 50, 117},
+        {78, 304, 176, 188, 1, 71, 12},
+        {131, 147, 233, 240, 0, 118, 85},
+        {2, 34, 333, 389, 1, 10, 121},
+        {4, 37, 320, 298, 1, 37, 113},
     };
+    static const uint64_t draws[4] = {0, 0, 7, (uint64_t)1 << 40};
+    static const uint32_t views[4] = {0, 0, 0, 3};
     for (uint64_t i = 0; i < 4; i++) {
-        assert_ok(psti_chain_draw(chain, 1234567890123ULL, i, 1000 * i, 375, 500, &draw, &err));
+        const struct psti_draw_key key = {.seed = 1234567890123ULL,
+                                          .epoch = i,
+                                          .sample = 1000 * i,
+                                          .draw = draws[i],
+                                          .view = views[i]};
+        assert_ok(psti_chain_draw(chain, &key, 375, 500, &draw, &err));
         uint32_t got[7] = {psti_draw_low(draw.opaque[0]), psti_draw_high(draw.opaque[0]),
                            psti_draw_low(draw.opaque[1]), psti_draw_high(draw.opaque[1]),
                            (uint32_t)draw.opaque[4],      psti_draw_low(draw.opaque[8]),
@@ -169,6 +185,64 @@ static void draws_are_pinned(void **state)
         assert_memory_equal(got, expected[i], sizeof got);
     }
     psti_chain_free(&chain);
+}
+
+/* Crop and flip of a chain, as one number. */
+static uint64_t geometry_of(const struct psti_chain *chain, const struct psti_draw_key *key,
+                            uint32_t crop, uint32_t flip)
+{
+    struct pst_error err;
+    struct psti_draw draw;
+    assert_ok(psti_chain_draw(chain, key, 3000, 4000, &draw, &err));
+    return draw.opaque[4 * (size_t)crop] << 1 | draw.opaque[4 * (size_t)flip];
+}
+
+/* Every member of the key changes what is drawn, each of its 64 bits. */
+static void every_part_of_the_key_counts(void **state)
+{
+    (void)state;
+    struct pst_op op = make_op(PST_OP_RANDOM_CROP, 10, 10);
+    struct psti_chain *chain = compile(&op, 1, 3);
+    const struct psti_draw_key base = {1, 2, 3, 4, 5, 0};
+    uint64_t expected = geometry_of(chain, &base, 0, 1);
+    for (int member = 0; member < 4; member++)
+        for (int bit = 0; bit < 64; bit++) {
+            struct psti_draw_key key = base;
+            uint64_t *members[4] = {&key.seed, &key.epoch, &key.sample, &key.draw};
+            *members[member] ^= (uint64_t)1 << bit;
+            assert_true(geometry_of(chain, &key, 0, 1) != expected);
+        }
+    struct psti_draw_key view = base, own = base;
+    view.view++;
+    own.own++;
+    assert_true(geometry_of(chain, &view, 0, 1) != expected);
+    assert_true(geometry_of(chain, &own, 0, 1) != expected);
+    assert_true(geometry_of(chain, &base, 0, 1) == expected);
+    psti_chain_free(&chain);
+}
+
+/* Colour operations before and between geometric ones change no geometry. */
+static void colour_changes_no_geometry(void **state)
+{
+    (void)state;
+    struct pst_op crop = make_op(PST_OP_RANDOM_CROP, 100, 100);
+    struct pst_op flip = make_op(PST_OP_HORIZONTAL_FLIP, 0, 0);
+    struct pst_op jitter = make_op(PST_OP_COLOR_JITTER, 0, 0);
+    struct pst_op gray = make_op(PST_OP_GRAYSCALE, 0, 0);
+    gray.p = 0.5f;
+    struct pst_op plain_ops[2] = {crop, flip};
+    struct pst_op mixed_ops[4] = {gray, crop, jitter, flip};
+    struct psti_chain *plain = compile(plain_ops, 2, 3), *mixed = compile(mixed_ops, 4, 3);
+    uint64_t n_flips = 0;
+    for (uint64_t i = 0; i < 100; i++) {
+        const struct psti_draw_key key = {.seed = 5, .sample = i};
+        uint64_t expected = geometry_of(plain, &key, 0, 1);
+        assert_true(geometry_of(mixed, &key, 1, 3) == expected);
+        n_flips += expected & 1;
+    }
+    assert_in_range(n_flips, 30, 70);
+    psti_chain_free(&plain);
+    psti_chain_free(&mixed);
 }
 
 static void sizes_are_known(void **state)
@@ -190,7 +264,8 @@ static void sizes_are_known(void **state)
     struct pst_error err;
     struct psti_draw draw;
     chain = compile(ops, 1, 3);
-    assert_ok(psti_chain_draw(chain, 1, 1, 1, 375, 500, &draw, &err));
+    assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .epoch = 1, .sample = 1},
+                              375, 500, &draw, &err));
     assert_int_equal(draw.out_height, 256);
     assert_int_equal(draw.out_width, 341);
     assert_int_equal(psti_chain_output_nbytes(chain, &draw), 256 * 341 * 3);
@@ -269,14 +344,21 @@ static void unsuitable_images_are_refused(void **state)
     struct psti_draw draw;
     struct pst_op op = make_op(PST_OP_RANDOM_CROP, 32, 32);
     struct psti_chain *chain = compile(&op, 1, 3);
-    assert_int_equal(psti_chain_draw(chain, 1, 0, 0, 31, 40, &draw, &err), PST_ERROR_ARGUMENT);
+    assert_int_equal(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, 31, 40,
+                                     &draw, &err),
+                     PST_ERROR_ARGUMENT);
     assert_non_null(strstr(err.text, "operation 0 (RandomCrop)"));
-    assert_int_equal(psti_chain_draw(chain, 1, 0, 0, 0, 40, &draw, &err), PST_ERROR_ARGUMENT);
-    assert_ok(psti_chain_draw(chain, 1, 0, 0, 32, 32, &draw, &err));
+    assert_int_equal(
+        psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, 0, 40, &draw, &err),
+        PST_ERROR_ARGUMENT);
+    assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, 32, 32, &draw,
+                              &err));
     psti_chain_free(&chain);
     op = make_op(PST_OP_RESIZE, 4096, 0);
     chain = compile(&op, 1, 3);
-    assert_int_equal(psti_chain_draw(chain, 1, 0, 0, 1, 4096, &draw, &err), PST_ERROR_ARGUMENT);
+    assert_int_equal(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, 1,
+                                     4096, &draw, &err),
+                     PST_ERROR_ARGUMENT);
     psti_chain_free(&chain);
     psti_chain_free(&chain);
     psti_chain_free(NULL);
@@ -313,7 +395,8 @@ static enum pst_status whole_run(const struct test_image *image, uint64_t limit)
     if (status == PST_OK)
         status = psti_run_open(&run, &err);
     if (status == PST_OK)
-        status = psti_chain_draw(chain, 1, 0, 0, image->height, image->width, &draw, &err);
+        status = psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0},
+                                 image->height, image->width, &draw, &err);
     if (status == PST_OK && limit != 0)
         psti_run_set_scratch_limit(run, limit);
     if (status == PST_OK)
@@ -388,7 +471,8 @@ static void steady_state_allocates_nothing(void **state)
         struct psti_draw draw;
         if (i == 1)
             psti_fault_arm(PSTI_FAULT_ALLOC, 1, true);
-        assert_ok(psti_chain_draw(chain, 1, 0, i, 64, 80, &draw, &err));
+        assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = i}, 64, 80,
+                                  &draw, &err));
         assert_ok(psti_run_begin(run, chain, &draw, &target, &err));
         feed(run, &image, &draw, 7);
         assert_ok(psti_run_end(run, &err));
@@ -415,7 +499,8 @@ static void rows_must_come_in_order(void **state)
     assert_ok(psti_run_open(&run, &err));
     assert_int_equal(psti_run_rows(run, pixels, 4, 0, 1), PST_ERROR_STATE);
     assert_int_equal(psti_run_end(run, &err), PST_ERROR_STATE);
-    assert_ok(psti_chain_draw(chain, 1, 0, 0, 4, 4, &draw, &err));
+    assert_ok(
+        psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, 4, 4, &draw, &err));
     assert_ok(psti_run_begin(run, chain, &draw, &target, &err));
     assert_int_equal(psti_run_rows(run, pixels, 4, 1, 1), PST_ERROR_STATE);
     assert_int_equal(psti_run_rows(run, pixels, 4, 0, 5), PST_ERROR_STATE);
@@ -440,6 +525,8 @@ int main(void)
         cmocka_unit_test(crops_are_uniform),
         cmocka_unit_test(jitter_is_drawn_evenly),
         cmocka_unit_test(draws_are_pinned),
+        cmocka_unit_test(every_part_of_the_key_counts),
+        cmocka_unit_test(colour_changes_no_geometry),
         cmocka_unit_test(sizes_are_known),
         cmocka_unit_test(wrong_parameters_are_named),
         cmocka_unit_test(unsuitable_images_are_refused),

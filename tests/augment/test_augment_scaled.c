@@ -70,7 +70,8 @@ static struct psti_draw draw_scaled(const struct scaled_case *c,
     struct psti_chain *chain;
     struct psti_draw draw, before;
     assert_ok(psti_chain_compile(c->ops, c->n_ops, format, &chain, &err));
-    assert_ok(psti_chain_draw(chain, seed, 0, 7, c->height, c->width, &draw, &err));
+    assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = seed, .epoch = 0, .sample = 7},
+                              c->height, c->width, &draw, &err));
     before = draw;
     psti_chain_scale(chain, &draw, c->at_top, c->at_left);
     assert_true(draw.scale_log2 <= PSTI_SCALE_LOG2_MAX);

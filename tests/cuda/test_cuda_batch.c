@@ -75,8 +75,9 @@ static void expect_row(struct batch *b, uint32_t f, uint32_t r, uint64_t sample)
     row->expected = malloc(row_nbytes(b, f));
     row->cpu = source_probe(&row->source, field, &row->info, &err);
     if (row->cpu == PST_OK)
-        row->cpu = psti_chain_draw(field->chain, 11, 3, sample, row->info.height, row->info.width,
-                                   &row->draw, &err);
+        row->cpu = psti_chain_draw(
+            field->chain, &(struct psti_draw_key){.seed = 11, .epoch = 3, .sample = sample},
+            row->info.height, row->info.width, &row->draw, &err);
     if (row->cpu != PST_OK) {
         row->way = WAY_NONE;
         return;

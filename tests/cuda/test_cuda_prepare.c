@@ -198,8 +198,10 @@ static bool draw_rows(struct test_random *random, struct batch *batch)
     struct pst_error err;
     for (uint32_t r = 0; r < batch->n_rows; r++) {
         struct row *row = &batch->rows[r];
-        if (psti_chain_draw(batch->chain, random->seed, 1, random->n, row->height, row->width,
-                            &row->draw, &err) != PST_OK)
+        if (psti_chain_draw(
+                batch->chain,
+                &(struct psti_draw_key){.seed = random->seed, .epoch = 1, .sample = random->n},
+                row->height, row->width, &row->draw, &err) != PST_OK)
             return false;
         random->n++;
         uint64_t area = (uint64_t)row->draw.out_height * row->draw.out_width;
@@ -391,7 +393,8 @@ static void test_too_many_passes(void **state)
     for (size_t n = 14; n <= 15; n++) {
         /* Each contrast follows one pass; a last pass has the last of them. */
         assert_ok(psti_chain_compile(ops, n, &output, &chain, &err));
-        assert_ok(psti_chain_draw(chain, 1, 1, 1, 8, 8, &draw, &err));
+        assert_ok(psti_chain_draw(
+            chain, &(struct psti_draw_key){.seed = 1, .epoch = 1, .sample = 1}, 8, 8, &draw, &err));
         assert_ok(psti_cuda_prepare_plan(chain, &draw, true, prepare, &err));
         assert_int_equal(prepare->n_passes, n + 1);
         psti_chain_free(&chain);
@@ -402,7 +405,8 @@ static void test_too_many_passes(void **state)
         ops[i].scale[1] = 0.5f;
     }
     assert_ok(psti_chain_compile(ops, 15, &output, &chain, &err));
-    assert_ok(psti_chain_draw(chain, 1, 1, 1, 8, 8, &draw, &err));
+    assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .epoch = 1, .sample = 1}, 8,
+                              8, &draw, &err));
     assert_int_equal(psti_cuda_prepare_plan(chain, &draw, false, prepare, &err),
                      PST_ERROR_UNSUPPORTED);
     psti_chain_free(&chain);

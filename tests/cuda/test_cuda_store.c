@@ -66,7 +66,8 @@ static unsigned char *finished_of(const struct store_case *c, unsigned char *pix
     *nbytes = (size_t)c->region.height * c->region.width * c->channels * element;
     unsigned char *out = malloc(*nbytes);
     struct psti_target target = {out, c->region.width * element * (planar ? 1 : c->channels)};
-    assert_ok(psti_chain_draw(chain, 1, 2, 3, c->region.height, c->region.width, &draw, &err));
+    assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .epoch = 2, .sample = 3},
+                              c->region.height, c->region.width, &draw, &err));
     assert_ok(psti_run_open(&run, &err));
     assert_ok(psti_run_begin(run, chain, &draw, &target, &err));
     assert_int_equal(psti_run_rows(run, pixels, row_nbytes, 0, c->region.height), PST_OK);

@@ -408,6 +408,29 @@ static void test_hash(void **state)
     }
 }
 
+/* The position tells draws apart where a sample may come several times, and only there. */
+static void test_draws(void **state)
+{
+    (void)state;
+    enum { N = 9 };
+    static const uint64_t once[N] = {8, 7, 6, 5, 4, 3, 2, 1, 0};
+    static const uint64_t twice[N] = {8, 7, 6, 5, 4, 3, 2, 1, 8};
+    static const double weights[N] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+    const struct psti_order_options ways[] = {
+        {.kind = PST_ORDER_SEQUENTIAL, .n_samples = N},
+        {.kind = PST_ORDER_SHUFFLED, .n_samples = N, .indices = once, .n_indices = N},
+        {.kind = PST_ORDER_SEQUENTIAL, .n_samples = N, .indices = twice, .n_indices = N},
+        {.kind = PST_ORDER_PAGES, .n_samples = N, .indices = twice, .n_indices = N},
+        {.kind = PST_ORDER_SHUFFLED, .n_samples = N, .weights = weights},
+    };
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+        struct psti_order *order = open_order(ways[w]);
+        for (uint64_t p = 0; p < N + 3; p++) /* positions that fill ranks repeat a draw */
+            assert_int_equal(psti_order_draw(order, p), w < 2 ? 0 : p % N);
+        psti_order_close(&order);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +441,7 @@ int main(void)
         cmocka_unit_test(test_pages_mixed),     cmocka_unit_test(test_torch_rules),
         cmocka_unit_test(test_resume),          cmocka_unit_test(test_weights),
         cmocka_unit_test(test_refusals),        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_draws),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

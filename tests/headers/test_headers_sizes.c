@@ -25,7 +25,7 @@
     X(pst_cuda_info, 104) \
     X(pst_cuda_nvjpeg_info, 288) \
     X(pst_notice, 336) \
-    X(pst_loader_state, 48) \
+    X(pst_loader_state, 56) \
     X(pst_tensor, 168) \
     X(pst_loader_stats, 496) \
     X(pst_writer_options, 32) \

@@ -308,9 +308,9 @@ static void test_wrong_states(void **state)
     struct pst_loader_state good, bad;
     assert_int_equal(pst_loader_next(loader, &batch, &err), PST_ERROR_STATE);
     pst_loader_state(loader, &good);
-    uint64_t *members[5] = {&bad.seed, &bad.n_samples, &bad.order_version, &bad.order_hash,
-                            &bad.position};
-    for (int i = 0; i < 5; i++) {
+    uint64_t *members[6] = {&bad.seed,       &bad.n_samples, &bad.order_version,
+                            &bad.order_hash, &bad.position,  &bad.augment_version};
+    for (int i = 0; i < 6; i++) {
         bad = good;
         *members[i] += (uint64_t)1 << 40;
         assert_int_equal(pst_loader_resume(loader, &bad, &err), PST_ERROR_ARGUMENT);

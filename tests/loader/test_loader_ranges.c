@@ -167,7 +167,9 @@ static struct pst_pli_region region_of(uint64_t epoch, uint64_t sample, uint32_t
     make_op(&op, kind, crop);
     op.interpolation = PST_INTERPOLATION_NEAREST;
     assert_ok(psti_chain_compile(&op, 1, &output, &chain, &err));
-    assert_ok(psti_chain_draw(chain, SEED, epoch, sample, HEIGHT, WIDTH, &draw, &err));
+    assert_ok(psti_chain_draw(
+        chain, &(struct psti_draw_key){.seed = SEED, .epoch = epoch, .sample = sample}, HEIGHT,
+        WIDTH, &draw, &err));
     psti_chain_free(&chain);
     return (struct pst_pli_region){draw.region_y, draw.region_x, draw.region_height,
                                    draw.region_width};
@@ -336,6 +338,46 @@ static void nothing_is_split_in_vain(void **state)
     assert_true(r.height == 1000);
     stats = compare(&most, 0); /* about half of each row is wanted: 51 % are skipped */
     assert_int_equal(stats.n_partial_reads, 2 * N_SAMPLES);
+}
+
+/* A sample that is drawn several times wants another region each time: what is read in parts is
+ * what the second look at the same draw wants, or its rows would be an internal error. */
+static void each_draw_reads_its_own_region(void **state)
+{
+    enum { N = 6 };
+    (void)state;
+    struct pst_error err;
+    struct pst_op op;
+    make_op(&op, PST_OP_RANDOM_CROP, CROP);
+    op.interpolation = PST_INTERPOLATION_NEAREST;
+    const uint64_t indices[N] = {0, 0, 0, 1, 1, 0};
+    const struct pst_field_output fields[2] = {{.name = "image", .ops = &op, .n_ops = 1},
+                                               {.name = "mask", .ops = &op, .n_ops = 1}};
+    for (uint32_t workers = 0; workers < 3; workers += 2) {
+        const struct pst_loader_options options = {.struct_size = sizeof options,
+                                                   .seed = SEED,
+                                                   .num_workers = workers,
+                                                   .fields = fields,
+                                                   .n_fields = 2,
+                                                   .indices = indices,
+                                                   .n_indices = N};
+        pst_loader *loader;
+        pst_batch *batch;
+        uint64_t hashes[N];
+        assert_ok(pst_loader_open(dataset, &options, &loader, &err));
+        assert_ok(pst_loader_begin(loader, 0, &err));
+        for (size_t i = 0; i < N; i++) {
+            assert_ok(pst_loader_next(loader, &batch, &err));
+            hashes[i] = hash_batch(batch);
+            pst_batch_release(batch);
+            for (size_t k = 0; k < i; k++)
+                assert_true(hashes[k] != hashes[i]);
+        }
+        struct pst_loader_stats stats = {.struct_size = sizeof stats};
+        pst_loader_stats(loader, &stats);
+        assert_int_equal(stats.n_partial_reads, 2 * N);
+        pst_loader_close(&loader);
+    }
 }
 
 /* Without checksums of units the item's own is compared, and for that it is read whole. */
@@ -528,6 +570,7 @@ int main(void)
         cmocka_unit_test(other_crops_too),
         cmocka_unit_test(blocks_find_their_place),
         cmocka_unit_test(nothing_is_split_in_vain),
+        cmocka_unit_test(each_draw_reads_its_own_region),
         cmocka_unit_test(without_unit_checksums_all_is_read),
         cmocka_unit_test(bad_units_are_found_where_they_matter),
         cmocka_unit_test(bytes_of_another_image_are_found),

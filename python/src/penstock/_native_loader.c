@@ -157,9 +157,9 @@ static PyObject *loader_begin(PyObject *object, PyObject *args)
 static PyObject *loader_resume(PyObject *object, PyObject *args)
 {
     struct native_loader *self = (struct native_loader *)object;
-    unsigned long long part[6];
-    if (!PyArg_ParseTuple(args, "(KKKKKK):resume", &part[0], &part[1], &part[2], &part[3], &part[4],
-                          &part[5]) ||
+    unsigned long long part[7];
+    if (!PyArg_ParseTuple(args, "(KKKKKKK):resume", &part[0], &part[1], &part[2], &part[3],
+                          &part[4], &part[5], &part[6]) ||
         enter(self, self->run_lock) < 0)
         return NULL;
     struct pst_loader_state state = {.epoch = part[0],
@@ -167,7 +167,8 @@ static PyObject *loader_resume(PyObject *object, PyObject *args)
                                      .seed = part[2],
                                      .n_samples = part[3],
                                      .order_version = part[4],
-                                     .order_hash = part[5]};
+                                     .order_hash = part[5],
+                                     .augment_version = part[6]};
     struct pst_error err;
     pst_error_clear(&err);
     enum pst_status status;
@@ -201,9 +202,10 @@ static PyObject *loader_state(PyObject *object, PyObject *unused)
     (void)unused;
     const struct pst_loader_state *state = &((struct native_loader *)object)->state;
     return Py_BuildValue(
-        "(KKKKKK)", (unsigned long long)state->epoch, (unsigned long long)state->position,
+        "(KKKKKKK)", (unsigned long long)state->epoch, (unsigned long long)state->position,
         (unsigned long long)state->seed, (unsigned long long)state->n_samples,
-        (unsigned long long)state->order_version, (unsigned long long)state->order_hash);
+        (unsigned long long)state->order_version, (unsigned long long)state->order_hash,
+        (unsigned long long)state->augment_version);
 }
 
 static PyObject *loader_next(PyObject *object, PyObject *unused)

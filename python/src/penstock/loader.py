@@ -28,10 +28,18 @@ _DECODES = ("auto", "cpu", "gpu")
 _JPEGS = ("cpu", "nvjpeg")
 _LAYOUTS = ("NHWC", "NCHW", "channels_last")
 _PER_FIELD = ("dtype", "layout", "channels", "variants", "scaled_decode")
-_STATE_KEYS = ("epoch", "position", "seed", "n_samples", "order_version", "order_hash")
-_STATE_VERSION = 1
+_STATE_KEYS = (
+    "epoch",
+    "position",
+    "seed",
+    "n_samples",
+    "order_version",
+    "order_hash",
+    "augment_version",
+)
+_STATE_VERSION = 2
 
-_State = tuple[int, int, int, int, int, int]
+_State = tuple[int, ...]  # by _STATE_KEYS
 _Ranks = tuple[int, int, str]  # rank, world size, where they come from
 
 _alive: weakref.WeakSet[Loader] = weakref.WeakSet()
@@ -65,7 +73,8 @@ class Loader:
         dataset: a :class:`Dataset` or a path.
         batch_size: samples per batch and rank.
         shuffle: a new global permutation in every epoch.
-        seed: 0 to 2**64-1; order and augmentation are functions of it.
+        seed: 0 to 2**64-1; order and augmentation are functions of it. A sample that ``weights`` or repeated
+            ``indices`` give several times in an epoch is augmented differently each time.
         transforms: ``{"image": [...]}`` operations of ``penstock.transforms`` per field; a list alone
             is for the only image field. A mask gets its image's geometry from a chain with the same
             geometric operations at the same places.
@@ -597,9 +606,7 @@ class Loader:
         missing = [key for key in _STATE_KEYS if key not in state]
         if missing:
             raise ArgumentError(f"state without {', '.join(missing)}")
-        epoch, position, seed, n_samples, order_version, order_hash = (
-            _options.count(key, state[key], 0, 2**64 - 1) for key in _STATE_KEYS
-        )
+        pending = tuple(_options.count(key, state[key], 0, 2**64 - 1) for key in _STATE_KEYS)
         mine = dict(zip(_STATE_KEYS, self._native.state(), strict=True))
         for key in _STATE_KEYS[2:]:
             if state[key] != mine[key]:
@@ -608,12 +615,13 @@ class Loader:
                     f"{mine[key]}",
                     dataset=self._dataset.path,
                 )
+        position, n_samples = (pending[_STATE_KEYS.index(key)] for key in ("position", "n_samples"))
         if position and position >= n_samples:
             raise ArgumentError(
                 f"the state's position {position} is beyond the epoch's end: it has {n_samples} positions",
                 dataset=self._dataset.path,
             )
-        self._pending = (epoch, position, seed, n_samples, order_version, order_hash)
+        self._pending = pending
         self._again = None
         self._passing = False
 
