@@ -66,6 +66,7 @@ struct pst_op {
     float brightness[2], contrast[2], saturation[2]; /* factors drawn from [lo, hi]; 1,1 = leave */
     float hue[2];          /* shift in turns drawn from [lo, hi], within -0.5..0.5; 0,0 = leave */
     float mean[4], std[4]; /* per channel, pixels scaled to 0..1 */
+    float mask_fill;       /* `fill` of masks that follow the chain of their image; default 0 */
 };
 
 /* Fills `op` with the defaults of `kind`. An unknown kind is left for the loader to refuse. */

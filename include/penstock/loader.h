@@ -83,9 +83,14 @@ enum pst_jpeg_decoder {
     PST_JPEG_NVJPEG = 1
 };
 
-/* What to deliver of one field. Fields of the data set that are not listed are delivered by the
- * defaults (images: u8, HWC, 3 channels, no operation); to leave fields out, set only_listed in the
- * loader options. */
+/* What to deliver of one field. A sample has one geometry: that of its image, which is the field
+ * `image`, else the first image delivered as pixels, else the first such mask. Masks and further
+ * images without operations follow it, whatever colour operations it has; their own operations must
+ * have the same geometric ones (kind, order and parameters but interpolation, no_antialias and
+ * fill), else pst_loader_open says PST_ERROR_ARGUMENT. Masks are interpolated by nearest, whatever
+ * their operations say. Boxes and keypoints follow too. Fields of the data set that are not listed
+ * are delivered by the defaults (images: u8, HWC, 3 channels, no operation); to leave fields out,
+ * set only_listed in the loader options. */
 struct pst_field_output {
     const char *name;
     const struct pst_op *ops; /* images, masks */
@@ -105,6 +110,7 @@ struct pst_field_output {
      * take half the time; bench/loader/scaled_decode.py measures it. For batches in host memory
      * only. */
     bool scaled_decode;
+    bool own_geometry; /* images, masks: apart from the sample's geometry, with draws of its own */
 };
 
 /* Zero-initialise, then set struct_size. */

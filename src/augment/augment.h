@@ -18,6 +18,17 @@ struct psti_run;
 
 /* Whether operations of that kind move pixels. */
 bool psti_op_is_geometric(enum pst_op_kind kind);
+/* "RandomCrop" and the like, for messages. */
+const char *psti_augment_op_name(enum pst_op_kind kind);
+enum { PSTI_AUGMENT_MAX_OPS = 15 }; /* of a chain */
+/* The operations of a field that follows a chain: its geometric ones, in `out`; returns how many.
+ * Those of a mask are by nearest and have the mask's fill. n_ops <= PSTI_AUGMENT_MAX_OPS. */
+size_t psti_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_mask,
+                       struct pst_op out[PSTI_AUGMENT_MAX_OPS]);
+/* Whether two chains move pixels alike. If not: where they first differ; *i_a = n_a, or *i_b = n_b,
+ * says that there is no such operation any more. */
+bool psti_ops_move_alike(const struct pst_op *a, size_t n_a, const struct pst_op *b, size_t n_b,
+                         size_t *i_a, size_t *i_b);
 
 /* What a chain's last step writes. */
 struct psti_chain_output {

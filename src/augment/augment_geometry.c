@@ -4,6 +4,8 @@
  * Pure, any thread. */
 #include "augment/augment_inner.h"
 
+#include <string.h>
+
 bool psti_op_is_geometric(enum pst_op_kind kind)
 {
     switch (kind) {
@@ -18,4 +20,75 @@ bool psti_op_is_geometric(enum pst_op_kind kind)
     default:
         return false;
     }
+}
+
+static bool same_pad(const struct pst_op *a, const struct pst_op *b)
+{
+    return memcmp(a->pad, b->pad, sizeof a->pad) == 0 && a->pad_mode == b->pad_mode;
+}
+
+static bool same_range(const float a[2], const float b[2]) { return a[0] == b[0] && a[1] == b[1]; }
+
+/* Whether pixels of one picture go to the same places by both: what kind they are, and those
+ * parameters that this kind reads. */
+static bool moves_alike(const struct pst_op *a, const struct pst_op *b)
+{
+    bool same_size = a->height == b->height && a->width == b->width;
+    if (a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case PST_OP_RESIZE:
+        return same_size;
+    case PST_OP_CENTER_CROP:
+        return same_size && a->pad_mode == b->pad_mode;
+    case PST_OP_RANDOM_CROP:
+        return same_size && same_pad(a, b) && a->pad_if_needed == b->pad_if_needed;
+    case PST_OP_RANDOM_RESIZED_CROP:
+        return same_size && same_range(a->scale, b->scale) && same_range(a->ratio, b->ratio);
+    case PST_OP_HORIZONTAL_FLIP:
+    case PST_OP_VERTICAL_FLIP:
+        return a->p == b->p;
+    case PST_OP_PAD:
+        return same_pad(a, b);
+    default:
+        return true;
+    }
+}
+
+size_t psti_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_mask,
+                       struct pst_op out[PSTI_AUGMENT_MAX_OPS])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_ops && n < PSTI_AUGMENT_MAX_OPS; i++) {
+        if (!psti_op_is_geometric(ops[i].kind))
+            continue;
+        out[n] = ops[i];
+        if (is_mask) {
+            out[n].interpolation = PST_INTERPOLATION_NEAREST;
+            for (int c = 0; c < 4; c++)
+                out[n].fill[c] = ops[i].mask_fill;
+        }
+        n++;
+    }
+    return n;
+}
+
+/* The next geometric operation from place i on; n if there is none. */
+static size_t next_geometric(const struct pst_op *ops, size_t n, size_t i)
+{
+    while (i < n && !psti_op_is_geometric(ops[i].kind))
+        i++;
+    return i;
+}
+
+bool psti_ops_move_alike(const struct pst_op *a, size_t n_a, const struct pst_op *b, size_t n_b,
+                         size_t *i_a, size_t *i_b)
+{
+    *i_a = next_geometric(a, n_a, 0);
+    *i_b = next_geometric(b, n_b, 0);
+    while (*i_a < n_a && *i_b < n_b && moves_alike(&a[*i_a], &b[*i_b])) {
+        *i_a = next_geometric(a, n_a, *i_a + 1);
+        *i_b = next_geometric(b, n_b, *i_b + 1);
+    }
+    return *i_a == n_a && *i_b == n_b;
 }

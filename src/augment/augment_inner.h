@@ -13,7 +13,7 @@
 #include "augment/augment.h"
 #include "augment/augment_kernels.h"
 
-#define PSTI_AUGMENT_MAX_OPS 15 /* 4 words of a draw each; the last 4 words are the draw's own */
+/* Each of the PSTI_AUGMENT_MAX_OPS operations has 4 words of a draw; the last 4 are its own. */
 #define PSTI_AUGMENT_MAX_SIDE (1u << 20) /* pixels, of any picture on the way */
 
 struct psti_chain {
@@ -36,8 +36,6 @@ struct psti_chain {
 enum pst_status psti_augment_compile(const struct pst_op *ops, size_t n_ops,
                                      const struct psti_chain_output *output, uint32_t features,
                                      bool unfused, struct psti_chain **out, struct pst_error *err);
-/* "RandomCrop" and the like, for messages. */
-const char *psti_augment_op_name(enum pst_op_kind kind);
 
 /* Numbers that every compiler and CPU gives alike (augment_math.c). */
 double psti_augment_log(double x); /* x > 0, finite, normal */

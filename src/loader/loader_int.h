@@ -45,7 +45,7 @@ struct psti_plan_field {
     uint32_t i_field;      /* in the data set */
     uint32_t variant_mask; /* forms allowed */
     int i_item;            /* among the stored items of a row; -1: INT, FLOAT */
-    int i_geometry; /* POINTS: plan field of the image whose geometry they follow; -1: none */
+    int i_geometry; /* POINTS, PIXELS: plan field that gives the sample's geometry; -1: none */
     struct psti_chain *chain; /* PIXELS */
     struct pst_decode_options decode;
     uint8_t channels, bits; /* of the rows that the chain gets */
@@ -54,6 +54,8 @@ struct psti_plan_field {
     bool identity; /* no operation, HWC, pixels as decoded: raw rows may be copied as they are */
     bool may_skip; /* items in shards, of which operations may want a region only */
     bool scaled_decode; /* as pst_field_output */
+    uint32_t own;       /* of psti_draw_key: not 0 for a field with a geometry of its own */
+    bool follows;       /* PIXELS: the geometry of plan field i_geometry is this one's too */
 };
 
 struct psti_plan {

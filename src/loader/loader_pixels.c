@@ -264,8 +264,10 @@ enum pst_status psti_row_draw(const pst_loader *loader, const struct psti_plan_f
                               const struct psti_draw_key *key, const struct pst_image_info *info,
                               struct psti_draw *draw, struct pst_error *err)
 {
+    struct psti_draw_key field_key = *key;
+    field_key.own = plan->own;
     enum pst_status status =
-        psti_chain_draw(plan->chain, key, info->height, info->width, draw, err);
+        psti_chain_draw(plan->chain, &field_key, info->height, info->width, draw, err);
     if (status == PST_OK && plan->scaled_decode && !loader->card &&
         info->form == PST_FORM_PLI_JPEG) {
         bool at_top, at_left;

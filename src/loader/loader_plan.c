@@ -9,10 +9,20 @@
 #include "base/checked.h"
 #include "base/fail.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Enough for the header of nearly every image; larger headers only lose the guess of a size. */
 #define PROBE_NBYTES ((uint64_t)64 << 10)
+
+/* The field that gives the sample's geometry; wish NULL: none does. */
+struct leader {
+    const struct pst_field_output *wish;
+    const char *name;
+};
+
+/* A field of which nothing was asked. */
+static const struct pst_field_output plain = {.name = NULL};
 
 static bool is_pixels(enum pst_field_type type)
 {
@@ -24,7 +34,8 @@ static enum pst_status check_output(const struct pst_field *field,
 {
     const char *name = field->name;
     if (!is_pixels(field->type)) {
-        if (wish->n_ops || wish->dtype || wish->channels || wish->bits || wish->encoded)
+        if (wish->n_ops || wish->dtype || wish->channels || wish->bits || wish->encoded ||
+            wish->own_geometry)
             return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                              "field '%s' is of type %s: operations and pixel formats are for "
                              "images and masks",
@@ -150,12 +161,69 @@ static void set_image_shape(struct psti_slot_field *slot, const struct psti_chai
     }
 }
 
+/* Of a message: "operation 1 (Pad)", or that there is none. */
+static const char *name_op(const struct pst_op *ops, size_t n_ops, size_t i, char text[48])
+{
+    if (i < n_ops)
+        snprintf(text, 48, "operation %zu (%s)", i, psti_augment_op_name(ops[i].kind));
+    else
+        snprintf(text, 48, "no operation");
+    return text;
+}
+
+/* The operations of a field: its own, which must have the leader's geometry, or else those that
+ * follow the leader's. `leader` is NULL for a field that follows none. */
+static enum pst_status choose_ops(const struct pst_field_output *wish,
+                                  const struct pst_field_output *leader, const char *leader_name,
+                                  const struct psti_plan_field *plan,
+                                  struct pst_op ops[PSTI_AUGMENT_MAX_OPS], size_t *n_ops,
+                                  struct pst_error *err)
+{
+    bool is_mask = plan->field->type == PST_FIELD_MASK;
+    size_t i_own, i_leader;
+    const struct pst_field_output *from = wish->n_ops == 0 && leader ? leader : wish;
+    if (from->n_ops > PSTI_AUGMENT_MAX_OPS)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "field '%s': %zu operations; a chain holds at most %d", plan->field->name,
+                         from->n_ops, PSTI_AUGMENT_MAX_OPS);
+    if (from == leader) {
+        *n_ops = psti_ops_follow(leader->ops, leader->n_ops, is_mask, ops);
+        return PST_OK;
+    }
+    *n_ops = wish->n_ops;
+    for (size_t i = 0; i < wish->n_ops; i++) {
+        ops[i] = wish->ops[i];
+        if (is_mask)
+            ops[i].interpolation = PST_INTERPOLATION_NEAREST;
+    }
+    if (!leader ||
+        psti_ops_move_alike(wish->ops, wish->n_ops, leader->ops, leader->n_ops, &i_own, &i_leader))
+        return PST_OK;
+    char own_op[48], leader_op[48];
+    return psti_fail(
+        err, PST_ERROR_ARGUMENT, "loader",
+        "fields '%s' and '%s' would be moved differently: %s of '%s' against %s of '%s' is the "
+        "first difference; leave out the operations of '%s' to let it follow, or give it a "
+        "geometry of its own (own_geometry)",
+        plan->field->name, leader_name, name_op(wish->ops, wish->n_ops, i_own, own_op),
+        plan->field->name, name_op(leader->ops, leader->n_ops, i_leader, leader_op), leader_name,
+        plan->field->name);
+}
+
 static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader_options *options,
-                                   const struct pst_field_output *wish,
+                                   const struct pst_field_output *wish, const struct leader *leader,
                                    struct psti_plan_field *plan, struct psti_slot_field *slot,
                                    struct pst_error *err)
 {
     bool is_mask = plan->field->type == PST_FIELD_MASK;
+    struct pst_op ops[PSTI_AUGMENT_MAX_OPS];
+    size_t n_ops = 0;
+    plan->follows = leader->wish && leader->wish != wish && !wish->own_geometry;
+    plan->own = wish->own_geometry ? plan->i_field + 1 : 0;
+    enum pst_status status =
+        choose_ops(wish, plan->follows ? leader->wish : NULL, leader->name, plan, ops, &n_ops, err);
+    if (status != PST_OK)
+        return status;
     plan->channels = is_mask ? 1 : wish->channels ? wish->channels : 3;
     plan->bits = wish->bits ? wish->bits : 8;
     plan->layout = wish->layout;
@@ -174,7 +242,7 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
                                              .channels = plan->channels,
                                              .bits = plan->bits,
                                              .is_mask = is_mask};
-    enum pst_status status = psti_chain_compile(wish->ops, wish->n_ops, &output, &plan->chain, err);
+    status = psti_chain_compile(ops, n_ops, &output, &plan->chain, err);
     if (status != PST_OK) {
         if (err) {
             char text[PST_ERROR_TEXT_CAP];
@@ -198,7 +266,7 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
     }
     if (slot->has_array)
         set_image_shape(slot, &output, size[0], size[1]);
-    plan->identity = wish->n_ops == 0 && wish->layout == PST_LAYOUT_HWC &&
+    plan->identity = n_ops == 0 && wish->layout == PST_LAYOUT_HWC &&
                      slot->dtype == (plan->bits == 16 ? PST_DTYPE_U16 : PST_DTYPE_U8);
     return PST_OK;
 }
@@ -222,8 +290,9 @@ static enum pst_status plan_array(struct psti_plan_field *plan, struct psti_slot
 }
 
 static enum pst_status plan_field(pst_dataset *dataset, const struct pst_loader_options *options,
-                                  const struct pst_field_output *wish, struct psti_plan_field *plan,
-                                  struct psti_slot_field *slot, struct pst_error *err)
+                                  const struct pst_field_output *wish, const struct leader *leader,
+                                  struct psti_plan_field *plan, struct psti_slot_field *slot,
+                                  struct pst_error *err)
 {
     memcpy(slot->name, plan->field->name, sizeof slot->name);
     slot->type = plan->field->type;
@@ -250,7 +319,7 @@ static enum pst_status plan_field(pst_dataset *dataset, const struct pst_loader_
     case PST_FIELD_MASK:
         if (!wish->encoded) {
             plan->fill = PSTI_FILL_PIXELS;
-            return plan_pixels(dataset, options, wish, plan, slot, err);
+            return plan_pixels(dataset, options, wish, leader, plan, slot, err);
         }
         break;
     default:
@@ -288,33 +357,52 @@ static enum pst_status check_wishes(pst_dataset *dataset, const struct pst_loade
     return PST_OK;
 }
 
-/* Boxes and keypoints follow the field `image`, or else the first image that is delivered. */
-static int find_geometry(const struct psti_plan *plan)
+/* The wish for field i; NULL: it is not delivered. */
+static const struct pst_field_output *wish_of(const struct pst_loader_options *options,
+                                              const struct pst_field *field)
 {
-    int first = -1;
-    for (uint32_t i = 0; i < plan->n_fields; i++) {
-        const struct psti_plan_field *field = &plan->fields[i];
-        if (field->fill != PSTI_FILL_PIXELS || field->field->type != PST_FIELD_IMAGE)
+    const struct pst_field_output *wish = find_wish(options, field->name);
+    return wish || options->only_listed ? wish : &plain;
+}
+
+/* The field `image`, else the first image, else the first mask: of those delivered as pixels that
+ * have no geometry of their own. Returns its number in the data set, -1 if there is none. */
+static int find_leader(pst_dataset *dataset, const struct pst_loader_options *options)
+{
+    int leader = -1;
+    int best = 0;
+    for (uint32_t i = 0; i < pst_dataset_n_fields(dataset); i++) {
+        const struct pst_field *field = pst_dataset_field(dataset, i);
+        const struct pst_field_output *wish = wish_of(options, field);
+        if (!wish || !is_pixels(field->type) || wish->encoded || wish->own_geometry)
             continue;
-        if (strcmp(field->field->name, "image") == 0)
-            return (int)i;
-        if (first < 0)
-            first = (int)i;
+        int rank = field->type == PST_FIELD_MASK ? 1 : strcmp(field->name, "image") == 0 ? 3 : 2;
+        if (rank > best) {
+            best = rank;
+            leader = (int)i;
+        }
     }
-    return first;
+    return leader;
 }
 
 enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_options *options,
                                struct psti_plan *plan, struct pst_error *err)
 {
-    static const struct pst_field_output plain = {.name = NULL};
     enum pst_status status = check_wishes(dataset, options, err);
+    int i_leader = status == PST_OK ? find_leader(dataset, options) : -1, geometry = -1;
+    const struct pst_field *leads =
+        i_leader < 0 ? NULL : pst_dataset_field(dataset, (uint32_t)i_leader);
+    struct pst_field_output own = leads ? *wish_of(options, leads) : plain;
+    const struct leader leader = {leads ? &own : NULL, leads ? leads->name : ""};
+    if (leads)
+        status = check_output(leads, &own, err);
     for (uint32_t i = 0; status == PST_OK && i < pst_dataset_n_fields(dataset); i++) {
         const struct pst_field *field = pst_dataset_field(dataset, i);
-        const struct pst_field_output *wish = find_wish(options, field->name);
-        if (!wish && options->only_listed)
+        const struct pst_field_output *wish = field == leads ? &own : wish_of(options, field);
+        if (!wish)
             continue;
-        wish = wish ? wish : &plain;
+        if (field == leads)
+            geometry = (int)plan->n_fields;
         status = check_output(field, wish, err);
         if (status != PST_OK)
             break;
@@ -323,7 +411,7 @@ enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_opt
         entry->variant_mask = wish->variant_mask ? wish->variant_mask : 0xFF;
         struct psti_slot_field *slot = &plan->slots[plan->n_fields++];
         *slot = (struct psti_slot_field){.type = field->type};
-        status = plan_field(dataset, options, wish, entry, slot, err);
+        status = plan_field(dataset, options, wish, &leader, entry, slot, err);
         if (entry->fill != PSTI_FILL_INT && entry->fill != PSTI_FILL_FLOAT) {
             plan->fields_of_items[plan->n_items] = plan->n_fields - 1;
             entry->i_item = (int)plan->n_items++;
@@ -332,9 +420,9 @@ enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_opt
             plan->n_reads += entry->may_skip ? PSTI_RANGES_MAX : 1;
         }
     }
-    int geometry = find_geometry(plan);
     for (uint32_t i = 0; i < plan->n_fields; i++)
-        plan->fields[i].i_geometry = plan->fields[i].fill == PSTI_FILL_POINTS ? geometry : -1;
+        plan->fields[i].i_geometry =
+            plan->fields[i].fill == PSTI_FILL_POINTS || plan->fields[i].follows ? geometry : -1;
     if (status != PST_OK)
         psti_plan_clear(plan);
     return status;

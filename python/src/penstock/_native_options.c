@@ -29,6 +29,7 @@ static const struct native_member op_members[] = {
     OP(hue, NATIVE_FLOAT, 2),
     OP(mean, NATIVE_FLOAT, 4),
     OP(std, NATIVE_FLOAT, 4),
+    OP(mask_fill, NATIVE_FLOAT, 0),
 };
 
 #define FIELD(key, kind)                                                                           \
@@ -36,10 +37,11 @@ static const struct native_member op_members[] = {
 #key, kind, offsetof(struct pst_field_output, key), 0                                      \
     }
 static const struct native_member field_members[] = {
-    FIELD(dtype, NATIVE_ENUM),      FIELD(layout, NATIVE_ENUM),
-    FIELD(channels, NATIVE_U8),     FIELD(bits, NATIVE_U8),
-    FIELD(variant_mask, NATIVE_U8), FIELD(ignore_orientation, NATIVE_BOOL),
-    FIELD(encoded, NATIVE_BOOL),    FIELD(scaled_decode, NATIVE_BOOL),
+    FIELD(dtype, NATIVE_ENUM),        FIELD(layout, NATIVE_ENUM),
+    FIELD(channels, NATIVE_U8),       FIELD(bits, NATIVE_U8),
+    FIELD(variant_mask, NATIVE_U8),   FIELD(ignore_orientation, NATIVE_BOOL),
+    FIELD(encoded, NATIVE_BOOL),      FIELD(scaled_decode, NATIVE_BOOL),
+    FIELD(own_geometry, NATIVE_BOOL),
 };
 
 #define LOADER(key, kind)                                                                          \

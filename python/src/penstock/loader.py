@@ -75,9 +75,15 @@ class Loader:
         shuffle: a new global permutation in every epoch.
         seed: 0 to 2**64-1; order and augmentation are functions of it. A sample that ``weights`` or repeated
             ``indices`` give several times in an epoch is augmented differently each time.
-        transforms: ``{"image": [...]}`` operations of ``penstock.transforms`` per field; a list alone
-            is for the only image field. A mask gets its image's geometry from a chain with the same
-            geometric operations at the same places.
+        transforms: a list of operations of ``penstock.transforms``, for the sample: what is geometric (resize,
+            crops, flips, pad) moves its images, masks, boxes and keypoints together; colour operations and
+            Normalize are for its images. Or ``{"image": [...], "mask": [...]}``, chains per field: a mask or
+            further image that has none follows the geometry of the sample's image (the field "image", else the
+            first one); one that has a chain must have that image's geometric operations in it (but for
+            interpolation, antialias and fill), else ArgumentError names both chains and the first difference.
+            Masks are always interpolated by nearest.
+        own_geometry: names of images and masks that do not share the sample's geometry: their chains may be any,
+            and random operations draw for each of them anew.
         device: "cpu" or None: batches are in host memory. "cuda", "cuda:1", a torch.device: arrays of
             fixed shape lie on that card: images and masks (which then need one size: a Resize or a crop),
             int and float fields, fixed arrays and "index"; text, bytes, boxes and the like stay in host
@@ -206,17 +212,19 @@ class Loader:
         jpeg: str = "cpu",
         on_empty: str | None = None,
         padding: bool = True,
+        own_geometry: Iterable[str] = (),
     ) -> None:
         given = dict(locals())
         for name in ("self", "__class__"):
             given.pop(name, None)
         given["device"] = _options.device_name(device)
         given["output"] = _options.output_kind(output, given["device"])
-        for name in ("fields", "encoded"):
+        for name in ("fields", "encoded", "own_geometry"):
             if isinstance(given[name], str):
                 raise ArgumentError(f"{name} is a list of names, not {given[name]!r}")
         given["fields"] = None if fields is None else tuple(fields)
         given["encoded"] = tuple(encoded)
+        given["own_geometry"] = tuple(own_geometry)
         if cache not in ("auto", None):
             raise UnsupportedError(
                 f'cache={cache!r}: this release has no cache of its own (cache="auto"); '
@@ -351,19 +359,32 @@ class Loader:
                 raise ArgumentError(f"weights has shape {weights.shape}: one per sample is {n}")
             options["weights"] = weights
 
+    def _sample_chains(self, ops: list[_transforms.Transform]) -> dict[str, list[_transforms.Transform]]:
+        """`ops` of a sample per field: all for images; masks follow an image by themselves if there is one."""
+        wanted, own = self._given["fields"], self._given["own_geometry"]
+        pixels = {
+            field.name: field.type
+            for field in self._dataset.fields.values()
+            if field.type in ("image", "mask")
+            and (wanted is None or field.name in wanted)
+            and field.name not in self._given["encoded"]
+        }
+        if ops and not pixels and all(name in self._dataset.fields for name in wanted or ()):
+            raise ArgumentError("transforms are for images and masks: none is delivered as pixels")
+        follows = any(kind == "image" and name not in own for name, kind in pixels.items())
+        return {
+            name: ops if kind == "image" else _transforms.geometric(ops)
+            for name, kind in pixels.items()
+            if kind == "image" or name in own or not follows
+        }
+
     def _chains(self) -> dict[str, list[_transforms.Transform]]:
-        """Operations per field; a list alone goes to the only image."""
+        """Operations per field."""
         transforms = self._given["transforms"]
         if transforms is None:
             return {}
         if not isinstance(transforms, Mapping):
-            images = [f.name for f in self._dataset.fields.values() if f.type == "image"]
-            if len(images) != 1:
-                raise ArgumentError(
-                    "transforms is a dict of lists here: the data set has the images "
-                    + ", ".join(images)
-                )
-            transforms = {images[0]: transforms}
+            return self._sample_chains(_transforms.chain(None, transforms))
         chains = {name: _transforms.chain(name, ops) for name, ops in transforms.items()}
         for name in chains:
             field = self._dataset.fields.get(name)
@@ -378,7 +399,7 @@ class Loader:
         chains = self._chains()
         wanted = self._given["fields"]
         per_field = (self._given[name] for name in _PER_FIELD)
-        named = [*(wanted or ()), *self._given["encoded"], *chains]
+        named = [*(wanted or ()), *self._given["encoded"], *self._given["own_geometry"], *chains]
         for mapping in per_field:
             named.extend(mapping if isinstance(mapping, Mapping) else ())
         for name in named:
@@ -396,9 +417,12 @@ class Loader:
     def _one_field(self, field: Field, ops: list[_transforms.Transform]) -> dict[str, Any]:
         options: dict[str, Any] = {"name": field.name, "ops": [op.describe() for op in ops]}
         if field.type not in ("image", "mask"):
+            if field.name in self._given["own_geometry"]:
+                raise ArgumentError(f"own_geometry is for images and masks; {field.name!r} is {field.type}")
             if self._output == "numpy" and field.dtype == "bfloat16":
                 raise ArgumentError(f'field {field.name!r} is bfloat16: use output="torch"')
             return options
+        options["own_geometry"] = field.name in self._given["own_geometry"]
         options["ignore_orientation"] = bool(self._given["ignore_orientation"])
         if self._given["variants"] and field.name in self._given["variants"]:
             options["variant_mask"] = self._variant_mask(field)

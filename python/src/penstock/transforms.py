@@ -1,8 +1,14 @@
 """Operations on the pixels of a sample, with torchvision's names and arguments.
 
-They only describe: the C library runs them, fused, straight into the batch. Random parameters are a
-function of (seed, epoch, sample, place in the chain); a mask whose chain has the same geometric
-operations at the same places gets the same geometry as its image.
+They only describe: the C library runs them, fused, straight into the batch. A list of them is for a
+sample: Resize, CenterCrop, RandomCrop, RandomResizedCrop, Pad and the flips are geometric and move
+its images, masks, boxes and keypoints together; the others are for images only. Masks are always
+interpolated by nearest, whatever ``interpolation`` says; where they are padded they get
+``mask_fill``.
+
+Random parameters are a function of (seed, epoch, sample, draw, view, operation): see
+``include/penstock/augment.h``. Geometric operations are numbered among themselves, so a colour
+operation put between them changes no geometry.
 
 Sizes are pixels, (height, width). A chain may hold ``Normalize`` once, at its end.
 """
@@ -110,6 +116,12 @@ def _fill(op: object, fill: object) -> list[float]:
     return [float(value) for value in given]
 
 
+def _mask_fill(op: object, fill: object) -> float:
+    if not isinstance(fill, numbers.Real) or not 0 <= float(fill) <= 65535:
+        raise _fail(op, f"mask_fill is a class, 0 to 65535, not {fill!r}")
+    return float(fill)
+
+
 def _pad_mode(op: object, mode: object) -> int:
     if isinstance(mode, str) and mode in _PAD_MODES:
         return _PAD_MODES[mode]
@@ -164,13 +176,19 @@ class Resize(Transform):
 
 @dataclass(frozen=True)
 class CenterCrop(Transform):
-    """Crops ``size`` out of the middle; a smaller image is padded with zeros first."""
+    """Crops ``size`` out of the middle; a smaller image is padded with zeros first, a mask with ``mask_fill``."""
 
     size: Size
+    mask_fill: float = 0
 
     def describe(self) -> dict[str, Any]:
         height, width = _pair(self, self.size, square=True)
-        return {"kind": _CENTER_CROP, "height": height, "width": width}
+        return {
+            "kind": _CENTER_CROP,
+            "height": height,
+            "width": width,
+            "mask_fill": _mask_fill(self, self.mask_fill),
+        }
 
 
 @dataclass(frozen=True)
@@ -178,7 +196,7 @@ class RandomCrop(Transform):
     """Crops ``size`` at a random place, after padding.
 
     An image that is smaller is an error unless ``pad_if_needed``. ``fill`` is in pixel units
-    (0..255, or 0..65535 for 16-bit images).
+    (0..255, or 0..65535 for 16-bit images), ``mask_fill`` a class, for masks that follow.
     """
 
     size: Size
@@ -186,6 +204,7 @@ class RandomCrop(Transform):
     pad_if_needed: bool = False
     fill: Fill = 0
     padding_mode: str = "constant"
+    mask_fill: float = 0
 
     def describe(self) -> dict[str, Any]:
         height, width = _pair(self, self.size, square=True)
@@ -196,6 +215,7 @@ class RandomCrop(Transform):
             "pad": _padding(self, 0 if self.padding is None else self.padding),
             "pad_if_needed": bool(self.pad_if_needed),
             "fill": _fill(self, self.fill),
+            "mask_fill": _mask_fill(self, self.mask_fill),
             "pad_mode": _pad_mode(self, self.padding_mode),
         }
 
@@ -249,17 +269,22 @@ class RandomVerticalFlip(Transform):
 
 @dataclass(frozen=True)
 class Pad(Transform):
-    """Adds a border: one width, (left/right, top/bottom), or (left, top, right, bottom)."""
+    """Adds a border: one width, (left/right, top/bottom), or (left, top, right, bottom).
+
+    Masks that follow their image get ``mask_fill`` there, a class (255 is often the one to ignore).
+    """
 
     padding: Padding
     fill: Fill = 0
     padding_mode: str = "constant"
+    mask_fill: float = 0
 
     def describe(self) -> dict[str, Any]:
         return {
             "kind": _PAD,
             "pad": _padding(self, self.padding),
             "fill": _fill(self, self.fill),
+            "mask_fill": _mask_fill(self, self.mask_fill),
             "pad_mode": _pad_mode(self, self.padding_mode),
         }
 
@@ -344,18 +369,24 @@ class Normalize(Transform):
         return {"kind": _NORMALIZE, "mean": mean, "std": std}
 
 
-def chain(field: str, transforms: object) -> list[Transform]:
-    """`transforms` of one field as a checked list."""
+def chain(field: str | None, transforms: object) -> list[Transform]:
+    """`transforms` of one field, or of a sample (None), as a checked list."""
+    name = "transforms" if field is None else f"transforms[{field!r}]"
     given = [transforms] if isinstance(transforms, Transform) else transforms
     if not isinstance(given, Sequence):
-        raise ArgumentError(f"transforms[{field!r}] is a list of operations, not {transforms!r}")
+        raise ArgumentError(f"{name} is a list of operations, not {transforms!r}")
     for op in given:
         if not isinstance(op, Transform):
             raise ArgumentError(
-                f"transforms[{field!r}] holds {op!r}: operations of penstock.transforms only; "
+                f"{name} holds {op!r}: operations of penstock.transforms only; "
                 "apply others to the batch"
             )
     return list(given)
+
+
+def geometric(ops: Sequence[Transform]) -> list[Transform]:
+    """Those of `ops` that move pixels."""
+    return [op for op in ops if op.describe()["kind"] <= _PAD]
 
 
 def output_channels(field: str, ops: list[Transform]) -> int:
