@@ -21,6 +21,9 @@ bool psti_op_is_geometric(enum pst_op_kind kind);
 /* "RandomCrop" and the like, for messages. */
 const char *psti_augment_op_name(enum pst_op_kind kind);
 enum { PSTI_AUGMENT_MAX_OPS = 15 }; /* of a chain */
+/* The interpolation of a mask where its operation says any: nearest, unless that is nearest-exact.
+ */
+enum pst_interpolation psti_op_mask_interpolation(const struct pst_op *op);
 /* The operations of a field that follows a chain: its geometric ones, in `out`; returns how many.
  * Those of a mask are by nearest and have the mask's fill. n_ops <= PSTI_AUGMENT_MAX_OPS. */
 size_t psti_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_mask,

@@ -55,6 +55,11 @@ static bool moves_alike(const struct pst_op *a, const struct pst_op *b)
     }
 }
 
+enum pst_interpolation psti_op_mask_interpolation(const struct pst_op *op)
+{
+    return psti_is_nearest(op->interpolation) ? op->interpolation : PST_INTERPOLATION_NEAREST;
+}
+
 size_t psti_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_mask,
                        struct pst_op out[PSTI_AUGMENT_MAX_OPS])
 {
@@ -64,7 +69,7 @@ size_t psti_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_mask,
             continue;
         out[n] = ops[i];
         if (is_mask) {
-            out[n].interpolation = PST_INTERPOLATION_NEAREST;
+            out[n].interpolation = psti_op_mask_interpolation(&ops[i]);
             for (int c = 0; c < 4; c++)
                 out[n].fill[c] = ops[i].mask_fill;
         }

@@ -194,7 +194,7 @@ static enum pst_status choose_ops(const struct pst_field_output *wish,
     for (size_t i = 0; i < wish->n_ops; i++) {
         ops[i] = wish->ops[i];
         if (is_mask)
-            ops[i].interpolation = PST_INTERPOLATION_NEAREST;
+            ops[i].interpolation = psti_op_mask_interpolation(&wish->ops[i]);
     }
     if (!leader ||
         psti_ops_move_alike(wish->ops, wish->n_ops, leader->ops, leader->n_ops, &i_own, &i_leader))
