@@ -6,6 +6,7 @@
  * bounded whatever the order in which workers finish. Because adding is in order, what lies in the
  * destination never depends on the number of workers. */
 #include "pack/pack_int.h"
+#include "pack/writer_int.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -44,6 +45,7 @@ struct pack {
     struct psti_pack_jpeg jpegs[MAX_WORKERS];
     uint32_t n_claimed; /* of these two by threads, guarded by lock */
     struct pst_pack_report report;
+    struct pst_pack_report kept; /* the same as of the writer's last commit */
     int64_t next_progress_ns;
 };
 
@@ -99,6 +101,8 @@ static enum pst_status dispatch(struct pack *pack, struct pst_error *err)
         if (resume && pst_writer_has(pack->writer, name)) {
             pack->report.n_resumed++;
             pack->report.n_samples++;
+            pack->kept.n_resumed++;
+            pack->kept.n_samples++;
             pack->next_sample++;
             status = progress(pack, false, err);
             if (status != PST_OK)
@@ -170,6 +174,8 @@ static enum pst_status count_sample(struct pack *pack, const struct psti_pack_sl
     report->restored_pli_jpeg_nbytes += slot->restored_pli_jpeg_nbytes;
     report->restored_jpeg_nbytes += slot->restored_jpeg_nbytes;
     report->n_not_original += slot->n_not_original;
+    if (pack->writer->n_committed == pack->writer->n_samples)
+        pack->kept = *report;
     if (slot->n_kept_jpeg == 0 || pack->options->kept_jpeg == NULL ||
         pack->options->kept_jpeg(pack->options->ctx, slot->name, &slot->why_kept) == 0)
         return PST_OK;
@@ -288,6 +294,19 @@ static enum pst_status with_workers(struct pack *pack, struct pst_error *err)
     return status;
 }
 
+/* After a failure: commits what was added, or takes what cannot be committed out of the report. */
+static void count_what_is_kept(struct pack *pack)
+{
+    const pst_writer *writer = pack->writer;
+    uint64_t n_bad = pack->report.n_bad;
+    if (writer != NULL && writer->n_committed != writer->n_samples)
+        (void)!pst_writer_commit(pack->writer, NULL);
+    if (writer == NULL || writer->n_committed == writer->n_samples)
+        return;
+    pack->report = pack->kept;
+    pack->report.n_bad = n_bad;
+}
+
 static enum pst_status pack_into(struct pack *pack, const char *destination, struct pst_error *err)
 {
     const struct pst_pack_options *options = pack->options;
@@ -307,6 +326,8 @@ static enum pst_status pack_into(struct pack *pack, const char *destination, str
         status = with_workers(pack, err);
     if (status == PST_OK)
         status = pst_writer_finish(pack->writer, err);
+    if (status != PST_OK)
+        count_what_is_kept(pack);
     if (status == PST_OK && options->progress != NULL)
         (void)progress(pack, true, NULL); /* whole already: too late to cancel */
     pst_writer_close(&pack->writer);

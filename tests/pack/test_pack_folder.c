@@ -516,6 +516,35 @@ static void which_webp_is_lossless(void **state)
 }
 
 #ifdef PST_FAULTS
+/* A report after a full disk counts what is there, which is what resuming finds at least. */
+static void the_report_counts_what_is_kept(void **state)
+{
+    const struct pst_pack_options plain = {.num_workers = 1, .writer.commit_nbytes = 1000};
+    bool saw_less = false, done = false;
+    make_folder(state, "f", 12);
+    for (unsigned n = 1; !done; n++) {
+        struct pst_pack_options again = plain;
+        struct pst_pack_report report = {0}, resumed = {0};
+        struct pst_error err;
+        char name[40];
+        snprintf(name, sizeof name, "set%u", n);
+        again.writer.mode = PST_WRITER_RESUME;
+        psti_fault_arm(PSTI_FAULT_WRITE, n, true);
+        done = pack(state, "f", name, &plain, &report, &err) == PST_OK;
+        psti_fault_arm(PSTI_FAULT_WRITE, 0, false);
+        if (done)
+            break;
+        assert_true(err.status == PST_ERROR_NO_SPACE || err.status == PST_ERROR_IO);
+        assert_ok(pack(state, "f", name, &again, &resumed, &err));
+        assert_int_equal(resumed.n_samples, 12);
+        /* A commit whose last sync failed may be there, too. */
+        assert_true(resumed.n_resumed >= report.n_samples);
+        saw_less = saw_less || (report.n_samples > 0 && report.n_samples < 12);
+        assert_true(report.n_samples > 0 || report.nbytes_out == 0);
+    }
+    assert_true(saw_less);
+}
+
 /* Lets the n-th operation of a kind fail, n = 1, 2, ... until the pack succeeds: each time a clean
  * error, no leak, and a destination that is absent, resumable or whole. */
 static void every_failure_is_clean(void **state)
@@ -577,6 +606,7 @@ int main(void)
         T(which_webp_is_lossless),
 #ifdef PST_FAULTS
         T(every_failure_is_clean),
+        T(the_report_counts_what_is_kept),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
