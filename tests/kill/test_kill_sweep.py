@@ -1,0 +1,189 @@
+"""The process ends, or power is lost, at each call that changes the disk, in every verb that writes.
+
+Whatever is left opens or is gone on with, to the same end; and when a verb has ended well, all of it is on the disk.
+Each verb is also killed while it goes on after a kill. A few of the calls are tried; with the argument "long" all are.
+"""
+
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
+
+import cli_case  # noqa: E402
+import disk_model  # noqa: E402
+
+SHIM = os.environ["KILL_SHIM"]
+LONG = "long" in sys.argv[1:]
+N_TRIED = 5  # calls of the short form, for each verb; and the end
+KILLED = -9
+if os.access("/dev/shm", os.W_OK):
+    tempfile.tempdir = "/dev/shm"  # a disk's own speed says nothing here: the model is the disk
+
+
+def always():
+    return True
+
+
+def never():
+    return False
+
+
+def states(seed):
+    """How changes that no fsync covers end: lists of names and bytes that got through."""
+    yield "nothing", never, never
+    yield "names alone", always, never
+    for i in range(4 if LONG else 1):
+        chance = random.Random(seed * 10 + i)
+        yield f"subset {seed * 10 + i}", lambda: chance.random() < 0.5, lambda: chance.random() < 0.5
+
+
+class Sweep(cli_case.Case):
+    def setUp(self):
+        super().setUp()
+        self.log, self.root, self.lost = self.dir / "log", self.dir / "root", self.dir / "lost"
+        self.small = ("--workers", 1, "--commit-size", "3KiB", "--shard-size", "6KiB")
+
+    def killed(self, at, *arguments):
+        """Runs a verb in the root, which ends at that call; True if it was through before."""
+        env = {**os.environ, "LD_PRELOAD": SHIM, "PST_KILL_ROOT": str(self.root), "PST_KILL_LOG": str(self.log),
+               "PST_KILL_AT": str(at)}
+        done = subprocess.run([cli_case.CLI, *map(str, arguments)], cwd=self.root, env=env, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+        self.assertIn(done.returncode, (0, KILLED), done.stderr.decode(errors="replace"))
+        return done.returncode == 0
+
+    def begin(self, base):
+        """A fresh root; all in it is durable."""
+        shutil.rmtree(self.root, True)
+        shutil.copytree(base, self.root)
+        self.log.unlink(missing_ok=True)
+        return disk_model.Disk(self.root)
+
+    def count_calls(self, base, arguments, before=None):
+        """How many a verb makes that nobody ends; `before`: going on after that one."""
+        self.begin(base)
+        if before is not None:
+            self.assertFalse(self.killed(before, *arguments))
+            self.log.unlink()
+        self.assertTrue(self.killed(0, *arguments))
+        return disk_model.count(self.log)
+
+    def sweep(self, base, arguments, check, before=None):
+        """`check(root, through)` asserts that what lies in a root is as it may be, goes on, and asserts what comes of it.
+        `before`: the verb was killed at that call, with power staying, and now goes on."""
+        last = self.count_calls(base, arguments, before) + 1  # at which it does not end any more
+        self.assertGreater(last, 8)
+        chosen = range(1, last + 1) if LONG else sorted({1 + i * (last - 1) // N_TRIED for i in range(N_TRIED)} | {last})
+        for at in chosen:
+            disk = self.begin(base)
+            if before is not None:
+                self.assertFalse(self.killed(before, *arguments))
+            through = self.killed(at, *arguments)
+            self.assertEqual(through, at == last)
+            disk.replay(self.log)
+            for name, pick_names, pick_bytes in states(at):
+                with self.subTest(verb=arguments[0], before=before, call=at, of=last, kept=name):
+                    shutil.rmtree(self.lost, True)
+                    disk.write_to(self.lost, pick_names, pick_bytes)
+                    check(self.lost, through)
+            with self.subTest(verb=arguments[0], before=before, call=at, of=last, kept="everything"):
+                check(self.root, through)
+
+    def listing(self, root, name):
+        """What a data set holds, whatever its id and shards are."""
+        done = subprocess.run([cli_case.CLI, "verify", name], cwd=root, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stdout.decode() + done.stderr.decode())
+        return subprocess.run([cli_case.CLI, "ls", name, "--long"], cwd=root, capture_output=True, check=True).stdout
+
+    def checker(self, target, arguments, olds, wanted):
+        """For verbs that write the data set `target`: it is absent, one of `olds`, unfinished, or as wanted."""
+        def check(root, through):
+            if (root / target / "index.pst").exists():
+                self.assertIn(self.listing(root, target), (*olds, wanted))
+            if through:
+                self.assertTrue((root / target / "index.pst").exists(), "the verb had ended well")
+                self.assertEqual(self.listing(root, target), wanted)
+            done = subprocess.run([cli_case.CLI, *map(str, arguments)], cwd=root, capture_output=True)
+            self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
+            self.assertEqual(self.listing(root, target), wanted)
+        return check
+
+    def make_base(self):
+        """base/: two folders of images, and a data set of the first."""
+        base = self.dir / "base"
+        self.jpegs("base/f", 5, 40, 30)
+        self.jpegs("base/g/all", 8, 40, 30)
+        (base / "g/new").mkdir()
+        for i in 5, 6, 7:
+            os.rename(base / f"g/all/000{i}.jpg", base / f"g/new/000{i}.jpg")
+        shutil.rmtree(base / "g/all")
+        self.ok("pack", "base/f", "base/a.pst", *self.small)
+        return base
+
+    def both(self, base, arguments, check):
+        """The verb from its beginning, and from where a kill in its midst left it."""
+        self.sweep(base, arguments, check)
+        n = self.count_calls(base, arguments)
+        # n - 2: a data set's index has its name, and that is not durable yet.
+        for before in range(1, n + 1, 2) if LONG else (n // 2, n - 2):
+            self.sweep(base, arguments, check, before)
+
+    def test_pack(self):
+        base = self.make_base()
+        wanted = self.listing(base, "a.pst")
+        shutil.rmtree(base / "a.pst")
+        arguments = ("pack", "f", "a.pst", "--resume", *self.small)
+        self.both(base, arguments, self.checker("a.pst", arguments, (), wanted))
+
+    def test_append(self):
+        base = self.make_base()
+        old = self.listing(base, "a.pst")
+        shutil.copytree(base / "a.pst", self.dir / "b.pst")
+        self.ok("append", "b.pst", "base/g/new", *self.small)
+        arguments = ("append", "a.pst", "g/new", "--resume", *self.small)
+        self.both(base, arguments, self.checker("a.pst", arguments, (old,), self.listing(self.dir, "b.pst")))
+
+    def test_repack(self):
+        base = self.make_base()
+        self.ok("repack", "base/a.pst", "b.pst", "--form", "original", *self.small)
+        arguments = ("repack", "a.pst", "b.pst", "--resume", "--form", "original", *self.small)
+        self.both(base, arguments, self.checker("b.pst", arguments, (), self.listing(self.dir, "b.pst")))
+
+    def test_unpack(self):
+        base = self.make_base()
+        for i in range(5):
+            self.write(f"base/f/{'ab'[i % 2]}/000{i}.jpg", (base / f"f/000{i}.jpg").read_bytes())
+            os.unlink(base / f"f/000{i}.jpg")
+        lines = "".join(f'{{"file": "{"ab"[i % 2]}/000{i}.jpg", "count": {i}}}\n' for i in range(5))
+        self.write("labels.jsonl", lines)
+        shutil.rmtree(base / "a.pst")
+        self.ok("pack", "base/f", "base/a.pst", "--labels", "labels.jsonl")
+        self.ok("unpack", "base/a.pst", "wanted")
+        wanted = self.tree(self.dir / "wanted")
+        self.assertEqual(len(wanted), 6)
+        arguments = ("unpack", "a.pst", "out", "--resume", "--workers", 1)
+
+        def check(root, through):
+            for name, content in self.tree(root / "out").items():
+                if not name.startswith(".penstock-"):
+                    self.assertEqual(content, wanted[name], name)
+            if through:
+                self.assertEqual(self.tree(root / "out"), wanted)
+            done = subprocess.run([cli_case.CLI, *map(str, arguments)], cwd=root, capture_output=True)
+            self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
+            self.assertEqual(self.tree(root / "out"), wanted)
+
+        self.both(base, arguments, check)
+
+    def tree(self, root):
+        return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *[a for a in sys.argv[1:] if a not in ("short", "long")]])
