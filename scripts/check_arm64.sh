@@ -79,4 +79,4 @@ ninja -C "$build" ${NINJAFLAGS:-} --quiet
 [ -z "${PST_SANITIZE:-}" ] || export ASAN_OPTIONS=detect_leaks=0
 left_out='^$'
 [ -e /proc/sys/fs/binfmt_misc/qemu-aarch64 ] || left_out="^($starts_programs)\$"
-exec ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$(nproc)" -E "$left_out" "$@"
+exec ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$(nproc)" -E "$left_out" -LE "^long$" "$@"

@@ -5,7 +5,7 @@ pst_fuzz(fuzz_cuda_pli SOURCES ${PROJECT_SOURCE_DIR}/tests/cuda/cuda_check.c
   LIBS pst_cuda_host pst_room_cuda pst_room_decode cmocka)
 pst_fuzz(fuzz_dataset_index LIBS pst_room_dataset)
 pst_fuzz(fuzz_dataset_shard LIBS pst_room_format)
-pst_fuzz(fuzz_dataset_journal LIBS pst_room_pack)
+pst_fuzz(fuzz_dataset_journal SOURCES ${PROJECT_SOURCE_DIR}/tests/pack/journal_forge.c LIBS pst_room_pack)
 pst_fuzz(fuzz_dataset_labels LIBS pst_room_dataset)
 pst_fuzz(fuzz_decode_jpeg LIBS pst_room_decode)
 pst_fuzz(fuzz_decode_png LIBS pst_room_decode)
