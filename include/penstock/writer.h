@@ -53,7 +53,10 @@ struct pst_sample {
 
 /* Opens a writer at directory `path` with `n_fields` fields. For RESUME and APPEND the fields must
  * equal those on disk; n_fields 0 takes them from there. PST_ERROR_BUSY: another writer holds the
- * data set. A writer is used by one thread at a time. */
+ * data set. PST_ERROR_CORRUPT, CHECKSUM or TRUNCATED: an unfinished data set contradicts itself.
+ * PST_ERROR_IO, among other causes: the lock, the journal or the last shard is a link or no plain
+ * file. `path` itself may be a link to a directory; no link in it is followed, and a shard that has
+ * a second hard link is left as it is. A writer is used by one thread at a time. */
 PST_WARN_UNUSED enum pst_status pst_writer_open(const char *path, const struct pst_field *fields,
                                                 uint32_t n_fields,
                                                 const struct pst_writer_options *options,
@@ -138,6 +141,8 @@ struct pst_pack_options {
 };
 
 struct pst_pack_report {
+    /* Samples in the destination (after a failure: those that it keeps), bad ones, those that were
+     * there before. */
     uint64_t n_samples, n_bad, n_resumed;
     uint64_t nbytes_in, nbytes_out;
     uint64_t n_skipped; /* files of the source left out by source.allow_unreadable */
