@@ -29,7 +29,8 @@ enum pst_op_kind {
     PST_OP_PAD = 7,                 /* pad[4] = left, top, right, bottom, by pad_mode and fill */
     PST_OP_COLOR_JITTER = 8, /* brightness, contrast, saturation, hue: ranges; random order */
     PST_OP_GRAYSCALE = 9,    /* with probability p; BT.601 luma in all channels */
-    PST_OP_NORMALIZE = 10    /* (v / 255 - mean[c]) / std[c], (v / 65535 - ...) for u16; last */
+    PST_OP_NORMALIZE = 10    /* (v / 255 - mean[c]) / std[c], (v / 65535 - ...) for u16; last;
+                                mean, std, n_channels */
 };
 
 enum pst_interpolation {
@@ -64,9 +65,12 @@ struct pst_op {
     float p;                  /* probability, 0..1; default 0.5 for flips */
     float scale[2], ratio[2]; /* default 0.08..1, 3/4..4/3 */
     float brightness[2], contrast[2], saturation[2]; /* factors drawn from [lo, hi]; 1,1 = leave */
-    float hue[2];          /* shift in turns drawn from [lo, hi], within -0.5..0.5; 0,0 = leave */
-    float mean[4], std[4]; /* per channel, pixels scaled to 0..1 */
-    float mask_fill;       /* `fill` of masks that follow the chain of their image; default 0 */
+    float hue[2];       /* shift in turns drawn from [lo, hi], within -0.5..0.5; 0,0 = leave */
+    float mean[4];      /* per channel, of pixels scaled to 0..1; within 0..1 */
+    float std[4];       /* the same; above 0, to 10 */
+    float mask_fill;    /* `fill` of masks that follow the chain of their image; default 0 */
+    uint8_t n_channels; /* PST_OP_NORMALIZE: so many channels mean and std are for, and the pixels
+                           must have; 0 = as many as these have */
 };
 
 /* Fills `op` with the defaults of `kind`. An unknown kind is left for the loader to refuse. */

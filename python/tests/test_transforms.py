@@ -230,6 +230,10 @@ def test_color_jitter_ranges(pictures):
     (lambda: T.Grayscale(2), "num_output_channels"),
     (lambda: T.Normalize(0.5, 0), "std must be above 0"),
     (lambda: T.Normalize((0.5, 0.5, 0.5), (1, 1)), "same number"),
+    (lambda: T.Normalize((123.68, 116.78, 103.94), (58.4, 57.1, 57.4)), "mean must be within 0..1.*by 255"),
+    (lambda: T.Normalize((0.485, 0.456, 0.406), (58.4, 57.1, 57.4)), "std must be above 0.*by 255"),
+    (lambda: T.Normalize((-0.1, 0.456, 0.406), 0.2), "mean must be within"),
+    (lambda: T.Normalize(float("nan"), 0.2), "mean must be within"),
     (lambda: T.Normalize([1] * 5, 1), "1 to 4"),
 ])
 def test_wrong_arguments(make, text):

@@ -35,8 +35,8 @@ bool psti_ops_move_alike(const struct pst_op *a, size_t n_a, const struct pst_op
 
 /* What a chain's last step writes. */
 struct psti_chain_output {
-    enum pst_dtype
-        dtype; /* U8, U16, F16, BF16, F32; 0: F32 if the chain normalises, else by `bits` */
+    enum pst_dtype dtype; /* U8, U16, F16, BF16, F32, masks: U8, U16, I32, I64, F32; 0: F32 if the
+                             chain normalises, else by `bits` */
     enum pst_layout layout;
     uint8_t channels; /* of the rows that come in: 1..4 */
     uint8_t bits;     /* of the samples that come in: 8 or 16 */
@@ -78,6 +78,7 @@ void psti_chain_free(struct psti_chain **chain);
 /* Output height and width if every sample has the same, else false. */
 bool psti_chain_fixed_size(const struct psti_chain *chain, uint32_t *height, uint32_t *width);
 enum pst_dtype psti_chain_dtype(const struct psti_chain *chain);
+uint8_t psti_chain_channels(const struct psti_chain *chain);
 
 /* Draws for one sample whose source is height x width. PST_ERROR_ARGUMENT: the image does not suit
  * the chain (RandomCrop larger than the image). */

@@ -120,9 +120,16 @@ static const char *check_color_jitter(const struct pst_op *op)
 
 static const char *check_normalize(const struct pst_op *op, const struct psti_chain_output *output)
 {
+    if (op->n_channels != 0 && op->n_channels != output->channels)
+        return "mean and std have another number of channels than the pixels";
     for (int i = 0; i < output->channels; i++) {
-        if (!isfinite(op->mean[i]) || !isfinite(op->std[i]) || fabsf(op->std[i]) < 1e-30f)
-            return "mean and std must be finite, std not 0";
+        if (!(op->mean[i] >= 0 && op->mean[i] <= 1))
+            return "mean must be within 0..1, as pixels are scaled to 0..1: divide means of 0..255 "
+                   "by 255";
+        if (!(op->std[i] >= 1e-30f && op->std[i] <= 10))
+            return "std must be above 0, to 10, as pixels are scaled to 0..1: divide stds of "
+                   "0..255 "
+                   "by 255";
     }
     if (output->dtype == PST_DTYPE_U8 || output->dtype == PST_DTYPE_U16)
         return "normalised pixels need a floating-point dtype";
@@ -198,9 +205,14 @@ static enum pst_status check_output(const struct psti_chain_output *output, stru
         if (output->is_mask && output->bits == 16)
             break; /* would fold different labels into one */
         return PST_OK;
+    case PST_DTYPE_I32:
+    case PST_DTYPE_I64:
+        if (!output->is_mask || output->channels != 1)
+            break;
+        return PST_OK;
     case PST_DTYPE_F16:
     case PST_DTYPE_BF16:
-        if (output->is_mask)
+        if (output->is_mask) /* numbers above 2048 and 256 would not be exact */
             break;
         return PST_OK;
     default:
@@ -321,3 +333,5 @@ bool psti_chain_fixed_size(const struct psti_chain *chain, uint32_t *height, uin
 }
 
 enum pst_dtype psti_chain_dtype(const struct psti_chain *chain) { return chain->output.dtype; }
+
+uint8_t psti_chain_channels(const struct psti_chain *chain) { return chain->output.channels; }

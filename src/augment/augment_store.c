@@ -44,6 +44,14 @@ static void convert(const struct psti_chain *chain, void *to, const uint8_t *fro
         for (size_t i = 0; i < n; i++)
             psti_store_u16((char *)to + 2 * i, (uint16_t)(from[i] * factor));
         return;
+    case PST_DTYPE_I32:
+        for (size_t i = 0; i < n; i++)
+            psti_store_u32((char *)to + 4 * i, from[i]);
+        return;
+    case PST_DTYPE_I64:
+        for (size_t i = 0; i < n; i++)
+            psti_store_u64((char *)to + 8 * i, from[i]);
+        return;
     case PST_DTYPE_F32:
         chain->kernels->to_f32(to, from, n, scale, offset);
         return;
@@ -88,6 +96,12 @@ static void store_wide_sample(const struct psti_chain *chain, unsigned char *to,
         return;
     case PST_DTYPE_U16:
         psti_store_u16(to, v);
+        return;
+    case PST_DTYPE_I32:
+        psti_store_u32(to, v);
+        return;
+    case PST_DTYPE_I64:
+        psti_store_u64(to, v);
         return;
     case PST_DTYPE_F16:
         psti_store_u16(to, psti_f16_from_f32(value));

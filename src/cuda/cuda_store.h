@@ -10,7 +10,7 @@
 struct psti_cuda_finish {
     uint32_t out_height, out_width;
     uint8_t channels, bits; /* of finished pixels: 1..4, 8 or 16 */
-    uint8_t dtype;          /* enum pst_dtype: U8, U16, F16, BF16, F32 */
+    uint8_t dtype;          /* enum pst_dtype: U8, U16, F16, BF16, F32; masks: also I32, I64 */
     uint8_t is_chw;
     uint8_t is_mask; /* integers keep their numbers */
     uint8_t reserved[3];

@@ -154,10 +154,20 @@ PSTI_LANES lane_u32 finish_sample(const struct psti_cuda_finish &finish, lane_u3
 
 PSTI_LANES uint32_t finish_nbytes(const struct psti_cuda_finish &finish)
 {
-    return finish.dtype == PST_DTYPE_F32 ? 4 : finish.dtype == PST_DTYPE_U8 ? 1 : 2;
+    switch (finish.dtype) {
+    case PST_DTYPE_U8:
+        return 1;
+    case PST_DTYPE_I32:
+    case PST_DTYPE_F32:
+        return 4;
+    case PST_DTYPE_I64:
+        return 8;
+    default:
+        return 2;
+    }
 }
 
-/* Elements of 1, 2 or 4 bytes. */
+/* Elements of 1, 2, 4 or 8 bytes; those of 8 are numbers of 32 bits, not negative. */
 PSTI_LANES void store_element(uint64_t at, uint32_t nbytes, lane_u32 i, lane_u32 bits,
                               lane_bool live)
 {
@@ -165,8 +175,10 @@ PSTI_LANES void store_element(uint64_t at, uint32_t nbytes, lane_u32 i, lane_u32
         store(global_at<uint8_t>(at), i, bits, live);
     else if (nbytes == 2)
         store(global_at<uint16_t>(at), i, bits, live);
-    else
+    else if (nbytes == 4)
         store(global_at<uint32_t>(at), i, bits, live);
+    else
+        store2(global_at<uint32_t>(at), i * lane_u32(2), bits, lane_u32(0), live);
 }
 
 /* Where a run of pixels lies, and what they become there. */

@@ -21,6 +21,8 @@ PSTI_LANES bool sink_takes_quads(const struct psti_cuda_sink &sink,
 {
     const bool planar = sink.finished && finish.is_chw;
     const uint32_t vector_nbytes = QUAD_PX * (sink.finished ? finish_nbytes(finish) : 1);
+    if (sink.finished && (finish.dtype == PST_DTYPE_I32 || finish.dtype == PST_DTYPE_I64))
+        return false;
     if (sink.bits != 8 || finish.bits != 8 || sink.channels != finish.channels ||
         sink_swaps(sink.orientation) || sink.at % vector_nbytes != 0)
         return false;

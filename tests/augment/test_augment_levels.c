@@ -67,7 +67,12 @@ static size_t random_chain(struct test_random *r, struct pst_op *ops, struct pst
     o->channels = (uint8_t)(1 + test_below(r, 4));
     o->bits = test_below(r, 4) == 0 ? 16 : 8;
     o->layout = (enum pst_layout)test_below(r, 2);
-    o->dtype = o->is_mask ? 0 : dtypes[test_below(r, 6)];
+    o->dtype = dtypes[test_below(r, 6)];
+    if (o->is_mask) {
+        static const enum pst_dtype numbers[] = {0, PST_DTYPE_U16, PST_DTYPE_F32, PST_DTYPE_I32,
+                                                 PST_DTYPE_I64};
+        o->dtype = numbers[test_below(r, o->channels == 1 ? 5 : 3)];
+    }
     size_t n = test_below(r, 6);
     for (size_t i = 0; i < n; i++)
         ops[i] = random_op(r, o->is_mask);

@@ -416,6 +416,38 @@ static void normalize_and_layout(void **state)
     }
 }
 
+/* Masks keep their numbers, whatever the dtype. */
+static void masks_become_integers(void **state)
+{
+    static const enum pst_dtype dtypes[] = {PST_DTYPE_U8, PST_DTYPE_U16, PST_DTYPE_I32,
+                                            PST_DTYPE_I64, PST_DTYPE_F32};
+    (void)state;
+    struct test_random r = {.seed = 33};
+    for (uint32_t round = 0; round < 20; round++) {
+        enum pst_dtype dtype = dtypes[round % 5];
+        uint32_t bits = round & 1 && dtype != PST_DTYPE_U8 ? 16 : 8, most = bits == 8 ? 256 : 65536;
+        struct test_image image = image_make(&r, 7, 53, 1, bits);
+        struct pst_op flip = make_op(PST_OP_HORIZONTAL_FLIP, 0, 0);
+        flip.p = (float)(round & 2) / 2;
+        struct psti_chain_output format = {
+            .dtype = dtype, .channels = 1, .bits = (uint8_t)bits, .is_mask = true};
+        struct output out = run_chain(&flip, 1, &format, &image, 1, 1, &PLAIN);
+        for (uint32_t p = 0; p < 7 * 53; p++) {
+            uint32_t x = round & 2 ? 52 - p % 53 : p % 53;
+            double expected = pixel_of(&image, p / 53, x, 0);
+            int64_t number = 0;
+            assert_true(expected < most);
+            if (dtype == PST_DTYPE_F32)
+                number = (int64_t)float_at(&out, dtype, p);
+            else
+                memcpy(&number, out.data + p * pst_dtype_nbytes(dtype), pst_dtype_nbytes(dtype));
+            assert_true((double)number == expected);
+        }
+        output_free(&out);
+        image_free(&image);
+    }
+}
+
 static void integer_conversions(void **state)
 {
     (void)state;
@@ -566,6 +598,7 @@ int main(void)
         cmocka_unit_test(grayscale_is_bt601),
         cmocka_unit_test(normalize_and_layout),
         cmocka_unit_test(integer_conversions),
+        cmocka_unit_test(masks_become_integers),
         cmocka_unit_test(halves_round_to_even),
         cmocka_unit_test(mask_follows_image),
         cmocka_unit_test(boxes_follow_pixels),

@@ -233,8 +233,13 @@ static void random_output(struct test_random *random, bool is_mask, struct field
         .channels = is_mask ? 1 : channels[test_below(random, 5)],
         .bits = test_below(random, 4) == 0 ? 16 : 8,
         .layout = (enum pst_layout)test_below(random, 2),
-        .dtype = is_mask ? 0 : dtypes[test_below(random, 6)],
+        .dtype = dtypes[test_below(random, 6)],
     };
+    if (is_mask) {
+        static const enum pst_dtype numbers[] = {0, PST_DTYPE_U16, PST_DTYPE_F32, PST_DTYPE_I32,
+                                                 PST_DTYPE_I64};
+        o->dtype = numbers[test_below(random, 5)];
+    }
     field->decode = (struct pst_decode_options){.struct_size = sizeof field->decode,
                                                 .channels = is_mask ? 0 : o->channels,
                                                 .bits = is_mask ? 0 : o->bits,

@@ -273,10 +273,12 @@ static void choose_output(struct test_random *random, struct psti_chain_output *
     output->layout = test_below(random, 2) != 0 ? PST_LAYOUT_CHW : PST_LAYOUT_HWC;
     output->channels = (uint8_t)(test_below(random, 3) == 0 ? 1 + test_below(random, 4) : 3);
     output->bits = test_below(random, 3) != 0 ? 8 : 16;
-    output->is_mask = test_below(random, 8) == 0;
+    output->is_mask = test_below(random, 6) == 0;
     if (output->is_mask && (output->dtype == PST_DTYPE_F16 || output->dtype == PST_DTYPE_BF16 ||
                             (output->dtype == PST_DTYPE_U8 && output->bits == 16)))
         output->dtype = PST_DTYPE_F32;
+    if (output->is_mask && output->channels == 1 && test_below(random, 2) != 0)
+        output->dtype = test_below(random, 2) != 0 ? PST_DTYPE_I32 : PST_DTYPE_I64;
 }
 
 /* Runs the chain over a few images; false: it suits none of them. */

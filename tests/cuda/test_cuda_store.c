@@ -158,10 +158,11 @@ static bool run_case(struct test_random *random, const struct store_case *c)
 /* What a chain delivers: an image of that dtype, or a mask if `dtype` is one of its. */
 static void choose_output(struct test_random *random, struct store_case *c)
 {
-    static const enum pst_dtype dtypes[] = {PST_DTYPE_U8, PST_DTYPE_U16, PST_DTYPE_F16,
-                                            PST_DTYPE_BF16, PST_DTYPE_F32};
+    static const enum pst_dtype dtypes[] = {PST_DTYPE_U8,   PST_DTYPE_U16, PST_DTYPE_F16,
+                                            PST_DTYPE_BF16, PST_DTYPE_F32, PST_DTYPE_I32,
+                                            PST_DTYPE_I64};
     struct psti_chain_output *output = &c->output;
-    output->dtype = dtypes[test_below(random, 5)];
+    output->dtype = dtypes[test_below(random, c->channels == 1 ? 7 : 5)];
     output->layout = test_below(random, 2) != 0 ? PST_LAYOUT_CHW : PST_LAYOUT_HWC;
     output->channels = c->channels;
     output->bits = c->bits;
@@ -169,6 +170,8 @@ static void choose_output(struct test_random *random, struct store_case *c)
     bool can_be_mask = output->dtype == PST_DTYPE_U16 || output->dtype == PST_DTYPE_F32 ||
                        (output->dtype == PST_DTYPE_U8 && c->bits == 8);
     output->is_mask = can_be_mask && test_below(random, 4) == 0;
+    if (output->dtype == PST_DTYPE_I32 || output->dtype == PST_DTYPE_I64)
+        output->is_mask = true;
     c->normalizes = is_float && !output->is_mask && test_below(random, 2) != 0;
 }
 

@@ -16,7 +16,7 @@
     X(pst_error, 1080) \
     X(pst_image_info, 20) \
     X(pst_decode_options, 24) \
-    X(pst_op, 144) \
+    X(pst_op, 148) \
     X(pst_field, 120) \
     X(pst_item, 104) \
     X(pst_dataset_options, 40) \

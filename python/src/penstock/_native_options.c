@@ -30,6 +30,7 @@ static const struct native_member op_members[] = {
     OP(mean, NATIVE_FLOAT, 4),
     OP(std, NATIVE_FLOAT, 4),
     OP(mask_fill, NATIVE_FLOAT, 0),
+    OP(n_channels, NATIVE_U8, 0),
 };
 
 #define FIELD(key, kind)                                                                           \

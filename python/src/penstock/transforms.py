@@ -128,16 +128,11 @@ def _pad_mode(op: object, mode: object) -> int:
     raise _fail(op, f"padding_mode is one of {', '.join(_PAD_MODES)}, not {mode!r}")
 
 
-def _per_channel(op: object, name: str, values: object, positive: bool) -> list[float]:
-    given = [values] * 4 if isinstance(values, numbers.Real) else list(values)  # type: ignore[call-overload]
+def _per_channel(op: object, name: str, values: object) -> list[float]:
+    given = [values] if isinstance(values, numbers.Real) else list(values)  # type: ignore[call-overload]
     if not 1 <= len(given) <= 4:
         raise _fail(op, f"{name} has one number per channel, 1 to 4, not {len(given)}")
-    result = [float(value) for value in given]
-    if positive and not all(value > 0 for value in result):
-        raise _fail(op, f"{name} must be above 0, not {values!r}")
-    if len(result) == 1:
-        result *= 4
-    return result
+    return [float(value) for value in given]
 
 
 class Transform:
@@ -349,7 +344,12 @@ class RandomGrayscale(Transform):
 
 @dataclass(frozen=True)
 class Normalize(Transform):
-    """(v / 255 - mean) / std per channel (16-bit images: v / 65535). Makes floats; comes last."""
+    """(v - mean) / std per channel, with pixels scaled to 0..1. Makes floats; comes last.
+
+    Images are scaled by their own depth: 8 bits as v / 255, 16 bits as v / 65535 (see ``bits`` of the
+    loader). So ``mean`` lies within 0..1, and ``std`` is above 0, to 10. One number is for all channels,
+    more are for exactly so many.
+    """
 
     mean: Fill
     std: Fill
@@ -362,11 +362,22 @@ class Normalize(Transform):
         super().__post_init__()
 
     def describe(self) -> dict[str, Any]:
-        mean = _per_channel(self, "mean", self.mean, positive=False)
-        std = _per_channel(self, "std", self.std, positive=True)
-        if len(mean) != len(std):
+        mean, std = _per_channel(self, "mean", self.mean), _per_channel(self, "std", self.std)
+        n = max(len(mean), len(std))
+        if not {len(mean), len(std)} <= {1, n}:
             raise _fail(self, "mean and std must have the same number of channels")
-        return {"kind": _NORMALIZE, "mean": mean, "std": std}
+        scaled = "pixels are scaled to 0..1: divide numbers for 0..255 by 255"
+        if not all(0 <= value <= 1 for value in mean):
+            raise _fail(self, f"mean must be within 0..1, not {self.mean!r}; {scaled}")
+        if not all(0 < value <= 10 for value in std):
+            raise _fail(self, f"std must be above 0, to 10, not {self.std!r}; {scaled}")
+        every = 4 if n == 1 else n
+        return {
+            "kind": _NORMALIZE,
+            "mean": mean if len(mean) > 1 else mean * every,
+            "std": std if len(std) > 1 else std * every,
+            "n_channels": 0 if n == 1 else n,
+        }
 
 
 def chain(field: str | None, transforms: object) -> list[Transform]:
