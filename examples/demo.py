@@ -41,10 +41,11 @@ def run(*command: str) -> None:
 
 def write_training_set(source: ps.Dataset, path: Path) -> None:
     """Random crops are a function of the sample number, so each photograph gets VIEWS numbers."""
+    labels = source["label"]
     with ps.Writer(str(path), schema={"image": ps.Image(), "label": ps.Int(classes=source.classes)}) as writer:
         for view in range(VIEWS):
             for i in range(len(source)):
-                writer.write({"image": source.read(i, "image"), "label": int(source[i]["label"])},
+                writer.write({"image": source.read(i, "image"), "label": int(labels[i])},
                              name=f"{source.name(i)}/{view}")
 
 

@@ -175,6 +175,18 @@ PST_WARN_UNUSED enum pst_status pst_dataset_float(const pst_dataset *dataset, ui
                                                   uint32_t i_field, double *value,
                                                   struct pst_error *err);
 
+/* The values of samples first..first+n-1 of an int (i64) or float (f64) field, without a call for
+ * each: written to `values`, which has room for n of them. PST_ERROR_CORRUPT: a label lies outside
+ * of its classes. Thread-safe. */
+PST_WARN_UNUSED enum pst_status pst_dataset_column(const pst_dataset *dataset, uint32_t i_field,
+                                                   uint64_t first, uint64_t n, void *values,
+                                                   struct pst_error *err);
+/* The number of the sample named `name`: reads names from the first on. PST_ERROR_NOT_FOUND.
+ * Thread-safe. */
+PST_WARN_UNUSED enum pst_status pst_dataset_find_sample(const pst_dataset *dataset,
+                                                        const char *name, uint64_t *sample,
+                                                        struct pst_error *err);
+
 /* Files that items point to. The path (relative to the current directory, or absolute, as the data
  * set's path is) is written to `buffer`; PST_ERROR_LIMIT if it does not fit. */
 uint32_t pst_dataset_n_files(const pst_dataset *dataset);

@@ -37,7 +37,7 @@ def test_indices_out_of_range(packed):
     for i in (N, -N - 1, 10**12):
         with pytest.raises(IndexError):
             ds[i]
-    with pytest.raises(AttributeError):
+    with pytest.raises(ps.errors.ArgumentError, match="'image'.*no column"):
         ds["image"]
     assert len(list(ds)) == N
 

@@ -261,6 +261,60 @@ enum pst_status pst_dataset_float(const pst_dataset *dataset, uint64_t sample, u
     return status == PST_OK ? PST_OK : complete(dataset, (int64_t)sample, status, err);
 }
 
+/* As ops->values, for kinds that have none. */
+static enum pst_status values_one_by_one(const pst_dataset *dataset, uint32_t i_field,
+                                         uint64_t first, uint64_t n, void *values,
+                                         struct pst_error *err)
+{
+    int64_t *numbers = values;
+    double *reals = values;
+    bool is_int = dataset->fields[i_field].type == PST_FIELD_INT;
+    enum pst_status status = PST_OK;
+    for (uint64_t i = 0; i < n && status == PST_OK; i++)
+        status = is_int ? pst_dataset_int(dataset, first + i, i_field, &numbers[i], err)
+                        : pst_dataset_float(dataset, first + i, i_field, &reals[i], err);
+    return status;
+}
+
+enum pst_status pst_dataset_column(const pst_dataset *dataset, uint32_t i_field, uint64_t first,
+                                   uint64_t n, void *values, struct pst_error *err)
+{
+    if (!psti_range_fits(first, n, dataset->n_samples))
+        return fail_sample(dataset, first < dataset->n_samples ? dataset->n_samples : first, err);
+    if (i_field >= dataset->n_fields || psti_format_has_items(dataset->fields[i_field].type))
+        return fail_field(dataset, first, i_field, "has no numbers", err);
+    if (n == 0)
+        return PST_OK;
+    if (dataset->ops->values == NULL)
+        return values_one_by_one(dataset, i_field, first, n, values, err);
+    enum pst_status status = dataset->ops->values(dataset, i_field, first, n, values, err);
+    if (status != PST_OK)
+        return complete(dataset, -1, status, err);
+    int64_t n_classes = dataset->fields[i_field].n_classes;
+    const int64_t *numbers = values;
+    for (uint64_t i = 0; n_classes > 0 && i < n; i++)
+        if (numbers[i] < 0 || numbers[i] >= n_classes) /* fails as it does alone */
+            return pst_dataset_int(dataset, first + i, i_field, (int64_t *)values + i, err);
+    return PST_OK;
+}
+
+enum pst_status pst_dataset_find_sample(const pst_dataset *dataset, const char *name,
+                                        uint64_t *sample, struct pst_error *err)
+{
+    char found[PST_NAME_CAP];
+    for (uint64_t i = 0; i < dataset->n_samples; i++) {
+        enum pst_status status = pst_dataset_sample_name(dataset, i, found, err);
+        if (status != PST_OK)
+            return status;
+        if (strcmp(found, name) == 0) {
+            *sample = i;
+            return PST_OK;
+        }
+    }
+    psti_fail(err, PST_ERROR_NOT_FOUND, "dataset", "no sample is named \"%.200s\"", name);
+    return complete(dataset, -1, PST_ERROR_NOT_FOUND, err);
+}
+
 enum pst_status pst_dataset_file_path(const pst_dataset *dataset, uint32_t i_file, char *buffer,
                                       size_t capacity, struct pst_error *err)
 {

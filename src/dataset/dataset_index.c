@@ -160,6 +160,13 @@ static enum pst_status index_value(const pst_dataset *dataset, uint64_t sample, 
     return get(index, index->fields[i_field].column_offset + 8 * sample, 8, value, err);
 }
 
+static enum pst_status index_values(const pst_dataset *dataset, uint32_t i_field, uint64_t first,
+                                    uint64_t n, void *values, struct pst_error *err)
+{
+    const struct psti_dataset_index *index = index_of(dataset);
+    return get(index, index->fields[i_field].column_offset + 8 * first, 8 * n, values, err);
+}
+
 static enum pst_status index_int(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                  int64_t *value, struct pst_error *err)
 {
@@ -221,6 +228,7 @@ static const struct psti_dataset_ops index_ops = {
     .item = index_item,
     .int_value = index_int,
     .float_value = index_float,
+    .values = index_values,
     .class_name = index_class_name,
     .file_path = index_file_path,
 };

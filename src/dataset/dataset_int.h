@@ -26,6 +26,10 @@ struct psti_dataset_ops {
                                  int64_t *value, struct pst_error *err);
     enum pst_status (*float_value)(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                    double *value, struct pst_error *err);
+    /* The 8-byte values of samples first..first+n-1 of an int or float field, unchecked; the range
+     * was checked. NULL: they are asked for one by one. */
+    enum pst_status (*values)(const pst_dataset *dataset, uint32_t i_field, uint64_t first,
+                              uint64_t n, void *values, struct pst_error *err);
     /* NULL: no name. `label` may be anything. */
     const char *(*class_name)(const pst_dataset *dataset, uint32_t i_field, int64_t label);
     /* Writes the path; PST_ERROR_LIMIT if it does not fit. i_file < n_files. */

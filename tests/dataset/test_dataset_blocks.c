@@ -160,6 +160,37 @@ static void replaced_by_a_rename(void **state)
     pst_dataset_close(&ds);
 }
 
+static void columns_and_names(void **state)
+{
+    struct place *place = *state;
+    struct pst_error err = {0};
+    struct fixture_sample s;
+    pst_dataset *ds;
+    static int64_t labels[N_SAMPLES];
+    static double weights[N_SAMPLES];
+    uint64_t found;
+    assert_ok(pst_dataset_open(place->path, NULL, &ds, &err));
+    assert_ok(pst_dataset_column(ds, FIX_LABEL, 0, N_SAMPLES, labels, &err));
+    assert_ok(pst_dataset_column(ds, FIX_WEIGHT, 7, N_SAMPLES - 7, weights + 7, &err));
+    for (uint64_t i = 0; i < N_SAMPLES; i++) {
+        fixture_make(&s, i);
+        assert_int_equal(labels[i], s.label);
+        assert_true(i < 7 || weights[i] == s.weight);
+    }
+    assert_ok(pst_dataset_column(ds, FIX_LABEL, N_SAMPLES, 0, NULL, &err));
+    assert_ok(pst_dataset_find_sample(ds, s.name, &found, &err));
+    assert_int_equal(found, N_SAMPLES - 1);
+    assert_int_equal(pst_dataset_find_sample(ds, "nobody", &found, &err), PST_ERROR_NOT_FOUND);
+    assert_string_equal(err.dataset, place->path);
+    assert_int_equal(pst_dataset_column(ds, FIX_LABEL, 1, N_SAMPLES, labels, &err),
+                     PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_dataset_column(ds, FIX_LABEL, UINT64_MAX, 2, labels, &err),
+                     PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_dataset_column(ds, FIX_IMAGE, 0, 1, labels, &err), PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_dataset_column(ds, FIX_N_FIELDS, 0, 1, labels, &err), PST_ERROR_ARGUMENT);
+    pst_dataset_close(&ds);
+}
+
 /* More blocks than fit in memory --------------------------------------------------------------- */
 
 enum { N_BLOCKS = PSTI_BLOCKS_MAX_FRAMES * 2 + 17, LAST_NBYTES = 64 * 5 };
@@ -343,6 +374,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(blocks_in_memory_outlive_the_file, setup, teardown),
         cmocka_unit_test_setup_teardown(reads_that_fail, setup, teardown),
         cmocka_unit_test_setup_teardown(replaced_by_a_rename, setup, teardown),
+        cmocka_unit_test_setup_teardown(columns_and_names, setup, teardown),
         cmocka_unit_test_setup_teardown(bytes_are_those_written, setup_large, teardown_large),
         cmocka_unit_test_setup_teardown(nobody_waits_for_a_frame, setup_large, teardown_large),
         cmocka_unit_test_setup_teardown(many_threads, setup_large, teardown_large),

@@ -110,6 +110,24 @@ static bool verify_finds(const struct set *set, bool decode)
     return status != PST_OK;
 }
 
+/* A column is what its values are one by one, or fails as the first of them does. */
+static void check_column(const pst_dataset *ds, uint32_t f, uint64_t n)
+{
+    int64_t numbers[64], one = 0;
+    struct pst_error err = {0};
+    bool is_int = pst_dataset_field(ds, f)->type == PST_FIELD_INT;
+    enum pst_status status = PST_OK, whole = pst_dataset_column(ds, f, 0, n, numbers, &err);
+    for (uint64_t s = 0; s < n && status == PST_OK; s++) {
+        status = is_int ? pst_dataset_int(ds, s, f, &one, NULL)
+                        : pst_dataset_float(ds, s, f, (double *)(void *)&one, NULL);
+        if (status == PST_OK && whole == PST_OK)
+            assert_int_equal(numbers[s], one);
+        else if (status != PST_OK)
+            assert_int_equal(err.sample, s);
+    }
+    assert_int_equal(whole, status);
+}
+
 /* What comes out of the index is possible. */
 static void use(const pst_dataset *ds)
 {
@@ -121,6 +139,8 @@ static void use(const pst_dataset *ds)
             assert_null(psti_format_name_problem(name, strlen(name)));
         for (uint32_t f = 0; f < pst_dataset_n_fields(ds); f++) {
             const struct pst_field *field = pst_dataset_field(ds, f);
+            if (!psti_format_has_items(field->type) && s == 0)
+                check_column(ds, f, n);
             for (uint32_t v = 0; v < field->n_variants; v++) {
                 struct pst_item item;
                 if (pst_dataset_item(ds, s, f, v, &item, NULL) != PST_OK ||

@@ -34,17 +34,7 @@ static enum pst_status find_sample(const struct cat *cat, const char *text, uint
         snprintf(err->dataset, sizeof err->dataset, "%s", pst_dataset_path(cat->dataset));
         return PST_ERROR_NOT_FOUND;
     }
-    for (*sample = 0; *sample < count; ++*sample) {
-        char name[PST_NAME_CAP];
-        enum pst_status status = pst_dataset_sample_name(cat->dataset, *sample, name, err);
-        if (status != PST_OK)
-            return status;
-        if (strcmp(name, text) == 0)
-            return PST_OK;
-    }
-    cli_error(err, PST_ERROR_NOT_FOUND, "no sample is named \"%s\"", text);
-    snprintf(err->dataset, sizeof err->dataset, "%s", pst_dataset_path(cat->dataset));
-    return PST_ERROR_NOT_FOUND;
+    return pst_dataset_find_sample(cat->dataset, text, sample, err);
 }
 
 /* A name beside `output` for what is not whole yet; empty where `output` is a device, a link or the

@@ -276,6 +276,59 @@ static PyObject *dataset_value(PyObject *self, PyObject *args)
     return is_int ? PyLong_FromLongLong(integer) : PyFloat_FromDouble(real);
 }
 
+static PyObject *dataset_column(PyObject *self, PyObject *args)
+{
+    unsigned int i_field;
+    unsigned long long first, n;
+    if (!PyArg_ParseTuple(args, "IKK:column", &i_field, &first, &n))
+        return NULL;
+    pst_dataset *handle = open_handle(self);
+    if (handle == NULL)
+        return NULL;
+    if (n > PY_SSIZE_T_MAX / 8)
+        return PyErr_NoMemory();
+    PyObject *values = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)n * 8);
+    if (values == NULL)
+        return NULL;
+    struct pst_error err;
+    pst_error_clear(&err);
+    char *buffer = PyByteArray_AsString(values);
+    enum pst_status status;
+    pst_dataset_retain(handle);
+    Py_BEGIN_ALLOW_THREADS status = pst_dataset_column(handle, i_field, first, n, buffer, &err);
+    pst_dataset_close(&handle);
+    Py_END_ALLOW_THREADS if (status != PST_OK)
+    {
+        Py_DECREF(values);
+        return native_raise(status, &err);
+    }
+    return values;
+}
+
+static PyObject *dataset_find(PyObject *self, PyObject *args)
+{
+    PyObject *name;
+    if (!PyArg_ParseTuple(args, "O&:find", PyUnicode_FSConverter, &name))
+        return NULL;
+    pst_dataset *handle = open_handle(self);
+    if (handle == NULL) {
+        Py_DECREF(name);
+        return NULL;
+    }
+    struct pst_error err;
+    pst_error_clear(&err);
+    const char *wanted = PyBytes_AsString(name);
+    uint64_t sample = 0;
+    enum pst_status status;
+    pst_dataset_retain(handle);
+    Py_BEGIN_ALLOW_THREADS status = pst_dataset_find_sample(handle, wanted, &sample, &err);
+    pst_dataset_close(&handle);
+    Py_END_ALLOW_THREADS Py_DECREF(name);
+    if (status != PST_OK)
+        return native_raise(status, &err);
+    return PyLong_FromUnsignedLongLong(sample);
+}
+
 static PyObject *dataset_read(PyObject *self, PyObject *args)
 {
     unsigned long long sample, start, nbytes;
@@ -332,6 +385,8 @@ static PyMethodDef methods[] = {
     {"name", dataset_name, METH_VARARGS, "name(sample): str."},
     {"item", dataset_item, METH_VARARGS, "item(sample, i_field, variant): a dict."},
     {"value", dataset_value, METH_VARARGS, "value(sample, i_field): int or float."},
+    {"column", dataset_column, METH_VARARGS, "column(i_field, first, n): 8 bytes for each sample."},
+    {"find", dataset_find, METH_VARARGS, "find(name): the number of that sample."},
     {"read", dataset_read, METH_VARARGS, "read(sample, i_field, variant, start, nbytes): bytes."},
     {"file_path", dataset_file_path, METH_VARARGS, "file_path(i_file): str."},
     {NULL, NULL, 0, NULL}};

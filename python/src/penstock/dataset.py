@@ -6,10 +6,10 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from . import _image, _native
-from .errors import ArgumentError, PenstockError
+from .errors import ArgumentError, NotFoundError, PenstockError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,7 +57,14 @@ class Dataset:
 
     ``len(ds)`` samples; ``ds[i]`` is a dict of the stored values: images as uint8 or uint16 (H, W, C),
     masks as (H, W), boxes float32 (n, 4), keypoints float32 (n, 3), arrays as numpy arrays, and int,
-    float, str, bytes and JSON values. Pickles by its arguments.
+    float, str, bytes and JSON values. ``ds[2:5]`` and ``ds[[0, 7]]`` are lists of such dicts,
+    ``ds["label"]`` is :meth:`column`: the labels of all samples, without decoding an image.
+
+    :meth:`subset`, :meth:`filter` and :meth:`split` give views: data sets that show some samples of
+    this one, in an order of their own. Positions in a view run from 0; :class:`Loader` and
+    :class:`TorchDataset` deliver its samples, with their numbers in the whole data set as "index".
+
+    Pickles by its arguments and, of a view, its indices.
     """
 
     def __init__(
@@ -82,9 +89,12 @@ class Dataset:
         self._n_skipped: int = info["n_skipped"]
         self._fields = tuple(Field(**field) for field in self._native.fields())
         self._places = {field.name: i for i, field in enumerate(self._fields)}
+        self._indices: npt.NDArray[np.uint64] | None = None  # of a view: its samples
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._arguments
+        if self._indices is None:
+            return type(self), self._arguments
+        return _reopened, (type(self), self._arguments, self._indices)
 
     @property
     def path(self) -> str:
@@ -142,16 +152,155 @@ class Dataset:
             names.append(name)
         return names or None
 
+    @property
+    def indices(self) -> npt.NDArray[np.uint64]:
+        """Numbers of the samples in the whole data set, uint64 (n): 0, 1, ... unless this is a view."""
+        import numpy as np
+
+        return np.arange(self._count, dtype=np.uint64) if self._indices is None else self._indices.copy()
+
     def name(self, i: int) -> str:
         """The unique name of a sample: its file's relative path, or the key given to the writer."""
         return self._native.name(self._sample(i))
+
+    def index_of(self, name: str) -> int:
+        """The position of the sample with that name: ``ds.name(ds.index_of(name)) == name``.
+
+        Names are read one after the other; for many look-ups make a dict of them once. NotFoundError
+        if there is none.
+        """
+        number = self._native.find(name)
+        if self._indices is None:
+            return number
+        found = (self._indices == number).nonzero()[0]
+        if found.size == 0:
+            raise NotFoundError(f"no sample of this view of {self._path} is named {name!r}", dataset=self._path)
+        return int(found[0])
+
+    def column(self, field: str) -> Any:
+        """The values of one field of all samples, without the other fields.
+
+        int: int64 (n). float: float64 (n). Arrays of a fixed shape: (n, ...). Boxes, keypoints and
+        ragged arrays: a list of arrays. Text, JSON, bytes, audio: a list. Images and masks have no
+        column: ArgumentError.
+        """
+        import numpy as np
+
+        i_field = self._place(field)
+        kind = self._fields[i_field]
+        if kind.type in ("int", "float"):
+            values = self._native.column(i_field, 0, self._count)
+            column = np.frombuffer(values, "<i8" if kind.type == "int" else "<f8")
+            return column if self._indices is None else column[self._indices]
+        if kind.type in ("image", "mask"):
+            raise ArgumentError(
+                f"field {field!r} of type {kind.type} has no column: ask for samples, or use a Loader",
+                dataset=self._path,
+            )
+        rows = [self._value(self._sample(i), i_field, kind) for i in range(len(self))]
+        fixed = kind.type == "array" and kind.shape and kind.dtype != "bfloat16"
+        if fixed:
+            return np.stack(rows) if rows else np.empty((0, *kind.shape), kind.dtype)
+        return rows
+
+    def subset(self, indices: Any) -> Dataset:
+        """A view of some samples: positions (also negative), a slice, or a mask of bools (n)."""
+        import numpy as np
+
+        own = self.indices
+        if isinstance(indices, slice):
+            return _view(self, own[indices])
+        chosen = np.asarray(indices)
+        if chosen.size == 0:
+            chosen = chosen.astype(np.int64)
+        if chosen.ndim != 1 or chosen.dtype.kind not in "biu":
+            raise ArgumentError("indices are a list of positions, a slice, or a list of bools")
+        if chosen.dtype.kind == "b":
+            if chosen.shape != own.shape:
+                raise ArgumentError(f"the mask has {chosen.size} bools for {own.size} samples")
+        elif chosen.size and not -own.size <= int(chosen.min()) <= int(chosen.max()) < own.size:
+            raise IndexError(f"positions are 0 to {own.size - 1} in {self._path}")
+        return _view(self, own[chosen])
+
+    def filter(self, keep: Any = None, /, **columns: Any) -> Dataset:
+        """A view of the samples that pass.
+
+        ``keep``: a mask of bools (n), or a function of a dict of the sample's values (images, masks and
+        audio left out) that says whether it stays. By name of a field: a function of its whole
+        :meth:`column` that returns such a mask, or a value or list of values that are kept:
+        ``ds.filter(label=3)``, ``ds.filter(score=lambda score: score > 0.5)``.
+        """
+        import numpy as np
+
+        mask = np.ones(len(self), bool)
+        if callable(keep):
+            mask &= np.fromiter((bool(keep(row)) for row in self._small_values()), bool, len(self))
+        elif keep is not None:
+            mask &= _mask_of(keep, len(self))
+        for name, wanted in columns.items():
+            column = self.column(name)
+            if callable(wanted):
+                mask &= _mask_of(wanted(column), len(self))
+            elif isinstance(column, list):
+                values = wanted if isinstance(wanted, (list, tuple, set, frozenset)) else (wanted,)
+                mask &= np.fromiter((value in values for value in column), bool, len(self))
+            else:
+                mask &= _mask_of(np.isin(column, np.asarray(wanted)), len(self))
+        return self.subset(mask)
+
+    def _small_values(self) -> Iterator[dict[str, Any]]:
+        chosen = [
+            (i_field, field)
+            for i_field, field in enumerate(self._fields)
+            if field.type not in ("image", "mask", "audio")
+        ]
+        for i in range(len(self)):
+            sample = self._sample(i)
+            yield {field.name: self._value(sample, i_field, field) for i_field, field in chosen}
+
+    def split(
+        self, fractions: Sequence[float], seed: int = 0, stratify: str | Sequence[Any] | None = None
+    ) -> list[Dataset]:
+        """Views that share the samples out: one for each fraction, no sample in two of them.
+
+        Args:
+            fractions: parts of the whole, at most 1 together: ``[0.9, 0.1]``. Sizes are rounded.
+            seed: which sample goes where is a function of (seed, number of the sample, what samples
+                there are), the same in every version and on every machine.
+            stratify: name of an int or text field, or one value per sample: each value is shared out by
+                the same fractions, as far as whole samples allow.
+
+        Within a view samples keep their order.
+        """
+        import numpy as np
+
+        parts = np.asarray(fractions, np.float64)
+        if parts.ndim != 1 or parts.size == 0 or not (parts >= 0).all() or parts.sum() > 1 + 1e-9:
+            raise ArgumentError(f"fractions are 0 or more, at most 1 together, not {fractions!r}")
+        numbers, n = self.indices, len(self)
+        groups = np.zeros(n, np.int64)
+        if stratify is not None:
+            values = self.column(stratify) if isinstance(stratify, str) else stratify
+            groups = np.unique(np.asarray(values), return_inverse=True)[1].reshape(-1)
+            if groups.shape != (n,):
+                raise ArgumentError(f"stratify has {groups.size} values for {n} samples")
+        keys = _mixed(numbers, seed)
+        # Each sample's place within its group, as a part of the group: the cuts fall through all groups alike.
+        order = np.lexsort((keys, groups))
+        sizes = np.bincount(groups)
+        starts = np.cumsum(sizes) - sizes
+        place = np.empty(n, np.float64)
+        place[order] = (np.arange(n) - starts[groups[order]] + 0.5) / sizes[groups[order]]
+        order = np.lexsort((keys, place))
+        cuts = np.rint(np.concatenate(([0.0], np.cumsum(parts))) * n).astype(np.int64).clip(0, n)
+        return [_view(self, numbers[np.sort(order[a:b])]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
 
     def item(self, i: int, field: str, variant: int | None = None) -> dict[str, Any]:
         """Where and how an item is stored: form, file, offset, nbytes, checksums, size.
 
         ``variant`` None: the first one present. A plain folder does not know the form (None).
         """
-        sample, i_field = self._sample(i), self._place(field)
+        sample, i_field = self._sample(i), self._item_place(field)
         chosen = self._variant(sample, i_field, variant)
         found = self._native.item(sample, i_field, chosen)
         i_file = found.pop("i_file")
@@ -167,7 +316,7 @@ class Dataset:
         ``original``: of a JPEG that is kept as PLI ("pli-jpeg") the bytes of the JPEG file. One that was
         a PLI already when it was packed is that file.
         """
-        sample, i_field = self._sample(i), self._place(field)
+        sample, i_field = self._sample(i), self._item_place(field)
         chosen = self._variant(sample, i_field, variant)
         item = self._native.item(sample, i_field, chosen)
         data = self._native.read(sample, i_field, chosen, 0, item["nbytes"])
@@ -175,9 +324,22 @@ class Dataset:
         return _native.pli_to_jpeg(data) if original and was_jpeg else data
 
     def __len__(self) -> int:
-        return self._count
+        return self._count if self._indices is None else len(self._indices)
 
-    def __getitem__(self, i: int) -> dict[str, Any]:
+    @overload
+    def __getitem__(self, i: int) -> dict[str, Any]: ...
+
+    @overload
+    def __getitem__(self, i: str) -> Any: ...
+
+    @overload
+    def __getitem__(self, i: slice | Sequence[int] | npt.NDArray[Any]) -> list[dict[str, Any]]: ...
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, str):
+            return self.column(i)
+        if not hasattr(i, "__index__") or getattr(i, "ndim", 0) > 0:
+            return list(self.subset(i))
         sample = self._sample(i)
         return {
             field.name: self._value(sample, i_field, field)
@@ -185,16 +347,27 @@ class Dataset:
         }
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for sample in range(self._count):
-            yield self[sample]
+        for i in range(len(self)):
+            yield self[i]
 
     def _sample(self, i: int) -> int:
-        sample = int(i.__index__())
+        """The number in the whole data set of the sample at position i."""
+        sample, n = int(i.__index__()), len(self)
         if sample < 0:
-            sample += self._count
-        if not 0 <= sample < self._count:
-            raise IndexError(f"sample {i} of {self._count} in {self._path}")
-        return sample
+            sample += n
+        if not 0 <= sample < n:
+            raise IndexError(f"sample {i} of {n} in {self._path}")
+        return sample if self._indices is None else int(self._indices[sample])
+
+    def _item_place(self, field: str) -> int:
+        place = self._place(field)
+        if self._fields[place].type in ("int", "float"):
+            raise ArgumentError(
+                f"field {field!r} of type {self._fields[place].type} has values but no items: "
+                f"ds.column({field!r}) has them all, ds[i][{field!r}] one",
+                dataset=self._path,
+            )
+        return place
 
     def _place(self, field: str) -> int:
         place = self._places.get(field)
@@ -226,7 +399,7 @@ class Dataset:
         if field.type == "text":
             return data.decode()
         if field.type == "json":
-            return json.loads(data)
+            return json.loads(data.decode()) if data else None
         if field.type in ("boxes", "keypoints", "array"):
             return _stored_array(field, item, data)
         return data
@@ -255,7 +428,8 @@ class Dataset:
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{field.name}: {_type_text(field)}" for field in self._fields)
-        return f"Dataset({self._path!r}, {self._count} samples, {{{columns}}})"
+        n = f"{self._count}" if self._indices is None else f"{len(self)} of {self._count}"
+        return f"Dataset({self._path!r}, {n} samples, {{{columns}}})"
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -265,10 +439,48 @@ class Dataset:
         )
         kind = "folder" if self._is_folder else "data set"
         return (
-            f"<table><caption>{kind} <code>{escape(self._path)}</code>: {self._count:,} samples"
+            f"<table><caption>{kind} <code>{escape(self._path)}</code>: {len(self):,} samples"
             "</caption><tr><th>field</th><th>type</th><th>variants</th><th>largest item, bytes</th>"
             f"</tr>{rows}</table>"
         )
+
+
+def _view(dataset: Dataset, indices: npt.NDArray[np.uint64]) -> Dataset:
+    """The same open data set, showing samples by their numbers."""
+    view = object.__new__(type(dataset))
+    view.__dict__.update(dataset.__dict__)
+    view._indices = indices
+    return view
+
+
+def _reopened(
+    kind: type[Dataset], arguments: tuple[Any, ...], indices: npt.NDArray[np.uint64]
+) -> Dataset:
+    """A view that was pickled."""
+    return _view(kind(*arguments), indices)
+
+
+def _mask_of(values: Any, n: int) -> npt.NDArray[np.bool_]:
+    import numpy as np
+
+    mask = np.asarray(values)
+    if mask.shape != (n,) or mask.dtype.kind != "b":
+        raise ArgumentError(f"a filter's mask is {n} bools, one per sample, not {mask.dtype} {mask.shape}")
+    return mask
+
+
+def _mixed(numbers: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
+    """64 bits that look random, a function of (seed, number): the finalizer of splitmix64, twice."""
+    import numpy as np
+
+    words = [np.array([seed & (2**64 - 1)], np.uint64), numbers]
+    keys = np.zeros(1, np.uint64)
+    for word in words:
+        keys = (keys ^ word) + np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            keys = (keys ^ (keys >> np.uint64(shift))) * np.uint64(factor)
+        keys ^= keys >> np.uint64(31)
+    return keys
 
 
 def _type_text(field: Field) -> str:

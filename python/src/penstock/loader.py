@@ -120,7 +120,7 @@ class Loader:
         order: "sequential", "shuffled" or "pages" (page-aware); None: by ``shuffle``.
         page_samples, window_pages: "pages": neighbours on disk read together, and how many such pages
             are mixed with each other. Default 64 and 64.
-        indices: the samples to use, in this order, instead of all.
+        indices: the samples to use, in this order, instead of all; positions in ``dataset`` if that is a view.
         weights: one per sample: drawn with replacement, as many as there are samples.
         on_error: "raise", "skip" (the batch is shorter), or "replace" (by another sample) for bad samples: damaged,
             cut short, of a kind that no decoder takes, or one missing file of a folder. They are listed in
@@ -342,7 +342,11 @@ class Loader:
     def _add_subset(self, options: dict[str, Any]) -> None:
         import numpy as np
 
-        n = len(self._dataset)
+        n, view = len(self._dataset), self._dataset._indices
+        if view is not None and self._given["indices"] is None:
+            if n == 0:
+                raise ArgumentError(f"this view of {self._dataset.path} has no samples")
+            options["indices"] = np.ascontiguousarray(view)
         if self._given["indices"] is not None:
             indices = np.asarray(self._given["indices"])
             if indices.ndim != 1 or indices.size == 0 or indices.dtype.kind not in "iu":
@@ -351,7 +355,7 @@ class Loader:
             if low < 0 or high >= n:
                 wrong = low if low < 0 else high
                 raise ArgumentError(f"indices holds {wrong}: the data set has samples 0 to {n - 1}")
-            options["indices"] = np.ascontiguousarray(indices, np.uint64)
+            options["indices"] = np.ascontiguousarray(indices if view is None else view[indices], np.uint64)
             n = indices.size
         if self._given["weights"] is not None:
             weights = np.ascontiguousarray(self._given["weights"], np.float64)
@@ -574,7 +578,7 @@ class Loader:
             raise RuntimeError("collate_fn raised StopIteration") from error
 
     def fetch(self, samples: Sequence[int], epoch: int | None = None) -> dict[str, Any]:
-        """Prepares samples by number in the calling thread, with the randomness of ``epoch``.
+        """Prepares samples, by number in the whole data set, in the calling thread, with the randomness of ``epoch``.
 
         Does not disturb a running iteration. Errors are raised whatever ``on_error`` says.
         """
@@ -583,8 +587,8 @@ class Loader:
         numbers = np.asarray(samples)
         if numbers.ndim != 1 or numbers.size == 0 or numbers.dtype.kind not in "iu":
             raise ArgumentError("samples is a list of sample numbers, at least one")
-        if int(numbers.min()) < 0 or int(numbers.max()) >= len(self._dataset):
-            raise IndexError(f"samples are 0 to {len(self._dataset) - 1}, not {samples!r}")
+        if int(numbers.min()) < 0 or int(numbers.max()) >= self._dataset._count:
+            raise IndexError(f"samples are 0 to {self._dataset._count - 1}, not {samples!r}")
         wanted = self.epoch if epoch is None else _options.count("epoch", epoch, 0, 2**64 - 1)
         batch = self._open().fetch(wanted, np.ascontiguousarray(numbers, np.uint64))
         return _convert.to_dict(batch, self._wrap, self._encoded, self._channels_last)
@@ -673,7 +677,7 @@ class Loader:
         found = self._watch()[1]
         for entry in found:
             sample = entry["sample"]
-            entry["name"] = None if sample is None else self._dataset.name(sample)
+            entry["name"] = None if sample is None else self._dataset._native.name(sample)
         return found
 
     def stats(self) -> dict[str, Any]:

@@ -66,7 +66,8 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
             output="torch" if output == "auto" else output,
             **loader_options,
         )
-        self._indices = None if indices is None else [int(i) for i in indices]
+        shown = self._loader.dataset if indices is None else self._loader.dataset.subset(indices)
+        self._indices = shown._indices
         self._names = self._tuple_names(as_tuple)
         # Shared with worker processes, so that set_epoch reaches those that live on.
         self._epoch = torch.zeros(1, dtype=torch.int64)
@@ -115,7 +116,7 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
             place = int(i) + n if int(i) < 0 else int(i)
             if not 0 <= place < n:
                 raise IndexError(f"sample {int(i)} of {n}")
-            numbers.append(place if self._indices is None else self._indices[place])
+            numbers.append(place if self._indices is None else int(self._indices[place]))
         columns = {
             name: _rows(values)
             for name, values in self._loader.fetch(numbers, self.epoch).items()
