@@ -41,8 +41,8 @@ struct pst_pli_encode_options {
     enum pst_pli_tier tier;
     uint32_t effort;    /* 1..5; 0 = 3. More is smaller and slower to encode, not to decode */
     uint32_t max_error; /* 0 lossless; else no sample differs by more than this; at most 127 */
-    bool no_checksum;   /* leave out the checksums of units (4 bytes each): pst_pli_decode may then
-                           give other pixels of damaged bytes, unnoticed */
+    bool no_checksum;   /* leave out the checksums of units (4 bytes each): of damaged bytes
+                           pst_pli_decode of a region may then give other pixels, unnoticed */
     /* Runs job(arg, i) for each i < n_jobs, in any order, on as many threads as it likes, and
      * returns when all are done. NULL: on the calling thread. */
     void (*run)(void *run_ctx, void (*job)(void *arg, size_t i), void *arg, size_t n_jobs);
@@ -104,15 +104,27 @@ struct pst_pli_region {
 size_t pst_pli_scratch_nbytes(const struct pst_pli_info *info);
 
 /* Decodes `region` (NULL: the whole image) into `pixels`, whose height and width are the region's
- * and whose bits are the image's. `channel` -1: all channels, pixels->channels is the image's;
- * else that one alone, pixels->channels is 1. `scratch` is aligned to 64 and belongs to the caller
- * again on return. Reads the head and the units that the region touches, nothing else of `bytes`:
- * the rest may be garbage, but must be mapped. The error says which unit, at which offset. Pixels
- * may have been written when an error is returned. */
+ * and whose bits are the image's. `nbytes` is that of the whole PLI; more is PST_ERROR_CORRUPT.
+ * `channel` -1: all channels, pixels->channels is the image's; else that one alone,
+ * pixels->channels is 1. `scratch` is aligned to 64 and belongs to the caller again on return.
+ * Reads the head and the units that the region touches, nothing else of `bytes`: the rest may be
+ * garbage, but must be mapped. The error says which unit, at which offset. Of a PLI whose units
+ * have no checksums, all channels of the whole image are compared with the checksum of the pixels,
+ * too: PST_ERROR_CHECKSUM. Pixels may have been written when an error is returned. If another
+ * thread or process writes to `bytes` meanwhile, pixels may be wrong, but no memory beyond `bytes`,
+ * `pixels` and `scratch` is touched. */
 PST_WARN_UNUSED enum pst_status pst_pli_decode(const void *bytes, size_t nbytes,
                                                const struct pst_pli_region *region, int channel,
                                                const struct pst_pixels *pixels, void *scratch,
                                                size_t scratch_nbytes, struct pst_error *err);
+
+/* Compares `pixels`, all of an image's and in any layout, with the checksum in the head:
+ * PST_ERROR_CHECKSUM if they are others. For who wants certainty beyond the checksums of units.
+ * Reads 40 bytes of `bytes`. PST_ERROR_ARGUMENT: height, width, channels or bits are not the
+ * image's. */
+PST_WARN_UNUSED enum pst_status pst_pli_check_pixels(const void *bytes, size_t nbytes,
+                                                     const struct pst_pixels *pixels,
+                                                     struct pst_error *err);
 
 /* The bytes that pst_pli_decode(region) reads besides the head: runs of adjacent units, in
  * ascending order. Writes at most `capacity` and sets `*n` to how many there are. `bytes` holds the
@@ -137,8 +149,8 @@ PST_WARN_UNUSED enum pst_status pst_pli_ranges(const void *bytes, size_t nbytes,
 struct pst_pli_from_jpeg_options {
     size_t struct_size;
     uint32_t unit_edge; /* 64, 128 or 256 pixels; 0: chosen by the bit rate */
-    bool no_checksum;   /* leave out the checksums of units (4 bytes each): pst_pli_decode may then
-                           give other pixels of damaged bytes, unnoticed */
+    bool no_checksum;   /* leave out the checksums of units (4 bytes each): of damaged bytes
+                           pst_pli_decode of a region may then give other pixels, unnoticed */
 };
 
 /* Room in which the PLI of nearly every JPEG of that length fits: most need less than the JPEG. */
@@ -161,7 +173,9 @@ PST_WARN_UNUSED enum pst_status pst_pli_from_jpeg(const void *jpeg, size_t jpeg_
 /* Writes the JPEG file that a PLI of content 2 was made from to `jpeg`: `*nbytes` bytes, which is
  * pst_pli_info's jpeg_nbytes. PST_ERROR_ARGUMENT: `capacity` is less, or it is a PLI of pixels.
  * PST_ERROR_UNSUPPORTED: it was made without what gives the file back. PST_ERROR_CHECKSUM: the file
- * does not come back as it was, the PLI is broken. */
+ * does not come back as it was, the PLI is broken. Time and memory follow from the sizes in the
+ * head, which is checked first: the file is at most 64 * restoration_nbytes + 4 * the samples of
+ * the image + 65536 bytes long, and its scans go over all coefficients at most 100 times. */
 PST_WARN_UNUSED enum pst_status pst_pli_to_jpeg(const void *pli, size_t pli_nbytes, void *jpeg,
                                                 size_t capacity, size_t *nbytes,
                                                 struct pst_error *err);

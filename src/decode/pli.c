@@ -3,6 +3,7 @@
  * Pure functions of the caller's bytes, scratch and pixels; no state, no memory, any thread. The
  * head is checked as a whole before anything in it is believed, each unit against its checksum and
  * by its mode's decoder. */
+#include "decode/pli_checksum.h"
 #include "decode/pli_jpeg.h"
 #include "decode/pli_jpeg_int.h"
 
@@ -86,6 +87,15 @@ static enum pst_status describe_frame(const void *bytes, const struct psti_pli_h
     return PST_OK;
 }
 
+/* The model of content pixels is blocks that belong there. */
+static enum pst_status check_model(const void *bytes, const struct psti_pli_header *header,
+                                   struct pst_error *err)
+{
+    const uint8_t *block;
+    size_t nbytes;
+    return psti_pli_find_model(bytes, header, PSTI_PLI_MODEL_WAVE, &block, &nbytes, err);
+}
+
 enum pst_status pst_pli_info(const void *bytes, size_t nbytes, struct pst_pli_info *info,
                              struct pst_error *err)
 {
@@ -118,8 +128,10 @@ enum pst_status pst_pli_info(const void *bytes, size_t nbytes, struct pst_pli_in
     };
     if (nbytes >= full.head_nbytes) {
         status = psti_pli_check_head(bytes, nbytes, &header, err);
-        if (status == PST_OK && header.content == PST_PLI_CONTENT_JPEG)
-            status = describe_frame(bytes, &header, &full, err);
+        if (status == PST_OK)
+            status = header.content == PST_PLI_CONTENT_JPEG
+                         ? describe_frame(bytes, &header, &full, err)
+                         : check_model(bytes, &header, err);
         if (status != PST_OK)
             return psti_pli_failed(status, err);
         count_units(bytes, nbytes, &header, &full);
@@ -562,6 +574,77 @@ static enum pst_status check_scale(const struct psti_pli_request *request, struc
     return psti_pli_failed(PST_ERROR_ARGUMENT, err);
 }
 
+/* All units of content 1 that the region touches. Nothing may stand behind the last unit, and the
+ * model must be sound, whether or not a unit of the region needs it. */
+static enum pst_status decode_pixels(const struct psti_pli_request *request, struct pst_error *err)
+{
+    uint8_t *tables = request->scratch + PSTI_PLI_WORK_NBYTES;
+    uint8_t *lz_tables = tables + PSTI_PLI_TABLES_NBYTES;
+    struct run run = {
+        .request = *request,
+        .work = request->scratch,
+        .tables_memory = tables,
+        .lz_tables = (struct psti_pli_lz_tables *)lz_tables,
+        .samples = lz_tables + PSTI_PLI_LZ_TABLES_NBYTES,
+    };
+    enum pst_status status =
+        psti_pli_check_end(request->bytes, request->nbytes, &request->header, 0, err);
+    if (status == PST_OK && request->header.model_nbytes > 0)
+        status = wave_tables(&run, err);
+    if (status != PST_OK)
+        return psti_pli_failed(status, err);
+    psti_pli_lz_begin(run.lz_tables);
+    return decode_units(&run, err);
+}
+
+/* A whole decode on its way to the caller's band, hashed. */
+struct hashed {
+    struct psti_hash_state state;
+    const struct pst_pixels *pixels;
+    psti_pli_band band;
+    void *ctx;
+};
+
+static enum pst_status hash_band(void *ctx, uint32_t y, uint32_t n_rows)
+{
+    struct hashed *hashed = ctx;
+    psti_pli_hash_rows(hashed->pixels, n_rows, &hashed->state);
+    return hashed->band(hashed->ctx, y, n_rows);
+}
+
+/* Whether nothing but the checksum of the pixels tells that all of them are right. */
+static bool needs_proof(const struct psti_pli_request *request)
+{
+    const struct psti_pli_header *h = &request->header;
+    return !h->has_checksums && !request->unproven && request->scale_log2 == 0 &&
+           request->region.height == h->height && request->region.width == h->width &&
+           request->pixels->channels == h->channels;
+}
+
+static enum pst_status decode_units_of(const struct psti_pli_request *request,
+                                       struct pst_error *err)
+{
+    return request->header.content == PST_PLI_CONTENT_JPEG ? psti_pli_jpeg_decode(request, err)
+                                                           : decode_pixels(request, err);
+}
+
+static enum pst_status decode_proven(struct psti_pli_request *request, struct pst_error *err)
+{
+    struct hashed hashed = {
+        .pixels = request->pixels, .band = request->band, .ctx = request->band_ctx};
+    psti_hash_begin(&hashed.state);
+    if (request->band) {
+        request->band = hash_band;
+        request->band_ctx = &hashed;
+    }
+    enum pst_status status = decode_units_of(request, err);
+    if (status != PST_OK)
+        return status;
+    if (!request->band)
+        psti_pli_hash_rows(request->pixels, request->pixels->height, &hashed.state);
+    return psti_pli_compare_pixels(&hashed.state, &request->header, err);
+}
+
 /* Head, region, pixels and scratch are looked at, then the units. */
 static enum pst_status decode(struct psti_pli_request *request, const struct pst_pli_region *region,
                               size_t scratch_nbytes, struct pst_error *err)
@@ -577,19 +660,7 @@ static enum pst_status decode(struct psti_pli_request *request, const struct pst
         status = check_scratch(request, scratch_nbytes, err);
     if (status != PST_OK)
         return status;
-    if (request->header.content == PST_PLI_CONTENT_JPEG)
-        return psti_pli_jpeg_decode(request, err);
-    uint8_t *tables = request->scratch + PSTI_PLI_WORK_NBYTES;
-    uint8_t *lz_tables = tables + PSTI_PLI_TABLES_NBYTES;
-    struct run run = {
-        .request = *request,
-        .work = request->scratch,
-        .tables_memory = tables,
-        .lz_tables = (struct psti_pli_lz_tables *)lz_tables,
-        .samples = lz_tables + PSTI_PLI_LZ_TABLES_NBYTES,
-    };
-    psti_pli_lz_begin(run.lz_tables);
-    return decode_units(&run, err);
+    return needs_proof(request) ? decode_proven(request, err) : decode_units_of(request, err);
 }
 
 static struct psti_pli_request all_channels(const void *bytes, size_t nbytes,
@@ -625,6 +696,7 @@ enum pst_status psti_pli_jpeg_decode_both(const void *bytes, size_t nbytes,
     struct psti_jpeg_frame own;
     struct psti_pli_request request = all_channels(bytes, nbytes, pixels, scratch, band, band_ctx);
     request.coefs = coefs;
+    request.unproven = true;
     enum pst_status status = psti_pli_jpeg_frame(bytes, nbytes, &own, err);
     if (status == PST_OK)
         status = psti_pli_jpeg_check_coefs(&own, frame, err);

@@ -95,6 +95,7 @@ struct psti_pli_request {
     psti_pli_band band;  /* NULL: `pixels` has room for all of the region */
     void *band_ctx;
     int16_t *const *coefs; /* content JPEG, whole images: NULL, or where all coefficients go, too */
+    bool unproven;         /* the caller compares the checksum of the pixels itself */
 };
 
 /* Where a decoded unit's planes lie: sample (y, x) of plane c is at base + c * plane_step +

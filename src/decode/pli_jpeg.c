@@ -333,6 +333,9 @@ enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, str
     enum pst_status status =
         psti_pli_jpeg_find_frame(request->bytes, &request->header, &frame, err);
     if (status == PST_OK)
+        status = psti_pli_check_end(request->bytes, request->nbytes, &request->header,
+                                    frame.restoration_nbytes, err);
+    if (status == PST_OK)
         status = begin(&run, err);
     if (status != PST_OK)
         return named(status, err);

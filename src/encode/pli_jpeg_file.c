@@ -166,6 +166,9 @@ static enum pst_status pack(struct read_work *w, struct psti_jpeg_frame *frame,
     frame->jpeg_checksum = psti_hash64(parts.bytes, parts.nbytes);
     frame->restoration_nbytes = (uint32_t)nbytes;
     frame->restoration_checksum = (uint32_t)psti_hash64(restoration, nbytes);
+    if (!psti_jpeg_length_is_kept(frame))
+        return psti_jpeg_file_fail(err, PST_ERROR_UNSUPPORTED, -1,
+                                   "%zu bytes are too many for so few pixels", parts.nbytes);
     return PST_OK;
 }
 

@@ -15,7 +15,10 @@
 
 enum {
     PSTI_JPEG_SCANS_MAX = 500, /* as psti_decode_jpeg_rows has it */
-    PSTI_JPEG_CUTS_MAX = 16,   /* tables whose values may be cut out of a file */
+    /* Of all scans of a file over all coefficients: a scan of one component of several is a part of
+     * a pass. Ten scans make up most progressive files. */
+    PSTI_JPEG_PASSES_MAX = 100,
+    PSTI_JPEG_CUTS_MAX = 16, /* tables whose values may be cut out of a file */
     PSTI_JPEG_MCU_BLOCKS_MAX = 10,
     PSTI_JPEG_EOB_RUN_MAX = 0x7FFF,
     PSTI_JPEG_CORRECTIONS_MAX = 937, /* of a run of ends of blocks, as libjpeg's encoder has it */
@@ -71,6 +74,7 @@ struct psti_jpeg_walk {
     uint16_t quants[4][64];
     bool quant_defined[4];
     uint32_t restart_interval, n_scans;
+    uint32_t n_passed; /* blocks of an MCU that scans went over so far, in all */
     struct psti_jpeg_scan scan;
     int8_t bits[PSTI_JPEG_COMPONENTS_MAX][64]; /* lowest bit known of a coefficient; -1: none */
     uint32_t n_cuts;                           /* since the last scan; may be more than `cuts` */

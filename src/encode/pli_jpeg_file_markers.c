@@ -197,6 +197,24 @@ static void read_app(struct psti_jpeg_walk *w, uint8_t marker, struct segment s)
     }
 }
 
+static uint32_t mcu_blocks(const struct psti_jpeg_component *c) { return (uint32_t)c->h * c->v; }
+
+/* Each scan costs time for all blocks of its components, even if its data are a few bytes. */
+static enum pst_status limit_scans(struct psti_jpeg_walk *w, struct pst_error *err)
+{
+    uint32_t all = 0;
+    for (uint32_t i = 0; i < w->n_components; i++)
+        all += mcu_blocks(&w->components[i]);
+    for (uint32_t i = 0; i < w->scan.n_components; i++)
+        w->n_passed += mcu_blocks(&w->components[w->scan.component[i]]);
+    if (++w->n_scans > PSTI_JPEG_SCANS_MAX)
+        return FAIL(w, PST_ERROR_LIMIT, "more than %d scans", PSTI_JPEG_SCANS_MAX);
+    if (w->n_passed > PSTI_JPEG_PASSES_MAX * all)
+        return FAIL(w, PST_ERROR_LIMIT, "scans that go over all coefficients more than %d times",
+                    PSTI_JPEG_PASSES_MAX);
+    return PST_OK;
+}
+
 static enum pst_status read_scan(struct psti_jpeg_walk *w, struct segment s, struct pst_error *err)
 {
     struct psti_jpeg_scan *scan = &w->scan;
@@ -226,9 +244,7 @@ static enum pst_status read_scan(struct psti_jpeg_walk *w, struct segment s, str
     scan->last = s.bytes[2 + 2 * n];
     scan->high = s.bytes[3 + 2 * n] >> 4;
     scan->low = s.bytes[3 + 2 * n] & 15;
-    if (++w->n_scans > PSTI_JPEG_SCANS_MAX)
-        return FAIL(w, PST_ERROR_LIMIT, "more than %d scans", PSTI_JPEG_SCANS_MAX);
-    return PST_OK;
+    return limit_scans(w, err);
 }
 
 /* Every bit of every coefficient comes once and in order: else what was decoded last would not say

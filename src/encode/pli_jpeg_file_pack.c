@@ -141,10 +141,27 @@ int psti_jpeg_unpack_byte(struct psti_jpeg_unpacker *u)
         u->at = 0;
         u->n = wanted - z->avail_out;
         u->extra_left -= wanted; /* what did not come will not */
+        u->is_short |= z->avail_out > 0;
         if (u->n == 0)
             return -1;
     }
     return u->extra[u->at++];
+}
+
+enum pst_status psti_jpeg_unpack_check_end(struct psti_jpeg_unpacker *u, struct pst_error *err)
+{
+    z_stream *z = u->stream;
+    uint8_t more;
+    z->next_out = &more;
+    z->avail_out = 1;
+    int result = inflate(z, Z_SYNC_FLUSH);
+    if (result == Z_MEM_ERROR)
+        return no_memory(err);
+    if (u->is_short || u->extra_left > 0 || result != Z_STREAM_END || z->avail_out == 0 ||
+        z->avail_in > 0)
+        return psti_jpeg_file_fail(err, PST_ERROR_CORRUPT, -1,
+                                   "the restoration does not end where its head says");
+    return PST_OK;
 }
 
 void psti_jpeg_unpack_end(struct psti_jpeg_unpacker *u)

@@ -164,6 +164,7 @@ struct psti_jpeg_unpacker {
     uint32_t skeleton_nbytes, extra_left;
     uint8_t flags;
     uint32_t n, at; /* of `extra` */
+    bool is_short;  /* less of extra came than was stated */
     uint8_t extra[256];
 };
 /* After this psti_jpeg_unpack_end is due, whatever it returned. */
@@ -174,6 +175,8 @@ enum pst_status psti_jpeg_unpack_skeleton(struct psti_jpeg_unpacker *u, uint8_t 
                                           struct pst_error *err);
 /* The next byte of extra; -1: there is none. */
 int psti_jpeg_unpack_byte(struct psti_jpeg_unpacker *u);
+/* When all of extra was taken: the data must end with it, and the restoration with the data. */
+enum pst_status psti_jpeg_unpack_check_end(struct psti_jpeg_unpacker *u, struct pst_error *err);
 void psti_jpeg_unpack_end(struct psti_jpeg_unpacker *u);
 
 #endif

@@ -115,7 +115,7 @@ static enum pst_status print_file(struct psti_jpeg_print_work *w, struct pst_err
         return FAIL(PST_ERROR_CORRUPT, "the file would be %zu bytes shorter than it was", room(w));
     if (p->event.position != UINT64_MAX)
         return FAIL(PST_ERROR_CORRUPT, "the restoration has events that do not occur");
-    return PST_OK;
+    return psti_jpeg_unpack_check_end(&w->unpacker, err);
 }
 
 /* Also after a failure the unpacker is to be ended. */

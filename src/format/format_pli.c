@@ -148,6 +148,20 @@ enum pst_status psti_pli_check_head(const void *bytes, size_t nbytes,
     return PST_OK;
 }
 
+enum pst_status psti_pli_check_end(const void *bytes, size_t nbytes,
+                                   const struct psti_pli_header *header,
+                                   uint32_t restoration_nbytes, struct pst_error *err)
+{
+    const uint32_t n_units = psti_pli_unit_rows(header) * psti_pli_unit_columns(header);
+    uint64_t end = psti_pli_head_nbytes(header) + restoration_nbytes;
+    for (uint32_t u = 0; u < n_units; u++)
+        end += psti_pli_parse_entry(bytes, header, u).nbytes;
+    if (nbytes <= end)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "%llu bytes stand behind the end of the PLI",
+                     (unsigned long long)(nbytes - end));
+}
+
 void psti_pli_print_header(const struct psti_pli_header *h, uint8_t *head)
 {
     memset(head, 0, PSTI_PLI_HEADER_NBYTES);

@@ -94,6 +94,12 @@ enum pst_status psti_pli_check_head(const void *bytes, size_t nbytes,
 /* Writes the 40 bytes; model and index lie behind them already, for the checksum. */
 void psti_pli_print_header(const struct psti_pli_header *header, uint8_t *head);
 
+/* Of bytes whose head has been checked: nothing is behind the units and the restoration. There may
+ * be less: who needs a unit finds out. */
+enum pst_status psti_pli_check_end(const void *bytes, size_t nbytes,
+                                   const struct psti_pli_header *header,
+                                   uint32_t restoration_nbytes, struct pst_error *err);
+
 struct psti_pli_entry {
     uint32_t nbytes;
     uint32_t checksum; /* low half of XXH3-64 of the unit; 0 without checksums */

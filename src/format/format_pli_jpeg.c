@@ -88,6 +88,14 @@ bool psti_jpeg_frame_measure(struct psti_jpeg_frame *frame)
     return true;
 }
 
+bool psti_jpeg_length_is_kept(const struct psti_jpeg_frame *frame)
+{
+    enum { PER_BYTE = 64, PER_SAMPLE = 4, SPARE = 65536 };
+    uint64_t n_samples = (uint64_t)frame->width * frame->height * frame->n_components;
+    return frame->jpeg_nbytes <=
+           PER_BYTE * (uint64_t)frame->restoration_nbytes + PER_SAMPLE * n_samples + SPARE;
+}
+
 /* Which quantisation tables components name, as bits. */
 static uint32_t named_quants(const struct psti_jpeg_frame *frame)
 {
@@ -187,6 +195,8 @@ enum pst_status psti_jpeg_parse_frame(const uint8_t *block, size_t nbytes,
     frame->jpeg_checksum = psti_load_u64(tail + 4);
     frame->restoration_nbytes = psti_load_u32(tail + 12);
     frame->restoration_checksum = psti_load_u32(tail + 16);
+    if (!psti_jpeg_length_is_kept(frame))
+        return corrupt(err, "states a length that the file cannot have");
     return PST_OK;
 }
 

@@ -51,6 +51,10 @@ extern const uint8_t psti_jpeg_zigzag[64];
 /* Fills in what follows from the rest: h, v, and blocks and samples of components. False if the
  * sampling factors are none that content 2 takes. */
 bool psti_jpeg_frame_measure(struct psti_jpeg_frame *frame);
+/* Whether the file may be so long: at most 64 times what is stored of it besides coefficients, 4
+ * bytes per sample and 64 KiB. Files beyond that are not kept, so that a decoder never makes
+ * gigabytes of a few bytes. */
+bool psti_jpeg_length_is_kept(const struct psti_jpeg_frame *frame);
 /* Model block 3 -> frame, checked and measured. */
 enum pst_status psti_jpeg_parse_frame(const uint8_t *block, size_t nbytes,
                                       const struct psti_pli_header *header,

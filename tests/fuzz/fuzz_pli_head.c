@@ -1,5 +1,6 @@
 /* fuzz_pli_head.c - anything that may be a PLI: info, ranges, whole, region, channel. An odd last
- * byte asks for the head's checksum to be set right, so that what lies behind it is reached. */
+ * byte asks for the checksums of head and units to be set right, so that what lies behind them is
+ * reached. */
 #include "fuzz/fuzz_pli.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
@@ -13,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     uint8_t *bytes = malloc(nbytes ? nbytes : 1); /* exact: over-reads are seen */
     memcpy(bytes, data, nbytes);
     if (nbytes > 0 && data[nbytes - 1] & 1)
-        fuzz_pli_set_checksum(bytes, nbytes);
+        fuzz_pli_mend(bytes, nbytes);
     if (pst_pli_info(bytes, nbytes, &info, &err) == PST_OK &&
         (uint64_t)info.height * info.width <= FUZZ_PLI_MAX_PIXELS) {
         struct pst_pli_region middle = {info.height / 3, info.width / 3, (info.height + 2) / 3,

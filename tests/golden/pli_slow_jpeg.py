@@ -60,6 +60,8 @@ def parse_frame(block, head):
     need(at + 20 == len(block), "length of the frame")
     frame.jpeg_nbytes, frame.jpeg_checksum, frame.restoration_nbytes, frame.restoration_checksum = struct.unpack_from(
         "<IQII", block, at)
+    most = 64 * frame.restoration_nbytes + 4 * head.width * head.height * n + 65536
+    need(frame.jpeg_nbytes <= most, "length of the JPEG file")
     measure(frame, tables)
     return frame
 

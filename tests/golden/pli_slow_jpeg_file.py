@@ -68,6 +68,7 @@ class Writer:
         self.out, self.at = bytearray(), 0
         self.huffman, self.interval, self.position = {}, 0, 0
         self.ids, self.progressive = None, False
+        self.scans, self.passed = 0, 0
 
     def copy(self, n):
         part = self.skeleton[self.at:self.at + n]
@@ -125,11 +126,11 @@ class Writer:
             need(at + 17 <= len(body), "DHT is cut off")
             counts = body[at + 1:at + 17]
             symbols = body[at + 17:at + 17 + sum(counts)]
-            need(len(symbols) == sum(counts), "DHT is cut off")
+            need(len(symbols) == sum(counts) <= 256, "DHT is cut off, or has too many codes")
             codes, code, used = {}, 0, 0
             for length, count in enumerate(counts, 1):
                 for symbol in symbols[used:used + count]:
-                    need(code < 1 << length, "a Huffman table that cannot be")
+                    need(code + 1 < 1 << length, "a Huffman table that cannot be")
                     codes[symbol] = f"{code:0{length}b}"
                     code += 1
                 used += count
@@ -156,6 +157,9 @@ class Writer:
             need(number in self.ids, "component of a scan")
             parts.append(SimpleNamespace(component=self.frame.components[self.ids.index(number)], before=0,
                                          dc=self.huffman.get(tables >> 4), ac=self.huffman.get(16 + (tables & 15))))
+        self.scans += 1
+        self.passed += sum(p.component.h * p.component.v for p in parts)
+        need(self.scans <= 500 and self.passed <= 100 * sum(c.h * c.v for c in self.frame.components), "scans")
         first, last, bits = body[-3:]
         need(first <= last <= 63 and (self.progressive or (first, last, bits) == (0, 63, 0)), "band of a scan")
         need(not self.progressive or (first == 0) == (last == 0), "band of a scan")
