@@ -58,6 +58,13 @@ void pst_set_log(pst_log_fn fn, void *ctx, int level);
  * not, page size, cores allowed. Returns the length, as snprintf does. Thread-safe. */
 size_t pst_environment_json(char *buffer, size_t capacity);
 
+/* Cores for this process, at least 1: those that affinity and the CPU quotas of its control groups
+ * (version 1 and 2, with their parents) leave it, divided among the processes that a launcher
+ * started on this machine (LOCAL_WORLD_SIZE of torchrun, OMPI_COMM_WORLD_LOCAL_SIZE, a step of
+ * srun): a good num_workers of a loader. Thread-safe, unless another thread changes the
+ * environment. */
+uint32_t pst_cores(void);
+
 /* CPU paths: PENSTOCK_CPU_MASK=c|avx2|avx512 in the environment lowers the level of SIMD used. */
 
 #pragma GCC visibility pop

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 
@@ -279,6 +280,10 @@ def test_workers_from_the_environment(packed, monkeypatch):
     monkeypatch.setenv("PENSTOCK_NUM_THREADS", "many")
     with pytest.raises(ps.errors.ArgumentError, match="PENSTOCK_NUM_THREADS"):
         loader_of(packed)
+    monkeypatch.delenv("PENSTOCK_NUM_THREADS")
+    cores = loader_of(packed).stats()["workers"]
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(cores))  # as many ranks share the machine
+    assert 1 <= cores <= os.cpu_count() and loader_of(packed).stats()["workers"] == 1
 
 
 def test_stats_are_json(folder, packed):

@@ -2,12 +2,12 @@
 #include "base/thread.h"
 
 #include "base/alloc.h"
+#include "base/cores.h"
 #include "base/fail.h"
 #include "base/fault.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,33 +54,13 @@ enum pst_status psti_thread_start(pthread_t *thread, const char *name, void (*fn
 
 void psti_thread_join(pthread_t thread) { pthread_join(thread, NULL); }
 
-/* CPU quota of the control group in whole cores, 0 if there is none (cgroup v2, Linux kernel docs).
- */
-static unsigned cores_of_cgroup(void)
-{
-    char quota[32];
-    long long period = 0;
-    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
-    if (!file)
-        return 0;
-    int n = fscanf(file, "%31s %lld", quota, &period);
-    fclose(file);
-    long long granted = n == 2 ? strtoll(quota, NULL, 10) : 0; /* "max" gives 0 */
-    return granted > 0 && period > 0 ? (unsigned)((granted + period - 1) / period) : 0;
-}
-
 unsigned psti_thread_cores(void)
 {
     const char *wanted = getenv("PENSTOCK_NUM_THREADS");
     long given = wanted ? strtol(wanted, NULL, 10) : 0;
     if (given > 0 && given <= 4096)
         return (unsigned)given;
-    cpu_set_t set;
-    unsigned cores = sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
-    unsigned quota = cores_of_cgroup();
-    if (quota && quota < cores)
-        cores = quota;
-    return cores ? cores : 1;
+    return psti_cores();
 }
 
 void psti_cond_init(pthread_cond_t *cond)

@@ -11,8 +11,7 @@
 enum pst_status psti_thread_start(pthread_t *thread, const char *name, void (*fn)(void *),
                                   void *arg, struct pst_error *err);
 void psti_thread_join(pthread_t thread);
-/* Cores this process may use (affinity and cgroup quota), at least 1; PENSTOCK_NUM_THREADS
- * overrides. */
+/* psti_cores; PENSTOCK_NUM_THREADS overrides. */
 unsigned psti_thread_cores(void);
 /* Waits on `cond` until `deadline_ns` of psti_clock_ns; the condition was made by psti_cond_init.
  * Returns 0 or ETIMEDOUT. */

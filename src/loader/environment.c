@@ -2,6 +2,7 @@
  *
  * Pure reading: it opens a storage engine for a moment to see whether io_uring works here, looks
  * for a CUDA driver, and asks every other room for what it would use. No state is kept. */
+#include "base/cores.h"
 #include "base/cpu.h"
 #include "base/thread.h"
 #include "decode/decode.h"
@@ -138,6 +139,8 @@ static void add_nvjpeg(struct text *text)
     add(text, "\"");
     add_member(text, "nvjpeg_reason", err.text);
 }
+
+uint32_t pst_cores(void) { return psti_cores_of_rank(); }
 
 size_t pst_environment_json(char *buffer, size_t capacity)
 {

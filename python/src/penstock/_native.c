@@ -11,6 +11,13 @@
 
 _Static_assert(sizeof(enum pst_form) == sizeof(uint32_t), "native_dict_read writes 4 bytes");
 
+static PyObject *cores(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromUnsignedLong(pst_cores());
+}
+
 static PyObject *environment(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -134,6 +141,7 @@ static void log_to_stderr(void *ctx, enum pst_log_level level, const char *room,
 }
 
 static PyMethodDef functions[] = {
+    {"cores", cores, METH_NOARGS, "Cores for this process among the ranks of its machine."},
     {"environment", environment, METH_NOARGS, "What this build and machine can do, as JSON."},
     {"memory_stats", memory_stats, METH_NOARGS, "(bytes held by the library, allocations so far)"},
     {"form_number", form_number, METH_O, "Number of a form's name, 0 if there is none."},

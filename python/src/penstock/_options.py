@@ -92,26 +92,13 @@ def dtype_number(dtype: Any) -> int:
     return number
 
 
-def cores() -> int:
-    """Cores that this process may use: affinity and cgroup quota."""
-    allowed = len(os.sched_getaffinity(0))
-    try:
-        with open("/sys/fs/cgroup/cpu.max") as file:
-            quota, period = file.read().split()
-        if quota != "max":
-            allowed = min(allowed, max(1, -(-int(quota) // int(period))))
-    except (OSError, ValueError):
-        pass
-    return allowed
-
-
 def workers(num_workers: int | None) -> int:
-    """Threads: the argument, else PENSTOCK_NUM_THREADS, else the cores."""
+    """Threads: the argument, else PENSTOCK_NUM_THREADS, else this rank's part of the cores."""
     if num_workers is not None:
         return count("num_workers", num_workers, 0, 4096)
     text = os.environ.get("PENSTOCK_NUM_THREADS", "")
     if not text:
-        return cores()
+        return _native.cores()
     if not text.isdigit():
         raise ArgumentError(f"PENSTOCK_NUM_THREADS={text!r} is not a number")
     return count("PENSTOCK_NUM_THREADS", int(text), 0, 4096)

@@ -105,7 +105,8 @@ class Loader:
         layout: "NCHW", "NHWC", or "channels_last" (NCHW shape over NHWC memory); or a dict per field.
         channels: 1, 3 or 4 for images; None: 3, or 1 after ``Grayscale(1)``; or a dict per field.
         num_workers: decoding threads in this process; 0: all work in the calling thread; None:
-            PENSTOCK_NUM_THREADS, else the cores that the process may use.
+            PENSTOCK_NUM_THREADS, else the cores that affinity and control groups leave the process, divided
+            among the ranks that torchrun, Open MPI or srun started on this machine.
         drop_last: False: the epoch is padded from its start so that all ranks have equally many
             samples (torch's DistributedSampler), the last batch may be short. True: whole batches only.
         padding: False: no sample is repeated; each comes once over all ranks, so ranks may differ by one sample and,

@@ -1,0 +1,169 @@
+/* Cores: quotas of control groups in made trees of files, and the share of a rank. */
+#include "test.h"
+
+#include "base/cores.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char root[64];
+
+static int remove_one(const char *path, const struct stat *stat_, int kind, struct FTW *ftw)
+{
+    (void)stat_;
+    (void)kind;
+    (void)ftw;
+    return remove(path);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(root, sizeof root, "/tmp/pst-cores-XXXXXX");
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Writes root/path, with the folders that it lies in. */
+static void put(const char *path, const char *text)
+{
+    char full[512];
+    snprintf(full, sizeof full, "%s%s", root, path);
+    for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        mkdir(full, 0777);
+        *slash = '/';
+    }
+    FILE *file = fopen(full, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void quotas_of_version_2(void **state)
+{
+    (void)state;
+    assert_int_equal(psti_cores_quota(root), 0); /* there is nothing at all */
+    put("/proc/self/cgroup", "0::/kube/pod/one\n");
+    assert_int_equal(psti_cores_quota(root), 0);
+    put("/sys/fs/cgroup/kube/pod/one/cpu.max", "max 100000\n");
+    assert_int_equal(psti_cores_quota(root), 0);
+    put("/sys/fs/cgroup/kube/cpu.max", "600000 100000\n"); /* of a parent */
+    assert_int_equal(psti_cores_quota(root), 6);
+    put("/sys/fs/cgroup/kube/pod/cpu.max", "250000 100000\n"); /* 2.5 */
+    assert_int_equal(psti_cores_quota(root), 3);
+    put("/sys/fs/cgroup/kube/pod/one/cpu.max", "50000 100000\n");
+    assert_int_equal(psti_cores_quota(root), 1);
+    put("/proc/self/cgroup", "0::/\n");
+    assert_int_equal(psti_cores_quota(root), 0);
+    put("/sys/fs/cgroup/cpu.max", "400000 100000\n"); /* of a container */
+    assert_int_equal(psti_cores_quota(root), 4);
+    put("/proc/self/cgroup", "0::/../../host/path\n");
+    assert_int_equal(psti_cores_quota(root), 4);
+    put("/proc/self/cgroup", "0::/not/mounted/here\n");
+    assert_int_equal(psti_cores_quota(root), 4);
+    static const char *const senseless[] = {"", "\n", "many 100000\n", "-5 100000\n", "100 0\n",
+                                            "99999999999999999999 1\n"};
+    for (size_t i = 0; i < sizeof senseless / sizeof *senseless; i++) {
+        put("/sys/fs/cgroup/cpu.max", senseless[i]);
+        assert_int_equal(psti_cores_quota(root), 0);
+    }
+}
+
+static void quotas_of_version_1(void **state)
+{
+    (void)state;
+    put("/proc/self/cgroup", "9:cpuset:/job\n5:devices:/job\n4:cpu,cpuacct:/slurm/job/step\n"
+                             "3:memory:/job\nnonsense\n1:name=systemd:/x\n0::/x\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/slurm/job/step/cpu.cfs_quota_us", "-1\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/slurm/job/step/cpu.cfs_period_us", "100000\n");
+    assert_int_equal(psti_cores_quota(root), 0);
+    put("/sys/fs/cgroup/cpu,cpuacct/slurm/job/cpu.cfs_quota_us", "450000\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/slurm/job/cpu.cfs_period_us", "100000\n");
+    assert_int_equal(psti_cores_quota(root), 5);
+    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "20000\n"); /* another mount, a container's top */
+    put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "10000\n");
+    assert_int_equal(psti_cores_quota(root), 2);
+    put("/proc/self/cgroup", "4:cpuset,cpuacct:/slurm/job/step\n");
+    assert_int_equal(psti_cores_quota(root), 0);
+}
+
+static void clear_launchers(void)
+{
+    static const char *const names[] = {
+        "LOCAL_WORLD_SIZE",          "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_STEP_ID",
+        "SLURM_STEPID",              "SLURM_NODEID",               "SLURM_CPUS_ON_NODE",
+        "SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE",       "SLURM_NTASKS_PER_NODE"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        unsetenv(names[i]);
+}
+
+static void shares(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *variables[4][2];
+        unsigned cores, want;
+    } cases[] = {
+        {{{0}}, 8, 8},
+        {{{"LOCAL_WORLD_SIZE", "4"}}, 8, 2},
+        {{{"LOCAL_WORLD_SIZE", "3"}}, 8, 2},
+        {{{"LOCAL_WORLD_SIZE", "16"}}, 8, 1},
+        {{{"LOCAL_WORLD_SIZE", "0"}}, 8, 8},
+        {{{"LOCAL_WORLD_SIZE", "two"}}, 8, 8},
+        {{{"LOCAL_WORLD_SIZE", "-2"}}, 8, 8},
+        {{{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}, 8, 4},
+        {{{"SLURM_NTASKS_PER_NODE", "4"}}, 8, 8}, /* a batch script */
+        {{{"SLURM_NTASKS_PER_NODE", "4"}, {"SLURM_STEP_ID", "4294967291"}}, 8, 8},
+        {{{"SLURM_NTASKS_PER_NODE", "4"}, {"SLURM_STEP_ID", "0"}}, 8, 2},
+        {{{"SLURM_TASKS_PER_NODE", "2(x3),1"}, {"SLURM_STEPID", "1"}}, 8, 4},
+        {{{"SLURM_TASKS_PER_NODE", "2(x3),1"}, {"SLURM_STEPID", "1"}, {"SLURM_NODEID", "3"}}, 8, 8},
+        {{{"SLURM_TASKS_PER_NODE", "1,4(x2)"}, {"SLURM_STEPID", "1"}, {"SLURM_NODEID", "2"}}, 8, 2},
+        {{{"SLURM_TASKS_PER_NODE", "8"},
+          {"SLURM_STEP_TASKS_PER_NODE", "2"},
+          {"SLURM_STEP_ID", "0"}},
+         8,
+         4},
+        {{{"SLURM_TASKS_PER_NODE", "(x4"}, {"SLURM_STEP_ID", "0"}}, 8, 8},
+        /* Bound by srun to 8 of 64 cores; and not bound. */
+        {{{"SLURM_TASKS_PER_NODE", "8"}, {"SLURM_STEP_ID", "0"}, {"SLURM_CPUS_ON_NODE", "64"}},
+         8,
+         8},
+        {{{"SLURM_TASKS_PER_NODE", "8"}, {"SLURM_STEP_ID", "0"}, {"SLURM_CPUS_ON_NODE", "64"}},
+         64,
+         8},
+        {{{"LOCAL_WORLD_SIZE", "2"}, {"SLURM_TASKS_PER_NODE", "1"}, {"SLURM_STEP_ID", "0"}}, 8, 4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clear_launchers();
+        for (int v = 0; v < 4 && cases[i].variables[v][0]; v++)
+            setenv(cases[i].variables[v][0], cases[i].variables[v][1], 1);
+        assert_int_equal(psti_cores_share(cases[i].cores), cases[i].want);
+    }
+    clear_launchers();
+    assert_true(psti_cores() >= 1 && psti_cores() <= (unsigned)sysconf(_SC_NPROCESSORS_CONF));
+    assert_int_equal(psti_cores_of_rank(), psti_cores());
+    setenv("LOCAL_WORLD_SIZE", "1000000", 1);
+    assert_int_equal(psti_cores_of_rank(), 1);
+    clear_launchers();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(quotas_of_version_2, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(quotas_of_version_1, set_up, tear_down),
+        cmocka_unit_test(shares),
+    };
+    alarm(60);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
