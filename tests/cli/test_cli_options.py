@@ -51,7 +51,8 @@ class Options(cli_case.Case):
                 (["pack", "a", "b", "--workers", "-1"], "whole number"), (["pack", "a", "b", "--resume=yes"], "no value"),
                 (["pack", "a", "b", "--form", "rwa"], 'did you mean "raw"'), (["pack", "a", "b", "--form", "gif"], "no form"),
                 (["pack", "a", "b", "--shard-size", "1XB"], "a size like"), (["pack", "a", "b", "--on-error", "x"], "stop or skip"),
-                (["bench", "a", "--op", "rrc225"], "did you mean rrc224"), (["bench", "a", "--device", "cuda"], "cpu only"),
+                (["bench", "a", "--op", "rrc225"], "did you mean rrc224"), (["bench", "a", "--device", "gpu"], "cuda:N"),
+                (["bench", "a", "--device", "cuda:x"], "cuda:N"), (["bench", "a", "--device", "cuda:"], "cuda:N"),
                 (["bench", "a", "--batch-size", "0"], "--batch-size"), (["bench", "a", "--epochs", "0"], "--epochs"),
                 (["cat", "a"], "operand is missing"), (["env", "x"], "too many")]:
             with self.subTest(arguments):

@@ -175,6 +175,13 @@ class Verbs(cli_case.Case):
                 self.assertEqual(result["images"], 18)
         self.assertIn(b"images/s", self.ok("bench", "a.pst", "--epochs", 1))
 
+    def test_bench_says_why_there_is_no_card(self):
+        self.classes()
+        for device in "cuda", "cuda:3":
+            done = self.run_cli("bench", "photos", "--device", device, env={"PENSTOCK_CUDA_DRIVER": "/nowhere/libcuda.so"})
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"no CUDA driver", done.stderr)
+
     def test_env(self):
         env = json.loads(self.ok("env"))
         self.assertEqual(env["version"], self.ok_json("--version")["version"])

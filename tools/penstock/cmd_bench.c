@@ -51,6 +51,19 @@ static size_t make_chain(const char *name, struct pst_op ops[3], struct pst_fiel
     return 3;
 }
 
+/* "cpu", "cuda" or "cuda:N" as pst_loader_options.device; -1: none of these. Whether there is such a
+ * card is for the library to say. */
+static int32_t device_number(const char *name)
+{
+    uint64_t ordinal = 0;
+    if (strcmp(name, "cpu") == 0)
+        return 0;
+    if (strcmp(name, "cuda") != 0 && (strncmp(name, "cuda:", 5) != 0 ||
+                                      !cli_count(name + 5, &ordinal) || ordinal > 9999))
+        return -1;
+    return (int32_t)ordinal + 1;
+}
+
 static enum pst_status open_loader(struct bench *bench, struct pst_error *err)
 {
     struct pst_op ops[3];
@@ -71,6 +84,7 @@ static enum pst_status open_loader(struct bench *bench, struct pst_error *err)
         .on_error = strcmp(bench->on_error, "skip") == 0 ? PST_ON_ERROR_SKIP : PST_ON_ERROR_RAISE,
         .fields = &output,
         .n_fields = 1,
+        .device = device_number(bench->device),
     };
     return pst_loader_open(bench->dataset, &options, &bench->loader, err);
 }
@@ -219,8 +233,9 @@ static int check(const struct bench *bench)
                          bench->operation, near == NULL ? "" : "; did you mean ",
                          near == NULL ? "" : near, near == NULL ? "" : "?");
     }
-    if (strcmp(bench->device, "cpu") != 0)
-        return cli_usage(bench->cli, "--device is \"%s\": this build has cpu only", bench->device);
+    if (device_number(bench->device) < 0)
+        return cli_usage(bench->cli, "--device is \"%s\": cpu, cuda or cuda:N is expected",
+                         bench->device);
     if (strcmp(bench->on_error, "stop") != 0 && strcmp(bench->on_error, "skip") != 0)
         return cli_usage(bench->cli, "--on-error is \"%s\": stop or skip is expected",
                          bench->on_error);
@@ -253,7 +268,8 @@ int cmd_bench(struct cli *cli, int argc, char **argv)
          "epochs measured, after one that is not"},
         {"op", 0, CLI_TEXT, &bench.operation, "OP", "rrc224",
          "rrc224 or crop768 (crop, flip, normalise, f32 NCHW), or none"},
-        {"device", 0, CLI_TEXT, &bench.device, "DEVICE", "cpu", "where batches go"},
+        {"device", 0, CLI_TEXT, &bench.device, "DEVICE", "cpu",
+         "where batches go: cpu, cuda or cuda:N"},
         {"seed", 0, CLI_COUNT, &bench.seed, "N", "0", "of order and augmentation"},
         {"host-memory", 0, CLI_SIZE, &bench.host_memory, "SIZE", "4GiB", "limit of the loader"},
         {"on-error", 0, CLI_TEXT, &bench.on_error, "stop|skip", "stop", "what a bad image does"},
