@@ -267,6 +267,19 @@ int psti_writer_open_read(const struct psti_writer_dir *dir, const char *name, s
     return -1;
 }
 
+enum pst_status psti_writer_list(const struct psti_writer_dir *dir, DIR **list,
+                                 struct pst_error *err)
+{
+    int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *list = fd >= 0 ? fdopendir(fd) : NULL;
+    if (*list != NULL)
+        return PST_OK;
+    int failed = errno;
+    if (fd >= 0)
+        close(fd);
+    return psti_fail_os(err, failed, "pack", dir->path, -1, "cannot list the directory");
+}
+
 bool psti_writer_exists(const struct psti_writer_dir *dir, const char *name)
 {
     struct stat st;

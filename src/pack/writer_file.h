@@ -5,10 +5,10 @@
 
 #include <penstock/status.h>
 
+#include <dirent.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-#include <limits.h>
 
 /* The open directory in which all of a writer's files lie. A name is one file directly in it. What
  * stands under a name is never followed if it is a link: a directory that somebody else prepared
@@ -64,6 +64,9 @@ enum pst_status psti_writer_truncate(const struct psti_writer_dir *dir, const ch
  * file. `st` is what fstat says of it. */
 struct stat;
 int psti_writer_open_read(const struct psti_writer_dir *dir, const char *name, struct stat *st);
+/* *list: for readdir, to be closed. */
+enum pst_status psti_writer_list(const struct psti_writer_dir *dir, DIR **list,
+                                 struct pst_error *err);
 bool psti_writer_exists(const struct psti_writer_dir *dir, const char *name);
 void psti_writer_dir_path(const struct psti_writer_dir *dir, const char *name, char out[PATH_MAX]);
 

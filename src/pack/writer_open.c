@@ -11,7 +11,6 @@
 #include "base/options.h"
 #include "dataset/dataset.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -26,15 +25,10 @@ static enum pst_status check_empty(const pst_writer *writer, struct pst_error *e
 {
     static const char *const ours[] = {".", "..", PSTI_LOCK_NAME, PSTI_JOURNAL_TMP_NAME,
                                        PSTI_INDEX_TMP_NAME};
-    int fd = openat(writer->dir.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    if (dir == NULL) {
-        int failed = errno;
-        if (fd >= 0)
-            close(fd);
-        return psti_fail_os(err, failed, "pack", writer->path, -1, "cannot list the directory");
-    }
-    enum pst_status status = PST_OK;
+    DIR *dir;
+    enum pst_status status = psti_writer_list(&writer->dir, &dir, err);
+    if (status != PST_OK)
+        return status;
     const struct dirent *entry;
     while (status == PST_OK && (entry = readdir(dir)) != NULL) {
         bool is_ours = false;

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -342,6 +343,30 @@ enum pst_status psti_writer_check_shards(pst_writer *writer, uint32_t first, str
     return PST_OK;
 }
 
+/* Removes shards that were never committed. A loss of power may have left some of them only, with
+ * gaps between. */
+static enum pst_status remove_strays(const pst_writer *writer, struct pst_error *err)
+{
+    const struct dirent *entry;
+    DIR *list;
+    enum pst_status status = psti_writer_list(&writer->dir, &list, err);
+    if (status != PST_OK)
+        return status;
+    while (status == PST_OK && (entry = readdir(list)) != NULL) {
+        char name[PSTI_SHARD_NAME_CAP];
+        if (strncmp(entry->d_name, "shard-", 6) != 0)
+            continue;
+        unsigned long number = strtoul(entry->d_name + 6, NULL, 10);
+        if (number < writer->n_shards || number > UINT32_MAX)
+            continue;
+        psti_format_shard_name((uint32_t)number, name);
+        if (strcmp(name, entry->d_name) == 0)
+            status = psti_writer_unlink(&writer->dir, name, err);
+    }
+    closedir(list);
+    return status;
+}
+
 enum pst_status psti_writer_trim_shards(pst_writer *writer, uint32_t first, struct pst_error *err)
 {
     char name[PSTI_SHARD_NAME_CAP];
@@ -356,12 +381,5 @@ enum pst_status psti_writer_trim_shards(pst_writer *writer, uint32_t first, stru
         if (status != PST_OK)
             return status;
     }
-    for (uint32_t i = writer->n_shards;; i++) {
-        psti_format_shard_name(i, name);
-        if (!psti_writer_exists(&writer->dir, name))
-            return PST_OK;
-        enum pst_status status = psti_writer_unlink(&writer->dir, name, err);
-        if (status != PST_OK)
-            return status;
-    }
+    return remove_strays(writer, err);
 }

@@ -170,6 +170,31 @@ static void no_plain_files(void **state)
     }
 }
 
+/* Of shards that were never committed a loss of power may leave any. */
+static void stray_shards(void **state)
+{
+    static const char *const names[] = {"shard-000007.pst", "shard-1000000.pst"};
+    static const char *const others[] = {"shard-7.pst", "shard-000007.pst.old"};
+    const struct place *place = *state;
+    struct pst_error err = {0};
+    char path[700];
+    begin(place->set, PST_WRITER_CREATE, 3);
+    for (int i = 0; i < 2; i++) {
+        in_set(place, names[i], path);
+        fixture_write_file(path, precious, sizeof precious);
+        in_set(place, others[i], path);
+        fixture_write_file(path, precious, sizeof precious);
+    }
+    assert_ok(fixture_live(place->set, PST_WRITER_RESUME, N_FIRST, &err));
+    for (int i = 0; i < 2; i++) {
+        in_set(place, names[i], path);
+        assert_int_equal(access(path, F_OK), -1);
+        in_set(place, others[i], path);
+        assert_int_equal(access(path, F_OK), 0);
+    }
+    fixture_check(place->set, N_FIRST);
+}
+
 /* Links all files of the set into "snapshot", as cp -al does. */
 static void take_snapshot(const struct place *place, char snapshot[600])
 {
@@ -230,6 +255,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(names_that_an_append_takes, setup, teardown),
         cmocka_unit_test_setup_teardown(files_that_are_links, setup, teardown),
         cmocka_unit_test_setup_teardown(no_plain_files, setup, teardown),
+        cmocka_unit_test_setup_teardown(stray_shards, setup, teardown),
         cmocka_unit_test_setup_teardown(snapshots_of_hard_links, setup, teardown),
         cmocka_unit_test_setup_teardown(the_set_by_a_link, setup, teardown),
     };
