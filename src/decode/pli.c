@@ -719,8 +719,15 @@ enum pst_status pst_pli_decode(const void *bytes, size_t nbytes,
                                const struct pst_pixels *pixels, void *scratch,
                                size_t scratch_nbytes, struct pst_error *err)
 {
-    return psti_pli_decode_on(psti_cpu_features(), bytes, nbytes, region, channel, pixels, scratch,
-                              scratch_nbytes, err);
+    struct psti_pli_request request = {
+        .bytes = bytes,
+        .nbytes = nbytes,
+        .channel = channel,
+        .pixels = pixels,
+        .scratch = scratch,
+        .cpu = psti_cpu_features(),
+    };
+    return decode(&request, region, scratch_nbytes, err);
 }
 
 enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbytes,
@@ -735,6 +742,7 @@ enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbyte
         .pixels = pixels,
         .scratch = scratch,
         .cpu = cpu,
+        .unproven = true,
     };
     return decode(&request, region, scratch_nbytes, err);
 }

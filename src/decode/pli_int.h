@@ -45,7 +45,7 @@ static inline __attribute__((always_inline)) void psti_pli_ask(struct psti_pli_a
     ahead->at += ahead->step;
 }
 
-/* pst_pli_decode with the CPU level given (PSTI_CPU_*): tests hold every level to plain C. */
+/* pst_pli_decode on one level (PSTI_CPU_*), pixels unproven: tests hold levels to plain C. */
 enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbytes,
                                    const struct pst_pli_region *region, int channel,
                                    const struct pst_pixels *pixels, void *scratch,
