@@ -176,9 +176,11 @@ PyObject *native_pli_info(PyObject *module, PyObject *args)
     return dict;
 }
 
-/* Holds the GIL but for the decoding itself. */
+/* Holds the GIL but for the decoding itself. `verify`: the pixels are all of the image's, and are
+ * compared with their checksum. */
 static enum pst_status decode(const Py_buffer *bytes, const struct pst_pli_region *region,
-                              int channel, const struct pst_pixels *pixels, struct pst_error *err)
+                              int channel, const struct pst_pixels *pixels, bool verify,
+                              struct pst_error *err)
 {
     enum { ALIGNMENT = 64 };
     struct pst_pli_info info = {.struct_size = sizeof info};
@@ -192,30 +194,32 @@ static enum pst_status decode(const Py_buffer *bytes, const struct pst_pli_regio
     void *scratch = (void *)(((uintptr_t)memory + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
     Py_BEGIN_ALLOW_THREADS status = pst_pli_decode(bytes->buf, (size_t)bytes->len, region, channel,
                                                    pixels, scratch, nbytes, err);
+    if (status == PST_OK && verify)
+        status = pst_pli_check_pixels(bytes->buf, (size_t)bytes->len, pixels, err);
     Py_END_ALLOW_THREADS PyMem_Free(memory);
     return status;
 }
 
-/* pli_decode(bytes, y, x, channel, out): fills the writable array `out` with its size of region at
- * (y, x) */
+/* pli_decode(bytes, y, x, channel, out, verify=False): fills the writable array `out` with its size
+ * of region at (y, x) */
 PyObject *native_pli_decode(PyObject *module, PyObject *args)
 {
     (void)module;
     Py_buffer bytes, view;
     unsigned int y, x;
-    int channel;
+    int channel, verify = 0;
     PyObject *out;
     struct pst_pixels pixels;
     struct pst_error err;
     pst_error_clear(&err);
-    if (!PyArg_ParseTuple(args, "y*IIiO:pli_decode", &bytes, &y, &x, &channel, &out))
+    if (!PyArg_ParseTuple(args, "y*IIiO|p:pli_decode", &bytes, &y, &x, &channel, &out, &verify))
         return NULL;
     if (read_pixels(out, PyBUF_WRITABLE, &view, &pixels) < 0) {
         PyBuffer_Release(&bytes);
         return NULL;
     }
     struct pst_pli_region region = {y, x, pixels.height, pixels.width};
-    enum pst_status status = decode(&bytes, &region, channel, &pixels, &err);
+    enum pst_status status = decode(&bytes, &region, channel, &pixels, verify != 0, &err);
     PyBuffer_Release(&view);
     PyBuffer_Release(&bytes);
     if (status == PST_ERROR_MEMORY && err.status == PST_OK)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._options import TIERS
-from .errors import ArgumentError
+from .errors import ArgumentError, LimitError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +63,7 @@ def encode(
         effort: 1 to 5; more is smaller and takes longer to encode, not to decode.
         max_error: 0 is lossless; else no sample differs by more than this (at most 127).
         checksums: of each unit, 4 bytes each, so that damage is noticed when an image or a region is decoded.
-            Without them pixels may come out otherwise unnoticed: only ``penstock verify`` compares those of the whole.
+            Without them damage is noticed only where the whole image is decoded, by the checksum of its pixels.
         num_threads: threads that encode; the bytes do not depend on it.
     """
     if tier not in TIERS:
@@ -109,7 +109,7 @@ def from_jpeg(b: Any, *, unit_edge: int = 0, checksums: bool = True) -> bytes:
         b: the bytes of the whole file, or any buffer that holds them.
         unit_edge: 64, 128 or 256 pixels; 0 chooses by the bit rate.
         checksums: of each unit, 4 bytes each, so that damage is noticed when an image or a region is decoded.
-            Without them only :func:`to_jpeg` and ``penstock verify`` notice it.
+            Without them damage is noticed only where the whole image is decoded, and by :func:`to_jpeg`.
 
     Raises:
         PenstockError: cannot be kept so (the text says why): keep the file. UnsupportedError: a kind of JPEG that is
@@ -120,8 +120,16 @@ def from_jpeg(b: Any, *, unit_edge: int = 0, checksums: bool = True) -> bytes:
     return _native.pli_from_jpeg(b, unit_edge, checksums)
 
 
-def to_jpeg(b: Any) -> bytes:
-    """The JPEG file that :func:`from_jpeg` was given, byte for byte."""
+def to_jpeg(b: Any, *, max_nbytes: int = 1 << 30) -> bytes:
+    """The JPEG file that :func:`from_jpeg` was given, byte for byte.
+
+    Args:
+        b: the bytes of the whole PLI, or any buffer that holds them.
+        max_nbytes: longer files are a LimitError, before memory for them is asked for.
+    """
+    nbytes = _native.pli_info(b)["jpeg_nbytes"]
+    if nbytes > max_nbytes:
+        raise LimitError(f"the JPEG file has {nbytes} bytes, more than max_nbytes={max_nbytes}")
     return _native.pli_to_jpeg(b)
 
 
@@ -131,6 +139,8 @@ def decode(
     out: Pixels | None = None,
     *,
     channel: int | None = None,
+    max_pixels: int = 1 << 28,
+    verify: bool = False,
 ) -> Pixels:
     """Decodes an image or a part of it.
 
@@ -139,6 +149,10 @@ def decode(
         region: (y, x, height, width) in pixels; None is the whole image. Only the units it touches are decoded.
         out: array to write to, of the region's size, any strides: ``chw.transpose(1, 2, 0)`` fills a (C, H, W) array.
         channel: that channel alone, as (H, W).
+        max_pixels: a larger result (height * width) is a LimitError, before memory for it is asked for. Without meaning if
+            `out` is given.
+        verify: compares the pixels with their checksum in the head, beyond the checksums of units; only of a whole image.
+            Whole images whose units have no checksums are always compared.
 
     Returns:
         `out`, or a new uint8 or uint16 array (H, W, C); (H, W) for one channel.
@@ -151,6 +165,10 @@ def decode(
         raise ArgumentError(f"region {(y, x, height, width)} is not within {head['height']}x{head['width']} pixels")
     if channel is not None and not 0 <= channel < head["channels"]:
         raise ArgumentError(f"channel {channel} of an image of {head['channels']}")
+    if verify and (channel is not None or (height, width) != (head["height"], head["width"])):
+        raise ArgumentError("verify compares all channels of a whole image, not of a region")
+    if out is None and height * width > max_pixels:
+        raise LimitError(f"{height}x{width} pixels are more than max_pixels={max_pixels}")
     n_channels = head["channels"] if channel is None else 1
     shape = (height, width) if n_channels == 1 else (height, width, n_channels)
     dtype = np.dtype(np.uint16 if head["bits"] == 16 else np.uint8)
@@ -158,7 +176,7 @@ def decode(
         out = np.empty(shape, dtype)
     elif out.dtype != dtype or out.shape not in (shape, (height, width, n_channels)):
         raise ArgumentError(f"out is {out.dtype} {out.shape}; {dtype} {shape} is needed")
-    _native.pli_decode(b, y, x, -1 if channel is None else channel, out)
+    _native.pli_decode(b, y, x, -1 if channel is None else channel, out, verify)
     return out
 
 
