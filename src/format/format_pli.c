@@ -99,11 +99,14 @@ enum pst_status psti_pli_parse_header(const void *bytes, size_t nbytes, struct p
         return psti_fail(err, PST_ERROR_TRUNCATED, ROOM,
                          "the header of a PLI has %d bytes, here are %zu", PSTI_PLI_HEADER_NBYTES,
                          nbytes);
-    if (p[4] > PSTI_PLI_VERSION)
+    const uint8_t version = p[4];
+    if (version > PSTI_PLI_VERSION)
         return psti_fail(err, PST_ERROR_VERSION, ROOM,
-                         "PLI of version %u; this library knows up to %d", p[4], PSTI_PLI_VERSION);
-    if (p[4] == 0)
-        return corrupt(err, 4, "version", 0);
+                         "PLI of version %u; this library knows up to %d", version,
+                         PSTI_PLI_VERSION);
+    if (version < PSTI_PLI_VERSION)
+        return psti_fail(err, PST_ERROR_VERSION, ROOM,
+                         "PLI of version %u, of before the first release: make it anew", version);
     *out = (struct psti_pli_header){
         .content = p[5],
         .channels = p[6],

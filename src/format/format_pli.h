@@ -8,7 +8,7 @@
 #include <penstock/pli.h>
 
 enum {
-    PSTI_PLI_VERSION = 1,
+    PSTI_PLI_VERSION = 2,
     PSTI_PLI_HEADER_NBYTES = 40,
     PSTI_PLI_UNIT_LOG2_MIN = 6, /* 64 pixels: the only edge of packed and wave units */
     PSTI_PLI_UNIT_LOG2_MAX = 9,

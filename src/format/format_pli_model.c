@@ -1,7 +1,7 @@
 /* format_pli_model.c - trained constants of PLI's wave mode: contexts, built-in tables, filters.
  *
  * Printed by tools/pli-model (its README names the images and the command). They are part of the
- * format, version 1 (docs/format-pli.md, 5.8): a change is a new version of the format. */
+ * format, version 2 (docs/format-pli.md, 5.8): a change is a new version of the format. */
 #include "format/format_pli_wave.h"
 
 /* clang-format off */

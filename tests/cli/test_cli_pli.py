@@ -107,7 +107,7 @@ class Pli(cli_case.Case):
                          ("pli", 100, 200, 4, 16, size))
         pli = info["pli"]
         self.assertEqual((pli["version"], pli["content"], pli["tier"], pli["effort"], pli["max_error"], pli["bytes"]),
-                         (1, "pixels", "dense", 4, 0, size))
+                         (2, "pixels", "dense", 4, 0, size))
         self.assertEqual(sum(pli["units"].values()), pli["unit_rows"] * pli["unit_columns"])
         self.assertAlmostEqual(pli["bits_per_pixel"], size * 8 / 20000)
         self.assertEqual(len(pli["pixel_checksum"]), 16)

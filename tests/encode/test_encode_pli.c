@@ -490,7 +490,7 @@ static void test_arguments(void **state)
     drop(&p);
 }
 
-static void test_future_versions_are_refused(void **state)
+static void test_other_versions_are_refused(void **state)
 {
     struct picture p;
     struct pst_error err;
@@ -499,6 +499,11 @@ static void test_future_versions_are_refused(void **state)
     encode(&p, PST_PLI_TIER_SMALL, 3, 0);
     p.encoded[4] = PSTI_PLI_VERSION + 1;
     assert_int_equal(decode_whole(&p, &err), PST_ERROR_VERSION);
+    for (uint8_t version = 0; version < PSTI_PLI_VERSION; version++) {
+        p.encoded[4] = version; /* whose streams were others */
+        assert_int_equal(decode_whole(&p, &err), PST_ERROR_VERSION);
+        assert_non_null(strstr(err.text, "make it anew"));
+    }
     drop(&p);
 }
 
@@ -516,7 +521,7 @@ int main(void)
         cmocka_unit_test(test_damage_is_noticed),
         cmocka_unit_test(test_a_bad_unit_is_named),
         cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_future_versions_are_refused),
+        cmocka_unit_test(test_other_versions_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

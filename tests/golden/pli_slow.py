@@ -34,7 +34,7 @@ def parse_header(data):
     names = ("magic", "version", "content", "channels", "bits", "width", "height", "unit_log2", "transform", "flags",
              "max_error", "model_nbytes", "tier", "effort", "zero", "pixel_checksum", "head_checksum")
     head = SimpleNamespace(**dict(zip(names, struct.unpack("<4s4B2H4BI2BH2Q", data[:40]))))
-    need(head.magic == b"\x89PLI" and head.version == 1 and head.content in (PIXELS, JPEG), "no PLI of version 1")
+    need(head.magic == b"\x89PLI" and head.version == 2 and head.content in (PIXELS, JPEG), "no PLI of version 2")
     need(1 <= head.channels <= 4 and head.bits in (8, 16), "channels or bits")
     need(head.width > 0 and head.height > 0 and 6 <= head.unit_log2 <= 9, "sizes")
     need(head.transform == 0 or (head.transform == 1 and head.channels >= 3), "transform")

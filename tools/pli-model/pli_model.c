@@ -183,7 +183,7 @@ static bool print_model(const char *path, const struct dictionary *dictionary,
             " *\n"
             " * Printed by tools/pli-model (its README names the images and the command). They "
             "are part of the\n"
-            " * format, version 1 (docs/format-pli.md, 5.8): a change is a new version of the "
+            " * format, version 2 (docs/format-pli.md, 5.8): a change is a new version of the "
             "format. */\n"
             "#include \"format/format_pli_wave.h\"\n\n");
     print_tables(out, tables);
