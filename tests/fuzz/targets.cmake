@@ -3,8 +3,9 @@ enable_language(CXX) # of the kernels
 pst_fuzz(fuzz_cuda_pli SOURCES ${PROJECT_SOURCE_DIR}/tests/cuda/cuda_check.c
   ${PROJECT_SOURCE_DIR}/tests/cuda/jpeg_helper.c ${PROJECT_SOURCE_DIR}/tests/cuda/units_helper.c
   LIBS pst_cuda_host pst_room_cuda pst_room_decode cmocka)
-pst_fuzz(fuzz_dataset_index LIBS pst_room_dataset)
-pst_fuzz(fuzz_dataset_shard LIBS pst_room_format)
+set(forge_dataset ${PROJECT_SOURCE_DIR}/tests/fuzz/forge_dataset.c)
+pst_fuzz(fuzz_dataset_index SOURCES ${forge_dataset} LIBS pst_room_dataset)
+pst_fuzz(fuzz_dataset_shard SOURCES ${forge_dataset} LIBS pst_room_dataset)
 pst_fuzz(fuzz_dataset_journal SOURCES ${PROJECT_SOURCE_DIR}/tests/pack/journal_forge.c LIBS pst_room_pack)
 pst_fuzz(fuzz_dataset_labels LIBS pst_room_dataset)
 pst_fuzz(fuzz_decode_jpeg LIBS pst_room_decode)
