@@ -84,7 +84,7 @@ def test_bounds_are_within_pythons(make):
 
 def test_text_that_is_not_utf8(make):
     path = make("text", [b"good", b"\xff bad", "grün".encode(), b"\xed\xa0\x80"])
-    with ps.Loader(path, verify=False, on_error="skip", output="numpy") as loader:
+    with ps.Loader(path, batch_size=4, verify=False, on_error="skip", output="numpy") as loader:
         assert [text.strip() for batch in loader for text in batch["value"]] == ["good", "grün"]
         assert [entry["sample"] for entry in loader.quarantine] == [1, 3]
     with ps.Loader(path, verify=False, num_workers=2, output="numpy") as loader:
@@ -103,20 +103,25 @@ def test_the_writer_refuses_what_no_loader_reads(tmp_path):
         writer.write({"value": deep[0]}, "good")
 
 
-def test_an_index_that_is_cut_under_a_loader(tmp_path):
+@pytest.mark.parametrize("on_error", ["raise", "skip", "replace"])
+def test_an_index_that_is_cut_under_a_loader(tmp_path, on_error):
+    """No signal, and no epoch without samples either: the index is lost, no sample is bad."""
     path, n = tmp_path / "set", 4000
     with ps.Writer(path, {"value": ps.Text(), "number": ps.Int()}) as writer:
         for i in range(n):
             writer.write({"value": f"text {i}", "number": i}, f"sample {i}")
     ds = ps.Dataset(path)
-    with ps.Loader(ds, batch_size=8, num_workers=2, output="numpy") as loader:
+    with ps.Loader(ds, batch_size=8, num_workers=2, output="numpy", on_error=on_error) as loader:
         batches = iter(loader)
         assert list(next(batches)["number"]) == list(range(8))
         with open(path / "index.pst", "r+b") as file:
             file.truncate(5000)
-        with pytest.raises(ps.errors.TruncatedError, match="cut short") as caught:
+        with pytest.raises(ps.errors.StorageError, match="cut short") as caught:
             for batch in batches:
                 assert [f"text {i}" for i in batch["index"]] == batch["value"]
         assert caught.value.file == str(path / "index.pst") and caught.value.dataset == str(path)
-    with pytest.raises(ps.errors.TruncatedError):
+        assert loader.quarantine == []
+    with pytest.raises(ps.errors.StorageError):
         ds.name(n - 1)
+    with pytest.raises(ps.errors.TruncatedError):
+        ps.Dataset(path)

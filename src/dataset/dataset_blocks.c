@@ -41,12 +41,12 @@ static enum pst_status read_file(const struct psti_blocks *blocks, uint64_t offs
         if (n < 0)
             return psti_fail_os(err, errno, "dataset", NULL, (int64_t)offset,
                                 "cannot read the index");
-        if (n == 0) {
-            psti_fail(err, PST_ERROR_TRUNCATED, "dataset",
+        if (n == 0) { /* no sample's fault: the file as it was opened is lost */
+            psti_fail(err, PST_ERROR_IO, "dataset",
                       "the index was cut short while it was open, %zu bytes are missing", nbytes);
             if (err != NULL)
                 err->offset = (int64_t)offset;
-            return PST_ERROR_TRUNCATED;
+            return PST_ERROR_IO;
         }
         at += n;
         offset += (uint64_t)n;

@@ -43,8 +43,8 @@ enum pst_status psti_blocks_open(struct psti_blocks *blocks, int fd,
 void psti_blocks_close(struct psti_blocks *blocks);
 
 /* Copies bytes [offset, offset + nbytes) of the file, which lie in the payload. Allocates nothing,
- * waits for no other thread. PST_ERROR_CHECKSUM: a block was altered. PST_ERROR_TRUNCATED: the file
- * was cut short. PST_ERROR_IO. Thread-safe, also in a forked child. */
+ * waits for no other thread. PST_ERROR_CHECKSUM: a block was altered. PST_ERROR_IO: the file cannot
+ * be read, or was cut short while it was open. Thread-safe, also in a forked child. */
 enum pst_status psti_blocks_read(struct psti_blocks *blocks, uint64_t offset, uint64_t nbytes,
                                  void *out, struct pst_error *err);
 

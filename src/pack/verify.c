@@ -13,6 +13,7 @@
 #include "base/queue.h"
 #include "base/thread.h"
 #include "dataset/dataset.h"
+#include "format/format_dataset.h"
 
 #include <string.h>
 
@@ -42,6 +43,7 @@ struct verify {
     int64_t next_progress_ns;
     struct pst_error *held; /* of shards, about items that their samples will tell of */
     size_t n_held;
+    uint64_t largest_item[PST_MAX_FIELDS], largest_pixels[PST_MAX_FIELDS]; /* bytes */
 };
 
 static void worker(void *arg)
@@ -180,6 +182,12 @@ static enum pst_status take(struct verify *verify, struct psti_verify_job *job,
         verify->report.n_samples += job->n;
         verify->report.n_items += job->n_items;
         verify->report.nbytes += job->nbytes;
+        for (uint32_t f = 0; f < PST_MAX_FIELDS; f++) {
+            if (job->largest_item[f] > verify->largest_item[f])
+                verify->largest_item[f] = job->largest_item[f];
+            if (job->largest_pixels[f] > verify->largest_pixels[f])
+                verify->largest_pixels[f] = job->largest_pixels[f];
+        }
     }
     for (size_t i = 0; status == PST_OK && i < job->n_findings; i++) {
         const struct psti_finding *finding = &job->findings[i];
@@ -204,6 +212,28 @@ static enum pst_status take(struct verify *verify, struct psti_verify_job *job,
     return status;
 }
 
+/* Loaders plan their memory by the largest item and image of a field that the index states. */
+static enum pst_status check_largest(struct verify *verify, struct pst_error *err)
+{
+    const pst_dataset *dataset = verify->context.dataset;
+    struct pst_error finding;
+    enum pst_status status = PST_OK;
+    for (uint32_t f = 0; status == PST_OK && f < pst_dataset_n_fields(dataset); f++) {
+        if (!psti_format_has_items(pst_dataset_field(dataset, f)->type) ||
+            (pst_dataset_max_item_nbytes(dataset, f) == verify->largest_item[f] &&
+             pst_dataset_max_pixels_nbytes(dataset, f) == verify->largest_pixels[f]))
+            continue;
+        pst_error_clear(&finding);
+        psti_fail(&finding, PST_ERROR_CORRUPT, "pack",
+                  "the index states another size of the largest item of field %s than its items "
+                  "have",
+                  pst_dataset_field(dataset, f)->name);
+        psti_error_set_dataset(&finding, pst_dataset_path(dataset));
+        status = report(verify, "", &finding, err);
+    }
+    return status;
+}
+
 static enum pst_status run(struct verify *verify, struct pst_error *err)
 {
     enum pst_status status = progress(verify, true, err);
@@ -221,6 +251,9 @@ static enum pst_status run(struct verify *verify, struct pst_error *err)
     }
     for (size_t i = 0; status == PST_OK && i < verify->n_held; i++)
         status = report(verify, "", &verify->held[i], err);
+    if (status == PST_OK && verify->report.n_bad == 0 &&
+        !pst_dataset_is_folder(verify->context.dataset))
+        status = check_largest(verify, err);
     return status;
 }
 

@@ -21,6 +21,7 @@ struct psti_verify_job {
     /* Results: */
     bool shard_bad;
     uint64_t n_items, nbytes;
+    uint64_t largest_item[PST_MAX_FIELDS], largest_pixels[PST_MAX_FIELDS]; /* bytes */
     struct psti_finding *findings;
     size_t n_findings, capacity;
     enum pst_status fatal; /* no finding, but the end: out of memory */

@@ -165,6 +165,17 @@ static bool known_good(const struct psti_verify_context *context, const struct p
            !context->shard_bad[item->i_file];
 }
 
+/* The index states the largest item and image of each field, by which loaders plan their memory. */
+static void compare_largest(struct psti_verify_job *job, uint32_t i_field,
+                            const struct pst_item *item)
+{
+    uint64_t pixels = (uint64_t)item->height * item->width * item->channels * (item->bits / 8);
+    if (item->nbytes > job->largest_item[i_field])
+        job->largest_item[i_field] = item->nbytes;
+    if (pixels > job->largest_pixels[i_field])
+        job->largest_pixels[i_field] = pixels;
+}
+
 static void check_item(struct one *one, uint32_t i_field, uint32_t variant)
 {
     const struct psti_verify_context *context = one->context;
@@ -180,6 +191,7 @@ static void check_item(struct one *one, uint32_t i_field, uint32_t variant)
     if (item.form == PST_FORM_NONE &&
         (!pst_dataset_is_folder(dataset) || item.i_file == PST_FILE_NONE))
         return;
+    compare_largest(one->job, i_field, &item);
     one->job->n_items++;
     one->job->nbytes += item.nbytes;
     bool decode = is_image && context->decode;

@@ -170,7 +170,7 @@ static void use(const pst_dataset *ds)
 }
 
 /* True: the loader refuses the data set or a sample of it. */
-static bool loader_refuses(pst_dataset *ds)
+static bool loader_refuses(pst_dataset *ds, struct pst_error *what)
 {
     struct pst_error err = {0};
     struct pst_loader_options options = {.struct_size = sizeof options,
@@ -187,8 +187,11 @@ static bool loader_refuses(pst_dataset *ds)
         while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK)
             pst_batch_release(batch);
         refused = status != PST_END || pst_loader_n_quarantined(loader) > 0;
+        if (status == PST_END && refused)
+            assert_ok(pst_loader_quarantined(loader, 0, &err));
     }
     pst_loader_close(&loader);
+    *what = err;
     return refused;
 }
 
@@ -217,15 +220,16 @@ static void random_members(void **state)
         write_index(set, index);
         free(index);
         pst_dataset *ds;
+        struct pst_error what = {0};
         bool opened = pst_dataset_open(set->path, NULL, &ds, NULL) == PST_OK;
         bool huge = opened && pst_dataset_count(ds) > 1000;
         if (opened)
             use(ds);
-        bool refused = !opened || (!huge && loader_refuses(ds));
+        bool refused = !opened || (!huge && loader_refuses(ds, &what));
         pst_dataset_close(&ds);
         bool found = !huge && verify_finds(set, true);
         if (refused && !huge && !found)
-            fail_msg("mutant %u: the loader refuses what verify calls good", m);
+            fail_msg("mutant %u: verify finds nothing, and the loader: %s", m, what.text);
         n_opened += opened;
         n_refused += refused;
         n_found += found;
