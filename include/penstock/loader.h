@@ -83,24 +83,34 @@ enum pst_jpeg_decoder {
     PST_JPEG_NVJPEG = 1
 };
 
+/* pst_field_output.channels: as many as each image has stored, 1 to 4. */
+#define PST_CHANNELS_STORED 255
+
 /* What to deliver of one field. A sample has one geometry: that of its image, which is the field
  * `image`, else the first image delivered as pixels, else the first such mask. Masks and further
  * images without operations follow it, whatever colour operations it has; their own operations must
  * have the same geometric ones (kind, order and parameters but interpolation, no_antialias and
- * fill), else pst_loader_open says PST_ERROR_ARGUMENT. Masks are interpolated by nearest, whatever
- * their operations say. Boxes and keypoints follow too. Fields of the data set that are not listed
- * are delivered by the defaults (images: u8, HWC, 3 channels, no operation); to leave fields out,
- * set only_listed in the loader options. */
+ * fill), else pst_loader_open says PST_ERROR_ARGUMENT. Masks are interpolated by nearest, or by
+ * nearest-exact where their operations say so. Boxes and keypoints follow too. Fields of the data
+ * set that are not listed are delivered by the defaults (images: u8, HWC, 3 channels, no
+ * operation); to leave fields out, set only_listed in the loader options. */
 struct pst_field_output {
     const char *name;
     const struct pst_op *ops; /* images, masks */
     size_t n_ops;
     enum pst_dtype dtype; /* images: U8, U16, F16, BF16, F32. 0: F32 if the chain normalises, else
-                             U8 (image), as stored (mask). Floats are scaled to 0..1 */
+                             by `bits`. Floats are scaled to 0..1. Masks: U8 (of 8 bits only), U16,
+                             I32, I64, F32: the numbers that are stored. 0: as the first mask of the
+                             data set is stored */
     enum pst_layout layout;
-    uint8_t channels;     /* images: 1, 3, 4, or 0 = 3; masks: always 1 */
-    uint8_t bits;         /* 8, 16, or 0 = 8 for images, as stored for masks */
-    uint8_t variant_mask; /* forms allowed, bit v = variant v; 0 = the first present */
+    uint8_t channels; /* images: 1, 3, 4, PST_CHANNELS_STORED (rows of a batch may then differ), or
+                         0 = 3; masks: always 1 */
+    uint8_t bits; /* of the pixels on their way through the operations: 8, 16, or 0. Images, 0: 16
+                     for U16, 8 for U8; for floats each image's own: 16-bit images keep their 16
+                     bits (v / 65535), others have 8 (v / 255), and `fill` counts 0..255 for all.
+                     Masks, 0: as stored */
+    uint8_t variant_mask; /* variants allowed, bit v = variant v; 0 = all. Of these the first that
+                             a sample has is taken */
     bool ignore_orientation;
     bool encoded; /* images, masks: deliver the stored bytes, not pixels */
     /* images stored as pli-jpeg: where the operations make the image, or a crop of it, smaller by
@@ -111,6 +121,10 @@ struct pst_field_output {
      * only. */
     bool scaled_decode;
     bool own_geometry; /* images, masks: apart from the sample's geometry, with draws of its own */
+    /* Forms allowed, bit f = enum pst_form f; 0 = all. Decided for each sample: it may have its
+     * forms in any variants. One that has none of them is a bad sample. Not for plain folders,
+     * where each image has one form. */
+    uint32_t form_mask;
 };
 
 /* Zero-initialise, then set struct_size. */

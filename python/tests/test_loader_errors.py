@@ -120,7 +120,14 @@ def test_iteration_goes_on_after_an_error(damaged):
     ({"transforms": {"image": "Resize"}}, r"operations of penstock\.transforms"),
     ({"transforms": {"label": [T.Resize(4)]}}, "label"),
     ({"transforms": [T.Normalize(0.5, 0.5), T.Resize(4)]}, "image"),
-    ({"variants": {"image": ["webp"]}}, "not stored"),
+    ({"variants": {"image": ["tiff"]}}, "form is one of"),
+    ({"variants": {"image": []}}, "list of forms"),
+    ({"variants": {"image": "raw"}}, "list of forms"),
+    ({"bits": 12}, "bits is 8 or 16"),
+    ({"channels": "all"}, "channels is a whole number"),
+    ({"channels": 2}, "2 channels are not possible"),
+    ({"dtype": {"label": "int64"}}, "of type int"),
+    ({"dtype": "int64"}, "an image of 8 bits cannot be delivered as int64"),
 ])
 def test_wrong_arguments(packed, options, text):
     with pytest.raises(ps.errors.ArgumentError, match=text):

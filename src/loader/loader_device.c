@@ -154,6 +154,11 @@ static enum pst_status open_field(pst_loader *loader, struct psti_card *card, ui
     const struct psti_plan_field *plan = &loader->plan.fields[i_plan];
     const struct psti_slot_field *slot = &loader->plan.slots[i_plan];
     uint32_t i = card->n_fields;
+    if (plan->any_channels)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "field '%s': images on a card have one number of channels: ask for 1, 3 "
+                         "or 4 instead of those that are stored",
+                         plan->field->name);
     if (!plan->fixed)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "field '%s': images on a card have one size: add a Resize or a crop to "
@@ -267,8 +272,7 @@ void psti_card_keep(pst_loader *loader)
 {
     struct psti_card *card = loader->card;
     for (uint32_t i = 0; i < card->n_fields; i++) {
-        card->chains[i] = loader->plan.fields[card->plan_fields[i]].chain;
-        loader->plan.fields[card->plan_fields[i]].chain = NULL;
+        card->chains[i] = psti_plan_take_chain(&loader->plan.fields[card->plan_fields[i]]);
     }
 }
 

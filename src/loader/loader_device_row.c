@@ -45,12 +45,20 @@ enum pst_status psti_card_takes(struct psti_worker *worker, pst_batch *batch, ui
                                         .nbytes = source->item.nbytes,
                                         .info = info,
                                         .is_verified = psti_card_is_verified(loader, source)};
+    const struct psti_plan_field *plan = &loader->plan.fields[i_plan];
     struct psti_cuda_row_stats stats;
     struct pst_error cause;
+    uint8_t channels, bits;
     *taken = false;
     psti_card_forget_files(loader->card, slot, i_field, row);
     if (worker->host_only || row >= slot->n_card_rows)
         return PST_OK;
+    psti_decode_output(info, &plan->decode, &channels, &bits);
+    if (bits != plan->bits) {
+        psti_card_say_fallback(worker, bits == 16 ? "16 bits, and the field's first image has 8"
+                                                  : "8 bits, and the field's first image has 16");
+        return PST_OK;
+    }
     if (worker->lanes && info->form == PST_FORM_JPEG)
         return psti_card_takes_jpeg(worker, slot, i_field, row, source, info, draw, taken, err);
     enum pst_status status =

@@ -43,14 +43,19 @@ struct psti_plan_field {
     const struct pst_field *field; /* the data set's */
     enum psti_fill fill;
     uint32_t i_field;      /* in the data set */
-    uint32_t variant_mask; /* forms allowed */
+    uint32_t variant_mask; /* variants allowed */
+    uint32_t form_mask;    /* forms allowed, bit f = enum pst_form f */
     int i_item;            /* among the stored items of a row; -1: INT, FLOAT */
     int i_geometry; /* POINTS, PIXELS: plan field that gives the sample's geometry; -1: none */
-    struct psti_chain *chain; /* PIXELS */
+    /* PIXELS. chains: for pixels of 8 and 16 bits, of 1 to 4 channels; NULL: not delivered. `chain`
+     * is the one of them that most rows are expected to take; what was drawn for one holds for all,
+     * as they differ in the pixels alone. */
+    struct psti_chain *chains[2][4], *chain;
     struct pst_decode_options decode;
-    uint8_t channels, bits; /* of the rows that the chain gets */
+    uint8_t channels, bits; /* of the pixels that `chain` gets */
     enum pst_layout layout;
-    bool fixed;    /* the chain's output has one size */
+    bool any_channels; /* rows have as many as their images have stored */
+    bool fixed;        /* all rows have one shape */
     bool identity; /* no operation, HWC, pixels as decoded: raw rows may be copied as they are */
     bool may_skip; /* items in shards, of which operations may want a region only */
     bool scaled_decode; /* as pst_field_output */
@@ -69,6 +74,20 @@ struct psti_plan {
 enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_options *options,
                                struct psti_plan *plan, struct pst_error *err);
 void psti_plan_clear(struct psti_plan *plan);
+/* loader_chains.c: what decoders are to give; sets decode, channels and bits. */
+void psti_plan_decode(const struct pst_loader_options *options, const struct pst_field_output *wish,
+                      struct psti_plan_field *plan);
+/* Compiles the chains of an image or mask. channels, bits: what the first sample has stored. */
+enum pst_status psti_plan_chains(const struct pst_field_output *wish, uint8_t channels,
+                                 uint8_t bits, struct psti_plan_field *plan, struct pst_error *err);
+void psti_plan_free_chains(struct psti_plan_field *plan);
+/* The chain for pixels of that kind; NULL: not delivered. */
+struct psti_chain *psti_plan_chain(const struct psti_plan_field *plan, uint8_t channels,
+                                   uint8_t bits);
+/* `chain`, which is the caller's from here on. */
+struct psti_chain *psti_plan_take_chain(struct psti_plan_field *plan);
+/* Whether this item may be delivered, by its form. */
+bool psti_plan_allows_form(const struct psti_plan_field *plan, enum pst_form form);
 /* Whether the sample has that item; files of a folder are there though their form is not known yet.
  */
 bool psti_plan_item_is_there(const pst_dataset *dataset, const struct pst_item *item);
@@ -170,7 +189,7 @@ void psti_worker_merge(struct psti_worker *worker);
 
 struct psti_bad {
     struct psti_bad *next; /* by row, then in the order they happened */
-    uint32_t row; /* the job's n_rows: of what was tried to fill an empty batch */
+    uint32_t row;          /* the job's n_rows: of what was tried to fill an empty batch */
     struct pst_error err;
 };
 
@@ -266,7 +285,7 @@ struct pst_loader {
     uint64_t hinted_window;
     uint64_t epoch_bad, epoch_good; /* samples of the epoch under way */
     struct pst_error last_bad;      /* of an epoch without a good sample so far */
-    struct pst_error *quarantine; /* [quarantine_cap] */
+    struct pst_error *quarantine;   /* [quarantine_cap] */
     uint32_t n_quarantined, quarantine_cap;
     struct pst_loader_stats stats;
     struct pst_loader_state state;

@@ -206,10 +206,10 @@ void psti_worker_merge(struct psti_worker *worker)
     worker->n_units = worker->n_units_whole = worker->n_partial = worker->n_scaled = 0;
 }
 
-/* What the header says, or for raw pixels the index. */
+/* What the header says, or for raw pixels the index; and the chain for such pixels. */
 static enum pst_status probe(struct psti_worker *worker, const struct psti_plan_field *plan,
                              const struct psti_source *source, struct pst_image_info *info,
-                             struct pst_error *err)
+                             const struct psti_chain **chain, struct pst_error *err)
 {
     const struct pst_item *item = &source->item;
     memset(info, 0, sizeof *info);
@@ -226,16 +226,18 @@ static enum pst_status probe(struct psti_worker *worker, const struct psti_plan_
         return status;
     uint8_t channels, bits;
     psti_decode_output(info, &plan->decode, &channels, &bits);
-    if (channels == plan->channels && bits == plan->bits)
+    *chain = psti_plan_chain(plan, channels, bits);
+    if (*chain)
         return PST_OK;
     return psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
-                     "field '%s' has %u channels of %u bits here, and %u of %u bits are delivered",
+                     "field '%s' has %u channels of %u bits here, which do not suit its dtype and "
+                     "operations (as %u of %u bits do)",
                      plan->field->name, channels, bits, plan->channels, plan->bits);
 }
 
 /* Memory of the row, and how its rows of pixels lie. */
 static enum pst_status find_target(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
-                                   uint32_t row, const struct psti_draw *draw,
+                                   uint32_t row, uint8_t channels, const struct psti_draw *draw,
                                    struct psti_target *target, struct pst_error *err)
 {
     const struct psti_plan_field *plan = &worker->loader->plan.fields[i_plan];
@@ -243,13 +245,13 @@ static enum pst_status find_target(struct psti_worker *worker, pst_batch *batch,
     size_t element = pst_dtype_nbytes(slot->dtype);
     enum pst_status status = PST_OK;
     bool chw = plan->layout == PST_LAYOUT_CHW;
-    int64_t shape[3] = {draw->out_height, draw->out_width, plan->channels};
+    int64_t shape[3] = {draw->out_height, draw->out_width, channels};
     if (chw) {
-        shape[0] = plan->channels;
+        shape[0] = channels;
         shape[1] = draw->out_height;
         shape[2] = draw->out_width;
     }
-    target->row_nbytes = draw->out_width * element * (chw ? 1 : plan->channels);
+    target->row_nbytes = draw->out_width * element * (chw ? 1 : channels);
     if (worker->loader->card)
         return psti_card_target(worker, batch, i_plan, row, &target->data, err);
     target->data = plan->fixed ? psti_batch_array_row(batch, i_plan, row)
@@ -279,8 +281,8 @@ enum pst_status psti_row_draw(const pst_loader *loader, const struct psti_plan_f
 
 static enum pst_status decode(struct psti_worker *worker, const struct psti_plan_field *plan,
                               const struct psti_source *source, const struct pst_image_info *info,
-                              const struct psti_draw *draw, const struct psti_target *target,
-                              struct pst_error *err)
+                              const struct psti_chain *chain, const struct psti_draw *draw,
+                              const struct psti_target *target, struct pst_error *err)
 {
     const struct psti_rect region = {draw->region_y, draw->region_x, draw->region_height,
                                      draw->region_width};
@@ -290,7 +292,7 @@ static enum pst_status decode(struct psti_worker *worker, const struct psti_plan
         return psti_fail(err, PST_ERROR_INTERNAL, "loader",
                          "rows %u..%u were read, rows %u..%u are wanted", read->y,
                          read->y + read->height - 1, region.y, region.y + region.height - 1);
-    enum pst_status status = psti_run_begin(worker->run, plan->chain, draw, target, err);
+    enum pst_status status = psti_run_begin(worker->run, chain, draw, target, err);
     if (status == PST_OK)
         status = psti_decoder_rows_scaled(worker->decoder, source->data, source->item.nbytes, info,
                                           &plan->decode, draw->scale_log2, &region, psti_run_rows,
@@ -343,11 +345,12 @@ enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, ui
     struct psti_draw *draw = &worker->draws[i_plan];
     struct pst_image_info info;
     struct psti_target target;
+    const struct psti_chain *chain = NULL;
     enum pst_status status = PST_OK;
     if (!worker->decoder || !worker->run) /* closed to give back scratch of the reserve */
         status = open_tools(worker, err);
     if (status == PST_OK)
-        status = probe(worker, plan, source, &info, err);
+        status = probe(worker, plan, source, &info, &chain, err);
     if (status == PST_OK)
         status = psti_row_draw(loader, plan, key, &info, draw, err);
     bool taken = false;
@@ -356,14 +359,15 @@ enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, ui
     if (taken)
         return status;
     void *picture = NULL;
-    if (status == PST_OK && loader->card)
+    if (status == PST_OK && loader->card && chain == plan->chain)
         picture = psti_card_picture(worker, batch, i_plan, row, source, draw);
     if (status == PST_OK && !picture)
-        status = find_target(worker, batch, i_plan, row, draw, &target, err);
+        status =
+            find_target(worker, batch, i_plan, row, psti_chain_channels(chain), draw, &target, err);
     if (worker->starved || (status == PST_OK && !picture && !target.data))
         return status; /* no memory; or no room on the way to the card, and made again later */
     if (status == PST_OK && plan->identity && info.form == PST_FORM_RAW &&
-        info.channels == plan->channels && info.bits == plan->bits && info.orientation <= 1) {
+        psti_plan_chain(plan, info.channels, info.bits) == chain && info.orientation <= 1) {
         memcpy(target.data, source->data, source->item.nbytes); /* probe checked the length */
         worker->nbytes_decoded += source->item.nbytes;
         worker->n_cpu++;
@@ -375,7 +379,7 @@ enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, ui
         worker->emptied = false;
         do
             status = picture ? decode_picture(worker, plan, source, &info, draw, picture, err)
-                             : decode(worker, plan, source, &info, draw, &target, err);
+                             : decode(worker, plan, source, &info, chain, draw, &target, err);
         while (status == PST_ERROR_LIMIT && psti_worker_grow(worker));
         worker->lacks_scratch = status == PST_ERROR_LIMIT;
         if (worker->decoder && worker->run)

@@ -42,7 +42,8 @@ static enum pst_status check_output(const struct pst_field *field,
                              name, pst_field_type_name(field->type));
     } else {
         uint8_t c = wish->channels;
-        if (c != 0 && c != 1 && !(field->type == PST_FIELD_IMAGE && (c == 3 || c == 4)))
+        bool is_image = field->type == PST_FIELD_IMAGE;
+        if (c != 0 && c != 1 && !(is_image && (c == 3 || c == 4 || c == PST_CHANNELS_STORED)))
             return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                              "field '%s': %u channels are not possible", name, c);
         if (wish->bits != 0 && wish->bits != 8 && wish->bits != 16)
@@ -68,6 +69,30 @@ static enum pst_status check_output(const struct pst_field *field,
     return PST_OK;
 }
 
+/* Whether `form_mask` can be honoured. */
+static enum pst_status check_forms(const pst_dataset *dataset, const struct pst_field *field,
+                                   const struct pst_field_output *wish, struct pst_error *err)
+{
+    uint32_t known = 1u << PST_FORM_BYTES;
+    for (uint32_t form = PST_FORM_RAW; form <= PST_FORM_PLI_JPEG; form++)
+        known |= 1u << form;
+    if (wish->form_mask & ~known)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "field '%s': form_mask 0x%x has forms that there are not", field->name,
+                         wish->form_mask);
+    if (wish->form_mask && pst_dataset_is_folder(dataset))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "field '%s': forms can be chosen in packed data sets; in a plain folder "
+                         "each item has one",
+                         field->name);
+    return PST_OK;
+}
+
+bool psti_plan_allows_form(const struct psti_plan_field *plan, enum pst_form form)
+{
+    return plan->form_mask == 0 || (form <= PST_FORM_BYTES && (plan->form_mask >> form & 1));
+}
+
 bool psti_plan_item_is_there(const pst_dataset *dataset, const struct pst_item *item)
 {
     return item->form != PST_FORM_NONE ||
@@ -83,7 +108,7 @@ static bool first_item(pst_dataset *dataset, const struct psti_plan_field *plan,
     for (uint32_t v = 0; v < plan->field->n_variants; v++)
         if ((plan->variant_mask & (1u << v)) &&
             pst_dataset_item(dataset, 0, plan->i_field, v, item, NULL) == PST_OK &&
-            psti_plan_item_is_there(dataset, item))
+            psti_plan_item_is_there(dataset, item) && psti_plan_allows_form(plan, item->form))
             return true;
     return false;
 }
@@ -105,16 +130,22 @@ bool psti_plan_probe_file(pst_dataset *dataset, const struct psti_plan_field *pl
     return found;
 }
 
-/* Bits of the first mask of the data set, those to be expected of all. */
-static uint8_t mask_bits(pst_dataset *dataset, const struct psti_plan_field *plan)
+/* Channels and bits of the first image or mask of the data set, those to be expected of all. */
+static void stored_pixels(pst_dataset *dataset, const struct psti_plan_field *plan,
+                          uint8_t *channels, uint8_t *bits)
 {
     struct pst_item item;
     struct pst_image_info info;
+    *channels = 3;
+    *bits = 8;
     if (!first_item(dataset, plan, &item))
-        return 8;
-    if (item.bits == 0 && psti_plan_probe_file(dataset, plan, 0, &info))
-        return info.bits;
-    return item.bits == 16 ? 16 : 8;
+        return;
+    if (item.bits == 0 && psti_plan_probe_file(dataset, plan, 0, &info)) {
+        psti_decode_output(&info, &plan->decode, channels, bits);
+        return;
+    }
+    *channels = item.channels >= 1 && item.channels <= 4 ? item.channels : 3;
+    *bits = item.bits == 16 ? 16 : 8;
 }
 
 /* A size that all images may have. Only a guess: rows of another size still find their place. */
@@ -133,7 +164,8 @@ static bool guess_size(pst_dataset *dataset, const struct psti_plan_field *plan,
         }
         largest = pst_dataset_max_pixels_nbytes(dataset, plan->i_field);
         nbytes = (uint64_t)item.height * item.width * item.channels * (item.bits == 16 ? 2 : 1);
-        return largest == nbytes;
+        /* The largest may be of the same size and have 16 bits. */
+        return largest == nbytes || (item.bits == 8 && largest == 2 * nbytes);
     }
     struct pst_image_info info[3];
     const uint64_t samples[3] = {0, n / 2, n - 1};
@@ -146,18 +178,18 @@ static bool guess_size(pst_dataset *dataset, const struct psti_plan_field *plan,
     return true;
 }
 
-static void set_image_shape(struct psti_slot_field *slot, const struct psti_chain_output *output,
+static void set_image_shape(struct psti_slot_field *slot, const struct psti_plan_field *plan,
                             uint32_t height, uint32_t width)
 {
     slot->ndim = 3;
-    if (output->layout == PST_LAYOUT_CHW) {
-        slot->shape[0] = output->channels;
+    if (plan->layout == PST_LAYOUT_CHW) {
+        slot->shape[0] = plan->channels;
         slot->shape[1] = height;
         slot->shape[2] = width;
     } else {
         slot->shape[0] = height;
         slot->shape[1] = width;
-        slot->shape[2] = output->channels;
+        slot->shape[2] = plan->channels;
     }
 }
 
@@ -215,49 +247,30 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
                                    struct psti_plan_field *plan, struct psti_slot_field *slot,
                                    struct pst_error *err)
 {
-    bool is_mask = plan->field->type == PST_FIELD_MASK;
     struct pst_op ops[PSTI_AUGMENT_MAX_OPS];
-    size_t n_ops = 0;
+    struct pst_field_output chosen = *wish;
+    uint8_t channels, bits;
     plan->follows = leader->wish && leader->wish != wish && !wish->own_geometry;
     plan->own = wish->own_geometry ? plan->i_field + 1 : 0;
-    enum pst_status status =
-        choose_ops(wish, plan->follows ? leader->wish : NULL, leader->name, plan, ops, &n_ops, err);
+    enum pst_status status = choose_ops(wish, plan->follows ? leader->wish : NULL, leader->name,
+                                        plan, ops, &chosen.n_ops, err);
     if (status != PST_OK)
         return status;
-    plan->channels = is_mask ? 1 : wish->channels ? wish->channels : 3;
-    plan->bits = wish->bits ? wish->bits : 8;
+    chosen.ops = ops;
     plan->layout = wish->layout;
-    plan->scaled_decode = wish->scaled_decode && !is_mask;
-    /* Numbers of classes are never rescaled: masks are decoded as they are, and must fit. */
-    plan->decode = (struct pst_decode_options){.struct_size = sizeof plan->decode,
-                                               .channels = is_mask ? 0 : plan->channels,
-                                               .bits = is_mask ? 0 : plan->bits,
-                                               .ignore_orientation = wish->ignore_orientation,
-                                               .palette_indices = is_mask,
-                                               .max_pixels = options->max_pixels};
-    if (is_mask && !wish->bits)
-        plan->bits = mask_bits(dataset, plan);
-    const struct psti_chain_output output = {.dtype = wish->dtype,
-                                             .layout = wish->layout,
-                                             .channels = plan->channels,
-                                             .bits = plan->bits,
-                                             .is_mask = is_mask};
-    status = psti_chain_compile(ops, n_ops, &output, &plan->chain, err);
-    if (status != PST_OK) {
-        if (err) {
-            char text[PST_ERROR_TEXT_CAP];
-            memcpy(text, err->text, sizeof text);
-            psti_fail(err, status, "loader", "field '%s': %.400s", plan->field->name, text);
-        }
+    plan->scaled_decode = wish->scaled_decode && plan->field->type == PST_FIELD_IMAGE;
+    psti_plan_decode(options, &chosen, plan);
+    stored_pixels(dataset, plan, &channels, &bits);
+    status = psti_plan_chains(&chosen, channels, bits, plan, err);
+    if (status != PST_OK)
         return status;
-    }
     uint32_t size[2];
     struct psti_draw draw;
     slot->dtype = psti_chain_dtype(plan->chain);
-    plan->fixed = psti_chain_fixed_size(plan->chain, &size[0], &size[1]);
-    slot->has_array = plan->fixed;
+    slot->has_array = psti_chain_fixed_size(plan->chain, &size[0], &size[1]);
+    plan->fixed = slot->has_array && !plan->any_channels;
     slot->may_differ = !plan->fixed;
-    if (!plan->fixed && guess_size(dataset, plan, size) &&
+    if (!slot->has_array && guess_size(dataset, plan, size) &&
         psti_chain_draw(plan->chain, &(struct psti_draw_key){.seed = options->seed}, size[0],
                         size[1], &draw, NULL) == PST_OK) {
         size[0] = draw.out_height;
@@ -265,9 +278,7 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
         slot->has_array = true;
     }
     if (slot->has_array)
-        set_image_shape(slot, &output, size[0], size[1]);
-    plan->identity = n_ops == 0 && wish->layout == PST_LAYOUT_HWC &&
-                     slot->dtype == (plan->bits == 16 ? PST_DTYPE_U16 : PST_DTYPE_U8);
+        set_image_shape(slot, plan, size[0], size[1]);
     return PST_OK;
 }
 
@@ -404,11 +415,14 @@ enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_opt
         if (field == leads)
             geometry = (int)plan->n_fields;
         status = check_output(field, wish, err);
+        if (status == PST_OK)
+            status = check_forms(dataset, field, wish, err);
         if (status != PST_OK)
             break;
         struct psti_plan_field *entry = &plan->fields[plan->n_fields];
         *entry = (struct psti_plan_field){.field = field, .i_field = i, .i_item = -1};
         entry->variant_mask = wish->variant_mask ? wish->variant_mask : 0xFF;
+        entry->form_mask = wish->form_mask;
         struct psti_slot_field *slot = &plan->slots[plan->n_fields++];
         *slot = (struct psti_slot_field){.type = field->type};
         status = plan_field(dataset, options, wish, &leader, entry, slot, err);
@@ -431,7 +445,7 @@ enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_opt
 void psti_plan_clear(struct psti_plan *plan)
 {
     for (uint32_t i = 0; i < plan->n_fields; i++)
-        psti_chain_free(&plan->fields[i].chain);
+        psti_plan_free_chains(&plan->fields[i]);
     plan->n_fields = plan->n_items = plan->n_reads = 0;
 }
 

@@ -47,13 +47,15 @@ static enum pst_status choose_variant(pst_loader *loader, uint64_t sample,
             continue;
         enum pst_status status =
             pst_dataset_item(loader->dataset, sample, plan->i_field, v, &source->item, err);
-        if (status != PST_OK || psti_plan_item_is_there(loader->dataset, &source->item)) {
+        if (status != PST_OK || (psti_plan_item_is_there(loader->dataset, &source->item) &&
+                                 psti_plan_allows_form(plan, source->item.form))) {
             source->variant = v;
             return status;
         }
     }
     return psti_fail(err, PST_ERROR_NOT_FOUND, "loader",
-                     "field '%s' of this sample has none of the forms allowed", plan->field->name);
+                     "field '%s' of this sample is stored in none of the forms allowed",
+                     plan->field->name);
 }
 
 /* The file of an item, and its bytes where they are in memory. */

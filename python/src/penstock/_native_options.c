@@ -42,7 +42,7 @@ static const struct native_member field_members[] = {
     FIELD(channels, NATIVE_U8),       FIELD(bits, NATIVE_U8),
     FIELD(variant_mask, NATIVE_U8),   FIELD(ignore_orientation, NATIVE_BOOL),
     FIELD(encoded, NATIVE_BOOL),      FIELD(scaled_decode, NATIVE_BOOL),
-    FIELD(own_geometry, NATIVE_BOOL),
+    FIELD(own_geometry, NATIVE_BOOL), FIELD(form_mask, NATIVE_U32),
 };
 
 #define LOADER(key, kind)                                                                          \

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import _convert, _native, _options
+from . import _convert, _image, _native, _options
 from . import transforms as _transforms
 from .dataset import Dataset, Field
 from .errors import ArgumentError, StateError, UnsupportedError
@@ -27,7 +27,8 @@ _PAGE_CACHES = ("keep", "drop", "direct")
 _DECODES = ("auto", "cpu", "gpu")
 _JPEGS = ("cpu", "nvjpeg")
 _LAYOUTS = ("NHWC", "NCHW", "channels_last")
-_PER_FIELD = ("dtype", "layout", "channels", "variants", "scaled_decode")
+_PER_FIELD = ("dtype", "layout", "channels", "bits", "variants", "scaled_decode")
+_CHANNELS_STORED = 255
 _STATE_KEYS = (
     "epoch",
     "position",
@@ -81,7 +82,7 @@ class Loader:
             further image that has none follows the geometry of the sample's image (the field "image", else the
             first one); one that has a chain must have that image's geometric operations in it (but for
             interpolation, antialias and fill), else ArgumentError names both chains and the first difference.
-            Masks are always interpolated by nearest.
+            Masks are interpolated by nearest, or nearest-exact where their own chain says so.
         own_geometry: names of images and masks that do not share the sample's geometry: their chains may be any,
             and random operations draw for each of them anew.
         device: "cpu" or None: batches are in host memory. "cuda", "cuda:1", a torch.device: arrays of
@@ -101,9 +102,16 @@ class Loader:
         gpu_share: "auto", "gpu": the part of each batch that the card decodes, above 0 to 1; None: all.
         device_memory: hard limit on the card: bytes, or a text like "2GiB"; None: what there is.
         dtype: of images: "uint8", "uint16", "float16", "bfloat16" (torch only), "float32", also as numpy
-            or torch dtypes; or a dict per field. None: float32 if the chain normalises, else uint8.
+            or torch dtypes. None: float32 if the chain normalises, else uint8. Or a dict per field, also for
+            masks: ``{"mask": "int64"}``, or "uint8", "uint16", "int32", "float32": the numbers that are stored.
+            Masks without one are uint8 or uint16, as the first mask of the data set is stored.
         layout: "NCHW", "NHWC", or "channels_last" (NCHW shape over NHWC memory); or a dict per field.
-        channels: 1, 3 or 4 for images; None: 3, or 1 after ``Grayscale(1)``; or a dict per field.
+        channels: of images: 1, 3 or 4; "stored": those that each image has, 1 to 4 (a batch whose images differ
+            is a list of arrays); None: 3, or 1 after ``Grayscale(1)``; or a dict per field.
+        bits: of images on their way through the operations: 8 or 16; or a dict per field, also for masks. None: 8 for
+            uint8, 16 for uint16, and for floats as many as each image has: a 16-bit image is not reduced to 8 bits
+            first. Floats are v / 255 or v / 65535, so depths may be mixed within a field. ``fill`` of operations is
+            in units of 8 bits (0..255) unless 16 bits are asked for by ``bits`` or dtype "uint16".
         num_workers: decoding threads in this process; 0: all work in the calling thread; None:
             PENSTOCK_NUM_THREADS, else the cores that affinity and control groups leave the process, divided
             among the ranks that torchrun, Open MPI or srun started on this machine.
@@ -138,7 +146,8 @@ class Loader:
         prefetch: batches prepared ahead, 1 or more.
         fields: names of the fields to deliver; None: all.
         encoded: names of image fields to deliver as stored bytes.
-        variants: ``{"image": ["raw", "jpeg"]}`` forms allowed per field; None: the first present.
+        variants: ``{"image": ["raw", "jpeg"]}`` forms allowed per field: of each sample the first variant of
+            such a form; a sample that has none is a bad sample (``on_error``). None: the first present.
         output: "torch", "numpy", "dlpack" (objects with ``__dlpack__``, on a card also with
             ``__cuda_array_interface__``), or "auto": torch tensors if the process has imported torch when the
             loader is made, else numpy arrays, or on a card "dlpack".
@@ -181,7 +190,7 @@ class Loader:
         device_memory: int | str | None = None,
         dtype: Any = None,
         layout: str | Mapping[str, str] = "NCHW",
-        channels: int | Mapping[str, int] | None = None,
+        channels: int | str | Mapping[str, int | str] | None = None,
         num_workers: int | None = None,
         drop_last: bool = False,
         rank: int | None = None,
@@ -214,6 +223,7 @@ class Loader:
         on_empty: str | None = None,
         padding: bool = True,
         own_geometry: Iterable[str] = (),
+        bits: int | Mapping[str, int] | None = None,
     ) -> None:
         given = dict(locals())
         for name in ("self", "__class__"):
@@ -421,6 +431,7 @@ class Loader:
 
     def _one_field(self, field: Field, ops: list[_transforms.Transform]) -> dict[str, Any]:
         options: dict[str, Any] = {"name": field.name, "ops": [op.describe() for op in ops]}
+        self._refuse_options(field)
         if field.type not in ("image", "mask"):
             if field.name in self._given["own_geometry"]:
                 raise ArgumentError(f"own_geometry is for images and masks; {field.name!r} is {field.type}")
@@ -430,49 +441,66 @@ class Loader:
         options["own_geometry"] = field.name in self._given["own_geometry"]
         options["ignore_orientation"] = bool(self._given["ignore_orientation"])
         if self._given["variants"] and field.name in self._given["variants"]:
-            options["variant_mask"] = self._variant_mask(field)
+            options["form_mask"] = self._form_mask(field)
         if field.name in self._given["encoded"]:
             self._encoded.add(field.name)
             return options | {"encoded": True}
         if field.type == "mask":
-            return options | {"layout": 0}  # one channel: shown without that axis
+            options["layout"] = 0  # one channel: shown without that axis
+            for name in ("dtype", "bits"):
+                mapping = self._given[name]
+                if isinstance(mapping, Mapping) and mapping.get(field.name) is not None:
+                    options |= self._pixel_option(name, mapping[field.name])
+            return options
         layout = _LAYOUTS[
             _options.choice("layout", self._of_field("layout", field.name, "NCHW"), _LAYOUTS)
         ]
         options["layout"] = int(layout == "NCHW")
         if layout == "channels_last":
             self._channels_last.add(field.name)
-        dtype = self._of_field("dtype", field.name, None)
-        if dtype is not None:
-            options["dtype"] = _options.dtype_number(dtype)
-            if options["dtype"] == _native.dtype_number("uint16"):
-                options["bits"] = 16
-            if self._output == "numpy" and options["dtype"] == _native.dtype_number("bfloat16"):
-                raise ArgumentError('numpy has no bfloat16: use output="torch"')
+        for name in ("dtype", "bits"):
+            value = self._of_field(name, field.name, None)
+            if value is not None:
+                options |= self._pixel_option(name, value)
         options["scaled_decode"] = bool(self._of_field("scaled_decode", field.name, False))
         channels = self._of_field("channels", field.name, None)
         asked = _transforms.output_channels(field.name, ops)
-        if channels is not None or asked:
-            options["channels"] = _options.count("channels", channels or asked, 1, 4)
+        if channels == "stored" and not asked:
+            options["channels"] = _CHANNELS_STORED
+        elif channels is not None or asked:
+            wanted = asked if channels in (None, "stored") else channels
+            options["channels"] = _options.count("channels", wanted, 1, 4)
         return options
+
+    def _pixel_option(self, name: str, value: Any) -> dict[str, int]:
+        """dtype or bits of a field, as the C library takes it."""
+        if name == "bits":
+            if value not in (8, 16):
+                raise ArgumentError(f"bits is 8 or 16, not {value!r}")
+            return {"bits": int(value)}
+        number = _options.dtype_number(value)
+        if self._output == "numpy" and number == _native.dtype_number("bfloat16"):
+            raise ArgumentError('numpy has no bfloat16: use output="torch"')
+        return {"dtype": number}
+
+    def _refuse_options(self, field: Field) -> None:
+        """What is asked for a field by name must be possible there."""
+        possible = {"image": _PER_FIELD, "mask": ("dtype", "bits", "variants")}.get(field.type, ())
+        for name in _PER_FIELD:
+            mapping = self._given[name]
+            if isinstance(mapping, Mapping) and field.name in mapping and name not in possible:
+                raise ArgumentError(f"{name}[{field.name!r}] is not possible: the field is of type {field.type}")
 
     def _of_field(self, name: str, field: str, default: Any) -> Any:
         value = self._given[name]
         return value.get(field, default) if isinstance(value, Mapping) else value
 
-    def _variant_mask(self, field: Field) -> int:
-        """Bits of the variants whose form is allowed, by the first sample that has them."""
+    def _form_mask(self, field: Field) -> int:
+        """Bits of the forms allowed."""
         forms = self._given["variants"][field.name]
-        present = [
-            self._dataset.item(0, field.name, v)["form"] if len(self._dataset) else ""
-            for v in range(field.n_variants)
-        ]
-        mask = sum(1 << v for v, form in enumerate(present) if form in forms)
-        if mask == 0:
-            raise ArgumentError(
-                f"variants[{field.name!r}]: {list(forms)} are not stored, {present} are"
-            )
-        return mask
+        if isinstance(forms, str) or not forms:
+            raise ArgumentError(f"variants[{field.name!r}] is a list of forms, at least one, not {forms!r}")
+        return sum(1 << number for number in {_image.form_number(form) for form in forms})
 
     # Iteration --------------------------------------------------------------------------------------
 

@@ -2,9 +2,9 @@
 
 They only describe: the C library runs them, fused, straight into the batch. A list of them is for a
 sample: Resize, CenterCrop, RandomCrop, RandomResizedCrop, Pad and the flips are geometric and move
-its images, masks, boxes and keypoints together; the others are for images only. Masks are always
-interpolated by nearest, whatever ``interpolation`` says; where they are padded they get
-``mask_fill``.
+its images, masks, boxes and keypoints together; the others are for images only. Masks are
+interpolated by "nearest", whatever ``interpolation`` says, unless it says "nearest-exact"; where they
+are padded they get ``mask_fill``.
 
 Random parameters are a function of (seed, epoch, sample, draw, view, operation): see
 ``include/penstock/augment.h``. Geometric operations are numbered among themselves, so a colour

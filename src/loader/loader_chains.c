@@ -1,0 +1,175 @@
+/* loader_chains.c - what is asked of an image or mask field -> the chains that its rows take.
+ *
+ * In: the wish, and what the first sample has stored. Out: a chain for each kind of pixels that may
+ * come: of 8 and 16 bits, of 1 to 4 channels. A field has one chain where both are fixed. Where
+ * they are each image's own, a row takes the chain of its pixels: so what becomes of an image never
+ * depends on the others of the field. Runs at open; the result is constant. */
+#include "loader/loader_int.h"
+
+#include "base/fail.h"
+
+#include <string.h>
+
+static bool normalizes(const struct pst_field_output *wish)
+{
+    return wish->n_ops > 0 && wish->ops[wish->n_ops - 1].kind == PST_OP_NORMALIZE;
+}
+
+/* Images that become floats keep the bits they have; masks keep their numbers in any dtype that has
+ * room for 16 bits. */
+static bool takes_any_bits(const struct pst_field_output *wish, bool is_mask)
+{
+    if (wish->bits)
+        return false;
+    switch ((int)wish->dtype) {
+    case 0:
+        return !is_mask && normalizes(wish);
+    case PST_DTYPE_U8:
+        return false;
+    case PST_DTYPE_U16:
+        return is_mask;
+    default:
+        return true;
+    }
+}
+
+static bool takes_any_channels(const struct pst_field_output *wish)
+{
+    return wish->channels == PST_CHANNELS_STORED;
+}
+
+static uint8_t bits_of(const struct pst_field_output *wish)
+{
+    return wish->bits ? wish->bits : wish->dtype == PST_DTYPE_U16 ? 16 : 8;
+}
+
+void psti_plan_decode(const struct pst_loader_options *options, const struct pst_field_output *wish,
+                      struct psti_plan_field *plan)
+{
+    bool is_mask = plan->field->type == PST_FIELD_MASK;
+    plan->channels = is_mask ? 1 : wish->channels ? wish->channels : 3;
+    plan->bits = bits_of(wish);
+    /* Numbers of classes are never rescaled: masks are decoded as they are, and must fit. */
+    plan->decode = (struct pst_decode_options){
+        .struct_size = sizeof plan->decode,
+        .channels = is_mask || takes_any_channels(wish) ? 0 : plan->channels,
+        .bits = is_mask || takes_any_bits(wish, is_mask) ? 0 : plan->bits,
+        .ignore_orientation = wish->ignore_orientation,
+        .palette_indices = is_mask,
+        .max_pixels = options->max_pixels};
+}
+
+/* The chain for pixels of that kind; *out is NULL after failure. */
+static enum pst_status compile(const struct psti_plan_field *plan,
+                               const struct pst_field_output *wish, const struct pst_op *ops,
+                               uint8_t channels, uint8_t bits, struct psti_chain **out,
+                               struct pst_error *err)
+{
+    const struct psti_chain_output output = {.dtype = wish->dtype,
+                                             .layout = wish->layout,
+                                             .channels = channels,
+                                             .bits = bits,
+                                             .is_mask = plan->field->type == PST_FIELD_MASK};
+    enum pst_status status = psti_chain_compile(ops, wish->n_ops, &output, out, err);
+    if (status != PST_OK && err) {
+        char text[PST_ERROR_TEXT_CAP];
+        memcpy(text, err->text, sizeof text);
+        psti_fail(err, status, "loader", "field '%s': %.400s", plan->field->name, text);
+    }
+    return status;
+}
+
+/* The operations for pixels of 16 bits in a field that has both: `fill` counts 0..255 for all. */
+static void widen_fills(const struct pst_field_output *wish,
+                        struct pst_op ops[PSTI_AUGMENT_MAX_OPS])
+{
+    for (size_t i = 0; i < wish->n_ops; i++) {
+        ops[i] = wish->ops[i];
+        for (int c = 0; c < 4; c++)
+            ops[i].fill[c] *= 257;
+    }
+}
+
+/* Chains for `bits`, of one number of channels or of all; of all, some may not suit the operations.
+ */
+static enum pst_status compile_bits(struct psti_plan_field *plan,
+                                    const struct pst_field_output *wish, const struct pst_op *ops,
+                                    uint8_t bits, struct pst_error *err)
+{
+    uint8_t first = takes_any_channels(wish) ? 1 : plan->channels;
+    uint8_t last = takes_any_channels(wish) ? 4 : plan->channels;
+    for (uint8_t c = first; c <= last; c++) {
+        enum pst_status status =
+            compile(plan, wish, ops, c, bits, &plan->chains[bits == 16][c - 1], err);
+        if (status != PST_OK && !(takes_any_channels(wish) && status == PST_ERROR_ARGUMENT))
+            return status;
+    }
+    return PST_OK;
+}
+
+/* The chain that is expected, or, where its pixels do not suit the operations, another. */
+static void choose_chain(struct psti_plan_field *plan)
+{
+    plan->chain = psti_plan_chain(plan, plan->channels, plan->bits);
+    for (uint8_t c = 1; c <= 4 && !plan->chain; c++)
+        for (uint8_t bits = 8; bits <= 16 && !plan->chain; bits += 8) {
+            plan->chain = psti_plan_chain(plan, c, bits);
+            plan->channels = c;
+            plan->bits = bits;
+        }
+}
+
+enum pst_status psti_plan_chains(const struct pst_field_output *wish, uint8_t channels,
+                                 uint8_t bits, struct psti_plan_field *plan, struct pst_error *err)
+{
+    bool is_mask = plan->field->type == PST_FIELD_MASK, any_bits = takes_any_bits(wish, is_mask);
+    plan->any_channels = takes_any_channels(wish);
+    if (plan->any_channels)
+        plan->channels = channels;
+    if (any_bits || (is_mask && !wish->bits))
+        plan->bits = bits;
+    enum pst_status status = PST_OK;
+    if (any_bits || plan->bits == 8)
+        status = compile_bits(plan, wish, wish->ops, 8, err);
+    if (status == PST_OK && (any_bits || plan->bits == 16)) {
+        struct pst_op wide[PSTI_AUGMENT_MAX_OPS];
+        bool both_images = any_bits && !is_mask;
+        if (both_images)
+            widen_fills(wish, wide);
+        status = compile_bits(plan, wish, both_images ? wide : wish->ops, 16, err);
+    }
+    if (status != PST_OK)
+        return status;
+    choose_chain(plan);
+    if (!plan->chain) /* `err` says why the last of them was refused */
+        return PST_ERROR_ARGUMENT;
+    plan->identity =
+        !any_bits && wish->n_ops == 0 && wish->layout == PST_LAYOUT_HWC &&
+        psti_chain_dtype(plan->chain) == (plan->bits == 16 ? PST_DTYPE_U16 : PST_DTYPE_U8);
+    return PST_OK;
+}
+
+struct psti_chain *psti_plan_chain(const struct psti_plan_field *plan, uint8_t channels,
+                                   uint8_t bits)
+{
+    if (channels < 1 || channels > 4 || (bits != 8 && bits != 16))
+        return NULL;
+    return plan->chains[bits == 16][channels - 1];
+}
+
+struct psti_chain *psti_plan_take_chain(struct psti_plan_field *plan)
+{
+    struct psti_chain *chain = plan->chain;
+    for (int i = 0; i < 8; i++)
+        if (plan->chains[i / 4][i % 4] == chain)
+            plan->chains[i / 4][i % 4] = NULL;
+    plan->chain = NULL;
+    return chain;
+}
+
+void psti_plan_free_chains(struct psti_plan_field *plan)
+{
+    for (int i = 0; i < 8; i++)
+        psti_chain_free(&plan->chains[i / 4][i % 4]);
+    plan->chain = NULL;
+}
