@@ -34,7 +34,7 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
         output: "torch" or "numpy"; "auto" is torch.
         as_tuple: see above.
         loader_options: further arguments of :class:`Loader`: ``dtype``, ``layout``, ``channels``,
-            ``fields``, ``encoded``, ``variants``, ``host_memory``, ``storage``, ...
+            ``bits``, ``fields``, ``encoded``, ``variants``, ``host_memory``, ``storage``, ...
     """
 
     def __init__(
