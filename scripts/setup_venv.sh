@@ -3,7 +3,8 @@
 #
 #   scripts/setup_venv.sh build    pip, the build requirements of the Python package, cmake and ninja where the system's
 #                                  are missing or old
-#   scripts/setup_venv.sh check    what tests and the demo import: pytest, numpy, torch, Pillow, torchvision
+#   scripts/setup_venv.sh check    what tests, the demo and the examples import: pytest, numpy, torch, Pillow,
+#                                  torchvision, Lightning
 #
 # PYTHON names the interpreter (3.11 or later); otherwise the first that fits is taken. torch: on x86-64 Linux PyPI's
 # wheel brings CUDA; PIP_EXTRA_INDEX_URL or PIP_INDEX_URL=https://download.pytorch.org/whl/cpu gives the smaller one.
@@ -53,6 +54,7 @@ check)
     install pytest mypy numpy torch pillow
     # The reference of test_torchvision.py. Its wheel asks for the CUDA build of torch, which it does not need for that.
     install --no-deps torchvision || echo "setup_venv.sh: no torchvision: test_torchvision.py will be skipped" >&2
+    install lightning || echo "setup_venv.sh: no Lightning: its test in test_examples_ranks.py will be skipped" >&2
     ;;
 *)
     echo "setup_venv.sh: unknown argument '$1' (build or check)" >&2

@@ -119,6 +119,29 @@ def test_a_look_at_the_first_batch_burns_no_epoch(packed):
     assert contents(one) != contents(one) and one.epoch == 2  # one batch is a whole epoch
 
 
+def test_frameworks_say_the_epoch(packed):
+    """As Lightning does: iter(), then sampler.set_epoch(), then batches of that iterator."""
+    epochs = [contents(loader_of_epoch(packed, epoch)) for epoch in range(4)]
+    loader = loader_of(packed, shuffle=True, seed=9)
+    batches = iter(loader)
+    loader.sampler.set_epoch(0)
+    assert contents(batches) == epochs[0]
+    batches = iter(loader)
+    loader.sampler.set_epoch(3)  # a pass that has not begun is moved
+    assert loader.epoch == 3 and contents(batches) == epochs[3]
+    loader.sampler.set_epoch(1)
+    assert contents(loader) == epochs[1]
+    state = {**loader.state_dict(), "epoch": 2, "position": 10}
+    loader.load_state_dict(state)
+    loader.sampler.set_epoch(2)  # a place within the epoch stays
+    batches = iter(loader)
+    loader.sampler.set_epoch(2)
+    assert contents(batches) == epochs[2][10:]
+    for epoch in (1, 2):  # an epoch of one batch, by the framework's limit
+        loader.sampler.set_epoch(epoch)
+        assert contents([next(iter(loader))]) == epochs[epoch][:5]
+
+
 def test_looking_at_the_first_batch_again_and_again_is_warned_of(packed):
     loader = loader_of(packed, shuffle=True)
     for _ in range(3):

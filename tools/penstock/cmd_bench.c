@@ -51,8 +51,8 @@ static size_t make_chain(const char *name, struct pst_op ops[3], struct pst_fiel
     return 3;
 }
 
-/* "cpu", "cuda" or "cuda:N" as pst_loader_options.device; -1: none of these. Whether there is such a
- * card is for the library to say. */
+/* "cpu", "cuda" or "cuda:N" as pst_loader_options.device; -1: none of these. Whether there is such
+ * a card is for the library to say. */
 static int32_t device_number(const char *name)
 {
     uint64_t ordinal = 0;

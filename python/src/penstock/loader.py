@@ -530,18 +530,21 @@ class Loader:
         self._take_ranks(native)
         self._serial += 1
         self._warn_of_peeks()
-        place = self._pending or self._again
+        self._begin(native, self._pending or self._again)
+        return _Pass(self, self._serial)
+
+    def _begin(self, native: _native.Loader, place: _State | None) -> None:
+        """A pass from `place` on, or a whole one of the next epoch."""
         if place is not None:
             native.resume(place)
         else:
             native.begin(self._next_epoch)
         self._pending = None
+        self._passing, self._over = True, False
         self._again = native.state()
         self._epoch, position = self._again[:2]
         self._next_epoch = self._epoch + 1
         self._taken, self._left = 0, native.n_batches(position, *self._ranks_now()[:2])
-        self._passing, self._over = True, False
-        return _Pass(self, self._serial)
 
     def _warn_of_peeks(self) -> None:
         peeked = self._again is not None and self._pending is None and self._taken == 1
@@ -642,6 +645,22 @@ class Loader:
         self._next_epoch = _options.count("epoch", epoch, 0, 2**64 - 1)
         self._pending = self._again = None
         self._passing = False
+
+    @property
+    def sampler(self) -> _EpochSetter:
+        """For Lightning and other frameworks, which call ``loader.sampler.set_epoch`` when an epoch begins."""
+        return _EpochSetter(self)
+
+    def _agree_on_epoch(self, epoch: int) -> None:
+        """As set_epoch, but a place within that epoch stays, and a pass that waits for its begin is moved."""
+        waits = self._passing and self._taken == 0
+        if epoch == (self._epoch if waits else self.epoch if self._pending is not None else -1):
+            return
+        if waits:
+            self._next_epoch = _options.count("epoch", epoch, 0, 2**64 - 1)
+            self._begin(self._open(), None)
+        else:
+            self.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, int]:
         """Where the caller stands, after the last batch received: a few numbers, JSON-able.
@@ -860,6 +879,16 @@ _OWN_NAMES = frozenset(
         "_n_batches",
     }
 )
+
+
+class _EpochSetter:
+    """What torch's samplers have for frameworks that count epochs."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def set_epoch(self, epoch: int) -> None:
+        self._loader._agree_on_epoch(epoch)
 
 
 class _Pass:
