@@ -300,6 +300,29 @@ void pst_batch_retain(pst_batch *batch); /* adds an owner; thread-safe */
 void pst_batch_release(
     pst_batch *batch); /* the last release gives the slot back; NULL-safe, thread-safe */
 
+/* What a loader did otherwise than asked or hoped for: nothing of it is silent. Numbers are stable;
+ * others come to the end. */
+enum pst_fallback {
+    PST_FALLBACK_URING = 0,     /* io_uring failed while reading: storage and reason change, too */
+    PST_FALLBACK_DIRECT = 1,    /* files without O_DIRECT */
+    PST_FALLBACK_ADVICE = 2,    /* posix_fadvise that the kernel refused */
+    PST_FALLBACK_PAGE_HINT = 3, /* windows of pages whose reading ahead was not asked for */
+    PST_FALLBACK_RANGE = 4,     /* items read whole that were to be read in parts */
+    PST_FALLBACK_REGION = 5,    /* images decoded whole for a region */
+    PST_FALLBACK_LIBPNG = 6,    /* PNGs decoded by libpng, not libdeflate */
+    PST_FALLBACK_SCALED = 7,    /* images on which scaled_decode has no effect */
+    PST_FALLBACK_RESERVE = 8,   /* rows that took turns at the reserve of host_memory */
+    PST_FALLBACK_SLOTS = 9,     /* batches that prefetch wants and host_memory does not hold */
+    PST_FALLBACK_AHEAD = 10,    /* epochs that went on with one batch at a time */
+    PST_FALLBACK_HUGE_PAGES = 11, /* large blocks on small pages, in this process since open */
+    PST_FALLBACK_CPU = 12,        /* rooms whose kernels need more of AVX-512 than the CPU has */
+    PST_FALLBACK_CARD = 13        /* images meant for a card, decoded by the CPU */
+};
+#define PST_FALLBACKS_MAX 32 /* room for kinds that later versions have */
+/* Name ("uring") and meaning, in words, of kind `i`; NULL behind the last kind. Static. */
+const char *pst_fallback_name(uint32_t i);
+const char *pst_fallback_text(uint32_t i);
+
 /* Watching
  * -----------------------------------------------------------------------------------------------
  */
@@ -317,7 +340,7 @@ struct pst_loader_stats {
     uint32_t n_slots, n_slots_held; /* batch slots that exist; held by the caller now */
     uint32_t n_workers;
     enum pst_storage_kind storage; /* the one in use: THREADS, URING, MEMORY */
-    char storage_reason[96];       /* why AUTO did not take io_uring; "" otherwise */
+    char storage_reason[96];       /* why not io_uring, or why not any more; "" otherwise */
     uint64_t n_fallback_direct;    /* files without O_DIRECT */
     uint64_t n_fallback_region;    /* images decoded whole although only a region was wanted */
     uint64_t nbytes_decoded;       /* pixels that decoders delivered */
@@ -333,10 +356,12 @@ struct pst_loader_stats {
     uint64_t n_gpu_again;         /* rows that found no room at first, and came in another round */
     uint64_t nbytes_upload;       /* of images, on their way to the card */
     uint64_t device_memory, device_memory_used, device_memory_peak;
-    int32_t device;            /* the card's ordinal; -1: batches in host memory */
-    uint32_t n_jpeg_engines;   /* that the card has for nvJPEG */
-    uint64_t n_nvjpeg_samples; /* of n_gpu_samples: by nvJPEG */
-    char nvjpeg_version[24];   /* "13.0.4"; "": it is not used */
+    int32_t device;                        /* the card's ordinal; -1: batches in host memory */
+    uint32_t n_jpeg_engines;               /* that the card has for nvJPEG */
+    uint64_t n_nvjpeg_samples;             /* of n_gpu_samples: by nvJPEG */
+    char nvjpeg_version[24];               /* "13.0.4"; "": it is not used */
+    uint64_t fallbacks[PST_FALLBACKS_MAX]; /* by enum pst_fallback */
+    char cpu_rooms[96]; /* level of each room's kernels: "augment avx512, pli avx2, ..." */
 };
 void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 

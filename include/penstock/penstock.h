@@ -65,7 +65,10 @@ size_t pst_environment_json(char *buffer, size_t capacity);
  * environment. */
 uint32_t pst_cores(void);
 
-/* CPU paths: PENSTOCK_CPU_MASK=c|avx2|avx512 in the environment lowers the level of SIMD used. */
+/* CPU paths: PENSTOCK_CPU_MASK=c|avx2|avx512|neon in the environment lowers the level of SIMD used.
+ * Another value is PST_ERROR_ARGUMENT from here, pst_dataset_open and pst_loader_open. Thread-safe.
+ */
+PST_WARN_UNUSED enum pst_status pst_environment_check(struct pst_error *err);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

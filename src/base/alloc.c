@@ -32,6 +32,8 @@ struct header {
 #define HUGE_PAGE_NBYTES ((size_t)2 << 20)
 #define HUGE_BLOCK_NBYTES (2 * HUGE_PAGE_NBYTES)
 
+static atomic_uint_fast64_t n_small_pages;
+
 static void *libc_alloc(void *ctx, size_t alignment, size_t nbytes)
 {
     void *memory = NULL;
@@ -43,8 +45,9 @@ static void *libc_alloc(void *ctx, size_t alignment, size_t nbytes)
         alignment = HUGE_PAGE_NBYTES;
     if (posix_memalign(&memory, alignment, nbytes) != 0)
         return NULL;
-    if (huge)
-        (void)madvise(memory, nbytes & ~(HUGE_PAGE_NBYTES - 1), MADV_HUGEPAGE);
+    if (huge && (psti_fault(PSTI_FAULT_ADVICE) ||
+                 madvise(memory, nbytes & ~(HUGE_PAGE_NBYTES - 1), MADV_HUGEPAGE) != 0))
+        atomic_fetch_add_explicit(&n_small_pages, 1, memory_order_relaxed);
     return memory;
 }
 
@@ -74,6 +77,8 @@ void pst_memory_stats(struct pst_memory_stats *stats)
     stats->live_nbytes = atomic_load(&live_nbytes);
     stats->n_alloc = atomic_load(&n_alloc);
 }
+
+uint64_t psti_alloc_n_small_pages(void) { return atomic_load(&n_small_pages); }
 
 static struct header *header_of(void *memory)
 {

@@ -7,6 +7,7 @@
 #define PST_BASE_ALLOC_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define PSTI_CACHE_LINE 64
 
@@ -18,5 +19,8 @@ void *psti_alloc_aligned(size_t alignment,
                          size_t nbytes); /* power of two <= 1 MiB; freed by psti_free */
 char *psti_strdup(const char *text);
 void psti_free(void *memory); /* NULL-safe */
+
+/* Blocks of several huge pages that the kernel refused to put on such pages, so far. */
+uint64_t psti_alloc_n_small_pages(void);
 
 #endif

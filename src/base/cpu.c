@@ -2,6 +2,8 @@
  * support of the wide registers too) and lowered by PENSTOCK_CPU_MASK. */
 #include "base/cpu.h"
 
+#include "base/fail.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +44,20 @@ static uint32_t allowed_by_mask(void)
     return ~0u;
 }
 
+enum pst_status psti_cpu_check_mask(struct pst_error *err)
+{
+    static const char *const known[] = {"", "c", "avx2", "avx512", "neon"};
+    const char *mask = getenv("PENSTOCK_CPU_MASK");
+    for (size_t i = 0; mask && i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(mask, known[i]) == 0)
+            return PST_OK;
+    return mask ? psti_fail(err, PST_ERROR_ARGUMENT, "base",
+                            "the environment variable PENSTOCK_CPU_MASK is \"%.40s\": c, avx2, "
+                            "avx512 or neon is expected",
+                            mask)
+                : PST_OK;
+}
+
 uint32_t psti_cpu_features(void)
 {
     /* Every thread that races here stores the same value; the top bit says "found already". */
@@ -57,8 +73,8 @@ uint32_t psti_cpu_features(void)
 
 const char *psti_cpu_level_name(uint32_t features)
 {
-    if (features & PSTI_CPU_AVX512)
-        return "avx512";
+    if (features & PSTI_CPU_AVX512) /* some rooms have no kernels for a part of it */
+        return features & PSTI_CPU_AVX512_ICL ? "avx512" : "avx2/avx512";
     if (features & PSTI_CPU_AVX2)
         return "avx2";
     return features & PSTI_CPU_NEON ? "neon" : "c";

@@ -3,6 +3,8 @@
 #ifndef PST_BASE_CPU_H
 #define PST_BASE_CPU_H
 
+#include <penstock/status.h>
+
 #include <stdint.h>
 
 enum {
@@ -18,7 +20,11 @@ enum {
 uint32_t psti_cpu_features(void);
 /* Bits found, whatever the mask says. */
 uint32_t psti_cpu_detected(void);
-/* "c", "avx2", "avx512", "neon": the highest level in `features`. */
+/* "c", "avx2", "avx512", "neon": the highest level in `features`; "avx2/avx512" where some rooms
+ * need more of AVX-512 than there is, and use AVX2. */
 const char *psti_cpu_level_name(uint32_t features);
+/* PST_ERROR_ARGUMENT if PENSTOCK_CPU_MASK has a value that is not known: nobody is to believe that
+ * it has an effect. */
+enum pst_status psti_cpu_check_mask(struct pst_error *err);
 
 #endif

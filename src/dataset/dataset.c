@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/cpu.h"
 #include "base/fail.h"
 #include "base/fault.h"
 #include "base/hash.h"
@@ -96,7 +97,9 @@ enum pst_status pst_dataset_open(const char *path, const struct pst_dataset_opti
     struct pst_dataset_options full;
     char clean[PATH_MAX], shard[PSTI_SHARD_NAME_CAP];
     *out = NULL;
-    enum pst_status status = psti_options_copy(&full, sizeof full, options, "dataset", err);
+    enum pst_status status = psti_cpu_check_mask(err);
+    if (status == PST_OK)
+        status = psti_options_copy(&full, sizeof full, options, "dataset", err);
     if (status == PST_OK)
         status = check_path(path, clean, err);
     if (status == PST_OK) {

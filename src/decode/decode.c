@@ -268,6 +268,7 @@ void psti_decoder_stats(const struct psti_decoder *decoder, struct psti_decoder_
     stats->scratch_wanted = decoder->scratch_wanted;
     stats->n_units = decoder->n_units;
     stats->n_units_whole = decoder->n_units_whole;
+    stats->n_libpng = decoder->n_libpng;
 }
 
 void psti_decoder_set_scratch_limit(struct psti_decoder *decoder, uint64_t nbytes)

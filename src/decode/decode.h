@@ -86,6 +86,7 @@ struct psti_decoder_stats {
     uint64_t scratch_wanted;    /* limit with which the last image would have been faster; 0 none */
     uint64_t n_units;           /* PLI: units that were decoded */
     uint64_t n_units_whole;     /* PLI: units that the images have from which these were decoded */
+    uint64_t n_libpng;          /* PNGs that libpng decoded instead of libdeflate */
 };
 void psti_decoder_stats(const struct psti_decoder *decoder, struct psti_decoder_stats *stats);
 /* Scratch of a decoder never exceeds this; an image that needs more is PST_ERROR_LIMIT. Default 1

@@ -21,7 +21,7 @@ struct psti_decoder {
     uint64_t scratch_wanted;                  /* see psti_decoder_stats */
     uint64_t n_png_whole;                     /* PNGs that did not need libpng */
     bool libpng_only;                         /* for tests, which compare the two roads */
-    uint64_t nbytes_out, n_region_fallback, n_units, n_units_whole;
+    uint64_t nbytes_out, n_region_fallback, n_units, n_units_whole, n_libpng;
 };
 
 /* What one call of psti_decoder_rows is about; options are complete (no struct_size to mind). */

@@ -58,5 +58,6 @@ enum pst_status psti_decode_png_rows(struct psti_job *job)
     if (psti_decode_png_whole(&png, &status))
         return status;
     psti_decode_arena_reset(&job->decoder->arena);
+    job->decoder->n_libpng++;
     return psti_decode_png_libpng(&png);
 }

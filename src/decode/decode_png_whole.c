@@ -286,6 +286,8 @@ bool psti_decode_png_whole(struct psti_png *png, enum pst_status *status)
     if (!rows || !check_filters(rows, stored.row_nbytes, region->y + region->height))
         return false;
     decoder->n_png_whole++;
+    decoder->n_region_fallback +=
+        region->height != png->header.height || region->width != png->header.width;
     *status = psti_decode_png_begin(png);
     if (*status == PST_OK)
         *status = emit_rows(png, rows, stored.row_nbytes);

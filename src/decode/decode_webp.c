@@ -192,6 +192,8 @@ enum pst_status psti_decode_webp_rows(struct psti_job *job)
     uint8_t *pixels = psti_decode_alloc(job, row_nbytes * crop.height, &status);
     if (!pixels)
         return status;
+    job->decoder->n_region_fallback +=
+        job->stored.height != job->height || job->stored.width != job->width;
     status = decode_crop(job, &crop, pixels, row_nbytes);
     const uint8_t *from = pixels + (size_t)(job->stored.y - crop.y) * row_nbytes +
                           (size_t)(job->stored.x - crop.x) * job->info->channels;

@@ -142,6 +142,8 @@ static void add_nvjpeg(struct text *text)
 
 uint32_t pst_cores(void) { return psti_cores_of_rank(); }
 
+enum pst_status pst_environment_check(struct pst_error *err) { return psti_cpu_check_mask(err); }
+
 size_t pst_environment_json(char *buffer, size_t capacity)
 {
     struct text text = {buffer, capacity, 0};

@@ -169,7 +169,7 @@ struct psti_worker {
     uint64_t n_nvjpeg;                                                 /* as well */
     char gpu_reason[96];                                               /* of the last fall-back */
     uint64_t nbytes_decoded, n_region_fallback, decode_ns;             /* since the last merge */
-    uint64_t n_units, n_units_whole, n_partial, n_scaled;
+    uint64_t n_units, n_units_whole, n_partial, n_scaled, n_libpng;
     struct pst_error err;
 };
 
@@ -289,7 +289,19 @@ struct pst_loader {
     uint32_t n_quarantined, quarantine_cap;
     struct pst_loader_stats stats;
     struct pst_loader_state state;
+
+    atomic_uint_fast64_t fallbacks[PST_FALLBACKS_MAX]; /* counted by any thread, without the lock */
+    uint64_t n_small_pages;                            /* of the process at open */
 };
+
+/* loader_fallback.c */
+void psti_loader_fell_back(pst_loader *loader, enum pst_fallback kind, uint64_t n);
+/* Fills `fallbacks` and `cpu_rooms`; the other members are there already. */
+void psti_loader_fallbacks(const pst_loader *loader, const struct psti_storage_stats *storage,
+                           struct pst_loader_stats *stats);
+/* Level of each room's kernels as text; how many rooms have a lower one than AVX-512 for want of
+ * some part of it. */
+uint32_t psti_loader_cpu_rooms(uint32_t features, char *text, size_t nbytes);
 
 /* loader_files.c */
 enum pst_status psti_files_open(pst_loader *loader, struct pst_error *err);
@@ -336,7 +348,7 @@ void psti_ranges_consider(const pst_loader *loader, const struct psti_draw_key *
 /* Whether the row has items that are read in two rounds. */
 bool psti_ranges_any(const pst_loader *loader, const struct psti_source *sources);
 /* The first round was taken: fills `reads` with those of the second, returns how many. */
-uint32_t psti_ranges_reads(const pst_loader *loader, struct psti_source *sources,
+uint32_t psti_ranges_reads(pst_loader *loader, struct psti_source *sources,
                            struct psti_read *reads);
 /* These have completed: PST_OK, or the first one's error. */
 enum pst_status psti_ranges_take(const pst_loader *loader, uint64_t sample,

@@ -206,6 +206,7 @@ static enum pst_status starved(pst_loader *loader, struct pst_error *err)
     psti_pool_stats(loader->pool, &stats);
     if (loader->ahead > 1) {
         loader->ahead = 1;
+        psti_loader_fell_back(loader, PST_FALLBACK_AHEAD, 1);
         psti_run_start(loader, step);
         return PST_OK;
     }

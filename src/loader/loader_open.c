@@ -133,8 +133,6 @@ static enum pst_status open_storage(pst_loader *loader, struct pst_error *err)
         storage.depth = 1;
     if (options->num_workers == 0) {
         storage.n_threads = 0; /* reads are made by the caller's thread */
-        if (storage.kind == PST_STORAGE_AUTO)
-            storage.kind = PST_STORAGE_THREADS;
     }
     return psti_storage_open(&storage, &loader->storage, err);
 }
@@ -243,10 +241,14 @@ static enum pst_status open_slots(pst_loader *loader, struct pst_error *err)
     if (status == PST_OK &&
         psti_pool_make(loader->pool, loader->options.prefetch + 1) == PST_ERROR_MEMORY)
         status = PST_ERROR_MEMORY;
-    if (status == PST_OK)
-        return PST_OK;
     struct psti_pool_stats stats;
     psti_pool_stats(loader->pool, &stats);
+    if (status == PST_OK) {
+        uint32_t wanted = loader->options.prefetch + 1;
+        psti_loader_fell_back(loader, PST_FALLBACK_SLOTS,
+                              wanted > stats.n_slots ? wanted - stats.n_slots : 0);
+        return PST_OK;
+    }
     if (psti_card_refused(loader, &stats, err))
         return status;
     return psti_fail(err, status, "loader", "no memory for %u batches of %u rows",
@@ -363,7 +365,10 @@ enum pst_status pst_loader_open(pst_dataset *dataset, const struct pst_loader_op
     psti_cond_init(&loader->done);
     pst_dataset_retain(dataset);
     loader->dataset = dataset;
-    enum pst_status status = take_options(options, &loader->options, err);
+    loader->n_small_pages = psti_alloc_n_small_pages();
+    enum pst_status status = psti_cpu_check_mask(err);
+    if (status == PST_OK)
+        status = take_options(options, &loader->options, err);
     if (status == PST_OK)
         status = open_parts(loader, err);
     if (status == PST_OK) {

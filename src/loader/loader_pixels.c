@@ -119,6 +119,7 @@ bool psti_worker_grow(struct psti_worker *worker)
             return false;
         worker->reserve_nbytes += more;
         worker->grown = true;
+        psti_loader_fell_back(loader, PST_FALLBACK_RESERVE, 1);
         if (!empty_tools(worker))
             return false;
     }
@@ -177,6 +178,7 @@ void psti_worker_count(struct psti_worker *worker, int64_t start_ns)
     psti_decoder_stats(worker->decoder, &now);
     worker->nbytes_decoded += now.nbytes_out - worker->seen.nbytes_out;
     worker->n_region_fallback += now.n_region_fallback - worker->seen.n_region_fallback;
+    worker->n_libpng += now.n_libpng - worker->seen.n_libpng;
     worker->n_units += now.n_units - worker->seen.n_units;
     worker->n_units_whole += now.n_units_whole - worker->seen.n_units_whole;
     worker->seen = now;
@@ -188,6 +190,7 @@ void psti_worker_merge(struct psti_worker *worker)
     stats->decode_ns += worker->decode_ns;
     stats->nbytes_decoded += worker->nbytes_decoded;
     stats->n_fallback_region += worker->n_region_fallback;
+    psti_loader_fell_back(worker->loader, PST_FALLBACK_LIBPNG, worker->n_libpng);
     stats->n_units_decoded += worker->n_units;
     stats->n_units_whole += worker->n_units_whole;
     stats->n_partial_reads += worker->n_partial;
@@ -204,6 +207,7 @@ void psti_worker_merge(struct psti_worker *worker)
     worker->nbytes_upload = worker->n_nvjpeg = 0;
     worker->decode_ns = worker->nbytes_decoded = worker->n_region_fallback = 0;
     worker->n_units = worker->n_units_whole = worker->n_partial = worker->n_scaled = 0;
+    worker->n_libpng = 0;
 }
 
 /* What the header says, or for raw pixels the index; and the chain for such pixels. */
@@ -389,6 +393,8 @@ enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, ui
     }
     if (status == PST_OK && loader->card)
         psti_card_row_done(worker, batch, i_plan, row);
+    if (plan->scaled_decode && (loader->card || info.form != PST_FORM_PLI_JPEG))
+        psti_loader_fell_back(loader, PST_FALLBACK_SCALED, status == PST_OK);
     worker->n_cpu += status == PST_OK;
     worker->n_partial += status == PST_OK && source->partial;
     worker->n_scaled += status == PST_OK && draw->scale_log2 > 0;

@@ -10,13 +10,28 @@
 
 #define READS_AT_ONCE (2 * PST_MAX_FIELDS)
 
+/* Counts the windows of a page-aware order of which the kernel is not told. */
+static void skip_hint(pst_loader *loader, const struct psti_job *job)
+{
+    uint64_t window = psti_order_window(loader->order, job->positions[0]);
+    if (window == UINT64_MAX || window == loader->hinted_window)
+        return;
+    loader->hinted_window = window;
+    psti_loader_fell_back(loader, PST_FALLBACK_PAGE_HINT, 1);
+}
+
 /* Tells the kernel about the window after the one that the job begins in. */
 static void hint(pst_loader *loader, const struct psti_job *job)
 {
     uint64_t window = psti_order_window(loader->order, job->positions[0]), first, n;
     if (window == UINT64_MAX || window == loader->hinted_window || !loader->plan.n_items ||
-        loader->files.resident || pst_dataset_is_folder(loader->dataset))
+        loader->files.resident)
         return;
+    if (pst_dataset_is_folder(loader->dataset) ||
+        loader->options.page_cache == PST_PAGE_CACHE_DIRECT) {
+        skip_hint(loader, job);
+        return;
+    }
     loader->hinted_window = window;
     const struct psti_plan_field *field = &loader->plan.fields[loader->plan.fields_of_items[0]];
     uint32_t variant = (uint32_t)__builtin_ctz(field->variant_mask);
@@ -52,6 +67,8 @@ bool psti_pump_start_job(pst_loader *loader)
     psti_job_set(loader, job, ranks, epoch, start, step, loader->step_base + step);
     if (!reads_parts)
         hint(loader, job);
+    else
+        skip_hint(loader, job);
     pthread_mutex_lock(loader->lock);
     job->state = PSTI_JOB_RUNNING;
     loader->issue_step++;

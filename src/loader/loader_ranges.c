@@ -175,8 +175,7 @@ bool psti_ranges_any(const pst_loader *loader, const struct psti_source *sources
     return false;
 }
 
-uint32_t psti_ranges_reads(const pst_loader *loader, struct psti_source *sources,
-                           struct psti_read *reads)
+uint32_t psti_ranges_reads(pst_loader *loader, struct psti_source *sources, struct psti_read *reads)
 {
     struct pst_pli_range ranges[RANGES_CAP];
     uint32_t n_reads = 0;
@@ -185,6 +184,7 @@ uint32_t psti_ranges_reads(const pst_loader *loader, struct psti_source *sources
         if (!source->sparse)
             continue;
         source->n_more = (uint32_t)choose(loader, source, ranges);
+        psti_loader_fell_back(loader, PST_FALLBACK_RANGE, !source->partial);
         for (uint32_t k = 0; k < source->n_more; k++) {
             struct psti_read *read = &reads[n_reads++];
             read->file = source->file;

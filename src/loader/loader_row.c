@@ -422,6 +422,7 @@ static void *own_buffer(struct psti_worker *worker, size_t nbytes)
     }
     if (!psti_pool_charge(loader->pool, nbytes, true)) /* the reserve is as large as any row */
         return NULL;
+    psti_loader_fell_back(loader, PST_FALLBACK_RESERVE, 1);
     worker->reserve_nbytes += nbytes;
     worker->reserve_buffer = psti_alloc_aligned(alignment, nbytes);
     return worker->reserve_buffer;

@@ -12,6 +12,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define N_THREADS_MAX 4096u
 
@@ -44,7 +45,7 @@ static enum pst_status open_engine(struct psti_storage *storage, struct pst_erro
 {
     enum pst_storage_kind kind = storage->options.kind;
     if (kind == PST_STORAGE_AUTO && storage->options.n_threads == 0) {
-        snprintf(storage->reason, sizeof storage->reason, "no thread is wanted");
+        snprintf(storage->reason, sizeof storage->reason, "no worker: the calling thread reads");
         kind = PST_STORAGE_THREADS;
     }
     if (kind == PST_STORAGE_AUTO || kind == PST_STORAGE_URING) {
@@ -55,7 +56,8 @@ static enum pst_status open_engine(struct psti_storage *storage, struct pst_erro
         if (status == PST_OK && storage->engine != NULL)
             return PST_OK;
         if (status == PST_OK) {
-            snprintf(storage->reason, sizeof storage->reason, "no thread is wanted");
+            snprintf(storage->reason, sizeof storage->reason,
+                     "no worker: the calling thread reads");
             storage->kind = PST_STORAGE_THREADS;
             return psti_storage_pool_open(storage, err);
         }
@@ -193,10 +195,20 @@ void psti_storage_resume(struct psti_storage *storage)
 
 enum pst_storage_kind psti_storage_kind_in_use(const struct psti_storage *storage)
 {
-    return storage->kind;
+    return atomic_load(&storage->n_fallback_uring) ? PST_STORAGE_THREADS : storage->kind;
 }
 
-const char *psti_storage_reason(const struct psti_storage *storage) { return storage->reason; }
+const char *psti_storage_reason(const struct psti_storage *storage)
+{
+    return atomic_load(&storage->n_fallback_uring) ? storage->broken_reason : storage->reason;
+}
+
+void psti_storage_uring_broke(struct psti_storage *storage, int os_error)
+{
+    snprintf(storage->broken_reason, sizeof storage->broken_reason,
+             "io_uring failed while reading (%s)", strerror(os_error));
+    atomic_store(&storage->n_fallback_uring, 1);
+}
 
 void psti_storage_stats(const struct psti_storage *storage, struct psti_storage_stats *stats)
 {
@@ -205,5 +217,8 @@ void psti_storage_stats(const struct psti_storage *storage, struct psti_storage_
     stats->read_ns = atomic_load_explicit(&storage->read_ns, memory_order_relaxed);
     stats->n_fallback_direct =
         atomic_load_explicit(&storage->n_fallback_direct, memory_order_relaxed);
+    stats->n_fallback_uring = atomic_load(&storage->n_fallback_uring);
+    stats->n_fallback_advice =
+        atomic_load_explicit(&storage->n_fallback_advice, memory_order_relaxed);
     stats->memory_nbytes = atomic_load_explicit(&storage->memory_nbytes, memory_order_relaxed);
 }

@@ -100,10 +100,13 @@ void psti_storage_cancel(struct psti_storage *storage);
 void psti_storage_resume(struct psti_storage *storage);
 
 enum pst_storage_kind psti_storage_kind_in_use(const struct psti_storage *storage);
-const char *psti_storage_reason(const struct psti_storage *storage); /* why not io_uring; "" */
+const char *psti_storage_reason(const struct psti_storage *storage); /* why not io_uring, or why not
+                                                                        any more; "" */
 
 struct psti_storage_stats {
     uint64_t n_reads, nbytes_read, read_ns, n_fallback_direct, memory_nbytes;
+    uint64_t n_fallback_uring;  /* 1: io_uring failed after open, THREADS is in use */
+    uint64_t n_fallback_advice; /* posix_fadvise that was refused */
 };
 void psti_storage_stats(const struct psti_storage *storage, struct psti_storage_stats *stats);
 

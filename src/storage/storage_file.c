@@ -154,5 +154,5 @@ void psti_file_will_need(const struct psti_file *file, uint64_t offset, uint64_t
     if (file->fd < 0 || atomic_load_explicit(&file->direct, memory_order_relaxed) ||
         !psti_range_fits(offset, nbytes, INT64_MAX))
         return;
-    (void)posix_fadvise(file->fd, (off_t)offset, (off_t)nbytes, POSIX_FADV_WILLNEED);
+    psti_storage_advise(file->storage, file->fd, offset, nbytes, POSIX_FADV_WILLNEED);
 }

@@ -36,6 +36,8 @@ struct psti_storage {
     const struct psti_storage_engine *engine;
     void *state;
     atomic_uint_fast64_t n_reads, nbytes_read, read_ns, n_fallback_direct, memory_nbytes;
+    atomic_uint_fast64_t n_fallback_uring, n_fallback_advice;
+    char broken_reason[96]; /* written before n_fallback_uring becomes 1, and never again */
 };
 
 struct psti_file {
@@ -68,6 +70,11 @@ void psti_storage_deliver(struct psti_storage *storage, struct psti_read *read);
 enum pst_status psti_storage_check_fd(int fd, bool direct, const char *path, uint64_t *nbytes,
                                       struct pst_error *err);
 void psti_storage_count_fallback(struct psti_storage *storage);
+/* posix_fadvise; counted where it is refused. */
+void psti_storage_advise(struct psti_storage *storage, int fd, uint64_t offset, uint64_t nbytes,
+                         int advice);
+/* io_uring failed after it had worked. Called once. */
+void psti_storage_uring_broke(struct psti_storage *storage, int os_error);
 
 /* Throttle (storage_pace.c). With `with_thread`, psti_storage_pace_hold may be used. */
 enum pst_status psti_storage_pace_open(double bytes_per_second, double latency_seconds,

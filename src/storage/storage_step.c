@@ -131,6 +131,14 @@ void psti_storage_count_fallback(struct psti_storage *storage)
     atomic_fetch_add_explicit(&storage->n_fallback_direct, 1, memory_order_relaxed);
 }
 
+void psti_storage_advise(struct psti_storage *storage, int fd, uint64_t offset, uint64_t nbytes,
+                         int advice)
+{
+    if (psti_fault(PSTI_FAULT_ADVICE) ||
+        posix_fadvise(fd, (off_t)offset, (off_t)nbytes, advice) != 0)
+        atomic_fetch_add_explicit(&storage->n_fallback_advice, 1, memory_order_relaxed);
+}
+
 bool psti_storage_step_opened(struct psti_storage *storage, struct psti_read *read, int result)
 {
     struct psti_read_engine *e = &read->engine;
@@ -216,14 +224,14 @@ bool psti_storage_step_read(struct psti_storage *storage, struct psti_read *read
 /* Pages that only this read wanted. A page shared with the item before is dropped, one shared with
  * the item after is left to that item's own read: in sequential order nothing stays and nothing is
  * read twice. */
-static void drop_pages(const struct psti_read *read)
+static void drop_pages(struct psti_storage *storage, const struct psti_read *read)
 {
     if (read->file == NULL) {
-        (void)posix_fadvise(read->engine.fd, 0, 0, POSIX_FADV_DONTNEED);
+        psti_storage_advise(storage, read->engine.fd, 0, 0, POSIX_FADV_DONTNEED);
         return;
     }
     uint64_t skip = read->offset % PSTI_STORAGE_BLOCK;
-    (void)posix_fadvise(read->engine.fd, (off_t)(read->offset - skip), (off_t)(read->nbytes + skip),
+    psti_storage_advise(storage, read->engine.fd, read->offset - skip, read->nbytes + skip,
                         POSIX_FADV_DONTNEED);
 }
 
@@ -232,7 +240,7 @@ void psti_storage_finish(struct psti_storage *storage, struct psti_read *read)
     struct psti_read_engine *e = &read->engine;
     if (e->fd >= 0) {
         if (storage->options.page_cache != PST_PAGE_CACHE_KEEP && !e->direct)
-            drop_pages(read);
+            drop_pages(storage, read);
         if (read->file == NULL)
             close(e->fd);
     }

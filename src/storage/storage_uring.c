@@ -152,6 +152,7 @@ static void give_up(struct uring *u, int error)
     psti_log(PST_LOG_WARNING, "storage", "io_uring failed (%s); reading without it from now on",
              strerror(error));
     u->broken = true;
+    psti_storage_uring_broke(u->storage, error);
     struct io_uring_sq *sq = &u->ring.sq;
     unsigned head = __atomic_load_n(sq->khead, __ATOMIC_ACQUIRE);
     for (; head != sq->sqe_tail; head++) {

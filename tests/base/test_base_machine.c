@@ -111,7 +111,8 @@ static void cpu_mask(void **state)
     assert_true(!(found & PSTI_CPU_AVX512_ICL) || (found & PSTI_CPU_AVX512_VBMI));
     assert_string_equal(psti_cpu_level_name(0), "c");
     assert_string_equal(psti_cpu_level_name(PSTI_CPU_AVX2), "avx2");
-    assert_string_equal(psti_cpu_level_name(PSTI_CPU_AVX2 | PSTI_CPU_AVX512), "avx512");
+    assert_string_equal(psti_cpu_level_name(PSTI_CPU_AVX2 | PSTI_CPU_AVX512), "avx2/avx512");
+    assert_string_equal(psti_cpu_level_name(PSTI_CPU_AVX2 | wide), "avx512");
     assert_string_equal(psti_cpu_level_name(PSTI_CPU_NEON), "neon");
 }
 

@@ -40,6 +40,12 @@ class Options(cli_case.Case):
     def test_version(self):
         self.assertRegex(self.ok("--version").decode(), r"^penstock \d+\.\d+\.\d+\n$")
 
+    def test_unknown_cpu_mask(self):
+        environment = dict(os.environ, PENSTOCK_CPU_MASK="sse9")
+        done = subprocess.run([CLI, "env"], env=environment, capture_output=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b'PENSTOCK_CPU_MASK is "sse9": c, avx2, avx512 or neon is expected', done.stderr)
+
     def test_typing_errors(self):
         for arguments, says in [
                 (["pakc"], 'did you mean "pack"'), (["verfy"], 'did you mean "verify"'), (["banana"], "see penstock --help"),

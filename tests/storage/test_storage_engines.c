@@ -192,6 +192,12 @@ static void a_broken_ring_loses_no_read(void **state)
         assert_int_equal(dup2(null, ring), ring); /* from now on no call enters the ring */
         close(null);
         submit_range(&many, before, many.n);
+        waiting_for(&many.waiting, many.n);
+        struct psti_storage_stats stats;
+        psti_storage_stats(many.storage, &stats);
+        assert_int_equal(stats.n_fallback_uring, 1);
+        assert_int_equal(psti_storage_kind_in_use(many.storage), PST_STORAGE_THREADS);
+        assert_non_null(strstr(psti_storage_reason(many.storage), "io_uring failed while reading"));
         many_check(&many);
     }
 }

@@ -146,7 +146,12 @@ static void print_json(const struct bench *bench, const struct pst_loader_stats 
                                                      : "threads");
     cli_json_text(&json, "storage_reason", s->storage_reason[0] == '\0' ? NULL : s->storage_reason);
     cli_json_text(&json, "cpu_level", s->cpu_level);
-    cli_json_uint(&json, "fallback_region", s->n_fallback_region);
+    cli_json_text(&json, "cpu_rooms", s->cpu_rooms);
+    cli_json_open(&json, "fallbacks", '{');
+    for (uint32_t i = 0; pst_fallback_name(i) != NULL; i++)
+        if (s->fallbacks[i] > 0)
+            cli_json_uint(&json, pst_fallback_name(i), s->fallbacks[i]);
+    cli_json_close(&json, '}');
     cli_json_uint(&json, "units_decoded", s->n_units_decoded);
     cli_json_uint(&json, "units_whole", s->n_units_whole);
     cli_json_uint(&json, "partial_reads", s->n_partial_reads);
@@ -179,14 +184,15 @@ static void print_text(const struct bench *bench, const struct pst_loader_stats 
         fputs("; ", stdout);
         cli_print_count(s->n_bad, "BAD sample", "BAD samples");
     }
-    if (s->n_fallback_region > 0)
-        printf("; %llu images decoded whole for a region",
-               (unsigned long long)s->n_fallback_region);
     if (s->n_units_whole > 0)
         printf("; %.0f %% of PLI units decoded, %llu images read in part",
                100 * (double)s->n_units_decoded / (double)s->n_units_whole,
                (unsigned long long)s->n_partial_reads);
     putchar('\n');
+    for (uint32_t i = 0; pst_fallback_name(i) != NULL; i++)
+        if (s->fallbacks[i] > 0)
+            printf("  fall-back %s, %llu times: %s\n", pst_fallback_name(i),
+                   (unsigned long long)s->fallbacks[i], pst_fallback_text(i));
 }
 
 static int run_bench(struct bench *bench)

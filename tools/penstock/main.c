@@ -96,7 +96,10 @@ static int run(struct cli *cli, int argc, char **argv)
         return cli_usage(cli, "no option %s before the verb: see penstock --help", argv[i]);
     for (const struct cli_verb *verb = cli_verbs; verb->name != NULL; verb++) {
         if (strcmp(verb->name, argv[i]) == 0) {
+            struct pst_error err;
             cli->verb = verb;
+            if (pst_environment_check(&err) != PST_OK)
+                return cli_fail(cli, &err);
             return verb->run(cli, argc - i - 1, argv + i + 1);
         }
     }

@@ -350,6 +350,21 @@ static PyObject *add_card_stats(PyObject *dict, const struct pst_loader_stats *s
     return dict;
 }
 
+/* {name: (count, meaning)} of the fall-backs that were taken. */
+static PyObject *fallbacks_of(const struct pst_loader_stats *stats)
+{
+    PyObject *dict = PyDict_New();
+    for (uint32_t i = 0; dict != NULL && pst_fallback_name(i) != NULL; i++) {
+        if (stats->fallbacks[i] == 0)
+            continue;
+        PyObject *item =
+            Py_BuildValue("(Ks)", (unsigned long long)stats->fallbacks[i], pst_fallback_text(i));
+        if (native_dict_put(dict, pst_fallback_name(i), item) < 0)
+            Py_CLEAR(dict);
+    }
+    return dict;
+}
+
 static PyObject *loader_stats(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -372,6 +387,10 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
         NUMBER(n_fallback_region), NUMBER(nbytes_decoded), "cpu_level", stats.cpu_level,
         NUMBER(n_units_decoded), NUMBER(n_units_whole), NUMBER(n_partial_reads), NUMBER(n_scaled));
 #undef NUMBER
+    if (dict != NULL &&
+        (native_dict_put(dict, "fallbacks", fallbacks_of(&stats)) < 0 ||
+         native_dict_put(dict, "cpu_rooms", PyUnicode_FromString(stats.cpu_rooms)) < 0))
+        Py_CLEAR(dict);
     return add_card_stats(dict, &stats);
 }
 

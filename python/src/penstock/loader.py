@@ -733,7 +733,9 @@ class Loader:
 
         Times are seconds, summed over threads; sizes are bytes. decode.units: how many units of PLI images were
         decoded, of how many that these images have; decode.scaled: images decoded at a part of their size
-        (scaled_decode); storage.partial_reads: images of which only such units were read.
+        (scaled_decode); storage.partial_reads: images of which only such units were read. fallbacks: what was
+        done otherwise than asked or hoped, by name, where it happened at all; fallback_reasons: what these
+        names mean. cpu_rooms: the level of SIMD of each room's kernels.
         """
         raw = self._watch()[0]
         rank, world_size, ranks_from = self._ranks_now()
@@ -787,6 +789,9 @@ class Loader:
             },
             "workers": raw["n_workers"],
             "cpu_level": raw["cpu_level"],
+            "cpu_rooms": raw["cpu_rooms"],
+            "fallbacks": {name: count for name, (count, _) in raw["fallbacks"].items()},
+            "fallback_reasons": {name: reason for name, (_, reason) in raw["fallbacks"].items()},
             "epoch": self.epoch,
             "ranks": {
                 "rank": rank,

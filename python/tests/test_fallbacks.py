@@ -1,0 +1,48 @@
+"""Whatever a loader did otherwise than asked shows in stats(), and an unknown CPU mask is an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import penstock as ps
+from penstock import transforms as T
+
+
+def after_an_epoch(dataset: Path, **options: object) -> dict:
+    with ps.Loader(dataset, batch_size=4, num_workers=2, **options) as loader:
+        for _ in loader:
+            pass
+        return loader.stats()
+
+
+def machine_less(fallbacks: dict[str, int]) -> dict[str, int]:
+    """Without what the machine at hand decides."""
+    return {name: n for name, n in fallbacks.items() if name not in ("huge_pages", "cpu")}
+
+
+def test_fall_backs_are_named_and_counted(folder: Path):
+    stats = after_an_epoch(folder, transforms=[T.Resize((32, 32))], scaled_decode=True)
+    assert machine_less(stats["fallbacks"]) == {"scaled": 24}  # no image is kept as pli-jpeg
+    assert "scaled_decode has no effect" in stats["fallback_reasons"]["scaled"]
+    assert stats["fallbacks"].keys() == stats["fallback_reasons"].keys()
+    stats = after_an_epoch(folder, transforms=[T.Resize((32, 32))])
+    assert machine_less(stats["fallbacks"]) == {}
+    for room in ("augment", "pli", "pli-jpeg", "png"):
+        assert f"{room} " in stats["cpu_rooms"]
+
+
+def test_an_unknown_mask_is_an_error(run):
+    run(
+        """
+        import os
+        os.environ["PENSTOCK_CPU_MASK"] = "sse9"
+        import penstock as ps
+        for wrong in (lambda: ps.Loader(folder), lambda: ps.Dataset(folder)):
+            try:
+                wrong()
+            except ps.errors.ArgumentError as error:
+                assert 'PENSTOCK_CPU_MASK is "sse9": c, avx2, avx512 or neon is expected' in str(error), error
+            else:
+                raise AssertionError("nothing was said")
+        """
+    )
