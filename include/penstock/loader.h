@@ -328,14 +328,17 @@ const char *pst_fallback_text(uint32_t i);
  */
 
 /* Counters since open; set struct_size before the call, younger libraries fill what fits. Times are
- * summed over threads, in nanoseconds. Who gets a batch finds what its rows counted, and perhaps
- * what rows of later batches did. */
+ * in nanoseconds. Workers are at their rows, wait for storage, or are idle because the caller is
+ * slower; without workers the calling thread is the worker, and waits inside pst_loader_next. Who
+ * gets a batch finds what its rows counted, and perhaps what rows of later batches did. */
 struct pst_loader_stats {
     size_t struct_size;
     uint64_t n_batches, n_samples;        /* delivered */
     uint64_t n_bad, n_replaced, n_padded; /* samples: bad, replaced, repeated to fill ranks */
     uint64_t nbytes_read, n_reads;
-    uint64_t read_ns, decode_ns, caller_wait_ns;
+    uint64_t read_ns;        /* in which at least one read was under way; not a sum over reads */
+    uint64_t decode_ns;      /* workers at their rows, summed over workers, without their waiting */
+    uint64_t caller_wait_ns; /* in pst_loader_next */
     uint64_t host_memory, host_memory_used, host_memory_peak;
     uint32_t n_slots, n_slots_held; /* batch slots that exist; held by the caller now */
     uint32_t n_workers;
@@ -361,7 +364,9 @@ struct pst_loader_stats {
     uint64_t n_nvjpeg_samples;             /* of n_gpu_samples: by nvJPEG */
     char nvjpeg_version[24];               /* "13.0.4"; "": it is not used */
     uint64_t fallbacks[PST_FALLBACKS_MAX]; /* by enum pst_fallback */
-    char cpu_rooms[96]; /* level of each room's kernels: "augment avx512, pli avx2, ..." */
+    uint64_t worker_read_wait_ns;          /* summed over workers: no row, and a read under way */
+    uint64_t worker_idle_ns; /* the same: no row, and none: all that was asked for is made */
+    char cpu_rooms[96];      /* level of each room's kernels: "augment avx512, pli avx2, ..." */
 };
 void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 

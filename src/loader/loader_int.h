@@ -170,6 +170,7 @@ struct psti_worker {
     char gpu_reason[96];                                               /* of the last fall-back */
     uint64_t nbytes_decoded, n_region_fallback, decode_ns;             /* since the last merge */
     uint64_t n_units, n_units_whole, n_partial, n_scaled, n_libpng;
+    uint64_t read_here_ns; /* of decode_ns: reads by this thread itself */
     struct pst_error err;
 };
 
@@ -181,6 +182,9 @@ bool psti_worker_grow(struct psti_worker *worker);
 /* Gives back what came from the reserve, after a row. */
 void psti_worker_settle(struct psti_worker *worker);
 void psti_worker_count(struct psti_worker *worker, int64_t start_ns);
+/* Counts a read of this thread itself that began at start_ns, perhaps `within_row`, of which
+ * psti_worker_count will count all. */
+void psti_worker_read_here(struct psti_worker *worker, int64_t start_ns, bool within_row);
 /* The lock must be held. */
 void psti_worker_merge(struct psti_worker *worker);
 
@@ -292,7 +296,18 @@ struct pst_loader {
 
     atomic_uint_fast64_t fallbacks[PST_FALLBACKS_MAX]; /* counted by any thread, without the lock */
     uint64_t n_small_pages;                            /* of the process at open */
+    int64_t reading_since_ns;                          /* guarded by lock: since n_reading is > 0 */
+    uint64_t reading_ns;                               /* guarded by lock: before that */
 };
+
+/* loader_times.c, the lock must be held */
+/* A task's reads are submitted next; they have completed. */
+void psti_times_read_begins(pst_loader *loader);
+void psti_times_read_ends(pst_loader *loader);
+/* Nanoseconds until now in which at least one task's reads were under way. */
+uint64_t psti_times_reading(const pst_loader *loader, int64_t now_ns);
+/* A worker waits until there may be something to do; the lock is let go meanwhile. */
+void psti_times_wait_for_work(pst_loader *loader);
 
 /* loader_fallback.c */
 void psti_loader_fell_back(pst_loader *loader, enum pst_fallback kind, uint64_t n);

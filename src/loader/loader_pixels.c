@@ -184,9 +184,19 @@ void psti_worker_count(struct psti_worker *worker, int64_t start_ns)
     worker->seen = now;
 }
 
+void psti_worker_read_here(struct psti_worker *worker, int64_t start_ns, bool within_row)
+{
+    uint64_t ns = (uint64_t)(psti_clock_ns() - start_ns);
+    worker->read_here_ns += ns;
+    worker->decode_ns -= within_row ? ns : 0; /* may be less than 0 until the row is counted */
+}
+
 void psti_worker_merge(struct psti_worker *worker)
 {
     struct pst_loader_stats *stats = &worker->loader->stats;
+    stats->read_ns += worker->read_here_ns;
+    stats->worker_read_wait_ns += worker->read_here_ns;
+    worker->read_here_ns = 0;
     stats->decode_ns += worker->decode_ns;
     stats->nbytes_decoded += worker->nbytes_decoded;
     stats->n_fallback_region += worker->n_region_fallback;

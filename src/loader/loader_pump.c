@@ -110,7 +110,8 @@ static void read_is_done(struct psti_read *read)
         return;
     pthread_mutex_lock(loader->lock);
     push_ready(loader, task);
-    if (--loader->n_reading == 0 && !loader->running)
+    psti_times_read_ends(loader);
+    if (loader->n_reading == 0 && !loader->running)
         pthread_cond_broadcast(&loader->done);
     pthread_mutex_unlock(loader->lock);
 }
@@ -120,7 +121,7 @@ void psti_pump_submit_more(pst_loader *loader, struct psti_task *task, uint32_t 
     struct psti_read *reads[PSTI_RANGES_MAX], *from = task->reads;
     atomic_store(&task->n_reading, n);
     pthread_mutex_lock(loader->lock);
-    loader->n_reading++;
+    psti_times_read_begins(loader);
     pthread_mutex_unlock(loader->lock);
     while (n > 0) {
         uint32_t n_now = n < PSTI_RANGES_MAX ? n : PSTI_RANGES_MAX;
@@ -194,7 +195,7 @@ static struct psti_task *next_task(pst_loader *loader, struct psti_read **reads,
             reads[(*n_reads)++] = &task->reads[i];
         }
         atomic_store(&task->n_reading, n);
-        loader->n_reading++;
+        psti_times_read_begins(loader);
         return task;
     }
     return NULL;

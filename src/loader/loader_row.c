@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "format/format_dataset.h"
@@ -433,10 +434,12 @@ static void run_reads(struct psti_worker *worker, uint32_t n)
 {
     struct psti_storage *storage = worker->loader->storage;
     enum pst_status status = PST_OK;
+    int64_t start = psti_clock_ns();
     for (uint32_t i = 0; status == PST_OK && i < n; i++)
         status = worker->owes
                      ? psti_storage_read_owing(storage, &worker->reads[i], &worker->owed_ns)
                      : psti_storage_read(storage, &worker->reads[i]);
+    psti_worker_read_here(worker, start, true);
 }
 
 static enum pst_status read_here(struct psti_worker *worker, uint64_t sample, size_t nbytes,

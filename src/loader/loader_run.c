@@ -168,7 +168,7 @@ void psti_run_worker(void *arg)
                      (loader->in_memory ? take_rows(loader, &work) : take_tasks(loader, &work));
         if (!found) {
             if (!loader->closing)
-                pthread_cond_wait(loader->work, loader->lock);
+                psti_times_wait_for_work(loader);
             continue;
         }
         loader->n_busy++;
@@ -201,8 +201,11 @@ void psti_run_row_here(pst_loader *loader, struct psti_job *job, int64_t deadlin
     if (make)
         make_row_here(worker, job, row);
     int64_t until = worker->hold_until_ns;
-    if (worker->owed_ns > 0)
+    if (worker->owed_ns > 0) {
+        int64_t start = psti_clock_ns();
         psti_clock_sleep_until(until < deadline ? until : deadline);
+        psti_worker_read_here(worker, start, false);
+    }
     worker->holds_row = worker->owed_ns > 0 && psti_clock_ns() < until;
     pthread_mutex_lock(loader->lock);
     psti_worker_merge(worker);

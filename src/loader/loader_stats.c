@@ -2,6 +2,7 @@
  */
 #include "loader/loader_int.h"
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/fail.h"
 
@@ -15,12 +16,12 @@ static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
     struct psti_pool_stats pool;
     pthread_mutex_lock(loader->lock);
     *stats = loader->stats;
+    stats->read_ns += psti_times_reading(loader, psti_clock_ns());
     psti_pool_stats(loader->pool, &pool);
     pthread_mutex_unlock(loader->lock);
     psti_storage_stats(loader->storage, &storage);
     stats->nbytes_read = storage.nbytes_read;
     stats->n_reads = storage.n_reads;
-    stats->read_ns = storage.read_ns;
     stats->n_fallback_direct = storage.n_fallback_direct;
     stats->host_memory = pool.limit;
     stats->host_memory_used = pool.used;

@@ -2,6 +2,7 @@
  *
  * Rows are large and only copied: several of them are taken at a time, so a worker that counted
  * after its rows were said to be done would still be at the next ones when their batch is out. */
+#include "base/clock.h"
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -94,10 +95,60 @@ static void counters_come_with_their_batch(void **state)
                                                                  : PST_STORAGE_THREADS});
 }
 
+/* One epoch; how long it took. Between batches the caller sleeps. */
+static uint64_t timed(const struct pst_loader_options *options, unsigned pause_us,
+                      struct pst_loader_stats *stats)
+{
+    struct pst_error err;
+    pst_batch *batch;
+    int64_t start = psti_clock_ns();
+    pst_loader *loader = open_loader(dataset, options);
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    while (pst_loader_next(loader, &batch, &err) == PST_OK) {
+        pst_batch_release(batch);
+        usleep(pause_us);
+    }
+    *stats = stats_of(loader);
+    uint64_t wall = (uint64_t)(psti_clock_ns() - start);
+    pst_loader_close(&loader);
+    return wall;
+}
+
+/* Reads overlap: their times add up to more than the clock's, but storage was busy no longer than
+ * that. Whose fault a wait is shows in who waited. */
+static void times_say_who_waited(void **state)
+{
+    (void)state;
+    struct pst_loader_stats stats;
+    const uint64_t latency_ns = 20000000;
+    for (uint32_t workers = 0; workers <= 3; workers++) {
+        struct pst_loader_options options = {.struct_size = sizeof options,
+                                             .batch_size = 4,
+                                             .num_workers = workers,
+                                             .prefetch = 2,
+                                             .storage = PST_STORAGE_THREADS};
+        uint64_t n = workers ? workers : 1;
+        options.throttle_latency_seconds = 1e-9 * (double)latency_ns;
+        uint64_t wall = timed(&options, 0, &stats);
+        assert_true(stats.read_ns <= wall);
+        assert_true(stats.read_ns >= latency_ns);
+        assert_true(stats.decode_ns + stats.worker_read_wait_ns + stats.worker_idle_ns <= n * wall);
+        assert_true(stats.worker_read_wait_ns > 0);
+        assert_true(stats.caller_wait_ns >= latency_ns / 2 && stats.caller_wait_ns <= wall);
+        options.throttle_latency_seconds = 0;
+        wall = timed(&options, 40000, &stats); /* a slow caller, 5 batches */
+        assert_true(stats.read_ns <= wall);
+        if (workers > 0)
+            assert_true(stats.worker_idle_ns > 0);
+        assert_true(stats.worker_idle_ns <= n * wall);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counters_come_with_their_batch),
+        cmocka_unit_test(times_say_who_waited),
     };
     alarm(300);
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -117,6 +117,14 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Who made the others wait. */
+static const char *bound_by(const struct pst_loader_stats *s, double seconds)
+{
+    if (1e-9 * (double)s->caller_wait_ns < 0.1 * seconds)
+        return "the caller";
+    return s->worker_read_wait_ns > s->decode_ns ? "storage" : "decoding";
+}
+
 static void print_json(const struct bench *bench, const struct pst_loader_stats *s, double median,
                        double seconds)
 {
@@ -138,6 +146,9 @@ static void print_json(const struct bench *bench, const struct pst_loader_stats 
     cli_json_float(&json, "decoded_bytes_per_second", (double)s->nbytes_decoded / seconds);
     cli_json_float(&json, "read_seconds", 1e-9 * (double)s->read_ns);
     cli_json_float(&json, "decode_seconds", 1e-9 * (double)s->decode_ns);
+    cli_json_float(&json, "worker_read_wait_seconds", 1e-9 * (double)s->worker_read_wait_ns);
+    cli_json_float(&json, "worker_idle_seconds", 1e-9 * (double)s->worker_idle_ns);
+    cli_json_text(&json, "bound_by", bound_by(s, seconds));
     cli_json_float(&json, "caller_wait_seconds", 1e-9 * (double)s->caller_wait_ns);
     cli_json_uint(&json, "host_memory_peak", s->host_memory_peak);
     cli_json_text(&json, "storage",
@@ -158,6 +169,20 @@ static void print_json(const struct bench *bench, const struct pst_loader_stats 
     cli_json_close(&json, '}');
 }
 
+static void print_times(const struct pst_loader_stats *s, double seconds)
+{
+    double busy = (double)s->decode_ns, reading = (double)s->worker_read_wait_ns;
+    double all = busy + reading + (double)s->worker_idle_ns;
+    double percent = all > 0 ? 100 / all : 0;
+    printf(
+        "  bound by %s: workers were busy %.0f %% of their time, waited %.0f %% for storage, had "
+        "nothing to do %.0f %%\n",
+        bound_by(s, seconds), percent * busy, percent * reading,
+        percent * (double)s->worker_idle_ns);
+    printf("  the caller waited %.0f %% of the time for a batch; a read was under way %.0f %%\n",
+           1e-7 * (double)s->caller_wait_ns / seconds, 1e-7 * (double)s->read_ns / seconds);
+}
+
 static void print_text(const struct bench *bench, const struct pst_loader_stats *s, double median,
                        double seconds)
 {
@@ -175,10 +200,7 @@ static void print_text(const struct bench *bench, const struct pst_loader_stats 
     printf("  %.1f MB/s read, %.1f MB/s of pixels decoded, over %.2f s with the warm-up\n",
            1e-6 * (double)s->nbytes_read / seconds, 1e-6 * (double)s->nbytes_decoded / seconds,
            seconds);
-    printf("  time: %.2f s reading and %.2f s decoding, summed over threads; the caller waited "
-           "%.2f s\n",
-           1e-9 * (double)s->read_ns, 1e-9 * (double)s->decode_ns,
-           1e-9 * (double)s->caller_wait_ns);
+    print_times(s, seconds);
     printf("  host memory at most %s", peak);
     if (s->n_bad > 0) {
         fputs("; ", stdout);

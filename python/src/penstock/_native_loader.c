@@ -365,6 +365,25 @@ static PyObject *fallbacks_of(const struct pst_loader_stats *stats)
     return dict;
 }
 
+/* Fall-backs, levels of SIMD, and what workers did with their time. `dict` NULL passes the error
+ * on.
+ */
+static PyObject *add_other_stats(PyObject *dict, const struct pst_loader_stats *stats)
+{
+    int status = dict == NULL ? -1 : native_dict_put(dict, "fallbacks", fallbacks_of(stats));
+    if (status == 0)
+        status = native_dict_put(dict, "cpu_rooms", PyUnicode_FromString(stats->cpu_rooms));
+    if (status == 0)
+        status = native_dict_put(dict, "worker_read_wait_ns",
+                                 PyLong_FromUnsignedLongLong(stats->worker_read_wait_ns));
+    if (status == 0)
+        status = native_dict_put(dict, "worker_idle_ns",
+                                 PyLong_FromUnsignedLongLong(stats->worker_idle_ns));
+    if (status < 0)
+        Py_CLEAR(dict);
+    return dict;
+}
+
 static PyObject *loader_stats(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -387,11 +406,7 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
         NUMBER(n_fallback_region), NUMBER(nbytes_decoded), "cpu_level", stats.cpu_level,
         NUMBER(n_units_decoded), NUMBER(n_units_whole), NUMBER(n_partial_reads), NUMBER(n_scaled));
 #undef NUMBER
-    if (dict != NULL &&
-        (native_dict_put(dict, "fallbacks", fallbacks_of(&stats)) < 0 ||
-         native_dict_put(dict, "cpu_rooms", PyUnicode_FromString(stats.cpu_rooms)) < 0))
-        Py_CLEAR(dict);
-    return add_card_stats(dict, &stats);
+    return add_card_stats(add_other_stats(dict, &stats), &stats);
 }
 
 static PyObject *loader_pid(PyObject *object, void *unused)

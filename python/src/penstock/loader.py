@@ -731,7 +731,9 @@ class Loader:
     def stats(self) -> dict[str, Any]:
         """Counters since the loader was made: a nested dict of plain numbers and texts.
 
-        Times are seconds, summed over threads; sizes are bytes. decode.units: how many units of PLI images were
+        Times are seconds; sizes are bytes. storage.seconds: at least one read was under way; worker_seconds,
+        summed over workers: at their rows (also as decode.seconds), waiting for storage, or idle because the
+        caller is slower; caller.wait_seconds: you waited for a batch. decode.units: how many units of PLI images were
         decoded, of how many that these images have; decode.scaled: images decoded at a part of their size
         (scaled_decode); storage.partial_reads: images of which only such units were read. fallbacks: what was
         done otherwise than asked or hoped, by name, where it happened at all; fallback_reasons: what these
@@ -788,6 +790,11 @@ class Loader:
                 "memory_peak": raw["device_memory_peak"],
             },
             "workers": raw["n_workers"],
+            "worker_seconds": {
+                "busy": raw["decode_ns"] / 1e9,
+                "waiting_for_storage": raw["worker_read_wait_ns"] / 1e9,
+                "idle": raw["worker_idle_ns"] / 1e9,
+            },
             "cpu_level": raw["cpu_level"],
             "cpu_rooms": raw["cpu_rooms"],
             "fallbacks": {name: count for name, (count, _) in raw["fallbacks"].items()},
