@@ -17,8 +17,11 @@
 
 /* Even, and at least one chroma sample beyond the region on every side. */
 #define MARGIN 4
-/* libwebp's working memory for lossless pictures, beside the pixels it gives out. */
+/* libwebp's working memory, beside the pixels it gives out: for lossless pictures all of their
+ * pixels as words; some rows of caches; tables. */
 #define WORK_NBYTES_PER_PIXEL 4
+#define WORK_NBYTES_PER_COLUMN 128
+#define WORK_NBYTES ((uint64_t)128 << 10)
 
 struct container {
     uint8_t orientation;
@@ -138,10 +141,14 @@ static struct psti_rect crop_around(const struct psti_job *job)
     return (struct psti_rect){top, left, bottom - top, right - left};
 }
 
+/* libwebp asks malloc itself: what it will ask for must fit the limit beside what is held, so that
+ * whoever granted the limit has counted it. */
 static enum pst_status check_memory(const struct psti_job *job)
 {
-    uint64_t work_nbytes = (uint64_t)job->height * job->width * WORK_NBYTES_PER_PIXEL;
-    if (work_nbytes <= job->decoder->arena.limit)
+    uint64_t work_nbytes = (uint64_t)job->height * job->width * WORK_NBYTES_PER_PIXEL +
+                           (uint64_t)job->width * WORK_NBYTES_PER_COLUMN + WORK_NBYTES;
+    const struct psti_arena *arena = &job->decoder->arena;
+    if (work_nbytes <= arena->limit && arena->held <= arena->limit - work_nbytes)
         return PST_OK;
     return psti_decode_fail(job->err, PST_ERROR_LIMIT, "webp", -1,
                             "%llu bytes for libwebp would exceed the scratch limit of %llu bytes",
@@ -182,15 +189,15 @@ enum pst_status psti_decode_webp_rows(struct psti_job *job)
         status = psti_decode_fail(job->err, PST_ERROR_ARGUMENT, "webp", -1,
                                   "the image is not the one that was probed");
     if (status == PST_OK)
-        status = check_memory(job);
-    if (status == PST_OK)
         status = psti_decode_emit_begin(&emit, job, job->info->channels, 8);
     if (status != PST_OK)
         return status;
     const struct psti_rect crop = crop_around(job);
     size_t row_nbytes = (size_t)crop.width * job->info->channels;
     uint8_t *pixels = psti_decode_alloc(job, row_nbytes * crop.height, &status);
-    if (!pixels)
+    if (pixels)
+        status = check_memory(job);
+    if (status != PST_OK)
         return status;
     job->decoder->n_region_fallback +=
         job->stored.height != job->height || job->stored.width != job->width;

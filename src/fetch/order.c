@@ -391,3 +391,9 @@ bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint
         *n = order->n - *first; /* the page goes on at sample 0: a hint may leave that out */
     return true;
 }
+
+uint64_t psti_order_nbytes(const struct psti_order *order)
+{
+    return (order->indices ? order->n * sizeof *order->indices : 0) +
+           (order->cumulative ? order->n * sizeof *order->cumulative : 0);
+}

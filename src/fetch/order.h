@@ -65,4 +65,7 @@ uint64_t psti_order_window(const struct psti_order *order, uint64_t position);
 bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint64_t window,
                             uint64_t i_page, uint64_t *first, uint64_t *n);
 
+/* Bytes of the tables that the order keeps: subset and weights. */
+uint64_t psti_order_nbytes(const struct psti_order *order);
+
 #endif

@@ -130,10 +130,15 @@ static void quarantine(pst_loader *loader, const struct pst_error *what)
         return;
     if (loader->n_quarantined == loader->quarantine_cap) {
         uint32_t cap = loader->quarantine_cap ? 2 * loader->quarantine_cap : 16;
+        uint64_t more = (cap - loader->quarantine_cap) * sizeof *loader->quarantine;
+        if (!psti_pool_charge(loader->pool, more, false))
+            return;
         struct pst_error *grown =
             psti_realloc(loader->quarantine, cap * sizeof *loader->quarantine);
-        if (!grown)
+        if (!grown) {
+            psti_pool_uncharge(loader->pool, more);
             return; /* a list for reading; the counts stay right */
+        }
         loader->quarantine = grown;
         loader->quarantine_cap = cap;
     }

@@ -143,10 +143,20 @@ static enum pst_status fail_small(const pst_loader *loader, uint64_t slot, uint6
     return psti_fail(err, PST_ERROR_LIMIT, "loader",
                      "host_memory of %" PRIu64 " bytes is too small: a batch takes %" PRIu64
                      " (twice: you hold one while the next is made), the largest sample's stored "
-                     "bytes %" PRIu64 " (twice), scratch %" PRIu64 ", files in memory %" PRIu64
-                     ": at least %" PRIu64 " are needed",
+                     "bytes %" PRIu64 " (twice), scratch %" PRIu64 ", files in memory and "
+                     "tables %" PRIu64 ": at least %" PRIu64 " are needed",
                      loader->options.host_memory, slot, item, scratch, loader->memory_nbytes,
                      needed);
+}
+
+/* Notes of which items were checked: a bit for each; 0: none are kept. */
+static uint64_t verified_nbytes(const pst_loader *loader)
+{
+    uint64_t n = pst_dataset_count(loader->dataset), bits;
+    if (!loader->in_memory || loader->options.no_verify || pst_dataset_is_folder(loader->dataset) ||
+        __builtin_mul_overflow(n, (uint64_t)loader->plan.n_items * PST_MAX_VARIANTS, &bits))
+        return 0; /* then items are checked each time */
+    return bits / 8 + 1;
 }
 
 static bool has_own_rows(const struct psti_plan *plan)
@@ -155,6 +165,30 @@ static bool has_own_rows(const struct psti_plan *plan)
     for (uint32_t i = 0; i < plan->n_fields; i++)
         differ |= plan->slots[i].may_differ;
     return differ;
+}
+
+/* Tables that live as long as the loader: subset and weights, tasks, jobs, notes of what was
+ * verified. Charged as files in memory are. */
+static enum pst_status charge_tables(pst_loader *loader, struct pst_error *err)
+{
+    const struct pst_loader_options *options = &loader->options;
+    const struct psti_plan *plan = &loader->plan;
+    uint64_t row = (plan->n_items + 1) * sizeof(struct psti_source) +
+                   (plan->n_reads + 1) * sizeof(struct psti_read);
+    if (pst_dataset_is_folder(loader->dataset))
+        row += (plan->n_items + 1) * (uint64_t)PSTI_PATH_NBYTES;
+    uint64_t n_rows = options->num_workers ? options->num_workers : 1;
+    n_rows += loader->in_memory ? 0 : loader->n_tasks;
+    uint64_t job = sizeof(struct psti_job) + options->batch_size * (sizeof(uint64_t) + 1);
+    uint64_t nbytes = psti_order_nbytes(loader->order) + n_rows * row + options->prefetch * job +
+                      verified_nbytes(loader);
+    if (!psti_pool_charge(loader->pool, nbytes, true))
+        return psti_fail(err, PST_ERROR_LIMIT, "loader",
+                         "host_memory of %" PRIu64 " bytes is too small: tables (subset, weights, "
+                         "tasks) take %" PRIu64 ", files in memory %" PRIu64,
+                         options->host_memory, nbytes, loader->memory_nbytes);
+    loader->memory_nbytes += nbytes;
+    return PST_OK;
 }
 
 /* Divides host_memory. *arena: bytes of the read buffers' region. */
@@ -296,12 +330,10 @@ static enum pst_status start_workers(pst_loader *loader, struct pst_error *err)
 
 static enum pst_status open_verified(pst_loader *loader, struct pst_error *err)
 {
-    uint64_t n = pst_dataset_count(loader->dataset), bits;
-    if (!loader->in_memory || loader->options.no_verify || pst_dataset_is_folder(loader->dataset))
+    uint64_t nbytes = verified_nbytes(loader);
+    if (nbytes == 0)
         return PST_OK;
-    if (__builtin_mul_overflow(n, (uint64_t)loader->plan.n_items * PST_MAX_VARIANTS, &bits))
-        return PST_OK; /* then items are checked each time */
-    loader->verified = psti_calloc(bits / 8 + 1, sizeof *loader->verified);
+    loader->verified = psti_calloc(nbytes, sizeof *loader->verified);
     return loader->verified ? PST_OK
                             : psti_fail(err, PST_ERROR_MEMORY, "loader",
                                         "no memory to note which items were checked");
@@ -334,6 +366,8 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
                      loader->options.throttle_latency_seconds > 0; /* then memory is read, too */
     loader->in_memory = loader->plan.n_items == 0 || (resident && !throttled);
     status = psti_files_open(loader, err);
+    if (status == PST_OK)
+        status = charge_tables(loader, err);
     if (status == PST_OK)
         status = divide_memory(loader, &arena, err);
     if (status == PST_OK)
@@ -440,7 +474,8 @@ void pst_loader_close(pst_loader **loader_ptr)
     psti_plan_clear(&loader->plan);
     psti_order_close(&loader->order);
     if (loader->pool)
-        psti_pool_uncharge(loader->pool, loader->memory_nbytes);
+        psti_pool_uncharge(loader->pool, loader->memory_nbytes +
+                                             loader->quarantine_cap * sizeof *loader->quarantine);
     psti_pool_close(&loader->pool);
     pst_dataset_close(&loader->dataset);
     pthread_cond_destroy(&loader->done);

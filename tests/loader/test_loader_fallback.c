@@ -138,7 +138,7 @@ static void test_memory(void **state)
     kept.op.height = 150;
     kept.op.width = 0;
     options.batch_size = 20;
-    options.host_memory = 8 * MIB;
+    options.host_memory = 9 * MIB;
     options.prefetch = 4;
     assert_true(run(jpeg, &options).fallbacks[PST_FALLBACK_AHEAD] > 0);
 }

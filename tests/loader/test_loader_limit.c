@@ -173,11 +173,42 @@ static void test_what_opens_runs(void **state)
     assert_true(n_opened > 0 && n_refused > 0);
 }
 
+/* Subset and weights are the loader's memory, too. */
+static void test_tables_count(void **state)
+{
+    (void)state;
+    enum { N = 1 << 20 };
+    struct pst_error err;
+    pst_loader *loader;
+    uint64_t *indices = malloc(N * sizeof *indices);
+    double *weights = malloc(N * sizeof *weights);
+    for (uint32_t i = 0; i < N; i++) {
+        indices[i] = i % 60;
+        weights[i] = 1;
+    }
+    struct pst_loader_options options = {.struct_size = sizeof options,
+                                         .batch_size = 4,
+                                         .order = PST_ORDER_SHUFFLED,
+                                         .num_workers = 1,
+                                         .indices = indices,
+                                         .n_indices = N,
+                                         .weights = weights,
+                                         .host_memory = 64 * MIB};
+    loader = open_loader(small, &options);
+    assert_true(stats_of(loader).host_memory_used >= N * (sizeof *indices + sizeof *weights));
+    pst_loader_close(&loader);
+    options.host_memory = 16 * MIB;
+    assert_int_equal(pst_loader_open(small, &options, &loader, &err), PST_ERROR_LIMIT);
+    free(indices);
+    free(weights);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_good_sample_is_lost),
         cmocka_unit_test(test_what_opens_runs),
+        cmocka_unit_test(test_tables_count),
     };
     alarm(900);
     return cmocka_run_group_tests(tests, set_up, tear_down);
