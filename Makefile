@@ -16,12 +16,13 @@ PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python -t
 	-not -path '*/__pycache__/*' -not -path '*/build/*' -not -path 'python/tests/*' \
 	-not -name '*.egg-info' -not -name '*.o' 2>/dev/null)
 
-.PHONY: help build check check-arm64 demo bench bench-peers bench-codec bench-jpeg fuzz install clean format system system-check system-fuzz test-packages
+.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg fuzz install clean format system system-check system-fuzz test-packages
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make build                    set up, then penstock and 'import penstock' in .venv/bin"
 	@echo "make check                    set up, build and run every test"
+	@echo "make check-long               the slower suites: clang's build, more of TSan and ASan, fuzz targets, other Pythons"
 	@echo "make check-arm64              the tests of C, built for 64-bit ARM and run under qemu; ARM_TESTS='-R test_pli'"
 	@echo "make demo                     pack, load, train, interrupt, resume: on bundled photographs"
 	@echo "make bench                    benchmarks of the library; figures into bench/out/*.json"
@@ -59,6 +60,9 @@ build: system $(STAMPS)/package
 
 check: system-check build test-packages
 	.venv/bin/python scripts/check.py
+
+check-long: system-fuzz build test-packages
+	.venv/bin/python scripts/check.py --long
 
 check-arm64: $(STAMPS)/build
 	scripts/check_arm64.sh $(ARM_TESTS)

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Runs every check, one step after another, and sums up. `make check` calls it after the set-up.
+"""Runs every check, one step after another, and sums up. `make check` and `make check-long` call it after the set-up.
 
-    scripts/check.py [--only STEP ...] [--list]
+    scripts/check.py [--long] [--only STEP ...] [--list]
 
-All steps run even if one fails. The last line says how many tests passed and how many failed; the exit status is 1 if
-any failed. Tests on data outside the repository run where PST_SHARED_DATA names it or ../shared/data exists; elsewhere
-they skip.
+Without --long: what has to hold before a change goes in. With it: the slower suites, which repeat nothing of that. The
+steps are in check_steps.py; all run even if one fails. In the end come the tests that were skipped, with their reasons,
+and a table of the steps; the last line says how many tests passed and how many failed. The exit status is 1 if any
+failed. Tests on data outside the repository run where PST_SHARED_DATA names it or ../shared/data exists; elsewhere they
+skip.
 """
 
 from __future__ import annotations
@@ -17,15 +19,17 @@ import shutil
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-BUILD = ROOT / "build"
-PYTHON = sys.executable
+from check_steps import ROOT, Step, check_steps, long_steps
+
 CTEST_SUMMARY = re.compile(r"^\d+% tests passed(?:, (\d+) tests? failed)? out of (\d+)", re.MULTILINE)
 CTEST_SKIPPED = re.compile(r"\*\*\*Skipped")
 PYTEST_COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
+PYTEST_SKIPPED = re.compile(r"^SKIPPED \[(\d+)\] (.*)$", re.MULTILINE)
+CMOCKA_SKIPPED = re.compile(r"^\[  SKIPPED \] (?!\d+ test)(\w+)", re.MULTILINE)
 PYTEST_SUMMARY = re.compile(r"^=*\s*((?:\d+ \w+(?:, )?)+) in [\d.]+s.*$", re.MULTILINE)
 
 
@@ -34,16 +38,8 @@ class Count:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
-
-
-@dataclass
-class Step:
-    """Commands run in order until one fails. `kind`: how to count, as ctest, as pytest, or as one test ("script")."""
-
-    name: str
-    kind: str
-    commands: list[list[str]]
-    environment: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0
+    reasons: list[str] = field(default_factory=list)  # one line for each skipped test: name and why
 
 
 def count_output(kind: str, output: str, status: int) -> Count:
@@ -69,6 +65,27 @@ def count_output(kind: str, output: str, status: int) -> Count:
     return count
 
 
+def skipped_by_ctest(report: Path) -> list[str]:
+    """Tests that ctest's JUnit file says were skipped, and those that a cmocka program skipped in itself."""
+    reasons = []
+    for case in xml.etree.ElementTree.parse(report).getroot().iter("testcase"):
+        output = case.findtext("system-out") or ""
+        if case.find("skipped") is not None:
+            lines = [line for line in output.splitlines() if line.strip()]
+            reasons.append(f"{case.get('name')}: {lines[-1].strip() if lines else 'no reason given'}")
+        reasons += [f"{case.get('name')}: {name}, part of it" for name in sorted(set(CMOCKA_SKIPPED.findall(output)))]
+    return reasons
+
+
+def skip_reasons(kind: str, command: list[str], output: str) -> list[str]:
+    if kind == "ctest" and "--output-junit" in command:
+        report = Path(command[command.index("--output-junit") + 1])
+        return skipped_by_ctest(report) if report.is_file() else []
+    if kind == "pytest":
+        return [reason if number == "1" else f"{reason} ({number} tests)" for number, reason in PYTEST_SKIPPED.findall(output)]
+    return []
+
+
 def run(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
     """Runs one command, its output shown as it comes and returned as well."""
     print("$ " + " ".join(f"{key}={value}" for key, value in environment.items()) + " " * bool(environment)
@@ -83,57 +100,7 @@ def run(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
     return process.returncode, "".join(lines)
 
 
-def build(preset: str, *targets: str) -> list[list[str]]:
-    return [["cmake", "--preset", preset, "--log-level=WARNING"],
-            ["cmake", "--build", str(BUILD / preset), "--", "--quiet", *targets]]
-
-
-def ctest(preset: str, *arguments: str) -> list[str]:
-    return ["ctest", "--test-dir", str(BUILD / preset), "--output-on-failure", "--no-tests=error",
-            "-j", str(os.cpu_count() or 1), "-LE", "^long$", *arguments]
-
-
-def steps() -> list[Step]:
-    installed = BUILD / "installed"
-    by_level = "decode|encode|pli|golden|augment|loader"
-    # The level that the machine has by itself is the one that all other steps run at.
-    below = ("c", "avx2") if "avx512bw" in Path("/proc/cpuinfo").read_text() else ("c",)
-    levels = [Step(f"level-{level}", "ctest", [ctest("check", "-L", by_level)], {"PENSTOCK_CPU_MASK": level})
-              for level in below]
-    kernels = [Step("cuda", "script", [[PYTHON, "scripts/check_cuda.py"]])] if shutil.which("nvcc") else []
-    return [
-        Step("rooms", "script", [[PYTHON, "scripts/check_rooms.py"]]),
-        Step("style", "script", [[PYTHON, "scripts/check_style.py"]]),
-        Step("docs", "script", [[PYTHON, "scripts/check_docs.py"]]),
-        Step("scripts", "pytest", [[PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/scripts"]]),
-        *kernels,
-        Step("build", "script", build("check")),
-        Step("ctest", "ctest", [ctest("check", "-LE", "^long$")]),
-        *levels,
-        Step("symbols", "script", [[PYTHON, "scripts/check_symbols.py", str(BUILD / "check")]]),
-        Step("clang", "script", build("clang", "penstock", "penstock_static", "penstock_cli")),
-        Step("build-asan", "script", build("asan")),
-        Step("asan", "ctest", [ctest("asan", "-E", "_slow$", "-LE", "^long$")],  # those are scripts: nothing to sanitize
-             {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
-              "UBSAN_OPTIONS": "print_stacktrace=1"}),
-        Step("build-tsan", "script", build("tsan", "threaded_tests")),
-        Step("tsan", "ctest", [ctest("tsan", "-L", "base|batch|device|loader|storage")],
-             {"TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1"}),
-        Step("install", "script", [
-            ["cmake", "-G", "Ninja", "-S", ".", "-B", str(BUILD / "plain"), "-DCMAKE_BUILD_TYPE=Release",
-             "-DPST_CUDA=OFF",  # the package has compiled the kernels
-             f"-DCMAKE_INSTALL_PREFIX={installed}", "--log-level=WARNING"],
-            ["cmake", "--build", str(BUILD / "plain"), "--", "--quiet"],
-            ["cmake", "--install", str(BUILD / "plain")],
-        ]),
-        Step("examples", "script", [[PYTHON, "scripts/check_install.py", str(installed)]]),
-        Step("types", "script", [[PYTHON, "scripts/check_types.py"]]),
-        Step("python", "pytest", [[PYTHON, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "python/tests"]],
-             {"PST_TEST_CARD": str(BUILD / "check" / "tests" / "device")}),
-    ]
-
-
-def run_step(step: Step) -> tuple[Count, bool]:
+def run_step(step: Step) -> Count:
     print(f"\n== {step.name}", flush=True)
     start = time.monotonic()
     total = Count()
@@ -142,11 +109,28 @@ def run_step(step: Step) -> tuple[Count, bool]:
         last = i == len(step.commands) - 1
         if status != 0 or last:
             total = count_output(step.kind, output, status)
+            total.reasons = skip_reasons(step.kind, command, output)
         if status != 0:
             break
+    total.seconds = time.monotonic() - start
     print(f"-- {step.name}: {total.passed} passed, {total.failed} failed, {total.skipped} skipped, "
-          f"{time.monotonic() - start:.0f} s", flush=True)
-    return total, total.failed == 0
+          f"{total.seconds:.0f} s", flush=True)
+    return total
+
+
+def summary(results: dict[str, Count]) -> str:
+    """The skipped tests with their reasons, once each, and a table of the steps."""
+    where: dict[str, list[str]] = {}
+    for name, count in results.items():
+        for reason in count.reasons:
+            where.setdefault(reason, []).append(name)
+    lines = [f"skipped in {', '.join(dict.fromkeys(names))}: {reason}" for reason, names in where.items()]
+    lines += ["", f"{'step':16} {'seconds':>8} {'passed':>7} {'failed':>7} {'skipped':>8}"]
+    for name, count in results.items():
+        lines.append(f"{name:16} {count.seconds:8.0f} {count.passed:7} {count.failed:7} {count.skipped:8}")
+    total = sum(count.seconds for count in results.values())
+    lines.append(f"{'all':16} {total:8.0f}   ({total / 60:.1f} minutes)")
+    return "\n".join(lines)
 
 
 def shared_data() -> dict[str, str]:
@@ -159,10 +143,11 @@ def shared_data() -> dict[str, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--long", action="store_true", help="the slower suites")
     parser.add_argument("--only", nargs="+", metavar="STEP")
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
-    every = steps()
+    every = long_steps() if arguments.long else check_steps()
     if arguments.list:
         print("\n".join(step.name for step in every))
         return 0
@@ -178,19 +163,14 @@ def main() -> int:
     if shutil.which("ccache"):
         os.environ.setdefault("CMAKE_C_COMPILER_LAUNCHER", "ccache")
 
-    total, failures = Count(), []
-    for step in every:
-        count, good = run_step(step)
-        total.passed += count.passed
-        total.failed += count.failed
-        total.skipped += count.skipped
-        if not good:
-            failures.append(step.name)
-    print()
+    results = {step.name: run_step(step) for step in every}
+    print("\n" + summary(results))
+    failures = [name for name, count in results.items() if count.failed]
     if failures:
         print("failed: " + ", ".join(failures))
-    print(f"{total.skipped} skipped")
-    print(f"{total.passed} passed, {total.failed} failed", flush=True)
+    print(f"{sum(count.skipped for count in results.values())} skipped")
+    print(f"{sum(count.passed for count in results.values())} passed, "
+          f"{sum(count.failed for count in results.values())} failed", flush=True)
     return 1 if failures else 0
 
 

@@ -1,5 +1,5 @@
 /* test_pack_facts.c - small questions at the front door: names of field types, where a data set
- * lies, what an item was made of, what a writer writes, and what pst_writer_commit makes durable. */
+ * lies, what an item was made of, what a writer writes, what pst_writer_commit makes durable. */
 #include "writer_fixture.h"
 
 #include "../dataset/folder_test.h"

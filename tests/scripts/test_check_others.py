@@ -6,6 +6,7 @@ from pathlib import Path
 
 import check
 import check_docs
+import check_steps
 import check_style
 import check_symbols
 import check_types
@@ -89,6 +90,34 @@ def test_public_functions_without_a_test(tmp_path):
 def test_counting(kind, output, status, expected):
     count = check.count_output(kind, output, status)
     assert (count.passed, count.failed, count.skipped) == expected
+
+
+def test_skipped_tests_are_told_with_their_reasons(tmp_path):
+    report = tmp_path / "ctest.xml"
+    report.write_text("""<?xml version="1.0"?><testsuite>
+<testcase name="test_a" status="run"><system-out>[  SKIPPED ] needs_a_card
+[  SKIPPED ] 1 test(s), listed below:
+[  SKIPPED ] needs_a_card</system-out></testcase>
+<testcase name="test_b" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/><system-out>
+begins
+the kernel forbids it
+</system-out></testcase>
+<testcase name="test_c" status="notrun"><skipped message="x"/></testcase></testsuite>""")
+    reasons = check.skip_reasons("ctest", ["ctest", "--output-junit", str(report)], "")
+    assert reasons == ["test_a: needs_a_card, part of it", "test_b: the kernel forbids it", "test_c: no reason given"]
+    reasons = check.skip_reasons("pytest", [], "SKIPPED [1] a.py:3: no card\nSKIPPED [2] b.py:4: no data\n")
+    assert reasons == ["a.py:3: no card", "b.py:4: no data (2 tests)"]
+    told = check.summary({"ctest": check.Count(5, 0, 1, 12.4, ["test_b: no"]), "asan": check.Count(5, 1, 1, 60, ["test_b: no"])})
+    assert "skipped in ctest, asan: test_b: no\n" in told
+    assert re.search(r"^ctest +12 +5 +0 +1$", told, re.MULTILINE) and "(1.2 minutes)" in told
+
+
+def test_steps_of_check_and_check_long_differ():
+    short, long = ([step.name for step in steps()] for steps in (check_steps.check_steps, check_steps.long_steps))
+    assert len(set(short)) == len(short) and len(set(long)) == len(long)
+    programs = [command[1] for step in check_steps.check_steps() + check_steps.long_steps() for command in step.commands
+                if command[1].endswith(".py")]
+    assert programs and all((ROOT / program).is_file() for program in programs)
 
 
 def test_every_public_struct_has_its_size_pinned():

@@ -20,8 +20,8 @@ struct engine_under_test {
 };
 extern struct engine_under_test engine;
 
-/* PST_TEST_ENGINES: "uring" tests io_uring alone, "others" all but io_uring; without it, all. ctest
- * runs each program in both ways, so that a kernel that forbids io_uring shows as a skipped test. */
+/* PST_TEST_ENGINES: "uring" tests io_uring alone, "others" all else; without it, all. ctest runs
+ * each program in both ways, so that a kernel that forbids io_uring shows as a skipped test. */
 bool tests_uring(void);
 bool tests_others(void);
 /* False, with the kernel's reason as the last line printed, where io_uring cannot be used. */

@@ -1,0 +1,16 @@
+# The target _native, the extension module: for the package (CMakeLists.txt beside this) and, with the flags of a preset, for
+# the tests (tests/python). One binary for every CPython >= 3.11.
+file(GLOB native_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/src/penstock/_native*.c)
+python_add_library(_native MODULE USE_SABI 3.11 WITH_SOABI ${native_sources})
+set_target_properties(_native PROPERTIES C_STANDARD 17 C_VISIBILITY_PRESET hidden)
+target_compile_definitions(_native PRIVATE _GNU_SOURCE)
+target_compile_options(_native PRIVATE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla)
+if(PST_WERROR)
+  target_compile_options(_native PRIVATE -Werror)
+endif()
+if(PST_SANITIZE STREQUAL "address")
+  target_compile_options(_native PRIVATE -fsanitize=address,undefined -fno-omit-frame-pointer)
+  target_link_options(_native PRIVATE -fsanitize=address,undefined)
+endif()
+target_link_libraries(_native PRIVATE penstock_static)
+target_link_options(_native PRIVATE -Wl,--exclude-libs,ALL)

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Runs tests of the Python package against an extension module that a preset built, not the installed one.
+
+    scripts/check_package.py BUILD [--asan] PYTEST_ARGUMENT ...
+
+BUILD/tests/python/penstock is the package (`ninja python_package`). With --asan the extension is one of AddressSanitizer,
+whose library has to come into the interpreter first. Then leaks are not looked for (the interpreter itself leaks), and what
+cannot hold there is left out, by name and with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+WHERE = "import sys, penstock; sys.exit(0 if penstock.__file__.startswith(sys.argv[1]) else penstock.__file__)"
+# Of the Python tests, what AddressSanitizer cannot run.
+WITHOUT_ASAN = {
+    "python/tests/test_leaks.py": "memory that was freed stays resident, in quarantine",
+    "python/tests/test_bad_input.py::test_memory_stays_over_many_epochs": "memory that was freed stays resident, in quarantine",
+    "python/tests/test_import.py": "times and names of what an import loads are those of the sanitizer",
+}
+
+
+def asan_environment() -> dict[str, str]:
+    """The libraries to load first: AddressSanitizer's, and C++'s, whose exceptions (of torch) it wants to know."""
+    compiler = os.environ.get("CC", "gcc")
+    libraries = []
+    for name in ("libasan.so", "libstdc++.so"):
+        found = subprocess.run([compiler, f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
+        if not Path(found).is_absolute():
+            sys.exit(f"{compiler} has no {name}")
+        libraries.append(str(Path(found).resolve()))
+    options = "detect_leaks=0:detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1"
+    return {"LD_PRELOAD": " ".join(libraries), "ASAN_OPTIONS": options, "UBSAN_OPTIONS": "print_stacktrace=1",
+            "PYTHONMALLOC": "malloc"}
+
+
+def main() -> int:
+    build, *arguments = sys.argv[1:]
+    package = Path(build).resolve() / "tests" / "python"
+    environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
+    if arguments[:1] == ["--asan"]:
+        arguments = arguments[1:]
+        environment |= asan_environment()
+        for path, reason in WITHOUT_ASAN.items():
+            print(f"left out: {path}: {reason}")
+            arguments.append(f"--deselect={path}")
+    found = subprocess.run([sys.executable, "-c", WHERE, str(package)], cwd=ROOT, env=environment, capture_output=True, text=True)
+    if found.returncode != 0:
+        print(f"not the package of {package}: {found.stderr.strip()}")
+        return 1
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

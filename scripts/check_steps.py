@@ -1,0 +1,111 @@
+"""The steps of `make check` and of `make check-long`: lists of commands. check.py runs them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+PYTHON = sys.executable
+ASAN = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+TSAN = {"TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1"}
+# Rooms that start threads; cmake/PenstockTest.cmake has the same list for the target threaded_tests.
+THREADED = "^(base|batch|device|loader|storage|pack)$"
+# Fuzzing in check-long only shows that all targets run and that nothing is found at once; `make fuzz` takes its time.
+FUZZ_SECONDS = "8"
+
+
+@dataclass
+class Step:
+    """Commands run in order until one fails. `kind`: how to count, as ctest, as pytest, or as one test ("script")."""
+
+    name: str
+    kind: str
+    commands: list[list[str]]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def build(preset: str, *targets: str) -> list[list[str]]:
+    return [["cmake", "--preset", preset, "--log-level=WARNING"],
+            ["cmake", "--build", str(BUILD / preset), "--", "--quiet", *targets]]
+
+
+def ctest(preset: str, *arguments: str, long: bool = False) -> list[str]:
+    """Tests with the label "long" (kill sweeps, mutators, what sleeps) run in check-long alone."""
+    return ["ctest", "--test-dir", str(BUILD / preset), "--output-on-failure", "--no-tests=error",
+            "--output-junit", str(BUILD / preset / "ctest.xml"), "--test-output-size-passed", "100000",
+            "-j", str(os.cpu_count() or 1), "-L" if long else "-LE", "^long$", *arguments]
+
+
+def pytest(*arguments: str) -> list[str]:
+    return [PYTHON, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *arguments]
+
+
+def python_of(preset: str, *tests: str, asan: bool = False) -> Step:
+    """Tests of the Python package with the extension that the preset builds."""
+    command = [PYTHON, "scripts/check_package.py", str(BUILD / preset), *["--asan"] * asan, *tests]
+    return Step(f"{preset}-python", "pytest", [*build(preset, "python_package"), command])
+
+
+def check_steps() -> list[Step]:
+    """What has to hold before a change goes in."""
+    installed = BUILD / "installed"
+    by_level = "decode|encode|pli|golden|augment|loader"
+    # The level that the machine has by itself is the one that all other steps run at.
+    below = ("c", "avx2") if "avx512bw" in Path("/proc/cpuinfo").read_text() else ("c",)
+    levels = [Step(f"level-{level}", "ctest", [ctest("check", "-L", by_level)], {"PENSTOCK_CPU_MASK": level})
+              for level in below]
+    kernels = [Step("cuda", "script", [[PYTHON, "scripts/check_cuda.py"]])] if shutil.which("nvcc") else []
+    return [
+        Step("rooms", "script", [[PYTHON, "scripts/check_rooms.py"]]),
+        Step("style", "script", [[PYTHON, "scripts/check_style.py"]]),
+        Step("docs", "script", [[PYTHON, "scripts/check_docs.py"]]),
+        Step("scripts", "pytest", [pytest("tests/scripts")]),
+        *kernels,
+        Step("build", "script", build("check")),
+        Step("ctest", "ctest", [ctest("check")]),
+        *levels,
+        Step("symbols", "script", [[PYTHON, "scripts/check_symbols.py", str(BUILD / "check")]]),
+        Step("clang", "script", build("clang", "penstock", "penstock_static", "penstock_cli", "fuzz_objects")),
+        Step("build-asan", "script", build("asan")),
+        Step("asan", "ctest", [ctest("asan", "-E", "_slow$")], ASAN),  # those are scripts: nothing to sanitize
+        python_of("asan", "python/tests/test_bad_input.py", "python/tests/test_dataset.py",
+                  "python/tests/test_loader_arrays.py", "python/tests/test_writer.py", asan=True),
+        Step("build-tsan", "script", build("tsan", "threaded_tests")),
+        Step("tsan", "ctest", [ctest("tsan", "-L", THREADED)], TSAN),
+        Step("install", "script", [
+            ["cmake", "-G", "Ninja", "-S", ".", "-B", str(BUILD / "plain"), "-DCMAKE_BUILD_TYPE=Release",
+             "-DPST_CUDA=OFF",  # the package has compiled the kernels
+             f"-DCMAKE_INSTALL_PREFIX={installed}", "--log-level=WARNING"],
+            ["cmake", "--build", str(BUILD / "plain"), "--", "--quiet"],
+            ["cmake", "--install", str(BUILD / "plain")],
+        ]),
+        Step("examples", "script", [[PYTHON, "scripts/check_install.py", str(installed)]]),
+        Step("types", "script", [[PYTHON, "scripts/check_types.py"]]),
+        Step("python", "pytest", [pytest("python/tests")],
+             {"PST_TEST_CARD": str(BUILD / "check" / "tests" / "device")}),
+    ]
+
+
+def long_steps() -> list[Step]:
+    """What takes too long for every change. Nothing of check_steps() is repeated, but for what it builds on."""
+    wide = "^(dataset|encode|decode|fault|cli)$"
+    return [
+        Step("long", "ctest", [*build("check"), ctest("check", long=True)]),
+        Step("build-clang", "script", build("clang")),
+        Step("clang-ctest", "ctest", [ctest("clang")]),
+        python_of("clang", "python/tests"),
+        Step("build-asan", "script", build("asan")),
+        Step("asan-long", "ctest", [ctest("asan", long=True)], ASAN),
+        python_of("asan", "python/tests", asan=True),
+        Step("build-tsan", "script", build("tsan")),
+        Step("tsan-wide", "ctest", [ctest("tsan", "-L", wide)], TSAN),
+        Step("build-fuzz", "script", build("fuzz", "fuzz_targets")),
+        Step("fuzz", "script", [[PYTHON, "scripts/fuzz.py", str(BUILD / "fuzz"), "--seconds", FUZZ_SECONDS]]),
+        Step("demo", "script", [[PYTHON, "examples/demo.py", "--out", str(BUILD / "demo-out")]]),
+        Step("abi", "pytest", [pytest("tests/scripts/abi_of_wheel.py")]),
+    ]
