@@ -37,6 +37,15 @@ enum pst_field_type pst_field_type_from_name(const char *name); /* 0 if there is
 #define PST_MAX_VARIANTS 8
 
 /* One column of a data set. */
+/* Masks, boxes, keypoints: for which picture of an image with an EXIF orientation they were made.
+ */
+enum pst_made_for {
+    PST_MADE_FOR_UNKNOWN = 0, /* not stated: with an image that is turned they are an error, unless
+                                 a mask's size decides */
+    PST_MADE_FOR_UPRIGHT = 1, /* the picture as shown, its orientation applied */
+    PST_MADE_FOR_STORED = 2   /* the picture as its file stores it */
+};
+
 struct pst_field {
     char name[64]; /* [A-Za-z_][A-Za-z0-9_.-]*, unique; "index" is reserved */
     enum pst_field_type type;
@@ -44,7 +53,8 @@ struct pst_field {
     uint8_t ndim; /* PST_FIELD_ARRAY: 0 = any shape (ragged); else shape[0..ndim-1] is fixed */
     uint8_t n_variants; /* 1..PST_MAX_VARIANTS: forms in which each sample's item may be stored */
     uint32_t shape[PST_MAX_NDIM];
-    int64_t n_classes; /* PST_FIELD_INT: labels are 0..n_classes-1; 0 = no such rule */
+    int64_t n_classes;          /* PST_FIELD_INT: labels are 0..n_classes-1; 0 = no such rule */
+    enum pst_made_for made_for; /* masks, boxes, keypoints; else 0 */
 };
 
 #define PST_FILE_NONE UINT32_MAX

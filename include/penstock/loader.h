@@ -91,9 +91,12 @@ enum pst_jpeg_decoder {
  * images without operations follow it, whatever colour operations it has; their own operations must
  * have the same geometric ones (kind, order and parameters but interpolation, no_antialias and
  * fill), else pst_loader_open says PST_ERROR_ARGUMENT. Masks are interpolated by nearest, or by
- * nearest-exact where their operations say so. Boxes and keypoints follow too. Fields of the data
- * set that are not listed are delivered by the defaults (images: u8, HWC, 3 channels, no
- * operation); to leave fields out, set only_listed in the loader options. */
+ * nearest-exact where their operations say so. Boxes and keypoints follow too. A mask (a further
+ * image, if operations move it) of another size than the image, boxes outside of it, with no area
+ * or not finite are a bad sample. What was made for the stored picture (made_for) is turned with
+ * it, or if ignore_orientation is set what was made for the upright one. Fields of the data set
+ * that are not listed are delivered by the defaults (images: u8, HWC, 3 channels, no operation); to
+ * leave fields out, set only_listed in the loader options. */
 struct pst_field_output {
     const char *name;
     const struct pst_op *ops; /* images, masks */
@@ -125,6 +128,7 @@ struct pst_field_output {
      * forms in any variants. One that has none of them is a bad sample. Not for plain folders,
      * where each image has one form. */
     uint32_t form_mask;
+    enum pst_made_for made_for; /* masks, boxes, keypoints: instead of what the data set says */
 };
 
 /* Zero-initialise, then set struct_size. */

@@ -71,6 +71,10 @@ uint64_t pst_writer_count(const pst_writer *writer);
 bool pst_writer_has(const pst_writer *writer, const char *name);
 
 /* Checks and appends one sample. Image headers are read, dimensions and orientation recorded.
+ * A mask has the size of an image of its sample, boxes are finite, have an area (x0 < x1, y0 < y1)
+ * and lie at least in part on the sample's image, keypoints are finite; and of an image with an
+ * EXIF orientation it is known for which picture they were made (pst_field.made_for), else
+ * PST_ERROR_ARGUMENT.
  * After an error that is the sample's own fault (CORRUPT, TRUNCATED, ARGUMENT, EXISTS, UNSUPPORTED,
  * LIMIT) nothing of it is kept and the writer goes on; after I/O errors and NO_SPACE only
  * pst_writer_close is allowed, and what was committed can be resumed. */
@@ -138,6 +142,8 @@ struct pst_pack_options {
      * leaves out (pst_dataset_notice) can be said before hours of work. Another return than 0
      * cancels (PST_ERROR_CANCELLED). NULL: nothing. */
     int (*source_opened)(void *ctx, pst_dataset *source);
+    /* Of masks, boxes and keypoints of which the source does not say it; not when appending. */
+    enum pst_made_for made_for;
 };
 
 struct pst_pack_report {

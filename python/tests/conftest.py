@@ -89,7 +89,7 @@ def typed_sample(i: int) -> dict[str, object]:
     return {
         "image": encoded(picture(i, 32, 48), "PNG"),
         "mask": rng.integers(0, 20, (32, 48), dtype=np.uint8),
-        "boxes": rng.random((i % 3, 4), dtype=np.float32) * 30,
+        "boxes": np.sort(rng.random((i % 3, 2, 2), dtype=np.float32) * 30, axis=1).reshape(-1, 4),
         "points": rng.random((2, 3), dtype=np.float32) * 30,
         "sound": b"RIFF" + bytes([i]),
         "label": ("zero", "one")[i % 2],

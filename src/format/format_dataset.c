@@ -227,6 +227,7 @@ void psti_format_print_field(const struct pst_field *field, uint8_t out[PSTI_IND
     out[65] = (uint8_t)field->dtype;
     out[66] = field->ndim;
     out[67] = field->n_variants;
+    out[68] = (uint8_t)field->made_for;
     for (int i = 0; i < field->ndim && i < PST_MAX_NDIM; i++)
         psti_store_u32(out + 72 + 4 * i, field->shape[i]);
     psti_store_u64(out + 104, (uint64_t)field->n_classes);
@@ -241,6 +242,7 @@ enum pst_status psti_format_parse_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBY
     field->dtype = (enum pst_dtype)bytes[65];
     field->ndim = bytes[66];
     field->n_variants = bytes[67];
+    field->made_for = (enum pst_made_for)bytes[68];
     for (int i = 0; i < PST_MAX_NDIM; i++)
         field->shape[i] = psti_load_u32(bytes + 72 + 4 * i);
     field->n_classes = (int64_t)psti_load_u64(bytes + 104);

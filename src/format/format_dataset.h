@@ -10,7 +10,7 @@
 #include <penstock/dataset.h>
 
 #define PSTI_DATASET_MAJOR 1
-#define PSTI_DATASET_MINOR 0
+#define PSTI_DATASET_MINOR 1
 
 #define PSTI_INDEX_NAME "index.pst"
 #define PSTI_INDEX_TMP_NAME "index.pst.tmp"

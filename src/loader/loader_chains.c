@@ -54,7 +54,7 @@ void psti_plan_decode(const struct pst_loader_options *options, const struct pst
         .struct_size = sizeof plan->decode,
         .channels = is_mask || takes_any_channels(wish) ? 0 : plan->channels,
         .bits = is_mask || takes_any_bits(wish, is_mask) ? 0 : plan->bits,
-        .ignore_orientation = wish->ignore_orientation,
+        .ignore_orientation = wish->ignore_orientation && !is_mask,
         .palette_indices = is_mask,
         .max_pixels = options->max_pixels};
 }

@@ -12,6 +12,7 @@
 #include "batch/slots.h"
 #include "decode/decode.h"
 #include "fetch/order.h"
+#include "format/format_geometry.h"
 #include "loader/loader_arena.h"
 #include "storage/storage.h"
 
@@ -61,11 +62,15 @@ struct psti_plan_field {
     bool scaled_decode; /* as pst_field_output */
     uint32_t own;       /* of psti_draw_key: not 0 for a field with a geometry of its own */
     bool follows;       /* PIXELS: the geometry of plan field i_geometry is this one's too */
+    bool moves;         /* PIXELS: there are geometric operations */
+    bool shows_stored;  /* PIXELS: ignore_orientation */
+    enum pst_made_for made_for; /* masks, POINTS */
 };
 
 struct psti_plan {
     uint32_t n_fields, n_items;
     uint32_t n_reads; /* at most, of one row at a time; >= n_items */
+    int i_leader;     /* plan field that gives the sample's geometry; -1: none does */
     struct psti_plan_field fields[PST_MAX_FIELDS];
     struct psti_slot_field slots[PST_MAX_FIELDS];
     uint32_t fields_of_items[PST_MAX_FIELDS];
@@ -142,11 +147,12 @@ struct psti_worker {
     pthread_t thread;
     struct psti_decoder *decoder;
     struct psti_run *run;
-    struct psti_draw *draws;     /* [plan.n_fields] */
-    struct psti_source *sources; /* [plan.n_items], of rows read by this thread itself */
-    struct psti_read *reads;     /* [plan.n_reads] */
-    char *paths;                 /* [n_items][PSTI_PATH_NBYTES], folders only */
-    void *buffer;                /* for reads of this thread itself */
+    struct psti_draw *draws;         /* [plan.n_fields] */
+    struct psti_picture_size leader; /* of the row's leading image, once it was probed */
+    struct psti_source *sources;     /* [plan.n_items], of rows read by this thread itself */
+    struct psti_read *reads;         /* [plan.n_reads] */
+    char *paths;                     /* [n_items][PSTI_PATH_NBYTES], folders only */
+    void *buffer;                    /* for reads of this thread itself */
     uint64_t buffer_nbytes;
     uint64_t grant;          /* scratch allowed to the decoder, and to the run */
     uint64_t extra;          /* more for the decoder, with which it is faster */
@@ -378,6 +384,15 @@ enum pst_status psti_row_draw(const pst_loader *loader, const struct psti_plan_f
 enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
                                 uint32_t row, const struct psti_draw_key *key,
                                 const struct psti_source *source, struct pst_error *err);
+
+/* loader_follow.c */
+/* After `info` was probed: keeps that of the leading image, and turns that of a mask as it must be
+ * decoded to lie on it; an error if sizes do not fit. */
+enum pst_status psti_follow_image(struct psti_worker *worker, uint32_t i_plan,
+                                  struct pst_image_info *info, struct pst_error *err);
+/* Turns boxes or keypoints onto the leading image, and checks them. */
+enum pst_status psti_follow_points(struct psti_worker *worker, uint32_t i_plan, float *points,
+                                   size_t n, struct pst_error *err);
 
 /* Batches on a card: loader_device.h. Without one (loader->card is NULL) none of these is called.
  */

@@ -366,6 +366,8 @@ enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, ui
     if (status == PST_OK)
         status = probe(worker, plan, source, &info, &chain, err);
     if (status == PST_OK)
+        status = psti_follow_image(worker, i_plan, &info, err);
+    if (status == PST_OK)
         status = psti_row_draw(loader, plan, key, &info, draw, err);
     bool taken = false;
     if (status == PST_OK && loader->card)

@@ -61,6 +61,13 @@ static enum pst_status check_output(const struct pst_field *field,
                              "operations or dtype",
                              name);
     }
+    if ((int)wish->made_for < 0 || wish->made_for > PST_MADE_FOR_STORED ||
+        (wish->made_for && field->type != PST_FIELD_MASK && field->type != PST_FIELD_BOXES &&
+         field->type != PST_FIELD_KEYPOINTS))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "field '%s': made_for %d is not possible, it is for masks, boxes and "
+                         "keypoints",
+                         name, (int)wish->made_for);
     uint32_t present = (1u << field->n_variants) - 1;
     if (wish->variant_mask && !(wish->variant_mask & present))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
@@ -252,6 +259,7 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
     uint8_t channels, bits;
     plan->follows = leader->wish && leader->wish != wish && !wish->own_geometry;
     plan->own = wish->own_geometry ? plan->i_field + 1 : 0;
+    plan->shows_stored = wish->ignore_orientation;
     enum pst_status status = choose_ops(wish, plan->follows ? leader->wish : NULL, leader->name,
                                         plan, ops, &chosen.n_ops, err);
     if (status != PST_OK)
@@ -259,6 +267,8 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
     chosen.ops = ops;
     plan->layout = wish->layout;
     plan->scaled_decode = wish->scaled_decode && plan->field->type == PST_FIELD_IMAGE;
+    for (size_t i = 0; i < chosen.n_ops; i++)
+        plan->moves = plan->moves || psti_op_is_geometric(ops[i].kind);
     psti_plan_decode(options, &chosen, plan);
     stored_pixels(dataset, plan, &channels, &bits);
     status = psti_plan_chains(&chosen, channels, bits, plan, err);
@@ -421,6 +431,7 @@ enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_opt
             break;
         struct psti_plan_field *entry = &plan->fields[plan->n_fields];
         *entry = (struct psti_plan_field){.field = field, .i_field = i, .i_item = -1};
+        entry->made_for = wish->made_for ? wish->made_for : field->made_for;
         entry->variant_mask = wish->variant_mask ? wish->variant_mask : 0xFF;
         entry->form_mask = wish->form_mask;
         struct psti_slot_field *slot = &plan->slots[plan->n_fields++];
@@ -434,6 +445,7 @@ enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_opt
             plan->n_reads += entry->may_skip ? PSTI_RANGES_MAX : 1;
         }
     }
+    plan->i_leader = geometry;
     for (uint32_t i = 0; i < plan->n_fields; i++)
         plan->fields[i].i_geometry =
             plan->fields[i].fill == PSTI_FILL_POINTS || plan->fields[i].follows ? geometry : -1;

@@ -91,6 +91,15 @@ static size_t buffer_nbytes(const pst_loader *loader, const struct psti_source *
                          psti_storage_buffer_alignment(loader->storage));
 }
 
+/* A mask that may be turned with its image is read whole: only the image's row knows how. */
+static bool is_turned_mask(const struct psti_plan *plan, const struct psti_source *sources,
+                           uint32_t i_plan)
+{
+    const struct psti_plan_field *field = &plan->fields[i_plan];
+    return field->follows && field->field->type == PST_FIELD_MASK &&
+           sources[plan->fields[field->i_geometry].i_item].item.orientation > 1;
+}
+
 struct psti_draw_key psti_row_key(const pst_loader *loader, uint64_t epoch, uint64_t sample,
                                   uint64_t draw)
 {
@@ -127,12 +136,13 @@ enum pst_status psti_row_locate(pst_loader *loader, const struct psti_draw_key *
                               field->field->name, sources[i].item.nbytes, loader->block_nbytes_max);
             else
                 *nbytes += buffer_nbytes(loader, &sources[i]);
-            if (status == PST_OK)
-                psti_ranges_consider(loader, key, field, &sources[i]);
         }
         if (status != PST_OK)
             psti_row_name_error(loader, sample, &sources[i], err);
     }
+    for (i = 0; status == PST_OK && i < plan->n_items; i++)
+        if (!sources[i].data && !is_turned_mask(plan, sources, plan->fields_of_items[i]))
+            psti_ranges_consider(loader, key, &plan->fields[plan->fields_of_items[i]], &sources[i]);
     if (status != PST_OK)
         psti_row_release(loader, sources);
     return status;
@@ -307,6 +317,9 @@ static enum pst_status fill_points(struct psti_worker *worker, pst_batch *batch,
     memcpy(points, source->data, source->item.nbytes);
     if (field->i_geometry < 0)
         return PST_OK;
+    status = psti_follow_points(worker, i_plan, points, (size_t)shape[0], err);
+    if (status != PST_OK)
+        return status;
     const struct psti_chain *chain = plan->fields[field->i_geometry].chain;
     const struct psti_draw *draw = &worker->draws[field->i_geometry];
     if (boxes)
@@ -372,7 +385,15 @@ static enum pst_status fill_item(struct psti_worker *worker, pst_batch *batch, u
     }
 }
 
-/* Points come after pixels, because they need the geometry drawn for these. */
+/* When a field is filled: first the image that gives the sample's geometry, then all else, then
+ * points, which need the geometry drawn for it. */
+static int turn_of(const struct psti_plan *plan, uint32_t i_plan)
+{
+    return (int)i_plan == plan->i_leader                   ? 0
+           : plan->fields[i_plan].fill == PSTI_FILL_POINTS ? 2
+                                                           : 1;
+}
+
 enum pst_status psti_row_fill(struct psti_worker *worker, pst_batch *batch, uint32_t row,
                               const struct psti_draw_key *key, struct psti_source *sources,
                               struct pst_error *err)
@@ -382,11 +403,11 @@ enum pst_status psti_row_fill(struct psti_worker *worker, pst_batch *batch, uint
     enum pst_status status = PST_OK;
     worker->starved = worker->lacks_scratch = false;
     psti_batch_indices(batch)[row] = (int64_t)sample;
-    for (int points = 0; points < 2; points++)
+    for (int turn = 0; turn < 3; turn++)
         for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
             const struct psti_plan_field *field = &plan->fields[i];
             struct psti_source *source = field->i_item >= 0 ? &sources[field->i_item] : NULL;
-            if ((field->fill == PSTI_FILL_POINTS) != points)
+            if (turn_of(plan, i) != turn)
                 continue;
             status = source
                          ? fill_item(worker, batch, row, key, (uint32_t)field->i_item, source, err)

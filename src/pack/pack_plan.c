@@ -106,13 +106,18 @@ uint32_t psti_pack_choose(const struct pst_item *items, uint32_t n, uint32_t los
 }
 
 /* The destination's fields are the source's. */
-static void plan_new(struct psti_pack_plan *plan)
+static void plan_new(struct psti_pack_plan *plan, enum pst_made_for made_for)
 {
     plan->n_fields = pst_dataset_n_fields(plan->source);
     for (uint32_t i = 0; i < plan->n_fields; i++) {
         plan->fields[i] = *pst_dataset_field(plan->source, i);
         plan->source_field[i] = i;
-        const struct psti_pack_forms *forms = psti_pack_plan_forms(plan, plan->fields[i].type);
+        enum pst_field_type type = plan->fields[i].type;
+        bool follows =
+            type == PST_FIELD_MASK || type == PST_FIELD_BOXES || type == PST_FIELD_KEYPOINTS;
+        if (follows && plan->fields[i].made_for == PST_MADE_FOR_UNKNOWN)
+            plan->fields[i].made_for = made_for;
+        const struct psti_pack_forms *forms = psti_pack_plan_forms(plan, type);
         if (forms != NULL)
             plan->fields[i].n_variants = (uint8_t)forms->n;
     }
@@ -335,9 +340,12 @@ enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *so
         return status;
     plan->appends = options->writer.mode == PST_WRITER_APPEND ||
                     (options->writer.mode == PST_WRITER_RESUME && is_finished(destination));
+    if ((int)options->made_for < 0 || options->made_for > PST_MADE_FOR_STORED)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "made_for %d is unknown",
+                         (int)options->made_for);
     if (plan->appends)
         return plan_append(plan, destination, options, err);
-    plan_new(plan);
+    plan_new(plan, options->made_for);
     return PST_OK;
 }
 

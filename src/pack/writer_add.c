@@ -285,6 +285,10 @@ enum pst_status psti_writer_check_sample(pst_writer *writer, const struct pst_sa
         if (status != PST_OK)
             return name_culprit(sample, &writer->fields[i], status, err);
     }
+    uint32_t i_culprit = 0;
+    enum pst_status status = psti_writer_check_geometry(writer, sample, &i_culprit, err);
+    if (status != PST_OK)
+        return name_culprit(sample, &writer->fields[i_culprit], status, err);
     return PST_OK;
 }
 

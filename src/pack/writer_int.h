@@ -149,4 +149,9 @@ enum pst_status psti_writer_write_index(pst_writer *writer, struct pst_error *er
 void psti_writer_destroy(pst_writer *writer);
 bool psti_writer_push_shard(pst_writer *writer, uint64_t nbytes, uint64_t n_items);
 
+/* writer_geometry.c: after the values were checked. *i_field: the one at fault. */
+enum pst_status psti_writer_check_geometry(const pst_writer *writer,
+                                           const struct pst_sample *sample, uint32_t *i_field,
+                                           struct pst_error *err);
+
 #endif

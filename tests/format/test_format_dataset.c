@@ -34,7 +34,7 @@ static void index_header_bytes(void **state)
     assert_int_equal(h.file_nbytes, 153984 + 24);
     uint8_t bytes[4096];
     psti_format_print_index_header(&h, bytes);
-    assert_memory_equal(bytes, "\x89PSTI\r\n\x1a\x01\x00\x00\x00\x00\x10\x00\x00", 16);
+    assert_memory_equal(bytes, "\x89PSTI\r\n\x1a\x01\x00\x01\x00\x00\x10\x00\x00", 16);
     assert_int_equal(bytes[16], 0xAB);
     assert_int_equal(psti_load_u64(bytes + 32), 7);
     assert_int_equal(psti_load_u64(bytes + 40), 1000);

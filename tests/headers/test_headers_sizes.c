@@ -17,7 +17,7 @@
     X(pst_image_info, 20) \
     X(pst_decode_options, 24) \
     X(pst_op, 148) \
-    X(pst_field, 120) \
+    X(pst_field, 128) \
     X(pst_item, 104) \
     X(pst_dataset_options, 40) \
     X(pst_field_output, 48) \
@@ -32,7 +32,7 @@
     X(pst_value, 80) \
     X(pst_sample, 16) \
     X(pst_progress, 32) \
-    X(pst_pack_options, 176) \
+    X(pst_pack_options, 184) \
     X(pst_pack_report, 120) \
     X(pst_verify_options, 56) \
     X(pst_verify_report, 32) \

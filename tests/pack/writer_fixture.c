@@ -89,6 +89,16 @@ static void put(struct fixture_sample *s, int field, size_t nbytes, uint64_t see
     s->value[field][0].nbytes = nbytes;
 }
 
+/* Boxes and keypoints on an image of any size: x0, y0, x1, y1; x, y, visibility. */
+static void put_points(struct fixture_sample *s, int field, size_t n_columns, size_t n)
+{
+    float *rows = grow(s, n * n_columns * sizeof *rows, 1);
+    for (size_t i = 0; i < n * n_columns; i++)
+        rows[i] = (float)(i % n_columns / 2) + (float)(i / n_columns) / 4;
+    s->value[field][0].bytes = rows;
+    s->value[field][0].nbytes = n * n_columns * sizeof *rows;
+}
+
 static void put_raw(struct fixture_sample *s, int field, int variant, uint32_t height,
                     uint32_t width, uint8_t channels, uint8_t bits, uint64_t seed)
 {
@@ -113,9 +123,9 @@ void fixture_make(struct fixture_sample *s, uint64_t i)
     put_raw(s, FIX_IMAGE, 0, 1 + (uint32_t)(i % 7), 3 + (uint32_t)(i % 11), 3, i % 2 ? 16 : 8, i);
     if (i % 3 == 0)
         put_raw(s, FIX_IMAGE, 1, 2, 2, 1, 8, i);
-    put_raw(s, FIX_MASK, 0, 4, 1 + (uint32_t)(i % 5), 1, 8, i);
-    put(s, FIX_BOXES, 16 * (i % 4), i);
-    put(s, FIX_KEYPOINTS, 12 * (i % 3), i);
+    put_raw(s, FIX_MASK, 0, 1 + (uint32_t)(i % 7), 3 + (uint32_t)(i % 11), 1, 8, i);
+    put_points(s, FIX_BOXES, 4, i % 4);
+    put_points(s, FIX_KEYPOINTS, 3, i % 3);
     put(s, FIX_AUDIO, 5 + i % 50, i);
     put(s, FIX_BLOB, i % 9, i);
     s->label = (int64_t)(i % 5);

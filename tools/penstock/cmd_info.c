@@ -116,6 +116,9 @@ static void field_json(struct info *info, uint32_t f)
             cli_json_uint(json, NULL, field->shape[i]);
         cli_json_close(json, ']');
     }
+    if (field->made_for != PST_MADE_FOR_UNKNOWN)
+        cli_json_text(json, "made_for",
+                      field->made_for == PST_MADE_FOR_STORED ? "stored" : "upright");
     if (field->n_classes > 0) {
         cli_json_int(json, "n_classes", field->n_classes);
         if (pst_dataset_class_name(info->dataset, f, 0) != NULL) {
@@ -180,6 +183,9 @@ static void field_text(struct info *info, uint32_t f)
         printf(" of %s", pst_dtype_name(field->dtype));
     if (field->n_variants > 1)
         printf(", %u variants", field->n_variants);
+    if (field->made_for != PST_MADE_FOR_UNKNOWN)
+        printf(", made for the %s picture",
+               field->made_for == PST_MADE_FOR_STORED ? "stored" : "upright");
     if (field->n_classes > 0) {
         fputs(", ", stdout);
         cli_print_count((uint64_t)field->n_classes, "class", "classes");

@@ -10,7 +10,7 @@
 enum pack_kind { PACK, APPEND, REPACK };
 
 struct pack_arguments {
-    const char *forms, *mask_forms, *on_error;
+    const char *forms, *mask_forms, *on_error, *made_for;
     struct cli_source source;
     uint64_t shard_nbytes, commit_nbytes, workers;
     bool resume, verify_pixels, of_lossy;
@@ -283,6 +283,11 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
         return cli_usage(cli, "--tier, --effort, --max-error and --of-lossy go with the form pli");
     if (strcmp(a->on_error, "stop") != 0 && strcmp(a->on_error, "skip") != 0)
         return cli_usage(cli, "--on-error is \"%s\": stop or skip is expected", a->on_error);
+    if (a->made_for != NULL && strcmp(a->made_for, "upright") != 0 &&
+        strcmp(a->made_for, "stored") != 0)
+        return cli_usage(cli, "--made-for is \"%s\": upright or stored is expected", a->made_for);
+    if (a->made_for != NULL)
+        options->made_for = a->made_for[0] == 'u' ? PST_MADE_FOR_UPRIGHT : PST_MADE_FOR_STORED;
     if (a->workers > 4096)
         return cli_usage(cli, "--workers is %llu: at most 4096", (unsigned long long)a->workers);
     options->num_workers = (uint32_t)a->workers;
@@ -324,6 +329,9 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
          "pli: samples of images may differ by so much; 0 is lossless"},
         {"of-lossy", 0, CLI_FLAG, &a.of_lossy, NULL, NULL,
          "pli: of JPEG and lossy WebP too, which makes them larger"},
+        {"made-for", 0, CLI_TEXT, &a.made_for, "upright|stored", NULL,
+         "for which picture of images with an EXIF orientation masks, boxes and keypoints were "
+         "made"},
         {"workers", 'w', CLI_COUNT, &a.workers, "N", "all cores", "threads that read and decode"},
         {"resume", 'r', CLI_FLAG, &a.resume, NULL, NULL, "go on where an interrupted run stopped"},
         {"verify-pixels", 0, CLI_FLAG, &a.verify_pixels, NULL, NULL,
@@ -338,6 +346,8 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
     const char *operands[4] = {0};
     enum pst_form forms[2][PST_MAX_VARIANTS];
     struct pst_pack_options pack = {0};
+    if (kind == APPEND) /* the data set that is there says it */
+        leave_out(options, "made-for");
     if (kind == REPACK) { /* these are of folders */
         leave_out(options, "labels");
         leave_out(options, "masks");

@@ -151,13 +151,14 @@ static PyObject *shape_tuple(const uint32_t *shape, uint8_t ndim)
 static PyObject *field_dict(const pst_dataset *handle, uint32_t i, const struct pst_field *field)
 {
     return Py_BuildValue(
-        "{s:s,s:s,s:s,s:N,s:I,s:L,s:K,s:K}", "name", field->name, "type",
+        "{s:s,s:s,s:s,s:N,s:I,s:L,s:K,s:K,s:i}", "name", field->name, "type",
         pst_field_type_name(field->type), "dtype",
         field->dtype != 0 ? pst_dtype_name(field->dtype) : "", "shape",
         shape_tuple(field->shape, field->ndim), "n_variants", (unsigned int)field->n_variants,
         "n_classes", (long long)field->n_classes, "max_item_nbytes",
         (unsigned long long)pst_dataset_max_item_nbytes(handle, i), "max_pixels_nbytes",
-        (unsigned long long)pst_dataset_max_pixels_nbytes(handle, i));
+        (unsigned long long)pst_dataset_max_pixels_nbytes(handle, i), "made_for",
+        (int)field->made_for);
 }
 
 static PyObject *dataset_fields(PyObject *self, PyObject *unused)

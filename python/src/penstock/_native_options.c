@@ -43,6 +43,7 @@ static const struct native_member field_members[] = {
     FIELD(variant_mask, NATIVE_U8),   FIELD(ignore_orientation, NATIVE_BOOL),
     FIELD(encoded, NATIVE_BOOL),      FIELD(scaled_decode, NATIVE_BOOL),
     FIELD(own_geometry, NATIVE_BOOL), FIELD(form_mask, NATIVE_U32),
+    FIELD(made_for, NATIVE_ENUM),
 };
 
 #define LOADER(key, kind)                                                                          \

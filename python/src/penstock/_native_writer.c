@@ -44,6 +44,7 @@ static const struct native_member field_members[] = {
     FIELD(type, NATIVE_ENUM, 0),     FIELD(dtype, NATIVE_ENUM, 0),
     FIELD(ndim, NATIVE_U8, 0),       FIELD(n_variants, NATIVE_U8, 0),
     FIELD(n_classes, NATIVE_U64, 0), FIELD(shape, NATIVE_U32, PST_MAX_NDIM),
+    FIELD(made_for, NATIVE_ENUM, 0),
 };
 
 static int read_field(PyObject *source, struct pst_field *field)
@@ -395,10 +396,11 @@ static PyObject *field_dict(const struct pst_field *field)
         if (number == NULL || PyTuple_SetItem(shape, i, number) < 0)
             Py_CLEAR(shape);
     }
-    return Py_BuildValue(
-        "{s:s,s:s,s:s,s:N,s:I,s:L}", "name", field->name, "type", pst_field_type_name(field->type),
-        "dtype", field->dtype != 0 ? pst_dtype_name(field->dtype) : "", "shape", shape,
-        "n_variants", (unsigned int)field->n_variants, "n_classes", (long long)field->n_classes);
+    return Py_BuildValue("{s:s,s:s,s:s,s:N,s:I,s:L,s:i}", "name", field->name, "type",
+                         pst_field_type_name(field->type), "dtype",
+                         field->dtype != 0 ? pst_dtype_name(field->dtype) : "", "shape", shape,
+                         "n_variants", (unsigned int)field->n_variants, "n_classes",
+                         (long long)field->n_classes, "made_for", (int)field->made_for);
 }
 
 static PyObject *writer_fields(PyObject *object, PyObject *unused)

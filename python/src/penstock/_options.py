@@ -174,3 +174,11 @@ def output_kind(output: str, device: str) -> str:
             f'output="numpy" is for batches in host memory, not on {device}: use "torch" or "dlpack"'
         )
     return output
+
+
+MADE_FOR = ("", "upright", "stored")  # numbers of enum pst_made_for
+
+
+def made_for(value: object) -> int:
+    """The number of made_for; None is 0."""
+    return 0 if value is None else choice("made_for", value, MADE_FOR[1:]) + 1

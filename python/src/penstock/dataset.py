@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from . import _image, _native
+from . import _image, _native, _options
 from .errors import ArgumentError, NotFoundError, PenstockError
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ class Field(NamedTuple):
 
     ``dtype`` and ``shape`` are those of an array field ("" and () elsewhere; () also for ragged
     arrays). ``n_classes`` is 0 where labels have no bound. ``max_item_nbytes`` is the largest stored
-    item, ``max_pixels_nbytes`` the largest decoded image (0: not known).
+    item, ``max_pixels_nbytes`` the largest decoded image (0: not known). ``made_for`` of masks, boxes and
+    keypoints is "upright", "stored" or "": see :class:`Mask`.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Field(NamedTuple):
     n_classes: int
     max_item_nbytes: int
     max_pixels_nbytes: int
+    made_for: str = ""
 
 
 class Dataset:
@@ -87,7 +89,10 @@ class Dataset:
         self._id: bytes = info["id"]
         self._is_folder: bool = info["is_folder"]
         self._n_skipped: int = info["n_skipped"]
-        self._fields = tuple(Field(**field) for field in self._native.fields())
+        self._fields = tuple(
+            Field(**{**field, "made_for": _options.MADE_FOR[field["made_for"]]})
+            for field in self._native.fields()
+        )
         self._places = {field.name: i for i, field in enumerate(self._fields)}
         self._indices: npt.NDArray[np.uint64] | None = None  # of a view: its samples
 

@@ -27,7 +27,7 @@ _PAGE_CACHES = ("keep", "drop", "direct")
 _DECODES = ("auto", "cpu", "gpu")
 _JPEGS = ("cpu", "nvjpeg")
 _LAYOUTS = ("NHWC", "NCHW", "channels_last")
-_PER_FIELD = ("dtype", "layout", "channels", "bits", "variants", "scaled_decode")
+_PER_FIELD = ("dtype", "layout", "channels", "bits", "variants", "scaled_decode", "made_for")
 _CHANNELS_STORED = 255
 _STATE_KEYS = (
     "epoch",
@@ -85,6 +85,11 @@ class Loader:
             Masks are interpolated by nearest, or nearest-exact where their own chain says so.
         own_geometry: names of images and masks that do not share the sample's geometry: their chains may be any,
             and random operations draw for each of them anew.
+        made_for: "upright" or "stored": for which picture of images with an EXIF orientation masks, boxes and
+            keypoints were made, instead of what the data set says (plain folders say nothing); or a dict per
+            field. What was made for the stored picture is turned with it (with ``ignore_orientation``: what was
+            made for the upright one, back). Where nothing says it, and a mask's size does not either, a sample
+            whose image is turned is an error.
         device: "cpu" or None: batches are in host memory. "cuda", "cuda:1", a torch.device: arrays of
             fixed shape lie on that card: images and masks (which then need one size: a Resize or a crop),
             int and float fields, fixed arrays and "index"; text, bytes, boxes and the like stay in host
@@ -224,6 +229,7 @@ class Loader:
         padding: bool = True,
         own_geometry: Iterable[str] = (),
         bits: int | Mapping[str, int] | None = None,
+        made_for: str | Mapping[str, str] | None = None,
     ) -> None:
         given = dict(locals())
         for name in ("self", "__class__"):
@@ -432,6 +438,8 @@ class Loader:
     def _one_field(self, field: Field, ops: list[_transforms.Transform]) -> dict[str, Any]:
         options: dict[str, Any] = {"name": field.name, "ops": [op.describe() for op in ops]}
         self._refuse_options(field)
+        if field.type in ("mask", "boxes", "keypoints"):
+            options["made_for"] = _options.made_for(self._of_field("made_for", field.name, None))
         if field.type not in ("image", "mask"):
             if field.name in self._given["own_geometry"]:
                 raise ArgumentError(f"own_geometry is for images and masks; {field.name!r} is {field.type}")

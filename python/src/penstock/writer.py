@@ -186,14 +186,38 @@ class Image(FieldSpec):
 class Mask(Image):
     """A label or instance map: one channel of uint8 or uint16, never interpolated.
 
-    Values as for :class:`Image`; palette images are stored as they are and read as indices.
+    Values as for :class:`Image`; palette images are stored as they are and read as indices. A mask has the
+    size of an image of its sample.
+
+    Args:
+        form: as for :class:`Image`.
+        made_for: for which picture of an image with an EXIF orientation it was made: "upright", the one that is
+            shown with its orientation applied, or "stored". None: not stated; then such a sample is an error
+            unless the mask's size decides.
     """
 
     type = "mask"
 
+    def __init__(
+        self, form: str | Sequence[str] = "original", made_for: str | None = None
+    ) -> None:
+        super().__init__(form)
+        self.made_for = made_for
+        _options.made_for(made_for)
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "made_for": _options.made_for(self.made_for)}
+
 
 class _Points(FieldSpec):
     columns = 0
+
+    def __init__(self, made_for: str | None = None) -> None:
+        self.made_for = made_for
+        _options.made_for(made_for)
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "made_for": _options.made_for(self.made_for)}
 
     def values(self, value: Any) -> list[_Value | None]:
         import numpy as np
@@ -209,14 +233,21 @@ class _Points(FieldSpec):
 
 
 class Boxes(_Points):
-    """float32 (n, 4): x0, y0, x1, y1 in pixels; n may differ from sample to sample."""
+    """float32 (n, 4): x0, y0, x1, y1 in pixels; n may differ from sample to sample.
+
+    Each is finite, has an area (x0 < x1 and y0 < y1) and lies on the image, if only in part; else the sample
+    is refused. ``made_for`` is as for :class:`Mask`.
+    """
 
     type = "boxes"
     columns = 4
 
 
 class Keypoints(_Points):
-    """float32 (n, 3): x, y in pixels, visibility; n may differ from sample to sample."""
+    """float32 (n, 3): x, y in pixels, visibility; finite; n may differ from sample to sample.
+
+    ``made_for`` is as for :class:`Mask`.
+    """
 
     type = "keypoints"
     columns = 3
@@ -418,6 +449,13 @@ def _spec_on_disk(field: dict[str, Any]) -> FieldSpec:
             f"field {field['name']!r} has {field['n_variants']} variants: give schema= to say which "
             "forms they are"
         )
+    made_for = _options.MADE_FOR[field["made_for"]] or None
+    if field["type"] == "mask":
+        return Mask(made_for=made_for)
+    if field["type"] == "boxes":
+        return Boxes(made_for)
+    if field["type"] == "keypoints":
+        return Keypoints(made_for)
     return _SHORTHANDS[field["type"]]()
 
 
@@ -657,6 +695,7 @@ def pack(
     commit_size: int | str = "256MiB",
     progress: Progress | None = None,
     masks: Sequence[str] = (),
+    made_for: str | None = None,
 ) -> PackReport:
     """Packs a folder of images, or another data set (as ``penstock repack`` does), into a data set.
 
@@ -685,6 +724,8 @@ def pack(
         num_workers: threads; None: as many as the process may use.
         progress: called now and then with (samples done, samples in all, bytes in, bytes out); a
             true result cancels.
+        made_for: for which picture of images with an EXIF orientation masks, boxes and keypoints were made,
+            "upright" or "stored", where the source does not say it: see :class:`Mask`. Not when appending.
 
     Interrupted (also by Ctrl-C), it goes on with ``resume=True`` and otherwise the same arguments.
     """
@@ -705,6 +746,7 @@ def pack(
         "pli_effort": 0 if effort is None else _options.count("effort", effort, 1, 5),
         "pli_max_error": _options.count("max_error", max_error, 0, 127),
         "pli_of_lossy": of_lossy,
+        "made_for": _options.made_for(made_for),
     }
     report = _native.pack(
         os.fspath(source),

@@ -1,0 +1,104 @@
+/* format_geometry.c - turning coordinates by an EXIF orientation, and what makes a box impossible.
+ *
+ * In: sizes, orientations, coordinates. Out: the same, turned. Pure, any thread. */
+#include "format/format_geometry.h"
+
+#include <math.h>
+
+static bool swaps(uint8_t turn) { return turn >= 5; }
+static bool mirrors_x(uint8_t turn) { return turn == 2 || turn == 3 || turn == 7 || turn == 8; }
+static bool mirrors_y(uint8_t turn) { return turn == 3 || turn == 4 || turn == 6 || turn == 7; }
+
+/* All orientations but the quarter turns are their own inverse. */
+static uint8_t inverse(uint8_t turn) { return turn == 6 ? 8 : turn == 8 ? 6 : turn; }
+
+uint8_t psti_turn_of(const struct psti_picture_size *picture, enum pst_made_for made_for)
+{
+    if (picture->orientation <= 1)
+        return 1;
+    if (made_for != PST_MADE_FOR_UPRIGHT && made_for != PST_MADE_FOR_STORED)
+        return 0;
+    if ((made_for == PST_MADE_FOR_STORED) == picture->is_stored)
+        return 1;
+    return picture->is_stored ? inverse(picture->orientation) : picture->orientation;
+}
+
+static bool has_size(const struct psti_picture_size *picture, uint8_t turn, uint32_t height,
+                     uint32_t width)
+{
+    return height == (swaps(turn) ? picture->width : picture->height) &&
+           width == (swaps(turn) ? picture->height : picture->width);
+}
+
+uint8_t psti_turn_of_mask(const struct psti_picture_size *picture, enum pst_made_for made_for,
+                          uint32_t height, uint32_t width, bool *fits)
+{
+    uint8_t turn = psti_turn_of(picture, made_for);
+    if (turn != 0) {
+        *fits = has_size(picture, turn, height, width);
+        return turn;
+    }
+    uint8_t of_other = picture->is_stored ? inverse(picture->orientation) : picture->orientation;
+    bool as_shown = has_size(picture, 1, height, width);
+    bool as_other = has_size(picture, of_other, height, width);
+    *fits = as_shown || as_other;
+    return as_shown && as_other ? 0 : as_other ? of_other : 1;
+}
+
+/* One point of the picture before the turn, of which the sides are `before_*`. */
+static void turn_point(uint8_t turn, float before_height, float before_width, float *x, float *y)
+{
+    float to_x = mirrors_x(turn) ? before_width - *x : *x;
+    float to_y = mirrors_y(turn) ? before_height - *y : *y;
+    *x = swaps(turn) ? to_y : to_x;
+    *y = swaps(turn) ? to_x : to_y;
+}
+
+static void sort_two(float *a, float *b)
+{
+    float low = *a < *b ? *a : *b, high = *a < *b ? *b : *a;
+    *a = low;
+    *b = high;
+}
+
+void psti_turn_boxes(uint8_t turn, uint32_t height, uint32_t width, float *boxes, size_t n)
+{
+    float before_height = (float)(swaps(turn) ? width : height);
+    float before_width = (float)(swaps(turn) ? height : width);
+    for (size_t i = 0; i < n && turn > 1; i++) {
+        float *box = boxes + 4 * i;
+        turn_point(turn, before_height, before_width, &box[0], &box[1]);
+        turn_point(turn, before_height, before_width, &box[2], &box[3]);
+        sort_two(&box[0], &box[2]);
+        sort_two(&box[1], &box[3]);
+    }
+}
+
+void psti_turn_keypoints(uint8_t turn, uint32_t height, uint32_t width, float *points, size_t n)
+{
+    float before_height = (float)(swaps(turn) ? width : height);
+    float before_width = (float)(swaps(turn) ? height : width);
+    for (size_t i = 0; i < n && turn > 1; i++)
+        turn_point(turn, before_height, before_width, &points[3 * i], &points[3 * i + 1]);
+}
+
+const char *psti_box_problem(const float box[4], uint32_t height, uint32_t width)
+{
+    for (int i = 0; i < 4; i++)
+        if (!isfinite(box[i]))
+            return "is not finite";
+    if (!(box[0] < box[2]) || !(box[1] < box[3]))
+        return "has no area: x0 < x1 and y0 < y1 must hold";
+    if (height != 0 &&
+        (box[2] <= 0 || box[3] <= 0 || box[0] >= (float)width || box[1] >= (float)height))
+        return "lies outside of the image";
+    return NULL;
+}
+
+const char *psti_keypoint_problem(const float point[3])
+{
+    for (int i = 0; i < 3; i++)
+        if (!isfinite(point[i]))
+            return "is not finite";
+    return NULL;
+}
