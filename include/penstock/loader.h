@@ -129,6 +129,15 @@ struct pst_field_output {
      * where each image has one form. */
     uint32_t form_mask;
     enum pst_made_for made_for; /* masks, boxes, keypoints: instead of what the data set says */
+    /* Boxes: where operations crop or resize, a box is dropped that has less than min_area pixels^2
+     * after them (0: 1) or less than min_visibility, 0..1, of the area that it would have if
+     * nothing of it were cut off; keep_boxes: none is, and some have no area. */
+    float min_area, min_visibility;
+    bool keep_boxes;
+    /* Keypoints, ragged arrays: name of the boxes field for each of whose boxes this has a row,
+     * which is dropped with it; "": it has none. NULL, and the first 64 samples all look as if it
+     * had (JSON: are lists): PST_ERROR_ARGUMENT at open, if boxes may be dropped. */
+    const char *per_box_of;
 };
 
 /* Zero-initialise, then set struct_size. */
@@ -371,6 +380,7 @@ struct pst_loader_stats {
     uint64_t worker_read_wait_ns;          /* summed over workers: no row, and a read under way */
     uint64_t worker_idle_ns; /* the same: no row, and none: all that was asked for is made */
     char cpu_rooms[96];      /* level of each room's kernels: "augment avx512, pli avx2, ..." */
+    uint64_t n_boxes_dropped; /* of samples that were prepared: see pst_field_output.min_area */
 };
 void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 

@@ -104,6 +104,8 @@ void psti_chain_map_boxes(const struct psti_chain *chain, const struct psti_draw
                           float *boxes, size_t n);
 void psti_chain_map_keypoints(const struct psti_chain *chain, const struct psti_draw *draw,
                               float *keypoints, size_t n);
+/* What the geometry multiplies areas by, where nothing is cut off. */
+double psti_chain_area_scale(const struct psti_chain *chain, const struct psti_draw *draw);
 /* Bytes of the output, rows packed. */
 size_t psti_chain_output_nbytes(const struct psti_chain *chain, const struct psti_draw *draw);
 

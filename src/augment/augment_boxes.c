@@ -5,6 +5,8 @@
  * continuous. */
 #include "augment/augment_inner.h"
 
+#include <math.h>
+
 /* coordinate -> scale * coordinate + offset, on a side of `size` pixels after it. */
 struct map {
     double scale, offset;
@@ -108,4 +110,17 @@ void psti_chain_map_keypoints(const struct psti_chain *chain, const struct psti_
 {
     struct points points = {keypoints, n};
     walk(chain, draw, visit_keypoints, &points);
+}
+
+static void visit_scale(void *ctx, const struct map *x, const struct map *y)
+{
+    double *area = ctx;
+    *area *= fabs(x->scale * y->scale);
+}
+
+double psti_chain_area_scale(const struct psti_chain *chain, const struct psti_draw *draw)
+{
+    double area = 1;
+    walk(chain, draw, visit_scale, &area);
+    return area;
 }

@@ -131,6 +131,11 @@ void *psti_batch_new_row(pst_batch *batch, uint32_t i_field, uint32_t row, uint3
     return memory;
 }
 
+void *psti_batch_row_data(const pst_batch *batch, uint32_t i_field, uint32_t row)
+{
+    return psti_batch_row_record(batch, i_field, row)->data;
+}
+
 void psti_batch_shorten_row(pst_batch *batch, uint32_t i_field, uint32_t row, int64_t n)
 {
     struct psti_row *record = psti_batch_row_record(batch, i_field, row);

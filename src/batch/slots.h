@@ -120,6 +120,8 @@ void *psti_batch_array_row(pst_batch *batch, uint32_t i_field, uint32_t row);
  */
 void *psti_batch_new_row(pst_batch *batch, uint32_t i_field, uint32_t row, uint32_t ndim,
                          const int64_t *shape, enum pst_status *status);
+/* Memory of a recorded row. */
+void *psti_batch_row_data(const pst_batch *batch, uint32_t i_field, uint32_t row);
 /* Makes a recorded row shorter: shape[0] = n. */
 void psti_batch_shorten_row(pst_batch *batch, uint32_t i_field, uint32_t row, int64_t n);
 /* All rows are there: n_rows of them, less those with bad[row] != 0 (NULL: none), which are closed

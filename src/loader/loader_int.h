@@ -65,6 +65,10 @@ struct psti_plan_field {
     bool moves;         /* PIXELS: there are geometric operations */
     bool shows_stored;  /* PIXELS: ignore_orientation */
     enum pst_made_for made_for; /* masks, POINTS */
+    bool drops;                 /* boxes: those that too little is left of are dropped */
+    float min_area, min_visibility;
+    bool says_boxes; /* it was said whether it has a row for each box */
+    int i_boxes;     /* plan field of the boxes that it has a row for; -1: none */
 };
 
 struct psti_plan {
@@ -175,7 +179,7 @@ struct psti_worker {
     uint64_t n_nvjpeg;                                                 /* as well */
     char gpu_reason[96];                                               /* of the last fall-back */
     uint64_t nbytes_decoded, n_region_fallback, decode_ns;             /* since the last merge */
-    uint64_t n_units, n_units_whole, n_partial, n_scaled, n_libpng;
+    uint64_t n_units, n_units_whole, n_partial, n_scaled, n_libpng, n_boxes_dropped;
     uint64_t read_here_ns; /* of decode_ns: reads by this thread itself */
     struct pst_error err;
 };
@@ -393,6 +397,15 @@ enum pst_status psti_follow_image(struct psti_worker *worker, uint32_t i_plan,
 /* Turns boxes or keypoints onto the leading image, and checks them. */
 enum pst_status psti_follow_points(struct psti_worker *worker, uint32_t i_plan, float *points,
                                    size_t n, struct pst_error *err);
+
+/* loader_boxes.c */
+/* After all fields of the row were filled. */
+enum pst_status psti_boxes_drop(struct psti_worker *worker, pst_batch *batch, uint32_t row,
+                                const struct psti_source *sources, struct pst_error *err);
+/* At open: PST_ERROR_ARGUMENT if a field seems to belong to boxes that are dropped, and nothing was
+ * said about it. */
+enum pst_status psti_boxes_check(pst_dataset *dataset, const struct psti_plan *plan,
+                                 struct pst_error *err);
 
 /* Batches on a card: loader_device.h. Without one (loader->card is NULL) none of these is called.
  */

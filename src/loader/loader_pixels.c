@@ -205,6 +205,7 @@ void psti_worker_merge(struct psti_worker *worker)
     stats->n_units_whole += worker->n_units_whole;
     stats->n_partial_reads += worker->n_partial;
     stats->n_scaled += worker->n_scaled;
+    stats->n_boxes_dropped += worker->n_boxes_dropped;
     stats->n_gpu_samples += worker->n_gpu;
     stats->n_cpu_samples += worker->n_cpu;
     stats->n_gpu_fallback += worker->n_gpu_fallback;
@@ -217,7 +218,7 @@ void psti_worker_merge(struct psti_worker *worker)
     worker->nbytes_upload = worker->n_nvjpeg = 0;
     worker->decode_ns = worker->nbytes_decoded = worker->n_region_fallback = 0;
     worker->n_units = worker->n_units_whole = worker->n_partial = worker->n_scaled = 0;
-    worker->n_libpng = 0;
+    worker->n_libpng = worker->n_boxes_dropped = 0;
 }
 
 /* What the header says, or for raw pixels the index; and the chain for such pixels. */

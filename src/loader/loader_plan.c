@@ -68,6 +68,14 @@ static enum pst_status check_output(const struct pst_field *field,
                          "field '%s': made_for %d is not possible, it is for masks, boxes and "
                          "keypoints",
                          name, (int)wish->made_for);
+    bool of_boxes = wish->min_area != 0 || wish->min_visibility != 0 || wish->keep_boxes;
+    if (of_boxes && field->type != PST_FIELD_BOXES)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "field '%s': min_area, min_visibility and keep_boxes are for boxes", name);
+    if (!(wish->min_area >= 0) || !(wish->min_visibility >= 0 && wish->min_visibility <= 1))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "field '%s': min_area is 0 or more, min_visibility 0 to 1, not %g and %g",
+                         name, (double)wish->min_area, (double)wish->min_visibility);
     uint32_t present = (1u << field->n_variants) - 1;
     if (wish->variant_mask && !(wish->variant_mask & present))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
@@ -406,6 +414,49 @@ static int find_leader(pst_dataset *dataset, const struct pst_loader_options *op
     return leader;
 }
 
+/* Of crops and resizes a box may have little left. */
+static bool may_lose(const struct pst_field_output *leader)
+{
+    for (size_t i = 0; leader && i < leader->n_ops; i++)
+        if (leader->ops[i].kind == PST_OP_RESIZE || leader->ops[i].kind == PST_OP_CENTER_CROP ||
+            leader->ops[i].kind == PST_OP_RANDOM_CROP ||
+            leader->ops[i].kind == PST_OP_RANDOM_RESIZED_CROP)
+            return true;
+    return false;
+}
+
+/* Which boxes are dropped, and what with them. The fields' own plans are made. */
+static enum pst_status plan_boxes(pst_dataset *dataset, const struct pst_loader_options *options,
+                                  const struct pst_field_output *leader, struct psti_plan *plan,
+                                  struct pst_error *err)
+{
+    bool loses = may_lose(leader);
+    for (uint32_t i = 0; i < plan->n_fields; i++) {
+        struct psti_plan_field *entry = &plan->fields[i];
+        const struct pst_field_output *wish = wish_of(options, entry->field);
+        if (entry->field->type == PST_FIELD_BOXES) {
+            entry->drops = loses && !wish->keep_boxes;
+            entry->min_area = wish->min_area > 0 ? wish->min_area : 1;
+            entry->min_visibility = wish->min_visibility;
+        }
+        if (!wish->per_box_of || !wish->per_box_of[0])
+            continue;
+        for (uint32_t b = 0; b < plan->n_fields; b++)
+            if (plan->fields[b].field->type == PST_FIELD_BOXES &&
+                strcmp(plan->fields[b].field->name, wish->per_box_of) == 0)
+                entry->i_boxes = (int)b;
+        bool ragged = entry->field->type == PST_FIELD_KEYPOINTS ||
+                      (entry->field->type == PST_FIELD_ARRAY && entry->field->ndim == 0);
+        if (entry->i_boxes < 0 || !ragged)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "field '%s' cannot have a row for each box of '%s': %s",
+                             entry->field->name, wish->per_box_of,
+                             ragged ? "no such boxes are delivered"
+                                    : "keypoints and arrays of any shape can");
+    }
+    return psti_boxes_check(dataset, plan, err);
+}
+
 enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_options *options,
                                struct psti_plan *plan, struct pst_error *err)
 {
@@ -431,6 +482,8 @@ enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_opt
             break;
         struct psti_plan_field *entry = &plan->fields[plan->n_fields];
         *entry = (struct psti_plan_field){.field = field, .i_field = i, .i_item = -1};
+        entry->says_boxes = wish->per_box_of != NULL;
+        entry->i_boxes = -1;
         entry->made_for = wish->made_for ? wish->made_for : field->made_for;
         entry->variant_mask = wish->variant_mask ? wish->variant_mask : 0xFF;
         entry->form_mask = wish->form_mask;
@@ -449,6 +502,8 @@ enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_opt
     for (uint32_t i = 0; i < plan->n_fields; i++)
         plan->fields[i].i_geometry =
             plan->fields[i].fill == PSTI_FILL_POINTS || plan->fields[i].follows ? geometry : -1;
+    if (status == PST_OK)
+        status = plan_boxes(dataset, options, leader.wish, plan, err);
     if (status != PST_OK)
         psti_plan_clear(plan);
     return status;

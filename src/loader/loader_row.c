@@ -415,6 +415,11 @@ enum pst_status psti_row_fill(struct psti_worker *worker, pst_batch *batch, uint
             if (status != PST_OK)
                 psti_row_name_error(worker->loader, sample, source, err);
         }
+    if (status == PST_OK) {
+        status = psti_boxes_drop(worker, batch, row, sources, err);
+        if (status != PST_OK)
+            psti_row_name_error(worker->loader, sample, NULL, err);
+    }
     psti_worker_settle(worker);
     return status;
 }

@@ -20,14 +20,14 @@
     X(pst_field, 128) \
     X(pst_item, 104) \
     X(pst_dataset_options, 40) \
-    X(pst_field_output, 48) \
+    X(pst_field_output, 64) \
     X(pst_loader_options, 208) \
     X(pst_cuda_info, 104) \
     X(pst_cuda_nvjpeg_info, 288) \
     X(pst_notice, 336) \
     X(pst_loader_state, 56) \
     X(pst_tensor, 168) \
-    X(pst_loader_stats, 864) \
+    X(pst_loader_stats, 872) \
     X(pst_writer_options, 32) \
     X(pst_value, 80) \
     X(pst_sample, 16) \

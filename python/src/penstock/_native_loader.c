@@ -397,14 +397,15 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
 #define NUMBER(name) #name, (unsigned long long)stats.name
     PyObject *dict = Py_BuildValue(
         "{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:s,s:K,s:K,s:K,s:s,"
-        "s:K,s:K,s:K,s:K}",
+        "s:K,s:K,s:K,s:K,s:K}",
         NUMBER(n_batches), NUMBER(n_samples), NUMBER(n_bad), NUMBER(n_replaced), NUMBER(n_padded),
         NUMBER(nbytes_read), NUMBER(n_reads), NUMBER(read_ns), NUMBER(decode_ns),
         NUMBER(caller_wait_ns), NUMBER(host_memory), NUMBER(host_memory_used),
         NUMBER(host_memory_peak), NUMBER(n_slots), NUMBER(n_slots_held), NUMBER(n_workers),
         NUMBER(storage), "storage_reason", stats.storage_reason, NUMBER(n_fallback_direct),
         NUMBER(n_fallback_region), NUMBER(nbytes_decoded), "cpu_level", stats.cpu_level,
-        NUMBER(n_units_decoded), NUMBER(n_units_whole), NUMBER(n_partial_reads), NUMBER(n_scaled));
+        NUMBER(n_units_decoded), NUMBER(n_units_whole), NUMBER(n_partial_reads), NUMBER(n_scaled),
+        NUMBER(n_boxes_dropped));
 #undef NUMBER
     return add_card_stats(add_other_stats(dict, &stats), &stats);
 }

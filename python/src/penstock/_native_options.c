@@ -43,7 +43,8 @@ static const struct native_member field_members[] = {
     FIELD(variant_mask, NATIVE_U8),   FIELD(ignore_orientation, NATIVE_BOOL),
     FIELD(encoded, NATIVE_BOOL),      FIELD(scaled_decode, NATIVE_BOOL),
     FIELD(own_geometry, NATIVE_BOOL), FIELD(form_mask, NATIVE_U32),
-    FIELD(made_for, NATIVE_ENUM),
+    FIELD(made_for, NATIVE_ENUM),     FIELD(min_area, NATIVE_FLOAT),
+    FIELD(keep_boxes, NATIVE_BOOL),   FIELD(min_visibility, NATIVE_FLOAT),
 };
 
 #define LOADER(key, kind)                                                                          \
@@ -148,12 +149,13 @@ static int read_ops(PyObject *list, struct pst_op **ops, size_t *n_ops)
 static int read_field(PyObject *source, struct pst_field_output *field, struct pst_op **ops)
 {
     int status = -1;
-    PyObject *name = NULL, *list = NULL;
+    PyObject *name = NULL, *list = NULL, *boxes = NULL;
     PyObject *dict = PyDict_Copy(source);
     if (dict == NULL)
         return -1;
     name = take(dict, "name");
     list = take(dict, "ops");
+    boxes = take(dict, "per_box_of");
     if (PyErr_Occurred())
         goto out;
     if (name == NULL) {
@@ -163,11 +165,14 @@ static int read_field(PyObject *source, struct pst_field_output *field, struct p
     field->name = PyUnicode_AsUTF8AndSize(name, NULL); /* `source` keeps it alive */
     if (field->name == NULL)
         goto out;
+    if (boxes != NULL && (field->per_box_of = PyUnicode_AsUTF8AndSize(boxes, NULL)) == NULL)
+        goto out;
     if (list != NULL && read_ops(list, ops, &field->n_ops) < 0)
         goto out;
     field->ops = *ops;
     status = native_dict_read(dict, field_members, N_OF(field_members), field, "fields");
 out:
+    Py_XDECREF(boxes);
     Py_XDECREF(list);
     Py_XDECREF(name);
     Py_DECREF(dict);

@@ -90,6 +90,16 @@ class Loader:
             field. What was made for the stored picture is turned with it (with ``ignore_orientation``: what was
             made for the upright one, back). Where nothing says it, and a mask's size does not either, a sample
             whose image is turned is an error.
+        min_area, min_visibility: where ``transforms`` crop or resize, a box is dropped of which less than
+            ``min_area`` pixels^2 is left after them, or less than the share ``min_visibility``, 0 to 1, of the
+            area that it would have if nothing of it were cut off: the rule of torchvision's
+            SanitizeBoundingBoxes. ``stats()["boxes"]["dropped"]`` counts them. Boxes are always clipped to the
+            picture. Keypoints outside of it keep their coordinates and get visibility 0.
+        per_box: names of keypoints and ragged arrays (such as labels) with a row for each box, which is dropped
+            with its box; of a data set with several boxes fields ``{"labels": "boxes", ...}``. None: not stated;
+            then a field that looks as if it had (in the first 64 samples) is an error that says so, where boxes
+            may be dropped. ``()``: none has.
+        keep_boxes: drop none, so that some have no area.
         device: "cpu" or None: batches are in host memory. "cuda", "cuda:1", a torch.device: arrays of
             fixed shape lie on that card: images and masks (which then need one size: a Resize or a crop),
             int and float fields, fixed arrays and "index"; text, bytes, boxes and the like stay in host
@@ -230,18 +240,24 @@ class Loader:
         own_geometry: Iterable[str] = (),
         bits: int | Mapping[str, int] | None = None,
         made_for: str | Mapping[str, str] | None = None,
+        per_box: Iterable[str] | Mapping[str, str] | None = None,
+        min_area: float = 1.0,
+        min_visibility: float = 0.0,
+        keep_boxes: bool = False,
     ) -> None:
         given = dict(locals())
         for name in ("self", "__class__"):
             given.pop(name, None)
         given["device"] = _options.device_name(device)
         given["output"] = _options.output_kind(output, given["device"])
-        for name in ("fields", "encoded", "own_geometry"):
+        for name in ("fields", "encoded", "own_geometry", "per_box"):
             if isinstance(given[name], str):
                 raise ArgumentError(f"{name} is a list of names, not {given[name]!r}")
         given["fields"] = None if fields is None else tuple(fields)
         given["encoded"] = tuple(encoded)
         given["own_geometry"] = tuple(own_geometry)
+        if per_box is not None and not isinstance(per_box, Mapping):
+            given["per_box"] = tuple(per_box)
         if cache not in ("auto", None):
             raise UnsupportedError(
                 f'cache={cache!r}: this release has no cache of its own (cache="auto"); '
@@ -421,6 +437,7 @@ class Loader:
         wanted = self._given["fields"]
         per_field = (self._given[name] for name in _PER_FIELD)
         named = [*(wanted or ()), *self._given["encoded"], *self._given["own_geometry"], *chains]
+        named.extend(self._given["per_box"] or ())
         for mapping in per_field:
             named.extend(mapping if isinstance(mapping, Mapping) else ())
         for name in named:
@@ -440,6 +457,7 @@ class Loader:
         self._refuse_options(field)
         if field.type in ("mask", "boxes", "keypoints"):
             options["made_for"] = _options.made_for(self._of_field("made_for", field.name, None))
+        self._add_boxes(field, options)
         if field.type not in ("image", "mask"):
             if field.name in self._given["own_geometry"]:
                 raise ArgumentError(f"own_geometry is for images and masks; {field.name!r} is {field.type}")
@@ -493,11 +511,38 @@ class Loader:
 
     def _refuse_options(self, field: Field) -> None:
         """What is asked for a field by name must be possible there."""
-        possible = {"image": _PER_FIELD, "mask": ("dtype", "bits", "variants")}.get(field.type, ())
+        possible = {
+            "image": tuple(name for name in _PER_FIELD if name != "made_for"),
+            "mask": ("dtype", "bits", "variants", "made_for"),
+            "boxes": ("made_for",),
+            "keypoints": ("made_for",),
+        }.get(field.type, ())
         for name in _PER_FIELD:
             mapping = self._given[name]
             if isinstance(mapping, Mapping) and field.name in mapping and name not in possible:
                 raise ArgumentError(f"{name}[{field.name!r}] is not possible: the field is of type {field.type}")
+
+    def _add_boxes(self, field: Field, options: dict[str, Any]) -> None:
+        """What becomes of boxes, and of what has a row for each of them."""
+        given = self._given
+        if field.type == "boxes":
+            if not float(given["min_area"]) > 0:
+                raise ArgumentError("min_area is above 0 pixels^2; keep_boxes=True keeps all boxes")
+            options["min_area"] = float(given["min_area"])
+            options["min_visibility"] = float(given["min_visibility"])
+            options["keep_boxes"] = bool(given["keep_boxes"])
+        per_box = given["per_box"]
+        if per_box is None:
+            return
+        if isinstance(per_box, Mapping):
+            options["per_box_of"] = str(per_box.get(field.name, ""))
+            return
+        boxes = [other.name for other in self._dataset.fields.values() if other.type == "boxes"]
+        if field.name in per_box and len(boxes) != 1:
+            raise ArgumentError(
+                f"per_box is a dict of names of boxes here: the data set has the boxes {', '.join(boxes) or '(none)'}"
+            )
+        options["per_box_of"] = boxes[0] if field.name in per_box else ""
 
     def _of_field(self, name: str, field: str, default: Any) -> Any:
         value = self._given[name]
@@ -774,6 +819,7 @@ class Loader:
                 "units_whole": raw["n_units_whole"],
                 "scaled": raw["n_scaled"],
             },
+            "boxes": {"dropped": raw["n_boxes_dropped"]},
             "caller": {"wait_seconds": raw["caller_wait_ns"] / 1e9},
             "memory": {
                 "limit": raw["host_memory"],

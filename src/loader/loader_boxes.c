@@ -1,0 +1,190 @@
+/* loader_boxes.c - boxes of which operations left too little are dropped, and what belongs to them.
+ *
+ * In: a filled row, with the boxes as they were stored and as they were moved. Out: the same row
+ * with the boxes that are kept, in their order, and in the fields declared to have a row for each
+ * box (pst_field_output.per_box_of) the rows of these. Any worker, a row of its own; no locks.
+ *
+ * The rule, as torchvision's SanitizeBoundingBoxes has it: a box is kept if its area on the picture
+ * that is delivered is at least min_area pixels^2, and at least min_visibility of the area that it
+ * would have there if nothing of it were cut off. */
+#include "loader/loader_int.h"
+
+#include "base/fail.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* How many samples are looked at for fields that seem to have a row for each box. */
+#define SAMPLES_LOOKED_AT 64
+
+static double area_of(const float box[4])
+{
+    return ((double)box[2] - box[0]) * ((double)box[3] - box[1]);
+}
+
+static float within(float value, uint32_t size)
+{
+    return value < 0 ? 0 : value > (float)size ? (float)size : value;
+}
+
+/* The part of a box that lies on the picture. */
+static void clip(const struct psti_picture_size *picture, float box[4])
+{
+    box[0] = within(box[0], picture->width);
+    box[1] = within(box[1], picture->height);
+    box[2] = within(box[2], picture->width);
+    box[3] = within(box[3], picture->height);
+}
+
+/* Whether box i is kept: `stored` as the data set has it, `moved` as it is delivered. */
+static bool is_kept(const struct psti_worker *worker, const struct psti_plan_field *field,
+                    const char *stored, const float *moved, size_t i)
+{
+    const struct psti_plan_field *image = &worker->loader->plan.fields[field->i_geometry];
+    const struct psti_picture_size *leader = &worker->leader;
+    float box[4];
+    double area = area_of(moved + 4 * i);
+    memcpy(box, stored + i * sizeof box, sizeof box);
+    psti_turn_boxes(psti_turn_of(leader, field->made_for), leader->height, leader->width, box, 1);
+    clip(leader, box);
+    double whole =
+        area_of(box) * psti_chain_area_scale(image->chain, &worker->draws[field->i_geometry]);
+    return area >= field->min_area && area >= field->min_visibility * whole;
+}
+
+/* Rows of one field of a sample: their memory, how many, bytes of each. */
+struct column {
+    uint32_t i_plan;
+    char *data;
+    size_t row_nbytes;
+};
+
+/* The boxes and what belongs to them; an error if that has other numbers of rows. */
+static enum pst_status find_columns(struct psti_worker *worker, pst_batch *batch, uint32_t row,
+                                    uint32_t i_boxes, const struct psti_source *sources, size_t n,
+                                    struct column columns[PST_MAX_FIELDS], uint32_t *n_columns,
+                                    struct pst_error *err)
+{
+    const struct psti_plan *plan = &worker->loader->plan;
+    *n_columns = 0;
+    for (uint32_t i = 0; i < plan->n_fields; i++) {
+        if (i != i_boxes && plan->fields[i].i_boxes != (int)i_boxes)
+            continue;
+        const struct pst_item *item = &sources[plan->fields[i].i_item].item;
+        uint64_t n_rows = i == i_boxes                               ? n
+                          : plan->fields[i].fill == PSTI_FILL_POINTS ? item->nbytes / 12
+                          : item->ndim > 0                           ? item->shape[0]
+                                                                     : UINT64_MAX;
+        if (n_rows != n)
+            return psti_fail(err, PST_ERROR_CORRUPT, "loader",
+                             "field '%s' does not have a row for each of the %zu boxes of field "
+                             "'%s'",
+                             plan->fields[i].field->name, n, plan->fields[i_boxes].field->name);
+        columns[(*n_columns)++] = (struct column){i, psti_batch_row_data(batch, i, row),
+                                                  n ? (size_t)(item->nbytes / n) : 0};
+    }
+    return PST_OK;
+}
+
+static enum pst_status drop(struct psti_worker *worker, pst_batch *batch, uint32_t row,
+                            uint32_t i_boxes, const struct psti_source *sources,
+                            struct pst_error *err)
+{
+    const struct psti_plan_field *field = &worker->loader->plan.fields[i_boxes];
+    const struct psti_source *source = &sources[field->i_item];
+    struct column columns[PST_MAX_FIELDS];
+    size_t n = (size_t)(source->item.nbytes / (4 * sizeof(float))), n_kept = 0;
+    uint32_t n_columns;
+    enum pst_status status =
+        find_columns(worker, batch, row, i_boxes, sources, n, columns, &n_columns, err);
+    if (status != PST_OK)
+        return status;
+    const float *moved = psti_batch_row_data(batch, i_boxes, row);
+    for (size_t i = 0; i < n; i++) {
+        if (!is_kept(worker, field, source->data, moved, i))
+            continue;
+        for (uint32_t c = 0; c < n_columns && i != n_kept; c++)
+            memcpy(columns[c].data + n_kept * columns[c].row_nbytes,
+                   columns[c].data + i * columns[c].row_nbytes, columns[c].row_nbytes);
+        n_kept++;
+    }
+    for (uint32_t c = 0; c < n_columns && n_kept < n; c++)
+        psti_batch_shorten_row(batch, columns[c].i_plan, row, (int64_t)n_kept);
+    worker->n_boxes_dropped += n - n_kept;
+    return PST_OK;
+}
+
+enum pst_status psti_boxes_drop(struct psti_worker *worker, pst_batch *batch, uint32_t row,
+                                const struct psti_source *sources, struct pst_error *err)
+{
+    const struct psti_plan *plan = &worker->loader->plan;
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++)
+        if (plan->fields[i].drops)
+            status = drop(worker, batch, row, i, sources, err);
+    return status;
+}
+
+/* At open
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static bool may_have_rows(const struct psti_plan_field *field)
+{
+    return field->field->type == PST_FIELD_KEYPOINTS || field->field->type == PST_FIELD_JSON ||
+           (field->field->type == PST_FIELD_ARRAY && field->field->ndim == 0);
+}
+
+/* Whether the value is a list: of JSON nothing else is known without reading it all. */
+static bool is_list(pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                    const struct pst_item *item)
+{
+    char first = 0;
+    return item->nbytes > 0 &&
+           pst_dataset_read(dataset, sample, i_field, 0, 0, 1, &first, NULL) == PST_OK &&
+           first == '[';
+}
+
+/* Whether each of the first samples has as many rows in `field` as in `boxes`, and not always none.
+ */
+static bool seems_per_box(pst_dataset *dataset, const struct psti_plan_field *boxes,
+                          const struct psti_plan_field *field)
+{
+    uint64_t n = pst_dataset_count(dataset), n_rows = 0;
+    for (uint64_t sample = 0; sample < n && sample < SAMPLES_LOOKED_AT; sample++) {
+        struct pst_item a, b;
+        if (pst_dataset_item(dataset, sample, boxes->i_field, 0, &a, NULL) != PST_OK ||
+            pst_dataset_item(dataset, sample, field->i_field, 0, &b, NULL) != PST_OK)
+            return false;
+        uint64_t n_boxes = a.nbytes / 16;
+        bool same = field->field->type == PST_FIELD_KEYPOINTS ? b.nbytes / 12 == n_boxes
+                    : field->field->type == PST_FIELD_JSON
+                        ? is_list(dataset, sample, field->i_field, &b)
+                        : b.ndim > 0 && b.shape[0] == n_boxes;
+        if (!same)
+            return false;
+        n_rows += n_boxes;
+    }
+    return n_rows > 0;
+}
+
+enum pst_status psti_boxes_check(pst_dataset *dataset, const struct psti_plan *plan,
+                                 struct pst_error *err)
+{
+    for (uint32_t b = 0; b < plan->n_fields; b++)
+        for (uint32_t i = 0; plan->fields[b].drops && i < plan->n_fields; i++) {
+            const struct psti_plan_field *boxes = &plan->fields[b], *field = &plan->fields[i];
+            if (i != b && !field->says_boxes && may_have_rows(field) &&
+                seems_per_box(dataset, boxes, field))
+                return psti_fail(
+                    err, PST_ERROR_ARGUMENT, "loader",
+                    "boxes of field '%s' that the operations leave too little of are dropped, and "
+                    "field '%s' seems to have a row for each box: say that it has (per_box) or has "
+                    "not, or keep all boxes (keep_boxes)%s",
+                    boxes->field->name, field->field->name,
+                    field->field->type == PST_FIELD_JSON
+                        ? "; rows of JSON cannot be dropped: store an array"
+                        : "");
+        }
+    return PST_OK;
+}
