@@ -27,6 +27,7 @@ help:
 	@echo "make demo                     pack, load, train, interrupt, resume: on bundled photographs"
 	@echo "make bench                    benchmarks of the library; figures into bench/out/*.json"
 	@echo "make bench-peers              the loader beside other loaders; PEERS_ARGS='--groups imagenet --peers penstock*,dali'"
+	@echo "                              images: DATA=FOLDER (bench/loader/prepare.py says which), else ../shared/data; so the next two"
 	@echo "make bench-codec              PLI beside other lossless image codecs"
 	@echo "make bench-jpeg               JPEGs kept as PLI beside libjpeg-turbo"
 	@echo "make fuzz FUZZ_SECONDS=600    every fuzz target for that long; findings into build/fuzz-findings"

@@ -3,7 +3,8 @@
 
     scripts/bench.py BUILD OUT_FOLDER [--only bench_x ...]
 
-Each program is called with --json OUT_FOLDER/<name>.json and prints its table.
+Each program is called with --json OUT_FOLDER/<name>.json and prints its table. To its figures is added what they were
+measured on: "machine", with versions, commit and date.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench" / "loader"))
+from common import machine  # noqa: E402
 
 
 def main() -> int:
@@ -33,8 +37,9 @@ def main() -> int:
         print(f"\n== {name}", flush=True)
         done = subprocess.run([str(arguments.build / "bench" / name), "--json", str(figures)], stdin=subprocess.DEVNULL)
         try:
-            json.loads(figures.read_text())
-        except (OSError, ValueError) as error:
+            result = json.loads(figures.read_text())
+            figures.write_text(json.dumps({**result, "machine": machine()}, indent=1) + "\n")
+        except (OSError, ValueError, TypeError) as error:
             print(f"{name}: no figures: {error}", file=sys.stderr)
             failed.append(name)
             continue

@@ -17,6 +17,9 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "loader"))
+from common import machine  # noqa: E402
+
 LEVELS = ("avx512", "avx2", "c")
 # group: bytes of the files at most; and at each level, whole files and crops against libjpeg-turbo at least
 BYTES = {"imagenet": 0.90, "imagenet_folder": 0.90, "photographs_420": 0.88, "photographs_444": 0.88}
@@ -83,7 +86,8 @@ def main() -> None:
     levels = LEVELS[LEVELS.index(used_level(field("flags") + " ")):]
     repeats = args.arguments[args.arguments.index("--repeats") + 1] if "--repeats" in args.arguments else "5"
     merged = {"bench": "codec_jpeg", "date": time.strftime("%Y-%m-%d", time.gmtime()), "cpu": field("model name").strip(),
-              "repeats": int(repeats), "levels": {l: measure(args.program, args.arguments, l) for l in levels}}
+              "machine": machine(), "repeats": int(repeats),
+              "levels": {l: measure(args.program, args.arguments, l) for l in levels}}
     args.out.mkdir(parents=True, exist_ok=True)
     stem = args.out / f"codec_jpeg-{merged['date']}"
     text = table(merged)

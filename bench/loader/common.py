@@ -197,7 +197,21 @@ def stored_mb(store: Path) -> float:
     return sum(p.stat().st_size for p in files) / 1e6
 
 
+def libraries() -> dict[str, str]:
+    """Versions of the codec libraries that Penstock links, as pkg-config knows them."""
+    versions = {}
+    for name in ("libjpeg", "libpng", "zlib", "libdeflate", "libwebp", "libxxhash", "liburing"):
+        try:
+            found = subprocess.run(["pkg-config", "--modversion", name], capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            break
+        if found.returncode == 0:
+            versions[name] = found.stdout.strip()
+    return versions
+
+
 def machine() -> dict:
+    """What figures have to say of where they come from."""
     model = ""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -206,4 +220,4 @@ def machine() -> dict:
     commit = subprocess.run(["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"],
                             capture_output=True, text=True, check=False).stdout.strip()
     return {"cpu": model, "cores": os.cpu_count(), "system": platform.platform(), "python": sys.version.split()[0],
-            "commit": commit, "date": time.strftime("%Y-%m-%d", time.gmtime())}
+            "commit": commit, "libraries": libraries(), "date": time.strftime("%Y-%m-%d", time.gmtime())}

@@ -59,3 +59,6 @@ def test_bench_wants_figures(tmp_path, monkeypatch, text, expected):
     (tmp_path / "build" / "bench" / "list.txt").write_text("bench_x\n")
     monkeypatch.setattr(sys, "argv", ["bench.py", str(tmp_path / "build"), str(tmp_path / "out")])
     assert bench.main() == expected
+    if expected == 0:
+        machine = json.loads((tmp_path / "out" / "bench_x.json").read_text())["machine"]
+        assert {"cpu", "cores", "commit", "libraries", "date"} <= machine.keys() and machine["date"] and machine["libraries"]

@@ -142,7 +142,7 @@ class Loader:
             SLURM_STEP_NUM_TASKS); else 0 of 1. An epoch under way keeps its ranks. ``stats()["ranks"]`` says
             where they come from; so does the logger "penstock" (INFO) when they change.
         order: "sequential", "shuffled" or "pages" (page-aware); None: by ``shuffle``.
-        page_samples, window_pages: "pages": neighbours on disk read together, and how many such pages
+        page_samples, window_pages: "pages": so many neighbours on disk form a page, and how many pages
             are mixed with each other. Default 64 and 64.
         indices: the samples to use, in this order, instead of all; positions in ``dataset`` if that is a view.
         weights: one per sample: drawn with replacement, as many as there are samples.
