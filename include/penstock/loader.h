@@ -261,6 +261,12 @@ PST_WARN_UNUSED enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t ep
  * honoured, so it is the batch that pst_loader_next gave, to the bit. */
 PST_WARN_UNUSED enum pst_status pst_loader_replay(pst_loader *loader, uint64_t epoch, uint64_t step,
                                                   pst_batch **out, struct pst_error *err);
+/* Called before each row by the thread that is in pst_loader_fetch or pst_loader_replay; a return
+ * other than 0 ends that call with PST_ERROR_CANCELLED and without a batch. */
+typedef int (*pst_interrupt_fn)(void *ctx);
+/* From now on fetch and replay ask `interrupt`; NULL, as at first: they ask nobody. Not while one
+ * of them runs. */
+void pst_loader_set_interrupt(pst_loader *loader, pst_interrupt_fn interrupt, void *ctx);
 
 /* Batches
  * ------------------------------------------------------------------------------------------------

@@ -112,6 +112,26 @@ def test_ctrl_c_while_waiting(script, where):
     assert out.split() == ["interrupted", "True"]
 
 
+@pytest.mark.parametrize("call", ["fetch(range(24))", "replay(0)"])
+def test_ctrl_c_in_a_batch_made_here(script, call):
+    """Signals are looked at between rows, of which each takes 5 s here: 120 s for all."""
+    out = script(f"""
+        loader = make(throttle=(0, 5.0), num_workers=1, storage="threads", batch_size=24)
+        def interrupt():
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=interrupt).start()
+        begun = time.monotonic()
+        try:
+            loader.{call}
+            print("not interrupted")
+        except KeyboardInterrupt:
+            print("interrupted", time.monotonic() - begun < 60)
+        loader.close()
+    """)
+    assert out.split() == ["interrupted", "True"]
+
+
 def test_ctrl_c_loses_no_batch(script):
     out = script("""
         loader = make(throttle=(0, 1.0), num_workers=1, storage="threads", io_threads=1, batch_size=8)

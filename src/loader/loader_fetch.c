@@ -83,6 +83,19 @@ static enum pst_status close_batch(pst_loader *loader, pst_batch *batch, uint64_
     return status;
 }
 
+void pst_loader_set_interrupt(pst_loader *loader, pst_interrupt_fn interrupt, void *ctx)
+{
+    loader->interrupt = interrupt;
+    loader->interrupt_ctx = ctx;
+}
+
+static enum pst_status ask(const pst_loader *loader, struct pst_error *err)
+{
+    if (loader->interrupt == NULL || loader->interrupt(loader->interrupt_ctx) == 0)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_CANCELLED, "loader", "the caller interrupted it");
+}
+
 enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint64_t *samples,
                                  size_t n, pst_batch **out, struct pst_error *err)
 {
@@ -109,7 +122,9 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
         psti_card_begin(loader, batch, (uint32_t)n);
     for (size_t i = 0; status == PST_OK && i < n; i++) {
         const struct psti_draw_key key = psti_row_key(loader, epoch, samples[i], 0);
-        status = psti_row_make(&loader->fetcher, batch, (uint32_t)i, &key, err);
+        status = ask(loader, err);
+        if (status == PST_OK)
+            status = psti_row_make(&loader->fetcher, batch, (uint32_t)i, &key, err);
     }
     psti_worker_count(&loader->fetcher, start);
     if (status == PST_OK)
@@ -121,15 +136,20 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
 static enum pst_status make_rows(pst_loader *loader, struct psti_job *job, struct pst_error *err)
 {
     struct psti_worker *worker = &loader->fetcher;
+    enum pst_status status = PST_OK;
     int64_t start = psti_clock_ns();
     for (uint32_t row = 0; row < job->n_rows && !job->failed && !job->starved; row++) {
         const struct psti_draw_key key = psti_job_key(loader, job, row);
-        enum pst_status status = psti_row_make(worker, job->batch, row, &key, &worker->err);
+        status = ask(loader, err);
         if (status != PST_OK)
-            psti_job_row_failed(worker, job, row, status);
+            break;
+        enum pst_status made = psti_row_make(worker, job->batch, row, &key, &worker->err);
+        if (made != PST_OK)
+            psti_job_row_failed(worker, job, row, made);
     }
     psti_worker_count(worker, start);
-    enum pst_status status = PST_OK;
+    if (status != PST_OK)
+        return status;
     if (!job->starved && (loader->card || !job->failed))
         status = close_batch(loader, job->batch, job->epoch, job->n_rows, job, err);
     if (status != PST_OK)

@@ -279,6 +279,8 @@ struct pst_loader {
     struct psti_worker fetcher; /* pst_loader_fetch, pst_loader_replay */
     struct psti_job fetch_job;
     bool fetcher_is_open;
+    pst_interrupt_fn interrupt; /* of fetch and replay; may be NULL */
+    void *interrupt_ctx;
 
     /* Guarded by lock: */
     struct psti_arena arena;

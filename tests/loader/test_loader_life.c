@@ -350,6 +350,45 @@ static void test_cancel_throttled(void **state)
             }
 }
 
+struct interrupter {
+    int n_calls, stop_at;
+};
+
+static int stop_at(void *ctx)
+{
+    struct interrupter *interrupter = ctx;
+    return ++interrupter->n_calls == interrupter->stop_at;
+}
+
+/* fetch and replay end before any row that the caller says; what was made is given back. */
+static void test_interrupted(void **state)
+{
+    (void)state;
+    static const uint64_t samples[4] = {3, 1, 4, 1};
+    for (int replays = 0; replays < 2; replays++) {
+        struct pst_loader_options options = options_of(2, 0);
+        pst_loader *loader = open_loader(mixed, &options);
+        struct pst_error err;
+        pst_batch *batch;
+        for (int stop = 1; stop <= 5; stop++) {
+            struct interrupter interrupter = {.stop_at = stop};
+            pst_loader_set_interrupt(loader, stop_at, &interrupter);
+            enum pst_status status = replays
+                                         ? pst_loader_replay(loader, 1, 2, &batch, &err)
+                                         : pst_loader_fetch(loader, 1, samples, 4, &batch, &err);
+            assert_int_equal(status, stop <= 4 ? PST_ERROR_CANCELLED : PST_OK);
+            assert_int_equal(interrupter.n_calls, stop <= 4 ? stop : 4);
+            assert_int_equal(batch != NULL, stop == 5);
+            assert_int_equal(stats_of(loader).n_slots_held, stop == 5);
+            pst_batch_release(batch);
+        }
+        pst_loader_set_interrupt(loader, NULL, NULL);
+        assert_ok(pst_loader_replay(loader, 1, 2, &batch, &err));
+        pst_batch_release(batch);
+        pst_loader_close(&loader);
+    }
+}
+
 /* A worker that reads a replacement by itself sleeps for the throttle: closing wakes it. */
 static void test_cancel_replacing(void **state)
 {
@@ -468,6 +507,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_slow_row_holds_no_other),
         cmocka_unit_test(test_cancel_throttled),
         cmocka_unit_test(test_cancel_replacing),
+        cmocka_unit_test(test_interrupted),
     };
     alarm(900);
     if (argc > 1 && strcmp(argv[1], "slow") == 0)

@@ -2,11 +2,13 @@
  *
  * The C handle wants one thread at a time: `run_lock` guards begin, resume, next and close,
  * `fetch_lock` guards fetch and replay, close takes both. next() waits in slices, without the GIL,
- * and looks at signals in between. `handle` changes only with the GIL and both locks held.
- * In a forked child the handle is neither used nor freed. */
+ * and looks at signals in between; fetch and replay look at them between rows. `handle` changes
+ * only with the GIL and both locks held. In a forked child the handle is neither used nor
+ * freed. */
 #include "_native.h"
 
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SLICE_NS INT64_C(50000000)
@@ -18,7 +20,25 @@ struct native_loader {
         state; /* after the batch last returned; read and written under the GIL */
     pid_t pid;
     bool closing; /* waiting calls give up; under the GIL */
+    int64_t asked_ns; /* when a fetch or replay last looked at signals; under fetch_lock */
 };
+
+/* fetch() and replay() run without the GIL: once in a while they take it and look at signals. 1:
+ * end the call, with an exception set or because the loader is being closed. */
+static int interrupt(void *ctx)
+{
+    struct native_loader *self = ctx;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    if (now_ns - self->asked_ns < SLICE_NS)
+        return 0;
+    self->asked_ns = now_ns;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    int stops = self->closing || PyErr_CheckSignals() < 0;
+    PyGILState_Release(gil);
+    return stops;
+}
 
 /* NULL-safe for parts that were not made. The GIL is held on entry and on return. */
 static void shut(struct native_loader *self)
@@ -95,6 +115,7 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         status = open_handle(source, &options, self, &err);
     native_options_free(&options);
     if (status == PST_OK && !PyErr_Occurred()) {
+        pst_loader_set_interrupt(self->handle, interrupt, self);
         pst_loader_state(self->handle, &self->state);
         return (PyObject *)self;
     }
@@ -253,7 +274,7 @@ static PyObject *loader_fetch(PyObject *object, PyObject *args)
     Py_END_ALLOW_THREADS PyThread_release_lock(self->fetch_lock);
     PyBuffer_Release(&samples);
     if (status != PST_OK)
-        return native_raise(status, &err);
+        return PyErr_Occurred() ? NULL : native_raise(status, &err);
     return native_batch_new(native_state_of(object), batch);
 }
 
@@ -270,7 +291,7 @@ static PyObject *loader_replay(PyObject *object, PyObject *args)
     Py_BEGIN_ALLOW_THREADS status = pst_loader_replay(self->handle, epoch, step, &batch, &err);
     Py_END_ALLOW_THREADS PyThread_release_lock(self->fetch_lock);
     if (status != PST_OK)
-        return native_raise(status, &err);
+        return PyErr_Occurred() ? NULL : native_raise(status, &err);
     return native_batch_new(native_state_of(object), batch);
 }
 
