@@ -252,8 +252,9 @@ PST_WARN_UNUSED enum pst_status pst_loader_next_timed(pst_loader *loader, int64_
                                                       pst_batch **out, struct pst_error *err);
 
 /* Prepares `n` samples, by number, in the calling thread, with the randomness of `epoch`: map-style
- * access. Errors are returned at once, whatever on_error says. May be called while an epoch runs,
- * by one thread at a time. */
+ * access. With PST_ON_ERROR_REPLACE and batches in host memory another sample, a function of (seed,
+ * epoch, sample), takes a bad one's place; otherwise errors are returned at once. May be called
+ * while an epoch runs, by one thread at a time. */
 PST_WARN_UNUSED enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch,
                                                  const uint64_t *samples, size_t n, pst_batch **out,
                                                  struct pst_error *err);

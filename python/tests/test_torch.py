@@ -143,3 +143,62 @@ def test_batches_train_a_network(packed):
             optimizer.step()
             losses.append(loss.item())
     assert sum(losses[-3:]) < 0.5 * sum(losses[:3])
+
+
+@pytest.mark.parametrize("options", [
+    {"on_error": "skip"}, {"max_errors": 3}, {"on_empty": "pad"}, {"prefetch": 4}, {"collate_fn": list},
+    {"drop_last": True}, {"padding": False}, {"share": None}, {"cache": "auto"}, {"io_threads": 2},
+    {"page_samples": 4}, {"window_pages": 2}, {"batch_size": 2}, {"shuffle": True}, {"rank": 0}, {"num_workers": 1},
+])
+def test_options_that_would_have_no_effect(packed, options):
+    with pytest.raises(ps.errors.ArgumentError, match=next(iter(options))):
+        ps.TorchDataset(packed, **options)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_bad_samples_are_replaced(folder, tmp_path, workers):
+    import shutil
+
+    shutil.copytree(folder, tmp_path / "copy")
+    bad = sorted((tmp_path / "copy").glob("*/*.jpg"))[3]
+    bad.write_bytes(b"this is no image")
+    with pytest.raises(ps.PenstockError):
+        list(ps.TorchDataset(tmp_path / "copy", transforms=CHAIN))
+    ds = ps.TorchDataset(tmp_path / "copy", transforms=CHAIN, on_error="replace")
+    number = next(i for i in range(N) if ps.Dataset(tmp_path / "copy").name(i) in str(bad))
+    first = [i for batch in DataLoader(ds, batch_size=5, num_workers=workers) for i in batch["index"].tolist()]
+    assert [i for i, index in enumerate(first) if i != index] == [number] and 0 <= first[number] < N
+    assert first == [ds[i]["index"] for i in range(N)]  # which one is a function of (seed, epoch, sample)
+    some = ps.TorchDataset(tmp_path / "copy", transforms=CHAIN, on_error="replace", indices=[number, 1, 2])
+    assert some[0]["index"] in (1, 2)
+    shutil.rmtree(tmp_path / "copy")
+    with pytest.raises(ps.errors.NotFoundError):  # that is no sample's fault
+        ds[0]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_epochs_that_repeat_their_augmentations_are_warned_of(packed, workers):
+    import warnings
+
+    def epochs(ds, n, set_epoch=False):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for epoch in range(n):
+                if set_epoch:
+                    ds.set_epoch(epoch)
+                list(DataLoader(ds, batch_size=5, num_workers=workers))
+        said = [str(w.message) for w in caught if "augmentations repeat" in str(w.message)]
+        return said if workers == 0 else int(ds._fetched.min()) < 0  # workers say it on standard error
+
+    assert not epochs(ps.TorchDataset(packed, transforms=CHAIN), 1)
+    ds = ps.TorchDataset(packed, transforms=CHAIN)
+    said = epochs(ds, 3)
+    assert said is True if workers else len(said) == 1
+    assert workers or not epochs(ds, 3)
+    assert not epochs(ps.TorchDataset(packed, transforms=CHAIN), 3, set_epoch=True)
+    assert not epochs(ps.TorchDataset(packed, transforms=[T.Resize((8, 8))]), 3)
+
+
+def test_a_loader_is_no_data_set(packed):
+    with pytest.raises(TypeError, match="TorchDataset"):
+        list(DataLoader(ps.Loader(packed, batch_size=2, transforms=[T.Resize((8, 8))])))

@@ -116,6 +116,7 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
         status = claim(loader, n, &batch, err);
     if (status != PST_OK)
         return status;
+    struct psti_worker *worker = &loader->fetcher;
     int64_t start = psti_clock_ns();
     psti_batch_set_place(batch, epoch, 0);
     if (loader->card)
@@ -123,8 +124,14 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
     for (size_t i = 0; status == PST_OK && i < n; i++) {
         const struct psti_draw_key key = psti_row_key(loader, epoch, samples[i], 0);
         status = ask(loader, err);
-        if (status == PST_OK)
-            status = psti_row_make(&loader->fetcher, batch, (uint32_t)i, &key, err);
+        if (status != PST_OK)
+            break;
+        status = psti_row_make(worker, batch, (uint32_t)i, &key, &worker->err);
+        if (status != PST_OK && loader->options.on_error == PST_ON_ERROR_REPLACE)
+            status =
+                psti_job_replace_fetched(worker, batch, (uint32_t)i, epoch, samples[i], status);
+        if (status != PST_OK && err)
+            *err = worker->err;
     }
     psti_worker_count(&loader->fetcher, start);
     if (status == PST_OK)

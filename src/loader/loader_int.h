@@ -330,6 +330,9 @@ void psti_loader_fallbacks(const pst_loader *loader, const struct psti_storage_s
  * some part of it. */
 uint32_t psti_loader_cpu_rooms(uint32_t features, char *text, size_t nbytes);
 
+/* loader_next.c: counts a bad sample and lists it. Takes the lock. */
+void psti_loader_note_bad(pst_loader *loader, const struct pst_error *what);
+
 /* loader_files.c */
 enum pst_status psti_files_open(pst_loader *loader, struct pst_error *err);
 void psti_files_close(struct psti_files *files);
@@ -463,6 +466,10 @@ void psti_card_lanes_close(struct psti_worker *worker);
 /* Row `row` failed with worker->err: skip, replace, or the job fails. Takes the lock. */
 void psti_job_row_failed(struct psti_worker *worker, struct psti_job *job, uint32_t row,
                          enum pst_status status);
+/* A fetched row failed with worker->err: other samples, a function of (seed, epoch, sample), until
+ * one is good. Only where on_error is REPLACE. Takes the lock. */
+enum pst_status psti_job_replace_fetched(struct psti_worker *worker, pst_batch *batch, uint32_t row,
+                                         uint64_t epoch, uint64_t sample, enum pst_status status);
 /* The row's replacement turned out to be bad, too: all of it is forgotten, so that what is counted
  * and tried is what it would be if that had been known at once. Returns the sample of the row's
  * position. Takes the lock. */

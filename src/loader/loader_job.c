@@ -195,6 +195,30 @@ static enum pst_status replace(struct psti_worker *worker, struct psti_job *job,
     return status;
 }
 
+enum pst_status psti_job_replace_fetched(struct psti_worker *worker, pst_batch *batch, uint32_t row,
+                                         uint64_t epoch, uint64_t sample, enum pst_status status)
+{
+    pst_loader *loader = worker->loader;
+    uint64_t n_bad = 0;
+    while (status != PST_OK && !worker->starved && is_samples_fault(worker, status) &&
+           n_bad <= PSTI_REPLACE_TRIES) {
+        psti_loader_note_bad(loader, &worker->err);
+        if (n_bad == PSTI_REPLACE_TRIES) {
+            say_none_is_good(worker, sample);
+            return status;
+        }
+        uint64_t other = replacement(loader, epoch, sample, (uint32_t)n_bad++);
+        const struct psti_draw_key key = psti_row_key(loader, epoch, other, 0);
+        status = psti_row_make(worker, batch, row, &key, &worker->err);
+    }
+    if (status == PST_OK) {
+        pthread_mutex_lock(loader->lock);
+        loader->stats.n_replaced++;
+        pthread_mutex_unlock(loader->lock);
+    }
+    return status;
+}
+
 /* The row's sample is bad. True: another one is to take its place, because it is the last one of a
  * batch that would be empty. Which row that is depends on the threads, but it will be the only one,
  * so nobody sees it. */

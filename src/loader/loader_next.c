@@ -145,6 +145,14 @@ static void quarantine(pst_loader *loader, const struct pst_error *what)
     loader->quarantine[loader->n_quarantined++] = *what;
 }
 
+void psti_loader_note_bad(pst_loader *loader, const struct pst_error *what)
+{
+    pthread_mutex_lock(loader->lock);
+    quarantine(loader, what);
+    loader->stats.n_bad++;
+    pthread_mutex_unlock(loader->lock);
+}
+
 /* The job's turn has come: its bad samples count now. False: there are too many in this epoch. */
 static bool account(pst_loader *loader, struct psti_job *job)
 {

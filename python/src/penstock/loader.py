@@ -564,6 +564,12 @@ class Loader:
             self._n_batches = self._native.n_batches(0, rank, world_size)
         return self._n_batches
 
+    def __getitem__(self, i: object) -> Any:
+        raise TypeError(
+            "a Loader gives batches by iteration, not samples by number: iterate over it, or give torch's DataLoader a "
+            "penstock.TorchDataset"
+        )
+
     def _ranks_now(self) -> _Ranks:
         """Those of the pass under way; else those that an epoch would have that begins now."""
         if self._passing and self._ranks is not None:
@@ -665,7 +671,8 @@ class Loader:
     def fetch(self, samples: Sequence[int], epoch: int | None = None) -> dict[str, Any]:
         """Prepares samples, by number in the whole data set, in the calling thread, with the randomness of ``epoch``.
 
-        Does not disturb a running iteration. Errors are raised whatever ``on_error`` says.
+        Does not disturb a running iteration. With ``on_error="replace"`` another sample takes a bad one's place
+        (in host memory), otherwise errors are raised.
         """
         import numpy as np
 

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
+from . import _options
 from . import transforms as _transforms
 from .dataset import Dataset
 from .errors import ArgumentError
 from .loader import Loader
 
 __all__ = ["TorchDataset"]
+
+_COUNTERS = 1024  # of samples fetched: one for the main process, the others for workers
+# Arguments of Loader that would do nothing here, and why.
+_OF_THE_DATA_LOADER = (
+    "batch_size", "shuffle", "order", "page_samples", "window_pages", "rank", "world_size", "num_workers", "weights",
+    "drop_last", "padding", "prefetch", "collate_fn",
+)  # fmt: skip
+_OF_LOADER = ("max_errors", "on_empty", "io_threads", "share", "cache")
 
 
 class TorchDataset(torch.utils.data.Dataset[Any]):
@@ -24,8 +34,10 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
     those fields in that order. Each sample is a copy of its own. DataLoader fetches whole batches at
     once (``__getitems__``), in any number of workers, forked or spawned.
 
-    Augmentations are a function of (seed, epoch, sample): call :meth:`set_epoch` before each epoch; it
-    reaches workers that are alive already (``persistent_workers=True``).
+    Augmentations are a function of (seed, epoch, sample): call :meth:`set_epoch` before each epoch (with Lightning
+    in ``on_train_epoch_start``); it reaches workers that are alive already (``persistent_workers=True``). A data set
+    cannot see where an epoch of DataLoader begins, so it does not advance by itself: if operations are random and
+    more samples than an epoch has were fetched with one epoch number, it warns, once.
 
     Args:
         dataset: a :class:`Dataset` or a path.
@@ -34,7 +46,9 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
         output: "torch" or "numpy"; "auto" is torch.
         as_tuple: see above.
         loader_options: further arguments of :class:`Loader`: ``dtype``, ``layout``, ``channels``,
-            ``bits``, ``fields``, ``encoded``, ``variants``, ``host_memory``, ``storage``, ...
+            ``bits``, ``fields``, ``encoded``, ``variants``, ``host_memory``, ``storage``, ... ``on_error`` is "raise" or
+            "replace" (another sample, by its own "index", takes a bad one's place); "skip" is not possible, since
+            each number has to give a sample. Arguments that would have no effect are errors.
     """
 
     def __init__(
@@ -49,14 +63,22 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
         as_tuple: bool | Sequence[str] = False,
         **loader_options: Any,
     ) -> None:
-        for name in ("batch_size", "shuffle", "order", "rank", "world_size", "num_workers", "weights"):
+        for name in _OF_THE_DATA_LOADER:
             if name in loader_options:
                 raise ArgumentError(f"{name} belongs to torch's DataLoader and its sampler")
+        for name in _OF_LOADER:
+            if name in loader_options:
+                raise ArgumentError(f"{name} has no effect on samples that are fetched by number: see Loader")
+        if loader_options.get("on_error") == "skip":
+            raise ArgumentError(
+                'on_error="skip": a TorchDataset has to give a sample for each number; "replace" gives another one'
+            )
         if "device" in loader_options:
             raise ArgumentError("samples of a TorchDataset are in host memory: use Loader(device=...)")
         indices = loader_options.pop("indices", None)
+        shown = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
         self._loader = Loader(
-            dataset,
+            shown if indices is None else shown.subset(indices),
             batch_size=1,
             seed=seed,
             transforms=transforms,
@@ -66,12 +88,15 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
             output="torch" if output == "auto" else output,
             **loader_options,
         )
-        shown = self._loader.dataset if indices is None else self._loader.dataset.subset(indices)
-        self._indices = shown._indices
+        self._indices = self._loader.dataset._indices
         self._names = self._tuple_names(as_tuple)
-        # Shared with worker processes, so that set_epoch reaches those that live on.
+        # Shared with worker processes, so that set_epoch reaches those that live on: the epoch, and how many samples
+        # each process fetched since then, -1 once that was warned of. Each counter has one writer.
         self._epoch = torch.zeros(1, dtype=torch.int64)
         self._epoch.share_memory_()  # type: ignore[no-untyped-call, unused-ignore]
+        self._fetched = torch.zeros(_COUNTERS, dtype=torch.int64)
+        self._fetched.share_memory_()  # type: ignore[no-untyped-call, unused-ignore]
+        self._counts = _is_random(transforms)
 
     def _tuple_names(self, as_tuple: bool | Sequence[str]) -> tuple[str, ...] | None:
         fields = self._loader.dataset.fields
@@ -102,6 +127,7 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
         if epoch < 0:
             raise ArgumentError(f"epoch must not be negative, not {epoch}")
         self._epoch[0] = epoch
+        self._fetched.clamp_(max=0)
 
     def __len__(self) -> int:
         return len(self._loader.dataset) if self._indices is None else len(self._indices)
@@ -117,6 +143,8 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
             if not 0 <= place < n:
                 raise IndexError(f"sample {int(i)} of {n}")
             numbers.append(place if self._indices is None else int(self._indices[place]))
+        if self._counts:
+            self._count(len(numbers))
         columns = {
             name: _rows(values)
             for name, values in self._loader.fetch(numbers, self.epoch).items()
@@ -129,8 +157,33 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
             {name: values[row] for name, values in columns.items()} for row in range(len(numbers))
         ]
 
+    def _count(self, n: int) -> None:
+        """Warns once if more samples than an epoch has were fetched with one epoch number."""
+        worker = torch.utils.data.get_worker_info()
+        if int(self._fetched.min()) < 0:  # it was warned of
+            self._counts = False
+            return
+        self._fetched[0 if worker is None else 1 + worker.id % (_COUNTERS - 1)] += n
+        try:
+            world_size = _options.ranks(None, None)[1]
+        except ArgumentError:  # of a launcher's variables
+            world_size = 1
+        if int(self._fetched.sum()) <= -(-len(self) // world_size):
+            return
+        self._fetched[0 if worker is None else 1 + worker.id % (_COUNTERS - 1)] = -1
+        warnings.warn(
+            f"more samples than an epoch has were fetched with epoch {self.epoch}, and their augmentations repeat: "
+            "call set_epoch(epoch) on the TorchDataset before each epoch",
+            stacklevel=3,
+        )
+
     def __repr__(self) -> str:
         return f"TorchDataset({self._loader.dataset!r}, epoch {self.epoch})"
+
+
+def _is_random(transforms: Any) -> bool:
+    chains = transforms.values() if isinstance(transforms, Mapping) else [transforms or ()]
+    return any(type(op).__name__.startswith(("Random", "ColorJitter")) for chain in chains for op in chain)
 
 
 def _copy(array: Any) -> Any:
