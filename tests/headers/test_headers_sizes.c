@@ -20,7 +20,7 @@
     X(pst_field, 128) \
     X(pst_item, 104) \
     X(pst_dataset_options, 40) \
-    X(pst_field_output, 64) \
+    X(pst_field_output, 72) \
     X(pst_loader_options, 208) \
     X(pst_cuda_info, 104) \
     X(pst_cuda_nvjpeg_info, 288) \
