@@ -86,6 +86,18 @@ static enum pst_status check_header(const struct putting *p, const struct psti_p
     return PST_OK;
 }
 
+/* The same of a PLI. Kernels do not compare the checksum of the pixels. */
+static enum pst_status check_pli_header(const struct putting *p,
+                                        const struct psti_pli_header *header, struct pst_error *err)
+{
+    bool is_whole = p->stored.height == header->height && p->stored.width == header->width;
+    if (!header->has_checksums && is_whole)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_CUDA_ROOM,
+                         "whole images whose units have no checksums are decoded on the CPU, which "
+                         "compares the checksum of the pixels");
+    return check_header(p, header, err);
+}
+
 /* Passes come first in the temporary memory, tables of filters first in the upload. */
 static size_t passes_nbytes(const struct putting *p)
 {
@@ -165,7 +177,7 @@ static enum pst_status put_units(struct putting *p, struct psti_cuda_row_stats *
     enum pst_status status = psti_cuda_units_plan(p->item->bytes, p->item->nbytes, &p->stored,
                                                   !p->item->is_verified, &plan, err);
     if (status == PST_OK)
-        status = check_header(p, &plan.header, err);
+        status = check_pli_header(p, &plan.header, err);
     if (status == PST_OK && plan.tables)
         status = psti_cuda_wave_tables_write(plan.tables, plan.tables_nbytes, plan.header.bits,
                                              &tables, err);
@@ -232,7 +244,7 @@ static enum pst_status put_jpeg(struct putting *p, struct psti_cuda_row_stats *s
     enum pst_status status = psti_cuda_jpeg_plan(p->item->bytes, p->item->nbytes, &p->stored,
                                                  !p->item->is_verified, &plan, err);
     if (status == PST_OK)
-        status = check_header(p, &plan.header, err);
+        status = check_pli_header(p, &plan.header, err);
     if (status == PST_OK)
         status = psti_cuda_prepare_plan(p->field->chain, p->draw, false, &p->prepare, err);
     if (status != PST_OK)

@@ -24,9 +24,10 @@ enum pst_status psti_dataset_scan_shard(const pst_dataset *dataset, uint32_t i_f
 /* Written data sets only (is_folder is false): */
 uint64_t psti_dataset_generation(const pst_dataset *dataset);
 uint16_t psti_dataset_minor_version(const pst_dataset *dataset);
-/* Length and number of items of shard i_file as the index states them. */
-enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file, uint64_t *nbytes,
-                                   uint64_t *n_items, struct pst_error *err);
+/* What the index states of shard i_file. */
+struct psti_index_shard;
+enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file,
+                                   struct psti_index_shard *shard, struct pst_error *err);
 
 /* An item whose form is not NONE has a shape that accounts for its bytes and fits the schema. */
 bool psti_dataset_item_fits(const struct pst_field *field, const struct pst_item *item);

@@ -476,16 +476,10 @@ uint16_t psti_dataset_minor_version(const pst_dataset *dataset)
     return dataset->is_folder ? 0 : index_of(dataset)->header.minor;
 }
 
-enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file, uint64_t *nbytes,
-                                   uint64_t *n_items, struct pst_error *err)
+enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file,
+                                   struct psti_index_shard *shard, struct pst_error *err)
 {
-    struct psti_index_shard shard;
     if (dataset->is_folder || i_file >= dataset->n_files)
         return psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "there is no shard %" PRIu32, i_file);
-    enum pst_status status = psti_dataset_index_shard(index_of(dataset), i_file, &shard, err);
-    if (status == PST_OK) {
-        *nbytes = shard.nbytes;
-        *n_items = shard.n_items;
-    }
-    return status;
+    return psti_dataset_index_shard(index_of(dataset), i_file, shard, err);
 }

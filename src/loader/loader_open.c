@@ -185,8 +185,10 @@ static enum pst_status charge_tables(pst_loader *loader, struct pst_error *err)
     if (!psti_pool_charge(loader->pool, nbytes, true))
         return psti_fail(err, PST_ERROR_LIMIT, "loader",
                          "host_memory of %" PRIu64 " bytes is too small: tables (subset, weights, "
-                         "tasks) take %" PRIu64 ", files in memory %" PRIu64,
-                         options->host_memory, nbytes, loader->memory_nbytes);
+                         "tasks) take %" PRIu64 ", files in memory %" PRIu64 ": at least %" PRIu64
+                         " are needed, and memory for batches besides",
+                         options->host_memory, nbytes, loader->memory_nbytes,
+                         nbytes + loader->memory_nbytes);
     loader->memory_nbytes += nbytes;
     return PST_OK;
 }

@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "dataset/dataset.h"
 #include "decode/pli_jpeg.h"
+#include "format/format_dataset.h"
 
 #include <string.h>
 
@@ -39,20 +40,20 @@ void psti_verify_shard(const struct psti_verify_context *context, struct psti_ve
 {
     struct pst_error err;
     char path[8192];
-    uint64_t n_items = 0, n_expected = 0, nbytes = 0;
+    struct psti_index_shard shard = {0};
+    uint64_t n_items = 0;
     pst_error_clear(&err);
-    enum pst_status status =
-        psti_dataset_shard(context->dataset, job->i_shard, &nbytes, &n_expected, &err);
+    enum pst_status status = psti_dataset_shard(context->dataset, job->i_shard, &shard, &err);
     if (status == PST_OK)
         status = psti_dataset_check_shard(context->dataset, job->i_shard, &err);
     if (status == PST_OK)
         status = psti_dataset_scan_shard(context->dataset, job->i_shard, &n_items, &err);
-    if (status == PST_OK && n_items != n_expected)
+    if (status == PST_OK && n_items != shard.n_items)
         status = psti_fail(&err, PST_ERROR_CORRUPT, "pack",
                            "the shard holds %llu items, the index says %llu",
-                           (unsigned long long)n_items, (unsigned long long)n_expected);
+                           (unsigned long long)n_items, (unsigned long long)shard.n_items);
     if (status == PST_OK) {
-        job->nbytes = nbytes;
+        job->nbytes = shard.nbytes;
         return;
     }
     if (err.dataset[0] == '\0')

@@ -30,7 +30,8 @@ bool psti_writer_push_shard(pst_writer *writer, uint64_t nbytes, uint64_t n_item
         writer->shards = larger;
         writer->shards_cap = cap;
     }
-    writer->shards[writer->n_shards++] = (struct psti_writer_shard){nbytes, n_items};
+    writer->shards[writer->n_shards++] =
+        (struct psti_writer_shard){.nbytes = nbytes, .n_items = n_items};
     return true;
 }
 
@@ -130,6 +131,7 @@ static enum pst_status ready_shard(pst_writer *writer, uint64_t nbytes, struct p
         return psti_fail(err, PST_ERROR_MEMORY, "pack", "no memory for the list of shards");
     psti_format_shard_name(header.number, name);
     psti_format_print_shard_header(&header, bytes);
+    writer->shards[header.number].header_checksum = header.checksum;
     writer->directory_changed = true;
     writer->last_is_linked = false;
     enum pst_status status = psti_writer_file_open(&writer->shard, &writer->dir, name, true, 0,

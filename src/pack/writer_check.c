@@ -193,9 +193,12 @@ static enum pst_status begin_at_base(struct check *check, struct pst_error *err)
     const pst_dataset *base = check->writer->base;
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; base != NULL && i < pst_dataset_n_files(base) && status == PST_OK; i++) {
+        struct psti_index_shard shard = {0};
         status = check_totals(check, err);
         if (status == PST_OK)
-            status = psti_dataset_shard(base, i, &check->position, &check->n_items, err);
+            status = psti_dataset_shard(base, i, &shard, err);
+        check->position = shard.nbytes;
+        check->n_items = shard.n_items;
         check->n_shards++;
     }
     return status;

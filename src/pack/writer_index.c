@@ -177,13 +177,10 @@ static enum pst_status put_shards(const pst_writer *writer, struct sink *sink,
 {
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; i < writer->n_shards && status == PST_OK; i++) {
-        uint8_t header_bytes[PSTI_SHARD_HEADER_NBYTES], out[PSTI_INDEX_SHARD_NBYTES];
-        struct psti_shard_header header = {.number = i};
-        memcpy(header.id, writer->id, 16);
-        psti_format_print_shard_header(&header, header_bytes);
+        uint8_t out[PSTI_INDEX_SHARD_NBYTES];
         struct psti_index_shard shard = {.nbytes = writer->shards[i].nbytes,
                                          .n_items = writer->shards[i].n_items,
-                                         .header_checksum = header.checksum};
+                                         .header_checksum = writer->shards[i].header_checksum};
         psti_format_shard_name(i, shard.name);
         psti_format_print_index_shard(&shard, out);
         status = sink_put(sink, out, sizeof out, err);

@@ -16,6 +16,7 @@ enum psti_writer_state { PSTI_WRITER_OPEN, PSTI_WRITER_FAILED, PSTI_WRITER_FINIS
 
 struct psti_writer_shard {
     uint64_t nbytes, n_items;
+    uint64_t header_checksum; /* as the file has it: an older version's header differs from ours */
 };
 
 /* Class names of one int field: n_classes texts with their NULs, one after another. */

@@ -69,10 +69,12 @@ enum pst_status psti_writer_load_base(pst_writer *writer, struct pst_error *err)
             status = take_name(writer, name, strlen(name), err);
     }
     for (uint32_t i = 0; i < pst_dataset_n_files(base) && status == PST_OK; i++) {
-        uint64_t nbytes, n_items;
-        status = psti_dataset_shard(base, i, &nbytes, &n_items, err);
-        if (status == PST_OK && !psti_writer_push_shard(writer, nbytes, n_items))
+        struct psti_index_shard shard;
+        status = psti_dataset_shard(base, i, &shard, err);
+        if (status == PST_OK && !psti_writer_push_shard(writer, shard.nbytes, shard.n_items))
             status = psti_fail(err, PST_ERROR_MEMORY, "pack", "no memory for the list of shards");
+        if (status == PST_OK)
+            writer->shards[i].header_checksum = shard.header_checksum;
     }
     for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++) {
         writer->max_item_nbytes[i] = pst_dataset_max_item_nbytes(base, i);
@@ -159,7 +161,8 @@ static enum pst_status apply_commit(pst_writer *writer, const uint8_t *body, uin
             return psti_fail(err, PST_ERROR_MEMORY, "pack", "no memory for the list of shards");
         if (shard.nbytes < writer->shards[shard.number].nbytes)
             return corrupt("holds a commit that makes a shard shorter", err);
-        writer->shards[shard.number] = (struct psti_writer_shard){shard.nbytes, shard.n_items};
+        writer->shards[shard.number].nbytes = shard.nbytes;
+        writer->shards[shard.number].n_items = shard.n_items;
     }
     writer->n_committed = writer->n_samples;
     return PST_OK;
@@ -288,8 +291,8 @@ enum pst_status psti_writer_walk_journal(const pst_writer *writer, psti_writer_v
     return status;
 }
 
-/* Shard `number` on disk: its header is read and checked, *st is what fstat says. */
-static enum pst_status look_at_shard(const pst_writer *writer, uint32_t number, const char *name,
+/* Shard `number` on disk: its header is read, checked and noted, *st is what fstat says. */
+static enum pst_status look_at_shard(pst_writer *writer, uint32_t number, const char *name,
                                      struct stat *st, struct pst_error *err)
 {
     uint8_t bytes[PSTI_SHARD_HEADER_NBYTES];
@@ -316,6 +319,8 @@ static enum pst_status look_at_shard(const pst_writer *writer, uint32_t number, 
                            header.number, number);
     if (status != PST_OK)
         psti_error_set_file(err, path);
+    else
+        writer->shards[number].header_checksum = header.checksum;
     return status;
 }
 

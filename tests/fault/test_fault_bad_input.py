@@ -326,7 +326,7 @@ class DataSets(Case):
             whole = path.read_bytes()
             path.write_bytes(whole[:8] + b"\x02\0" + whole[10:])
             with self.subTest(what):
-                error = self.error("cat", "a.pst", "0", status="VERSION", says=[what, "2.0", "1.x"])
+                error = self.error("cat", "a.pst", "0", status="VERSION", says=[what, "2.1", "1.x"])
                 self.assertEqual((error["dataset"], error["file"]), ("a.pst", f"a.pst/{path.name}"))
             path.write_bytes(whole)
 
