@@ -98,6 +98,10 @@ void psti_decode_png_close(struct psti_decoder *decoder);
 enum pst_status psti_decode_webp_probe(const uint8_t *bytes, size_t nbytes,
                                        struct pst_image_info *info, struct pst_error *err);
 enum pst_status psti_decode_webp_rows(struct psti_job *job);
+/* Bytes that libwebp may ask malloc for beside the pixels it gives out; `height` and `width` as
+ * stored. */
+uint64_t psti_decode_webp_work_nbytes(bool lossless, bool has_alpha, uint32_t height,
+                                      uint32_t width);
 bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes);
 enum pst_status psti_decode_pli_probe(const uint8_t *bytes, size_t nbytes,
                                       struct pst_image_info *info, struct pst_error *err);

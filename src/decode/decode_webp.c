@@ -17,11 +17,15 @@
 
 /* Even, and at least one chroma sample beyond the region on every side. */
 #define MARGIN 4
-/* libwebp's working memory, beside the pixels it gives out: for lossless pictures all of their
- * pixels as words; some rows of caches; tables. */
-#define WORK_NBYTES_PER_PIXEL 4
-#define WORK_NBYTES_PER_COLUMN 128
-#define WORK_NBYTES ((uint64_t)128 << 10)
+/* libwebp's working memory, beside the pixels it gives out: more than encoders' files were ever
+ * seen to take (tests/decode/test_decode_webp_memory.c). Lossy pictures: some rows of caches.
+ * Lossless ones: all pixels as words, and tables. Alpha of a lossy picture is a lossless picture of
+ * its own, kept beside the finished one. */
+#define COLUMN_NBYTES 256
+#define LOSSY_NBYTES ((uint64_t)64 << 10)
+#define LOSSLESS_PIXEL_NBYTES 5
+#define ALPHA_PIXEL_NBYTES 7
+#define TABLES_NBYTES ((uint64_t)512 << 10)
 
 struct container {
     uint8_t orientation;
@@ -141,12 +145,25 @@ static struct psti_rect crop_around(const struct psti_job *job)
     return (struct psti_rect){top, left, bottom - top, right - left};
 }
 
+uint64_t psti_decode_webp_work_nbytes(bool lossless, bool has_alpha, uint32_t height,
+                                      uint32_t width)
+{
+    uint64_t n_pixels = (uint64_t)height * width, nbytes = (uint64_t)width * COLUMN_NBYTES;
+    if (lossless)
+        return nbytes + n_pixels * LOSSLESS_PIXEL_NBYTES + TABLES_NBYTES;
+    if (has_alpha)
+        return nbytes + n_pixels * ALPHA_PIXEL_NBYTES + TABLES_NBYTES;
+    return nbytes + LOSSY_NBYTES;
+}
+
 /* libwebp asks malloc itself: what it will ask for must fit the limit beside what is held, so that
- * whoever granted the limit has counted it. */
+ * whoever granted the limit has counted it. A lossless file that was forged can make libwebp build
+ * more tables than any encoder asks for, and nothing here bounds those. */
 static enum pst_status check_memory(const struct psti_job *job)
 {
-    uint64_t work_nbytes = (uint64_t)job->height * job->width * WORK_NBYTES_PER_PIXEL +
-                           (uint64_t)job->width * WORK_NBYTES_PER_COLUMN + WORK_NBYTES;
+    uint64_t work_nbytes =
+        psti_decode_webp_work_nbytes(psti_decode_webp_is_lossless(job->bytes, job->nbytes),
+                                     job->info->channels == 4, job->height, job->width);
     const struct psti_arena *arena = &job->decoder->arena;
     if (work_nbytes <= arena->limit && arena->held <= arena->limit - work_nbytes)
         return PST_OK;
