@@ -114,6 +114,9 @@ void psti_run_close(struct psti_run **run);
 uint64_t psti_run_scratch_nbytes(const struct psti_run *run);
 void psti_run_set_scratch_limit(struct psti_run *run,
                                 uint64_t nbytes); /* default 1 GiB; beyond: PST_ERROR_LIMIT */
+/* Takes scratch of `nbytes` now: samples for which it is enough then allocate nothing. Between
+ * samples. Without memory they allocate as they come. */
+void psti_run_hold(struct psti_run *run, uint64_t nbytes);
 
 /* Scratch grows to the largest sample seen and is then reused. */
 enum pst_status psti_run_begin(struct psti_run *run, const struct psti_chain *chain,

@@ -233,6 +233,9 @@ struct psti_resample {
 struct psti_run {
     struct psti_buffer buffers[PSTI_BUFFERS];
     uint64_t limit, held;
+    unsigned char
+        *block; /* of psti_run_hold: from its front buffers are cut, anew for each sample */
+    size_t block_nbytes, block_used;
     const struct psti_chain *chain; /* of the sample under way */
     struct psti_plan plan;
     struct psti_target target;

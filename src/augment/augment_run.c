@@ -1,9 +1,9 @@
 /* augment_run.c - one sample through its chain.
  *
  * In: a draw, then the rows of its region as the decoder hands them over. Out: the pixels in the
- * batch slot. A run belongs to one thread and keeps its scratch, grown to the largest sample so
- * far, so that later samples allocate nothing. Leaves the filters to augment_resample.c and what
- * needs the whole picture to augment_steps.c. */
+ * batch slot. A run belongs to one thread and keeps its scratch: a block taken at once, or buffers
+ * grown to the largest sample so far, so that later samples allocate nothing. Leaves the filters to
+ * augment_resample.c and what needs the whole picture to augment_steps.c. */
 #include "augment/augment_inner.h"
 
 #include "base/alloc.h"
@@ -22,12 +22,49 @@ enum pst_status psti_run_open(struct psti_run **out, struct pst_error *err)
     return PST_OK;
 }
 
+/* Whether the buffer lies in the block. */
+static bool is_cut(const struct psti_run *run, const struct psti_buffer *buffer)
+{
+    uintptr_t at = (uintptr_t)buffer->data, block = (uintptr_t)run->block;
+    return at >= block && at - block < run->block_nbytes;
+}
+
+static void forget_cut(struct psti_run *run)
+{
+    for (int i = 0; i < PSTI_BUFFERS; i++)
+        if (is_cut(run, &run->buffers[i]))
+            run->buffers[i] = (struct psti_buffer){0};
+    run->block_used = 0;
+}
+
+static void free_buffers(struct psti_run *run)
+{
+    forget_cut(run);
+    for (int i = 0; i < PSTI_BUFFERS; i++) {
+        psti_free(run->buffers[i].data);
+        run->buffers[i] = (struct psti_buffer){0};
+    }
+    psti_free(run->block);
+    run->block = NULL;
+    run->block_nbytes = 0;
+    run->held = 0;
+}
+
+void psti_run_hold(struct psti_run *run, uint64_t nbytes)
+{
+    run->running = false;
+    free_buffers(run);
+    nbytes &= ~(uint64_t)(PSTI_CACHE_LINE - 1);
+    run->block = psti_alloc_aligned(PSTI_CACHE_LINE, nbytes);
+    run->block_nbytes = run->block ? nbytes : 0;
+    run->held = run->block_nbytes;
+}
+
 void psti_run_close(struct psti_run **run)
 {
     if (run == NULL || *run == NULL)
         return;
-    for (int i = 0; i < PSTI_BUFFERS; i++)
-        psti_free((*run)->buffers[i].data);
+    free_buffers(*run);
     psti_free(*run);
     *run = NULL;
 }
@@ -42,14 +79,23 @@ enum pst_status psti_run_reserve(struct psti_run *run, enum psti_buffer_kind kin
     struct psti_buffer *buffer = &run->buffers[kind];
     if (nbytes <= buffer->nbytes)
         return PST_OK;
+    bool cut = is_cut(run, buffer);
+    size_t padded = psti_round_up(nbytes, PSTI_CACHE_LINE);
+    if ((cut || !buffer->data) && nbytes <= run->block_nbytes &&
+        padded <= run->block_nbytes - run->block_used) {
+        *buffer = (struct psti_buffer){run->block + run->block_used, padded};
+        run->block_used += padded;
+        return PST_OK;
+    }
     nbytes = psti_round_up(nbytes, 4096);
-    uint64_t others = run->held - buffer->nbytes;
+    uint64_t others = run->held - (cut ? 0 : buffer->nbytes);
     if (nbytes > run->limit || others > run->limit - nbytes) {
         return psti_fail(err, PST_ERROR_LIMIT, "augment",
                          "scratch of %llu bytes would exceed the limit of %llu",
                          (unsigned long long)(others + nbytes), (unsigned long long)run->limit);
     }
-    psti_free(buffer->data);
+    if (!cut)
+        psti_free(buffer->data);
     run->held = others;
     buffer->nbytes = 0;
     buffer->data = psti_alloc_aligned(64, nbytes);
@@ -119,6 +165,7 @@ enum pst_status psti_run_begin(struct psti_run *run, const struct psti_chain *ch
                                struct pst_error *err)
 {
     run->running = false;
+    forget_cut(run);
     run->chain = chain;
     run->target = *target;
     run->pixel_nbytes = (uint32_t)chain->output.channels * (chain->output.bits / 8u);

@@ -244,22 +244,44 @@ static enum pst_status make_slot(struct psti_pool *pool, uint32_t n_rows, size_t
     batch->n_rows_max = n_rows;
     batch->nbytes = nbytes;
     pool->n_slots++;
+    psti_batch_hold_rows(batch);
     *out = batch;
     return PST_OK;
 }
 
-/* Several chunks become one of their size at the next use, so that soon one is enough. */
+void psti_pool_set_rows(struct psti_pool *pool, size_t nbytes)
+{
+    atomic_store(&pool->rows_nbytes, nbytes);
+}
+
+/* One chunk for what the largest batch so far needed. */
+static void hold_rows(pst_batch *batch)
+{
+    if (batch->chunks &&
+        (batch->chunks->next || batch->chunks->nbytes < atomic_load(&batch->pool->rows_nbytes)))
+        free_chunks(batch);
+    psti_batch_hold_rows(batch);
+}
+
+/* A slot comes back. If it took several chunks, from now on each slot has one of their size. */
+static void settle_rows(pst_batch *batch)
+{
+    struct psti_pool *pool = batch->pool;
+    size_t total = 0;
+    for (const struct psti_chunk *chunk = batch->chunks; chunk; chunk = chunk->next)
+        total += chunk->used;
+    bool more = batch->chunks && batch->chunks->next && total > atomic_load(&pool->rows_nbytes);
+    if (more)
+        atomic_store(&pool->rows_nbytes, total + total / 8);
+    hold_rows(batch);
+    for (pst_batch *other = more ? pool->free : NULL; other; other = other->next_free)
+        hold_rows(other);
+}
+
 static void clear_slot(pst_batch *batch)
 {
-    if (batch->chunks && batch->chunks->next) {
-        size_t total = 0;
-        for (const struct psti_chunk *chunk = batch->chunks; chunk; chunk = chunk->next)
-            total += chunk->used;
-        batch->wanted = total + total / 8;
-        free_chunks(batch);
-    } else if (batch->chunks) {
+    if (batch->chunks)
         batch->chunks->used = 0;
-    }
     batch->count = 0;
     if (batch->pool->n_row_lists)
         memset(batch->rows, 0,
@@ -290,6 +312,8 @@ static enum pst_status make_charged(struct psti_pool *pool, uint32_t n_rows, pst
         psti_pool_uncharge(pool, nbytes);
     return status;
 }
+
+bool psti_pool_has_free(const struct psti_pool *pool) { return pool->free != NULL; }
 
 enum pst_status psti_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_batch **out)
 {
@@ -323,6 +347,7 @@ void psti_pool_put_back(pst_batch *batch)
     if (pool->closed || batch->n_rows_max != pool->batch_size) {
         psti_batch_free(batch);
     } else {
+        settle_rows(batch);
         batch->next_free = pool->free;
         pool->free = batch;
     }

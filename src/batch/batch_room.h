@@ -35,6 +35,8 @@ struct psti_pool {
     bool closed;
     /* The budget: atomic. */
     atomic_uint_fast64_t used, peak, reserve;
+    atomic_size_t
+        rows_nbytes; /* rows of their own of a batch: all it can need, or most it needed */
     uint64_t limit;
     /* Constant after open. */
     pid_t owner;
@@ -57,9 +59,8 @@ struct pst_batch {
     size_t *offsets;            /* [n_fields] of the arrays in data */
     bool *ragged;               /* [n_fields], set by finish */
     struct psti_row *rows;      /* [n_row_lists][n_rows_max] */
-    pthread_mutex_t lock;       /* guards chunks and wanted; held around card.await */
+    pthread_mutex_t lock;       /* guards chunks; held around card.await */
     struct psti_chunk *chunks;  /* newest first */
-    size_t wanted;              /* size of the next first chunk: what the last batches needed */
 };
 
 static inline bool psti_layout_is_pixels(const struct psti_slot_field *field)
@@ -74,5 +75,8 @@ struct psti_row *psti_batch_row_record(const pst_batch *batch, uint32_t i_field,
 void psti_batch_free(
     pst_batch *batch); /* uncharges; the pool's lock must be held or the batch unshared */
 void psti_pool_free(struct psti_pool *pool);
+/* A first chunk of the pool's rows_nbytes for a slot that nobody uses and that has none, where the
+ * budget has plenty. */
+void psti_batch_hold_rows(pst_batch *batch);
 
 #endif

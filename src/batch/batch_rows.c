@@ -58,7 +58,8 @@ void *psti_batch_array_row(pst_batch *batch, uint32_t i_field, uint32_t row)
  */
 static struct psti_chunk *add_chunk(pst_batch *batch, size_t nbytes, enum pst_status *status)
 {
-    size_t total = batch->chunks ? 2 * batch->chunks->nbytes : batch->wanted;
+    size_t total =
+        batch->chunks ? 2 * batch->chunks->nbytes : atomic_load(&batch->pool->rows_nbytes);
     if (batch->chunks && total > CHUNK_STEP_MAX_NBYTES)
         total = CHUNK_STEP_MAX_NBYTES;
     if (total < CHUNK_MIN_NBYTES)
@@ -80,6 +81,16 @@ static struct psti_chunk *add_chunk(pst_batch *batch, size_t nbytes, enum pst_st
     *chunk = (struct psti_chunk){.next = batch->chunks, .nbytes = total};
     batch->chunks = chunk;
     return chunk;
+}
+
+void psti_batch_hold_rows(pst_batch *batch)
+{
+    struct psti_pool *pool = batch->pool;
+    uint64_t most = pool->limit - pool->limit / 4, used = atomic_load(&pool->used);
+    size_t nbytes = atomic_load(&pool->rows_nbytes);
+    enum pst_status status;
+    if (!batch->chunks && nbytes && used < most && nbytes <= most - used)
+        add_chunk(batch, nbytes, &status);
 }
 
 static void *cut(pst_batch *batch, size_t nbytes, enum pst_status *status)

@@ -72,6 +72,9 @@ struct psti_slot_card {
 void psti_pool_set_card(struct psti_pool *pool, const struct psti_slot_card *card);
 /* As psti_slot_nbytes, of this pool's slots. */
 bool psti_pool_slot_nbytes(const struct psti_pool *pool, uint32_t n_rows, size_t *nbytes);
+/* Before the first slot is made: rows of their own take `nbytes` of a batch at most, so each slot
+ * has them from the start. Without it the largest batch so far decides. */
+void psti_pool_set_rows(struct psti_pool *pool, size_t nbytes);
 
 pthread_mutex_t *psti_pool_lock(struct psti_pool *pool);
 pthread_cond_t *psti_pool_changed(struct psti_pool *pool); /* signalled when a slot comes back */
@@ -95,7 +98,8 @@ void psti_pool_stats(const struct psti_pool *pool, struct psti_pool_stats *stats
 /* A slot for n_rows rows, empty. PST_ERROR_LIMIT: the budget allows no other; PST_ERROR_MEMORY. No
  * error text. */
 enum pst_status psti_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_batch **out);
-void psti_pool_put_back(pst_batch *batch); /* a slot that was never handed out */
+bool psti_pool_has_free(const struct psti_pool *pool); /* a claim would make no slot */
+void psti_pool_put_back(pst_batch *batch);             /* a slot that was never handed out */
 void psti_pool_hand_out(pst_batch *batch); /* the caller's from now on, with one reference */
 /* Frees the slots that nobody uses, all but `keep` of them, and what the kept ones have for rows of
  * their own. */

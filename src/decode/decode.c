@@ -276,6 +276,13 @@ void psti_decoder_set_scratch_limit(struct psti_decoder *decoder, uint64_t nbyte
     decoder->arena.limit = nbytes;
 }
 
+void psti_decoder_hold(struct psti_decoder *decoder, uint64_t nbytes)
+{
+    psti_decode_arena_hold(&decoder->arena, nbytes < SIZE_MAX ? (size_t)nbytes : SIZE_MAX);
+    psti_decode_jpeg_open(decoder);
+    psti_decode_png_open(decoder);
+}
+
 static enum pst_status check_job(const struct psti_job *job)
 {
     const struct psti_rect *region = &job->shown;

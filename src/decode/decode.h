@@ -92,6 +92,10 @@ void psti_decoder_stats(const struct psti_decoder *decoder, struct psti_decoder_
 /* Scratch of a decoder never exceeds this; an image that needs more is PST_ERROR_LIMIT. Default 1
  * GiB. */
 void psti_decoder_set_scratch_limit(struct psti_decoder *decoder, uint64_t nbytes);
+/* Takes scratch of `nbytes`, and makes the codecs' objects, now: images for which it is enough then
+ * allocate nothing (but what libwebp does). Between images. Without memory they allocate as they
+ * come. */
+void psti_decoder_hold(struct psti_decoder *decoder, uint64_t nbytes);
 
 /* The libraries behind the codecs. Writes at most `capacity`, returns how many. */
 struct psti_codec_version {

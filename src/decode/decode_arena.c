@@ -10,6 +10,9 @@
 #include "base/bits.h"
 #include "base/checked.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 struct psti_arena_chunk {
     struct psti_arena_chunk *next;
     size_t nbytes; /* with this head */
@@ -89,6 +92,32 @@ bool psti_decode_arena_prepare(struct psti_arena *arena, size_t nbytes, enum pst
     }
     free_chunks(arena);
     return add_chunk(arena, nbytes, why);
+}
+
+void psti_decode_arena_hold(struct psti_arena *arena, size_t nbytes)
+{
+    enum pst_status why;
+    if (arena->chunks && !arena->chunks->next && arena->held >= nbytes)
+        return;
+    free_chunks(arena);
+    arena->want = nbytes;
+    add_chunk(arena, 0, &why);
+}
+
+bool psti_decode_arena_lend(struct psti_arena *arena, uint64_t nbytes)
+{
+    struct psti_arena_chunk *chunk = arena->chunks;
+    uint64_t unused = chunk ? chunk->nbytes - chunk->used : 0;
+    if (nbytes > arena->limit || arena->held - unused > arena->limit - nbytes)
+        return false;
+    if (unused && arena->held > arena->limit - nbytes) {
+        uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+        uintptr_t from = ((uintptr_t)chunk + chunk->used + page - 1) & ~(page - 1);
+        uintptr_t to = ((uintptr_t)chunk + chunk->nbytes) & ~(page - 1);
+        if (from < to)
+            madvise((void *)from, to - from, MADV_DONTNEED); /* or they stay: nothing is lost */
+    }
+    return true;
 }
 
 void psti_decode_arena_reset(struct psti_arena *arena)

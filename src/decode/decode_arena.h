@@ -24,6 +24,12 @@ void *psti_decode_arena_alloc(struct psti_arena *arena, size_t nbytes, enum pst_
 /* To be called before anything is handed out: what follows, `nbytes` in all with a cache line for
  * each piece, comes from one chunk, which replaces a smaller one. */
 bool psti_decode_arena_prepare(struct psti_arena *arena, size_t nbytes, enum pst_status *why);
+/* Takes one chunk of `nbytes` now, where there is memory for it: then nothing is allocated up to
+ * that. Memory handed out is void. */
+void psti_decode_arena_hold(struct psti_arena *arena, size_t nbytes);
+/* Whether somebody may take `nbytes` elsewhere within the limit, beside what is handed out. Pages
+ * that are not handed out go back to the kernel if they had to be lent for that. */
+bool psti_decode_arena_lend(struct psti_arena *arena, uint64_t nbytes);
 /* All memory handed out is void; what one image needed is kept for the next. */
 void psti_decode_arena_reset(struct psti_arena *arena);
 void psti_decode_arena_free(struct psti_arena *arena);

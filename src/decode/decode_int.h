@@ -90,10 +90,12 @@ void psti_decode_turn_rows(const uint8_t *from, size_t from_nbytes, uint32_t hei
 enum pst_status psti_decode_jpeg_probe(const uint8_t *bytes, size_t nbytes,
                                        struct pst_image_info *info, struct pst_error *err);
 enum pst_status psti_decode_jpeg_rows(struct psti_job *job);
+void psti_decode_jpeg_open(struct psti_decoder *decoder); /* its objects, before the first image */
 void psti_decode_jpeg_close(struct psti_jpeg *jpeg);
 enum pst_status psti_decode_png_probe(const uint8_t *bytes, size_t nbytes, bool palette_indices,
                                       struct pst_image_info *info, struct pst_error *err);
 enum pst_status psti_decode_png_rows(struct psti_job *job);
+void psti_decode_png_open(struct psti_decoder *decoder);
 void psti_decode_png_close(struct psti_decoder *decoder);
 enum pst_status psti_decode_webp_probe(const uint8_t *bytes, size_t nbytes,
                                        struct pst_image_info *info, struct pst_error *err);

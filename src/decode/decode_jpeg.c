@@ -175,6 +175,13 @@ static enum pst_status open_jpeg(struct psti_decoder *decoder, struct psti_job *
     return status;
 }
 
+void psti_decode_jpeg_open(struct psti_decoder *decoder)
+{
+    struct psti_job job = {.decoder = decoder};
+    if (!decoder->jpeg && open_jpeg(decoder, &job) == PST_OK)
+        decoder->jpeg->job = NULL; /* until the first image */
+}
+
 void psti_decode_jpeg_close(struct psti_jpeg *jpeg)
 {
     if (!jpeg)

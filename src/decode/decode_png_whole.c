@@ -294,6 +294,8 @@ bool psti_decode_png_whole(struct psti_png *png, enum pst_status *status)
     return true;
 }
 
+void psti_decode_png_open(struct psti_decoder *decoder) { open_inflater(decoder); }
+
 void psti_decode_png_close(struct psti_decoder *decoder)
 {
     libdeflate_free_decompressor(decoder->inflater);

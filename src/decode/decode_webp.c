@@ -159,13 +159,12 @@ uint64_t psti_decode_webp_work_nbytes(bool lossless, bool has_alpha, uint32_t he
 /* libwebp asks malloc itself: what it will ask for must fit the limit beside what is held, so that
  * whoever granted the limit has counted it. A lossless file that was forged can make libwebp build
  * more tables than any encoder asks for, and nothing here bounds those. */
-static enum pst_status check_memory(const struct psti_job *job)
+static enum pst_status check_memory(struct psti_job *job)
 {
     uint64_t work_nbytes =
         psti_decode_webp_work_nbytes(psti_decode_webp_is_lossless(job->bytes, job->nbytes),
                                      job->info->channels == 4, job->height, job->width);
-    const struct psti_arena *arena = &job->decoder->arena;
-    if (work_nbytes <= arena->limit && arena->held <= arena->limit - work_nbytes)
+    if (psti_decode_arena_lend(&job->decoder->arena, work_nbytes))
         return PST_OK;
     return psti_decode_fail(job->err, PST_ERROR_LIMIT, "webp", -1,
                             "%llu bytes for libwebp would exceed the scratch limit of %llu bytes",

@@ -25,6 +25,9 @@
 #define PSTI_QUARANTINE_MAX 4096
 #define PSTI_GRANT_MIN_NBYTES                                                                      \
     ((uint64_t)512 << 10) /* scratch of a decoder, and of a run, to begin with */
+/* A decoder's objects, libdeflate's decompressor among them (11 KiB); all of a worker's tools. */
+#define PSTI_DECODER_NBYTES ((uint64_t)24 << 10)
+#define PSTI_WORKER_NBYTES (2 * PSTI_GRANT_MIN_NBYTES + PSTI_DECODER_NBYTES)
 #define PSTI_REPLACE_TRIES 16
 #define PSTI_RANGES_MAX 16 /* reads into which one item may be split */
 
@@ -158,12 +161,13 @@ struct psti_worker {
     char *paths;                     /* [n_items][PSTI_PATH_NBYTES], folders only */
     void *buffer;                    /* for reads of this thread itself */
     uint64_t buffer_nbytes;
-    uint64_t grant;          /* scratch allowed to the decoder, and to the run */
-    uint64_t extra;          /* more for the decoder, with which it is faster */
-    bool has_reserve;        /* holds loader->reserve_lock and uses the reserve */
-    bool grown;              /* decoder and run have scratch from the reserve */
-    bool emptied;            /* and began this image with none in use */
-    uint64_t reserve_nbytes; /* charged for what is used of it */
+    uint64_t grant;                   /* scratch allowed to the decoder, and to the run */
+    uint64_t extra;                   /* more for the decoder, with which it is faster */
+    uint64_t seen_grant, seen_wanted; /* of the loader's, when this worker last looked */
+    bool has_reserve;                 /* holds loader->reserve_lock and uses the reserve */
+    bool grown;                       /* decoder and run have scratch from the reserve */
+    bool emptied;                     /* and began this image with none in use */
+    uint64_t reserve_nbytes;          /* charged for what is used of it */
     void *reserve_buffer;
     bool owes;             /* num_workers 0: the throttle's time is waited for after the row */
     bool holds_row;        /* a row is made, and not done before hold_until_ns */
@@ -189,6 +193,9 @@ enum pst_status psti_worker_open(struct psti_worker *worker, pst_loader *loader,
 void psti_worker_close(struct psti_worker *worker);
 /* Larger scratch, if there is any to be had: then the row is worth another try. */
 bool psti_worker_grow(struct psti_worker *worker);
+/* What other workers found that the images need, this one takes before it meets them. */
+bool psti_worker_lags(const struct psti_worker *worker);
+void psti_worker_catch_up(struct psti_worker *worker);
 /* Gives back what came from the reserve, after a row. */
 void psti_worker_settle(struct psti_worker *worker);
 void psti_worker_count(struct psti_worker *worker, int64_t start_ns);
@@ -265,10 +272,12 @@ struct pst_loader {
     struct psti_order *order;
     struct psti_storage *storage;
     struct psti_files files;
-    bool in_memory;               /* every item is at hand without reading */
-    uint64_t block_nbytes_max;    /* a row's items larger than this are PST_ERROR_LIMIT */
-    uint64_t scratch_max;         /* of a decoder, and of a run */
-    pthread_mutex_t reserve_lock; /* one worker at a time uses the reserve */
+    bool in_memory;                  /* every item is at hand without reading */
+    uint64_t block_nbytes_max;       /* a row's items larger than this are PST_ERROR_LIMIT */
+    uint64_t scratch_max;            /* of a decoder, and of a run */
+    atomic_uint_fast64_t grant_max;  /* the largest that any worker came to */
+    atomic_uint_fast64_t wanted_max; /* and of a decoder's, with what makes it faster */
+    pthread_mutex_t reserve_lock;    /* one worker at a time uses the reserve */
     atomic_uchar *verified; /* a bit per (sample, item): MEMORY storage checks each item once */
     uint64_t memory_nbytes; /* charged for files in memory */
 
@@ -288,6 +297,7 @@ struct pst_loader {
     uint32_t n_tasks;
     struct psti_task *free_tasks, *ready, *ready_last, *pending;
     uint32_t n_ready, n_reading, n_busy;
+    uint32_t n_kept;       /* batches that the caller held when it asked for the next one */
     struct psti_job *ring; /* [options.prefetch], by step */
     uint32_t ahead;        /* jobs that may be under way, <= prefetch */
     bool closing, running, pumping, pump_again, begun, parked, failed;

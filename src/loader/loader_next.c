@@ -354,6 +354,9 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
             *err = loader->failure;
         return loader->failure.status;
     }
+    struct psti_pool_stats pool;
+    psti_pool_stats(loader->pool, &pool);
+    loader->n_kept = pool.n_held;
     if (loader->parked)
         psti_run_start(loader, loader->next_step);
     enum pst_status status = PST_OK;

@@ -8,6 +8,7 @@
 #include "loader/loader_int.h"
 
 #include "base/alloc.h"
+#include "base/bits.h"
 #include "base/cpu.h"
 #include "base/fail.h"
 #include "base/options.h"
@@ -23,6 +24,8 @@
 #define RESERVE_MIN_NBYTES ((uint64_t)8 << 20)
 #define RESERVE_MAX_NBYTES ((uint64_t)2 << 30)
 #define SLOTS_MIN 2
+/* What rows of their own may take of host_memory from the start: a part of this size. */
+#define ROWS_PART 8
 #define TASKS_MAX 128
 #define BATCH_MAX_ROWS ((uint32_t)1 << 24)
 #define WORKERS_MAX 1024
@@ -198,8 +201,8 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
 {
     const struct pst_loader_options *options = &loader->options;
     uint32_t n_workers = options->num_workers ? options->num_workers : 1;
-    uint64_t limit = options->host_memory, scratch = 2 * PSTI_GRANT_MIN_NBYTES * n_workers;
-    scratch += loader->card ? 2 * PSTI_GRANT_MIN_NBYTES : 0; /* the mender's */
+    uint64_t limit = options->host_memory, scratch = PSTI_WORKER_NBYTES * n_workers;
+    scratch += loader->card ? PSTI_WORKER_NBYTES : 0; /* the mender's */
     uint64_t item = psti_plan_row_nbytes_max(&loader->plan, loader->dataset, loader->storage,
                                              loader->in_memory);
     uint64_t fixed, needed;
@@ -207,7 +210,7 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     if (!psti_pool_slot_nbytes(loader->pool, options->batch_size, &slot))
         return fail_small(loader, UINT64_MAX, item, scratch, UINT64_MAX, err);
     fixed = SLOTS_MIN * (uint64_t)slot + scratch + loader->memory_nbytes;
-    uint64_t least = 2 * PSTI_GRANT_MIN_NBYTES; /* for the fetcher, whenever it comes */
+    uint64_t least = PSTI_WORKER_NBYTES; /* for the fetcher, whenever it comes */
     uint64_t left = limit > fixed + least ? limit - fixed - least : 0;
     if (item > left / 2 || fixed + least > limit) {
         needed = item > UINT64_MAX / 4 ? UINT64_MAX : fixed + least + 2 * item;
@@ -270,9 +273,30 @@ static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct ps
     return PST_OK;
 }
 
+/* Memory for rows of their own goes with the slots, where the largest that all rows of a batch
+ * could be is not much. */
+static void bound_rows(pst_loader *loader)
+{
+    const struct psti_plan *plan = &loader->plan;
+    uint64_t n_slots = (uint64_t)loader->options.prefetch + 2, row = 0;
+    uint64_t most = loader->options.host_memory / ROWS_PART / n_slots / loader->options.batch_size;
+    for (uint32_t i = 0; i < plan->n_fields && row <= most; i++) {
+        const struct psti_slot_field *slot = &plan->slots[i];
+        if (!slot->may_differ)
+            continue;
+        if (slot->type == PST_FIELD_IMAGE || slot->type == PST_FIELD_MASK)
+            return; /* nobody knows before what the operations make of them */
+        uint64_t nbytes = pst_dataset_max_item_nbytes(loader->dataset, plan->fields[i].i_field);
+        row += nbytes <= most ? psti_round_up((size_t)nbytes, PSTI_CACHE_LINE) : nbytes;
+    }
+    if (row <= most)
+        psti_pool_set_rows(loader->pool, (size_t)row * loader->options.batch_size);
+}
+
 /* Slots for the steady state, made now: two at least, whatever else the budget goes to. */
 static enum pst_status open_slots(pst_loader *loader, struct pst_error *err)
 {
+    bound_rows(loader);
     enum pst_status status = psti_pool_make(loader->pool, SLOTS_MIN);
     if (status == PST_OK &&
         psti_pool_make(loader->pool, loader->options.prefetch + 1) == PST_ERROR_MEMORY)

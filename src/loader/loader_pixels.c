@@ -42,6 +42,51 @@ static enum pst_status open_tools(struct psti_worker *worker, struct pst_error *
     return PST_OK;
 }
 
+/* All scratch that was charged is taken now, so that which image a worker meets when does not
+ * matter. Pages that no image ever needs are not touched. */
+static void hold_grant(const struct psti_worker *worker)
+{
+    uint64_t decoder = worker->grant + worker->extra, max = worker->loader->scratch_max;
+    limit_decoder(worker, worker->grant);
+    psti_run_set_scratch_limit(worker->run, worker->grant);
+    psti_decoder_hold(worker->decoder, decoder < max ? decoder : max);
+    psti_run_hold(worker->run, worker->grant);
+}
+
+static void raise_to(atomic_uint_fast64_t *mark, uint64_t value)
+{
+    uint64_t now = atomic_load(mark);
+    while (now < value && !atomic_compare_exchange_weak(mark, &now, value))
+        ;
+}
+
+bool psti_worker_lags(const struct psti_worker *worker)
+{
+    const pst_loader *loader = worker->loader;
+    return atomic_load(&loader->grant_max) > worker->seen_grant ||
+           atomic_load(&loader->wanted_max) > worker->seen_wanted;
+}
+
+/* Not where it would be much for all workers: then each grows when it meets a large image. */
+void psti_worker_catch_up(struct psti_worker *worker)
+{
+    pst_loader *loader = worker->loader;
+    uint64_t most = loader->options.host_memory / EXTRA_PART / loader->n_workers;
+    uint64_t grant = worker->seen_grant = atomic_load(&loader->grant_max);
+    uint64_t wanted = worker->seen_wanted = atomic_load(&loader->wanted_max);
+    uint64_t had = worker->grant + worker->extra;
+    if (worker->has_reserve || !worker->decoder || !worker->run)
+        return;
+    if (grant > worker->grant && 2 * grant <= most &&
+        psti_pool_charge(loader->pool, 2 * (grant - worker->grant), false))
+        worker->grant = grant;
+    uint64_t have = worker->grant + worker->extra;
+    if (wanted > have && wanted <= most && psti_pool_charge(loader->pool, wanted - have, false))
+        worker->extra += wanted - have;
+    if (worker->grant + worker->extra > had)
+        hold_grant(worker);
+}
+
 /* Scratch is empty again: what earlier images left takes none of it, so whether an image fits does
  * not depend on them. */
 static bool empty_tools(struct psti_worker *worker)
@@ -57,8 +102,8 @@ enum pst_status psti_worker_open(struct psti_worker *worker, pst_loader *loader,
     const struct psti_plan *plan = &loader->plan;
     *worker = (struct psti_worker){
         .loader = loader, .owes = worker == loader->workers && loader->options.num_workers == 0};
-    if (!psti_pool_charge(loader->pool, 2 * PSTI_GRANT_MIN_NBYTES, false) &&
-        !psti_pool_charge(loader->pool, 2 * PSTI_GRANT_MIN_NBYTES, true))
+    if (!psti_pool_charge(loader->pool, PSTI_WORKER_NBYTES, false) &&
+        !psti_pool_charge(loader->pool, PSTI_WORKER_NBYTES, true))
         return psti_fail(err, PST_ERROR_LIMIT, "loader",
                          "host_memory (%llu bytes) leaves no scratch for another decoder",
                          (unsigned long long)loader->options.host_memory);
@@ -74,6 +119,8 @@ enum pst_status psti_worker_open(struct psti_worker *worker, pst_loader *loader,
         status = psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a worker");
     if (status == PST_OK)
         status = open_tools(worker, err);
+    if (status == PST_OK)
+        hold_grant(worker);
     if (status == PST_OK && loader->card)
         status = psti_card_lanes_open(worker, err);
     if (status != PST_OK)
@@ -93,8 +140,8 @@ void psti_worker_close(struct psti_worker *worker)
     psti_free(worker->reads);
     psti_free(worker->paths);
     psti_free(worker->buffer);
-    psti_pool_uncharge(worker->loader->pool,
-                       2 * worker->grant + worker->extra + worker->buffer_nbytes);
+    psti_pool_uncharge(worker->loader->pool, PSTI_DECODER_NBYTES + 2 * worker->grant +
+                                                 worker->extra + worker->buffer_nbytes);
     memset(worker, 0, sizeof *worker);
 }
 
@@ -108,6 +155,9 @@ bool psti_worker_grow(struct psti_worker *worker)
         limit = max;
     if (psti_pool_charge(loader->pool, 2 * (limit - worker->grant), false)) {
         worker->grant = limit;
+        raise_to(&loader->grant_max, limit);
+        hold_grant(worker);
+        return true;
     } else {
         if (!worker->has_reserve) {
             pthread_mutex_lock(&loader->reserve_lock);
@@ -131,7 +181,7 @@ bool psti_worker_grow(struct psti_worker *worker)
 /* After an image: the scratch with which it would have been decoded faster, for the next one. */
 static void grow_extra(struct psti_worker *worker)
 {
-    const pst_loader *loader = worker->loader;
+    pst_loader *loader = worker->loader;
     uint64_t most = loader->options.host_memory / EXTRA_PART / loader->n_workers;
     uint64_t have = worker->grant + worker->extra;
     struct psti_decoder_stats stats;
@@ -146,7 +196,8 @@ static void grow_extra(struct psti_worker *worker)
     if (!psti_pool_charge(loader->pool, more, false))
         return;
     worker->extra += more;
-    limit_decoder(worker, worker->grant);
+    raise_to(&loader->wanted_max, worker->grant + worker->extra);
+    hold_grant(worker);
 }
 
 void psti_worker_settle(struct psti_worker *worker)
@@ -362,6 +413,8 @@ enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, ui
     struct psti_target target;
     const struct psti_chain *chain = NULL;
     enum pst_status status = PST_OK;
+    if (psti_worker_lags(worker))
+        psti_worker_catch_up(worker);
     if (!worker->decoder || !worker->run) /* closed to give back scratch of the reserve */
         status = open_tools(worker, err);
     if (status == PST_OK)

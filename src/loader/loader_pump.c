@@ -50,10 +50,21 @@ static void hint(pst_loader *loader, const struct psti_job *job)
     }
 }
 
+/* Between a delivery and the release of the batch before it a caller holds one more than it keeps.
+ * A job that is not the caller's next waits for that release, instead of taking another slot. */
+static bool waits_for_release(const pst_loader *loader)
+{
+    struct psti_pool_stats stats;
+    if (loader->issue_step == loader->next_step || psti_pool_has_free(loader->pool))
+        return false;
+    psti_pool_stats(loader->pool, &stats);
+    return stats.n_slots >= loader->options.prefetch + (loader->n_kept ? loader->n_kept : 1);
+}
+
 bool psti_pump_start_job(pst_loader *loader)
 {
     if (loader->issue_step >= loader->n_steps ||
-        loader->issue_step >= loader->next_step + loader->ahead)
+        loader->issue_step >= loader->next_step + loader->ahead || waits_for_release(loader))
         return false;
     struct psti_job *job = &loader->ring[loader->issue_step % loader->options.prefetch];
     loader->claim_status = psti_card_claim(loader, loader->options.batch_size, &job->batch);

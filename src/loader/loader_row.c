@@ -433,6 +433,10 @@ static void *own_buffer(struct psti_worker *worker, size_t nbytes)
         return worker->buffer;
     alignment = alignment < PSTI_CACHE_LINE ? PSTI_CACHE_LINE : alignment;
     size_t total = psti_round_up(nbytes + nbytes / 8, 4096);
+    /* For the largest row at once, where that is not much. */
+    if (total < loader->block_nbytes_max &&
+        loader->block_nbytes_max <= loader->options.host_memory / 8 / loader->n_workers)
+        total = psti_round_up((size_t)loader->block_nbytes_max, 4096);
     if (psti_pool_charge(loader->pool, total, false)) {
         void *memory = psti_alloc_aligned(alignment, total);
         psti_pool_uncharge(loader->pool, memory ? worker->buffer_nbytes : total);

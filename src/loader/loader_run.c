@@ -166,16 +166,21 @@ void psti_run_worker(void *arg)
         psti_pump(loader);
         bool found = loader->running &&
                      (loader->in_memory ? take_rows(loader, &work) : take_tasks(loader, &work));
-        if (!found) {
+        bool lags = !found && psti_worker_lags(worker);
+        if (!found && !lags) {
             if (!loader->closing)
                 psti_times_wait_for_work(loader);
             continue;
         }
         loader->n_busy++;
         pthread_mutex_unlock(loader->lock);
-        do_work(worker, &work);
+        if (lags)
+            psti_worker_catch_up(worker);
+        else
+            do_work(worker, &work);
         pthread_mutex_lock(loader->lock);
-        end_work(worker, &work);
+        if (!lags)
+            end_work(worker, &work);
         if (--loader->n_busy == 0 && !loader->running)
             pthread_cond_broadcast(&loader->done);
     }

@@ -1,52 +1,14 @@
-/* test_loader_memory.c - is nothing allocated in the steady state, is host_memory never exceeded,
- * and does a caller who keeps batches get an error instead of a dead-lock? */
+/* test_loader_memory.c - is host_memory never exceeded, and does a caller who keeps batches get an
+ * error instead of a dead-lock? (test_loader_steady.c: what is allocated in the steady state.) */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
-#include <malloc.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Every call of malloc and its kin in this process, the codecs' too. The sanitizers bring a malloc
- * of their own: under them the count stays 0, and the library's own counter is what is held. */
-static atomic_ulong n_malloc;
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-extern void *__libc_malloc(size_t);
-extern void *__libc_calloc(size_t, size_t);
-extern void *__libc_realloc(void *, size_t);
-extern void *__libc_memalign(size_t, size_t);
-void *malloc(size_t n)
-{
-    atomic_fetch_add(&n_malloc, 1);
-    return __libc_malloc(n);
-}
-void *calloc(size_t n, size_t size)
-{
-    atomic_fetch_add(&n_malloc, 1);
-    return __libc_calloc(n, size);
-}
-void *realloc(void *memory, size_t n)
-{
-    atomic_fetch_add(&n_malloc, 1);
-    return __libc_realloc(memory, n);
-}
-void *memalign(size_t alignment, size_t n)
-{
-    atomic_fetch_add(&n_malloc, 1);
-    return __libc_memalign(alignment, n);
-}
-int posix_memalign(void **memory, size_t alignment, size_t n)
-{
-    atomic_fetch_add(&n_malloc, 1);
-    *memory = __libc_memalign(alignment, n);
-    return *memory ? 0 : 12;
-}
-#endif
-
 static char directory[64];
-static pst_dataset *mixed, *folder, *raw;
+static pst_dataset *mixed, *raw;
 
 static int set_up(void **state)
 {
@@ -57,7 +19,6 @@ static int set_up(void **state)
         &(struct make_options){.n_samples = 60, .images = MAKE_MIXED, .shard_nbytes = 100000});
     raw = open_made(directory, "raw",
                     &(struct make_options){.n_samples = 60, .images = MAKE_RAW_SAME});
-    folder = open_made_folder(directory, "folder", 3, 15);
     return 0;
 }
 
@@ -66,7 +27,6 @@ static int tear_down(void **state)
     (void)state;
     pst_dataset_close(&mixed);
     pst_dataset_close(&raw);
-    pst_dataset_close(&folder);
     remove_tree(directory);
     return 0;
 }
@@ -90,51 +50,6 @@ static struct pst_loader_options fixed_options(uint32_t workers, enum pst_storag
                                        .storage = storage,
                                        .fields = &fixed_size,
                                        .n_fields = 1};
-}
-
-static void run_epoch(pst_loader *loader, uint64_t epoch)
-{
-    struct pst_error err;
-    pst_batch *batch, *kept = NULL;
-    enum pst_status status;
-    assert_ok(pst_loader_begin(loader, epoch, &err));
-    while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK) {
-        pst_batch_release(kept); /* as a training loop does: one is in use while the next is made */
-        kept = batch;
-    }
-    pst_batch_release(kept);
-    if (status != PST_END)
-        assert_ok(status);
-}
-
-static void test_steady_state(void **state)
-{
-    (void)state;
-    pst_dataset *all[3] = {mixed, folder, raw};
-    for (int d = 0; d < 3; d++)
-        for (uint32_t workers = 0; workers <= 3; workers++)
-            for (int memory = 0; memory < 2; memory++) {
-                struct pst_error err;
-                struct pst_memory_stats before, after;
-                pst_loader *loader;
-                struct pst_loader_options options =
-                    fixed_options(workers, memory ? PST_STORAGE_MEMORY : PST_STORAGE_AUTO);
-                assert_ok(pst_loader_open(all[d], &options, &loader, &err));
-                /* Which worker meets which image is chance, and each grows to the largest it met:
-                 * soon there must be six epochs in a row without a single allocation. */
-                bool steady = false;
-                for (uint64_t epoch = 0; epoch < 120 && !steady; epoch += 6) {
-                    pst_memory_stats(&before);
-                    unsigned long n = atomic_load(&n_malloc);
-                    for (uint64_t i = 0; i < 6; i++)
-                        run_epoch(loader, epoch + i);
-                    pst_memory_stats(&after);
-                    steady = after.n_alloc == before.n_alloc && atomic_load(&n_malloc) == n &&
-                             after.live_nbytes == before.live_nbytes;
-                }
-                assert_true(steady);
-                pst_loader_close(&loader);
-            }
 }
 
 static void assert_within(const pst_loader *loader)
@@ -393,10 +308,9 @@ static void test_memory_storage_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_steady_state),          cmocka_unit_test(test_holding_to_the_limit),
-        cmocka_unit_test(test_holding_ragged),        cmocka_unit_test(test_ragged_too_large),
-        cmocka_unit_test(test_large_images),          cmocka_unit_test(test_scratch_for_speed),
-        cmocka_unit_test(test_memory_storage_counts),
+        cmocka_unit_test(test_holding_to_the_limit), cmocka_unit_test(test_holding_ragged),
+        cmocka_unit_test(test_ragged_too_large),     cmocka_unit_test(test_large_images),
+        cmocka_unit_test(test_scratch_for_speed),    cmocka_unit_test(test_memory_storage_counts),
     };
     alarm(900);
     return cmocka_run_group_tests(tests, set_up, tear_down);
