@@ -116,6 +116,21 @@ uint32_t psti_device_count(char *reason, size_t reason_nbytes)
     return n;
 }
 
+uint32_t psti_device_current(void)
+{
+    struct psti_driver driver;
+    char reason[REASON_CAP];
+    int current, handle;
+    if (!psti_driver_open(&driver, reason, sizeof reason) ||
+        driver.context_device(&current) != PSTI_CU_SUCCESS)
+        return 0;
+    uint32_t n = count_cards(&driver, reason, sizeof reason);
+    for (uint32_t i = 0; i < n; i++)
+        if (driver.device_get(&handle, (int)i) == PSTI_CU_SUCCESS && handle == current)
+            return i;
+    return 0;
+}
+
 static enum pst_status read_number(const struct psti_device *device, unsigned number, uint32_t *out,
                                    struct pst_error *err)
 {

@@ -26,6 +26,9 @@ struct psti_event;
 /* Whether there is a driver and how many cards; `reason` (may be NULL): why there is none. Never
  * fails, starts no context. PENSTOCK_CUDA=0 hides all cards. */
 uint32_t psti_device_count(char *reason, size_t reason_nbytes);
+/* The card whose context is current in this thread; 0 where none is, or where there is no driver.
+ * Never fails, starts no context. */
+uint32_t psti_device_current(void);
 
 struct psti_device_options {
     uint32_t ordinal;

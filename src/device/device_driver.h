@@ -64,6 +64,7 @@ enum psti_cu_number {
     X(context_release, cuDevicePrimaryCtxRelease_v2, (int device))                                 \
     X(context_push, cuCtxPushCurrent_v2, (psti_cu_context context))                                \
     X(context_pop, cuCtxPopCurrent_v2, (psti_cu_context * context))                                \
+    X(context_device, cuCtxGetDevice, (int *device))                                               \
     X(priorities, cuCtxGetStreamPriorityRange, (int *least, int *greatest))                        \
     X(stream_create, cuStreamCreateWithPriority,                                                   \
       (psti_cu_stream * stream, unsigned flags, int priority))                                     \

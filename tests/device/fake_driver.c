@@ -267,6 +267,15 @@ unsigned cuCtxPopCurrent_v2(psti_cu_context *context)
     return PSTI_CU_SUCCESS;
 }
 
+unsigned cuCtxGetDevice(int *device)
+{
+    struct CUctx_st *context;
+    unsigned result = begin_in(&context, NULL);
+    if (result == PSTI_CU_SUCCESS)
+        *device = context->ordinal;
+    return result;
+}
+
 unsigned cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
     struct CUctx_st *context;
