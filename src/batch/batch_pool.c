@@ -111,10 +111,18 @@ void psti_pool_set_card(struct psti_pool *pool, const struct psti_slot_card *car
     pool->has_card = true;
 }
 
+void psti_pool_set_host(struct psti_pool *pool, const struct psti_slot_host *host)
+{
+    pool->host = *host;
+    pool->has_host = true;
+}
+
 void psti_pool_free(struct psti_pool *pool)
 {
     if (pool->has_card)
         pool->card.close(pool->card.ctx);
+    if (pool->has_host)
+        pool->host.close(pool->host.ctx);
     pthread_cond_destroy(&pool->changed);
     pthread_mutex_destroy(&pool->lock);
     psti_free(pool);
@@ -175,6 +183,9 @@ void psti_pool_stats(const struct psti_pool *pool, struct psti_pool_stats *stats
                                       .n_held = pool->n_held};
 }
 
+/* The slot's memory came from pool->host. */
+static bool is_hosts(const pst_batch *batch) { return batch->pool->has_host && batch->part.own; }
+
 static void free_chunks(pst_batch *batch)
 {
     while (batch->chunks) {
@@ -193,6 +204,8 @@ void psti_batch_free(pst_batch *batch)
     pthread_mutex_destroy(&batch->lock);
     if (batch->pool->has_card)
         batch->pool->card.unmake(batch->pool->card.ctx, &batch->part);
+    else if (is_hosts(batch))
+        batch->pool->host.unmake(batch->pool->host.ctx, &batch->part);
     else
         psti_free(batch->data);
     psti_free(batch->offsets);
@@ -214,6 +227,12 @@ static enum pst_status make_data(pst_batch *batch, uint32_t n_rows)
             pool->card.make(pool->card.ctx, n_rows, batch->numbers_nbytes, total, &batch->part);
         batch->data = batch->part.numbers;
         return status;
+    }
+    if (pool->has_host && total) {
+        enum pst_status status = pool->host.make(pool->host.ctx, total, &batch->part);
+        batch->data = batch->part.numbers;
+        if (status != PST_OK || batch->part.own)
+            return status;
     }
     batch->data = psti_alloc_aligned(SLOT_ALIGNMENT, total ? total : 1);
     return batch->data ? PST_OK : PST_ERROR_MEMORY;
@@ -315,13 +334,34 @@ static enum pst_status make_charged(struct psti_pool *pool, uint32_t n_rows, pst
 
 bool psti_pool_has_free(const struct psti_pool *pool) { return pool->free != NULL; }
 
+/* A free slot that may be written, or NULL. `wait`: the one that came back first, once it may. */
+static pst_batch *take_free(struct psti_pool *pool, bool wait)
+{
+    const struct psti_slot_host *host = &pool->host;
+    pst_batch **at = &pool->free, *batch = pool->free;
+    while (batch && is_hosts(batch) &&
+           !host->is_left(host->ctx, &batch->part, wait && !batch->next_free)) {
+        at = &batch->next_free;
+        batch = *at;
+    }
+    if (batch) {
+        *at = batch->next_free;
+        batch->next_free = NULL;
+    }
+    return batch;
+}
+
 enum pst_status psti_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_batch **out)
 {
-    if (n_rows > pool->batch_size || !pool->free)
-        return make_charged(pool, n_rows < pool->batch_size ? pool->batch_size : n_rows, out);
-    pst_batch *batch = pool->free;
-    pool->free = batch->next_free;
-    batch->next_free = NULL;
+    if (n_rows > pool->batch_size)
+        return make_charged(pool, n_rows, out);
+    pst_batch *batch = take_free(pool, false);
+    if (!batch) {
+        enum pst_status status = make_charged(pool, pool->batch_size, out);
+        if (status == PST_OK || !pool->free)
+            return status;
+        batch = take_free(pool, true);
+    }
     clear_slot(batch);
     *out = batch;
     return PST_OK;
@@ -385,7 +425,11 @@ void pst_batch_release(pst_batch *batch)
     if (atomic_fetch_sub(&batch->refs, 1) != 1)
         return;
     struct psti_pool *pool = batch->pool;
-    bool usable = !pool->has_card || pool->card.leave(pool->card.ctx, &batch->part);
+    bool usable = true;
+    if (pool->has_card)
+        usable = pool->card.leave(pool->card.ctx, &batch->part);
+    else if (is_hosts(batch))
+        usable = pool->host.leave(pool->host.ctx, &batch->part);
     pthread_mutex_lock(&pool->lock);
     pool->n_held--;
     if (usable)

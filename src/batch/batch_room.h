@@ -42,6 +42,8 @@ struct psti_pool {
     pid_t owner;
     bool has_card;
     struct psti_slot_card card;
+    bool has_host;
+    struct psti_slot_host host;
     uint32_t batch_size, n_fields, n_row_lists;
     struct psti_layout_field fields[];
 };
@@ -54,7 +56,8 @@ struct pst_batch {
     uint64_t epoch, step;
     size_t nbytes;
     char *data;                 /* i64 index (n_rows_max), then the arrays; 4096-byte aligned */
-    struct psti_slot_part part; /* has_card: `data` is part.numbers and ends before the pixels */
+    struct psti_slot_part part; /* has_card: `data` is part.numbers and ends before the pixels;
+                                   has_host: `data` is part.numbers if there is an `own` */
     size_t numbers_nbytes;      /* of index and numbers */
     size_t *offsets;            /* [n_fields] of the arrays in data */
     bool *ragged;               /* [n_fields], set by finish */

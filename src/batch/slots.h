@@ -76,6 +76,27 @@ bool psti_pool_slot_nbytes(const struct psti_pool *pool, uint32_t n_rows, size_t
  * has them from the start. Without it the largest batch so far decides. */
 void psti_pool_set_rows(struct psti_pool *pool, size_t nbytes);
 
+/* Slots in host memory that somebody else makes: page-locked memory, say, which a card's streams
+ * may still read when nobody holds the batch any more. Not together with a card. `part` has
+ * `numbers`, where all arrays go, and `own`. */
+struct psti_slot_host {
+    void *ctx;
+    /* Memory for nbytes > 0. PST_OK with `own` NULL: the slot gets plain memory. No error text. The
+     * pool's lock is held. */
+    enum pst_status (*make)(void *ctx, size_t nbytes, struct psti_slot_part *part);
+    /* Waits until nobody reads the memory. The lock is held. */
+    void (*unmake)(void *ctx, struct psti_slot_part *part);
+    /* Nobody holds the batch any more. False: its memory must not be used again. */
+    bool (*leave)(void *ctx, struct psti_slot_part *part);
+    /* May the memory be written again? `wait`: this thread sleeps until it may. The lock is held.
+     */
+    bool (*is_left)(void *ctx, struct psti_slot_part *part, bool wait);
+    /* After the last slot. */
+    void (*close)(void *ctx);
+};
+/* As psti_pool_set_card. */
+void psti_pool_set_host(struct psti_pool *pool, const struct psti_slot_host *host);
+
 pthread_mutex_t *psti_pool_lock(struct psti_pool *pool);
 pthread_cond_t *psti_pool_changed(struct psti_pool *pool); /* signalled when a slot comes back */
 /* True in a forked child of the process that opened the pool: its locks must not be touched there.
@@ -98,7 +119,7 @@ void psti_pool_stats(const struct psti_pool *pool, struct psti_pool_stats *stats
 /* A slot for n_rows rows, empty. PST_ERROR_LIMIT: the budget allows no other; PST_ERROR_MEMORY. No
  * error text. */
 enum pst_status psti_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_batch **out);
-bool psti_pool_has_free(const struct psti_pool *pool); /* a claim would make no slot */
+bool psti_pool_has_free(const struct psti_pool *pool); /* there is a slot that nobody holds */
 void psti_pool_put_back(pst_batch *batch);             /* a slot that was never handed out */
 void psti_pool_hand_out(pst_batch *batch); /* the caller's from now on, with one reference */
 /* Frees the slots that nobody uses, all but `keep` of them, and what the kept ones have for rows of

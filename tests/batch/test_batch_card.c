@@ -1,5 +1,5 @@
 /* test_batch_card.c - slots whose arrays lie on a card: who makes, awaits and unmakes their memory,
- * and what tensors say. The card is this process's memory. */
+ * and what tensors say; and the same of host memory. The card is this process's memory. */
 #include "test.h"
 
 #include "batch/slots.h"
@@ -196,9 +196,96 @@ static void test_life(void **state)
     assert_int_equal(card.n_left, 4);
 }
 
+/* Slots in host memory that somebody else makes. */
+struct host {
+    int n_made, n_unmade, n_left, n_closed, n_plain, n_waits;
+    bool usable, busy;
+};
+
+static enum pst_status make_in_host(void *ctx, size_t nbytes, struct psti_slot_part *part)
+{
+    struct host *host = ctx;
+    if (host->n_plain > 0) {
+        host->n_plain--;
+        return PST_OK;
+    }
+    part->numbers = part->own = aligned_alloc(4096, (nbytes + 4095) / 4096 * 4096);
+    host->n_made++;
+    return PST_OK;
+}
+
+static void unmake_in_host(void *ctx, struct psti_slot_part *part)
+{
+    free(part->own);
+    ((struct host *)ctx)->n_unmade++;
+}
+
+static bool leave_host(void *ctx, struct psti_slot_part *part)
+{
+    (void)part;
+    ((struct host *)ctx)->n_left++;
+    return ((struct host *)ctx)->usable;
+}
+
+static bool is_left(void *ctx, struct psti_slot_part *part, bool wait)
+{
+    struct host *host = ctx;
+    (void)part;
+    host->n_waits += wait;
+    return wait || !host->busy;
+}
+
+static void shut_host(void *ctx) { ((struct host *)ctx)->n_closed++; }
+
+static void test_memory_of_somebody_else(void **state)
+{
+    struct host host = {.usable = true, .n_plain = 1};
+    struct psti_pool *pool;
+    struct pst_tensor tensor;
+    struct pst_error err;
+    size_t nbytes;
+    (void)state;
+    assert_true(psti_slot_nbytes(layout, 3, 6, &nbytes));
+    assert_ok(psti_pool_open(layout, 3, 6, 3 * nbytes, &pool, &err)); /* three slots */
+    psti_pool_set_host(pool, &(struct psti_slot_host){.ctx = &host,
+                                                      .make = make_in_host,
+                                                      .unmake = unmake_in_host,
+                                                      .leave = leave_host,
+                                                      .is_left = is_left,
+                                                      .close = shut_host});
+    pst_batch *plain = claim(pool, PST_OK), *a = claim(pool, PST_OK);
+    assert_int_equal(host.n_made, 1);
+    psti_batch_finish(a, 6, NULL);
+    assert_null(psti_batch_part(a));
+    assert_int_equal(pst_batch_device(a), -1);
+    assert_int_equal(pst_batch_tensor(a, 0, &tensor), PST_OK);
+    assert_int_equal(tensor.device, -1);
+    assert_int_equal(pst_batch_host_tensor(a, 0, &tensor), PST_OK);
+    pst_batch_release(a);
+    host.busy = true; /* then a slot is made instead, until there is no memory for it */
+    pst_batch *b = claim(pool, PST_OK);
+    assert_ptr_not_equal(a, b);
+    assert_int_equal(host.n_waits, 0);
+    assert_ptr_equal(claim(pool, PST_OK), a);
+    assert_int_equal(host.n_waits, 1);
+    pst_batch_release(plain);
+    assert_int_equal(host.n_left, 1); /* plain memory is nobody else's */
+    assert_ptr_equal(claim(pool, PST_OK), plain);
+    host.usable = false;
+    pst_batch_release(a);
+    assert_int_equal(host.n_unmade, 1);
+    psti_pool_close(&pool);
+    pst_batch_release(plain);
+    assert_int_equal(host.n_closed, 0);
+    pst_batch_release(b);
+    assert_int_equal(host.n_unmade, host.n_made);
+    assert_int_equal(host.n_closed, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory_of_somebody_else),
         cmocka_unit_test(test_tensors_say_where_they_lie),
         cmocka_unit_test(test_life),
     };
