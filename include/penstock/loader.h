@@ -83,6 +83,24 @@ enum pst_jpeg_decoder {
     PST_JPEG_NVJPEG = 1
 };
 
+/* Whether batches in host memory lie in page-locked ("pinned") memory, from which a card copies
+ * while the CPU goes on. The CUDA driver makes it, for all cards; none is needed to build or link.
+ * Page-locked are the arrays of whole batches, not rows of their own (ragged fields). The memory is
+ * made with the first batches, kept, and counts in host_memory.
+ *
+ * A batch may be released while the card still copies from it by work in the legacy default stream
+ * (torch's usual one), or in a stream that this one waits for: the memory is written again only
+ * after the work that the stream had then. That is the stream of the card whose context is current
+ * where the loader is opened, else of card 0. Copies in other streams have to be done before the
+ * last release. While the card is behind, more batches are made, within host_memory; where that
+ * has no more, pst_loader_next waits for the card. */
+enum pst_pin {
+    PST_PIN_NEVER = 0,
+    PST_PIN_AUTO = 1,  /* where there is a driver and a card, and they give the memory; what lies in
+                          plain memory instead is counted in PST_FALLBACK_PIN */
+    PST_PIN_ALWAYS = 2 /* PST_ERROR_UNSUPPORTED at open if there is no driver or card */
+};
+
 /* pst_field_output.channels: as many as each image has stored, 1 to 4. */
 #define PST_CHANNELS_STORED 255
 
@@ -191,6 +209,7 @@ struct pst_loader_options {
     enum pst_on_empty on_empty; /* PST_ON_ERROR_SKIP */
     bool no_padding; /* each sample once over all ranks, so ranks may differ by one sample and, at
                         times, one batch: for validation. Not with drop_last */
+    enum pst_pin pin_memory; /* batches in host memory only */
 };
 
 /* A place in the sequence of batches: 7 numbers, plain data. Meaning is stable across versions. */
@@ -336,7 +355,8 @@ enum pst_fallback {
     PST_FALLBACK_AHEAD = 10,    /* epochs that went on with one batch at a time */
     PST_FALLBACK_HUGE_PAGES = 11, /* large blocks on small pages, in this process since open */
     PST_FALLBACK_CPU = 12,        /* rooms whose kernels need more of AVX-512 than the CPU has */
-    PST_FALLBACK_CARD = 13        /* images meant for a card, decoded by the CPU */
+    PST_FALLBACK_CARD = 13,       /* images meant for a card, decoded by the CPU */
+    PST_FALLBACK_PIN = 14         /* slots that were not page-locked: see PST_PIN_AUTO */
 };
 #define PST_FALLBACKS_MAX 32 /* room for kinds that later versions have */
 /* Name ("uring") and meaning, in words, of kind `i`; NULL behind the last kind. Static. */
@@ -385,8 +405,8 @@ struct pst_loader_stats {
     char nvjpeg_version[24];               /* "13.0.4"; "": it is not used */
     uint64_t fallbacks[PST_FALLBACKS_MAX]; /* by enum pst_fallback */
     uint64_t worker_read_wait_ns;          /* summed over workers: no row, and a read under way */
-    uint64_t worker_idle_ns; /* the same: no row, and none: all that was asked for is made */
-    char cpu_rooms[96];      /* level of each room's kernels: "augment avx512, pli avx2, ..." */
+    uint64_t worker_idle_ns;  /* the same: no row, and none: all that was asked for is made */
+    char cpu_rooms[96];       /* level of each room's kernels: "augment avx512, pli avx2, ..." */
     uint64_t n_boxes_dropped; /* of samples that were prepared: see pst_field_output.min_area */
 };
 void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats);

@@ -101,3 +101,38 @@ def test_a_card_is_told(card: dict[str, str]) -> None:
     done = subprocess.run([sys.executable, "-c", source], env=card, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[1] == "True" and int(done.stdout.split()[0]) >= 1
+
+
+@pytest.mark.parametrize("output", ["numpy", "torch"])
+def test_page_locked_memory(card: dict[str, str], data: Path, output: str) -> None:
+    source = f"""if True:
+        import ctypes, gc, os
+        import numpy as np
+        import penstock as ps
+
+        def pinned_bytes():
+            counts = (ctypes.c_uint64 * 16)()
+            ctypes.CDLL(os.environ["PENSTOCK_CUDA_DRIVER"]).fake_counts(counts)
+            return counts[9]  # live_host_nbytes
+
+        options = {{"batch_size": 2, "output": {output!r}, "transforms": [ps.transforms.Resize(40), ps.transforms.CenterCrop(32)]}}
+        plain = [batch["image"] for batch in ps.Loader({str(data / "jpeg")!r}, **options)]
+        assert pinned_bytes() == 0
+        for pin in (True, "auto"):
+            loader = ps.Loader({str(data / "jpeg")!r}, pin_memory=pin, **options)
+            n = loader.stats()["memory"]["slots"]
+            assert n * 2 * 32 * 32 * 3 <= pinned_bytes() <= loader.stats()["memory"]["used"], (n, pinned_bytes())
+            images = [batch["image"] for batch in loader]
+            assert all(np.array_equal(x, y) for x, y in zip(images, plain, strict=True))
+            assert "pin" not in loader.stats()["fallbacks"]
+            image = images[0]  # outlives its loader
+            loader.close()
+            del images, loader
+            gc.collect()
+            assert pinned_bytes() >= image.nbytes and np.array_equal(image, plain[0])
+            del image
+            gc.collect()
+            assert pinned_bytes() == 0
+    """
+    done = subprocess.run([sys.executable, "-c", source], env=card, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

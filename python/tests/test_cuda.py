@@ -31,6 +31,9 @@ def test_a_hidden_card_is_named_as_the_reason(packed, monkeypatch):
         {"device": "cuda", "output": "dlpack", "gpu_share": 1.5},
         {"device": "cuda", "output": "dlpack", "decode": "card"},
         {"device": "cuda", "output": "dlpack", "device_memory": "much"},
+        {"device": "cuda", "output": "dlpack", "pin_memory": True},
+        {"pin_memory": "yes"},
+        {"pin_memory": None},
         {"decode": "gpu"},
         {"gpu_share": 0.5},
         {"device_memory": "1GiB"},
@@ -43,6 +46,18 @@ def test_a_hidden_card_is_named_as_the_reason(packed, monkeypatch):
 def test_what_does_not_go_together(packed, options):
     with pytest.raises(ps.errors.ArgumentError):
         ps.Loader(packed, transforms=CROP, **options)
+
+
+def test_page_locked_memory_needs_a_card(packed, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_CUDA", "0")
+    with pytest.raises(ps.errors.UnsupportedError, match="PENSTOCK_CUDA"):
+        ps.Loader(packed, transforms=CROP, pin_memory=True)
+    plain, automatic = (ps.Loader(packed, batch_size=4, transforms=CROP, output="numpy", pin_memory=pin) for pin in (False, "auto"))
+    for x, y in zip(plain, automatic, strict=True):
+        assert np.array_equal(x["image"], y["image"])
+    assert "pin" not in plain.stats()["fallbacks"]
+    assert automatic.stats()["fallbacks"]["pin"] >= 2  # slots
+    assert "page-lock" in automatic.stats()["fallback_reasons"]["pin"]
 
 
 def test_unknown_device(packed):

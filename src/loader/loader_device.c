@@ -302,6 +302,8 @@ enum pst_status psti_card_claim(pst_loader *loader, uint32_t n_rows, pst_batch *
 {
     if (loader->card)
         loader->card->refusal = PST_OK;
+    if (loader->pins)
+        psti_pins_begin(loader->pins);
     return psti_pool_claim(loader->pool, n_rows, batch);
 }
 
@@ -309,6 +311,8 @@ bool psti_card_refused(const pst_loader *loader, const struct psti_pool_stats *s
                        struct pst_error *err)
 {
     const struct psti_card *card = loader->card;
+    if (loader->pins)
+        return psti_pins_refused(loader->pins, stats, err);
     if (!card || card->refusal == PST_OK)
         return false;
     if (!err)

@@ -35,6 +35,8 @@ static const struct {
     [PST_FALLBACK_CPU] = {"cpu", "kernels that use a lower level than cpu_level's highest: see "
                                  "cpu_rooms"},
     [PST_FALLBACK_CARD] = {"card", "images meant for the card that the CPU decoded"},
+    [PST_FALLBACK_PIN] = {"pin", "batches in memory that pin_memory was to page-lock and the CUDA "
+                                 "driver did not"},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 _Static_assert(N_KINDS <= PST_FALLBACKS_MAX, "stats have room for every kind");
@@ -94,4 +96,5 @@ void psti_loader_fallbacks(const pst_loader *loader, const struct psti_storage_s
     n[PST_FALLBACK_CPU] =
         psti_loader_cpu_rooms(psti_cpu_features(), stats->cpu_rooms, sizeof stats->cpu_rooms);
     n[PST_FALLBACK_CARD] = stats->n_gpu_fallback;
+    n[PST_FALLBACK_PIN] = loader->pins ? psti_pins_n_plain(loader->pins) : 0;
 }

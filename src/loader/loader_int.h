@@ -284,6 +284,7 @@ struct pst_loader {
     struct psti_worker *workers; /* [n_workers]; sync: one, used by the caller's thread */
     uint32_t n_workers, n_started;
     struct psti_card *card;     /* the pool's; NULL: batches in host memory */
+    struct psti_pins *pins;     /* the pool's; NULL: no memory is to be page-locked */
     struct psti_worker mender;  /* makes rows again in the caller's thread; with a card only */
     struct psti_worker fetcher; /* pst_loader_fetch, pst_loader_replay */
     struct psti_job fetch_job;
@@ -422,16 +423,27 @@ enum pst_status psti_boxes_drop(struct psti_worker *worker, pst_batch *batch, ui
 enum pst_status psti_boxes_check(pst_dataset *dataset, const struct psti_plan *plan,
                                  struct pst_error *err);
 
+/* loader_pin.c: slots in page-locked memory. After the pool was opened, before its first slot; only
+ * where options.pin_memory asks for it. The rest: only where loader->pins is. */
+enum pst_status psti_pins_open(pst_loader *loader, struct pst_error *err);
+/* Before a slot is claimed. The lock is held. */
+void psti_pins_begin(struct psti_pins *pins);
+/* As psti_card_refused. */
+bool psti_pins_refused(const struct psti_pins *pins, const struct psti_pool_stats *stats,
+                       struct pst_error *err);
+/* Slots that were to be page-locked and lie in plain memory. Any thread. */
+uint64_t psti_pins_n_plain(const struct psti_pins *pins);
+
 /* Batches on a card: loader_device.h. Without one (loader->card is NULL) none of these is called.
  */
 /* loader_device.c: after the pool was opened, before its first slot. */
 enum pst_status psti_card_open(pst_loader *loader, struct pst_error *err);
 /* The loader goes, and the card stays until the last batch: it takes the plan's chains over. */
 void psti_card_keep(pst_loader *loader);
-/* psti_pool_claim; also without a card. */
+/* psti_pool_claim; also without a card. After it psti_card_refused says why it failed. */
 enum pst_status psti_card_claim(pst_loader *loader, uint32_t n_rows, pst_batch **batch);
-/* Why it failed, if that was for the card; false: it was not, or there is none. The lock is held.
- */
+/* Why it failed, if that was for the card or for page-locked memory; false: it was not, or there is
+ * none. The lock is held. */
 bool psti_card_refused(const pst_loader *loader, const struct psti_pool_stats *stats,
                        struct pst_error *err);
 void psti_card_stats(const pst_loader *loader, struct pst_loader_stats *stats);

@@ -201,6 +201,8 @@ static enum pst_status fail_held(pst_loader *loader, struct pst_error *err)
     psti_pool_stats(loader->pool, &stats);
     if (psti_card_refused(loader, &stats, err))
         return loader->claim_status;
+    if (loader->claim_status == PST_ERROR_MEMORY)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch");
     return psti_fail(err, PST_ERROR_LIMIT, "loader",
                      "host_memory (%" PRIu64 " bytes) holds no other batch: you hold %u of %u; "
                      "release some (del them, or keep copies or clone()s of the arrays you need), "
@@ -280,8 +282,6 @@ static enum pst_status start_here(pst_loader *loader, struct pst_error *err)
     pthread_cond_signal(loader->work); /* rows to look up, or what came while nobody else pumped */
     if (started)
         return PST_OK;
-    if (loader->claim_status == PST_ERROR_MEMORY && !loader->card)
-        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch");
     return fail_held(loader, err);
 }
 

@@ -79,6 +79,11 @@ static enum pst_status take_options(const struct pst_loader_options *given,
         return psti_fail(
             err, PST_ERROR_ARGUMENT, "loader",
             "decode GPU and device_memory are for batches on a card: device says which");
+    if ((unsigned)options->pin_memory > PST_PIN_ALWAYS || (options->pin_memory && options->device))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "pin_memory %d is not possible: it is for batches in host memory, and "
+                         "these lie on a card (device)",
+                         (int)options->pin_memory);
     if ((unsigned)options->jpeg > PST_JPEG_NVJPEG ||
         (options->jpeg && (!options->device || options->decode == PST_DECODE_CPU)))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
@@ -382,6 +387,8 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
     loader->work = psti_pool_changed(loader->pool);
     if (loader->options.device)
         status = psti_card_open(loader, err);
+    else if (loader->options.pin_memory)
+        status = psti_pins_open(loader, err);
     if (status != PST_OK)
         return status;
     status = open_storage(loader, err);

@@ -80,6 +80,7 @@ static const struct native_member loader_members[] = {
     LOADER(jpeg, NATIVE_ENUM),
     LOADER(on_empty, NATIVE_ENUM),
     LOADER(no_padding, NATIVE_BOOL),
+    LOADER(pin_memory, NATIVE_ENUM),
 };
 
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))

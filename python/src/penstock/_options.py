@@ -182,3 +182,12 @@ MADE_FOR = ("", "upright", "stored")  # numbers of enum pst_made_for
 def made_for(value: object) -> int:
     """The number of made_for; None is 0."""
     return 0 if value is None else choice("made_for", value, MADE_FOR[1:]) + 1
+
+
+def pin(given: Any, device: str) -> int:
+    """enum pst_pin of the argument pin_memory."""
+    if not (isinstance(given, bool) or given == "auto"):
+        raise ArgumentError(f'pin_memory is True, False or "auto", not {given!r}')
+    if given and device != "cpu":
+        raise ArgumentError(f"pin_memory is for batches in host memory: those of device={device!r} lie on the card")
+    return 1 if given == "auto" else 2 * int(given)

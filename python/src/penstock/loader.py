@@ -158,6 +158,13 @@ class Loader:
         host_memory: hard limit on batches, read buffers and scratch: bytes, or a text like "4GiB". A lack
             of it costs time and no sample. Arrays of a batch keep its memory as long as you keep them,
             but those of up to 64 KiB that are no pixels (labels, ``index``, boxes) are copies.
+        pin_memory: True: batches in host memory lie in page-locked memory, made by the CUDA driver, from which
+            ``tensor.to("cuda", non_blocking=True)`` copies while the CPU goes on; UnsupportedError without a driver or a
+            card. "auto": where there is one, else plain memory, counted in ``stats()["fallbacks"]["pin"]``. Small copies
+            (see ``host_memory``) and fields whose rows differ in shape are in plain memory. A batch may be dropped while
+            CUDA's default stream, torch's usual one, copies it, on the card that is current where the loader is made (else
+            card 0): its memory is written again only after that. Keep what another stream copies until it has. While the
+            card is behind, more batches are made, within ``host_memory``. Tested without a card only.
         prefetch: batches prepared ahead, 1 or more.
         fields: names of the fields to deliver; None: all.
         encoded: names of image fields to deliver as stored bytes.
@@ -244,6 +251,7 @@ class Loader:
         min_area: float = 1.0,
         min_visibility: float = 0.0,
         keep_boxes: bool = False,
+        pin_memory: bool | str = False,
     ) -> None:
         given = dict(locals())
         for name in ("self", "__class__"):
@@ -347,6 +355,7 @@ class Loader:
 
     def _add_card(self, options: dict[str, Any]) -> None:
         device, share = self._given["device"], self._given["gpu_share"]
+        options["pin_memory"] = _options.pin(self._given["pin_memory"], device)
         if device == "cpu":
             for name, default in (("decode", ("auto", "cpu")), ("jpeg", ("cpu",)), ("gpu_share", (None,))):
                 if self._given[name] not in default:

@@ -21,7 +21,7 @@ _COUNTERS = 1024  # of samples fetched: one for the main process, the others for
 # Arguments of Loader that would do nothing here, and why.
 _OF_THE_DATA_LOADER = (
     "batch_size", "shuffle", "order", "page_samples", "window_pages", "rank", "world_size", "num_workers", "weights",
-    "drop_last", "padding", "prefetch", "collate_fn",
+    "drop_last", "padding", "prefetch", "collate_fn", "pin_memory",
 )  # fmt: skip
 _OF_LOADER = ("max_errors", "on_empty", "io_threads", "share", "cache")
 

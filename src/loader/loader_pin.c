@@ -1,0 +1,155 @@
+/* loader_pin.c - slots in page-locked memory, made by the CUDA driver.
+ *
+ * Comes in: the option. Goes out: what the pool asks for when it makes, gives up and uses slots
+ * again. The driver, and the card whose context is used, live as long as the pool: the last batch
+ * may be released after the loader was closed.
+ *
+ * A copy to a card is only queued when its caller goes on, so a batch may be released before it was
+ * read. At the last release an event is recorded in the card's legacy default stream, and the slot
+ * is not written before it is done. */
+#include "loader/loader_int.h"
+
+#include "device/device.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <stdio.h>
+
+#define STREAM_LEGACY 1
+
+struct psti_pins {
+    struct psti_device *device; /* NULL: there is none, and slots are plain */
+    bool may_be_plain;
+    struct pst_error refusal; /* guarded by the pool's lock. status PST_OK: nothing was refused */
+    atomic_uint_fast64_t n_plain;
+};
+
+struct pin {
+    void *memory;
+    size_t nbytes;
+    struct psti_event *left;
+    bool was_left; /* `left` stands for the last readers */
+};
+
+static void free_pin(struct psti_pins *pins, struct pin *pin)
+{
+    if (!pin)
+        return;
+    if (pin->was_left) /* an error says that the card is gone */
+        (void)psti_event_sync(pin->left, NULL);
+    psti_event_close(&pin->left);
+    psti_device_free_pinned(pins->device, pin->memory, pin->nbytes);
+    psti_free(pin);
+}
+
+static enum pst_status make_pin(struct psti_pins *pins, size_t nbytes, struct pin **out)
+{
+    struct pst_error *err = &pins->refusal;
+    struct pin *pin = *out = psti_calloc(1, sizeof *pin);
+    if (!pin)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch");
+    enum pst_status status = psti_event_open(pins->device, &pin->left, err);
+    if (status == PST_OK)
+        status = psti_device_alloc_pinned(pins->device, nbytes, &pin->memory, err);
+    pin->nbytes = nbytes;
+    return status;
+}
+
+static enum pst_status make(void *ctx, size_t nbytes, struct psti_slot_part *part)
+{
+    struct psti_pins *pins = ctx;
+    struct pin *pin = NULL;
+    enum pst_status status = PST_ERROR_UNSUPPORTED; /* only with may_be_plain */
+    *part = (struct psti_slot_part){0};
+    if (pins->device)
+        status = make_pin(pins, nbytes, &pin);
+    if (status == PST_OK) {
+        part->numbers = pin->memory;
+        part->own = pin;
+        return PST_OK;
+    }
+    free_pin(pins, pin);
+    if (!pins->may_be_plain)
+        return status;
+    pins->refusal.status = PST_OK;
+    atomic_fetch_add_explicit(&pins->n_plain, 1, memory_order_relaxed);
+    return PST_OK;
+}
+
+static void unmake(void *ctx, struct psti_slot_part *part) { free_pin(ctx, part->own); }
+
+static bool leave(void *ctx, struct psti_slot_part *part)
+{
+    struct pin *pin = part->own;
+    (void)ctx;
+    pin->was_left = psti_event_record_foreign(pin->left, STREAM_LEGACY, NULL) == PST_OK;
+    return pin->was_left;
+}
+
+static bool is_left(void *ctx, struct psti_slot_part *part, bool wait)
+{
+    struct pin *pin = part->own;
+    bool done = true;
+    (void)ctx;
+    /* After an error the card does nothing any more. */
+    if (pin->was_left && wait)
+        (void)psti_event_sync(pin->left, NULL);
+    else if (pin->was_left && psti_event_is_done(pin->left, &done, NULL) != PST_OK)
+        done = true;
+    pin->was_left = !done;
+    return done;
+}
+
+static void close_pins(void *ctx)
+{
+    struct psti_pins *pins = ctx;
+    psti_device_close(&pins->device);
+    psti_free(pins);
+}
+
+enum pst_status psti_pins_open(pst_loader *loader, struct pst_error *err)
+{
+    struct psti_pins *pins = psti_calloc(1, sizeof *pins);
+    if (!pins)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a card");
+    pins->may_be_plain = loader->options.pin_memory == PST_PIN_AUTO;
+    const struct psti_device_options options = {.ordinal = psti_device_current()};
+    struct pst_error cause;
+    enum pst_status status = psti_device_open(&options, &pins->device, &cause);
+    if (status != PST_OK && !pins->may_be_plain) {
+        psti_free(pins);
+        return psti_fail(err, status, "loader",
+                         "pin_memory needs the CUDA driver and a card: %.300s", cause.text);
+    }
+    psti_pool_set_host(loader->pool, &(struct psti_slot_host){.ctx = pins,
+                                                              .make = make,
+                                                              .unmake = unmake,
+                                                              .leave = leave,
+                                                              .is_left = is_left,
+                                                              .close = close_pins});
+    loader->pins = pins;
+    return PST_OK;
+}
+
+void psti_pins_begin(struct psti_pins *pins) { pins->refusal.status = PST_OK; }
+
+bool psti_pins_refused(const struct psti_pins *pins, const struct psti_pool_stats *stats,
+                       struct pst_error *err)
+{
+    if (pins->refusal.status == PST_OK)
+        return false;
+    if (!err)
+        return true;
+    char cause[PST_ERROR_TEXT_CAP];
+    snprintf(cause, sizeof cause, "%s", pins->refusal.text);
+    psti_fail(err, pins->refusal.status, "loader",
+              "no page-locked memory for another batch (%u exist, you hold %u): %.300s",
+              stats->n_slots, stats->n_held, cause);
+    return true;
+}
+
+uint64_t psti_pins_n_plain(const struct psti_pins *pins)
+{
+    return atomic_load_explicit(&pins->n_plain, memory_order_relaxed);
+}
