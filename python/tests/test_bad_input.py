@@ -255,7 +255,7 @@ def test_an_altered_data_set(forms, tmp_path):
             ps.Dataset(packed)
         assert (caught.value.dataset, caught.value.offset) == (str(packed), n)
     (packed / "index.pst").write_bytes(whole[:8] + b"\x07" + whole[9:])
-    with pytest.raises(errors.VersionError, match=r"7\.0"):
+    with pytest.raises(errors.VersionError, match=r"version 7\.1"):
         ps.Dataset(packed)
     (packed / "index.pst").write_bytes(whole)
     shard = packed / "shard-000000.pst"

@@ -269,13 +269,13 @@ def test_pack_refuses_wrong_options(pngs: Path, tmp_path: Path, options: dict[st
 def test_max_pixels_is_checked_before_memory_is_asked_for() -> None:
     data = bytearray(pli.encode(np.zeros((1, 1), np.uint8)))
     big = pli.encode(np.zeros((300, 200), np.uint8))
-    with pytest.raises(ps.LimitError, match="max_pixels=59999"):
+    with pytest.raises(ps.errors.LimitError, match="max_pixels=59999"):
         pli.decode(big, max_pixels=59999)
     assert pli.decode(big, max_pixels=60000).shape == (300, 200)
     assert pli.decode(big, region=(0, 0, 10, 10), max_pixels=100).shape == (10, 10)
     assert pli.decode(big, out=np.empty((300, 200), np.uint8), max_pixels=1).shape == (300, 200)
     data[8:12] = b"\xff\xff\xff\xff"  # 65535 x 65535; a header alone is not checked against its checksum
-    with pytest.raises(ps.LimitError, match="65535x65535 pixels"):
+    with pytest.raises(ps.errors.LimitError, match="65535x65535 pixels"):
         pli.decode(bytes(data[:40]))
 
 
@@ -285,12 +285,12 @@ def test_whole_images_are_compared_with_the_checksum_of_their_pixels() -> None:
     broken = bytearray(data)
     broken[-1] ^= 1
     np.testing.assert_array_equal(pli.decode(data, verify=True), picture)
-    with pytest.raises(ps.ChecksumError, match="decoded pixels"):
+    with pytest.raises(ps.errors.ChecksumError, match="decoded pixels"):
         pli.decode(broken)
     pli.decode(broken, region=(0, 0, 9, 9))
-    with pytest.raises(ps.ArgumentError, match="whole image"):
+    with pytest.raises(ps.errors.ArgumentError, match="whole image"):
         pli.decode(data, region=(0, 0, 9, 9), verify=True)
-    with pytest.raises(ps.ArgumentError, match="whole image"):
+    with pytest.raises(ps.errors.ArgumentError, match="whole image"):
         pli.decode(data, channel=0, verify=True)
     with_checksums = bytearray(pli.encode(picture, tier="fast"))
     chw = np.empty((3, 65, 70), np.uint8)
@@ -300,5 +300,5 @@ def test_whole_images_are_compared_with_the_checksum_of_their_pixels() -> None:
 
 def test_bytes_behind_the_last_unit_are_an_error() -> None:
     data = pli.encode(pictures()[1])
-    with pytest.raises(ps.CorruptError, match="1 bytes stand behind the end"):
+    with pytest.raises(ps.errors.CorruptError, match="1 bytes stand behind the end"):
         pli.decode(data + b"\0")

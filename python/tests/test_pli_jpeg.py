@@ -100,7 +100,7 @@ def test_options() -> None:
         assert info["units"]["coefficients"] == info["unit_rows"] * info["unit_columns"]
         assert pli.to_jpeg(memoryview(smaller)) == data
         assert pli.to_jpeg(smaller, max_nbytes=len(data)) == data
-        with pytest.raises(ps.LimitError, match=f"has {len(data)} bytes"):
+        with pytest.raises(ps.errors.LimitError, match=f"has {len(data)} bytes"):
             pli.to_jpeg(smaller, max_nbytes=len(data) - 1)
     with pytest.raises(ps.errors.ArgumentError):
         pli.from_jpeg(data, unit_edge=512)

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int set_up(void **state)
 {
@@ -124,6 +125,7 @@ static void the_environment(void **state)
 {
     (void)state;
     size_t length = pst_environment_json(NULL, 0);
+    assert_true(pst_cores() >= 1 && pst_cores() <= (uint32_t)sysconf(_SC_NPROCESSORS_CONF));
     char *text = malloc(length + 1), little[12], version[64];
     assert_non_null(text);
     assert_int_equal(pst_environment_json(text, length + 1), length);
