@@ -17,11 +17,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 WHERE = "import sys, penstock; sys.exit(0 if penstock.__file__.startswith(sys.argv[1]) else penstock.__file__)"
-# Of the Python tests, what AddressSanitizer cannot run.
+# Of the Python tests, what AddressSanitizer cannot run; by pytest's names, which begin below python/.
 WITHOUT_ASAN = {
-    "python/tests/test_leaks.py": "memory that was freed stays resident, in quarantine",
-    "python/tests/test_bad_input.py::test_memory_stays_over_many_epochs": "memory that was freed stays resident, in quarantine",
-    "python/tests/test_import.py": "times and names of what an import loads are those of the sanitizer",
+    "tests/test_leaks.py": "memory that was freed stays resident, in quarantine",
+    "tests/test_bad_input.py::test_memory_stays_over_many_epochs": "memory that was freed stays resident, in quarantine",
+    "tests/test_import.py": "times and names of what an import loads are those of the sanitizer",
 }
 
 

@@ -214,10 +214,12 @@ static void masks_keep_their_numbers(void **state)
             const char *at = (const char *)tensor.data + i * pst_dtype_nbytes(dtypes[k]);
             int64_t number = 0;
             float real;
-            memcpy(&real, at, sizeof real);
-            memcpy(&number, at, dtypes[k] == PST_DTYPE_F32 ? 0 : pst_dtype_nbytes(dtypes[k]));
-            if (dtypes[k] == PST_DTYPE_F32)
+            if (dtypes[k] == PST_DTYPE_F32) {
+                memcpy(&real, at, sizeof real);
                 number = (int64_t)real;
+            } else {
+                memcpy(&number, at, pst_dtype_nbytes(dtypes[k]));
+            }
             assert_int_equal(number, stored[i / 16].value);
         }
         pst_batch_release(batch);
