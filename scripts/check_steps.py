@@ -15,6 +15,7 @@ ASAN = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1"
 TSAN = {"TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1"}
 # Rooms that start threads; cmake/PenstockTest.cmake has the same list for the target threaded_tests.
 THREADED = "^(base|batch|device|loader|storage|pack)$"
+SLOW_WITH_TSAN = "^test_loader_(limit|steady)$"  # minutes each: left to make check-long
 # Fuzzing in check-long only shows that all targets run and that nothing is found at once; `make fuzz` takes its time.
 FUZZ_SECONDS = "8"
 
@@ -76,7 +77,7 @@ def check_steps() -> list[Step]:
         python_of("asan", "python/tests/test_bad_input.py", "python/tests/test_dataset.py",
                   "python/tests/test_loader_arrays.py", "python/tests/test_writer.py", asan=True),
         Step("build-tsan", "script", build("tsan", "threaded_tests")),
-        Step("tsan", "ctest", [ctest("tsan", "-L", THREADED)], TSAN),
+        Step("tsan", "ctest", [ctest("tsan", "-L", THREADED, "-E", SLOW_WITH_TSAN)], TSAN),
         Step("install", "script", [
             ["cmake", "-G", "Ninja", "-S", ".", "-B", str(BUILD / "plain"), "-DCMAKE_BUILD_TYPE=Release",
              "-DPST_CUDA=OFF",  # the package has compiled the kernels
@@ -104,6 +105,7 @@ def long_steps() -> list[Step]:
         python_of("asan", "python/tests", asan=True),
         Step("build-tsan", "script", build("tsan")),
         Step("tsan-wide", "ctest", [ctest("tsan", "-L", wide)], TSAN),
+        Step("tsan-slow", "ctest", [ctest("tsan", "-R", SLOW_WITH_TSAN)], TSAN),
         Step("build-fuzz", "script", build("fuzz", "fuzz_targets")),
         Step("fuzz", "script", [[PYTHON, "scripts/fuzz.py", str(BUILD / "fuzz"), "--seconds", FUZZ_SECONDS]]),
         Step("demo", "script", [[PYTHON, "examples/demo.py", "--out", str(BUILD / "demo-out")]]),
