@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import os
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -18,6 +20,30 @@ import penstock as ps
 CLASSES = ("ant", "bee", "cow")
 PER_CLASS = 8
 N = len(CLASSES) * PER_CLASS
+
+
+def torchvision_v2(module_level: bool = False) -> ModuleType:
+    """torchvision.transforms.v2; skips the test, or all of its file, where torchvision is not installed."""
+    apart = Path(sys.prefix) / "torchvision"  # where scripts/setup_venv.sh puts it
+    if apart.is_dir() and str(apart) not in sys.path:
+        sys.path.append(str(apart))
+    if importlib.util.find_spec("torchvision") is None:
+        pytest.skip("torchvision is not installed (scripts/setup_venv.sh check)", allow_module_level=module_level)
+    try:
+        from torchvision.transforms import v2
+    except RuntimeError:
+        # PyPI's wheel is linked against CUDA. Beside the CPU build of torch its compiled operators do not load, and its
+        # import ends where it describes the first of them. No test calls one: their names are enough.
+        import torch
+
+        names = _torchvision_operators.setdefault("names", torch.library.Library("torchvision", "FRAGMENT"))
+        for name in ("nms", "qnms"):
+            names.define(name + "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        from torchvision.transforms import v2
+    return v2
+
+
+_torchvision_operators: dict[str, object] = {}  # lives as long as the tests
 
 
 def picture(number: int, height: int, width: int) -> np.ndarray:

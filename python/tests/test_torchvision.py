@@ -6,29 +6,19 @@ Skipped where torchvision is not installed.
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image as PilImage
+from conftest import torchvision_v2
 
 import penstock as ps
 from penstock import transforms as T
 
-if importlib.util.find_spec("torchvision") is None:
-    pytest.skip("torchvision is not installed (scripts/setup_venv.sh check)", allow_module_level=True)
-try:
-    from torchvision.transforms.v2 import InterpolationMode as Mode
-except RuntimeError:
-    # PyPI's wheel is linked against CUDA. Beside the CPU build of torch its compiled operators do not load, and its import
-    # ends where it describes the first of them. Nothing here calls one: their names are enough.
-    _names = torch.library.Library("torchvision", "FRAGMENT")
-    for _name in ("nms", "qnms"):
-        _names.define(_name + "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    from torchvision.transforms.v2 import InterpolationMode as Mode
-from torchvision.transforms.v2 import functional as F
+v2 = torchvision_v2(module_level=True)
+F, Mode = v2.functional, v2.InterpolationMode
 
 PHOTOGRAPHS = Path(__file__).parents[2] / "examples" / "photographs"
 # File, left, top, width, height: wide, tall, square and small.
