@@ -113,6 +113,9 @@ enum pst_notice_kind {
     /* Texts that are paths of image files. `name` is the field; see `masks`. */
     PST_NOTICE_TEXT_IS_PATH = 5
 };
+/* "left_out", "unreadable", "mask_without_image", "image_without_mask", "text_names_files"; "none"
+ * for numbers outside the list. */
+const char *pst_notice_kind_name(enum pst_notice_kind kind);
 struct pst_notice {
     enum pst_notice_kind kind;
     char name[64];

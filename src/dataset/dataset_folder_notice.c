@@ -10,6 +10,18 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *pst_notice_kind_name(enum pst_notice_kind kind)
+{
+    static const char *const names[] = {
+        [PST_NOTICE_LEFT_OUT] = "left_out",
+        [PST_NOTICE_UNREADABLE] = "unreadable",
+        [PST_NOTICE_NO_IMAGE] = "mask_without_image",
+        [PST_NOTICE_NO_MASK] = "image_without_mask",
+        [PST_NOTICE_TEXT_IS_PATH] = "text_names_files",
+    };
+    return kind >= PST_NOTICE_LEFT_OUT && kind <= PST_NOTICE_TEXT_IS_PATH ? names[kind] : "none";
+}
+
 /* The notice of that kind and name, a new one, or, when the list is full, the one for all others.
  */
 static struct pst_notice *find_notice(struct psti_notices *notices, enum pst_notice_kind kind,

@@ -5,6 +5,11 @@
 
 #include <math.h>
 
+bool psti_lies_on_image(enum pst_field_type type)
+{
+    return type == PST_FIELD_MASK || type == PST_FIELD_BOXES || type == PST_FIELD_KEYPOINTS;
+}
+
 static bool swaps(uint8_t turn) { return turn >= 5; }
 static bool mirrors_x(uint8_t turn) { return turn == 2 || turn == 3 || turn == 7 || turn == 8; }
 static bool mirrors_y(uint8_t turn) { return turn == 3 || turn == 4 || turn == 6 || turn == 7; }

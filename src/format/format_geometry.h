@@ -7,6 +7,9 @@
 
 #include <penstock/dataset.h>
 
+/* True for fields that lie on an image and move with it: masks, boxes, keypoints. */
+bool psti_lies_on_image(enum pst_field_type type);
+
 /* An image as somebody sees it. */
 struct psti_picture_size {
     uint32_t height, width; /* of the picture as shown */

@@ -2,6 +2,7 @@
  * it stores, readers ask about what they find. Texts returned are static and fit behind "the name
  * ...". */
 #include "format/format_dataset.h"
+#include "format/format_geometry.h"
 
 #include <string.h>
 
@@ -112,10 +113,8 @@ const char *psti_format_field_problem(const struct pst_field *field)
         return "holds a number and can have only one variant";
     if (field->n_classes < 0 || (field->n_classes > 0 && field->type != PST_FIELD_INT))
         return "has a number of classes that its type does not allow";
-    bool follows = field->type == PST_FIELD_MASK || field->type == PST_FIELD_BOXES ||
-                   field->type == PST_FIELD_KEYPOINTS;
     if ((int)field->made_for < 0 || field->made_for > PST_MADE_FOR_STORED ||
-        (field->made_for != PST_MADE_FOR_UNKNOWN && !follows))
+        (field->made_for != PST_MADE_FOR_UNKNOWN && !psti_lies_on_image(field->type)))
         return "says that it was made for a picture in a way that its type does not allow";
     if (field->type != PST_FIELD_ARRAY)
         return field->dtype != 0 || field->ndim != 0 ? "has a dtype or shape but is no array"

@@ -62,8 +62,7 @@ static enum pst_status check_output(const struct pst_field *field,
                              name);
     }
     if ((int)wish->made_for < 0 || wish->made_for > PST_MADE_FOR_STORED ||
-        (wish->made_for && field->type != PST_FIELD_MASK && field->type != PST_FIELD_BOXES &&
-         field->type != PST_FIELD_KEYPOINTS))
+        (wish->made_for && !psti_lies_on_image(field->type)))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "field '%s': made_for %d is not possible, it is for masks, boxes and "
                          "keypoints",

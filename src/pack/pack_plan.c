@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "format/format_geometry.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -113,9 +114,7 @@ static void plan_new(struct psti_pack_plan *plan, enum pst_made_for made_for)
         plan->fields[i] = *pst_dataset_field(plan->source, i);
         plan->source_field[i] = i;
         enum pst_field_type type = plan->fields[i].type;
-        bool follows =
-            type == PST_FIELD_MASK || type == PST_FIELD_BOXES || type == PST_FIELD_KEYPOINTS;
-        if (follows && plan->fields[i].made_for == PST_MADE_FOR_UNKNOWN)
+        if (psti_lies_on_image(type) && plan->fields[i].made_for == PST_MADE_FOR_UNKNOWN)
             plan->fields[i].made_for = made_for;
         const struct psti_pack_forms *forms = psti_pack_plan_forms(plan, type);
         if (forms != NULL)

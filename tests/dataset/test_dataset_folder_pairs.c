@@ -12,6 +12,8 @@ static void assert_notice(const pst_dataset *dataset, uint32_t i, enum pst_notic
     struct pst_notice notice;
     assert_ok(pst_dataset_notice(dataset, i, &notice, &err));
     assert_int_equal(notice.kind, kind);
+    assert_string_equal(pst_notice_kind_name(notice.kind),
+                        kind == PST_NOTICE_LEFT_OUT ? "left_out" : "mask_without_image");
     assert_string_equal(notice.name, name);
     assert_int_equal(notice.count, count);
     assert_string_equal(notice.first, first);
@@ -26,6 +28,8 @@ static void notices_are_told_apart_by_kind_and_name(void **state)
     pst_dataset *dataset = folder_open(state, "f", NULL);
     assert_int_equal(pst_dataset_n_notices(dataset), 1);
     assert_notice(dataset, 0, PST_NOTICE_LEFT_OUT, ".tiff", 1, "b.TIFF");
+    assert_string_equal(pst_notice_kind_name((enum pst_notice_kind)0), "none");
+    assert_string_equal(pst_notice_kind_name((enum pst_notice_kind)6), "none");
     assert_int_equal(pst_dataset_notice(dataset, 1, &notice, &err), PST_ERROR_ARGUMENT);
     assert_int_equal(pst_dataset_notice(dataset, 0, NULL, &err), PST_ERROR_ARGUMENT);
     pst_dataset_close(&dataset);

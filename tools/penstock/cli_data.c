@@ -87,14 +87,6 @@ enum pst_status cli_open(const char *path, struct cli_source *source, pst_datase
     return status;
 }
 
-static const char *const notice_kinds[] = {
-    [PST_NOTICE_LEFT_OUT] = "left_out",
-    [PST_NOTICE_UNREADABLE] = "unreadable",
-    [PST_NOTICE_NO_IMAGE] = "mask_without_image",
-    [PST_NOTICE_NO_MASK] = "image_without_mask",
-    [PST_NOTICE_TEXT_IS_PATH] = "text_names_files",
-};
-
 static void print_notice(const struct cli *cli, const struct pst_notice *notice)
 {
     unsigned long long n = notice->count;
@@ -141,7 +133,7 @@ void cli_notices_json(struct cli_json *json, const pst_dataset *dataset)
         if (pst_dataset_notice(dataset, i, &notice, NULL) != PST_OK)
             continue;
         cli_json_open(json, NULL, '{');
-        cli_json_text(json, "kind", notice_kinds[notice.kind]);
+        cli_json_text(json, "kind", pst_notice_kind_name(notice.kind));
         cli_json_text(json, "name", notice.name);
         cli_json_uint(json, "count", notice.count);
         cli_json_text(json, "first", notice.first);

@@ -28,22 +28,15 @@ int native_mask_names(PyObject *names, const char *out[PST_MAX_FIELDS],
 
 PyObject *native_notices(const pst_dataset *dataset)
 {
-    static const char *const kinds[] = {
-        [PST_NOTICE_LEFT_OUT] = "left_out",
-        [PST_NOTICE_UNREADABLE] = "unreadable",
-        [PST_NOTICE_NO_IMAGE] = "mask_without_image",
-        [PST_NOTICE_NO_MASK] = "image_without_mask",
-        [PST_NOTICE_TEXT_IS_PATH] = "text_names_files",
-    };
     PyObject *list = PyList_New(0);
     struct pst_notice notice;
     for (uint32_t i = 0; list != NULL && i < pst_dataset_n_notices(dataset); i++) {
         PyObject *entry =
             pst_dataset_notice(dataset, i, &notice, NULL) != PST_OK
                 ? NULL
-                : Py_BuildValue("{s:s,s:s,s:K,s:s}", "kind", kinds[notice.kind], "name",
-                                notice.name, "count", (unsigned long long)notice.count, "first",
-                                notice.first);
+                : Py_BuildValue("{s:s,s:s,s:K,s:s}", "kind", pst_notice_kind_name(notice.kind),
+                                "name", notice.name, "count", (unsigned long long)notice.count,
+                                "first", notice.first);
         if (entry == NULL || PyList_Append(list, entry) < 0)
             Py_CLEAR(list);
         Py_XDECREF(entry);
