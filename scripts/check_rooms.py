@@ -21,23 +21,36 @@ WALLS = {
     "storage": FOUNDATION,
     "dataset": FOUNDATION,
     "fetch": FOUNDATION,
-    "decode": FOUNDATION,
-    "encode": FOUNDATION,
+    # The codec can be lifted out: it needs the foundation alone.
+    "pli": {"base"},
+    "decode": FOUNDATION | {"pli"},
     "augment": FOUNDATION,
     "batch": FOUNDATION,
     "device": FOUNDATION,
     # The annexe does the work of kitchen and dressing room on a card: it reads their plans.
-    "cuda": FOUNDATION | {"decode", "augment"},
-    "loader": FOUNDATION | {"storage", "dataset", "fetch", "decode", "augment", "batch", "device", "cuda"},
-    "pack": FOUNDATION | {"storage", "dataset", "fetch", "decode", "encode"},
+    "cuda": FOUNDATION | {"pli", "decode", "augment"},
+    "loader": FOUNDATION | {"storage", "dataset", "fetch", "pli", "decode", "augment", "batch", "device", "cuda"},
+    "pack": FOUNDATION | {"storage", "dataset", "fetch", "pli", "decode"},
 }
-# What a room shows to the others that may open its door. All headers of base and format are doors.
+# Folders inside a room: which others of the same room each may open. A folder below one of these belongs to it.
+PARTS = {
+    "pli": {
+        "format": set(),
+        "decode": {"format"},
+        "encode": {"format"},
+        "jpegfile": {"format", "encode"},
+    },
+}
+# Folders of kernels for one family of processors, and what only their files, and the tables of KERNEL_TABLES, may test.
+ARCH_FOLDERS = {"x86", "arm"}
+# What a room shows to the others that may open its door. All headers of base and format are doors, and a name that ends
+# with a slash stands for all headers of that folder.
 DOORS = {
     "storage": {"storage.h"},
     "dataset": {"dataset.h"},
     "fetch": {"order.h"},
-    "decode": {"decode.h", "pli_jpeg.h", "pli_jpeg_area.h"},
-    "encode": {"pli_jpeg_encode.h", "pli_jpeg_file.h"},
+    "pli": {"pli.h", "format/"},
+    "decode": {"decode.h"},
     "augment": {"augment.h", "augment_recipe.h"},
     "batch": {"slots.h"},
     "device": {"device.h", "device_nvjpeg.h"},
@@ -50,21 +63,20 @@ FRONT_DOOR_ONLY = ("tools", "bench", "examples", "python")
 # Benchmarks of a room's kernels choose CPU levels in one process, which the front door does not offer.
 # The one of the kernels for cards has no loader around them.
 ROOM_BENCHES = {"bench/bench_augment.c": {"base", "augment"},
-                "bench/gpu/bench_gpu.c": {"base", "augment", "cuda", "decode", "device"},
+                "bench/gpu/bench_gpu.c": {"base", "augment", "cuda", "decode", "device", "pli"},
                 "bench/gpu/bench_nvjpeg.c": {"base", "decode", "device"}}
 # Folders of tests that belong to no room: the rooms that they may look into, with their insides.
 HOUSE_TESTS = {
     "cli": set(), "headers": set(), "install": set(), "scripts": set(), "fuzz_replay": set(),
-    "golden": {"base", "format", "decode", "encode"}, "fault": {"base"}, "fuzz": set(WALLS),
-    "gpu": {"base", "augment", "cuda", "decode", "device"},
-    "pli": {"base", "format", "decode", "encode"},
+    "golden": {"base", "format", "decode", "pli"}, "fault": {"base"}, "fuzz": set(WALLS),
+    "gpu": {"base", "augment", "cuda", "decode", "device", "pli"},
 }
 # Headers of others that only the rooms named may see: the one place where such a part can be exchanged.
 OWNED = {
     r"semaphore\.h|threads\.h": {"base"},
     r"xxhash\.h": {"base"},
     r"liburing\.h|linux/io_uring\.h|sys/uio\.h": {"storage"},
-    r"zlib\.h": {"encode"},
+    r"zlib\.h": {"pli"},
     r"jpeglib\.h|jerror\.h|turbojpeg\.h|png\.h|libdeflate\.h|webp/.*": {"decode"},
 }
 # format/ parses and prints (snprintf): it neither reads and writes files nor claims memory nor starts threads.
@@ -82,6 +94,19 @@ def judge_system(room: str | None, header: str) -> str | None:
     return None
 
 
+def is_door(other: str, name: str) -> bool:
+    return other not in DOORS or name in DOORS[other] or name.partition("/")[0] + "/" in DOORS[other]
+
+
+def judge_part(room: str, part: str, name: str) -> str | None:
+    """An #include of a file of the same room, from its folder `part` ("" is the room's own)."""
+    parts = PARTS.get(room, {})
+    other = name.partition("/")[0]
+    if "/" not in name or part not in parts or other == part or other in parts[part]:
+        return None
+    return f"{room}/{part} may not open {room}/{other}"
+
+
 def judge_room(room: str, header: str) -> str | None:
     """An #include "..." in src/<room>/, or in tests/<room>/ where the walls are the same."""
     other, _, name = header.partition("/")
@@ -93,7 +118,7 @@ def judge_room(room: str, header: str) -> str | None:
         return None
     if other not in WALLS[room]:
         return f"{room} may not open {other}'s door"
-    if other in DOORS and name not in DOORS[other]:
+    if not is_door(other, name):
         return f'"{header}" is inside {other}; its door is {", ".join(sorted(DOORS[other]))}'
     return None
 
@@ -112,7 +137,8 @@ def judge(path: Path, quote: str, header: str, root: Path) -> str | None:
         room = parts[1]
         if quote == "<" and header.partition("/")[0] not in WALLS:
             return judge_system(room, header)
-        return judge_room(room, header)
+        inside = judge_part(room, parts[2], header.partition("/")[2]) if header.startswith(room + "/") else None
+        return inside or judge_room(room, header)
     if parts[0] == "tests":
         if quote == "<" or (path.parent / header).is_file() or (root / "tests" / header).is_file():
             return None

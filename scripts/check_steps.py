@@ -55,7 +55,7 @@ def python_of(preset: str, *tests: str, asan: bool = False) -> Step:
 def check_steps() -> list[Step]:
     """What has to hold before a change goes in."""
     installed = BUILD / "installed"
-    by_level = "decode|encode|pli|golden|augment|loader"
+    by_level = "decode|pli|golden|augment|loader"
     # The level that the machine has by itself is the one that all other steps run at.
     below = ("c", "avx2") if "avx512bw" in Path("/proc/cpuinfo").read_text() else ("c",)
     levels = [Step(f"level-{level}", "ctest", [ctest("check", "-L", by_level)], {"PENSTOCK_CPU_MASK": level})
@@ -94,7 +94,7 @@ def check_steps() -> list[Step]:
 
 def long_steps() -> list[Step]:
     """What takes too long for every change. Nothing of check_steps() is repeated, but for what it builds on."""
-    wide = "^(dataset|encode|decode|fault|cli)$"
+    wide = "^(dataset|pli|decode|fault|cli)$"
     return [
         Step("long", "ctest", [*build("check"), ctest("check", long=True)]),
         Step("build-clang", "script", build("clang")),

@@ -122,8 +122,8 @@ enum {
 };
 
 #ifndef __cplusplus
-#include "decode/pli_jpeg_area.h"
-#include "format/format_pli_jpeg.h"
+#include "pli/pli.h"
+#include "pli/format/pli_jpeg_format.h"
 
 /* What the region of an image asks for. */
 struct psti_cuda_jpeg_plan {

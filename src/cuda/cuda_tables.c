@@ -4,7 +4,7 @@
  * has: kernels trust tables. Pure; any thread. */
 #include "cuda/cuda_tables.h"
 
-#include "format/format_pli_wave.h"
+#include "pli/format/pli_wave_format.h"
 
 #include <string.h>
 

@@ -78,7 +78,7 @@ enum {
      (channels)*PSTI_CUDA_WAVE_PLANE_PX * ((bits) / 8))
 
 #ifndef __cplusplus
-#include "format/format_pli.h"
+#include "pli/format/pli_head.h"
 
 /* Of the model block of an image (NULL: the built-in ones). */
 enum pst_status psti_cuda_wave_tables_write(const uint8_t *block, size_t nbytes, uint32_t bits,

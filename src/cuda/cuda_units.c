@@ -9,7 +9,7 @@
 #include "base/bits.h"
 #include "base/fail.h"
 #include "cuda/cuda_tables.h"
-#include "format/format_pli_lz.h"
+#include "pli/format/pli_lz_format.h"
 
 #include <string.h>
 

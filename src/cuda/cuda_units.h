@@ -107,7 +107,7 @@ enum {
 };
 
 #ifndef __cplusplus
-#include "format/format_pli.h"
+#include "pli/format/pli_head.h"
 
 /* Geometry of a list's launch: ceil(n_units / n_warps) blocks, each of whose first units has an
  * image. `channels`: the most that an image of the list has. */

@@ -5,8 +5,8 @@
  * bytes between segments and lengths below 2; whatever else is wrong, the decode itself finds. */
 #include "decode/decode_int.h"
 
-#include "format/format_exif.h"
-#include "format/format_jpeg_marker.h"
+#include "base/exif.h"
+#include "base/jpeg_marker.h"
 
 #include <string.h>
 

@@ -7,8 +7,7 @@
 #include "decode/decode_int.h"
 
 #include "base/checked.h"
-#include "decode/pli_int.h"
-#include "decode/pli_jpeg.h"
+#include "pli/pli.h"
 
 /* Offsets in errors of the format room count from the first byte, as ours do. */
 static enum pst_status named(enum pst_status status, struct pst_error *err)

@@ -6,7 +6,7 @@
 #include "decode/decode_png.h"
 
 #include "base/bits.h"
-#include "format/format_exif.h"
+#include "base/exif.h"
 
 #include <string.h>
 

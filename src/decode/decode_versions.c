@@ -1,6 +1,6 @@
 /* decode_versions.c - the codecs and the libraries behind them, for `penstock env`. */
 #include "decode/decode.h"
-#include "format/format_pli.h"
+#include "pli/format/pli_head.h"
 
 /* jpeglib.h needs FILE and size_t before it. */
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "decode/decode_int.h"
 
 #include "base/bits.h"
-#include "format/format_exif.h"
+#include "base/exif.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * function of the bytes; any thread. What a scan holds is not looked at. */
 #include "device/device_nvjpeg.h"
 
-#include "format/format_jpeg_marker.h"
+#include "base/jpeg_marker.h"
 
 #include <string.h>
 

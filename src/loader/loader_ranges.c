@@ -10,7 +10,7 @@
 #include "loader/loader_int.h"
 
 #include "base/bits.h"
-#include "format/format_pli.h"
+#include "pli/format/pli_head.h"
 
 #include <string.h>
 

@@ -42,7 +42,7 @@ struct pack {
     pthread_t threads[MAX_WORKERS];
     uint32_t n_threads;
     struct psti_decoder *decoders[MAX_WORKERS];
-    struct psti_pack_jpeg jpegs[MAX_WORKERS];
+    struct psti_pli_keep jpegs[MAX_WORKERS];
     uint32_t n_claimed; /* of these two by threads, guarded by lock */
     struct pst_pack_report report;
     struct pst_pack_report kept; /* the same as of the writer's last commit */
@@ -270,7 +270,7 @@ static void stop(struct pack *pack)
     for (uint32_t i = 0; i < MAX_WORKERS; i++)
         psti_decoder_close(&pack->decoders[i]);
     for (uint32_t i = 0; i < MAX_WORKERS; i++)
-        psti_pack_jpeg_free(&pack->jpegs[i]);
+        psti_pli_keep_free(&pack->jpegs[i]);
     if (pack->slots != NULL)
         for (uint32_t i = 0; i < pack->window; i++)
             psti_pack_slot_free(&pack->slots[i], pack->plan.n_fields);

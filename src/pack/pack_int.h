@@ -3,7 +3,7 @@
 #define PST_PACK_PACK_INT_H
 
 #include "decode/decode.h"
-#include "format/format_pli.h"
+#include "pli/pli.h"
 
 #include <penstock/writer.h>
 
@@ -99,23 +99,9 @@ enum pst_status psti_pack_pli_encode(const struct psti_pack_pli *pli, struct pst
 /* JPEG as PLI (pack_pli_jpeg.c)
  * ----------------------------------------------------------------------------- */
 
-/* Buffers of one worker, kept from image to image; zeros to begin with. Aligned to 64. */
-struct psti_pack_jpeg {
-    void *coefs, *restoration, *scratch, *file, *pixels, *work;
-    size_t coefs_nbytes, restoration_nbytes, scratch_nbytes, file_nbytes, pixels_nbytes;
-};
-void psti_pack_jpeg_free(struct psti_pack_jpeg *room);
-/* As pst_pli_from_jpeg, with a decoder and buffers that are there already. */
-enum pst_status psti_pack_jpeg_to_pli(struct psti_pack_jpeg *room, struct psti_decoder *decoder,
-                                      const void *jpeg, size_t jpeg_nbytes,
-                                      const struct pst_pli_from_jpeg_options *options, void *pli,
-                                      size_t capacity, size_t *nbytes, struct pst_error *err);
-/* As pst_pli_to_jpeg. */
-enum pst_status psti_pack_jpeg_restore(struct psti_pack_jpeg *room, const void *pli,
-                                       size_t pli_nbytes, void *jpeg, size_t capacity,
-                                       size_t *nbytes, struct pst_error *err);
-/* True if such a failure of psti_pack_jpeg_to_pli says that this JPEG had better stay as it is. */
-bool psti_pack_jpeg_stays(enum pst_status status);
+/* The JPEG decoder of decode/ as the reference of psti_pli_keep_jpeg(). `decoder` stays the
+ * caller's. */
+struct psti_pli_reference psti_pack_jpeg_reference(struct psti_decoder *decoder);
 
 /* Going on (pack_resume.c)
  * ----------------------------------------------------------------------------- */
@@ -168,6 +154,6 @@ enum pst_status psti_pack_reserve(struct psti_pack_blob *blob, uint64_t nbytes,
 void psti_pack_slot_trim(struct psti_pack_slot *slot, uint32_t n_fields);
 /* Reads, and where needed decodes, slot->sample; sets everything but `done`. */
 void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *decoder,
-                       struct psti_pack_jpeg *jpeg, struct psti_pack_slot *slot);
+                       struct psti_pli_keep *jpeg, struct psti_pack_slot *slot);
 
 #endif

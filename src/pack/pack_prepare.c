@@ -11,7 +11,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/hash.h"
-#include "decode/pli_jpeg.h"
+#include "pli/pli.h"
 
 #include <string.h>
 
@@ -27,7 +27,7 @@ struct original;
 struct work {
     const struct psti_pack_plan *plan;
     struct psti_decoder *decoder;
-    struct psti_pack_jpeg *jpeg;
+    struct psti_pli_keep *jpeg;
     struct psti_pack_slot *slot;
     uint32_t i_field, i_source;
     struct pst_decode_options options;
@@ -287,9 +287,9 @@ static enum pst_status store_pli_jpeg(struct work *work, const struct original *
     if (status != PST_OK)
         return status;
     /* Of the same length it would be of no use, unless for its speed: the file is the simpler. */
-    status =
-        psti_pack_jpeg_to_pli(work->jpeg, work->decoder, original->bytes, original->nbytes,
-                              &options, blob->bytes, original->nbytes - 1, &value->nbytes, &why);
+    const struct psti_pli_reference reference = psti_pack_jpeg_reference(work->decoder);
+    status = psti_pli_keep_jpeg(work->jpeg, &reference, original->bytes, original->nbytes, &options,
+                                blob->bytes, original->nbytes - 1, &value->nbytes, &why);
     if (status == PST_OK) {
         value->bytes = blob->bytes;
         value->form = PST_FORM_PLI_JPEG;
@@ -298,7 +298,7 @@ static enum pst_status store_pli_jpeg(struct work *work, const struct original *
         slot->pli_jpeg_nbytes += value->nbytes;
         return PST_OK;
     }
-    if (!psti_pack_jpeg_stays(status)) {
+    if (!psti_pli_keep_stays(status)) {
         slot->err = why;
         return status;
     }
@@ -322,8 +322,8 @@ static enum pst_status store_jpeg_of_pli(struct work *work, const struct origina
     if (status == PST_OK)
         status = psti_pack_reserve(blob, frame.jpeg_nbytes, err);
     if (status == PST_OK)
-        status = psti_pack_jpeg_restore(work->jpeg, original->bytes, original->nbytes, blob->bytes,
-                                        blob->capacity, &value->nbytes, err);
+        status = psti_pli_keep_restore(work->jpeg, original->bytes, original->nbytes, blob->bytes,
+                                       blob->capacity, &value->nbytes, err);
     if (status != PST_OK)
         return status;
     value->bytes = blob->bytes;
@@ -467,7 +467,7 @@ static enum pst_status store_float(struct work *work, struct pst_value *value)
 }
 
 void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *decoder,
-                       struct psti_pack_jpeg *jpeg, struct psti_pack_slot *slot)
+                       struct psti_pli_keep *jpeg, struct psti_pack_slot *slot)
 {
     struct work work = {.plan = plan, .decoder = decoder, .jpeg = jpeg, .slot = slot};
     enum pst_status status = PST_OK;

@@ -37,7 +37,7 @@ struct verify {
     uint32_t n_threads;
     struct psti_decoder *decoders[MAX_WORKERS];
     struct psti_pack_blob blobs[MAX_WORKERS];
-    struct psti_pack_jpeg jpegs[MAX_WORKERS];
+    struct psti_pli_keep jpegs[MAX_WORKERS];
     uint32_t n_claimed; /* decoders taken by threads, guarded by lock */
     uint64_t nbytes_shards;
     int64_t next_progress_ns;
@@ -291,7 +291,7 @@ static void stop(struct verify *verify)
     for (uint32_t i = 0; i < MAX_WORKERS; i++) {
         psti_decoder_close(&verify->decoders[i]);
         psti_free(verify->blobs[i].bytes);
-        psti_pack_jpeg_free(&verify->jpegs[i]);
+        psti_pli_keep_free(&verify->jpegs[i]);
     }
     for (uint32_t i = 0; verify->jobs != NULL && i < verify->window; i++)
         psti_free(verify->jobs[i].findings);

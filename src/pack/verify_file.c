@@ -41,7 +41,7 @@ enum pst_status psti_verify_file(const char *path, bool restore, uint64_t *nbyte
                                  struct pst_error *err)
 {
     struct psti_decoder *decoder = NULL;
-    struct psti_pack_jpeg jpeg = {0};
+    struct psti_pli_keep jpeg = {0};
     struct pst_item item = {.i_file = PST_FILE_NONE};
     struct stat st;
     uint8_t *bytes = NULL;
@@ -71,7 +71,7 @@ out:
     if (status != PST_OK && err != NULL && err->file[0] == '\0')
         psti_error_set_file(err, path);
     psti_decoder_close(&decoder);
-    psti_pack_jpeg_free(&jpeg);
+    psti_pli_keep_free(&jpeg);
     psti_free(bytes);
     if (fd >= 0)
         close(fd);

@@ -40,14 +40,14 @@ struct psti_verify_context {
 enum pst_status psti_verify_pixels(struct psti_decoder *decoder, enum pst_field_type type,
                                    const void *bytes, struct pst_item *item, struct pst_error *err);
 /* Makes the JPEG of a PLI again, in the buffers of `jpeg`. Other images: PST_OK. */
-enum pst_status psti_verify_restore(struct psti_pack_jpeg *jpeg, const void *bytes, size_t nbytes,
+enum pst_status psti_verify_restore(struct psti_pli_keep *jpeg, const void *bytes, size_t nbytes,
                                     struct pst_error *err);
 bool psti_verify_is_file(const char *path);
 enum pst_status psti_verify_file(const char *path, bool restore, uint64_t *nbytes,
                                  struct pst_error *err);
 void psti_verify_shard(const struct psti_verify_context *context, struct psti_verify_job *job);
 void psti_verify_samples(const struct psti_verify_context *context, struct psti_decoder *decoder,
-                         struct psti_pack_jpeg *jpeg, struct psti_pack_blob *blob,
+                         struct psti_pli_keep *jpeg, struct psti_pack_blob *blob,
                          struct psti_verify_job *job);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "dataset/dataset.h"
-#include "decode/pli_jpeg.h"
+#include "pli/pli.h"
 #include "format/format_dataset.h"
 
 #include <string.h>
@@ -115,7 +115,7 @@ enum pst_status psti_verify_pixels(struct psti_decoder *decoder, enum pst_field_
     return status;
 }
 
-enum pst_status psti_verify_restore(struct psti_pack_jpeg *jpeg, const void *bytes, size_t nbytes,
+enum pst_status psti_verify_restore(struct psti_pli_keep *jpeg, const void *bytes, size_t nbytes,
                                     struct pst_error *err)
 {
     struct psti_pli_header header;
@@ -131,7 +131,7 @@ enum pst_status psti_verify_restore(struct psti_pack_jpeg *jpeg, const void *byt
     if (file == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory for a JPEG of %u bytes",
                          frame.jpeg_nbytes);
-    status = psti_pack_jpeg_restore(jpeg, bytes, nbytes, file, frame.jpeg_nbytes, &n, err);
+    status = psti_pli_keep_restore(jpeg, bytes, nbytes, file, frame.jpeg_nbytes, &n, err);
     psti_free(file);
     return status;
 }
@@ -139,7 +139,7 @@ enum pst_status psti_verify_restore(struct psti_pack_jpeg *jpeg, const void *byt
 struct one {
     const struct psti_verify_context *context;
     struct psti_decoder *decoder;
-    struct psti_pack_jpeg *jpeg;
+    struct psti_pli_keep *jpeg;
     struct psti_pack_blob *blob;
     struct psti_verify_job *job;
     uint64_t sample;
@@ -237,7 +237,7 @@ static void check_number(struct one *one, uint32_t i_field)
 }
 
 void psti_verify_samples(const struct psti_verify_context *context, struct psti_decoder *decoder,
-                         struct psti_pack_jpeg *jpeg, struct psti_pack_blob *blob,
+                         struct psti_pli_keep *jpeg, struct psti_pack_blob *blob,
                          struct psti_verify_job *job)
 {
     struct one one = {

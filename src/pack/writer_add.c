@@ -8,8 +8,8 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/hash.h"
-#include "decode/pli_jpeg.h"
-#include "format/format_pli.h"
+#include "pli/pli.h"
+#include "pli/format/pli_head.h"
 
 #include <inttypes.h>
 #include <stdio.h>

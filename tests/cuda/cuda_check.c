@@ -3,7 +3,7 @@
 
 #include "base/bits.h"
 #include "cuda/cuda_units.h"
-#include "decode/pli_jpeg.h"
+#include "pli/pli.h"
 
 #include <stdlib.h>
 

@@ -4,9 +4,9 @@
 #include "jpeg_helper.h"
 
 #include "base/real_files.h"
-#include "decode/pli_jpeg_make.h"
+#include "pli/jpeg/pli_jpeg_make.h"
 #include "golden/make_pli_picture.h"
-#include "pli/pli_coefs_encode.h"
+#include "pli/coefs/pli_coefs_encode.h"
 
 #include <penstock/pli.h>
 

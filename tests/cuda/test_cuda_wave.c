@@ -5,8 +5,8 @@
 
 #include "cuda/cuda_tables.h"
 #include "cuda/cuda_units.h"
-#include "decode/pli_jpeg.h"
-#include "decode/pli_wave_make.h"
+#include "pli/pli.h"
+#include "pli/wave/pli_wave_make.h"
 #include "golden/make_pli_picture.h"
 
 #include <penstock/pli.h>

@@ -9,7 +9,7 @@
 #include "base/bits.h"
 #include "base/checked.h"
 #include "base/cpu.h"
-#include "decode/pli_int.h"
+#include "pli/pli.h"
 
 #include <penstock/pli.h>
 

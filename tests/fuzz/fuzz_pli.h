@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/hash.h"
-#include "decode/pli_int.h"
+#include "pli/decode/pli_decode_int.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * length of the tables), tables, unit without its mode byte. */
 #include "base/bits.h"
 #include "base/cpu.h"
-#include "decode/pli_coefs.h"
-#include "decode/pli_kept.h"
+#include "pli/decode/coefs/pli_coefs.h"
+#include "pli/coefs/pli_kept.h"
 
 #include <stdlib.h>
 #include <string.h>

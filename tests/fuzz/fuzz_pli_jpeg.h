@@ -2,7 +2,7 @@
 #ifndef PST_FUZZ_PLI_JPEG_H
 #define PST_FUZZ_PLI_JPEG_H
 
-#include "encode/pli_jpeg_file.h"
+#include "pli/jpegfile/pli_jpeg_file.h"
 
 #include <stdlib.h>
 #include <string.h>

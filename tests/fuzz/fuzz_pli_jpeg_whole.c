@@ -6,7 +6,7 @@
 
 #include "base/bits.h"
 #include "base/hash.h"
-#include "format/format_pli_jpeg.h"
+#include "pli/format/pli_jpeg_format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 

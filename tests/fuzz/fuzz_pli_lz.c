@@ -3,8 +3,8 @@
  * memory of exactly the size that is promised. Levels must agree on errors and pixels. Input: 6
  * bytes of geometry, 3 bytes a sequence, the rest raw bits. */
 #include "base/cpu.h"
-#include "decode/pli_lz_copy.h"
-#include "decode/pli_lz_tokens.h"
+#include "pli/decode/lz/pli_lz_copy.h"
+#include "pli/decode/lz/pli_lz_tokens.h"
 
 #include <stdlib.h>
 #include <string.h>

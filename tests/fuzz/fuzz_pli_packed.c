@@ -1,6 +1,6 @@
 /* fuzz_pli_packed.c - a hostile unit of mode packed: the kernels of this machine must say of it and
  * make of it what plain C does. Input: 3 bytes of geometry, unit without its mode byte. */
-#include "decode/pli_packed.h"
+#include "pli/decode/packed/pli_packed.h"
 
 #include "base/cpu.h"
 

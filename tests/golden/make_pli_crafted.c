@@ -9,8 +9,8 @@
 #include <penstock/pli.h>
 
 #include "base/hash.h"
-#include "decode/pli_int.h"
-#include "decode/pli_wave_make.h"
+#include "pli/decode/pli_decode_int.h"
+#include "pli/wave/pli_wave_make.h"
 
 #include <stdlib.h>
 

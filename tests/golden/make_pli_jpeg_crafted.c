@@ -10,8 +10,8 @@
 #include <penstock/pli.h>
 
 #include "base/hash.h"
-#include "decode/pli_int.h"
-#include "encode/pli_jpeg_encode.h"
+#include "pli/decode/pli_decode_int.h"
+#include "pli/encode/coefs/pli_jpeg_encode.h"
 
 #include <stdlib.h>
 

@@ -2,9 +2,9 @@
  * docs/format-pli-tables.txt holds them; with a path it compares that file with them instead and
  * says where the first difference is. After training: print_pli_tables >docs/format-pli-tables.txt.
  */
-#include "format/format_pli_jpeg.h"
-#include "format/format_pli_lz.h"
-#include "format/format_pli_wave.h"
+#include "pli/format/pli_jpeg_format.h"
+#include "pli/format/pli_lz_format.h"
+#include "pli/format/pli_wave_format.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include <penstock/pli.h>
 
 #include "base/cpu.h"
-#include "decode/pli_int.h"
+#include "pli/decode/pli_decode_int.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "../decode/decode_make.h"
 #include "fuzz/fuzz_pli.h"
 
-#include "decode/pli_jpeg.h"
+#include "pli/pli.h"
 
 #include <penstock/penstock.h>
 

@@ -3,4 +3,4 @@
 #include "simde/simde_neon.h"
 
 #define psti_pli_emit_kernels_neon psti_pli_emit_kernels_neon_simde
-#include "decode/pli_emit_neon.c"
+#include "pli/decode/arm/pli_emit_neon.c"

@@ -3,4 +3,4 @@
 #include "simde/simde_avx512.h"
 
 #define psti_pli_emit_kernels_avx512 psti_pli_emit_kernels_simde
-#include "decode/pli_emit_avx512.c"
+#include "pli/decode/x86/pli_emit_avx512.c"

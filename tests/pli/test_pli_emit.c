@@ -4,8 +4,8 @@
 
 #include "base/bits.h"
 #include "base/cpu.h"
-#include "decode/pli_emit.h"
-#include "decode/pli_int.h"
+#include "pli/decode/pli_emit.h"
+#include "pli/decode/pli_decode_int.h"
 
 #include <string.h>
 

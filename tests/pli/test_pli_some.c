@@ -4,7 +4,7 @@
  * (CMakeLists.txt). */
 #include "base/bits.h"
 #include "base/cpu.h"
-#include "decode/pli_int.h"
+#include "pli/decode/pli_decode_int.h"
 #include "pixels.h"
 
 #include <penstock/pli.h>

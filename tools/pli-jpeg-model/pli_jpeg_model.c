@@ -1,5 +1,5 @@
 /* pli_jpeg_model.c - the trainer's command line: lists of JPEG files in,
- * src/format/format_pli_jpeg_model.c out.
+ * src/pli/format/pli_jpeg_model.c out.
  *
  *     pli-jpeg-model [--leave 0|1] [--against TABLES] [--output FILE] LIST...
  *
@@ -146,7 +146,7 @@ static bool print_model(const char *path, const struct constants *constants)
     FILE *out = fopen(path, "w");
     if (out == NULL)
         return false;
-    fprintf(out, "/* format_pli_jpeg_model.c - trained constants of PLI's JPEG content: what "
+    fprintf(out, "/* pli_jpeg_constants.c - trained constants of PLI's JPEG content: what "
                  "earlier coefficients say\n"
                  " * about the next one, and built-in tables.\n"
                  " *\n"
@@ -154,7 +154,7 @@ static bool print_model(const char *path, const struct constants *constants)
                  "They are part of\n"
                  " * the format (docs/format-pli.md, 8.7), model number 1: a change is a new "
                  "number. */\n"
-                 "#include \"format/format_pli_jpeg.h\"\n\n/* clang-format off */\n");
+                 "#include \"pli/format/pli_jpeg_format.h\"\n\n/* clang-format off */\n");
     print_weights(out, constants);
     print_tables(out, constants);
     fprintf(out, "/* clang-format on */\n");

@@ -1,4 +1,4 @@
-/* pli_model.c - the trainer's command line: folders in, src/format/format_pli_model.c out.
+/* pli_model.c - the trainer's command line: folders in, src/pli/format/pli_model.c out.
  *
  *     pli-model [--images N] [--units N] [--leave 0|1] [--output FILE] FOLDER...
  *
@@ -178,14 +178,14 @@ static bool print_model(const char *path, const struct dictionary *dictionary,
     if (out == NULL)
         return false;
     fprintf(out,
-            "/* format_pli_model.c - trained constants of PLI's wave mode: contexts, built-in "
+            "/* pli_wave_constants.c - trained constants of PLI's wave mode: contexts, built-in "
             "tables, filters.\n"
             " *\n"
             " * Printed by tools/pli-model (its README names the images and the command). They "
             "are part of the\n"
             " * format, version 2 (docs/format-pli.md, 5.8): a change is a new version of the "
             "format. */\n"
-            "#include \"format/format_pli_wave.h\"\n\n");
+            "#include \"pli/format/pli_wave_format.h\"\n\n");
     print_tables(out, tables);
     fprintf(out, "\n/* clang-format off */\n"
                  "const struct psti_pli_filter psti_pli_filters[3][PSTI_PLI_N_FILTERS] = {\n");

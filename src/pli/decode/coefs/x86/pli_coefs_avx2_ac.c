@@ -1,0 +1,303 @@
+/* pli_coefs_avx2_ac.c - AC tokens of a unit of coefficients with AVX2 (docs/format-pli.md, 8.4).
+ *
+ * In: words, states and the list of a unit; out: planes of tokens. Pure functions, any thread. The
+ * list is sorted by ends, so D is a question of where in a plane a step stands: most steps have one
+ * D in all lanes, and the bounds of 8 contexts, in 16 bits, are one register; a few have two,
+ * others more. Contexts look back at other planes only, so those of the next step are found while
+ * the states are busy. What bounds a step is its chain: slot -> token -> state -> which lanes take
+ * words
+ * -> slot. The two halves of the lanes take turns in it: words that a half needs are taken at the
+ * beginning of its next step, so that one waits for memory while the other computes. */
+#include "pli/decode/coefs/x86/pli_coefs_avx2.h"
+
+#if defined(__x86_64__)
+#include <string.h>
+
+#define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
+#define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
+
+/* -- Contexts -- */
+
+/* What the contexts of a plane are made of. Weights and biases: of side 0, then of side 1, in each
+ * 32 bits. */
+struct plane {
+    const uint8_t *g[PSTI_JPEG_N_FEATURES];
+    v32 weights[3], bias;
+    uint8_t *tokens, *weighed;
+};
+
+/* 16 lanes. */
+struct half {
+    v32 high, low, empty; /* -1: takes a word before its next token */
+    uint32_t takers;      /* the same, lanes_of() */
+};
+
+struct loop {
+    struct plane plane;
+    v32 buckets, limits, extra_limit; /* of tables */
+    v32 weigh;                        /* tokens -> g */
+    const struct psti_coefs_avx2_tables *tables;
+    const uint8_t *sides;
+    struct half a, b;
+    const uint8_t *words;
+    v32 bucket; /* of the lanes of the next step */
+};
+
+static const uint8_t *g_of(const struct psti_coefs_unit *unit, uint32_t k)
+{
+    return (const uint8_t *)(unit->planes + k * unit->out->stride);
+}
+
+INLINE void open_plane(const struct psti_coefs_unit *unit, uint32_t k, struct plane *plane)
+{
+    for (uint32_t i = 0; i < PSTI_JPEG_N_FEATURES; i++)
+        plane->g[i] = g_of(unit, psti_jpeg_features[k][i]);
+    for (uint32_t i = 0; i < 3; i++)
+        plane->weights[i] = _mm256_set1_epi32(
+            (int)(psti_load_u16(psti_jpeg_weights[0][k] + 2 * (size_t)i) |
+                  (uint32_t)psti_load_u16(psti_jpeg_weights[1][k] + 2 * (size_t)i) << 16));
+    plane->bias =
+        _mm256_set1_epi32((int)((uint16_t)(psti_jpeg_biases[0][k] - 128) |
+                                (uint32_t)(uint16_t)(psti_jpeg_biases[1][k] - 128) << 16));
+    plane->tokens = unit->tokens + k * unit->out->stride;
+    plane->weighed = (uint8_t *)(unit->planes + k * unit->out->stride);
+}
+
+#define ADD_FEATURES(i)                                                                            \
+    {                                                                                              \
+        v32 g = load(p->g[2 * (i)] + base), h = load(p->g[2 * (i) + 1] + base);                    \
+        v32 weights_a = _mm256_shuffle_epi8(p->weights[i], side_a);                                \
+        v32 weights_b = _mm256_shuffle_epi8(p->weights[i], side_b);                                \
+        v32 term_a = _mm256_maddubs_epi16(_mm256_unpacklo_epi8(g, h), weights_a);                  \
+        v32 term_b = _mm256_maddubs_epi16(_mm256_unpackhi_epi8(g, h), weights_b);                  \
+        a = _mm256_add_epi16(a, term_a);                                                           \
+        b = _mm256_add_epi16(b, term_b);                                                           \
+    }
+
+INLINE v32 find_buckets(const struct loop *l, uint32_t base)
+{
+    const struct plane *p = &l->plane;
+    v32 side = load(l->sides + base), side_1 = _mm256_or_si256(side, COEFS_CONSTANT(one));
+    v32 side_a = _mm256_unpacklo_epi8(side, side_1), side_b = _mm256_unpackhi_epi8(side, side_1);
+    v32 a = _mm256_shuffle_epi8(p->bias, side_a), b = _mm256_shuffle_epi8(p->bias, side_b);
+    ADD_FEATURES(0)
+    ADD_FEATURES(1)
+    ADD_FEATURES(2)
+    v32 x = _mm256_packs_epi16(a, b);
+    v32 sixteenth = _mm256_and_si256(_mm256_srli_epi16(x, 4), COEFS_CONSTANT(low_4));
+    v32 above = _mm256_cmpgt_epi8(x, _mm256_shuffle_epi8(l->limits, sixteenth)); /* -1 */
+    above = _mm256_add_epi8(above, _mm256_cmpgt_epi8(x, l->extra_limit));
+    return _mm256_sub_epi8(_mm256_shuffle_epi8(l->buckets, sixteenth), above);
+}
+
+/* -- Bounds -- */
+
+struct bounds {
+    v32 a[COEFS_AC_BOUNDS], b[COEFS_AC_BOUNDS];
+};
+#define EACH_BOUND(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6)
+
+/* All lanes have the same D. */
+INLINE void look_up_one(const uint8_t (*rows)[2][8], v32 bucket, struct bounds *bounds)
+{
+    v32 high = _mm256_or_si256(bucket, COEFS_CONSTANT(bit_3));
+    v32 index_a = _mm256_unpacklo_epi8(bucket, high);
+    v32 index_b = _mm256_unpackhi_epi8(bucket, high);
+#define LOOK_UP(i)                                                                                 \
+    {                                                                                              \
+        v32 row = both_halves(rows[i]);                                                            \
+        bounds->a[i] = _mm256_shuffle_epi8(row, index_a);                                          \
+        bounds->b[i] = _mm256_shuffle_epi8(row, index_b);                                          \
+    }
+    EACH_BOUND(LOOK_UP)
+#undef LOOK_UP
+}
+
+/* The lanes have one of two D; contexts 0..15. */
+INLINE void look_up_pair(const uint8_t (*pairs)[2][16], v32 contexts, struct bounds *bounds){
+#define LOOK_UP(i)                                                                                 \
+    {                                                                                              \
+        v32 low = _mm256_shuffle_epi8(both_halves(pairs[i][0]), contexts);                         \
+        v32 high = _mm256_shuffle_epi8(both_halves(pairs[i][1]), contexts);                        \
+        bounds->a[i] = _mm256_unpacklo_epi8(low, high);                                            \
+        bounds->b[i] = _mm256_unpackhi_epi8(low, high);                                            \
+    }
+    EACH_BOUND(LOOK_UP)
+#undef LOOK_UP
+}
+
+/* Any D; contexts 0..31, those of D = 3 first. */
+INLINE void look_up_any(const struct psti_coefs_avx2_tables *tables, v32 contexts,
+                        struct bounds *bounds)
+{
+    /* Where an index has bit 7, 0 is looked up. */
+    const v32 bit_4 = _mm256_set1_epi8(16), above_15 = _mm256_set1_epi8(0x70);
+    v32 near = _mm256_add_epi8(contexts, above_15);
+    v32 far = _mm256_add_epi8(_mm256_xor_si256(contexts, bit_4), above_15);
+#define PART(i, byte)                                                                              \
+    _mm256_or_si256(_mm256_shuffle_epi8(both_halves(tables->pairs[0][i][byte]), near),             \
+                    _mm256_shuffle_epi8(both_halves(tables->pairs[2][i][byte]), far))
+#define LOOK_UP(i)                                                                                 \
+    {                                                                                              \
+        v32 low = PART(i, 0), high = PART(i, 1);                                                   \
+        bounds->a[i] = _mm256_unpacklo_epi8(low, high);                                            \
+        bounds->b[i] = _mm256_unpackhi_epi8(low, high);                                            \
+    }
+    EACH_BOUND(LOOK_UP)
+#undef LOOK_UP
+#undef PART
+}
+
+/* -- Steps -- */
+
+enum kind { ONE_D, TWO_D, ANY_D };
+
+/* 16 lanes of a step: their words, their tokens. */
+INLINE struct psti_coefs_avx2_search half_step(struct loop *l, struct half *x, const v32 *bounds,
+                                               v32 idle, bool careful)
+{
+    l->words = take_words(l->words, x->empty, x->takers, &x->low);
+    struct psti_coefs_avx2_parts parts = split(x->low);
+    struct psti_coefs_avx2_search s =
+        search(parts.slot, bounds, _mm256_setzero_si256(), COEFS_CONSTANT(all_slots));
+    x->empty = advance(&x->high, &x->low, parts, s.found, idle, careful);
+    x->takers = lanes_of(x->empty);
+    return s;
+}
+
+/* One step, at `base`. `table`: as the kind wants it; `rows`: what is added to contexts. */
+INLINE void step(struct loop *l, uint32_t base, enum kind kind, const void *table, v32 rows,
+                 uint32_t n, bool tail, bool careful)
+{
+    struct bounds bounds;
+    if (kind == ONE_D)
+        look_up_one(table, l->bucket, &bounds);
+    else if (kind == TWO_D)
+        look_up_pair(table, _mm256_add_epi8(rows, l->bucket), &bounds);
+    else
+        look_up_any(table, _mm256_add_epi8(rows, l->bucket), &bounds);
+    v32 lanes = rows, idle_a = rows, idle_b = rows;
+    if (careful) {
+        lanes = weave(first_lanes(n));
+        v32 idle = _mm256_cmpeq_epi8(lanes, _mm256_setzero_si256());
+        idle_a = _mm256_unpacklo_epi8(idle, idle);
+        idle_b = _mm256_unpackhi_epi8(idle, idle);
+    }
+    struct psti_coefs_avx2_search a = half_step(l, &l->a, bounds.a, idle_a, careful);
+    struct psti_coefs_avx2_search b = half_step(l, &l->b, bounds.b, idle_b, careful);
+    v32 token = _mm256_packs_epi16(a.half, b.half);
+    token =
+        _mm256_add_epi8(_mm256_add_epi8(token, token), _mm256_packs_epi16(a.quarter, b.quarter));
+    token = _mm256_add_epi8(_mm256_add_epi8(token, token), _mm256_packs_epi16(a.eighth, b.eighth));
+    token = _mm256_add_epi8(token, COEFS_CONSTANT(last_ac_token));
+    if (tail)
+        token = _mm256_and_si256(token, lanes);
+    store(l->plane.tokens + base, weave(token));
+    store(l->plane.weighed + base, _mm256_shuffle_epi8(l->weigh, token));
+    if (!tail)
+        l->bucket = find_buckets(l, base + PSTI_COEFS_LANES);
+}
+
+/* How many lanes of a step are before that list position. */
+INLINE uint32_t lanes_before(uint32_t position, uint32_t base)
+{
+    uint32_t n = position > base ? position - base : 0;
+    return n < PSTI_COEFS_LANES ? n : PSTI_COEFS_LANES;
+}
+
+/* Where D becomes 2, 1 and 0, and where the plane ends. */
+struct borders {
+    uint32_t of[4];
+};
+
+/* First D and last D of a step -> pair of rows. */
+static const uint8_t pair_of[4][4] = {{2, 2, 4, 5}, {0, 2, 1, 3}, {0, 0, 1, 0}, {0, 0, 0, 0}};
+
+INLINE void mixed_step(struct loop *l, uint32_t base, const struct borders *borders, bool tail,
+                       bool sure)
+{
+    uint32_t n = lanes_before(borders->of[3], base), n_1 = lanes_before(borders->of[2], base);
+    uint32_t n_2 = lanes_before(borders->of[1], base), n_3 = lanes_before(borders->of[0], base);
+    uint32_t first = n_3 > 0 ? 3 : n_2 > 0 ? 2 : n_1 > 0 ? 1 : 0;
+    uint32_t last = n_1 < n ? 0 : n_2 < n ? 1 : n_3 < n ? 2 : 3;
+    uint32_t ends = first == 3 ? n_3 : first == 2 ? n_2 : n_1;
+    uint32_t begins = last == 0 ? n_1 : last == 1 ? n_2 : n_3;
+    const uint8_t *ramp = psti_coefs_avx2_ramp + PSTI_COEFS_LANES;
+    if (first == last || ends == begins) {
+        step(l, base, TWO_D, l->tables->pairs[pair_of[last][first]], weave(load(ramp - ends)), n,
+             tail, tail || sure);
+        return;
+    }
+    v32 rows =
+        _mm256_add_epi8(_mm256_add_epi8(load(ramp - n_3), load(ramp - n_2)), load(ramp - n_1));
+    step(l, base, ANY_D, l->tables, weave(rows), n, tail, tail || sure);
+}
+
+#define OPEN_STEP()                                                                                \
+    if (__builtin_expect(l.words > limit, 0)) {                                                    \
+        l.words = more_words(unit, l.words);                                                       \
+        limit = unit->words.limit;                                                                 \
+    }
+
+INLINE void read_planes(struct psti_coefs_unit *unit, uint32_t first, uint32_t last, bool sure)
+{
+    const struct psti_pli_coefs *out = unit->out;
+    const uint16_t *n_k = out->n_k;
+    const uint8_t *limit = unit->words.limit;
+    struct loop l = {.tables = coefs_tables(unit), .sides = unit->sides, .words = unit->words.at};
+    l.buckets = both_halves(l.tables->buckets);
+    l.limits = both_halves(l.tables->limits);
+    l.extra_limit = _mm256_set1_epi8((char)l.tables->extra_limit);
+    l.weigh = _mm256_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)psti_jpeg_ac_weight));
+    struct psti_coefs_avx2_states states = load_states(unit);
+    l.a = (struct half){states.high_a, states.low_a, _mm256_setzero_si256(), 0};
+    l.b = (struct half){states.high_b, states.low_b, _mm256_setzero_si256(), 0};
+    if (first == 1)
+        memset(unit->planes, 0, psti_round_up(out->n, PSTI_COEFS_SQUARE));
+    for (uint32_t k = first; k <= last; k++) {
+        open_plane(unit, k, &l.plane);
+        psti_coefs_ask(unit, k);
+        const struct borders borders = {
+            {n_k[k + 7 < 64 ? k + 7 : 64], n_k[k + 3 < 64 ? k + 3 : 64], n_k[k + 1], n_k[k]}};
+        uint32_t n = n_k[k], base = 0;
+        l.bucket = find_buckets(&l, 0);
+        for (uint32_t d = 0; d < 4; d++) {
+            const void *rows = l.tables->rows[3 - d];
+            uint32_t end = borders.of[d];
+            for (; base + PSTI_COEFS_LANES <= end; base += PSTI_COEFS_LANES) {
+                OPEN_STEP()
+                step(&l, base, ONE_D, rows, l.bucket, PSTI_COEFS_LANES, false, sure);
+            }
+            if (base < end && base + PSTI_COEFS_LANES <= n) {
+                OPEN_STEP()
+                mixed_step(&l, base, &borders, false, sure);
+                base += PSTI_COEFS_LANES;
+            }
+        }
+        if (base < n) {
+            OPEN_STEP()
+            mixed_step(&l, base, &borders, true, sure);
+            base += PSTI_COEFS_LANES;
+        }
+        if ((base & PSTI_COEFS_LANES) != 0)
+            store(l.plane.tokens + base, _mm256_setzero_si256());
+    }
+    OPEN_STEP()
+    l.words = take_words(l.words, l.a.empty, l.a.takers, &l.a.low);
+    unit->words.at = take_words(l.words, l.b.empty, l.b.takers, &l.b.low);
+    store_states(unit, (struct psti_coefs_avx2_states){l.a.high, l.a.low, l.b.high, l.b.low});
+}
+
+static void TARGET read_sure(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
+{
+    read_planes(unit, first, last, true);
+}
+
+void TARGET psti_coefs_avx2_read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
+{
+    if (coefs_tables(unit)->has_sure_tokens)
+        read_sure(unit, first, last);
+    else
+        read_planes(unit, first, last, false);
+}
+#endif

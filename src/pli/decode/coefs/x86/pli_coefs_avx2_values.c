@@ -1,0 +1,255 @@
+/* pli_coefs_avx2_values.c - the raw bits of a unit of coefficients with AVX2 and BMI2
+ * (docs/format-pli.md, 8.2, 8.3, 8.5): tokens and bits -> ends of blocks and coefficients.
+ *
+ * Bits of the same weight stand together: which of 64 entries have one is a mask, pdep hands the
+ * bits out to its ones. Masks then become bytes again. */
+#include "pli/decode/coefs/x86/pli_coefs_avx2.h"
+
+#if defined(__x86_64__)
+#include <string.h>
+
+#define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
+#define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
+
+enum { GROUP = PSTI_COEFS_SQUARE };
+
+/* 64 bytes. */
+struct group {
+    v32 low, high;
+};
+
+/* Which of them are greater. */
+INLINE uint64_t above(struct group g, int than)
+{
+    v32 limit = _mm256_set1_epi8((char)than);
+    uint32_t low = (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi8(g.low, limit));
+    uint32_t high = (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi8(g.high, limit));
+    return low | (uint64_t)high << 32;
+}
+
+/* Next bits, to those in `to`, which come to be 1 where their bit is. */
+INLINE uint64_t hand_out(const struct psti_coefs_bits *bits, uint64_t *at, uint64_t to)
+{
+    uint64_t next = psti_coefs_peek_at(bits, *at); /* `at` stays in a register */
+    *at += (uint64_t)_mm_popcnt_u64(to);
+    return _pdep_u64(next, to);
+}
+
+/* 255 in the bytes of ones; each half has lanes 0..7, 16..23, 8..15, 24..31, which is what
+ * unpacking wants. */
+INLINE struct group bytes_of(uint64_t mask)
+{
+    const v32 bit = _mm256_set1_epi64x((long long)0x8040201008040201ull);
+    const v32 from_low =
+        _mm256_setr_epi64x(0, 0x0202020202020202, 0x0101010101010101, 0x0303030303030303);
+    const v32 from_high = _mm256_add_epi8(from_low, _mm256_set1_epi8(4));
+    v32 all = _mm256_set1_epi64x((long long)mask);
+    v32 low = _mm256_and_si256(_mm256_shuffle_epi8(all, from_low), bit);
+    v32 high = _mm256_and_si256(_mm256_shuffle_epi8(all, from_high), bit);
+    return (struct group){_mm256_cmpeq_epi8(low, bit), _mm256_cmpeq_epi8(high, bit)};
+}
+
+/* Entries in the order in which bytes_of() has them, or back. */
+INLINE struct group for_unpacking(struct group g)
+{
+    return (struct group){_mm256_permute4x64_epi64(g.low, 0xd8),
+                          _mm256_permute4x64_epi64(g.high, 0xd8)};
+}
+
+INLINE void add_bits(struct group *values, uint64_t mask, int weight)
+{
+    struct group b = bytes_of(mask);
+    v32 w = _mm256_set1_epi8((char)weight);
+    values->low = _mm256_add_epi8(values->low, _mm256_and_si256(b.low, w));
+    values->high = _mm256_add_epi8(values->high, _mm256_and_si256(b.high, w));
+}
+
+/* Values below 128 and 0 or 255 for their signs -> 64 coefficients. */
+INLINE void place(struct group v, struct group negative, int16_t *to)
+{
+    v32 low = _mm256_sub_epi8(_mm256_xor_si256(v.low, negative.low), negative.low);
+    v32 high = _mm256_sub_epi8(_mm256_xor_si256(v.high, negative.high), negative.high);
+    store(to, _mm256_unpacklo_epi8(low, negative.low));
+    store(to + 16, _mm256_unpackhi_epi8(low, negative.low));
+    store(to + 32, _mm256_unpacklo_epi8(high, negative.high));
+    store(to + 48, _mm256_unpackhi_epi8(high, negative.high));
+}
+
+INLINE v32 large_value(v32 value, v32 sixty_fourths, v32 negative)
+{
+    value = _mm256_add_epi16(value, _mm256_slli_epi16(sixty_fourths, 6));
+    return _mm256_sub_epi16(_mm256_xor_si256(value, negative), negative);
+}
+
+/* The same with values up to 255 and what they have more, divided by 64. */
+INLINE void place_large(struct group v, struct group more, struct group negative, int16_t *to)
+{
+    const v32 zero = _mm256_setzero_si256();
+#define PLACE(part, unpack, i)                                                                     \
+    store(to + 16 * (i), large_value(unpack(v.part, zero), unpack(more.part, zero),                \
+                                     unpack(negative.part, negative.part)))
+    PLACE(low, _mm256_unpacklo_epi8, 0);
+    PLACE(low, _mm256_unpackhi_epi8, 1);
+    PLACE(high, _mm256_unpacklo_epi8, 2);
+    PLACE(high, _mm256_unpackhi_epi8, 3);
+#undef PLACE
+}
+
+/* A group some of which have token 7. Class c has the lowest value 33 + 32 + 64 + ..., c terms of
+ * them, and as many bits more than class 0, of the same weights. */
+static uint64_t TARGET place_any(const struct psti_coefs_bits *bits, uint64_t at,
+                                 struct group tokens, struct group v, uint64_t signs, int16_t *to)
+{
+    enum { CLASSES = 6 };
+    struct group more = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    uint64_t classes[CLASSES] = {above(tokens, 6)}; /* [c]: those of class c or more */
+    for (uint32_t c = 0; c + 1 < CLASSES && classes[c] != 0; c++)
+        classes[c + 1] = hand_out(bits, &at, classes[c]);
+    for (int b = 0; b < 4; b++)
+        add_bits(&v, hand_out(bits, &at, above(tokens, 2 + b)), 1 << b);
+    add_bits(&v, hand_out(bits, &at, classes[0]), 16);
+    for (uint32_t c = 1; c < CLASSES && classes[c] != 0; c++) {
+        uint64_t ones = hand_out(bits, &at, classes[c]);
+        if (c == 1) {
+            add_bits(&v, classes[c], 32);
+            add_bits(&v, ones, 32);
+        } else {
+            add_bits(&more, classes[c], 1 << (c - 2));
+            add_bits(&more, ones, 1 << (c - 2));
+        }
+    }
+    place_large(v, more, bytes_of(signs), to);
+    return at;
+}
+
+/* -- Ends of blocks -- */
+
+void TARGET psti_coefs_avx2_read_ends(struct psti_coefs_unit *unit)
+{
+    const struct psti_coefs_bits *bits = &unit->bits;
+    const v32 lowest = both_halves(psti_jpeg_end_lowest), n_bits = both_halves(psti_jpeg_end_bits);
+    uint64_t at = bits->at;
+    for (uint32_t s = 0; s < unit->out->n_squares; s++) {
+        const uint8_t *classes = unit->classes[s];
+        struct group c = {load(classes), load(classes + 32)};
+        struct group n = {_mm256_shuffle_epi8(n_bits, c.low), _mm256_shuffle_epi8(n_bits, c.high)};
+        struct group e = {_mm256_shuffle_epi8(lowest, c.low), _mm256_shuffle_epi8(lowest, c.high)};
+        e = for_unpacking(e);
+        uint64_t mask = above(n, 0);
+        for (int b = 0; mask != 0; mask = above(n, ++b))
+            add_bits(&e, hand_out(bits, &at, mask), 1 << b);
+        e = for_unpacking(e);
+        store(unit->ends[s], e.low);
+        store(unit->ends[s] + 32, e.high);
+    }
+    unit->bits.at = at;
+}
+
+/* -- DC -- */
+
+/* Two rows of differences -> values. `above`: of the row above, its first value, everywhere. */
+INLINE v32 sum_up(v32 d, v32 *above_first)
+{
+    v32 first = _mm256_shuffle_epi8(d, _mm256_set1_epi16(0x0100)); /* of each row */
+    d = _mm256_add_epi16(d, _mm256_slli_si256(d, 2));
+    d = _mm256_add_epi16(d, _mm256_slli_si256(d, 4));
+    d = _mm256_add_epi16(d, _mm256_slli_si256(d, 8));
+    d = _mm256_add_epi16(d, *above_first);
+    d = _mm256_add_epi16(d, _mm256_permute2x128_si256(first, first, 0x08));
+    first = _mm256_add_epi16(first, _mm256_permute2x128_si256(first, first, 0x01));
+    *above_first = _mm256_add_epi16(*above_first, first);
+    return d;
+}
+
+/* A square's tokens and bits -> values. */
+INLINE void place_square(const struct psti_coefs_bits *bits, uint64_t *at, struct group t,
+                         int16_t *values)
+{
+    const v32 lowest_low = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 1, 2, 3, 5, 9, 17, 33, 65, (char)129, 1, 1, 1, 1, 0, 0));
+    const v32 lowest_high =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 0, 0));
+    struct group low = {_mm256_setzero_si256(), _mm256_setzero_si256()}, high = low;
+    struct group negative = bytes_of(hand_out(bits, at, above(t, 0)));
+    uint64_t mask = above(t, 2);
+    for (int b = 0; mask != 0; mask = above(t, 2 + ++b))
+        add_bits(b < 8 ? &low : &high, hand_out(bits, at, mask), 1 << (b & 7));
+    t = for_unpacking(t);
+    v32 sum = _mm256_setzero_si256();
+#define PLACE(part, unpack, i)                                                                     \
+    {                                                                                              \
+        v32 v = unpack(_mm256_shuffle_epi8(lowest_low, t.part),                                    \
+                       _mm256_shuffle_epi8(lowest_high, t.part));                                  \
+        v = _mm256_add_epi16(v, unpack(low.part, high.part));                                      \
+        v32 sign = unpack(negative.part, negative.part);                                           \
+        v = _mm256_sub_epi16(_mm256_xor_si256(v, sign), sign);                                     \
+        store(values + 16 * (i), sum_up(v, &sum));                                                 \
+    }
+    PLACE(low, _mm256_unpacklo_epi8, 0)
+    PLACE(low, _mm256_unpackhi_epi8, 1)
+    PLACE(high, _mm256_unpacklo_epi8, 2)
+    PLACE(high, _mm256_unpackhi_epi8, 3)
+#undef PLACE
+}
+
+void TARGET psti_coefs_avx2_place_dc(struct psti_coefs_unit *unit)
+{
+    const struct psti_pli_coefs *out = unit->out;
+    int16_t values[PSTI_JPEG_SQUARES_MAX * GROUP];
+    uint64_t at = unit->bits.at;
+    for (uint32_t s = 0; s < out->n_squares; s++) {
+        const uint8_t *tokens = unit->dc_tokens[s];
+        struct group t = {load(tokens), load(tokens + 32)};
+        place_square(&unit->bits, &at, t, values + (size_t)GROUP * s);
+    }
+    unit->bits.at = at;
+    int16_t *plane = unit->planes;
+    for (uint32_t i = 0; i < out->n; i++)
+        plane[i] = values[unit->order[i]];
+    memset(plane + out->n, 0, (psti_round_up(out->n, GROUP) - out->n) * sizeof *plane);
+}
+
+/* -- AC -- */
+
+void TARGET psti_coefs_avx2_place_ac(struct psti_coefs_unit *unit, uint32_t last)
+{
+    const struct psti_pli_coefs *out = unit->out;
+    const struct psti_coefs_bits *bits = &unit->bits;
+    const v32 lowest =
+        _mm256_broadcastq_epi64(_mm_loadl_epi64((const __m128i *)psti_jpeg_ac_lowest));
+    uint64_t at = bits->at;
+    for (uint32_t k = 1; k <= last; k++) {
+        const uint8_t *tokens = unit->tokens + k * out->stride;
+        int16_t *plane = unit->planes + k * out->stride;
+        for (uint32_t base = 0; base < out->n_k[k]; base += GROUP) {
+            struct group t = {load(tokens + base), load(tokens + base + 32)};
+            uint64_t signs = hand_out(bits, &at, above(t, 0)), large = above(t, 2);
+            struct group v = for_unpacking(t);
+            if (large == 0) {
+                place(v, bytes_of(signs), plane + base);
+                continue;
+            }
+            v.low = _mm256_shuffle_epi8(lowest, v.low);
+            v.high = _mm256_shuffle_epi8(lowest, v.high);
+            uint64_t larger = above(t, 3);
+            if (above(t, 6) != 0) {
+                at = place_any(bits, at, t, v, signs, plane + base);
+                continue;
+            }
+            add_bits(&v, hand_out(bits, &at, large), 1);
+            if (larger != 0) {
+                add_bits(&v, hand_out(bits, &at, larger), 2);
+                larger = above(t, 4);
+                if (larger != 0) {
+                    add_bits(&v, hand_out(bits, &at, larger), 4);
+                    larger = above(t, 5);
+                    if (larger != 0)
+                        add_bits(&v, hand_out(bits, &at, larger), 8);
+                }
+            }
+            place(v, bytes_of(signs), plane + base);
+        }
+    }
+    unit->bits.at = at;
+}
+#endif

@@ -1,0 +1,209 @@
+/* pli_coefs_avx512_ac.c - AC tokens of a unit of coefficients with AVX-512 (docs/format-pli.md,
+ * 8.4).
+ *
+ * In: words, states and the list of a unit, `sides` being the ends in its order; out: planes of
+ * tokens. Pure functions, any thread. Contexts look back at other planes only, so they are found
+ * for 64 lanes at once, and while the states are busy. All 32 contexts' bounds are registers: D
+ * makes no difference to a step. What bounds one, of 32 lanes, are its chain (slot -> bounds below
+ * it -> frequency -> state -> which lanes take words -> slot), some 32 cycles, and its 65
+ * operations on two vector ports alike; docs/internals/cpu-decode.md has what mca says. */
+#include "pli/decode/coefs/x86/pli_coefs_avx512.h"
+
+#if defined(__x86_64__)
+#include <string.h>
+
+enum { GROUP = PSTI_COEFS_SQUARE, LANES = PSTI_COEFS_LANES };
+
+/* What the contexts of a plane are made of. [side] */
+struct plane {
+    const uint8_t *g[PSTI_JPEG_N_FEATURES];
+    __m512i weights[3][2], bias[2], k;
+    uint8_t *tokens, *weighed;
+};
+
+/* Lanes of side 1 in a group: those that unpacking puts into the lower halves of 128-bit parts,
+ * and the others. */
+struct sides {
+    uint32_t low, high;
+};
+
+struct loop {
+    struct plane plane;
+    struct psti_coefs_avx512_states states;
+    __m512i bounds[COEFS_512_AC_BOUNDS], buckets[2], rows;
+    __m512i weigh; /* tokens -> g */
+    const uint8_t *ends, *words;
+    const struct sides *sides;
+};
+
+static const uint8_t *g_of(const struct psti_coefs_unit *unit, uint32_t k)
+{
+    return (const uint8_t *)(unit->planes + k * unit->out->stride);
+}
+
+PSTI_VBMI_INLINE void open_plane(const struct psti_coefs_unit *unit, uint32_t k,
+                                 struct plane *plane)
+{
+#pragma GCC unroll 6
+    for (uint32_t i = 0; i < PSTI_JPEG_N_FEATURES; i++)
+        plane->g[i] = g_of(unit, psti_jpeg_features[k][i]);
+#pragma GCC unroll 2
+    for (uint32_t side = 0; side < 2; side++) {
+#pragma GCC unroll 3
+        for (uint32_t i = 0; i < 3; i++)
+            plane->weights[i][side] = _mm512_set1_epi16(
+                (short)psti_load_u16((const uint8_t *)psti_jpeg_weights[side][k] + 2 * (size_t)i));
+        plane->bias[side] = _mm512_set1_epi16((short)(psti_jpeg_biases[side][k] - 128));
+    }
+    plane->k = _mm512_set1_epi8((char)k);
+    plane->tokens = unit->tokens + k * unit->out->stride;
+    plane->weighed = (uint8_t *)(unit->planes + k * unit->out->stride);
+}
+
+/* Squares of side 1 come after those of side 0. */
+PSTI_VBMI_INLINE void find_sides(const struct psti_coefs_unit *unit, struct sides *sides)
+{
+    const struct psti_pli_coefs *out = unit->out;
+    uint32_t first = 0;
+    while (first < out->n_squares && !out->squares[first].side)
+        first++;
+    const __m512i before = _mm512_set1_epi16((short)((int)(first * PSTI_COEFS_SQUARE) - 1));
+    for (uint32_t i = 0; i < out->n; i += GROUP) {
+        uint64_t low = _mm512_cmpgt_epi16_mask(load(unit->order + i), before);
+        uint64_t high = _mm512_cmpgt_epi16_mask(load(unit->order + i + LANES), before);
+        sides[i / GROUP] =
+            (struct sides){(uint32_t)_pext_u64(low | high << 32, 0x00ff00ff00ff00ff),
+                           (uint32_t)_pext_u64(low | high << 32, 0xff00ff00ff00ff00)};
+    }
+}
+
+/* -- Contexts -- */
+
+PSTI_VBMI_INLINE __m512i of_side(const __m512i of[2], uint32_t lanes)
+{
+    return _mm512_mask_mov_epi16(of[0], lanes, of[1]);
+}
+
+/* Of 64 lanes. */
+PSTI_VBMI_INLINE __m512i find_contexts(const struct loop *l, uint32_t base)
+{
+    const struct plane *p = &l->plane;
+    struct sides side = l->sides[base / GROUP];
+    __m512i a = of_side(p->bias, side.low), b = of_side(p->bias, side.high);
+#pragma GCC unroll 3
+    for (uint32_t i = 0; i < 3; i++) {
+        __m512i g = load(p->g[2 * i] + base), h = load(p->g[2 * i + 1] + base);
+        a = _mm512_add_epi16(
+            a, _mm512_maddubs_epi16(_mm512_unpacklo_epi8(g, h), of_side(p->weights[i], side.low)));
+        b = _mm512_add_epi16(
+            b, _mm512_maddubs_epi16(_mm512_unpackhi_epi8(g, h), of_side(p->weights[i], side.high)));
+    }
+    /* The estimate is less by 128, its highest bit so turned over; a look-up takes 7 bits. */
+    __m512i x = _mm512_srli_epi16(_mm512_packs_epi16(a, b), 1);
+    __m512i bucket = _mm512_permutex2var_epi8(l->buckets[0], x, l->buckets[1]);
+    __m512i far = _mm512_sub_epi8(load(l->ends + base), p->k);
+    return _mm512_or_si512(bucket, _mm512_permutexvar_epi8(far, l->rows));
+}
+
+/* -- Steps -- */
+
+/* Tokens of 32 lanes; contexts: as half_of() has them. Lanes in `idle` keep their states, if
+ * `tail`.
+ */
+PSTI_VBMI_INLINE __m256i step(struct loop *l, __m512i contexts, uint32_t idle, bool tail)
+{
+    const __m512i all = _mm512_set1_epi16(PSTI_JPEG_PROB_SUM);
+    __m512i slot = slots_of(l->states), b[8];
+#pragma GCC unroll 7
+    for (int i = 1; i < 8; i++)
+        b[i] = apart(_mm512_permutexvar_epi8(contexts, l->bounds[i - 1]));
+    struct psti_coefs_avx512_found f = search(slot, b, _mm512_setzero_si512(), all);
+    __m512i freq = _mm512_sub_epi16(f.end, f.begin), bias = _mm512_sub_epi16(slot, f.begin);
+    if (tail) {
+        freq = choose(idle, freq, all);
+        bias = choose(idle, bias, slot);
+    }
+    l->words = advance(&l->states, freq, bias, l->words);
+    return add_number(_mm256_setzero_si256(), &f);
+}
+
+PSTI_VBMI_INLINE void store_tokens(const struct loop *l, uint32_t base, __m256i low, __m256i high,
+                                   uint64_t lanes, bool tail)
+{
+    __m512i token = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    if (tail)
+        token = _mm512_maskz_mov_epi8(lanes, token);
+    store(l->plane.tokens + base, token);
+    store(l->plane.weighed + base, _mm512_shuffle_epi8(l->weigh, token));
+}
+
+#define OPEN_STEP()                                                                                \
+    if (__builtin_expect(l.words > limit, 0)) {                                                    \
+        l.words = more_words(unit, l.words);                                                       \
+        limit = unit->words.limit;                                                                 \
+    }
+
+#define FOUR_TWICE(i) (i), (i), (i) + 1, (i) + 1, (i) + 2, (i) + 2, (i) + 3, (i) + 3
+#define LANES_TWICE(i)                                                                             \
+    FOUR_TWICE(i), FOUR_TWICE((i) + 4), FOUR_TWICE((i) + 8), FOUR_TWICE((i) + 12),                 \
+        FOUR_TWICE((i) + 16), FOUR_TWICE((i) + 20), FOUR_TWICE((i) + 24), FOUR_TWICE((i) + 28)
+static const _Alignas(64) uint8_t twice[2][64] = {{LANES_TWICE(0)}, {LANES_TWICE(32)}};
+
+/* 32 of 64 contexts, each twice -> where the bytes of their bounds are. */
+PSTI_VBMI_INLINE __m512i half_of(__m512i contexts, const uint8_t which[64])
+{
+    return _mm512_or_si512(_mm512_permutexvar_epi8(load(which), contexts),
+                           _mm512_set1_epi16(0x100));
+}
+
+PSTI_VBMI_TARGET void psti_coefs_avx512_read_ac(struct psti_coefs_unit *unit, uint32_t first,
+                                                uint32_t last)
+{
+    const struct psti_pli_coefs *out = unit->out;
+    const struct psti_coefs_avx512_tables *tables = coefs_tables(unit);
+    const uint8_t *limit = unit->words.limit;
+    struct sides sides[PSTI_JPEG_SQUARES_MAX];
+    struct loop l;
+    l.sides = sides;
+    l.ends = unit->sides;
+    l.words = unit->words.at;
+    l.states = load_states(unit);
+#pragma GCC unroll 7
+    for (int i = 0; i < COEFS_512_AC_BOUNDS; i++)
+        l.bounds[i] = load(tables->ac[i]);
+    l.buckets[0] = load(tables->buckets);
+    l.buckets[1] = load(tables->buckets + 64);
+    l.rows = load(tables->rows);
+    l.weigh = _mm512_set1_epi64((long long)psti_load_u64(psti_jpeg_ac_weight));
+    find_sides(unit, sides);
+    if (first == 1)
+        memset(unit->planes, 0, psti_round_up(out->n, GROUP));
+    for (uint32_t k = first; k <= last; k++) {
+        uint32_t n = out->n_k[k], base = 0;
+        open_plane(unit, k, &l.plane);
+        psti_coefs_ask(unit, k);
+        for (; base + GROUP <= n; base += GROUP) {
+            __m512i contexts = find_contexts(&l, base);
+            OPEN_STEP()
+            __m256i a = step(&l, half_of(contexts, twice[0]), 0, false);
+            OPEN_STEP()
+            __m256i b = step(&l, half_of(contexts, twice[1]), 0, false);
+            store_tokens(&l, base, a, b, 0, false);
+        }
+        if (base < n) {
+            uint64_t lanes = (UINT64_C(1) << (n - base)) - 1;
+            __m512i contexts = find_contexts(&l, base);
+            __m256i b = _mm256_setzero_si256();
+            OPEN_STEP()
+            __m256i a = step(&l, half_of(contexts, twice[0]), ~(uint32_t)lanes, true);
+            if (n - base > LANES) {
+                OPEN_STEP()
+                b = step(&l, half_of(contexts, twice[1]), ~(uint32_t)(lanes >> 32), true);
+            }
+            store_tokens(&l, base, a, b, lanes, true);
+        }
+    }
+    unit->words.at = l.words;
+    store_states(unit, l.states);
+}
+#endif

@@ -1,0 +1,426 @@
+/* pli_jpeg.c - PLI's content 2, a JPEG kept as coefficients -> rows of pixels, or coefficients.
+ *
+ * Row of units by row of units: entropy decoding (pli_coefs.h), inverse DCT into a strip of samples
+ * as wide as the region, rows of pixels from that. All memory is the caller's scratch; no state;
+ * any thread. The head has been checked as a whole before, each unit is against its checksum and by
+ * the decoder of coefficients, and nothing else in the bytes says where anything lies. */
+#include "pli/pli.h"
+
+#include "base/bits.h"
+#include "base/checked.h"
+#include "base/cpu.h"
+#include "base/fail.h"
+#include "pli/decode/jpeg/pli_jpeg_int.h"
+
+#include <string.h>
+
+#define ROOM "decode"
+#define CODEC "pli"
+
+/* Where coefficients go, block by block. */
+struct planes_of_blocks {
+    const struct psti_jpeg_frame *frame;
+    int16_t *const *coefs; /* NULL: nowhere */
+    psti_pli_jpeg_to_blocks *to_blocks;
+};
+
+/* One decode. */
+struct run {
+    const struct psti_pli_request *request;
+    const struct psti_jpeg_frame *frame;
+    struct psti_pli_coefs_tables *tables;
+    void *coefs_work, *idct_work;
+    psti_pli_jpeg_idct *idct; /* NULL: no pixels are wanted */
+    struct psti_pli_jpeg_quants quants;
+    struct psti_pli_jpeg_strip strip;
+    struct psti_pli_jpeg_blocks blocks; /* of the unit at hand */
+    bool any;                           /* of its blocks are wanted */
+    struct planes_of_blocks planes;
+    uint32_t k_last; /* the last coefficient that is wanted */
+    uint32_t y;      /* the next row of pixels */
+};
+
+static enum pst_status named(enum pst_status status, struct pst_error *err)
+{
+    psti_error_set_codec(err, CODEC);
+    return status;
+}
+
+static size_t unit_memory_nbytes(uint32_t unit_log2, uint32_t n_components)
+{
+    return psti_round_up(psti_pli_coefs_tables_nbytes(), 64) +
+           psti_round_up(psti_pli_coefs_work_nbytes(unit_log2, n_components), 64);
+}
+
+size_t psti_pli_jpeg_scratch_nbytes(uint32_t unit_log2, uint32_t n_components, uint32_t width)
+{
+    return unit_memory_nbytes(unit_log2, n_components) + PSTI_PLI_JPEG_IDCT_NBYTES +
+           psti_pli_jpeg_strip_nbytes(n_components, 1u << unit_log2, width);
+}
+
+enum pst_status psti_pli_jpeg_find_frame(const void *bytes, const struct psti_pli_header *header,
+                                         struct psti_jpeg_frame *frame, struct pst_error *err)
+{
+    const uint8_t *block;
+    size_t nbytes;
+    enum pst_status status =
+        psti_pli_find_model(bytes, header, PSTI_PLI_MODEL_FRAME, &block, &nbytes, err);
+    return status == PST_OK ? psti_jpeg_parse_frame(block, nbytes, header, frame, err) : status;
+}
+
+static enum pst_status prepare_tables(const struct psti_pli_request *request,
+                                      struct psti_pli_coefs_tables *tables, struct pst_error *err)
+{
+    const uint8_t *block;
+    size_t nbytes;
+    enum pst_status status = psti_pli_find_model(request->bytes, &request->header,
+                                                 PSTI_PLI_MODEL_COEFS, &block, &nbytes, err);
+    return status == PST_OK ? psti_pli_coefs_prepare(request->cpu, block, nbytes, tables, err)
+                            : status;
+}
+
+/* ---- Coefficients */
+
+void psti_pli_jpeg_to_blocks_c(const int16_t *planes, size_t stride, uint32_t last,
+                               int16_t *const blocks[PSTI_PLI_JPEG_GROUP])
+{
+    for (uint32_t i = 0; i < PSTI_PLI_JPEG_GROUP; i++) {
+        for (uint32_t k = 0; k <= last; k++)
+            blocks[i][k] = planes[k * stride + i];
+        memset(blocks[i] + last + 1, 0, (63 - last) * sizeof **blocks);
+    }
+}
+
+static int16_t *block_at(const struct planes_of_blocks *out, const struct psti_pli_coefs *coefs,
+                         uint32_t i)
+{
+    const struct psti_jpeg_square *square = &coefs->squares[coefs->order[i] >> 6];
+    uint32_t position = coefs->order[i] & 63;
+    size_t row = square->row + (position >> 3), column = square->column + (position & 7);
+    return out->coefs[square->component] +
+           (row * out->frame->components[square->component].columns + column) * 64;
+}
+
+/* From planes to blocks. A plane is read only up to the multiple of 64 behind its last entry. The
+ * list goes to and fro in memory that is larger than the near caches: lines of blocks are asked for
+ * some groups before they are written. */
+static void to_blocks(const struct planes_of_blocks *out, const struct psti_pli_coefs *coefs)
+{
+    enum { GROUP = PSTI_PLI_JPEG_GROUP, AHEAD = 2 * GROUP, RING = 4 * GROUP };
+    uint32_t last = coefs->last;
+    int16_t *blocks[RING], none[64];
+    for (uint32_t to = 0; to < coefs->n + AHEAD; to += GROUP) {
+        for (uint32_t i = to; i < to + GROUP; i++) {
+            int16_t *block = i < coefs->n ? block_at(out, coefs, i) : none;
+            __builtin_prefetch(block, 1);
+            __builtin_prefetch(block + 32, 1);
+            blocks[i % RING] = block;
+        }
+        uint32_t i = to - AHEAD;
+        if (to < AHEAD || i >= coefs->n)
+            continue;
+        while (last > 0 && coefs->n_k[last] <= i)
+            last--;
+        out->to_blocks(coefs->planes + i, coefs->stride, last, blocks + i % RING);
+    }
+}
+
+static psti_pli_jpeg_to_blocks *to_blocks_for(uint32_t cpu)
+{
+#if defined(__x86_64__)
+    if (cpu & PSTI_CPU_AVX2)
+        return psti_pli_jpeg_to_blocks_avx2;
+#endif
+    (void)cpu;
+    return psti_pli_jpeg_to_blocks_c;
+}
+
+/* ---- Units */
+
+/* Where samples of a unit go. Returns which blocks are wanted; NULL: all. */
+static const uint64_t *place_samples(struct run *run, const struct psti_pli_coefs *coefs)
+{
+    struct psti_pli_jpeg_blocks *blocks = &run->blocks;
+    if (!run->idct)
+        return NULL;
+    blocks->coefs = coefs;
+    run->any = psti_pli_jpeg_strip_place(&run->strip, blocks);
+    return blocks->all || run->planes.coefs ? NULL : blocks->wanted;
+}
+
+static void use_coefs(struct run *run, const struct psti_pli_coefs *coefs)
+{
+    if (run->planes.coefs)
+        to_blocks(&run->planes, coefs);
+    run->blocks.all |= coefs->kept;
+    if (run->any)
+        run->idct(&run->blocks, run->idct_work);
+}
+
+/* Decodes unit (row, column), at `offset`: to samples, coefficients or both. */
+static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, uint64_t offset,
+                                struct psti_pli_entry entry, struct pst_error *err)
+{
+    const struct psti_pli_request *request = run->request;
+    struct psti_pli_coefs coefs;
+    enum pst_status status = psti_pli_check_unit(&request->header, request->bytes, request->nbytes,
+                                                 offset, entry, true, err);
+    if (status != PST_OK)
+        return status;
+    const uint8_t *bytes = request->bytes + offset;
+    if (bytes[0] != PSTI_PLI_COEFS)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "mode %u, where only coefficients may be",
+                         bytes[0]);
+    psti_pli_coefs_open(run->frame, request->header.unit_log2, row, column, &coefs);
+    status = psti_pli_coefs_decode(run->tables, bytes + 1, entry.nbytes - 1, run->k_last,
+                                   place_samples(run, &coefs), run->coefs_work, &coefs, err);
+    if (status == PST_OK)
+        use_coefs(run, &coefs);
+    return status;
+}
+
+/* Units of the span in one row, whose first unit of all lies at *offset; moves that to the next
+ * row's. */
+static enum pst_status one_row(struct run *run, const struct psti_pli_span *span, uint32_t row,
+                               uint64_t *offset, struct pst_error *err)
+{
+    const struct psti_pli_header *h = &run->request->header;
+    uint32_t columns = psti_pli_unit_columns(h);
+    for (uint32_t column = 0; column < columns; column++) {
+        struct psti_pli_entry entry =
+            psti_pli_parse_entry(run->request->bytes, h, row * columns + column);
+        if (row >= span->row0 && column >= span->column0 && column < span->column1) {
+            enum pst_status status = one_unit(run, row, column, *offset, entry, err);
+            if (status != PST_OK)
+                return psti_pli_unit_failed(row, column, *offset, status, err);
+        }
+        *offset += entry.nbytes;
+    }
+    return PST_OK;
+}
+
+/* ---- Pixels */
+
+static bool is_interleaved(const struct pst_pixels *pixels)
+{
+    return pixels->channel_nbytes == 1 && pixels->pixel_nbytes == pixels->channels;
+}
+
+/* Row y of the image -> row `i` of the pixels, in whatever layout they have. */
+static void put_row(const struct run *run, uint32_t y, uint32_t i)
+{
+    const struct psti_pli_request *request = run->request;
+    const struct pst_pli_region *region = &request->region;
+    const struct pst_pixels *pixels = request->pixels;
+    uint8_t *out = (uint8_t *)pixels->data + (int64_t)i * pixels->row_nbytes;
+    uint8_t channels = run->frame->n_components;
+    if (is_interleaved(pixels) && pixels->channels == channels) {
+        (void)psti_pli_jpeg_strip_row(&run->strip, y, region->x, region->width, out);
+        return;
+    }
+    const uint8_t *row = psti_pli_jpeg_strip_row(&run->strip, y, region->x, region->width, NULL);
+    struct pst_pixels here = *pixels;
+    here.data = out;
+    const struct psti_pli_unit unit = {
+        .height = 1, .width = region->width, .channels = channels, .bits = 8};
+    const struct psti_pli_part part = {0, 0, 1, region->width, request->channel, &here};
+    psti_pli_emit_pixels(&unit, row, &part);
+}
+
+/* Rows run->y .. end - 1 of the image, a band at a time if there is one. */
+static enum pst_status put_rows(struct run *run, uint32_t end)
+{
+    const struct psti_pli_request *request = run->request;
+    enum pst_status status = PST_OK;
+    while (run->y < end && status == PST_OK) {
+        uint32_t y = run->y - request->region.y, left = end - run->y;
+        uint32_t n = left < PSTI_PLI_JPEG_BAND_ROWS ? left : PSTI_PLI_JPEG_BAND_ROWS;
+        for (uint32_t i = 0; i < n; i++)
+            put_row(run, run->y + i, request->band ? i : y + i);
+        run->y += n;
+        if (request->band)
+            status = request->band(request->band_ctx, y, n);
+    }
+    return status;
+}
+
+static enum pst_status put_units(struct run *run, struct pst_error *err)
+{
+    const struct psti_pli_header *h = &run->request->header;
+    const struct pst_pli_region *region = &run->request->region;
+    const struct psti_pli_span span =
+        psti_pli_jpeg_find_span(run->frame, h->unit_log2, run->strip.needs);
+    uint64_t offset = psti_pli_head_nbytes(h);
+    uint32_t bottom = region->y + region->height;
+    run->y = region->y;
+    run->blocks.quants = &run->quants;
+    for (uint32_t row = 0; row < span.row1; row++) {
+        if (row >= span.row0)
+            psti_pli_jpeg_strip_next(&run->strip, row * run->strip.edge);
+        enum pst_status status = one_row(run, &span, row, &offset, err);
+        if (status == PST_OK && row >= span.row0) {
+            uint32_t end = psti_pli_jpeg_strip_fill(&run->strip);
+            status = put_rows(run, end < bottom ? end : bottom);
+        }
+        if (status != PST_OK)
+            return status;
+    }
+    return PST_OK;
+}
+
+static psti_pli_jpeg_idct *idct_for(const struct psti_pli_request *request)
+{
+#if defined(__x86_64__)
+    if ((request->cpu & PSTI_CPU_AVX512_ICL) && request->scale_log2 <= 1)
+        return psti_pli_jpeg_idct_avx512;
+    if ((request->cpu & PSTI_CPU_AVX2) && request->scale_log2 <= 1)
+        return psti_pli_jpeg_idct_avx2;
+#elif defined(__aarch64__)
+    if ((request->cpu & PSTI_CPU_NEON) && request->scale_log2 <= 1)
+        return psti_pli_jpeg_idct_neon;
+#endif
+    return request->scale_log2 > 0 ? psti_pli_jpeg_idct_small : psti_pli_jpeg_idct_c;
+}
+
+struct psti_jpeg_frame psti_pli_jpeg_scaled_frame(const struct psti_jpeg_frame *frame,
+                                                  uint32_t scale_log2)
+{
+    struct psti_jpeg_frame small = *frame;
+    small.width = psti_pli_jpeg_scaled(frame->width, scale_log2);
+    small.height = psti_pli_jpeg_scaled(frame->height, scale_log2);
+    for (uint32_t i = 0; i < frame->n_components; i++) {
+        struct psti_jpeg_component *c = &small.components[i];
+        c->width = psti_pli_jpeg_scaled(c->width, scale_log2);
+        c->height = psti_pli_jpeg_scaled(c->height, scale_log2);
+    }
+    return small;
+}
+
+static void find_quants(const struct psti_jpeg_frame *frame, struct psti_pli_jpeg_quants *quants)
+{
+    for (uint32_t i = 0; i < PSTI_JPEG_COMPONENTS_MAX; i++) {
+        const uint16_t *values =
+            frame->quants[frame->components[i < frame->n_components ? i : 0].quant];
+        for (uint32_t k = 0; k < 64; k++)
+            quants->twice[i][k] = values[k] * UINT32_C(0x10001);
+    }
+}
+
+/* Cuts the scratch and makes what all units share. */
+static enum pst_status begin(struct run *run, struct pst_error *err)
+{
+    const struct psti_pli_request *request = run->request;
+    uint8_t *scratch = request->scratch;
+    uint8_t log2 = request->header.unit_log2;
+    run->tables = (struct psti_pli_coefs_tables *)(void *)scratch;
+    run->coefs_work = scratch + psti_round_up(psti_pli_coefs_tables_nbytes(), 64);
+    run->idct_work = scratch + unit_memory_nbytes(log2, run->frame->n_components);
+    return prepare_tables(request, run->tables, err);
+}
+
+enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, struct pst_error *err)
+{
+    static const uint8_t k_last[] = {63, 24, 4, 0}; /* of 8x8, 4x4, 2x2, 1x1 frequencies */
+    struct psti_jpeg_frame frame;
+    uint32_t scale = request->scale_log2;
+    struct run run = {
+        .request = request,
+        .frame = &frame,
+        .idct = idct_for(request),
+        .planes = {&frame, request->coefs, to_blocks_for(request->cpu)},
+        .k_last = k_last[scale],
+    };
+    enum pst_status status =
+        psti_pli_jpeg_find_frame(request->bytes, &request->header, &frame, err);
+    if (status == PST_OK)
+        status = psti_pli_check_end(request->bytes, request->nbytes, &request->header,
+                                    frame.restoration_nbytes, err);
+    if (status == PST_OK)
+        status = begin(&run, err);
+    if (status != PST_OK)
+        return named(status, err);
+    const struct psti_jpeg_frame small = psti_pli_jpeg_scaled_frame(&frame, scale);
+    find_quants(&frame, &run.quants);
+    psti_pli_jpeg_strip_begin(&run.strip, &small, 8u >> scale,
+                              psti_pli_edge(&request->header) >> scale, &request->region,
+                              request->cpu, (uint8_t *)run.idct_work + PSTI_PLI_JPEG_IDCT_NBYTES);
+    return put_units(&run, err);
+}
+
+/* ---- Coefficients alone */
+
+static enum pst_status all_units(struct run *run, struct pst_error *err)
+{
+    const struct psti_pli_header *h = &run->request->header;
+    const struct psti_pli_span span = {0, psti_pli_unit_rows(h), 0, psti_pli_unit_columns(h)};
+    uint64_t offset = psti_pli_head_nbytes(h);
+    for (uint32_t row = 0; row < span.row1; row++) {
+        enum pst_status status = one_row(run, &span, row, &offset, err);
+        if (status != PST_OK)
+            return status;
+    }
+    return PST_OK;
+}
+
+/* Header, head and frame of bytes that may be anything. */
+static enum pst_status read_head(const void *bytes, size_t nbytes, struct psti_pli_header *header,
+                                 struct psti_jpeg_frame *frame, struct pst_error *err)
+{
+    enum pst_status status = psti_pli_parse_header(bytes, nbytes, header, err);
+    if (status == PST_OK && header->content != PST_PLI_CONTENT_JPEG)
+        status = psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "the PLI holds pixels, not a JPEG");
+    if (status == PST_OK)
+        status = psti_pli_check_head(bytes, nbytes, header, err);
+    if (status == PST_OK)
+        status = psti_pli_jpeg_find_frame(bytes, header, frame, err);
+    return status == PST_OK ? PST_OK : named(status, err);
+}
+
+enum pst_status psti_pli_jpeg_frame(const void *bytes, size_t nbytes, struct psti_jpeg_frame *frame,
+                                    struct pst_error *err)
+{
+    struct psti_pli_header header;
+    return read_head(bytes, nbytes, &header, frame, err);
+}
+
+enum pst_status psti_pli_jpeg_check_coefs(const struct psti_jpeg_frame *own,
+                                          const struct psti_jpeg_frame *frame,
+                                          struct pst_error *err)
+{
+    bool same = own->n_components == frame->n_components;
+    for (uint32_t i = 0; same && i < own->n_components; i++)
+        same = psti_jpeg_n_coefs(own, i) == psti_jpeg_n_coefs(frame, i);
+    if (same)
+        return PST_OK;
+    return named(psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "the frame is another image's"), err);
+}
+
+enum pst_status psti_pli_jpeg_coefs(const void *bytes, size_t nbytes,
+                                    const struct psti_jpeg_frame *frame, int16_t *const coefs[],
+                                    void *scratch, size_t scratch_nbytes, struct pst_error *err)
+{
+    struct psti_jpeg_frame own;
+    struct psti_pli_request request = {
+        .bytes = bytes, .nbytes = nbytes, .scratch = scratch, .cpu = psti_cpu_features()};
+    struct run run = {
+        .request = &request,
+        .frame = &own,
+        .planes = {&own, coefs, to_blocks_for(request.cpu)},
+        .k_last = 63,
+    };
+    enum pst_status status = read_head(bytes, nbytes, &request.header, &own, err);
+    if (status == PST_OK)
+        status = psti_pli_jpeg_check_coefs(&own, frame, err);
+    if (status != PST_OK)
+        return status;
+    size_t needed = psti_pli_jpeg_scratch_nbytes(request.header.unit_log2, own.n_components,
+                                                 request.header.width);
+    if ((uintptr_t)scratch % 64 != 0 || scratch_nbytes < needed) {
+        status = psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                           "scratch of %zu bytes; %zu bytes aligned to 64 are needed",
+                           scratch_nbytes, needed);
+        return named(status, err);
+    }
+    status = begin(&run, err);
+    return status == PST_OK ? all_units(&run, err) : named(status, err);
+}

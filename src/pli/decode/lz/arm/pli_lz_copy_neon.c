@@ -1,0 +1,128 @@
+/* pli_lz_copy_neon.c - executes the sequences of an lz unit with NEON: edges are looked for 24 to
+ * 32 bytes at a time while these bytes are copied. See pli_lz_execute.h. Bound by the sequences,
+ * which depend on each other, and within long copies by loads: three for each vector. */
+#include "pli/decode/lz/pli_lz_copy.h"
+
+#include "base/neon.h"
+
+#if defined(PSTI_NEON)
+
+#define LZ_TARGET
+#define LZ_INLINE __attribute__((always_inline))
+#define LZ_MOVE move_wide
+#define LZ_REPEAT repeat
+#define LZ_EDGE copy_to_edge
+
+/* [distance - 1]: which of the bytes before are repeated. */
+#define EIGHT(d, i)                                                                                \
+    (i) % (d), ((i) + 1) % (d), ((i) + 2) % (d), ((i) + 3) % (d), ((i) + 4) % (d),                 \
+        ((i) + 5) % (d), ((i) + 6) % (d), ((i) + 7) % (d)
+#define REPEATS(d)                                                                                 \
+    {                                                                                              \
+        EIGHT(d, 0), EIGHT(d, 8), EIGHT(d, 16), EIGHT(d, 24)                                       \
+    }
+static const uint8_t repeats[16][WIDE] = {REPEATS(1),  REPEATS(2),  REPEATS(3),  REPEATS(4),
+                                          REPEATS(5),  REPEATS(6),  REPEATS(7),  REPEATS(8),
+                                          REPEATS(9),  REPEATS(10), REPEATS(11), REPEATS(12),
+                                          REPEATS(13), REPEATS(14), REPEATS(15), REPEATS(16)};
+
+LZ_INLINE static inline void move_wide(uint8_t *to, const uint8_t *from)
+{
+    uint8x16_t low = vld1q_u8(from), high = vld1q_u8(from + 16);
+    vst1q_u8(to, low);
+    vst1q_u8(to + 16, high);
+}
+
+/* The pattern stays in registers: nothing waits for what has just been written. */
+LZ_INLINE static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
+{
+    if (distance > 16) {
+        for (size_t i = 0; i < nbytes; i += distance)
+            move_wide(to + i, to + i - distance);
+        return;
+    }
+    const uint8_t *order = repeats[distance - 1];
+    uint8x16_t before = vld1q_u8(to - distance);
+    uint8x16_t low = vqtbl1q_u8(before, vld1q_u8(order));
+    uint8x16_t high = vqtbl1q_u8(before, vld1q_u8(order + 16));
+    size_t step = WIDE - (order[WIDE - 1] + 1u) % distance; /* whole repeats */
+    for (size_t i = 0; i < nbytes; i += step) {
+        vst1q_u8(to + i, low);
+        vst1q_u8(to + i + 16, high);
+    }
+}
+
+/* Of a vector of pixels and the same one pixel on: one bit for each of the 16 / P pixels that the
+ * next one differs from, at 4 times the number of its first byte. */
+LZ_INLINE static inline uint64_t edges_of(uint8x16_t a, uint8x16_t b, const uint32_t P)
+{
+    uint8x16_t same = vceqq_u8(a, b);
+    if (P == 2)
+        same = vreinterpretq_u8_u16(vceqq_u16(vreinterpretq_u16_u8(a), vreinterpretq_u16_u8(b)));
+    if (P == 4)
+        same = vreinterpretq_u8_u32(vceqq_u32(vreinterpretq_u32_u8(a), vreinterpretq_u32_u8(b)));
+    if (P == 8)
+        same = vreinterpretq_u8_u64(vceqq_u64(vreinterpretq_u64_u8(a), vreinterpretq_u64_u8(b)));
+    uint8x8_t nibbles = vshrn_n_u16(vreinterpretq_u16_u8(same), 4);
+    uint64_t bytes = ~vget_lane_u64(vreinterpret_u64_u8(nibbles), 0);
+    switch (P) {
+    case 1:
+        return bytes & 0x1111111111111111;
+    case 2:
+        return bytes & 0x0101010101010101;
+    case 3:
+        return (bytes | bytes >> 4 | bytes >> 8) & 0x0001001001001001;
+    case 4:
+        return bytes & 0x0001000100010001;
+    case 6:
+        bytes |= bytes >> 4 | bytes >> 8;
+        return (bytes | bytes >> 12) & 0x0000000001000001;
+    default:
+        return bytes & 0x0000000100000001;
+    }
+}
+
+/* Where the n-th of the edges is, in bytes; `high` are those of a vector `step` bytes on. */
+LZ_INLINE static inline size_t place_of(uint64_t low, uint64_t high, size_t step, uint32_t n)
+{
+    for (; n > 1 && low != 0; n--)
+        low &= low - 1;
+    if (low != 0)
+        return (size_t)__builtin_ctzll(low) / 4;
+    for (; n > 1; n--)
+        high &= high - 1;
+    return step + (size_t)__builtin_ctzll(high) / 4;
+}
+
+LZ_INLINE static inline size_t copy_to_edge(uint8_t *to, const uint8_t *from, size_t room,
+                                            uint32_t n, const uint32_t P)
+{
+    const size_t step = 16 / P * P;
+    size_t before = (size_t)(to - from);
+    /* Two vectors a turn: most copies end in the first, so turns can be foreseen. Near the end of
+     * the pixels nothing is copied: whoever calls does that, exactly. */
+    for (size_t i = 0; i < before; i += 2 * step) {
+        uint8x16_t low = vld1q_u8(from + i), high = vld1q_u8(from + i + step);
+        uint64_t low_edges = edges_of(low, vld1q_u8(from + i + P), P);
+        uint64_t high_edges = edges_of(high, vld1q_u8(from + i + step + P), P);
+        uint32_t count = (uint32_t)__builtin_popcountll(low_edges | high_edges << 1);
+        if (i + 2 * WIDE + P <= room) {
+            vst1q_u8(to + i, low);
+            vst1q_u8(to + i + step, high);
+        }
+        if (count >= n) {
+            size_t edge = i + place_of(low_edges, high_edges, step, n) + P;
+            return edge < before ? edge : 0;
+        }
+        n -= count;
+    }
+    return 0;
+}
+
+#include "pli/decode/lz/pli_lz_execute.h"
+
+const char *psti_lz_execute_neon(struct psti_lz_execution *run, uint32_t pixel_nbytes)
+{
+    return execute_any(run, pixel_nbytes);
+}
+#endif

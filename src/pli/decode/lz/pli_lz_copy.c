@@ -1,0 +1,72 @@
+/* pli_lz_copy.c - executes the sequences of an lz unit in plain C, the judge of the other levels,
+ * and chooses the level. See pli_lz_execute.h. */
+#include "pli/decode/lz/pli_lz_copy.h"
+
+#include "base/cpu.h"
+
+#define LZ_TARGET
+#define LZ_INLINE __attribute__((always_inline))
+#define LZ_MOVE move_wide
+#define LZ_REPEAT repeat
+#define LZ_EDGE find_edge
+
+static inline void move_wide(uint8_t *to, const uint8_t *from)
+{
+    uint8_t bytes[WIDE];
+    memcpy(bytes, from, WIDE);
+    memcpy(to, bytes, WIDE);
+}
+
+/* Each turn doubles what is there of the pattern, until a wide copy reads only what is. */
+static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
+{
+    const uint8_t *from = to - distance;
+    for (; distance < WIDE; distance *= 2) {
+        move_wide(to, from);
+        if (nbytes <= distance)
+            return;
+        to += distance;
+        nbytes -= distance;
+    }
+    for (size_t i = 0; i < nbytes; i += WIDE)
+        move_wide(to + i, to + i - distance);
+}
+
+/* Eight bytes at a time; copies nothing before it knows how much. */
+LZ_INLINE static inline size_t find_edge(uint8_t *to, const uint8_t *from, size_t room, uint32_t n,
+                                         const uint32_t P)
+{
+    const uint8_t *end = to, *p = from; /* p: the pixel before the next that may be an edge */
+    for (; n > 0; n--) {
+        size_t i = 0;
+        uint64_t differ;
+        do {
+            differ = psti_load_u64(p + i) ^ psti_load_u64(p + i + P);
+            i += 8;
+        } while (differ == 0 && p + i + P < end);
+        if (differ == 0)
+            return 0;
+        p += (i - 8 + (size_t)__builtin_ctzll(differ) / 8) / P * P + P;
+        if (p >= end)
+            return 0;
+    }
+    size_t nbytes = (size_t)(p - from);
+    for (size_t i = 0; i < nbytes && nbytes + WIDE <= room; i += WIDE)
+        move_wide(to + i, from + i);
+    return nbytes;
+}
+
+#include "pli/decode/lz/pli_lz_execute.h"
+
+const char *psti_lz_execute(struct psti_lz_execution *run, uint32_t pixel_nbytes, uint32_t cpu)
+{
+#ifdef __x86_64__
+    if (cpu & PSTI_CPU_AVX2)
+        return psti_lz_execute_avx2(run, pixel_nbytes);
+#elif defined(__aarch64__)
+    if (cpu & PSTI_CPU_NEON)
+        return psti_lz_execute_neon(run, pixel_nbytes);
+#endif
+    (void)cpu;
+    return execute_any(run, pixel_nbytes);
+}

@@ -1,0 +1,100 @@
+/* pli_lz_copy.h - what the two halves of the lz mode share: raw bits, and the call that executes
+ * sequences. */
+#ifndef PST_PLI_LZ_COPY_H
+#define PST_PLI_LZ_COPY_H
+
+#include "base/bits.h"
+
+#include <stdbool.h>
+
+enum { WIDE = 32 }; /* bytes copied at once */
+
+/* Bits LSB-first of `size` bytes; behind them are zeros without end, and psti_lz_bits_used() tells
+ * whether they were needed. */
+struct psti_lz_bits {
+    const uint8_t *base;
+    size_t size, next; /* next byte to take up; beyond size at the zeros */
+    uint64_t ahead;    /* at least n bits taken up and not yet used, the others 0 or repeated */
+    uint32_t n;
+};
+
+static inline void psti_lz_bits_begin(struct psti_lz_bits *b, const uint8_t *base, size_t size)
+{
+    *b = (struct psti_lz_bits){.base = base, .size = size};
+}
+/* At least 56 bits may be taken after this. */
+static inline void psti_lz_bits_fill(struct psti_lz_bits *b)
+{
+    uint64_t more = 0;
+    if (b->size >= 8 && b->next <= b->size - 8)
+        more = psti_load_u64(b->base + b->next);
+    else if (b->next < b->size)
+        memcpy(&more, b->base + b->next, b->size - b->next);
+    b->ahead |= more << b->n;
+    b->next += (63 - b->n) >> 3;
+    b->n |= 56;
+}
+/* count <= 32 */
+static inline uint32_t psti_lz_bits_take(struct psti_lz_bits *b, uint32_t count)
+{
+    uint32_t value = (uint32_t)(b->ahead & ((1ull << count) - 1));
+    b->ahead >>= count;
+    b->n -= count;
+    return value;
+}
+/* Bytes of which bits have been used. */
+static inline size_t psti_lz_bits_used(const struct psti_lz_bits *b) { return b->next - b->n / 8; }
+
+struct psti_lz_execution {
+    const uint32_t *tokens; /* as psti_lz_decode_sequences leaves them */
+    uint32_t n_sequences, n_lanes, width;
+    struct psti_lz_bits raw;
+    uint8_t *samples;        /* the unit's pixels and 64 bytes more */
+    const uint8_t *literals; /* the last n_literals pixels of them */
+    uint32_t n_literals, n_pixels;
+    /* Told now and then how many bytes of pixels are there, and at last of all; NULL: nobody is. */
+    void (*done)(void *ctx, size_t nbytes);
+    void *done_ctx;
+};
+
+/* Writes all pixels; NULL, or what is wrong with the sequences. */
+const char *psti_lz_execute(struct psti_lz_execution *run, uint32_t pixel_nbytes, uint32_t cpu);
+
+#ifdef __x86_64__
+const char *psti_lz_execute_avx2(struct psti_lz_execution *run, uint32_t pixel_nbytes);
+#elif defined(__aarch64__)
+const char *psti_lz_execute_neon(struct psti_lz_execution *run, uint32_t pixel_nbytes);
+#endif
+
+/* memcpy of 1, 2, 3, 4, 6 or 8 bytes; they may overlap. */
+static inline void psti_lz_move_pixel(uint8_t *to, const uint8_t *from, uint32_t nbytes)
+{
+    uint8_t pixel[8];
+    switch (nbytes) {
+    case 1:
+        *to = *from;
+        break;
+    case 2:
+        memcpy(pixel, from, 2);
+        memcpy(to, pixel, 2);
+        break;
+    case 3:
+        memcpy(pixel, from, 3);
+        memcpy(to, pixel, 3);
+        break;
+    case 4:
+        memcpy(pixel, from, 4);
+        memcpy(to, pixel, 4);
+        break;
+    case 6:
+        memcpy(pixel, from, 6);
+        memcpy(to, pixel, 6);
+        break;
+    default:
+        memcpy(pixel, from, 8);
+        memcpy(to, pixel, 8);
+        break;
+    }
+}
+
+#endif

@@ -1,0 +1,154 @@
+/* pli_lz_tokens.c - words -> tokens and samples of an lz unit, in plain C.
+ *
+ * The lanes' states are independent, so the processor works on several at once; what must not come
+ * in is a branch on whether a state needs a word, which cannot be foreseen. Of units of 8 lanes or
+ * more AVX2 or NEON does most of the steps, and this file the last. */
+#include "pli/decode/lz/pli_lz_tokens.h"
+
+#include "base/cpu.h"
+
+enum { VECTOR_LANES = 8 };
+
+/* The next symbol of lane l. With `checked` words are not read beyond the end. */
+__attribute__((always_inline)) static inline uint8_t next_symbol(struct psti_lz_lanes *lanes,
+                                                                 uint32_t l, const uint8_t *table,
+                                                                 const uint32_t log2,
+                                                                 const bool checked)
+{
+    uint32_t x = lanes->x[l];
+    uint32_t entry = psti_load_u32(table + 4 * (size_t)(x & ((1u << log2) - 1)));
+    x = (entry >> PSTI_LZ_FREQ_SHIFT & PSTI_LZ_FREQ_MASK) * (x >> log2) +
+        (entry >> PSTI_LZ_PLACE_SHIFT);
+    if (!checked || lanes->end - lanes->words >= 2) {
+        uint32_t low = x < PSTI_LZ_STATE_LOW;
+        x = x << 16 * low | (psti_load_u16(lanes->words) & (0 - low));
+        lanes->words += 2 * low;
+    }
+    lanes->x[l] = x;
+    return (uint8_t)entry;
+}
+
+/* Whether `n` symbols might need more words than there are. */
+static inline bool is_short(const struct psti_lz_lanes *lanes, uint32_t n)
+{
+    return (size_t)(lanes->end - lanes->words) < 2 * (size_t)n;
+}
+
+/* One step of the first `active` lanes: three tokens each. */
+__attribute__((always_inline)) static inline void sequence_step(
+    struct psti_lz_lanes *lanes, const struct psti_lz_sequence_tables *tables, uint32_t active,
+    uint8_t *endings, uint32_t *tokens, const bool checked)
+{
+    enum { LOG2 = PSTI_PLI_LZ_SEQUENCE_BITS };
+    uint8_t codes[PSTI_LZ_LANES_MAX];
+    for (uint32_t l = 0; l < active; l++)
+        tokens[l] = next_symbol(lanes, l, tables->run[endings[l]], LOG2, checked);
+    for (uint32_t l = 0; l < active; l++) {
+        uint32_t context = tokens[l] > 0 ? PSTI_PLI_LZ_OFFSET_AFTER_RUN : endings[l];
+        codes[l] = next_symbol(lanes, l, tables->offset[context], LOG2, checked);
+        tokens[l] |= (uint32_t)codes[l] << 8;
+    }
+    for (uint32_t l = 0; l < active; l++) {
+        const uint8_t *table = tables->length[psti_pli_lz_offset_class(codes[l])];
+        uint32_t length = next_symbol(lanes, l, table, LOG2, checked);
+        tokens[l] |= length << 16;
+        endings[l] = (uint8_t)psti_pli_lz_ending(codes[l], length);
+    }
+}
+
+void psti_lz_decode_sequences(struct psti_lz_lanes *given,
+                              const struct psti_lz_sequence_tables *tables, uint32_t n,
+                              uint32_t *tokens, uint32_t cpu)
+{
+    struct psti_lz_lanes lanes = *given;
+    struct psti_lz_share share = psti_lz_share(n, lanes.n);
+    uint8_t endings[PSTI_LZ_LANES_MAX];
+    uint32_t t = 0;
+    memset(endings, PSTI_PLI_LZ_ENDING_FIRST, sizeof endings);
+#ifdef __x86_64__
+    if (cpu & PSTI_CPU_AVX2 && lanes.n >= VECTOR_LANES)
+        t = psti_lz_sequences_avx2(&lanes, tables, share, tokens, endings);
+#elif defined(__aarch64__)
+    if (cpu & PSTI_CPU_NEON && lanes.n >= VECTOR_LANES)
+        t = psti_lz_sequences_neon(&lanes, tables, share, tokens, endings);
+#endif
+    (void)cpu;
+    for (; t < share.per_lane; t++) {
+        uint32_t active = psti_lz_active(share, t);
+        uint32_t *out = tokens + (size_t)t * lanes.n;
+        if (is_short(&lanes, 3 * active))
+            sequence_step(&lanes, tables, active, endings, out, true);
+        else
+            sequence_step(&lanes, tables, active, endings, out, false);
+    }
+    *given = lanes;
+}
+
+void psti_lz_decode_symbols(struct psti_lz_lanes *given, const uint8_t *table, uint32_t n,
+                            uint8_t *out, uint32_t cpu)
+{
+    struct psti_lz_lanes lanes = *given;
+    struct psti_lz_share share = psti_lz_share(n, lanes.n);
+    uint32_t t = 0;
+    enum { LOG2 = PSTI_PLI_LZ_PIXEL_BITS };
+#ifdef __x86_64__
+    if (cpu & PSTI_CPU_AVX2 && lanes.n >= VECTOR_LANES)
+        t = psti_lz_symbols_avx2(&lanes, table, share, out);
+#elif defined(__aarch64__)
+    if (cpu & PSTI_CPU_NEON && lanes.n >= VECTOR_LANES)
+        t = psti_lz_symbols_neon(&lanes, table, share, out);
+#endif
+    (void)cpu;
+    for (; t < share.per_lane; t++) {
+        uint32_t active = psti_lz_active(share, t);
+        bool checked = is_short(&lanes, active);
+        for (uint32_t l = 0; l < active && !checked; l++)
+            out[l * share.per_lane + t] = next_symbol(&lanes, l, table, LOG2, false);
+        for (uint32_t l = 0; l < active && checked; l++)
+            out[l * share.per_lane + t] = next_symbol(&lanes, l, table, LOG2, true);
+    }
+    *given = lanes;
+}
+
+/* One byte of each of the first `active` pixels `at`. */
+__attribute__((always_inline)) static inline void decode_bytes(struct psti_lz_lanes *lanes,
+                                                               const uint8_t *table,
+                                                               uint8_t *const *at, uint32_t active,
+                                                               uint32_t byte)
+{
+    enum { LOG2 = PSTI_PLI_LZ_PIXEL_BITS };
+    bool checked = is_short(lanes, active), single = psti_lz_is_single(table);
+    for (uint32_t l = 0; l < active && single; l++)
+        at[l][byte] = table[0];
+    for (uint32_t l = 0; l < active && !single && !checked; l++)
+        at[l][byte] = next_symbol(lanes, l, table, LOG2, false);
+    for (uint32_t l = 0; l < active && !single && checked; l++)
+        at[l][byte] = next_symbol(lanes, l, table, LOG2, true);
+}
+
+void psti_lz_decode_pixels(struct psti_lz_lanes *given, const struct psti_lz_pixels_to *to,
+                           uint32_t cpu)
+{
+    struct psti_lz_lanes lanes = *given;
+    struct psti_lz_share share = psti_lz_share(to->n, lanes.n);
+    uint32_t t = 0;
+#ifdef __x86_64__
+    if (cpu & PSTI_CPU_AVX2 && lanes.n >= VECTOR_LANES)
+        t = psti_lz_pixels_avx2(&lanes, to, share);
+#elif defined(__aarch64__)
+    if (cpu & PSTI_CPU_NEON && lanes.n >= VECTOR_LANES)
+        t = psti_lz_pixels_neon(&lanes, to, share);
+#endif
+    (void)cpu;
+    for (; t < share.per_lane; t++) {
+        uint32_t active = psti_lz_active(share, t);
+        uint8_t *at[PSTI_LZ_LANES_MAX];
+        for (uint32_t l = 0; l < active; l++)
+            at[l] = psti_lz_pixel_at(to, l * share.per_lane + t);
+        for (uint32_t b = 0; b < to->pixel_nbytes; b++)
+            decode_bytes(&lanes, to->tables[b], at, active, b);
+        for (uint32_t l = 0; l < active && to->add_green; l++)
+            psti_lz_add_green(at[l]);
+    }
+    *given = lanes;
+}

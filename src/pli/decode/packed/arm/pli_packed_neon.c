@@ -1,0 +1,530 @@
+/* pli_packed_neon.c - mode packed with NEON.
+ *
+ * In and out: see pli_packed.h; plain C gives the same bits. Pure; any thread. Widths: a run's bits
+ * are dealt to the groups that have one by counting these (tbl by the count), 8 rows at a time.
+ * Rows: a group of 8 residuals is unpacked by a tbl, a shift that brings each residual to the top
+ * of its lane, and one that brings it down. Each row is unpacked and predicted before the next, so
+ * that the chain from row to row runs beside the unpacking of later ones. A row of 64 bytes
+ * with sums takes some 150 instructions, 80 of vectors; of those a Neoverse N1, which they bound,
+ * starts two a cycle, and one that shifts. */
+#include "pli/decode/packed/pli_packed.h"
+
+#include "base/neon.h"
+
+#if defined(PSTI_NEON)
+
+/* Groups
+ * ------------------------------------------------------------------------------------- */
+
+/* How to unpack a group of a width: `shuffle` moves the bytes that hold a residual into its lane,
+ * `align` moves it to the lane's top. */
+struct group8 {
+    uint8_t shuffle[16];
+    int16_t align[8];
+};
+
+/* The same in lanes of 32 bits: residuals 0..3, then 4..7. */
+struct group16 {
+    uint8_t shuffle[2][16];
+    int32_t align[2][4];
+};
+
+#define FOUR(M, w, k) M(w, k), M(w, (k) + 1), M(w, (k) + 2), M(w, (k) + 3)
+#define FIRST(w, k) (uint8_t)((k) * (w) >> 3)
+#define TWO_BYTES(w, k) FIRST(w, k), FIRST(w, k) + 1
+#define FOUR_BYTES(w, k) FIRST(w, k), FIRST(w, k) + 1, FIRST(w, k) + 2, FIRST(w, k) + 3
+#define ALIGN8(w, k) (16 - (w) - ((k) * (w)&7))
+#define ALIGN16(w, k) (32 - (w) - ((k) * (w)&7))
+#define GROUP8(w)                                                                                  \
+    {                                                                                              \
+        {FOUR(TWO_BYTES, w, 0), FOUR(TWO_BYTES, w, 4)}, {FOUR(ALIGN8, w, 0), FOUR(ALIGN8, w, 4)},  \
+    }
+#define GROUP16(w)                                                                                 \
+    {                                                                                              \
+        {{FOUR(FOUR_BYTES, w, 0)}, {FOUR(FOUR_BYTES, w, 4)}},                                      \
+            {{FOUR(ALIGN16, w, 0)}, {FOUR(ALIGN16, w, 4)}},                                        \
+    }
+#define UP_TO_8(M) M(0), M(1), M(2), M(3), M(4), M(5), M(6), M(7), M(8)
+
+static const _Alignas(64) struct group8 groups8[9] = {UP_TO_8(GROUP8)};
+static const _Alignas(64) struct group16 groups16[17] = {
+    UP_TO_8(GROUP16), GROUP16(9),  GROUP16(10), GROUP16(11), GROUP16(12),
+    GROUP16(13),      GROUP16(14), GROUP16(15), GROUP16(16),
+};
+
+/* Widths
+ * ------------------------------------------------------------------------------------- */
+
+enum { QUARTERS = 4 };
+
+/* 64 bytes: 8 rows of 8 groups, or a row of 64 samples. */
+struct row8 {
+    uint8x16_t v[QUARTERS];
+};
+
+/* Bytes moved up by n, zeros below. */
+#define MOVE_UP(v, n) vextq_u8(vdupq_n_u8(0), v, 16 - (n))
+
+/* Running sums of 64 bytes. */
+PSTI_NEON_INLINE struct row8 sum_row8(struct row8 v)
+{
+    uint8x16_t before = vdupq_n_u8(0);
+#pragma GCC unroll 4
+    for (int q = 0; q < QUARTERS; q++) {
+        uint8x16_t s = v.v[q];
+        s = vaddq_u8(s, MOVE_UP(s, 1));
+        s = vaddq_u8(s, MOVE_UP(s, 2));
+        s = vaddq_u8(s, MOVE_UP(s, 4));
+        s = vaddq_u8(s, MOVE_UP(s, 8));
+        v.v[q] = vaddq_u8(s, before);
+        before = vaddq_u8(before, vdupq_laneq_u8(s, 15));
+    }
+    return v;
+}
+
+struct width_state {
+    const uint8_t *strings;
+    uint32_t n_runs, at[PSTI_PACKED_MAX_RUNS + 1]; /* the runs' cursors */
+    uint8x16_t above, widest;
+    uint64x2_t offset;
+};
+
+/* 0xFF for each bit of `bits` that is set. */
+PSTI_NEON_INLINE struct row8 spread(uint64_t bits)
+{
+    const uint8x16_t each = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201));
+    const uint8x16_t first = vcombine_u8(vdup_n_u8(0), vdup_n_u8(1));
+    uint8x16_t v = vreinterpretq_u8_u64(vdupq_n_u64(bits));
+    struct row8 out;
+#pragma GCC unroll 4
+    for (int q = 0; q < QUARTERS; q++)
+        out.v[q] = vtstq_u8(vqtbl1q_u8(v, vaddq_u8(first, vdupq_n_u8((uint8_t)(2 * q)))), each);
+    return out;
+}
+
+/* Deals the next bits of run r to the bytes of `m` that are 0xFF, in their order: 0xFF remains
+ * where the bit is 1. */
+PSTI_NEON_INLINE struct row8 deal(struct width_state *s, uint32_t r, struct row8 m)
+{
+    uint64_t run = psti_packed_bits64(s->strings, s->at[r]);
+    uint8x16_t bits = vreinterpretq_u8_u64(vdupq_n_u64(run));
+    struct row8 minus_count = sum_row8(m), out;
+#pragma GCC unroll 4
+    for (int q = 0; q < QUARTERS; q++) {
+        uint8x16_t c = minus_count.v[q]; /* -n for the n-th, whose bit is n - 1: ~-n */
+        uint8x16_t byte = vqtbl1q_u8(bits, vshrq_n_u8(vmvnq_u8(c), 3));
+        int8x16_t to_top = vreinterpretq_s8_u8(vandq_u8(c, vdupq_n_u8(7))); /* 7 - (~c & 7) */
+        int8x16_t top = vreinterpretq_s8_u8(vshlq_u8(byte, to_top));
+        out.v[q] = vandq_u8(vcltq_s8(top, vdupq_n_s8(0)), m.v[q]);
+    }
+    s->at[r] += (uint8_t)-vgetq_lane_u8(minus_count.v[QUARTERS - 1], 15);
+    return out;
+}
+
+PSTI_NEON_INLINE bool has_any(struct row8 m)
+{
+    uint8x16_t any = vorrq_u8(vorrq_u8(m.v[0], m.v[1]), vorrq_u8(m.v[2], m.v[3]));
+    return vmaxvq_u8(any) != 0;
+}
+
+/* What d_i are for 8 rows of groups, whose bits of M1 are in `m1`, one byte a row. */
+PSTI_NEON_INLINE struct row8 read_steps(struct width_state *s, uint64_t m1)
+{
+    struct row8 m = spread(m1), steps, sign;
+    if (m1 == 0)
+        return m;
+    struct row8 negative = deal(s, 1, m);
+#pragma GCC unroll 4
+    for (int q = 0; q < QUARTERS; q++) {
+        sign.v[q] = vorrq_u8(negative.v[q], vdupq_n_u8(1));
+        steps.v[q] = vandq_u8(m.v[q], sign.v[q]);
+    }
+    for (uint32_t r = 2; r + 1 < s->n_runs; r++) { /* M2.. but the last, all 0 */
+        m = deal(s, r, m);
+        if (!has_any(m))
+            break;
+#pragma GCC unroll 4
+        for (int q = 0; q < QUARTERS; q++)
+            steps.v[q] = vaddq_u8(steps.v[q], vandq_u8(m.v[q], sign.v[q]));
+    }
+    return steps;
+}
+
+/* Two rows: widths, and what follows from them. */
+PSTI_NEON_INLINE void store_widths(struct width_state *s, uint8x16_t steps, uint32_t row,
+                                   struct psti_packed_work *work)
+{
+    uint8x16_t w = vaddq_u8(vaddq_u8(steps, MOVE_UP(steps, 8)), s->above);
+    s->above = vcombine_u8(vget_high_u8(w), vget_high_u8(w));
+    s->widest = vmaxq_u8(s->widest, w);
+    vst1q_u8(work->widths[row], w);
+    uint64x2_t within = vshlq_n_u64(vreinterpretq_u64_u8(w), 8);
+    within = vaddq_u64(within, vshlq_n_u64(within, 8)); /* no sum that counts exceeds a byte */
+    within = vaddq_u64(within, vshlq_n_u64(within, 16));
+    within = vaddq_u64(within, vshlq_n_u64(within, 32));
+    vst1q_u8(work->within[row], vreinterpretq_u8_u64(within));
+    uint64x2_t sum = vpaddlq_u32(vpaddlq_u16(vpaddlq_u8(w)));
+    uint64x2_t end = vaddq_u64(vaddq_u64(sum, s->offset), vextq_u64(vdupq_n_u64(0), sum, 1));
+    vst1q_u64(&work->offsets[row], vsubq_u64(end, sum));
+    s->offset = vdupq_laneq_u64(end, 1);
+}
+
+/* `bits`, 8 rows of `n` bits, with a byte a row; rows from `n_rows` on are 0. */
+PSTI_NEON_INLINE uint64_t byte_a_row(uint64_t bits, uint32_t n, uint32_t n_rows)
+{
+    uint64_t out = bits;
+    if (n < 8) {
+        out = 0;
+        for (uint32_t y = 0; y < 8; y++)
+            out |= (bits >> (y * n) & ((1u << n) - 1)) << (8 * y);
+    }
+    return n_rows < 8 ? out & ((UINT64_C(1) << 8 * n_rows) - 1) : out;
+}
+
+/* One plane's widths; its groups begin at bit `at` of M1. Rows that are not there have no step, and
+ * count for nothing below. */
+PSTI_NEON_INLINE void plane_widths(struct width_state *s, const struct psti_packed *unit,
+                                   uint32_t p, uint32_t at, struct psti_packed_work *work)
+{
+    const uint64_t each = 0x0101010101010101;
+    uint64_t present = UINT64_MAX >> (64 - 8 * unit->row_groups);
+    s->above = vreinterpretq_u8_u64(vdupq_n_u64(each * unit->planes[p].first_width & present));
+    for (uint32_t y = 0; y < unit->height; y += 8, at += 8 * unit->row_groups) {
+        uint64_t m1 =
+            byte_a_row(psti_packed_bits64(s->strings, at), unit->row_groups, unit->height - y);
+        struct row8 steps = read_steps(s, m1);
+#pragma GCC unroll 4
+        for (uint32_t q = 0; q < QUARTERS; q++)
+            store_widths(s, steps.v[q], 64 * p + y + 2 * q, work);
+        if (unit->height - y < 8)
+            s->offset = vdupq_n_u64(work->offsets[64 * p + unit->height]);
+    }
+}
+
+static enum psti_packed_verdict widths_neon(struct psti_packed *unit, struct psti_packed_work *work,
+                                            uint64_t *sum)
+{
+    const uint8_t *strings = psti_packed_open_runs(unit, work);
+    if (!strings)
+        return PSTI_PACKED_NO_END;
+    struct width_state s = {.strings = strings, .n_runs = unit->runs.n};
+    memcpy(s.at, unit->runs.begin, sizeof s.at);
+    s.widest = vdupq_n_u8(0);
+    s.offset = vdupq_n_u64(0);
+    uint32_t at = 0;
+    for (uint32_t p = 0; p < unit->n_planes; p++) {
+        if (unit->planes[p].is_constant)
+            continue;
+        plane_widths(&s, unit, p, at, work);
+        at += unit->height * unit->row_groups;
+    }
+    if (vmaxvq_u8(s.widest) > unit->bits)
+        return PSTI_PACKED_TOO_WIDE;
+    *sum = vgetq_lane_u64(s.offset, 0);
+    return PSTI_PACKED_FINE;
+}
+
+/* 8 bits
+ * ------------------------------------------------------------------------------------- */
+
+PSTI_NEON_INLINE struct row8 load_row8(const uint8_t *p)
+{
+    return (struct row8){{vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vld1q_u8(p + 48)}};
+}
+PSTI_NEON_INLINE void store_row8(uint8_t *p, struct row8 v)
+{
+#pragma GCC unroll 4
+    for (int q = 0; q < QUARTERS; q++)
+        vst1q_u8(p + 16 * q, v.v[q]);
+}
+
+/* The residuals of a group, each in the upper byte of its lane, at the top. */
+PSTI_NEON_INLINE uint8x16_t align_group8(const uint8_t *data, uint32_t w)
+{
+    const struct group8 *group = &groups8[w];
+    uint8x16_t v = vqtbl1q_u8(vld1q_u8(data), vld1q_u8(group->shuffle));
+    return vreinterpretq_u8_u16(vshlq_u16(vreinterpretq_u16_u8(v), vld1q_s16(group->align)));
+}
+
+PSTI_NEON_INLINE struct row8 unpack_row8(const uint8_t *data, const uint8_t *widths,
+                                         const uint8_t *within)
+{
+    const uint8x16_t first = vcombine_u8(vdup_n_u8(0), vdup_n_u8(1));
+    /* Widths less 8: how far residuals stand above the bottom of a byte, negative. */
+    uint8x16_t down = vcombine_u8(vsub_u8(vld1_u8(widths), vdup_n_u8(8)), vdup_n_u8(0));
+    struct row8 v;
+#pragma GCC unroll 4
+    for (int q = 0; q < QUARTERS; q++) {
+        uint8x16_t low = align_group8(data + within[2 * q], widths[2 * q]);
+        uint8x16_t high = align_group8(data + within[2 * q + 1], widths[2 * q + 1]);
+        uint8x16_t which = vaddq_u8(first, vdupq_n_u8((uint8_t)(2 * q)));
+        v.v[q] = vreinterpretq_u8_s8(vshlq_s8(vreinterpretq_s8_u8(vuzp2q_u8(low, high)),
+                                              vreinterpretq_s8_u8(vqtbl1q_u8(down, which))));
+    }
+    return v;
+}
+
+/* v with (a r0 + b r1 + 16) >> 5 added, of 16 residuals. */
+PSTI_NEON_INLINE uint8x16_t add_taps8(uint8x16_t v, const uint8_t *r0, const uint8_t *r1,
+                                      const int8_t taps[2])
+{
+    const int8x16_t a = vdupq_n_s8(taps[0]), b = vdupq_n_s8(taps[1]);
+    int8x16_t v0 = vreinterpretq_s8_u8(vld1q_u8(r0)), v1 = vreinterpretq_s8_u8(vld1q_u8(r1));
+    int16x8_t low = vmull_s8(vget_low_s8(v0), vget_low_s8(a)), high = vmull_high_s8(v0, a);
+    low = vmlal_s8(low, vget_low_s8(v1), vget_low_s8(b));
+    high = vmlal_high_s8(high, v1, b);
+    int8x16_t sum = vcombine_s8(vrshrn_n_s16(low, 5), vrshrn_n_s16(high, 5));
+    return vaddq_u8(v, vreinterpretq_u8_s8(sum));
+}
+
+/* The smoothed row above; `last` marks the last column, of which there is one. */
+PSTI_NEON_INLINE struct row8 smooth_row8(struct row8 u, struct row8 last)
+{
+    uint8x16_t before = vdupq_laneq_u8(u.v[0], 0);
+    struct row8 out;
+#pragma GCC unroll 4
+    for (int q = 0; q < QUARTERS; q++) {
+        uint8x16_t left = vextq_u8(before, u.v[q], 15);
+        uint8x16_t right = vextq_u8(u.v[q], u.v[q + 1 < QUARTERS ? q + 1 : q], 1);
+        right = vbslq_u8(last.v[q], u.v[q], right);
+        out.v[q] = vrhaddq_u8(vhaddq_u8(left, right), u.v[q]);
+        before = u.v[q];
+    }
+    return out;
+}
+
+PSTI_NEON_INLINE struct row8 base_row8(enum psti_packed_predictor predictor, struct row8 u,
+                                       struct row8 last)
+{
+    if (predictor == PSTI_PACKED_LEFT) {
+        uint8x16_t v = vdupq_laneq_u8(u.v[0], 0);
+        return (struct row8){{v, v, v, v}};
+    }
+    if (predictor == PSTI_PACKED_SMOOTH || predictor == PSTI_PACKED_SMOOTH_GRADIENT)
+        return smooth_row8(u, last);
+    return u;
+}
+
+/* Rows begin .. end - 1 of plane `p`, all of one predictor, below row `u`. */
+PSTI_NEON_INLINE struct row8 rows8(const struct psti_packed *unit, uint32_t p,
+                                   struct psti_packed_work *work, uint32_t begin, uint32_t end,
+                                   struct row8 u, enum psti_packed_predictor predictor,
+                                   bool has_taps)
+{
+    const struct psti_packed_plane *plane = &unit->planes[p];
+    uint8_t columns[64] = {0};
+    columns[8 * unit->row_groups - 1] = 0xFF;
+    const struct row8 last = load_row8(columns);
+    const uint8_t *r0 = work->residuals[0], *r1 = work->residuals[p == 2 ? 1 : 0];
+    for (size_t y = begin; y < end; y++) {
+        uint32_t row = 64 * p + (uint32_t)y;
+        struct row8 v = unpack_row8(psti_packed_row_data(unit, work, row), work->widths[row],
+                                    work->within[row]);
+        store_row8(work->residuals[p] + 64 * y, v);
+#pragma GCC unroll 4
+        for (size_t q = 0; q < QUARTERS && has_taps; q++)
+            v.v[q] = add_taps8(v.v[q], r0 + 64 * y + 16 * q, r1 + 64 * y + 16 * q, plane->tap);
+        if (predictor != PSTI_PACKED_UP && predictor != PSTI_PACKED_SMOOTH)
+            v = sum_row8(v);
+        struct row8 base = base_row8(predictor, u, last);
+#pragma GCC unroll 4
+        for (int q = 0; q < QUARTERS; q++)
+            u.v[q] = vaddq_u8(v.v[q], base.v[q]);
+        store_row8(work->planes[p] + 64 * y, u);
+    }
+    return u;
+}
+
+#define ROWS8(name, predictor)                                                                     \
+    static struct row8 name(const struct psti_packed *unit, uint32_t p,                            \
+                            struct psti_packed_work *work, uint32_t begin, uint32_t end,           \
+                            struct row8 u)                                                         \
+    {                                                                                              \
+        if (unit->planes[p].tap[0] || unit->planes[p].tap[1])                                      \
+            return rows8(unit, p, work, begin, end, u, predictor, true);                           \
+        return rows8(unit, p, work, begin, end, u, predictor, false);                              \
+    }
+ROWS8(rows8_left, PSTI_PACKED_LEFT)
+ROWS8(rows8_up, PSTI_PACKED_UP)
+ROWS8(rows8_gradient, PSTI_PACKED_GRADIENT)
+ROWS8(rows8_smooth, PSTI_PACKED_SMOOTH)
+ROWS8(rows8_smooth_gradient, PSTI_PACKED_SMOOTH_GRADIENT)
+
+static void rebuild8(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work)
+{
+    static struct row8 (*const by_predictor[])(const struct psti_packed *, uint32_t,
+                                               struct psti_packed_work *, uint32_t, uint32_t,
+                                               struct row8) = {
+        [PSTI_PACKED_LEFT] = rows8_left,
+        [PSTI_PACKED_UP] = rows8_up,
+        [PSTI_PACKED_GRADIENT] = rows8_gradient,
+        [PSTI_PACKED_SMOOTH] = rows8_smooth,
+        [PSTI_PACKED_SMOOTH_GRADIENT] = rows8_smooth_gradient,
+    };
+    uint8x16_t start = vdupq_n_u8((uint8_t)unit->planes[p].start);
+    struct row8 u = rows8_left(unit, p, work, 0, 1, (struct row8){{start, start, start, start}});
+    for (uint32_t y = 0; y < unit->height; y += 16) {
+        uint32_t end = unit->height - y < 16 ? unit->height : y + 16;
+        u = by_predictor[unit->planes[p].predictor[y >> 4]](unit, p, work, y ? y : 1, end, u);
+    }
+}
+
+/* 16 bits
+ * ------------------------------------------------------------------------------------- */
+
+/* A row of 64 numbers, a group each. */
+struct row16 {
+    uint16x8_t v[PSTI_PACKED_ROW_GROUPS];
+};
+
+PSTI_NEON_INLINE uint16x8_t load16(const uint8_t *p) { return vreinterpretq_u16_u8(vld1q_u8(p)); }
+PSTI_NEON_INLINE void store_row16(uint8_t *p, const struct row16 *v)
+{
+#pragma GCC unroll 8
+    for (int g = 0; g < PSTI_PACKED_ROW_GROUPS; g++)
+        vst1q_u8(p + 16 * g, vreinterpretq_u8_u16(v->v[g]));
+}
+
+PSTI_NEON_INLINE uint16x8_t unpack_group16(const uint8_t *data, uint32_t w)
+{
+    const struct group16 *group = &groups16[w];
+    uint8x16_t v = vld1q_u8(data), half[2];
+#pragma GCC unroll 2
+    for (int k = 0; k < 2; k++) {
+        uint8x16_t bytes = vqtbl1q_u8(v, vld1q_u8(group->shuffle[k]));
+        half[k] = vreinterpretq_u8_u32(
+            vshlq_u32(vreinterpretq_u32_u8(bytes), vld1q_s32(group->align[k])));
+    }
+    int16x8_t top = vreinterpretq_s16_u16(
+        vuzp2q_u16(vreinterpretq_u16_u8(half[0]), vreinterpretq_u16_u8(half[1])));
+    return vreinterpretq_u16_s16(vshlq_s16(top, vdupq_n_s16((int16_t)((int)w - 16))));
+}
+
+/* v with (a r0 + b r1 + 16) >> 5 added, modulo 2^16, of 8 residuals. */
+PSTI_NEON_INLINE uint16x8_t add_taps16(uint16x8_t v, const uint8_t *r0, const uint8_t *r1,
+                                       const int8_t taps[2])
+{
+    const int16x8_t a = vdupq_n_s16(taps[0]), b = vdupq_n_s16(taps[1]);
+    int16x8_t v0 = vreinterpretq_s16_u16(load16(r0)), v1 = vreinterpretq_s16_u16(load16(r1));
+    int32x4_t low = vmull_s16(vget_low_s16(v0), vget_low_s16(a)), high = vmull_high_s16(v0, a);
+    low = vmlal_s16(low, vget_low_s16(v1), vget_low_s16(b));
+    high = vmlal_high_s16(high, v1, b);
+    int16x8_t sum = vcombine_s16(vrshrn_n_s32(low, 5), vrshrn_n_s32(high, 5));
+    return vaddq_u16(v, vreinterpretq_u16_s16(sum));
+}
+
+PSTI_NEON_INLINE struct row16 sum_row16(struct row16 v)
+{
+    const uint16x8_t zero = vdupq_n_u16(0);
+    uint16x8_t before = zero;
+#pragma GCC unroll 8
+    for (int g = 0; g < PSTI_PACKED_ROW_GROUPS; g++) {
+        uint16x8_t s = v.v[g];
+        s = vaddq_u16(s, vextq_u16(zero, s, 7));
+        s = vaddq_u16(s, vextq_u16(zero, s, 6));
+        s = vaddq_u16(s, vextq_u16(zero, s, 4));
+        v.v[g] = vaddq_u16(s, before);
+        before = vaddq_u16(before, vdupq_laneq_u16(s, 7));
+    }
+    return v;
+}
+
+/* The last column of `n_groups` has nothing to its right but itself. */
+PSTI_NEON_INLINE struct row16 smooth_row16(struct row16 u, uint32_t n_groups)
+{
+    uint16x8_t before = vdupq_laneq_u16(u.v[0], 0);
+    struct row16 out;
+#pragma GCC unroll 8
+    for (uint32_t g = 0; g < PSTI_PACKED_ROW_GROUPS; g++) {
+        uint16x8_t left = vextq_u16(before, u.v[g], 7);
+        uint16x8_t after = g + 1 < n_groups ? u.v[(g + 1) & 7] : vdupq_laneq_u16(u.v[g], 7);
+        uint16x8_t right = vextq_u16(u.v[g], after, 1);
+        out.v[g] = vrhaddq_u16(vhaddq_u16(left, right), u.v[g]);
+        before = u.v[g];
+    }
+    return out;
+}
+
+PSTI_NEON_INLINE struct row16 base_row16(enum psti_packed_predictor predictor, struct row16 u,
+                                         uint32_t n_groups)
+{
+    if (predictor == PSTI_PACKED_SMOOTH || predictor == PSTI_PACKED_SMOOTH_GRADIENT)
+        return smooth_row16(u, n_groups);
+    uint16x8_t first = vdupq_laneq_u16(u.v[0], 0);
+    for (int g = 0; g < PSTI_PACKED_ROW_GROUPS && predictor == PSTI_PACKED_LEFT; g++)
+        u.v[g] = first;
+    return u;
+}
+
+PSTI_NEON_INLINE struct row16 rows16(const struct psti_packed *unit, uint32_t p,
+                                     struct psti_packed_work *work, uint32_t begin, uint32_t end,
+                                     struct row16 u, enum psti_packed_predictor predictor)
+{
+    const struct psti_packed_plane *plane = &unit->planes[p];
+    const bool has_taps = plane->tap[0] || plane->tap[1];
+    const uint8_t *r0 = work->residuals[0], *r1 = work->residuals[p == 2 ? 1 : 0];
+    for (size_t y = begin; y < end; y++) {
+        uint32_t row = 64 * p + (uint32_t)y;
+        const uint8_t *data = psti_packed_row_data(unit, work, row);
+        struct row16 v;
+#pragma GCC unroll 8
+        for (int g = 0; g < PSTI_PACKED_ROW_GROUPS; g++)
+            v.v[g] = unpack_group16(data + work->within[row][g], work->widths[row][g]);
+        store_row16(work->residuals[p] + 128 * y, &v);
+#pragma GCC unroll 8
+        for (size_t g = 0; g < PSTI_PACKED_ROW_GROUPS && has_taps; g++) {
+            size_t at = 128 * y + 16 * g;
+            v.v[g] = add_taps16(v.v[g], r0 + at, r1 + at, plane->tap);
+        }
+        if (predictor != PSTI_PACKED_UP && predictor != PSTI_PACKED_SMOOTH)
+            v = sum_row16(v);
+        struct row16 base = base_row16(predictor, u, unit->row_groups);
+#pragma GCC unroll 8
+        for (int g = 0; g < PSTI_PACKED_ROW_GROUPS; g++)
+            u.v[g] = vaddq_u16(v.v[g], base.v[g]);
+        store_row16(work->planes[p] + 128 * y, &u);
+    }
+    return u;
+}
+
+static void rebuild16(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work)
+{
+    struct row16 u;
+#pragma GCC unroll 8
+    for (int g = 0; g < PSTI_PACKED_ROW_GROUPS; g++)
+        u.v[g] = vdupq_n_u16(unit->planes[p].start);
+    u = rows16(unit, p, work, 0, 1, u, PSTI_PACKED_LEFT);
+    for (uint32_t y = 0; y < unit->height; y += 16) {
+        uint32_t begin = y ? y : 1, end = unit->height - y < 16 ? unit->height : y + 16;
+        switch ((enum psti_packed_predictor)unit->planes[p].predictor[y >> 4]) {
+        case PSTI_PACKED_CONSTANT: /* not among those of coded planes */
+        case PSTI_PACKED_LEFT:
+            u = rows16(unit, p, work, begin, end, u, PSTI_PACKED_LEFT);
+            break;
+        case PSTI_PACKED_UP:
+            u = rows16(unit, p, work, begin, end, u, PSTI_PACKED_UP);
+            break;
+        case PSTI_PACKED_GRADIENT:
+            u = rows16(unit, p, work, begin, end, u, PSTI_PACKED_GRADIENT);
+            break;
+        case PSTI_PACKED_SMOOTH:
+            u = rows16(unit, p, work, begin, end, u, PSTI_PACKED_SMOOTH);
+            break;
+        case PSTI_PACKED_SMOOTH_GRADIENT:
+            u = rows16(unit, p, work, begin, end, u, PSTI_PACKED_SMOOTH_GRADIENT);
+            break;
+        }
+    }
+}
+
+static void rebuild_neon(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work)
+{
+    if (unit->bits == 8)
+        rebuild8(unit, p, work);
+    else
+        rebuild16(unit, p, work);
+}
+
+const struct psti_packed_kernels psti_packed_kernels_neon = {.widths = widths_neon,
+                                                             .rebuild = rebuild_neon};
+#endif

@@ -1,0 +1,447 @@
+/* pli_wave.c - PLI's wave mode (docs/format-pli.md, section 5): decoding tables, the head of a
+ * unit, and the choice of level.
+ *
+ * The head is checked completely here, so that the levels find sizes that fit and filters that
+ * exist; what they check themselves is that words and raw bits suffice. Pure functions. */
+#include "pli/decode/wave/pli_wave_int.h"
+
+#include "base/bits.h"
+#include "base/cpu.h"
+#include "base/fail.h"
+
+#include <string.h>
+
+#define ROOM "decode"
+
+static void fill_slots(const uint16_t *freqs, uint32_t *slots)
+{
+    for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS; token++)
+        for (uint32_t i = 0; i < freqs[token]; i++)
+            *slots++ = PSTI_PLI_WAVE_ENTRY(token, freqs[token], i);
+}
+
+static void fill_context(const uint16_t *freqs, struct psti_pli_wave_context *context)
+{
+    uint32_t slot = 0;
+    for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS; token++) {
+        context->of[token].freq = freqs[token];
+        context->of[token].first_slot = (uint16_t)slot;
+        memset(context->tokens + slot, (int)token, freqs[token]);
+        slot += freqs[token];
+    }
+}
+
+const uint32_t *psti_pli_wave_slots(struct psti_pli_wave_tables *tables)
+{
+    static const uint16_t idle[PSTI_PLI_N_TOKENS] = {PSTI_PLI_PROB_SUM};
+    if (!tables->has_slots) {
+        for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
+            fill_slots(tables->freqs.f[c], tables->slots[c]);
+        fill_slots(idle, tables->slots[PSTI_PLI_WAVE_IDLE]);
+        tables->has_slots = true;
+    }
+    return tables->slots[0];
+}
+
+static void fill_slots_8(const uint16_t *freqs, uint32_t slot, struct psti_pli_wave_slots_8 *slots)
+{
+    for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++)
+        for (uint32_t i = 0; i < freqs[token]; i++, slot++) {
+            slots->freq_bias[slot] = (uint16_t)(freqs[token] << 8 | i);
+            slots->activity[slot] = psti_pli_wave_activities[token];
+        }
+}
+
+static struct psti_pli_wave_pair find_pair(uint32_t token, uint32_t first, uint32_t second)
+{
+    return psti_pli_wave_find_pair(
+        (struct psti_pli_wave_coded_pair){(uint8_t)token, (uint8_t)first, (uint8_t)second});
+}
+
+static void fill_values_8(struct psti_pli_wave_values_8 *v)
+{
+    for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++) {
+        uint32_t g = psti_pli_wave_activities[token], n = psti_pli_wave_first_bits[token];
+        bool square = token >= PSTI_PLI_WAVE_FIRST_SQUARE;
+        v->n_bits[g] = (uint8_t)n;
+        v->masks[g] = (uint8_t)((1u << n) - 1);
+        for (uint32_t first = 0; first < 1u << n; first++) {
+            struct psti_pli_wave_pair pair = find_pair(token, first, 0);
+            uint16_t both = (uint16_t)(pair.x | pair.y << 8);
+            v->pairs[g][first] = square ? (uint16_t)first : both;
+            if (square && token < PSTI_PLI_WAVE_ANY_PAIR)
+                v->squares[token - PSTI_PLI_WAVE_FIRST_SQUARE][first] = both;
+        }
+    }
+    for (uint32_t i = 0; i < 4 * 32; i++) {
+        struct psti_pli_wave_pair from = find_pair(PSTI_PLI_WAVE_FIRST_SQUARE, i / 32, 0);
+        struct psti_pli_wave_pair to = find_pair(PSTI_PLI_WAVE_FIRST_SQUARE, i / 32, i % 32);
+        v->sides[i / 32][i % 32] =
+            (uint16_t)((uint8_t)(to.x - from.x) | (uint8_t)(to.y - from.y) << 8);
+    }
+}
+
+void psti_pli_wave_need_contexts(struct psti_pli_wave_tables *tables)
+{
+    bool wide = tables->bits == 16;
+    uint32_t size = wide ? sizeof tables->contexts[0] : PSTI_PLI_PROB_SUM_8;
+    if (tables->has_contexts)
+        return;
+    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
+        if (wide)
+            fill_context(tables->freqs.f[c], tables->contexts + c);
+        else
+            fill_slots_8(tables->freqs.f[c], size * c, &tables->slots_8);
+    if (!wide)
+        fill_values_8(&tables->values_8);
+    for (uint32_t e = 0; e < 256; e++)
+        tables->context_at[e] = (uint16_t)(psti_pli_wave_bucket[wide][e] * size);
+    tables->has_contexts = true;
+}
+
+static void index_halves(const uint8_t *begins, uint32_t context, struct psti_pli_wave_indexed *x)
+{
+    for (uint32_t i = 0; i < 8; i++) {
+        uint32_t token = (i & 1) << 3 | (i & 2) << 1 | (i & 4) >> 1, at = context + 16 * i;
+        x->halves[0][at & 15] = begins[8];
+        x->halves[1][at & 31] = begins[(token & 8) + 4];
+        x->halves[2][at & 63] = begins[(token & 12) + 2];
+        for (uint32_t k = 0; k < 3; k++)
+            x->around[k][at] = begins[token + k];
+    }
+}
+
+const struct psti_pli_wave_indexed *psti_pli_wave_need_indexed(struct psti_pli_wave_tables *tables)
+{
+    struct psti_pli_wave_indexed *x = &tables->indexed;
+    if (tables->has_indexed)
+        return x;
+    for (uint32_t i = 0; i < 64; i++) {
+        uint32_t e = i < 32 ? i : i < 34 ? 32 : i < 48 ? 16 * (i - 32) : 255;
+        x->contexts[i] = psti_pli_wave_bucket[0][e];
+    }
+    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
+        uint8_t begins[PSTI_PLI_N_TOKENS_8 + 1] = {255};
+        for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++)
+            begins[token + 1] = (uint8_t)(begins[token] + tables->freqs.f[c][token]);
+        for (uint32_t q = 0; q < 4; q++)
+            for (uint32_t i = 0; i < 5; i++)
+                x->begins[i][c + 16 * q] = begins[4 * q + i];
+        index_halves(begins, c, x);
+    }
+    tables->has_indexed = true;
+    return x;
+}
+
+static void find_bounds(const struct psti_pli_wave_freqs *freqs,
+                        struct psti_pli_wave_bounds *bounds)
+{
+    static const uint8_t order[PSTI_PLI_N_TOKENS_8 - 1] = {8, 4, 12, 2, 10, 6, 14, 1,
+                                                           9, 5, 13, 3, 11, 7, 15}; /* of tokens */
+    for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
+        uint32_t sums[PSTI_PLI_N_TOKENS_8 + 1] = {0};
+        for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++)
+            sums[token + 1] = sums[token] + freqs->f[c][token];
+        for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS_8 - 1; i++)
+            bounds->of[i][c] = (uint8_t)(sums[order[i]] - 1);
+    }
+    for (uint32_t i = 0; i < 16; i++) /* bits of a token, the highest first */
+        bounds->activities[i] =
+            psti_pli_wave_activities[(i & 1) << 3 | (i & 2) << 1 | (i & 4) >> 1 | i >> 3];
+}
+
+enum pst_status psti_pli_wave_prepare(const uint8_t *block, size_t nbytes, uint32_t bits,
+                                      struct psti_pli_wave_tables *tables, struct pst_error *err)
+{
+    enum pst_status status = psti_pli_wave_parse_model(block, nbytes, bits, &tables->freqs, err);
+    if (status != PST_OK)
+        return status;
+    tables->bits = bits;
+    tables->has_sure_tokens = tables->has_slots = tables->has_contexts = tables->has_indexed =
+        false;
+    if (bits == 8)
+        find_bounds(&tables->freqs, &tables->bounds);
+    for (uint32_t c = 0; bits == 16 && c < PSTI_PLI_N_CONTEXTS; c++)
+        for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS; token++)
+            tables->has_sure_tokens |= tables->freqs.f[c][token] == PSTI_PLI_PROB_SUM;
+    return PST_OK;
+}
+
+/* What is left of the unit. */
+struct cursor {
+    const uint8_t *at, *end;
+};
+
+static const uint8_t *take(struct cursor *c, size_t n)
+{
+    const uint8_t *at = c->at;
+    if ((size_t)(c->end - at) < n)
+        return NULL;
+    c->at += n;
+    return at;
+}
+
+static enum pst_status truncated(struct pst_error *err)
+{
+    return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit ends early");
+}
+
+/* n fields of `size` bits, 8 at most, one after another: eight of them are `size` bytes. */
+static void take_fields(const uint8_t *bytes, uint32_t size, uint32_t n, uint8_t *fields)
+{
+    uint32_t nbytes = (size * n + 7) / 8;
+    for (uint32_t i = 0; i < n; i += 8, bytes += size, nbytes -= size) {
+        uint64_t v = 0;
+        for (uint32_t k = 0; k < size && k < nbytes; k++)
+            v |= (uint64_t)bytes[k] << (8 * k);
+        for (uint32_t k = i; k < i + 8 && k < n; k++, v >>= size)
+            fields[k] = (uint8_t)(v & ((1u << size) - 1));
+    }
+}
+
+/* 6-bit numbers of the unit's blocks. */
+static enum pst_status parse_filters(struct cursor *c, uint32_t n_blocks,
+                                     struct psti_pli_wave_plane *plane, struct pst_error *err)
+{
+    const uint8_t *bytes = take(c, (n_blocks * PSTI_PLI_FILTER_BITS + 7) / 8);
+    if (!bytes)
+        return truncated(err);
+    take_fields(bytes, PSTI_PLI_FILTER_BITS, n_blocks, plane->filters);
+    return PST_OK;
+}
+
+static enum pst_status parse_plane(const struct psti_pli_unit *unit, uint32_t index,
+                                   struct cursor *c, struct psti_pli_wave_head *head,
+                                   struct pst_error *err)
+{
+    uint32_t sample_nbytes = unit->bits / 8u;
+    uint32_t n_taps = psti_pli_wave_n_taps(index, unit->transform);
+    const uint8_t *record = take(c, 1 + sample_nbytes);
+    if (!record)
+        return truncated(err);
+    uint16_t sample = sample_nbytes == 1 ? record[1] : psti_load_u16(record + 1);
+    uint8_t predictor = record[0];
+    if (predictor == PSTI_PLI_PREDICT_CONSTANT) {
+        head->constants[head->n_constant] = sample;
+        head->constant_planes[head->n_constant++] = (uint8_t)index;
+        return PST_OK;
+    }
+    struct psti_pli_wave_plane *plane = &head->planes[head->n_coded];
+    *plane = (struct psti_pli_wave_plane){
+        .plane = (uint8_t)index,
+        .predictor = predictor,
+        .energy = (uint8_t)psti_pli_wave_energy_kind(index, unit->transform, head->n_coded == 0),
+        .list = (uint8_t)psti_pli_wave_filter_list(index, unit->transform),
+        .index0 = -1,
+        .index1 = -1,
+        .start = sample};
+    for (uint32_t j = 0; unit->transform != 0 && j < head->n_coded; j++) {
+        if (head->planes[j].plane == 0)
+            plane->index0 = (int8_t)j;
+        if (head->planes[j].plane == 1)
+            plane->index1 = (int8_t)j;
+    }
+    head->n_coded++;
+    if (predictor == PSTI_PLI_PREDICT_FILTERS) {
+        uint32_t columns = (unit->width + PSTI_PLI_WAVE_BLOCK - 1) / PSTI_PLI_WAVE_BLOCK;
+        uint32_t rows = (unit->height + PSTI_PLI_WAVE_BLOCK - 1) / PSTI_PLI_WAVE_BLOCK;
+        return parse_filters(c, rows * columns, plane, err);
+    }
+    if (predictor > PSTI_PLI_PREDICT_MED)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit names predictor %u", predictor);
+    const uint8_t *taps = take(c, n_taps);
+    if (!taps)
+        return truncated(err);
+    plane->a = n_taps > 0 ? (int8_t)taps[0] : 0;
+    plane->b = n_taps > 1 ? (int8_t)taps[1] : 0;
+    return PST_OK;
+}
+
+/* At least 57 bits from `bit` on, as far as they are there. */
+static uint64_t bits_at(const uint8_t *bytes, size_t nbytes, uint32_t bit)
+{
+    size_t at = bit >> 3;
+    uint64_t v = 0;
+    if (at + 8 <= nbytes)
+        return psti_load_u64(bytes + at) >> (bit & 7);
+    for (uint32_t i = 0; at + i < nbytes; i++)
+        v |= (uint64_t)bytes[at + i] << (8 * i);
+    return v >> (bit & 7);
+}
+
+/* The states of lanes whose mantissas begin at `bit`; returns where the next does. */
+static uint32_t take_states(const uint8_t *exponents, uint64_t mantissas, uint32_t bit,
+                            uint32_t bits, const uint8_t *low, uint32_t n, uint32_t *states)
+{
+    for (uint32_t l = 0; l < n; l++) {
+        uint32_t one = 1u << exponents[l], high = one | ((uint32_t)mantissas & (one - 1));
+        mantissas >>= exponents[l];
+        bit += exponents[l];
+        states[l] = high << bits | (bits == 8 ? low[l] : psti_load_u16(low + 2 * (size_t)l));
+    }
+    return bit;
+}
+
+/* States: exponents and mantissas give the high halves. */
+static enum pst_status parse_states(struct cursor *c, uint32_t bits,
+                                    struct psti_pli_wave_head *head, struct pst_error *err)
+{
+    uint32_t word_nbytes = bits / 8u, exponent_bits = psti_pli_wave_exponent_bits(bits);
+    const uint8_t *sizes = take(c, 2);
+    const uint8_t *packed = take(c, PSTI_PLI_LANES * exponent_bits / 8);
+    const uint8_t *low = take(c, psti_pli_wave_state_nbytes(bits));
+    uint8_t exponents[PSTI_PLI_LANES];
+    if (!sizes || !packed || !low)
+        return truncated(err);
+    size_t raw_nbytes = psti_load_u16(sizes);
+    const uint8_t *raw = take(c, raw_nbytes);
+    if (!raw)
+        return truncated(err);
+    take_fields(packed, exponent_bits, PSTI_PLI_LANES, exponents);
+    /* So many mantissas are less than 57 bits. */
+    const uint32_t n = bits == 8 ? 8 : 2;
+    uint32_t bit = 0;
+    for (uint32_t l = 0; l < PSTI_PLI_LANES; l += n)
+        bit = take_states(exponents + l, bits_at(raw, raw_nbytes, bit), bit, bits,
+                          low + (size_t)word_nbytes * l, n, head->states + l);
+    if ((bit + 7) / 8 > raw_nbytes)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit has too few raw bytes");
+    head->raw = raw + (bit + 7) / 8;
+    head->raw_nbytes = raw_nbytes - (bit + 7) / 8;
+    if ((size_t)(c->end - c->at) % word_nbytes != 0)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit has half a word");
+    head->words = c->at;
+    head->n_words = (size_t)(c->end - c->at) / word_nbytes;
+    return PST_OK;
+}
+
+enum pst_status psti_pli_wave_parse(const struct psti_pli_unit *unit,
+                                    struct psti_pli_wave_head *head, struct pst_error *err)
+{
+    struct cursor c = {unit->bytes, unit->bytes + unit->nbytes};
+    head->n_coded = head->n_constant = 0;
+    for (uint32_t plane = 0; plane < unit->channels; plane++) {
+        enum pst_status status = parse_plane(unit, plane, &c, head, err);
+        if (status != PST_OK)
+            return status;
+    }
+    head->bands_per_plane = unit->height <= PSTI_PLI_LANES ? 1 : 2;
+    head->n_bands = head->bands_per_plane * head->n_coded;
+    head->n_steps = 64 * head->n_bands + 62;
+    head->n_token_steps = unit->bits == 8 ? 32 * head->n_bands + 31 : head->n_steps;
+    if (head->n_coded > 0)
+        return parse_states(&c, unit->bits, head, err);
+    if (c.at != c.end)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "bytes follow a constant wave unit");
+    return PST_OK;
+}
+
+static bool same_shape(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head,
+                       const struct psti_pli_unit *unit_b, const struct psti_pli_wave_head *head_b)
+{
+    if (unit->height != unit_b->height || unit->channels != unit_b->channels ||
+        unit->transform != unit_b->transform || head->n_coded != head_b->n_coded)
+        return false;
+    for (uint32_t j = 0; j < head->n_coded; j++)
+        if (head->planes[j].plane != head_b->planes[j].plane)
+            return false;
+    return true;
+}
+
+bool psti_pli_wave_same_shape(const struct psti_pli_unit *units,
+                              const struct psti_pli_wave_head *heads, uint32_t n_units)
+{
+    for (uint32_t u = 1; u < n_units; u++)
+        if (!same_shape(units, heads, units + u, heads + u))
+            return false;
+    return true;
+}
+
+/* The coded planes of one line to their places; `nbytes` of a plane. */
+static void place_coded(const struct psti_pli_wave_head *head, uint8_t *line, size_t nbytes)
+{
+    for (uint32_t j = head->n_coded; j-- > 0;)
+        if (head->planes[j].plane != j)
+            memmove(line + head->planes[j].plane * nbytes, line + j * nbytes, nbytes);
+}
+
+void psti_pli_wave_place_planes(const struct psti_pli_wave_head *head, uint8_t *lines,
+                                size_t line_nbytes)
+{
+    size_t plane_nbytes = 64 * (size_t)head->bands_per_plane;
+    for (uint32_t l = 0; l < PSTI_PLI_LANES; l++) {
+        uint8_t *line = lines + l * line_nbytes;
+        place_coded(head, line, plane_nbytes);
+        for (uint32_t i = 0; i < head->n_constant; i++)
+            memset(line + head->constant_planes[i] * plane_nbytes, head->constants[i],
+                   plane_nbytes);
+    }
+}
+
+void psti_pli_wave_place_planes_16(const struct psti_pli_wave_head *head, uint16_t *lines,
+                                   size_t line_samples)
+{
+    size_t n = 64 * (size_t)head->bands_per_plane;
+    for (uint32_t l = 0; l < PSTI_PLI_LANES; l++) {
+        uint16_t *line = lines + l * line_samples;
+        place_coded(head, (uint8_t *)line, n * sizeof *line);
+        for (uint32_t i = 0; i < head->n_constant; i++)
+            for (size_t x = 0; x < n; x++)
+                line[head->constant_planes[i] * n + x] = head->constants[i];
+    }
+}
+
+enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
+                                     struct psti_pli_wave_tables *tables, void *work,
+                                     struct psti_pli_planes *planes, struct pst_error *err)
+{
+    struct psti_pli_wave_head head;
+    enum pst_status status = psti_pli_wave_parse(unit, &head, err);
+    if (status != PST_OK)
+        return status;
+    psti_pli_wave_kernel *decode = psti_pli_wave_decode_c;
+#if defined(__x86_64__)
+    if ((unit->cpu & PSTI_CPU_AVX2) != 0)
+        decode = psti_pli_wave_decode_avx2;
+    if ((unit->cpu & PSTI_CPU_AVX512_VBMI) != 0)
+        decode = psti_pli_wave_decode_avx512;
+#elif defined(__aarch64__)
+    if ((unit->cpu & PSTI_CPU_NEON) != 0)
+        decode = psti_pli_wave_decode_neon;
+#endif
+    return decode(unit, &head, tables, work, planes, err);
+}
+
+uint32_t psti_pli_wave_most_units(uint32_t cpu, uint32_t bits)
+{
+#if defined(__x86_64__)
+    if ((cpu & PSTI_CPU_AVX512_VBMI) != 0 && bits == 8)
+        return PSTI_PLI_WAVE_MOST_UNITS;
+    return (cpu & (PSTI_CPU_AVX2 | PSTI_CPU_AVX512_VBMI)) != 0 ? 2 : 1;
+#else
+    (void)cpu, (void)bits;
+    return 1;
+#endif
+}
+
+bool psti_pli_wave_decode_some(const struct psti_pli_unit *units, uint32_t n_units,
+                               struct psti_pli_wave_tables *tables, void *work,
+                               struct psti_pli_planes *planes, enum pst_status *statuses,
+                               struct pst_error *err)
+{
+#if defined(__x86_64__)
+    struct psti_pli_wave_head heads[PSTI_PLI_WAVE_MOST_UNITS];
+    uint32_t most = psti_pli_wave_most_units(units[0].cpu, units[0].bits);
+    if (n_units > most)
+        return false;
+    for (uint32_t u = 0; u < n_units; u++)
+        if (psti_pli_wave_parse(units + u, heads + u, NULL) != PST_OK)
+            return false;
+    psti_pli_wave_kernel_some *decode =
+        most > 2 ? psti_pli_wave_decode_some_avx512 : psti_pli_wave_decode_some_avx2;
+    return decode(units, heads, n_units, tables, work, planes, statuses, err);
+#else
+    (void)units, (void)n_units, (void)tables, (void)work, (void)planes, (void)statuses, (void)err;
+    return false;
+#endif
+}

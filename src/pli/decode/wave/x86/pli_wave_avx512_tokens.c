@@ -1,0 +1,719 @@
+/* pli_wave_avx512_tokens.c - the token loop of the wave decoder with AVX-512 VBMI.
+ *
+ * In: one to six parsed units and their tables; out: rows of activities. Pure functions, any
+ * thread.
+ *
+ * All is bytes, and a vector holds those of two units. Tokens are searched for among the bounds of
+ * their contexts, which permutations of registers look up; those around the token give its
+ * frequency. Words are expanded straight into the lanes whose states fell short.
+ *
+ * A step is a chain (slots -> comparisons -> frequencies -> states -> which lanes take words ->
+ * slots) of more cycles than its instructions take, so that pairs of units take turns. One pair or
+ * two are bound by the chain, and compare with three bounds at once, in two rounds: the quarter of
+ * four tokens, then the token among these. Three are bound by the number of instructions: four
+ * rounds of one comparison are ten fewer. */
+#include "pli/decode/wave/x86/pli_wave_avx512.h"
+
+#if defined(__x86_64__)
+#include <string.h>
+
+enum { BAND = PSTI_PLI_WAVE_PAIRS /* steps */ };
+
+/* What goes from step to step, of two units. */
+struct pair {
+    __m512i hi, lo;       /* halves of the states */
+    __m512i context;      /* of the next step */
+    __m512i sum, up_left; /* for E of the step after that: gUU + Z, gUL */
+    __m512i widths;       /* pairs of samples in a row */
+    struct words {
+        const uint8_t *at, *end; /* end + 1: there were too few */
+    } words[WAVE_UNITS];
+    uint8_t (*rows)[2 * WAVE_ROW];         /* the first half of each */
+    const uint8_t (*before)[2 * WAVE_ROW]; /* of the plane before: the same, or one of zeros */
+};
+
+/* What the steps of a band have in common; masks are of all lanes or none but for those of rows.
+ * [0] is of the band that begins, [1] of the one that ends, if nothing else is said. */
+struct shape {
+    bool wide;          /* all lanes have pairs in all columns */
+    bool whole;         /* all lanes are active */
+    uint64_t firsts[2]; /* E has what is two to the left, not the plane before */
+    uint64_t rows[2];   /* have rows */
+    /* Have one above, have two above; in the step after one of the first 30, the last but one, the
+     * last. */
+    uint64_t up[3], up_up[3];
+    uint64_t up_up_before; /* have two above in the first step */
+};
+
+struct stream {
+    struct pair pairs[WAVE_JOBS];
+    uint32_t delay;                  /* rows between a plane and the next, if that matters */
+    __m512i contexts;                /* by min(E, 32 + E / 16) */
+    __m512i lane_above;              /* lane l is turned to l + 1, */
+    __m512i lane_above_2;            /* to l + 2 */
+    __m512i minus_l;                 /* of lane l */
+    __m512i swap;                    /* the bytes of 16 bits */
+    __m512i quarters[3];             /* where tokens 4, 8 and 12 begin, by context */
+    __m512i begins[5];               /* struct psti_pli_wave_indexed */
+    __m512i activities;              /* by token */
+    __m512i halves[3], around[3][2]; /* struct psti_pli_wave_indexed, */
+    __m512i activities_turned;       /* by tokens whose bits are turned around */
+};
+
+/* -- Contexts -- */
+
+/* Where a step is, and lanes at the edges. */
+struct step {
+    uint32_t t;
+    uint64_t front;        /* lanes in band t / BAND */
+    const uint8_t *newest; /* 255 for all but the lane at pair 0, */
+    const uint8_t *oldest; /* at pair 31 */
+    __mmask64 next_up;     /* lanes that have one above in the next step, */
+    __mmask64 next_up_up;  /* two above, in that or the one after it */
+};
+
+INLINE struct step step_at(const struct shape *shape, uint32_t t)
+{
+    uint32_t at = t & (BAND - 1);
+    uint64_t newest = WAVE_BOTH(1) << at;
+    uint32_t last = at < BAND - 2 ? 0 : at - (BAND - 3);
+    return (struct step){.t = t,
+                         .front = newest | (newest - WAVE_BOTH(1)),
+                         .newest = wave512_all_but(at),
+                         .oldest = wave512_all_but((t + 1) & (BAND - 1)),
+                         .next_up = shape->up[last],
+                         .next_up_up = shape->up_up[last]};
+}
+
+INLINE __mmask64 of_bands(const uint64_t lanes[2], uint64_t front)
+{
+    return (lanes[0] & front) | (lanes[1] & ~front);
+}
+
+/* What of Z, the last addend of E, all lanes have: two to the left, the plane before, or not the
+ * same. */
+enum energy { FIRST, SECOND, MIXED };
+
+/* Activities of a step in the lanes below, of those that have them above. */
+struct turned {
+    __m512i up, up_up;
+};
+
+INLINE struct turned turn_down(const struct stream *s, __m512i g, __mmask64 up, __mmask64 up_up)
+{
+    return (struct turned){_mm512_maskz_permutexvar_epi8(up, s->lane_above, g),
+                           _mm512_maskz_permutexvar_epi8(up_up, s->lane_above_2, g)};
+}
+
+/* What activities add to E of step `at`, two steps later. `left` are those that had a lane to the
+ * right in the step between. */
+INLINE void join(const struct stream *s, struct pair *x, const struct shape *shape,
+                 const struct turned *turned, __m512i left, struct step at, enum energy energy)
+{
+    __m512i z = _mm512_and_si512(left, row_load(at.newest));
+    if (energy != FIRST) {
+        __m512i second = row_load(x->before[at.t < s->delay ? 0 : at.t - s->delay]);
+        __mmask64 firsts = of_bands(shape->firsts, at.front);
+        z = energy == SECOND ? second : _mm512_mask_mov_epi8(second, firsts, z);
+    }
+    x->sum = _mm512_add_epi8(turned->up_up, z);
+    x->up_left = _mm512_and_si512(turned->up, row_load(at.newest));
+}
+
+/* E of all lanes of both units in step `at`; g are the activities of the step before. They are at
+ * most 46, so that only the last addition need saturate. Neighbours outside are left out of the
+ * sums: above, they were when they were turned to their lanes. */
+INLINE __m512i energies(const struct stream *s, const struct shape *shape, struct pair *x,
+                        __m512i g, const struct turned *turned, struct step at, struct step next,
+                        enum energy energy)
+{
+    __m512i left = _mm512_and_si512(g, row_load(at.newest));
+    __m512i side = _mm512_add_epi8(turned->up, left);
+    __m512i up_up_right = _mm512_and_si512(turned->up_up, row_load(at.oldest));
+    __m512i rest = _mm512_add_epi8(x->sum, _mm512_avg_epu8(x->up_left, up_up_right));
+    join(s, x, shape, turned, left, next, energy);
+    return _mm512_adds_epu8(_mm512_add_epi8(side, side), rest);
+}
+
+/* Shifts bytes to the right by 4 bits, by GF2P8AFFINEQB. */
+INLINE __m512i to_the_right(void) { return _mm512_set1_epi64(0x1020408000000000); }
+
+INLINE __m512i contexts(const struct stream *s, __m512i e)
+{
+    __m512i q = _mm512_gf2p8affine_epi64_epi8(e, to_the_right(), 32);
+    return _mm512_permutexvar_epi8(_mm512_min_epu8(e, q), s->contexts);
+}
+
+/* Lanes that have a pair. */
+INLINE __mmask64 active_lanes(const struct stream *s, const struct shape *shape,
+                              const struct pair *p, struct step at)
+{
+    __mmask64 in_rows = of_bands(shape->rows, at.front);
+    if (shape->wide)
+        return in_rows;
+    __m512i x = _mm512_add_epi8(_mm512_set1_epi8((char)at.t), s->minus_l);
+    x = _mm512_and_si512(x, _mm512_set1_epi8(BAND - 1));
+    return in_rows & _mm512_cmplt_epu8_mask(x, p->widths);
+}
+
+/* -- Tokens -- */
+
+/* A step of a pair has two parts: the search, a long chain of few instructions, and all else. While
+ * one pair searches, the other finishes its step; of three, two search. Their instructions are made
+ * to take turns, as the processor's queues are too short to find that by themselves. */
+#if defined(PST_SIMDE)
+#define IN_TURN
+#else
+#define IN_TURN __asm__ volatile("")
+#endif
+
+struct found {
+    __m512i index; /* context and what is known of the token: see struct psti_pli_wave_indexed */
+    __m512i begins[5];
+    __mmask64 above[3];
+    __m512i g, f, below; /* activity, frequency, where its slots begin, less 1 */
+};
+
+/* Of one pair or two: three comparisons at once. */
+INLINE void compare(const struct stream *s, const struct pair *x, struct found *y)
+{
+    y->index = x->context;
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 3; i++)
+        y->above[i] =
+            _mm512_cmpgt_epu8_mask(x->lo, _mm512_shuffle_epi8(s->quarters[i], x->context));
+}
+INLINE void find_quarter(struct found *y)
+{
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 3; i++)
+        y->index = _mm512_mask_add_epi8(y->index, y->above[i], y->index, _mm512_set1_epi8(16));
+}
+INLINE void look_up(const struct stream *s, const struct pair *x, struct found *y)
+{
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 3; i++) {
+        y->begins[i + 1] = _mm512_permutexvar_epi8(y->index, s->begins[i + 1]);
+        y->above[i] = _mm512_cmpgt_epu8_mask(x->lo, y->begins[i + 1]);
+    }
+    y->begins[0] = _mm512_permutexvar_epi8(y->index, s->begins[0]);
+    y->begins[4] = _mm512_permutexvar_epi8(y->index, s->begins[4]);
+}
+INLINE void find_token(const struct stream *s, struct found *y)
+{
+    const __m512i first = _mm512_set1_epi64(0x0000102000000000); /* bits 4, 5 to 2, 3 */
+    __m512i token = _mm512_gf2p8affine_epi64_epi8(y->index, first, 0);
+    __m512i end = y->begins[1];
+    y->below = y->begins[0];
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 3; i++) {
+        token = _mm512_mask_add_epi8(token, y->above[i], token, _mm512_set1_epi8(1));
+        y->below = _mm512_mask_mov_epi8(y->below, y->above[i], y->begins[i + 1]);
+        end = _mm512_mask_mov_epi8(end, y->above[i], y->begins[i + 2]);
+    }
+    y->f = _mm512_sub_epi8(end, y->below);
+    y->g = _mm512_shuffle_epi8(s->activities, token);
+}
+
+/* Of three pairs: a bit of the token by each comparison, the highest first. */
+INLINE void compare_half(const struct stream *s, const struct pair *x, struct found *y, uint32_t i)
+{
+    __m512i index = i == 0 ? x->context : y->index;
+    __m512i begins = _mm512_permutexvar_epi8(index, s->halves[i]);
+    y->above[0] = _mm512_cmpgt_epu8_mask(x->lo, begins);
+}
+INLINE void take_half(const struct pair *x, struct found *y, uint32_t i)
+{
+    __m512i index = i == 0 ? x->context : y->index;
+    __m512i bit = _mm512_set1_epi8((char)(16 << i));
+    y->index = _mm512_mask_add_epi8(index, y->above[0], index, bit);
+}
+INLINE void look_around(const struct stream *s, const struct pair *x, struct found *y)
+{
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 3; i++)
+        y->begins[i] = _mm512_permutex2var_epi8(s->around[i][0], y->index, s->around[i][1]);
+    y->above[0] = _mm512_cmpgt_epu8_mask(x->lo, y->begins[1]);
+}
+INLINE void take_last(const struct stream *s, const struct pair *x, struct found *y)
+{
+    __m512i end = _mm512_mask_mov_epi8(y->begins[1], y->above[0], y->begins[2]);
+    y->below = _mm512_mask_mov_epi8(y->begins[0], y->above[0], y->begins[1]);
+    y->f = _mm512_sub_epi8(end, y->below);
+    take_half(x, y, 3);
+    __m512i turned = _mm512_gf2p8affine_epi64_epi8(y->index, to_the_right(), 0);
+    y->g = _mm512_shuffle_epi8(s->activities_turned, turned);
+}
+
+/* x := frequency * (x >> 8) + bias: products of even lanes and of odd ones, each in 16 bits. */
+#define EVENS 0x5555555555555555ull
+struct product {
+    __m512i evens, odds;
+    __m512i hi, lo;
+    __mmask64 empty;
+};
+INLINE void multiply(const struct pair *x, const struct found *y, struct product *z)
+{
+    const __m512i even = _mm512_set1_epi16(255);
+    z->evens = _mm512_mullo_epi16(_mm512_and_si512(even, y->f), _mm512_and_si512(even, x->hi));
+    z->odds = _mm512_mulhi_epu16(_mm512_andnot_si512(even, y->f), _mm512_andnot_si512(even, x->hi));
+}
+INLINE void add_bias(const struct stream *s, const struct pair *x, const struct found *y,
+                     struct product *z)
+{
+    const __m512i even = _mm512_set1_epi16(255);
+    __m512i bias = _mm512_sub_epi8(_mm512_sub_epi8(x->lo, _mm512_set1_epi8(1)), y->below);
+    z->evens = _mm512_add_epi16(z->evens, _mm512_and_si512(even, bias));
+    z->odds = _mm512_add_epi16(z->odds, _mm512_srli_epi16(bias, 8));
+    z->hi = _mm512_mask_shuffle_epi8(z->odds, EVENS, z->evens, s->swap);
+    z->lo = _mm512_mask_shuffle_epi8(z->evens, ~EVENS, z->odds, s->swap);
+    z->empty = _mm512_testn_epi8_mask(z->hi, z->hi);
+}
+
+INLINE __m256i take_unit(struct words *words, uint32_t empty)
+{
+    __m256i next = _mm256_loadu_si256((const __m256i *)(const void *)words->at);
+    words->at += _mm_popcnt_u32(empty);
+    return _mm256_maskz_expand_epi8(empty, next);
+}
+/* The next words of each unit go to lanes whose states are less than 256. */
+INLINE void fill(struct pair *x, struct product *z, __mmask64 active, bool whole, uint32_t n_units)
+{
+    __mmask64 empty = whole ? z->empty : z->empty & active;
+    __m512i words = _mm512_castsi256_si512(take_unit(x->words, (uint32_t)empty));
+    if (n_units > 1)
+        words = _mm512_inserti64x4(words, take_unit(x->words + 1, (uint32_t)(empty >> 32)), 1);
+    __m512i hi = whole ? z->hi : _mm512_mask_mov_epi8(x->hi, active, z->hi);
+    __m512i lo = whole ? z->lo : _mm512_mask_mov_epi8(x->lo, active, z->lo);
+    x->hi = _mm512_mask_mov_epi8(hi, empty, z->lo);
+    x->lo = _mm512_mask_mov_epi8(lo, empty, words);
+}
+
+/* -- Steps -- */
+
+INLINE void hold(struct pair *x, uint32_t n_units)
+{
+    for (uint32_t u = 0; u < n_units; u++)
+        if (x->words[u].at > x->words[u].end)
+            x->words[u].at = x->words[u].end + 1;
+}
+
+/* Apart from what rows may overwrite, so that loops hold them in registers. */
+INLINE struct stream constants_of(const struct stream *s)
+{
+    struct stream c;
+    c.delay = s->delay;
+    c.contexts = s->contexts;
+    c.lane_above = s->lane_above;
+    c.lane_above_2 = s->lane_above_2;
+    c.minus_l = s->minus_l;
+    c.swap = s->swap;
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 3; i++) {
+        c.quarters[i] = s->quarters[i];
+        c.halves[i] = s->halves[i];
+        c.around[i][0] = s->around[i][0];
+        c.around[i][1] = s->around[i][1];
+    }
+    for (uint32_t i = 0; i < 5; i++)
+        c.begins[i] = s->begins[i];
+    c.activities = s->activities;
+    c.activities_turned = s->activities_turned;
+    return c;
+}
+
+/* What the loops of a band are made for. */
+struct kind {
+    uint32_t n_units;
+    bool whole;
+    enum energy energy;
+};
+
+/* A step that is taken, and the two after it. */
+struct steps {
+    struct step at, next, after;
+};
+
+/* A pair's step that is to be finished: its tokens are found. */
+struct rest {
+    struct pair *x;
+    const struct found *found;
+    uint32_t n_units; /* of the pair; 0: there is none */
+    /* What its parts tell each other. */
+    struct product product;
+    struct turned turned;
+    __mmask64 active;
+    __m512i g, e;
+};
+INLINE struct rest rest_of(struct pair *x, const struct found *found, uint32_t n_units)
+{
+    return (struct rest){.x = x, .found = found, .n_units = n_units};
+}
+#define NONE ((struct rest){.n_units = 0})
+
+INLINE void finish_1(const struct stream *s, const struct shape *shape, const struct kind *k,
+                     struct rest *r, const struct steps *p)
+{
+    if (r->n_units == 0)
+        return;
+    r->g = r->found->g;
+    r->active = k->whole ? UINT64_MAX : active_lanes(s, shape, r->x, p->at);
+    if (r->n_units == 1)
+        r->active &= WAVE_FIRST_UNIT;
+    if (!k->whole || r->n_units == 1)
+        r->g = _mm512_maskz_mov_epi8(r->active, r->g);
+    multiply(r->x, r->found, &r->product);
+}
+INLINE void finish_2(const struct stream *s, const struct shape *shape, const struct kind *k,
+                     struct rest *r, const struct steps *p)
+{
+    if (r->n_units == 0)
+        return;
+    add_bias(s, r->x, r->found, &r->product);
+    row_store(r->x->rows[p->at.t], r->g);
+    r->turned = turn_down(s, r->g, p->at.next_up, p->at.next_up_up);
+    r->e = energies(s, shape, r->x, r->g, &r->turned, p->next, p->after, k->energy);
+}
+/* Then the pair has the contexts of the next step. */
+INLINE void finish_3(const struct stream *s, const struct kind *k, struct rest *r)
+{
+    if (r->n_units == 0)
+        return;
+    fill(r->x, &r->product, r->active, k->whole && r->n_units > 1, r->n_units);
+    r->x->context = contexts(s, r->e);
+}
+
+/* Pair x, if there is one, searches for the tokens of a step, while another finishes one. */
+INLINE void search_and_finish(const struct stream *s, const struct shape *shape,
+                              const struct kind *k, const struct pair *x, struct found *y,
+                              struct rest r, const struct steps *p)
+{
+    if (x)
+        compare(s, x, y);
+    IN_TURN;
+    finish_1(s, shape, k, &r, p);
+    IN_TURN;
+    if (x)
+        find_quarter(y);
+    IN_TURN;
+    finish_2(s, shape, k, &r, p);
+    IN_TURN;
+    if (x)
+        look_up(s, x, y);
+    IN_TURN;
+    finish_3(s, k, &r);
+    IN_TURN;
+    if (x)
+        find_token(s, y);
+    IN_TURN;
+}
+
+/* Of three pairs: x searches for the first half of its tokens' bits, y, if there is one, for the
+ * second. The compiler finds an order within this that is better than the one here. */
+INLINE void search_twice_and_finish(const struct stream *s, const struct shape *shape,
+                                    const struct kind *k, const struct pair *x, struct found *in_x,
+                                    const struct pair *y, struct found *in_y, struct rest r,
+                                    const struct steps *p)
+{
+    compare_half(s, x, in_x, 0);
+    if (y)
+        compare_half(s, y, in_y, 2);
+    finish_1(s, shape, k, &r, p);
+    take_half(x, in_x, 0);
+    compare_half(s, x, in_x, 1);
+    if (y) {
+        take_half(y, in_y, 2);
+        look_around(s, y, in_y);
+    }
+    finish_2(s, shape, k, &r, p);
+    take_half(x, in_x, 1);
+    if (y)
+        take_last(s, y, in_y);
+    finish_3(s, k, &r);
+    IN_TURN;
+}
+
+/* The contexts of a band's first step. */
+INLINE void begin_pair(const struct stream *s, const struct shape *shape, struct pair *x,
+                       uint32_t t, enum energy energy)
+{
+    __m512i g1 = t == 0 ? _mm512_setzero_si512() : row_load(x->rows[t - 1]);
+    __m512i g2 = t == 0 ? _mm512_setzero_si512() : row_load(x->rows[t - 2]);
+    struct step at = step_at(shape, t), before = step_at(shape, t - 1);
+    struct turned turned = turn_down(s, g2, UINT64_MAX, shape->up_up_before);
+    join(s, x, shape, &turned, _mm512_and_si512(g2, row_load(before.newest)), at, energy);
+    turned = turn_down(s, g1, shape->up[0], shape->up_up[0]);
+    __m512i e = energies(s, shape, x, g1, &turned, at, step_at(shape, t + 1), energy);
+    x->context = contexts(s, e);
+}
+
+/* One step of all pairs; searches are ahead as at the end of it. */
+INLINE void step_of_one(const struct stream *s, const struct shape *shape, const struct kind *k,
+                        struct pair *x, struct found *in, const struct steps *p)
+{
+    search_and_finish(s, shape, k, x, in, NONE, p);
+    search_and_finish(s, shape, k, NULL, NULL, rest_of(x, in, k->n_units), p);
+}
+INLINE void step_of_two(const struct stream *s, const struct shape *shape, const struct kind *k,
+                        struct pair *x, struct found *in, const struct steps *p)
+{
+    search_and_finish(s, shape, k, x + 1, in + 1, rest_of(x, in, 2), p);
+    search_and_finish(s, shape, k, x, in, rest_of(x + 1, in + 1, k->n_units - 2), p);
+}
+INLINE void step_of_three(const struct stream *s, const struct shape *shape, const struct kind *k,
+                          struct pair *x, struct found *in, const struct steps *p)
+{
+    search_twice_and_finish(s, shape, k, x + 2, in + 2, x + 1, in + 1, rest_of(x, in, 2), p);
+    search_twice_and_finish(s, shape, k, x, in, x + 2, in + 2, rest_of(x + 1, in + 1, 2), p);
+    search_twice_and_finish(s, shape, k, x + 1, in + 1, x, in,
+                            rest_of(x + 2, in + 2, k->n_units - 4), p);
+}
+
+/* Steps of one band. Searches of the first pairs are a step ahead at the end: the next band begins
+ * with it anew, as contexts may have another formula there. */
+INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end,
+                     const struct kind k)
+{
+    const uint32_t n = (k.n_units + 1) / WAVE_UNITS;
+    const struct stream c = constants_of(s);
+    struct steps p = {step_at(shape, t), step_at(shape, t + 1), {0}};
+    struct pair x[WAVE_JOBS];
+    struct found in[WAVE_JOBS];
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] = s->pairs[i];
+        begin_pair(&c, shape, x + i, t, k.energy);
+    }
+    if (n == 2)
+        search_and_finish(&c, shape, &k, x, in, NONE, &p);
+    if (n == 3) {
+        search_twice_and_finish(&c, shape, &k, x, in, NULL, NULL, NONE, &p);
+        search_twice_and_finish(&c, shape, &k, x + 1, in + 1, x, in, NONE, &p);
+    }
+    while (p.at.t < end) {
+        p.after = step_at(shape, p.at.t + 2);
+        if (n == 1)
+            step_of_one(&c, shape, &k, x, in, &p);
+        else if (n == 2)
+            step_of_two(&c, shape, &k, x, in, &p);
+        else
+            step_of_three(&c, shape, &k, x, in, &p);
+#pragma GCC unroll 4
+        for (uint32_t i = n; i-- > 0;) /* a step takes 32 words of each at most */
+            hold(x + i, i + 1 < n ? WAVE_UNITS : k.n_units - WAVE_UNITS * i);
+        p.at = p.next;
+        p.next = p.after;
+    }
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < n; i++)
+        s->pairs[i] = x[i];
+}
+
+#define RUN(name, n_units, whole, energy)                                                          \
+    TARGET static void name(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end) \
+    {                                                                                              \
+        run_band(s, shape, t, end, (struct kind){n_units, whole, energy});                         \
+    }
+RUN(one_whole, 1, true, MIXED)
+RUN(one_any, 1, false, MIXED)
+RUN(three_any, 3, false, MIXED)
+RUN(five_any, 5, false, MIXED)
+#define RUNS(name, n_units)                                                                        \
+    RUN(name##_first, n_units, true, FIRST)                                                        \
+    RUN(name##_second, n_units, true, SECOND)                                                      \
+    RUN(name##_mixed, n_units, true, MIXED)                                                        \
+    RUN(name##_any_first, n_units, false, FIRST)                                                   \
+    RUN(name##_any_second, n_units, false, SECOND)                                                 \
+    RUN(name##_any, n_units, false, MIXED)
+RUNS(two, 2)
+RUNS(four, 4)
+RUNS(six, 6)
+
+typedef void band_loop(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end);
+
+static band_loop *loop_for(const struct shape *shape, uint32_t n_units)
+{
+    static band_loop *const odd[3] = {one_any, three_any, five_any};
+    static band_loop *const loops[3][2][3] = {
+        {{two_any_first, two_any_second, two_any}, {two_first, two_second, two_mixed}},
+        {{four_any_first, four_any_second, four_any}, {four_first, four_second, four_mixed}},
+        {{six_any_first, six_any_second, six_any}, {six_first, six_second, six_mixed}}};
+    bool first = (shape->firsts[0] & shape->firsts[1]) != 0;
+    bool second = (shape->firsts[0] | shape->firsts[1]) == 0;
+    if (n_units == 1 && shape->whole)
+        return one_whole;
+    if (n_units % WAVE_UNITS == 1)
+        return odd[n_units / WAVE_UNITS];
+    /* Bands are not whole most often as the first of a unit, or behind its last. */
+    return loops[n_units / WAVE_UNITS - 1][shape->whole][first ? 0 : second ? 1 : 2];
+}
+
+/* -- Streams -- */
+
+static uint64_t bytes_below(const struct psti_pli_wave_head *head, uint32_t band)
+{
+    return band < head->n_bands && band % head->bands_per_plane == 0 ? ~WAVE_BOTH(1) : UINT64_MAX;
+}
+
+static void add_band(struct shape *shape, const struct psti_pli_wave512_job *job, uint32_t which,
+                     uint32_t band)
+{
+    const struct psti_pli_wave_head *head = job->heads[0];
+    const struct psti_pli_wave_plane *plane = psti_pli_wave_plane_of(head, band);
+    if (!plane)
+        return;
+    uint32_t n_rows = job->units[0]->height - WAVE_LANES * (band % head->bands_per_plane);
+    shape->rows[which] = n_rows >= WAVE_LANES ? UINT64_MAX : WAVE_BOTH((1u << n_rows) - 1);
+    if (plane->energy != PSTI_PLI_ENERGY_THIRD)
+        shape->firsts[which] = UINT64_MAX;
+}
+
+static uint32_t n_pairs(const struct psti_pli_unit *unit) { return (unit->width + 1) / 2; }
+static bool is_wide(const struct psti_pli_unit *unit) { return n_pairs(unit) == BAND; }
+
+static bool are_wide(const struct psti_pli_wave512_job *jobs, uint32_t n_jobs)
+{
+    bool all = true;
+    for (uint32_t j = 0; j < n_jobs; j++)
+        all = all && is_wide(jobs[j].units[0]) && is_wide(jobs[j].units[1]);
+    return all;
+}
+
+/* What steps [32 k, 32 k + 32) have in common. */
+static struct shape shape_of(const struct psti_pli_wave512_job *job, bool wide, uint32_t k)
+{
+    const struct psti_pli_wave_head *head = job->heads[0];
+    struct shape shape = {.wide = wide};
+    uint64_t below = bytes_below(head, k), next = bytes_below(head, k + 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        shape.up[i] = i < 2 ? below : next;
+        shape.up_up[i] = (i < 1 ? below : next) & (shape.up[i] << 1 | 1);
+    }
+    if (k > 0)
+        shape.up_up_before = below & (bytes_below(head, k - 1) << 1 | 1);
+    add_band(&shape, job, 0, k);
+    if (k > 0)
+        add_band(&shape, job, 1, k - 1);
+    /* Lanes in no band are idle: they may have any E. */
+    uint32_t there = k < head->n_bands ? 0 : 1, other = 1 - there;
+    if (k == 0 || there == 1)
+        shape.firsts[other] = shape.firsts[there];
+    shape.whole = wide && (shape.rows[0] & shape.rows[1]) == UINT64_MAX;
+    return shape;
+}
+
+/* Activities of a plane that is not coded. */
+static const uint8_t no_plane[1][2 * WAVE_ROW];
+
+/* Whether there is what E of a third plane has in place of what is two to the left. */
+static bool has_second_plane(const struct psti_pli_wave_head *head)
+{
+    bool has = false;
+    for (uint32_t j = 0; j < head->n_coded; j++)
+        has =
+            has || (head->planes[j].energy == PSTI_PLI_ENERGY_THIRD && head->planes[j].index1 >= 0);
+    return has;
+}
+
+/* A unit's words: where they are, if what is behind them may be read, else with zeros behind. */
+static struct words open_words(const struct psti_pli_wave512_job *job, uint32_t u)
+{
+    const struct psti_pli_wave_head *head = job->heads[u];
+    if (job->units[u]->nbytes_behind >= WAVE_BEHIND)
+        return (struct words){head->words, head->words + head->n_words};
+    uint8_t *words = job->memory->words[u];
+    /* More than all tokens can take are as bad as one. */
+    size_t n_words = head->n_words < WAVE_MAX_WORDS ? head->n_words : WAVE_MAX_WORDS;
+    memcpy(words, head->words, n_words);
+    memset(words + n_words, 0, WAVE_BEHIND);
+    return (struct words){words, words + n_words};
+}
+
+/* Bytes of 32 states, from bit `by` on. */
+INLINE __m256i state_bytes(const uint32_t *states, uint32_t by)
+{
+    __m512i low = _mm512_srli_epi32(row_load(states), by);
+    __m512i high = _mm512_srli_epi32(row_load(states + 16), by);
+    return _mm256_set_m128i(_mm512_cvtepi32_epi8(high), _mm512_cvtepi32_epi8(low));
+}
+INLINE __m512i both_units(__m256i first, __m256i second)
+{
+    return _mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1);
+}
+
+/* A unit that is alone has its states twice; the second are idle. */
+TARGET static void open_pair(struct pair *x, const struct psti_pli_wave512_job *job)
+{
+    const uint32_t *a = job->heads[0]->states, *b = job->heads[1]->states;
+    x->rows = (uint8_t(*)[2 * WAVE_ROW]) job->memory->rows;
+    x->before = has_second_plane(job->heads[0]) ? (const void *)x->rows : no_plane;
+    for (uint32_t u = 0; u < job->n_units; u++)
+        x->words[u] = open_words(job, u);
+    x->hi = both_units(state_bytes(a, 8), state_bytes(b, 8));
+    x->lo = both_units(state_bytes(a, 0), state_bytes(b, 0));
+    x->widths = both_units(_mm256_set1_epi8((char)n_pairs(job->units[0])),
+                           _mm256_set1_epi8((char)n_pairs(job->units[1])));
+}
+
+TARGET static void open_tables(struct stream *s, struct psti_pli_wave_tables *tables)
+{
+    const struct psti_pli_wave_indexed *indexed = psti_pli_wave_need_indexed(tables);
+    s->contexts = row_load(indexed->contexts);
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 3; i++) {
+        s->quarters[i] = same_16(indexed->begins[0] + 16 * (i + 1));
+        s->halves[i] = row_load(indexed->halves[i]);
+        s->around[i][0] = row_load(indexed->around[i]);
+        s->around[i][1] = row_load(indexed->around[i] + 64);
+    }
+    for (uint32_t i = 0; i < 5; i++)
+        s->begins[i] = row_load(indexed->begins[i]);
+    s->activities = same_16(psti_pli_wave_activities);
+    s->activities_turned = same_16(tables->bounds.activities);
+}
+
+#define EIGHT(n) n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7
+static const uint8_t numbers[WAVE_ROW] = {EIGHT(0),  EIGHT(8),  EIGHT(16), EIGHT(24),
+                                          EIGHT(32), EIGHT(40), EIGHT(48), EIGHT(56)};
+
+TARGET static void open_stream(struct stream *s, const struct psti_pli_wave512_job *job,
+                               uint32_t n_jobs)
+{
+    const __m512i lanes = row_load(numbers), of_unit = _mm512_set1_epi8(BAND - 1);
+    __m512i unit = _mm512_andnot_si512(of_unit, lanes);
+    __m512i above = _mm512_sub_epi8(lanes, _mm512_set1_epi8(1));
+    __m512i above_2 = _mm512_sub_epi8(lanes, _mm512_set1_epi8(2));
+    s->lane_above = choose_bits(of_unit, above, unit);
+    s->lane_above_2 = choose_bits(of_unit, above_2, unit);
+    s->minus_l = _mm512_sub_epi8(unit, lanes);
+    s->swap = _mm512_xor_si512(lanes, _mm512_set1_epi8(1));
+    s->delay = has_second_plane(job->heads[0]) ? BAND * job->heads[0]->bands_per_plane : UINT32_MAX;
+    open_tables(s, job->tables);
+    for (uint32_t j = 0; j < n_jobs; j++)
+        open_pair(s->pairs + j, job + j);
+}
+
+TARGET static void close_pair(const struct pair *x, struct psti_pli_wave512_job *job)
+{
+    uint64_t ones = _mm512_cmpeq_epi8_mask(x->hi, _mm512_set1_epi8(1));
+    row_store(job->low, x->lo);
+    for (uint32_t u = 0; u < job->n_units; u++)
+        job->ends[u] =
+            x->words[u].at == x->words[u].end && (uint32_t)(ones >> WAVE_LANES * u) == UINT32_MAX;
+}
+
+TARGET void psti_pli_wave512_tokens(struct psti_pli_wave512_job *jobs, uint32_t n_jobs)
+{
+    struct stream s;
+    uint32_t n_units = WAVE_UNITS * (n_jobs - 1) + jobs[n_jobs - 1].n_units;
+    bool wide = are_wide(jobs, n_jobs);
+    open_stream(&s, jobs, n_jobs);
+    for (uint32_t k = 0, n_steps = jobs->heads[0]->n_token_steps; BAND * k < n_steps; k++) {
+        uint32_t t = BAND * k, end = t + BAND < n_steps ? t + BAND : n_steps;
+        struct shape shape = shape_of(jobs, wide, k);
+        loop_for(&shape, n_units)(&s, &shape, t, end);
+    }
+    for (uint32_t j = 0; j < n_jobs; j++)
+        close_pair(s.pairs + j, jobs + j);
+}
+#endif

@@ -1,0 +1,27 @@
+/* pli_spread_avx2.h - words of rANS to the lanes that take them, for the loops of waves and of
+ * coefficients. */
+#ifndef PST_PLI_SPREAD_AVX2_H
+#define PST_PLI_SPREAD_AVX2_H
+
+#include <stdint.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+/* Which words 8 lanes take, of those at a pointer, by the mask of lanes: 16 byte indices. */
+struct psti_pli_spread {
+    _Alignas(64) uint8_t bytes[256][16];
+};
+extern const struct psti_pli_spread psti_pli_spread;
+
+/* The mask of lanes is in bits 4..11. */
+static inline __attribute__((always_inline, target("avx2"))) __m128i psti_pli_spread_words(
+    const void *words, uint32_t lanes)
+{
+    const uint8_t *indices = (const uint8_t *)psti_pli_spread.bytes + (lanes & 0xff0);
+    return _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)words),
+                            _mm_load_si128((const __m128i *)(const void *)indices));
+}
+#endif
+
+#endif

@@ -1,0 +1,276 @@
+/* pli_jpeg_encode.c - the driver of the encoder of PLI's JPEG content (docs/format-pli.md, sections
+ * 7 and 8): coefficients in, a whole file out.
+ *
+ * Two passes. The first turns units into tokens with their contexts, which depend on no table, and
+ * raw bits, and counts; from the counts come the image's tables. The second writes units with them.
+ * In between, tokens take a byte per coefficient up to the end of its block. On the calling thread;
+ * bytes depend on arguments alone. */
+#include "pli/encode/coefs/pli_jpeg_encode_int.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/cpu.h"
+#include "base/fail.h"
+#include "base/hash.h"
+
+#include <string.h>
+
+#define ROOM "encode"
+#define CODEC "pli"
+
+enum {
+    DEFAULT_LOG2 = 7,
+    SMALLER_LOG2 = 6,
+    /* AC tokens that a unit of the default size should have on average, about 2 KB: below, what
+     * each unit costs by itself would show, and units are larger. */
+    ENOUGH_TOKENS = 5000,
+    /* Bytes of raw bits, and words, that a block can have at most. */
+    BLOCK_RAW_NBYTES = 2 * 63 + 3,
+    BLOCK_WORDS = 63 + 2,
+    SLACK_NBYTES = 64
+};
+
+struct encoder {
+    const struct psti_jpeg_frame *frame;
+    const int16_t *const *coefs;
+    struct psti_pli_header header;
+    uint32_t n_units, unit_columns;
+    struct psti_je_unit *units;
+    struct psti_pli_entry *entries; /* of the index */
+    uint8_t *ends;                  /* of blocks */
+    uint8_t *ac;                    /* tokens of all units */
+    uint16_t *small;
+    uint8_t *raw; /* raw bits of all units; grows */
+    size_t raw_nbytes, raw_capacity;
+    struct psti_je_counts *counts;
+    struct psti_je_codes *codes;
+    struct psti_je_work work;
+    void *memory; /* of `work` */
+    uint8_t *bytes;
+    size_t capacity;
+};
+
+static enum pst_status fail(struct pst_error *err, enum pst_status status, const char *what)
+{
+    psti_fail(err, status, ROOM, "%s", what);
+    psti_error_set_codec(err, CODEC);
+    return status;
+}
+
+static enum pst_status fail_room(const struct encoder *e, struct pst_error *err)
+{
+    if (e->capacity + 1 == e->frame->jpeg_nbytes) /* how a caller asks for a smaller one */
+        psti_fail(err, PST_ERROR_LIMIT, ROOM, "it would not become smaller");
+    else
+        psti_fail(err, PST_ERROR_LIMIT, ROOM, "as PLI the JPEG takes more than the %zu bytes given",
+                  e->capacity);
+    psti_error_set_codec(err, CODEC);
+    return PST_ERROR_LIMIT;
+}
+
+static size_t count_blocks(const struct psti_jpeg_frame *frame)
+{
+    size_t n = 0;
+    for (uint32_t c = 0; c < frame->n_components; c++)
+        n += psti_jpeg_n_coefs(frame, c) / 64;
+    return n;
+}
+
+static void set_units(struct encoder *e, uint8_t unit_log2)
+{
+    e->header.unit_log2 = unit_log2;
+    e->unit_columns = psti_pli_unit_columns(&e->header);
+    e->n_units = psti_pli_unit_rows(&e->header) * e->unit_columns;
+}
+
+static enum pst_status claim_work(struct encoder *e)
+{
+    struct psti_je_work *w = &e->work;
+    uint32_t squares = (uint32_t)e->frame->n_components
+                       << (2 * (e->header.unit_log2 - SMALLER_LOG2));
+    size_t n = (size_t)squares * PSTI_JE_SQUARE;
+    w->stride = (uint32_t)n + PSTI_JE_SQUARE;
+    size_t plane = 64 * (size_t)w->stride;
+    size_t raw = psti_round_up(n * BLOCK_RAW_NBYTES + SLACK_NBYTES, 64);
+    size_t words = psti_round_up(n * BLOCK_WORDS * sizeof(uint16_t) + SLACK_NBYTES, 64);
+    size_t blocks = w->stride * sizeof *w->blocks;
+    uint8_t *at = psti_alloc_aligned(64, 4 * plane + w->stride + raw + words + blocks);
+    if (!at)
+        return PST_ERROR_MEMORY;
+    e->memory = at;
+    w->values = (int16_t *)(void *)at;
+    w->tokens = at + 2 * plane;
+    w->g = at + 3 * plane;
+    w->raw = at + 4 * plane;
+    w->words_end = (uint16_t *)(void *)(w->raw + raw + words);
+    w->sides = w->raw + raw + words;
+    w->blocks = (const int16_t **)(void *)(w->sides + w->stride);
+    psti_jpeg_fill_contexts(w->contexts);
+    return PST_OK;
+}
+
+/* Ends of blocks, the size of units, and the memory that follows from them. */
+static enum pst_status begin(struct encoder *e, const struct psti_jpeg_encode_options *options,
+                             struct pst_error *err)
+{
+    uint64_t n_tokens = 0;
+    size_t n_blocks = count_blocks(e->frame);
+    e->ends = psti_alloc(n_blocks);
+    if (!e->ends)
+        return fail(err, PST_ERROR_MEMORY, "no memory to keep a JPEG as PLI");
+    if (!psti_je_find_ends(e->frame, e->coefs, e->ends, &n_tokens))
+        return fail(err, PST_ERROR_UNSUPPORTED, "the JPEG has a coefficient beyond 2048");
+    set_units(e, options->unit_log2 ? options->unit_log2 : DEFAULT_LOG2);
+    if (options->unit_log2 == 0 && n_tokens < (uint64_t)ENOUGH_TOKENS * e->n_units)
+        set_units(e, DEFAULT_LOG2 + 1);
+    e->units = psti_calloc(e->n_units, sizeof *e->units);
+    e->entries = psti_alloc_array(e->n_units, sizeof *e->entries);
+    e->ac = psti_alloc(n_tokens + PSTI_JE_LANES);
+    e->small = psti_alloc_array(2 * n_blocks, sizeof *e->small);
+    e->counts = psti_calloc(1, sizeof *e->counts);
+    e->codes = psti_calloc(1, sizeof *e->codes);
+    if (!e->units || !e->entries || !e->ac || !e->small || !e->counts || !e->codes ||
+        claim_work(e) != PST_OK)
+        return fail(err, PST_ERROR_MEMORY, "no memory to keep a JPEG as PLI");
+    return PST_OK;
+}
+
+/* Keeps a unit's raw bits. */
+static bool keep_raw(struct encoder *e, struct psti_je_unit *unit)
+{
+    if (e->raw_capacity - e->raw_nbytes <= unit->raw_nbytes) {
+        size_t capacity = 2 * e->raw_capacity + 16 * (size_t)unit->raw_nbytes + SLACK_NBYTES;
+        uint8_t *raw = psti_realloc(e->raw, capacity);
+        if (!raw)
+            return false;
+        e->raw = raw;
+        e->raw_capacity = capacity;
+    }
+    unit->raw = e->raw_nbytes;
+    memcpy(e->raw + e->raw_nbytes, e->work.raw, unit->raw_nbytes);
+    e->raw_nbytes += unit->raw_nbytes;
+    return true;
+}
+
+static enum pst_status find_tokens(struct encoder *e, struct pst_error *err)
+{
+    size_t ac = 0, small = 0;
+    for (uint32_t u = 0; u < e->n_units; u++) {
+        struct psti_je_unit *unit = &e->units[u];
+        unit->ac = ac;
+        unit->small = small;
+        if (!psti_je_tokenise(e->frame, e->coefs, e->ends, e->header.unit_log2, u / e->unit_columns,
+                              u % e->unit_columns, &e->work, e->ac + ac, e->small + small, unit,
+                              e->counts))
+            return fail(err, PST_ERROR_UNSUPPORTED, "the JPEG has a difference of DC beyond 4096");
+        if (!keep_raw(e, unit))
+            return fail(err, PST_ERROR_MEMORY, "no memory to keep a JPEG as PLI");
+        for (uint32_t k = 1; k <= unit->last; k++)
+            ac += unit->n_k[k];
+        small += unit->n_small;
+    }
+    return PST_OK;
+}
+
+/* Model blocks behind the header. */
+static enum pst_status write_model(struct encoder *e, struct pst_error *err)
+{
+    uint8_t model[2 * PSTI_PLI_BLOCK_HEADER_NBYTES + PSTI_JPEG_TABLES_MAX_NBYTES +
+                  PSTI_JPEG_FRAME_MAX_NBYTES];
+    uint8_t *at = model;
+    size_t nbytes = psti_je_model(e->counts, at + PSTI_PLI_BLOCK_HEADER_NBYTES, e->codes);
+    if (nbytes > 0)
+        at = psti_pli_print_block(at, PSTI_PLI_MODEL_COEFS, nbytes);
+    nbytes = psti_jpeg_print_frame(e->frame, at + PSTI_PLI_BLOCK_HEADER_NBYTES);
+    at = psti_pli_print_block(at, PSTI_PLI_MODEL_FRAME, nbytes);
+    e->header.model_nbytes = (uint32_t)(at - model);
+    if (psti_pli_head_nbytes(&e->header) > e->capacity)
+        return fail_room(e, err);
+    memcpy(e->bytes + PSTI_PLI_HEADER_NBYTES, model, e->header.model_nbytes);
+    return PST_OK;
+}
+
+/* Units to their places behind a head whose sizes take 16 bits; their sizes and checksums, too. If
+ * a size takes more, all moves once. Returns the end of the units, NULL if there is no room. */
+static uint8_t *write_units(struct encoder *e)
+{
+    struct psti_pli_header *h = &e->header;
+    uint8_t *at = e->bytes + psti_pli_head_nbytes(h);
+    uint32_t largest = 0;
+    const struct psti_je_kernels *kernels = psti_je_kernels_for(psti_cpu_features());
+    for (uint32_t u = 0; u < e->n_units && at; u++) {
+        const struct psti_je_unit *unit = &e->units[u];
+        size_t nbytes =
+            psti_je_write(unit, e->ac + unit->ac, e->small + unit->small, e->raw + unit->raw,
+                          e->codes, kernels, &e->work, at, (size_t)(e->bytes + e->capacity - at));
+        e->entries[u] = (struct psti_pli_entry){.nbytes = (uint32_t)nbytes};
+        if (h->has_checksums && nbytes > 0)
+            e->entries[u].checksum = (uint32_t)psti_hash64(at, nbytes);
+        largest = nbytes > largest ? (uint32_t)nbytes : largest;
+        at = nbytes > 0 ? at + nbytes : NULL;
+    }
+    if (at && largest > UINT16_MAX) {
+        size_t narrow = psti_pli_head_nbytes(h);
+        h->wide_sizes = true;
+        size_t more = psti_pli_head_nbytes(h) - narrow;
+        if ((size_t)(e->bytes + e->capacity - at) >= more) {
+            memmove(e->bytes + narrow + more, e->bytes + narrow, (size_t)(at - e->bytes) - narrow);
+            at += more;
+        } else {
+            at = NULL;
+        }
+    }
+    for (uint32_t u = 0; u < e->n_units && at; u++)
+        psti_pli_print_entry(e->bytes, h, u, e->entries[u]);
+    return at;
+}
+
+static void release(struct encoder *e)
+{
+    psti_free(e->memory);
+    psti_free(e->codes);
+    psti_free(e->counts);
+    psti_free(e->raw);
+    psti_free(e->small);
+    psti_free(e->ac);
+    psti_free(e->entries);
+    psti_free(e->units);
+    psti_free(e->ends);
+}
+
+enum pst_status psti_jpeg_encode(const struct psti_jpeg_frame *frame, const int16_t *const coefs[],
+                                 const uint8_t *restoration,
+                                 const struct psti_jpeg_encode_options *options, void *bytes,
+                                 size_t capacity, size_t *nbytes, struct pst_error *err)
+{
+    struct encoder e = {.frame = frame, .coefs = coefs, .bytes = bytes, .capacity = capacity};
+    e.header = (struct psti_pli_header){
+        .content = PST_PLI_CONTENT_JPEG,
+        .channels = frame->n_components,
+        .bits = 8,
+        .transform = frame->transform,
+        .has_checksums = !options->no_checksum,
+        .width = (uint16_t)frame->width,
+        .height = (uint16_t)frame->height,
+        .pixel_checksum = options->pixel_checksum,
+    };
+    enum pst_status status = begin(&e, options, err);
+    if (status == PST_OK)
+        status = find_tokens(&e, err);
+    if (status == PST_OK)
+        status = write_model(&e, err);
+    if (status != PST_OK)
+        goto out;
+    uint8_t *at = write_units(&e);
+    if (!at || (size_t)(e.bytes + capacity - at) < frame->restoration_nbytes) {
+        status = fail_room(&e, err);
+        goto out;
+    }
+    if (frame->restoration_nbytes > 0)
+        memcpy(at, restoration, frame->restoration_nbytes);
+    psti_pli_print_header(&e.header, bytes);
+    *nbytes = (size_t)(at - e.bytes) + frame->restoration_nbytes;
+out:
+    release(&e);
+    return status;
+}

@@ -1,0 +1,86 @@
+/* pli_lz_suits.c - is this a label map, a screenshot, a drawing, or a photograph?
+ *
+ * In the former nearly every pixel equals one of its neighbours that were before it; in the
+ * flattest photographs one of nine or more does not. Looks at some rows only; reads the caller's
+ * pixels, keeps nothing. */
+#include "pli/encode/pli_encode_int.h"
+
+#include "base/bits.h"
+
+#include <string.h>
+
+enum {
+    WINDOW = 256,     /* columns looked at together */
+    ROWS_MAX = 256,   /* rows looked at, spread over the image */
+    NEW_PERCENT = 10, /* pixels unlike their neighbours: above this it is a photograph */
+    /* Of units: what comes again, as letters do, is seldom near; and label maps decode so much
+     * faster in large units that a crop costs no more than in small ones. */
+    EDGE_LOG2 = 9
+};
+
+/* Pixels x.. of row y as numbers. */
+static void load(const struct pst_pixels *p, uint32_t y, uint32_t x, uint32_t n, uint64_t *out)
+{
+    const uint8_t *base = (const uint8_t *)p->data + (int64_t)y * p->row_nbytes;
+    base += (int64_t)x * p->pixel_nbytes;
+    if (p->bits == 8 && p->channels == 3 && p->pixel_nbytes == 3 && p->channel_nbytes == 1) {
+        for (uint32_t i = 0; i < n; i++, base += 3)
+            out[i] = base[0] | (uint32_t)base[1] << 8 | (uint32_t)base[2] << 16;
+        return;
+    }
+    if (p->bits == 8 && p->channels == 1) {
+        for (uint32_t i = 0; i < n; i++, base += p->pixel_nbytes)
+            out[i] = *base;
+        return;
+    }
+    memset(out, 0, n * sizeof *out);
+    for (uint32_t c = 0; c < p->channels; c++) {
+        const uint8_t *sample = base + c * p->channel_nbytes;
+        for (uint32_t i = 0; i < n; i++, sample += p->pixel_nbytes) {
+            uint64_t value = p->bits == 8 ? *sample : psti_load_u16(sample);
+            out[i] |= value << (c * p->bits);
+        }
+    }
+}
+
+/* How many of the pixels 1..n-2 of `row` equal neither the one before nor those above. */
+static uint32_t count_new(const uint64_t *above, const uint64_t *row, uint32_t n)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 1; i + 1 < n; i++)
+        count += (row[i] != row[i - 1]) & (row[i] != above[i]) & (row[i] != above[i - 1]) &
+                 (row[i] != above[i + 1]);
+    return count;
+}
+
+/* Of a whole row. */
+static uint32_t count_new_in_row(const struct pst_pixels *pixels, uint32_t y)
+{
+    uint64_t above[WINDOW], row[WINDOW];
+    uint32_t count = 0;
+    for (uint32_t x = 0; x + 2 < pixels->width; x += WINDOW - 2) {
+        uint32_t left = pixels->width - x, wide = left < WINDOW ? left : WINDOW;
+        load(pixels, y > 0 ? y - 1 : 0, x, wide, above);
+        load(pixels, y, x, wide, row);
+        if (y == 0) /* the only row has nothing above it: only the pixel before counts */
+            memset(above, 0xff, sizeof above);
+        count += count_new(above, row, wide);
+    }
+    return count;
+}
+
+uint8_t psti_pli_lz_suits(const struct pst_pixels *pixels)
+{
+    uint32_t step = pixels->height / ROWS_MAX + 1, first = pixels->height > 1;
+    uint64_t n_rows = (pixels->height - first + step - 1) / step;
+    uint64_t n = pixels->width > 2 ? n_rows * (pixels->width - 2) : 0, n_new = 0;
+    if (n == 0)
+        return 0;
+    /* A photograph has too many long before the end. */
+    for (uint32_t y = first; y < pixels->height; y += step) {
+        n_new += count_new_in_row(pixels, y);
+        if (n_new * 100 > n * NEW_PERCENT)
+            return 0;
+    }
+    return EDGE_LOG2;
+}

@@ -1,0 +1,314 @@
+/* pli_wave_encode_int.h - inside the encoder of PLI's wave mode (docs/format-pli.md, section 5):
+ * what choosing, counting and writing share. */
+#ifndef PST_PLI_WAVE_ENCODE_INT_H
+#define PST_PLI_WAVE_ENCODE_INT_H
+
+#include "pli/encode/pli_encode_int.h"
+#include "pli/encode/pli_rans.h"
+#include "pli/format/pli_wave_format.h"
+
+enum {
+    PSTI_WAVE_EDGE = PSTI_PLI_WAVE_EDGE,
+    PSTI_WAVE_SAMPLES = PSTI_WAVE_EDGE * PSTI_WAVE_EDGE,
+    PSTI_WAVE_BLOCK = PSTI_PLI_WAVE_BLOCK,
+    /* Activities have zeros around them, so that neighbours outside the unit are 0. */
+    PSTI_WAVE_PAD = 16,
+    PSTI_WAVE_PAD_ROWS = 2,
+    PSTI_WAVE_PADDED = PSTI_WAVE_PAD + PSTI_WAVE_EDGE + PSTI_WAVE_PAD,
+    PSTI_WAVE_RECORD_MAX_NBYTES = 1 + 2 + PSTI_PLI_WAVE_N_BLOCKS,
+    PSTI_WAVE_RECIPROCAL_SHIFT = 42,
+    PSTI_WAVE_TOKEN_BITS = 6,
+    PSTI_WAVE_TOKEN_MAX = 1 << PSTI_WAVE_TOKEN_BITS,
+    PSTI_WAVE_WORDS_SLACK = 8,
+    PSTI_WAVE_STEPS_SLACK = 2,
+    PSTI_WAVE_BANDS_MAX = 8, /* 4 planes of 2 */
+    PSTI_WAVE_STREAM_PAD = 16,
+    PSTI_WAVE_LOG2_SHIFT = 8,
+    PSTI_WAVE_PRICE_UNIT = 16 /* of a bit */
+};
+
+/* A prediction: predictor 1..4 with taps, or one filter (taps are its own). */
+struct psti_wave_candidate {
+    uint8_t predictor; /* PSTI_PLI_PREDICT_FILTERS: of k, a, b */
+    int8_t k[5], a, b;
+};
+
+/* What is chosen for a unit; all that is kept between the two passes. */
+struct psti_wave_plane_plan {
+    uint8_t predictor; /* enum psti_pli_predictor */
+    int8_t a, b;
+    uint16_t start;
+    uint8_t filters[PSTI_PLI_WAVE_N_BLOCKS];
+};
+/* Tokens as pass two codes them, the rows of each lane one after another: lane l's `stride` records
+ * are PAD of no token, its row of band 0, its row of band 1.., PAD of no token. Behind the unit's
+ * width and height are records of no token. As many as the planes that are coded need: indices,
+ * then as many values. */
+struct psti_wave_plan {
+    struct psti_wave_plane_plan planes[4];
+    uint16_t streams[2 * PSTI_PLI_LANES *
+                     (2 * PSTI_WAVE_STREAM_PAD + PSTI_WAVE_EDGE * PSTI_WAVE_BANDS_MAX)];
+};
+/* Tokens in a row of 64 samples. */
+static inline uint32_t psti_wave_columns(uint32_t bits)
+{
+    return bits == 8 ? PSTI_PLI_WAVE_PAIRS : PSTI_WAVE_EDGE;
+}
+static inline uint32_t psti_wave_stride(uint32_t bits, uint32_t n_bands)
+{
+    return 2 * PSTI_WAVE_STREAM_PAD + psti_wave_columns(bits) * n_bands;
+}
+static inline size_t psti_wave_n_records(uint32_t bits, uint32_t n_bands)
+{
+    return (size_t)PSTI_PLI_LANES * psti_wave_stride(bits, n_bands);
+}
+/* By how many steps a lane trails the one before. */
+static inline uint32_t psti_wave_lag(uint32_t bits) { return bits == 8 ? 1 : 2; }
+static inline uint32_t psti_wave_n_steps(uint32_t bits, uint32_t n_bands)
+{
+    return psti_wave_columns(bits) * n_bands + psti_wave_lag(bits) * (PSTI_PLI_LANES - 1);
+}
+/* Bands of a unit of that height: of a plane. */
+static inline uint32_t psti_wave_plane_bands(uint32_t height)
+{
+    return height <= PSTI_PLI_LANES ? 1 : 2;
+}
+
+/* A record is an index, that is, token, 4 bits (16-bit samples: 6), and context, 4; and a value: R,
+ * 8 bits, and S, 8 (16: raw bits, 14, nothing, 1, and sign, 1). Where plain C has both in one
+ * number the 6 bits between are the lane. The index NONE is no token. */
+enum {
+    PSTI_WAVE_TOKEN_BITS_8 = 4,
+    PSTI_WAVE_NONE_8 = PSTI_PLI_N_CONTEXTS << PSTI_WAVE_TOKEN_BITS_8,
+    PSTI_WAVE_NONE_16 = PSTI_WAVE_TOKEN_MAX - 1,
+    PSTI_WAVE_INDEX_BITS = 10,
+    PSTI_WAVE_VALUE_SHIFT = 16,
+    PSTI_WAVE_RAW_MASK = (1 << 14) - 1
+};
+static inline uint32_t psti_wave_token_bits(uint32_t bits)
+{
+    return bits == 8 ? PSTI_WAVE_TOKEN_BITS_8 : PSTI_WAVE_TOKEN_BITS;
+}
+static inline uint16_t psti_wave_none(uint32_t bits)
+{
+    return bits == 8 ? PSTI_WAVE_NONE_8 : PSTI_WAVE_NONE_16;
+}
+
+/* Neighbours of 16 rows of a plane, as section 5.3 states them. */
+struct psti_wave_near_8 {
+    uint8_t s[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], l[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    uint8_t u[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], ul[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    uint8_t ur[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], uu[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    uint8_t ll[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+};
+struct psti_wave_near_16 {
+    uint16_t s[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], l[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    uint16_t u[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], ul[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    uint16_t ur[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], uu[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+    uint16_t ll[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
+};
+
+/* Signs of 32 samples that follow in the order of tokens: one bit for each that is not 0. */
+struct psti_wave_signs {
+    uint32_t bits, n;
+};
+
+/* One thread's memory. */
+struct psti_wave_work {
+    _Alignas(64) union {
+        struct psti_wave_near_8 of_8;
+        struct psti_wave_near_16 of_16;
+    } near;
+    _Alignas(64) int16_t residuals[4][PSTI_WAVE_SAMPLES]; /* [plane] */
+    _Alignas(64) int16_t trial[5][PSTI_WAVE_SAMPLES];     /* residuals of candidates */
+    _Alignas(64) uint8_t padded[4][PSTI_WAVE_PAD_ROWS + PSTI_WAVE_EDGE][PSTI_WAVE_PADDED];
+    _Alignas(64) int16_t zeros[PSTI_WAVE_SAMPLES];
+    /* Of one block row under each filter; what an activity costs in each context. */
+    int16_t filtered[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
+    uint8_t filtered_g[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
+    uint16_t costs[1 << PSTI_WAVE_INDEX_BITS];
+    /* Records in the order of tokens: 32 a step, with those of no token; or, in plain C, index,
+     * lane and value in one, without them. */
+    _Alignas(64) union {
+        struct {
+            uint16_t slots[(PSTI_PLI_WAVE_MAX_STEPS + PSTI_WAVE_STEPS_SLACK) * PSTI_PLI_LANES];
+            uint16_t values[(PSTI_PLI_WAVE_MAX_STEPS + PSTI_WAVE_STEPS_SLACK) * PSTI_PLI_LANES];
+        };
+        uint32_t ordered[4 * PSTI_WAVE_SAMPLES + 1];
+    } order;
+    uint32_t large[4 * PSTI_WAVE_SAMPLES + 1]; /* 16 bits: of these, those with raw bits */
+    struct psti_wave_signs signs[PSTI_PLI_WAVE_MAX_STEPS]; /* 16 bits */
+    uint32_t step_ends[PSTI_PLI_WAVE_MAX_PAIR_STEPS];      /* 8 bits: in order.ordered */
+    uint16_t counts[4][PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX];
+    /* One for each token, of 1 byte or 2; those before are written over. */
+    _Alignas(16) uint8_t words[2 * (PSTI_WAVE_WORDS_SLACK + 4 * PSTI_WAVE_SAMPLES)];
+    uint8_t bits[4 * PSTI_WAVE_SAMPLES * 2 + 128]; /* signs and raw bits */
+};
+
+/* About 16 * log2(1 + m): joined lines, so that vectors can do it. */
+static inline __attribute__((always_inline)) int16_t psti_wave_price_8(int16_t m)
+{
+    int16_t a = (int16_t)(16 * m), b = (int16_t)(6 * m + 13), c = (int16_t)(2 * m + 34);
+    int16_t d = (int16_t)((m >> 1) + 65), least = a < b ? a : b;
+    least = least < c ? least : c;
+    return least < d ? least : d;
+}
+/* The exponent and four bits of the fraction of a float, which holds 1 + m exactly. */
+static inline __attribute__((always_inline)) int32_t psti_wave_price_16(int32_t m)
+{
+    enum { BIAS = 127, FRACTION = 23, KEPT = 4 };
+    union {
+        float number;
+        int32_t bits;
+    } v = {.number = (float)(m + 1)};
+    return (v.bits >> (FRACTION - KEPT)) - (BIAS << KEPT);
+}
+
+/* Sums of products of residuals s with those of planes 0 and 1. */
+struct psti_wave_moments {
+    int64_t gg, gr, rr, gs, rs;
+};
+
+/* pli_wave_predict.c: loops over rows of a plane, 64 samples to a row; those that look at
+ * neighbours over rows y0 .. y0 + n_rows - 1, at most 16. `g`, `r`: residuals of planes 0 and 1 in
+ * the same rows. Prices are of the unit's width only. */
+struct psti_wave_rows {
+    /* The neighbours, to work->near: what the next three use. */
+    void (*gather)(const struct psti_pli_source *source, uint32_t plane, uint32_t y0,
+                   struct psti_wave_work *work);
+    void (*find_residuals)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
+                           uint32_t n_rows, const int16_t *g, const int16_t *r, int16_t *out);
+    /* The same of the 16 columns from x0 on. */
+    void (*find_block)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
+                       uint32_t n_rows, uint32_t x0, const int16_t *g, const int16_t *r,
+                       int16_t *out);
+    /* The same of row i of those gathered; `g`, `r`, `out`: of that row. */
+    void (*find_row)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
+                     uint32_t i, const int16_t *g, const int16_t *r, int16_t *out);
+    /* Of the whole plane, for i = from..3: residuals of predictor i + 1 without taps, to
+     * work->trial[i], and their prices. */
+    void (*try_simple)(const struct psti_pli_source *source, uint32_t plane, uint32_t from,
+                       struct psti_wave_work *work, uint64_t prices[4]);
+    uint64_t (*price)(const struct psti_pli_source *source, const int16_t *residuals);
+    /* Residuals without taps -> with taps; any number of rows. */
+    void (*add_taps)(const int16_t *from, uint32_t n_rows, int8_t a, int8_t b, const int16_t *g,
+                     const int16_t *r, int16_t *to);
+    /* The price of what these are, of the whole plane. */
+    uint64_t (*price_taps)(const struct psti_pli_source *source, const int16_t *from, int8_t a,
+                           int8_t b, const int16_t *g, const int16_t *r);
+    void (*add_moments)(const struct psti_pli_source *source, const int16_t *g, const int16_t *r,
+                        const int16_t *s, struct psti_wave_moments *moments);
+};
+const struct psti_wave_rows *psti_wave_rows_for(uint32_t cpu, uint8_t bits);
+#if defined(__x86_64__)
+extern const struct psti_wave_rows psti_wave_rows8_avx2, psti_wave_rows16_avx2;
+#endif
+
+/* pli_wave_tokens.c: work->residuals -> the plan's streams. */
+void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_plan *plan,
+                        struct psti_wave_work *work);
+/* Activities (docs/format-pli.md, 5.4) of a row of 64 residuals, of which the unit has `width`: 0
+ * behind them. */
+void psti_wave_find_activities(uint32_t bits, const int16_t *residuals, uint32_t width, uint8_t *g);
+
+/* pli_wave_cost.c: what residuals cost by work->costs, in 1/16 bit. */
+/* Of a plane; leaves its activities in work->padded[plane], where planes before it have theirs. */
+uint32_t psti_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
+                              enum psti_pli_energy kind, const int16_t *residuals,
+                              struct psti_wave_work *work);
+/* Exchanges filters, one block after another, where that costs less with the activities of the
+ * blocks around it. `residuals`: of the filters as they are, and on return as they have become. */
+void psti_wave_refine(const struct psti_pli_source *source, uint32_t plane,
+                      enum psti_pli_energy kind, const int16_t *g, const int16_t *r,
+                      uint8_t *filters, int16_t *residuals, struct psti_wave_work *work);
+
+#if defined(__x86_64__)
+/* pli_wave_tokens_avx2.c. 8 bits: activities; all records of a plane. */
+struct psti_wave_pair_rows {
+    uint32_t height, width, stride;
+    const int16_t *residuals;
+    const uint8_t *z;          /* padded rows of activities; NULL: the row's own, two before */
+    const uint8_t *first_with; /* by an activity's lower half: the first context with it */
+    uint8_t *g;                /* padded rows */
+    uint16_t *indices, *values;
+};
+void psti_wave_find_activities8_avx2(const int16_t *residuals, uint32_t width, uint8_t *g);
+void psti_wave_put_pairs_avx2(const struct psti_wave_pair_rows *rows);
+/* What `columns` pairs, 32 at most, of padded rows cost. `z`: as psti_wave_pair_rows' has it, or
+ * two before. */
+uint32_t psti_wave_cost_pairs_avx2(const uint8_t *g, const uint8_t *z, uint32_t n_rows,
+                                   uint32_t columns, const uint16_t *costs);
+/* Of 64 residuals of 16 bits; contexts; records from activities in their padded rows, as far as
+ * `width`. */
+void psti_wave_find_activities16_avx2(const int16_t *residuals, uint32_t width, uint8_t *g);
+void psti_wave_find_contexts16_avx2(enum psti_pli_energy kind, const uint8_t *g, const uint8_t *g0,
+                                    const uint8_t *g1, uint8_t *contexts);
+void psti_wave_find_records16_avx2(const int16_t *residuals, const uint8_t *tokens,
+                                   const uint8_t *contexts, uint32_t width, uint16_t *indices,
+                                   uint16_t *values);
+
+/* pli_wave_code_avx2.c: indices or values of all steps, 32 a step, `none` where none are; signs and
+ * raw bits of the steps, as bytes; words to before `end`, and the states. `ahead`: lines that are
+ * fetched, two a step (16 bits: one). */
+void psti_wave_find_slots_avx2(uint32_t bits, const uint16_t *streams, uint32_t n_bands,
+                               uint16_t none, uint16_t *slots);
+size_t psti_wave_write_bits_avx2(const uint16_t *indices, const uint16_t *values, uint32_t n_steps,
+                                 uint8_t *bits);
+size_t psti_wave_write_bits16_avx2(const uint16_t *indices, const uint16_t *values,
+                                   uint32_t n_steps, uint8_t *bits);
+uint8_t *psti_wave_code_avx2(const uint16_t *indices, uint32_t n_steps, const uint64_t *codes,
+                             const void *ahead, uint32_t *states, uint8_t *end);
+uint8_t *psti_wave_code16_avx2(const uint16_t *indices, uint32_t n_steps, const uint64_t *codes,
+                               const void *ahead, uint32_t *states, uint8_t *end);
+#endif
+
+/* 256 * log2(v), rounded down; v > 0. In integers, so that files do not depend on the machine. */
+static inline uint32_t psti_wave_log2(uint32_t v)
+{
+    uint32_t e = 31u - (uint32_t)__builtin_clz(v), fraction = 0;
+    uint64_t x = (uint64_t)v << (31 - e); /* 1.31 */
+    for (uint32_t i = 0; i < PSTI_WAVE_LOG2_SHIFT; i++) {
+        x = (x * x) >> 31;
+        fraction <<= 1;
+        if (x >> 32) {
+            fraction |= 1;
+            x >>= 1;
+        }
+    }
+    return e << PSTI_WAVE_LOG2_SHIFT | fraction;
+}
+
+/* Number 0 is MED. */
+static inline struct psti_wave_candidate psti_wave_filter(uint32_t list, uint32_t number)
+{
+    if (number == 0)
+        return (struct psti_wave_candidate){.predictor = PSTI_PLI_PREDICT_MED};
+    const struct psti_pli_filter *f = &psti_pli_filters[list][number - 1];
+    return (struct psti_wave_candidate){
+        PSTI_PLI_PREDICT_FILTERS, {f->k[0], f->k[1], f->k[2], f->k[3], f->k[4]}, f->a, f->b};
+}
+
+/* pli_wave_model.c: encoding tables. */
+struct psti_wave_code {
+    uint64_t reciprocal;  /* 2^42 / freq rounded up */
+    uint32_t last;        /* freq * 2^(2 * bits - prob_bits) - 1: states above lose a word first */
+    uint16_t rest, first; /* 2^prob_bits - freq */
+};
+/* The same for vectors; 0 if freq is. 16 bits: as pli_rans.h has it. 8 bits: four numbers of 16, a
+ * reciprocal r, a power of 2 p, p or 0, and 2^8 - freq with first above it: x divided by freq is
+ * (x * p + third) * r >> 23, its first product and sum of 16 bits. */
+uint64_t psti_wave_slot_code(uint32_t freq, uint32_t first);
+uint64_t psti_wave_slot_code_8(uint32_t freq, uint32_t first);
+struct psti_pli_wave_codes {
+    struct psti_wave_code of[1 << PSTI_WAVE_INDEX_BITS]; /* by index */
+    uint64_t of_slots[1 << PSTI_WAVE_INDEX_BITS];
+    uint16_t costs[1 << PSTI_WAVE_INDEX_BITS]; /* in 1/16 bit */
+};
+/* Where the cost of an activity stands. 8 bits: its lower half tells it from others. */
+static inline uint32_t psti_wave_cost_index(uint32_t bits, uint32_t context, uint32_t g)
+{
+    return bits == 8 ? context << PSTI_WAVE_TOKEN_BITS_8 | g % PSTI_PLI_N_TOKENS_8
+                     : context << PSTI_WAVE_TOKEN_BITS | g;
+}
+
+#endif

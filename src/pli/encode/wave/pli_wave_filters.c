@@ -1,0 +1,94 @@
+/* pli_wave_filters.c - what each filter of the wave mode would cost each block of 16x16 samples.
+ *
+ * A price is, of 8 bits, the sum of log2(5 + sum of |residual|) over patches of 8x2 samples, cut at
+ * the unit's edge, in 1/256 bit, the fraction from a straight line; of 16 bits, the sum of samples'
+ * own prices. Integers, the same at every CPU level.
+ * Reads the neighbours that the caller gathered; pure. */
+#include "pli/encode/wave/pli_wave_filters.h"
+
+#include "base/cpu.h"
+
+#include <string.h>
+
+enum { EDGE = PSTI_WAVE_EDGE, BLOCK = PSTI_WAVE_BLOCK, PATCH = PSTI_WAVE_PATCH_WIDTH };
+
+static void find_row(uint8_t bits, const struct psti_wave_work *work,
+                     const struct psti_wave_candidate *c, uint32_t i,
+                     const struct psti_wave_filter_query *q, int16_t *residuals)
+{
+    size_t at = (size_t)i * EDGE;
+    psti_wave_rows_for(0, bits)->find_row(work, c, i, q->g + at, q->r + at, residuals);
+}
+
+static int32_t magnitude(int16_t residual) { return residual < 0 ? -residual : residual; }
+
+static void row_sums(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
+                     uint32_t i, const struct psti_wave_filter_query *q, uint32_t *sums)
+{
+    int16_t residuals[EDGE];
+    find_row(8, work, c, i, q, residuals);
+    for (uint32_t x = 0; x < q->width; x++)
+        sums[x / PATCH] += (uint32_t)magnitude(residuals[x]);
+}
+
+static void find_best(const struct psti_wave_filter_query *q,
+                      struct psti_wave_filter_prices *prices)
+{
+    for (uint32_t k = 0; k < EDGE / BLOCK; k++) {
+        prices->best[k] = 0;
+        for (uint32_t number = 1; number < q->n_filters; number++)
+            if (prices->of[number][k] < prices->of[prices->best[k]][k])
+                prices->best[k] = number;
+    }
+}
+
+void psti_wave_price_filters_c(const struct psti_wave_work *work,
+                               const struct psti_wave_filter_query *q,
+                               struct psti_wave_filter_prices *prices)
+{
+    memset(prices, 0, sizeof *prices);
+    for (uint32_t number = 0; number < q->n_filters; number++) {
+        struct psti_wave_candidate c = psti_wave_filter(q->list, number);
+        for (uint32_t i = 0; i < q->n_rows; i += q->step) {
+            uint32_t sums[EDGE / PATCH] = {0};
+            row_sums(work, &c, i, q, sums);
+            if (i + 1 < q->n_rows)
+                row_sums(work, &c, i + 1, q, sums);
+            for (uint32_t k = 0; k < EDGE / PATCH; k++)
+                prices->of[number][k * PATCH / BLOCK] += psti_wave_patch_price(sums[k]);
+        }
+    }
+    find_best(q, prices);
+}
+
+void psti_wave_price_filters16_c(const struct psti_wave_work *work,
+                                 const struct psti_wave_filter_query *q,
+                                 struct psti_wave_filter_prices *prices)
+{
+    memset(prices, 0, sizeof *prices);
+    for (uint32_t number = 0; number < q->n_filters; number++) {
+        struct psti_wave_candidate c = psti_wave_filter(q->list, number);
+        for (uint32_t i = 0; i < q->n_rows; i += q->step) {
+            int16_t residuals[EDGE];
+            find_row(16, work, &c, i, q, residuals);
+            for (uint32_t x = 0; x < q->width; x++)
+                prices->of[number][x / BLOCK] +=
+                    (uint32_t)psti_wave_price_16(magnitude(residuals[x]));
+        }
+    }
+    find_best(q, prices);
+}
+
+void psti_wave_price_filters(uint32_t bits, const struct psti_wave_work *work,
+                             const struct psti_wave_filter_query *q,
+                             struct psti_wave_filter_prices *prices)
+{
+#if defined(__x86_64__)
+    if (psti_cpu_features() & PSTI_CPU_AVX2) {
+        (bits == 8 ? psti_wave_price_filters_avx2 : psti_wave_price_filters16_avx2)(work, q,
+                                                                                    prices);
+        return;
+    }
+#endif
+    (bits == 8 ? psti_wave_price_filters_c : psti_wave_price_filters16_c)(work, q, prices);
+}

@@ -1,0 +1,57 @@
+/* pli_wave_filters.h - prices of filters for the blocks of 16 rows, plain C and AVX2. */
+#ifndef PST_PLI_WAVE_FILTERS_H
+#define PST_PLI_WAVE_FILTERS_H
+
+#include "pli/encode/wave/pli_wave_encode_int.h"
+
+enum {
+    PSTI_WAVE_PATCH_WIDTH = 8,
+    PSTI_WAVE_PATCH_SHIFT = 8, /* fraction bits of a patch's price */
+    PSTI_WAVE_PATCH_BASE = 5   /* about 0.3 for each of 16 samples */
+};
+
+/* Which filters, and where: numbers 0 .. n_filters - 1 on the first two (16 bits: the first) of
+ * every `step` rows of those in work->near; `g`, `r`: residuals of planes 0 and 1 there. */
+struct psti_wave_filter_query {
+    uint32_t list, n_filters, n_rows, step, width;
+    const int16_t *g, *r;
+};
+/* By filter and block; `best`: the number of each block's cheapest, the first of several. */
+struct psti_wave_filter_prices {
+    uint32_t of[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_EDGE / PSTI_WAVE_BLOCK];
+    uint32_t best[PSTI_WAVE_EDGE / PSTI_WAVE_BLOCK];
+};
+
+static inline uint32_t psti_wave_patch_price(uint32_t sum)
+{
+    uint32_t v = sum + PSTI_WAVE_PATCH_BASE, e = 31u - (uint32_t)__builtin_clz(v);
+    return e << PSTI_WAVE_PATCH_SHIFT | ((v - (1u << e)) << PSTI_WAVE_PATCH_SHIFT) >> e;
+}
+
+void psti_wave_price_filters(uint32_t bits, const struct psti_wave_work *work,
+                             const struct psti_wave_filter_query *q,
+                             struct psti_wave_filter_prices *prices);
+void psti_wave_price_filters_c(const struct psti_wave_work *work,
+                               const struct psti_wave_filter_query *q,
+                               struct psti_wave_filter_prices *prices);
+/* The same for samples of 16 bits: sums of psti_wave_price_16(). */
+void psti_wave_price_filters16_c(const struct psti_wave_work *work,
+                                 const struct psti_wave_filter_query *q,
+                                 struct psti_wave_filter_prices *prices);
+#if defined(__x86_64__)
+/* For struct psti_wave_rows: of filters, and of MED without taps. */
+void psti_wave_find_block_avx2(const struct psti_wave_work *work,
+                               const struct psti_wave_candidate *c, uint32_t n_rows, uint32_t x0,
+                               const int16_t *g, const int16_t *r, int16_t *out);
+void psti_wave_price_filters_avx2(const struct psti_wave_work *work,
+                                  const struct psti_wave_filter_query *q,
+                                  struct psti_wave_filter_prices *prices);
+void psti_wave_find_block16_avx2(const struct psti_wave_work *work,
+                                 const struct psti_wave_candidate *c, uint32_t n_rows, uint32_t x0,
+                                 const int16_t *g, const int16_t *r, int16_t *out);
+void psti_wave_price_filters16_avx2(const struct psti_wave_work *work,
+                                    const struct psti_wave_filter_query *q,
+                                    struct psti_wave_filter_prices *prices);
+#endif
+
+#endif

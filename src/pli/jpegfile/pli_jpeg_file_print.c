@@ -1,0 +1,431 @@
+/* pli_jpeg_file_print.c - coefficients -> the entropy-coded data of one scan of a JPEG file, by the
+ * rules of docs/format-pli.md, section 10, and by events where the file did otherwise.
+ *
+ * The rules are those of libjpeg's encoder. A run of ends of blocks is written when it is over: its
+ * length comes first, then the bits that correct the blocks in it, for which they are gone through
+ * once more. No memory, no threads. */
+#include "pli/jpegfile/pli_jpeg_file_print.h"
+
+#include "base/cpu.h"
+#include "pli/jpegfile/pli_jpeg_file_print_mcus.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FAIL(offset, status, ...) psti_jpeg_file_fail(err, status, (int64_t)(offset), __VA_ARGS__)
+
+void psti_jpeg_drain(struct psti_jpeg_printer *p)
+{
+    const uint8_t *at = p->stage;
+    size_t left = (size_t)(p->sink.at - p->stage);
+    p->sink.at = p->stage;
+    while (left > 0) {
+        const uint8_t *found = memchr(at, 0xFF, left);
+        size_t n = found ? (size_t)(found + 1 - at) : left, n_zeros = found ? 1 : 0;
+        if ((size_t)(p->end - p->to) < n + n_zeros) {
+            p->full = true;
+            return;
+        }
+        memcpy(p->to, at, n);
+        p->to += n;
+        if (found)
+            *p->to++ = 0;
+        at += n;
+        left -= n;
+    }
+}
+
+/* -- Blocks -- */
+
+static inline const int16_t *block_of(const struct psti_jpeg_printer *p,
+                                      const struct psti_jpeg_place *place, uint32_t row,
+                                      uint32_t column)
+{
+    return p->coefs[place->component] + psti_jpeg_block_index(p->frame, place, row, column);
+}
+
+static inline void put_dc(struct psti_jpeg_sink *s, const struct psti_jpeg_encoder_table *table,
+                          int32_t value, int32_t *prediction)
+{
+    int32_t difference = value - *prediction;
+    *prediction = value;
+    psti_jpeg_add_any(s, table, 0, difference);
+    psti_jpeg_flush(s);
+}
+
+uint32_t psti_jpeg_zeros_at(struct psti_jpeg_printer *p, uint64_t position)
+{
+    if (p->event.position != position || p->event.code < PSTI_JPEG_EVENT_ZEROS ||
+        p->event.code >= PSTI_JPEG_EVENT_ZEROS + PSTI_JPEG_ZEROS_MAX)
+        return 0;
+    uint32_t n = p->event.code - PSTI_JPEG_EVENT_ZEROS + 1u;
+    psti_jpeg_next_event(p);
+    return n;
+}
+
+void psti_jpeg_print_sequential(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
+                                uint32_t n)
+{
+    psti_jpeg_print_mcus(p, row, column, n, psti_jpeg_nonzeros);
+}
+
+/* -- Progressive: DC -- */
+
+void psti_jpeg_print_dc_first(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
+                              uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        psti_jpeg_make_room(p);
+        for (uint32_t j = 0; j < p->layout.n_blocks; j++) {
+            const struct psti_jpeg_place *place = &p->layout.places[j];
+            int32_t dc = block_of(p, place, row, column + i)[0];
+            put_dc(&p->sink, p->dc[place->slot], dc >> p->walk.scan.low,
+                   &p->predictions[place->slot]);
+        }
+    }
+}
+
+void psti_jpeg_print_dc_more(struct psti_jpeg_printer *p, uint32_t row, uint32_t column, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        psti_jpeg_make_room(p);
+        for (uint32_t j = 0; j < p->layout.n_blocks; j++) {
+            int32_t dc = block_of(p, &p->layout.places[j], row, column + i)[0];
+            psti_jpeg_put(&p->sink, (uint32_t)(dc >> p->walk.scan.low) & 1, 1);
+        }
+    }
+}
+
+/* -- Progressive: AC -- */
+
+/* Magnitude without the bits that are still to come. */
+static inline uint32_t magnitude(int16_t v, uint32_t low) { return (uint32_t)abs(v) >> low; }
+
+/* Up to 63 bits, the first one highest. */
+static void put_corrections(struct psti_jpeg_sink *s, uint64_t bits, uint32_t n)
+{
+    if (n > 32)
+        psti_jpeg_put(s, (uint32_t)(bits >> 32), n - 32);
+    if (n > 0)
+        psti_jpeg_put(s, (uint32_t)bits, n > 32 ? 32 : n);
+}
+
+/* Coefficients of the scan that are not 0, if later bits count, from k on. */
+static inline uint64_t nonzeros_from(const int16_t *block, uint32_t k,
+                                     const struct psti_jpeg_scan *scan)
+{
+    return k > scan->last
+               ? 0
+               : psti_jpeg_nonzeros(block) & ~(uint64_t)0 << k & ~(uint64_t)0 >> (63 - scan->last);
+}
+
+/* The bits that correct what was not 0 before this scan, from k on. */
+static uint32_t corrections_of(const int16_t *block, uint32_t k, const struct psti_jpeg_scan *scan,
+                               uint64_t *bits)
+{
+    uint32_t n = 0;
+    *bits = 0;
+    for (uint64_t left = nonzeros_from(block, k, scan); left; left &= left - 1) {
+        uint32_t m = magnitude(block[__builtin_ctzll(left)], scan->low);
+        if (m > 1) {
+            *bits = *bits << 1 | (m & 1);
+            n++;
+        }
+    }
+    return n;
+}
+
+void psti_jpeg_print_run(struct psti_jpeg_printer *p)
+{
+    const struct psti_jpeg_scan *scan = &p->walk.scan;
+    if (p->run == 0)
+        return;
+    uint32_t size = 31u - (uint32_t)__builtin_clz(p->run);
+    psti_jpeg_put_symbol(&p->sink, p->ac[0], size << 4, p->run - (1u << size), size);
+    for (uint32_t i = 0; scan->high && i < p->run; i++) {
+        uint32_t at = p->run_first + i, columns = p->layout.mcu_columns;
+        const int16_t *block = block_of(p, p->layout.places, at / columns, at % columns);
+        uint64_t bits;
+        uint32_t n = corrections_of(block, i == 0 ? p->run_k : scan->first, scan, &bits);
+        psti_jpeg_make_room(p);
+        put_corrections(&p->sink, bits, n);
+    }
+    p->run = p->n_corrections = 0;
+}
+
+/* A run of ends begins in this block at k. */
+static void begin_run(struct psti_jpeg_printer *p, uint64_t position, uint32_t k,
+                      uint32_t n_corrections)
+{
+    p->run = 1;
+    p->run_first = (uint32_t)(position - p->scan_begin);
+    p->run_k = k;
+    p->n_corrections = n_corrections;
+}
+
+/* A block that is nothing but an end joins the run, or begins the next one. */
+static void join_run(struct psti_jpeg_printer *p, uint64_t position, uint32_t n_corrections)
+{
+    bool breaks = p->run == PSTI_JPEG_EOB_RUN_MAX;
+    if (p->run > 0 && !breaks) {
+        breaks = p->n_corrections > PSTI_JPEG_CORRECTIONS_MAX;
+        if (p->event.position == position && p->event.code == PSTI_JPEG_EVENT_RUN) {
+            breaks = !breaks;
+            p->n_corrections = 0;
+            psti_jpeg_next_event(p);
+        }
+    }
+    if (breaks)
+        psti_jpeg_print_run(p);
+    if (p->run == 0) {
+        begin_run(p, position, p->walk.scan.first, n_corrections);
+    } else {
+        p->run++;
+        p->n_corrections += n_corrections;
+    }
+}
+
+static void print_ac_first(struct psti_jpeg_printer *p, const int16_t *block, uint64_t position)
+{
+    const struct psti_jpeg_scan *scan = &p->walk.scan;
+    uint32_t zeros = position == p->event.position ? psti_jpeg_zeros_at(p, position) : 0;
+    uint32_t run = 0, k = scan->first;
+    bool is_end = zeros == 0;
+    for (uint64_t left = nonzeros_from(block, k, scan); left; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(left);
+        int32_t m = (int32_t)magnitude(block[i], scan->low);
+        if (m == 0)
+            continue;
+        psti_jpeg_print_run(p);
+        for (run = i - k; run > 15; run -= 16)
+            psti_jpeg_put_symbol(&p->sink, p->ac[0], 0xF0, 0, 0);
+        psti_jpeg_add_any(&p->sink, p->ac[0], run, block[i] < 0 ? -m : m);
+        psti_jpeg_flush(&p->sink);
+        k = i + 1;
+        is_end = false;
+    }
+    if (is_end) {
+        join_run(p, position, 0);
+        return;
+    }
+    psti_jpeg_print_run(p);
+    k += 16 * zeros;
+    for (; zeros > 0; zeros--)
+        psti_jpeg_put_symbol(&p->sink, p->ac[0], 0xF0, 0, 0);
+    if (k <= scan->last)
+        begin_run(p, position, k, 0);
+}
+
+void psti_jpeg_print_ac_first(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
+                              uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        psti_jpeg_make_room(p);
+        print_ac_first(p, block_of(p, p->layout.places, row, column + i), p->position + i);
+    }
+}
+
+/* A block with coefficients that become 1 or -1 in this scan, the last of them at `end`; `left`:
+ * those that are not 0 up to there. */
+static void print_ac_more(struct psti_jpeg_printer *p, const int16_t *block, uint64_t position,
+                          uint64_t left, uint32_t end)
+{
+    const struct psti_jpeg_scan *scan = &p->walk.scan;
+    struct psti_jpeg_sink *s = &p->sink;
+    uint64_t bits = 0; /* corrections since the last symbol */
+    uint32_t run = 0, n_bits = 0, next = scan->first;
+    psti_jpeg_print_run(p);
+    for (; left; left &= left - 1) {
+        uint32_t k = (uint32_t)__builtin_ctzll(left), m = magnitude(block[k], scan->low);
+        if (m == 0) /* still */
+            continue;
+        run += k - next;
+        next = k + 1;
+        for (; run > 15; run -= 16, bits = n_bits = 0) {
+            psti_jpeg_put_symbol(s, p->ac[0], 0xF0, 0, 0);
+            put_corrections(s, bits, n_bits);
+        }
+        if (m > 1) {
+            bits = bits << 1 | (m & 1);
+            n_bits++;
+            continue;
+        }
+        psti_jpeg_put_symbol(s, p->ac[0], run << 4 | 1, block[k] > 0, 1);
+        put_corrections(s, bits, n_bits);
+        run = n_bits = 0;
+        bits = 0;
+    }
+    if (end < scan->last)
+        begin_run(p, position, end + 1, corrections_of(block, end + 1, scan, &bits));
+}
+
+void psti_jpeg_print_ac_more(struct psti_jpeg_printer *p, uint32_t row, uint32_t column, uint32_t n)
+{
+    const struct psti_jpeg_scan *scan = &p->walk.scan;
+    for (uint32_t i = 0; i < n; i++) {
+        const int16_t *block = block_of(p, p->layout.places, row, column + i);
+        uint64_t left = nonzeros_from(block, scan->first, scan), bits;
+        uint32_t end = 0;
+        psti_jpeg_make_room(p);
+        while (left != 0) {
+            end = 63u - (uint32_t)__builtin_clzll(left);
+            if (magnitude(block[end], scan->low) == 1)
+                break;
+            left &= ~((uint64_t)1 << end);
+        }
+        if (left != 0)
+            print_ac_more(p, block, p->position + i, left, end);
+        else
+            join_run(p, p->position + i, corrections_of(block, scan->first, scan, &bits));
+    }
+}
+
+/* -- The scan -- */
+
+/* Entries of the symbol's values, if those are small. */
+static void fill_small(struct psti_jpeg_encoder_table *table, uint32_t symbol, uint32_t code,
+                       uint32_t length)
+{
+    uint32_t size = symbol & 15, ones = (1u << size) - 1;
+    uint32_t *zero = table->small + (symbol >> 4) * PSTI_JPEG_RUN_STEP + PSTI_JPEG_SMALL_MAX;
+    for (uint32_t m = (ones + 1) >> 1; size <= PSTI_JPEG_SMALL_SIZE && m <= ones; m++) {
+        zero[m] = (code << size | m) << PSTI_JPEG_LENGTH_BITS | (length + size);
+        zero[-(ptrdiff_t)m] =
+            (code << size | (ones ^ m)) << PSTI_JPEG_LENGTH_BITS | (length + size);
+    }
+}
+
+static const struct psti_jpeg_encoder_table *table_of(struct psti_jpeg_huffman *from,
+                                                      struct psti_jpeg_encoder_table *table)
+{
+    uint16_t codes[256];
+    uint8_t lengths[256];
+    if (!from->defined)
+        return NULL;
+    if (from->fresh) {
+        if (!psti_jpeg_huffman_codes(from, codes, lengths))
+            return NULL;
+        for (uint32_t i = 0; i < 256; i++)
+            table->codes[i] = PSTI_JPEG_NO_CODE;
+        for (uint32_t i = 0; i < 16 * PSTI_JPEG_RUN_STEP; i++)
+            table->small[i] = PSTI_JPEG_NO_CODE;
+        for (uint32_t i = 0; i < from->n; i++) {
+            uint32_t symbol = from->symbols[i];
+            table->codes[symbol] = (uint32_t)codes[i] << PSTI_JPEG_LENGTH_BITS | lengths[i];
+            fill_small(table, symbol, codes[i], lengths[i]);
+        }
+        from->fresh = false;
+    }
+    return table;
+}
+
+static enum pst_status make_tables(struct psti_jpeg_printer *p, struct pst_error *err)
+{
+    struct psti_jpeg_walk *w = &p->walk;
+    const struct psti_jpeg_scan *s = &w->scan;
+    for (uint32_t i = 0; i < s->n_components; i++) {
+        bool needs_dc = s->first == 0 && s->high == 0, needs_ac = s->last > 0;
+        p->dc[i] = needs_dc ? table_of(&w->dc[s->dc[i]], &p->dc_tables[s->dc[i]]) : NULL;
+        p->ac[i] = needs_ac ? table_of(&w->ac[s->ac[i]], &p->ac_tables[s->ac[i]]) : NULL;
+        if ((needs_dc && !p->dc[i]) || (needs_ac && !p->ac[i]))
+            return FAIL(-1, PST_ERROR_CORRUPT, "scan %u has no sound Huffman table", w->n_scans);
+    }
+    return PST_OK;
+}
+
+static psti_jpeg_mcus_printer *printer_for(const struct psti_jpeg_walk *w)
+{
+#if defined(__x86_64__)
+    if (!w->progressive && (psti_cpu_features() & PSTI_CPU_AVX2) != 0)
+        return psti_jpeg_print_sequential_avx2;
+#endif
+    if (!w->progressive)
+        return psti_jpeg_print_sequential;
+    if (w->scan.first == 0)
+        return w->scan.high ? psti_jpeg_print_dc_more : psti_jpeg_print_dc_first;
+    return w->scan.high ? psti_jpeg_print_ac_more : psti_jpeg_print_ac_first;
+}
+
+/* The last bits of an interval and those that fill its last byte. */
+static void end_interval(struct psti_jpeg_printer *p)
+{
+    struct psti_jpeg_sink *s = &p->sink;
+    psti_jpeg_print_run(p);
+    uint32_t n = -s->count & 7, ones = (1u << n) - 1, value = p->pads_with_0 ? 0 : ones;
+    if (p->event.position == p->position && p->event.code >= PSTI_JPEG_EVENT_PADDING) {
+        value = p->event.code & ones;
+        psti_jpeg_next_event(p);
+    }
+    psti_jpeg_make_room(p);
+    psti_jpeg_put(s, value, n);
+    psti_jpeg_drain(p);
+}
+
+static void begin_interval(struct psti_jpeg_printer *p)
+{
+    memset(p->predictions, 0, sizeof p->predictions);
+    p->run = p->n_corrections = 0;
+}
+
+static void print_restart(struct psti_jpeg_printer *p, uint32_t number)
+{
+    size_t n = 1;
+    if (p->event.position == p->position && p->event.code >= PSTI_JPEG_EVENT_FILL &&
+        p->event.code < PSTI_JPEG_EVENT_PADDING) {
+        n += p->event.code - PSTI_JPEG_EVENT_FILL;
+        psti_jpeg_next_event(p);
+    }
+    if ((size_t)(p->end - p->to) < n + 1) {
+        p->full = true;
+        return;
+    }
+    memset(p->to, 0xFF, n);
+    p->to[n] = (uint8_t)(0xD0 + number);
+    p->to += n + 1;
+}
+
+static enum pst_status check(const struct psti_jpeg_printer *p, struct pst_error *err)
+{
+    if (p->full)
+        return FAIL(-1, PST_ERROR_CORRUPT, "the file would be longer than it was");
+    if ((p->sink.entries & PSTI_JPEG_NO_CODE) != 0)
+        return FAIL(-1, PST_ERROR_CORRUPT, "scan %u lacks a Huffman code", p->walk.n_scans);
+    if (p->bad_event)
+        return FAIL(-1, PST_ERROR_CORRUPT, "the restoration's events are cut short");
+    return PST_OK;
+}
+
+enum pst_status psti_jpeg_print_scan(struct psti_jpeg_printer *p, struct pst_error *err)
+{
+    const struct psti_jpeg_layout *layout = &p->layout;
+    uint32_t interval = p->walk.restart_interval, n_restarts = 0;
+    uint32_t n_left = interval ? interval : UINT32_MAX;
+    psti_jpeg_mcus_printer *print = printer_for(&p->walk);
+    enum pst_status status = make_tables(p, err);
+    if (status != PST_OK)
+        return status;
+    if (!psti_jpeg_layout_of(p->frame, &p->walk.scan, &p->layout))
+        return FAIL(-1, PST_ERROR_CORRUPT, "an MCU of more than %d blocks",
+                    PSTI_JPEG_MCU_BLOCKS_MAX);
+    p->scan_begin = p->position;
+    begin_interval(p);
+    for (uint32_t row = 0; row < layout->mcu_rows; row++)
+        for (uint32_t column = 0, n; column < layout->mcu_columns; column += n) {
+            if (n_left == 0) {
+                end_interval(p);
+                print_restart(p, n_restarts++ & 7);
+                begin_interval(p);
+                n_left = interval;
+            }
+            n = layout->mcu_columns - column;
+            n = n < n_left ? n : n_left;
+            print(p, row, column, n);
+            p->position += (uint64_t)n * layout->n_blocks;
+            n_left -= interval ? n : 0;
+            status = check(p, err);
+            if (status != PST_OK)
+                return status;
+        }
+    end_interval(p);
+    return check(p, err);
+}

@@ -1,0 +1,404 @@
+/* pli_jpeg_keep.c - JPEG files <-> PLI of their coefficients, and the proof that nothing is lost.
+ *
+ * In: the bytes of a JPEG. Out: a PLI. It was proven that its pixels are those that libjpeg-turbo
+ * makes of the JPEG (the caller's reference decoder gives their checksum), and that the file comes
+ * back from it, byte by byte. Or an error that says why this JPEG cannot be kept. Any thread, with
+ * buffers of its own: they grow to what images need and are kept, but for very large ones. */
+#include "pli/pli.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/hash.h"
+#include "pli/encode/coefs/pli_jpeg_encode.h"
+#include "pli/jpegfile/pli_jpeg_file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Coefficients of 90 Mpixel of 4:4:4. */
+#define COEFS_MAX_NBYTES ((uint64_t)512 << 20)
+#define KEEP_NBYTES ((size_t)32 << 20)
+/* A PLI has headers of its own, which a JPEG of a few pixels does not make up for. */
+#define BOUND_EXTRA_NBYTES ((size_t)64 << 10)
+
+typedef int16_t *coefs_of[PSTI_JPEG_COMPONENTS_MAX];
+
+static enum pst_status reserve(void **memory, size_t *held, size_t nbytes, struct pst_error *err)
+{
+    if (*memory != NULL && *held >= nbytes)
+        return PST_OK;
+    psti_free(*memory);
+    *held = 0;
+    *memory = psti_alloc_aligned(PSTI_CACHE_LINE, nbytes);
+    if (*memory == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "pli",
+                         "out of memory for %zu bytes to convert a JPEG", nbytes);
+    *held = nbytes;
+    return PST_OK;
+}
+
+static void release(void **memory, size_t *held, size_t most)
+{
+    if (*held <= most)
+        return;
+    psti_free(*memory);
+    *memory = NULL;
+    *held = 0;
+}
+
+static void trim(struct psti_pli_keep *keep, size_t most)
+{
+    release(&keep->coefs, &keep->coefs_nbytes, most);
+    release(&keep->restoration, &keep->restoration_nbytes, most);
+    release(&keep->scratch, &keep->scratch_nbytes, most);
+    release(&keep->file, &keep->file_nbytes, most);
+    release(&keep->pixels, &keep->pixels_nbytes, most);
+}
+
+void psti_pli_keep_free(struct psti_pli_keep *keep)
+{
+    trim(keep, 0);
+    psti_free(keep->work);
+    keep->work = NULL;
+}
+
+/* Room for all coefficients, each component's aligned to 64. A block takes at least one bit of the
+ * file: a header that states more of them is not worth the memory. */
+static enum pst_status reserve_coefs(struct psti_pli_keep *keep,
+                                     const struct psti_jpeg_frame *frame, uint64_t jpeg_nbytes,
+                                     coefs_of coefs, struct pst_error *err)
+{
+    enum { BLOCK_NBYTES = 64 * sizeof(int16_t) };
+    uint64_t total = 0, at[PSTI_JPEG_COMPONENTS_MAX] = {0};
+    for (uint32_t c = 0; c < frame->n_components; c++) {
+        at[c] = total;
+        total += (uint64_t)psti_jpeg_n_coefs(frame, c) * sizeof(int16_t);
+    }
+    if (total / BLOCK_NBYTES > 8 * jpeg_nbytes)
+        return psti_fail(err, PST_ERROR_CORRUPT, "pli", "the JPEG is too short for its pixels");
+    if (total > COEFS_MAX_NBYTES)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "pli", "the JPEG has too many pixels");
+    enum pst_status status = reserve(&keep->coefs, &keep->coefs_nbytes, (size_t)total, err);
+    for (uint32_t c = 0; status == PST_OK && c < frame->n_components; c++)
+        coefs[c] = (int16_t *)((char *)keep->coefs + at[c]);
+    return status;
+}
+
+static enum pst_status reserve_work(struct psti_pli_keep *keep, struct pst_error *err)
+{
+    size_t held = keep->work != NULL ? psti_jpeg_work_nbytes() : 0;
+    return reserve(&keep->work, &held, psti_jpeg_work_nbytes(), err);
+}
+
+/* JPEG -> frame, coefficients and restoration, in the room's buffers. */
+static enum pst_status read_jpeg(struct psti_pli_keep *keep, const void *jpeg, size_t nbytes,
+                                 struct psti_jpeg_frame *frame, coefs_of coefs,
+                                 struct pst_error *err)
+{
+    memset(frame, 0, sizeof *frame);
+    enum pst_status status = psti_jpeg_probe(jpeg, nbytes, frame, err);
+    if (status == PST_OK)
+        status = reserve_coefs(keep, frame, nbytes, coefs, err);
+    if (status == PST_OK)
+        status = reserve(&keep->restoration, &keep->restoration_nbytes,
+                         psti_jpeg_restoration_bound(nbytes), err);
+    if (status == PST_OK)
+        status = reserve_work(keep, err);
+    if (status == PST_OK)
+        status = psti_jpeg_read(jpeg, nbytes, frame, coefs, keep->restoration,
+                                keep->restoration_nbytes, keep->work, err);
+    return status;
+}
+
+/* What gives the JPEG back lies behind the units. */
+static enum pst_status find_restoration(const void *pli, size_t nbytes,
+                                        const struct psti_jpeg_frame *frame,
+                                        struct pst_pli_info *info, const uint8_t **restoration,
+                                        struct pst_error *err)
+{
+    if (frame->restoration_nbytes == 0)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "pli",
+                         "the PLI was made without what gives its JPEG back");
+    enum pst_status status = pst_pli_info(pli, nbytes, info, err);
+    if (status != PST_OK)
+        return status;
+    if (info->nbytes != nbytes || frame->restoration_nbytes > nbytes - info->head_nbytes)
+        return psti_fail(err, nbytes < info->nbytes ? PST_ERROR_TRUNCATED : PST_ERROR_CORRUPT,
+                         "pli", "the PLI has %" PRIu64 " bytes, here are %zu", info->nbytes,
+                         nbytes);
+    *restoration = (const uint8_t *)pli + nbytes - frame->restoration_nbytes;
+    if ((uint32_t)psti_hash64(*restoration, frame->restoration_nbytes) !=
+        frame->restoration_checksum)
+        return psti_fail(err, PST_ERROR_CHECKSUM, "pli",
+                         "the checksum of what gives the JPEG back does not match");
+    return PST_OK;
+}
+
+/* Buffers to decode a PLI's coefficients, and to write its JPEG. */
+static enum pst_status reserve_back(struct psti_pli_keep *keep, const struct psti_jpeg_frame *frame,
+                                    const struct pst_pli_info *info, coefs_of coefs,
+                                    struct pst_error *err)
+{
+    enum pst_status status = reserve_coefs(keep, frame, frame->jpeg_nbytes, coefs, err);
+    if (status == PST_OK)
+        status = reserve(&keep->scratch, &keep->scratch_nbytes, pst_pli_scratch_nbytes(info), err);
+    return status == PST_OK ? reserve_work(keep, err) : status;
+}
+
+/* Coefficients -> the JPEG in `jpeg`, of frame->jpeg_nbytes bytes. */
+static enum pst_status write_jpeg(struct psti_pli_keep *keep, const struct psti_jpeg_frame *frame,
+                                  int16_t *const coefs[], const uint8_t *restoration, void *jpeg,
+                                  size_t capacity, struct pst_error *err)
+{
+    const int16_t *const fixed[PSTI_JPEG_COMPONENTS_MAX] = {
+        coefs[0], frame->n_components > 1 ? coefs[1] : NULL,
+        frame->n_components > 1 ? coefs[2] : NULL};
+    return psti_jpeg_write(frame, fixed, restoration, jpeg, capacity, keep->work, err);
+}
+
+static enum pst_status restore(struct psti_pli_keep *keep, const void *pli, size_t nbytes,
+                               const struct psti_jpeg_frame *frame, void *jpeg, size_t capacity,
+                               struct pst_error *err)
+{
+    struct pst_pli_info info = {.struct_size = sizeof info};
+    const uint8_t *restoration;
+    coefs_of coefs;
+    enum pst_status status = find_restoration(pli, nbytes, frame, &info, &restoration, err);
+    if (status == PST_OK)
+        status = reserve_back(keep, frame, &info, coefs, err);
+    if (status == PST_OK)
+        status = psti_pli_jpeg_coefs(pli, nbytes, frame, coefs, keep->scratch, keep->scratch_nbytes,
+                                     err);
+    return status == PST_OK ? write_jpeg(keep, frame, coefs, restoration, jpeg, capacity, err)
+                            : status;
+}
+
+/* The pixels of a band. */
+struct hash_band {
+    struct psti_hash_state state;
+    const uint8_t *pixels;
+    size_t row_nbytes;
+};
+
+static enum pst_status hash_band(void *ctx, uint32_t y, uint32_t n_rows)
+{
+    struct hash_band *band = ctx;
+    (void)y;
+    psti_hash_update(&band->state, band->pixels, n_rows * band->row_nbytes);
+    return PST_OK;
+}
+
+/* Decodes the PLI once, as readers do: its coefficients, and the checksum of its pixels. */
+static enum pst_status decode_back(struct psti_pli_keep *keep, const void *pli, size_t nbytes,
+                                   const struct psti_jpeg_frame *frame,
+                                   const struct pst_pli_info *info, int16_t *const coefs[],
+                                   uint64_t *hash, struct pst_error *err)
+{
+    const uint32_t most = psti_pli_band_rows(info->content, info->unit_edge);
+    const uint32_t height = info->height < most ? info->height : most;
+    struct hash_band band = {.row_nbytes = (size_t)info->width * info->channels};
+    enum pst_status status =
+        reserve(&keep->pixels, &keep->pixels_nbytes, band.row_nbytes * height, err);
+    if (status != PST_OK)
+        return status;
+    const struct pst_pixels pixels = {.data = keep->pixels,
+                                      .height = height,
+                                      .width = info->width,
+                                      .channels = info->channels,
+                                      .bits = info->bits,
+                                      .row_nbytes = (int64_t)band.row_nbytes,
+                                      .pixel_nbytes = info->channels,
+                                      .channel_nbytes = 1};
+    band.pixels = keep->pixels;
+    psti_hash_begin(&band.state);
+    status = psti_pli_jpeg_decode_both(pli, nbytes, frame, coefs, &pixels, keep->scratch,
+                                       keep->scratch_nbytes, hash_band, &band, err);
+    *hash = psti_hash_end(&band.state);
+    return status;
+}
+
+/* A block beyond what samples of 8 bits make: libjpeg-turbo's kernels, which then wrap or saturate
+ * each in its own way, do not agree on its pixels. Sums up to the limit keep all of them exact. */
+static bool is_beyond_samples(const struct psti_jpeg_frame *frame, int16_t *const coefs[])
+{
+    enum { SUM_MAX = 2048 };
+    for (uint32_t c = 0; c < frame->n_components; c++) {
+        const uint16_t *quants = frame->quants[frame->components[c].quant];
+        const size_t n = psti_jpeg_n_coefs(frame, c);
+        for (size_t block = 0; block < n; block += 64) {
+            uint64_t sum = 0;
+            for (size_t k = 0; k < 64; k++)
+                sum += (uint64_t)abs(coefs[c][block + k]) * quants[k];
+            if (sum > SUM_MAX)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The pixels are those of libjpeg-turbo, and the file comes back, byte for byte? */
+static enum pst_status prove(struct psti_pli_keep *keep, const void *jpeg, size_t jpeg_nbytes,
+                             const void *pli, size_t nbytes, uint64_t wanted, struct pst_error *err)
+{
+    struct psti_jpeg_frame frame;
+    struct pst_pli_info info = {.struct_size = sizeof info};
+    const uint8_t *restoration = NULL;
+    uint64_t found = 0;
+    coefs_of coefs;
+    enum pst_status status = psti_pli_jpeg_frame(pli, nbytes, &frame, err);
+    if (status == PST_OK && frame.jpeg_nbytes != jpeg_nbytes)
+        status = psti_fail(err, PST_ERROR_INTERNAL, "pli", "its length would come back otherwise");
+    if (status == PST_OK)
+        status = find_restoration(pli, nbytes, &frame, &info, &restoration, err);
+    if (status == PST_OK)
+        status = reserve_back(keep, &frame, &info, coefs, err);
+    if (status == PST_OK)
+        status = decode_back(keep, pli, nbytes, &frame, &info, coefs, &found, err);
+    if (status == PST_OK && found != wanted)
+        status =
+            is_beyond_samples(&frame, coefs)
+                ? psti_fail(err, PST_ERROR_UNSUPPORTED, "pli",
+                            "coefficients beyond what samples of 8 bits make")
+                : psti_fail(err, PST_ERROR_INTERNAL, "pli", "its pixels would come out otherwise");
+    if (status == PST_OK)
+        status = reserve(&keep->file, &keep->file_nbytes, jpeg_nbytes, err);
+    if (status == PST_OK)
+        status = write_jpeg(keep, &frame, coefs, restoration, keep->file, keep->file_nbytes, err);
+    if (status == PST_OK && memcmp(keep->file, jpeg, jpeg_nbytes) != 0)
+        status = psti_fail(err, PST_ERROR_INTERNAL, "pli", "its bytes would come back otherwise");
+    return status;
+}
+
+static enum pst_status convert(struct psti_pli_keep *keep,
+                               const struct psti_pli_reference *reference, const void *jpeg,
+                               size_t jpeg_nbytes, const struct pst_pli_from_jpeg_options *options,
+                               void *pli, size_t capacity, size_t *nbytes, struct pst_error *err)
+{
+    struct psti_jpeg_encode_options encode = {.no_checksum = options->no_checksum};
+    struct psti_jpeg_frame frame;
+    coefs_of coefs;
+    if (options->unit_edge != 0)
+        encode.unit_log2 = (uint8_t)__builtin_ctz(options->unit_edge);
+    enum pst_status status = read_jpeg(keep, jpeg, jpeg_nbytes, &frame, coefs, err);
+    if (status == PST_OK)
+        status = reference->hash(reference->ctx, jpeg, jpeg_nbytes, &encode.pixel_checksum, err);
+    if (status != PST_OK)
+        return status;
+    const int16_t *const fixed[PSTI_JPEG_COMPONENTS_MAX] = {
+        coefs[0], frame.n_components > 1 ? coefs[1] : NULL,
+        frame.n_components > 1 ? coefs[2] : NULL};
+    status =
+        psti_jpeg_encode(&frame, fixed, keep->restoration, &encode, pli, capacity, nbytes, err);
+    if (status == PST_OK)
+        status = prove(keep, jpeg, jpeg_nbytes, pli, *nbytes, encode.pixel_checksum, err);
+    return status;
+}
+
+/* What failed was the JPEG, or its proof: the cause is said to be one for that. */
+static enum pst_status tell(enum pst_status status, struct pst_error *err)
+{
+    char cause[PST_ERROR_TEXT_CAP];
+    if (err == NULL || !psti_pli_keep_stays(status))
+        return status;
+    memcpy(cause, err->text, sizeof cause);
+    snprintf(err->text, sizeof err->text, "cannot be kept as PLI: %.480s", cause);
+    return status;
+}
+
+enum pst_status psti_pli_keep_jpeg(struct psti_pli_keep *keep,
+                                   const struct psti_pli_reference *reference, const void *jpeg,
+                                   size_t jpeg_nbytes,
+                                   const struct pst_pli_from_jpeg_options *options, void *pli,
+                                   size_t capacity, size_t *nbytes, struct pst_error *err)
+{
+    enum pst_status status =
+        convert(keep, reference, jpeg, jpeg_nbytes, options, pli, capacity, nbytes, err);
+    trim(keep, KEEP_NBYTES);
+    return tell(status, err);
+}
+
+enum pst_status psti_pli_keep_restore(struct psti_pli_keep *keep, const void *pli,
+                                      size_t pli_nbytes, void *jpeg, size_t capacity,
+                                      size_t *nbytes, struct pst_error *err)
+{
+    struct psti_jpeg_frame frame;
+    enum pst_status status = psti_pli_jpeg_frame(pli, pli_nbytes, &frame, err);
+    if (status == PST_OK && capacity < frame.jpeg_nbytes)
+        status = psti_fail(err, PST_ERROR_ARGUMENT, "pli",
+                           "the JPEG has %" PRIu32 " bytes, there is room for %zu",
+                           frame.jpeg_nbytes, capacity);
+    if (status == PST_OK)
+        status = restore(keep, pli, pli_nbytes, &frame, jpeg, capacity, err);
+    if (status == PST_OK)
+        *nbytes = frame.jpeg_nbytes;
+    else if (err != NULL && err->codec[0] == '\0')
+        psti_error_set_codec(err, "pli");
+    trim(keep, KEEP_NBYTES);
+    return status;
+}
+
+bool psti_pli_keep_stays(enum pst_status status)
+{
+    switch (status) {
+    case PST_ERROR_UNSUPPORTED: /* not of the kinds that are taken */
+    case PST_ERROR_LIMIT:       /* not smaller, or beyond a limit of the decoder */
+    case PST_ERROR_CORRUPT:
+    case PST_ERROR_TRUNCATED:
+    case PST_ERROR_CHECKSUM:
+    case PST_ERROR_INTERNAL: /* the proof failed: nothing is lost by keeping the file */
+        return true;
+    default:
+        return false;
+    }
+}
+
+size_t pst_pli_from_jpeg_bound(size_t jpeg_nbytes)
+{
+    size_t half = jpeg_nbytes / 2 + BOUND_EXTRA_NBYTES;
+    return jpeg_nbytes > SIZE_MAX - half ? 0 : jpeg_nbytes + half;
+}
+
+enum pst_status pst_pli_to_jpeg(const void *pli, size_t pli_nbytes, void *jpeg, size_t capacity,
+                                size_t *nbytes, struct pst_error *err)
+{
+    struct psti_pli_keep keep = {0};
+    if (pli == NULL || jpeg == NULL || nbytes == NULL)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pli", "pli, jpeg or nbytes is NULL");
+    enum pst_status status =
+        psti_pli_keep_restore(&keep, pli, pli_nbytes, jpeg, capacity, nbytes, err);
+    psti_pli_keep_free(&keep);
+    return status;
+}
+
+static enum pst_status restore_head(struct psti_pli_keep *keep, const void *pli, size_t pli_nbytes,
+                                    void *jpeg, size_t capacity, size_t *nbytes,
+                                    struct pst_error *err)
+{
+    struct psti_jpeg_frame frame;
+    struct pst_pli_info info = {.struct_size = sizeof info};
+    const uint8_t *restoration;
+    enum pst_status status = psti_pli_jpeg_frame(pli, pli_nbytes, &frame, err);
+    if (status == PST_OK)
+        status = find_restoration(pli, pli_nbytes, &frame, &info, &restoration, err);
+    if (status == PST_OK)
+        status = reserve_work(keep, err);
+    if (status == PST_OK)
+        status = psti_jpeg_write_head(&frame, restoration, jpeg, capacity, nbytes, keep->work, err);
+    if (status != PST_OK && err != NULL && err->codec[0] == '\0')
+        psti_error_set_codec(err, "pli");
+    return status;
+}
+
+enum pst_status pst_pli_to_jpeg_head(const void *pli, size_t pli_nbytes, void *jpeg,
+                                     size_t capacity, size_t *nbytes, struct pst_error *err)
+{
+    struct psti_pli_keep keep = {0};
+    if (pli == NULL || jpeg == NULL || nbytes == NULL)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pli", "pli, jpeg or nbytes is NULL");
+    enum pst_status status = restore_head(&keep, pli, pli_nbytes, jpeg, capacity, nbytes, err);
+    psti_pli_keep_free(&keep);
+    return status;
+}

@@ -1,5 +1,0 @@
-/* pli_wave_neon_simde_rebuild.c - samples of 8 bits of the NEON level of the wave decoder, compiled
- * from the same source against SIMDe. */
-#include "simde/simde_neon.h"
-
-#include "decode/pli_wave_neon_rebuild.c"

@@ -1,7 +1,0 @@
-/* pli_wave_simde_rebuild.c - the predictions of the AVX-512 level of the wave decoder, compiled
- * from the same source against SIMDe. */
-#include "simde/simde_avx512.h"
-
-#include "decode/pli_wave_simde.h"
-
-#include "decode/pli_wave_avx512_rebuild.c"

@@ -1,0 +1,4 @@
+/* pli_coefs_simde_squares.c - see pli_coefs_simde.h. */
+#include "pli/coefs/pli_coefs_simde.h"
+
+#include "pli/decode/coefs/x86/pli_coefs_avx512_squares.c"

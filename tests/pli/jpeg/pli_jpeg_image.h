@@ -1,0 +1,51 @@
+/* pli_jpeg_image.h - a JPEG, its coefficients and the PLI of it, as tests of content 2 hold
+ * them. Users link the encoder. */
+#ifndef PST_TEST_PLI_JPEG_IMAGE_H
+#define PST_TEST_PLI_JPEG_IMAGE_H
+
+#include "pli/jpeg/pli_jpeg_make.h"
+
+#include "pli/encode/coefs/pli_jpeg_encode.h"
+
+#include <penstock/pli.h>
+
+#include <stdlib.h>
+
+struct pli_jpeg_image {
+    struct bytes jpeg, pli; /* pli: its own length and no more, so that over-reads are seen */
+    struct pli_jpeg content;
+    struct pst_pli_info info;
+};
+
+/* Takes the file over. False if content 2 does not take it: then it is still to be closed. */
+static inline bool pli_jpeg_image_open(struct bytes file, uint8_t unit_log2,
+                                       struct pli_jpeg_image *image)
+{
+    struct pst_error err;
+    const struct psti_jpeg_encode_options options = {.unit_log2 = unit_log2};
+    size_t capacity = file.nbytes * 2 + 100000, nbytes;
+    *image = (struct pli_jpeg_image){.jpeg = file};
+    if (!pli_jpeg_read(&file, &image->content))
+        return false;
+    uint8_t *room = malloc(capacity);
+    assert_non_null(room);
+    assert_ok(psti_jpeg_encode(&image->content.frame, (const int16_t *const *)image->content.coefs,
+                               NULL, &options, room, capacity, &nbytes, &err));
+    image->pli = (struct bytes){malloc(nbytes), nbytes};
+    assert_non_null(image->pli.data);
+    memcpy(image->pli.data, room, nbytes);
+    free(room);
+    image->info.struct_size = sizeof image->info;
+    assert_ok(pst_pli_info(image->pli.data, nbytes, &image->info, &err));
+    assert_int_equal(image->info.nbytes, nbytes);
+    return true;
+}
+
+static inline void pli_jpeg_image_close(struct pli_jpeg_image *image)
+{
+    pli_jpeg_free(&image->content);
+    bytes_free(&image->jpeg);
+    bytes_free(&image->pli);
+}
+
+#endif

@@ -1,0 +1,72 @@
+/* jpeg_file_make.h - JPEG files made for the tests of their reader and writer, by libjpeg, and code
+ * by code where libjpeg would not write such a thing. All memory is malloc's. */
+#ifndef PST_TEST_JPEG_FILE_MAKE_H
+#define PST_TEST_JPEG_FILE_MAKE_H
+
+#include "test.h"
+
+#include "pli/jpegfile/pli_jpeg_file.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+struct jpeg_file {
+    uint8_t *bytes;
+    size_t nbytes;
+};
+
+enum jpeg_file_kind { FILE_GRAY, FILE_YCC, FILE_RGB, FILE_CMYK };
+enum jpeg_file_scans { SCANS_ONE, SCANS_EACH, SCANS_Y_THEN_CC, SCANS_PROGRESSIVE, SCANS_FINE };
+
+struct jpeg_file_spec {
+    uint32_t height, width;
+    enum jpeg_file_kind kind;
+    uint8_t factors[3]; /* h << 4 | v; 0: 1, 1 */
+    int quality;
+    enum jpeg_file_scans scans;
+    uint16_t restart; /* MCUs */
+    bool optimised, arithmetic, wide_quants, smooth;
+};
+
+struct jpeg_file make_jpeg_file(const struct jpeg_file_spec *spec, uint64_t seed);
+struct jpeg_file copy_jpeg_file(const struct jpeg_file *file);
+/* Puts n bytes in at an offset; offset of the first marker FF `code` at or behind `from`. */
+void insert_bytes(struct jpeg_file *file, size_t offset, const void *bytes, size_t n);
+void remove_bytes(struct jpeg_file *file, size_t offset, size_t n);
+size_t find_marker(const struct jpeg_file *file, uint8_t code, size_t from);
+/* Behind the SOS segment at or behind `from`. */
+size_t find_data(const struct jpeg_file *file, size_t from);
+
+/* What a file is read into. */
+struct read_jpeg {
+    struct psti_jpeg_frame frame;
+    int16_t *coefs[PSTI_JPEG_COMPONENTS_MAX];
+    uint8_t *restoration;
+    void *work;
+};
+/* Nothing is left to free unless it is PST_OK. */
+enum pst_status read_jpeg_file(const struct jpeg_file *file, struct read_jpeg *out,
+                               struct pst_error *err);
+void free_read_jpeg(struct read_jpeg *r);
+/* Fails the test, naming `what`, unless the file is read, has libjpeg's coefficients (if
+ * `as_libjpeg`) and tables, and is written as it was. Returns the restoration's size. */
+uint32_t check_round_trip(const struct jpeg_file *file, bool as_libjpeg, const char *what);
+
+/* A gray file, code by code: its Huffman tables have codes of eight bits for any symbols. */
+struct code_writer {
+    struct jpeg_file file;
+    uint8_t dc_symbols[16], ac_symbols[256];
+    int n_ac;
+    uint32_t buffer, n_bits;
+};
+void begin_codes(struct code_writer *w, uint32_t height, uint32_t width, bool progressive,
+                 const uint8_t *ac_symbols, int n_ac);
+void begin_scan(struct code_writer *w, uint8_t first, uint8_t last, uint8_t high, uint8_t low);
+void put_bits(struct code_writer *w, uint32_t value, uint32_t n);
+void put_dc_code(struct code_writer *w, uint8_t symbol);
+void put_ac_code(struct code_writer *w, uint8_t symbol);
+/* Fills the last byte with the bits of `padding`. */
+void end_data(struct code_writer *w, uint8_t padding);
+void end_codes(struct code_writer *w);
+
+#endif

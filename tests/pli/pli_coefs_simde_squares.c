@@ -1,4 +1,0 @@
-/* pli_coefs_simde_squares.c - see pli_coefs_simde.h. */
-#include "pli/pli_coefs_simde.h"
-
-#include "decode/pli_coefs_avx512_squares.c"

@@ -1,0 +1,32 @@
+/* pli_wave_make.h - makes valid wave units with any residuals, written from docs/format-pli.md,
+ * section 5, alone: slow, plain, and in pixels' coordinates where decoders think in lanes. */
+#ifndef PST_TESTS_PLI_WAVE_MAKE_H
+#define PST_TESTS_PLI_WAVE_MAKE_H
+
+#include "pli/format/pli_wave_format.h"
+
+struct pli_wave_recipe {
+    uint32_t height, width, channels, bits, transform;
+    struct {
+        uint8_t predictor; /* of the format */
+        uint16_t start;
+        int8_t a, b;
+        uint8_t filters[PSTI_PLI_WAVE_N_BLOCKS];
+    } planes[4];
+    uint32_t spread; /* residuals are up to about this */
+    uint32_t zeros;  /* in 256: how many are 0 */
+    bool extremes;   /* -B/2, the largest there are, and what goes beyond them modulo B */
+};
+
+struct pli_wave_freqs {
+    uint16_t f[PSTI_PLI_N_CONTEXTS][PSTI_PLI_N_TOKENS];
+};
+
+uint32_t pli_wave_random(uint64_t *seed);
+
+enum { PLI_WAVE_MAX_NBYTES = 128 * 1024 };
+/* The unit without its mode byte. */
+size_t pli_wave_make(const struct pli_wave_recipe *recipe, const struct pli_wave_freqs *freqs,
+                     uint64_t *seed, uint8_t *out /* PLI_WAVE_MAX_NBYTES */);
+
+#endif
