@@ -15,7 +15,12 @@ ASAN = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1"
 TSAN = {"TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1"}
 # Rooms that start threads; cmake/PenstockTest.cmake has the same list for the target threaded_tests.
 THREADED = "^(base|batch|device|loader|storage|pack)$"
-SLOW_WITH_TSAN = "^test_loader_(limit|steady)$"  # minutes each: left to make check-long
+# A minute and more each with that sanitizer: left to make check-long.
+SLOW_WITH_TSAN = "^test_loader_(limit|steady)$"
+SLOW_WITH_ASAN = "^test_(pli_jpeg_pixels|loader_limit|loader_steady)$"
+# These hold all CPU levels to plain C in one process, or have no kernels of their own, and need no run at each level.
+SAME_AT_ALL_LEVELS = (r"_(levels|slow)$|^test_(pli_jpeg_(pixels|idct|rows)|decode_(unfilter|webp_memory)"
+                      r"|loader_(device|life|limit|nvjpeg|steady))$")
 # Fuzzing in check-long only shows that all targets run and that nothing is found at once; `make fuzz` takes its time.
 FUZZ_SECONDS = "8"
 
@@ -58,7 +63,7 @@ def check_steps() -> list[Step]:
     by_level = "decode|pli|golden|augment|loader"
     # The level that the machine has by itself is the one that all other steps run at.
     below = ("c", "avx2") if "avx512bw" in Path("/proc/cpuinfo").read_text() else ("c",)
-    levels = [Step(f"level-{level}", "ctest", [ctest("check", "-L", by_level)], {"PENSTOCK_CPU_MASK": level})
+    levels = [Step(f"level-{level}", "ctest", [ctest("check", "-L", by_level, "-E", SAME_AT_ALL_LEVELS)], {"PENSTOCK_CPU_MASK": level})
               for level in below]
     kernels = [Step("cuda", "script", [[PYTHON, "scripts/check_cuda.py"]])] if shutil.which("nvcc") else []
     return [
@@ -73,7 +78,7 @@ def check_steps() -> list[Step]:
         Step("symbols", "script", [[PYTHON, "scripts/check_symbols.py", str(BUILD / "check")]]),
         Step("clang", "script", build("clang", "penstock", "penstock_static", "penstock_cli", "fuzz_objects")),
         Step("build-asan", "script", build("asan")),
-        Step("asan", "ctest", [ctest("asan", "-E", "_slow$")], ASAN),  # those are scripts: nothing to sanitize
+        Step("asan", "ctest", [ctest("asan", "-E", f"_slow$|{SLOW_WITH_ASAN}")], ASAN),  # _slow: scripts
         python_of("asan", "python/tests/test_bad_input.py", "python/tests/test_dataset.py",
                   "python/tests/test_loader_arrays.py", "python/tests/test_writer.py", asan=True),
         Step("build-tsan", "script", build("tsan", "threaded_tests")),
@@ -102,6 +107,7 @@ def long_steps() -> list[Step]:
         python_of("clang", "python/tests"),
         Step("build-asan", "script", build("asan")),
         Step("asan-long", "ctest", [ctest("asan", long=True)], ASAN),
+        Step("asan-slow", "ctest", [ctest("asan", "-R", SLOW_WITH_ASAN)], ASAN),
         python_of("asan", "python/tests", asan=True),
         Step("build-tsan", "script", build("tsan")),
         Step("tsan-wide", "ctest", [ctest("tsan", "-L", wide)], TSAN),

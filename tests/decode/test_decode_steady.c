@@ -2,6 +2,8 @@
  * library's allocator nor malloc itself, which the codec libraries could call behind its back. */
 #include "decode_make.h"
 
+#include "sanitizer.h"
+
 #include <penstock/penstock.h>
 
 #include <stdatomic.h>
@@ -10,12 +12,7 @@
 static atomic_ulong n_malloc;
 
 /* Interposed for the whole program, shared libraries included. Sanitizers have their own. */
-#if defined(__has_feature) /* clang */
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#endif
-#endif
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !TEST_SANITIZED
 #define COUNTS_MALLOC 1
 extern void *__libc_malloc(size_t nbytes);
 extern void *__libc_calloc(size_t n, size_t size);

@@ -5,16 +5,13 @@
 
 #include "decode/decode_int.h"
 
+#include "sanitizer.h"
+
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#if defined(__has_feature) /* clang */
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#endif
-#endif
-#if defined(PST_HAVE_WEBP) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(PST_HAVE_WEBP) && !TEST_SANITIZED
 #include <webp/encode.h>
 
 static atomic_long live, peak;

@@ -5,6 +5,8 @@
  * overwritten and kept for a while (AddressSanitizer keeps them better, so then they are freed). */
 #include "fake_inner.h"
 
+#include "../sanitizer.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,16 +14,7 @@
 #define KEPT_MAX 256
 #define KEPT_NBYTES ((size_t)64 << 20)
 
-#if defined(__SANITIZE_ADDRESS__)
-#define KEEPS_BLOCKS false
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KEEPS_BLOCKS false
-#endif
-#endif
-#ifndef KEEPS_BLOCKS
-#define KEEPS_BLOCKS true
-#endif
+#define KEEPS_BLOCKS (!TEST_ASAN)
 
 static struct {
     _Atomic uintptr_t begin, end; /* end 0: no block */

@@ -1,6 +1,7 @@
 /* test_loader_life.c - abandoning, closing, forking, releasing from anywhere: does anything hang,
  * leak, or touch what is not its own? Every test runs under an alarm. */
 #include "loader/loader_fixture.h"
+#include "sanitizer.h"
 #include "test.h"
 
 #include "base/clock.h"
@@ -218,7 +219,7 @@ static int in_child(pst_loader *loader, pst_batch *batch)
     pst_loader_close(&loader);
     if (loader)
         return 3;
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if TEST_SANITIZED
     /* ThreadSanitizer ends a child of a process with threads that starts its own; the allocator of
      * AddressSanitizer may have been locked by a thread that the child has not. */
     return 0;

@@ -2,6 +2,7 @@
  * bit: all samplings, orientations, sizes, channels, operations, storages; bad ones among them. */
 #include "../decode/decode_make.h"
 #include "loader/make_data.h"
+#include "sanitizer.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -210,11 +211,7 @@ static void open_loader(pst_dataset *from, const struct way *way, enum pst_on_er
     assert_ok(pst_loader_open(from, &options, loader, &err));
 }
 
-#ifdef __SANITIZE_THREAD__
-enum { EPOCHS_OF_CROPS = 1 }; /* threads are the same in each, and it takes minutes */
-#else
-enum { EPOCHS_OF_CROPS = 2 };
-#endif
+enum { EPOCHS_OF_CROPS = TEST_TSAN ? 1 : 2 }; /* threads are the same in each: it takes minutes */
 
 /* Both give the same batches: for some epochs of crops, for one of whole images. */
 static void compare(pst_dataset *files, pst_dataset *kept, const struct way *way,

@@ -4,6 +4,7 @@
  * libwebp takes memory past the allocator's hooks for each picture; there only the library's own
  * allocations are counted. */
 #include "loader/loader_fixture.h"
+#include "sanitizer.h"
 #include "test.h"
 
 #include <penstock/pli.h>
@@ -21,12 +22,7 @@
 /* Every call of malloc and its kin in this process, the codecs' too. The sanitizers bring a malloc
  * of their own: under them the count stays 0, and the library's own counter is what is held. */
 static atomic_ulong n_malloc;
-#if defined(__has_feature) /* clang */
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#endif
-#endif
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !TEST_SANITIZED
 #define EXPORTED __attribute__((visibility("default"))) /* for shared libraries, too */
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
@@ -60,7 +56,9 @@ EXPORTED int posix_memalign(void **memory, size_t alignment, size_t n)
 }
 #endif
 
-enum { N_SAMPLES = 36, N_LARGE = 2, N_WARM = 4, N_WINDOWS = 6, N_EACH = 2, N_FIELDS = 7 };
+enum { N_SAMPLES = 36, N_LARGE = 2, N_EACH = 2, N_FIELDS = 7 };
+/* Sanitizers look at threads and memory, which are the same in each epoch. */
+enum { N_WARM = TEST_TSAN ? 2 : 4, N_WINDOWS = TEST_SANITIZED ? 1 : 6 };
 
 static char directory[64];
 

@@ -192,7 +192,7 @@ static void what_is_not_taken_is_refused(void **state)
             pst_pli_from_jpeg(jpeg.data, n, NULL, out, sizeof out, &nbytes, &err);
         assert_true(status == PST_ERROR_TRUNCATED || status == PST_ERROR_CORRUPT ||
                     status == PST_ERROR_UNSUPPORTED);
-        assert_true(psti_pack_jpeg_stays(status));
+        assert_true(psti_pli_keep_stays(status));
     }
     /* Room for less than the PLI has is no room. */
     uint8_t *pli = from_jpeg(&jpeg, NULL, &nbytes);
