@@ -63,8 +63,8 @@ def check_steps() -> list[Step]:
     by_level = "decode|pli|golden|augment|loader"
     # The level that the machine has by itself is the one that all other steps run at.
     below = ("c", "avx2") if "avx512bw" in Path("/proc/cpuinfo").read_text() else ("c",)
-    levels = [Step(f"level-{level}", "ctest", [ctest("check", "-L", by_level, "-E", SAME_AT_ALL_LEVELS)], {"PENSTOCK_CPU_MASK": level})
-              for level in below]
+    by_level_tests = ctest("check", "-L", by_level, "-E", SAME_AT_ALL_LEVELS)
+    levels = [Step(f"level-{level}", "ctest", [by_level_tests], {"PENSTOCK_CPU_MASK": level}) for level in below]
     kernels = [Step("cuda", "script", [[PYTHON, "scripts/check_cuda.py"]])] if shutil.which("nvcc") else []
     return [
         Step("rooms", "script", [[PYTHON, "scripts/check_rooms.py"]]),
