@@ -20,7 +20,7 @@ WALLS = {
     "format": {"base"},
     "storage": FOUNDATION,
     "dataset": FOUNDATION,
-    "fetch": FOUNDATION,
+    "order": FOUNDATION,
     # The codec can be lifted out: it needs the foundation alone.
     "pli": {"base"},
     "decode": FOUNDATION | {"pli"},
@@ -29,8 +29,8 @@ WALLS = {
     "device": FOUNDATION,
     # The annexe does the work of kitchen and dressing room on a card: it reads their plans.
     "cuda": FOUNDATION | {"pli", "decode", "augment"},
-    "loader": FOUNDATION | {"storage", "dataset", "fetch", "pli", "decode", "augment", "batch", "device", "cuda"},
-    "pack": FOUNDATION | {"storage", "dataset", "fetch", "pli", "decode"},
+    "loader": FOUNDATION | {"storage", "dataset", "order", "pli", "decode", "augment", "batch", "device", "cuda"},
+    "pack": FOUNDATION | {"storage", "dataset", "order", "pli", "decode"},
 }
 # Folders inside a room: which others of the same room each may open. A folder below one of these belongs to it.
 PARTS = {
@@ -48,7 +48,7 @@ ARCH_FOLDERS = {"x86", "arm"}
 DOORS = {
     "storage": {"storage.h"},
     "dataset": {"dataset.h"},
-    "fetch": {"order.h"},
+    "order": {"order.h"},
     "pli": {"pli.h", "format/"},
     "decode": {"decode.h"},
     "augment": {"augment.h", "augment_recipe.h"},

@@ -11,7 +11,7 @@
 #include "augment/augment.h"
 #include "batch/slots.h"
 #include "decode/decode.h"
-#include "fetch/order.h"
+#include "order/order.h"
 #include "format/format_geometry.h"
 #include "loader/loader_arena.h"
 #include "storage/storage.h"

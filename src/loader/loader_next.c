@@ -28,7 +28,7 @@ uint64_t pst_loader_n_batches_from(const pst_loader *loader, uint64_t position, 
                                    uint32_t world_size)
 {
     struct psti_ranks ranks = {rank, world_size};
-    if (psti_ranks_check(ranks, NULL) != PST_OK)
+    if (psti_order_check_ranks(ranks, NULL) != PST_OK)
         return 0;
     return psti_order_n_batches(loader->order, ranks, position);
 }
@@ -39,7 +39,7 @@ enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_t rank, uint32_t
     struct psti_ranks ranks = {rank, world_size ? world_size : 1};
     if (psti_pool_is_forked(loader->pool))
         return psti_loader_fail_forked(err);
-    enum pst_status status = psti_ranks_check(ranks, err);
+    enum pst_status status = psti_order_check_ranks(ranks, err);
     if (status != PST_OK)
         return status;
     pthread_mutex_lock(loader->lock);

@@ -111,7 +111,7 @@ static enum pst_status open_order(pst_loader *loader, struct pst_error *err)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "n_indices is set but indices is NULL");
     loader->next_ranks = (struct psti_ranks){options->rank, options->world_size};
     loader->ranks = loader->next_ranks;
-    enum pst_status status = psti_ranks_check(loader->next_ranks, err);
+    enum pst_status status = psti_order_check_ranks(loader->next_ranks, err);
     if (status == PST_OK)
         status = psti_order_open(&order, &loader->order, err);
     loader->options.indices = NULL; /* the caller's, copied */

@@ -4,8 +4,8 @@
  * SHUFFLED is a Feistel network over the smallest even number of bits that holds n, walked until
  * the result is below n (cycle walking: Black and Rogaway, "Ciphers with arbitrary finite domains",
  * CT-RSA 2002), with Philox rounds. */
-#ifndef PST_FETCH_ORDER_H
-#define PST_FETCH_ORDER_H
+#ifndef PST_ORDER_ORDER_H
+#define PST_ORDER_ORDER_H
 
 #include <penstock/loader.h>
 
@@ -35,7 +35,7 @@ enum pst_status psti_order_open(const struct psti_order_options *options, struct
                                 struct pst_error *err);
 void psti_order_close(struct psti_order **order);
 /* PST_ERROR_ARGUMENT unless rank < world_size. */
-enum pst_status psti_ranks_check(struct psti_ranks ranks, struct pst_error *err);
+enum pst_status psti_order_check_ranks(struct psti_ranks ranks, struct pst_error *err);
 
 /* Positions of an epoch before padding or dropping: n_indices or n_samples. */
 uint64_t psti_order_n(const struct psti_order *order);

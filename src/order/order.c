@@ -16,7 +16,7 @@
  * goes: each window mixes at least window_pages pages where there are so many, and fewer than twice
  * that. Within a window samples are permuted. Numbers made here are a promise (PSTI_ORDER_VERSION).
  */
-#include "fetch/order.h"
+#include "order/order.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -153,17 +153,17 @@ static enum pst_status check_options(const struct psti_order_options *options, u
 {
     if (options->kind != PST_ORDER_SEQUENTIAL && options->kind != PST_ORDER_SHUFFLED &&
         options->kind != PST_ORDER_PAGES)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "fetch", "order %d is not known",
+        return psti_fail(err, PST_ERROR_ARGUMENT, "order", "order %d is not known",
                          (int)options->kind);
     if (n > POSITIONS_MAX)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "fetch", "%llu samples are more than 2^62",
+        return psti_fail(err, PST_ERROR_ARGUMENT, "order", "%llu samples are more than 2^62",
                          (unsigned long long)n);
     if (options->weights && options->kind != PST_ORDER_SHUFFLED)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "fetch",
+        return psti_fail(err, PST_ERROR_ARGUMENT, "order",
                          "weights draw at random: the order must be shuffled");
     for (uint64_t i = 0; options->indices && i < n; i++)
         if (options->indices[i] >= options->n_samples)
-            return psti_fail(err, PST_ERROR_ARGUMENT, "fetch",
+            return psti_fail(err, PST_ERROR_ARGUMENT, "order",
                              "indices[%llu] is %llu, but there are %llu samples",
                              (unsigned long long)i, (unsigned long long)options->indices[i],
                              (unsigned long long)options->n_samples);
@@ -176,18 +176,18 @@ static enum pst_status copy_weights(struct psti_order *order, const double *weig
     double sum = 0;
     order->cumulative = psti_alloc_array(order->n ? order->n : 1, sizeof *order->cumulative);
     if (!order->cumulative)
-        return psti_fail(err, PST_ERROR_MEMORY, "fetch", "no memory for %llu weights",
+        return psti_fail(err, PST_ERROR_MEMORY, "order", "no memory for %llu weights",
                          (unsigned long long)order->n);
     for (uint64_t i = 0; i < order->n; i++) {
         if (!(weights[i] >= 0) || !isfinite(weights[i]))
-            return psti_fail(err, PST_ERROR_ARGUMENT, "fetch",
+            return psti_fail(err, PST_ERROR_ARGUMENT, "order",
                              "weights[%llu] is %g: weights are finite and not negative",
                              (unsigned long long)i, weights[i]);
         sum += weights[i];
         order->cumulative[i] = sum;
     }
     if (order->n && (!(sum > 0) || !isfinite(sum)))
-        return psti_fail(err, PST_ERROR_ARGUMENT, "fetch", "the weights' sum is %g", sum);
+        return psti_fail(err, PST_ERROR_ARGUMENT, "order", "the weights' sum is %g", sum);
     return PST_OK;
 }
 
@@ -200,7 +200,7 @@ static enum pst_status find_repeats(struct psti_order *order, uint64_t n_samples
         return PST_OK;
     unsigned char *seen = psti_calloc((size_t)(n_samples / 8 + 1), 1);
     if (!seen)
-        return psti_fail(err, PST_ERROR_MEMORY, "fetch", "no memory to look at %llu indices",
+        return psti_fail(err, PST_ERROR_MEMORY, "order", "no memory to look at %llu indices",
                          (unsigned long long)order->n);
     for (uint64_t i = 0; i < order->n && !order->repeats; i++) {
         uint64_t sample = order->indices[i];
@@ -249,7 +249,7 @@ enum pst_status psti_order_open(const struct psti_order_options *options, struct
         return status;
     struct psti_order *order = psti_calloc(1, sizeof *order);
     if (!order)
-        return psti_fail(err, PST_ERROR_MEMORY, "fetch", "no memory for the order");
+        return psti_fail(err, PST_ERROR_MEMORY, "order", "no memory for the order");
     order->kind = options->kind;
     order->seed = options->seed;
     order->n = n;
@@ -260,7 +260,7 @@ enum pst_status psti_order_open(const struct psti_order_options *options, struct
     if (options->indices) {
         order->indices = psti_alloc_array(n ? n : 1, sizeof *order->indices);
         if (!order->indices) {
-            status = psti_fail(err, PST_ERROR_MEMORY, "fetch", "no memory for %llu indices",
+            status = psti_fail(err, PST_ERROR_MEMORY, "order", "no memory for %llu indices",
                                (unsigned long long)n);
             goto out;
         }
@@ -293,11 +293,11 @@ void psti_order_close(struct psti_order **order)
     *order = NULL;
 }
 
-enum pst_status psti_ranks_check(struct psti_ranks ranks, struct pst_error *err)
+enum pst_status psti_order_check_ranks(struct psti_ranks ranks, struct pst_error *err)
 {
     if (ranks.rank < ranks.world_size)
         return PST_OK;
-    return psti_fail(err, PST_ERROR_ARGUMENT, "fetch", "rank %u is not below world size %u",
+    return psti_fail(err, PST_ERROR_ARGUMENT, "order", "rank %u is not below world size %u",
                      ranks.rank, ranks.world_size);
 }
 

@@ -1,8 +1,8 @@
-/* test_fetch_order.c - is every order a bijection, is it mixed well, do ranks and resumes share it?
+/* test_order.c - is every order a bijection, is it mixed well, do ranks and resumes share it?
  */
 #include "test.h"
 
-#include "fetch/order.h"
+#include "order/order.h"
 
 
 #include <math.h>
@@ -369,7 +369,7 @@ static void test_refusals(void **state)
     const struct psti_ranks wrong[] = {{2, 2}, {1, 0}, {0, 0}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct pst_error err;
-        assert_int_equal(psti_ranks_check(wrong[i], &err), PST_ERROR_ARGUMENT);
+        assert_int_equal(psti_order_check_ranks(wrong[i], &err), PST_ERROR_ARGUMENT);
         assert_non_null(strstr(err.text, "is not below world size"));
     }
 }
