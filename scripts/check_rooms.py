@@ -27,10 +27,12 @@ WALLS = {
     "augment": FOUNDATION,
     "batch": FOUNDATION,
     "device": FOUNDATION,
-    # The annexe does the work of kitchen and dressing room on a card: it reads their plans.
+    # It does the work of decode and augment on a GPU, by their plans.
     "cuda": FOUNDATION | {"pli", "decode", "augment"},
     "loader": FOUNDATION | {"storage", "dataset", "order", "pli", "decode", "augment", "batch", "device", "cuda"},
-    "pack": FOUNDATION | {"storage", "dataset", "order", "pli", "decode"},
+    "writer": FOUNDATION | {"dataset", "pli", "decode"},
+    "verify": FOUNDATION | {"dataset", "pli", "decode"},
+    "pack": FOUNDATION | {"dataset", "pli", "decode", "writer", "verify"},
 }
 # Folders inside a room: which others of the same room each may open. A folder below one of these belongs to it.
 PARTS = {
@@ -56,7 +58,9 @@ DOORS = {
     "device": {"device.h", "device_nvjpeg.h"},
     "cuda": {"cuda.h"},
     "loader": {"loader.h"},
-    "pack": {"pack.h"},
+    "writer": {"writer.h"},
+    "verify": {"verify.h"},
+    "pack": set(),
 }
 # Folders outside src/ that see only <penstock/...> and their own files.
 FRONT_DOOR_ONLY = ("tools", "bench", "examples", "python")

@@ -6,7 +6,8 @@
  * bounded whatever the order in which workers finish. Because adding is in order, what lies in the
  * destination never depends on the number of workers. */
 #include "pack/pack_int.h"
-#include "pack/writer_int.h"
+#include "verify/verify.h"
+#include "writer/writer.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -174,7 +175,7 @@ static enum pst_status count_sample(struct pack *pack, const struct psti_pack_sl
     report->restored_pli_jpeg_nbytes += slot->restored_pli_jpeg_nbytes;
     report->restored_jpeg_nbytes += slot->restored_jpeg_nbytes;
     report->n_not_original += slot->n_not_original;
-    if (pack->writer->n_committed == pack->writer->n_samples)
+    if (psti_writer_is_committed(pack->writer))
         pack->kept = *report;
     if (slot->n_kept_jpeg == 0 || pack->options->kept_jpeg == NULL ||
         pack->options->kept_jpeg(pack->options->ctx, slot->name, &slot->why_kept) == 0)
@@ -200,7 +201,7 @@ static enum pst_status add_sample(struct pack *pack, struct psti_pack_slot *slot
             /* The writer speaks of its own data set; the fault lies in the source. */
             slot->err.dataset[0] = slot->err.file[0] = '\0';
             slot->err.sample = -1;
-            psti_pack_locate(&slot->err, pack->source, slot->sample, has_item ? &item : NULL);
+            psti_verify_locate(&slot->err, pack->source, slot->sample, has_item ? &item : NULL);
         }
     }
     if (status == PST_OK)
@@ -299,9 +300,9 @@ static void count_what_is_kept(struct pack *pack)
 {
     const pst_writer *writer = pack->writer;
     uint64_t n_bad = pack->report.n_bad;
-    if (writer != NULL && writer->n_committed != writer->n_samples)
+    if (writer != NULL && !psti_writer_is_committed(writer))
         (void)!pst_writer_commit(pack->writer, NULL);
-    if (writer == NULL || writer->n_committed == writer->n_samples)
+    if (writer == NULL || psti_writer_is_committed(writer))
         return;
     pack->report = pack->kept;
     pack->report.n_bad = n_bad;

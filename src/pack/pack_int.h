@@ -1,34 +1,12 @@
-/* pack_int.h - what the files of pst_pack and pst_verify share. */
+/* pack_int.h - what the files of pst_pack share. */
 #ifndef PST_PACK_PACK_INT_H
 #define PST_PACK_PACK_INT_H
 
+#include "base/buffer.h"
 #include "decode/decode.h"
 #include "pli/pli.h"
 
 #include <penstock/writer.h>
-
-/* Pixels (pack_pixels.c)
- * ---------------------------------------------------------------------------------- */
-
-/* How the pixels of a field are decoded for their checksum: as stored; masks with a palette by
- * their indices. */
-void psti_pack_decode_options(enum pst_field_type type, struct pst_decode_options *options);
-/* True if the bytes hold exactly the pixels that any decoder gives: PNG, raw, PLI (near-lossless
- * too), WebP of the lossless kind. */
-bool psti_pack_is_lossless(enum pst_form form, const void *bytes, size_t nbytes);
-/* Bytes of the decoded pixels, by `info`. False: more than memory can hold. */
-bool psti_pack_pixels_nbytes(const struct pst_image_info *info,
-                             const struct pst_decode_options *options, size_t *row_nbytes,
-                             size_t *nbytes);
-/* Decodes the whole image row by row and hashes the pixels; holds no more than the decoder does. */
-enum pst_status psti_pack_hash_pixels(struct psti_decoder *decoder, const void *bytes,
-                                      size_t nbytes, const struct pst_image_info *info,
-                                      const struct pst_decode_options *options, uint64_t *hash,
-                                      struct pst_error *err);
-/* Fills in what `err` does not know yet: data set, sample, the file of `item` (may be NULL) and the
- * codec. */
-void psti_pack_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t sample,
-                      const struct pst_item *item);
 
 /* The plan (pack_plan.c)
  * ---------------------------------------------------------------------------------- */
@@ -91,9 +69,8 @@ struct psti_pack_pli psti_pack_pli_of(const struct psti_pack_plan *plan, enum ps
 bool psti_pack_pli_equal(const struct psti_pack_pli *a, const struct psti_pack_pli *b);
 void psti_pack_pli_text(const struct psti_pack_pli *pli, char out[64]);
 /* Encodes into `blob`, which `value` then points to; its pixel checksum is set. */
-struct psti_pack_blob;
 enum pst_status psti_pack_pli_encode(const struct psti_pack_pli *pli, struct psti_decoder *decoder,
-                                     const struct pst_pixels *pixels, struct psti_pack_blob *blob,
+                                     const struct pst_pixels *pixels, struct psti_buffer *blob,
                                      struct pst_value *value, struct pst_error *err);
 
 /* JPEG as PLI (pack_pli_jpeg.c)
@@ -119,10 +96,6 @@ enum pst_status psti_pack_resume_passed(pst_writer *writer, const struct pst_sam
 /* One sample (pack_prepare.c)
  * ----------------------------------------------------------------------------- */
 
-struct psti_pack_blob {
-    void *bytes;
-    size_t capacity;
-};
 /* A sample on its way from the source to the writer. Owned by the worker between dispatch and done,
  * else by the calling thread. */
 struct psti_pack_slot {
@@ -139,17 +112,14 @@ struct psti_pack_slot {
     uint64_t n_not_original;        /* whose file was asked for and is not there */
     struct pst_value *values;       /* [n_fields][PST_MAX_VARIANTS] */
     const struct pst_value **lists; /* [n_fields] */
-    struct psti_pack_blob *blobs; /* [n_fields][PST_MAX_VARIANTS + 3]: source variants, raw pixels,
+    struct psti_buffer *blobs; /* [n_fields][PST_MAX_VARIANTS + 3]: source variants, raw pixels,
                                      PLI, PLI of a JPEG or the JPEG restored */
-    int64_t *ints;                /* [n_fields] */
-    double *floats;               /* [n_fields] */
+    int64_t *ints;             /* [n_fields] */
+    double *floats;            /* [n_fields] */
 };
 enum pst_status psti_pack_slot_init(struct psti_pack_slot *slot, uint32_t n_fields,
                                     struct pst_error *err);
 void psti_pack_slot_free(struct psti_pack_slot *slot, uint32_t n_fields);
-/* Room for `nbytes`; what was there is lost. */
-enum pst_status psti_pack_reserve(struct psti_pack_blob *blob, uint64_t nbytes,
-                                  struct pst_error *err);
 /* Lets go of buffers that are larger than most need. */
 void psti_pack_slot_trim(struct psti_pack_slot *slot, uint32_t n_fields);
 /* Reads, and where needed decodes, slot->sample; sets everything but `done`. */

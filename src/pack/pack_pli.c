@@ -5,6 +5,7 @@
  * worker, with a decoder of its own; samples are the unit of parallelism, so the encoder stays in
  * its thread. */
 #include "pack/pack_int.h"
+#include "verify/verify.h"
 
 #include "base/fail.h"
 
@@ -81,7 +82,7 @@ static enum pst_status check(struct psti_decoder *decoder, const void *bytes, si
     if (status == PST_OK)
         status = psti_decoder_probe(decoder, bytes, nbytes, PST_FORM_PLI, &options, &info, err);
     if (status == PST_OK)
-        status = psti_pack_hash_pixels(decoder, bytes, nbytes, &info, &options, &found, err);
+        status = psti_verify_hash_pixels(decoder, bytes, nbytes, &info, &options, &found, err);
     if (status == PST_OK && found != head.pixel_checksum)
         status =
             psti_fail(err, PST_ERROR_INTERNAL, "pack",
@@ -92,7 +93,7 @@ static enum pst_status check(struct psti_decoder *decoder, const void *bytes, si
 }
 
 enum pst_status psti_pack_pli_encode(const struct psti_pack_pli *pli, struct psti_decoder *decoder,
-                                     const struct pst_pixels *pixels, struct psti_pack_blob *blob,
+                                     const struct pst_pixels *pixels, struct psti_buffer *blob,
                                      struct pst_value *value, struct pst_error *err)
 {
     const struct pst_pli_encode_options options = {.struct_size = sizeof options,
@@ -104,7 +105,7 @@ enum pst_status psti_pack_pli_encode(const struct psti_pack_pli *pli, struct pst
     if (bound == 0)
         return psti_fail(err, PST_ERROR_LIMIT, "pack", "%ux%u pixels are too many for PLI",
                          pixels->width, pixels->height);
-    enum pst_status status = psti_pack_reserve(blob, bound, err);
+    enum pst_status status = psti_buffer_reserve(blob, bound, "pack", "of an item", err);
     if (status == PST_OK)
         status = pst_pli_encode(pixels, &options, blob->bytes, blob->capacity, &value->nbytes, err);
     if (status == PST_OK)

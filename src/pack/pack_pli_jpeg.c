@@ -3,6 +3,7 @@
  * The codec (pli/jpegfile/pli_jpeg_keep.c) converts and proves. It knows no JPEG decoder: the one
  * of decode/ is lent to it here as the reference. Any thread. */
 #include "pack/pack_int.h"
+#include "verify/verify.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -21,7 +22,7 @@ static enum pst_status hash_jpeg(void *ctx, const void *bytes, size_t nbytes, ui
     enum pst_status status =
         psti_decoder_probe(decoder, bytes, nbytes, PST_FORM_JPEG, &options, &info, err);
     if (status == PST_OK)
-        status = psti_pack_hash_pixels(decoder, bytes, nbytes, &info, &options, hash, err);
+        status = psti_verify_hash_pixels(decoder, bytes, nbytes, &info, &options, hash, err);
     return status;
 }
 

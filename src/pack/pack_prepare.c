@@ -6,6 +6,7 @@
  * PLI is encoded. A JPEG that cannot become a PLI of its coefficients, or would not become smaller,
  * is stored as it is, and said to be. */
 #include "pack/pack_int.h"
+#include "verify/verify.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -63,7 +64,7 @@ void psti_pack_slot_free(struct psti_pack_slot *slot, uint32_t n_fields)
 {
     if (slot->blobs != NULL)
         for (size_t i = 0; i < (size_t)n_fields * BLOBS_PER_FIELD; i++)
-            psti_free(slot->blobs[i].bytes);
+            psti_buffer_free(&slot->blobs[i]);
     psti_free(slot->blobs);
     psti_free(slot->values);
     psti_free(slot->lists);
@@ -75,28 +76,12 @@ void psti_pack_slot_trim(struct psti_pack_slot *slot, uint32_t n_fields)
 {
     for (size_t i = 0; i < (size_t)n_fields * BLOBS_PER_FIELD; i++) {
         if (slot->blobs[i].capacity > BLOB_KEEP_NBYTES) {
-            psti_free(slot->blobs[i].bytes);
-            slot->blobs[i] = (struct psti_pack_blob){0};
+            psti_buffer_free(&slot->blobs[i]);
         }
     }
 }
 
-enum pst_status psti_pack_reserve(struct psti_pack_blob *blob, uint64_t nbytes,
-                                  struct pst_error *err)
-{
-    if (blob->bytes != NULL && blob->capacity >= nbytes)
-        return PST_OK;
-    psti_free(blob->bytes);
-    blob->capacity = 0;
-    blob->bytes = nbytes > SIZE_MAX / 2 ? NULL : psti_alloc(nbytes == 0 ? 1 : (size_t)nbytes);
-    if (blob->bytes == NULL)
-        return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory for an item of %llu bytes",
-                         (unsigned long long)nbytes);
-    blob->capacity = (size_t)nbytes;
-    return PST_OK;
-}
-
-static struct psti_pack_blob *blob_of(struct work *work, uint32_t i)
+static struct psti_buffer *blob_of(struct work *work, uint32_t i)
 {
     return &work->slot->blobs[(size_t)work->i_field * BLOBS_PER_FIELD + i];
 }
@@ -117,8 +102,8 @@ static enum pst_status read_item(struct work *work, uint32_t v, struct original 
         return PST_OK;
     if (original->item.form == PST_FORM_NONE && !pst_dataset_is_folder(source))
         return PST_OK;
-    struct psti_pack_blob *blob = blob_of(work, v);
-    status = psti_pack_reserve(blob, original->item.nbytes, err);
+    struct psti_buffer *blob = blob_of(work, v);
+    status = psti_buffer_reserve(blob, original->item.nbytes, "pack", "of an item", err);
     if (status == PST_OK)
         status = pst_dataset_read(source, slot->sample, work->i_source, v, 0, original->item.nbytes,
                                   blob->bytes, err);
@@ -171,12 +156,12 @@ static enum pst_status store_original(struct work *work, const struct original *
     value->pixel_checksum = item->pixel_checksum;
     value->was_pli = item->was_pli || pst_dataset_is_folder(work->plan->source);
     bool has_sum = info->form == PST_FORM_PLI_JPEG ||
-                   psti_pack_is_lossless(info->form, original->bytes, original->nbytes);
+                   psti_verify_is_lossless(info->form, original->bytes, original->nbytes);
     if (!work->plan->verify_pixels && (!has_sum || item->has_pixel_checksum))
         return PST_OK;
     uint64_t hash;
-    enum pst_status status = psti_pack_hash_pixels(work->decoder, original->bytes, original->nbytes,
-                                                   info, &work->options, &hash, err);
+    enum pst_status status = psti_verify_hash_pixels(
+        work->decoder, original->bytes, original->nbytes, info, &work->options, &hash, err);
     if (status != PST_OK || !has_sum)
         return status;
     if (item->has_pixel_checksum && item->pixel_checksum != hash)
@@ -195,9 +180,9 @@ static enum pst_status find_pixels(struct work *work, const struct original *ori
     struct pst_error *err = &work->slot->err;
     const struct pst_image_info *info = &original->info;
     struct psti_rect whole = {0, 0, info->height, info->width};
-    struct psti_pack_blob *blob = blob_of(work, BLOB_PIXELS);
+    struct psti_buffer *blob = blob_of(work, BLOB_PIXELS);
     size_t row_nbytes;
-    if (!psti_pack_pixels_nbytes(info, &work->options, &row_nbytes, nbytes))
+    if (!psti_verify_pixels_nbytes(info, &work->options, &row_nbytes, nbytes))
         return psti_fail(err, PST_ERROR_LIMIT, "pack", "%ux%u pixels are too many", info->width,
                          info->height);
     *pixels = (struct pst_pixels){.height = info->height, .width = info->width};
@@ -213,7 +198,7 @@ static enum pst_status find_pixels(struct work *work, const struct original *ori
     pixels->data = blob->bytes;
     if (work->pixels_of == original)
         return PST_OK;
-    enum pst_status status = psti_pack_reserve(blob, *nbytes, err);
+    enum pst_status status = psti_buffer_reserve(blob, *nbytes, "pack", "of an item", err);
     if (status == PST_OK)
         status = psti_decoder_region(work->decoder, original->bytes, original->nbytes, info,
                                      &work->options, &whole, blob->bytes, row_nbytes, err);
@@ -259,7 +244,7 @@ static enum pst_status store_pli(struct work *work, const struct original *origi
         (!wanted.given || psti_pack_pli_equal(&held, &wanted)))
         return store_original(work, original, value);
     if (wanted.max_error == 0 && !work->plan->pli_of_lossy &&
-        !psti_pack_is_lossless(original->info.form, original->bytes, original->nbytes))
+        !psti_verify_is_lossless(original->info.form, original->bytes, original->nbytes))
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "pack",
                          "the image is lossy already (%s) and would become larger as pli: keep the "
                          "original, ask for a max_error, or say that lossy images are meant too",
@@ -278,12 +263,13 @@ static enum pst_status store_pli_jpeg(struct work *work, const struct original *
 {
     static const struct pst_pli_from_jpeg_options options = {.struct_size = sizeof options};
     struct psti_pack_slot *slot = work->slot;
-    struct psti_pack_blob *blob = blob_of(work, BLOB_JPEG);
+    struct psti_buffer *blob = blob_of(work, BLOB_JPEG);
     struct pst_error why;
     if (original->info.form != PST_FORM_JPEG)
         return store_original(work, original, value);
     pst_error_clear(&why);
-    enum pst_status status = psti_pack_reserve(blob, original->nbytes, &slot->err);
+    enum pst_status status =
+        psti_buffer_reserve(blob, original->nbytes, "pack", "of an item", &slot->err);
     if (status != PST_OK)
         return status;
     /* Of the same length it would be of no use, unless for its speed: the file is the simpler. */
@@ -304,7 +290,7 @@ static enum pst_status store_pli_jpeg(struct work *work, const struct original *
     }
     if (slot->n_kept_jpeg++ == 0) {
         slot->why_kept = why;
-        psti_pack_locate(&slot->why_kept, work->plan->source, slot->sample, &work->item);
+        psti_verify_locate(&slot->why_kept, work->plan->source, slot->sample, &work->item);
     }
     slot->kept_jpeg_nbytes += original->nbytes;
     value->nbytes = 0;
@@ -316,11 +302,11 @@ static enum pst_status store_jpeg_of_pli(struct work *work, const struct origina
                                          struct pst_value *value)
 {
     struct pst_error *err = &work->slot->err;
-    struct psti_pack_blob *blob = blob_of(work, BLOB_JPEG);
+    struct psti_buffer *blob = blob_of(work, BLOB_JPEG);
     struct psti_jpeg_frame frame;
     enum pst_status status = psti_pli_jpeg_frame(original->bytes, original->nbytes, &frame, err);
     if (status == PST_OK)
-        status = psti_pack_reserve(blob, frame.jpeg_nbytes, err);
+        status = psti_buffer_reserve(blob, frame.jpeg_nbytes, "pack", "of an item", err);
     if (status == PST_OK)
         status = psti_pli_keep_restore(work->jpeg, original->bytes, original->nbytes, blob->bytes,
                                        blob->capacity, &value->nbytes, err);
@@ -359,7 +345,7 @@ static enum pst_status store_forms(struct work *work, const struct psti_pack_for
         status = read_image(work, v, original);
         items[v] = original->item;
         if (status == PST_OK && original->bytes != NULL &&
-            psti_pack_is_lossless(original->info.form, original->bytes, original->nbytes))
+            psti_verify_is_lossless(original->info.form, original->bytes, original->nbytes))
             lossless |= 1u << v;
     }
     work->pixels_of = NULL;
@@ -396,8 +382,8 @@ static enum pst_status store_jpeg_variant(struct work *work, uint32_t v,
     enum pst_status status = store_pli_jpeg(work, original, value);
     if (status == PST_OK && value->form == PST_FORM_PLI_JPEG) {
         /* The next one is made where this one's JPEG was. */
-        struct psti_pack_blob *made = blob_of(work, BLOB_JPEG), *read = blob_of(work, v);
-        struct psti_pack_blob jpeg = *read;
+        struct psti_buffer *made = blob_of(work, BLOB_JPEG), *read = blob_of(work, v);
+        struct psti_buffer jpeg = *read;
         *read = *made;
         *made = jpeg;
     }
@@ -483,7 +469,7 @@ void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *d
         work.i_field = i;
         work.i_source = plan->source_field[i];
         work.item = (struct pst_item){.i_file = PST_FILE_NONE};
-        psti_pack_decode_options(plan->fields[i].type, &work.options);
+        psti_verify_decode_options(plan->fields[i].type, &work.options);
         const struct psti_pack_forms *forms = psti_pack_plan_forms(plan, plan->fields[i].type);
         if (plan->fields[i].type == PST_FIELD_INT)
             status = store_int(&work, values);
@@ -497,6 +483,6 @@ void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *d
             slot->nbytes_out += values[v].nbytes;
     }
     if (status != PST_OK)
-        psti_pack_locate(&slot->err, plan->source, slot->sample, &work.item);
+        psti_verify_locate(&slot->err, plan->source, slot->sample, &work.item);
     slot->status = status;
 }

@@ -6,7 +6,8 @@
  * to see whether it had to. Samples of a finished data set that is appended to may come from
  * anywhere and are not looked at. Runs once, on the calling thread. */
 #include "pack/pack_int.h"
-#include "pack/writer_int.h"
+#include "verify/verify.h"
+#include "writer/writer.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -42,7 +43,7 @@ static enum pst_status changed(const struct stored *stored, const char *what, ui
               "sample \"%s\" was packed with %" PRIu64 " %s of field %s, the source has %" PRIu64
               ": it changed since; " BEGIN_ANEW,
               stored->name, held, what, stored->plan->fields[stored->i_field].name, now);
-    psti_pack_locate(err, stored->plan->source, stored->sample, NULL);
+    psti_verify_locate(err, stored->plan->source, stored->sample, NULL);
     return PST_ERROR_ARGUMENT;
 }
 
@@ -62,28 +63,6 @@ static enum pst_status load_item(const struct stored *stored, uint32_t variant,
 {
     return psti_format_parse_item(stored->row + (size_t)variant * PSTI_ITEM_NBYTES,
                                   stored->plan->fields[stored->i_field].type, item, err);
-}
-
-/* The first bytes of a stored PLI; *found false: the shard ends before. */
-static enum pst_status read_head(const struct check *check, const struct pst_item *item,
-                                 uint8_t head[PSTI_PLI_HEADER_NBYTES], bool *found,
-                                 struct pst_error *err)
-{
-    struct psti_journal_reader reader;
-    char name[PSTI_SHARD_NAME_CAP];
-    const uint8_t *bytes = NULL;
-    *found = false;
-    psti_format_shard_name(item->i_file, name);
-    enum pst_status status = psti_journal_reader_open(&reader, &check->writer->dir, name, err);
-    if (status == PST_OK)
-        status =
-            psti_journal_reader_bytes(&reader, item->offset, PSTI_PLI_HEADER_NBYTES, &bytes, err);
-    if (status == PST_OK && bytes != NULL) {
-        memcpy(head, bytes, PSTI_PLI_HEADER_NBYTES);
-        *found = true;
-    }
-    psti_journal_reader_close(&reader);
-    return status;
 }
 
 /* True if the stored PLI is the source's own file: it says nothing of how others were made. */
@@ -113,7 +92,8 @@ static enum pst_status check_pli(const struct stored *stored, uint32_t variant,
     bool found;
     if (check->pli_known[stored->i_field][variant])
         return PST_OK;
-    enum pst_status status = read_head(check, item, head, &found, err);
+    enum pst_status status =
+        psti_writer_read_item(check->writer, item, sizeof head, head, &found, err);
     if (status != PST_OK || !found || !psti_pack_pli_read(head, sizeof head, &held))
         return status;
     if (psti_pack_pli_equal(&held, &wanted)) {
@@ -334,7 +314,7 @@ static enum pst_status check_number(const struct stored *stored, struct pst_erro
               "sample \"%s\" was packed with another value of field %s: the source changed "
               "since; " BEGIN_ANEW,
               stored->name, plan->fields[stored->i_field].name);
-    psti_pack_locate(err, plan->source, stored->sample, NULL);
+    psti_verify_locate(err, plan->source, stored->sample, NULL);
     return PST_ERROR_ARGUMENT;
 }
 
@@ -380,7 +360,7 @@ static enum pst_status check_classes(const struct psti_pack_plan *plan, const ps
                                      struct pst_error *err)
 {
     for (uint32_t i = 0; i < plan->n_fields && !plan->appends; i++) {
-        const char *held = writer->classes[i].text;
+        const char *held = psti_writer_class_names(writer, i);
         for (int64_t k = 0; held != NULL && k < plan->fields[i].n_classes; k++) {
             const char *name = pst_dataset_class_name(plan->source, plan->source_field[i], k);
             if (name != NULL && strcmp(name, held) != 0)
@@ -403,7 +383,7 @@ enum pst_status psti_pack_resume_check(const struct psti_pack_plan *plan, const 
         status = psti_writer_walk_journal(writer, check_sample, &check, err);
     *n_passed = check.next;
     if (status != PST_OK && err != NULL && err->dataset[0] == '\0')
-        psti_error_set_dataset(err, writer->path);
+        psti_error_set_dataset(err, psti_writer_path(writer));
     return status;
 }
 

@@ -7,6 +7,7 @@
 #ifndef PST_PLI_PLI_H
 #define PST_PLI_PLI_H
 
+#include "base/buffer.h"
 #include "pli/format/pli_head.h"
 #include "pli/format/pli_jpeg_format.h"
 
@@ -114,8 +115,7 @@ struct psti_pli_span psti_pli_jpeg_find_span(const struct psti_jpeg_frame *frame
 
 /* Buffers of one worker, kept from image to image; zeros to begin with. Aligned to 64. */
 struct psti_pli_keep {
-    void *coefs, *restoration, *scratch, *file, *pixels, *work;
-    size_t coefs_nbytes, restoration_nbytes, scratch_nbytes, file_nbytes, pixels_nbytes;
+    struct psti_buffer coefs, restoration, scratch, file, pixels, work;
 };
 void psti_pli_keep_free(struct psti_pli_keep *keep);
 

@@ -1,6 +1,6 @@
 /* test_dataset_blocks.c - an index that other processes cut, change or replace while it is open:
  * the values that were written or an error that names the file, never a signal. */
-#include "pack/writer_fixture.h"
+#include "writer/writer_fixture.h"
 
 #include "base/bits.h"
 #include "base/fault.h"

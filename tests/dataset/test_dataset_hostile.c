@@ -1,6 +1,6 @@
 /* test_dataset_hostile.c - altered, short, foreign and future files: an error that names them,
  * never a crash, never other values than those written. */
-#include "pack/writer_fixture.h"
+#include "writer/writer_fixture.h"
 
 #include "base/bits.h"
 #include "base/hash.h"

@@ -4,7 +4,7 @@
  * The index is printed directly, as a sparse file: its columns are holes (absent items, zero
  * labels, names all in one place), so that 1.5 GB of index take little disk and less than five
  * seconds. */
-#include "pack/writer_fixture.h"
+#include "writer/writer_fixture.h"
 
 #include "base/bits.h"
 #include "base/clock.h"

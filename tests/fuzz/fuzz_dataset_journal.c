@@ -5,7 +5,7 @@
  * checksums of the journal made right. Mutations alter a number or an entry of the journal; the
  * corpus is made by tests/fuzz/make_journal_corpus.c. */
 #include "base/bits.h"
-#include "pack/journal_forge.h"
+#include "writer/journal_forge.h"
 
 #include <penstock/writer.h>
 

@@ -4,8 +4,8 @@
  * aware mutator makes of it, are kept if a writer that resumes from them says something that none
  * before them made it say. Build it by `ninja make_journal_corpus`. */
 #include "base/bits.h"
-#include "pack/journal_forge.h"
-#include "pack/writer_fixture.h"
+#include "writer/journal_forge.h"
+#include "writer/writer_fixture.h"
 
 #include <stdlib.h>
 #include <string.h>

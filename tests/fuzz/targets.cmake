@@ -6,7 +6,7 @@ pst_fuzz(fuzz_cuda_pli SOURCES ${PROJECT_SOURCE_DIR}/tests/cuda/cuda_check.c
 set(forge_dataset ${PROJECT_SOURCE_DIR}/tests/fuzz/forge_dataset.c)
 pst_fuzz(fuzz_dataset_index SOURCES ${forge_dataset} LIBS pst_room_dataset)
 pst_fuzz(fuzz_dataset_shard SOURCES ${forge_dataset} LIBS pst_room_dataset)
-pst_fuzz(fuzz_dataset_journal SOURCES ${PROJECT_SOURCE_DIR}/tests/pack/journal_forge.c LIBS pst_room_pack)
+pst_fuzz(fuzz_dataset_journal SOURCES ${PROJECT_SOURCE_DIR}/tests/writer/journal_forge.c LIBS pst_room_pack)
 pst_fuzz(fuzz_dataset_labels LIBS pst_room_dataset)
 pst_fuzz(fuzz_decode_jpeg LIBS pst_room_decode)
 pst_fuzz(fuzz_decode_png LIBS pst_room_decode)

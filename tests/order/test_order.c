@@ -4,7 +4,6 @@
 
 #include "order/order.h"
 
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,9 +260,8 @@ static void test_torch_rules(void **state)
             for (uint32_t batch = 1; batch <= 7; batch += 2)
                 for (int drop = 0; drop < 2; drop++)
                     for (uint32_t rank = 0; rank < world; rank++) {
-                        struct psti_order *order =
-                            open_order((struct psti_order_options){
-                                .n_samples = n, .batch_size = batch, .drop_last = drop});
+                        struct psti_order *order = open_order((struct psti_order_options){
+                            .n_samples = n, .batch_size = batch, .drop_last = drop});
                         struct psti_ranks ranks = {rank, world};
                         uint64_t per_rank = drop ? n / world : (n + world - 1) / world;
                         uint64_t batches = drop ? per_rank / batch : (per_rank + batch - 1) / batch;
@@ -297,9 +295,8 @@ static void test_resume(void **state)
                     uint32_t world = part ? after : before;
                     uint64_t start = position, end = 0;
                     for (uint32_t rank = 0; rank < world; rank++) {
-                        struct psti_order *order =
-                            open_order((struct psti_order_options){.n_samples = N,
-                                                                   .batch_size = BATCH});
+                        struct psti_order *order = open_order(
+                            (struct psti_order_options){.n_samples = N, .batch_size = BATCH});
                         struct psti_ranks ranks = {rank, world};
                         uint64_t n = part ? psti_order_n_batches(order, ranks, start) : steps;
                         uint64_t positions[BATCH];

@@ -1,6 +1,6 @@
 /* test_pack_facts.c - small questions at the front door: names of field types, where a data set
  * lies, what an item was made of, what a writer writes, what pst_writer_commit makes durable. */
-#include "writer_fixture.h"
+#include "writer/writer_fixture.h"
 
 #include "../dataset/folder_test.h"
 #include "../decode/decode_make.h"
@@ -115,8 +115,8 @@ static void a_writer_tells_its_fields(void **state)
     pst_writer *writer;
     const char *path = folder_path(state, "set");
     for (int again = 0; again < 2; again++) { /* the second time they come from the disk */
-        assert_ok(pst_writer_open(path, fixture_fields, again ? 0 : FIX_N_FIELDS, &options,
-                                  &writer, &err));
+        assert_ok(pst_writer_open(path, fixture_fields, again ? 0 : FIX_N_FIELDS, &options, &writer,
+                                  &err));
         assert_int_equal(pst_writer_n_fields(writer), FIX_N_FIELDS);
         for (uint32_t i = 0; i < FIX_N_FIELDS; i++) {
             const struct pst_field *field = pst_writer_field(writer, i);

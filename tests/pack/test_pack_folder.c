@@ -4,7 +4,6 @@
 
 #include "base/fault.h"
 #include "base/hash.h"
-#include "pack/pack_int.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -499,22 +498,6 @@ static void every_kind_of_field(void **state)
     assert_int_equal(report.n_items, 2 + 2 + 2 * 4);
 }
 
-static void which_webp_is_lossless(void **state)
-{
-    static const char lossless[] = "RIFF\x20\0\0\0WEBPVP8L\x04\0\0\0abcd",
-                      lossy[] = "RIFF\x20\0\0\0WEBPVP8 \x04\0\0\0abcd";
-    static const char extended[] = "RIFF\x20\0\0\0WEBPVP8X\x03\0\0\0abc\0VP8L\x04\0\0\0abcd";
-    static const char cut[] = "RIFF\x20\0\0\0WEBPVP8X\xF0\xFF\xFF\xFF";
-    (void)state;
-    assert_true(psti_pack_is_lossless(PST_FORM_WEBP, lossless, sizeof lossless - 1));
-    assert_false(psti_pack_is_lossless(PST_FORM_WEBP, lossy, sizeof lossy - 1));
-    assert_true(psti_pack_is_lossless(PST_FORM_WEBP, extended, sizeof extended - 1));
-    assert_false(psti_pack_is_lossless(PST_FORM_WEBP, cut, sizeof cut - 1));
-    assert_false(psti_pack_is_lossless(PST_FORM_WEBP, "", 0));
-    assert_true(psti_pack_is_lossless(PST_FORM_PNG, "", 0));
-    assert_false(psti_pack_is_lossless(PST_FORM_JPEG, "", 0));
-}
-
 #ifdef PST_FAULTS
 /* A report after a full disk counts what is there, which is what resuming finds at least. */
 static void the_report_counts_what_is_kept(void **state)
@@ -603,7 +586,6 @@ int main(void)
         T(forms_that_cannot_be),
         T(appended_labels_follow_names),
         T(every_kind_of_field),
-        T(which_webp_is_lossless),
 #ifdef PST_FAULTS
         T(every_failure_is_clean),
         T(the_report_counts_what_is_kept),

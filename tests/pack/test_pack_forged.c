@@ -1,6 +1,6 @@
 /* test_pack_forged.c - forged data sets, all checksums right: nothing crashes, whatever is given
  * out is possible, and verify finds whatever the loader refuses. */
-#include "pack/writer_fixture.h"
+#include "writer/writer_fixture.h"
 
 #include "base/bits.h"
 #include "base/hash.h"

@@ -26,43 +26,34 @@
 
 typedef int16_t *coefs_of[PSTI_JPEG_COMPONENTS_MAX];
 
-static enum pst_status reserve(void **memory, size_t *held, size_t nbytes, struct pst_error *err)
+static enum pst_status reserve(struct psti_buffer *buffer, uint64_t nbytes, struct pst_error *err)
 {
-    if (*memory != NULL && *held >= nbytes)
-        return PST_OK;
-    psti_free(*memory);
-    *held = 0;
-    *memory = psti_alloc_aligned(PSTI_CACHE_LINE, nbytes);
-    if (*memory == NULL)
-        return psti_fail(err, PST_ERROR_MEMORY, "pli",
-                         "out of memory for %zu bytes to convert a JPEG", nbytes);
-    *held = nbytes;
-    return PST_OK;
+    return psti_buffer_reserve(buffer, nbytes, "pli", "to convert a JPEG", err);
 }
 
-static void release(void **memory, size_t *held, size_t most)
+static void release(struct psti_buffer *buffer, size_t most)
 {
-    if (*held <= most)
-        return;
-    psti_free(*memory);
-    *memory = NULL;
-    *held = 0;
+    if (buffer->capacity > most)
+        psti_buffer_free(buffer);
 }
 
 static void trim(struct psti_pli_keep *keep, size_t most)
 {
-    release(&keep->coefs, &keep->coefs_nbytes, most);
-    release(&keep->restoration, &keep->restoration_nbytes, most);
-    release(&keep->scratch, &keep->scratch_nbytes, most);
-    release(&keep->file, &keep->file_nbytes, most);
-    release(&keep->pixels, &keep->pixels_nbytes, most);
+    release(&keep->coefs, most);
+    release(&keep->restoration, most);
+    release(&keep->scratch, most);
+    release(&keep->file, most);
+    release(&keep->pixels, most);
 }
 
 void psti_pli_keep_free(struct psti_pli_keep *keep)
 {
-    trim(keep, 0);
-    psti_free(keep->work);
-    keep->work = NULL;
+    psti_buffer_free(&keep->coefs);
+    psti_buffer_free(&keep->restoration);
+    psti_buffer_free(&keep->scratch);
+    psti_buffer_free(&keep->file);
+    psti_buffer_free(&keep->pixels);
+    psti_buffer_free(&keep->work);
 }
 
 /* Room for all coefficients, each component's aligned to 64. A block takes at least one bit of the
@@ -81,16 +72,15 @@ static enum pst_status reserve_coefs(struct psti_pli_keep *keep,
         return psti_fail(err, PST_ERROR_CORRUPT, "pli", "the JPEG is too short for its pixels");
     if (total > COEFS_MAX_NBYTES)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "pli", "the JPEG has too many pixels");
-    enum pst_status status = reserve(&keep->coefs, &keep->coefs_nbytes, (size_t)total, err);
+    enum pst_status status = reserve(&keep->coefs, total, err);
     for (uint32_t c = 0; status == PST_OK && c < frame->n_components; c++)
-        coefs[c] = (int16_t *)((char *)keep->coefs + at[c]);
+        coefs[c] = (int16_t *)((char *)keep->coefs.bytes + at[c]);
     return status;
 }
 
 static enum pst_status reserve_work(struct psti_pli_keep *keep, struct pst_error *err)
 {
-    size_t held = keep->work != NULL ? psti_jpeg_work_nbytes() : 0;
-    return reserve(&keep->work, &held, psti_jpeg_work_nbytes(), err);
+    return reserve(&keep->work, psti_jpeg_work_nbytes(), err);
 }
 
 /* JPEG -> frame, coefficients and restoration, in the room's buffers. */
@@ -103,13 +93,12 @@ static enum pst_status read_jpeg(struct psti_pli_keep *keep, const void *jpeg, s
     if (status == PST_OK)
         status = reserve_coefs(keep, frame, nbytes, coefs, err);
     if (status == PST_OK)
-        status = reserve(&keep->restoration, &keep->restoration_nbytes,
-                         psti_jpeg_restoration_bound(nbytes), err);
+        status = reserve(&keep->restoration, psti_jpeg_restoration_bound(nbytes), err);
     if (status == PST_OK)
         status = reserve_work(keep, err);
     if (status == PST_OK)
-        status = psti_jpeg_read(jpeg, nbytes, frame, coefs, keep->restoration,
-                                keep->restoration_nbytes, keep->work, err);
+        status = psti_jpeg_read(jpeg, nbytes, frame, coefs, keep->restoration.bytes,
+                                keep->restoration.capacity, keep->work.bytes, err);
     return status;
 }
 
@@ -144,7 +133,7 @@ static enum pst_status reserve_back(struct psti_pli_keep *keep, const struct pst
 {
     enum pst_status status = reserve_coefs(keep, frame, frame->jpeg_nbytes, coefs, err);
     if (status == PST_OK)
-        status = reserve(&keep->scratch, &keep->scratch_nbytes, pst_pli_scratch_nbytes(info), err);
+        status = reserve(&keep->scratch, pst_pli_scratch_nbytes(info), err);
     return status == PST_OK ? reserve_work(keep, err) : status;
 }
 
@@ -156,7 +145,7 @@ static enum pst_status write_jpeg(struct psti_pli_keep *keep, const struct psti_
     const int16_t *const fixed[PSTI_JPEG_COMPONENTS_MAX] = {
         coefs[0], frame->n_components > 1 ? coefs[1] : NULL,
         frame->n_components > 1 ? coefs[2] : NULL};
-    return psti_jpeg_write(frame, fixed, restoration, jpeg, capacity, keep->work, err);
+    return psti_jpeg_write(frame, fixed, restoration, jpeg, capacity, keep->work.bytes, err);
 }
 
 static enum pst_status restore(struct psti_pli_keep *keep, const void *pli, size_t nbytes,
@@ -170,8 +159,8 @@ static enum pst_status restore(struct psti_pli_keep *keep, const void *pli, size
     if (status == PST_OK)
         status = reserve_back(keep, frame, &info, coefs, err);
     if (status == PST_OK)
-        status = psti_pli_jpeg_coefs(pli, nbytes, frame, coefs, keep->scratch, keep->scratch_nbytes,
-                                     err);
+        status = psti_pli_jpeg_coefs(pli, nbytes, frame, coefs, keep->scratch.bytes,
+                                     keep->scratch.capacity, err);
     return status == PST_OK ? write_jpeg(keep, frame, coefs, restoration, jpeg, capacity, err)
                             : status;
 }
@@ -200,11 +189,10 @@ static enum pst_status decode_back(struct psti_pli_keep *keep, const void *pli, 
     const uint32_t most = psti_pli_band_rows(info->content, info->unit_edge);
     const uint32_t height = info->height < most ? info->height : most;
     struct hash_band band = {.row_nbytes = (size_t)info->width * info->channels};
-    enum pst_status status =
-        reserve(&keep->pixels, &keep->pixels_nbytes, band.row_nbytes * height, err);
+    enum pst_status status = reserve(&keep->pixels, band.row_nbytes * height, err);
     if (status != PST_OK)
         return status;
-    const struct pst_pixels pixels = {.data = keep->pixels,
+    const struct pst_pixels pixels = {.data = keep->pixels.bytes,
                                       .height = height,
                                       .width = info->width,
                                       .channels = info->channels,
@@ -212,10 +200,10 @@ static enum pst_status decode_back(struct psti_pli_keep *keep, const void *pli, 
                                       .row_nbytes = (int64_t)band.row_nbytes,
                                       .pixel_nbytes = info->channels,
                                       .channel_nbytes = 1};
-    band.pixels = keep->pixels;
+    band.pixels = keep->pixels.bytes;
     psti_hash_begin(&band.state);
-    status = psti_pli_jpeg_decode_both(pli, nbytes, frame, coefs, &pixels, keep->scratch,
-                                       keep->scratch_nbytes, hash_band, &band, err);
+    status = psti_pli_jpeg_decode_both(pli, nbytes, frame, coefs, &pixels, keep->scratch.bytes,
+                                       keep->scratch.capacity, hash_band, &band, err);
     *hash = psti_hash_end(&band.state);
     return status;
 }
@@ -264,10 +252,11 @@ static enum pst_status prove(struct psti_pli_keep *keep, const void *jpeg, size_
                             "coefficients beyond what samples of 8 bits make")
                 : psti_fail(err, PST_ERROR_INTERNAL, "pli", "its pixels would come out otherwise");
     if (status == PST_OK)
-        status = reserve(&keep->file, &keep->file_nbytes, jpeg_nbytes, err);
+        status = reserve(&keep->file, jpeg_nbytes, err);
     if (status == PST_OK)
-        status = write_jpeg(keep, &frame, coefs, restoration, keep->file, keep->file_nbytes, err);
-    if (status == PST_OK && memcmp(keep->file, jpeg, jpeg_nbytes) != 0)
+        status = write_jpeg(keep, &frame, coefs, restoration, keep->file.bytes, keep->file.capacity,
+                            err);
+    if (status == PST_OK && memcmp(keep->file.bytes, jpeg, jpeg_nbytes) != 0)
         status = psti_fail(err, PST_ERROR_INTERNAL, "pli", "its bytes would come back otherwise");
     return status;
 }
@@ -290,8 +279,8 @@ static enum pst_status convert(struct psti_pli_keep *keep,
     const int16_t *const fixed[PSTI_JPEG_COMPONENTS_MAX] = {
         coefs[0], frame.n_components > 1 ? coefs[1] : NULL,
         frame.n_components > 1 ? coefs[2] : NULL};
-    status =
-        psti_jpeg_encode(&frame, fixed, keep->restoration, &encode, pli, capacity, nbytes, err);
+    status = psti_jpeg_encode(&frame, fixed, keep->restoration.bytes, &encode, pli, capacity,
+                              nbytes, err);
     if (status == PST_OK)
         status = prove(keep, jpeg, jpeg_nbytes, pli, *nbytes, encode.pixel_checksum, err);
     return status;
@@ -386,7 +375,8 @@ static enum pst_status restore_head(struct psti_pli_keep *keep, const void *pli,
     if (status == PST_OK)
         status = reserve_work(keep, err);
     if (status == PST_OK)
-        status = psti_jpeg_write_head(&frame, restoration, jpeg, capacity, nbytes, keep->work, err);
+        status = psti_jpeg_write_head(&frame, restoration, jpeg, capacity, nbytes, keep->work.bytes,
+                                      err);
     if (status != PST_OK && err != NULL && err->codec[0] == '\0')
         psti_error_set_codec(err, "pli");
     return status;

@@ -1,0 +1,374 @@
+/* verify.c - pst_verify: reads all of a data set or folder and reports everything that is wrong.
+ *
+ * The calling thread hands jobs to workers (first each shard, then runs of samples), takes them
+ * back in order and calls the callbacks, so findings come in the same order whatever the number of
+ * workers. Memory is bounded by the window: one buffer per worker and the findings of the jobs
+ * under way. */
+#include "verify/verify_int.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/options.h"
+#include "base/queue.h"
+#include "base/thread.h"
+#include "dataset/dataset.h"
+#include "format/format_dataset.h"
+
+#include <string.h>
+
+#define JOB_SAMPLES 32u
+#define MAX_WORKERS 256u
+#define PROGRESS_NS INT64_C(100000000)
+
+struct verify {
+    const struct pst_verify_options *options;
+    struct psti_verify_context context;
+    struct pst_verify_report report;
+    struct pst_error first; /* the first finding; status OK: none */
+    uint32_t n_shards;
+    uint64_t n_samples, n_jobs, n_dispatched, n_taken;
+    struct psti_verify_job *jobs; /* [window], a ring */
+    uint32_t window;
+    struct psti_queue queue;
+    pthread_mutex_t lock;
+    pthread_cond_t finished;
+    pthread_t threads[MAX_WORKERS];
+    uint32_t n_threads;
+    struct psti_decoder *decoders[MAX_WORKERS];
+    struct psti_buffer blobs[MAX_WORKERS];
+    struct psti_pli_keep jpegs[MAX_WORKERS];
+    uint32_t n_claimed; /* decoders taken by threads, guarded by lock */
+    uint64_t nbytes_shards;
+    int64_t next_progress_ns;
+    struct pst_error *held; /* of shards, about items that their samples will tell of */
+    size_t n_held;
+    uint64_t largest_item[PST_MAX_FIELDS], largest_pixels[PST_MAX_FIELDS]; /* bytes */
+};
+
+static void worker(void *arg)
+{
+    struct verify *verify = arg;
+    struct psti_verify_job *job;
+    pthread_mutex_lock(&verify->lock);
+    uint32_t me = verify->n_claimed++;
+    pthread_mutex_unlock(&verify->lock);
+    while ((job = psti_queue_pop(&verify->queue)) != NULL) {
+        if (job->kind == PSTI_VERIFY_SHARD)
+            psti_verify_shard(&verify->context, job);
+        else
+            psti_verify_samples(&verify->context, verify->decoders[me], &verify->jpegs[me],
+                                &verify->blobs[me], job);
+        pthread_mutex_lock(&verify->lock);
+        job->done = true;
+        pthread_cond_signal(&verify->finished);
+        pthread_mutex_unlock(&verify->lock);
+    }
+}
+
+/* Samples done, for the eye: walking the shards is most of the work unless pixels are decoded. */
+static uint64_t n_done(const struct verify *verify)
+{
+    if (verify->n_shards > 0 && !verify->context.decode && verify->n_taken <= verify->n_shards)
+        return verify->n_samples * verify->n_taken / verify->n_shards;
+    return verify->context.decode || verify->n_shards == 0 ? verify->report.n_samples
+                                                           : verify->n_samples;
+}
+
+static enum pst_status progress(struct verify *verify, bool now, struct pst_error *err)
+{
+    int64_t ns = psti_clock_ns();
+    if (verify->options->progress == NULL || (!now && ns < verify->next_progress_ns))
+        return PST_OK;
+    verify->next_progress_ns = ns + PROGRESS_NS;
+    struct pst_progress p = {.n_done = n_done(verify),
+                             .n_total = verify->n_samples,
+                             .nbytes_in = verify->nbytes_shards + verify->report.nbytes};
+    if (verify->options->progress(verify->options->ctx, &p) == 0)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_CANCELLED, "verify", "cancelled");
+}
+
+/* Reports one finding. Not PST_OK: the run is to end with it. */
+static enum pst_status report(struct verify *verify, const char *name,
+                              const struct pst_error *finding, struct pst_error *err)
+{
+    const struct pst_verify_options *options = verify->options;
+    verify->report.n_bad++;
+    if (verify->first.status == PST_OK)
+        verify->first = *finding;
+    if (options->bad_sample != NULL && options->bad_sample(options->ctx, name, finding) == 0)
+        return PST_OK;
+    if (err != NULL)
+        *err = *finding;
+    return finding->status;
+}
+
+/* An item whose bytes were altered is found twice: by the walk of its shard, and with its sample,
+ * which says more. The walk's word is kept for the end, in case that the sample has none. */
+static enum pst_status hold(struct verify *verify, const struct pst_error *finding,
+                            struct pst_error *err)
+{
+    struct pst_error *grown =
+        psti_realloc(verify->held, (verify->n_held + 1) * sizeof *verify->held);
+    if (grown == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "verify", "out of memory for findings");
+    verify->held = grown;
+    verify->held[verify->n_held++] = *finding;
+    return PST_OK;
+}
+
+static void settle(struct verify *verify, const struct pst_error *finding)
+{
+    for (size_t i = 0; i < verify->n_held; i++)
+        if (verify->held[i].sample == finding->sample) {
+            verify->held[i] = verify->held[--verify->n_held];
+            return;
+        }
+}
+
+/* Samples need to know which shards are good: they wait for all of these. */
+static void dispatch(struct verify *verify)
+{
+    while (verify->n_dispatched < verify->n_jobs &&
+           verify->n_dispatched - verify->n_taken < verify->window &&
+           (verify->n_dispatched < verify->n_shards || verify->n_taken >= verify->n_shards)) {
+        struct psti_verify_job *job = &verify->jobs[verify->n_dispatched % verify->window];
+        struct psti_verify_finding *findings = job->findings;
+        size_t capacity = job->capacity;
+        memset(job, 0, sizeof *job);
+        job->findings = findings;
+        job->capacity = capacity;
+        if (verify->n_dispatched < verify->n_shards) {
+            job->kind = PSTI_VERIFY_SHARD;
+            job->i_shard = (uint32_t)verify->n_dispatched;
+        } else {
+            job->kind = PSTI_VERIFY_SAMPLES;
+            job->first = (verify->n_dispatched - verify->n_shards) * JOB_SAMPLES;
+            job->n = verify->n_samples - job->first < JOB_SAMPLES ? verify->n_samples - job->first
+                                                                  : JOB_SAMPLES;
+        }
+        verify->n_dispatched++;
+        psti_queue_push(&verify->queue, job);
+    }
+}
+
+static enum pst_status wait_for(struct verify *verify, struct psti_verify_job *job,
+                                struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    pthread_mutex_lock(&verify->lock);
+    while (!job->done && status == PST_OK) {
+        psti_cond_wait_until(&verify->finished, &verify->lock, psti_clock_ns() + PROGRESS_NS);
+        if (job->done)
+            break;
+        pthread_mutex_unlock(&verify->lock);
+        status = progress(verify, false, err);
+        pthread_mutex_lock(&verify->lock);
+    }
+    pthread_mutex_unlock(&verify->lock);
+    return status;
+}
+
+static enum pst_status take(struct verify *verify, struct psti_verify_job *job,
+                            struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    if (job->kind == PSTI_VERIFY_SHARD) {
+        verify->context.shard_bad[job->i_shard] = job->shard_bad;
+        /* A shard's bytes count once; those of its items are counted with the samples. */
+        verify->nbytes_shards += job->nbytes;
+    } else {
+        verify->report.n_samples += job->n;
+        verify->report.n_items += job->n_items;
+        verify->report.nbytes += job->nbytes;
+        for (uint32_t f = 0; f < PST_MAX_FIELDS; f++) {
+            if (job->largest_item[f] > verify->largest_item[f])
+                verify->largest_item[f] = job->largest_item[f];
+            if (job->largest_pixels[f] > verify->largest_pixels[f])
+                verify->largest_pixels[f] = job->largest_pixels[f];
+        }
+    }
+    for (size_t i = 0; status == PST_OK && i < job->n_findings; i++) {
+        const struct psti_verify_finding *finding = &job->findings[i];
+        if (job->kind == PSTI_VERIFY_SHARD && finding->err.sample >= 0 &&
+            finding->err.status == PST_ERROR_CHECKSUM) {
+            status = hold(verify, &finding->err, err);
+            continue;
+        }
+        settle(verify, &finding->err);
+        char name[PST_NAME_CAP] = "";
+        if (finding->sample < 0 ||
+            pst_dataset_sample_name(verify->context.dataset, (uint64_t)finding->sample, name,
+                                    NULL) != PST_OK)
+            name[0] = '\0';
+        status = report(verify, name, &finding->err, err);
+    }
+    if (status == PST_OK && job->fatal != PST_OK) {
+        if (err != NULL)
+            *err = job->fatal_err;
+        status = job->fatal;
+    }
+    return status;
+}
+
+/* Loaders plan their memory by the largest item and image of a field that the index states. */
+static enum pst_status check_largest(struct verify *verify, struct pst_error *err)
+{
+    const pst_dataset *dataset = verify->context.dataset;
+    struct pst_error finding;
+    enum pst_status status = PST_OK;
+    for (uint32_t f = 0; status == PST_OK && f < pst_dataset_n_fields(dataset); f++) {
+        if (!psti_format_has_items(pst_dataset_field(dataset, f)->type) ||
+            (pst_dataset_max_item_nbytes(dataset, f) == verify->largest_item[f] &&
+             pst_dataset_max_pixels_nbytes(dataset, f) == verify->largest_pixels[f]))
+            continue;
+        pst_error_clear(&finding);
+        psti_fail(&finding, PST_ERROR_CORRUPT, "verify",
+                  "the index states another size of the largest item of field %s than its items "
+                  "have",
+                  pst_dataset_field(dataset, f)->name);
+        psti_error_set_dataset(&finding, pst_dataset_path(dataset));
+        status = report(verify, "", &finding, err);
+    }
+    return status;
+}
+
+static enum pst_status run(struct verify *verify, struct pst_error *err)
+{
+    enum pst_status status = progress(verify, true, err);
+    while (status == PST_OK) {
+        dispatch(verify);
+        if (verify->n_taken == verify->n_dispatched)
+            break;
+        struct psti_verify_job *job = &verify->jobs[verify->n_taken % verify->window];
+        status = wait_for(verify, job, err);
+        if (status == PST_OK)
+            status = take(verify, job, err);
+        verify->n_taken++;
+        if (status == PST_OK)
+            status = progress(verify, verify->n_taken == verify->n_jobs, err);
+    }
+    for (size_t i = 0; status == PST_OK && i < verify->n_held; i++)
+        status = report(verify, "", &verify->held[i], err);
+    if (status == PST_OK && verify->report.n_bad == 0 &&
+        !pst_dataset_is_folder(verify->context.dataset))
+        status = check_largest(verify, err);
+    return status;
+}
+
+static enum pst_status start(struct verify *verify, struct pst_error *err)
+{
+    uint32_t n =
+        verify->options->num_workers == 0 ? psti_thread_cores() : verify->options->num_workers;
+    n = n > MAX_WORKERS ? MAX_WORKERS : n;
+    verify->window = 4 * n;
+    verify->jobs = psti_calloc(verify->window, sizeof *verify->jobs);
+    if (verify->n_shards > 0)
+        verify->context.shard_bad =
+            psti_calloc(verify->n_shards, sizeof *verify->context.shard_bad);
+    if (verify->jobs == NULL || (verify->n_shards > 0 && verify->context.shard_bad == NULL))
+        return psti_fail(err, PST_ERROR_MEMORY, "verify", "out of memory for %u shards",
+                         verify->n_shards);
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < n; i++)
+        status = psti_decoder_open(&verify->decoders[i], err);
+    while (status == PST_OK && verify->n_threads < n) {
+        status =
+            psti_thread_start(&verify->threads[verify->n_threads], "verify", worker, verify, err);
+        verify->n_threads += status == PST_OK;
+    }
+    return status;
+}
+
+static void stop(struct verify *verify)
+{
+    while (psti_queue_try_pop(&verify->queue) != NULL)
+        ;
+    psti_queue_close(&verify->queue);
+    for (uint32_t i = 0; i < verify->n_threads; i++)
+        psti_thread_join(verify->threads[i]);
+    for (uint32_t i = 0; i < MAX_WORKERS; i++) {
+        psti_decoder_close(&verify->decoders[i]);
+        psti_buffer_free(&verify->blobs[i]);
+        psti_pli_keep_free(&verify->jpegs[i]);
+    }
+    for (uint32_t i = 0; verify->jobs != NULL && i < verify->window; i++)
+        psti_free(verify->jobs[i].findings);
+    psti_free(verify->jobs);
+    psti_free(verify->held);
+    psti_free(verify->context.shard_bad);
+}
+
+static enum pst_status with_workers(struct verify *verify, struct pst_error *err)
+{
+    enum pst_status status = psti_queue_init(&verify->queue, 4 * MAX_WORKERS, err);
+    if (status != PST_OK)
+        return status;
+    pthread_mutex_init(&verify->lock, NULL);
+    psti_cond_init(&verify->finished);
+    status = start(verify, err);
+    if (status == PST_OK)
+        status = run(verify, err);
+    stop(verify);
+    pthread_cond_destroy(&verify->finished);
+    pthread_mutex_destroy(&verify->lock);
+    psti_queue_destroy(&verify->queue);
+    return status;
+}
+
+static enum pst_status verify_all(struct verify *verify, struct pst_error *err)
+{
+    pst_dataset *dataset = verify->context.dataset;
+    bool folder = pst_dataset_is_folder(dataset);
+    struct pst_error finding;
+    pst_error_clear(&finding);
+    verify->context.decode = verify->options->decode || folder;
+    verify->context.restore = verify->options->restore;
+    verify->n_samples = pst_dataset_count(dataset);
+    verify->n_shards = folder ? 0 : pst_dataset_n_files(dataset);
+    verify->n_jobs = verify->n_shards + (verify->n_samples + JOB_SAMPLES - 1) / JOB_SAMPLES;
+    enum pst_status status = PST_OK;
+    if (psti_dataset_check_index(dataset, &finding) != PST_OK)
+        status = report(verify, "", &finding, err);
+    return status == PST_OK ? with_workers(verify, err) : status;
+}
+
+enum pst_status pst_verify(const char *path, const struct pst_verify_options *options,
+                           struct pst_verify_report *out, struct pst_error *err)
+{
+    struct pst_verify_options filled;
+    struct pst_error finding;
+    if (path == NULL)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "verify", "path is NULL");
+    enum pst_status status = psti_options_copy(&filled, sizeof filled, options, "verify", err);
+    if (status != PST_OK)
+        return status;
+    struct verify *verify = psti_calloc(1, sizeof *verify);
+    if (verify == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "verify", "out of memory");
+    verify->options = &filled;
+    pst_error_clear(&verify->first);
+    pst_error_clear(&finding);
+    if (psti_verify_is_file(path)) {
+        verify->report.n_samples = verify->report.n_items = 1;
+        status = psti_verify_file(path, filled.restore, &verify->report.nbytes, &finding);
+    } else {
+        status =
+            pst_dataset_open(path, verify->options->source, &verify->context.dataset, &finding);
+    }
+    if (status != PST_OK)
+        status = report(verify, "", &finding, err);
+    else if (verify->context.dataset != NULL)
+        status = verify_all(verify, err);
+    if (status == PST_OK && verify->first.status != PST_OK) {
+        status = verify->first.status;
+        if (err != NULL)
+            *err = verify->first;
+    }
+    if (out != NULL)
+        *out = verify->report;
+    pst_dataset_close(&verify->context.dataset);
+    psti_free(verify);
+    return status;
+}

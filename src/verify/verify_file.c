@@ -1,0 +1,80 @@
+/* verify_file.c - pst_verify of one image file that lies in no data set.
+ *
+ * In: a path. Out: PST_OK, or what is wrong: the whole file is decoded, and of a PLI the head, each
+ * unit and the pixels are held against the checksums that the file has of them; of a JPEG kept as
+ * PLI the file itself, too, if that is asked for. One thread. */
+#include "verify/verify_int.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/fault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum pst_status read_all(int fd, uint8_t *bytes, size_t nbytes, const char *path,
+                                struct pst_error *err)
+{
+    for (size_t n = 0; n < nbytes;) {
+        ssize_t got =
+            psti_fault(PSTI_FAULT_READ) ? (errno = EIO, -1) : read(fd, bytes + n, nbytes - n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return psti_fail_os(err, errno, "verify", path, (int64_t)n, "cannot read the file");
+        if (got == 0)
+            return psti_fail(err, PST_ERROR_TRUNCATED, "verify", "the file became shorter");
+        n += (size_t)got;
+    }
+    return PST_OK;
+}
+
+bool psti_verify_is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+enum pst_status psti_verify_file(const char *path, bool restore, uint64_t *nbytes,
+                                 struct pst_error *err)
+{
+    struct psti_decoder *decoder = NULL;
+    struct psti_pli_keep jpeg = {0};
+    struct pst_item item = {.i_file = PST_FILE_NONE};
+    struct stat st;
+    uint8_t *bytes = NULL;
+    enum pst_status status = PST_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        status = psti_fail_os(err, errno, "verify", path, -1, "cannot open the file");
+        goto out;
+    }
+    item.nbytes = (uint64_t)st.st_size;
+    bytes = item.nbytes > SIZE_MAX / 2 ? NULL : psti_alloc((size_t)item.nbytes + 1);
+    if (bytes == NULL) {
+        status =
+            psti_fail(err, PST_ERROR_MEMORY, "verify", "out of memory for a file of %llu bytes",
+                      (unsigned long long)item.nbytes);
+        goto out;
+    }
+    status = read_all(fd, bytes, (size_t)item.nbytes, path, err);
+    if (status == PST_OK)
+        status = psti_decoder_open(&decoder, err);
+    if (status == PST_OK)
+        status = psti_verify_pixels(decoder, PST_FIELD_IMAGE, bytes, &item, err);
+    if (status == PST_OK && restore)
+        status = psti_verify_restore(&jpeg, bytes, (size_t)item.nbytes, err);
+    if (status == PST_OK)
+        *nbytes = item.nbytes;
+out:
+    if (status != PST_OK && err != NULL && err->file[0] == '\0')
+        psti_error_set_file(err, path);
+    psti_decoder_close(&decoder);
+    psti_pli_keep_free(&jpeg);
+    psti_free(bytes);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}

@@ -1,0 +1,57 @@
+/* verify_int.h - what the files of pst_verify share. */
+#ifndef PST_VERIFY_VERIFY_INT_H
+#define PST_VERIFY_VERIFY_INT_H
+
+#include "base/buffer.h"
+#include "pli/pli.h"
+#include "verify/verify.h"
+
+#include <penstock/writer.h>
+
+/* Something wrong, and where. */
+struct psti_verify_finding {
+    int64_t sample; /* -1: it is not one sample's */
+    struct pst_error err;
+};
+
+enum psti_verify_kind { PSTI_VERIFY_SHARD, PSTI_VERIFY_SAMPLES };
+
+/* A piece of work, done by one worker. */
+struct psti_verify_job {
+    enum psti_verify_kind kind;
+    uint32_t i_shard;
+    uint64_t first, n; /* samples */
+    bool done;         /* guarded by the lock of verify.c */
+    /* Results: */
+    bool shard_bad;
+    uint64_t n_items, nbytes;
+    uint64_t largest_item[PST_MAX_FIELDS], largest_pixels[PST_MAX_FIELDS]; /* bytes */
+    struct psti_verify_finding *findings;
+    size_t n_findings, capacity;
+    enum pst_status fatal; /* no finding, but the end: out of memory */
+    struct pst_error fatal_err;
+};
+
+/* Constant while the samples are gone through. */
+struct psti_verify_context {
+    pst_dataset *dataset;
+    bool decode, restore;
+    bool *shard_bad; /* [n_files] of a written data set; items of the others are known to be good */
+};
+
+/* Decodes an image and compares its pixels, where a checksum of them is known: `item`'s, and a
+ * PLI's own. item->form is set. */
+enum pst_status psti_verify_pixels(struct psti_decoder *decoder, enum pst_field_type type,
+                                   const void *bytes, struct pst_item *item, struct pst_error *err);
+/* Makes the JPEG of a PLI again, in the buffers of `jpeg`. Other images: PST_OK. */
+enum pst_status psti_verify_restore(struct psti_pli_keep *jpeg, const void *bytes, size_t nbytes,
+                                    struct pst_error *err);
+bool psti_verify_is_file(const char *path);
+enum pst_status psti_verify_file(const char *path, bool restore, uint64_t *nbytes,
+                                 struct pst_error *err);
+void psti_verify_shard(const struct psti_verify_context *context, struct psti_verify_job *job);
+void psti_verify_samples(const struct psti_verify_context *context, struct psti_decoder *decoder,
+                         struct psti_pli_keep *jpeg, struct psti_buffer *blob,
+                         struct psti_verify_job *job);
+
+#endif

@@ -1,0 +1,395 @@
+/* writer.c - the writer's life: open in one of three modes, samples into shards, commit, finish,
+ * close.
+ *
+ * One thread at a time. The disk always holds one of three states (docs/format-dataset.md, section
+ * 6): absent (no index, no journal), resumable (a journal), whole (an index; a journal beside it is
+ * an append under way, or one that is merged already and is told by its generation). Bytes reach
+ * the disk in this order: shards, journal with its commit record, index, and each is durable before
+ * the next one speaks of it. After a failed write the writer is FAILED: only close is left, and the
+ * last commit counts. */
+#include "writer/writer_int.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/fail.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SHARD_BUFFER_NBYTES = 4 << 20, RAW_ALIGNMENT = 64, ITEM_ALIGNMENT = 8 };
+
+bool psti_writer_push_shard(pst_writer *writer, uint64_t nbytes, uint64_t n_items)
+{
+    if (writer->n_shards == writer->shards_cap) {
+        uint32_t cap = writer->shards_cap == 0 ? 64 : writer->shards_cap * 2;
+        struct psti_writer_shard *larger =
+            cap > writer->shards_cap ? psti_realloc(writer->shards, cap * sizeof *larger) : NULL;
+        if (larger == NULL)
+            return false;
+        writer->shards = larger;
+        writer->shards_cap = cap;
+    }
+    writer->shards[writer->n_shards++] =
+        (struct psti_writer_shard){.nbytes = nbytes, .n_items = n_items};
+    return true;
+}
+
+/* Names the data set in an error, and the sample if it is known. */
+static enum pst_status complete(const pst_writer *writer, enum pst_status status,
+                                struct pst_error *err)
+{
+    psti_error_set_dataset(err, writer->path);
+    return status;
+}
+
+/* Nothing more may be written: what is on the disk since the last commit is not to be trusted. */
+static enum pst_status give_up(pst_writer *writer, enum pst_status status, struct pst_error *err)
+{
+    writer->state = PSTI_WRITER_FAILED;
+    return complete(writer, status, err);
+}
+
+uint32_t pst_writer_n_fields(const pst_writer *writer) { return writer->n_fields; }
+
+const struct pst_field *pst_writer_field(const pst_writer *writer, uint32_t i_field)
+{
+    return i_field < writer->n_fields ? &writer->fields[i_field] : NULL;
+}
+
+uint64_t pst_writer_count(const pst_writer *writer) { return writer->n_samples; }
+
+bool pst_writer_has(const pst_writer *writer, const char *name)
+{
+    return psti_writer_names_has(&writer->names, name, strlen(name));
+}
+
+void psti_writer_destroy(pst_writer *writer)
+{
+    psti_decoder_close(&writer->decoder);
+    psti_writer_file_close(&writer->shard);
+    psti_writer_file_close(&writer->journal);
+    psti_writer_names_free(&writer->names);
+    for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
+        psti_free(writer->classes[i].text);
+    psti_free(writer->shards);
+    psti_free(writer->body);
+    pst_dataset_close(&writer->base);
+    if (writer->pid == getpid())
+        psti_writer_unlock(&writer->dir, PSTI_LOCK_NAME, &writer->lock_fd);
+    else if (writer->lock_fd >= 0)
+        close(writer->lock_fd);
+    if (writer->dir.fd >= 0)
+        close(writer->dir.fd);
+    psti_free(writer->path);
+    psti_free(writer);
+}
+
+/* Add ----------------------------------------------------------------------- */
+
+static enum pst_status check_usable(pst_writer *writer, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    if (writer->pid != getpid())
+        status = psti_fail(err, PST_ERROR_FORKED, "writer",
+                           "the writer was opened by the parent of this process");
+    else if (writer->state == PSTI_WRITER_FINISHED)
+        status = psti_fail(err, PST_ERROR_STATE, "writer", "the data set is finished");
+    else if (writer->state == PSTI_WRITER_FAILED)
+        status = psti_fail(err, PST_ERROR_STATE, "writer",
+                           "an earlier write failed: close the writer and resume");
+    return status == PST_OK ? PST_OK : complete(writer, status, err);
+}
+
+/* Makes writer->shard the shard that takes `nbytes` more: the last one while it has room, else a
+ * new one. */
+static enum pst_status ready_shard(pst_writer *writer, uint64_t nbytes, struct pst_error *err)
+{
+    char name[PSTI_SHARD_NAME_CAP];
+    uint8_t bytes[PSTI_SHARD_HEADER_NBYTES];
+    uint32_t last = writer->n_shards - 1; /* meaningless while there is none */
+    bool fits = writer->n_shards > 0 && !writer->last_is_linked &&
+                (writer->shards[last].nbytes <= PSTI_SHARD_HEADER_NBYTES ||
+                 writer->shards[last].nbytes + nbytes <= writer->shard_nbytes);
+    if (fits && writer->shard.fd >= 0)
+        return PST_OK;
+    if (fits) {
+        psti_format_shard_name(last, name);
+        return psti_writer_file_open(&writer->shard, &writer->dir, name, false,
+                                     writer->shards[last].nbytes, SHARD_BUFFER_NBYTES, err);
+    }
+    if (writer->shard.fd >= 0) {
+        /* Durable now, so that a commit has one shard to sync at most. */
+        enum pst_status status = psti_writer_file_sync(&writer->shard, err);
+        psti_writer_file_close(&writer->shard);
+        if (status != PST_OK)
+            return status;
+    }
+    struct psti_shard_header header = {.number = writer->n_shards};
+    memcpy(header.id, writer->id, 16);
+    if (!psti_writer_push_shard(writer, PSTI_SHARD_HEADER_NBYTES, 0))
+        return psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory for the list of shards");
+    psti_format_shard_name(header.number, name);
+    psti_format_print_shard_header(&header, bytes);
+    writer->shards[header.number].header_checksum = header.checksum;
+    writer->directory_changed = true;
+    writer->last_is_linked = false;
+    enum pst_status status = psti_writer_file_open(&writer->shard, &writer->dir, name, true, 0,
+                                                   SHARD_BUFFER_NBYTES, err);
+    return status == PST_OK ? psti_writer_file_append(&writer->shard, bytes, sizeof bytes, err)
+                            : status;
+}
+
+static enum pst_status put_item(pst_writer *writer, uint32_t i_field, uint8_t variant,
+                                const void *bytes, struct pst_error *err)
+{
+    static const uint8_t zeros[RAW_ALIGNMENT] = {0};
+    struct pst_item *item = &writer->items[i_field][variant];
+    struct psti_writer_shard *shard = &writer->shards[writer->n_shards - 1];
+    struct psti_record record = {.i_field = (uint16_t)i_field,
+                                 .variant = variant,
+                                 .form = (uint8_t)item->form,
+                                 .sample = writer->n_samples,
+                                 .nbytes = item->nbytes,
+                                 .checksum = item->checksum};
+    uint8_t head[PSTI_RECORD_NBYTES];
+    psti_format_place_record(shard->nbytes,
+                             item->form == PST_FORM_RAW ? RAW_ALIGNMENT : ITEM_ALIGNMENT, &record);
+    psti_format_print_record(&record, head);
+    size_t before = record.data_offset - sizeof head;
+    size_t after = (size_t)((8 - item->nbytes % 8) % 8);
+    enum pst_status status = psti_writer_file_append(&writer->shard, head, sizeof head, err);
+    if (status == PST_OK)
+        status = psti_writer_file_append(&writer->shard, zeros, before, err);
+    if (status == PST_OK)
+        status = psti_writer_file_append(&writer->shard, bytes, (size_t)item->nbytes, err);
+    if (status == PST_OK)
+        status = psti_writer_file_append(&writer->shard, zeros, after, err);
+    item->i_file = writer->n_shards - 1;
+    item->offset = shard->nbytes + record.data_offset;
+    shard->nbytes = item->offset + item->nbytes + after;
+    shard->n_items++;
+    return status;
+}
+
+static enum pst_status put_items(pst_writer *writer, const struct pst_sample *sample,
+                                 uint64_t nbytes, struct pst_error *err)
+{
+    if (nbytes == 0)
+        return PST_OK; /* numbers only: no shard needed */
+    enum pst_status status = ready_shard(writer, nbytes, err);
+    if (status == PST_OK && writer->n_shards - 1 < writer->first_changed)
+        writer->first_changed = writer->n_shards - 1;
+    for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++)
+        for (uint8_t v = 0; v < writer->fields[i].n_variants && status == PST_OK; v++)
+            if (writer->items[i][v].form != PST_FORM_NONE)
+                status = put_item(writer, i, v, sample->values[i][v].bytes, err);
+    return status;
+}
+
+/* The journal's record of the sample; writer->body has room for it. */
+static enum pst_status put_journal(pst_writer *writer, const struct pst_sample *sample,
+                                   size_t name_nbytes, struct pst_error *err)
+{
+    uint8_t *row = writer->body + PSTI_JOURNAL_SAMPLE_NBYTES;
+    psti_format_print_journal_sample_head(writer->n_samples, (uint32_t)name_nbytes, writer->body);
+    for (uint32_t i = 0; i < writer->n_fields; i++) {
+        const struct pst_field *field = &writer->fields[i];
+        if (!psti_format_has_items(field->type))
+            memcpy(row, sample->values[i][0].bytes, 8);
+        else
+            for (uint32_t v = 0; v < field->n_variants; v++)
+                psti_format_print_item(field->type, &writer->items[i][v],
+                                       row + (size_t)v * PSTI_ITEM_NBYTES);
+        row += psti_format_row_nbytes(field);
+    }
+    memcpy(row, sample->name, name_nbytes + 1);
+    return psti_writer_journal_append(
+        writer, PSTI_JOURNAL_SAMPLE, writer->body,
+        PSTI_JOURNAL_SAMPLE_NBYTES + writer->rows_nbytes + name_nbytes + 1, err);
+}
+
+enum pst_status pst_writer_add(pst_writer *writer, const struct pst_sample *sample,
+                               struct pst_error *err)
+{
+    uint64_t nbytes;
+    enum pst_status status = check_usable(writer, err);
+    if (status != PST_OK)
+        return status;
+    status = psti_writer_check_sample(writer, sample, &nbytes, err);
+    size_t name_nbytes = status == PST_OK ? strlen(sample->name) : 0;
+    /* All memory first, so that a lack of it leaves no trace either. */
+    if (status == PST_OK &&
+        (!psti_writer_names_reserve(&writer->names) ||
+         !psti_writer_body_reserve(writer, PSTI_JOURNAL_SAMPLE_NBYTES + writer->rows_nbytes +
+                                               name_nbytes + 1)))
+        status = psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory to add a sample");
+    if (status != PST_OK) {
+        if (err != NULL)
+            err->sample = (int64_t)writer->n_samples;
+        return complete(writer, status, err);
+    }
+    status = put_items(writer, sample, nbytes, err);
+    if (status == PST_OK)
+        status = put_journal(writer, sample, name_nbytes, err);
+    if (status != PST_OK)
+        return give_up(writer, status, err);
+    psti_writer_names_add(&writer->names, sample->name, name_nbytes);
+    for (uint32_t i = 0; i < writer->n_fields; i++)
+        for (uint32_t v = 0; v < writer->fields[i].n_variants; v++)
+            psti_writer_count_item(writer, i, &writer->items[i][v]);
+    writer->names_nbytes += name_nbytes + 1;
+    writer->n_samples++;
+    writer->index_changed = true;
+    writer->uncommitted_nbytes += nbytes + writer->rows_nbytes + name_nbytes;
+    return writer->uncommitted_nbytes >= writer->commit_nbytes ? pst_writer_commit(writer, err)
+                                                               : PST_OK;
+}
+
+/* Commit, finish, close ----------------------------------------------------- */
+
+enum pst_status pst_writer_commit(pst_writer *writer, struct pst_error *err)
+{
+    enum pst_status status = check_usable(writer, err);
+    if (status != PST_OK)
+        return status;
+    if (writer->n_samples == writer->n_committed && !writer->classes_changed)
+        return PST_OK;
+    if (writer->shard.fd >= 0)
+        status = psti_writer_file_sync(&writer->shard, err);
+    if (status == PST_OK && writer->directory_changed)
+        status = psti_writer_sync_directory(&writer->dir, err);
+    if (status == PST_OK)
+        status = psti_writer_journal_commit(writer, err);
+    if (status != PST_OK)
+        return give_up(writer, status, err);
+    writer->directory_changed = false;
+    writer->classes_changed = false;
+    writer->n_committed = writer->n_samples;
+    writer->first_changed = writer->n_shards;
+    writer->uncommitted_nbytes = 0;
+    return PST_OK;
+}
+
+static enum pst_status check_class_names(const pst_writer *writer, uint32_t i_field,
+                                         const char *const *names, size_t n_names, size_t *nbytes,
+                                         struct pst_error *err)
+{
+    if (i_field >= writer->n_fields || writer->fields[i_field].type != PST_FIELD_INT ||
+        writer->fields[i_field].n_classes == 0 ||
+        (uint64_t)writer->fields[i_field].n_classes != n_names)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "writer",
+                         "class names belong to an int field and are as many as its classes");
+    *nbytes = 0;
+    for (size_t i = 0; i < n_names; i++) {
+        size_t length = names[i] != NULL ? strnlen(names[i], PSTI_NAME_LIMIT) : 0;
+        const char *problem = psti_format_name_problem(names[i] != NULL ? names[i] : "", length);
+        if (problem != NULL)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "writer",
+                             "the name of class %zu of field \"%s\" %s", i,
+                             writer->fields[i_field].name, problem);
+        *nbytes += length + 1;
+    }
+    return PST_OK;
+}
+
+enum pst_status pst_writer_set_class_names(pst_writer *writer, uint32_t i_field,
+                                           const char *const *names, size_t n_names,
+                                           struct pst_error *err)
+{
+    size_t nbytes = 0, at = 8;
+    enum pst_status status = check_usable(writer, err);
+    if (status != PST_OK)
+        return status;
+    status = check_class_names(writer, i_field, names, n_names, &nbytes, err);
+    if (status != PST_OK)
+        return complete(writer, status, err);
+    char *text = psti_alloc(nbytes);
+    if (text == NULL || !psti_writer_body_reserve(writer, nbytes + 8)) {
+        psti_free(text);
+        return complete(
+            writer, psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory for class names"), err);
+    }
+    psti_store_u32(writer->body, i_field);
+    psti_store_u32(writer->body + 4, 0);
+    for (size_t i = 0; i < n_names; i++) {
+        size_t length = strlen(names[i]) + 1;
+        memcpy(writer->body + at, names[i], length);
+        at += length;
+    }
+    memcpy(text, writer->body + 8, nbytes);
+    struct psti_writer_classes *classes = &writer->classes[i_field];
+    bool same = classes->nbytes == nbytes && memcmp(classes->text, text, nbytes) == 0;
+    psti_free(same ? text : classes->text);
+    if (same)
+        return PST_OK; /* a resumed job says them again */
+    *classes = (struct psti_writer_classes){text, nbytes};
+    status =
+        psti_writer_journal_append(writer, PSTI_JOURNAL_CLASSES, writer->body, nbytes + 8, err);
+    writer->classes_changed = true;
+    writer->index_changed = true;
+    return status == PST_OK ? PST_OK : give_up(writer, status, err);
+}
+
+enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err)
+{
+    enum pst_status status = pst_writer_commit(writer, err);
+    if (status != PST_OK)
+        return status;
+    if (writer->base == NULL || writer->index_changed)
+        status = psti_writer_write_index(writer, err);
+    if (status == PST_OK)
+        status = psti_writer_unlink(&writer->dir, PSTI_JOURNAL_NAME, err);
+    if (status != PST_OK)
+        return give_up(writer, status, err);
+    writer->state = PSTI_WRITER_FINISHED;
+    return PST_OK;
+}
+
+/* A data set without a sample is none: shards that a failed first write left, then the journal, so
+ * that until the last step it can be resumed. */
+static void leave_nothing(pst_writer *writer)
+{
+    char name[PSTI_SHARD_NAME_CAP];
+    psti_writer_file_close(&writer->shard);
+    for (uint32_t i = 0; i < writer->n_shards; i++) {
+        psti_format_shard_name(i, name);
+        if (psti_writer_unlink(&writer->dir, name, NULL) != PST_OK)
+            return;
+    }
+    if (writer->n_shards > 0 && psti_writer_sync_directory(&writer->dir, NULL) != PST_OK)
+        return;
+    if (psti_writer_unlink(&writer->dir, PSTI_JOURNAL_NAME, NULL) == PST_OK)
+        psti_writer_undo_directory(writer);
+}
+
+void pst_writer_close(pst_writer **writer)
+{
+    pst_writer *closed = writer != NULL ? *writer : NULL;
+    if (closed == NULL)
+        return;
+    *writer = NULL;
+    if (closed->pid != getpid() || closed->state == PSTI_WRITER_FINISHED) {
+        /* Nothing of it is ours, or all is done. */
+    } else if (closed->base == NULL && closed->n_samples == 0) {
+        leave_nothing(closed);
+    } else if (closed->state == PSTI_WRITER_OPEN) {
+        enum pst_status status = pst_writer_commit(closed, NULL);
+        /* An append that added nothing leaves the data set as it was: whole. */
+        if (status == PST_OK && closed->base != NULL && !closed->index_changed)
+            status = psti_writer_unlink(&closed->dir, PSTI_JOURNAL_NAME, NULL);
+    }
+    psti_writer_destroy(closed);
+}
+
+bool psti_writer_is_committed(const pst_writer *writer)
+{
+    return writer->n_committed == writer->n_samples;
+}
+
+const char *psti_writer_path(const pst_writer *writer) { return writer->path; }
+
+const char *psti_writer_class_names(const pst_writer *writer, uint32_t i_field)
+{
+    return writer->classes[i_field].text;
+}

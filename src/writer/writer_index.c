@@ -1,0 +1,316 @@
+/* writer_index.c - the index written from the base index and the journal, column by column.
+ *
+ * One thread, at finish. The journal is on the disk and read once for each column, so that memory
+ * does not grow with the number of samples; the payload streams out in blocks that are hashed on
+ * the way. The header, which makes the file valid, goes last; the rename, which makes it the data
+ * set's, after the fsync. */
+#include "writer/writer_int.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/fail.h"
+#include "base/hash.h"
+
+#include <string.h>
+
+enum { INDEX_BUFFER_NBYTES = 1 << 20 };
+
+struct sink {
+    struct psti_writer_file file;
+    uint8_t *block; /* PSTI_INDEX_BLOCK_NBYTES being filled */
+    size_t n;
+    uint64_t position; /* in the file, of what comes next */
+    uint64_t *sums;    /* [n_blocks] */
+    uint64_t i_block, n_blocks;
+};
+
+static enum pst_status sink_end_block(struct sink *sink, struct pst_error *err)
+{
+    if (sink->n == 0)
+        return PST_OK;
+    if (sink->i_block == sink->n_blocks)
+        return psti_fail(err, PST_ERROR_INTERNAL, "writer", "the index grew beyond its layout");
+    sink->sums[sink->i_block++] = psti_hash64(sink->block, sink->n);
+    enum pst_status status = psti_writer_file_append(&sink->file, sink->block, sink->n, err);
+    sink->n = 0;
+    return status;
+}
+
+static enum pst_status sink_put(struct sink *sink, const void *bytes, size_t nbytes,
+                                struct pst_error *err)
+{
+    const uint8_t *from = bytes;
+    sink->position += nbytes;
+    while (nbytes > 0) {
+        size_t room = PSTI_INDEX_BLOCK_NBYTES - sink->n;
+        size_t n = nbytes < room ? nbytes : room;
+        memcpy(sink->block + sink->n, from, n);
+        sink->n += n;
+        from += n;
+        nbytes -= n;
+        if (sink->n == PSTI_INDEX_BLOCK_NBYTES) {
+            enum pst_status status = sink_end_block(sink, err);
+            if (status != PST_OK)
+                return status;
+        }
+    }
+    return PST_OK;
+}
+
+/* Zeros up to `offset`, the start of the next section. */
+static enum pst_status sink_pad_to(struct sink *sink, uint64_t offset, struct pst_error *err)
+{
+    static const uint8_t zeros[PSTI_INDEX_ALIGNMENT] = {0};
+    if (sink->position > offset || offset - sink->position > sizeof zeros)
+        return psti_fail(err, PST_ERROR_INTERNAL, "writer", "the index does not follow its layout");
+    return sink_put(sink, zeros, (size_t)(offset - sink->position), err);
+}
+
+/* Columns ------------------------------------------------------------------- */
+
+/* What is taken out of each sample in one pass over base and journal. */
+enum pass_kind { PASS_FIELD, PASS_NAME_OFFSETS, PASS_NAMES };
+struct pass {
+    enum pass_kind kind;
+    uint32_t i_field;      /* PASS_FIELD */
+    size_t row_offset;     /* PASS_FIELD: of its row among the journal's rows */
+    uint64_t names_nbytes; /* PASS_NAME_OFFSETS: so far */
+};
+
+static enum pst_status put_name(struct sink *sink, struct pass *pass, const char *name,
+                                size_t nbytes, struct pst_error *err)
+{
+    if (pass->kind == PASS_NAMES)
+        return sink_put(sink, name, nbytes + 1, err);
+    pass->names_nbytes += nbytes + 1;
+    uint8_t out[8];
+    psti_store_u64(out, pass->names_nbytes);
+    return sink_put(sink, out, 8, err);
+}
+
+static enum pst_status put_base_sample(const pst_writer *writer, struct sink *sink,
+                                       struct pass *pass, uint64_t sample, struct pst_error *err)
+{
+    uint8_t row[PSTI_ITEM_NBYTES * PST_MAX_VARIANTS];
+    const pst_dataset *base = writer->base;
+    const struct pst_field *field = &writer->fields[pass->i_field];
+    enum pst_status status = PST_OK;
+    if (pass->kind != PASS_FIELD) {
+        char name[PST_NAME_CAP];
+        status = pst_dataset_sample_name(base, sample, name, err);
+        return status == PST_OK ? put_name(sink, pass, name, strlen(name), err) : status;
+    }
+    if (field->type == PST_FIELD_INT) {
+        int64_t value;
+        status = pst_dataset_int(base, sample, pass->i_field, &value, err);
+        memcpy(row, &value, status == PST_OK ? 8 : 0);
+    } else if (field->type == PST_FIELD_FLOAT) {
+        double value;
+        status = pst_dataset_float(base, sample, pass->i_field, &value, err);
+        memcpy(row, &value, status == PST_OK ? 8 : 0);
+    } else {
+        for (uint32_t v = 0; v < field->n_variants && status == PST_OK; v++) {
+            struct pst_item item;
+            status = pst_dataset_item(base, sample, pass->i_field, v, &item, err);
+            if (status == PST_OK)
+                psti_format_print_item(field->type, &item, row + (size_t)v * PSTI_ITEM_NBYTES);
+        }
+    }
+    return status == PST_OK ? sink_put(sink, row, psti_format_row_nbytes(field), err) : status;
+}
+
+static enum pst_status put_journal(const pst_writer *writer, struct sink *sink, struct pass *pass,
+                                   struct psti_writer_journal_reader *reader, struct pst_error *err)
+{
+    size_t row_nbytes = psti_format_row_nbytes(&writer->fields[pass->i_field]);
+    reader->position = writer->journal_start;
+    while (reader->position < writer->journal_end) {
+        struct psti_journal_record record;
+        struct psti_journal_sample sample;
+        const uint8_t *body;
+        enum pst_status status = psti_writer_journal_reader_next(reader, &record, &body, err);
+        if (status == PST_OK && body == NULL) {
+            psti_fail(err, PST_ERROR_CORRUPT, "writer",
+                      "the journal was altered while it was in use");
+            psti_error_set_file(err, reader->path);
+            return PST_ERROR_CORRUPT;
+        }
+        if (status != PST_OK)
+            return status;
+        if (record.kind != PSTI_JOURNAL_SAMPLE ||
+            !psti_format_parse_journal_sample(body, record.nbytes, writer->rows_nbytes, &sample))
+            continue;
+        status = pass->kind == PASS_FIELD
+                     ? sink_put(sink, sample.rows + pass->row_offset, row_nbytes, err)
+                     : put_name(sink, pass, sample.name, sample.name_nbytes, err);
+        if (status != PST_OK)
+            return status;
+    }
+    return PST_OK;
+}
+
+static enum pst_status put_pass(const pst_writer *writer, struct sink *sink, struct pass *pass,
+                                struct psti_writer_journal_reader *reader, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    for (uint64_t s = 0; s < writer->base_n_samples && status == PST_OK; s++)
+        status = put_base_sample(writer, sink, pass, s, err);
+    return status == PST_OK ? put_journal(writer, sink, pass, reader, err) : status;
+}
+
+static enum pst_status put_classes(const struct psti_writer_classes *classes, int64_t n_classes,
+                                   struct sink *sink, struct pst_error *err)
+{
+    uint8_t out[8] = {0};
+    uint64_t end = 0;
+    enum pst_status status = sink_put(sink, out, 8, err);
+    for (int64_t i = 0; i < n_classes && status == PST_OK; i++) {
+        end += strlen(classes->text + end) + 1;
+        psti_store_u64(out, end);
+        status = sink_put(sink, out, 8, err);
+    }
+    return status == PST_OK ? sink_put(sink, classes->text, classes->nbytes, err) : status;
+}
+
+static enum pst_status put_shards(const pst_writer *writer, struct sink *sink,
+                                  struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; i < writer->n_shards && status == PST_OK; i++) {
+        uint8_t out[PSTI_INDEX_SHARD_NBYTES];
+        struct psti_index_shard shard = {.nbytes = writer->shards[i].nbytes,
+                                         .n_items = writer->shards[i].n_items,
+                                         .header_checksum = writer->shards[i].header_checksum};
+        psti_format_shard_name(i, shard.name);
+        psti_format_print_index_shard(&shard, out);
+        status = sink_put(sink, out, sizeof out, err);
+    }
+    return status;
+}
+
+static enum pst_status put_payload(const pst_writer *writer, const struct psti_index_header *header,
+                                   const struct psti_index_field *fields, struct sink *sink,
+                                   struct psti_writer_journal_reader *reader, struct pst_error *err)
+{
+    uint8_t out[PSTI_INDEX_FIELD_NBYTES] = {0};
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++) {
+        psti_format_print_index_field(&fields[i], out);
+        status = sink_put(sink, out, sizeof out, err);
+    }
+    if (status == PST_OK)
+        status = put_shards(writer, sink, err);
+    for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++) {
+        if (fields[i].classes_nbytes == 0)
+            continue;
+        status = sink_pad_to(sink, fields[i].classes_offset, err);
+        if (status == PST_OK)
+            status = put_classes(&writer->classes[i], writer->fields[i].n_classes, sink, err);
+    }
+    struct pass pass = {.kind = PASS_FIELD};
+    for (; pass.i_field < writer->n_fields && status == PST_OK; pass.i_field++) {
+        status = sink_pad_to(sink, fields[pass.i_field].column_offset, err);
+        if (status == PST_OK)
+            status = put_pass(writer, sink, &pass, reader, err);
+        pass.row_offset += psti_format_row_nbytes(&writer->fields[pass.i_field]);
+    }
+    pass = (struct pass){.kind = PASS_NAME_OFFSETS};
+    if (status == PST_OK)
+        status = sink_pad_to(sink, header->name_offsets_offset, err);
+    memset(out, 0, 8);
+    if (status == PST_OK)
+        status = sink_put(sink, out, 8, err);
+    if (status == PST_OK)
+        status = put_pass(writer, sink, &pass, reader, err);
+    pass.kind = PASS_NAMES;
+    if (status == PST_OK)
+        status = sink_pad_to(sink, header->names_offset, err);
+    if (status == PST_OK)
+        status = put_pass(writer, sink, &pass, reader, err);
+    if (status == PST_OK)
+        status = sink_pad_to(sink, header->blocks_offset, err);
+    return status == PST_OK ? sink_end_block(sink, err) : status;
+}
+
+static enum pst_status plan_index(const pst_writer *writer, struct psti_index_header *header,
+                                  struct psti_index_field *fields, struct pst_error *err)
+{
+    *header = (struct psti_index_header){.generation = writer->base_generation + 1,
+                                         .n_samples = writer->n_samples,
+                                         .n_fields = writer->n_fields,
+                                         .n_shards = writer->n_shards,
+                                         .names_nbytes = writer->names_nbytes};
+    memcpy(header->id, writer->id, 16);
+    for (uint32_t i = 0; i < writer->n_fields; i++) {
+        fields[i] = (struct psti_index_field){.field = writer->fields[i],
+                                              .max_item_nbytes = writer->max_item_nbytes[i],
+                                              .max_pixels_nbytes = writer->max_pixels_nbytes[i]};
+        if (writer->classes[i].text != NULL)
+            fields[i].classes_nbytes =
+                8 * ((uint64_t)writer->fields[i].n_classes + 1) + writer->classes[i].nbytes;
+    }
+    if (!psti_format_index_layout(header, fields))
+        return psti_fail(err, PST_ERROR_LIMIT, "writer",
+                         "the index would be larger than 2^63 bytes");
+    return PST_OK;
+}
+
+static enum pst_status write_file(const pst_writer *writer, struct psti_index_header *header,
+                                  const struct psti_index_field *fields, struct sink *sink,
+                                  struct psti_writer_journal_reader *reader, struct pst_error *err)
+{
+    static const uint8_t zeros[PSTI_INDEX_HEADER_NBYTES] = {0};
+    uint8_t printed[PSTI_INDEX_HEADER_NBYTES];
+    enum pst_status status = psti_writer_file_append(&sink->file, zeros, sizeof zeros, err);
+    sink->position = PSTI_INDEX_HEADER_NBYTES;
+    if (status == PST_OK)
+        status = put_payload(writer, header, fields, sink, reader, err);
+    if (status == PST_OK && sink->i_block != header->n_blocks)
+        status = psti_fail(err, PST_ERROR_INTERNAL, "writer", "the index has too few blocks");
+    if (status == PST_OK)
+        status =
+            psti_writer_file_append(&sink->file, sink->sums, (size_t)(8 * header->n_blocks), err);
+    if (status == PST_OK)
+        status = psti_writer_file_flush(&sink->file, err);
+    if (status != PST_OK)
+        return status;
+    header->blocks_checksum = psti_hash64(sink->sums, (size_t)(8 * header->n_blocks));
+    psti_format_print_index_header(header, printed);
+    status = psti_writer_file_patch(&sink->file, 0, printed, sizeof printed, err);
+    return status == PST_OK ? psti_writer_file_sync(&sink->file, err) : status;
+}
+
+enum pst_status psti_writer_write_index(pst_writer *writer, struct pst_error *err)
+{
+    struct psti_index_header header;
+    struct psti_index_field fields[PST_MAX_FIELDS];
+    struct psti_writer_journal_reader reader = {.fd = -1};
+    struct sink sink = {.file = {.fd = -1}};
+    const struct psti_writer_dir *dir = &writer->dir;
+    enum pst_status status = plan_index(writer, &header, fields, err);
+    if (status != PST_OK)
+        return status;
+    sink.n_blocks = header.n_blocks;
+    sink.block = psti_alloc(PSTI_INDEX_BLOCK_NBYTES);
+    sink.sums = psti_alloc_array((size_t)header.n_blocks, 8);
+    if (sink.block == NULL || sink.sums == NULL) {
+        status = psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory to write the index");
+        goto out;
+    }
+    status = psti_writer_journal_reader_open(&reader, dir, PSTI_JOURNAL_NAME, err);
+    if (status == PST_OK)
+        status = psti_writer_file_open(&sink.file, dir, PSTI_INDEX_TMP_NAME, true, 0,
+                                       INDEX_BUFFER_NBYTES, err);
+    if (status == PST_OK)
+        status = write_file(writer, &header, fields, &sink, &reader, err);
+    if (status == PST_OK)
+        status = psti_writer_rename(dir, PSTI_INDEX_TMP_NAME, PSTI_INDEX_NAME, err);
+    if (status == PST_OK)
+        status = psti_writer_sync_directory(dir, err);
+out:
+    psti_writer_journal_reader_close(&reader);
+    psti_writer_file_close(&sink.file);
+    psti_free(sink.sums);
+    psti_free(sink.block);
+    return status;
+}

@@ -1,0 +1,196 @@
+/* writer_journal.c - the journal: what makes an unfinished data set resumable.
+ *
+ * One thread. Records stream out through the file's buffer; they count only up to the last commit
+ * record, which is written after the shards were made durable and is then made durable itself. The
+ * reader stops at the first record that does not check: that is where a crash cut. */
+#include "writer/writer_int.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/fault.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { JOURNAL_BUFFER_NBYTES = 1 << 20 };
+
+bool psti_writer_body_reserve(pst_writer *writer, size_t nbytes)
+{
+    if (nbytes <= writer->body_cap)
+        return true;
+    uint8_t *larger = psti_realloc(writer->body, nbytes);
+    if (larger == NULL)
+        return false;
+    writer->body = larger;
+    writer->body_cap = nbytes;
+    return true;
+}
+
+enum pst_status psti_writer_journal_create(pst_writer *writer, struct pst_error *err)
+{
+    const struct psti_writer_dir *dir = &writer->dir;
+    struct psti_writer_file file = {.fd = -1};
+    struct psti_journal_header header = {.base_generation = writer->base_generation,
+                                         .base_n_samples = writer->base_n_samples,
+                                         .n_fields = writer->n_fields};
+    size_t nbytes = psti_format_journal_header_nbytes(writer->n_fields);
+    memcpy(header.id, writer->id, 16);
+    if (!psti_writer_body_reserve(writer, nbytes))
+        return psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory for the journal's header");
+    psti_format_print_journal_header(&header, writer->fields, writer->body);
+
+    enum pst_status status = psti_writer_file_open(&file, dir, PSTI_JOURNAL_TMP_NAME, true, 0,
+                                                   JOURNAL_BUFFER_NBYTES, err);
+    if (status == PST_OK)
+        status = psti_writer_file_append(&file, writer->body, nbytes, err);
+    if (status == PST_OK)
+        status = psti_writer_file_sync(&file, err);
+    if (status == PST_OK)
+        status = psti_writer_rename(dir, PSTI_JOURNAL_TMP_NAME, PSTI_JOURNAL_NAME, err);
+    psti_writer_file_close(&file);
+    if (status == PST_OK)
+        status = psti_writer_sync_directory(dir, err);
+    if (status != PST_OK)
+        return status;
+    writer->journal_start = writer->journal_end = nbytes;
+    return psti_writer_file_open(&writer->journal, dir, PSTI_JOURNAL_NAME, false, nbytes,
+                                 JOURNAL_BUFFER_NBYTES, err);
+}
+
+enum pst_status psti_writer_journal_append(pst_writer *writer, enum psti_journal_kind kind,
+                                           const uint8_t *body, size_t nbytes,
+                                           struct pst_error *err)
+{
+    static const uint8_t zeros[8] = {0};
+    uint8_t head[PSTI_JOURNAL_RECORD_NBYTES];
+    psti_format_print_journal_record(kind, body, nbytes, head);
+    enum pst_status status = psti_writer_file_append(&writer->journal, head, sizeof head, err);
+    if (status == PST_OK)
+        status = psti_writer_file_append(&writer->journal, body, nbytes, err);
+    if (status == PST_OK)
+        status = psti_writer_file_append(&writer->journal, zeros, (8 - nbytes % 8) % 8, err);
+    return status;
+}
+
+enum pst_status psti_writer_journal_commit(pst_writer *writer, struct pst_error *err)
+{
+    uint32_t n_changed =
+        writer->n_shards > writer->first_changed ? writer->n_shards - writer->first_changed : 0;
+    size_t nbytes = PSTI_JOURNAL_COMMIT_NBYTES + (size_t)n_changed * PSTI_JOURNAL_SHARD_NBYTES;
+    if (!psti_writer_body_reserve(writer, nbytes))
+        return psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory to commit");
+    psti_format_print_journal_commit_head(writer->n_samples, n_changed, writer->body);
+    for (uint32_t i = 0; i < n_changed; i++) {
+        uint32_t number = writer->first_changed + i;
+        struct psti_journal_shard shard = {number, writer->shards[number].nbytes,
+                                           writer->shards[number].n_items};
+        psti_format_print_journal_shard(&shard, writer->body + PSTI_JOURNAL_COMMIT_NBYTES +
+                                                    (size_t)i * PSTI_JOURNAL_SHARD_NBYTES);
+    }
+    enum pst_status status =
+        psti_writer_journal_append(writer, PSTI_JOURNAL_COMMIT, writer->body, nbytes, err);
+    if (status == PST_OK)
+        status = psti_writer_file_sync(&writer->journal, err);
+    if (status == PST_OK)
+        writer->journal_end = writer->journal.offset;
+    return status;
+}
+
+enum pst_status psti_writer_journal_reader_open(struct psti_writer_journal_reader *reader,
+                                                const struct psti_writer_dir *dir, const char *name,
+                                                struct pst_error *err)
+{
+    struct stat st;
+    memset(reader, 0, sizeof *reader);
+    psti_writer_dir_path(dir, name, reader->path);
+    reader->fd = psti_writer_open_read(dir, name, &st);
+    if (reader->fd < 0)
+        return psti_fail_os(err, errno, "writer", reader->path, -1, "cannot open the file%s",
+                            errno == ELOOP ? ": it is a symbolic link, and none is followed" : "");
+    reader->end = (uint64_t)st.st_size;
+    reader->capacity = JOURNAL_BUFFER_NBYTES;
+    reader->buffer = psti_alloc(reader->capacity);
+    if (reader->buffer == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory to read the journal");
+    return PST_OK;
+}
+
+void psti_writer_journal_reader_close(struct psti_writer_journal_reader *reader)
+{
+    if (reader->fd >= 0)
+        close(reader->fd);
+    psti_free(reader->buffer);
+    reader->buffer = NULL;
+    reader->fd = -1;
+}
+
+/* Fills the buffer from `offset` on. */
+static enum pst_status reader_fill(struct psti_writer_journal_reader *reader, uint64_t offset,
+                                   struct pst_error *err)
+{
+    reader->start = offset;
+    reader->n = 0;
+    while (reader->n < reader->capacity && offset + reader->n < reader->end) {
+        ssize_t n = psti_fault(PSTI_FAULT_READ)
+                        ? (errno = EIO, -1)
+                        : pread(reader->fd, reader->buffer + reader->n,
+                                reader->capacity - reader->n, (off_t)(offset + reader->n));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return psti_fail_os(err, errno, "writer", reader->path, (int64_t)offset,
+                                "cannot read the journal");
+        if (n == 0)
+            break;
+        reader->n += (size_t)n;
+    }
+    return PST_OK;
+}
+
+enum pst_status psti_writer_journal_reader_bytes(struct psti_writer_journal_reader *reader,
+                                                 uint64_t offset, uint64_t nbytes,
+                                                 const uint8_t **bytes, struct pst_error *err)
+{
+    *bytes = NULL;
+    if (offset > reader->end || nbytes > reader->end - offset)
+        return PST_OK;
+    if (nbytes > reader->capacity) {
+        uint8_t *larger = psti_realloc(reader->buffer, (size_t)nbytes);
+        if (larger == NULL)
+            return psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory to read the journal");
+        reader->buffer = larger;
+        reader->capacity = (size_t)nbytes;
+    }
+    if (offset < reader->start || offset + nbytes > reader->start + reader->n) {
+        enum pst_status status = reader_fill(reader, offset, err);
+        if (status != PST_OK)
+            return status;
+    }
+    if (nbytes <= reader->n && offset + nbytes <= reader->start + reader->n)
+        *bytes = reader->buffer + (offset - reader->start);
+    return PST_OK;
+}
+
+enum pst_status psti_writer_journal_reader_next(struct psti_writer_journal_reader *reader,
+                                                struct psti_journal_record *record,
+                                                const uint8_t **body, struct pst_error *err)
+{
+    const uint8_t *bytes;
+    uint64_t at = reader->position;
+    *body = NULL;
+    enum pst_status status =
+        psti_writer_journal_reader_bytes(reader, at, PSTI_JOURNAL_RECORD_NBYTES, &bytes, err);
+    if (status != PST_OK || bytes == NULL || !psti_format_parse_journal_record(bytes, record))
+        return status;
+    uint64_t padded = (record->nbytes + 7) & ~(uint64_t)7;
+    status = psti_writer_journal_reader_bytes(reader, at + PSTI_JOURNAL_RECORD_NBYTES, padded,
+                                              &bytes, err);
+    if (status != PST_OK || bytes == NULL || !psti_format_journal_body_ok(record, bytes))
+        return status;
+    reader->position = at + PSTI_JOURNAL_RECORD_NBYTES + padded;
+    *body = bytes;
+    return PST_OK;
+}

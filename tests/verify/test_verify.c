@@ -1,0 +1,289 @@
+/* test_verify.c - pst_verify finds what was altered, all of it, in the same order for any
+ * number of workers. */
+#include "pack/folder_pack.h"
+
+#include "base/fault.h"
+#include "verify/verify.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct findings {
+    unsigned n;
+    struct pst_error errors[64];
+    char names[64][64];
+    unsigned stop_after; /* 0: never */
+};
+
+static int on_finding(void *ctx, const char *name, const struct pst_error *err)
+{
+    struct findings *findings = ctx;
+    assert_true(findings->n < 64);
+    findings->errors[findings->n] = *err;
+    snprintf(findings->names[findings->n++], sizeof findings->names[0], "%s", name);
+    return findings->stop_after != 0 && findings->n >= findings->stop_after;
+}
+
+static enum pst_status verify(void **state, const char *relative, uint32_t workers, bool decode,
+                              struct findings *findings, struct pst_verify_report *report)
+{
+    struct pst_error err;
+    struct pst_verify_options options = {.struct_size = sizeof options,
+                                         .decode = decode,
+                                         .num_workers = workers,
+                                         .bad_sample = findings == NULL ? NULL : on_finding,
+                                         .ctx = findings};
+    pst_error_clear(&err);
+    enum pst_status status = pst_verify(folder_path(state, relative), &options, report, &err);
+    assert_int_equal(err.status, status);
+    return status;
+}
+
+static void make_packed(void **state, unsigned n, uint64_t shard_nbytes)
+{
+    struct pst_error err;
+    char from[4096], to[4096];
+    struct pst_pack_options options = {.struct_size = sizeof options,
+                                       .writer.shard_nbytes = shard_nbytes};
+    make_folder(state, "f", n);
+    snprintf(from, sizeof from, "%s", folder_path(state, "f"));
+    snprintf(to, sizeof to, "%s", folder_path(state, "a.pst"));
+    assert_ok(pst_pack(from, to, &options, NULL, &err));
+}
+
+/* Flips a bit in the middle of the image of `sample`. */
+static void flip(void **state, uint64_t sample)
+{
+    struct pst_error err;
+    struct pst_item item;
+    char path[4096];
+    pst_dataset *dataset = folder_open(state, "a.pst", NULL);
+    assert_ok(pst_dataset_item(dataset, sample, 0, 0, &item, &err));
+    assert_ok(pst_dataset_file_path(dataset, item.i_file, path, sizeof path, &err));
+    pst_dataset_close(&dataset);
+    assert_int_equal(chmod(path, 0600), 0);
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, (long)(item.offset + item.nbytes / 2), SEEK_SET), 0);
+    int c = fgetc(file);
+    assert_int_equal(fseek(file, -1, SEEK_CUR), 0);
+    fputc(c ^ 4, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void whole_data_sets_have_no_findings(void **state)
+{
+    struct pst_verify_report report;
+    struct findings findings = {0};
+    make_packed(state, 100, 4096);
+    for (int decode = 0; decode < 2; decode++) {
+        assert_int_equal(verify(state, "a.pst", 3, decode, &findings, &report), PST_OK);
+        assert_int_equal(findings.n, 0);
+        assert_int_equal(report.n_samples, 100);
+        assert_int_equal(report.n_items, 100);
+        assert_int_equal(report.n_bad, 0);
+        assert_true(report.nbytes > 0);
+    }
+    assert_int_equal(verify(state, "f", 2, false, &findings, &report), PST_OK);
+    assert_int_equal(report.n_items, 100);
+}
+
+static void all_bad_items_are_found_in_order(void **state)
+{
+    static const uint32_t workers[] = {1, 2, 5};
+    struct pst_verify_report report;
+    make_packed(state, 80, 4096);
+    flip(state, 3);
+    flip(state, 40);
+    flip(state, 41);
+    flip(state, 79);
+    for (unsigned w = 0; w < 3; w++) {
+        static const uint64_t expected[] = {3, 40, 41, 79};
+        struct findings findings = {0};
+        unsigned n = 0;
+        assert_int_equal(verify(state, "a.pst", workers[w], w == 1, &findings, &report),
+                         PST_ERROR_CHECKSUM);
+        assert_int_equal(report.n_bad, 4);
+        assert_int_equal(findings.n, 4); /* each once: not with its shard too */
+        for (unsigned i = 0; i < findings.n; i++) {
+            const struct pst_error *err = &findings.errors[i];
+            assert_int_equal(err->status, PST_ERROR_CHECKSUM);
+            assert_non_null(strstr(err->dataset, "a.pst"));
+            assert_true(err->file[0] != '\0');
+            assert_true(n < 4);
+            assert_string_not_equal(findings.names[i], "");
+            assert_int_equal(err->sample, expected[n++]);
+            assert_true(err->offset > 0);
+            assert_string_equal(err->codec, "png");
+        }
+        assert_int_equal(n, 4);
+    }
+}
+
+static void without_callback_the_first_finding_ends_it(void **state)
+{
+    struct pst_verify_report report;
+    make_packed(state, 80, 4096);
+    flip(state, 3);
+    flip(state, 70);
+    assert_int_equal(verify(state, "a.pst", 2, false, NULL, &report), PST_ERROR_CHECKSUM);
+    assert_int_equal(report.n_bad, 1);
+    struct findings findings = {.stop_after = 2};
+    assert_int_equal(verify(state, "a.pst", 2, false, &findings, &report), PST_ERROR_CHECKSUM);
+    assert_int_equal(findings.n, 2);
+}
+
+static void a_shard_that_is_gone_or_short(void **state)
+{
+    struct pst_error err;
+    struct pst_verify_report report;
+    struct findings findings = {0};
+    char path[4096];
+    make_packed(state, 60, 4096);
+    pst_dataset *dataset = folder_open(state, "a.pst", NULL);
+    assert_true(pst_dataset_n_files(dataset) > 3);
+    assert_ok(pst_dataset_file_path(dataset, 1, path, sizeof path, &err));
+    pst_dataset_close(&dataset);
+    assert_int_equal(truncate(path, 100), 0);
+    assert_int_not_equal(verify(state, "a.pst", 2, false, &findings, &report), PST_OK);
+    assert_true(findings.n > 1);
+    assert_string_equal(findings.names[0], ""); /* the shard, then each of its samples */
+    for (unsigned i = 0; i < findings.n; i++)
+        assert_non_null(strstr(findings.errors[i].file, strrchr(path, '/')));
+    assert_int_equal(report.n_samples, 60);
+    assert_int_equal(unlink(path), 0);
+    findings = (struct findings){0};
+    assert_int_not_equal(verify(state, "a.pst", 2, false, &findings, &report), PST_OK);
+    assert_true(findings.n > 1);
+}
+
+static void pixels_that_differ_behind_good_bytes(void **state)
+{
+    /* A writer that was told a wrong pixel checksum: bytes are right, pixels are not what was
+     * promised. */
+    static char png[8192];
+    struct pst_error err;
+    struct pst_verify_report report;
+    char to[4096];
+    make_png(state, "x/x.png", 8, 8, 3, 1);
+    FILE *file = fopen(folder_path(state, "x/x.png"), "rb");
+    size_t n = fread(png, 1, sizeof png, file);
+    fclose(file);
+    struct pst_field field = {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1};
+    struct pst_value value = {.bytes = png,
+                              .nbytes = n,
+                              .form = PST_FORM_PNG,
+                              .has_pixel_checksum = true,
+                              .pixel_checksum = 5};
+    const struct pst_value *values[] = {&value};
+    struct pst_sample sample = {.name = "x", .values = values};
+    pst_writer *writer = NULL;
+    snprintf(to, sizeof to, "%s", folder_path(state, "a.pst"));
+    assert_ok(pst_writer_open(to, &field, 1, NULL, &writer, &err));
+    assert_ok(pst_writer_add(writer, &sample, &err));
+    assert_ok(pst_writer_finish(writer, &err));
+    pst_writer_close(&writer);
+    struct findings findings = {0};
+    assert_int_equal(verify(state, "a.pst", 1, false, &findings, &report), PST_OK);
+    assert_int_equal(verify(state, "a.pst", 1, true, &findings, &report), PST_ERROR_CHECKSUM);
+    assert_string_equal(findings.names[0], "x");
+    assert_non_null(strstr(findings.errors[0].text, "pixels"));
+}
+
+static void folders_are_decoded(void **state)
+{
+    struct pst_verify_report report;
+    struct findings findings = {0};
+    make_folder(state, "f", 6);
+    folder_text(state, "f/a/00.png", "");
+    folder_text(state, "f/b/01.png", "nonsense");
+    assert_int_not_equal(verify(state, "f", 2, false, &findings, &report), PST_OK);
+    assert_int_equal(findings.n, 2);
+    assert_string_equal(findings.names[0], "a/00.png");
+    assert_string_equal(findings.names[1], "b/01.png");
+    assert_non_null(strstr(findings.errors[1].file, "f/b/01.png"));
+    assert_int_equal(report.n_bad, 2);
+    findings = (struct findings){0};
+    assert_int_equal(verify(state, "nowhere", 2, false, &findings, &report), PST_ERROR_NOT_FOUND);
+    assert_int_equal(findings.n, 1);
+}
+
+static int cancel(void *ctx, const struct pst_progress *progress)
+{
+    (void)ctx;
+    (void)progress;
+    return 1;
+}
+
+static void can_be_cancelled(void **state)
+{
+    struct pst_error err;
+    struct pst_verify_options options = {.struct_size = sizeof options, .progress = cancel};
+    make_packed(state, 10, 0);
+    assert_int_equal(pst_verify(folder_path(state, "a.pst"), &options, NULL, &err),
+                     PST_ERROR_CANCELLED);
+}
+
+static void which_webp_is_lossless(void **state)
+{
+    static const char lossless[] = "RIFF\x20\0\0\0WEBPVP8L\x04\0\0\0abcd",
+                      lossy[] = "RIFF\x20\0\0\0WEBPVP8 \x04\0\0\0abcd";
+    static const char extended[] = "RIFF\x20\0\0\0WEBPVP8X\x03\0\0\0abc\0VP8L\x04\0\0\0abcd";
+    static const char cut[] = "RIFF\x20\0\0\0WEBPVP8X\xF0\xFF\xFF\xFF";
+    (void)state;
+    assert_true(psti_verify_is_lossless(PST_FORM_WEBP, lossless, sizeof lossless - 1));
+    assert_false(psti_verify_is_lossless(PST_FORM_WEBP, lossy, sizeof lossy - 1));
+    assert_true(psti_verify_is_lossless(PST_FORM_WEBP, extended, sizeof extended - 1));
+    assert_false(psti_verify_is_lossless(PST_FORM_WEBP, cut, sizeof cut - 1));
+    assert_false(psti_verify_is_lossless(PST_FORM_WEBP, "", 0));
+    assert_true(psti_verify_is_lossless(PST_FORM_PNG, "", 0));
+    assert_false(psti_verify_is_lossless(PST_FORM_JPEG, "", 0));
+}
+
+#ifdef PST_FAULTS
+static void every_failure_is_clean(void **state)
+{
+    static const enum psti_fault_kind kinds[] = {PSTI_FAULT_ALLOC, PSTI_FAULT_THREAD,
+                                                 PSTI_FAULT_READ};
+    struct pst_memory_stats before, after;
+    make_packed(state, 8, 0);
+    pst_memory_stats(&before);
+    for (unsigned k = 0; k < 3; k++) {
+        enum pst_status status = PST_ERROR_MEMORY;
+        for (uint64_t n = 1; status != PST_OK; n += 1 + n / 16) {
+            struct pst_error err;
+            struct pst_verify_options options = {
+                .struct_size = sizeof options, .decode = true, .num_workers = 2};
+            pst_error_clear(&err);
+            psti_fault_arm(kinds[k], n, false);
+            status = pst_verify(folder_path(state, "a.pst"), &options, NULL, &err);
+            psti_fault_arm(kinds[k], 0, false);
+            assert_int_equal(err.status, status);
+            pst_memory_stats(&after);
+            assert_int_equal(after.live_nbytes, before.live_nbytes);
+            assert_true(n < 100000);
+        }
+    }
+}
+#endif
+
+#define T(f) cmocka_unit_test_setup_teardown(f, folder_setup, folder_teardown)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(whole_data_sets_have_no_findings),
+        T(all_bad_items_are_found_in_order),
+        T(without_callback_the_first_finding_ends_it),
+        T(a_shard_that_is_gone_or_short),
+        T(pixels_that_differ_behind_good_bytes),
+        T(folders_are_decoded),
+        T(can_be_cancelled),
+        cmocka_unit_test(which_webp_is_lossless),
+#ifdef PST_FAULTS
+        T(every_failure_is_clean),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
