@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Draws docs/figures.svg, the picture of README.md, from the latest figures in bench/results.
+
+    bench/figures.py [--out FILE.svg]
+
+A column for each kind of data, a row for each loader, images per second on one core. Each column has its own scale, from 0.
+Loaders that keep decoded pixels are left out: docs/figures.md has them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from html import escape
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench" / "results"
+COLUMNS = (("loader_jpeg", "imagenet", ("ImageNet JPEG", "RandomResizedCrop(224)")),
+           ("loader_jpeg", "photographs", ("JPEG of 2.7 Mpixel", "RandomResizedCrop(224)")),
+           ("loader_frames", "frames", ("PNG of 2048 x 1024", "crops of 768 x 768")))
+# Penstock's own form of the data: pli-jpeg for JPEG files, PLI for PNG files.
+ROWS = (("Penstock, packed", ("penstock_pli_jpeg", "penstock_pli")), ("Penstock, plain folder", ("penstock",)),
+        ("DALI", ("dali",)), ("torchvision v2", ("torchvision",)), ("tf.data", ("tfdata",)), ("WebDataset", ("webdataset",)),
+        ("FFCV", ("ffcv",)), ("Pillow", ("pillow",)), ("SPDL", ("spdl",)))
+
+NAMES, COLUMN, BAR, ROW, TOP, BOTTOM, MARGIN = 170, 236, 16, 25, 100, 34, 20
+WIDTH, HEIGHT = MARGIN + NAMES + len(COLUMNS) * COLUMN + MARGIN, TOP + len(ROWS) * ROW + BOTTOM
+LONGEST = COLUMN - 84  # leaves room for the number and the ratio behind the bar
+FONT = "font-family='Helvetica, Arial, DejaVu Sans, sans-serif'"
+INK, MUTED, OWN, PEER, FRAME = "#1b1f24", "#57606a", "#0b6bcb", "#a5adb7", "#d0d7de"
+
+
+def latest(stem: str) -> dict:
+    """The newest file of that name and a date; files of other machines have a word in between."""
+    return json.loads(max(RESULTS.glob(f"{stem}-*.json")).read_text())
+
+
+def speed_of(run: dict, group: str, peers: tuple[str, ...]) -> float | None:
+    found = [cell["images_per_s"] for cell in run["cells"]
+             if cell["group"] == group and cell["cores"] == 1 and cell["peer"] in peers and "absent" not in cell]
+    return max(found) if found else None
+
+
+def text(x: float, y: float, what: str, size: int = 13, color: str = INK, anchor: str = "start", bold: bool = False) -> str:
+    weight = " font-weight='600'" if bold else ""
+    place = f"x='{x:.0f}' y='{y:.0f}' font-size='{size}'"
+    return f"<text {place} fill='{color}' text-anchor='{anchor}' {FONT}{weight}>{escape(what)}</text>"
+
+
+def column(left: float, run: dict, group: str, title: tuple[str, str]) -> list[str]:
+    speeds = [speed_of(run, group, peers) for _, peers in ROWS]
+    most = max(speed for speed in speeds if speed)
+    best_peer = max(speed for (name, _), speed in zip(ROWS, speeds) if speed and not name.startswith("Penstock"))
+    out = [text(left, TOP - 32, title[0], 14, bold=True), text(left, TOP - 14, title[1], 12, MUTED)]
+    for i, ((name, _), speed) in enumerate(zip(ROWS, speeds)):
+        own, y = name.startswith("Penstock"), TOP + i * ROW
+        if not speed:
+            out.append(text(left, y + BAR - 3, "reads no such files", 11, MUTED))
+            continue
+        wide = LONGEST * speed / most
+        shown = f"{speed:.0f}" + (f"  ({speed / best_peer:.1f} x)" if own else "")
+        out += [f"<rect x='{left:.0f}' y='{y}' width='{wide:.1f}' height='{BAR}' rx='2' fill='{OWN if own else PEER}'/>",
+                text(left + wide + 6, y + BAR - 3, shown, 12, INK if own else MUTED, bold=own)]
+    return out
+
+
+def draw() -> str:
+    runs = {stem: latest(stem) for stem, _, _ in COLUMNS}
+    machine = runs["loader_jpeg"]["machine"]
+    out = [f"<svg xmlns='http://www.w3.org/2000/svg' width='{WIDTH}' height='{HEIGHT}' viewBox='0 0 {WIDTH} {HEIGHT}' role='img'>",
+           "<title>Images per second of Penstock and of other loaders, on one core</title>",
+           f"<rect x='0.5' y='0.5' width='{WIDTH - 1}' height='{HEIGHT - 1}' rx='8' fill='#ffffff' stroke='{FRAME}'/>",
+           text(MARGIN, 32, "Images per second on one core", 17, bold=True)]
+    for i, (name, _) in enumerate(ROWS):
+        own = name.startswith("Penstock")
+        out.append(text(MARGIN + NAMES - 14, TOP + i * ROW + BAR - 3, name, 13, OWN if own else INK, "end", own))
+    for i, (stem, group, title) in enumerate(COLUMNS):
+        out += column(MARGIN + NAMES + i * COLUMN, runs[stem], group, title)
+    foot = (f"{machine['cpu']} (Zen 4), {machine['date']}; float32 NCHW, normalised. Packed: as pli-jpeg or PLI. "
+            "(n x): times the fastest other")
+    return "\n".join([*out, text(MARGIN, HEIGHT - 14, foot, 12, MUTED), "</svg>"]) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "figures.svg")
+    parser.parse_args().out.write_text(draw())
+
+
+if __name__ == "__main__":
+    main()
