@@ -32,7 +32,7 @@ int cmd_env(struct cli *cli, int argc, char **argv)
         .usage = "env [options]",
         .about = "Prints version, compiler, codecs, CPU features found and used, whether io_uring "
                  "works here,\n"
-                 "cards and their JPEG engines, the kernels for them, and nvJPEG. Paste it into "
+                 "GPUs and their JPEG engines, the kernels for them, and nvJPEG. Paste it into "
                  "bug reports. Always\n"
                  "JSON.",
         .example = "penstock env",
