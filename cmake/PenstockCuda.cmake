@@ -5,7 +5,7 @@ set_property(CACHE PST_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(PST_CUDA_ARCHS 80 90 100 CACHE STRING "capabilities (without the dot) that get machine code; others get PTX")
 
 # Structs that kernels and host code share are in these headers: whoever was built from others does not fit.
-file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/cuda_*.h)
+file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/gpu/work/gpu_*.h)
 list(SORT headers)
 set(text "${PROJECT_VERSION}")
 foreach(header ${headers})
@@ -28,7 +28,7 @@ elseif(NOT PST_CUDA STREQUAL "OFF")
     message(FATAL_ERROR "PST_CUDA is ON and there is no nvcc")
   endif()
 endif()
-# Tests run the PTX that nvcc makes of the kernels on the CPU (tests/cuda/ptx), where nvcc is.
+# Tests run the PTX that nvcc makes of the kernels on the CPU (tests/kernels/ptx), where nvcc is.
 set(PST_PTX OFF)
 if(PST_NVCC AND PST_BUILD_TESTS AND NOT PST_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
   set(PST_PTX ON)
@@ -88,7 +88,7 @@ function(pst_cuda_library)
   set_target_properties(penstock_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 endfunction()
 
-# pst_ptx_library(NAME ARCH FILES ...): the kernels of FILES (in src/cuda) as functions, like pst_cuda_host, from their PTX
+# pst_ptx_library(NAME ARCH FILES ...): the kernels of FILES (in src/gpu) as functions, like pst_cuda_host, from their PTX
 # for cards of capability ARCH.
 function(pst_ptx_library name arch)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/ptx${arch})
@@ -100,15 +100,15 @@ function(pst_ptx_library name arch)
     add_custom_command(OUTPUT ${ptx}
       COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
       COMMAND ${PST_NVCC} ${PST_NVCC_FLAGS} -ptx -arch=compute_${arch} -MD -MF ${ptx}.d -MT ${ptx}
-        ${PROJECT_SOURCE_DIR}/src/cuda/${source} -o ${ptx}
-      DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/${source} DEPFILE ${ptx}.d
+        ${PROJECT_SOURCE_DIR}/src/gpu/${source} -o ${ptx}
+      DEPENDS ${PROJECT_SOURCE_DIR}/src/gpu/${source} DEPFILE ${ptx}.d
       COMMENT "nvcc -ptx ${source} (${arch})" VERBATIM)
     list(APPEND outputs ${ptx})
     list(APPEND literals "\"${ptx}\"")
   endforeach()
   list(JOIN literals "," literals)
   add_custom_target(${name}_files DEPENDS ${outputs})
-  set(emulator ${PROJECT_SOURCE_DIR}/tests/cuda/ptx)
+  set(emulator ${PROJECT_SOURCE_DIR}/tests/kernels/ptx)
   add_library(${name} STATIC ${emulator}/ptx_kernels.c ${emulator}/ptx_parse.c ${emulator}/ptx_run.c)
   add_dependencies(${name} ${name}_files)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include

@@ -57,8 +57,8 @@ class Kernel:
 
 
 def kernel_files(root: Path) -> list[Path]:
-    """As src/cuda/CMakeLists.txt lists them."""
-    folder = root / "src" / "cuda"
+    """As src/gpu/CMakeLists.txt lists them."""
+    folder = root / "src" / "gpu"
     listed = FILES.search((folder / "CMakeLists.txt").read_text())
     return [folder / name for name in listed[1].split()] if listed else []
 
@@ -122,7 +122,7 @@ def main() -> int:
     if not arguments.nvcc:
         print("cuda: no nvcc, nothing was compiled")
         return SKIPPED
-    files = [root / "src" / "cuda" / name for name in arguments.only] if arguments.only else kernel_files(root)
+    files = [root / "src" / "gpu" / name for name in arguments.only] if arguments.only else kernel_files(root)
     if not files:
         print("cuda: there are no kernels")
         return 0

@@ -28,8 +28,8 @@ WALLS = {
     "batch": FOUNDATION,
     "device": FOUNDATION,
     # It does the work of decode and augment on a GPU, by their plans.
-    "cuda": FOUNDATION | {"pli", "decode", "augment"},
-    "loader": FOUNDATION | {"storage", "dataset", "order", "pli", "decode", "augment", "batch", "device", "cuda"},
+    "gpu": FOUNDATION | {"pli", "decode", "augment"},
+    "loader": FOUNDATION | {"storage", "dataset", "order", "pli", "decode", "augment", "batch", "device", "gpu"},
     "writer": FOUNDATION | {"dataset", "pli", "decode"},
     "verify": FOUNDATION | {"dataset", "pli", "decode"},
     "pack": FOUNDATION | {"dataset", "pli", "decode", "writer", "verify"},
@@ -41,6 +41,10 @@ PARTS = {
         "decode": {"format"},
         "encode": {"format"},
         "jpegfile": {"format", "encode"},
+    },
+    "gpu": {
+        "work": set(),
+        "kernels": {"work"},
     },
 }
 # Folders of kernels for one family of processors, and what only their files, and the tables of KERNEL_TABLES, may test.
@@ -56,7 +60,7 @@ DOORS = {
     "augment": {"augment.h", "augment_recipe.h"},
     "batch": {"slots.h"},
     "device": {"device.h", "device_nvjpeg.h"},
-    "cuda": {"cuda.h"},
+    "gpu": {"gpu.h"},
     "loader": {"loader.h"},
     "writer": {"writer.h"},
     "verify": {"verify.h"},
@@ -67,13 +71,14 @@ FRONT_DOOR_ONLY = ("tools", "bench", "examples", "python")
 # Benchmarks of a room's kernels choose CPU levels in one process, which the front door does not offer.
 # The one of the kernels for cards has no loader around them.
 ROOM_BENCHES = {"bench/bench_augment.c": {"base", "augment"},
-                "bench/gpu/bench_gpu.c": {"base", "augment", "cuda", "decode", "device", "pli"},
+                "bench/gpu/bench_gpu.c": {"base", "augment", "decode", "device", "gpu", "pli"},
                 "bench/gpu/bench_nvjpeg.c": {"base", "decode", "device"}}
-# Folders of tests that belong to no room: the rooms that they may look into, with their insides.
+# Folders of tests that belong to no room, or need more than theirs: the rooms that they may look into, with their insides.
 HOUSE_TESTS = {
     "cli": set(), "headers": set(), "install": set(), "scripts": set(), "fuzz_replay": set(),
     "golden": {"base", "format", "decode", "pli"}, "fault": {"base"}, "fuzz": set(WALLS),
-    "gpu": {"base", "augment", "cuda", "decode", "device", "pli"},
+    "kernels": {"base", "format", "augment", "decode", "gpu", "pli"},
+    "gpu": {"base", "augment", "decode", "device", "gpu", "pli"},
 }
 # Headers of others that only the rooms named may see: the one place where such a part can be exchanged.
 OWNED = {
@@ -86,6 +91,7 @@ OWNED = {
 # format/ parses and prints (snprintf): it neither reads and writes files nor claims memory nor starts threads.
 FORMAT_FORBIDDEN = r"stdlib\.h|unistd\.h|fcntl\.h|errno\.h|pthread\.h|malloc\.h|sys/.*"
 
+SOURCES = {".c", ".h", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -146,7 +152,7 @@ def judge(path: Path, quote: str, header: str, root: Path) -> str | None:
     if parts[0] == "tests":
         if quote == "<" or (path.parent / header).is_file() or (root / "tests" / header).is_file():
             return None
-        if parts[1] in WALLS:
+        if parts[1] in WALLS and parts[1] not in HOUSE_TESTS:
             return judge_room(parts[1], header)
         allowed = HOUSE_TESTS.get(parts[1], set())
         room = header.partition("/")[0]
@@ -165,7 +171,7 @@ def judge(path: Path, quote: str, header: str, root: Path) -> str | None:
 def check(root: Path) -> list[str]:
     findings = []
     for top in ("src", "include", "tests", *FRONT_DOOR_ONLY):
-        for path in sorted((root / top).rglob("*.[ch]")):
+        for path in sorted(path for path in (root / top).rglob("*.*") if path.suffix in SOURCES):
             where = path.relative_to(root)
             if top == "src" and len(where.parts) > 2 and where.parts[1] not in WALLS:
                 findings.append(f"{where}:1: src/{where.parts[1]} is not in the table of rooms")

@@ -14,13 +14,13 @@
  * makes of the same bytes; a difference ends the program with status 1.
  *
  * It sees rooms besides the front door, because it times what lies inside a loader. */
-#include "gpu.h"
+#include "card.h"
 
 #include "augment/augment.h"
 #include "base/clock.h"
-#include "cuda/cuda.h"
 #include "decode/decode.h"
 #include "device/device.h"
+#include "gpu/gpu.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -43,16 +43,16 @@ struct set {
     uint32_t n_files;
     uint32_t height, width; /* of the rows */
     struct psti_chain *ops;
-    struct psti_cuda_field *field;
+    struct psti_gpu_field *field;
     struct psti_chain_output output;
     struct pst_decode_options decode;
 };
 
 /* One batch in flight. */
 struct slot {
-    struct psti_cuda_block *block;
-    struct psti_cuda_memory memory;
-    struct psti_cuda_work work;
+    struct psti_gpu_block *block;
+    struct psti_gpu_memory memory;
+    struct psti_gpu_work work;
     struct psti_stream *stream;
     struct psti_event *done;
     uint64_t rows;
@@ -171,12 +171,12 @@ static void open_set(struct bench *bench, struct set *set)
     read_folder(bench, set);
     uint32_t n_ops = chain_ops(set, ops);
     check(psti_chain_compile(ops, n_ops, &set->output, &set->ops, &err), set->name, &err);
-    const struct psti_cuda_field_options options = {.chain = set->ops,
-                                                    .decode = set->decode,
-                                                    .output = set->output,
-                                                    .height = set->height,
-                                                    .width = set->width};
-    check(psti_cuda_field_open(&options, &set->field, &err), set->name, &err);
+    const struct psti_gpu_field_options options = {.chain = set->ops,
+                                                   .decode = set->decode,
+                                                   .output = set->output,
+                                                   .height = set->height,
+                                                   .width = set->width};
+    check(psti_gpu_field_open(&options, &set->field, &err), set->name, &err);
 }
 
 static void close_set(struct set *set)
@@ -184,7 +184,7 @@ static void close_set(struct set *set)
     for (uint32_t i = 0; i < set->n_files; i++)
         free(set->files[i].bytes);
     free(set->files);
-    psti_cuda_field_close(&set->field);
+    psti_gpu_field_close(&set->field);
     psti_chain_free(&set->ops);
 }
 
@@ -207,11 +207,11 @@ static void draw_row(const struct set *set, uint32_t row, struct psti_draw *draw
  */
 
 /* Room for the largest file in every row. */
-static struct psti_cuda_block_size slot_size(const struct set *set)
+static struct psti_gpu_block_size slot_size(const struct set *set)
 {
-    struct psti_cuda_item_size item = {.form = set->files[0].info.form, .channels = 3, .bits = 8};
-    struct psti_cuda_block_size size;
-    const struct psti_cuda_field *fields[1] = {set->field};
+    struct psti_gpu_item_size item = {.form = set->files[0].info.form, .channels = 3, .bits = 8};
+    struct psti_gpu_block_size size;
+    const struct psti_gpu_field *fields[1] = {set->field};
     for (uint32_t i = 0; i < set->n_files; i++) {
         const struct file *file = &set->files[i];
         item.nbytes = file->nbytes > item.nbytes ? file->nbytes : item.nbytes;
@@ -220,16 +220,16 @@ static struct psti_cuda_block_size slot_size(const struct set *set)
         if (file->info.width > item.width)
             item.width = file->info.width;
     }
-    psti_cuda_block_size(fields, &item, 1, set->n_rows, &size);
+    psti_gpu_block_size(fields, &item, 1, set->n_rows, &size);
     return size;
 }
 
 static void open_slot(struct bench *bench, const struct set *set, struct slot *slot)
 {
     struct pst_error err = {0};
-    const struct psti_cuda_field *fields[1] = {set->field};
-    struct psti_cuda_block_size size = slot_size(set);
-    struct psti_cuda_memory *memory = &slot->memory;
+    const struct psti_gpu_field *fields[1] = {set->field};
+    struct psti_gpu_block_size size = slot_size(set);
+    struct psti_gpu_memory *memory = &slot->memory;
     struct psti_device_info info;
     psti_device_info(bench->device, &info);
     memset(slot, 0, sizeof *slot);
@@ -238,7 +238,7 @@ static void open_slot(struct bench *bench, const struct set *set, struct slot *s
     memory->constants = bench->constants;
     memory->n_processors = info.n_processors;
     memory->shared_nbytes_max = info.shared_nbytes_max;
-    slot->rows_nbytes = set->n_rows * psti_cuda_field_row_nbytes(set->field);
+    slot->rows_nbytes = set->n_rows * psti_gpu_field_row_nbytes(set->field);
     check(psti_device_alloc_pinned(bench->device, size.upload_nbytes, &memory->pinned, &err),
           "pinned memory", &err);
     check(psti_device_alloc(bench->device, size.upload_nbytes, &memory->upload, &err), "memory",
@@ -248,21 +248,21 @@ static void open_slot(struct bench *bench, const struct set *set, struct slot *s
     check(psti_device_alloc(bench->device, slot->rows_nbytes, &slot->rows, &err), "memory", &err);
     check(psti_stream_open(bench->device, false, &slot->stream, &err), "stream", &err);
     check(psti_event_open(bench->device, &slot->done, &err), "event", &err);
-    check(psti_cuda_block_open(fields, 1, set->n_rows, memory, &slot->block, &err), "block", &err);
-    psti_cuda_block_begin(slot->block);
+    check(psti_gpu_block_open(fields, 1, set->n_rows, memory, &slot->block, &err), "block", &err);
+    psti_gpu_block_begin(slot->block);
     for (uint32_t row = 0; row < set->n_rows; row++) {
         const struct file *file = file_of(set, row);
-        const struct psti_cuda_item item = {file->bytes, file->nbytes, &file->info, true};
+        const struct psti_gpu_item item = {file->bytes, file->nbytes, &file->info, true};
         struct psti_draw draw;
         draw_row(set, row, &draw);
-        check(psti_cuda_block_row(slot->block, 0, row, &item, &draw, NULL, &err), "row", &err);
+        check(psti_gpu_block_row(slot->block, 0, row, &item, &draw, NULL, &err), "row", &err);
     }
-    check(psti_cuda_block_work(slot->block, &slot->rows, NULL, &slot->work, &err), "work", &err);
+    check(psti_gpu_block_work(slot->block, &slot->rows, NULL, &slot->work, &err), "work", &err);
 }
 
 static void close_slot(struct bench *bench, struct slot *slot)
 {
-    psti_cuda_block_close(&slot->block);
+    psti_gpu_block_close(&slot->block);
     psti_event_close(&slot->done);
     psti_stream_close(&slot->stream);
     psti_device_free(bench->device, slot->rows, slot->rows_nbytes);
@@ -283,7 +283,7 @@ static void launch(struct slot *slot)
 {
     struct pst_error err = {0};
     for (uint32_t i = 0; i < slot->work.n_launches; i++) {
-        const struct psti_cuda_launch *l = &slot->work.launches[i];
+        const struct psti_gpu_launch *l = &slot->work.launches[i];
         check(psti_stream_launch(slot->stream, l->kernel, l->n_blocks, l->n_warps, l->shared_nbytes,
                                  l->args, l->args_nbytes, &err),
               "launch", &err);
@@ -332,7 +332,7 @@ static void compare(struct bench *bench, const struct set *set, struct slot *slo
                     void (*launches)(struct slot *slot))
 {
     struct pst_error err = {0};
-    size_t nbytes = psti_cuda_field_row_nbytes(set->field);
+    size_t nbytes = psti_gpu_field_row_nbytes(set->field);
     void *found;
     unsigned char *expected = claim(nbytes);
     check(psti_device_alloc_pinned(bench->device, nbytes, &found, &err), "pinned memory", &err);
@@ -471,16 +471,16 @@ static void open_card(struct bench *bench, uint32_t ordinal)
     struct pst_error err = {0};
     const struct psti_device_options options = {.ordinal = ordinal};
     struct psti_stream *stream;
-    size_t nbytes = psti_cuda_constants_nbytes();
+    size_t nbytes = psti_gpu_constants_nbytes();
     void *pinned;
     check(psti_device_open(&options, &bench->device, &err), "no card", &err);
-    check(psti_device_load_kernels(bench->device, psti_cuda_kernel_names(),
-                                   (uint32_t)psti_cuda_kernel_count(), &err),
+    check(psti_device_load_kernels(bench->device, psti_gpu_kernel_names(),
+                                   (uint32_t)psti_gpu_kernel_count(), &err),
           "no kernels", &err);
     check(psti_device_alloc_pinned(bench->device, nbytes, &pinned, &err), "pinned memory", &err);
     check(psti_device_alloc(bench->device, nbytes, &bench->constants, &err), "memory", &err);
     check(psti_stream_open(bench->device, false, &stream, &err), "stream", &err);
-    psti_cuda_constants_write(pinned);
+    psti_gpu_constants_write(pinned);
     check(psti_stream_upload(stream, bench->constants, pinned, nbytes, &err), "upload", &err);
     check(psti_stream_sync(stream, &err), "the card", &err);
     psti_stream_close(&stream);
@@ -489,7 +489,7 @@ static void open_card(struct bench *bench, uint32_t ordinal)
 
 static void close_card(struct bench *bench)
 {
-    psti_device_free(bench->device, bench->constants, psti_cuda_constants_nbytes());
+    psti_device_free(bench->device, bench->constants, psti_gpu_constants_nbytes());
     psti_device_close(&bench->device);
 }
 

@@ -11,7 +11,7 @@
  * status is 1 if a mean over all files is greater.
  *
  * It sees rooms besides the front door, because it times what lies inside a loader. */
-#include "gpu.h"
+#include "card.h"
 
 #include "base/clock.h"
 #include "decode/decode.h"

@@ -70,7 +70,7 @@ static void look_at_file(const pst_loader *loader, const struct psti_plan_field 
 static void expect_items(struct psti_card *card, const pst_loader *loader, uint32_t i_field)
 {
     const struct psti_plan_field *plan = &loader->plan.fields[card->plan_fields[i_field]];
-    struct psti_cuda_item_size *size = &card->items[i_field];
+    struct psti_gpu_item_size *size = &card->items[i_field];
     bool with_jpeg = loader->options.jpeg == PST_JPEG_NVJPEG;
     uint64_t count = pst_dataset_count(loader->dataset), n = 0;
     uint64_t n_probes =
@@ -86,7 +86,7 @@ static void expect_items(struct psti_card *card, const pst_loader *loader, uint3
         bool is_jpeg = with_jpeg && item.form == PST_FORM_JPEG;
         if (!(is_jpeg || is_cards_form(item.form)) || !item.height || !item.width)
             continue;
-        *size = (struct psti_cuda_item_size){
+        *size = (struct psti_gpu_item_size){
             .form = item.form, .channels = item.channels, .bits = item.bits};
         nbytes += (double)item.nbytes;
         pixels += (double)item.height * item.width;
@@ -115,21 +115,21 @@ uint64_t psti_card_pictures_nbytes(const struct psti_card *card, uint32_t n_rows
 }
 
 void psti_card_block_size(const struct psti_card *card, uint32_t n_rows,
-                          struct psti_cuda_block_size *size)
+                          struct psti_gpu_block_size *size)
 {
-    const struct psti_cuda_field *fields[PST_MAX_FIELDS];
-    struct psti_cuda_item_size items[PST_MAX_FIELDS];
+    const struct psti_gpu_field *fields[PST_MAX_FIELDS];
+    struct psti_gpu_item_size items[PST_MAX_FIELDS];
     uint32_t n = 0, n_card_rows = (uint32_t)(card->share * n_rows + 0.5);
     uint64_t finished = 0;
     for (uint32_t i = 0; i < card->n_fields; i++) {
-        uint64_t row = psti_cuda_field_row_nbytes(card->fields[i]) + ROW_ALIGNMENT;
+        uint64_t row = psti_gpu_field_row_nbytes(card->fields[i]) + ROW_ALIGNMENT;
         finished += row * (card->card_decodes[i] ? n_rows - n_card_rows : n_rows);
         if (!card->card_decodes[i])
             continue;
         fields[n] = card->fields[i];
         items[n++] = card->items[i];
     }
-    *size = (struct psti_cuda_block_size){0, 0};
+    *size = (struct psti_gpu_block_size){0, 0};
     if (card->n_fields == 0)
         return;
     /* The fixed part of a block is that of all fields; an item of the smallest kind stands for what
@@ -137,14 +137,14 @@ void psti_card_block_size(const struct psti_card *card, uint32_t n_rows,
     for (uint32_t i = 0; i < card->n_fields; i++)
         if (!card->card_decodes[i]) {
             fields[n] = card->fields[i];
-            items[n++] = (struct psti_cuda_item_size){.form = PST_FORM_RAW,
-                                                      .nbytes = 1,
-                                                      .height = 1,
-                                                      .width = 1,
-                                                      .channels = 1,
-                                                      .bits = 8};
+            items[n++] = (struct psti_gpu_item_size){.form = PST_FORM_RAW,
+                                                     .nbytes = 1,
+                                                     .height = 1,
+                                                     .width = 1,
+                                                     .channels = 1,
+                                                     .bits = 8};
         }
-    psti_cuda_block_size(fields, items, n, n_rows, size);
+    psti_gpu_block_size(fields, items, n, n_rows, size);
     size->upload_nbytes += finished;
 }
 
@@ -165,7 +165,7 @@ static enum pst_status open_field(pst_loader *loader, struct psti_card *card, ui
                          "its operations, or leave it in host memory (no device)",
                          plan->field->name);
     bool chw = plan->layout == PST_LAYOUT_CHW;
-    const struct psti_cuda_field_options options = {
+    const struct psti_gpu_field_options options = {
         .chain = plan->chain,
         .decode = plan->decode,
         .output = {.dtype = slot->dtype,
@@ -175,7 +175,7 @@ static enum pst_status open_field(pst_loader *loader, struct psti_card *card, ui
                    .is_mask = plan->field->type == PST_FIELD_MASK},
         .height = (uint32_t)slot->shape[chw ? 1 : 0],
         .width = (uint32_t)slot->shape[chw ? 2 : 1]};
-    enum pst_status status = psti_cuda_field_open(&options, &card->fields[i], err);
+    enum pst_status status = psti_gpu_field_open(&options, &card->fields[i], err);
     if (status != PST_OK)
         return status;
     card->plan_fields[i] = i_plan;
@@ -189,7 +189,7 @@ static enum pst_status open_field(pst_loader *loader, struct psti_card *card, ui
 static enum pst_status upload_constants(struct psti_card *card, struct pst_error *err)
 {
     void *pinned = NULL;
-    size_t nbytes = psti_cuda_constants_nbytes();
+    size_t nbytes = psti_gpu_constants_nbytes();
     enum pst_status status = psti_device_alloc(card->device, nbytes, &card->constants, err);
     if (status != PST_OK)
         return status;
@@ -197,7 +197,7 @@ static enum pst_status upload_constants(struct psti_card *card, struct pst_error
     status = psti_device_alloc_pinned(card->device, nbytes, &pinned, err);
     if (status != PST_OK)
         return status;
-    psti_cuda_constants_write(pinned);
+    psti_gpu_constants_write(pinned);
     status = psti_stream_upload(card->stream, card->constants, pinned, nbytes, err);
     enum pst_status synced = psti_stream_sync(card->stream, status == PST_OK ? err : NULL);
     psti_device_free_pinned(card->device, pinned, nbytes);
@@ -207,7 +207,7 @@ static enum pst_status upload_constants(struct psti_card *card, struct pst_error
 static enum pst_status open_scratch(struct psti_card *card, uint32_t batch_size,
                                     struct pst_error *err)
 {
-    struct psti_cuda_block_size size;
+    struct psti_gpu_block_size size;
     psti_card_block_size(card, batch_size, &size);
     if (size.scratch_nbytes == 0)
         return PST_OK;
@@ -230,8 +230,8 @@ static enum pst_status open_parts(pst_loader *loader, struct psti_card *card, st
     if (status == PST_OK)
         status = psti_device_open(&device, &card->device, err);
     if (status == PST_OK && card->n_fields)
-        status = psti_device_load_kernels(card->device, psti_cuda_kernel_names(),
-                                          (uint32_t)psti_cuda_kernel_count(), err);
+        status = psti_device_load_kernels(card->device, psti_gpu_kernel_names(),
+                                          (uint32_t)psti_gpu_kernel_count(), err);
     if (status == PST_OK)
         status = psti_stream_open(card->device, true, &card->stream, err);
     if (status == PST_OK && card->n_fields)
@@ -290,7 +290,7 @@ void psti_card_close(struct psti_card **card_ptr)
     if (card->constants)
         psti_device_free(card->device, card->constants, card->constants_nbytes);
     for (uint32_t i = 0; i < card->n_fields; i++) {
-        psti_cuda_field_close(&card->fields[i]);
+        psti_gpu_field_close(&card->fields[i]);
         psti_chain_free(&card->chains[i]);
     }
     psti_device_close(&card->device);

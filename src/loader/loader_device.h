@@ -12,9 +12,9 @@
 #ifndef PST_LOADER_LOADER_DEVICE_H
 #define PST_LOADER_LOADER_DEVICE_H
 
-#include "cuda/cuda.h"
 #include "device/device.h"
 #include "device/device_nvjpeg.h"
+#include "gpu/gpu.h"
 #include "loader/loader_int.h"
 
 /* Why a row is to be made again in another round. */
@@ -38,8 +38,8 @@ struct psti_card_file {
 
 /* What a slot has beside its arrays. */
 struct psti_card_slot {
-    struct psti_cuda_block *block; /* NULL: no pixels */
-    void *pinned;                  /* the block's upload, then the numbers */
+    struct psti_gpu_block *block; /* NULL: no pixels */
+    void *pinned;                 /* the block's upload, then the numbers */
     size_t pinned_nbytes;
     uint64_t memory; /* on the card: the arrays, pictures that nvJPEG makes, the block's upload */
     uint64_t memory_nbytes;
@@ -76,14 +76,14 @@ struct psti_card {
     uint64_t constants, scratch;
     uint64_t constants_nbytes, scratch_nbytes;
     uint32_t n_fields; /* of pixels */
-    struct psti_cuda_field *fields[PST_MAX_FIELDS];
-    struct psti_cuda_item_size items[PST_MAX_FIELDS]; /* what to expect of each */
-    bool card_decodes[PST_MAX_FIELDS];                /* items of that form */
-    uint64_t pictures_nbytes[PST_MAX_FIELDS];         /* of a row, that nvJPEG makes */
-    uint64_t pictures_nbytes_least;                   /* of a slot: the largest that was seen */
-    uint32_t plan_fields[PST_MAX_FIELDS];             /* their numbers in the plan */
-    uint32_t fields_of_plan[PST_MAX_FIELDS];          /* and the other way round */
-    struct psti_chain *chains[PST_MAX_FIELDS];        /* the plan's, once the loader is gone */
+    struct psti_gpu_field *fields[PST_MAX_FIELDS];
+    struct psti_gpu_item_size items[PST_MAX_FIELDS]; /* what to expect of each */
+    bool card_decodes[PST_MAX_FIELDS];               /* items of that form */
+    uint64_t pictures_nbytes[PST_MAX_FIELDS];        /* of a row, that nvJPEG makes */
+    uint64_t pictures_nbytes_least;                  /* of a slot: the largest that was seen */
+    uint32_t plan_fields[PST_MAX_FIELDS];            /* their numbers in the plan */
+    uint32_t fields_of_plan[PST_MAX_FIELDS];         /* and the other way round */
+    struct psti_chain *chains[PST_MAX_FIELDS];       /* the plan's, once the loader is gone */
     /* The pool's lock guards these: */
     uint32_t n_slots, refused_at; /* so many there were when there was no memory for another */
     enum pst_status refusal;      /* why; PST_OK: nothing was refused since it was last looked at */
@@ -94,7 +94,7 @@ struct psti_card {
 void psti_card_close(struct psti_card **card);
 /* Pinned memory and memory on the card that a slot's block of so many rows gets. */
 void psti_card_block_size(const struct psti_card *card, uint32_t n_rows,
-                          struct psti_cuda_block_size *size);
+                          struct psti_gpu_block_size *size);
 
 /* Memory on the card for pictures that nvJPEG makes of so many rows. */
 uint64_t psti_card_pictures_nbytes(const struct psti_card *card, uint32_t n_rows);

@@ -138,7 +138,7 @@ struct taking {
     const void *bytes;
     size_t nbytes;
     struct psti_nvjpeg_file file;
-    struct psti_cuda_place place;
+    struct psti_gpu_place place;
 };
 
 static enum pst_status decode_in_lane(struct taking *t, struct pst_error *err)
@@ -178,11 +178,11 @@ static enum pst_status find_place(struct taking *t, uint32_t i_field, uint32_t r
                                   const struct pst_image_info *info, const struct psti_draw *draw,
                                   bool engines, bool *room, struct pst_error *err)
 {
-    const struct psti_cuda_stored stored = {
+    const struct psti_gpu_stored stored = {
         .info = info, .channels = t->file.channels, .file_nbytes = engines ? t->nbytes : 0};
-    struct psti_cuda_row_stats stats;
+    struct psti_gpu_row_stats stats;
     enum pst_status status =
-        psti_cuda_block_stored(t->slot->block, i_field, row, &stored, draw, &t->place, &stats, err);
+        psti_gpu_block_stored(t->slot->block, i_field, row, &stored, draw, &t->place, &stats, err);
     *room = status != PST_ERROR_LIMIT;
     if (status == PST_OK)
         t->worker->nbytes_upload += stats.nbytes_upload + (engines ? t->nbytes : 0);
@@ -208,7 +208,7 @@ static enum pst_status decode_row(struct taking *t, uint32_t i_field, uint32_t r
     if (!engines) {
         status = decode_in_lane(t, err);
         if (status != PST_OK)
-            psti_cuda_block_forget(slot->block, i_field, row);
+            psti_gpu_block_forget(slot->block, i_field, row);
         return status;
     }
     memcpy(t->place.file, t->bytes, t->nbytes);
@@ -272,7 +272,7 @@ static uint32_t collect(const struct psti_card *card, struct psti_card_slot *slo
     for (uint32_t f = 0; f < card->n_fields; f++)
         for (uint32_t row = 0; row < slot->n_rows_max; row++) {
             const struct psti_card_file *file = &slot->files[(size_t)f * slot->n_rows_max + row];
-            if (!file->item.bytes || file->channels != channels || places[row] == PSTI_CUDA_NOWHERE)
+            if (!file->item.bytes || file->channels != channels || places[row] == PSTI_GPU_NOWHERE)
                 continue;
             slot->rows_of_items[n] = row;
             slot->items[n++] = file->item;
@@ -294,7 +294,7 @@ static enum pst_status submit_singly(struct psti_card *card, struct psti_card_sl
                 psti_nvjpeg_batch_submit(engines, card->stream, &slot->items[i], 1, channels, err);
         if (!is_files_fault(status))
             continue;
-        places[row] = PSTI_CUDA_NOWHERE;
+        places[row] = PSTI_GPU_NOWHERE;
         slot->again[row] = PSTI_CARD_AGAIN_FAILED;
         status = PST_OK;
     }

@@ -41,12 +41,12 @@ enum pst_status psti_card_takes(struct psti_worker *worker, pst_batch *batch, ui
     const pst_loader *loader = worker->loader;
     struct psti_card_slot *slot = psti_card_slot_of(batch);
     uint32_t i_field = loader->card->fields_of_plan[i_plan];
-    const struct psti_cuda_item item = {.bytes = source->data,
-                                        .nbytes = source->item.nbytes,
-                                        .info = info,
-                                        .is_verified = psti_card_is_verified(loader, source)};
+    const struct psti_gpu_item item = {.bytes = source->data,
+                                       .nbytes = source->item.nbytes,
+                                       .info = info,
+                                       .is_verified = psti_card_is_verified(loader, source)};
     const struct psti_plan_field *plan = &loader->plan.fields[i_plan];
-    struct psti_cuda_row_stats stats;
+    struct psti_gpu_row_stats stats;
     struct pst_error cause;
     uint8_t channels, bits;
     *taken = false;
@@ -62,7 +62,7 @@ enum pst_status psti_card_takes(struct psti_worker *worker, pst_batch *batch, ui
     if (worker->lanes && info->form == PST_FORM_JPEG)
         return psti_card_takes_jpeg(worker, slot, i_field, row, source, info, draw, taken, err);
     enum pst_status status =
-        psti_cuda_block_row(slot->block, i_field, row, &item, draw, &stats, &cause);
+        psti_gpu_block_row(slot->block, i_field, row, &item, draw, &stats, &cause);
     if (status == PST_ERROR_UNSUPPORTED || status == PST_ERROR_LIMIT)
         psti_card_say_fallback(worker, cause.text);
     if (status != PST_OK) /* what is bad is named by the CPU's decoder */
@@ -90,8 +90,8 @@ void *psti_card_picture(struct psti_worker *worker, pst_batch *batch, uint32_t i
                       (plan->bits == 16 ? 2 : 1);
     void *pixels;
     if (worker->host_only || row >= slot->n_card_rows || source->partial || draw->scale_log2 ||
-        nbytes > psti_cuda_field_row_nbytes(card->fields[i_field]) ||
-        psti_cuda_block_pixels(slot->block, i_field, row, draw, &pixels, NULL) != PST_OK)
+        nbytes > psti_gpu_field_row_nbytes(card->fields[i_field]) ||
+        psti_gpu_block_pixels(slot->block, i_field, row, draw, &pixels, NULL) != PST_OK)
         return NULL;
     worker->nbytes_upload += nbytes;
     return pixels;
@@ -99,8 +99,8 @@ void *psti_card_picture(struct psti_worker *worker, pst_batch *batch, uint32_t i
 
 void psti_card_row_done(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan, uint32_t row)
 {
-    psti_cuda_block_done(psti_card_slot_of(batch)->block,
-                         worker->loader->card->fields_of_plan[i_plan], row);
+    psti_gpu_block_done(psti_card_slot_of(batch)->block,
+                        worker->loader->card->fields_of_plan[i_plan], row);
 }
 
 enum pst_status psti_card_target(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
@@ -109,9 +109,9 @@ enum pst_status psti_card_target(struct psti_worker *worker, pst_batch *batch, u
     const struct psti_card *card = worker->loader->card;
     struct psti_card_slot *slot = psti_card_slot_of(batch);
     uint32_t i_field = card->fields_of_plan[i_plan];
-    enum pst_status status = psti_cuda_block_finished(slot->block, i_field, row, data, err);
+    enum pst_status status = psti_gpu_block_finished(slot->block, i_field, row, data, err);
     if (status == PST_OK) {
-        worker->nbytes_upload += psti_cuda_field_row_nbytes(card->fields[i_field]);
+        worker->nbytes_upload += psti_gpu_field_row_nbytes(card->fields[i_field]);
         return PST_OK;
     }
     *data = NULL;

@@ -32,7 +32,7 @@ struct psti_card_slot *psti_card_slot_of(const pst_batch *batch)
 static uint64_t slot_nbytes(void *ctx, uint32_t n_rows)
 {
     const struct psti_card *card = ctx;
-    struct psti_cuda_block_size size;
+    struct psti_gpu_block_size size;
     psti_card_block_size(card, n_rows, &size);
     return psti_round_up(size.upload_nbytes, PAGE_NBYTES) + sizeof(struct psti_card_slot) +
            (uint64_t)n_rows * (2 * sizeof(uint8_t) + sizeof(uint32_t)) +
@@ -51,7 +51,7 @@ static void free_slot(struct psti_card *card, struct psti_card_slot *slot)
         psti_event_close(&slot->readers[i].event);
     psti_free(slot->readers);
     psti_card_slot_close_jpeg(slot);
-    psti_cuda_block_close(&slot->block);
+    psti_gpu_block_close(&slot->block);
     psti_event_close(&slot->uploaded);
     psti_event_close(&slot->done);
     if (slot->memory)
@@ -72,24 +72,24 @@ static enum pst_status open_block(struct psti_card *card, struct psti_card_slot 
         return PST_OK;
     struct psti_device_info info;
     psti_device_info(card->device, &info);
-    const struct psti_cuda_memory memory = {.pinned = slot->pinned,
-                                            .upload = slot->memory + array_nbytes + pictures_nbytes,
-                                            .upload_nbytes = upload_nbytes,
-                                            .pictures = slot->memory + array_nbytes,
-                                            .pictures_nbytes = pictures_nbytes,
-                                            .scratch = card->scratch,
-                                            .scratch_nbytes = card->scratch_nbytes,
-                                            .constants = card->constants,
-                                            .n_processors = info.n_processors,
-                                            .shared_nbytes_max = info.shared_nbytes_max};
-    return psti_cuda_block_open((const struct psti_cuda_field *const *)card->fields, card->n_fields,
-                                slot->n_rows_max, &memory, &slot->block, err);
+    const struct psti_gpu_memory memory = {.pinned = slot->pinned,
+                                           .upload = slot->memory + array_nbytes + pictures_nbytes,
+                                           .upload_nbytes = upload_nbytes,
+                                           .pictures = slot->memory + array_nbytes,
+                                           .pictures_nbytes = pictures_nbytes,
+                                           .scratch = card->scratch,
+                                           .scratch_nbytes = card->scratch_nbytes,
+                                           .constants = card->constants,
+                                           .n_processors = info.n_processors,
+                                           .shared_nbytes_max = info.shared_nbytes_max};
+    return psti_gpu_block_open((const struct psti_gpu_field *const *)card->fields, card->n_fields,
+                               slot->n_rows_max, &memory, &slot->block, err);
 }
 
 static enum pst_status fill_slot(struct psti_card *card, struct psti_card_slot *slot,
                                  size_t numbers_nbytes, size_t array_nbytes, struct pst_error *err)
 {
-    struct psti_cuda_block_size size;
+    struct psti_gpu_block_size size;
     psti_card_block_size(card, slot->n_rows_max, &size);
     size_t upload_nbytes = psti_round_up(size.upload_nbytes, PAGE_NBYTES);
     array_nbytes = psti_round_up(array_nbytes, CARD_ALIGNMENT);

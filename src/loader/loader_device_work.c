@@ -21,7 +21,7 @@ void psti_card_begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows)
 {
     struct psti_card_slot *slot = psti_card_slot_of(batch);
     if (slot->block)
-        psti_cuda_block_begin(slot->block);
+        psti_gpu_block_begin(slot->block);
     psti_card_forget_files(loader->card, slot, 0, UINT32_MAX);
     slot->n_card_rows = (uint32_t)(loader->card->share * n_rows + 0.5);
     memset(slot->again, 0, slot->n_rows_max);
@@ -44,10 +44,10 @@ static enum pst_status submit_upload(struct psti_card *card, struct psti_card_sl
 static enum pst_status submit_block(struct psti_card *card, struct psti_card_slot *slot,
                                     const uint64_t *outs, uint32_t *places, struct pst_error *err)
 {
-    struct psti_cuda_work work;
+    struct psti_gpu_work work;
     enum pst_status status = psti_card_submit_files(card, slot, places, err);
     if (status == PST_OK)
-        status = psti_cuda_block_work(slot->block, outs, places, &work, err);
+        status = psti_gpu_block_work(slot->block, outs, places, &work, err);
     if (status != PST_OK)
         return status;
     uint64_t upload = slot->memory + slot->memory_nbytes -
@@ -55,7 +55,7 @@ static enum pst_status submit_block(struct psti_card *card, struct psti_card_slo
     if (status == PST_OK && work.upload_nbytes)
         status = submit_upload(card, slot, upload, work.upload_nbytes, err);
     for (uint32_t i = 0; status == PST_OK && i < work.n_launches; i++) {
-        const struct psti_cuda_launch *launch = &work.launches[i];
+        const struct psti_gpu_launch *launch = &work.launches[i];
         status = psti_stream_launch(card->stream, launch->kernel, launch->n_blocks, launch->n_warps,
                                     launch->shared_nbytes, launch->args, launch->args_nbytes, err);
     }
@@ -119,7 +119,7 @@ enum pst_status psti_card_submit(pst_loader *loader, pst_batch *batch, uint32_t 
 {
     struct psti_card_slot *slot = psti_card_slot_of(batch);
     for (uint32_t row = 0; row < n_rows; row++)
-        slot->places[row] = (bad && bad[row]) || slot->again[row] ? PSTI_CUDA_NOWHERE : row;
+        slot->places[row] = (bad && bad[row]) || slot->again[row] ? PSTI_GPU_NOWHERE : row;
     return submit_all(loader->card, batch, slot->places, err);
 }
 
@@ -162,8 +162,8 @@ static uint32_t collect(struct psti_card *card, struct psti_card_slot *slot, uin
     uint32_t n = 0;
     for (uint32_t row = 0; row < n_rows; row++) {
         bool failed = false;
-        for (uint32_t i = 0; i < card->n_fields && slot->places[row] != PSTI_CUDA_NOWHERE; i++)
-            failed |= psti_cuda_block_failed(slot->block, i, row);
+        for (uint32_t i = 0; i < card->n_fields && slot->places[row] != PSTI_GPU_NOWHERE; i++)
+            failed |= psti_gpu_block_failed(slot->block, i, row);
         if (failed)
             slot->todo[row] = PSTI_CARD_AGAIN_FAILED;
         else if (slot->todo[row] == PSTI_CARD_AGAIN_NO)
@@ -215,10 +215,10 @@ static enum pst_status make_round(struct psti_worker *worker, pst_batch *batch, 
     struct psti_card_slot *slot = psti_card_slot_of(batch);
     enum pst_status status = PST_OK;
     bool fits = true, any = false;
-    psti_cuda_block_begin(slot->block);
+    psti_gpu_block_begin(slot->block);
     psti_card_forget_files(loader->card, slot, 0, UINT32_MAX);
     for (uint32_t row = 0; row < n_rows; row++)
-        slot->places[row] = PSTI_CUDA_NOWHERE;
+        slot->places[row] = PSTI_GPU_NOWHERE;
     for (uint32_t row = 0; status == PST_OK && fits && row < rows_that_count(job, n_rows); row++) {
         if (!slot->todo[row])
             continue;

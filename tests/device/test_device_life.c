@@ -131,8 +131,8 @@ static void the_kernels_library(void **state)
     struct psti_device_kernels kernels;
     const struct psti_device_options options = {.ordinal = 0};
     struct psti_device *device = NULL;
-    const char *const names[] = {"psti_cuda_units_plain", "psti_cuda_units_packed"};
-    const char *const unknown[] = {"psti_cuda_units_packed", "psti_cuda_nothing"};
+    const char *const names[] = {"psti_gpu_units_plain", "psti_gpu_units_packed"};
+    const char *const unknown[] = {"psti_gpu_units_packed", "psti_gpu_nothing"};
     static const char *const unfit[][2] = {{"/nowhere/kernels.so", "/nowhere/kernels.so: cannot"},
                                            {"libm.so.6", "libm.so.6 has no kernels of Penstock"}};
     assert_ok(psti_device_open(&options, &device, &err));
@@ -152,7 +152,7 @@ static void the_kernels_library(void **state)
     assert_string_equal(kernels.targets, "cpu");
     assert_int_equal(kernels.cuda_version, 13000);
     assert_int_equal(psti_device_load_kernels(device, unknown, 2, &err), PST_ERROR_DEVICE);
-    assert_non_null(strstr(err.text, "psti_cuda_nothing"));
+    assert_non_null(strstr(err.text, "psti_gpu_nothing"));
     assert_ok(psti_device_load_kernels(device, names, 2, &err));
     assert_int_equal(psti_device_load_kernels(device, names, 2, &err), PST_ERROR_STATE);
     psti_device_close(&device);

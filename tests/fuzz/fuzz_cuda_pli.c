@@ -1,9 +1,9 @@
 /* fuzz_cuda_pli.c - anything that may be a PLI, decoded by the CPU build of the kernels for cards:
  * they must say of it and make of it what the CPU's decoder does, and touch no memory but theirs.
  * Checksums are set right, so that hostile units reach the kernels. Input as for fuzz_pli_head. */
-#include "cuda/cuda_check.h"
-#include "cuda/jpeg_helper.h"
-#include "cuda/units_helper.h"
+#include "kernels/kernels_check.h"
+#include "kernels/jpeg_helper.h"
+#include "kernels/units_helper.h"
 #include "fuzz/fuzz_pli.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);

@@ -1,8 +1,8 @@
 # One line per fuzz target, for tests/fuzz and tests/fuzz_replay: pst_fuzz(fuzz_<what> LIBS pst_room_<room> ...)
 enable_language(CXX) # of the kernels
-pst_fuzz(fuzz_cuda_pli SOURCES ${PROJECT_SOURCE_DIR}/tests/cuda/cuda_check.c
-  ${PROJECT_SOURCE_DIR}/tests/cuda/jpeg_helper.c ${PROJECT_SOURCE_DIR}/tests/cuda/units_helper.c
-  LIBS pst_cuda_host pst_room_cuda pst_room_decode cmocka)
+pst_fuzz(fuzz_cuda_pli SOURCES ${PROJECT_SOURCE_DIR}/tests/kernels/kernels_check.c
+  ${PROJECT_SOURCE_DIR}/tests/kernels/jpeg_helper.c ${PROJECT_SOURCE_DIR}/tests/kernels/units_helper.c
+  LIBS pst_cuda_host pst_room_gpu pst_room_decode cmocka)
 set(forge_dataset ${PROJECT_SOURCE_DIR}/tests/fuzz/forge_dataset.c)
 pst_fuzz(fuzz_dataset_index SOURCES ${forge_dataset} LIBS pst_room_dataset)
 pst_fuzz(fuzz_dataset_shard SOURCES ${forge_dataset} LIBS pst_room_dataset)

@@ -1,13 +1,14 @@
-/* gpu_exec.h - what cuda/cuda_exec.h does, with a card: the work of a block goes through the gate
- * to the driver that is found and the kernels of libpenstock_cuda.so. Rows are written to pinned
- * memory, which has the same address on both sides, so that tests read them where kernels wrote. */
+/* gpu_exec.h - what kernels/kernels_exec.h does, with a card: the work of a block goes through the
+ * gate to the driver that is found and the kernels of libpenstock_cuda.so. Rows are written to
+ * pinned memory, which has the same address on both sides, so that tests read them where kernels
+ * wrote. */
 #ifndef PST_TEST_GPU_EXEC_H
 #define PST_TEST_GPU_EXEC_H
 
 #include "test.h"
 
-#include "cuda/cuda.h"
 #include "device/device.h"
+#include "gpu/gpu.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,8 @@ static inline struct exec_card *exec_card(void)
         return &card;
     const struct psti_device_options options = {.ordinal = 0};
     assert_ok(psti_device_open(&options, &card.device, &err));
-    assert_ok(psti_device_load_kernels(card.device, psti_cuda_kernel_names(),
-                                       (uint32_t)psti_cuda_kernel_count(), &err));
+    assert_ok(psti_device_load_kernels(card.device, psti_gpu_kernel_names(),
+                                       (uint32_t)psti_gpu_kernel_count(), &err));
     assert_ok(psti_stream_open(card.device, true, &card.stream, &err));
     return &card;
 }
@@ -43,7 +44,7 @@ static inline int exec_end(void **state)
 
 /* A block's memory. */
 struct exec {
-    struct psti_cuda_memory memory;
+    struct psti_gpu_memory memory;
     size_t upload_nbytes, scratch_nbytes, pictures_nbytes;
 };
 
@@ -80,17 +81,17 @@ static inline void exec_upload(uint64_t to, void *pinned, size_t nbytes)
     assert_ok(psti_stream_sync(exec_card()->stream, &err));
 }
 
-static inline void exec_open(struct exec *exec, const struct psti_cuda_block_size *size,
+static inline void exec_open(struct exec *exec, const struct psti_gpu_block_size *size,
                              size_t pictures_nbytes)
 {
-    size_t n = psti_cuda_constants_nbytes();
+    size_t n = psti_gpu_constants_nbytes();
     struct psti_device_info info;
     psti_device_info(exec_card()->device, &info);
     void *constants = exec_alloc_out(n);
     exec->upload_nbytes = size->upload_nbytes;
     exec->scratch_nbytes = size->scratch_nbytes;
     exec->pictures_nbytes = pictures_nbytes;
-    exec->memory = (struct psti_cuda_memory){
+    exec->memory = (struct psti_gpu_memory){
         .pinned = exec_alloc_out(size->upload_nbytes),
         .upload = exec_alloc(size->upload_nbytes),
         .upload_nbytes = size->upload_nbytes,
@@ -102,7 +103,7 @@ static inline void exec_open(struct exec *exec, const struct psti_cuda_block_siz
         .n_processors = info.n_processors,
         .shared_nbytes_max = info.shared_nbytes_max,
     };
-    psti_cuda_constants_write(constants);
+    psti_gpu_constants_write(constants);
     exec_upload(exec->memory.constants, constants, n);
     exec_free_out(constants, n);
 }
@@ -112,7 +113,7 @@ static inline void exec_close(struct exec *exec)
     exec_free(exec->memory.upload, exec->upload_nbytes);
     exec_free(exec->memory.scratch, exec->scratch_nbytes);
     exec_free(exec->memory.pictures, exec->pictures_nbytes);
-    exec_free(exec->memory.constants, psti_cuda_constants_nbytes());
+    exec_free(exec->memory.constants, psti_gpu_constants_nbytes());
     exec_free_out(exec->memory.pinned, exec->upload_nbytes);
 }
 
@@ -127,7 +128,7 @@ static inline void exec_write(struct exec *exec, uint64_t to, const void *from, 
     exec_free_out(pinned, nbytes);
 }
 
-static inline void exec_run(struct exec *exec, const struct psti_cuda_work *work)
+static inline void exec_run(struct exec *exec, const struct psti_gpu_work *work)
 {
     struct pst_error err;
     struct psti_stream *stream = exec_card()->stream;
@@ -135,7 +136,7 @@ static inline void exec_run(struct exec *exec, const struct psti_cuda_work *work
     assert_ok(psti_stream_upload(stream, exec->memory.upload, exec->memory.pinned,
                                  work->upload_nbytes, &err));
     for (uint32_t i = 0; i < work->n_launches; i++) {
-        const struct psti_cuda_launch *launch = &work->launches[i];
+        const struct psti_gpu_launch *launch = &work->launches[i];
         assert_ok(psti_stream_launch(stream, launch->kernel, launch->n_blocks, launch->n_warps,
                                      launch->shared_nbytes, launch->args, launch->args_nbytes,
                                      &err));

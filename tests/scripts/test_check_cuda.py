@@ -19,7 +19,7 @@ ptxas info    : Function properties for psti_not_inlined
 ptxas info    : Used 255 registers, used 0 barriers
 """
 
-KERNELS = """#include "cuda/warp.cuh"
+KERNELS = """#include "gpu/kernels/warp.cuh"
 struct args { uint64_t at; uint32_t n; };
 struct kernel {
     static const int n_phases = 1;
@@ -41,35 +41,35 @@ SPILLING = """uint32_t v[64];
 
 
 def test_what_ptxas_says_is_read():
-    a, b = check_cuda.parse("src/cuda/a.cu", OUTPUT)
-    assert a == check_cuda.Kernel("src/cuda/a.cu", "psti_a", "sm_90", 37, 0, 0, 1024)
+    a, b = check_cuda.parse("src/gpu/kernels/a.cu", OUTPUT)
+    assert a == check_cuda.Kernel("src/gpu/kernels/a.cu", "psti_a", "sm_90", 37, 0, 0, 1024)
     assert a.warps == 51
-    assert b == check_cuda.Kernel("src/cuda/a.cu", "psti_b", "sm_100", 255, 272, 20, 0)
+    assert b == check_cuda.Kernel("src/gpu/kernels/a.cu", "psti_b", "sm_100", 255, 272, 20, 0)
     assert b.warps == 8
     assert "psti_b" in check_cuda.table([a, b])
 
 
 def test_kernel_files_are_those_that_the_build_lists(tmp_path):
-    folder = tmp_path / "src" / "cuda"
+    folder = tmp_path / "src" / "gpu"
     folder.mkdir(parents=True)
-    (folder / "CMakeLists.txt").write_text("pst_room(cuda SOURCES a.c)\nset(PST_CUDA_KERNELS a.cu\n  b.cu)\n")
-    assert check_cuda.kernel_files(tmp_path) == [folder / "a.cu", folder / "b.cu"]
+    (folder / "CMakeLists.txt").write_text("pst_room(gpu SOURCES a.c)\nset(PST_CUDA_KERNELS kernels/a.cu\n  b.cu)\n")
+    assert check_cuda.kernel_files(tmp_path) == [folder / "kernels" / "a.cu", folder / "b.cu"]
     (folder / "CMakeLists.txt").write_text("")
     assert check_cuda.kernel_files(tmp_path) == []
 
 
 def test_every_kernel_of_the_house_is_listed():
     root = Path(check_cuda.__file__).resolve().parent.parent
-    assert sorted(check_cuda.kernel_files(root)) == sorted((root / "src" / "cuda").glob("*.cu"))
+    assert sorted(check_cuda.kernel_files(root)) == sorted((root / "src" / "gpu" / "kernels").glob("*.cu"))
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="no nvcc")
 @pytest.mark.parametrize("body, words", [(GOOD, None), (SPILLING, "local memory"), ("nonsense;", "does not compile")])
 def test_kernels_are_judged(tmp_path, body, words):
     root = Path(check_cuda.__file__).resolve().parent.parent
-    folder = tmp_path / "src" / "cuda"
+    folder = tmp_path / "src" / "gpu" / "kernels"
     folder.mkdir(parents=True)
-    for header in (root / "src" / "cuda").glob("warp*.cuh"):
+    for header in (root / "src" / "gpu" / "kernels").glob("warp*.cuh"):
         shutil.copy(header, folder)
     (folder / "a.cu").write_text(KERNELS % body)
     kernels, findings = check_cuda.compile_file(shutil.which("nvcc"), tmp_path, folder / "a.cu", "sm_90")

@@ -1,0 +1,433 @@
+/* jpeg_coefs.cuh - a unit of coefficients (docs/format-pli.md, section 8), from its bytes to planes
+ * of quantised coefficients in scratch, by a warp.
+ *
+ * The way of a unit: its head; classes and ends of blocks (8.2); the list of blocks by their ends;
+ * tokens of DC (8.3) and of AC (8.4), which wait in planes in scratch, 16 bits each, for the raw
+ * bits (8.3, 8.5); these are known to the last only when all tokens are read.
+ *
+ * What a token's context wants to know of earlier coefficients is a history of 16 tokens of 4 bits
+ * per list position: two words in shared memory. Coefficient k has the place k modulo 16, so that
+ * nothing is shifted; the weights of a plane are turned instead (gpu_jpeg.c). Planes in scratch
+ * and the history are private to the lane with the list position's number modulo 32.
+ *
+ * Hostile bytes: all places follow from the image's geometry, which the host has checked, and from
+ * the ends of blocks, which are checked here. Words and raw bits run out into zeros and are counted
+ * at the end; no loop depends on them. */
+#ifndef PST_GPU_JPEG_COEFS_CUH
+#define PST_GPU_JPEG_COEFS_CUH
+
+#include "gpu/kernels/jpeg_bits.cuh"
+#include "gpu/work/gpu_jpeg.h"
+
+namespace psti
+{
+
+/* -- Where things are -- */
+
+struct coefs_unit {
+    const struct psti_gpu_jpeg_image *image;
+    const struct psti_gpu_jpeg_tables *tables;
+    coefs_states states;
+    coefs_bits bits;
+    uint32_t n_squares, n; /* squares, blocks */
+    uint32_t last;         /* the largest end */
+    uint32_t first_side;   /* blocks of side 1 begin here */
+    uint16_t *planes;      /* of n_squares * 64 values each; plane 0: by block, others by list */
+    uint32_t stride;
+
+    shared<uint8_t> memory; /* of the warp */
+    shared<uint32_t> bounds, ac, counts, squares;
+    shared<uint8_t> buckets;
+    shared<uint16_t> order;        /* list position -> 64 * square + position */
+    shared<uint8_t> classes, ends; /* of blocks, until the list is made */
+    shared<uint32_t> history;      /* two words per list position, `stride` apart */
+    shared<uint16_t> wanted;       /* list positions for the inverse DCT */
+    shared<uint32_t> halves;
+};
+
+/* A square of the unit as shared memory has it: uniform. */
+struct coefs_square {
+    uint32_t component, side, columns, rows, column, row;
+};
+
+PSTI_LANES coefs_square square_at(const coefs_unit &u, uint32_t s)
+{
+    uint32_t a = load_uniform(u.squares, 2 * s), b = load_uniform(u.squares, 2 * s + 1);
+    return coefs_square{a & 3, a >> 2 & 1, a >> 4 & 15, a >> 8, b & 0xffff, b >> 16};
+}
+
+PSTI_LANES uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/* The squares of component c in their order, a lane each; how many blocks. */
+PSTI_LANES uint32_t place_squares(coefs_unit &u, uint32_t c, uint32_t unit_y, uint32_t unit_x)
+{
+    const struct psti_gpu_jpeg_component &component = u.image->components[c];
+    uint32_t x0 = unit_x * component.unit_columns, y0 = unit_y * component.unit_rows;
+    /* Units of the last row or column may lie behind all blocks of a component. */
+    uint32_t columns = x0 < component.columns ? component.columns - x0 : 0;
+    uint32_t rows = y0 < component.rows ? component.rows - y0 : 0;
+    columns = smaller(columns, component.unit_columns);
+    rows = smaller(rows, component.unit_rows);
+    uint32_t across = (columns + 7) / 8, n = across * ((rows + 7) / 8);
+    lane_u32 row = lane_id() / lane_u32(across > 0 ? across : 1);
+    lane_u32 column = lane_id() - row * lane_u32(across);
+    lane_u32 wide = lane_u32(columns) - (column << lane_u32(3));
+    lane_u32 high = lane_u32(rows) - (row << lane_u32(3));
+    wide = select(wide < lane_u32(8), wide, lane_u32(8));
+    high = select(high < lane_u32(8), high, lane_u32(8));
+    lane_bool has = lane_id() < lane_u32(n);
+    lane_u32 i = (lane_u32(u.n_squares) + lane_id()) << lane_u32(1);
+    store(u.squares, i,
+          lane_u32(c | (uint32_t)component.side << 2) | wide << lane_u32(4) | high << lane_u32(8),
+          has);
+    store(u.squares, i + lane_u32(1),
+          (lane_u32(x0) + (column << lane_u32(3))) | (lane_u32(y0) + (row << lane_u32(3)))
+                                                         << lane_u32(16),
+          has);
+    u.n_squares += n;
+    return columns * rows;
+}
+
+PSTI_LANES void place_unit(coefs_unit &u, uint32_t unit_y, uint32_t unit_x)
+{
+    u.n_squares = u.n = 0;
+    for (uint32_t c = 0; c < u.image->n_components; c++) {
+        u.n += place_squares(u, c, unit_y, unit_x);
+        if (c == 0)
+            u.first_side = u.image->transform ? 64 * u.n_squares : UINT32_MAX;
+    }
+    u.stride = 64 * u.n_squares;
+    u.order = shared_cast<uint16_t>(u.memory, PSTI_GPU_COEFS_ORDER);
+    uint32_t behind = PSTI_GPU_COEFS_ORDER + 2 * u.stride;
+    u.classes = u.memory + behind;
+    u.ends = u.classes + u.stride;
+    u.history = shared_cast<uint32_t>(u.memory, behind);
+    u.halves = u.history;
+    u.wanted = shared_cast<uint16_t>(u.memory, behind + PSTI_GPU_COEFS_HALVES_NBYTES);
+}
+
+/* -- Ends of blocks, DC: tables in global memory, for there are few of these tokens -- */
+
+/* Tokens of a table of 16 entries each. */
+PSTI_LANES lane_u32 read_token(const uint32_t *tables, lane_u32 table, coefs_states &s,
+                               lane_bool live)
+{
+    lane_u32 slot = s.x & lane_u32(4095), base = table << lane_u32(4), token = lane_u32(0);
+    PSTI_UNROLL
+    for (uint32_t step = 8; step > 0; step >>= 1) {
+        lane_u32 begin = load(tables, base + token + lane_u32(step)) & lane_u32(0xffff);
+        token += select(slot >= begin, lane_u32(step), lane_u32(0));
+    }
+    advance(s, load(tables, base + token), live);
+    return token;
+}
+
+/* Of the odd block at (y, x), from the classes of even ones, which are in lanes. */
+PSTI_LANES lane_u32 odd_context(const coefs_square &q, lane_u32 even, lane_u32 y, lane_u32 x)
+{
+    lane_u32 one = lane_u32(1);
+    lane_u32 left = select(x > lane_u32(0), x - one, x + one);
+    lane_u32 right = select(x + one < lane_u32(q.columns), x + one, x - one);
+    lane_u32 above = select(y > lane_u32(0), y - one, y + one);
+    lane_u32 below = select(y + one < lane_u32(q.rows), y + one, y - one);
+    lane_u32 y4 = y << lane_u32(2), half = x >> one;
+    lane_u32 across = shuffle(even, y4 + (left >> one)) + shuffle(even, y4 + (right >> one));
+    lane_u32 along =
+        shuffle(even, (above << lane_u32(2)) + half) + shuffle(even, (below << lane_u32(2)) + half);
+    lane_u32 sum = q.columns == 1 ? along + along : q.rows == 1 ? across + across : across + along;
+    sum = (sum + lane_u32(2)) >> lane_u32(2);
+    return select(sum < lane_u32(14), sum, lane_u32(14));
+}
+
+PSTI_LANES void read_classes(coefs_unit &u)
+{
+    lane_u32 y = lane_id() >> lane_u32(2), x2 = (lane_id() & lane_u32(3)) << lane_u32(1);
+    const uint32_t *tables = &u.tables->ends[0][0][0];
+    for (uint32_t s = 0; s < u.n_squares; s++) {
+        coefs_square q = square_at(u, s);
+        lane_u32 even = lane_u32(0);
+        for (uint32_t odd = 0; odd < 2; odd++) {
+            lane_u32 x = x2 + ((y + lane_u32(odd)) & lane_u32(1));
+            lane_bool live = (x < lane_u32(q.columns)) & (y < lane_u32(q.rows));
+            lane_u32 context = odd ? odd_context(q, even, y, x) : lane_u32(15);
+            lane_u32 t = read_token(tables, lane_u32(16 * q.side) + context, u.states, live);
+            t = select(live, t, lane_u32(0));
+            store(u.classes, lane_u32(64 * s) + (y << lane_u32(3)) + x, t);
+            even = t;
+        }
+    }
+}
+
+/* Raw bits -> ends, 64 where no block is; false: one is above 63. */
+PSTI_LANES bool read_ends(coefs_unit &u)
+{
+    lane_u32 worst = lane_u32(0);
+    for (uint32_t s = 0; s < u.n_squares; s++) {
+        coefs_square q = square_at(u, s);
+        lane_u32 e[2], n_bits[2], i = lane_u32(64 * s) + lane_id();
+        PSTI_UNROLL
+        for (uint32_t half = 0; half < 2; half++) {
+            lane_u32 t = load(u.classes, i + lane_u32(32 * half)), four = t >> lane_u32(2);
+            n_bits[half] = select(t == lane_u32(15), lane_u32(4), four);
+            /* 4 8 12 are 4..6, 12..20, 28..52: less 0, 4, 20, 68 */
+            e[half] = (t << four) - (lane_u32(0x44140400) >> (four << lane_u32(3)) & lane_u32(255));
+        }
+        for (uint32_t n = 0; take_bit(u.bits, n, n_bits[0], n_bits[1], e[0], e[1]);)
+            n++;
+        PSTI_UNROLL
+        for (uint32_t half = 0; half < 2; half++) {
+            lane_u32 p = lane_id() + lane_u32(32 * half);
+            lane_bool has =
+                ((p & lane_u32(7)) < lane_u32(q.columns)) & ((p >> lane_u32(3)) < lane_u32(q.rows));
+            worst |= e[half];
+            store(u.ends, i + lane_u32(32 * half), select(has, e[half], lane_u32(64)));
+        }
+    }
+    return !some((worst & lane_u32(64)) != lane_u32(0));
+}
+
+/* Tokens -> plane 0. */
+PSTI_LANES void read_dc(coefs_unit &u)
+{
+    const uint32_t *tables = &u.tables->dc[0][0][0];
+    for (uint32_t s = 0; s < u.n_squares; s++) {
+        coefs_square q = square_at(u, s);
+        for (uint32_t half = 0; half < 2; half++) {
+            lane_u32 p = lane_id() + lane_u32(32 * half), i = lane_u32(64 * s) + p;
+            lane_bool live =
+                ((p & lane_u32(7)) < lane_u32(q.columns)) & ((p >> lane_u32(3)) < lane_u32(q.rows));
+            lane_u32 context = lane_u32(16 * q.side) + load(u.classes, i);
+            lane_u32 t = read_token(tables, context, u.states, live);
+            store(u.planes, i, select(live, t, lane_u32(0)));
+        }
+    }
+}
+
+/* Raw bits; sums of differences. */
+PSTI_LANES void place_dc(coefs_unit &u)
+{
+    lane_u32 x = lane_id() & lane_u32(7), y = lane_id() >> lane_u32(3);
+    for (uint32_t s = 0; s < u.n_squares; s++) {
+        lane_u32 v[2], n_bits[2], i = lane_u32(64 * s) + lane_id();
+        lane_bool negative[2];
+        need_bits(u.bits, 64);
+        PSTI_UNROLL
+        for (uint32_t half = 0; half < 2; half++) {
+            lane_u32 t = load(u.planes, i + lane_u32(32 * half));
+            lane_bool some_bits = t > lane_u32(2);
+            negative[half] = take_bits(u.bits, votes(t > lane_u32(0))) != lane_u32(0);
+            n_bits[half] = select(some_bits, t - lane_u32(2), lane_u32(0));
+            v[half] = select(some_bits, (lane_u32(1) << n_bits[half]) + lane_u32(1), t);
+        }
+        for (uint32_t n = 0; take_bit(u.bits, n, n_bits[0], n_bits[1], v[0], v[1]);)
+            n++;
+        lane_u32 down = lane_u32(0); /* of column 0, of the rows above */
+        PSTI_UNROLL
+        for (uint32_t half = 0; half < 2; half++) {
+            lane_u32 d = select(negative[half], lane_u32(0) - v[half], v[half]);
+            d = select(v[half] == lane_u32(0), lane_u32(0), d);
+            lane_u32 sum = d;
+            PSTI_UNROLL
+            for (uint32_t step = 1; step < 8; step *= 2)
+                sum += select(x >= lane_u32(step), shift_up(sum, step), lane_u32(0));
+            PSTI_UNROLL
+            for (uint32_t row = 0; row < 4; row++) {
+                lane_u32 first = lane_u32(lane_of(d, 8 * row));
+                sum += select(y > lane_u32(row), first, lane_u32(0));
+                if (half == 0)
+                    down += first;
+            }
+            store(u.planes, i + lane_u32(32 * half), half == 0 ? sum : sum + down);
+        }
+    }
+}
+
+/* -- The list: blocks by their ends, the largest first -- */
+
+PSTI_LANES void sort_blocks(coefs_unit &u)
+{
+    lane_u32 l = lane_id(), high = l + lane_u32(32);
+    store(u.counts, l, lane_u32(0));
+    store(u.counts, high, lane_u32(0));
+    store(u.counts, high + lane_u32(32), lane_u32(0), l < lane_u32(8));
+    warp_sync();
+    for (uint32_t base = 0; base < u.stride; base += PSTI_WARP) {
+        lane_u32 e = load(u.ends, lane_u32(base) + l);
+        atomic_add(u.counts, e, lane_u32(1), e < lane_u32(64));
+    }
+    warp_sync();
+    lane_u32 n_low = load(u.counts, l), n_high = load(u.counts, high);
+    lane_u32 sum_high = scan_add(n_high), sum_low = scan_add(n_low);
+    uint32_t all_high = lane_of(sum_high, 31);
+    /* How many have a larger end: where those with this one begin. */
+    lane_u32 behind_high = lane_u32(all_high) - sum_high;
+    lane_u32 behind_low = lane_u32(u.n) - sum_low;
+    uint32_t has_high = votes(n_high > lane_u32(0)), has_low = votes(n_low > lane_u32(0));
+    u.last = has_high ? 63 - clz(has_high) : 31 - clz(has_low);
+    warp_sync();
+    store(u.counts, l, behind_low);
+    store(u.counts, high, behind_high);
+    warp_sync();
+    for (uint32_t base = 0; base < u.stride; base += PSTI_WARP) {
+        lane_u32 b = lane_u32(base) + l, e = load(u.ends, b);
+        lane_bool has = e < lane_u32(64);
+        lane_u32 same = same_lanes(e), before = popc(same & mask_below());
+        lane_u32 at = load(u.counts, e, has, 0u);
+        store(u.order, at + before, b, has);
+        warp_sync();
+        lane_bool first = has & (before == lane_u32(0));
+        store(u.counts, e, at + popc(same), first);
+        warp_sync();
+    }
+    /* Those with an end of e have moved it to where they end: n_e of them and of larger ones. */
+}
+
+/* -- AC -- */
+
+/* What all steps of a plane share. */
+struct coefs_plane {
+    uint32_t n, n1, n3, n7; /* blocks with an end of at least k, k + 1, k + 3, k + 7 */
+    uint32_t weights[2][4];
+    int32_t bias[2];
+    uint32_t nibble, word; /* of k in the history */
+    uint32_t plane;        /* where it begins in scratch */
+};
+
+PSTI_LANES coefs_plane open_plane(const coefs_unit &u,
+                                  const struct psti_gpu_jpeg_constants *constants, uint32_t k)
+{
+    coefs_plane p;
+    p.n = load_uniform(u.counts, k);
+    p.n1 = load_uniform(u.counts, k + 1);
+    p.n3 = load_uniform(u.counts, k + 3);
+    p.n7 = load_uniform(u.counts, k + 7);
+    PSTI_UNROLL
+    for (uint32_t side = 0; side < 2; side++) {
+        p.bias[side] = constants->biases[k][side];
+        PSTI_UNROLL
+        for (uint32_t i = 0; i < 4; i++)
+            p.weights[side][i] = constants->weights[k][side][i];
+    }
+    p.nibble = 4 * (k & 7);
+    p.word = k >> 3 & 1;
+    p.plane = k * u.stride;
+    return p;
+}
+
+/* Of four tokens, 4 bits each in bits 0..15: their g (8.4), a byte each. */
+PSTI_LANES lane_u32 g_of(lane_u32 tokens)
+{
+    return pick_bytes(lane_u32(0x04020100), lane_u32(0x20140c07), tokens);
+}
+
+/* Which bucket the earlier tokens of a block lead to. */
+PSTI_LANES lane_u32 ac_bucket(const coefs_unit &u, const coefs_plane &p, lane_bool is_side,
+                              lane_u32 h0, lane_u32 h1)
+{
+    lane_u32 g[4] = {g_of(h0), g_of(h0 >> lane_u32(16)), g_of(h1), g_of(h1 >> lane_u32(16))};
+    lane_i32 x = select(is_side, lane_i32(p.bias[1]), lane_i32(p.bias[0]));
+    PSTI_UNROLL
+    for (uint32_t i = 0; i < 4; i++)
+        x = dot4(g[i], select(is_side, lane_u32(p.weights[1][i]), lane_u32(p.weights[0][i])), x);
+    lane_u32 half = as_u32(x) >> lane_u32(1); /* nothing in it is negative */
+    return load(u.buckets, select(half < lane_u32(127), half, lane_u32(127)));
+}
+
+/* How many of the table's first slots, of tokens 1..7, are at or before the slot. */
+PSTI_LANES lane_u32 ac_token(const coefs_unit &u, lane_u32 context, lane_u32 slot)
+{
+    const lane_u32 high = lane_u32(0x80008000);
+    lane_u32 bounds[4], two = pick_bytes(slot | lane_u32(0x8000), lane_u32(0), lane_u32(0x1010));
+    load4(u.bounds, context << lane_u32(2), bounds);
+    lane_u32 a = ((two - bounds[0]) & high) | ((two - bounds[1]) & high) >> lane_u32(1);
+    lane_u32 b = ((two - bounds[2]) & high) | ((two - bounds[3]) & high) >> lane_u32(1);
+    return popc(a | b >> lane_u32(2));
+}
+
+/* 32 tokens of a plane, of list positions i; `inside`: all of blocks with an end of at least k + 7,
+ * as most are. */
+template <bool inside> PSTI_LANES void read_step(coefs_unit &u, const coefs_plane &p, lane_u32 i)
+{
+    lane_bool live = inside ? lane_bool(true) : i < lane_u32(p.n);
+    lane_u32 h0 = load(u.history, i), h1 = load(u.history, i + lane_u32(u.stride));
+    lane_bool is_side = load(u.order, i, live, 0u) >= lane_u32(u.first_side);
+    lane_u32 context = ac_bucket(u, p, is_side, h0, h1);
+    if (inside) {
+        context += lane_u32(24);
+    } else {
+        context += select(i < lane_u32(p.n1), lane_u32(8), lane_u32(0));
+        context += select(i < lane_u32(p.n3), lane_u32(8), lane_u32(0));
+        context += select(i < lane_u32(p.n7), lane_u32(8), lane_u32(0));
+    }
+    lane_u32 token = ac_token(u, context, u.states.x & lane_u32(4095));
+    advance(u.states, load(u.ac, (context << lane_u32(3)) + token), live);
+    lane_u32 h = p.word ? h1 : h0;
+    h = (h & lane_u32(~(15u << p.nibble))) | token << lane_u32(p.nibble);
+    store(u.history, i + lane_u32(p.word * u.stride), h);
+    store(u.planes, i + lane_u32(p.plane), token);
+}
+
+/* Tokens of planes 1..last. */
+PSTI_LANES void read_ac(coefs_unit &u, const struct psti_gpu_jpeg_constants *constants)
+{
+    for (uint32_t i = 0; i < 2 * u.stride; i += PSTI_WARP)
+        store(u.history, lane_u32(i) + lane_id(), lane_u32(0));
+    for (uint32_t k = 1; k <= u.last; k++) {
+        const coefs_plane p = open_plane(u, constants, k);
+        uint32_t base = 0;
+        for (; base + PSTI_WARP <= p.n7; base += PSTI_WARP)
+            read_step<true>(u, p, lane_u32(base) + lane_id());
+        for (; base < p.n; base += PSTI_WARP)
+            read_step<false>(u, p, lane_u32(base) + lane_id());
+    }
+}
+
+/* Magnitudes of a group with tokens of 3 and more, which have raw bits. */
+PSTI_LANES void take_magnitudes(coefs_bits &b, lane_u32 v[2])
+{
+    lane_u32 n_bits[2];
+    lane_bool goes_on[2] = {v[0] == lane_u32(7), v[1] == lane_u32(7)};
+    PSTI_UNROLL
+    for (uint32_t half = 0; half < 2; half++)
+        n_bits[half] = select(v[half] > lane_u32(2), v[half] - lane_u32(2), lane_u32(0));
+    for (uint32_t i = 0; i < 5; i++) { /* classes of token 7, in unary */
+        uint32_t takers0 = votes(goes_on[0]), takers1 = votes(goes_on[1]);
+        if ((takers0 | takers1) == 0)
+            break;
+        need_bits(b, 64);
+        goes_on[0] = goes_on[0] & (take_bits(b, takers0) != lane_u32(0));
+        goes_on[1] = goes_on[1] & (take_bits(b, takers1) != lane_u32(0));
+        n_bits[0] += select(goes_on[0], lane_u32(1), lane_u32(0));
+        n_bits[1] += select(goes_on[1], lane_u32(1), lane_u32(0));
+    }
+    PSTI_UNROLL
+    for (uint32_t half = 0; half < 2; half++)
+        v[half] =
+            select(v[half] > lane_u32(2), (lane_u32(1) << n_bits[half]) + lane_u32(1), v[half]);
+    for (uint32_t n = 0; take_bit(b, n, n_bits[0], n_bits[1], v[0], v[1]);)
+        n++;
+}
+
+/* Tokens and raw bits of planes 1..last -> coefficients. */
+PSTI_LANES void place_ac(coefs_unit &u)
+{
+    for (uint32_t k = 1; k <= u.last; k++) {
+        uint32_t first = k * u.stride, end = first + load_uniform(u.counts, k);
+        for (uint32_t base = first; base < end; base += 2 * PSTI_WARP) {
+            lane_u32 i0 = lane_u32(base) + lane_id(), i1 = i0 + lane_u32(PSTI_WARP);
+            lane_bool has0 = i0 < lane_u32(end), has1 = i1 < lane_u32(end);
+            lane_u32 v[2] = {load(u.planes, i0, has0, 0u), load(u.planes, i1, has1, 0u)};
+            need_bits(u.bits, 64);
+            lane_u32 negative0 = take_bits(u.bits, votes(v[0] > lane_u32(0)));
+            lane_u32 negative1 = take_bits(u.bits, votes(v[1] > lane_u32(0)));
+            if (some((v[0] > lane_u32(2)) | (v[1] > lane_u32(2))))
+                take_magnitudes(u.bits, v);
+            store(u.planes, i0, (v[0] ^ (lane_u32(0) - negative0)) + negative0, has0);
+            store(u.planes, i1, (v[1] ^ (lane_u32(0) - negative1)) + negative1, has1);
+        }
+    }
+}
+
+} // namespace psti
+
+#endif

@@ -1,0 +1,442 @@
+/* pli_wave_pairs.cuh - units of mode wave (see pli_wave.cuh), of 8 bits: the passes that read bits.
+ * A token stands for a pair of samples, whose residuals lie in two rows, those of an even and an
+ * odd step; until its raw bits are found its activity waits in the first of them. */
+#ifndef PST_GPU_PLI_WAVE_PAIRS_CUH
+#define PST_GPU_PLI_WAVE_PAIRS_CUH
+
+#include "gpu/kernels/pli_wave_words.cuh"
+
+namespace psti
+{
+
+static const uint32_t WAVE_PAIR_NBYTES = 2 * wave_layout<8>::row_nbytes; /* of a step's rows */
+static const uint32_t WAVE_BAND_NBYTES = PSTI_WARP * WAVE_PAIR_NBYTES;
+
+/* Tokens
+ * ------------------------------------------------------------------------------------- */
+
+/* How activities beside a pair and of plane 1 (L, LL, g1), in the row above (U, UL) and in the one
+ * above that (UUR, UU) make its context: signed bytes, four times what is added. E then stands
+ * above the lowest two bits, of which a half is the upper one. */
+static const uint32_t WAVE_BESIDE = 0x000408, WAVE_ABOVE = 0x0208, WAVE_FAR = 0x0402;
+struct wave_pair_kind {
+    uint32_t beside;
+    uint32_t back_nbytes; /* to plane 1's row; where that is not asked for, to some row */
+};
+
+/* Tokens on their way. */
+struct wave_pairs {
+    wave_words words;
+    lane_u32 x;           /* states, and 65536 */
+    lane_u32 past;        /* activities of the last steps, the latest lowest */
+    lane_u32 beside;      /* weights */
+    lane_u32 above, far;  /* 0 where there is no such row */
+    lane_u32 far_at_end;  /* of the last column, at which two lanes above another row has begun */
+    lane_u32 back_nbytes; /* struct wave_pair_kind */
+    lane_u32 buckets;     /* address of the contexts of E = 0 */
+};
+
+PSTI_LANES bool wave_looks_across(const wave_unit &u, uint32_t coded)
+{
+    return wave_record_of(u, coded, WAVE_R_KIND) == WAVE_THIRD;
+}
+PSTI_LANES wave_pair_kind wave_pair_kind_of(const wave_unit &u, uint32_t coded)
+{
+    const uint32_t other = wave_record_of(u, coded, WAVE_R_OTHER);
+    if (!wave_looks_across(u, coded))
+        return {WAVE_BESIDE, WAVE_BAND_NBYTES};
+    if (other == WAVE_CONSTANT)
+        return {WAVE_BESIDE & 0xff, WAVE_BAND_NBYTES};
+    return {(WAVE_BESIDE & 0xff) | 4 << 16, (coded - other) * u.bands * WAVE_BAND_NBYTES};
+}
+
+/* x goes on behind its token, but for the word that it may need. `context`: address of its table.
+ * What is returned is the table's entry: its bytes are 0, frequency, number of the slot, activity.
+ */
+PSTI_LANES lane_u32 wave_find_pair(const wave_unit &u, lane_u32 context, lane_u32 &x)
+{
+    const lane_u32 slot = dot4_unsigned(x, lane_u32(4), context);
+    const lane_u32 entry = load_address<uint32_t>(u.tables, slot);
+    /* Byte 2 of x is 1, and becomes it again. */
+    x = dot4_unsigned(entry, x, lane_u32(1u << 16));
+    return entry;
+}
+
+/* A step in which lanes are `first` or `last` in their rows. `crossed`: contexts may look at plane
+ * 1, at address other_at. `full`: all lanes are active, and rows exist. `place`: address in the
+ * row. */
+template <bool full, bool crossed>
+PSTI_LANES void wave_pair_step(const wave_unit &u, wave_pairs &s, lane_bool first, lane_bool last,
+                               lane_bool active, lane_bool exists, lane_u32 place,
+                               lane_u32 other_at)
+{
+    /* U, UL and UUR, UU; of a lane at the end of its row the lane two above has begun the next one,
+     * and UU lies behind the gap that it made. */
+    const lane_u32 up = shuffle(s.past, lane_id() + lane_u32(31));
+    const lane_u32 far = shuffle(s.past, lane_id() + lane_u32(30));
+    s.past = select(first, s.past << lane_u32(16), s.past);
+    lane_u32 near = s.past;
+    if (crossed)
+        near = pick_bytes(near, load_address<uint8_t>(u.window, other_at), lane_u32(0x5410));
+    lane_u32 e = as_u32(dot4(near, s.beside, as_i32(s.buckets)));
+    e = as_u32(dot4(far, select(last, s.far_at_end, s.far), dot4(up, s.above, as_i32(e))));
+    lane_u32 context = load_address<uint16_t>(u.tables, e), x = s.x;
+    lane_u32 found = wave_find_pair(u, context, x);
+    lane_bool takes = x < lane_u32((1u << 16) + (1u << 8));
+    if (!full) {
+        takes = takes & active;
+        x = select(active, x, s.x);
+        found = select(active, found, lane_u32(0));
+    }
+    lane_u32 word = wave_take_words<uint8_t>(u, s.words, takes);
+    s.past = pick_bytes(found, s.past, lane_u32(0x6543));
+    s.x = select(takes, pick_bytes(x, word, lane_u32(0x3204)), x);
+    store_address<uint8_t>(u.window, place, s.past, exists);
+}
+
+/* Where bands begin: steps 32 phase and the 31 that follow. */
+template <bool full, bool crossed>
+PSTI_LANES void wave_pair_steps(const wave_unit &u, wave_pairs &s, uint32_t phase,
+                                const wave_part &part, const wave_pair_kind &kind, bool is_top)
+{
+    const uint32_t samples = s.words.window + wave_layout<8>::samples_at;
+    /* The last one lies in the first rows. */
+    const uint32_t fold = phase == u.n_coded * u.bands ? phase * WAVE_BAND_NBYTES : 0;
+    lane_u32 row = lane_u32(samples + phase * WAVE_BAND_NBYTES - fold);
+    for (uint32_t i = 0; i < PSTI_WARP; i += 4) {
+        const lane_u32 way = (lane_id() - lane_u32(i)) & lane_u32(31);
+        const lane_u32 lane = lane_id() ^ lane_u32(2 * i & 28);
+        PSTI_UNROLL
+        for (uint32_t k = 0; k < 4; k++) {
+            const lane_bool enters = way == lane_u32(k);
+            const lane_u32 place =
+                row + (lane ^ lane_u32(k / 2 * 4)) + lane_u32(k * WAVE_PAIR_NBYTES);
+            if (crossed && is_top) {
+                s.beside = select(enters, lane_u32(kind.beside), s.beside);
+                s.back_nbytes = select(enters, lane_u32(kind.back_nbytes), s.back_nbytes);
+            }
+            lane_u32 other = place + lane_u32(fold) - s.back_nbytes;
+            lane_bool active = lane_bool(true), exists = active;
+            if (!full) {
+                const lane_bool is_front = lane_id() <= lane_u32(i + k);
+                const lane_u32 column = (lane_u32(i + k) - lane_id()) & lane_u32(31);
+                active = column < select(is_front, part.front, part.rear);
+                /* Behind the last band rows are those of the first, which have their tokens. */
+                exists = select(is_front, lane_bool(part.has_front), exists);
+                /* What does not matter, where there may be nothing. */
+                other = select(s.beside < lane_u32(1u << 16), lane_u32(s.words.window), other);
+            }
+            wave_pair_step<full, crossed>(u, s, enters, way == lane_u32(k + 1), active, exists,
+                                          place, other);
+        }
+        row = row + lane_u32(4 * WAVE_PAIR_NBYTES);
+        /* Half of the window is enough for four steps' words. */
+        if (s.words.at - s.words.window >= 128)
+            wave_refill(u, s.words);
+    }
+}
+
+PSTI_LANES void wave_pair_phase(const wave_unit &u, wave_pairs &s, uint32_t phase)
+{
+    const wave_part part = wave_part_of(u, phase, (u.width + 1) / 2);
+    const uint32_t coded = phase / u.bands;
+    const bool is_top = (phase & (u.bands - 1)) == 0;
+    const lane_u32 none = lane_u32(0);
+    wave_pair_kind kind = {0, 0};
+    bool crossed = phase > 0 && wave_looks_across(u, (phase - 1) / u.bands);
+    if (part.has_front) {
+        kind = wave_pair_kind_of(u, coded);
+        crossed = crossed || wave_looks_across(u, coded);
+    }
+    /* The first row of a plane has nothing above, the second one nothing two rows above. Lane 1
+     * ends a row of the band before in the first step, lane 0 one of this band in the last. */
+    const lane_u32 far = s.far;
+    s.above = lane_u32(WAVE_ABOVE);
+    s.far = lane_u32(WAVE_FAR);
+    if (is_top) {
+        s.above = select(lane_id() == none, none, s.above);
+        s.far = select(lane_id() < lane_u32(2), none, s.far);
+    }
+    s.far_at_end = select(lane_id() == lane_u32(1), far, s.far) << lane_u32(16);
+    if (u.width < WAVE_EDGE - 1 || !part.all_rows)
+        wave_pair_steps<false, true>(u, s, phase, part, kind, is_top);
+    else if (crossed)
+        wave_pair_steps<true, true>(u, s, phase, part, kind, is_top);
+    else
+        wave_pair_steps<true, false>(u, s, phase, part, kind, is_top);
+}
+
+/* All tokens; false: words do not end the states. Leaves what they carry in u.states. */
+PSTI_LANES bool wave_decode_tokens8(wave_unit &u)
+{
+    wave_pairs s;
+    s.x = u.states + lane_u32(1u << 16);
+    s.past = s.beside = s.back_nbytes = s.above = s.far = s.far_at_end = lane_u32(0);
+    s.buckets = lane_u32(address_of(u.tables) + wave_layout<8>::buckets_at + 2);
+    wave_open_words(u, s.words);
+    for (uint32_t phase = 0; phase <= u.n_coded * u.bands; phase++)
+        wave_pair_phase(u, s, phase);
+    u.states = s.x;
+    return wave_ends_well<8>(u, s.words, s.x, (1u << 8) + 1);
+}
+
+/* Raw bits
+ * ------------------------------------------------------------------------------------- */
+
+typedef struct psti_gpu_wave_pairs wave_pair_tables;
+static_assert(wave_layout<8>::tables_nbytes % 16 == 0 && wave_layout<8>::samples_at % 16 == 0 &&
+                  wave_layout<8>::warp_nbytes % 16 == 0,
+              "where samples are");
+
+/* 16 steps at a time: each lane has 16 tokens that follow one another, as four words. */
+static const uint32_t WAVE_CHUNK = 16, WAVE_ONES = 0x01010101;
+
+/* Bytes by an activity's lower four bits, as four words; all of them below 128. */
+struct wave_sixteen {
+    uint32_t words[4];
+};
+PSTI_LANES wave_sixteen wave_load_sixteen(const wave_unit &u, uint32_t offset)
+{
+    wave_sixteen of;
+    PSTI_UNROLL
+    for (uint32_t i = 0; i < 4; i++)
+        of.words[i] =
+            load_uniform(shared_cast<uint32_t>(u.tables, wave_layout<8>::pairs_at + offset), i);
+    return of;
+}
+
+/* Numbers of four tokens, in nibbles; those that are below 8 are not so in `turned`. */
+struct wave_numbers {
+    lane_u32 own, turned;
+};
+PSTI_LANES wave_numbers wave_numbers_of(lane_u32 activities)
+{
+    lane_u32 numbers = activities & lane_u32(0x0f0f0f0f);
+    numbers = numbers + (numbers >> lane_u32(4));
+    numbers = pick_bytes(numbers, numbers, lane_u32(0x0020));
+    return {numbers, numbers ^ lane_u32(0x8888)};
+}
+/* Where a nibble's highest bit is set, pick_bytes() has 0 of bytes below 128. */
+PSTI_LANES lane_u32 wave_look_up(const wave_sixteen &of, const wave_numbers &numbers)
+{
+    return pick_bytes(lane_u32(of.words[0]), lane_u32(of.words[1]), numbers.own) |
+           pick_bytes(lane_u32(of.words[2]), lane_u32(of.words[3]), numbers.turned);
+}
+
+/* Where a lane's 16 tokens of a chunk are. */
+struct wave_chunk {
+    uint32_t first; /* step of the row of lanes 0 and 1 */
+    bool is_whole;  /* all tokens of these rows are of the steps at hand */
+    bool is_second; /* else: they are those that a first turn has left */
+    /* Address of the first token; others by ^, since addresses of samples are multiples of 16. */
+    lane_u32 place;
+};
+PSTI_LANES wave_chunk wave_chunk_of(const wave_unit &u, uint32_t t)
+{
+    const uint32_t n_steps = u.n_rows / 2;
+    wave_chunk chunk;
+    chunk.is_second = t >= n_steps;
+    chunk.first = chunk.is_second ? t - n_steps : t;
+    chunk.is_whole = t >= PSTI_WARP && !chunk.is_second;
+    const lane_u32 row = wave_rows<8>(lane_u32(2 * chunk.first) + (lane_id() & lane_u32(30)));
+    chunk.place =
+        lane_u32(address_of(u.samples)) + (row ^ (lane_id() & lane_u32(1)) * lane_u32(16));
+    return chunk;
+}
+
+/* Which of tokens 4 k .. 4 k + 3 of a chunk that is not whole are of the steps at hand: 255. */
+PSTI_LANES lane_u32 wave_live(const wave_chunk &chunk, uint32_t k)
+{
+    const lane_u32 n_front = lane_u32(chunk.first + 1) + (lane_id() >> lane_u32(1));
+    const lane_u32 at = (lane_id() & lane_u32(1)) * lane_u32(16) + lane_u32(4 * k);
+    lane_i32 n = as_i32(n_front - at);
+    n = wave_least(wave_most(n, lane_i32(0)), lane_i32(4));
+    lane_u32 live = select(n == lane_i32(4), lane_u32(~0u),
+                           (lane_u32(1) << (as_u32(n) * lane_u32(8) & lane_u32(31))) - lane_u32(1));
+    return chunk.is_second ? ~live : live;
+}
+
+/* Four tokens' bits follow one another from the lowest of `bits` on: the first 8 from where each
+ * begins. `ends`: where those of each end, in bytes. */
+PSTI_LANES lane_u32 wave_spread(lane_u32 bits, lane_u32 ends)
+{
+    const lane_u32 none = lane_u32(0);
+    lane_u32 second = funnel_right(bits, none, ends);
+    lane_u32 third = funnel_right(bits, none, ends >> lane_u32(8));
+    lane_u32 fourth = funnel_right(bits, none, ends >> lane_u32(16));
+    return pick_bytes(pick_bytes(bits, second, lane_u32(0x0040)),
+                      pick_bytes(third, fourth, lane_u32(0x0040)), lane_u32(0x5410));
+}
+
+/* Points of four tokens, turned: words of x and y. */
+PSTI_LANES void wave_points(const wave_unit &u, lane_u32 first, lane_u32 bases, lane_u32 &x,
+                            lane_u32 &y)
+{
+    const lane_u32 points = lane_u32(address_of(u.tables) + wave_layout<8>::pairs_at);
+    lane_u32 both[4];
+    PSTI_UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+        const lane_u32 one = pick_bytes(first, bases, lane_u32(i < 2 ? 0x5140 : 0x7362));
+        const lane_u32 at = dot4_unsigned(one, lane_u32(0x0802u << i % 2 * 16), points);
+        both[i] = load_address<uint16_t>(u.tables, at);
+    }
+    const lane_u32 low = pick_bytes(both[0], both[1], lane_u32(0x5140));
+    const lane_u32 high = pick_bytes(both[2], both[3], lane_u32(0x5140));
+    x = pick_bytes(low, high, lane_u32(0x5410));
+    y = pick_bytes(low, high, lane_u32(0x7632));
+}
+
+/* Tokens with two parts, those of activities above 15, each lane's own one after another. For them
+ * R has been stored in place of x, the number in place of y. `left`: bits of those; `at`: of S;
+ * is_tail: these may not be the unit's. */
+template <bool is_tail>
+PSTI_LANES void wave_find_squares(const wave_unit &u, const wave_chunk &chunk, lane_u32 left,
+                                  lane_u32 at)
+{
+    const shared<uint8_t> tables = u.tables + wave_layout<8>::pairs_at;
+    const uint32_t first_masks_at = offsetof(wave_pair_tables, first_masks);
+    const uint32_t second_masks_at = offsetof(wave_pair_tables, second_masks);
+    const uint32_t second_bits_at = offsetof(wave_pair_tables, second_bits);
+    const uint32_t bases_at = offsetof(wave_pair_tables, square_bases);
+    while (some(left != lane_u32(0))) {
+        const lane_bool m = left != lane_u32(0);
+        const lane_u32 even = select(m, chunk.place ^ ctz(left), chunk.place);
+        const lane_u32 odd = even + lane_u32(wave_layout<8>::row_nbytes);
+        const lane_u32 number = select(m, load_address<uint8_t>(u.samples, odd), lane_u32(0));
+        const lane_u32 mask = load_at<uint8_t>(tables, lane_u32(second_masks_at) + number);
+        const lane_u32 base = load_at<uint8_t>(tables, lane_u32(bases_at) + number);
+        const lane_u32 r = load_address<uint8_t>(u.samples, even) &
+                           load_at<uint8_t>(tables, lane_u32(first_masks_at) + number);
+        const lane_u32 i = at >> lane_u32(5);
+        lane_u32 low, high;
+        if (is_tail) {
+            low = wave_tail_word(u, i);
+            high = wave_tail_word(u, i + lane_u32(1));
+        } else {
+            low = load(u.words, i);
+            high = load(u.words, i + lane_u32(1));
+        }
+        const lane_u32 second = funnel_right(low, high, at & lane_u32(31)) & mask;
+        /* Sums of a token that has n bits of S begin at 2 to the power of n. */
+        const lane_u32 sum = second + mask + lane_u32(1);
+        const lane_u32 b = (sum >> lane_u32(1)) - base + (r >> lane_u32(2)), a = sum - b;
+        const lane_u32 none = lane_u32(0), two = lane_u32(0x0040);
+        lane_u32 pair = pick_bytes(pick_bytes(a, b, two), pick_bytes(none - a, none - b, two),
+                                   lane_u32(0x5410));
+        pair = funnel_right(pair, pair, r * lane_u32(24)); /* as many bytes to the left */
+        pair = select(base == none, pick_bytes(r, second, two), pair);
+        store_address<uint8_t>(u.samples, even, pair, m);
+        store_address<uint8_t>(u.samples, odd, pair >> lane_u32(8), m);
+        at = at + load_at<uint8_t>(tables, lane_u32(second_bits_at) + number);
+        left = left & (left - lane_u32(1));
+    }
+}
+
+/* What a chunk's tokens are, on their way. */
+struct wave_made {
+    lane_u32 activities[4], first[4]; /* R and whatever follows it */
+    lane_u32 x[4], y[4];
+};
+
+/* Tokens of activities above 15 leave R and their numbers. Returns them as bits. */
+PSTI_LANES lane_u32 wave_mark_squares(wave_made &made)
+{
+    lane_u32 left[2] = {lane_u32(0), lane_u32(0)};
+    PSTI_UNROLL
+    for (uint32_t k = 0; k < 4; k++) {
+        const lane_u32 is_large =
+            (made.activities[k] + lane_u32(0x70 * WAVE_ONES)) >> lane_u32(7) & lane_u32(WAVE_ONES);
+        made.x[k] = made.x[k] | (made.first[k] & is_large * lane_u32(255));
+        made.y[k] = made.y[k] | (made.activities[k] & is_large * lane_u32(15));
+        left[k / 2] =
+            dot4_unsigned(is_large, lane_u32(k % 2 == 0 ? 0x08040201 : 0x80402010), left[k / 2]);
+    }
+    return left[0] | left[1] << lane_u32(8);
+}
+
+/* What is of other steps stays. */
+PSTI_LANES void wave_store_chunk(const wave_unit &u, const wave_chunk &chunk, wave_made &made)
+{
+    const lane_u32 row = lane_u32(wave_layout<8>::row_nbytes);
+    PSTI_UNROLL
+    for (uint32_t k = 0; !chunk.is_whole && k < 4; k++) {
+        const lane_u32 others = ~wave_live(chunk, k), even = chunk.place ^ lane_u32(4 * k);
+        made.x[k] = made.x[k] | (load_address<uint32_t>(u.samples, even) & others);
+        if (chunk.is_second)
+            made.y[k] = made.y[k] | (load_address<uint32_t>(u.samples, even + row) & others);
+    }
+    PSTI_UNROLL
+    for (uint32_t k = 0; k < 4; k++) {
+        const lane_u32 even = chunk.place ^ lane_u32(4 * k);
+        store_address<uint32_t>(u.samples, even, made.x[k]);
+        store_address<uint32_t>(u.samples, even + row, made.y[k]);
+    }
+}
+
+/* Activities become residuals. Returns the bit behind the last. */
+PSTI_LANES uint32_t wave_find_residuals8(const wave_unit &u)
+{
+    const wave_sixteen first_bits = wave_load_sixteen(u, offsetof(wave_pair_tables, first_bits));
+    const wave_sixteen second_bits = wave_load_sixteen(u, offsetof(wave_pair_tables, second_bits));
+    const wave_sixteen masks = wave_load_sixteen(u, offsetof(wave_pair_tables, point_masks));
+    const wave_sixteen bases = wave_load_sixteen(u, offsetof(wave_pair_tables, point_bases));
+    const lane_u32 none = lane_u32(0);
+    uint32_t at = 8 * u.raw_at;
+    for (uint32_t t = 0; t < u.n_rows / 2 + PSTI_WARP; t += WAVE_CHUNK) {
+        const wave_chunk chunk = wave_chunk_of(u, t);
+        wave_made made;
+        lane_u32 ends[4], string[4], first_sum = none, second_sum = none, large = none;
+        PSTI_UNROLL
+        for (uint32_t k = 0; k < 4; k++)
+            made.activities[k] = load_address<uint32_t>(u.samples, chunk.place ^ lane_u32(4 * k));
+        PSTI_UNROLL
+        for (uint32_t k = 0; !chunk.is_whole && k < 4; k++)
+            made.activities[k] = made.activities[k] & wave_live(chunk, k);
+        PSTI_UNROLL
+        for (uint32_t k = 0; k < 4; k++) {
+            const lane_u32 sizes = wave_look_up(first_bits, wave_numbers_of(made.activities[k]));
+            ends[k] = sizes * lane_u32(WAVE_ONES);
+            first_sum = first_sum + (ends[k] >> lane_u32(24));
+            large = large | made.activities[k];
+        }
+        const bool has_second = some((large & lane_u32(0x30303030)) != none);
+        PSTI_UNROLL
+        for (uint32_t k = 0; has_second && k < 4; k++) {
+            const lane_u32 sizes = wave_look_up(second_bits, wave_numbers_of(made.activities[k]));
+            second_sum = dot4_unsigned(sizes, lane_u32(WAVE_ONES), second_sum);
+        }
+        const lane_u32 sum = first_sum + second_sum, end = scan_add(sum);
+        lane_u32 first_at = lane_u32(at) + end - sum, second_at = none;
+        at += lane_of(end, PSTI_WARP - 1);
+        if (has_second) { /* of the two halves of a step R comes before S */
+            const lane_u32 both = first_sum | second_sum << lane_u32(16);
+            const lane_u32 other = shuffle(both, lane_id() ^ lane_u32(1));
+            const lane_bool is_low = (lane_id() & lane_u32(1)) == none;
+            second_at = first_at + first_sum + select(is_low, other & lane_u32(0xffff), none);
+            first_at = first_at - select(is_low, none, other >> lane_u32(16));
+        }
+        wave_string(u, first_at, at, string);
+        PSTI_UNROLL
+        for (uint32_t k = 0; k < 4; k++) {
+            const wave_numbers numbers = wave_numbers_of(made.activities[k]);
+            made.first[k] = wave_spread(string[0], ends[k]);
+            wave_points(u, made.first[k] & wave_look_up(masks, numbers),
+                        wave_look_up(bases, numbers), made.x[k], made.y[k]);
+            for (uint32_t i = 0; i < 3 - k; i++)
+                string[i] = funnel_right_most(string[i], string[i + 1], ends[k] >> lane_u32(24));
+        }
+        lane_u32 left = none;
+        if (has_second)
+            left = wave_mark_squares(made);
+        wave_store_chunk(u, chunk, made);
+        if (has_second && wave_is_within(u, at))
+            wave_find_squares<false>(u, chunk, left, second_at);
+        else if (has_second)
+            wave_find_squares<true>(u, chunk, left, second_at);
+    }
+    return at;
+}
+
+} // namespace psti
+
+#endif

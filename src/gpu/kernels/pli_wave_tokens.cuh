@@ -1,0 +1,277 @@
+/* pli_wave_tokens.cuh - units of mode wave (see pli_wave.cuh), of 16 bits: the passes that read
+ * bits. Tokens come from the states and their words; then signs and raw bits make residuals of
+ * them, in place. */
+#ifndef PST_GPU_PLI_WAVE_TOKENS_CUH
+#define PST_GPU_PLI_WAVE_TOKENS_CUH
+
+#include "gpu/kernels/pli_wave_words.cuh"
+
+namespace psti
+{
+
+/* Tokens
+ * ------------------------------------------------------------------------------------- */
+
+/* How activities around a sample make its context: signed bytes, twice what is added, for what lies
+ * above (UR, U, UL, UU) and beside (L, LL), and for another plane's activity g:
+ * (g * factor + rounding) & ~3. Twice E then stands above the lowest two bits. */
+struct wave_kind {
+    uint32_t above, beside, factor, rounding, back_nbytes; /* to the other plane's row */
+};
+
+struct wave_tokens {
+    wave_words words;
+    lane_u32 x;                                            /* states */
+    lane_u32 own;                                          /* of the last two steps: L, LL */
+    lane_u32 up;                                           /* UR, U, UL, UU */
+    lane_u32 above, beside, factor, rounding, back_nbytes; /* struct wave_kind */
+    lane_u32 buckets;                                      /* address of the contexts of E = 0 */
+};
+
+PSTI_LANES wave_kind wave_kind_of(const wave_unit &u, uint32_t coded)
+{
+    uint32_t number = wave_record_of(u, coded, WAVE_R_KIND);
+    uint32_t other = wave_record_of(u, coded, WAVE_R_OTHER);
+    wave_kind k = {0x06040606, 0x0406, 0, 0, 0};
+    if (number == WAVE_FIRST) {
+        k.above = 0x08040808;
+        k.beside = 0x0408;
+    } else if (other != WAVE_CONSTANT) {
+        k.factor = number == WAVE_SECOND ? 2 : 8;
+        k.rounding = number == WAVE_SECOND ? 2 : 0;
+        k.back_nbytes = (coded - other) * u.bands * WAVE_EDGE * wave_layout<16>::row_nbytes;
+    }
+    return k;
+}
+
+PSTI_LANES void wave_enter(wave_tokens &s, const wave_kind &k, lane_bool m)
+{
+    s.above = select(m, lane_u32(k.above), s.above);
+    s.beside = select(m, lane_u32(k.beside), s.beside);
+    s.factor = select(m, lane_u32(k.factor), s.factor);
+    s.rounding = select(m, lane_u32(k.rounding), s.rounding);
+    s.back_nbytes = select(m, lane_u32(k.back_nbytes), s.back_nbytes);
+}
+
+/* x goes on behind its token, but for the word that it may need. `context`: address of its table.
+ */
+PSTI_LANES lane_u32 wave_find_token(const wave_unit &u, lane_u32 context, lane_u32 &x)
+{
+    const uint32_t n_slots = wave_layout<16>::prob_sum;
+    lane_u32 slot = x & lane_u32(n_slots - 1);
+    lane_u32 token = load_address<uint8_t>(u.tables, context + slot);
+    lane_u32 entry =
+        load_address<uint32_t>(u.tables, context + token * lane_u32(4) + lane_u32(n_slots));
+    entry = entry + slot; /* frequency, and the slot's number among the token's */
+    x = (entry >> lane_u32(16)) * (x >> lane_u32(wave_layout<16>::prob_bits)) +
+        (entry & lane_u32(0xffff));
+    return token;
+}
+
+/* Step t, which is number `k` of some whose rows are stored alike. `crossed`: contexts may look at
+ * other planes. `full`: all lanes are active. `place`, `other_at`: of the first of these steps;
+ * `front`: the lane that begins a band in this step or the one before. */
+template <bool full, bool crossed, int k>
+PSTI_LANES void wave_token_step(const wave_unit &u, wave_tokens &s, uint32_t t,
+                                const wave_part &part, uint32_t front, lane_u32 place,
+                                lane_u32 other_at)
+{
+    const lane_u32 row = lane_u32(k * wave_layout<16>::row_nbytes);
+    lane_u32 sent = pick_bytes(s.own, s.up, lane_u32(0x0060));
+    lane_u32 above = shuffle(sent, lane_id() + lane_u32(31));
+    s.up = pick_bytes(above, s.up, lane_u32(0x1540));
+    /* At column 0 nothing is left of a lane, at column 63 nothing is right. */
+    lane_u32 weights;
+    if (k % 2 != 0) {
+        lane_bool last = lane_id() == lane_u32((front + 1) & 31);
+        weights = select(last, s.above & lane_u32(0xffffff00), s.above);
+    } else {
+        lane_bool first = lane_id() == lane_u32(front);
+        s.own = select(first, lane_u32(0), s.own);
+        weights = select(first, s.above & lane_u32(0xff00ffff), s.above);
+    }
+    lane_u32 e = s.buckets;
+    if (crossed) {
+        lane_u32 other = load_address<uint16_t>(u.window, other_at + row);
+        e = e + ((other * s.factor + s.rounding) & lane_u32(~3u));
+    }
+    e = as_u32(dot4(s.up, weights, dot4(s.own, s.beside, as_i32(e))));
+    lane_u32 context = load_address<uint16_t>(u.tables, e), x = s.x;
+    lane_u32 found = wave_find_token(u, context, x);
+    lane_bool takes = x < lane_u32(1u << 16);
+    lane_bool exists = lane_bool(true);
+    if (!full) {
+        lane_bool is_front = lane_id() <= lane_u32(front);
+        lane_u32 column = (lane_u32(t) - lane_u32(2) * lane_id()) & lane_u32(63);
+        lane_bool active = column < select(is_front, part.front, part.rear);
+        /* Behind the last band rows are those of the first, which have their tokens. */
+        exists = select(is_front, lane_bool(part.has_front), exists);
+        takes = takes & active;
+        x = select(active, x, s.x);
+        found = select(active, found, lane_u32(0));
+    }
+    lane_u32 word = wave_take_words<uint16_t>(u, s.words, takes);
+    s.own = pick_bytes(found, s.own, lane_u32(0x1140));
+    s.x = select(takes, x << lane_u32(16) | word, x);
+    store_at<uint16_t>(u.samples, place + row, found, exists);
+}
+
+/* Two steps, those in which lane `front` begins a band. */
+template <bool full, bool crossed>
+PSTI_LANES void wave_token_pair(const wave_unit &u, wave_tokens &s, uint32_t t,
+                                const wave_part &part, const wave_kind &kind, bool is_top,
+                                lane_u32 from, lane_u32 place)
+{
+    const uint32_t front = (t & 63) >> 1;
+    const bool is_alike = full && !crossed; /* the kind of all lanes */
+    if (front == 1) { /* the second row of a plane has nothing two rows above */
+        wave_kind second = kind;
+        second.above = is_top ? kind.above & 0x00ffffff : kind.above;
+        if (is_alike)
+            s.above = select(lane_id() == lane_u32(1), lane_u32(second.above), s.above);
+        else
+            wave_enter(s, second, lane_id() == lane_u32(1));
+    } else if (is_top && front > 0 && !is_alike) {
+        wave_enter(s, kind, lane_id() == lane_u32(front));
+    }
+    /* Lanes that look at no other plane read what does not matter. */
+    const lane_u32 samples = lane_u32(s.words.window + wave_layout<16>::samples_at);
+    const lane_u32 other =
+        select(s.factor == lane_u32(0), lane_u32(s.words.window), samples + from - s.back_nbytes);
+    wave_token_step<full, crossed, 0>(u, s, t, part, front, place, other);
+    wave_token_step<full, crossed, 1>(u, s, t + 1, part, front, place, other);
+}
+
+/* Where bands begin: steps 64 phase and the 63 that follow. */
+template <bool full, bool crossed>
+PSTI_LANES void wave_token_steps(const wave_unit &u, wave_tokens &s, uint32_t phase,
+                                 const wave_part &part, const wave_kind &kind, bool is_top)
+{
+    const bool is_last = phase == u.n_coded * u.bands; /* which lies in the first rows */
+    const uint32_t first = WAVE_EDGE * phase * wave_layout<16>::row_nbytes;
+    const lane_u32 fold = lane_u32(is_last ? first : 0);
+    for (uint32_t i = 0; i < WAVE_EDGE; i += 2) {
+        const uint32_t t = WAVE_EDGE * phase + i;
+        const lane_u32 from = lane_u32(first + wave_row<16>(i)) ^ wave_place<16>();
+        const lane_u32 place = from - fold;
+        wave_token_pair<full, crossed>(u, s, t, part, kind, is_top, from, place);
+        /* Half of the window is enough for two steps' words. */
+        if (s.words.at - s.words.window >= 128)
+            wave_refill(u, s.words);
+    }
+}
+
+PSTI_LANES void wave_token_phase(const wave_unit &u, wave_tokens &s, uint32_t phase)
+{
+    const wave_part part = wave_part_of(u, phase, u.width);
+    const uint32_t coded = phase / u.bands;
+    const bool is_top = (phase & (u.bands - 1)) == 0;
+    wave_kind kind = {0, 0, 0, 0, 0};
+    if (part.has_front) {
+        kind = wave_kind_of(u, coded);
+        wave_kind first = kind;
+        first.above = is_top ? 0 : kind.above; /* nothing is above a plane's first row */
+        wave_enter(s, first, lane_id() == lane_u32(0));
+    }
+    bool full = u.width == WAVE_EDGE && part.all_rows;
+    bool crossed = coded > 0 && u.transform != 0;
+    if (!full)
+        wave_token_steps<false, true>(u, s, phase, part, kind, is_top);
+    else if (crossed)
+        wave_token_steps<true, true>(u, s, phase, part, kind, is_top);
+    else
+        wave_token_steps<true, false>(u, s, phase, part, kind, is_top);
+}
+
+/* All tokens; false: words do not end the states. Leaves what they carry in u.states. */
+PSTI_LANES bool wave_decode_tokens16(wave_unit &u)
+{
+    wave_tokens s;
+    const lane_u32 none = lane_u32(0);
+    s.x = u.states;
+    s.own = s.up = none;
+    s.above = s.beside = s.factor = s.rounding = s.back_nbytes = none;
+    s.buckets = lane_u32(address_of(u.tables) + wave_layout<16>::buckets_at + 2);
+    wave_open_words(u, s.words);
+    for (uint32_t phase = 0; phase <= u.n_coded * u.bands; phase++)
+        wave_token_phase(u, s, phase);
+    u.states = s.x;
+    return wave_ends_well<16>(u, s.words, s.x, 1);
+}
+
+/* Signs and raw bits
+ * ------------------------------------------------------------------------------------- */
+
+/* The lanes whose samples of a step lie in row t - those of its last 62 steps in its first rows. */
+PSTI_LANES lane_bool wave_lanes_of(const wave_unit &u, uint32_t t)
+{
+    lane_bool is_front = lane_id() <= lane_u32((t & 63) >> 1);
+    return select(is_front, lane_bool(t < u.n_rows), lane_bool(t >= WAVE_EDGE));
+}
+
+/* Tokens get their signs. Returns the bit behind the last sign. */
+PSTI_LANES uint32_t wave_find_signs16(const wave_unit &u, bool &has_large)
+{
+    uint32_t at = 8 * u.raw_at;
+    lane_bool large = lane_bool(false);
+    for (uint32_t t = 0; t < u.n_rows + 62; t++) {
+        lane_bool here = wave_lanes_of(u, t);
+        lane_u32 place = lane_u32(wave_row<16>(t < u.n_rows ? t : t - u.n_rows)) ^ wave_place<16>();
+        lane_i32 v = load_at<int16_t>(u.samples, place, here);
+        lane_bool is_some = v != lane_i32(0);
+        uint32_t which = votes(is_some);
+        if (which == 0)
+            continue;
+        lane_u32 sign = lane_u32(at) + popc(lane_u32(which) & mask_below());
+        lane_bool negative = (wave_bits(u, sign, is_some) & lane_u32(1)) != lane_u32(0);
+        store_at<int16_t>(u.samples, place, -v, is_some & negative);
+        large = large | (v >= lane_i32(WAVE_DIRECT));
+        at += popc(which);
+    }
+    has_large = some(large);
+    return at;
+}
+
+/* Signed tokens become residuals. Returns the bit behind the last. */
+PSTI_LANES uint32_t wave_find_raw_bits16(const wave_unit &u, uint32_t at)
+{
+    for (uint32_t t = 0; t < u.n_rows + 62; t++) {
+        lane_bool here = wave_lanes_of(u, t);
+        lane_u32 place = lane_u32(wave_row<16>(t < u.n_rows ? t : t - u.n_rows)) ^ wave_place<16>();
+        lane_i32 v = load_at<int16_t>(u.samples, place, here);
+        lane_bool negative = v < lane_i32(0);
+        lane_u32 token = as_u32(select(negative, -v, v));
+        lane_bool large = token >= lane_u32(WAVE_DIRECT);
+        if (!some(large))
+            continue;
+        lane_u32 k = token - lane_u32(WAVE_DIRECT + 1);
+        lane_bool is_first = token == lane_u32(WAVE_DIRECT);
+        lane_u32 n = select(is_first, lane_u32(3), (k >> lane_u32(1)) + lane_u32(4));
+        n = select(large, n, lane_u32(0));
+        lane_u32 base =
+            select(is_first, token, ((k & lane_u32(1)) + lane_u32(2)) << (n & lane_u32(15)));
+        lane_u32 from = lane_u32(at);
+        PSTI_UNROLL
+        for (uint32_t b = 0; b < 4; b++) {
+            uint32_t which = votes((n >> lane_u32(b) & lane_u32(1)) != lane_u32(0));
+            from = from + (popc(lane_u32(which) & mask_below()) << lane_u32(b));
+            at += popc(which) << b;
+        }
+        lane_u32 raw = wave_bits(u, from, large) & ((lane_u32(1) << n) - lane_u32(1));
+        lane_i32 magnitude = as_i32(base + raw);
+        store_at<int16_t>(u.samples, place, select(negative, -magnitude, magnitude), large);
+    }
+    return at;
+}
+
+PSTI_LANES uint32_t wave_find_residuals16(const wave_unit &u)
+{
+    bool has_large;
+    uint32_t end = wave_find_signs16(u, has_large);
+    warp_sync();
+    return has_large ? wave_find_raw_bits16(u, end) : end;
+}
+
+} // namespace psti
+
+#endif

@@ -1,0 +1,41 @@
+/* units.cuh - what the kernels of units share: a warp's entry of the list, and the report of a unit
+ * that is corrupt. */
+#ifndef PST_GPU_UNITS_CUH
+#define PST_GPU_UNITS_CUH
+
+#include "gpu/kernels/warp.cuh"
+#include "gpu/work/gpu_units.h"
+
+namespace psti
+{
+
+/* This warp's entry; false: there is none. */
+PSTI_LANES bool take_unit(const block &b, const struct psti_gpu_units_args &args,
+                          struct psti_gpu_unit &unit)
+{
+    uint32_t i = b.index * b.n_warps + b.warp;
+    if (i >= args.n_units)
+        return false;
+    unit = reinterpret_cast<const struct psti_gpu_unit *>(args.units)[i];
+    return unit.image != PSTI_GPU_NO_IMAGE;
+}
+
+PSTI_LANES const struct psti_gpu_image &image_of(const struct psti_gpu_units_args &args,
+                                                 const struct psti_gpu_unit &unit)
+{
+    return reinterpret_cast<const struct psti_gpu_image *>(args.images)[unit.image];
+}
+
+/* The first corrupt unit's number is the one that stays. */
+PSTI_LANES void report(const struct psti_gpu_units_args &args, const struct psti_gpu_image &image,
+                       const struct psti_gpu_unit &unit)
+{
+    uint32_t columns = (image.width + (1u << image.unit_log2) - 1) >> image.unit_log2;
+    uint32_t number = unit.unit_y * columns + unit.unit_x;
+    atomic_max(reinterpret_cast<uint32_t *>(args.statuses), lane_u32(image.status),
+               lane_u32(PSTI_GPU_CORRUPT(number)), lane_id() == lane_u32(0));
+}
+
+} // namespace psti
+
+#endif

@@ -1,0 +1,109 @@
+/* warp.cuh - 32 lanes in step: on a card the threads of a warp, on a CPU loops over arrays.
+ *
+ * Kernels are written once. A value that differs from lane to lane is a lanes<T>; a plain scalar is
+ * the same in all lanes (uniform). On a card lanes<T> is T itself and every function here is an
+ * instruction or two; on a CPU lanes<T> is an array of 32, a lanes<bool> is no condition, so that a
+ * branch on a lane's own value does not compile: branch on some(), every() or votes(), and choose
+ * between values with select(). All 32 lanes are always there.
+ *
+ * The CPU build is also the judge of the synchronisation that a card needs: shared<T> remembers who
+ * touched which byte since when, and what only works because lanes happen to run in step (or warps
+ * one after another) ends the process with a message. Accesses outside of a block's shared memory
+ * do so too. Global memory is plain pointers, for the sanitizers to watch.
+ *
+ * A kernel is a class with `n_phases` and
+ *     template <int phase> static PSTI_LANES void run(const block &b, const Args &args);
+ * that each warp of a block runs; between phases all warps of the block meet. What is to survive
+ * from phase to phase lies in shared memory. */
+#ifndef PST_GPU_WARP_CUH
+#define PST_GPU_WARP_CUH
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define PSTI_LANES __device__ __forceinline__
+#else
+#define PSTI_LANES inline /* kernels are large, and C++ compilers slow where all is one function   \
+                           */
+#endif
+#define PSTI_WARP 32u
+#define PSTI_ALL_LANES 0xffffffffu
+
+namespace psti
+{
+
+/* What a T from memory becomes in a register. */
+template <class T> struct wide_of {
+    typedef T type;
+};
+template <> struct wide_of<uint8_t> {
+    typedef uint32_t type;
+};
+template <> struct wide_of<uint16_t> {
+    typedef uint32_t type;
+};
+template <> struct wide_of<int8_t> {
+    typedef int32_t type;
+};
+template <> struct wide_of<int16_t> {
+    typedef int32_t type;
+};
+template <class T> using wide = typename wide_of<T>::type;
+
+} // namespace psti
+
+#ifdef __CUDACC__
+#include "gpu/kernels/warp_device.cuh"
+#else
+#include "gpu/kernels/warp_host.cuh"
+#endif
+
+namespace psti
+{
+
+typedef lanes<uint32_t> lane_u32;
+typedef lanes<int32_t> lane_i32;
+typedef lanes<int64_t> lane_i64;
+typedef lanes<float> lane_f32;
+typedef lanes<bool> lane_bool;
+
+/* Where a warp stands. */
+struct block {
+    uint32_t index; /* of the block in the grid */
+    uint32_t n_blocks;
+    uint32_t warp;          /* of this warp in the block */
+    uint32_t n_warps;       /* of the block */
+    shared<uint8_t> memory; /* dynamic shared memory, aligned to 128 */
+};
+
+/* Part of a block's shared memory as an array of n T; `offset` in bytes, aligned to T. */
+template <class T> PSTI_LANES shared<T> shared_at(const block &b, uint32_t offset)
+{
+    return shared_cast<T>(b.memory, offset);
+}
+
+/* Bits of lanes below this one. */
+PSTI_LANES lane_u32 mask_below() { return (lane_u32(1) << lane_id()) - lane_u32(1); }
+
+/* Sums over lanes: of all lanes up to and with this one; below this one; all (uniform). */
+PSTI_LANES lane_u32 scan_add(lane_u32 v)
+{
+    for (uint32_t d = 1; d < PSTI_WARP; d *= 2)
+        v = v + select(lane_id() >= lane_u32(d), shift_up(v, d), lane_u32(0));
+    return v;
+}
+PSTI_LANES lane_u32 scan_add_below(lane_u32 v) { return scan_add(v) - v; }
+PSTI_LANES uint32_t reduce_add(lane_u32 v) { return lane_of(scan_add(v), PSTI_WARP - 1); }
+PSTI_LANES uint32_t reduce_max(lane_u32 v)
+{
+    for (uint32_t d = 1; d < PSTI_WARP; d *= 2) {
+        lane_u32 other = shuffle(v, lane_id() ^ lane_u32(d));
+        v = select(other > v, other, v);
+    }
+    return lane_of(v, 0);
+}
+
+} // namespace psti
+
+#endif

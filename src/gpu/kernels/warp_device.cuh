@@ -1,0 +1,312 @@
+/* warp_device.cuh - lanes on a card: a lane's value is the thread's own. */
+#ifndef PST_GPU_WARP_DEVICE_CUH
+#define PST_GPU_WARP_DEVICE_CUH
+
+/* A loop whose every turn becomes code of its own: arrays that it indexes stay in registers. */
+#define PSTI_UNROLL _Pragma("unroll")
+/* One that is to stay a loop. */
+#define PSTI_LOOP _Pragma("unroll 1")
+
+namespace psti
+{
+
+template <class T> using lanes = T;
+template <class T> using shared = T *;
+
+template <class T> PSTI_LANES shared<T> shared_cast(uint8_t *memory, uint32_t offset)
+{
+    return reinterpret_cast<T *>(memory + offset);
+}
+
+PSTI_LANES uint32_t lane_id() { return threadIdx.x & 31u; }
+PSTI_LANES uint32_t votes(bool m) { return __ballot_sync(PSTI_ALL_LANES, m); }
+PSTI_LANES bool some(bool m) { return __any_sync(PSTI_ALL_LANES, m); }
+PSTI_LANES bool every(bool m) { return __all_sync(PSTI_ALL_LANES, m); }
+
+/* The lanes that have the same value, as bits. */
+PSTI_LANES uint32_t same_lanes(uint32_t v) { return __match_any_sync(PSTI_ALL_LANES, v); }
+
+template <class T> PSTI_LANES T select(bool m, T a, T b) { return m ? a : b; }
+/* Value of lane `source` (modulo 32). */
+template <class T> PSTI_LANES T shuffle(T v, uint32_t source)
+{
+    return __shfl_sync(PSTI_ALL_LANES, v, (int)source);
+}
+/* Value of the lane `d` below; lanes below d keep theirs. */
+template <class T> PSTI_LANES T shift_up(T v, uint32_t d)
+{
+    return __shfl_up_sync(PSTI_ALL_LANES, v, d);
+}
+/* Value of the lane `d` above; the last d lanes keep theirs. */
+template <class T> PSTI_LANES T shift_down(T v, uint32_t d)
+{
+    return __shfl_down_sync(PSTI_ALL_LANES, v, d);
+}
+/* One lane's value, uniform. */
+template <class T> PSTI_LANES T lane_of(T v, uint32_t lane)
+{
+    return __shfl_sync(PSTI_ALL_LANES, v, (int)lane);
+}
+
+PSTI_LANES uint32_t popc(uint32_t v) { return (uint32_t)__popc(v); }
+/* Leading zeros; 32 for 0. */
+PSTI_LANES uint32_t clz(uint32_t v) { return (uint32_t)__clz((int)v); }
+/* Number of the lowest set bit; v != 0. */
+PSTI_LANES uint32_t ctz(uint32_t v) { return (uint32_t)__ffs((int)v) - 1u; }
+/* Low 32 bits of (high:low) >> (n & 31). */
+PSTI_LANES uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t n)
+{
+    return __funnelshift_r(low, high, n);
+}
+/* The same of (high:low) >> n, n at most 32. */
+PSTI_LANES uint32_t funnel_right_most(uint32_t low, uint32_t high, uint32_t n)
+{
+    return __funnelshift_rc(low, high, n);
+}
+/* The lesser one; as an instruction, whatever the compiler knows of a and b. */
+PSTI_LANES uint32_t min_u32(uint32_t a, uint32_t b)
+{
+    uint32_t r;
+    asm("min.u32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+    return r;
+}
+PSTI_LANES uint32_t mul_high(uint32_t a, uint32_t b) { return __umulhi(a, b); }
+/* Bytes of (b:a), numbered from a's lowest: byte i of the result is the one that bits 4i..4i+2 of
+ * `which` name; with bit 4i+3 its highest bit, eight times. */
+PSTI_LANES uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which)
+{
+    uint32_t r;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(which));
+    return r;
+}
+/* c plus the products of the bytes of a and b, which are signed. */
+PSTI_LANES int32_t dot4(uint32_t a, uint32_t b, int32_t c) { return __dp4a((int)a, (int)b, c); }
+/* The same with a's bytes unsigned. */
+PSTI_LANES int32_t dot4_mixed(uint32_t a, uint32_t b, int32_t c)
+{
+    int32_t r;
+    asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+    return r;
+}
+/* And with b's, too. */
+PSTI_LANES uint32_t dot4_unsigned(uint32_t a, uint32_t b, uint32_t c) { return __dp4a(a, b, c); }
+/* Clamped to what 8 bits hold (0..255), or 16 bits (signed), a lowest. */
+PSTI_LANES uint32_t pack_u8(int32_t a, int32_t b, int32_t c, int32_t d)
+{
+    uint32_t high, all;
+    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, 0;" : "=r"(high) : "r"(d), "r"(c));
+    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(all) : "r"(b), "r"(a), "r"(high));
+    return all;
+}
+PSTI_LANES uint32_t pack_i16(int32_t a, int32_t b)
+{
+    uint32_t r;
+    asm("cvt.pack.sat.s16.s32 %0, %1, %2;" : "=r"(r) : "r"(b), "r"(a));
+    return r;
+}
+/* v, of which a loop makes again in each turn what it could keep in registers. */
+PSTI_LANES uint64_t made_anew(uint64_t v)
+{
+    asm volatile("" : "+l"(v));
+    return v;
+}
+PSTI_LANES int32_t as_i32(uint32_t v) { return (int32_t)v; }
+PSTI_LANES uint32_t as_u32(int32_t v) { return (uint32_t)v; }
+PSTI_LANES uint32_t as_u32(bool v) { return v; }
+PSTI_LANES float to_f32(int32_t v) { return (float)v; }
+PSTI_LANES float to_f32(uint32_t v) { return (float)v; }
+PSTI_LANES uint32_t bits_of(float v) { return __float_as_uint(v); }
+PSTI_LANES float float_of(uint32_t v) { return __uint_as_float(v); }
+/* Rounded to nearest each, never fused. */
+PSTI_LANES float add_f32(float a, float b) { return __fadd_rn(a, b); }
+PSTI_LANES float mul_f32(float a, float b) { return __fmul_rn(a, b); }
+PSTI_LANES float div_f32(float a, float b) { return __fdiv_rn(a, b); }
+PSTI_LANES float floor_f32(float v) { return floorf(v); }
+/* Cut off; v within 0..2^24. */
+PSTI_LANES uint32_t to_u32(float v) { return (uint32_t)v; }
+/* sum + the two i16 of w times the two lower, the two upper bytes. */
+PSTI_LANES int32_t dot2_low(uint32_t w, uint32_t bytes, int32_t sum)
+{
+    int32_t r;
+    asm("dp2a.lo.s32.u32 %0, %1, %2, %3;" : "=r"(r) : "r"(w), "r"(bytes), "r"(sum));
+    return r;
+}
+PSTI_LANES int32_t dot2_high(uint32_t w, uint32_t bytes, int32_t sum)
+{
+    int32_t r;
+    asm("dp2a.hi.s32.u32 %0, %1, %2, %3;" : "=r"(r) : "r"(w), "r"(bytes), "r"(sum));
+    return r;
+}
+PSTI_LANES int64_t mul_add_wide(int32_t a, int32_t b, int64_t sum) { return sum + (int64_t)a * b; }
+PSTI_LANES uint32_t low_u32(int64_t v) { return (uint32_t)v; }
+/* As bits of half and of bfloat16, rounded to nearest even. */
+PSTI_LANES uint32_t f16_bits(float v)
+{
+    uint16_t r;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(v));
+    return r;
+}
+PSTI_LANES uint32_t bf16_bits(float v)
+{
+    uint32_t bits = __float_as_uint(v);
+    uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+    return (bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded;
+}
+
+/* Two at a time, a in the low half; no NaNs. One instruction since 8.0. */
+PSTI_LANES uint32_t f16_pair(float a, float b)
+{
+#if __CUDA_ARCH__ >= 800
+    uint32_t r;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
+    return r;
+#else
+    return f16_bits(a) | f16_bits(b) << 16;
+#endif
+}
+PSTI_LANES uint32_t bf16_pair(float a, float b)
+{
+#if __CUDA_ARCH__ >= 800
+    uint32_t r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
+    return r;
+#else
+    return bf16_bits(a) | bf16_bits(b) << 16;
+#endif
+}
+
+/* An address in global memory, which the compiler is told that it is. */
+template <class T> PSTI_LANES T *global_at(uint64_t address)
+{
+    return static_cast<T *>(
+        const_cast<void *>(static_cast<const void *>(__cvta_global_to_generic((size_t)address))));
+}
+
+/* Memory: shared, or global through a plain pointer. Where m is false nothing is read, and
+ * `otherwise` is the value. */
+template <class T> PSTI_LANES wide<T> load(const T *at, uint32_t i) { return at[i]; }
+template <class T>
+PSTI_LANES wide<T> load(const T *at, uint32_t i, bool m, wide<T> otherwise = wide<T>())
+{
+    return m ? (wide<T>)at[i] : otherwise;
+}
+template <class T> PSTI_LANES void store(T *at, uint32_t i, wide<T> v, bool m = true)
+{
+    if (m)
+        at[i] = (T)v;
+}
+/* Elements by their place in bytes. */
+template <class T> PSTI_LANES wide<T> load_at(const uint8_t *at, uint32_t nbytes)
+{
+    return *reinterpret_cast<const T *>(at + nbytes);
+}
+template <class T>
+PSTI_LANES wide<T> load_at(const uint8_t *at, uint32_t nbytes, bool m,
+                           wide<T> otherwise = wide<T>())
+{
+    return m ? (wide<T>)*reinterpret_cast<const T *>(at + nbytes) : otherwise;
+}
+template <class T> PSTI_LANES void store_at(uint8_t *at, uint32_t nbytes, wide<T> v, bool m = true)
+{
+    if (m)
+        *reinterpret_cast<T *>(at + nbytes) = (T)v;
+}
+/* Elements of shared memory by their address, where what leads to it can begin with `at`'s. */
+PSTI_LANES uint32_t address_of(shared<uint8_t> at)
+{
+    return (uint32_t)__cvta_generic_to_shared(at);
+}
+template <class T> PSTI_LANES wide<T> load_address(shared<uint8_t>, uint32_t address)
+{
+    return *static_cast<const T *>(__cvta_shared_to_generic(address));
+}
+template <class T>
+PSTI_LANES void store_address(shared<uint8_t>, uint32_t address, wide<T> v, bool m = true)
+{
+    if (m)
+        *static_cast<T *>(__cvta_shared_to_generic(address)) = (T)v;
+}
+/* Four elements from i on, which is a multiple of 4; `at` is aligned to 16. */
+PSTI_LANES void load4(const uint32_t *at, uint32_t i, uint32_t out[4])
+{
+    uint4 v = *reinterpret_cast<const uint4 *>(at + i);
+    out[0] = v.x;
+    out[1] = v.y;
+    out[2] = v.z;
+    out[3] = v.w;
+}
+/* Two elements to i and i + 1; i is even, `at` aligned to 8. */
+PSTI_LANES void store2(uint32_t *at, uint32_t i, uint32_t v0, uint32_t v1, bool m = true)
+{
+    if (m)
+        *reinterpret_cast<uint2 *>(at + i) = make_uint2(v0, v1);
+}
+/* The same element for all lanes. */
+template <class T> PSTI_LANES wide<T> load_uniform(const T *at, uint32_t i) { return at[i]; }
+/* One lane (the first) writes. */
+template <class T> PSTI_LANES void store_uniform(T *at, uint32_t i, wide<T> v)
+{
+    if (lane_id() == 0)
+        at[i] = (T)v;
+}
+/* Sum into global or shared memory; lanes may meet in one element. */
+PSTI_LANES void atomic_add(uint32_t *at, uint32_t i, uint32_t v, bool m)
+{
+    if (m)
+        atomicAdd(at + i, v);
+}
+PSTI_LANES void atomic_max(uint32_t *at, uint32_t i, uint32_t v, bool m)
+{
+    if (m)
+        atomicMax(at + i, v);
+}
+
+/* Four elements from i on, a multiple of 4; `at` is aligned to 16. */
+PSTI_LANES void store4(uint32_t *at, uint32_t i, uint32_t v0, uint32_t v1, uint32_t v2, uint32_t v3,
+                       bool m = true)
+{
+    if (m)
+        *reinterpret_cast<uint4 *>(at + i) = make_uint4(v0, v1, v2, v3);
+}
+/* The next number, from 0 on, of a counter in global memory that all warps draw from. */
+PSTI_LANES uint32_t atomic_next(uint32_t *at)
+{
+    uint32_t number = 0;
+    if (lane_id() == 0)
+        number = atomicAdd(at, 1u);
+    return lane_of(number, 0);
+}
+
+/* One lane's addition. */
+PSTI_LANES void atomic_add_uniform(uint64_t *at, uint64_t v)
+{
+    if (lane_id() == 0)
+        atomicAdd(reinterpret_cast<unsigned long long *>(at), (unsigned long long)v);
+}
+
+/* What lanes of this warp wrote is seen by its other lanes behind this. */
+PSTI_LANES void warp_sync() { __syncwarp(); }
+
+template <class Kernel, int phase, class Block, class Args>
+PSTI_LANES void run_phases(const Block &b, const Args &args)
+{
+    Kernel::template run<phase>(b, args);
+    if constexpr (phase + 1 < Kernel::n_phases) {
+        __syncthreads();
+        run_phases<Kernel, phase + 1>(b, args);
+    }
+}
+
+} // namespace psti
+
+/* Defines the kernel `name`, launched with n_warps * 32 threads in x. */
+#define PSTI_KERNEL(name, Kernel, Args, most_warps, least_blocks)                                  \
+    extern "C" __global__ void __launch_bounds__(most_warps * 32, least_blocks)                    \
+        name(const __grid_constant__ Args args)                                                    \
+    {                                                                                              \
+        extern __shared__ __align__(128) unsigned char psti_shared[];                              \
+        psti::block b = {blockIdx.x, gridDim.x, threadIdx.x / 32u, blockDim.x / 32u, psti_shared}; \
+        psti::run_phases<Kernel, 0>(b, args);                                                      \
+    }
+
+#endif

@@ -1,0 +1,25 @@
+/* gpu_copy.h - work for the kernel that copies rows which were finished elsewhere. Plain C and
+ * CUDA. */
+#ifndef PST_GPU_GPU_COPY_H
+#define PST_GPU_GPU_COPY_H
+
+#include <stdint.h>
+
+enum {
+    PSTI_GPU_COPY_WARPS = 8,
+    PSTI_GPU_COPY_PART_NBYTES = 16384 /* of a row: a block's share */
+};
+
+struct psti_gpu_copy {
+    uint64_t from, to;
+};
+
+/* n_copies * n_parts blocks. */
+struct psti_gpu_copy_args {
+    uint64_t copies; /* struct psti_gpu_copy [n_copies] */
+    uint64_t nbytes; /* of each */
+    uint32_t n_copies;
+    uint32_t n_parts; /* of each: parts of PSTI_GPU_COPY_PART_NBYTES */
+};
+
+#endif

@@ -1,0 +1,97 @@
+/* gpu_field.c - what is the same for all rows of a field; and what a block for such rows needs.
+ *
+ * Fields are immutable. The sizes of a block are an estimate for typical images, and nothing more:
+ * claims decide what fits. */
+#include "gpu/work/gpu_block.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/checked.h"
+#include "base/fail.h"
+
+#include <string.h>
+
+enum pst_status psti_gpu_field_open(const struct psti_gpu_field_options *options,
+                                    struct psti_gpu_field **out, struct pst_error *err)
+{
+    const struct psti_chain_output *o = &options->output;
+    size_t nbytes = pst_dtype_nbytes(o->dtype);
+    *out = NULL;
+    if (options->height == 0 || options->width == 0 ||
+        !psti_mul_size(nbytes, o->channels, &nbytes) ||
+        !psti_mul_size(nbytes, options->width, &nbytes) ||
+        !psti_mul_size(nbytes, options->height, &nbytes) ||
+        nbytes / PSTI_GPU_COPY_PART_NBYTES >= UINT32_MAX)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM,
+                         "rows of %u x %u pixels cannot be made on a card", options->width,
+                         options->height);
+    struct psti_gpu_field *field = psti_calloc(1, sizeof *field);
+    if (!field)
+        return psti_fail(err, PST_ERROR_MEMORY, PSTI_GPU_ROOM, "no memory for a field");
+    field->chain = options->chain;
+    field->decode = options->decode;
+    field->output = *o;
+    field->row_nbytes = nbytes;
+    psti_gpu_prepare_finish(options->chain, options->height, options->width, &field->finish);
+    *out = field;
+    return PST_OK;
+}
+
+void psti_gpu_field_close(struct psti_gpu_field **field)
+{
+    if (!field)
+        return;
+    psti_free(*field);
+    *field = NULL;
+}
+
+size_t psti_gpu_field_row_nbytes(const struct psti_gpu_field *field) { return field->row_nbytes; }
+
+/* Upload and scratch of one row. */
+static struct psti_gpu_block_size row_size(const struct psti_gpu_field *field,
+                                           const struct psti_gpu_item_size *item)
+{
+    size_t pixels = (size_t)item->height * item->width;
+    size_t picture = pixels * field->output.channels * (field->output.bits / 8u);
+    size_t finished = (size_t)field->finish.out_height * field->finish.out_width;
+    size_t finished_picture = finished * field->output.channels * (field->output.bits / 8u);
+    size_t units = pixels / 4096 + 4 * ((size_t)item->height + item->width) / 64 + 4;
+    bool is_jpeg = item->form == PST_FORM_PLI_JPEG;
+    /* Filters: start, number and weights of each output; for shrinking, source pixels decide. */
+    size_t tables = 32 * ((size_t)item->height + item->width + field->finish.out_height +
+                          field->finish.out_width);
+    struct psti_gpu_block_size size;
+    size.upload_nbytes = item->nbytes + tables + 17 * units + 3 * PSTI_GPU_ALIGN;
+    size.upload_nbytes += 2 * units * sizeof(struct psti_gpu_unit);
+    size.upload_nbytes += sizeof(struct psti_gpu_jpeg_image) + 4 * sizeof(struct psti_gpu_pass);
+    if (is_jpeg)
+        size.upload_nbytes += 2 * (pixels / 1024 + 64) * sizeof(struct psti_gpu_jpeg_tile);
+    else if (item->form == PST_FORM_PLI)
+        size.upload_nbytes += PSTI_GPU_BLOCK_WARPS * sizeof(struct psti_gpu_unit);
+    size.scratch_nbytes = picture + 2 * finished_picture + 4 * PSTI_GPU_ALIGN;
+    if (is_jpeg) /* samples of all components; regions take whole blocks */
+        size.scratch_nbytes += pixels * item->channels + 24 * ((size_t)item->height + item->width);
+    else if (item->form == PST_FORM_PLI) /* of lz; it seldom has a sequence for every 8 bytes */
+        size.scratch_nbytes += pixels * item->channels * (item->bits / 8u) * 3 / 2;
+    return size;
+}
+
+void psti_gpu_block_size(const struct psti_gpu_field *const *fields,
+                         const struct psti_gpu_item_size *items, uint32_t n_fields, uint32_t n_rows,
+                         struct psti_gpu_block_size *size)
+{
+    size_t upload =
+        psti_gpu_block_fixed_nbytes(n_fields, n_rows) + psti_gpu_block_slack_nbytes(n_fields);
+    size_t scratch = 0, coefs = 0;
+    for (uint32_t i = 0; i < n_fields; i++) {
+        struct psti_gpu_block_size row = row_size(fields[i], &items[i]);
+        size_t finished = fields[i]->row_nbytes + 2 * PSTI_GPU_ALIGN;
+        size_t rows = n_rows * row.upload_nbytes;
+        upload += rows > finished ? rows : finished;
+        scratch += n_rows * row.scratch_nbytes;
+        if (items[i].form == PST_FORM_PLI_JPEG)
+            coefs = PSTI_GPU_COEFS_SCRATCH_NBYTES;
+    }
+    size->upload_nbytes = psti_round_up(upload, PSTI_GPU_ALIGN);
+    size->scratch_nbytes = psti_round_up(scratch + coefs, PSTI_GPU_ALIGN);
+}

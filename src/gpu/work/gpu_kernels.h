@@ -1,0 +1,32 @@
+/* gpu_kernels.h - which kernels there are. Plain C.
+ *
+ * Launches name a kernel by its number, drivers by its name; both come from this one list. What a
+ * kernel is told is in the header of its launches. A library of kernels that was built from another
+ * list, or from other structs, is told by its ABI, which the build makes of all these headers. */
+#ifndef PST_GPU_GPU_KERNELS_H
+#define PST_GPU_GPU_KERNELS_H
+
+/* In the order in which a batch launches them. */
+#define PSTI_GPU_KERNEL_LIST(X)                                                                    \
+    X(UNITS_LZ, psti_gpu_units_lz)                                                                 \
+    X(UNITS_PLAIN, psti_gpu_units_plain)                                                           \
+    X(UNITS_PACKED, psti_gpu_units_packed)                                                         \
+    X(UNITS_WAVE8, psti_gpu_units_wave8)                                                           \
+    X(UNITS_WAVE16, psti_gpu_units_wave16)                                                         \
+    X(COEFS, psti_gpu_coefs)                                                                       \
+    X(JPEG, psti_gpu_jpeg)                                                                         \
+    X(RESIZE, psti_gpu_resize)                                                                     \
+    X(POINT, psti_gpu_point)                                                                       \
+    X(COPY, psti_gpu_copy_rows)
+
+enum psti_gpu_kernel {
+#define PSTI_GPU_KERNEL_ENUM(id, name) PSTI_GPU_KERNEL_##id,
+    PSTI_GPU_KERNEL_LIST(PSTI_GPU_KERNEL_ENUM)
+#undef PSTI_GPU_KERNEL_ENUM
+        PSTI_GPU_N_KERNELS
+};
+
+/* [PSTI_GPU_N_KERNELS] */
+extern const char *const psti_gpu_kernels[];
+
+#endif

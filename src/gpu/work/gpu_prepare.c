@@ -1,0 +1,295 @@
+/* gpu_prepare.c - recipes into passes.
+ *
+ * In: chain, draw. Out: the passes of one row, the bytes that are uploaded for them, and where the
+ * decoder puts its pixels. Pure functions but for the caller's memory; any thread.
+ *
+ * Passes are opened by what needs a picture (a resize, a window) and take in what follows as long
+ * as it works on one pixel at a time. Flips commute with that, so they are always done when the
+ * result is written. Pictures alternate between two places in scratch. */
+#include "gpu/work/gpu_prepare.h"
+
+#include "base/bits.h"
+#include "base/fail.h"
+
+#include <string.h>
+
+void psti_gpu_prepare_finish(const struct psti_chain *chain, uint32_t height, uint32_t width,
+                             struct psti_gpu_finish *finish)
+{
+    struct psti_recipe_finish from;
+    psti_chain_finish(chain, &from);
+    memset(finish, 0, sizeof *finish);
+    finish->out_height = height;
+    finish->out_width = width;
+    finish->channels = from.channels;
+    finish->bits = from.bits;
+    finish->dtype = (uint8_t)from.dtype;
+    finish->is_chw = from.layout == PST_LAYOUT_CHW && from.channels > 1;
+    finish->is_mask = from.is_mask;
+    memcpy(finish->scale, from.scale, sizeof finish->scale);
+    memcpy(finish->offset, from.offset, sizeof finish->offset);
+}
+
+/* A picture on its way through the passes: in one of two places, or where it came from. */
+enum place { PLACE_FIRST, PLACE_SECOND, PLACE_GIVEN };
+
+struct growth {
+    struct psti_gpu_prepare *prepare;
+    uint32_t channels, bits;
+    struct psti_gpu_pass *pass; /* open, or NULL */
+    enum place place;           /* of the picture that the open pass reads, or the next will */
+    uint32_t height, width;     /* of that picture */
+    uint32_t n_sums;
+    uint64_t nbytes[2]; /* of the places */
+    bool overflows;
+};
+
+/* Until addresses are known, a pass's from and to are a place + 1, and sums their number + 1. */
+static struct psti_gpu_pass *open_pass(struct growth *g, uint32_t height, uint32_t width)
+{
+    struct psti_gpu_prepare *prepare = g->prepare;
+    if (prepare->n_passes == PSTI_GPU_MAX_PASSES) {
+        g->overflows = true;
+        prepare->n_passes--; /* the row is refused: what becomes of this pass does not matter */
+    }
+    struct psti_gpu_pass *pass = &prepare->passes[prepare->n_passes++];
+    memset(pass, 0, sizeof *pass);
+    pass->from = (uint64_t)g->place + 1;
+    pass->from_height = pass->full_height = g->height;
+    pass->from_width = pass->full_width = g->width;
+    pass->height = height;
+    pass->width = width;
+    g->pass = pass;
+    return pass;
+}
+
+static struct psti_gpu_pass *any_pass(struct growth *g)
+{
+    return g->pass != NULL ? g->pass : open_pass(g, g->height, g->width);
+}
+
+static void claim(struct growth *g, enum place place, uint32_t height, uint32_t width)
+{
+    uint64_t nbytes = (uint64_t)height * width * g->channels * (g->bits / 8) + PSTI_GPU_SLACK;
+    nbytes = psti_round_up(nbytes, 64);
+    g->nbytes[place] = nbytes > g->nbytes[place] ? nbytes : g->nbytes[place];
+}
+
+/* The open pass, if any, leaves a picture. */
+static void close_pass(struct growth *g)
+{
+    if (g->pass == NULL)
+        return;
+    enum place place = g->place == PLACE_FIRST ? PLACE_SECOND : PLACE_FIRST;
+    claim(g, place, g->pass->height, g->pass->width);
+    g->pass->to = (uint64_t)place + 1;
+    g->place = place;
+    g->height = g->pass->height;
+    g->width = g->pass->width;
+    g->pass = NULL;
+}
+
+static void grow_color(struct growth *g, enum psti_gpu_color color, float factor)
+{
+    struct psti_gpu_pass *pass = any_pass(g);
+    if (pass->n_colors == PSTI_GPU_MAX_COLORS) {
+        close_pass(g);
+        pass = any_pass(g);
+    }
+    pass->colors[pass->n_colors] = (uint8_t)color;
+    pass->factors[pass->n_colors++] = factor;
+}
+
+/* The pass before adds its result up. If it does nothing but to move pixels, this one does so again
+ * rather than to read a picture that the other would have to write. */
+static void grow_contrast(struct growth *g, float factor)
+{
+    struct psti_gpu_pass before = *any_pass(g);
+    uint64_t sum = ++g->n_sums, n_pixels = (uint64_t)before.height * before.width;
+    g->pass->sum_to = sum;
+    if (before.resizes || before.n_colors > 0) {
+        close_pass(g);
+        any_pass(g);
+    } else {
+        open_pass(g, before.height, before.width);
+        *g->pass = before;
+    }
+    g->pass->sum_from = sum;
+    g->pass->sum_pixels = n_pixels;
+    grow_color(g, PSTI_GPU_CONTRAST, factor);
+}
+
+static void grow_jitter(struct growth *g, const struct psti_recipe_step *step)
+{
+    static const enum psti_gpu_color colors[] = {PSTI_GPU_BRIGHTNESS, PSTI_GPU_CONTRAST,
+                                                 PSTI_GPU_SATURATION, PSTI_GPU_HUE};
+    for (uint32_t i = 0; i < 4; i++) {
+        uint32_t turn = step->turns[i];
+        float factor = step->factors[turn];
+        bool needs_color = turn >= 2; /* gray has no saturation and no hue */
+        if (factor == (turn == 3 ? 0.0f : 1.0f) || (needs_color && g->channels < 3))
+            continue;
+        if (turn == 1)
+            grow_contrast(g, factor);
+        else
+            grow_color(g, colors[turn], factor);
+    }
+}
+
+static void grow_window(struct growth *g, const struct psti_recipe_step *step)
+{
+    close_pass(g);
+    struct psti_gpu_pass *pass = open_pass(g, step->height, step->width);
+    pass->y = step->y;
+    pass->x = step->x;
+    pass->full_height = step->full_height;
+    pass->full_width = step->full_width;
+    pass->base_y = step->base_y;
+    pass->base_x = step->base_x;
+    pass->pad_mode = (uint8_t)step->pad_mode;
+    memcpy(pass->fill, step->fill, sizeof pass->fill);
+}
+
+static void grow(struct growth *g, const struct psti_recipe_step *step)
+{
+    switch (step->kind) {
+    case PSTI_RECIPE_RESIZE:
+        close_pass(g);
+        open_pass(g, step->height, step->width)->resizes = 1;
+        g->pass->flip_y = step->flip_y;
+        break;
+    case PSTI_RECIPE_WINDOW:
+        grow_window(g, step);
+        break;
+    case PSTI_RECIPE_FLIP:
+        any_pass(g);
+        g->pass->flip_y ^= step->flip_y;
+        g->pass->flip_x ^= step->flip_x;
+        break;
+    case PSTI_RECIPE_JITTER:
+        grow_jitter(g, step);
+        break;
+    case PSTI_RECIPE_GRAY:
+        if (g->channels >= 3)
+            grow_color(g, PSTI_GPU_GRAY, 0);
+        break;
+    }
+}
+
+/* Only a crop and flips: the decoder's sink can do these. */
+static bool is_direct(const struct psti_recipe *recipe, bool is_picture)
+{
+    return !is_picture && (recipe->n_steps == 0 ||
+                           (recipe->n_steps == 1 && recipe->steps[0].kind == PSTI_RECIPE_FLIP));
+}
+
+enum pst_status psti_gpu_prepare_plan(const struct psti_chain *chain, const struct psti_draw *draw,
+                                      bool is_picture, struct psti_gpu_prepare *prepare,
+                                      struct pst_error *err)
+{
+    struct psti_recipe *recipe = &prepare->recipe;
+    struct psti_recipe_finish finish;
+    psti_chain_finish(chain, &finish);
+    psti_chain_recipe(chain, draw, recipe);
+    prepare->region_y = draw->region_y;
+    prepare->region_x = draw->region_x;
+    prepare->tables_nbytes = prepare->scratch_nbytes = 0;
+    prepare->n_passes = 0;
+    prepare->flip_y = recipe->n_steps == 1 && recipe->steps[0].flip_y;
+    prepare->flip_x = recipe->n_steps == 1 && recipe->steps[0].flip_x;
+    if (is_direct(recipe, is_picture))
+        return PST_OK;
+    struct growth g = {
+        .prepare = prepare,
+        .channels = finish.channels,
+        .bits = finish.bits,
+        .place = is_picture ? PLACE_GIVEN : PLACE_FIRST,
+        .height = recipe->region_height,
+        .width = recipe->region_width,
+    };
+    if (!is_picture)
+        claim(&g, PLACE_FIRST, g.height, g.width);
+    for (uint32_t i = 0; i < recipe->n_steps; i++)
+        grow(&g, &recipe->steps[i]);
+    any_pass(&g)->finished = 1;
+    if (g.overflows)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "cuda",
+                         "the operations need more than %d passes over the picture",
+                         PSTI_GPU_MAX_PASSES);
+    /* Sums come behind the tables. */
+    prepare->tables_nbytes = recipe->tables_nbytes + psti_round_up((size_t)g.n_sums * 8, 64);
+    prepare->first_nbytes = g.nbytes[PLACE_FIRST];
+    prepare->scratch_nbytes = g.nbytes[PLACE_FIRST] + g.nbytes[PLACE_SECOND];
+    return PST_OK;
+}
+
+static struct psti_gpu_axis axis_at(const struct psti_recipe_axis *axis, uint64_t tables_at)
+{
+    struct psti_gpu_axis on_card = {
+        .start = tables_at + axis->start,
+        .taps = tables_at + axis->taps,
+        .weights = tables_at + axis->weights,
+        .stride = axis->stride,
+        .precision = axis->precision,
+    };
+    return on_card;
+}
+
+void psti_gpu_prepare_write(const struct psti_chain *chain, const struct psti_draw *draw,
+                            struct psti_gpu_prepare *prepare, void *tables, uint64_t tables_at,
+                            uint64_t scratch_at, uint64_t picture_at)
+{
+    struct psti_recipe *recipe = &prepare->recipe;
+    if (prepare->n_passes == 0)
+        return;
+    const uint64_t places[] = {0, scratch_at, scratch_at + prepare->first_nbytes, picture_at};
+    uint64_t sums_at = tables_at + recipe->tables_nbytes;
+    psti_chain_recipe_tables(chain, draw, recipe, tables);
+    memset((char *)tables + recipe->tables_nbytes, 0,
+           prepare->tables_nbytes - recipe->tables_nbytes);
+    const struct psti_recipe_step *step = recipe->steps;
+    for (uint32_t i = 0; i < prepare->n_passes; i++) {
+        struct psti_gpu_pass *pass = &prepare->passes[i];
+        pass->from = places[pass->from];
+        pass->to = places[pass->to];
+        pass->sum_from = pass->sum_from == 0 ? 0 : sums_at + 8 * (pass->sum_from - 1);
+        pass->sum_to = pass->sum_to == 0 ? 0 : sums_at + 8 * (pass->sum_to - 1);
+        if (!pass->resizes)
+            continue;
+        while (step->kind != PSTI_RECIPE_RESIZE)
+            step++;
+        pass->axis_y = axis_at(&step->axis_y, tables_at);
+        pass->axis_x = axis_at(&step->axis_x, tables_at);
+        step++;
+    }
+}
+
+void psti_gpu_prepare_sink(const struct psti_gpu_prepare *prepare, uint64_t scratch_at,
+                           struct psti_gpu_sink *sink)
+{
+    bool finishes = prepare->n_passes == 0;
+    sink->at = finishes ? 0 : scratch_at;
+    sink->region_y = prepare->region_y;
+    sink->region_x = prepare->region_x;
+    sink->region_height = prepare->recipe.region_height;
+    sink->region_width = prepare->recipe.region_width;
+    sink->finished = finishes;
+    sink->flip_y = finishes && prepare->flip_y;
+    sink->flip_x = finishes && prepare->flip_x;
+}
+
+static uint32_t count(uint32_t n, uint32_t step) { return (n + step - 1) / step; }
+
+uint32_t psti_gpu_pass_tiles(const struct psti_gpu_pass *pass)
+{
+    uint32_t rows = pass->resizes ? PSTI_GPU_RESIZE_ROWS : PSTI_GPU_POINT_ROWS;
+    return count(pass->width, PSTI_GPU_TILE_WIDTH) * count(pass->height, rows);
+}
+
+void psti_gpu_prepare_shape(const struct psti_gpu_prepare_args *args, bool resizes,
+                            uint32_t *n_blocks, uint32_t *n_warps, uint32_t *shared_nbytes)
+{
+    *n_warps = PSTI_GPU_PREPARE_WARPS;
+    *n_blocks = args->n_passes * count(args->n_tiles, *n_warps);
+    *shared_nbytes = resizes ? *n_warps * PSTI_GPU_RING_NBYTES(args->finish.bits) : 0;
+}

@@ -1,0 +1,503 @@
+/* gpu_rows.c - one stored image, or one that the host has decoded -> its part of a block.
+ *
+ * In: bytes, what probing said of them, a draw. Out: the bytes that its region needs, tables of its
+ * filters and of its codec, all where the upload will take them; and descriptors, of which the work
+ * makes lists. Any thread, each a row of its own: a row claims all that it takes at once, and
+ * nothing before its bytes have been looked at as the CPU's decoder looks at them. */
+#include "gpu/work/gpu_block.h"
+
+#include "base/bits.h"
+#include "base/fail.h"
+
+#include <string.h>
+
+/* A row while it is put in. */
+struct putting {
+    struct psti_gpu_block *block;
+    const struct psti_gpu_field *field;
+    struct psti_gpu_row *row;
+    uint32_t i_row;
+    const struct psti_gpu_item *item;
+    const struct psti_draw *draw;
+    uint8_t orientation;
+    struct pst_pli_region stored; /* the region, as stored */
+    struct psti_gpu_prepare prepare;
+    struct psti_gpu_claimed claimed;
+};
+
+static enum pst_status no_room(const struct psti_gpu_block *block, struct pst_error *err)
+{
+    return psti_fail(
+        err, PST_ERROR_LIMIT, PSTI_GPU_ROOM,
+        "a block of %zu bytes, %zu bytes of scratch, and %zu bytes for pictures, has no "
+        "room for another row",
+        block->memory.upload_nbytes, block->memory.scratch_nbytes, block->memory.pictures_nbytes);
+}
+
+static enum pst_status begin(struct putting *p, struct psti_gpu_block *block, uint32_t i_field,
+                             uint32_t i_row, const struct psti_draw *draw, struct pst_error *err)
+{
+    p->block = block;
+    p->field = block->fields[i_field];
+    p->row = psti_gpu_row(block, i_field, i_row);
+    p->i_row = i_row;
+    p->draw = draw;
+    p->row->kind = p->row->claimed = PSTI_GPU_ROW_EMPTY;
+    const struct psti_gpu_finish *finish = &p->field->finish;
+    if (draw->out_height == finish->out_height && draw->out_width == finish->out_width)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM,
+                     "%u x %u pixels come out, and rows have %u x %u", draw->out_width,
+                     draw->out_height, finish->out_width, finish->out_height);
+}
+
+/* Orientation, and where the region is stored. */
+static enum pst_status find_stored(struct putting *p, struct pst_error *err)
+{
+    const struct pst_image_info *info = p->item->info;
+    const struct psti_draw *d = p->draw;
+    const struct psti_rect region = {d->region_y, d->region_x, d->region_height, d->region_width};
+    const struct psti_rect stored = psti_decode_stored(info, &p->field->decode, 0, &region);
+    p->orientation = p->field->decode.ignore_orientation ? 1 : info->orientation;
+    p->stored = (struct pst_pli_region){stored.y, stored.x, stored.height, stored.width};
+    if (d->scale_log2 == 0)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM,
+                     "images at a part of their size are decoded on the CPU");
+}
+
+/* The image is the one that was probed, and its pixels become those of the field. */
+static enum pst_status check_header(const struct putting *p, const struct psti_pli_header *header,
+                                    struct pst_error *err)
+{
+    const struct pst_image_info *info = p->item->info;
+    bool swaps = p->orientation >= 5;
+    uint8_t channels, bits;
+    psti_decode_output(info, &p->field->decode, &channels, &bits);
+    if (header->height != (swaps ? info->width : info->height) ||
+        header->width != (swaps ? info->height : info->width) ||
+        header->channels != info->channels || header->bits != info->bits)
+        return psti_fail(err, PST_ERROR_ARGUMENT, PSTI_GPU_ROOM,
+                         "the header is not the one that was probed");
+    if (channels != p->field->output.channels || bits != p->field->output.bits)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM,
+                         "%u channels of %u bits, and the field has %u of %u bits", channels, bits,
+                         p->field->output.channels, p->field->output.bits);
+    return PST_OK;
+}
+
+/* The same of a PLI. Kernels do not compare the checksum of the pixels. */
+static enum pst_status check_pli_header(const struct putting *p,
+                                        const struct psti_pli_header *header, struct pst_error *err)
+{
+    bool is_whole = p->stored.height == header->height && p->stored.width == header->width;
+    if (!header->has_checksums && is_whole)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM,
+                         "whole images whose units have no checksums are decoded on the CPU, which "
+                         "compares the checksum of the pixels");
+    return check_header(p, header, err);
+}
+
+/* Passes come first in the temporary memory, tables of filters first in the upload. */
+static size_t passes_nbytes(const struct putting *p)
+{
+    return psti_round_up(p->prepare.n_passes * sizeof(struct psti_gpu_pass), 64);
+}
+
+static void write_passes(struct putting *p, uint64_t scratch, uint64_t picture)
+{
+    psti_gpu_prepare_write(p->field->chain, p->draw, &p->prepare, p->claimed.host, p->claimed.card,
+                           scratch, picture);
+    memcpy(p->claimed.temporary, p->prepare.passes,
+           p->prepare.n_passes * sizeof(struct psti_gpu_pass));
+    p->row->passes = p->claimed.temporary;
+    p->row->n_passes = p->prepare.n_passes;
+}
+
+static void set_sink(const struct putting *p, const struct psti_pli_header *header,
+                     uint64_t scratch, struct psti_gpu_sink *sink)
+{
+    memset(sink, 0, sizeof *sink);
+    sink->height = header->height;
+    sink->width = header->width;
+    sink->channels = header->channels;
+    sink->bits = header->bits;
+    sink->orientation = p->orientation;
+    psti_gpu_prepare_sink(&p->prepare, scratch, sink);
+}
+
+static void set_stats(const struct putting *p, const struct psti_pli_header *header,
+                      uint32_t n_units, uint64_t upload_nbytes, struct psti_gpu_row_stats *stats)
+{
+    const struct psti_draw *d = p->draw;
+    if (!stats)
+        return;
+    stats->n_units = n_units;
+    stats->n_units_whole = psti_pli_unit_rows(header) * psti_pli_unit_columns(header);
+    stats->nbytes_pixels = (uint64_t)d->region_height * d->region_width *
+                           p->field->output.channels * (p->field->output.bits / 8u);
+    stats->nbytes_upload = upload_nbytes;
+}
+
+/* PLI of pixels
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void fill_units(struct putting *p, const struct psti_gpu_units_plan *plan,
+                       const struct psti_gpu_wave_tables *tables, size_t bytes_at)
+{
+    struct psti_gpu_image *image = &p->row->units.image;
+    char *host = p->claimed.host;
+    struct psti_gpu_unit *entries =
+        (struct psti_gpu_unit *)((char *)p->claimed.temporary + passes_nbytes(p));
+    struct psti_gpu_units_place place = {.bytes = (uint8_t *)host + bytes_at};
+    p->row->units.entries = entries;
+    for (int i = 0; i < PSTI_GPU_N_UNITS_LISTS; i++) {
+        p->row->units.counts[i] = plan->counts[i];
+        place.lists[i] = entries;
+        entries += plan->counts[i];
+    }
+    memset(image, 0, sizeof *image);
+    psti_gpu_units_fill(plan, p->item->bytes, &place, image);
+    image->bytes = p->claimed.card + bytes_at;
+    image->scratch = p->claimed.scratch + p->prepare.scratch_nbytes;
+    image->status = p->i_row;
+    if (plan->tables) {
+        memcpy(host + p->prepare.tables_nbytes, tables, sizeof *tables);
+        image->tables = p->claimed.card + p->prepare.tables_nbytes;
+    }
+    set_sink(p, &plan->header, p->claimed.scratch, &image->sink);
+}
+
+static enum pst_status put_units(struct putting *p, struct psti_gpu_row_stats *stats,
+                                 struct pst_error *err)
+{
+    struct psti_gpu_units_plan plan;
+    struct psti_gpu_wave_tables tables;
+    enum pst_status status = psti_gpu_units_plan(p->item->bytes, p->item->nbytes, &p->stored,
+                                                 !p->item->is_verified, &plan, err);
+    if (status == PST_OK)
+        status = check_pli_header(p, &plan.header, err);
+    if (status == PST_OK && plan.tables)
+        status = psti_gpu_wave_tables_write(plan.tables, plan.tables_nbytes, plan.header.bits,
+                                            &tables, err);
+    if (status == PST_OK)
+        status = psti_gpu_prepare_plan(p->field->chain, p->draw, false, &p->prepare, err);
+    if (status != PST_OK)
+        return status;
+    size_t tables_nbytes = plan.tables ? sizeof tables : 0, n_entries = 0;
+    size_t bytes_at = psti_round_up(p->prepare.tables_nbytes + tables_nbytes, 64);
+    for (int i = 0; i < PSTI_GPU_N_UNITS_LISTS; i++)
+        n_entries += plan.counts[i];
+    const struct psti_gpu_claim claim = {
+        .upload_nbytes = bytes_at + plan.upload_nbytes,
+        .temporary_nbytes = passes_nbytes(p) + n_entries * sizeof(struct psti_gpu_unit),
+        .list_nbytes = sizeof(struct psti_gpu_image) +
+                       (plan.tables ? PSTI_GPU_BLOCK_WARPS * sizeof(struct psti_gpu_unit) : 0),
+        .scratch_nbytes = p->prepare.scratch_nbytes + plan.scratch_nbytes,
+    };
+    if (!psti_gpu_block_claim(p->block, &claim, &p->claimed))
+        return no_room(p->block, err);
+    write_passes(p, p->claimed.scratch, 0);
+    fill_units(p, &plan, &tables, bytes_at);
+    set_stats(p, &plan.header, plan.n_units, claim.upload_nbytes, stats);
+    p->row->kind = PSTI_GPU_ROW_UNITS;
+    return PST_OK;
+}
+
+/* JPEG kept as PLI
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void fill_jpeg(struct putting *p, const struct psti_gpu_jpeg_plan *plan, size_t tables_at,
+                      size_t bytes_at)
+{
+    struct psti_gpu_jpeg_image *image = &p->row->jpeg.image;
+    char *host = p->claimed.host, *temporary = (char *)p->claimed.temporary + passes_nbytes(p);
+    struct psti_gpu_jpeg_unit *units = (struct psti_gpu_jpeg_unit *)temporary;
+    struct psti_gpu_jpeg_tile *tiles = (struct psti_gpu_jpeg_tile *)(units + plan->n_units);
+    const struct psti_gpu_jpeg_place place = {
+        .bytes = (uint8_t *)host + bytes_at,
+        .samples = p->claimed.scratch + p->prepare.scratch_nbytes,
+        .units = units,
+        .tiles = tiles,
+    };
+    memset(image, 0, sizeof *image);
+    psti_gpu_jpeg_fill(plan, p->item->bytes, &place, image);
+    if (plan->has_tables)
+        psti_gpu_jpeg_tables_write(&plan->tables, (void *)(host + tables_at));
+    image->bytes = p->claimed.card + bytes_at;
+    image->tables = plan->has_tables ? p->claimed.card + tables_at : 0;
+    image->status = p->i_row;
+    set_sink(p, &plan->header, p->claimed.scratch, &image->sink);
+    p->row->jpeg.units = units;
+    p->row->jpeg.tiles = tiles;
+    p->row->jpeg.n_units = plan->n_units;
+    p->row->jpeg.n_tiles = plan->n_tiles;
+    p->row->jpeg.n_places = plan->n_places;
+}
+
+static enum pst_status put_jpeg(struct putting *p, struct psti_gpu_row_stats *stats,
+                                struct pst_error *err)
+{
+    struct psti_gpu_jpeg_plan plan;
+    enum pst_status status = psti_gpu_jpeg_plan(p->item->bytes, p->item->nbytes, &p->stored,
+                                                !p->item->is_verified, &plan, err);
+    if (status == PST_OK)
+        status = check_pli_header(p, &plan.header, err);
+    if (status == PST_OK)
+        status = psti_gpu_prepare_plan(p->field->chain, p->draw, false, &p->prepare, err);
+    if (status != PST_OK)
+        return status;
+    size_t tables_at = p->prepare.tables_nbytes;
+    size_t tables_nbytes = plan.has_tables ? sizeof(struct psti_gpu_jpeg_tables) : 0;
+    size_t bytes_at = psti_round_up(tables_at + tables_nbytes, 64);
+    const struct psti_gpu_claim claim = {
+        .upload_nbytes = bytes_at + plan.upload_nbytes,
+        .temporary_nbytes = passes_nbytes(p) + plan.n_units * sizeof(struct psti_gpu_jpeg_unit) +
+                            plan.n_tiles * sizeof(struct psti_gpu_jpeg_tile),
+        .list_nbytes = sizeof(struct psti_gpu_jpeg_image),
+        .scratch_nbytes = p->prepare.scratch_nbytes + plan.samples_nbytes,
+        .coefs_nbytes = psti_gpu_coefs_scratch(plan.n_places),
+        .n_coefs = plan.n_units,
+    };
+    if (!psti_gpu_block_claim(p->block, &claim, &p->claimed))
+        return no_room(p->block, err);
+    write_passes(p, p->claimed.scratch, 0);
+    fill_jpeg(p, &plan, tables_at, bytes_at);
+    set_stats(p, &plan.header, plan.n_units, claim.upload_nbytes, stats);
+    p->row->kind = PSTI_GPU_ROW_JPEG;
+    return PST_OK;
+}
+
+/* Pictures that somebody else decodes
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* For the kernel of pixels that need no decoding: one unit with all of the picture, which is as if
+ * the lz kernel had left it in scratch. A warp brings about ENTRY_PIXELS of it to the sink. */
+enum { ENTRY_PIXELS = 4096, WHOLE_LOG2 = 16 };
+
+static uint32_t rows_of_entry(const struct putting *p)
+{
+    return p->stored.width < ENTRY_PIXELS ? ENTRY_PIXELS / p->stored.width : 1;
+}
+
+static uint32_t n_entries_of(const struct putting *p)
+{
+    return (p->stored.height - 1) / rows_of_entry(p) + 1;
+}
+
+static void fill_stored(struct putting *p, const struct psti_pli_header *header)
+{
+    struct psti_gpu_image *image = &p->row->units.image;
+    const struct pst_pli_region *r = &p->stored;
+    struct psti_gpu_unit *entries =
+        (struct psti_gpu_unit *)((char *)p->claimed.temporary + passes_nbytes(p));
+    uint32_t n = n_entries_of(p), n_rows = rows_of_entry(p);
+    memset(p->row->units.counts, 0, sizeof p->row->units.counts);
+    p->row->units.counts[PSTI_GPU_UNITS_PLAIN] = n;
+    p->row->units.entries = entries;
+    *image = (struct psti_gpu_image){.scratch = p->claimed.pictures,
+                                     .status = p->i_row,
+                                     .width = header->width,
+                                     .height = header->height,
+                                     .y0 = (uint16_t)r->y,
+                                     .x0 = (uint16_t)r->x,
+                                     .y1 = (uint16_t)(r->y + r->height),
+                                     .x1 = (uint16_t)(r->x + r->width),
+                                     .channels = header->channels,
+                                     .bits = header->bits,
+                                     .unit_log2 = WHOLE_LOG2};
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t left = r->height - i * n_rows;
+        entries[i] = (struct psti_gpu_unit){.first_row = (uint16_t)(r->y + i * n_rows),
+                                            .n_rows = (uint16_t)(left < n_rows ? left : n_rows),
+                                            .is_in_scratch = 1};
+    }
+    set_sink(p, header, p->claimed.scratch, &image->sink);
+}
+
+/* The picture as stored. Addresses within it have 32 bits. */
+static enum pst_status find_picture(const struct putting *p, uint8_t channels,
+                                    struct psti_pli_header *header, struct pst_error *err)
+{
+    const struct pst_image_info *info = p->item->info;
+    bool swaps = p->orientation >= 5;
+    uint32_t height = swaps ? info->width : info->height;
+    uint32_t width = swaps ? info->height : info->width;
+    memset(header, 0, sizeof *header);
+    header->height = (uint16_t)height;
+    header->width = (uint16_t)width;
+    header->channels = channels;
+    header->bits = 8;
+    if (height > UINT16_MAX || width > UINT16_MAX || (uint64_t)height * width > UINT32_MAX / 3)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM,
+                         "pictures of %u x %u pixels are too large for kernels", width, height);
+    return check_header(p, header, err);
+}
+
+enum pst_status psti_gpu_block_stored(struct psti_gpu_block *block, uint32_t i_field, uint32_t row,
+                                      const struct psti_gpu_stored *stored,
+                                      const struct psti_draw *draw, struct psti_gpu_place *place,
+                                      struct psti_gpu_row_stats *stats, struct pst_error *err)
+{
+    const struct psti_gpu_item item = {.info = stored->info};
+    struct psti_pli_header header;
+    struct putting p;
+    p.item = &item;
+    enum pst_status status = begin(&p, block, i_field, row, draw, err);
+    if (status == PST_OK)
+        status = find_stored(&p, err);
+    if (status == PST_OK)
+        status = find_picture(&p, stored->channels, &header, err);
+    if (status == PST_OK)
+        status = psti_gpu_prepare_plan(p.field->chain, p.draw, false, &p.prepare, err);
+    if (status != PST_OK)
+        return status;
+    size_t row_nbytes = (size_t)header.width * header.channels;
+    const struct psti_gpu_claim claim = {
+        .upload_nbytes = p.prepare.tables_nbytes,
+        .temporary_nbytes = passes_nbytes(&p) + n_entries_of(&p) * sizeof(struct psti_gpu_unit),
+        .list_nbytes = sizeof(struct psti_gpu_image),
+        .file_nbytes = stored->file_nbytes,
+        .scratch_nbytes = p.prepare.scratch_nbytes,
+        .pictures_nbytes = row_nbytes * header.height,
+    };
+    if (!psti_gpu_block_claim(block, &claim, &p.claimed))
+        return no_room(block, err);
+    write_passes(&p, p.claimed.scratch, 0);
+    fill_stored(&p, &header);
+    if (stats)
+        *stats = (struct psti_gpu_row_stats){.nbytes_pixels = claim.pictures_nbytes,
+                                             .nbytes_upload = claim.upload_nbytes};
+    *place = (struct psti_gpu_place){p.claimed.pictures, row_nbytes, p.claimed.file};
+    p.row->kind = PSTI_GPU_ROW_UNITS;
+    return PST_OK;
+}
+
+void psti_gpu_block_forget(struct psti_gpu_block *block, uint32_t i_field, uint32_t row)
+{
+    struct psti_gpu_row *r = psti_gpu_row(block, i_field, row);
+    r->kind = r->claimed = PSTI_GPU_ROW_EMPTY;
+}
+
+/* Pixels
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static size_t picture_nbytes(const struct putting *p)
+{
+    return (size_t)p->draw->region_height * p->draw->region_width * p->field->output.channels *
+           (p->field->output.bits / 8u);
+}
+
+/* Room for the region's pixels. */
+static enum pst_status claim_picture(struct putting *p, void **pixels, struct pst_error *err)
+{
+    enum pst_status status =
+        psti_gpu_prepare_plan(p->field->chain, p->draw, true, &p->prepare, err);
+    if (status != PST_OK)
+        return status;
+    size_t at = p->prepare.tables_nbytes;
+    const struct psti_gpu_claim claim = {
+        .upload_nbytes = at + picture_nbytes(p) + PSTI_GPU_SLACK,
+        .temporary_nbytes = passes_nbytes(p),
+        .scratch_nbytes = p->prepare.scratch_nbytes,
+    };
+    if (!psti_gpu_block_claim(p->block, &claim, &p->claimed))
+        return no_room(p->block, err);
+    write_passes(p, p->claimed.scratch, p->claimed.card + at);
+    *pixels = (char *)p->claimed.host + at;
+    p->row->claimed = PSTI_GPU_ROW_PICTURE;
+    return PST_OK;
+}
+
+static enum pst_status put_raw(struct putting *p, struct psti_gpu_row_stats *stats,
+                               struct pst_error *err)
+{
+    const struct pst_image_info *info = p->item->info;
+    const struct psti_draw *d = p->draw;
+    size_t pixel = (size_t)info->channels * (info->bits / 8u), row = info->width * pixel;
+    void *pixels = NULL;
+    if (p->orientation > 1 || info->channels != p->field->output.channels ||
+        info->bits != p->field->output.bits)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM,
+                         "raw pixels are turned and converted on the CPU");
+    if (p->item->nbytes / row != info->height || p->item->nbytes % row != 0 ||
+        d->region_y + d->region_height > info->height ||
+        d->region_x + d->region_width > info->width)
+        return psti_fail(err, PST_ERROR_ARGUMENT, PSTI_GPU_ROOM,
+                         "%zu bytes are not the %u x %u pixels that were probed", p->item->nbytes,
+                         info->width, info->height);
+    enum pst_status status = claim_picture(p, &pixels, err);
+    if (status != PST_OK)
+        return status;
+    const char *from = (const char *)p->item->bytes + d->region_y * row + d->region_x * pixel;
+    size_t used = d->region_width * pixel;
+    for (uint32_t y = 0; y < d->region_height; y++)
+        memcpy((char *)pixels + y * used, from + y * row, used);
+    if (stats)
+        *stats = (struct psti_gpu_row_stats){
+            .nbytes_pixels = picture_nbytes(p),
+            .nbytes_upload = p->prepare.tables_nbytes + picture_nbytes(p),
+        };
+    p->row->kind = PSTI_GPU_ROW_PICTURE;
+    return PST_OK;
+}
+
+enum pst_status psti_gpu_block_row(struct psti_gpu_block *block, uint32_t i_field, uint32_t row,
+                                   const struct psti_gpu_item *item, const struct psti_draw *draw,
+                                   struct psti_gpu_row_stats *stats, struct pst_error *err)
+{
+    struct putting p;
+    p.item = item;
+    enum pst_status status = begin(&p, block, i_field, row, draw, err);
+    if (status == PST_OK)
+        status = find_stored(&p, err);
+    if (status != PST_OK)
+        return status;
+    switch (item->info->form) {
+    case PST_FORM_PLI:
+        return put_units(&p, stats, err);
+    case PST_FORM_PLI_JPEG:
+        return put_jpeg(&p, stats, err);
+    case PST_FORM_RAW:
+        return put_raw(&p, stats, err);
+    default:
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM, "%s is decoded on the CPU",
+                         pst_form_name(item->info->form));
+    }
+}
+
+enum pst_status psti_gpu_block_pixels(struct psti_gpu_block *block, uint32_t i_field, uint32_t row,
+                                      const struct psti_draw *draw, void **pixels,
+                                      struct pst_error *err)
+{
+    struct putting p;
+    p.item = NULL;
+    enum pst_status status = begin(&p, block, i_field, row, draw, err);
+    return status == PST_OK ? claim_picture(&p, pixels, err) : status;
+}
+
+enum pst_status psti_gpu_block_finished(struct psti_gpu_block *block, uint32_t i_field,
+                                        uint32_t row, void **data, struct pst_error *err)
+{
+    struct psti_gpu_row *r = psti_gpu_row(block, i_field, row);
+    const struct psti_gpu_claim claim = {.upload_nbytes = block->fields[i_field]->row_nbytes,
+                                         .list_nbytes = sizeof(struct psti_gpu_copy)};
+    struct psti_gpu_claimed claimed;
+    r->kind = r->claimed = PSTI_GPU_ROW_EMPTY;
+    if (!psti_gpu_block_claim(block, &claim, &claimed))
+        return no_room(block, err);
+    r->claimed = PSTI_GPU_ROW_FINISHED;
+    r->at = claimed.card;
+    *data = claimed.host;
+    return PST_OK;
+}
+
+void psti_gpu_block_done(struct psti_gpu_block *block, uint32_t i_field, uint32_t row)
+{
+    struct psti_gpu_row *r = psti_gpu_row(block, i_field, row);
+    r->kind = r->claimed;
+}

@@ -1,0 +1,459 @@
+/* gpu_work.c - a block's rows -> lists and launches.
+ *
+ * In: the rows that are there, and where they go. Out: the last part of the upload and the
+ * launches, in the order in which they have to run; kernels that no row needs are not launched. One
+ * thread, when all rows are in.
+ *
+ * Units are sorted by length, the longest first: then the warps of a block are done at about the
+ * same time, and what begins last is short. Images with tables of their own keep their blocks to
+ * themselves. */
+#include "gpu/work/gpu_block.h"
+
+#include "base/bits.h"
+#include "base/fail.h"
+
+#include <string.h>
+
+enum {
+    N_BUCKETS = 256,
+    PROCESSORS = 132,         /* of a card of which nothing is known */
+    SHARED_NBYTES = 64 << 10, /* of a block there: what every card gives */
+    COEFS_WARPS = 20,         /* of a processor */
+    COEFS_SHARED = 48 << 10   /* of a block: what every card gives */
+};
+
+/* The work while it grows, one field at a time. */
+struct growth {
+    struct psti_gpu_block *block;
+    const struct psti_gpu_field *field;
+    uint32_t i_field;
+    const uint32_t *places;
+    uint64_t out;
+    size_t end; /* of the upload */
+};
+
+/* A list on its way. */
+struct list {
+    void *host;
+    uint64_t card;
+};
+
+static struct list begin_list(struct growth *g)
+{
+    g->end = psti_round_up(g->end, PSTI_GPU_ALIGN);
+    return (struct list){(char *)g->block->memory.pinned + g->end,
+                         g->block->memory.upload + g->end};
+}
+
+/* The row, if it takes part, and is of that kind. */
+static struct psti_gpu_row *row_of(const struct growth *g, uint32_t i_row,
+                                   enum psti_gpu_row_kind kind)
+{
+    struct psti_gpu_row *row = psti_gpu_row(g->block, g->i_field, i_row);
+    bool is_in = row->kind == kind && (!g->places || g->places[i_row] != PSTI_GPU_NOWHERE);
+    return is_in ? row : NULL;
+}
+
+static uint64_t slot_of(const struct growth *g, uint32_t i_row)
+{
+    uint64_t place = g->places ? g->places[i_row] : i_row;
+    return g->out + place * g->field->row_nbytes;
+}
+
+static uint64_t at_upload(const struct growth *g, size_t offset)
+{
+    return g->block->memory.upload + offset;
+}
+
+static union psti_gpu_args *add_launch(const struct growth *g, enum psti_gpu_kernel kernel,
+                                       uint64_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
+                                       size_t args_nbytes)
+{
+    struct psti_gpu_block *block = g->block;
+    union psti_gpu_args *args = &block->args[block->n_launches];
+    memset(args, 0, sizeof *args);
+    block->launches[block->n_launches++] = (struct psti_gpu_launch){
+        .kernel = (uint32_t)kernel,
+        .n_blocks = n_blocks < UINT32_MAX ? (uint32_t)n_blocks : UINT32_MAX,
+        .n_warps = n_warps,
+        .shared_nbytes = shared_nbytes,
+        .args = args,
+        .args_nbytes = args_nbytes,
+    };
+    return args;
+}
+
+/* Longer units have smaller numbers; what differs by less than an eighth may have the same. */
+static uint32_t bucket_of(uint32_t nbytes)
+{
+    uint32_t n = nbytes | 8, log2 = 31u - (uint32_t)__builtin_clz(n);
+    return N_BUCKETS - 1 - (8 * log2 + (n >> (log2 - 3) & 7));
+}
+
+/* Counts -> where each bucket begins; returns how many there are. */
+static uint32_t place_buckets(uint32_t buckets[N_BUCKETS])
+{
+    uint32_t total = 0;
+    for (uint32_t b = 0; b < N_BUCKETS; b++) {
+        uint32_t n = buckets[b];
+        buckets[b] = total;
+        total += n;
+    }
+    return total;
+}
+
+/* PLI of pixels
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* Rows that take part are images of the launches, in order. */
+static uint64_t add_images(struct growth *g)
+{
+    struct list list = begin_list(g);
+    struct psti_gpu_image *images = list.host;
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
+        struct psti_gpu_row *row = row_of(g, r, PSTI_GPU_ROW_UNITS);
+        if (!row)
+            continue;
+        images[n] = row->units.image;
+        if (images[n].sink.finished)
+            images[n].sink.at = slot_of(g, r);
+        row->index = n++;
+    }
+    g->end += n * sizeof *images;
+    return list.card;
+}
+
+/* The row's entries of a list, if it takes part and its image has these tables; *n = 0 if not. */
+static const struct psti_gpu_unit *entries_of(const struct growth *g, uint32_t i_row,
+                                              enum psti_gpu_units_list which, uint64_t tables,
+                                              uint32_t *index, uint32_t *n)
+{
+    const struct psti_gpu_row *row = row_of(g, i_row, PSTI_GPU_ROW_UNITS);
+    *n = 0;
+    if (!row || row->units.image.tables != tables)
+        return NULL;
+    const struct psti_gpu_unit *at = row->units.entries;
+    for (int i = 0; i < (int)which; i++)
+        at += row->units.counts[i];
+    *index = row->index;
+    *n = row->units.counts[which];
+    return at;
+}
+
+/* Entries of rows begin..end-1 whose images have these tables, sorted. */
+static uint32_t add_sorted(const struct growth *g, enum psti_gpu_units_list which, uint32_t begin,
+                           uint32_t end, uint64_t tables, struct psti_gpu_unit *to)
+{
+    uint32_t buckets[N_BUCKETS] = {0}, index = 0, n;
+    for (uint32_t r = begin; r < end; r++) {
+        const struct psti_gpu_unit *from = entries_of(g, r, which, tables, &index, &n);
+        for (uint32_t i = 0; i < n; i++)
+            buckets[bucket_of(from[i].nbytes)]++;
+    }
+    uint32_t total = place_buckets(buckets);
+    for (uint32_t r = begin; r < end; r++) {
+        const struct psti_gpu_unit *from = entries_of(g, r, which, tables, &index, &n);
+        for (uint32_t i = 0; i < n; i++) {
+            struct psti_gpu_unit *unit = &to[buckets[bucket_of(from[i].nbytes)]++];
+            *unit = from[i];
+            unit->image = index;
+        }
+    }
+    return total;
+}
+
+/* All entries of a list. */
+static uint32_t gather(const struct growth *g, enum psti_gpu_units_list which, uint32_t n_warps,
+                       struct psti_gpu_unit *to)
+{
+    uint32_t n_rows = g->block->n_rows_max, n = 0;
+    for (uint32_t r = 0; r < n_rows; r++) {
+        const struct psti_gpu_row *row = row_of(g, r, PSTI_GPU_ROW_UNITS);
+        if (!row || row->units.image.tables == 0)
+            continue;
+        n += add_sorted(g, which, r, r + 1, row->units.image.tables, to + n);
+        for (; n % n_warps != 0; n++)
+            to[n] = (struct psti_gpu_unit){.image = PSTI_GPU_NO_IMAGE};
+    }
+    return n + add_sorted(g, which, 0, n_rows, 0, to + n);
+}
+
+static uint32_t most_channels(const struct growth *g)
+{
+    uint32_t most = 1;
+    for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
+        const struct psti_gpu_row *row = row_of(g, r, PSTI_GPU_ROW_UNITS);
+        if (row && row->units.image.channels > most)
+            most = row->units.image.channels;
+    }
+    return most;
+}
+
+/* A list and its launch, if there is anything in it. */
+static void add_units_list(struct growth *g, enum psti_gpu_units_list which, uint64_t images)
+{
+    static const enum psti_gpu_kernel kernels[PSTI_GPU_N_UNITS_LISTS] = {
+        [PSTI_GPU_UNITS_LZ] = PSTI_GPU_KERNEL_UNITS_LZ,
+        [PSTI_GPU_UNITS_PLAIN] = PSTI_GPU_KERNEL_UNITS_PLAIN,
+        [PSTI_GPU_UNITS_PACKED] = PSTI_GPU_KERNEL_UNITS_PACKED,
+        [PSTI_GPU_UNITS_WAVE8] = PSTI_GPU_KERNEL_UNITS_WAVE8,
+        [PSTI_GPU_UNITS_WAVE16] = PSTI_GPU_KERNEL_UNITS_WAVE16,
+    };
+    const struct psti_gpu_block *block = g->block;
+    uint32_t shared_nbytes_max = block->memory.shared_nbytes_max;
+    const struct psti_gpu_units_shape shape = psti_gpu_units_shape_within(
+        which, most_channels(g), shared_nbytes_max ? shared_nbytes_max : (uint32_t)SHARED_NBYTES);
+    struct list list = begin_list(g);
+    uint32_t n = gather(g, which, shape.n_warps, list.host);
+    if (n == 0)
+        return;
+    g->end += n * sizeof(struct psti_gpu_unit);
+    union psti_gpu_args *args =
+        add_launch(g, kernels[which], (n + shape.n_warps - 1) / shape.n_warps, shape.n_warps,
+                   shape.shared_nbytes, sizeof args->units);
+    args->units = (struct psti_gpu_units_args){
+        .images = images,
+        .units = list.card,
+        .statuses = at_upload(g, psti_gpu_block_status(block, g->i_field, 0)),
+        .constants = psti_gpu_constants_wave(block),
+        .lz_constants = psti_gpu_constants_lz(block),
+        .n_units = n,
+        .warp_nbytes = shape.warp_nbytes,
+        .finish = g->field->finish,
+    };
+}
+
+static void add_units(struct growth *g)
+{
+    uint64_t images = add_images(g);
+    for (int which = 0; which < PSTI_GPU_N_UNITS_LISTS; which++)
+        add_units_list(g, (enum psti_gpu_units_list)which, images);
+}
+
+/* JPEGs kept as PLI
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static uint64_t add_jpeg_images(struct growth *g, uint32_t *n_places)
+{
+    struct list list = begin_list(g);
+    struct psti_gpu_jpeg_image *images = list.host;
+    uint32_t n = 0;
+    *n_places = 0;
+    for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
+        struct psti_gpu_row *row = row_of(g, r, PSTI_GPU_ROW_JPEG);
+        if (!row)
+            continue;
+        images[n] = row->jpeg.image;
+        if (images[n].sink.finished)
+            images[n].sink.at = slot_of(g, r);
+        if (row->jpeg.n_places > *n_places)
+            *n_places = row->jpeg.n_places;
+        row->index = n++;
+    }
+    g->end += n * sizeof *images;
+    return list.card;
+}
+
+static uint64_t add_jpeg_units(struct growth *g, uint32_t *n_units)
+{
+    struct list list = begin_list(g);
+    struct psti_gpu_jpeg_unit *to = list.host;
+    uint32_t buckets[N_BUCKETS] = {0};
+    for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
+        const struct psti_gpu_row *row = row_of(g, r, PSTI_GPU_ROW_JPEG);
+        for (uint32_t i = 0; row && i < row->jpeg.n_units; i++)
+            buckets[bucket_of(row->jpeg.units[i].nbytes)]++;
+    }
+    *n_units = place_buckets(buckets);
+    for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
+        const struct psti_gpu_row *row = row_of(g, r, PSTI_GPU_ROW_JPEG);
+        for (uint32_t i = 0; row && i < row->jpeg.n_units; i++) {
+            struct psti_gpu_jpeg_unit *unit = &to[buckets[bucket_of(row->jpeg.units[i].nbytes)]++];
+            *unit = row->jpeg.units[i];
+            unit->image = row->index;
+        }
+    }
+    g->end += *n_units * sizeof *to;
+    return list.card;
+}
+
+static uint64_t add_jpeg_tiles(struct growth *g, uint32_t *n_tiles)
+{
+    struct list list = begin_list(g);
+    struct psti_gpu_jpeg_tile *to = list.host;
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
+        const struct psti_gpu_row *row = row_of(g, r, PSTI_GPU_ROW_JPEG);
+        for (uint32_t i = 0; row && i < row->jpeg.n_tiles; i++) {
+            to[n] = row->jpeg.tiles[i];
+            to[n++].image = row->index;
+        }
+    }
+    g->end += n * sizeof *to;
+    *n_tiles = n;
+    return list.card;
+}
+
+/* Warps of psti_gpu_coefs go from unit to unit: as many as a card runs at a time, and as there is
+ * scratch for. */
+static void shape_coefs(const struct growth *g, const struct psti_gpu_jpeg_args *args,
+                        uint32_t *n_blocks, uint32_t *n_warps)
+{
+    const struct psti_gpu_block *block = g->block;
+    uint64_t left = block->memory.scratch_nbytes - block->scratch_used;
+    uint64_t fit = left / args->scratch_nbytes; /* claims have seen to it that some do */
+    uint32_t n_processors =
+        block->memory.n_processors ? block->memory.n_processors : (uint32_t)PROCESSORS;
+    uint32_t most = n_processors * COEFS_WARPS;
+    most = most < args->n_units ? most : args->n_units;
+    most = most < fit ? most : (uint32_t)fit;
+    *n_warps = PSTI_GPU_COEFS_WARPS_MAX;
+    while (*n_warps > 1 && (*n_warps * args->warp_nbytes > COEFS_SHARED || *n_warps > most))
+        *n_warps /= 2;
+    *n_blocks = most / *n_warps;
+}
+
+static void add_jpeg(struct growth *g)
+{
+    const struct psti_gpu_block *block = g->block;
+    uint32_t n_places, n_units, n_tiles, n_blocks, n_warps;
+    uint64_t images = add_jpeg_images(g, &n_places);
+    if (n_places == 0)
+        return;
+    struct psti_gpu_jpeg_args args = {
+        .images = images,
+        .units = add_jpeg_units(g, &n_units),
+        .tiles = add_jpeg_tiles(g, &n_tiles),
+        .statuses = at_upload(g, psti_gpu_block_status(block, g->i_field, 0)),
+        .next_unit = at_upload(g, psti_gpu_block_counter(block, g->i_field)),
+        .constants = psti_gpu_constants_jpeg(block),
+        .scratch = block->memory.scratch + block->scratch_used,
+        .n_units = n_units,
+        .n_tiles = n_tiles,
+        .warp_nbytes = psti_gpu_coefs_shared(n_places),
+        .scratch_nbytes = psti_gpu_coefs_scratch(n_places),
+        .finish = g->field->finish,
+    };
+    shape_coefs(g, &args, &n_blocks, &n_warps);
+    add_launch(g, PSTI_GPU_KERNEL_COEFS, n_blocks, n_warps, n_warps * args.warp_nbytes, sizeof args)
+        ->jpeg = args;
+    n_warps = PSTI_GPU_JPEG_WARPS_MAX;
+    add_launch(g, PSTI_GPU_KERNEL_JPEG, (n_tiles + n_warps - 1) / n_warps, n_warps,
+               n_warps * PSTI_GPU_JPEG_WARP_NBYTES, sizeof args)
+        ->jpeg = args;
+}
+
+/* Preparation, and rows that are finished
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* Pass number `number` of the row, as the card is to run it; false: it has none. */
+static bool find_pass(const struct growth *g, uint32_t i_row, uint32_t number,
+                      struct psti_gpu_pass *pass)
+{
+    static const enum psti_gpu_row_kind kinds[] = {PSTI_GPU_ROW_UNITS, PSTI_GPU_ROW_JPEG,
+                                                   PSTI_GPU_ROW_PICTURE};
+    for (int i = 0; i < 3; i++) {
+        const struct psti_gpu_row *row = row_of(g, i_row, kinds[i]);
+        if (!row || number >= row->n_passes)
+            continue;
+        *pass = row->passes[number];
+        if (pass->finished)
+            pass->to = slot_of(g, i_row);
+        return true;
+    }
+    return false;
+}
+
+/* Passes of that number that resize, or those that do not; returns how many. */
+static uint32_t add_passes(struct growth *g, uint32_t number, bool resizes)
+{
+    struct list list = begin_list(g);
+    struct psti_gpu_pass *to = list.host, pass;
+    uint32_t n = 0, n_tiles = 0;
+    for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
+        if (!find_pass(g, r, number, &pass) || pass.resizes != resizes)
+            continue;
+        uint32_t tiles = psti_gpu_pass_tiles(&pass);
+        n_tiles = tiles > n_tiles ? tiles : n_tiles;
+        to[n++] = pass;
+    }
+    if (n == 0)
+        return 0;
+    g->end += n * sizeof *to;
+    const struct psti_gpu_prepare_args args = {
+        .passes = list.card, .n_passes = n, .n_tiles = n_tiles, .finish = g->field->finish};
+    uint32_t n_blocks, n_warps, shared_nbytes;
+    psti_gpu_prepare_shape(&args, resizes, &n_blocks, &n_warps, &shared_nbytes);
+    add_launch(g, resizes ? PSTI_GPU_KERNEL_RESIZE : PSTI_GPU_KERNEL_POINT, n_blocks, n_warps,
+               shared_nbytes, sizeof args)
+        ->prepare = args;
+    return n;
+}
+
+static void add_prepare(struct growth *g)
+{
+    for (uint32_t number = 0; add_passes(g, number, true) + add_passes(g, number, false) > 0;)
+        number++;
+}
+
+static void add_copies(struct growth *g)
+{
+    struct list list = begin_list(g);
+    struct psti_gpu_copy *to = list.host;
+    size_t nbytes = g->field->row_nbytes;
+    uint32_t n = 0;
+    uint32_t n_parts = (uint32_t)((nbytes - 1) / PSTI_GPU_COPY_PART_NBYTES + 1);
+    for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
+        const struct psti_gpu_row *row = row_of(g, r, PSTI_GPU_ROW_FINISHED);
+        if (row)
+            to[n++] = (struct psti_gpu_copy){.from = row->at, .to = slot_of(g, r)};
+    }
+    if (n == 0)
+        return;
+    g->end += n * sizeof *to;
+    const struct psti_gpu_copy_args args = {
+        .copies = list.card, .nbytes = nbytes, .n_copies = n, .n_parts = n_parts};
+    add_launch(g, PSTI_GPU_KERNEL_COPY, (uint64_t)n * n_parts, PSTI_GPU_COPY_WARPS, 0, sizeof args)
+        ->copy = args;
+}
+
+enum pst_status psti_gpu_block_work(struct psti_gpu_block *block, const uint64_t *outs,
+                                    const uint32_t *places, struct psti_gpu_work *work,
+                                    struct pst_error *err)
+{
+    size_t end = block->upload_used;
+    bool may_fail = false;
+    block->n_launches = 0;
+    for (uint32_t i = 0; i < block->n_fields; i++) {
+        struct growth g = {.block = block,
+                           .field = block->fields[i],
+                           .i_field = i,
+                           .places = places,
+                           .out = outs[i],
+                           .end = end};
+        add_units(&g);
+        add_jpeg(&g);
+        add_prepare(&g);
+        add_copies(&g);
+        end = g.end;
+    }
+    for (uint32_t i = 0; i < block->n_launches; i++) {
+        may_fail |= block->launches[i].kernel < PSTI_GPU_KERNEL_RESIZE;
+        if (block->launches[i].n_blocks > INT32_MAX)
+            return psti_fail(err, PST_ERROR_LIMIT, PSTI_GPU_ROOM,
+                             "%u rows of a batch are more than a launch may have",
+                             block->n_rows_max);
+    }
+    *work = (struct psti_gpu_work){
+        .upload_nbytes = block->n_launches > 0 ? psti_round_up(end, 16) : 0,
+        .cleared_nbytes = block->n_launches > 0 ? block->fixed_nbytes : 0,
+        .statuses_nbytes = may_fail ? psti_gpu_block_status(block, block->n_fields, 0) : 0,
+        .launches = block->launches,
+        .n_launches = block->n_launches,
+    };
+    return PST_OK;
+}

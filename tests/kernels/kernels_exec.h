@@ -1,0 +1,136 @@
+/* kernels_exec.h - runs the work of a block with the CPU build of the kernels. What would be memory
+ * of a card is memory of this process, apart from the pinned one, so that whatever was not uploaded
+ * is not there either; ASan watches what lies behind the upload. */
+#ifndef PST_TEST_KERNELS_EXEC_H
+#define PST_TEST_KERNELS_EXEC_H
+
+#include "test.h"
+
+#include "gpu/gpu.h"
+#include "gpu/work/gpu_kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, nbytes) ((void)(at), (void)(nbytes))
+#define ASAN_UNPOISON_MEMORY_REGION(at, nbytes) ((void)(at), (void)(nbytes))
+#endif
+
+typedef void (*exec_kernel)(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
+                            const void *args);
+#define EXEC_DECLARE(id, name)                                                                     \
+    extern void name(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
+PSTI_GPU_KERNEL_LIST(EXEC_DECLARE)
+
+static inline exec_kernel exec_find(uint32_t kernel)
+{
+    static const exec_kernel kernels[] = {
+#define EXEC_NAME(id, name) name,
+        PSTI_GPU_KERNEL_LIST(EXEC_NAME)};
+    assert_true(kernel < PSTI_GPU_N_KERNELS);
+    return kernels[kernel];
+}
+
+/* After the last test: nothing is kept here. */
+static inline int exec_end(void **state)
+{
+    (void)state;
+    return 0;
+}
+
+/* A block's memory. */
+struct exec {
+    struct psti_gpu_memory memory;
+    void *upload, *scratch, *pictures, *constants;
+};
+
+static inline void *exec_alloc(size_t nbytes)
+{
+    void *memory = aligned_alloc(256, (nbytes + 255) / 256 * 256 + 256);
+    assert_non_null(memory);
+    memset(memory, 0xa5, nbytes);
+    return memory;
+}
+
+/* Memory for rows: what kernels write and tests read. */
+static inline void *exec_alloc_out(size_t nbytes)
+{
+    void *memory = malloc(nbytes);
+    assert_non_null(memory);
+    return memory;
+}
+static inline void exec_free_out(void *memory, size_t nbytes)
+{
+    (void)nbytes;
+    free(memory);
+}
+
+static inline void exec_open(struct exec *exec, const struct psti_gpu_block_size *size,
+                             size_t pictures_nbytes)
+{
+    exec->upload = exec_alloc(size->upload_nbytes);
+    exec->scratch = exec_alloc(size->scratch_nbytes);
+    exec->pictures = exec_alloc(pictures_nbytes);
+    exec->constants = exec_alloc(psti_gpu_constants_nbytes());
+    psti_gpu_constants_write(exec->constants);
+    exec->memory = (struct psti_gpu_memory){
+        .pinned = exec_alloc(size->upload_nbytes),
+        .upload = (uintptr_t)exec->upload,
+        .upload_nbytes = size->upload_nbytes,
+        .scratch = (uintptr_t)exec->scratch,
+        .scratch_nbytes = size->scratch_nbytes,
+        .pictures = (uintptr_t)exec->pictures,
+        .pictures_nbytes = pictures_nbytes,
+        .constants = (uintptr_t)exec->constants,
+        .shared_nbytes_max = 227 << 10,
+    };
+}
+
+static inline void exec_close(struct exec *exec)
+{
+    free(exec->upload);
+    free(exec->scratch);
+    free(exec->pictures);
+    free(exec->constants);
+    free(exec->memory.pinned);
+}
+
+/* Pixels that somebody else has decoded, to where they belong on the card. */
+static inline void exec_write(struct exec *exec, uint64_t to, const void *from, size_t nbytes)
+{
+    uint64_t begin = exec->memory.pictures, left = exec->memory.pictures_nbytes;
+    assert_true(to >= begin && to - begin <= left && nbytes <= left - (to - begin));
+    memcpy((void *)(uintptr_t)to, from, nbytes);
+}
+
+static inline void exec_run(struct exec *exec, const struct psti_gpu_work *work)
+{
+    char *upload = exec->upload, *pinned = exec->memory.pinned;
+    assert_true(work->upload_nbytes <= exec->memory.upload_nbytes);
+    assert_true(work->statuses_offset + work->statuses_nbytes <= work->upload_nbytes);
+    size_t left = exec->memory.upload_nbytes - work->upload_nbytes;
+    memcpy(upload, pinned, work->upload_nbytes);
+    memset(exec->scratch, 0x5a, exec->memory.scratch_nbytes);
+    ASAN_POISON_MEMORY_REGION(upload + work->upload_nbytes, left);
+    for (uint32_t i = 0; i < work->n_launches; i++) {
+        const struct psti_gpu_launch *launch = &work->launches[i];
+        assert_true(launch->n_blocks > 0 && launch->args_nbytes <= 4000);
+        /* A copy of its own: nothing else of the block's arguments may be read. */
+        void *args = malloc(launch->args_nbytes);
+        memcpy(args, launch->args, launch->args_nbytes);
+        exec_find(launch->kernel)(launch->n_blocks, launch->n_warps, launch->shared_nbytes, args);
+        free(args);
+    }
+    ASAN_UNPOISON_MEMORY_REGION(upload + work->upload_nbytes, left);
+    memcpy(pinned + work->statuses_offset, upload + work->statuses_offset, work->statuses_nbytes);
+}
+
+#endif

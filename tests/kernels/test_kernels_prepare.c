@@ -1,0 +1,426 @@
+/* test_kernels_prepare.c - recipes and passes: rows of random chains, sizes, dtypes and layouts,
+ * prepared by the kernels' CPU build, equal those of the CPU's run to the bit. */
+#include "base/test_input.h"
+#include "store_kernel.h"
+
+#include "base/bits.h"
+#include "gpu/work/gpu_prepare.h"
+
+/* Fewer rounds where running PTX, or a sanitizer, makes each several times as slow. */
+#if defined(PST_TEST_PTX)
+enum { SLOWER = 15 };
+#elif defined(__SANITIZE_ADDRESS__)
+enum { SLOWER = 5 };
+#else
+enum { SLOWER = 1 };
+#endif
+
+void psti_test_store(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
+void psti_gpu_resize(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
+void psti_gpu_point(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
+
+#define MAX_ROWS 3
+#define MAX_OPS 7
+
+struct row {
+    uint32_t height, width; /* of the source */
+    uint16_t *samples;      /* of the region */
+    struct psti_draw draw;
+    unsigned char *expected;
+    size_t nbytes;
+    struct guarded slot;
+    struct psti_gpu_prepare prepare;
+    bool is_picture;
+    unsigned char *tables, *scratch, *picture;
+};
+
+struct batch {
+    struct psti_chain *chain;
+    struct psti_chain_output output;
+    struct psti_gpu_finish finish;
+    uint32_t n_rows;
+    struct row rows[MAX_ROWS];
+    uint32_t n_launches, n_direct, n_refused; /* counted over all batches */
+};
+
+/* What the CPU makes of the region. */
+static void run_on_cpu(const struct batch *batch, struct row *row)
+{
+    struct pst_error err;
+    struct psti_run *run;
+    const struct psti_chain_output *output = &batch->output;
+    uint32_t width = row->draw.region_width, height = row->draw.region_height;
+    size_t n = (size_t)width * output->channels, element = output->bits / 8u;
+    unsigned char *packed = malloc(n * element);
+    bool planar = output->layout == PST_LAYOUT_CHW;
+    row->nbytes = psti_chain_output_nbytes(batch->chain, &row->draw);
+    row->expected = malloc(row->nbytes);
+    struct psti_target target = {row->expected,
+                                 (size_t)row->draw.out_width *
+                                     pst_dtype_nbytes(psti_chain_dtype(batch->chain)) *
+                                     (planar ? 1 : output->channels)};
+    assert_ok(psti_run_open(&run, &err));
+    assert_ok(psti_run_begin(run, batch->chain, &row->draw, &target, &err));
+    for (uint32_t y = 0; y < height; y++) {
+        for (size_t i = 0; i < n; i++) {
+            uint16_t v = row->samples[y * n + i];
+            if (element == 1)
+                packed[i] = (unsigned char)v;
+            else
+                psti_store_u16(packed + 2 * i, v);
+        }
+        assert_int_equal(psti_run_rows(run, packed, n * element, y, 1), PST_OK);
+    }
+    assert_ok(psti_run_end(run, &err));
+    psti_run_close(&run);
+    free(packed);
+}
+
+/* The region as a decoder would put it: by a sink, or as a picture that came from elsewhere. */
+static void put_region(const struct batch *batch, struct row *row)
+{
+    const struct psti_chain_output *output = &batch->output;
+    struct psti_gpu_prepare *prepare = &row->prepare;
+    uint32_t asked = 0;
+    struct test_store_args args = {
+        .pixels = (uintptr_t)row->samples, .asked = (uintptr_t)&asked, .run_px = 64};
+    if (row->is_picture)
+        args.sink = (struct psti_gpu_sink){.region_height = row->draw.region_height,
+                                           .region_width = row->draw.region_width};
+    else
+        psti_gpu_prepare_sink(prepare, (uintptr_t)row->scratch, &args.sink);
+    /* All of the test's image is the region. */
+    args.sink.region_y = args.sink.region_x = 0;
+    args.sink.height = (uint16_t)row->draw.region_height;
+    args.sink.width = (uint16_t)row->draw.region_width;
+    args.sink.channels = output->channels;
+    args.sink.bits = output->bits;
+    args.sink.orientation = 1;
+    args.finish = batch->finish;
+    if (row->is_picture)
+        args.sink.at = (uintptr_t)row->picture;
+    else if (prepare->n_passes == 0)
+        args.sink.at = (uintptr_t)row->slot.data;
+    psti_test_store(2, 2, 0, &args);
+}
+
+static void set_up_row(struct test_random *random, struct batch *batch, struct row *row)
+{
+    struct pst_error err;
+    const struct psti_chain_output *output = &batch->output;
+    size_t n = (size_t)row->draw.region_height * row->draw.region_width * output->channels;
+    uint32_t kind = test_below(random, 3), most = output->bits == 8 ? 255 : 65535;
+    row->samples = malloc(n * sizeof *row->samples);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t v = test_below(random, most + 1);
+        row->samples[i] = (uint16_t)(kind == 0   ? v
+                                     : kind == 1 ? (v & 1) * most
+                                                 : v / 16 + i % most / 2);
+    }
+    row->is_picture = test_below(random, 4) == 0;
+    assert_ok(
+        psti_gpu_prepare_plan(batch->chain, &row->draw, row->is_picture, &row->prepare, &err));
+    struct psti_gpu_prepare *prepare = &row->prepare;
+    assert_int_equal(prepare->tables_nbytes % 64 + prepare->scratch_nbytes % 64, 0);
+    size_t picture_nbytes = psti_round_up(n * output->bits / 8 + PSTI_GPU_SLACK, 64);
+    row->tables = aligned_alloc(64, prepare->tables_nbytes + 64);
+    row->scratch = aligned_alloc(64, prepare->scratch_nbytes + 64);
+    row->picture = aligned_alloc(64, picture_nbytes);
+    memset(row->tables + prepare->tables_nbytes, 0x5a, 64);
+    memset(row->scratch, 0xa5, prepare->scratch_nbytes + 64);
+    memset(row->picture, 0xa5, picture_nbytes);
+    row->nbytes = psti_chain_output_nbytes(batch->chain, &row->draw);
+    row->slot = guarded_make(row->nbytes, 64);
+    psti_gpu_prepare_write(batch->chain, &row->draw, prepare, row->tables, (uintptr_t)row->tables,
+                           (uintptr_t)row->scratch, (uintptr_t)row->picture);
+    for (size_t i = 0; i < 64; i++)
+        assert_int_equal(row->tables[prepare->tables_nbytes + i], 0x5a);
+    put_region(batch, row);
+    run_on_cpu(batch, row);
+}
+
+/* Pass number `i` of all rows that have one. */
+static void launch(struct batch *batch, uint32_t i, bool resizes)
+{
+    struct psti_gpu_pass passes[MAX_ROWS];
+    struct psti_gpu_prepare_args args = {.passes = (uintptr_t)passes, .finish = batch->finish};
+    for (uint32_t r = 0; r < batch->n_rows; r++) {
+        struct row *row = &batch->rows[r];
+        if (i >= row->prepare.n_passes || (row->prepare.passes[i].resizes != 0) != resizes)
+            continue;
+        struct psti_gpu_pass *pass = &passes[args.n_passes++];
+        *pass = row->prepare.passes[i];
+        assert_int_equal(pass->finished, i + 1 == row->prepare.n_passes);
+        if (pass->finished)
+            pass->to = (uintptr_t)row->slot.data;
+        uint32_t n_tiles = psti_gpu_pass_tiles(pass);
+        args.n_tiles = n_tiles > args.n_tiles ? n_tiles : args.n_tiles;
+    }
+    if (args.n_passes == 0)
+        return;
+    uint32_t n_blocks, n_warps, shared_nbytes;
+    psti_gpu_prepare_shape(&args, resizes, &n_blocks, &n_warps, &shared_nbytes);
+    (resizes ? psti_gpu_resize : psti_gpu_point)(n_blocks, n_warps, shared_nbytes, &args);
+    batch->n_launches++;
+}
+
+static void run_batch(struct test_random *random, struct batch *batch)
+{
+    uint32_t most = 0;
+    for (uint32_t r = 0; r < batch->n_rows; r++) {
+        set_up_row(random, batch, &batch->rows[r]);
+        uint32_t n = batch->rows[r].prepare.n_passes;
+        most = n > most ? n : most;
+        batch->n_direct += n == 0;
+    }
+    for (uint32_t i = 0; i < most; i++) {
+        launch(batch, i, true);
+        launch(batch, i, false);
+    }
+    for (uint32_t r = 0; r < batch->n_rows; r++) {
+        struct row *row = &batch->rows[r];
+        assert_memory_equal(row->slot.data, row->expected, row->nbytes);
+        for (size_t i = 0; i < 64; i++)
+            assert_int_equal(row->scratch[row->prepare.scratch_nbytes + i], 0xa5);
+        guarded_free(&row->slot);
+        free(row->expected);
+        free(row->samples);
+        free(row->tables);
+        free(row->scratch);
+        free(row->picture);
+    }
+}
+
+/* Draws for the rows; false: one of them does not suit the chain. */
+static bool draw_rows(struct test_random *random, struct batch *batch)
+{
+    struct pst_error err;
+    for (uint32_t r = 0; r < batch->n_rows; r++) {
+        struct row *row = &batch->rows[r];
+        if (psti_chain_draw(
+                batch->chain,
+                &(struct psti_draw_key){.seed = random->seed, .epoch = 1, .sample = random->n},
+                row->height, row->width, &row->draw, &err) != PST_OK)
+            return false;
+        random->n++;
+        uint64_t area = (uint64_t)row->draw.out_height * row->draw.out_width;
+        if (area > 1u << 18)
+            return false;
+    }
+    psti_gpu_prepare_finish(batch->chain, batch->rows[0].draw.out_height,
+                            batch->rows[0].draw.out_width, &batch->finish);
+    return true;
+}
+
+static float between(struct test_random *random, float low, float high)
+{
+    return low + (high - low) * (float)test_below(random, 1001) / 1000.0f;
+}
+
+static void random_range(struct test_random *random, float range[2], float low, float high)
+{
+    range[0] = between(random, low, high);
+    range[1] = between(random, range[0], high);
+}
+
+static struct pst_op random_op(struct test_random *random, const struct psti_chain_output *output)
+{
+    static const enum pst_op_kind kinds[] = {PST_OP_RESIZE,
+                                             PST_OP_CENTER_CROP,
+                                             PST_OP_RANDOM_CROP,
+                                             PST_OP_RANDOM_RESIZED_CROP,
+                                             PST_OP_HORIZONTAL_FLIP,
+                                             PST_OP_VERTICAL_FLIP,
+                                             PST_OP_PAD,
+                                             PST_OP_COLOR_JITTER,
+                                             PST_OP_GRAYSCALE};
+    struct pst_op op;
+    pst_op_init(&op, kinds[test_below(random, output->is_mask ? 7 : 9)]);
+    op.height = 1 + test_below(random, 60);
+    op.width = 1 + test_below(random, 60);
+    if (op.kind == PST_OP_RESIZE && test_below(random, 3) == 0)
+        op.width = 0;
+    op.interpolation = (enum pst_interpolation)(1 + test_below(random, 4));
+    if (output->is_mask)
+        op.interpolation = test_below(random, 2) != 0 ? PST_INTERPOLATION_NEAREST
+                                                      : PST_INTERPOLATION_NEAREST_EXACT;
+    op.no_antialias = test_below(random, 4) == 0;
+    op.pad_if_needed = test_below(random, 4) != 0;
+    op.pad_mode = (enum pst_pad_mode)test_below(random, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        op.pad[i] = test_below(random, 2) * test_below(random, 20);
+        op.fill[i] = between(random, 0, output->bits == 8 ? 255 : 65535);
+    }
+    if (op.kind == PST_OP_COLOR_JITTER) {
+        if (test_below(random, 2) != 0)
+            random_range(random, op.brightness, 0, 2);
+        if (test_below(random, 2) != 0)
+            random_range(random, op.contrast, 0, 2);
+        if (test_below(random, 2) != 0)
+            random_range(random, op.saturation, 0, 2);
+        if (test_below(random, 2) != 0)
+            random_range(random, op.hue, -0.5f, 0.5f);
+    }
+    return op;
+}
+
+static void choose_output(struct test_random *random, struct psti_chain_output *output)
+{
+    static const enum pst_dtype dtypes[] = {PST_DTYPE_U8, PST_DTYPE_U16, PST_DTYPE_F16,
+                                            PST_DTYPE_BF16, PST_DTYPE_F32};
+    output->dtype = dtypes[test_below(random, 5)];
+    output->layout = test_below(random, 2) != 0 ? PST_LAYOUT_CHW : PST_LAYOUT_HWC;
+    output->channels = (uint8_t)(test_below(random, 3) == 0 ? 1 + test_below(random, 4) : 3);
+    output->bits = test_below(random, 3) != 0 ? 8 : 16;
+    output->is_mask = test_below(random, 6) == 0;
+    if (output->is_mask && (output->dtype == PST_DTYPE_F16 || output->dtype == PST_DTYPE_BF16 ||
+                            (output->dtype == PST_DTYPE_U8 && output->bits == 16)))
+        output->dtype = PST_DTYPE_F32;
+    if (output->is_mask && output->channels == 1 && test_below(random, 2) != 0)
+        output->dtype = test_below(random, 2) != 0 ? PST_DTYPE_I32 : PST_DTYPE_I64;
+}
+
+/* Runs the chain over a few images; false: it suits none of them. */
+static bool run_chain(struct test_random *random, struct batch *batch, const struct pst_op *ops,
+                      size_t n_ops)
+{
+    struct pst_error err;
+    assert_ok(psti_chain_compile(ops, n_ops, &batch->output, &batch->chain, &err));
+    bool runs = draw_rows(random, batch);
+    if (runs)
+        run_batch(random, batch);
+    psti_chain_free(&batch->chain);
+    return runs;
+}
+
+static void test_random_chains(void **state)
+{
+    (void)state;
+    struct test_random random = {23, 0};
+    struct batch batch = {0};
+    uint32_t n_run = 0;
+    for (int i = 0; i < 2500 / SLOWER; i++) {
+        struct pst_op ops[MAX_OPS];
+        size_t n_ops = test_below(&random, MAX_OPS);
+        choose_output(&random, &batch.output);
+        for (size_t k = 0; k < n_ops; k++)
+            ops[k] = random_op(&random, &batch.output);
+        bool is_float = batch.output.dtype >= PST_DTYPE_F16 && !batch.output.is_mask;
+        if (is_float && n_ops > 0 && test_below(&random, 2) != 0) {
+            pst_op_init(&ops[n_ops - 1], PST_OP_NORMALIZE);
+            for (uint32_t c = 0; c < 4; c++) {
+                ops[n_ops - 1].mean[c] = between(&random, 0, 1);
+                ops[n_ops - 1].std[c] = between(&random, 0.1f, 1);
+            }
+        }
+        batch.n_rows = 1 + test_below(&random, MAX_ROWS);
+        uint32_t side = i % 16 == 0 ? 300 : i % 3 == 0 ? 20 : 90;
+        for (uint32_t r = 0; r < batch.n_rows; r++) {
+            batch.rows[r].height = 1 + test_below(&random, side);
+            batch.rows[r].width = 1 + test_below(&random, side);
+        }
+        n_run += run_chain(&random, &batch, ops, n_ops);
+    }
+    print_message("%u chains, %u launches, %u rows without passes\n", n_run, batch.n_launches,
+                  batch.n_direct);
+    assert_true(n_run > 1500 / SLOWER && batch.n_direct > 100 / SLOWER);
+}
+
+/* Filters with more taps than a warp keeps rows, or words of weights. */
+static void test_long_filters(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[][4] = {{900, 40, 5, 3},   {40, 900, 3, 5},   {700, 700, 9, 10},
+                                        {64, 2000, 64, 1}, {1500, 33, 1, 70}, {310, 310, 10, 31}};
+    struct test_random random = {29, 0};
+    struct batch batch = {0};
+    for (uint32_t i = 0; i < 6 * 8; i++) {
+        const uint32_t *size = sizes[i % 6];
+        struct pst_op ops[2];
+        pst_op_init(&ops[0], PST_OP_RESIZE);
+        ops[0].height = size[2];
+        ops[0].width = size[3];
+        ops[0].interpolation = i % 2 != 0 ? PST_INTERPOLATION_BICUBIC : PST_INTERPOLATION_BILINEAR;
+        pst_op_init(&ops[1], PST_OP_HORIZONTAL_FLIP);
+        choose_output(&random, &batch.output);
+        batch.output.is_mask = false;
+        batch.n_rows = 1;
+        batch.rows[0].height = size[0];
+        batch.rows[0].width = size[1];
+        assert_true(run_chain(&random, &batch, ops, 2));
+    }
+}
+
+/* Every colour of a coarse grid, through every order of operations. */
+static void test_colors(void **state)
+{
+    (void)state;
+    struct test_random random = {31, 0};
+    struct batch batch = {0};
+    for (uint32_t i = 0; i < 60; i++) {
+        struct pst_op ops[2];
+        pst_op_init(&ops[0], PST_OP_COLOR_JITTER);
+        random_range(&random, ops[0].brightness, 0.3f, 1.9f);
+        random_range(&random, ops[0].contrast, 0.3f, 1.9f);
+        random_range(&random, ops[0].saturation, 0, 2);
+        random_range(&random, ops[0].hue, -0.5f, 0.5f);
+        pst_op_init(&ops[1], PST_OP_GRAYSCALE);
+        ops[1].p = i % 3 == 0;
+        choose_output(&random, &batch.output);
+        batch.output.is_mask = false;
+        batch.output.channels = i % 2 != 0 ? 3 : 4;
+        batch.output.dtype = batch.output.bits == 8 ? PST_DTYPE_U8 : PST_DTYPE_U16;
+        batch.n_rows = 2;
+        for (uint32_t r = 0; r < 2; r++)
+            batch.rows[r].height = batch.rows[r].width = 90;
+        assert_true(run_chain(&random, &batch, ops, 2));
+    }
+}
+
+/* A chain of more passes than there is room for is refused, one of as many is not. */
+static void test_too_many_passes(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    struct pst_op ops[15];
+    struct psti_draw draw;
+    struct psti_chain *chain;
+    struct psti_gpu_prepare *prepare = malloc(sizeof *prepare);
+    struct psti_chain_output output = {PST_DTYPE_U8, PST_LAYOUT_HWC, 3, 8, false};
+    for (uint32_t i = 0; i < 15; i++) {
+        pst_op_init(&ops[i], PST_OP_COLOR_JITTER);
+        ops[i].contrast[0] = ops[i].contrast[1] = 0.5f;
+    }
+    for (size_t n = 14; n <= 15; n++) {
+        /* Each contrast follows one pass; a last pass has the last of them. */
+        assert_ok(psti_chain_compile(ops, n, &output, &chain, &err));
+        assert_ok(psti_chain_draw(
+            chain, &(struct psti_draw_key){.seed = 1, .epoch = 1, .sample = 1}, 8, 8, &draw, &err));
+        assert_ok(psti_gpu_prepare_plan(chain, &draw, true, prepare, &err));
+        assert_int_equal(prepare->n_passes, n + 1);
+        psti_chain_free(&chain);
+    }
+    for (uint32_t i = 0; i < 15; i++) {
+        pst_op_init(&ops[i], PST_OP_RANDOM_RESIZED_CROP);
+        ops[i].height = ops[i].width = 8;
+        ops[i].scale[1] = 0.5f;
+    }
+    assert_ok(psti_chain_compile(ops, 15, &output, &chain, &err));
+    assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .epoch = 1, .sample = 1}, 8,
+                              8, &draw, &err));
+    assert_int_equal(psti_gpu_prepare_plan(chain, &draw, false, prepare, &err),
+                     PST_ERROR_UNSUPPORTED);
+    psti_chain_free(&chain);
+    free(prepare);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_chains),
+        cmocka_unit_test(test_long_filters),
+        cmocka_unit_test(test_colors),
+        cmocka_unit_test(test_too_many_passes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
