@@ -66,6 +66,13 @@ DOORS = {
     "verify": {"verify.h"},
     "pack": set(),
 }
+# Headers that only some files of a room may include, and these files, by their paths in the room.
+INNER_WALLS = {
+    "loader": {
+        r"gpu/.*|loader/placement/loader_(card|pin)\.h": r"placement/.*",
+        r"device/.*": r"placement/.*|environment\.c|loader_device_info\.c",
+    },
+}
 # Folders outside src/ that see only <penstock/...> and their own files.
 FRONT_DOOR_ONLY = ("tools", "bench", "examples", "python")
 # Benchmarks of a room's kernels choose CPU levels in one process, which the front door does not offer.
@@ -117,6 +124,14 @@ def judge_part(room: str, part: str, name: str) -> str | None:
     return f"{room}/{part} may not open {room}/{other}"
 
 
+def judge_inner(room: str, path: str, header: str) -> str | None:
+    """An #include in the file `path` of a room that keeps some headers to a part of itself."""
+    for headers, files in INNER_WALLS.get(room, {}).items():
+        if re.fullmatch(headers, header) and not re.fullmatch(files, path):
+            return f'"{header}" is for {files} of {room} alone'
+    return None
+
+
 def judge_room(room: str, header: str) -> str | None:
     """An #include "..." in src/<room>/, or in tests/<room>/ where the walls are the same."""
     other, _, name = header.partition("/")
@@ -148,7 +163,7 @@ def judge(path: Path, quote: str, header: str, root: Path) -> str | None:
         if quote == "<" and header.partition("/")[0] not in WALLS:
             return judge_system(room, header)
         inside = judge_part(room, parts[2], header.partition("/")[2]) if header.startswith(room + "/") else None
-        return inside or judge_room(room, header)
+        return inside or judge_inner(room, "/".join(parts[2:]), header) or judge_room(room, header)
     if parts[0] == "tests":
         if quote == "<" or (path.parent / header).is_file() or (root / "tests" / header).is_file():
             return None

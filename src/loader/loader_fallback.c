@@ -96,5 +96,4 @@ void psti_loader_fallbacks(const pst_loader *loader, const struct psti_storage_s
     n[PST_FALLBACK_CPU] =
         psti_loader_cpu_rooms(psti_cpu_features(), stats->cpu_rooms, sizeof stats->cpu_rooms);
     n[PST_FALLBACK_CARD] = stats->n_gpu_fallback;
-    n[PST_FALLBACK_PIN] = loader->pins ? psti_pins_n_plain(loader->pins) : 0;
 }

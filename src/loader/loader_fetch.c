@@ -28,13 +28,13 @@ static enum pst_status claim(pst_loader *loader, size_t n_rows, pst_batch **batc
 {
     struct psti_pool_stats stats;
     pthread_mutex_lock(loader->lock);
-    enum pst_status status = psti_card_claim(loader, (uint32_t)n_rows, batch);
+    enum pst_status status = loader->placement.ops->claim(loader, (uint32_t)n_rows, batch);
     if (status == PST_ERROR_LIMIT) {
         psti_pool_trim(loader->pool, 1);
-        status = psti_card_claim(loader, (uint32_t)n_rows, batch);
+        status = loader->placement.ops->claim(loader, (uint32_t)n_rows, batch);
     }
     psti_pool_stats(loader->pool, &stats);
-    bool refused = status != PST_OK && psti_card_refused(loader, &stats, err);
+    bool refused = status != PST_OK && loader->placement.ops->refused(loader, &stats, err);
     pthread_mutex_unlock(loader->lock);
     if (refused)
         return status;
@@ -52,8 +52,8 @@ static enum pst_status claim(pst_loader *loader, size_t n_rows, pst_batch **batc
 static enum pst_status finish(pst_loader *loader, enum pst_status status, pst_batch *batch,
                               pst_batch **out)
 {
-    if (status != PST_OK && loader->card)
-        psti_card_quiesce(loader, batch);
+    if (status != PST_OK)
+        loader->placement.ops->quiesce(loader, batch);
     pthread_mutex_lock(loader->lock);
     psti_worker_merge(&loader->fetcher);
     if (status == PST_OK) {
@@ -70,17 +70,16 @@ static enum pst_status finish(pst_loader *loader, enum pst_status status, pst_ba
 static enum pst_status close_batch(pst_loader *loader, pst_batch *batch, uint64_t epoch,
                                    uint32_t n_rows, struct psti_job *job, struct pst_error *err)
 {
+    const struct psti_placement_ops *ops = loader->placement.ops;
     const uint8_t *bad = job && job->n_bad_rows ? job->bad : NULL;
-    if (!loader->card) {
-        psti_batch_finish(batch, n_rows, bad);
-        return PST_OK;
-    }
-    enum pst_status status = psti_card_submit(loader, batch, n_rows, bad, err);
-    if (status == PST_OK)
-        status = psti_card_wait(loader, batch, INT64_MAX, err);
-    if (status == PST_OK)
-        status = psti_card_finish(&loader->fetcher, batch, epoch, n_rows, job, err);
-    return status;
+    bool whole;
+    enum pst_status status =
+        ops->submit(loader, batch, n_rows, bad, job && job->failed, &whole, err);
+    if (status != PST_OK || whole)
+        return status;
+    status = ops->wait(loader, batch, INT64_MAX, err);
+    return status == PST_OK ? psti_job_finish(&loader->fetcher, batch, epoch, n_rows, job, err)
+                            : status;
 }
 
 void pst_loader_set_interrupt(pst_loader *loader, pst_interrupt_fn interrupt, void *ctx)
@@ -119,8 +118,7 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
     struct psti_worker *worker = &loader->fetcher;
     int64_t start = psti_clock_ns();
     psti_batch_set_place(batch, epoch, 0);
-    if (loader->card)
-        psti_card_begin(loader, batch, (uint32_t)n);
+    loader->placement.ops->begin(loader, batch, (uint32_t)n);
     for (size_t i = 0; status == PST_OK && i < n; i++) {
         const struct psti_draw_key key = psti_row_key(loader, epoch, samples[i], 0);
         status = ask(loader, err);
@@ -157,7 +155,7 @@ static enum pst_status make_rows(pst_loader *loader, struct psti_job *job, struc
     psti_worker_count(worker, start);
     if (status != PST_OK)
         return status;
-    if (!job->starved && (loader->card || !job->failed))
+    if (!job->starved)
         status = close_batch(loader, job->batch, job->epoch, job->n_rows, job, err);
     if (status != PST_OK)
         return status;

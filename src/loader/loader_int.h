@@ -14,6 +14,7 @@
 #include "order/order.h"
 #include "format/format_geometry.h"
 #include "loader/loader_arena.h"
+#include "loader/placement/loader_placement.h"
 #include "storage/storage.h"
 
 #include <penstock/penstock.h>
@@ -176,13 +177,10 @@ struct psti_worker {
     bool starved;          /* the last row failed because the slots' memory is used up */
     bool lacks_scratch;    /* it failed because its decoder got no more memory */
     struct psti_decoder_stats seen; /* what was added to the loader's counters already */
-    bool host_only;                 /* no row is decoded on a card */
-    bool alone;                     /* the row is the first of a card's block */
-    struct psti_card_lanes *lanes;  /* for nvJPEG; NULL: it is not used */
-    uint64_t n_gpu, n_cpu, n_gpu_fallback, n_gpu_again, nbytes_upload; /* since the last merge */
-    uint64_t n_nvjpeg;                                                 /* as well */
-    char gpu_reason[96];                                               /* of the last fall-back */
-    uint64_t nbytes_decoded, n_region_fallback, decode_ns;             /* since the last merge */
+    void *placement;                /* what the loader's placement keeps for this worker */
+    /* Since the last merge: */
+    struct psti_placed placed;
+    uint64_t n_cpu, nbytes_decoded, n_region_fallback, decode_ns;
     uint64_t n_units, n_units_whole, n_partial, n_scaled, n_libpng, n_boxes_dropped;
     uint64_t read_here_ns; /* of decode_ns: reads by this thread itself */
     struct pst_error err;
@@ -230,7 +228,7 @@ struct psti_job {
     struct psti_bad *bads;
     uint32_t n_bad, n_bad_rows, n_replaced;
     bool starved, failed;
-    bool settled; /* on a card: the batch lies there whole */
+    bool settled; /* the placement has finished the batch */
     uint32_t failed_row;
     struct pst_error failure; /* of the lowest row that failed */
 };
@@ -283,9 +281,9 @@ struct pst_loader {
 
     struct psti_worker *workers; /* [n_workers]; sync: one, used by the caller's thread */
     uint32_t n_workers, n_started;
-    struct psti_card *card;     /* the pool's; NULL: batches in host memory */
-    struct psti_pins *pins;     /* the pool's; NULL: no memory is to be page-locked */
-    struct psti_worker mender;  /* makes rows again in the caller's thread; with a card only */
+    struct psti_placement placement;
+    struct psti_worker
+        mender; /* makes rows again in the caller's thread; if placement.ops says so */
     struct psti_worker fetcher; /* pst_loader_fetch, pst_loader_replay */
     struct psti_job fetch_job;
     bool fetcher_is_open;
@@ -423,67 +421,6 @@ enum pst_status psti_boxes_drop(struct psti_worker *worker, pst_batch *batch, ui
 enum pst_status psti_boxes_check(pst_dataset *dataset, const struct psti_plan *plan,
                                  struct pst_error *err);
 
-/* loader_pin.c: slots in page-locked memory. After the pool was opened, before its first slot; only
- * where options.pin_memory asks for it. The rest: only where loader->pins is. */
-enum pst_status psti_pins_open(pst_loader *loader, struct pst_error *err);
-/* Before a slot is claimed. The lock is held. */
-void psti_pins_begin(struct psti_pins *pins);
-/* As psti_card_refused. */
-bool psti_pins_refused(const struct psti_pins *pins, const struct psti_pool_stats *stats,
-                       struct pst_error *err);
-/* Slots that were to be page-locked and lie in plain memory. Any thread. */
-uint64_t psti_pins_n_plain(const struct psti_pins *pins);
-
-/* Batches on a card: loader_device.h. Without one (loader->card is NULL) none of these is called.
- */
-/* loader_device.c: after the pool was opened, before its first slot. */
-enum pst_status psti_card_open(pst_loader *loader, struct pst_error *err);
-/* The loader goes, and the card stays until the last batch: it takes the plan's chains over. */
-void psti_card_keep(pst_loader *loader);
-/* psti_pool_claim; also without a card. After it psti_card_refused says why it failed. */
-enum pst_status psti_card_claim(pst_loader *loader, uint32_t n_rows, pst_batch **batch);
-/* Why it failed, if that was for the card or for page-locked memory; false: it was not, or there is
- * none. The lock is held. */
-bool psti_card_refused(const pst_loader *loader, const struct psti_pool_stats *stats,
-                       struct pst_error *err);
-void psti_card_stats(const pst_loader *loader, struct pst_loader_stats *stats);
-/* loader_device_work.c */
-/* The slot is to get n_rows new rows. */
-void psti_card_begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows);
-/* All rows are there, but for bad[row] != 0 (NULL: none): upload and launch. */
-enum pst_status psti_card_submit(pst_loader *loader, pst_batch *batch, uint32_t n_rows,
-                                 const uint8_t *bad, struct pst_error *err);
-/* The work that was submitted is done: PST_OK; PST_ERROR_BUSY: not by `deadline`. */
-enum pst_status psti_card_wait(pst_loader *loader, pst_batch *batch, int64_t deadline,
-                               struct pst_error *err);
-/* After that: rows that the card could not make are made by `worker`, by the policy if there is a
- * job; then the batch is finished. The lock must not be held. */
-enum pst_status psti_card_finish(struct psti_worker *worker, pst_batch *batch, uint64_t epoch,
-                                 uint32_t n_rows, struct psti_job *job, struct pst_error *err);
-/* Waits until the card has let go of a slot whose batch is not wanted. */
-void psti_card_quiesce(pst_loader *loader, pst_batch *batch);
-/* loader_device_row.c */
-/* *taken: the card makes the row from the stored bytes, or it will be made again. Else: make it
- * here. An error is of card or memory, not of the row. */
-enum pst_status psti_card_takes(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
-                                uint32_t row, const struct psti_source *source,
-                                const struct pst_image_info *info, const struct psti_draw *draw,
-                                bool *taken, struct pst_error *err);
-/* Memory for the pixels of the draw's region, packed, where the card had better prepare them; NULL:
- * it had not. */
-void *psti_card_picture(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan, uint32_t row,
-                        const struct psti_source *source, const struct psti_draw *draw);
-void psti_card_row_done(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
-                        uint32_t row);
-/* Memory for the row as the slot wants it; NULL with PST_OK: there is no room, and the row will be
- * made again. */
-enum pst_status psti_card_target(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
-                                 uint32_t row, void **data, struct pst_error *err);
-/* loader_device_jpeg.c */
-/* What a worker needs for nvJPEG, if that is to be used. */
-enum pst_status psti_card_lanes_open(struct psti_worker *worker, struct pst_error *err);
-void psti_card_lanes_close(struct psti_worker *worker);
-
 /* loader_job.c: a row's end, by the loader's policy */
 /* Row `row` failed with worker->err: skip, replace, or the job fails. Takes the lock. */
 void psti_job_row_failed(struct psti_worker *worker, struct psti_job *job, uint32_t row,
@@ -492,10 +429,11 @@ void psti_job_row_failed(struct psti_worker *worker, struct psti_job *job, uint3
  * one is good. Only where on_error is REPLACE. Takes the lock. */
 enum pst_status psti_job_replace_fetched(struct psti_worker *worker, pst_batch *batch, uint32_t row,
                                          uint64_t epoch, uint64_t sample, enum pst_status status);
-/* The row's replacement turned out to be bad, too: all of it is forgotten, so that what is counted
- * and tried is what it would be if that had been known at once. Returns the sample of the row's
- * position. Takes the lock. */
-uint64_t psti_job_start_over(pst_loader *loader, struct psti_job *job, uint32_t row);
+/* All rows are there, and the placement's work was waited for: makes those rows again, with
+ * `worker`, that it could not make, by the policy if there is a job; then the batch is whole. The
+ * caller's thread; the lock must not be held. */
+enum pst_status psti_job_finish(struct psti_worker *worker, pst_batch *batch, uint64_t epoch,
+                                uint32_t n_rows, struct psti_job *job, struct pst_error *err);
 /* What row `row` is made of as long as its sample is not replaced: the job's epoch, the sample that
  * the batch has there, and the draw of its position. */
 struct psti_draw_key psti_job_key(const pst_loader *loader, const struct psti_job *job,

@@ -6,6 +6,7 @@
 #include "loader/loader_int.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/philox.h"
 
@@ -58,8 +59,7 @@ void psti_job_set(pst_loader *loader, struct psti_job *job, struct psti_ranks ra
     for (uint32_t i = 0; i < job->n_rows; i++)
         indices[i] = (int64_t)psti_order_sample(loader->order, epoch, job->positions[i]);
     psti_batch_set_place(job->batch, epoch, shown_step);
-    if (loader->card)
-        psti_card_begin(loader, job->batch, job->n_rows);
+    loader->placement.ops->begin(loader, job->batch, job->n_rows);
 }
 
 struct psti_draw_key psti_job_key(const pst_loader *loader, const struct psti_job *job,
@@ -131,7 +131,10 @@ static bool note_bad(struct psti_worker *worker, struct psti_job *job, uint32_t 
     return true;
 }
 
-uint64_t psti_job_start_over(pst_loader *loader, struct psti_job *job, uint32_t row)
+/* The row's replacement turned out to be bad, too: all of it is forgotten, so that what is counted
+ * and tried is what it would be if that had been known at once. Returns the sample of the row's
+ * position. */
+static uint64_t start_over(pst_loader *loader, struct psti_job *job, uint32_t row)
 {
     uint32_t n = 0;
     pthread_mutex_lock(loader->lock);
@@ -181,10 +184,9 @@ static enum pst_status replace(struct psti_worker *worker, struct psti_job *job,
     enum pst_status status = PST_ERROR_CORRUPT;
     uint64_t bad = psti_order_sample(worker->loader->order, job->epoch, position);
     for (uint32_t i = 0; i < PSTI_REPLACE_TRIES; i++) {
-        struct psti_draw_key key =
-            psti_row_key(worker->loader, job->epoch,
-                         replacement(worker->loader, job->epoch, position, i),
-                         psti_order_draw(worker->loader->order, position));
+        struct psti_draw_key key = psti_row_key(
+            worker->loader, job->epoch, replacement(worker->loader, job->epoch, position, i),
+            psti_order_draw(worker->loader->order, position));
         status = psti_row_make(worker, job->batch, row, &key, &worker->err);
         if (status == PST_OK || worker->starved || !is_samples_fault(worker, status))
             return status;
@@ -262,34 +264,92 @@ void psti_job_row_failed(struct psti_worker *worker, struct psti_job *job, uint3
     pthread_mutex_unlock(loader->lock);
 }
 
-/* All rows are there, or failed; no other thread is at the job. */
-static enum pst_status close_batch(pst_loader *loader, struct psti_job *job, struct pst_error *err)
+/* What the placement may know of how the batch stands. The job is whole, so no worker is at it, and
+ * its members are the caller's thread's to read. */
+static void tell(struct psti_remake *remake)
+{
+    const struct psti_job *job = remake->job;
+    remake->n_wanted = remake->n_rows;
+    if (!job)
+        return;
+    /* Of a job that failed the lowest row that did is to be found: those behind it do not matter.
+     */
+    if (job->failed && job->failed_row < remake->n_rows)
+        remake->n_wanted = job->failed_row;
+    remake->bad = job->n_bad_rows ? job->bad : NULL;
+    remake->failed = job->failed;
+    remake->starved = job->starved;
+}
+
+static enum pst_status remake_row(struct psti_remake *remake, uint32_t row, bool forget,
+                                  struct pst_error *err)
+{
+    struct psti_worker *worker = remake->worker;
+    struct psti_job *job = remake->job;
+    uint64_t sample = (uint64_t)psti_batch_indices(remake->batch)[row];
+    struct psti_draw_key key = psti_row_key(worker->loader, remake->epoch, sample, 0);
+    if (job)
+        key = psti_job_key(worker->loader, job, row);
+    if (job && forget)
+        key.sample = start_over(worker->loader, job, row);
+    enum pst_status status = psti_row_make(worker, remake->batch, row, &key, &worker->err);
+    if (status != PST_OK && job) {
+        psti_job_row_failed(worker, job, row, status);
+        status = PST_OK;
+    } else if (status != PST_OK && err) {
+        *err = worker->err;
+    }
+    tell(remake);
+    return status;
+}
+
+enum pst_status psti_job_finish(struct psti_worker *worker, pst_batch *batch, uint64_t epoch,
+                                uint32_t n_rows, struct psti_job *job, struct pst_error *err)
+{
+    pst_loader *loader = worker->loader;
+    struct psti_remake remake = {.batch = batch,
+                                 .n_rows = n_rows,
+                                 .make = remake_row,
+                                 .worker = worker,
+                                 .epoch = epoch,
+                                 .job = job};
+    int64_t start = psti_clock_ns();
+    tell(&remake);
+    enum pst_status status = loader->placement.ops->finish(loader, &remake, err);
+    psti_worker_count(worker, start);
+    return status;
+}
+
+/* All rows are there, or failed. n_left came to 0 in this thread, so no other one is at the job
+ * until its state says WHOLE. */
+static enum pst_status close_batch(pst_loader *loader, struct psti_job *job, bool *whole,
+                                   struct pst_error *err)
 {
     const uint8_t *bad = job->n_bad_rows ? job->bad : NULL;
+    *whole = true;
     if (job->starved)
         return PST_OK;
-    if (loader->card) /* if a row failed: rows before it may have, too */
-        return psti_card_submit(loader, job->batch, job->n_rows, bad, err);
-    if (!job->failed)
-        psti_batch_finish(job->batch, job->n_rows, bad);
-    return PST_OK;
+    return loader->placement.ops->submit(loader, job->batch, job->n_rows, bad, job->failed, whole,
+                                         err);
 }
 
 void psti_job_rows_done(pst_loader *loader, struct psti_job *job, uint32_t n)
 {
     struct pst_error err;
+    bool whole;
     job->n_left -= n;
     if (job->n_left > 0)
         return;
     pthread_mutex_unlock(loader->lock);
-    enum pst_status status = close_batch(loader, job, &err);
+    enum pst_status status = close_batch(loader, job, &whole, &err);
     pthread_mutex_lock(loader->lock);
     if (status != PST_OK && !job->failed) { /* unless a row failed */
         job->failed = true;
         job->failed_row = job->n_rows;
         job->failure = err;
-        job->settled = true;
+        whole = true;
     }
+    job->settled = whole;
     job->state = PSTI_JOB_WHOLE;
     pthread_cond_broadcast(&loader->done);
 }

@@ -199,7 +199,7 @@ static enum pst_status fail_held(pst_loader *loader, struct pst_error *err)
 {
     struct psti_pool_stats stats;
     psti_pool_stats(loader->pool, &stats);
-    if (psti_card_refused(loader, &stats, err))
+    if (loader->placement.ops->refused(loader, &stats, err))
         return loader->claim_status;
     if (loader->claim_status == PST_ERROR_MEMORY)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch");
@@ -285,17 +285,16 @@ static enum pst_status start_here(pst_loader *loader, struct pst_error *err)
     return fail_held(loader, err);
 }
 
-/* The job's rows are there: waits for the card, and lets it do again what it must. PST_OK: look
- * again. */
+/* The job's rows are there: waits for what the placement has under way, and lets it have rows made
+ * again. PST_OK: look again. */
 static enum pst_status settle(pst_loader *loader, struct psti_job *job, int64_t deadline,
                               struct pst_error *err)
 {
     struct pst_error cause;
     pthread_mutex_unlock(loader->lock);
-    enum pst_status status = psti_card_wait(loader, job->batch, deadline, &cause);
+    enum pst_status status = loader->placement.ops->wait(loader, job->batch, deadline, &cause);
     if (status == PST_OK)
-        status =
-            psti_card_finish(&loader->mender, job->batch, job->epoch, job->n_rows, job, &cause);
+        status = psti_job_finish(&loader->mender, job->batch, job->epoch, job->n_rows, job, &cause);
     pthread_mutex_lock(loader->lock);
     psti_worker_merge(&loader->mender);
     if (status == PST_OK) {
@@ -366,7 +365,7 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
         struct psti_job *job = &loader->ring[loader->next_step % loader->options.prefetch];
         if (job->state != PSTI_JOB_WHOLE) /* whoever starts or fills it has the rest of it */
             status = advance(loader, job, deadline, err);
-        else if (loader->card && !job->settled && !job->starved)
+        else if (!job->settled)
             status = settle(loader, job, deadline, err);
         else
             status = deliver(loader, job, out, err);

@@ -207,7 +207,7 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     const struct pst_loader_options *options = &loader->options;
     uint32_t n_workers = options->num_workers ? options->num_workers : 1;
     uint64_t limit = options->host_memory, scratch = PSTI_WORKER_NBYTES * n_workers;
-    scratch += loader->card ? PSTI_WORKER_NBYTES : 0; /* the mender's */
+    scratch += loader->placement.ops->remakes ? PSTI_WORKER_NBYTES : 0; /* the mender's */
     uint64_t item = psti_plan_row_nbytes_max(&loader->plan, loader->dataset, loader->storage,
                                              loader->in_memory);
     uint64_t fixed, needed;
@@ -314,7 +314,7 @@ static enum pst_status open_slots(pst_loader *loader, struct pst_error *err)
                               wanted > stats.n_slots ? wanted - stats.n_slots : 0);
         return PST_OK;
     }
-    if (psti_card_refused(loader, &stats, err))
+    if (loader->placement.ops->refused(loader, &stats, err))
         return status;
     return psti_fail(err, status, "loader", "no memory for %u batches of %u rows",
                      loader->options.prefetch + 1, loader->options.batch_size);
@@ -339,7 +339,7 @@ static enum pst_status open_workers(pst_loader *loader, struct pst_error *err)
     if (!loader->workers)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for %u workers", n);
     enum pst_status status = PST_OK;
-    if (loader->card)
+    if (loader->placement.ops->remakes)
         status = psti_worker_open(&loader->mender, loader, err);
     for (uint32_t i = 0; status == PST_OK && i < loader->n_workers; i++)
         status = psti_worker_open(&loader->workers[i], loader, err);
@@ -385,13 +385,9 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
         return status;
     loader->lock = psti_pool_lock(loader->pool);
     loader->work = psti_pool_changed(loader->pool);
-    if (loader->options.device)
-        status = psti_card_open(loader, err);
-    else if (loader->options.pin_memory)
-        status = psti_pins_open(loader, err);
-    if (status != PST_OK)
-        return status;
-    status = open_storage(loader, err);
+    status = psti_placement_open(loader, err);
+    if (status == PST_OK)
+        status = open_storage(loader, err);
     if (status != PST_OK)
         return status;
     bool resident = psti_storage_kind_in_use(loader->storage) == PST_STORAGE_MEMORY;
@@ -432,6 +428,7 @@ enum pst_status pst_loader_open(pst_dataset *dataset, const struct pst_loader_op
     psti_cond_init(&loader->done);
     pst_dataset_retain(dataset);
     loader->dataset = dataset;
+    loader->placement = psti_placement_host; /* until the options say otherwise */
     loader->n_small_pages = psti_alloc_n_small_pages();
     enum pst_status status = psti_cpu_check_mask(err);
     if (status == PST_OK)
@@ -502,8 +499,7 @@ void pst_loader_close(pst_loader **loader_ptr)
     psti_storage_close(&loader->storage);
     psti_free(loader->verified);
     psti_free(loader->quarantine);
-    if (loader->card)
-        psti_card_keep(loader);
+    loader->placement.ops->detach(loader);
     psti_plan_clear(&loader->plan);
     psti_order_close(&loader->order);
     if (loader->pool)

@@ -121,8 +121,8 @@ enum pst_status psti_worker_open(struct psti_worker *worker, pst_loader *loader,
         status = open_tools(worker, err);
     if (status == PST_OK)
         hold_grant(worker);
-    if (status == PST_OK && loader->card)
-        status = psti_card_lanes_open(worker, err);
+    if (status == PST_OK)
+        status = loader->placement.ops->open_worker(worker, err);
     if (status != PST_OK)
         psti_worker_close(worker);
     return status;
@@ -132,7 +132,7 @@ void psti_worker_close(struct psti_worker *worker)
 {
     if (!worker->loader)
         return;
-    psti_card_lanes_close(worker);
+    worker->loader->placement.ops->close_worker(worker);
     psti_decoder_close(&worker->decoder);
     psti_run_close(&worker->run);
     psti_free(worker->draws);
@@ -245,6 +245,7 @@ void psti_worker_read_here(struct psti_worker *worker, int64_t start_ns, bool wi
 void psti_worker_merge(struct psti_worker *worker)
 {
     struct pst_loader_stats *stats = &worker->loader->stats;
+    const struct psti_placed *placed = &worker->placed;
     stats->read_ns += worker->read_here_ns;
     stats->worker_read_wait_ns += worker->read_here_ns;
     worker->read_here_ns = 0;
@@ -257,17 +258,16 @@ void psti_worker_merge(struct psti_worker *worker)
     stats->n_partial_reads += worker->n_partial;
     stats->n_scaled += worker->n_scaled;
     stats->n_boxes_dropped += worker->n_boxes_dropped;
-    stats->n_gpu_samples += worker->n_gpu;
     stats->n_cpu_samples += worker->n_cpu;
-    stats->n_gpu_fallback += worker->n_gpu_fallback;
-    stats->n_gpu_again += worker->n_gpu_again;
-    stats->n_nvjpeg_samples += worker->n_nvjpeg;
-    stats->nbytes_upload += worker->nbytes_upload;
-    if (worker->n_gpu_fallback)
-        memcpy(stats->gpu_fallback_reason, worker->gpu_reason, sizeof worker->gpu_reason);
-    worker->n_gpu = worker->n_cpu = worker->n_gpu_fallback = worker->n_gpu_again = 0;
-    worker->nbytes_upload = worker->n_nvjpeg = 0;
-    worker->decode_ns = worker->nbytes_decoded = worker->n_region_fallback = 0;
+    stats->n_gpu_samples += placed->n_gpu;
+    stats->n_gpu_fallback += placed->n_gpu_fallback;
+    stats->n_gpu_again += placed->n_gpu_again;
+    stats->n_nvjpeg_samples += placed->n_nvjpeg;
+    stats->nbytes_upload += placed->nbytes_upload;
+    if (placed->n_gpu_fallback)
+        memcpy(stats->gpu_fallback_reason, placed->gpu_reason, sizeof placed->gpu_reason);
+    worker->placed = (struct psti_placed){0};
+    worker->n_cpu = worker->decode_ns = worker->nbytes_decoded = worker->n_region_fallback = 0;
     worker->n_units = worker->n_units_whole = worker->n_partial = worker->n_scaled = 0;
     worker->n_libpng = worker->n_boxes_dropped = 0;
 }
@@ -301,33 +301,6 @@ static enum pst_status probe(struct psti_worker *worker, const struct psti_plan_
                      plan->field->name, channels, bits, plan->channels, plan->bits);
 }
 
-/* Memory of the row, and how its rows of pixels lie. */
-static enum pst_status find_target(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
-                                   uint32_t row, uint8_t channels, const struct psti_draw *draw,
-                                   struct psti_target *target, struct pst_error *err)
-{
-    const struct psti_plan_field *plan = &worker->loader->plan.fields[i_plan];
-    const struct psti_slot_field *slot = &worker->loader->plan.slots[i_plan];
-    size_t element = pst_dtype_nbytes(slot->dtype);
-    enum pst_status status = PST_OK;
-    bool chw = plan->layout == PST_LAYOUT_CHW;
-    int64_t shape[3] = {draw->out_height, draw->out_width, channels};
-    if (chw) {
-        shape[0] = channels;
-        shape[1] = draw->out_height;
-        shape[2] = draw->out_width;
-    }
-    target->row_nbytes = draw->out_width * element * (chw ? 1 : channels);
-    if (worker->loader->card)
-        return psti_card_target(worker, batch, i_plan, row, &target->data, err);
-    target->data = plan->fixed ? psti_batch_array_row(batch, i_plan, row)
-                               : psti_batch_new_row(batch, i_plan, row, 3, shape, &status);
-    if (target->data)
-        return PST_OK;
-    worker->starved = status == PST_ERROR_LIMIT;
-    return psti_fail(err, status, "loader", "no memory for a row of field '%s'", plan->field->name);
-}
-
 enum pst_status psti_row_draw(const pst_loader *loader, const struct psti_plan_field *plan,
                               const struct psti_draw_key *key, const struct pst_image_info *info,
                               struct psti_draw *draw, struct pst_error *err)
@@ -336,7 +309,7 @@ enum pst_status psti_row_draw(const pst_loader *loader, const struct psti_plan_f
     field_key.own = plan->own;
     enum pst_status status =
         psti_chain_draw(plan->chain, &field_key, info->height, info->width, draw, err);
-    if (status == PST_OK && plan->scaled_decode && !loader->card &&
+    if (status == PST_OK && plan->scaled_decode && loader->placement.ops->scales &&
         info->form == PST_FORM_PLI_JPEG) {
         bool at_top, at_left;
         psti_decode_ends(info, &plan->decode, &at_top, &at_left);
@@ -345,24 +318,34 @@ enum pst_status psti_row_draw(const pst_loader *loader, const struct psti_plan_f
     return status;
 }
 
-static enum pst_status decode(struct psti_worker *worker, const struct psti_plan_field *plan,
-                              const struct psti_source *source, const struct pst_image_info *info,
-                              const struct psti_chain *chain, const struct psti_draw *draw,
-                              const struct psti_target *target, struct pst_error *err)
+static struct psti_rect region_of(const struct psti_draw *draw)
 {
-    const struct psti_rect region = {draw->region_y, draw->region_x, draw->region_height,
-                                     draw->region_width};
-    const struct psti_rect *read = &source->region;
+    return (struct psti_rect){draw->region_y, draw->region_x, draw->region_height,
+                              draw->region_width};
+}
+
+/* The finished row. */
+static enum pst_status decode_row(struct psti_worker *worker, const struct psti_image *image,
+                                  void *row, struct pst_error *err)
+{
+    const struct psti_plan_field *plan = image->plan;
+    const struct psti_source *source = image->source;
+    const struct psti_draw *draw = image->draw;
+    const struct psti_rect region = region_of(draw), *read = &source->region;
+    size_t element = pst_dtype_nbytes(worker->loader->plan.slots[image->i_plan].dtype);
+    size_t channels = plan->layout == PST_LAYOUT_CHW ? 1 : psti_chain_channels(image->chain);
+    const struct psti_target target = {.data = row,
+                                       .row_nbytes = draw->out_width * element * channels};
     if (source->partial &&
         (memcmp(&region, read, sizeof region) != 0 || draw->scale_log2 != source->scale_log2))
         return psti_fail(err, PST_ERROR_INTERNAL, "loader",
                          "rows %u..%u were read, rows %u..%u are wanted", read->y,
                          read->y + read->height - 1, region.y, region.y + region.height - 1);
-    enum pst_status status = psti_run_begin(worker->run, chain, draw, target, err);
+    enum pst_status status = psti_run_begin(worker->run, image->chain, draw, &target, err);
     if (status == PST_OK)
-        status = psti_decoder_rows_scaled(worker->decoder, source->data, source->item.nbytes, info,
-                                          &plan->decode, draw->scale_log2, &region, psti_run_rows,
-                                          worker->run, err);
+        status = psti_decoder_rows_scaled(worker->decoder, source->data, source->item.nbytes,
+                                          &image->info, &plan->decode, draw->scale_log2, &region,
+                                          psti_run_rows, worker->run, err);
     if (status == PST_OK)
         status = psti_run_end(worker->run, err);
     return status;
@@ -385,85 +368,105 @@ static enum pst_status copy_rows(void *ctx, const void *rows, size_t row_nbytes,
     return PST_OK;
 }
 
-/* The pixels of the region alone, for a card to prepare. */
-static enum pst_status decode_picture(struct psti_worker *worker,
-                                      const struct psti_plan_field *plan,
-                                      const struct psti_source *source,
-                                      const struct pst_image_info *info,
-                                      const struct psti_draw *draw, void *pixels,
-                                      struct pst_error *err)
+/* The pixels of the region alone. */
+static enum pst_status decode_picture(struct psti_worker *worker, const struct psti_image *image,
+                                      void *pixels, struct pst_error *err)
 {
-    const struct psti_rect region = {draw->region_y, draw->region_x, draw->region_height,
-                                     draw->region_width};
+    const struct psti_plan_field *plan = image->plan;
+    const struct psti_rect region = region_of(image->draw);
     struct picture picture = {.pixels = pixels,
-                              .row_nbytes = (size_t)draw->region_width * plan->channels *
+                              .row_nbytes = (size_t)region.width * plan->channels *
                                             (plan->bits == 16 ? 2 : 1)};
-    return psti_decoder_rows(worker->decoder, source->data, source->item.nbytes, info,
-                             &plan->decode, &region, copy_rows, &picture, err);
+    return psti_decoder_rows(worker->decoder, image->source->data, image->source->item.nbytes,
+                             &image->info, &plan->decode, &region, copy_rows, &picture, err);
+}
+
+/* Header, geometry and random parameters: all of `image` but where its pixels go. */
+static enum pst_status open_image(struct psti_worker *worker, const struct psti_draw_key *key,
+                                  struct psti_image *image, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    struct psti_draw *draw = &worker->draws[image->i_plan];
+    image->draw = draw;
+    if (psti_worker_lags(worker))
+        psti_worker_catch_up(worker);
+    if (!worker->decoder || !worker->run) /* closed to give back scratch of the reserve */
+        status = open_tools(worker, err);
+    if (status == PST_OK)
+        status = probe(worker, image->plan, image->source, &image->info, &image->chain, err);
+    if (status == PST_OK)
+        status = psti_follow_image(worker, image->i_plan, &image->info, err);
+    if (status == PST_OK)
+        status = psti_row_draw(worker->loader, image->plan, key, &image->info, draw, err);
+    return status;
+}
+
+/* Whether the row is the stored bytes. probe has compared their number with the image's size, and
+ * `place` gave the row that size, as there are no operations. */
+static bool is_copy(const struct psti_image *image, const struct psti_place *place)
+{
+    const struct psti_plan_field *plan = image->plan;
+    return place->kind == PSTI_PLACE_ROW && plan->identity && image->info.form == PST_FORM_RAW &&
+           psti_plan_chain(plan, image->info.channels, image->info.bits) == image->chain &&
+           image->info.orientation <= 1;
+}
+
+static enum pst_status decode(struct psti_worker *worker, const struct psti_image *image,
+                              const struct psti_place *place, struct pst_error *err)
+{
+    enum pst_status status;
+    worker->emptied = false;
+    do
+        status = place->kind == PSTI_PLACE_PICTURE ? decode_picture(worker, image, place->data, err)
+                                                   : decode_row(worker, image, place->data, err);
+    while (status == PST_ERROR_LIMIT && psti_worker_grow(worker));
+    worker->lacks_scratch = status == PST_ERROR_LIMIT;
+    if (!worker->decoder || !worker->run)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a decoder");
+    grow_extra(worker);
+    return status;
+}
+
+/* The image was decoded here, or failed. */
+static void count(struct psti_worker *worker, const struct psti_image *image, bool good)
+{
+    pst_loader *loader = worker->loader;
+    bool may_scale = loader->placement.ops->scales && image->info.form == PST_FORM_PLI_JPEG;
+    if (image->plan->scaled_decode && !may_scale)
+        psti_loader_fell_back(loader, PST_FALLBACK_SCALED, good);
+    worker->n_cpu += good;
+    worker->n_partial += good && image->source->partial;
+    worker->n_scaled += good && image->draw->scale_log2 > 0;
 }
 
 enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
                                 uint32_t row, const struct psti_draw_key *key,
                                 const struct psti_source *source, struct pst_error *err)
 {
-    pst_loader *loader = worker->loader;
-    const struct psti_plan_field *plan = &loader->plan.fields[i_plan];
-    struct psti_draw *draw = &worker->draws[i_plan];
-    struct pst_image_info info;
-    struct psti_target target;
-    const struct psti_chain *chain = NULL;
-    enum pst_status status = PST_OK;
-    if (psti_worker_lags(worker))
-        psti_worker_catch_up(worker);
-    if (!worker->decoder || !worker->run) /* closed to give back scratch of the reserve */
-        status = open_tools(worker, err);
+    const struct psti_placement_ops *ops = worker->loader->placement.ops;
+    struct psti_image image = {.batch = batch,
+                               .i_plan = i_plan,
+                               .row = row,
+                               .plan = &worker->loader->plan.fields[i_plan],
+                               .source = source};
+    struct psti_place place = {.kind = PSTI_PLACE_NOWHERE};
+    enum pst_status status = open_image(worker, key, &image, err);
     if (status == PST_OK)
-        status = probe(worker, plan, source, &info, &chain, err);
-    if (status == PST_OK)
-        status = psti_follow_image(worker, i_plan, &info, err);
-    if (status == PST_OK)
-        status = psti_row_draw(loader, plan, key, &info, draw, err);
-    bool taken = false;
-    if (status == PST_OK && loader->card)
-        status = psti_card_takes(worker, batch, i_plan, row, source, &info, draw, &taken, err);
-    if (taken)
+        status = ops->place(worker, &image, &place, err);
+    if (worker->starved || (status == PST_OK && place.kind == PSTI_PLACE_NOWHERE))
         return status;
-    void *picture = NULL;
-    if (status == PST_OK && loader->card && chain == plan->chain)
-        picture = psti_card_picture(worker, batch, i_plan, row, source, draw);
-    if (status == PST_OK && !picture)
-        status =
-            find_target(worker, batch, i_plan, row, psti_chain_channels(chain), draw, &target, err);
-    if (worker->starved || (status == PST_OK && !picture && !target.data))
-        return status; /* no memory; or no room on the way to the card, and made again later */
-    if (status == PST_OK && plan->identity && info.form == PST_FORM_RAW &&
-        psti_plan_chain(plan, info.channels, info.bits) == chain && info.orientation <= 1) {
-        memcpy(target.data, source->data, source->item.nbytes); /* probe checked the length */
+    if (status == PST_OK && is_copy(&image, &place)) {
+        memcpy(place.data, source->data, source->item.nbytes);
         worker->nbytes_decoded += source->item.nbytes;
         worker->n_cpu++;
-        if (loader->card)
-            psti_card_row_done(worker, batch, i_plan, row);
+        ops->done(worker, &image);
         return PST_OK;
     }
-    if (status == PST_OK) {
-        worker->emptied = false;
-        do
-            status = picture ? decode_picture(worker, plan, source, &info, draw, picture, err)
-                             : decode(worker, plan, source, &info, chain, draw, &target, err);
-        while (status == PST_ERROR_LIMIT && psti_worker_grow(worker));
-        worker->lacks_scratch = status == PST_ERROR_LIMIT;
-        if (worker->decoder && worker->run)
-            grow_extra(worker);
-        else
-            status = psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a decoder");
-    }
-    if (status == PST_OK && loader->card)
-        psti_card_row_done(worker, batch, i_plan, row);
-    if (plan->scaled_decode && (loader->card || info.form != PST_FORM_PLI_JPEG))
-        psti_loader_fell_back(loader, PST_FALLBACK_SCALED, status == PST_OK);
-    worker->n_cpu += status == PST_OK;
-    worker->n_partial += status == PST_OK && source->partial;
-    worker->n_scaled += status == PST_OK && draw->scale_log2 > 0;
+    if (status == PST_OK)
+        status = decode(worker, &image, &place, err);
+    if (status == PST_OK)
+        ops->done(worker, &image);
+    count(worker, &image, status == PST_OK);
     if (status != PST_OK && err && !err->codec[0] && source->item.form != PST_FORM_NONE)
         psti_error_set_codec(err, pst_form_name(source->item.form));
     if (status != PST_OK && err && err->offset >= 0) /* a decoder counts from the item's start */

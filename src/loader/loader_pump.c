@@ -67,7 +67,8 @@ bool psti_pump_start_job(pst_loader *loader)
         loader->issue_step >= loader->next_step + loader->ahead || waits_for_release(loader))
         return false;
     struct psti_job *job = &loader->ring[loader->issue_step % loader->options.prefetch];
-    loader->claim_status = psti_card_claim(loader, loader->options.batch_size, &job->batch);
+    loader->claim_status =
+        loader->placement.ops->claim(loader, loader->options.batch_size, &job->batch);
     if (loader->claim_status != PST_OK)
         return false;
     uint64_t step = loader->issue_step, epoch = loader->epoch, start = loader->start;

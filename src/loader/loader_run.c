@@ -260,10 +260,10 @@ void psti_run_cancel(pst_loader *loader)
     drop_tasks(loader);
     for (uint32_t i = 0; loader->ring && i < loader->options.prefetch; i++) {
         struct psti_job *job = &loader->ring[i];
-        if (job->batch && loader->card)
-            psti_card_quiesce(loader, job->batch);
-        if (job->batch)
+        if (job->batch) {
+            loader->placement.ops->quiesce(loader, job->batch);
             psti_pool_put_back(job->batch);
+        }
         job->batch = NULL;
         job->state = PSTI_JOB_EMPTY;
         psti_job_clear_bads(job);

@@ -30,14 +30,13 @@ static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
     stats->n_slots_held = pool.n_held;
     stats->n_workers = loader->options.num_workers;
     stats->device = -1;
-    if (loader->card)
-        psti_card_stats(loader, stats);
     stats->storage = psti_storage_kind_in_use(loader->storage);
     snprintf(stats->storage_reason, sizeof stats->storage_reason, "%s",
              psti_storage_reason(loader->storage));
     snprintf(stats->cpu_level, sizeof stats->cpu_level, "%s",
              psti_cpu_level_name(psti_cpu_features()));
     psti_loader_fallbacks(loader, &storage, stats);
+    loader->placement.ops->stats(loader, stats); /* the last word */
 }
 
 void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats)

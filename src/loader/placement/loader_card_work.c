@@ -1,4 +1,4 @@
-/* loader_device_work.c - a batch whose rows are there -> arrays on the card.
+/* loader_card_work.c - a batch whose rows are there -> arrays on the card.
  *
  * Two steps, so that no worker waits for the card: the thread that finishes the last row submits
  * one upload of the block, one of the numbers, few launches and the download of what the card found
@@ -7,7 +7,7 @@
  * that is also when on_error decides, and when rows that are left out are closed up.
  *
  * Nothing is allocated here, and only events of the loader's own streams are waited for. */
-#include "loader/loader_device.h"
+#include "loader/placement/loader_card.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -19,11 +19,12 @@
 
 void psti_card_begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows)
 {
+    const struct psti_card *card = psti_card_of(loader);
     struct psti_card_slot *slot = psti_card_slot_of(batch);
     if (slot->block)
         psti_gpu_block_begin(slot->block);
-    psti_card_forget_files(loader->card, slot, 0, UINT32_MAX);
-    slot->n_card_rows = (uint32_t)(loader->card->share * n_rows + 0.5);
+    psti_card_forget_files(card, slot, 0, UINT32_MAX);
+    slot->n_card_rows = (uint32_t)(card->share * n_rows + 0.5);
     memset(slot->again, 0, slot->n_rows_max);
 }
 
@@ -115,12 +116,16 @@ static enum pst_status submit_all(struct psti_card *card, pst_batch *batch, uint
 }
 
 enum pst_status psti_card_submit(pst_loader *loader, pst_batch *batch, uint32_t n_rows,
-                                 const uint8_t *bad, struct pst_error *err)
+                                 const uint8_t *bad, bool failed, bool *whole,
+                                 struct pst_error *err)
 {
     struct psti_card_slot *slot = psti_card_slot_of(batch);
+    (void)
+        failed; /* rows before the one that failed may turn out to be bad, too: the lowest counts */
+    *whole = false;
     for (uint32_t row = 0; row < n_rows; row++)
         slot->places[row] = (bad && bad[row]) || slot->again[row] ? PSTI_GPU_NOWHERE : row;
-    return submit_all(loader->card, batch, slot->places, err);
+    return submit_all(psti_card_of(loader), batch, slot->places, err);
 }
 
 enum pst_status psti_card_wait(pst_loader *loader, pst_batch *batch, int64_t deadline,
@@ -146,11 +151,12 @@ enum pst_status psti_card_wait(pst_loader *loader, pst_batch *batch, int64_t dea
 
 void psti_card_quiesce(pst_loader *loader, pst_batch *batch)
 {
+    struct psti_card *card = psti_card_of(loader);
     struct psti_card_slot *slot = psti_card_slot_of(batch);
     if (slot->submitted && psti_event_sync(slot->done, NULL) != PST_OK) {
-        pthread_mutex_lock(&loader->card->stream_lock);
-        sync_streams(loader->card);
-        pthread_mutex_unlock(&loader->card->stream_lock);
+        pthread_mutex_lock(&card->stream_lock);
+        sync_streams(card);
+        pthread_mutex_unlock(&card->stream_lock);
     }
     slot->submitted = false;
 }
@@ -175,70 +181,53 @@ static uint32_t collect(struct psti_card *card, struct psti_card_slot *slot, uin
 }
 
 /* One row of a round, the first of it if `alone`. *fits: it found room. */
-static enum pst_status make_again(struct psti_worker *worker, pst_batch *batch, uint64_t epoch,
-                                  uint32_t row, bool alone, struct psti_job *job, bool *fits,
+static enum pst_status make_again(struct psti_remake *remake, uint32_t row, bool alone, bool *fits,
                                   struct pst_error *err)
 {
-    struct psti_card_slot *slot = psti_card_slot_of(batch);
-    uint64_t sample = (uint64_t)psti_batch_indices(batch)[row];
-    struct psti_draw_key key = psti_row_key(worker->loader, epoch, sample, 0);
-    if (job)
-        key = psti_job_key(worker->loader, job, row);
-    worker->host_only = slot->todo[row] == PSTI_CARD_AGAIN_FAILED;
-    worker->alone = alone;
-    if (worker->host_only && job)
-        key.sample = psti_job_start_over(worker->loader, job, row);
+    struct psti_card_slot *slot = psti_card_slot_of(remake->batch);
+    struct psti_card_worker *own = remake->worker->placement;
+    bool corrupt = slot->todo[row] == PSTI_CARD_AGAIN_FAILED;
+    own->host_only = corrupt;
+    own->alone = alone;
     slot->again[row] = PSTI_CARD_AGAIN_NO;
-    enum pst_status status = psti_row_make(worker, batch, row, &key, &worker->err);
-    if (status != PST_OK && job) {
-        psti_job_row_failed(worker, job, row, status);
-        status = PST_OK;
-    } else if (status != PST_OK && err) {
-        *err = worker->err;
-    }
-    worker->host_only = worker->alone = false;
+    enum pst_status status = remake->make(remake, row, corrupt, err);
+    own->host_only = own->alone = false;
     *fits = slot->again[row] == PSTI_CARD_AGAIN_NO;
     return status;
 }
 
-/* Of a job that failed the lowest row that did is to be found: those behind it do not matter. */
-static uint32_t rows_that_count(const struct psti_job *job, uint32_t n_rows)
-{
-    return job && job->failed && job->failed_row < n_rows ? job->failed_row : n_rows;
-}
-
 /* A round: as many rows as fit. */
-static enum pst_status make_round(struct psti_worker *worker, pst_batch *batch, uint64_t epoch,
-                                  uint32_t n_rows, struct psti_job *job, struct pst_error *err)
+static enum pst_status make_round(pst_loader *loader, struct psti_remake *remake,
+                                  struct pst_error *err)
 {
-    pst_loader *loader = worker->loader;
-    struct psti_card_slot *slot = psti_card_slot_of(batch);
+    struct psti_card *card = psti_card_of(loader);
+    struct psti_card_slot *slot = psti_card_slot_of(remake->batch);
     enum pst_status status = PST_OK;
     bool fits = true, any = false;
     psti_gpu_block_begin(slot->block);
-    psti_card_forget_files(loader->card, slot, 0, UINT32_MAX);
-    for (uint32_t row = 0; row < n_rows; row++)
+    psti_card_forget_files(card, slot, 0, UINT32_MAX);
+    for (uint32_t row = 0; row < remake->n_rows; row++)
         slot->places[row] = PSTI_GPU_NOWHERE;
-    for (uint32_t row = 0; status == PST_OK && fits && row < rows_that_count(job, n_rows); row++) {
+    for (uint32_t row = 0; status == PST_OK && fits && row < remake->n_wanted; row++) {
         if (!slot->todo[row])
             continue;
-        status = make_again(worker, batch, epoch, row, !any, job, &fits, err);
-        if (job && job->starved)
-            return PST_OK; /* the job says so */
+        status = make_again(remake, row, !any, &fits, err);
+        if (remake->starved)
+            return PST_OK; /* the loader tries again */
         if (!fits)
             break;
         any = true;
         slot->todo[row] = PSTI_CARD_AGAIN_NO;
-        if (!job || !job->bad[row])
+        if (!remake->bad || !remake->bad[row])
             slot->places[row] = row;
     }
     if (status == PST_OK && !any)
         status = psti_fail(err, PST_ERROR_LIMIT, "loader",
                            "a row does not fit into a batch's block for the card");
     if (status == PST_OK)
-        status = submit_all(loader->card, batch, slot->places, err);
+        status = submit_all(card, remake->batch, slot->places, err);
     if (status == PST_OK)
-        status = psti_card_wait(loader, batch, INT64_MAX, err);
+        status = psti_card_wait(loader, remake->batch, INT64_MAX, err);
     return status;
 }
 
@@ -246,7 +235,7 @@ static enum pst_status make_round(struct psti_worker *worker, pst_batch *batch, 
 static enum pst_status close_up(pst_loader *loader, pst_batch *batch, uint32_t n_rows,
                                 const uint8_t *bad, struct pst_error *err)
 {
-    struct psti_card *card = loader->card;
+    struct psti_card *card = psti_card_of(loader);
     struct psti_card_slot *slot = psti_card_slot_of(batch);
     enum pst_status status = PST_OK;
     pthread_mutex_lock(&card->stream_lock);
@@ -271,21 +260,18 @@ static enum pst_status close_up(pst_loader *loader, pst_batch *batch, uint32_t n
     return status == PST_OK ? psti_card_wait(loader, batch, INT64_MAX, err) : status;
 }
 
-enum pst_status psti_card_finish(struct psti_worker *worker, pst_batch *batch, uint64_t epoch,
-                                 uint32_t n_rows, struct psti_job *job, struct pst_error *err)
+enum pst_status psti_card_finish(pst_loader *loader, struct psti_remake *remake,
+                                 struct pst_error *err)
 {
-    pst_loader *loader = worker->loader;
-    struct psti_card_slot *slot = psti_card_slot_of(batch);
+    struct psti_card *card = psti_card_of(loader);
+    struct psti_card_slot *slot = psti_card_slot_of(remake->batch);
     enum pst_status status = PST_OK;
-    int64_t start = psti_clock_ns();
     memset(slot->todo, 0, slot->n_rows_max);
-    while (status == PST_OK && slot->block && !(job && job->starved) &&
-           collect(loader->card, slot, rows_that_count(job, n_rows)) > 0)
-        status = make_round(worker, batch, epoch, n_rows, job, err);
-    psti_worker_count(worker, start);
-    if (status != PST_OK || (job && (job->failed || job->starved)))
+    while (status == PST_OK && slot->block && !remake->starved &&
+           collect(card, slot, remake->n_wanted) > 0)
+        status = make_round(loader, remake, err);
+    if (status != PST_OK || remake->failed || remake->starved)
         return status;
-    const uint8_t *bad = job && job->n_bad_rows ? job->bad : NULL;
-    psti_batch_finish(batch, n_rows, bad);
-    return bad ? close_up(loader, batch, n_rows, bad, err) : PST_OK;
+    psti_batch_finish(remake->batch, remake->n_rows, remake->bad);
+    return remake->bad ? close_up(loader, remake->batch, remake->n_rows, remake->bad, err) : PST_OK;
 }

@@ -1,4 +1,4 @@
-/* loader_device_jpeg.c - JPEG files of rows through nvJPEG, where the loader is told to.
+/* loader_card_nvjpeg.c - JPEG files of rows through nvJPEG, where the loader is told to.
  *
  * In: stored bytes and what was drawn for them. Out: a picture in the slot's memory on the card,
  * and in the slot's block what is to become of it. Two ways lead there: a lane of the worker, which
@@ -13,20 +13,12 @@
  *
  * Any number of workers, each with a row and lanes of its own. The stream's lock is held while a
  * lane gives work to it; the pool's budget, which has no lock, is charged below it. */
-#include "loader/loader_device.h"
+#include "loader/placement/loader_card.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
 
 #include <string.h>
-
-/* Of a worker: one file is in the stream while the next one's codes are read. */
-#define N_LANES 2
-
-struct psti_card_lanes {
-    struct psti_nvjpeg_lane *lanes[N_LANES];
-    uint32_t next;
-};
 
 static bool claim(void *ctx, uint64_t nbytes) { return psti_pool_charge(ctx, nbytes, false); }
 static void give_back(void *ctx, uint64_t nbytes) { psti_pool_uncharge(ctx, nbytes); }
@@ -39,28 +31,20 @@ enum pst_status psti_card_nvjpeg_open(pst_loader *loader, struct psti_card *card
     return psti_nvjpeg_open(card->device, &options, &card->nvjpeg, err);
 }
 
-enum pst_status psti_card_lanes_open(struct psti_worker *worker, struct pst_error *err)
+enum pst_status psti_card_open_lanes(const struct psti_card *card, struct psti_card_worker *own,
+                                     struct pst_error *err)
 {
-    struct psti_card *card = worker->loader->card;
-    if (!card->nvjpeg || card->n_fields == 0)
-        return PST_OK;
-    worker->lanes = psti_calloc(1, sizeof *worker->lanes);
-    if (!worker->lanes)
-        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a worker");
     enum pst_status status = PST_OK;
-    for (uint32_t i = 0; status == PST_OK && i < N_LANES; i++)
-        status = psti_nvjpeg_lane_open(card->nvjpeg, &worker->lanes->lanes[i], err);
+    for (uint32_t i = 0;
+         status == PST_OK && card->nvjpeg && card->n_fields > 0 && i < PSTI_CARD_LANES; i++)
+        status = psti_nvjpeg_lane_open(card->nvjpeg, &own->lanes[i], err);
     return status;
 }
 
-void psti_card_lanes_close(struct psti_worker *worker)
+void psti_card_close_lanes(struct psti_card_worker *own)
 {
-    if (!worker->lanes)
-        return;
-    for (uint32_t i = 0; i < N_LANES; i++)
-        psti_nvjpeg_lane_close(&worker->lanes->lanes[i]);
-    psti_free(worker->lanes);
-    worker->lanes = NULL;
+    for (uint32_t i = 0; i < PSTI_CARD_LANES; i++)
+        psti_nvjpeg_lane_close(&own->lanes[i]);
 }
 
 /* Slots
@@ -115,8 +99,8 @@ void psti_card_slot_close_jpeg(struct psti_card_slot *slot)
     psti_free(slot->rows_of_items);
 }
 
-void psti_card_forget_files(struct psti_card *card, struct psti_card_slot *slot, uint32_t i_field,
-                            uint32_t row)
+void psti_card_forget_files(const struct psti_card *card, struct psti_card_slot *slot,
+                            uint32_t i_field, uint32_t row)
 {
     if (!slot->files)
         return;
@@ -133,7 +117,9 @@ void psti_card_forget_files(struct psti_card *card, struct psti_card_slot *slot,
 /* A file on its way. */
 struct taking {
     struct psti_worker *worker;
+    const struct psti_image *image;
     struct psti_card_slot *slot;
+    uint32_t i_field; /* of the card's fields */
     struct psti_nvjpeg_lane *lane;
     const void *bytes;
     size_t nbytes;
@@ -143,7 +129,7 @@ struct taking {
 
 static enum pst_status decode_in_lane(struct taking *t, struct pst_error *err)
 {
-    struct psti_card *card = t->worker->loader->card;
+    struct psti_card *card = psti_card_of(t->worker->loader);
     enum pst_status status = psti_nvjpeg_lane_begin(t->lane, t->bytes, t->nbytes, &t->file, err);
     if (status != PST_OK)
         return status;
@@ -174,27 +160,26 @@ static enum pst_status no_memory(enum pst_status status, struct pst_error *err)
 }
 
 /* The picture's place is claimed, or *room is false. */
-static enum pst_status find_place(struct taking *t, uint32_t i_field, uint32_t row,
-                                  const struct pst_image_info *info, const struct psti_draw *draw,
-                                  bool engines, bool *room, struct pst_error *err)
+static enum pst_status find_place(struct taking *t, bool engines, bool *room, struct pst_error *err)
 {
-    const struct psti_gpu_stored stored = {
-        .info = info, .channels = t->file.channels, .file_nbytes = engines ? t->nbytes : 0};
+    const struct psti_gpu_stored stored = {.info = &t->image->info,
+                                           .channels = t->file.channels,
+                                           .file_nbytes = engines ? t->nbytes : 0};
     struct psti_gpu_row_stats stats;
-    enum pst_status status =
-        psti_gpu_block_stored(t->slot->block, i_field, row, &stored, draw, &t->place, &stats, err);
+    enum pst_status status = psti_gpu_block_stored(t->slot->block, t->i_field, t->image->row,
+                                                   &stored, t->image->draw, &t->place, &stats, err);
     *room = status != PST_ERROR_LIMIT;
     if (status == PST_OK)
-        t->worker->nbytes_upload += stats.nbytes_upload + (engines ? t->nbytes : 0);
+        t->worker->placed.nbytes_upload += stats.nbytes_upload + (engines ? t->nbytes : 0);
     return status;
 }
 
 /* By the engines if they take it, else by the lane. *room: false: it found none. */
-static enum pst_status decode_row(struct taking *t, uint32_t i_field, uint32_t row,
-                                  const struct pst_image_info *info, const struct psti_draw *draw,
-                                  bool is_verified, bool *room, struct pst_error *err)
+static enum pst_status decode_row(struct taking *t, bool is_verified, bool *room,
+                                  struct pst_error *err)
 {
     struct psti_card_slot *slot = t->slot;
+    uint32_t row = t->image->row;
     bool engines = false;
     *room = true;
     enum pst_status status = PST_OK;
@@ -202,34 +187,32 @@ static enum pst_status decode_row(struct taking *t, uint32_t i_field, uint32_t r
         status =
             psti_nvjpeg_lane_suits_engines(t->lane, t->bytes, t->nbytes, &t->file, &engines, err);
     if (status == PST_OK)
-        status = find_place(t, i_field, row, info, draw, engines, room, err);
+        status = find_place(t, engines, room, err);
     if (status != PST_OK)
         return status;
     if (!engines) {
         status = decode_in_lane(t, err);
         if (status != PST_OK)
-            psti_gpu_block_forget(slot->block, i_field, row);
+            psti_gpu_block_forget(slot->block, t->i_field, row);
         return status;
     }
     memcpy(t->place.file, t->bytes, t->nbytes);
-    slot->files[(size_t)i_field * slot->n_rows_max + row] = (struct psti_card_file){
+    slot->files[(size_t)t->i_field * slot->n_rows_max + row] = (struct psti_card_file){
         {t->place.file, t->nbytes, t->place.pixels, t->place.row_nbytes}, t->file.channels};
     return PST_OK;
 }
 
-enum pst_status psti_card_takes_jpeg(struct psti_worker *worker, struct psti_card_slot *slot,
-                                     uint32_t i_field, uint32_t row,
-                                     const struct psti_source *source,
-                                     const struct pst_image_info *info,
-                                     const struct psti_draw *draw, bool *taken,
-                                     struct pst_error *err)
+enum pst_status psti_card_takes_jpeg(struct psti_worker *worker, const struct psti_image *image,
+                                     bool *taken, struct pst_error *err)
 {
-    struct psti_card_lanes *lanes = worker->lanes;
+    struct psti_card_worker *own = worker->placement;
     struct taking t = {.worker = worker,
-                       .slot = slot,
-                       .lane = lanes->lanes[lanes->next],
-                       .bytes = source->data,
-                       .nbytes = source->item.nbytes};
+                       .image = image,
+                       .slot = psti_card_slot_of(image->batch),
+                       .i_field = psti_card_of(worker->loader)->fields_of_plan[image->i_plan],
+                       .lane = own->lanes[own->next_lane],
+                       .bytes = image->source->data,
+                       .nbytes = image->source->item.nbytes};
     struct pst_error cause;
     const char *why;
     bool room;
@@ -238,16 +221,16 @@ enum pst_status psti_card_takes_jpeg(struct psti_worker *worker, struct psti_car
         return PST_OK;
     }
     pst_error_clear(&cause);
-    enum pst_status status = decode_row(
-        &t, i_field, row, info, draw, psti_card_is_verified(worker->loader, source), &room, &cause);
-    lanes->next = (lanes->next + 1) % N_LANES;
-    *taken = status == PST_OK || (!room && !worker->alone);
+    enum pst_status status =
+        decode_row(&t, psti_card_is_verified(worker->loader, image->source), &room, &cause);
+    own->next_lane = (own->next_lane + 1) % PSTI_CARD_LANES;
+    *taken = status == PST_OK || (!room && !own->alone);
     if (status == PST_OK) {
-        worker->n_gpu++;
-        worker->n_nvjpeg++;
+        worker->placed.n_gpu++;
+        worker->placed.n_nvjpeg++;
         worker->nbytes_decoded += t.place.row_nbytes * t.file.height;
-    } else if (!room && !worker->alone) {
-        psti_card_make_again(worker, slot, row);
+    } else if (!room && !own->alone) {
+        psti_card_make_again(worker, t.slot, image->row);
     } else if (!room || is_files_fault(status)) {
         psti_card_say_fallback(worker, cause.text);
     } else if (status == PST_ERROR_ARGUMENT) {

@@ -1,11 +1,11 @@
-/* loader_device_slot.c - slots on a card: their memory, and the streams of the caller that read
+/* loader_card_slot.c - slots on a card: their memory, and the streams of the caller that read
  * them.
  *
  * A slot's memory is claimed at once, with the slot, in pinned memory and on the card, within both
  * budgets. A stream that is going to read a batch is remembered; when nobody holds the batch any
  * more, an event is recorded on it, and the loader's stream waits for that before it writes the
  * slot again: no thread does. */
-#include "loader/loader_device.h"
+#include "loader/placement/loader_card.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"

@@ -1,10 +1,10 @@
-/* loader_device.c - options -> a card that slots may lie on, with what all slots share; and its
+/* loader_card.c - options -> a card that slots may lie on, with what all slots share; and its
  * end.
  *
  * What to expect of the stored images is found once, from some items spread over the data set: it
  * decides how much room a slot's block gets, and never what comes out. Larger images find less
  * room, and what finds none comes in another round. */
-#include "loader/loader_device.h"
+#include "loader/placement/loader_card.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
@@ -245,37 +245,6 @@ static enum pst_status open_parts(pst_loader *loader, struct psti_card *card, st
     return status;
 }
 
-enum pst_status psti_card_open(pst_loader *loader, struct pst_error *err)
-{
-    const struct pst_loader_options *options = &loader->options;
-    struct psti_card *card = psti_calloc(1, sizeof *card);
-    if (!card)
-        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a card");
-    pthread_mutex_init(&card->stream_lock, NULL);
-    card->ordinal = options->device - 1;
-    card->share = options->decode == PST_DECODE_CPU ? 0
-                  : options->gpu_share > 0          ? options->gpu_share
-                                                    : 1;
-    enum pst_status status = open_parts(loader, card, err);
-    if (status != PST_OK) {
-        psti_card_close(&card);
-        return status;
-    }
-    struct psti_slot_card hooks;
-    psti_card_hooks(card, &hooks);
-    psti_pool_set_card(loader->pool, &hooks);
-    loader->card = card;
-    return PST_OK;
-}
-
-void psti_card_keep(pst_loader *loader)
-{
-    struct psti_card *card = loader->card;
-    for (uint32_t i = 0; i < card->n_fields; i++) {
-        card->chains[i] = psti_plan_take_chain(&loader->plan.fields[card->plan_fields[i]]);
-    }
-}
-
 void psti_card_close(struct psti_card **card_ptr)
 {
     struct psti_card *card = *card_ptr;
@@ -298,22 +267,23 @@ void psti_card_close(struct psti_card **card_ptr)
     psti_free(card);
 }
 
-enum pst_status psti_card_claim(pst_loader *loader, uint32_t n_rows, pst_batch **batch)
+/* The table
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* `refusal` and `slot_err` are written by make of loader_card_slot.c, within psti_pool_claim; the
+ * lock is held here and there. */
+static enum pst_status claim(pst_loader *loader, uint32_t n_rows, pst_batch **batch)
 {
-    if (loader->card)
-        loader->card->refusal = PST_OK;
-    if (loader->pins)
-        psti_pins_begin(loader->pins);
+    psti_card_of(loader)->refusal = PST_OK;
     return psti_pool_claim(loader->pool, n_rows, batch);
 }
 
-bool psti_card_refused(const pst_loader *loader, const struct psti_pool_stats *stats,
-                       struct pst_error *err)
+static bool refused(const pst_loader *loader, const struct psti_pool_stats *stats,
+                    struct pst_error *err)
 {
-    const struct psti_card *card = loader->card;
-    if (loader->pins)
-        return psti_pins_refused(loader->pins, stats, err);
-    if (!card || card->refusal == PST_OK)
+    const struct psti_card *card = psti_card_of(loader);
+    if (card->refusal == PST_OK)
         return false;
     if (!err)
         return true;
@@ -325,19 +295,67 @@ bool psti_card_refused(const pst_loader *loader, const struct psti_pool_stats *s
     return true;
 }
 
-void psti_card_stats(const pst_loader *loader, struct pst_loader_stats *stats)
+static void fill_stats(const pst_loader *loader, struct pst_loader_stats *stats)
 {
+    const struct psti_card *card = psti_card_of(loader);
     struct psti_device_info info;
-    psti_device_info(loader->card->device, &info);
-    stats->device = loader->card->ordinal;
+    psti_device_info(card->device, &info);
+    stats->device = card->ordinal;
     stats->device_memory = loader->options.device_memory;
     stats->device_memory_used = info.device_memory_used;
     stats->device_memory_peak = info.device_memory_peak;
-    if (!loader->card->nvjpeg)
+    if (!card->nvjpeg)
         return;
     struct psti_nvjpeg_info nvjpeg;
-    psti_nvjpeg_info(loader->card->nvjpeg, &nvjpeg);
+    psti_nvjpeg_info(card->nvjpeg, &nvjpeg);
     stats->n_jpeg_engines = nvjpeg.n_engines;
     snprintf(stats->nvjpeg_version, sizeof stats->nvjpeg_version, "%u.%u.%u", nvjpeg.library.major,
              nvjpeg.library.minor, nvjpeg.library.patch);
+}
+
+/* The card's fields point to the plan's chains, and the last batch may be released after the plan
+ * is gone: the card takes them over. */
+static void detach(pst_loader *loader)
+{
+    struct psti_card *card = psti_card_of(loader);
+    for (uint32_t i = 0; i < card->n_fields; i++)
+        card->chains[i] = psti_plan_take_chain(&loader->plan.fields[card->plan_fields[i]]);
+}
+
+static const struct psti_placement_ops card_ops = {.remakes = true,
+                                                   .open_worker = psti_card_open_worker,
+                                                   .close_worker = psti_card_close_worker,
+                                                   .claim = claim,
+                                                   .refused = refused,
+                                                   .begin = psti_card_begin,
+                                                   .place = psti_card_place,
+                                                   .done = psti_card_done,
+                                                   .submit = psti_card_submit,
+                                                   .wait = psti_card_wait,
+                                                   .finish = psti_card_finish,
+                                                   .quiesce = psti_card_quiesce,
+                                                   .stats = fill_stats,
+                                                   .detach = detach};
+
+enum pst_status psti_card_open(pst_loader *loader, struct pst_error *err)
+{
+    const struct pst_loader_options *options = &loader->options;
+    struct psti_card *card = psti_calloc(1, sizeof *card);
+    if (!card)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a card");
+    pthread_mutex_init(&card->stream_lock, NULL);
+    card->ordinal = options->device - 1;
+    card->share = options->decode == PST_DECODE_CPU ? 0
+                  : options->gpu_share > 0          ? options->gpu_share
+                                                    : 1;
+    enum pst_status status = open_parts(loader, card, err);
+    if (status != PST_OK) {
+        psti_card_close(&card);
+        return status;
+    }
+    struct psti_slot_card hooks;
+    psti_card_hooks(card, &hooks);
+    psti_pool_set_card(loader->pool, &hooks); /* which closes the card from here on */
+    loader->placement = (struct psti_placement){.ops = &card_ops, .own = card};
+    return PST_OK;
 }

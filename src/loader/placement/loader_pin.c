@@ -7,9 +7,10 @@
  * A copy to a card is only queued when its caller goes on, so a batch may be released before it was
  * read. At the last release an event is recorded in the card's legacy default stream, and the slot
  * is not written before it is done. */
-#include "loader/loader_int.h"
+#include "loader/placement/loader_pin.h"
 
 #include "device/device.h"
+#include "loader/loader_int.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -108,7 +109,7 @@ static void close_pins(void *ctx)
     psti_free(pins);
 }
 
-enum pst_status psti_pins_open(pst_loader *loader, struct pst_error *err)
+enum pst_status psti_pins_open(pst_loader *loader, struct psti_pins **out, struct pst_error *err)
 {
     struct psti_pins *pins = psti_calloc(1, sizeof *pins);
     if (!pins)
@@ -128,7 +129,7 @@ enum pst_status psti_pins_open(pst_loader *loader, struct pst_error *err)
                                                               .leave = leave,
                                                               .is_left = is_left,
                                                               .close = close_pins});
-    loader->pins = pins;
+    *out = pins;
     return PST_OK;
 }
 

@@ -1,21 +1,22 @@
-/* loader_device.h - batches on a card: what the loader's files share of it.
+/* loader_card.h - batches on a card: what the files of this placement share.
  *
- * Workers put rows into the block of their batch's slot (loader_device_row.c): stored bytes that
+ * Workers put rows into the block of their batch's slot (loader_card_row.c): stored bytes that
  * the card is to decode, pixels for it to prepare, or finished rows. Whoever finishes a batch's
- * last row submits its work on the loader's streams (loader_device_work.c); the caller's
+ * last row submits its work on the loader's streams (loader_card_work.c); the caller's
  * thread waits for it when the batch's turn comes, makes rows again that the card found corrupt or
  * that found no room, and closes up what was left out. Slots, and the streams that read them:
- * loader_device_slot.c.
+ * loader_card_slot.c.
  *
  * The card lives as long as the pool: the last batch may be released after the loader was closed.
  */
-#ifndef PST_LOADER_LOADER_DEVICE_H
-#define PST_LOADER_LOADER_DEVICE_H
+#ifndef PST_LOADER_LOADER_CARD_H
+#define PST_LOADER_LOADER_CARD_H
 
 #include "device/device.h"
 #include "device/device_nvjpeg.h"
 #include "gpu/gpu.h"
 #include "loader/loader_int.h"
+#include "loader/placement/loader_placement.h"
 
 /* Why a row is to be made again in another round. */
 enum psti_card_again {
@@ -90,7 +91,24 @@ struct psti_card {
     struct pst_error slot_err;
 };
 
-/* loader_device.c */
+static inline struct psti_card *psti_card_of(const pst_loader *loader)
+{
+    return loader->placement.own;
+}
+
+/* What a worker has for it: worker->placement. */
+enum { PSTI_CARD_LANES = 2 }; /* one file is in the stream while the next one's codes are read */
+struct psti_card_worker {
+    struct psti_nvjpeg_lane *lanes[PSTI_CARD_LANES]; /* NULL: no nvJPEG */
+    uint32_t next_lane;
+    /* Set by psti_card_finish alone, for a row that it has made again: */
+    bool host_only; /* the row is not decoded on the card */
+    bool alone;     /* the row is the first of the slot's block */
+};
+
+/* loader_card.c */
+/* psti_placement_open of a loader with a device. */
+enum pst_status psti_card_open(pst_loader *loader, struct pst_error *err);
 void psti_card_close(struct psti_card **card);
 /* Pinned memory and memory on the card that a slot's block of so many rows gets. */
 void psti_card_block_size(const struct psti_card *card, uint32_t n_rows,
@@ -99,7 +117,13 @@ void psti_card_block_size(const struct psti_card *card, uint32_t n_rows,
 /* Memory on the card for pictures that nvJPEG makes of so many rows. */
 uint64_t psti_card_pictures_nbytes(const struct psti_card *card, uint32_t n_rows);
 
-/* loader_device_row.c */
+/* loader_card_row.c */
+enum pst_status psti_card_open_worker(struct psti_worker *worker, struct pst_error *err);
+void psti_card_close_worker(struct psti_worker *worker);
+/* The table's `place` and `done`. */
+enum pst_status psti_card_place(struct psti_worker *worker, const struct psti_image *image,
+                                struct psti_place *place, struct pst_error *err);
+void psti_card_done(struct psti_worker *worker, const struct psti_image *image);
 /* Counts a row that is left to the CPU, and why. */
 void psti_card_say_fallback(struct psti_worker *worker, const char *why);
 /* The row will be made again, in another round. */
@@ -107,7 +131,22 @@ void psti_card_make_again(struct psti_worker *worker, struct psti_card_slot *slo
 /* Its bytes have been compared with the item's checksum. */
 bool psti_card_is_verified(const pst_loader *loader, const struct psti_source *source);
 
-/* loader_device_jpeg.c */
+/* loader_card_work.c: the table's operations of these names. */
+void psti_card_begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows);
+enum pst_status psti_card_submit(pst_loader *loader, pst_batch *batch, uint32_t n_rows,
+                                 const uint8_t *bad, bool failed, bool *whole,
+                                 struct pst_error *err);
+enum pst_status psti_card_wait(pst_loader *loader, pst_batch *batch, int64_t deadline,
+                               struct pst_error *err);
+enum pst_status psti_card_finish(pst_loader *loader, struct psti_remake *remake,
+                                 struct pst_error *err);
+void psti_card_quiesce(pst_loader *loader, pst_batch *batch);
+
+/* loader_card_nvjpeg.c */
+/* Lanes for a worker, if the card has nvJPEG. */
+enum pst_status psti_card_open_lanes(const struct psti_card *card, struct psti_card_worker *own,
+                                     struct pst_error *err);
+void psti_card_close_lanes(struct psti_card_worker *own);
 /* nvJPEG, for the card of a loader that wants it. */
 enum pst_status psti_card_nvjpeg_open(pst_loader *loader, struct psti_card *card,
                                       struct pst_error *err);
@@ -117,21 +156,18 @@ void psti_card_slot_close_jpeg(struct psti_card_slot *slot); /* waits for files 
 /* Bytes of the host that the above takes. */
 uint64_t psti_card_slot_jpeg_nbytes(const struct psti_card *card, uint32_t n_rows);
 /* All files for engines are forgotten; `row`'s is (UINT32_MAX: all). */
-void psti_card_forget_files(struct psti_card *card, struct psti_card_slot *slot, uint32_t i_field,
-                            uint32_t row);
-/* As psti_card_takes, of a file of form JPEG. */
-enum pst_status psti_card_takes_jpeg(struct psti_worker *worker, struct psti_card_slot *slot,
-                                     uint32_t i_field, uint32_t row,
-                                     const struct psti_source *source,
-                                     const struct pst_image_info *info,
-                                     const struct psti_draw *draw, bool *taken,
-                                     struct pst_error *err);
+void psti_card_forget_files(const struct psti_card *card, struct psti_card_slot *slot,
+                            uint32_t i_field, uint32_t row);
+/* A file of form JPEG. *taken: the card makes its row, or it will be made again. Else: make it
+ * here. */
+enum pst_status psti_card_takes_jpeg(struct psti_worker *worker, const struct psti_image *image,
+                                     bool *taken, struct pst_error *err);
 /* Gives the engines the files of rows that have a place; rows that these do not take lose it, and
  * are made again by the CPU. The stream's lock is held. */
 enum pst_status psti_card_submit_files(struct psti_card *card, struct psti_card_slot *slot,
                                        uint32_t *places, struct pst_error *err);
 
-/* loader_device_slot.c */
+/* loader_card_slot.c */
 /* What the pool wants of a card. */
 void psti_card_hooks(struct psti_card *card, struct psti_slot_card *hooks);
 struct psti_card_slot *psti_card_slot_of(const pst_batch *batch);

@@ -1,0 +1,169 @@
+/* loader_card_row.c - one image of a row on its way to a card.
+ *
+ * In: stored bytes and what was drawn for them. Out: a part of the slot's block: the bytes, for the
+ * card to decode; or memory there for the CPU to decode into, pixels or the finished row. Which it
+ * is depends on the row's number and its form, so results and counters are the same on every run;
+ * only what finds no room depends on the order in which rows come, and changes nothing but speed.
+ *
+ * Any number of workers, each with a row of its own. No lock is taken here. */
+#include "loader/placement/loader_card.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum pst_status psti_card_open_worker(struct psti_worker *worker, struct pst_error *err)
+{
+    struct psti_card_worker *own = worker->placement = psti_calloc(1, sizeof *own);
+    if (!own)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a worker");
+    return psti_card_open_lanes(psti_card_of(worker->loader), own, err);
+}
+
+void psti_card_close_worker(struct psti_worker *worker)
+{
+    if (worker->placement)
+        psti_card_close_lanes(worker->placement);
+    psti_free(worker->placement);
+    worker->placement = NULL;
+}
+
+void psti_card_say_fallback(struct psti_worker *worker, const char *why)
+{
+    worker->placed.n_gpu_fallback++;
+    snprintf(worker->placed.gpu_reason, sizeof worker->placed.gpu_reason, "%.95s", why);
+}
+
+void psti_card_make_again(struct psti_worker *worker, struct psti_card_slot *slot, uint32_t row)
+{
+    if (slot->again[row] != PSTI_CARD_AGAIN_NO)
+        return;
+    slot->again[row] = PSTI_CARD_AGAIN_ROOM;
+    worker->placed.n_gpu_again++;
+}
+
+/* fill_item of loader_row.c compares before it calls psti_row_pixels, unless one of these says no.
+ */
+bool psti_card_is_verified(const pst_loader *loader, const struct psti_source *source)
+{
+    return source->item.has_checksum && !loader->options.no_verify && !source->partial;
+}
+
+/* *taken: the card makes the row from the stored bytes, or it will be made again. Else: make it
+ * here. An error is of card or memory, not of the row. */
+static enum pst_status take(struct psti_worker *worker, const struct psti_image *image, bool *taken,
+                            struct pst_error *err)
+{
+    const pst_loader *loader = worker->loader;
+    const struct psti_card *card = psti_card_of(loader);
+    const struct psti_card_worker *own = worker->placement;
+    const struct psti_plan_field *plan = image->plan;
+    const struct psti_source *source = image->source;
+    struct psti_card_slot *slot = psti_card_slot_of(image->batch);
+    uint32_t i_field = card->fields_of_plan[image->i_plan];
+    const struct psti_gpu_item item = {.bytes = source->data,
+                                       .nbytes = source->item.nbytes,
+                                       .info = &image->info,
+                                       .is_verified = psti_card_is_verified(loader, source)};
+    struct psti_gpu_row_stats stats;
+    struct pst_error cause;
+    uint8_t channels, bits;
+    *taken = false;
+    psti_card_forget_files(card, slot, i_field, image->row);
+    if (own->host_only || image->row >= slot->n_card_rows)
+        return PST_OK;
+    psti_decode_output(&image->info, &plan->decode, &channels, &bits);
+    if (bits != plan->bits) {
+        psti_card_say_fallback(worker, bits == 16 ? "16 bits, and the field's first image has 8"
+                                                  : "8 bits, and the field's first image has 16");
+        return PST_OK;
+    }
+    if (own->lanes[0] && image->info.form == PST_FORM_JPEG)
+        return psti_card_takes_jpeg(worker, image, taken, err);
+    enum pst_status status =
+        psti_gpu_block_row(slot->block, i_field, image->row, &item, image->draw, &stats, &cause);
+    if (status == PST_ERROR_UNSUPPORTED || status == PST_ERROR_LIMIT)
+        psti_card_say_fallback(worker, cause.text);
+    if (status != PST_OK) /* what is bad is named by the CPU's decoder */
+        return PST_OK;
+    *taken = true;
+    worker->placed.n_gpu++;
+    worker->n_partial += source->partial;
+    worker->n_units += stats.n_units;
+    worker->n_units_whole += stats.n_units_whole;
+    worker->nbytes_decoded += stats.nbytes_pixels;
+    worker->placed.nbytes_upload += stats.nbytes_upload;
+    return PST_OK;
+}
+
+/* Memory for the pixels of the draw's region, packed, where the card had better prepare them; NULL:
+ * it had not. They spare the CPU all but decoding; where they are more bytes than the row, the
+ * link, and the block's memory, would pay for it. */
+static void *find_picture(struct psti_worker *worker, const struct psti_image *image)
+{
+    const struct psti_card *card = psti_card_of(worker->loader);
+    const struct psti_card_worker *own = worker->placement;
+    const struct psti_plan_field *plan = image->plan;
+    const struct psti_draw *draw = image->draw;
+    struct psti_card_slot *slot = psti_card_slot_of(image->batch);
+    uint32_t i_field = card->fields_of_plan[image->i_plan];
+    uint64_t nbytes = (uint64_t)draw->region_height * draw->region_width * plan->channels *
+                      (plan->bits == 16 ? 2 : 1);
+    void *pixels;
+    /* The card has one chain for a field, and no place for a picture at a part of its size. Items
+     * of which only a part was read are few, and are finished here. */
+    if (image->chain != plan->chain || own->host_only || image->row >= slot->n_card_rows ||
+        image->source->partial || draw->scale_log2 ||
+        nbytes > psti_gpu_field_row_nbytes(card->fields[i_field]) ||
+        psti_gpu_block_pixels(slot->block, i_field, image->row, draw, &pixels, NULL) != PST_OK)
+        return NULL;
+    worker->placed.nbytes_upload += nbytes;
+    return pixels;
+}
+
+/* Memory for the finished row; NULL with PST_OK: there is no room, and the row will be made again.
+ */
+static enum pst_status find_row(struct psti_worker *worker, const struct psti_image *image,
+                                void **data, struct pst_error *err)
+{
+    const struct psti_card *card = psti_card_of(worker->loader);
+    struct psti_card_slot *slot = psti_card_slot_of(image->batch);
+    uint32_t i_field = card->fields_of_plan[image->i_plan];
+    enum pst_status status = psti_gpu_block_finished(slot->block, i_field, image->row, data, err);
+    if (status == PST_OK) {
+        worker->placed.nbytes_upload += psti_gpu_field_row_nbytes(card->fields[i_field]);
+        return PST_OK;
+    }
+    *data = NULL;
+    if (status != PST_ERROR_LIMIT)
+        return status;
+    psti_card_make_again(worker, slot, image->row);
+    return PST_OK;
+}
+
+enum pst_status psti_card_place(struct psti_worker *worker, const struct psti_image *image,
+                                struct psti_place *place, struct pst_error *err)
+{
+    bool taken;
+    enum pst_status status = take(worker, image, &taken, err);
+    *place = (struct psti_place){.kind = PSTI_PLACE_NOWHERE};
+    if (status != PST_OK || taken)
+        return status;
+    place->data = find_picture(worker, image);
+    if (place->data) {
+        place->kind = PSTI_PLACE_PICTURE;
+        return PST_OK;
+    }
+    status = find_row(worker, image, &place->data, err);
+    if (place->data)
+        place->kind = PSTI_PLACE_ROW;
+    return status;
+}
+
+void psti_card_done(struct psti_worker *worker, const struct psti_image *image)
+{
+    psti_gpu_block_done(psti_card_slot_of(image->batch)->block,
+                        psti_card_of(worker->loader)->fields_of_plan[image->i_plan], image->row);
+}

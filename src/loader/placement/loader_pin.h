@@ -1,0 +1,24 @@
+/* loader_pin.h - slots in page-locked memory, for batches in host memory that a card will copy.
+ *
+ * Part of the placement in host memory, used only where options.pin_memory asks for it. */
+#ifndef PST_LOADER_LOADER_PIN_H
+#define PST_LOADER_LOADER_PIN_H
+
+#include "batch/slots.h"
+
+#include <penstock/penstock.h>
+
+struct psti_pins;
+
+/* After the pool was opened, before its first slot. The pool closes the pins, with its last batch.
+ */
+enum pst_status psti_pins_open(pst_loader *loader, struct psti_pins **out, struct pst_error *err);
+/* Before a slot is claimed: the last refusal is forgotten. The lock is held. */
+void psti_pins_begin(struct psti_pins *pins);
+/* Why the last claim failed, if that was for page-locked memory. The lock is held. */
+bool psti_pins_refused(const struct psti_pins *pins, const struct psti_pool_stats *stats,
+                       struct pst_error *err);
+/* Slots that were to be page-locked and lie in plain memory. Any thread. */
+uint64_t psti_pins_n_plain(const struct psti_pins *pins);
+
+#endif

@@ -1,0 +1,139 @@
+/* loader_placement_host.c - batches in host memory, plain or page-locked; and which placement a
+ * loader gets.
+ *
+ * Rows are written where they stay, so nothing is submitted: a batch is whole with its last row. */
+#include "loader/placement/loader_placement.h"
+
+#include "augment/augment.h"
+#include "base/fail.h"
+#include "loader/loader_int.h"
+#include "loader/placement/loader_card.h"
+#include "loader/placement/loader_pin.h"
+
+static enum pst_status open_worker(struct psti_worker *worker, struct pst_error *err)
+{
+    (void)worker;
+    (void)err;
+    return PST_OK;
+}
+
+static void close_worker(struct psti_worker *worker) { (void)worker; }
+
+static enum pst_status claim(pst_loader *loader, uint32_t n_rows, pst_batch **batch)
+{
+    if (loader->placement.own)
+        psti_pins_begin(loader->placement.own);
+    return psti_pool_claim(loader->pool, n_rows, batch);
+}
+
+static bool refused(const pst_loader *loader, const struct psti_pool_stats *stats,
+                    struct pst_error *err)
+{
+    return loader->placement.own && psti_pins_refused(loader->placement.own, stats, err);
+}
+
+static void begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows)
+{
+    (void)loader;
+    (void)batch;
+    (void)n_rows;
+}
+
+static enum pst_status place_row(struct psti_worker *worker, const struct psti_image *image,
+                                 struct psti_place *place, struct pst_error *err)
+{
+    const struct psti_draw *draw = image->draw;
+    enum pst_status status = PST_OK;
+    uint8_t channels = psti_chain_channels(image->chain);
+    bool chw = image->plan->layout == PST_LAYOUT_CHW;
+    const int64_t shape[3] = {chw ? channels : draw->out_height,
+                              chw ? draw->out_height : draw->out_width,
+                              chw ? draw->out_width : channels};
+    place->kind = PSTI_PLACE_ROW;
+    place->data = image->plan->fixed ? psti_batch_array_row(image->batch, image->i_plan, image->row)
+                                     : psti_batch_new_row(image->batch, image->i_plan, image->row,
+                                                          3, shape, &status);
+    if (place->data)
+        return PST_OK;
+    worker->starved = status == PST_ERROR_LIMIT;
+    return psti_fail(err, status, "loader", "no memory for a row of field '%s'",
+                     image->plan->field->name);
+}
+
+static void done(struct psti_worker *worker, const struct psti_image *image)
+{
+    (void)worker;
+    (void)image;
+}
+
+static enum pst_status submit(pst_loader *loader, pst_batch *batch, uint32_t n_rows,
+                              const uint8_t *bad, bool failed, bool *whole, struct pst_error *err)
+{
+    (void)loader;
+    (void)err;
+    *whole = true;
+    if (!failed)
+        psti_batch_finish(batch, n_rows, bad);
+    return PST_OK;
+}
+
+static enum pst_status wait(pst_loader *loader, pst_batch *batch, int64_t deadline,
+                            struct pst_error *err)
+{
+    (void)loader;
+    (void)batch;
+    (void)deadline;
+    (void)err;
+    return PST_OK;
+}
+
+static enum pst_status finish(pst_loader *loader, struct psti_remake *remake, struct pst_error *err)
+{
+    (void)loader;
+    (void)remake;
+    (void)err;
+    return PST_OK;
+}
+
+static void quiesce(pst_loader *loader, pst_batch *batch)
+{
+    (void)loader;
+    (void)batch;
+}
+
+static void fill_stats(const pst_loader *loader, struct pst_loader_stats *stats)
+{
+    if (loader->placement.own)
+        stats->fallbacks[PST_FALLBACK_PIN] = psti_pins_n_plain(loader->placement.own);
+}
+
+static void detach(pst_loader *loader) { (void)loader; }
+
+static const struct psti_placement_ops host_ops = {.scales = true,
+                                                   .open_worker = open_worker,
+                                                   .close_worker = close_worker,
+                                                   .claim = claim,
+                                                   .refused = refused,
+                                                   .begin = begin,
+                                                   .place = place_row,
+                                                   .done = done,
+                                                   .submit = submit,
+                                                   .wait = wait,
+                                                   .finish = finish,
+                                                   .quiesce = quiesce,
+                                                   .stats = fill_stats,
+                                                   .detach = detach};
+
+const struct psti_placement psti_placement_host = {.ops = &host_ops};
+
+enum pst_status psti_placement_open(pst_loader *loader, struct pst_error *err)
+{
+    struct psti_pins *pins = NULL;
+    if (loader->options.device)
+        return psti_card_open(loader, err);
+    enum pst_status status =
+        loader->options.pin_memory ? psti_pins_open(loader, &pins, err) : PST_OK;
+    if (status == PST_OK)
+        loader->placement = (struct psti_placement){.ops = &host_ops, .own = pins};
+    return status;
+}
