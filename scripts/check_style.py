@@ -44,6 +44,7 @@ FORBIDDEN_IN_LIBRARY = {
 MEMORY = {"malloc", "calloc", "realloc", "free", "strdup", "strndup", "aligned_alloc", "posix_memalign", "reallocarray"}
 
 LABEL = re.compile(r"^\s*([A-Za-z_]\w*)\s*:(?!:)\s*(?:;|$)")
+TAG = re.compile(r"\b(?:struct|union|enum)\s+(psti_\w+)\s*\{")
 NOT_FUNCTIONS = {"if", "for", "while", "switch", "do", "else", "return", "sizeof"}
 
 
@@ -228,6 +229,21 @@ def check_global_names(functions: dict[str, list[Function]]) -> list[str]:
     return findings
 
 
+def check_tags(codes: dict[str, str]) -> list[str]:
+    """Tags of structs that two rooms define, with different members: neither a reader nor a debugger tells them apart."""
+    seen: dict[str, str] = {}
+    findings = []
+    for where, code in codes.items():
+        parts = where.split("/")
+        if parts[0] != "src" or len(parts) < 3:
+            continue
+        for match in TAG.finditer(code):
+            if seen.setdefault(match[1], where).split("/")[1] != parts[1]:
+                line = code.count("\n", 0, match.start()) + 1
+                findings.append(f"{where}:{line}: {match[1]} is defined in {seen[match[1]]} too")
+    return findings
+
+
 def tracked(root: Path) -> list[str]:
     """Files to check: git's and those it would take; where there is no git, every file."""
     if (root / ".git").exists():
@@ -259,19 +275,20 @@ def check(root: Path) -> list[str]:
     public = public_functions(root)
     findings = check_unique(names)
     functions: dict[str, list[Function]] = {}
+    codes: dict[str, str] = {}
     for where in filter(is_text, names):
         text = (root / where).read_text(errors="replace")
         suffix = Path(where).suffix
         findings += check_white_space(where, text, suffix)
         if suffix not in (".c", ".h"):
             continue
-        code = code_only(text)
+        code = codes[where] = code_only(text)
         functions[where] = functions_of(code)
         findings += check_calls(where, code) + check_functions(where, functions[where], public)
         findings += check_file_name(where) + check_head(where, text)
         if suffix == ".h":
             findings += check_guard(where, text)
-    return findings + check_global_names(functions)
+    return findings + check_global_names(functions) + check_tags(codes)
 
 
 def longest(root: Path, n: int) -> list[str]:

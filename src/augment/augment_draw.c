@@ -201,7 +201,7 @@ enum pst_status psti_chain_draw(const struct psti_chain *chain, const struct pst
         if (height > PSTI_AUGMENT_MAX_SIDE || width > PSTI_AUGMENT_MAX_SIDE)
             return suits_not(err, chain, i, height, width, "a side exceeds 1048576 pixels");
     }
-    struct psti_plan plan;
+    struct psti_augment_plan plan;
     psti_augment_plan(chain, draw, &plan);
     draw->region_y = plan.region_y;
     draw->region_x = plan.region_x;

@@ -96,7 +96,7 @@ struct psti_front {
     bool flip_y, flip_x;
 };
 
-struct psti_plan {
+struct psti_augment_plan {
     uint32_t source_height, source_width;
     struct psti_front front;
     uint32_t scale_log2; /* the source comes at that part of its size; the region is of that, too */
@@ -108,7 +108,7 @@ struct psti_plan {
     uint32_t out_height, out_width;
 };
 void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *draw,
-                       struct psti_plan *plan);
+                       struct psti_augment_plan *plan);
 
 /* Words of a draw. */
 #define PSTI_DRAW_SIZE 60 /* opaque[60]: source height | width << 32 */
@@ -144,7 +144,7 @@ struct psti_axis_side {
     uint32_t lead;       /* then: what of its first pixel lies before the side, in source pixels */
 };
 /* Side y or x of the front's resize. */
-struct psti_axis_side psti_augment_front_side(const struct psti_plan *plan, bool is_y);
+struct psti_axis_side psti_augment_front_side(const struct psti_augment_plan *plan, bool is_y);
 /* Pixels of the source that comes, of which part lies within the side. */
 static inline uint32_t psti_axis_pixels(const struct psti_axis_side *side)
 {
@@ -167,7 +167,7 @@ struct psti_axis_spec {
 uint32_t psti_axis_max_taps(const struct psti_axis_spec *spec);
 size_t psti_axis_nbytes(const struct psti_axis_spec *spec);
 /* The front's resize, side y or x; both sides of a step's, on a picture of height x width. */
-struct psti_axis_spec psti_augment_front_axis(const struct psti_plan *plan,
+struct psti_axis_spec psti_augment_front_axis(const struct psti_augment_plan *plan,
                                               const struct psti_chain_output *output, bool is_y);
 void psti_augment_step_axes(const struct pst_op *op, const struct psti_chain_output *output,
                             uint32_t height, uint32_t width, const struct psti_step *step,
@@ -198,7 +198,7 @@ enum psti_buffer_kind {
     PSTI_BUFFERS
 };
 
-struct psti_buffer {
+struct psti_augment_buffer {
     unsigned char *data;
     size_t nbytes;
 };
@@ -231,13 +231,13 @@ struct psti_resample {
 };
 
 struct psti_run {
-    struct psti_buffer buffers[PSTI_BUFFERS];
+    struct psti_augment_buffer buffers[PSTI_BUFFERS];
     uint64_t limit, held;
     unsigned char
         *block; /* of psti_run_hold: from its front buffers are cut, anew for each sample */
     size_t block_nbytes, block_used;
     const struct psti_chain *chain; /* of the sample under way */
-    struct psti_plan plan;
+    struct psti_augment_plan plan;
     struct psti_target target;
     struct psti_resample resample;
     struct psti_picture picture; /* where rows go if there are steps */

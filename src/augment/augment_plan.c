@@ -1,6 +1,6 @@
 /* augment_plan.c - what has to be done for one sample: a streamed front and the steps behind it.
  *
- * In: chain and draw. Out: struct psti_plan. A pure function, any thread.
+ * In: chain and draw. Out: struct psti_augment_plan. A pure function, any thread.
  *
  * The front takes in operations as long as together they remain "crop, resize, window of the
  * result, flips": a crop after the resize narrows the window and so the source region that the
@@ -150,7 +150,7 @@ int64_t psti_augment_pad_index(int64_t i, uint32_t n, enum pst_pad_mode mode)
 /* The plan while it grows. */
 struct growth {
     const struct psti_chain *chain;
-    struct psti_plan *plan;
+    struct psti_augment_plan *plan;
     uint32_t height, width; /* of the picture so far */
 };
 
@@ -211,7 +211,7 @@ static bool shows_padding(const struct psti_step *step)
 
 static void grow_crop(struct growth *g, const struct psti_op_sizes *sizes, uint32_t i_op)
 {
-    struct psti_plan *plan = g->plan;
+    struct psti_augment_plan *plan = g->plan;
     struct psti_step *last = plan->n_steps > 0 ? &plan->steps[plan->n_steps - 1] : NULL;
     g->height = sizes->height;
     g->width = sizes->width;
@@ -265,7 +265,7 @@ static void grow_resize(struct growth *g, const struct psti_op_sizes *sizes, uin
 
 static void grow_flip(struct growth *g, const struct psti_op_sizes *sizes, uint32_t i_op)
 {
-    struct psti_plan *plan = g->plan;
+    struct psti_augment_plan *plan = g->plan;
     if (in_front(g)) {
         plan->front.flip_y ^= sizes->flip_y;
         plan->front.flip_x ^= sizes->flip_x;
@@ -319,7 +319,7 @@ static bool window_range(int64_t start, uint32_t n, uint32_t full, enum pst_pad_
 }
 
 /* If the first step is a window, the front makes only what it shows. */
-static void narrow_front(const struct psti_chain *chain, struct psti_plan *plan)
+static void narrow_front(const struct psti_chain *chain, struct psti_augment_plan *plan)
 {
     if (chain->unfused || plan->n_steps == 0 || plan->steps[0].kind != PSTI_STEP_WINDOW)
         return;
@@ -333,7 +333,7 @@ static void narrow_front(const struct psti_chain *chain, struct psti_plan *plan)
     step->base_x = x0;
 }
 
-struct psti_axis_side psti_augment_front_side(const struct psti_plan *plan, bool is_y)
+struct psti_axis_side psti_augment_front_side(const struct psti_augment_plan *plan, bool is_y)
 {
     const struct psti_front *front = &plan->front;
     struct psti_axis_side side = {
@@ -349,7 +349,8 @@ struct psti_axis_side psti_augment_front_side(const struct psti_plan *plan, bool
 
 /* Pixels [*begin, *end) of the crop, as it comes, that outputs [first, first + n) of one axis read.
  */
-static void source_range(const struct psti_plan *plan, bool is_y, uint32_t *begin, uint32_t *end)
+static void source_range(const struct psti_augment_plan *plan, bool is_y, uint32_t *begin,
+                         uint32_t *end)
 {
     const struct psti_front *front = &plan->front;
     const struct psti_axis_side side = psti_augment_front_side(plan, is_y);
@@ -369,7 +370,7 @@ static void source_range(const struct psti_plan *plan, bool is_y, uint32_t *begi
 
 /* The crop on the grid of a source that comes at a part of its size. Its filters differ from end to
  * end with the place of that grid, so there is no table to be mirrored. */
-static void scale_front(const struct psti_draw *draw, struct psti_plan *plan)
+static void scale_front(const struct psti_draw *draw, struct psti_augment_plan *plan)
 {
     struct psti_front *front = &plan->front;
     uint32_t y = front->y + psti_draw_low(draw->opaque[PSTI_DRAW_BEYOND]);
@@ -383,7 +384,7 @@ static void scale_front(const struct psti_draw *draw, struct psti_plan *plan)
         front->mirror_y = front->mirror_x = false;
 }
 
-static void find_region(struct psti_plan *plan)
+static void find_region(struct psti_augment_plan *plan)
 {
     const struct psti_front *front = &plan->front;
     uint32_t y0 = 0, y1 = front->height, x0 = 0, x1 = front->width;
@@ -398,7 +399,7 @@ static void find_region(struct psti_plan *plan)
 }
 
 void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *draw,
-                       struct psti_plan *plan)
+                       struct psti_augment_plan *plan)
 {
     uint32_t height = psti_draw_low(draw->opaque[PSTI_DRAW_SIZE]);
     uint32_t width = psti_draw_high(draw->opaque[PSTI_DRAW_SIZE]);
@@ -420,7 +421,7 @@ void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *d
 void psti_chain_scale(const struct psti_chain *chain, struct psti_draw *draw, bool at_top,
                       bool at_left)
 {
-    struct psti_plan plan;
+    struct psti_augment_plan plan;
     psti_augment_plan(chain, draw, &plan);
     const struct psti_front *front = &plan.front;
     uint32_t log2 = 0;

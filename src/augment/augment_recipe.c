@@ -62,7 +62,8 @@ static struct psti_recipe_step *add_step(struct psti_recipe *recipe, enum psti_r
     return step;
 }
 
-static void lay_front(struct shelf *shelf, const struct psti_plan *plan, struct psti_recipe *recipe)
+static void lay_front(struct shelf *shelf, const struct psti_augment_plan *plan,
+                      struct psti_recipe *recipe)
 {
     const struct psti_front *front = &plan->front;
     if (!front->resizes && !front->flip_y && !front->flip_x)
@@ -133,7 +134,7 @@ static void lay_step(struct shelf *shelf, const struct psti_step *from, uint32_t
 
 static void lay_open(struct shelf *shelf, const struct psti_draw *draw, struct psti_recipe *recipe)
 {
-    struct psti_plan plan;
+    struct psti_augment_plan plan;
     psti_augment_plan(shelf->chain, draw, &plan);
     recipe->region_height = plan.region_height;
     recipe->region_width = plan.region_width;

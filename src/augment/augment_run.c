@@ -23,7 +23,7 @@ enum pst_status psti_run_open(struct psti_run **out, struct pst_error *err)
 }
 
 /* Whether the buffer lies in the block. */
-static bool is_cut(const struct psti_run *run, const struct psti_buffer *buffer)
+static bool is_cut(const struct psti_run *run, const struct psti_augment_buffer *buffer)
 {
     uintptr_t at = (uintptr_t)buffer->data, block = (uintptr_t)run->block;
     return at >= block && at - block < run->block_nbytes;
@@ -33,7 +33,7 @@ static void forget_cut(struct psti_run *run)
 {
     for (int i = 0; i < PSTI_BUFFERS; i++)
         if (is_cut(run, &run->buffers[i]))
-            run->buffers[i] = (struct psti_buffer){0};
+            run->buffers[i] = (struct psti_augment_buffer){0};
     run->block_used = 0;
 }
 
@@ -42,7 +42,7 @@ static void free_buffers(struct psti_run *run)
     forget_cut(run);
     for (int i = 0; i < PSTI_BUFFERS; i++) {
         psti_free(run->buffers[i].data);
-        run->buffers[i] = (struct psti_buffer){0};
+        run->buffers[i] = (struct psti_augment_buffer){0};
     }
     psti_free(run->block);
     run->block = NULL;
@@ -76,14 +76,14 @@ void psti_run_set_scratch_limit(struct psti_run *run, uint64_t nbytes) { run->li
 enum pst_status psti_run_reserve(struct psti_run *run, enum psti_buffer_kind kind, size_t nbytes,
                                  struct pst_error *err)
 {
-    struct psti_buffer *buffer = &run->buffers[kind];
+    struct psti_augment_buffer *buffer = &run->buffers[kind];
     if (nbytes <= buffer->nbytes)
         return PST_OK;
     bool cut = is_cut(run, buffer);
     size_t padded = psti_round_up(nbytes, PSTI_CACHE_LINE);
     if ((cut || !buffer->data) && nbytes <= run->block_nbytes &&
         padded <= run->block_nbytes - run->block_used) {
-        *buffer = (struct psti_buffer){run->block + run->block_used, padded};
+        *buffer = (struct psti_augment_buffer){run->block + run->block_used, padded};
         run->block_used += padded;
         return PST_OK;
     }
@@ -142,7 +142,7 @@ static void front_emit(struct psti_run *run, uint32_t i, const unsigned char *ro
     memcpy(to, row, picture->row_nbytes);
 }
 
-struct psti_axis_spec psti_augment_front_axis(const struct psti_plan *plan,
+struct psti_axis_spec psti_augment_front_axis(const struct psti_augment_plan *plan,
                                               const struct psti_chain_output *output, bool is_y)
 {
     const struct psti_front *front = &plan->front;

@@ -43,7 +43,7 @@ void psti_folder_free(struct psti_folder *folder)
         psti_dataset_arena_free(&column->values);
     }
     psti_free(folder->columns);
-    psti_files_free(&folder->files);
+    psti_dataset_files_free(&folder->files);
     psti_names_free(&folder->classes);
     psti_free(folder->row_of_sample);
     psti_free(folder->notices);
@@ -224,7 +224,7 @@ static void make_id(const struct psti_folder *folder, uint8_t id[16])
 /* Gives back what growing tables left over: the handle may live for days. */
 static void trim(struct psti_folder *folder)
 {
-    struct psti_files *files = &folder->files;
+    struct psti_dataset_files *files = &folder->files;
     char *names = psti_realloc(files->names.bytes, files->names.nbytes);
     uint64_t *at = psti_realloc(files->at, files->n * sizeof *at);
     uint64_t *nbytes = psti_realloc(files->nbytes, files->n * sizeof *nbytes);
@@ -232,7 +232,7 @@ static void trim(struct psti_folder *folder)
     files->at = at != NULL ? at : files->at;
     files->nbytes = nbytes != NULL ? nbytes : files->nbytes;
     for (uint32_t i = 0; i < folder->n_columns; i++) {
-        struct psti_arena *values = &folder->columns[i].values;
+        struct psti_dataset_arena *values = &folder->columns[i].values;
         char *bytes = values->nbytes == 0 ? NULL : psti_realloc(values->bytes, values->nbytes);
         values->bytes = bytes != NULL ? bytes : values->bytes;
     }

@@ -17,19 +17,19 @@
     2147483646 /* labels fit a signed 32-bit number with room for a count */
 
 /* Bytes one after the other; offsets stay valid while it grows. */
-struct psti_arena {
+struct psti_dataset_arena {
     char *bytes;
     size_t nbytes, capacity;
 };
-void psti_dataset_arena_free(struct psti_arena *arena);
-enum pst_status psti_dataset_arena_add(struct psti_arena *arena, const void *bytes, size_t nbytes,
-                                       struct pst_error *err);
+void psti_dataset_arena_free(struct psti_dataset_arena *arena);
+enum pst_status psti_dataset_arena_add(struct psti_dataset_arena *arena, const void *bytes,
+                                       size_t nbytes, struct pst_error *err);
 
 /* Different strings, numbered as they come. */
 struct psti_names {
-    struct psti_arena text; /* NUL-terminated */
-    uint64_t *at;           /* [n] offsets in text */
-    uint32_t *slots;        /* [n_slots] hash table of number + 1; 0 free */
+    struct psti_dataset_arena text; /* NUL-terminated */
+    uint64_t *at;                   /* [n] offsets in text */
+    uint32_t *slots;                /* [n_slots] hash table of number + 1; 0 free */
     size_t n, capacity, n_slots;
 };
 void psti_names_free(struct psti_names *names);
@@ -52,15 +52,15 @@ void psti_folder_escape(const char *name, size_t nbytes, char *out, size_t capac
 bool psti_folder_name_ok(const char *name, size_t nbytes);
 
 /* Files by relative path. */
-struct psti_files {
-    struct psti_arena names; /* NUL-terminated relative paths */
-    uint64_t *at;            /* [n] offsets in names */
-    uint64_t *nbytes;        /* [n] sizes when listed */
+struct psti_dataset_files {
+    struct psti_dataset_arena names; /* NUL-terminated relative paths */
+    uint64_t *at;                    /* [n] offsets in names */
+    uint64_t *nbytes;                /* [n] sizes when listed */
     size_t n, capacity;
 };
-void psti_files_free(struct psti_files *files);
-enum pst_status psti_files_add(struct psti_files *files, const char *name, uint64_t nbytes,
-                               struct pst_error *err);
+void psti_dataset_files_free(struct psti_dataset_files *files);
+enum pst_status psti_dataset_files_add(struct psti_dataset_files *files, const char *name,
+                                       uint64_t nbytes, struct pst_error *err);
 
 /* A field that is not the image. */
 struct psti_column {
@@ -68,7 +68,7 @@ struct psti_column {
     int64_t *ints;    /* PST_FIELD_INT: [n_rows] */
     double *floats;   /* PST_FIELD_FLOAT: [n_rows] */
     uint64_t *starts; /* other types: [n_rows + 1] in values; masks: paths, empty = none */
-    struct psti_arena values;
+    struct psti_dataset_arena values;
     uint64_t *mask_nbytes; /* PST_FIELD_MASK: [n_rows] sizes of the files */
     uint64_t max_nbytes;   /* largest item */
 };
@@ -79,8 +79,8 @@ struct psti_folder {
     const char *const *masks; /* [n_masks] columns that are masks; the caller's, during open */
     size_t n_masks;
     uint64_t n_skipped;
-    struct psti_notices *notices; /* NULL until there is one */
-    struct psti_files files;      /* rows */
+    struct psti_notices *notices;    /* NULL until there is one */
+    struct psti_dataset_files files; /* rows */
     struct psti_column *columns;
     uint32_t n_columns;
     struct psti_names classes; /* of the column "label" */
@@ -93,7 +93,7 @@ void psti_folder_free(struct psti_folder *folder);
 enum pst_status psti_folder_scan(struct psti_folder *folder, struct pst_error *err);
 /* Adds the files below `folder` (relative, with a slash at its end) to `files`, sorted by path. */
 enum pst_status psti_folder_list(struct psti_folder *folder, const char *below,
-                                 struct psti_files *files, struct pst_error *err);
+                                 struct psti_dataset_files *files, struct pst_error *err);
 bool psti_folder_is_image_name(const char *name); /* by its extension */
 bool psti_folder_field_name_ok(const char *name);
 /* Reads the label file: rows, columns, classes, row_of_sample. */

@@ -16,10 +16,10 @@ struct csv {
     struct psti_row_sink *sink;
     const char *at, *end;
     uint64_t next_line;
-    struct psti_arena cells;            /* of the record, unquoted, each NUL-terminated */
+    struct psti_dataset_arena cells;    /* of the record, unquoted, each NUL-terminated */
     size_t starts[CSV_MAX_COLUMNS + 1]; /* in cells */
     size_t n_cells;
-    struct psti_arena header;
+    struct psti_dataset_arena header;
     size_t names[CSV_MAX_COLUMNS]; /* in header */
     size_t n_columns, i_file;
 };

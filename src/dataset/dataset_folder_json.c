@@ -14,10 +14,10 @@
 
 struct json {
     struct psti_row_sink *sink;
-    const char *line, *at, *end; /* of the line */
-    struct psti_arena text;      /* the string read last, NUL-terminated */
-    struct psti_arena key;       /* the key of the value being read */
-    struct psti_arena floats;    /* f32 of boxes and keypoints */
+    const char *line, *at, *end;      /* of the line */
+    struct psti_dataset_arena text;   /* the string read last, NUL-terminated */
+    struct psti_dataset_arena key;    /* the key of the value being read */
+    struct psti_dataset_arena floats; /* f32 of boxes and keypoints */
 };
 
 static enum pst_status bad(const struct json *json, const char *what)

@@ -332,7 +332,7 @@ static enum pst_status look_up(struct labels *labels, const char *path, size_t n
 static enum pst_status fill_begin(struct psti_row_sink *sink, const char *file, size_t nbytes)
 {
     struct labels *labels = (struct labels *)sink;
-    struct psti_files *files = &labels->folder->files;
+    struct psti_dataset_files *files = &labels->folder->files;
     uint64_t size = 0;
     labels->seen = 0;
     labels->next_guess = 0;
@@ -340,7 +340,7 @@ static enum pst_status fill_begin(struct psti_row_sink *sink, const char *file, 
     if (status != PST_OK || sink->skip_row)
         return status;
     labels->lines[files->n] = sink->line;
-    return psti_files_add(files, labels->file, size, sink->err);
+    return psti_dataset_files_add(files, labels->file, size, sink->err);
 }
 
 static enum pst_status fill_label(struct labels *labels, struct psti_column *column, size_t row,
@@ -441,7 +441,7 @@ static enum pst_status fill_end(struct psti_row_sink *sink)
 
 static bool row_less(const void *ctx, uint32_t a, uint32_t b)
 {
-    const struct psti_files *files = ctx;
+    const struct psti_dataset_files *files = ctx;
     return strcmp(files->names.bytes + files->at[a], files->names.bytes + files->at[b]) < 0;
 }
 
@@ -449,7 +449,7 @@ static bool row_less(const void *ctx, uint32_t a, uint32_t b)
 static enum pst_status sort_samples(struct labels *labels)
 {
     struct psti_folder *folder = labels->folder;
-    struct psti_files *files = &folder->files;
+    struct psti_dataset_files *files = &folder->files;
     uint32_t *order = psti_alloc_array(files->n + 1, sizeof *order);
     if (order == NULL)
         return psti_fail(labels->sink.err, PST_ERROR_MEMORY, "dataset",

@@ -69,7 +69,7 @@ struct stem {
     size_t n;
 };
 
-static struct stem stem_of(const struct psti_files *files, size_t i, size_t skip)
+static struct stem stem_of(const struct psti_dataset_files *files, size_t i, size_t skip)
 {
     const char *text = files->names.bytes + files->at[i] + skip;
     const char *dot = strrchr(text, '.'); /* image names have one */
@@ -84,7 +84,7 @@ static int compare_stems(struct stem a, struct stem b)
 
 /* Masks of one folder, to be looked up by stem. */
 struct masks {
-    struct psti_files files;
+    struct psti_dataset_files files;
     size_t skip;     /* bytes of the folder's name in paths */
     uint32_t *order; /* [files.n] by stem */
     bool *used;      /* [files.n] */
@@ -128,7 +128,7 @@ static size_t mask_of_image(const struct masks *masks, struct stem stem)
 
 static void close_masks(struct masks *masks)
 {
-    psti_files_free(&masks->files);
+    psti_dataset_files_free(&masks->files);
     psti_free(masks->order);
     psti_free(masks->used);
 }

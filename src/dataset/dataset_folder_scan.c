@@ -26,7 +26,7 @@
 
 struct scan {
     struct psti_folder *folder;
-    struct psti_files *files; /* where images are added */
+    struct psti_dataset_files *files; /* where images are added */
     int root_fd;
     char path[PSTI_FOLDER_NAME_CAP]; /* of the directory being read, relative, with a slash at its
                                         end */
@@ -34,7 +34,7 @@ struct scan {
     dev_t devices[PSTI_FOLDER_MAX_DEPTH]; /* of the directories on the path */
     ino_t inodes[PSTI_FOLDER_MAX_DEPTH];
     unsigned depth;
-    struct psti_arena labels;             /* u32 class of each row, before the classes are sorted */
+    struct psti_dataset_arena labels;     /* u32 class of each row, before the classes are sorted */
     uint32_t i_class;                     /* of the sub-folder of the top being walked */
     size_t n_top_images;                  /* directly in the folder */
     char empty_class[PST_ERROR_PATH_CAP]; /* the first sub-folder of the top without images; "" none
@@ -44,7 +44,7 @@ struct scan {
 
 /* The entries of one directory that matter. */
 struct listing {
-    struct psti_files entries; /* names of folders end with a slash */
+    struct psti_dataset_files entries; /* names of folders end with a slash */
     uint32_t *order;
 };
 
@@ -128,7 +128,7 @@ static enum pst_status add_entry(struct scan *scan, struct listing *listing, con
             "the name is not UTF-8 or has control characters (bytes shown as \\xNN): rename it");
     memcpy(slashed, name, n);
     memcpy(slashed + n, is_folder ? "/" : "", is_folder ? 2 : 1);
-    return psti_files_add(&listing->entries, slashed, nbytes, scan->err);
+    return psti_dataset_files_add(&listing->entries, slashed, nbytes, scan->err);
 }
 
 /* A data set that was packed into its own source is no class of it: the source must read the same
@@ -268,7 +268,7 @@ static enum pst_status add_image(struct scan *scan, uint64_t nbytes)
     enum pst_status status =
         psti_dataset_arena_add(&scan->labels, &scan->i_class, sizeof scan->i_class, scan->err);
     if (status == PST_OK)
-        status = psti_files_add(scan->files, scan->path, nbytes, scan->err);
+        status = psti_dataset_files_add(scan->files, scan->path, nbytes, scan->err);
     return status;
 }
 
@@ -313,7 +313,7 @@ static enum pst_status walk_listing(struct scan *scan, const struct listing *lis
 
 static void free_listing(struct listing *listing)
 {
-    psti_files_free(&listing->entries);
+    psti_dataset_files_free(&listing->entries);
     psti_free(listing->order);
 }
 
@@ -452,7 +452,7 @@ static enum pst_status scan_top(struct scan *scan)
 
 /* Runs `scanning` on the folder with a fresh scan, whose images go to `files`. */
 static enum pst_status with_scan(struct psti_folder *folder, const char *below,
-                                 struct psti_files *files,
+                                 struct psti_dataset_files *files,
                                  enum pst_status (*scanning)(struct scan *), struct pst_error *err)
 {
     /* The paths in it are too long for a thread's small stack. */
@@ -484,7 +484,7 @@ enum pst_status psti_folder_scan(struct psti_folder *folder, struct pst_error *e
 }
 
 enum pst_status psti_folder_list(struct psti_folder *folder, const char *below,
-                                 struct psti_files *files, struct pst_error *err)
+                                 struct psti_dataset_files *files, struct pst_error *err)
 {
     return with_scan(folder, below, files, walk, err);
 }

@@ -16,14 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-void psti_dataset_arena_free(struct psti_arena *arena)
+void psti_dataset_arena_free(struct psti_dataset_arena *arena)
 {
     psti_free(arena->bytes);
     memset(arena, 0, sizeof *arena);
 }
 
-enum pst_status psti_dataset_arena_add(struct psti_arena *arena, const void *bytes, size_t nbytes,
-                                       struct pst_error *err)
+enum pst_status psti_dataset_arena_add(struct psti_dataset_arena *arena, const void *bytes,
+                                       size_t nbytes, struct pst_error *err)
 {
     size_t end;
     if (!psti_add_size(arena->nbytes, nbytes, &end) || end > SIZE_MAX / 2)
@@ -271,7 +271,7 @@ bool psti_folder_name_ok(const char *name, size_t nbytes)
     return true;
 }
 
-void psti_files_free(struct psti_files *files)
+void psti_dataset_files_free(struct psti_dataset_files *files)
 {
     psti_dataset_arena_free(&files->names);
     psti_free(files->at);
@@ -279,8 +279,8 @@ void psti_files_free(struct psti_files *files)
     memset(files, 0, sizeof *files);
 }
 
-enum pst_status psti_files_add(struct psti_files *files, const char *name, uint64_t nbytes,
-                               struct pst_error *err)
+enum pst_status psti_dataset_files_add(struct psti_dataset_files *files, const char *name,
+                                       uint64_t nbytes, struct pst_error *err)
 {
     if (files->n == files->capacity) {
         size_t capacity = files->capacity + files->capacity / 2 + 256;

@@ -33,9 +33,9 @@ enum pst_status psti_decode_fail(struct pst_error *err, enum pst_status status, 
     return status;
 }
 
-void *psti_decode_alloc(struct psti_job *job, size_t nbytes, enum pst_status *status)
+void *psti_decode_alloc(struct psti_decode_job *job, size_t nbytes, enum pst_status *status)
 {
-    struct psti_arena *arena = &job->decoder->arena;
+    struct psti_decode_arena *arena = &job->decoder->arena;
     void *memory = psti_decode_arena_alloc(arena, nbytes, status);
     if (!memory)
         psti_decode_fail(job->err, *status, pst_form_name(job->info->form), -1,
@@ -283,7 +283,7 @@ void psti_decoder_hold(struct psti_decoder *decoder, uint64_t nbytes)
     psti_decode_png_open(decoder);
 }
 
-static enum pst_status check_job(const struct psti_job *job)
+static enum pst_status check_job(const struct psti_decode_job *job)
 {
     const struct psti_rect *region = &job->shown;
     const struct pst_image_info *info = job->info;
@@ -306,7 +306,7 @@ static enum pst_status check_job(const struct psti_job *job)
     return check_size(info, job->options->max_pixels, job->err);
 }
 
-static enum pst_status run_codec(struct psti_job *job)
+static enum pst_status run_codec(struct psti_decode_job *job)
 {
     switch (job->info->form) {
     case PST_FORM_JPEG:
@@ -385,18 +385,18 @@ enum pst_status psti_decoder_rows_scaled(struct psti_decoder *decoder, const voi
 {
     struct pst_decode_options full;
     enum pst_status status = read_options(options, &full, info->form, err);
-    struct psti_job job = {.decoder = decoder,
-                           .bytes = bytes,
-                           .nbytes = nbytes,
-                           .info = info,
-                           .options = &full,
-                           .scale_log2 = scale_log2,
-                           .height = psti_decode_scaled(info->height, scale_log2),
-                           .width = psti_decode_scaled(info->width, scale_log2),
-                           .shown = *region,
-                           .sink = sink,
-                           .ctx = ctx,
-                           .err = err};
+    struct psti_decode_job job = {.decoder = decoder,
+                                  .bytes = bytes,
+                                  .nbytes = nbytes,
+                                  .info = info,
+                                  .options = &full,
+                                  .scale_log2 = scale_log2,
+                                  .height = psti_decode_scaled(info->height, scale_log2),
+                                  .width = psti_decode_scaled(info->width, scale_log2),
+                                  .shown = *region,
+                                  .sink = sink,
+                                  .ctx = ctx,
+                                  .err = err};
     if (status == PST_OK)
         status = check_job(&job);
     if (status != PST_OK)

@@ -23,7 +23,7 @@ struct psti_arena_chunk {
     ((sizeof(struct psti_arena_chunk) + PSTI_CACHE_LINE - 1) & ~(size_t)(PSTI_CACHE_LINE - 1))
 #define CHUNK_NBYTES_MIN ((size_t)256 << 10)
 
-static void free_chunks(struct psti_arena *arena)
+static void free_chunks(struct psti_decode_arena *arena)
 {
     while (arena->chunks) {
         struct psti_arena_chunk *next = arena->chunks->next;
@@ -34,7 +34,7 @@ static void free_chunks(struct psti_arena *arena)
 }
 
 /* A new chunk with room for `nbytes`; generous while the limit allows it. */
-static bool add_chunk(struct psti_arena *arena, size_t nbytes, enum pst_status *why)
+static bool add_chunk(struct psti_decode_arena *arena, size_t nbytes, enum pst_status *why)
 {
     struct psti_arena_chunk *chunk = NULL;
     uint64_t least = (uint64_t)nbytes + CHUNK_HEAD;
@@ -65,7 +65,7 @@ static bool add_chunk(struct psti_arena *arena, size_t nbytes, enum pst_status *
     return true;
 }
 
-void *psti_decode_arena_alloc(struct psti_arena *arena, size_t nbytes, enum pst_status *why)
+void *psti_decode_arena_alloc(struct psti_decode_arena *arena, size_t nbytes, enum pst_status *why)
 {
     size_t padded;
     if (!psti_add_size(nbytes, PSTI_CACHE_LINE, &padded) ||
@@ -82,7 +82,7 @@ void *psti_decode_arena_alloc(struct psti_arena *arena, size_t nbytes, enum pst_
     return memory;
 }
 
-bool psti_decode_arena_prepare(struct psti_arena *arena, size_t nbytes, enum pst_status *why)
+bool psti_decode_arena_prepare(struct psti_decode_arena *arena, size_t nbytes, enum pst_status *why)
 {
     if (arena->chunks && arena->chunks->nbytes - arena->chunks->used >= nbytes)
         return true;
@@ -94,7 +94,7 @@ bool psti_decode_arena_prepare(struct psti_arena *arena, size_t nbytes, enum pst
     return add_chunk(arena, nbytes, why);
 }
 
-void psti_decode_arena_hold(struct psti_arena *arena, size_t nbytes)
+void psti_decode_arena_hold(struct psti_decode_arena *arena, size_t nbytes)
 {
     enum pst_status why;
     if (arena->chunks && !arena->chunks->next && arena->held >= nbytes)
@@ -104,7 +104,7 @@ void psti_decode_arena_hold(struct psti_arena *arena, size_t nbytes)
     add_chunk(arena, 0, &why);
 }
 
-bool psti_decode_arena_lend(struct psti_arena *arena, uint64_t nbytes)
+bool psti_decode_arena_lend(struct psti_decode_arena *arena, uint64_t nbytes)
 {
     struct psti_arena_chunk *chunk = arena->chunks;
     uint64_t unused = chunk ? chunk->nbytes - chunk->used : 0;
@@ -120,7 +120,7 @@ bool psti_decode_arena_lend(struct psti_arena *arena, uint64_t nbytes)
     return true;
 }
 
-void psti_decode_arena_reset(struct psti_arena *arena)
+void psti_decode_arena_reset(struct psti_decode_arena *arena)
 {
     if (!arena->chunks)
         return;
@@ -135,7 +135,7 @@ void psti_decode_arena_reset(struct psti_arena *arena)
     }
 }
 
-void psti_decode_arena_free(struct psti_arena *arena)
+void psti_decode_arena_free(struct psti_decode_arena *arena)
 {
     free_chunks(arena);
     arena->want = 0;

@@ -12,7 +12,7 @@
 
 static bool keeps_frame(uint8_t orientation) { return orientation > 2; }
 
-enum pst_status psti_decode_emit_begin(struct psti_emit *emit, struct psti_job *job,
+enum pst_status psti_decode_emit_begin(struct psti_emit *emit, struct psti_decode_job *job,
                                        uint8_t channels_in, uint8_t bits_in)
 {
     enum pst_status status = PST_OK;
@@ -47,7 +47,7 @@ enum pst_status psti_decode_emit_begin(struct psti_emit *emit, struct psti_job *
 static enum pst_status to_sink(struct psti_emit *emit, const void *rows, size_t row_nbytes,
                                uint32_t y, uint32_t n_rows)
 {
-    struct psti_job *job = emit->job;
+    struct psti_decode_job *job = emit->job;
     job->decoder->nbytes_out += (uint64_t)n_rows * job->shown.width * emit->pixel_nbytes;
     return job->sink(job->ctx, rows, row_nbytes, y, n_rows);
 }
@@ -55,7 +55,7 @@ static enum pst_status to_sink(struct psti_emit *emit, const void *rows, size_t 
 enum pst_status psti_decode_emit_rows(struct psti_emit *emit, const void *rows, size_t row_nbytes,
                                       uint32_t n_rows)
 {
-    struct psti_job *job = emit->job;
+    struct psti_decode_job *job = emit->job;
     uint32_t y = emit->y, width = job->stored.width;
     const uint8_t *from = rows;
     emit->y += n_rows;
@@ -81,7 +81,7 @@ enum pst_status psti_decode_emit_rows(struct psti_emit *emit, const void *rows, 
 
 enum pst_status psti_decode_emit_end(struct psti_emit *emit)
 {
-    const struct psti_job *job = emit->job;
+    const struct psti_decode_job *job = emit->job;
     size_t band_nbytes = emit->pixel_nbytes * job->shown.width;
     enum pst_status status = PST_OK;
     if (!emit->frame)

@@ -15,7 +15,7 @@ struct psti_jpeg;
 struct libdeflate_decompressor;
 
 struct psti_decoder {
-    struct psti_arena arena;                  /* reset at the start of every image */
+    struct psti_decode_arena arena;           /* reset at the start of every image */
     struct psti_jpeg *jpeg;                   /* made at the first JPEG */
     struct libdeflate_decompressor *inflater; /* made at the first PNG */
     uint64_t scratch_wanted;                  /* see psti_decoder_stats */
@@ -25,7 +25,7 @@ struct psti_decoder {
 };
 
 /* What one call of psti_decoder_rows is about; options are complete (no struct_size to mind). */
-struct psti_job {
+struct psti_decode_job {
     struct psti_decoder *decoder;
     const uint8_t *bytes;
     size_t nbytes;
@@ -43,7 +43,7 @@ struct psti_job {
 
 /* Rows as a codec makes them -> rows as asked for: channels, bits, orientation, sink. */
 struct psti_emit {
-    struct psti_job *job;
+    struct psti_decode_job *job;
     uint8_t channels_in, bits_in, channels, bits;
     bool converts;
     size_t pixel_nbytes; /* after the conversions */
@@ -55,7 +55,7 @@ struct psti_emit {
 
 /* `channels_in`, `bits_in`: what the codec will hand over, which may be info's or already what the
  * options ask for. Memory comes from the arena. */
-enum pst_status psti_decode_emit_begin(struct psti_emit *emit, struct psti_job *job,
+enum pst_status psti_decode_emit_begin(struct psti_emit *emit, struct psti_decode_job *job,
                                        uint8_t channels_in, uint8_t bits_in);
 /* The next rows of job->stored, `row_nbytes` apart; at most PSTI_BAND_ROWS. Never fails but with
  * what the sink returns. */
@@ -65,7 +65,7 @@ enum pst_status psti_decode_emit_rows(struct psti_emit *emit, const void *rows, 
 enum pst_status psti_decode_emit_end(struct psti_emit *emit);
 
 /* Memory of the decoder's arena; on NULL `err` is filled and *status set. */
-void *psti_decode_alloc(struct psti_job *job, size_t nbytes, enum pst_status *status);
+void *psti_decode_alloc(struct psti_decode_job *job, size_t nbytes, enum pst_status *status);
 /* psti_fail of this room with the codec named; `offset` -1 unknown. */
 enum pst_status psti_decode_fail(struct pst_error *err, enum pst_status status, const char *codec,
                                  int64_t offset, const char *format, ...) PST_PRINTF(5, 6);
@@ -89,17 +89,17 @@ void psti_decode_turn_rows(const uint8_t *from, size_t from_nbytes, uint32_t hei
 /* Each codec: headers -> info (orientation recorded, dimensions as stored), and rows. */
 enum pst_status psti_decode_jpeg_probe(const uint8_t *bytes, size_t nbytes,
                                        struct pst_image_info *info, struct pst_error *err);
-enum pst_status psti_decode_jpeg_rows(struct psti_job *job);
+enum pst_status psti_decode_jpeg_rows(struct psti_decode_job *job);
 void psti_decode_jpeg_open(struct psti_decoder *decoder); /* its objects, before the first image */
 void psti_decode_jpeg_close(struct psti_jpeg *jpeg);
 enum pst_status psti_decode_png_probe(const uint8_t *bytes, size_t nbytes, bool palette_indices,
                                       struct pst_image_info *info, struct pst_error *err);
-enum pst_status psti_decode_png_rows(struct psti_job *job);
+enum pst_status psti_decode_png_rows(struct psti_decode_job *job);
 void psti_decode_png_open(struct psti_decoder *decoder);
 void psti_decode_png_close(struct psti_decoder *decoder);
 enum pst_status psti_decode_webp_probe(const uint8_t *bytes, size_t nbytes,
                                        struct pst_image_info *info, struct pst_error *err);
-enum pst_status psti_decode_webp_rows(struct psti_job *job);
+enum pst_status psti_decode_webp_rows(struct psti_decode_job *job);
 /* Bytes that libwebp may ask malloc for beside the pixels it gives out; `height` and `width` as
  * stored. */
 uint64_t psti_decode_webp_work_nbytes(bool lossless, bool has_alpha, uint32_t height,
@@ -107,10 +107,10 @@ uint64_t psti_decode_webp_work_nbytes(bool lossless, bool has_alpha, uint32_t he
 bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes);
 enum pst_status psti_decode_pli_probe(const uint8_t *bytes, size_t nbytes,
                                       struct pst_image_info *info, struct pst_error *err);
-enum pst_status psti_decode_pli_rows(struct psti_job *job);
+enum pst_status psti_decode_pli_rows(struct psti_decode_job *job);
 bool psti_decode_pli_is_lossless(const uint8_t *bytes, size_t nbytes);
 enum pst_status psti_decode_raw_probe(size_t nbytes, const struct pst_image_info *info,
                                       struct pst_error *err);
-enum pst_status psti_decode_raw_rows(struct psti_job *job);
+enum pst_status psti_decode_raw_rows(struct psti_decode_job *job);
 
 #endif

@@ -56,7 +56,7 @@ static void fail_with_message(struct psti_jpeg *jpeg)
 {
     char text[JMSG_LENGTH_MAX];
     enum pst_status status = status_of(jpeg, jpeg->errors.msg_code);
-    struct psti_job *job = jpeg->job;
+    struct psti_decode_job *job = jpeg->job;
     jpeg->errors.format_message((j_common_ptr)&jpeg->cinfo, text);
     size_t left = jpeg->ended ? 0 : jpeg->source.bytes_in_buffer;
     if (job)
@@ -148,7 +148,7 @@ static enum pst_status create(struct psti_jpeg *jpeg)
     return PST_OK;
 }
 
-static enum pst_status open_jpeg(struct psti_decoder *decoder, struct psti_job *job)
+static enum pst_status open_jpeg(struct psti_decoder *decoder, struct psti_decode_job *job)
 {
     struct psti_jpeg *jpeg = psti_calloc(1, sizeof *jpeg);
     enum pst_status status;
@@ -177,7 +177,7 @@ static enum pst_status open_jpeg(struct psti_decoder *decoder, struct psti_job *
 
 void psti_decode_jpeg_open(struct psti_decoder *decoder)
 {
-    struct psti_job job = {.decoder = decoder};
+    struct psti_decode_job job = {.decoder = decoder};
     if (!decoder->jpeg && open_jpeg(decoder, &job) == PST_OK)
         decoder->jpeg->job = NULL; /* until the first image */
 }
@@ -193,7 +193,7 @@ void psti_decode_jpeg_close(struct psti_jpeg *jpeg)
 }
 
 /* Forgets the last image: what it left is in the arena, which has been reset. */
-static void restart(struct psti_jpeg *jpeg, struct psti_job *job)
+static void restart(struct psti_jpeg *jpeg, struct psti_decode_job *job)
 {
     struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
     jpeg_abort_decompress(cinfo);
@@ -272,7 +272,7 @@ static struct columns enter_region(struct psti_jpeg *jpeg, const struct psti_rec
 static enum pst_status check_scans(struct psti_jpeg *jpeg)
 {
     struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
-    struct psti_job *job = jpeg->job;
+    struct psti_decode_job *job = jpeg->job;
     if (jpeg->ended && (jpeg_has_multiple_scans(cinfo) || cinfo->arith_code))
         return psti_decode_fail(job->err, PST_ERROR_TRUNCATED, "jpeg", (int64_t)job->nbytes,
                                 "the file ends after %zu bytes, in scan %d", job->nbytes,
@@ -300,7 +300,7 @@ static void cmyk_to_rgb(uint8_t *pixels, size_t n)
 }
 
 /* Lets libjpeg do the conversion where it can; channels of its rows. */
-static int choose_colours(struct jpeg_decompress_struct *cinfo, const struct psti_job *job)
+static int choose_colours(struct jpeg_decompress_struct *cinfo, const struct psti_decode_job *job)
 {
     if (cinfo->num_components == 4) {
         cinfo->out_color_space = JCS_CMYK;
@@ -347,7 +347,7 @@ static enum pst_status read_rows(struct psti_jpeg *jpeg, struct psti_emit *emit,
 static enum pst_status decode(struct psti_jpeg *jpeg)
 {
     struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
-    struct psti_job *job = jpeg->job;
+    struct psti_decode_job *job = jpeg->job;
     struct psti_emit emit;
     jpeg_read_header(cinfo, TRUE);
     if (cinfo->image_width != job->width || cinfo->image_height != job->height)
@@ -371,7 +371,7 @@ static enum pst_status decode(struct psti_jpeg *jpeg)
     return read_rows(jpeg, &emit, band, row_nbytes, job->stored.x - columns.x);
 }
 
-enum pst_status psti_decode_jpeg_rows(struct psti_job *job)
+enum pst_status psti_decode_jpeg_rows(struct psti_decode_job *job)
 {
     struct psti_decoder *decoder = job->decoder;
     enum pst_status status;

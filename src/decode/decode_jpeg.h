@@ -20,9 +20,9 @@ struct psti_jpeg {
     struct jvirt_sarray_control *samples;      /* lists of this image's virtual arrays */
     struct jvirt_barray_control *blocks;
     bool created;
-    bool ended;             /* the source ran out and an EOI was made up */
-    struct psti_job *job;   /* the image at hand */
-    enum pst_status status; /* of the error that escaped */
+    bool ended;                  /* the source ran out and an EOI was made up */
+    struct psti_decode_job *job; /* the image at hand */
+    enum pst_status status;      /* of the error that escaped */
     jmp_buf escape;
 };
 

@@ -64,7 +64,7 @@ static enum pst_status emit_band(void *ctx, uint32_t y, uint32_t n_rows)
     return status;
 }
 
-static enum pst_status emit_region(struct psti_job *job, struct psti_emit *emit,
+static enum pst_status emit_region(struct psti_decode_job *job, struct psti_emit *emit,
                                    const struct pst_pli_info *info)
 {
     const struct psti_rect *r = &job->stored;
@@ -99,7 +99,7 @@ static enum pst_status emit_region(struct psti_job *job, struct psti_emit *emit,
                                  emit_band, &band, job->err);
 }
 
-static void count_units(struct psti_job *job, const struct pst_pli_info *info)
+static void count_units(struct psti_decode_job *job, const struct pst_pli_info *info)
 {
     const struct psti_rect *r = &job->stored;
     const struct pst_pli_region region = {r->y, r->x, r->height, r->width};
@@ -107,7 +107,7 @@ static void count_units(struct psti_job *job, const struct pst_pli_info *info)
     job->decoder->n_units_whole += (uint64_t)info->unit_rows * info->unit_columns;
 }
 
-enum pst_status psti_decode_pli_rows(struct psti_job *job)
+enum pst_status psti_decode_pli_rows(struct psti_decode_job *job)
 {
     struct pst_pli_info info = {.struct_size = sizeof info};
     struct psti_emit emit;

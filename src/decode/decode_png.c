@@ -6,7 +6,7 @@
 
 enum pst_status psti_decode_png_begin(struct psti_png *png)
 {
-    const struct psti_job *job = png->job;
+    const struct psti_decode_job *job = png->job;
     const struct pst_image_info *info = job->info;
     enum pst_status status =
         psti_decode_emit_begin(&png->emit, png->job, info->channels, info->bits);
@@ -37,7 +37,7 @@ enum pst_status psti_decode_png_emit(struct psti_png *png, const uint8_t *rows, 
     return psti_decode_emit_rows(emit, png->band, png->band_nbytes, n_rows);
 }
 
-enum pst_status psti_decode_png_rows(struct psti_job *job)
+enum pst_status psti_decode_png_rows(struct psti_decode_job *job)
 {
     struct psti_png png;
     const struct psti_png_header *header = &png.header;

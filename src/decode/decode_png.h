@@ -55,7 +55,7 @@ bool psti_decode_png_convert_row(const struct psti_png_header *header,
 
 /* One decode, on either road. */
 struct psti_png {
-    struct psti_job *job;
+    struct psti_decode_job *job;
     struct psti_png_header header;
     struct psti_png_palette palette;
     bool has_palette;     /* palette images whose colours are wanted */

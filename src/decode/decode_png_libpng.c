@@ -13,9 +13,9 @@
 
 struct reader {
     struct psti_png *png;
-    struct psti_job *job; /* png->job */
-    size_t consumed;      /* bytes given to libpng */
-    bool ended;           /* libpng wanted more than there is */
+    struct psti_decode_job *job; /* png->job */
+    size_t consumed;             /* bytes given to libpng */
+    bool ended;                  /* libpng wanted more than there is */
     enum pst_status status;
     jmp_buf escape;
 };

@@ -73,7 +73,7 @@ static bool is_named(const struct chunk *chunk, const char *name)
 }
 
 /* The chunk at *offset, which moves behind it. False: it is cut short or its checksum is wrong. */
-static bool next_chunk(const struct psti_job *job, size_t *offset, struct chunk *chunk)
+static bool next_chunk(const struct psti_decode_job *job, size_t *offset, struct chunk *chunk)
 {
     size_t left = job->nbytes - *offset;
     const uint8_t *at = job->bytes + *offset;
@@ -108,7 +108,7 @@ static bool is_plain(const struct psti_png_header *header, const struct chunk *c
 
 static bool find_pixels(const struct psti_png *png, struct stored *stored)
 {
-    const struct psti_job *job = png->job;
+    const struct psti_decode_job *job = png->job;
     struct chunk chunk;
     size_t offset = sizeof SIGNATURE - 1, at;
     if (memcmp(job->bytes, SIGNATURE, offset) != 0) /* the header is longer */
@@ -134,7 +134,8 @@ static bool find_pixels(const struct psti_png *png, struct stored *stored)
 
 /* The stream in one piece: where it lies, or put together in `to`. Lengths are read again, and may
  * be others by now if somebody writes to the bytes: NULL. */
-static const uint8_t *gather(const struct psti_job *job, const struct stored *stored, uint8_t *to)
+static const uint8_t *gather(const struct psti_decode_job *job, const struct stored *stored,
+                             uint8_t *to)
 {
     const uint8_t *at = job->bytes + stored->first;
     size_t left = stored->nbytes;

@@ -33,7 +33,7 @@ enum pst_status psti_decode_raw_probe(size_t nbytes, const struct pst_image_info
     return PST_OK;
 }
 
-enum pst_status psti_decode_raw_rows(struct psti_job *job)
+enum pst_status psti_decode_raw_rows(struct psti_decode_job *job)
 {
     struct psti_emit emit;
     enum pst_status status = psti_decode_raw_probe(job->nbytes, job->info, job->err);

@@ -134,7 +134,7 @@ bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes)
 }
 
 /* The region and its margin, within the picture, beginning at even coordinates. */
-static struct psti_rect crop_around(const struct psti_job *job)
+static struct psti_rect crop_around(const struct psti_decode_job *job)
 {
     const struct psti_rect *r = &job->stored;
     uint32_t top = r->y > MARGIN ? (r->y - MARGIN) & ~1u : 0;
@@ -159,7 +159,7 @@ uint64_t psti_decode_webp_work_nbytes(bool lossless, bool has_alpha, uint32_t he
 /* libwebp asks malloc itself: what it will ask for must fit the limit beside what is held, so that
  * whoever granted the limit has counted it. A lossless file that was forged can make libwebp build
  * more tables than any encoder asks for, and nothing here bounds those. */
-static enum pst_status check_memory(struct psti_job *job)
+static enum pst_status check_memory(struct psti_decode_job *job)
 {
     uint64_t work_nbytes =
         psti_decode_webp_work_nbytes(psti_decode_webp_is_lossless(job->bytes, job->nbytes),
@@ -173,7 +173,7 @@ static enum pst_status check_memory(struct psti_job *job)
 }
 
 /* Pixels of `crop` into `pixels`. */
-static enum pst_status decode_crop(struct psti_job *job, const struct psti_rect *crop,
+static enum pst_status decode_crop(struct psti_decode_job *job, const struct psti_rect *crop,
                                    uint8_t *pixels, size_t row_nbytes)
 {
     WebPDecoderConfig config;
@@ -195,7 +195,7 @@ static enum pst_status decode_crop(struct psti_job *job, const struct psti_rect 
     return code == VP8_STATUS_OK ? PST_OK : fail_webp(job->err, code, "picture");
 }
 
-enum pst_status psti_decode_webp_rows(struct psti_job *job)
+enum pst_status psti_decode_webp_rows(struct psti_decode_job *job)
 {
     struct psti_emit emit;
     struct pst_image_info found;
@@ -250,6 +250,9 @@ bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes)
     return nbytes >= 16 && memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 8, "WEBPVP8L", 8) == 0;
 }
 
-enum pst_status psti_decode_webp_rows(struct psti_job *job) { return without_libwebp(job->err); }
+enum pst_status psti_decode_webp_rows(struct psti_decode_job *job)
+{
+    return without_libwebp(job->err);
+}
 
 #endif

@@ -11,10 +11,11 @@
 
 #include <string.h>
 
-enum pst_status psti_arena_open(struct psti_arena *arena, size_t nbytes, size_t alignment,
-                                uint32_t n_spans_max, struct pst_error *err)
+enum pst_status psti_loader_arena_open(struct psti_loader_arena *arena, size_t nbytes,
+                                       size_t alignment, uint32_t n_spans_max,
+                                       struct pst_error *err)
 {
-    *arena = (struct psti_arena){.alignment = alignment, .n_spans_max = n_spans_max};
+    *arena = (struct psti_loader_arena){.alignment = alignment, .n_spans_max = n_spans_max};
     if (nbytes == 0)
         return PST_OK;
     arena->nbytes = nbytes;
@@ -22,19 +23,19 @@ enum pst_status psti_arena_open(struct psti_arena *arena, size_t nbytes, size_t 
     arena->spans = psti_alloc_array(n_spans_max, sizeof *arena->spans);
     if (arena->memory && arena->spans)
         return PST_OK;
-    psti_arena_close(arena);
+    psti_loader_arena_close(arena);
     return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for %zu bytes of read buffers",
                      nbytes);
 }
 
-void psti_arena_close(struct psti_arena *arena)
+void psti_loader_arena_close(struct psti_loader_arena *arena)
 {
     psti_free(arena->memory);
     psti_free(arena->spans);
-    *arena = (struct psti_arena){0};
+    *arena = (struct psti_loader_arena){0};
 }
 
-void *psti_arena_alloc(struct psti_arena *arena, size_t nbytes)
+void *psti_loader_arena_alloc(struct psti_loader_arena *arena, size_t nbytes)
 {
     size_t at = 0;
     uint32_t i = 0;
@@ -45,12 +46,12 @@ void *psti_arena_alloc(struct psti_arena *arena, size_t nbytes)
     if (at > arena->nbytes || arena->nbytes - at < nbytes)
         return NULL;
     memmove(&arena->spans[i + 1], &arena->spans[i], (arena->n_spans - i) * sizeof arena->spans[0]);
-    arena->spans[i] = (struct psti_arena_span){at, nbytes};
+    arena->spans[i] = (struct psti_loader_arena_span){at, nbytes};
     arena->n_spans++;
     return arena->memory + at;
 }
 
-void psti_arena_free(struct psti_arena *arena, void *memory)
+void psti_loader_arena_free(struct psti_loader_arena *arena, void *memory)
 {
     size_t offset = (size_t)((char *)memory - arena->memory);
     uint32_t low = 0, high = arena->n_spans;

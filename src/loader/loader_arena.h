@@ -7,23 +7,24 @@
 
 #include <stdbool.h>
 
-struct psti_arena_span {
+struct psti_loader_arena_span {
     size_t offset, nbytes;
 };
 
-struct psti_arena {
+struct psti_loader_arena {
     char *memory;
     size_t nbytes, alignment;
-    struct psti_arena_span
+    struct psti_loader_arena_span
         *spans; /* in use, by offset; gaps between them are free, so they coalesce by themselves */
     uint32_t n_spans, n_spans_max;
 };
 
 /* `nbytes` 0: an arena that has nothing to give. */
-enum pst_status psti_arena_open(struct psti_arena *arena, size_t nbytes, size_t alignment,
-                                uint32_t n_spans_max, struct pst_error *err);
-void psti_arena_close(struct psti_arena *arena);
+enum pst_status psti_loader_arena_open(struct psti_loader_arena *arena, size_t nbytes,
+                                       size_t alignment, uint32_t n_spans_max,
+                                       struct pst_error *err);
+void psti_loader_arena_close(struct psti_loader_arena *arena);
 /* First fit; NULL: no gap is large enough now. nbytes >= 1. */
-void *psti_arena_alloc(struct psti_arena *arena, size_t nbytes);
-void psti_arena_free(struct psti_arena *arena, void *memory);
+void *psti_loader_arena_alloc(struct psti_loader_arena *arena, size_t nbytes);
+void psti_loader_arena_free(struct psti_loader_arena *arena, void *memory);
 #endif

@@ -7,7 +7,10 @@
  * The rule, as torchvision's SanitizeBoundingBoxes has it: a box is kept if its area on the picture
  * that is delivered is at least min_area pixels^2, and at least min_visibility of the area that it
  * would have there if nothing of it were cut off. */
-#include "loader/loader_int.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_plan.h"
+#include "loader/loader_row.h"
+#include "loader/loader_worker.h"
 
 #include "base/fail.h"
 
@@ -37,10 +40,11 @@ static void clip(const struct psti_picture_size *picture, float box[4])
 }
 
 /* Whether box i is kept: `stored` as the data set has it, `moved` as it is delivered. */
-static bool is_kept(const struct psti_worker *worker, const struct psti_plan_field *field,
-                    const char *stored, const float *moved, size_t i)
+static bool is_kept(const struct psti_loader_worker *worker,
+                    const struct psti_loader_plan_field *field, const char *stored,
+                    const float *moved, size_t i)
 {
-    const struct psti_plan_field *image = &worker->loader->plan.fields[field->i_geometry];
+    const struct psti_loader_plan_field *image = &worker->loader->plan.fields[field->i_geometry];
     const struct psti_picture_size *leader = &worker->leader;
     float box[4];
     double area = area_of(moved + 4 * i);
@@ -60,12 +64,13 @@ struct column {
 };
 
 /* The boxes and what belongs to them; an error if that has other numbers of rows. */
-static enum pst_status find_columns(struct psti_worker *worker, pst_batch *batch, uint32_t row,
-                                    uint32_t i_boxes, const struct psti_source *sources, size_t n,
+static enum pst_status find_columns(struct psti_loader_worker *worker, pst_batch *batch,
+                                    uint32_t row, uint32_t i_boxes,
+                                    const struct psti_loader_source *sources, size_t n,
                                     struct column columns[PST_MAX_FIELDS], uint32_t *n_columns,
                                     struct pst_error *err)
 {
-    const struct psti_plan *plan = &worker->loader->plan;
+    const struct psti_loader_plan *plan = &worker->loader->plan;
     *n_columns = 0;
     for (uint32_t i = 0; i < plan->n_fields; i++) {
         if (i != i_boxes && plan->fields[i].i_boxes != (int)i_boxes)
@@ -86,12 +91,12 @@ static enum pst_status find_columns(struct psti_worker *worker, pst_batch *batch
     return PST_OK;
 }
 
-static enum pst_status drop(struct psti_worker *worker, pst_batch *batch, uint32_t row,
-                            uint32_t i_boxes, const struct psti_source *sources,
+static enum pst_status drop(struct psti_loader_worker *worker, pst_batch *batch, uint32_t row,
+                            uint32_t i_boxes, const struct psti_loader_source *sources,
                             struct pst_error *err)
 {
-    const struct psti_plan_field *field = &worker->loader->plan.fields[i_boxes];
-    const struct psti_source *source = &sources[field->i_item];
+    const struct psti_loader_plan_field *field = &worker->loader->plan.fields[i_boxes];
+    const struct psti_loader_source *source = &sources[field->i_item];
     struct column columns[PST_MAX_FIELDS];
     size_t n = (size_t)(source->item.nbytes / (4 * sizeof(float))), n_kept = 0;
     uint32_t n_columns;
@@ -114,10 +119,11 @@ static enum pst_status drop(struct psti_worker *worker, pst_batch *batch, uint32
     return PST_OK;
 }
 
-enum pst_status psti_boxes_drop(struct psti_worker *worker, pst_batch *batch, uint32_t row,
-                                const struct psti_source *sources, struct pst_error *err)
+enum pst_status psti_loader_boxes_drop(struct psti_loader_worker *worker, pst_batch *batch,
+                                       uint32_t row, const struct psti_loader_source *sources,
+                                       struct pst_error *err)
 {
-    const struct psti_plan *plan = &worker->loader->plan;
+    const struct psti_loader_plan *plan = &worker->loader->plan;
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++)
         if (plan->fields[i].drops)
@@ -129,7 +135,7 @@ enum pst_status psti_boxes_drop(struct psti_worker *worker, pst_batch *batch, ui
  * ------------------------------------------------------------------------------------------------
  */
 
-static bool may_have_rows(const struct psti_plan_field *field)
+static bool may_have_rows(const struct psti_loader_plan_field *field)
 {
     return field->field->type == PST_FIELD_KEYPOINTS || field->field->type == PST_FIELD_JSON ||
            (field->field->type == PST_FIELD_ARRAY && field->field->ndim == 0);
@@ -147,8 +153,8 @@ static bool is_list(pst_dataset *dataset, uint64_t sample, uint32_t i_field,
 
 /* Whether each of the first samples has as many rows in `field` as in `boxes`, and not always none.
  */
-static bool seems_per_box(pst_dataset *dataset, const struct psti_plan_field *boxes,
-                          const struct psti_plan_field *field)
+static bool seems_per_box(pst_dataset *dataset, const struct psti_loader_plan_field *boxes,
+                          const struct psti_loader_plan_field *field)
 {
     uint64_t n = pst_dataset_count(dataset), n_rows = 0;
     for (uint64_t sample = 0; sample < n && sample < SAMPLES_LOOKED_AT; sample++) {
@@ -168,12 +174,13 @@ static bool seems_per_box(pst_dataset *dataset, const struct psti_plan_field *bo
     return n_rows > 0;
 }
 
-enum pst_status psti_boxes_check(pst_dataset *dataset, const struct psti_plan *plan,
-                                 struct pst_error *err)
+enum pst_status psti_loader_boxes_check(pst_dataset *dataset, const struct psti_loader_plan *plan,
+                                        struct pst_error *err)
 {
     for (uint32_t b = 0; b < plan->n_fields; b++)
         for (uint32_t i = 0; plan->fields[b].drops && i < plan->n_fields; i++) {
-            const struct psti_plan_field *boxes = &plan->fields[b], *field = &plan->fields[i];
+            const struct psti_loader_plan_field *boxes = &plan->fields[b],
+                                                *field = &plan->fields[i];
             if (i != b && !field->says_boxes && may_have_rows(field) &&
                 seems_per_box(dataset, boxes, field))
                 return psti_fail(

@@ -4,7 +4,7 @@
  * come: of 8 and 16 bits, of 1 to 4 channels. A field has one chain where both are fixed. Where
  * they are each image's own, a row takes the chain of its pixels: so what becomes of an image never
  * depends on the others of the field. Runs at open; the result is constant. */
-#include "loader/loader_int.h"
+#include "loader/loader_plan.h"
 
 #include "base/fail.h"
 
@@ -43,8 +43,9 @@ static uint8_t bits_of(const struct pst_field_output *wish)
     return wish->bits ? wish->bits : wish->dtype == PST_DTYPE_U16 ? 16 : 8;
 }
 
-void psti_plan_decode(const struct pst_loader_options *options, const struct pst_field_output *wish,
-                      struct psti_plan_field *plan)
+void psti_loader_plan_decode(const struct pst_loader_options *options,
+                             const struct pst_field_output *wish,
+                             struct psti_loader_plan_field *plan)
 {
     bool is_mask = plan->field->type == PST_FIELD_MASK;
     plan->channels = is_mask ? 1 : wish->channels ? wish->channels : 3;
@@ -60,7 +61,7 @@ void psti_plan_decode(const struct pst_loader_options *options, const struct pst
 }
 
 /* The chain for pixels of that kind; *out is NULL after failure. */
-static enum pst_status compile(const struct psti_plan_field *plan,
+static enum pst_status compile(const struct psti_loader_plan_field *plan,
                                const struct pst_field_output *wish, const struct pst_op *ops,
                                uint8_t channels, uint8_t bits, struct psti_chain **out,
                                struct pst_error *err)
@@ -92,7 +93,7 @@ static void widen_fills(const struct pst_field_output *wish,
 
 /* Chains for `bits`, of one number of channels or of all; of all, some may not suit the operations.
  */
-static enum pst_status compile_bits(struct psti_plan_field *plan,
+static enum pst_status compile_bits(struct psti_loader_plan_field *plan,
                                     const struct pst_field_output *wish, const struct pst_op *ops,
                                     uint8_t bits, struct pst_error *err)
 {
@@ -108,19 +109,20 @@ static enum pst_status compile_bits(struct psti_plan_field *plan,
 }
 
 /* The chain that is expected, or, where its pixels do not suit the operations, another. */
-static void choose_chain(struct psti_plan_field *plan)
+static void choose_chain(struct psti_loader_plan_field *plan)
 {
-    plan->chain = psti_plan_chain(plan, plan->channels, plan->bits);
+    plan->chain = psti_loader_plan_chain(plan, plan->channels, plan->bits);
     for (uint8_t c = 1; c <= 4 && !plan->chain; c++)
         for (uint8_t bits = 8; bits <= 16 && !plan->chain; bits += 8) {
-            plan->chain = psti_plan_chain(plan, c, bits);
+            plan->chain = psti_loader_plan_chain(plan, c, bits);
             plan->channels = c;
             plan->bits = bits;
         }
 }
 
-enum pst_status psti_plan_chains(const struct pst_field_output *wish, uint8_t channels,
-                                 uint8_t bits, struct psti_plan_field *plan, struct pst_error *err)
+enum pst_status psti_loader_plan_chains(const struct pst_field_output *wish, uint8_t channels,
+                                        uint8_t bits, struct psti_loader_plan_field *plan,
+                                        struct pst_error *err)
 {
     bool is_mask = plan->field->type == PST_FIELD_MASK, any_bits = takes_any_bits(wish, is_mask);
     plan->any_channels = takes_any_channels(wish);
@@ -149,15 +151,15 @@ enum pst_status psti_plan_chains(const struct pst_field_output *wish, uint8_t ch
     return PST_OK;
 }
 
-struct psti_chain *psti_plan_chain(const struct psti_plan_field *plan, uint8_t channels,
-                                   uint8_t bits)
+struct psti_chain *psti_loader_plan_chain(const struct psti_loader_plan_field *plan,
+                                          uint8_t channels, uint8_t bits)
 {
     if (channels < 1 || channels > 4 || (bits != 8 && bits != 16))
         return NULL;
     return plan->chains[bits == 16][channels - 1];
 }
 
-struct psti_chain *psti_plan_take_chain(struct psti_plan_field *plan)
+struct psti_chain *psti_loader_plan_take_chain(struct psti_loader_plan_field *plan)
 {
     struct psti_chain *chain = plan->chain;
     for (int i = 0; i < 8; i++)
@@ -167,7 +169,7 @@ struct psti_chain *psti_plan_take_chain(struct psti_plan_field *plan)
     return chain;
 }
 
-void psti_plan_free_chains(struct psti_plan_field *plan)
+void psti_loader_plan_free_chains(struct psti_loader_plan_field *plan)
 {
     for (int i = 0; i < 8; i++)
         psti_chain_free(&plan->chains[i / 4][i % 4]);

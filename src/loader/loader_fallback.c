@@ -2,7 +2,8 @@
  *
  * Any thread counts, without a lock. Another kind is an enumerator in <penstock/loader.h> and a
  * line of the table here. */
-#include "loader/loader_int.h"
+#include "loader/loader_counters.h"
+#include "loader/loader_handle.h"
 
 #include "base/alloc.h"
 #include "base/cpu.h"

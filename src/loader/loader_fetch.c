@@ -3,7 +3,10 @@
  *
  * The fetcher is a worker of its own, made at first use, so nothing is shared with the workers but
  * the files, the pool and the budget. */
-#include "loader/loader_int.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_job.h"
+#include "loader/loader_row.h"
+#include "loader/loader_worker.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
@@ -14,11 +17,12 @@ static enum pst_status open_fetcher(pst_loader *loader, struct pst_error *err)
 {
     if (loader->fetcher_is_open)
         return PST_OK;
-    enum pst_status status = psti_job_open(&loader->fetch_job, loader->options.batch_size, err);
+    enum pst_status status =
+        psti_loader_job_open(&loader->fetch_job, loader->options.batch_size, err);
     if (status == PST_OK)
-        status = psti_worker_open(&loader->fetcher, loader, err);
+        status = psti_loader_worker_open(&loader->fetcher, loader, err);
     if (status != PST_OK)
-        psti_job_close(&loader->fetch_job);
+        psti_loader_job_close(&loader->fetch_job);
     loader->fetcher_is_open = status == PST_OK;
     return status;
 }
@@ -55,7 +59,7 @@ static enum pst_status finish(pst_loader *loader, enum pst_status status, pst_ba
     if (status != PST_OK)
         loader->placement.ops->quiesce(loader, batch);
     pthread_mutex_lock(loader->lock);
-    psti_worker_merge(&loader->fetcher);
+    psti_loader_worker_merge(&loader->fetcher);
     if (status == PST_OK) {
         psti_pool_hand_out(batch);
         *out = batch;
@@ -68,7 +72,8 @@ static enum pst_status finish(pst_loader *loader, enum pst_status status, pst_ba
 
 /* All rows are there, or bad: *batch is as the caller gets it. */
 static enum pst_status close_batch(pst_loader *loader, pst_batch *batch, uint64_t epoch,
-                                   uint32_t n_rows, struct psti_job *job, struct pst_error *err)
+                                   uint32_t n_rows, struct psti_loader_job *job,
+                                   struct pst_error *err)
 {
     const struct psti_placement_ops *ops = loader->placement.ops;
     const uint8_t *bad = job && job->n_bad_rows ? job->bad : NULL;
@@ -78,8 +83,9 @@ static enum pst_status close_batch(pst_loader *loader, pst_batch *batch, uint64_
     if (status != PST_OK || whole)
         return status;
     status = ops->wait(loader, batch, INT64_MAX, err);
-    return status == PST_OK ? psti_job_finish(&loader->fetcher, batch, epoch, n_rows, job, err)
-                            : status;
+    return status == PST_OK
+               ? psti_loader_job_finish(&loader->fetcher, batch, epoch, n_rows, job, err)
+               : status;
 }
 
 void pst_loader_set_interrupt(pst_loader *loader, pst_interrupt_fn interrupt, void *ctx)
@@ -115,44 +121,45 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
         status = claim(loader, n, &batch, err);
     if (status != PST_OK)
         return status;
-    struct psti_worker *worker = &loader->fetcher;
+    struct psti_loader_worker *worker = &loader->fetcher;
     int64_t start = psti_clock_ns();
     psti_batch_set_place(batch, epoch, 0);
     loader->placement.ops->begin(loader, batch, (uint32_t)n);
     for (size_t i = 0; status == PST_OK && i < n; i++) {
-        const struct psti_draw_key key = psti_row_key(loader, epoch, samples[i], 0);
+        const struct psti_draw_key key = psti_loader_row_key(loader, epoch, samples[i], 0);
         status = ask(loader, err);
         if (status != PST_OK)
             break;
-        status = psti_row_make(worker, batch, (uint32_t)i, &key, &worker->err);
+        status = psti_loader_row_make(worker, batch, (uint32_t)i, &key, &worker->err);
         if (status != PST_OK && loader->options.on_error == PST_ON_ERROR_REPLACE)
-            status =
-                psti_job_replace_fetched(worker, batch, (uint32_t)i, epoch, samples[i], status);
+            status = psti_loader_job_replace_fetched(worker, batch, (uint32_t)i, epoch, samples[i],
+                                                     status);
         if (status != PST_OK && err)
             *err = worker->err;
     }
-    psti_worker_count(&loader->fetcher, start);
+    psti_loader_worker_count(&loader->fetcher, start);
     if (status == PST_OK)
         status = close_batch(loader, batch, epoch, (uint32_t)n, NULL, err);
     return finish(loader, status, batch, out);
 }
 
 /* All rows of the job, by the loader's policy. */
-static enum pst_status make_rows(pst_loader *loader, struct psti_job *job, struct pst_error *err)
+static enum pst_status make_rows(pst_loader *loader, struct psti_loader_job *job,
+                                 struct pst_error *err)
 {
-    struct psti_worker *worker = &loader->fetcher;
+    struct psti_loader_worker *worker = &loader->fetcher;
     enum pst_status status = PST_OK;
     int64_t start = psti_clock_ns();
     for (uint32_t row = 0; row < job->n_rows && !job->failed && !job->starved; row++) {
-        const struct psti_draw_key key = psti_job_key(loader, job, row);
+        const struct psti_draw_key key = psti_loader_job_key(loader, job, row);
         status = ask(loader, err);
         if (status != PST_OK)
             break;
-        enum pst_status made = psti_row_make(worker, job->batch, row, &key, &worker->err);
+        enum pst_status made = psti_loader_row_make(worker, job->batch, row, &key, &worker->err);
         if (made != PST_OK)
-            psti_job_row_failed(worker, job, row, made);
+            psti_loader_job_row_failed(worker, job, row, made);
     }
-    psti_worker_count(worker, start);
+    psti_loader_worker_count(worker, start);
     if (status != PST_OK)
         return status;
     if (!job->starved)
@@ -177,7 +184,7 @@ enum pst_status pst_loader_replay(pst_loader *loader, uint64_t epoch, uint64_t s
     if (status != PST_OK)
         return status;
     /* A resumed epoch may have begun at a place where no batch of a whole one does. */
-    struct psti_job *job = &loader->fetch_job;
+    struct psti_loader_job *job = &loader->fetch_job;
     pthread_mutex_lock(loader->lock);
     bool here = loader->begun && epoch == loader->epoch && step >= loader->step_base;
     uint64_t start = here ? loader->start : 0, base = here ? loader->step_base : 0;
@@ -189,9 +196,9 @@ enum pst_status pst_loader_replay(pst_loader *loader, uint64_t epoch, uint64_t s
     status = claim(loader, loader->options.batch_size, &job->batch, err);
     if (status != PST_OK)
         return status;
-    psti_job_set(loader, job, ranks, epoch, start, step - base, step);
+    psti_loader_job_set(loader, job, ranks, epoch, start, step - base, step);
     status = make_rows(loader, job, err);
-    psti_job_clear_bads(job);
+    psti_loader_job_clear_bads(job);
     pst_batch *batch = job->batch;
     job->batch = NULL;
     return finish(loader, status, batch, out);

@@ -3,7 +3,9 @@
  * Shards are opened when the first row needs them and closed, the least recently used first, when
  * there are too many; rows under way hold theirs. With MEMORY storage every file is read at open
  * and stays. Files of a folder are otherwise not kept open: their reads go by path. */
-#include "loader/loader_int.h"
+#include "loader/loader_files.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_row.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -65,14 +67,14 @@ static bool holds_something(const char *path)
     const struct dirent *entry = NULL;
     if (!directory)
         return false;
-    while ((entry = readdir(directory)) && (strcmp(entry->d_name, ".") == 0 ||
-                                            strcmp(entry->d_name, "..") == 0))
+    while ((entry = readdir(directory)) &&
+           (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0))
         ;
     closedir(directory);
     return entry != NULL;
 }
 
-bool psti_files_is_lone_loss(const pst_loader *loader, const char *path)
+bool psti_loader_files_is_lone_loss(const pst_loader *loader, const char *path)
 {
     char parent[PSTI_PATH_NBYTES];
     struct stat stat_;
@@ -94,12 +96,12 @@ static bool may_be_missing(const pst_loader *loader, uint32_t i_file, enum pst_s
     char path[PSTI_PATH_NBYTES];
     return status == PST_ERROR_NOT_FOUND && loader->options.on_error != PST_ON_ERROR_RAISE &&
            pst_dataset_file_path(loader->dataset, i_file, path, sizeof path, NULL) == PST_OK &&
-           psti_files_is_lone_loss(loader, path);
+           psti_loader_files_is_lone_loss(loader, path);
 }
 
-enum pst_status psti_files_open(pst_loader *loader, struct pst_error *err)
+enum pst_status psti_loader_files_open(pst_loader *loader, struct pst_error *err)
 {
-    struct psti_files *files = &loader->files;
+    struct psti_loader_files *files = &loader->files;
     files->resident = psti_storage_kind_in_use(loader->storage) == PST_STORAGE_MEMORY;
     if (pst_dataset_is_folder(loader->dataset) && !files->resident)
         return PST_OK;
@@ -119,7 +121,7 @@ enum pst_status psti_files_open(pst_loader *loader, struct pst_error *err)
     return status;
 }
 
-void psti_files_close(struct psti_files *files)
+void psti_loader_files_close(struct psti_loader_files *files)
 {
     for (uint32_t i = 0; i < files->n; i++)
         if (files->files[i])
@@ -134,7 +136,7 @@ void psti_files_close(struct psti_files *files)
 }
 
 /* Closes the file that was not used for the longest time, if there are too many. */
-static void make_room(struct psti_files *files)
+static void make_room(struct psti_loader_files *files)
 {
     uint32_t oldest = files->n;
     if (files->n_open < OPEN_MAX_FILES)
@@ -149,10 +151,10 @@ static void make_room(struct psti_files *files)
     }
 }
 
-enum pst_status psti_files_acquire(pst_loader *loader, uint32_t i_file, struct psti_file **file,
-                                   struct pst_error *err)
+enum pst_status psti_loader_files_acquire(pst_loader *loader, uint32_t i_file,
+                                          struct psti_file **file, struct pst_error *err)
 {
-    struct psti_files *files = &loader->files;
+    struct psti_loader_files *files = &loader->files;
     enum pst_status status = PST_OK;
     *file = NULL;
     if (i_file >= files->n)
@@ -179,9 +181,9 @@ enum pst_status psti_files_acquire(pst_loader *loader, uint32_t i_file, struct p
     return status;
 }
 
-void psti_files_release(pst_loader *loader, uint32_t i_file, struct psti_file *file)
+void psti_loader_files_release(pst_loader *loader, uint32_t i_file, struct psti_file *file)
 {
-    struct psti_files *files = &loader->files;
+    struct psti_loader_files *files = &loader->files;
     if (!file || files->resident)
         return;
     pthread_mutex_lock(&files->lock);

@@ -3,15 +3,19 @@
  * In: a row whose leading image was probed (worker->leader), and what follows it. Out: the same
  * with its own EXIF turn settled, or an error that names both sizes. Any worker, a row of its own;
  * no locks. */
-#include "loader/loader_int.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_plan.h"
+#include "loader/loader_row.h"
+#include "loader/loader_worker.h"
 
 #include "base/fail.h"
 #include "format/format_geometry.h"
 
-static enum pst_status fail_unknown(const struct psti_worker *worker,
-                                    const struct psti_plan_field *field, struct pst_error *err)
+static enum pst_status fail_unknown(const struct psti_loader_worker *worker,
+                                    const struct psti_loader_plan_field *field,
+                                    struct pst_error *err)
 {
-    const struct psti_plan *plan = &worker->loader->plan;
+    const struct psti_loader_plan *plan = &worker->loader->plan;
     return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                      "field '%s' has EXIF orientation %u here: say whether field '%s' was made "
                      "for the \"upright\" or the \"stored\" picture (made_for)",
@@ -19,11 +23,11 @@ static enum pst_status fail_unknown(const struct psti_worker *worker,
                      field->field->name);
 }
 
-static enum pst_status fail_size(const struct psti_worker *worker,
-                                 const struct psti_plan_field *field,
+static enum pst_status fail_size(const struct psti_loader_worker *worker,
+                                 const struct psti_loader_plan_field *field,
                                  const struct pst_image_info *info, struct pst_error *err)
 {
-    const struct psti_plan *plan = &worker->loader->plan;
+    const struct psti_loader_plan *plan = &worker->loader->plan;
     return psti_fail(err, PST_ERROR_CORRUPT, "loader",
                      "field '%s' has %u x %u pixels, field '%s', whose geometry it shares, has "
                      "%u x %u",
@@ -39,11 +43,11 @@ static void swap_sides(struct pst_image_info *info)
     info->width = height;
 }
 
-enum pst_status psti_follow_image(struct psti_worker *worker, uint32_t i_plan,
-                                  struct pst_image_info *info, struct pst_error *err)
+enum pst_status psti_loader_follow_image(struct psti_loader_worker *worker, uint32_t i_plan,
+                                         struct pst_image_info *info, struct pst_error *err)
 {
-    const struct psti_plan *plan = &worker->loader->plan;
-    const struct psti_plan_field *field = &plan->fields[i_plan];
+    const struct psti_loader_plan *plan = &worker->loader->plan;
+    const struct psti_loader_plan_field *field = &plan->fields[i_plan];
     bool is_mask = field->field->type == PST_FIELD_MASK, fits;
     enum pst_made_for made_for = field->made_for;
     if (is_mask && info->orientation > 1) { /* it says itself how it is turned */
@@ -77,10 +81,10 @@ enum pst_status psti_follow_image(struct psti_worker *worker, uint32_t i_plan,
     return PST_OK;
 }
 
-enum pst_status psti_follow_points(struct psti_worker *worker, uint32_t i_plan, float *points,
-                                   size_t n, struct pst_error *err)
+enum pst_status psti_loader_follow_points(struct psti_loader_worker *worker, uint32_t i_plan,
+                                          float *points, size_t n, struct pst_error *err)
 {
-    const struct psti_plan_field *field = &worker->loader->plan.fields[i_plan];
+    const struct psti_loader_plan_field *field = &worker->loader->plan.fields[i_plan];
     const struct psti_picture_size *leader = &worker->leader;
     bool boxes = field->field->type == PST_FIELD_BOXES;
     uint8_t turn = psti_turn_of(leader, field->made_for);

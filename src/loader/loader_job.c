@@ -3,7 +3,12 @@
  * In: rows that were filled or failed, from any worker. Out: a job that is whole, with the errors
  * of its rows in row order, so that what the caller sees does not depend on which thread was first.
  */
-#include "loader/loader_int.h"
+#include "loader/loader_counters.h"
+#include "loader/loader_files.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_job.h"
+#include "loader/loader_row.h"
+#include "loader/loader_worker.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -14,38 +19,39 @@
 #include <stdio.h>
 #include <string.h>
 
-enum pst_status psti_job_open(struct psti_job *job, uint32_t batch_size, struct pst_error *err)
+enum pst_status psti_loader_job_open(struct psti_loader_job *job, uint32_t batch_size,
+                                     struct pst_error *err)
 {
     memset(job, 0, sizeof *job);
     job->positions = psti_alloc_array(batch_size, sizeof *job->positions);
     job->bad = psti_calloc(batch_size, sizeof *job->bad);
     if (job->positions && job->bad)
         return PST_OK;
-    psti_job_close(job);
+    psti_loader_job_close(job);
     return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch of %u rows",
                      batch_size);
 }
 
-void psti_job_clear_bads(struct psti_job *job)
+void psti_loader_job_clear_bads(struct psti_loader_job *job)
 {
     while (job->bads) {
-        struct psti_bad *bad = job->bads;
+        struct psti_loader_bad *bad = job->bads;
         job->bads = bad->next;
         psti_free(bad);
     }
     job->n_bad = job->n_bad_rows = job->n_replaced = 0;
 }
 
-void psti_job_close(struct psti_job *job)
+void psti_loader_job_close(struct psti_loader_job *job)
 {
-    psti_job_clear_bads(job);
+    psti_loader_job_clear_bads(job);
     psti_free(job->positions);
     psti_free(job->bad);
     memset(job, 0, sizeof *job);
 }
 
-void psti_job_set(pst_loader *loader, struct psti_job *job, struct psti_ranks ranks, uint64_t epoch,
-                  uint64_t start, uint64_t step, uint64_t shown_step)
+void psti_loader_job_set(pst_loader *loader, struct psti_loader_job *job, struct psti_ranks ranks,
+                         uint64_t epoch, uint64_t start, uint64_t step, uint64_t shown_step)
 {
     int64_t *indices = psti_batch_indices(job->batch);
     job->epoch = epoch;
@@ -54,7 +60,7 @@ void psti_job_set(pst_loader *loader, struct psti_job *job, struct psti_ranks ra
     job->next_row = 0;
     job->n_left = job->n_rows;
     job->failed = job->starved = job->settled = false;
-    psti_job_clear_bads(job);
+    psti_loader_job_clear_bads(job);
     memset(job->bad, 0, job->n_rows);
     for (uint32_t i = 0; i < job->n_rows; i++)
         indices[i] = (int64_t)psti_order_sample(loader->order, epoch, job->positions[i]);
@@ -62,11 +68,11 @@ void psti_job_set(pst_loader *loader, struct psti_job *job, struct psti_ranks ra
     loader->placement.ops->begin(loader, job->batch, job->n_rows);
 }
 
-struct psti_draw_key psti_job_key(const pst_loader *loader, const struct psti_job *job,
-                                  uint32_t row)
+struct psti_draw_key psti_loader_job_key(const pst_loader *loader,
+                                         const struct psti_loader_job *job, uint32_t row)
 {
-    return psti_row_key(loader, job->epoch, (uint64_t)psti_batch_indices(job->batch)[row],
-                        psti_order_draw(loader->order, job->positions[row]));
+    return psti_loader_row_key(loader, job->epoch, (uint64_t)psti_batch_indices(job->batch)[row],
+                               psti_order_draw(loader->order, job->positions[row]));
 }
 
 static bool came_from(const struct pst_error *err, const char *room)
@@ -77,7 +83,7 @@ static bool came_from(const struct pst_error *err, const char *room)
 /* True if the fault, described in worker->err, lies with the sample, so that on_error decides.
  * Faults of the machine, of limits and of options would befall good samples, too: they end the
  * epoch. */
-static bool is_samples_fault(const struct psti_worker *worker, enum pst_status status)
+static bool is_samples_fault(const struct psti_loader_worker *worker, enum pst_status status)
 {
     const struct pst_error *err = &worker->err;
     switch (status) {
@@ -87,7 +93,7 @@ static bool is_samples_fault(const struct psti_worker *worker, enum pst_status s
     case PST_ERROR_VERSION:
         return true;
     case PST_ERROR_NOT_FOUND: /* an item that the sample has not got; or a file */
-        return !err->os_error || psti_files_is_lone_loss(worker->loader, err->file);
+        return !err->os_error || psti_loader_files_is_lone_loss(worker->loader, err->file);
     case PST_ERROR_UNSUPPORTED: /* by codecs; by storage, what is no regular file */
         return came_from(err, "decode") || came_from(err, "storage");
     case PST_ERROR_ARGUMENT: /* operations answer so, too */
@@ -99,7 +105,7 @@ static bool is_samples_fault(const struct psti_worker *worker, enum pst_status s
     }
 }
 
-static void fail_job(struct psti_worker *worker, struct psti_job *job, uint32_t row)
+static void fail_job(struct psti_loader_worker *worker, struct psti_loader_job *job, uint32_t row)
 {
     pthread_mutex_lock(worker->loader->lock);
     if (!job->failed || row < job->failed_row) {
@@ -111,9 +117,9 @@ static void fail_job(struct psti_worker *worker, struct psti_job *job, uint32_t 
 }
 
 /* Keeps worker->err as one of the job's bad samples. False: no memory, and worker->err says so. */
-static bool note_bad(struct psti_worker *worker, struct psti_job *job, uint32_t row)
+static bool note_bad(struct psti_loader_worker *worker, struct psti_loader_job *job, uint32_t row)
 {
-    struct psti_bad *bad = psti_alloc(sizeof *bad);
+    struct psti_loader_bad *bad = psti_alloc(sizeof *bad);
     if (!bad) {
         psti_fail(&worker->err, PST_ERROR_MEMORY, "loader", "no memory to note a bad sample");
         return false;
@@ -121,7 +127,7 @@ static bool note_bad(struct psti_worker *worker, struct psti_job *job, uint32_t 
     bad->row = row;
     bad->err = worker->err;
     pthread_mutex_lock(worker->loader->lock);
-    struct psti_bad **at = &job->bads;
+    struct psti_loader_bad **at = &job->bads;
     while (*at && (*at)->row <= row)
         at = &(*at)->next;
     bad->next = *at;
@@ -134,12 +140,12 @@ static bool note_bad(struct psti_worker *worker, struct psti_job *job, uint32_t 
 /* The row's replacement turned out to be bad, too: all of it is forgotten, so that what is counted
  * and tried is what it would be if that had been known at once. Returns the sample of the row's
  * position. */
-static uint64_t start_over(pst_loader *loader, struct psti_job *job, uint32_t row)
+static uint64_t start_over(pst_loader *loader, struct psti_loader_job *job, uint32_t row)
 {
     uint32_t n = 0;
     pthread_mutex_lock(loader->lock);
-    for (struct psti_bad **at = &job->bads; *at;) {
-        struct psti_bad *bad = *at;
+    for (struct psti_loader_bad **at = &job->bads; *at;) {
+        struct psti_loader_bad *bad = *at;
         if (bad->row != row && bad->row != job->n_rows) {
             at = &bad->next;
             continue;
@@ -165,7 +171,7 @@ static uint64_t replacement(const pst_loader *loader, uint64_t epoch, uint64_t p
 }
 
 /* No replacement is good: worker->err, the last one's, says so. */
-static void say_none_is_good(struct psti_worker *worker, uint64_t sample)
+static void say_none_is_good(struct psti_loader_worker *worker, uint64_t sample)
 {
     char cause[PST_ERROR_TEXT_CAP];
     memcpy(cause, worker->err.text, sizeof cause);
@@ -178,16 +184,16 @@ static void say_none_is_good(struct psti_worker *worker, uint64_t sample)
 /* Other samples, one after the other, until one is good: those for `position`, written to `row`.
  * Bad ones are noted as `noted`. After failure worker->err is the last's, with what was tried in
  * its text. */
-static enum pst_status replace(struct psti_worker *worker, struct psti_job *job, uint32_t row,
-                               uint64_t position, uint32_t noted)
+static enum pst_status replace(struct psti_loader_worker *worker, struct psti_loader_job *job,
+                               uint32_t row, uint64_t position, uint32_t noted)
 {
     enum pst_status status = PST_ERROR_CORRUPT;
     uint64_t bad = psti_order_sample(worker->loader->order, job->epoch, position);
     for (uint32_t i = 0; i < PSTI_REPLACE_TRIES; i++) {
-        struct psti_draw_key key = psti_row_key(
+        struct psti_draw_key key = psti_loader_row_key(
             worker->loader, job->epoch, replacement(worker->loader, job->epoch, position, i),
             psti_order_draw(worker->loader->order, position));
-        status = psti_row_make(worker, job->batch, row, &key, &worker->err);
+        status = psti_loader_row_make(worker, job->batch, row, &key, &worker->err);
         if (status == PST_OK || worker->starved || !is_samples_fault(worker, status))
             return status;
         if (i + 1 < PSTI_REPLACE_TRIES && !note_bad(worker, job, noted))
@@ -197,8 +203,9 @@ static enum pst_status replace(struct psti_worker *worker, struct psti_job *job,
     return status;
 }
 
-enum pst_status psti_job_replace_fetched(struct psti_worker *worker, pst_batch *batch, uint32_t row,
-                                         uint64_t epoch, uint64_t sample, enum pst_status status)
+enum pst_status psti_loader_job_replace_fetched(struct psti_loader_worker *worker, pst_batch *batch,
+                                                uint32_t row, uint64_t epoch, uint64_t sample,
+                                                enum pst_status status)
 {
     pst_loader *loader = worker->loader;
     uint64_t n_bad = 0;
@@ -210,8 +217,8 @@ enum pst_status psti_job_replace_fetched(struct psti_worker *worker, pst_batch *
             return status;
         }
         uint64_t other = replacement(loader, epoch, sample, (uint32_t)n_bad++);
-        const struct psti_draw_key key = psti_row_key(loader, epoch, other, 0);
-        status = psti_row_make(worker, batch, row, &key, &worker->err);
+        const struct psti_draw_key key = psti_loader_row_key(loader, epoch, other, 0);
+        status = psti_loader_row_make(worker, batch, row, &key, &worker->err);
     }
     if (status == PST_OK) {
         pthread_mutex_lock(loader->lock);
@@ -224,7 +231,7 @@ enum pst_status psti_job_replace_fetched(struct psti_worker *worker, pst_batch *
 /* The row's sample is bad. True: another one is to take its place, because it is the last one of a
  * batch that would be empty. Which row that is depends on the threads, but it will be the only one,
  * so nobody sees it. */
-static bool leave_out(pst_loader *loader, struct psti_job *job, uint32_t row)
+static bool leave_out(pst_loader *loader, struct psti_loader_job *job, uint32_t row)
 {
     pthread_mutex_lock(loader->lock);
     bool fill = job->n_bad_rows + 1 == job->n_rows && loader->options.on_empty == PST_ON_EMPTY_FILL;
@@ -234,8 +241,8 @@ static bool leave_out(pst_loader *loader, struct psti_job *job, uint32_t row)
     return fill;
 }
 
-void psti_job_row_failed(struct psti_worker *worker, struct psti_job *job, uint32_t row,
-                         enum pst_status status)
+void psti_loader_job_row_failed(struct psti_loader_worker *worker, struct psti_loader_job *job,
+                                uint32_t row, enum pst_status status)
 {
     pst_loader *loader = worker->loader;
     enum pst_on_error policy = loader->options.on_error;
@@ -268,7 +275,7 @@ void psti_job_row_failed(struct psti_worker *worker, struct psti_job *job, uint3
  * its members are the caller's thread's to read. */
 static void tell(struct psti_remake *remake)
 {
-    const struct psti_job *job = remake->job;
+    const struct psti_loader_job *job = remake->job;
     remake->n_wanted = remake->n_rows;
     if (!job)
         return;
@@ -284,17 +291,17 @@ static void tell(struct psti_remake *remake)
 static enum pst_status remake_row(struct psti_remake *remake, uint32_t row, bool forget,
                                   struct pst_error *err)
 {
-    struct psti_worker *worker = remake->worker;
-    struct psti_job *job = remake->job;
+    struct psti_loader_worker *worker = remake->worker;
+    struct psti_loader_job *job = remake->job;
     uint64_t sample = (uint64_t)psti_batch_indices(remake->batch)[row];
-    struct psti_draw_key key = psti_row_key(worker->loader, remake->epoch, sample, 0);
+    struct psti_draw_key key = psti_loader_row_key(worker->loader, remake->epoch, sample, 0);
     if (job)
-        key = psti_job_key(worker->loader, job, row);
+        key = psti_loader_job_key(worker->loader, job, row);
     if (job && forget)
         key.sample = start_over(worker->loader, job, row);
-    enum pst_status status = psti_row_make(worker, remake->batch, row, &key, &worker->err);
+    enum pst_status status = psti_loader_row_make(worker, remake->batch, row, &key, &worker->err);
     if (status != PST_OK && job) {
-        psti_job_row_failed(worker, job, row, status);
+        psti_loader_job_row_failed(worker, job, row, status);
         status = PST_OK;
     } else if (status != PST_OK && err) {
         *err = worker->err;
@@ -303,8 +310,9 @@ static enum pst_status remake_row(struct psti_remake *remake, uint32_t row, bool
     return status;
 }
 
-enum pst_status psti_job_finish(struct psti_worker *worker, pst_batch *batch, uint64_t epoch,
-                                uint32_t n_rows, struct psti_job *job, struct pst_error *err)
+enum pst_status psti_loader_job_finish(struct psti_loader_worker *worker, pst_batch *batch,
+                                       uint64_t epoch, uint32_t n_rows, struct psti_loader_job *job,
+                                       struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
     struct psti_remake remake = {.batch = batch,
@@ -316,13 +324,13 @@ enum pst_status psti_job_finish(struct psti_worker *worker, pst_batch *batch, ui
     int64_t start = psti_clock_ns();
     tell(&remake);
     enum pst_status status = loader->placement.ops->finish(loader, &remake, err);
-    psti_worker_count(worker, start);
+    psti_loader_worker_count(worker, start);
     return status;
 }
 
 /* All rows are there, or failed. n_left came to 0 in this thread, so no other one is at the job
  * until its state says WHOLE. */
-static enum pst_status close_batch(pst_loader *loader, struct psti_job *job, bool *whole,
+static enum pst_status close_batch(pst_loader *loader, struct psti_loader_job *job, bool *whole,
                                    struct pst_error *err)
 {
     const uint8_t *bad = job->n_bad_rows ? job->bad : NULL;
@@ -333,7 +341,7 @@ static enum pst_status close_batch(pst_loader *loader, struct psti_job *job, boo
                                          err);
 }
 
-void psti_job_rows_done(pst_loader *loader, struct psti_job *job, uint32_t n)
+void psti_loader_job_rows_done(pst_loader *loader, struct psti_loader_job *job, uint32_t n)
 {
     struct pst_error err;
     bool whole;

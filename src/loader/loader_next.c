@@ -3,7 +3,11 @@
  * All of it runs in the caller's thread. The caller sees jobs in the order of their steps; bad
  * samples are accounted for when their batch's turn comes, in row order, so counts, quarantine and
  * errors are the same on every run. */
-#include "loader/loader_int.h"
+#include "loader/loader_counters.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_job.h"
+#include "loader/loader_run.h"
+#include "loader/loader_worker.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -51,7 +55,7 @@ enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_t rank, uint32_t
 static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t start)
 {
     pthread_mutex_lock(loader->lock);
-    psti_run_cancel(loader);
+    psti_loader_run_cancel(loader);
     loader->ranks = loader->next_ranks;
     if (start > 0 && psti_order_end(loader->order, loader->ranks, start) == start) {
         epoch++; /* what is left is less than one batch of each rank, and drop_last */
@@ -68,7 +72,7 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
     loader->epoch_bad = loader->epoch_good = 0;
     loader->state.epoch = epoch;
     loader->state.position = start;
-    psti_run_start(loader, 0);
+    psti_loader_run_start(loader, 0);
     pthread_mutex_unlock(loader->lock);
     return PST_OK;
 }
@@ -154,13 +158,13 @@ void psti_loader_note_bad(pst_loader *loader, const struct pst_error *what)
 }
 
 /* The job's turn has come: its bad samples count now. False: there are too many in this epoch. */
-static bool account(pst_loader *loader, struct psti_job *job)
+static bool account(pst_loader *loader, struct psti_loader_job *job)
 {
     uint64_t max = loader->options.max_errors;
     struct pst_loader_stats *stats = &loader->stats;
     uint64_t n = psti_order_n(loader->order);
     const struct pst_error *last = NULL;
-    for (const struct psti_bad *bad = job->bads; bad; bad = bad->next) {
+    for (const struct psti_loader_bad *bad = job->bads; bad; bad = bad->next) {
         quarantine(loader, &bad->err);
         last = &bad->err;
     }
@@ -189,7 +193,7 @@ static enum pst_status fail_for_good(pst_loader *loader, const struct pst_error 
     if (failure)
         loader->failure = *failure;
     loader->failed = true;
-    psti_run_cancel(loader); /* what was prepared behind it is not wanted any more */
+    psti_loader_run_cancel(loader); /* what was prepared behind it is not wanted any more */
     if (err)
         *err = loader->failure;
     return loader->failure.status;
@@ -216,13 +220,13 @@ static enum pst_status starved(pst_loader *loader, struct pst_error *err)
 {
     struct psti_pool_stats stats;
     uint64_t step = loader->next_step;
-    psti_run_cancel(loader);
+    psti_loader_run_cancel(loader);
     psti_pool_trim(loader->pool, 1);
     psti_pool_stats(loader->pool, &stats);
     if (loader->ahead > 1) {
         loader->ahead = 1;
         psti_loader_fell_back(loader, PST_FALLBACK_AHEAD, 1);
-        psti_run_start(loader, step);
+        psti_loader_run_start(loader, step);
         return PST_OK;
     }
     loader->next_step = step;
@@ -235,12 +239,12 @@ static enum pst_status starved(pst_loader *loader, struct pst_error *err)
                      stats.limit, loader->options.batch_size);
 }
 
-static void move_on(pst_loader *loader, struct psti_job *job)
+static void move_on(pst_loader *loader, struct psti_loader_job *job)
 {
     uint64_t stride = (uint64_t)loader->options.batch_size * loader->ranks.world_size;
     job->batch = NULL;
     job->state = PSTI_JOB_EMPTY;
-    psti_job_clear_bads(job);
+    psti_loader_job_clear_bads(job);
     loader->next_step++;
     loader->state.position = loader->start + loader->next_step * stride;
     if (loader->next_step == loader->n_steps) {
@@ -251,7 +255,7 @@ static void move_on(pst_loader *loader, struct psti_job *job)
 }
 
 /* The job at its turn is whole: *out, or NULL with PST_OK: try again. */
-static enum pst_status deliver(pst_loader *loader, struct psti_job *job, pst_batch **out,
+static enum pst_status deliver(pst_loader *loader, struct psti_loader_job *job, pst_batch **out,
                                struct pst_error *err)
 {
     if (job->starved)
@@ -277,7 +281,7 @@ static enum pst_status start_here(pst_loader *loader, struct pst_error *err)
     if (loader->pumping)
         return PST_OK;
     loader->pumping = true;
-    bool started = psti_pump_start_job(loader);
+    bool started = psti_loader_pump_start_job(loader);
     loader->pumping = false;
     pthread_cond_signal(loader->work); /* rows to look up, or what came while nobody else pumped */
     if (started)
@@ -287,16 +291,17 @@ static enum pst_status start_here(pst_loader *loader, struct pst_error *err)
 
 /* The job's rows are there: waits for what the placement has under way, and lets it have rows made
  * again. PST_OK: look again. */
-static enum pst_status settle(pst_loader *loader, struct psti_job *job, int64_t deadline,
+static enum pst_status settle(pst_loader *loader, struct psti_loader_job *job, int64_t deadline,
                               struct pst_error *err)
 {
     struct pst_error cause;
     pthread_mutex_unlock(loader->lock);
     enum pst_status status = loader->placement.ops->wait(loader, job->batch, deadline, &cause);
     if (status == PST_OK)
-        status = psti_job_finish(&loader->mender, job->batch, job->epoch, job->n_rows, job, &cause);
+        status = psti_loader_job_finish(&loader->mender, job->batch, job->epoch, job->n_rows, job,
+                                        &cause);
     pthread_mutex_lock(loader->lock);
-    psti_worker_merge(&loader->mender);
+    psti_loader_worker_merge(&loader->mender);
     if (status == PST_OK) {
         job->settled = true;
         return PST_OK;
@@ -309,7 +314,7 @@ static enum pst_status settle(pst_loader *loader, struct psti_job *job, int64_t 
 }
 
 /* Waits for, or does, something. PST_OK: look again. */
-static enum pst_status advance(pst_loader *loader, struct psti_job *job, int64_t deadline,
+static enum pst_status advance(pst_loader *loader, struct psti_loader_job *job, int64_t deadline,
                                struct pst_error *err)
 {
     enum pst_status status = PST_OK;
@@ -318,7 +323,7 @@ static enum pst_status advance(pst_loader *loader, struct psti_job *job, int64_t
     if (status != PST_OK || job->state == PSTI_JOB_WHOLE)
         return status;
     if (loader->options.num_workers == 0)
-        psti_run_row_here(loader, job, deadline);
+        psti_loader_run_row_here(loader, job, deadline);
     else if (deadline == INT64_MAX)
         pthread_cond_wait(&loader->done, loader->lock);
     else
@@ -357,12 +362,12 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
     psti_pool_stats(loader->pool, &pool);
     loader->n_kept = pool.n_held;
     if (loader->parked)
-        psti_run_start(loader, loader->next_step);
+        psti_loader_run_start(loader, loader->next_step);
     enum pst_status status = PST_OK;
     while (status == PST_OK && !*out) {
         if (loader->next_step >= loader->n_steps)
             return end_epoch(loader, err);
-        struct psti_job *job = &loader->ring[loader->next_step % loader->options.prefetch];
+        struct psti_loader_job *job = &loader->ring[loader->next_step % loader->options.prefetch];
         if (job->state != PSTI_JOB_WHOLE) /* whoever starts or fills it has the rest of it */
             status = advance(loader, job, deadline, err);
         else if (!job->settled)

@@ -5,7 +5,15 @@
  * each worker, two slots at least (a loop holds one batch while the next is made), and a reserve
  * for rows that need more. What is left makes slots. Nothing that lasts is taken from the reserve
  * but what the fetcher begins with, so that a row which waits for it always gets all of it. */
-#include "loader/loader_int.h"
+#include "loader/loader_arena.h"
+#include "loader/loader_counters.h"
+#include "loader/loader_files.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_job.h"
+#include "loader/loader_plan.h"
+#include "loader/loader_row.h"
+#include "loader/loader_run.h"
+#include "loader/loader_worker.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
@@ -167,7 +175,7 @@ static uint64_t verified_nbytes(const pst_loader *loader)
     return bits / 8 + 1;
 }
 
-static bool has_own_rows(const struct psti_plan *plan)
+static bool has_own_rows(const struct psti_loader_plan *plan)
 {
     bool differ = false;
     for (uint32_t i = 0; i < plan->n_fields; i++)
@@ -180,14 +188,14 @@ static bool has_own_rows(const struct psti_plan *plan)
 static enum pst_status charge_tables(pst_loader *loader, struct pst_error *err)
 {
     const struct pst_loader_options *options = &loader->options;
-    const struct psti_plan *plan = &loader->plan;
-    uint64_t row = (plan->n_items + 1) * sizeof(struct psti_source) +
+    const struct psti_loader_plan *plan = &loader->plan;
+    uint64_t row = (plan->n_items + 1) * sizeof(struct psti_loader_source) +
                    (plan->n_reads + 1) * sizeof(struct psti_read);
     if (pst_dataset_is_folder(loader->dataset))
         row += (plan->n_items + 1) * (uint64_t)PSTI_PATH_NBYTES;
     uint64_t n_rows = options->num_workers ? options->num_workers : 1;
     n_rows += loader->in_memory ? 0 : loader->n_tasks;
-    uint64_t job = sizeof(struct psti_job) + options->batch_size * (sizeof(uint64_t) + 1);
+    uint64_t job = sizeof(struct psti_loader_job) + options->batch_size * (sizeof(uint64_t) + 1);
     uint64_t nbytes = psti_order_nbytes(loader->order) + n_rows * row + options->prefetch * job +
                       verified_nbytes(loader);
     if (!psti_pool_charge(loader->pool, nbytes, true))
@@ -208,8 +216,8 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     uint32_t n_workers = options->num_workers ? options->num_workers : 1;
     uint64_t limit = options->host_memory, scratch = PSTI_WORKER_NBYTES * n_workers;
     scratch += loader->placement.ops->remakes ? PSTI_WORKER_NBYTES : 0; /* the mender's */
-    uint64_t item = psti_plan_row_nbytes_max(&loader->plan, loader->dataset, loader->storage,
-                                             loader->in_memory);
+    uint64_t item = psti_loader_plan_row_nbytes_max(&loader->plan, loader->dataset, loader->storage,
+                                                    loader->in_memory);
     uint64_t fixed, needed;
     size_t slot;
     if (!psti_pool_slot_nbytes(loader->pool, options->batch_size, &slot))
@@ -256,16 +264,16 @@ static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct ps
         return PST_OK;
     if (!psti_pool_charge(loader->pool, nbytes, true))
         return psti_fail(err, PST_ERROR_LIMIT, "loader", "host_memory is used up");
-    enum pst_status status =
-        psti_arena_open(&loader->arena, nbytes, psti_storage_buffer_alignment(loader->storage),
-                        loader->n_tasks, err);
+    enum pst_status status = psti_loader_arena_open(&loader->arena, nbytes,
+                                                    psti_storage_buffer_alignment(loader->storage),
+                                                    loader->n_tasks, err);
     if (status != PST_OK)
         return status;
     loader->tasks = psti_calloc(loader->n_tasks, sizeof *loader->tasks);
     if (!loader->tasks)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for tasks");
     for (uint32_t i = 0; i < loader->n_tasks; i++) {
-        struct psti_task *task = &loader->tasks[i];
+        struct psti_loader_task *task = &loader->tasks[i];
         task->loader = loader;
         task->sources = psti_calloc(n_items + 1, sizeof *task->sources);
         task->reads = psti_calloc(loader->plan.n_reads + 1, sizeof *task->reads);
@@ -273,7 +281,7 @@ static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct ps
             task->paths = psti_alloc_array(n_items + 1, PSTI_PATH_NBYTES);
         if (!task->sources || !task->reads || (folder && !task->paths))
             return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for tasks");
-        psti_pump_free_task(loader, task);
+        psti_loader_pump_free_task(loader, task);
     }
     return PST_OK;
 }
@@ -282,7 +290,7 @@ static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct ps
  * could be is not much. */
 static void bound_rows(pst_loader *loader)
 {
-    const struct psti_plan *plan = &loader->plan;
+    const struct psti_loader_plan *plan = &loader->plan;
     uint64_t n_slots = (uint64_t)loader->options.prefetch + 2, row = 0;
     uint64_t most = loader->options.host_memory / ROWS_PART / n_slots / loader->options.batch_size;
     for (uint32_t i = 0; i < plan->n_fields && row <= most; i++) {
@@ -327,7 +335,7 @@ static enum pst_status open_jobs(pst_loader *loader, struct pst_error *err)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for jobs");
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; status == PST_OK && i < loader->options.prefetch; i++)
-        status = psti_job_open(&loader->ring[i], loader->options.batch_size, err);
+        status = psti_loader_job_open(&loader->ring[i], loader->options.batch_size, err);
     return status;
 }
 
@@ -340,9 +348,9 @@ static enum pst_status open_workers(pst_loader *loader, struct pst_error *err)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for %u workers", n);
     enum pst_status status = PST_OK;
     if (loader->placement.ops->remakes)
-        status = psti_worker_open(&loader->mender, loader, err);
+        status = psti_loader_worker_open(&loader->mender, loader, err);
     for (uint32_t i = 0; status == PST_OK && i < loader->n_workers; i++)
-        status = psti_worker_open(&loader->workers[i], loader, err);
+        status = psti_loader_worker_open(&loader->workers[i], loader, err);
     return status;
 }
 
@@ -352,7 +360,7 @@ static enum pst_status start_workers(pst_loader *loader, struct pst_error *err)
     for (uint32_t i = 0; status == PST_OK && i < loader->options.num_workers; i++) {
         char name[16];
         snprintf(name, sizeof name, "work-%u", i);
-        status = psti_thread_start(&loader->workers[i].thread, name, psti_run_worker,
+        status = psti_thread_start(&loader->workers[i].thread, name, psti_loader_run_worker,
                                    &loader->workers[i], err);
         loader->n_started += status == PST_OK;
     }
@@ -375,7 +383,7 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
     uint64_t arena = 0;
     enum pst_status status = open_order(loader, err);
     if (status == PST_OK)
-        status = psti_plan_make(loader->dataset, &loader->options, &loader->plan, err);
+        status = psti_loader_plan_make(loader->dataset, &loader->options, &loader->plan, err);
     loader->options.fields = NULL; /* the caller's */
     if (status == PST_OK)
         status =
@@ -394,7 +402,7 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
     bool throttled = loader->options.throttle_bytes_per_second > 0 ||
                      loader->options.throttle_latency_seconds > 0; /* then memory is read, too */
     loader->in_memory = loader->plan.n_items == 0 || (resident && !throttled);
-    status = psti_files_open(loader, err);
+    status = psti_loader_files_open(loader, err);
     if (status == PST_OK)
         status = charge_tables(loader, err);
     if (status == PST_OK)
@@ -455,7 +463,7 @@ static void close_threads(pst_loader *loader)
     if (!loader->pool)
         return;
     pthread_mutex_lock(loader->lock);
-    psti_run_cancel(loader);
+    psti_loader_run_cancel(loader);
     loader->closing = true;
     pthread_cond_broadcast(loader->work);
     pthread_mutex_unlock(loader->lock);
@@ -473,7 +481,7 @@ static void close_tasks(pst_loader *loader)
     psti_free(loader->tasks);
     if (loader->pool)
         psti_pool_uncharge(loader->pool, loader->arena.nbytes);
-    psti_arena_close(&loader->arena);
+    psti_loader_arena_close(&loader->arena);
 }
 
 void pst_loader_close(pst_loader **loader_ptr)
@@ -486,21 +494,21 @@ void pst_loader_close(pst_loader **loader_ptr)
         return; /* its threads are not in this process: nothing may be touched */
     close_threads(loader);
     for (uint32_t i = 0; loader->workers && i < loader->n_workers; i++)
-        psti_worker_close(&loader->workers[i]);
+        psti_loader_worker_close(&loader->workers[i]);
     psti_free(loader->workers);
-    psti_worker_close(&loader->fetcher);
-    psti_worker_close(&loader->mender);
-    psti_job_close(&loader->fetch_job);
+    psti_loader_worker_close(&loader->fetcher);
+    psti_loader_worker_close(&loader->mender);
+    psti_loader_job_close(&loader->fetch_job);
     for (uint32_t i = 0; loader->ring && i < loader->options.prefetch; i++)
-        psti_job_close(&loader->ring[i]);
+        psti_loader_job_close(&loader->ring[i]);
     psti_free(loader->ring);
     close_tasks(loader);
-    psti_files_close(&loader->files);
+    psti_loader_files_close(&loader->files);
     psti_storage_close(&loader->storage);
     psti_free(loader->verified);
     psti_free(loader->quarantine);
     loader->placement.ops->detach(loader);
-    psti_plan_clear(&loader->plan);
+    psti_loader_plan_clear(&loader->plan);
     psti_order_close(&loader->order);
     if (loader->pool)
         psti_pool_uncharge(loader->pool, loader->memory_nbytes +

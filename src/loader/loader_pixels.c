@@ -5,7 +5,11 @@
  * some, then, one worker at a time, from the reserve, given back after the row. So whether an image
  * can be decoded depends on its size alone, not on what else is going on. Scratch that a decoder
  * could do without, but is faster with, comes from the budget only. */
-#include "loader/loader_int.h"
+#include "loader/loader_counters.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_plan.h"
+#include "loader/loader_row.h"
+#include "loader/loader_worker.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -20,13 +24,13 @@
 
 /* What a decoder may take. Not more than scratch_max on any worker, or an image would decode here
  * and not there. */
-static void limit_decoder(const struct psti_worker *worker, uint64_t grant)
+static void limit_decoder(const struct psti_loader_worker *worker, uint64_t grant)
 {
     uint64_t limit = grant + worker->extra, max = worker->loader->scratch_max;
     psti_decoder_set_scratch_limit(worker->decoder, limit < max ? limit : max);
 }
 
-static enum pst_status open_tools(struct psti_worker *worker, struct pst_error *err)
+static enum pst_status open_tools(struct psti_loader_worker *worker, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
     memset(&worker->seen, 0, sizeof worker->seen);
@@ -44,7 +48,7 @@ static enum pst_status open_tools(struct psti_worker *worker, struct pst_error *
 
 /* All scratch that was charged is taken now, so that which image a worker meets when does not
  * matter. Pages that no image ever needs are not touched. */
-static void hold_grant(const struct psti_worker *worker)
+static void hold_grant(const struct psti_loader_worker *worker)
 {
     uint64_t decoder = worker->grant + worker->extra, max = worker->loader->scratch_max;
     limit_decoder(worker, worker->grant);
@@ -60,7 +64,7 @@ static void raise_to(atomic_uint_fast64_t *mark, uint64_t value)
         ;
 }
 
-bool psti_worker_lags(const struct psti_worker *worker)
+bool psti_loader_worker_lags(const struct psti_loader_worker *worker)
 {
     const pst_loader *loader = worker->loader;
     return atomic_load(&loader->grant_max) > worker->seen_grant ||
@@ -68,7 +72,7 @@ bool psti_worker_lags(const struct psti_worker *worker)
 }
 
 /* Not where it would be much for all workers: then each grows when it meets a large image. */
-void psti_worker_catch_up(struct psti_worker *worker)
+void psti_loader_worker_catch_up(struct psti_loader_worker *worker)
 {
     pst_loader *loader = worker->loader;
     uint64_t most = loader->options.host_memory / EXTRA_PART / loader->n_workers;
@@ -89,18 +93,18 @@ void psti_worker_catch_up(struct psti_worker *worker)
 
 /* Scratch is empty again: what earlier images left takes none of it, so whether an image fits does
  * not depend on them. */
-static bool empty_tools(struct psti_worker *worker)
+static bool empty_tools(struct psti_loader_worker *worker)
 {
-    psti_worker_count(worker, 0);
+    psti_loader_worker_count(worker, 0);
     worker->emptied = open_tools(worker, NULL) == PST_OK;
     return worker->emptied;
 }
 
-enum pst_status psti_worker_open(struct psti_worker *worker, pst_loader *loader,
-                                 struct pst_error *err)
+enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_loader *loader,
+                                        struct pst_error *err)
 {
-    const struct psti_plan *plan = &loader->plan;
-    *worker = (struct psti_worker){
+    const struct psti_loader_plan *plan = &loader->plan;
+    *worker = (struct psti_loader_worker){
         .loader = loader, .owes = worker == loader->workers && loader->options.num_workers == 0};
     if (!psti_pool_charge(loader->pool, PSTI_WORKER_NBYTES, false) &&
         !psti_pool_charge(loader->pool, PSTI_WORKER_NBYTES, true))
@@ -124,11 +128,11 @@ enum pst_status psti_worker_open(struct psti_worker *worker, pst_loader *loader,
     if (status == PST_OK)
         status = loader->placement.ops->open_worker(worker, err);
     if (status != PST_OK)
-        psti_worker_close(worker);
+        psti_loader_worker_close(worker);
     return status;
 }
 
-void psti_worker_close(struct psti_worker *worker)
+void psti_loader_worker_close(struct psti_loader_worker *worker)
 {
     if (!worker->loader)
         return;
@@ -145,7 +149,7 @@ void psti_worker_close(struct psti_worker *worker)
     memset(worker, 0, sizeof *worker);
 }
 
-bool psti_worker_grow(struct psti_worker *worker)
+bool psti_loader_worker_grow(struct psti_loader_worker *worker)
 {
     pst_loader *loader = worker->loader;
     uint64_t limit = 2 * worker->grant, max = loader->scratch_max;
@@ -179,7 +183,7 @@ bool psti_worker_grow(struct psti_worker *worker)
 }
 
 /* After an image: the scratch with which it would have been decoded faster, for the next one. */
-static void grow_extra(struct psti_worker *worker)
+static void grow_extra(struct psti_loader_worker *worker)
 {
     pst_loader *loader = worker->loader;
     uint64_t most = loader->options.host_memory / EXTRA_PART / loader->n_workers;
@@ -200,7 +204,7 @@ static void grow_extra(struct psti_worker *worker)
     hold_grant(worker);
 }
 
-void psti_worker_settle(struct psti_worker *worker)
+void psti_loader_worker_settle(struct psti_loader_worker *worker)
 {
     pst_loader *loader = worker->loader;
     if (!worker->has_reserve)
@@ -208,7 +212,7 @@ void psti_worker_settle(struct psti_worker *worker)
     psti_free(worker->reserve_buffer);
     worker->reserve_buffer = NULL;
     if (worker->grown) {
-        psti_worker_count(worker, 0);
+        psti_loader_worker_count(worker, 0);
         psti_decoder_close(&worker->decoder);
         psti_run_close(&worker->run);
     }
@@ -219,7 +223,7 @@ void psti_worker_settle(struct psti_worker *worker)
     pthread_mutex_unlock(&loader->reserve_lock);
 }
 
-void psti_worker_count(struct psti_worker *worker, int64_t start_ns)
+void psti_loader_worker_count(struct psti_loader_worker *worker, int64_t start_ns)
 {
     struct psti_decoder_stats now;
     if (start_ns)
@@ -235,14 +239,15 @@ void psti_worker_count(struct psti_worker *worker, int64_t start_ns)
     worker->seen = now;
 }
 
-void psti_worker_read_here(struct psti_worker *worker, int64_t start_ns, bool within_row)
+void psti_loader_worker_read_here(struct psti_loader_worker *worker, int64_t start_ns,
+                                  bool within_row)
 {
     uint64_t ns = (uint64_t)(psti_clock_ns() - start_ns);
     worker->read_here_ns += ns;
     worker->decode_ns -= within_row ? ns : 0; /* may be less than 0 until the row is counted */
 }
 
-void psti_worker_merge(struct psti_worker *worker)
+void psti_loader_worker_merge(struct psti_loader_worker *worker)
 {
     struct pst_loader_stats *stats = &worker->loader->stats;
     const struct psti_placed *placed = &worker->placed;
@@ -273,8 +278,9 @@ void psti_worker_merge(struct psti_worker *worker)
 }
 
 /* What the header says, or for raw pixels the index; and the chain for such pixels. */
-static enum pst_status probe(struct psti_worker *worker, const struct psti_plan_field *plan,
-                             const struct psti_source *source, struct pst_image_info *info,
+static enum pst_status probe(struct psti_loader_worker *worker,
+                             const struct psti_loader_plan_field *plan,
+                             const struct psti_loader_source *source, struct pst_image_info *info,
                              const struct psti_chain **chain, struct pst_error *err)
 {
     const struct pst_item *item = &source->item;
@@ -292,7 +298,7 @@ static enum pst_status probe(struct psti_worker *worker, const struct psti_plan_
         return status;
     uint8_t channels, bits;
     psti_decode_output(info, &plan->decode, &channels, &bits);
-    *chain = psti_plan_chain(plan, channels, bits);
+    *chain = psti_loader_plan_chain(plan, channels, bits);
     if (*chain)
         return PST_OK;
     return psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
@@ -301,9 +307,11 @@ static enum pst_status probe(struct psti_worker *worker, const struct psti_plan_
                      plan->field->name, channels, bits, plan->channels, plan->bits);
 }
 
-enum pst_status psti_row_draw(const pst_loader *loader, const struct psti_plan_field *plan,
-                              const struct psti_draw_key *key, const struct pst_image_info *info,
-                              struct psti_draw *draw, struct pst_error *err)
+enum pst_status psti_loader_row_draw(const pst_loader *loader,
+                                     const struct psti_loader_plan_field *plan,
+                                     const struct psti_draw_key *key,
+                                     const struct pst_image_info *info, struct psti_draw *draw,
+                                     struct pst_error *err)
 {
     struct psti_draw_key field_key = *key;
     field_key.own = plan->own;
@@ -325,11 +333,11 @@ static struct psti_rect region_of(const struct psti_draw *draw)
 }
 
 /* The finished row. */
-static enum pst_status decode_row(struct psti_worker *worker, const struct psti_image *image,
+static enum pst_status decode_row(struct psti_loader_worker *worker, const struct psti_image *image,
                                   void *row, struct pst_error *err)
 {
-    const struct psti_plan_field *plan = image->plan;
-    const struct psti_source *source = image->source;
+    const struct psti_loader_plan_field *plan = image->plan;
+    const struct psti_loader_source *source = image->source;
     const struct psti_draw *draw = image->draw;
     const struct psti_rect region = region_of(draw), *read = &source->region;
     size_t element = pst_dtype_nbytes(worker->loader->plan.slots[image->i_plan].dtype);
@@ -369,10 +377,11 @@ static enum pst_status copy_rows(void *ctx, const void *rows, size_t row_nbytes,
 }
 
 /* The pixels of the region alone. */
-static enum pst_status decode_picture(struct psti_worker *worker, const struct psti_image *image,
-                                      void *pixels, struct pst_error *err)
+static enum pst_status decode_picture(struct psti_loader_worker *worker,
+                                      const struct psti_image *image, void *pixels,
+                                      struct pst_error *err)
 {
-    const struct psti_plan_field *plan = image->plan;
+    const struct psti_loader_plan_field *plan = image->plan;
     const struct psti_rect region = region_of(image->draw);
     struct picture picture = {.pixels = pixels,
                               .row_nbytes = (size_t)region.width * plan->channels *
@@ -382,22 +391,23 @@ static enum pst_status decode_picture(struct psti_worker *worker, const struct p
 }
 
 /* Header, geometry and random parameters: all of `image` but where its pixels go. */
-static enum pst_status open_image(struct psti_worker *worker, const struct psti_draw_key *key,
-                                  struct psti_image *image, struct pst_error *err)
+static enum pst_status open_image(struct psti_loader_worker *worker,
+                                  const struct psti_draw_key *key, struct psti_image *image,
+                                  struct pst_error *err)
 {
     enum pst_status status = PST_OK;
     struct psti_draw *draw = &worker->draws[image->i_plan];
     image->draw = draw;
-    if (psti_worker_lags(worker))
-        psti_worker_catch_up(worker);
+    if (psti_loader_worker_lags(worker))
+        psti_loader_worker_catch_up(worker);
     if (!worker->decoder || !worker->run) /* closed to give back scratch of the reserve */
         status = open_tools(worker, err);
     if (status == PST_OK)
         status = probe(worker, image->plan, image->source, &image->info, &image->chain, err);
     if (status == PST_OK)
-        status = psti_follow_image(worker, image->i_plan, &image->info, err);
+        status = psti_loader_follow_image(worker, image->i_plan, &image->info, err);
     if (status == PST_OK)
-        status = psti_row_draw(worker->loader, image->plan, key, &image->info, draw, err);
+        status = psti_loader_row_draw(worker->loader, image->plan, key, &image->info, draw, err);
     return status;
 }
 
@@ -405,13 +415,13 @@ static enum pst_status open_image(struct psti_worker *worker, const struct psti_
  * `place` gave the row that size, as there are no operations. */
 static bool is_copy(const struct psti_image *image, const struct psti_place *place)
 {
-    const struct psti_plan_field *plan = image->plan;
+    const struct psti_loader_plan_field *plan = image->plan;
     return place->kind == PSTI_PLACE_ROW && plan->identity && image->info.form == PST_FORM_RAW &&
-           psti_plan_chain(plan, image->info.channels, image->info.bits) == image->chain &&
+           psti_loader_plan_chain(plan, image->info.channels, image->info.bits) == image->chain &&
            image->info.orientation <= 1;
 }
 
-static enum pst_status decode(struct psti_worker *worker, const struct psti_image *image,
+static enum pst_status decode(struct psti_loader_worker *worker, const struct psti_image *image,
                               const struct psti_place *place, struct pst_error *err)
 {
     enum pst_status status;
@@ -419,7 +429,7 @@ static enum pst_status decode(struct psti_worker *worker, const struct psti_imag
     do
         status = place->kind == PSTI_PLACE_PICTURE ? decode_picture(worker, image, place->data, err)
                                                    : decode_row(worker, image, place->data, err);
-    while (status == PST_ERROR_LIMIT && psti_worker_grow(worker));
+    while (status == PST_ERROR_LIMIT && psti_loader_worker_grow(worker));
     worker->lacks_scratch = status == PST_ERROR_LIMIT;
     if (!worker->decoder || !worker->run)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a decoder");
@@ -428,7 +438,7 @@ static enum pst_status decode(struct psti_worker *worker, const struct psti_imag
 }
 
 /* The image was decoded here, or failed. */
-static void count(struct psti_worker *worker, const struct psti_image *image, bool good)
+static void count(struct psti_loader_worker *worker, const struct psti_image *image, bool good)
 {
     pst_loader *loader = worker->loader;
     bool may_scale = loader->placement.ops->scales && image->info.form == PST_FORM_PLI_JPEG;
@@ -439,9 +449,11 @@ static void count(struct psti_worker *worker, const struct psti_image *image, bo
     worker->n_scaled += good && image->draw->scale_log2 > 0;
 }
 
-enum pst_status psti_row_pixels(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
-                                uint32_t row, const struct psti_draw_key *key,
-                                const struct psti_source *source, struct pst_error *err)
+enum pst_status psti_loader_row_pixels(struct psti_loader_worker *worker, pst_batch *batch,
+                                       uint32_t i_plan, uint32_t row,
+                                       const struct psti_draw_key *key,
+                                       const struct psti_loader_source *source,
+                                       struct pst_error *err)
 {
     const struct psti_placement_ops *ops = worker->loader->placement.ops;
     struct psti_image image = {.batch = batch,

@@ -3,11 +3,13 @@
  * Comes in: the data set's fields and the caller's pst_field_output list. Goes out: one plan entry
  * and one slot layout per delivered field, in the data set's order, and a number for each stored
  * item of a row. Runs once, at open; the plan is constant afterwards and shared by all threads. */
-#include "loader/loader_int.h"
+#include "loader/loader_plan.h"
+#include "loader/loader_row.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/fail.h"
+#include "format/format_geometry.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -102,19 +104,19 @@ static enum pst_status check_forms(const pst_dataset *dataset, const struct pst_
     return PST_OK;
 }
 
-bool psti_plan_allows_form(const struct psti_plan_field *plan, enum pst_form form)
+bool psti_loader_plan_allows_form(const struct psti_loader_plan_field *plan, enum pst_form form)
 {
     return plan->form_mask == 0 || (form <= PST_FORM_BYTES && (plan->form_mask >> form & 1));
 }
 
-bool psti_plan_item_is_there(const pst_dataset *dataset, const struct pst_item *item)
+bool psti_loader_plan_item_is_there(const pst_dataset *dataset, const struct pst_item *item)
 {
     return item->form != PST_FORM_NONE ||
            (pst_dataset_is_folder(dataset) && item->i_file != PST_FILE_NONE);
 }
 
 /* The first allowed item of the data set's first sample: what to expect of the others. */
-static bool first_item(pst_dataset *dataset, const struct psti_plan_field *plan,
+static bool first_item(pst_dataset *dataset, const struct psti_loader_plan_field *plan,
                        struct pst_item *item)
 {
     if (pst_dataset_count(dataset) == 0)
@@ -122,18 +124,19 @@ static bool first_item(pst_dataset *dataset, const struct psti_plan_field *plan,
     for (uint32_t v = 0; v < plan->field->n_variants; v++)
         if ((plan->variant_mask & (1u << v)) &&
             pst_dataset_item(dataset, 0, plan->i_field, v, item, NULL) == PST_OK &&
-            psti_plan_item_is_there(dataset, item) && psti_plan_allows_form(plan, item->form))
+            psti_loader_plan_item_is_there(dataset, item) &&
+            psti_loader_plan_allows_form(plan, item->form))
             return true;
     return false;
 }
 
-bool psti_plan_probe_file(pst_dataset *dataset, const struct psti_plan_field *plan, uint64_t sample,
-                          struct pst_image_info *info)
+bool psti_loader_plan_probe_file(pst_dataset *dataset, const struct psti_loader_plan_field *plan,
+                                 uint64_t sample, struct pst_image_info *info)
 {
     struct pst_item item;
     bool found = false;
     if (pst_dataset_item(dataset, sample, plan->i_field, 0, &item, NULL) != PST_OK ||
-        !psti_plan_item_is_there(dataset, &item))
+        !psti_loader_plan_item_is_there(dataset, &item))
         return false;
     uint64_t nbytes = item.nbytes < PROBE_NBYTES ? item.nbytes : PROBE_NBYTES;
     void *head = psti_alloc(nbytes ? nbytes : 1);
@@ -145,7 +148,7 @@ bool psti_plan_probe_file(pst_dataset *dataset, const struct psti_plan_field *pl
 }
 
 /* Channels and bits of the first image or mask of the data set, those to be expected of all. */
-static void stored_pixels(pst_dataset *dataset, const struct psti_plan_field *plan,
+static void stored_pixels(pst_dataset *dataset, const struct psti_loader_plan_field *plan,
                           uint8_t *channels, uint8_t *bits)
 {
     struct pst_item item;
@@ -154,7 +157,7 @@ static void stored_pixels(pst_dataset *dataset, const struct psti_plan_field *pl
     *bits = 8;
     if (!first_item(dataset, plan, &item))
         return;
-    if (item.bits == 0 && psti_plan_probe_file(dataset, plan, 0, &info)) {
+    if (item.bits == 0 && psti_loader_plan_probe_file(dataset, plan, 0, &info)) {
         psti_decode_output(&info, &plan->decode, channels, bits);
         return;
     }
@@ -163,7 +166,8 @@ static void stored_pixels(pst_dataset *dataset, const struct psti_plan_field *pl
 }
 
 /* A size that all images may have. Only a guess: rows of another size still find their place. */
-static bool guess_size(pst_dataset *dataset, const struct psti_plan_field *plan, uint32_t size[2])
+static bool guess_size(pst_dataset *dataset, const struct psti_loader_plan_field *plan,
+                       uint32_t size[2])
 {
     struct pst_item item;
     uint64_t n = pst_dataset_count(dataset), largest, nbytes;
@@ -184,7 +188,7 @@ static bool guess_size(pst_dataset *dataset, const struct psti_plan_field *plan,
     struct pst_image_info info[3];
     const uint64_t samples[3] = {0, n / 2, n - 1};
     for (int i = 0; i < 3; i++)
-        if (!psti_plan_probe_file(dataset, plan, samples[i], &info[i]) ||
+        if (!psti_loader_plan_probe_file(dataset, plan, samples[i], &info[i]) ||
             info[i].height != info[0].height || info[i].width != info[0].width)
             return false;
     size[0] = info[0].height;
@@ -192,7 +196,7 @@ static bool guess_size(pst_dataset *dataset, const struct psti_plan_field *plan,
     return true;
 }
 
-static void set_image_shape(struct psti_slot_field *slot, const struct psti_plan_field *plan,
+static void set_image_shape(struct psti_slot_field *slot, const struct psti_loader_plan_field *plan,
                             uint32_t height, uint32_t width)
 {
     slot->ndim = 3;
@@ -221,7 +225,7 @@ static const char *name_op(const struct pst_op *ops, size_t n_ops, size_t i, cha
  * follow the leader's. `leader` is NULL for a field that follows none. */
 static enum pst_status choose_ops(const struct pst_field_output *wish,
                                   const struct pst_field_output *leader, const char *leader_name,
-                                  const struct psti_plan_field *plan,
+                                  const struct psti_loader_plan_field *plan,
                                   struct pst_op ops[PSTI_AUGMENT_MAX_OPS], size_t *n_ops,
                                   struct pst_error *err)
 {
@@ -258,8 +262,8 @@ static enum pst_status choose_ops(const struct pst_field_output *wish,
 
 static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader_options *options,
                                    const struct pst_field_output *wish, const struct leader *leader,
-                                   struct psti_plan_field *plan, struct psti_slot_field *slot,
-                                   struct pst_error *err)
+                                   struct psti_loader_plan_field *plan,
+                                   struct psti_slot_field *slot, struct pst_error *err)
 {
     struct pst_op ops[PSTI_AUGMENT_MAX_OPS];
     struct pst_field_output chosen = *wish;
@@ -276,9 +280,9 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
     plan->scaled_decode = wish->scaled_decode && plan->field->type == PST_FIELD_IMAGE;
     for (size_t i = 0; i < chosen.n_ops; i++)
         plan->moves = plan->moves || psti_op_is_geometric(ops[i].kind);
-    psti_plan_decode(options, &chosen, plan);
+    psti_loader_plan_decode(options, &chosen, plan);
     stored_pixels(dataset, plan, &channels, &bits);
-    status = psti_plan_chains(&chosen, channels, bits, plan, err);
+    status = psti_loader_plan_chains(&chosen, channels, bits, plan, err);
     if (status != PST_OK)
         return status;
     uint32_t size[2];
@@ -299,7 +303,7 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
     return PST_OK;
 }
 
-static enum pst_status plan_array(struct psti_plan_field *plan, struct psti_slot_field *slot,
+static enum pst_status plan_array(struct psti_loader_plan_field *plan, struct psti_slot_field *slot,
                                   struct pst_error *err)
 {
     size_t nbytes = pst_dtype_nbytes(plan->field->dtype);
@@ -319,7 +323,7 @@ static enum pst_status plan_array(struct psti_plan_field *plan, struct psti_slot
 
 static enum pst_status plan_field(pst_dataset *dataset, const struct pst_loader_options *options,
                                   const struct pst_field_output *wish, const struct leader *leader,
-                                  struct psti_plan_field *plan, struct psti_slot_field *slot,
+                                  struct psti_loader_plan_field *plan, struct psti_slot_field *slot,
                                   struct pst_error *err)
 {
     memcpy(slot->name, plan->field->name, sizeof slot->name);
@@ -426,12 +430,12 @@ static bool may_lose(const struct pst_field_output *leader)
 
 /* Which boxes are dropped, and what with them. The fields' own plans are made. */
 static enum pst_status plan_boxes(pst_dataset *dataset, const struct pst_loader_options *options,
-                                  const struct pst_field_output *leader, struct psti_plan *plan,
-                                  struct pst_error *err)
+                                  const struct pst_field_output *leader,
+                                  struct psti_loader_plan *plan, struct pst_error *err)
 {
     bool loses = may_lose(leader);
     for (uint32_t i = 0; i < plan->n_fields; i++) {
-        struct psti_plan_field *entry = &plan->fields[i];
+        struct psti_loader_plan_field *entry = &plan->fields[i];
         const struct pst_field_output *wish = wish_of(options, entry->field);
         if (entry->field->type == PST_FIELD_BOXES) {
             entry->drops = loses && !wish->keep_boxes;
@@ -453,11 +457,12 @@ static enum pst_status plan_boxes(pst_dataset *dataset, const struct pst_loader_
                              ragged ? "no such boxes are delivered"
                                     : "keypoints and arrays of any shape can");
     }
-    return psti_boxes_check(dataset, plan, err);
+    return psti_loader_boxes_check(dataset, plan, err);
 }
 
-enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_options *options,
-                               struct psti_plan *plan, struct pst_error *err)
+enum pst_status psti_loader_plan_make(pst_dataset *dataset,
+                                      const struct pst_loader_options *options,
+                                      struct psti_loader_plan *plan, struct pst_error *err)
 {
     enum pst_status status = check_wishes(dataset, options, err);
     int i_leader = status == PST_OK ? find_leader(dataset, options) : -1, geometry = -1;
@@ -479,8 +484,8 @@ enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_opt
             status = check_forms(dataset, field, wish, err);
         if (status != PST_OK)
             break;
-        struct psti_plan_field *entry = &plan->fields[plan->n_fields];
-        *entry = (struct psti_plan_field){.field = field, .i_field = i, .i_item = -1};
+        struct psti_loader_plan_field *entry = &plan->fields[plan->n_fields];
+        *entry = (struct psti_loader_plan_field){.field = field, .i_field = i, .i_item = -1};
         entry->says_boxes = wish->per_box_of != NULL;
         entry->i_boxes = -1;
         entry->made_for = wish->made_for ? wish->made_for : field->made_for;
@@ -504,19 +509,19 @@ enum pst_status psti_plan_make(pst_dataset *dataset, const struct pst_loader_opt
     if (status == PST_OK)
         status = plan_boxes(dataset, options, leader.wish, plan, err);
     if (status != PST_OK)
-        psti_plan_clear(plan);
+        psti_loader_plan_clear(plan);
     return status;
 }
 
-void psti_plan_clear(struct psti_plan *plan)
+void psti_loader_plan_clear(struct psti_loader_plan *plan)
 {
     for (uint32_t i = 0; i < plan->n_fields; i++)
-        psti_plan_free_chains(&plan->fields[i]);
+        psti_loader_plan_free_chains(&plan->fields[i]);
     plan->n_fields = plan->n_items = plan->n_reads = 0;
 }
 
-uint64_t psti_plan_row_nbytes_max(const struct psti_plan *plan, pst_dataset *dataset,
-                                  const struct psti_storage *storage, bool in_memory)
+uint64_t psti_loader_plan_row_nbytes_max(const struct psti_loader_plan *plan, pst_dataset *dataset,
+                                         const struct psti_storage *storage, bool in_memory)
 {
     uint64_t total = 0, alignment = psti_storage_buffer_alignment(storage);
     for (uint32_t i = 0; i < plan->n_items; i++) {

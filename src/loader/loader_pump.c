@@ -4,14 +4,21 @@
  * looks into the index and submits, so that nobody waits for that. Rows are taken in the order of
  * delivery and each takes one block of the arena for all its items: when the oldest row must wait
  * for room, no younger one holds any, so rows that are older give it back and the row goes on. */
-#include "loader/loader_int.h"
+#include "loader/loader_arena.h"
+#include "loader/loader_counters.h"
+#include "loader/loader_files.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_job.h"
+#include "loader/loader_plan.h"
+#include "loader/loader_row.h"
+#include "loader/loader_run.h"
 
 #include <string.h>
 
 #define READS_AT_ONCE (2 * PST_MAX_FIELDS)
 
 /* Counts the windows of a page-aware order of which the kernel is not told. */
-static void skip_hint(pst_loader *loader, const struct psti_job *job)
+static void skip_hint(pst_loader *loader, const struct psti_loader_job *job)
 {
     uint64_t window = psti_order_window(loader->order, job->positions[0]);
     if (window == UINT64_MAX || window == loader->hinted_window)
@@ -21,7 +28,7 @@ static void skip_hint(pst_loader *loader, const struct psti_job *job)
 }
 
 /* Tells the kernel about the window after the one that the job begins in. */
-static void hint(pst_loader *loader, const struct psti_job *job)
+static void hint(pst_loader *loader, const struct psti_loader_job *job)
 {
     uint64_t window = psti_order_window(loader->order, job->positions[0]), first, n;
     if (window == UINT64_MAX || window == loader->hinted_window || !loader->plan.n_items ||
@@ -33,7 +40,8 @@ static void hint(pst_loader *loader, const struct psti_job *job)
         return;
     }
     loader->hinted_window = window;
-    const struct psti_plan_field *field = &loader->plan.fields[loader->plan.fields_of_items[0]];
+    const struct psti_loader_plan_field *field =
+        &loader->plan.fields[loader->plan.fields_of_items[0]];
     uint32_t variant = (uint32_t)__builtin_ctz(field->variant_mask);
     for (uint64_t i = 0;
          psti_order_window_page(loader->order, job->epoch, window + 1, i, &first, &n); i++) {
@@ -43,10 +51,10 @@ static void hint(pst_loader *loader, const struct psti_job *job)
             pst_dataset_item(loader->dataset, first + n - 1, field->i_field, variant, &b, NULL) !=
                 PST_OK ||
             a.i_file != b.i_file || b.offset < a.offset || a.i_file == PST_FILE_NONE ||
-            psti_files_acquire(loader, a.i_file, &file, NULL) != PST_OK)
+            psti_loader_files_acquire(loader, a.i_file, &file, NULL) != PST_OK)
             continue;
         psti_file_will_need(file, a.offset, b.offset + b.nbytes - a.offset);
-        psti_files_release(loader, a.i_file, file);
+        psti_loader_files_release(loader, a.i_file, file);
     }
 }
 
@@ -61,12 +69,12 @@ static bool waits_for_release(const pst_loader *loader)
     return stats.n_slots >= loader->options.prefetch + (loader->n_kept ? loader->n_kept : 1);
 }
 
-bool psti_pump_start_job(pst_loader *loader)
+bool psti_loader_pump_start_job(pst_loader *loader)
 {
     if (loader->issue_step >= loader->n_steps ||
         loader->issue_step >= loader->next_step + loader->ahead || waits_for_release(loader))
         return false;
-    struct psti_job *job = &loader->ring[loader->issue_step % loader->options.prefetch];
+    struct psti_loader_job *job = &loader->ring[loader->issue_step % loader->options.prefetch];
     loader->claim_status =
         loader->placement.ops->claim(loader, loader->options.batch_size, &job->batch);
     if (loader->claim_status != PST_OK)
@@ -76,7 +84,7 @@ bool psti_pump_start_job(pst_loader *loader)
     /* Where only parts of items are read, the kernel must not read the others ahead. */
     bool reads_parts = loader->stats.n_partial_reads > 0;
     pthread_mutex_unlock(loader->lock);
-    psti_job_set(loader, job, ranks, epoch, start, step, loader->step_base + step);
+    psti_loader_job_set(loader, job, ranks, epoch, start, step, loader->step_base + step);
     if (!reads_parts)
         hint(loader, job);
     else
@@ -91,16 +99,16 @@ bool psti_pump_start_job(pst_loader *loader)
 
 /* Batches in their order; within one the longest rows first, so that no worker begins the longest
  * one when the others are done. */
-static bool goes_before(const struct psti_task *a, const struct psti_task *b)
+static bool goes_before(const struct psti_loader_task *a, const struct psti_loader_task *b)
 {
     if (a->job->step != b->job->step)
         return a->job->step < b->job->step;
     return a->block_nbytes > b->block_nbytes;
 }
 
-static void push_ready(pst_loader *loader, struct psti_task *task)
+static void push_ready(pst_loader *loader, struct psti_loader_task *task)
 {
-    struct psti_task **at = &loader->ready;
+    struct psti_loader_task **at = &loader->ready;
     if (loader->ready && !goes_before(task, loader->ready_last))
         at = &loader->ready_last->next;
     while (*at && !goes_before(task, *at))
@@ -116,24 +124,24 @@ static void push_ready(pst_loader *loader, struct psti_task *task)
 /* Called by the storage's threads. */
 static void read_is_done(struct psti_read *read)
 {
-    struct psti_task *task = read->user;
+    struct psti_loader_task *task = read->user;
     pst_loader *loader = task->loader;
     if (atomic_fetch_sub(&task->n_reading, 1) != 1)
         return;
     pthread_mutex_lock(loader->lock);
     push_ready(loader, task);
-    psti_times_read_ends(loader);
+    psti_loader_times_read_ends(loader);
     if (loader->n_reading == 0 && !loader->running)
         pthread_cond_broadcast(&loader->done);
     pthread_mutex_unlock(loader->lock);
 }
 
-void psti_pump_submit_more(pst_loader *loader, struct psti_task *task, uint32_t n)
+void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *task, uint32_t n)
 {
     struct psti_read *reads[PSTI_RANGES_MAX], *from = task->reads;
     atomic_store(&task->n_reading, n);
     pthread_mutex_lock(loader->lock);
-    psti_times_read_begins(loader);
+    psti_loader_times_read_begins(loader);
     pthread_mutex_unlock(loader->lock);
     while (n > 0) {
         uint32_t n_now = n < PSTI_RANGES_MAX ? n : PSTI_RANGES_MAX;
@@ -150,8 +158,8 @@ void psti_pump_submit_more(pst_loader *loader, struct psti_task *task, uint32_t 
 /* The next row that nobody has, looked up: loader->pending. False: there is none, or no task. */
 static bool look_up_next(pst_loader *loader)
 {
-    struct psti_job *job = NULL;
-    struct psti_task *task = loader->free_tasks;
+    struct psti_loader_job *job = NULL;
+    struct psti_loader_task *task = loader->free_tasks;
     if (loader->row_step < loader->next_step)
         loader->row_step = loader->next_step;
     while (loader->row_step < loader->issue_step) {
@@ -169,34 +177,35 @@ static bool look_up_next(pst_loader *loader)
     task->block = NULL;
     loader->pump_again = true;
     pthread_mutex_unlock(loader->lock);
-    const struct psti_draw_key key = psti_job_key(loader, job, task->row);
+    const struct psti_draw_key key = psti_loader_job_key(loader, job, task->row);
     task->more = false;
-    task->status =
-        psti_row_locate(loader, &key, task->sources, task->paths, &task->block_nbytes, &task->err);
+    task->status = psti_loader_row_locate(loader, &key, task->sources, task->paths,
+                                          &task->block_nbytes, &task->err);
     if (task->status != PST_OK)
         task->block_nbytes = 0;
-    task->copies = task->status == PST_OK && psti_row_copies(loader, task->sources);
+    task->copies = task->status == PST_OK && psti_loader_row_copies(loader, task->sources);
     pthread_mutex_lock(loader->lock);
     loader->pending = task;
     return true;
 }
 
 /* A task whose reads can be submitted; adds them to `reads`. NULL: nothing more now. */
-static struct psti_task *next_task(pst_loader *loader, struct psti_read **reads, uint32_t *n_reads)
+static struct psti_loader_task *next_task(pst_loader *loader, struct psti_read **reads,
+                                          uint32_t *n_reads)
 {
     while (loader->running && (loader->pending || look_up_next(loader))) {
-        struct psti_task *task = loader->pending;
+        struct psti_loader_task *task = loader->pending;
         if (!loader->running)
             return NULL;
         if (task->block_nbytes) {
-            task->block = psti_arena_alloc(&loader->arena, task->block_nbytes);
+            task->block = psti_loader_arena_alloc(&loader->arena, task->block_nbytes);
             if (!task->block)
                 return NULL;
         }
         loader->pending = NULL;
         uint32_t n = 0;
         if (task->block)
-            n = psti_row_reads(loader, task->sources, task->block, task->reads);
+            n = psti_loader_row_reads(loader, task->sources, task->block, task->reads);
         if (n == 0) {
             push_ready(loader, task);
             continue;
@@ -207,7 +216,7 @@ static struct psti_task *next_task(pst_loader *loader, struct psti_read **reads,
             reads[(*n_reads)++] = &task->reads[i];
         }
         atomic_store(&task->n_reading, n);
-        psti_times_read_begins(loader);
+        psti_loader_times_read_begins(loader);
         return task;
     }
     return NULL;
@@ -228,14 +237,14 @@ static bool submit_some(pst_loader *loader)
     return true;
 }
 
-void psti_pump(pst_loader *loader)
+void psti_loader_pump(pst_loader *loader)
 {
     if (loader->pumping || !loader->running)
         return;
     loader->pumping = true;
     do {
         loader->pump_again = false; /* set where the lock was let go: something may have changed */
-        while (loader->running && psti_pump_start_job(loader))
+        while (loader->running && psti_loader_pump_start_job(loader))
             ;
         while (!loader->in_memory && loader->running && submit_some(loader))
             ;
@@ -248,10 +257,10 @@ void psti_pump(pst_loader *loader)
         pthread_cond_broadcast(&loader->done);
 }
 
-void psti_pump_free_task(pst_loader *loader, struct psti_task *task)
+void psti_loader_pump_free_task(pst_loader *loader, struct psti_loader_task *task)
 {
     if (task->block)
-        psti_arena_free(&loader->arena, task->block);
+        psti_loader_arena_free(&loader->arena, task->block);
     task->block = NULL;
     task->next = loader->free_tasks;
     loader->free_tasks = task;

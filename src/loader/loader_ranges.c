@@ -7,7 +7,10 @@
  * the pixel checksum that the index has for the item. Whatever is not as it should be makes the
  * second round read all the rest: then the item is checked, and fails, like any other. No locks;
  * the thread that has the row. */
-#include "loader/loader_int.h"
+#include "loader/loader_counters.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_plan.h"
+#include "loader/loader_row.h"
 
 #include "base/bits.h"
 #include "pli/format/pli_head.h"
@@ -42,8 +45,9 @@ static bool is_turned(const struct pst_item *item)
     return item->form == PST_FORM_PLI_JPEG && item->orientation >= 5;
 }
 
-void psti_ranges_consider(const pst_loader *loader, const struct psti_draw_key *key,
-                          const struct psti_plan_field *field, struct psti_source *source)
+void psti_loader_ranges_consider(const pst_loader *loader, const struct psti_draw_key *key,
+                                 const struct psti_loader_plan_field *field,
+                                 struct psti_loader_source *source)
 {
     const struct pst_item *item = &source->item;
     struct psti_draw draw;
@@ -58,7 +62,7 @@ void psti_ranges_consider(const pst_loader *loader, const struct psti_draw_key *
     if (!field->may_skip || (item->form != PST_FORM_PLI && item->form != PST_FORM_PLI_JPEG) ||
         !source->file || !item->height || !item->width ||
         !saves_enough(item->nbytes, item->nbytes) ||
-        psti_row_draw(loader, field, key, &info, &draw, NULL) != PST_OK)
+        psti_loader_row_draw(loader, field, key, &info, &draw, NULL) != PST_OK)
         return;
     const struct psti_rect region = {draw.region_y, draw.region_x, draw.region_height,
                                      draw.region_width};
@@ -81,7 +85,7 @@ void psti_ranges_consider(const pst_loader *loader, const struct psti_draw_key *
 }
 
 /* The head is whole, and of the item that the index means. */
-static bool head_is_good(const pst_loader *loader, const struct psti_source *source,
+static bool head_is_good(const pst_loader *loader, const struct psti_loader_source *source,
                          struct pst_pli_info *info)
 {
     const struct pst_item *item = &source->item;
@@ -98,7 +102,7 @@ static bool head_is_good(const pst_loader *loader, const struct psti_source *sou
 
 /* Ranges begin and end at blocks of the file (with O_DIRECT), lie behind what is here, and do not
  * touch. Returns how many are left. */
-static size_t tidy(const pst_loader *loader, const struct psti_source *source,
+static size_t tidy(const pst_loader *loader, const struct psti_loader_source *source,
                    struct pst_pli_range *ranges, size_t n)
 {
     uint64_t alignment = psti_storage_buffer_alignment(loader->storage), base = source->item.offset;
@@ -143,7 +147,7 @@ static size_t reduce(struct pst_pli_range *ranges, size_t n, size_t most)
 }
 
 /* What of the item is still to be read; sets source->partial if that is not all of the rest. */
-static size_t choose(const pst_loader *loader, struct psti_source *source,
+static size_t choose(const pst_loader *loader, struct psti_loader_source *source,
                      struct pst_pli_range ranges[RANGES_CAP])
 {
     const struct psti_rect *r = &source->stored;
@@ -167,7 +171,7 @@ static size_t choose(const pst_loader *loader, struct psti_source *source,
     return 1;
 }
 
-bool psti_ranges_any(const pst_loader *loader, const struct psti_source *sources)
+bool psti_loader_ranges_any(const pst_loader *loader, const struct psti_loader_source *sources)
 {
     for (uint32_t i = 0; i < loader->plan.n_items; i++)
         if (sources[i].sparse)
@@ -175,12 +179,13 @@ bool psti_ranges_any(const pst_loader *loader, const struct psti_source *sources
     return false;
 }
 
-uint32_t psti_ranges_reads(pst_loader *loader, struct psti_source *sources, struct psti_read *reads)
+uint32_t psti_loader_ranges_reads(pst_loader *loader, struct psti_loader_source *sources,
+                                  struct psti_read *reads)
 {
     struct pst_pli_range ranges[RANGES_CAP];
     uint32_t n_reads = 0;
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
-        struct psti_source *source = &sources[i];
+        struct psti_loader_source *source = &sources[i];
         if (!source->sparse)
             continue;
         source->n_more = (uint32_t)choose(loader, source, ranges);
@@ -200,9 +205,9 @@ uint32_t psti_ranges_reads(pst_loader *loader, struct psti_source *sources, stru
     return n_reads;
 }
 
-enum pst_status psti_ranges_take(const pst_loader *loader, uint64_t sample,
-                                 const struct psti_source *sources, const struct psti_read *reads,
-                                 struct pst_error *err)
+enum pst_status psti_loader_ranges_take(const pst_loader *loader, uint64_t sample,
+                                        const struct psti_loader_source *sources,
+                                        const struct psti_read *reads, struct pst_error *err)
 {
     for (uint32_t i = 0; i < loader->plan.n_items; i++)
         for (uint32_t k = 0; k < sources[i].n_more; k++, reads++) {
@@ -210,7 +215,7 @@ enum pst_status psti_ranges_take(const pst_loader *loader, uint64_t sample,
                 continue;
             if (err)
                 *err = reads->error;
-            psti_row_name_error(loader, sample, &sources[i], err);
+            psti_loader_row_name_error(loader, sample, &sources[i], err);
             return reads->status;
         }
     return PST_OK;

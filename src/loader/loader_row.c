@@ -2,7 +2,12 @@
  *
  * Any worker runs these on rows of its own; nothing here takes the loader's lock. Errors leave here
  * with everything known: data set, sample, file, offset, codec. Pixels: loader_pixels.c. */
-#include "loader/loader_int.h"
+#include "loader/loader_counters.h"
+#include "loader/loader_files.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_plan.h"
+#include "loader/loader_row.h"
+#include "loader/loader_worker.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
@@ -15,8 +20,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-void psti_row_name_error(const pst_loader *loader, uint64_t sample,
-                         const struct psti_source *source, struct pst_error *err)
+void psti_loader_row_name_error(const pst_loader *loader, uint64_t sample,
+                                const struct psti_loader_source *source, struct pst_error *err)
 {
     if (!err)
         return;
@@ -40,16 +45,16 @@ void psti_row_name_error(const pst_loader *loader, uint64_t sample,
 
 /* The first allowed variant that this sample has. */
 static enum pst_status choose_variant(pst_loader *loader, uint64_t sample,
-                                      const struct psti_plan_field *plan,
-                                      struct psti_source *source, struct pst_error *err)
+                                      const struct psti_loader_plan_field *plan,
+                                      struct psti_loader_source *source, struct pst_error *err)
 {
     for (uint32_t v = 0; v < plan->field->n_variants; v++) {
         if (!(plan->variant_mask & (1u << v)))
             continue;
         enum pst_status status =
             pst_dataset_item(loader->dataset, sample, plan->i_field, v, &source->item, err);
-        if (status != PST_OK || (psti_plan_item_is_there(loader->dataset, &source->item) &&
-                                 psti_plan_allows_form(plan, source->item.form))) {
+        if (status != PST_OK || (psti_loader_plan_item_is_there(loader->dataset, &source->item) &&
+                                 psti_loader_plan_allows_form(plan, source->item.form))) {
             source->variant = v;
             return status;
         }
@@ -60,7 +65,7 @@ static enum pst_status choose_variant(pst_loader *loader, uint64_t sample,
 }
 
 /* The file of an item, and its bytes where they are in memory. */
-static enum pst_status find_bytes(pst_loader *loader, struct psti_source *source, char *path,
+static enum pst_status find_bytes(pst_loader *loader, struct psti_loader_source *source, char *path,
                                   struct pst_error *err)
 {
     const struct pst_item *item = &source->item;
@@ -74,7 +79,7 @@ static enum pst_status find_bytes(pst_loader *loader, struct psti_source *source
         source->path = path;
         return pst_dataset_file_path(loader->dataset, item->i_file, path, PSTI_PATH_NBYTES, err);
     }
-    enum pst_status status = psti_files_acquire(loader, item->i_file, &source->file, err);
+    enum pst_status status = psti_loader_files_acquire(loader, item->i_file, &source->file, err);
     if (status != PST_OK)
         return status;
     if (!psti_range_fits(item->offset, item->nbytes, psti_file_nbytes(source->file)))
@@ -85,44 +90,44 @@ static enum pst_status find_bytes(pst_loader *loader, struct psti_source *source
     return PST_OK;
 }
 
-static size_t buffer_nbytes(const pst_loader *loader, const struct psti_source *source)
+static size_t buffer_nbytes(const pst_loader *loader, const struct psti_loader_source *source)
 {
     return psti_round_up(psti_storage_buffer_nbytes(loader->storage, source->item.nbytes),
                          psti_storage_buffer_alignment(loader->storage));
 }
 
 /* A mask that may be turned with its image is read whole: only the image's row knows how. */
-static bool is_turned_mask(const struct psti_plan *plan, const struct psti_source *sources,
-                           uint32_t i_plan)
+static bool is_turned_mask(const struct psti_loader_plan *plan,
+                           const struct psti_loader_source *sources, uint32_t i_plan)
 {
-    const struct psti_plan_field *field = &plan->fields[i_plan];
+    const struct psti_loader_plan_field *field = &plan->fields[i_plan];
     return field->follows && field->field->type == PST_FIELD_MASK &&
            sources[plan->fields[field->i_geometry].i_item].item.orientation > 1;
 }
 
-struct psti_draw_key psti_row_key(const pst_loader *loader, uint64_t epoch, uint64_t sample,
-                                  uint64_t draw)
+struct psti_draw_key psti_loader_row_key(const pst_loader *loader, uint64_t epoch, uint64_t sample,
+                                         uint64_t draw)
 {
     return (struct psti_draw_key){
         .seed = loader->options.seed, .epoch = epoch, .sample = sample, .draw = draw};
 }
 
-enum pst_status psti_row_locate(pst_loader *loader, const struct psti_draw_key *key,
-                                struct psti_source *sources, char *paths, size_t *nbytes,
-                                struct pst_error *err)
+enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_draw_key *key,
+                                       struct psti_loader_source *sources, char *paths,
+                                       size_t *nbytes, struct pst_error *err)
 {
-    const struct psti_plan *plan = &loader->plan;
+    const struct psti_loader_plan *plan = &loader->plan;
     const uint64_t sample = key->sample;
     enum pst_status status = PST_OK;
     uint32_t i;
     *nbytes = 0;
     memset(sources, 0, plan->n_items * sizeof *sources);
     for (i = 0; status == PST_OK && i < plan->n_items; i++) {
-        const struct psti_plan_field *field = &plan->fields[plan->fields_of_items[i]];
+        const struct psti_loader_plan_field *field = &plan->fields[plan->fields_of_items[i]];
         char *path = paths ? paths + (size_t)i * PSTI_PATH_NBYTES : NULL;
         status = choose_variant(loader, sample, field, &sources[i], err);
         if (status != PST_OK) {
-            psti_row_name_error(loader, sample, NULL, err);
+            psti_loader_row_name_error(loader, sample, NULL, err);
             break;
         }
         status = find_bytes(loader, &sources[i], path, err);
@@ -138,21 +143,22 @@ enum pst_status psti_row_locate(pst_loader *loader, const struct psti_draw_key *
                 *nbytes += buffer_nbytes(loader, &sources[i]);
         }
         if (status != PST_OK)
-            psti_row_name_error(loader, sample, &sources[i], err);
+            psti_loader_row_name_error(loader, sample, &sources[i], err);
     }
     for (i = 0; status == PST_OK && i < plan->n_items; i++)
         if (!sources[i].data && !is_turned_mask(plan, sources, plan->fields_of_items[i]))
-            psti_ranges_consider(loader, key, &plan->fields[plan->fields_of_items[i]], &sources[i]);
+            psti_loader_ranges_consider(loader, key, &plan->fields[plan->fields_of_items[i]],
+                                        &sources[i]);
     if (status != PST_OK)
-        psti_row_release(loader, sources);
+        psti_loader_row_release(loader, sources);
     return status;
 }
 
-bool psti_row_copies(const pst_loader *loader, const struct psti_source *sources)
+bool psti_loader_row_copies(const pst_loader *loader, const struct psti_loader_source *sources)
 {
-    const struct psti_plan *plan = &loader->plan;
+    const struct psti_loader_plan *plan = &loader->plan;
     for (uint32_t i = 0; i < plan->n_items; i++) {
-        const struct psti_plan_field *field = &plan->fields[plan->fields_of_items[i]];
+        const struct psti_loader_plan_field *field = &plan->fields[plan->fields_of_items[i]];
         if (field->fill == PSTI_FILL_PIXELS &&
             !(field->identity && sources[i].item.form == PST_FORM_RAW))
             return false;
@@ -160,13 +166,13 @@ bool psti_row_copies(const pst_loader *loader, const struct psti_source *sources
     return true;
 }
 
-uint32_t psti_row_reads(pst_loader *loader, struct psti_source *sources, void *block,
-                        struct psti_read *reads)
+uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_source *sources, void *block,
+                               struct psti_read *reads)
 {
     char *at = block;
     uint32_t n = 0;
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
-        struct psti_source *source = &sources[i];
+        struct psti_loader_source *source = &sources[i];
         if (source->data)
             continue;
         source->buffer = at;
@@ -185,9 +191,9 @@ uint32_t psti_row_reads(pst_loader *loader, struct psti_source *sources, void *b
     return n;
 }
 
-enum pst_status psti_row_take_reads(pst_loader *loader, uint64_t sample,
-                                    struct psti_source *sources, const struct psti_read *reads,
-                                    struct pst_error *err)
+enum pst_status psti_loader_row_take_reads(pst_loader *loader, uint64_t sample,
+                                           struct psti_loader_source *sources,
+                                           const struct psti_read *reads, struct pst_error *err)
 {
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
         if (!sources[i].buffer || sources[i].item.i_file == PST_FILE_NONE)
@@ -195,7 +201,7 @@ enum pst_status psti_row_take_reads(pst_loader *loader, uint64_t sample,
         if (reads->status != PST_OK) {
             if (err)
                 *err = reads->error;
-            psti_row_name_error(loader, sample, &sources[i], err);
+            psti_loader_row_name_error(loader, sample, &sources[i], err);
             return reads->status;
         }
         sources[i].data = reads->data;
@@ -204,10 +210,10 @@ enum pst_status psti_row_take_reads(pst_loader *loader, uint64_t sample,
     return PST_OK;
 }
 
-void psti_row_release(pst_loader *loader, struct psti_source *sources)
+void psti_loader_row_release(pst_loader *loader, struct psti_loader_source *sources)
 {
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
-        psti_files_release(loader, sources[i].item.i_file, sources[i].file);
+        psti_loader_files_release(loader, sources[i].item.i_file, sources[i].file);
         sources[i].file = NULL;
     }
 }
@@ -221,7 +227,7 @@ static bool is_verified(const pst_loader *loader, uint64_t bit)
 }
 
 static enum pst_status verify(pst_loader *loader, uint64_t sample, uint32_t i_item,
-                              const struct psti_source *source, struct pst_error *err)
+                              const struct psti_loader_source *source, struct pst_error *err)
 {
     const struct pst_item *item = &source->item;
     uint64_t bit = (sample * loader->plan.n_items + i_item) * PST_MAX_VARIANTS + source->variant;
@@ -240,16 +246,17 @@ static enum pst_status verify(pst_loader *loader, uint64_t sample, uint32_t i_it
     return PST_OK;
 }
 
-static enum pst_status fail_no_room(struct psti_worker *worker, const struct psti_plan_field *plan,
+static enum pst_status fail_no_room(struct psti_loader_worker *worker,
+                                    const struct psti_loader_plan_field *plan,
                                     enum pst_status status, struct pst_error *err)
 {
     worker->starved = status == PST_ERROR_LIMIT;
     return psti_fail(err, status, "loader", "no memory for a row of field '%s'", plan->field->name);
 }
 
-static enum pst_status fill_bytes(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
-                                  uint32_t row, const struct psti_source *source,
-                                  struct pst_error *err)
+static enum pst_status fill_bytes(struct psti_loader_worker *worker, pst_batch *batch,
+                                  uint32_t i_plan, uint32_t row,
+                                  const struct psti_loader_source *source, struct pst_error *err)
 {
     enum pst_status status;
     int64_t shape[1] = {(int64_t)source->item.nbytes};
@@ -266,11 +273,11 @@ static enum pst_status fill_bytes(struct psti_worker *worker, pst_batch *batch, 
     return PST_OK;
 }
 
-static enum pst_status fill_array(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
-                                  uint32_t row, const struct psti_source *source,
-                                  struct pst_error *err)
+static enum pst_status fill_array(struct psti_loader_worker *worker, pst_batch *batch,
+                                  uint32_t i_plan, uint32_t row,
+                                  const struct psti_loader_source *source, struct pst_error *err)
 {
-    const struct psti_plan_field *plan = &worker->loader->plan.fields[i_plan];
+    const struct psti_loader_plan_field *plan = &worker->loader->plan.fields[i_plan];
     const struct pst_item *item = &source->item;
     size_t nbytes = pst_dtype_nbytes(plan->field->dtype);
     int64_t shape[PST_MAX_NDIM];
@@ -297,12 +304,12 @@ static enum pst_status fill_array(struct psti_worker *worker, pst_batch *batch, 
 }
 
 /* Boxes f32 (n,4), keypoints f32 (n,3), moved as the image's pixels were. */
-static enum pst_status fill_points(struct psti_worker *worker, pst_batch *batch, uint32_t i_plan,
-                                   uint32_t row, const struct psti_source *source,
-                                   struct pst_error *err)
+static enum pst_status fill_points(struct psti_loader_worker *worker, pst_batch *batch,
+                                   uint32_t i_plan, uint32_t row,
+                                   const struct psti_loader_source *source, struct pst_error *err)
 {
-    const struct psti_plan *plan = &worker->loader->plan;
-    const struct psti_plan_field *field = &plan->fields[i_plan];
+    const struct psti_loader_plan *plan = &worker->loader->plan;
+    const struct psti_loader_plan_field *field = &plan->fields[i_plan];
     bool boxes = field->field->type == PST_FIELD_BOXES;
     size_t point_nbytes = (boxes ? 4 : 3) * sizeof(float);
     enum pst_status status;
@@ -317,7 +324,7 @@ static enum pst_status fill_points(struct psti_worker *worker, pst_batch *batch,
     memcpy(points, source->data, source->item.nbytes);
     if (field->i_geometry < 0)
         return PST_OK;
-    status = psti_follow_points(worker, i_plan, points, (size_t)shape[0], err);
+    status = psti_loader_follow_points(worker, i_plan, points, (size_t)shape[0], err);
     if (status != PST_OK)
         return status;
     const struct psti_chain *chain = plan->fields[field->i_geometry].chain;
@@ -332,7 +339,7 @@ static enum pst_status fill_points(struct psti_worker *worker, pst_batch *batch,
 static enum pst_status fill_number(pst_loader *loader, pst_batch *batch, uint32_t i_plan,
                                    uint32_t row, uint64_t sample, struct pst_error *err)
 {
-    const struct psti_plan_field *field = &loader->plan.fields[i_plan];
+    const struct psti_loader_plan_field *field = &loader->plan.fields[i_plan];
     void *memory = psti_batch_array_row(batch, i_plan, row);
     int64_t integer;
     double real;
@@ -351,21 +358,21 @@ static enum pst_status fill_number(pst_loader *loader, pst_batch *batch, uint32_
 
 /* Bytes in the item's buffer that lie in no file: label-file values of a folder. */
 static enum pst_status copy_fileless(pst_loader *loader, uint64_t sample,
-                                     const struct psti_plan_field *field,
-                                     struct psti_source *source, struct pst_error *err)
+                                     const struct psti_loader_plan_field *field,
+                                     struct psti_loader_source *source, struct pst_error *err)
 {
     source->data = source->buffer;
     return pst_dataset_read(loader->dataset, sample, field->i_field, source->variant, 0,
                             source->item.nbytes, source->buffer, err);
 }
 
-static enum pst_status fill_item(struct psti_worker *worker, pst_batch *batch, uint32_t row,
+static enum pst_status fill_item(struct psti_loader_worker *worker, pst_batch *batch, uint32_t row,
                                  const struct psti_draw_key *key, uint32_t i_item,
-                                 struct psti_source *source, struct pst_error *err)
+                                 struct psti_loader_source *source, struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
     uint32_t i_plan = loader->plan.fields_of_items[i_item];
-    const struct psti_plan_field *field = &loader->plan.fields[i_plan];
+    const struct psti_loader_plan_field *field = &loader->plan.fields[i_plan];
     enum pst_status status = PST_OK;
     if (!source->data)
         status = copy_fileless(loader, key->sample, field, source, err);
@@ -375,7 +382,7 @@ static enum pst_status fill_item(struct psti_worker *worker, pst_batch *batch, u
         return status;
     switch (field->fill) {
     case PSTI_FILL_PIXELS:
-        return psti_row_pixels(worker, batch, i_plan, row, key, source, err);
+        return psti_loader_row_pixels(worker, batch, i_plan, row, key, source, err);
     case PSTI_FILL_POINTS:
         return fill_points(worker, batch, i_plan, row, source, err);
     case PSTI_FILL_ARRAY:
@@ -387,45 +394,45 @@ static enum pst_status fill_item(struct psti_worker *worker, pst_batch *batch, u
 
 /* When a field is filled: first the image that gives the sample's geometry, then all else, then
  * points, which need the geometry drawn for it. */
-static int turn_of(const struct psti_plan *plan, uint32_t i_plan)
+static int turn_of(const struct psti_loader_plan *plan, uint32_t i_plan)
 {
     return (int)i_plan == plan->i_leader                   ? 0
            : plan->fields[i_plan].fill == PSTI_FILL_POINTS ? 2
                                                            : 1;
 }
 
-enum pst_status psti_row_fill(struct psti_worker *worker, pst_batch *batch, uint32_t row,
-                              const struct psti_draw_key *key, struct psti_source *sources,
-                              struct pst_error *err)
+enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batch *batch,
+                                     uint32_t row, const struct psti_draw_key *key,
+                                     struct psti_loader_source *sources, struct pst_error *err)
 {
-    const struct psti_plan *plan = &worker->loader->plan;
+    const struct psti_loader_plan *plan = &worker->loader->plan;
     const uint64_t sample = key->sample;
     enum pst_status status = PST_OK;
     worker->starved = worker->lacks_scratch = false;
     psti_batch_indices(batch)[row] = (int64_t)sample;
     for (int turn = 0; turn < 3; turn++)
         for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
-            const struct psti_plan_field *field = &plan->fields[i];
-            struct psti_source *source = field->i_item >= 0 ? &sources[field->i_item] : NULL;
+            const struct psti_loader_plan_field *field = &plan->fields[i];
+            struct psti_loader_source *source = field->i_item >= 0 ? &sources[field->i_item] : NULL;
             if (turn_of(plan, i) != turn)
                 continue;
             status = source
                          ? fill_item(worker, batch, row, key, (uint32_t)field->i_item, source, err)
                          : fill_number(worker->loader, batch, i, row, sample, err);
             if (status != PST_OK)
-                psti_row_name_error(worker->loader, sample, source, err);
+                psti_loader_row_name_error(worker->loader, sample, source, err);
         }
     if (status == PST_OK) {
-        status = psti_boxes_drop(worker, batch, row, sources, err);
+        status = psti_loader_boxes_drop(worker, batch, row, sources, err);
         if (status != PST_OK)
-            psti_row_name_error(worker->loader, sample, NULL, err);
+            psti_loader_row_name_error(worker->loader, sample, NULL, err);
     }
-    psti_worker_settle(worker);
+    psti_loader_worker_settle(worker);
     return status;
 }
 
 /* A buffer of this thread's own: kept, or for this row only from the reserve. */
-static void *own_buffer(struct psti_worker *worker, size_t nbytes)
+static void *own_buffer(struct psti_loader_worker *worker, size_t nbytes)
 {
     pst_loader *loader = worker->loader;
     size_t alignment = psti_storage_buffer_alignment(loader->storage);
@@ -460,7 +467,7 @@ static void *own_buffer(struct psti_worker *worker, size_t nbytes)
 }
 
 /* In this thread, one after the other, until one fails. */
-static void run_reads(struct psti_worker *worker, uint32_t n)
+static void run_reads(struct psti_loader_worker *worker, uint32_t n)
 {
     struct psti_storage *storage = worker->loader->storage;
     enum pst_status status = PST_OK;
@@ -469,48 +476,49 @@ static void run_reads(struct psti_worker *worker, uint32_t n)
         status = worker->owes
                      ? psti_storage_read_owing(storage, &worker->reads[i], &worker->owed_ns)
                      : psti_storage_read(storage, &worker->reads[i]);
-    psti_worker_read_here(worker, start, true);
+    psti_loader_worker_read_here(worker, start, true);
 }
 
-static enum pst_status read_here(struct psti_worker *worker, uint64_t sample, size_t nbytes,
+static enum pst_status read_here(struct psti_loader_worker *worker, uint64_t sample, size_t nbytes,
                                  struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
     void *block = own_buffer(worker, nbytes);
     if (!block)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory to read %zu bytes", nbytes);
-    uint32_t n = psti_row_reads(loader, worker->sources, block, worker->reads);
+    uint32_t n = psti_loader_row_reads(loader, worker->sources, block, worker->reads);
     run_reads(worker, n);
-    return psti_row_take_reads(loader, sample, worker->sources, worker->reads, err);
+    return psti_loader_row_take_reads(loader, sample, worker->sources, worker->reads, err);
 }
 
 /* The second round of what is read in two. */
-static enum pst_status read_more_here(struct psti_worker *worker, uint64_t sample,
+static enum pst_status read_more_here(struct psti_loader_worker *worker, uint64_t sample,
                                       struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
-    uint32_t n = psti_ranges_reads(loader, worker->sources, worker->reads);
+    uint32_t n = psti_loader_ranges_reads(loader, worker->sources, worker->reads);
     run_reads(worker, n);
-    return psti_ranges_take(loader, sample, worker->sources, worker->reads, err);
+    return psti_loader_ranges_take(loader, sample, worker->sources, worker->reads, err);
 }
 
-enum pst_status psti_row_make(struct psti_worker *worker, pst_batch *batch, uint32_t row,
-                              const struct psti_draw_key *key, struct pst_error *err)
+enum pst_status psti_loader_row_make(struct psti_loader_worker *worker, pst_batch *batch,
+                                     uint32_t row, const struct psti_draw_key *key,
+                                     struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
     const uint64_t sample = key->sample;
     size_t nbytes;
     worker->starved = worker->lacks_scratch = false;
     enum pst_status status =
-        psti_row_locate(loader, key, worker->sources, worker->paths, &nbytes, err);
+        psti_loader_row_locate(loader, key, worker->sources, worker->paths, &nbytes, err);
     if (status != PST_OK)
         return status;
     status = nbytes ? read_here(worker, sample, nbytes, err) : PST_OK;
-    if (status == PST_OK && psti_ranges_any(loader, worker->sources))
+    if (status == PST_OK && psti_loader_ranges_any(loader, worker->sources))
         status = read_more_here(worker, sample, err);
     if (status == PST_OK)
-        status = psti_row_fill(worker, batch, row, key, worker->sources, err);
-    psti_worker_settle(worker);
-    psti_row_release(loader, worker->sources);
+        status = psti_loader_row_fill(worker, batch, row, key, worker->sources, err);
+    psti_loader_worker_settle(worker);
+    psti_loader_row_release(loader, worker->sources);
     return status;
 }

@@ -4,7 +4,12 @@
  * drops queued rows, waits for reads and rows that are under way (each worker looks at `cancelled`
  * between rows; the throttle lets go of what it holds), and puts all slots back; after it no thread
  * touches a job. */
-#include "loader/loader_int.h"
+#include "loader/loader_counters.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_job.h"
+#include "loader/loader_row.h"
+#include "loader/loader_run.h"
+#include "loader/loader_worker.h"
 
 #include "base/clock.h"
 
@@ -15,9 +20,9 @@
 
 /* Rows a worker took: of a job whose bytes are in memory, or tasks that have been read. */
 struct work {
-    struct psti_job *job;
+    struct psti_loader_job *job;
     uint32_t first, n;
-    struct psti_task *tasks;
+    struct psti_loader_task *tasks;
 };
 
 static bool take_rows(pst_loader *loader, struct work *work)
@@ -25,7 +30,7 @@ static bool take_rows(pst_loader *loader, struct work *work)
     if (loader->row_step < loader->next_step)
         loader->row_step = loader->next_step;
     while (loader->row_step < loader->issue_step) {
-        struct psti_job *job = &loader->ring[loader->row_step % loader->options.prefetch];
+        struct psti_loader_job *job = &loader->ring[loader->row_step % loader->options.prefetch];
         uint32_t left = job->n_rows - job->next_row;
         uint32_t n = job->n_rows / (4 * loader->n_workers);
         if (left == 0) {
@@ -49,7 +54,7 @@ static bool take_tasks(pst_loader *loader, struct work *work)
     if (!loader->ready)
         return false;
     n = n < 1 ? 1 : n > TASKS_AT_ONCE ? TASKS_AT_ONCE : n;
-    struct psti_task *last = loader->ready;
+    struct psti_loader_task *last = loader->ready;
     uint32_t i = 1;
     for (; i < n && last->copies && last->next->copies; i++)
         last = last->next;
@@ -62,15 +67,15 @@ static bool take_tasks(pst_loader *loader, struct work *work)
 }
 
 /* A row whose bytes need no reading, or are read by this thread. */
-static void do_row(struct psti_worker *worker, struct psti_job *job, uint32_t row)
+static void do_row(struct psti_loader_worker *worker, struct psti_loader_job *job, uint32_t row)
 {
-    const struct psti_draw_key key = psti_job_key(worker->loader, job, row);
-    enum pst_status status = psti_row_make(worker, job->batch, row, &key, &worker->err);
+    const struct psti_draw_key key = psti_loader_job_key(worker->loader, job, row);
+    enum pst_status status = psti_loader_row_make(worker, job->batch, row, &key, &worker->err);
     if (status != PST_OK)
-        psti_job_row_failed(worker, job, row, status);
+        psti_loader_job_row_failed(worker, job, row, status);
 }
 
-static void do_rows(struct psti_worker *worker, const struct work *work)
+static void do_rows(struct psti_loader_worker *worker, const struct work *work)
 {
     pst_loader *loader = worker->loader;
     int64_t start = psti_clock_ns();
@@ -79,59 +84,63 @@ static void do_rows(struct psti_worker *worker, const struct work *work)
             return;
         do_row(worker, work->job, work->first + i);
     }
-    psti_worker_count(worker, start);
+    psti_loader_worker_count(worker, start);
 }
 
-static void do_task(struct psti_worker *worker, struct psti_task *task)
+static void do_task(struct psti_loader_worker *worker, struct psti_loader_task *task)
 {
     pst_loader *loader = worker->loader;
-    struct psti_job *job = task->job;
-    const struct psti_draw_key key = psti_job_key(loader, job, task->row);
+    struct psti_loader_job *job = task->job;
+    const struct psti_draw_key key = psti_loader_job_key(loader, job, task->row);
     int64_t start = psti_clock_ns();
     enum pst_status status = task->status;
     worker->starved = worker->lacks_scratch = false;
     if (status != PST_OK)
         worker->err = task->err;
     else if (task->more)
-        status = psti_ranges_take(loader, key.sample, task->sources, task->reads, &worker->err);
+        status =
+            psti_loader_ranges_take(loader, key.sample, task->sources, task->reads, &worker->err);
     else
-        status = psti_row_take_reads(loader, key.sample, task->sources, task->reads, &worker->err);
+        status = psti_loader_row_take_reads(loader, key.sample, task->sources, task->reads,
+                                            &worker->err);
     if (status == PST_OK)
-        status = psti_row_fill(worker, job->batch, task->row, &key, task->sources, &worker->err);
-    psti_row_release(loader, task->sources);
+        status =
+            psti_loader_row_fill(worker, job->batch, task->row, &key, task->sources, &worker->err);
+    psti_loader_row_release(loader, task->sources);
     if (status != PST_OK)
-        psti_job_row_failed(worker, job, task->row, status);
-    psti_worker_count(worker, start);
+        psti_loader_job_row_failed(worker, job, task->row, status);
+    psti_loader_worker_count(worker, start);
 }
 
 /* Whether the task has a second round of reads: how many, filled in. */
-static uint32_t plan_more(pst_loader *loader, struct psti_task *task)
+static uint32_t plan_more(pst_loader *loader, struct psti_loader_task *task)
 {
-    if (task->status != PST_OK || task->more || !psti_ranges_any(loader, task->sources))
+    if (task->status != PST_OK || task->more || !psti_loader_ranges_any(loader, task->sources))
         return 0;
     uint64_t sample = (uint64_t)psti_batch_indices(task->job->batch)[task->row];
-    task->status = psti_row_take_reads(loader, sample, task->sources, task->reads, &task->err);
+    task->status =
+        psti_loader_row_take_reads(loader, sample, task->sources, task->reads, &task->err);
     task->more = task->status == PST_OK;
-    return task->more ? psti_ranges_reads(loader, task->sources, task->reads) : 0;
+    return task->more ? psti_loader_ranges_reads(loader, task->sources, task->reads) : 0;
 }
 
 /* Tasks that are read on leave the list: they come back when that is done. */
-static void do_work(struct psti_worker *worker, struct work *work)
+static void do_work(struct psti_loader_worker *worker, struct work *work)
 {
     if (work->job) {
         do_rows(worker, work);
         return;
     }
-    for (struct psti_task **at = &work->tasks, *task; (task = *at) != NULL;) {
+    for (struct psti_loader_task **at = &work->tasks, *task; (task = *at) != NULL;) {
         bool drop = atomic_load_explicit(&worker->loader->cancelled, memory_order_relaxed);
         uint32_t n_more = drop ? 0 : plan_more(worker->loader, task);
         if (n_more > 0) {
             *at = task->next;
-            psti_pump_submit_more(worker->loader, task, n_more);
+            psti_loader_pump_submit_more(worker->loader, task, n_more);
             continue;
         }
         if (drop)
-            psti_row_release(worker->loader, task->sources);
+            psti_loader_row_release(worker->loader, task->sources);
         else
             do_task(worker, task);
         at = &task->next;
@@ -140,42 +149,42 @@ static void do_work(struct psti_worker *worker, struct work *work)
 
 /* The lock is held: what the rows counted is merged, then they are done, in one step for whoever
  * looks. Of a run that was cancelled rows may have been dropped; nobody waits for any of them. */
-static void end_work(struct psti_worker *worker, struct work *work)
+static void end_work(struct psti_loader_worker *worker, struct work *work)
 {
     pst_loader *loader = worker->loader;
-    psti_worker_merge(worker);
+    psti_loader_worker_merge(worker);
     if (work->job && loader->running)
-        psti_job_rows_done(loader, work->job, work->n);
+        psti_loader_job_rows_done(loader, work->job, work->n);
     while (work->tasks) {
-        struct psti_task *task = work->tasks;
-        struct psti_job *job = task->job;
+        struct psti_loader_task *task = work->tasks;
+        struct psti_loader_job *job = task->job;
         work->tasks = task->next;
-        psti_pump_free_task(loader, task);
+        psti_loader_pump_free_task(loader, task);
         if (loader->running)
-            psti_job_rows_done(loader, job, 1);
+            psti_loader_job_rows_done(loader, job, 1);
     }
 }
 
-void psti_run_worker(void *arg)
+void psti_loader_run_worker(void *arg)
 {
-    struct psti_worker *worker = arg;
+    struct psti_loader_worker *worker = arg;
     pst_loader *loader = worker->loader;
     pthread_mutex_lock(loader->lock);
     while (!loader->closing) {
         struct work work;
-        psti_pump(loader);
+        psti_loader_pump(loader);
         bool found = loader->running &&
                      (loader->in_memory ? take_rows(loader, &work) : take_tasks(loader, &work));
-        bool lags = !found && psti_worker_lags(worker);
+        bool lags = !found && psti_loader_worker_lags(worker);
         if (!found && !lags) {
             if (!loader->closing)
-                psti_times_wait_for_work(loader);
+                psti_loader_times_wait_for_work(loader);
             continue;
         }
         loader->n_busy++;
         pthread_mutex_unlock(loader->lock);
         if (lags)
-            psti_worker_catch_up(worker);
+            psti_loader_worker_catch_up(worker);
         else
             do_work(worker, &work);
         pthread_mutex_lock(loader->lock);
@@ -187,19 +196,20 @@ void psti_run_worker(void *arg)
     pthread_mutex_unlock(loader->lock);
 }
 
-static void make_row_here(struct psti_worker *worker, struct psti_job *job, uint32_t row)
+static void make_row_here(struct psti_loader_worker *worker, struct psti_loader_job *job,
+                          uint32_t row)
 {
     int64_t start = psti_clock_ns();
     worker->owed_ns = 0;
     do_row(worker, job, row);
-    psti_worker_count(worker, start);
+    psti_loader_worker_count(worker, start);
     worker->holds_row = true;
     worker->hold_until_ns = psti_clock_ns() + worker->owed_ns;
 }
 
-void psti_run_row_here(pst_loader *loader, struct psti_job *job, int64_t deadline)
+void psti_loader_run_row_here(pst_loader *loader, struct psti_loader_job *job, int64_t deadline)
 {
-    struct psti_worker *worker = &loader->workers[0];
+    struct psti_loader_worker *worker = &loader->workers[0];
     bool make = !worker->holds_row;
     uint32_t row = make ? job->next_row++ : 0;
     pthread_mutex_unlock(loader->lock);
@@ -209,16 +219,16 @@ void psti_run_row_here(pst_loader *loader, struct psti_job *job, int64_t deadlin
     if (worker->owed_ns > 0) {
         int64_t start = psti_clock_ns();
         psti_clock_sleep_until(until < deadline ? until : deadline);
-        psti_worker_read_here(worker, start, false);
+        psti_loader_worker_read_here(worker, start, false);
     }
     worker->holds_row = worker->owed_ns > 0 && psti_clock_ns() < until;
     pthread_mutex_lock(loader->lock);
-    psti_worker_merge(worker);
+    psti_loader_worker_merge(worker);
     if (!worker->holds_row)
-        psti_job_rows_done(loader, job, 1);
+        psti_loader_job_rows_done(loader, job, 1);
 }
 
-void psti_run_start(pst_loader *loader, uint64_t step)
+void psti_loader_run_start(pst_loader *loader, uint64_t step)
 {
     loader->next_step = loader->issue_step = loader->row_step = step;
     loader->hinted_window = UINT64_MAX;
@@ -232,20 +242,20 @@ static void drop_tasks(pst_loader *loader)
 {
     if (loader->pending) {
         if (loader->pending->status == PST_OK)
-            psti_row_release(loader, loader->pending->sources);
-        psti_pump_free_task(loader, loader->pending);
+            psti_loader_row_release(loader, loader->pending->sources);
+        psti_loader_pump_free_task(loader, loader->pending);
         loader->pending = NULL;
     }
     while (loader->ready) {
-        struct psti_task *task = loader->ready;
+        struct psti_loader_task *task = loader->ready;
         loader->ready = task->next;
-        psti_row_release(loader, task->sources);
-        psti_pump_free_task(loader, task);
+        psti_loader_row_release(loader, task->sources);
+        psti_loader_pump_free_task(loader, task);
     }
     loader->n_ready = 0;
 }
 
-void psti_run_cancel(pst_loader *loader)
+void psti_loader_run_cancel(pst_loader *loader)
 {
     loader->running = false;
     atomic_store(&loader->cancelled, true);
@@ -259,13 +269,13 @@ void psti_run_cancel(pst_loader *loader)
         loader->workers[0].holds_row = false;
     drop_tasks(loader);
     for (uint32_t i = 0; loader->ring && i < loader->options.prefetch; i++) {
-        struct psti_job *job = &loader->ring[i];
+        struct psti_loader_job *job = &loader->ring[i];
         if (job->batch) {
             loader->placement.ops->quiesce(loader, job->batch);
             psti_pool_put_back(job->batch);
         }
         job->batch = NULL;
         job->state = PSTI_JOB_EMPTY;
-        psti_job_clear_bads(job);
+        psti_loader_job_clear_bads(job);
     }
 }

@@ -1,6 +1,7 @@
 /* loader_stats.c - counters and the quarantine list, for whoever watches. Any thread, at any time.
  */
-#include "loader/loader_int.h"
+#include "loader/loader_counters.h"
+#include "loader/loader_handle.h"
 
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -16,7 +17,7 @@ static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
     struct psti_pool_stats pool;
     pthread_mutex_lock(loader->lock);
     *stats = loader->stats;
-    stats->read_ns += psti_times_reading(loader, psti_clock_ns());
+    stats->read_ns += psti_loader_times_reading(loader, psti_clock_ns());
     psti_pool_stats(loader->pool, &pool);
     pthread_mutex_unlock(loader->lock);
     psti_storage_stats(loader->storage, &storage);

@@ -4,39 +4,40 @@
  * Reads overlap, so their durations are not added: the clock of reading runs while at least one is
  * under way. A worker without a row waited for storage as long as that clock ran, and had nothing
  * to do in the rest. The loader's lock is held in all functions. */
-#include "loader/loader_int.h"
+#include "loader/loader_counters.h"
+#include "loader/loader_handle.h"
 
 #include "base/clock.h"
 
-void psti_times_read_begins(pst_loader *loader)
+void psti_loader_times_read_begins(pst_loader *loader)
 {
     if (loader->n_reading++ == 0)
         loader->reading_since_ns = psti_clock_ns();
 }
 
-void psti_times_read_ends(pst_loader *loader)
+void psti_loader_times_read_ends(pst_loader *loader)
 {
     if (--loader->n_reading == 0)
         loader->reading_ns += (uint64_t)(psti_clock_ns() - loader->reading_since_ns);
 }
 
-uint64_t psti_times_reading(const pst_loader *loader, int64_t now_ns)
+uint64_t psti_loader_times_reading(const pst_loader *loader, int64_t now_ns)
 {
     return loader->reading_ns +
            (loader->n_reading ? (uint64_t)(now_ns - loader->reading_since_ns) : 0);
 }
 
-void psti_times_wait_for_work(pst_loader *loader)
+void psti_loader_times_wait_for_work(pst_loader *loader)
 {
     int64_t start = psti_clock_ns();
-    uint64_t reading = psti_times_reading(loader, start);
+    uint64_t reading = psti_loader_times_reading(loader, start);
     bool counts = loader->running; /* between epochs nobody waits for anything */
     pthread_cond_wait(loader->work, loader->lock);
     if (!counts)
         return;
     int64_t now = psti_clock_ns();
     uint64_t waited = (uint64_t)(now - start);
-    uint64_t for_storage = psti_times_reading(loader, now) - reading;
+    uint64_t for_storage = psti_loader_times_reading(loader, now) - reading;
     loader->stats.worker_read_wait_ns += for_storage;
     loader->stats.worker_idle_ns += waited > for_storage ? waited - for_storage : 0;
 }

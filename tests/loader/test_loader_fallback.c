@@ -3,7 +3,7 @@
 #include "base/cpu.h"
 #include "base/fault.h"
 #include "loader/loader_fixture.h"
-#include "loader/loader_int.h"
+#include "loader/loader_counters.h"
 #include "test.h"
 
 #include <stdlib.h>

@@ -6,7 +6,8 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "loader/loader_int.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_job.h"
 
 #include <stdlib.h>
 #include <string.h>

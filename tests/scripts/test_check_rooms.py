@@ -14,7 +14,7 @@ def findings(tmp_path, files):
 
 @pytest.mark.parametrize("name, line", [
     ("src/decode/decode.c", '#include "storage/storage.h"'),
-    ("src/storage/storage.c", '#include "loader/loader_int.h"'),
+    ("src/storage/storage.c", '#include "loader/loader_job.h"'),
     ("src/base/alloc.c", '#include "format/format.h"'),
     ("src/loader/loader.c", '#include "pack/pack_int.h"'),
     ("src/loader/loader.c", '#include "decode/decode_jpeg.h"'),

@@ -96,6 +96,14 @@ def test_global_names_are_unique(tmp_path):
     assert found == ["src/base/b.c:2: psti_work is defined in src/base/a.c too"]
 
 
+def test_tags_of_structs_are_of_one_room(tmp_path):
+    found = findings(tmp_path, "src/augment/augment_x.c", HEAD + "struct psti_x {\n    int x;\n};\n")
+    found += findings(tmp_path, "src/decode/decode_y.c", HEAD + "static struct psti_x *x;\n")
+    assert found == []
+    found = findings(tmp_path, "src/decode/decode_z.c", HEAD + "int y;\nstruct psti_x {\n    int x;\n};\n")
+    assert found == ["src/decode/decode_z.c:3: psti_x is defined in src/augment/augment_x.c too"]
+
+
 def test_long_function_that_is_listed(tmp_path, monkeypatch):
     monkeypatch.setitem(check_style.LONG_FUNCTIONS, "work", "a loop")
     assert findings(tmp_path, "src/base/a.c", function(150)) == []

@@ -27,13 +27,13 @@ static bool is_cards_form(enum pst_form form)
     return form == PST_FORM_RAW || form == PST_FORM_PLI || form == PST_FORM_PLI_JPEG;
 }
 
-static bool find_item(const pst_loader *loader, const struct psti_plan_field *plan, uint64_t sample,
-                      struct pst_item *item)
+static bool find_item(const pst_loader *loader, const struct psti_loader_plan_field *plan,
+                      uint64_t sample, struct pst_item *item)
 {
     for (uint32_t v = 0; v < plan->field->n_variants; v++)
         if ((plan->variant_mask & (1u << v)) &&
             pst_dataset_item(loader->dataset, sample, plan->i_field, v, item, NULL) == PST_OK &&
-            psti_plan_item_is_there(loader->dataset, item))
+            psti_loader_plan_item_is_there(loader->dataset, item))
             return true;
     return false;
 }
@@ -49,7 +49,7 @@ static void guess_item(struct pst_item *item)
 }
 
 /* Of a file of a folder nothing is known but its length. */
-static void look_at_file(const pst_loader *loader, const struct psti_plan_field *plan,
+static void look_at_file(const pst_loader *loader, const struct psti_loader_plan_field *plan,
                          uint64_t sample, struct pst_item *item)
 {
     struct pst_image_info info = {0};
@@ -57,7 +57,7 @@ static void look_at_file(const pst_loader *loader, const struct psti_plan_field 
         return;
     if (loader->options.jpeg == PST_JPEG_NVJPEG) {
         guess_item(item);
-    } else if (psti_plan_probe_file(loader->dataset, plan, sample, &info)) {
+    } else if (psti_loader_plan_probe_file(loader->dataset, plan, sample, &info)) {
         item->form = info.form;
         item->height = info.height;
         item->width = info.width;
@@ -67,9 +67,9 @@ static void look_at_file(const pst_loader *loader, const struct psti_plan_field 
 }
 
 /* The mean of some items that the card decodes. */
-static void expect_items(struct psti_card *card, const pst_loader *loader, uint32_t i_field)
+static void expect_items(struct psti_loader_card *card, const pst_loader *loader, uint32_t i_field)
 {
-    const struct psti_plan_field *plan = &loader->plan.fields[card->plan_fields[i_field]];
+    const struct psti_loader_plan_field *plan = &loader->plan.fields[card->plan_fields[i_field]];
     struct psti_gpu_item_size *size = &card->items[i_field];
     bool with_jpeg = loader->options.jpeg == PST_JPEG_NVJPEG;
     uint64_t count = pst_dataset_count(loader->dataset), n = 0;
@@ -105,7 +105,7 @@ static void expect_items(struct psti_card *card, const pst_loader *loader, uint3
     card->pictures_nbytes[i_field] = (uint64_t)(MARGIN * pictures / (double)n);
 }
 
-uint64_t psti_card_pictures_nbytes(const struct psti_card *card, uint32_t n_rows)
+uint64_t psti_loader_card_pictures_nbytes(const struct psti_loader_card *card, uint32_t n_rows)
 {
     uint64_t nbytes = 0;
     for (uint32_t i = 0; i < card->n_fields; i++)
@@ -114,8 +114,8 @@ uint64_t psti_card_pictures_nbytes(const struct psti_card *card, uint32_t n_rows
     return psti_round_up(nbytes, ROW_ALIGNMENT);
 }
 
-void psti_card_block_size(const struct psti_card *card, uint32_t n_rows,
-                          struct psti_gpu_block_size *size)
+void psti_loader_card_block_size(const struct psti_loader_card *card, uint32_t n_rows,
+                                 struct psti_gpu_block_size *size)
 {
     const struct psti_gpu_field *fields[PST_MAX_FIELDS];
     struct psti_gpu_item_size items[PST_MAX_FIELDS];
@@ -148,10 +148,10 @@ void psti_card_block_size(const struct psti_card *card, uint32_t n_rows,
     size->upload_nbytes += finished;
 }
 
-static enum pst_status open_field(pst_loader *loader, struct psti_card *card, uint32_t i_plan,
-                                  struct pst_error *err)
+static enum pst_status open_field(pst_loader *loader, struct psti_loader_card *card,
+                                  uint32_t i_plan, struct pst_error *err)
 {
-    const struct psti_plan_field *plan = &loader->plan.fields[i_plan];
+    const struct psti_loader_plan_field *plan = &loader->plan.fields[i_plan];
     const struct psti_slot_field *slot = &loader->plan.slots[i_plan];
     uint32_t i = card->n_fields;
     if (plan->any_channels)
@@ -186,7 +186,7 @@ static enum pst_status open_field(pst_loader *loader, struct psti_card *card, ui
 }
 
 /* Tables of the codecs, on the card for good. */
-static enum pst_status upload_constants(struct psti_card *card, struct pst_error *err)
+static enum pst_status upload_constants(struct psti_loader_card *card, struct pst_error *err)
 {
     void *pinned = NULL;
     size_t nbytes = psti_gpu_constants_nbytes();
@@ -204,11 +204,11 @@ static enum pst_status upload_constants(struct psti_card *card, struct pst_error
     return status == PST_OK ? synced : status;
 }
 
-static enum pst_status open_scratch(struct psti_card *card, uint32_t batch_size,
+static enum pst_status open_scratch(struct psti_loader_card *card, uint32_t batch_size,
                                     struct pst_error *err)
 {
     struct psti_gpu_block_size size;
-    psti_card_block_size(card, batch_size, &size);
+    psti_loader_card_block_size(card, batch_size, &size);
     if (size.scratch_nbytes == 0)
         return PST_OK;
     enum pst_status status =
@@ -218,7 +218,8 @@ static enum pst_status open_scratch(struct psti_card *card, uint32_t batch_size,
     return status;
 }
 
-static enum pst_status open_parts(pst_loader *loader, struct psti_card *card, struct pst_error *err)
+static enum pst_status open_parts(pst_loader *loader, struct psti_loader_card *card,
+                                  struct pst_error *err)
 {
     const struct pst_loader_options *options = &loader->options;
     const struct psti_device_options device = {.ordinal = (uint32_t)card->ordinal,
@@ -241,13 +242,13 @@ static enum pst_status open_parts(pst_loader *loader, struct psti_card *card, st
     if (status == PST_OK)
         status = open_scratch(card, options->batch_size, err);
     if (status == PST_OK && options->jpeg == PST_JPEG_NVJPEG)
-        status = psti_card_nvjpeg_open(loader, card, err);
+        status = psti_loader_card_nvjpeg_open(loader, card, err);
     return status;
 }
 
-void psti_card_close(struct psti_card **card_ptr)
+void psti_loader_card_close(struct psti_loader_card **card_ptr)
 {
-    struct psti_card *card = *card_ptr;
+    struct psti_loader_card *card = *card_ptr;
     if (!card)
         return;
     *card_ptr = NULL;
@@ -275,14 +276,14 @@ void psti_card_close(struct psti_card **card_ptr)
  * lock is held here and there. */
 static enum pst_status claim(pst_loader *loader, uint32_t n_rows, pst_batch **batch)
 {
-    psti_card_of(loader)->refusal = PST_OK;
+    psti_loader_card_of(loader)->refusal = PST_OK;
     return psti_pool_claim(loader->pool, n_rows, batch);
 }
 
 static bool refused(const pst_loader *loader, const struct psti_pool_stats *stats,
                     struct pst_error *err)
 {
-    const struct psti_card *card = psti_card_of(loader);
+    const struct psti_loader_card *card = psti_loader_card_of(loader);
     if (card->refusal == PST_OK)
         return false;
     if (!err)
@@ -297,7 +298,7 @@ static bool refused(const pst_loader *loader, const struct psti_pool_stats *stat
 
 static void fill_stats(const pst_loader *loader, struct pst_loader_stats *stats)
 {
-    const struct psti_card *card = psti_card_of(loader);
+    const struct psti_loader_card *card = psti_loader_card_of(loader);
     struct psti_device_info info;
     psti_device_info(card->device, &info);
     stats->device = card->ordinal;
@@ -317,30 +318,30 @@ static void fill_stats(const pst_loader *loader, struct pst_loader_stats *stats)
  * is gone: the card takes them over. */
 static void detach(pst_loader *loader)
 {
-    struct psti_card *card = psti_card_of(loader);
+    struct psti_loader_card *card = psti_loader_card_of(loader);
     for (uint32_t i = 0; i < card->n_fields; i++)
-        card->chains[i] = psti_plan_take_chain(&loader->plan.fields[card->plan_fields[i]]);
+        card->chains[i] = psti_loader_plan_take_chain(&loader->plan.fields[card->plan_fields[i]]);
 }
 
 static const struct psti_placement_ops card_ops = {.remakes = true,
-                                                   .open_worker = psti_card_open_worker,
-                                                   .close_worker = psti_card_close_worker,
+                                                   .open_worker = psti_loader_card_open_worker,
+                                                   .close_worker = psti_loader_card_close_worker,
                                                    .claim = claim,
                                                    .refused = refused,
-                                                   .begin = psti_card_begin,
-                                                   .place = psti_card_place,
-                                                   .done = psti_card_done,
-                                                   .submit = psti_card_submit,
-                                                   .wait = psti_card_wait,
-                                                   .finish = psti_card_finish,
-                                                   .quiesce = psti_card_quiesce,
+                                                   .begin = psti_loader_card_begin,
+                                                   .place = psti_loader_card_place,
+                                                   .done = psti_loader_card_done,
+                                                   .submit = psti_loader_card_submit,
+                                                   .wait = psti_loader_card_wait,
+                                                   .finish = psti_loader_card_finish,
+                                                   .quiesce = psti_loader_card_quiesce,
                                                    .stats = fill_stats,
                                                    .detach = detach};
 
-enum pst_status psti_card_open(pst_loader *loader, struct pst_error *err)
+enum pst_status psti_loader_card_open(pst_loader *loader, struct pst_error *err)
 {
     const struct pst_loader_options *options = &loader->options;
-    struct psti_card *card = psti_calloc(1, sizeof *card);
+    struct psti_loader_card *card = psti_calloc(1, sizeof *card);
     if (!card)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a card");
     pthread_mutex_init(&card->stream_lock, NULL);
@@ -350,11 +351,11 @@ enum pst_status psti_card_open(pst_loader *loader, struct pst_error *err)
                                                     : 1;
     enum pst_status status = open_parts(loader, card, err);
     if (status != PST_OK) {
-        psti_card_close(&card);
+        psti_loader_card_close(&card);
         return status;
     }
     struct psti_slot_card hooks;
-    psti_card_hooks(card, &hooks);
+    psti_loader_card_hooks(card, &hooks);
     psti_pool_set_card(loader->pool, &hooks); /* which closes the card from here on */
     loader->placement = (struct psti_placement){.ops = &card_ops, .own = card};
     return PST_OK;

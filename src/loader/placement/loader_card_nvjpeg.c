@@ -23,16 +23,17 @@
 static bool claim(void *ctx, uint64_t nbytes) { return psti_pool_charge(ctx, nbytes, false); }
 static void give_back(void *ctx, uint64_t nbytes) { psti_pool_uncharge(ctx, nbytes); }
 
-enum pst_status psti_card_nvjpeg_open(pst_loader *loader, struct psti_card *card,
-                                      struct pst_error *err)
+enum pst_status psti_loader_card_nvjpeg_open(pst_loader *loader, struct psti_loader_card *card,
+                                             struct pst_error *err)
 {
     const struct psti_nvjpeg_options options = {
         .claim = claim, .give_back = give_back, .ctx = loader->pool};
     return psti_nvjpeg_open(card->device, &options, &card->nvjpeg, err);
 }
 
-enum pst_status psti_card_open_lanes(const struct psti_card *card, struct psti_card_worker *own,
-                                     struct pst_error *err)
+enum pst_status psti_loader_card_open_lanes(const struct psti_loader_card *card,
+                                            struct psti_loader_card_worker *own,
+                                            struct pst_error *err)
 {
     enum pst_status status = PST_OK;
     for (uint32_t i = 0;
@@ -41,7 +42,7 @@ enum pst_status psti_card_open_lanes(const struct psti_card *card, struct psti_c
     return status;
 }
 
-void psti_card_close_lanes(struct psti_card_worker *own)
+void psti_loader_card_close_lanes(struct psti_loader_card_worker *own)
 {
     for (uint32_t i = 0; i < PSTI_CARD_LANES; i++)
         psti_nvjpeg_lane_close(&own->lanes[i]);
@@ -51,7 +52,7 @@ void psti_card_close_lanes(struct psti_card_worker *own)
  * ------------------------------------------------------------------------------------------------
  */
 
-static bool has_engines(const struct psti_card *card)
+static bool has_engines(const struct psti_loader_card *card)
 {
     struct psti_nvjpeg_info info;
     if (!card->nvjpeg)
@@ -60,16 +61,17 @@ static bool has_engines(const struct psti_card *card)
     return info.n_engines > 0;
 }
 
-uint64_t psti_card_slot_jpeg_nbytes(const struct psti_card *card, uint32_t n_rows)
+uint64_t psti_loader_card_slot_jpeg_nbytes(const struct psti_loader_card *card, uint32_t n_rows)
 {
     uint64_t n = (uint64_t)card->n_fields * n_rows;
-    return has_engines(card) ? n * (sizeof(struct psti_card_file) +
+    return has_engines(card) ? n * (sizeof(struct psti_loader_card_file) +
                                     sizeof(struct psti_nvjpeg_item) + sizeof(uint32_t))
                              : 0;
 }
 
-enum pst_status psti_card_slot_open_jpeg(struct psti_card *card, struct psti_card_slot *slot,
-                                         struct pst_error *err)
+enum pst_status psti_loader_card_slot_open_jpeg(struct psti_loader_card *card,
+                                                struct psti_loader_card_slot *slot,
+                                                struct pst_error *err)
 {
     size_t n = (size_t)card->n_fields * slot->n_rows_max;
     if (!card->nvjpeg || n == 0)
@@ -87,7 +89,7 @@ enum pst_status psti_card_slot_open_jpeg(struct psti_card *card, struct psti_car
     return status;
 }
 
-void psti_card_slot_close_jpeg(struct psti_card_slot *slot)
+void psti_loader_card_slot_close_jpeg(struct psti_loader_card_slot *slot)
 {
     if (slot->decoded) /* also of a batch that was never submitted */
         (void)psti_event_sync(slot->decoded, NULL);
@@ -99,8 +101,9 @@ void psti_card_slot_close_jpeg(struct psti_card_slot *slot)
     psti_free(slot->rows_of_items);
 }
 
-void psti_card_forget_files(const struct psti_card *card, struct psti_card_slot *slot,
-                            uint32_t i_field, uint32_t row)
+void psti_loader_card_forget_files(const struct psti_loader_card *card,
+                                   struct psti_loader_card_slot *slot, uint32_t i_field,
+                                   uint32_t row)
 {
     if (!slot->files)
         return;
@@ -116,9 +119,9 @@ void psti_card_forget_files(const struct psti_card *card, struct psti_card_slot 
 
 /* A file on its way. */
 struct taking {
-    struct psti_worker *worker;
+    struct psti_loader_worker *worker;
     const struct psti_image *image;
-    struct psti_card_slot *slot;
+    struct psti_loader_card_slot *slot;
     uint32_t i_field; /* of the card's fields */
     struct psti_nvjpeg_lane *lane;
     const void *bytes;
@@ -129,7 +132,7 @@ struct taking {
 
 static enum pst_status decode_in_lane(struct taking *t, struct pst_error *err)
 {
-    struct psti_card *card = psti_card_of(t->worker->loader);
+    struct psti_loader_card *card = psti_loader_card_of(t->worker->loader);
     enum pst_status status = psti_nvjpeg_lane_begin(t->lane, t->bytes, t->nbytes, &t->file, err);
     if (status != PST_OK)
         return status;
@@ -178,7 +181,7 @@ static enum pst_status find_place(struct taking *t, bool engines, bool *room, st
 static enum pst_status decode_row(struct taking *t, bool is_verified, bool *room,
                                   struct pst_error *err)
 {
-    struct psti_card_slot *slot = t->slot;
+    struct psti_loader_card_slot *slot = t->slot;
     uint32_t row = t->image->row;
     bool engines = false;
     *room = true;
@@ -197,19 +200,21 @@ static enum pst_status decode_row(struct taking *t, bool is_verified, bool *room
         return status;
     }
     memcpy(t->place.file, t->bytes, t->nbytes);
-    slot->files[(size_t)t->i_field * slot->n_rows_max + row] = (struct psti_card_file){
+    slot->files[(size_t)t->i_field * slot->n_rows_max + row] = (struct psti_loader_card_file){
         {t->place.file, t->nbytes, t->place.pixels, t->place.row_nbytes}, t->file.channels};
     return PST_OK;
 }
 
-enum pst_status psti_card_takes_jpeg(struct psti_worker *worker, const struct psti_image *image,
-                                     bool *taken, struct pst_error *err)
+enum pst_status psti_loader_card_takes_jpeg(struct psti_loader_worker *worker,
+                                            const struct psti_image *image, bool *taken,
+                                            struct pst_error *err)
 {
-    struct psti_card_worker *own = worker->placement;
+    struct psti_loader_card_worker *own = worker->placement;
     struct taking t = {.worker = worker,
                        .image = image,
-                       .slot = psti_card_slot_of(image->batch),
-                       .i_field = psti_card_of(worker->loader)->fields_of_plan[image->i_plan],
+                       .slot = psti_loader_card_slot_of(image->batch),
+                       .i_field =
+                           psti_loader_card_of(worker->loader)->fields_of_plan[image->i_plan],
                        .lane = own->lanes[own->next_lane],
                        .bytes = image->source->data,
                        .nbytes = image->source->item.nbytes};
@@ -217,12 +222,12 @@ enum pst_status psti_card_takes_jpeg(struct psti_worker *worker, const struct ps
     const char *why;
     bool room;
     if (!psti_nvjpeg_takes(t.bytes, t.nbytes, &t.file, &why)) {
-        psti_card_say_fallback(worker, why);
+        psti_loader_card_say_fallback(worker, why);
         return PST_OK;
     }
     pst_error_clear(&cause);
     enum pst_status status =
-        decode_row(&t, psti_card_is_verified(worker->loader, image->source), &room, &cause);
+        decode_row(&t, psti_loader_card_is_verified(worker->loader, image->source), &room, &cause);
     own->next_lane = (own->next_lane + 1) % PSTI_CARD_LANES;
     *taken = status == PST_OK || (!room && !own->alone);
     if (status == PST_OK) {
@@ -230,11 +235,11 @@ enum pst_status psti_card_takes_jpeg(struct psti_worker *worker, const struct ps
         worker->placed.n_nvjpeg++;
         worker->nbytes_decoded += t.place.row_nbytes * t.file.height;
     } else if (!room && !own->alone) {
-        psti_card_make_again(worker, t.slot, image->row);
+        psti_loader_card_make_again(worker, t.slot, image->row);
     } else if (!room || is_files_fault(status)) {
-        psti_card_say_fallback(worker, cause.text);
+        psti_loader_card_say_fallback(worker, cause.text);
     } else if (status == PST_ERROR_ARGUMENT) {
-        psti_card_say_fallback(worker, cause.text); /* the CPU says what is wrong */
+        psti_loader_card_say_fallback(worker, cause.text); /* the CPU says what is wrong */
     } else {
         if (err)
             *err = cause;
@@ -248,13 +253,14 @@ enum pst_status psti_card_takes_jpeg(struct psti_worker *worker, const struct ps
  */
 
 /* Files of rows that have a place; returns how many. */
-static uint32_t collect(const struct psti_card *card, struct psti_card_slot *slot,
+static uint32_t collect(const struct psti_loader_card *card, struct psti_loader_card_slot *slot,
                         const uint32_t *places, uint8_t channels)
 {
     uint32_t n = 0;
     for (uint32_t f = 0; f < card->n_fields; f++)
         for (uint32_t row = 0; row < slot->n_rows_max; row++) {
-            const struct psti_card_file *file = &slot->files[(size_t)f * slot->n_rows_max + row];
+            const struct psti_loader_card_file *file =
+                &slot->files[(size_t)f * slot->n_rows_max + row];
             if (!file->item.bytes || file->channels != channels || places[row] == PSTI_GPU_NOWHERE)
                 continue;
             slot->rows_of_items[n] = row;
@@ -264,9 +270,10 @@ static uint32_t collect(const struct psti_card *card, struct psti_card_slot *slo
 }
 
 /* One file at a time, after a batch of them was refused: so it is known which one is at fault. */
-static enum pst_status submit_singly(struct psti_card *card, struct psti_card_slot *slot,
-                                     uint32_t *places, struct psti_nvjpeg_batch *engines,
-                                     uint32_t n, uint8_t channels, struct pst_error *err)
+static enum pst_status submit_singly(struct psti_loader_card *card,
+                                     struct psti_loader_card_slot *slot, uint32_t *places,
+                                     struct psti_nvjpeg_batch *engines, uint32_t n,
+                                     uint8_t channels, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; status == PST_OK && i < n; i++) {
@@ -284,8 +291,9 @@ static enum pst_status submit_singly(struct psti_card *card, struct psti_card_sl
     return status;
 }
 
-enum pst_status psti_card_submit_files(struct psti_card *card, struct psti_card_slot *slot,
-                                       uint32_t *places, struct pst_error *err)
+enum pst_status psti_loader_card_submit_files(struct psti_loader_card *card,
+                                              struct psti_loader_card_slot *slot, uint32_t *places,
+                                              struct pst_error *err)
 {
     enum pst_status status = PST_OK;
     for (int i = 0; status == PST_OK && slot->files && i < 2; i++) {

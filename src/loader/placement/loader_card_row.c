@@ -14,29 +14,31 @@
 #include <stdio.h>
 #include <string.h>
 
-enum pst_status psti_card_open_worker(struct psti_worker *worker, struct pst_error *err)
+enum pst_status psti_loader_card_open_worker(struct psti_loader_worker *worker,
+                                             struct pst_error *err)
 {
-    struct psti_card_worker *own = worker->placement = psti_calloc(1, sizeof *own);
+    struct psti_loader_card_worker *own = worker->placement = psti_calloc(1, sizeof *own);
     if (!own)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a worker");
-    return psti_card_open_lanes(psti_card_of(worker->loader), own, err);
+    return psti_loader_card_open_lanes(psti_loader_card_of(worker->loader), own, err);
 }
 
-void psti_card_close_worker(struct psti_worker *worker)
+void psti_loader_card_close_worker(struct psti_loader_worker *worker)
 {
     if (worker->placement)
-        psti_card_close_lanes(worker->placement);
+        psti_loader_card_close_lanes(worker->placement);
     psti_free(worker->placement);
     worker->placement = NULL;
 }
 
-void psti_card_say_fallback(struct psti_worker *worker, const char *why)
+void psti_loader_card_say_fallback(struct psti_loader_worker *worker, const char *why)
 {
     worker->placed.n_gpu_fallback++;
     snprintf(worker->placed.gpu_reason, sizeof worker->placed.gpu_reason, "%.95s", why);
 }
 
-void psti_card_make_again(struct psti_worker *worker, struct psti_card_slot *slot, uint32_t row)
+void psti_loader_card_make_again(struct psti_loader_worker *worker,
+                                 struct psti_loader_card_slot *slot, uint32_t row)
 {
     if (slot->again[row] != PSTI_CARD_AGAIN_NO)
         return;
@@ -44,48 +46,50 @@ void psti_card_make_again(struct psti_worker *worker, struct psti_card_slot *slo
     worker->placed.n_gpu_again++;
 }
 
-/* fill_item of loader_row.c compares before it calls psti_row_pixels, unless one of these says no.
+/* fill_item of loader_row.c compares before it calls psti_loader_row_pixels, unless one of these
+ * says no.
  */
-bool psti_card_is_verified(const pst_loader *loader, const struct psti_source *source)
+bool psti_loader_card_is_verified(const pst_loader *loader, const struct psti_loader_source *source)
 {
     return source->item.has_checksum && !loader->options.no_verify && !source->partial;
 }
 
 /* *taken: the card makes the row from the stored bytes, or it will be made again. Else: make it
  * here. An error is of card or memory, not of the row. */
-static enum pst_status take(struct psti_worker *worker, const struct psti_image *image, bool *taken,
-                            struct pst_error *err)
+static enum pst_status take(struct psti_loader_worker *worker, const struct psti_image *image,
+                            bool *taken, struct pst_error *err)
 {
     const pst_loader *loader = worker->loader;
-    const struct psti_card *card = psti_card_of(loader);
-    const struct psti_card_worker *own = worker->placement;
-    const struct psti_plan_field *plan = image->plan;
-    const struct psti_source *source = image->source;
-    struct psti_card_slot *slot = psti_card_slot_of(image->batch);
+    const struct psti_loader_card *card = psti_loader_card_of(loader);
+    const struct psti_loader_card_worker *own = worker->placement;
+    const struct psti_loader_plan_field *plan = image->plan;
+    const struct psti_loader_source *source = image->source;
+    struct psti_loader_card_slot *slot = psti_loader_card_slot_of(image->batch);
     uint32_t i_field = card->fields_of_plan[image->i_plan];
     const struct psti_gpu_item item = {.bytes = source->data,
                                        .nbytes = source->item.nbytes,
                                        .info = &image->info,
-                                       .is_verified = psti_card_is_verified(loader, source)};
+                                       .is_verified = psti_loader_card_is_verified(loader, source)};
     struct psti_gpu_row_stats stats;
     struct pst_error cause;
     uint8_t channels, bits;
     *taken = false;
-    psti_card_forget_files(card, slot, i_field, image->row);
+    psti_loader_card_forget_files(card, slot, i_field, image->row);
     if (own->host_only || image->row >= slot->n_card_rows)
         return PST_OK;
     psti_decode_output(&image->info, &plan->decode, &channels, &bits);
     if (bits != plan->bits) {
-        psti_card_say_fallback(worker, bits == 16 ? "16 bits, and the field's first image has 8"
+        psti_loader_card_say_fallback(worker, bits == 16
+                                                  ? "16 bits, and the field's first image has 8"
                                                   : "8 bits, and the field's first image has 16");
         return PST_OK;
     }
     if (own->lanes[0] && image->info.form == PST_FORM_JPEG)
-        return psti_card_takes_jpeg(worker, image, taken, err);
+        return psti_loader_card_takes_jpeg(worker, image, taken, err);
     enum pst_status status =
         psti_gpu_block_row(slot->block, i_field, image->row, &item, image->draw, &stats, &cause);
     if (status == PST_ERROR_UNSUPPORTED || status == PST_ERROR_LIMIT)
-        psti_card_say_fallback(worker, cause.text);
+        psti_loader_card_say_fallback(worker, cause.text);
     if (status != PST_OK) /* what is bad is named by the CPU's decoder */
         return PST_OK;
     *taken = true;
@@ -101,13 +105,13 @@ static enum pst_status take(struct psti_worker *worker, const struct psti_image 
 /* Memory for the pixels of the draw's region, packed, where the card had better prepare them; NULL:
  * it had not. They spare the CPU all but decoding; where they are more bytes than the row, the
  * link, and the block's memory, would pay for it. */
-static void *find_picture(struct psti_worker *worker, const struct psti_image *image)
+static void *find_picture(struct psti_loader_worker *worker, const struct psti_image *image)
 {
-    const struct psti_card *card = psti_card_of(worker->loader);
-    const struct psti_card_worker *own = worker->placement;
-    const struct psti_plan_field *plan = image->plan;
+    const struct psti_loader_card *card = psti_loader_card_of(worker->loader);
+    const struct psti_loader_card_worker *own = worker->placement;
+    const struct psti_loader_plan_field *plan = image->plan;
     const struct psti_draw *draw = image->draw;
-    struct psti_card_slot *slot = psti_card_slot_of(image->batch);
+    struct psti_loader_card_slot *slot = psti_loader_card_slot_of(image->batch);
     uint32_t i_field = card->fields_of_plan[image->i_plan];
     uint64_t nbytes = (uint64_t)draw->region_height * draw->region_width * plan->channels *
                       (plan->bits == 16 ? 2 : 1);
@@ -125,11 +129,11 @@ static void *find_picture(struct psti_worker *worker, const struct psti_image *i
 
 /* Memory for the finished row; NULL with PST_OK: there is no room, and the row will be made again.
  */
-static enum pst_status find_row(struct psti_worker *worker, const struct psti_image *image,
+static enum pst_status find_row(struct psti_loader_worker *worker, const struct psti_image *image,
                                 void **data, struct pst_error *err)
 {
-    const struct psti_card *card = psti_card_of(worker->loader);
-    struct psti_card_slot *slot = psti_card_slot_of(image->batch);
+    const struct psti_loader_card *card = psti_loader_card_of(worker->loader);
+    struct psti_loader_card_slot *slot = psti_loader_card_slot_of(image->batch);
     uint32_t i_field = card->fields_of_plan[image->i_plan];
     enum pst_status status = psti_gpu_block_finished(slot->block, i_field, image->row, data, err);
     if (status == PST_OK) {
@@ -139,12 +143,13 @@ static enum pst_status find_row(struct psti_worker *worker, const struct psti_im
     *data = NULL;
     if (status != PST_ERROR_LIMIT)
         return status;
-    psti_card_make_again(worker, slot, image->row);
+    psti_loader_card_make_again(worker, slot, image->row);
     return PST_OK;
 }
 
-enum pst_status psti_card_place(struct psti_worker *worker, const struct psti_image *image,
-                                struct psti_place *place, struct pst_error *err)
+enum pst_status psti_loader_card_place(struct psti_loader_worker *worker,
+                                       const struct psti_image *image, struct psti_place *place,
+                                       struct pst_error *err)
 {
     bool taken;
     enum pst_status status = take(worker, image, &taken, err);
@@ -162,8 +167,9 @@ enum pst_status psti_card_place(struct psti_worker *worker, const struct psti_im
     return status;
 }
 
-void psti_card_done(struct psti_worker *worker, const struct psti_image *image)
+void psti_loader_card_done(struct psti_loader_worker *worker, const struct psti_image *image)
 {
-    psti_gpu_block_done(psti_card_slot_of(image->batch)->block,
-                        psti_card_of(worker->loader)->fields_of_plan[image->i_plan], image->row);
+    psti_gpu_block_done(psti_loader_card_slot_of(image->batch)->block,
+                        psti_loader_card_of(worker->loader)->fields_of_plan[image->i_plan],
+                        image->row);
 }

@@ -19,7 +19,7 @@
 #define STREAM_LEGACY 1
 #define STREAM_OF_THREAD 2
 
-struct psti_card_slot *psti_card_slot_of(const pst_batch *batch)
+struct psti_loader_card_slot *psti_loader_card_slot_of(const pst_batch *batch)
 {
     union { /* the part is the pool's, its contents are not changed */
         const pst_batch *constant;
@@ -31,15 +31,15 @@ struct psti_card_slot *psti_card_slot_of(const pst_batch *batch)
 /* Everything of a slot in host memory: what make claims besides the numbers. */
 static uint64_t slot_nbytes(void *ctx, uint32_t n_rows)
 {
-    const struct psti_card *card = ctx;
+    const struct psti_loader_card *card = ctx;
     struct psti_gpu_block_size size;
-    psti_card_block_size(card, n_rows, &size);
-    return psti_round_up(size.upload_nbytes, PAGE_NBYTES) + sizeof(struct psti_card_slot) +
+    psti_loader_card_block_size(card, n_rows, &size);
+    return psti_round_up(size.upload_nbytes, PAGE_NBYTES) + sizeof(struct psti_loader_card_slot) +
            (uint64_t)n_rows * (2 * sizeof(uint8_t) + sizeof(uint32_t)) +
-           psti_card_slot_jpeg_nbytes(card, n_rows);
+           psti_loader_card_slot_jpeg_nbytes(card, n_rows);
 }
 
-static void free_slot(struct psti_card *card, struct psti_card_slot *slot)
+static void free_slot(struct psti_loader_card *card, struct psti_loader_card_slot *slot)
 {
     if (slot->submitted) /* the memory is in use until then; an error says that the card is gone */
         (void)psti_event_sync(slot->done, NULL);
@@ -50,7 +50,7 @@ static void free_slot(struct psti_card *card, struct psti_card_slot *slot)
     for (uint32_t i = 0; i < slot->reader_cap; i++)
         psti_event_close(&slot->readers[i].event);
     psti_free(slot->readers);
-    psti_card_slot_close_jpeg(slot);
+    psti_loader_card_slot_close_jpeg(slot);
     psti_gpu_block_close(&slot->block);
     psti_event_close(&slot->uploaded);
     psti_event_close(&slot->done);
@@ -64,7 +64,7 @@ static void free_slot(struct psti_card *card, struct psti_card_slot *slot)
     psti_free(slot);
 }
 
-static enum pst_status open_block(struct psti_card *card, struct psti_card_slot *slot,
+static enum pst_status open_block(struct psti_loader_card *card, struct psti_loader_card_slot *slot,
                                   uint64_t array_nbytes, uint64_t pictures_nbytes,
                                   size_t upload_nbytes, struct pst_error *err)
 {
@@ -86,14 +86,14 @@ static enum pst_status open_block(struct psti_card *card, struct psti_card_slot 
                                slot->n_rows_max, &memory, &slot->block, err);
 }
 
-static enum pst_status fill_slot(struct psti_card *card, struct psti_card_slot *slot,
+static enum pst_status fill_slot(struct psti_loader_card *card, struct psti_loader_card_slot *slot,
                                  size_t numbers_nbytes, size_t array_nbytes, struct pst_error *err)
 {
     struct psti_gpu_block_size size;
-    psti_card_block_size(card, slot->n_rows_max, &size);
+    psti_loader_card_block_size(card, slot->n_rows_max, &size);
     size_t upload_nbytes = psti_round_up(size.upload_nbytes, PAGE_NBYTES);
     array_nbytes = psti_round_up(array_nbytes, CARD_ALIGNMENT);
-    uint64_t pictures_nbytes = psti_card_pictures_nbytes(card, slot->n_rows_max);
+    uint64_t pictures_nbytes = psti_loader_card_pictures_nbytes(card, slot->n_rows_max);
     uint64_t nbytes = array_nbytes + pictures_nbytes + upload_nbytes;
     slot->numbers_nbytes = numbers_nbytes;
     slot->again = psti_calloc(slot->n_rows_max, sizeof *slot->again);
@@ -116,18 +116,18 @@ static enum pst_status fill_slot(struct psti_card *card, struct psti_card_slot *
     slot->pinned_nbytes = upload_nbytes + numbers_nbytes;
     memset((char *)slot->pinned + upload_nbytes, 0, numbers_nbytes);
     status = open_block(card, slot, array_nbytes, pictures_nbytes, upload_nbytes, err);
-    return status == PST_OK ? psti_card_slot_open_jpeg(card, slot, err) : status;
+    return status == PST_OK ? psti_loader_card_slot_open_jpeg(card, slot, err) : status;
 }
 
 static enum pst_status make(void *ctx, uint32_t n_rows, size_t numbers_nbytes, size_t array_nbytes,
                             struct psti_slot_part *part)
 {
-    struct psti_card *card = ctx;
+    struct psti_loader_card *card = ctx;
     if (card->n_slots > 0 && card->n_slots == card->refused_at && card->slot_err.status) {
         card->refusal = card->slot_err.status; /* as long as none is given up, it is the same */
         return card->refusal;
     }
-    struct psti_card_slot *slot = psti_calloc(1, sizeof *slot);
+    struct psti_loader_card_slot *slot = psti_calloc(1, sizeof *slot);
     if (!slot)
         return PST_ERROR_MEMORY;
     slot->n_rows_max = n_rows;
@@ -148,26 +148,26 @@ static enum pst_status make(void *ctx, uint32_t n_rows, size_t numbers_nbytes, s
 
 static void unmake(void *ctx, struct psti_slot_part *part)
 {
-    struct psti_card *card = ctx;
+    struct psti_loader_card *card = ctx;
     free_slot(card, part->own);
     card->n_slots--;
     card->refused_at = 0;
 }
 
 /* A place among the readers with an event. */
-static enum pst_status add_reader(struct psti_card *card, struct psti_card_slot *slot,
+static enum pst_status add_reader(struct psti_loader_card *card, struct psti_loader_card_slot *slot,
                                   uint64_t stream, struct pst_error *err)
 {
     if (slot->n_readers == slot->reader_cap) {
         uint32_t cap = slot->reader_cap ? 2 * slot->reader_cap : 2;
-        struct psti_card_reader *grown = psti_realloc(slot->readers, cap * sizeof *grown);
+        struct psti_loader_card_reader *grown = psti_realloc(slot->readers, cap * sizeof *grown);
         if (!grown)
             return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory to note a stream");
         memset(grown + slot->reader_cap, 0, (cap - slot->reader_cap) * sizeof *grown);
         slot->readers = grown;
         slot->reader_cap = cap;
     }
-    struct psti_card_reader *reader = &slot->readers[slot->n_readers];
+    struct psti_loader_card_reader *reader = &slot->readers[slot->n_readers];
     enum pst_status status = PST_OK;
     if (!reader->event)
         status = psti_event_open(card->device, &reader->event, err);
@@ -181,7 +181,7 @@ static enum pst_status add_reader(struct psti_card *card, struct psti_card_slot 
 static enum pst_status await(void *ctx, struct psti_slot_part *part, uint64_t stream,
                              struct pst_error *err)
 {
-    struct psti_card_slot *slot = part->own;
+    struct psti_loader_card_slot *slot = part->own;
     enum pst_status status = PST_OK;
     bool known = false;
     for (uint32_t i = 0; i < slot->n_readers && !known; i++)
@@ -198,7 +198,7 @@ static enum pst_status await(void *ctx, struct psti_slot_part *part, uint64_t st
  * stream, which waits for each. */
 static bool leave(void *ctx, struct psti_slot_part *part)
 {
-    struct psti_card_slot *slot = part->own;
+    struct psti_loader_card_slot *slot = part->own;
     (void)ctx;
     for (uint32_t i = 0; i < slot->n_readers; i++) {
         uint64_t stream = slot->readers[i].stream;
@@ -214,8 +214,9 @@ static bool leave(void *ctx, struct psti_slot_part *part)
     return true;
 }
 
-enum pst_status psti_card_await_readers(struct psti_card *card, struct psti_card_slot *slot,
-                                        struct pst_error *err)
+enum pst_status psti_loader_card_await_readers(struct psti_loader_card *card,
+                                               struct psti_loader_card_slot *slot,
+                                               struct pst_error *err)
 {
     enum pst_status status = PST_OK;
     if (!slot->left)
@@ -231,11 +232,11 @@ enum pst_status psti_card_await_readers(struct psti_card *card, struct psti_card
 
 static void close_card(void *ctx)
 {
-    struct psti_card *card = ctx;
-    psti_card_close(&card);
+    struct psti_loader_card *card = ctx;
+    psti_loader_card_close(&card);
 }
 
-void psti_card_hooks(struct psti_card *card, struct psti_slot_card *hooks)
+void psti_loader_card_hooks(struct psti_loader_card *card, struct psti_slot_card *hooks)
 {
     *hooks = (struct psti_slot_card){.ctx = card,
                                      .device = card->ordinal,

@@ -17,21 +17,22 @@
 /* Between two looks at an event. */
 #define LOOK_NS 20000
 
-void psti_card_begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows)
+void psti_loader_card_begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows)
 {
-    const struct psti_card *card = psti_card_of(loader);
-    struct psti_card_slot *slot = psti_card_slot_of(batch);
+    const struct psti_loader_card *card = psti_loader_card_of(loader);
+    struct psti_loader_card_slot *slot = psti_loader_card_slot_of(batch);
     if (slot->block)
         psti_gpu_block_begin(slot->block);
-    psti_card_forget_files(card, slot, 0, UINT32_MAX);
+    psti_loader_card_forget_files(card, slot, 0, UINT32_MAX);
     slot->n_card_rows = (uint32_t)(card->share * n_rows + 0.5);
     memset(slot->again, 0, slot->n_rows_max);
 }
 
 /* The launches wait for it. Nothing has to be waited for before it: whoever fills a block has
  * waited for the work that read what it held, and no stream of the caller's reads it. */
-static enum pst_status submit_upload(struct psti_card *card, struct psti_card_slot *slot,
-                                     uint64_t to, size_t nbytes, struct pst_error *err)
+static enum pst_status submit_upload(struct psti_loader_card *card,
+                                     struct psti_loader_card_slot *slot, uint64_t to, size_t nbytes,
+                                     struct pst_error *err)
 {
     enum pst_status status = psti_stream_upload(card->uploads, to, slot->pinned, nbytes, err);
     if (status == PST_OK)
@@ -42,11 +43,12 @@ static enum pst_status submit_upload(struct psti_card *card, struct psti_card_sl
 }
 
 /* The block, and what became of it. */
-static enum pst_status submit_block(struct psti_card *card, struct psti_card_slot *slot,
-                                    const uint64_t *outs, uint32_t *places, struct pst_error *err)
+static enum pst_status submit_block(struct psti_loader_card *card,
+                                    struct psti_loader_card_slot *slot, const uint64_t *outs,
+                                    uint32_t *places, struct pst_error *err)
 {
     struct psti_gpu_work work;
-    enum pst_status status = psti_card_submit_files(card, slot, places, err);
+    enum pst_status status = psti_loader_card_submit_files(card, slot, places, err);
     if (status == PST_OK)
         status = psti_gpu_block_work(slot->block, outs, places, &work, err);
     if (status != PST_OK)
@@ -66,7 +68,8 @@ static enum pst_status submit_block(struct psti_card *card, struct psti_card_slo
     return status;
 }
 
-static enum pst_status submit_numbers(struct psti_card *card, const struct psti_card_slot *slot,
+static enum pst_status submit_numbers(struct psti_loader_card *card,
+                                      const struct psti_loader_card_slot *slot,
                                       struct pst_error *err)
 {
     const char *numbers = (char *)slot->pinned + (slot->pinned_nbytes - slot->numbers_nbytes);
@@ -74,7 +77,7 @@ static enum pst_status submit_numbers(struct psti_card *card, const struct psti_
 }
 
 /* Waits for all that is under way. The stream's lock is held. */
-static void sync_streams(struct psti_card *card)
+static void sync_streams(struct psti_loader_card *card)
 {
     if (card->uploads)
         (void)psti_stream_sync(card->uploads, NULL);
@@ -83,7 +86,7 @@ static void sync_streams(struct psti_card *card)
 
 /* Ends what was put into the streams: an event, or after a failure, as nobody knows how far it
  * went, a wait. The stream's lock is held. */
-static enum pst_status end_work(struct psti_card *card, struct psti_card_slot *slot,
+static enum pst_status end_work(struct psti_loader_card *card, struct psti_loader_card_slot *slot,
                                 enum pst_status status, struct pst_error *err)
 {
     if (status == PST_OK)
@@ -94,10 +97,10 @@ static enum pst_status end_work(struct psti_card *card, struct psti_card_slot *s
     return status;
 }
 
-static enum pst_status submit_all(struct psti_card *card, pst_batch *batch, uint32_t *places,
+static enum pst_status submit_all(struct psti_loader_card *card, pst_batch *batch, uint32_t *places,
                                   struct pst_error *err)
 {
-    struct psti_card_slot *slot = psti_card_slot_of(batch);
+    struct psti_loader_card_slot *slot = psti_loader_card_slot_of(batch);
     uint64_t outs[PST_MAX_FIELDS];
     for (uint32_t i = 0; i < card->n_fields; i++) {
         size_t offset, row_nbytes;
@@ -105,7 +108,7 @@ static enum pst_status submit_all(struct psti_card *card, pst_batch *batch, uint
         outs[i] = slot->memory + offset;
     }
     pthread_mutex_lock(&card->stream_lock);
-    enum pst_status status = psti_card_await_readers(card, slot, err);
+    enum pst_status status = psti_loader_card_await_readers(card, slot, err);
     if (status == PST_OK && slot->block)
         status = submit_block(card, slot, outs, places, err);
     if (status == PST_OK)
@@ -115,23 +118,23 @@ static enum pst_status submit_all(struct psti_card *card, pst_batch *batch, uint
     return status;
 }
 
-enum pst_status psti_card_submit(pst_loader *loader, pst_batch *batch, uint32_t n_rows,
-                                 const uint8_t *bad, bool failed, bool *whole,
-                                 struct pst_error *err)
+enum pst_status psti_loader_card_submit(pst_loader *loader, pst_batch *batch, uint32_t n_rows,
+                                        const uint8_t *bad, bool failed, bool *whole,
+                                        struct pst_error *err)
 {
-    struct psti_card_slot *slot = psti_card_slot_of(batch);
+    struct psti_loader_card_slot *slot = psti_loader_card_slot_of(batch);
     (void)
         failed; /* rows before the one that failed may turn out to be bad, too: the lowest counts */
     *whole = false;
     for (uint32_t row = 0; row < n_rows; row++)
         slot->places[row] = (bad && bad[row]) || slot->again[row] ? PSTI_GPU_NOWHERE : row;
-    return submit_all(psti_card_of(loader), batch, slot->places, err);
+    return submit_all(psti_loader_card_of(loader), batch, slot->places, err);
 }
 
-enum pst_status psti_card_wait(pst_loader *loader, pst_batch *batch, int64_t deadline,
-                               struct pst_error *err)
+enum pst_status psti_loader_card_wait(pst_loader *loader, pst_batch *batch, int64_t deadline,
+                                      struct pst_error *err)
 {
-    struct psti_card_slot *slot = psti_card_slot_of(batch);
+    struct psti_loader_card_slot *slot = psti_loader_card_slot_of(batch);
     (void)loader;
     while (slot->submitted) {
         bool done = false;
@@ -149,10 +152,10 @@ enum pst_status psti_card_wait(pst_loader *loader, pst_batch *batch, int64_t dea
     return PST_OK;
 }
 
-void psti_card_quiesce(pst_loader *loader, pst_batch *batch)
+void psti_loader_card_quiesce(pst_loader *loader, pst_batch *batch)
 {
-    struct psti_card *card = psti_card_of(loader);
-    struct psti_card_slot *slot = psti_card_slot_of(batch);
+    struct psti_loader_card *card = psti_loader_card_of(loader);
+    struct psti_loader_card_slot *slot = psti_loader_card_slot_of(batch);
     if (slot->submitted && psti_event_sync(slot->done, NULL) != PST_OK) {
         pthread_mutex_lock(&card->stream_lock);
         sync_streams(card);
@@ -163,7 +166,8 @@ void psti_card_quiesce(pst_loader *loader, pst_batch *batch)
 
 /* Adds to slot->todo what the last round left: rows that the card found corrupt, and those without
  * room. Returns how many rows are to be made. */
-static uint32_t collect(struct psti_card *card, struct psti_card_slot *slot, uint32_t n_rows)
+static uint32_t collect(struct psti_loader_card *card, struct psti_loader_card_slot *slot,
+                        uint32_t n_rows)
 {
     uint32_t n = 0;
     for (uint32_t row = 0; row < n_rows; row++) {
@@ -184,8 +188,8 @@ static uint32_t collect(struct psti_card *card, struct psti_card_slot *slot, uin
 static enum pst_status make_again(struct psti_remake *remake, uint32_t row, bool alone, bool *fits,
                                   struct pst_error *err)
 {
-    struct psti_card_slot *slot = psti_card_slot_of(remake->batch);
-    struct psti_card_worker *own = remake->worker->placement;
+    struct psti_loader_card_slot *slot = psti_loader_card_slot_of(remake->batch);
+    struct psti_loader_card_worker *own = remake->worker->placement;
     bool corrupt = slot->todo[row] == PSTI_CARD_AGAIN_FAILED;
     own->host_only = corrupt;
     own->alone = alone;
@@ -200,12 +204,12 @@ static enum pst_status make_again(struct psti_remake *remake, uint32_t row, bool
 static enum pst_status make_round(pst_loader *loader, struct psti_remake *remake,
                                   struct pst_error *err)
 {
-    struct psti_card *card = psti_card_of(loader);
-    struct psti_card_slot *slot = psti_card_slot_of(remake->batch);
+    struct psti_loader_card *card = psti_loader_card_of(loader);
+    struct psti_loader_card_slot *slot = psti_loader_card_slot_of(remake->batch);
     enum pst_status status = PST_OK;
     bool fits = true, any = false;
     psti_gpu_block_begin(slot->block);
-    psti_card_forget_files(card, slot, 0, UINT32_MAX);
+    psti_loader_card_forget_files(card, slot, 0, UINT32_MAX);
     for (uint32_t row = 0; row < remake->n_rows; row++)
         slot->places[row] = PSTI_GPU_NOWHERE;
     for (uint32_t row = 0; status == PST_OK && fits && row < remake->n_wanted; row++) {
@@ -227,7 +231,7 @@ static enum pst_status make_round(pst_loader *loader, struct psti_remake *remake
     if (status == PST_OK)
         status = submit_all(card, remake->batch, slot->places, err);
     if (status == PST_OK)
-        status = psti_card_wait(loader, remake->batch, INT64_MAX, err);
+        status = psti_loader_card_wait(loader, remake->batch, INT64_MAX, err);
     return status;
 }
 
@@ -235,8 +239,8 @@ static enum pst_status make_round(pst_loader *loader, struct psti_remake *remake
 static enum pst_status close_up(pst_loader *loader, pst_batch *batch, uint32_t n_rows,
                                 const uint8_t *bad, struct pst_error *err)
 {
-    struct psti_card *card = psti_card_of(loader);
-    struct psti_card_slot *slot = psti_card_slot_of(batch);
+    struct psti_loader_card *card = psti_loader_card_of(loader);
+    struct psti_loader_card_slot *slot = psti_loader_card_slot_of(batch);
     enum pst_status status = PST_OK;
     pthread_mutex_lock(&card->stream_lock);
     for (uint32_t i = 0; i < card->n_fields; i++) {
@@ -257,14 +261,14 @@ static enum pst_status close_up(pst_loader *loader, pst_batch *batch, uint32_t n
         status = submit_numbers(card, slot, err);
     status = end_work(card, slot, status, err);
     pthread_mutex_unlock(&card->stream_lock);
-    return status == PST_OK ? psti_card_wait(loader, batch, INT64_MAX, err) : status;
+    return status == PST_OK ? psti_loader_card_wait(loader, batch, INT64_MAX, err) : status;
 }
 
-enum pst_status psti_card_finish(pst_loader *loader, struct psti_remake *remake,
-                                 struct pst_error *err)
+enum pst_status psti_loader_card_finish(pst_loader *loader, struct psti_remake *remake,
+                                        struct pst_error *err)
 {
-    struct psti_card *card = psti_card_of(loader);
-    struct psti_card_slot *slot = psti_card_slot_of(remake->batch);
+    struct psti_loader_card *card = psti_loader_card_of(loader);
+    struct psti_loader_card_slot *slot = psti_loader_card_slot_of(remake->batch);
     enum pst_status status = PST_OK;
     memset(slot->todo, 0, slot->n_rows_max);
     while (status == PST_OK && slot->block && !remake->starved &&

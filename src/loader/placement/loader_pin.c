@@ -10,7 +10,7 @@
 #include "loader/placement/loader_pin.h"
 
 #include "device/device.h"
-#include "loader/loader_int.h"
+#include "loader/loader_handle.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -19,7 +19,7 @@
 
 #define STREAM_LEGACY 1
 
-struct psti_pins {
+struct psti_loader_pins {
     struct psti_device *device; /* NULL: there is none, and slots are plain */
     bool may_be_plain;
     struct pst_error refusal; /* guarded by the pool's lock. status PST_OK: nothing was refused */
@@ -33,7 +33,7 @@ struct pin {
     bool was_left; /* `left` stands for the last readers */
 };
 
-static void free_pin(struct psti_pins *pins, struct pin *pin)
+static void free_pin(struct psti_loader_pins *pins, struct pin *pin)
 {
     if (!pin)
         return;
@@ -44,7 +44,7 @@ static void free_pin(struct psti_pins *pins, struct pin *pin)
     psti_free(pin);
 }
 
-static enum pst_status make_pin(struct psti_pins *pins, size_t nbytes, struct pin **out)
+static enum pst_status make_pin(struct psti_loader_pins *pins, size_t nbytes, struct pin **out)
 {
     struct pst_error *err = &pins->refusal;
     struct pin *pin = *out = psti_calloc(1, sizeof *pin);
@@ -59,7 +59,7 @@ static enum pst_status make_pin(struct psti_pins *pins, size_t nbytes, struct pi
 
 static enum pst_status make(void *ctx, size_t nbytes, struct psti_slot_part *part)
 {
-    struct psti_pins *pins = ctx;
+    struct psti_loader_pins *pins = ctx;
     struct pin *pin = NULL;
     enum pst_status status = PST_ERROR_UNSUPPORTED; /* only with may_be_plain */
     *part = (struct psti_slot_part){0};
@@ -104,14 +104,15 @@ static bool is_left(void *ctx, struct psti_slot_part *part, bool wait)
 
 static void close_pins(void *ctx)
 {
-    struct psti_pins *pins = ctx;
+    struct psti_loader_pins *pins = ctx;
     psti_device_close(&pins->device);
     psti_free(pins);
 }
 
-enum pst_status psti_pins_open(pst_loader *loader, struct psti_pins **out, struct pst_error *err)
+enum pst_status psti_loader_pins_open(pst_loader *loader, struct psti_loader_pins **out,
+                                      struct pst_error *err)
 {
-    struct psti_pins *pins = psti_calloc(1, sizeof *pins);
+    struct psti_loader_pins *pins = psti_calloc(1, sizeof *pins);
     if (!pins)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a card");
     pins->may_be_plain = loader->options.pin_memory == PST_PIN_AUTO;
@@ -133,10 +134,10 @@ enum pst_status psti_pins_open(pst_loader *loader, struct psti_pins **out, struc
     return PST_OK;
 }
 
-void psti_pins_begin(struct psti_pins *pins) { pins->refusal.status = PST_OK; }
+void psti_loader_pins_begin(struct psti_loader_pins *pins) { pins->refusal.status = PST_OK; }
 
-bool psti_pins_refused(const struct psti_pins *pins, const struct psti_pool_stats *stats,
-                       struct pst_error *err)
+bool psti_loader_pins_refused(const struct psti_loader_pins *pins,
+                              const struct psti_pool_stats *stats, struct pst_error *err)
 {
     if (pins->refusal.status == PST_OK)
         return false;
@@ -150,7 +151,7 @@ bool psti_pins_refused(const struct psti_pins *pins, const struct psti_pool_stat
     return true;
 }
 
-uint64_t psti_pins_n_plain(const struct psti_pins *pins)
+uint64_t psti_loader_pins_n_plain(const struct psti_loader_pins *pins)
 {
     return atomic_load_explicit(&pins->n_plain, memory_order_relaxed);
 }

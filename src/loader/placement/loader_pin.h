@@ -8,17 +8,18 @@
 
 #include <penstock/penstock.h>
 
-struct psti_pins;
+struct psti_loader_pins;
 
 /* After the pool was opened, before its first slot. The pool closes the pins, with its last batch.
  */
-enum pst_status psti_pins_open(pst_loader *loader, struct psti_pins **out, struct pst_error *err);
+enum pst_status psti_loader_pins_open(pst_loader *loader, struct psti_loader_pins **out,
+                                      struct pst_error *err);
 /* Before a slot is claimed: the last refusal is forgotten. The lock is held. */
-void psti_pins_begin(struct psti_pins *pins);
+void psti_loader_pins_begin(struct psti_loader_pins *pins);
 /* Why the last claim failed, if that was for page-locked memory. The lock is held. */
-bool psti_pins_refused(const struct psti_pins *pins, const struct psti_pool_stats *stats,
-                       struct pst_error *err);
+bool psti_loader_pins_refused(const struct psti_loader_pins *pins,
+                              const struct psti_pool_stats *stats, struct pst_error *err);
 /* Slots that were to be page-locked and lie in plain memory. Any thread. */
-uint64_t psti_pins_n_plain(const struct psti_pins *pins);
+uint64_t psti_loader_pins_n_plain(const struct psti_loader_pins *pins);
 
 #endif

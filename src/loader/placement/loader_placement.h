@@ -22,16 +22,16 @@
 
 struct psti_chain;
 struct psti_draw;
-struct psti_plan_field;
-struct psti_source;
-struct psti_worker;
+struct psti_loader_plan_field;
+struct psti_loader_source;
+struct psti_loader_worker;
 
 /* One stored image of a row, probed and drawn, on its way into its batch. */
 struct psti_image {
     pst_batch *batch;
     uint32_t i_plan, row;
-    const struct psti_plan_field *plan;
-    const struct psti_source *source;
+    const struct psti_loader_plan_field *plan;
+    const struct psti_loader_source *source;
     struct pst_image_info info;
     const struct psti_chain *chain; /* for pixels of its kind */
     const struct psti_draw *draw;
@@ -64,7 +64,7 @@ struct psti_remake {
      * cannot be made. The lock must not be held. */
     enum pst_status (*make)(struct psti_remake *remake, uint32_t row, bool forget,
                             struct pst_error *err);
-    struct psti_worker *worker; /* that makes them */
+    struct psti_loader_worker *worker; /* that makes them */
 
     /* As they were when `make` last returned: */
     uint32_t n_wanted;  /* rows from that number on do not matter, for one before them has failed */
@@ -74,7 +74,7 @@ struct psti_remake {
 
     /* The loader's: */
     uint64_t epoch;
-    struct psti_job *job; /* NULL: no policy, an error is the caller's */
+    struct psti_loader_job *job; /* NULL: no policy, an error is the caller's */
 };
 
 struct psti_placement_ops {
@@ -82,8 +82,8 @@ struct psti_placement_ops {
     bool scales;  /* rows may be decoded at a part of their size */
 
     /* What a worker needs, kept as worker->placement. close: also after a failed open. */
-    enum pst_status (*open_worker)(struct psti_worker *worker, struct pst_error *err);
-    void (*close_worker)(struct psti_worker *worker);
+    enum pst_status (*open_worker)(struct psti_loader_worker *worker, struct pst_error *err);
+    void (*close_worker)(struct psti_loader_worker *worker);
 
     /* As psti_pool_claim. The lock is held. */
     enum pst_status (*claim)(pst_loader *loader, uint32_t n_rows, pst_batch **batch);
@@ -96,10 +96,10 @@ struct psti_placement_ops {
     void (*begin)(pst_loader *loader, pst_batch *batch, uint32_t n_rows);
     /* Where the image's pixels go. Any worker, an image of its own; no lock. An error is of the
      * machine or of memory, never of the image; with worker->starved set, of the slots' memory. */
-    enum pst_status (*place)(struct psti_worker *worker, const struct psti_image *image,
+    enum pst_status (*place)(struct psti_loader_worker *worker, const struct psti_image *image,
                              struct psti_place *place, struct pst_error *err);
     /* What `place` asked for is there. The same worker. */
-    void (*done)(struct psti_worker *worker, const struct psti_image *image);
+    void (*done)(struct psti_loader_worker *worker, const struct psti_image *image);
 
     /* All rows are there, but for those with bad[row] != 0 (NULL: none), which are left out.
      * failed: one of them could not be made. *whole: nothing is left for wait and finish. Any

@@ -6,30 +6,31 @@
 
 #include "augment/augment.h"
 #include "base/fail.h"
-#include "loader/loader_int.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_worker.h"
 #include "loader/placement/loader_card.h"
 #include "loader/placement/loader_pin.h"
 
-static enum pst_status open_worker(struct psti_worker *worker, struct pst_error *err)
+static enum pst_status open_worker(struct psti_loader_worker *worker, struct pst_error *err)
 {
     (void)worker;
     (void)err;
     return PST_OK;
 }
 
-static void close_worker(struct psti_worker *worker) { (void)worker; }
+static void close_worker(struct psti_loader_worker *worker) { (void)worker; }
 
 static enum pst_status claim(pst_loader *loader, uint32_t n_rows, pst_batch **batch)
 {
     if (loader->placement.own)
-        psti_pins_begin(loader->placement.own);
+        psti_loader_pins_begin(loader->placement.own);
     return psti_pool_claim(loader->pool, n_rows, batch);
 }
 
 static bool refused(const pst_loader *loader, const struct psti_pool_stats *stats,
                     struct pst_error *err)
 {
-    return loader->placement.own && psti_pins_refused(loader->placement.own, stats, err);
+    return loader->placement.own && psti_loader_pins_refused(loader->placement.own, stats, err);
 }
 
 static void begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows)
@@ -39,7 +40,7 @@ static void begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows)
     (void)n_rows;
 }
 
-static enum pst_status place_row(struct psti_worker *worker, const struct psti_image *image,
+static enum pst_status place_row(struct psti_loader_worker *worker, const struct psti_image *image,
                                  struct psti_place *place, struct pst_error *err)
 {
     const struct psti_draw *draw = image->draw;
@@ -60,7 +61,7 @@ static enum pst_status place_row(struct psti_worker *worker, const struct psti_i
                      image->plan->field->name);
 }
 
-static void done(struct psti_worker *worker, const struct psti_image *image)
+static void done(struct psti_loader_worker *worker, const struct psti_image *image)
 {
     (void)worker;
     (void)image;
@@ -104,7 +105,7 @@ static void quiesce(pst_loader *loader, pst_batch *batch)
 static void fill_stats(const pst_loader *loader, struct pst_loader_stats *stats)
 {
     if (loader->placement.own)
-        stats->fallbacks[PST_FALLBACK_PIN] = psti_pins_n_plain(loader->placement.own);
+        stats->fallbacks[PST_FALLBACK_PIN] = psti_loader_pins_n_plain(loader->placement.own);
 }
 
 static void detach(pst_loader *loader) { (void)loader; }
@@ -128,11 +129,11 @@ const struct psti_placement psti_placement_host = {.ops = &host_ops};
 
 enum pst_status psti_placement_open(pst_loader *loader, struct pst_error *err)
 {
-    struct psti_pins *pins = NULL;
+    struct psti_loader_pins *pins = NULL;
     if (loader->options.device)
-        return psti_card_open(loader, err);
+        return psti_loader_card_open(loader, err);
     enum pst_status status =
-        loader->options.pin_memory ? psti_pins_open(loader, &pins, err) : PST_OK;
+        loader->options.pin_memory ? psti_loader_pins_open(loader, &pins, err) : PST_OK;
     if (status == PST_OK)
         loader->placement = (struct psti_placement){.ops = &host_ops, .own = pins};
     return status;
