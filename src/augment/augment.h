@@ -1,4 +1,4 @@
-/* augment.h - the dressing room's door: a compiled chain of operations, run row by row into a batch
+/* augment.h - the door of augment: a compiled chain of operations, run row by row into a batch
  * slot.
  *
  *     compile once per field  ->  per sample: draw (random numbers, region to decode)

@@ -1,4 +1,4 @@
-/* augment_recipe.h - the dressing room's other door: one draw laid open, for a machine that runs
+/* augment_recipe.h - the second door of augment: one draw as numbers, for a machine that runs
  * it in its own way.
  *
  * A recipe says what psti_run_* does with a sample: from the region that the decoder delivers, one

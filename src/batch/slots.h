@@ -1,4 +1,4 @@
-/* slots.h - the table's door: contiguous memory for batches, who holds it, and the budget of host
+/* slots.h - the door of batch: contiguous memory for batches, who holds it, and the budget of host
  * memory.
  *
  * A pool makes slots of one layout, as many as the budget allows, and takes them back for the next

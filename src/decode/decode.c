@@ -1,4 +1,4 @@
-/* decode.c - the door of the kitchen: options and errors checked once, then the codec's own file.
+/* decode.c - the door of decode: options and errors checked once, then the codec's own file.
  *
  * A decoder has one arena, empty at the start of every image; codec objects that are worth keeping
  * (libjpeg's) are kept beside it. A decoder belongs to one thread. Headers are read by parsers of

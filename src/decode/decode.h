@@ -1,4 +1,4 @@
-/* decode.h - the kitchen's door: encoded bytes -> pixels, whole or a region, into memory or row by
+/* decode.h - the door of decode: encoded bytes -> pixels, whole or a region, into memory or row by
  * row.
  *
  * A decoder belongs to one thread; it keeps its codec objects and scratch from image to image, so

@@ -1,4 +1,4 @@
-/* decode_int.h - inside of the kitchen: what its files share. */
+/* decode_int.h - inside of decode: what its files share. */
 #ifndef PST_DECODE_DECODE_INT_H
 #define PST_DECODE_DECODE_INT_H
 

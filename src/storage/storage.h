@@ -1,4 +1,4 @@
-/* storage.h - the cellar's door: bytes at an offset of a file. Knows nothing of images.
+/* storage.h - the door of storage: bytes at an offset of a file. Knows nothing of images.
  *
  * A storage engine runs reads of a loader: by a pool of pread threads, by io_uring, or from memory.
  * Reads complete in any order; a completion callback runs on a thread of the engine and must not
