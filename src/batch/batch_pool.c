@@ -4,7 +4,7 @@
  * Comes in: a layout and a budget. Goes out: slots. Any thread may release a batch, at any time,
  * also when the loader is gone: the pool lives until its last batch. What is in a batch:
  * batch_rows.c. */
-#include "batch/batch_room.h"
+#include "batch/batch_int.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"

@@ -2,7 +2,7 @@
  *
  * While a slot is filled, several threads write different rows; only rows of their own memory take
  * the slot's small lock, to cut a piece from a chunk. After finish nothing changes any more. */
-#include "batch/batch_room.h"
+#include "batch/batch_int.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"

@@ -5,7 +5,7 @@
  * what it was. A handle knows the process that made it: in a forked child a driver must not be
  * called, so there everything says PST_ERROR_FORKED and what is closed only gives its host memory
  * back. */
-#include "device/device_inner.h"
+#include "device/device_int.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

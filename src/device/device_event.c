@@ -2,7 +2,7 @@
  *
  * Events do not take the time (that would cost) and threads that wait for them sleep. An event may
  * be awaited by a stream of another context or card; it is recorded in streams of its own card. */
-#include "device/device_inner.h"
+#include "device/device_int.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

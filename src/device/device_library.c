@@ -6,7 +6,7 @@
  * may still read from it) and is not trusted to fit: see device_library.h. Any thread. */
 #include "device/device_library.h"
 
-#include "device/device_inner.h"
+#include "device/device_int.h"
 
 #include "base/fail.h"
 

@@ -2,7 +2,7 @@
  *
  * The budget is claimed before the driver is asked, by compare and exchange, so that it holds
  * however many threads allocate. Any thread. */
-#include "device/device_inner.h"
+#include "device/device_int.h"
 
 #include "base/fail.h"
 

@@ -5,7 +5,7 @@
  * asks again only for larger files, by steps of PADDING_NBYTES. Blocks are kept in a list, so that
  * budgets get back what was taken, whatever nvJPEG says of its sizes, and nothing is left behind.
  * Any thread; the list is guarded by a lock that is never held while the driver is called. */
-#include "device/device_nvjpeg_inner.h"
+#include "device/device_nvjpeg_int.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -7,7 +7,7 @@
  * also that only while nothing is under way.
  *
  * A batch is a state of the handle for engines; whoever has it sees to it that its work is done. */
-#include "device/device_nvjpeg_inner.h"
+#include "device/device_nvjpeg_int.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -4,7 +4,7 @@
  * do with, each where the system looks (LD_LIBRARY_PATH, what is loaded already, ld.so.conf), then
  * in the folders of NVIDIA's Python packages beside this one. It is never closed: it has handlers
  * of its own. Nothing is kept; any thread. */
-#include "device/device_nvjpeg_inner.h"
+#include "device/device_nvjpeg_int.h"
 
 #include "base/fail.h"
 

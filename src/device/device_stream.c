@@ -2,7 +2,7 @@
  *
  * A stream takes work from one thread at a time (its owner sees to that). Nothing here allocates
  * after psti_stream_open. */
-#include "device/device_inner.h"
+#include "device/device_int.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -4,7 +4,7 @@
  * read is carried out is in storage_step.c, by whom in storage_pool.c and storage_uring.c. The
  * struct is immutable after open but for the counters, which are atomic. */
 #include "storage/storage.h"
-#include "storage/storage_room.h"
+#include "storage/storage_int.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -3,7 +3,7 @@
  * In: a path, or memory of the caller. Out: a struct psti_file that any thread may read through. It
  * is immutable but for `direct`, which a read may clear once. Files of a MEMORY storage hold all
  * their bytes and no descriptor. */
-#include "storage/storage_room.h"
+#include "storage/storage_int.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"

@@ -6,7 +6,7 @@
  * its time is not added to the throttle's. One thread, only where reads are submitted, calls `done`
  * of the reads in the line in the order of their times. Cancelled, the line empties at once and
  * nobody sleeps. */
-#include "storage/storage_room.h"
+#include "storage/storage_int.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

@@ -4,7 +4,7 @@
  * throttle's. The queue has room for `depth` reads, the most that are ever under way, so submit
  * does not wait. MEMORY uses the pool too: for files in memory a read is a copy. Without threads,
  * reads are carried out by the thread that submits them. */
-#include "storage/storage_room.h"
+#include "storage/storage_int.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -8,7 +8,7 @@
  * O_DIRECT: the blocks around the wanted range are read to the start of the buffer, so the data
  * begins inside it. A file system that refuses costs one failed call per file; then the same
  * descriptor goes on without O_DIRECT. */
-#include "storage/storage_room.h"
+#include "storage/storage_int.h"
 
 #include "base/checked.h"
 #include "base/clock.h"

@@ -8,7 +8,7 @@
  *
  * Kernels and containers may forbid io_uring: open tries it out and says why not. Should it break
  * later, reads are carried out by system calls of the same thread. */
-#include "storage/storage_room.h"
+#include "storage/storage_int.h"
 
 #include "base/fail.h"
 

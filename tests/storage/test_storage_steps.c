@@ -2,7 +2,7 @@
  * interruptions, O_DIRECT taken at open and refused later. No system call decides anything here. */
 #include "storage_test.h"
 
-#include "storage/storage_room.h"
+#include "storage/storage_int.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * times. Only lower bounds of time are asserted: a busy machine may be slow. */
 #include "storage_test.h"
 
-#include "storage/storage_room.h"
+#include "storage/storage_int.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

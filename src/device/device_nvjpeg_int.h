@@ -1,8 +1,8 @@
-/* device_nvjpeg_inner.h - what the files of the nvJPEG door share. */
-#ifndef PST_DEVICE_NVJPEG_INNER_H
-#define PST_DEVICE_NVJPEG_INNER_H
+/* device_nvjpeg_int.h - what the files of the nvJPEG door share. */
+#ifndef PST_DEVICE_NVJPEG_INT_H
+#define PST_DEVICE_NVJPEG_INT_H
 
-#include "device/device_inner.h"
+#include "device/device_int.h"
 #include "device/device_nvjpeg.h"
 #include "device/device_nvjpeg_api.h"
 

@@ -1,6 +1,6 @@
-/* batch_room.h - what the files of this room share. */
-#ifndef PST_BATCH_BATCH_ROOM_H
-#define PST_BATCH_BATCH_ROOM_H
+/* batch_int.h - what the files of this room share. */
+#ifndef PST_BATCH_BATCH_INT_H
+#define PST_BATCH_BATCH_INT_H
 
 #include "batch/slots.h"
 

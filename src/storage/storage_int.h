@@ -1,12 +1,12 @@
-/* storage_room.h - what the files of the storage room share; nobody else includes it.
+/* storage_int.h - what the files of the storage room share; nobody else includes it.
  *
  * A read walks through steps that are the same for every engine:
  *     psti_storage_step_begin -> [..._step_opened | ..._step_read]* -> psti_storage_finish
  *
  * An engine only decides how the open and the read of a step are carried out: by system calls in a
  * thread of the pool or of the caller, or by entries of a ring. */
-#ifndef PST_STORAGE_ROOM_H
-#define PST_STORAGE_ROOM_H
+#ifndef PST_STORAGE_INT_H
+#define PST_STORAGE_INT_H
 
 #include "base/thread.h"
 #include "storage/storage.h"

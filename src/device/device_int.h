@@ -1,6 +1,6 @@
-/* device_inner.h - the insides of the gate, for its own files. */
-#ifndef PST_DEVICE_INNER_H
-#define PST_DEVICE_INNER_H
+/* device_int.h - what the files of device share. */
+#ifndef PST_DEVICE_INT_H
+#define PST_DEVICE_INT_H
 
 #include "device/device.h"
 #include "device/device_driver.h"
