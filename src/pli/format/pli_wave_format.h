@@ -41,7 +41,7 @@ enum psti_pli_predictor {
     PSTI_PLI_PREDICT_FILTERS = 8
 };
 
-/* Trained constants (pli_model.c). [bits == 16]; context by E, frequencies by context and
+/* Trained constants (pli_model.c). [bits == 16]; context by energy, frequencies by context and
  * token: their sum is what the bit depth has. 16 bits: every token has at least 1. 8 bits: some are
  * 0, where the last token takes their place, but of none that a lower context has. */
 extern const uint8_t psti_pli_wave_bucket[2][256];
@@ -67,8 +67,9 @@ static inline uint32_t psti_pli_wave_state_nbytes(uint32_t bits)
 /* Of a state's exponent. */
 static inline uint32_t psti_pli_wave_exponent_bits(uint32_t bits) { return bits == 8 ? 3 : 4; }
 
-/* 8 bits: what tokens of pairs stand for (section 5.4). [token]: bits of R and S, what an index
- * adds to, and what a pair adds to its neighbours' E. */
+/* 8 bits: what tokens of pairs stand for (section 5.4). [token]: bits of suffix1 and of
+ * suffix2 (R and S in the kernels' comments), the base, and what a pair adds to its neighbours'
+ * energy. */
 extern const uint8_t psti_pli_wave_first_bits[PSTI_PLI_N_TOKENS_8];
 extern const uint8_t psti_pli_wave_second_bits[PSTI_PLI_N_TOKENS_8];
 extern const uint8_t psti_pli_wave_bases[PSTI_PLI_N_TOKENS_8];
@@ -79,12 +80,12 @@ extern const uint8_t psti_pli_wave_tokens_of[16];
 extern const uint8_t psti_pli_wave_first_bits_of[16];
 extern const uint8_t psti_pli_wave_second_bits_of[16];
 extern const uint8_t psti_pli_wave_bases_of[16];
-/* Points a, b of tokens 1 to 10, by q (123 of them). */
+/* Points (right, up) of tokens 1 to 10, by their number (123 of them). */
 extern const uint8_t psti_pli_wave_points_a[128], psti_pli_wave_points_b[128];
 enum {
-    PSTI_PLI_WAVE_FIRST_SQUARE = 11, /* the first token of those that have S */
+    PSTI_PLI_WAVE_FIRST_SQUARE = 11, /* the first token of those that have suffix2 */
     PSTI_PLI_WAVE_ANY_PAIR = 15,     /* the token that holds any pair */
-    /* What these two add to their neighbours' E. */
+    /* These two activities add so much to their neighbours' energy. */
     PSTI_PLI_WAVE_SQUARE_ACTIVITY = 21,
     PSTI_PLI_WAVE_ANY_ACTIVITY = 46
 };
@@ -124,9 +125,9 @@ static inline uint32_t psti_pli_wave_base(uint32_t token)
 /* What the neighbours' activities say about a sample's: which of the formulas of section 5.6. */
 enum psti_pli_energy { PSTI_PLI_ENERGY_FIRST, PSTI_PLI_ENERGY_SECOND, PSTI_PLI_ENERGY_THIRD };
 
-/* E of section 5.6 from the neighbours' activities, 0 outside the unit. The one place where the
- * formulas stand. 8 bits: sums of bytes, which saturate, so that 16 lanes fit into a vector. `z`:
- * gLL or, PSTI_PLI_ENERGY_THIRD, g1. */
+/* The energy of section 5.6 (E in the kernels' comments) from the neighbours' activities, 0 outside
+ * the unit. The one place where the formulas stand. 8 bits: sums of bytes, which saturate, so that
+ * 16 lanes fit into a vector. `z`, `extra` of that section: gLL or, PSTI_PLI_ENERGY_THIRD, g1. */
 static inline uint8_t psti_pli_wave_pair_energy(uint8_t gl, uint8_t gu, uint8_t gul, uint8_t guu,
                                                 uint8_t guur, uint8_t z)
 {
