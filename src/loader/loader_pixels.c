@@ -339,16 +339,11 @@ static enum pst_status decode_row(struct psti_loader_worker *worker, const struc
     const struct psti_loader_plan_field *plan = image->plan;
     const struct psti_loader_source *source = image->source;
     const struct psti_draw *draw = image->draw;
-    const struct psti_rect region = region_of(draw), *read = &source->region;
+    const struct psti_rect region = region_of(draw);
     size_t element = pst_dtype_nbytes(worker->loader->plan.slots[image->i_plan].dtype);
     size_t channels = plan->layout == PST_LAYOUT_CHW ? 1 : psti_chain_channels(image->chain);
     const struct psti_target target = {.data = row,
                                        .row_nbytes = draw->out_width * element * channels};
-    if (source->partial &&
-        (memcmp(&region, read, sizeof region) != 0 || draw->scale_log2 != source->scale_log2))
-        return psti_fail(err, PST_ERROR_INTERNAL, "loader",
-                         "rows %u..%u were read, rows %u..%u are wanted", read->y,
-                         read->y + read->height - 1, region.y, region.y + region.height - 1);
     enum pst_status status = psti_run_begin(worker->run, image->chain, draw, &target, err);
     if (status == PST_OK)
         status = psti_decoder_rows_scaled(worker->decoder, source->data, source->item.nbytes,
@@ -390,6 +385,42 @@ static enum pst_status decode_picture(struct psti_loader_worker *worker,
                              &image->info, &plan->decode, &region, copy_rows, &picture, err);
 }
 
+/* Whether what was drawn by the index holds for the image as it is: what is drawn follows from its
+ * size, and the part of the size also from how it is turned. */
+static bool holds(const struct psti_loader_source *source, const struct pst_image_info *info)
+{
+    const struct pst_image_info *by = &source->drawn_for;
+    return source->is_drawn && by->height == info->height && by->width == info->width &&
+           (source->draw.scale_log2 == 0 ||
+            (by->form == info->form && by->orientation == info->orientation));
+}
+
+/* The draw that was made before the image was read, or else one made now. */
+static enum pst_status take_draw(struct psti_loader_worker *worker, const struct psti_draw_key *key,
+                                 const struct psti_image *image, struct psti_draw *draw,
+                                 struct pst_error *err)
+{
+    const struct psti_loader_source *source = image->source;
+    enum pst_status status = PST_OK;
+    if (holds(source, &image->info))
+        *draw = source->draw;
+    else
+        status = psti_loader_row_draw(worker->loader, image->plan, key, &image->info, draw, err);
+    if (status != PST_OK || !source->partial)
+        return status;
+    /* Only the units of source->stored are here, and they are all that is looked at: the head,
+     * which is the image's own, says how large the picture is, but how it is turned may come from
+     * the image that it follows, of which the index may say something else. */
+    const struct psti_rect region = region_of(draw);
+    const struct psti_rect stored =
+        psti_decode_stored(&image->info, &image->plan->decode, draw->scale_log2, &region);
+    if (memcmp(&stored, &source->stored, sizeof stored) == 0)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_CORRUPT, "loader",
+                     "field '%s' is not turned as the index says of the image that it follows",
+                     image->plan->field->name);
+}
+
 /* Header, geometry and random parameters: all of `image` but where its pixels go. */
 static enum pst_status open_image(struct psti_loader_worker *worker,
                                   const struct psti_draw_key *key, struct psti_image *image,
@@ -407,7 +438,7 @@ static enum pst_status open_image(struct psti_loader_worker *worker,
     if (status == PST_OK)
         status = psti_loader_follow_image(worker, image->i_plan, &image->info, err);
     if (status == PST_OK)
-        status = psti_loader_row_draw(worker->loader, image->plan, key, &image->info, draw, err);
+        status = take_draw(worker, key, image, draw, err);
     return status;
 }
 

@@ -50,7 +50,7 @@ void psti_loader_ranges_consider(const pst_loader *loader, const struct psti_dra
                                  struct psti_loader_source *source)
 {
     const struct pst_item *item = &source->item;
-    struct psti_draw draw;
+    const struct psti_draw *draw = &source->draw;
     struct pst_image_info info = {.form = item->form,
                                   .height = item->height,
                                   .width = item->width,
@@ -62,12 +62,14 @@ void psti_loader_ranges_consider(const pst_loader *loader, const struct psti_dra
     if (!field->may_skip || (item->form != PST_FORM_PLI && item->form != PST_FORM_PLI_JPEG) ||
         !source->file || !item->height || !item->width ||
         !saves_enough(item->nbytes, item->nbytes) ||
-        psti_loader_row_draw(loader, field, key, &info, &draw, NULL) != PST_OK)
+        psti_loader_row_draw(loader, field, key, &info, &source->draw, NULL) != PST_OK)
         return;
-    const struct psti_rect region = {draw.region_y, draw.region_x, draw.region_height,
-                                     draw.region_width};
+    source->is_drawn = true;
+    source->drawn_for = info;
+    const struct psti_rect region = {draw->region_y, draw->region_x, draw->region_height,
+                                     draw->region_width};
     const struct psti_rect stored =
-        psti_decode_stored(&info, &field->decode, draw.scale_log2, &region);
+        psti_decode_stored(&info, &field->decode, draw->scale_log2, &region);
     uint64_t cells = n_cells(0, 0, info.height, info.width);
     uint64_t touched = n_cells(stored.y, stored.x, stored.height, stored.width);
     double share = (double)(cells - touched) / (double)cells;
@@ -79,8 +81,6 @@ void psti_loader_ranges_consider(const pst_loader *loader, const struct psti_dra
         return;
     source->sparse = true;
     source->n_here = (size_t)head;
-    source->region = region;
-    source->scale_log2 = draw.scale_log2;
     source->stored = stored;
 }
 

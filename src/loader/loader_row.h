@@ -28,9 +28,11 @@ struct psti_loader_source {
     bool partial;           /* of `data` only the head and the units of `region` are there */
     uint32_t n_more;        /* reads of the second round */
     size_t n_here;          /* sparse: bytes of the first round */
-    struct psti_rect region; /* sparse: what the operations want, of the picture at that scale */
-    uint32_t scale_log2;     /* sparse */
-    struct psti_rect stored; /* all that it is made from, before the orientation is applied */
+    struct psti_rect stored; /* sparse: all that the draw's region is made from, as it is stored */
+    /* What was drawn before anything was read, by what the index says of the image: */
+    bool is_drawn;
+    struct pst_image_info drawn_for;
+    struct psti_draw draw;
 };
 
 /* loader_row.c */
