@@ -252,7 +252,7 @@ static void open_slot(struct bench *bench, const struct set *set, struct slot *s
     psti_gpu_block_begin(slot->block);
     for (uint32_t row = 0; row < set->n_rows; row++) {
         const struct file *file = file_of(set, row);
-        const struct psti_gpu_item item = {file->bytes, file->nbytes, &file->info, true};
+        const struct psti_gpu_item item = {file->bytes, file->nbytes, &file->info, true, NULL};
         struct psti_draw draw;
         draw_row(set, row, &draw);
         check(psti_gpu_block_row(slot->block, 0, row, &item, &draw, NULL, &err), "row", &err);

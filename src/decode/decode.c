@@ -150,7 +150,8 @@ static enum pst_status check_size(const struct pst_image_info *info, uint64_t ma
 
 static enum pst_status probe_form(const uint8_t *bytes, size_t nbytes, enum pst_form form,
                                   const struct pst_decode_options *options,
-                                  struct pst_image_info *info, struct pst_error *err)
+                                  struct pst_image_info *info, struct psti_pli_header *pli,
+                                  struct pst_error *err)
 {
     memset(info, 0, sizeof *info);
     info->form = form;
@@ -163,15 +164,15 @@ static enum pst_status probe_form(const uint8_t *bytes, size_t nbytes, enum pst_
         return psti_decode_png_probe(bytes, nbytes, options->palette_indices, info, err);
     case PST_FORM_PLI:
     case PST_FORM_PLI_JPEG:
-        return psti_decode_pli_probe(bytes, nbytes, info, err);
+        return psti_decode_pli_probe(bytes, nbytes, info, pli, err);
     default:
         return psti_decode_webp_probe(bytes, nbytes, info, err);
     }
 }
 
-enum pst_status pst_image_probe(const void *bytes, size_t nbytes, enum pst_form form,
-                                const struct pst_decode_options *options,
-                                struct pst_image_info *info, struct pst_error *err)
+static enum pst_status probe(const void *bytes, size_t nbytes, enum pst_form form,
+                             const struct pst_decode_options *options, struct pst_image_info *info,
+                             struct psti_pli_header *pli, struct pst_error *err)
 {
     struct pst_decode_options full;
     struct pst_image_info found;
@@ -182,7 +183,7 @@ enum pst_status pst_image_probe(const void *bytes, size_t nbytes, enum pst_form 
     if (status == PST_OK)
         status = find_form(bytes, nbytes, &form, err);
     if (status == PST_OK)
-        status = probe_form(bytes, nbytes, form, &full, &found, err);
+        status = probe_form(bytes, nbytes, form, &full, &found, pli, err);
     if (status == PST_OK)
         status = check_size(&found, full.max_pixels, err);
     if (status != PST_OK)
@@ -196,21 +197,38 @@ enum pst_status pst_image_probe(const void *bytes, size_t nbytes, enum pst_form 
     return PST_OK;
 }
 
-enum pst_status psti_decoder_probe(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
-                                   enum pst_form form, const struct pst_decode_options *options,
-                                   struct pst_image_info *info, struct pst_error *err)
+enum pst_status pst_image_probe(const void *bytes, size_t nbytes, enum pst_form form,
+                                const struct pst_decode_options *options,
+                                struct pst_image_info *info, struct pst_error *err)
+{
+    struct psti_pli_header pli;
+    return probe(bytes, nbytes, form, options, info, &pli, err);
+}
+
+enum pst_status psti_decode_probe(const void *bytes, size_t nbytes, enum pst_form form,
+                                  const struct pst_decode_options *options,
+                                  struct pst_image_info *info, struct psti_pli_header *pli,
+                                  struct pst_error *err)
 {
     struct pst_decode_options full;
     enum pst_status status;
-    (void)decoder;
     if (form != PST_FORM_RAW)
-        return pst_image_probe(bytes, nbytes, form, options, info, err);
+        return probe(bytes, nbytes, form, options, info, pli, err);
     if (info->orientation == 0)
         info->orientation = 1;
     status = read_options(options, &full, form, err);
     if (status == PST_OK)
         status = check_size(info, full.max_pixels, err);
     return status == PST_OK ? psti_decode_raw_probe(nbytes, info, err) : status;
+}
+
+enum pst_status psti_decoder_probe(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
+                                   enum pst_form form, const struct pst_decode_options *options,
+                                   struct pst_image_info *info, struct pst_error *err)
+{
+    struct psti_pli_header pli;
+    (void)decoder;
+    return psti_decode_probe(bytes, nbytes, form, options, info, &pli, err);
 }
 
 bool psti_decode_is_lossless(const void *bytes, size_t nbytes, enum pst_form form)
@@ -373,12 +391,13 @@ enum pst_status psti_decoder_rows(struct psti_decoder *decoder, const void *byte
                                   const struct psti_rect *region, psti_row_sink sink, void *ctx,
                                   struct pst_error *err)
 {
-    return psti_decoder_rows_scaled(decoder, bytes, nbytes, info, options, 0, region, sink, ctx,
-                                    err);
+    return psti_decoder_rows_scaled(decoder, bytes, nbytes, info, NULL, options, 0, region, sink,
+                                    ctx, err);
 }
 
 enum pst_status psti_decoder_rows_scaled(struct psti_decoder *decoder, const void *bytes,
                                          size_t nbytes, const struct pst_image_info *info,
+                                         const struct psti_pli_header *pli,
                                          const struct pst_decode_options *options,
                                          uint32_t scale_log2, const struct psti_rect *region,
                                          psti_row_sink sink, void *ctx, struct pst_error *err)
@@ -389,6 +408,7 @@ enum pst_status psti_decoder_rows_scaled(struct psti_decoder *decoder, const voi
                                   .bytes = bytes,
                                   .nbytes = nbytes,
                                   .info = info,
+                                  .pli = pli,
                                   .options = &full,
                                   .scale_log2 = scale_log2,
                                   .height = psti_decode_scaled(info->height, scale_log2),

@@ -7,6 +7,8 @@
 #ifndef PST_DECODE_DECODE_H
 #define PST_DECODE_DECODE_H
 
+#include "pli/format/pli_head.h"
+
 #include <penstock/image.h>
 
 struct psti_decoder;
@@ -30,6 +32,13 @@ enum pst_status psti_decoder_probe(struct psti_decoder *decoder, const void *byt
                                    enum pst_form form, const struct pst_decode_options *options,
                                    struct pst_image_info *info, struct pst_error *err);
 
+/* psti_decoder_probe for who decodes the image next: *pli is the header of a PLI (forms pli and
+ * pli-jpeg), which psti_decoder_rows_scaled takes, so that it is parsed once. */
+enum pst_status psti_decode_probe(const void *bytes, size_t nbytes, enum pst_form form,
+                                  const struct pst_decode_options *options,
+                                  struct pst_image_info *info, struct psti_pli_header *pli,
+                                  struct pst_error *err);
+
 /* Decodes `region` (within info's height and width) and hands its rows to `sink`, in bands. `info`
  * comes from probe of the same bytes and options. channels and bits of the rows:
  * psti_decoder_output(). */
@@ -42,9 +51,11 @@ enum pst_status psti_decoder_rows(struct psti_decoder *decoder, const void *byte
 /* psti_decoder_rows of an approximation at 1 / 2^scale_log2 of the size, 1..3 (0: as that), of form
  * pli-jpeg alone: PST_ERROR_ARGUMENT for others. The small picture has psti_decode_scaled() pixels
  * on a side, each for a whole square of the picture, of which those at the bottom and at the right
- * reach beyond it, or as psti_decode_ends() says; `region` is of the small picture. */
+ * reach beyond it, or as psti_decode_ends() says; `region` is of the small picture. `pli`: what
+ * psti_decode_probe gave for the same bytes; NULL: the header is parsed here. */
 enum pst_status psti_decoder_rows_scaled(struct psti_decoder *decoder, const void *bytes,
                                          size_t nbytes, const struct pst_image_info *info,
+                                         const struct psti_pli_header *pli,
                                          const struct pst_decode_options *options,
                                          uint32_t scale_log2, const struct psti_rect *region,
                                          psti_row_sink sink, void *ctx, struct pst_error *err);

@@ -30,6 +30,7 @@ struct psti_decode_job {
     const uint8_t *bytes;
     size_t nbytes;
     const struct pst_image_info *info;
+    const struct psti_pli_header *pli; /* of a PLI, parsed before; or NULL */
     const struct pst_decode_options *options;
     uint8_t orientation;     /* to apply: 1..8 */
     uint32_t scale_log2;     /* regions are of the picture at 1 / 2^scale_log2 of its size */
@@ -106,7 +107,8 @@ uint64_t psti_decode_webp_work_nbytes(bool lossless, bool has_alpha, uint32_t he
                                       uint32_t width);
 bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes);
 enum pst_status psti_decode_pli_probe(const uint8_t *bytes, size_t nbytes,
-                                      struct pst_image_info *info, struct pst_error *err);
+                                      struct pst_image_info *info, struct psti_pli_header *header,
+                                      struct pst_error *err);
 enum pst_status psti_decode_pli_rows(struct psti_decode_job *job);
 bool psti_decode_pli_is_lossless(const uint8_t *bytes, size_t nbytes);
 enum pst_status psti_decode_raw_probe(size_t nbytes, const struct pst_image_info *info,

@@ -17,22 +17,22 @@ static enum pst_status named(enum pst_status status, struct pst_error *err)
 }
 
 enum pst_status psti_decode_pli_probe(const uint8_t *bytes, size_t nbytes,
-                                      struct pst_image_info *info, struct pst_error *err)
+                                      struct pst_image_info *info, struct psti_pli_header *header,
+                                      struct pst_error *err)
 {
-    struct psti_pli_header header;
     struct psti_jpeg_frame frame;
-    enum pst_status status = psti_pli_parse_header(bytes, nbytes, &header, err);
-    if (status == PST_OK && header.content == PST_PLI_CONTENT_JPEG) {
+    enum pst_status status = psti_pli_parse_header(bytes, nbytes, header, err);
+    if (status == PST_OK && header->content == PST_PLI_CONTENT_JPEG) {
         status = psti_pli_jpeg_frame(bytes, nbytes, &frame, err);
         if (status == PST_OK)
             info->orientation = frame.orientation;
     }
     if (status != PST_OK)
         return named(status, err);
-    info->height = header.height;
-    info->width = header.width;
-    info->channels = header.channels;
-    info->bits = header.bits;
+    info->height = header->height;
+    info->width = header->width;
+    info->channels = header->channels;
+    info->bits = header->bits;
     return PST_OK;
 }
 
@@ -65,14 +65,14 @@ static enum pst_status emit_band(void *ctx, uint32_t y, uint32_t n_rows)
 }
 
 static enum pst_status emit_region(struct psti_decode_job *job, struct psti_emit *emit,
-                                   const struct pst_pli_info *info)
+                                   const struct psti_pli_header *h)
 {
     const struct psti_rect *r = &job->stored;
     const struct pst_pli_region region = {r->y, r->x, r->height, r->width};
-    uint32_t height = psti_pli_band_rows(info->content, info->unit_edge);
-    size_t pixel_nbytes = (size_t)info->channels * (info->bits / 8);
+    uint32_t height = psti_pli_band_rows(h->content, psti_pli_edge(h));
+    size_t pixel_nbytes = (size_t)h->channels * (h->bits / 8);
     size_t row_nbytes = r->width * pixel_nbytes, band_nbytes;
-    size_t scratch_nbytes = psti_pli_region_scratch_nbytes(info, r->width);
+    size_t scratch_nbytes = psti_pli_region_scratch_nbytes(h, r->width);
     enum pst_status status = PST_OK;
     height = r->height < height ? r->height : height;
     if (!psti_mul_size(row_nbytes, height, &band_nbytes))
@@ -85,48 +85,50 @@ static enum pst_status emit_region(struct psti_decode_job *job, struct psti_emit
     const struct pst_pixels pixels = {.data = memory,
                                       .height = height,
                                       .width = r->width,
-                                      .channels = info->channels,
-                                      .bits = info->bits,
+                                      .channels = h->channels,
+                                      .bits = h->bits,
                                       .row_nbytes = (int64_t)row_nbytes,
                                       .pixel_nbytes = (int64_t)pixel_nbytes,
-                                      .channel_nbytes = info->bits / 8};
+                                      .channel_nbytes = h->bits / 8};
     struct band band = {emit, memory, row_nbytes};
     if (job->scale_log2 > 0)
-        return psti_pli_jpeg_decode_scaled(job->bytes, job->nbytes, job->scale_log2, &region,
+        return psti_pli_jpeg_decode_scaled(h, job->bytes, job->nbytes, job->scale_log2, &region,
                                            &pixels, scratch, scratch_nbytes, emit_band, &band,
                                            job->err);
-    return psti_pli_decode_bands(job->bytes, job->nbytes, &region, &pixels, scratch, scratch_nbytes,
-                                 emit_band, &band, job->err);
+    return psti_pli_decode_bands(h, job->bytes, job->nbytes, &region, &pixels, scratch,
+                                 scratch_nbytes, emit_band, &band, job->err);
 }
 
-static void count_units(struct psti_decode_job *job, const struct pst_pli_info *info)
+static void count_units(struct psti_decode_job *job, const struct psti_pli_header *h)
 {
     const struct psti_rect *r = &job->stored;
     const struct pst_pli_region region = {r->y, r->x, r->height, r->width};
-    job->decoder->n_units += psti_pli_count_units(job->bytes, job->scale_log2, &region);
-    job->decoder->n_units_whole += (uint64_t)info->unit_rows * info->unit_columns;
+    job->decoder->n_units += psti_pli_count_units(h, job->bytes, job->scale_log2, &region);
+    job->decoder->n_units_whole += (uint64_t)psti_pli_unit_rows(h) * psti_pli_unit_columns(h);
 }
 
 enum pst_status psti_decode_pli_rows(struct psti_decode_job *job)
 {
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct psti_pli_header header;
     struct psti_emit emit;
-    /* The header alone: counting the units would look at bytes of all of them. */
-    size_t nbytes = job->nbytes < PSTI_PLI_HEADER_NBYTES ? job->nbytes : PSTI_PLI_HEADER_NBYTES;
-    enum pst_status status = pst_pli_info(job->bytes, nbytes, &info, job->err);
+    enum pst_status status = PST_OK;
+    if (job->pli)
+        header = *job->pli;
+    else
+        status = psti_pli_parse_header(job->bytes, job->nbytes, &header, job->err);
     if (status != PST_OK)
-        return status;
-    if (psti_decode_scaled(info.width, job->scale_log2) != job->width ||
-        psti_decode_scaled(info.height, job->scale_log2) != job->height ||
-        info.channels != job->info->channels || info.bits != job->info->bits)
+        return named(status, job->err);
+    if (psti_decode_scaled(header.width, job->scale_log2) != job->width ||
+        psti_decode_scaled(header.height, job->scale_log2) != job->height ||
+        header.channels != job->info->channels || header.bits != job->info->bits)
         return psti_decode_fail(job->err, PST_ERROR_ARGUMENT, "pli", -1,
                                 "the header is not the one that was probed");
-    status = psti_decode_emit_begin(&emit, job, info.channels, info.bits);
+    status = psti_decode_emit_begin(&emit, job, header.channels, header.bits);
     if (status == PST_OK)
-        status = emit_region(job, &emit, &info);
+        status = emit_region(job, &emit, &header);
     if (status == PST_OK)
         status = psti_decode_emit_end(&emit);
     if (status == PST_OK)
-        count_units(job, &info);
+        count_units(job, &header);
     return status;
 }

@@ -104,6 +104,7 @@ struct psti_gpu_item {
     const struct pst_image_info *info; /* psti_decoder_probe with the field's decode options */
     bool is_verified; /* all bytes have been compared with a checksum already; else those of the
                          units, if there are any, are compared here as the decoder does */
+    const struct psti_pli_header *pli; /* of psti_decode_probe; NULL: it is parsed here */
 };
 /* What became of a row. */
 struct psti_gpu_row_stats {

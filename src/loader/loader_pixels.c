@@ -278,13 +278,11 @@ void psti_loader_worker_merge(struct psti_loader_worker *worker)
 }
 
 /* What the header says, or for raw pixels the index; and the chain for such pixels. */
-static enum pst_status probe(struct psti_loader_worker *worker,
-                             const struct psti_loader_plan_field *plan,
-                             const struct psti_loader_source *source, struct pst_image_info *info,
-                             const struct psti_chain **chain, struct pst_error *err)
+static enum pst_status probe(struct psti_image *image, struct pst_error *err)
 {
-    const struct pst_item *item = &source->item;
-    memset(info, 0, sizeof *info);
+    const struct psti_loader_plan_field *plan = image->plan;
+    const struct pst_item *item = &image->source->item;
+    struct pst_image_info *info = &image->info;
     if (item->form == PST_FORM_RAW)
         *info = (struct pst_image_info){.form = PST_FORM_RAW,
                                         .height = item->height,
@@ -292,14 +290,14 @@ static enum pst_status probe(struct psti_loader_worker *worker,
                                         .channels = item->channels,
                                         .bits = item->bits,
                                         .orientation = item->orientation ? item->orientation : 1};
-    enum pst_status status = psti_decoder_probe(worker->decoder, source->data, item->nbytes,
-                                                item->form, &plan->decode, info, err);
+    enum pst_status status = psti_decode_probe(image->source->data, item->nbytes, item->form,
+                                               &plan->decode, info, &image->pli, err);
     if (status != PST_OK)
         return status;
     uint8_t channels, bits;
     psti_decode_output(info, &plan->decode, &channels, &bits);
-    *chain = psti_loader_plan_chain(plan, channels, bits);
-    if (*chain)
+    image->chain = psti_loader_plan_chain(plan, channels, bits);
+    if (image->chain)
         return PST_OK;
     return psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
                      "field '%s' has %u channels of %u bits here, which do not suit its dtype and "
@@ -332,6 +330,13 @@ static struct psti_rect region_of(const struct psti_draw *draw)
                               draw->region_width};
 }
 
+/* The header as probe parsed it; NULL: none was. */
+static const struct psti_pli_header *pli_of(const struct psti_image *image)
+{
+    enum pst_form form = image->info.form;
+    return form == PST_FORM_PLI || form == PST_FORM_PLI_JPEG ? &image->pli : NULL;
+}
+
 /* The finished row. */
 static enum pst_status decode_row(struct psti_loader_worker *worker, const struct psti_image *image,
                                   void *row, struct pst_error *err)
@@ -346,9 +351,9 @@ static enum pst_status decode_row(struct psti_loader_worker *worker, const struc
                                        .row_nbytes = draw->out_width * element * channels};
     enum pst_status status = psti_run_begin(worker->run, image->chain, draw, &target, err);
     if (status == PST_OK)
-        status = psti_decoder_rows_scaled(worker->decoder, source->data, source->item.nbytes,
-                                          &image->info, &plan->decode, draw->scale_log2, &region,
-                                          psti_run_rows, worker->run, err);
+        status = psti_decoder_rows_scaled(
+            worker->decoder, source->data, source->item.nbytes, &image->info, pli_of(image),
+            &plan->decode, draw->scale_log2, &region, psti_run_rows, worker->run, err);
     if (status == PST_OK)
         status = psti_run_end(worker->run, err);
     return status;
@@ -381,8 +386,9 @@ static enum pst_status decode_picture(struct psti_loader_worker *worker,
     struct picture picture = {.pixels = pixels,
                               .row_nbytes = (size_t)region.width * plan->channels *
                                             (plan->bits == 16 ? 2 : 1)};
-    return psti_decoder_rows(worker->decoder, image->source->data, image->source->item.nbytes,
-                             &image->info, &plan->decode, &region, copy_rows, &picture, err);
+    return psti_decoder_rows_scaled(worker->decoder, image->source->data,
+                                    image->source->item.nbytes, &image->info, pli_of(image),
+                                    &plan->decode, 0, &region, copy_rows, &picture, err);
 }
 
 /* Whether what was drawn by the index holds for the image as it is: what is drawn follows from its
@@ -434,7 +440,7 @@ static enum pst_status open_image(struct psti_loader_worker *worker,
     if (!worker->decoder || !worker->run) /* closed to give back scratch of the reserve */
         status = open_tools(worker, err);
     if (status == PST_OK)
-        status = probe(worker, image->plan, image->source, &image->info, &image->chain, err);
+        status = probe(image, err);
     if (status == PST_OK)
         status = psti_loader_follow_image(worker, image->i_plan, &image->info, err);
     if (status == PST_OK)

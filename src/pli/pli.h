@@ -20,7 +20,10 @@ enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbyte
                                    const struct pst_pixels *pixels, void *scratch,
                                    size_t scratch_nbytes, struct pst_error *err);
 
-/* pst_pli_decode of all channels, a band of rows at a time: `pixels` has room for one, that is, its
+/* pst_pli_decode of all channels, a band of rows at a time. `header`: what psti_pli_parse_header
+ * gave for these bytes, so that it is parsed once; NULL: it is parsed here. The head's checksum is
+ * compared in either case, and only the parsed header is believed, so bytes that changed since are
+ * an error. `pixels` has room for one, that is, its
  * height is that of the region or psti_pli_band_rows(), whichever is smaller. `band` is called when
  * the first `n_rows` rows of it are rows y, y + 1, ... of the region; anything but PST_OK ends the
  * decode with that status. `scratch` of psti_pli_region_scratch_nbytes(). */
@@ -30,19 +33,19 @@ static inline uint32_t psti_pli_band_rows(uint32_t content, uint32_t unit_edge)
     return content == PST_PLI_CONTENT_JPEG ? PSTI_PLI_JPEG_BAND_ROWS : unit_edge;
 }
 typedef enum pst_status (*psti_pli_band)(void *ctx, uint32_t y, uint32_t n_rows);
-enum pst_status psti_pli_decode_bands(const void *bytes, size_t nbytes,
-                                      const struct pst_pli_region *region,
+enum pst_status psti_pli_decode_bands(const struct psti_pli_header *header, const void *bytes,
+                                      size_t nbytes, const struct pst_pli_region *region,
                                       const struct pst_pixels *pixels, void *scratch,
                                       size_t scratch_nbytes, psti_pli_band band, void *ctx,
                                       struct pst_error *err);
 
 /* What pst_pli_decode needs to work in for regions of that width. */
-size_t psti_pli_region_scratch_nbytes(const struct pst_pli_info *info, uint32_t width);
+size_t psti_pli_region_scratch_nbytes(const struct psti_pli_header *header, uint32_t width);
 
 /* How many units a decode of the region decodes, at that scale (0: pst_pli_decode); the head is
  * known to be right. */
-uint64_t psti_pli_count_units(const void *bytes, uint32_t scale_log2,
-                              const struct pst_pli_region *region);
+uint64_t psti_pli_count_units(const struct psti_pli_header *header, const void *bytes,
+                              uint32_t scale_log2, const struct pst_pli_region *region);
 
 /* Units in rows row0..row1 - 1, columns column0..column1 - 1. */
 struct psti_pli_span {
@@ -84,7 +87,8 @@ static inline uint32_t psti_pli_jpeg_scaled(uint32_t n, uint32_t scale_log2)
 {
     return (n + (1u << scale_log2) - 1) >> scale_log2;
 }
-enum pst_status psti_pli_jpeg_decode_scaled(const void *bytes, size_t nbytes, uint32_t scale_log2,
+enum pst_status psti_pli_jpeg_decode_scaled(const struct psti_pli_header *header, const void *bytes,
+                                            size_t nbytes, uint32_t scale_log2,
                                             const struct pst_pli_region *region,
                                             const struct pst_pixels *pixels, void *scratch,
                                             size_t scratch_nbytes, psti_pli_band band,

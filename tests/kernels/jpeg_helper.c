@@ -101,7 +101,8 @@ static void plan(struct jpeg_case *cases, uint32_t n, struct launch *launch)
         pst_error_clear(&c->err);
         c->pixels = (struct guarded){0};
         c->code = 0;
-        c->status = psti_gpu_jpeg_plan(c->bytes, c->nbytes, &c->region, true, &c->plan, &c->err);
+        c->status =
+            psti_gpu_jpeg_plan(c->bytes, c->nbytes, NULL, &c->region, true, &c->plan, &c->err);
         if (c->status != PST_OK)
             continue;
         n_units += c->plan.n_units;

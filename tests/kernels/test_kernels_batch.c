@@ -553,7 +553,7 @@ static void test_refusals(void **state)
     b.rows[0][0].way = WAY_ROW;
     open_block(&b);
     const struct row *row = &b.rows[0][0];
-    struct psti_gpu_item item = {row->source.bytes, row->source.nbytes, &row->info, false};
+    struct psti_gpu_item item = {row->source.bytes, row->source.nbytes, &row->info, false, NULL};
     struct psti_draw draw = row->draw;
     draw.out_height++;
     assert_int_equal(psti_gpu_block_row(b.block, 0, 0, &item, &draw, NULL, &err),
@@ -624,8 +624,8 @@ static void test_memory(void **state)
     psti_gpu_block_begin(b.block);
     for (uint32_t r = 0; r < b.n_rows; r++) {
         const struct row *row = &b.rows[0][r];
-        const struct psti_gpu_item item = {row->source.bytes, row->source.nbytes, &row->info,
-                                           false};
+        const struct psti_gpu_item item = {row->source.bytes, row->source.nbytes, &row->info, false,
+                                           NULL};
         if (row->way != WAY_NONE)
             (void)psti_gpu_block_row(b.block, 0, r, &item, &row->draw, NULL, NULL);
     }

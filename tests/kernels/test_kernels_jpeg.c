@@ -193,7 +193,7 @@ static void test_golden(void **state)
         pli.data = picture_read_file(path, &pli.nbytes);
         assert_non_null(pli.data);
         assert_ok(pst_pli_info(pli.data, pli.nbytes, &info, &err));
-        assert_ok(psti_gpu_jpeg_plan(pli.data, pli.nbytes, NULL, true, &plan, &err));
+        assert_ok(psti_gpu_jpeg_plan(pli.data, pli.nbytes, NULL, NULL, true, &plan, &err));
         assert_int_equal(check_regions(&pli, info.height, info.width, 3), 3);
         n_tables += plan.has_tables;
         bytes_free(&pli);
@@ -352,22 +352,22 @@ static void test_refused(void **state)
     coefs_make(&image, 100, 70, 2, COEFS_PHOTO, &seed);
     struct bytes pli = encode(&image, 6, false);
     const struct pst_pli_region outside = {0, 50, 10, 51};
-    assert_int_equal(psti_gpu_jpeg_plan(pli.data, pli.nbytes, &outside, true, &plan, &err),
+    assert_int_equal(psti_gpu_jpeg_plan(pli.data, pli.nbytes, NULL, &outside, true, &plan, &err),
                      PST_ERROR_ARGUMENT);
-    assert_int_equal(psti_gpu_jpeg_plan(pli.data, pli.nbytes - 1, NULL, true, &plan, &err),
+    assert_int_equal(psti_gpu_jpeg_plan(pli.data, pli.nbytes - 1, NULL, NULL, true, &plan, &err),
                      PST_ERROR_TRUNCATED);
     assert_string_equal(err.codec, "pli");
     pli.data[pli.nbytes - 1] ^= 1;
-    assert_int_equal(psti_gpu_jpeg_plan(pli.data, pli.nbytes, NULL, true, &plan, &err),
+    assert_int_equal(psti_gpu_jpeg_plan(pli.data, pli.nbytes, NULL, NULL, true, &plan, &err),
                      PST_ERROR_CHECKSUM);
-    assert_ok(psti_gpu_jpeg_plan(pli.data, pli.nbytes, NULL, false, &plan, &err));
+    assert_ok(psti_gpu_jpeg_plan(pli.data, pli.nbytes, NULL, NULL, false, &plan, &err));
     /* The last unit alone is broken. */
     const struct pst_pli_region first = {0, 0, 60, 60};
-    assert_ok(psti_gpu_jpeg_plan(pli.data, pli.nbytes, &first, true, &plan, &err));
+    assert_ok(psti_gpu_jpeg_plan(pli.data, pli.nbytes, NULL, &first, true, &plan, &err));
     assert_int_equal(plan.n_units, 1);
     pli.data[5] = PST_PLI_CONTENT_PIXELS;
     pli.data[20] = PST_PLI_TIER_FAST;
-    assert_int_equal(psti_gpu_jpeg_plan(pli.data, pli.nbytes, NULL, true, &plan, &err),
+    assert_int_equal(psti_gpu_jpeg_plan(pli.data, pli.nbytes, NULL, NULL, true, &plan, &err),
                      PST_ERROR_UNSUPPORTED);
     bytes_free(&pli);
     coefs_free(&image);

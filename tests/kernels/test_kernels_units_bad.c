@@ -183,17 +183,17 @@ static void test_heads(void **state)
     for (size_t n = 0; n < nbytes; n += 1 + n / 8) {
         size_t count;
         enum pst_status status = pst_pli_ranges(bytes, n, NULL, ranges, 4, &count, &cpu);
-        enum pst_status got = psti_gpu_units_plan(bytes, n, NULL, true, &plan, &err);
+        enum pst_status got = psti_gpu_units_plan(bytes, n, NULL, NULL, true, &plan, &err);
         assert_int_equal(got, status == PST_OK ? PST_ERROR_TRUNCATED : status);
         if (status != PST_OK)
             assert_string_equal(err.text, cpu.text);
     }
-    assert_int_equal(psti_gpu_units_plan(bytes, nbytes, &outside, true, &plan, &err),
+    assert_int_equal(psti_gpu_units_plan(bytes, nbytes, NULL, &outside, true, &plan, &err),
                      PST_ERROR_ARGUMENT);
     bytes[nbytes - 1] ^= 1;
-    assert_int_equal(psti_gpu_units_plan(bytes, nbytes, NULL, true, &plan, &err),
+    assert_int_equal(psti_gpu_units_plan(bytes, nbytes, NULL, NULL, true, &plan, &err),
                      PST_ERROR_CHECKSUM);
-    assert_ok(psti_gpu_units_plan(bytes, nbytes, NULL, false, &plan, &err));
+    assert_ok(psti_gpu_units_plan(bytes, nbytes, NULL, NULL, false, &plan, &err));
     free(bytes);
 }
 

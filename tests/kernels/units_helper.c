@@ -145,7 +145,8 @@ void units_decode(struct units_case *cases, uint32_t n)
         pst_error_clear(&c->err);
         c->pixels = (struct guarded){0};
         c->code = 0;
-        c->status = psti_gpu_units_plan(c->bytes, c->nbytes, &c->region, true, &c->plan, &c->err);
+        c->status =
+            psti_gpu_units_plan(c->bytes, c->nbytes, NULL, &c->region, true, &c->plan, &c->err);
         if (c->status != PST_OK)
             continue;
         assert_true(!header || (header->channels == c->plan.header.channels &&

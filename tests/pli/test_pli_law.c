@@ -144,8 +144,8 @@ static enum pst_status decode_bands(const struct image *image, struct pst_error 
     const struct pst_pixels pixels = test_pixels(
         band, info.unit_edge < EDGE ? info.unit_edge : EDGE, EDGE, image->channels, image->bits);
     enum pst_status status =
-        psti_pli_decode_bands(image->bytes, image->nbytes, NULL, &pixels, scratch, scratch_nbytes,
-                              drop_band, &n_rows, err);
+        psti_pli_decode_bands(NULL, image->bytes, image->nbytes, NULL, &pixels, scratch,
+                              scratch_nbytes, drop_band, &n_rows, err);
     assert_int_equal(n_rows, EDGE);
     free(band);
     free(scratch);

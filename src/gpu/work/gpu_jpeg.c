@@ -242,12 +242,17 @@ static enum pst_status read_model(const void *bytes, struct psti_gpu_jpeg_plan *
 }
 
 enum pst_status psti_gpu_jpeg_plan(const void *bytes, size_t nbytes,
+                                   const struct psti_pli_header *header,
                                    const struct pst_pli_region *region, bool is_checked,
                                    struct psti_gpu_jpeg_plan *plan, struct pst_error *err)
 {
     plan->n_units = 0;
     plan->samples_nbytes = 0;
-    enum pst_status status = psti_pli_parse_header(bytes, nbytes, &plan->header, err);
+    enum pst_status status = PST_OK;
+    if (header)
+        plan->header = *header;
+    else
+        status = psti_pli_parse_header(bytes, nbytes, &plan->header, err);
     if (status == PST_OK && plan->header.content != PST_PLI_CONTENT_JPEG)
         status = psti_fail(err, PST_ERROR_UNSUPPORTED, ROOM, "the PLI holds pixels, not a JPEG");
     if (status == PST_OK)

@@ -143,8 +143,10 @@ struct psti_gpu_jpeg_plan {
  * takes: it is there, its mode is right, and, with `is_checked`, it is true to its checksum, if it
  * has one. The rest of `bytes` may be garbage. PST_ERROR_UNSUPPORTED: not for these kernels
  * (content pixels); PST_ERROR_LIMIT: more than 4 GiB of units. Else statuses and errors are those
- * of pst_pli_decode. What only a decoder of units sees is not looked at. */
+ * of pst_pli_decode. What only a decoder of units sees is not looked at. `header`: what
+ * psti_pli_parse_header gave for these bytes; NULL: it is parsed here. */
 enum pst_status psti_gpu_jpeg_plan(const void *bytes, size_t nbytes,
+                                   const struct psti_pli_header *header,
                                    const struct pst_pli_region *region, bool is_checked,
                                    struct psti_gpu_jpeg_plan *plan, struct pst_error *err);
 

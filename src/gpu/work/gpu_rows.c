@@ -174,8 +174,8 @@ static enum pst_status put_units(struct putting *p, struct psti_gpu_row_stats *s
 {
     struct psti_gpu_units_plan plan;
     struct psti_gpu_wave_tables tables;
-    enum pst_status status = psti_gpu_units_plan(p->item->bytes, p->item->nbytes, &p->stored,
-                                                 !p->item->is_verified, &plan, err);
+    enum pst_status status = psti_gpu_units_plan(p->item->bytes, p->item->nbytes, p->item->pli,
+                                                 &p->stored, !p->item->is_verified, &plan, err);
     if (status == PST_OK)
         status = check_pli_header(p, &plan.header, err);
     if (status == PST_OK && plan.tables)
@@ -241,8 +241,8 @@ static enum pst_status put_jpeg(struct putting *p, struct psti_gpu_row_stats *st
                                 struct pst_error *err)
 {
     struct psti_gpu_jpeg_plan plan;
-    enum pst_status status = psti_gpu_jpeg_plan(p->item->bytes, p->item->nbytes, &p->stored,
-                                                !p->item->is_verified, &plan, err);
+    enum pst_status status = psti_gpu_jpeg_plan(p->item->bytes, p->item->nbytes, p->item->pli,
+                                                &p->stored, !p->item->is_verified, &plan, err);
     if (status == PST_OK)
         status = check_pli_header(p, &plan.header, err);
     if (status == PST_OK)

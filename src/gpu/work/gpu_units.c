@@ -184,12 +184,17 @@ static enum pst_status check_region(const struct psti_pli_header *h,
 }
 
 enum pst_status psti_gpu_units_plan(const void *bytes, size_t nbytes,
+                                    const struct psti_pli_header *header,
                                     const struct pst_pli_region *region, bool is_checked,
                                     struct psti_gpu_units_plan *plan, struct pst_error *err)
 {
     struct psti_pli_header *h = &plan->header;
     *plan = (struct psti_gpu_units_plan){0};
-    enum pst_status status = psti_pli_parse_header(bytes, nbytes, h, err);
+    enum pst_status status = PST_OK;
+    if (header)
+        *h = *header;
+    else
+        status = psti_pli_parse_header(bytes, nbytes, h, err);
     if (status == PST_OK)
         status = psti_pli_check_head(bytes, nbytes, h, err);
     if (status == PST_OK && h->content != PST_PLI_CONTENT_PIXELS)

@@ -135,8 +135,10 @@ struct psti_gpu_units_plan {
  * there, its mode is known, and, with `is_checked`, it is true to its checksum, if it has one. The
  * rest of `bytes` may be garbage. PST_ERROR_UNSUPPORTED: not for these kernels (content JPEG);
  * PST_ERROR_LIMIT: more than 4 GiB of bytes or 256 GiB of scratch. Else statuses and errors are
- * those of pst_pli_decode. What only a decoder sees, and the tables, are not looked at. */
+ * those of pst_pli_decode. What only a decoder sees, and the tables, are not looked at. `header`:
+ * what psti_pli_parse_header gave for these bytes; NULL: it is parsed here. */
 enum pst_status psti_gpu_units_plan(const void *bytes, size_t nbytes,
+                                    const struct psti_pli_header *header,
                                     const struct pst_pli_region *region, bool is_checked,
                                     struct psti_gpu_units_plan *plan, struct pst_error *err);
 

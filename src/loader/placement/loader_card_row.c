@@ -66,9 +66,11 @@ static enum pst_status take(struct psti_loader_worker *worker, const struct psti
     const struct psti_loader_source *source = image->source;
     struct psti_loader_card_slot *slot = psti_loader_card_slot_of(image->batch);
     uint32_t i_field = card->fields_of_plan[image->i_plan];
+    bool is_pli = image->info.form == PST_FORM_PLI || image->info.form == PST_FORM_PLI_JPEG;
     const struct psti_gpu_item item = {.bytes = source->data,
                                        .nbytes = source->item.nbytes,
                                        .info = &image->info,
+                                       .pli = is_pli ? &image->pli : NULL,
                                        .is_verified = psti_loader_card_is_verified(loader, source)};
     struct psti_gpu_row_stats stats;
     struct pst_error cause;

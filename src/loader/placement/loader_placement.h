@@ -17,6 +17,7 @@
 #define PST_LOADER_LOADER_PLACEMENT_H
 
 #include "batch/slots.h"
+#include "pli/format/pli_head.h"
 
 #include <penstock/penstock.h>
 
@@ -33,6 +34,7 @@ struct psti_image {
     const struct psti_loader_plan_field *plan;
     const struct psti_loader_source *source;
     struct pst_image_info info;
+    struct psti_pli_header pli;     /* of forms pli and pli-jpeg: the header, parsed */
     const struct psti_chain *chain; /* for pixels of its kind */
     const struct psti_draw *draw;
 };

@@ -29,10 +29,16 @@ struct run {
     struct psti_pli_wave_tables *tables; /* in it; NULL until a wave unit asks for them */
 };
 
-static enum pst_status read_head(const void *bytes, size_t nbytes, struct psti_pli_header *header,
+/* `given`: the header of these bytes, parsed before; NULL: it is parsed here. */
+static enum pst_status read_head(const struct psti_pli_header *given, const void *bytes,
+                                 size_t nbytes, struct psti_pli_header *header,
                                  struct pst_error *err)
 {
-    enum pst_status status = psti_pli_parse_header(bytes, nbytes, header, err);
+    enum pst_status status = PST_OK;
+    if (given)
+        *header = *given;
+    else
+        status = psti_pli_parse_header(bytes, nbytes, header, err);
     if (status == PST_OK)
         status = psti_pli_check_head(bytes, nbytes, header, err);
     return status == PST_OK ? PST_OK : psti_pli_failed(status, err);
@@ -140,18 +146,23 @@ enum pst_status pst_pli_info(const void *bytes, size_t nbytes, struct pst_pli_in
     return PST_OK;
 }
 
-size_t psti_pli_region_scratch_nbytes(const struct pst_pli_info *info, uint32_t width)
+size_t psti_pli_region_scratch_nbytes(const struct psti_pli_header *h, uint32_t width)
 {
-    if (info->content == PST_PLI_CONTENT_JPEG)
-        return psti_pli_jpeg_scratch_nbytes((uint32_t)__builtin_ctz(info->unit_edge),
-                                            info->channels, width);
+    if (h->content == PST_PLI_CONTENT_JPEG)
+        return psti_pli_jpeg_scratch_nbytes(h->unit_log2, h->channels, width);
     return PSTI_PLI_WORK_NBYTES + PSTI_PLI_TABLES_NBYTES + PSTI_PLI_LZ_TABLES_NBYTES +
-           samples_nbytes(info->unit_edge, info->height, info->width, info->channels, info->bits);
+           samples_nbytes(psti_pli_edge(h), h->height, h->width, h->channels, h->bits);
 }
 
 size_t pst_pli_scratch_nbytes(const struct pst_pli_info *info)
 {
-    return psti_pli_region_scratch_nbytes(info, info->width);
+    const struct psti_pli_header header = {.content = (uint8_t)info->content,
+                                           .unit_log2 = (uint8_t)__builtin_ctz(info->unit_edge),
+                                           .height = (uint16_t)info->height,
+                                           .width = (uint16_t)info->width,
+                                           .channels = (uint8_t)info->channels,
+                                           .bits = (uint8_t)info->bits};
+    return psti_pli_region_scratch_nbytes(&header, info->width);
 }
 
 static enum pst_status check_region(const struct psti_pli_header *header, uint32_t scale_log2,
@@ -231,13 +242,11 @@ static enum pst_status find_span(const void *bytes, const struct psti_pli_header
     return PST_OK;
 }
 
-uint64_t psti_pli_count_units(const void *bytes, uint32_t scale_log2,
-                              const struct pst_pli_region *region)
+uint64_t psti_pli_count_units(const struct psti_pli_header *header, const void *bytes,
+                              uint32_t scale_log2, const struct pst_pli_region *region)
 {
-    struct psti_pli_header header;
     struct psti_pli_span span;
-    if (psti_pli_parse_header(bytes, PSTI_PLI_HEADER_NBYTES, &header, NULL) != PST_OK ||
-        find_span(bytes, &header, scale_log2, region, &span, NULL) != PST_OK)
+    if (find_span(bytes, header, scale_log2, region, &span, NULL) != PST_OK)
         return 0;
     return (uint64_t)(span.row1 - span.row0) * (span.column1 - span.column0);
 }
@@ -547,16 +556,7 @@ static enum pst_status decode_units(struct run *run, struct pst_error *err)
 static enum pst_status check_scratch(const struct psti_pli_request *request, size_t nbytes,
                                      struct pst_error *err)
 {
-    const struct psti_pli_header *h = &request->header;
-    struct pst_pli_info info = {
-        .content = h->content,
-        .unit_edge = psti_pli_edge(h),
-        .height = h->height,
-        .width = h->width,
-        .channels = h->channels,
-        .bits = h->bits,
-    };
-    size_t needed = psti_pli_region_scratch_nbytes(&info, request->region.width);
+    size_t needed = psti_pli_region_scratch_nbytes(&request->header, request->region.width);
     if ((uintptr_t)request->scratch % 64 == 0 && nbytes >= needed)
         return PST_OK;
     psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
@@ -646,10 +646,13 @@ static enum pst_status decode_proven(struct psti_pli_request *request, struct ps
 }
 
 /* Head, region, pixels and scratch are looked at, then the units. */
-static enum pst_status decode(struct psti_pli_request *request, const struct pst_pli_region *region,
-                              size_t scratch_nbytes, struct pst_error *err)
+static enum pst_status decode(struct psti_pli_request *request,
+                              const struct psti_pli_header *header,
+                              const struct pst_pli_region *region, size_t scratch_nbytes,
+                              struct pst_error *err)
 {
-    enum pst_status status = read_head(request->bytes, request->nbytes, &request->header, err);
+    enum pst_status status =
+        read_head(header, request->bytes, request->nbytes, &request->header, err);
     if (status == PST_OK)
         status = check_scale(request, err);
     if (status == PST_OK)
@@ -677,14 +680,14 @@ static struct psti_pli_request all_channels(const void *bytes, size_t nbytes,
                                      .band_ctx = band_ctx};
 }
 
-enum pst_status psti_pli_decode_bands(const void *bytes, size_t nbytes,
-                                      const struct pst_pli_region *region,
+enum pst_status psti_pli_decode_bands(const struct psti_pli_header *header, const void *bytes,
+                                      size_t nbytes, const struct pst_pli_region *region,
                                       const struct pst_pixels *pixels, void *scratch,
                                       size_t scratch_nbytes, psti_pli_band band, void *ctx,
                                       struct pst_error *err)
 {
     struct psti_pli_request request = all_channels(bytes, nbytes, pixels, scratch, band, ctx);
-    return decode(&request, region, scratch_nbytes, err);
+    return decode(&request, header, region, scratch_nbytes, err);
 }
 
 enum pst_status psti_pli_jpeg_decode_both(const void *bytes, size_t nbytes,
@@ -700,10 +703,11 @@ enum pst_status psti_pli_jpeg_decode_both(const void *bytes, size_t nbytes,
     enum pst_status status = psti_pli_jpeg_frame(bytes, nbytes, &own, err);
     if (status == PST_OK)
         status = psti_pli_jpeg_check_coefs(&own, frame, err);
-    return status == PST_OK ? decode(&request, NULL, scratch_nbytes, err) : status;
+    return status == PST_OK ? decode(&request, NULL, NULL, scratch_nbytes, err) : status;
 }
 
-enum pst_status psti_pli_jpeg_decode_scaled(const void *bytes, size_t nbytes, uint32_t scale_log2,
+enum pst_status psti_pli_jpeg_decode_scaled(const struct psti_pli_header *header, const void *bytes,
+                                            size_t nbytes, uint32_t scale_log2,
                                             const struct pst_pli_region *region,
                                             const struct pst_pixels *pixels, void *scratch,
                                             size_t scratch_nbytes, psti_pli_band band,
@@ -711,7 +715,7 @@ enum pst_status psti_pli_jpeg_decode_scaled(const void *bytes, size_t nbytes, ui
 {
     struct psti_pli_request request = all_channels(bytes, nbytes, pixels, scratch, band, band_ctx);
     request.scale_log2 = scale_log2;
-    return decode(&request, region, scratch_nbytes, err);
+    return decode(&request, header, region, scratch_nbytes, err);
 }
 
 enum pst_status pst_pli_decode(const void *bytes, size_t nbytes,
@@ -727,7 +731,7 @@ enum pst_status pst_pli_decode(const void *bytes, size_t nbytes,
         .scratch = scratch,
         .cpu = psti_cpu_features(),
     };
-    return decode(&request, region, scratch_nbytes, err);
+    return decode(&request, NULL, region, scratch_nbytes, err);
 }
 
 enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbytes,
@@ -744,7 +748,7 @@ enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbyte
         .cpu = cpu,
         .unproven = true,
     };
-    return decode(&request, region, scratch_nbytes, err);
+    return decode(&request, NULL, region, scratch_nbytes, err);
 }
 
 enum pst_status pst_pli_ranges(const void *bytes, size_t nbytes,
@@ -754,7 +758,7 @@ enum pst_status pst_pli_ranges(const void *bytes, size_t nbytes,
     struct psti_pli_header header;
     struct pst_pli_region whole;
     struct psti_pli_span span;
-    enum pst_status status = read_head(bytes, nbytes, &header, err);
+    enum pst_status status = read_head(NULL, bytes, nbytes, &header, err);
     if (status == PST_OK)
         status = check_region(&header, 0, region, &whole, err);
     if (status == PST_OK)

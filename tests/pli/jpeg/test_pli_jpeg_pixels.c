@@ -66,7 +66,13 @@ static struct pst_pixels lay_out(const struct pst_pli_region *region, uint32_t c
 static void *scratch_for(const struct pst_pli_info *info, uint32_t width, size_t *nbytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    *nbytes = psti_pli_region_scratch_nbytes(info, width);
+    const struct psti_pli_header header = {.content = (uint8_t)info->content,
+                                           .unit_log2 = (uint8_t)__builtin_ctz(info->unit_edge),
+                                           .height = (uint16_t)info->height,
+                                           .width = (uint16_t)info->width,
+                                           .channels = (uint8_t)info->channels,
+                                           .bits = (uint8_t)info->bits};
+    *nbytes = psti_pli_region_scratch_nbytes(&header, width);
     /* What lies behind it must not be touched. */
     size_t whole = (*nbytes + page - 1) / page * page;
     uint8_t *memory =
@@ -348,8 +354,8 @@ static void test_bands(void **state)
             const struct pst_pli_region of_pixels = {0, 0, height, b.region.width};
             struct pst_pixels pixels = lay_out(&of_pixels, 3, LAYOUT_HWC, rows);
             enum pst_status status =
-                psti_pli_decode_bands(image.of.pli.data, image.of.pli.nbytes, &b.region, &pixels,
-                                      scratch, scratch_nbytes, take_band, &b, &err);
+                psti_pli_decode_bands(NULL, image.of.pli.data, image.of.pli.nbytes, &b.region,
+                                      &pixels, scratch, scratch_nbytes, take_band, &b, &err);
             assert_int_equal(status, i % 4 ? PST_OK : PST_ERROR_FORKED);
             assert_true(i % 4 == 0 || b.y == b.region.height);
             free(rows);

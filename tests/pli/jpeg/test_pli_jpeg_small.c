@@ -47,9 +47,9 @@ static uint8_t *small_of(const struct image *image, uint32_t scale,
     uint8_t *data = malloc((size_t)height * width * image->of.info.channels);
     assert_non_null(data);
     struct pst_pixels pixels = test_pixels(data, height, width, image->of.info.channels, 8);
-    assert_ok(psti_pli_jpeg_decode_scaled(image->of.pli.data, image->of.pli.nbytes, scale, region,
-                                          &pixels, image->scratch, image->scratch_nbytes, NULL,
-                                          NULL, &err));
+    assert_ok(psti_pli_jpeg_decode_scaled(NULL, image->of.pli.data, image->of.pli.nbytes, scale,
+                                          region, &pixels, image->scratch, image->scratch_nbytes,
+                                          NULL, NULL, &err));
     return data;
 }
 
@@ -234,13 +234,13 @@ static void test_bad_arguments(void **state)
                  {1, &inside, &taller, 0, PST_ERROR_ARGUMENT},
                  {1, &inside, &pixels, image.scratch_nbytes, PST_ERROR_ARGUMENT}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_int_equal(
-            psti_pli_jpeg_decode_scaled(image.of.pli.data, image.of.pli.nbytes, cases[i].scale,
-                                        cases[i].region, cases[i].pixels, image.scratch,
-                                        image.scratch_nbytes - cases[i].less, NULL, NULL, &err),
-            cases[i].status);
+        assert_int_equal(psti_pli_jpeg_decode_scaled(
+                             NULL, image.of.pli.data, image.of.pli.nbytes, cases[i].scale,
+                             cases[i].region, cases[i].pixels, image.scratch,
+                             image.scratch_nbytes - cases[i].less, NULL, NULL, &err),
+                         cases[i].status);
     for (size_t cut = 0; cut < image.of.pli.nbytes; cut += 31)
-        assert_int_equal(psti_pli_jpeg_decode_scaled(image.of.pli.data, cut, 1, NULL, &pixels,
+        assert_int_equal(psti_pli_jpeg_decode_scaled(NULL, image.of.pli.data, cut, 1, NULL, &pixels,
                                                      image.scratch, image.scratch_nbytes, NULL,
                                                      NULL, &err),
                          PST_ERROR_TRUNCATED);
