@@ -18,7 +18,7 @@
 #define PSTI_AVX512_TARGET                                                                         \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,bmi,bmi2,f16c,"        \
                           "popcnt")))
-/* PSTI_CPU_AVX512_VBMI */
+/* PSTI_CPU_AVX512_ICL, which has more than these functions need. */
 #define PSTI_VBMI_TARGET                                                                           \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,"    \
                           "gfni,avx2,bmi,bmi2,f16c,popcnt,prfchw")))

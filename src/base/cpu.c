@@ -21,10 +21,9 @@ uint32_t psti_cpu_detected(void)
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"))
         found |= PSTI_CPU_AVX512;
     if ((found & PSTI_CPU_AVX512) && __builtin_cpu_supports("avx512vbmi") &&
-        __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("gfni"))
-        found |= PSTI_CPU_AVX512_VBMI;
-    if ((found & PSTI_CPU_AVX512_VBMI) && __builtin_cpu_supports("avx512vnni") &&
-        __builtin_cpu_supports("avx512bitalg") && __builtin_cpu_supports("avx512vpopcntdq"))
+        __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("gfni") &&
+        __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bitalg") &&
+        __builtin_cpu_supports("avx512vpopcntdq"))
         found |= PSTI_CPU_AVX512_ICL;
 #elif defined(__aarch64__)
     found |= PSTI_CPU_NEON; /* part of the base instruction set */

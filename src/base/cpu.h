@@ -8,12 +8,11 @@
 #include <stdint.h>
 
 enum {
-    PSTI_CPU_AVX2 = 1u << 0,        /* AVX2, BMI1, BMI2, FMA, F16C */
-    PSTI_CPU_AVX512 = 1u << 1,      /* F, BW, DQ, VL, CD */
-    PSTI_CPU_AVX512_VBMI = 1u << 2, /* VBMI, VBMI2, GFNI */
-    PSTI_CPU_NEON = 1u << 3,
-    /* VNNI, BITALG, VPOPCNTDQ: with VBMI2, what Ice Lake, Zen 4 and all since have */
-    PSTI_CPU_AVX512_ICL = 1u << 4
+    PSTI_CPU_AVX2 = 1u << 0,   /* AVX2, BMI1, BMI2, FMA, F16C */
+    PSTI_CPU_AVX512 = 1u << 1, /* F, BW, DQ, VL, CD */
+    PSTI_CPU_NEON = 1u << 2,
+    /* VBMI, VBMI2, GFNI, VNNI, BITALG, VPOPCNTDQ: Ice Lake, Zen 4 and all since have them */
+    PSTI_CPU_AVX512_ICL = 1u << 3
 };
 
 /* Bits found and allowed. Thread-safe; constant over the life of the process. */

@@ -58,8 +58,7 @@ static const struct {
     uint32_t avx512;
 } rooms[] = {
     {"augment", PSTI_CPU_AVX512},
-    {"pli", PSTI_CPU_AVX512_VBMI},
-    {"pli-jpeg", PSTI_CPU_AVX512_ICL},
+    {"pli", PSTI_CPU_AVX512_ICL},
     {"png", 0},
 };
 

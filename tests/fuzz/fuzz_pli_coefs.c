@@ -4,7 +4,7 @@
  * length of the tables), tables, unit without its mode byte. */
 #include "base/bits.h"
 #include "base/cpu.h"
-#include "pli/decode/coefs/pli_coefs.h"
+#include "pli/decode/pli_kernels.h"
 #include "pli/coefs/pli_kept.h"
 
 #include <stdlib.h>
@@ -65,7 +65,8 @@ static void decode(const struct psti_jpeg_frame *frame, uint32_t unit_log2, uint
         tables[i] = aligned_alloc(64, n_tables);
         work[i] = aligned_alloc(64, n_work);
         memset(work[i], 0x33 << i, n_work);
-        status[i] = psti_pli_coefs_prepare(levels[i], block, n_block, tables[i], NULL);
+        status[i] = psti_pli_coefs_prepare(psti_pli_kernels_of(levels[i])->coefs, block, n_block,
+                                           tables[i], NULL);
         if (status[i] == PST_OK) {
             psti_pli_coefs_open(frame, unit_log2, row, column, &out[i]);
             status[i] = psti_pli_coefs_decode(tables[i], unit, n_unit, k_last,

@@ -3,8 +3,7 @@
  * memory of exactly the size that is promised. Levels must agree on errors and pixels. Input: 6
  * bytes of geometry, 3 bytes a sequence, the rest raw bits. */
 #include "base/cpu.h"
-#include "pli/decode/lz/pli_lz_copy.h"
-#include "pli/decode/lz/pli_lz_tokens.h"
+#include "pli/decode/pli_kernels.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +37,7 @@ static uint8_t *run(const struct input *in, uint32_t cpu, const char **what)
         .n_pixels = in->n_pixels,
     };
     psti_lz_bits_begin(&e.raw, in->raw, in->raw_nbytes);
-    *what = psti_lz_execute(&e, in->P, cpu);
+    *what = psti_pli_kernels_of(cpu)->lz->execute(&e, in->P);
     return samples;
 }
 

@@ -1,6 +1,6 @@
 /* fuzz_pli_packed.c - a hostile unit of mode packed: the kernels of this machine must say of it and
  * make of it what plain C does. Input: 3 bytes of geometry, unit without its mode byte. */
-#include "pli/decode/packed/pli_packed.h"
+#include "pli/decode/pli_kernels.h"
 
 #include "base/cpu.h"
 
@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
         .bits = data[2] & 4 ? 16 : 8,
         .transform = data[2] & 8 && data[2] & 2 ? PSTI_PLI_SUBTRACT_GREEN : 0,
         .nbytes = nbytes - GEOMETRY_NBYTES,
-        .cpu = psti_cpu_features(),
+        .kernels = psti_pli_kernels_of(psti_cpu_features()),
     };
     uint8_t *bytes = malloc(unit.nbytes + 1); /* of its own, so that reads behind it are seen */
     uint8_t *work[2] = {aligned_alloc(64, PSTI_PLI_WORK_NBYTES),

@@ -3,25 +3,18 @@
 #include "test.h"
 
 #include "base/bits.h"
-#include "base/cpu.h"
-#include "pli/decode/pli_emit.h"
-#include "pli/decode/pli_decode_int.h"
+#include "pli/pli_levels.h"
 
 #include <string.h>
 
-enum { ROW = 160, PLANE = 64 * ROW, ROOM = 80 * 64 * 8, N_LEVELS = 4 };
+enum { ROW = 160, PLANE = 64 * ROW, ROOM = 80 * 64 * 8 };
 
-static const uint32_t levels[N_LEVELS] = {
-    0, PSTI_CPU_AVX2, PSTI_CPU_AVX2 | PSTI_CPU_AVX512 | PSTI_CPU_AVX512_VBMI, PSTI_CPU_NEON};
-
-#if defined(PST_HAVE_SIMDE)
-extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_simde;
-extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_neon_simde;
-#endif
+static struct pli_level levels[PLI_LEVELS_MAX];
+static uint32_t n_levels;
 
 struct fixture {
     uint8_t planes[4][2 * PLANE];
-    _Alignas(16) uint8_t out[N_LEVELS][ROOM + 64];
+    _Alignas(16) uint8_t out[PLI_LEVELS_MAX][ROOM + 64];
 };
 
 static struct fixture fixture;
@@ -69,11 +62,9 @@ static void check(const struct psti_pli_unit *as, const struct psti_pli_part *pa
                                      .plane_step = sizeof fixture.planes[0],
                                      .band_step = (size_t)32 * ROW,
                                      .row_step = ROW};
-    for (int level = 0; level < N_LEVELS; level++) {
-        if (levels[level] & ~psti_cpu_detected())
-            continue;
+    for (uint32_t level = 0; level < n_levels; level++) {
         struct psti_pli_unit unit = *as;
-        unit.cpu = levels[level];
+        unit.kernels = levels[level].kernels;
         memset(fixture.out[level], 0x5A, sizeof fixture.out[level]);
         struct pst_pixels pixels = pixels_for(fixture.out[level] + 2 * (part->x & 15), layout,
                                               part->height, part->width, channels, as->bits);
@@ -152,7 +143,7 @@ static void check_rows(const struct psti_pli_emit_kernels *kernels)
     }
 }
 
-/* The same of one table of kernels, also of those that this machine runs by emulation only. */
+/* The kernels of one level write what those of plain C write. */
 static void check_kernels(const struct psti_pli_emit_kernels *kernels)
 {
     enum { GUARD = 32, LARGEST = 64 * 4 };
@@ -181,18 +172,8 @@ static void test_kernels_agree(void **state)
 {
     (void)state;
     fill(5);
-#if defined(__x86_64__)
-    if (psti_cpu_detected() & PSTI_CPU_AVX2)
-        check_kernels(&psti_pli_emit_kernels_avx2);
-    if (psti_cpu_detected() & PSTI_CPU_AVX512_VBMI)
-        check_kernels(&psti_pli_emit_kernels_avx512);
-#elif defined(__aarch64__)
-    check_kernels(&psti_pli_emit_kernels_neon);
-#endif
-#if defined(PST_HAVE_SIMDE)
-    check_kernels(&psti_pli_emit_kernels_simde);
-    check_kernels(&psti_pli_emit_kernels_neon_simde);
-#endif
+    for (uint32_t level = 1; level < n_levels; level++)
+        check_kernels(levels[level].kernels->emit);
 }
 
 /* Plain C itself, by the definition. */
@@ -218,6 +199,7 @@ static void test_colours(void **state)
 
 int main(void)
 {
+    n_levels = pli_levels(levels);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_levels_agree),
         cmocka_unit_test(test_kernels_agree),

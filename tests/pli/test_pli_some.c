@@ -1,11 +1,8 @@
 /* test_pli_some.c - whole images and regions at the level that decodes several units at once, by
- * emulation (16 bits: AVX2): the pixels, statuses and errors of plain C. The decoder's own files
- * are compiled once more for this program, with the emulated kernels in place of AVX-512's
- * (CMakeLists.txt). */
+ * emulation (16 bits: AVX2): the pixels, statuses and errors of plain C. */
 #include "base/bits.h"
-#include "base/cpu.h"
-#include "pli/decode/pli_decode_int.h"
 #include "pixels.h"
+#include "pli/pli_levels.h"
 
 #include <penstock/pli.h>
 
@@ -18,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { VBMI = PSTI_CPU_AVX2 | PSTI_CPU_AVX512 | PSTI_CPU_AVX512_VBMI, MAX_SIDE = 330 };
+enum { MAX_SIDE = 330 };
 
 struct image {
     uint32_t height, width;
@@ -74,7 +71,7 @@ static size_t scratch_nbytes;
 /* By plain C, and several units at once. */
 static enum pst_status compare(const struct image *image, const struct pst_pli_region *region)
 {
-    static const uint32_t levels[2] = {0, VBMI};
+    const struct psti_pli_kernels *kernels[2] = {psti_pli_kernels_of(0), pli_emulated_avx512()};
     struct pst_error errors[2];
     enum pst_status statuses[2];
     size_t nbytes = (size_t)region->height * region->width * image->channels * (image->bits / 8);
@@ -83,8 +80,8 @@ static enum pst_status compare(const struct image *image, const struct pst_pli_r
         memset(out[i], 0x5a, nbytes);
         const struct pst_pixels pixels =
             test_pixels(out[i], region->height, region->width, image->channels, image->bits);
-        statuses[i] = psti_pli_decode_on(levels[i], image->file, image->nbytes, region, -1, &pixels,
-                                         scratch, scratch_nbytes, errors + i);
+        statuses[i] = psti_pli_decode_with(kernels[i], image->file, image->nbytes, region, -1,
+                                           &pixels, scratch, scratch_nbytes, errors + i);
     }
     assert_int_equal(statuses[1], statuses[0]);
     if (statuses[0] == PST_OK) {
@@ -103,7 +100,7 @@ static void test_images(void **state)
     uint64_t seed = 5;
     size_t n_failed = 0, n_fine = 0;
     (void)state;
-    if ((psti_cpu_detected() & PSTI_CPU_AVX2) == 0)
+    if (!pli_emulated_avx512())
         skip();
     for (uint32_t i = 0; i < 24; i++) {
         uint32_t height = 64 + next(&seed) % (MAX_SIDE - 64), width = 100 + next(&seed) % 230;

@@ -5,7 +5,7 @@
  * by its mode's decoder. */
 #include "pli/decode/pli_checksum.h"
 #include "pli/pli.h"
-#include "pli/decode/jpeg/pli_jpeg_int.h"
+#include "pli/decode/pli_kernels.h"
 
 #include "base/bits.h"
 #include "base/checked.h"
@@ -372,7 +372,7 @@ static void place_unit(const struct psti_pli_request *request, uint32_t row, uin
         .bits = h->bits,
         .transform = h->transform,
         .max_error = h->max_error,
-        .cpu = request->cpu,
+        .kernels = request->kernels,
         .bytes = bytes + 1,
         .nbytes = nbytes - 1,
         .nbytes_behind = (size_t)(request->bytes + request->nbytes - (bytes + nbytes)),
@@ -511,7 +511,7 @@ static struct found next_units(struct run *run, const struct psti_pli_span *span
     uint32_t most = 1;
     struct group g = {1, {first}};
     if (h->unit_log2 == PSTI_PLI_UNIT_LOG2_MIN && is_wave(request, &first))
-        most = psti_pli_wave_most_units(request->cpu, h->bits);
+        most = psti_pli_wave_most_units(request->kernels, h->bits);
     while (g.n_units < most) {
         struct found u = unit_after(run, span, g.units[g.n_units - 1]);
         if (u.row == span->row1 || !rows_go_together(request, first.row, u.row) ||
@@ -675,7 +675,7 @@ static struct psti_pli_request all_channels(const void *bytes, size_t nbytes,
                                      .channel = -1,
                                      .pixels = pixels,
                                      .scratch = scratch,
-                                     .cpu = psti_cpu_features(),
+                                     .kernels = psti_pli_kernels_of(psti_cpu_features()),
                                      .band = band,
                                      .band_ctx = band_ctx};
 }
@@ -729,7 +729,7 @@ enum pst_status pst_pli_decode(const void *bytes, size_t nbytes,
         .channel = channel,
         .pixels = pixels,
         .scratch = scratch,
-        .cpu = psti_cpu_features(),
+        .kernels = psti_pli_kernels_of(psti_cpu_features()),
     };
     return decode(&request, NULL, region, scratch_nbytes, err);
 }
@@ -739,13 +739,22 @@ enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbyte
                                    const struct pst_pixels *pixels, void *scratch,
                                    size_t scratch_nbytes, struct pst_error *err)
 {
+    return psti_pli_decode_with(psti_pli_kernels_of(cpu), bytes, nbytes, region, channel, pixels,
+                                scratch, scratch_nbytes, err);
+}
+
+enum pst_status psti_pli_decode_with(const struct psti_pli_kernels *kernels, const void *bytes,
+                                     size_t nbytes, const struct pst_pli_region *region,
+                                     int channel, const struct pst_pixels *pixels, void *scratch,
+                                     size_t scratch_nbytes, struct pst_error *err)
+{
     struct psti_pli_request request = {
         .bytes = bytes,
         .nbytes = nbytes,
         .channel = channel,
         .pixels = pixels,
         .scratch = scratch,
-        .cpu = cpu,
+        .kernels = kernels,
         .unproven = true,
     };
     return decode(&request, NULL, region, scratch_nbytes, err);

@@ -3,12 +3,14 @@
  * A unit of mode packed or wave is decoded to planes in scratch (prediction undone, colour
  * transform not), from which pli_emit.c writes pixels: colour, levels, layout, region. A unit of
  * mode raw, constant or lz is decoded to pixels, interleaved. Everything works in the caller's
- * scratch; the bytes of a unit are hostile. Each kernel exists in plain C, the judge, and per CPU
- * level. */
+ * scratch; the bytes of a unit are hostile. Kernels per CPU level: pli_kernels.h. */
 #ifndef PST_PLI_DECODE_INT_H
 #define PST_PLI_DECODE_INT_H
 
 #include "pli/pli.h"
+
+/* The kernels of one CPU level, chosen once per call: pli_kernels.h. */
+struct psti_pli_kernels;
 
 struct psti_pli_unit {
     uint32_t height, width; /* pixels, 1..edge */
@@ -16,7 +18,7 @@ struct psti_pli_unit {
     const uint8_t *bytes; /* behind the mode byte */
     size_t nbytes;
     size_t nbytes_behind; /* that may be read, and mean nothing */
-    uint32_t cpu;         /* PSTI_CPU_* that may be used */
+    const struct psti_pli_kernels *kernels;
     /* Where row 0 of plane 0 will be written, for psti_pli_ahead(). */
     const void *pixels;
     int64_t row_nbytes, plane_nbytes;
@@ -54,7 +56,7 @@ struct psti_pli_request {
     int channel;
     const struct pst_pixels *pixels;
     uint8_t *scratch;
-    uint32_t cpu;
+    const struct psti_pli_kernels *kernels;
     uint32_t scale_log2; /* content JPEG: 1, 2, 3 is a half, a quarter, an eighth of the size, and
                             the region is of the small image */
     psti_pli_band band;  /* NULL: `pixels` has room for all of the region */
@@ -62,6 +64,13 @@ struct psti_pli_request {
     int16_t *const *coefs; /* content JPEG, whole images: NULL, or where all coefficients go, too */
     bool unproven;         /* the caller compares the checksum of the pixels itself */
 };
+
+/* pst_pli_decode with the kernels given, pixels unproven: tests put together tables of their own.
+ */
+enum pst_status psti_pli_decode_with(const struct psti_pli_kernels *kernels, const void *bytes,
+                                     size_t nbytes, const struct pst_pli_region *region,
+                                     int channel, const struct pst_pixels *pixels, void *scratch,
+                                     size_t scratch_nbytes, struct pst_error *err);
 
 /* Where a decoded unit's planes lie: sample (y, x) of plane c is at base + c * plane_step +
  * (y >> 5) * band_step + (y & 31) * row_step + x * (bits / 8). All in bytes, base at any alignment
@@ -112,11 +121,11 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
                                      struct psti_pli_wave_tables *tables, void *work,
                                      struct psti_pli_planes *planes, struct pst_error *err);
 
-/* How many units of so many bits the level decodes at once, at most: 1, 2 or 6; and so many or
- * fewer, but not one, of one image. False: these do not go together, and nothing was done. `err` is
- * of the first that failed. */
+/* Units of so many bits that the level decodes at once, at most: 1, 2 or 6. */
 enum { PSTI_PLI_WAVE_MOST_UNITS = 6 };
-uint32_t psti_pli_wave_most_units(uint32_t cpu, uint32_t bits);
+uint32_t psti_pli_wave_most_units(const struct psti_pli_kernels *kernels, uint32_t bits);
+/* Decodes two units of one image or more, up to that number, at once. False: these do not go
+ * together, and nothing was done. `err` is of the first that failed. */
 bool psti_pli_wave_decode_some(const struct psti_pli_unit *units, uint32_t n_units,
                                struct psti_pli_wave_tables *tables, void *work,
                                struct psti_pli_planes *planes, enum pst_status *statuses,

@@ -5,13 +5,12 @@
  * The usual cases (8 bits, lossless, interleaved or planar; RGB of 16 bits) go through row kernels
  * that exist per CPU level; everything else through the plain loops here, which are the judge of
  * the kernels. */
-#include "pli/decode/pli_emit.h"
+#include "pli/decode/pli_kernels.h"
 
 #include "pli/decode/pli_decode_int.h"
 #include "pli/decode/pli_rgb.h"
 
 #include "base/bits.h"
-#include "base/cpu.h"
 
 #include <string.h>
 
@@ -82,21 +81,6 @@ const struct psti_pli_emit_kernels psti_pli_emit_kernels_c = {
     .plain_rgb8 = plain_rgb8,
 };
 
-static const struct psti_pli_emit_kernels *kernels_for(uint32_t cpu)
-{
-#if defined(__x86_64__)
-    if (cpu & PSTI_CPU_AVX512_VBMI)
-        return &psti_pli_emit_kernels_avx512;
-    if (cpu & PSTI_CPU_AVX2)
-        return &psti_pli_emit_kernels_avx2;
-#elif defined(__aarch64__)
-    if (cpu & PSTI_CPU_NEON)
-        return &psti_pli_emit_kernels_neon;
-#endif
-    (void)cpu;
-    return &psti_pli_emit_kernels_c;
-}
-
 /* The plane that holds channel `c`: planes are G, R, B, A where green was subtracted. */
 static int plane_of(const struct psti_pli_unit *unit, int c)
 {
@@ -161,7 +145,7 @@ static enum fast_row fast_row_for(const struct psti_pli_unit *unit,
     if (unit->channels == 1)
         return COPY;
     if (unit->bits == 16)
-        return unit->channels == 3 && kernels_for(unit->cpu)->rgb16 ? RGB_16 : NO_FAST_ROW;
+        return unit->channels == 3 && unit->kernels->emit->rgb16 ? RGB_16 : NO_FAST_ROW;
     if (unit->channels == 3)
         return green ? GREEN_RGB : PLAIN_RGB;
     return unit->channels == 4 && green ? GREEN_RGBA : NO_FAST_ROW;
@@ -209,7 +193,7 @@ static void emit_copies(const struct psti_pli_unit *unit, const struct psti_pli_
 static void emit_fast_rows(const struct psti_pli_unit *unit, const struct psti_pli_planes *planes,
                            const struct psti_pli_part *part, enum fast_row fast)
 {
-    const struct psti_pli_emit_kernels *k = kernels_for(unit->cpu);
+    const struct psti_pli_emit_kernels *k = unit->kernels->emit;
     uint8_t *out = part->pixels->data;
     if (fast == GREEN_RGB && emit_green_rgb(k, planes, part))
         return;
@@ -243,7 +227,7 @@ static void emit_channel(const struct psti_pli_unit *unit, const struct psti_pli
     if (contiguous && !green)
         memcpy(out, rows[p], part->width * nbytes);
     else if (contiguous && unit->bits == 8)
-        kernels_for(unit->cpu)->green_one8(green, rows[p], out, part->width);
+        unit->kernels->emit->green_one8(green, rows[p], out, part->width);
     else if (unit->bits == 8)
         store8(rows[p], green, part->width, unit->max_error, out, step);
     else

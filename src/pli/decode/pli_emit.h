@@ -1,5 +1,5 @@
-/* pli_emit.h - the row kernels of emission, per CPU level; pli_emit.c uses the best ones allowed
- * and does what they leave out in plain C. n samples a row; rows do not overlap. Kernels may read n
+/* pli_emit.h - the row kernels of emission, per CPU level; pli_emit.c does what they leave out in
+ * plain C. n samples a row; rows do not overlap. Kernels may read n
  * rounded up to 32 samples of each input row (the planes' rows have them), but write n pixels
  * exactly. */
 #ifndef PST_PLI_EMIT_H
@@ -32,14 +32,10 @@ struct psti_pli_emit_kernels {
 };
 
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_c;
-#if defined(__x86_64__)
-extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx2;
-extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx512; /* VBMI */
-/* `rgb16` of both. */
+extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx2, psti_pli_emit_kernels_avx512,
+    psti_pli_emit_kernels_neon;
+/* `rgb16` of AVX2 and of AVX-512. */
 void psti_pli_emit_rgb16_avx2(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, bool green,
                               uint8_t *out, uint32_t n);
-#elif defined(__aarch64__)
-extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_neon;
-#endif
 
 #endif

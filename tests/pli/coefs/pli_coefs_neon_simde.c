@@ -4,4 +4,3 @@
 
 #define psti_coefs_level_neon psti_coefs_level_neon_simde
 #include "pli/decode/coefs/arm/pli_coefs_neon.c"
-#include "pli/decode/arm/pli_refill_neon.c"

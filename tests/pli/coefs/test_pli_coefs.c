@@ -6,7 +6,7 @@
 #include "base/bits.h"
 #include "base/cpu.h"
 #include "base/hash.h"
-#include "pli/decode/coefs/pli_coefs.h"
+#include "pli/decode/pli_kernels.h"
 #include "pli/encode/coefs/pli_jpeg_encode.h"
 #include "pli/coefs/pli_coefs_make.h"
 
@@ -36,7 +36,10 @@ struct fixture {
     struct pst_error err;
 };
 
-static uint32_t level(int i) { return i == 0 ? 0 : psti_cpu_detected(); }
+static const struct psti_coefs_level *level(int i)
+{
+    return psti_pli_kernels_of(i == 0 ? 0 : psti_cpu_detected())->coefs;
+}
 
 static uint8_t *put_at_fence(struct fixture *f, const uint8_t *bytes, size_t n)
 {
@@ -363,9 +366,10 @@ static void broken_tables(void **state)
 {
     struct fixture *f = *state;
     const uint8_t none[] = {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-    assert_int_equal(psti_pli_coefs_prepare(0, none, sizeof none, f->tables[0], &f->err),
+    assert_int_equal(psti_pli_coefs_prepare(level(0), none, sizeof none, f->tables[0], &f->err),
                      PST_ERROR_CORRUPT);
-    assert_int_equal(psti_pli_coefs_prepare(0, none, 0, f->tables[0], &f->err), PST_ERROR_CORRUPT);
+    assert_int_equal(psti_pli_coefs_prepare(level(0), none, 0, f->tables[0], &f->err),
+                     PST_ERROR_CORRUPT);
 }
 
 int main(void)

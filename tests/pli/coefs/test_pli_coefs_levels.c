@@ -2,10 +2,9 @@
  * on units of every shape and statistic, where both give the coefficients that were encoded, and on
  * damaged ones and with foreign tables (same status, same coefficients). Units lie against
  * unreadable pages, so that reading past them would be seen. */
-#include "base/cpu.h"
-#include "pli/decode/coefs/pli_coefs_int.h"
 #include "pli/coefs/pli_kept.h"
 #include "pli/encode/coefs/pli_jpeg_encode.h"
+#include "pli/pli_levels.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,38 +17,13 @@
 
 #include <cmocka.h>
 
-#if defined(PST_HAVE_SIMDE) && defined(__x86_64__)
-extern const struct psti_coefs_level psti_coefs_level_simde;
-extern const struct psti_coefs_level psti_coefs_level_neon_simde;
-#endif
-
-struct level {
-    const char *name;
-    uint32_t cpu;
-    const struct psti_coefs_level *stages; /* of tests alone; NULL: those of the CPU */
-};
-static const struct level levels[] = {
-    {"c", 0, NULL},
-#if defined(__x86_64__)
-    {"avx2", PSTI_CPU_AVX2, NULL},
-    {"avx512", PSTI_CPU_AVX512_VBMI, NULL},
-#if defined(PST_HAVE_SIMDE)
-    {"avx512, emulated", 0, &psti_coefs_level_simde},
-    {"neon, emulated", 0, &psti_coefs_level_neon_simde},
-#endif
-#elif defined(__aarch64__)
-    {"neon", PSTI_CPU_NEON, NULL},
-#endif
-};
-enum {
-    N_LEVELS = sizeof levels / sizeof levels[0],
-    UNIT_MAX_NBYTES = 1 << 20,
-    FILE_MAX_NBYTES = 8 << 20
-};
+static struct pli_level levels[PLI_LEVELS_MAX];
+static uint32_t n_levels;
+enum { UNIT_MAX_NBYTES = 1 << 20, FILE_MAX_NBYTES = 8 << 20 };
 
 struct fixture {
-    struct psti_pli_coefs_tables *tables[N_LEVELS];
-    uint8_t *work[N_LEVELS], *pages; /* UNIT_MAX_NBYTES, then a page that must not be read */
+    struct psti_pli_coefs_tables *tables[PLI_LEVELS_MAX];
+    uint8_t *work[PLI_LEVELS_MAX], *pages; /* UNIT_MAX_NBYTES, then a page that must not be read */
     uint8_t *file;
     struct psti_jpeg_frame frame;
     int16_t *coefs[PSTI_JPEG_COMPONENTS_MAX];
@@ -76,7 +50,7 @@ static int set_up(void **state)
     struct fixture *f = calloc(1, sizeof *f);
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     f->seed = 20;
-    for (int i = 0; i < N_LEVELS; i++) {
+    for (uint32_t i = 0; i < n_levels; i++) {
         f->tables[i] = aligned(psti_pli_coefs_tables_nbytes());
         f->work[i] = aligned(psti_pli_coefs_work_nbytes(PSTI_JPEG_UNIT_LOG2_MAX, 3));
     }
@@ -93,7 +67,7 @@ static int tear_down(void **state)
 {
     struct fixture *f = *state;
     munmap(f->pages, UNIT_MAX_NBYTES + (size_t)sysconf(_SC_PAGESIZE));
-    for (int i = 0; i < N_LEVELS; i++) {
+    for (uint32_t i = 0; i < n_levels; i++) {
         free(f->tables[i]);
         free(f->work[i]);
     }
@@ -186,16 +160,10 @@ static void free_image(struct fixture *f)
 
 static void use_tables(struct fixture *f, const uint8_t *block, size_t nbytes)
 {
-    for (int i = 0; i < N_LEVELS; i++) {
-        if ((levels[i].cpu & ~psti_cpu_detected()) != 0)
-            continue;
-        assert_int_equal(psti_pli_coefs_prepare(levels[i].cpu, block, nbytes, f->tables[i], NULL),
-                         PST_OK);
-        if (levels[i].stages) {
-            f->tables[i]->level = levels[i].stages;
-            levels[i].stages->prepare(f->tables[i]);
-        }
-    }
+    for (uint32_t i = 0; i < n_levels; i++)
+        assert_int_equal(
+            psti_pli_coefs_prepare(levels[i].kernels->coefs, block, nbytes, f->tables[i], NULL),
+            PST_OK);
     bool sure = false;
     for (uint32_t c = 0; c < PSTI_JPEG_N_AC_CONTEXTS; c++)
         for (uint32_t t = 0; t < PSTI_JPEG_N_AC_TOKENS; t++)
@@ -228,13 +196,11 @@ static void assert_same(const struct psti_pli_coefs *a, const struct psti_pli_co
 static enum pst_status decode(struct fixture *f, const struct unit *u, uint32_t k_last,
                               const uint64_t *wanted, struct psti_pli_coefs *first)
 {
-    static struct psti_pli_coefs out[N_LEVELS];
-    enum pst_status statuses[N_LEVELS];
+    static struct psti_pli_coefs out[PLI_LEVELS_MAX];
+    enum pst_status statuses[PLI_LEVELS_MAX] = {PST_OK};
     uint8_t *bytes = f->pages + UNIT_MAX_NBYTES - u->nbytes;
-    for (int i = 0; i < N_LEVELS; i++) {
+    for (uint32_t i = 0; i < n_levels; i++) {
         struct psti_pli_coefs kept;
-        if ((levels[i].cpu & ~psti_cpu_detected()) != 0)
-            continue;
         memmove(bytes, u->bytes, u->nbytes);
         psti_pli_coefs_open(&f->frame, u->log2, u->row, u->column, &out[i]);
         statuses[i] = psti_pli_coefs_decode(f->tables[i], bytes, u->nbytes, k_last,
@@ -414,6 +380,7 @@ static void test_foreign_tables(void **state)
 
 int main(void)
 {
+    n_levels = pli_levels(levels);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_units, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_damaged_units, set_up, tear_down),

@@ -2,41 +2,13 @@
  * samples, for whole units and for any part of their blocks, and touches no others. */
 #include "pli/jpeg/pli_jpeg_make.h"
 
-#include "base/cpu.h"
-#include "pli/decode/jpeg/pli_jpeg_int.h"
 #include "pli/coefs/pli_kept.h"
+#include "pli/pli_levels.h"
 
 #include <stdlib.h>
 
-#if defined(PST_HAVE_SIMDE) && defined(__x86_64__)
-psti_pli_jpeg_idct psti_pli_jpeg_idct_simde;
-#endif
-
-#if defined(PST_HAVE_SIMDE)
-psti_pli_jpeg_idct psti_pli_jpeg_idct_neon_simde;
-#endif
-
-static const struct {
-    const char *name;
-    uint32_t cpu;
-    psti_pli_jpeg_idct *run;
-    bool takes_all; /* of a list that has the wanted blocks alone */
-} levels[] = {
-    {"c", 0, psti_pli_jpeg_idct_c, false},
-#if defined(__x86_64__)
-    {"avx2", PSTI_CPU_AVX2, psti_pli_jpeg_idct_avx2, false},
-    {"avx512", PSTI_CPU_AVX512_ICL, psti_pli_jpeg_idct_avx512, true},
-#if defined(PST_HAVE_SIMDE)
-    {"avx512, emulated", 0, psti_pli_jpeg_idct_simde, true},
-#endif
-#elif defined(__aarch64__)
-    {"neon", PSTI_CPU_NEON, psti_pli_jpeg_idct_neon, false},
-#endif
-#if defined(PST_HAVE_SIMDE)
-    {"neon, emulated", 0, psti_pli_jpeg_idct_neon_simde, false},
-#endif
-};
-#define N_LEVELS (sizeof levels / sizeof levels[0])
+static struct pli_level levels[PLI_LEVELS_MAX];
+static uint32_t n_levels;
 
 static void *work;
 
@@ -91,19 +63,22 @@ static ptrdiff_t place_of(const struct canvas *canvas, const struct psti_jpeg_sq
     return (ptrdiff_t)(canvas->tops[square->component] + row * 8 * canvas->stride + column * 8);
 }
 
+/* A level whose decoder of coefficients keeps the wanted blocks alone takes lists of these. */
 static void run_level(size_t i, const struct psti_pli_jpeg_blocks *blocks)
 {
+    const struct psti_pli_kernels *kernels = levels[i].kernels;
+    psti_pli_jpeg_idct *run = blocks->edge == 4 ? kernels->jpeg_idct_half : kernels->jpeg_idct;
     struct psti_pli_jpeg_blocks some = *blocks;
     struct psti_pli_coefs kept;
-    if (blocks->all || !levels[i].takes_all) {
-        levels[i].run(blocks, work);
+    if (blocks->all || !kernels->coefs->keep) {
+        run(blocks, work);
         return;
     }
     void *memory = pli_keep(blocks->coefs, blocks->wanted, 63, &kept);
     some.coefs = &kept;
     some.all = true;
     if (kept.n > 0)
-        levels[i].run(&some, work);
+        run(&some, work);
     free(memory);
 }
 
@@ -155,9 +130,7 @@ static void check_unit(const struct pli_jpeg *jpeg, const struct pli_jpeg_unit *
                 bits &= next_random(seed);
             blocks.wanted[s] = part == 5 && random_below(seed, 2) ? 0 : bits;
         }
-        for (size_t i = 0; i < N_LEVELS; i++) {
-            if ((levels[i].cpu & ~psti_cpu_detected()) != 0)
-                continue;
+        for (size_t i = 0; i < n_levels; i++) {
             memset(canvas->samples, 0xA5, canvas->nbytes);
             run_level(i, &blocks);
             compare(jpeg, unit, &blocks, canvas, levels[i].name);
@@ -257,14 +230,9 @@ static void test_levels_on_noise(void **state)
             blocks.at[s] = place_of(&canvas, &unit.coefs.squares[s], 0);
             blocks.wanted[s] = blocks.all ? UINT64_MAX : next_random(&seed);
         }
-        for (size_t i = 0; i < N_LEVELS; i++) {
-            if ((levels[i].cpu & ~psti_cpu_detected()) != 0)
-                continue;
+        for (size_t i = 0; i < n_levels; i++) {
             memset(canvas.samples, 0xA5, canvas.nbytes);
-            if (i == 0 && blocks.edge == 4)
-                psti_pli_jpeg_idct_small(&blocks, work);
-            else
-                run_level(i, &blocks);
+            run_level(i, &blocks);
             if (i == 0)
                 memcpy(first, canvas.samples, canvas.nbytes);
             assert_memory_equal(first, canvas.samples, canvas.nbytes);
@@ -279,6 +247,7 @@ static void test_levels_on_noise(void **state)
 
 int main(void)
 {
+    n_levels = pli_levels(levels);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_qualities_and_samplings, make_work, free_work),
         cmocka_unit_test_setup_teardown(test_gray, make_work, free_work),

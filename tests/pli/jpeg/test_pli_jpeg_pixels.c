@@ -3,19 +3,17 @@
  * are named are read; what is broken is said. */
 #include "pli/jpeg/pli_jpeg_image.h"
 
-#include "base/cpu.h"
 #include "base/real_files.h"
-#include "pli/decode/pli_decode_int.h"
 #include "pli/pli.h"
-#include "pli/decode/jpeg/pli_jpeg_int.h"
+#include "pli/pli_levels.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const uint32_t levels[] = {
-    0, PSTI_CPU_AVX2, PSTI_CPU_AVX2 | PSTI_CPU_AVX512 | PSTI_CPU_AVX512_VBMI | PSTI_CPU_AVX512_ICL};
-#define N_LEVELS (sizeof levels / sizeof levels[0])
+static struct pli_level levels[PLI_LEVELS_MAX];
+static uint32_t n_levels;
+enum { EMULATED_MAX_PX = 1 << 14 }; /* emulation is slow */
 
 /* A JPEG and what libjpeg makes of it. */
 struct image {
@@ -89,7 +87,7 @@ static void scratch_free(void *scratch, size_t nbytes)
 }
 
 static void compare(const struct image *image, const struct pst_pli_region *region, int channel,
-                    const struct pst_pixels *p, uint32_t cpu)
+                    const struct pst_pixels *p, const char *level)
 {
     uint32_t all = image->of.info.channels;
     for (uint32_t y = 0; y < region->height; y++)
@@ -102,9 +100,9 @@ static void compare(const struct image *image, const struct pst_pli_region *regi
                 uint32_t from = channel < 0 ? c : (uint32_t)channel;
                 size_t at = ((size_t)(region->y + y) * image->of.info.width + region->x + x) * all;
                 if (got != image->pixels[at + from])
-                    fail_msg("cpu %u, %ux%u, sampling %02x %02x, region %u,%u %ux%u, channel %d: "
+                    fail_msg("%s, %ux%u, sampling %02x %02x, region %u,%u %ux%u, channel %d: "
                              "sample %u,%u,%u is %u instead of %u",
-                             cpu, image->of.info.height, image->of.info.width,
+                             level, image->of.info.height, image->of.info.width,
                              image->of.info.samplings[0], image->of.info.samplings[1], region->y,
                              region->x, region->height, region->width, channel, y, x, c, got,
                              image->pixels[at + from]);
@@ -120,15 +118,15 @@ static void check_region(const struct image *image, const struct pst_pli_region 
     uint8_t *room = malloc(room_nbytes);
     void *scratch = scratch_for(&image->of.info, region->width, &scratch_nbytes);
     assert_non_null(room);
-    for (size_t i = 0; i < N_LEVELS; i++) {
-        if ((levels[i] & ~psti_cpu_detected()) != 0)
+    for (size_t i = 0; i < n_levels; i++) {
+        if (levels[i].is_emulated && region->height * region->width > EMULATED_MAX_PX)
             continue;
         memset(room, 0xA5, room_nbytes);
         memset(scratch, 0x5B + (int)i, scratch_nbytes);
         struct pst_pixels pixels = lay_out(region, channels, layout, room);
-        assert_ok(psti_pli_decode_on(levels[i], image->of.pli.data, image->of.pli.nbytes, region,
-                                     channel, &pixels, scratch, scratch_nbytes, &err));
-        compare(image, region, channel, &pixels, levels[i]);
+        assert_ok(psti_pli_decode_with(levels[i].kernels, image->of.pli.data, image->of.pli.nbytes,
+                                       region, channel, &pixels, scratch, scratch_nbytes, &err));
+        compare(image, region, channel, &pixels, levels[i].name);
         if (layout == LAYOUT_LOOSE) /* between pixels and behind rows nothing was written */
             for (uint32_t y = 0; y < region->height; y++) {
                 const uint8_t *row = (const uint8_t *)pixels.data + (int64_t)y * pixels.row_nbytes;
@@ -520,38 +518,32 @@ static void test_real(void **state)
  * the last one are not read. */
 static void test_planes_to_blocks(void **state)
 {
-#if defined(__x86_64__)
     enum { N = PSTI_PLI_JPEG_GROUP, STRIDE = 64 };
     (void)state;
     uint64_t seed = 41;
-    if (!(psti_cpu_detected() & PSTI_CPU_AVX2))
-        skip();
     for (uint32_t last = 0; last < 64; last++) {
-        int16_t rooms[2][N][80], *blocks[2][N];
+        int16_t rooms[PLI_LEVELS_MAX][N][80], *blocks[N];
         int16_t *planes = malloc(((size_t)last * STRIDE + N) * sizeof *planes);
         assert_non_null(planes);
         for (uint32_t i = 0; i < last * STRIDE + N; i++)
             planes[i] = (int16_t)random_below(&seed, 65536);
         memset(rooms, 0x5A, sizeof rooms);
-        for (int l = 0; l < 2; l++)
+        for (uint32_t l = 0; l < n_levels; l++) {
             for (uint32_t i = 0; i < N; i++)
-                blocks[l][i] = rooms[l][i] + 8;
-        psti_pli_jpeg_to_blocks_c(planes, STRIDE, last, blocks[0]);
-        psti_pli_jpeg_to_blocks_avx2(planes, STRIDE, last, blocks[1]);
-        for (uint32_t i = 0; i < N; i++)
-            for (uint32_t k = 0; k < 64; k++)
-                assert_int_equal(blocks[0][i][k], k <= last ? planes[k * STRIDE + i] : 0);
-        assert_memory_equal(rooms[0], rooms[1], sizeof rooms[0]);
+                blocks[i] = rooms[l][i] + 8;
+            levels[l].kernels->jpeg_to_blocks(planes, STRIDE, last, blocks);
+            for (uint32_t i = 0; i < N; i++)
+                for (uint32_t k = 0; k < 64; k++)
+                    assert_int_equal(blocks[i][k], k <= last ? planes[k * STRIDE + i] : 0);
+            assert_memory_equal(rooms[l], rooms[0], sizeof rooms[0]);
+        }
         free(planes);
     }
-#else
-    (void)state;
-    skip();
-#endif
 }
 
 int main(void)
 {
+    n_levels = pli_levels(levels);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small_sizes),
         cmocka_unit_test(test_units),

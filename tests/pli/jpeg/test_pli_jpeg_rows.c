@@ -3,35 +3,13 @@
  * further than it may. */
 #include "test.h"
 
-#include "base/cpu.h"
-#include "pli/decode/jpeg/pli_jpeg_int.h"
+#include "pli/pli_levels.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(PST_HAVE_SIMDE) && defined(__x86_64__)
-extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_simde;
-extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_neon_simde;
-#endif
-
-static const struct level {
-    const char *name;
-    uint32_t cpu;
-    const struct psti_pli_jpeg_rows *kernels;
-} levels[] = {
-#if defined(__x86_64__)
-    {"avx2", PSTI_CPU_AVX2, &psti_pli_jpeg_rows_avx2},
-    {"avx512", PSTI_CPU_AVX512_ICL, &psti_pli_jpeg_rows_avx512},
-#if defined(PST_HAVE_SIMDE)
-    {"avx512, emulated", 0, &psti_pli_jpeg_rows_simde},
-    {"neon, emulated", 0, &psti_pli_jpeg_rows_neon_simde},
-#endif
-#elif defined(__aarch64__)
-    {"neon", PSTI_CPU_NEON, &psti_pli_jpeg_rows_neon},
-#endif
-    {"c", 0, &psti_pli_jpeg_rows_c},
-};
-#define N_LEVELS (sizeof levels / sizeof levels[0])
+static struct pli_level levels[PLI_LEVELS_MAX];
+static uint32_t n_levels;
 
 enum { MAX = 300, SLACK = PSTI_PLI_JPEG_ROW_SLACK, N_INPUTS = 3, UNTOUCHED = 0xA5 };
 
@@ -153,11 +131,9 @@ static void check(enum kernel kernel, const struct rows *r)
     size_t n = made(kernel, r->n), room = writable(kernel, r->n);
     uint8_t *expected = malloc(room), *got = malloc(room + SLACK);
     run_by_law(kernel, r, expected);
-    for (size_t i = 0; i < N_LEVELS; i++) {
-        if ((levels[i].cpu & ~psti_cpu_detected()) != 0)
-            continue;
+    for (size_t i = 0; i < n_levels; i++) {
         memset(got, UNTOUCHED, room + SLACK);
-        run(levels[i].kernels, kernel, r, got);
+        run(levels[i].kernels->jpeg_rows, kernel, r, got);
         for (size_t k = 0; k < n; k++)
             if (got[k] != expected[k])
                 fail_msg("%s, kernel %d, %u samples: byte %zu is %u instead of %u", levels[i].name,
@@ -207,6 +183,7 @@ static void test_all_pairs(void **state)
 
 int main(void)
 {
+    n_levels = pli_levels(levels);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_lengths),
         cmocka_unit_test(test_all_pairs),

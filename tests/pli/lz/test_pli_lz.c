@@ -5,10 +5,9 @@
 #include "test.h"
 
 #include "base/bits.h"
-#include "base/cpu.h"
-#include "pli/decode/pli_decode_int.h"
 #include "pli/encode/pli_encode_int.h"
 #include "pli/encode/lz/pli_lz_int.h"
+#include "pli/pli_levels.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -144,23 +143,6 @@ struct shape {
 
 static uint32_t pixel_nbytes(struct shape s) { return (uint32_t)s.channels * (s.bits / 8u); }
 
-/* What is held to plain C. */
-typedef enum pst_status decoder(const struct psti_pli_unit *unit, struct psti_pli_lz_tables *tables,
-                                void *samples, void *work, const struct psti_pli_part *part,
-                                struct pst_error *err);
-#if defined(PST_HAVE_SIMDE)
-decoder psti_pli_lz_decode_neon_simde;
-#endif
-static const struct {
-    decoder *decode;
-    bool is_emulated; /* NEON, called where AVX2 would be */
-} levels[] = {
-    {psti_pli_lz_decode, false},
-#if defined(PST_HAVE_SIMDE)
-    {psti_pli_lz_decode_neon_simde, true},
-#endif
-};
-
 /* Decodes `nbytes` bytes (without the mode) at every level; pixels must be the same. */
 static enum pst_status decode(struct fixture *f, struct shape s, const uint8_t *bytes,
                               size_t nbytes, struct pst_error *err)
@@ -178,20 +160,20 @@ static enum pst_status decode(struct fixture *f, struct shape s, const uint8_t *
         .nbytes = nbytes,
     };
     uint8_t *work = f->work + WORK_GUARD;
-    enum pst_status status = psti_pli_lz_decode(&unit, f->tables, samples, work, NULL, err);
-    uint64_t before = 0;
-    for (size_t i = 0; i < n && status == PST_OK; i++)
-        before = before * 31 + samples[i];
-    for (size_t level = 0; level < sizeof levels / sizeof *levels; level++) {
-        uint64_t after = 0;
-        unit.cpu = levels[level].is_emulated ? PSTI_CPU_AVX2 : psti_cpu_features();
+    struct pli_level levels[PLI_LEVELS_MAX];
+    uint32_t n_levels = pli_levels(levels);
+    enum pst_status statuses[PLI_LEVELS_MAX] = {PST_OK};
+    uint64_t sums[PLI_LEVELS_MAX] = {0};
+    for (uint32_t level = 0; level < n_levels; level++) {
+        unit.kernels = levels[level].kernels;
         memset(samples, 0x5A, n);
-        assert_int_equal(levels[level].decode(&unit, f->tables, samples, work, NULL, err), status);
-        for (size_t i = 0; i < n && status == PST_OK; i++)
-            after = after * 31 + samples[i];
-        assert_true(before == after);
+        statuses[level] = psti_pli_lz_decode(&unit, f->tables, samples, work, NULL, err);
+        assert_int_equal(statuses[level], statuses[0]);
+        for (size_t i = 0; i < n && statuses[0] == PST_OK; i++)
+            sums[level] = sums[level] * 31 + samples[i];
+        assert_true(sums[level] == sums[0]);
     }
-    return status;
+    return statuses[0];
 }
 
 static size_t encode(struct fixture *f, struct shape s, uint32_t effort)

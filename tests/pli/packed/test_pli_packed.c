@@ -4,22 +4,21 @@
 #include "test.h"
 
 #include "base/cpu.h"
-#include "pli/decode/packed/pli_packed.h"
 #include "pli/encode/packed/pli_packed_encode.h"
+#include "pli/pli_levels.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { CAPACITY = 48 * 1024, WORK_GUARD = 64, N_LEVELS = 5 };
+enum { CAPACITY = 48 * 1024, WORK_GUARD = 64 };
 
 /* Pictures that lead to all predictors, widths and taps. */
 enum kind { NOISE, SMOOTH, DIAGONAL, EDGES, FLAT, ALIKE, EXTREMES, N_KINDS };
 
-#if defined(PST_HAVE_SIMDE) && defined(__x86_64__)
-extern const struct psti_packed_kernels psti_packed_kernels_simde, psti_packed_kernels_neon_simde;
-#endif
+static struct pli_level levels[PLI_LEVELS_MAX];
+static uint32_t n_levels;
 
 struct fixture {
     uint8_t *page_end; /* bytes end where a page that must not be touched begins */
@@ -109,32 +108,10 @@ static struct psti_pli_source make(struct fixture *f, enum kind kind, uint32_t h
     return source;
 }
 
-/* The kernels to hold to plain C, the first; NULL where there are none that run here. */
-static const struct psti_packed_kernels *kernels_of(int level)
+static const struct psti_packed_kernels *kernels_of(uint32_t level, uint8_t bits)
 {
-#if defined(__x86_64__)
-    uint32_t cpu = psti_cpu_detected();
-    if (level == 1 && cpu & PSTI_CPU_AVX2)
-        return &psti_packed_kernels_avx2;
-    if (level == 2 && cpu & PSTI_CPU_AVX512_VBMI)
-        return &psti_packed_kernels_avx512;
-#elif defined(__aarch64__)
-    if (level == 4)
-        return &psti_packed_kernels_neon;
-#endif
-#if defined(PST_HAVE_SIMDE) && defined(__x86_64__)
-    if (level == 3)
-        return &psti_packed_kernels_simde;
-    if (level == 4)
-        return &psti_packed_kernels_neon_simde;
-#endif
-    return level == 0 ? &psti_packed_kernels_c : NULL;
-}
-
-/* Those of AVX-512 are for 8 bits. */
-static bool has_level(int level, uint8_t bits)
-{
-    return kernels_of(level) && (level < 2 || level == 4 || bits == 8);
+    const struct psti_pli_kernels *kernels = levels[level].kernels;
+    return bits == 8 ? kernels->packed_u8 : kernels->packed_u16;
 }
 
 /* A unit of n bytes that end at the forbidden page. */
@@ -147,19 +124,20 @@ static struct psti_pli_unit unit_at(struct fixture *f, const struct psti_pli_sou
                                   .channels = source->channels,
                                   .bits = source->bits,
                                   .transform = source->transform,
+                                  .kernels = psti_pli_kernels_of(0),
                                   .bytes = f->page_end - n,
                                   .nbytes = n};
 }
 
-static enum pst_status decode_at(struct fixture *f, const struct psti_pli_source *source, int level,
-                                 const uint8_t *unit_bytes, size_t n,
+static enum pst_status decode_at(struct fixture *f, const struct psti_pli_source *source,
+                                 uint32_t level, const uint8_t *unit_bytes, size_t n,
                                  struct psti_pli_planes *planes)
 {
     struct psti_pli_unit unit = unit_at(f, source, unit_bytes, n);
     struct pst_error err;
     pst_error_clear(&err);
-    enum pst_status status =
-        psti_packed_decode_with(kernels_of(level), &unit, f->work + WORK_GUARD, NULL, planes, &err);
+    enum pst_status status = psti_packed_decode_with(kernels_of(level, unit.bits), &unit,
+                                                     f->work + WORK_GUARD, NULL, planes, &err);
     assert_int_equal(err.status, status);
     return status;
 }
@@ -200,14 +178,14 @@ static void check_pixels(struct fixture *f, const struct psti_pli_source *source
         struct psti_pli_part part = {
             .y = y, .height = height, .width = source->width, .channel = -1, .pixels = &out};
         struct psti_pli_unit unit = unit_at(f, source, unit_bytes, n);
-        for (int level = 0; level < N_LEVELS; level++) {
+        for (uint32_t level = 0; level < n_levels; level++) {
             struct psti_pli_planes planes;
-            if (!kernels_of(level) || (level > 0 && !kernels_of(level)->finish_rgb))
+            if (level > 0 && !kernels_of(level, 8)->finish_rgb)
                 continue;
             out.data = pixels[level > 0];
             memset(out.data, 0x5A, NBYTES);
-            assert_int_equal(psti_packed_decode_with(kernels_of(level), &unit, f->work + WORK_GUARD,
-                                                     &part, &planes, NULL),
+            assert_int_equal(psti_packed_decode_with(kernels_of(level, 8), &unit,
+                                                     f->work + WORK_GUARD, &part, &planes, NULL),
                              PST_OK);
             if (planes.base)
                 psti_pli_emit_planes(&unit, &planes, &part);
@@ -223,10 +201,8 @@ static size_t check_round_trip(struct fixture *f, const struct psti_pli_source *
     size_t n = psti_pli_packed_encode(source, effort, f->bytes, CAPACITY);
     assert_in_range(n, 1, CAPACITY);
     assert_int_equal(f->bytes[0], PSTI_PLI_PACKED);
-    for (int level = 0; level < N_LEVELS; level++) {
+    for (uint32_t level = 0; level < n_levels; level++) {
         struct psti_pli_planes planes;
-        if (!has_level(level, source->bits))
-            continue;
         assert_int_equal(decode_at(f, source, level, f->bytes + 1, n - 1, &planes), PST_OK);
         check_planes(source, &planes);
     }
@@ -290,10 +266,8 @@ static bool compare_levels(struct fixture *f, const struct psti_pli_source *sour
 {
     static uint8_t samples[4][64 * 64 * 2];
     enum pst_status expected = PST_OK;
-    for (int level = 0; level < N_LEVELS; level++) {
+    for (uint32_t level = 0; level < n_levels; level++) {
         struct psti_pli_planes planes;
-        if (!has_level(level, source->bits))
-            continue;
         enum pst_status status = decode_at(f, source, level, bytes, n, &planes);
         if (level == 0)
             expected = status;
@@ -430,6 +404,7 @@ static void test_encoders_agree(void **state)
 
 int main(void)
 {
+    n_levels = pli_levels(levels);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_every_size, setup, teardown),
         cmocka_unit_test_setup_teardown(test_every_kind, setup, teardown),

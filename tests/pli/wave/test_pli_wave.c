@@ -4,7 +4,7 @@
 #include "test.h"
 
 #include "base/bits.h"
-#include "pli/decode/wave/pli_wave_int.h"
+#include "pli/decode/pli_kernels.h"
 #include "pli/encode/wave/pli_wave_encode_int.h"
 #include "pli/format/pli_jpeg_format.h"
 
@@ -144,6 +144,7 @@ static enum pst_status decode(struct bench *b, const struct psti_pli_source *s, 
                                  .channels = s->channels,
                                  .bits = s->bits,
                                  .transform = s->transform,
+                                 .kernels = psti_pli_kernels_of(0),
                                  .bytes = b->guarded - (nbytes - 1),
                                  .nbytes = nbytes - 1};
     memcpy(b->guarded - (nbytes - 1), b->unit + 1, nbytes - 1);

@@ -2,8 +2,7 @@
  * units of every shape and predictor, and on damaged ones (same status, same samples); so do levels
  * that decode several units at once. Units lie against unreadable pages, so that reading past them
  * would be seen. AVX-512 is tested by emulation where the processor lacks it. */
-#include "base/cpu.h"
-#include "pli/decode/wave/pli_wave_int.h"
+#include "pli/pli_levels.h"
 #include "pli/wave/pli_wave_make.h"
 
 #include <setjmp.h>
@@ -18,45 +17,15 @@
 #include <cmocka.h>
 
 enum { MOST = PSTI_PLI_WAVE_MOST_UNITS };
-struct level {
-    const char *name;
-    uint32_t cpu, needs; /* what the unit may use; what the processor must have */
-    psti_pli_wave_kernel *decode;
-    psti_pli_wave_kernel_some *some;
-    uint32_t most; /* units at once */
-};
-
-#if defined(PST_HAVE_SIMDE)
-psti_pli_wave_kernel psti_pli_wave_decode_simde; /* pli_wave_simde.c; leaves some to AVX2 */
-psti_pli_wave_kernel_some psti_pli_wave_decode_some_simde;
-psti_pli_wave_kernel psti_pli_wave_decode_neon_simde; /* pli_wave_neon_simde.c */
-#endif
-enum { VBMI = PSTI_CPU_AVX2 | PSTI_CPU_AVX512_VBMI };
-
-static const struct level levels[] = {
-    {"c", 0, 0, psti_pli_wave_decode_c, NULL, 1},
-#if defined(__x86_64__)
-    {"avx2", PSTI_CPU_AVX2, PSTI_CPU_AVX2, psti_pli_wave_decode_avx2,
-     psti_pli_wave_decode_some_avx2, 2},
-    {"avx512", VBMI, VBMI, psti_pli_wave_decode_avx512, psti_pli_wave_decode_some_avx512, MOST},
-#endif
-#if defined(__aarch64__)
-    {"neon", PSTI_CPU_NEON, PSTI_CPU_NEON, psti_pli_wave_decode_neon, NULL, 1},
-#endif
-#if defined(PST_HAVE_SIMDE)
-    {"simde", VBMI, PSTI_CPU_AVX2, psti_pli_wave_decode_simde, psti_pli_wave_decode_some_simde,
-     MOST},
-    {"neon, emulated", 0, 0, psti_pli_wave_decode_neon_simde, NULL, 1},
-#endif
-};
-enum { N_LEVELS = sizeof levels / sizeof levels[0] };
+static struct pli_level levels[PLI_LEVELS_MAX];
+static uint32_t n_levels;
 
 struct fixture {
     struct psti_pli_wave_tables *tables;
     struct pli_wave_freqs freqs;
-    uint8_t *work[N_LEVELS], *unit; /* PLI_WAVE_MAX_NBYTES */
-    uint8_t *pages;                 /* as many bytes, then a page that must not be read */
-    uint8_t *all_pages[MOST];       /* the same for units that are decoded at once; [0]: pages */
+    uint8_t *work[PLI_LEVELS_MAX], *unit; /* PLI_WAVE_MAX_NBYTES */
+    uint8_t *pages;                       /* as many bytes, then a page that must not be read */
+    uint8_t *all_pages[MOST]; /* the same for units that are decoded at once; [0]: pages */
     uint8_t *plain_work[MOST], *some_work;
     uint64_t seed;
     uint32_t bits;           /* of the units that are made */
@@ -85,7 +54,7 @@ static int set_up(void **state)
     struct fixture *f = calloc(1, sizeof *f);
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     f->tables = (void *)aligned(PSTI_PLI_TABLES_NBYTES);
-    for (int i = 0; i < N_LEVELS; i++)
+    for (uint32_t i = 0; i < n_levels; i++)
         f->work[i] = aligned(PSTI_PLI_WORK_NBYTES);
     f->some_work = aligned(PSTI_PLI_WORK_NBYTES);
     f->unit = malloc(PLI_WAVE_MAX_NBYTES);
@@ -105,7 +74,7 @@ static int tear_down(void **state)
         munmap(f->all_pages[u], PLI_WAVE_MAX_NBYTES + (size_t)sysconf(_SC_PAGESIZE));
         free(f->plain_work[u]);
     }
-    for (int i = 0; i < N_LEVELS; i++)
+    for (uint32_t i = 0; i < n_levels; i++)
         free(f->work[i]);
     free(f->some_work);
     free(f->tables);
@@ -164,20 +133,18 @@ static enum pst_status compare(struct fixture *f, const struct pli_wave_recipe *
                                size_t nbytes)
 {
     struct psti_pli_unit unit = unit_at_end(f->pages, recipe, nbytes);
-    struct psti_pli_planes planes[N_LEVELS];
-    struct pst_error errors[N_LEVELS];
-    enum pst_status statuses[N_LEVELS];
-    for (int i = 0; i < N_LEVELS; i++) {
+    struct psti_pli_planes planes[PLI_LEVELS_MAX];
+    struct pst_error errors[PLI_LEVELS_MAX];
+    enum pst_status statuses[PLI_LEVELS_MAX] = {PST_OK};
+    for (uint32_t i = 0; i < n_levels; i++) {
         struct psti_pli_wave_head head;
-        if ((levels[i].needs & ~psti_cpu_detected()) != 0)
-            continue;
         memset(errors[i].text, 0, sizeof errors[i].text);
         statuses[i] = psti_pli_wave_parse(&unit, &head, &errors[i]);
         if (statuses[i] != PST_OK)
             return statuses[i];
-        unit.cpu = levels[i].cpu;
         memset(f->work[i], 0x55 + i, PSTI_PLI_WORK_NBYTES);
-        statuses[i] = levels[i].decode(&unit, &head, f->tables, f->work[i], &planes[i], &errors[i]);
+        statuses[i] =
+            levels[i].kernels->wave(&unit, &head, f->tables, f->work[i], &planes[i], &errors[i]);
         if (statuses[i] != statuses[0])
             fail_msg("%s, %ux%ux%u, transform %u: status %d instead of %d", levels[i].name,
                      unit.height, unit.width, unit.channels, unit.transform, (int)statuses[i],
@@ -224,16 +191,18 @@ static void compare_some(struct fixture *f, const struct pli_wave_recipe *recipe
                                              planes + u, failed ? NULL : &first);
         failed = failed || statuses[u] != PST_OK;
     }
-    for (int i = 0; i < N_LEVELS; i++) {
+    for (uint32_t i = 0; i < n_levels; i++) {
         struct psti_pli_planes all[MOST];
         struct pst_error err = {0};
         enum pst_status got[MOST];
-        if ((levels[i].needs & ~psti_cpu_detected()) != 0 || levels[i].most < n_units)
+        const struct psti_pli_kernels *k = levels[i].kernels;
+        if (psti_pli_wave_most_units(k, f->bits) < n_units)
             continue;
         for (uint32_t u = 0; u < n_units; u++)
             psti_pli_wave_parse(units + u, heads + u, NULL);
         memset(f->some_work, 0xaa, PSTI_PLI_WORK_NBYTES);
-        if (!levels[i].some(units, heads, n_units, f->tables, f->some_work, all, got, &err))
+        if (!(f->bits == 8 ? k->wave_some_u8 : k->wave_some_u16)(units, heads, n_units, f->tables,
+                                                                 f->some_work, all, got, &err))
             continue;
         f->n_some[n_units]++;
         for (uint32_t u = 0; u < n_units; u++) {
@@ -495,11 +464,9 @@ static void test_some_units(struct fixture *f)
         }
         compare_some(f, r, n, n_units);
     }
-#if defined(PST_HAVE_SIMDE)
-    if ((psti_cpu_detected() & PSTI_CPU_AVX2) != 0)
+    if (pli_emulated_avx512())
         for (uint32_t n_units = 2; n_units <= (f->bits == 8 ? MOST : 2u); n_units++)
             assert_true(f->n_some[n_units] > 50);
-#endif
 }
 
 /* Both factors fit signed bytes, and sums of two products with 0..255 fit 16 bits. */
@@ -564,6 +531,7 @@ BOTH(test_some_units)
 
 int main(void)
 {
+    n_levels = pli_levels(levels);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_constants), UNIT_TESTS(test_valid_units),
         UNIT_TESTS(test_whole_units),     UNIT_TESTS(test_own_tables),

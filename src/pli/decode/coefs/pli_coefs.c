@@ -1,4 +1,4 @@
-/* pli_coefs.c - a unit of coefficients (docs/format-pli.md, section 8): tables and their level, the
+/* pli_coefs.c - a unit of coefficients (docs/format-pli.md, section 8): tables, the
  * head of a unit, and the way through the stages.
  *
  * Bytes come in, hostile; planes of coefficients go out, in the caller's memory. Everything that a
@@ -7,7 +7,6 @@
  * here, before anything is given out. Pure functions, any thread. */
 #include "pli/decode/coefs/pli_coefs_int.h"
 
-#include "base/cpu.h"
 #include "base/fail.h"
 
 #include <assert.h>
@@ -25,28 +24,14 @@ enum {
 
 size_t psti_pli_coefs_tables_nbytes(void) { return sizeof(struct psti_pli_coefs_tables); }
 
-static const struct psti_coefs_level *level_for(uint32_t cpu)
-{
-#if defined(__x86_64__)
-    if ((cpu & PSTI_CPU_AVX512_VBMI) != 0)
-        return &psti_coefs_level_avx512;
-    if ((cpu & PSTI_CPU_AVX2) != 0)
-        return &psti_coefs_level_avx2;
-#elif defined(__aarch64__)
-    if ((cpu & PSTI_CPU_NEON) != 0)
-        return &psti_coefs_level_neon;
-#endif
-    (void)cpu;
-    return &psti_coefs_level_c;
-}
-
-enum pst_status psti_pli_coefs_prepare(uint32_t cpu, const uint8_t *block, size_t nbytes,
-                                       struct psti_pli_coefs_tables *tables, struct pst_error *err)
+enum pst_status psti_pli_coefs_prepare(const struct psti_coefs_level *level, const uint8_t *block,
+                                       size_t nbytes, struct psti_pli_coefs_tables *tables,
+                                       struct pst_error *err)
 {
     enum pst_status status = psti_jpeg_parse_tables(block, nbytes, &tables->freqs, err);
     if (status != PST_OK)
         return status;
-    tables->level = level_for(cpu);
+    tables->level = level;
     tables->level->prepare(tables);
     return PST_OK;
 }

@@ -26,8 +26,10 @@ struct psti_pli_coefs {
  * psti_pli_coefs_tables_nbytes(), aligned to 64. `block`: model block 2 or NULL. */
 struct psti_pli_coefs_tables;
 size_t psti_pli_coefs_tables_nbytes(void);
-enum pst_status psti_pli_coefs_prepare(uint32_t cpu, const uint8_t *block, size_t nbytes,
-                                       struct psti_pli_coefs_tables *tables, struct pst_error *err);
+struct psti_coefs_level;
+enum pst_status psti_pli_coefs_prepare(const struct psti_coefs_level *level, const uint8_t *block,
+                                       size_t nbytes, struct psti_pli_coefs_tables *tables,
+                                       struct pst_error *err);
 
 /* The squares and the number of blocks of unit (row, column): the rest of *out is for the decoder.
  */

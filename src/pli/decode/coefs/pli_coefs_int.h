@@ -151,13 +151,8 @@ struct psti_coefs_level {
     /* 8.5: raw bits; planes 1..last. */
     void (*place_ac)(struct psti_coefs_unit *unit, uint32_t last);
 };
-extern const struct psti_coefs_level psti_coefs_level_c;
-#if defined(__x86_64__)
-extern const struct psti_coefs_level psti_coefs_level_avx2;   /* needs PSTI_CPU_AVX2 */
-extern const struct psti_coefs_level psti_coefs_level_avx512; /* needs PSTI_CPU_AVX512_VBMI */
-#elif defined(__aarch64__)
-extern const struct psti_coefs_level psti_coefs_level_neon;
-#endif
+extern const struct psti_coefs_level psti_coefs_level_c, psti_coefs_level_avx2,
+    psti_coefs_level_avx512, psti_coefs_level_neon;
 
 /* The stages in plain C, the judge (pli_coefs_c.c, pli_coefs_c_values.c). */
 void psti_coefs_prepare_c(struct psti_pli_coefs_tables *tables);

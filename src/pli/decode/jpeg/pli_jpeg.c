@@ -10,7 +10,7 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/fail.h"
-#include "pli/decode/jpeg/pli_jpeg_int.h"
+#include "pli/decode/pli_kernels.h"
 
 #include <string.h>
 
@@ -75,8 +75,9 @@ static enum pst_status prepare_tables(const struct psti_pli_request *request,
     size_t nbytes;
     enum pst_status status = psti_pli_find_model(request->bytes, &request->header,
                                                  PSTI_PLI_MODEL_COEFS, &block, &nbytes, err);
-    return status == PST_OK ? psti_pli_coefs_prepare(request->cpu, block, nbytes, tables, err)
-                            : status;
+    if (status != PST_OK)
+        return status;
+    return psti_pli_coefs_prepare(request->kernels->coefs, block, nbytes, tables, err);
 }
 
 /* ---- Coefficients */
@@ -123,16 +124,6 @@ static void to_blocks(const struct planes_of_blocks *out, const struct psti_pli_
             last--;
         out->to_blocks(coefs->planes + i, coefs->stride, last, blocks + i % RING);
     }
-}
-
-static psti_pli_jpeg_to_blocks *to_blocks_for(uint32_t cpu)
-{
-#if defined(__x86_64__)
-    if (cpu & PSTI_CPU_AVX2)
-        return psti_pli_jpeg_to_blocks_avx2;
-#endif
-    (void)cpu;
-    return psti_pli_jpeg_to_blocks_c;
 }
 
 /* ---- Units */
@@ -270,16 +261,14 @@ static enum pst_status put_units(struct run *run, struct pst_error *err)
 
 static psti_pli_jpeg_idct *idct_for(const struct psti_pli_request *request)
 {
-#if defined(__x86_64__)
-    if ((request->cpu & PSTI_CPU_AVX512_ICL) && request->scale_log2 <= 1)
-        return psti_pli_jpeg_idct_avx512;
-    if ((request->cpu & PSTI_CPU_AVX2) && request->scale_log2 <= 1)
-        return psti_pli_jpeg_idct_avx2;
-#elif defined(__aarch64__)
-    if ((request->cpu & PSTI_CPU_NEON) && request->scale_log2 <= 1)
-        return psti_pli_jpeg_idct_neon;
-#endif
-    return request->scale_log2 > 0 ? psti_pli_jpeg_idct_small : psti_pli_jpeg_idct_c;
+    switch (request->scale_log2) {
+    case 0:
+        return request->kernels->jpeg_idct;
+    case 1:
+        return request->kernels->jpeg_idct_half;
+    default:
+        return psti_pli_jpeg_idct_small;
+    }
 }
 
 struct psti_jpeg_frame psti_pli_jpeg_scaled_frame(const struct psti_jpeg_frame *frame,
@@ -327,7 +316,7 @@ enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, str
         .request = request,
         .frame = &frame,
         .idct = idct_for(request),
-        .planes = {&frame, request->coefs, to_blocks_for(request->cpu)},
+        .planes = {&frame, request->coefs, request->kernels->jpeg_to_blocks},
         .k_last = k_last[scale],
     };
     enum pst_status status =
@@ -341,9 +330,9 @@ enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, str
         return named(status, err);
     const struct psti_jpeg_frame small = psti_pli_jpeg_scaled_frame(&frame, scale);
     find_quants(&frame, &run.quants);
-    psti_pli_jpeg_strip_begin(&run.strip, &small, 8u >> scale,
-                              psti_pli_edge(&request->header) >> scale, &request->region,
-                              request->cpu, (uint8_t *)run.idct_work + PSTI_PLI_JPEG_IDCT_NBYTES);
+    psti_pli_jpeg_strip_begin(
+        &run.strip, &small, 8u >> scale, psti_pli_edge(&request->header) >> scale, &request->region,
+        request->kernels->jpeg_rows, (uint8_t *)run.idct_work + PSTI_PLI_JPEG_IDCT_NBYTES);
     return put_units(&run, err);
 }
 
@@ -401,11 +390,15 @@ enum pst_status psti_pli_jpeg_coefs(const void *bytes, size_t nbytes,
 {
     struct psti_jpeg_frame own;
     struct psti_pli_request request = {
-        .bytes = bytes, .nbytes = nbytes, .scratch = scratch, .cpu = psti_cpu_features()};
+        .bytes = bytes,
+        .nbytes = nbytes,
+        .scratch = scratch,
+        .kernels = psti_pli_kernels_of(psti_cpu_features()),
+    };
     struct run run = {
         .request = &request,
         .frame = &own,
-        .planes = {&own, coefs, to_blocks_for(request.cpu)},
+        .planes = {&own, coefs, request.kernels->jpeg_to_blocks},
         .k_last = 63,
     };
     enum pst_status status = read_head(bytes, nbytes, &request.header, &own, err);

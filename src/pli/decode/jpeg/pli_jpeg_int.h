@@ -32,14 +32,9 @@ struct psti_pli_jpeg_blocks {
  * wanted. */
 enum { PSTI_PLI_JPEG_IDCT_NBYTES = 24 * 1024 };
 typedef void psti_pli_jpeg_idct(const struct psti_pli_jpeg_blocks *blocks, void *work);
-psti_pli_jpeg_idct psti_pli_jpeg_idct_c;
-#if defined(__x86_64__)
-psti_pli_jpeg_idct psti_pli_jpeg_idct_avx2;
-/* Needs PSTI_CPU_AVX512_ICL, and `all`: its level of coefficients keeps the wanted blocks alone. */
+psti_pli_jpeg_idct psti_pli_jpeg_idct_c, psti_pli_jpeg_idct_avx2, psti_pli_jpeg_idct_neon;
+/* Needs `all`: its level of coefficients keeps the wanted blocks alone. */
 psti_pli_jpeg_idct psti_pli_jpeg_idct_avx512;
-#elif defined(__aarch64__)
-psti_pli_jpeg_idct psti_pli_jpeg_idct_neon;
-#endif
 
 /* Blocks of `edge` samples each way, 4, 2 or 1, of coefficients whose row and column are below
  * that; plain C alone. pli_jpeg_small.c */
@@ -87,10 +82,7 @@ static inline uint64_t psti_pli_jpeg_wanted_of(const struct psti_pli_jpeg_blocks
 enum { PSTI_PLI_JPEG_GROUP = 16 };
 typedef void psti_pli_jpeg_to_blocks(const int16_t *planes, size_t stride, uint32_t last,
                                      int16_t *const blocks[PSTI_PLI_JPEG_GROUP]);
-psti_pli_jpeg_to_blocks psti_pli_jpeg_to_blocks_c;
-#if defined(__x86_64__)
-psti_pli_jpeg_to_blocks psti_pli_jpeg_to_blocks_avx2;
-#endif
+psti_pli_jpeg_to_blocks psti_pli_jpeg_to_blocks_c, psti_pli_jpeg_to_blocks_avx2;
 
 /* ---- Samples -> pixels: pli_jpeg_rows.c, pli_jpeg_rows_avx2.c, pli_jpeg_rows_avx512.c,
  * pli_jpeg_rows_neon.c */
@@ -109,13 +101,8 @@ struct psti_pli_jpeg_rows {
                       uint32_t n);
 };
 enum { PSTI_PLI_JPEG_ROW_SLACK = 64 }; /* bytes before and behind rows of samples */
-extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_c;
-#if defined(__x86_64__)
-extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_avx2;
-extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_avx512; /* needs PSTI_CPU_AVX512_ICL */
-#elif defined(__aarch64__)
-extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_neon;
-#endif
+extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_c, psti_pli_jpeg_rows_avx2,
+    psti_pli_jpeg_rows_avx512, psti_pli_jpeg_rows_neon;
 
 /* ---- Strips: pli_jpeg_strip.c */
 
@@ -138,7 +125,8 @@ struct psti_pli_jpeg_strip {
 size_t psti_pli_jpeg_strip_nbytes(uint32_t n_components, uint32_t edge, uint32_t width);
 void psti_pli_jpeg_strip_begin(struct psti_pli_jpeg_strip *strip,
                                const struct psti_jpeg_frame *frame, uint32_t block, uint32_t edge,
-                               const struct pst_pli_region *region, uint32_t cpu, uint8_t *memory);
+                               const struct pst_pli_region *region,
+                               const struct psti_pli_jpeg_rows *kernels, uint8_t *memory);
 /* The row of units that begins with row y of the image is to come; of the one before, the last rows
  * are kept. */
 void psti_pli_jpeg_strip_next(struct psti_pli_jpeg_strip *strip, uint32_t y);

@@ -8,7 +8,6 @@
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
 #include "base/bits.h"
-#include "base/cpu.h"
 
 #include <string.h>
 
@@ -17,21 +16,6 @@ enum {
     ROWS_ABOVE = 1,
     WIDENED = 48 /* samples by which blocks of a region may be wider than it */
 };
-
-static const struct psti_pli_jpeg_rows *kernels_for(uint32_t cpu)
-{
-#if defined(__x86_64__)
-    if (cpu & PSTI_CPU_AVX512_ICL)
-        return &psti_pli_jpeg_rows_avx512;
-    if (cpu & PSTI_CPU_AVX2)
-        return &psti_pli_jpeg_rows_avx2;
-#elif defined(__aarch64__)
-    if (cpu & PSTI_CPU_NEON)
-        return &psti_pli_jpeg_rows_neon;
-#endif
-    (void)cpu;
-    return &psti_pli_jpeg_rows_c;
-}
 
 /* From row to row: an odd number of cache lines, so that rows of a block do not meet in the cache.
  */
@@ -51,7 +35,8 @@ size_t psti_pli_jpeg_strip_nbytes(uint32_t n_components, uint32_t edge, uint32_t
 
 void psti_pli_jpeg_strip_begin(struct psti_pli_jpeg_strip *strip,
                                const struct psti_jpeg_frame *frame, uint32_t block, uint32_t edge,
-                               const struct pst_pli_region *region, uint32_t cpu, uint8_t *memory)
+                               const struct pst_pli_region *region,
+                               const struct psti_pli_jpeg_rows *kernels, uint8_t *memory)
 {
     size_t n_rows = 0;
     *strip = (struct psti_pli_jpeg_strip){.frame = frame,
@@ -59,7 +44,7 @@ void psti_pli_jpeg_strip_begin(struct psti_pli_jpeg_strip *strip,
                                           .stride = stride_for(region->width),
                                           .block = block,
                                           .edge = edge,
-                                          .kernels = kernels_for(cpu)};
+                                          .kernels = kernels};
     psti_pli_jpeg_find_needs(frame, block, region, strip->needs);
     for (uint32_t i = 0; i < frame->n_components; i++) {
         strip->tops[i] = (ptrdiff_t)((n_rows + ROWS_ABOVE) * strip->stride + SLACK);

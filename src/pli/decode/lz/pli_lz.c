@@ -13,8 +13,7 @@
 
 #include "base/bits.h"
 #include "base/fail.h"
-#include "pli/decode/lz/pli_lz_copy.h"
-#include "pli/decode/lz/pli_lz_tokens.h"
+#include "pli/decode/pli_kernels.h"
 
 #include <assert.h>
 
@@ -237,7 +236,8 @@ static enum pst_status decode_sequences(struct decoder *d, struct pst_error *err
         return corrupt(d, err, tables_at(d), "bad table of sequences");
     for (uint32_t ending = 0; ending < PSTI_LZ_N_ENDINGS; ending++)
         tables.run[ending] = run[psti_pli_lz_run_context(ending)];
-    psti_lz_decode_sequences(&d->states, &tables, d->n_sequences, d->work->tokens, d->unit->cpu);
+    psti_lz_decode_sequences(d->unit->kernels->lz, &d->states, &tables, d->n_sequences,
+                             d->work->tokens);
     return PST_OK;
 }
 
@@ -271,7 +271,7 @@ static void decode_pixels(struct decoder *d, const uint8_t *const *tables)
     };
     for (uint32_t b = 0; b < P; b++)
         to.tables[b] = tables[psti_pli_lz_sample_table(d->unit->bits, b)];
-    psti_lz_decode_pixels(&d->states, &to, d->unit->cpu);
+    psti_lz_decode_pixels(d->unit->kernels->lz, &d->states, &to);
     for (uint32_t i = 0; i < to.n && d->subtract_green && d->unit->bits == 16; i++)
         add_green16(psti_lz_pixel_at(&to, i));
 }
@@ -347,8 +347,8 @@ static enum pst_status decode_literals(struct decoder *d, struct pst_error *err)
         memory = read_tables(d, &colours, memory, tables + COLOUR_TABLE);
         if (!memory)
             return corrupt(d, err, tables_at(d), "bad table of colours");
-        psti_lz_decode_symbols(&d->states, tables[COLOUR_TABLE], d->n_literals, d->samples,
-                               d->unit->cpu);
+        psti_lz_decode_symbols(d->unit->kernels->lz, &d->states, tables[COLOUR_TABLE],
+                               d->n_literals, d->samples);
     }
     flat_freqs(flat, 256);
     if (!read_tables(d, &samples, memory, tables))
@@ -435,7 +435,7 @@ enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit,
         .done_ctx = &rows,
     };
     psti_lz_bits_begin(&run.raw, d.raw, d.raw_nbytes);
-    const char *what = psti_lz_execute(&run, d.pixel_nbytes, unit->cpu);
+    const char *what = unit->kernels->lz->execute(&run, d.pixel_nbytes);
     if (!what && psti_lz_bits_used(&run.raw) != d.raw_nbytes)
         what = "raw bits do not come out even";
     return what ? corrupt(&d, err, d.raw, what) : PST_OK;

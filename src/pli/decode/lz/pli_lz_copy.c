@@ -1,8 +1,6 @@
-/* pli_lz_copy.c - executes the sequences of an lz unit in plain C, the judge of the other levels,
- * and chooses the level. See pli_lz_execute.h. */
+/* pli_lz_copy.c - executes the sequences of an lz unit in plain C, the reference implementation of
+ * the other levels. See pli_lz_execute.h. */
 #include "pli/decode/lz/pli_lz_copy.h"
-
-#include "base/cpu.h"
 
 #define LZ_TARGET
 #define LZ_INLINE __attribute__((always_inline))
@@ -58,15 +56,7 @@ LZ_INLINE static inline size_t find_edge(uint8_t *to, const uint8_t *from, size_
 
 #include "pli/decode/lz/pli_lz_execute.h"
 
-const char *psti_lz_execute(struct psti_lz_execution *run, uint32_t pixel_nbytes, uint32_t cpu)
+const char *psti_lz_execute_c(struct psti_lz_execution *run, uint32_t pixel_nbytes)
 {
-#ifdef __x86_64__
-    if (cpu & PSTI_CPU_AVX2)
-        return psti_lz_execute_avx2(run, pixel_nbytes);
-#elif defined(__aarch64__)
-    if (cpu & PSTI_CPU_NEON)
-        return psti_lz_execute_neon(run, pixel_nbytes);
-#endif
-    (void)cpu;
     return execute_any(run, pixel_nbytes);
 }

@@ -58,13 +58,8 @@ struct psti_lz_execution {
 };
 
 /* Writes all pixels; NULL, or what is wrong with the sequences. */
-const char *psti_lz_execute(struct psti_lz_execution *run, uint32_t pixel_nbytes, uint32_t cpu);
-
-#ifdef __x86_64__
-const char *psti_lz_execute_avx2(struct psti_lz_execution *run, uint32_t pixel_nbytes);
-#elif defined(__aarch64__)
-const char *psti_lz_execute_neon(struct psti_lz_execution *run, uint32_t pixel_nbytes);
-#endif
+typedef const char *psti_lz_execute(struct psti_lz_execution *run, uint32_t pixel_nbytes);
+psti_lz_execute psti_lz_execute_c, psti_lz_execute_avx2, psti_lz_execute_neon;
 
 /* memcpy of 1, 2, 3, 4, 6 or 8 bytes; they may overlap. */
 static inline void psti_lz_move_pixel(uint8_t *to, const uint8_t *from, uint32_t nbytes)

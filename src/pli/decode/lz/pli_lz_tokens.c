@@ -5,8 +5,6 @@
  * more AVX2 or NEON does most of the steps, and this file the last. */
 #include "pli/decode/lz/pli_lz_tokens.h"
 
-#include "base/cpu.h"
-
 enum { VECTOR_LANES = 8 };
 
 /* The next symbol of lane l. With `checked` words are not read beyond the end. */
@@ -56,23 +54,17 @@ __attribute__((always_inline)) static inline void sequence_step(
     }
 }
 
-void psti_lz_decode_sequences(struct psti_lz_lanes *given,
+void psti_lz_decode_sequences(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *given,
                               const struct psti_lz_sequence_tables *tables, uint32_t n,
-                              uint32_t *tokens, uint32_t cpu)
+                              uint32_t *tokens)
 {
     struct psti_lz_lanes lanes = *given;
     struct psti_lz_share share = psti_lz_share(n, lanes.n);
     uint8_t endings[PSTI_LZ_LANES_MAX];
     uint32_t t = 0;
     memset(endings, PSTI_PLI_LZ_ENDING_FIRST, sizeof endings);
-#ifdef __x86_64__
-    if (cpu & PSTI_CPU_AVX2 && lanes.n >= VECTOR_LANES)
-        t = psti_lz_sequences_avx2(&lanes, tables, share, tokens, endings);
-#elif defined(__aarch64__)
-    if (cpu & PSTI_CPU_NEON && lanes.n >= VECTOR_LANES)
-        t = psti_lz_sequences_neon(&lanes, tables, share, tokens, endings);
-#endif
-    (void)cpu;
+    if (kernels->sequences && lanes.n >= VECTOR_LANES)
+        t = kernels->sequences(&lanes, tables, share, tokens, endings);
     for (; t < share.per_lane; t++) {
         uint32_t active = psti_lz_active(share, t);
         uint32_t *out = tokens + (size_t)t * lanes.n;
@@ -84,21 +76,15 @@ void psti_lz_decode_sequences(struct psti_lz_lanes *given,
     *given = lanes;
 }
 
-void psti_lz_decode_symbols(struct psti_lz_lanes *given, const uint8_t *table, uint32_t n,
-                            uint8_t *out, uint32_t cpu)
+void psti_lz_decode_symbols(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *given,
+                            const uint8_t *table, uint32_t n, uint8_t *out)
 {
     struct psti_lz_lanes lanes = *given;
     struct psti_lz_share share = psti_lz_share(n, lanes.n);
     uint32_t t = 0;
     enum { LOG2 = PSTI_PLI_LZ_PIXEL_BITS };
-#ifdef __x86_64__
-    if (cpu & PSTI_CPU_AVX2 && lanes.n >= VECTOR_LANES)
-        t = psti_lz_symbols_avx2(&lanes, table, share, out);
-#elif defined(__aarch64__)
-    if (cpu & PSTI_CPU_NEON && lanes.n >= VECTOR_LANES)
-        t = psti_lz_symbols_neon(&lanes, table, share, out);
-#endif
-    (void)cpu;
+    if (kernels->symbols && lanes.n >= VECTOR_LANES)
+        t = kernels->symbols(&lanes, table, share, out);
     for (; t < share.per_lane; t++) {
         uint32_t active = psti_lz_active(share, t);
         bool checked = is_short(&lanes, active);
@@ -126,20 +112,14 @@ __attribute__((always_inline)) static inline void decode_bytes(struct psti_lz_la
         at[l][byte] = next_symbol(lanes, l, table, LOG2, true);
 }
 
-void psti_lz_decode_pixels(struct psti_lz_lanes *given, const struct psti_lz_pixels_to *to,
-                           uint32_t cpu)
+void psti_lz_decode_pixels(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *given,
+                           const struct psti_lz_pixels_to *to)
 {
     struct psti_lz_lanes lanes = *given;
     struct psti_lz_share share = psti_lz_share(to->n, lanes.n);
     uint32_t t = 0;
-#ifdef __x86_64__
-    if (cpu & PSTI_CPU_AVX2 && lanes.n >= VECTOR_LANES)
-        t = psti_lz_pixels_avx2(&lanes, to, share);
-#elif defined(__aarch64__)
-    if (cpu & PSTI_CPU_NEON && lanes.n >= VECTOR_LANES)
-        t = psti_lz_pixels_neon(&lanes, to, share);
-#endif
-    (void)cpu;
+    if (kernels->pixels && lanes.n >= VECTOR_LANES)
+        t = kernels->pixels(&lanes, to, share);
     for (; t < share.per_lane; t++) {
         uint32_t active = psti_lz_active(share, t);
         uint8_t *at[PSTI_LZ_LANES_MAX];
@@ -152,3 +132,5 @@ void psti_lz_decode_pixels(struct psti_lz_lanes *given, const struct psti_lz_pix
     }
     *given = lanes;
 }
+
+const struct psti_lz_kernels psti_lz_kernels_c = {.execute = psti_lz_execute_c};

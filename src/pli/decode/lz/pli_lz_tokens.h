@@ -3,9 +3,8 @@
 #ifndef PST_PLI_LZ_TOKENS_H
 #define PST_PLI_LZ_TOKENS_H
 
+#include "pli/decode/lz/pli_lz_copy.h"
 #include "pli/format/pli_lz_format.h"
-
-#include "base/bits.h"
 
 /* A table: for each state modulo the sum the symbol, its frequency << 8 and, << 20, the place among
  * those of that symbol. One look-up is all that a step waits for. */
@@ -53,14 +52,6 @@ static inline uint32_t psti_lz_active(struct psti_lz_share s, uint32_t t)
     return (s.n - t + s.per_lane - 1) / s.per_lane;
 }
 
-/* Tokens of n sequences: run | offset << 8 | length << 16, step after step, lanes->n of them in
- * each. */
-void psti_lz_decode_sequences(struct psti_lz_lanes *lanes,
-                              const struct psti_lz_sequence_tables *tables, uint32_t n,
-                              uint32_t *tokens, uint32_t cpu);
-/* n symbols of one table, in order. */
-void psti_lz_decode_symbols(struct psti_lz_lanes *lanes, const uint8_t *table, uint32_t n,
-                            uint8_t *out, uint32_t cpu);
 /* n pixels: the first `split` to `colours`, behind which 4 bytes may be overwritten, the others to
  * `out`. tables[b]: of byte b. */
 struct psti_lz_pixels_to {
@@ -69,28 +60,33 @@ struct psti_lz_pixels_to {
     bool add_green; /* byte 1 to bytes 0 and 2 */
     uint8_t *colours, *out;
 };
-void psti_lz_decode_pixels(struct psti_lz_lanes *lanes, const struct psti_lz_pixels_to *to,
-                           uint32_t cpu);
 
-/* As above, but only the first steps, as long as words are plenty (NEON: and all lanes are active);
- * returns how many were done. lanes->n is 8, 16 or 32. `endings`: of all lanes, in and out. */
-#if defined(__x86_64__)
-uint32_t psti_lz_sequences_avx2(struct psti_lz_lanes *lanes,
-                                const struct psti_lz_sequence_tables *tables,
-                                struct psti_lz_share share, uint32_t *tokens, uint8_t *endings);
-uint32_t psti_lz_symbols_avx2(struct psti_lz_lanes *lanes, const uint8_t *table,
-                              struct psti_lz_share share, uint8_t *out);
-uint32_t psti_lz_pixels_avx2(struct psti_lz_lanes *lanes, const struct psti_lz_pixels_to *to,
-                             struct psti_lz_share share);
-#elif defined(__aarch64__)
-uint32_t psti_lz_sequences_neon(struct psti_lz_lanes *lanes,
-                                const struct psti_lz_sequence_tables *tables,
-                                struct psti_lz_share share, uint32_t *tokens, uint8_t *endings);
-uint32_t psti_lz_symbols_neon(struct psti_lz_lanes *lanes, const uint8_t *table,
-                              struct psti_lz_share share, uint8_t *out);
-uint32_t psti_lz_pixels_neon(struct psti_lz_lanes *lanes, const struct psti_lz_pixels_to *to,
-                             struct psti_lz_share share);
-#endif
+/* The kernels of one CPU level. Three of them do only the first steps of what the functions below
+ * do, as long as words are plenty (NEON: and all lanes are active), and return how many steps they
+ * did; all three are NULL in plain C. lanes->n is 8, 16 or 32. */
+struct psti_lz_kernels {
+    /* `endings`: of all lanes, in and out. */
+    uint32_t (*sequences)(struct psti_lz_lanes *lanes, const struct psti_lz_sequence_tables *tables,
+                          struct psti_lz_share share, uint32_t *tokens, uint8_t *endings);
+    uint32_t (*symbols)(struct psti_lz_lanes *lanes, const uint8_t *table,
+                        struct psti_lz_share share, uint8_t *out);
+    uint32_t (*pixels)(struct psti_lz_lanes *lanes, const struct psti_lz_pixels_to *to,
+                       struct psti_lz_share share);
+    /* All sequences -> pixels. */
+    psti_lz_execute *execute;
+};
+extern const struct psti_lz_kernels psti_lz_kernels_c, psti_lz_kernels_avx2, psti_lz_kernels_neon;
+
+/* Tokens of n sequences: run | offset << 8 | length << 16, step after step, lanes->n of them in
+ * each. */
+void psti_lz_decode_sequences(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *lanes,
+                              const struct psti_lz_sequence_tables *tables, uint32_t n,
+                              uint32_t *tokens);
+/* n symbols of one table, in order. */
+void psti_lz_decode_symbols(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *lanes,
+                            const uint8_t *table, uint32_t n, uint8_t *out);
+void psti_lz_decode_pixels(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *lanes,
+                           const struct psti_lz_pixels_to *to);
 
 static inline uint8_t *psti_lz_pixel_at(const struct psti_lz_pixels_to *to, uint32_t i)
 {

@@ -5,9 +5,8 @@
  * that the kernels rely on: predictors and taps are known ones, widths are 0..bits, and their sum
  * is the number of bytes of data, so that no group lies outside. The kernels of plain C are the
  * judge of the others. */
-#include "pli/decode/packed/pli_packed.h"
+#include "pli/decode/pli_kernels.h"
 
-#include "base/cpu.h"
 #include "base/fail.h"
 
 #define ROOM "decode"
@@ -305,24 +304,11 @@ enum pst_status psti_packed_decode_with(const struct psti_packed_kernels *kernel
     return PST_OK;
 }
 
-static const struct psti_packed_kernels *kernels_for(const struct psti_pli_unit *unit)
-{
-#if defined(__x86_64__)
-    if (unit->cpu & PSTI_CPU_AVX512_VBMI && unit->bits == 8)
-        return &psti_packed_kernels_avx512;
-    if (unit->cpu & PSTI_CPU_AVX2)
-        return &psti_packed_kernels_avx2;
-#elif defined(__aarch64__)
-    if (unit->cpu & PSTI_CPU_NEON)
-        return &psti_packed_kernels_neon;
-#endif
-    (void)unit;
-    return &psti_packed_kernels_c;
-}
-
 enum pst_status psti_pli_packed_decode(const struct psti_pli_unit *unit, void *work,
                                        const struct psti_pli_part *part,
                                        struct psti_pli_planes *planes, struct pst_error *err)
 {
-    return psti_packed_decode_with(kernels_for(unit), unit, work, part, planes, err);
+    const struct psti_pli_kernels *k = unit->kernels;
+    return psti_packed_decode_with(unit->bits == 8 ? k->packed_u8 : k->packed_u16, unit, work, part,
+                                   planes, err);
 }

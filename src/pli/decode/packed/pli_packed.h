@@ -72,13 +72,9 @@ struct psti_packed_kernels {
                        const struct psti_pli_part *part);
 };
 
-extern const struct psti_packed_kernels psti_packed_kernels_c;
-#if defined(__x86_64__)
-extern const struct psti_packed_kernels psti_packed_kernels_avx2;
-extern const struct psti_packed_kernels psti_packed_kernels_avx512; /* VBMI, 8 bits only */
-#elif defined(__aarch64__)
-extern const struct psti_packed_kernels psti_packed_kernels_neon;
-#endif
+extern const struct psti_packed_kernels psti_packed_kernels_c, psti_packed_kernels_avx2,
+    psti_packed_kernels_neon;
+extern const struct psti_packed_kernels psti_packed_kernels_avx512; /* 8 bits only */
 
 /* psti_pli_packed_decode with the kernels given: tests hold each to plain C. */
 enum pst_status psti_packed_decode_with(const struct psti_packed_kernels *kernels,

@@ -3,10 +3,9 @@
  *
  * The head is checked completely here, so that the levels find sizes that fit and filters that
  * exist; what they check themselves is that words and raw bits suffice. Pure functions. */
-#include "pli/decode/wave/pli_wave_int.h"
+#include "pli/decode/pli_kernels.h"
 
 #include "base/bits.h"
-#include "base/cpu.h"
 #include "base/fail.h"
 
 #include <string.h>
@@ -399,29 +398,12 @@ enum pst_status psti_pli_wave_decode(const struct psti_pli_unit *unit,
     enum pst_status status = psti_pli_wave_parse(unit, &head, err);
     if (status != PST_OK)
         return status;
-    psti_pli_wave_kernel *decode = psti_pli_wave_decode_c;
-#if defined(__x86_64__)
-    if ((unit->cpu & PSTI_CPU_AVX2) != 0)
-        decode = psti_pli_wave_decode_avx2;
-    if ((unit->cpu & PSTI_CPU_AVX512_VBMI) != 0)
-        decode = psti_pli_wave_decode_avx512;
-#elif defined(__aarch64__)
-    if ((unit->cpu & PSTI_CPU_NEON) != 0)
-        decode = psti_pli_wave_decode_neon;
-#endif
-    return decode(unit, &head, tables, work, planes, err);
+    return unit->kernels->wave(unit, &head, tables, work, planes, err);
 }
 
-uint32_t psti_pli_wave_most_units(uint32_t cpu, uint32_t bits)
+uint32_t psti_pli_wave_most_units(const struct psti_pli_kernels *kernels, uint32_t bits)
 {
-#if defined(__x86_64__)
-    if ((cpu & PSTI_CPU_AVX512_VBMI) != 0 && bits == 8)
-        return PSTI_PLI_WAVE_MOST_UNITS;
-    return (cpu & (PSTI_CPU_AVX2 | PSTI_CPU_AVX512_VBMI)) != 0 ? 2 : 1;
-#else
-    (void)cpu, (void)bits;
-    return 1;
-#endif
+    return bits == 8 ? kernels->n_wave_units_u8 : kernels->n_wave_units_u16;
 }
 
 bool psti_pli_wave_decode_some(const struct psti_pli_unit *units, uint32_t n_units,
@@ -429,19 +411,13 @@ bool psti_pli_wave_decode_some(const struct psti_pli_unit *units, uint32_t n_uni
                                struct psti_pli_planes *planes, enum pst_status *statuses,
                                struct pst_error *err)
 {
-#if defined(__x86_64__)
+    const struct psti_pli_kernels *k = units[0].kernels;
     struct psti_pli_wave_head heads[PSTI_PLI_WAVE_MOST_UNITS];
-    uint32_t most = psti_pli_wave_most_units(units[0].cpu, units[0].bits);
-    if (n_units > most)
+    if (n_units > psti_pli_wave_most_units(k, units[0].bits))
         return false;
     for (uint32_t u = 0; u < n_units; u++)
         if (psti_pli_wave_parse(units + u, heads + u, NULL) != PST_OK)
             return false;
-    psti_pli_wave_kernel_some *decode =
-        most > 2 ? psti_pli_wave_decode_some_avx512 : psti_pli_wave_decode_some_avx2;
-    return decode(units, heads, n_units, tables, work, planes, statuses, err);
-#else
-    (void)units, (void)n_units, (void)tables, (void)work, (void)planes, (void)statuses, (void)err;
-    return false;
-#endif
+    return (units[0].bits == 8 ? k->wave_some_u8 : k->wave_some_u16)(units, heads, n_units, tables,
+                                                                     work, planes, statuses, err);
 }

@@ -178,16 +178,12 @@ typedef bool psti_pli_wave_kernel_some(const struct psti_pli_unit *units,
                                        struct psti_pli_planes *planes, enum pst_status *statuses,
                                        struct pst_error *err);
 psti_pli_wave_kernel psti_pli_wave_decode_c;
-#if defined(__x86_64__)
-psti_pli_wave_kernel psti_pli_wave_decode_avx2;             /* needs PSTI_CPU_AVX2 */
-psti_pli_wave_kernel psti_pli_wave_decode_avx512;           /* needs PSTI_CPU_AVX512_VBMI, too */
+psti_pli_wave_kernel psti_pli_wave_decode_avx2, psti_pli_wave_decode_avx512,
+    psti_pli_wave_decode_neon;
 psti_pli_wave_kernel_some psti_pli_wave_decode_some_avx2;   /* two */
 psti_pli_wave_kernel_some psti_pli_wave_decode_some_avx512; /* two to six */
 /* Whether the coefficients are small enough for sums of two products in 16 bits, as vectors of
  * 8-bit samples have them (pli_wave_avx2_rebuild_u8.c). */
 bool psti_pli_wave_avx2_can_rebuild(const struct psti_pli_wave_head *head);
-#elif defined(__aarch64__)
-psti_pli_wave_kernel psti_pli_wave_decode_neon; /* needs PSTI_CPU_NEON */
-#endif
 
 #endif

@@ -175,9 +175,9 @@ PSTI_NEON_INLINE uint32_t sequences(struct psti_lz_lanes *lanes,
     return t;
 }
 
-uint32_t psti_lz_sequences_neon(struct psti_lz_lanes *lanes,
-                                const struct psti_lz_sequence_tables *tables,
-                                struct psti_lz_share share, uint32_t *tokens, uint8_t *endings)
+static uint32_t decode_sequences(struct psti_lz_lanes *lanes,
+                                 const struct psti_lz_sequence_tables *tables,
+                                 struct psti_lz_share share, uint32_t *tokens, uint8_t *endings)
 {
     uint32_t steps = full_steps(share, lanes->n);
     if (lanes->n == LANES)
@@ -198,8 +198,8 @@ PSTI_NEON_INLINE uint64_t symbols_of(struct psti_lz_lanes *lanes, uint32_t l, co
     return symbols;
 }
 
-uint32_t psti_lz_symbols_neon(struct psti_lz_lanes *lanes, const uint8_t *table,
-                              struct psti_lz_share share, uint8_t *out)
+static uint32_t decode_symbols(struct psti_lz_lanes *lanes, const uint8_t *table,
+                               struct psti_lz_share share, uint8_t *out)
 {
     uint32_t steps = full_steps(share, lanes->n), t = 0;
     const uint8_t *words = lanes->words;
@@ -239,8 +239,8 @@ PSTI_NEON_INLINE void turn_8x8(const uint64_t in[8], uint64_t out[8])
         out[i] = bytes_of(a[i]);
 }
 
-uint32_t psti_lz_pixels_neon(struct psti_lz_lanes *lanes, const struct psti_lz_pixels_to *to,
-                             struct psti_lz_share share)
+static uint32_t decode_pixels(struct psti_lz_lanes *lanes, const struct psti_lz_pixels_to *to,
+                              struct psti_lz_share share)
 {
     uint32_t steps = full_steps(share, lanes->n), t = 0, P = to->pixel_nbytes;
     const uint8_t *words = lanes->words;
@@ -268,4 +268,11 @@ uint32_t psti_lz_pixels_neon(struct psti_lz_lanes *lanes, const struct psti_lz_p
     lanes->words = words;
     return t;
 }
+
+const struct psti_lz_kernels psti_lz_kernels_neon = {
+    .sequences = decode_sequences,
+    .symbols = decode_symbols,
+    .pixels = decode_pixels,
+    .execute = psti_lz_execute_neon,
+};
 #endif

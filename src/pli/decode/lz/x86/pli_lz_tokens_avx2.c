@@ -181,10 +181,10 @@ INLINE static inline uint32_t sequences(struct psti_lz_lanes *lanes,
     return t;
 }
 
-TARGET uint32_t psti_lz_sequences_avx2(struct psti_lz_lanes *lanes,
-                                       const struct psti_lz_sequence_tables *tables,
-                                       struct psti_lz_share share, uint32_t *tokens,
-                                       uint8_t *endings)
+TARGET static uint32_t decode_sequences(struct psti_lz_lanes *lanes,
+                                        const struct psti_lz_sequence_tables *tables,
+                                        struct psti_lz_share share, uint32_t *tokens,
+                                        uint8_t *endings)
 {
     struct phase phases[2];
     uint32_t t = 0;
@@ -243,8 +243,8 @@ INLINE static inline uint32_t symbols(struct psti_lz_lanes *lanes, const uint8_t
     return t;
 }
 
-TARGET uint32_t psti_lz_symbols_avx2(struct psti_lz_lanes *lanes, const uint8_t *table,
-                                     struct psti_lz_share share, uint8_t *out)
+TARGET static uint32_t decode_symbols(struct psti_lz_lanes *lanes, const uint8_t *table,
+                                      struct psti_lz_share share, uint8_t *out)
 {
     struct phase phases[2];
     uint32_t t = 0;
@@ -325,9 +325,16 @@ INLINE static inline uint32_t pixels(struct psti_lz_lanes *lanes,
     return t;
 }
 
-TARGET uint32_t psti_lz_pixels_avx2(struct psti_lz_lanes *lanes, const struct psti_lz_pixels_to *to,
-                                    struct psti_lz_share share)
+TARGET static uint32_t decode_pixels(struct psti_lz_lanes *lanes,
+                                     const struct psti_lz_pixels_to *to, struct psti_lz_share share)
 {
     return BY_VECTORS(pixels, lanes, to, share);
 }
+
+const struct psti_lz_kernels psti_lz_kernels_avx2 = {
+    .sequences = decode_sequences,
+    .symbols = decode_symbols,
+    .pixels = decode_pixels,
+    .execute = psti_lz_execute_avx2,
+};
 #endif
