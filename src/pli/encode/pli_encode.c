@@ -5,10 +5,11 @@
  * caller's threads: jobs read the pixels and write disjoint parts of the output, so the bytes do
  * not depend on who ran them. Every unit may fall back to raw, so pst_pli_encode_bound() always
  * holds. Working memory is claimed per job and given back. */
-#include "pli/encode/pli_encode_int.h"
+#include "pli/encode/pli_encode_kernels.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
+#include "base/cpu.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/options.h"
@@ -397,6 +398,7 @@ static enum pst_status encode_as(struct encoder *e, uint8_t unit_log2, struct ps
 {
     const struct pst_pixels *p = e->image.pixels;
     e->image.max_error = e->options.max_error;
+    e->image.kernels = psti_pli_encode_kernels_of(psti_cpu_features());
     e->image.unit_log2 = unit_log2;
     e->image.transform = unit_log2 == SMALL_EDGE_LOG2 ? psti_pli_choose_transform(&e->image)
                                                       : PSTI_PLI_TRANSFORM_NONE;

@@ -6,11 +6,13 @@
 
 /* One unit as the modes see it. Samples are levels (max_error divided out). Planes are after the
  * colour transform, 64 samples a row, u8 or u16; samples beyond width and height are whatever. */
+struct psti_pli_encode_kernels; /* pli_encode_kernels.h */
 struct psti_pli_source {
     uint32_t height, width; /* of the unit */
     uint8_t channels, bits, transform;
     const void *planes[4]; /* NULL where edge > 64 */
     const void *pixels;    /* interleaved, no padding */
+    const struct psti_pli_encode_kernels *kernels;
 };
 
 /* pli_load.c: the image as its units. */
@@ -18,6 +20,7 @@ struct psti_pli_image {
     const struct pst_pixels *pixels;
     uint32_t max_error;
     uint8_t transform, unit_log2;
+    const struct psti_pli_encode_kernels *kernels; /* chosen once per image */
 };
 static inline size_t psti_pli_raw_nbytes(uint32_t height, uint32_t width, uint8_t channels,
                                          uint8_t bits)

@@ -2,12 +2,10 @@
  * transform, and one unit at a time as interleaved samples and as planes.
  *
  * Reads the caller's memory with any strides; writes memory that its caller claimed. */
-#include "pli/encode/pli_encode_int.h"
-#include "pli/encode/pli_load.h"
+#include "pli/encode/pli_encode_kernels.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
-#include "base/cpu.h"
 #include "base/fail.h"
 #include "base/hash.h"
 
@@ -113,19 +111,14 @@ uint8_t psti_pli_choose_transform(const struct psti_pli_image *image)
     uint64_t plain = 0, green = 0;
     if (p->channels < 3)
         return PSTI_PLI_TRANSFORM_NONE;
-    bool avx2 = p->bits == 8 && p->pixel_nbytes == 3 && p->channel_nbytes == 1 &&
-                (psti_cpu_features() & PSTI_CPU_AVX2) != 0;
+    bool without_gaps = p->bits == 8 && p->pixel_nbytes == 3 && p->channel_nbytes == 1;
+    psti_pli_add_changes *kernel = without_gaps ? image->kernels->add_changes : NULL;
     uint32_t step = p->height / ROWS + 1;
     for (uint32_t y = 0; y < p->height; y += step) {
-#if defined(__x86_64__)
-        if (avx2) {
-            const uint8_t *row = (const uint8_t *)p->data + (int64_t)y * p->row_nbytes;
-            psti_pli_add_changes8_avx2(row, p->width, &plain, &green);
-            continue;
-        }
-#endif
-        (void)avx2;
-        add_changes(p, y, &plain, &green);
+        if (kernel)
+            kernel((const uint8_t *)p->data + (int64_t)y * p->row_nbytes, p->width, &plain, &green);
+        else
+            add_changes(p, y, &plain, &green);
     }
     return green < plain ? PSTI_PLI_SUBTRACT_GREEN : PSTI_PLI_TRANSFORM_NONE;
 }
@@ -157,28 +150,24 @@ static void split_planes8(const struct psti_pli_image *image, const struct psti_
     }
 }
 
-/* The same for what most pictures are. */
+void psti_pli_split_green8_c(const uint8_t *in, uint32_t n, uint8_t *restrict green,
+                             uint8_t *restrict red, uint8_t *restrict blue)
+{
+    for (uint32_t x = 0; x < n; x++) {
+        green[x] = in[3 * x + 1];
+        red[x] = (uint8_t)(in[3 * x] - in[3 * x + 1] + 128);
+        blue[x] = (uint8_t)(in[3 * x + 2] - in[3 * x + 1] + 128);
+    }
+}
+
+/* Planes of RGB of 8 bits with green subtracted. Kernels may read and write beyond the unit's
+ * width: behind its pixels lie its planes, whose rows have 64 samples. */
 static void split_green8(const struct psti_pli_source *s, uint8_t *const planes[4])
 {
     const uint8_t *in = s->pixels;
-    bool avx2 = psti_cpu_features() & PSTI_CPU_AVX2;
-    (void)avx2;
-    for (uint32_t y = 0; y < s->height; y++, in += 3 * (size_t)s->width) {
-        uint8_t *restrict green = planes[0] + (size_t)y * EDGE;
-        uint8_t *restrict red = planes[1] + (size_t)y * EDGE;
-        uint8_t *restrict blue = planes[2] + (size_t)y * EDGE;
-#if defined(__x86_64__)
-        if (avx2) { /* 64 pixels: behind the unit's are its planes */
-            psti_pli_split_green8_avx2(in, green, red, blue);
-            continue;
-        }
-#endif
-        for (uint32_t x = 0; x < s->width; x++) {
-            green[x] = in[3 * x + 1];
-            red[x] = (uint8_t)(in[3 * x] - in[3 * x + 1] + 128);
-            blue[x] = (uint8_t)(in[3 * x + 2] - in[3 * x + 1] + 128);
-        }
-    }
+    for (size_t y = 0; y < s->height; y++, in += 3 * (size_t)s->width)
+        s->kernels->split_green(in, s->width, planes[0] + y * EDGE, planes[1] + y * EDGE,
+                                planes[2] + y * EDGE);
 }
 
 static void split_planes16(const struct psti_pli_image *image, const struct psti_pli_source *s,
@@ -226,6 +215,7 @@ void psti_pli_describe_unit(const struct psti_pli_image *image, uint32_t row, ui
         .channels = p->channels,
         .bits = p->bits,
         .transform = image->transform,
+        .kernels = image->kernels,
     };
 }
 

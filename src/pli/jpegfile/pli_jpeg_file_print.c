@@ -4,7 +4,7 @@
  * The rules are those of libjpeg's encoder. A run of ends of blocks is written when it is over: its
  * length comes first, then the bits that correct the blocks in it, for which they are gone through
  * once more. No memory, no threads. */
-#include "pli/jpegfile/pli_jpeg_file_print.h"
+#include "pli/jpegfile/pli_jpeg_file_kernels.h"
 
 #include "base/cpu.h"
 #include "pli/jpegfile/pli_jpeg_file_print_mcus.h"
@@ -335,12 +335,8 @@ static enum pst_status make_tables(struct psti_jpeg_printer *p, struct pst_error
 
 static psti_jpeg_mcus_printer *printer_for(const struct psti_jpeg_walk *w)
 {
-#if defined(__x86_64__)
-    if (!w->progressive && (psti_cpu_features() & PSTI_CPU_AVX2) != 0)
-        return psti_jpeg_print_sequential_avx2;
-#endif
     if (!w->progressive)
-        return psti_jpeg_print_sequential;
+        return psti_jpeg_file_kernels_of(psti_cpu_features())->print_sequential;
     if (w->scan.first == 0)
         return w->scan.high ? psti_jpeg_print_dc_more : psti_jpeg_print_dc_first;
     return w->scan.high ? psti_jpeg_print_ac_more : psti_jpeg_print_ac_first;

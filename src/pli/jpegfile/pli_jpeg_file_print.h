@@ -154,9 +154,7 @@ typedef void psti_jpeg_mcus_printer(struct psti_jpeg_printer *p, uint32_t row, u
                                     uint32_t n);
 psti_jpeg_mcus_printer psti_jpeg_print_sequential, psti_jpeg_print_dc_first,
     psti_jpeg_print_dc_more, psti_jpeg_print_ac_first, psti_jpeg_print_ac_more;
-#if defined(__x86_64__)
 psti_jpeg_mcus_printer psti_jpeg_print_sequential_avx2;
-#endif
 
 /* Restoration -> skeleton, then extra, piece by piece; pli_jpeg_file_pack.c. */
 struct psti_jpeg_unpacker {

@@ -3,7 +3,7 @@
  *
  * In: the walk at a scan. Out: coefficients, events, and the walk behind the scan's data. The stage
  * has room for the whole file and PSTI_JPEG_STAGE_PADDING. No memory, no threads. */
-#include "pli/jpegfile/pli_jpeg_file_scan.h"
+#include "pli/jpegfile/pli_jpeg_file_kernels.h"
 
 #include "base/cpu.h"
 
@@ -282,12 +282,8 @@ static enum pst_status make_tables(struct psti_jpeg_reader *r, struct pst_error 
 
 static psti_jpeg_mcus_reader *reader_for(const struct psti_jpeg_walk *w)
 {
-#if defined(__x86_64__)
-    if (!w->progressive && (psti_cpu_features() & PSTI_CPU_AVX2) != 0)
-        return psti_jpeg_read_sequential_bmi2;
-#endif
     if (!w->progressive)
-        return psti_jpeg_read_sequential;
+        return psti_jpeg_file_kernels_of(psti_cpu_features())->read_sequential;
     if (w->scan.first == 0)
         return w->scan.high ? psti_jpeg_read_dc_more : psti_jpeg_read_dc_first;
     return w->scan.high ? psti_jpeg_read_ac_more : psti_jpeg_read_ac_first;

@@ -158,9 +158,7 @@ typedef enum psti_jpeg_trouble psti_jpeg_mcus_reader(struct psti_jpeg_reader *r,
                                                      uint32_t column, uint32_t n);
 psti_jpeg_mcus_reader psti_jpeg_read_sequential, psti_jpeg_read_dc_first, psti_jpeg_read_dc_more,
     psti_jpeg_read_ac_first, psti_jpeg_read_ac_more;
-#if defined(__x86_64__)
 psti_jpeg_mcus_reader psti_jpeg_read_sequential_bmi2;
-#endif
 
 static inline int16_t *psti_jpeg_read_block(const struct psti_jpeg_reader *r,
                                             const struct psti_jpeg_place *place, uint32_t row,

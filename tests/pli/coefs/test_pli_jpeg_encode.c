@@ -7,7 +7,7 @@
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/cpu.h"
-#include "pli/encode/coefs/pli_jpeg_encode_int.h"
+#include "pli/encode/pli_encode_kernels.h"
 #include "pli/coefs/pli_coefs_make.h"
 
 #include <stdlib.h>
@@ -221,8 +221,8 @@ static void memory_fails(void **state)
 static void levels_agree(void **state)
 {
     (void)state;
-    const struct psti_je_kernels *kernels[2] = {psti_je_kernels_for(0),
-                                                psti_je_kernels_for(psti_cpu_detected())};
+    const struct psti_je_kernels *kernels[2] = {
+        &psti_je_kernels_c, psti_pli_encode_kernels_of(psti_cpu_detected())->coefs};
     uint64_t random = 6;
     if (kernels[0] == kernels[1])
         skip();
@@ -260,8 +260,8 @@ static void states_agree(void **state)
     static uint16_t words[2][ROOM];
     static uint8_t ac[N_K * LAST], out[2][2 * ROOM];
     (void)state;
-    const struct psti_je_kernels *kernels[2] = {psti_je_kernels_for(0),
-                                                psti_je_kernels_for(psti_cpu_detected())};
+    const struct psti_je_kernels *kernels[2] = {
+        &psti_je_kernels_c, psti_pli_encode_kernels_of(psti_cpu_detected())->coefs};
     struct psti_je_counts *counts = calloc(1, sizeof *counts);
     struct psti_je_codes *codes = calloc(1, sizeof *codes);
     uint64_t random = 8;
@@ -325,8 +325,8 @@ static void planes_agree(void **state)
     static uint8_t tokens[2][64 * STRIDE], g[2][64 * STRIDE], sides[STRIDE];
     static const int16_t no_block[64];
     (void)state;
-    const struct psti_je_kernels *kernels[2] = {psti_je_kernels_for(0),
-                                                psti_je_kernels_for(psti_cpu_detected())};
+    const struct psti_je_kernels *kernels[2] = {
+        &psti_je_kernels_c, psti_pli_encode_kernels_of(psti_cpu_detected())->coefs};
     uint64_t random = 9;
     if (kernels[0] == kernels[1])
         skip();

@@ -115,11 +115,12 @@ static void check_region(const struct image *image, const struct pst_pli_region 
     struct pst_error err;
     uint32_t channels = channel < 0 ? image->of.info.channels : 1;
     size_t room_nbytes = (size_t)region->height * (region->width + 2) * 4, scratch_nbytes;
+    bool is_large = image->of.info.height * image->of.info.width > EMULATED_MAX_PX;
     uint8_t *room = malloc(room_nbytes);
     void *scratch = scratch_for(&image->of.info, region->width, &scratch_nbytes);
     assert_non_null(room);
     for (size_t i = 0; i < n_levels; i++) {
-        if (levels[i].is_emulated && region->height * region->width > EMULATED_MAX_PX)
+        if (levels[i].is_emulated && is_large)
             continue;
         memset(room, 0xA5, room_nbytes);
         memset(scratch, 0x5B + (int)i, scratch_nbytes);

@@ -283,7 +283,8 @@ static void test_capacity(void **state)
     struct fixture *f = *state;
     struct shape s = {40, 50, 3, 8};
     make_pixels(f, TEXT, s.height, s.width, 3);
-    const struct psti_pli_source source = {40, 50, 3, 8, 0, {NULL}, f->pixels};
+    const struct psti_pli_source source = {
+        .height = 40, .width = 50, .channels = 3, .bits = 8, .pixels = f->pixels};
     size_t nbytes = encode(f, s, 3);
     for (size_t capacity = 0; capacity < nbytes + 4; capacity++) {
         memset(f->unit, 0xC3, nbytes + 64);

@@ -4,7 +4,7 @@
 #include "test.h"
 
 #include "base/cpu.h"
-#include "pli/encode/packed/pli_packed_encode.h"
+#include "pli/encode/pli_encode_kernels.h"
 #include "pli/pli_levels.h"
 
 #include <stdlib.h>
@@ -95,7 +95,8 @@ static struct psti_pli_source make(struct fixture *f, enum kind kind, uint32_t h
                                      .width = width,
                                      .channels = channels,
                                      .bits = bits,
-                                     .transform = transform};
+                                     .transform = transform,
+                                     .kernels = psti_pli_encode_kernels_of(psti_cpu_features())};
     for (uint8_t p = 0; p < channels; p++) {
         for (uint32_t i = 0; i < 64 * 64; i++) {
             bool inside = i / 64 < height && i % 64 < width;
@@ -364,8 +365,8 @@ static void test_encoders_agree(void **state)
 {
     struct fixture *f = *state;
     static struct psti_packed_coded coded[3][2];
-    const struct psti_packed_rows *rows[2] = {psti_packed_rows_for(0, 8),
-                                              psti_packed_rows_for(psti_cpu_detected(), 8)};
+    const struct psti_packed_rows *rows[2] = {
+        &psti_packed_rows_c, psti_pli_encode_kernels_of(psti_cpu_detected())->packed_rows_u8};
     uint64_t seed = 5;
     for (int round = 0; round < 3000; round++) {
         uint64_t random = next_random(&seed);

@@ -4,8 +4,9 @@
 #include "test.h"
 
 #include "base/bits.h"
+#include "base/cpu.h"
 #include "pli/decode/pli_kernels.h"
-#include "pli/encode/wave/pli_wave_encode_int.h"
+#include "pli/encode/pli_encode_kernels.h"
 #include "pli/format/pli_jpeg_format.h"
 
 #include <stdlib.h>
@@ -119,7 +120,8 @@ static struct psti_pli_source source_of(const struct bench *b, uint32_t height, 
                                 .width = width,
                                 .channels = (uint8_t)channels,
                                 .bits = (uint8_t)bits,
-                                .transform = (uint8_t)transform};
+                                .transform = (uint8_t)transform,
+                                .kernels = psti_pli_encode_kernels_of(psti_cpu_features())};
     for (uint32_t c = 0; c < channels; c++)
         s.planes[c] = b->planes[c];
     return s;
@@ -232,7 +234,7 @@ static void test_kinds(void **state)
 static void apply_plane(const struct psti_pli_source *s, uint32_t p,
                         const struct psti_wave_plane_plan *plane, struct psti_wave_work *work)
 {
-    const struct psti_wave_rows *rows = psti_wave_rows_for(0, s->bits);
+    const struct psti_wave_rows *rows = s->bits == 8 ? &psti_wave_rows8_c : &psti_wave_rows16_c;
     uint32_t n_taps = psti_pli_wave_n_taps(p, s->transform), columns = (s->width + 15) / 16;
     uint32_t list = psti_pli_wave_filter_list(p, s->transform);
     const int16_t *g = n_taps > 0 ? work->residuals[0] : work->zeros;

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "pli/encode/wave/pli_wave_encode_int.h"
 #include "pli/encode/wave/pli_wave_filters.h"
+#include "pli/encode/x86/pli_rans_avx2.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,7 +129,7 @@ struct plane_of_pairs {
     uint16_t values[PSTI_PLI_LANES][2][PSTI_PLI_WAVE_PAIRS];
 };
 
-static struct psti_pli_wave_coded_pair pair_at(const struct psti_wave_pair_rows *r, uint32_t y,
+static struct psti_pli_wave_coded_pair pair_at(const struct psti_wave_record_rows *r, uint32_t y,
                                                uint32_t p, uint32_t token)
 {
     int32_t x = r->residuals[y * PSTI_WAVE_EDGE + 2 * p];
@@ -139,7 +140,8 @@ static struct psti_pli_wave_coded_pair pair_at(const struct psti_wave_pair_rows 
 }
 
 /* A row from the law: contexts of what is there, then again where tokens have been replaced. */
-static void expect_row(const struct psti_wave_pair_rows *r, uint32_t y, struct plane_of_pairs *out)
+static void expect_row(const struct psti_wave_record_rows *r, uint32_t y,
+                       struct plane_of_pairs *out)
 {
     enum { S = PSTI_WAVE_PADDED };
     uint32_t n = (r->width + 1) / 2;
@@ -166,7 +168,7 @@ static void expect_row(const struct psti_wave_pair_rows *r, uint32_t y, struct p
     }
 }
 
-static void check_plane(const struct psti_wave_pair_rows *r, const struct plane_of_pairs *got,
+static void check_plane(const struct psti_wave_record_rows *r, const struct plane_of_pairs *got,
                         const struct plane_of_pairs *wanted)
 {
     assert_memory_equal(got->g, wanted->g, sizeof got->g);
@@ -202,15 +204,15 @@ static void test_pairs(void **state)
         skip();
     for (uint32_t turn = 0; turn < 400; turn++) {
         uint8_t first_with[16], g[PSTI_WAVE_EDGE] = {0};
-        struct psti_wave_pair_rows r = {.height = turn < 32 ? 64 : 1 + draw(&random) % 64,
-                                        .width = turn < 32 ? 64 : 1 + draw(&random) % 64,
-                                        .stride = 2 * PSTI_PLI_WAVE_PAIRS,
-                                        .residuals = residuals,
-                                        .z = turn % 3 == 2 ? z : NULL,
-                                        .first_with = first_with,
-                                        .g = got.g[PSTI_WAVE_PAD_ROWS] + PSTI_WAVE_PAD,
-                                        .indices = got.indices[0][0],
-                                        .values = got.values[0][0]};
+        struct psti_wave_record_rows r = {.height = turn < 32 ? 64 : 1 + draw(&random) % 64,
+                                          .width = turn < 32 ? 64 : 1 + draw(&random) % 64,
+                                          .stride = 2 * PSTI_PLI_WAVE_PAIRS,
+                                          .residuals = residuals,
+                                          .z = turn % 3 == 2 ? z : NULL,
+                                          .first_with = first_with,
+                                          .g = got.g[PSTI_WAVE_PAD_ROWS] + PSTI_WAVE_PAD,
+                                          .indices = got.indices[0][0],
+                                          .values = got.values[0][0]};
         memset(&got, 0, sizeof got);
         memset(&wanted, 0, sizeof wanted);
         for (uint32_t i = 0; i < PSTI_WAVE_SAMPLES; i++)
@@ -220,7 +222,7 @@ static void test_pairs(void **state)
         first_with[0] = first_with[PSTI_PLI_WAVE_ANY_ACTIVITY % 16] = 0;
         for (uint32_t i = 0; i < sizeof z; i++)
             z[i] = psti_pli_wave_activities[draw(&random) % PSTI_PLI_N_TOKENS_8];
-        psti_wave_put_pairs_avx2(&r);
+        psti_wave_put_records8_avx2(&r);
         for (uint32_t y = 0; y < r.height; y++)
             expect_row(&r, y, &wanted);
         check_plane(&r, &got, &wanted);
@@ -282,8 +284,8 @@ static void compare_loops(uint32_t turn, const struct psti_pli_source *s, const 
                           const int16_t *r, struct psti_wave_work *in_c,
                           struct psti_wave_work *in_avx2)
 {
-    const struct psti_wave_rows *c = psti_wave_rows_for(0, s->bits);
-    const struct psti_wave_rows *v = psti_wave_rows_for(PSTI_CPU_AVX2, s->bits);
+    const struct psti_wave_rows *c = s->bits == 8 ? &psti_wave_rows8_c : &psti_wave_rows16_c;
+    const struct psti_wave_rows *v = s->bits == 8 ? &psti_wave_rows8_avx2 : &psti_wave_rows16_avx2;
     uint32_t from = turn % 3 ? 0 : 3, n_rows = s->height < 16 ? s->height : 16;
     uint64_t prices_c[4], prices_v[4];
     struct psti_wave_moments moments_c = {0}, moments_v = {0};
@@ -362,7 +364,7 @@ static void test_filter_prices(void **state)
             .width = source.width,
             .g = g,
             .r = r};
-        psti_wave_rows_for(0, (uint8_t)bits)->gather(&source, 0, 0, work);
+        (bits == 8 ? &psti_wave_rows8_c : &psti_wave_rows16_c)->gather(&source, 0, 0, work);
         (bits == 8 ? psti_wave_price_filters_c : psti_wave_price_filters16_c)(work, &query, &in_c);
         (bits == 8 ? psti_wave_price_filters_avx2 : psti_wave_price_filters16_avx2)(work, &query,
                                                                                     &in_avx2);

@@ -5,7 +5,7 @@
  * raw bits, and counts; from the counts come the image's tables. The second writes units with them.
  * In between, tokens take a byte per coefficient up to the end of its block. On the calling thread;
  * bytes depend on arguments alone. */
-#include "pli/encode/coefs/pli_jpeg_encode_int.h"
+#include "pli/encode/pli_encode_kernels.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"
@@ -33,6 +33,7 @@ enum {
 struct encoder {
     const struct psti_jpeg_frame *frame;
     const int16_t *const *coefs;
+    const struct psti_je_kernels *kernels;
     struct psti_pli_header header;
     uint32_t n_units, unit_columns;
     struct psti_je_unit *units;
@@ -118,7 +119,7 @@ static enum pst_status begin(struct encoder *e, const struct psti_jpeg_encode_op
     e->ends = psti_alloc(n_blocks);
     if (!e->ends)
         return fail(err, PST_ERROR_MEMORY, "no memory to keep a JPEG as PLI");
-    if (!psti_je_find_ends(e->frame, e->coefs, e->ends, &n_tokens))
+    if (!psti_je_find_ends(e->kernels, e->frame, e->coefs, e->ends, &n_tokens))
         return fail(err, PST_ERROR_UNSUPPORTED, "the JPEG has a coefficient beyond 2048");
     set_units(e, options->unit_log2 ? options->unit_log2 : DEFAULT_LOG2);
     if (options->unit_log2 == 0 && n_tokens < (uint64_t)ENOUGH_TOKENS * e->n_units)
@@ -159,9 +160,9 @@ static enum pst_status find_tokens(struct encoder *e, struct pst_error *err)
         struct psti_je_unit *unit = &e->units[u];
         unit->ac = ac;
         unit->small = small;
-        if (!psti_je_tokenise(e->frame, e->coefs, e->ends, e->header.unit_log2, u / e->unit_columns,
-                              u % e->unit_columns, &e->work, e->ac + ac, e->small + small, unit,
-                              e->counts))
+        if (!psti_je_tokenise(e->kernels, e->frame, e->coefs, e->ends, e->header.unit_log2,
+                              u / e->unit_columns, u % e->unit_columns, &e->work, e->ac + ac,
+                              e->small + small, unit, e->counts))
             return fail(err, PST_ERROR_UNSUPPORTED, "the JPEG has a difference of DC beyond 4096");
         if (!keep_raw(e, unit))
             return fail(err, PST_ERROR_MEMORY, "no memory to keep a JPEG as PLI");
@@ -197,12 +198,11 @@ static uint8_t *write_units(struct encoder *e)
     struct psti_pli_header *h = &e->header;
     uint8_t *at = e->bytes + psti_pli_head_nbytes(h);
     uint32_t largest = 0;
-    const struct psti_je_kernels *kernels = psti_je_kernels_for(psti_cpu_features());
     for (uint32_t u = 0; u < e->n_units && at; u++) {
         const struct psti_je_unit *unit = &e->units[u];
-        size_t nbytes =
-            psti_je_write(unit, e->ac + unit->ac, e->small + unit->small, e->raw + unit->raw,
-                          e->codes, kernels, &e->work, at, (size_t)(e->bytes + e->capacity - at));
+        size_t nbytes = psti_je_write(unit, e->ac + unit->ac, e->small + unit->small,
+                                      e->raw + unit->raw, e->codes, e->kernels, &e->work, at,
+                                      (size_t)(e->bytes + e->capacity - at));
         e->entries[u] = (struct psti_pli_entry){.nbytes = (uint32_t)nbytes};
         if (h->has_checksums && nbytes > 0)
             e->entries[u].checksum = (uint32_t)psti_hash64(at, nbytes);
@@ -243,7 +243,11 @@ enum pst_status psti_jpeg_encode(const struct psti_jpeg_frame *frame, const int1
                                  const struct psti_jpeg_encode_options *options, void *bytes,
                                  size_t capacity, size_t *nbytes, struct pst_error *err)
 {
-    struct encoder e = {.frame = frame, .coefs = coefs, .bytes = bytes, .capacity = capacity};
+    struct encoder e = {.frame = frame,
+                        .coefs = coefs,
+                        .kernels = psti_pli_encode_kernels_of(psti_cpu_features())->coefs,
+                        .bytes = bytes,
+                        .capacity = capacity};
     e.header = (struct psti_pli_header){
         .content = PST_PLI_CONTENT_JPEG,
         .channels = frame->n_components,

@@ -92,16 +92,18 @@ struct psti_je_work {
     uint16_t *words_end; /* words are written backwards from here */
 };
 
+struct psti_je_kernels;
+
 /* pli_jpeg_encode_tokens.c: the end of each block to `ends`, in the order of components and blocks;
  * `*n_tokens` becomes how many AC tokens they have. False if a coefficient is out of range. */
-bool psti_je_find_ends(const struct psti_jpeg_frame *frame, const int16_t *const coefs[],
-                       uint8_t *ends, uint64_t *n_tokens);
+bool psti_je_find_ends(const struct psti_je_kernels *kernels, const struct psti_jpeg_frame *frame,
+                       const int16_t *const coefs[], uint8_t *ends, uint64_t *n_tokens);
 /* Tokens and raw bits of unit (row, column), counted. `ac` and `small` have room; raw bits are left
  * in work->raw. False if a difference of DC is out of range. */
-bool psti_je_tokenise(const struct psti_jpeg_frame *frame, const int16_t *const coefs[],
-                      const uint8_t *ends, uint32_t unit_log2, uint32_t row, uint32_t column,
-                      struct psti_je_work *work, uint8_t *ac, uint16_t *small,
-                      struct psti_je_unit *unit, struct psti_je_counts *counts);
+bool psti_je_tokenise(const struct psti_je_kernels *kernels, const struct psti_jpeg_frame *frame,
+                      const int16_t *const coefs[], const uint8_t *ends, uint32_t unit_log2,
+                      uint32_t row, uint32_t column, struct psti_je_work *work, uint8_t *ac,
+                      uint16_t *small, struct psti_je_unit *unit, struct psti_je_counts *counts);
 
 /* What of it exists per CPU level; all write the same. */
 struct psti_je_kernels {
@@ -126,9 +128,8 @@ struct psti_je_kernels {
     uint16_t *(*take_eights)(const uint8_t *tokens, uint32_t n_eights, const uint64_t *codes,
                              uint32_t *states, uint16_t *words);
 };
-const struct psti_je_kernels *psti_je_kernels_for(uint32_t cpu);
-#if defined(__x86_64__)
-extern const struct psti_je_kernels psti_je_kernels_avx2; /* pli_jpeg_encode_avx2.c */
+extern const struct psti_je_kernels psti_je_kernels_c, psti_je_kernels_avx2;
+/* Parts of the latter in files of their own. */
 bool psti_je_find_ends_avx2(const int16_t *block, size_t n, uint8_t *ends, uint64_t *n_tokens);
 void psti_je_to_planes_avx2(const int16_t *const *blocks, const uint16_t *n_k, uint32_t last,
                             int16_t *values, size_t stride);
@@ -136,7 +137,6 @@ void psti_je_find_codes_avx2(const struct psti_je_work *work, const uint16_t *n_
                              uint8_t *codes);
 uint16_t *psti_je_take_eights_avx2(const uint8_t *tokens, uint32_t n_eights, const uint64_t *codes,
                                    uint32_t *states, uint16_t *words);
-#endif
 
 /* pli_jpeg_encode_model.c: tables of the image's own where they pay, and the codes of all. Returns
  * the bytes of model block 2, which may be 0. */

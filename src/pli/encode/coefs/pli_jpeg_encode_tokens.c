@@ -6,8 +6,6 @@
  * allocated; what is written is bounded by the unit's size. */
 #include "pli/encode/coefs/pli_jpeg_encode_int.h"
 
-#include "base/cpu.h"
-
 #include <string.h>
 
 enum { LANES = PSTI_JE_LANES, SQUARE = PSTI_JE_SQUARE, BLOCKS_BEHIND = 16 };
@@ -88,10 +86,9 @@ static bool find_ends(const int16_t *block, size_t n, uint8_t *ends, uint64_t *n
     return good;
 }
 
-bool psti_je_find_ends(const struct psti_jpeg_frame *frame, const int16_t *const coefs[],
-                       uint8_t *ends, uint64_t *n_tokens)
+bool psti_je_find_ends(const struct psti_je_kernels *kernels, const struct psti_jpeg_frame *frame,
+                       const int16_t *const coefs[], uint8_t *ends, uint64_t *n_tokens)
 {
-    const struct psti_je_kernels *kernels = psti_je_kernels_for(psti_cpu_features());
     bool good = true;
     *n_tokens = 0;
     for (uint32_t c = 0; c < frame->n_components; c++) {
@@ -313,17 +310,14 @@ static void find_codes(const struct psti_je_work *work, const uint16_t *n_k, uin
     }
 }
 
-const struct psti_je_kernels *psti_je_kernels_for(uint32_t cpu)
-{
-    static const struct psti_je_kernels plain = {find_ends,   put_left,   to_planes, find_codes,
-                                                 find_tokens, put_values, NULL};
-#if defined(__x86_64__)
-    if ((cpu & PSTI_CPU_AVX2) != 0)
-        return &psti_je_kernels_avx2;
-#endif
-    (void)cpu;
-    return &plain;
-}
+const struct psti_je_kernels psti_je_kernels_c = {
+    .find_ends = find_ends,
+    .put_left = put_left,
+    .to_planes = to_planes,
+    .find_codes = find_codes,
+    .find_tokens = find_tokens,
+    .put_values = put_values,
+};
 
 /* In several sets, as neighbours are often equal. */
 static void count(const uint8_t *codes, size_t n, uint32_t *counts)
@@ -361,14 +355,13 @@ static void put_ac(struct psti_je_work *work, const struct psti_je_unit *unit,
     count(ac, (size_t)(codes - ac), counts->ac);
 }
 
-bool psti_je_tokenise(const struct psti_jpeg_frame *frame, const int16_t *const coefs[],
-                      const uint8_t *ends, uint32_t unit_log2, uint32_t row, uint32_t column,
-                      struct psti_je_work *work, uint8_t *ac, uint16_t *small,
-                      struct psti_je_unit *unit, struct psti_je_counts *counts)
+bool psti_je_tokenise(const struct psti_je_kernels *kernels, const struct psti_jpeg_frame *frame,
+                      const int16_t *const coefs[], const uint8_t *ends, uint32_t unit_log2,
+                      uint32_t row, uint32_t column, struct psti_je_work *work, uint8_t *ac,
+                      uint16_t *small, struct psti_je_unit *unit, struct psti_je_counts *counts)
 {
     struct small_tokens tokens = {small, counts->small};
     struct psti_je_bits bits = {.at = work->raw};
-    const struct psti_je_kernels *kernels = psti_je_kernels_for(psti_cpu_features());
     size_t first[PSTI_JPEG_COMPONENTS_MAX] = {0}; /* block of each component in `ends` */
     for (uint32_t c = 1; c < frame->n_components; c++)
         first[c] = first[c - 1] + psti_jpeg_n_coefs(frame, c - 1) / 64;

@@ -5,9 +5,9 @@
  * every 16 rows of a plane the predictor is taken that costs the fewest bits, those of widths and
  * the price of its decoding included; pli_packed_rows.c has the kernels that try them. */
 #include "pli/encode/packed/pli_packed_encode.h"
+#include "pli/encode/pli_encode_kernels.h"
 
 #include "base/bits.h"
-#include "base/cpu.h"
 
 #include <string.h>
 
@@ -191,7 +191,9 @@ size_t psti_pli_packed_encode(const struct psti_pli_source *source, uint32_t eff
                               size_t capacity)
 {
     struct psti_packed_coded coded[4] = {0};
-    const struct psti_packed_rows *rows = psti_packed_rows_for(psti_cpu_features(), source->bits);
+    const struct psti_pli_encode_kernels *k = source->kernels;
+    const struct psti_packed_rows *rows =
+        source->bits == 8 ? k->packed_rows_u8 : k->packed_rows_u16;
     for (uint32_t p = 0; p < source->channels; p++) {
         struct psti_packed_samples samples;
         struct task task = {rows, source, &samples, &coded[0], &coded[1]};

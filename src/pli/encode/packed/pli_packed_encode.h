@@ -46,11 +46,9 @@ struct psti_packed_rows {
     /* Residuals and widths with predictor number `m` + 1, at the block's rows of `out`. */
     void (*code)(const struct psti_packed_block *block, uint32_t m, struct psti_packed_coded *out);
 };
-/* All give the same numbers. */
-const struct psti_packed_rows *psti_packed_rows_for(uint32_t cpu, uint8_t bits);
-#if defined(__x86_64__)
-extern const struct psti_packed_rows psti_packed_rows8_avx2;
-#endif
+/* Both give the same numbers. */
+extern const struct psti_packed_rows psti_packed_rows_c;
+extern const struct psti_packed_rows psti_packed_rows8_avx2; /* 8 bits only */
 
 void psti_packed_load(const struct psti_pli_source *source, uint32_t p,
                       struct psti_packed_samples *out);

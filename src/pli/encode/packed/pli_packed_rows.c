@@ -5,7 +5,6 @@
 #include "pli/encode/packed/pli_packed_encode.h"
 
 #include "base/bits.h"
-#include "base/cpu.h"
 
 #include <string.h>
 
@@ -165,15 +164,4 @@ static void code_c(const struct psti_packed_block *block, uint32_t m, struct pst
     }
 }
 
-static const struct psti_packed_rows rows_c = {.try_all = try_all_c, .code = code_c};
-
-const struct psti_packed_rows *psti_packed_rows_for(uint32_t cpu, uint8_t bits)
-{
-#if defined(__x86_64__)
-    if (bits == 8 && cpu & PSTI_CPU_AVX2)
-        return &psti_packed_rows8_avx2;
-#endif
-    (void)cpu;
-    (void)bits;
-    return &rows_c;
-}
+const struct psti_packed_rows psti_packed_rows_c = {.try_all = try_all_c, .code = code_c};

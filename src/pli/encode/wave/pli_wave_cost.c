@@ -2,9 +2,7 @@
  *
  * Costs are those of the tables that a first choice led to. Works in the caller's memory; in
  * integers, so that files do not depend on the machine. */
-#include "pli/encode/wave/pli_wave_encode_int.h"
-
-#include "base/cpu.h"
+#include "pli/encode/pli_encode_kernels.h"
 
 #include <string.h>
 
@@ -63,28 +61,41 @@ static uint32_t cost_samples(enum psti_pli_energy kind, const uint8_t *g, const 
     return sum;
 }
 
+uint32_t psti_wave_cost8_c(const struct psti_wave_cost_rows *rows, const uint16_t *costs)
+{
+    uint32_t sum = 0;
+    for (size_t at = 0, y = 0; y < rows->n_rows; y++, at += PSTI_WAVE_PADDED)
+        for (uint32_t i = 0; i < rows->columns; i += BLOCK / 2) {
+            uint32_t n = rows->columns - i < BLOCK / 2 ? rows->columns - i : BLOCK / 2;
+            sum += cost_pairs(rows->g + at + i, rows->z + at + i, n, costs);
+        }
+    return sum;
+}
+
+uint32_t psti_wave_cost16_c(const struct psti_wave_cost_rows *rows, const uint16_t *costs)
+{
+    uint32_t sum = 0;
+    for (size_t at = 0, y = 0; y < rows->n_rows; y++, at += PSTI_WAVE_PADDED)
+        for (uint32_t i = 0; i < rows->columns; i += BLOCK) {
+            uint32_t n = rows->columns - i < BLOCK ? rows->columns - i : BLOCK;
+            sum += cost_samples(rows->kind, rows->g + at + i, rows->g0 + at + i, rows->g1 + at + i,
+                                n, costs);
+        }
+    return sum;
+}
+
 static uint32_t cost_block(const struct psti_pli_source *source, uint32_t plane,
                            enum psti_pli_energy kind, const struct block *b,
                            const struct psti_wave_work *work)
 {
-    const uint8_t *g = activities_at(work, plane, b->y, b->column);
-    const uint8_t *g0 = activities_at(work, 0, b->y, b->column);
-    const uint8_t *g1 = activities_at(work, 1, b->y, b->column);
-    const uint8_t *z = kind == PSTI_PLI_ENERGY_THIRD ? g1 : g - 2;
-    const uint32_t step = source->bits == 8 ? BLOCK / 2 : BLOCK;
-    uint32_t sum = 0;
-#if defined(__x86_64__)
-    if (source->bits == 8 && (psti_cpu_features() & PSTI_CPU_AVX2))
-        return psti_wave_cost_pairs_avx2(g, z, b->height, b->columns, work->costs);
-#endif
-    for (size_t at = 0, y = 0; y < b->height; y++, at += PSTI_WAVE_PADDED)
-        for (uint32_t i = 0; i < b->columns; i += step) {
-            uint32_t n = b->columns - i < step ? b->columns - i : step;
-            sum += source->bits == 8
-                       ? cost_pairs(g + at + i, z + at + i, n, work->costs)
-                       : cost_samples(kind, g + at + i, g0 + at + i, g1 + at + i, n, work->costs);
-        }
-    return sum;
+    struct psti_wave_cost_rows rows = {.kind = kind,
+                                       .g = activities_at(work, plane, b->y, b->column),
+                                       .g0 = activities_at(work, 0, b->y, b->column),
+                                       .g1 = activities_at(work, 1, b->y, b->column),
+                                       .n_rows = b->height,
+                                       .columns = b->columns};
+    rows.z = kind == PSTI_PLI_ENERGY_THIRD ? rows.g1 : rows.g - 2;
+    return psti_wave_kernels_of(source)->cost(&rows, work->costs);
 }
 
 static void set_activities(const struct psti_pli_source *source, uint32_t plane,
@@ -92,8 +103,9 @@ static void set_activities(const struct psti_pli_source *source, uint32_t plane,
 {
     memset(work->padded[plane], 0, sizeof work->padded[plane]);
     for (uint32_t y = 0; y < source->height; y++)
-        psti_wave_find_activities(source->bits, residuals + (size_t)y * EDGE, source->width,
-                                  work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD);
+        psti_wave_kernels_of(source)->find_activities(residuals + (size_t)y * EDGE, source->width,
+                                                      work->padded[plane][PSTI_WAVE_PAD_ROWS + y] +
+                                                          PSTI_WAVE_PAD);
 }
 
 uint32_t psti_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
@@ -139,7 +151,8 @@ void psti_wave_refine(const struct psti_pli_source *source, uint32_t plane,
                       enum psti_pli_energy kind, const int16_t *g, const int16_t *r,
                       uint8_t *filters, int16_t *residuals, struct psti_wave_work *work)
 {
-    const struct psti_wave_rows *rows = psti_wave_rows_for(psti_cpu_features(), source->bits);
+    const struct psti_wave_kernels *kernels = psti_wave_kernels_of(source);
+    const struct psti_wave_rows *rows = kernels->rows;
     uint32_t columns = (source->width + BLOCK - 1) / BLOCK;
     uint32_t list = psti_pli_wave_filter_list(plane, source->transform);
     set_activities(source, plane, residuals, work);
@@ -151,8 +164,8 @@ void psti_wave_refine(const struct psti_pli_source *source, uint32_t plane,
             struct psti_wave_candidate c = psti_wave_filter(list, number);
             rows->find_residuals(work, &c, n_rows, g + at, r + at, work->filtered[number]);
             for (size_t k = 0; k < (size_t)n_rows * EDGE; k += EDGE)
-                psti_wave_find_activities(source->bits, work->filtered[number] + k, source->width,
-                                          work->filtered_g[number] + k);
+                kernels->find_activities(work->filtered[number] + k, source->width,
+                                         work->filtered_g[number] + k);
         }
         for (uint32_t i = 0; i < columns; i++) {
             uint32_t x = i * BLOCK;

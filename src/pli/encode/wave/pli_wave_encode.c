@@ -4,10 +4,9 @@
  * Records are put in the order of tokens once; signs and raw bits are written along it, words
  * backwards. The last bytes of signs and raw bits become the states' first low halves, so that
  * 32 states cost next to nothing. Works in the caller's memory. */
-#include "pli/encode/wave/pli_wave_encode_int.h"
+#include "pli/encode/pli_encode_kernels.h"
 
 #include "base/bits.h"
-#include "base/cpu.h"
 
 #include <string.h>
 
@@ -47,13 +46,16 @@ static void flush_bits(struct writer *w)
 /* One unit. */
 struct unit {
     const struct psti_pli_source *source;
+    const struct psti_wave_kernels *kernels;
     const struct psti_wave_plan *plan;
     const void *next; /* plan: only fetched */
     struct psti_wave_work *work;
     uint32_t n_bands, n_steps;
-    bool in_slots; /* by vectors; else: */
-    uint32_t n;    /* records ordered */
+    uint32_t n; /* records ordered, where they are not in slots */
 };
+
+/* Records are in slots, 32 a step, or else in order.ordered. */
+static bool in_slots(const struct unit *u) { return u->kernels->find_slots != NULL; }
 
 /* Step t takes from lane l the record t - lag * l of its stream: before and behind are none. */
 static inline __attribute__((always_inline)) void put_in_order(struct unit *u, uint32_t bits)
@@ -80,16 +82,14 @@ static inline __attribute__((always_inline)) void put_in_order(struct unit *u, u
 static void find_order(struct unit *u)
 {
     uint32_t bits = u->source->bits;
-#if defined(__x86_64__)
-    if (u->in_slots) {
+    if (in_slots(u)) {
         const uint16_t *streams = u->plan->streams;
-        psti_wave_find_slots_avx2(bits, streams, u->n_bands, psti_wave_none(bits),
-                                  u->work->order.slots);
-        psti_wave_find_slots_avx2(bits, streams + psti_wave_n_records(bits, u->n_bands), u->n_bands,
-                                  0, u->work->order.values);
+        u->kernels->find_slots(bits, streams, u->n_bands, psti_wave_none(bits),
+                               u->work->order.slots);
+        u->kernels->find_slots(bits, streams + psti_wave_n_records(bits, u->n_bands), u->n_bands, 0,
+                               u->work->order.values);
         return;
     }
-#endif
     if (bits == 8)
         put_in_order(u, 8);
     else
@@ -156,15 +156,10 @@ static size_t write_bits_16(const struct unit *u)
 /* Signs and raw bits to work->bits; returns their bytes. */
 static size_t write_bits(const struct unit *u)
 {
-#if defined(__x86_64__)
     struct psti_wave_work *work = u->work;
-    if (u->in_slots && u->source->bits == 8)
-        return psti_wave_write_bits_avx2(work->order.slots, work->order.values, u->n_steps,
-                                         work->bits);
-    if (u->in_slots)
-        return psti_wave_write_bits16_avx2(work->order.slots, work->order.values, u->n_steps,
-                                           work->bits);
-#endif
+    if (in_slots(u))
+        return u->kernels->write_slots(work->order.slots, work->order.values, u->n_steps,
+                                       work->bits);
     return u->source->bits == 8 ? write_bits_8(u) : write_bits_16(u);
 }
 
@@ -199,15 +194,9 @@ static size_t code_tokens(const struct unit *u, const struct psti_pli_wave_codes
                           uint32_t *states)
 {
     uint8_t *end = u->work->words + WORDS_NBYTES;
-#if defined(__x86_64__)
-    const uint16_t *slots = u->work->order.slots;
-    if (u->in_slots && u->source->bits == 8)
-        return (size_t)(end - psti_wave_code_avx2(slots, u->n_steps, codes->of_slots, u->next,
-                                                  states, end));
-    if (u->in_slots)
-        return (size_t)(end - psti_wave_code16_avx2(slots, u->n_steps, codes->of_slots, u->next,
-                                                    states, end));
-#endif
+    if (in_slots(u))
+        return (size_t)(end - u->kernels->code_slots(u->work->order.slots, u->n_steps,
+                                                     codes->of_slots, u->next, states, end));
     return (size_t)(end - (u->source->bits == 8 ? code_backwards(u, codes, 8, states, end)
                                                 : code_backwards(u, codes, 16, states, end)));
 }
@@ -294,7 +283,11 @@ size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *pl
                             const void *next, const struct psti_pli_wave_codes *codes, void *work,
                             uint8_t *out, size_t capacity)
 {
-    struct unit u = {.source = source, .plan = plan, .next = next, .work = work};
+    struct unit u = {.source = source,
+                     .kernels = psti_wave_kernels_of(source),
+                     .plan = plan,
+                     .next = next,
+                     .work = work};
     uint8_t head[1 + 4 * PSTI_WAVE_RECORD_MAX_NBYTES + WRITER_SLACK];
     struct writer w = {.bytes = head};
     put_bits(&w, PSTI_PLI_WAVE, 8);
@@ -308,7 +301,6 @@ size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *pl
     if (u.n_bands == 0)
         return w.n;
     u.n_steps = psti_wave_n_steps(source->bits, u.n_bands);
-    u.in_slots = (psti_cpu_features() & PSTI_CPU_AVX2) != 0;
     find_order(&u);
     size_t n = write_coded(&u, codes, out + w.n, capacity - w.n);
     return n > 0 ? w.n + n : 0;

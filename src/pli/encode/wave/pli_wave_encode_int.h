@@ -199,18 +199,12 @@ struct psti_wave_rows {
     void (*add_moments)(const struct psti_pli_source *source, const int16_t *g, const int16_t *r,
                         const int16_t *s, struct psti_wave_moments *moments);
 };
-const struct psti_wave_rows *psti_wave_rows_for(uint32_t cpu, uint8_t bits);
-#if defined(__x86_64__)
-extern const struct psti_wave_rows psti_wave_rows8_avx2, psti_wave_rows16_avx2;
-#endif
+extern const struct psti_wave_rows psti_wave_rows8_c, psti_wave_rows16_c, psti_wave_rows8_avx2,
+    psti_wave_rows16_avx2;
 
 /* pli_wave_tokens.c: work->residuals -> the plan's streams. */
 void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_plan *plan,
                         struct psti_wave_work *work);
-/* Activities (docs/format-pli.md, 5.4) of a row of 64 residuals, of which the unit has `width`: 0
- * behind them. */
-void psti_wave_find_activities(uint32_t bits, const int16_t *residuals, uint32_t width, uint8_t *g);
-
 /* pli_wave_cost.c: what residuals cost by work->costs, in 1/16 bit. */
 /* Of a plane; leaves its activities in work->padded[plane], where planes before it have theirs. */
 uint32_t psti_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
@@ -222,45 +216,61 @@ void psti_wave_refine(const struct psti_pli_source *source, uint32_t plane,
                       enum psti_pli_energy kind, const int16_t *g, const int16_t *r,
                       uint8_t *filters, int16_t *residuals, struct psti_wave_work *work);
 
-#if defined(__x86_64__)
-/* pli_wave_tokens_avx2.c. 8 bits: activities; all records of a plane. */
-struct psti_wave_pair_rows {
+/* Activities (docs/format-pli.md, 5.4) of a row of 64 residuals, of which the unit has `width`: 0
+ * behind them. */
+typedef void psti_wave_find_activities(const int16_t *residuals, uint32_t width, uint8_t *g);
+psti_wave_find_activities psti_wave_find_activities8_c, psti_wave_find_activities8_avx2,
+    psti_wave_find_activities16_c, psti_wave_find_activities16_avx2;
+
+/* Rows of one plane that become records: activities to `g`, indices and values to the streams. */
+struct psti_wave_record_rows {
     uint32_t height, width, stride;
     const int16_t *residuals;
-    const uint8_t *z;          /* padded rows of activities; NULL: the row's own, two before */
-    const uint8_t *first_with; /* by an activity's lower half: the first context with it */
-    uint8_t *g;                /* padded rows */
+    enum psti_pli_energy kind; /* 16 bits */
+    /* Padded rows of activities: of the plane; of planes 0 and 1 (16 bits); of the plane for Z
+     * (8 bits; NULL: the row's own, two before). */
+    uint8_t *g;
+    const uint8_t *g0, *g1, *z;
+    const uint8_t *first_with; /* 8 bits: by an activity's lower half, the first context with it */
     uint16_t *indices, *values;
 };
-void psti_wave_find_activities8_avx2(const int16_t *residuals, uint32_t width, uint8_t *g);
-void psti_wave_put_pairs_avx2(const struct psti_wave_pair_rows *rows);
-/* What `columns` pairs, 32 at most, of padded rows cost. `z`: as psti_wave_pair_rows' has it, or
- * two before. */
-uint32_t psti_wave_cost_pairs_avx2(const uint8_t *g, const uint8_t *z, uint32_t n_rows,
-                                   uint32_t columns, const uint16_t *costs);
-/* Of 64 residuals of 16 bits; contexts; records from activities in their padded rows, as far as
- * `width`. */
-void psti_wave_find_activities16_avx2(const int16_t *residuals, uint32_t width, uint8_t *g);
+typedef void psti_wave_put_records(const struct psti_wave_record_rows *rows);
+psti_wave_put_records psti_wave_put_records8_c, psti_wave_put_records8_avx2,
+    psti_wave_put_records16_c, psti_wave_put_records16_avx2;
+/* Where the records of row y begin, behind those of row 0. */
+static inline size_t psti_wave_record_at(uint32_t bits, uint32_t stride, uint32_t y)
+{
+    return (size_t)(y % PSTI_PLI_LANES) * stride +
+           (size_t)(y / PSTI_PLI_LANES) * psti_wave_columns(bits);
+}
+/* Contexts of a row of 64 samples of 16 bits. */
 void psti_wave_find_contexts16_avx2(enum psti_pli_energy kind, const uint8_t *g, const uint8_t *g0,
                                     const uint8_t *g1, uint8_t *contexts);
-void psti_wave_find_records16_avx2(const int16_t *residuals, const uint8_t *tokens,
-                                   const uint8_t *contexts, uint32_t width, uint16_t *indices,
-                                   uint16_t *values);
 
-/* pli_wave_code_avx2.c: indices or values of all steps, 32 a step, `none` where none are; signs and
- * raw bits of the steps, as bytes; words to before `end`, and the states. `ahead`: lines that are
- * fetched, two a step (16 bits: one). */
-void psti_wave_find_slots_avx2(uint32_t bits, const uint16_t *streams, uint32_t n_bands,
-                               uint16_t none, uint16_t *slots);
-size_t psti_wave_write_bits_avx2(const uint16_t *indices, const uint16_t *values, uint32_t n_steps,
-                                 uint8_t *bits);
-size_t psti_wave_write_bits16_avx2(const uint16_t *indices, const uint16_t *values,
-                                   uint32_t n_steps, uint8_t *bits);
-uint8_t *psti_wave_code_avx2(const uint16_t *indices, uint32_t n_steps, const uint64_t *codes,
-                             const void *ahead, uint32_t *states, uint8_t *end);
-uint8_t *psti_wave_code16_avx2(const uint16_t *indices, uint32_t n_steps, const uint64_t *codes,
-                               const void *ahead, uint32_t *states, uint8_t *end);
-#endif
+/* What `columns` tokens of each of `n_rows` padded rows of activities cost. 8 bits: `z` is as in
+ * psti_wave_record_rows, but never NULL, and columns are at most 32. 16 bits: kind, g0 and g1. */
+struct psti_wave_cost_rows {
+    enum psti_pli_energy kind;
+    const uint8_t *g, *g0, *g1, *z;
+    uint32_t n_rows, columns;
+};
+typedef uint32_t psti_wave_cost(const struct psti_wave_cost_rows *rows, const uint16_t *costs);
+psti_wave_cost psti_wave_cost8_c, psti_wave_cost8_avx2, psti_wave_cost16_c;
+
+/* pli_wave_code_avx2.c. Indices or values of all steps, 32 a step, `none` where none are. */
+typedef void psti_wave_find_slots(uint32_t bits, const uint16_t *streams, uint32_t n_bands,
+                                  uint16_t none, uint16_t *slots);
+/* Signs and raw bits of the steps, as bytes; returns their number. */
+typedef size_t psti_wave_write_slots(const uint16_t *indices, const uint16_t *values,
+                                     uint32_t n_steps, uint8_t *bits);
+/* Words to before `end`, and the states. `ahead`: lines that are fetched, two a step (16 bits:
+ * one). Returns where the words begin. */
+typedef uint8_t *psti_wave_code_slots(const uint16_t *indices, uint32_t n_steps,
+                                      const uint64_t *codes, const void *ahead, uint32_t *states,
+                                      uint8_t *end);
+psti_wave_find_slots psti_wave_find_slots_avx2;
+psti_wave_write_slots psti_wave_write_bits_avx2, psti_wave_write_bits16_avx2;
+psti_wave_code_slots psti_wave_code_avx2, psti_wave_code16_avx2;
 
 /* 256 * log2(v), rounded down; v > 0. In integers, so that files do not depend on the machine. */
 static inline uint32_t psti_wave_log2(uint32_t v)

@@ -6,18 +6,16 @@
  * Reads the neighbours that the caller gathered; pure. */
 #include "pli/encode/wave/pli_wave_filters.h"
 
-#include "base/cpu.h"
-
 #include <string.h>
 
 enum { EDGE = PSTI_WAVE_EDGE, BLOCK = PSTI_WAVE_BLOCK, PATCH = PSTI_WAVE_PATCH_WIDTH };
 
-static void find_row(uint8_t bits, const struct psti_wave_work *work,
+static void find_row(const struct psti_wave_rows *rows, const struct psti_wave_work *work,
                      const struct psti_wave_candidate *c, uint32_t i,
                      const struct psti_wave_filter_query *q, int16_t *residuals)
 {
     size_t at = (size_t)i * EDGE;
-    psti_wave_rows_for(0, bits)->find_row(work, c, i, q->g + at, q->r + at, residuals);
+    rows->find_row(work, c, i, q->g + at, q->r + at, residuals);
 }
 
 static int32_t magnitude(int16_t residual) { return residual < 0 ? -residual : residual; }
@@ -26,7 +24,7 @@ static void row_sums(const struct psti_wave_work *work, const struct psti_wave_c
                      uint32_t i, const struct psti_wave_filter_query *q, uint32_t *sums)
 {
     int16_t residuals[EDGE];
-    find_row(8, work, c, i, q, residuals);
+    find_row(&psti_wave_rows8_c, work, c, i, q, residuals);
     for (uint32_t x = 0; x < q->width; x++)
         sums[x / PATCH] += (uint32_t)magnitude(residuals[x]);
 }
@@ -70,25 +68,11 @@ void psti_wave_price_filters16_c(const struct psti_wave_work *work,
         struct psti_wave_candidate c = psti_wave_filter(q->list, number);
         for (uint32_t i = 0; i < q->n_rows; i += q->step) {
             int16_t residuals[EDGE];
-            find_row(16, work, &c, i, q, residuals);
+            find_row(&psti_wave_rows16_c, work, &c, i, q, residuals);
             for (uint32_t x = 0; x < q->width; x++)
                 prices->of[number][x / BLOCK] +=
                     (uint32_t)psti_wave_price_16(magnitude(residuals[x]));
         }
     }
     find_best(q, prices);
-}
-
-void psti_wave_price_filters(uint32_t bits, const struct psti_wave_work *work,
-                             const struct psti_wave_filter_query *q,
-                             struct psti_wave_filter_prices *prices)
-{
-#if defined(__x86_64__)
-    if (psti_cpu_features() & PSTI_CPU_AVX2) {
-        (bits == 8 ? psti_wave_price_filters_avx2 : psti_wave_price_filters16_avx2)(work, q,
-                                                                                    prices);
-        return;
-    }
-#endif
-    (bits == 8 ? psti_wave_price_filters_c : psti_wave_price_filters16_c)(work, q, prices);
 }

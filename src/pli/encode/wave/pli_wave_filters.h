@@ -28,30 +28,18 @@ static inline uint32_t psti_wave_patch_price(uint32_t sum)
     return e << PSTI_WAVE_PATCH_SHIFT | ((v - (1u << e)) << PSTI_WAVE_PATCH_SHIFT) >> e;
 }
 
-void psti_wave_price_filters(uint32_t bits, const struct psti_wave_work *work,
-                             const struct psti_wave_filter_query *q,
-                             struct psti_wave_filter_prices *prices);
-void psti_wave_price_filters_c(const struct psti_wave_work *work,
-                               const struct psti_wave_filter_query *q,
-                               struct psti_wave_filter_prices *prices);
-/* The same for samples of 16 bits: sums of psti_wave_price_16(). */
-void psti_wave_price_filters16_c(const struct psti_wave_work *work,
-                                 const struct psti_wave_filter_query *q,
-                                 struct psti_wave_filter_prices *prices);
-#if defined(__x86_64__)
+/* 8 bits: sums over patches; 16 bits: sums of psti_wave_price_16(). */
+typedef void psti_wave_price_filters(const struct psti_wave_work *work,
+                                     const struct psti_wave_filter_query *q,
+                                     struct psti_wave_filter_prices *prices);
+psti_wave_price_filters psti_wave_price_filters_c, psti_wave_price_filters_avx2,
+    psti_wave_price_filters16_c, psti_wave_price_filters16_avx2;
 /* For struct psti_wave_rows: of filters, and of MED without taps. */
 void psti_wave_find_block_avx2(const struct psti_wave_work *work,
                                const struct psti_wave_candidate *c, uint32_t n_rows, uint32_t x0,
                                const int16_t *g, const int16_t *r, int16_t *out);
-void psti_wave_price_filters_avx2(const struct psti_wave_work *work,
-                                  const struct psti_wave_filter_query *q,
-                                  struct psti_wave_filter_prices *prices);
 void psti_wave_find_block16_avx2(const struct psti_wave_work *work,
                                  const struct psti_wave_candidate *c, uint32_t n_rows, uint32_t x0,
                                  const int16_t *g, const int16_t *r, int16_t *out);
-void psti_wave_price_filters16_avx2(const struct psti_wave_work *work,
-                                    const struct psti_wave_filter_query *q,
-                                    struct psti_wave_filter_prices *prices);
-#endif
 
 #endif

@@ -4,11 +4,9 @@
  * straight lines, so that rows of residuals are added up in vectors; or, once the image has tables,
  * by what they cost in these. Taps are fitted by least squares, then tried. All in integers: the
  * same pixels give the same file everywhere. */
-#include "pli/encode/wave/pli_wave_encode_int.h"
-#include "pli/encode/wave/pli_wave_filters.h"
+#include "pli/encode/pli_encode_kernels.h"
 
 #include "base/bits.h"
-#include "base/cpu.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -192,7 +190,7 @@ static void choose_numbers(const struct choice *c, uint32_t y0, uint32_t columns
         .g = c->g + (size_t)y0 * PSTI_WAVE_EDGE,
         .r = c->r + (size_t)y0 * PSTI_WAVE_EDGE,
     };
-    psti_wave_price_filters(c->source->bits, c->work, &query, &prices);
+    psti_wave_kernels_of(c->source)->price_filters(c->work, &query, &prices);
     for (uint32_t i = 0; i < columns; i++)
         numbers[i] = (uint8_t)prices.best[i];
 }
@@ -319,7 +317,7 @@ static struct choice open_choice(const struct psti_pli_source *source, uint32_t 
 {
     uint32_t n_taps = psti_pli_wave_n_taps(plane, source->transform);
     return (struct choice){.source = source,
-                           .rows = psti_wave_rows_for(psti_cpu_features(), source->bits),
+                           .rows = psti_wave_kernels_of(source)->rows,
                            .work = work,
                            .plane = plane,
                            .effort = effort,

@@ -5,8 +5,6 @@
  * from the decoder, and in rows where that works in diagonals: each checks the other. */
 #include "pli/encode/wave/pli_wave_encode_int.h"
 
-#include "base/cpu.h"
-
 #include <string.h>
 
 #define TARGET
@@ -32,19 +30,9 @@
 #define price_lane psti_wave_price_16
 #include "pli/encode/wave/pli_wave_predict.h"
 
-static const struct psti_wave_rows rows_8 = {gather_8,   find_residuals_8, find_block_8,
-                                             find_row_8, try_simple_8,     price_8,
-                                             add_taps_8, price_taps_8,     add_moments_8};
-static const struct psti_wave_rows rows_16 = {gather_16,   find_residuals_16, find_block_16,
-                                              find_row_16, try_simple_16,     price_16,
-                                              add_taps_16, price_taps_16,     add_moments_16};
-
-const struct psti_wave_rows *psti_wave_rows_for(uint32_t cpu, uint8_t bits)
-{
-#if defined(__x86_64__)
-    if (cpu & PSTI_CPU_AVX2)
-        return bits == 8 ? &psti_wave_rows8_avx2 : &psti_wave_rows16_avx2;
-#endif
-    (void)cpu;
-    return bits == 8 ? &rows_8 : &rows_16;
-}
+const struct psti_wave_rows psti_wave_rows8_c = {gather_8,   find_residuals_8, find_block_8,
+                                                 find_row_8, try_simple_8,     price_8,
+                                                 add_taps_8, price_taps_8,     add_moments_8};
+const struct psti_wave_rows psti_wave_rows16_c = {gather_16,   find_residuals_16, find_block_16,
+                                                  find_row_16, try_simple_16,     price_16,
+                                                  add_taps_16, price_taps_16,     add_moments_16};

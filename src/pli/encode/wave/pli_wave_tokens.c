@@ -3,10 +3,9 @@
  * Activities, which tell tokens, stand in rows with zeros around them, so that contexts at the
  * unit's edges need no thought; records in the streams of lanes. Pure; works in the caller's
  * memory. */
-#include "pli/encode/wave/pli_wave_encode_int.h"
+#include "pli/encode/pli_encode_kernels.h"
 
 #include "base/bits.h"
-#include "base/cpu.h"
 
 #include <string.h>
 
@@ -60,46 +59,19 @@ static void cut_row(const int16_t *residuals, uint32_t width, int16_t *row)
     memset(row + width, 0, (PSTI_WAVE_EDGE - width) * sizeof *row);
 }
 
-void psti_wave_find_activities(uint32_t bits, const int16_t *residuals, uint32_t width, uint8_t *g)
+void psti_wave_find_activities8_c(const int16_t *residuals, uint32_t width, uint8_t *g)
 {
-#if defined(__x86_64__)
-    if (psti_cpu_features() & PSTI_CPU_AVX2) {
-        if (bits == 8)
-            psti_wave_find_activities8_avx2(residuals, width, g);
-        else
-            psti_wave_find_activities16_avx2(residuals, width, g);
-        return;
-    }
-#endif
     int16_t row[PSTI_WAVE_EDGE];
     uint16_t values[PSTI_PLI_WAVE_PAIRS];
     cut_row(residuals, width, row);
-    if (bits == 8)
-        code_pairs(row, g, values);
-    else
-        tokens_16(row, g);
+    code_pairs(row, g, values);
 }
 
-/* Where a plane's records go, and what they are made of. */
-struct target {
-    const struct psti_pli_source *source;
-    struct psti_wave_work *work;
-    uint32_t plane, first_band, stride;
-    enum psti_pli_energy kind;
-    /* 8 bits: the first context whose built-in table has a token, by its activity's lower half. */
-    uint8_t first_with[16];
-};
-
-static inline size_t place(const struct target *t, uint32_t y)
+void psti_wave_find_activities16_c(const int16_t *residuals, uint32_t width, uint8_t *g)
 {
-    uint32_t band = t->first_band + y / PSTI_PLI_LANES;
-    return (size_t)(y % PSTI_PLI_LANES) * t->stride + PSTI_WAVE_STREAM_PAD +
-           (size_t)band * psti_wave_columns(t->source->bits);
-}
-
-static inline uint8_t *row_of(const struct target *t, uint32_t plane, uint32_t y)
-{
-    return t->work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD;
+    int16_t row[PSTI_WAVE_EDGE];
+    cut_row(residuals, width, row);
+    tokens_16(row, g);
 }
 
 /* Contexts of a row of pairs. `z`: their part Z in E. */
@@ -113,12 +85,12 @@ static void find_contexts_8(const uint8_t *g, const uint8_t *z, uint8_t *context
 
 /* Where a context lacks a token the one that holds any pair takes its place. Energies grow by that,
  * and larger contexts lack no more than smaller ones. False: nowhere. */
-static bool replace_lacking(const struct target *t, const int16_t *residuals,
+static bool replace_lacking(const uint8_t *first_with, const int16_t *residuals,
                             const uint8_t *contexts, uint8_t *g, uint16_t *values)
 {
     bool any = false;
     for (uint32_t p = 0; p < PSTI_PLI_WAVE_PAIRS; p++)
-        if (contexts[p] < t->first_with[g[p] % 16]) {
+        if (contexts[p] < first_with[g[p] % 16]) {
             g[p] = PSTI_PLI_WAVE_ANY_ACTIVITY;
             values[p] = (uint16_t)((uint8_t)residuals[2 * p] | (uint32_t)residuals[2 * p + 1] << 8);
             any = true;
@@ -126,36 +98,36 @@ static bool replace_lacking(const struct target *t, const int16_t *residuals,
     return any;
 }
 
-static void put_records_8(const struct target *t, uint16_t *indices, uint16_t *to)
+void psti_wave_put_records8_c(const struct psti_wave_record_rows *rows)
 {
-    const uint32_t width = t->source->width;
-    for (uint32_t y = 0; y < t->source->height; y++) {
-        const int16_t *residuals = t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE;
-        uint8_t *g = row_of(t, t->plane, y);
-        const uint8_t *z = t->kind == PSTI_PLI_ENERGY_THIRD ? row_of(t, 1, y) : g - 2;
+    const uint32_t width = rows->width;
+    for (uint32_t y = 0; y < rows->height; y++) {
+        uint8_t *g = rows->g + (size_t)y * PSTI_WAVE_PADDED;
+        const uint8_t *z = rows->z ? rows->z + (size_t)y * PSTI_WAVE_PADDED : g - 2;
         uint8_t contexts[PSTI_PLI_WAVE_PAIRS];
         uint16_t values[PSTI_PLI_WAVE_PAIRS];
         int16_t row[PSTI_WAVE_EDGE];
-        size_t at = place(t, y);
-        cut_row(residuals, width, row);
+        size_t at = psti_wave_record_at(8, rows->stride, y);
+        cut_row(rows->residuals + (size_t)y * PSTI_WAVE_EDGE, width, row);
         code_pairs(row, g, values);
         find_contexts_8(g, z, contexts);
-        if (replace_lacking(t, row, contexts, g, values))
+        if (replace_lacking(rows->first_with, row, contexts, g, values))
             find_contexts_8(g, z, contexts);
         for (uint32_t p = 0; p < (width + 1) / 2; p++)
-            indices[at + p] = (uint16_t)(psti_pli_wave_tokens_of[g[p] % 16] |
-                                         contexts[p] << PSTI_WAVE_TOKEN_BITS_8);
-        memcpy(to + at, values, (width + 1) / 2 * sizeof *to);
+            rows->indices[at + p] = (uint16_t)(psti_pli_wave_tokens_of[g[p] % 16] |
+                                               contexts[p] << PSTI_WAVE_TOKEN_BITS_8);
+        memcpy(rows->values + at, values, (width + 1) / 2 * sizeof *values);
     }
 }
 
-static void find_energies_16(const struct target *t, uint32_t y, uint8_t *energies)
+static void find_energies_16(const struct psti_wave_record_rows *rows, size_t row,
+                             uint8_t *energies)
 {
     enum { S = PSTI_WAVE_PADDED };
-    const uint8_t *g = row_of(t, t->plane, y), *g0 = row_of(t, 0, y), *g1 = row_of(t, 1, y);
+    const uint8_t *g = rows->g + row, *g0 = rows->g0 + row, *g1 = rows->g1 + row;
     for (int x = 0; x < PSTI_WAVE_EDGE; x++)
-        energies[x] = psti_pli_wave_energy(t->kind, g[x - 1], g[x - S], g[x - S - 1], g[x - S + 1],
-                                           g[x - 2 * S], g[x - 2], g0[x], g1[x]);
+        energies[x] = psti_pli_wave_energy(rows->kind, g[x - 1], g[x - S], g[x - S - 1],
+                                           g[x - S + 1], g[x - 2 * S], g[x - 2], g0[x], g1[x]);
 }
 
 /* A token's least magnitude has zeros where its raw bits are. */
@@ -164,71 +136,23 @@ static inline uint32_t raw_of_16(uint32_t token, uint32_t m)
     return m & ((1u << psti_pli_wave_raw_bits(token)) - 1);
 }
 
-static void put_records_16(const struct target *t, uint16_t *indices, uint16_t *values)
+void psti_wave_put_records16_c(const struct psti_wave_record_rows *rows)
 {
-    for (uint32_t y = 0; y < t->source->height; y++) {
-        const int16_t *residuals = t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE;
-        uint8_t *tokens = row_of(t, t->plane, y);
-        size_t at = place(t, y);
+    for (uint32_t y = 0; y < rows->height; y++) {
+        const int16_t *residuals = rows->residuals + (size_t)y * PSTI_WAVE_EDGE;
+        uint8_t *tokens = rows->g + (size_t)y * PSTI_WAVE_PADDED;
+        size_t at = psti_wave_record_at(16, rows->stride, y);
         uint8_t energies[PSTI_WAVE_EDGE];
-        psti_wave_find_activities(16, residuals, t->source->width, tokens);
-        find_energies_16(t, y, energies);
-        for (uint32_t x = 0; x < t->source->width; x++) {
+        psti_wave_find_activities16_c(residuals, rows->width, tokens);
+        find_energies_16(rows, (size_t)y * PSTI_WAVE_PADDED, energies);
+        for (uint32_t x = 0; x < rows->width; x++) {
             int32_t r = residuals[x];
             uint32_t raw = raw_of_16(tokens[x], (uint32_t)(r < 0 ? -r : r));
             uint32_t context = psti_pli_wave_bucket[1][energies[x]];
-            indices[at + x] = (uint16_t)(tokens[x] | context << PSTI_WAVE_TOKEN_BITS);
-            values[at + x] = (uint16_t)(raw | (uint32_t)(r < 0) << 15);
+            rows->indices[at + x] = (uint16_t)(tokens[x] | context << PSTI_WAVE_TOKEN_BITS);
+            rows->values[at + x] = (uint16_t)(raw | (uint32_t)(r < 0) << 15);
         }
     }
-}
-
-#if defined(__x86_64__)
-static void put_records8_avx2(const struct target *t, uint16_t *indices, uint16_t *values)
-{
-    struct psti_wave_pair_rows rows = {.height = t->source->height,
-                                       .width = t->source->width,
-                                       .stride = t->stride,
-                                       .residuals = t->work->residuals[t->plane],
-                                       .first_with = t->first_with,
-                                       .g = row_of(t, t->plane, 0),
-                                       .indices = indices + place(t, 0),
-                                       .values = values + place(t, 0)};
-    if (t->kind == PSTI_PLI_ENERGY_THIRD)
-        rows.z = row_of(t, 1, 0);
-    psti_wave_put_pairs_avx2(&rows);
-}
-
-static void put_records16_avx2(const struct target *t, uint16_t *indices, uint16_t *values)
-{
-    for (uint32_t y = 0; y < t->source->height; y++) {
-        size_t at = place(t, y);
-        const int16_t *residuals = t->work->residuals[t->plane] + (size_t)y * PSTI_WAVE_EDGE;
-        uint8_t *tokens = row_of(t, t->plane, y), contexts[PSTI_WAVE_EDGE];
-        psti_wave_find_activities(16, residuals, t->source->width, tokens);
-        psti_wave_find_contexts16_avx2(t->kind, tokens, row_of(t, 0, y), row_of(t, 1, y), contexts);
-        psti_wave_find_records16_avx2(residuals, tokens, contexts, t->source->width, indices + at,
-                                      values + at);
-    }
-}
-#endif
-
-/* `values` are those of the same plane's places. */
-static void put_records(const struct target *t, uint16_t *indices, uint16_t *values)
-{
-#if defined(__x86_64__)
-    if (psti_cpu_features() & PSTI_CPU_AVX2) {
-        if (t->source->bits == 8)
-            put_records8_avx2(t, indices, values);
-        else
-            put_records16_avx2(t, indices, values);
-        return;
-    }
-#endif
-    if (t->source->bits == 8)
-        put_records_8(t, indices, values);
-    else
-        put_records_16(t, indices, values);
 }
 
 static void clear_streams(uint32_t bits, size_t n, uint16_t *streams)
@@ -256,22 +180,39 @@ static void find_first_with(uint8_t *first_with)
 void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_plan *plan,
                         struct psti_wave_work *work)
 {
-    uint32_t plane_bands = psti_wave_plane_bands(source->height), n_bands = 0;
+    const uint32_t bits = source->bits, plane_bands = psti_wave_plane_bands(source->height);
+    uint8_t *rows[4], first_with[16];
+    uint32_t n_bands = 0, first_band = 0;
     for (uint32_t p = 0; p < source->channels; p++)
         n_bands += plan->planes[p].predictor == PSTI_PLI_PREDICT_CONSTANT ? 0 : plane_bands;
-    struct target target = {
-        .source = source, .work = work, .stride = psti_wave_stride(source->bits, n_bands)};
-    if (source->bits == 8)
-        find_first_with(target.first_with);
-    size_t n = psti_wave_n_records(source->bits, n_bands);
-    clear_streams(source->bits, n, plan->streams);
+    find_first_with(first_with);
+    size_t n = psti_wave_n_records(bits, n_bands);
+    clear_streams(bits, n, plan->streams);
+    for (uint32_t p = 0; p < 4; p++)
+        rows[p] = work->padded[p][PSTI_WAVE_PAD_ROWS] + PSTI_WAVE_PAD;
     for (uint32_t p = 0; p < source->channels; p++) {
         memset(work->padded[p], 0, sizeof work->padded[p]);
         if (plan->planes[p].predictor == PSTI_PLI_PREDICT_CONSTANT)
             continue;
-        target.plane = p;
-        target.kind = psti_pli_wave_energy_kind(p, source->transform, target.first_band == 0);
-        put_records(&target, plan->streams, plan->streams + n);
-        target.first_band += plane_bands;
+        uint16_t *indices =
+            plan->streams + PSTI_WAVE_STREAM_PAD + (size_t)first_band * psti_wave_columns(bits);
+        enum psti_pli_energy kind =
+            psti_pli_wave_energy_kind(p, source->transform, first_band == 0);
+        const struct psti_wave_record_rows plane = {
+            .height = source->height,
+            .width = source->width,
+            .stride = psti_wave_stride(bits, n_bands),
+            .residuals = work->residuals[p],
+            .kind = kind,
+            .g = rows[p],
+            .g0 = rows[0],
+            .g1 = rows[1],
+            .z = kind == PSTI_PLI_ENERGY_THIRD ? rows[1] : NULL,
+            .first_with = first_with,
+            .indices = indices,
+            .values = indices + n,
+        };
+        psti_wave_kernels_of(source)->put_records(&plane);
+        first_band += plane_bands;
     }
 }

@@ -28,9 +28,10 @@ INLINE __m256i gather(const __m256i *in, __m256i of_0, __m256i of_1, __m256i of_
         _mm256_shuffle_epi8(in[2], of_2));
 }
 
-TARGET void psti_pli_split_green8_avx2(const uint8_t *in, uint8_t *green, uint8_t *red,
+TARGET void psti_pli_split_green8_avx2(const uint8_t *in, uint32_t n, uint8_t *green, uint8_t *red,
                                        uint8_t *blue)
 {
+    (void)n;
     const __m256i none = _mm256_set1_epi8(NONE), half = _mm256_set1_epi8((char)128);
     const __m256i red_0 = BOTH(0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
     const __m256i red_1 = BOTH(-1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14, -1, -1, -1, -1, -1);

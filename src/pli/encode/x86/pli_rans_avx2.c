@@ -1,5 +1,5 @@
-/* pli_rans_avx2.c - the table of pli_rans.h, made by the compiler. */
-#include "pli/encode/pli_rans.h"
+/* pli_rans_avx2.c - the table of pli_rans_avx2.h, made by the compiler. */
+#include "pli/encode/x86/pli_rans_avx2.h"
 
 #if defined(__x86_64__)
 /* The lane of mask m above which n others are; none: 0. */

@@ -2,6 +2,7 @@
  * as pli_jpeg_encode_write.c makes. States are in four vectors, of which each takes eight tokens.
  * Pure; any thread. */
 #include "pli/encode/coefs/pli_jpeg_encode_int.h"
+#include "pli/encode/x86/pli_rans_avx2.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

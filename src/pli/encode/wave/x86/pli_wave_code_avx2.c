@@ -6,6 +6,7 @@
  * bits in four, of 8 in two. */
 #include "pli/encode/wave/pli_wave_encode_int.h"
 #include "pli/encode/wave/x86/pli_wave_lanes_avx2_u16.h"
+#include "pli/encode/x86/pli_rans_avx2.h"
 
 #if defined(__x86_64__)
 #include "base/bits.h"

@@ -235,13 +235,13 @@ INLINE __m256i contexts_of(const struct buckets *b, const struct near *n)
     return bucket_of(b, _mm256_adds_epu8(_mm256_add_epi8(side, side), rest));
 }
 
-TARGET uint32_t psti_wave_cost_pairs_avx2(const uint8_t *g, const uint8_t *z, uint32_t n_rows,
-                                          uint32_t columns, const uint16_t *costs)
+TARGET uint32_t psti_wave_cost8_avx2(const struct psti_wave_cost_rows *rows, const uint16_t *costs)
 {
     enum { S = PSTI_WAVE_PADDED };
     const struct buckets b = load_buckets(8);
+    const uint8_t *g = rows->g, *z = rows->z;
     uint32_t sum = 0;
-    for (uint32_t y = 0; y < n_rows; y++, g += S, z += S) {
+    for (uint32_t y = 0; y < rows->n_rows; y++, g += S, z += S) {
         struct near n = {.l = load(g - 1),
                          .u = load(g - S),
                          .ul = load(g - S - 1),
@@ -252,7 +252,7 @@ TARGET uint32_t psti_wave_cost_pairs_avx2(const uint8_t *g, const uint8_t *z, ui
         __m256i low = _mm256_and_si256(load(g), _mm256_set1_epi8(PSTI_PLI_N_TOKENS_8 - 1));
         uint8_t indices[PSTI_PLI_WAVE_PAIRS];
         _mm256_storeu_si256((__m256i *)indices, _mm256_or_si256(context, low));
-        for (uint32_t i = 0; i < columns; i++)
+        for (uint32_t i = 0; i < rows->columns; i++)
             sum += costs[indices[i]];
     }
     return sum;
@@ -285,7 +285,7 @@ INLINE void put_indices(__m256i token, __m256i context, __m256i there, uint16_t 
     }
 }
 
-TARGET void psti_wave_put_pairs_avx2(const struct psti_wave_pair_rows *r)
+TARGET void psti_wave_put_records8_avx2(const struct psti_wave_record_rows *r)
 {
     const struct buckets b = load_buckets(8);
     const __m256i first_with = load_table(r->first_with);
@@ -295,8 +295,7 @@ TARGET void psti_wave_put_pairs_avx2(const struct psti_wave_pair_rows *r)
     __m256i u = _mm256_setzero_si256(), uu = u;
     for (uint32_t y = 0; y < r->height; y++) {
         uint8_t *g_row = r->g + (size_t)y * PSTI_WAVE_PADDED;
-        size_t at = (size_t)(y % PSTI_PLI_LANES) * r->stride +
-                    (size_t)(y / PSTI_PLI_LANES) * PSTI_PLI_WAVE_PAIRS;
+        size_t at = psti_wave_record_at(8, r->stride, y);
         struct pairs p = code_pairs(r->residuals + (size_t)y * PSTI_WAVE_EDGE, columns);
         __m256i g = activities_of(p.token);
         struct near near = {
@@ -355,9 +354,10 @@ INLINE void indices_of(__m256i token, __m256i context, uint16_t *out)
     _mm256_storeu_si256((__m256i *)(out + 16), _mm256_permute2x128_si256(even, odd, 0x31));
 }
 
-TARGET void psti_wave_find_records16_avx2(const int16_t *residuals, const uint8_t *tokens,
-                                          const uint8_t *contexts, uint32_t width,
-                                          uint16_t *indices, uint16_t *values)
+/* Records of a row from activities and contexts, as far as `width`. */
+TARGET static void find_records_16(const int16_t *residuals, const uint8_t *tokens,
+                                   const uint8_t *contexts, uint32_t width, uint16_t *indices,
+                                   uint16_t *values)
 {
     uint16_t rows[2][PSTI_WAVE_EDGE];
     bool whole = width == PSTI_WAVE_EDGE;
@@ -370,6 +370,18 @@ TARGET void psti_wave_find_records16_avx2(const int16_t *residuals, const uint8_
     if (!whole) {
         memcpy(indices, rows[0], width * sizeof *indices);
         memcpy(values, rows[1], width * sizeof *values);
+    }
+}
+
+TARGET void psti_wave_put_records16_avx2(const struct psti_wave_record_rows *r)
+{
+    for (uint32_t y = 0; y < r->height; y++) {
+        size_t at = psti_wave_record_at(16, r->stride, y), row = (size_t)y * PSTI_WAVE_PADDED;
+        const int16_t *residuals = r->residuals + (size_t)y * PSTI_WAVE_EDGE;
+        uint8_t contexts[PSTI_WAVE_EDGE];
+        psti_wave_find_activities16_avx2(residuals, r->width, r->g + row);
+        psti_wave_find_contexts16_avx2(r->kind, r->g + row, r->g0 + row, r->g1 + row, contexts);
+        find_records_16(residuals, r->g + row, contexts, r->width, r->indices + at, r->values + at);
     }
 }
 #else

@@ -1,0 +1,60 @@
+/* pli_encode_kernels.c - the encoder's kernels by CPU level, and the one place that chooses a
+ * level.
+ *
+ * What a level has no kernel for it takes from plain C. Constant; any thread. */
+#include "pli/encode/pli_encode_kernels.h"
+
+#include "base/cpu.h"
+
+static const struct psti_pli_encode_kernels kernels_c = {
+    .split_green = psti_pli_split_green8_c,
+    .packed_rows_u8 = &psti_packed_rows_c,
+    .packed_rows_u16 = &psti_packed_rows_c,
+    .wave_u8 = {.rows = &psti_wave_rows8_c,
+                .price_filters = psti_wave_price_filters_c,
+                .find_activities = psti_wave_find_activities8_c,
+                .put_records = psti_wave_put_records8_c,
+                .cost = psti_wave_cost8_c},
+    .wave_u16 = {.rows = &psti_wave_rows16_c,
+                 .price_filters = psti_wave_price_filters16_c,
+                 .find_activities = psti_wave_find_activities16_c,
+                 .put_records = psti_wave_put_records16_c,
+                 .cost = psti_wave_cost16_c},
+    .coefs = &psti_je_kernels_c,
+};
+
+#if defined(__x86_64__)
+static const struct psti_pli_encode_kernels kernels_avx2 = {
+    .split_green = psti_pli_split_green8_avx2,
+    .add_changes = psti_pli_add_changes8_avx2,
+    .packed_rows_u8 = &psti_packed_rows8_avx2,
+    .packed_rows_u16 = &psti_packed_rows_c,
+    .wave_u8 = {.rows = &psti_wave_rows8_avx2,
+                .price_filters = psti_wave_price_filters_avx2,
+                .find_activities = psti_wave_find_activities8_avx2,
+                .put_records = psti_wave_put_records8_avx2,
+                .cost = psti_wave_cost8_avx2,
+                .find_slots = psti_wave_find_slots_avx2,
+                .write_slots = psti_wave_write_bits_avx2,
+                .code_slots = psti_wave_code_avx2},
+    .wave_u16 = {.rows = &psti_wave_rows16_avx2,
+                 .price_filters = psti_wave_price_filters16_avx2,
+                 .find_activities = psti_wave_find_activities16_avx2,
+                 .put_records = psti_wave_put_records16_avx2,
+                 .cost = psti_wave_cost16_c,
+                 .find_slots = psti_wave_find_slots_avx2,
+                 .write_slots = psti_wave_write_bits16_avx2,
+                 .code_slots = psti_wave_code16_avx2},
+    .coefs = &psti_je_kernels_avx2,
+};
+#endif
+
+const struct psti_pli_encode_kernels *psti_pli_encode_kernels_of(uint32_t cpu)
+{
+#if defined(__x86_64__)
+    if (cpu & PSTI_CPU_AVX2)
+        return &kernels_avx2;
+#endif
+    (void)cpu;
+    return &kernels_c;
+}

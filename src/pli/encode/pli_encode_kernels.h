@@ -1,0 +1,57 @@
+/* pli_encode_kernels.h - the kernels of the encoder, one table per CPU level.
+ *
+ * A table is chosen once per image (psti_pli_encode_kernels_of) and carried in the image and in
+ * each unit. No other file of the encoder asks which processor it runs on. All levels write the
+ * same bytes: plain C is the reference implementation, and tests hold the others to it. */
+#ifndef PST_PLI_ENCODE_KERNELS_H
+#define PST_PLI_ENCODE_KERNELS_H
+
+#include "pli/encode/coefs/pli_jpeg_encode_int.h"
+#include "pli/encode/packed/pli_packed_encode.h"
+#include "pli/encode/pli_encode_int.h"
+#include "pli/encode/pli_load.h"
+#include "pli/encode/wave/pli_wave_encode_int.h"
+#include "pli/encode/wave/pli_wave_filters.h"
+
+/* Mode wave, for samples of 8 bits or of 16. */
+struct psti_wave_kernels {
+    /* Predictions of a plane -> residuals and what they cost. */
+    const struct psti_wave_rows *rows;
+    /* What each filter costs each block of 16 rows. */
+    psti_wave_price_filters *price_filters;
+    /* A row of residuals -> activities. */
+    psti_wave_find_activities *find_activities;
+    /* A plane's residuals -> activities and records of tokens. */
+    psti_wave_put_records *put_records;
+    /* Activities -> what their tokens cost. */
+    psti_wave_cost *cost;
+    /* Records -> 32 slots a step -> signs and raw bits, words. NULL in plain C, which has the
+     * tokens in a list instead (pli_wave_encode.c). */
+    psti_wave_find_slots *find_slots;
+    psti_wave_write_slots *write_slots;
+    psti_wave_code_slots *code_slots;
+};
+
+struct psti_pli_encode_kernels {
+    /* RGB of 8 bits without gaps: pixels -> planes; what neighbours differ by, with green
+     * subtracted and without (NULL: it is found sample by sample). */
+    psti_pli_split_green *split_green;
+    psti_pli_add_changes *add_changes;
+    /* Mode packed: residuals, widths and costs of rows, by the samples' bits. */
+    const struct psti_packed_rows *packed_rows_u8, *packed_rows_u16;
+    /* Mode wave, by the samples' bits. */
+    struct psti_wave_kernels wave_u8, wave_u16;
+    /* Content JPEG: coefficients -> tokens, raw bits, words. */
+    const struct psti_je_kernels *coefs;
+};
+
+/* The table of the highest level that `cpu` (PSTI_CPU_*) allows. */
+const struct psti_pli_encode_kernels *psti_pli_encode_kernels_of(uint32_t cpu);
+
+static inline const struct psti_wave_kernels *psti_wave_kernels_of(
+    const struct psti_pli_source *source)
+{
+    return source->bits == 8 ? &source->kernels->wave_u8 : &source->kernels->wave_u16;
+}
+
+#endif
