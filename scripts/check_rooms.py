@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the walls between rooms: reads every #include line and compares it with the tables below.
+"""Checks the walls between rooms: compares #include lines, and words that name a processor, with the tables below.
 
     scripts/check_rooms.py [--root DIR]
 
@@ -47,8 +47,19 @@ PARTS = {
         "kernels": {"work"},
     },
 }
-# Folders of kernels for one family of processors, and what only their files, and the tables of KERNEL_TABLES, may test.
+# Only some files under src/ may name a processor or include its intrinsics: those in folders of kernels for one family of
+# processors, kernels of rooms that have no such folders (they bear the level in their names), base/, and the tables of
+# kernels, which choose a level.
+ARCH_WORDS = re.compile(r"\b(__x86_64__|__aarch64__|__ARM_NEON|immintrin\.h|arm_neon\.h)\b")
 ARCH_FOLDERS = {"x86", "arm"}
+ARCH_NAMES = {"augment": r"augment_kernels_(avx2|avx512|neon)\.c", "decode": r"decode_png_unfilter_(avx2|neon)\.c"}
+KERNEL_TABLES = {
+    "src/augment/augment_kernels.c",
+    "src/decode/decode_png_unfilter_levels.c",
+    "src/pli/decode/pli_kernels.c",
+    "src/pli/encode/pli_encode_kernels.c",
+    "src/pli/jpegfile/pli_jpeg_file_kernels.c",
+}
 # What a room shows to the others that may open its door. All headers of base and format are doors, and a name that ends
 # with a slash stands for all headers of that folder.
 DOORS = {
@@ -183,6 +194,12 @@ def judge(path: Path, quote: str, header: str, root: Path) -> str | None:
     return None
 
 
+def may_name_processors(where: Path) -> bool:
+    room = where.parts[1]
+    return (where.parts[0] != "src" or room == "base" or not ARCH_FOLDERS.isdisjoint(where.parts[2:-1])
+            or where.as_posix() in KERNEL_TABLES or re.fullmatch(ARCH_NAMES.get(room, ""), where.name) is not None)
+
+
 def check(root: Path) -> list[str]:
     findings = []
     for top in ("src", "include", "tests", *FRONT_DOOR_ONLY):
@@ -191,7 +208,11 @@ def check(root: Path) -> list[str]:
             if top == "src" and len(where.parts) > 2 and where.parts[1] not in WALLS:
                 findings.append(f"{where}:1: src/{where.parts[1]} is not in the table of rooms")
                 continue
+            is_kernel = may_name_processors(where)
             for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+                word = None if is_kernel else ARCH_WORDS.search(line)
+                if word:
+                    findings.append(f"{where}:{number}: {word[0]} is for kernels of one processor and for tables of kernels")
                 match = INCLUDE.match(line)
                 problem = match and judge(path, match[1], match[2], root)
                 if problem:

@@ -84,10 +84,8 @@ struct psti_augment_ops {
 /* The best table for a CPU with these features (PSTI_CPU_...). */
 const struct psti_augment_ops *psti_augment_ops_for(uint32_t features);
 
-extern const struct psti_augment_ops psti_augment_ops_c;
-#if defined(__x86_64__)
-extern const struct psti_augment_ops psti_augment_ops_avx2;
-extern const struct psti_augment_ops psti_augment_ops_avx512;
+extern const struct psti_augment_ops psti_augment_ops_c, psti_augment_ops_avx2,
+    psti_augment_ops_avx512, psti_augment_ops_neon;
 /* AVX2 loops that AVX-512 keeps: they wait for loads and shuffles, not for width. */
 void psti_augment_reverse_1_avx2(uint8_t *dst, const uint8_t *src, uint32_t width);
 void psti_augment_reverse_3_avx2(uint8_t *dst, const uint8_t *src, uint32_t width);
@@ -95,9 +93,6 @@ void psti_augment_reverse_4_avx2(uint8_t *dst, const uint8_t *src, uint32_t widt
 void psti_augment_split_3_avx2(uint8_t *const *planes, const uint8_t *src, uint32_t width);
 void psti_augment_to_f16_avx2(void *dst, const uint8_t *src, size_t n, const float *scale,
                               const float *offset);
-#elif defined(__aarch64__)
-extern const struct psti_augment_ops psti_augment_ops_neon;
-#endif
 
 /* Plain C loops that other levels use for channel counts and ends they have no vectors for. */
 void psti_augment_resize_x_1_c(uint8_t *const *dst, const uint8_t *const *src,

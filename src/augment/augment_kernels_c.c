@@ -1,11 +1,10 @@
-/* augment_kernels_c.c - the inner loops in plain C: the judge of the other levels, and the choice
- * among them.
+/* augment_kernels_c.c - the inner loops in plain C: the reference implementation of the other
+ * levels.
  *
  * In and out: see augment_kernels.h. Pure functions, any thread. */
 #include "augment/augment_kernels.h"
 
 #include "base/bits.h"
-#include "base/cpu.h"
 
 static inline uint8_t clamp_u8(int32_t value)
 {
@@ -221,18 +220,3 @@ const struct psti_augment_ops psti_augment_ops_c = {
     .to_f16 = to_f16,
     .to_bf16 = to_bf16,
 };
-
-const struct psti_augment_ops *psti_augment_ops_for(uint32_t features)
-{
-#if defined(__x86_64__)
-    if ((features & PSTI_CPU_AVX512) != 0)
-        return &psti_augment_ops_avx512;
-    if ((features & PSTI_CPU_AVX2) != 0)
-        return &psti_augment_ops_avx2;
-#elif defined(__aarch64__)
-    if ((features & PSTI_CPU_NEON) != 0)
-        return &psti_augment_ops_neon;
-#endif
-    (void)features;
-    return &psti_augment_ops_c;
-}

@@ -5,8 +5,6 @@
  * thread. */
 #include "decode/decode_png_unfilter.h"
 
-#include "base/cpu.h"
-
 #include <stdlib.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -76,16 +74,3 @@ DEFINE(8)
 
 const struct psti_unfilter_ops psti_unfilter_ops_c = {
     .name = "c", .row = {ENTRY(1), ENTRY(2), ENTRY(3), ENTRY(4), ENTRY(6), ENTRY(8)}};
-
-const struct psti_unfilter_ops *psti_unfilter_ops_for(uint32_t features)
-{
-#if defined(__x86_64__)
-    if ((features & PSTI_CPU_AVX2) != 0)
-        return &psti_unfilter_ops_avx2;
-#elif defined(__aarch64__)
-    if ((features & PSTI_CPU_NEON) != 0)
-        return &psti_unfilter_ops_neon;
-#endif
-    (void)features;
-    return &psti_unfilter_ops_c;
-}

@@ -45,6 +45,12 @@ def findings(tmp_path, files):
     ("include/penstock/x.h", '#include "status.h"'),
     ("tests/decode/test_decode_x.c", '#include "storage/storage.h"'),
     ("tests/cli/test_cli_x.c", '#include "base/alloc.h"'),
+    ("src/pli/decode/pli_emit.c", "#if defined(__x86_64__)"),
+    ("src/pli/decode/pli_emit.h", "#elif defined(__aarch64__)"),
+    ("src/pli/encode/x86.c", "#ifdef __ARM_NEON"),
+    ("src/augment/augment_run.c", "#include <immintrin.h>"),
+    ("src/augment/decode_png_unfilter_neon.c", "#include <arm_neon.h>"),
+    ("src/loader/loader_avx2.c", "    if (is_wide) /* not __x86_64__ alone */"),
 ])
 def test_a_hole_is_found(tmp_path, name, line):
     found = findings(tmp_path, {name: f"/* a file */\n{line}\n"})
@@ -71,6 +77,13 @@ def test_a_hole_is_found(tmp_path, name, line):
     ("tests/decode/test_decode_x.c", '#include "decode/decode_int.h"'),
     ("tests/fuzz/fuzz_x.c", '#include "decode/decode.h"'),
     ("src/decode/decode.c", '// #include "storage/storage.h"'),
+    ("src/pli/decode/x86/pli_emit_avx2.c", "#include <immintrin.h>"),
+    ("src/pli/decode/wave/arm/pli_wave_neon.c", "#if defined(__aarch64__)"),
+    ("src/pli/decode/pli_kernels.c", "#if defined(__x86_64__)"),
+    ("src/augment/augment_kernels_avx2.c", "#include <immintrin.h>"),
+    ("src/base/cpu.c", "#if defined(__x86_64__)"),
+    ("tests/pli/test_x.c", "#if defined(__x86_64__)"),
+    ("src/decode/decode.c", "int my__x86_64__x;"),
 ])
 def test_open_doors_are_passed(tmp_path, name, line):
     assert findings(tmp_path, {name: f"/* a file */\n{line}\n"}) == []
