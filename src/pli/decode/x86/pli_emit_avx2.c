@@ -1,23 +1,35 @@
 /* pli_emit_avx2.c - the row kernels of emission with AVX2.
  *
  * In and out: see pli_emit.h; plain C gives the same bytes. Pure; any thread. 32 pixels a step (16
- * of 16 bits); the pixels of a last, shorter step go through a buffer. */
+ * of 16 bits); 8 bits: pli_emit_template.h. */
 #include "pli/decode/pli_emit.h"
 
 #include "pli/decode/x86/pli_rgb_avx2.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#include <string.h>
 
 #define TARGET __attribute__((target("avx2")))
 #define INLINE static inline __attribute__((always_inline, target("avx2")))
 
+#define VECTOR __m256i
+
 enum { STEP = 32 };
 
-INLINE __m256i load(const uint8_t *p) { return _mm256_loadu_si256((const void *)p); }
+/* Reads all 32 bytes. */
+INLINE __m256i load(const uint8_t *p, uint32_t n)
+{
+    (void)n;
+    return _mm256_loadu_si256((const void *)p);
+}
 INLINE void store(uint8_t *p, __m256i v) { _mm256_storeu_si256((void *)p, v); }
+INLINE __m256i add(__m256i a, __m256i b) { return _mm256_add_epi8(a, b); }
+INLINE __m256i less_128(__m256i v) { return _mm256_xor_si256(v, _mm256_set1_epi8(INT8_MIN)); }
 
+INLINE void store_rgb(uint8_t *out, __m256i r, __m256i g, __m256i b)
+{
+    psti_pli_store_rgb(out, r, g, b);
+}
 INLINE void store_rgba(uint8_t *out, __m256i r, __m256i g, __m256i b, __m256i a)
 {
     __m256i rg0 = _mm256_unpacklo_epi8(r, g), rg1 = _mm256_unpackhi_epi8(r, g);
@@ -30,66 +42,7 @@ INLINE void store_rgba(uint8_t *out, __m256i r, __m256i g, __m256i b, __m256i a)
     store(out + 96, _mm256_permute2x128_si256(v2, v3, 0x31));
 }
 
-/* Pixels x .. x + 31 of a row of `n_channels`, of which 3 may be colours after green. */
-INLINE void step(const uint8_t *const planes[4], uint32_t x, uint32_t n_channels, bool green,
-                 uint8_t *out)
-{
-    __m256i v0 = load(planes[0] + x), v1 = load(planes[1] + x), v2 = load(planes[2] + x);
-    if (green) {
-        __m256i g = v0, offset = _mm256_xor_si256(g, _mm256_set1_epi8((char)0x80)); /* g - 128 */
-        v0 = _mm256_add_epi8(v1, offset);
-        v1 = g;
-        v2 = _mm256_add_epi8(v2, offset);
-    }
-    if (n_channels == 3)
-        psti_pli_store_rgb(out, v0, v1, v2);
-    else
-        store_rgba(out, v0, v1, v2, load(planes[3] + x));
-}
-
-INLINE void row(const uint8_t *const planes[4], uint32_t n, uint32_t n_channels, bool green,
-                uint8_t *out)
-{
-    uint32_t x = 0;
-    for (; x + STEP <= n; x += STEP)
-        step(planes, x, n_channels, green, out + (size_t)x * n_channels);
-    if (x < n) {
-        uint8_t last[STEP * 4];
-        step(planes, x, n_channels, green, last);
-        memcpy(out + (size_t)x * n_channels, last, (size_t)(n - x) * n_channels);
-    }
-}
-
-TARGET static void green_rgb8(const uint8_t *g, const uint8_t *r, const uint8_t *b, uint8_t *out,
-                              uint32_t n)
-{
-    row((const uint8_t *const[4]){g, r, b, NULL}, n, 3, true, out);
-}
-
-TARGET static void green_rgba8(const uint8_t *g, const uint8_t *r, const uint8_t *b,
-                               const uint8_t *a, uint8_t *out, uint32_t n)
-{
-    row((const uint8_t *const[4]){g, r, b, a}, n, 4, true, out);
-}
-
-TARGET static void plain_rgb8(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out,
-                              uint32_t n)
-{
-    row((const uint8_t *const[4]){c0, c1, c2, NULL}, n, 3, false, out);
-}
-
-TARGET static void green_one8(const uint8_t *g, const uint8_t *p, uint8_t *out, uint32_t n)
-{
-    const __m256i half = _mm256_set1_epi8((char)0x80);
-    uint32_t x = 0;
-    for (; x + STEP <= n; x += STEP)
-        store(out + x, _mm256_add_epi8(load(p + x), _mm256_xor_si256(load(g + x), half)));
-    if (x < n) {
-        uint8_t last[STEP];
-        store(last, _mm256_add_epi8(load(p + x), _mm256_xor_si256(load(g + x), half)));
-        memcpy(out + x, last, n - x);
-    }
-}
+#include "pli/decode/pli_emit_template.h"
 
 /* 16 pixels of 16 bits, as three vectors. In each half, of 8 pixels, sample i of channel c goes to
  * place 3 i + c. */
@@ -120,7 +73,7 @@ INLINE void store_rgb16(uint8_t *out, __m256i r, __m256i g, __m256i b)
 INLINE void step_rgb16(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, bool green,
                        uint8_t *out)
 {
-    __m256i v0 = load(p0), v1 = load(p1), v2 = load(p2);
+    __m256i v0 = load(p0, STEP), v1 = load(p1, STEP), v2 = load(p2, STEP);
     if (green) {
         __m256i offset = _mm256_xor_si256(v0, _mm256_set1_epi16(INT16_MIN)); /* g - 32768 */
         store_rgb16(out, _mm256_add_epi16(v1, offset), v0, _mm256_add_epi16(v2, offset));

@@ -487,44 +487,18 @@ PSTI_NEON_INLINE struct row16 rows16(const struct psti_packed *unit, uint32_t p,
     return u;
 }
 
-static void rebuild16(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work)
+PSTI_NEON_INLINE struct row16 row16_of(uint16_t value)
 {
-    struct row16 u;
+    struct row16 row;
 #pragma GCC unroll 8
     for (int g = 0; g < PSTI_PACKED_ROW_GROUPS; g++)
-        u.v[g] = vdupq_n_u16(unit->planes[p].start);
-    u = rows16(unit, p, work, 0, 1, u, PSTI_PACKED_LEFT);
-    for (uint32_t y = 0; y < unit->height; y += 16) {
-        uint32_t begin = y ? y : 1, end = unit->height - y < 16 ? unit->height : y + 16;
-        switch ((enum psti_packed_predictor)unit->planes[p].predictor[y >> 4]) {
-        case PSTI_PACKED_CONSTANT: /* not among those of coded planes */
-        case PSTI_PACKED_LEFT:
-            u = rows16(unit, p, work, begin, end, u, PSTI_PACKED_LEFT);
-            break;
-        case PSTI_PACKED_UP:
-            u = rows16(unit, p, work, begin, end, u, PSTI_PACKED_UP);
-            break;
-        case PSTI_PACKED_GRADIENT:
-            u = rows16(unit, p, work, begin, end, u, PSTI_PACKED_GRADIENT);
-            break;
-        case PSTI_PACKED_SMOOTH:
-            u = rows16(unit, p, work, begin, end, u, PSTI_PACKED_SMOOTH);
-            break;
-        case PSTI_PACKED_SMOOTH_GRADIENT:
-            u = rows16(unit, p, work, begin, end, u, PSTI_PACKED_SMOOTH_GRADIENT);
-            break;
-        }
-    }
+        row.v[g] = vdupq_n_u16(value);
+    return row;
 }
 
-static void rebuild_neon(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work)
-{
-    if (unit->bits == 8)
-        rebuild8(unit, p, work);
-    else
-        rebuild16(unit, p, work);
-}
+#define TARGET
+#include "pli/decode/packed/pli_packed_rebuild_template.h"
 
 const struct psti_packed_kernels psti_packed_kernels_neon = {.widths = widths_neon,
-                                                             .rebuild = rebuild_neon};
+                                                             .rebuild = rebuild};
 #endif
