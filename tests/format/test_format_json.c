@@ -88,8 +88,8 @@ static void values(void **state)
                                         "[1]]",
                                         "1 2",
                                         "null null",
-                                        "\xEF\xBB\xBF"
-                                        "1",
+                                        ("\xEF\xBB\xBF"
+                                         "1"),
                                         "\"\xFF\"",
                                         "\"\xED\xA0\x80\"",
                                         "\"\xC0\x80\"",
