@@ -226,6 +226,47 @@ static void test_bad(void **state)
     free(pixels);
 }
 
+static enum pst_status count_rows(void *ctx, const void *rows, size_t row_nbytes, uint32_t y,
+                                  uint32_t n_rows)
+{
+    uint32_t *n = ctx;
+    (void)rows;
+    (void)row_nbytes;
+    assert_int_equal(y, *n);
+    *n += n_rows;
+    return PST_OK;
+}
+
+/* The header that was probed is the one that counts: if the bytes are others by then, their
+ * checksum tells, and they are not parsed again. */
+static void test_header_is_parsed_once(void **state)
+{
+    uint8_t *samples = make_samples(70, 90, 3, 8);
+    struct bytes file = make_pli(samples, 70, 90, 3, 8, 0);
+    const struct pst_decode_options options = {.struct_size = sizeof options};
+    const struct psti_rect whole = {0, 0, 70, 90};
+    struct pst_image_info info;
+    struct psti_pli_header pli;
+    struct pst_error err;
+    uint32_t n = 0;
+    (void)state;
+    assert_ok(
+        psti_decode_probe(file.data, file.nbytes, PST_FORM_NONE, &options, &info, &pli, &err));
+    assert_ok(psti_decoder_rows_scaled(decoder, file.data, file.nbytes, &info, &pli, &options, 0,
+                                       &whole, count_rows, &n, &err));
+    assert_int_equal(n, 70);
+    file.data[4] = 9; /* a later version */
+    assert_int_equal(psti_decoder_rows_scaled(decoder, file.data, file.nbytes, &info, NULL,
+                                              &options, 0, &whole, count_rows, &n, &err),
+                     PST_ERROR_VERSION);
+    assert_int_equal(psti_decoder_rows_scaled(decoder, file.data, file.nbytes, &info, &pli,
+                                              &options, 0, &whole, count_rows, &n, &err),
+                     PST_ERROR_CHECKSUM);
+    assert_int_equal(n, 70);
+    bytes_free(&file);
+    free(samples);
+}
+
 static void test_lossless_or_not(void **state)
 {
     uint8_t *samples = make_samples(70, 70, 1, 8);
@@ -254,6 +295,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_conversions, open_decoder, close_decoder),
         cmocka_unit_test_setup_teardown(test_only_units_of_the_region, open_decoder, close_decoder),
         cmocka_unit_test_setup_teardown(test_bad, open_decoder, close_decoder),
+        cmocka_unit_test_setup_teardown(test_header_is_parsed_once, open_decoder, close_decoder),
         cmocka_unit_test_setup_teardown(test_lossless_or_not, open_decoder, close_decoder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

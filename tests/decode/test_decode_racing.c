@@ -31,13 +31,16 @@ static enum pst_status decode(const struct bytes *file)
     const struct pst_decode_options options = {.struct_size = sizeof options,
                                                .max_pixels = 1 << 20};
     struct pst_image_info info;
+    struct psti_pli_header pli;
     struct pst_error err;
     enum pst_status status =
-        psti_decoder_probe(decoder, file->data, file->nbytes, PST_FORM_NONE, &options, &info, &err);
+        psti_decode_probe(file->data, file->nbytes, PST_FORM_NONE, &options, &info, &pli, &err);
     const struct psti_rect whole = {0, 0, info.height, info.width};
+    bool is_pli = status == PST_OK && (info.form == PST_FORM_PLI || info.form == PST_FORM_PLI_JPEG);
     if (status == PST_OK)
-        status = psti_decoder_rows(decoder, file->data, file->nbytes, &info, &options, &whole,
-                                   drop_rows, NULL, &err);
+        status =
+            psti_decoder_rows_scaled(decoder, file->data, file->nbytes, &info, is_pli ? &pli : NULL,
+                                     &options, 0, &whole, drop_rows, NULL, &err);
     return status;
 }
 

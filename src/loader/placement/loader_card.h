@@ -39,7 +39,10 @@ struct psti_loader_card_file {
     uint8_t channels;
 };
 
-/* What a slot has beside its arrays. */
+/* What a slot has beside its arrays. It belongs to who has the batch: while rows are made each
+ * worker has the parts of its row, then the thread that closes the batch has all of it, then the
+ * caller's. The loader's lock lies between one and the next, so none is taken here. `left` and
+ * `readers` are of the caller's side: pst_batch_await and the release, then the next submit. */
 struct psti_loader_card_slot {
     struct psti_gpu_block *block; /* NULL: no pixels */
     void *pinned;                 /* the block's upload, then the numbers */

@@ -136,6 +136,7 @@ enum pst_status psti_loader_card_wait(pst_loader *loader, pst_batch *batch, int6
 {
     struct psti_loader_card_slot *slot = psti_loader_card_slot_of(batch);
     (void)loader;
+    /* Written by the thread that closed the batch, before it made the job WHOLE with the lock. */
     while (slot->submitted) {
         bool done = false;
         enum pst_status status = psti_event_is_done(slot->done, &done, err);
