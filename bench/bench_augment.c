@@ -29,7 +29,7 @@ struct bench_case {
 static struct pst_op make_op(enum pst_op_kind kind, uint32_t height, uint32_t width)
 {
     struct pst_op op;
-    pst_op_init(&op, kind);
+    pst_op_init(&op, sizeof op, kind);
     op.height = height;
     op.width = width;
     op.p = 1;

@@ -71,8 +71,12 @@ static void write_data(const char *path, uint32_t n, uint8_t *all)
                                   .bits = 8};
         const struct pst_value *values[1] = {&value};
         snprintf(name, sizeof name, "%u", i);
-        if (pst_writer_add(writer, &(struct pst_sample){.name = name, .values = values}, &err) !=
-            PST_OK)
+        if (pst_writer_add(writer,
+                           &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
+                                                .value_nbytes = sizeof(struct pst_value),
+                                                .name = name,
+                                                .values = values},
+                           &err) != PST_OK)
             die("add");
     }
     if (pst_writer_finish(writer, &err) != PST_OK)
@@ -104,7 +108,7 @@ static size_t run_epoch(pst_loader *loader, uint64_t epoch, const uint8_t *all)
         die("begin");
     while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK) {
         struct pst_tensor tensor;
-        if (pst_batch_tensor(batch, 0, &tensor) != PST_OK)
+        if (pst_batch_tensor(batch, 0, &tensor, sizeof tensor, NULL) != PST_OK)
             die("the batch is not one tensor");
         for (uint32_t i = 0; all && i < pst_batch_count(batch); i++)
             if (memcmp((uint8_t *)tensor.data + i * SAMPLE_NBYTES,

@@ -10,12 +10,18 @@
 int main(int argc, char **argv)
 {
     struct pst_op crop;
-    pst_op_init(&crop, PST_OP_RANDOM_RESIZED_CROP);
+    pst_op_init(&crop, sizeof crop, PST_OP_RANDOM_RESIZED_CROP);
     crop.height = crop.width = 64;
     struct pst_field_output image = {.name = "image", .ops = &crop, .n_ops = 1};
-    struct pst_loader_options options = {.struct_size = sizeof options, .batch_size = 4,
-                                         .order = PST_ORDER_SHUFFLED, .seed = 1, .num_workers = 2,
-                                         .fields = &image, .n_fields = 1};
+    struct pst_loader_options options = {.struct_size = sizeof options,
+                                         .batch_size = 4,
+                                         .order = PST_ORDER_SHUFFLED,
+                                         .seed = 1,
+                                         .num_workers = 2,
+                                         .fields = &image,
+                                         .n_fields = 1,
+                                         .field_nbytes = sizeof(struct pst_field_output),
+                                         .op_nbytes = sizeof(struct pst_op)};
     struct pst_error err;
     pst_dataset *dataset = NULL;
     pst_loader *loader = NULL;

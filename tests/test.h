@@ -13,6 +13,10 @@
 
 #include <stdio.h>
 
+/* Sizes of the elements of pst_loader_options.fields, as members of an initialiser. */
+#define TEST_ELEMENT_SIZES                                                                         \
+    .field_nbytes = sizeof(struct pst_field_output), .op_nbytes = sizeof(struct pst_op)
+
 /* Fails the test with the error's own words unless `call` is PST_OK. */
 #define assert_ok(call)                                                                            \
     do {                                                                                           \

@@ -42,7 +42,8 @@ static void decode_file(const char *path, const struct bytes *file, struct image
     struct pst_error err;
     struct pst_image_info info;
     const struct pst_decode_options options = {.struct_size = sizeof options};
-    if (pst_image_probe(file->at, file->nbytes, PST_FORM_NONE, &options, &info, &err) != PST_OK)
+    if (pst_image_probe(file->at, file->nbytes, PST_FORM_NONE, &options, &info, sizeof info,
+                        &err) != PST_OK)
         die(path, err.text);
     image->height = info.height;
     image->width = info.width;

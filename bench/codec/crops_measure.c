@@ -81,9 +81,10 @@ static void prepare(struct work *w, const struct crop_tier *tier)
                                                          image->channels, image->bits));
         if (pst_pli_encode(&pixels, &options, w->coded[i].at, w->coded[i].cap, &w->coded[i].nbytes,
                            &err) != PST_OK ||
-            pst_pli_info(w->coded[i].at, w->coded[i].nbytes, &w->infos[i], &err) != PST_OK)
+            pst_pli_info(w->coded[i].at, w->coded[i].nbytes, &w->infos[i], sizeof w->infos[i],
+                         &err) != PST_OK)
             die(image->name, err.text);
-        size_t scratch_nbytes = pst_pli_scratch_nbytes(&w->infos[i]);
+        size_t scratch_nbytes = pst_pli_scratch_nbytes(&w->infos[i], sizeof w->infos[i]);
         if (scratch_nbytes > w->scratch_nbytes)
             w->scratch_nbytes = scratch_nbytes;
         for (size_t k = 0; k < DRAWS; k++)
@@ -143,7 +144,10 @@ static void write_data(const char *path, const struct work *w)
         const struct pst_value value = {
             .bytes = w->coded[i].at, .nbytes = w->coded[i].nbytes, .form = PST_FORM_PLI};
         const struct pst_value *values[1] = {&value};
-        const struct pst_sample sample = {.name = w->group->images[i].name, .values = values};
+        const struct pst_sample sample = {.struct_size = sizeof(struct pst_sample),
+                                          .value_nbytes = sizeof(struct pst_value),
+                                          .name = w->group->images[i].name,
+                                          .values = values};
         if (pst_writer_add(writer, &sample, &err) != PST_OK)
             die(w->group->images[i].name, err.text);
     }
@@ -161,7 +165,9 @@ static pst_loader *open_loader(pst_dataset *dataset, const struct pst_op *op)
                                                .order = PST_ORDER_SEQUENTIAL,
                                                .storage = PST_STORAGE_MEMORY,
                                                .fields = &field,
-                                               .n_fields = 1};
+                                               .n_fields = 1,
+                                               .field_nbytes = sizeof(struct pst_field_output),
+                                               .op_nbytes = sizeof(struct pst_op)};
     struct pst_error err;
     pst_loader *loader;
     if (pst_loader_open(dataset, &options, &loader, &err) != PST_OK)
@@ -192,11 +198,11 @@ static double time_loader(pst_loader *loader, uint64_t *epoch, double seconds)
 /* Units of a sample, over epochs whose draws are the same in every run. */
 static double count_loader(pst_dataset *dataset, const struct pst_op *op)
 {
-    struct pst_loader_stats stats = {.struct_size = sizeof stats};
+    struct pst_loader_stats stats = {0};
     pst_loader *loader = open_loader(dataset, op);
     for (uint64_t epoch = 0; epoch < DRAWS;)
         time_loader(loader, &epoch, 0);
-    pst_loader_stats(loader, &stats);
+    pst_loader_stats(loader, &stats, sizeof stats);
     pst_loader_close(&loader);
     return (double)stats.n_units_decoded / (double)stats.n_samples;
 }
@@ -226,7 +232,7 @@ static void measure_loader(const struct work *w, const struct settings *settings
     struct pst_error err;
     struct pst_op op;
     pst_dataset *dataset;
-    pst_op_init(&op, w->what->op);
+    pst_op_init(&op, sizeof op, w->what->op);
     op.height = op.width = w->what->size;
     if (!mkdtemp(directory))
         die(directory, "cannot be made");

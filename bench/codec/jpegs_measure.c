@@ -97,11 +97,11 @@ static void check(struct work *w, struct jpegs_result *result)
         result->pli_nbytes += (double)(jpeg->pli.nbytes ? jpeg->pli.nbytes : jpeg->file.nbytes);
         if (jpeg->pli.nbytes == 0)
             continue;
-        struct pst_pli_info info = {.struct_size = sizeof info};
+        struct pst_pli_info info = {0};
         struct pst_error err;
-        if (pst_pli_info(jpeg->pli.at, jpeg->pli.nbytes, &info, &err) != PST_OK)
+        if (pst_pli_info(jpeg->pli.at, jpeg->pli.nbytes, &info, sizeof info, &err) != PST_OK)
             die(jpeg->name, err.text);
-        size_t nbytes = pst_pli_scratch_nbytes(&info);
+        size_t nbytes = pst_pli_scratch_nbytes(&info, sizeof info);
         if (nbytes > w->scratch_nbytes) {
             free(w->scratch);
             w->scratch = aligned_alloc(64, (nbytes + 63) / 64 * 64);

@@ -64,12 +64,13 @@ static bool decode(void *arg, const struct codec *codec, const struct bytes *in,
                    const struct image *image, uint8_t *data)
 {
     struct state *state = arg;
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     const struct pst_pixels pixels = pixels_of(image, data);
     const size_t head_nbytes = in->nbytes < 40 ? in->nbytes : 40;
     (void)codec;
-    return pst_pli_info(in->at, head_nbytes, &info, NULL) == PST_OK && info.width == image->width &&
-           info.height == image->height && reserve_scratch(state, pst_pli_scratch_nbytes(&info)) &&
+    return pst_pli_info(in->at, head_nbytes, &info, sizeof info, NULL) == PST_OK &&
+           info.width == image->width && info.height == image->height &&
+           reserve_scratch(state, pst_pli_scratch_nbytes(&info, sizeof info)) &&
            pst_pli_decode(in->at, in->nbytes, NULL, -1, &pixels, state->scratch,
                           state->scratch_nbytes, NULL) == PST_OK;
 }

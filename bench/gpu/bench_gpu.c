@@ -146,17 +146,17 @@ static uint32_t chain_ops(struct set *set, struct pst_op ops[4])
         return 0;
     }
     if (sscanf(set->chain, "fused:%" SCNu32 "x%" SCNu32, &set->height, &set->width) == 2) {
-        pst_op_init(&ops[0], PST_OP_RANDOM_CROP);
+        pst_op_init(&ops[0], sizeof ops[0], PST_OP_RANDOM_CROP);
     } else if (sscanf(set->chain, "resized:%" SCNu32, &set->height) == 1) {
         set->width = set->height;
-        pst_op_init(&ops[0], PST_OP_RANDOM_RESIZED_CROP);
+        pst_op_init(&ops[0], sizeof ops[0], PST_OP_RANDOM_RESIZED_CROP);
     } else {
         fail("a chain is picture, fused:HxW or resized:S", NULL);
     }
     ops[0].height = set->height;
     ops[0].width = set->width;
-    pst_op_init(&ops[1], PST_OP_HORIZONTAL_FLIP);
-    pst_op_init(&ops[2], PST_OP_NORMALIZE);
+    pst_op_init(&ops[1], sizeof ops[1], PST_OP_HORIZONTAL_FLIP);
+    pst_op_init(&ops[2], sizeof ops[2], PST_OP_NORMALIZE);
     memcpy(ops[2].mean, mean, sizeof mean);
     memcpy(ops[2].std, std, sizeof std);
     set->output.dtype = PST_DTYPE_F16;

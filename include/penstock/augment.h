@@ -74,7 +74,7 @@ struct pst_op {
 };
 
 /* Fills `op` with the defaults of `kind`. An unknown kind is left for the loader to refuse. */
-void pst_op_init(struct pst_op *op, enum pst_op_kind kind);
+void pst_op_init(struct pst_op *op, size_t op_nbytes, enum pst_op_kind kind);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

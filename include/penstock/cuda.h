@@ -25,7 +25,6 @@ size_t pst_cuda_reason(char *buffer, size_t capacity);
 
 /* What a card is. */
 struct pst_cuda_info {
-    size_t struct_size;
     uint32_t ordinal;
     char name[64];
     uint32_t capability_major, capability_minor;
@@ -34,25 +33,24 @@ struct pst_cuda_info {
         driver_version; /* 1000 * major + 10 * minor of the newest CUDA that the driver knows */
     uint64_t memory_nbytes;
 };
-/* Fills `info`, whose struct_size is set, for card `ordinal`. Starts no context.
+/* Fills `info` for card `ordinal`. Starts no context.
  * PST_ERROR_UNSUPPORTED: there is no such card, or it is too old. Thread-safe. */
 PST_WARN_UNUSED enum pst_status pst_cuda_info(uint32_t ordinal, struct pst_cuda_info *info,
-                                              struct pst_error *err);
+                                              size_t info_nbytes, struct pst_error *err);
 
 /* The nvJPEG that pst_loader_options.jpeg would use on a card. */
 struct pst_cuda_nvjpeg_info {
-    size_t struct_size;
     char path[256]; /* of the library */
     uint32_t major, minor, patch;
     uint32_t n_engines; /* JPEG engines of the card; 0: it has none that nvJPEG uses */
     bool interpolates;  /* chroma, as the CPU's decoder does; false (before nvJPEG 12): repeats it,
                            which differs much more */
 };
-/* Fills `info`, whose struct_size is set. To learn of engines it starts the card's context: not for
+/* Fills `info`. To learn of engines it starts the card's context: not for
  * processes that are going to fork. PST_ERROR_UNSUPPORTED: there is no such card, or no nvJPEG, and
  * what was looked for. Environment: PENSTOCK_NVJPEG names the library. Thread-safe. */
 PST_WARN_UNUSED enum pst_status pst_cuda_nvjpeg(uint32_t ordinal, struct pst_cuda_nvjpeg_info *info,
-                                                struct pst_error *err);
+                                                size_t info_nbytes, struct pst_error *err);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

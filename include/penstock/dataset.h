@@ -55,6 +55,7 @@ struct pst_field {
     uint32_t shape[PST_MAX_NDIM];
     int64_t n_classes;          /* PST_FIELD_INT: labels are 0..n_classes-1; 0 = no such rule */
     enum pst_made_for made_for; /* masks, boxes, keypoints; else 0 */
+    uint64_t reserved[8];       /* zero: room for members of later versions */
 };
 
 #define PST_FILE_NONE UINT32_MAX
@@ -145,7 +146,7 @@ uint64_t pst_dataset_n_skipped(const pst_dataset *dataset);
  * PST_ERROR_ARGUMENT: there is no notice of that number, or `notice` is NULL. */
 uint32_t pst_dataset_n_notices(const pst_dataset *dataset);
 PST_WARN_UNUSED enum pst_status pst_dataset_notice(const pst_dataset *dataset, uint32_t i_notice,
-                                                   struct pst_notice *notice,
+                                                   struct pst_notice *notice, size_t notice_nbytes,
                                                    struct pst_error *err);
 
 uint32_t pst_dataset_n_fields(const pst_dataset *dataset);
@@ -173,7 +174,8 @@ PST_WARN_UNUSED enum pst_status pst_dataset_sample_name(const pst_dataset *datas
  * the size that these say: PST_ERROR_CORRUPT otherwise. */
 PST_WARN_UNUSED enum pst_status pst_dataset_item(const pst_dataset *dataset, uint64_t sample,
                                                  uint32_t i_field, uint32_t variant,
-                                                 struct pst_item *item, struct pst_error *err);
+                                                 struct pst_item *item, size_t item_nbytes,
+                                                 struct pst_error *err);
 
 /* Whether the item of an image gives back the file that was packed (false: pixels alone were kept);
  * and whether that file is a JPEG, of which the item is the PLI (pst_pli_to_jpeg). */

@@ -84,7 +84,8 @@ struct pst_decode_options {
 PST_WARN_UNUSED enum pst_status pst_image_probe(const void *bytes, size_t nbytes,
                                                 enum pst_form form,
                                                 const struct pst_decode_options *options,
-                                                struct pst_image_info *info, struct pst_error *err);
+                                                struct pst_image_info *info, size_t info_nbytes,
+                                                struct pst_error *err);
 
 /* Decodes a whole image into `pixels`, u8 or u16 (H,W,C), rows `row_nbytes` apart; `pixels_nbytes`
  * is the room there. `options` must be those given to pst_image_probe. Allocates and frees a

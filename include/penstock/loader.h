@@ -61,6 +61,14 @@ enum pst_page_cache {
         2 /* O_DIRECT; where the file system has none: as DROP, counted as fall-back */
 };
 
+/* Where the arrays of a batch lie. */
+enum pst_placement {
+    PST_PLACEMENT_HOST = 0, /* in host memory */
+    PST_PLACEMENT_CARD = 1  /* on the card pst_loader_options.device. Images and masks must have one
+                               size. They lie there with all other arrays of fixed shape; fields
+                               whose rows may differ stay in host memory */
+};
+
 /* Where images of a batch on a card are decoded. Wherever that is, the batches are the same (but
  * for PST_JPEG_NVJPEG). */
 enum pst_decode_place {
@@ -196,11 +204,11 @@ struct pst_loader_options {
     double throttle_bytes_per_second; /* 0 = none: slows reads (token bucket), for tests and
                                          predictions */
     double throttle_latency_seconds;  /* 0 = none: added to each read */
-    bool no_verify;      /* do not compare checksums of stored items as they are read */
-    uint64_t max_pixels; /* per image; 0 = 1 << 28 */
-    int32_t device; /* 0: batches in host memory; k + 1: on the card of CUDA ordinal k: images and
-                       masks must have one size, and lie there with all other arrays of fixed shape;
-                       fields whose rows may differ stay in host memory */
+    bool no_verify;               /* do not compare checksums of stored items as they are read */
+    uint64_t max_pixels;          /* per image; 0 = 1 << 28 */
+    enum pst_placement placement; /* where batches lie */
+    int32_t device; /* PST_PLACEMENT_CARD: CUDA ordinal k of the card, 0 for the first.
+                       PST_PLACEMENT_HOST: 0 or -1 */
     enum pst_decode_place decode;
     double gpu_share; /* AUTO, GPU: part of each batch's rows that go to the card, its first ones;
                          0 = all */
@@ -210,6 +218,8 @@ struct pst_loader_options {
     bool no_padding; /* each sample once over all ranks, so ranks may differ by one sample and, at
                         times, one batch: for validation. Not with drop_last */
     enum pst_pin pin_memory; /* batches in host memory only */
+    size_t field_nbytes;     /* sizeof(struct pst_field_output): the size of each of `fields` */
+    size_t op_nbytes;        /* sizeof(struct pst_op): the size of each of `ops` of all `fields` */
 };
 
 /* A place in the sequence of batches: 7 numbers, plain data. Meaning is stable across versions. */
@@ -310,21 +320,25 @@ enum pst_field_type pst_batch_field_type(const pst_batch *batch, uint32_t i_fiel
 bool pst_batch_is_ragged(const pst_batch *batch, uint32_t i_field);
 /* The whole field, (N, ...). Images: (N,C,H,W) or (N,H,W,C). int: i64 (N). float: f32 (N). */
 PST_WARN_UNUSED enum pst_status pst_batch_tensor(const pst_batch *batch, uint32_t i_field,
-                                                 struct pst_tensor *tensor);
+                                                 struct pst_tensor *tensor, size_t tensor_nbytes,
+                                                 struct pst_error *err);
 /* One row of a field, ragged or not, without the N. Bytes, text, JSON, audio: u8 (n). */
 PST_WARN_UNUSED enum pst_status pst_batch_row(const pst_batch *batch, uint32_t i_field,
-                                              uint32_t row, struct pst_tensor *tensor);
+                                              uint32_t row, struct pst_tensor *tensor,
+                                              size_t tensor_nbytes, struct pst_error *err);
 /* Sample numbers, i64 (N), in host memory. */
 const int64_t *pst_batch_index(const pst_batch *batch);
 /* The same where the batch's other arrays are. */
-void pst_batch_index_tensor(const pst_batch *batch, struct pst_tensor *tensor);
+void pst_batch_index_tensor(const pst_batch *batch, struct pst_tensor *tensor,
+                            size_t tensor_nbytes);
 /* The ordinal of the card on which the batch lies; -1: host memory. Of a batch on a card, fields
  * whose rows may differ in shape (bytes, text, boxes, ...) are in host memory all the same. */
 int32_t pst_batch_device(const pst_batch *batch);
 /* The whole field in host memory. PST_ERROR_ARGUMENT where only the card has it (pixels), and for
  * ragged fields. */
 PST_WARN_UNUSED enum pst_status pst_batch_host_tensor(const pst_batch *batch, uint32_t i_field,
-                                                      struct pst_tensor *tensor);
+                                                      struct pst_tensor *tensor,
+                                                      size_t tensor_nbytes, struct pst_error *err);
 /* Says that work on `stream`, a CUDA stream of the batch's card by its handle (0 or 1: the legacy
  * default stream, 2: the per-thread default stream), is going to read the batch: the stream waits
  * until the batch is there, and after the last release the batch's memory is not written before the
@@ -367,12 +381,11 @@ const char *pst_fallback_text(uint32_t i);
  * -----------------------------------------------------------------------------------------------
  */
 
-/* Counters since open; set struct_size before the call, younger libraries fill what fits. Times are
+/* Counters since open. Times are
  * in nanoseconds. Workers are at their rows, wait for storage, or are idle because the caller is
  * slower; without workers the calling thread is the worker, and waits inside pst_loader_next. Who
  * gets a batch finds what its rows counted, and perhaps what rows of later batches did. */
 struct pst_loader_stats {
-    size_t struct_size;
     uint64_t n_batches, n_samples;        /* delivered */
     uint64_t n_bad, n_replaced, n_padded; /* samples: bad, replaced, repeated to fill ranks */
     uint64_t nbytes_read, n_reads;
@@ -409,12 +422,14 @@ struct pst_loader_stats {
     char cpu_rooms[96];       /* level of each room's kernels: "augment avx512, pli avx2, ..." */
     uint64_t n_boxes_dropped; /* of samples that were prepared: see pst_field_output.min_area */
 };
-void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats);
+void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats,
+                      size_t stats_nbytes);
 
 /* Quarantine: bad samples met so far (the first 4096 kept). `i` from 0 to n-1. */
 uint64_t pst_loader_n_quarantined(const pst_loader *loader);
 PST_WARN_UNUSED enum pst_status pst_loader_quarantined(const pst_loader *loader, uint64_t i,
-                                                       struct pst_error *what);
+                                                       struct pst_error *what,
+                                                       struct pst_error *err);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -35,14 +35,15 @@ struct pst_allocator {
 
 /* Sets the process-wide hooks; NULL restores the C library's. PST_ERROR_STATE while any memory of
  * the library is in use. Not thread-safe: call it before anything else. */
-PST_WARN_UNUSED enum pst_status pst_set_allocator(const struct pst_allocator *allocator);
+PST_WARN_UNUSED enum pst_status pst_set_allocator(const struct pst_allocator *allocator,
+                                                  struct pst_error *err);
 
 /* Bytes that the library holds now, and calls of the allocator so far. Thread-safe. */
 struct pst_memory_stats {
     uint64_t live_nbytes;
     uint64_t n_alloc;
 };
-void pst_memory_stats(struct pst_memory_stats *stats);
+void pst_memory_stats(struct pst_memory_stats *stats, size_t stats_nbytes);
 
 enum pst_log_level { PST_LOG_ERROR = 0, PST_LOG_WARNING = 1, PST_LOG_INFO = 2, PST_LOG_DEBUG = 3 };
 typedef void (*pst_log_fn)(void *ctx, enum pst_log_level level, const char *room, const char *text);

@@ -56,7 +56,6 @@ enum pst_pli_content {
 
 /* What the head of a PLI says. */
 struct pst_pli_info {
-    size_t struct_size; /* set by the caller */
     enum pst_pli_content content;
     uint32_t height, width; /* pixels, 1..65535 */
     uint8_t channels, bits;
@@ -83,7 +82,8 @@ struct pst_pli_info {
 /* Reads the head. 40 bytes are enough for all but nbytes, n_units and what is said of a JPEG; with
  * head_nbytes of them those but n_units are filled in, with all of them n_units, too. */
 PST_WARN_UNUSED enum pst_status pst_pli_info(const void *bytes, size_t nbytes,
-                                             struct pst_pli_info *info, struct pst_error *err);
+                                             struct pst_pli_info *info, size_t info_nbytes,
+                                             struct pst_error *err);
 
 /* Enough room for any image of that size; 0 if the sizes are not allowed. */
 size_t pst_pli_encode_bound(uint32_t height, uint32_t width, uint8_t channels, uint8_t bits);
@@ -101,7 +101,7 @@ struct pst_pli_region {
 
 /* What pst_pli_decode needs to work in, in bytes: at most 3 MiB; of content JPEG at most 3 MiB and
  * the samples of a row of units, channels * (unit_edge + 2) * (width + 256) bytes. */
-size_t pst_pli_scratch_nbytes(const struct pst_pli_info *info);
+size_t pst_pli_scratch_nbytes(const struct pst_pli_info *info, size_t info_nbytes);
 
 /* Decodes `region` (NULL: the whole image) into `pixels`, whose height and width are the region's
  * and whose bits are the image's. `nbytes` is that of the whole PLI; more is PST_ERROR_CORRUPT.

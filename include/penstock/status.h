@@ -69,6 +69,7 @@ struct pst_error {
                                        */
     char file[PST_ERROR_PATH_CAP]; /* file read or written; "" unknown; a long one keeps its end */
     char text[PST_ERROR_TEXT_CAP]; /* the cause, in a sentence without a full stop */
+    uint64_t reserved[8];          /* zero: room for members of later versions */
 };
 
 /* Resets `err` to "nothing known" (status PST_OK, numbers -1, texts empty). NULL is allowed. */

@@ -47,7 +47,9 @@ struct pst_value {
  * variants takes its values from `variants[i]`, an array of fields[i].n_variants values (form NONE:
  * absent). */
 struct pst_sample {
-    const char *name; /* unique, UTF-8, not empty, no control characters, < 4096 bytes */
+    size_t struct_size;
+    size_t value_nbytes; /* sizeof(struct pst_value): the size of each value */
+    const char *name;    /* unique, UTF-8, not empty, no control characters, < 4096 bytes */
     const struct pst_value *const *values; /* [n_fields] -> [n_variants] */
 };
 
@@ -98,6 +100,7 @@ void pst_writer_close(pst_writer **writer);
 struct pst_progress {
     uint64_t n_done, n_total; /* samples */
     uint64_t nbytes_in, nbytes_out;
+    uint64_t reserved[4]; /* zero: room for members of later versions */
 };
 /* Called now and then by the calling thread; a return other than 0 cancels (PST_ERROR_CANCELLED).
  */
@@ -109,8 +112,8 @@ typedef int (*pst_bad_sample_fn)(void *ctx, const char *name, const struct pst_e
 /* Zero-initialise, then set struct_size. */
 struct pst_pack_options {
     size_t struct_size;
-    struct pst_writer_options writer; /* its struct_size may stay 0 */
-    struct pst_dataset_options source;
+    const struct pst_writer_options *writer;  /* NULL: the defaults */
+    const struct pst_dataset_options *source; /* how the source is opened; NULL: the defaults */
     const enum pst_form *forms; /* forms of the image, first = preferred; each becomes a variant.
                                    PST_FORM_NONE = the file's own bytes; of a data set those of the
                                    file that was packed (a JPEG that is kept as PLI becomes the JPEG
@@ -171,7 +174,8 @@ struct pst_pack_report {
  * replaced by another one of the same length is not noticed. */
 PST_WARN_UNUSED enum pst_status pst_pack(const char *source, const char *destination,
                                          const struct pst_pack_options *options,
-                                         struct pst_pack_report *report, struct pst_error *err);
+                                         struct pst_pack_report *report, size_t report_nbytes,
+                                         struct pst_error *err);
 
 /* Checking a data set
  * -------------------------------------------------------------------------------- */
@@ -197,7 +201,8 @@ struct pst_verify_report {
  * in themselves. */
 PST_WARN_UNUSED enum pst_status pst_verify(const char *path,
                                            const struct pst_verify_options *options,
-                                           struct pst_verify_report *report, struct pst_error *err);
+                                           struct pst_verify_report *report, size_t report_nbytes,
+                                           struct pst_error *err);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/cpu.h"
 #include "base/fail.h"
+#include "base/options.h"
 
 #include <math.h>
 #include <string.h>
@@ -36,24 +37,19 @@ const char *psti_augment_op_name(enum pst_op_kind kind)
     return "unknown operation";
 }
 
-void pst_op_init(struct pst_op *op, enum pst_op_kind kind)
+void pst_op_init(struct pst_op *op, size_t op_nbytes, enum pst_op_kind kind)
 {
-    memset(op, 0, sizeof *op);
-    op->kind = kind;
-    op->interpolation = PST_INTERPOLATION_BILINEAR;
-    op->pad_mode = PST_PAD_CONSTANT;
-    op->p = kind == PST_OP_GRAYSCALE ? 1.0f : 0.5f;
-    op->scale[0] = 0.08f;
-    op->scale[1] = 1.0f;
-    op->ratio[0] = 3.0f / 4.0f;
-    op->ratio[1] = 4.0f / 3.0f;
-    for (int i = 0; i < 2; i++) {
-        op->brightness[i] = 1;
-        op->contrast[i] = 1;
-        op->saturation[i] = 1;
-    }
-    for (int i = 0; i < 4; i++)
-        op->std[i] = 1;
+    const struct pst_op full = {.kind = kind,
+                                .interpolation = PST_INTERPOLATION_BILINEAR,
+                                .pad_mode = PST_PAD_CONSTANT,
+                                .p = kind == PST_OP_GRAYSCALE ? 1.0f : 0.5f,
+                                .scale = {0.08f, 1.0f},
+                                .ratio = {3.0f / 4.0f, 4.0f / 3.0f},
+                                .brightness = {1, 1},
+                                .contrast = {1, 1},
+                                .saturation = {1, 1},
+                                .std = {1, 1, 1, 1}};
+    psti_struct_write(op, op_nbytes, &full, sizeof full);
 }
 
 /* Returns what is wrong with the operation, or NULL. */

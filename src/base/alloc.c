@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/fault.h"
+#include "base/options.h"
 
 #include <penstock/penstock.h>
 
@@ -61,21 +62,24 @@ static void libc_free(void *ctx, void *memory, size_t nbytes)
 static struct pst_allocator hooks = {libc_alloc, libc_free, NULL};
 static atomic_uint_fast64_t live_nbytes, n_alloc;
 
-enum pst_status pst_set_allocator(const struct pst_allocator *allocator)
+enum pst_status pst_set_allocator(const struct pst_allocator *allocator, struct pst_error *err)
 {
     const struct pst_allocator libc = {libc_alloc, libc_free, NULL};
     if (atomic_load(&live_nbytes) != 0)
-        return PST_ERROR_STATE;
+        return psti_fail(err, PST_ERROR_STATE, "base",
+                         "%llu bytes of the allocator before are in use",
+                         (unsigned long long)atomic_load(&live_nbytes));
     if (allocator && (!allocator->alloc || !allocator->free))
-        return PST_ERROR_ARGUMENT;
+        return psti_fail(err, PST_ERROR_ARGUMENT, "base", "alloc or free of the allocator is NULL");
     hooks = allocator ? *allocator : libc;
     return PST_OK;
 }
 
-void pst_memory_stats(struct pst_memory_stats *stats)
+void pst_memory_stats(struct pst_memory_stats *stats, size_t stats_nbytes)
 {
-    stats->live_nbytes = atomic_load(&live_nbytes);
-    stats->n_alloc = atomic_load(&n_alloc);
+    const struct pst_memory_stats full = {.live_nbytes = atomic_load(&live_nbytes),
+                                          .n_alloc = atomic_load(&n_alloc)};
+    psti_struct_write(stats, stats_nbytes, &full, sizeof full);
 }
 
 uint64_t psti_alloc_n_small_pages(void) { return atomic_load(&n_small_pages); }

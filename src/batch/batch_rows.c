@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/options.h"
 
 #include <string.h>
 
@@ -238,8 +239,8 @@ static void fill_place(const pst_batch *batch, uint32_t i_field, uint32_t row, b
     tensor->data = on_card ? (void *)(uintptr_t)(batch->part.array + at) : batch->data + at;
 }
 
-static enum pst_status whole_field(const pst_batch *batch, uint32_t i_field, bool on_card,
-                                   struct pst_tensor *tensor)
+static void whole_field(const pst_batch *batch, uint32_t i_field, bool on_card,
+                        struct pst_tensor *tensor)
 {
     const struct psti_slot_field *field = &batch->pool->fields[i_field].field;
     *tensor = (struct pst_tensor){.dtype = field->dtype, .ndim = field->ndim + 1};
@@ -247,43 +248,64 @@ static enum pst_status whole_field(const pst_batch *batch, uint32_t i_field, boo
     tensor->shape[0] = batch->count;
     memcpy(&tensor->shape[1], field->shape, field->ndim * sizeof field->shape[0]);
     fill_strides(tensor);
+}
+
+/* Refuses a field or row that the batch does not have, or does not have in this way. */
+static enum pst_status fail_field(const pst_batch *batch, uint32_t i_field, const char *why,
+                                  struct pst_error *err)
+{
+    if (i_field >= batch->pool->n_fields)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "batch", "field %u: the batch has %u fields",
+                         i_field, batch->pool->n_fields);
+    return psti_fail(err, PST_ERROR_ARGUMENT, "batch", "field %s: %s",
+                     pst_batch_field_name(batch, i_field), why);
+}
+
+static const char rows_differ[] = "its rows may differ in shape, pst_batch_row gives one";
+
+enum pst_status pst_batch_tensor(const pst_batch *batch, uint32_t i_field,
+                                 struct pst_tensor *tensor, size_t tensor_nbytes,
+                                 struct pst_error *err)
+{
+    struct pst_tensor full;
+    if (i_field >= batch->pool->n_fields || batch->ragged[i_field])
+        return fail_field(batch, i_field, rows_differ, err);
+    whole_field(batch, i_field, is_on_card(batch, i_field), &full);
+    psti_struct_write(tensor, tensor_nbytes, &full, sizeof full);
     return PST_OK;
 }
 
-enum pst_status pst_batch_tensor(const pst_batch *batch, uint32_t i_field,
-                                 struct pst_tensor *tensor)
-{
-    if (i_field >= batch->pool->n_fields || batch->ragged[i_field])
-        return PST_ERROR_ARGUMENT;
-    return whole_field(batch, i_field, is_on_card(batch, i_field), tensor);
-}
-
 enum pst_status pst_batch_host_tensor(const pst_batch *batch, uint32_t i_field,
-                                      struct pst_tensor *tensor)
+                                      struct pst_tensor *tensor, size_t tensor_nbytes,
+                                      struct pst_error *err)
 {
+    struct pst_tensor full;
     if (i_field >= batch->pool->n_fields || batch->ragged[i_field])
-        return PST_ERROR_ARGUMENT;
+        return fail_field(batch, i_field, rows_differ, err);
     if (batch->pool->has_card && psti_layout_is_pixels(&batch->pool->fields[i_field].field))
-        return PST_ERROR_ARGUMENT;
-    return whole_field(batch, i_field, false, tensor);
+        return fail_field(batch, i_field, "its pixels are on the card alone", err);
+    whole_field(batch, i_field, false, &full);
+    psti_struct_write(tensor, tensor_nbytes, &full, sizeof full);
+    return PST_OK;
 }
 
 enum pst_status pst_batch_row(const pst_batch *batch, uint32_t i_field, uint32_t row,
-                              struct pst_tensor *tensor)
+                              struct pst_tensor *tensor, size_t tensor_nbytes,
+                              struct pst_error *err)
 {
     if (i_field >= batch->pool->n_fields || row >= batch->count)
-        return PST_ERROR_ARGUMENT;
+        return fail_field(batch, i_field, "the batch has fewer rows", err);
     const struct psti_slot_field *field = &batch->pool->fields[i_field].field;
     const struct psti_row *record = psti_batch_row_record(batch, i_field, row);
-    *tensor = (struct pst_tensor){.dtype = field->dtype, .device = -1};
+    struct pst_tensor full = {.dtype = field->dtype, .device = -1};
     if (record)
-        tensor->data = record->data;
+        full.data = record->data;
     else
-        fill_place(batch, i_field, row, is_on_card(batch, i_field), tensor);
-    tensor->ndim = record ? record->ndim : field->ndim;
-    memcpy(tensor->shape, record ? record->shape : field->shape,
-           tensor->ndim * sizeof tensor->shape[0]);
-    fill_strides(tensor);
+        fill_place(batch, i_field, row, is_on_card(batch, i_field), &full);
+    full.ndim = record ? record->ndim : field->ndim;
+    memcpy(full.shape, record ? record->shape : field->shape, full.ndim * sizeof full.shape[0]);
+    fill_strides(&full);
+    psti_struct_write(tensor, tensor_nbytes, &full, sizeof full);
     return PST_OK;
 }
 
@@ -292,17 +314,18 @@ const int64_t *pst_batch_index(const pst_batch *batch)
     return (const int64_t *)(const void *)batch->data;
 }
 
-void pst_batch_index_tensor(const pst_batch *batch, struct pst_tensor *tensor)
+void pst_batch_index_tensor(const pst_batch *batch, struct pst_tensor *tensor, size_t tensor_nbytes)
 {
     bool on_card = batch->pool->has_card;
-    *tensor = (struct pst_tensor){.data = batch->data,
-                                  .dtype = PST_DTYPE_I64,
-                                  .ndim = 1,
-                                  .shape = {batch->count},
-                                  .strides = {sizeof(int64_t)},
-                                  .device = on_card ? batch->pool->card.device : -1};
+    struct pst_tensor full = {.data = batch->data,
+                              .dtype = PST_DTYPE_I64,
+                              .ndim = 1,
+                              .shape = {batch->count},
+                              .strides = {sizeof(int64_t)},
+                              .device = on_card ? batch->pool->card.device : -1};
     if (on_card)
-        tensor->data = (void *)(uintptr_t)batch->part.array;
+        full.data = (void *)(uintptr_t)batch->part.array;
+    psti_struct_write(tensor, tensor_nbytes, &full, sizeof full);
 }
 
 int32_t pst_batch_device(const pst_batch *batch)

@@ -229,17 +229,21 @@ enum pst_status pst_dataset_sample_name(const pst_dataset *dataset, uint64_t sam
 }
 
 enum pst_status pst_dataset_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
-                                 uint32_t variant, struct pst_item *item, struct pst_error *err)
+                                 uint32_t variant, struct pst_item *item, size_t item_nbytes,
+                                 struct pst_error *err)
 {
+    struct pst_item found = {0};
     if (sample >= dataset->n_samples)
         return fail_sample(dataset, sample, err);
     if (i_field >= dataset->n_fields || !psti_format_has_items(dataset->fields[i_field].type))
         return fail_field(dataset, sample, i_field, "has values but no items", err);
     if (variant >= dataset->fields[i_field].n_variants)
         return fail_field(dataset, sample, i_field, "does not have so many variants", err);
-    memset(item, 0, sizeof *item);
-    enum pst_status status = dataset->ops->item(dataset, sample, i_field, variant, item, err);
-    return status == PST_OK ? PST_OK : complete(dataset, (int64_t)sample, status, err);
+    enum pst_status status = dataset->ops->item(dataset, sample, i_field, variant, &found, err);
+    if (status != PST_OK)
+        return complete(dataset, (int64_t)sample, status, err);
+    psti_struct_write(item, item_nbytes, &found, sizeof found);
+    return PST_OK;
 }
 
 enum pst_status pst_dataset_int(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
@@ -445,7 +449,8 @@ enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample, ui
                                  struct pst_error *err)
 {
     struct pst_item item;
-    enum pst_status status = pst_dataset_item(dataset, sample, i_field, variant, &item, err);
+    enum pst_status status =
+        pst_dataset_item(dataset, sample, i_field, variant, &item, sizeof item, err);
     if (status != PST_OK)
         return status;
     /* A folder's file has a form that nobody looked for yet; an item in no file and without form is

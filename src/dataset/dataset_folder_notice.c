@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/options.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -87,12 +88,14 @@ uint32_t pst_dataset_n_notices(const pst_dataset *dataset)
 }
 
 enum pst_status pst_dataset_notice(const pst_dataset *dataset, uint32_t i_notice,
-                                   struct pst_notice *notice, struct pst_error *err)
+                                   struct pst_notice *notice, size_t notice_nbytes,
+                                   struct pst_error *err)
 {
     if (notice == NULL || i_notice >= pst_dataset_n_notices(dataset))
         return psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
                          "notice %u of %u is asked for, or the place for it is NULL", i_notice,
                          pst_dataset_n_notices(dataset));
-    *notice = dataset->notices->list[i_notice];
+    psti_struct_write(notice, notice_nbytes, &dataset->notices->list[i_notice],
+                      sizeof dataset->notices->list[i_notice]);
     return PST_OK;
 }

@@ -66,8 +66,8 @@ static enum pst_status compare(const struct scan *scan, uint64_t position,
         record->variant >= dataset->fields[record->i_field].n_variants)
         return psti_fail(err, PST_ERROR_CORRUPT, "dataset",
                          "a record claims to be an item that the data set does not have");
-    enum pst_status status =
-        pst_dataset_item(dataset, record->sample, record->i_field, record->variant, &item, err);
+    enum pst_status status = pst_dataset_item(dataset, record->sample, record->i_field,
+                                              record->variant, &item, sizeof item, err);
     if (status != PST_OK)
         return status;
     if (item.form != (enum pst_form)record->form || item.i_file != scan->i_file ||

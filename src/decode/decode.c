@@ -199,10 +199,15 @@ static enum pst_status probe(const void *bytes, size_t nbytes, enum pst_form for
 
 enum pst_status pst_image_probe(const void *bytes, size_t nbytes, enum pst_form form,
                                 const struct pst_decode_options *options,
-                                struct pst_image_info *info, struct pst_error *err)
+                                struct pst_image_info *info, size_t info_nbytes,
+                                struct pst_error *err)
 {
     struct psti_pli_header pli;
-    return probe(bytes, nbytes, form, options, info, &pli, err);
+    struct pst_image_info found;
+    enum pst_status status = probe(bytes, nbytes, form, options, info ? &found : NULL, &pli, err);
+    if (status == PST_OK)
+        psti_struct_write(info, info_nbytes, &found, sizeof found);
+    return status;
 }
 
 enum pst_status psti_decode_probe(const void *bytes, size_t nbytes, enum pst_form form,
@@ -475,7 +480,7 @@ enum pst_status pst_image_decode(const void *bytes, size_t nbytes, enum pst_form
     struct psti_decoder *decoder = NULL;
     struct pst_image_info info;
     uint8_t channels, bits;
-    enum pst_status status = pst_image_probe(bytes, nbytes, form, options, &info, err);
+    enum pst_status status = pst_image_probe(bytes, nbytes, form, options, &info, sizeof info, err);
     if (status != PST_OK)
         return status;
     psti_decode_output(&info, options, &channels, &bits);

@@ -159,8 +159,8 @@ static bool seems_per_box(pst_dataset *dataset, const struct psti_loader_plan_fi
     uint64_t n = pst_dataset_count(dataset), n_rows = 0;
     for (uint64_t sample = 0; sample < n && sample < SAMPLES_LOOKED_AT; sample++) {
         struct pst_item a, b;
-        if (pst_dataset_item(dataset, sample, boxes->i_field, 0, &a, NULL) != PST_OK ||
-            pst_dataset_item(dataset, sample, field->i_field, 0, &b, NULL) != PST_OK)
+        if (pst_dataset_item(dataset, sample, boxes->i_field, 0, &a, sizeof a, NULL) != PST_OK ||
+            pst_dataset_item(dataset, sample, field->i_field, 0, &b, sizeof b, NULL) != PST_OK)
             return false;
         uint64_t n_boxes = a.nbytes / 16;
         bool same = field->field->type == PST_FIELD_KEYPOINTS ? b.nbytes / 12 == n_boxes

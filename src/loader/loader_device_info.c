@@ -4,7 +4,7 @@
 #include "device/device.h"
 #include "device/device_nvjpeg.h"
 
-#include "base/fail.h"
+#include "base/options.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,51 +28,44 @@ size_t pst_cuda_reason(char *buffer, size_t capacity)
     return length > 0 ? (size_t)length : 0;
 }
 
-enum pst_status pst_cuda_info(uint32_t ordinal, struct pst_cuda_info *info, struct pst_error *err)
+enum pst_status pst_cuda_info(uint32_t ordinal, struct pst_cuda_info *info, size_t info_nbytes,
+                              struct pst_error *err)
 {
     struct psti_device_info found;
-    size_t nbytes = info->struct_size;
-    if (nbytes < sizeof info->struct_size)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "struct_size is not set");
     enum pst_status status = psti_device_look(ordinal, &found, err);
     if (status != PST_OK)
         return status;
-    struct pst_cuda_info all = {.struct_size = nbytes,
-                                .ordinal = found.ordinal,
+    struct pst_cuda_info all = {.ordinal = found.ordinal,
                                 .capability_major = found.capability_major,
                                 .capability_minor = found.capability_minor,
                                 .n_processors = found.n_processors,
                                 .driver_version = found.driver_version,
                                 .memory_nbytes = found.memory_nbytes};
     snprintf(all.name, sizeof all.name, "%s", found.name);
-    memcpy(info, &all, nbytes < sizeof all ? nbytes : sizeof all);
+    psti_struct_write(info, info_nbytes, &all, sizeof all);
     return PST_OK;
 }
 
 enum pst_status pst_cuda_nvjpeg(uint32_t ordinal, struct pst_cuda_nvjpeg_info *info,
-                                struct pst_error *err)
+                                size_t info_nbytes, struct pst_error *err)
 {
     const struct psti_device_options card = {.ordinal = ordinal};
     const struct psti_nvjpeg_options options = {0};
     struct psti_device *device = NULL;
     struct psti_nvjpeg *nvjpeg = NULL;
     struct psti_nvjpeg_info found;
-    size_t nbytes = info->struct_size;
-    if (nbytes < sizeof info->struct_size)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "struct_size is not set");
     enum pst_status status = psti_device_open(&card, &device, err);
     if (status == PST_OK)
         status = psti_nvjpeg_open(device, &options, &nvjpeg, err);
     if (status == PST_OK) {
         psti_nvjpeg_info(nvjpeg, &found);
-        struct pst_cuda_nvjpeg_info all = {.struct_size = nbytes,
-                                           .major = found.library.major,
+        struct pst_cuda_nvjpeg_info all = {.major = found.library.major,
                                            .minor = found.library.minor,
                                            .patch = found.library.patch,
                                            .n_engines = found.n_engines,
                                            .interpolates = found.interpolates};
         snprintf(all.path, sizeof all.path, "%s", found.library.path);
-        memcpy(info, &all, nbytes < sizeof all ? nbytes : sizeof all);
+        psti_struct_write(info, info_nbytes, &all, sizeof all);
     }
     psti_nvjpeg_close(&nvjpeg);
     psti_device_close(&device);

@@ -100,4 +100,12 @@ struct pst_loader {
 /* The error of use in a forked child. */
 enum pst_status psti_loader_fail_forked(struct pst_error *err);
 
+/* loader_options.c */
+/* Makes complete `options` of this library's size out of `given`, and refuses what cannot be.
+ * `*fields` (NULL before): a block that holds options->fields and their operations, to be freed by
+ * psti_free, after an error too. */
+enum pst_status psti_loader_take_options(const struct pst_loader_options *given,
+                                         struct pst_loader_options *options, void **fields,
+                                         struct pst_error *err);
+
 #endif

@@ -19,15 +19,12 @@
 #include "base/bits.h"
 #include "base/cpu.h"
 #include "base/fail.h"
-#include "base/options.h"
 #include "base/thread.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#define HOST_MEMORY_DEFAULT ((uint64_t)4 << 30)
 #define ARENA_MAX_NBYTES ((uint64_t)256 << 20)
 #define RESERVE_MIN_NBYTES ((uint64_t)8 << 20)
 #define RESERVE_MAX_NBYTES ((uint64_t)2 << 30)
@@ -35,70 +32,11 @@
 /* What rows of their own may take of host_memory from the start: a part of this size. */
 #define ROWS_PART 8
 #define TASKS_MAX 128
-#define BATCH_MAX_ROWS ((uint32_t)1 << 24)
-#define WORKERS_MAX 1024
-#define PREFETCH_MAX 4096
 
 enum pst_status psti_loader_fail_forked(struct pst_error *err)
 {
     return psti_fail(err, PST_ERROR_FORKED, "loader",
                      "this loader belongs to the process that opened it: open another one here");
-}
-
-static enum pst_status take_options(const struct pst_loader_options *given,
-                                    struct pst_loader_options *options, struct pst_error *err)
-{
-    enum pst_status status = psti_options_copy(options, sizeof *options, given, "loader", err);
-    if (status != PST_OK)
-        return status;
-    options->batch_size = options->batch_size ? options->batch_size : 1;
-    options->world_size = options->world_size ? options->world_size : 1;
-    options->io_threads = options->io_threads ? options->io_threads : 4;
-    options->prefetch = options->prefetch ? options->prefetch : 2;
-    options->host_memory = options->host_memory ? options->host_memory : HOST_MEMORY_DEFAULT;
-    if (options->batch_size > BATCH_MAX_ROWS || options->num_workers > WORKERS_MAX ||
-        options->io_threads > WORKERS_MAX || options->prefetch > PREFETCH_MAX)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "batch_size %u, num_workers %u, io_threads %u or prefetch %u is too large "
-                         "(%u, %u, %u, %u)",
-                         options->batch_size, options->num_workers, options->io_threads,
-                         options->prefetch, BATCH_MAX_ROWS, WORKERS_MAX, WORKERS_MAX, PREFETCH_MAX);
-    if (options->no_padding && options->drop_last)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "no_padding delivers each sample, drop_last leaves some out: only one of "
-                         "them is possible");
-    if ((unsigned)options->on_error > PST_ON_ERROR_REPLACE ||
-        (unsigned)options->on_empty > PST_ON_EMPTY_DELIVER ||
-        (unsigned)options->storage > PST_STORAGE_MEMORY ||
-        (unsigned)options->page_cache > PST_PAGE_CACHE_DIRECT)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "on_error, on_empty, storage or page_cache has a value that is not known");
-    if (!(options->throttle_bytes_per_second >= 0) || !(options->throttle_latency_seconds >= 0) ||
-        !isfinite(options->throttle_bytes_per_second) ||
-        !isfinite(options->throttle_latency_seconds))
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "throttle_* are finite and not negative");
-    if (options->device < 0 || (unsigned)options->decode > PST_DECODE_GPU ||
-        !(options->gpu_share >= 0 && options->gpu_share <= 1))
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "device %d, decode %d or gpu_share %g is not possible", options->device,
-                         (int)options->decode, options->gpu_share);
-    if (!options->device && (options->decode == PST_DECODE_GPU || options->device_memory))
-        return psti_fail(
-            err, PST_ERROR_ARGUMENT, "loader",
-            "decode GPU and device_memory are for batches on a card: device says which");
-    if ((unsigned)options->pin_memory > PST_PIN_ALWAYS || (options->pin_memory && options->device))
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "pin_memory %d is not possible: it is for batches in host memory, and "
-                         "these lie on a card (device)",
-                         (int)options->pin_memory);
-    if ((unsigned)options->jpeg > PST_JPEG_NVJPEG ||
-        (options->jpeg && (!options->device || options->decode == PST_DECODE_CPU)))
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "jpeg %d is not possible: nvJPEG is for batches on a card (device) whose "
-                         "decode is not CPU",
-                         (int)options->jpeg);
-    return PST_OK;
 }
 
 static enum pst_status open_order(pst_loader *loader, struct pst_error *err)
@@ -384,7 +322,7 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
     enum pst_status status = open_order(loader, err);
     if (status == PST_OK)
         status = psti_loader_plan_make(loader->dataset, &loader->options, &loader->plan, err);
-    loader->options.fields = NULL; /* the caller's */
+    loader->options.fields = NULL; /* freed after open */
     if (status == PST_OK)
         status =
             psti_pool_open(loader->plan.slots, loader->plan.n_fields, loader->options.batch_size,
@@ -438,11 +376,13 @@ enum pst_status pst_loader_open(pst_dataset *dataset, const struct pst_loader_op
     loader->dataset = dataset;
     loader->placement = psti_placement_host; /* until the options say otherwise */
     loader->n_small_pages = psti_alloc_n_small_pages();
+    void *fields = NULL; /* this library's copy of options.fields and their operations */
     enum pst_status status = psti_cpu_check_mask(err);
     if (status == PST_OK)
-        status = take_options(options, &loader->options, err);
+        status = psti_loader_take_options(options, &loader->options, &fields, err);
     if (status == PST_OK)
         status = open_parts(loader, err);
+    psti_free(fields);
     if (status == PST_OK) {
         loader->state = (struct pst_loader_state){.seed = loader->options.seed,
                                                   .n_samples = psti_order_n(loader->order),

@@ -123,7 +123,7 @@ static bool first_item(pst_dataset *dataset, const struct psti_loader_plan_field
         return false;
     for (uint32_t v = 0; v < plan->field->n_variants; v++)
         if ((plan->variant_mask & (1u << v)) &&
-            pst_dataset_item(dataset, 0, plan->i_field, v, item, NULL) == PST_OK &&
+            pst_dataset_item(dataset, 0, plan->i_field, v, item, sizeof *item, NULL) == PST_OK &&
             psti_loader_plan_item_is_there(dataset, item) &&
             psti_loader_plan_allows_form(plan, item->form))
             return true;
@@ -135,14 +135,15 @@ bool psti_loader_plan_probe_file(pst_dataset *dataset, const struct psti_loader_
 {
     struct pst_item item;
     bool found = false;
-    if (pst_dataset_item(dataset, sample, plan->i_field, 0, &item, NULL) != PST_OK ||
+    if (pst_dataset_item(dataset, sample, plan->i_field, 0, &item, sizeof item, NULL) != PST_OK ||
         !psti_loader_plan_item_is_there(dataset, &item))
         return false;
     uint64_t nbytes = item.nbytes < PROBE_NBYTES ? item.nbytes : PROBE_NBYTES;
     void *head = psti_alloc(nbytes ? nbytes : 1);
     if (head &&
         pst_dataset_read(dataset, sample, plan->i_field, 0, 0, nbytes, head, NULL) == PST_OK)
-        found = pst_image_probe(head, nbytes, item.form, &plan->decode, info, NULL) == PST_OK;
+        found = pst_image_probe(head, nbytes, item.form, &plan->decode, info, sizeof *info, NULL) ==
+                PST_OK;
     psti_free(head);
     return found;
 }

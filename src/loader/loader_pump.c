@@ -47,9 +47,10 @@ static void hint(pst_loader *loader, const struct psti_loader_job *job)
          psti_order_window_page(loader->order, job->epoch, window + 1, i, &first, &n); i++) {
         struct pst_item a, b;
         struct psti_file *file;
-        if (pst_dataset_item(loader->dataset, first, field->i_field, variant, &a, NULL) != PST_OK ||
-            pst_dataset_item(loader->dataset, first + n - 1, field->i_field, variant, &b, NULL) !=
+        if (pst_dataset_item(loader->dataset, first, field->i_field, variant, &a, sizeof a, NULL) !=
                 PST_OK ||
+            pst_dataset_item(loader->dataset, first + n - 1, field->i_field, variant, &b, sizeof b,
+                             NULL) != PST_OK ||
             a.i_file != b.i_file || b.offset < a.offset || a.i_file == PST_FILE_NONE ||
             psti_loader_files_acquire(loader, a.i_file, &file, NULL) != PST_OK)
             continue;

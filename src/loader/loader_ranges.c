@@ -90,7 +90,7 @@ static bool head_is_good(const pst_loader *loader, const struct psti_loader_sour
 {
     const struct pst_item *item = &source->item;
     bool turned = is_turned(item);
-    return pst_pli_info(source->data, source->n_here, info, NULL) == PST_OK &&
+    return pst_pli_info(source->data, source->n_here, info, sizeof *info, NULL) == PST_OK &&
            info->head_nbytes <= source->n_here && info->nbytes == item->nbytes &&
            info->height == (turned ? item->width : item->height) &&
            info->width == (turned ? item->height : item->width) &&
@@ -152,7 +152,7 @@ static size_t choose(const pst_loader *loader, struct psti_loader_source *source
 {
     const struct psti_rect *r = &source->stored;
     const struct pst_pli_region region = {r->y, r->x, r->height, r->width};
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     size_t n = 0;
     source->partial = false;
     if (head_is_good(loader, source, &info) &&

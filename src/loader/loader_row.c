@@ -51,8 +51,8 @@ static enum pst_status choose_variant(pst_loader *loader, uint64_t sample,
     for (uint32_t v = 0; v < plan->field->n_variants; v++) {
         if (!(plan->variant_mask & (1u << v)))
             continue;
-        enum pst_status status =
-            pst_dataset_item(loader->dataset, sample, plan->i_field, v, &source->item, err);
+        enum pst_status status = pst_dataset_item(loader->dataset, sample, plan->i_field, v,
+                                                  &source->item, sizeof source->item, err);
         if (status != PST_OK || (psti_loader_plan_item_is_there(loader->dataset, &source->item) &&
                                  psti_loader_plan_allows_form(plan, source->item.form))) {
             source->variant = v;

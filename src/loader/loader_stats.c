@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/fail.h"
+#include "base/options.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,18 +41,12 @@ static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
     loader->placement.ops->stats(loader, stats); /* the last word */
 }
 
-void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats)
+void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats, size_t stats_nbytes)
 {
     struct pst_loader_stats all = {0};
-    size_t nbytes = stats->struct_size;
-    if (nbytes < sizeof stats->struct_size)
-        return;
-    if (nbytes > sizeof all)
-        nbytes = sizeof all;
     if (!psti_pool_is_forked(loader->pool))
         fill(loader, &all);
-    all.struct_size = stats->struct_size;
-    memcpy(stats, &all, nbytes);
+    psti_struct_write(stats, stats_nbytes, &all, sizeof all);
 }
 
 uint64_t pst_loader_n_quarantined(const pst_loader *loader)
@@ -64,16 +59,19 @@ uint64_t pst_loader_n_quarantined(const pst_loader *loader)
     return n;
 }
 
-enum pst_status pst_loader_quarantined(const pst_loader *loader, uint64_t i, struct pst_error *what)
+enum pst_status pst_loader_quarantined(const pst_loader *loader, uint64_t i, struct pst_error *what,
+                                       struct pst_error *err)
 {
     if (psti_pool_is_forked(loader->pool))
-        return PST_ERROR_FORKED;
-    enum pst_status status = PST_ERROR_ARGUMENT;
+        return psti_loader_fail_forked(err);
+    enum pst_status status = PST_OK;
     pthread_mutex_lock(loader->lock);
-    if (i < loader->n_quarantined) {
+    if (i < loader->n_quarantined)
         *what = loader->quarantine[i];
-        status = PST_OK;
-    }
+    else
+        status =
+            psti_fail(err, PST_ERROR_ARGUMENT, "loader", "bad sample %llu was asked for, of %llu",
+                      (unsigned long long)i, (unsigned long long)loader->n_quarantined);
     pthread_mutex_unlock(loader->lock);
     return status;
 }

@@ -86,7 +86,7 @@ static enum pst_status progress(struct pack *pack, bool now, struct pst_error *e
 /* Fills the window with samples that the destination does not have. */
 static enum pst_status dispatch(struct pack *pack, struct pst_error *err)
 {
-    bool resume = pack->options->writer.mode == PST_WRITER_RESUME;
+    bool resume = pack->options->writer->mode == PST_WRITER_RESUME;
     while (pack->next_sample < pack->n_samples &&
            pack->n_dispatched - pack->n_taken < pack->window) {
         char name[PST_NAME_CAP];
@@ -189,15 +189,18 @@ static enum pst_status add_sample(struct pack *pack, struct psti_pack_slot *slot
     enum pst_status status = slot->status;
     bool from_writer = status == PST_OK, is_new = false;
     if (from_writer) {
-        struct pst_sample sample = {.name = slot->name, .values = slot->lists};
+        struct pst_sample sample = {.struct_size = sizeof sample,
+                                    .value_nbytes = sizeof *slot->values,
+                                    .name = slot->name,
+                                    .values = slot->lists};
         pst_error_clear(&slot->err);
         status = slot->sample < pack->n_passed
                      ? psti_pack_resume_passed(pack->writer, &sample, &is_new, &slot->err)
                      : pst_writer_add(pack->writer, &sample, &slot->err);
         if (status != PST_OK && is_bad_sample(status, true)) {
             struct pst_item item;
-            bool has_item =
-                pst_dataset_item(pack->source, slot->sample, 0, 0, &item, NULL) == PST_OK;
+            bool has_item = pst_dataset_item(pack->source, slot->sample, 0, 0, &item, sizeof item,
+                                             NULL) == PST_OK;
             /* The writer speaks of its own data set; the fault lies in the source. */
             slot->err.dataset[0] = slot->err.file[0] = '\0';
             slot->err.sample = -1;
@@ -311,15 +314,13 @@ static void count_what_is_kept(struct pack *pack)
 static enum pst_status pack_into(struct pack *pack, const char *destination, struct pst_error *err)
 {
     const struct pst_pack_options *options = pack->options;
-    struct pst_writer_options writer = options->writer;
-    writer.struct_size = sizeof writer;
     enum pst_status status =
         psti_pack_plan_make(&pack->plan, pack->source, destination, options, err);
     if (status != PST_OK)
         return status;
-    status = pst_writer_open(destination, pack->plan.fields, pack->plan.n_fields, &writer,
+    status = pst_writer_open(destination, pack->plan.fields, pack->plan.n_fields, options->writer,
                              &pack->writer, err);
-    if (status == PST_OK && options->writer.mode == PST_WRITER_RESUME)
+    if (status == PST_OK && options->writer->mode == PST_WRITER_RESUME)
         status = psti_pack_resume_check(&pack->plan, pack->writer, &pack->n_passed, err);
     if (status == PST_OK && !pack->plan.appends)
         status = psti_pack_plan_classes(&pack->plan, pack->writer, err);
@@ -386,24 +387,27 @@ static enum pst_status check_apart(const pst_dataset *source, const char *destin
 
 enum pst_status pst_pack(const char *source, const char *destination,
                          const struct pst_pack_options *options, struct pst_pack_report *report,
-                         struct pst_error *err)
+                         size_t report_nbytes, struct pst_error *err)
 {
     struct pst_pack_options filled;
+    struct pst_writer_options writer;
     if (source == NULL || destination == NULL)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "source or destination is NULL");
     enum pst_status status = psti_options_copy(&filled, sizeof filled, options, "pack", err);
+    if (status == PST_OK)
+        status = psti_options_copy(&writer, sizeof writer, filled.writer, "pack", err);
     if (status != PST_OK)
         return status;
     if ((filled.n_forms > 0 && filled.forms == NULL) ||
         (filled.n_mask_forms > 0 && filled.mask_forms == NULL))
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "forms is NULL, n_forms is %u",
                          filled.forms == NULL ? filled.n_forms : filled.n_mask_forms);
-    filled.source.struct_size = sizeof filled.source;
+    filled.writer = &writer;
     struct pack *pack = psti_calloc(1, sizeof *pack);
     if (pack == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory");
     pack->options = &filled;
-    status = pst_dataset_open(source, &filled.source, &pack->source, err);
+    status = pst_dataset_open(source, filled.source, &pack->source, err);
     if (status == PST_OK) {
         pack->n_samples = pst_dataset_count(pack->source);
         pack->report.n_skipped = pst_dataset_n_skipped(pack->source);
@@ -415,7 +419,7 @@ enum pst_status pst_pack(const char *source, const char *destination,
     if (status == PST_OK)
         status = pack_into(pack, destination, err);
     if (report != NULL)
-        *report = pack->report;
+        psti_struct_write(report, report_nbytes, &pack->report, sizeof pack->report);
     psti_pack_plan_free(&pack->plan);
     pst_dataset_close(&pack->source);
     psti_free(pack);

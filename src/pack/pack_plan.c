@@ -146,7 +146,7 @@ static enum pst_status keeps_pli_jpeg(const pst_dataset *destination, uint32_t i
     *keeps = false;
     for (uint64_t i = 0; status == PST_OK && !*keeps && i < count && i < LOOK_AT; i++) {
         struct pst_item item;
-        status = pst_dataset_item(destination, i, i_field, variant, &item, err);
+        status = pst_dataset_item(destination, i, i_field, variant, &item, sizeof item, err);
         *keeps = status == PST_OK && item.form == PST_FORM_PLI_JPEG;
     }
     return status;
@@ -163,7 +163,7 @@ static enum pst_status forms_of(struct psti_pack_plan *plan, const pst_dataset *
         struct pst_item item = {0};
         enum pst_status status = PST_OK;
         if (pst_dataset_count(destination) > 0)
-            status = pst_dataset_item(destination, 0, i_field, v, &item, err);
+            status = pst_dataset_item(destination, 0, i_field, v, &item, sizeof item, err);
         if (status == PST_OK && item.form == PST_FORM_PLI)
             status = pli_of(plan, destination, i_field, v, err);
         bool of_pixels = item.form == PST_FORM_RAW || item.form == PST_FORM_PLI, keeps = false;
@@ -186,7 +186,8 @@ static enum pst_status check_kinds(const struct psti_pack_plan *plan,
         struct pst_item item = {0};
         enum pst_form wanted = forms->forms[v];
         bool raw = wanted == PST_FORM_RAW;
-        enum pst_status status = pst_dataset_item(destination, 0, i_field, v, &item, err);
+        enum pst_status status =
+            pst_dataset_item(destination, 0, i_field, v, &item, sizeof item, err);
         if (status != PST_OK)
             return status;
         if (item.form == PST_FORM_NONE || (raw == (item.form == PST_FORM_RAW) &&
@@ -337,8 +338,8 @@ enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *so
     enum pst_status status = take_forms(plan, options, err);
     if (status != PST_OK)
         return status;
-    plan->appends = options->writer.mode == PST_WRITER_APPEND ||
-                    (options->writer.mode == PST_WRITER_RESUME && is_finished(destination));
+    plan->appends = options->writer->mode == PST_WRITER_APPEND ||
+                    (options->writer->mode == PST_WRITER_RESUME && is_finished(destination));
     if ((int)options->made_for < 0 || options->made_for > PST_MADE_FOR_STORED)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "made_for %d is unknown",
                          (int)options->made_for);

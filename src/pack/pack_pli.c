@@ -74,11 +74,12 @@ static enum pst_status check(struct psti_decoder *decoder, const void *bytes, si
 {
     const struct pst_decode_options options = {.struct_size = sizeof options,
                                                .max_pixels = UINT64_MAX};
-    struct pst_pli_info head = {.struct_size = sizeof head};
+    struct pst_pli_info head = {0};
     struct pst_image_info info;
     uint64_t found = 0;
-    enum pst_status status = pst_pli_info(
-        bytes, nbytes < PSTI_PLI_HEADER_NBYTES ? nbytes : PSTI_PLI_HEADER_NBYTES, &head, err);
+    enum pst_status status =
+        pst_pli_info(bytes, nbytes < PSTI_PLI_HEADER_NBYTES ? nbytes : PSTI_PLI_HEADER_NBYTES,
+                     &head, sizeof head, err);
     if (status == PST_OK)
         status = psti_decoder_probe(decoder, bytes, nbytes, PST_FORM_PLI, &options, &info, err);
     if (status == PST_OK)

@@ -93,8 +93,8 @@ static enum pst_status read_item(struct work *work, uint32_t v, struct original 
     struct pst_error *err = &slot->err;
     pst_dataset *source = work->plan->source;
     memset(original, 0, sizeof *original);
-    enum pst_status status =
-        pst_dataset_item(source, slot->sample, work->i_source, v, &original->item, err);
+    enum pst_status status = pst_dataset_item(source, slot->sample, work->i_source, v,
+                                              &original->item, sizeof original->item, err);
     if (status != PST_OK)
         return status;
     work->item = original->item;
@@ -400,7 +400,7 @@ static enum pst_status store_variants(struct work *work, struct pst_value *value
     enum pst_status status = PST_OK;
     for (uint32_t v = 0; status == PST_OK && v < n; v++)
         status = pst_dataset_item(work->plan->source, work->slot->sample, work->i_source, v,
-                                  &items[v], &work->slot->err);
+                                  &items[v], sizeof items[v], &work->slot->err);
     bool takes_jpegs = status == PST_OK && psti_pack_plan_takes_jpegs(work->plan, type, items, n);
     for (uint32_t v = 0; status == PST_OK && v < n; v++) {
         struct original original;

@@ -138,8 +138,8 @@ static enum pst_status load_originals(const struct stored *stored, struct origin
     originals->n = pst_dataset_field(plan->source, i_source)->n_variants;
     originals->is_folder = pst_dataset_is_folder(plan->source);
     for (uint32_t v = 0; status == PST_OK && v < originals->n; v++)
-        status =
-            pst_dataset_item(plan->source, stored->sample, i_source, v, &originals->items[v], err);
+        status = pst_dataset_item(plan->source, stored->sample, i_source, v, &originals->items[v],
+                                  sizeof originals->items[v], err);
     return status;
 }
 

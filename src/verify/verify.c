@@ -335,7 +335,7 @@ static enum pst_status verify_all(struct verify *verify, struct pst_error *err)
 }
 
 enum pst_status pst_verify(const char *path, const struct pst_verify_options *options,
-                           struct pst_verify_report *out, struct pst_error *err)
+                           struct pst_verify_report *out, size_t out_nbytes, struct pst_error *err)
 {
     struct pst_verify_options filled;
     struct pst_error finding;
@@ -367,7 +367,7 @@ enum pst_status pst_verify(const char *path, const struct pst_verify_options *op
             *err = verify->first;
     }
     if (out != NULL)
-        *out = verify->report;
+        psti_struct_write(out, out_nbytes, &verify->report, sizeof verify->report);
     pst_dataset_close(&verify->context.dataset);
     psti_free(verify);
     return status;

@@ -69,8 +69,8 @@ void psti_verify_shard(const struct psti_verify_context *context, struct psti_ve
 static enum pst_status check_pli(const void *bytes, size_t nbytes, uint64_t pixel_checksum,
                                  struct pst_error *err)
 {
-    struct pst_pli_info info = {.struct_size = sizeof info};
-    enum pst_status status = pst_pli_info(bytes, nbytes, &info, err);
+    struct pst_pli_info info = {0};
+    enum pst_status status = pst_pli_info(bytes, nbytes, &info, sizeof info, err);
     if (status != PST_OK)
         return status;
     if (info.nbytes != nbytes)
@@ -173,7 +173,8 @@ static void check_item(struct one *one, uint32_t i_field, uint32_t variant)
     struct pst_error err;
     struct pst_item item = {.i_file = PST_FILE_NONE};
     pst_error_clear(&err);
-    enum pst_status status = pst_dataset_item(dataset, one->sample, i_field, variant, &item, &err);
+    enum pst_status status =
+        pst_dataset_item(dataset, one->sample, i_field, variant, &item, sizeof item, &err);
     if (status != PST_OK)
         goto out;
     if (item.form == PST_FORM_NONE &&

@@ -209,14 +209,18 @@ static enum pst_status put_journal(pst_writer *writer, const struct pst_sample *
         PSTI_JOURNAL_SAMPLE_NBYTES + writer->rows_nbytes + name_nbytes + 1, err);
 }
 
-enum pst_status pst_writer_add(pst_writer *writer, const struct pst_sample *sample,
+enum pst_status pst_writer_add(pst_writer *writer, const struct pst_sample *given,
                                struct pst_error *err)
 {
+    struct pst_sample full;
+    const struct pst_sample *sample = &full;
     uint64_t nbytes;
     enum pst_status status = check_usable(writer, err);
     if (status != PST_OK)
         return status;
-    status = psti_writer_check_sample(writer, sample, &nbytes, err);
+    status = psti_writer_take_sample(writer, given, &full, err);
+    if (status == PST_OK)
+        status = psti_writer_check_sample(writer, sample, &nbytes, err);
     size_t name_nbytes = status == PST_OK ? strlen(sample->name) : 0;
     /* All memory first, so that a lack of it leaves no trace either. */
     if (status == PST_OK &&

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/options.h"
 #include "base/hash.h"
 #include "pli/pli.h"
 #include "pli/format/pli_head.h"
@@ -261,6 +262,28 @@ static enum pst_status check_field(pst_writer *writer, uint32_t i_field,
     }
     if (n_present == 0)
         return psti_fail(err, PST_ERROR_ARGUMENT, "writer", "the value is absent in every variant");
+    return PST_OK;
+}
+
+enum pst_status psti_writer_take_sample(pst_writer *writer, const struct pst_sample *given,
+                                        struct pst_sample *sample, struct pst_error *err)
+{
+    enum pst_status status = psti_options_copy(sample, sizeof *sample, given, "writer", err);
+    if (status != PST_OK || sample->values == NULL)
+        return status;
+    for (uint32_t i = 0; i < writer->n_fields; i++) {
+        const char *from = (const char *)sample->values[i];
+        for (uint32_t v = 0; from != NULL && v < writer->fields[i].n_variants; v++) {
+            status = psti_struct_read(&writer->values[i][v], sizeof writer->values[i][v],
+                                      from + v * sample->value_nbytes, sample->value_nbytes,
+                                      "value_nbytes", "writer", err);
+            if (status != PST_OK)
+                return status;
+        }
+        writer->lists[i] = from == NULL ? NULL : writer->values[i];
+    }
+    sample->values = writer->lists;
+    sample->value_nbytes = sizeof(struct pst_value);
     return PST_OK;
 }
 

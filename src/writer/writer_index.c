@@ -111,7 +111,7 @@ static enum pst_status put_base_sample(const pst_writer *writer, struct sink *si
     } else {
         for (uint32_t v = 0; v < field->n_variants && status == PST_OK; v++) {
             struct pst_item item;
-            status = pst_dataset_item(base, sample, pass->i_field, v, &item, err);
+            status = pst_dataset_item(base, sample, pass->i_field, v, &item, sizeof item, err);
             if (status == PST_OK)
                 psti_format_print_item(field->type, &item, row + (size_t)v * PSTI_ITEM_NBYTES);
         }

@@ -65,6 +65,9 @@ struct pst_writer {
     struct psti_decoder *decoder; /* made when the first image comes */
     struct pst_item items[PST_MAX_FIELDS]
                          [PST_MAX_VARIANTS]; /* scratch: of the sample being added */
+    /* Scratch: the caller's values of that sample, of this library's size. */
+    struct pst_value values[PST_MAX_FIELDS][PST_MAX_VARIANTS];
+    const struct pst_value *lists[PST_MAX_FIELDS];
 };
 
 /* writer_open.c */
@@ -73,6 +76,9 @@ struct pst_writer {
 void psti_writer_undo_directory(pst_writer *writer);
 
 /* writer_add.c */
+/* Copies the caller's sample, of whatever size, to `sample`, whose values are then the writer's. */
+enum pst_status psti_writer_take_sample(pst_writer *writer, const struct pst_sample *given,
+                                        struct pst_sample *sample, struct pst_error *err);
 /* Folds an item into the maxima of its field. */
 void psti_writer_count_item(pst_writer *writer, uint32_t i_field, const struct pst_item *item);
 

@@ -49,9 +49,13 @@ static enum pst_status check_fields(const struct pst_field *fields, uint32_t n_f
         return psti_fail(err, PST_ERROR_ARGUMENT, "writer", "a data set has 1 to %d fields",
                          PST_MAX_FIELDS);
     for (uint32_t i = 0; i < n_fields; i++) {
+        static const uint64_t zeros[sizeof fields->reserved / sizeof fields->reserved[0]];
         const char *problem = psti_format_field_problem(&fields[i]);
         if (problem != NULL)
             return psti_fail(err, PST_ERROR_ARGUMENT, "writer", "field %" PRIu32 " %s", i, problem);
+        if (memcmp(fields[i].reserved, zeros, sizeof zeros) != 0)
+            return psti_fail(err, PST_ERROR_VERSION, "writer",
+                             "field %" PRIu32 " has members that this library does not know", i);
         for (uint32_t j = 0; j < i; j++)
             if (strcmp(fields[i].name, fields[j].name) == 0)
                 return psti_fail(err, PST_ERROR_ARGUMENT, "writer", "two fields are named \"%s\"",

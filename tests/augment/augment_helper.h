@@ -124,7 +124,7 @@ static inline void assert_same_output(const struct output *a, const struct outpu
 static inline struct pst_op make_op(enum pst_op_kind kind, uint32_t height, uint32_t width)
 {
     struct pst_op op;
-    pst_op_init(&op, kind);
+    pst_op_init(&op, sizeof op, kind);
     op.height = height;
     op.width = width;
     return op;

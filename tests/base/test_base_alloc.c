@@ -17,7 +17,7 @@
 static struct pst_memory_stats stats(void)
 {
     struct pst_memory_stats now;
-    pst_memory_stats(&now);
+    pst_memory_stats(&now, sizeof now);
     return now;
 }
 
@@ -127,16 +127,16 @@ static void hooks(void **state)
     const struct pst_allocator allocator = {ledger_alloc, ledger_free, &ledger};
     const struct pst_allocator half = {ledger_alloc, NULL, &ledger};
     void *held = psti_alloc(1);
-    assert_int_equal(pst_set_allocator(&allocator), PST_ERROR_STATE);
+    assert_int_equal(pst_set_allocator(&allocator, NULL), PST_ERROR_STATE);
     psti_free(held);
-    assert_int_equal(pst_set_allocator(&half), PST_ERROR_ARGUMENT);
-    assert_int_equal(pst_set_allocator(&allocator), PST_OK);
+    assert_int_equal(pst_set_allocator(&half, NULL), PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_set_allocator(&allocator, NULL), PST_OK);
     char *text = psti_strdup("goes through the hooks");
     text = psti_realloc(text, 5000);
     assert_int_equal(ledger.n_live, 1);
     assert_true(ledger.nbytes_live >= 5000);
     assert_int_equal(ledger.n_calls, 2);
-    assert_int_equal(pst_set_allocator(NULL), PST_ERROR_STATE);
+    assert_int_equal(pst_set_allocator(NULL, NULL), PST_ERROR_STATE);
     psti_free(text);
     expected_alignment = 64;
     void *aligned = psti_alloc_aligned(64, 100);
@@ -150,7 +150,7 @@ static void hooks(void **state)
     struct pst_error err;
     assert_int_equal(psti_queue_init(&queue, 4, &err), PST_ERROR_MEMORY);
     assert_int_equal(err.status, PST_ERROR_MEMORY);
-    assert_int_equal(pst_set_allocator(NULL), PST_OK);
+    assert_int_equal(pst_set_allocator(NULL, NULL), PST_OK);
     assert_int_equal(ledger.n_live, 0);
     assert_int_equal(ledger.nbytes_live, 0);
     assert_false(ledger.bad);

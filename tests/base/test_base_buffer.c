@@ -13,7 +13,7 @@
 static uint64_t live_nbytes(void)
 {
     struct pst_memory_stats stats;
-    pst_memory_stats(&stats);
+    pst_memory_stats(&stats, sizeof stats);
     return stats.live_nbytes;
 }
 

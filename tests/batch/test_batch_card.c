@@ -134,25 +134,26 @@ static void test_tensors_say_where_they_lie(void **state)
     psti_batch_finish(batch, 6, bad);
     uint64_t array = psti_batch_part(batch)->array;
     assert_int_equal(pst_batch_device(batch), 3);
-    assert_int_equal(pst_batch_tensor(batch, 0, &tensor), PST_OK);
+    assert_int_equal(pst_batch_tensor(batch, 0, &tensor, sizeof tensor, NULL), PST_OK);
     assert_int_equal(tensor.device, 3);
     assert_true((uint64_t)(uintptr_t)tensor.data > array);
     assert_int_equal((uintptr_t)tensor.data % 64, 0);
     assert_int_equal(tensor.shape[0], 5);
-    assert_int_equal(pst_batch_host_tensor(batch, 0, &tensor), PST_ERROR_ARGUMENT);
-    assert_int_equal(pst_batch_tensor(batch, 1, &tensor), PST_OK);
+    assert_int_equal(pst_batch_host_tensor(batch, 0, &tensor, sizeof tensor, NULL),
+                     PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_batch_tensor(batch, 1, &tensor, sizeof tensor, NULL), PST_OK);
     assert_int_equal(tensor.device, 3);
     assert_int_equal(*(int64_t *)tensor.data, 1000);
-    assert_int_equal(pst_batch_host_tensor(batch, 1, &tensor), PST_OK);
+    assert_int_equal(pst_batch_host_tensor(batch, 1, &tensor, sizeof tensor, NULL), PST_OK);
     assert_int_equal(tensor.device, -1);
     assert_int_equal(((int64_t *)tensor.data)[1], 1002); /* closed up */
-    assert_int_equal(pst_batch_row(batch, 0, 4, &tensor), PST_OK);
+    assert_int_equal(pst_batch_row(batch, 0, 4, &tensor, sizeof tensor, NULL), PST_OK);
     assert_int_equal(tensor.device, 3);
-    assert_int_equal(pst_batch_row(batch, 2, 4, &tensor), PST_OK);
+    assert_int_equal(pst_batch_row(batch, 2, 4, &tensor, sizeof tensor, NULL), PST_OK);
     assert_int_equal(tensor.device, -1);
     assert_int_equal(tensor.shape[0], 5);
     assert_int_equal(pst_batch_index(batch)[4], 105);
-    pst_batch_index_tensor(batch, &tensor);
+    pst_batch_index_tensor(batch, &tensor, sizeof tensor);
     assert_int_equal(tensor.device, 3);
     assert_int_equal((uintptr_t)tensor.data, array);
     assert_int_equal(pst_batch_await(batch, 77, NULL), PST_OK);
@@ -258,9 +259,9 @@ static void test_memory_of_somebody_else(void **state)
     psti_batch_finish(a, 6, NULL);
     assert_null(psti_batch_part(a));
     assert_int_equal(pst_batch_device(a), -1);
-    assert_int_equal(pst_batch_tensor(a, 0, &tensor), PST_OK);
+    assert_int_equal(pst_batch_tensor(a, 0, &tensor, sizeof tensor, NULL), PST_OK);
     assert_int_equal(tensor.device, -1);
-    assert_int_equal(pst_batch_host_tensor(a, 0, &tensor), PST_OK);
+    assert_int_equal(pst_batch_host_tensor(a, 0, &tensor, sizeof tensor, NULL), PST_OK);
     pst_batch_release(a);
     host.busy = true; /* then a slot is made instead, until there is no memory for it */
     pst_batch *b = claim(pool, PST_OK);

@@ -77,16 +77,16 @@ static void check_row(const pst_batch *batch, uint32_t row, uint32_t was, bool o
 {
     struct pst_tensor tensor;
     assert_int_equal(pst_batch_index(batch)[row], 100 + was);
-    assert_int_equal(pst_batch_row(batch, 0, row, &tensor), PST_OK);
+    assert_int_equal(pst_batch_row(batch, 0, row, &tensor, sizeof tensor, NULL), PST_OK);
     assert_true(((float *)tensor.data)[104] == (float)was);
-    assert_int_equal(pst_batch_row(batch, 1, row, &tensor), PST_OK);
+    assert_int_equal(pst_batch_row(batch, 1, row, &tensor, sizeof tensor, NULL), PST_OK);
     assert_int_equal(tensor.ndim, 0);
     assert_int_equal(*(int64_t *)tensor.data, 1000 + was);
-    assert_int_equal(pst_batch_row(batch, 2, row, &tensor), PST_OK);
+    assert_int_equal(pst_batch_row(batch, 2, row, &tensor, sizeof tensor, NULL), PST_OK);
     assert_int_equal(tensor.shape[0], was * 3);
     if (was)
         assert_int_equal(((char *)tensor.data)[was * 3 - 1], 'a' + (int)was);
-    assert_int_equal(pst_batch_row(batch, 3, row, &tensor), PST_OK);
+    assert_int_equal(pst_batch_row(batch, 3, row, &tensor, sizeof tensor, NULL), PST_OK);
     assert_int_equal(tensor.shape[0], odd ? 3 : 4);
     assert_int_equal(((uint8_t *)tensor.data)[tensor.shape[0] * 4 - 1], was);
 }
@@ -110,16 +110,16 @@ static void test_fill_and_read(void **state)
     assert_false(pst_batch_is_ragged(batch, 3)); /* all rows happened to fit the array */
     for (uint32_t row = 0; row < 6; row++)
         check_row(batch, row, row, false);
-    assert_int_equal(pst_batch_tensor(batch, 0, &tensor), PST_OK);
+    assert_int_equal(pst_batch_tensor(batch, 0, &tensor, sizeof tensor, NULL), PST_OK);
     assert_int_equal(tensor.ndim, 4);
     assert_int_equal(tensor.shape[0], 6);
     assert_int_equal(tensor.strides[0], 3 * 5 * 7 * 4);
     assert_int_equal(tensor.strides[3], 4);
     assert_int_equal((uintptr_t)tensor.data % 64, 0);
     assert_int_equal((uintptr_t)pst_batch_index(batch) % 4096, 0);
-    assert_int_equal(pst_batch_tensor(batch, 2, &tensor), PST_ERROR_ARGUMENT);
-    assert_int_equal(pst_batch_tensor(batch, 4, &tensor), PST_ERROR_ARGUMENT);
-    assert_int_equal(pst_batch_row(batch, 0, 6, &tensor), PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_batch_tensor(batch, 2, &tensor, sizeof tensor, NULL), PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_batch_tensor(batch, 4, &tensor, sizeof tensor, NULL), PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_batch_row(batch, 0, 6, &tensor, sizeof tensor, NULL), PST_ERROR_ARGUMENT);
     pst_batch_release(batch);
     psti_pool_close(&pool);
 }
@@ -229,7 +229,7 @@ static void test_rows_settle(void **state)
         pthread_mutex_lock(psti_pool_lock(pool));
         psti_pool_put_back(batch);
         pthread_mutex_unlock(psti_pool_lock(pool));
-        pst_memory_stats(&stats);
+        pst_memory_stats(&stats, sizeof stats);
         if (round == 9)
             n_alloc = stats.n_alloc;
         if (round > 9)
@@ -242,7 +242,7 @@ static void test_outlives_the_loader(void **state)
 {
     (void)state;
     struct pst_memory_stats before, after;
-    pst_memory_stats(&before);
+    pst_memory_stats(&before, sizeof before);
     struct psti_pool *pool = open_pool(3, 1 << 20);
     pst_batch *kept = claim(pool, 3), *other = claim(pool, 2), *large = claim(pool, 9);
     for (uint32_t row = 0; row < 3; row++)
@@ -261,7 +261,7 @@ static void test_outlives_the_loader(void **state)
         check_row(kept, row, row, true);
     pst_batch_release(kept);
     pst_batch_release(NULL);
-    pst_memory_stats(&after);
+    pst_memory_stats(&after, sizeof after);
     assert_int_equal(before.live_nbytes, after.live_nbytes);
 }
 

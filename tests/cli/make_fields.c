@@ -19,7 +19,10 @@ int main(int argc, char **argv)
                                     .bits = 8};
     const struct pst_value sound = {.bytes = "beep", .nbytes = 4};
     const struct pst_value *const values[] = {&image, &sound};
-    const struct pst_sample sample = {.name = "a.png", .values = values};
+    const struct pst_sample sample = {.struct_size = sizeof(struct pst_sample),
+                                      .value_nbytes = sizeof(struct pst_value),
+                                      .name = "a.png",
+                                      .values = values};
     struct pst_error err = {.status = PST_OK};
     char line[1024] = "";
     pst_writer *writer = NULL;

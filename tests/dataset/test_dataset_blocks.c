@@ -81,7 +81,7 @@ static void use(const pst_dataset *ds, const struct place *place, enum pst_statu
         count(status, want, place, &err, n_good, n_failed);
         if (status == PST_OK)
             assert_int_equal(label, s.label);
-        status = pst_dataset_item(ds, i, FIX_AUDIO, 0, &item, &err);
+        status = pst_dataset_item(ds, i, FIX_AUDIO, 0, &item, sizeof item, &err);
         count(status, want, place, &err, n_good, n_failed);
         if (status == PST_OK)
             assert_int_equal(item.nbytes, s.value[FIX_AUDIO][0].nbytes);
@@ -275,10 +275,10 @@ static void bytes_are_those_written(void **state)
     struct pst_memory_stats before, after;
     struct pst_error err = {0};
     bool equal;
-    pst_memory_stats(&before);
+    pst_memory_stats(&before, sizeof before);
     assert_int_equal(read_much(large, 1, 20000), 0);
     assert_int_equal(read_much(large, 2, 20000), 0);
-    pst_memory_stats(&after);
+    pst_memory_stats(&after, sizeof after);
     assert_int_equal(after.n_alloc, before.n_alloc);
     assert_ok(get(large, large->nbytes - 8, 8, &equal, &err));
     assert_true(equal);

@@ -52,7 +52,7 @@ static void items_and_bytes(void **state)
     folder_text(state, "f/b.jpg", "world");
     folder_text(state, "f/a.jpg", "hi");
     pst_dataset *dataset = folder_open(state, "f/", NULL);
-    assert_ok(pst_dataset_item(dataset, 1, 0, 0, &item, &err));
+    assert_ok(pst_dataset_item(dataset, 1, 0, 0, &item, sizeof item, &err));
     assert_int_equal(item.form, PST_FORM_NONE);
     assert_int_equal(item.nbytes, 5);
     assert_int_equal(item.offset, 0);
@@ -313,15 +313,15 @@ static void memory_per_sample_is_small(void **state)
         assert_non_null(file);
         fclose(file);
     }
-    pst_memory_stats(&before);
+    pst_memory_stats(&before, sizeof before);
     pst_dataset *dataset = folder_open(state, "f", NULL);
-    pst_memory_stats(&after);
+    pst_memory_stats(&after, sizeof after);
     assert_int_equal(pst_dataset_count(dataset), N);
     uint64_t per_sample = (after.live_nbytes - before.live_nbytes - names) / N;
     print_message("%llu bytes per sample beside its name\n", (unsigned long long)per_sample);
     assert_true(per_sample < 40);
     pst_dataset_close(&dataset);
-    pst_memory_stats(&after);
+    pst_memory_stats(&after, sizeof after);
     assert_int_equal(after.live_nbytes, before.live_nbytes);
 }
 
@@ -334,7 +334,7 @@ static void every_failure_is_clean(void **state)
     folder_text(state, "f/b/1.jpg", "x");
     folder_text(state, "f/a/c/2.jpg", "x");
     folder_text(state, "f/a/1.jpg", "x");
-    pst_memory_stats(&before);
+    pst_memory_stats(&before, sizeof before);
     for (unsigned k = 0; k < 2; k++) {
         uint64_t n = 0;
         enum pst_status status;
@@ -353,7 +353,7 @@ static void every_failure_is_clean(void **state)
                 assert_int_equal(pst_dataset_count(dataset), 3);
             }
             pst_dataset_close(&dataset);
-            pst_memory_stats(&after);
+            pst_memory_stats(&after, sizeof after);
             assert_int_equal(after.live_nbytes, before.live_nbytes);
             assert_true(n < 1000);
         } while (status != PST_OK);

@@ -58,7 +58,7 @@ static const char *bytes_of(const pst_dataset *dataset, uint64_t sample, const c
     struct pst_error err;
     struct pst_item item;
     uint32_t i_field = (uint32_t)pst_dataset_find_field(dataset, field);
-    assert_ok(pst_dataset_item(dataset, sample, i_field, 0, &item, &err));
+    assert_ok(pst_dataset_item(dataset, sample, i_field, 0, &item, sizeof item, &err));
     assert_true(item.nbytes < sizeof bytes);
     assert_true(item.nbytes <= pst_dataset_max_item_nbytes(dataset, i_field));
     assert_ok(pst_dataset_read(dataset, sample, i_field, 0, 0, item.nbytes, bytes, &err));
@@ -160,7 +160,7 @@ static void json_types(void **state)
     assert_true(boxes[0] == 1 && boxes[1] == 2.5f && boxes[2] == 30 && boxes[3] == -4 &&
                 boxes[7] == 0);
     assert_ok(pst_dataset_item(dataset, 1, (uint32_t)pst_dataset_find_field(dataset, "boxes"), 0,
-                               &item, &err));
+                               &item, sizeof item, &err));
     assert_int_equal(item.ndim, 2);
     assert_int_equal(item.shape[0], 2);
     assert_int_equal(item.shape[1], 4);
@@ -175,7 +175,7 @@ static void json_types(void **state)
     assert_string_equal(bytes_of(dataset, 1, "text", NULL), "a\xC3\xA9\xF0\x9F\x98\x80\n");
     uint32_t i_mask = (uint32_t)pst_dataset_find_field(dataset, "mask");
     assert_int_equal(type_of(dataset, "mask"), PST_FIELD_MASK);
-    assert_ok(pst_dataset_item(dataset, 1, i_mask, 0, &item, &err));
+    assert_ok(pst_dataset_item(dataset, 1, i_mask, 0, &item, sizeof item, &err));
     assert_int_equal(item.nbytes, 5);
     assert_ok(pst_dataset_file_path(dataset, item.i_file, path, sizeof path, &err));
     assert_string_equal(path, folder_path(state, "f/masks/b.png"));
@@ -311,7 +311,7 @@ static void missing_files_can_be_skipped(void **state)
     assert_string_equal(folder_sample_name(dataset, 1), "c.jpg");
     assert_string_equal(pst_dataset_class_name(dataset, 1, int_of(dataset, 1, "label")), "z");
     struct pst_item item;
-    assert_ok(pst_dataset_item(dataset, 1, 2, 0, &item, &err));
+    assert_ok(pst_dataset_item(dataset, 1, 2, 0, &item, sizeof item, &err));
     assert_int_equal(item.i_file, PST_FILE_NONE);
     assert_int_equal(item.form, PST_FORM_NONE);
     assert_int_equal(pst_dataset_read(dataset, 1, 2, 0, 0, 0, &item, &err), PST_ERROR_NOT_FOUND);
@@ -379,7 +379,7 @@ static void every_failure_is_clean(void **state)
     static const enum psti_fault_kind kinds[] = {PSTI_FAULT_ALLOC, PSTI_FAULT_READ};
     struct pst_memory_stats before, after;
     three_images(state);
-    pst_memory_stats(&before);
+    pst_memory_stats(&before, sizeof before);
     for (unsigned i = 0; i < 4; i++) {
         char path[4096]; /* folder_path's memory is used again and again */
         snprintf(path, sizeof path, "%s", labels(state, texts[i / 2]));
@@ -396,7 +396,7 @@ static void every_failure_is_clean(void **state)
             if (status != PST_OK)
                 assert_int_equal(status, i % 2 == 0 ? PST_ERROR_MEMORY : PST_ERROR_IO);
             pst_dataset_close(&dataset);
-            pst_memory_stats(&after);
+            pst_memory_stats(&after, sizeof after);
             assert_int_equal(after.live_nbytes, before.live_nbytes);
             assert_true(n < 1000);
         } while (status != PST_OK);

@@ -10,7 +10,7 @@ static void assert_notice(const pst_dataset *dataset, uint32_t i, enum pst_notic
 {
     struct pst_error err;
     struct pst_notice notice;
-    assert_ok(pst_dataset_notice(dataset, i, &notice, &err));
+    assert_ok(pst_dataset_notice(dataset, i, &notice, sizeof notice, &err));
     assert_int_equal(notice.kind, kind);
     assert_string_equal(pst_notice_kind_name(notice.kind),
                         kind == PST_NOTICE_LEFT_OUT ? "left_out" : "mask_without_image");
@@ -30,8 +30,9 @@ static void notices_are_told_apart_by_kind_and_name(void **state)
     assert_notice(dataset, 0, PST_NOTICE_LEFT_OUT, ".tiff", 1, "b.TIFF");
     assert_string_equal(pst_notice_kind_name((enum pst_notice_kind)0), "none");
     assert_string_equal(pst_notice_kind_name((enum pst_notice_kind)6), "none");
-    assert_int_equal(pst_dataset_notice(dataset, 1, &notice, &err), PST_ERROR_ARGUMENT);
-    assert_int_equal(pst_dataset_notice(dataset, 0, NULL, &err), PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_dataset_notice(dataset, 1, &notice, sizeof notice, &err),
+                     PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_dataset_notice(dataset, 0, NULL, 0, &err), PST_ERROR_ARGUMENT);
     pst_dataset_close(&dataset);
 }
 
@@ -47,7 +48,7 @@ static void paths_in_notices_are_safe_to_print(void **state)
     folder_text(state, "f/a.jpg", "1");
     folder_text(state, path, "1");
     pst_dataset *dataset = folder_open(state, "f", NULL);
-    assert_ok(pst_dataset_notice(dataset, 0, &notice, &err));
+    assert_ok(pst_dataset_notice(dataset, 0, &notice, sizeof notice, &err));
     assert_true(strlen(notice.first) < sizeof notice.first);
     assert_null(strchr(notice.first, 0x1b));
     assert_string_equal(notice.first + strlen(notice.first) - 6, "\\x1B.z");
@@ -60,7 +61,7 @@ static void masks_of(const pst_dataset *dataset, uint64_t sample, uint32_t i_fie
     struct pst_error err;
     struct pst_item item;
     char path[4096];
-    assert_ok(pst_dataset_item(dataset, sample, i_field, 0, &item, &err));
+    assert_ok(pst_dataset_item(dataset, sample, i_field, 0, &item, sizeof item, &err));
     assert_ok(pst_dataset_file_path(dataset, item.i_file, path, sizeof path, &err));
     assert_string_equal(path + strlen(path) - strlen(ending), ending);
 }

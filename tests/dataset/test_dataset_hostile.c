@@ -48,7 +48,7 @@ static uint64_t digest(const pst_dataset *ds, uint64_t *n_errors)
             else if (field->type == PST_FIELD_FLOAT)
                 status = pst_dataset_float(ds, s, f, (double *)(void *)number, &err);
             for (uint32_t v = 0; v < field->n_variants && psti_format_has_items(field->type); v++) {
-                status = pst_dataset_item(ds, s, f, v, &item, &err);
+                status = pst_dataset_item(ds, s, f, v, &item, sizeof item, &err);
                 *n_errors += status != PST_OK;
                 uint8_t printed[PSTI_ITEM_NBYTES];
                 psti_format_print_item(field->type, &item, printed);
@@ -257,7 +257,7 @@ static void shards_spoiled(void **state)
         uint64_t sample = 0, n_items;
         assert_ok(pst_dataset_open(place->path, NULL, &ds, &err));
         while (item.i_file != 1)
-            assert_ok(pst_dataset_item(ds, sample++, FIX_AUDIO, 0, &item, &err));
+            assert_ok(pst_dataset_item(ds, sample++, FIX_AUDIO, 0, &item, sizeof item, &err));
         sample--;
         if (kind == 0)
             want = PST_ERROR_CHECKSUM, copy[item.offset] ^= 1;
@@ -294,7 +294,7 @@ static void shards_spoiled(void **state)
             assert_int_equal(err.offset, 0);
         assert_int_equal(psti_dataset_scan_shard(ds, 1, &n_items, &err), want);
         /* Others' shards are not concerned. */
-        assert_ok(pst_dataset_item(ds, 0, FIX_AUDIO, 0, &item, &err));
+        assert_ok(pst_dataset_item(ds, 0, FIX_AUDIO, 0, &item, sizeof item, &err));
         assert_ok(pst_dataset_read(ds, 0, FIX_AUDIO, 0, 0, item.nbytes, buffer, &err));
         pst_dataset_close(&ds);
         free(copy);

@@ -99,7 +99,7 @@ static void check_sample(const pst_dataset *ds, uint64_t i)
     assert_string_equal(name, want);
     assert_ok(pst_dataset_int(ds, i, 1, &label, &err));
     assert_int_equal(label, i % 1000 == 7 ? i / 1000 % 1000 : 0);
-    assert_ok(pst_dataset_item(ds, i, 0, 0, &item, &err));
+    assert_ok(pst_dataset_item(ds, i, 0, 0, &item, sizeof item, &err));
     assert_int_equal(item.form, PST_FORM_NONE);
 }
 
@@ -133,7 +133,7 @@ static void ten_million_samples(void **state)
     for (int pass = 0; pass < 2; pass++) {
         start = psti_clock_ns();
         for (uint64_t i = 0; i < 100000; i++) {
-            assert_int_equal(pst_dataset_item(ds, i, 0, 0, &item, &err), PST_OK);
+            assert_int_equal(pst_dataset_item(ds, i, 0, 0, &item, sizeof item, &err), PST_OK);
             sum += item.nbytes;
         }
         print_message("pst_dataset_item: %.1f ns a call (%s blocks)\n",
@@ -147,7 +147,7 @@ static void ten_million_samples(void **state)
             int64_t label;
             x = x * 6364136223846793005u + 1442695040888963407u;
             uint64_t sample = (x >> 33) % N_SAMPLES;
-            assert_int_equal(pst_dataset_item(ds, sample, 0, 0, &item, &err), PST_OK);
+            assert_int_equal(pst_dataset_item(ds, sample, 0, 0, &item, sizeof item, &err), PST_OK);
             assert_int_equal(pst_dataset_int(ds, sample, 1, &label, &err), PST_OK);
             sum += item.nbytes;
         }
@@ -187,7 +187,7 @@ static void walk_thread(void *arg)
             pst_dataset_sample_name(walk->ds, i, name, NULL) == PST_OK &&
             strcmp(name, s.name) == 0 &&
             pst_dataset_int(walk->ds, i, FIX_LABEL, &label, NULL) == PST_OK && label == s.label &&
-            pst_dataset_item(walk->ds, i, FIX_AUDIO, 0, &item, NULL) == PST_OK &&
+            pst_dataset_item(walk->ds, i, FIX_AUDIO, 0, &item, sizeof item, NULL) == PST_OK &&
             item.nbytes == audio->nbytes &&
             pst_dataset_read(walk->ds, i, FIX_AUDIO, 0, 0, item.nbytes, bytes, NULL) == PST_OK &&
             memcmp(bytes, audio->bytes, audio->nbytes) == 0;

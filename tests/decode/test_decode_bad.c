@@ -31,7 +31,8 @@ static void init_subject(struct subject *subject, const char *name, struct bytes
     uint8_t channels, bits;
     subject->name = name;
     subject->file = file;
-    assert_ok(pst_image_probe(file.data, file.nbytes, PST_FORM_NONE, NULL, &subject->info, &err));
+    assert_ok(pst_image_probe(file.data, file.nbytes, PST_FORM_NONE, NULL, &subject->info,
+                              sizeof subject->info, &err));
     psti_decode_output(&subject->info, NULL, &channels, &bits);
     subject->row_nbytes = (size_t)subject->info.width * channels * (bits / 8);
     assert_ok(pst_image_decode(file.data, file.nbytes, PST_FORM_NONE, NULL, subject->pixels,
@@ -171,25 +172,27 @@ static void test_wrong_magic(void **state)
     struct pst_image_info info;
     struct pst_error err;
     (void)state;
-    assert_int_equal(pst_image_probe(gif, sizeof gif, PST_FORM_NONE, NULL, &info, &err),
-                     PST_ERROR_UNSUPPORTED);
+    assert_int_equal(
+        pst_image_probe(gif, sizeof gif, PST_FORM_NONE, NULL, &info, sizeof info, &err),
+        PST_ERROR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "47 49 46 38 39 61"));
     assert_string_equal(err.codec, "");
-    assert_int_equal(pst_image_probe(riff, sizeof riff, PST_FORM_WEBP, NULL, &info, &err),
-                     PST_ERROR_UNSUPPORTED);
+    assert_int_equal(
+        pst_image_probe(riff, sizeof riff, PST_FORM_WEBP, NULL, &info, sizeof info, &err),
+        PST_ERROR_UNSUPPORTED);
     assert_string_equal(err.codec, "webp");
     const struct subject *jpeg = &subjects[0];
-    assert_int_equal(
-        pst_image_probe(jpeg->file.data, jpeg->file.nbytes, PST_FORM_PNG, NULL, &info, &err),
-        PST_ERROR_UNSUPPORTED);
+    assert_int_equal(pst_image_probe(jpeg->file.data, jpeg->file.nbytes, PST_FORM_PNG, NULL, &info,
+                                     sizeof info, &err),
+                     PST_ERROR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "FF D8 FF"));
     assert_string_equal(err.codec, "png");
-    assert_int_equal(pst_image_probe(gif, 0, PST_FORM_NONE, NULL, &info, &err),
+    assert_int_equal(pst_image_probe(gif, 0, PST_FORM_NONE, NULL, &info, sizeof info, &err),
                      PST_ERROR_TRUNCATED);
-    assert_int_equal(pst_image_probe(NULL, 0, PST_FORM_JPEG, NULL, &info, &err),
+    assert_int_equal(pst_image_probe(NULL, 0, PST_FORM_JPEG, NULL, &info, sizeof info, &err),
                      PST_ERROR_TRUNCATED);
     assert_string_equal(err.codec, "jpeg");
-    assert_int_equal(pst_image_probe(gif, sizeof gif, PST_FORM_RAW, NULL, &info, &err),
+    assert_int_equal(pst_image_probe(gif, sizeof gif, PST_FORM_RAW, NULL, &info, sizeof info, &err),
                      PST_ERROR_ARGUMENT);
 }
 
@@ -205,16 +208,16 @@ static void test_wrong_arguments(void **state)
     uint8_t pixels[SIDE_MAX_NBYTES];
     (void)state;
     assert_int_equal(pst_image_probe(subject->file.data, subject->file.nbytes, PST_FORM_JPEG,
-                                     &options, &info, &err),
+                                     &options, &info, sizeof info, &err),
                      PST_ERROR_ARGUMENT);
     options.channels = 0;
     options.bits = 12;
     assert_int_equal(pst_image_probe(subject->file.data, subject->file.nbytes, PST_FORM_JPEG,
-                                     &options, &info, &err),
+                                     &options, &info, sizeof info, &err),
                      PST_ERROR_ARGUMENT);
     options.struct_size = 0;
     assert_int_equal(pst_image_probe(subject->file.data, subject->file.nbytes, PST_FORM_JPEG,
-                                     &options, &info, &err),
+                                     &options, &info, sizeof info, &err),
                      PST_ERROR_ARGUMENT);
     assert_int_equal(pst_image_decode(subject->file.data, subject->file.nbytes, PST_FORM_JPEG, NULL,
                                       pixels, subject->row_nbytes * subject->info.height - 1,
@@ -244,11 +247,11 @@ static void test_shorter_options(void **state)
     struct pst_error err;
     (void)state;
     assert_ok(pst_image_probe(subject->file.data, subject->file.nbytes, PST_FORM_NONE, &options,
-                              &info, &err));
+                              &info, sizeof info, &err));
     assert_int_equal(info.height, 17);
     options.struct_size = offsetof(struct pst_decode_options, ignore_orientation);
     assert_ok(pst_image_probe(subject->file.data, subject->file.nbytes, PST_FORM_NONE, &options,
-                              &info, &err));
+                              &info, sizeof info, &err));
     assert_int_equal(info.height, 20);
 }
 
@@ -277,10 +280,11 @@ static void test_bombs(void **state)
             memcpy(size, "\0\0\xFF\xDC\0\0\xFF\xDC", 8);
         }
         size_t nbytes = subjects[i].file.nbytes;
-        assert_int_equal(pst_image_probe(file, nbytes, PST_FORM_NONE, NULL, &info, &err),
-                         PST_ERROR_LIMIT);
+        assert_int_equal(
+            pst_image_probe(file, nbytes, PST_FORM_NONE, NULL, &info, sizeof info, &err),
+            PST_ERROR_LIMIT);
         assert_string_equal(err.codec, subjects[i].name);
-        assert_ok(pst_image_probe(file, nbytes, PST_FORM_NONE, &options, &info, &err));
+        assert_ok(pst_image_probe(file, nbytes, PST_FORM_NONE, &options, &info, sizeof info, &err));
         const struct psti_rect corner = {info.height - 1, 0, 1, 1};
         uint8_t pixel[8];
         enum pst_status status = psti_decoder_region(decoder, file, nbytes, &info, &options,
@@ -293,8 +297,9 @@ static void test_bombs(void **state)
         assert_true(stats.scratch_nbytes <= 4 << 20);
         if (info.form == PST_FORM_PNG) {
             memcpy(file + 16, "\0\1\0\0", 4);
-            assert_int_equal(pst_image_probe(file, nbytes, PST_FORM_NONE, &options, &info, &err),
-                             PST_ERROR_LIMIT);
+            assert_int_equal(
+                pst_image_probe(file, nbytes, PST_FORM_NONE, &options, &info, sizeof info, &err),
+                PST_ERROR_LIMIT);
         }
         free(file);
     }
@@ -311,10 +316,10 @@ static void test_max_pixels(void **state)
         struct pst_error err;
         options.max_pixels = (uint64_t)subject->info.height * subject->info.width;
         assert_ok(pst_image_probe(subject->file.data, subject->file.nbytes, PST_FORM_NONE, &options,
-                                  &info, &err));
+                                  &info, sizeof info, &err));
         options.max_pixels--;
         assert_int_equal(pst_image_probe(subject->file.data, subject->file.nbytes, PST_FORM_NONE,
-                                         &options, &info, &err),
+                                         &options, &info, sizeof info, &err),
                          PST_ERROR_LIMIT);
     }
 }

@@ -148,13 +148,13 @@ static void test_only_units_of_the_region(void **state)
 {
     enum { HEIGHT = 300, WIDTH = 400 };
     struct psti_decoder_stats before, after;
-    struct pst_pli_info head = {.struct_size = sizeof head};
+    struct pst_pli_info head = {0};
     struct pst_image_info info;
     struct pst_error err;
     uint8_t *samples = make_samples(HEIGHT, WIDTH, 3, 8);
     struct bytes file = make_pli(samples, HEIGHT, WIDTH, 3, 8, 0);
     (void)state;
-    assert_ok(pst_pli_info(file.data, file.nbytes, &head, &err));
+    assert_ok(pst_pli_info(file.data, file.nbytes, &head, sizeof head, &err));
     probe(&file, &info);
     const struct psti_rect rect = {70, 130, 100, 60};
     const struct pst_pli_region region = {rect.y, rect.x, rect.height, rect.width};

@@ -44,7 +44,8 @@ static enum pst_status both(const uint8_t *data, size_t nbytes, const struct pst
     struct pst_image_info info;
     struct pst_error err, judge_err;
     pst_error_clear(&err);
-    enum pst_status status = pst_image_probe(data, nbytes, PST_FORM_PNG, NULL, &info, &err);
+    enum pst_status status =
+        pst_image_probe(data, nbytes, PST_FORM_PNG, NULL, &info, sizeof info, &err);
     *whole = false;
     if (status != PST_OK)
         return status;
@@ -375,7 +376,8 @@ static void test_scratch_wanted(void **state)
     uint32_t channels, bits;
     uint8_t *expected = plain_png(&file, &channels, &bits);
     (void)state;
-    assert_ok(pst_image_probe(file.data, file.nbytes, PST_FORM_PNG, NULL, &info, &err));
+    assert_ok(
+        pst_image_probe(file.data, file.nbytes, PST_FORM_PNG, NULL, &info, sizeof info, &err));
     for (int colours = 0; colours < 2; colours++) {
         struct pst_decode_options options = {.struct_size = sizeof options,
                                              .channels = colours ? 3 : 0};

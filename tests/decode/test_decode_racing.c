@@ -126,11 +126,11 @@ static struct bytes make_pli(uint8_t channels, uint8_t bits, enum pst_pli_tier t
 
 static void race_pli(const struct bytes *file, uint32_t cpu, size_t from, int n)
 {
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     struct pst_error err;
     struct racer racer;
-    assert_ok(pst_pli_info(file->data, file->nbytes, &info, &err));
-    size_t scratch_nbytes = psti_round_up(pst_pli_scratch_nbytes(&info), 64);
+    assert_ok(pst_pli_info(file->data, file->nbytes, &info, sizeof info, &err));
+    size_t scratch_nbytes = psti_round_up(pst_pli_scratch_nbytes(&info, sizeof info), 64);
     size_t total = (size_t)EDGE * EDGE * info.channels * (info.bits / 8u);
     void *scratch = aligned_alloc(64, scratch_nbytes);
     uint8_t *first = malloc(total), *last = malloc(total);
@@ -140,8 +140,9 @@ static void race_pli(const struct bytes *file, uint32_t cpu, size_t from, int n)
                                  scratch_nbytes, &err));
     racer_start(&racer, file->data + from, file->nbytes - from);
     for (int i = 0; i < n; i++) {
-        struct pst_pli_info other = {.struct_size = sizeof other};
-        enum pst_status ignored = pst_pli_info(file->data, file->nbytes, &other, &err);
+        struct pst_pli_info other = {0};
+        enum pst_status ignored =
+            pst_pli_info(file->data, file->nbytes, &other, sizeof other, &err);
         (void)ignored;
         (void)psti_pli_decode_on(cpu, file->data, file->nbytes, NULL, -1, &b, scratch,
                                  scratch_nbytes, &err);

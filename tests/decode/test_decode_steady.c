@@ -99,18 +99,18 @@ static void test_no_allocation_in_the_steady_state(void **state)
     assert_ok(psti_decoder_open(&decoder, &err));
     for (int i = 0; i < 3; i++)
         decode_all(decoder, files, &sum);
-    pst_memory_stats(&before);
+    pst_memory_stats(&before, sizeof before);
     unsigned long n_before = atomic_load(&n_malloc);
     for (int i = 0; i < 3; i++)
         decode_all(decoder, files, &sum);
     unsigned long n_after = atomic_load(&n_malloc);
-    pst_memory_stats(&after);
+    pst_memory_stats(&after, sizeof after);
     assert_int_equal(after.n_alloc, before.n_alloc);
     assert_int_equal(n_after, n_before);
     if (COUNTS_MALLOC) /* the counting works */
         assert_true(n_before > 100);
     psti_decoder_close(&decoder);
-    pst_memory_stats(&after);
+    pst_memory_stats(&after, sizeof after);
     assert_int_equal(after.live_nbytes, 0);
     for (int i = 0; i < N_FILES; i++)
         bytes_free(&files[i]);

@@ -163,8 +163,9 @@ static void test_animated_is_refused(void **state)
     struct pst_error err;
     (void)state;
     file.data[20] |= 2;
-    assert_int_equal(pst_image_probe(file.data, file.nbytes, PST_FORM_NONE, NULL, &info, &err),
-                     PST_ERROR_UNSUPPORTED);
+    assert_int_equal(
+        pst_image_probe(file.data, file.nbytes, PST_FORM_NONE, NULL, &info, sizeof info, &err),
+        PST_ERROR_UNSUPPORTED);
     assert_string_equal(err.codec, "webp");
     bytes_free(&file);
     bytes_free(&bare);

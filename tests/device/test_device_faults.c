@@ -72,7 +72,7 @@ static void put_away(struct work *w)
 static void assert_clean(void)
 {
     struct pst_memory_stats stats;
-    pst_memory_stats(&stats);
+    pst_memory_stats(&stats, sizeof stats);
     assert_int_equal(stats.live_nbytes, 0);
     assert_nothing_left();
 }

@@ -197,7 +197,7 @@ static void memory_is_given_back(void **state)
 {
     (void)state;
     struct pst_memory_stats stats;
-    pst_memory_stats(&stats);
+    pst_memory_stats(&stats, sizeof stats);
     assert_int_equal(stats.live_nbytes, 0);
 }
 

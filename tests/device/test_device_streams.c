@@ -268,7 +268,7 @@ static void steady_state(void **state)
     memset(host, 0, N * 4);
     struct pst_memory_stats before, after;
     struct fake_counts counts;
-    pst_memory_stats(&before);
+    pst_memory_stats(&before, sizeof before);
     fake_reset_counts();
     for (int i = 0; i < 100; i++) {
         const struct add_args more = {a, N, 1};
@@ -280,7 +280,7 @@ static void steady_state(void **state)
         assert_ok(psti_event_await(event, stream, &err));
         assert_ok(psti_event_is_done(event, &done, &err));
     }
-    pst_memory_stats(&after);
+    pst_memory_stats(&after, sizeof after);
     fake_counts(&counts);
     assert_int_equal(after.n_alloc, before.n_alloc);
     assert_int_equal(counts.n[FAKE_ALLOC] + counts.n[FAKE_HOST_ALLOC], 0);

@@ -22,9 +22,9 @@ static int set_up(void **state)
         &(struct make_options){
             .n_samples = 12, .images = MAKE_MIXED, .all_fields = true, .shard_nbytes = 50000});
     folder = open_made_folder(directory, "folder", 2, 4);
-    pst_op_init(&chain[0], PST_OP_RANDOM_RESIZED_CROP);
+    pst_op_init(&chain[0], sizeof chain[0], PST_OP_RANDOM_RESIZED_CROP);
     chain[0].height = chain[0].width = 16;
-    pst_op_init(&chain[1], PST_OP_COLOR_JITTER);
+    pst_op_init(&chain[1], sizeof chain[1], PST_OP_COLOR_JITTER);
     chain[1].hue[0] = -0.1f;
     chain[1].hue[1] = 0.1f;
     return 0;
@@ -60,6 +60,7 @@ static enum pst_status run(const struct way *way, struct pst_error *err)
                                          .on_error = way->on_error,
                                          .fields = &output,
                                          .n_fields = way->plain ? 0 : 1,
+                                         TEST_ELEMENT_SIZES,
                                          .host_memory = (uint64_t)64 << 20};
     pst_loader *loader;
     pst_batch *batch;
@@ -110,14 +111,14 @@ static void fail_nth(enum psti_fault_kind kind, bool sticky)
         struct pst_error err;
         unsigned failures = 0;
         assert_ok(run(&all[w], &err)); /* also warms up what is made once per process */
-        pst_memory_stats(&before);
+        pst_memory_stats(&before, sizeof before);
         for (uint64_t n = 1;; n++) {
             pst_error_clear(&err);
             psti_fault_arm(kind, n, sticky);
             enum pst_status status = run(&all[w], &err);
             bool fired = psti_fault_count(kind) >= n;
             psti_fault_arm(kind, 0, false);
-            pst_memory_stats(&after);
+            pst_memory_stats(&after, sizeof after);
             assert_int_equal(after.live_nbytes, before.live_nbytes);
             if (status != PST_OK) {
                 failures++;

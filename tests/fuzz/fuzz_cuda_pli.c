@@ -55,12 +55,12 @@ static void check_jpeg(const uint8_t *bytes, size_t nbytes, const struct pst_pli
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     uint8_t *bytes = malloc(nbytes ? nbytes : 1); /* exact: over-reads are seen */
     memcpy(bytes, data, nbytes);
     set_unit_checksums(bytes, nbytes);
     fuzz_pli_set_checksum(bytes, nbytes);
-    if (pst_pli_info(bytes, nbytes, &info, NULL) == PST_OK &&
+    if (pst_pli_info(bytes, nbytes, &info, sizeof info, NULL) == PST_OK &&
         (uint64_t)info.height * info.width <= MAX_PIXELS) {
         const struct pst_pli_region regions[N_REGIONS] = {
             {0, 0, info.height, info.width},

@@ -29,7 +29,7 @@ static void use(const pst_dataset *ds)
             int64_t number;
             double real;
             for (uint32_t v = 0; v < pst_dataset_field(ds, f)->n_variants; v++)
-                if (pst_dataset_item(ds, s, f, v, &item, &err) == PST_OK &&
+                if (pst_dataset_item(ds, s, f, v, &item, sizeof item, &err) == PST_OK &&
                     item.nbytes > pst_dataset_max_item_nbytes(ds, f))
                     abort();
             (void)!pst_dataset_int(ds, s, f, &number, &err);

@@ -48,7 +48,7 @@ static void try_bytes(const char *directory, const uint8_t *journal, size_t jour
     pst_writer_close(&writer);
     /* Items themselves are not the journal's: a checksum that an item does not have may be found.
      */
-    if (status == PST_OK && pst_verify(directory, &verify, NULL, &err) != PST_OK &&
+    if (status == PST_OK && pst_verify(directory, &verify, NULL, 0, &err) != PST_OK &&
         err.status != PST_ERROR_CHECKSUM)
         abort();
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

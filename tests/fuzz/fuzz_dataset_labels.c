@@ -26,7 +26,7 @@ static void read_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_fi
     struct pst_error err;
     struct pst_item item;
     unsigned char data[4096];
-    if (pst_dataset_item(dataset, sample, i_field, 0, &item, &err) != PST_OK)
+    if (pst_dataset_item(dataset, sample, i_field, 0, &item, sizeof item, &err) != PST_OK)
         return;
     if (item.nbytes > pst_dataset_max_item_nbytes(dataset, i_field))
         abort();

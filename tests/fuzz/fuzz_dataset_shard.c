@@ -118,7 +118,7 @@ static void use(const pst_dataset *dataset)
         for (uint32_t k = 0; k < N_FIELDS * N_VARIANTS; k++) {
             struct pst_item item;
             uint32_t f = k / N_VARIANTS, v = k % N_VARIANTS;
-            if (pst_dataset_item(dataset, s, f, v, &item, &err) != PST_OK)
+            if (pst_dataset_item(dataset, s, f, v, &item, sizeof item, &err) != PST_OK)
                 continue;
             uint8_t *bytes = malloc((size_t)item.nbytes + 1);
             if (pst_dataset_read(dataset, s, f, v, 0, item.nbytes, bytes, &err) == PST_OK &&

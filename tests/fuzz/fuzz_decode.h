@@ -115,7 +115,8 @@ static inline int fuzz_decode(const uint8_t *data, size_t nbytes, enum pst_form 
         return 0;
     memcpy(bytes, data, nbytes);
     pst_error_clear(&err);
-    enum pst_status status = pst_image_probe(bytes, nbytes, form, &wish.options, &info, &err);
+    enum pst_status status =
+        pst_image_probe(bytes, nbytes, form, &wish.options, &info, sizeof info, &err);
     fuzz_check_status(status, &err);
     if (status == PST_OK)
         fuzz_decode_both(bytes, nbytes, &info, &wish);

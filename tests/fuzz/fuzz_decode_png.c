@@ -35,7 +35,8 @@ static void compare_roads(const uint8_t *bytes, size_t nbytes, const struct fuzz
     struct pst_error err[2];
     enum pst_status status[2];
     uint8_t channels, bits;
-    if (pst_image_probe(bytes, nbytes, PST_FORM_PNG, &wish->options, &info, NULL) != PST_OK)
+    if (pst_image_probe(bytes, nbytes, PST_FORM_PNG, &wish->options, &info, sizeof info, NULL) !=
+        PST_OK)
         return;
     const struct psti_rect r = fuzz_region(&info, wish->where);
     psti_decode_output(&info, &wish->options, &channels, &bits);

@@ -22,7 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     }
     if (why || file.height == 0 || file.width == 0 || (file.channels != 1 && file.channels != 3))
         abort();
-    enum pst_status status = pst_image_probe(data, nbytes, PST_FORM_JPEG, &options, &info, &err);
+    enum pst_status status =
+        pst_image_probe(data, nbytes, PST_FORM_JPEG, &options, &info, sizeof info, &err);
     if (status == PST_ERROR_LIMIT) /* too many pixels */
         return 0;
     if (status != PST_OK || info.height != file.height || info.width != file.width ||

@@ -74,7 +74,7 @@ static inline enum pst_status fuzz_pli_decode(const uint8_t *bytes, size_t nbyte
     uint32_t width = region ? region->width : info->width;
     uint8_t channels = channel < 0 ? info->channels : 1;
     size_t total = (size_t)height * width * channels * (info->bits / 8u);
-    size_t scratch_nbytes = psti_round_up(pst_pli_scratch_nbytes(info), 64);
+    size_t scratch_nbytes = psti_round_up(pst_pli_scratch_nbytes(info, sizeof *info), 64);
     uint8_t *scratch = aligned_alloc(64, scratch_nbytes);
     uint8_t *out[2] = {malloc(total), malloc(total)};
     const uint32_t levels[2] = {0, psti_cpu_detected()};

@@ -7,7 +7,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     struct pst_pli_range ranges[4];
     struct pst_error err;
     size_t n;
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     memcpy(bytes, data, nbytes);
     if (nbytes > 0 && data[nbytes - 1] & 1)
         fuzz_pli_mend(bytes, nbytes);
-    if (pst_pli_info(bytes, nbytes, &info, &err) == PST_OK &&
+    if (pst_pli_info(bytes, nbytes, &info, sizeof info, &err) == PST_OK &&
         (uint64_t)info.height * info.width <= FUZZ_PLI_MAX_PIXELS) {
         struct pst_pli_region middle = {info.height / 3, info.width / 3, (info.height + 2) / 3,
                                         (info.width + 2) / 3};

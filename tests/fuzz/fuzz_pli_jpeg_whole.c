@@ -55,11 +55,12 @@ static void set_checksums(uint8_t *bytes, size_t nbytes)
 
 static void to_jpeg(uint8_t *pli, size_t nbytes)
 {
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     struct pst_error err;
     size_t n;
     set_checksums(pli, nbytes);
-    if (pst_pli_info(pli, nbytes, &info, &err) != PST_OK || info.jpeg_nbytes > JPEG_MAX_NBYTES ||
+    if (pst_pli_info(pli, nbytes, &info, sizeof info, &err) != PST_OK ||
+        info.jpeg_nbytes > JPEG_MAX_NBYTES ||
         (uint64_t)info.height * info.width > FUZZ_PLI_MAX_PIXELS)
         return;
     uint8_t *jpeg = malloc(info.jpeg_nbytes + 1u);

@@ -80,13 +80,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     uint8_t *encoded = malloc(bound);
     if (pst_pli_encode(&p, &options, encoded, bound, &n, NULL) != PST_OK || n > bound)
         __builtin_trap();
-    struct pst_pli_info info = {.struct_size = sizeof info};
-    if (pst_pli_info(encoded, n, &info, NULL) != PST_OK || info.nbytes != n)
+    struct pst_pli_info info = {0};
+    if (pst_pli_info(encoded, n, &info, sizeof info, NULL) != PST_OK || info.nbytes != n)
         __builtin_trap();
     if (fuzz_pli_decode(encoded, n, &info, NULL, -1) != PST_OK)
         __builtin_trap();
     struct pst_pixels out = fuzz_pli_pixels(&info, height, width, channels, back);
-    size_t scratch_nbytes = psti_round_up(pst_pli_scratch_nbytes(&info), 64);
+    size_t scratch_nbytes = psti_round_up(pst_pli_scratch_nbytes(&info, sizeof info), 64);
     void *scratch = aligned_alloc(64, scratch_nbytes);
     if (pst_pli_decode(encoded, n, NULL, -1, &out, scratch, scratch_nbytes, NULL) != PST_OK)
         __builtin_trap();

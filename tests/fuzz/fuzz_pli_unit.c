@@ -38,8 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     memcpy(bytes + head_nbytes, in + model, unit_nbytes);
     psti_pli_print_entry(bytes, &header, 0, (struct psti_pli_entry){(uint32_t)unit_nbytes, 0});
     psti_pli_print_header(&header, bytes);
-    struct pst_pli_info info = {.struct_size = sizeof info};
-    if (pst_pli_info(bytes, head_nbytes + unit_nbytes, &info, NULL) != PST_OK)
+    struct pst_pli_info info = {0};
+    if (pst_pli_info(bytes, head_nbytes + unit_nbytes, &info, sizeof info, NULL) != PST_OK)
         __builtin_trap();
     (void)fuzz_pli_decode(bytes, head_nbytes + unit_nbytes, &info, NULL, -1);
     free(bytes);

@@ -50,7 +50,10 @@ static void add_sample(pst_writer *writer, int i)
                                        {.bytes = "word", .nbytes = 4}};
     const struct pst_value *const all[] = {image, &values[0], &values[1], &values[2]};
     snprintf(name, sizeof name, "s%d.png", i);
-    const struct pst_sample sample = {.name = name, .values = all};
+    const struct pst_sample sample = {.struct_size = sizeof(struct pst_sample),
+                                      .value_nbytes = sizeof(struct pst_value),
+                                      .name = name,
+                                      .values = all};
     assert_ok(pst_writer_add(writer, &sample, &err));
 }
 

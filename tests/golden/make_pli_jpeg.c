@@ -208,12 +208,12 @@ static uint8_t *make_jpeg(const struct golden *g, uint8_t *pixels, size_t *nbyte
 static int look(const char *name, const uint8_t *pli, size_t nbytes, char *pixels_sum,
                 char *jpeg_sum)
 {
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     int result = -1;
-    if (pst_pli_info(pli, nbytes, &info, NULL) != PST_OK)
+    if (pst_pli_info(pli, nbytes, &info, sizeof info, NULL) != PST_OK)
         return picture_fail(name, "is no PLI");
     size_t row = (size_t)info.width * info.channels, n = 0;
-    size_t scratch_nbytes = (pst_pli_scratch_nbytes(&info) + 63) / 64 * 64;
+    size_t scratch_nbytes = (pst_pli_scratch_nbytes(&info, sizeof info) + 63) / 64 * 64;
     uint8_t *pixels = calloc(row, info.height), *jpeg = malloc(info.jpeg_nbytes + 1u);
     void *scratch = aligned_alloc(64, scratch_nbytes);
     struct pst_pixels out = {.data = pixels,

@@ -82,12 +82,12 @@ static void make_frame(const struct crafted *c, uint64_t *seed, struct psti_jpeg
 
 static int decode(const struct crafted *c, const uint8_t *bytes, size_t nbytes, uint8_t *pixels)
 {
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     struct pst_error err = {0};
     struct pst_pixels out = test_pixels(pixels, c->height, c->width, c->components, 8);
-    if (pst_pli_info(bytes, nbytes, &info, &err) != PST_OK)
+    if (pst_pli_info(bytes, nbytes, &info, sizeof info, &err) != PST_OK)
         return -1;
-    size_t scratch_nbytes = (pst_pli_scratch_nbytes(&info) + 63) / 64 * 64;
+    size_t scratch_nbytes = (pst_pli_scratch_nbytes(&info, sizeof info) + 63) / 64 * 64;
     void *scratch = aligned_alloc(64, scratch_nbytes);
     int result = psti_pli_decode_on(0, bytes, nbytes, NULL, -1, &out, scratch, scratch_nbytes,
                                     &err) == PST_OK

@@ -60,13 +60,13 @@ static void load(struct golden *g)
     g->bytes = malloc(g->nbytes); /* exact: over-reads are seen */
     assert_int_equal(fread(g->bytes, 1, g->nbytes, file), g->nbytes);
     fclose(file);
-    g->info = (struct pst_pli_info){.struct_size = sizeof g->info};
-    assert_ok(pst_pli_info(g->bytes, g->nbytes, &g->info, &err));
+    g->info = (struct pst_pli_info){0};
+    assert_ok(pst_pli_info(g->bytes, g->nbytes, &g->info, sizeof g->info, &err));
     assert_int_equal(g->info.nbytes, g->nbytes);
     g->pixels_nbytes =
         (size_t)g->info.height * g->info.width * g->info.channels * (g->info.bits / 8u);
     g->pixels = malloc(g->pixels_nbytes);
-    size_t needs = (pst_pli_scratch_nbytes(&g->info) + 63) / 64 * 64;
+    size_t needs = (pst_pli_scratch_nbytes(&g->info, sizeof g->info) + 63) / 64 * 64;
     scratch_nbytes = needs > scratch_nbytes ? needs : scratch_nbytes;
 }
 
@@ -204,11 +204,11 @@ static void run_threads(void *ctx, void (*job)(void *arg, size_t i), void *arg, 
 static void check_again(const struct golden *g, const uint8_t *bytes, size_t nbytes)
 {
     struct pst_error err;
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     uint8_t *back = malloc(g->pixels_nbytes);
     struct pst_pixels out = layout(g, g->info.height, g->info.width, g->info.channels, back);
-    assert_ok(pst_pli_info(bytes, nbytes, &info, &err));
-    size_t needs = (pst_pli_scratch_nbytes(&info) + 63) / 64 * 64;
+    assert_ok(pst_pli_info(bytes, nbytes, &info, sizeof info, &err));
+    size_t needs = (pst_pli_scratch_nbytes(&info, sizeof info) + 63) / 64 * 64;
     void *work = aligned_alloc(64, needs);
     assert_ok(pst_pli_decode(bytes, nbytes, NULL, -1, &out, work, needs, &err));
     assert_memory_equal(back, g->pixels, g->pixels_nbytes);

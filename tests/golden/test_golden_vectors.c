@@ -28,20 +28,20 @@ static const char *document;
 static void check(const struct vector *v)
 {
     const uint32_t levels[] = {0, psti_cpu_detected()};
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     struct pst_error err;
     uint8_t *bytes = malloc(v->nbytes); /* exact: over-reads are seen */
     uint16_t out[N_SAMPLES_MAX];
     memcpy(bytes, v->bytes, v->nbytes);
     print_message("%s: %zu bytes\n", v->name, v->nbytes);
-    assert_ok(pst_pli_info(bytes, v->nbytes, &info, &err));
+    assert_ok(pst_pli_info(bytes, v->nbytes, &info, sizeof info, &err));
     assert_int_equal(info.nbytes, v->nbytes);
     assert_int_equal(info.height, v->height);
     assert_int_equal(info.width, v->width);
     assert_int_equal(info.channels, v->channels);
     assert_int_equal(info.bits, v->bits);
     assert_int_equal(v->n_samples, (size_t)v->height * v->width * v->channels);
-    size_t scratch_nbytes = psti_round_up(pst_pli_scratch_nbytes(&info), 64);
+    size_t scratch_nbytes = psti_round_up(pst_pli_scratch_nbytes(&info, sizeof info), 64);
     void *scratch = aligned_alloc(64, scratch_nbytes);
     const struct pst_pixels pixels = test_pixels(out, v->height, v->width, v->channels, v->bits);
     for (size_t level = 0; level < 2; level++) {

@@ -10,7 +10,7 @@
 static enum pst_status decode(const struct cuda_outcome *o, struct pst_pli_info *info,
                               struct pst_pixels *pixels, struct pst_error *err)
 {
-    enum pst_status status = pst_pli_info(o->bytes, o->nbytes, info, err);
+    enum pst_status status = pst_pli_info(o->bytes, o->nbytes, info, sizeof *info, err);
     if (status != PST_OK)
         return status;
     int64_t sample = info->bits / 8;
@@ -21,7 +21,7 @@ static enum pst_status decode(const struct cuda_outcome *o, struct pst_pli_info 
                                   .row_nbytes = sample * info->channels * o->region.width,
                                   .pixel_nbytes = sample * info->channels,
                                   .channel_nbytes = sample};
-    size_t nbytes = psti_round_up(pst_pli_scratch_nbytes(info), 64);
+    size_t nbytes = psti_round_up(pst_pli_scratch_nbytes(info, sizeof *info), 64);
     void *scratch = aligned_alloc(64, nbytes);
     pixels->data = malloc((size_t)pixels->row_nbytes * pixels->height);
     status =
@@ -33,7 +33,7 @@ static enum pst_status decode(const struct cuda_outcome *o, struct pst_pli_info 
 bool cuda_check(const struct cuda_outcome *o)
 {
     struct pst_error err;
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     struct pst_pixels pixels = {.data = NULL};
     uint32_t row = 0, column = 0;
     enum pst_status status = decode(o, &info, &pixels, &err);

@@ -190,7 +190,7 @@ struct source source_damage(struct test_random *random, const struct source *sou
 static struct pst_op make_op(enum pst_op_kind kind, uint32_t height, uint32_t width)
 {
     struct pst_op op;
-    pst_op_init(&op, kind);
+    pst_op_init(&op, sizeof op, kind);
     op.height = height;
     op.width = width;
     return op;

@@ -235,7 +235,7 @@ static struct pst_op random_op(struct test_random *random, const struct psti_cha
                                              PST_OP_COLOR_JITTER,
                                              PST_OP_GRAYSCALE};
     struct pst_op op;
-    pst_op_init(&op, kinds[test_below(random, output->is_mask ? 7 : 9)]);
+    pst_op_init(&op, sizeof op, kinds[test_below(random, output->is_mask ? 7 : 9)]);
     op.height = 1 + test_below(random, 60);
     op.width = 1 + test_below(random, 60);
     if (op.kind == PST_OP_RESIZE && test_below(random, 3) == 0)
@@ -307,7 +307,7 @@ static void test_random_chains(void **state)
             ops[k] = random_op(&random, &batch.output);
         bool is_float = batch.output.dtype >= PST_DTYPE_F16 && !batch.output.is_mask;
         if (is_float && n_ops > 0 && test_below(&random, 2) != 0) {
-            pst_op_init(&ops[n_ops - 1], PST_OP_NORMALIZE);
+            pst_op_init(&ops[n_ops - 1], sizeof ops[n_ops - 1], PST_OP_NORMALIZE);
             for (uint32_t c = 0; c < 4; c++) {
                 ops[n_ops - 1].mean[c] = between(&random, 0, 1);
                 ops[n_ops - 1].std[c] = between(&random, 0.1f, 1);
@@ -337,11 +337,11 @@ static void test_long_filters(void **state)
     for (uint32_t i = 0; i < 6 * 8; i++) {
         const uint32_t *size = sizes[i % 6];
         struct pst_op ops[2];
-        pst_op_init(&ops[0], PST_OP_RESIZE);
+        pst_op_init(&ops[0], sizeof ops[0], PST_OP_RESIZE);
         ops[0].height = size[2];
         ops[0].width = size[3];
         ops[0].interpolation = i % 2 != 0 ? PST_INTERPOLATION_BICUBIC : PST_INTERPOLATION_BILINEAR;
-        pst_op_init(&ops[1], PST_OP_HORIZONTAL_FLIP);
+        pst_op_init(&ops[1], sizeof ops[1], PST_OP_HORIZONTAL_FLIP);
         choose_output(&random, &batch.output);
         batch.output.is_mask = false;
         batch.n_rows = 1;
@@ -359,12 +359,12 @@ static void test_colors(void **state)
     struct batch batch = {0};
     for (uint32_t i = 0; i < 60; i++) {
         struct pst_op ops[2];
-        pst_op_init(&ops[0], PST_OP_COLOR_JITTER);
+        pst_op_init(&ops[0], sizeof ops[0], PST_OP_COLOR_JITTER);
         random_range(&random, ops[0].brightness, 0.3f, 1.9f);
         random_range(&random, ops[0].contrast, 0.3f, 1.9f);
         random_range(&random, ops[0].saturation, 0, 2);
         random_range(&random, ops[0].hue, -0.5f, 0.5f);
-        pst_op_init(&ops[1], PST_OP_GRAYSCALE);
+        pst_op_init(&ops[1], sizeof ops[1], PST_OP_GRAYSCALE);
         ops[1].p = i % 3 == 0;
         choose_output(&random, &batch.output);
         batch.output.is_mask = false;
@@ -388,7 +388,7 @@ static void test_too_many_passes(void **state)
     struct psti_gpu_prepare *prepare = malloc(sizeof *prepare);
     struct psti_chain_output output = {PST_DTYPE_U8, PST_LAYOUT_HWC, 3, 8, false};
     for (uint32_t i = 0; i < 15; i++) {
-        pst_op_init(&ops[i], PST_OP_COLOR_JITTER);
+        pst_op_init(&ops[i], sizeof ops[i], PST_OP_COLOR_JITTER);
         ops[i].contrast[0] = ops[i].contrast[1] = 0.5f;
     }
     for (size_t n = 14; n <= 15; n++) {
@@ -401,7 +401,7 @@ static void test_too_many_passes(void **state)
         psti_chain_free(&chain);
     }
     for (uint32_t i = 0; i < 15; i++) {
-        pst_op_init(&ops[i], PST_OP_RANDOM_RESIZED_CROP);
+        pst_op_init(&ops[i], sizeof ops[i], PST_OP_RANDOM_RESIZED_CROP);
         ops[i].height = ops[i].width = 8;
         ops[i].scale[1] = 0.5f;
     }

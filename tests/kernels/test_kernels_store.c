@@ -39,12 +39,12 @@ static struct psti_chain *chain_of(const struct store_case *c)
     struct pst_error err;
     struct pst_op ops[3];
     size_t n = 0;
-    pst_op_init(&ops[n], PST_OP_VERTICAL_FLIP);
+    pst_op_init(&ops[n], sizeof ops[n], PST_OP_VERTICAL_FLIP);
     ops[n++].p = c->flip_y;
-    pst_op_init(&ops[n], PST_OP_HORIZONTAL_FLIP);
+    pst_op_init(&ops[n], sizeof ops[n], PST_OP_HORIZONTAL_FLIP);
     ops[n++].p = c->flip_x;
     if (c->normalizes) {
-        pst_op_init(&ops[n], PST_OP_NORMALIZE);
+        pst_op_init(&ops[n], sizeof ops[n], PST_OP_NORMALIZE);
         memcpy(ops[n].mean, mean, sizeof mean);
         memcpy(ops[n++].std, std, sizeof std);
     }

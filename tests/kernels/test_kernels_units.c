@@ -112,13 +112,13 @@ static void test_golden(void **state)
     while (fgets(line, sizeof line, manifest)) {
         struct encoded e;
         struct pst_error err;
-        struct pst_pli_info info = {.struct_size = sizeof info};
+        struct pst_pli_info info = {0};
         if (sscanf(line, "%99s", name) != 1 || name[0] == '#')
             continue;
         snprintf(path, sizeof path, "%s/%s", folder, name);
         e.bytes = picture_read_file(path, &e.nbytes);
         assert_non_null(e.bytes);
-        assert_ok(pst_pli_info(e.bytes, e.nbytes, &info, &err));
+        assert_ok(pst_pli_info(e.bytes, e.nbytes, &info, sizeof info, &err));
         check_regions(&e, info.height, info.width, N_REGIONS, counts);
         free(e.bytes);
         n++;

@@ -32,14 +32,14 @@ pst_dataset *open_made_folder(const char *directory, const char *name, uint32_t 
 struct pst_loader_options augmented_options(struct augmented *kept, uint32_t height, uint32_t width)
 {
     struct pst_op *chain = kept->chain;
-    pst_op_init(&chain[0], PST_OP_RANDOM_RESIZED_CROP);
+    pst_op_init(&chain[0], sizeof chain[0], PST_OP_RANDOM_RESIZED_CROP);
     chain[0].height = height;
     chain[0].width = width;
-    pst_op_init(&chain[1], PST_OP_HORIZONTAL_FLIP);
-    pst_op_init(&chain[2], PST_OP_COLOR_JITTER);
+    pst_op_init(&chain[1], sizeof chain[1], PST_OP_HORIZONTAL_FLIP);
+    pst_op_init(&chain[2], sizeof chain[2], PST_OP_COLOR_JITTER);
     chain[2].brightness[0] = 0.6f;
     chain[2].brightness[1] = 1.4f;
-    pst_op_init(&chain[3], PST_OP_NORMALIZE);
+    pst_op_init(&chain[3], sizeof chain[3], PST_OP_NORMALIZE);
     for (int c = 0; c < 4; c++) {
         chain[3].mean[c] = 0.45f;
         chain[3].std[c] = 0.22f;
@@ -57,7 +57,8 @@ struct pst_loader_options augmented_options(struct augmented *kept, uint32_t hei
                                        .seed = 17,
                                        .num_workers = 2,
                                        .fields = kept->outputs,
-                                       .n_fields = 2};
+                                       .n_fields = 2,
+                                       TEST_ELEMENT_SIZES};
 }
 
 pst_loader *open_loader(pst_dataset *dataset, const struct pst_loader_options *options)
@@ -70,8 +71,8 @@ pst_loader *open_loader(pst_dataset *dataset, const struct pst_loader_options *o
 
 struct pst_loader_stats stats_of(const pst_loader *loader)
 {
-    struct pst_loader_stats stats = {.struct_size = sizeof stats};
-    pst_loader_stats(loader, &stats);
+    struct pst_loader_stats stats = {0};
+    pst_loader_stats(loader, &stats, sizeof stats);
     return stats;
 }
 

@@ -217,7 +217,12 @@ static void add_sample(pst_writer *writer, uint32_t i, const struct make_options
         values[k] = &v[k];
     char name[32];
     snprintf(name, sizeof name, "sample-%06u", i);
-    assert_ok(pst_writer_add(writer, &(struct pst_sample){.name = name, .values = values}, &err));
+    assert_ok(pst_writer_add(writer,
+                             &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
+                                                  .value_nbytes = sizeof(struct pst_value),
+                                                  .name = name,
+                                                  .values = values},
+                             &err));
     free(image);
     free(mask);
 }
@@ -270,7 +275,7 @@ void spoil_sample(const pst_dataset *dataset, uint64_t sample, const char *field
     char path[4096];
     uint8_t byte;
     int i_field = pst_dataset_find_field(dataset, field);
-    assert_ok(pst_dataset_item(dataset, sample, (uint32_t)i_field, 0, &item, &err));
+    assert_ok(pst_dataset_item(dataset, sample, (uint32_t)i_field, 0, &item, sizeof item, &err));
     assert_ok(pst_dataset_file_path(dataset, item.i_file, path, sizeof path, &err));
     int fd = open(path, O_RDWR);
     assert_true(fd >= 0);
@@ -290,7 +295,7 @@ uint64_t hash_batch(const pst_batch *batch)
     for (uint32_t f = 0; f < pst_batch_n_fields(batch); f++)
         for (uint32_t row = 0; row < n; row++) {
             struct pst_tensor tensor;
-            assert_int_equal(pst_batch_row(batch, f, row, &tensor), PST_OK);
+            assert_int_equal(pst_batch_row(batch, f, row, &tensor, sizeof tensor, NULL), PST_OK);
             size_t nbytes = pst_dtype_nbytes(tensor.dtype);
             for (uint32_t i = 0; i < tensor.ndim; i++)
                 nbytes *= (size_t)tensor.shape[i];

@@ -57,14 +57,14 @@ static void check_places(const pst_batch *batch, int32_t device)
         bool pixels = type == PST_FIELD_IMAGE || type == PST_FIELD_MASK;
         if (pst_batch_is_ragged(batch, f))
             continue;
-        assert_int_equal(pst_batch_tensor(batch, f, &tensor), PST_OK);
+        assert_int_equal(pst_batch_tensor(batch, f, &tensor, sizeof tensor, NULL), PST_OK);
         assert_int_equal(tensor.device, device);
-        assert_int_equal(pst_batch_host_tensor(batch, f, &host),
+        assert_int_equal(pst_batch_host_tensor(batch, f, &host, sizeof host, NULL),
                          pixels && device >= 0 ? PST_ERROR_ARGUMENT : PST_OK);
         if (!pixels)
             assert_memory_equal(host.data, tensor.data, n * (size_t)tensor.strides[0]);
     }
-    pst_batch_index_tensor(batch, &tensor);
+    pst_batch_index_tensor(batch, &tensor, sizeof tensor);
     assert_int_equal(tensor.device, device);
     assert_memory_equal(tensor.data, pst_batch_index(batch), n * sizeof(int64_t));
 }
@@ -94,6 +94,7 @@ static void compare(pst_dataset *dataset, const struct pst_loader_options *optio
 {
     uint64_t host[STEPS_MAX], card[STEPS_MAX];
     struct pst_loader_options plain = *options;
+    plain.placement = PST_PLACEMENT_HOST;
     plain.device = 0;
     plain.decode = PST_DECODE_AUTO;
     plain.device_memory = 0;
@@ -114,7 +115,8 @@ static void test_same_as_in_host_memory(void **state)
             for (int memory = 0; memory < 2; memory++) {
                 struct pst_loader_options options = augmented_options(&kept, 24, 20);
                 struct pst_loader_stats stats;
-                options.device = 1 + (w == 1); /* the second card, too */
+                options.placement = PST_PLACEMENT_CARD;
+                options.device = w == 1; /* the second card, too */
                 options.num_workers = workers[w];
                 options.gpu_share = shares[s];
                 options.storage = memory ? PST_STORAGE_MEMORY : PST_STORAGE_THREADS;
@@ -137,7 +139,7 @@ static void test_decode_places(void **state)
     struct pst_loader_options options = augmented_options(&kept, 24, 20);
     struct pst_loader_stats stats;
     (void)state;
-    options.device = 1;
+    options.placement = PST_PLACEMENT_CARD;
     options.decode = PST_DECODE_CPU;
     compare(mixed, &options, &stats);
     assert_int_equal(stats.n_gpu_samples, 0);
@@ -160,7 +162,7 @@ static void test_resume_elsewhere(void **state)
     size_t n = epoch(mixed, &options, whole, NULL);
     for (int first = 0; first < 2; first++) {
         pst_batch *batch;
-        options.device = first;
+        options.placement = first ? PST_PLACEMENT_CARD : PST_PLACEMENT_HOST;
         pst_loader *loader = open_loader(mixed, &options);
         assert_ok(pst_loader_begin(loader, 3, &err));
         for (int i = 0; i < 4; i++) {
@@ -170,7 +172,7 @@ static void test_resume_elsewhere(void **state)
         }
         pst_loader_state(loader, &at);
         pst_loader_close(&loader); /* with batches under way */
-        options.device = 1 - first;
+        options.placement = first ? PST_PLACEMENT_HOST : PST_PLACEMENT_CARD;
         loader = open_loader(mixed, &options);
         assert_ok(pst_loader_resume(loader, &at, &err));
         assert_int_equal(4 + drain_epoch(loader, look, parts + 4), n);
@@ -188,7 +190,7 @@ static void test_fetch_and_replay(void **state)
     (void)state;
     for (int device = 0; device < 2; device++) {
         pst_batch *running, *batch;
-        options.device = device;
+        options.placement = device ? PST_PLACEMENT_CARD : PST_PLACEMENT_HOST;
         pst_loader *loader = open_loader(mixed, &options);
         assert_ok(pst_loader_begin(loader, 3, &err));
         assert_ok(pst_loader_next(loader, &running, &err));
@@ -223,7 +225,7 @@ static void test_bad_samples(void **state)
             options.on_error = policies[i];
             options.no_verify = no_verify; /* then only decoders can tell */
             epoch(spoilt, &options, hashes, &host);
-            options.device = 1;
+            options.placement = PST_PLACEMENT_CARD;
             compare(spoilt, &options, &card);
             assert_int_equal(card.n_bad, host.n_bad);
             assert_int_equal(card.n_replaced, host.n_replaced);
@@ -236,7 +238,7 @@ static void test_bad_samples(void **state)
     for (int device = 0; device < 2; device++) {
         pst_batch *batch;
         enum pst_status status;
-        options.device = device;
+        options.placement = device ? PST_PLACEMENT_CARD : PST_PLACEMENT_HOST;
         pst_loader *loader = open_loader(spoilt, &options);
         assert_ok(pst_loader_begin(loader, 3, &err));
         while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK)
@@ -282,13 +284,17 @@ static void test_rows_without_room(void **state)
                                         .bits = 8};
         const struct pst_value *values[1] = {&value};
         snprintf(name, sizeof name, "%u", i);
-        assert_ok(
-            pst_writer_add(writer, &(struct pst_sample){.name = name, .values = values}, &err));
+        assert_ok(pst_writer_add(writer,
+                                 &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
+                                                      .value_nbytes = sizeof(struct pst_value),
+                                                      .name = name,
+                                                      .values = values},
+                                 &err));
     }
     assert_ok(pst_writer_finish(writer, &err));
     pst_writer_close(&writer);
     assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
-    pst_op_init(&op, PST_OP_RESIZE);
+    pst_op_init(&op, sizeof op, PST_OP_RESIZE);
     op.height = op.width = 100;
     const struct pst_field_output output = {.name = "image", .ops = &op, .n_ops = 1};
     struct pst_loader_options options = {.struct_size = sizeof options,
@@ -298,7 +304,8 @@ static void test_rows_without_room(void **state)
                                          .n_indices = 8,
                                          .fields = &output,
                                          .n_fields = 1,
-                                         .device = 1};
+                                         TEST_ELEMENT_SIZES,
+                                         .placement = PST_PLACEMENT_CARD};
     compare(dataset, &options, &stats);
     assert_true(stats.n_gpu_again > 0);
     assert_true(stats.n_gpu_fallback > 0);
@@ -357,8 +364,12 @@ static void make_pli(const char *path, uint32_t n, bool checksums)
         value.bytes = bytes;
         value.nbytes = nbytes;
         snprintf(name, sizeof name, "%u", i);
-        assert_ok(
-            pst_writer_add(writer, &(struct pst_sample){.name = name, .values = values}, &err));
+        assert_ok(pst_writer_add(writer,
+                                 &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
+                                                      .value_nbytes = sizeof(struct pst_value),
+                                                      .name = name,
+                                                      .values = values},
+                                 &err));
         free(pixels);
         free(bytes);
     }
@@ -368,10 +379,10 @@ static void make_pli(const char *path, uint32_t n, bool checksums)
 
 static struct pst_loader_options crops(struct pst_op op[2], struct pst_field_output *output)
 {
-    pst_op_init(&op[0], PST_OP_RANDOM_CROP);
+    pst_op_init(&op[0], sizeof op[0], PST_OP_RANDOM_CROP);
     op[0].height = 48;
     op[0].width = 56;
-    pst_op_init(&op[1], PST_OP_HORIZONTAL_FLIP);
+    pst_op_init(&op[1], sizeof op[1], PST_OP_HORIZONTAL_FLIP);
     *output = (struct pst_field_output){
         .name = "image", .ops = op, .n_ops = 2, .dtype = PST_DTYPE_F16, .layout = PST_LAYOUT_CHW};
     return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
@@ -379,7 +390,8 @@ static struct pst_loader_options crops(struct pst_op op[2], struct pst_field_out
                                        .order = PST_ORDER_SHUFFLED,
                                        .num_workers = 2,
                                        .fields = output,
-                                       .n_fields = 1};
+                                       .n_fields = 1,
+                                       TEST_ELEMENT_SIZES};
 }
 
 static void test_forms_of_pli(void **state)
@@ -397,7 +409,7 @@ static void test_forms_of_pli(void **state)
         assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
         for (int memory = 0; memory < 2; memory++) {
             struct pst_loader_options options = crops(op, &output);
-            options.device = 1;
+            options.placement = PST_PLACEMENT_CARD;
             options.storage = memory ? PST_STORAGE_MEMORY : PST_STORAGE_THREADS;
             options.num_workers = memory ? 2 : 0;
             compare(dataset, &options, &stats);
@@ -429,7 +441,7 @@ static void test_corrupt_units(void **state)
         char file[256];
         if (sample % 4 == 3)
             continue;
-        assert_ok(pst_dataset_item(dataset, sample, 0, 0, &item, &err));
+        assert_ok(pst_dataset_item(dataset, sample, 0, 0, &item, sizeof item, &err));
         assert_ok(pst_dataset_file_path(dataset, item.i_file, file, sizeof file, &err));
         FILE *stream = fopen(file, "r+b");
         assert_non_null(stream);
@@ -445,7 +457,7 @@ static void test_corrupt_units(void **state)
         options.on_error = policies[i];
         epoch(dataset, &options, hashes, &host);
         assert_true(host.n_bad > 0);
-        options.device = 1;
+        options.placement = PST_PLACEMENT_CARD;
         compare(dataset, &options, &card);
         assert_int_equal(card.n_bad, host.n_bad);
         assert_int_equal(card.n_replaced, host.n_replaced);
@@ -455,7 +467,7 @@ static void test_corrupt_units(void **state)
         pst_batch *batch;
         enum pst_status status;
         options.no_verify = true;
-        options.device = device;
+        options.placement = device ? PST_PLACEMENT_CARD : PST_PLACEMENT_HOST;
         pst_loader *loader = open_loader(dataset, &options);
         assert_ok(pst_loader_begin(loader, 3, &err));
         while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK)
@@ -480,7 +492,7 @@ static void test_device_memory_is_a_limit(void **state)
     uint32_t n = 0;
     enum pst_status status;
     (void)state;
-    options.device = 1;
+    options.placement = PST_PLACEMENT_CARD;
     options.batch_size = 1;
     options.device_memory = 1000;
     assert_int_equal(pst_loader_open(uniform, &options, &loader, &err), PST_ERROR_LIMIT);
@@ -521,15 +533,24 @@ static void test_refusals(void **state)
     (void)state;
     options.decode = PST_DECODE_GPU;
     refuse(mixed, &options, PST_ERROR_ARGUMENT, "device");
+    options.placement = PST_PLACEMENT_CARD;
     options.device = -1;
     refuse(mixed, &options, PST_ERROR_ARGUMENT, "device");
-    options.device = 1;
+    options.placement = PST_PLACEMENT_HOST;
+    options.decode = PST_DECODE_AUTO;
+    options.device = 1; /* a card, but batches in host memory */
+    refuse(mixed, &options, PST_ERROR_ARGUMENT, "device");
+    options.placement = (enum pst_placement)2;
+    options.device = 0;
+    refuse(mixed, &options, PST_ERROR_ARGUMENT, "placement");
+    options.placement = PST_PLACEMENT_CARD;
+    options.decode = PST_DECODE_GPU;
     options.gpu_share = 1.5;
     refuse(mixed, &options, PST_ERROR_ARGUMENT, "gpu_share");
     options.gpu_share = 0;
     options.device = 1000;
     refuse(mixed, &options, PST_ERROR_UNSUPPORTED, "card");
-    options.device = 1;
+    options.device = 0;
     kept.outputs[0].n_ops = 0; /* images as large as they are */
     refuse(mixed, &options, PST_ERROR_ARGUMENT, "Resize");
 }

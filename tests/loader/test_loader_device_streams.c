@@ -76,11 +76,11 @@ static void leave(void)
 static struct pst_op ops[2];
 static struct pst_field_output output;
 
-static struct pst_loader_options options_for(int32_t device)
+static struct pst_loader_options options_for(enum pst_placement placement)
 {
-    pst_op_init(&ops[0], PST_OP_RANDOM_CROP);
+    pst_op_init(&ops[0], sizeof ops[0], PST_OP_RANDOM_CROP);
     ops[0].height = ops[0].width = EDGE;
-    pst_op_init(&ops[1], PST_OP_HORIZONTAL_FLIP);
+    pst_op_init(&ops[1], sizeof ops[1], PST_OP_HORIZONTAL_FLIP);
     output = (struct pst_field_output){
         .name = "image", .ops = ops, .n_ops = 2, .dtype = PST_DTYPE_F32, .layout = PST_LAYOUT_CHW};
     return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
@@ -90,13 +90,14 @@ static struct pst_loader_options options_for(int32_t device)
                                        .num_workers = 2,
                                        .fields = &output,
                                        .n_fields = 1,
-                                       .device = device};
+                                       TEST_ELEMENT_SIZES,
+                                       .placement = placement};
 }
 
 /* What the images of an epoch are, from a loader in host memory. */
 static char *expected(uint64_t epoch)
 {
-    struct pst_loader_options options = options_for(0);
+    struct pst_loader_options options = options_for(PST_PLACEMENT_HOST);
     struct pst_error err;
     struct pst_tensor tensor;
     pst_batch *batch;
@@ -104,7 +105,7 @@ static char *expected(uint64_t epoch)
     char *images = malloc(N_SAMPLES * ROW_NBYTES), *at = images;
     assert_ok(pst_loader_begin(loader, epoch, &err));
     while (pst_loader_next(loader, &batch, &err) == PST_OK) {
-        assert_int_equal(pst_batch_tensor(batch, 0, &tensor), PST_OK);
+        assert_int_equal(pst_batch_tensor(batch, 0, &tensor, sizeof tensor, NULL), PST_OK);
         memcpy(at, tensor.data, pst_batch_count(batch) * ROW_NBYTES);
         at += pst_batch_count(batch) * ROW_NBYTES;
         pst_batch_release(batch);
@@ -119,7 +120,7 @@ static void read_by(void *stream, pst_batch *batch, char *to)
     struct pst_error err;
     struct pst_tensor tensor;
     assert_ok(pst_batch_await(batch, (uint64_t)(uintptr_t)stream, &err));
-    assert_int_equal(pst_batch_tensor(batch, 0, &tensor), PST_OK);
+    assert_int_equal(pst_batch_tensor(batch, 0, &tensor, sizeof tensor, NULL), PST_OK);
     assert_int_equal(tensor.device, 0);
     assert_int_equal(cuMemcpyDtoHAsync_v2(to, (unsigned long long)(uintptr_t)tensor.data,
                                           BATCH * ROW_NBYTES, stream),
@@ -153,7 +154,7 @@ static void assert_nothing_left(void)
 /* Two streams read each batch long after it was released, while the loader goes on. */
 static void test_late_readers_see_their_batch(void **state)
 {
-    struct pst_loader_options options = options_for(1);
+    struct pst_loader_options options = options_for(PST_PLACEMENT_CARD);
     struct pst_error err;
     pst_batch *batch;
     void *streams[2];
@@ -200,7 +201,7 @@ static void *release_it(void *batch)
 static void test_default_streams(void **state)
 {
     static const uint64_t handles[] = {0, 1, 2};
-    struct pst_loader_options options = options_for(1);
+    struct pst_loader_options options = options_for(PST_PLACEMENT_CARD);
     struct pst_error err;
     pst_batch *batch;
     pthread_t thread;
@@ -234,7 +235,7 @@ static void test_default_streams(void **state)
 /* The loader is closed while a stream has not read its last batches yet. */
 static void test_batches_outlive_the_loader(void **state)
 {
-    struct pst_loader_options options = options_for(1);
+    struct pst_loader_options options = options_for(PST_PLACEMENT_CARD);
     struct pst_error err;
     pst_batch *batches[2];
     void *stream;
@@ -265,7 +266,7 @@ static void test_batches_outlive_the_loader(void **state)
 
 static void test_steady_state_neither_allocates_nor_waits(void **state)
 {
-    struct pst_loader_options options = options_for(1);
+    struct pst_loader_options options = options_for(PST_PLACEMENT_CARD);
     struct pst_error err;
     struct fake_counts counts;
     pst_batch *batch;
@@ -296,7 +297,7 @@ static void test_steady_state_neither_allocates_nor_waits(void **state)
 /* The next batches' bytes arrive while the first one's kernels have not even begun. */
 static void test_uploads_do_not_wait_for_kernels(void **state)
 {
-    struct pst_loader_options options = options_for(1);
+    struct pst_loader_options options = options_for(PST_PLACEMENT_CARD);
     struct pst_error err;
     struct pst_tensor tensor;
     struct fake_counts counts;
@@ -317,7 +318,7 @@ static void test_uploads_do_not_wait_for_kernels(void **state)
     assert_true(counts.n_uploaded >= 2);
     for (int i = 0; i < N_SAMPLES / BATCH; i++, at += BATCH * ROW_NBYTES) {
         assert_ok(pst_loader_next(loader, &batch, &err));
-        assert_int_equal(pst_batch_tensor(batch, 0, &tensor), PST_OK);
+        assert_int_equal(pst_batch_tensor(batch, 0, &tensor, sizeof tensor, NULL), PST_OK);
         assert_memory_equal(tensor.data, at, BATCH * ROW_NBYTES);
         pst_batch_release(batch);
     }
@@ -336,7 +337,7 @@ static void test_faults(void **state)
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (uint64_t n = 1;; n++) {
             bool is_memory = kinds[k] == FAKE_ALLOC || kinds[k] == FAKE_HOST_ALLOC;
-            struct pst_loader_options options = options_for(1);
+            struct pst_loader_options options = options_for(PST_PLACEMENT_CARD);
             struct pst_error err;
             struct pst_tensor tensor;
             pst_loader *loader = NULL;
@@ -352,7 +353,7 @@ static void test_faults(void **state)
                 status = pst_loader_next(loader, &batch, &err);
                 if (status != PST_OK)
                     break;
-                assert_int_equal(pst_batch_tensor(batch, 0, &tensor), PST_OK);
+                assert_int_equal(pst_batch_tensor(batch, 0, &tensor, sizeof tensor, NULL), PST_OK);
                 assert_memory_equal(tensor.data, wanted + i++ * BATCH * ROW_NBYTES,
                                     BATCH * ROW_NBYTES);
                 pst_batch_release(batch);
@@ -373,7 +374,7 @@ static void test_faults(void **state)
 
 static void test_broken_card(void **state)
 {
-    struct pst_loader_options options = options_for(1);
+    struct pst_loader_options options = options_for(PST_PLACEMENT_CARD);
     struct pst_error err;
     pst_batch *held, *batch;
     enum pst_status status;
@@ -395,7 +396,7 @@ static void test_broken_card(void **state)
 
 static void test_forked_child(void **state)
 {
-    struct pst_loader_options options = options_for(1);
+    struct pst_loader_options options = options_for(PST_PLACEMENT_CARD);
     struct pst_error err;
     pst_batch *held;
     int status;

@@ -46,6 +46,8 @@ static struct pst_loader_options options_of(uint32_t workers, uint32_t rank, uin
 {
     struct pst_loader_options options = augmented_options(&kept, 20, 20);
     options.n_fields = 1; /* there is no mask */
+    options.field_nbytes = sizeof(struct pst_field_output);
+    options.op_nbytes = sizeof(struct pst_op);
     options.batch_size = BATCH;
     options.num_workers = workers;
     options.rank = rank;
@@ -58,7 +60,7 @@ static struct pst_loader_options options_of(uint32_t workers, uint32_t rank, uin
 static struct row row_of(const pst_batch *batch, uint32_t row)
 {
     struct pst_tensor tensor;
-    assert_int_equal(pst_batch_row(batch, 0, row, &tensor), PST_OK);
+    assert_int_equal(pst_batch_row(batch, 0, row, &tensor, sizeof tensor, NULL), PST_OK);
     assert_int_equal(tensor.ndim, 3);
     return (struct row){pst_batch_index(batch)[row],
                         psti_hash64(tensor.data, 3 * 20 * 20 * sizeof(float))};

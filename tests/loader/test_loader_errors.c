@@ -154,17 +154,17 @@ static void check_skip(uint32_t workers, enum pst_storage_kind storage)
             assert_int_equal(seen[s], !is_bad(s));
     }
     known = true;
-    struct pst_loader_stats stats = {.struct_size = sizeof stats};
-    pst_loader_stats(loader, &stats);
+    struct pst_loader_stats stats = {0};
+    pst_loader_stats(loader, &stats, sizeof stats);
     assert_int_equal(stats.n_bad, 8);
     assert_int_equal(stats.n_samples, 2 * (N_SAMPLES - 4));
     assert_int_equal(pst_loader_n_quarantined(loader), 4);
     for (uint64_t i = 0; i < 4; i++) {
-        assert_int_equal(pst_loader_quarantined(loader, i, &err), PST_OK);
+        assert_int_equal(pst_loader_quarantined(loader, i, &err, NULL), PST_OK);
         assert_true(is_bad(err.sample));
         assert_int_equal(err.status, PST_ERROR_CHECKSUM);
     }
-    assert_int_equal(pst_loader_quarantined(loader, 4, &err), PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_loader_quarantined(loader, 4, &err, NULL), PST_ERROR_ARGUMENT);
     pst_loader_close(&loader);
 }
 
@@ -202,8 +202,8 @@ static void check_replace(uint32_t workers, enum pst_storage_kind storage)
     assert_int_equal(status, PST_END);
     assert_int_equal(n, N_SAMPLES);
     known = true;
-    struct pst_loader_stats stats = {.struct_size = sizeof stats};
-    pst_loader_stats(loader, &stats);
+    struct pst_loader_stats stats = {0};
+    pst_loader_stats(loader, &stats, sizeof stats);
     assert_int_equal(stats.n_replaced, 4);
     assert_true(stats.n_bad >= 4);
     pst_loader_close(&loader);
@@ -273,9 +273,10 @@ static void test_empty_batches(void **state)
             pst_batch_place(batch, &epoch, &step);
             assert_int_equal(step, want);
             assert_int_equal(pst_batch_count(batch), want == 1 ? 2 : 0);
-            pst_batch_index_tensor(batch, &tensor);
+            pst_batch_index_tensor(batch, &tensor, sizeof tensor);
             assert_int_equal(tensor.shape[0], want == 1 ? 2 : 0);
-            assert_int_equal(pst_batch_row(batch, 0, 2, &tensor), PST_ERROR_ARGUMENT);
+            assert_int_equal(pst_batch_row(batch, 0, 2, &tensor, sizeof tensor, NULL),
+                             PST_ERROR_ARGUMENT);
             pst_batch_release(batch);
         }
         assert_int_equal(pst_loader_next(loader, &batch, &err), PST_END);
@@ -510,7 +511,7 @@ static void test_folder_changes(void **state)
             assert_int_equal(n, 17);
             assert_int_equal(pst_loader_n_quarantined(loader), 3);
             for (uint64_t i = 0; i < 3; i++) {
-                assert_int_equal(pst_loader_quarantined(loader, i, &err), PST_OK);
+                assert_int_equal(pst_loader_quarantined(loader, i, &err, NULL), PST_OK);
                 assert_true(err.sample == 3 || err.sample == 7 || err.sample == 12);
                 assert_true(err.file[0] && err.text[0] && err.dataset[0]);
             }
@@ -521,9 +522,12 @@ static void test_folder_changes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_raise),         cmocka_unit_test(test_skip),
-        cmocka_unit_test(test_replace),       cmocka_unit_test(test_max_errors),
-        cmocka_unit_test(test_empty_batches), cmocka_unit_test(test_empty_batches_are_filled),
+        cmocka_unit_test(test_raise),
+        cmocka_unit_test(test_skip),
+        cmocka_unit_test(test_replace),
+        cmocka_unit_test(test_max_errors),
+        cmocka_unit_test(test_empty_batches),
+        cmocka_unit_test(test_empty_batches_are_filled),
         cmocka_unit_test(test_ranks_get_equally_many),
         cmocka_unit_test(test_nothing_but_bad_samples),
         cmocka_unit_test(test_replace_gives_up),

@@ -47,7 +47,7 @@ struct kept {
 /* Batches of 8 images of one size by 2 workers. */
 static struct pst_loader_options options_of(struct kept *kept, enum pst_op_kind kind, uint32_t side)
 {
-    pst_op_init(&kept->op, kind);
+    pst_op_init(&kept->op, sizeof kept->op, kind);
     kept->op.height = kept->op.width = side;
     kept->output = (struct pst_field_output){.name = "image", .ops = &kept->op, .n_ops = 1};
     return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
@@ -56,7 +56,8 @@ static struct pst_loader_options options_of(struct kept *kept, enum pst_op_kind 
                                        .num_workers = 2,
                                        .storage = PST_STORAGE_THREADS,
                                        .fields = &kept->output,
-                                       .n_fields = 1};
+                                       .n_fields = 1,
+                                       TEST_ELEMENT_SIZES};
 }
 
 /* Counters after two epochs. */
@@ -148,11 +149,11 @@ static void test_reserve(void **state)
 {
     (void)state;
     struct pst_op chain[3];
-    pst_op_init(&chain[0], PST_OP_RESIZE);
+    pst_op_init(&chain[0], sizeof chain[0], PST_OP_RESIZE);
     chain[0].height = chain[0].width = 512;
-    pst_op_init(&chain[1], PST_OP_COLOR_JITTER);
+    pst_op_init(&chain[1], sizeof chain[1], PST_OP_COLOR_JITTER);
     chain[1].contrast[0] = chain[1].contrast[1] = 0.5f;
-    pst_op_init(&chain[2], PST_OP_CENTER_CROP);
+    pst_op_init(&chain[2], sizeof chain[2], PST_OP_CENTER_CROP);
     chain[2].height = chain[2].width = 16;
     struct kept kept;
     struct pst_loader_options options = options_of(&kept, PST_OP_RESIZE, 8);

@@ -89,7 +89,8 @@ static struct pst_loader_stats run(pst_dataset *dataset, enum pst_page_cache pag
                                                .storage = PST_STORAGE_THREADS,
                                                .page_cache = page_cache,
                                                .fields = &output,
-                                               .n_fields = 1};
+                                               .n_fields = 1,
+                                               TEST_ELEMENT_SIZES};
     pst_loader *loader = open_loader(dataset, &options);
     assert_ok(pst_loader_begin(loader, 0, &err));
     assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);

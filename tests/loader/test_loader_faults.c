@@ -64,8 +64,8 @@ static void stops(pst_dataset *dataset, const struct pst_loader_options *options
         for (int policy = PST_ON_ERROR_RAISE; policy <= PST_ON_ERROR_REPLACE; policy++) {
             struct pst_error err;
             uint32_t n;
-            assert_int_equal(
-                run(dataset, options, workers, (enum pst_on_error)policy, &n, &err), want);
+            assert_int_equal(run(dataset, options, workers, (enum pst_on_error)policy, &n, &err),
+                             want);
             assert_int_equal(err.os_error, os_error);
             assert_true(err.text[0] && err.dataset[0]);
         }
@@ -180,10 +180,11 @@ static void test_operations_that_cannot_apply(void **state)
     pst_dataset *packed = open_made(
         directory, "crop", &(struct make_options){.n_samples = N_SAMPLES, .images = MAKE_MIXED});
     struct pst_op crop;
-    pst_op_init(&crop, PST_OP_RANDOM_CROP);
+    pst_op_init(&crop, sizeof crop, PST_OP_RANDOM_CROP);
     crop.height = crop.width = 1000;
     const struct pst_field_output output = {.name = "image", .ops = &crop, .n_ops = 1};
-    const struct pst_loader_options options = {.fields = &output, .n_fields = 1};
+    const struct pst_loader_options options = {
+        .fields = &output, .n_fields = 1, TEST_ELEMENT_SIZES};
     stops(packed, &options, PST_ERROR_ARGUMENT, 0);
     pst_dataset_close(&packed);
 }
@@ -198,8 +199,8 @@ static void test_too_many_pixels(void **state)
     uint32_t n_largest = 0, height, width;
     for (uint32_t i = 0; i < N_SAMPLES; i++) {
         make_size(i, MAKE_MIXED, &height, &width);
-        n_largest = (uint64_t)height * width > largest ? 1
-                                                       : n_largest + (largest == height * width);
+        n_largest =
+            (uint64_t)height * width > largest ? 1 : n_largest + (largest == height * width);
         largest = (uint64_t)height * width > largest ? (uint64_t)height * width : largest;
     }
     const struct pst_loader_options options = {.max_pixels = largest - 1};

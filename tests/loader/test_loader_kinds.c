@@ -78,7 +78,10 @@ static pst_dataset *open_stored(enum pst_field_type type, const struct stored *s
         snprintf(name, sizeof name, "%u", i);
         for (uint32_t v = 0; v < n_variants; v++)
             values[v] = value_of(&stored[i * n_variants + v]);
-        const struct pst_sample sample = {.name = name, .values = &of_field};
+        const struct pst_sample sample = {.struct_size = sizeof(struct pst_sample),
+                                          .value_nbytes = sizeof(struct pst_value),
+                                          .name = name,
+                                          .values = &of_field};
         assert_ok(pst_writer_add(writer, &sample, &err));
         for (uint32_t v = 0; v < n_variants; v++)
             free((void *)(uintptr_t)values[v].bytes);
@@ -96,7 +99,8 @@ static struct pst_loader_options options_of(struct pst_field_output *output, uin
                                        .batch_size = n,
                                        .on_error = PST_ON_ERROR_SKIP,
                                        .fields = output,
-                                       .n_fields = 1};
+                                       .n_fields = 1,
+                                       TEST_ELEMENT_SIZES};
 }
 
 /* The only batch of an epoch. */
@@ -119,14 +123,14 @@ static void check_firsts(pst_dataset *dataset, struct pst_field_output *output,
     uint8_t found[8] = {0};
     for (uint32_t row = 0; row < pst_batch_count(batch); row++) {
         struct pst_tensor tensor;
-        assert_int_equal(pst_batch_row(batch, 0, row, &tensor), PST_OK);
+        assert_int_equal(pst_batch_row(batch, 0, row, &tensor, sizeof tensor, NULL), PST_OK);
         found[pst_batch_index(batch)[row]] = *(const uint8_t *)tensor.data;
     }
     assert_memory_equal(found, expected, n);
     pst_batch_release(batch);
     for (uint64_t i = 0; i < pst_loader_n_quarantined(loader); i++) {
         struct pst_error what;
-        assert_int_equal(pst_loader_quarantined(loader, i, &what), PST_OK);
+        assert_int_equal(pst_loader_quarantined(loader, i, &what, NULL), PST_OK);
         assert_int_equal(expected[what.sample], 0);
         assert_non_null(strstr(what.text, "none of the forms allowed"));
     }
@@ -171,7 +175,7 @@ static struct pst_loader_stats compare(pst_dataset *dataset, struct pst_field_ou
 {
     struct pst_loader_options options = options_of(output, n);
     pst_loader *host = open_loader(dataset, &options);
-    options.device = 1;
+    options.placement = PST_PLACEMENT_CARD;
     pst_loader *card = open_loader(dataset, &options);
     pst_batch *batches[2] = {batch_of(host), batch_of(card)};
     assert_int_equal(pst_batch_count(batches[0]), n);
@@ -187,7 +191,7 @@ static struct pst_loader_stats compare(pst_dataset *dataset, struct pst_field_ou
 static struct pst_op resize(void)
 {
     struct pst_op op;
-    pst_op_init(&op, PST_OP_RESIZE);
+    pst_op_init(&op, sizeof op, PST_OP_RESIZE);
     op.height = op.width = 4;
     op.interpolation = PST_INTERPOLATION_NEAREST;
     return op;
@@ -208,7 +212,7 @@ static void masks_keep_their_numbers(void **state)
         pst_loader *loader = open_loader(dataset, &options);
         pst_batch *batch = batch_of(loader);
         struct pst_tensor tensor;
-        assert_int_equal(pst_batch_tensor(batch, 0, &tensor), PST_OK);
+        assert_int_equal(pst_batch_tensor(batch, 0, &tensor, sizeof tensor, NULL), PST_OK);
         assert_int_equal(tensor.dtype, dtypes[k]);
         for (uint32_t i = 0; i < 3 * 4 * 4; i++) {
             const char *at = (const char *)tensor.data + i * pst_dtype_nbytes(dtypes[k]);
@@ -240,7 +244,7 @@ static void depths_may_be_mixed(void **state)
     (void)state;
     pst_dataset *dataset = open_stored(PST_FIELD_IMAGE, stored, 4, 1);
     struct pst_op ops[2] = {resize(), resize()};
-    pst_op_init(&ops[1], PST_OP_PAD);
+    pst_op_init(&ops[1], sizeof ops[1], PST_OP_PAD);
     ops[1].pad[0] = 2;
     ops[1].fill[0] = 51;
     for (size_t k = 0; k < sizeof dtypes / sizeof dtypes[0]; k++) {
@@ -256,7 +260,7 @@ static void depths_may_be_mixed(void **state)
     pst_loader *loader = open_loader(dataset, &options);
     pst_batch *batch = batch_of(loader);
     struct pst_tensor tensor;
-    assert_int_equal(pst_batch_tensor(batch, 0, &tensor), PST_OK);
+    assert_int_equal(pst_batch_tensor(batch, 0, &tensor, sizeof tensor, NULL), PST_OK);
     for (uint32_t row = 0; row < 4; row++) {
         const float *pixels = (const float *)tensor.data + (size_t)row * 4 * 6 * 3;
         float most = stored[row].bits == 16 ? 65535.0f : 255.0f;
@@ -292,7 +296,7 @@ static void channels_are_the_images_own(void **state)
         for (uint32_t row = 0; row < 5; row++) {
             struct pst_tensor tensor;
             float most = stored[row].bits == 16 ? 65535.0f : 255.0f;
-            assert_int_equal(pst_batch_row(batch, 0, row, &tensor), PST_OK);
+            assert_int_equal(pst_batch_row(batch, 0, row, &tensor, sizeof tensor, NULL), PST_OK);
             assert_int_equal(tensor.shape[planar ? 0 : 2], stored[row].channels);
             for (uint32_t i = 0; i < 16u * stored[row].channels; i++)
                 assert_true(((const float *)tensor.data)[i] ==
@@ -301,7 +305,7 @@ static void channels_are_the_images_own(void **state)
         pst_batch_release(batch);
         pst_loader_close(&loader);
         struct pst_error err;
-        options.device = 1;
+        options.placement = PST_PLACEMENT_CARD;
         assert_int_equal(pst_loader_open(dataset, &options, &loader, &err), PST_ERROR_ARGUMENT);
         assert_non_null(strstr(err.text, "channels"));
     }
@@ -318,7 +322,7 @@ static void normalize_is_for_its_channels(void **state)
     struct pst_op op;
     struct pst_error err;
     pst_batch *batch;
-    pst_op_init(&op, PST_OP_NORMALIZE);
+    pst_op_init(&op, sizeof op, PST_OP_NORMALIZE);
     op.n_channels = 3;
     struct pst_field_output output = {.channels = PST_CHANNELS_STORED, .ops = &op, .n_ops = 1};
     struct pst_loader_options options = options_of(&output, 1);

@@ -85,7 +85,7 @@ static void test_close_while_busy(void **state)
 {
     (void)state;
     struct pst_memory_stats before, after;
-    pst_memory_stats(&before);
+    pst_memory_stats(&before, sizeof before);
     for (uint32_t workers = 0; workers <= 4; workers += 2)
         for (int kind = 0; kind < 2; kind++)
             for (int stop = -1; stop < 8; stop++) {
@@ -101,7 +101,7 @@ static void test_close_while_busy(void **state)
                 assert_null(loader);
                 pst_loader_close(&loader);
             }
-    pst_memory_stats(&after);
+    pst_memory_stats(&after, sizeof after);
     assert_int_equal(after.live_nbytes, before.live_nbytes);
 }
 
@@ -126,7 +126,7 @@ static void test_release_elsewhere(void **state)
 {
     (void)state;
     struct pst_memory_stats before, after;
-    pst_memory_stats(&before);
+    pst_memory_stats(&before, sizeof before);
     for (uint32_t workers = 0; workers <= 2; workers++) {
         struct pst_error err;
         struct pst_loader_options options = options_of(workers, 0);
@@ -148,7 +148,7 @@ static void test_release_elsewhere(void **state)
         for (int i = 0; i < 3; i++)
             psti_thread_join(threads[i]);
     }
-    pst_memory_stats(&after);
+    pst_memory_stats(&after, sizeof after);
     assert_int_equal(after.live_nbytes, before.live_nbytes);
 }
 
@@ -203,11 +203,11 @@ static int in_child(pst_loader *loader, pst_batch *batch)
     struct pst_error err;
     pst_batch *other;
     struct pst_loader_state at;
-    struct pst_loader_stats stats = {.struct_size = sizeof stats};
+    struct pst_loader_stats stats = {0};
     uint64_t sample = 0;
     alarm(120);
     pst_loader_state(loader, &at);
-    pst_loader_stats(loader, &stats);
+    pst_loader_stats(loader, &stats, sizeof stats);
     if (pst_loader_next(loader, &other, &err) != PST_ERROR_FORKED ||
         pst_loader_begin(loader, 0, &err) != PST_ERROR_FORKED ||
         pst_loader_resume(loader, &at, &err) != PST_ERROR_FORKED ||
@@ -312,6 +312,8 @@ static void test_slow_does_not_block(void **state)
     const struct pst_field_output only = {.name = "image"};
     options.fields = &only;
     options.n_fields = 1;
+    options.field_nbytes = sizeof(struct pst_field_output);
+    options.op_nbytes = sizeof(struct pst_op);
     options.only_listed = true;
     pst_loader *loader = open_loader(mixed, &options);
     assert_ok(pst_loader_begin(loader, 0, &err));
@@ -475,6 +477,8 @@ static void test_slow_row_holds_no_other(void **state)
         options.host_memory = (uint64_t)96 << 20;
         options.fields = &output;
         options.n_fields = 1;
+        options.field_nbytes = sizeof(struct pst_field_output);
+        options.op_nbytes = sizeof(struct pst_op);
         pst_loader *loader = open_loader(dataset, &options);
         uint64_t free_nbytes = 0;
         while (psti_pool_charge(loader->pool, 65536, false))

@@ -41,7 +41,12 @@ static void add_thumbnail(pst_writer *writer, uint32_t i)
     }
     const struct pst_value *values[1] = {&value};
     snprintf(name, sizeof name, "%u", i);
-    assert_ok(pst_writer_add(writer, &(struct pst_sample){.name = name, .values = values}, &err));
+    assert_ok(pst_writer_add(writer,
+                             &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
+                                                  .value_nbytes = sizeof(struct pst_value),
+                                                  .name = name,
+                                                  .values = values},
+                             &err));
     free(pixels);
     free(file);
     free(pli);
@@ -84,10 +89,10 @@ struct whole_picture {
 
 static struct pst_loader_options whole_picture_options(struct whole_picture *kept)
 {
-    pst_op_init(&kept->chain[0], PST_OP_COLOR_JITTER);
+    pst_op_init(&kept->chain[0], sizeof kept->chain[0], PST_OP_COLOR_JITTER);
     kept->chain[0].contrast[0] = 0.5f;
     kept->chain[0].contrast[1] = 1.5f;
-    pst_op_init(&kept->chain[1], PST_OP_CENTER_CROP);
+    pst_op_init(&kept->chain[1], sizeof kept->chain[1], PST_OP_CENTER_CROP);
     kept->chain[1].height = kept->chain[1].width = 128;
     kept->output = (struct pst_field_output){
         .name = "image", .ops = kept->chain, .n_ops = 2, .dtype = PST_DTYPE_F32};
@@ -95,7 +100,8 @@ static struct pst_loader_options whole_picture_options(struct whole_picture *kep
                                        .batch_size = 8,
                                        .seed = 5,
                                        .fields = &kept->output,
-                                       .n_fields = 1};
+                                       .n_fields = 1,
+                                       TEST_ELEMENT_SIZES};
 }
 
 /* Hashes of an epoch's batches. */
@@ -159,12 +165,15 @@ static void test_what_opens_runs(void **state)
 {
     (void)state;
     struct pst_op resize;
-    pst_op_init(&resize, PST_OP_RESIZE);
+    pst_op_init(&resize, sizeof resize, PST_OP_RESIZE);
     resize.height = resize.width = 384;
     struct pst_field_output output = {
         .name = "image", .ops = &resize, .n_ops = 1, .dtype = PST_DTYPE_F32}; /* 14 MB a batch */
-    struct pst_loader_options options = {
-        .struct_size = sizeof options, .batch_size = 8, .fields = &output, .n_fields = 1};
+    struct pst_loader_options options = {.struct_size = sizeof options,
+                                         .batch_size = 8,
+                                         .fields = &output,
+                                         .n_fields = 1,
+                                         TEST_ELEMENT_SIZES};
     uint32_t n_opened = 0, n_refused = 0;
     for (uint32_t workers = 0; workers <= 3; workers++)
         for (uint64_t mib = 10; mib <= 50; mib += TEST_TSAN ? 8 : 4) {

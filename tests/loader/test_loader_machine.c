@@ -51,18 +51,15 @@ static void facts_of_a_card(void **state)
 {
     (void)state;
     struct pst_error err;
-    struct pst_cuda_info info = {.struct_size = sizeof info};
-    assert_ok(pst_cuda_info(1, &info, &err));
+    struct pst_cuda_info info = {0};
+    assert_ok(pst_cuda_info(1, &info, sizeof info, &err));
     assert_int_equal(info.ordinal, 1);
     assert_string_equal(info.name, "Fake card 1");
     assert_int_equal(info.capability_major, 9);
     assert_int_equal(info.n_processors, 132);
     assert_int_equal(info.driver_version, 13000);
     assert_int_equal(info.memory_nbytes, 1 << 30);
-    info.struct_size = 0;
-    assert_int_equal(pst_cuda_info(1, &info, &err), PST_ERROR_ARGUMENT);
-    info.struct_size = sizeof info;
-    assert_int_equal(pst_cuda_info(7, &info, &err), PST_ERROR_UNSUPPORTED);
+    assert_int_equal(pst_cuda_info(7, &info, sizeof info, &err), PST_ERROR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "no card 7"));
 }
 
@@ -73,8 +70,8 @@ static void a_short_struct_is_filled_as_far_as_it_goes(void **state)
     struct pst_error err;
     struct pst_cuda_info info;
     memset(&info, 0x5A, sizeof info);
-    info.struct_size = offsetof(struct pst_cuda_info, capability_major);
-    assert_ok(pst_cuda_info(0, &info, &err));
+    assert_ok(
+        pst_cuda_info(0, &info, offsetof(struct pst_cuda_info, capability_major), &err));
     assert_string_equal(info.name, "Fake card 0");
     assert_int_equal(info.capability_major, 0x5A5A5A5A);
 }
@@ -83,21 +80,18 @@ static void facts_of_nvjpeg(void **state)
 {
     (void)state;
     struct pst_error err;
-    struct pst_cuda_nvjpeg_info info = {.struct_size = sizeof info};
+    struct pst_cuda_nvjpeg_info info = {0};
     setenv("PENSTOCK_FAKE_NVJPEG_ENGINES", "8", 1);
-    assert_ok(pst_cuda_nvjpeg(0, &info, &err));
+    assert_ok(pst_cuda_nvjpeg(0, &info, sizeof info, &err));
     unsetenv("PENSTOCK_FAKE_NVJPEG_ENGINES");
     assert_string_equal(info.path, PST_FAKE_NVJPEG);
     assert_int_equal(info.major, 13);
     assert_int_equal(info.minor, 1);
     assert_int_equal(info.n_engines, 8);
     assert_true(info.interpolates);
-    info.struct_size = 0;
-    assert_int_equal(pst_cuda_nvjpeg(0, &info, &err), PST_ERROR_ARGUMENT);
-    info.struct_size = sizeof info;
-    assert_int_equal(pst_cuda_nvjpeg(9, &info, &err), PST_ERROR_UNSUPPORTED);
+    assert_int_equal(pst_cuda_nvjpeg(9, &info, sizeof info, &err), PST_ERROR_UNSUPPORTED);
     setenv("PENSTOCK_NVJPEG", "/nowhere/libnvjpeg.so", 1);
-    assert_int_equal(pst_cuda_nvjpeg(0, &info, &err), PST_ERROR_UNSUPPORTED);
+    assert_int_equal(pst_cuda_nvjpeg(0, &info, sizeof info, &err), PST_ERROR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "/nowhere/libnvjpeg.so"));
     set_up(state);
 }
@@ -133,9 +127,9 @@ static void the_environment(void **state)
     assert_is_an_object(text);
     snprintf(version, sizeof version, "{\"version\": \"%s\"", pst_version());
     assert_int_equal(strncmp(text, version, strlen(version)), 0);
-    static const char *const members[] = {"\"compiler\": ", "\"cpu_detected\": ", "\"cpu_used\": ",
-                                          "\"codecs\": {",  "\"storage\": ",      "\"cards\": [",
-                                          "\"Fake card 1\"", PST_FAKE_NVJPEG};
+    static const char *const members[] = {
+        "\"compiler\": ", "\"cpu_detected\": ", "\"cpu_used\": ",  "\"codecs\": {",
+        "\"storage\": ",  "\"cards\": [",       "\"Fake card 1\"", PST_FAKE_NVJPEG};
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
         if (strstr(text, members[i]) == NULL)
             fail_msg("%s is not in %s", members[i], text);

@@ -36,7 +36,7 @@ static struct pst_field_output fixed_size;
 
 static struct pst_loader_options fixed_options(uint32_t workers, enum pst_storage_kind storage)
 {
-    pst_op_init(&crop, PST_OP_RANDOM_RESIZED_CROP);
+    pst_op_init(&crop, sizeof crop, PST_OP_RANDOM_RESIZED_CROP);
     crop.height = crop.width = 32;
     fixed_size = (struct pst_field_output){.name = "image",
                                            .ops = &crop,
@@ -49,13 +49,14 @@ static struct pst_loader_options fixed_options(uint32_t workers, enum pst_storag
                                        .num_workers = workers,
                                        .storage = storage,
                                        .fields = &fixed_size,
-                                       .n_fields = 1};
+                                       .n_fields = 1,
+                                       TEST_ELEMENT_SIZES};
 }
 
 static void assert_within(const pst_loader *loader)
 {
-    struct pst_loader_stats stats = {.struct_size = sizeof stats};
-    pst_loader_stats(loader, &stats);
+    struct pst_loader_stats stats = {0};
+    pst_loader_stats(loader, &stats, sizeof stats);
     assert_true(stats.host_memory_peak <= stats.host_memory);
     assert_true(stats.host_memory_used <= stats.host_memory_peak);
 }
@@ -109,7 +110,7 @@ static void test_holding_to_the_limit(void **state)
 {
     (void)state;
     struct pst_memory_stats before, after;
-    pst_memory_stats(&before);
+    pst_memory_stats(&before, sizeof before);
     for (uint32_t workers = 0; workers <= 3; workers++)
         for (int memory = 0; memory < 2; memory++) {
             struct pst_loader_options options =
@@ -118,7 +119,7 @@ static void test_holding_to_the_limit(void **state)
             crop.height = crop.width = 160; /* 900 KB a batch */
             hold(mixed, options);
         }
-    pst_memory_stats(&after);
+    pst_memory_stats(&after, sizeof after);
     assert_int_equal(after.live_nbytes, before.live_nbytes);
 }
 
@@ -128,7 +129,7 @@ static void test_holding_ragged(void **state)
     (void)state;
     for (uint32_t workers = 0; workers <= 3; workers++) {
         struct pst_op resize;
-        pst_op_init(&resize, PST_OP_RESIZE);
+        pst_op_init(&resize, sizeof resize, PST_OP_RESIZE);
         resize.height = 150; /* the shorter side; the other varies */
         struct pst_field_output output = {.name = "image", .ops = &resize, .n_ops = 1};
         struct pst_loader_options options = fixed_options(workers, PST_STORAGE_THREADS);
@@ -147,7 +148,7 @@ static void test_ragged_too_large(void **state)
         pst_loader *loader;
         pst_batch *batch;
         struct pst_op resize;
-        pst_op_init(&resize, PST_OP_RESIZE);
+        pst_op_init(&resize, sizeof resize, PST_OP_RESIZE);
         resize.height = 1500;
         struct pst_field_output output = {.name = "image", .ops = &resize, .n_ops = 1};
         struct pst_loader_options options = fixed_options(workers, PST_STORAGE_THREADS);
@@ -183,8 +184,12 @@ static pst_dataset *make_large(const char *name, uint32_t side, enum pst_form fo
         value.bytes = file;
         const struct pst_value *values[1] = {&value};
         snprintf(sample, sizeof sample, "%u", i);
-        assert_ok(
-            pst_writer_add(writer, &(struct pst_sample){.name = sample, .values = values}, &err));
+        assert_ok(pst_writer_add(writer,
+                                 &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
+                                                      .value_nbytes = sizeof(struct pst_value),
+                                                      .name = sample,
+                                                      .values = values},
+                                 &err));
         free(file);
     }
     free(pixels);
@@ -203,10 +208,10 @@ static void test_large_images(void **state)
     struct pst_error err;
     pst_dataset *large = make_large("large", 700, PST_FORM_JPEG);
     struct pst_op jitter[2]; /* needs the whole picture before the crop: scratch */
-    pst_op_init(&jitter[0], PST_OP_COLOR_JITTER);
+    pst_op_init(&jitter[0], sizeof jitter[0], PST_OP_COLOR_JITTER);
     jitter[0].brightness[0] = 0.5f;
     jitter[0].contrast[0] = 0.5f;
-    pst_op_init(&jitter[1], PST_OP_CENTER_CROP);
+    pst_op_init(&jitter[1], sizeof jitter[1], PST_OP_CENTER_CROP);
     jitter[1].height = jitter[1].width = 32;
     struct pst_field_output output = {.name = "image", .ops = jitter, .n_ops = 2};
     uint64_t want = 0;
@@ -216,6 +221,7 @@ static void test_large_images(void **state)
                                              .num_workers = workers,
                                              .fields = &output,
                                              .n_fields = 1,
+                                             TEST_ELEMENT_SIZES,
                                              .host_memory = (uint64_t)36 << 20};
         pst_loader *loader;
         pst_batch *batch;
@@ -249,7 +255,7 @@ static void test_scratch_for_speed(void **state)
     const uint32_t side = 900;
     pst_dataset *large = make_large("large_png", side, PST_FORM_PNG);
     struct pst_op center;
-    pst_op_init(&center, PST_OP_CENTER_CROP);
+    pst_op_init(&center, sizeof center, PST_OP_CENTER_CROP);
     center.height = center.width = 32;
     struct pst_field_output output = {.name = "image", .ops = &center, .n_ops = 1};
     uint64_t want = 0;
@@ -261,13 +267,14 @@ static void test_scratch_for_speed(void **state)
                                                  .num_workers = workers,
                                                  .fields = &output,
                                                  .n_fields = 1,
+                                                 TEST_ELEMENT_SIZES,
                                                  .host_memory =
                                                      (uint64_t)(roomy ? 64 * n_workers : 18) << 20};
-            struct pst_loader_stats before = {.struct_size = sizeof before}, after = before;
+            struct pst_loader_stats before, after;
             pst_loader *loader;
             pst_batch *batch;
             assert_ok(pst_loader_open(large, &options, &loader, &err));
-            pst_loader_stats(loader, &before);
+            pst_loader_stats(loader, &before, sizeof before);
             for (uint64_t epoch = 0; epoch < 4; epoch++) {
                 assert_ok(pst_loader_begin(loader, 0, &err));
                 assert_ok(pst_loader_next(loader, &batch, &err));
@@ -276,7 +283,7 @@ static void test_scratch_for_speed(void **state)
                 pst_batch_release(batch);
                 assert_within(loader);
             }
-            pst_loader_stats(loader, &after);
+            pst_loader_stats(loader, &after, sizeof after);
             uint64_t more = after.host_memory_used - before.host_memory_used;
             if (roomy) /* one worker at least, and none more than it asked for */
                 assert_true(more > side * side * 3 / 2 &&
@@ -294,9 +301,9 @@ static void test_memory_storage_counts(void **state)
     struct pst_error err;
     pst_loader *loader;
     struct pst_loader_options options = fixed_options(1, PST_STORAGE_MEMORY);
-    struct pst_loader_stats stats = {.struct_size = sizeof stats};
+    struct pst_loader_stats stats = {0};
     assert_ok(pst_loader_open(raw, &options, &loader, &err));
-    pst_loader_stats(loader, &stats);
+    pst_loader_stats(loader, &stats, sizeof stats);
     assert_int_equal(stats.storage, PST_STORAGE_MEMORY);
     assert_true(stats.host_memory_used > 60 * 32 * 48 * 3);
     pst_loader_close(&loader);

@@ -126,8 +126,12 @@ static void make_all(const char *name, bool is_spoilt, pst_dataset **dataset)
         value.bytes = bytes;
         snprintf(path, sizeof path, "%s/%s/%04u.jpg", directory, name, i);
         if (is_packed)
-            assert_ok(
-                pst_writer_add(writer, &(struct pst_sample){.name = path, .values = values}, &err));
+            assert_ok(pst_writer_add(writer,
+                                     &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
+                                                          .value_nbytes = sizeof(struct pst_value),
+                                                          .name = path,
+                                                          .values = values},
+                                     &err));
         else
             write_file(path, bytes, value.nbytes);
         free(bytes);
@@ -168,11 +172,11 @@ static struct pst_field_output output;
 
 static struct pst_loader_options augmented(void)
 {
-    pst_op_init(&chain[0], PST_OP_RANDOM_RESIZED_CROP);
+    pst_op_init(&chain[0], sizeof chain[0], PST_OP_RANDOM_RESIZED_CROP);
     chain[0].height = 24;
     chain[0].width = 20;
-    pst_op_init(&chain[1], PST_OP_HORIZONTAL_FLIP);
-    pst_op_init(&chain[2], PST_OP_NORMALIZE);
+    pst_op_init(&chain[1], sizeof chain[1], PST_OP_HORIZONTAL_FLIP);
+    pst_op_init(&chain[2], sizeof chain[2], PST_OP_NORMALIZE);
     for (int c = 0; c < 4; c++) {
         chain[2].mean[c] = 0.45f;
         chain[2].std[c] = 0.22f;
@@ -186,8 +190,9 @@ static struct pst_loader_options augmented(void)
                                        .num_workers = 2,
                                        .fields = &output,
                                        .n_fields = 1,
+                                       TEST_ELEMENT_SIZES,
                                        .only_listed = true,
-                                       .device = 1,
+                                       .placement = PST_PLACEMENT_CARD,
                                        .jpeg = PST_JPEG_NVJPEG};
 }
 
@@ -231,7 +236,7 @@ static void compare(pst_dataset *dataset, const struct pst_loader_options *optio
     enum pst_status status = run(dataset, options, found, &n_found, stats, &err);
     for (int device = 0; device < 2; device++) {
         struct pst_loader_options plain = *options;
-        plain.device = device;
+        plain.placement = device ? PST_PLACEMENT_CARD : PST_PLACEMENT_HOST;
         plain.device_memory = 0;
         plain.jpeg = PST_JPEG_CPU;
         plain.decode = PST_DECODE_AUTO;
@@ -303,7 +308,7 @@ static void test_fields(void **state)
     for (int way = 0; way < 4; way++) {
         struct pst_loader_options options = augmented();
         struct pst_loader_stats stats;
-        pst_op_init(&chain[0], way == 0 ? PST_OP_RANDOM_CROP : PST_OP_RESIZE);
+        pst_op_init(&chain[0], sizeof chain[0], way == 0 ? PST_OP_RANDOM_CROP : PST_OP_RESIZE);
         chain[0].height = 37;
         chain[0].width = 33;
         output.n_ops = way == 1 ? 1 : 2;
@@ -329,7 +334,7 @@ static void test_fetch_replay_resume(void **state)
     for (int card = 0; card < 2; card++) {
         struct pst_loader_state at;
         pst_batch *running, *batch;
-        options.device = card;
+        options.placement = card ? PST_PLACEMENT_CARD : PST_PLACEMENT_HOST;
         options.jpeg = card ? PST_JPEG_NVJPEG : PST_JPEG_CPU;
         pst_loader *loader = open_loader(packed, &options);
         assert_ok(pst_loader_begin(loader, 3, &err));
@@ -488,8 +493,12 @@ static void test_rows_without_room(void **state)
         snprintf(name, sizeof name, "%u", i);
         if (is_large)
             large[k++] = i;
-        assert_ok(
-            pst_writer_add(writer, &(struct pst_sample){.name = name, .values = values}, &err));
+        assert_ok(pst_writer_add(writer,
+                                 &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
+                                                      .value_nbytes = sizeof(struct pst_value),
+                                                      .name = name,
+                                                      .values = values},
+                                 &err));
         free(bytes);
     }
     assert_ok(pst_writer_finish(writer, &err));
@@ -660,9 +669,9 @@ static void test_refusals(void **state)
     options.decode = PST_DECODE_CPU;
     refuse(&options, PST_ERROR_ARGUMENT, "jpeg");
     options.decode = PST_DECODE_AUTO;
-    options.device = 0;
-    refuse(&options, PST_ERROR_ARGUMENT, "device");
-    options.device = 1;
+    options.placement = PST_PLACEMENT_HOST;
+    refuse(&options, PST_ERROR_ARGUMENT, "placement");
+    options.placement = PST_PLACEMENT_CARD;
     setenv("PENSTOCK_NVJPEG", "/nowhere/libnvjpeg.so", 1);
     refuse(&options, PST_ERROR_UNSUPPORTED, "PENSTOCK_NVJPEG: /nowhere");
     setenv("PENSTOCK_NVJPEG", PST_FAKE_NVJPEG, 1);

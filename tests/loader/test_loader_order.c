@@ -94,6 +94,8 @@ static void test_folder(void **state)
     uint64_t first[64], other[64];
     struct pst_loader_options options = augmented_options(&kept, 24, 24);
     options.n_fields = 1;
+    options.field_nbytes = sizeof(struct pst_field_output);
+    options.op_nbytes = sizeof(struct pst_op);
     options.num_workers = 0;
     size_t n = epoch_hashes(folder, &options, 1, first);
     for (uint32_t w = 1; w <= 3; w++)
@@ -142,7 +144,7 @@ static void collect(pst_dataset *dataset, struct pst_loader_options options, uin
                 }
                 assert_int_equal(samples[p], -1);
                 samples[p] = pst_batch_index(batch)[i];
-                assert_int_equal(pst_batch_row(batch, 0, i, &tensor), PST_OK);
+                assert_int_equal(pst_batch_row(batch, 0, i, &tensor, sizeof tensor, NULL), PST_OK);
                 uint64_t hash = 0;
                 for (int64_t k = 0; k < 3 * 24 * 24; k++) {
                     uint32_t bits;
@@ -346,7 +348,7 @@ static void test_plain_values(void **state)
         while (pst_loader_next(loader, &batch, &err) == PST_OK) {
             struct pst_tensor tensor;
             assert_false(pst_batch_is_ragged(batch, 0));
-            assert_int_equal(pst_batch_tensor(batch, 0, &tensor), PST_OK);
+            assert_int_equal(pst_batch_tensor(batch, 0, &tensor, sizeof tensor, NULL), PST_OK);
             assert_int_equal(tensor.dtype, PST_DTYPE_U8);
             assert_int_equal(tensor.shape[1], 32);
             assert_int_equal(tensor.shape[2], 48);
@@ -356,7 +358,7 @@ static void test_plain_values(void **state)
                 make_pixels(n, 32, 48, want);
                 assert_memory_equal((uint8_t *)tensor.data + i * sizeof want, want, sizeof want);
             }
-            assert_int_equal(pst_batch_tensor(batch, 1, &tensor), PST_OK);
+            assert_int_equal(pst_batch_tensor(batch, 1, &tensor, sizeof tensor, NULL), PST_OK);
             assert_int_equal(tensor.dtype, PST_DTYPE_I64);
             assert_int_equal(((int64_t *)tensor.data)[0], (n - pst_batch_count(batch)) % 10);
             pst_batch_release(batch);
@@ -371,7 +373,7 @@ static void check_row_fields(const pst_batch *batch, uint32_t row, uint32_t i)
     struct pst_tensor tensor;
     uint32_t height, width;
     make_size(i, MAKE_MIXED, &height, &width);
-    assert_int_equal(pst_batch_row(batch, 0, row, &tensor), PST_OK);
+    assert_int_equal(pst_batch_row(batch, 0, row, &tensor, sizeof tensor, NULL), PST_OK);
     assert_int_equal(tensor.shape[0], height);
     assert_int_equal(tensor.shape[1], width);
     if (i % 3 != 2) { /* raw and PNG are exact */
@@ -380,31 +382,36 @@ static void check_row_fields(const pst_batch *batch, uint32_t row, uint32_t i)
         assert_memory_equal(tensor.data, want, (size_t)height * width * 3);
         free(want);
     }
-    assert_int_equal(pst_batch_row(batch, 2, row, &tensor), PST_OK); /* mask */
+    assert_int_equal(pst_batch_row(batch, 2, row, &tensor, sizeof tensor, NULL), PST_OK); /* mask */
     assert_int_equal(tensor.shape[2], 1);
     for (uint32_t k = 0; k < height * width; k++)
         assert_int_equal(((uint8_t *)tensor.data)[k], (k % width + i) % 20);
-    assert_int_equal(pst_batch_row(batch, 3, row, &tensor), PST_OK); /* boxes */
+    assert_int_equal(pst_batch_row(batch, 3, row, &tensor, sizeof tensor, NULL),
+                     PST_OK); /* boxes */
     assert_int_equal(tensor.shape[0], i % 6);
     assert_int_equal(tensor.shape[1], 4);
     assert_int_equal(tensor.dtype, PST_DTYPE_F32);
     if (i % 6)
         assert_true(((float *)tensor.data)[2] == (float)(10 + i % 5));
-    assert_int_equal(pst_batch_row(batch, 4, row, &tensor), PST_OK); /* keypoints */
+    assert_int_equal(pst_batch_row(batch, 4, row, &tensor, sizeof tensor, NULL),
+                     PST_OK); /* keypoints */
     assert_int_equal(tensor.shape[0], i % 8);
     assert_int_equal(tensor.shape[1], 3);
-    assert_int_equal(pst_batch_row(batch, 5, row, &tensor), PST_OK); /* text */
+    assert_int_equal(pst_batch_row(batch, 5, row, &tensor, sizeof tensor, NULL), PST_OK); /* text */
     char text[64];
     int length = snprintf(text, sizeof text, "sample %u%.*s", i, (int)(i % 30),
                           "..............................");
     assert_int_equal(tensor.shape[0], length);
     assert_memory_equal(tensor.data, text, (size_t)length);
-    assert_int_equal(pst_batch_row(batch, 6, row, &tensor), PST_OK); /* score */
+    assert_int_equal(pst_batch_row(batch, 6, row, &tensor, sizeof tensor, NULL),
+                     PST_OK); /* score */
     assert_int_equal(tensor.dtype, PST_DTYPE_F32);
     assert_true(*(float *)tensor.data == (float)i * 0.5f);
-    assert_int_equal(pst_batch_row(batch, 7, row, &tensor), PST_OK); /* vector */
+    assert_int_equal(pst_batch_row(batch, 7, row, &tensor, sizeof tensor, NULL),
+                     PST_OK); /* vector */
     assert_true(((float *)tensor.data)[0] == (float)i);
-    assert_int_equal(pst_batch_row(batch, 8, row, &tensor), PST_OK); /* table */
+    assert_int_equal(pst_batch_row(batch, 8, row, &tensor, sizeof tensor, NULL),
+                     PST_OK); /* table */
     assert_int_equal(tensor.ndim, 2);
     assert_int_equal(tensor.shape[0], 1 + i % 4);
     assert_int_equal(((int16_t *)tensor.data)[2], (int16_t)(i * 100 + 2));
@@ -457,6 +464,7 @@ static void test_encoded_and_listed(void **state)
                                          .num_workers = 1,
                                          .fields = &wish,
                                          .n_fields = 1,
+                                         TEST_ELEMENT_SIZES,
                                          .only_listed = true};
     pst_loader *loader = open_loader(mixed, &options);
     pst_batch *batch;
@@ -466,10 +474,10 @@ static void test_encoded_and_listed(void **state)
         for (uint32_t i = 0; i < pst_batch_count(batch); i++) {
             struct pst_item item;
             struct pst_tensor tensor;
-            assert_ok(pst_dataset_item(mixed, s + i, 0, 0, &item, &err));
+            assert_ok(pst_dataset_item(mixed, s + i, 0, 0, &item, sizeof item, &err));
             uint8_t *bytes = malloc(item.nbytes);
             assert_ok(pst_dataset_read(mixed, s + i, 0, 0, 0, item.nbytes, bytes, &err));
-            assert_int_equal(pst_batch_row(batch, 0, i, &tensor), PST_OK);
+            assert_int_equal(pst_batch_row(batch, 0, i, &tensor, sizeof tensor, NULL), PST_OK);
             assert_int_equal(tensor.shape[0], item.nbytes);
             assert_memory_equal(tensor.data, bytes, item.nbytes);
             free(bytes);
@@ -546,7 +554,7 @@ static void test_refusals(void **state)
 {
     (void)state;
     struct pst_op op;
-    pst_op_init(&op, PST_OP_HORIZONTAL_FLIP);
+    pst_op_init(&op, sizeof op, PST_OP_HORIZONTAL_FLIP);
     const struct pst_field_output wishes[] = {
         {.name = "nothing"},
         {.name = "label", .ops = &op, .n_ops = 1},
@@ -559,7 +567,7 @@ static void test_refusals(void **state)
     };
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
         struct pst_loader_options options = {
-            .struct_size = sizeof options, .fields = &wishes[i], .n_fields = 1};
+            .struct_size = sizeof options, .fields = &wishes[i], .n_fields = 1, TEST_ELEMENT_SIZES};
         struct pst_error err;
         pst_loader *loader;
         assert_int_equal(pst_loader_open(mixed, &options, &loader, &err), PST_ERROR_ARGUMENT);

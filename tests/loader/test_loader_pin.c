@@ -61,7 +61,7 @@ static int tear_down(void **state)
 
 static struct pst_loader_options options_for(enum pst_pin pin_memory)
 {
-    pst_op_init(&op, PST_OP_RANDOM_CROP);
+    pst_op_init(&op, sizeof op, PST_OP_RANDOM_CROP);
     op.height = op.width = EDGE;
     output = (struct pst_field_output){
         .name = "image", .ops = &op, .n_ops = 1, .dtype = PST_DTYPE_F32, .layout = PST_LAYOUT_CHW};
@@ -72,6 +72,7 @@ static struct pst_loader_options options_for(enum pst_pin pin_memory)
                                        .num_workers = 2,
                                        .fields = &output,
                                        .n_fields = 1,
+                                       TEST_ELEMENT_SIZES,
                                        .pin_memory = pin_memory};
 }
 
@@ -79,7 +80,7 @@ static const void *images_of(const pst_batch *batch)
 {
     struct pst_tensor tensor;
     assert_int_equal(pst_batch_device(batch), -1);
-    assert_int_equal(pst_batch_tensor(batch, 0, &tensor), PST_OK);
+    assert_int_equal(pst_batch_tensor(batch, 0, &tensor, sizeof tensor, NULL), PST_OK);
     assert_int_equal(tensor.device, -1);
     return tensor.data;
 }
@@ -305,9 +306,9 @@ static void test_always_is_always(void **state)
     fake_fail(FAKE_HOST_ALLOC, 0, 0);
     assert_non_null(strstr(err.text, "page-locked"));
     assert_non_null(strstr(err.text, "CUDA_ERROR_OUT_OF_MEMORY"));
-    options.device = 1;
+    options.placement = PST_PLACEMENT_CARD;
     assert_int_equal(pst_loader_open(dataset, &options, &loader, &err), PST_ERROR_ARGUMENT);
-    options.device = 0;
+    options.placement = PST_PLACEMENT_HOST;
     options.pin_memory = (enum pst_pin)3;
     assert_int_equal(pst_loader_open(dataset, &options, &loader, &err), PST_ERROR_ARGUMENT);
     assert_nothing_left();

@@ -122,7 +122,7 @@ static void pack(const char *name, uint64_t n_made, uint64_t n_kept, pst_dataset
     char source[128], destination[160];
     snprintf(source, sizeof source, "%s/%s", directory, name);
     snprintf(destination, sizeof destination, "%s.pst", source);
-    assert_ok(pst_pack(source, destination, &options, &report, &err));
+    assert_ok(pst_pack(source, destination, &options, &report, sizeof report, &err));
     assert_int_equal(report.n_pli_jpeg, n_made - n_kept);
     assert_int_equal(report.n_kept_jpeg, n_kept);
     assert_true(report.pli_jpeg_nbytes < report.jpeg_nbytes);
@@ -177,14 +177,14 @@ static void open_loader(pst_dataset *from, const struct way *way, enum pst_on_er
     struct pst_op ops[3];
     size_t n_ops = 0;
     if (way->crop != 0) {
-        pst_op_init(&ops[n_ops], way->crop);
+        pst_op_init(&ops[n_ops], sizeof ops[n_ops], way->crop);
         ops[n_ops].height = ops[n_ops].width = way->side;
         n_ops++;
     }
     if (way->flips)
-        pst_op_init(&ops[n_ops++], PST_OP_HORIZONTAL_FLIP);
+        pst_op_init(&ops[n_ops++], sizeof ops[n_ops++], PST_OP_HORIZONTAL_FLIP);
     if (way->normalises) {
-        pst_op_init(&ops[n_ops], PST_OP_NORMALIZE);
+        pst_op_init(&ops[n_ops], sizeof ops[n_ops], PST_OP_NORMALIZE);
         for (int c = 0; c < 3; c++) {
             ops[n_ops].mean[c] = 0.4F + 0.05F * (float)c;
             ops[n_ops].std[c] = 0.2F + 0.01F * (float)c;
@@ -207,7 +207,9 @@ static void open_loader(pst_dataset *from, const struct way *way, enum pst_on_er
                                                .storage = way->storage,
                                                .page_cache = way->page_cache,
                                                .fields = &field,
-                                               .n_fields = 1};
+                                               .n_fields = 1,
+                                               .field_nbytes = sizeof(struct pst_field_output),
+                                               .op_nbytes = sizeof(struct pst_op)};
     assert_ok(pst_loader_open(from, &options, loader, &err));
 }
 
@@ -241,9 +243,9 @@ static void compare(pst_dataset *files, pst_dataset *kept, const struct way *way
         assert_int_equal(n_rows, N_MADE - (on_error == PST_ON_ERROR_SKIP));
     }
     assert_int_equal(pst_loader_n_quarantined(a), pst_loader_n_quarantined(b));
-    *stats = (struct pst_loader_stats){.struct_size = sizeof *stats};
+    *stats = (struct pst_loader_stats){0};
     for (int i = 0; i < 2000 && stats->n_samples < n_epochs * (N_MADE - 1); i++) {
-        pst_loader_stats(b, stats);
+        pst_loader_stats(b, stats, sizeof *stats);
         usleep(1000);
     }
     pst_loader_close(&a);
@@ -254,8 +256,8 @@ static void compare(pst_dataset *files, pst_dataset *kept, const struct way *way
 static double row_difference(const pst_batch *a, const pst_batch *b, uint32_t row)
 {
     struct pst_tensor x, y;
-    assert_int_equal(pst_batch_row(a, 0, row, &x), PST_OK);
-    assert_int_equal(pst_batch_row(b, 0, row, &y), PST_OK);
+    assert_int_equal(pst_batch_row(a, 0, row, &x, sizeof x, NULL), PST_OK);
+    assert_int_equal(pst_batch_row(b, 0, row, &y, sizeof y, NULL), PST_OK);
     const uint8_t *p = x.data, *q = y.data;
     int64_t n = x.shape[0] * x.shape[1] * x.shape[2], sum = 0;
     for (int64_t i = 0; i < n; i++)
@@ -268,7 +270,7 @@ static uint64_t compare_scaled(const struct way *exact, const struct way *scaled
 {
     struct pst_error err;
     pst_loader *a, *b;
-    struct pst_loader_stats stats = {.struct_size = sizeof stats};
+    struct pst_loader_stats stats = {0};
     uint64_t hash = 0;
     open_loader(smooth, exact, PST_ON_ERROR_RAISE, &a);
     open_loader(smooth, scaled, PST_ON_ERROR_RAISE, &b);
@@ -291,9 +293,9 @@ static uint64_t compare_scaled(const struct way *exact, const struct way *scaled
         pst_batch_release(one);
         pst_batch_release(other);
     }
-    pst_loader_stats(a, &stats);
+    pst_loader_stats(a, &stats, sizeof stats);
     assert_int_equal(stats.n_scaled, 0);
-    pst_loader_stats(b, &stats);
+    pst_loader_stats(b, &stats, sizeof stats);
     if (expected)
         assert_in_range(stats.n_scaled, N_SMOOTH / 2, N_SMOOTH);
     pst_loader_close(&a);
@@ -417,7 +419,7 @@ static void altered_units_are_found(void **state)
     pst_batch *batch;
     static const struct way way = {.channels = 3, .workers = 0};
     (void)state;
-    assert_ok(pst_dataset_item(packed, 20, 0, 0, &item, &err));
+    assert_ok(pst_dataset_item(packed, 20, 0, 0, &item, sizeof item, &err));
     assert_int_equal(item.form, PST_FORM_PLI_JPEG);
     spoil_sample(packed, 20, "image");
     open_loader(packed, &way, PST_ON_ERROR_RAISE, &loader);

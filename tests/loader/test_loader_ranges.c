@@ -50,11 +50,11 @@ static void make_values(struct pst_value values[2], uint8_t *pixels, uint8_t cha
                         bool no_checksum)
 {
     struct pst_error err;
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     memset(values, 0, 2 * sizeof *values);
     values[0].form = PST_FORM_PLI;
     values[0].bytes = encode(pixels, HEIGHT, WIDTH, channels, no_checksum, &values[0].nbytes);
-    assert_ok(pst_pli_info(values[0].bytes, values[0].nbytes, &info, &err));
+    assert_ok(pst_pli_info(values[0].bytes, values[0].nbytes, &info, sizeof info, &err));
     n_units_whole = (uint64_t)info.unit_rows * info.unit_columns;
     values[0].has_pixel_checksum = channels == 1; /* if not, the writer takes it from the PLI */
     values[0].pixel_checksum = info.pixel_checksum;
@@ -87,7 +87,11 @@ static void make(const char *name, uint32_t n_samples, bool no_checksum, pst_dat
         make_values(values[0], image, 3, no_checksum);
         make_values(values[1], mask, 1, no_checksum);
         snprintf(sample_name, sizeof sample_name, "s%u", i);
-        assert_ok(pst_writer_add(writer, &(struct pst_sample){.name = sample_name, .values = lists},
+        assert_ok(pst_writer_add(writer,
+                                 &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
+                                                      .value_nbytes = sizeof(struct pst_value),
+                                                      .name = sample_name,
+                                                      .values = lists},
                                  &err));
         free((void *)(uintptr_t)values[0][0].bytes);
         free((void *)(uintptr_t)values[1][0].bytes);
@@ -127,7 +131,7 @@ struct way {
 
 static void make_op(struct pst_op *op, enum pst_op_kind kind, uint32_t crop)
 {
-    pst_op_init(op, kind ? kind : PST_OP_RANDOM_CROP);
+    pst_op_init(op, sizeof *op, kind ? kind : PST_OP_RANDOM_CROP);
     op->height = op->width = crop;
 }
 
@@ -151,7 +155,8 @@ static enum pst_status open_loader(pst_dataset *from, const struct way *way, uin
                                                .throttle_latency_seconds = way->latency,
                                                .no_verify = way->no_verify,
                                                .fields = fields,
-                                               .n_fields = 2};
+                                               .n_fields = 2,
+                                               TEST_ELEMENT_SIZES};
     return pst_loader_open(from, &options, loader, err);
 }
 
@@ -185,13 +190,13 @@ static void add_expected(const struct way *way, uint64_t epoch, uint64_t sample,
 {
     struct pst_error err;
     struct pst_item item;
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     struct pst_pli_range ranges[64];
     size_t n;
-    assert_ok(pst_dataset_item(dataset, sample, i_field, 0, &item, &err));
+    assert_ok(pst_dataset_item(dataset, sample, i_field, 0, &item, sizeof item, &err));
     uint8_t *bytes = malloc(item.nbytes);
     assert_ok(pst_dataset_read(dataset, sample, i_field, 0, 0, item.nbytes, bytes, &err));
-    assert_ok(pst_pli_info(bytes, item.nbytes, &info, &err));
+    assert_ok(pst_pli_info(bytes, item.nbytes, &info, sizeof info, &err));
     struct pst_pli_region r = region_of(epoch, sample, way->crop, way->kind);
     uint32_t edge = info.unit_edge;
     e->n_units += (uint64_t)((r.y + r.height - 1) / edge - r.y / edge + 1) *
@@ -222,9 +227,9 @@ static void read_epoch(pst_loader *loader, uint64_t epoch, uint64_t hashes[2])
  * `n_images`: whose units must be counted. */
 static struct pst_loader_stats stats_of(const pst_loader *loader, uint64_t n_images)
 {
-    struct pst_loader_stats stats = {.struct_size = sizeof stats};
+    struct pst_loader_stats stats = {0};
     for (int i = 0; i < 10000; i++) {
-        pst_loader_stats(loader, &stats);
+        pst_loader_stats(loader, &stats, sizeof stats);
         if (stats.n_units_whole >= n_images * n_units_whole)
             break;
         usleep(1000);
@@ -359,6 +364,7 @@ static void each_draw_reads_its_own_region(void **state)
                                                    .num_workers = workers,
                                                    .fields = fields,
                                                    .n_fields = 2,
+                                                   TEST_ELEMENT_SIZES,
                                                    .indices = indices,
                                                    .n_indices = N};
         pst_loader *loader;
@@ -373,8 +379,8 @@ static void each_draw_reads_its_own_region(void **state)
             for (size_t k = 0; k < i; k++)
                 assert_true(hashes[k] != hashes[i]);
         }
-        struct pst_loader_stats stats = {.struct_size = sizeof stats};
-        pst_loader_stats(loader, &stats);
+        struct pst_loader_stats stats = {0};
+        pst_loader_stats(loader, &stats, sizeof stats);
         assert_int_equal(stats.n_partial_reads, 2 * N);
         pst_loader_close(&loader);
     }
@@ -416,7 +422,7 @@ static void flip(uint64_t sample, uint64_t at)
     struct pst_item item;
     char path[4096];
     uint8_t byte;
-    assert_ok(pst_dataset_item(dataset, sample, 0, 0, &item, &err));
+    assert_ok(pst_dataset_item(dataset, sample, 0, 0, &item, sizeof item, &err));
     assert_ok(pst_dataset_file_path(dataset, item.i_file, path, sizeof path, &err));
     int fd = open(path, O_RDWR);
     assert_true(fd >= 0);
@@ -448,7 +454,7 @@ static void bad_units_are_found_where_they_matter(void **state)
     struct pst_pli_region r = region_of(0, 1, CROP, 0);
     size_t n;
     (void)state;
-    assert_ok(pst_dataset_item(dataset, 1, 0, 0, &item, &err));
+    assert_ok(pst_dataset_item(dataset, 1, 0, 0, &item, sizeof item, &err));
     uint8_t *bytes = malloc(item.nbytes);
     assert_ok(pst_dataset_read(dataset, 1, 0, 0, 0, item.nbytes, bytes, &err));
     assert_ok(pst_pli_ranges(bytes, item.nbytes, &r, ranges, 64, &n, &err));
@@ -487,8 +493,8 @@ static void bytes_of_another_image_are_found(void **state)
     struct pst_item a, b;
     char path[4096];
     (void)state;
-    assert_ok(pst_dataset_item(dataset, 0, 0, 0, &a, &err));
-    assert_ok(pst_dataset_item(dataset, 2, 0, 0, &b, &err));
+    assert_ok(pst_dataset_item(dataset, 0, 0, 0, &a, sizeof a, &err));
+    assert_ok(pst_dataset_item(dataset, 2, 0, 0, &b, sizeof b, &err));
     assert_int_equal(a.nbytes, b.nbytes); /* noise: all units are raw */
     uint8_t *own = malloc(a.nbytes), *other = malloc(b.nbytes);
     assert_ok(pst_dataset_read(dataset, 0, 0, 0, 0, a.nbytes, own, &err));

@@ -192,7 +192,12 @@ static void add(pst_writer *writer, enum kind kind, uint32_t i)
         values[k] = &v[k];
     char name[16];
     snprintf(name, sizeof name, "%04u", i);
-    assert_ok(pst_writer_add(writer, &(struct pst_sample){.name = name, .values = values}, &err));
+    assert_ok(pst_writer_add(writer,
+                             &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
+                                                  .value_nbytes = sizeof(struct pst_value),
+                                                  .name = name,
+                                                  .values = values},
+                             &err));
     free(image);
     free(mask);
 }
@@ -224,7 +229,7 @@ static pst_dataset *make(enum kind kind)
             .struct_size = sizeof options, .forms = &form, .n_forms = 1, .num_workers = 1};
         struct pst_pack_report report;
         snprintf(packed, sizeof packed, "%s/packed", directory);
-        assert_ok(pst_pack(path, packed, &options, &report, &err));
+        assert_ok(pst_pack(path, packed, &options, &report, sizeof report, &err));
         assert_int_equal(report.n_pli_jpeg, N_SAMPLES);
         memcpy(path, packed, sizeof path);
     }
@@ -257,12 +262,12 @@ static void assert_steady(pst_dataset *dataset, const struct pst_loader_options 
         run_epoch(loader, epoch);
     usleep(20000); /* workers that wait take the scratch that others found to be needed */
     for (uint64_t window = 0; window < N_WINDOWS; window++) {
-        pst_memory_stats(&before);
+        pst_memory_stats(&before, sizeof before);
         unsigned long n = atomic_load(&n_malloc);
         for (uint64_t i = 0; i < N_EACH; i++)
             run_epoch(loader, N_WARM + window * N_EACH + i);
         n = atomic_load(&n_malloc) - n;
-        pst_memory_stats(&after);
+        pst_memory_stats(&after, sizeof after);
         if (after.n_alloc != before.n_alloc || (n && !own_only))
             print_message("window %u, %u workers: %llu allocations, %lu of malloc\n",
                           (unsigned)window, options->num_workers,
@@ -277,10 +282,10 @@ static void assert_steady(pst_dataset *dataset, const struct pst_loader_options 
 static void check(pst_dataset *dataset, bool with_jitter, bool own_only)
 {
     struct pst_op ops[4];
-    pst_op_init(&ops[0], PST_OP_RANDOM_RESIZED_CROP);
+    pst_op_init(&ops[0], sizeof ops[0], PST_OP_RANDOM_RESIZED_CROP);
     ops[0].height = ops[0].width = 48;
-    pst_op_init(&ops[1], PST_OP_HORIZONTAL_FLIP);
-    pst_op_init(&ops[2], PST_OP_COLOR_JITTER);
+    pst_op_init(&ops[1], sizeof ops[1], PST_OP_HORIZONTAL_FLIP);
+    pst_op_init(&ops[2], sizeof ops[2], PST_OP_COLOR_JITTER);
     ops[2].brightness[0] = 0.6f;
     ops[2].brightness[1] = 1.4f;
     const struct pst_field_output outputs[N_FIELDS] = {
@@ -301,7 +306,8 @@ static void check(pst_dataset *dataset, bool with_jitter, bool own_only)
                                                  .storage =
                                                      memory ? PST_STORAGE_MEMORY : PST_STORAGE_AUTO,
                                                  .fields = outputs,
-                                                 .n_fields = N_FIELDS};
+                                                 .n_fields = N_FIELDS,
+                                                 TEST_ELEMENT_SIZES};
             assert_steady(dataset, &options, own_only);
         }
 }
@@ -341,6 +347,8 @@ static void test_folder(void **state)
     struct augmented kept;
     struct pst_loader_options options = augmented_options(&kept, 32, 32);
     options.n_fields = 1;
+    options.field_nbytes = sizeof(struct pst_field_output);
+    options.op_nbytes = sizeof(struct pst_op);
     for (uint32_t workers = 0; workers <= 3; workers++)
         for (int memory = 0; memory < 2; memory++) {
             options.num_workers = workers;

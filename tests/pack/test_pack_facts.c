@@ -38,7 +38,7 @@ static void pack(void **state, const char *from, const char *to, enum pst_form f
     char source[4096], target[4096];
     snprintf(source, sizeof source, "%s", folder_path(state, from));
     snprintf(target, sizeof target, "%s", folder_path(state, to));
-    assert_ok(pst_pack(source, target, &options, &report, &err));
+    assert_ok(pst_pack(source, target, &options, &report, sizeof report, &err));
     assert_int_equal(report.n_samples, 1);
 }
 
@@ -97,7 +97,7 @@ static void items_know_what_they_were_made_of(void **state)
         pack(state, source_names[cases[i].source], to, cases[i].form);
         pst_dataset *dataset = folder_open(state, to, NULL);
         assert_string_equal(pst_dataset_path(dataset), folder_path(state, to));
-        assert_ok(pst_dataset_item(dataset, 0, 0, 0, &item, &err));
+        assert_ok(pst_dataset_item(dataset, 0, 0, 0, &item, sizeof item, &err));
         assert_int_equal(item.form, cases[i].becomes);
         assert_int_equal(pst_item_is_original(&item), cases[i].is_original);
         assert_int_equal(pst_item_was_jpeg(&item), cases[i].was_jpeg);

@@ -10,6 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const struct pst_writer_options resuming = {.struct_size = sizeof resuming,
+                                                   .mode = PST_WRITER_RESUME};
+static const struct pst_writer_options appending = {.struct_size = sizeof appending,
+                                                    .mode = PST_WRITER_APPEND};
+
 static enum pst_status pack(void **state, const char *source, const char *destination,
                             const struct pst_pack_options *options, struct pst_pack_report *report,
                             struct pst_error *err)
@@ -20,14 +25,14 @@ static enum pst_status pack(void **state, const char *source, const char *destin
     snprintf(from, sizeof from, "%s", folder_path(state, source));
     snprintf(to, sizeof to, "%s", folder_path(state, destination));
     pst_error_clear(err);
-    return pst_pack(from, to, &filled, report, err);
+    return pst_pack(from, to, &filled, report, sizeof *report, err);
 }
 
 static void read_whole(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                        uint32_t variant, struct pst_item *item, uint8_t *bytes, size_t capacity)
 {
     struct pst_error err;
-    assert_ok(pst_dataset_item(dataset, sample, i_field, variant, item, &err));
+    assert_ok(pst_dataset_item(dataset, sample, i_field, variant, item, sizeof *item, &err));
     assert_true(item->nbytes <= capacity);
     assert_ok(pst_dataset_read(dataset, sample, i_field, variant, 0, item->nbytes, bytes, &err));
 }
@@ -198,7 +203,7 @@ static void cancelled_then_resumed(void **state)
     size_t n = fread(saved, 1, sizeof saved, file);
     fclose(file);
     folder_text(state, "f/b/19.png", "broken");
-    options.writer.mode = PST_WRITER_RESUME;
+    options.writer = &resuming;
     assert_int_not_equal(pack(state, "f", "a.pst", &options, &report, &err), PST_OK);
     assert_true(report.n_samples > 0);
     folder_file(state, "f/b/19.png", saved, n);
@@ -246,7 +251,7 @@ static void assert_refused(void **state, const struct pst_pack_options *given, c
 {
     struct pst_error err;
     struct pst_pack_options options = *given;
-    options.writer.mode = PST_WRITER_RESUME;
+    options.writer = &resuming;
     assert_int_equal(pack(state, "f", "a.pst", &options, NULL, &err), PST_ERROR_ARGUMENT);
     if (strstr(err.text, says) == NULL)
         fail_msg("\"%s\" does not say \"%s\"", err.text, says);
@@ -268,7 +273,7 @@ static void resume_refuses_other_forms(void **state)
     assert_refused(state, &as_raw, "as png, raw is asked for");
     assert_refused(state, &as_both, "1 forms on disk, 2 are asked for");
     struct pst_pack_options again = as_original;
-    again.writer.mode = PST_WRITER_RESUME;
+    again.writer = &resuming;
     assert_ok(pack(state, "f", "a.pst", &again, NULL, &err));
     /* Whole: to go on there is to append, in its forms. */
     assert_refused(state, &as_raw, "as png, raw is asked for");
@@ -276,7 +281,7 @@ static void resume_refuses_other_forms(void **state)
     interrupt(state, &as_both);
     assert_refused(state, &as_turned, "as png, raw is asked for");
     again = as_both;
-    again.writer.mode = PST_WRITER_RESUME;
+    again.writer = &resuming;
     assert_ok(pack(state, "f", "a.pst", &again, NULL, &err));
 }
 
@@ -309,7 +314,7 @@ static void resume_refuses_a_changed_source(void **state)
     /* As it was; and more behind what was packed. */
     make_png(state, "f/c/99.png", 9, 9, 3, 1);
     struct pst_pack_options again = plain;
-    again.writer.mode = PST_WRITER_RESUME;
+    again.writer = &resuming;
     assert_ok(pack(state, "f", "a.pst", &again, &report, &err));
     assert_int_equal(report.n_resumed, 20);
     assert_int_equal(report.n_samples, 41);
@@ -334,7 +339,8 @@ static void resume_refuses_other_labels(void **state)
     size_t n = fread(saved, 1, sizeof saved, file);
     fclose(file);
     snprintf(labels, sizeof labels, "%s", folder_text(state, "l.csv", text));
-    struct pst_pack_options options = {.source.labels = labels};
+    const struct pst_dataset_options source = {.struct_size = sizeof source, .labels = labels};
+    struct pst_pack_options options = {.source = &source};
     folder_text(state, "f/19.png", "broken");
     assert_int_not_equal(pack(state, "f", "a.pst", &options, &report, &err), PST_OK);
     assert_int_equal(report.n_samples, 19);
@@ -344,7 +350,7 @@ static void resume_refuses_other_labels(void **state)
     folder_text(state, "l.csv", renamed);
     assert_refused(state, &options, "\"y\"");
     folder_text(state, "l.csv", text);
-    options.writer.mode = PST_WRITER_RESUME;
+    options.writer = &resuming;
     assert_ok(pack(state, "f", "a.pst", &options, &report, &err));
     assert_int_equal(report.n_samples, 40);
 }
@@ -367,7 +373,7 @@ static void resume_passes_what_was_skipped(void **state)
     first.bad_sample = on_bad_until_third;
     assert_int_not_equal(pack(state, "f", "a.pst", &first, &report, &err), PST_OK);
     assert_int_equal(report.n_samples, 6);
-    options.writer.mode = PST_WRITER_RESUME;
+    options.writer = &resuming;
     assert_ok(pack(state, "f", "a.pst", &options, &report, &err));
     assert_int_equal(report.n_bad, 3);
     assert_int_equal(report.n_resumed, 6);
@@ -419,7 +425,7 @@ static void appended_labels_follow_names(void **state)
     make_png(state, "g/c/new.png", 5, 5, 3, 1);
     make_png(state, "g/b/new.png", 5, 5, 3, 2);
     assert_ok(pack(state, "f", "a.pst", NULL, &report, &err));
-    struct pst_pack_options options = {.writer.mode = PST_WRITER_APPEND};
+    struct pst_pack_options options = {.writer = &appending};
     assert_ok(pack(state, "g", "a.pst", &options, &report, &err));
     assert_int_equal(report.n_samples, 2);
     pst_dataset *dataset = folder_open(state, "a.pst", NULL);
@@ -432,7 +438,7 @@ static void appended_labels_follow_names(void **state)
     pst_dataset_close(&dataset);
     /* To go on with an append follows the names too, and skips what is there. */
     make_png(state, "g/c/newer.png", 5, 5, 3, 3);
-    options.writer.mode = PST_WRITER_RESUME;
+    options.writer = &resuming;
     assert_ok(pack(state, "g", "a.pst", &options, &report, &err));
     assert_int_equal(report.n_resumed, 2);
     assert_int_equal(report.n_samples, 3);
@@ -442,7 +448,7 @@ static void appended_labels_follow_names(void **state)
     assert_int_equal(label, 2);
     assert_string_equal(pst_dataset_class_name(dataset, 1, 0), "a");
     pst_dataset_close(&dataset);
-    options.writer.mode = PST_WRITER_APPEND;
+    options.writer = &appending;
     /* The same again: those names are taken. */
     assert_int_equal(pack(state, "g", "a.pst", &options, &report, &err), PST_ERROR_EXISTS);
     assert_non_null(strstr(err.file, "g/b/new.png"));
@@ -468,7 +474,8 @@ static void every_kind_of_field(void **state)
             "\"keypoints\": [], \"mask\": \"m/y.png\", \"j\": {\"a\": 1}}\n"
             "{\"file\": \"x.png\", \"label\": \"k\", \"note\": \"\", \"s\": -1, \"boxes\": [], "
             "\"keypoints\": [[5,6,1]], \"mask\": \"m/x.png\", \"j\": []}\n"));
-    struct pst_pack_options options = {.source.labels = labels};
+    const struct pst_dataset_options source = {.struct_size = sizeof source, .labels = labels};
+    struct pst_pack_options options = {.source = &source};
     assert_ok(pack(state, "f", "a.pst", &options, NULL, &err));
     pst_dataset *dataset = folder_open(state, "a.pst", NULL);
 #define FIELD(name) ((uint32_t)pst_dataset_find_field(dataset, name))
@@ -488,12 +495,12 @@ static void every_kind_of_field(void **state)
     read_whole(dataset, 0, FIELD("mask"), 0, &item, bytes, sizeof bytes);
     assert_int_equal(item.form, PST_FORM_PNG);
     assert_true(item.has_pixel_checksum);
-    assert_ok(pst_dataset_item(dataset, 1, FIELD("mask"), 0, &item, &err));
+    assert_ok(pst_dataset_item(dataset, 1, FIELD("mask"), 0, &item, sizeof item, &err));
     assert_int_equal(item.width, 9);
     pst_dataset_close(&dataset);
     struct pst_verify_report report;
     struct pst_verify_options verify = {.struct_size = sizeof verify, .decode = true};
-    assert_ok(pst_verify(folder_path(state, "a.pst"), &verify, &report, &err));
+    assert_ok(pst_verify(folder_path(state, "a.pst"), &verify, &report, sizeof report, &err));
     assert_int_equal(report.n_samples, 2);
     assert_int_equal(report.n_items, 2 + 2 + 2 * 4);
 }
@@ -502,7 +509,11 @@ static void every_kind_of_field(void **state)
 /* A report after a full disk counts what is there, which is what resuming finds at least. */
 static void the_report_counts_what_is_kept(void **state)
 {
-    const struct pst_pack_options plain = {.num_workers = 1, .writer.commit_nbytes = 1000};
+    const struct pst_writer_options often = {.struct_size = sizeof often, .commit_nbytes = 1000},
+                                    on = {.struct_size = sizeof on,
+                                          .mode = PST_WRITER_RESUME,
+                                          .commit_nbytes = 1000};
+    const struct pst_pack_options plain = {.num_workers = 1, .writer = &often};
     bool saw_less = false, done = false;
     make_folder(state, "f", 12);
     for (unsigned n = 1; !done; n++) {
@@ -511,7 +522,7 @@ static void the_report_counts_what_is_kept(void **state)
         struct pst_error err;
         char name[40];
         snprintf(name, sizeof name, "set%u", n);
-        again.writer.mode = PST_WRITER_RESUME;
+        again.writer = &on;
         psti_fault_arm(PSTI_FAULT_WRITE, n, true);
         done = pack(state, "f", name, &plain, &report, &err) == PST_OK;
         psti_fault_arm(PSTI_FAULT_WRITE, 0, false);
@@ -538,7 +549,7 @@ static void every_failure_is_clean(void **state)
     struct pst_memory_stats before, after;
     char name[32];
     make_folder(state, "f", 5);
-    pst_memory_stats(&before);
+    pst_memory_stats(&before, sizeof before);
     for (unsigned k = 0; k < 4; k++) {
         /* Steps grow with n: the beginning is where most differs. */
         enum pst_status status = PST_ERROR_MEMORY;
@@ -549,14 +560,14 @@ static void every_failure_is_clean(void **state)
             psti_fault_arm(kinds[k], n, false);
             status = pack(state, "f", name, &options, NULL, &err);
             psti_fault_arm(kinds[k], 0, false);
-            pst_memory_stats(&after);
+            pst_memory_stats(&after, sizeof after);
             assert_int_equal(after.live_nbytes, before.live_nbytes);
             assert_true(n < 100000);
             if (status == PST_OK)
                 break;
             assert_int_equal(err.status, status);
             assert_true(err.text[0] != '\0');
-            options.writer.mode = PST_WRITER_RESUME;
+            options.writer = &resuming;
             pst_dataset *dataset = NULL;
             enum pst_status state_of =
                 pst_dataset_open(folder_path(state, name), NULL, &dataset, NULL);
@@ -565,7 +576,7 @@ static void every_failure_is_clean(void **state)
                 continue; /* whole already: only what came after failed */
             assert_ok(pack(state, "f", name, &options, NULL, &err));
             struct pst_verify_options verify = {.struct_size = sizeof verify, .decode = true};
-            assert_ok(pst_verify(folder_path(state, name), &verify, NULL, &err));
+            assert_ok(pst_verify(folder_path(state, name), &verify, NULL, 0, &err));
         }
     }
 }

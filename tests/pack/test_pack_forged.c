@@ -105,7 +105,7 @@ static bool verify_finds(const struct set *set, bool decode)
                                          .bad_sample = count_finding,
                                          .ctx = &n};
     struct pst_verify_report report;
-    enum pst_status status = pst_verify(set->path, &options, &report, &err);
+    enum pst_status status = pst_verify(set->path, &options, &report, sizeof report, &err);
     assert_true((n > 0) == (status != PST_OK) || n == 0); /* an open that fails has no finding */
     return status != PST_OK;
 }
@@ -143,7 +143,7 @@ static void use(const pst_dataset *ds)
                 check_column(ds, f, n);
             for (uint32_t v = 0; v < field->n_variants; v++) {
                 struct pst_item item;
-                if (pst_dataset_item(ds, s, f, v, &item, NULL) != PST_OK ||
+                if (pst_dataset_item(ds, s, f, v, &item, sizeof item, NULL) != PST_OK ||
                     item.form == PST_FORM_NONE)
                     continue;
                 if (psti_format_is_image(field->type))
@@ -188,7 +188,7 @@ static bool loader_refuses(pst_dataset *ds, struct pst_error *what)
             pst_batch_release(batch);
         refused = status != PST_END || pst_loader_n_quarantined(loader) > 0;
         if (status == PST_END && refused)
-            assert_ok(pst_loader_quarantined(loader, 0, &err));
+            assert_ok(pst_loader_quarantined(loader, 0, &err, NULL));
     }
     pst_loader_close(&loader);
     *what = err;
@@ -282,7 +282,7 @@ static void one_bad_text(struct set *set, uint64_t sample, const char *says)
     assert_int_equal(pst_batch_count(batch), N_SAMPLES - 1);
     pst_batch_release(batch);
     assert_int_equal(pst_loader_n_quarantined(loader), 1);
-    assert_ok(pst_loader_quarantined(loader, 0, &what));
+    assert_ok(pst_loader_quarantined(loader, 0, &what, NULL));
     assert_int_equal(what.status, PST_ERROR_CORRUPT);
     assert_int_equal(what.sample, sample);
     assert_string_equal(what.dataset, set->path);

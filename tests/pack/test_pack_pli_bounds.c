@@ -25,13 +25,13 @@ static struct kept make_kept(void)
     static const struct jpeg_spec spec = {
         .height = 60, .width = 90, .colours = COLOURS_YCC, .h = 2, .v = 2, .quality = 85};
     struct kept kept = {.jpeg = make_jpeg(&spec, 1)};
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     struct pst_error err;
     size_t capacity = pst_pli_from_jpeg_bound(kept.jpeg.nbytes);
     kept.pli = malloc(capacity);
     assert_ok(pst_pli_from_jpeg(kept.jpeg.data, kept.jpeg.nbytes, NULL, kept.pli, capacity,
                                 &kept.nbytes, &err));
-    assert_ok(pst_pli_info(kept.pli, kept.nbytes, &info, &err));
+    assert_ok(pst_pli_info(kept.pli, kept.nbytes, &info, sizeof info, &err));
     kept.restoration_nbytes = info.restoration_nbytes;
     /* The frame is the last block of the model. */
     kept.tail = 40 + psti_load_u32(kept.pli + 16) - TAIL_NBYTES;
@@ -70,16 +70,17 @@ static enum pst_status to_jpeg(const struct kept *kept, struct pst_error *err)
 static void a_length_that_cannot_be(void **state)
 {
     struct kept kept = make_kept();
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     struct pst_error err;
     const uint32_t most = 64 * kept.restoration_nbytes + 4 * 60 * 90 * 3 + 65536;
     (void)state;
     psti_store_u32(kept.pli + kept.tail + AT_LENGTH, most);
     mend(&kept);
-    assert_ok(pst_pli_info(kept.pli, kept.nbytes, &info, &err));
+    assert_ok(pst_pli_info(kept.pli, kept.nbytes, &info, sizeof info, &err));
     psti_store_u32(kept.pli + kept.tail + AT_LENGTH, most + 1);
     mend(&kept);
-    assert_int_equal(pst_pli_info(kept.pli, kept.nbytes, &info, &err), PST_ERROR_CORRUPT);
+    assert_int_equal(pst_pli_info(kept.pli, kept.nbytes, &info, sizeof info, &err),
+                     PST_ERROR_CORRUPT);
     assert_non_null(strstr(err.text, "a length that the file cannot have"));
     assert_int_equal(to_jpeg(&kept, &err), PST_ERROR_CORRUPT);
     free_kept(&kept);

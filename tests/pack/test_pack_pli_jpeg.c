@@ -58,10 +58,10 @@ static void check_both(const struct bytes *jpeg, const uint8_t *pli, size_t nbyt
                        const struct jpeg_spec *spec)
 {
     struct pst_error err;
-    struct pst_pli_info head = {.struct_size = sizeof head};
+    struct pst_pli_info head = {0};
     struct pst_image_info info, wanted;
     size_t n;
-    assert_ok(pst_pli_info(pli, nbytes, &head, &err));
+    assert_ok(pst_pli_info(pli, nbytes, &head, sizeof head, &err));
     assert_int_equal(head.content, PST_PLI_CONTENT_JPEG);
     assert_int_equal(head.nbytes, nbytes);
     assert_int_equal(head.jpeg_nbytes, jpeg->nbytes);
@@ -74,8 +74,9 @@ static void check_both(const struct bytes *jpeg, const uint8_t *pli, size_t nbyt
                      PST_ERROR_ARGUMENT);
     check_head(jpeg, pli, nbytes, &head);
     free(back);
-    assert_ok(pst_image_probe(jpeg->data, jpeg->nbytes, PST_FORM_NONE, NULL, &wanted, &err));
-    assert_ok(pst_image_probe(pli, nbytes, PST_FORM_NONE, NULL, &info, &err));
+    assert_ok(pst_image_probe(jpeg->data, jpeg->nbytes, PST_FORM_NONE, NULL, &wanted, sizeof wanted,
+                              &err));
+    assert_ok(pst_image_probe(pli, nbytes, PST_FORM_NONE, NULL, &info, sizeof info, &err));
     assert_int_equal(info.form, PST_FORM_PLI_JPEG);
     assert_int_equal(info.height, wanted.height);
     assert_int_equal(info.width, wanted.width);
@@ -359,7 +360,8 @@ static void folders_keep_jpegs_so(void **state)
     make_mixed(state, "f");
     char source[256];
     snprintf(source, sizeof source, "%s", folder_path(state, "f"));
-    assert_ok(pst_pack(source, folder_path(state, "a.pst"), &options, &report, &err));
+    assert_ok(
+        pst_pack(source, folder_path(state, "a.pst"), &options, &report, sizeof report, &err));
     assert_int_equal(report.n_samples, 4);
     assert_int_equal(report.n_pli_jpeg, 2);
     assert_int_equal(report.n_kept_jpeg, 1);
@@ -374,9 +376,9 @@ static void folders_keep_jpegs_so(void **state)
                 *files = folder_open(state, "f", NULL);
     for (uint64_t i = 0; i < 4; i++) {
         struct pst_item item, file;
-        struct pst_pli_info head = {.struct_size = sizeof head};
-        assert_ok(pst_dataset_item(dataset, i, 0, 0, &item, &err));
-        assert_ok(pst_dataset_item(files, i, 0, 0, &file, &err));
+        struct pst_pli_info head = {0};
+        assert_ok(pst_dataset_item(dataset, i, 0, 0, &item, sizeof item, &err));
+        assert_ok(pst_dataset_item(files, i, 0, 0, &file, sizeof file, &err));
         assert_int_equal(item.form, forms[i]);
         assert_int_equal(item.jpeg_nbytes, forms[i] == PST_FORM_PLI_JPEG ? file.nbytes : 0);
         if (forms[i] != PST_FORM_PLI_JPEG)
@@ -386,7 +388,7 @@ static void folders_keep_jpegs_so(void **state)
         assert_int_equal(item.width, 60);
         uint8_t *pli = malloc(item.nbytes);
         assert_ok(pst_dataset_read(dataset, i, 0, 0, 0, item.nbytes, pli, &err));
-        assert_ok(pst_pli_info(pli, item.nbytes, &head, &err));
+        assert_ok(pst_pli_info(pli, item.nbytes, &head, sizeof head, &err));
         assert_true(item.has_pixel_checksum);
         assert_true(item.pixel_checksum == head.pixel_checksum);
         free(pli);
@@ -395,11 +397,12 @@ static void folders_keep_jpegs_so(void **state)
     pst_dataset_close(&files);
     const struct pst_verify_options verify = {
         .struct_size = sizeof verify, .decode = true, .restore = true};
-    assert_ok(pst_verify(folder_path(state, "a.pst"), &verify, NULL, &err));
+    assert_ok(pst_verify(folder_path(state, "a.pst"), &verify, NULL, 0, &err));
     /* The callback may end it. */
     options.kept_jpeg = on_kept_stop;
-    assert_int_equal(pst_pack(source, folder_path(state, "b.pst"), &options, &report, &err),
-                     PST_ERROR_CANCELLED);
+    assert_int_equal(
+        pst_pack(source, folder_path(state, "b.pst"), &options, &report, sizeof report, &err),
+        PST_ERROR_CANCELLED);
 }
 
 /* What stands in the index and the shard is what the PLI says of itself. */
@@ -420,7 +423,10 @@ static void the_writer_looks_at_them(void **state)
     uint8_t *pli = from_jpeg(&jpeg, NULL, &nbytes);
     struct pst_value value = {.bytes = pli, .nbytes = nbytes, .form = PST_FORM_PLI_JPEG};
     const struct pst_value *list = &value;
-    const struct pst_sample sample = {.name = "x", .values = &list};
+    const struct pst_sample sample = {.struct_size = sizeof(struct pst_sample),
+                                      .value_nbytes = sizeof(struct pst_value),
+                                      .name = "x",
+                                      .values = &list};
     assert_ok(pst_writer_open(folder_path(state, "a.pst"), &field, 1, NULL, &writer, &err));
     value.form = PST_FORM_PLI; /* of pixels: it is not */
     assert_int_equal(pst_writer_add(writer, &sample, &err), PST_ERROR_UNSUPPORTED);
@@ -439,7 +445,7 @@ static void the_writer_looks_at_them(void **state)
     pst_writer_close(&writer);
     pst_dataset *dataset = folder_open(state, "a.pst", NULL);
     struct pst_item item;
-    assert_ok(pst_dataset_item(dataset, 0, 0, 0, &item, &err));
+    assert_ok(pst_dataset_item(dataset, 0, 0, 0, &item, sizeof item, &err));
     assert_int_equal(item.jpeg_nbytes, jpeg.nbytes);
     assert_int_equal(item.orientation, 8);
     pst_dataset_close(&dataset);
@@ -456,11 +462,11 @@ static void repack(void **state, const char *from, const char *to, const enum ps
     char source[256];
     struct pst_error err;
     snprintf(source, sizeof source, "%s", folder_path(state, from));
-    assert_ok(pst_pack(source, folder_path(state, to), &options, report, &err));
+    assert_ok(pst_pack(source, folder_path(state, to), &options, report, sizeof *report, &err));
     assert_int_equal(report->n_samples, 4);
     const struct pst_verify_options verify = {
         .struct_size = sizeof verify, .decode = true, .restore = true};
-    assert_ok(pst_verify(folder_path(state, to), &verify, NULL, &err));
+    assert_ok(pst_verify(folder_path(state, to), &verify, NULL, 0, &err));
 }
 
 /* Variant va of a's images is variant vb of b's, to the byte. */
@@ -470,8 +476,8 @@ static void assert_same_images(void **state, const char *a, uint32_t va, const c
     struct pst_error err;
     for (uint64_t i = 0; i < 4; i++) {
         struct pst_item item_a, item_b;
-        assert_ok(pst_dataset_item(of_a, i, 0, va, &item_a, &err));
-        assert_ok(pst_dataset_item(of_b, i, 0, vb, &item_b, &err));
+        assert_ok(pst_dataset_item(of_a, i, 0, va, &item_a, sizeof item_a, &err));
+        assert_ok(pst_dataset_item(of_b, i, 0, vb, &item_b, sizeof item_b, &err));
         assert_string_equal(folder_sample_name(of_a, i), folder_sample_name(of_b, i));
         assert_int_equal(item_a.form, item_b.form);
         assert_int_equal(item_a.nbytes, item_b.nbytes);
@@ -551,7 +557,9 @@ static void variants_may_be_different_files(void **state)
     const struct pst_value *list = values;
     assert_ok(pst_writer_open(folder_path(state, "a.pst"), &field, 1, NULL, &writer, &err));
     for (unsigned i = 0; i < 4; i++) {
-        const struct pst_sample sample = {.name = (const char[]){(char)('a' + i), 0},
+        const struct pst_sample sample = {.struct_size = sizeof(struct pst_sample),
+                                          .value_nbytes = sizeof(struct pst_value),
+                                          .name = (const char[]){(char)('a' + i), 0},
                                           .values = &list};
         assert_ok(pst_writer_add(writer, &sample, &err));
     }
@@ -565,7 +573,7 @@ static void variants_may_be_different_files(void **state)
         const struct bytes *jpeg = &jpegs[k % 3];
         struct pst_item item;
         size_t nbytes;
-        assert_ok(pst_dataset_item(dataset, k / 3, 0, (uint32_t)(k % 3), &item, &err));
+        assert_ok(pst_dataset_item(dataset, k / 3, 0, (uint32_t)(k % 3), &item, sizeof item, &err));
         assert_int_equal(item.jpeg_nbytes, jpeg->nbytes);
         uint8_t *pli = malloc(item.nbytes), *back = malloc(jpeg->nbytes);
         assert_ok(
@@ -594,10 +602,13 @@ static void a_data_set_is_not_packed_into_itself(void **state)
     snprintf(source, sizeof source, "%s", folder_path(state, "a.pst"));
     for (unsigned i = 0; i < 5; i++)
         for (unsigned m = 0; m < 3; m++) {
+            const struct pst_writer_options writer = {.struct_size = sizeof writer,
+                                                      .mode = modes[m]};
             const struct pst_pack_options options = {.struct_size = sizeof options,
-                                                     .writer.mode = modes[m]};
-            assert_int_equal(pst_pack(source, folder_path(state, inside[i]), &options, NULL, &err),
-                             PST_ERROR_ARGUMENT);
+                                                     .writer = &writer};
+            assert_int_equal(
+                pst_pack(source, folder_path(state, inside[i]), &options, NULL, 0, &err),
+                PST_ERROR_ARGUMENT);
             assert_string_equal(err.dataset, folder_path(state, inside[i]));
         }
     repack(state, "a.pst", "a.pst/../b.pst", NULL, 0, &report); /* beside it */
@@ -613,6 +624,8 @@ static void fail_everywhere(void **state, const char *from, const enum pst_form 
 {
     static const enum psti_fault_kind kinds[] = {PSTI_FAULT_ALLOC, PSTI_FAULT_READ,
                                                  PSTI_FAULT_WRITE};
+    static const struct pst_writer_options resuming = {.struct_size = sizeof resuming,
+                                                       .mode = PST_WRITER_RESUME};
     struct pst_memory_stats before, after;
     char source[256], name[32], whole_name[32];
     struct pst_error err;
@@ -620,28 +633,28 @@ static void fail_everywhere(void **state, const char *from, const enum pst_form 
     snprintf(whole_name, sizeof whole_name, "%s-whole.pst", from);
     struct pst_pack_options options = {
         .struct_size = sizeof options, .num_workers = 1, .forms = forms, .n_forms = n_forms};
-    assert_ok(pst_pack(source, folder_path(state, whole_name), &options, NULL, &err));
-    pst_memory_stats(&before);
+    assert_ok(pst_pack(source, folder_path(state, whole_name), &options, NULL, 0, &err));
+    pst_memory_stats(&before, sizeof before);
     for (unsigned k = 0; k < 3; k++) {
         enum pst_status status = PST_ERROR_MEMORY;
         for (uint64_t n = 1; status != PST_OK; n += 1 + n / 16) {
-            options.writer.mode = PST_WRITER_CREATE;
+            options.writer = NULL;
             snprintf(name, sizeof name, "%s-%u-%u.pst", from, k, (unsigned)n);
             psti_fault_arm(kinds[k], n, false);
-            status = pst_pack(source, folder_path(state, name), &options, NULL, &err);
+            status = pst_pack(source, folder_path(state, name), &options, NULL, 0, &err);
             psti_fault_arm(kinds[k], 0, false);
-            pst_memory_stats(&after);
+            pst_memory_stats(&after, sizeof after);
             assert_int_equal(after.live_nbytes, before.live_nbytes);
             assert_true(n < 100000);
-            options.writer.mode = PST_WRITER_RESUME;
+            options.writer = &resuming;
             pst_dataset *dataset = NULL;
             if (status != PST_OK &&
                 pst_dataset_open(folder_path(state, name), NULL, &dataset, NULL) != PST_OK)
-                assert_ok(pst_pack(source, folder_path(state, name), &options, NULL, &err));
+                assert_ok(pst_pack(source, folder_path(state, name), &options, NULL, 0, &err));
             pst_dataset_close(&dataset);
             const struct pst_verify_options verify = {
                 .struct_size = sizeof verify, .decode = true, .restore = true};
-            assert_ok(pst_verify(folder_path(state, name), &verify, NULL, &err));
+            assert_ok(pst_verify(folder_path(state, name), &verify, NULL, 0, &err));
             assert_same_images(state, name, 0, whole_name, 0);
         }
     }
@@ -669,7 +682,7 @@ static void single_files_fail_clean(void **state)
     size_t nbytes, n_back;
     uint8_t *pli = from_jpeg(&jpeg, NULL, &nbytes), *back = malloc(jpeg.nbytes);
     (void)state;
-    pst_memory_stats(&before);
+    pst_memory_stats(&before, sizeof before);
     for (int to = 0; to < 3; to++) {
         enum pst_status status = PST_ERROR_MEMORY;
         for (uint64_t n = 1; status != PST_OK; n++) {
@@ -680,7 +693,7 @@ static void single_files_fail_clean(void **state)
                                                    &n_back, &err);
             psti_fault_arm(PSTI_FAULT_ALLOC, 0, false);
             assert_true(status == PST_OK || status == PST_ERROR_MEMORY);
-            pst_memory_stats(&after);
+            pst_memory_stats(&after, sizeof after);
             assert_int_equal(after.live_nbytes, before.live_nbytes);
             assert_true(n < 100);
         }

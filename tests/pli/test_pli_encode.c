@@ -205,7 +205,7 @@ static void put_noise(const struct picture *p, struct pst_pli_region r, uint32_t
  * counts make a run of 1 cheaper than none by more than the literal costs. */
 static void test_a_literal_that_makes_its_run_cheaper(void **state)
 {
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     struct pst_error err;
     struct picture p;
     (void)state;
@@ -217,7 +217,7 @@ static void test_a_literal_that_makes_its_run_cheaper(void **state)
     put_noise(&p, (struct pst_pli_region){25, 0, 8, 29}, 9 * 2654435761u + 6);
     for (uint32_t effort = 1; effort <= 5; effort++) {
         encode(&p, PST_PLI_TIER_FAST, effort, 0);
-        assert_ok(pst_pli_info(p.encoded, p.encoded_nbytes, &info, &err));
+        assert_ok(pst_pli_info(p.encoded, p.encoded_nbytes, &info, sizeof info, &err));
         assert_true(info.n_units[PSTI_PLI_LZ] > 0);
         check_whole(&p);
     }
@@ -341,17 +341,17 @@ static void test_info_and_ranges(void **state)
 {
     struct pst_error err;
     struct picture p;
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     (void)state;
     make(&p, NOISE, 200, 300, 3, 8);
     encode(&p, PST_PLI_TIER_SMALL, 3, 0);
-    assert_ok(pst_pli_info(p.encoded, 40, &info, &err));
+    assert_ok(pst_pli_info(p.encoded, 40, &info, sizeof info, &err));
     assert_int_equal(info.height, 200);
     assert_int_equal(info.width, 300);
     assert_int_equal(info.nbytes, 0);
-    assert_ok(pst_pli_info(p.encoded, info.head_nbytes, &info, &err));
+    assert_ok(pst_pli_info(p.encoded, info.head_nbytes, &info, sizeof info, &err));
     assert_int_equal(info.nbytes, p.encoded_nbytes);
-    assert_ok(pst_pli_info(p.encoded, p.encoded_nbytes, &info, &err));
+    assert_ok(pst_pli_info(p.encoded, p.encoded_nbytes, &info, sizeof info, &err));
     assert_int_equal(info.channels, 3);
     assert_int_equal(info.bits, 8);
     assert_int_equal(info.unit_edge, 64);
@@ -431,11 +431,11 @@ static void test_a_bad_unit_is_named(void **state)
 {
     struct picture p;
     struct pst_error err;
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     (void)state;
     make(&p, NOISE, 130, 140, 1, 8);
     encode(&p, PST_PLI_TIER_SMALL, 3, 0);
-    assert_ok(pst_pli_info(p.encoded, p.encoded_nbytes, &info, &err));
+    assert_ok(pst_pli_info(p.encoded, p.encoded_nbytes, &info, sizeof info, &err));
     p.encoded[p.encoded_nbytes - 1] ^= 1;
     pst_error_clear(&err);
     assert_int_equal(decode_whole(&p, &err), PST_ERROR_CHECKSUM);

@@ -104,8 +104,8 @@ static void mutate(uint8_t *bytes, size_t nbytes, uint64_t *seed)
 /* Whole, a region, a channel; returns whether the whole was decoded. */
 static bool decode(const uint8_t *bytes, size_t nbytes)
 {
-    struct pst_pli_info info = {.struct_size = sizeof info};
-    if (pst_pli_info(bytes, nbytes, &info, NULL) != PST_OK ||
+    struct pst_pli_info info = {0};
+    if (pst_pli_info(bytes, nbytes, &info, sizeof info, NULL) != PST_OK ||
         (uint64_t)info.height * info.width > FUZZ_PLI_MAX_PIXELS)
         return false;
     const struct pst_pli_region region = {info.height / 3, info.width / 2, (info.height + 2) / 3,

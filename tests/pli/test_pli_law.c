@@ -45,11 +45,11 @@ static void free_image(struct image *image)
 static enum pst_status decode(const struct image *image, const struct pst_pli_region *region,
                               uint8_t *out, struct pst_error *err)
 {
-    struct pst_pli_info info = {.struct_size = sizeof info};
-    enum pst_status status = pst_pli_info(image->bytes, image->nbytes, &info, err);
+    struct pst_pli_info info = {0};
+    enum pst_status status = pst_pli_info(image->bytes, image->nbytes, &info, sizeof info, err);
     if (status != PST_OK)
         return status;
-    size_t scratch_nbytes = psti_round_up(pst_pli_scratch_nbytes(&info), 64);
+    size_t scratch_nbytes = psti_round_up(pst_pli_scratch_nbytes(&info, sizeof info), 64);
     void *scratch = aligned_alloc(64, scratch_nbytes);
     const struct pst_pixels pixels =
         test_pixels(out, region ? region->height : EDGE, region ? region->width : EDGE,
@@ -88,10 +88,10 @@ static void nothing_stands_behind_the_last_unit(void **state)
 static enum pst_status decode_with_model(const uint8_t *block, size_t nbytes)
 {
     struct image image = make_image(3, 8, PST_PLI_TIER_FAST, true, true);
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     struct pst_error err;
     uint8_t *out = malloc(image.total);
-    assert_ok(pst_pli_info(image.bytes, image.nbytes, &info, &err));
+    assert_ok(pst_pli_info(image.bytes, image.nbytes, &info, sizeof info, &err));
     assert_int_equal(info.n_units[PSTI_PLI_RAW], 4);
     assert_int_equal(psti_load_u32(image.bytes + 16), 0);
     memmove(image.bytes + 40 + nbytes, image.bytes + 40, image.nbytes - 40);
@@ -135,10 +135,10 @@ static enum pst_status drop_band(void *ctx, uint32_t y, uint32_t n_rows)
 
 static enum pst_status decode_bands(const struct image *image, struct pst_error *err)
 {
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     uint32_t n_rows = 0;
-    assert_int_equal(pst_pli_info(image->bytes, image->nbytes, &info, err), PST_OK);
-    size_t scratch_nbytes = psti_round_up(pst_pli_scratch_nbytes(&info), 64);
+    assert_int_equal(pst_pli_info(image->bytes, image->nbytes, &info, sizeof info, err), PST_OK);
+    size_t scratch_nbytes = psti_round_up(pst_pli_scratch_nbytes(&info, sizeof info), 64);
     void *scratch = aligned_alloc(64, scratch_nbytes);
     uint8_t *band = malloc(image->total);
     const struct pst_pixels pixels = test_pixels(

@@ -135,14 +135,13 @@ static void test_images(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_images)};
-    struct pst_pli_info info = {.struct_size = sizeof info,
-                                .content = PST_PLI_CONTENT_PIXELS,
+    struct pst_pli_info info = {.content = PST_PLI_CONTENT_PIXELS,
                                 .unit_edge = 64,
                                 .height = MAX_SIDE,
                                 .width = MAX_SIDE,
                                 .channels = 4,
                                 .bits = 16};
-    scratch_nbytes = pst_pli_scratch_nbytes(&info);
+    scratch_nbytes = pst_pli_scratch_nbytes(&info, sizeof info);
     scratch = aligned_alloc(64, scratch_nbytes);
     out[0] = malloc(MAX_SIDE * MAX_SIDE * 4 * 2);
     out[1] = malloc(MAX_SIDE * MAX_SIDE * 4 * 2);

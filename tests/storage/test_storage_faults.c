@@ -17,7 +17,7 @@ static unsigned char *data;
 static uint64_t live_nbytes(void)
 {
     struct pst_memory_stats stats;
-    pst_memory_stats(&stats);
+    pst_memory_stats(&stats, sizeof stats);
     return stats.live_nbytes;
 }
 

@@ -36,7 +36,8 @@ static enum pst_status verify(void **state, const char *relative, uint32_t worke
                                          .bad_sample = findings == NULL ? NULL : on_finding,
                                          .ctx = findings};
     pst_error_clear(&err);
-    enum pst_status status = pst_verify(folder_path(state, relative), &options, report, &err);
+    enum pst_status status =
+        pst_verify(folder_path(state, relative), &options, report, sizeof *report, &err);
     assert_int_equal(err.status, status);
     return status;
 }
@@ -45,12 +46,13 @@ static void make_packed(void **state, unsigned n, uint64_t shard_nbytes)
 {
     struct pst_error err;
     char from[4096], to[4096];
-    struct pst_pack_options options = {.struct_size = sizeof options,
-                                       .writer.shard_nbytes = shard_nbytes};
+    const struct pst_writer_options writer = {.struct_size = sizeof writer,
+                                              .shard_nbytes = shard_nbytes};
+    const struct pst_pack_options options = {.struct_size = sizeof options, .writer = &writer};
     make_folder(state, "f", n);
     snprintf(from, sizeof from, "%s", folder_path(state, "f"));
     snprintf(to, sizeof to, "%s", folder_path(state, "a.pst"));
-    assert_ok(pst_pack(from, to, &options, NULL, &err));
+    assert_ok(pst_pack(from, to, &options, NULL, 0, &err));
 }
 
 /* Flips a bit in the middle of the image of `sample`. */
@@ -60,7 +62,7 @@ static void flip(void **state, uint64_t sample)
     struct pst_item item;
     char path[4096];
     pst_dataset *dataset = folder_open(state, "a.pst", NULL);
-    assert_ok(pst_dataset_item(dataset, sample, 0, 0, &item, &err));
+    assert_ok(pst_dataset_item(dataset, sample, 0, 0, &item, sizeof item, &err));
     assert_ok(pst_dataset_file_path(dataset, item.i_file, path, sizeof path, &err));
     pst_dataset_close(&dataset);
     assert_int_equal(chmod(path, 0600), 0);
@@ -178,7 +180,10 @@ static void pixels_that_differ_behind_good_bytes(void **state)
                               .has_pixel_checksum = true,
                               .pixel_checksum = 5};
     const struct pst_value *values[] = {&value};
-    struct pst_sample sample = {.name = "x", .values = values};
+    struct pst_sample sample = {.struct_size = sizeof(struct pst_sample),
+                                .value_nbytes = sizeof(struct pst_value),
+                                .name = "x",
+                                .values = values};
     pst_writer *writer = NULL;
     snprintf(to, sizeof to, "%s", folder_path(state, "a.pst"));
     assert_ok(pst_writer_open(to, &field, 1, NULL, &writer, &err));
@@ -222,7 +227,7 @@ static void can_be_cancelled(void **state)
     struct pst_error err;
     struct pst_verify_options options = {.struct_size = sizeof options, .progress = cancel};
     make_packed(state, 10, 0);
-    assert_int_equal(pst_verify(folder_path(state, "a.pst"), &options, NULL, &err),
+    assert_int_equal(pst_verify(folder_path(state, "a.pst"), &options, NULL, 0, &err),
                      PST_ERROR_CANCELLED);
 }
 
@@ -249,7 +254,7 @@ static void every_failure_is_clean(void **state)
                                                  PSTI_FAULT_READ};
     struct pst_memory_stats before, after;
     make_packed(state, 8, 0);
-    pst_memory_stats(&before);
+    pst_memory_stats(&before, sizeof before);
     for (unsigned k = 0; k < 3; k++) {
         enum pst_status status = PST_ERROR_MEMORY;
         for (uint64_t n = 1; status != PST_OK; n += 1 + n / 16) {
@@ -258,10 +263,10 @@ static void every_failure_is_clean(void **state)
                 .struct_size = sizeof options, .decode = true, .num_workers = 2};
             pst_error_clear(&err);
             psti_fault_arm(kinds[k], n, false);
-            status = pst_verify(folder_path(state, "a.pst"), &options, NULL, &err);
+            status = pst_verify(folder_path(state, "a.pst"), &options, NULL, 0, &err);
             psti_fault_arm(kinds[k], 0, false);
             assert_int_equal(err.status, status);
-            pst_memory_stats(&after);
+            pst_memory_stats(&after, sizeof after);
             assert_int_equal(after.live_nbytes, before.live_nbytes);
             assert_true(n < 100000);
         }

@@ -105,7 +105,7 @@ static void try_journal(struct forge *forge, const uint8_t *bytes, size_t nbytes
     const struct pst_verify_options verify = {.struct_size = sizeof verify, .num_workers = 1};
     struct pst_verify_report report;
     forge->n_finished++;
-    if (pst_verify(forge->path, &verify, &report, &err) != PST_OK)
+    if (pst_verify(forge->path, &verify, &report, sizeof report, &err) != PST_OK)
         fail_msg("%s: finished, but verify says: %s", what, err.text);
 }
 

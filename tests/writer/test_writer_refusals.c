@@ -412,7 +412,7 @@ static void a_pli_states_its_own_pixel_checksum(void **state)
                                       .row_nbytes = 12,
                                       .pixel_nbytes = 3,
                                       .channel_nbytes = 1};
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     struct pst_value value = {.form = PST_FORM_PLI};
     const struct pst_value *list = &value;
     struct pst_error err;
@@ -423,22 +423,31 @@ static void a_pli_states_its_own_pixel_checksum(void **state)
     size_t bound = pst_pli_encode_bound(4, 4, 3, 8);
     uint8_t *bytes = malloc(bound);
     assert_ok(pst_pli_encode(&pixels, NULL, bytes, bound, &value.nbytes, &err));
-    assert_ok(pst_pli_info(bytes, value.nbytes, &info, &err));
+    assert_ok(pst_pli_info(bytes, value.nbytes, &info, sizeof info, &err));
     value.bytes = bytes;
     snprintf(path, sizeof path, "%s/pli", place->directory);
     assert_ok(pst_writer_open(path, &field, 1, &options, &writer, &err));
     value.has_pixel_checksum = true;
     value.pixel_checksum = info.pixel_checksum + 1;
-    assert_int_equal(
-        pst_writer_add(writer, &(struct pst_sample){.name = "a", .values = &list}, &err),
-        PST_ERROR_CORRUPT);
+    assert_int_equal(pst_writer_add(writer,
+                                    &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
+                                                         .value_nbytes = sizeof(struct pst_value),
+                                                         .name = "a",
+                                                         .values = &list},
+                                    &err),
+                     PST_ERROR_CORRUPT);
     assert_non_null(strstr(err.text, "pixel checksum"));
     value.has_pixel_checksum = false;
-    assert_ok(pst_writer_add(writer, &(struct pst_sample){.name = "a", .values = &list}, &err));
+    assert_ok(pst_writer_add(writer,
+                             &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
+                                                  .value_nbytes = sizeof(struct pst_value),
+                                                  .name = "a",
+                                                  .values = &list},
+                             &err));
     assert_ok(pst_writer_finish(writer, &err));
     pst_writer_close(&writer);
     assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
-    assert_ok(pst_dataset_item(dataset, 0, 0, 0, &item, &err));
+    assert_ok(pst_dataset_item(dataset, 0, 0, 0, &item, sizeof item, &err));
     assert_int_equal(item.form, PST_FORM_PLI);
     assert_true(item.has_pixel_checksum);
     assert_int_equal(item.pixel_checksum, info.pixel_checksum);
@@ -446,9 +455,50 @@ static void a_pli_states_its_own_pixel_checksum(void **state)
     free(bytes);
 }
 
+/* A program of a newer version: its values are longer, and so is its sample. */
+static void what_a_newer_program_knows(void **state)
+{
+    const struct place *place = *state;
+    struct pst_field field = {.name = "note", .type = PST_FIELD_TEXT, .n_variants = 1};
+    struct {
+        struct pst_value value;
+        uint64_t extra;
+    } newer = {.value = {.bytes = "hello", .nbytes = 5}};
+    const struct pst_value *list = &newer.value;
+    struct {
+        struct pst_sample sample;
+        uint64_t extra;
+    } given = {.sample = {.struct_size = sizeof given,
+                          .value_nbytes = sizeof newer,
+                          .name = "a",
+                          .values = &list}};
+    struct pst_error err;
+    char path[600];
+    pst_writer *writer;
+    snprintf(path, sizeof path, "%s/newer", place->directory);
+    field.reserved[7] = 1;
+    assert_int_equal(pst_writer_open(path, &field, 1, NULL, &writer, &err), PST_ERROR_VERSION);
+    field.reserved[7] = 0;
+    assert_ok(pst_writer_open(path, &field, 1, NULL, &writer, &err));
+    newer.extra = 1;
+    assert_int_equal(pst_writer_add(writer, &given.sample, &err), PST_ERROR_VERSION);
+    assert_non_null(strstr(err.text, "value_nbytes"));
+    newer.extra = 0;
+    given.extra = 1;
+    assert_int_equal(pst_writer_add(writer, &given.sample, &err), PST_ERROR_VERSION);
+    given.extra = 0;
+    given.sample.value_nbytes = 0;
+    assert_int_equal(pst_writer_add(writer, &given.sample, &err), PST_ERROR_ARGUMENT);
+    given.sample.value_nbytes = sizeof newer;
+    assert_ok(pst_writer_add(writer, &given.sample, &err));
+    assert_int_equal(pst_writer_count(writer), 1); /* the refused ones left nothing */
+    pst_writer_close(&writer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_a_newer_program_knows, setup, teardown),
         cmocka_unit_test_setup_teardown(bad_samples_leave_no_trace, setup, teardown),
         cmocka_unit_test_setup_teardown(class_names_are_checked, setup, teardown),
         cmocka_unit_test_setup_teardown(schemas_are_checked, setup, teardown),

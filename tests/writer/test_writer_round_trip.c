@@ -105,10 +105,12 @@ static void arguments_out_of_range(void **state)
     assert_int_equal(pst_dataset_sample_name(ds, 3, name, &err), PST_ERROR_ARGUMENT);
     assert_int_equal(err.sample, 3);
     assert_string_equal(err.dataset, path);
-    assert_int_equal(pst_dataset_item(ds, UINT64_MAX, 0, 0, &item, &err), PST_ERROR_ARGUMENT);
-    assert_int_equal(pst_dataset_item(ds, 0, FIX_LABEL, 0, &item, &err), PST_ERROR_ARGUMENT);
-    assert_int_equal(pst_dataset_item(ds, 0, 99, 0, &item, &err), PST_ERROR_ARGUMENT);
-    assert_int_equal(pst_dataset_item(ds, 0, 0, 2, &item, &err), PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_dataset_item(ds, UINT64_MAX, 0, 0, &item, sizeof item, &err),
+                     PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_dataset_item(ds, 0, FIX_LABEL, 0, &item, sizeof item, &err),
+                     PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_dataset_item(ds, 0, 99, 0, &item, sizeof item, &err), PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_dataset_item(ds, 0, 0, 2, &item, sizeof item, &err), PST_ERROR_ARGUMENT);
     assert_int_equal(pst_dataset_int(ds, 0, FIX_WEIGHT, &number, &err), PST_ERROR_ARGUMENT);
     assert_int_equal(pst_dataset_float(ds, 0, FIX_LABEL, &real, &err), PST_ERROR_ARGUMENT);
     assert_int_equal(pst_dataset_read(ds, 1, FIX_AUDIO, 0, 5, 2, small, &err), PST_ERROR_ARGUMENT);
@@ -227,7 +229,10 @@ static void image_headers_are_recorded(void **state)
     struct pst_writer_options options = fixture_options(PST_WRITER_CREATE);
     struct pst_value value = {.bytes = file, .nbytes = nbytes, .form = PST_FORM_PNG};
     const struct pst_value *values = &value;
-    struct pst_sample sample = {.name = "a", .values = &values};
+    struct pst_sample sample = {.struct_size = sizeof(struct pst_sample),
+                                .value_nbytes = sizeof(struct pst_value),
+                                .name = "a",
+                                .values = &values};
     pst_writer *writer;
     path_in(*state, "set", path);
     assert_ok(pst_writer_open(path, &field, 1, &options, &writer, &err));
@@ -247,7 +252,7 @@ static void image_headers_are_recorded(void **state)
     pst_dataset *ds;
     struct pst_item item;
     assert_ok(pst_dataset_open(path, NULL, &ds, &err));
-    assert_ok(pst_dataset_item(ds, 0, 0, 0, &item, &err));
+    assert_ok(pst_dataset_item(ds, 0, 0, 0, &item, sizeof item, &err));
     assert_true(item.form == PST_FORM_PNG && item.height == 5 && item.width == 6 &&
                 item.channels == 3 && item.bits == 8 && item.orientation == 1 &&
                 !item.has_pixel_checksum);
@@ -271,7 +276,12 @@ static void an_item_larger_than_shard_and_buffer(void **state)
     path_in(*state, "set", path);
     assert_ok(pst_writer_open(path, &field, 1, &options, &writer, &err));
     for (int i = 0; i < 3; i++) {
-        struct pst_sample sample = {.name = i == 0 ? "a" : i == 1 ? "b" : "c", .values = &values};
+        struct pst_sample sample = {.struct_size = sizeof(struct pst_sample),
+                                    .value_nbytes = sizeof(struct pst_value),
+                                    .name = i == 0   ? "a"
+                                            : i == 1 ? "b"
+                                                     : "c",
+                                    .values = &values};
         value.nbytes = i == 1 ? 3 : nbytes;
         assert_ok(pst_writer_add(writer, &sample, &err));
     }

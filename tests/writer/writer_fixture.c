@@ -118,6 +118,8 @@ void fixture_make(struct fixture_sample *s, uint64_t i)
     for (int f = 0; f < FIX_N_FIELDS; f++)
         s->values[f] = s->value[f];
     snprintf(s->name, sizeof s->name, "class/\xC3\xBC sample %llu", (unsigned long long)i);
+    s->sample.struct_size = sizeof s->sample;
+    s->sample.value_nbytes = sizeof s->value[0][0];
     s->sample.name = s->name;
     s->sample.values = s->values;
     put_raw(s, FIX_IMAGE, 0, 1 + (uint32_t)(i % 7), 3 + (uint32_t)(i % 11), 3, i % 2 ? 16 : 8, i);
@@ -166,7 +168,7 @@ static void check_item(const pst_dataset *ds, uint64_t i, uint32_t f, uint32_t v
     struct pst_error err = {0};
     struct pst_item item;
     uint8_t bytes[2048];
-    assert_ok(pst_dataset_item(ds, i, f, v, &item, &err));
+    assert_ok(pst_dataset_item(ds, i, f, v, &item, sizeof item, &err));
     if (want->bytes == NULL) {
         assert_int_equal(item.form, PST_FORM_NONE);
         assert_int_equal(pst_dataset_read(ds, i, f, v, 0, 0, bytes, &err), PST_ERROR_NOT_FOUND);
@@ -199,13 +201,13 @@ static void check_shapes(const pst_dataset *ds, uint64_t i)
 {
     struct pst_error err = {0};
     struct pst_item item;
-    assert_ok(pst_dataset_item(ds, i, FIX_BOXES, 0, &item, &err));
+    assert_ok(pst_dataset_item(ds, i, FIX_BOXES, 0, &item, sizeof item, &err));
     assert_true(item.ndim == 2 && item.shape[0] == i % 4 && item.shape[1] == 4);
-    assert_ok(pst_dataset_item(ds, i, FIX_KEYPOINTS, 0, &item, &err));
+    assert_ok(pst_dataset_item(ds, i, FIX_KEYPOINTS, 0, &item, sizeof item, &err));
     assert_true(item.ndim == 2 && item.shape[0] == i % 3 && item.shape[1] == 3);
-    assert_ok(pst_dataset_item(ds, i, FIX_FIXED, 0, &item, &err));
+    assert_ok(pst_dataset_item(ds, i, FIX_FIXED, 0, &item, sizeof item, &err));
     assert_true(item.ndim == 2 && item.shape[0] == 2 && item.shape[1] == 3);
-    assert_ok(pst_dataset_item(ds, i, FIX_RAGGED, 0, &item, &err));
+    assert_ok(pst_dataset_item(ds, i, FIX_RAGGED, 0, &item, sizeof item, &err));
     assert_true(item.ndim == 2 && item.shape[0] == i % 4 && item.shape[1] == 5);
 }
 

@@ -121,7 +121,7 @@ void cli_notices(const struct cli *cli, const pst_dataset *dataset)
 {
     struct pst_notice notice;
     for (uint32_t i = 0; i < pst_dataset_n_notices(dataset); i++)
-        if (pst_dataset_notice(dataset, i, &notice, NULL) == PST_OK)
+        if (pst_dataset_notice(dataset, i, &notice, sizeof notice, NULL) == PST_OK)
             print_notice(cli, &notice);
 }
 
@@ -130,7 +130,7 @@ void cli_notices_json(struct cli_json *json, const pst_dataset *dataset)
     struct pst_notice notice;
     cli_json_open(json, "notices", '[');
     for (uint32_t i = 0; i < pst_dataset_n_notices(dataset); i++) {
-        if (pst_dataset_notice(dataset, i, &notice, NULL) != PST_OK)
+        if (pst_dataset_notice(dataset, i, &notice, sizeof notice, NULL) != PST_OK)
             continue;
         cli_json_open(json, NULL, '{');
         cli_json_text(json, "kind", pst_notice_kind_name(notice.kind));
@@ -171,7 +171,8 @@ enum pst_status cli_complete_item(const pst_dataset *dataset, uint64_t sample, u
     enum pst_status status = cli_read_item(dataset, sample, i_field, variant, item, &bytes, err);
     if (status != PST_OK)
         return status;
-    status = pst_image_probe(bytes, (size_t)item->nbytes, PST_FORM_NONE, NULL, &info, err);
+    status =
+        pst_image_probe(bytes, (size_t)item->nbytes, PST_FORM_NONE, NULL, &info, sizeof info, err);
     free(bytes);
     if (status != PST_OK) {
         cli_locate(err, dataset, sample, item);

@@ -55,7 +55,8 @@ enum pst_status cli_decode(const struct pst_item *item, const void *bytes, bool 
     enum pst_status status = PST_OK;
     memset(image, 0, sizeof *image);
     if (item->form != PST_FORM_RAW)
-        status = pst_image_probe(bytes, (size_t)item->nbytes, item->form, &options, &info, err);
+        status = pst_image_probe(bytes, (size_t)item->nbytes, item->form, &options, &info,
+                                 sizeof info, err);
     if (status != PST_OK)
         return status;
     struct pst_pixels *p = &image->pixels;

@@ -21,10 +21,9 @@ enum pst_status cli_find_original(const pst_dataset *dataset, uint64_t sample, u
     for (*variant = 0;
          status == PST_OK && *variant < pst_dataset_field(dataset, i_field)->n_variants;
          ++*variant) {
-        status = pst_dataset_item(dataset, sample, i_field, *variant, item, err);
-        if (status == PST_OK &&
-            (pst_item_is_original(item) ||
-             (pst_dataset_is_folder(dataset) && item->i_file != PST_FILE_NONE))) {
+        status = pst_dataset_item(dataset, sample, i_field, *variant, item, sizeof *item, err);
+        if (status == PST_OK && (pst_item_is_original(item) || (pst_dataset_is_folder(dataset) &&
+                                                                item->i_file != PST_FILE_NONE))) {
             *found = true;
             return PST_OK;
         }
@@ -34,8 +33,8 @@ enum pst_status cli_find_original(const pst_dataset *dataset, uint64_t sample, u
 
 enum pst_status cli_restore_jpeg(void **bytes, size_t *nbytes, struct pst_error *err)
 {
-    struct pst_pli_info info = {.struct_size = sizeof info};
-    enum pst_status status = pst_pli_info(*bytes, *nbytes, &info, err);
+    struct pst_pli_info info = {0};
+    enum pst_status status = pst_pli_info(*bytes, *nbytes, &info, sizeof info, err);
     if (status != PST_OK)
         return status;
     void *jpeg = malloc((size_t)info.jpeg_nbytes + 1);

@@ -10,6 +10,8 @@ struct bench {
     struct cli *cli;
     uint64_t batch_size, workers, epochs, seed, host_memory;
     const char *operation, *device, *on_error;
+    enum pst_placement placement; /* what `device` says */
+    int32_t ordinal;
     struct cli_source source;
     pst_dataset *dataset;
     pst_loader *loader;
@@ -26,7 +28,7 @@ static double now(void)
 static void normalize(struct pst_op *op)
 {
     static const float mean[3] = {0.485f, 0.456f, 0.406f}, std[3] = {0.229f, 0.224f, 0.225f};
-    pst_op_init(op, PST_OP_NORMALIZE);
+    pst_op_init(op, sizeof *op, PST_OP_NORMALIZE);
     memcpy(op->mean, mean, sizeof mean);
     memcpy(op->std, std, sizeof std);
 }
@@ -37,31 +39,31 @@ static size_t make_chain(const char *name, struct pst_op ops[3], struct pst_fiel
     if (strcmp(name, "none") == 0)
         return 0;
     if (strcmp(name, "rrc224") == 0) {
-        pst_op_init(&ops[0], PST_OP_RANDOM_RESIZED_CROP);
+        pst_op_init(&ops[0], sizeof ops[0], PST_OP_RANDOM_RESIZED_CROP);
         ops[0].height = ops[0].width = 224;
     } else {
-        pst_op_init(&ops[0], PST_OP_RANDOM_CROP);
+        pst_op_init(&ops[0], sizeof ops[0], PST_OP_RANDOM_CROP);
         ops[0].height = ops[0].width = 768;
         ops[0].pad_if_needed = true;
     }
-    pst_op_init(&ops[1], PST_OP_HORIZONTAL_FLIP);
+    pst_op_init(&ops[1], sizeof ops[1], PST_OP_HORIZONTAL_FLIP);
     normalize(&ops[2]);
     output->dtype = PST_DTYPE_F32;
     output->layout = PST_LAYOUT_CHW;
     return 3;
 }
 
-/* "cpu", "cuda" or "cuda:N" as pst_loader_options.device; -1: none of these. Whether there is such
- * a card is for the library to say. */
-static int32_t device_number(const char *name)
+/* Reads "cpu", "cuda" or "cuda:N"; false: it is none of these. The library says whether there is
+ * such a card. */
+static bool read_device(const char *name, enum pst_placement *placement, int32_t *device)
 {
     uint64_t ordinal = 0;
-    if (strcmp(name, "cpu") == 0)
-        return 0;
-    if (strcmp(name, "cuda") != 0 && (strncmp(name, "cuda:", 5) != 0 ||
-                                      !cli_count(name + 5, &ordinal) || ordinal > 9999))
-        return -1;
-    return (int32_t)ordinal + 1;
+    *placement = strcmp(name, "cpu") == 0 ? PST_PLACEMENT_HOST : PST_PLACEMENT_CARD;
+    if (*placement == PST_PLACEMENT_CARD && strcmp(name, "cuda") != 0 &&
+        (strncmp(name, "cuda:", 5) != 0 || !cli_count(name + 5, &ordinal) || ordinal > 9999))
+        return false;
+    *device = (int32_t)ordinal;
+    return true;
 }
 
 static enum pst_status open_loader(struct bench *bench, struct pst_error *err)
@@ -84,7 +86,10 @@ static enum pst_status open_loader(struct bench *bench, struct pst_error *err)
         .on_error = strcmp(bench->on_error, "skip") == 0 ? PST_ON_ERROR_SKIP : PST_ON_ERROR_RAISE,
         .fields = &output,
         .n_fields = 1,
-        .device = device_number(bench->device),
+        .field_nbytes = sizeof(struct pst_field_output),
+        .op_nbytes = sizeof(struct pst_op),
+        .placement = bench->placement,
+        .device = bench->ordinal,
     };
     return pst_loader_open(bench->dataset, &options, &bench->loader, err);
 }
@@ -220,7 +225,7 @@ static void print_text(const struct bench *bench, const struct pst_loader_stats 
 static int run_bench(struct bench *bench)
 {
     struct pst_error err;
-    struct pst_loader_stats stats = {.struct_size = sizeof stats};
+    struct pst_loader_stats stats = {0};
     double ignored;
     pst_error_clear(&err);
     bench->rates = calloc((size_t)bench->epochs, sizeof *bench->rates);
@@ -241,7 +246,7 @@ static int run_bench(struct bench *bench)
         return cli_fail(bench->cli, &err);
     qsort(bench->rates, (size_t)bench->epochs, sizeof *bench->rates, compare);
     double median = (bench->rates[(bench->epochs - 1) / 2] + bench->rates[bench->epochs / 2]) / 2;
-    pst_loader_stats(bench->loader, &stats);
+    pst_loader_stats(bench->loader, &stats, sizeof stats);
     if (bench->cli->json)
         print_json(bench, &stats, median, seconds);
     else
@@ -249,7 +254,7 @@ static int run_bench(struct bench *bench)
     return stats.n_bad > 0 ? CLI_FAILED : CLI_OK;
 }
 
-static int check(const struct bench *bench)
+static int check(struct bench *bench)
 {
     static const char *const operations[] = {"rrc224", "crop768", "none", NULL};
     bool known = false;
@@ -261,7 +266,7 @@ static int check(const struct bench *bench)
                          bench->operation, near == NULL ? "" : "; did you mean ",
                          near == NULL ? "" : near, near == NULL ? "" : "?");
     }
-    if (device_number(bench->device) < 0)
+    if (!read_device(bench->device, &bench->placement, &bench->ordinal))
         return cli_usage(bench->cli, "--device is \"%s\": cpu, cuda or cuda:N is expected",
                          bench->device);
     if (strcmp(bench->on_error, "stop") != 0 && strcmp(bench->on_error, "skip") != 0)

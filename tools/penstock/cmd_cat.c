@@ -182,7 +182,8 @@ static enum pst_status put_item(struct cat *cat, uint64_t sample, uint32_t i_fie
     struct pst_item item;
     void *bytes = NULL;
     uint32_t variant = (uint32_t)cat->variant;
-    enum pst_status status = pst_dataset_item(cat->dataset, sample, i_field, variant, &item, err);
+    enum pst_status status =
+        pst_dataset_item(cat->dataset, sample, i_field, variant, &item, sizeof item, err);
     if (status != PST_OK)
         return status;
     if (item.form == PST_FORM_NONE &&
@@ -277,7 +278,7 @@ static int cat_file(struct cat *cat, const char *path)
         return exit_status;
     enum pst_status status = cli_read_file(path, &bytes, &nbytes, &err);
     if (status == PST_OK && (cat->as != CLI_AS_STORED || cat->original))
-        status = pst_image_probe(bytes, nbytes, PST_FORM_NONE, NULL, &info, &err);
+        status = pst_image_probe(bytes, nbytes, PST_FORM_NONE, NULL, &info, sizeof info, &err);
     if (status == PST_OK && cat->original && info.form == PST_FORM_PLI_JPEG)
         status = cli_restore_jpeg(&bytes, &nbytes, &err);
     item.nbytes = nbytes;

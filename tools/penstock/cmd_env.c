@@ -15,9 +15,9 @@ static void add_engines(char *text, size_t capacity, uint32_t n_cards)
     size_t at = strlen(text) - 1; /* the closing brace */
     at += (size_t)snprintf(text + at, capacity - at, ENGINES_NAME);
     for (uint32_t i = 0; i < n_cards; i++) {
-        struct pst_cuda_nvjpeg_info info = {.struct_size = sizeof info};
+        struct pst_cuda_nvjpeg_info info = {0};
         const char *comma = i ? ", " : "";
-        if (pst_cuda_nvjpeg(i, &info, NULL) == PST_OK)
+        if (pst_cuda_nvjpeg(i, &info, sizeof info, NULL) == PST_OK)
             at += (size_t)snprintf(text + at, capacity - at, "%s%u", comma, info.n_engines);
         else
             at += (size_t)snprintf(text + at, capacity - at, "%snull", comma);

@@ -75,7 +75,8 @@ static enum pst_status sum_sample(struct info *info, uint64_t sample, struct pst
         for (uint32_t v = 0; v < field->n_variants; v++) {
             struct pst_item item;
             struct pst_error bad;
-            enum pst_status status = pst_dataset_item(info->dataset, sample, f, v, &item, err);
+            enum pst_status status =
+                pst_dataset_item(info->dataset, sample, f, v, &item, sizeof item, err);
             if (status != PST_OK)
                 return status;
             if (item.form == PST_FORM_NONE && (!folder || item.i_file == PST_FILE_NONE))
@@ -432,7 +433,7 @@ static int image_info(struct cli *cli, const char *path)
 {
     struct pst_error err;
     struct pst_image_info image;
-    struct pst_pli_info pli = {.struct_size = sizeof pli};
+    struct pst_pli_info pli = {0};
     void *bytes;
     size_t nbytes;
     pst_error_clear(&err);
@@ -443,11 +444,11 @@ static int image_info(struct cli *cli, const char *path)
             cli_error(&err, PST_ERROR_ARGUMENT,
                       "%s of a data set: ask `penstock info` of the folder that it lies in", part);
     if (status == PST_OK)
-        status = pst_image_probe(bytes, nbytes, PST_FORM_NONE, NULL, &image, &err);
+        status = pst_image_probe(bytes, nbytes, PST_FORM_NONE, NULL, &image, sizeof image, &err);
     bool is_pli =
         status == PST_OK && (image.form == PST_FORM_PLI || image.form == PST_FORM_PLI_JPEG);
     if (is_pli)
-        status = pst_pli_info(bytes, nbytes, &pli, &err);
+        status = pst_pli_info(bytes, nbytes, &pli, sizeof pli, &err);
     free(bytes);
     if (status != PST_OK) {
         if (err.file[0] == '\0')

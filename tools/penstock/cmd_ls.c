@@ -88,7 +88,7 @@ static enum pst_status first_item(struct ls *ls, uint64_t sample, struct pst_ite
     uint32_t i_field = (uint32_t)ls->i_image;
     enum pst_status status = PST_OK;
     for (uint32_t v = 0; v < pst_dataset_field(ls->dataset, i_field)->n_variants; v++) {
-        status = pst_dataset_item(ls->dataset, sample, i_field, v, item, err);
+        status = pst_dataset_item(ls->dataset, sample, i_field, v, item, sizeof *item, err);
         if (status != PST_OK || item->form != PST_FORM_NONE)
             return status;
         if (pst_dataset_is_folder(ls->dataset))

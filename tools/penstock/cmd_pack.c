@@ -234,7 +234,7 @@ static int run_pack(struct cli *cli, enum pack_kind kind, const struct pack_argu
     cli_catch_interrupt();
     if (cli->json)
         cli_json_open(&run.json, NULL, '{');
-    enum pst_status status = pst_pack(source, destination, options, &report, &err);
+    enum pst_status status = pst_pack(source, destination, options, &report, sizeof report, &err);
     if (cli->json && !run.opened)
         cli_json_open(&run.json, "bad", '[');
     cli_progress_end(cli);
@@ -292,8 +292,6 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
         return cli_usage(cli, "--workers is %llu: at most 4096", (unsigned long long)a->workers);
     options->num_workers = (uint32_t)a->workers;
     options->verify_pixels = a->verify_pixels;
-    options->writer.shard_nbytes = a->shard_nbytes;
-    options->writer.commit_nbytes = a->commit_nbytes;
     options->bad_sample = strcmp(a->on_error, "skip") == 0 ? on_bad : NULL;
     return -1;
 }
@@ -365,14 +363,20 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
     struct cli_source source = a.source;
     /* Who skips bad images means those that cannot be read, too. */
     source.allow_unreadable |= strcmp(a.on_error, "skip") == 0;
-    if (cli_source_options(&source, &pack.source, &err) != PST_OK) {
+    struct pst_dataset_options source_options;
+    if (cli_source_options(&source, &source_options, &err) != PST_OK) {
         cli_source_free(&source);
         return cli_fail(cli, &err);
     }
-    pack.source.no_folder = kind == REPACK;
-    pack.writer.mode = a.resume         ? PST_WRITER_RESUME
-                       : kind == APPEND ? PST_WRITER_APPEND
-                                        : PST_WRITER_CREATE;
+    source_options.no_folder = kind == REPACK;
+    const struct pst_writer_options writer_options = {.struct_size = sizeof writer_options,
+                                                      .mode = a.resume         ? PST_WRITER_RESUME
+                                                              : kind == APPEND ? PST_WRITER_APPEND
+                                                                               : PST_WRITER_CREATE,
+                                                      .shard_nbytes = a.shard_nbytes,
+                                                      .commit_nbytes = a.commit_nbytes};
+    pack.source = &source_options;
+    pack.writer = &writer_options;
     status = run_pack(cli, kind, &a, operands[kind == APPEND], operands[kind != APPEND], &pack);
     cli_source_free(&source);
     return status;

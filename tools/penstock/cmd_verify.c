@@ -89,7 +89,7 @@ int cmd_verify(struct cli *cli, int argc, char **argv)
         cli_json_open(&run.json, NULL, '{');
         cli_json_open(&run.json, "findings", '[');
     }
-    enum pst_status status = pst_verify(operands[0], &verify, &report, &err);
+    enum pst_status status = pst_verify(operands[0], &verify, &report, sizeof report, &err);
     cli_source_free(&source);
     cli_progress_end(cli);
     exit_status = status == PST_OK                ? CLI_OK

@@ -72,7 +72,7 @@ static void try_sample(struct trial *trial, const pst_dataset *source, uint64_t 
     struct pst_item item;
     struct pst_error err; /* as above */
     void *bytes = NULL;
-    if (pst_dataset_item(source, sample, i_field, 0, &item, &err) != PST_OK ||
+    if (pst_dataset_item(source, sample, i_field, 0, &item, sizeof item, &err) != PST_OK ||
         cli_complete_item(source, sample, i_field, 0, &item, &err) != PST_OK ||
         (item.form != PST_FORM_PNG && item.form != PST_FORM_WEBP))
         return;

@@ -74,7 +74,8 @@ static enum pst_status find_item(const struct unpack_plan *plan, uint64_t sample
         return status;
     for (file->variant = 0; file->variant < pst_dataset_field(plan->dataset, i_field)->n_variants;
          file->variant++) {
-        status = pst_dataset_item(plan->dataset, sample, i_field, file->variant, &file->item, err);
+        status = pst_dataset_item(plan->dataset, sample, i_field, file->variant, &file->item,
+                                  sizeof file->item, err);
         if (status != PST_OK || file->item.form != PST_FORM_NONE)
             return status;
     }

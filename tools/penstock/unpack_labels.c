@@ -144,7 +144,8 @@ static enum pst_status put_item(const struct unpack_plan *plan, FILE *file, uint
     const struct pst_field *field = pst_dataset_field(plan->dataset, i_field);
     struct pst_item item;
     void *bytes = NULL;
-    enum pst_status status = pst_dataset_item(plan->dataset, sample, i_field, 0, &item, err);
+    enum pst_status status =
+        pst_dataset_item(plan->dataset, sample, i_field, 0, &item, sizeof item, err);
     if (status == PST_OK)
         status = cli_read_item(plan->dataset, sample, i_field, 0, &item, &bytes, err);
     if (status != PST_OK)

@@ -108,7 +108,8 @@ static bool load_file(struct corpus *corpus, const char *path, size_t n_units)
     bool good = false;
     if (!read_file(path, &bytes, &nbytes))
         goto out;
-    if (pst_image_probe(bytes, nbytes, PST_FORM_NONE, &options, &info, &error) != PST_OK) {
+    if (pst_image_probe(bytes, nbytes, PST_FORM_NONE, &options, &info, sizeof info, &error) !=
+        PST_OK) {
         complain(path, error.text);
         goto out;
     }

@@ -39,7 +39,7 @@ static PyObject *memory_stats(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     struct pst_memory_stats stats;
-    pst_memory_stats(&stats);
+    pst_memory_stats(&stats, sizeof stats);
     return Py_BuildValue("(KK)", (unsigned long long)stats.live_nbytes,
                          (unsigned long long)stats.n_alloc);
 }
@@ -93,10 +93,9 @@ static PyObject *cuda_info(PyObject *module, PyObject *argument)
     struct pst_error err;
     enum pst_status status;
     memset(&info, 0, sizeof(info));
-    info.struct_size = sizeof(info);
     pst_error_clear(&err);
-    Py_BEGIN_ALLOW_THREADS status =
-        pst_cuda_info(ordinal < UINT32_MAX ? (uint32_t)ordinal : UINT32_MAX, &info, &err);
+    Py_BEGIN_ALLOW_THREADS status = pst_cuda_info(
+        ordinal < UINT32_MAX ? (uint32_t)ordinal : UINT32_MAX, &info, sizeof info, &err);
     Py_END_ALLOW_THREADS if (status != PST_OK) return native_raise(status, &err);
     return Py_BuildValue("{s:k,s:s,s:(II),s:I,s:I,s:K}", "ordinal", ordinal, "name", info.name,
                          "capability", info.capability_major, info.capability_minor, "processors",
@@ -114,10 +113,9 @@ static PyObject *cuda_nvjpeg(PyObject *module, PyObject *argument)
     struct pst_error err;
     enum pst_status status;
     memset(&info, 0, sizeof(info));
-    info.struct_size = sizeof(info);
     pst_error_clear(&err);
-    Py_BEGIN_ALLOW_THREADS status =
-        pst_cuda_nvjpeg(ordinal < UINT32_MAX ? (uint32_t)ordinal : UINT32_MAX, &info, &err);
+    Py_BEGIN_ALLOW_THREADS status = pst_cuda_nvjpeg(
+        ordinal < UINT32_MAX ? (uint32_t)ordinal : UINT32_MAX, &info, sizeof info, &err);
     Py_END_ALLOW_THREADS if (status != PST_OK) return native_raise(status, &err);
     return Py_BuildValue("{s:s,s:(III),s:I,s:N}", "path", info.path, "version", info.major,
                          info.minor, info.patch, "engines", info.n_engines, "interpolates",

@@ -97,7 +97,8 @@ static PyObject *batch_tensor(PyObject *self, PyObject *argument)
     if (field_argument(self, argument, &i_field) < 0)
         return NULL;
     struct pst_tensor tensor = {0};
-    enum pst_status status = pst_batch_tensor(handle_of(self), i_field, &tensor);
+    enum pst_status status =
+        pst_batch_tensor(handle_of(self), i_field, &tensor, sizeof tensor, NULL);
     if (status != PST_OK)
         return failed(status);
     return wrap(self, &tensor, is_pixels(self, i_field));
@@ -109,7 +110,7 @@ static PyObject *batch_host_tensor(PyObject *self, PyObject *argument)
     if (field_argument(self, argument, &i_field) < 0)
         return NULL;
     struct pst_tensor tensor = {0};
-    if (pst_batch_host_tensor(handle_of(self), i_field, &tensor) != PST_OK)
+    if (pst_batch_host_tensor(handle_of(self), i_field, &tensor, sizeof tensor, NULL) != PST_OK)
         Py_RETURN_NONE;
     return wrap(self, &tensor, is_pixels(self, i_field));
 }
@@ -152,7 +153,7 @@ static PyObject *each_row(PyObject *self, PyObject *argument, row_fn fn, bool by
     PyObject *list = PyList_New((Py_ssize_t)n);
     for (uint32_t row = 0; list != NULL && row < n; row++) {
         struct pst_tensor tensor = {0};
-        enum pst_status status = pst_batch_row(batch, i_field, row, &tensor);
+        enum pst_status status = pst_batch_row(batch, i_field, row, &tensor, sizeof tensor, NULL);
         if (status == PST_OK && bytes_only && (tensor.ndim != 1 || tensor.dtype != PST_DTYPE_U8))
             status = PST_ERROR_ARGUMENT;
         PyObject *item = status == PST_OK ? fn(self, &tensor) : failed(status);
@@ -184,7 +185,7 @@ static PyObject *batch_index(PyObject *self, PyObject *unused)
 {
     (void)unused;
     struct pst_tensor tensor = {0};
-    pst_batch_index_tensor(handle_of(self), &tensor);
+    pst_batch_index_tensor(handle_of(self), &tensor, sizeof tensor);
     return wrap(self, &tensor, false);
 }
 

@@ -32,7 +32,7 @@ PyObject *native_notices(const pst_dataset *dataset)
     struct pst_notice notice;
     for (uint32_t i = 0; list != NULL && i < pst_dataset_n_notices(dataset); i++) {
         PyObject *entry =
-            pst_dataset_notice(dataset, i, &notice, NULL) != PST_OK
+            pst_dataset_notice(dataset, i, &notice, sizeof notice, NULL) != PST_OK
                 ? NULL
                 : Py_BuildValue("{s:s,s:s,s:K,s:s}", "kind", pst_notice_kind_name(notice.kind),
                                 "name", notice.name, "count", (unsigned long long)notice.count,
@@ -242,7 +242,8 @@ static PyObject *dataset_item(PyObject *self, PyObject *args)
     struct pst_error err;
     pst_error_clear(&err);
     struct pst_item item = {0};
-    enum pst_status status = pst_dataset_item(handle, sample, i_field, variant, &item, &err);
+    enum pst_status status =
+        pst_dataset_item(handle, sample, i_field, variant, &item, sizeof item, &err);
     if (status != PST_OK)
         return native_raise(status, &err);
     return item_dict(handle, &item);

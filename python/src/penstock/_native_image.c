@@ -43,8 +43,8 @@ PyObject *native_probe(PyObject *module, PyObject *args)
         return NULL;
     }
     enum pst_status status;
-    Py_BEGIN_ALLOW_THREADS status =
-        pst_image_probe(bytes.buf, (size_t)bytes.len, (enum pst_form)form, &options, &info, &err);
+    Py_BEGIN_ALLOW_THREADS status = pst_image_probe(
+        bytes.buf, (size_t)bytes.len, (enum pst_form)form, &options, &info, sizeof info, &err);
     Py_END_ALLOW_THREADS PyBuffer_Release(&bytes);
     if (status != PST_OK)
         return native_raise(status, &err);

@@ -19,7 +19,7 @@ struct native_loader {
     struct pst_loader_state
         state; /* after the batch last returned; read and written under the GIL */
     pid_t pid;
-    bool closing; /* waiting calls give up; under the GIL */
+    bool closing;     /* waiting calls give up; under the GIL */
     int64_t asked_ns; /* when a fetch or replay last looked at signals; under fetch_lock */
 };
 
@@ -329,7 +329,7 @@ static PyObject *loader_quarantine(PyObject *object, PyObject *unused)
     for (uint64_t i = 0; list != NULL && i < n; i++) {
         struct pst_error what;
         pst_error_clear(&what);
-        if (pst_loader_quarantined(handle, i, &what) != PST_OK)
+        if (pst_loader_quarantined(handle, i, &what, NULL) != PST_OK)
             break;
         PyObject *item = native_error_dict(&what);
         if (item == NULL || PyList_Append(list, item) < 0)
@@ -413,8 +413,7 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
         return NULL;
     struct pst_loader_stats stats;
     memset(&stats, 0, sizeof(stats));
-    stats.struct_size = sizeof(stats);
-    pst_loader_stats(handle, &stats);
+    pst_loader_stats(handle, &stats, sizeof stats);
 #define NUMBER(name) #name, (unsigned long long)stats.name
     PyObject *dict = Py_BuildValue(
         "{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:s,s:K,s:K,s:K,s:s,"

@@ -73,6 +73,7 @@ static const struct native_member loader_members[] = {
     LOADER(throttle_latency_seconds, NATIVE_DOUBLE),
     LOADER(no_verify, NATIVE_BOOL),
     LOADER(max_pixels, NATIVE_U64),
+    LOADER(placement, NATIVE_ENUM),
     LOADER(device, NATIVE_U32),
     LOADER(decode, NATIVE_ENUM),
     LOADER(gpu_share, NATIVE_DOUBLE),
@@ -116,7 +117,7 @@ static int read_op(PyObject *source, struct pst_op *op)
     long number = PyLong_AsLong(kind);
     if (number == -1 && PyErr_Occurred())
         goto out;
-    pst_op_init(op, (enum pst_op_kind)number);
+    pst_op_init(op, sizeof *op, (enum pst_op_kind)number);
     status = native_dict_read(dict, op_members, N_OF(op_members), op, "transforms");
 out:
     Py_XDECREF(kind);
@@ -193,6 +194,8 @@ static int read_fields(PyObject *list, struct native_options *options)
     }
     options->loader.fields = options->fields;
     options->loader.n_fields = (size_t)n;
+    options->loader.field_nbytes = sizeof(*options->fields);
+    options->loader.op_nbytes = sizeof(**options->ops);
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = PySequence_GetItem(list, i);
         if (item == NULL)

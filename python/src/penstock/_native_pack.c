@@ -73,16 +73,22 @@ static int on_source_opened(void *ctx, pst_dataset *source)
     return watch->notices == NULL;
 }
 
+/* The options of a pack with the structs that they point to. */
+struct native_pack {
+    struct pst_pack_options options;
+    struct pst_writer_options writer;
+    struct pst_dataset_options source;
+};
+
 #define PACK(key, kind)                                                                            \
     {                                                                                              \
-#key, kind, offsetof(struct pst_pack_options, key), 0                                      \
+#key, kind, offsetof(struct native_pack, options.key), 0                                   \
     }
 static const struct native_member pack_members[] = {
-    {"mode", NATIVE_ENUM, offsetof(struct pst_pack_options, writer.mode), 0},
-    {"shard_nbytes", NATIVE_U64, offsetof(struct pst_pack_options, writer.shard_nbytes), 0},
-    {"commit_nbytes", NATIVE_U64, offsetof(struct pst_pack_options, writer.commit_nbytes), 0},
-    {"allow_unreadable", NATIVE_BOOL, offsetof(struct pst_pack_options, source.allow_unreadable),
-     0},
+    {"mode", NATIVE_ENUM, offsetof(struct native_pack, writer.mode), 0},
+    {"shard_nbytes", NATIVE_U64, offsetof(struct native_pack, writer.shard_nbytes), 0},
+    {"commit_nbytes", NATIVE_U64, offsetof(struct native_pack, writer.commit_nbytes), 0},
+    {"allow_unreadable", NATIVE_BOOL, offsetof(struct native_pack, source.allow_unreadable), 0},
     PACK(num_workers, NATIVE_U32),
     PACK(verify_pixels, NATIVE_BOOL),
     PACK(pli_tier, NATIVE_ENUM),
@@ -158,32 +164,35 @@ PyObject *native_pack(PyObject *module, PyObject *args)
         return NULL; /* the converters' objects are given back by ParseTuple */
     PyObject *result = NULL;
     enum pst_form forms[PST_MAX_VARIANTS], mask_forms[PST_MAX_VARIANTS];
-    struct pst_pack_options options;
-    memset(&options, 0, sizeof(options));
-    options.struct_size = sizeof(options);
-    options.source.struct_size = sizeof(options.source);
-    options.source.labels = labels;
-    options.writer.struct_size = sizeof(options.writer);
-    options.forms = forms;
-    options.mask_forms = mask_forms;
-    if (native_mask_names(columns, mask_names, &options.source) < 0 ||
-        read_forms(forms_list, forms, &options.n_forms) < 0 ||
-        read_forms(masks_list, mask_forms, &options.n_mask_forms) < 0 ||
-        native_dict_read(dict, pack_members, sizeof(pack_members) / sizeof(pack_members[0]),
-                         &options, "pack") < 0)
+    struct native_pack pack;
+    struct pst_pack_options *options = &pack.options;
+    memset(&pack, 0, sizeof(pack));
+    options->struct_size = sizeof(*options);
+    options->source = &pack.source;
+    options->writer = &pack.writer;
+    pack.source.struct_size = sizeof(pack.source);
+    pack.source.labels = labels;
+    pack.writer.struct_size = sizeof(pack.writer);
+    options->forms = forms;
+    options->mask_forms = mask_forms;
+    if (native_mask_names(columns, mask_names, &pack.source) < 0 ||
+        read_forms(forms_list, forms, &options->n_forms) < 0 ||
+        read_forms(masks_list, mask_forms, &options->n_mask_forms) < 0 ||
+        native_dict_read(dict, pack_members, sizeof(pack_members) / sizeof(pack_members[0]), &pack,
+                         "pack") < 0)
         goto out;
-    options.progress = on_progress;
-    options.bad_sample = watch.bad_sample != Py_None ? on_bad_sample : NULL;
-    options.kept_jpeg = watch.kept_jpeg != Py_None ? on_kept_jpeg : NULL;
-    options.source_opened = on_source_opened;
-    options.ctx = &watch;
+    options->progress = on_progress;
+    options->bad_sample = watch.bad_sample != Py_None ? on_bad_sample : NULL;
+    options->kept_jpeg = watch.kept_jpeg != Py_None ? on_kept_jpeg : NULL;
+    options->source_opened = on_source_opened;
+    options->ctx = &watch;
     const char *from = PyBytes_AsString(source), *to = PyBytes_AsString(destination);
     struct pst_pack_report report;
     memset(&report, 0, sizeof(report));
     struct pst_error err;
     pst_error_clear(&err);
     watch.thread = PyEval_SaveThread();
-    enum pst_status status = pst_pack(from, to, &options, &report, &err);
+    enum pst_status status = pst_pack(from, to, options, &report, sizeof report, &err);
     PyEval_RestoreThread(watch.thread);
     if (PyErr_Occurred())
         goto out;
@@ -234,7 +243,7 @@ PyObject *native_verify(PyObject *module, PyObject *args)
     pst_error_clear(&err);
     const char *text = PyBytes_AsString(path);
     watch.thread = PyEval_SaveThread();
-    enum pst_status status = pst_verify(text, &options, &report, &err);
+    enum pst_status status = pst_verify(text, &options, &report, sizeof report, &err);
     PyEval_RestoreThread(watch.thread);
     Py_DECREF(path);
     if (PyErr_Occurred())

@@ -125,12 +125,12 @@ PyObject *native_pli_info(PyObject *module, PyObject *args)
     static const char *const modes[] = {"raw", "constant", "packed", "wave", "lz", "coefficients"};
     (void)module;
     Py_buffer bytes;
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     struct pst_error err;
     pst_error_clear(&err);
     if (!PyArg_ParseTuple(args, "y*:pli_info", &bytes))
         return NULL;
-    enum pst_status status = pst_pli_info(bytes.buf, (size_t)bytes.len, &info, &err);
+    enum pst_status status = pst_pli_info(bytes.buf, (size_t)bytes.len, &info, sizeof info, &err);
     PyBuffer_Release(&bytes);
     if (status != PST_OK)
         return native_raise(status, &err);
@@ -183,11 +183,11 @@ static enum pst_status decode(const Py_buffer *bytes, const struct pst_pli_regio
                               struct pst_error *err)
 {
     enum { ALIGNMENT = 64 };
-    struct pst_pli_info info = {.struct_size = sizeof info};
-    enum pst_status status = pst_pli_info(bytes->buf, (size_t)bytes->len, &info, err);
+    struct pst_pli_info info = {0};
+    enum pst_status status = pst_pli_info(bytes->buf, (size_t)bytes->len, &info, sizeof info, err);
     if (status != PST_OK)
         return status;
-    size_t nbytes = pst_pli_scratch_nbytes(&info);
+    size_t nbytes = pst_pli_scratch_nbytes(&info, sizeof info);
     void *memory = PyMem_Malloc(nbytes + ALIGNMENT);
     if (memory == NULL)
         return PST_ERROR_MEMORY;

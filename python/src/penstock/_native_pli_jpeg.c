@@ -50,12 +50,12 @@ PyObject *native_pli_to_jpeg(PyObject *module, PyObject *args)
     (void)module;
     Py_buffer pli;
     int head = 0;
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     struct pst_error err;
     pst_error_clear(&err);
     if (!PyArg_ParseTuple(args, "y*|p:pli_to_jpeg", &pli, &head))
         return NULL;
-    enum pst_status status = pst_pli_info(pli.buf, (size_t)pli.len, &info, &err);
+    enum pst_status status = pst_pli_info(pli.buf, (size_t)pli.len, &info, sizeof info, &err);
     if (status != PST_OK) {
         PyBuffer_Release(&pli);
         return native_raise(status, &err);

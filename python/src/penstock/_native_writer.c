@@ -286,7 +286,10 @@ static PyObject *writer_add(PyObject *object, PyObject *args)
     }
     if (lend_all(self->handle, values, lent) < 0)
         goto out;
-    struct pst_sample sample = {.name = name, .values = lent->rows};
+    struct pst_sample sample = {.struct_size = sizeof(struct pst_sample),
+                                .value_nbytes = sizeof(struct pst_value),
+                                .name = name,
+                                .values = lent->rows};
     Py_BEGIN_ALLOW_THREADS status = pst_writer_add(self->handle, &sample, &err);
     Py_END_ALLOW_THREADS out : PyThread_release_lock(self->lock);
     for (size_t i = 0; lent != NULL && i < lent->n_buffers; i++)

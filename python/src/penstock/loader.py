@@ -363,7 +363,8 @@ class Loader:
             if self._given["device_memory"] is not None:
                 raise ArgumentError('device_memory is a limit for device="cuda"')
             return
-        options["device"] = int(device.partition(":")[2]) + 1
+        options["placement"] = 1  # PST_PLACEMENT_CARD
+        options["device"] = int(device.partition(":")[2])
         options["decode"] = _options.choice("decode", self._given["decode"], _DECODES)
         options["jpeg"] = _options.choice("jpeg", self._given["jpeg"], _JPEGS)
         if share is not None:

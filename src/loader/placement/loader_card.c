@@ -32,7 +32,8 @@ static bool find_item(const pst_loader *loader, const struct psti_loader_plan_fi
 {
     for (uint32_t v = 0; v < plan->field->n_variants; v++)
         if ((plan->variant_mask & (1u << v)) &&
-            pst_dataset_item(loader->dataset, sample, plan->i_field, v, item, NULL) == PST_OK &&
+            pst_dataset_item(loader->dataset, sample, plan->i_field, v, item, sizeof *item, NULL) ==
+                PST_OK &&
             psti_loader_plan_item_is_there(loader->dataset, item))
             return true;
     return false;
@@ -345,7 +346,7 @@ enum pst_status psti_loader_card_open(pst_loader *loader, struct pst_error *err)
     if (!card)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a card");
     pthread_mutex_init(&card->stream_lock, NULL);
-    card->ordinal = options->device - 1;
+    card->ordinal = options->device;
     card->share = options->decode == PST_DECODE_CPU ? 0
                   : options->gpu_share > 0          ? options->gpu_share
                                                     : 1;

@@ -130,7 +130,7 @@ const struct psti_placement psti_placement_host = {.ops = &host_ops};
 enum pst_status psti_placement_open(pst_loader *loader, struct pst_error *err)
 {
     struct psti_loader_pins *pins = NULL;
-    if (loader->options.device)
+    if (loader->options.placement == PST_PLACEMENT_CARD)
         return psti_loader_card_open(loader, err);
     enum pst_status status =
         loader->options.pin_memory ? psti_loader_pins_open(loader, &pins, err) : PST_OK;

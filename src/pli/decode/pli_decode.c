@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/fail.h"
+#include "base/options.h"
 
 #include <string.h>
 
@@ -103,19 +104,14 @@ static enum pst_status check_model(const void *bytes, const struct psti_pli_head
 }
 
 enum pst_status pst_pli_info(const void *bytes, size_t nbytes, struct pst_pli_info *info,
-                             struct pst_error *err)
+                             size_t info_nbytes, struct pst_error *err)
 {
     struct psti_pli_header header;
     struct pst_pli_info full;
-    size_t struct_size = info->struct_size;
-    if (struct_size < sizeof(size_t))
-        return psti_pli_failed(psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "info has no struct_size"),
-                               err);
     enum pst_status status = psti_pli_parse_header(bytes, nbytes, &header, err);
     if (status != PST_OK)
         return psti_pli_failed(status, err);
     full = (struct pst_pli_info){
-        .struct_size = struct_size,
         .content = header.content,
         .height = header.height,
         .width = header.width,
@@ -142,7 +138,7 @@ enum pst_status pst_pli_info(const void *bytes, size_t nbytes, struct pst_pli_in
             return psti_pli_failed(status, err);
         count_units(bytes, nbytes, &header, &full);
     }
-    memcpy(info, &full, struct_size < sizeof full ? struct_size : sizeof full);
+    psti_struct_write(info, info_nbytes, &full, sizeof full);
     return PST_OK;
 }
 
@@ -154,15 +150,19 @@ size_t psti_pli_region_scratch_nbytes(const struct psti_pli_header *h, uint32_t 
            samples_nbytes(psti_pli_edge(h), h->height, h->width, h->channels, h->bits);
 }
 
-size_t pst_pli_scratch_nbytes(const struct pst_pli_info *info)
+size_t pst_pli_scratch_nbytes(const struct pst_pli_info *info, size_t info_nbytes)
 {
-    const struct psti_pli_header header = {.content = (uint8_t)info->content,
-                                           .unit_log2 = (uint8_t)__builtin_ctz(info->unit_edge),
-                                           .height = (uint16_t)info->height,
-                                           .width = (uint16_t)info->width,
-                                           .channels = (uint8_t)info->channels,
-                                           .bits = (uint8_t)info->bits};
-    return psti_pli_region_scratch_nbytes(&header, info->width);
+    struct pst_pli_info full;
+    if (psti_struct_read(&full, sizeof full, info, info_nbytes, "info_nbytes", ROOM, NULL) !=
+        PST_OK)
+        return 0;
+    const struct psti_pli_header header = {.content = (uint8_t)full.content,
+                                           .unit_log2 = (uint8_t)__builtin_ctz(full.unit_edge),
+                                           .height = (uint16_t)full.height,
+                                           .width = (uint16_t)full.width,
+                                           .channels = (uint8_t)full.channels,
+                                           .bits = (uint8_t)full.bits};
+    return psti_pli_region_scratch_nbytes(&header, full.width);
 }
 
 static enum pst_status check_region(const struct psti_pli_header *header, uint32_t scale_log2,

@@ -111,7 +111,7 @@ static enum pst_status find_restoration(const void *pli, size_t nbytes,
     if (frame->restoration_nbytes == 0)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "pli",
                          "the PLI was made without what gives its JPEG back");
-    enum pst_status status = pst_pli_info(pli, nbytes, info, err);
+    enum pst_status status = pst_pli_info(pli, nbytes, info, sizeof *info, err);
     if (status != PST_OK)
         return status;
     if (info->nbytes != nbytes || frame->restoration_nbytes > nbytes - info->head_nbytes)
@@ -133,7 +133,7 @@ static enum pst_status reserve_back(struct psti_pli_keep *keep, const struct pst
 {
     enum pst_status status = reserve_coefs(keep, frame, frame->jpeg_nbytes, coefs, err);
     if (status == PST_OK)
-        status = reserve(&keep->scratch, pst_pli_scratch_nbytes(info), err);
+        status = reserve(&keep->scratch, pst_pli_scratch_nbytes(info, sizeof *info), err);
     return status == PST_OK ? reserve_work(keep, err) : status;
 }
 
@@ -152,7 +152,7 @@ static enum pst_status restore(struct psti_pli_keep *keep, const void *pli, size
                                const struct psti_jpeg_frame *frame, void *jpeg, size_t capacity,
                                struct pst_error *err)
 {
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     const uint8_t *restoration;
     coefs_of coefs;
     enum pst_status status = find_restoration(pli, nbytes, frame, &info, &restoration, err);
@@ -232,7 +232,7 @@ static enum pst_status prove(struct psti_pli_keep *keep, const void *jpeg, size_
                              const void *pli, size_t nbytes, uint64_t wanted, struct pst_error *err)
 {
     struct psti_jpeg_frame frame;
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     const uint8_t *restoration = NULL;
     uint64_t found = 0;
     coefs_of coefs;
@@ -367,7 +367,7 @@ static enum pst_status restore_head(struct psti_pli_keep *keep, const void *pli,
                                     struct pst_error *err)
 {
     struct psti_jpeg_frame frame;
-    struct pst_pli_info info = {.struct_size = sizeof info};
+    struct pst_pli_info info = {0};
     const uint8_t *restoration;
     enum pst_status status = psti_pli_jpeg_frame(pli, pli_nbytes, &frame, err);
     if (status == PST_OK)

@@ -35,8 +35,7 @@ static inline bool pli_jpeg_image_open(struct bytes file, uint8_t unit_log2,
     assert_non_null(image->pli.data);
     memcpy(image->pli.data, room, nbytes);
     free(room);
-    image->info.struct_size = sizeof image->info;
-    assert_ok(pst_pli_info(image->pli.data, nbytes, &image->info, &err));
+    assert_ok(pst_pli_info(image->pli.data, nbytes, &image->info, sizeof image->info, &err));
     assert_int_equal(image->info.nbytes, nbytes);
     return true;
 }

@@ -21,7 +21,7 @@ static bool image_open(struct bytes file, struct image *image)
     *image = (struct image){.scratch = NULL};
     if (!pli_jpeg_image_open(file, 0, &image->of))
         return false;
-    image->scratch_nbytes = pst_pli_scratch_nbytes(&image->of.info);
+    image->scratch_nbytes = pst_pli_scratch_nbytes(&image->of.info, sizeof image->of.info);
     image->scratch = aligned_alloc(64, (image->scratch_nbytes + 63) / 64 * 64);
     assert_non_null(image->scratch);
     return true;

@@ -1,0 +1,151 @@
+/* loader_options.c - the caller's options, of whatever size, -> complete ones of this library's
+ * size.
+ *
+ * Defaults are filled in and what cannot be is refused. The fields to deliver and their operations
+ * are arrays of structs: they are copied, since the caller's elements may have other sizes. */
+#include "loader/loader_handle.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/fail.h"
+#include "base/options.h"
+
+#include <math.h>
+
+#define HOST_MEMORY_DEFAULT ((uint64_t)4 << 30)
+#define BATCH_MAX_ROWS ((uint32_t)1 << 24)
+#define WORKERS_MAX 1024
+#define PREFETCH_MAX 4096
+
+static enum pst_status take_numbers(struct pst_loader_options *options, struct pst_error *err)
+{
+    options->batch_size = options->batch_size ? options->batch_size : 1;
+    options->world_size = options->world_size ? options->world_size : 1;
+    options->io_threads = options->io_threads ? options->io_threads : 4;
+    options->prefetch = options->prefetch ? options->prefetch : 2;
+    options->host_memory = options->host_memory ? options->host_memory : HOST_MEMORY_DEFAULT;
+    if (options->batch_size > BATCH_MAX_ROWS || options->num_workers > WORKERS_MAX ||
+        options->io_threads > WORKERS_MAX || options->prefetch > PREFETCH_MAX)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "batch_size %u, num_workers %u, io_threads %u or prefetch %u is too large "
+                         "(%u, %u, %u, %u)",
+                         options->batch_size, options->num_workers, options->io_threads,
+                         options->prefetch, BATCH_MAX_ROWS, WORKERS_MAX, WORKERS_MAX, PREFETCH_MAX);
+    if (options->no_padding && options->drop_last)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "no_padding delivers each sample, drop_last leaves some out: only one of "
+                         "them is possible");
+    if ((unsigned)options->on_error > PST_ON_ERROR_REPLACE ||
+        (unsigned)options->on_empty > PST_ON_EMPTY_DELIVER ||
+        (unsigned)options->storage > PST_STORAGE_MEMORY ||
+        (unsigned)options->page_cache > PST_PAGE_CACHE_DIRECT)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "on_error, on_empty, storage or page_cache has a value that is not known");
+    if (!(options->throttle_bytes_per_second >= 0) || !(options->throttle_latency_seconds >= 0) ||
+        !isfinite(options->throttle_bytes_per_second) ||
+        !isfinite(options->throttle_latency_seconds))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "throttle_* are finite and not negative");
+    return PST_OK;
+}
+
+static enum pst_status take_placement(const struct pst_loader_options *options,
+                                      struct pst_error *err)
+{
+    bool on_card = options->placement == PST_PLACEMENT_CARD;
+    if (options->device < (on_card ? 0 : -1) || (!on_card && options->device > 0) ||
+        (unsigned)options->placement > PST_PLACEMENT_CARD ||
+        (unsigned)options->decode > PST_DECODE_GPU ||
+        !(options->gpu_share >= 0 && options->gpu_share <= 1))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "placement %d, device %d, decode %d or gpu_share %g is not possible",
+                         (int)options->placement, options->device, (int)options->decode,
+                         options->gpu_share);
+    if (!on_card && (options->decode == PST_DECODE_GPU || options->device_memory))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "decode GPU and device_memory are for batches on a card (placement)");
+    if ((unsigned)options->pin_memory > PST_PIN_ALWAYS || (options->pin_memory && on_card))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "pin_memory %d is not possible: it is for batches in host memory, and "
+                         "these lie on a card (placement)",
+                         (int)options->pin_memory);
+    if ((unsigned)options->jpeg > PST_JPEG_NVJPEG ||
+        (options->jpeg && (!on_card || options->decode == PST_DECODE_CPU)))
+        return psti_fail(
+            err, PST_ERROR_ARGUMENT, "loader",
+            "jpeg %d is not possible: nvJPEG is for batches on a card (placement) whose "
+            "decode is not CPU",
+            (int)options->jpeg);
+    return PST_OK;
+}
+
+/* How many operations all fields have together; the caller's fields are as large as they say. */
+static enum pst_status count_ops(const struct pst_loader_options *options, size_t *n,
+                                 struct pst_error *err)
+{
+    *n = 0;
+    for (size_t i = 0; i < options->n_fields; i++) {
+        struct pst_field_output field;
+        enum pst_status status = psti_struct_read(
+            &field, sizeof field, (const char *)options->fields + i * options->field_nbytes,
+            options->field_nbytes, "field_nbytes", "loader", err);
+        if (status != PST_OK)
+            return status;
+        if ((field.n_ops && !field.ops) || !psti_add_size(*n, field.n_ops, n))
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "fields[%zu] has %zu operations at %s", i, field.n_ops,
+                             field.ops ? "an address" : "NULL");
+    }
+    return PST_OK;
+}
+
+/* Replaces options->fields by a copy in one block, which the caller of this function frees. */
+static enum pst_status take_fields(struct pst_loader_options *options, void **block,
+                                   struct pst_error *err)
+{
+    size_t n_ops, nbytes, ops_nbytes;
+    if (options->n_fields == 0)
+        return PST_OK;
+    if (!options->fields)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "n_fields is %zu, fields is NULL",
+                         options->n_fields);
+    enum pst_status status = count_ops(options, &n_ops, err);
+    if (status != PST_OK)
+        return status;
+    if (!psti_mul_size(options->n_fields, sizeof(struct pst_field_output), &nbytes) ||
+        !psti_mul_size(n_ops, sizeof(struct pst_op), &ops_nbytes) ||
+        !psti_add_size(nbytes, ops_nbytes, &nbytes) || !(*block = psti_alloc(nbytes)))
+        return psti_fail(err, PST_ERROR_MEMORY, "loader",
+                         "no memory for %zu fields, %zu operations", options->n_fields, n_ops);
+    struct pst_field_output *fields = *block;
+    struct pst_op *ops = (struct pst_op *)(void *)(fields + options->n_fields);
+    for (size_t i = 0; i < options->n_fields; i++) {
+        (void)psti_struct_read(&fields[i], sizeof fields[i],
+                               (const char *)options->fields + i * options->field_nbytes,
+                               options->field_nbytes, "field_nbytes", "loader", NULL);
+        const char *from = (const char *)fields[i].ops;
+        fields[i].ops = ops;
+        for (size_t k = 0; k < fields[i].n_ops; k++) {
+            status = psti_struct_read(ops++, sizeof *ops, from + k * options->op_nbytes,
+                                      options->op_nbytes, "op_nbytes", "loader", err);
+            if (status != PST_OK)
+                return status;
+        }
+    }
+    options->fields = fields;
+    return PST_OK;
+}
+
+enum pst_status psti_loader_take_options(const struct pst_loader_options *given,
+                                         struct pst_loader_options *options, void **fields,
+                                         struct pst_error *err)
+{
+    enum pst_status status = psti_options_copy(options, sizeof *options, given, "loader", err);
+    if (status == PST_OK)
+        status = take_numbers(options, err);
+    if (status == PST_OK)
+        status = take_placement(options, err);
+    if (status == PST_OK)
+        status = take_fields(options, fields, err);
+    return status;
+}
