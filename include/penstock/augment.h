@@ -17,63 +17,99 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* What an operation does. Each kind names the members of struct pst_op that it reads. Sizes are in
+ * pixels, height first. */
 enum pst_op_kind {
-    PST_OP_RESIZE = 1,      /* height, width; width 0: the shorter side becomes `height` */
-    PST_OP_CENTER_CROP = 2, /* height, width; a smaller image is padded with `fill` first */
-    PST_OP_RANDOM_CROP = 3, /* height, width, pad[4] applied first; a smaller image is an error
-                               unless pad_if_needed */
-    PST_OP_RANDOM_RESIZED_CROP = 4, /* height, width, scale[2], ratio[2]; ten tries, then the
-                                    largest centred crop within `ratio`: the rule of torchvision */
-    PST_OP_HORIZONTAL_FLIP = 5,     /* with probability p (1 = always) */
-    PST_OP_VERTICAL_FLIP = 6,       /* with probability p */
-    PST_OP_PAD = 7,                 /* pad[4] = left, top, right, bottom, by pad_mode and fill */
-    PST_OP_COLOR_JITTER = 8, /* brightness, contrast, saturation, hue: ranges; random order */
-    PST_OP_GRAYSCALE = 9,    /* with probability p; BT.601 luma in all channels */
-    PST_OP_NORMALIZE = 10    /* (v / 255 - mean[c]) / std[c], (v / 65535 - ...) for u16; last;
-                                mean, std, n_channels */
+    /* height, width; width 0: the shorter side becomes `height`. */
+    PST_OP_RESIZE = 1,
+    /* height, width; a smaller image is padded with `fill` first. */
+    PST_OP_CENTER_CROP = 2,
+    /* height, width, pad[4] applied first; a smaller image is an error unless pad_if_needed. */
+    PST_OP_RANDOM_CROP = 3,
+    /* height, width, scale[2], ratio[2]; ten tries, then the largest centred crop within
+     * `ratio`: the rule of torchvision. */
+    PST_OP_RANDOM_RESIZED_CROP = 4,
+    /* With probability p (1 = always). */
+    PST_OP_HORIZONTAL_FLIP = 5,
+    PST_OP_VERTICAL_FLIP = 6, /* with probability p */
+    /* pad[4] = left, top, right, bottom, by pad_mode and fill. */
+    PST_OP_PAD = 7,
+    /* brightness, contrast, saturation, hue: ranges; random order. */
+    PST_OP_COLOR_JITTER = 8,
+    /* With probability p; BT.601 luma in all channels. */
+    PST_OP_GRAYSCALE = 9,
+    /* (v / 255 - mean[c]) / std[c], (v / 65535 - ...) for u16; last; mean, std, n_channels. */
+    PST_OP_NORMALIZE = 10
 };
 
+/* How pixels between pixels are made. Coordinates are those of pixel centres. */
 enum pst_interpolation {
-    PST_INTERPOLATION_NEAREST = 1, /* pixel floor(i * n_from / n_to), in float32: torch's "nearest"
-                                      and torchvision's NEAREST, half a pixel aside */
+    /* Pixel floor(i * n_from / n_to), in float32: torch's "nearest" and torchvision's NEAREST,
+     * half a pixel aside. */
+    PST_INTERPOLATION_NEAREST = 1,
     PST_INTERPOLATION_BILINEAR = 2,
-    PST_INTERPOLATION_BICUBIC = 3, /* a = -0.5, as PIL and torch have it with antialias; without
-                                      antialias a = -0.75 and edges repeated, as torch has it */
-    PST_INTERPOLATION_NEAREST_EXACT = 4 /* the pixel that holds the output's centre: torch's
-                                           "nearest-exact", torchvision's NEAREST_EXACT, PIL's
-                                           NEAREST */
+    /* a = -0.5, as PIL and torch have it with antialias; without antialias a = -0.75 and edges
+     * repeated, as torch has it. */
+    PST_INTERPOLATION_BICUBIC = 3,
+    /* The pixel that holds the output's centre: torch's "nearest-exact", torchvision's
+     * NEAREST_EXACT, PIL's NEAREST. */
+    PST_INTERPOLATION_NEAREST_EXACT = 4
 };
 
+/* What lies beyond the edges of an image. */
 enum pst_pad_mode {
+    /* `fill` of the operation. */
     PST_PAD_CONSTANT = 0,
+    /* The pixel at the edge, repeated. */
     PST_PAD_EDGE = 1,
-    PST_PAD_REFLECT = 2, /* without repeating the edge */
+    /* Without repeating the edge. */
+    PST_PAD_REFLECT = 2,
+    /* The image mirrored, its edge included. */
     PST_PAD_SYMMETRIC = 3
 };
 
 /* One operation: `kind` and the members that it names above; the others are ignored. Prepare it
- * with pst_op_init, which fills in the defaults of that kind. */
+ * with pst_op_init, which fills in the defaults of that kind. It goes in arrays: the size of an
+ * element is pst_loader_options.op_nbytes. */
 struct pst_op {
     enum pst_op_kind kind;
     uint32_t height, width;               /* output size, pixels */
     enum pst_interpolation interpolation; /* default bilinear */
-    bool no_antialias;                    /* default false: widen the filter when shrinking */
-    bool pad_if_needed;                   /* PST_OP_RANDOM_CROP */
+    /* Default false: widen the filter when shrinking. */
+    bool no_antialias;
+    bool pad_if_needed; /* PST_OP_RANDOM_CROP */
     enum pst_pad_mode pad_mode;
-    uint32_t pad[4];          /* left, top, right, bottom, pixels */
-    float fill[4];            /* per channel, in units of the pixels (0..255 or 0..65535) */
-    float p;                  /* probability, 0..1; default 0.5 for flips */
-    float scale[2], ratio[2]; /* default 0.08..1, 3/4..4/3 */
-    float brightness[2], contrast[2], saturation[2]; /* factors drawn from [lo, hi]; 1,1 = leave */
-    float hue[2];       /* shift in turns drawn from [lo, hi], within -0.5..0.5; 0,0 = leave */
-    float mean[4];      /* per channel, of pixels scaled to 0..1; within 0..1 */
-    float std[4];       /* the same; above 0, to 10 */
-    float mask_fill;    /* `fill` of masks that follow the chain of their image; default 0 */
-    uint8_t n_channels; /* PST_OP_NORMALIZE: so many channels mean and std are for, and the pixels
-                           must have; 0 = as many as these have */
+    /* Left, top, right, bottom, pixels. */
+    uint32_t pad[4];
+    /* per channel, in units of the pixels (0..255 or 0..65535). */
+    float fill[4];
+    /* Probability, 0..1; default 0.5 for flips. */
+    float p;
+    /* Default 0.08..1, 3/4..4/3. */
+    float scale[2], ratio[2];
+    /* Factors drawn from [lo, hi]; 1,1 = leave. */
+    float brightness[2], contrast[2], saturation[2];
+    /* Shift in turns drawn from [lo, hi], within -0.5..0.5; 0,0 = leave. */
+    float hue[2];
+    /* per channel, of pixels scaled to 0..1; within 0..1. */
+    float mean[4];
+    float std[4]; /* the same; above 0, to 10 */
+    /* `fill` of masks that follow the chain of their image; default 0. */
+    float mask_fill;
+    /* PST_OP_NORMALIZE: so many channels mean and std are for, and the pixels must have; 0 = as
+     * many as these have. */
+    uint8_t n_channels;
 };
 
-/* Fills `op` with the defaults of `kind`. An unknown kind is left for the loader to refuse. */
+/* Fills an operation with the defaults of its kind. Set the members that the kind needs
+ * afterwards.
+ *
+ * op: the caller's struct, overwritten as a whole.
+ * op_nbytes: sizeof *op.
+ * kind: what the operation does. A number outside the list is stored as it is, and pst_loader_open
+ *     refuses it.
+ *
+ * Cannot fail. Any thread. */
 void pst_op_init(struct pst_op *op, size_t op_nbytes, enum pst_op_kind kind);
 
 #pragma GCC visibility pop

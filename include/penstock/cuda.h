@@ -15,26 +15,43 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* Cards that loaders can be told to use: 0 if there is no driver, no card, or no kernels for it.
- * Starts no context. Thread-safe. */
+/* Number of cards that loaders can be told to use.
+ *
+ * Returns 0 where there is no driver, no card, or no kernels for the cards that there are.
+ * pst_cuda_reason then says which.
+ *
+ * Starts no context on any card, so a process may fork afterwards. Any thread. */
 uint32_t pst_cuda_count(void);
 
-/* Why that is 0, in one line; "" if it is not. Returns the length, as snprintf does. Thread-safe.
- */
+/* Writes in one line why pst_cuda_count returns 0. The text is empty where it does not.
+ *
+ * buffer: receives the text and a NUL, cut to fit. May be NULL where capacity is 0.
+ * capacity: bytes of buffer.
+ *
+ * Returns the length of the whole text in bytes without its NUL, as snprintf does. Any thread. */
 size_t pst_cuda_reason(char *buffer, size_t capacity);
 
-/* What a card is. */
+/* What a card is. Numbers are those that the driver gives. */
 struct pst_cuda_info {
     uint32_t ordinal;
     char name[64];
     uint32_t capability_major, capability_minor;
-    uint32_t n_processors; /* streaming multiprocessors */
-    uint32_t
-        driver_version; /* 1000 * major + 10 * minor of the newest CUDA that the driver knows */
+    /* Streaming multiprocessors. */
+    uint32_t n_processors;
+    /* 1000 * major + 10 * minor of the newest CUDA that the driver knows. */
+    uint32_t driver_version;
     uint64_t memory_nbytes;
 };
-/* Fills `info` for card `ordinal`. Starts no context.
- * PST_ERROR_UNSUPPORTED: there is no such card, or it is too old. Thread-safe. */
+
+/* Describes one card.
+ *
+ * ordinal: CUDA's number of the card, 0 to pst_cuda_count() - 1.
+ * info: the caller's struct, written after success only.
+ * info_nbytes: sizeof *info.
+ *
+ * PST_ERROR_UNSUPPORTED: there is no such card, or it is too old.
+ *
+ * Starts no context on the card. Any thread. */
 PST_WARN_UNUSED enum pst_status pst_cuda_info(uint32_t ordinal, struct pst_cuda_info *info,
                                               size_t info_nbytes, struct pst_error *err);
 
@@ -42,13 +59,24 @@ PST_WARN_UNUSED enum pst_status pst_cuda_info(uint32_t ordinal, struct pst_cuda_
 struct pst_cuda_nvjpeg_info {
     char path[256]; /* of the library */
     uint32_t major, minor, patch;
-    uint32_t n_engines; /* JPEG engines of the card; 0: it has none that nvJPEG uses */
-    bool interpolates;  /* chroma, as the CPU's decoder does; false (before nvJPEG 12): repeats it,
-                           which differs much more */
+    /* JPEG engines of the card; 0: it has none that nvJPEG uses. */
+    uint32_t n_engines;
+    /* Chroma, as the CPU's decoder does; false (before nvJPEG 12): repeats it, which differs
+     * much more. */
+    bool interpolates;
 };
-/* Fills `info`. To learn of engines it starts the card's context: not for
- * processes that are going to fork. PST_ERROR_UNSUPPORTED: there is no such card, or no nvJPEG, and
- * what was looked for. Environment: PENSTOCK_NVJPEG names the library. Thread-safe. */
+
+/* Describes the nvJPEG library that pst_loader_options.jpeg would use on a card.
+ *
+ * ordinal: CUDA's number of the card, 0 to pst_cuda_count() - 1.
+ * info: the caller's struct, written after success only.
+ * info_nbytes: sizeof *info.
+ *
+ * PST_ERROR_UNSUPPORTED: there is no such card, or no nvJPEG; the text says what was looked for.
+ * PST_ERROR_DEVICE: the driver failed.
+ *
+ * Starts the card's context to learn of its engines: do not call it in a process that is going to
+ * fork. PENSTOCK_NVJPEG in the environment names the library. Any thread. */
 PST_WARN_UNUSED enum pst_status pst_cuda_nvjpeg(uint32_t ordinal, struct pst_cuda_nvjpeg_info *info,
                                                 size_t info_nbytes, struct pst_error *err);
 

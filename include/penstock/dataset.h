@@ -14,73 +14,108 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* An open data set or folder. Immutable; any thread. */
 typedef struct pst_dataset pst_dataset;
 
+/* What a field holds. Numbers are part of the data set format. */
 enum pst_field_type {
     PST_FIELD_IMAGE = 1,
-    PST_FIELD_MASK = 2,      /* label or instance map: one channel, never interpolated */
-    PST_FIELD_BOXES = 3,     /* f32 (n,4): x0, y0, x1, y1 in pixels, n varies */
-    PST_FIELD_KEYPOINTS = 4, /* f32 (n,3): x, y, visibility, n varies */
-    PST_FIELD_AUDIO = 5,     /* an audio file as it is */
-    PST_FIELD_INT = 6,       /* one i64 */
-    PST_FIELD_FLOAT = 7,     /* one f64 */
+    /* Label or instance map: one channel, never interpolated. */
+    PST_FIELD_MASK = 2,
+    /* f32 (n,4): x0, y0, x1, y1 in pixels, n varies. */
+    PST_FIELD_BOXES = 3,
+    /* f32 (n,3): x, y, visibility, n varies. */
+    PST_FIELD_KEYPOINTS = 4,
+    PST_FIELD_AUDIO = 5, /* an audio file as it is */
+    PST_FIELD_INT = 6,   /* one i64 */
+    PST_FIELD_FLOAT = 7, /* one f64 */
     PST_FIELD_BYTES = 8,
     PST_FIELD_TEXT = 9,  /* UTF-8 */
     PST_FIELD_JSON = 10, /* UTF-8 */
-    PST_FIELD_ARRAY = 11 /* n-d array; dtype fixed, shape fixed or ragged */
+    /* N-d array; dtype fixed, shape fixed or ragged. */
+    PST_FIELD_ARRAY = 11
 };
-const char *pst_field_type_name(enum pst_field_type type);      /* "image", "int", ... */
-enum pst_field_type pst_field_type_from_name(const char *name); /* 0 if there is none */
 
+/* Name of a field type as data sets spell it: "image", "mask", "int" and so on.
+ *
+ * Returns a static string, "none" for numbers outside the list. Any thread. */
+const char *pst_field_type_name(enum pst_field_type type);
+
+/* The field type that has this name.
+ *
+ * name: a NUL-terminated string.
+ *
+ * Returns 0 where there is none. Any thread. */
+enum pst_field_type pst_field_type_from_name(const char *name);
+
+/* Limits of a data set: fields, dimensions of an array, variants of a field. */
 #define PST_MAX_FIELDS 64
 #define PST_MAX_NDIM 8
 #define PST_MAX_VARIANTS 8
 
-/* One column of a data set. */
 /* Masks, boxes, keypoints: for which picture of an image with an EXIF orientation they were made.
  */
 enum pst_made_for {
-    PST_MADE_FOR_UNKNOWN = 0, /* not stated: with an image that is turned they are an error, unless
-                                 a mask's size decides */
-    PST_MADE_FOR_UPRIGHT = 1, /* the picture as shown, its orientation applied */
-    PST_MADE_FOR_STORED = 2   /* the picture as its file stores it */
+    /* Not stated: with an image that is turned they are an error, unless a mask's size decides. */
+    PST_MADE_FOR_UNKNOWN = 0,
+    /* The picture as shown, its orientation applied. */
+    PST_MADE_FOR_UPRIGHT = 1,
+    /* The picture as its file stores it. */
+    PST_MADE_FOR_STORED = 2
 };
 
+/* One column of a data set. */
 struct pst_field {
-    char name[64]; /* [A-Za-z_][A-Za-z0-9_.-]*, unique; "index" is reserved */
+    /* [A-Za-z_][A-Za-z0-9_.-]*, unique; "index" is reserved. */
+    char name[64];
     enum pst_field_type type;
-    enum pst_dtype dtype; /* PST_FIELD_ARRAY: of its elements; else 0 */
-    uint8_t ndim; /* PST_FIELD_ARRAY: 0 = any shape (ragged); else shape[0..ndim-1] is fixed */
-    uint8_t n_variants; /* 1..PST_MAX_VARIANTS: forms in which each sample's item may be stored */
+    /* PST_FIELD_ARRAY: of its elements; else 0. */
+    enum pst_dtype dtype;
+    /* PST_FIELD_ARRAY: 0 = any shape (ragged); else shape[0..ndim-1] is fixed. */
+    uint8_t ndim;
+    /* 1..PST_MAX_VARIANTS: forms in which each sample's item may be stored. */
+    uint8_t n_variants;
     uint32_t shape[PST_MAX_NDIM];
-    int64_t n_classes;          /* PST_FIELD_INT: labels are 0..n_classes-1; 0 = no such rule */
-    enum pst_made_for made_for; /* masks, boxes, keypoints; else 0 */
-    uint64_t reserved[8];       /* zero: room for members of later versions */
+    /* PST_FIELD_INT: labels are 0..n_classes-1; 0 = no such rule. */
+    int64_t n_classes;
+    /* Masks, boxes, keypoints; else 0. */
+    enum pst_made_for made_for;
+    /* Zero: room for members of later versions. */
+    uint64_t reserved[8];
 };
 
+/* pst_item.i_file of an item that lies in no file. */
 #define PST_FILE_NONE UINT32_MAX
 
 /* One stored item: variant v of field f of sample s. */
 struct pst_item {
-    enum pst_form form; /* PST_FORM_NONE: this sample has no such variant */
-    uint32_t i_file;    /* shard (data set) or file (folder), for pst_dataset_file_path */
-    uint64_t offset;    /* bytes, in that file */
+    /* PST_FORM_NONE: this sample has no such variant. */
+    enum pst_form form;
+    /* Shard (data set) or file (folder), for pst_dataset_file_path. */
+    uint32_t i_file;
+    uint64_t offset; /* bytes, in that file */
     uint64_t nbytes;
     bool has_checksum; /* false in a plain folder */
     bool has_pixel_checksum;
-    bool was_pli; /* PLI, PLI_JPEG: that PLI is the file that was packed; else it was made of one */
-    uint64_t checksum;       /* XXH3-64 of the stored bytes */
-    uint64_t pixel_checksum; /* XXH3-64 of the decoded pixels (H,W,C), u8 or u16 LE, as stored;
-                                PST_FORM_PLI_JPEG: before the orientation is applied */
-    uint32_t height, width;  /* of an image or mask, as shown; 0 unknown (plain folder) */
-    uint8_t channels, bits;  /* 0 unknown */
-    uint8_t orientation;     /* EXIF, 1 none, 0 unknown */
-    uint8_t ndim;            /* PST_FIELD_ARRAY, BOXES, KEYPOINTS */
+    /* PLI, PLI_JPEG: that PLI is the file that was packed; else it was made of one. */
+    bool was_pli;
+    /* XXH3-64 of the stored bytes. */
+    uint64_t checksum;
+    /* XXH3-64 of the decoded pixels (H,W,C), u8 or u16 LE, as stored; PST_FORM_PLI_JPEG: before
+     * the orientation is applied. */
+    uint64_t pixel_checksum;
+    /* Of an image or mask, as shown; 0 unknown (plain folder). */
+    uint32_t height, width;
+    uint8_t channels, bits; /* 0 unknown */
+    uint8_t orientation;    /* EXIF, 1 none, 0 unknown */
+    /* PST_FIELD_ARRAY, BOXES, KEYPOINTS. */
+    uint8_t ndim;
     uint32_t shape[PST_MAX_NDIM];
-    uint64_t jpeg_nbytes; /* PST_FORM_PLI_JPEG: of the file that it was made from; else 0 */
+    /* PST_FORM_PLI_JPEG: of the file that it was made from; else 0. */
+    uint64_t jpeg_nbytes;
 };
 
-/* Zero-initialise, then set struct_size. */
+/* How to open a data set. Zero-initialise, then set struct_size. */
 struct pst_dataset_options {
     size_t struct_size;
     /* Plain folders only. Label file: CSV (header: file,label[,...]) or JSON lines; it names files
@@ -89,8 +124,10 @@ struct pst_dataset_options {
      * "image", "mask", "mask_x", "x_masks") is no class: each image gets the masks that have its
      * name. */
     const char *labels;
-    bool allow_unreadable; /* unreadable files and folders are skipped and counted, not an error */
-    bool no_folder;        /* a plain folder is PST_ERROR_ARGUMENT, before it is looked through */
+    /* Unreadable files and folders are skipped and counted, not an error. */
+    bool allow_unreadable;
+    /* A plain folder is PST_ERROR_ARGUMENT, before it is looked through. */
+    bool no_folder;
     /* Columns of the label file whose cells are paths of mask files, as the columns "mask",
      * "mask_..." and "..._mask" are without being named here. Read during open only. */
     const char *const *masks;
@@ -114,105 +151,289 @@ enum pst_notice_kind {
     /* Texts that are paths of image files. `name` is the field; see `masks`. */
     PST_NOTICE_TEXT_IS_PATH = 5
 };
-/* "left_out", "unreadable", "mask_without_image", "image_without_mask", "text_names_files"; "none"
- * for numbers outside the list. */
+
+/* Name of a kind of notice: "left_out", "unreadable", "mask_without_image", "image_without_mask"
+ * or "text_names_files".
+ *
+ * Returns a static string, "none" for numbers outside the list. Any thread. */
 const char *pst_notice_kind_name(enum pst_notice_kind kind);
+
+/* One notice: what was met, how often, and the first case. */
 struct pst_notice {
     enum pst_notice_kind kind;
     char name[64];
     uint64_t count;
-    char first[256]; /* the first one: its path in the folder, its end where it is longer */
+    /* The first one: its path in the folder, its end where it is longer. */
+    char first[256];
 };
 
-/* Opens the data set or folder at `path`. *out is NULL after failure. PST_ERROR_INCOMPLETE: a
- * writer was interrupted and no finished state exists; the text says how to resume. */
+/* Opens a packed data set or a plain folder of images for reading. A packed data set is its
+ * directory. Shards are opened when they are first read.
+ *
+ * path: a directory, NUL-terminated. Copied.
+ * options: NULL for the defaults. Read during the call only, with all that it points to.
+ * out: receives the handle, to be closed by pst_dataset_close; NULL after failure.
+ *
+ * PST_ERROR_NOT_FOUND: there is nothing at the path.
+ * PST_ERROR_INCOMPLETE: a writer was interrupted and no finished state exists; the text says how
+ *     to resume.
+ * PST_ERROR_CORRUPT, PST_ERROR_TRUNCATED, PST_ERROR_CHECKSUM: the index is damaged.
+ * PST_ERROR_VERSION: the data set, or the options, are of a newer version.
+ * PST_ERROR_ARGUMENT: the path is a plain folder and no_folder is set, the label file does not fit
+ *     the folder, or PENSTOCK_CPU_MASK has an unknown value.
+ * PST_ERROR_IO: a file or folder cannot be read. PST_ERROR_MEMORY.
+ *
+ * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_dataset_open(const char *path,
                                                  const struct pst_dataset_options *options,
                                                  pst_dataset **out, struct pst_error *err);
-/* Adds an owner. Each owner closes once; the last close frees. Thread-safe. */
-void pst_dataset_retain(pst_dataset *dataset);
-void pst_dataset_close(pst_dataset **dataset); /* NULL-safe, clears the pointer */
 
+/* Adds an owner. Each owner closes once, and the last close frees.
+ *
+ * dataset: an open handle.
+ *
+ * Any thread. */
+void pst_dataset_retain(pst_dataset *dataset);
+
+/* Gives up one owner's share of the handle. The last one closes the files and frees the memory.
+ *
+ * dataset: the caller's pointer, which becomes NULL. NULL, or a pointer to NULL, is allowed.
+ *
+ * Any thread, as long as no other thread uses the same owner's handle. */
+void pst_dataset_close(pst_dataset **dataset);
+
+/* The path that was given to pst_dataset_open, without slashes at its end.
+ *
+ * Returns a string that lives as long as the data set. Any thread. */
 const char *pst_dataset_path(const pst_dataset *dataset);
+
+/* True for a plain folder of images, false for a packed data set. Any thread. */
 bool pst_dataset_is_folder(const pst_dataset *dataset);
+
+/* Number of samples. It does not change while the data set is open. Any thread. */
 uint64_t pst_dataset_count(const pst_dataset *dataset);
-/* 16 bytes that name the data set: random for a written one, a hash of names and sizes for a
- * folder. */
+
+/* The name of the data set as 16 bytes: random numbers for a packed one, a hash of names and sizes
+ * for a folder.
+ *
+ * Returns a pointer that lives as long as the data set. Any thread. */
 const uint8_t *pst_dataset_id(const pst_dataset *dataset);
-/* Samples or files left out by allow_unreadable. */
+
+/* Number of samples or files that opening left out because of allow_unreadable; 0 without it. Any
+ * thread. */
 uint64_t pst_dataset_n_skipped(const pst_dataset *dataset);
-/* What opening a plain folder noticed, in the order in which it was met: pst_dataset_n_notices of
- * them, at most 32 (the last one counts all other kinds). None for a packed data set.
- * PST_ERROR_ARGUMENT: there is no notice of that number, or `notice` is NULL. */
+
+/* Number of notices about a plain folder, 0 to 32. The last of 32 counts all other kinds. A packed
+ * data set has none.
+ *
+ * Any thread. */
 uint32_t pst_dataset_n_notices(const pst_dataset *dataset);
+
+/* Gives one notice about a plain folder. Notices are in the order in which opening met them.
+ *
+ * i_notice: 0 to pst_dataset_n_notices() - 1.
+ * notice: the caller's struct, written after success only.
+ * notice_nbytes: sizeof *notice.
+ *
+ * PST_ERROR_ARGUMENT: there is no notice of that number, or notice is NULL.
+ *
+ * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_dataset_notice(const pst_dataset *dataset, uint32_t i_notice,
                                                    struct pst_notice *notice, size_t notice_nbytes,
                                                    struct pst_error *err);
 
+/* Number of fields, 1 to PST_MAX_FIELDS. Any thread. */
 uint32_t pst_dataset_n_fields(const pst_dataset *dataset);
-const struct pst_field *pst_dataset_field(const pst_dataset *dataset,
-                                          uint32_t i_field);              /* NULL if out of range */
-int pst_dataset_find_field(const pst_dataset *dataset, const char *name); /* -1 if there is none */
-/* Name of class `label` of an int field (folders: the sub-folder); NULL if there are no names. */
+
+/* Describes one field.
+ *
+ * i_field: 0 to pst_dataset_n_fields() - 1.
+ *
+ * Returns a struct that lives as long as the data set, or NULL if there is no such field. Any
+ * thread. */
+const struct pst_field *pst_dataset_field(const pst_dataset *dataset, uint32_t i_field);
+
+/* The number of the field that has this name.
+ *
+ * name: a NUL-terminated string.
+ *
+ * Returns -1 if there is none. Any thread. */
+int pst_dataset_find_field(const pst_dataset *dataset, const char *name);
+
+/* The name of a class of an int field. In a folder that is the name of the sub-folder.
+ *
+ * i_field: number of a field.
+ * label: a value of that field.
+ *
+ * Returns a string (UTF-8) that lives as long as the data set. NULL: the field has no class names,
+ * or no such class. Any thread. */
 const char *pst_dataset_class_name(const pst_dataset *dataset, uint32_t i_field, int64_t label);
 
-/* Largest stored item of a field over all samples and variants, in bytes; exact. */
+/* Size of the largest stored item of a field over all samples and variants, in bytes. It is exact.
+ *
+ * i_field: number of a field.
+ *
+ * Returns 0 for a field that does not exist or has no items (int, float). Any thread. */
 uint64_t pst_dataset_max_item_nbytes(const pst_dataset *dataset, uint32_t i_field);
-/* Largest height * width * channels * bytes of a field's images over all samples; 0 unknown
- * (folder). */
+
+/* Size of the largest decoded image of a field: height * width * channels * bytes of one sample.
+ *
+ * i_field: number of a field of type image or mask.
+ *
+ * Returns 0 where it is not known, as in a plain folder. Any thread. */
 uint64_t pst_dataset_max_pixels_nbytes(const pst_dataset *dataset, uint32_t i_field);
 
 /* Writes the sample's unique name (relative path of its file, or the key given to the writer), at
  * most 4,095 bytes of UTF-8 and a NUL, to `name`, which has room for PST_NAME_CAP bytes. */
 #define PST_NAME_CAP 4096
+
+/* Writes the unique name of a sample: the relative path of its file, or the key that was given to
+ * the writer.
+ *
+ * sample: 0 to pst_dataset_count() - 1.
+ * name: room for PST_NAME_CAP bytes. Receives at most 4,095 bytes of UTF-8 and a NUL.
+ *
+ * PST_ERROR_ARGUMENT: there is no such sample.
+ * PST_ERROR_CORRUPT, PST_ERROR_CHECKSUM, PST_ERROR_IO: the block of the index that holds the name
+ *     cannot be read.
+ *
+ * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_dataset_sample_name(const pst_dataset *dataset, uint64_t sample,
                                                         char *name, struct pst_error *err);
 
-/* Where the bytes of an item lie. Fields of type int and float have no item: PST_ERROR_ARGUMENT.
- * An index block that was altered on disk is found here, when it is first used. Form, channels,
- * bits, orientation and shape of an item that is given out are possible ones, and raw pixels have
- * the size that these say: PST_ERROR_CORRUPT otherwise. */
+/* Says where the bytes of an item lie and what they are. Form, channels, bits, orientation and
+ * shape of an item are checked to be possible ones, and raw pixels to have the size that these
+ * say.
+ *
+ * sample: 0 to pst_dataset_count() - 1.
+ * i_field: number of a field that has items. Fields of type int and float have values instead.
+ * variant: 0 to n_variants - 1 of the field. Where the sample has no such variant, item->form is
+ *     PST_FORM_NONE and the call succeeds.
+ * item: the caller's struct, written after success only.
+ * item_nbytes: sizeof *item.
+ *
+ * PST_ERROR_ARGUMENT: there is no such sample, item or variant.
+ * PST_ERROR_CORRUPT, PST_ERROR_CHECKSUM: a block of the index was altered on disk; it is checked
+ *     when it is first used.
+ *
+ * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_dataset_item(const pst_dataset *dataset, uint64_t sample,
                                                  uint32_t i_field, uint32_t variant,
                                                  struct pst_item *item, size_t item_nbytes,
                                                  struct pst_error *err);
 
-/* Whether the item of an image gives back the file that was packed (false: pixels alone were kept);
- * and whether that file is a JPEG, of which the item is the PLI (pst_pli_to_jpeg). */
+/* True if the item of an image gives back the file that was packed. False: its pixels alone were
+ * kept.
+ *
+ * item: as pst_dataset_item gave it.
+ *
+ * Any thread. */
 bool pst_item_is_original(const struct pst_item *item);
+
+/* True if the file that was packed is a JPEG, of which the item is the PLI. pst_pli_to_jpeg gives
+ * the file back.
+ *
+ * item: as pst_dataset_item gave it.
+ *
+ * Any thread. */
 bool pst_item_was_jpeg(const struct pst_item *item);
 
-/* The value of an int or float field. */
+/* Reads the value of a field of type int.
+ *
+ * sample: 0 to pst_dataset_count() - 1.
+ * i_field: number of a field of type int.
+ * value: receives the value after success.
+ *
+ * PST_ERROR_ARGUMENT: there is no such sample, or the field has no int values.
+ * PST_ERROR_CORRUPT, PST_ERROR_CHECKSUM, PST_ERROR_IO: the index cannot be read, or the label is
+ *     outside of its classes.
+ *
+ * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_dataset_int(const pst_dataset *dataset, uint64_t sample,
                                                 uint32_t i_field, int64_t *value,
                                                 struct pst_error *err);
+
+/* Reads the value of a field of type float.
+ *
+ * sample: 0 to pst_dataset_count() - 1.
+ * i_field: number of a field of type float.
+ * value: receives the value after success.
+ *
+ * PST_ERROR_ARGUMENT: there is no such sample, or the field has no float values.
+ * PST_ERROR_CORRUPT, PST_ERROR_CHECKSUM, PST_ERROR_IO: the index cannot be read.
+ *
+ * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_dataset_float(const pst_dataset *dataset, uint64_t sample,
                                                   uint32_t i_field, double *value,
                                                   struct pst_error *err);
 
-/* The values of samples first..first+n-1 of an int (i64) or float (f64) field, without a call for
- * each: written to `values`, which has room for n of them. PST_ERROR_CORRUPT: a label lies outside
- * of its classes. Thread-safe. */
+/* Reads the values of neighbouring samples of an int or float field in one call.
+ *
+ * i_field: number of a field of type int or float.
+ * first: number of the first sample.
+ * n: how many samples. first + n is at most pst_dataset_count().
+ * values: room for n values, int64_t for int fields and double for float fields. What it holds
+ *     after failure is not defined.
+ *
+ * PST_ERROR_ARGUMENT: the samples or the field do not exist, or the field has no numbers.
+ * PST_ERROR_CORRUPT: a label lies outside of its classes, or the index is damaged.
+ *     PST_ERROR_CHECKSUM, PST_ERROR_IO.
+ *
+ * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_dataset_column(const pst_dataset *dataset, uint32_t i_field,
                                                    uint64_t first, uint64_t n, void *values,
                                                    struct pst_error *err);
-/* The number of the sample named `name`: reads names from the first on. PST_ERROR_NOT_FOUND.
- * Thread-safe. */
+
+/* Finds a sample by its name. Names are read from the first on, so the time grows with the data
+ * set.
+ *
+ * name: a NUL-terminated string.
+ * sample: receives the number after success.
+ *
+ * PST_ERROR_NOT_FOUND: no sample has that name.
+ * PST_ERROR_CORRUPT, PST_ERROR_CHECKSUM, PST_ERROR_IO: the index cannot be read.
+ *
+ * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_dataset_find_sample(const pst_dataset *dataset,
                                                         const char *name, uint64_t *sample,
                                                         struct pst_error *err);
 
-/* Files that items point to. The path (relative to the current directory, or absolute, as the data
- * set's path is) is written to `buffer`; PST_ERROR_LIMIT if it does not fit. */
+/* Number of files that items lie in: shards of a packed data set, images of a folder. Any thread.
+ */
 uint32_t pst_dataset_n_files(const pst_dataset *dataset);
+
+/* Writes the path of one file. It is relative to the current directory, or absolute, as the path
+ * of the data set is.
+ *
+ * i_file: 0 to pst_dataset_n_files() - 1, as pst_item.i_file.
+ * buffer: receives the path and a NUL.
+ * capacity: bytes of buffer.
+ *
+ * PST_ERROR_ARGUMENT: there is no such file.
+ * PST_ERROR_LIMIT: the path does not fit; nothing useful was written.
+ *
+ * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_dataset_file_path(const pst_dataset *dataset, uint32_t i_file,
                                                       char *buffer, size_t capacity,
                                                       struct pst_error *err);
 
-/* Reads `nbytes` bytes of an item from `start` (both within the item) into `buffer`: a plain,
- * synchronous read for tools. When the whole item is read its checksum is verified, and text and
- * JSON are checked: PST_ERROR_CORRUPT if text is not UTF-8, or JSON is not such as json.loads of
- * Python takes, nested at most 64 deep (no bytes at all are JSON without a value). Thread-safe. */
+/* Reads bytes of an item with plain, synchronous reads. It is for tools; loaders read ahead by
+ * themselves. When the whole item is read its checksum is compared, and text and JSON are checked:
+ * JSON is what json.loads of Python takes, nested at most 64 deep. No bytes at all are JSON
+ * without a value.
+ *
+ * sample, i_field, variant: as in pst_dataset_item.
+ * start: first byte to read, counted from the start of the item.
+ * nbytes: how many. start + nbytes is at most the size of the item.
+ * buffer: room for nbytes bytes. What it holds after failure is not defined.
+ *
+ * PST_ERROR_ARGUMENT: there is no such item, or the bytes are not all within it.
+ * PST_ERROR_CHECKSUM: the stored bytes are not those that were written.
+ * PST_ERROR_CORRUPT: a text is not UTF-8, or JSON is not valid.
+ * PST_ERROR_TRUNCATED: the file ends too early. PST_ERROR_IO, PST_ERROR_NOT_FOUND: it cannot be
+ *     read.
+ *
+ * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample,
                                                  uint32_t i_field, uint32_t variant, uint64_t start,
                                                  uint64_t nbytes, void *buffer,

@@ -20,18 +20,24 @@ extern "C" {
  * bits / 8, channel_nbytes = bits / 8. (C,H,W): pixel_nbytes = bits / 8, channel_nbytes = height *
  * row_nbytes. */
 struct pst_pixels {
-    void *data; /* read only by pst_pli_encode */
+    /* Read only by pst_pli_encode. */
+    void *data;
     uint32_t height, width;
-    uint8_t channels; /* 1 gray, 2 gray+alpha, 3 RGB, 4 RGBA; or any planes that belong together */
-    uint8_t bits;     /* 8 or 16 */
+    /* 1 gray, 2 gray+alpha, 3 RGB, 4 RGBA; or any planes that belong together. */
+    uint8_t channels;
+    uint8_t bits; /* 8 or 16 */
     int64_t row_nbytes, pixel_nbytes, channel_nbytes;
 };
 
+/* Families of methods to encode pixels, by what matters most. */
 enum pst_pli_tier {
     PST_PLI_TIER_DEFAULT = 0, /* small */
-    PST_PLI_TIER_FAST = 1,    /* bit packing: fastest to decode, about the size of PNG */
-    PST_PLI_TIER_SMALL = 2,   /* entropy coding, about the size of WebP lossless */
-    PST_PLI_TIER_DENSE = 3    /* entropy coding with a dictionary of filters: smallest */
+    /* Bit packing: fastest to decode, about the size of PNG. */
+    PST_PLI_TIER_FAST = 1,
+    /* Entropy coding, about the size of WebP lossless. */
+    PST_PLI_TIER_SMALL = 2,
+    /* Entropy coding with a dictionary of filters: smallest. */
+    PST_PLI_TIER_DENSE = 3
 };
 
 /* How to encode. Zero-initialise, then set `struct_size`. The bytes depend on pixels and options
@@ -39,19 +45,24 @@ enum pst_pli_tier {
 struct pst_pli_encode_options {
     size_t struct_size;
     enum pst_pli_tier tier;
-    uint32_t effort;    /* 1..5; 0 = 3. More is smaller and slower to encode, not to decode */
-    uint32_t max_error; /* 0 lossless; else no sample differs by more than this; at most 127 */
-    bool no_checksum;   /* leave out the checksums of units (4 bytes each): of damaged bytes
-                           pst_pli_decode of a region may then give other pixels, unnoticed */
+    /* 1..5; 0 = 3. More is smaller and slower to encode, not to decode. */
+    uint32_t effort;
+    /* 0 lossless; else no sample differs by more than this; at most 127. */
+    uint32_t max_error;
+    /* Leave out the checksums of units (4 bytes each): of damaged bytes pst_pli_decode of a
+     * region may then give other pixels, unnoticed. */
+    bool no_checksum;
     /* Runs job(arg, i) for each i < n_jobs, in any order, on as many threads as it likes, and
      * returns when all are done. NULL: on the calling thread. */
     void (*run)(void *run_ctx, void (*job)(void *arg, size_t i), void *arg, size_t n_jobs);
     void *run_ctx;
 };
 
+/* What a PLI holds. */
 enum pst_pli_content {
     PST_PLI_CONTENT_PIXELS = 1,
-    PST_PLI_CONTENT_JPEG = 2 /* quantised coefficients of a JPEG */
+    /* Quantised coefficients of a JPEG. */
+    PST_PLI_CONTENT_JPEG = 2
 };
 
 /* What the head of a PLI says. */
@@ -60,68 +71,131 @@ struct pst_pli_info {
     uint32_t height, width; /* pixels, 1..65535 */
     uint8_t channels, bits;
     uint32_t version;
-    uint32_t unit_edge; /* pixels: 64, 128, 256 or 512 */
+    /* Pixels: 64, 128, 256 or 512. */
+    uint32_t unit_edge;
     uint32_t unit_rows, unit_columns;
-    enum pst_pli_tier tier; /* as asked for when it was encoded */
+    /* As asked for when it was encoded. */
+    enum pst_pli_tier tier;
     uint32_t max_error;
-    bool has_checksums;      /* of units */
-    uint64_t pixel_checksum; /* XXH3-64 of the decoded pixels, (H,W,C), no padding */
-    uint64_t head_nbytes;    /* header, model and index: the units follow */
-    uint64_t nbytes;         /* of the whole; 0 if the index was not given */
-    uint64_t n_units[8]; /* units by mode: raw, constant, packed, wave, lz, coefficients; zeros if
-                            the units were not given */
+    bool has_checksums; /* of units */
+    /* XXH3-64 of the decoded pixels, (H,W,C), no padding. */
+    uint64_t pixel_checksum;
+    /* Header, model and index: the units follow. */
+    uint64_t head_nbytes;
+    /* Of the whole; 0 if the index was not given. */
+    uint64_t nbytes;
+    /* Units by mode: raw, constant, packed, wave, lz, coefficients; zeros if the units were not
+     * given. */
+    uint64_t n_units[8];
     /* Of content JPEG; zeros if the head was not given. */
-    uint8_t samplings[4];        /* 16 h + v of each component: 0x22 0x11 0x11 is 4:2:0 */
-    uint8_t orientation;         /* EXIF's, 1..8; pixels are as stored */
-    uint32_t jpeg_nbytes;        /* of the JPEG file */
-    uint32_t restoration_nbytes; /* part of nbytes: what the file takes besides coefficients to be
-                                    had back; 0: it cannot */
-    uint32_t effort;             /* of content pixels, as asked for when it was encoded: 1..5 */
+    /* 16 h + v of each component: 0x22 0x11 0x11 is 4:2:0. */
+    uint8_t samplings[4];
+    /* EXIF's, 1..8; pixels are as stored. */
+    uint8_t orientation;
+    uint32_t jpeg_nbytes; /* of the JPEG file */
+    /* Part of nbytes: what the file takes besides coefficients to be had back; 0: it cannot. */
+    uint32_t restoration_nbytes;
+    /* Of content pixels, as asked for when it was encoded: 1..5. */
+    uint32_t effort;
 };
 
-/* Reads the head. 40 bytes are enough for all but nbytes, n_units and what is said of a JPEG; with
- * head_nbytes of them those but n_units are filled in, with all of them n_units, too. */
+/* Reads the head of a PLI.
+ *
+ * bytes: the first bytes of the PLI, or all of it.
+ * nbytes: how many. 40 are enough for all but nbytes, n_units and what is said of a JPEG. With
+ *     head_nbytes of them those are filled in too but for n_units; with all of them n_units as
+ *     well.
+ * info: the caller's struct, written after success only.
+ * info_nbytes: sizeof *info.
+ *
+ * PST_ERROR_CORRUPT, PST_ERROR_TRUNCATED, PST_ERROR_CHECKSUM: the head is damaged, or fewer than
+ *     40 bytes.
+ * PST_ERROR_VERSION: a newer version of the format.
+ *
+ * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_pli_info(const void *bytes, size_t nbytes,
                                              struct pst_pli_info *info, size_t info_nbytes,
                                              struct pst_error *err);
 
-/* Enough room for any image of that size; 0 if the sizes are not allowed. */
+/* Room in which the PLI of any image of that size fits.
+ *
+ * height, width: pixels, 1 to 65535.
+ * channels: 1 to 4.
+ * bits: 8 or 16.
+ *
+ * Returns bytes; 0 if the sizes are not allowed. Any thread. */
 size_t pst_pli_encode_bound(uint32_t height, uint32_t width, uint8_t channels, uint8_t bits);
 
-/* Encodes into `bytes`; `*nbytes` is what was written. PST_ERROR_ARGUMENT if `capacity` is below
- * pst_pli_encode_bound(). `options` may be NULL. */
+/* Encodes pixels. The bytes depend on pixels and options only.
+ *
+ * pixels: read during the call only.
+ * options: NULL for the defaults.
+ * bytes: receives the PLI.
+ * capacity: room at bytes, at least pst_pli_encode_bound().
+ * nbytes: receives the size of the PLI after success.
+ *
+ * PST_ERROR_ARGUMENT: the room is too small, or pixels or options are not possible.
+ * PST_ERROR_VERSION: an option is set that this library does not know.
+ * PST_ERROR_MEMORY: there is no memory to work in.
+ *
+ * Any thread. options.run may use others. */
 PST_WARN_UNUSED enum pst_status pst_pli_encode(const struct pst_pixels *pixels,
                                                const struct pst_pli_encode_options *options,
                                                void *bytes, size_t capacity, size_t *nbytes,
                                                struct pst_error *err);
 
+/* A rectangle of an image. */
 struct pst_pli_region {
-    uint32_t y, x, height, width; /* pixels; not empty, within the image */
+    /* Pixels; not empty, within the image. */
+    uint32_t y, x, height, width;
 };
 
-/* What pst_pli_decode needs to work in, in bytes: at most 3 MiB; of content JPEG at most 3 MiB and
- * the samples of a row of units, channels * (unit_edge + 2) * (width + 256) bytes. */
+/* Bytes that pst_pli_decode needs to work in: at most 3 MiB; of content JPEG at most 3 MiB and
+ * channels * (unit_edge + 2) * (width + 256) bytes.
+ *
+ * info: as pst_pli_info gave it.
+ * info_nbytes: sizeof *info.
+ *
+ * Returns 0 if info_nbytes is no size of a struct. Any thread. */
 size_t pst_pli_scratch_nbytes(const struct pst_pli_info *info, size_t info_nbytes);
 
-/* Decodes `region` (NULL: the whole image) into `pixels`, whose height and width are the region's
- * and whose bits are the image's. `nbytes` is that of the whole PLI; more is PST_ERROR_CORRUPT.
- * `channel` -1: all channels, pixels->channels is the image's; else that one alone,
- * pixels->channels is 1. `scratch` is aligned to 64 and belongs to the caller again on return.
- * Reads the head and the units that the region touches, nothing else of `bytes`: the rest may be
- * garbage, but must be mapped. The error says which unit, at which offset. Of a PLI whose units
- * have no checksums, all channels of the whole image are compared with the checksum of the pixels,
- * too: PST_ERROR_CHECKSUM. Pixels may have been written when an error is returned. If another
- * thread or process writes to `bytes` meanwhile, pixels may be wrong, but no memory beyond `bytes`,
- * `pixels` and `scratch` is touched. */
+/* Decodes a region. Reads the head and the units that the region touches, nothing else of the PLI:
+ * the rest may be garbage, but must be mapped. If another thread or process writes to it
+ * meanwhile, pixels may be wrong, but no memory beyond bytes, pixels and scratch is touched.
+ *
+ * bytes: the PLI.
+ * nbytes: size of the whole PLI; more is PST_ERROR_CORRUPT.
+ * region: NULL for the whole image.
+ * channel: -1 for all channels, pixels->channels is then the image's; else the number of one, and
+ *     pixels->channels is 1.
+ * pixels: where to write. Height and width are the region's, bits are the image's. Pixels may have
+ *     been written when an error is returned.
+ * scratch: aligned to 64; it belongs to the caller again on return.
+ * scratch_nbytes: at least pst_pli_scratch_nbytes().
+ *
+ * PST_ERROR_ARGUMENT: region, pixels or scratch do not fit the image.
+ * PST_ERROR_CORRUPT, PST_ERROR_TRUNCATED: damaged; the error says which unit, at which offset.
+ * PST_ERROR_CHECKSUM: of a unit; or of the pixels, which are compared where units have no
+ *     checksums and all channels of the whole image are decoded.
+ * PST_ERROR_VERSION: a newer version of the format.
+ *
+ * Allocates nothing. Any thread. */
 PST_WARN_UNUSED enum pst_status pst_pli_decode(const void *bytes, size_t nbytes,
                                                const struct pst_pli_region *region, int channel,
                                                const struct pst_pixels *pixels, void *scratch,
                                                size_t scratch_nbytes, struct pst_error *err);
 
-/* Compares `pixels`, all of an image's and in any layout, with the checksum in the head:
- * PST_ERROR_CHECKSUM if they are others. For who wants certainty beyond the checksums of units.
- * Reads 40 bytes of `bytes`. PST_ERROR_ARGUMENT: height, width, channels or bits are not the
- * image's. */
+/* Compares decoded pixels with the checksum in the head, for certainty beyond the checksums of
+ * units. Reads 40 bytes of the PLI.
+ *
+ * bytes, nbytes: the PLI, or its first 40 bytes.
+ * pixels: all of the image's, in any layout.
+ *
+ * PST_ERROR_CHECKSUM: they are others.
+ * PST_ERROR_ARGUMENT: height, width, channels or bits are not the image's.
+ * PST_ERROR_CORRUPT, PST_ERROR_TRUNCATED: the head is damaged.
+ *
+ * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_pli_check_pixels(const void *bytes, size_t nbytes,
                                                      const struct pst_pixels *pixels,
                                                      struct pst_error *err);
@@ -132,6 +206,21 @@ PST_WARN_UNUSED enum pst_status pst_pli_check_pixels(const void *bytes, size_t n
 struct pst_pli_range {
     uint64_t offset, nbytes;
 };
+
+/* Says which bytes pst_pli_decode reads for a region besides the head: runs of adjacent units in
+ * ascending order.
+ *
+ * bytes: the head, info.head_nbytes of it or more.
+ * nbytes: how many there are.
+ * region: NULL for the whole image.
+ * ranges: receives at most capacity of them. May be NULL where capacity is 0.
+ * capacity: number of ranges there is room for.
+ * n: receives how many there are, which may be more than capacity.
+ *
+ * PST_ERROR_ARGUMENT: the region is not within the image.
+ * PST_ERROR_CORRUPT, PST_ERROR_TRUNCATED, PST_ERROR_CHECKSUM: the head is damaged.
+ *
+ * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_pli_ranges(const void *bytes, size_t nbytes,
                                                const struct pst_pli_region *region,
                                                struct pst_pli_range *ranges, size_t capacity,
@@ -148,41 +237,74 @@ PST_WARN_UNUSED enum pst_status pst_pli_ranges(const void *bytes, size_t nbytes,
 /* Zero-initialise, then set `struct_size`. */
 struct pst_pli_from_jpeg_options {
     size_t struct_size;
-    uint32_t unit_edge; /* 64, 128 or 256 pixels; 0: chosen by the bit rate */
-    bool no_checksum;   /* leave out the checksums of units (4 bytes each): of damaged bytes
-                           pst_pli_decode of a region may then give other pixels, unnoticed */
+    /* 64, 128 or 256 pixels; 0: chosen by the bit rate. */
+    uint32_t unit_edge;
+    /* Leave out the checksums of units (4 bytes each): of damaged bytes pst_pli_decode of a
+     * region may then give other pixels, unnoticed. */
+    bool no_checksum;
 };
 
-/* Room in which the PLI of nearly every JPEG of that length fits: most need less than the JPEG. */
+/* Room in which the PLI of nearly every JPEG of that length fits. Most need less than the JPEG.
+ *
+ * jpeg_nbytes: size of the JPEG file.
+ *
+ * Returns bytes. Any thread. */
 size_t pst_pli_from_jpeg_bound(size_t jpeg_nbytes);
 
-/* Writes the PLI of a whole JPEG file to `pli`; `*nbytes` is how long it is. `options` may be NULL.
- * The same JPEG and options give the same bytes. Before it returns PST_OK, the pixels of the PLI
- * have been compared with those that libjpeg-turbo makes of the JPEG, and the file that comes back
- * from it with the one given. PST_ERROR_UNSUPPORTED: a kind of JPEG that content 2 does not take,
- * that would not come back byte for byte, or on whose pixels libjpeg-turbo's own kernels do not
- * agree (the text says why). PST_ERROR_LIMIT: the PLI does not fit `capacity`; a caller who wants
- * none larger than the JPEG gives just that. PST_ERROR_CORRUPT, PST_ERROR_TRUNCATED: the JPEG is
- * broken. PST_ERROR_INTERNAL: a comparison failed, which is a fault of the library: keep the file.
- * The texts of these begin "cannot be kept as PLI:". */
+/* Makes the PLI of a whole JPEG file. The same JPEG and options give the same bytes. Before it
+ * returns PST_OK, the pixels of the PLI have been compared with those that libjpeg-turbo makes of
+ * the JPEG, and the file that comes back from it with the one given. Texts of errors begin "cannot
+ * be kept as PLI:".
+ *
+ * jpeg, jpeg_nbytes: the file.
+ * options: NULL for the defaults.
+ * pli: receives the PLI.
+ * capacity: room at pli. A caller who wants no PLI larger than the JPEG gives just jpeg_nbytes.
+ * nbytes: receives the size of the PLI after success.
+ *
+ * PST_ERROR_UNSUPPORTED: a kind of JPEG that content 2 does not take, that would not come back
+ *     byte for byte, or on whose pixels libjpeg-turbo's own kernels do not agree.
+ * PST_ERROR_LIMIT: the PLI does not fit capacity.
+ * PST_ERROR_CORRUPT, PST_ERROR_TRUNCATED: the JPEG is damaged.
+ * PST_ERROR_INTERNAL: a comparison failed, which is a fault of the library: keep the file.
+ * PST_ERROR_ARGUMENT, PST_ERROR_VERSION, PST_ERROR_MEMORY.
+ *
+ * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_pli_from_jpeg(const void *jpeg, size_t jpeg_nbytes,
                                                   const struct pst_pli_from_jpeg_options *options,
                                                   void *pli, size_t capacity, size_t *nbytes,
                                                   struct pst_error *err);
 
-/* Writes the JPEG file that a PLI of content 2 was made from to `jpeg`: `*nbytes` bytes, which is
- * pst_pli_info's jpeg_nbytes. PST_ERROR_ARGUMENT: `capacity` is less, or it is a PLI of pixels.
- * PST_ERROR_UNSUPPORTED: it was made without what gives the file back. PST_ERROR_CHECKSUM: the file
- * does not come back as it was, the PLI is broken. Time and memory follow from the sizes in the
- * head, which is checked first: the file is at most 64 * restoration_nbytes + 4 * the samples of
- * the image + 65536 bytes long, and its scans go over all coefficients at most 100 times. */
+/* Makes the JPEG file again from which a PLI of content 2 was made. Time and memory follow from
+ * the sizes in the head, which is checked first: the file is at most 64 * restoration_nbytes + 4 *
+ * the samples of the image + 65536 bytes long, and its scans go over all coefficients at most 100
+ * times.
+ *
+ * pli, pli_nbytes: the whole PLI.
+ * jpeg: receives the file.
+ * capacity: room at jpeg, at least jpeg_nbytes of pst_pli_info.
+ * nbytes: receives the size of the file after success.
+ *
+ * PST_ERROR_ARGUMENT: the room is too small, or it is a PLI of pixels.
+ * PST_ERROR_UNSUPPORTED: it was made without what gives the file back.
+ * PST_ERROR_CHECKSUM: the file does not come back as it was, so the PLI is damaged.
+ * PST_ERROR_CORRUPT, PST_ERROR_TRUNCATED, PST_ERROR_MEMORY.
+ *
+ * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_pli_to_jpeg(const void *pli, size_t pli_nbytes, void *jpeg,
                                                 size_t capacity, size_t *nbytes,
                                                 struct pst_error *err);
-/* The same up to the data of the first scan: what the file says of itself (EXIF, colour profile,
- * XMP, comments, resolution), without decoding it. `capacity` is that of the whole file all the
- * same, and what lies behind `*nbytes` in `jpeg` is overwritten. Of the PLI only the head and the
- * last restoration_nbytes bytes are read: what lies between may be anything. */
+
+/* Makes the JPEG file again up to the data of its first scan, without decoding: EXIF, colour
+ * profile, XMP, comments, resolution. Of the PLI only the head and the last restoration_nbytes
+ * bytes are read; what lies between may be anything.
+ *
+ * pli, pli_nbytes: the whole PLI.
+ * jpeg: receives that part of the file; what lies behind it may be overwritten.
+ * capacity: room for the whole file, jpeg_nbytes of pst_pli_info.
+ * nbytes: receives how many bytes that part has after success.
+ *
+ * Statuses as of pst_pli_to_jpeg. Any thread. */
 PST_WARN_UNUSED enum pst_status pst_pli_to_jpeg_head(const void *pli, size_t pli_nbytes, void *jpeg,
                                                      size_t capacity, size_t *nbytes,
                                                      struct pst_error *err);

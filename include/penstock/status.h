@@ -2,7 +2,32 @@
  *
  * Every fallible function returns an `enum pst_status` and takes, as its last argument, an optional
  * `struct pst_error *` (NULL when no detail is wanted). On success the error is left untouched. No
- * function of Penstock prints, exits or aborts. */
+ * function of Penstock prints, exits or aborts. PST_ERROR_MEMORY is possible wherever a function
+ * opens, encodes or adds something. PST_ERROR_INTERNAL is a fault of the library.
+ *
+ * Pointers are not NULL unless the function says so. Strings are UTF-8 and end with a NUL. Numbers
+ * that are called nbytes count bytes.
+ *
+ * Structs that may grow. A program and the library may be of different versions, so each struct
+ * crosses the border with its size:
+ *
+ * - A struct that the program fills (options, pst_sample) begins with size_t struct_size. Zero the
+ *   struct, then set struct_size to its sizeof. Zero in any other member takes the default.
+ * - An array of structs that the program fills has the size of one element beside it, in a member
+ *   named for the element: field_nbytes, op_nbytes, value_nbytes. Set it to the element's sizeof.
+ * - A struct that the library fills is followed by its size among the arguments: `&item, sizeof
+ *   item`. Members that the library does not know become zero.
+ *
+ * A size of 0 is PST_ERROR_ARGUMENT. Bytes behind what the library knows must be zero, else the
+ * status is PST_ERROR_VERSION: the program asks for something that this library cannot do. New
+ * members come at the end, and zero means what was done before they came.
+ *
+ * These structs never change their size: pst_error, pst_field and pst_progress, which hold reserved
+ * members instead (zero; pst_writer_open refuses others); pst_loader_state, pst_allocator,
+ * pst_pixels, pst_pli_region and pst_pli_range, which are complete.
+ *
+ * Devices have one numbering: -1 is host memory, k is the card of CUDA ordinal k. Options say first
+ * whether a card is meant (pst_loader_options.placement), so that zero means host memory. */
 #ifndef PENSTOCK_STATUS_H
 #define PENSTOCK_STATUS_H
 
@@ -47,42 +72,68 @@ extern "C" {
     X(ERROR_INTERNAL, 19, "internal error")                                                        \
     X(ERROR_DEVICE, 20, "the accelerator or its driver failed")
 
+/* What became of a call. PST_OK is 0 and PST_END is no error; all others are. pst_status_text gives
+ * the meaning in words. */
 enum pst_status {
 #define PST_STATUS_ENUM(name, number, text) PST_##name = number,
     PST_STATUS_LIST(PST_STATUS_ENUM)
 #undef PST_STATUS_ENUM
 };
 
+/* Room for paths and for the cause in struct pst_error, with the NUL. */
 #define PST_ERROR_PATH_CAP 256
 #define PST_ERROR_TEXT_CAP 512
 
 /* Where something went wrong. Fields that are not known hold their "unknown" value, so that a
- * message can be put together from the known ones alone. Plain data: copy it freely. */
+ * message can be put together from the known ones alone. Plain data: copy it freely. It needs no
+ * initialisation: a function that fails fills all of it, and one that succeeds leaves it alone. */
 struct pst_error {
     enum pst_status status;
-    int os_error;                     /* errno of the failed system call, 0 if there was none */
-    int64_t sample;                   /* sample number in the data set, -1 unknown */
-    int64_t offset;                   /* byte offset in `file`, -1 unknown */
-    char room[12];                    /* the part of Penstock that noticed: "decode", ... */
-    char codec[16];                   /* "jpeg", "png", ...; "" unknown */
-    char dataset[PST_ERROR_PATH_CAP]; /* path of the data set; "" unknown; a long one keeps its end
-                                       */
-    char file[PST_ERROR_PATH_CAP]; /* file read or written; "" unknown; a long one keeps its end */
-    char text[PST_ERROR_TEXT_CAP]; /* the cause, in a sentence without a full stop */
-    uint64_t reserved[8];          /* zero: room for members of later versions */
+    /* Errno of the failed system call, 0 if there was none. */
+    int os_error;
+    /* Sample number in the data set, -1 unknown. */
+    int64_t sample;
+    /* Byte offset in `file`, -1 unknown. */
+    int64_t offset;
+    /* The part of Penstock that noticed: "decode", ... */
+    char room[12];
+    /* "jpeg", "png", ...; "" unknown. */
+    char codec[16];
+    /* Path of the data set; "" unknown; a long one keeps its end. */
+    char dataset[PST_ERROR_PATH_CAP];
+    /* File read or written; "" unknown; a long one keeps its end. */
+    char file[PST_ERROR_PATH_CAP];
+    /* The cause, in a sentence without a full stop. */
+    char text[PST_ERROR_TEXT_CAP];
+    /* Zero: room for members of later versions. */
+    uint64_t reserved[8];
 };
 
-/* Resets `err` to "nothing known" (status PST_OK, numbers -1, texts empty). NULL is allowed. */
+/* Resets an error to "nothing known": status PST_OK, numbers -1 (os_error 0), texts empty.
+ *
+ * err: NULL is allowed.
+ *
+ * Any thread. */
 void pst_error_clear(struct pst_error *err);
 
-/* Writes one line that names everything known (data set, sample, file, offset, codec, cause, system
- * error) into `buffer` of `capacity` bytes, always terminated when capacity > 0. Returns the length
- * the whole line has, as snprintf does. Thread-safe. */
+/* Writes one line that names everything known: data set, sample, file, offset, codec, cause,
+ * system error.
+ *
+ * err: an error that a function filled, or a cleared one.
+ * buffer: receives UTF-8 and a NUL, cut to fit. May be NULL where capacity is 0.
+ * capacity: bytes of buffer.
+ *
+ * Returns the length of the whole line in bytes without its NUL, as snprintf does. Any thread. */
 size_t pst_error_format(const struct pst_error *err, char *buffer, size_t capacity);
 
-/* "PST_ERROR_IO" and "input/output error" for PST_ERROR_IO; "PST_UNKNOWN", "unknown status" for
- * numbers outside the list. The strings are static. */
+/* Name of a status as the headers spell it: "PST_ERROR_IO".
+ *
+ * Returns a static string, "PST_UNKNOWN" for numbers outside the list. Any thread. */
 const char *pst_status_name(enum pst_status status);
+
+/* Meaning of a status in words: "input/output error".
+ *
+ * Returns a static string, "unknown status" for numbers outside the list. Any thread. */
 const char *pst_status_text(enum pst_status status);
 
 #pragma GCC visibility pop

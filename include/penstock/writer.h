@@ -10,36 +10,45 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* A data set that is being written. Used by one thread at a time. */
 typedef struct pst_writer pst_writer;
 
+/* How pst_writer_open treats what is at the path. */
 enum pst_writer_mode {
-    PST_WRITER_CREATE = 0, /* the path must not exist, or be an empty directory */
-    PST_WRITER_RESUME = 1, /* go on with an interrupted writer; create if absent */
-    PST_WRITER_APPEND =
-        2 /* add samples to a finished data set (or go on with an interrupted append) */
+    /* The path must not exist, or be an empty directory. */
+    PST_WRITER_CREATE = 0,
+    /* Go on with an interrupted writer; create if absent. */
+    PST_WRITER_RESUME = 1,
+    /* Add samples to a finished data set (or go on with an interrupted append). */
+    PST_WRITER_APPEND = 2
 };
 
-/* Zero-initialise, then set struct_size; 0 takes the default. */
+/* How to write. Zero-initialise, then set struct_size; 0 takes the default. */
 struct pst_writer_options {
     size_t struct_size;
     enum pst_writer_mode mode;
-    uint64_t shard_nbytes;  /* start a new shard beyond this; default 1 GiB */
-    uint64_t commit_nbytes; /* make what was added durable (fsync) each time so many bytes were
-                               added; default 256 MiB */
+    /* Start a new shard beyond this; default 1 GiB. */
+    uint64_t shard_nbytes;
+    /* Make what was added durable (fsync) each time so many bytes were added; default 256 MiB. */
+    uint64_t commit_nbytes;
 };
 
 /* One variant of one item to be stored. */
 struct pst_value {
-    const void
-        *bytes; /* the caller's; copied by pst_writer_add. INT: an int64_t, FLOAT: a double */
+    /* The caller's; copied by pst_writer_add. INT: an int64_t, FLOAT: a double. */
+    const void *bytes;
     size_t nbytes;
-    enum pst_form form;     /* images and masks: jpeg, png, webp, pli, pli-jpeg, raw; else 0 */
+    /* Images and masks: jpeg, png, webp, pli, pli-jpeg, raw; else 0. */
+    enum pst_form form;
     uint32_t height, width; /* PST_FORM_RAW */
     uint8_t channels, bits; /* PST_FORM_RAW */
-    uint8_t ndim;           /* PST_FIELD_ARRAY: its shape (boxes, keypoints: derived from nbytes) */
+    /* PST_FIELD_ARRAY: its shape (boxes, keypoints: derived from nbytes). */
+    uint8_t ndim;
     uint32_t shape[PST_MAX_NDIM];
-    bool has_pixel_checksum; /* the caller decoded a lossless image already */
-    bool was_pli; /* PST_FORM_PLI, PLI_JPEG: not made for this, but a file that was one */
+    /* The caller decoded a lossless image already. */
+    bool has_pixel_checksum;
+    /* PST_FORM_PLI, PLI_JPEG: not made for this, but a file that was one. */
+    bool was_pli;
     uint64_t pixel_checksum;
 };
 
@@ -48,59 +57,132 @@ struct pst_value {
  * absent). */
 struct pst_sample {
     size_t struct_size;
-    size_t value_nbytes; /* sizeof(struct pst_value): the size of each value */
-    const char *name;    /* unique, UTF-8, not empty, no control characters, < 4096 bytes */
-    const struct pst_value *const *values; /* [n_fields] -> [n_variants] */
+    /* sizeof(struct pst_value): the size of each value. */
+    size_t value_nbytes;
+    /* Unique, UTF-8, not empty, no control characters, < 4096 bytes. */
+    const char *name;
+    /* [n_fields] -> [n_variants]. */
+    const struct pst_value *const *values;
 };
 
-/* Opens a writer at directory `path` with `n_fields` fields. For RESUME and APPEND the fields must
- * equal those on disk; n_fields 0 takes them from there. PST_ERROR_BUSY: another writer holds the
- * data set. PST_ERROR_CORRUPT, CHECKSUM or TRUNCATED: an unfinished data set contradicts itself.
- * PST_ERROR_IO, among other causes: the lock, the journal or the last shard is a link or no plain
- * file. `path` itself may be a link to a directory; no link in it is followed, and a shard that has
- * a second hard link is left as it is. A writer is used by one thread at a time. */
+/* Opens a writer at a directory. The directory may be a link; no link in it is followed. A shard
+ * that has a second hard link is left as it is.
+ *
+ * path: where the data set is or will be, NUL-terminated. Copied.
+ * fields: the schema, n_fields elements, copied. For RESUME and APPEND it must equal the one on
+ *     disk.
+ * n_fields: 1 to PST_MAX_FIELDS; 0 with RESUME and APPEND takes the schema from the disk.
+ * options: NULL for the defaults. Read during the call only.
+ * out: receives the writer, to be closed by pst_writer_close; NULL after failure.
+ *
+ * PST_ERROR_EXISTS: CREATE, and a finished data set or other files are there.
+ * PST_ERROR_INCOMPLETE: CREATE or APPEND, and an unfinished data set is there: resume it.
+ * PST_ERROR_NOT_FOUND: APPEND, and there is no data set.
+ * PST_ERROR_BUSY: another writer holds the data set.
+ * PST_ERROR_ARGUMENT: a field is not possible, or not the one on disk.
+ * PST_ERROR_VERSION: a field, an option or the data set is of a newer version.
+ * PST_ERROR_CORRUPT, PST_ERROR_CHECKSUM, PST_ERROR_TRUNCATED: an unfinished data set contradicts
+ *     itself.
+ * PST_ERROR_IO: among other causes the lock, the journal or the last shard is a link or no plain
+ *     file. PST_ERROR_NO_SPACE, PST_ERROR_MEMORY.
+ *
+ * Any thread. The writer itself is used by one thread at a time, in the process that opened it. */
 PST_WARN_UNUSED enum pst_status pst_writer_open(const char *path, const struct pst_field *fields,
                                                 uint32_t n_fields,
                                                 const struct pst_writer_options *options,
                                                 pst_writer **out, struct pst_error *err);
+
+/* Number of fields of the schema. The writer's one thread. */
 uint32_t pst_writer_n_fields(const pst_writer *writer);
+
+/* Describes one field of the schema.
+ *
+ * i_field: 0 to pst_writer_n_fields() - 1.
+ *
+ * Returns a struct that lives as long as the writer, or NULL if there is no such field. The
+ * writer's one thread. */
 const struct pst_field *pst_writer_field(const pst_writer *writer, uint32_t i_field);
 
-/* Samples in the data set so far: committed ones of the interrupted or finished state and those
- * added. Right after open, a resumed job goes on with sample number pst_writer_count(). */
+/* Number of samples so far: those of the interrupted or finished state that was there, and those
+ * added. Right after open, a resumed job goes on with this sample number.
+ *
+ * The writer's one thread. */
 uint64_t pst_writer_count(const pst_writer *writer);
-/* True if a sample of that name is in the data set already. */
+
+/* True if a sample of that name is in the data set already.
+ *
+ * name: a NUL-terminated string.
+ *
+ * The writer's one thread. */
 bool pst_writer_has(const pst_writer *writer, const char *name);
 
-/* Checks and appends one sample. Image headers are read, dimensions and orientation recorded.
- * A mask has the size of an image of its sample, boxes are finite, have an area (x0 < x1, y0 < y1)
- * and lie at least in part on the sample's image, keypoints are finite; and of an image with an
- * EXIF orientation it is known for which picture they were made (pst_field.made_for), else
- * PST_ERROR_ARGUMENT.
- * After an error that is the sample's own fault (CORRUPT, TRUNCATED, ARGUMENT, EXISTS, UNSUPPORTED,
- * LIMIT) nothing of it is kept and the writer goes on; after I/O errors and NO_SPACE only
- * pst_writer_close is allowed, and what was committed can be resumed. */
+/* Checks and appends one sample. Image headers are read; dimensions and orientation are recorded.
+ * A mask has the size of an image of its sample. Boxes are finite, have an area (x0 < x1, y0 < y1)
+ * and lie at least in part on the sample's image. Keypoints are finite. With an image that has an
+ * EXIF orientation it is known for which picture they were made (pst_field.made_for).
+ *
+ * sample: the caller's, read during the call only.
+ *
+ * PST_ERROR_ARGUMENT, PST_ERROR_EXISTS, PST_ERROR_CORRUPT, PST_ERROR_TRUNCATED,
+ *     PST_ERROR_CHECKSUM, PST_ERROR_UNSUPPORTED, PST_ERROR_LIMIT, PST_ERROR_VERSION: the sample's
+ *     own fault. Nothing of it is kept and the writer goes on.
+ * PST_ERROR_IO, PST_ERROR_NO_SPACE: only pst_writer_close is allowed from now on; what was
+ *     committed can be resumed.
+ * PST_ERROR_MEMORY: nothing of the sample is kept.
+ * PST_ERROR_STATE: the writer failed or finished before. PST_ERROR_FORKED.
+ *
+ * The writer's one thread. */
 PST_WARN_UNUSED enum pst_status pst_writer_add(pst_writer *writer, const struct pst_sample *sample,
                                                struct pst_error *err);
-/* Makes all that was added durable and resumable. */
+
+/* Makes all that was added durable and resumable (fsync).
+ *
+ * PST_ERROR_IO, PST_ERROR_NO_SPACE: only pst_writer_close is allowed from now on.
+ * PST_ERROR_STATE, PST_ERROR_FORKED, PST_ERROR_MEMORY.
+ *
+ * The writer's one thread. */
 PST_WARN_UNUSED enum pst_status pst_writer_commit(pst_writer *writer, struct pst_error *err);
-/* Names of the classes of int field i (n_classes of them). */
+
+/* Sets the names of the classes of an int field.
+ *
+ * i_field: number of a field of type int that has n_classes.
+ * names: n_names strings, UTF-8, copied.
+ * n_names: n_classes of the field.
+ *
+ * PST_ERROR_ARGUMENT: the field or the number of names does not fit, or a name is not UTF-8.
+ * PST_ERROR_MEMORY, PST_ERROR_STATE, PST_ERROR_FORKED.
+ *
+ * The writer's one thread. */
 PST_WARN_UNUSED enum pst_status pst_writer_set_class_names(pst_writer *writer, uint32_t i_field,
                                                            const char *const *names, size_t n_names,
                                                            struct pst_error *err);
-/* Writes the index and makes the data set whole, atomically. After it only close is allowed. */
+
+/* Writes the index and makes the data set whole, atomically. After success only pst_writer_close
+ * is allowed.
+ *
+ * PST_ERROR_IO, PST_ERROR_NO_SPACE: the data set stays resumable at the last commit.
+ * PST_ERROR_STATE, PST_ERROR_FORKED, PST_ERROR_MEMORY.
+ *
+ * The writer's one thread. */
 PST_WARN_UNUSED enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err);
-/* Frees. Without finish, the data set stays resumable at the last commit (close commits if it can);
- * one that was begun and got no sample leaves nothing behind. */
+
+/* Frees the writer. Without finish the data set stays resumable at the last commit; close commits
+ * if it can. A data set that was begun and got no sample leaves nothing behind.
+ *
+ * writer: the caller's pointer, which becomes NULL. NULL, or a pointer to NULL, is allowed.
+ *
+ * The writer's one thread. */
 void pst_writer_close(pst_writer **writer);
 
 /* Packing a folder
  * ---------------------------------------------------------------------------------- */
 
+/* How far pst_pack or pst_verify has come. */
 struct pst_progress {
     uint64_t n_done, n_total; /* samples */
     uint64_t nbytes_in, nbytes_out;
-    uint64_t reserved[4]; /* zero: room for members of later versions */
+    /* Zero: room for members of later versions. */
+    uint64_t reserved[4];
 };
 /* Called now and then by the calling thread; a return other than 0 cancels (PST_ERROR_CANCELLED).
  */
@@ -109,38 +191,46 @@ typedef int (*pst_progress_fn)(void *ctx, const struct pst_progress *progress);
  * error. */
 typedef int (*pst_bad_sample_fn)(void *ctx, const char *name, const struct pst_error *err);
 
-/* Zero-initialise, then set struct_size. */
+/* How to pack. Zero-initialise, then set struct_size. All that it points to is read during pst_pack
+ * only. */
 struct pst_pack_options {
     size_t struct_size;
-    const struct pst_writer_options *writer;  /* NULL: the defaults */
-    const struct pst_dataset_options *source; /* how the source is opened; NULL: the defaults */
-    const enum pst_form *forms; /* forms of the image, first = preferred; each becomes a variant.
-                                   PST_FORM_NONE = the file's own bytes; of a data set those of the
-                                   file that was packed (a JPEG that is kept as PLI becomes the JPEG
-                                   again) or, where only pixels were kept, what it has. RAW and PLI
-                                   are made from the decoded pixels, JPEG out of PLI_JPEG too,
-                                   others are kept where the source has them. Default: JPEGs become
-                                   PLI_JPEG, all else stays as it is; an image of a data set keeps
-                                   all its variants, and a JPEG beside a PLI_JPEG stays one. When
-                                   appending: as the data set has them */
+    const struct pst_writer_options *writer; /* NULL: the defaults */
+    /* How the source is opened; NULL: the defaults. */
+    const struct pst_dataset_options *source;
+    /* Forms of the image, first = preferred; each becomes a variant. PST_FORM_NONE = the file's
+     * own bytes; of a data set those of the file that was packed (a JPEG that is kept as PLI
+     * becomes the JPEG again) or, where only pixels were kept, what it has. RAW and PLI are made
+     * from the decoded pixels, JPEG out of PLI_JPEG too, others are kept where the source has
+     * them. Default: JPEGs become PLI_JPEG, all else stays as it is; an image of a data set
+     * keeps all its variants, and a JPEG beside a PLI_JPEG stays one. When appending: as the
+     * data set has them. */
+    const enum pst_form *forms;
     uint32_t n_forms;
-    uint32_t num_workers; /* threads; 0: as many as the process may use */
-    bool verify_pixels;   /* decode every image once: bad ones are found now; lossless ones get
-                             a pixel checksum. Default off: only headers are read, but lossless
-                             forms are always decoded for their checksum */
+    /* Threads; 0: as many as the process may use. */
+    uint32_t num_workers;
+    /* Decode every image once: bad ones are found now; lossless ones get a pixel checksum.
+     * Default off: only headers are read, but lossless forms are always decoded for their
+     * checksum. */
+    bool verify_pixels;
     pst_progress_fn progress;
-    pst_bad_sample_fn bad_sample; /* NULL: the first bad sample stops the pack */
+    /* NULL: the first bad sample stops the pack. */
+    pst_bad_sample_fn bad_sample;
     void *ctx;
-    const enum pst_form *mask_forms; /* the same for masks. Default: as the source has them */
+    /* The same for masks. Default: as the source has them. */
+    const enum pst_form *mask_forms;
     uint32_t n_mask_forms;
     /* PST_FORM_PLI. Images that are PLI already are kept as they are, unless tier, effort or
      * max_error is given and theirs are others. Each image is decoded again before it is stored. */
-    enum pst_pli_tier pli_tier;  /* default: small */
-    uint32_t pli_effort;         /* 1..5; 0 = 3 */
-    uint32_t pli_max_error;      /* 0 lossless; 1..127 near-lossless. Masks are always lossless */
-    bool pli_of_lossy;           /* encode JPEG and lossy WebP losslessly too, which makes them
-                                    larger; else they are bad samples (PST_ERROR_UNSUPPORTED) */
-    pst_bad_sample_fn kept_jpeg; /* PST_FORM_PLI_JPEG: a JPEG that stays as it is, and why */
+    enum pst_pli_tier pli_tier; /* default: small */
+    uint32_t pli_effort;        /* 1..5; 0 = 3 */
+    /* 0 lossless; 1..127 near-lossless. Masks are always lossless. */
+    uint32_t pli_max_error;
+    /* Encode JPEG and lossy WebP losslessly too, which makes them larger; else they are bad
+     * samples (PST_ERROR_UNSUPPORTED). */
+    bool pli_of_lossy;
+    /* PST_FORM_PLI_JPEG: a JPEG that stays as it is, and why. */
+    pst_bad_sample_fn kept_jpeg;
     /* Called once, before anything is written, with the source, which stays the packer's: what it
      * leaves out (pst_dataset_notice) can be said before hours of work. Another return than 0
      * cancels (PST_ERROR_CANCELLED). NULL: nothing. */
@@ -149,29 +239,43 @@ struct pst_pack_options {
     enum pst_made_for made_for;
 };
 
+/* What pst_pack did. Bytes are those of stored items. */
 struct pst_pack_report {
     /* Samples in the destination (after a failure: those that it keeps), bad ones, those that were
      * there before. */
     uint64_t n_samples, n_bad, n_resumed;
     uint64_t nbytes_in, nbytes_out;
-    uint64_t n_skipped; /* files of the source left out by source.allow_unreadable */
+    /* Files of the source left out by source.allow_unreadable. */
+    uint64_t n_skipped;
     /* PST_FORM_PLI_JPEG: JPEGs that became PLI, their bytes before and after; JPEGs that did not.
      */
     uint64_t n_pli_jpeg, jpeg_nbytes, pli_jpeg_nbytes;
     uint64_t n_kept_jpeg, kept_jpeg_nbytes;
     /* JPEGs made again out of PLI_JPEG, their bytes before and after. */
     uint64_t n_restored_jpeg, restored_pli_jpeg_nbytes, restored_jpeg_nbytes;
-    uint64_t n_not_original; /* PST_FORM_NONE: images of which only pixels were kept */
+    /* PST_FORM_NONE: images of which only pixels were kept. */
+    uint64_t n_not_original;
 };
 
-/* Packs folder (or data set) `source` into the data set `destination`, which must not lie in a data
- * set that is the source. The order of samples is the source's and does not depend on num_workers;
- * fields, names, class names and all that is no image are the source's too. Interrupted, it resumes
- * with mode PST_WRITER_RESUME.
- * Then source, forms and PLI options must be the same as before: where names, forms, PLI's tier,
- * effort or max_error, lengths or numbers of the samples that are stored differ from those of the
- * source now, PST_ERROR_ARGUMENT names the first such sample and nothing is changed. A file
- * replaced by another one of the same length is not noticed. */
+/* Packs a folder, or a data set, into a data set. The order of samples is the source's and does
+ * not depend on num_workers. Fields, names, class names and all that is no image are the source's
+ * too. An interrupted pack goes on with mode PST_WRITER_RESUME. Source, forms and PLI options must
+ * then be the same as before; a file replaced by another one of the same length is not noticed.
+ *
+ * source: path of a folder or data set.
+ * destination: path of the data set. It must not lie in a data set that is the source.
+ * options: NULL for the defaults. Read during the call only.
+ * report: receives what was done, after failure too. NULL: nobody wants it.
+ * report_nbytes: sizeof *report; 0 with NULL.
+ *
+ * PST_ERROR_ARGUMENT: an option is not possible. Resuming: names, forms, PLI options, lengths or
+ *     numbers of stored samples differ from those of the source now; the text names the first such
+ *     sample, and nothing is changed.
+ * PST_ERROR_CANCELLED: a callback said so.
+ * Errors of a bad sample where options.bad_sample is NULL or says so. Others as of
+ * pst_dataset_open, pst_writer_open and pst_writer_finish.
+ *
+ * Callbacks are called by the calling thread. Any thread. */
 PST_WARN_UNUSED enum pst_status pst_pack(const char *source, const char *destination,
                                          const struct pst_pack_options *options,
                                          struct pst_pack_report *report, size_t report_nbytes,
@@ -180,25 +284,42 @@ PST_WARN_UNUSED enum pst_status pst_pack(const char *source, const char *destina
 /* Checking a data set
  * -------------------------------------------------------------------------------- */
 
-/* Zero-initialise, then set struct_size. */
+/* How to check. Zero-initialise, then set struct_size. */
 struct pst_verify_options {
     size_t struct_size;
-    bool decode;          /* decode images too and compare pixel checksums */
-    uint32_t num_workers; /* 0: as many as the process may use */
+    /* Decode images too and compare pixel checksums. */
+    bool decode;
+    /* 0: as many as the process may use. */
+    uint32_t num_workers;
     pst_progress_fn progress;
-    pst_bad_sample_fn bad_sample; /* each finding; NULL: the first one ends the run */
+    /* Each finding; NULL: the first one ends the run. */
+    pst_bad_sample_fn bad_sample;
     void *ctx;
-    bool restore; /* of JPEGs kept as PLI make the files again and compare their checksums */
-    const struct pst_dataset_options *source; /* how a plain folder is opened; NULL: by default */
+    /* Of JPEGs kept as PLI make the files again and compare their checksums. */
+    bool restore;
+    /* How a plain folder is opened; NULL: by default. */
+    const struct pst_dataset_options *source;
 };
+/* What pst_verify read and found. n_items counts variants; n_bad counts findings; nbytes are those
+ * of the items that were read. */
 struct pst_verify_report {
     uint64_t n_samples, n_items, n_bad;
     uint64_t nbytes;
 };
-/* Reads everything and checks every checksum: index, shards, items, pixels. Returns PST_OK when
- * nothing is wrong, else the status of the first finding. Works on plain folders and on single
- * image files too (decode is then implied); PLI are also held against the checksums that they have
- * in themselves. */
+
+/* Reads everything and compares every checksum: index, shards, items, pixels. It works on plain
+ * folders and on single image files too, and decodes these always. PLI are also held against the
+ * checksums that they have in themselves.
+ *
+ * path: a data set, a folder or an image file.
+ * options: NULL for the defaults. Read during the call only.
+ * report: receives what was read and found, after failure too. NULL: nobody wants it.
+ * report_nbytes: sizeof *report; 0 with NULL.
+ *
+ * Returns PST_OK when nothing is wrong, else the status of the first finding.
+ * PST_ERROR_CANCELLED: progress said so. Others as of pst_dataset_open. PST_ERROR_MEMORY.
+ *
+ * Callbacks are called by the calling thread. Any thread. */
 PST_WARN_UNUSED enum pst_status pst_verify(const char *path,
                                            const struct pst_verify_options *options,
                                            struct pst_verify_report *report, size_t report_nbytes,
