@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the documents: links and anchors of *.md resolve, files and `make` targets that they name exist.
+"""Checks the documents: links and anchors of *.md resolve, files and `make` targets that they name exist; each public function
+has a comment, and the public headers have enough of them.
 
     scripts/check_docs.py [--root DIR]
 
@@ -19,6 +20,8 @@ from check_style import tracked
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)|!\[[^\]]*\]\(([^)\s]+)\)")
 # A path in back-quotes that begins with one of the house's folders is a claim that it exists.
 NAMED = re.compile(r"`((?:src|include|tests|scripts|docs|examples|bench|python|cmake|tools)/[\w./-]+\w/?)`")
+# Lines of comments for a line of code in the public headers together: they are the C library's reference.
+COMMENT_TO_CODE = 1.5
 TARGET = re.compile(r"`make ([a-z][a-z0-9-]*)")
 
 
@@ -75,6 +78,40 @@ def check_document(root: Path, where: str, targets: set[str]) -> list[str]:
     return findings
 
 
+def header_lines(text: str) -> tuple[int, int]:
+    """Lines of code and lines of comments in a C header. A remark behind code counts for neither, nor does a blank line."""
+    n_code = n_comment = 0
+    within = ""
+    for line in filter(None, map(str.strip, text.splitlines())):
+        if within:
+            n_comment += within == "comment"
+        elif line.startswith("/*"):
+            n_comment += 1
+            within = "comment"
+        else:
+            n_code += 1
+            within = "remark" if "/*" in line else ""
+        if "*/" in line:
+            within = ""
+    return n_code, n_comment
+
+
+def check_headers(root: Path) -> list[str]:
+    """Each public function has a comment right before it, and public headers say more than they declare."""
+    findings, n_code, n_comment = [], 0, 0
+    for path in sorted((root / "include").rglob("*.h")):
+        text = path.read_text()
+        code, comment = header_lines(text)
+        n_code, n_comment = n_code + code, n_comment + comment
+        for match in re.finditer(r"^(?!typedef|#)[A-Za-z][^;{}()\n/]*?\b(pst_\w+)\([^;{}]*\);", text, flags=re.M):
+            if not text[:match.start()].endswith("*/\n"):
+                line = text.count("\n", 0, match.start()) + 1
+                findings.append(f"{path.relative_to(root)}:{line}: {match[1]} has no comment right before it")
+    if n_comment < COMMENT_TO_CODE * n_code:
+        findings.append(f"include: {n_comment} lines of comments for {n_code} of code, {COMMENT_TO_CODE} for each are wanted")
+    return findings
+
+
 def check(root: Path) -> list[str]:
     makefile = root / "Makefile"
     targets = set(re.findall(r"^([a-z][a-z0-9-]*):", makefile.read_text(), re.MULTILINE)) if makefile.exists() else set()
@@ -82,7 +119,7 @@ def check(root: Path) -> list[str]:
     for where in tracked(root):
         if where.endswith(".md"):
             findings += check_document(root, where, targets)
-    return findings
+    return findings + check_headers(root)
 
 
 def main() -> int:

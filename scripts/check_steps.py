@@ -76,6 +76,7 @@ def check_steps() -> list[Step]:
         Step("ctest", "ctest", [ctest("check")]),
         *levels,
         Step("symbols", "script", [[PYTHON, "scripts/check_symbols.py", str(BUILD / "check")]]),
+        Step("abi", "script", [[PYTHON, "scripts/check_abi.py", str(BUILD / "check")]]),
         Step("clang", "script", build("clang", "penstock", "penstock_static", "penstock_cli", "fuzz_objects")),
         Step("build-asan", "script", build("asan")),
         Step("asan", "ctest", [ctest("asan", "-E", f"_slow$|{SLOW_WITH_ASAN}")], ASAN),  # _slow: scripts

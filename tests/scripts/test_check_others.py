@@ -15,6 +15,22 @@ import pytest
 ROOT = Path(check_docs.__file__).resolve().parent.parent
 
 
+def test_lines_of_comments_are_counted_without_remarks():
+    text = "/* a\n * b */\nint x; /* c\n          d */\n\n#define Y 1\n/* e */\nint z;\n"
+    assert check_docs.header_lines(text) == (3, 3)
+
+
+def test_a_function_without_a_comment_and_bare_headers_are_found(tmp_path):
+    header = tmp_path / "include" / "a.h"
+    header.parent.mkdir()
+    header.write_text("/* a.h - for this test. */\n\n/* Does it. */\nint pst_a(int x);\nint pst_b(int x,\n          int y);\n")
+    found = check_docs.check_headers(tmp_path)
+    assert found[0].startswith("include/a.h:5: pst_b has no comment") and len(found) == 2
+    assert "2 lines of comments for 3 of code" in found[1]
+    header.write_text("/* a.h -\n * for this test. */\n/* Does it. */\nint pst_a(int x);\ntypedef int (*pst_fn)(int x);\n")
+    assert check_docs.check_headers(tmp_path) == []
+
+
 @pytest.mark.parametrize("line, words", [
     ("[a](absent.md)", "no such file"),
     ("![a](absent.png)", "no such file"),
