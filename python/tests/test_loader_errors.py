@@ -134,18 +134,11 @@ def test_wrong_arguments(packed, options, text):
         loader_of(packed, **options)
 
 
-@pytest.mark.parametrize("options", [{"cache": "8GiB"}, {"share": "host"}])
-def test_what_this_release_has_not(packed, options):
-    with pytest.raises(NotImplementedError, match="this release") as caught:
-        loader_of(packed, **options)
-    assert isinstance(caught.value, ps.PenstockError)
-
-
-def test_device_and_cache_that_are_there(packed):
+def test_a_device_that_is_there(packed):
     import torch
 
     for device in ("cpu", torch.device("cpu"), torch.device("cpu", 0)):
-        assert len(loader_of(packed, device=device, cache=None)) == 6
+        assert len(loader_of(packed, device=device)) == 6
 
 
 def test_boxes_follow_by_themselves(typed):

@@ -147,7 +147,7 @@ def test_batches_train_a_network(packed):
 
 @pytest.mark.parametrize("options", [
     {"on_error": "skip"}, {"max_errors": 3}, {"pin_memory": True}, {"on_empty": "pad"}, {"prefetch": 4}, {"collate_fn": list},
-    {"drop_last": True}, {"padding": False}, {"share": None}, {"cache": "auto"}, {"io_threads": 2},
+    {"drop_last": True}, {"padding": False}, {"io_threads": 2},
     {"page_samples": 4}, {"window_pages": 2}, {"batch_size": 2}, {"shuffle": True}, {"rank": 0}, {"num_workers": 1},
 ])
 def test_options_that_would_have_no_effect(packed, options):

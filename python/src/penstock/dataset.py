@@ -66,12 +66,13 @@ class Dataset:
     this one, in an order of their own. Positions in a view run from 0; :class:`Loader` and
     :class:`TorchDataset` deliver its samples, with their numbers in the whole data set as "index".
 
-    Pickles by its arguments and, of a view, its indices.
+    Pickles by its arguments and, of a view, its indices. :meth:`close` or ``with`` closes the files early.
     """
 
     def __init__(
         self,
         path: str | os.PathLike[str],
+        *,
         labels: str | os.PathLike[str] | None = None,
         allow_unreadable: bool = False,
         masks: Sequence[str] = (),
@@ -97,9 +98,20 @@ class Dataset:
         self._indices: npt.NDArray[np.uint64] | None = None  # of a view: its samples
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._indices is None:
-            return type(self), self._arguments
         return _reopened, (type(self), self._arguments, self._indices)
+
+    def close(self) -> None:
+        """Closes the files, for this data set and all its views. Reading is a StateError afterwards.
+
+        A :class:`Loader` made of it goes on: it holds a share of its own. Closing again does nothing.
+        """
+        self._native.close()
+
+    def __enter__(self) -> Dataset:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
 
     @property
     def path(self) -> str:
@@ -459,10 +471,12 @@ def _view(dataset: Dataset, indices: npt.NDArray[np.uint64]) -> Dataset:
 
 
 def _reopened(
-    kind: type[Dataset], arguments: tuple[Any, ...], indices: npt.NDArray[np.uint64]
+    kind: type[Dataset], arguments: tuple[Any, ...], indices: npt.NDArray[np.uint64] | None
 ) -> Dataset:
-    """A view that was pickled."""
-    return _view(kind(*arguments), indices)
+    """A data set that was pickled, or a view."""
+    path, labels, allow_unreadable, masks = arguments
+    dataset = kind(path, labels=labels, allow_unreadable=allow_unreadable, masks=masks)
+    return dataset if indices is None else _view(dataset, indices)
 
 
 def _mask_of(values: Any, n: int) -> npt.NDArray[np.bool_]:

@@ -11,10 +11,10 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import _convert, _image, _native, _options
+from . import _convert, _image, _native, _options, _stats
 from . import transforms as _transforms
 from .dataset import Dataset, Field
-from .errors import ArgumentError, StateError, UnsupportedError
+from .errors import ArgumentError, StateError
 
 __all__ = ["Loader"]
 
@@ -24,6 +24,7 @@ _ON_ERROR = ("raise", "skip", "replace")
 _ON_EMPTY = ("pad", "empty")
 _STORAGES = ("auto", "threads", "uring", "memory")
 _PAGE_CACHES = ("keep", "drop", "direct")
+_PLACEMENTS = ("cpu", "cuda")
 _DECODES = ("auto", "cpu", "gpu")
 _JPEGS = ("cpu", "nvjpeg")
 _LAYOUTS = ("NHWC", "NCHW", "channels_last")
@@ -190,7 +191,6 @@ class Loader:
             per field.
         max_pixels: larger images are errors; None: 2**28.
         collate_fn: called with each batch's dict; its result is what the iteration yields.
-        cache, share: of later releases; "auto" or None, and None.
 
     Safe to leave early: ``break``, exceptions and Ctrl-C lose nothing. In a forked child the loader
     rebuilds itself at first use. It pickles by its arguments and its state. One iteration at a time:
@@ -201,6 +201,7 @@ class Loader:
         self,
         dataset: Dataset | str | os.PathLike[str],
         batch_size: int = 1,
+        *,
         shuffle: bool = False,
         seed: int = 0,
         transforms: Mapping[str, Sequence[_transforms.Transform]]
@@ -239,8 +240,6 @@ class Loader:
         scaled_decode: bool | Mapping[str, bool] = False,
         max_pixels: int | None = None,
         collate_fn: Callable[[dict[str, Any]], Any] | None = None,
-        cache: str | None = "auto",
-        share: None = None,
         jpeg: str = "cpu",
         on_empty: str | None = None,
         padding: bool = True,
@@ -266,16 +265,10 @@ class Loader:
         given["own_geometry"] = tuple(own_geometry)
         if per_box is not None and not isinstance(per_box, Mapping):
             given["per_box"] = tuple(per_box)
-        if cache not in ("auto", None):
-            raise UnsupportedError(
-                f'cache={cache!r}: this release has no cache of its own (cache="auto"); '
-                'storage="memory" keeps the data set in memory'
-            )
-        if share is not None:
-            raise UnsupportedError(f"share={share!r}: this release does not share work among jobs")
         self._start(given)
 
     def _start(self, given: dict[str, Any]) -> None:
+        before = set(self.__dict__)  # attributes of a subclass, which are pickled
         dataset = given["dataset"]
         if not isinstance(dataset, Dataset):
             dataset = given["dataset"] = Dataset(dataset)
@@ -303,6 +296,7 @@ class Loader:
         self._over = False  # the newest pass ended in the parent process
         self._native = _native.Loader(dataset._native, self._native_options)
         self._n_batches = 0  # of the last look
+        self._own_names = frozenset({*self.__dict__, "_own_names"} - before)
         _alive.add(self)
 
     # Arguments as the C library takes them ---------------------------------------------------------
@@ -363,7 +357,7 @@ class Loader:
             if self._given["device_memory"] is not None:
                 raise ArgumentError('device_memory is a limit for device="cuda"')
             return
-        options["placement"] = 1  # PST_PLACEMENT_CARD
+        options["placement"] = _PLACEMENTS.index("cuda")
         options["device"] = int(device.partition(":")[2])
         options["decode"] = _options.choice("decode", self._given["decode"], _DECODES)
         options["jpeg"] = _options.choice("jpeg", self._given["jpeg"], _JPEGS)
@@ -798,7 +792,7 @@ class Loader:
             entry["name"] = None if sample is None else self._dataset._native.name(sample)
         return found
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self) -> _stats.LoaderStats:
         """Counters since the loader was made: a nested dict of plain numbers and texts.
 
         Times are seconds; sizes are bytes. storage.seconds: at least one read was under way; worker_seconds,
@@ -809,74 +803,7 @@ class Loader:
         done otherwise than asked or hoped, by name, where it happened at all; fallback_reasons: what these
         names mean. cpu_rooms: the level of SIMD of each room's kernels.
         """
-        raw = self._watch()[0]
-        rank, world_size, ranks_from = self._ranks_now()
-        return {
-            "batches": raw["n_batches"],
-            "samples": {
-                "delivered": raw["n_samples"],
-                "bad": raw["n_bad"],
-                "replaced": raw["n_replaced"],
-                "padded": raw["n_padded"],
-            },
-            "storage": {
-                "kind": _STORAGES[raw["storage"]],
-                "reason": raw["storage_reason"],
-                "nbytes_read": raw["nbytes_read"],
-                "reads": raw["n_reads"],
-                "seconds": raw["read_ns"] / 1e9,
-                "fallback_direct": raw["n_fallback_direct"],
-                "partial_reads": raw["n_partial_reads"],
-            },
-            "decode": {
-                "nbytes_decoded": raw["nbytes_decoded"],
-                "seconds": raw["decode_ns"] / 1e9,
-                "fallback_region": raw["n_fallback_region"],
-                "units": raw["n_units_decoded"],
-                "units_whole": raw["n_units_whole"],
-                "scaled": raw["n_scaled"],
-            },
-            "boxes": {"dropped": raw["n_boxes_dropped"]},
-            "caller": {"wait_seconds": raw["caller_wait_ns"] / 1e9},
-            "memory": {
-                "limit": raw["host_memory"],
-                "used": raw["host_memory_used"],
-                "peak": raw["host_memory_peak"],
-                "slots": raw["n_slots"],
-                "slots_held": raw["n_slots_held"],
-            },
-            "device": {
-                "device": "cpu" if raw["device"] < 0 else f"cuda:{raw['device']}",
-                "cpu_samples": raw["n_cpu_samples"],
-                "gpu_samples": raw["n_gpu_samples"],
-                "gpu_fallback": raw["n_gpu_fallback"],
-                "gpu_fallback_reason": raw["gpu_fallback_reason"],
-                "gpu_again": raw["n_gpu_again"],
-                "nbytes_upload": raw["nbytes_upload"],
-                "nvjpeg_samples": raw["n_nvjpeg_samples"],
-                "nvjpeg_version": raw["nvjpeg_version"],
-                "jpeg_engines": raw["n_jpeg_engines"],
-                "memory_limit": raw["device_memory"],
-                "memory_used": raw["device_memory_used"],
-                "memory_peak": raw["device_memory_peak"],
-            },
-            "workers": raw["n_workers"],
-            "worker_seconds": {
-                "busy": raw["decode_ns"] / 1e9,
-                "waiting_for_storage": raw["worker_read_wait_ns"] / 1e9,
-                "idle": raw["worker_idle_ns"] / 1e9,
-            },
-            "cpu_level": raw["cpu_level"],
-            "cpu_rooms": raw["cpu_rooms"],
-            "fallbacks": {name: count for name, (count, _) in raw["fallbacks"].items()},
-            "fallback_reasons": {name: reason for name, (_, reason) in raw["fallbacks"].items()},
-            "epoch": self.epoch,
-            "ranks": {
-                "rank": rank,
-                "world_size": world_size,
-                "from": ranks_from,
-            },
-        }
+        return _stats.loader_stats(self._watch()[0], _STORAGES, self.epoch, self._ranks_now())
 
     def _watch(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Counters and bad samples; those of the last moment once closed."""
@@ -921,7 +848,7 @@ class Loader:
 
     def __getstate__(self) -> dict[str, Any]:
         extra = {
-            name: value for name, value in self.__dict__.items() if name not in self._own_names()
+            name: value for name, value in self.__dict__.items() if name not in self._own_names
         }
         return {"given": self._given, "state": self.state_dict(), "extra": extra}
 
@@ -929,39 +856,6 @@ class Loader:
         self.__dict__.update(state["extra"])
         self._start(dict(state["given"]))
         self.load_state_dict(state["state"])
-
-    @staticmethod
-    def _own_names() -> frozenset[str]:
-        return _OWN_NAMES
-
-
-_OWN_NAMES = frozenset(
-    {
-        "_given",
-        "_dataset",
-        "_output",
-        "_collate",
-        "_ranks",
-        "_encoded",
-        "_channels_last",
-        "_wrap",
-        "_native_options",
-        "_closed",
-        "_final",
-        "_serial",
-        "_epoch",
-        "_next_epoch",
-        "_passing",
-        "_pending",
-        "_again",
-        "_n_peeks",
-        "_taken",
-        "_left",
-        "_over",
-        "_native",
-        "_n_batches",
-    }
-)
 
 
 class _EpochSetter:

@@ -47,7 +47,7 @@ def _subsampling(samplings: tuple[int, ...]) -> str | None:
 
 
 def encode(
-    a: Any,
+    image: Any,
     tier: str = "small",
     effort: int = 3,
     max_error: int = 0,
@@ -58,7 +58,7 @@ def encode(
     """Encodes an image.
 
     Args:
-        a: uint8 or uint16, (H, W) or (H, W, C) with C 1 to 4, any strides; H and W 1 to 65535.
+        image: uint8 or uint16, (H, W) or (H, W, C) with C 1 to 4, any strides; H and W 1 to 65535.
         tier: "fast" (quickest to decode, about PNG's size), "small" (about WebP lossless's size) or "dense" (smallest).
         effort: 1 to 5; more is smaller and takes longer to encode, not to decode.
         max_error: 0 is lossless; else no sample differs by more than this (at most 127).
@@ -74,10 +74,10 @@ def encode(
         raise ArgumentError(f"max_error is 0 to 127, not {max_error!r}")
     if num_threads < 1:
         raise ArgumentError(f"num_threads is at least 1, not {num_threads!r}")
-    return _native.pli_encode(a, TIERS.index(tier) + 1, effort, max_error, checksums, num_threads)
+    return _native.pli_encode(image, TIERS.index(tier) + 1, effort, max_error, checksums, num_threads)
 
 
-def info(b: Any) -> dict[str, Any]:
+def info(data: Any) -> dict[str, Any]:
     """What the head of a PLI says: content, height, width, channels, bits, tier, effort, max_error, sizes, checksums,
     units by mode.
 
@@ -85,7 +85,7 @@ def info(b: Any) -> dict[str, Any]:
     (length of the file) and "restoration_nbytes" (what of it is not coefficients); it has no tier. The first 40 bytes
     are enough for all but these, "nbytes" and "units", which are 0 then.
     """
-    result = _native.pli_info(b)
+    result = _native.pli_info(data)
     is_jpeg = result["content"] == "jpeg"
     samplings = tuple(result.pop("samplings"))
     if is_jpeg:
@@ -98,7 +98,7 @@ def info(b: Any) -> dict[str, Any]:
     return result
 
 
-def from_jpeg(b: Any, *, unit_edge: int = 0, checksums: bool = True) -> bytes:
+def from_jpeg(jpeg: Any, *, unit_edge: int = 0, checksums: bool = True) -> bytes:
     """The PLI of a JPEG file: its own quantised coefficients, coded anew, about a tenth smaller.
 
     It decodes to exactly the pixels of libjpeg-turbo's default decoder, several times as fast, and :func:`to_jpeg`
@@ -106,7 +106,7 @@ def from_jpeg(b: Any, *, unit_edge: int = 0, checksums: bool = True) -> bytes:
     orientation is in :func:`info`, and is applied by ``penstock.decode``, the loader and Pillow's exif_transpose.
 
     Args:
-        b: the bytes of the whole file, or any buffer that holds them.
+        jpeg: the bytes of the whole file, or any buffer that holds them.
         unit_edge: 64, 128 or 256 pixels; 0 chooses by the bit rate.
         checksums: of each unit, 4 bytes each, so that damage is noticed when an image or a region is decoded.
             Without them damage is noticed only where the whole image is decoded, and by :func:`to_jpeg`.
@@ -117,24 +117,24 @@ def from_jpeg(b: Any, *, unit_edge: int = 0, checksums: bool = True) -> bytes:
     """
     if unit_edge not in (0, 64, 128, 256):
         raise ArgumentError(f"unit_edge is 64, 128, 256 or 0, not {unit_edge!r}")
-    return _native.pli_from_jpeg(b, unit_edge, checksums)
+    return _native.pli_from_jpeg(jpeg, unit_edge, checksums)
 
 
-def to_jpeg(b: Any, *, max_nbytes: int = 1 << 30) -> bytes:
+def to_jpeg(data: Any, *, max_nbytes: int = 1 << 30) -> bytes:
     """The JPEG file that :func:`from_jpeg` was given, byte for byte.
 
     Args:
-        b: the bytes of the whole PLI, or any buffer that holds them.
+        data: the bytes of the whole PLI, or any buffer that holds them.
         max_nbytes: longer files are a LimitError, before memory for them is asked for.
     """
-    nbytes = _native.pli_info(b)["jpeg_nbytes"]
+    nbytes = _native.pli_info(data)["jpeg_nbytes"]
     if nbytes > max_nbytes:
         raise LimitError(f"the JPEG file has {nbytes} bytes, more than max_nbytes={max_nbytes}")
-    return _native.pli_to_jpeg(b)
+    return _native.pli_to_jpeg(data)
 
 
 def decode(
-    b: Any,
+    data: Any,
     region: tuple[int, int, int, int] | None = None,
     out: Pixels | None = None,
     *,
@@ -145,7 +145,7 @@ def decode(
     """Decodes an image or a part of it.
 
     Args:
-        b: bytes, or any buffer that holds them.
+        data: bytes, or any buffer that holds them.
         region: (y, x, height, width) in pixels; None is the whole image. Only the units it touches are decoded.
         out: array to write to, of the region's size, any strides: ``chw.transpose(1, 2, 0)`` fills a (C, H, W) array.
         channel: that channel alone, as (H, W).
@@ -159,7 +159,7 @@ def decode(
     """
     import numpy as np
 
-    head = _native.pli_info(b)
+    head = _native.pli_info(data)
     y, x, height, width = region if region is not None else (0, 0, head["height"], head["width"])
     if min(y, x) < 0 or height < 1 or width < 1 or y + height > head["height"] or x + width > head["width"]:
         raise ArgumentError(f"region {(y, x, height, width)} is not within {head['height']}x{head['width']} pixels")
@@ -176,7 +176,7 @@ def decode(
         out = np.empty(shape, dtype)
     elif out.dtype != dtype or out.shape not in (shape, (height, width, n_channels)):
         raise ArgumentError(f"out is {out.dtype} {out.shape}; {dtype} {shape} is needed")
-    _native.pli_decode(b, y, x, -1 if channel is None else channel, out, verify)
+    _native.pli_decode(data, y, x, -1 if channel is None else channel, out, verify)
     return out
 
 

@@ -23,7 +23,7 @@ _OF_THE_DATA_LOADER = (
     "batch_size", "shuffle", "order", "page_samples", "window_pages", "rank", "world_size", "num_workers", "weights",
     "drop_last", "padding", "prefetch", "collate_fn", "pin_memory",
 )  # fmt: skip
-_OF_LOADER = ("max_errors", "on_empty", "io_threads", "share", "cache")
+_OF_LOADER = ("max_errors", "on_empty", "io_threads")
 
 
 class TorchDataset(torch.utils.data.Dataset[Any]):

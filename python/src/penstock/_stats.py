@@ -1,0 +1,181 @@
+"""What ``Loader.stats()`` returns: its type, and how it is made of the C library's counters."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+
+class SampleStats(TypedDict):
+    """Samples: delivered, bad, replaced by another one, repeated to fill ranks."""
+
+    delivered: int
+    bad: int
+    replaced: int
+    padded: int
+
+
+class StorageStats(TypedDict):
+    """Reads. seconds: at least one was under way; partial_reads: images read in parts."""
+
+    kind: str
+    reason: str
+    nbytes_read: int
+    reads: int
+    seconds: float
+    fallback_direct: int
+    partial_reads: int
+
+
+class DecodeStats(TypedDict):
+    """Decoding. seconds: summed over workers; units of PLI images, and how many these images have."""
+
+    nbytes_decoded: int
+    seconds: float
+    fallback_region: int
+    units: int
+    units_whole: int
+    scaled: int
+
+
+class BoxStats(TypedDict):
+    """Boxes that ``min_area`` or ``min_visibility`` dropped."""
+
+    dropped: int
+
+
+class CallerStats(TypedDict):
+    """The loop. wait_seconds: it waited for a batch."""
+
+    wait_seconds: float
+
+
+class MemoryStats(TypedDict):
+    """Host memory in bytes, and batch slots."""
+
+    limit: int
+    used: int
+    peak: int
+    slots: int
+    slots_held: int
+
+
+class DeviceStats(TypedDict):
+    """Where batches lie ("cpu", "cuda:k"), who decoded, and the card's memory in bytes."""
+
+    device: str
+    cpu_samples: int
+    gpu_samples: int
+    gpu_fallback: int
+    gpu_fallback_reason: str
+    gpu_again: int
+    nbytes_upload: int
+    nvjpeg_samples: int
+    nvjpeg_version: str
+    jpeg_engines: int
+    memory_limit: int
+    memory_used: int
+    memory_peak: int
+
+
+class WorkerSeconds(TypedDict):
+    """Seconds summed over workers: at their rows, waiting for storage, idle because the caller is slower."""
+
+    busy: float
+    waiting_for_storage: float
+    idle: float
+
+
+RankStats = TypedDict("RankStats", {"rank": int, "world_size": int, "from": str})
+
+
+class LoaderStats(TypedDict):
+    """Counters since the loader was made. Times are seconds, sizes are bytes."""
+
+    batches: int
+    samples: SampleStats
+    storage: StorageStats
+    decode: DecodeStats
+    boxes: BoxStats
+    caller: CallerStats
+    memory: MemoryStats
+    device: DeviceStats
+    workers: int
+    worker_seconds: WorkerSeconds
+    cpu_level: str
+    cpu_rooms: str
+    fallbacks: dict[str, int]
+    fallback_reasons: dict[str, str]
+    epoch: int
+    ranks: RankStats
+
+
+def loader_stats(
+    raw: dict[str, Any], storages: tuple[str, ...], epoch: int, ranks: tuple[int, int, str]
+) -> LoaderStats:
+    """Sorts the counters of ``_native.Loader.stats()``."""
+    return {
+        "batches": raw["n_batches"],
+        "samples": {
+            "delivered": raw["n_samples"],
+            "bad": raw["n_bad"],
+            "replaced": raw["n_replaced"],
+            "padded": raw["n_padded"],
+        },
+        "storage": {
+            "kind": storages[raw["storage"]],
+            "reason": raw["storage_reason"],
+            "nbytes_read": raw["nbytes_read"],
+            "reads": raw["n_reads"],
+            "seconds": raw["read_ns"] / 1e9,
+            "fallback_direct": raw["n_fallback_direct"],
+            "partial_reads": raw["n_partial_reads"],
+        },
+        "decode": {
+            "nbytes_decoded": raw["nbytes_decoded"],
+            "seconds": raw["decode_ns"] / 1e9,
+            "fallback_region": raw["n_fallback_region"],
+            "units": raw["n_units_decoded"],
+            "units_whole": raw["n_units_whole"],
+            "scaled": raw["n_scaled"],
+        },
+        "boxes": {"dropped": raw["n_boxes_dropped"]},
+        "caller": {"wait_seconds": raw["caller_wait_ns"] / 1e9},
+        "memory": {
+            "limit": raw["host_memory"],
+            "used": raw["host_memory_used"],
+            "peak": raw["host_memory_peak"],
+            "slots": raw["n_slots"],
+            "slots_held": raw["n_slots_held"],
+        },
+        "device": {
+            "device": "cpu" if raw["device"] < 0 else f"cuda:{raw['device']}",
+            "cpu_samples": raw["n_cpu_samples"],
+            "gpu_samples": raw["n_gpu_samples"],
+            "gpu_fallback": raw["n_gpu_fallback"],
+            "gpu_fallback_reason": raw["gpu_fallback_reason"],
+            "gpu_again": raw["n_gpu_again"],
+            "nbytes_upload": raw["nbytes_upload"],
+            "nvjpeg_samples": raw["n_nvjpeg_samples"],
+            "nvjpeg_version": raw["nvjpeg_version"],
+            "jpeg_engines": raw["n_jpeg_engines"],
+            "memory_limit": raw["device_memory"],
+            "memory_used": raw["device_memory_used"],
+            "memory_peak": raw["device_memory_peak"],
+        },
+        "workers": raw["n_workers"],
+        "worker_seconds": {
+            "busy": raw["decode_ns"] / 1e9,
+            "waiting_for_storage": raw["worker_read_wait_ns"] / 1e9,
+            "idle": raw["worker_idle_ns"] / 1e9,
+        },
+        "cpu_level": raw["cpu_level"],
+        "cpu_rooms": raw["cpu_rooms"],
+        "fallbacks": {name: count for name, (count, _) in raw["fallbacks"].items()},
+        "fallback_reasons": {name: reason for name, (_, reason) in raw["fallbacks"].items()},
+        "epoch": epoch,
+        "ranks": {
+            "rank": ranks[0],
+            "world_size": ranks[1],
+            "from": ranks[2],
+        },
+    }

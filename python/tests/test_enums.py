@@ -1,0 +1,106 @@
+"""Numbers that Python passes to the C library are those of the public headers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from penstock import _image, _options, loader, transforms, writer
+
+HEADERS = Path(__file__).resolve().parents[2] / "include" / "penstock"
+
+
+def numbers_of(enum: str) -> dict[str, int]:
+    """The enumerators of a public enumeration."""
+    text = re.sub(r"/\*.*?\*/", "", "".join(path.read_text() for path in sorted(HEADERS.glob("*.h"))), flags=re.S)
+    body = re.search(rf"enum {enum} \{{(.*?)\}};", text, flags=re.S)
+    assert body is not None, f"no enum {enum}"
+    return {name: int(number) for name, number in re.findall(r"(PST_\w+) = (\d+)", body[1])}
+
+
+@pytest.mark.parametrize(
+    ("enum", "prefix", "names"),
+    [
+        ("pst_order", "ORDER", loader._ORDERS),
+        ("pst_on_error", "ON_ERROR", loader._ON_ERROR),
+        ("pst_storage_kind", "STORAGE", loader._STORAGES),
+        ("pst_page_cache", "PAGE_CACHE", loader._PAGE_CACHES),
+        ("pst_decode_place", "DECODE", loader._DECODES),
+        ("pst_jpeg_decoder", "JPEG", loader._JPEGS),
+    ],
+)
+def test_names_are_at_the_place_of_their_number(enum, prefix, names):
+    assert {f"PST_{prefix}_{name.upper()}": number for number, name in enumerate(names)} == numbers_of(enum)
+
+
+@pytest.mark.parametrize(
+    ("enum", "numbers"),
+    [
+        ("pst_on_empty", dict(zip(("PST_ON_EMPTY_FILL", "PST_ON_EMPTY_DELIVER"), range(len(loader._ON_EMPTY))))),
+        ("pst_placement", {"PST_PLACEMENT_HOST": 0, "PST_PLACEMENT_CARD": loader._PLACEMENTS.index("cuda")}),
+        (
+            "pst_pin",
+            {
+                "PST_PIN_NEVER": _options.pin(False, "cpu"),
+                "PST_PIN_AUTO": _options.pin("auto", "cpu"),
+                "PST_PIN_ALWAYS": _options.pin(True, "cpu"),
+            },
+        ),
+        (
+            "pst_made_for",
+            {
+                "PST_MADE_FOR_UNKNOWN": _options.MADE_FOR.index(""),
+                "PST_MADE_FOR_UPRIGHT": _options.MADE_FOR.index("upright"),
+                "PST_MADE_FOR_STORED": _options.MADE_FOR.index("stored"),
+            },
+        ),
+        (
+            "pst_pli_tier",
+            {"PST_PLI_TIER_DEFAULT": 0} | {f"PST_PLI_TIER_{t.upper()}": i + 1 for i, t in enumerate(_options.TIERS)},
+        ),
+        (
+            "pst_writer_mode",
+            {
+                "PST_WRITER_CREATE": writer._CREATE,
+                "PST_WRITER_RESUME": writer._RESUME,
+                "PST_WRITER_APPEND": writer._APPEND,
+            },
+        ),
+        (
+            "pst_interpolation",
+            {
+                f"PST_INTERPOLATION_{name.upper().replace('-', '_')}": number
+                for name, number in transforms._INTERPOLATIONS.items()
+            },
+        ),
+        ("pst_pad_mode", {f"PST_PAD_{name.upper()}": number for name, number in transforms._PAD_MODES.items()}),
+        (
+            "pst_op_kind",
+            {
+                f"PST_OP{name}": getattr(transforms, name)
+                for name in (
+                    "_RESIZE",
+                    "_CENTER_CROP",
+                    "_RANDOM_CROP",
+                    "_RANDOM_RESIZED_CROP",
+                    "_HORIZONTAL_FLIP",
+                    "_VERTICAL_FLIP",
+                    "_PAD",
+                    "_COLOR_JITTER",
+                    "_GRAYSCALE",
+                    "_NORMALIZE",
+                )
+            },
+        ),
+    ],
+)
+def test_numbers_are_those_of_the_header(enum, numbers):
+    assert numbers == numbers_of(enum)
+
+
+def test_forms_have_the_headers_numbers():
+    numbers = numbers_of("pst_form")
+    assert {form: _image.form_number(form) for form in _image.FORMS} == {
+        form: numbers[f"PST_FORM_{form.upper().replace('-', '_')}"] for form in _image.FORMS
+    }
