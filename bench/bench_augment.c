@@ -87,12 +87,13 @@ static void stage_open(struct stage *s, const struct bench_case *c, uint32_t fea
     pst_error_clear(&err);
     if (psti_augment_compile(c->ops, c->n_ops, &c->format, features, false, &s->chain, &err) !=
             PST_OK ||
-        psti_run_open(&s->run, &err) != PST_OK ||
-        psti_chain_draw(s->chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, c->height,
-                        c->width, &s->draw, &err) != PST_OK)
+        psti_augment_run_open(&s->run, &err) != PST_OK ||
+        psti_augment_chain_draw(s->chain, &(struct psti_draw_key){.seed = 1, .sample = 0},
+                                c->height, c->width, &s->draw, &err) != PST_OK)
         die(&err);
-    s->slot_nbytes = psti_chain_output_nbytes(s->chain, &s->draw);
-    s->row_nbytes = (size_t)s->draw.out_width * pst_dtype_nbytes(psti_chain_dtype(s->chain)) *
+    s->slot_nbytes = psti_augment_chain_output_nbytes(s->chain, &s->draw);
+    s->row_nbytes = (size_t)s->draw.out_width *
+                    pst_dtype_nbytes(psti_augment_chain_dtype(s->chain)) *
                     (c->format.layout == PST_LAYOUT_CHW ? 1 : c->format.channels);
 }
 
@@ -104,15 +105,15 @@ static void stage_run(struct stage *s, const struct bench_case *c, const unsigne
     struct psti_target target = {slot, s->row_nbytes};
     size_t row = (size_t)c->width * 3;
     pst_error_clear(&err);
-    if (psti_chain_draw(s->chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, c->height,
-                        c->width, &s->draw, &err) != PST_OK ||
-        psti_run_begin(s->run, s->chain, &s->draw, &target, &err) != PST_OK)
+    if (psti_augment_chain_draw(s->chain, &(struct psti_draw_key){.seed = 1, .sample = 0},
+                                c->height, c->width, &s->draw, &err) != PST_OK ||
+        psti_augment_run_begin(s->run, s->chain, &s->draw, &target, &err) != PST_OK)
         die(&err);
     for (uint32_t y = 0; y < c->height; y += BAND) {
         uint32_t n = c->height - y < BAND ? c->height - y : BAND;
-        (void)psti_run_rows(s->run, source + y * row, row, y, n);
+        (void)psti_augment_run_rows(s->run, source + y * row, row, y, n);
     }
-    if (psti_run_end(s->run, &err) != PST_OK)
+    if (psti_augment_run_end(s->run, &err) != PST_OK)
         die(&err);
 }
 
@@ -222,8 +223,8 @@ int main(int argc, char **argv)
                         "\"ns_per_pixel\": %.4f, \"memcpy_ms\": %.5f}",
                         first ? "" : ",", cases[i].name, names[k], ms, ms * 1e6 / pixels, copy);
             first = false;
-            psti_run_close(&s.run);
-            psti_chain_free(&s.chain);
+            psti_augment_run_close(&s.run);
+            psti_augment_chain_free(&s.chain);
         }
         free(judge);
     }

@@ -165,9 +165,11 @@ def check_functions(where: str, functions: list[Function], public: set[str]) -> 
             continue
         if function.name.startswith("pst_") and function.name not in public:
             findings.append(f"{where}:{function.line}: {function.name} is not declared in include/penstock")
-        if not function.is_static and not function.name.startswith(("pst_", "psti_")):
+        room = where.split("/")[1]
+        prefix = "psti_" if room in UNPREFIXED_ROOMS else f"psti_{room}_"
+        if not function.is_static and not function.name.startswith(("pst_", prefix)):
             findings.append(f"{where}:{function.line}: {function.name}: functions seen by other files begin with "
-                            "psti_ (or are static)")
+                            f"{prefix} (or are static)")
         if function.is_static and function.name.startswith(("pst_", "psti_")) and where.endswith(".c"):
             findings.append(f"{where}:{function.line}: {function.name} is static: its name has no prefix")
     return findings

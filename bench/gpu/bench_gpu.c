@@ -115,8 +115,8 @@ static void read_folder(struct bench *bench, struct set *set)
         snprintf(path, sizeof path, "%s/%s", set->folder, names[i]);
         file->bytes = read_file(path, &file->nbytes);
         memset(&file->info, 0, sizeof file->info);
-        check(psti_decoder_probe(bench->decoder, file->bytes, file->nbytes, form_of(file),
-                                 &set->decode, &file->info, &err),
+        check(psti_decode_probe(bench->decoder, file->bytes, file->nbytes, form_of(file),
+                                &set->decode, &file->info, &err),
               path, &err);
     }
     for (uint32_t i = 0; i < n; i++)
@@ -170,7 +170,7 @@ static void open_set(struct bench *bench, struct set *set)
     struct pst_op ops[4];
     read_folder(bench, set);
     uint32_t n_ops = chain_ops(set, ops);
-    check(psti_chain_compile(ops, n_ops, &set->output, &set->ops, &err), set->name, &err);
+    check(psti_augment_chain_compile(ops, n_ops, &set->output, &set->ops, &err), set->name, &err);
     const struct psti_gpu_field_options options = {.chain = set->ops,
                                                    .decode = set->decode,
                                                    .output = set->output,
@@ -185,7 +185,7 @@ static void close_set(struct set *set)
         free(set->files[i].bytes);
     free(set->files);
     psti_gpu_field_close(&set->field);
-    psti_chain_free(&set->ops);
+    psti_augment_chain_free(&set->ops);
 }
 
 static const struct file *file_of(const struct set *set, uint32_t row)
@@ -197,8 +197,8 @@ static void draw_row(const struct set *set, uint32_t row, struct psti_draw *draw
 {
     struct pst_error err = {0};
     const struct file *file = file_of(set, row);
-    check(psti_chain_draw(set->ops, &(struct psti_draw_key){.seed = 1, .sample = row},
-                          file->info.height, file->info.width, draw, &err),
+    check(psti_augment_chain_draw(set->ops, &(struct psti_draw_key){.seed = 1, .sample = row},
+                                  file->info.height, file->info.width, draw, &err),
           set->name, &err);
 }
 
@@ -246,8 +246,8 @@ static void open_slot(struct bench *bench, const struct set *set, struct slot *s
     check(psti_device_alloc(bench->device, size.scratch_nbytes + 1, &memory->scratch, &err),
           "memory", &err);
     check(psti_device_alloc(bench->device, slot->rows_nbytes, &slot->rows, &err), "memory", &err);
-    check(psti_stream_open(bench->device, false, &slot->stream, &err), "stream", &err);
-    check(psti_event_open(bench->device, &slot->done, &err), "event", &err);
+    check(psti_device_stream_open(bench->device, false, &slot->stream, &err), "stream", &err);
+    check(psti_device_event_open(bench->device, &slot->done, &err), "event", &err);
     check(psti_gpu_block_open(fields, 1, set->n_rows, memory, &slot->block, &err), "block", &err);
     psti_gpu_block_begin(slot->block);
     for (uint32_t row = 0; row < set->n_rows; row++) {
@@ -263,8 +263,8 @@ static void open_slot(struct bench *bench, const struct set *set, struct slot *s
 static void close_slot(struct bench *bench, struct slot *slot)
 {
     psti_gpu_block_close(&slot->block);
-    psti_event_close(&slot->done);
-    psti_stream_close(&slot->stream);
+    psti_device_event_close(&slot->done);
+    psti_device_stream_close(&slot->stream);
     psti_device_free(bench->device, slot->rows, slot->rows_nbytes);
     psti_device_free(bench->device, slot->memory.scratch, slot->memory.scratch_nbytes + 1);
     psti_device_free(bench->device, slot->memory.upload, slot->memory.upload_nbytes);
@@ -274,8 +274,8 @@ static void close_slot(struct bench *bench, struct slot *slot)
 static void upload(struct slot *slot)
 {
     struct pst_error err = {0};
-    check(psti_stream_upload(slot->stream, slot->memory.upload, slot->memory.pinned,
-                             slot->work.upload_nbytes, &err),
+    check(psti_device_stream_upload(slot->stream, slot->memory.upload, slot->memory.pinned,
+                                    slot->work.upload_nbytes, &err),
           "upload", &err);
 }
 
@@ -284,8 +284,8 @@ static void launch(struct slot *slot)
     struct pst_error err = {0};
     for (uint32_t i = 0; i < slot->work.n_launches; i++) {
         const struct psti_gpu_launch *l = &slot->work.launches[i];
-        check(psti_stream_launch(slot->stream, l->kernel, l->n_blocks, l->n_warps, l->shared_nbytes,
-                                 l->args, l->args_nbytes, &err),
+        check(psti_device_stream_launch(slot->stream, l->kernel, l->n_blocks, l->n_warps,
+                                        l->shared_nbytes, l->args, l->args_nbytes, &err),
               "launch", &err);
     }
 }
@@ -294,7 +294,8 @@ static void launch(struct slot *slot)
 static void launch_again(struct slot *slot)
 {
     struct pst_error err = {0};
-    check(psti_stream_clear(slot->stream, slot->memory.upload, slot->work.cleared_nbytes, &err),
+    check(psti_device_stream_clear(slot->stream, slot->memory.upload, slot->work.cleared_nbytes,
+                                   &err),
           "clear", &err);
     launch(slot);
 }
@@ -302,7 +303,7 @@ static void launch_again(struct slot *slot)
 static void wait_for(struct slot *slot)
 {
     struct pst_error err = {0};
-    check(psti_stream_sync(slot->stream, &err), "the card", &err);
+    check(psti_device_stream_sync(slot->stream, &err), "the card", &err);
 }
 
 /* Checking
@@ -320,11 +321,11 @@ static void make_row(struct bench *bench, const struct set *set, uint32_t row, u
     size_t pixel = pst_dtype_nbytes(set->output.dtype) *
                    (set->output.layout == PST_LAYOUT_CHW ? 1 : set->output.channels);
     const struct psti_target target = {to, set->width * pixel};
-    check(psti_run_begin(bench->run, set->ops, &draw, &target, &err), "CPU", &err);
-    check(psti_decoder_rows(bench->decoder, file->bytes, file->nbytes, &file->info, &set->decode,
-                            &region, psti_run_rows, bench->run, &err),
+    check(psti_augment_run_begin(bench->run, set->ops, &draw, &target, &err), "CPU", &err);
+    check(psti_decode_rows(bench->decoder, file->bytes, file->nbytes, &file->info, &set->decode,
+                           &region, psti_augment_run_rows, bench->run, &err),
           "CPU", &err);
-    check(psti_run_end(bench->run, &err), "CPU", &err);
+    check(psti_augment_run_end(bench->run, &err), "CPU", &err);
 }
 
 /* What `launches` make, of nothing that was there before. */
@@ -336,12 +337,15 @@ static void compare(struct bench *bench, const struct set *set, struct slot *slo
     void *found;
     unsigned char *expected = claim(nbytes);
     check(psti_device_alloc_pinned(bench->device, nbytes, &found, &err), "pinned memory", &err);
-    check(psti_stream_clear(slot->stream, slot->rows, slot->rows_nbytes, &err), "clear", &err);
-    check(psti_stream_clear(slot->stream, slot->memory.scratch, slot->memory.scratch_nbytes, &err),
+    check(psti_device_stream_clear(slot->stream, slot->rows, slot->rows_nbytes, &err), "clear",
+          &err);
+    check(psti_device_stream_clear(slot->stream, slot->memory.scratch, slot->memory.scratch_nbytes,
+                                   &err),
           "clear", &err);
     launches(slot);
     for (uint32_t row = 0; row < set->n_rows; row++) {
-        check(psti_stream_download(slot->stream, found, slot->rows + row * nbytes, nbytes, &err),
+        check(psti_device_stream_download(slot->stream, found, slot->rows + row * nbytes, nbytes,
+                                          &err),
               "download", &err);
         wait_for(slot);
         make_row(bench, set, row, expected);
@@ -379,7 +383,8 @@ static void do_copy(struct slot *slots, uint32_t i)
 {
     struct pst_error err = {0};
     struct slot *from = &slots[i % N_SLOTS], *to = &slots[(i + 1) % N_SLOTS];
-    check(psti_stream_copy(to->stream, to->rows, from->rows, to->rows_nbytes, &err), "copy", &err);
+    check(psti_device_stream_copy(to->stream, to->rows, from->rows, to->rows_nbytes, &err), "copy",
+          &err);
 }
 
 static int by_value(const void *a, const void *b)
@@ -479,11 +484,12 @@ static void open_card(struct bench *bench, uint32_t ordinal)
           "no kernels", &err);
     check(psti_device_alloc_pinned(bench->device, nbytes, &pinned, &err), "pinned memory", &err);
     check(psti_device_alloc(bench->device, nbytes, &bench->constants, &err), "memory", &err);
-    check(psti_stream_open(bench->device, false, &stream, &err), "stream", &err);
+    check(psti_device_stream_open(bench->device, false, &stream, &err), "stream", &err);
     psti_gpu_constants_write(pinned);
-    check(psti_stream_upload(stream, bench->constants, pinned, nbytes, &err), "upload", &err);
-    check(psti_stream_sync(stream, &err), "the card", &err);
-    psti_stream_close(&stream);
+    check(psti_device_stream_upload(stream, bench->constants, pinned, nbytes, &err), "upload",
+          &err);
+    check(psti_device_stream_sync(stream, &err), "the card", &err);
+    psti_device_stream_close(&stream);
     psti_device_free_pinned(bench->device, pinned, nbytes);
 }
 
@@ -539,8 +545,8 @@ int main(int argc, char **argv)
              "NAME:FOLDER:ROWS:CHAIN...",
              NULL);
     open_card(&bench, ordinal);
-    check(psti_decoder_open(&bench.decoder, &err), "decoder", &err);
-    check(psti_run_open(&bench.run, &err), "run", &err);
+    check(psti_decode_open(&bench.decoder, &err), "decoder", &err);
+    check(psti_augment_run_open(&bench.run, &err), "run", &err);
     if (json)
         begin_json(&bench, json);
     for (uint32_t i = 0; i < n_sets; i++) {
@@ -552,8 +558,8 @@ int main(int argc, char **argv)
     }
     if (bench.json && (fprintf(bench.json, "\n]}\n") < 0 || fclose(bench.json) != 0))
         fail(json, NULL);
-    psti_run_close(&bench.run);
-    psti_decoder_close(&bench.decoder);
+    psti_augment_run_close(&bench.run);
+    psti_decode_close(&bench.decoder);
     close_card(&bench);
     return 0;
 }

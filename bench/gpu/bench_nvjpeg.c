@@ -71,12 +71,12 @@ static const struct pst_decode_options as_stored = {.struct_size = sizeof as_sto
 static bool decode_here(struct psti_decoder *decoder, const struct file *file, void *pixels)
 {
     struct pst_image_info info = {0};
-    if (psti_decoder_probe(decoder, file->bytes, file->nbytes, PST_FORM_JPEG, &as_stored, &info,
-                           NULL) != PST_OK)
+    if (psti_decode_probe(decoder, file->bytes, file->nbytes, PST_FORM_JPEG, &as_stored, &info,
+                          NULL) != PST_OK)
         return false;
     const struct psti_rect whole = {0, 0, info.height, info.width};
-    return psti_decoder_region(decoder, file->bytes, file->nbytes, &info, &as_stored, &whole,
-                               pixels, (size_t)info.width * info.channels, NULL) == PST_OK;
+    return psti_decode_region(decoder, file->bytes, file->nbytes, &info, &as_stored, &whole, pixels,
+                              (size_t)info.width * info.channels, NULL) == PST_OK;
 }
 
 static void look_at(struct bench *bench, struct psti_decoder *decoder,
@@ -84,7 +84,7 @@ static void look_at(struct bench *bench, struct psti_decoder *decoder,
 {
     struct pst_error err;
     const char *why;
-    file->taken = psti_nvjpeg_takes(file->bytes, file->nbytes, &file->header, &why);
+    file->taken = psti_device_nvjpeg_takes(file->bytes, file->nbytes, &file->header, &why);
     if (!file->taken) {
         if (bench->each)
             printf("%-40s not taken: %s\n", file->name, why);
@@ -93,8 +93,8 @@ static void look_at(struct bench *bench, struct psti_decoder *decoder,
     file->pixels_nbytes = (size_t)file->header.height * file->header.width * file->header.channels;
     file->pixels = claim(file->pixels_nbytes);
     file->taken = decode_here(decoder, file, file->pixels);
-    check(psti_nvjpeg_lane_suits_engines(lane, file->bytes, file->nbytes, &file->header,
-                                         &file->suits_engines, &err),
+    check(psti_device_nvjpeg_lane_suits_engines(lane, file->bytes, file->nbytes, &file->header,
+                                                &file->suits_engines, &err),
           file->name, &err);
     if (file->taken && file->pixels_nbytes > bench->picture_nbytes)
         bench->picture_nbytes = file->pixels_nbytes;
@@ -155,8 +155,8 @@ static void compare(const struct bench *bench, const struct file *file, const un
 static void download(struct bench *bench, void *to, uint64_t from, size_t nbytes)
 {
     struct pst_error err;
-    check(psti_stream_download(bench->stream, to, from, nbytes, &err), "download", &err);
-    check(psti_stream_sync(bench->stream, &err), "the card", &err);
+    check(psti_device_stream_download(bench->stream, to, from, nbytes, &err), "download", &err);
+    check(psti_device_stream_sync(bench->stream, &err), "the card", &err);
 }
 
 static enum pst_status decode_in_batch(struct bench *bench, struct psti_nvjpeg_batch *batch,
@@ -164,19 +164,20 @@ static enum pst_status decode_in_batch(struct bench *bench, struct psti_nvjpeg_b
 {
     const struct psti_nvjpeg_item item = {file->bytes, file->nbytes, bench->room,
                                           (size_t)file->header.width * file->header.channels};
-    return psti_nvjpeg_batch_submit(batch, bench->stream, &item, 1, file->header.channels, err);
+    return psti_device_nvjpeg_batch_submit(batch, bench->stream, &item, 1, file->header.channels,
+                                           err);
 }
 
 static enum pst_status decode_in_lane(struct bench *bench, struct psti_nvjpeg_lane *lane,
                                       const struct file *file, uint64_t to, struct pst_error *err)
 {
     enum pst_status status =
-        psti_nvjpeg_lane_begin(lane, file->bytes, file->nbytes, &file->header, err);
+        psti_device_nvjpeg_lane_begin(lane, file->bytes, file->nbytes, &file->header, err);
     if (status != PST_OK)
         return status;
     pthread_mutex_lock(&bench->lock);
-    status = psti_nvjpeg_lane_submit(lane, bench->stream, to,
-                                     (size_t)file->header.width * file->header.channels, err);
+    status = psti_device_nvjpeg_lane_submit(
+        lane, bench->stream, to, (size_t)file->header.width * file->header.channels, err);
     pthread_mutex_unlock(&bench->lock);
     return status;
 }
@@ -193,8 +194,8 @@ static void measure_parity(struct bench *bench, struct psti_nvjpeg_lane *lane,
         for (int way = 0; way < 2 && file->taken; way++) {
             if (way == 1 && (!batch || !file->suits_engines))
                 continue;
-            check(psti_stream_clear(bench->stream, bench->room, file->pixels_nbytes, &err), "clear",
-                  &err);
+            check(psti_device_stream_clear(bench->stream, bench->room, file->pixels_nbytes, &err),
+                  "clear", &err);
             enum pst_status status = way == 0 ? decode_in_lane(bench, lane, file, bench->room, &err)
                                               : decode_in_batch(bench, batch, file, &err);
             if (status != PST_OK) {
@@ -238,10 +239,10 @@ static void *work_by_cpu(void *arg)
     struct psti_decoder *decoder;
     struct pst_error err;
     void *pixels = claim(bench->picture_nbytes);
-    check(psti_decoder_open(&decoder, &err), "decoder", &err);
+    check(psti_decode_open(&decoder, &err), "decoder", &err);
     for (; !atomic_load(&bench->stop); worker->n++)
         (void)decode_here(decoder, next_file(bench), pixels);
-    psti_decoder_close(&decoder);
+    psti_decode_close(&decoder);
     free(pixels);
     return NULL;
 }
@@ -254,7 +255,7 @@ static void *work_by_lanes(void *arg)
     struct pst_error err;
     uint64_t to = bench->room + (uint64_t)worker->number * N_LANES * bench->picture_nbytes;
     for (int i = 0; i < N_LANES; i++)
-        check(psti_nvjpeg_lane_open(bench->nvjpeg, &lanes[i], &err), "lane", &err);
+        check(psti_device_nvjpeg_lane_open(bench->nvjpeg, &lanes[i], &err), "lane", &err);
     for (; !atomic_load(&bench->stop); worker->n++) {
         uint32_t i = worker->n % N_LANES;
         check(
@@ -262,7 +263,7 @@ static void *work_by_lanes(void *arg)
             "decoding", &err);
     }
     for (int i = 0; i < N_LANES; i++)
-        psti_nvjpeg_lane_close(&lanes[i]);
+        psti_device_nvjpeg_lane_close(&lanes[i]);
     return NULL;
 }
 
@@ -308,8 +309,9 @@ static double time_engines(struct bench *bench, struct psti_nvjpeg_batch *batch)
     }
     int64_t start = psti_clock_ns(), end = start;
     while (n > 0 && (double)(end - start) < bench->seconds * 1e9) {
-        check(psti_nvjpeg_batch_submit(batch, bench->stream, items, n, 3, &err), "engines", &err);
-        check(psti_stream_sync(bench->stream, &err), "the card", &err);
+        check(psti_device_nvjpeg_batch_submit(batch, bench->stream, items, n, 3, &err), "engines",
+              &err);
+        check(psti_device_stream_sync(bench->stream, &err), "the card", &err);
         n_done += n;
         end = psti_clock_ns();
     }
@@ -337,17 +339,17 @@ static void say(FILE *json, const char *way, const struct parity *p, double rate
 
 static bool run(struct bench *bench, const char *folder, FILE *json)
 {
-    struct psti_nvjpeg_info info;
+    struct psti_device_nvjpeg_info info;
     struct psti_device_info card;
     struct psti_nvjpeg_lane *lane;
     struct psti_nvjpeg_batch *batch = NULL;
     struct psti_decoder *decoder;
     struct parity parities[2] = {0};
     struct pst_error err;
-    psti_nvjpeg_info(bench->nvjpeg, &info);
+    psti_device_nvjpeg_info(bench->nvjpeg, &info);
     psti_device_info(bench->device, &card);
-    check(psti_decoder_open(&decoder, &err), "decoder", &err);
-    check(psti_nvjpeg_lane_open(bench->nvjpeg, &lane, &err), "lane", &err);
+    check(psti_decode_open(&decoder, &err), "decoder", &err);
+    check(psti_device_nvjpeg_lane_open(bench->nvjpeg, &lane, &err), "lane", &err);
     read_folder(bench, folder);
     for (uint32_t i = 0; i < bench->n_files; i++)
         look_at(bench, decoder, lane, &bench->files[i]);
@@ -356,7 +358,8 @@ static bool run(struct bench *bench, const char *folder, FILE *json)
     size_t room = (size_t)bench->n_threads * N_LANES * bench->picture_nbytes;
     check(psti_device_alloc(bench->device, room, &bench->room, &err), "memory", &err);
     if (info.n_engines)
-        check(psti_nvjpeg_batch_open(bench->nvjpeg, bench->n_files, &batch, &err), "batch", &err);
+        check(psti_device_nvjpeg_batch_open(bench->nvjpeg, bench->n_files, &batch, &err), "batch",
+              &err);
     printf("%s; nvJPEG %u.%u.%u, %u engines, chroma %s; %u files\n", card.name, info.library.major,
            info.library.minor, info.library.patch, info.n_engines,
            info.interpolates ? "interpolated" : "repeated", bench->n_files);
@@ -371,7 +374,7 @@ static bool run(struct bench *bench, const char *folder, FILE *json)
     if (parities[0].n_files == 0)
         fail("nvJPEG took no file", NULL);
     say(json, "lanes", &parities[0], time_threads(bench, work_by_lanes));
-    psti_nvjpeg_info(bench->nvjpeg, &info);
+    psti_device_nvjpeg_info(bench->nvjpeg, &info);
     printf("         nvJPEG has %.1f MB on the card and %.1f MB pinned, by %" PRIu64
            " allocations\n",
            (double)info.memory_nbytes / 1e6, (double)info.host_memory_nbytes / 1e6,
@@ -382,9 +385,9 @@ static bool run(struct bench *bench, const char *folder, FILE *json)
     printf("CPU      %u threads: %.0f images/s\n", bench->n_threads, cpu);
     if (json)
         fprintf(json, ", \"cpu_images_per_s\": %.1f}\n", cpu);
-    psti_nvjpeg_batch_close(&batch);
-    psti_nvjpeg_lane_close(&lane);
-    psti_decoder_close(&decoder);
+    psti_device_nvjpeg_batch_close(&batch);
+    psti_device_nvjpeg_lane_close(&lane);
+    psti_decode_close(&decoder);
     psti_device_free(bench->device, bench->room, room);
     bool good = true;
     for (int i = 0; i < 2; i++)
@@ -422,8 +425,9 @@ int main(int argc, char **argv)
              NULL);
     pthread_mutex_init(&bench.lock, NULL);
     check(psti_device_open(&options, &bench.device, &err), "no card", &err);
-    check(psti_stream_open(bench.device, false, &bench.stream, &err), "stream", &err);
-    check(psti_nvjpeg_open(bench.device, &no_options, &bench.nvjpeg, &err), "no nvJPEG", &err);
+    check(psti_device_stream_open(bench.device, false, &bench.stream, &err), "stream", &err);
+    check(psti_device_nvjpeg_open(bench.device, &no_options, &bench.nvjpeg, &err), "no nvJPEG",
+          &err);
     FILE *out = json ? fopen(json, "w") : NULL;
     if (json && !out)
         fail(json, NULL);
@@ -435,8 +439,8 @@ int main(int argc, char **argv)
         free(bench.files[i].bytes);
         free(bench.files[i].pixels);
     }
-    psti_nvjpeg_close(&bench.nvjpeg);
-    psti_stream_close(&bench.stream);
+    psti_device_nvjpeg_close(&bench.nvjpeg);
+    psti_device_stream_close(&bench.stream);
     psti_device_close(&bench.device);
     return good ? 0 : 1;
 }

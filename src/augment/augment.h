@@ -17,21 +17,21 @@ struct psti_chain;
 struct psti_run;
 
 /* Whether operations of that kind move pixels. */
-bool psti_op_is_geometric(enum pst_op_kind kind);
+bool psti_augment_op_is_geometric(enum pst_op_kind kind);
 /* "RandomCrop" and the like, for messages. */
 const char *psti_augment_op_name(enum pst_op_kind kind);
 enum { PSTI_AUGMENT_MAX_OPS = 15 }; /* of a chain */
 /* The interpolation of a mask where its operation says any: nearest, unless that is nearest-exact.
  */
-enum pst_interpolation psti_op_mask_interpolation(const struct pst_op *op);
+enum pst_interpolation psti_augment_op_mask_interpolation(const struct pst_op *op);
 /* The operations of a field that follows a chain: its geometric ones, in `out`; returns how many.
  * Those of a mask are by nearest and have the mask's fill. n_ops <= PSTI_AUGMENT_MAX_OPS. */
-size_t psti_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_mask,
-                       struct pst_op out[PSTI_AUGMENT_MAX_OPS]);
+size_t psti_augment_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_mask,
+                               struct pst_op out[PSTI_AUGMENT_MAX_OPS]);
 /* Whether two chains move pixels alike. If not: where they first differ; *i_a = n_a, or *i_b = n_b,
  * says that there is no such operation any more. */
-bool psti_ops_move_alike(const struct pst_op *a, size_t n_a, const struct pst_op *b, size_t n_b,
-                         size_t *i_a, size_t *i_b);
+bool psti_augment_ops_move_alike(const struct pst_op *a, size_t n_a, const struct pst_op *b,
+                                 size_t n_b, size_t *i_a, size_t *i_b);
 
 /* What a chain's last step writes. */
 struct psti_chain_output {
@@ -65,26 +65,28 @@ struct psti_draw {
     uint32_t region_y, region_x, region_height,
         region_width; /* of the source: what the decoder must deliver */
     uint32_t out_height, out_width;
-    uint32_t scale_log2; /* 0, or psti_chain_scale's: the region is of the source at 1 /
+    uint32_t scale_log2; /* 0, or psti_augment_chain_scale's: the region is of the source at 1 /
                             2^scale_log2 of its size */
     uint64_t opaque[64]; /* resolved parameters of each operation */
 };
 
 /* Checks `ops` and merges them. PST_ERROR_ARGUMENT names the operation by number and kind. */
-enum pst_status psti_chain_compile(const struct pst_op *ops, size_t n_ops,
-                                   const struct psti_chain_output *output, struct psti_chain **out,
-                                   struct pst_error *err);
-void psti_chain_free(struct psti_chain **chain);
+enum pst_status psti_augment_chain_compile(const struct pst_op *ops, size_t n_ops,
+                                           const struct psti_chain_output *output,
+                                           struct psti_chain **out, struct pst_error *err);
+void psti_augment_chain_free(struct psti_chain **chain);
 /* Output height and width if every sample has the same, else false. */
-bool psti_chain_fixed_size(const struct psti_chain *chain, uint32_t *height, uint32_t *width);
-enum pst_dtype psti_chain_dtype(const struct psti_chain *chain);
-uint8_t psti_chain_channels(const struct psti_chain *chain);
+bool psti_augment_chain_fixed_size(const struct psti_chain *chain, uint32_t *height,
+                                   uint32_t *width);
+enum pst_dtype psti_augment_chain_dtype(const struct psti_chain *chain);
+uint8_t psti_augment_chain_channels(const struct psti_chain *chain);
 
 /* Draws for one sample whose source is height x width. PST_ERROR_ARGUMENT: the image does not suit
  * the chain (RandomCrop larger than the image). */
-enum pst_status psti_chain_draw(const struct psti_chain *chain, const struct psti_draw_key *key,
-                                uint32_t height, uint32_t width, struct psti_draw *draw,
-                                struct pst_error *err);
+enum pst_status psti_augment_chain_draw(const struct psti_chain *chain,
+                                        const struct psti_draw_key *key, uint32_t height,
+                                        uint32_t width, struct psti_draw *draw,
+                                        struct pst_error *err);
 /* For a source of which the decoder can deliver an approximation at a half, a quarter or an eighth
  * of its size: chooses the smallest at which a resize, of a crop or of the whole, still has more
  * pixels than it gives, on both axes. Sets draw->scale_log2, 0 if none is (then nothing changes),
@@ -93,40 +95,41 @@ enum pst_status psti_chain_draw(const struct psti_chain *chain, const struct pst
  * the right reach beyond it, or, if at_top or at_left, those at the top and at the left instead.
  * Crops begin where they did: their edges need not lie on the small picture's grid. */
 enum { PSTI_SCALE_LOG2_MAX = 3 };
-void psti_chain_scale(const struct psti_chain *chain, struct psti_draw *draw, bool at_top,
-                      bool at_left);
+void psti_augment_chain_scale(const struct psti_chain *chain, struct psti_draw *draw, bool at_top,
+                              bool at_left);
 /* Applies the drawn geometry to boxes, f32 (n,4): x0, y0, x1, y1, and to keypoints, f32 (n,3):
  * x, y, visibility, in place. Coordinates are continuous: pixel i covers i..i+1, so a flip maps x
  * to width - x. Boxes are clamped to the picture after each operation; one that leaves the picture
  * keeps its place in the array with no area. A keypoint that lies outside after an operation keeps
  * its coordinates and gets visibility 0. */
-void psti_chain_map_boxes(const struct psti_chain *chain, const struct psti_draw *draw,
-                          float *boxes, size_t n);
-void psti_chain_map_keypoints(const struct psti_chain *chain, const struct psti_draw *draw,
-                              float *keypoints, size_t n);
+void psti_augment_chain_map_boxes(const struct psti_chain *chain, const struct psti_draw *draw,
+                                  float *boxes, size_t n);
+void psti_augment_chain_map_keypoints(const struct psti_chain *chain, const struct psti_draw *draw,
+                                      float *keypoints, size_t n);
 /* What the geometry multiplies areas by, where nothing is cut off. */
-double psti_chain_area_scale(const struct psti_chain *chain, const struct psti_draw *draw);
+double psti_augment_chain_area_scale(const struct psti_chain *chain, const struct psti_draw *draw);
 /* Bytes of the output, rows packed. */
-size_t psti_chain_output_nbytes(const struct psti_chain *chain, const struct psti_draw *draw);
+size_t psti_augment_chain_output_nbytes(const struct psti_chain *chain,
+                                        const struct psti_draw *draw);
 
-enum pst_status psti_run_open(struct psti_run **out, struct pst_error *err);
-void psti_run_close(struct psti_run **run);
-uint64_t psti_run_scratch_nbytes(const struct psti_run *run);
-void psti_run_set_scratch_limit(struct psti_run *run,
-                                uint64_t nbytes); /* default 1 GiB; beyond: PST_ERROR_LIMIT */
+enum pst_status psti_augment_run_open(struct psti_run **out, struct pst_error *err);
+void psti_augment_run_close(struct psti_run **run);
+uint64_t psti_augment_run_scratch_nbytes(const struct psti_run *run);
+void psti_augment_run_set_scratch_limit(
+    struct psti_run *run, uint64_t nbytes); /* default 1 GiB; beyond: PST_ERROR_LIMIT */
 /* Takes scratch of `nbytes` now: samples for which it is enough then allocate nothing. Between
  * samples. Without memory they allocate as they come. */
-void psti_run_hold(struct psti_run *run, uint64_t nbytes);
+void psti_augment_run_hold(struct psti_run *run, uint64_t nbytes);
 
 /* Scratch grows to the largest sample seen and is then reused. */
-enum pst_status psti_run_begin(struct psti_run *run, const struct psti_chain *chain,
-                               const struct psti_draw *draw, const struct psti_target *target,
-                               struct pst_error *err);
+enum pst_status psti_augment_run_begin(struct psti_run *run, const struct psti_chain *chain,
+                                       const struct psti_draw *draw,
+                                       const struct psti_target *target, struct pst_error *err);
 /* A psti_row_sink of decode.h (ctx = the run): rows of the region, in order. */
-enum pst_status psti_run_rows(void *run, const void *rows, size_t row_nbytes, uint32_t y,
-                              uint32_t n_rows);
+enum pst_status psti_augment_run_rows(void *run, const void *rows, size_t row_nbytes, uint32_t y,
+                                      uint32_t n_rows);
 /* After the last row: what could not be streamed (colour jitter needs the whole picture) is done
  * now. */
-enum pst_status psti_run_end(struct psti_run *run, struct pst_error *err);
+enum pst_status psti_augment_run_end(struct psti_run *run, struct pst_error *err);
 
 #endif

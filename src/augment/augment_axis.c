@@ -47,7 +47,7 @@ static struct filter filter_make(const struct psti_axis_side *side)
     f.scaled = side->scale_log2 > 0;
     f.pitch = f.n_to << side->scale_log2;
     f.lead = 2 * f.n_to * side->lead;
-    f.n_pixels = psti_axis_pixels(side);
+    f.n_pixels = psti_augment_axis_pixels(side);
     return f;
 }
 
@@ -77,9 +77,10 @@ static uint32_t nearest(const struct psti_axis_side *side, uint32_t i)
     return at < side->n_from ? at : side->n_from - 1;
 }
 
-void psti_axis_range(const struct psti_axis_side *side, uint32_t i, uint32_t *begin, uint32_t *end)
+void psti_augment_axis_range(const struct psti_axis_side *side, uint32_t i, uint32_t *begin,
+                             uint32_t *end)
 {
-    if (psti_is_nearest(side->interpolation)) {
+    if (psti_augment_is_nearest(side->interpolation)) {
         *begin = nearest(side, i);
         *end = *begin + 1;
         return;
@@ -91,9 +92,9 @@ void psti_axis_range(const struct psti_axis_side *side, uint32_t i, uint32_t *be
     *end = (uint32_t)last;
 }
 
-uint32_t psti_axis_max_taps(const struct psti_axis_spec *spec)
+uint32_t psti_augment_axis_max_taps(const struct psti_axis_spec *spec)
 {
-    if (psti_is_nearest(spec->side.interpolation))
+    if (psti_augment_is_nearest(spec->side.interpolation))
         return 1;
     struct filter f = filter_make(&spec->side);
     /* An open interval of 2 reach holds at most ceil(2 reach / (2 pitch)) centres. */
@@ -104,7 +105,7 @@ uint32_t psti_axis_max_taps(const struct psti_axis_spec *spec)
 /* Taps per output as the kernels want them. */
 static uint32_t stride_of(const struct psti_axis_spec *spec)
 {
-    uint32_t taps = psti_axis_max_taps(spec);
+    uint32_t taps = psti_augment_axis_max_taps(spec);
     if (spec->channels == 1)
         return (uint32_t)psti_round_up(taps, 8);
     return (uint32_t)psti_round_up(taps, 2);
@@ -115,7 +116,7 @@ static size_t weight_nbytes(const struct psti_axis_spec *spec)
     return spec->bits == 8 ? sizeof(int16_t) : sizeof(int32_t);
 }
 
-size_t psti_axis_nbytes(const struct psti_axis_spec *spec)
+size_t psti_augment_axis_nbytes(const struct psti_axis_spec *spec)
 {
     size_t ints = psti_round_up((size_t)spec->n * 4, 64);
     return 2 * ints + (size_t)spec->n * stride_of(spec) * weight_nbytes(spec) + PSTI_SLACK;
@@ -255,9 +256,10 @@ static void find_safe(const struct psti_axis_spec *spec, struct psti_axis *axis,
     axis->safe_end = falling ? spec->n : n_safe;
 }
 
-void psti_axis_build(const struct psti_axis_spec *spec, void *memory, struct psti_axis *axis)
+void psti_augment_axis_build(const struct psti_axis_spec *spec, void *memory,
+                             struct psti_axis *axis)
 {
-    bool is_nearest = psti_is_nearest(spec->side.interpolation);
+    bool is_nearest = psti_augment_is_nearest(spec->side.interpolation);
     struct filter f = filter_make(&spec->side);
     size_t ints = psti_round_up((size_t)spec->n * 4, 64);
     uint32_t *start = memory, *taps = (uint32_t *)((char *)memory + ints);

@@ -24,8 +24,8 @@ typedef void (*visit)(void *ctx, const struct map *x, const struct map *y);
 /* Calls `fn` for every operation that moves pixels, in order, and once at the end. */
 static void walk(const struct psti_chain *chain, const struct psti_draw *draw, visit fn, void *ctx)
 {
-    uint32_t height = psti_draw_low(draw->opaque[PSTI_DRAW_SIZE]);
-    uint32_t width = psti_draw_high(draw->opaque[PSTI_DRAW_SIZE]);
+    uint32_t height = psti_augment_draw_low(draw->opaque[PSTI_DRAW_SIZE]);
+    uint32_t width = psti_augment_draw_high(draw->opaque[PSTI_DRAW_SIZE]);
     for (uint32_t i = 0; i < chain->n_ops; i++) {
         struct psti_op_sizes sizes;
         psti_augment_op_sizes(&chain->ops[i], &draw->opaque[4 * (size_t)i], height, width, &sizes);
@@ -98,15 +98,15 @@ static void visit_keypoints(void *ctx, const struct map *x, const struct map *y)
     }
 }
 
-void psti_chain_map_boxes(const struct psti_chain *chain, const struct psti_draw *draw,
-                          float *boxes, size_t n)
+void psti_augment_chain_map_boxes(const struct psti_chain *chain, const struct psti_draw *draw,
+                                  float *boxes, size_t n)
 {
     struct points points = {boxes, n};
     walk(chain, draw, visit_boxes, &points);
 }
 
-void psti_chain_map_keypoints(const struct psti_chain *chain, const struct psti_draw *draw,
-                              float *keypoints, size_t n)
+void psti_augment_chain_map_keypoints(const struct psti_chain *chain, const struct psti_draw *draw,
+                                      float *keypoints, size_t n)
 {
     struct points points = {keypoints, n};
     walk(chain, draw, visit_keypoints, &points);
@@ -118,7 +118,7 @@ static void visit_scale(void *ctx, const struct map *x, const struct map *y)
     *area *= fabs(x->scale * y->scale);
 }
 
-double psti_chain_area_scale(const struct psti_chain *chain, const struct psti_draw *draw)
+double psti_augment_chain_area_scale(const struct psti_chain *chain, const struct psti_draw *draw)
 {
     double area = 1;
     walk(chain, draw, visit_scale, &area);

@@ -159,8 +159,8 @@ void psti_augment_jitter_order(uint32_t order, uint32_t out[4])
     }
 }
 
-void psti_color_jitter(const struct psti_run *run, const float factors[4], uint32_t order,
-                       struct psti_picture *picture)
+void psti_augment_color_jitter(const struct psti_run *run, const float factors[4], uint32_t order,
+                               struct psti_picture *picture)
 {
     struct samples s = samples_of(run, picture);
     uint32_t turns[4];
@@ -180,7 +180,7 @@ void psti_color_jitter(const struct psti_run *run, const float factors[4], uint3
     }
 }
 
-void psti_color_gray(const struct psti_run *run, struct psti_picture *picture)
+void psti_augment_color_gray(const struct psti_run *run, struct psti_picture *picture)
 {
     struct samples s = samples_of(run, picture);
     if (s.colors == 1)

@@ -67,7 +67,7 @@ static const char *check_interpolation(const struct pst_op *op, bool is_mask)
     if (op->interpolation < PST_INTERPOLATION_NEAREST ||
         op->interpolation > PST_INTERPOLATION_NEAREST_EXACT)
         return "unknown interpolation";
-    if (is_mask && !psti_is_nearest(op->interpolation))
+    if (is_mask && !psti_augment_is_nearest(op->interpolation))
         return "masks can only be interpolated by nearest or nearest-exact";
     return NULL;
 }
@@ -304,14 +304,14 @@ enum pst_status psti_augment_compile(const struct pst_op *ops, size_t n_ops,
     return PST_OK;
 }
 
-enum pst_status psti_chain_compile(const struct pst_op *ops, size_t n_ops,
-                                   const struct psti_chain_output *output, struct psti_chain **out,
-                                   struct pst_error *err)
+enum pst_status psti_augment_chain_compile(const struct pst_op *ops, size_t n_ops,
+                                           const struct psti_chain_output *output,
+                                           struct psti_chain **out, struct pst_error *err)
 {
     return psti_augment_compile(ops, n_ops, output, psti_cpu_features(), false, out, err);
 }
 
-void psti_chain_free(struct psti_chain **chain)
+void psti_augment_chain_free(struct psti_chain **chain)
 {
     if (chain == NULL)
         return;
@@ -319,7 +319,8 @@ void psti_chain_free(struct psti_chain **chain)
     *chain = NULL;
 }
 
-bool psti_chain_fixed_size(const struct psti_chain *chain, uint32_t *height, uint32_t *width)
+bool psti_augment_chain_fixed_size(const struct psti_chain *chain, uint32_t *height,
+                                   uint32_t *width)
 {
     if (chain->fixed) {
         *height = chain->fixed_height;
@@ -328,6 +329,12 @@ bool psti_chain_fixed_size(const struct psti_chain *chain, uint32_t *height, uin
     return chain->fixed;
 }
 
-enum pst_dtype psti_chain_dtype(const struct psti_chain *chain) { return chain->output.dtype; }
+enum pst_dtype psti_augment_chain_dtype(const struct psti_chain *chain)
+{
+    return chain->output.dtype;
+}
 
-uint8_t psti_chain_channels(const struct psti_chain *chain) { return chain->output.channels; }
+uint8_t psti_augment_chain_channels(const struct psti_chain *chain)
+{
+    return chain->output.channels;
+}

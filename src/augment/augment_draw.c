@@ -70,8 +70,8 @@ static void centre_crop(const struct pst_op *op, uint32_t height, uint32_t width
         w = round_even(height * (double)op->ratio[1]);
     h = h < 1 ? 1 : h > height ? height : h;
     w = w < 1 ? 1 : w > width ? width : w;
-    words[0] = psti_draw_pair((height - h) / 2, (width - w) / 2);
-    words[1] = psti_draw_pair(h, w);
+    words[0] = psti_augment_draw_pair((height - h) / 2, (width - w) / 2);
+    words[1] = psti_augment_draw_pair(h, w);
 }
 
 static void draw_resized_crop(const struct psti_chain *chain, const struct stream *stream,
@@ -92,9 +92,9 @@ static void draw_resized_crop(const struct psti_chain *chain, const struct strea
         uint32_t crop_w = round_even(w), crop_h = round_even(h);
         if (crop_w < 1 || crop_w > width || crop_h < 1 || crop_h > height)
             continue;
-        words[0] = psti_draw_pair(psti_uniform_below(r[2], height - crop_h + 1),
-                                  psti_uniform_below(r[3], width - crop_w + 1));
-        words[1] = psti_draw_pair(crop_h, crop_w);
+        words[0] = psti_augment_draw_pair(psti_uniform_below(r[2], height - crop_h + 1),
+                                          psti_uniform_below(r[3], width - crop_w + 1));
+        words[1] = psti_augment_draw_pair(crop_h, crop_w);
         return;
     }
     centre_crop(op, height, width, words);
@@ -135,8 +135,8 @@ static enum pst_status draw_random_crop(const struct psti_chain *chain, const st
         return suits_not(err, chain, stream->i_op, height, width, "the image is too small");
     uint32_t r[4];
     numbers(stream, 0, r);
-    words[0] = psti_draw_pair(psti_uniform_below(r[0], height - op->height + 1),
-                              psti_uniform_below(r[1], width - op->width + 1));
+    words[0] = psti_augment_draw_pair(psti_uniform_below(r[0], height - op->height + 1),
+                                      psti_uniform_below(r[1], width - op->width + 1));
     return PST_OK;
 }
 
@@ -173,9 +173,10 @@ static enum pst_status draw_op(const struct psti_chain *chain, const struct stre
     }
 }
 
-enum pst_status psti_chain_draw(const struct psti_chain *chain, const struct psti_draw_key *key,
-                                uint32_t height, uint32_t width, struct psti_draw *draw,
-                                struct pst_error *err)
+enum pst_status psti_augment_chain_draw(const struct psti_chain *chain,
+                                        const struct psti_draw_key *key, uint32_t height,
+                                        uint32_t width, struct psti_draw *draw,
+                                        struct pst_error *err)
 {
     uint32_t folded[4], n_geometric = 0;
     memset(draw, 0, sizeof *draw);
@@ -183,10 +184,10 @@ enum pst_status psti_chain_draw(const struct psti_chain *chain, const struct pst
         width > PSTI_AUGMENT_MAX_SIDE)
         return psti_fail(err, PST_ERROR_ARGUMENT, "augment",
                          "an image of %u x %u pixels cannot be used", width, height);
-    draw->opaque[PSTI_DRAW_SIZE] = psti_draw_pair(height, width);
+    draw->opaque[PSTI_DRAW_SIZE] = psti_augment_draw_pair(height, width);
     psti_random4(key->seed, key->epoch, PSTI_RANDOM_AUGMENT, key->draw, key->view, 0, folded);
     for (uint32_t i = 0; i < chain->n_ops; i++) {
-        bool is_geometric = psti_op_is_geometric(chain->ops[i].kind);
+        bool is_geometric = psti_augment_op_is_geometric(chain->ops[i].kind);
         uint32_t number = is_geometric ? n_geometric : NOT_GEOMETRIC | (i - n_geometric);
         const struct stream stream = {
             {folded[0], folded[1]}, key->sample, number | key->own << OWN_SHIFT, i};
@@ -212,7 +213,8 @@ enum pst_status psti_chain_draw(const struct psti_chain *chain, const struct pst
     return PST_OK;
 }
 
-size_t psti_chain_output_nbytes(const struct psti_chain *chain, const struct psti_draw *draw)
+size_t psti_augment_chain_output_nbytes(const struct psti_chain *chain,
+                                        const struct psti_draw *draw)
 {
     return (size_t)draw->out_height * draw->out_width * chain->output.channels *
            pst_dtype_nbytes(chain->output.dtype);

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-bool psti_op_is_geometric(enum pst_op_kind kind)
+bool psti_augment_op_is_geometric(enum pst_op_kind kind)
 {
     switch (kind) {
     case PST_OP_RESIZE:
@@ -55,21 +55,22 @@ static bool moves_alike(const struct pst_op *a, const struct pst_op *b)
     }
 }
 
-enum pst_interpolation psti_op_mask_interpolation(const struct pst_op *op)
+enum pst_interpolation psti_augment_op_mask_interpolation(const struct pst_op *op)
 {
-    return psti_is_nearest(op->interpolation) ? op->interpolation : PST_INTERPOLATION_NEAREST;
+    return psti_augment_is_nearest(op->interpolation) ? op->interpolation
+                                                      : PST_INTERPOLATION_NEAREST;
 }
 
-size_t psti_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_mask,
-                       struct pst_op out[PSTI_AUGMENT_MAX_OPS])
+size_t psti_augment_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_mask,
+                               struct pst_op out[PSTI_AUGMENT_MAX_OPS])
 {
     size_t n = 0;
     for (size_t i = 0; i < n_ops && n < PSTI_AUGMENT_MAX_OPS; i++) {
-        if (!psti_op_is_geometric(ops[i].kind))
+        if (!psti_augment_op_is_geometric(ops[i].kind))
             continue;
         out[n] = ops[i];
         if (is_mask) {
-            out[n].interpolation = psti_op_mask_interpolation(&ops[i]);
+            out[n].interpolation = psti_augment_op_mask_interpolation(&ops[i]);
             for (int c = 0; c < 4; c++)
                 out[n].fill[c] = ops[i].mask_fill;
         }
@@ -81,13 +82,13 @@ size_t psti_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_mask,
 /* The next geometric operation from place i on; n if there is none. */
 static size_t next_geometric(const struct pst_op *ops, size_t n, size_t i)
 {
-    while (i < n && !psti_op_is_geometric(ops[i].kind))
+    while (i < n && !psti_augment_op_is_geometric(ops[i].kind))
         i++;
     return i;
 }
 
-bool psti_ops_move_alike(const struct pst_op *a, size_t n_a, const struct pst_op *b, size_t n_b,
-                         size_t *i_a, size_t *i_b)
+bool psti_augment_ops_move_alike(const struct pst_op *a, size_t n_a, const struct pst_op *b,
+                                 size_t n_b, size_t *i_a, size_t *i_b)
 {
     *i_a = next_geometric(a, n_a, 0);
     *i_b = next_geometric(b, n_b, 0);

@@ -31,7 +31,7 @@ struct psti_chain {
     const struct psti_augment_ops *kernels;
 };
 
-/* The door's psti_chain_compile, with the CPU level and the fusing for the caller to choose
+/* The door's psti_augment_chain_compile, with the CPU level and the fusing for the caller to choose
  * (tests). */
 enum pst_status psti_augment_compile(const struct pst_op *ops, size_t n_ops,
                                      const struct psti_chain_output *output, uint32_t features,
@@ -114,24 +114,24 @@ void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *d
 #define PSTI_DRAW_SIZE 60 /* opaque[60]: source height | width << 32 */
 /* opaque[61]: what the first pixels of a scaled source cover beyond the source, y | x << 32 */
 #define PSTI_DRAW_BEYOND 61
-static inline uint64_t psti_draw_pair(uint32_t low, uint32_t high)
+static inline uint64_t psti_augment_draw_pair(uint32_t low, uint32_t high)
 {
     return low | (uint64_t)high << 32;
 }
-static inline uint32_t psti_draw_low(uint64_t word) { return (uint32_t)word; }
-static inline uint32_t psti_draw_high(uint64_t word) { return (uint32_t)(word >> 32); }
+static inline uint32_t psti_augment_draw_low(uint64_t word) { return (uint32_t)word; }
+static inline uint32_t psti_augment_draw_high(uint64_t word) { return (uint32_t)(word >> 32); }
 
 /* Index of the pixel that a padded picture shows at `i` (of a side of n pixels), -1: the fill. */
 int64_t psti_augment_pad_index(int64_t i, uint32_t n, enum pst_pad_mode mode);
 
-static inline bool psti_is_nearest(enum pst_interpolation interpolation)
+static inline bool psti_augment_is_nearest(enum pst_interpolation interpolation)
 {
     return interpolation == PST_INTERPOLATION_NEAREST ||
            interpolation == PST_INTERPOLATION_NEAREST_EXACT;
 }
 /* An axis that keeps its size is copied, whatever the filter: all of them give the same then. */
-static inline enum pst_interpolation psti_axis_interpolation(uint32_t n_from, uint32_t n_to,
-                                                             enum pst_interpolation interpolation)
+static inline enum pst_interpolation psti_augment_axis_interpolation(
+    uint32_t n_from, uint32_t n_to, enum pst_interpolation interpolation)
 {
     return n_from == n_to ? PST_INTERPOLATION_NEAREST : interpolation;
 }
@@ -146,12 +146,13 @@ struct psti_axis_side {
 /* Side y or x of the front's resize. */
 struct psti_axis_side psti_augment_front_side(const struct psti_augment_plan *plan, bool is_y);
 /* Pixels of the source that comes, of which part lies within the side. */
-static inline uint32_t psti_axis_pixels(const struct psti_axis_side *side)
+static inline uint32_t psti_augment_axis_pixels(const struct psti_axis_side *side)
 {
     return (side->lead + side->n_from + (1u << side->scale_log2) - 1) >> side->scale_log2;
 }
 /* Pixels that the filter of output `i` reads: first and last + 1. */
-void psti_axis_range(const struct psti_axis_side *side, uint32_t i, uint32_t *begin, uint32_t *end);
+void psti_augment_axis_range(const struct psti_axis_side *side, uint32_t i, uint32_t *begin,
+                             uint32_t *end);
 struct psti_axis_spec {
     struct psti_axis_side side;
     bool mirror;       /* the source runs backwards; not of one that is scaled */
@@ -164,8 +165,8 @@ struct psti_axis_spec {
     bool sweeps; /* safe outputs have room for a sweep */
 };
 /* Most taps of any output, unpadded. */
-uint32_t psti_axis_max_taps(const struct psti_axis_spec *spec);
-size_t psti_axis_nbytes(const struct psti_axis_spec *spec);
+uint32_t psti_augment_axis_max_taps(const struct psti_axis_spec *spec);
+size_t psti_augment_axis_nbytes(const struct psti_axis_spec *spec);
 /* The front's resize, side y or x; both sides of a step's, on a picture of height x width. */
 struct psti_axis_spec psti_augment_front_axis(const struct psti_augment_plan *plan,
                                               const struct psti_chain_output *output, bool is_y);
@@ -173,13 +174,14 @@ void psti_augment_step_axes(const struct pst_op *op, const struct psti_chain_out
                             uint32_t height, uint32_t width, const struct psti_step *step,
                             struct psti_axis_spec *y, struct psti_axis_spec *x);
 /* Fills `axis`; its arrays lie in `memory` (aligned to 64). */
-void psti_axis_build(const struct psti_axis_spec *spec, void *memory, struct psti_axis *axis);
+void psti_augment_axis_build(const struct psti_axis_spec *spec, void *memory,
+                             struct psti_axis *axis);
 /* Whether a sweep is faster than window by window, where a kernel has one. */
-bool psti_sweep_suits(const struct psti_axis_spec *spec);
-size_t psti_sweep_nbytes(const struct psti_axis_spec *spec);
+bool psti_augment_sweep_suits(const struct psti_axis_spec *spec);
+size_t psti_augment_sweep_nbytes(const struct psti_axis_spec *spec);
 /* Of the axis's safe outputs, up to the first whose window does not follow the one before. */
-void psti_sweep_build(const struct psti_axis_spec *spec, const struct psti_axis *axis, void *memory,
-                      struct psti_sweep *sweep);
+void psti_augment_sweep_build(const struct psti_axis_spec *spec, const struct psti_axis *axis,
+                              void *memory, struct psti_sweep *sweep);
 
 /* Scratch
  * --------------------------------------------------------------------------------------------- */
@@ -234,7 +236,7 @@ struct psti_run {
     struct psti_augment_buffer buffers[PSTI_BUFFERS];
     uint64_t limit, held;
     unsigned char
-        *block; /* of psti_run_hold: from its front buffers are cut, anew for each sample */
+        *block; /* of psti_augment_run_hold: from its front buffers are cut, anew for each sample */
     size_t block_nbytes, block_used;
     const struct psti_chain *chain; /* of the sample under way */
     struct psti_augment_plan plan;
@@ -247,29 +249,30 @@ struct psti_run {
     bool running;
 };
 
-enum pst_status psti_run_reserve(struct psti_run *run, enum psti_buffer_kind kind, size_t nbytes,
-                                 struct pst_error *err);
+enum pst_status psti_augment_run_reserve(struct psti_run *run, enum psti_buffer_kind kind,
+                                         size_t nbytes, struct pst_error *err);
 /* Prepares run->resample: source of n_rows x n_columns pixels (the region), axes by the two specs.
  */
-enum pst_status psti_resample_begin(struct psti_run *run, const struct psti_axis_spec *x,
-                                    const struct psti_axis_spec *y, psti_emit emit,
-                                    struct pst_error *err);
-void psti_resample_rows(struct psti_run *run, const unsigned char *rows, size_t row_nbytes,
-                        uint32_t n_rows);
+enum pst_status psti_augment_resample_begin(struct psti_run *run, const struct psti_axis_spec *x,
+                                            const struct psti_axis_spec *y, psti_emit emit,
+                                            struct pst_error *err);
+void psti_augment_resample_rows(struct psti_run *run, const unsigned char *rows, size_t row_nbytes,
+                                uint32_t n_rows);
 /* Runs the plan's steps; run->picture is input and output. */
-enum pst_status psti_steps_run(struct psti_run *run, struct pst_error *err);
+enum pst_status psti_augment_steps_run(struct psti_run *run, struct pst_error *err);
 /* Makes `picture` in image buffer `kind`. */
-enum pst_status psti_picture_make(struct psti_run *run, enum psti_buffer_kind kind, uint32_t height,
-                                  uint32_t width, struct psti_picture *picture,
-                                  struct pst_error *err);
+enum pst_status psti_augment_picture_make(struct psti_run *run, enum psti_buffer_kind kind,
+                                          uint32_t height, uint32_t width,
+                                          struct psti_picture *picture, struct pst_error *err);
 
-/* Scratch that psti_store_row needs for rows of `width` pixels. */
-enum pst_status psti_store_begin(struct psti_run *run, uint32_t width, struct pst_error *err);
+/* Scratch that psti_augment_store_row needs for rows of `width` pixels. */
+enum pst_status psti_augment_store_begin(struct psti_run *run, uint32_t width,
+                                         struct pst_error *err);
 /* Writes row `i` of the output, mirrored if `flip`. */
-void psti_store_row(struct psti_run *run, uint32_t i, const unsigned char *row, bool flip);
+void psti_augment_store_row(struct psti_run *run, uint32_t i, const unsigned char *row, bool flip);
 /* Mirrors a row of pixels; `to` has PSTI_SLACK bytes behind it. */
-void psti_reverse_row(const struct psti_run *run, unsigned char *to, const unsigned char *from,
-                      uint32_t width);
+void psti_augment_reverse_row(const struct psti_run *run, unsigned char *to,
+                              const unsigned char *from, uint32_t width);
 
 /* The fill of a window, as samples. */
 void psti_augment_fill(const struct psti_chain *chain, const struct pst_op *op, uint16_t fill[4]);
@@ -277,8 +280,8 @@ void psti_augment_fill(const struct psti_chain *chain, const struct pst_op *op, 
 void psti_augment_jitter_order(uint32_t order, uint32_t out[4]);
 
 /* Colour (augment_color.c), in place. */
-void psti_color_jitter(const struct psti_run *run, const float factors[4], uint32_t order,
-                       struct psti_picture *picture);
-void psti_color_gray(const struct psti_run *run, struct psti_picture *picture);
+void psti_augment_color_jitter(const struct psti_run *run, const float factors[4], uint32_t order,
+                               struct psti_picture *picture);
+void psti_augment_color_gray(const struct psti_run *run, struct psti_picture *picture);
 
 #endif

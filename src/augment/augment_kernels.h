@@ -110,7 +110,7 @@ void psti_augment_split_3_c(uint8_t *const *planes, const uint8_t *src, uint32_t
 void psti_augment_split_4_c(uint8_t *const *planes, const uint8_t *src, uint32_t width);
 
 /* Round to nearest even, as VCVTPS2PH does. */
-uint16_t psti_f16_from_f32(float value);
-uint16_t psti_bf16_from_f32(float value);
+uint16_t psti_augment_f16_from_f32(float value);
+uint16_t psti_augment_bf16_from_f32(float value);
 
 #endif

@@ -137,7 +137,7 @@ void psti_augment_split_4_c(uint8_t *const *planes, const uint8_t *src, uint32_t
     split(planes, src, width, 4);
 }
 
-uint16_t psti_f16_from_f32(float value)
+uint16_t psti_augment_f16_from_f32(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -157,7 +157,7 @@ uint16_t psti_f16_from_f32(float value)
     return (uint16_t)(sign | (magnitude - 0x38000000) >> 13);
 }
 
-uint16_t psti_bf16_from_f32(float value)
+uint16_t psti_augment_bf16_from_f32(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -193,7 +193,7 @@ static void to_f16(void *dst, const uint8_t *src, size_t n, const float *scale, 
     for (size_t i = 0; i < n; i++) {
         float value = (float)src[i] * scale[i % PSTI_PATTERN];
         psti_store_u16((unsigned char *)dst + 2 * i,
-                       psti_f16_from_f32(value + offset[i % PSTI_PATTERN]));
+                       psti_augment_f16_from_f32(value + offset[i % PSTI_PATTERN]));
     }
 }
 
@@ -203,7 +203,7 @@ static void to_bf16(void *dst, const uint8_t *src, size_t n, const float *scale,
     for (size_t i = 0; i < n; i++) {
         float value = (float)src[i] * scale[i % PSTI_PATTERN];
         psti_store_u16((unsigned char *)dst + 2 * i,
-                       psti_bf16_from_f32(value + offset[i % PSTI_PATTERN]));
+                       psti_augment_bf16_from_f32(value + offset[i % PSTI_PATTERN]));
     }
 }
 

@@ -80,8 +80,8 @@ void psti_augment_op_sizes(const struct pst_op *op, const uint64_t words[4], uin
         sizes->height = op->height;
         sizes->width = op->width;
         if (op->kind == PST_OP_RANDOM_CROP) {
-            sizes->y = psti_draw_low(words[0]);
-            sizes->x = psti_draw_high(words[0]);
+            sizes->y = psti_augment_draw_low(words[0]);
+            sizes->x = psti_augment_draw_high(words[0]);
         } else {
             sizes->y = half_even(height + sizes->pad[1] + sizes->pad[3] - op->height);
             sizes->x = half_even(width + sizes->pad[0] + sizes->pad[2] - op->width);
@@ -89,10 +89,10 @@ void psti_augment_op_sizes(const struct pst_op *op, const uint64_t words[4], uin
         break;
     case PST_OP_RANDOM_RESIZED_CROP:
         sizes->has_crop = true;
-        sizes->y = psti_draw_low(words[0]);
-        sizes->x = psti_draw_high(words[0]);
-        sizes->height = psti_draw_low(words[1]);
-        sizes->width = psti_draw_high(words[1]);
+        sizes->y = psti_augment_draw_low(words[0]);
+        sizes->x = psti_augment_draw_high(words[0]);
+        sizes->height = psti_augment_draw_low(words[1]);
+        sizes->width = psti_augment_draw_high(words[1]);
         sizes->has_resize = true;
         sizes->to_height = op->height;
         sizes->to_width = op->width;
@@ -343,7 +343,8 @@ struct psti_axis_side psti_augment_front_side(const struct psti_augment_plan *pl
         .scale_log2 = plan->scale_log2,
         .lead = is_y ? plan->lead_y : plan->lead_x,
     };
-    side.interpolation = psti_axis_interpolation(side.n_from, side.n_to, front->interpolation);
+    side.interpolation =
+        psti_augment_axis_interpolation(side.n_from, side.n_to, front->interpolation);
     return side;
 }
 
@@ -359,8 +360,8 @@ static void source_range(const struct psti_augment_plan *plan, bool is_y, uint32
     bool mirror = is_y ? front->mirror_y : front->mirror_x;
     uint32_t low = mirror ? side.n_to - first - n : first;
     uint32_t ignored;
-    psti_axis_range(&side, low, begin, &ignored);
-    psti_axis_range(&side, low + n - 1, &ignored, end);
+    psti_augment_axis_range(&side, low, begin, &ignored);
+    psti_augment_axis_range(&side, low + n - 1, &ignored, end);
     if (mirror) {
         uint32_t mirrored = side.n_from - *end;
         *end = side.n_from - *begin;
@@ -373,8 +374,8 @@ static void source_range(const struct psti_augment_plan *plan, bool is_y, uint32
 static void scale_front(const struct psti_draw *draw, struct psti_augment_plan *plan)
 {
     struct psti_front *front = &plan->front;
-    uint32_t y = front->y + psti_draw_low(draw->opaque[PSTI_DRAW_BEYOND]);
-    uint32_t x = front->x + psti_draw_high(draw->opaque[PSTI_DRAW_BEYOND]);
+    uint32_t y = front->y + psti_augment_draw_low(draw->opaque[PSTI_DRAW_BEYOND]);
+    uint32_t x = front->x + psti_augment_draw_high(draw->opaque[PSTI_DRAW_BEYOND]);
     plan->scale_log2 = draw->scale_log2;
     plan->origin_y = y >> draw->scale_log2;
     plan->origin_x = x >> draw->scale_log2;
@@ -401,8 +402,8 @@ static void find_region(struct psti_augment_plan *plan)
 void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *draw,
                        struct psti_augment_plan *plan)
 {
-    uint32_t height = psti_draw_low(draw->opaque[PSTI_DRAW_SIZE]);
-    uint32_t width = psti_draw_high(draw->opaque[PSTI_DRAW_SIZE]);
+    uint32_t height = psti_augment_draw_low(draw->opaque[PSTI_DRAW_SIZE]);
+    uint32_t width = psti_augment_draw_high(draw->opaque[PSTI_DRAW_SIZE]);
     memset(&plan->front, 0, sizeof plan->front);
     plan->n_steps = 0;
     plan->source_height = plan->front.height = plan->front.window_height = height;
@@ -418,14 +419,14 @@ void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *d
 }
 
 /* The scale is part of the draw from here on, so that whoever makes the plan again finds it. */
-void psti_chain_scale(const struct psti_chain *chain, struct psti_draw *draw, bool at_top,
-                      bool at_left)
+void psti_augment_chain_scale(const struct psti_chain *chain, struct psti_draw *draw, bool at_top,
+                              bool at_left)
 {
     struct psti_augment_plan plan;
     psti_augment_plan(chain, draw, &plan);
     const struct psti_front *front = &plan.front;
     uint32_t log2 = 0;
-    if (!front->resizes || front->no_antialias || psti_is_nearest(front->interpolation))
+    if (!front->resizes || front->no_antialias || psti_augment_is_nearest(front->interpolation))
         return;
     while (log2 < PSTI_SCALE_LOG2_MAX && front->height > front->to_height << (log2 + 1) &&
            front->width > front->to_width << (log2 + 1))
@@ -434,8 +435,8 @@ void psti_chain_scale(const struct psti_chain *chain, struct psti_draw *draw, bo
         return;
     uint32_t edge = 1u << log2;
     draw->scale_log2 = log2;
-    draw->opaque[PSTI_DRAW_BEYOND] = psti_draw_pair(at_top ? -plan.source_height % edge : 0,
-                                                    at_left ? -plan.source_width % edge : 0);
+    draw->opaque[PSTI_DRAW_BEYOND] = psti_augment_draw_pair(
+        at_top ? -plan.source_height % edge : 0, at_left ? -plan.source_width % edge : 0);
     psti_augment_plan(chain, draw, &plan);
     draw->region_y = plan.region_y;
     draw->region_x = plan.region_x;

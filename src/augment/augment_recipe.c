@@ -13,7 +13,7 @@
 
 static_assert(PSTI_RECIPE_MAX_STEPS == 3 * PSTI_AUGMENT_MAX_OPS + 1, "a front and a plan's steps");
 
-void psti_chain_finish(const struct psti_chain *chain, struct psti_recipe_finish *finish)
+void psti_augment_chain_finish(const struct psti_chain *chain, struct psti_recipe_finish *finish)
 {
     memset(finish, 0, sizeof *finish);
     finish->dtype = chain->output.dtype;
@@ -39,16 +39,16 @@ static void lay_axis(struct shelf *shelf, struct psti_axis_spec *spec,
     spec->channels = 0; /* no vectors here that want more taps than there are */
     if (shelf->memory != NULL) {
         struct psti_axis built;
-        psti_axis_build(spec, shelf->memory + shelf->nbytes, &built);
+        psti_augment_axis_build(spec, shelf->memory + shelf->nbytes, &built);
         axis->precision = built.precision;
     }
     axis->n = spec->n;
-    axis->max_taps = psti_axis_max_taps(spec);
+    axis->max_taps = psti_augment_axis_max_taps(spec);
     axis->stride = (uint32_t)psti_round_up(axis->max_taps, 2);
     axis->start = shelf->nbytes;
     axis->taps = axis->start + ints;
     axis->weights = axis->taps + ints;
-    shelf->nbytes += psti_round_up(psti_axis_nbytes(spec), 64);
+    shelf->nbytes += psti_round_up(psti_augment_axis_nbytes(spec), 64);
 }
 
 static struct psti_recipe_step *add_step(struct psti_recipe *recipe, enum psti_recipe_kind kind,
@@ -151,15 +151,15 @@ static void lay_open(struct shelf *shelf, const struct psti_draw *draw, struct p
     recipe->tables_nbytes = shelf->nbytes;
 }
 
-void psti_chain_recipe(const struct psti_chain *chain, const struct psti_draw *draw,
-                       struct psti_recipe *recipe)
+void psti_augment_chain_recipe(const struct psti_chain *chain, const struct psti_draw *draw,
+                               struct psti_recipe *recipe)
 {
     struct shelf shelf = {chain, NULL, 0};
     lay_open(&shelf, draw, recipe);
 }
 
-void psti_chain_recipe_tables(const struct psti_chain *chain, const struct psti_draw *draw,
-                              struct psti_recipe *recipe, void *memory)
+void psti_augment_chain_recipe_tables(const struct psti_chain *chain, const struct psti_draw *draw,
+                                      struct psti_recipe *recipe, void *memory)
 {
     struct shelf shelf = {chain, memory, 0};
     lay_open(&shelf, draw, recipe);

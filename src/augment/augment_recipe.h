@@ -21,7 +21,7 @@ struct psti_recipe_finish {
     bool is_mask;
     float scale[4], offset[4];
 };
-void psti_chain_finish(const struct psti_chain *chain, struct psti_recipe_finish *finish);
+void psti_augment_chain_finish(const struct psti_chain *chain, struct psti_recipe_finish *finish);
 
 /* Filters of one axis: output i is (half + sum over k < taps[i] of weights[i * stride + k] *
  * pixel[start[i] + k]) >> precision, clamped, where half = 1 << (precision - 1). Horizontal first,
@@ -73,10 +73,10 @@ struct psti_recipe {
 };
 
 /* All but the tables' contents and the axes' precision. */
-void psti_chain_recipe(const struct psti_chain *chain, const struct psti_draw *draw,
-                       struct psti_recipe *recipe);
+void psti_augment_chain_recipe(const struct psti_chain *chain, const struct psti_draw *draw,
+                               struct psti_recipe *recipe);
 /* Fills the tables of that recipe, `memory` aligned to 64, and sets precisions. */
-void psti_chain_recipe_tables(const struct psti_chain *chain, const struct psti_draw *draw,
-                              struct psti_recipe *recipe, void *memory);
+void psti_augment_chain_recipe_tables(const struct psti_chain *chain, const struct psti_draw *draw,
+                                      struct psti_recipe *recipe, void *memory);
 
 #endif

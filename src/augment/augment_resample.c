@@ -32,43 +32,46 @@ static enum pst_status begin_x(struct psti_run *run, const struct psti_axis_spec
 {
     struct psti_resample *r = &run->resample;
     struct psti_axis_spec spec = *wanted;
-    spec.sweeps = run->chain->kernels->sweep_x[channels_of(run)] != NULL && psti_sweep_suits(&spec);
-    size_t axis_nbytes = psti_round_up(psti_axis_nbytes(&spec), 64);
-    size_t nbytes = axis_nbytes + (spec.sweeps ? psti_sweep_nbytes(&spec) : 0);
-    enum pst_status status = psti_run_reserve(run, PSTI_BUFFER_AXIS_X, nbytes, err);
+    spec.sweeps =
+        run->chain->kernels->sweep_x[channels_of(run)] != NULL && psti_augment_sweep_suits(&spec);
+    size_t axis_nbytes = psti_round_up(psti_augment_axis_nbytes(&spec), 64);
+    size_t nbytes = axis_nbytes + (spec.sweeps ? psti_augment_sweep_nbytes(&spec) : 0);
+    enum pst_status status = psti_augment_run_reserve(run, PSTI_BUFFER_AXIS_X, nbytes, err);
     if (status != PST_OK)
         return status;
     unsigned char *memory = run->buffers[PSTI_BUFFER_AXIS_X].data;
-    psti_axis_build(&spec, memory, &r->x);
+    psti_augment_axis_build(&spec, memory, &r->x);
     r->x_is_swept = spec.sweeps;
     if (spec.sweeps)
-        psti_sweep_build(&spec, &r->x, memory + axis_nbytes, &r->sweep);
-    r->x_is_nearest = psti_is_nearest(spec.side.interpolation);
+        psti_augment_sweep_build(&spec, &r->x, memory + axis_nbytes, &r->sweep);
+    r->x_is_nearest = psti_augment_is_nearest(spec.side.interpolation);
     if (r->x_is_nearest || bits_of(run) != 8)
         return PST_OK;
     find_tail(r, spec.n_source);
     r->tail_row_nbytes = ((size_t)r->tail_pixels + r->x.stride) * channels_of(run) + PSTI_SLACK;
-    return psti_run_reserve(run, PSTI_BUFFER_TAIL, PSTI_MAX_LANES * r->tail_row_nbytes, err);
+    return psti_augment_run_reserve(run, PSTI_BUFFER_TAIL, PSTI_MAX_LANES * r->tail_row_nbytes,
+                                    err);
 }
 
 static enum pst_status begin_y(struct psti_run *run, const struct psti_axis_spec *spec,
                                struct pst_error *err)
 {
     struct psti_resample *r = &run->resample;
-    size_t axis_nbytes = psti_round_up(psti_axis_nbytes(spec), 64);
-    size_t pointers = (psti_axis_max_taps(spec) + (size_t)1) * sizeof(void *);
-    enum pst_status status = psti_run_reserve(run, PSTI_BUFFER_AXIS_Y, axis_nbytes + pointers, err);
+    size_t axis_nbytes = psti_round_up(psti_augment_axis_nbytes(spec), 64);
+    size_t pointers = (psti_augment_axis_max_taps(spec) + (size_t)1) * sizeof(void *);
+    enum pst_status status =
+        psti_augment_run_reserve(run, PSTI_BUFFER_AXIS_Y, axis_nbytes + pointers, err);
     if (status != PST_OK)
         return status;
     unsigned char *memory = run->buffers[PSTI_BUFFER_AXIS_Y].data;
-    psti_axis_build(spec, memory, &r->y);
+    psti_augment_axis_build(spec, memory, &r->y);
     r->row_pointers = (const void **)(void *)(memory + axis_nbytes);
     return PST_OK;
 }
 
-enum pst_status psti_resample_begin(struct psti_run *run, const struct psti_axis_spec *x,
-                                    const struct psti_axis_spec *y, psti_emit emit,
-                                    struct pst_error *err)
+enum pst_status psti_augment_resample_begin(struct psti_run *run, const struct psti_axis_spec *x,
+                                            const struct psti_axis_spec *y, psti_emit emit,
+                                            struct pst_error *err)
 {
     struct psti_resample *r = &run->resample;
     r->has_x = x->side.n_from != x->side.n_to;
@@ -83,18 +86,18 @@ enum pst_status psti_resample_begin(struct psti_run *run, const struct psti_axis
     if (status != PST_OK)
         return status;
     r->ring_rows = 1;
-    while (r->ring_rows < psti_axis_max_taps(y) + PSTI_MAX_LANES)
+    while (r->ring_rows < psti_augment_axis_max_taps(y) + PSTI_MAX_LANES)
         r->ring_rows *= 2;
     r->ring_row_nbytes = psti_round_up((size_t)x->n * run->pixel_nbytes + PSTI_SLACK, 64);
     /* One row more: where lanes without a row of their own write. */
     size_t nbytes;
     if (!psti_mul_size((size_t)r->ring_rows + 1, r->ring_row_nbytes, &nbytes))
         return psti_fail(err, PST_ERROR_LIMIT, "augment", "the resize needs too much memory");
-    status = psti_run_reserve(run, PSTI_BUFFER_RING, nbytes, err);
+    status = psti_augment_run_reserve(run, PSTI_BUFFER_RING, nbytes, err);
     if (status == PST_OK) {
-        status =
-            psti_run_reserve(run, PSTI_BUFFER_ROW,
-                             psti_round_up((size_t)x->n * run->pixel_nbytes, 64) + PSTI_SLACK, err);
+        status = psti_augment_run_reserve(
+            run, PSTI_BUFFER_ROW, psti_round_up((size_t)x->n * run->pixel_nbytes, 64) + PSTI_SLACK,
+            err);
     }
     return status;
 }
@@ -240,8 +243,8 @@ static void emit_row(struct psti_run *run, uint32_t i)
     r->emit(run, i, to);
 }
 
-void psti_resample_rows(struct psti_run *run, const unsigned char *rows, size_t row_nbytes,
-                        uint32_t n_rows)
+void psti_augment_resample_rows(struct psti_run *run, const unsigned char *rows, size_t row_nbytes,
+                                uint32_t n_rows)
 {
     struct psti_resample *r = &run->resample;
     bool by_lanes = r->has_x && !r->x_is_nearest && bits_of(run) == 8;

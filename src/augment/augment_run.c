@@ -13,7 +13,7 @@
 
 #define DEFAULT_LIMIT (1ULL << 30)
 
-enum pst_status psti_run_open(struct psti_run **out, struct pst_error *err)
+enum pst_status psti_augment_run_open(struct psti_run **out, struct pst_error *err)
 {
     *out = psti_calloc(1, sizeof **out);
     if (*out == NULL)
@@ -50,7 +50,7 @@ static void free_buffers(struct psti_run *run)
     run->held = 0;
 }
 
-void psti_run_hold(struct psti_run *run, uint64_t nbytes)
+void psti_augment_run_hold(struct psti_run *run, uint64_t nbytes)
 {
     run->running = false;
     free_buffers(run);
@@ -60,7 +60,7 @@ void psti_run_hold(struct psti_run *run, uint64_t nbytes)
     run->held = run->block_nbytes;
 }
 
-void psti_run_close(struct psti_run **run)
+void psti_augment_run_close(struct psti_run **run)
 {
     if (run == NULL || *run == NULL)
         return;
@@ -69,12 +69,15 @@ void psti_run_close(struct psti_run **run)
     *run = NULL;
 }
 
-uint64_t psti_run_scratch_nbytes(const struct psti_run *run) { return run->held; }
+uint64_t psti_augment_run_scratch_nbytes(const struct psti_run *run) { return run->held; }
 
-void psti_run_set_scratch_limit(struct psti_run *run, uint64_t nbytes) { run->limit = nbytes; }
+void psti_augment_run_set_scratch_limit(struct psti_run *run, uint64_t nbytes)
+{
+    run->limit = nbytes;
+}
 
-enum pst_status psti_run_reserve(struct psti_run *run, enum psti_buffer_kind kind, size_t nbytes,
-                                 struct pst_error *err)
+enum pst_status psti_augment_run_reserve(struct psti_run *run, enum psti_buffer_kind kind,
+                                         size_t nbytes, struct pst_error *err)
 {
     struct psti_augment_buffer *buffer = &run->buffers[kind];
     if (nbytes <= buffer->nbytes)
@@ -107,9 +110,9 @@ enum pst_status psti_run_reserve(struct psti_run *run, enum psti_buffer_kind kin
     return PST_OK;
 }
 
-enum pst_status psti_picture_make(struct psti_run *run, enum psti_buffer_kind kind, uint32_t height,
-                                  uint32_t width, struct psti_picture *picture,
-                                  struct pst_error *err)
+enum pst_status psti_augment_picture_make(struct psti_run *run, enum psti_buffer_kind kind,
+                                          uint32_t height, uint32_t width,
+                                          struct psti_picture *picture, struct pst_error *err)
 {
     size_t nbytes;
     picture->height = height;
@@ -119,7 +122,7 @@ enum pst_status psti_picture_make(struct psti_run *run, enum psti_buffer_kind ki
         !psti_add_size(nbytes, PSTI_SLACK, &nbytes))
         return psti_fail(err, PST_ERROR_LIMIT, "augment", "a picture of %u x %u is too large",
                          width, height);
-    enum pst_status status = psti_run_reserve(run, kind, nbytes, err);
+    enum pst_status status = psti_augment_run_reserve(run, kind, nbytes, err);
     picture->data = run->buffers[kind].data;
     return status;
 }
@@ -130,13 +133,13 @@ static void front_emit(struct psti_run *run, uint32_t i, const unsigned char *ro
     const struct psti_front *front = &run->plan.front;
     uint32_t at = front->flip_y ? front->window_height - 1 - i : i;
     if (run->plan.n_steps == 0) {
-        psti_store_row(run, at, row, run->flip_rows);
+        psti_augment_store_row(run, at, row, run->flip_rows);
         return;
     }
     struct psti_picture *picture = &run->picture;
     unsigned char *to = picture->data + at * picture->row_nbytes;
     if (run->flip_rows) {
-        psti_reverse_row(run, run->buffers[PSTI_BUFFER_FLIPPED].data, row, picture->width);
+        psti_augment_reverse_row(run, run->buffers[PSTI_BUFFER_FLIPPED].data, row, picture->width);
         row = run->buffers[PSTI_BUFFER_FLIPPED].data;
     }
     memcpy(to, row, picture->row_nbytes);
@@ -160,9 +163,9 @@ struct psti_axis_spec psti_augment_front_axis(const struct psti_augment_plan *pl
     return spec;
 }
 
-enum pst_status psti_run_begin(struct psti_run *run, const struct psti_chain *chain,
-                               const struct psti_draw *draw, const struct psti_target *target,
-                               struct pst_error *err)
+enum pst_status psti_augment_run_begin(struct psti_run *run, const struct psti_chain *chain,
+                                       const struct psti_draw *draw,
+                                       const struct psti_target *target, struct pst_error *err)
 {
     run->running = false;
     forget_cut(run);
@@ -175,16 +178,16 @@ enum pst_status psti_run_begin(struct psti_run *run, const struct psti_chain *ch
     uint32_t widest = run->plan.out_width;
     if (front->window_width > widest)
         widest = front->window_width;
-    enum pst_status status = psti_store_begin(run, widest, err);
+    enum pst_status status = psti_augment_store_begin(run, widest, err);
     if (status == PST_OK && run->plan.n_steps > 0) {
-        status = psti_picture_make(run, PSTI_BUFFER_IMAGE_0, front->window_height,
-                                   front->window_width, &run->picture, err);
+        status = psti_augment_picture_make(run, PSTI_BUFFER_IMAGE_0, front->window_height,
+                                           front->window_width, &run->picture, err);
     }
     run->flip_rows = front->flip_x;
     if (status == PST_OK && front->resizes) {
         struct psti_axis_spec x = psti_augment_front_axis(&run->plan, &chain->output, false);
         struct psti_axis_spec y = psti_augment_front_axis(&run->plan, &chain->output, true);
-        status = psti_resample_begin(run, &x, &y, front_emit, err);
+        status = psti_augment_resample_begin(run, &x, &y, front_emit, err);
         run->flip_rows = front->flip_x && !run->resample.has_x;
     }
     run->running = status == PST_OK;
@@ -213,15 +216,15 @@ static bool copy_rows(struct psti_run *run, const unsigned char *rows, size_t ro
     return true;
 }
 
-enum pst_status psti_run_rows(void *ctx, const void *rows, size_t row_nbytes, uint32_t y,
-                              uint32_t n_rows)
+enum pst_status psti_augment_run_rows(void *ctx, const void *rows, size_t row_nbytes, uint32_t y,
+                                      uint32_t n_rows)
 {
     struct psti_run *run = ctx;
     if (!run->running || y != run->next_row || n_rows > run->plan.region_height - y)
         return PST_ERROR_STATE;
     run->next_row += n_rows;
     if (run->plan.front.resizes) {
-        psti_resample_rows(run, rows, row_nbytes, n_rows);
+        psti_augment_resample_rows(run, rows, row_nbytes, n_rows);
     } else if (!copy_rows(run, rows, row_nbytes, y, n_rows)) {
         for (uint32_t i = 0; i < n_rows; i++)
             front_emit(run, y + i, (const unsigned char *)rows + i * row_nbytes);
@@ -229,7 +232,7 @@ enum pst_status psti_run_rows(void *ctx, const void *rows, size_t row_nbytes, ui
     return PST_OK;
 }
 
-enum pst_status psti_run_end(struct psti_run *run, struct pst_error *err)
+enum pst_status psti_augment_run_end(struct psti_run *run, struct pst_error *err)
 {
     if (!run->running)
         return psti_fail(err, PST_ERROR_STATE, "augment", "no sample was begun");
@@ -239,8 +242,8 @@ enum pst_status psti_run_end(struct psti_run *run, struct pst_error *err)
                          run->plan.region_height);
     if (run->plan.n_steps == 0)
         return PST_OK;
-    enum pst_status status = psti_steps_run(run, err);
+    enum pst_status status = psti_augment_steps_run(run, err);
     for (uint32_t i = 0; status == PST_OK && i < run->picture.height; i++)
-        psti_store_row(run, i, run->picture.data + i * run->picture.row_nbytes, false);
+        psti_augment_store_row(run, i, run->picture.data + i * run->picture.row_nbytes, false);
     return status;
 }

@@ -68,9 +68,9 @@ static enum pst_status step_window(struct psti_run *run, const struct psti_step 
     const struct pst_op *op = &run->chain->ops[step->i_op];
     struct psti_picture from = run->picture, to;
     enum pst_status status =
-        psti_picture_make(run, other_buffer(run), step->height, step->width, &to, err);
+        psti_augment_picture_make(run, other_buffer(run), step->height, step->width, &to, err);
     if (status == PST_OK)
-        status = psti_run_reserve(run, PSTI_BUFFER_MAP, (size_t)step->width * 4, err);
+        status = psti_augment_run_reserve(run, PSTI_BUFFER_MAP, (size_t)step->width * 4, err);
     if (status != PST_OK)
         return status;
     int32_t *map = (int32_t *)(void *)run->buffers[PSTI_BUFFER_MAP].data;
@@ -103,15 +103,15 @@ static enum pst_status step_flip(struct psti_run *run, const struct psti_step *s
 {
     struct psti_picture from = run->picture, to;
     enum pst_status status =
-        psti_picture_make(run, other_buffer(run), from.height, from.width, &to, err);
+        psti_augment_picture_make(run, other_buffer(run), from.height, from.width, &to, err);
     if (status == PST_OK)
-        status = psti_store_begin(run, from.width, err);
+        status = psti_augment_store_begin(run, from.width, err);
     if (status != PST_OK)
         return status;
     for (uint32_t y = 0; y < from.height; y++) {
         const unsigned char *row = from.data + y * from.row_nbytes;
         if (step->flip_x) {
-            psti_reverse_row(run, run->buffers[PSTI_BUFFER_FLIPPED].data, row, from.width);
+            psti_augment_reverse_row(run, run->buffers[PSTI_BUFFER_FLIPPED].data, row, from.width);
             row = run->buffers[PSTI_BUFFER_FLIPPED].data;
         }
         uint32_t at = step->flip_y ? from.height - 1 - y : y;
@@ -133,7 +133,8 @@ void psti_augment_step_axes(const struct pst_op *op, const struct psti_chain_out
     *x = (struct psti_axis_spec){
         .side = {.n_from = width,
                  .n_to = step->width,
-                 .interpolation = psti_axis_interpolation(width, step->width, op->interpolation),
+                 .interpolation =
+                     psti_augment_axis_interpolation(width, step->width, op->interpolation),
                  .no_antialias = op->no_antialias},
         .n = step->width,
         .n_source = width,
@@ -143,7 +144,8 @@ void psti_augment_step_axes(const struct pst_op *op, const struct psti_chain_out
     *y = *x;
     y->side.n_from = y->n_source = height;
     y->side.n_to = y->n = step->height;
-    y->side.interpolation = psti_axis_interpolation(height, step->height, op->interpolation);
+    y->side.interpolation =
+        psti_augment_axis_interpolation(height, step->height, op->interpolation);
     y->channels = 0;
 }
 
@@ -153,20 +155,20 @@ static enum pst_status step_resize(struct psti_run *run, const struct psti_step 
     const struct pst_op *op = &run->chain->ops[step->i_op];
     struct psti_picture from = run->picture, to;
     enum pst_status status =
-        psti_picture_make(run, other_buffer(run), step->height, step->width, &to, err);
+        psti_augment_picture_make(run, other_buffer(run), step->height, step->width, &to, err);
     if (status != PST_OK)
         return status;
     struct psti_axis_spec x, y;
     psti_augment_step_axes(op, &run->chain->output, from.height, from.width, step, &y, &x);
-    status = psti_resample_begin(run, &x, &y, picture_emit, err);
+    status = psti_augment_resample_begin(run, &x, &y, picture_emit, err);
     if (status != PST_OK)
         return status;
     run->picture = to;
-    psti_resample_rows(run, from.data, from.row_nbytes, from.height);
+    psti_augment_resample_rows(run, from.data, from.row_nbytes, from.height);
     return PST_OK;
 }
 
-enum pst_status psti_steps_run(struct psti_run *run, struct pst_error *err)
+enum pst_status psti_augment_steps_run(struct psti_run *run, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; status == PST_OK && i < run->plan.n_steps; i++) {
@@ -182,10 +184,10 @@ enum pst_status psti_steps_run(struct psti_run *run, struct pst_error *err)
             status = step_flip(run, step, err);
             break;
         case PSTI_STEP_JITTER:
-            psti_color_jitter(run, step->factors, step->order, &run->picture);
+            psti_augment_color_jitter(run, step->factors, step->order, &run->picture);
             break;
         case PSTI_STEP_GRAY:
-            psti_color_gray(run, &run->picture);
+            psti_augment_color_gray(run, &run->picture);
             break;
         }
     }

@@ -8,12 +8,13 @@
 
 #include "base/bits.h"
 
-enum pst_status psti_store_begin(struct psti_run *run, uint32_t width, struct pst_error *err)
+enum pst_status psti_augment_store_begin(struct psti_run *run, uint32_t width,
+                                         struct pst_error *err)
 {
     size_t nbytes = psti_round_up((size_t)width * run->pixel_nbytes, 64) + PSTI_SLACK;
-    enum pst_status status = psti_run_reserve(run, PSTI_BUFFER_FLIPPED, nbytes, err);
+    enum pst_status status = psti_augment_run_reserve(run, PSTI_BUFFER_FLIPPED, nbytes, err);
     if (status == PST_OK && run->chain->output.layout == PST_LAYOUT_CHW)
-        status = psti_run_reserve(run, PSTI_BUFFER_PLANES, nbytes + PSTI_SLACK, err);
+        status = psti_augment_run_reserve(run, PSTI_BUFFER_PLANES, nbytes + PSTI_SLACK, err);
     return status;
 }
 
@@ -24,8 +25,8 @@ static void reverse_wide(unsigned char *to, const unsigned char *from, uint32_t 
         memcpy(to + (size_t)x * nbytes, from + (size_t)(width - 1 - x) * nbytes, nbytes);
 }
 
-void psti_reverse_row(const struct psti_run *run, unsigned char *to, const unsigned char *from,
-                      uint32_t width)
+void psti_augment_reverse_row(const struct psti_run *run, unsigned char *to,
+                              const unsigned char *from, uint32_t width)
 {
     const struct psti_chain *chain = run->chain;
     if (chain->output.bits == 8)
@@ -104,10 +105,10 @@ static void store_wide_sample(const struct psti_chain *chain, unsigned char *to,
         psti_store_u64(to, v);
         return;
     case PST_DTYPE_F16:
-        psti_store_u16(to, psti_f16_from_f32(value));
+        psti_store_u16(to, psti_augment_f16_from_f32(value));
         return;
     case PST_DTYPE_BF16:
-        psti_store_u16(to, psti_bf16_from_f32(value));
+        psti_store_u16(to, psti_augment_bf16_from_f32(value));
         return;
     default:
         memcpy(to, &value, sizeof value);
@@ -127,7 +128,7 @@ static void store_wide(const struct psti_chain *chain, unsigned char *first, siz
     }
 }
 
-void psti_store_row(struct psti_run *run, uint32_t i, const unsigned char *row, bool flip)
+void psti_augment_store_row(struct psti_run *run, uint32_t i, const unsigned char *row, bool flip)
 {
     const struct psti_chain *chain = run->chain;
     uint32_t width = run->plan.out_width, channels = chain->output.channels;
@@ -135,7 +136,7 @@ void psti_store_row(struct psti_run *run, uint32_t i, const unsigned char *row, 
     size_t plane_nbytes = run->target.row_nbytes * run->plan.out_height;
     bool planar = chain->output.layout == PST_LAYOUT_CHW && channels > 1;
     if (flip) {
-        psti_reverse_row(run, run->buffers[PSTI_BUFFER_FLIPPED].data, row, width);
+        psti_augment_reverse_row(run, run->buffers[PSTI_BUFFER_FLIPPED].data, row, width);
         row = run->buffers[PSTI_BUFFER_FLIPPED].data;
     }
     if (chain->output.bits == 16) {

@@ -44,13 +44,13 @@ static uint32_t find_end(struct windows w)
     return end;
 }
 
-bool psti_sweep_suits(const struct psti_axis_spec *spec)
+bool psti_augment_sweep_suits(const struct psti_axis_spec *spec)
 {
     return spec->bits == 8 && spec->side.interpolation == PST_INTERPOLATION_BILINEAR &&
-           !spec->side.no_antialias && psti_axis_max_taps(spec) >= LEAST_TAPS;
+           !spec->side.no_antialias && psti_augment_axis_max_taps(spec) >= LEAST_TAPS;
 }
 
-size_t psti_sweep_nbytes(const struct psti_axis_spec *spec)
+size_t psti_augment_sweep_nbytes(const struct psti_axis_spec *spec)
 {
     /* A count and a word for the next but one for each output, two words for each pair, of which
      * an odd source has one pixel more. */
@@ -69,8 +69,8 @@ static uint32_t pair_weights(const struct psti_axis *axis, uint32_t i, uint32_t 
     return first | second << 16;
 }
 
-void psti_sweep_build(const struct psti_axis_spec *spec, const struct psti_axis *axis, void *memory,
-                      struct psti_sweep *sweep)
+void psti_augment_sweep_build(const struct psti_axis_spec *spec, const struct psti_axis *axis,
+                              void *memory, struct psti_sweep *sweep)
 {
     struct windows w = {.axis = axis, .falls = spec->flip};
     uint32_t *words = memory, begin = axis->safe_begin, end = find_end(w);

@@ -66,18 +66,19 @@ struct pst_batch {
     struct psti_chunk *chunks;  /* newest first */
 };
 
-static inline bool psti_layout_is_pixels(const struct psti_slot_field *field)
+static inline bool psti_batch_layout_is_pixels(const struct psti_slot_field *field)
 {
     return field->type == PST_FIELD_IMAGE || field->type == PST_FIELD_MASK;
 }
 /* Offsets of the arrays for n_rows rows, index and numbers first; where these end, and the total.
  * `offsets` may be NULL. */
-bool psti_layout_offsets(const struct psti_slot_field *fields, size_t stride, uint32_t n_fields,
-                         uint32_t n_rows, size_t *offsets, size_t *numbers, size_t *total);
+bool psti_batch_layout_offsets(const struct psti_slot_field *fields, size_t stride,
+                               uint32_t n_fields, uint32_t n_rows, size_t *offsets, size_t *numbers,
+                               size_t *total);
 struct psti_row *psti_batch_row_record(const pst_batch *batch, uint32_t i_field, uint32_t row);
 void psti_batch_free(
     pst_batch *batch); /* uncharges; the pool's lock must be held or the batch unshared */
-void psti_pool_free(struct psti_pool *pool);
+void psti_batch_pool_free(struct psti_pool *pool);
 /* A first chunk of the pool's rows_nbytes for a slot that nobody uses and that has none, where the
  * budget has plenty. */
 void psti_batch_hold_rows(pst_batch *batch);

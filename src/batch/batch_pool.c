@@ -34,7 +34,7 @@ static bool add_arrays(const struct psti_slot_field *fields, size_t stride, uint
     for (uint32_t i = 0; i < n_fields; i++) {
         const struct psti_slot_field *field =
             (const struct psti_slot_field *)((const char *)fields + i * stride);
-        if (psti_layout_is_pixels(field) != pixels)
+        if (psti_batch_layout_is_pixels(field) != pixels)
             continue;
         if (!psti_add_size(*at, PSTI_CACHE_LINE - 1, at))
             return false;
@@ -48,8 +48,9 @@ static bool add_arrays(const struct psti_slot_field *fields, size_t stride, uint
     return true;
 }
 
-bool psti_layout_offsets(const struct psti_slot_field *fields, size_t stride, uint32_t n_fields,
-                         uint32_t n_rows, size_t *offsets, size_t *numbers, size_t *total)
+bool psti_batch_layout_offsets(const struct psti_slot_field *fields, size_t stride,
+                               uint32_t n_fields, uint32_t n_rows, size_t *offsets, size_t *numbers,
+                               size_t *total)
 {
     if (!psti_mul_size(n_rows, sizeof(int64_t), total) ||
         !add_arrays(fields, stride, n_fields, n_rows, false, offsets, total))
@@ -66,20 +67,21 @@ static size_t slot_extra_nbytes(uint32_t n_fields, uint32_t n_row_lists, uint32_
            (size_t)n_row_lists * n_rows * sizeof(struct psti_row);
 }
 
-bool psti_slot_nbytes(const struct psti_slot_field *fields, uint32_t n_fields, uint32_t n_rows,
-                      size_t *nbytes)
+bool psti_batch_slot_nbytes(const struct psti_slot_field *fields, uint32_t n_fields,
+                            uint32_t n_rows, size_t *nbytes)
 {
     uint32_t n_row_lists = 0;
     size_t numbers;
     for (uint32_t i = 0; i < n_fields; i++)
         n_row_lists += fields[i].may_differ;
-    return psti_layout_offsets(fields, sizeof *fields, n_fields, n_rows, NULL, &numbers, nbytes) &&
+    return psti_batch_layout_offsets(fields, sizeof *fields, n_fields, n_rows, NULL, &numbers,
+                                     nbytes) &&
            psti_add_size(*nbytes, slot_extra_nbytes(n_fields, n_row_lists, n_rows), nbytes);
 }
 
-enum pst_status psti_pool_open(const struct psti_slot_field *fields, uint32_t n_fields,
-                               uint32_t batch_size, uint64_t host_memory, struct psti_pool **out,
-                               struct pst_error *err)
+enum pst_status psti_batch_pool_open(const struct psti_slot_field *fields, uint32_t n_fields,
+                                     uint32_t batch_size, uint64_t host_memory,
+                                     struct psti_pool **out, struct pst_error *err)
 {
     *out = NULL;
     struct psti_pool *pool = psti_calloc(1, sizeof *pool + n_fields * sizeof pool->fields[0]);
@@ -105,19 +107,19 @@ enum pst_status psti_pool_open(const struct psti_slot_field *fields, uint32_t n_
     return PST_OK;
 }
 
-void psti_pool_set_card(struct psti_pool *pool, const struct psti_slot_card *card)
+void psti_batch_pool_set_card(struct psti_pool *pool, const struct psti_slot_card *card)
 {
     pool->card = *card;
     pool->has_card = true;
 }
 
-void psti_pool_set_host(struct psti_pool *pool, const struct psti_slot_host *host)
+void psti_batch_pool_set_host(struct psti_pool *pool, const struct psti_slot_host *host)
 {
     pool->host = *host;
     pool->has_host = true;
 }
 
-void psti_pool_free(struct psti_pool *pool)
+void psti_batch_pool_free(struct psti_pool *pool)
 {
     if (pool->has_card)
         pool->card.close(pool->card.ctx);
@@ -128,7 +130,7 @@ void psti_pool_free(struct psti_pool *pool)
     psti_free(pool);
 }
 
-void psti_pool_close(struct psti_pool **pool_ptr)
+void psti_batch_pool_close(struct psti_pool **pool_ptr)
 {
     struct psti_pool *pool = *pool_ptr;
     if (!pool)
@@ -136,20 +138,20 @@ void psti_pool_close(struct psti_pool **pool_ptr)
     *pool_ptr = NULL;
     pthread_mutex_lock(&pool->lock);
     pool->closed = true;
-    psti_pool_trim(pool, 0);
+    psti_batch_pool_trim(pool, 0);
     bool last = pool->n_held == 0;
     pthread_mutex_unlock(&pool->lock);
     if (last)
-        psti_pool_free(pool);
+        psti_batch_pool_free(pool);
 }
 
-pthread_mutex_t *psti_pool_lock(struct psti_pool *pool) { return &pool->lock; }
+pthread_mutex_t *psti_batch_pool_lock(struct psti_pool *pool) { return &pool->lock; }
 
-pthread_cond_t *psti_pool_changed(struct psti_pool *pool) { return &pool->changed; }
+pthread_cond_t *psti_batch_pool_changed(struct psti_pool *pool) { return &pool->changed; }
 
-bool psti_pool_is_forked(const struct psti_pool *pool) { return pool->owner != getpid(); }
+bool psti_batch_pool_is_forked(const struct psti_pool *pool) { return pool->owner != getpid(); }
 
-bool psti_pool_charge(struct psti_pool *pool, uint64_t nbytes, bool from_reserve)
+bool psti_batch_pool_charge(struct psti_pool *pool, uint64_t nbytes, bool from_reserve)
 {
     uint64_t reserve = from_reserve ? 0 : atomic_load(&pool->reserve);
     uint64_t used = atomic_load(&pool->used), next;
@@ -164,23 +166,23 @@ bool psti_pool_charge(struct psti_pool *pool, uint64_t nbytes, bool from_reserve
     return true;
 }
 
-void psti_pool_uncharge(struct psti_pool *pool, uint64_t nbytes)
+void psti_batch_pool_uncharge(struct psti_pool *pool, uint64_t nbytes)
 {
     atomic_fetch_sub(&pool->used, nbytes);
 }
 
-void psti_pool_set_reserve(struct psti_pool *pool, uint64_t nbytes)
+void psti_batch_pool_set_reserve(struct psti_pool *pool, uint64_t nbytes)
 {
     atomic_store(&pool->reserve, nbytes);
 }
 
-void psti_pool_stats(const struct psti_pool *pool, struct psti_pool_stats *stats)
+void psti_batch_pool_stats(const struct psti_pool *pool, struct psti_batch_pool_stats *stats)
 {
-    *stats = (struct psti_pool_stats){.limit = pool->limit,
-                                      .used = atomic_load(&pool->used),
-                                      .peak = atomic_load(&pool->peak),
-                                      .n_slots = pool->n_slots,
-                                      .n_held = pool->n_held};
+    *stats = (struct psti_batch_pool_stats){.limit = pool->limit,
+                                            .used = atomic_load(&pool->used),
+                                            .peak = atomic_load(&pool->peak),
+                                            .n_slots = pool->n_slots,
+                                            .n_held = pool->n_held};
 }
 
 /* The slot's memory came from pool->host. */
@@ -191,7 +193,7 @@ static void free_chunks(pst_batch *batch)
     while (batch->chunks) {
         struct psti_chunk *chunk = batch->chunks;
         batch->chunks = chunk->next;
-        psti_pool_uncharge(batch->pool, PSTI_CACHE_LINE + chunk->nbytes);
+        psti_batch_pool_uncharge(batch->pool, PSTI_CACHE_LINE + chunk->nbytes);
         psti_free(chunk);
     }
 }
@@ -199,7 +201,7 @@ static void free_chunks(pst_batch *batch)
 void psti_batch_free(pst_batch *batch)
 {
     free_chunks(batch);
-    psti_pool_uncharge(batch->pool, batch->nbytes);
+    psti_batch_pool_uncharge(batch->pool, batch->nbytes);
     batch->pool->n_slots--;
     pthread_mutex_destroy(&batch->lock);
     if (batch->pool->has_card)
@@ -219,8 +221,8 @@ static enum pst_status make_data(pst_batch *batch, uint32_t n_rows)
 {
     struct psti_pool *pool = batch->pool;
     size_t total;
-    if (!psti_layout_offsets(&pool->fields[0].field, sizeof pool->fields[0], pool->n_fields, n_rows,
-                             batch->offsets, &batch->numbers_nbytes, &total))
+    if (!psti_batch_layout_offsets(&pool->fields[0].field, sizeof pool->fields[0], pool->n_fields,
+                                   n_rows, batch->offsets, &batch->numbers_nbytes, &total))
         return PST_ERROR_LIMIT;
     if (pool->has_card) {
         enum pst_status status =
@@ -268,7 +270,7 @@ static enum pst_status make_slot(struct psti_pool *pool, uint32_t n_rows, size_t
     return PST_OK;
 }
 
-void psti_pool_set_rows(struct psti_pool *pool, size_t nbytes)
+void psti_batch_pool_set_rows(struct psti_pool *pool, size_t nbytes)
 {
     atomic_store(&pool->rows_nbytes, nbytes);
 }
@@ -307,11 +309,11 @@ static void clear_slot(pst_batch *batch)
                (size_t)batch->pool->n_row_lists * batch->n_rows_max * sizeof *batch->rows);
 }
 
-bool psti_pool_slot_nbytes(const struct psti_pool *pool, uint32_t n_rows, size_t *nbytes)
+bool psti_batch_pool_slot_nbytes(const struct psti_pool *pool, uint32_t n_rows, size_t *nbytes)
 {
     size_t numbers, total, part = 0;
-    if (!psti_layout_offsets(&pool->fields[0].field, sizeof pool->fields[0], pool->n_fields, n_rows,
-                             NULL, &numbers, &total))
+    if (!psti_batch_layout_offsets(&pool->fields[0].field, sizeof pool->fields[0], pool->n_fields,
+                                   n_rows, NULL, &numbers, &total))
         return false;
     if (pool->has_card)
         part = pool->card.nbytes(pool->card.ctx, n_rows);
@@ -324,15 +326,16 @@ static enum pst_status make_charged(struct psti_pool *pool, uint32_t n_rows, pst
 {
     size_t nbytes;
     *out = NULL;
-    if (!psti_pool_slot_nbytes(pool, n_rows, &nbytes) || !psti_pool_charge(pool, nbytes, false))
+    if (!psti_batch_pool_slot_nbytes(pool, n_rows, &nbytes) ||
+        !psti_batch_pool_charge(pool, nbytes, false))
         return PST_ERROR_LIMIT;
     enum pst_status status = make_slot(pool, n_rows, nbytes, out);
     if (status != PST_OK)
-        psti_pool_uncharge(pool, nbytes);
+        psti_batch_pool_uncharge(pool, nbytes);
     return status;
 }
 
-bool psti_pool_has_free(const struct psti_pool *pool) { return pool->free != NULL; }
+bool psti_batch_pool_has_free(const struct psti_pool *pool) { return pool->free != NULL; }
 
 /* A free slot that may be written, or NULL. `wait`: the one that came back first, once it may. */
 static pst_batch *take_free(struct psti_pool *pool, bool wait)
@@ -351,7 +354,7 @@ static pst_batch *take_free(struct psti_pool *pool, bool wait)
     return batch;
 }
 
-enum pst_status psti_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_batch **out)
+enum pst_status psti_batch_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_batch **out)
 {
     if (n_rows > pool->batch_size)
         return make_charged(pool, n_rows, out);
@@ -367,7 +370,7 @@ enum pst_status psti_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_bat
     return PST_OK;
 }
 
-enum pst_status psti_pool_make(struct psti_pool *pool, uint32_t n)
+enum pst_status psti_batch_pool_make(struct psti_pool *pool, uint32_t n)
 {
     enum pst_status status = PST_OK;
     while (status == PST_OK && pool->n_slots < n) {
@@ -381,7 +384,7 @@ enum pst_status psti_pool_make(struct psti_pool *pool, uint32_t n)
     return status;
 }
 
-void psti_pool_put_back(pst_batch *batch)
+void psti_batch_pool_put_back(pst_batch *batch)
 {
     struct psti_pool *pool = batch->pool;
     if (pool->closed || batch->n_rows_max != pool->batch_size) {
@@ -394,13 +397,13 @@ void psti_pool_put_back(pst_batch *batch)
     pthread_cond_broadcast(&pool->changed);
 }
 
-void psti_pool_hand_out(pst_batch *batch)
+void psti_batch_pool_hand_out(pst_batch *batch)
 {
     atomic_store(&batch->refs, 1);
     batch->pool->n_held++;
 }
 
-void psti_pool_trim(struct psti_pool *pool, uint32_t keep)
+void psti_batch_pool_trim(struct psti_pool *pool, uint32_t keep)
 {
     pst_batch **at = &pool->free;
     while (*at) {
@@ -420,7 +423,7 @@ void pst_batch_retain(pst_batch *batch) { atomic_fetch_add(&batch->refs, 1); }
 
 void pst_batch_release(pst_batch *batch)
 {
-    if (!batch || psti_pool_is_forked(batch->pool))
+    if (!batch || psti_batch_pool_is_forked(batch->pool))
         return; /* in a forked child the lock may be held by a thread that is not there: leak */
     if (atomic_fetch_sub(&batch->refs, 1) != 1)
         return;
@@ -433,11 +436,11 @@ void pst_batch_release(pst_batch *batch)
     pthread_mutex_lock(&pool->lock);
     pool->n_held--;
     if (usable)
-        psti_pool_put_back(batch);
+        psti_batch_pool_put_back(batch);
     else
         psti_batch_free(batch);
     bool last = pool->closed && pool->n_held == 0;
     pthread_mutex_unlock(&pool->lock);
     if (last)
-        psti_pool_free(pool);
+        psti_batch_pool_free(pool);
 }

@@ -68,14 +68,14 @@ static struct psti_chunk *add_chunk(pst_batch *batch, size_t nbytes, enum pst_st
     if (total < nbytes)
         total = nbytes;
     *status = PST_ERROR_LIMIT;
-    if (!psti_pool_charge(batch->pool, PSTI_CACHE_LINE + total, false)) {
+    if (!psti_batch_pool_charge(batch->pool, PSTI_CACHE_LINE + total, false)) {
         total = nbytes;
-        if (!psti_pool_charge(batch->pool, PSTI_CACHE_LINE + total, false))
+        if (!psti_batch_pool_charge(batch->pool, PSTI_CACHE_LINE + total, false))
             return NULL;
     }
     struct psti_chunk *chunk = psti_alloc_aligned(PSTI_CACHE_LINE, PSTI_CACHE_LINE + total);
     if (!chunk) {
-        psti_pool_uncharge(batch->pool, PSTI_CACHE_LINE + total);
+        psti_batch_pool_uncharge(batch->pool, PSTI_CACHE_LINE + total);
         *status = PST_ERROR_MEMORY;
         return NULL;
     }
@@ -163,7 +163,7 @@ static void move_row(pst_batch *batch, uint32_t to, uint32_t from)
     for (uint32_t i = 0; i < batch->pool->n_fields; i++) {
         const struct psti_layout_field *field = &batch->pool->fields[i];
         struct psti_row *record = psti_batch_row_record(batch, i, from);
-        bool in_host = !batch->pool->has_card || !psti_layout_is_pixels(&field->field);
+        bool in_host = !batch->pool->has_card || !psti_batch_layout_is_pixels(&field->field);
         if (field->field.has_array && in_host && (!record || record->in_array))
             memcpy(array_row(batch, i, to), array_row(batch, i, from), field->row_nbytes);
         if (!record)
@@ -282,7 +282,7 @@ enum pst_status pst_batch_host_tensor(const pst_batch *batch, uint32_t i_field,
     struct pst_tensor full;
     if (i_field >= batch->pool->n_fields || batch->ragged[i_field])
         return fail_field(batch, i_field, rows_differ, err);
-    if (batch->pool->has_card && psti_layout_is_pixels(&batch->pool->fields[i_field].field))
+    if (batch->pool->has_card && psti_batch_layout_is_pixels(&batch->pool->fields[i_field].field))
         return fail_field(batch, i_field, "its pixels are on the card alone", err);
     whole_field(batch, i_field, false, &full);
     psti_struct_write(tensor, tensor_nbytes, &full, sizeof full);
@@ -338,7 +338,7 @@ enum pst_status pst_batch_await(pst_batch *batch, uint64_t stream, struct pst_er
     struct psti_pool *pool = batch->pool;
     if (!pool->has_card)
         return PST_OK;
-    if (psti_pool_is_forked(pool))
+    if (psti_batch_pool_is_forked(pool))
         return psti_fail(err, PST_ERROR_FORKED, "batch",
                          "this batch belongs to the process whose loader made it");
     pthread_mutex_lock(&batch->lock);

@@ -30,16 +30,16 @@ struct psti_slot_field {
 
 /* Bytes of host memory that a slot of this layout takes, without rows of their own. False: too many
  * for size_t. */
-bool psti_slot_nbytes(const struct psti_slot_field *fields, uint32_t n_fields, uint32_t n_rows,
-                      size_t *nbytes);
+bool psti_batch_slot_nbytes(const struct psti_slot_field *fields, uint32_t n_fields,
+                            uint32_t n_rows, size_t *nbytes);
 
 /* `fields` are copied. */
-enum pst_status psti_pool_open(const struct psti_slot_field *fields, uint32_t n_fields,
-                               uint32_t batch_size, uint64_t host_memory, struct psti_pool **out,
-                               struct pst_error *err);
+enum pst_status psti_batch_pool_open(const struct psti_slot_field *fields, uint32_t n_fields,
+                                     uint32_t batch_size, uint64_t host_memory,
+                                     struct psti_pool **out, struct pst_error *err);
 /* The loader lets go: free slots are freed now, the pool itself with its last batch. The lock must
  * not be held. */
-void psti_pool_close(struct psti_pool **pool);
+void psti_batch_pool_close(struct psti_pool **pool);
 
 /* Slots whose arrays lie on a card. This room knows no cards: who opens the pool makes the memory
  * and looks after it. On the card lie the index and all arrays, those of pixels last; the numbers
@@ -69,12 +69,12 @@ struct psti_slot_card {
     void (*close)(void *ctx);
 };
 /* Before the first slot is made. `card` is copied; close is called when the pool is freed. */
-void psti_pool_set_card(struct psti_pool *pool, const struct psti_slot_card *card);
-/* As psti_slot_nbytes, of this pool's slots. */
-bool psti_pool_slot_nbytes(const struct psti_pool *pool, uint32_t n_rows, size_t *nbytes);
+void psti_batch_pool_set_card(struct psti_pool *pool, const struct psti_slot_card *card);
+/* As psti_batch_slot_nbytes, of this pool's slots. */
+bool psti_batch_pool_slot_nbytes(const struct psti_pool *pool, uint32_t n_rows, size_t *nbytes);
 /* Before the first slot is made: rows of their own take `nbytes` of a batch at most, so each slot
  * has them from the start. Without it the largest batch so far decides. */
-void psti_pool_set_rows(struct psti_pool *pool, size_t nbytes);
+void psti_batch_pool_set_rows(struct psti_pool *pool, size_t nbytes);
 
 /* Slots in host memory that somebody else makes: page-locked memory, say, which a card's streams
  * may still read when nobody holds the batch any more. Not together with a card. `part` has
@@ -94,39 +94,40 @@ struct psti_slot_host {
     /* After the last slot. */
     void (*close)(void *ctx);
 };
-/* As psti_pool_set_card. */
-void psti_pool_set_host(struct psti_pool *pool, const struct psti_slot_host *host);
+/* As psti_batch_pool_set_card. */
+void psti_batch_pool_set_host(struct psti_pool *pool, const struct psti_slot_host *host);
 
-pthread_mutex_t *psti_pool_lock(struct psti_pool *pool);
-pthread_cond_t *psti_pool_changed(struct psti_pool *pool); /* signalled when a slot comes back */
+pthread_mutex_t *psti_batch_pool_lock(struct psti_pool *pool);
+pthread_cond_t *psti_batch_pool_changed(
+    struct psti_pool *pool); /* signalled when a slot comes back */
 /* True in a forked child of the process that opened the pool: its locks must not be touched there.
  */
-bool psti_pool_is_forked(const struct psti_pool *pool);
+bool psti_batch_pool_is_forked(const struct psti_pool *pool);
 
 /* The budget. Any thread, no lock. `reserve` bytes are kept back for charges with from_reserve. */
-bool psti_pool_charge(struct psti_pool *pool, uint64_t nbytes, bool from_reserve);
-void psti_pool_uncharge(struct psti_pool *pool, uint64_t nbytes);
-void psti_pool_set_reserve(struct psti_pool *pool, uint64_t nbytes);
+bool psti_batch_pool_charge(struct psti_pool *pool, uint64_t nbytes, bool from_reserve);
+void psti_batch_pool_uncharge(struct psti_pool *pool, uint64_t nbytes);
+void psti_batch_pool_set_reserve(struct psti_pool *pool, uint64_t nbytes);
 
-struct psti_pool_stats {
+struct psti_batch_pool_stats {
     uint64_t limit, used, peak;
     uint32_t n_slots, n_held;
 };
 /* The lock must be held. */
-void psti_pool_stats(const struct psti_pool *pool, struct psti_pool_stats *stats);
+void psti_batch_pool_stats(const struct psti_pool *pool, struct psti_batch_pool_stats *stats);
 
 /* All of these: the lock must be held. */
 /* A slot for n_rows rows, empty. PST_ERROR_LIMIT: the budget allows no other; PST_ERROR_MEMORY. No
  * error text. */
-enum pst_status psti_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_batch **out);
-bool psti_pool_has_free(const struct psti_pool *pool); /* there is a slot that nobody holds */
-void psti_pool_put_back(pst_batch *batch);             /* a slot that was never handed out */
-void psti_pool_hand_out(pst_batch *batch); /* the caller's from now on, with one reference */
+enum pst_status psti_batch_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_batch **out);
+bool psti_batch_pool_has_free(const struct psti_pool *pool); /* there is a slot that nobody holds */
+void psti_batch_pool_put_back(pst_batch *batch);             /* a slot that was never handed out */
+void psti_batch_pool_hand_out(pst_batch *batch); /* the caller's from now on, with one reference */
 /* Frees the slots that nobody uses, all but `keep` of them, and what the kept ones have for rows of
  * their own. */
-void psti_pool_trim(struct psti_pool *pool, uint32_t keep);
+void psti_batch_pool_trim(struct psti_pool *pool, uint32_t keep);
 /* Makes slots ahead of their use, up to n in all, as far as the budget goes. */
-enum pst_status psti_pool_make(struct psti_pool *pool, uint32_t n);
+enum pst_status psti_batch_pool_make(struct psti_pool *pool, uint32_t n);
 
 /* Filling: by the threads the loader gives rows to; different rows at the same time. */
 int64_t *psti_batch_indices(pst_batch *batch);

@@ -200,8 +200,8 @@ static enum pst_status read_block(struct psti_blocks *blocks, uint64_t i_block, 
     return read_past_frames(blocks, i_block, start, nbytes, out, err);
 }
 
-enum pst_status psti_blocks_read(struct psti_blocks *blocks, uint64_t offset, uint64_t nbytes,
-                                 void *out, struct pst_error *err)
+enum pst_status psti_dataset_blocks_read(struct psti_blocks *blocks, uint64_t offset,
+                                         uint64_t nbytes, void *out, struct pst_error *err)
 {
     uint8_t *to = out;
     uint64_t at = offset - PSTI_INDEX_HEADER_NBYTES;
@@ -220,14 +220,15 @@ enum pst_status psti_blocks_read(struct psti_blocks *blocks, uint64_t offset, ui
     return PST_OK;
 }
 
-enum pst_status psti_blocks_check(const struct psti_blocks *blocks, uint64_t i_block,
-                                  struct pst_error *err)
+enum pst_status psti_dataset_blocks_check(const struct psti_blocks *blocks, uint64_t i_block,
+                                          struct pst_error *err)
 {
     return read_verifying(blocks, i_block, 0, 0, NULL, err);
 }
 
-enum pst_status psti_blocks_open(struct psti_blocks *blocks, int fd,
-                                 const struct psti_index_header *header, struct pst_error *err)
+enum pst_status psti_dataset_blocks_open(struct psti_blocks *blocks, int fd,
+                                         const struct psti_index_header *header,
+                                         struct pst_error *err)
 {
     blocks->fd = fd;
     blocks->end = header->blocks_offset;
@@ -255,7 +256,7 @@ enum pst_status psti_blocks_open(struct psti_blocks *blocks, int fd,
     return PST_OK;
 }
 
-void psti_blocks_close(struct psti_blocks *blocks)
+void psti_dataset_blocks_close(struct psti_blocks *blocks)
 {
     if (blocks->fd >= 0)
         close(blocks->fd);

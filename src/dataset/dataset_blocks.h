@@ -36,20 +36,21 @@ struct psti_blocks {
 };
 
 /* Takes over `fd`, also after failure. Reads and checks the table of checksums. `blocks` comes in
- * zeroed but for fd = -1; psti_blocks_close frees it whatever the result is. Offsets in `err` are
- * those in the file. */
-enum pst_status psti_blocks_open(struct psti_blocks *blocks, int fd,
-                                 const struct psti_index_header *header, struct pst_error *err);
-void psti_blocks_close(struct psti_blocks *blocks);
+ * zeroed but for fd = -1; psti_dataset_blocks_close frees it whatever the result is. Offsets in
+ * `err` are those in the file. */
+enum pst_status psti_dataset_blocks_open(struct psti_blocks *blocks, int fd,
+                                         const struct psti_index_header *header,
+                                         struct pst_error *err);
+void psti_dataset_blocks_close(struct psti_blocks *blocks);
 
 /* Copies bytes [offset, offset + nbytes) of the file, which lie in the payload. Allocates nothing,
  * waits for no other thread. PST_ERROR_CHECKSUM: a block was altered. PST_ERROR_IO: the file cannot
  * be read, or was cut short while it was open. Thread-safe, also in a forked child. */
-enum pst_status psti_blocks_read(struct psti_blocks *blocks, uint64_t offset, uint64_t nbytes,
-                                 void *out, struct pst_error *err);
+enum pst_status psti_dataset_blocks_read(struct psti_blocks *blocks, uint64_t offset,
+                                         uint64_t nbytes, void *out, struct pst_error *err);
 
 /* Reads block i_block < n_blocks from the file and verifies it, whatever was verified before. */
-enum pst_status psti_blocks_check(const struct psti_blocks *blocks, uint64_t i_block,
-                                  struct pst_error *err);
+enum pst_status psti_dataset_blocks_check(const struct psti_blocks *blocks, uint64_t i_block,
+                                          struct pst_error *err);
 
 #endif

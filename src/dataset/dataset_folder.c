@@ -32,7 +32,7 @@ static size_t row_of(const struct psti_folder *folder, uint64_t sample)
     return folder->row_of_sample == NULL ? (size_t)sample : folder->row_of_sample[sample];
 }
 
-void psti_folder_free(struct psti_folder *folder)
+void psti_dataset_folder_free(struct psti_folder *folder)
 {
     for (uint32_t i = 0; i < folder->n_columns; i++) {
         struct psti_column *column = &folder->columns[i];
@@ -44,15 +44,15 @@ void psti_folder_free(struct psti_folder *folder)
     }
     psti_free(folder->columns);
     psti_dataset_files_free(&folder->files);
-    psti_names_free(&folder->classes);
+    psti_dataset_names_free(&folder->classes);
     psti_free(folder->row_of_sample);
     psti_free(folder->notices);
     memset(folder, 0, sizeof *folder);
 }
 
-enum pst_status psti_folder_add_column(struct psti_folder *folder, const char *name,
-                                       enum pst_field_type type, struct psti_column **column,
-                                       struct pst_error *err)
+enum pst_status psti_dataset_folder_add_column(struct psti_folder *folder, const char *name,
+                                               enum pst_field_type type,
+                                               struct psti_column **column, struct pst_error *err)
 {
     /* At their final number from the start, so that pointers to columns stay valid. */
     if (folder->columns == NULL)
@@ -68,7 +68,7 @@ enum pst_status psti_folder_add_column(struct psti_folder *folder, const char *n
 
 static void folder_close(pst_dataset *dataset)
 {
-    psti_folder_free(&((struct folder_dataset *)(void *)dataset)->folder);
+    psti_dataset_folder_free(&((struct folder_dataset *)(void *)dataset)->folder);
 }
 
 static enum pst_status folder_sample_name(const pst_dataset *dataset, uint64_t sample, char *name,
@@ -148,7 +148,7 @@ static const char *folder_class_name(const pst_dataset *dataset, uint32_t i_fiel
     if (i_field >= dataset->n_fields || strcmp(dataset->fields[i_field].name, "label") != 0 ||
         label < 0 || (uint64_t)label >= folder->classes.n)
         return NULL;
-    return psti_names_get(&folder->classes, (size_t)label);
+    return psti_dataset_names_get(&folder->classes, (size_t)label);
 }
 
 static enum pst_status folder_file_path(const pst_dataset *dataset, uint32_t i_file, char *buffer,
@@ -290,9 +290,9 @@ enum pst_status psti_dataset_open_folder(const char *path,
                            "masks names columns of a label file: give `labels`, and as many names "
                            "as n_masks says");
     else if (options->labels != NULL)
-        status = psti_folder_labels(&self->folder, options->labels, err);
+        status = psti_dataset_folder_labels(&self->folder, options->labels, err);
     else
-        status = psti_folder_scan(&self->folder, err);
+        status = psti_dataset_folder_scan(&self->folder, err);
     if (status == PST_OK)
         status = describe(self, err);
     if (status != PST_OK) {

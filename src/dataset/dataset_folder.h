@@ -32,24 +32,25 @@ struct psti_names {
     uint32_t *slots;                /* [n_slots] hash table of number + 1; 0 free */
     size_t n, capacity, n_slots;
 };
-void psti_names_free(struct psti_names *names);
-enum pst_status psti_names_intern(struct psti_names *names, const char *text, size_t nbytes,
-                                  uint32_t *number, struct pst_error *err);
-const char *psti_names_get(const struct psti_names *names, size_t number);
+void psti_dataset_names_free(struct psti_names *names);
+enum pst_status psti_dataset_names_intern(struct psti_names *names, const char *text, size_t nbytes,
+                                          uint32_t *number, struct pst_error *err);
+const char *psti_dataset_names_get(const struct psti_names *names, size_t number);
 /* Renumbers by byte order. *rank gets the new number of each old one: [n], freed by the caller. */
-enum pst_status psti_names_sort(struct psti_names *names, uint32_t **rank, struct pst_error *err);
+enum pst_status psti_dataset_names_sort(struct psti_names *names, uint32_t **rank,
+                                        struct pst_error *err);
 
 /* Stable merge sort of the numbers `order[0..n-1]` by less(ctx, a, b). */
 typedef bool (*psti_less)(const void *ctx, uint32_t a, uint32_t b);
-enum pst_status psti_folder_sort(uint32_t *order, size_t n, psti_less less, const void *ctx,
-                                 struct pst_error *err);
+enum pst_status psti_dataset_folder_sort(uint32_t *order, size_t n, psti_less less, const void *ctx,
+                                         struct pst_error *err);
 
 /* Length of the longest prefix that is valid UTF-8. */
-size_t psti_utf8_valid(const char *text, size_t nbytes);
+size_t psti_dataset_utf8_valid(const char *text, size_t nbytes);
 /* Copies a name for a message: control characters and what is not UTF-8 become \xNN. */
-void psti_folder_escape(const char *name, size_t nbytes, char *out, size_t capacity);
+void psti_dataset_folder_escape(const char *name, size_t nbytes, char *out, size_t capacity);
 /* True if a name may name a sample: UTF-8, not empty, no control characters, short enough. */
-bool psti_folder_name_ok(const char *name, size_t nbytes);
+bool psti_dataset_folder_name_ok(const char *name, size_t nbytes);
 
 /* Files by relative path. */
 struct psti_dataset_files {
@@ -86,32 +87,32 @@ struct psti_folder {
     struct psti_names classes; /* of the column "label" */
     uint32_t *row_of_sample;   /* NULL: the same */
 };
-void psti_folder_free(struct psti_folder *folder);
+void psti_dataset_folder_free(struct psti_folder *folder);
 
 /* Finds the images of folder->path: rows, classes and column "label"; or, where images and masks
  * lie in folders of their own, rows and the masks' columns. */
-enum pst_status psti_folder_scan(struct psti_folder *folder, struct pst_error *err);
+enum pst_status psti_dataset_folder_scan(struct psti_folder *folder, struct pst_error *err);
 /* Adds the files below `folder` (relative, with a slash at its end) to `files`, sorted by path. */
-enum pst_status psti_folder_list(struct psti_folder *folder, const char *below,
-                                 struct psti_dataset_files *files, struct pst_error *err);
-bool psti_folder_is_image_name(const char *name); /* by its extension */
-bool psti_folder_field_name_ok(const char *name);
+enum pst_status psti_dataset_folder_list(struct psti_folder *folder, const char *below,
+                                         struct psti_dataset_files *files, struct pst_error *err);
+bool psti_dataset_folder_is_image_name(const char *name); /* by its extension */
+bool psti_dataset_folder_field_name_ok(const char *name);
 /* Reads the label file: rows, columns, classes, row_of_sample. */
-enum pst_status psti_folder_labels(struct psti_folder *folder, const char *labels,
-                                   struct pst_error *err);
+enum pst_status psti_dataset_folder_labels(struct psti_folder *folder, const char *labels,
+                                           struct pst_error *err);
 /* Appends a column named `name`; its arrays are still empty. */
-enum pst_status psti_folder_add_column(struct psti_folder *folder, const char *name,
-                                       enum pst_field_type type, struct psti_column **column,
-                                       struct pst_error *err);
+enum pst_status psti_dataset_folder_add_column(struct psti_folder *folder, const char *name,
+                                               enum pst_field_type type,
+                                               struct psti_column **column, struct pst_error *err);
 
 /* Adds `n` to the notice of that kind and name. `path`, relative to the folder, is of the first of
  * them; it is escaped, and cut where it is too long. */
-enum pst_status psti_folder_note(struct psti_folder *folder, enum pst_notice_kind kind,
-                                 const char *name, uint64_t n, const char *path,
-                                 struct pst_error *err);
+enum pst_status psti_dataset_folder_note(struct psti_folder *folder, enum pst_notice_kind kind,
+                                         const char *name, uint64_t n, const char *path,
+                                         struct pst_error *err);
 /* The same of one file that is left out because of what its name says. */
-enum pst_status psti_folder_note_left_out(struct psti_folder *folder, const char *path,
-                                          struct pst_error *err);
+enum pst_status psti_dataset_folder_note_left_out(struct psti_folder *folder, const char *path,
+                                                  struct pst_error *err);
 
 /* Images and masks in folders of their own (dataset_folder_pairs.c): `images` is the folder of the
  * images, with a slash at its end; masks are in `n` others, which name the fields. */
@@ -124,10 +125,11 @@ struct psti_folder_layout {
     } masks[PST_MAX_FIELDS - 1];
 };
 /* Adds a folder of the top to the layout; false: it is neither of images nor of masks. */
-bool psti_folder_layout_take(struct psti_folder_layout *layout, const char *name);
+bool psti_dataset_folder_layout_take(struct psti_folder_layout *layout, const char *name);
 /* Fills rows and columns. */
-enum pst_status psti_folder_pairs(struct psti_folder *folder,
-                                  const struct psti_folder_layout *layout, struct pst_error *err);
+enum pst_status psti_dataset_folder_pairs(struct psti_folder *folder,
+                                          const struct psti_folder_layout *layout,
+                                          struct pst_error *err);
 
 /* Label files
  * ------------------------------------------------------------------------------------------- */
@@ -164,17 +166,20 @@ struct psti_row_sink {
     uint64_t line; /* where the row begins, from 1 */
     struct pst_error *err;
 };
-enum pst_status psti_folder_read_csv(struct psti_row_sink *sink, const char *text, size_t nbytes);
-enum pst_status psti_folder_read_json(struct psti_row_sink *sink, const char *text, size_t nbytes);
+enum pst_status psti_dataset_folder_read_csv(struct psti_row_sink *sink, const char *text,
+                                             size_t nbytes);
+enum pst_status psti_dataset_folder_read_json(struct psti_row_sink *sink, const char *text,
+                                              size_t nbytes);
 /* Whether cells of that column are paths of masks. */
-bool psti_folder_is_mask(const struct psti_row_sink *sink, const char *column);
+bool psti_dataset_folder_is_mask(const struct psti_row_sink *sink, const char *column);
 /* An error of the label file at sink->line. */
-enum pst_status psti_folder_bad_line(const struct psti_row_sink *sink, enum pst_status status,
-                                     const char *format, ...) PST_PRINTF(3, 4);
+enum pst_status psti_dataset_folder_bad_line(const struct psti_row_sink *sink,
+                                             enum pst_status status, const char *format, ...)
+    PST_PRINTF(3, 4);
 /* Reads a decimal number, whole, as JSON writes them (CSV may also begin with + or a point): INT,
  * FLOAT, or ABSENT where it is none or does not fit. Independent of the locale. */
-void psti_folder_number(const char *text, size_t nbytes, struct psti_cell *cell);
+void psti_dataset_folder_number(const char *text, size_t nbytes, struct psti_cell *cell);
 /* True if the text is an integer, be it too large for a cell. */
-bool psti_folder_is_integer(const char *text, size_t nbytes);
+bool psti_dataset_folder_is_integer(const char *text, size_t nbytes);
 
 #endif

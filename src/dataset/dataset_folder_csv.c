@@ -51,7 +51,8 @@ static enum pst_status read_quoted(struct csv *csv)
     }
     if (status != PST_OK)
         return status;
-    return psti_folder_bad_line(csv->sink, PST_ERROR_CORRUPT, "a quote is opened and never closed");
+    return psti_dataset_folder_bad_line(csv->sink, PST_ERROR_CORRUPT,
+                                        "a quote is opened and never closed");
 }
 
 static enum pst_status read_plain(struct csv *csv)
@@ -60,8 +61,8 @@ static enum pst_status read_plain(struct csv *csv)
     while (csv->at < csv->end && *csv->at != ',' && *csv->at != '\n' && *csv->at != '"')
         csv->at++;
     if (csv->at < csv->end && *csv->at == '"')
-        return psti_folder_bad_line(csv->sink, PST_ERROR_CORRUPT,
-                                    "a quote inside a cell that does not begin with one");
+        return psti_dataset_folder_bad_line(csv->sink, PST_ERROR_CORRUPT,
+                                            "a quote inside a cell that does not begin with one");
     size_t n = (size_t)(csv->at - start);
     if (n > 0 && start[n - 1] == '\r' && (csv->at == csv->end || *csv->at == '\n'))
         n--;
@@ -76,8 +77,8 @@ static enum pst_status read_record(struct csv *csv)
     csv->sink->line = csv->next_line;
     for (;;) {
         if (csv->n_cells == CSV_MAX_COLUMNS)
-            return psti_folder_bad_line(csv->sink, PST_ERROR_LIMIT, "more than %d columns",
-                                        CSV_MAX_COLUMNS);
+            return psti_dataset_folder_bad_line(csv->sink, PST_ERROR_LIMIT, "more than %d columns",
+                                                CSV_MAX_COLUMNS);
         csv->starts[csv->n_cells++] = csv->cells.nbytes;
         enum pst_status status;
         if (csv->at < csv->end && *csv->at == '"') {
@@ -87,8 +88,8 @@ static enum pst_status read_record(struct csv *csv)
                 csv->at[1] == '\n')
                 csv->at++;
             if (status == PST_OK && csv->at < csv->end && *csv->at != ',' && *csv->at != '\n')
-                return psti_folder_bad_line(csv->sink, PST_ERROR_CORRUPT,
-                                            "text behind a closing quote");
+                return psti_dataset_folder_bad_line(csv->sink, PST_ERROR_CORRUPT,
+                                                    "text behind a closing quote");
         } else {
             status = read_plain(csv);
         }
@@ -128,17 +129,17 @@ static enum pst_status read_header(struct csv *csv)
         const char *name = csv->header.bytes + csv->starts[i];
         csv->names[i] = csv->starts[i];
         if (strlen(name) != csv->starts[i + 1] - csv->starts[i] - 1)
-            return psti_folder_bad_line(csv->sink, PST_ERROR_CORRUPT,
-                                        "a NUL byte stands in the name of column %zu", i + 1);
+            return psti_dataset_folder_bad_line(
+                csv->sink, PST_ERROR_CORRUPT, "a NUL byte stands in the name of column %zu", i + 1);
         for (size_t k = 0; k < i; k++)
             if (strcmp(csv->header.bytes + csv->names[k], name) == 0)
-                return psti_folder_bad_line(csv->sink, PST_ERROR_CORRUPT,
-                                            "two columns are named \"%.64s\"", name);
+                return psti_dataset_folder_bad_line(csv->sink, PST_ERROR_CORRUPT,
+                                                    "two columns are named \"%.64s\"", name);
         if (strcmp(name, "file") == 0)
             csv->i_file = i;
     }
     if (csv->i_file == SIZE_MAX)
-        return psti_folder_bad_line(
+        return psti_dataset_folder_bad_line(
             csv->sink, PST_ERROR_CORRUPT,
             "the first line must name the columns, one of them file; it begins with "
             "\"%.64s\"",
@@ -160,14 +161,14 @@ static enum pst_status deliver(struct csv *csv)
             continue;
         const char *name = csv->header.bytes + csv->names[i];
         cell.bytes = cell_text(csv, i, &cell.nbytes);
-        psti_folder_number(cell.bytes, cell.nbytes, &cell);
-        if (psti_folder_is_mask(sink, name))
+        psti_dataset_folder_number(cell.bytes, cell.nbytes, &cell);
+        if (psti_dataset_folder_is_mask(sink, name))
             cell.kind = cell.nbytes == 0 ? PSTI_CELL_ABSENT : PSTI_CELL_MASK;
         else if (cell.kind == PSTI_CELL_ABSENT && strcmp(name, "label") == 0 &&
-                 psti_folder_is_integer(cell.bytes, cell.nbytes))
-            return psti_folder_bad_line(sink, PST_ERROR_ARGUMENT,
-                                        "label %.*s is beyond 64 bits: it is no class number",
-                                        cell.nbytes < 100 ? (int)cell.nbytes : 100, cell.bytes);
+                 psti_dataset_folder_is_integer(cell.bytes, cell.nbytes))
+            return psti_dataset_folder_bad_line(
+                sink, PST_ERROR_ARGUMENT, "label %.*s is beyond 64 bits: it is no class number",
+                cell.nbytes < 100 ? (int)cell.nbytes : 100, cell.bytes);
         else if (cell.kind == PSTI_CELL_ABSENT)
             cell.kind = PSTI_CELL_TEXT;
         status = sink->cell(sink, name, &cell);
@@ -175,7 +176,8 @@ static enum pst_status deliver(struct csv *csv)
     return status == PST_OK ? sink->end_row(sink) : status;
 }
 
-enum pst_status psti_folder_read_csv(struct psti_row_sink *sink, const char *text, size_t nbytes)
+enum pst_status psti_dataset_folder_read_csv(struct psti_row_sink *sink, const char *text,
+                                             size_t nbytes)
 {
     struct csv csv = {.sink = sink, .at = text, .end = text + nbytes, .next_line = 1};
     sink->is_csv = true;
@@ -187,9 +189,9 @@ enum pst_status psti_folder_read_csv(struct psti_row_sink *sink, const char *tex
         if (csv.n_cells == 1 && csv.cells.nbytes == 1)
             continue; /* an empty line */
         if (csv.n_cells != csv.n_columns)
-            status = psti_folder_bad_line(sink, PST_ERROR_CORRUPT,
-                                          "%zu cells where the header names %zu columns",
-                                          csv.n_cells, csv.n_columns);
+            status = psti_dataset_folder_bad_line(sink, PST_ERROR_CORRUPT,
+                                                  "%zu cells where the header names %zu columns",
+                                                  csv.n_cells, csv.n_columns);
         else
             status = deliver(&csv);
     }

@@ -22,9 +22,9 @@ struct json {
 
 static enum pst_status bad(const struct json *json, const char *what)
 {
-    return psti_folder_bad_line(json->sink, PST_ERROR_CORRUPT,
-                                "not JSON at byte %zu of the line: %s",
-                                (size_t)(json->at - json->line), what);
+    return psti_dataset_folder_bad_line(json->sink, PST_ERROR_CORRUPT,
+                                        "not JSON at byte %zu of the line: %s",
+                                        (size_t)(json->at - json->line), what);
 }
 
 static void skip_space(struct json *json)
@@ -169,7 +169,7 @@ static enum pst_status read_number(struct json *json, struct psti_cell *cell)
         json->at = start;
         return bad(json, "a value is expected");
     }
-    psti_folder_number(start, n, cell);
+    psti_dataset_folder_number(start, n, cell);
     if (cell->kind == PSTI_CELL_ABSENT) {
         json->at = start;
         return bad(json, "a number that is malformed, or beyond 64 bits");
@@ -202,12 +202,12 @@ static enum pst_status read_rows(struct json *json, unsigned width, struct psti_
             if (ok)
                 status = read_number(json, &number);
             if (status != PST_OK)
-                return psti_folder_bad_line(json->sink, PST_ERROR_CORRUPT, "%s", what);
+                return psti_dataset_folder_bad_line(json->sink, PST_ERROR_CORRUPT, "%s", what);
             float value = (float)number.d;
             if (ok && !isfinite(value))
-                return psti_folder_bad_line(json->sink, PST_ERROR_CORRUPT,
-                                            "a number beyond 32-bit floats in \"%s\"",
-                                            json->key.bytes);
+                return psti_dataset_folder_bad_line(json->sink, PST_ERROR_CORRUPT,
+                                                    "a number beyond 32-bit floats in \"%s\"",
+                                                    json->key.bytes);
             if (ok)
                 status =
                     psti_dataset_arena_add(&json->floats, &value, sizeof value, json->sink->err);
@@ -219,7 +219,7 @@ static enum pst_status read_rows(struct json *json, unsigned width, struct psti_
             break;
     }
     if (!ok || (!empty && !take(json, ']')))
-        return psti_folder_bad_line(json->sink, PST_ERROR_CORRUPT, "%s", what);
+        return psti_dataset_folder_bad_line(json->sink, PST_ERROR_CORRUPT, "%s", what);
     cell->kind = width == 4 ? PSTI_CELL_BOXES : PSTI_CELL_KEYPOINTS;
     cell->bytes = json->floats.bytes;
     cell->nbytes = json->floats.nbytes;
@@ -245,8 +245,8 @@ static enum pst_status read_cell(struct json *json, struct psti_cell *cell)
         return read_rows(json, 3, cell);
     if (c == '"') {
         status = read_string(json, &cell->nbytes);
-        cell->kind =
-            psti_folder_is_mask(json->sink, json->key.bytes) ? PSTI_CELL_MASK : PSTI_CELL_TEXT;
+        cell->kind = psti_dataset_folder_is_mask(json->sink, json->key.bytes) ? PSTI_CELL_MASK
+                                                                              : PSTI_CELL_TEXT;
         cell->bytes = json->text.bytes;
     } else if (c == '[' || c == '{') {
         cell->bytes = json->at;
@@ -280,9 +280,10 @@ static enum pst_status begin_row(struct json *json)
     size_t nbytes = 0;
     enum pst_status status = PST_OK;
     if (json->at < json->end && *json->at == '[')
-        return psti_folder_bad_line(json->sink, PST_ERROR_CORRUPT,
-                                    "a JSON array: JSON lines are expected, an object for each "
-                                    "image on a line of its own, {\"file\": ...}");
+        return psti_dataset_folder_bad_line(
+            json->sink, PST_ERROR_CORRUPT,
+            "a JSON array: JSON lines are expected, an object for each "
+            "image on a line of its own, {\"file\": ...}");
     if (!take(json, '{'))
         return bad(json, "each line must be an object: {\"file\": ...}");
     bool empty = take(json, '}');
@@ -290,8 +291,8 @@ static enum pst_status begin_row(struct json *json)
         status = read_key(json);
         if (status == PST_OK && strcmp(json->key.bytes, "file") == 0) {
             if (file != NULL)
-                return psti_folder_bad_line(json->sink, PST_ERROR_CORRUPT,
-                                            "\"file\" stands twice in the line");
+                return psti_dataset_folder_bad_line(json->sink, PST_ERROR_CORRUPT,
+                                                    "\"file\" stands twice in the line");
             skip_space(json);
             file = json->at;
         }
@@ -308,8 +309,8 @@ static enum pst_status begin_row(struct json *json)
     if (status != PST_OK)
         return status;
     if (file == NULL || *file != '"')
-        return psti_folder_bad_line(json->sink, PST_ERROR_CORRUPT,
-                                    "the line has no \"file\": \"...\"");
+        return psti_dataset_folder_bad_line(json->sink, PST_ERROR_CORRUPT,
+                                            "the line has no \"file\": \"...\"");
     json->at = file;
     status = read_string(json, &nbytes);
     return status == PST_OK ? json->sink->begin_row(json->sink, json->text.bytes, nbytes) : status;
@@ -350,7 +351,8 @@ static enum pst_status read_line(struct json *json)
     return deliver_cells(json);
 }
 
-enum pst_status psti_folder_read_json(struct psti_row_sink *sink, const char *text, size_t nbytes)
+enum pst_status psti_dataset_folder_read_json(struct psti_row_sink *sink, const char *text,
+                                              size_t nbytes)
 {
     struct json json = {.sink = sink};
     const char *at = text, *end = text + nbytes;

@@ -44,8 +44,8 @@ static const char *const cell_names[PSTI_CELL_KINDS] = {
     "nothing", "an integer", "a number with a fraction", "a text", "boxes", "keypoints",
     "a mask",  "JSON"};
 
-enum pst_status psti_folder_bad_line(const struct psti_row_sink *sink, enum pst_status status,
-                                     const char *format, ...)
+enum pst_status psti_dataset_folder_bad_line(const struct psti_row_sink *sink,
+                                             enum pst_status status, const char *format, ...)
 {
     char text[PST_ERROR_TEXT_CAP];
     va_list arguments;
@@ -60,7 +60,7 @@ enum pst_status psti_folder_bad_line(const struct psti_row_sink *sink, enum pst_
 /* First pass
  * -------------------------------------------------------------------------------------------- */
 
-bool psti_folder_field_name_ok(const char *name)
+bool psti_dataset_folder_field_name_ok(const char *name)
 {
     size_t n = strlen(name);
     if (n == 0 || n >= sizeof((struct pst_field *)0)->name || (name[0] >= '0' && name[0] <= '9') ||
@@ -91,19 +91,19 @@ static struct guess *find_guess(struct labels *labels, const char *name)
 static enum pst_status add_guess(struct labels *labels, const char *name, struct guess **guess)
 {
     char shown[160];
-    psti_folder_escape(name, strlen(name), shown, sizeof shown);
-    if (!psti_folder_field_name_ok(name))
-        return psti_folder_bad_line(
+    psti_dataset_folder_escape(name, strlen(name), shown, sizeof shown);
+    if (!psti_dataset_folder_field_name_ok(name))
+        return psti_dataset_folder_bad_line(
             &labels->sink, PST_ERROR_ARGUMENT,
             "\"%s\" cannot name a field: letters, digits, _ . - (at most 63, the first a "
             "letter or _)",
             shown);
     if (strcmp(name, "image") == 0 || strcmp(name, "index") == 0)
-        return psti_folder_bad_line(&labels->sink, PST_ERROR_ARGUMENT,
-                                    "the field name \"%s\" is taken: rename it", name);
+        return psti_dataset_folder_bad_line(&labels->sink, PST_ERROR_ARGUMENT,
+                                            "the field name \"%s\" is taken: rename it", name);
     if (labels->n_guesses == PST_MAX_FIELDS - 1)
-        return psti_folder_bad_line(&labels->sink, PST_ERROR_LIMIT, "more than %d fields",
-                                    PST_MAX_FIELDS - 1);
+        return psti_dataset_folder_bad_line(&labels->sink, PST_ERROR_LIMIT, "more than %d fields",
+                                            PST_MAX_FIELDS - 1);
     *guess = &labels->guesses[labels->n_guesses++];
     memcpy((*guess)->name, name, strlen(name) + 1);
     (*guess)->max_int = -1;
@@ -131,18 +131,18 @@ static enum pst_status guess_cell(struct psti_row_sink *sink, const char *field,
     }
     uint64_t bit = UINT64_C(1) << (guess - labels->guesses);
     if (labels->seen & bit)
-        return psti_folder_bad_line(sink, PST_ERROR_CORRUPT, "\"%s\" stands twice in the line",
-                                    field);
+        return psti_dataset_folder_bad_line(sink, PST_ERROR_CORRUPT,
+                                            "\"%s\" stands twice in the line", field);
     labels->seen |= bit;
     if (cell->kind == PSTI_CELL_ABSENT)
         return PST_OK;
     for (unsigned kind = 1; kind < PSTI_CELL_KINDS; kind++)
         if ((guess->kinds >> kind & 1) &&
             !kinds_agree(sink->is_csv, (enum psti_cell_kind)kind, cell->kind))
-            return psti_folder_bad_line(sink, PST_ERROR_CORRUPT,
-                                        "\"%s\" is %s here, but %s in line %llu", field,
-                                        cell_names[cell->kind], cell_names[kind],
-                                        (unsigned long long)guess->first_line[kind]);
+            return psti_dataset_folder_bad_line(sink, PST_ERROR_CORRUPT,
+                                                "\"%s\" is %s here, but %s in line %llu", field,
+                                                cell_names[cell->kind], cell_names[kind],
+                                                (unsigned long long)guess->first_line[kind]);
     if (!(guess->kinds >> cell->kind & 1)) {
         guess->kinds |= 1u << cell->kind;
         guess->first_line[cell->kind] = sink->line;
@@ -166,7 +166,7 @@ static enum pst_status guess_end(struct psti_row_sink *sink)
 {
     struct labels *labels = (struct labels *)sink;
     if (labels->n_rows >= UINT32_MAX / 2)
-        return psti_folder_bad_line(sink, PST_ERROR_LIMIT, "more than 2147483647 lines");
+        return psti_dataset_folder_bad_line(sink, PST_ERROR_LIMIT, "more than 2147483647 lines");
     labels->n_rows++;
     return PST_OK;
 }
@@ -179,7 +179,7 @@ static bool has_part(const char *name, const char *text)
            (n > k && strcmp(name + n - k, text) == 0 && name[n - k - 1] == '_');
 }
 
-bool psti_folder_is_mask(const struct psti_row_sink *sink, const char *column)
+bool psti_dataset_folder_is_mask(const struct psti_row_sink *sink, const char *column)
 {
     for (size_t i = 0; i < sink->folder->n_masks; i++)
         if (strcmp(column, sink->folder->masks[i]) == 0)
@@ -211,7 +211,7 @@ static enum pst_status check_label(struct labels *labels, const struct guess *gu
             (kind == PSTI_CELL_FLOAT && (guess->kinds >> PSTI_CELL_TEXT & 1)))
             continue;
         labels->sink.line = guess->first_line[kind];
-        return psti_folder_bad_line(
+        return psti_dataset_folder_bad_line(
             &labels->sink, PST_ERROR_CORRUPT,
             "label is %s: it must be an integer from 0 on, or the name of a class",
             cell_names[kind]);
@@ -230,7 +230,8 @@ static enum pst_status make_column(struct labels *labels, struct guess *guess)
     bool by_name = is_label && type == PST_FIELD_TEXT;
     if (by_name)
         type = PST_FIELD_INT;
-    status = psti_folder_add_column(folder, guess->name, type, &guess->column, labels->sink.err);
+    status =
+        psti_dataset_folder_add_column(folder, guess->name, type, &guess->column, labels->sink.err);
     if (status != PST_OK)
         return status;
     struct psti_column *column = guess->column;
@@ -290,10 +291,10 @@ static enum pst_status look_up(struct labels *labels, const char *path, size_t n
     struct psti_folder *folder = labels->folder;
     struct stat st;
     char shown[PST_ERROR_PATH_CAP];
-    psti_folder_escape(path, nbytes, shown, sizeof shown);
+    psti_dataset_folder_escape(path, nbytes, shown, sizeof shown);
     *absent = false;
-    if (!psti_folder_name_ok(path, nbytes) || !tidy_path(path, nbytes, labels->file))
-        return psti_folder_bad_line(
+    if (!psti_dataset_folder_name_ok(path, nbytes) || !tidy_path(path, nbytes, labels->file))
+        return psti_dataset_folder_bad_line(
             &labels->sink, PST_ERROR_ARGUMENT,
             "\"%s\" is no path relative to the folder, within it, shorter than 4096 bytes and "
             "without control characters",
@@ -317,13 +318,13 @@ static enum pst_status look_up(struct labels *labels, const char *path, size_t n
         folder->n_skipped++;
         psti_log(PST_LOG_WARNING, "dataset", "%s: line %llu: skipped %s: %s", labels->sink.labels,
                  (unsigned long long)labels->sink.line, shown, what);
-        return psti_folder_note(folder, PST_NOTICE_UNREADABLE, what, 1, labels->file,
-                                labels->sink.err);
+        return psti_dataset_folder_note(folder, PST_NOTICE_UNREADABLE, what, 1, labels->file,
+                                        labels->sink.err);
     }
     enum pst_status status = os_error == ENOENT || os_error == ENOTDIR ? PST_ERROR_NOT_FOUND
                              : os_error != 0                           ? PST_ERROR_IO
                                                                        : PST_ERROR_UNSUPPORTED;
-    psti_folder_bad_line(&labels->sink, status, "%s: %s", shown, what);
+    psti_dataset_folder_bad_line(&labels->sink, status, "%s: %s", shown, what);
     if (labels->sink.err != NULL)
         labels->sink.err->os_error = os_error;
     return status;
@@ -348,19 +349,19 @@ static enum pst_status fill_label(struct labels *labels, struct psti_column *col
 {
     if (column->field.n_classes == 0) {
         uint32_t number;
-        if (!psti_folder_name_ok(cell->bytes, cell->nbytes))
-            return psti_folder_bad_line(
+        if (!psti_dataset_folder_name_ok(cell->bytes, cell->nbytes))
+            return psti_dataset_folder_bad_line(
                 &labels->sink, PST_ERROR_ARGUMENT,
                 "the name of the class is empty, too long or has control characters");
-        enum pst_status status = psti_names_intern(&labels->folder->classes, cell->bytes,
-                                                   cell->nbytes, &number, labels->sink.err);
+        enum pst_status status = psti_dataset_names_intern(&labels->folder->classes, cell->bytes,
+                                                           cell->nbytes, &number, labels->sink.err);
         column->ints[row] = number;
         return status;
     }
     if (cell->i < 0 || cell->i > PSTI_FOLDER_MAX_LABEL)
-        return psti_folder_bad_line(&labels->sink, PST_ERROR_ARGUMENT,
-                                    "label %lld is outside 0..%d", (long long)cell->i,
-                                    PSTI_FOLDER_MAX_LABEL);
+        return psti_dataset_folder_bad_line(&labels->sink, PST_ERROR_ARGUMENT,
+                                            "label %lld is outside 0..%d", (long long)cell->i,
+                                            PSTI_FOLDER_MAX_LABEL);
     column->ints[row] = cell->i;
     return PST_OK;
 }
@@ -394,8 +395,8 @@ static enum pst_status fill_cell(struct psti_row_sink *sink, const char *field,
     struct labels *labels = (struct labels *)sink;
     struct guess *guess = find_guess(labels, field);
     if (guess == NULL)
-        return psti_folder_bad_line(sink, PST_ERROR_INTERNAL,
-                                    "field \"%s\" came up in the second pass", field);
+        return psti_dataset_folder_bad_line(sink, PST_ERROR_INTERNAL,
+                                            "field \"%s\" came up in the second pass", field);
     struct psti_column *column = guess->column;
     size_t row = labels->folder->files.n - 1;
     if (cell->kind == PSTI_CELL_ABSENT)
@@ -424,9 +425,9 @@ static enum pst_status fill_end(struct psti_row_sink *sink)
         if (labels->seen >> i & 1)
             continue;
         if (column->starts == NULL || column->field.type == PST_FIELD_MASK)
-            return psti_folder_bad_line(sink, PST_ERROR_CORRUPT,
-                                        "the line has no \"%s\", which other lines have",
-                                        column->field.name);
+            return psti_dataset_folder_bad_line(sink, PST_ERROR_CORRUPT,
+                                                "the line has no \"%s\", which other lines have",
+                                                column->field.name);
         if (column->field.type == PST_FIELD_JSON) {
             cell.bytes = "null";
             cell.nbytes = 4;
@@ -457,15 +458,16 @@ static enum pst_status sort_samples(struct labels *labels)
     folder->row_of_sample = order;
     for (size_t i = 0; i < files->n; i++)
         order[i] = (uint32_t)i;
-    enum pst_status status = psti_folder_sort(order, files->n, row_less, files, labels->sink.err);
+    enum pst_status status =
+        psti_dataset_folder_sort(order, files->n, row_less, files, labels->sink.err);
     for (size_t i = 1; status == PST_OK && i < files->n; i++) {
         const char *name = files->names.bytes + files->at[order[i]];
         if (strcmp(files->names.bytes + files->at[order[i - 1]], name) != 0)
             continue;
         labels->sink.line = labels->lines[order[i]]; /* the later one: the sort is stable */
-        status = psti_folder_bad_line(&labels->sink, PST_ERROR_EXISTS,
-                                      "%s is named twice, first in line %llu", name,
-                                      (unsigned long long)labels->lines[order[i - 1]]);
+        status = psti_dataset_folder_bad_line(&labels->sink, PST_ERROR_EXISTS,
+                                              "%s is named twice, first in line %llu", name,
+                                              (unsigned long long)labels->lines[order[i - 1]]);
     }
     return status;
 }
@@ -477,7 +479,7 @@ static enum pst_status number_classes(struct labels *labels)
     enum pst_status status = PST_OK;
     if (folder->classes.n == 0)
         return PST_OK;
-    status = psti_names_sort(&folder->classes, &rank, labels->sink.err);
+    status = psti_dataset_names_sort(&folder->classes, &rank, labels->sink.err);
     if (status != PST_OK)
         return status;
     for (uint32_t c = 0; c < folder->n_columns; c++) {
@@ -529,15 +531,15 @@ static enum pst_status note_paths(struct labels *labels, const struct psti_colum
             return PST_OK;
         memcpy(path, column->values.bytes + column->starts[row], nbytes);
         path[nbytes] = '\0';
-        if (!psti_folder_is_image_name(path))
+        if (!psti_dataset_folder_is_image_name(path))
             return PST_OK;
         if (n++ == 0 && (!tidy_path(path, nbytes, first) ||
                          fstatat(labels->root_fd, first, &st, 0) != 0 || !S_ISREG(st.st_mode)))
             return PST_OK;
     }
     return n == 0 ? PST_OK
-                  : psti_folder_note(folder, PST_NOTICE_TEXT_IS_PATH, column->field.name, n, first,
-                                     labels->sink.err);
+                  : psti_dataset_folder_note(folder, PST_NOTICE_TEXT_IS_PATH, column->field.name, n,
+                                             first, labels->sink.err);
 }
 
 static enum pst_status read_whole(const char *path, char **text, size_t *nbytes,
@@ -588,13 +590,13 @@ out:
 
 static enum pst_status check_utf8(struct labels *labels, const char *text, size_t nbytes)
 {
-    size_t valid = psti_utf8_valid(text, nbytes);
+    size_t valid = psti_dataset_utf8_valid(text, nbytes);
     labels->sink.line = 1;
     for (size_t i = 0; i < valid; i++)
         labels->sink.line += text[i] == '\n';
     if (valid < nbytes) {
-        psti_folder_bad_line(&labels->sink, PST_ERROR_CORRUPT, "byte \\x%02X is not UTF-8",
-                             (unsigned)(unsigned char)text[valid]);
+        psti_dataset_folder_bad_line(&labels->sink, PST_ERROR_CORRUPT, "byte \\x%02X is not UTF-8",
+                                     (unsigned)(unsigned char)text[valid]);
         if (labels->sink.err != NULL)
             labels->sink.err->offset = (int64_t)valid;
         return PST_ERROR_CORRUPT;
@@ -618,10 +620,11 @@ static enum pst_status two_passes(struct labels *labels, const char *text, size_
     sink->end_row = guess_end;
     enum pst_status status = check_utf8(labels, text, nbytes);
     if (status == PST_OK)
-        status = is_json ? psti_folder_read_json(sink, text, nbytes)
-                         : psti_folder_read_csv(sink, text, nbytes);
+        status = is_json ? psti_dataset_folder_read_json(sink, text, nbytes)
+                         : psti_dataset_folder_read_csv(sink, text, nbytes);
     if (status == PST_OK && labels->n_rows == 0)
-        status = psti_folder_bad_line(sink, PST_ERROR_NOT_FOUND, "the label file names no file");
+        status =
+            psti_dataset_folder_bad_line(sink, PST_ERROR_NOT_FOUND, "the label file names no file");
     if (status != PST_OK)
         return status;
     labels->lines = psti_alloc_array((size_t)labels->n_rows, sizeof *labels->lines);
@@ -635,12 +638,12 @@ static enum pst_status two_passes(struct labels *labels, const char *text, size_
     sink->begin_row = fill_begin;
     sink->cell = fill_cell;
     sink->end_row = fill_end;
-    return is_json ? psti_folder_read_json(sink, text, nbytes)
-                   : psti_folder_read_csv(sink, text, nbytes);
+    return is_json ? psti_dataset_folder_read_json(sink, text, nbytes)
+                   : psti_dataset_folder_read_csv(sink, text, nbytes);
 }
 
-enum pst_status psti_folder_labels(struct psti_folder *folder, const char *path,
-                                   struct pst_error *err)
+enum pst_status psti_dataset_folder_labels(struct psti_folder *folder, const char *path,
+                                           struct pst_error *err)
 {
     char *text = NULL;
     size_t nbytes = 0;

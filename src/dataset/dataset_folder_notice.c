@@ -40,9 +40,9 @@ static struct pst_notice *find_notice(struct psti_notices *notices, enum pst_not
     return notice;
 }
 
-enum pst_status psti_folder_note(struct psti_folder *folder, enum pst_notice_kind kind,
-                                 const char *name, uint64_t n, const char *path,
-                                 struct pst_error *err)
+enum pst_status psti_dataset_folder_note(struct psti_folder *folder, enum pst_notice_kind kind,
+                                         const char *name, uint64_t n, const char *path,
+                                         struct pst_error *err)
 {
     char shown[4 * PSTI_FOLDER_NAME_CAP], cut[sizeof((struct pst_notice *)0)->name];
     if (folder->notices == NULL)
@@ -54,7 +54,7 @@ enum pst_status psti_folder_note(struct psti_folder *folder, enum pst_notice_kin
     snprintf(cut, sizeof cut, "%s", name);
     struct pst_notice *notice = find_notice(folder->notices, kind, cut);
     if (notice->count == 0) {
-        psti_folder_escape(path, strlen(path), shown, sizeof shown);
+        psti_dataset_folder_escape(path, strlen(path), shown, sizeof shown);
         size_t nbytes = strlen(shown) + 1, room = sizeof notice->first;
         bool fits = nbytes <= room;
         memcpy(notice->first, fits ? shown : shown + (nbytes - room), fits ? nbytes : room);
@@ -63,8 +63,8 @@ enum pst_status psti_folder_note(struct psti_folder *folder, enum pst_notice_kin
     return PST_OK;
 }
 
-enum pst_status psti_folder_note_left_out(struct psti_folder *folder, const char *path,
-                                          struct pst_error *err)
+enum pst_status psti_dataset_folder_note_left_out(struct psti_folder *folder, const char *path,
+                                                  struct pst_error *err)
 {
     enum { EXTENSION_MAX = 15 };
     char kind[EXTENSION_MAX + 2] = "no extension";
@@ -76,10 +76,10 @@ enum pst_status psti_folder_note_left_out(struct psti_folder *folder, const char
         snprintf(kind, sizeof kind, "%s", dot);
         for (char *c = kind; *c != '\0'; c++)
             *c = *c >= 'A' && *c <= 'Z' ? (char)(*c | 0x20) : *c < ' ' || *c == 0x7F ? '?' : *c;
-        if (psti_utf8_valid(kind, strlen(kind)) != strlen(kind))
+        if (psti_dataset_utf8_valid(kind, strlen(kind)) != strlen(kind))
             snprintf(kind, sizeof kind, "no extension");
     }
-    return psti_folder_note(folder, PST_NOTICE_LEFT_OUT, kind, 1, path, err);
+    return psti_dataset_folder_note(folder, PST_NOTICE_LEFT_OUT, kind, 1, path, err);
 }
 
 uint32_t pst_dataset_n_notices(const pst_dataset *dataset)

@@ -41,10 +41,10 @@ static bool mask_field(const char *name, char field[64])
         length = snprintf(field, 64, "%.*s", (int)(n - 1), name);
     else if (n > 5 && strcmp(name + n - 5, "_mask") == 0)
         length = snprintf(field, 64, "%s", name);
-    return length > 0 && length < 64 && psti_folder_field_name_ok(field);
+    return length > 0 && length < 64 && psti_dataset_folder_field_name_ok(field);
 }
 
-bool psti_folder_layout_take(struct psti_folder_layout *layout, const char *name)
+bool psti_dataset_folder_layout_take(struct psti_folder_layout *layout, const char *name)
 {
     char field[64];
     if (layout->images[0] == '\0' &&
@@ -137,7 +137,7 @@ static enum pst_status open_masks(struct psti_folder *folder, const char *below,
                                   struct masks *masks, struct pst_error *err)
 {
     masks->skip = strlen(below);
-    enum pst_status status = psti_folder_list(folder, below, &masks->files, err);
+    enum pst_status status = psti_dataset_folder_list(folder, below, &masks->files, err);
     if (status != PST_OK)
         return status;
     size_t n = masks->files.n;
@@ -147,7 +147,7 @@ static enum pst_status open_masks(struct psti_folder *folder, const char *below,
         return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory for %zu masks", n);
     for (size_t i = 0; i < n; i++)
         masks->order[i] = (uint32_t)i;
-    status = psti_folder_sort(masks->order, n, mask_less, masks, err);
+    status = psti_dataset_folder_sort(masks->order, n, mask_less, masks, err);
     for (size_t i = 1; status == PST_OK && i < n; i++) {
         uint32_t a = masks->order[i - 1], b = masks->order[i];
         if (compare_stems(stem_of(&masks->files, a, masks->skip),
@@ -166,7 +166,7 @@ static enum pst_status no_mask(struct psti_folder *folder, const char *field, co
 {
     const char *image = folder->files.names.bytes + folder->files.at[i_image];
     if (folder->allow_unreadable)
-        return psti_folder_note(folder, PST_NOTICE_NO_MASK, field, 1, image, err);
+        return psti_dataset_folder_note(folder, PST_NOTICE_NO_MASK, field, 1, image, err);
     psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",
               "the image has no mask of its name in %.200s: add it, take the image out, or allow "
               "what is missing (allow_unreadable)",
@@ -201,8 +201,8 @@ static enum pst_status fill_column(struct psti_folder *folder, struct masks *mas
     }
     for (size_t k = 0; status == PST_OK && k < masks->files.n; k++)
         if (!masks->used[k])
-            status = psti_folder_note(folder, PST_NOTICE_NO_IMAGE, column->field.name, 1,
-                                      masks->files.names.bytes + masks->files.at[k], err);
+            status = psti_dataset_folder_note(folder, PST_NOTICE_NO_IMAGE, column->field.name, 1,
+                                              masks->files.names.bytes + masks->files.at[k], err);
     return status;
 }
 
@@ -214,8 +214,8 @@ static enum pst_status make_column(struct psti_folder *folder,
     struct psti_column *column;
     enum pst_status status = open_masks(folder, layout->masks[i].folder, &masks, err);
     if (status == PST_OK)
-        status =
-            psti_folder_add_column(folder, layout->masks[i].field, PST_FIELD_MASK, &column, err);
+        status = psti_dataset_folder_add_column(folder, layout->masks[i].field, PST_FIELD_MASK,
+                                                &column, err);
     if (status == PST_OK)
         status = fill_column(folder, &masks, layout->masks[i].folder, strlen(layout->images),
                              column, err);
@@ -223,10 +223,11 @@ static enum pst_status make_column(struct psti_folder *folder,
     return status;
 }
 
-enum pst_status psti_folder_pairs(struct psti_folder *folder,
-                                  const struct psti_folder_layout *layout, struct pst_error *err)
+enum pst_status psti_dataset_folder_pairs(struct psti_folder *folder,
+                                          const struct psti_folder_layout *layout,
+                                          struct pst_error *err)
 {
-    enum pst_status status = psti_folder_list(folder, layout->images, &folder->files, err);
+    enum pst_status status = psti_dataset_folder_list(folder, layout->images, &folder->files, err);
     if (status == PST_OK && folder->files.n == 0)
         status = psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",
                            "no image (.jpg .jpeg .png .webp .pli) in %.200s", layout->images);

@@ -58,7 +58,7 @@ static bool listing_less(const void *ctx, uint32_t a, uint32_t b)
     return strcmp(listing_name(ctx, a), listing_name(ctx, b)) < 0;
 }
 
-bool psti_folder_is_image_name(const char *name)
+bool psti_dataset_folder_is_image_name(const char *name)
 {
     static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".webp", ".pli"};
     const char *dot = strrchr(name, '.');
@@ -88,8 +88,8 @@ static enum pst_status leave_out(struct scan *scan, const char *name, const char
     char path[2 * PSTI_FOLDER_NAME_CAP];
     whole_path(scan, name, path);
     if (kind == NULL)
-        return psti_folder_note_left_out(scan->folder, path, scan->err);
-    return psti_folder_note(scan->folder, PST_NOTICE_LEFT_OUT, kind, 1, path, scan->err);
+        return psti_dataset_folder_note_left_out(scan->folder, path, scan->err);
+    return psti_dataset_folder_note(scan->folder, PST_NOTICE_LEFT_OUT, kind, 1, path, scan->err);
 }
 
 /* Reports a file or folder that cannot be used, or counts it where that is allowed. `status`
@@ -100,11 +100,12 @@ static enum pst_status unusable(struct scan *scan, const char *name, enum pst_st
     struct psti_folder *folder = scan->folder;
     char relative[2 * PSTI_FOLDER_NAME_CAP], shown[PST_ERROR_PATH_CAP];
     whole_path(scan, name, relative);
-    psti_folder_escape(relative, strlen(relative), shown, sizeof shown);
+    psti_dataset_folder_escape(relative, strlen(relative), shown, sizeof shown);
     if (folder->allow_unreadable) {
         folder->n_skipped++;
         psti_log(PST_LOG_WARNING, "dataset", "%s: skipped %s: %s", folder->path, shown, what);
-        return psti_folder_note(folder, PST_NOTICE_UNREADABLE, what, 1, relative, scan->err);
+        return psti_dataset_folder_note(folder, PST_NOTICE_UNREADABLE, what, 1, relative,
+                                        scan->err);
     }
     if (status == PST_OK)
         status = psti_fail_os(scan->err, os_error, "dataset", shown, -1, "%s" OR_ALLOW, what);
@@ -122,7 +123,7 @@ static enum pst_status add_entry(struct scan *scan, struct listing *listing, con
     if (n > NAME_MAX || scan->path_nbytes + n + 2 > PSTI_FOLDER_NAME_CAP)
         return unusable(scan, name, PST_ERROR_LIMIT, 0,
                         "the path within the folder is longer than 4095 bytes");
-    if (!psti_folder_name_ok(name, n))
+    if (!psti_dataset_folder_name_ok(name, n))
         return unusable(
             scan, name, PST_ERROR_UNSUPPORTED, 0,
             "the name is not UTF-8 or has control characters (bytes shown as \\xNN): rename it");
@@ -159,7 +160,7 @@ static enum pst_status look_at(struct scan *scan, struct listing *listing, int f
                                const struct dirent *entry)
 {
     const char *name = entry->d_name;
-    bool image = psti_folder_is_image_name(name);
+    bool image = psti_dataset_folder_is_image_name(name);
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return PST_OK;
     if (name[0] == '.' || (entry->d_type == DT_REG && !image))
@@ -255,7 +256,7 @@ static enum pst_status list_directory(struct scan *scan, struct listing *listing
                          n);
     for (size_t i = 0; i < n; i++)
         listing->order[i] = (uint32_t)i;
-    return psti_folder_sort(listing->order, n, listing_less, listing, scan->err);
+    return psti_dataset_folder_sort(listing->order, n, listing_less, listing, scan->err);
 }
 
 static enum pst_status add_image(struct scan *scan, uint64_t nbytes)
@@ -281,7 +282,8 @@ static enum pst_status enter(struct scan *scan, const char *name, size_t path_nb
     size_t n = strlen(name), n_before = scan->files->n;
     enum pst_status status = PST_OK;
     if (scan->depth == 0)
-        status = psti_names_intern(&folder->classes, name, n - 1, &scan->i_class, scan->err);
+        status =
+            psti_dataset_names_intern(&folder->classes, name, n - 1, &scan->i_class, scan->err);
     if (status != PST_OK)
         return status;
     scan->path_nbytes = path_nbytes + n;
@@ -290,7 +292,7 @@ static enum pst_status enter(struct scan *scan, const char *name, size_t path_nb
     scan->depth--;
     scan->path_nbytes = path_nbytes;
     if (scan->depth == 0 && scan->files->n == n_before && scan->empty_class[0] == '\0')
-        psti_folder_escape(name, n - 1, scan->empty_class, sizeof scan->empty_class);
+        psti_dataset_folder_escape(name, n - 1, scan->empty_class, sizeof scan->empty_class);
     return status;
 }
 
@@ -334,10 +336,10 @@ static enum pst_status make_labels(struct scan *scan)
     struct psti_folder *folder = scan->folder;
     struct psti_column *column;
     uint32_t *rank = NULL;
-    enum pst_status status = psti_names_sort(&folder->classes, &rank, scan->err);
+    enum pst_status status = psti_dataset_names_sort(&folder->classes, &rank, scan->err);
     if (status != PST_OK)
         return status;
-    status = psti_folder_add_column(folder, "label", PST_FIELD_INT, &column, scan->err);
+    status = psti_dataset_folder_add_column(folder, "label", PST_FIELD_INT, &column, scan->err);
     if (status != PST_OK)
         goto out;
     column->field.n_classes = (int64_t)folder->classes.n;
@@ -375,7 +377,7 @@ static enum pst_status conclude(struct scan *scan)
                          (unsigned long long)n_left_out(folder),
                          (unsigned long long)folder->n_skipped);
     if (folder->files.n == scan->n_top_images) {
-        psti_names_free(
+        psti_dataset_names_free(
             &folder->classes); /* a flat folder; sub-folders without images mean nothing */
         return PST_OK;
     }
@@ -403,7 +405,7 @@ static bool find_layout(const struct listing *top, struct psti_folder_layout *la
         if (name[n - 1] != '/')
             continue;
         name[n - 1] = '\0';
-        (void)psti_folder_layout_take(layout, name);
+        (void)psti_dataset_folder_layout_take(layout, name);
     }
     return layout->images[0] != '\0' && layout->n > 0;
 }
@@ -427,7 +429,7 @@ static enum pst_status scan_pairs(struct scan *scan, const struct listing *top,
         if (!is_folder || !is_in_layout(layout, name))
             status = leave_out(scan, name, is_folder ? "folder" : NULL);
     }
-    return status == PST_OK ? psti_folder_pairs(scan->folder, layout, scan->err) : status;
+    return status == PST_OK ? psti_dataset_folder_pairs(scan->folder, layout, scan->err) : status;
 }
 
 static enum pst_status scan_top(struct scan *scan)
@@ -478,13 +480,13 @@ static enum pst_status with_scan(struct psti_folder *folder, const char *below,
     return status;
 }
 
-enum pst_status psti_folder_scan(struct psti_folder *folder, struct pst_error *err)
+enum pst_status psti_dataset_folder_scan(struct psti_folder *folder, struct pst_error *err)
 {
     return with_scan(folder, "", &folder->files, scan_top, err);
 }
 
-enum pst_status psti_folder_list(struct psti_folder *folder, const char *below,
-                                 struct psti_dataset_files *files, struct pst_error *err)
+enum pst_status psti_dataset_folder_list(struct psti_folder *folder, const char *below,
+                                         struct psti_dataset_files *files, struct pst_error *err)
 {
     return with_scan(folder, below, files, walk, err);
 }

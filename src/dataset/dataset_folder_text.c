@@ -44,7 +44,7 @@ enum pst_status psti_dataset_arena_add(struct psti_dataset_arena *arena, const v
     return PST_OK;
 }
 
-void psti_names_free(struct psti_names *names)
+void psti_dataset_names_free(struct psti_names *names)
 {
     psti_dataset_arena_free(&names->text);
     psti_free(names->at);
@@ -52,7 +52,7 @@ void psti_names_free(struct psti_names *names)
     memset(names, 0, sizeof *names);
 }
 
-const char *psti_names_get(const struct psti_names *names, size_t number)
+const char *psti_dataset_names_get(const struct psti_names *names, size_t number)
 {
     return names->text.bytes + names->at[number];
 }
@@ -63,7 +63,7 @@ static uint32_t *names_slot(const struct psti_names *names, const char *text, si
 {
     size_t i = (size_t)psti_hash64(text, nbytes) & (names->n_slots - 1);
     while (names->slots[i] != 0) {
-        const char *held = psti_names_get(names, names->slots[i] - 1);
+        const char *held = psti_dataset_names_get(names, names->slots[i] - 1);
         if (strlen(held) == nbytes && memcmp(held, text, nbytes) == 0)
             break;
         i = (i + 1) & (names->n_slots - 1);
@@ -88,14 +88,14 @@ static enum pst_status names_grow(struct psti_names *names, struct pst_error *er
     names->n_slots = capacity * 2;
     names->capacity = capacity;
     for (size_t i = 0; i < names->n; i++) {
-        const char *text = psti_names_get(names, i);
+        const char *text = psti_dataset_names_get(names, i);
         *names_slot(names, text, strlen(text)) = (uint32_t)i + 1;
     }
     return PST_OK;
 }
 
-enum pst_status psti_names_intern(struct psti_names *names, const char *text, size_t nbytes,
-                                  uint32_t *number, struct pst_error *err)
+enum pst_status psti_dataset_names_intern(struct psti_names *names, const char *text, size_t nbytes,
+                                          uint32_t *number, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
     if (names->n == names->capacity) {
@@ -123,10 +123,11 @@ enum pst_status psti_names_intern(struct psti_names *names, const char *text, si
 static bool names_less(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct psti_names *names = ctx;
-    return strcmp(psti_names_get(names, a), psti_names_get(names, b)) < 0;
+    return strcmp(psti_dataset_names_get(names, a), psti_dataset_names_get(names, b)) < 0;
 }
 
-enum pst_status psti_names_sort(struct psti_names *names, uint32_t **rank, struct pst_error *err)
+enum pst_status psti_dataset_names_sort(struct psti_names *names, uint32_t **rank,
+                                        struct pst_error *err)
 {
     enum pst_status status = PST_ERROR_MEMORY;
     uint32_t *order = psti_alloc_array(names->n + 1, sizeof *order);
@@ -138,7 +139,7 @@ enum pst_status psti_names_sort(struct psti_names *names, uint32_t **rank, struc
     }
     for (size_t i = 0; i < names->n; i++)
         order[i] = (uint32_t)i;
-    status = psti_folder_sort(order, names->n, names_less, names, err);
+    status = psti_dataset_folder_sort(order, names->n, names_less, names, err);
     if (status != PST_OK)
         goto out;
     for (size_t i = 0; i < names->n; i++) {
@@ -170,8 +171,8 @@ static void merge_runs(const uint32_t *from, uint32_t *to, size_t begin, size_t 
     }
 }
 
-enum pst_status psti_folder_sort(uint32_t *order, size_t n, psti_less less, const void *ctx,
-                                 struct pst_error *err)
+enum pst_status psti_dataset_folder_sort(uint32_t *order, size_t n, psti_less less, const void *ctx,
+                                         struct pst_error *err)
 {
     size_t i = 1;
     /* Most folders and label files are in order already. */
@@ -231,7 +232,7 @@ static size_t utf8_sequence(const unsigned char *s, size_t left)
     return n;
 }
 
-size_t psti_utf8_valid(const char *text, size_t nbytes)
+size_t psti_dataset_utf8_valid(const char *text, size_t nbytes)
 {
     size_t i = 0;
     while (i < nbytes) {
@@ -243,7 +244,7 @@ size_t psti_utf8_valid(const char *text, size_t nbytes)
     return i;
 }
 
-void psti_folder_escape(const char *name, size_t nbytes, char *out, size_t capacity)
+void psti_dataset_folder_escape(const char *name, size_t nbytes, char *out, size_t capacity)
 {
     size_t used = 0;
     for (size_t i = 0; i < nbytes && used + 5 < capacity;) {
@@ -261,9 +262,10 @@ void psti_folder_escape(const char *name, size_t nbytes, char *out, size_t capac
     out[used] = '\0';
 }
 
-bool psti_folder_name_ok(const char *name, size_t nbytes)
+bool psti_dataset_folder_name_ok(const char *name, size_t nbytes)
 {
-    if (nbytes == 0 || nbytes >= PSTI_FOLDER_NAME_CAP || psti_utf8_valid(name, nbytes) != nbytes)
+    if (nbytes == 0 || nbytes >= PSTI_FOLDER_NAME_CAP ||
+        psti_dataset_utf8_valid(name, nbytes) != nbytes)
         return false;
     for (size_t i = 0; i < nbytes; i++)
         if ((unsigned char)name[i] < 0x20 || name[i] == 0x7F)
@@ -349,13 +351,13 @@ static bool integer_value(const char *s, size_t n, int64_t *value)
     return true;
 }
 
-bool psti_folder_is_integer(const char *text, size_t nbytes)
+bool psti_dataset_folder_is_integer(const char *text, size_t nbytes)
 {
     bool is_int;
     return number_shape(text, nbytes, &is_int) && is_int;
 }
 
-void psti_folder_number(const char *text, size_t nbytes, struct psti_cell *cell)
+void psti_dataset_folder_number(const char *text, size_t nbytes, struct psti_cell *cell)
 {
     char terminated[512];
     bool is_int;

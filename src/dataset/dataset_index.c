@@ -61,7 +61,7 @@ static enum pst_status get(const struct psti_dataset_index *index, uint64_t offs
                            void *out, struct pst_error *err)
 {
     struct psti_blocks *blocks = (struct psti_blocks *)&index->blocks;
-    enum pst_status status = psti_blocks_read(blocks, offset, nbytes, out, err);
+    enum pst_status status = psti_dataset_blocks_read(blocks, offset, nbytes, out, err);
     if (status != PST_OK)
         return in_index(index, err != NULL ? (uint64_t)err->offset : 0, status, err);
     return PST_OK;
@@ -219,7 +219,7 @@ static void index_close(pst_dataset *dataset)
         psti_free(index->classes[i]);
     psti_free(index->shards);
     psti_free((void *)index->shards_checked);
-    psti_blocks_close(&index->blocks);
+    psti_dataset_blocks_close(&index->blocks);
 }
 
 static const struct psti_dataset_ops index_ops = {
@@ -362,7 +362,7 @@ enum pst_status psti_dataset_open_index(const char *path, pst_dataset **out, str
     if (status == PST_OK)
         status = read_header(index, fd, file, err);
     if (status == PST_OK) {
-        status = psti_blocks_open(&index->blocks, fd, &index->header, err);
+        status = psti_dataset_blocks_open(&index->blocks, fd, &index->header, err);
         psti_error_set_file(status == PST_OK ? NULL : err, file);
         fd = -1;
     }
@@ -457,7 +457,7 @@ enum pst_status psti_dataset_check_index(const pst_dataset *dataset, struct pst_
     if (dataset->is_folder)
         return PST_OK;
     for (uint64_t i = 0; i < index->header.n_blocks; i++) {
-        enum pst_status status = psti_blocks_check(&index->blocks, i, err);
+        enum pst_status status = psti_dataset_blocks_check(&index->blocks, i, err);
         if (status != PST_OK) {
             psti_error_set_dataset(err, dataset->path);
             return in_index(index, err != NULL ? (uint64_t)err->offset : 0, status, err);

@@ -210,10 +210,10 @@ enum pst_status pst_image_probe(const void *bytes, size_t nbytes, enum pst_form 
     return status;
 }
 
-enum pst_status psti_decode_probe(const void *bytes, size_t nbytes, enum pst_form form,
-                                  const struct pst_decode_options *options,
-                                  struct pst_image_info *info, struct psti_pli_header *pli,
-                                  struct pst_error *err)
+enum pst_status psti_decode_probe_pli(const void *bytes, size_t nbytes, enum pst_form form,
+                                      const struct pst_decode_options *options,
+                                      struct pst_image_info *info, struct psti_pli_header *pli,
+                                      struct pst_error *err)
 {
     struct pst_decode_options full;
     enum pst_status status;
@@ -227,13 +227,13 @@ enum pst_status psti_decode_probe(const void *bytes, size_t nbytes, enum pst_for
     return status == PST_OK ? psti_decode_raw_probe(nbytes, info, err) : status;
 }
 
-enum pst_status psti_decoder_probe(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
-                                   enum pst_form form, const struct pst_decode_options *options,
-                                   struct pst_image_info *info, struct pst_error *err)
+enum pst_status psti_decode_probe(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
+                                  enum pst_form form, const struct pst_decode_options *options,
+                                  struct pst_image_info *info, struct pst_error *err)
 {
     struct psti_pli_header pli;
     (void)decoder;
-    return psti_decode_probe(bytes, nbytes, form, options, info, &pli, err);
+    return psti_decode_probe_pli(bytes, nbytes, form, options, info, &pli, err);
 }
 
 bool psti_decode_is_lossless(const void *bytes, size_t nbytes, enum pst_form form)
@@ -261,7 +261,7 @@ void psti_decode_output(const struct pst_image_info *info, const struct pst_deco
         *bits = full.bits;
 }
 
-enum pst_status psti_decoder_open(struct psti_decoder **out, struct pst_error *err)
+enum pst_status psti_decode_open(struct psti_decoder **out, struct pst_error *err)
 {
     struct psti_decoder *decoder = psti_calloc(1, sizeof *decoder);
     *out = NULL;
@@ -272,7 +272,7 @@ enum pst_status psti_decoder_open(struct psti_decoder **out, struct pst_error *e
     return PST_OK;
 }
 
-void psti_decoder_close(struct psti_decoder **decoder)
+void psti_decode_close(struct psti_decoder **decoder)
 {
     if (!decoder || !*decoder)
         return;
@@ -283,7 +283,7 @@ void psti_decoder_close(struct psti_decoder **decoder)
     *decoder = NULL;
 }
 
-void psti_decoder_stats(const struct psti_decoder *decoder, struct psti_decoder_stats *stats)
+void psti_decode_stats(const struct psti_decoder *decoder, struct psti_decode_stats *stats)
 {
     stats->nbytes_out = decoder->nbytes_out;
     stats->n_region_fallback = decoder->n_region_fallback;
@@ -294,12 +294,12 @@ void psti_decoder_stats(const struct psti_decoder *decoder, struct psti_decoder_
     stats->n_libpng = decoder->n_libpng;
 }
 
-void psti_decoder_set_scratch_limit(struct psti_decoder *decoder, uint64_t nbytes)
+void psti_decode_set_scratch_limit(struct psti_decoder *decoder, uint64_t nbytes)
 {
     decoder->arena.limit = nbytes;
 }
 
-void psti_decoder_hold(struct psti_decoder *decoder, uint64_t nbytes)
+void psti_decode_hold(struct psti_decoder *decoder, uint64_t nbytes)
 {
     psti_decode_arena_hold(&decoder->arena, nbytes < SIZE_MAX ? (size_t)nbytes : SIZE_MAX);
     psti_decode_jpeg_open(decoder);
@@ -390,22 +390,22 @@ void psti_decode_ends(const struct pst_image_info *info, const struct pst_decode
     *left = (swaps ? stored.y : stored.x) == 1;
 }
 
-enum pst_status psti_decoder_rows(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
-                                  const struct pst_image_info *info,
-                                  const struct pst_decode_options *options,
-                                  const struct psti_rect *region, psti_row_sink sink, void *ctx,
-                                  struct pst_error *err)
+enum pst_status psti_decode_rows(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
+                                 const struct pst_image_info *info,
+                                 const struct pst_decode_options *options,
+                                 const struct psti_rect *region, psti_row_sink sink, void *ctx,
+                                 struct pst_error *err)
 {
-    return psti_decoder_rows_scaled(decoder, bytes, nbytes, info, NULL, options, 0, region, sink,
-                                    ctx, err);
+    return psti_decode_rows_scaled(decoder, bytes, nbytes, info, NULL, options, 0, region, sink,
+                                   ctx, err);
 }
 
-enum pst_status psti_decoder_rows_scaled(struct psti_decoder *decoder, const void *bytes,
-                                         size_t nbytes, const struct pst_image_info *info,
-                                         const struct psti_pli_header *pli,
-                                         const struct pst_decode_options *options,
-                                         uint32_t scale_log2, const struct psti_rect *region,
-                                         psti_row_sink sink, void *ctx, struct pst_error *err)
+enum pst_status psti_decode_rows_scaled(struct psti_decoder *decoder, const void *bytes,
+                                        size_t nbytes, const struct pst_image_info *info,
+                                        const struct psti_pli_header *pli,
+                                        const struct pst_decode_options *options,
+                                        uint32_t scale_log2, const struct psti_rect *region,
+                                        psti_row_sink sink, void *ctx, struct pst_error *err)
 {
     struct pst_decode_options full;
     enum pst_status status = read_options(options, &full, info->form, err);
@@ -454,11 +454,11 @@ static enum pst_status copy_rows(void *ctx, const void *rows, size_t row_nbytes,
     return PST_OK;
 }
 
-enum pst_status psti_decoder_region(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
-                                    const struct pst_image_info *info,
-                                    const struct pst_decode_options *options,
-                                    const struct psti_rect *region, void *pixels, size_t row_nbytes,
-                                    struct pst_error *err)
+enum pst_status psti_decode_region(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
+                                   const struct pst_image_info *info,
+                                   const struct pst_decode_options *options,
+                                   const struct psti_rect *region, void *pixels, size_t row_nbytes,
+                                   struct pst_error *err)
 {
     uint8_t channels, bits;
     psti_decode_output(info, options, &channels, &bits);
@@ -469,8 +469,7 @@ enum pst_status psti_decoder_region(struct psti_decoder *decoder, const void *by
         return psti_decode_fail(err, PST_ERROR_ARGUMENT, pst_form_name(info->form), -1,
                                 "rows %zu bytes apart have no room for %zu bytes", row_nbytes,
                                 target.row_nbytes);
-    return psti_decoder_rows(decoder, bytes, nbytes, info, options, region, copy_rows, &target,
-                             err);
+    return psti_decode_rows(decoder, bytes, nbytes, info, options, region, copy_rows, &target, err);
 }
 
 enum pst_status pst_image_decode(const void *bytes, size_t nbytes, enum pst_form form,
@@ -490,14 +489,14 @@ enum pst_status pst_image_decode(const void *bytes, size_t nbytes, enum pst_form
         return psti_decode_fail(err, PST_ERROR_ARGUMENT, pst_form_name(info.form), -1,
                                 "%u rows %zu bytes apart do not fit %zu bytes", info.height,
                                 row_nbytes, pixels_nbytes);
-    status = psti_decoder_open(&decoder, err);
+    status = psti_decode_open(&decoder, err);
     if (status != PST_OK) {
         psti_error_set_codec(err, pst_form_name(info.form));
         return status;
     }
     const struct psti_rect whole = {0, 0, info.height, info.width};
-    status = psti_decoder_region(decoder, bytes, nbytes, &info, options, &whole, pixels, row_nbytes,
-                                 err);
-    psti_decoder_close(&decoder);
+    status =
+        psti_decode_region(decoder, bytes, nbytes, &info, options, &whole, pixels, row_nbytes, err);
+    psti_decode_close(&decoder);
     return status;
 }

@@ -18,13 +18,13 @@ struct psti_decoder {
     struct psti_decode_arena arena;           /* reset at the start of every image */
     struct psti_jpeg *jpeg;                   /* made at the first JPEG */
     struct libdeflate_decompressor *inflater; /* made at the first PNG */
-    uint64_t scratch_wanted;                  /* see psti_decoder_stats */
+    uint64_t scratch_wanted;                  /* see psti_decode_stats */
     uint64_t n_png_whole;                     /* PNGs that did not need libpng */
     bool libpng_only;                         /* for tests, which compare the two roads */
     uint64_t nbytes_out, n_region_fallback, n_units, n_units_whole, n_libpng;
 };
 
-/* What one call of psti_decoder_rows is about; options are complete (no struct_size to mind). */
+/* What one call of psti_decode_rows is about; options are complete (no struct_size to mind). */
 struct psti_decode_job {
     struct psti_decoder *decoder;
     const uint8_t *bytes;

@@ -34,7 +34,7 @@ struct psti_unfilter_ops {
 };
 
 /* The best table for a CPU with these features (PSTI_CPU_...). */
-const struct psti_unfilter_ops *psti_unfilter_ops_for(uint32_t features);
+const struct psti_unfilter_ops *psti_decode_unfilter_ops_for(uint32_t features);
 
 extern const struct psti_unfilter_ops psti_unfilter_ops_c, psti_unfilter_ops_avx2,
     psti_unfilter_ops_neon;

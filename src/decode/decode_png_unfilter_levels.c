@@ -4,7 +4,7 @@
 
 #include "base/cpu.h"
 
-const struct psti_unfilter_ops *psti_unfilter_ops_for(uint32_t features)
+const struct psti_unfilter_ops *psti_decode_unfilter_ops_for(uint32_t features)
 {
 #if defined(__x86_64__)
     if ((features & PSTI_CPU_AVX2) != 0)

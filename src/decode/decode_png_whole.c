@@ -239,7 +239,7 @@ static void undo_rows(const struct psti_unfilter_ops *ops, size_t pixel_nbytes, 
 
 static enum pst_status emit_rows(struct psti_png *png, uint8_t *rows, size_t row_nbytes)
 {
-    const struct psti_unfilter_ops *ops = psti_unfilter_ops_for(psti_cpu_features());
+    const struct psti_unfilter_ops *ops = psti_decode_unfilter_ops_for(psti_cpu_features());
     const struct psti_rect *region = &png->job->stored;
     uint32_t bits = psti_decode_png_pixel_bits(&png->header), undone = region->y;
     size_t used = ((size_t)(region->x + region->width) * bits + 7) / 8;

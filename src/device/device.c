@@ -83,7 +83,7 @@ enum pst_status psti_device_judge(const struct psti_device *device, unsigned res
     va_start(args, format);
     vsnprintf(tried, sizeof tried, format, args);
     va_end(args);
-    psti_driver_describe(&device->driver, result, text, sizeof text);
+    psti_device_driver_describe(&device->driver, result, text, sizeof text);
     return psti_fail(err, status_of(result), "device", "card %u: %s: %s", device->info.ordinal,
                      tried, text);
 }
@@ -95,7 +95,7 @@ static uint32_t count_cards(const struct psti_driver *driver, char *reason, size
     int n = 0;
     unsigned result = driver->device_count(&n);
     if (result != PSTI_CU_SUCCESS) {
-        psti_driver_describe(driver, result, text, sizeof text);
+        psti_device_driver_describe(driver, result, text, sizeof text);
         snprintf(reason, reason_nbytes, "cuDeviceGetCount: %s", text);
         return 0;
     }
@@ -109,7 +109,7 @@ uint32_t psti_device_count(char *reason, size_t reason_nbytes)
     char own[REASON_CAP] = "";
     struct psti_driver driver;
     uint32_t n = 0;
-    if (psti_driver_open(&driver, own, sizeof own))
+    if (psti_device_driver_open(&driver, own, sizeof own))
         n = count_cards(&driver, own, sizeof own);
     if (reason && reason_nbytes)
         snprintf(reason, reason_nbytes, "%s", own);
@@ -121,7 +121,7 @@ uint32_t psti_device_current(void)
     struct psti_driver driver;
     char reason[REASON_CAP];
     int current, handle;
-    if (!psti_driver_open(&driver, reason, sizeof reason) ||
+    if (!psti_device_driver_open(&driver, reason, sizeof reason) ||
         driver.context_device(&current) != PSTI_CU_SUCCESS)
         return 0;
     uint32_t n = count_cards(&driver, reason, sizeof reason);
@@ -204,7 +204,7 @@ static enum pst_status meet(struct psti_device *device, uint32_t ordinal, struct
     uint32_t n = 0;
     device->owner = getpid();
     device->info.ordinal = ordinal;
-    if (psti_driver_open(&device->driver, reason, sizeof reason))
+    if (psti_device_driver_open(&device->driver, reason, sizeof reason))
         n = count_cards(&device->driver, reason, sizeof reason);
     if (n == 0)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "device", "%s", reason);

@@ -56,10 +56,10 @@ void psti_device_info(const struct psti_device *device, struct psti_device_info 
 enum pst_status psti_device_look(uint32_t ordinal, struct psti_device_info *info,
                                  struct pst_error *err);
 
-/* The kernels: kernel k of psti_stream_launch is names[k]. Once per device. They come from the
- * kernels' library, libpenstock_cuda.so, which lies beside the library that this code is in or is
- * named by PENSTOCK_CUDA_KERNELS; PST_ERROR_UNSUPPORTED: it is not there, or was built for another
- * Penstock, or the driver is too old for it. */
+/* The kernels: kernel k of psti_device_stream_launch is names[k]. Once per device. They come from
+ * the kernels' library, libpenstock_cuda.so, which lies beside the library that this code is in or
+ * is named by PENSTOCK_CUDA_KERNELS; PST_ERROR_UNSUPPORTED: it is not there, or was built for
+ * another Penstock, or the driver is too old for it. */
 enum pst_status psti_device_load_kernels(struct psti_device *device, const char *const *names,
                                          uint32_t n_names, struct pst_error *err);
 /* What would be loaded. On failure `path` is what was tried last. */
@@ -87,40 +87,46 @@ void psti_device_free_pinned(struct psti_device *device, void *memory, uint64_t 
  * that the card has, so that kernels of a model on a stream of higher priority go first (CUDA's
  * lowest is its standard: a model on a standard stream shares). Closing waits for what is under
  * way on it. */
-enum pst_status psti_stream_open(struct psti_device *device, bool low_priority,
-                                 struct psti_stream **out, struct pst_error *err);
-void psti_stream_close(struct psti_stream **stream);
-enum pst_status psti_stream_upload(struct psti_stream *stream, uint64_t to, const void *from,
-                                   size_t nbytes, struct pst_error *err); /* from pinned memory */
-enum pst_status psti_stream_download(struct psti_stream *stream, void *to, uint64_t from,
-                                     size_t nbytes, struct pst_error *err); /* to pinned memory */
-enum pst_status psti_stream_copy(struct psti_stream *stream, uint64_t to, uint64_t from,
-                                 size_t nbytes, struct pst_error *err);
-enum pst_status psti_stream_clear(struct psti_stream *stream, uint64_t at, size_t nbytes,
-                                  struct pst_error *err);
+enum pst_status psti_device_stream_open(struct psti_device *device, bool low_priority,
+                                        struct psti_stream **out, struct pst_error *err);
+void psti_device_stream_close(struct psti_stream **stream);
+enum pst_status psti_device_stream_upload(struct psti_stream *stream, uint64_t to, const void *from,
+                                          size_t nbytes,
+                                          struct pst_error *err); /* from pinned memory */
+enum pst_status psti_device_stream_download(struct psti_stream *stream, void *to, uint64_t from,
+                                            size_t nbytes,
+                                            struct pst_error *err); /* to pinned memory */
+enum pst_status psti_device_stream_copy(struct psti_stream *stream, uint64_t to, uint64_t from,
+                                        size_t nbytes, struct pst_error *err);
+enum pst_status psti_device_stream_clear(struct psti_stream *stream, uint64_t at, size_t nbytes,
+                                         struct pst_error *err);
 /* `args` (at most 4000 bytes) is copied by the call: the kernel's only parameter, by value. */
-enum pst_status psti_stream_launch(struct psti_stream *stream, uint32_t kernel, uint32_t n_blocks,
-                                   uint32_t n_warps, uint32_t shared_nbytes, const void *args,
-                                   size_t args_nbytes, struct pst_error *err);
-enum pst_status psti_stream_sync(struct psti_stream *stream, struct pst_error *err); /* waits */
+enum pst_status psti_device_stream_launch(struct psti_stream *stream, uint32_t kernel,
+                                          uint32_t n_blocks, uint32_t n_warps,
+                                          uint32_t shared_nbytes, const void *args,
+                                          size_t args_nbytes, struct pst_error *err);
+enum pst_status psti_device_stream_sync(struct psti_stream *stream,
+                                        struct pst_error *err); /* waits */
 
 /* A place in a stream's work. An event that was never recorded is done. */
-enum pst_status psti_event_open(struct psti_device *device, struct psti_event **out,
-                                struct pst_error *err);
-void psti_event_close(struct psti_event **event);
-enum pst_status psti_event_record(struct psti_event *event, struct psti_stream *stream,
-                                  struct pst_error *err);
-enum pst_status psti_event_await(struct psti_event *event, struct psti_stream *stream,
-                                 struct pst_error *err); /* the stream waits, not the thread */
-enum pst_status psti_event_is_done(struct psti_event *event, bool *done, struct pst_error *err);
-enum pst_status psti_event_sync(struct psti_event *event, struct pst_error *err); /* waits */
+enum pst_status psti_device_event_open(struct psti_device *device, struct psti_event **out,
+                                       struct pst_error *err);
+void psti_device_event_close(struct psti_event **event);
+enum pst_status psti_device_event_record(struct psti_event *event, struct psti_stream *stream,
+                                         struct pst_error *err);
+enum pst_status psti_device_event_await(
+    struct psti_event *event, struct psti_stream *stream,
+    struct pst_error *err); /* the stream waits, not the thread */
+enum pst_status psti_device_event_is_done(struct psti_event *event, bool *done,
+                                          struct pst_error *err);
+enum pst_status psti_device_event_sync(struct psti_event *event, struct pst_error *err); /* waits */
 
 /* The same with a stream of somebody else's, by its handle as CUDA, DLPack and torch give it
  * (0 or 1: the legacy default stream, 2: the default stream of the calling thread). It must be a
  * stream of the event's card. */
-enum pst_status psti_event_record_foreign(struct psti_event *event, uint64_t stream,
-                                          struct pst_error *err);
-enum pst_status psti_event_await_foreign(struct psti_event *event, uint64_t stream,
-                                         struct pst_error *err);
+enum pst_status psti_device_event_record_foreign(struct psti_event *event, uint64_t stream,
+                                                 struct pst_error *err);
+enum pst_status psti_device_event_await_foreign(struct psti_event *event, uint64_t stream,
+                                                struct pst_error *err);
 
 #endif

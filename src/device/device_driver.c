@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void psti_driver_describe(const struct psti_driver *driver, unsigned result, char *out,
-                          size_t out_nbytes)
+void psti_device_driver_describe(const struct psti_driver *driver, unsigned result, char *out,
+                                 size_t out_nbytes)
 {
     const char *name = NULL, *text = NULL;
     if (driver->error_name(result, &name) != PSTI_CU_SUCCESS || !name) {
@@ -37,7 +37,7 @@ static bool look_up(void *library, const char *path, struct psti_driver *driver,
     return true;
 }
 
-bool psti_driver_open(struct psti_driver *driver, char *reason, size_t reason_nbytes)
+bool psti_device_driver_open(struct psti_driver *driver, char *reason, size_t reason_nbytes)
 {
     const char *allowed = getenv("PENSTOCK_CUDA"), *path = getenv("PENSTOCK_CUDA_DRIVER");
     if (allowed && strcmp(allowed, "0") == 0) {
@@ -58,7 +58,7 @@ bool psti_driver_open(struct psti_driver *driver, char *reason, size_t reason_nb
     if (result == PSTI_CU_SUCCESS)
         return true;
     char text[160];
-    psti_driver_describe(driver, result, text, sizeof text);
+    psti_device_driver_describe(driver, result, text, sizeof text);
     snprintf(reason, reason_nbytes, "cuInit: %s%s", text,
              result == PSTI_CU_NOT_INITIALIZED
                  ? "; CUDA does not work in a process forked from one that used it"

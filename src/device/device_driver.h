@@ -109,9 +109,9 @@ struct psti_driver {
 /* Opens the driver (libcuda.so.1, or what PENSTOCK_CUDA_DRIVER names) and initialises it. False:
  * there is none that works, and `reason` says why. It is never closed again: a driver has threads
  * and handlers of its own. */
-bool psti_driver_open(struct psti_driver *driver, char *reason, size_t reason_nbytes);
+bool psti_device_driver_open(struct psti_driver *driver, char *reason, size_t reason_nbytes);
 /* "CUDA_ERROR_OUT_OF_MEMORY (out of memory)". */
-void psti_driver_describe(const struct psti_driver *driver, unsigned result, char *out,
-                          size_t out_nbytes);
+void psti_device_driver_describe(const struct psti_driver *driver, unsigned result, char *out,
+                                 size_t out_nbytes);
 
 #endif

@@ -7,8 +7,8 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-enum pst_status psti_event_open(struct psti_device *device, struct psti_event **out,
-                                struct pst_error *err)
+enum pst_status psti_device_event_open(struct psti_device *device, struct psti_event **out,
+                                       struct pst_error *err)
 {
     *out = NULL;
     struct psti_event *event = psti_calloc(1, sizeof *event);
@@ -31,7 +31,7 @@ enum pst_status psti_event_open(struct psti_device *device, struct psti_event **
     return status;
 }
 
-void psti_event_close(struct psti_event **event)
+void psti_device_event_close(struct psti_event **event)
 {
     struct psti_event *closed = *event;
     *event = NULL;
@@ -72,31 +72,32 @@ static enum pst_status await(const struct psti_device *device, psti_cu_stream st
     return status;
 }
 
-enum pst_status psti_event_record(struct psti_event *event, struct psti_stream *stream,
-                                  struct pst_error *err)
+enum pst_status psti_device_event_record(struct psti_event *event, struct psti_stream *stream,
+                                         struct pst_error *err)
 {
     return record(event, stream->handle, err);
 }
 
-enum pst_status psti_event_await(struct psti_event *event, struct psti_stream *stream,
-                                 struct pst_error *err)
+enum pst_status psti_device_event_await(struct psti_event *event, struct psti_stream *stream,
+                                        struct pst_error *err)
 {
     return await(stream->device, stream->handle, event, err);
 }
 
-enum pst_status psti_event_record_foreign(struct psti_event *event, uint64_t stream,
-                                          struct pst_error *err)
+enum pst_status psti_device_event_record_foreign(struct psti_event *event, uint64_t stream,
+                                                 struct pst_error *err)
 {
     return record(event, (psti_cu_stream)(uintptr_t)stream, err);
 }
 
-enum pst_status psti_event_await_foreign(struct psti_event *event, uint64_t stream,
-                                         struct pst_error *err)
+enum pst_status psti_device_event_await_foreign(struct psti_event *event, uint64_t stream,
+                                                struct pst_error *err)
 {
     return await(event->device, (psti_cu_stream)(uintptr_t)stream, event, err);
 }
 
-enum pst_status psti_event_is_done(struct psti_event *event, bool *done, struct pst_error *err)
+enum pst_status psti_device_event_is_done(struct psti_event *event, bool *done,
+                                          struct pst_error *err)
 {
     const struct psti_device *device = event->device;
     *done = false;
@@ -112,7 +113,7 @@ enum pst_status psti_event_is_done(struct psti_event *event, bool *done, struct 
     return status;
 }
 
-enum pst_status psti_event_sync(struct psti_event *event, struct pst_error *err)
+enum pst_status psti_device_event_sync(struct psti_event *event, struct pst_error *err)
 {
     const struct psti_device *device = event->device;
     enum pst_status status = psti_device_enter(device, err);

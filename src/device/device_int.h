@@ -34,7 +34,7 @@ struct psti_device {
 struct psti_stream {
     struct psti_device *device;
     psti_cu_stream handle;
-    psti_cu_event waiter; /* of psti_stream_sync: threads sleep on it, streams are spun on */
+    psti_cu_event waiter; /* of psti_device_stream_sync: threads sleep on it, streams are spun on */
 };
 
 struct psti_event {

@@ -66,8 +66,8 @@ static enum pst_status status_of(unsigned result)
     }
 }
 
-enum pst_status psti_nvjpeg_judge(struct psti_nvjpeg *nvjpeg, unsigned result, const char *doing,
-                                  struct pst_error *err)
+enum pst_status psti_device_nvjpeg_judge(struct psti_nvjpeg *nvjpeg, unsigned result,
+                                         const char *doing, struct pst_error *err)
 {
     enum pst_status status = status_of(result);
     struct pst_error refusal;
@@ -247,12 +247,12 @@ static enum pst_status open_handles(struct psti_nvjpeg *nvjpeg, struct pst_error
     if (result == PSTI_NVJ_SUCCESS) /* last, so that `interpolates` is of what always is there */
         result = create(nvjpeg, PSTI_NVJ_BACKEND_HYBRID, &nvjpeg->handle);
     psti_device_leave(nvjpeg->device);
-    return psti_nvjpeg_judge(nvjpeg, result, "starting", err);
+    return psti_device_nvjpeg_judge(nvjpeg, result, "starting", err);
 }
 
-enum pst_status psti_nvjpeg_open(struct psti_device *device,
-                                 const struct psti_nvjpeg_options *options,
-                                 struct psti_nvjpeg **out, struct pst_error *err)
+enum pst_status psti_device_nvjpeg_open(struct psti_device *device,
+                                        const struct psti_nvjpeg_options *options,
+                                        struct psti_nvjpeg **out, struct pst_error *err)
 {
     *out = NULL;
     struct psti_nvjpeg *nvjpeg = psti_calloc(1, sizeof *nvjpeg);
@@ -265,16 +265,16 @@ enum pst_status psti_nvjpeg_open(struct psti_device *device,
     pthread_mutex_init(&nvjpeg->lock, NULL);
     pst_error_clear(&nvjpeg->refusal);
     enum pst_status status =
-        psti_nvjpeg_find(device->info.driver_version, &nvjpeg->library, &nvjpeg->api, err);
+        psti_device_nvjpeg_find(device->info.driver_version, &nvjpeg->library, &nvjpeg->api, err);
     if (status == PST_OK)
         status = open_handles(nvjpeg, err);
     if (status != PST_OK)
-        psti_nvjpeg_close(&nvjpeg);
+        psti_device_nvjpeg_close(&nvjpeg);
     *out = nvjpeg;
     return status;
 }
 
-void psti_nvjpeg_close(struct psti_nvjpeg **nvjpeg_ptr)
+void psti_device_nvjpeg_close(struct psti_nvjpeg **nvjpeg_ptr)
 {
     struct psti_nvjpeg *nvjpeg = *nvjpeg_ptr;
     *nvjpeg_ptr = NULL;
@@ -296,14 +296,14 @@ void psti_nvjpeg_close(struct psti_nvjpeg **nvjpeg_ptr)
     psti_free(nvjpeg);
 }
 
-void psti_nvjpeg_info(struct psti_nvjpeg *nvjpeg, struct psti_nvjpeg_info *info)
+void psti_device_nvjpeg_info(struct psti_nvjpeg *nvjpeg, struct psti_device_nvjpeg_info *info)
 {
     pthread_mutex_lock(&nvjpeg->lock);
-    *info = (struct psti_nvjpeg_info){.library = nvjpeg->library,
-                                      .n_engines = nvjpeg->n_engines,
-                                      .interpolates = nvjpeg->interpolates,
-                                      .n_allocations = nvjpeg->n_allocations,
-                                      .memory_nbytes = nvjpeg->nbytes[0],
-                                      .host_memory_nbytes = nvjpeg->nbytes[1]};
+    *info = (struct psti_device_nvjpeg_info){.library = nvjpeg->library,
+                                             .n_engines = nvjpeg->n_engines,
+                                             .interpolates = nvjpeg->interpolates,
+                                             .n_allocations = nvjpeg->n_allocations,
+                                             .memory_nbytes = nvjpeg->nbytes[0],
+                                             .host_memory_nbytes = nvjpeg->nbytes[1]};
     pthread_mutex_unlock(&nvjpeg->lock);
 }

@@ -32,8 +32,8 @@ struct psti_nvjpeg_library {
     char path[256];
     uint32_t major, minor, patch;
 };
-enum pst_status psti_nvjpeg_look(uint32_t driver_version, struct psti_nvjpeg_library *library,
-                                 struct pst_error *err);
+enum pst_status psti_device_nvjpeg_look(uint32_t driver_version,
+                                        struct psti_nvjpeg_library *library, struct pst_error *err);
 
 /* Whether a file is of the kind that is given to nvJPEG here, which depends on its bytes alone: 8
  * bits, gray or YCbCr, Huffman codes, the usual subsamplings of chroma, an end. */
@@ -42,8 +42,8 @@ struct psti_nvjpeg_file {
     uint8_t channels;       /* of the pixels that come out: 1 or 3 */
 };
 /* False: it is not, and why (static). */
-bool psti_nvjpeg_takes(const void *bytes, size_t nbytes, struct psti_nvjpeg_file *file,
-                       const char **why);
+bool psti_device_nvjpeg_takes(const void *bytes, size_t nbytes, struct psti_nvjpeg_file *file,
+                              const char **why);
 
 struct psti_nvjpeg;
 struct psti_nvjpeg_options {
@@ -54,12 +54,12 @@ struct psti_nvjpeg_options {
     void *ctx;
     bool no_engines; /* as if the card had none */
 };
-enum pst_status psti_nvjpeg_open(struct psti_device *device,
-                                 const struct psti_nvjpeg_options *options,
-                                 struct psti_nvjpeg **out, struct pst_error *err);
+enum pst_status psti_device_nvjpeg_open(struct psti_device *device,
+                                        const struct psti_nvjpeg_options *options,
+                                        struct psti_nvjpeg **out, struct pst_error *err);
 /* All lanes and batches of it must be closed. NULL-safe. */
-void psti_nvjpeg_close(struct psti_nvjpeg **nvjpeg);
-struct psti_nvjpeg_info {
+void psti_device_nvjpeg_close(struct psti_nvjpeg **nvjpeg);
+struct psti_device_nvjpeg_info {
     struct psti_nvjpeg_library library;
     uint32_t n_engines;
     bool interpolates;           /* chroma, as libjpeg-turbo does by default; false: repeats it */
@@ -67,32 +67,35 @@ struct psti_nvjpeg_info {
     uint64_t memory_nbytes;      /* that it has now, on the card */
     uint64_t host_memory_nbytes; /* and pinned */
 };
-void psti_nvjpeg_info(struct psti_nvjpeg *nvjpeg, struct psti_nvjpeg_info *info);
+void psti_device_nvjpeg_info(struct psti_nvjpeg *nvjpeg, struct psti_device_nvjpeg_info *info);
 
 struct psti_nvjpeg_lane;
-enum pst_status psti_nvjpeg_lane_open(struct psti_nvjpeg *nvjpeg, struct psti_nvjpeg_lane **out,
-                                      struct pst_error *err);
-void psti_nvjpeg_lane_close(struct psti_nvjpeg_lane **lane); /* waits; NULL-safe */
+enum pst_status psti_device_nvjpeg_lane_open(struct psti_nvjpeg *nvjpeg,
+                                             struct psti_nvjpeg_lane **out, struct pst_error *err);
+void psti_device_nvjpeg_lane_close(struct psti_nvjpeg_lane **lane); /* waits; NULL-safe */
 /* The host's part (waits for the file before, if that is still in a stream). `file`: as
- * psti_nvjpeg_takes says; one that nvJPEG takes for another size is not decoded. The bytes are
- * needed until psti_nvjpeg_lane_submit returns. */
-enum pst_status psti_nvjpeg_lane_begin(struct psti_nvjpeg_lane *lane, const void *bytes,
-                                       size_t nbytes, const struct psti_nvjpeg_file *file,
-                                       struct pst_error *err);
+ * psti_device_nvjpeg_takes says; one that nvJPEG takes for another size is not decoded. The bytes
+ * are needed until psti_device_nvjpeg_lane_submit returns. */
+enum pst_status psti_device_nvjpeg_lane_begin(struct psti_nvjpeg_lane *lane, const void *bytes,
+                                              size_t nbytes, const struct psti_nvjpeg_file *file,
+                                              struct pst_error *err);
 /* The card's part, for `stream`: pixels as stored, interleaved, rows `row_nbytes` apart. */
-enum pst_status psti_nvjpeg_lane_submit(struct psti_nvjpeg_lane *lane, struct psti_stream *stream,
-                                        uint64_t to, size_t row_nbytes, struct pst_error *err);
+enum pst_status psti_device_nvjpeg_lane_submit(struct psti_nvjpeg_lane *lane,
+                                               struct psti_stream *stream, uint64_t to,
+                                               size_t row_nbytes, struct pst_error *err);
 /* Whether the card's engines take the file; PST_OK also if they do not. */
-enum pst_status psti_nvjpeg_lane_suits_engines(struct psti_nvjpeg_lane *lane, const void *bytes,
-                                               size_t nbytes, const struct psti_nvjpeg_file *file,
-                                               bool *suits, struct pst_error *err);
+enum pst_status psti_device_nvjpeg_lane_suits_engines(struct psti_nvjpeg_lane *lane,
+                                                      const void *bytes, size_t nbytes,
+                                                      const struct psti_nvjpeg_file *file,
+                                                      bool *suits, struct pst_error *err);
 
 /* PST_ERROR_UNSUPPORTED: the card has no engines. */
 struct psti_nvjpeg_batch;
-enum pst_status psti_nvjpeg_batch_open(struct psti_nvjpeg *nvjpeg, uint32_t n_files_max,
-                                       struct psti_nvjpeg_batch **out, struct pst_error *err);
+enum pst_status psti_device_nvjpeg_batch_open(struct psti_nvjpeg *nvjpeg, uint32_t n_files_max,
+                                              struct psti_nvjpeg_batch **out,
+                                              struct pst_error *err);
 /* Its work must be done. NULL-safe. */
-void psti_nvjpeg_batch_close(struct psti_nvjpeg_batch **batch);
+void psti_device_nvjpeg_batch_close(struct psti_nvjpeg_batch **batch);
 struct psti_nvjpeg_item {
     const void *bytes; /* needed until the stream has passed the work */
     size_t nbytes;
@@ -101,9 +104,9 @@ struct psti_nvjpeg_item {
 };
 /* All of the same number of channels. The work that the batch had before must be done. After a
  * failure any of them may be at fault. */
-enum pst_status psti_nvjpeg_batch_submit(struct psti_nvjpeg_batch *batch,
-                                         struct psti_stream *stream,
-                                         const struct psti_nvjpeg_item *items, uint32_t n,
-                                         uint8_t channels, struct pst_error *err);
+enum pst_status psti_device_nvjpeg_batch_submit(struct psti_nvjpeg_batch *batch,
+                                                struct psti_stream *stream,
+                                                const struct psti_nvjpeg_item *items, uint32_t n,
+                                                uint8_t channels, struct pst_error *err);
 
 #endif

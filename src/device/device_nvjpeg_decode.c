@@ -21,7 +21,7 @@ struct psti_nvjpeg_lane {
     psti_nvj_pinned pinned;
     psti_nvj_buffer buffer;
     psti_nvj_file file;
-    psti_nvj_file header; /* of psti_nvjpeg_lane_suits_engines */
+    psti_nvj_file header; /* of psti_device_nvjpeg_lane_suits_engines */
     psti_nvj_params params;
     struct psti_event *done; /* behind the last file */
 };
@@ -75,24 +75,24 @@ static unsigned create_lane(struct psti_nvjpeg_lane *lane)
     return result;
 }
 
-enum pst_status psti_nvjpeg_lane_open(struct psti_nvjpeg *nvjpeg, struct psti_nvjpeg_lane **out,
-                                      struct pst_error *err)
+enum pst_status psti_device_nvjpeg_lane_open(struct psti_nvjpeg *nvjpeg,
+                                             struct psti_nvjpeg_lane **out, struct pst_error *err)
 {
     *out = NULL;
     struct psti_nvjpeg_lane *lane = psti_calloc(1, sizeof *lane);
     if (!lane)
         return psti_fail(err, PST_ERROR_MEMORY, "device", "no memory for a lane of nvJPEG");
     lane->nvjpeg = nvjpeg;
-    enum pst_status status = psti_event_open(nvjpeg->device, &lane->done, err);
+    enum pst_status status = psti_device_event_open(nvjpeg->device, &lane->done, err);
     if (status == PST_OK)
         status = psti_device_enter(nvjpeg->device, err);
     if (status == PST_OK) {
         unsigned result = create_lane(lane);
         psti_device_leave(nvjpeg->device);
-        status = psti_nvjpeg_judge(nvjpeg, result, "making a lane", err);
+        status = psti_device_nvjpeg_judge(nvjpeg, result, "making a lane", err);
     }
     if (status != PST_OK)
-        psti_nvjpeg_lane_close(&lane);
+        psti_device_nvjpeg_lane_close(&lane);
     *out = lane;
     return status;
 }
@@ -117,19 +117,19 @@ static void destroy_lane(struct psti_nvjpeg_lane *lane)
         (void)api->decoder_destroy(lane->decoder);
 }
 
-void psti_nvjpeg_lane_close(struct psti_nvjpeg_lane **lane_ptr)
+void psti_device_nvjpeg_lane_close(struct psti_nvjpeg_lane **lane_ptr)
 {
     struct psti_nvjpeg_lane *lane = *lane_ptr;
     *lane_ptr = NULL;
     if (!lane)
         return;
     if (lane->done)
-        (void)psti_event_sync(lane->done, NULL); /* an error says that the card is gone */
+        (void)psti_device_event_sync(lane->done, NULL); /* an error says that the card is gone */
     if (psti_device_enter_to_close(lane->nvjpeg->device)) {
         destroy_lane(lane);
         psti_device_leave(lane->nvjpeg->device);
     }
-    psti_event_close(&lane->done);
+    psti_device_event_close(&lane->done);
     psti_free(lane);
 }
 
@@ -169,22 +169,23 @@ static unsigned decode_host(struct psti_nvjpeg_lane *lane, const void *bytes, si
     return result == PSTI_NVJ_INTERNAL_ERROR ? PSTI_NVJ_JPEG_NOT_SUPPORTED : result;
 }
 
-enum pst_status psti_nvjpeg_lane_begin(struct psti_nvjpeg_lane *lane, const void *bytes,
-                                       size_t nbytes, const struct psti_nvjpeg_file *file,
-                                       struct pst_error *err)
+enum pst_status psti_device_nvjpeg_lane_begin(struct psti_nvjpeg_lane *lane, const void *bytes,
+                                              size_t nbytes, const struct psti_nvjpeg_file *file,
+                                              struct pst_error *err)
 {
-    enum pst_status status = psti_event_sync(lane->done, err);
+    enum pst_status status = psti_device_event_sync(lane->done, err);
     if (status == PST_OK)
         status = psti_device_enter(lane->nvjpeg->device, err);
     if (status != PST_OK)
         return status;
     unsigned result = decode_host(lane, bytes, nbytes, file);
     psti_device_leave(lane->nvjpeg->device);
-    return psti_nvjpeg_judge(lane->nvjpeg, result, "decoding a file", err);
+    return psti_device_nvjpeg_judge(lane->nvjpeg, result, "decoding a file", err);
 }
 
-enum pst_status psti_nvjpeg_lane_submit(struct psti_nvjpeg_lane *lane, struct psti_stream *stream,
-                                        uint64_t to, size_t row_nbytes, struct pst_error *err)
+enum pst_status psti_device_nvjpeg_lane_submit(struct psti_nvjpeg_lane *lane,
+                                               struct psti_stream *stream, uint64_t to,
+                                               size_t row_nbytes, struct pst_error *err)
 {
     struct psti_nvjpeg *nvjpeg = lane->nvjpeg;
     psti_nvj_image image = {.channel = {(unsigned char *)(uintptr_t)to}, .pitch = {row_nbytes}};
@@ -199,18 +200,19 @@ enum pst_status psti_nvjpeg_lane_submit(struct psti_nvjpeg_lane *lane, struct ps
                                                         &image, stream->handle));
     psti_device_leave(nvjpeg->device);
     /* Also after a failure: nobody knows how far it went. */
-    enum pst_status recorded = psti_event_record(lane->done, stream, NULL);
-    status = psti_nvjpeg_judge(nvjpeg, result, "giving a file to the card", err);
+    enum pst_status recorded = psti_device_event_record(lane->done, stream, NULL);
+    status = psti_device_nvjpeg_judge(nvjpeg, result, "giving a file to the card", err);
     if (status == PST_OK && recorded != PST_OK)
         status = psti_fail(err, recorded, "device", "recording an event behind a file");
     if (recorded != PST_OK)
-        (void)psti_stream_sync(stream, NULL);
+        (void)psti_device_stream_sync(stream, NULL);
     return status;
 }
 
-enum pst_status psti_nvjpeg_lane_suits_engines(struct psti_nvjpeg_lane *lane, const void *bytes,
-                                               size_t nbytes, const struct psti_nvjpeg_file *file,
-                                               bool *suits, struct pst_error *err)
+enum pst_status psti_device_nvjpeg_lane_suits_engines(struct psti_nvjpeg_lane *lane,
+                                                      const void *bytes, size_t nbytes,
+                                                      const struct psti_nvjpeg_file *file,
+                                                      bool *suits, struct pst_error *err)
 {
     struct psti_nvjpeg *nvjpeg = lane->nvjpeg;
     int refused = 1;
@@ -225,7 +227,7 @@ enum pst_status psti_nvjpeg_lane_suits_engines(struct psti_nvjpeg_lane *lane, co
         result = PSTI_NVJPEG_CALL(nvjpeg, batch_supported(nvjpeg->engines, lane->header, &refused));
     psti_device_leave(nvjpeg->device);
     *suits = result == PSTI_NVJ_SUCCESS && !refused;
-    status = psti_nvjpeg_judge(nvjpeg, result, "looking at a file", err);
+    status = psti_device_nvjpeg_judge(nvjpeg, result, "looking at a file", err);
     return status == PST_ERROR_LIMIT || status == PST_ERROR_MEMORY ? status : PST_OK;
 }
 
@@ -233,8 +235,8 @@ enum pst_status psti_nvjpeg_lane_suits_engines(struct psti_nvjpeg_lane *lane, co
  * ------------------------------------------------------------------------------------------------
  */
 
-enum pst_status psti_nvjpeg_batch_open(struct psti_nvjpeg *nvjpeg, uint32_t n_files_max,
-                                       struct psti_nvjpeg_batch **out, struct pst_error *err)
+enum pst_status psti_device_nvjpeg_batch_open(struct psti_nvjpeg *nvjpeg, uint32_t n_files_max,
+                                              struct psti_nvjpeg_batch **out, struct pst_error *err)
 {
     *out = NULL;
     if (!nvjpeg->engines)
@@ -255,15 +257,15 @@ enum pst_status psti_nvjpeg_batch_open(struct psti_nvjpeg *nvjpeg, uint32_t n_fi
     if (status == PST_OK) {
         unsigned result = PSTI_NVJPEG_CALL(nvjpeg, state_create(nvjpeg->engines, &batch->state));
         psti_device_leave(nvjpeg->device);
-        status = psti_nvjpeg_judge(nvjpeg, result, "making a batch", err);
+        status = psti_device_nvjpeg_judge(nvjpeg, result, "making a batch", err);
     }
     if (status != PST_OK)
-        psti_nvjpeg_batch_close(&batch);
+        psti_device_nvjpeg_batch_close(&batch);
     *out = batch;
     return status;
 }
 
-void psti_nvjpeg_batch_close(struct psti_nvjpeg_batch **batch_ptr)
+void psti_device_nvjpeg_batch_close(struct psti_nvjpeg_batch **batch_ptr)
 {
     struct psti_nvjpeg_batch *batch = *batch_ptr;
     *batch_ptr = NULL;
@@ -279,10 +281,10 @@ void psti_nvjpeg_batch_close(struct psti_nvjpeg_batch **batch_ptr)
     psti_free(batch);
 }
 
-enum pst_status psti_nvjpeg_batch_submit(struct psti_nvjpeg_batch *batch,
-                                         struct psti_stream *stream,
-                                         const struct psti_nvjpeg_item *items, uint32_t n,
-                                         uint8_t channels, struct pst_error *err)
+enum pst_status psti_device_nvjpeg_batch_submit(struct psti_nvjpeg_batch *batch,
+                                                struct psti_stream *stream,
+                                                const struct psti_nvjpeg_item *items, uint32_t n,
+                                                uint8_t channels, struct pst_error *err)
 {
     struct psti_nvjpeg *nvjpeg = batch->nvjpeg;
     if (n == 0 || n > batch->n_max || n > INT_MAX)
@@ -303,5 +305,5 @@ enum pst_status psti_nvjpeg_batch_submit(struct psti_nvjpeg_batch *batch,
         result = PSTI_NVJPEG_CALL(nvjpeg, batch_decode(nvjpeg->engines, batch->state, batch->files,
                                                        batch->nbytes, batch->to, stream->handle));
     psti_device_leave(nvjpeg->device);
-    return psti_nvjpeg_judge(nvjpeg, result, "giving files to the card's engines", err);
+    return psti_device_nvjpeg_judge(nvjpeg, result, "giving files to the card's engines", err);
 }

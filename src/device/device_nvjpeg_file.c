@@ -132,8 +132,8 @@ static bool has_few_scans(const uint8_t *bytes, size_t nbytes, size_t at)
     return false;
 }
 
-bool psti_nvjpeg_takes(const void *bytes, size_t nbytes, struct psti_nvjpeg_file *file,
-                       const char **why)
+bool psti_device_nvjpeg_takes(const void *bytes, size_t nbytes, struct psti_nvjpeg_file *file,
+                              const char **why)
 {
     const uint8_t *at_bytes = bytes;
     struct header header = {.file = file};

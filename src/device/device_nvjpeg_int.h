@@ -35,12 +35,13 @@ struct psti_nvjpeg {
 };
 
 /* device_nvjpeg_library.c: finds the library and looks up what is used of it. */
-enum pst_status psti_nvjpeg_find(uint32_t driver_version, struct psti_nvjpeg_library *library,
-                                 struct psti_nvjpeg_api *api, struct pst_error *err);
+enum pst_status psti_device_nvjpeg_find(uint32_t driver_version,
+                                        struct psti_nvjpeg_library *library,
+                                        struct psti_nvjpeg_api *api, struct pst_error *err);
 
 /* device_nvjpeg.c: a result as status; `doing`: what was tried. */
-enum pst_status psti_nvjpeg_judge(struct psti_nvjpeg *nvjpeg, unsigned result, const char *doing,
-                                  struct pst_error *err);
+enum pst_status psti_device_nvjpeg_judge(struct psti_nvjpeg *nvjpeg, unsigned result,
+                                         const char *doing, struct pst_error *err);
 
 /* Calls nvJPEG, or, in tests, fails as if the card had. */
 #define PSTI_NVJPEG_CALL(nvjpeg, call)                                                             \

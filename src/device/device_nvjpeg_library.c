@@ -99,8 +99,9 @@ static enum pst_status read_version(const struct psti_nvjpeg_api *api,
                      library->minor, library->patch, MAJOR_OLDEST, MAJOR_NEWEST);
 }
 
-enum pst_status psti_nvjpeg_find(uint32_t driver_version, struct psti_nvjpeg_library *library,
-                                 struct psti_nvjpeg_api *api, struct pst_error *err)
+enum pst_status psti_device_nvjpeg_find(uint32_t driver_version,
+                                        struct psti_nvjpeg_library *library,
+                                        struct psti_nvjpeg_api *api, struct pst_error *err)
 {
     char path[PATH_CAP] = "";
     void *handle;
@@ -119,9 +120,9 @@ enum pst_status psti_nvjpeg_find(uint32_t driver_version, struct psti_nvjpeg_lib
     return read_version(api, library, err);
 }
 
-enum pst_status psti_nvjpeg_look(uint32_t driver_version, struct psti_nvjpeg_library *library,
-                                 struct pst_error *err)
+enum pst_status psti_device_nvjpeg_look(uint32_t driver_version,
+                                        struct psti_nvjpeg_library *library, struct pst_error *err)
 {
     struct psti_nvjpeg_api api;
-    return psti_nvjpeg_find(driver_version, library, &api, err);
+    return psti_device_nvjpeg_find(driver_version, library, &api, err);
 }

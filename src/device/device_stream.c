@@ -1,7 +1,7 @@
 /* device_stream.c - streams of our own: copies, kernels, and waiting for them.
  *
  * A stream takes work from one thread at a time (its owner sees to that). Nothing here allocates
- * after psti_stream_open. */
+ * after psti_device_stream_open. */
 #include "device/device_int.h"
 
 #include "base/alloc.h"
@@ -12,8 +12,8 @@
 #define LAUNCH_ARGS_MAX 4000
 #define LAUNCH_WARPS_MAX 32
 
-enum pst_status psti_stream_open(struct psti_device *device, bool low_priority,
-                                 struct psti_stream **out, struct pst_error *err)
+enum pst_status psti_device_stream_open(struct psti_device *device, bool low_priority,
+                                        struct psti_stream **out, struct pst_error *err)
 {
     *out = NULL;
     struct psti_stream *stream = psti_calloc(1, sizeof *stream);
@@ -45,7 +45,7 @@ out:
     return status;
 }
 
-void psti_stream_close(struct psti_stream **stream)
+void psti_device_stream_close(struct psti_stream **stream)
 {
     struct psti_stream *closed = *stream;
     *stream = NULL;
@@ -87,30 +87,30 @@ static enum pst_status end_move(const struct psti_stream *stream, unsigned resul
                     nbytes, err)                                                                   \
          : (status))
 
-enum pst_status psti_stream_upload(struct psti_stream *stream, uint64_t to, const void *from,
-                                   size_t nbytes, struct pst_error *err)
+enum pst_status psti_device_stream_upload(struct psti_stream *stream, uint64_t to, const void *from,
+                                          size_t nbytes, struct pst_error *err)
 {
     enum pst_status status;
     return MOVE(stream, nbytes, "uploading", err, status, upload(to, from, nbytes, stream->handle));
 }
 
-enum pst_status psti_stream_download(struct psti_stream *stream, void *to, uint64_t from,
-                                     size_t nbytes, struct pst_error *err)
+enum pst_status psti_device_stream_download(struct psti_stream *stream, void *to, uint64_t from,
+                                            size_t nbytes, struct pst_error *err)
 {
     enum pst_status status;
     return MOVE(stream, nbytes, "downloading", err, status,
                 download(to, from, nbytes, stream->handle));
 }
 
-enum pst_status psti_stream_copy(struct psti_stream *stream, uint64_t to, uint64_t from,
-                                 size_t nbytes, struct pst_error *err)
+enum pst_status psti_device_stream_copy(struct psti_stream *stream, uint64_t to, uint64_t from,
+                                        size_t nbytes, struct pst_error *err)
 {
     enum pst_status status;
     return MOVE(stream, nbytes, "copying", err, status, copy(to, from, nbytes, stream->handle));
 }
 
-enum pst_status psti_stream_clear(struct psti_stream *stream, uint64_t at, size_t nbytes,
-                                  struct pst_error *err)
+enum pst_status psti_device_stream_clear(struct psti_stream *stream, uint64_t at, size_t nbytes,
+                                         struct pst_error *err)
 {
     enum pst_status status;
     return MOVE(stream, nbytes, "clearing", err, status, clear(at, 0, nbytes, stream->handle));
@@ -131,9 +131,10 @@ static enum pst_status check_launch(const struct psti_device *device, uint32_t k
                      shared_nbytes, device->info.shared_nbytes_max, args_nbytes);
 }
 
-enum pst_status psti_stream_launch(struct psti_stream *stream, uint32_t kernel, uint32_t n_blocks,
-                                   uint32_t n_warps, uint32_t shared_nbytes, const void *args,
-                                   size_t args_nbytes, struct pst_error *err)
+enum pst_status psti_device_stream_launch(struct psti_stream *stream, uint32_t kernel,
+                                          uint32_t n_blocks, uint32_t n_warps,
+                                          uint32_t shared_nbytes, const void *args,
+                                          size_t args_nbytes, struct pst_error *err)
 {
     const struct psti_device *device = stream->device;
     enum pst_status status =
@@ -155,7 +156,7 @@ enum pst_status psti_stream_launch(struct psti_stream *stream, uint32_t kernel, 
     return status;
 }
 
-enum pst_status psti_stream_sync(struct psti_stream *stream, struct pst_error *err)
+enum pst_status psti_device_stream_sync(struct psti_stream *stream, struct pst_error *err)
 {
     const struct psti_device *device = stream->device;
     enum pst_status status = psti_device_enter(device, err);

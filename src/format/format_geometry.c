@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-bool psti_lies_on_image(enum pst_field_type type)
+bool psti_format_lies_on_image(enum pst_field_type type)
 {
     return type == PST_FIELD_MASK || type == PST_FIELD_BOXES || type == PST_FIELD_KEYPOINTS;
 }
@@ -17,7 +17,7 @@ static bool mirrors_y(uint8_t turn) { return turn == 3 || turn == 4 || turn == 6
 /* All orientations but the quarter turns are their own inverse. */
 static uint8_t inverse(uint8_t turn) { return turn == 6 ? 8 : turn == 8 ? 6 : turn; }
 
-uint8_t psti_turn_of(const struct psti_picture_size *picture, enum pst_made_for made_for)
+uint8_t psti_format_turn_of(const struct psti_picture_size *picture, enum pst_made_for made_for)
 {
     if (picture->orientation <= 1)
         return 1;
@@ -35,10 +35,11 @@ static bool has_size(const struct psti_picture_size *picture, uint8_t turn, uint
            width == (swaps(turn) ? picture->height : picture->width);
 }
 
-uint8_t psti_turn_of_mask(const struct psti_picture_size *picture, enum pst_made_for made_for,
-                          uint32_t height, uint32_t width, bool *fits)
+uint8_t psti_format_turn_of_mask(const struct psti_picture_size *picture,
+                                 enum pst_made_for made_for, uint32_t height, uint32_t width,
+                                 bool *fits)
 {
-    uint8_t turn = psti_turn_of(picture, made_for);
+    uint8_t turn = psti_format_turn_of(picture, made_for);
     if (turn != 0) {
         *fits = has_size(picture, turn, height, width);
         return turn;
@@ -66,7 +67,7 @@ static void sort_two(float *a, float *b)
     *b = high;
 }
 
-void psti_turn_boxes(uint8_t turn, uint32_t height, uint32_t width, float *boxes, size_t n)
+void psti_format_turn_boxes(uint8_t turn, uint32_t height, uint32_t width, float *boxes, size_t n)
 {
     float before_height = (float)(swaps(turn) ? width : height);
     float before_width = (float)(swaps(turn) ? height : width);
@@ -79,7 +80,8 @@ void psti_turn_boxes(uint8_t turn, uint32_t height, uint32_t width, float *boxes
     }
 }
 
-void psti_turn_keypoints(uint8_t turn, uint32_t height, uint32_t width, float *points, size_t n)
+void psti_format_turn_keypoints(uint8_t turn, uint32_t height, uint32_t width, float *points,
+                                size_t n)
 {
     float before_height = (float)(swaps(turn) ? width : height);
     float before_width = (float)(swaps(turn) ? height : width);
@@ -87,7 +89,7 @@ void psti_turn_keypoints(uint8_t turn, uint32_t height, uint32_t width, float *p
         turn_point(turn, before_height, before_width, &points[3 * i], &points[3 * i + 1]);
 }
 
-const char *psti_box_problem(const float box[4], uint32_t height, uint32_t width)
+const char *psti_format_box_problem(const float box[4], uint32_t height, uint32_t width)
 {
     for (int i = 0; i < 4; i++)
         if (!isfinite(box[i]))
@@ -100,7 +102,7 @@ const char *psti_box_problem(const float box[4], uint32_t height, uint32_t width
     return NULL;
 }
 
-const char *psti_keypoint_problem(const float point[3])
+const char *psti_format_keypoint_problem(const float point[3])
 {
     for (int i = 0; i < 3; i++)
         if (!isfinite(point[i]))

@@ -114,7 +114,7 @@ const char *psti_format_field_problem(const struct pst_field *field)
     if (field->n_classes < 0 || (field->n_classes > 0 && field->type != PST_FIELD_INT))
         return "has a number of classes that its type does not allow";
     if ((int)field->made_for < 0 || field->made_for > PST_MADE_FOR_STORED ||
-        (field->made_for != PST_MADE_FOR_UNKNOWN && !psti_lies_on_image(field->type)))
+        (field->made_for != PST_MADE_FOR_UNKNOWN && !psti_format_lies_on_image(field->type)))
         return "says that it was made for a picture in a way that its type does not allow";
     if (field->type != PST_FIELD_ARRAY)
         return field->dtype != 0 || field->ndim != 0 ? "has a dtype or shape but is no array"

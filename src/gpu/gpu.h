@@ -14,7 +14,7 @@
  *
  * There is no driver here: what is to be done leaves as a list, addresses on the card are plain
  * numbers, and the lists are the same whether a card or the tests' CPU build of the kernels runs
- * them. Rows are, to the bit, what psti_decoder_rows and psti_run_* make of the same bytes and
+ * them. Rows are, to the bit, what psti_decode_rows and psti_run_* make of the same bytes and
  * draw; which thread put a row, in which order, and where it then lay in the block changes
  * nothing.
  *
@@ -44,7 +44,7 @@ struct psti_gpu_field;
 struct psti_gpu_field_options {
     const struct psti_chain *chain; /* outlives the field */
     struct pst_decode_options decode;
-    /* As given to psti_chain_compile, but for dtype: psti_chain_dtype. */
+    /* As given to psti_augment_chain_compile, but for dtype: psti_augment_chain_dtype. */
     struct psti_chain_output output;
     uint32_t height, width; /* of all finished rows; a row of another size is refused */
 };
@@ -101,10 +101,10 @@ void psti_gpu_block_begin(struct psti_gpu_block *block);
 struct psti_gpu_item {
     const void *bytes;
     size_t nbytes;
-    const struct pst_image_info *info; /* psti_decoder_probe with the field's decode options */
+    const struct pst_image_info *info; /* psti_decode_probe with the field's decode options */
     bool is_verified; /* all bytes have been compared with a checksum already; else those of the
                          units, if there are any, are compared here as the decoder does */
-    const struct psti_pli_header *pli; /* of psti_decode_probe; NULL: it is parsed here */
+    const struct psti_pli_header *pli; /* of psti_decode_probe_pli; NULL: it is parsed here */
 };
 /* What became of a row. */
 struct psti_gpu_row_stats {
@@ -154,7 +154,7 @@ void psti_gpu_block_done(struct psti_gpu_block *block, uint32_t i_field, uint32_
 enum pst_status psti_gpu_block_finished(struct psti_gpu_block *block, uint32_t i_field,
                                         uint32_t row, void **data, struct pst_error *err);
 
-/* A launch for psti_stream_launch. */
+/* A launch for psti_device_stream_launch. */
 struct psti_gpu_launch {
     uint32_t kernel, n_blocks, n_warps, shared_nbytes;
     const void *args;

@@ -131,7 +131,7 @@ static void add_nvjpeg(struct text *text)
     pst_error_clear(&err);
     if (psti_device_count(NULL, 0) > 0)
         (void)psti_device_look(0, &info, NULL);
-    bool is_there = psti_nvjpeg_look(info.driver_version, &library, &err) == PST_OK;
+    bool is_there = psti_device_nvjpeg_look(info.driver_version, &library, &err) == PST_OK;
     add_member(text, "nvjpeg", is_there ? library.path : "");
     add(text, ", \"nvjpeg_version\": \"");
     if (is_there)

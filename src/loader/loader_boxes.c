@@ -49,10 +49,11 @@ static bool is_kept(const struct psti_loader_worker *worker,
     float box[4];
     double area = area_of(moved + 4 * i);
     memcpy(box, stored + i * sizeof box, sizeof box);
-    psti_turn_boxes(psti_turn_of(leader, field->made_for), leader->height, leader->width, box, 1);
+    psti_format_turn_boxes(psti_format_turn_of(leader, field->made_for), leader->height,
+                           leader->width, box, 1);
     clip(leader, box);
-    double whole =
-        area_of(box) * psti_chain_area_scale(image->chain, &worker->draws[field->i_geometry]);
+    double whole = area_of(box) *
+                   psti_augment_chain_area_scale(image->chain, &worker->draws[field->i_geometry]);
     return area >= field->min_area && area >= field->min_visibility * whole;
 }
 

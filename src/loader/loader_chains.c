@@ -71,7 +71,7 @@ static enum pst_status compile(const struct psti_loader_plan_field *plan,
                                              .channels = channels,
                                              .bits = bits,
                                              .is_mask = plan->field->type == PST_FIELD_MASK};
-    enum pst_status status = psti_chain_compile(ops, wish->n_ops, &output, out, err);
+    enum pst_status status = psti_augment_chain_compile(ops, wish->n_ops, &output, out, err);
     if (status != PST_OK && err) {
         char text[PST_ERROR_TEXT_CAP];
         memcpy(text, err->text, sizeof text);
@@ -147,7 +147,7 @@ enum pst_status psti_loader_plan_chains(const struct pst_field_output *wish, uin
         return PST_ERROR_ARGUMENT;
     plan->identity =
         !any_bits && wish->n_ops == 0 && wish->layout == PST_LAYOUT_HWC &&
-        psti_chain_dtype(plan->chain) == (plan->bits == 16 ? PST_DTYPE_U16 : PST_DTYPE_U8);
+        psti_augment_chain_dtype(plan->chain) == (plan->bits == 16 ? PST_DTYPE_U16 : PST_DTYPE_U8);
     return PST_OK;
 }
 
@@ -172,6 +172,6 @@ struct psti_chain *psti_loader_plan_take_chain(struct psti_loader_plan_field *pl
 void psti_loader_plan_free_chains(struct psti_loader_plan_field *plan)
 {
     for (int i = 0; i < 8; i++)
-        psti_chain_free(&plan->chains[i / 4][i % 4]);
+        psti_augment_chain_free(&plan->chains[i / 4][i % 4]);
     plan->chain = NULL;
 }

@@ -53,12 +53,12 @@ enum pst_status pst_cuda_nvjpeg(uint32_t ordinal, struct pst_cuda_nvjpeg_info *i
     const struct psti_nvjpeg_options options = {0};
     struct psti_device *device = NULL;
     struct psti_nvjpeg *nvjpeg = NULL;
-    struct psti_nvjpeg_info found;
+    struct psti_device_nvjpeg_info found;
     enum pst_status status = psti_device_open(&card, &device, err);
     if (status == PST_OK)
-        status = psti_nvjpeg_open(device, &options, &nvjpeg, err);
+        status = psti_device_nvjpeg_open(device, &options, &nvjpeg, err);
     if (status == PST_OK) {
-        psti_nvjpeg_info(nvjpeg, &found);
+        psti_device_nvjpeg_info(nvjpeg, &found);
         struct pst_cuda_nvjpeg_info all = {.major = found.library.major,
                                            .minor = found.library.minor,
                                            .patch = found.library.patch,
@@ -67,7 +67,7 @@ enum pst_status pst_cuda_nvjpeg(uint32_t ordinal, struct pst_cuda_nvjpeg_info *i
         snprintf(all.path, sizeof all.path, "%s", found.library.path);
         psti_struct_write(info, info_nbytes, &all, sizeof all);
     }
-    psti_nvjpeg_close(&nvjpeg);
+    psti_device_nvjpeg_close(&nvjpeg);
     psti_device_close(&device);
     return status;
 }

@@ -30,14 +30,14 @@ static enum pst_status open_fetcher(pst_loader *loader, struct pst_error *err)
 static enum pst_status claim(pst_loader *loader, size_t n_rows, pst_batch **batch,
                              struct pst_error *err)
 {
-    struct psti_pool_stats stats;
+    struct psti_batch_pool_stats stats;
     pthread_mutex_lock(loader->lock);
     enum pst_status status = loader->placement.ops->claim(loader, (uint32_t)n_rows, batch);
     if (status == PST_ERROR_LIMIT) {
-        psti_pool_trim(loader->pool, 1);
+        psti_batch_pool_trim(loader->pool, 1);
         status = loader->placement.ops->claim(loader, (uint32_t)n_rows, batch);
     }
-    psti_pool_stats(loader->pool, &stats);
+    psti_batch_pool_stats(loader->pool, &stats);
     bool refused = status != PST_OK && loader->placement.ops->refused(loader, &stats, err);
     pthread_mutex_unlock(loader->lock);
     if (refused)
@@ -61,10 +61,10 @@ static enum pst_status finish(pst_loader *loader, enum pst_status status, pst_ba
     pthread_mutex_lock(loader->lock);
     psti_loader_worker_merge(&loader->fetcher);
     if (status == PST_OK) {
-        psti_pool_hand_out(batch);
+        psti_batch_pool_hand_out(batch);
         *out = batch;
     } else {
-        psti_pool_put_back(batch);
+        psti_batch_pool_put_back(batch);
     }
     pthread_mutex_unlock(loader->lock);
     return status;
@@ -105,7 +105,7 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
                                  size_t n, pst_batch **out, struct pst_error *err)
 {
     *out = NULL;
-    if (psti_pool_is_forked(loader->pool))
+    if (psti_batch_pool_is_forked(loader->pool))
         return psti_loader_fail_forked(err);
     uint64_t n_samples = pst_dataset_count(loader->dataset);
     if (n == 0 || n > UINT32_MAX / 2 || !samples)
@@ -178,7 +178,7 @@ enum pst_status pst_loader_replay(pst_loader *loader, uint64_t epoch, uint64_t s
                                   pst_batch **out, struct pst_error *err)
 {
     *out = NULL;
-    if (psti_pool_is_forked(loader->pool))
+    if (psti_batch_pool_is_forked(loader->pool))
         return psti_loader_fail_forked(err);
     enum pst_status status = open_fetcher(loader, err);
     if (status != PST_OK)

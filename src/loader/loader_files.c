@@ -26,7 +26,7 @@ static enum pst_status open_one(pst_loader *loader, uint32_t i_file, struct psti
     if (status == PST_OK)
         status = psti_dataset_check_shard(loader->dataset, i_file, err);
     if (status == PST_OK)
-        status = psti_file_open(loader->storage, path, file, err);
+        status = psti_storage_file_open(loader->storage, path, file, err);
     return status;
 }
 
@@ -41,7 +41,7 @@ static enum pst_status open_resident(pst_loader *loader, uint32_t i_file, struct
     if (stat(path, &stat_) != 0)
         return psti_fail_os(err, errno, "loader", path, -1, "cannot look at the file");
     uint64_t nbytes = (uint64_t)stat_.st_size;
-    if (!psti_pool_charge(loader->pool, nbytes, false)) {
+    if (!psti_batch_pool_charge(loader->pool, nbytes, false)) {
         status = psti_fail(err, PST_ERROR_LIMIT, "loader",
                            "the items do not fit in host_memory (%llu bytes): %llu bytes of them "
                            "are read, and this file takes %llu more",
@@ -52,11 +52,11 @@ static enum pst_status open_resident(pst_loader *loader, uint32_t i_file, struct
     }
     loader->memory_nbytes += nbytes;
     status = open_one(loader, i_file, &loader->files.files[i_file], err);
-    if (status == PST_OK && psti_file_nbytes(loader->files.files[i_file]) > nbytes)
+    if (status == PST_OK && psti_storage_file_nbytes(loader->files.files[i_file]) > nbytes)
         status = psti_fail(err, PST_ERROR_IO, "loader", "the file grew while it was read");
     if (status != PST_OK) {
         loader->memory_nbytes -= nbytes;
-        psti_pool_uncharge(loader->pool, nbytes);
+        psti_batch_pool_uncharge(loader->pool, nbytes);
     }
     return status;
 }
@@ -125,7 +125,7 @@ void psti_loader_files_close(struct psti_loader_files *files)
 {
     for (uint32_t i = 0; i < files->n; i++)
         if (files->files[i])
-            psti_file_close(&files->files[i]);
+            psti_storage_file_close(&files->files[i]);
     psti_free(files->files);
     psti_free(files->refs);
     psti_free(files->used);
@@ -146,7 +146,7 @@ static void make_room(struct psti_loader_files *files)
             (oldest == files->n || files->used[i] < files->used[oldest]))
             oldest = i;
     if (oldest < files->n) {
-        psti_file_close(&files->files[oldest]);
+        psti_storage_file_close(&files->files[oldest]);
         files->n_open--;
     }
 }

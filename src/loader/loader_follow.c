@@ -65,7 +65,8 @@ enum pst_status psti_loader_follow_image(struct psti_loader_worker *worker, uint
         fits = info->height == worker->leader.height && info->width == worker->leader.width;
         return fits || !field->moves ? PST_OK : fail_size(worker, field, info, err);
     }
-    uint8_t turn = psti_turn_of_mask(&worker->leader, made_for, info->height, info->width, &fits);
+    uint8_t turn =
+        psti_format_turn_of_mask(&worker->leader, made_for, info->height, info->width, &fits);
     if (!fits)
         return fail_size(worker, field, info, err);
     if (turn == 0)
@@ -87,26 +88,27 @@ enum pst_status psti_loader_follow_points(struct psti_loader_worker *worker, uin
     const struct psti_loader_plan_field *field = &worker->loader->plan.fields[i_plan];
     const struct psti_picture_size *leader = &worker->leader;
     bool boxes = field->field->type == PST_FIELD_BOXES;
-    uint8_t turn = psti_turn_of(leader, field->made_for);
+    uint8_t turn = psti_format_turn_of(leader, field->made_for);
     if (n == 0)
         return PST_OK;
     if (turn == 0)
         return fail_unknown(worker, field, err);
     for (size_t i = 0; i < n; i++) {
         const float *row = points + i * (boxes ? 4 : 3);
-        const char *problem = boxes ? psti_box_problem(row, 0, 0) : psti_keypoint_problem(row);
+        const char *problem =
+            boxes ? psti_format_box_problem(row, 0, 0) : psti_format_keypoint_problem(row);
         if (problem)
             return psti_fail(err, PST_ERROR_CORRUPT, "loader", "field '%s': row %zu %s",
                              field->field->name, i, problem);
     }
     if (!boxes) {
-        psti_turn_keypoints(turn, leader->height, leader->width, points, n);
+        psti_format_turn_keypoints(turn, leader->height, leader->width, points, n);
         return PST_OK;
     }
-    psti_turn_boxes(turn, leader->height, leader->width, points, n);
+    psti_format_turn_boxes(turn, leader->height, leader->width, points, n);
     for (size_t i = 0; i < n; i++) {
         const float *box = points + 4 * i;
-        const char *problem = psti_box_problem(box, leader->height, leader->width);
+        const char *problem = psti_format_box_problem(box, leader->height, leader->width);
         if (problem)
             return psti_fail(err, PST_ERROR_CORRUPT, "loader",
                              "field '%s': row %zu, (%g, %g, %g, %g), %s, which has %u x %u pixels",

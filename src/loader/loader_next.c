@@ -20,7 +20,7 @@
 
 uint64_t pst_loader_n_batches(const pst_loader *loader)
 {
-    if (psti_pool_is_forked(loader->pool))
+    if (psti_batch_pool_is_forked(loader->pool))
         return psti_order_n_batches(loader->order, loader->next_ranks, 0);
     pthread_mutex_lock(loader->lock);
     struct psti_ranks ranks = loader->next_ranks;
@@ -41,7 +41,7 @@ enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_t rank, uint32_t
                                      struct pst_error *err)
 {
     struct psti_ranks ranks = {rank, world_size ? world_size : 1};
-    if (psti_pool_is_forked(loader->pool))
+    if (psti_batch_pool_is_forked(loader->pool))
         return psti_loader_fail_forked(err);
     enum pst_status status = psti_order_check_ranks(ranks, err);
     if (status != PST_OK)
@@ -79,7 +79,7 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
 
 enum pst_status pst_loader_begin(pst_loader *loader, uint64_t epoch, struct pst_error *err)
 {
-    if (psti_pool_is_forked(loader->pool))
+    if (psti_batch_pool_is_forked(loader->pool))
         return psti_loader_fail_forked(err);
     return begin_at(loader, epoch, 0);
 }
@@ -88,7 +88,7 @@ enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_st
                                   struct pst_error *err)
 {
     const struct pst_loader_state *own = &loader->state;
-    if (psti_pool_is_forked(loader->pool))
+    if (psti_batch_pool_is_forked(loader->pool))
         return psti_loader_fail_forked(err);
     if (state->seed != own->seed)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
@@ -135,12 +135,12 @@ static void quarantine(pst_loader *loader, const struct pst_error *what)
     if (loader->n_quarantined == loader->quarantine_cap) {
         uint32_t cap = loader->quarantine_cap ? 2 * loader->quarantine_cap : 16;
         uint64_t more = (cap - loader->quarantine_cap) * sizeof *loader->quarantine;
-        if (!psti_pool_charge(loader->pool, more, false))
+        if (!psti_batch_pool_charge(loader->pool, more, false))
             return;
         struct pst_error *grown =
             psti_realloc(loader->quarantine, cap * sizeof *loader->quarantine);
         if (!grown) {
-            psti_pool_uncharge(loader->pool, more);
+            psti_batch_pool_uncharge(loader->pool, more);
             return; /* a list for reading; the counts stay right */
         }
         loader->quarantine = grown;
@@ -201,8 +201,8 @@ static enum pst_status fail_for_good(pst_loader *loader, const struct pst_error 
 
 static enum pst_status fail_held(pst_loader *loader, struct pst_error *err)
 {
-    struct psti_pool_stats stats;
-    psti_pool_stats(loader->pool, &stats);
+    struct psti_batch_pool_stats stats;
+    psti_batch_pool_stats(loader->pool, &stats);
     if (loader->placement.ops->refused(loader, &stats, err))
         return loader->claim_status;
     if (loader->claim_status == PST_ERROR_MEMORY)
@@ -218,11 +218,11 @@ static enum pst_status fail_held(pst_loader *loader, struct pst_error *err)
  * there are none, the caller holds it, or the limit is too low. PST_OK: try again. */
 static enum pst_status starved(pst_loader *loader, struct pst_error *err)
 {
-    struct psti_pool_stats stats;
+    struct psti_batch_pool_stats stats;
     uint64_t step = loader->next_step;
     psti_loader_run_cancel(loader);
-    psti_pool_trim(loader->pool, 1);
-    psti_pool_stats(loader->pool, &stats);
+    psti_batch_pool_trim(loader->pool, 1);
+    psti_batch_pool_stats(loader->pool, &stats);
     if (loader->ahead > 1) {
         loader->ahead = 1;
         psti_loader_fell_back(loader, PST_FALLBACK_AHEAD, 1);
@@ -266,7 +266,7 @@ static enum pst_status deliver(pst_loader *loader, struct psti_loader_job *job, 
     if (!good)
         return fail_for_good(loader, NULL, err);
     pst_batch *batch = job->batch;
-    psti_pool_hand_out(batch);
+    psti_batch_pool_hand_out(batch);
     loader->stats.n_batches++;
     loader->stats.n_samples += pst_batch_count(batch);
     loader->epoch_good += pst_batch_count(batch);
@@ -358,8 +358,8 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
             *err = loader->failure;
         return loader->failure.status;
     }
-    struct psti_pool_stats pool;
-    psti_pool_stats(loader->pool, &pool);
+    struct psti_batch_pool_stats pool;
+    psti_batch_pool_stats(loader->pool, &pool);
     loader->n_kept = pool.n_held;
     if (loader->parked)
         psti_loader_run_start(loader, loader->next_step);
@@ -383,7 +383,7 @@ enum pst_status pst_loader_next_timed(pst_loader *loader, int64_t timeout_ns, ps
 {
     int64_t start = psti_clock_ns(), deadline;
     *out = NULL;
-    if (psti_pool_is_forked(loader->pool))
+    if (psti_batch_pool_is_forked(loader->pool))
         return psti_loader_fail_forked(err);
     if (timeout_ns < 0)
         timeout_ns = 0;

@@ -136,7 +136,7 @@ static enum pst_status charge_tables(pst_loader *loader, struct pst_error *err)
     uint64_t job = sizeof(struct psti_loader_job) + options->batch_size * (sizeof(uint64_t) + 1);
     uint64_t nbytes = psti_order_nbytes(loader->order) + n_rows * row + options->prefetch * job +
                       verified_nbytes(loader);
-    if (!psti_pool_charge(loader->pool, nbytes, true))
+    if (!psti_batch_pool_charge(loader->pool, nbytes, true))
         return psti_fail(err, PST_ERROR_LIMIT, "loader",
                          "host_memory of %" PRIu64 " bytes is too small: tables (subset, weights, "
                          "tasks) take %" PRIu64 ", files in memory %" PRIu64 ": at least %" PRIu64
@@ -158,7 +158,7 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
                                                     loader->in_memory);
     uint64_t fixed, needed;
     size_t slot;
-    if (!psti_pool_slot_nbytes(loader->pool, options->batch_size, &slot))
+    if (!psti_batch_pool_slot_nbytes(loader->pool, options->batch_size, &slot))
         return fail_small(loader, UINT64_MAX, item, scratch, UINT64_MAX, err);
     fixed = SLOTS_MIN * (uint64_t)slot + scratch + loader->memory_nbytes;
     uint64_t least = PSTI_WORKER_NBYTES; /* for the fetcher, whenever it comes */
@@ -190,7 +190,7 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
         *arena = 0;
     loader->block_nbytes_max = item;
     loader->scratch_max = PSTI_GRANT_MIN_NBYTES + reserve / 2;
-    psti_pool_set_reserve(loader->pool, item + least + reserve);
+    psti_batch_pool_set_reserve(loader->pool, item + least + reserve);
     return PST_OK;
 }
 
@@ -200,7 +200,7 @@ static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct ps
     bool folder = pst_dataset_is_folder(loader->dataset);
     if (loader->in_memory || !loader->n_tasks)
         return PST_OK;
-    if (!psti_pool_charge(loader->pool, nbytes, true))
+    if (!psti_batch_pool_charge(loader->pool, nbytes, true))
         return psti_fail(err, PST_ERROR_LIMIT, "loader", "host_memory is used up");
     enum pst_status status = psti_loader_arena_open(&loader->arena, nbytes,
                                                     psti_storage_buffer_alignment(loader->storage),
@@ -241,19 +241,19 @@ static void bound_rows(pst_loader *loader)
         row += nbytes <= most ? psti_round_up((size_t)nbytes, PSTI_CACHE_LINE) : nbytes;
     }
     if (row <= most)
-        psti_pool_set_rows(loader->pool, (size_t)row * loader->options.batch_size);
+        psti_batch_pool_set_rows(loader->pool, (size_t)row * loader->options.batch_size);
 }
 
 /* Slots for the steady state, made now: two at least, whatever else the budget goes to. */
 static enum pst_status open_slots(pst_loader *loader, struct pst_error *err)
 {
     bound_rows(loader);
-    enum pst_status status = psti_pool_make(loader->pool, SLOTS_MIN);
+    enum pst_status status = psti_batch_pool_make(loader->pool, SLOTS_MIN);
     if (status == PST_OK &&
-        psti_pool_make(loader->pool, loader->options.prefetch + 1) == PST_ERROR_MEMORY)
+        psti_batch_pool_make(loader->pool, loader->options.prefetch + 1) == PST_ERROR_MEMORY)
         status = PST_ERROR_MEMORY;
-    struct psti_pool_stats stats;
-    psti_pool_stats(loader->pool, &stats);
+    struct psti_batch_pool_stats stats;
+    psti_batch_pool_stats(loader->pool, &stats);
     if (status == PST_OK) {
         uint32_t wanted = loader->options.prefetch + 1;
         psti_loader_fell_back(loader, PST_FALLBACK_SLOTS,
@@ -324,14 +324,14 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
         status = psti_loader_plan_make(loader->dataset, &loader->options, &loader->plan, err);
     loader->options.fields = NULL; /* freed after open */
     if (status == PST_OK)
-        status =
-            psti_pool_open(loader->plan.slots, loader->plan.n_fields, loader->options.batch_size,
-                           loader->options.host_memory, &loader->pool, err);
+        status = psti_batch_pool_open(loader->plan.slots, loader->plan.n_fields,
+                                      loader->options.batch_size, loader->options.host_memory,
+                                      &loader->pool, err);
     if (status != PST_OK)
         return status;
-    loader->lock = psti_pool_lock(loader->pool);
-    loader->work = psti_pool_changed(loader->pool);
-    status = psti_placement_open(loader, err);
+    loader->lock = psti_batch_pool_lock(loader->pool);
+    loader->work = psti_batch_pool_changed(loader->pool);
+    status = psti_loader_placement_open(loader, err);
     if (status == PST_OK)
         status = open_storage(loader, err);
     if (status != PST_OK)
@@ -420,7 +420,7 @@ static void close_tasks(pst_loader *loader)
     }
     psti_free(loader->tasks);
     if (loader->pool)
-        psti_pool_uncharge(loader->pool, loader->arena.nbytes);
+        psti_batch_pool_uncharge(loader->pool, loader->arena.nbytes);
     psti_loader_arena_close(&loader->arena);
 }
 
@@ -430,7 +430,7 @@ void pst_loader_close(pst_loader **loader_ptr)
     if (!loader)
         return;
     *loader_ptr = NULL;
-    if (loader->pool && psti_pool_is_forked(loader->pool))
+    if (loader->pool && psti_batch_pool_is_forked(loader->pool))
         return; /* its threads are not in this process: nothing may be touched */
     close_threads(loader);
     for (uint32_t i = 0; loader->workers && i < loader->n_workers; i++)
@@ -451,9 +451,10 @@ void pst_loader_close(pst_loader **loader_ptr)
     psti_loader_plan_clear(&loader->plan);
     psti_order_close(&loader->order);
     if (loader->pool)
-        psti_pool_uncharge(loader->pool, loader->memory_nbytes +
-                                             loader->quarantine_cap * sizeof *loader->quarantine);
-    psti_pool_close(&loader->pool);
+        psti_batch_pool_uncharge(loader->pool,
+                                 loader->memory_nbytes +
+                                     loader->quarantine_cap * sizeof *loader->quarantine);
+    psti_batch_pool_close(&loader->pool);
     pst_dataset_close(&loader->dataset);
     pthread_cond_destroy(&loader->done);
     pthread_mutex_destroy(&loader->reserve_lock);

@@ -27,22 +27,22 @@
 static void limit_decoder(const struct psti_loader_worker *worker, uint64_t grant)
 {
     uint64_t limit = grant + worker->extra, max = worker->loader->scratch_max;
-    psti_decoder_set_scratch_limit(worker->decoder, limit < max ? limit : max);
+    psti_decode_set_scratch_limit(worker->decoder, limit < max ? limit : max);
 }
 
 static enum pst_status open_tools(struct psti_loader_worker *worker, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
     memset(&worker->seen, 0, sizeof worker->seen);
-    psti_decoder_close(&worker->decoder);
-    psti_run_close(&worker->run);
-    status = psti_decoder_open(&worker->decoder, err);
+    psti_decode_close(&worker->decoder);
+    psti_augment_run_close(&worker->run);
+    status = psti_decode_open(&worker->decoder, err);
     if (status == PST_OK)
-        status = psti_run_open(&worker->run, err);
+        status = psti_augment_run_open(&worker->run, err);
     if (status != PST_OK)
         return status;
     limit_decoder(worker, worker->grant);
-    psti_run_set_scratch_limit(worker->run, worker->grant);
+    psti_augment_run_set_scratch_limit(worker->run, worker->grant);
     return PST_OK;
 }
 
@@ -52,9 +52,9 @@ static void hold_grant(const struct psti_loader_worker *worker)
 {
     uint64_t decoder = worker->grant + worker->extra, max = worker->loader->scratch_max;
     limit_decoder(worker, worker->grant);
-    psti_run_set_scratch_limit(worker->run, worker->grant);
-    psti_decoder_hold(worker->decoder, decoder < max ? decoder : max);
-    psti_run_hold(worker->run, worker->grant);
+    psti_augment_run_set_scratch_limit(worker->run, worker->grant);
+    psti_decode_hold(worker->decoder, decoder < max ? decoder : max);
+    psti_augment_run_hold(worker->run, worker->grant);
 }
 
 static void raise_to(atomic_uint_fast64_t *mark, uint64_t value)
@@ -82,10 +82,11 @@ void psti_loader_worker_catch_up(struct psti_loader_worker *worker)
     if (worker->has_reserve || !worker->decoder || !worker->run)
         return;
     if (grant > worker->grant && 2 * grant <= most &&
-        psti_pool_charge(loader->pool, 2 * (grant - worker->grant), false))
+        psti_batch_pool_charge(loader->pool, 2 * (grant - worker->grant), false))
         worker->grant = grant;
     uint64_t have = worker->grant + worker->extra;
-    if (wanted > have && wanted <= most && psti_pool_charge(loader->pool, wanted - have, false))
+    if (wanted > have && wanted <= most &&
+        psti_batch_pool_charge(loader->pool, wanted - have, false))
         worker->extra += wanted - have;
     if (worker->grant + worker->extra > had)
         hold_grant(worker);
@@ -106,8 +107,8 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
     const struct psti_loader_plan *plan = &loader->plan;
     *worker = (struct psti_loader_worker){
         .loader = loader, .owes = worker == loader->workers && loader->options.num_workers == 0};
-    if (!psti_pool_charge(loader->pool, PSTI_WORKER_NBYTES, false) &&
-        !psti_pool_charge(loader->pool, PSTI_WORKER_NBYTES, true))
+    if (!psti_batch_pool_charge(loader->pool, PSTI_WORKER_NBYTES, false) &&
+        !psti_batch_pool_charge(loader->pool, PSTI_WORKER_NBYTES, true))
         return psti_fail(err, PST_ERROR_LIMIT, "loader",
                          "host_memory (%llu bytes) leaves no scratch for another decoder",
                          (unsigned long long)loader->options.host_memory);
@@ -137,15 +138,15 @@ void psti_loader_worker_close(struct psti_loader_worker *worker)
     if (!worker->loader)
         return;
     worker->loader->placement.ops->close_worker(worker);
-    psti_decoder_close(&worker->decoder);
-    psti_run_close(&worker->run);
+    psti_decode_close(&worker->decoder);
+    psti_augment_run_close(&worker->run);
     psti_free(worker->draws);
     psti_free(worker->sources);
     psti_free(worker->reads);
     psti_free(worker->paths);
     psti_free(worker->buffer);
-    psti_pool_uncharge(worker->loader->pool, PSTI_DECODER_NBYTES + 2 * worker->grant +
-                                                 worker->extra + worker->buffer_nbytes);
+    psti_batch_pool_uncharge(worker->loader->pool, PSTI_DECODER_NBYTES + 2 * worker->grant +
+                                                       worker->extra + worker->buffer_nbytes);
     memset(worker, 0, sizeof *worker);
 }
 
@@ -157,7 +158,7 @@ bool psti_loader_worker_grow(struct psti_loader_worker *worker)
         return !worker->emptied && empty_tools(worker);
     if (limit > max)
         limit = max;
-    if (psti_pool_charge(loader->pool, 2 * (limit - worker->grant), false)) {
+    if (psti_batch_pool_charge(loader->pool, 2 * (limit - worker->grant), false)) {
         worker->grant = limit;
         raise_to(&loader->grant_max, limit);
         hold_grant(worker);
@@ -169,7 +170,7 @@ bool psti_loader_worker_grow(struct psti_loader_worker *worker)
         }
         limit = max;
         uint64_t more = 2 * (max - worker->grant);
-        if (!psti_pool_charge(loader->pool, more, true))
+        if (!psti_batch_pool_charge(loader->pool, more, true))
             return false;
         worker->reserve_nbytes += more;
         worker->grown = true;
@@ -178,7 +179,7 @@ bool psti_loader_worker_grow(struct psti_loader_worker *worker)
             return false;
     }
     limit_decoder(worker, limit);
-    psti_run_set_scratch_limit(worker->run, limit);
+    psti_augment_run_set_scratch_limit(worker->run, limit);
     return true;
 }
 
@@ -188,8 +189,8 @@ static void grow_extra(struct psti_loader_worker *worker)
     pst_loader *loader = worker->loader;
     uint64_t most = loader->options.host_memory / EXTRA_PART / loader->n_workers;
     uint64_t have = worker->grant + worker->extra;
-    struct psti_decoder_stats stats;
-    psti_decoder_stats(worker->decoder, &stats);
+    struct psti_decode_stats stats;
+    psti_decode_stats(worker->decoder, &stats);
     if (worker->grown || stats.scratch_wanted <= have || stats.scratch_wanted > most ||
         stats.scratch_wanted > loader->scratch_max)
         return;
@@ -197,7 +198,7 @@ static void grow_extra(struct psti_loader_worker *worker)
     more = (more + EXTRA_STEP_NBYTES - 1) / EXTRA_STEP_NBYTES * EXTRA_STEP_NBYTES;
     if (more > loader->scratch_max - have)
         more = loader->scratch_max - have;
-    if (!psti_pool_charge(loader->pool, more, false))
+    if (!psti_batch_pool_charge(loader->pool, more, false))
         return;
     worker->extra += more;
     raise_to(&loader->wanted_max, worker->grant + worker->extra);
@@ -213,10 +214,10 @@ void psti_loader_worker_settle(struct psti_loader_worker *worker)
     worker->reserve_buffer = NULL;
     if (worker->grown) {
         psti_loader_worker_count(worker, 0);
-        psti_decoder_close(&worker->decoder);
-        psti_run_close(&worker->run);
+        psti_decode_close(&worker->decoder);
+        psti_augment_run_close(&worker->run);
     }
-    psti_pool_uncharge(loader->pool, worker->reserve_nbytes);
+    psti_batch_pool_uncharge(loader->pool, worker->reserve_nbytes);
     worker->reserve_nbytes = 0;
     worker->grown = false;
     worker->has_reserve = false;
@@ -225,12 +226,12 @@ void psti_loader_worker_settle(struct psti_loader_worker *worker)
 
 void psti_loader_worker_count(struct psti_loader_worker *worker, int64_t start_ns)
 {
-    struct psti_decoder_stats now;
+    struct psti_decode_stats now;
     if (start_ns)
         worker->decode_ns += (uint64_t)(psti_clock_ns() - start_ns);
     if (!worker->decoder)
         return;
-    psti_decoder_stats(worker->decoder, &now);
+    psti_decode_stats(worker->decoder, &now);
     worker->nbytes_decoded += now.nbytes_out - worker->seen.nbytes_out;
     worker->n_region_fallback += now.n_region_fallback - worker->seen.n_region_fallback;
     worker->n_libpng += now.n_libpng - worker->seen.n_libpng;
@@ -290,8 +291,8 @@ static enum pst_status probe(struct psti_image *image, struct pst_error *err)
                                         .channels = item->channels,
                                         .bits = item->bits,
                                         .orientation = item->orientation ? item->orientation : 1};
-    enum pst_status status = psti_decode_probe(image->source->data, item->nbytes, item->form,
-                                               &plan->decode, info, &image->pli, err);
+    enum pst_status status = psti_decode_probe_pli(image->source->data, item->nbytes, item->form,
+                                                   &plan->decode, info, &image->pli, err);
     if (status != PST_OK)
         return status;
     uint8_t channels, bits;
@@ -314,12 +315,12 @@ enum pst_status psti_loader_row_draw(const pst_loader *loader,
     struct psti_draw_key field_key = *key;
     field_key.own = plan->own;
     enum pst_status status =
-        psti_chain_draw(plan->chain, &field_key, info->height, info->width, draw, err);
+        psti_augment_chain_draw(plan->chain, &field_key, info->height, info->width, draw, err);
     if (status == PST_OK && plan->scaled_decode && loader->placement.ops->scales &&
         info->form == PST_FORM_PLI_JPEG) {
         bool at_top, at_left;
         psti_decode_ends(info, &plan->decode, &at_top, &at_left);
-        psti_chain_scale(plan->chain, draw, at_top, at_left);
+        psti_augment_chain_scale(plan->chain, draw, at_top, at_left);
     }
     return status;
 }
@@ -346,16 +347,17 @@ static enum pst_status decode_row(struct psti_loader_worker *worker, const struc
     const struct psti_draw *draw = image->draw;
     const struct psti_rect region = region_of(draw);
     size_t element = pst_dtype_nbytes(worker->loader->plan.slots[image->i_plan].dtype);
-    size_t channels = plan->layout == PST_LAYOUT_CHW ? 1 : psti_chain_channels(image->chain);
+    size_t channels =
+        plan->layout == PST_LAYOUT_CHW ? 1 : psti_augment_chain_channels(image->chain);
     const struct psti_target target = {.data = row,
                                        .row_nbytes = draw->out_width * element * channels};
-    enum pst_status status = psti_run_begin(worker->run, image->chain, draw, &target, err);
+    enum pst_status status = psti_augment_run_begin(worker->run, image->chain, draw, &target, err);
     if (status == PST_OK)
-        status = psti_decoder_rows_scaled(
+        status = psti_decode_rows_scaled(
             worker->decoder, source->data, source->item.nbytes, &image->info, pli_of(image),
-            &plan->decode, draw->scale_log2, &region, psti_run_rows, worker->run, err);
+            &plan->decode, draw->scale_log2, &region, psti_augment_run_rows, worker->run, err);
     if (status == PST_OK)
-        status = psti_run_end(worker->run, err);
+        status = psti_augment_run_end(worker->run, err);
     return status;
 }
 
@@ -386,9 +388,9 @@ static enum pst_status decode_picture(struct psti_loader_worker *worker,
     struct picture picture = {.pixels = pixels,
                               .row_nbytes = (size_t)region.width * plan->channels *
                                             (plan->bits == 16 ? 2 : 1)};
-    return psti_decoder_rows_scaled(worker->decoder, image->source->data,
-                                    image->source->item.nbytes, &image->info, pli_of(image),
-                                    &plan->decode, 0, &region, copy_rows, &picture, err);
+    return psti_decode_rows_scaled(worker->decoder, image->source->data, image->source->item.nbytes,
+                                   &image->info, pli_of(image), &plan->decode, 0, &region,
+                                   copy_rows, &picture, err);
 }
 
 /* Whether what was drawn by the index holds for the image as it is: what is drawn follows from its

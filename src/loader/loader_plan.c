@@ -64,7 +64,7 @@ static enum pst_status check_output(const struct pst_field *field,
                              name);
     }
     if ((int)wish->made_for < 0 || wish->made_for > PST_MADE_FOR_STORED ||
-        (wish->made_for && !psti_lies_on_image(field->type)))
+        (wish->made_for && !psti_format_lies_on_image(field->type)))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "field '%s': made_for %d is not possible, it is for masks, boxes and "
                          "keypoints",
@@ -238,17 +238,17 @@ static enum pst_status choose_ops(const struct pst_field_output *wish,
                          "field '%s': %zu operations; a chain holds at most %d", plan->field->name,
                          from->n_ops, PSTI_AUGMENT_MAX_OPS);
     if (from == leader) {
-        *n_ops = psti_ops_follow(leader->ops, leader->n_ops, is_mask, ops);
+        *n_ops = psti_augment_ops_follow(leader->ops, leader->n_ops, is_mask, ops);
         return PST_OK;
     }
     *n_ops = wish->n_ops;
     for (size_t i = 0; i < wish->n_ops; i++) {
         ops[i] = wish->ops[i];
         if (is_mask)
-            ops[i].interpolation = psti_op_mask_interpolation(&wish->ops[i]);
+            ops[i].interpolation = psti_augment_op_mask_interpolation(&wish->ops[i]);
     }
-    if (!leader ||
-        psti_ops_move_alike(wish->ops, wish->n_ops, leader->ops, leader->n_ops, &i_own, &i_leader))
+    if (!leader || psti_augment_ops_move_alike(wish->ops, wish->n_ops, leader->ops, leader->n_ops,
+                                               &i_own, &i_leader))
         return PST_OK;
     char own_op[48], leader_op[48];
     return psti_fail(
@@ -280,7 +280,7 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
     plan->layout = wish->layout;
     plan->scaled_decode = wish->scaled_decode && plan->field->type == PST_FIELD_IMAGE;
     for (size_t i = 0; i < chosen.n_ops; i++)
-        plan->moves = plan->moves || psti_op_is_geometric(ops[i].kind);
+        plan->moves = plan->moves || psti_augment_op_is_geometric(ops[i].kind);
     psti_loader_plan_decode(options, &chosen, plan);
     stored_pixels(dataset, plan, &channels, &bits);
     status = psti_loader_plan_chains(&chosen, channels, bits, plan, err);
@@ -288,13 +288,13 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
         return status;
     uint32_t size[2];
     struct psti_draw draw;
-    slot->dtype = psti_chain_dtype(plan->chain);
-    slot->has_array = psti_chain_fixed_size(plan->chain, &size[0], &size[1]);
+    slot->dtype = psti_augment_chain_dtype(plan->chain);
+    slot->has_array = psti_augment_chain_fixed_size(plan->chain, &size[0], &size[1]);
     plan->fixed = slot->has_array && !plan->any_channels;
     slot->may_differ = !plan->fixed;
     if (!slot->has_array && guess_size(dataset, plan, size) &&
-        psti_chain_draw(plan->chain, &(struct psti_draw_key){.seed = options->seed}, size[0],
-                        size[1], &draw, NULL) == PST_OK) {
+        psti_augment_chain_draw(plan->chain, &(struct psti_draw_key){.seed = options->seed},
+                                size[0], size[1], &draw, NULL) == PST_OK) {
         size[0] = draw.out_height;
         size[1] = draw.out_width;
         slot->has_array = true;

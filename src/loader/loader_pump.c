@@ -54,7 +54,7 @@ static void hint(pst_loader *loader, const struct psti_loader_job *job)
             a.i_file != b.i_file || b.offset < a.offset || a.i_file == PST_FILE_NONE ||
             psti_loader_files_acquire(loader, a.i_file, &file, NULL) != PST_OK)
             continue;
-        psti_file_will_need(file, a.offset, b.offset + b.nbytes - a.offset);
+        psti_storage_file_will_need(file, a.offset, b.offset + b.nbytes - a.offset);
         psti_loader_files_release(loader, a.i_file, file);
     }
 }
@@ -63,10 +63,10 @@ static void hint(pst_loader *loader, const struct psti_loader_job *job)
  * A job that is not the caller's next waits for that release, instead of taking another slot. */
 static bool waits_for_release(const pst_loader *loader)
 {
-    struct psti_pool_stats stats;
-    if (loader->issue_step == loader->next_step || psti_pool_has_free(loader->pool))
+    struct psti_batch_pool_stats stats;
+    if (loader->issue_step == loader->next_step || psti_batch_pool_has_free(loader->pool))
         return false;
-    psti_pool_stats(loader->pool, &stats);
+    psti_batch_pool_stats(loader->pool, &stats);
     return stats.n_slots >= loader->options.prefetch + (loader->n_kept ? loader->n_kept : 1);
 }
 

@@ -82,11 +82,11 @@ static enum pst_status find_bytes(pst_loader *loader, struct psti_loader_source 
     enum pst_status status = psti_loader_files_acquire(loader, item->i_file, &source->file, err);
     if (status != PST_OK)
         return status;
-    if (!psti_range_fits(item->offset, item->nbytes, psti_file_nbytes(source->file)))
+    if (!psti_range_fits(item->offset, item->nbytes, psti_storage_file_nbytes(source->file)))
         return psti_fail(err, PST_ERROR_TRUNCATED, "loader",
                          "the item ends at byte %" PRIu64 " of a file of %" PRIu64 " bytes",
-                         item->offset + item->nbytes, psti_file_nbytes(source->file));
-    source->data = psti_file_span(source->file, item->offset, item->nbytes);
+                         item->offset + item->nbytes, psti_storage_file_nbytes(source->file));
+    source->data = psti_storage_file_span(source->file, item->offset, item->nbytes);
     return PST_OK;
 }
 
@@ -330,9 +330,9 @@ static enum pst_status fill_points(struct psti_loader_worker *worker, pst_batch 
     const struct psti_chain *chain = plan->fields[field->i_geometry].chain;
     const struct psti_draw *draw = &worker->draws[field->i_geometry];
     if (boxes)
-        psti_chain_map_boxes(chain, draw, points, (size_t)shape[0]);
+        psti_augment_chain_map_boxes(chain, draw, points, (size_t)shape[0]);
     else
-        psti_chain_map_keypoints(chain, draw, points, (size_t)shape[0]);
+        psti_augment_chain_map_keypoints(chain, draw, points, (size_t)shape[0]);
     return PST_OK;
 }
 
@@ -444,9 +444,9 @@ static void *own_buffer(struct psti_loader_worker *worker, size_t nbytes)
     if (total < loader->block_nbytes_max &&
         loader->block_nbytes_max <= loader->options.host_memory / 8 / loader->n_workers)
         total = psti_round_up((size_t)loader->block_nbytes_max, 4096);
-    if (psti_pool_charge(loader->pool, total, false)) {
+    if (psti_batch_pool_charge(loader->pool, total, false)) {
         void *memory = psti_alloc_aligned(alignment, total);
-        psti_pool_uncharge(loader->pool, memory ? worker->buffer_nbytes : total);
+        psti_batch_pool_uncharge(loader->pool, memory ? worker->buffer_nbytes : total);
         if (memory) {
             psti_free(worker->buffer);
             worker->buffer = memory;
@@ -458,7 +458,8 @@ static void *own_buffer(struct psti_loader_worker *worker, size_t nbytes)
         pthread_mutex_lock(&loader->reserve_lock);
         worker->has_reserve = true;
     }
-    if (!psti_pool_charge(loader->pool, nbytes, true)) /* the reserve is as large as any row */
+    if (!psti_batch_pool_charge(loader->pool, nbytes,
+                                true)) /* the reserve is as large as any row */
         return NULL;
     psti_loader_fell_back(loader, PST_FALLBACK_RESERVE, 1);
     worker->reserve_nbytes += nbytes;

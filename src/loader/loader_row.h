@@ -80,7 +80,8 @@ enum pst_status psti_loader_ranges_take(const pst_loader *loader, uint64_t sampl
                                         const struct psti_read *reads, struct pst_error *err);
 
 /* loader_pixels.c */
-/* psti_chain_draw, and where the field is to be decoded at a part of its size, psti_chain_scale. */
+/* psti_augment_chain_draw, and where the field is to be decoded at a part of its size,
+ * psti_augment_chain_scale. */
 enum pst_status psti_loader_row_draw(const pst_loader *loader,
                                      const struct psti_loader_plan_field *plan,
                                      const struct psti_draw_key *key,

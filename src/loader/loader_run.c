@@ -272,7 +272,7 @@ void psti_loader_run_cancel(pst_loader *loader)
         struct psti_loader_job *job = &loader->ring[i];
         if (job->batch) {
             loader->placement.ops->quiesce(loader, job->batch);
-            psti_pool_put_back(job->batch);
+            psti_batch_pool_put_back(job->batch);
         }
         job->batch = NULL;
         job->state = PSTI_JOB_EMPTY;

@@ -15,11 +15,11 @@
 static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
 {
     struct psti_storage_stats storage;
-    struct psti_pool_stats pool;
+    struct psti_batch_pool_stats pool;
     pthread_mutex_lock(loader->lock);
     *stats = loader->stats;
     stats->read_ns += psti_loader_times_reading(loader, psti_clock_ns());
-    psti_pool_stats(loader->pool, &pool);
+    psti_batch_pool_stats(loader->pool, &pool);
     pthread_mutex_unlock(loader->lock);
     psti_storage_stats(loader->storage, &storage);
     stats->nbytes_read = storage.nbytes_read;
@@ -44,14 +44,14 @@ static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
 void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats, size_t stats_nbytes)
 {
     struct pst_loader_stats all = {0};
-    if (!psti_pool_is_forked(loader->pool))
+    if (!psti_batch_pool_is_forked(loader->pool))
         fill(loader, &all);
     psti_struct_write(stats, stats_nbytes, &all, sizeof all);
 }
 
 uint64_t pst_loader_n_quarantined(const pst_loader *loader)
 {
-    if (psti_pool_is_forked(loader->pool))
+    if (psti_batch_pool_is_forked(loader->pool))
         return 0;
     pthread_mutex_lock(loader->lock);
     uint64_t n = loader->n_quarantined;
@@ -62,7 +62,7 @@ uint64_t pst_loader_n_quarantined(const pst_loader *loader)
 enum pst_status pst_loader_quarantined(const pst_loader *loader, uint64_t i, struct pst_error *what,
                                        struct pst_error *err)
 {
-    if (psti_pool_is_forked(loader->pool))
+    if (psti_batch_pool_is_forked(loader->pool))
         return psti_loader_fail_forked(err);
     enum pst_status status = PST_OK;
     pthread_mutex_lock(loader->lock);

@@ -46,8 +46,8 @@ struct psti_loader_worker {
     int64_t hold_until_ns; /* the throttle's time for the row that is held */
     bool starved;          /* the last row failed because the slots' memory is used up */
     bool lacks_scratch;    /* it failed because its decoder got no more memory */
-    struct psti_decoder_stats seen; /* what was added to the loader's counters already */
-    void *placement;                /* what the loader's placement keeps for this worker */
+    struct psti_decode_stats seen; /* what was added to the loader's counters already */
+    void *placement;               /* what the loader's placement keeps for this worker */
     /* Since the last merge: */
     struct psti_placed placed;
     uint64_t n_cpu, nbytes_decoded, n_region_fallback, decode_ns;

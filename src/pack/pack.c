@@ -255,7 +255,7 @@ static enum pst_status start(struct pack *pack, struct pst_error *err)
     for (uint32_t i = 0; status == PST_OK && i < pack->window; i++)
         status = psti_pack_slot_init(&pack->slots[i], pack->plan.n_fields, err);
     for (uint32_t i = 0; status == PST_OK && i < n; i++)
-        status = psti_decoder_open(&pack->decoders[i], err);
+        status = psti_decode_open(&pack->decoders[i], err);
     while (status == PST_OK && pack->n_threads < n) {
         status = psti_thread_start(&pack->threads[pack->n_threads], "pack", worker, pack, err);
         pack->n_threads += status == PST_OK;
@@ -272,7 +272,7 @@ static void stop(struct pack *pack)
     for (uint32_t i = 0; i < pack->n_threads; i++)
         psti_thread_join(pack->threads[i]);
     for (uint32_t i = 0; i < MAX_WORKERS; i++)
-        psti_decoder_close(&pack->decoders[i]);
+        psti_decode_close(&pack->decoders[i]);
     for (uint32_t i = 0; i < MAX_WORKERS; i++)
         psti_pli_keep_free(&pack->jpegs[i]);
     if (pack->slots != NULL)

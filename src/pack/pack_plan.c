@@ -114,7 +114,7 @@ static void plan_new(struct psti_pack_plan *plan, enum pst_made_for made_for)
         plan->fields[i] = *pst_dataset_field(plan->source, i);
         plan->source_field[i] = i;
         enum pst_field_type type = plan->fields[i].type;
-        if (psti_lies_on_image(type) && plan->fields[i].made_for == PST_MADE_FOR_UNKNOWN)
+        if (psti_format_lies_on_image(type) && plan->fields[i].made_for == PST_MADE_FOR_UNKNOWN)
             plan->fields[i].made_for = made_for;
         const struct psti_pack_forms *forms = psti_pack_plan_forms(plan, type);
         if (forms != NULL)

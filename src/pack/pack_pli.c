@@ -81,7 +81,7 @@ static enum pst_status check(struct psti_decoder *decoder, const void *bytes, si
         pst_pli_info(bytes, nbytes < PSTI_PLI_HEADER_NBYTES ? nbytes : PSTI_PLI_HEADER_NBYTES,
                      &head, sizeof head, err);
     if (status == PST_OK)
-        status = psti_decoder_probe(decoder, bytes, nbytes, PST_FORM_PLI, &options, &info, err);
+        status = psti_decode_probe(decoder, bytes, nbytes, PST_FORM_PLI, &options, &info, err);
     if (status == PST_OK)
         status = psti_verify_hash_pixels(decoder, bytes, nbytes, &info, &options, &found, err);
     if (status == PST_OK && found != head.pixel_checksum)

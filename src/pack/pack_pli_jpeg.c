@@ -20,7 +20,7 @@ static enum pst_status hash_jpeg(void *ctx, const void *bytes, size_t nbytes, ui
         .struct_size = sizeof options, .max_pixels = UINT64_MAX, .ignore_orientation = true};
     struct pst_image_info info;
     enum pst_status status =
-        psti_decoder_probe(decoder, bytes, nbytes, PST_FORM_JPEG, &options, &info, err);
+        psti_decode_probe(decoder, bytes, nbytes, PST_FORM_JPEG, &options, &info, err);
     if (status == PST_OK)
         status = psti_verify_hash_pixels(decoder, bytes, nbytes, &info, &options, hash, err);
     return status;
@@ -49,7 +49,7 @@ enum pst_status pst_pli_from_jpeg(const void *jpeg, size_t jpeg_nbytes,
             psti_fail(err, PST_ERROR_ARGUMENT, "pack",
                       "unit_edge is %" PRIu32 ": 64, 128, 256 or 0 are possible", filled.unit_edge);
     if (status == PST_OK)
-        status = psti_decoder_open(&decoder, err);
+        status = psti_decode_open(&decoder, err);
     if (status == PST_OK) {
         own = psti_alloc(jpeg_nbytes > 0 ? jpeg_nbytes : 1);
         if (own == NULL)
@@ -62,7 +62,7 @@ enum pst_status pst_pli_from_jpeg(const void *jpeg, size_t jpeg_nbytes,
         status = psti_pli_keep_jpeg(&keep, &reference, own, jpeg_nbytes, &filled, pli, capacity,
                                     nbytes, err);
     }
-    psti_decoder_close(&decoder);
+    psti_decode_close(&decoder);
     psti_pli_keep_free(&keep);
     psti_free(own);
     return status;

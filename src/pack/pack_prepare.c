@@ -129,8 +129,8 @@ static enum pst_status read_image(struct work *work, uint32_t v, struct original
         info->bits = item->bits;
         info->orientation = 1;
     }
-    status = psti_decoder_probe(work->decoder, original->bytes, original->nbytes, item->form,
-                                &work->options, info, &work->slot->err);
+    status = psti_decode_probe(work->decoder, original->bytes, original->nbytes, item->form,
+                               &work->options, info, &work->slot->err);
     if (status == PST_OK)
         work->item.form = item->form = info->form;
     return status;
@@ -200,8 +200,8 @@ static enum pst_status find_pixels(struct work *work, const struct original *ori
         return PST_OK;
     enum pst_status status = psti_buffer_reserve(blob, *nbytes, "pack", "of an item", err);
     if (status == PST_OK)
-        status = psti_decoder_region(work->decoder, original->bytes, original->nbytes, info,
-                                     &work->options, &whole, blob->bytes, row_nbytes, err);
+        status = psti_decode_region(work->decoder, original->bytes, original->nbytes, info,
+                                    &work->options, &whole, blob->bytes, row_nbytes, err);
     work->pixels_of = status == PST_OK ? original : NULL;
     pixels->data = blob->bytes;
     return status;

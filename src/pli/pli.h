@@ -59,7 +59,7 @@ struct psti_pli_span {
 enum pst_status psti_pli_jpeg_frame(const void *bytes, size_t nbytes, struct psti_jpeg_frame *frame,
                                     struct pst_error *err);
 
-/* All coefficients: `coefs[c]` has room for psti_jpeg_n_coefs(frame, c) values, rows of blocks,
+/* All coefficients: `coefs[c]` has room for psti_pli_jpeg_n_coefs(frame, c) values, rows of blocks,
  * each in zigzag order. Every unit is checked. `scratch` of pst_pli_scratch_nbytes(), aligned
  * to 64. */
 enum pst_status psti_pli_jpeg_coefs(const void *bytes, size_t nbytes,

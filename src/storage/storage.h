@@ -28,23 +28,23 @@ enum pst_status psti_storage_open(const struct psti_storage_options *options,
 void psti_storage_close(struct psti_storage **storage);
 
 /* Opens a file for reading. Kind MEMORY reads it whole, not throttled; the bytes count as
- * memory_nbytes. Files are closed by psti_file_close, before the storage. Thread-safe. */
-enum pst_status psti_file_open(struct psti_storage *storage, const char *path,
-                               struct psti_file **out, struct pst_error *err);
+ * memory_nbytes. Files are closed by psti_storage_file_close, before the storage. Thread-safe. */
+enum pst_status psti_storage_file_open(struct psti_storage *storage, const char *path,
+                                       struct psti_file **out, struct pst_error *err);
 /* A file over `nbytes` of the caller's memory, which must outlive it (path: for messages). */
-enum pst_status psti_file_open_span(struct psti_storage *storage, const char *path,
-                                    const void *bytes, size_t nbytes, struct psti_file **out,
-                                    struct pst_error *err);
-void psti_file_close(struct psti_file **file);
-uint64_t psti_file_nbytes(const struct psti_file *file);
-const char *psti_file_path(const struct psti_file *file);
+enum pst_status psti_storage_file_open_span(struct psti_storage *storage, const char *path,
+                                            const void *bytes, size_t nbytes,
+                                            struct psti_file **out, struct pst_error *err);
+void psti_storage_file_close(struct psti_file **file);
+uint64_t psti_storage_file_nbytes(const struct psti_file *file);
+const char *psti_storage_file_path(const struct psti_file *file);
 
 /* The bytes themselves where the file is in memory, else NULL (then read). NULL also for a range
  * that does not lie in the file, and where the storage is throttled: so these bytes are waited for
  * like all others. */
-const void *psti_file_span(const struct psti_file *file, uint64_t offset, uint64_t nbytes);
+const void *psti_storage_file_span(const struct psti_file *file, uint64_t offset, uint64_t nbytes);
 /* Tells the kernel that this range is wanted soon. A hint: no error. */
-void psti_file_will_need(const struct psti_file *file, uint64_t offset, uint64_t nbytes);
+void psti_storage_file_will_need(const struct psti_file *file, uint64_t offset, uint64_t nbytes);
 
 /* One read. Reads exactly `nbytes`, or fails: end of file before that is PST_ERROR_TRUNCATED.
  * Either `file` is set, or `path` (file NULL): then the file is opened, must be exactly `nbytes`

@@ -89,8 +89,8 @@ static enum pst_status load(struct psti_file *file, struct pst_error *err)
     return PST_OK;
 }
 
-enum pst_status psti_file_open(struct psti_storage *storage, const char *path,
-                               struct psti_file **out, struct pst_error *err)
+enum pst_status psti_storage_file_open(struct psti_storage *storage, const char *path,
+                                       struct psti_file **out, struct pst_error *err)
 {
     *out = NULL;
     struct psti_file *file = file_new(storage, path);
@@ -102,16 +102,16 @@ enum pst_status psti_file_open(struct psti_storage *storage, const char *path,
     if (status == PST_OK && whole)
         status = load(file, err);
     if (status != PST_OK) {
-        psti_file_close(&file);
+        psti_storage_file_close(&file);
         return status;
     }
     *out = file;
     return PST_OK;
 }
 
-enum pst_status psti_file_open_span(struct psti_storage *storage, const char *path,
-                                    const void *bytes, size_t nbytes, struct psti_file **out,
-                                    struct pst_error *err)
+enum pst_status psti_storage_file_open_span(struct psti_storage *storage, const char *path,
+                                            const void *bytes, size_t nbytes,
+                                            struct psti_file **out, struct pst_error *err)
 {
     *out = NULL;
     struct psti_file *file = file_new(storage, path);
@@ -123,7 +123,7 @@ enum pst_status psti_file_open_span(struct psti_storage *storage, const char *pa
     return PST_OK;
 }
 
-void psti_file_close(struct psti_file **file)
+void psti_storage_file_close(struct psti_file **file)
 {
     struct psti_file *f = *file;
     if (f == NULL)
@@ -138,18 +138,18 @@ void psti_file_close(struct psti_file **file)
     psti_free(f);
 }
 
-uint64_t psti_file_nbytes(const struct psti_file *file) { return file->nbytes; }
+uint64_t psti_storage_file_nbytes(const struct psti_file *file) { return file->nbytes; }
 
-const char *psti_file_path(const struct psti_file *file) { return file->path; }
+const char *psti_storage_file_path(const struct psti_file *file) { return file->path; }
 
-const void *psti_file_span(const struct psti_file *file, uint64_t offset, uint64_t nbytes)
+const void *psti_storage_file_span(const struct psti_file *file, uint64_t offset, uint64_t nbytes)
 {
     if (file->memory == NULL || file->storage->pace != NULL)
         return NULL;
     return psti_range_fits(offset, nbytes, file->nbytes) ? file->memory + offset : NULL;
 }
 
-void psti_file_will_need(const struct psti_file *file, uint64_t offset, uint64_t nbytes)
+void psti_storage_file_will_need(const struct psti_file *file, uint64_t offset, uint64_t nbytes)
 {
     if (file->fd < 0 || atomic_load_explicit(&file->direct, memory_order_relaxed) ||
         !psti_range_fits(offset, nbytes, INT64_MAX))

@@ -272,7 +272,7 @@ static enum pst_status start(struct verify *verify, struct pst_error *err)
                          verify->n_shards);
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; status == PST_OK && i < n; i++)
-        status = psti_decoder_open(&verify->decoders[i], err);
+        status = psti_decode_open(&verify->decoders[i], err);
     while (status == PST_OK && verify->n_threads < n) {
         status =
             psti_thread_start(&verify->threads[verify->n_threads], "verify", worker, verify, err);
@@ -289,7 +289,7 @@ static void stop(struct verify *verify)
     for (uint32_t i = 0; i < verify->n_threads; i++)
         psti_thread_join(verify->threads[i]);
     for (uint32_t i = 0; i < MAX_WORKERS; i++) {
-        psti_decoder_close(&verify->decoders[i]);
+        psti_decode_close(&verify->decoders[i]);
         psti_buffer_free(&verify->blobs[i]);
         psti_pli_keep_free(&verify->jpegs[i]);
     }

@@ -61,7 +61,7 @@ enum pst_status psti_verify_file(const char *path, bool restore, uint64_t *nbyte
     }
     status = read_all(fd, bytes, (size_t)item.nbytes, path, err);
     if (status == PST_OK)
-        status = psti_decoder_open(&decoder, err);
+        status = psti_decode_open(&decoder, err);
     if (status == PST_OK)
         status = psti_verify_pixels(decoder, PST_FIELD_IMAGE, bytes, &item, err);
     if (status == PST_OK && restore)
@@ -71,7 +71,7 @@ enum pst_status psti_verify_file(const char *path, bool restore, uint64_t *nbyte
 out:
     if (status != PST_OK && err != NULL && err->file[0] == '\0')
         psti_error_set_file(err, path);
-    psti_decoder_close(&decoder);
+    psti_decode_close(&decoder);
     psti_pli_keep_free(&jpeg);
     psti_free(bytes);
     if (fd >= 0)

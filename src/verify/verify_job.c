@@ -98,7 +98,7 @@ enum pst_status psti_verify_pixels(struct psti_decoder *decoder, enum pst_field_
         info.orientation = 1;
     }
     enum pst_status status =
-        psti_decoder_probe(decoder, bytes, (size_t)item->nbytes, item->form, &options, &info, err);
+        psti_decode_probe(decoder, bytes, (size_t)item->nbytes, item->form, &options, &info, err);
     if (status != PST_OK)
         return status;
     item->form = info.form;

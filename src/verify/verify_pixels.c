@@ -85,7 +85,7 @@ enum pst_status psti_verify_hash_pixels(struct psti_decoder *decoder, const void
                          info->height);
     psti_hash_begin(&sink.state);
     enum pst_status status =
-        psti_decoder_rows(decoder, bytes, nbytes, &stored, &how, &whole, hash_rows, &sink, err);
+        psti_decode_rows(decoder, bytes, nbytes, &stored, &how, &whole, hash_rows, &sink, err);
     if (status == PST_OK)
         *hash = psti_hash_end(&sink.state);
     return status;

@@ -66,7 +66,7 @@ bool pst_writer_has(const pst_writer *writer, const char *name)
 
 void psti_writer_destroy(pst_writer *writer)
 {
-    psti_decoder_close(&writer->decoder);
+    psti_decode_close(&writer->decoder);
     psti_writer_file_close(&writer->shard);
     psti_writer_file_close(&writer->journal);
     psti_writer_names_free(&writer->names);

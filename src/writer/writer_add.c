@@ -99,7 +99,7 @@ static enum pst_status probe(pst_writer *writer, const struct pst_field *field,
     const struct pst_decode_options options = {.struct_size = sizeof options,
                                                .palette_indices = field->type == PST_FIELD_MASK};
     if (writer->decoder == NULL) {
-        enum pst_status status = psti_decoder_open(&writer->decoder, err);
+        enum pst_status status = psti_decode_open(&writer->decoder, err);
         if (status != PST_OK)
             return status;
     }
@@ -108,8 +108,8 @@ static enum pst_status probe(pst_writer *writer, const struct pst_field *field,
     info->width = value->width;
     info->channels = value->channels;
     info->bits = value->bits;
-    return psti_decoder_probe(writer->decoder, value->bytes, value->nbytes, value->form, &options,
-                              info, err);
+    return psti_decode_probe(writer->decoder, value->bytes, value->nbytes, value->form, &options,
+                             info, err);
 }
 
 /* A PLI has the checksum of its pixels itself, and the index has the same: readers of parts rely on

@@ -61,7 +61,7 @@ static enum pst_status check_mask(const pst_writer *writer, uint32_t i_mask, uin
             continue;
         const struct psti_picture_size picture = size_of(other);
         bool fits;
-        uint8_t turn = psti_turn_of_mask(
+        uint8_t turn = psti_format_turn_of_mask(
             &picture, mask->orientation > 1 ? PST_MADE_FOR_UPRIGHT : field->made_for, mask->height,
             mask->width, &fits);
         if (fits && turn != 0)
@@ -86,7 +86,7 @@ static enum pst_status check_points(const pst_writer *writer, uint32_t i_field, 
     bool boxes = field->type == PST_FIELD_BOXES;
     size_t row_nbytes = boxes ? 16 : 12, n = value->nbytes / row_nbytes;
     struct psti_picture_size picture = image ? size_of(image) : (struct psti_picture_size){0};
-    uint8_t turn = psti_turn_of(&picture, field->made_for);
+    uint8_t turn = psti_format_turn_of(&picture, field->made_for);
     if (turn == 0 && n > 0)
         return fail_unknown(image, err);
     for (size_t i = 0; i < n; i++) {
@@ -94,9 +94,9 @@ static enum pst_status check_points(const pst_writer *writer, uint32_t i_field, 
         memcpy(row, (const char *)value->bytes + i * row_nbytes, row_nbytes);
         if (boxes && isfinite(row[0] + row[1] + row[2] + row[3]) && row[0] < row[2] &&
             row[1] < row[3])
-            psti_turn_boxes(turn, picture.height, picture.width, row, 1);
-        const char *problem = boxes ? psti_box_problem(row, picture.height, picture.width)
-                                    : psti_keypoint_problem(row);
+            psti_format_turn_boxes(turn, picture.height, picture.width, row, 1);
+        const char *problem = boxes ? psti_format_box_problem(row, picture.height, picture.width)
+                                    : psti_format_keypoint_problem(row);
         memcpy(row, (const char *)value->bytes + i * row_nbytes, row_nbytes);
         if (problem && boxes)
             return psti_fail(err, PST_ERROR_ARGUMENT, "writer",

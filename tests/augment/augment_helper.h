@@ -62,8 +62,9 @@ static inline void feed(struct psti_run *run, const struct test_image *image,
         if (band != 0 && n > band)
             n = band;
         size_t at = ((size_t)(draw->region_y + y) * image->width + draw->region_x) * pixel;
-        assert_int_equal(psti_run_rows(run, image->memory.data + at, image->width * pixel, y, n),
-                         PST_OK);
+        assert_int_equal(
+            psti_augment_run_rows(run, image->memory.data + at, image->width * pixel, y, n),
+            PST_OK);
         y += n;
     }
 }
@@ -82,24 +83,24 @@ static inline struct output run_chain(const struct pst_op *ops, size_t n_ops,
     assert_ok(psti_augment_compile(ops, n_ops, format, how->features, how->unfused, &chain, &err));
     if (how->kernels != NULL)
         chain->kernels = how->kernels;
-    assert_ok(psti_chain_draw(chain,
-                              &(struct psti_draw_key){.seed = seed, .epoch = 0, .sample = sample},
-                              image->height, image->width, &out.draw, &err));
+    assert_ok(psti_augment_chain_draw(
+        chain, &(struct psti_draw_key){.seed = seed, .epoch = 0, .sample = sample}, image->height,
+        image->width, &out.draw, &err));
     out.height = out.draw.out_height;
     out.width = out.draw.out_width;
-    out.nbytes = psti_chain_output_nbytes(chain, &out.draw);
+    out.nbytes = psti_augment_chain_output_nbytes(chain, &out.draw);
     out.data = malloc(out.nbytes);
-    size_t element = pst_dtype_nbytes(psti_chain_dtype(chain));
+    size_t element = pst_dtype_nbytes(psti_augment_chain_dtype(chain));
     bool planar = format->layout == PST_LAYOUT_CHW;
     size_t used = out.width * element * (planar ? 1 : format->channels);
     size_t rows = (size_t)out.height * (planar ? format->channels : 1);
     size_t step = used + how->row_gap;
     struct guarded slot = guarded_make(rows * step - how->row_gap + how->misalign, 64);
     struct psti_target target = {slot.data, step};
-    assert_ok(psti_run_open(&run, &err));
-    assert_ok(psti_run_begin(run, chain, &out.draw, &target, &err));
+    assert_ok(psti_augment_run_open(&run, &err));
+    assert_ok(psti_augment_run_begin(run, chain, &out.draw, &target, &err));
     feed(run, image, &out.draw, how->band);
-    assert_ok(psti_run_end(run, &err));
+    assert_ok(psti_augment_run_end(run, &err));
     for (size_t y = 0; y < rows; y++) {
         memcpy(out.data + y * used, slot.data + y * step, used);
         for (size_t i = used; i < step && y + 1 < rows; i++)
@@ -108,8 +109,8 @@ static inline struct output run_chain(const struct pst_op *ops, size_t n_ops,
     for (size_t i = 0; i < how->misalign; i++)
         assert_int_equal(slot.data[(rows - 1) * step + used + i], 0xa5);
     guarded_free(&slot);
-    psti_run_close(&run);
-    psti_chain_free(&chain);
+    psti_augment_run_close(&run);
+    psti_augment_chain_free(&chain);
     return out;
 }
 

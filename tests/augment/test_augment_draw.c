@@ -12,7 +12,7 @@ static struct psti_chain *compile(const struct pst_op *ops, size_t n, uint8_t ch
     struct pst_error err;
     struct psti_chain *chain;
     struct psti_chain_output format = {.channels = channels, .bits = 8};
-    assert_ok(psti_chain_compile(ops, n, &format, &chain, &err));
+    assert_ok(psti_augment_chain_compile(ops, n, &format, &chain, &err));
     return chain;
 }
 
@@ -40,11 +40,13 @@ static void resized_crop_distribution(void **state)
     double area = 0, ratio = 0, centre = 0;
     int n = 20000, low_areas = 0;
     for (int i = 0; i < n; i++) {
-        assert_ok(psti_chain_draw(
+        assert_ok(psti_augment_chain_draw(
             chain, &(struct psti_draw_key){.seed = 9, .epoch = 2, .sample = (uint64_t)i}, 400, 400,
             &draw, &err));
-        uint32_t y = psti_draw_low(draw.opaque[0]), x = psti_draw_high(draw.opaque[0]);
-        uint32_t h = psti_draw_low(draw.opaque[1]), w = psti_draw_high(draw.opaque[1]);
+        uint32_t y = psti_augment_draw_low(draw.opaque[0]),
+                 x = psti_augment_draw_high(draw.opaque[0]);
+        uint32_t h = psti_augment_draw_low(draw.opaque[1]),
+                 w = psti_augment_draw_high(draw.opaque[1]);
         assert_true(h >= 1 && w >= 1 && y + h <= 400 && x + w <= 400);
         assert_true((double)w / h > 0.74 && (double)w / h < 1.35);
         assert_true((double)w * h / 160000 > 0.079);
@@ -59,7 +61,7 @@ static void resized_crop_distribution(void **state)
      * fit. */
     assert_true(fabs(area - 0.4782) < 0.008);
     assert_true(fabs((double)low_areas / n - 0.5825) < 0.015);
-    psti_chain_free(&chain);
+    psti_augment_chain_free(&chain);
 }
 
 /* No ratio fits a needle: the centred fallback. */
@@ -71,18 +73,18 @@ static void resized_crop_fallback(void **state)
     struct psti_chain *chain = compile(&op, 1, 3);
     struct pst_error err;
     struct psti_draw draw;
-    assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 5}, 10, 1000,
-                              &draw, &err));
-    assert_int_equal(psti_draw_low(draw.opaque[1]), 10);
-    assert_int_equal(psti_draw_high(draw.opaque[1]), 13); /* round(10 * 4/3) */
-    assert_int_equal(psti_draw_high(draw.opaque[0]), 493);
-    assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 5}, 1000, 10,
-                              &draw, &err));
-    assert_int_equal(psti_draw_low(draw.opaque[1]), 13);
-    assert_ok(
-        psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 5}, 1, 1, &draw, &err));
+    assert_ok(psti_augment_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 5}, 10,
+                                      1000, &draw, &err));
+    assert_int_equal(psti_augment_draw_low(draw.opaque[1]), 10);
+    assert_int_equal(psti_augment_draw_high(draw.opaque[1]), 13); /* round(10 * 4/3) */
+    assert_int_equal(psti_augment_draw_high(draw.opaque[0]), 493);
+    assert_ok(psti_augment_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 5}, 1000,
+                                      10, &draw, &err));
+    assert_int_equal(psti_augment_draw_low(draw.opaque[1]), 13);
+    assert_ok(psti_augment_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 5}, 1, 1,
+                                      &draw, &err));
     assert_int_equal(draw.region_height, 1);
-    psti_chain_free(&chain);
+    psti_augment_chain_free(&chain);
 }
 
 static void flips_have_their_probability(void **state)
@@ -96,12 +98,12 @@ static void flips_have_their_probability(void **state)
         struct psti_chain *chain = compile(&op, 1, 1);
         int flipped = 0;
         for (uint64_t i = 0; i < 4000; i++) {
-            assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = i}, 4, 4,
-                                      &draw, &err));
+            assert_ok(psti_augment_chain_draw(
+                chain, &(struct psti_draw_key){.seed = 1, .sample = i}, 4, 4, &draw, &err));
             flipped += draw.opaque[0] != 0;
         }
         assert_true(abs(flipped - 1000 * k) < (k == 0 || k == 4 ? 1 : 130));
-        psti_chain_free(&chain);
+        psti_augment_chain_free(&chain);
     }
 }
 
@@ -114,14 +116,14 @@ static void crops_are_uniform(void **state)
     struct psti_chain *chain = compile(&op, 1, 1);
     int count[4][3] = {{0}};
     for (uint64_t i = 0; i < 12000; i++) {
-        assert_ok(psti_chain_draw(
+        assert_ok(psti_augment_chain_draw(
             chain, &(struct psti_draw_key){.seed = 4, .epoch = 1, .sample = i}, 8, 7, &draw, &err));
         count[draw.region_y][draw.region_x]++;
         assert_int_equal(draw.region_height, 5);
     }
     for (int i = 0; i < 12; i++)
         assert_true(abs(count[i / 3][i % 3] - 1000) < 150);
-    psti_chain_free(&chain);
+    psti_augment_chain_free(&chain);
 }
 
 /* All 24 orders of the jitter, and factors over their whole range. */
@@ -137,7 +139,7 @@ static void jitter_is_drawn_evenly(void **state)
     int orders[24] = {0};
     float low = 9, high = 0;
     for (uint64_t i = 0; i < 24000; i++) {
-        assert_ok(psti_chain_draw(
+        assert_ok(psti_augment_chain_draw(
             chain, &(struct psti_draw_key){.seed = 4, .epoch = 1, .sample = i}, 8, 7, &draw, &err));
         float factors[4];
         memcpy(factors, draw.opaque, sizeof factors);
@@ -149,7 +151,7 @@ static void jitter_is_drawn_evenly(void **state)
     for (int i = 0; i < 24; i++)
         assert_true(abs(orders[i] - 1000) < 150);
     assert_true(low >= 0.6f && low < 0.601f && high <= 1.4f && high > 1.399f);
-    psti_chain_free(&chain);
+    psti_augment_chain_free(&chain);
 }
 
 /* The contract of randomness: numbers of another implementation of the rule in augment_draw.c. They
@@ -177,14 +179,17 @@ static void draws_are_pinned(void **state)
                                           .sample = 1000 * i,
                                           .draw = draws[i],
                                           .view = views[i]};
-        assert_ok(psti_chain_draw(chain, &key, 375, 500, &draw, &err));
-        uint32_t got[7] = {psti_draw_low(draw.opaque[0]), psti_draw_high(draw.opaque[0]),
-                           psti_draw_low(draw.opaque[1]), psti_draw_high(draw.opaque[1]),
-                           (uint32_t)draw.opaque[4],      psti_draw_low(draw.opaque[8]),
-                           psti_draw_high(draw.opaque[8])};
+        assert_ok(psti_augment_chain_draw(chain, &key, 375, 500, &draw, &err));
+        uint32_t got[7] = {psti_augment_draw_low(draw.opaque[0]),
+                           psti_augment_draw_high(draw.opaque[0]),
+                           psti_augment_draw_low(draw.opaque[1]),
+                           psti_augment_draw_high(draw.opaque[1]),
+                           (uint32_t)draw.opaque[4],
+                           psti_augment_draw_low(draw.opaque[8]),
+                           psti_augment_draw_high(draw.opaque[8])};
         assert_memory_equal(got, expected[i], sizeof got);
     }
-    psti_chain_free(&chain);
+    psti_augment_chain_free(&chain);
 }
 
 /* Crop and flip of a chain, as one number. */
@@ -193,7 +198,7 @@ static uint64_t geometry_of(const struct psti_chain *chain, const struct psti_dr
 {
     struct pst_error err;
     struct psti_draw draw;
-    assert_ok(psti_chain_draw(chain, key, 3000, 4000, &draw, &err));
+    assert_ok(psti_augment_chain_draw(chain, key, 3000, 4000, &draw, &err));
     return draw.opaque[4 * (size_t)crop] << 1 | draw.opaque[4 * (size_t)flip];
 }
 
@@ -218,7 +223,7 @@ static void every_part_of_the_key_counts(void **state)
     assert_true(geometry_of(chain, &view, 0, 1) != expected);
     assert_true(geometry_of(chain, &own, 0, 1) != expected);
     assert_true(geometry_of(chain, &base, 0, 1) == expected);
-    psti_chain_free(&chain);
+    psti_augment_chain_free(&chain);
 }
 
 /* Colour operations before and between geometric ones change no geometry. */
@@ -241,8 +246,8 @@ static void colour_changes_no_geometry(void **state)
         n_flips += expected & 1;
     }
     assert_in_range(n_flips, 30, 70);
-    psti_chain_free(&plain);
-    psti_chain_free(&mixed);
+    psti_augment_chain_free(&plain);
+    psti_augment_chain_free(&mixed);
 }
 
 static void sizes_are_known(void **state)
@@ -253,23 +258,23 @@ static void sizes_are_known(void **state)
                             make_op(PST_OP_PAD, 0, 0)};
     ops[2].pad[0] = 3;
     struct psti_chain *chain = compile(ops, 1, 3);
-    assert_false(psti_chain_fixed_size(chain, &h, &w));
-    psti_chain_free(&chain);
+    assert_false(psti_augment_chain_fixed_size(chain, &h, &w));
+    psti_augment_chain_free(&chain);
     chain = compile(ops, 3, 3);
-    assert_true(psti_chain_fixed_size(chain, &h, &w));
+    assert_true(psti_augment_chain_fixed_size(chain, &h, &w));
     assert_int_equal(h, 224);
     assert_int_equal(w, 203);
-    psti_chain_free(&chain);
+    psti_augment_chain_free(&chain);
     /* The longer side is cut off, as int(256 * 500 / 375) is. */
     struct pst_error err;
     struct psti_draw draw;
     chain = compile(ops, 1, 3);
-    assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .epoch = 1, .sample = 1},
-                              375, 500, &draw, &err));
+    assert_ok(psti_augment_chain_draw(
+        chain, &(struct psti_draw_key){.seed = 1, .epoch = 1, .sample = 1}, 375, 500, &draw, &err));
     assert_int_equal(draw.out_height, 256);
     assert_int_equal(draw.out_width, 341);
-    assert_int_equal(psti_chain_output_nbytes(chain, &draw), 256 * 341 * 3);
-    psti_chain_free(&chain);
+    assert_int_equal(psti_augment_chain_output_nbytes(chain, &draw), 256 * 341 * 3);
+    psti_augment_chain_free(&chain);
 }
 
 static void refused(struct pst_op op, struct psti_chain_output format, const char *part)
@@ -277,11 +282,11 @@ static void refused(struct pst_op op, struct psti_chain_output format, const cha
     struct pst_error err;
     struct psti_chain *chain = (struct psti_chain *)&err;
     struct pst_op ops[2] = {make_op(PST_OP_HORIZONTAL_FLIP, 0, 0), op};
-    assert_int_equal(psti_chain_compile(ops, 2, &format, &chain, &err), PST_ERROR_ARGUMENT);
+    assert_int_equal(psti_augment_chain_compile(ops, 2, &format, &chain, &err), PST_ERROR_ARGUMENT);
     assert_null(chain);
     assert_string_equal(err.room, "augment");
     assert_non_null(strstr(err.text, part));
-    assert_int_equal(psti_chain_compile(ops, 2, &format, &chain, NULL), PST_ERROR_ARGUMENT);
+    assert_int_equal(psti_augment_chain_compile(ops, 2, &format, &chain, NULL), PST_ERROR_ARGUMENT);
 }
 
 static void wrong_parameters_are_named(void **state)
@@ -345,12 +350,14 @@ static void wrong_parameters_are_named(void **state)
     struct pst_error err;
     struct psti_chain *chain;
     image.channels = 3;
-    assert_int_equal(psti_chain_compile(twice, 2, &image, &chain, &err), PST_ERROR_ARGUMENT);
+    assert_int_equal(psti_augment_chain_compile(twice, 2, &image, &chain, &err),
+                     PST_ERROR_ARGUMENT);
     assert_non_null(strstr(err.text, "operation 0 (Normalize): must be the last"));
     struct pst_op many[16];
     for (int i = 0; i < 16; i++)
         many[i] = make_op(PST_OP_VERTICAL_FLIP, 0, 0);
-    assert_int_equal(psti_chain_compile(many, 16, &image, &chain, &err), PST_ERROR_ARGUMENT);
+    assert_int_equal(psti_augment_chain_compile(many, 16, &image, &chain, &err),
+                     PST_ERROR_ARGUMENT);
 }
 
 static void unsuitable_images_are_refused(void **state)
@@ -360,24 +367,24 @@ static void unsuitable_images_are_refused(void **state)
     struct psti_draw draw;
     struct pst_op op = make_op(PST_OP_RANDOM_CROP, 32, 32);
     struct psti_chain *chain = compile(&op, 1, 3);
-    assert_int_equal(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, 31, 40,
-                                     &draw, &err),
+    assert_int_equal(psti_augment_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0},
+                                             31, 40, &draw, &err),
                      PST_ERROR_ARGUMENT);
     assert_non_null(strstr(err.text, "operation 0 (RandomCrop)"));
-    assert_int_equal(
-        psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, 0, 40, &draw, &err),
-        PST_ERROR_ARGUMENT);
-    assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, 32, 32, &draw,
-                              &err));
-    psti_chain_free(&chain);
+    assert_int_equal(psti_augment_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0},
+                                             0, 40, &draw, &err),
+                     PST_ERROR_ARGUMENT);
+    assert_ok(psti_augment_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, 32,
+                                      32, &draw, &err));
+    psti_augment_chain_free(&chain);
     op = make_op(PST_OP_RESIZE, 4096, 0);
     chain = compile(&op, 1, 3);
-    assert_int_equal(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, 1,
-                                     4096, &draw, &err),
+    assert_int_equal(psti_augment_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0},
+                                             1, 4096, &draw, &err),
                      PST_ERROR_ARGUMENT);
-    psti_chain_free(&chain);
-    psti_chain_free(&chain);
-    psti_chain_free(NULL);
+    psti_augment_chain_free(&chain);
+    psti_augment_chain_free(&chain);
+    psti_augment_chain_free(NULL);
 }
 
 /* A chain that uses every buffer: two resizes, padding, colour. */
@@ -407,26 +414,26 @@ static enum pst_status whole_run(const struct test_image *image, uint64_t limit)
     static float slot[3 * 30 * 33];
     struct psti_draw draw;
     struct psti_target target = {slot, 33 * 4};
-    enum pst_status status = psti_chain_compile(ops, n, &format, &chain, &err);
+    enum pst_status status = psti_augment_chain_compile(ops, n, &format, &chain, &err);
     if (status == PST_OK)
-        status = psti_run_open(&run, &err);
+        status = psti_augment_run_open(&run, &err);
     if (status == PST_OK)
-        status = psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0},
-                                 image->height, image->width, &draw, &err);
+        status = psti_augment_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0},
+                                         image->height, image->width, &draw, &err);
     if (status == PST_OK && limit != 0)
-        psti_run_set_scratch_limit(run, limit);
+        psti_augment_run_set_scratch_limit(run, limit);
     if (status == PST_OK)
-        status = psti_run_begin(run, chain, &draw, &target, &err);
+        status = psti_augment_run_begin(run, chain, &draw, &target, &err);
     if (status == PST_OK) {
         feed(run, image, &draw, 7);
-        status = psti_run_end(run, &err);
+        status = psti_augment_run_end(run, &err);
     }
     if (run != NULL && limit != 0)
-        assert_true(psti_run_scratch_nbytes(run) <= limit);
+        assert_true(psti_augment_run_scratch_nbytes(run) <= limit);
     assert_int_equal(status == PST_OK ? PST_OK : err.status, status);
-    psti_run_close(&run);
-    psti_run_close(&run);
-    psti_chain_free(&chain);
+    psti_augment_run_close(&run);
+    psti_augment_run_close(&run);
+    psti_augment_chain_free(&chain);
     return status;
 }
 
@@ -481,22 +488,22 @@ static void steady_state_allocates_nothing(void **state)
     struct psti_run *run;
     float *slot = malloc(sizeof(float) * 3 * 30 * 33);
     struct psti_target target = {slot, 33 * 4};
-    assert_ok(psti_chain_compile(ops, n, &format, &chain, &err));
-    assert_ok(psti_run_open(&run, &err));
+    assert_ok(psti_augment_chain_compile(ops, n, &format, &chain, &err));
+    assert_ok(psti_augment_run_open(&run, &err));
     for (uint64_t i = 0; i < 20; i++) {
         struct psti_draw draw;
         if (i == 1)
             psti_fault_arm(PSTI_FAULT_ALLOC, 1, true);
-        assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = i}, 64, 80,
-                                  &draw, &err));
-        assert_ok(psti_run_begin(run, chain, &draw, &target, &err));
+        assert_ok(psti_augment_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = i},
+                                          64, 80, &draw, &err));
+        assert_ok(psti_augment_run_begin(run, chain, &draw, &target, &err));
         feed(run, &image, &draw, 7);
-        assert_ok(psti_run_end(run, &err));
+        assert_ok(psti_augment_run_end(run, &err));
     }
     psti_fault_arm(PSTI_FAULT_ALLOC, 0, false);
     free(slot);
-    psti_run_close(&run);
-    psti_chain_free(&chain);
+    psti_augment_run_close(&run);
+    psti_augment_chain_free(&chain);
     image_free(&image);
 #else
     skip();
@@ -512,23 +519,23 @@ static void rows_must_come_in_order(void **state)
     struct psti_draw draw;
     unsigned char pixels[16] = {1, 2, 3, 4}, slot[16];
     struct psti_target target = {slot, 4};
-    assert_ok(psti_run_open(&run, &err));
-    assert_int_equal(psti_run_rows(run, pixels, 4, 0, 1), PST_ERROR_STATE);
-    assert_int_equal(psti_run_end(run, &err), PST_ERROR_STATE);
-    assert_ok(
-        psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, 4, 4, &draw, &err));
-    assert_ok(psti_run_begin(run, chain, &draw, &target, &err));
-    assert_int_equal(psti_run_rows(run, pixels, 4, 1, 1), PST_ERROR_STATE);
-    assert_int_equal(psti_run_rows(run, pixels, 4, 0, 5), PST_ERROR_STATE);
-    assert_int_equal(psti_run_rows(run, pixels, 4, 0, 3), PST_OK);
-    assert_int_equal(psti_run_rows(run, pixels, 4, 3, 2), PST_ERROR_STATE);
-    assert_int_equal(psti_run_end(run, &err), PST_ERROR_STATE);
-    assert_ok(psti_run_begin(run, chain, &draw, &target, &err));
-    assert_int_equal(psti_run_rows(run, pixels, 4, 0, 4), PST_OK);
-    assert_ok(psti_run_end(run, &err));
+    assert_ok(psti_augment_run_open(&run, &err));
+    assert_int_equal(psti_augment_run_rows(run, pixels, 4, 0, 1), PST_ERROR_STATE);
+    assert_int_equal(psti_augment_run_end(run, &err), PST_ERROR_STATE);
+    assert_ok(psti_augment_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, 4, 4,
+                                      &draw, &err));
+    assert_ok(psti_augment_run_begin(run, chain, &draw, &target, &err));
+    assert_int_equal(psti_augment_run_rows(run, pixels, 4, 1, 1), PST_ERROR_STATE);
+    assert_int_equal(psti_augment_run_rows(run, pixels, 4, 0, 5), PST_ERROR_STATE);
+    assert_int_equal(psti_augment_run_rows(run, pixels, 4, 0, 3), PST_OK);
+    assert_int_equal(psti_augment_run_rows(run, pixels, 4, 3, 2), PST_ERROR_STATE);
+    assert_int_equal(psti_augment_run_end(run, &err), PST_ERROR_STATE);
+    assert_ok(psti_augment_run_begin(run, chain, &draw, &target, &err));
+    assert_int_equal(psti_augment_run_rows(run, pixels, 4, 0, 4), PST_OK);
+    assert_ok(psti_augment_run_end(run, &err));
     assert_memory_equal(pixels, slot, 16);
-    psti_run_close(&run);
-    psti_chain_free(&chain);
+    psti_augment_run_close(&run);
+    psti_augment_chain_free(&chain);
 }
 
 int main(void)

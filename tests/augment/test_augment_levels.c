@@ -223,15 +223,15 @@ static void region_is_narrow(void **state)
     struct psti_chain_output format = {.channels = 3, .bits = 8};
     struct psti_chain *chain;
     struct psti_draw draw;
-    assert_ok(psti_chain_compile(ops, 2, &format, &chain, &err));
-    assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, 256, 256,
-                              &draw, &err));
+    assert_ok(psti_augment_chain_compile(ops, 2, &format, &chain, &err));
+    assert_ok(psti_augment_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .sample = 0}, 256,
+                                      256, &draw, &err));
     /* Outputs 24..39, scale 4, reach 4: centres 98 .. 158, pixels 94 .. 161. */
     assert_int_equal(draw.region_y, 94);
     assert_int_equal(draw.region_height, 68);
     assert_int_equal(draw.region_x, 94);
     assert_int_equal(draw.region_width, 68);
-    psti_chain_free(&chain);
+    psti_augment_chain_free(&chain);
 }
 
 int main(void)

@@ -479,22 +479,22 @@ static void halves_round_to_even(void **state)
     (void)state;
     for (uint32_t h = 0; h < 0x7c00; h++) {
         float v = (float)f16_value((uint16_t)h);
-        assert_int_equal(psti_f16_from_f32(v), h);
-        assert_int_equal(psti_f16_from_f32(-v), h | 0x8000);
+        assert_int_equal(psti_augment_f16_from_f32(v), h);
+        assert_int_equal(psti_augment_f16_from_f32(-v), h | 0x8000);
         double next = h + 1 < 0x7c00 ? f16_value((uint16_t)(h + 1)) : 65536;
         float middle = (float)((f16_value((uint16_t)h) + next) / 2);
-        assert_int_equal(psti_f16_from_f32(middle), h + (h & 1));
-        assert_int_equal(psti_f16_from_f32(nextafterf(middle, 0)), h);
-        assert_int_equal(psti_f16_from_f32(nextafterf(middle, 1e9f)), h + 1);
+        assert_int_equal(psti_augment_f16_from_f32(middle), h + (h & 1));
+        assert_int_equal(psti_augment_f16_from_f32(nextafterf(middle, 0)), h);
+        assert_int_equal(psti_augment_f16_from_f32(nextafterf(middle, 1e9f)), h + 1);
     }
-    assert_int_equal(psti_f16_from_f32(1e9f), 0x7c00);
-    assert_int_equal(psti_f16_from_f32(-INFINITY), 0xfc00);
-    assert_true((psti_f16_from_f32(NAN) & 0x7fff) > 0x7c00);
-    assert_int_equal(psti_bf16_from_f32(1.0f), 0x3f80);
-    assert_int_equal(psti_bf16_from_f32(1.00390625f), 0x3f80); /* halfway, even below */
-    assert_int_equal(psti_bf16_from_f32(1.01171875f), 0x3f82); /* halfway, even above */
-    assert_int_equal(psti_bf16_from_f32(nextafterf(-1.00390625f, -2)), 0xbf80 + 1);
-    assert_true((psti_bf16_from_f32(NAN) & 0x7fff) > 0x7f80);
+    assert_int_equal(psti_augment_f16_from_f32(1e9f), 0x7c00);
+    assert_int_equal(psti_augment_f16_from_f32(-INFINITY), 0xfc00);
+    assert_true((psti_augment_f16_from_f32(NAN) & 0x7fff) > 0x7c00);
+    assert_int_equal(psti_augment_bf16_from_f32(1.0f), 0x3f80);
+    assert_int_equal(psti_augment_bf16_from_f32(1.00390625f), 0x3f80); /* halfway, even below */
+    assert_int_equal(psti_augment_bf16_from_f32(1.01171875f), 0x3f82); /* halfway, even above */
+    assert_int_equal(psti_augment_bf16_from_f32(nextafterf(-1.00390625f, -2)), 0xbf80 + 1);
+    assert_true((psti_augment_bf16_from_f32(NAN) & 0x7fff) > 0x7f80);
 }
 
 /* A mask whose numbers are its own coordinates shows where each pixel of the image came from. */
@@ -548,11 +548,11 @@ static void boxes_follow_pixels(void **state)
         struct output out = run_chain(ops, 6, &format, &image, 5, (uint64_t)round, &PLAIN);
         struct psti_chain *chain;
         struct pst_error err;
-        assert_ok(psti_chain_compile(ops, 6, &format, &chain, &err));
+        assert_ok(psti_augment_chain_compile(ops, 6, &format, &chain, &err));
         float box[4] = {(float)x0, (float)y0, (float)x1, (float)y1};
         float point[3] = {((float)x0 + (float)x1) / 2, ((float)y0 + (float)y1) / 2, 2};
-        psti_chain_map_boxes(chain, &out.draw, box, 1);
-        psti_chain_map_keypoints(chain, &out.draw, point, 1);
+        psti_augment_chain_map_boxes(chain, &out.draw, box, 1);
+        psti_augment_chain_map_keypoints(chain, &out.draw, point, 1);
         double low_x = 1e9, high_x = -1, low_y = 1e9, high_y = -1;
         for (uint32_t i = 0; i < out.height * out.width; i++) {
             double y = i / out.width, x = i % out.width;
@@ -579,7 +579,7 @@ static void boxes_follow_pixels(void **state)
         if (point[2] > 0 && high_x >= 0) {
             assert_true(point[0] >= low_x - 4 && point[0] <= high_x + 4);
         }
-        psti_chain_free(&chain);
+        psti_augment_chain_free(&chain);
         output_free(&out);
         image_free(&image);
     }

@@ -51,15 +51,15 @@ static struct output run_scaled(const struct scaled_case *c, const struct psti_c
     struct psti_run *run;
     struct output out = {.height = draw->out_height, .width = draw->out_width, .draw = *draw};
     assert_ok(psti_augment_compile(c->ops, c->n_ops, format, features, false, &chain, &err));
-    out.nbytes = psti_chain_output_nbytes(chain, draw);
+    out.nbytes = psti_augment_chain_output_nbytes(chain, draw);
     out.data = malloc(out.nbytes);
     struct psti_target target = {out.data, out.nbytes / out.height};
-    assert_ok(psti_run_open(&run, &err));
-    assert_ok(psti_run_begin(run, chain, draw, &target, &err));
+    assert_ok(psti_augment_run_open(&run, &err));
+    assert_ok(psti_augment_run_begin(run, chain, draw, &target, &err));
     feed(run, image, draw, 5);
-    assert_ok(psti_run_end(run, &err));
-    psti_run_close(&run);
-    psti_chain_free(&chain);
+    assert_ok(psti_augment_run_end(run, &err));
+    psti_augment_run_close(&run);
+    psti_augment_chain_free(&chain);
     return out;
 }
 
@@ -69,17 +69,18 @@ static struct psti_draw draw_scaled(const struct scaled_case *c,
     struct pst_error err;
     struct psti_chain *chain;
     struct psti_draw draw, before;
-    assert_ok(psti_chain_compile(c->ops, c->n_ops, format, &chain, &err));
-    assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = seed, .epoch = 0, .sample = 7},
-                              c->height, c->width, &draw, &err));
+    assert_ok(psti_augment_chain_compile(c->ops, c->n_ops, format, &chain, &err));
+    assert_ok(psti_augment_chain_draw(
+        chain, &(struct psti_draw_key){.seed = seed, .epoch = 0, .sample = 7}, c->height, c->width,
+        &draw, &err));
     before = draw;
-    psti_chain_scale(chain, &draw, c->at_top, c->at_left);
+    psti_augment_chain_scale(chain, &draw, c->at_top, c->at_left);
     assert_true(draw.scale_log2 <= PSTI_SCALE_LOG2_MAX);
     if (draw.scale_log2 == 0)
         assert_memory_equal(&draw, &before, sizeof draw);
     else
         assert_true(draw.region_height < before.region_height / 2 + 3);
-    psti_chain_free(&chain);
+    psti_augment_chain_free(&chain);
     return draw;
 }
 

@@ -33,10 +33,10 @@ struct made {
 static struct made make(const struct psti_axis_spec *spec)
 {
     struct made m = {0};
-    m.axis_memory = guarded_make(psti_round_up(psti_axis_nbytes(spec), 64), 0);
-    m.sweep_memory = guarded_make(psti_sweep_nbytes(spec), 0);
-    psti_axis_build(spec, m.axis_memory.data, &m.axis);
-    psti_sweep_build(spec, &m.axis, m.sweep_memory.data, &m.sweep);
+    m.axis_memory = guarded_make(psti_round_up(psti_augment_axis_nbytes(spec), 64), 0);
+    m.sweep_memory = guarded_make(psti_augment_sweep_nbytes(spec), 0);
+    psti_augment_axis_build(spec, m.axis_memory.data, &m.axis);
+    psti_augment_sweep_build(spec, &m.axis, m.sweep_memory.data, &m.sweep);
     return m;
 }
 

@@ -77,26 +77,26 @@ static struct psti_pool *open_pool(struct card *card, uint64_t limit)
     struct psti_pool *pool;
     struct pst_error err;
     *card = (struct card){.usable = true, .n_most = 2};
-    assert_ok(psti_pool_open(layout, 3, 6, limit, &pool, &err));
-    psti_pool_set_card(pool, &(struct psti_slot_card){.ctx = card,
-                                                      .device = 3,
-                                                      .nbytes = nbytes_of,
-                                                      .make = make,
-                                                      .unmake = unmake,
-                                                      .await = await,
-                                                      .leave = leave,
-                                                      .close = shut});
+    assert_ok(psti_batch_pool_open(layout, 3, 6, limit, &pool, &err));
+    psti_batch_pool_set_card(pool, &(struct psti_slot_card){.ctx = card,
+                                                            .device = 3,
+                                                            .nbytes = nbytes_of,
+                                                            .make = make,
+                                                            .unmake = unmake,
+                                                            .await = await,
+                                                            .leave = leave,
+                                                            .close = shut});
     return pool;
 }
 
 static pst_batch *claim(struct psti_pool *pool, enum pst_status expected)
 {
     pst_batch *batch = NULL;
-    pthread_mutex_lock(psti_pool_lock(pool));
-    enum pst_status status = psti_pool_claim(pool, 6, &batch);
+    pthread_mutex_lock(psti_batch_pool_lock(pool));
+    enum pst_status status = psti_batch_pool_claim(pool, 6, &batch);
     if (status == PST_OK)
-        psti_pool_hand_out(batch);
-    pthread_mutex_unlock(psti_pool_lock(pool));
+        psti_batch_pool_hand_out(batch);
+    pthread_mutex_unlock(psti_batch_pool_lock(pool));
     assert_int_equal(status, expected);
     return batch;
 }
@@ -159,7 +159,7 @@ static void test_tensors_say_where_they_lie(void **state)
     assert_int_equal(pst_batch_await(batch, 77, NULL), PST_OK);
     assert_int_equal(card.awaited, 77);
     pst_batch_release(batch);
-    psti_pool_close(&pool);
+    psti_batch_pool_close(&pool);
     assert_int_equal(card.n_made, 1);
     assert_int_equal(card.n_unmade, 1);
     assert_int_equal(card.n_closed, 1);
@@ -170,14 +170,14 @@ static void test_life(void **state)
 {
     struct card card;
     struct psti_pool *pool = open_pool(&card, 1 << 20);
-    struct psti_pool_stats stats;
+    struct psti_batch_pool_stats stats;
     size_t nbytes;
     (void)state;
-    assert_true(psti_pool_slot_nbytes(pool, 6, &nbytes));
+    assert_true(psti_batch_pool_slot_nbytes(pool, 6, &nbytes));
     assert_true(nbytes > 1006 && nbytes < 1006 + 3 * 5 * 7 * 4 * 6); /* no pixels in the host */
     pst_batch *a = claim(pool, PST_OK), *b = claim(pool, PST_OK);
     claim(pool, PST_ERROR_LIMIT);
-    psti_pool_stats(pool, &stats);
+    psti_batch_pool_stats(pool, &stats);
     assert_int_equal(stats.used, 2 * nbytes);
     card.usable = false; /* the stream that read it cannot be waited for */
     pst_batch_release(a);
@@ -188,7 +188,7 @@ static void test_life(void **state)
     pst_batch_release(a);
     a = claim(pool, PST_OK); /* the same slot */
     assert_int_equal(card.n_made, 3);
-    psti_pool_close(&pool);
+    psti_batch_pool_close(&pool);
     assert_int_equal(card.n_closed, 0);
     pst_batch_release(a);
     pst_batch_release(b);
@@ -246,14 +246,14 @@ static void test_memory_of_somebody_else(void **state)
     struct pst_error err;
     size_t nbytes;
     (void)state;
-    assert_true(psti_slot_nbytes(layout, 3, 6, &nbytes));
-    assert_ok(psti_pool_open(layout, 3, 6, 3 * nbytes, &pool, &err)); /* three slots */
-    psti_pool_set_host(pool, &(struct psti_slot_host){.ctx = &host,
-                                                      .make = make_in_host,
-                                                      .unmake = unmake_in_host,
-                                                      .leave = leave_host,
-                                                      .is_left = is_left,
-                                                      .close = shut_host});
+    assert_true(psti_batch_slot_nbytes(layout, 3, 6, &nbytes));
+    assert_ok(psti_batch_pool_open(layout, 3, 6, 3 * nbytes, &pool, &err)); /* three slots */
+    psti_batch_pool_set_host(pool, &(struct psti_slot_host){.ctx = &host,
+                                                            .make = make_in_host,
+                                                            .unmake = unmake_in_host,
+                                                            .leave = leave_host,
+                                                            .is_left = is_left,
+                                                            .close = shut_host});
     pst_batch *plain = claim(pool, PST_OK), *a = claim(pool, PST_OK);
     assert_int_equal(host.n_made, 1);
     psti_batch_finish(a, 6, NULL);
@@ -275,7 +275,7 @@ static void test_memory_of_somebody_else(void **state)
     host.usable = false;
     pst_batch_release(a);
     assert_int_equal(host.n_unmade, 1);
-    psti_pool_close(&pool);
+    psti_batch_pool_close(&pool);
     pst_batch_release(plain);
     assert_int_equal(host.n_closed, 0);
     pst_batch_release(b);

@@ -34,25 +34,25 @@ static struct psti_pool *open_pool(uint32_t batch_size, uint64_t limit)
 {
     struct psti_pool *pool;
     struct pst_error err;
-    assert_ok(psti_pool_open(layout, 4, batch_size, limit, &pool, &err));
+    assert_ok(psti_batch_pool_open(layout, 4, batch_size, limit, &pool, &err));
     return pool;
 }
 
 static pst_batch *claim(struct psti_pool *pool, uint32_t n)
 {
     pst_batch *batch = NULL;
-    pthread_mutex_lock(psti_pool_lock(pool));
-    enum pst_status status = psti_pool_claim(pool, n, &batch);
-    pthread_mutex_unlock(psti_pool_lock(pool));
+    pthread_mutex_lock(psti_batch_pool_lock(pool));
+    enum pst_status status = psti_batch_pool_claim(pool, n, &batch);
+    pthread_mutex_unlock(psti_batch_pool_lock(pool));
     assert_true((status == PST_OK) == (batch != NULL));
     return batch;
 }
 
 static void hand_out(struct psti_pool *pool, pst_batch *batch)
 {
-    pthread_mutex_lock(psti_pool_lock(pool));
-    psti_pool_hand_out(batch);
-    pthread_mutex_unlock(psti_pool_lock(pool));
+    pthread_mutex_lock(psti_batch_pool_lock(pool));
+    psti_batch_pool_hand_out(batch);
+    pthread_mutex_unlock(psti_batch_pool_lock(pool));
 }
 
 /* Fills row `row` with values that tell it apart; rows of `guess` differ in shape where odd. */
@@ -121,7 +121,7 @@ static void test_fill_and_read(void **state)
     assert_int_equal(pst_batch_tensor(batch, 4, &tensor, sizeof tensor, NULL), PST_ERROR_ARGUMENT);
     assert_int_equal(pst_batch_row(batch, 0, 6, &tensor, sizeof tensor, NULL), PST_ERROR_ARGUMENT);
     pst_batch_release(batch);
-    psti_pool_close(&pool);
+    psti_batch_pool_close(&pool);
 }
 
 static void test_bad_rows_close_up(void **state)
@@ -149,15 +149,15 @@ static void test_bad_rows_close_up(void **state)
         assert_int_equal(pst_batch_is_ragged(batch, 3), odd);
         pst_batch_release(batch);
     }
-    psti_pool_close(&pool);
+    psti_batch_pool_close(&pool);
 }
 
 static void test_budget(void **state)
 {
     (void)state;
     size_t nbytes;
-    struct psti_pool_stats stats;
-    assert_true(psti_slot_nbytes(layout, 4, 4, &nbytes));
+    struct psti_batch_pool_stats stats;
+    assert_true(psti_batch_slot_nbytes(layout, 4, 4, &nbytes));
     struct psti_pool *pool = open_pool(4, 3 * nbytes + 100);
     pst_batch *batches[3];
     for (int i = 0; i < 3; i++) {
@@ -169,24 +169,24 @@ static void test_budget(void **state)
     pst_batch_release(batches[1]);
     pst_batch *again = claim(pool, 4);
     assert_ptr_equal(again, batches[1]);
-    assert_false(psti_pool_charge(pool, 101, true));
-    psti_pool_set_reserve(pool, 60);
-    assert_false(psti_pool_charge(pool, 41, false));
-    assert_true(psti_pool_charge(pool, 100, true));
-    psti_pool_uncharge(pool, 100);
-    assert_true(psti_pool_charge(pool, 40, false));
-    psti_pool_uncharge(pool, 40);
-    pthread_mutex_lock(psti_pool_lock(pool));
-    psti_pool_put_back(again);
-    psti_pool_stats(pool, &stats);
-    pthread_mutex_unlock(psti_pool_lock(pool));
+    assert_false(psti_batch_pool_charge(pool, 101, true));
+    psti_batch_pool_set_reserve(pool, 60);
+    assert_false(psti_batch_pool_charge(pool, 41, false));
+    assert_true(psti_batch_pool_charge(pool, 100, true));
+    psti_batch_pool_uncharge(pool, 100);
+    assert_true(psti_batch_pool_charge(pool, 40, false));
+    psti_batch_pool_uncharge(pool, 40);
+    pthread_mutex_lock(psti_batch_pool_lock(pool));
+    psti_batch_pool_put_back(again);
+    psti_batch_pool_stats(pool, &stats);
+    pthread_mutex_unlock(psti_batch_pool_lock(pool));
     assert_int_equal(stats.n_slots, 3);
     assert_int_equal(stats.n_held, 2);
     assert_int_equal(stats.used, 3 * nbytes);
     assert_int_equal(stats.peak, 3 * nbytes + 100);
     pst_batch_release(batches[0]);
     pst_batch_release(batches[2]);
-    psti_pool_close(&pool);
+    psti_batch_pool_close(&pool);
 }
 
 /* Rows of their own count too; a row without room is refused and the others stay. */
@@ -194,7 +194,7 @@ static void test_rows_count(void **state)
 {
     (void)state;
     size_t nbytes;
-    assert_true(psti_slot_nbytes(layout, 4, 4, &nbytes));
+    assert_true(psti_batch_slot_nbytes(layout, 4, 4, &nbytes));
     struct psti_pool *pool = open_pool(4, nbytes + 20000);
     pst_batch *batch = claim(pool, 4);
     enum pst_status status;
@@ -206,10 +206,10 @@ static void test_rows_count(void **state)
     assert_int_equal(status, PST_ERROR_LIMIT);
     assert_null(psti_batch_new_row(batch, 2, 1, 1, absurd, &status));
     assert_int_equal(first[9999], 'x');
-    pthread_mutex_lock(psti_pool_lock(pool));
-    psti_pool_put_back(batch);
-    pthread_mutex_unlock(psti_pool_lock(pool));
-    psti_pool_close(&pool);
+    pthread_mutex_lock(psti_batch_pool_lock(pool));
+    psti_batch_pool_put_back(batch);
+    pthread_mutex_unlock(psti_batch_pool_lock(pool));
+    psti_batch_pool_close(&pool);
 }
 
 /* The chunks of a slot settle: no allocation once the largest batch was seen. */
@@ -226,16 +226,16 @@ static void test_rows_settle(void **state)
             int64_t length[1] = {(int64_t)((row * 7919 + (uint32_t)(round % 4) * 104729) % 30000)};
             assert_non_null(psti_batch_new_row(batch, 2, row, 1, length, &status));
         }
-        pthread_mutex_lock(psti_pool_lock(pool));
-        psti_pool_put_back(batch);
-        pthread_mutex_unlock(psti_pool_lock(pool));
+        pthread_mutex_lock(psti_batch_pool_lock(pool));
+        psti_batch_pool_put_back(batch);
+        pthread_mutex_unlock(psti_batch_pool_lock(pool));
         pst_memory_stats(&stats, sizeof stats);
         if (round == 9)
             n_alloc = stats.n_alloc;
         if (round > 9)
             assert_int_equal(stats.n_alloc, n_alloc);
     }
-    psti_pool_close(&pool);
+    psti_batch_pool_close(&pool);
 }
 
 static void test_outlives_the_loader(void **state)
@@ -252,7 +252,7 @@ static void test_outlives_the_loader(void **state)
     hand_out(pool, other);
     hand_out(pool, large);
     pst_batch_release(large); /* not of the pool's size: freed */
-    psti_pool_close(&pool);
+    psti_batch_pool_close(&pool);
     assert_null(pool);
     pst_batch_retain(kept);
     pst_batch_release(kept);
@@ -286,7 +286,7 @@ static void test_release_from_threads(void **state)
         }
     for (int t = 0; t < THREADS; t++)
         assert_ok(psti_thread_start(&threads[t], "release", release_all, batches[t], &err));
-    psti_pool_close(&pool);
+    psti_batch_pool_close(&pool);
     for (int t = 0; t < THREADS; t++)
         psti_thread_join(threads[t]);
 }
@@ -299,19 +299,19 @@ static void test_forked_child(void **state)
     fill_row(batch, 0, false);
     psti_batch_finish(batch, 1, NULL);
     hand_out(pool, batch);
-    pthread_mutex_lock(psti_pool_lock(pool)); /* as if another thread held it */
+    pthread_mutex_lock(psti_batch_pool_lock(pool)); /* as if another thread held it */
     pid_t child = fork();
     if (child == 0) {
-        bool right = psti_pool_is_forked(pool) && pst_batch_index(batch)[0] == 100;
+        bool right = psti_batch_pool_is_forked(pool) && pst_batch_index(batch)[0] == 100;
         pst_batch_release(batch);
         _exit(right ? 0 : 1);
     }
-    pthread_mutex_unlock(psti_pool_lock(pool));
+    pthread_mutex_unlock(psti_batch_pool_lock(pool));
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     pst_batch_release(batch);
-    psti_pool_close(&pool);
+    psti_batch_pool_close(&pool);
 }
 
 int main(void)

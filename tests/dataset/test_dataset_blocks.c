@@ -229,7 +229,7 @@ static int setup_large(void **state)
                                        .n_blocks = N_BLOCKS,
                                        .blocks_checksum = psti_hash64(sums, 8 * N_BLOCKS)};
     large->blocks.fd = -1;
-    assert_ok(psti_blocks_open(&large->blocks, fd, &header, &err));
+    assert_ok(psti_dataset_blocks_open(&large->blocks, fd, &header, &err));
     free(sums);
     *state = large;
     return 0;
@@ -238,7 +238,7 @@ static int setup_large(void **state)
 static int teardown_large(void **state)
 {
     struct large *large = *state;
-    psti_blocks_close(&large->blocks);
+    psti_dataset_blocks_close(&large->blocks);
     fixture_remove(large->directory);
     free(large->payload);
     free(large);
@@ -250,7 +250,7 @@ static enum pst_status get(struct large *large, size_t at, size_t n, bool *equal
 {
     static _Thread_local uint8_t bytes[3 * PSTI_INDEX_BLOCK_NBYTES];
     enum pst_status status =
-        psti_blocks_read(&large->blocks, PSTI_INDEX_HEADER_NBYTES + at, n, bytes, err);
+        psti_dataset_blocks_read(&large->blocks, PSTI_INDEX_HEADER_NBYTES + at, n, bytes, err);
     *equal = status == PST_OK && memcmp(bytes, large->payload + at, n) == 0;
     return status;
 }
@@ -344,7 +344,7 @@ static void changed_in_place(void **state)
         if (status == PST_ERROR_CHECKSUM)
             assert_int_equal(err.offset, PSTI_INDEX_HEADER_NBYTES + b * PSTI_INDEX_BLOCK_NBYTES);
         n_noticed += status == PST_ERROR_CHECKSUM;
-        assert_int_equal(psti_blocks_check(&large->blocks, b, &err),
+        assert_int_equal(psti_dataset_blocks_check(&large->blocks, b, &err),
                          b % 5 == 0 ? PST_ERROR_CHECKSUM : PST_OK);
     }
     assert_true(n_noticed > N_BLOCKS / 5 / 3);

@@ -7,13 +7,13 @@ int open_decoder(void **state)
 {
     struct pst_error err;
     (void)state;
-    assert_ok(psti_decoder_open(&decoder, &err));
+    assert_ok(psti_decode_open(&decoder, &err));
     return 0;
 }
 
 int close_decoder(void **state)
 {
     (void)state;
-    psti_decoder_close(&decoder);
+    psti_decode_close(&decoder);
     return 0;
 }

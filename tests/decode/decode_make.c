@@ -365,8 +365,8 @@ bool region_equals(struct psti_decoder *decoder, const struct bytes *file,
     uint8_t *pixels = malloc(row_nbytes * region->height);
     assert_non_null(pixels);
     memset(pixels, 0xA5, row_nbytes * region->height);
-    assert_ok(psti_decoder_region(decoder, file->data, file->nbytes, info, options, region, pixels,
-                                  row_nbytes, &err));
+    assert_ok(psti_decode_region(decoder, file->data, file->nbytes, info, options, region, pixels,
+                                 row_nbytes, &err));
     bool equal = true;
     for (uint32_t y = 0; y < region->height && equal; y++) {
         const uint8_t *row =

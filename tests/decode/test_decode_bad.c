@@ -226,13 +226,13 @@ static void test_wrong_arguments(void **state)
     assert_int_equal(pst_image_decode(subject->file.data, subject->file.nbytes, PST_FORM_JPEG, NULL,
                                       pixels, sizeof pixels, subject->row_nbytes - 1, &err),
                      PST_ERROR_ARGUMENT);
-    assert_ok(psti_decoder_open(&decoder, &err));
+    assert_ok(psti_decode_open(&decoder, &err));
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(psti_decoder_region(decoder, subject->file.data, subject->file.nbytes,
-                                             &subject->info, NULL, &bad[i], pixels, 4096, &err),
+        assert_int_equal(psti_decode_region(decoder, subject->file.data, subject->file.nbytes,
+                                            &subject->info, NULL, &bad[i], pixels, 4096, &err),
                          PST_ERROR_ARGUMENT);
-    psti_decoder_close(&decoder);
-    psti_decoder_close(&decoder);
+    psti_decode_close(&decoder);
+    psti_decode_close(&decoder);
 }
 
 /* Options of an older, shorter struct: what it does not have is as if zero. */
@@ -260,12 +260,12 @@ static void test_bombs(void **state)
 {
     struct pst_decode_options options = {.struct_size = sizeof options, .max_pixels = UINT64_MAX};
     struct psti_decoder *decoder = NULL;
-    struct psti_decoder_stats stats;
+    struct psti_decode_stats stats;
     struct pst_image_info info;
     struct pst_error err;
     (void)state;
-    assert_ok(psti_decoder_open(&decoder, &err));
-    psti_decoder_set_scratch_limit(decoder, 4 << 20);
+    assert_ok(psti_decode_open(&decoder, &err));
+    psti_decode_set_scratch_limit(decoder, 4 << 20);
     for (size_t i = 0; i < N_SUBJECTS; i++) {
         uint8_t *file = exact_copy(subjects[i].file.data, subjects[i].file.nbytes);
         uint8_t *size = file + 16; /* of a PNG */
@@ -287,13 +287,13 @@ static void test_bombs(void **state)
         assert_ok(pst_image_probe(file, nbytes, PST_FORM_NONE, &options, &info, sizeof info, &err));
         const struct psti_rect corner = {info.height - 1, 0, 1, 1};
         uint8_t pixel[8];
-        enum pst_status status = psti_decoder_region(decoder, file, nbytes, &info, &options,
-                                                     &corner, pixel, sizeof pixel, &err);
+        enum pst_status status = psti_decode_region(decoder, file, nbytes, &info, &options, &corner,
+                                                    pixel, sizeof pixel, &err);
         assert_true(status != PST_OK);
         assert_string_equal(err.codec, subjects[i].name);
         if (info.progressive)
             assert_true(status == PST_ERROR_LIMIT || info.form == PST_FORM_PNG);
-        psti_decoder_stats(decoder, &stats);
+        psti_decode_stats(decoder, &stats);
         assert_true(stats.scratch_nbytes <= 4 << 20);
         if (info.form == PST_FORM_PNG) {
             memcpy(file + 16, "\0\1\0\0", 4);
@@ -303,7 +303,7 @@ static void test_bombs(void **state)
         }
         free(file);
     }
-    psti_decoder_close(&decoder);
+    psti_decode_close(&decoder);
 }
 
 static void test_max_pixels(void **state)
@@ -333,25 +333,25 @@ static void test_scratch_limit(void **state)
         const struct psti_rect whole = {0, 0, subject->info.height, subject->info.width};
         uint8_t pixels[SIDE_MAX_NBYTES];
         struct psti_decoder *decoder = NULL;
-        struct psti_decoder_stats stats;
+        struct psti_decode_stats stats;
         struct pst_error err;
-        assert_ok(psti_decoder_open(&decoder, &err));
+        assert_ok(psti_decode_open(&decoder, &err));
         enum pst_status status = PST_ERROR_LIMIT;
         uint64_t limit = 0;
         for (; status == PST_ERROR_LIMIT; limit += 1000) {
             assert_true(limit < 4 << 20);
-            psti_decoder_set_scratch_limit(decoder, limit);
-            status = psti_decoder_region(decoder, subject->file.data, subject->file.nbytes,
-                                         &subject->info, NULL, &whole, pixels, subject->row_nbytes,
-                                         &err);
+            psti_decode_set_scratch_limit(decoder, limit);
+            status =
+                psti_decode_region(decoder, subject->file.data, subject->file.nbytes,
+                                   &subject->info, NULL, &whole, pixels, subject->row_nbytes, &err);
             assert_true(status != PST_ERROR_LIMIT || strcmp(err.codec, subject->name) == 0);
-            psti_decoder_stats(decoder, &stats);
+            psti_decode_stats(decoder, &stats);
             assert_true(stats.scratch_nbytes <= limit);
         }
         assert_ok(status);
         assert_true(limit > 1000);
         assert_memory_equal(pixels, subject->pixels, subject->row_nbytes * subject->info.height);
-        psti_decoder_close(&decoder);
+        psti_decode_close(&decoder);
     }
 }
 
@@ -378,19 +378,19 @@ static void test_sink_stops(void **state)
         const struct psti_rect whole = {0, 0, subject->info.height, subject->info.width};
         struct psti_decoder *decoder = NULL;
         struct pst_error err;
-        assert_ok(psti_decoder_open(&decoder, &err));
+        assert_ok(psti_decode_open(&decoder, &err));
         for (uint32_t stop_at = 1; stop_at <= 2; stop_at++) {
             struct stopper stopper = {0, stop_at};
-            assert_int_equal(psti_decoder_rows(decoder, subject->file.data, subject->file.nbytes,
-                                               &subject->info, NULL, &whole, stop_sink, &stopper,
-                                               &err),
+            assert_int_equal(psti_decode_rows(decoder, subject->file.data, subject->file.nbytes,
+                                              &subject->info, NULL, &whole, stop_sink, &stopper,
+                                              &err),
                              PST_ERROR_CANCELLED);
             assert_int_equal(stopper.calls, stop_at);
         }
         /* and the decoder is as good as new */
         assert_true(
             region_equals(decoder, &subject->file, &subject->info, NULL, NULL, subject->pixels));
-        psti_decoder_close(&decoder);
+        psti_decode_close(&decoder);
     }
 }
 
@@ -401,19 +401,19 @@ static void test_good_after_bad(void **state)
     struct pst_error err;
     uint64_t seed = 3;
     (void)state;
-    assert_ok(psti_decoder_open(&decoder, &err));
+    assert_ok(psti_decode_open(&decoder, &err));
     for (int k = 0; k < 300; k++) {
         const struct subject *bad = &subjects[random_below(&seed, N_SUBJECTS)];
         const struct subject *good = &subjects[random_below(&seed, N_SUBJECTS)];
         const struct psti_rect whole = {0, 0, bad->info.height, bad->info.width};
         uint8_t pixels[SIDE_MAX_NBYTES];
         size_t n = random_below(&seed, (uint32_t)bad->file.nbytes - 16);
-        assert_true(psti_decoder_region(decoder, bad->file.data, n, &bad->info, NULL, &whole,
-                                        pixels, bad->row_nbytes, &err) != PST_OK);
+        assert_true(psti_decode_region(decoder, bad->file.data, n, &bad->info, NULL, &whole, pixels,
+                                       bad->row_nbytes, &err) != PST_OK);
         assert_string_equal(err.codec, bad->name);
         assert_true(region_equals(decoder, &good->file, &good->info, NULL, NULL, good->pixels));
     }
-    psti_decoder_close(&decoder);
+    psti_decode_close(&decoder);
 }
 
 static void test_palette_index_beyond_palette(void **state)

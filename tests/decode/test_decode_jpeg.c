@@ -39,8 +39,7 @@ static void check_file(const struct jpeg_spec *spec, enum regions regions, uint6
     uint32_t height, width, channels;
     struct bytes file = make_jpeg(spec, seed);
     uint8_t *expected = plain_jpeg(&file, &height, &width, &channels);
-    assert_ok(
-        psti_decoder_probe(decoder, file.data, file.nbytes, PST_FORM_NONE, NULL, &info, &err));
+    assert_ok(psti_decode_probe(decoder, file.data, file.nbytes, PST_FORM_NONE, NULL, &info, &err));
     assert_int_equal(info.form, PST_FORM_JPEG);
     assert_int_equal(info.height, height);
     assert_int_equal(info.width, width);
@@ -175,8 +174,8 @@ static void test_channels(void **state)
                         else
                             ((uint16_t *)expected)[i * wanted + c] = (uint16_t)(v * 257);
                     }
-                assert_ok(psti_decoder_probe(decoder, file.data, file.nbytes, PST_FORM_JPEG,
-                                             &options, &info, &err));
+                assert_ok(psti_decode_probe(decoder, file.data, file.nbytes, PST_FORM_JPEG,
+                                            &options, &info, &err));
                 const struct psti_rect r = {7, 9, 20, 31};
                 assert_true(region_equals(decoder, &file, &info, &options, NULL, expected));
                 assert_true(region_equals(decoder, &file, &info, &options, &r, expected));
@@ -206,13 +205,12 @@ static void test_no_tables_left_over(void **state)
     assert_int_equal(status_alone, PST_ERROR_CORRUPT);
     const struct psti_rect whole = {0, 0, 32, 32};
     assert_ok(
-        psti_decoder_probe(decoder, before.data, before.nbytes, PST_FORM_JPEG, NULL, &info, &err));
-    assert_ok(psti_decoder_region(decoder, before.data, before.nbytes, &info, NULL, &whole, after,
-                                  96, &err));
-    assert_ok(
-        psti_decoder_probe(decoder, file.data, file.nbytes, PST_FORM_JPEG, NULL, &info, &err));
+        psti_decode_probe(decoder, before.data, before.nbytes, PST_FORM_JPEG, NULL, &info, &err));
+    assert_ok(psti_decode_region(decoder, before.data, before.nbytes, &info, NULL, &whole, after,
+                                 96, &err));
+    assert_ok(psti_decode_probe(decoder, file.data, file.nbytes, PST_FORM_JPEG, NULL, &info, &err));
     assert_int_equal(
-        psti_decoder_region(decoder, file.data, file.nbytes, &info, NULL, &whole, after, 96, &err),
+        psti_decode_region(decoder, file.data, file.nbytes, &info, NULL, &whole, after, 96, &err),
         PST_ERROR_CORRUPT);
     assert_string_equal(err.codec, "jpeg");
     bytes_free(&before);
@@ -223,11 +221,11 @@ static void test_no_tables_left_over(void **state)
 static void test_fallbacks_are_counted(void **state)
 {
     const struct psti_rect r = {3, 3, 20, 20};
-    struct psti_decoder_stats stats;
+    struct psti_decode_stats stats;
     struct psti_decoder *own = NULL;
     struct pst_error err;
     (void)state;
-    assert_ok(psti_decoder_open(&own, &err));
+    assert_ok(psti_decode_open(&own, &err));
     for (int progressive = 0; progressive < 2; progressive++) {
         struct jpeg_spec spec = {.height = 40,
                                  .width = 40,
@@ -239,17 +237,16 @@ static void test_fallbacks_are_counted(void **state)
         struct bytes file = make_jpeg(&spec, 3);
         struct pst_image_info info;
         uint8_t pixels[20 * 60];
+        assert_ok(psti_decode_probe(own, file.data, file.nbytes, PST_FORM_JPEG, NULL, &info, &err));
         assert_ok(
-            psti_decoder_probe(own, file.data, file.nbytes, PST_FORM_JPEG, NULL, &info, &err));
-        assert_ok(
-            psti_decoder_region(own, file.data, file.nbytes, &info, NULL, &r, pixels, 60, &err));
-        psti_decoder_stats(own, &stats);
+            psti_decode_region(own, file.data, file.nbytes, &info, NULL, &r, pixels, 60, &err));
+        psti_decode_stats(own, &stats);
         assert_int_equal(stats.n_region_fallback, progressive);
         assert_int_equal(stats.nbytes_out, (progressive + 1) * sizeof pixels);
         assert_true(stats.scratch_nbytes > 0);
         bytes_free(&file);
     }
-    psti_decoder_close(&own);
+    psti_decode_close(&own);
 }
 
 /* libjpeg passes segments whose length is 0 or 1, which cannot be, and so does the probe. */
@@ -269,7 +266,7 @@ static void test_lengths_below_two(void **state)
     memcpy(longer.data + 2 + sizeof odd, file.data + 2, file.nbytes - 2);
     uint8_t *expected = plain_jpeg(&file, &height, &width, &channels);
     assert_ok(
-        psti_decoder_probe(decoder, longer.data, longer.nbytes, PST_FORM_NONE, NULL, &info, &err));
+        psti_decode_probe(decoder, longer.data, longer.nbytes, PST_FORM_NONE, NULL, &info, &err));
     assert_int_equal(info.height, height);
     assert_int_equal(info.width, width);
     assert_true(region_equals(decoder, &longer, &info, NULL, NULL, expected));

@@ -41,7 +41,7 @@ static void probe(const struct bytes *file, struct pst_image_info *info)
 {
     struct pst_error err;
     assert_ok(
-        psti_decoder_probe(decoder, file->data, file->nbytes, PST_FORM_NONE, NULL, info, &err));
+        psti_decode_probe(decoder, file->data, file->nbytes, PST_FORM_NONE, NULL, info, &err));
 }
 
 static void test_whole_and_regions(void **state)
@@ -132,7 +132,7 @@ static void test_conversions(void **state)
                     psti_decode_output(&info, &options, &out_channels, &out_bits);
                     size_t row_nbytes = (size_t)WIDTH * out_channels * (out_bits / 8);
                     uint8_t *expected = malloc(row_nbytes * HEIGHT);
-                    assert_ok(psti_decoder_region(
+                    assert_ok(psti_decode_region(
                         decoder, samples, (size_t)HEIGHT * WIDTH * channels * (bits / 8), &raw,
                         &options, &whole, expected, row_nbytes, &err));
                     assert_true(region_equals(decoder, &file, &info, &options, NULL, expected));
@@ -147,7 +147,7 @@ static void test_conversions(void **state)
 static void test_only_units_of_the_region(void **state)
 {
     enum { HEIGHT = 300, WIDTH = 400 };
-    struct psti_decoder_stats before, after;
+    struct psti_decode_stats before, after;
     struct pst_pli_info head = {0};
     struct pst_image_info info;
     struct pst_error err;
@@ -168,9 +168,9 @@ static void test_only_units_of_the_region(void **state)
     for (size_t i = 0; i < n; i++)
         memcpy(sparse.data + ranges[i].offset, file.data + ranges[i].offset,
                (size_t)ranges[i].nbytes);
-    psti_decoder_stats(decoder, &before);
+    psti_decode_stats(decoder, &before);
     assert_true(region_equals(decoder, &sparse, &info, NULL, &rect, samples));
-    psti_decoder_stats(decoder, &after);
+    psti_decode_stats(decoder, &after);
     uint32_t edge = head.unit_edge;
     uint64_t touched =
         (uint64_t)((169 / edge) - (70 / edge) + 1) * ((189 / edge) - (130 / edge) + 1);
@@ -189,36 +189,36 @@ static void test_bad(void **state)
     enum { HEIGHT = 200, WIDTH = 200 };
     struct pst_image_info info;
     struct pst_error err;
-    struct psti_decoder_stats before, after;
+    struct psti_decode_stats before, after;
     uint8_t *samples = make_samples(HEIGHT, WIDTH, 3, 8), *pixels = malloc(HEIGHT * WIDTH * 3);
     struct bytes file = make_pli(samples, HEIGHT, WIDTH, 3, 8, 0);
     const struct psti_rect whole = {0, 0, HEIGHT, WIDTH};
     (void)state;
     probe(&file, &info);
-    psti_decoder_stats(decoder, &before);
+    psti_decode_stats(decoder, &before);
     for (size_t cut = 0; cut < file.nbytes; cut += cut < 64 ? 1 : file.nbytes / 50) {
-        enum pst_status status = psti_decoder_region(decoder, file.data, cut, &info, NULL, &whole,
-                                                     pixels, WIDTH * 3, &err);
+        enum pst_status status = psti_decode_region(decoder, file.data, cut, &info, NULL, &whole,
+                                                    pixels, WIDTH * 3, &err);
         assert_int_equal(status, PST_ERROR_TRUNCATED);
         assert_string_equal(err.codec, "pli");
     }
     size_t at = file.nbytes - 20;
     file.data[at] ^= 1;
-    assert_int_equal(psti_decoder_region(decoder, file.data, file.nbytes, &info, NULL, &whole,
-                                         pixels, WIDTH * 3, &err),
+    assert_int_equal(psti_decode_region(decoder, file.data, file.nbytes, &info, NULL, &whole,
+                                        pixels, WIDTH * 3, &err),
                      PST_ERROR_CHECKSUM);
     assert_string_equal(err.codec, "pli");
     assert_in_range(err.offset, 1, at);
     file.data[at] ^= 1;
     file.data[60] ^= 1; /* the head */
-    assert_int_equal(psti_decoder_region(decoder, file.data, file.nbytes, &info, NULL, &whole,
-                                         pixels, WIDTH * 3, &err),
+    assert_int_equal(psti_decode_region(decoder, file.data, file.nbytes, &info, NULL, &whole,
+                                        pixels, WIDTH * 3, &err),
                      PST_ERROR_CHECKSUM);
-    psti_decoder_stats(decoder, &after);
+    psti_decode_stats(decoder, &after);
     assert_int_equal(after.n_units, before.n_units);
     file.data[4] = 9; /* a later version */
     assert_int_equal(
-        psti_decoder_probe(decoder, file.data, file.nbytes, PST_FORM_PLI, NULL, &info, &err),
+        psti_decode_probe(decoder, file.data, file.nbytes, PST_FORM_PLI, NULL, &info, &err),
         PST_ERROR_VERSION);
     assert_string_equal(err.codec, "pli");
     bytes_free(&file);
@@ -251,16 +251,16 @@ static void test_header_is_parsed_once(void **state)
     uint32_t n = 0;
     (void)state;
     assert_ok(
-        psti_decode_probe(file.data, file.nbytes, PST_FORM_NONE, &options, &info, &pli, &err));
-    assert_ok(psti_decoder_rows_scaled(decoder, file.data, file.nbytes, &info, &pli, &options, 0,
-                                       &whole, count_rows, &n, &err));
+        psti_decode_probe_pli(file.data, file.nbytes, PST_FORM_NONE, &options, &info, &pli, &err));
+    assert_ok(psti_decode_rows_scaled(decoder, file.data, file.nbytes, &info, &pli, &options, 0,
+                                      &whole, count_rows, &n, &err));
     assert_int_equal(n, 70);
     file.data[4] = 9; /* a later version */
-    assert_int_equal(psti_decoder_rows_scaled(decoder, file.data, file.nbytes, &info, NULL,
-                                              &options, 0, &whole, count_rows, &n, &err),
+    assert_int_equal(psti_decode_rows_scaled(decoder, file.data, file.nbytes, &info, NULL, &options,
+                                             0, &whole, count_rows, &n, &err),
                      PST_ERROR_VERSION);
-    assert_int_equal(psti_decoder_rows_scaled(decoder, file.data, file.nbytes, &info, &pli,
-                                              &options, 0, &whole, count_rows, &n, &err),
+    assert_int_equal(psti_decode_rows_scaled(decoder, file.data, file.nbytes, &info, &pli, &options,
+                                             0, &whole, count_rows, &n, &err),
                      PST_ERROR_CHECKSUM);
     assert_int_equal(n, 70);
     bytes_free(&file);

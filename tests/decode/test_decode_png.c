@@ -40,8 +40,7 @@ static void check_file(const struct png_spec *spec, int n_regions, uint64_t seed
     uint32_t channels, bits;
     struct bytes file = make_png(spec, seed);
     uint8_t *expected = plain_png(&file, &channels, &bits);
-    assert_ok(
-        psti_decoder_probe(decoder, file.data, file.nbytes, PST_FORM_NONE, NULL, &info, &err));
+    assert_ok(psti_decode_probe(decoder, file.data, file.nbytes, PST_FORM_NONE, NULL, &info, &err));
     assert_int_equal(info.form, PST_FORM_PNG);
     assert_int_equal(info.height, spec->height);
     assert_int_equal(info.width, spec->width);
@@ -100,13 +99,13 @@ static void test_palette_indices(void **state)
             uint32_t channels, bits;
             uint8_t *colours = plain_png(&file, &channels, &bits), indices[21 * 37];
             const struct psti_rect whole = {0, 0, 21, 37}, r = {4, 5, 13, 21};
-            assert_ok(psti_decoder_probe(decoder, file.data, file.nbytes, PST_FORM_PNG, &options,
-                                         &info, &err));
+            assert_ok(psti_decode_probe(decoder, file.data, file.nbytes, PST_FORM_PNG, &options,
+                                        &info, &err));
             assert_int_equal(info.channels, 1);
             assert_int_equal(info.bits, 8);
             assert_true(info.palette);
-            assert_ok(psti_decoder_region(decoder, file.data, file.nbytes, &info, &options, &whole,
-                                          indices, 37, &err));
+            assert_ok(psti_decode_region(decoder, file.data, file.nbytes, &info, &options, &whole,
+                                         indices, 37, &err));
             for (size_t i = 0; i < sizeof indices; i++) { /* the palette of make_png() */
                 assert_true(indices[i] < spec.n_palette);
                 assert_int_equal(colours[i * channels], (uint8_t)(indices[i] * 3));
@@ -162,7 +161,7 @@ static void check_conversion(const struct bytes *file, const uint8_t *plain, uin
         }
     const struct psti_rect r = {3, 11, 29, 613};
     assert_ok(
-        psti_decoder_probe(decoder, file->data, file->nbytes, PST_FORM_PNG, options, &info, &err));
+        psti_decode_probe(decoder, file->data, file->nbytes, PST_FORM_PNG, options, &info, &err));
     assert_true(region_equals(decoder, file, &info, options, NULL, (uint8_t *)expected));
     assert_true(region_equals(decoder, file, &info, options, &r, (uint8_t *)expected));
     free(expected);

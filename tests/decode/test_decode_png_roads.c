@@ -15,8 +15,8 @@ static int open_decoders(void **state)
 {
     struct pst_error err;
     (void)state;
-    assert_ok(psti_decoder_open(&fast, &err));
-    assert_ok(psti_decoder_open(&judge, &err));
+    assert_ok(psti_decode_open(&fast, &err));
+    assert_ok(psti_decode_open(&judge, &err));
     judge->libpng_only = true;
     return 0;
 }
@@ -25,8 +25,8 @@ static int close_decoders(void **state)
 {
     (void)state;
     assert_int_equal(judge->n_png_whole, 0);
-    psti_decoder_close(&fast);
-    psti_decoder_close(&judge);
+    psti_decode_close(&fast);
+    psti_decode_close(&judge);
     return 0;
 }
 
@@ -57,9 +57,9 @@ static enum pst_status both(const uint8_t *data, size_t nbytes, const struct pst
     uint64_t n_whole = fast->n_png_whole;
     pst_error_clear(&judge_err);
     status =
-        psti_decoder_region(judge, data, nbytes, &info, NULL, r, expected, row_nbytes, &judge_err);
+        psti_decode_region(judge, data, nbytes, &info, NULL, r, expected, row_nbytes, &judge_err);
     enum pst_status fast_status =
-        psti_decoder_region(fast, data, nbytes, &info, NULL, r, pixels, row_nbytes, &err);
+        psti_decode_region(fast, data, nbytes, &info, NULL, r, pixels, row_nbytes, &err);
     *whole = fast->n_png_whole != n_whole;
     if (fast_status != status || strcmp(err.text, judge_err.text) != 0)
         fail_msg("%s \"%s\", and libpng says %s \"%s\"", pst_status_name(fast_status), err.text,
@@ -370,7 +370,7 @@ static void test_scratch_wanted(void **state)
     struct png_parts parts = make_parts(900, 700, 2, 8, FILTER_MIXED, 8);
     struct bytes file = make_file(&parts, 8192);
     struct psti_decoder *decoder = NULL;
-    struct psti_decoder_stats stats;
+    struct psti_decode_stats stats;
     struct pst_image_info info;
     struct pst_error err;
     uint32_t channels, bits;
@@ -381,24 +381,24 @@ static void test_scratch_wanted(void **state)
     for (int colours = 0; colours < 2; colours++) {
         struct pst_decode_options options = {.struct_size = sizeof options,
                                              .channels = colours ? 3 : 0};
-        assert_ok(psti_decoder_open(&decoder, &err));
-        psti_decoder_set_scratch_limit(decoder, 512 << 10);
+        assert_ok(psti_decode_open(&decoder, &err));
+        psti_decode_set_scratch_limit(decoder, 512 << 10);
         assert_true(region_equals(decoder, &file, &info, &options, NULL, expected));
-        psti_decoder_stats(decoder, &stats);
+        psti_decode_stats(decoder, &stats);
         assert_int_equal(decoder->n_png_whole, 0);
         assert_true(stats.scratch_nbytes <= 512 << 10);
         assert_true(stats.scratch_wanted > 900 * 2101 && stats.scratch_wanted < 4 << 20);
         uint64_t wanted = stats.scratch_wanted;
-        psti_decoder_set_scratch_limit(decoder, wanted - 1);
+        psti_decode_set_scratch_limit(decoder, wanted - 1);
         assert_true(region_equals(decoder, &file, &info, &options, NULL, expected));
         assert_int_equal(decoder->n_png_whole, 0);
-        psti_decoder_set_scratch_limit(decoder, wanted);
+        psti_decode_set_scratch_limit(decoder, wanted);
         assert_true(region_equals(decoder, &file, &info, &options, NULL, expected));
         assert_int_equal(decoder->n_png_whole, 1);
-        psti_decoder_stats(decoder, &stats);
+        psti_decode_stats(decoder, &stats);
         assert_int_equal(stats.scratch_wanted, 0);
         assert_true(stats.scratch_nbytes <= wanted);
-        psti_decoder_close(&decoder);
+        psti_decode_close(&decoder);
     }
     free(expected);
     bytes_free(&file);

@@ -34,13 +34,13 @@ static enum pst_status decode(const struct bytes *file)
     struct psti_pli_header pli;
     struct pst_error err;
     enum pst_status status =
-        psti_decode_probe(file->data, file->nbytes, PST_FORM_NONE, &options, &info, &pli, &err);
+        psti_decode_probe_pli(file->data, file->nbytes, PST_FORM_NONE, &options, &info, &pli, &err);
     const struct psti_rect whole = {0, 0, info.height, info.width};
     bool is_pli = status == PST_OK && (info.form == PST_FORM_PLI || info.form == PST_FORM_PLI_JPEG);
     if (status == PST_OK)
         status =
-            psti_decoder_rows_scaled(decoder, file->data, file->nbytes, &info, is_pli ? &pli : NULL,
-                                     &options, 0, &whole, drop_rows, NULL, &err);
+            psti_decode_rows_scaled(decoder, file->data, file->nbytes, &info, is_pli ? &pli : NULL,
+                                    &options, 0, &whole, drop_rows, NULL, &err);
     return status;
 }
 

@@ -25,8 +25,8 @@ static void check_file(struct check *check, const char *path, const struct bytes
     struct pst_image_info info;
     struct pst_error err;
     uint32_t height, width, channels, bits;
-    assert_ok(psti_decoder_probe(decoder, file->data, file->nbytes, PST_FORM_NONE, &options, &info,
-                                 &err));
+    assert_ok(
+        psti_decode_probe(decoder, file->data, file->nbytes, PST_FORM_NONE, &options, &info, &err));
     uint8_t *expected = info.form == PST_FORM_JPEG ? plain_jpeg(file, &height, &width, &channels)
                                                    : plain_png(file, &channels, &bits);
     assert_int_equal(info.channels, channels);
@@ -67,10 +67,10 @@ static void test_groups(void **state)
     struct pst_error err;
     uint32_t n_checked = 0;
     (void)state;
-    assert_ok(psti_decoder_open(&check.decoder, &err));
+    assert_ok(psti_decode_open(&check.decoder, &err));
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
         n_checked += real_files(groups[i].name, groups[i].n_files, check_one, &check);
-    psti_decoder_close(&check.decoder);
+    psti_decode_close(&check.decoder);
     assert_true(n_checked > 0);
     print_message("%u files\n", n_checked);
 }

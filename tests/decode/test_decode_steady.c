@@ -56,13 +56,13 @@ static void decode_all(struct psti_decoder *decoder, const struct bytes *files, 
         struct pst_image_info info = {
             .form = form, .height = 100, .width = 100, .channels = 3, .bits = 8, .orientation = 6};
         struct pst_error err;
-        assert_ok(psti_decoder_probe(decoder, files[i].data, files[i].nbytes, form, &options, &info,
-                                     &err));
+        assert_ok(psti_decode_probe(decoder, files[i].data, files[i].nbytes, form, &options, &info,
+                                    &err));
         struct psti_rect r = random_region(&seed, info.height, info.width);
         if (i % 3 == 0)
             r = (struct psti_rect){0, 0, info.height, info.width};
-        assert_ok(psti_decoder_rows(decoder, files[i].data, files[i].nbytes, &info, &options, &r,
-                                    sum_sink, sum, &err));
+        assert_ok(psti_decode_rows(decoder, files[i].data, files[i].nbytes, &info, &options, &r,
+                                   sum_sink, sum, &err));
     }
 }
 
@@ -96,7 +96,7 @@ static void test_no_allocation_in_the_steady_state(void **state)
                                  1);
     }
     files[N_FILES - 1] = (struct bytes){make_picture(100, 100, 3, 1), 30000};
-    assert_ok(psti_decoder_open(&decoder, &err));
+    assert_ok(psti_decode_open(&decoder, &err));
     for (int i = 0; i < 3; i++)
         decode_all(decoder, files, &sum);
     pst_memory_stats(&before, sizeof before);
@@ -109,7 +109,7 @@ static void test_no_allocation_in_the_steady_state(void **state)
     assert_int_equal(n_after, n_before);
     if (COUNTS_MALLOC) /* the counting works */
         assert_true(n_before > 100);
-    psti_decoder_close(&decoder);
+    psti_decode_close(&decoder);
     pst_memory_stats(&after, sizeof after);
     assert_int_equal(after.live_nbytes, 0);
     for (int i = 0; i < N_FILES; i++)

@@ -36,14 +36,14 @@ static void test_jpeg(void **state)
             uint8_t *expected = turned(plain, height, width, channels, applied);
             struct pst_image_info info;
             struct pst_error err;
-            assert_ok(psti_decoder_probe(decoder, file.data, file.nbytes, PST_FORM_JPEG, NULL,
-                                         &info, &err));
+            assert_ok(psti_decode_probe(decoder, file.data, file.nbytes, PST_FORM_JPEG, NULL, &info,
+                                        &err));
             assert_int_equal(info.orientation, applied);
             assert_int_equal(info.height, applied >= 5 ? 58 : 37);
             assert_int_equal(info.width, applied >= 5 ? 37 : 58);
             check_regions(&file, &info, NULL, expected, orientation);
-            assert_ok(psti_decoder_probe(decoder, file.data, file.nbytes, PST_FORM_JPEG, &as_stored,
-                                         &info, &err));
+            assert_ok(psti_decode_probe(decoder, file.data, file.nbytes, PST_FORM_JPEG, &as_stored,
+                                        &info, &err));
             assert_int_equal(info.orientation, applied);
             assert_int_equal(info.height, 37);
             check_regions(&file, &info, &as_stored, plain, orientation);
@@ -77,8 +77,8 @@ static void test_raw(void **state)
                                                   .orientation = orientation};
                     struct pst_error err;
                     memcpy(file.data, plain, nbytes);
-                    assert_ok(psti_decoder_probe(decoder, file.data, nbytes, PST_FORM_RAW, NULL,
-                                                 &info, &err));
+                    assert_ok(psti_decode_probe(decoder, file.data, nbytes, PST_FORM_RAW, NULL,
+                                                &info, &err));
                     check_regions(&file, &info, NULL, expected, channels);
                     free(block);
                     free(expected);
@@ -93,19 +93,19 @@ static void test_raw_of_wrong_size(void **state)
         .form = PST_FORM_RAW, .height = 2, .width = 2, .channels = 3, .bits = 8};
     struct pst_error err;
     (void)state;
-    assert_ok(psti_decoder_probe(decoder, pixels, 12, PST_FORM_RAW, NULL, &info, &err));
+    assert_ok(psti_decode_probe(decoder, pixels, 12, PST_FORM_RAW, NULL, &info, &err));
     assert_int_equal(info.orientation, 1);
-    assert_int_equal(psti_decoder_probe(decoder, pixels, 11, PST_FORM_RAW, NULL, &info, &err),
+    assert_int_equal(psti_decode_probe(decoder, pixels, 11, PST_FORM_RAW, NULL, &info, &err),
                      PST_ERROR_TRUNCATED);
     assert_string_equal(err.codec, "raw");
-    assert_int_equal(psti_decoder_probe(decoder, pixels, 13, PST_FORM_RAW, NULL, &info, &err),
+    assert_int_equal(psti_decode_probe(decoder, pixels, 13, PST_FORM_RAW, NULL, &info, &err),
                      PST_ERROR_CORRUPT);
     info.bits = 12;
-    assert_int_equal(psti_decoder_probe(decoder, pixels, 12, PST_FORM_RAW, NULL, &info, &err),
+    assert_int_equal(psti_decode_probe(decoder, pixels, 12, PST_FORM_RAW, NULL, &info, &err),
                      PST_ERROR_ARGUMENT);
     info.bits = 8;
     info.height = 70000;
-    assert_int_equal(psti_decoder_probe(decoder, pixels, 12, PST_FORM_RAW, NULL, &info, &err),
+    assert_int_equal(psti_decode_probe(decoder, pixels, 12, PST_FORM_RAW, NULL, &info, &err),
                      PST_ERROR_LIMIT);
 }
 

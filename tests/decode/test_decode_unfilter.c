@@ -24,10 +24,10 @@ enum { LEVELS_MAX = 3 };
 static size_t find_levels(const struct psti_unfilter_ops *levels[LEVELS_MAX])
 {
     size_t n = 0;
-    levels[n++] = psti_unfilter_ops_for(0);
+    levels[n++] = psti_decode_unfilter_ops_for(0);
     assert_string_equal(levels[0]->name, "c");
-    if (psti_unfilter_ops_for(psti_cpu_detected()) != levels[0])
-        levels[n++] = psti_unfilter_ops_for(psti_cpu_detected());
+    if (psti_decode_unfilter_ops_for(psti_cpu_detected()) != levels[0])
+        levels[n++] = psti_decode_unfilter_ops_for(psti_cpu_detected());
 #if defined(PST_HAVE_SIMDE) && defined(__x86_64__)
     levels[n++] = &psti_unfilter_ops_neon_simde;
 #endif

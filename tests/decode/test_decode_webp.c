@@ -47,7 +47,7 @@ static void check_file(const struct bytes *file, uint32_t height, uint32_t width
     int w, h;
     uint64_t seed = height * 1000 + width;
     assert_ok(
-        psti_decoder_probe(decoder, file->data, file->nbytes, PST_FORM_NONE, NULL, &info, &err));
+        psti_decode_probe(decoder, file->data, file->nbytes, PST_FORM_NONE, NULL, &info, &err));
     assert_int_equal(info.form, PST_FORM_WEBP);
     assert_int_equal(info.height, height);
     assert_int_equal(info.width, width);
@@ -115,7 +115,7 @@ static void test_orientation(void **state)
         struct pst_error err;
         uint8_t *expected = turned(plain, height, width, 3, orientation);
         assert_ok(
-            psti_decoder_probe(decoder, file.data, file.nbytes, PST_FORM_WEBP, NULL, &info, &err));
+            psti_decode_probe(decoder, file.data, file.nbytes, PST_FORM_WEBP, NULL, &info, &err));
         assert_int_equal(info.orientation, orientation);
         assert_int_equal(info.height, orientation >= 5 ? width : height);
         assert_true(region_equals(decoder, &file, &info, NULL, NULL, expected));

@@ -136,8 +136,8 @@ static uint64_t taken(const struct bytes *file, const struct pst_image_info *inf
     for (int i = 0;; i++) { /* the third decode finds its scratch there, in one piece */
         atomic_store(&peak, atomic_load(&live));
         long before = atomic_load(&live);
-        assert_ok(psti_decoder_rows(decoder, file->data, file->nbytes, info, NULL, region,
-                                    drop_rows, NULL, &err));
+        assert_ok(psti_decode_rows(decoder, file->data, file->nbytes, info, NULL, region, drop_rows,
+                                   NULL, &err));
         if (i == 2) {
             assert_true(atomic_load(&live) == before);
             return (uint64_t)(atomic_load(&peak) - before);
@@ -151,7 +151,7 @@ static void check(const struct bytes *file, uint32_t height, uint32_t width,
     struct pst_image_info info;
     struct pst_error err;
     assert_ok(
-        psti_decoder_probe(decoder, file->data, file->nbytes, PST_FORM_NONE, NULL, &info, &err));
+        psti_decode_probe(decoder, file->data, file->nbytes, PST_FORM_NONE, NULL, &info, &err));
     assert_true(info.height == height && info.width == width);
     const struct psti_rect regions[2] = {
         {0, 0, height, width}, {height / 3, width / 3, (height + 1) / 2, (width + 1) / 2}};

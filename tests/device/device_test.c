@@ -53,7 +53,7 @@ struct psti_stream *open_stream(struct psti_device *device)
 {
     struct pst_error err;
     struct psti_stream *stream = NULL;
-    assert_ok(psti_stream_open(device, true, &stream, &err));
+    assert_ok(psti_device_stream_open(device, true, &stream, &err));
     return stream;
 }
 
@@ -61,7 +61,7 @@ struct psti_event *open_event(struct psti_device *device)
 {
     struct pst_error err;
     struct psti_event *event = NULL;
-    assert_ok(psti_event_open(device, &event, &err));
+    assert_ok(psti_device_event_open(device, &event, &err));
     return event;
 }
 
@@ -86,7 +86,7 @@ uint32_t *alloc_pinned_words(struct psti_device *device, uint32_t n)
 enum pst_status launch(struct psti_stream *stream, uint32_t kernel, const void *args,
                        size_t args_nbytes, struct pst_error *err)
 {
-    return psti_stream_launch(stream, kernel, 1, 1, 0, args, args_nbytes, err);
+    return psti_device_stream_launch(stream, kernel, 1, 1, 0, args, args_nbytes, err);
 }
 
 void assert_nothing_left(void)

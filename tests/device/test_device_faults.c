@@ -34,30 +34,30 @@ static enum pst_status work(struct work *w, struct pst_error *err)
     } while (0)
     TRY(psti_device_open(&options, &w->device, err));
     TRY(psti_device_load(w->device, &kernel_image, kernel_names, N_KERNELS, err));
-    TRY(psti_stream_open(w->device, true, &w->stream, err));
-    TRY(psti_event_open(w->device, &w->event, err));
+    TRY(psti_device_stream_open(w->device, true, &w->stream, err));
+    TRY(psti_device_event_open(w->device, &w->event, err));
     TRY(psti_device_alloc(w->device, N * 4, &w->at, err));
     TRY(psti_device_alloc_pinned(w->device, N * 4, &w->host, err));
     const struct add_args args = {w->at, N, 1};
-    TRY(psti_stream_clear(w->stream, w->at, N * 4, err));
+    TRY(psti_device_stream_clear(w->stream, w->at, N * 4, err));
     TRY(launch(w->stream, KERNEL_ADD, &args, sizeof args, err));
-    TRY(psti_stream_download(w->stream, w->host, w->at, N * 4, err));
-    TRY(psti_stream_upload(w->stream, w->at, w->host, N * 4, err));
-    TRY(psti_stream_copy(w->stream, w->at, w->at, N * 4, err));
-    TRY(psti_event_record(w->event, w->stream, err));
-    TRY(psti_event_await(w->event, w->stream, err));
-    TRY(psti_event_record_foreign(w->event, 0, err));
-    TRY(psti_event_await_foreign(w->event, 0, err));
-    TRY(psti_event_is_done(w->event, &done, err));
-    TRY(psti_event_sync(w->event, err));
-    return psti_stream_sync(w->stream, err);
+    TRY(psti_device_stream_download(w->stream, w->host, w->at, N * 4, err));
+    TRY(psti_device_stream_upload(w->stream, w->at, w->host, N * 4, err));
+    TRY(psti_device_stream_copy(w->stream, w->at, w->at, N * 4, err));
+    TRY(psti_device_event_record(w->event, w->stream, err));
+    TRY(psti_device_event_await(w->event, w->stream, err));
+    TRY(psti_device_event_record_foreign(w->event, 0, err));
+    TRY(psti_device_event_await_foreign(w->event, 0, err));
+    TRY(psti_device_event_is_done(w->event, &done, err));
+    TRY(psti_device_event_sync(w->event, err));
+    return psti_device_stream_sync(w->stream, err);
 #undef TRY
 }
 
 static void put_away(struct work *w)
 {
-    psti_stream_close(&w->stream);
-    psti_event_close(&w->event);
+    psti_device_stream_close(&w->stream);
+    psti_device_event_close(&w->event);
     if (w->device) {
         struct psti_device_info info;
         psti_device_free(w->device, w->at, N * 4);
@@ -161,8 +161,8 @@ static void a_card_breaks(void **state)
     fake_break(0, 700);
     assert_int_equal(launch(w.stream, KERNEL_ADD, &args, sizeof args, &err), PST_ERROR_DEVICE);
     assert_non_null(strstr(err.text, "CUDA_ERROR_ILLEGAL_ADDRESS"));
-    assert_int_equal(psti_stream_sync(w.stream, &err), PST_ERROR_DEVICE);
-    assert_int_equal(psti_event_is_done(w.event, &done, &err), PST_ERROR_DEVICE);
+    assert_int_equal(psti_device_stream_sync(w.stream, &err), PST_ERROR_DEVICE);
+    assert_int_equal(psti_device_event_is_done(w.event, &done, &err), PST_ERROR_DEVICE);
     assert_false(done);
     put_away(&w);
     fake_set_delay(0);
@@ -182,35 +182,35 @@ static void wrong_addresses(void **state)
         assert_ok(work(&w, &err));
         switch (i) {
         case 0:
-            status = psti_stream_upload(w.stream, w.at, pageable, N * 4, &err);
+            status = psti_device_stream_upload(w.stream, w.at, pageable, N * 4, &err);
             break;
         case 1:
-            status = psti_stream_upload(w.stream, w.at, w.host, N * 4 + 1, &err);
+            status = psti_device_stream_upload(w.stream, w.at, w.host, N * 4 + 1, &err);
             break;
         case 2:
-            status = psti_stream_download(w.stream, w.host, w.at + 1, N * 4, &err);
+            status = psti_device_stream_download(w.stream, w.host, w.at + 1, N * 4, &err);
             break;
         case 3:
-            status = psti_stream_copy(w.stream, (uintptr_t)w.host, w.at, N * 4, &err);
+            status = psti_device_stream_copy(w.stream, (uintptr_t)w.host, w.at, N * 4, &err);
             break;
         case 4: /* freed before it is used: found when it runs */
             fake_set_delay(3000);
-            assert_ok(psti_stream_clear(w.stream, w.at, N * 4, &err));
+            assert_ok(psti_device_stream_clear(w.stream, w.at, N * 4, &err));
             psti_device_free(w.device, w.at, N * 4);
             w.at = 0;
-            status = psti_stream_sync(w.stream, &err);
+            status = psti_device_stream_sync(w.stream, &err);
             fake_set_delay(0);
             break;
         case 5:
             psti_device_free(w.device, w.at, N * 4);
-            status = psti_stream_clear(w.stream, w.at, N * 4, &err);
+            status = psti_device_stream_clear(w.stream, w.at, N * 4, &err);
             w.at = 0;
             break;
         }
         assert_int_equal(status, PST_ERROR_DEVICE);
         assert_non_null(strstr(err.text, "CUDA_ERROR_ILLEGAL_ADDRESS"));
-        psti_stream_close(&w.stream);
-        psti_event_close(&w.event);
+        psti_device_stream_close(&w.stream);
+        psti_device_event_close(&w.event);
         psti_device_free(w.device, w.at, N * 4);
         psti_device_free_pinned(w.device, w.host, N * 4);
         psti_device_close(&w.device);
@@ -236,23 +236,23 @@ static int in_child(struct work *w)
     const enum pst_status statuses[] = {
         psti_device_alloc(w->device, 4, &address, &err),
         psti_device_alloc_pinned(w->device, 4, &memory, &err),
-        psti_stream_open(w->device, true, &stream, &err),
-        psti_event_open(w->device, &event, &err),
+        psti_device_stream_open(w->device, true, &stream, &err),
+        psti_device_event_open(w->device, &event, &err),
         launch(w->stream, KERNEL_ADD, &args, sizeof args, &err),
-        psti_stream_clear(w->stream, w->at, 4, &err),
-        psti_stream_sync(w->stream, &err),
-        psti_event_record(w->event, w->stream, &err),
-        psti_event_await_foreign(w->event, 0, &err),
-        psti_event_is_done(w->event, &done, &err),
-        psti_event_sync(w->event, &err),
+        psti_device_stream_clear(w->stream, w->at, 4, &err),
+        psti_device_stream_sync(w->stream, &err),
+        psti_device_event_record(w->event, w->stream, &err),
+        psti_device_event_await_foreign(w->event, 0, &err),
+        psti_device_event_is_done(w->event, &done, &err),
+        psti_device_event_sync(w->event, &err),
     };
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
         if (statuses[i] != PST_ERROR_FORKED)
             return 10 + (int)i;
     if (!strstr(err.text, "forked"))
         return 2;
-    psti_stream_close(&w->stream);
-    psti_event_close(&w->event);
+    psti_device_stream_close(&w->stream);
+    psti_device_event_close(&w->event);
     psti_device_free(w->device, w->at, N * 4);
     psti_device_free_pinned(w->device, w->host, N * 4);
     psti_device_close(&w->device);
@@ -280,7 +280,7 @@ static void a_forked_child(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
-    assert_int_equal(psti_stream_sync(w.stream, &err), PST_OK); /* the parent's works on */
+    assert_int_equal(psti_device_stream_sync(w.stream, &err), PST_OK); /* the parent's works on */
     put_away(&w);
     assert_clean();
 }

@@ -141,7 +141,7 @@ static void test_which_are_taken(void **state)
     (void)state;
     for (size_t i = 0; i < N_GOOD; i++) {
         struct jpeg jpeg = make(&good[i]);
-        assert_true(psti_nvjpeg_takes(jpeg.bytes, jpeg.nbytes, &file, &why));
+        assert_true(psti_device_nvjpeg_takes(jpeg.bytes, jpeg.nbytes, &file, &why));
         assert_null(why);
         assert_int_equal(file.height, jpeg.height);
         assert_int_equal(file.width, jpeg.width);
@@ -149,21 +149,21 @@ static void test_which_are_taken(void **state)
         for (size_t n = 0; n < jpeg.nbytes; n++) { /* whatever lacks its end */
             unsigned char *part = malloc(n ? n : 1);
             memcpy(part, jpeg.bytes, n);
-            assert_false(psti_nvjpeg_takes(part, n, &file, &why));
+            assert_false(psti_device_nvjpeg_takes(part, n, &file, &why));
             assert_non_null(why);
             free(part);
         }
         unsigned char *more = calloc(1, jpeg.nbytes + 40);
         memcpy(more, jpeg.bytes, jpeg.nbytes);
-        assert_true(psti_nvjpeg_takes(more, jpeg.nbytes + 32, &file, &why));
-        assert_false(psti_nvjpeg_takes(more, jpeg.nbytes + 40, &file, &why));
+        assert_true(psti_device_nvjpeg_takes(more, jpeg.nbytes + 32, &file, &why));
+        assert_false(psti_device_nvjpeg_takes(more, jpeg.nbytes + 40, &file, &why));
         free(more);
         drop(&jpeg);
     }
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         struct jpeg jpeg;
         encode(&others[i].kind, &jpeg);
-        assert_false(psti_nvjpeg_takes(jpeg.bytes, jpeg.nbytes, &file, &why));
+        assert_false(psti_device_nvjpeg_takes(jpeg.bytes, jpeg.nbytes, &file, &why));
         if (!strstr(why, others[i].why))
             fail_msg("'%s' is not in '%s'", others[i].why, why);
         drop(&jpeg);
@@ -183,7 +183,7 @@ static void test_scans_without_number(void **state)
     for (size_t i = 0; i < n; i += 4)
         memcpy(long_file + jpeg.nbytes - 2 + i, "\xFF\xDA\0\2", 4);
     memcpy(long_file + jpeg.nbytes - 2 + n, "\xFF\xD9", 2);
-    assert_false(psti_nvjpeg_takes(long_file, jpeg.nbytes + n, &file, &why));
+    assert_false(psti_device_nvjpeg_takes(long_file, jpeg.nbytes + n, &file, &why));
     assert_non_null(strstr(why, "scans"));
     free(long_file);
     drop(&jpeg);
@@ -207,7 +207,8 @@ static void refuse(struct psti_device *device, const char *text)
 {
     struct psti_nvjpeg *nvjpeg;
     struct pst_error err;
-    assert_int_equal(psti_nvjpeg_open(device, &no_options, &nvjpeg, &err), PST_ERROR_UNSUPPORTED);
+    assert_int_equal(psti_device_nvjpeg_open(device, &no_options, &nvjpeg, &err),
+                     PST_ERROR_UNSUPPORTED);
     assert_null(nvjpeg);
     if (!strstr(err.text, text))
         fail_msg("'%s' is not in '%s'", text, err.text);
@@ -217,11 +218,11 @@ static void test_finding_the_library(void **state)
 {
     struct psti_device *device = open_card(0);
     struct psti_nvjpeg_library library;
-    struct psti_nvjpeg_info info;
+    struct psti_device_nvjpeg_info info;
     struct psti_nvjpeg *nvjpeg;
     struct pst_error err;
     (void)state;
-    assert_ok(psti_nvjpeg_look(0, &library, &err));
+    assert_ok(psti_device_nvjpeg_look(0, &library, &err));
     assert_string_equal(library.path, PST_FAKE_NVJPEG);
     assert_int_equal(library.major, 13);
     set("PENSTOCK_NVJPEG", "/nowhere/libnvjpeg.so");
@@ -250,12 +251,12 @@ static void test_finding_the_library(void **state)
         set("PENSTOCK_FAKE_NVJPEG_VERSION", cards[i].version);
         set("PENSTOCK_FAKE_NVJPEG_PLAIN", cards[i].plain);
         set("PENSTOCK_FAKE_NVJPEG_ENGINES", cards[i].engines);
-        assert_ok(psti_nvjpeg_open(device, &options, &nvjpeg, &err));
-        psti_nvjpeg_info(nvjpeg, &info);
+        assert_ok(psti_device_nvjpeg_open(device, &options, &nvjpeg, &err));
+        psti_device_nvjpeg_info(nvjpeg, &info);
         assert_int_equal(info.interpolates, cards[i].interpolates);
         assert_int_equal(info.n_engines, cards[i].n_engines);
         assert_int_equal(info.library.minor, 1);
-        psti_nvjpeg_close(&nvjpeg);
+        psti_device_nvjpeg_close(&nvjpeg);
     }
     set("PENSTOCK_FAKE_NVJPEG_VERSION", NULL);
     set("PENSTOCK_FAKE_NVJPEG_PLAIN", NULL);
@@ -271,12 +272,12 @@ static void test_no_library(void **state)
     struct pst_error err;
     (void)state;
     set("PENSTOCK_NVJPEG", NULL);
-    enum pst_status status = psti_nvjpeg_look(13000, &library, &err);
+    enum pst_status status = psti_device_nvjpeg_look(13000, &library, &err);
     if (status != PST_OK) { /* a machine may have one */
         assert_int_equal(status, PST_ERROR_UNSUPPORTED);
         assert_non_null(strstr(err.text, "libnvjpeg.so.13"));
         assert_non_null(strstr(err.text, "pip install nvidia-nvjpeg"));
-        assert_int_equal(psti_nvjpeg_look(12040, &library, &err), PST_ERROR_UNSUPPORTED);
+        assert_int_equal(psti_device_nvjpeg_look(12040, &library, &err), PST_ERROR_UNSUPPORTED);
         assert_non_null(strstr(err.text, "libnvjpeg.so.12"));
     }
     set("PENSTOCK_NVJPEG", PST_FAKE_NVJPEG);
@@ -297,15 +298,15 @@ static struct room open_room(const struct psti_nvjpeg_options *options)
     struct pst_error err;
     struct room room = {.device = open_card(0)};
     room.stream = open_stream(room.device);
-    assert_ok(psti_nvjpeg_open(room.device, options, &room.nvjpeg, &err));
+    assert_ok(psti_device_nvjpeg_open(room.device, options, &room.nvjpeg, &err));
     return room;
 }
 
 static void close_room(struct room *room)
 {
     struct fake_nvjpeg_counts counts;
-    psti_stream_close(&room->stream);
-    psti_nvjpeg_close(&room->nvjpeg);
+    psti_device_stream_close(&room->stream);
+    psti_device_nvjpeg_close(&room->nvjpeg);
     psti_device_close(&room->device);
     fake_nvjpeg_counts(&counts);
     assert_int_equal(counts.n_live, 0);
@@ -346,7 +347,7 @@ static void test_lanes(void **state)
     (void)state;
     fake_set_delay(300);
     for (int i = 0; i < 2; i++)
-        assert_ok(psti_nvjpeg_lane_open(room.nvjpeg, &lanes[i], &err));
+        assert_ok(psti_device_nvjpeg_lane_open(room.nvjpeg, &lanes[i], &err));
     for (size_t i = 0; i < N_GOOD; i++)
         files[i] = make(&good[i]);
     for (size_t i = 0; i < 3 * N_GOOD; i++) {
@@ -355,27 +356,27 @@ static void test_lanes(void **state)
         unsigned char *bytes = malloc(jpeg->nbytes); /* needed until submit */
         memcpy(bytes, jpeg->bytes, jpeg->nbytes);
         pictures[i] = open_picture(room.device, jpeg, i % 3 == 1 ? 13 : 0);
-        assert_ok(psti_nvjpeg_lane_begin(lane, bytes, jpeg->nbytes, &jpeg->file, &err));
-        assert_ok(psti_nvjpeg_lane_submit(lane, room.stream, pictures[i].at, pictures[i].row_nbytes,
-                                          &err));
+        assert_ok(psti_device_nvjpeg_lane_begin(lane, bytes, jpeg->nbytes, &jpeg->file, &err));
+        assert_ok(psti_device_nvjpeg_lane_submit(lane, room.stream, pictures[i].at,
+                                                 pictures[i].row_nbytes, &err));
         free(bytes);
     }
-    struct psti_nvjpeg_info before, after;
-    psti_nvjpeg_info(room.nvjpeg, &before);
+    struct psti_device_nvjpeg_info before, after;
+    psti_device_nvjpeg_info(room.nvjpeg, &before);
     assert_true(before.n_allocations > 0 && before.memory_nbytes > 0);
     assert_true(before.host_memory_nbytes > 0);
     for (size_t i = 0; i < 2 * N_GOOD; i++) { /* nothing more is allocated */
         const struct jpeg *jpeg = &files[i / 2];
-        assert_ok(
-            psti_nvjpeg_lane_begin(lanes[i % 2], jpeg->bytes, jpeg->nbytes, &jpeg->file, &err));
-        assert_ok(psti_nvjpeg_lane_submit(lanes[i % 2], room.stream, pictures[i / 2].at,
-                                          pictures[i / 2].row_nbytes, &err));
+        assert_ok(psti_device_nvjpeg_lane_begin(lanes[i % 2], jpeg->bytes, jpeg->nbytes,
+                                                &jpeg->file, &err));
+        assert_ok(psti_device_nvjpeg_lane_submit(lanes[i % 2], room.stream, pictures[i / 2].at,
+                                                 pictures[i / 2].row_nbytes, &err));
     }
-    psti_nvjpeg_info(room.nvjpeg, &after);
+    psti_device_nvjpeg_info(room.nvjpeg, &after);
     assert_int_equal(after.n_allocations, before.n_allocations);
     for (int i = 0; i < 2; i++)
-        psti_nvjpeg_lane_close(&lanes[i]); /* with work under way */
-    assert_ok(psti_stream_sync(room.stream, &err));
+        psti_device_nvjpeg_lane_close(&lanes[i]); /* with work under way */
+    assert_ok(psti_device_stream_sync(room.stream, &err));
     fake_set_delay(0);
     for (size_t i = 0; i < 3 * N_GOOD; i++) {
         compare(&pictures[i], &files[i % N_GOOD]);
@@ -397,26 +398,27 @@ static void test_corrupt_files(void **state)
     struct pst_error err;
     const char *why;
     (void)state;
-    assert_ok(psti_nvjpeg_lane_open(room.nvjpeg, &lane, &err));
+    assert_ok(psti_device_nvjpeg_lane_open(room.nvjpeg, &lane, &err));
     unsigned char *bad = malloc(jpeg.nbytes);
     memcpy(bad, jpeg.bytes, jpeg.nbytes);
     memset(bad + jpeg.nbytes - 40, 0, 30);
-    assert_true(psti_nvjpeg_takes(bad, jpeg.nbytes, &file, &why));
-    assert_int_equal(psti_nvjpeg_lane_begin(lane, bad, jpeg.nbytes, &jpeg.file, &err),
+    assert_true(psti_device_nvjpeg_takes(bad, jpeg.nbytes, &file, &why));
+    assert_int_equal(psti_device_nvjpeg_lane_begin(lane, bad, jpeg.nbytes, &jpeg.file, &err),
                      PST_ERROR_CORRUPT);
     for (int i = 0; i < 3; i++) { /* not the file that was looked at */
         file = jpeg.file;
         file.channels = i == 0 ? 1 : 3;
         file.width += i == 1;
         file.height -= i == 2;
-        assert_int_equal(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &file, &err),
+        assert_int_equal(psti_device_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &file, &err),
                          PST_ERROR_UNSUPPORTED);
     }
-    assert_ok(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err));
-    assert_ok(psti_nvjpeg_lane_submit(lane, room.stream, picture.at, picture.row_nbytes, &err));
-    assert_ok(psti_stream_sync(room.stream, &err));
+    assert_ok(psti_device_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err));
+    assert_ok(
+        psti_device_nvjpeg_lane_submit(lane, room.stream, picture.at, picture.row_nbytes, &err));
+    assert_ok(psti_device_stream_sync(room.stream, &err));
     compare(&picture, &jpeg);
-    psti_nvjpeg_lane_close(&lane);
+    psti_device_nvjpeg_lane_close(&lane);
     psti_device_free(room.device, picture.at, picture.nbytes);
     free(bad);
     drop(&jpeg);
@@ -435,36 +437,37 @@ static void test_engines(void **state)
     (void)state;
     set("PENSTOCK_FAKE_NVJPEG_ENGINES", "2");
     struct room room = open_room(&no_options);
-    assert_ok(psti_nvjpeg_batch_open(room.nvjpeg, 4, &batch, &err));
-    assert_ok(psti_nvjpeg_lane_open(room.nvjpeg, &lane, &err));
+    assert_ok(psti_device_nvjpeg_batch_open(room.nvjpeg, 4, &batch, &err));
+    assert_ok(psti_device_nvjpeg_lane_open(room.nvjpeg, &lane, &err));
     for (size_t i = 0; i < N_GOOD; i++) {
         bool suits;
         files[i] = make(&good[i]);
         pictures[i] = open_picture(room.device, &files[i], i);
-        assert_ok(psti_nvjpeg_lane_suits_engines(lane, files[i].bytes, files[i].nbytes,
-                                                 &files[i].file, &suits, &err));
+        assert_ok(psti_device_nvjpeg_lane_suits_engines(lane, files[i].bytes, files[i].nbytes,
+                                                        &files[i].file, &suits, &err));
         assert_int_equal(suits, !good[i].progressive);
         if (suits && files[i].channels == 3 && n < 4)
             items[n++] = (struct psti_nvjpeg_item){files[i].bytes, files[i].nbytes, pictures[i].at,
                                                    pictures[i].row_nbytes};
     }
     bool suits = true;
-    assert_ok(psti_nvjpeg_lane_suits_engines(lane, "no JPEG", 7, &files[0].file, &suits, &err));
+    assert_ok(
+        psti_device_nvjpeg_lane_suits_engines(lane, "no JPEG", 7, &files[0].file, &suits, &err));
     assert_false(suits);
     fake_set_delay(300);
-    assert_ok(psti_nvjpeg_batch_submit(batch, room.stream, items, n, 3, &err));
-    assert_int_equal(psti_nvjpeg_batch_submit(batch, room.stream, items, 5, 3, &err),
+    assert_ok(psti_device_nvjpeg_batch_submit(batch, room.stream, items, n, 3, &err));
+    assert_int_equal(psti_device_nvjpeg_batch_submit(batch, room.stream, items, 5, 3, &err),
                      PST_ERROR_ARGUMENT);
     const struct psti_nvjpeg_item gray = {files[4].bytes, files[4].nbytes, pictures[4].at,
                                           pictures[4].row_nbytes};
-    assert_ok(psti_stream_sync(room.stream, &err));
-    assert_ok(psti_nvjpeg_batch_submit(batch, room.stream, &gray, 1, 1, &err));
-    assert_ok(psti_stream_sync(room.stream, &err));
+    assert_ok(psti_device_stream_sync(room.stream, &err));
+    assert_ok(psti_device_nvjpeg_batch_submit(batch, room.stream, &gray, 1, 1, &err));
+    assert_ok(psti_device_stream_sync(room.stream, &err));
     const struct psti_nvjpeg_item mixed[2] = {items[0], {"no JPEG", 7, pictures[1].at, 99}};
-    assert_int_equal(psti_nvjpeg_batch_submit(batch, room.stream, mixed, 2, 3, &err),
+    assert_int_equal(psti_device_nvjpeg_batch_submit(batch, room.stream, mixed, 2, 3, &err),
                      PST_ERROR_CORRUPT);
-    assert_ok(psti_nvjpeg_batch_submit(batch, room.stream, mixed, 1, 3, &err));
-    assert_ok(psti_stream_sync(room.stream, &err));
+    assert_ok(psti_device_nvjpeg_batch_submit(batch, room.stream, mixed, 1, 3, &err));
+    assert_ok(psti_device_stream_sync(room.stream, &err));
     fake_set_delay(0);
     for (size_t i = 0; i < 5; i++)
         compare(&pictures[i], &files[i]);
@@ -472,15 +475,17 @@ static void test_engines(void **state)
         psti_device_free(room.device, pictures[i].at, pictures[i].nbytes);
         drop(&files[i]);
     }
-    psti_nvjpeg_lane_close(&lane);
-    psti_nvjpeg_batch_close(&batch);
+    psti_device_nvjpeg_lane_close(&lane);
+    psti_device_nvjpeg_batch_close(&batch);
     close_room(&room);
     set("PENSTOCK_FAKE_NVJPEG_ENGINES", NULL);
     room = open_room(&no_options);
-    assert_int_equal(psti_nvjpeg_batch_open(room.nvjpeg, 4, &batch, &err), PST_ERROR_UNSUPPORTED);
-    assert_ok(psti_nvjpeg_lane_open(room.nvjpeg, &lane, &err));
-    assert_ok(psti_nvjpeg_lane_suits_engines(lane, "no JPEG", 7, &files[0].file, &suits, &err));
-    psti_nvjpeg_lane_close(&lane);
+    assert_int_equal(psti_device_nvjpeg_batch_open(room.nvjpeg, 4, &batch, &err),
+                     PST_ERROR_UNSUPPORTED);
+    assert_ok(psti_device_nvjpeg_lane_open(room.nvjpeg, &lane, &err));
+    assert_ok(
+        psti_device_nvjpeg_lane_suits_engines(lane, "no JPEG", 7, &files[0].file, &suits, &err));
+    psti_device_nvjpeg_lane_close(&lane);
     close_room(&room);
 }
 
@@ -515,20 +520,20 @@ static void test_budgets(void **state)
     assert_ok(psti_device_open(&small, &room.device, &err));
     room.stream = open_stream(room.device);
     struct picture picture = open_picture(room.device, &jpeg, 0);
-    assert_ok(psti_nvjpeg_open(room.device, &options, &room.nvjpeg, &err));
-    assert_ok(psti_nvjpeg_lane_open(room.nvjpeg, &lane, &err));
+    assert_ok(psti_device_nvjpeg_open(room.device, &options, &room.nvjpeg, &err));
+    assert_ok(psti_device_nvjpeg_lane_open(room.nvjpeg, &lane, &err));
     budget.limit = 0;
-    assert_int_equal(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err),
+    assert_int_equal(psti_device_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err),
                      PST_ERROR_LIMIT);
     assert_non_null(strstr(err.text, "host_memory"));
     budget.limit = (uint64_t)1 << 30;
-    assert_ok(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err));
+    assert_ok(psti_device_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err));
     assert_true(budget.used > 0);
     assert_int_equal(
-        psti_nvjpeg_lane_submit(lane, room.stream, picture.at, picture.row_nbytes, &err),
+        psti_device_nvjpeg_lane_submit(lane, room.stream, picture.at, picture.row_nbytes, &err),
         PST_ERROR_LIMIT);
     assert_non_null(strstr(err.text, "device memory"));
-    psti_nvjpeg_lane_close(&lane);
+    psti_device_nvjpeg_lane_close(&lane);
     psti_device_free(room.device, picture.at, picture.nbytes);
     drop(&jpeg);
     close_room(&room);
@@ -550,21 +555,22 @@ static enum pst_status use_all(const struct room *room, const struct jpeg *jpeg,
     const struct psti_nvjpeg_item item = {jpeg->bytes, jpeg->nbytes, picture->at,
                                           picture->row_nbytes};
     bool suits = false;
-    enum pst_status status = psti_nvjpeg_open(room->device, &no_options, &all->nvjpeg, err);
+    enum pst_status status = psti_device_nvjpeg_open(room->device, &no_options, &all->nvjpeg, err);
     if (status == PST_OK)
-        status = psti_nvjpeg_lane_open(all->nvjpeg, &all->lane, err);
+        status = psti_device_nvjpeg_lane_open(all->nvjpeg, &all->lane, err);
     if (status == PST_OK)
-        status = psti_nvjpeg_batch_open(all->nvjpeg, 1, &all->batch, err);
+        status = psti_device_nvjpeg_batch_open(all->nvjpeg, 1, &all->batch, err);
     if (status == PST_OK)
-        status = psti_nvjpeg_lane_suits_engines(all->lane, jpeg->bytes, jpeg->nbytes, &jpeg->file,
-                                                &suits, err);
-    if (status == PST_OK)
-        status = psti_nvjpeg_lane_begin(all->lane, jpeg->bytes, jpeg->nbytes, &jpeg->file, err);
+        status = psti_device_nvjpeg_lane_suits_engines(all->lane, jpeg->bytes, jpeg->nbytes,
+                                                       &jpeg->file, &suits, err);
     if (status == PST_OK)
         status =
-            psti_nvjpeg_lane_submit(all->lane, room->stream, picture->at, picture->row_nbytes, err);
+            psti_device_nvjpeg_lane_begin(all->lane, jpeg->bytes, jpeg->nbytes, &jpeg->file, err);
     if (status == PST_OK)
-        status = psti_nvjpeg_batch_submit(all->batch, room->stream, &item, 1, 3, err);
+        status = psti_device_nvjpeg_lane_submit(all->lane, room->stream, picture->at,
+                                                picture->row_nbytes, err);
+    if (status == PST_OK)
+        status = psti_device_nvjpeg_batch_submit(all->batch, room->stream, &item, 1, 3, err);
     return status;
 }
 
@@ -583,14 +589,14 @@ static bool fail_one(enum psti_fault_kind kind, uint64_t n, const struct jpeg *j
     psti_fault_arm(kind, 0, false);
     if (status != PST_OK)
         assert_true(strlen(err.text) > 10);
-    assert_ok(psti_stream_sync(room.stream, &err));
+    assert_ok(psti_device_stream_sync(room.stream, &err));
     if (status == PST_OK)
         compare(&picture, jpeg);
-    psti_nvjpeg_lane_close(&all.lane);
-    psti_nvjpeg_batch_close(&all.batch);
-    psti_nvjpeg_close(&all.nvjpeg);
+    psti_device_nvjpeg_lane_close(&all.lane);
+    psti_device_nvjpeg_batch_close(&all.batch);
+    psti_device_nvjpeg_close(&all.nvjpeg);
     psti_device_free(room.device, picture.at, picture.nbytes);
-    psti_stream_close(&room.stream);
+    psti_device_stream_close(&room.stream);
     psti_device_close(&room.device);
     fake_nvjpeg_counts(&counts);
     assert_int_equal(counts.n_live, 0);
@@ -641,23 +647,25 @@ static void test_results(void **state)
     struct psti_nvjpeg_lane *lane;
     struct pst_error err;
     (void)state;
-    assert_ok(psti_nvjpeg_lane_open(room.nvjpeg, &lane, &err));
+    assert_ok(psti_device_nvjpeg_lane_open(room.nvjpeg, &lane, &err));
     for (size_t i = 0; i < sizeof results / sizeof results[0]; i++) {
         fake_nvjpeg_fail(FAKE_NVJPEG_HOST, 1, results[i].result);
-        assert_int_equal(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err),
-                         results[i].host);
-        assert_ok(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err));
+        assert_int_equal(
+            psti_device_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err),
+            results[i].host);
+        assert_ok(psti_device_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err));
         fake_nvjpeg_fail(i % 2 ? FAKE_NVJPEG_TRANSFER : FAKE_NVJPEG_DEVICE, 1, results[i].result);
         assert_int_equal(
-            psti_nvjpeg_lane_submit(lane, room.stream, picture.at, picture.row_nbytes, &err),
+            psti_device_nvjpeg_lane_submit(lane, room.stream, picture.at, picture.row_nbytes, &err),
             results[i].device);
     }
     fake_nvjpeg_fail(FAKE_NVJPEG_HOST, 0, 0);
-    assert_ok(psti_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err));
-    assert_ok(psti_nvjpeg_lane_submit(lane, room.stream, picture.at, picture.row_nbytes, &err));
-    assert_ok(psti_stream_sync(room.stream, &err));
+    assert_ok(psti_device_nvjpeg_lane_begin(lane, jpeg.bytes, jpeg.nbytes, &jpeg.file, &err));
+    assert_ok(
+        psti_device_nvjpeg_lane_submit(lane, room.stream, picture.at, picture.row_nbytes, &err));
+    assert_ok(psti_device_stream_sync(room.stream, &err));
     compare(&picture, &jpeg);
-    psti_nvjpeg_lane_close(&lane);
+    psti_device_nvjpeg_lane_close(&lane);
     psti_device_free(room.device, picture.at, picture.nbytes);
     drop(&jpeg);
     close_room(&room);

@@ -30,18 +30,18 @@ static void up_and_down(void **state)
     for (uint32_t i = 0; i < N; i++)
         host[i] = i;
     fake_set_delay(2000);
-    assert_ok(psti_stream_upload(stream, a, host, N * 4, &err));
+    assert_ok(psti_device_stream_upload(stream, a, host, N * 4, &err));
     const struct add_args args = {a, N, 5};
     assert_ok(launch(stream, KERNEL_ADD, &args, sizeof args, &err));
-    assert_ok(psti_stream_copy(stream, b, a, N * 4, &err));
-    assert_ok(psti_stream_clear(stream, b, 40, &err));
-    assert_ok(psti_stream_download(stream, host + N, b, N * 4, &err));
-    assert_ok(psti_stream_upload(stream, a, host, 0, &err)); /* nothing, wherever */
-    assert_ok(psti_stream_sync(stream, &err));
+    assert_ok(psti_device_stream_copy(stream, b, a, N * 4, &err));
+    assert_ok(psti_device_stream_clear(stream, b, 40, &err));
+    assert_ok(psti_device_stream_download(stream, host + N, b, N * 4, &err));
+    assert_ok(psti_device_stream_upload(stream, a, host, 0, &err)); /* nothing, wherever */
+    assert_ok(psti_device_stream_sync(stream, &err));
     for (uint32_t i = 0; i < N; i++)
         assert_int_equal(host[N + i], i < 10 ? 0 : i + 5);
     fake_set_delay(0);
-    psti_stream_close(&stream);
+    psti_device_stream_close(&stream);
     psti_device_free(device, a, N * 4);
     psti_device_free(device, b, N * 4);
     psti_device_free_pinned(device, host, 2 * N * 4);
@@ -63,10 +63,11 @@ static void launches(void **state)
     struct psti_device_info info;
     psti_device_info(device, &info);
     const uint32_t most = info.shared_nbytes_max;
-    assert_ok(psti_stream_launch(stream, KERNEL_GEOMETRY, 77, 6, most, &args, sizeof args, &err));
+    assert_ok(
+        psti_device_stream_launch(stream, KERNEL_GEOMETRY, 77, 6, most, &args, sizeof args, &err));
     args.to = 0;
-    assert_ok(psti_stream_download(stream, host, a, 12, &err));
-    assert_ok(psti_stream_sync(stream, &err));
+    assert_ok(psti_device_stream_download(stream, host, a, 12, &err));
+    assert_ok(psti_device_stream_sync(stream, &err));
     assert_int_equal(host[0], 77);
     assert_int_equal(host[1], 6);
     assert_int_equal(host[2], most);
@@ -81,10 +82,11 @@ static void launches(void **state)
     };
     unsigned char bytes[4008] = {0};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(psti_stream_launch(stream, bad[i].kernel, bad[i].n_blocks, bad[i].n_warps,
-                                            bad[i].shared_nbytes, bytes, bad[i].nbytes, &err),
+        assert_int_equal(psti_device_stream_launch(stream, bad[i].kernel, bad[i].n_blocks,
+                                                   bad[i].n_warps, bad[i].shared_nbytes, bytes,
+                                                   bad[i].nbytes, &err),
                          PST_ERROR_ARGUMENT);
-    psti_stream_close(&stream);
+    psti_device_stream_close(&stream);
     psti_device_free(device, a, 12);
     psti_device_free_pinned(device, host, 12);
     psti_device_close(&device);
@@ -102,35 +104,35 @@ static void streams_wait_for_events(void **state)
     struct psti_event *filled = open_event(device), *used = open_event(device);
     uint64_t a = alloc_words(device, N), b = alloc_words(device, N);
     uint32_t *host = alloc_pinned_words(device, N);
-    assert_ok(psti_event_is_done(used, &done, &err)); /* never recorded */
+    assert_ok(psti_device_event_is_done(used, &done, &err)); /* never recorded */
     assert_true(done);
-    assert_ok(psti_event_sync(used, &err));
-    assert_ok(psti_stream_clear(first, a, N * 4, &err));
+    assert_ok(psti_device_event_sync(used, &err));
+    assert_ok(psti_device_stream_clear(first, a, N * 4, &err));
     fake_set_delay(500);
     for (uint32_t round = 0; round < 10; round++) {
         const struct add_args more = {a, N, 1};
         const struct copy_args take = {b, a, N};
-        assert_ok(psti_event_await(used, first, &err));
+        assert_ok(psti_device_event_await(used, first, &err));
         assert_ok(launch(first, KERNEL_ADD, &more, sizeof more, &err));
-        assert_ok(psti_event_record(filled, first, &err));
-        assert_ok(psti_event_await(filled, second, &err));
+        assert_ok(psti_device_event_record(filled, first, &err));
+        assert_ok(psti_device_event_await(filled, second, &err));
         assert_ok(launch(second, KERNEL_COPY, &take, sizeof take, &err));
-        assert_ok(psti_event_record(used, second, &err));
+        assert_ok(psti_device_event_record(used, second, &err));
     }
-    assert_ok(psti_event_is_done(used, &done, &err));
+    assert_ok(psti_device_event_is_done(used, &done, &err));
     assert_false(done);
-    assert_ok(psti_event_sync(used, &err));
-    assert_ok(psti_event_is_done(used, &done, &err));
+    assert_ok(psti_device_event_sync(used, &err));
+    assert_ok(psti_device_event_is_done(used, &done, &err));
     assert_true(done);
-    assert_ok(psti_stream_download(first, host, b, N * 4, &err));
-    assert_ok(psti_stream_sync(first, &err));
+    assert_ok(psti_device_stream_download(first, host, b, N * 4, &err));
+    assert_ok(psti_device_stream_sync(first, &err));
     for (uint32_t i = 0; i < N; i++)
         assert_int_equal(host[i], 10);
     fake_set_delay(0);
-    psti_event_close(&filled);
-    psti_event_close(&used);
-    psti_stream_close(&first);
-    psti_stream_close(&second);
+    psti_device_event_close(&filled);
+    psti_device_event_close(&used);
+    psti_device_stream_close(&first);
+    psti_device_stream_close(&second);
     psti_device_free(device, a, N * 4);
     psti_device_free(device, b, N * 4);
     psti_device_free_pinned(device, host, N * 4);
@@ -148,28 +150,28 @@ static void hand_over(struct psti_device *device, uint64_t foreign, psti_cu_cont
     uint64_t a = alloc_words(device, N);
     uint32_t *host = alloc_pinned_words(device, 8 * N);
     psti_cu_context popped;
-    assert_ok(psti_stream_clear(stream, a, N * 4, &err));
+    assert_ok(psti_device_stream_clear(stream, a, N * 4, &err));
     fake_set_delay(500);
     for (uint32_t round = 0; round < 8; round++) {
         const struct add_args more = {a, N, 1};
-        assert_ok(psti_event_await(passed, stream, &err));
+        assert_ok(psti_device_event_await(passed, stream, &err));
         assert_ok(launch(stream, KERNEL_ADD, &more, sizeof more, &err));
-        assert_ok(psti_event_record(ready, stream, &err));
-        assert_ok(psti_event_await_foreign(ready, foreign, &err));
+        assert_ok(psti_device_event_record(ready, stream, &err));
+        assert_ok(psti_device_event_await_foreign(ready, foreign, &err));
         assert_int_equal(cuCtxPushCurrent_v2(context), 0);
         assert_int_equal(
             cuMemcpyDtoHAsync_v2(host + round * N, a, N * 4, (psti_cu_stream)(uintptr_t)foreign),
             0);
         assert_int_equal(cuCtxPopCurrent_v2(&popped), 0);
-        assert_ok(psti_event_record_foreign(passed, foreign, &err));
+        assert_ok(psti_device_event_record_foreign(passed, foreign, &err));
     }
-    assert_ok(psti_event_sync(passed, &err));
+    assert_ok(psti_device_event_sync(passed, &err));
     for (uint32_t i = 0; i < 8 * N; i++)
         assert_int_equal(host[i], i / N + 1);
     fake_set_delay(0);
-    psti_event_close(&ready);
-    psti_event_close(&passed);
-    psti_stream_close(&stream);
+    psti_device_event_close(&ready);
+    psti_device_event_close(&passed);
+    psti_device_stream_close(&stream);
     psti_device_free(device, a, N * 4);
     psti_device_free_pinned(device, host, 8 * N * 4);
 }
@@ -206,22 +208,23 @@ static void events_cross_cards(void **state)
     for (uint32_t i = 0; i < N; i++)
         host[i] = 9;
     fake_set_delay(2000);
-    assert_ok(psti_stream_clear(first, a, N * 4, &err));
-    assert_ok(psti_stream_download(first, host, a, N * 4, &err));
-    assert_ok(psti_event_record(event, first, &err));
-    assert_ok(psti_event_await(event, second, &err));
-    assert_ok(psti_stream_upload(second, b, host, N * 4, &err));
+    assert_ok(psti_device_stream_clear(first, a, N * 4, &err));
+    assert_ok(psti_device_stream_download(first, host, a, N * 4, &err));
+    assert_ok(psti_device_event_record(event, first, &err));
+    assert_ok(psti_device_event_await(event, second, &err));
+    assert_ok(psti_device_stream_upload(second, b, host, N * 4, &err));
     const struct add_args more = {b, N, 3};
     assert_ok(launch(second, KERNEL_ADD, &more, sizeof more, &err));
-    assert_ok(psti_stream_download(second, host, b, N * 4, &err));
-    assert_ok(psti_stream_sync(second, &err));
+    assert_ok(psti_device_stream_download(second, host, b, N * 4, &err));
+    assert_ok(psti_device_stream_sync(second, &err));
     for (uint32_t i = 0; i < N; i++)
         assert_int_equal(host[i], 3);
-    assert_int_equal(psti_event_record(event, second, &err), PST_ERROR_DEVICE); /* not its card */
+    assert_int_equal(psti_device_event_record(event, second, &err),
+                     PST_ERROR_DEVICE); /* not its card */
     fake_set_delay(0);
-    psti_event_close(&event);
-    psti_stream_close(&first);
-    psti_stream_close(&second);
+    psti_device_event_close(&event);
+    psti_device_stream_close(&first);
+    psti_device_stream_close(&second);
     psti_device_free(one, a, N * 4);
     psti_device_free(two, b, N * 4);
     psti_device_free_pinned(one, host, N * 4);
@@ -241,11 +244,11 @@ static void closing_waits(void **state)
     uint32_t *host = alloc_pinned_words(device, N);
     host[N - 1] = 1;
     fake_set_delay(5000);
-    assert_ok(psti_stream_clear(stream, a, N * 4, &err));
-    assert_ok(psti_stream_download(stream, host, a, N * 4, &err));
-    psti_stream_close(&stream);
+    assert_ok(psti_device_stream_clear(stream, a, N * 4, &err));
+    assert_ok(psti_device_stream_download(stream, host, a, N * 4, &err));
+    psti_device_stream_close(&stream);
     assert_null(stream);
-    psti_stream_close(&stream);
+    psti_device_stream_close(&stream);
     assert_int_equal(host[N - 1], 0);
     fake_set_delay(0);
     psti_device_free(device, a, N * 4);
@@ -272,13 +275,13 @@ static void steady_state(void **state)
     fake_reset_counts();
     for (int i = 0; i < 100; i++) {
         const struct add_args more = {a, N, 1};
-        assert_ok(psti_stream_upload(stream, a, host, N * 4, &err));
+        assert_ok(psti_device_stream_upload(stream, a, host, N * 4, &err));
         assert_ok(launch(stream, KERNEL_ADD, &more, sizeof more, &err));
-        assert_ok(psti_event_record(event, stream, &err));
-        assert_ok(psti_event_await_foreign(event, 0, &err));
-        assert_ok(psti_event_record_foreign(event, 0, &err));
-        assert_ok(psti_event_await(event, stream, &err));
-        assert_ok(psti_event_is_done(event, &done, &err));
+        assert_ok(psti_device_event_record(event, stream, &err));
+        assert_ok(psti_device_event_await_foreign(event, 0, &err));
+        assert_ok(psti_device_event_record_foreign(event, 0, &err));
+        assert_ok(psti_device_event_await(event, stream, &err));
+        assert_ok(psti_device_event_is_done(event, &done, &err));
     }
     pst_memory_stats(&after, sizeof after);
     fake_counts(&counts);
@@ -288,8 +291,8 @@ static void steady_state(void **state)
     assert_int_equal(counts.n_made + counts.n_freed, 0);
     assert_int_equal(counts.n[FAKE_LAUNCH], 100);
     assert_int_equal(counts.n[FAKE_COPY], 100);
-    psti_stream_close(&stream);
-    psti_event_close(&event);
+    psti_device_stream_close(&stream);
+    psti_device_event_close(&event);
     psti_device_free(device, a, N * 4);
     psti_device_free_pinned(device, host, N * 4);
     psti_device_close(&device);

@@ -72,32 +72,32 @@ static inline void fuzz_decode_both(const uint8_t *bytes, size_t nbytes,
     const struct psti_rect all = {0, 0, info->height, info->width};
     const struct psti_rect r = fuzz_region(info, wish->where);
     struct psti_decoder *decoder = NULL;
-    struct psti_decoder_stats stats;
+    struct psti_decode_stats stats;
     struct pst_error err;
     uint8_t channels, bits;
     psti_decode_output(info, &wish->options, &channels, &bits);
     size_t pixel_nbytes = (size_t)channels * (bits / 8);
     uint8_t *whole = malloc((size_t)info->height * info->width * pixel_nbytes);
     uint8_t *part = malloc((size_t)r.height * r.width * pixel_nbytes);
-    if (!whole || !part || psti_decoder_open(&decoder, &err) != PST_OK)
+    if (!whole || !part || psti_decode_open(&decoder, &err) != PST_OK)
         goto out;
-    psti_decoder_set_scratch_limit(decoder, FUZZ_SCRATCH_LIMIT);
+    psti_decode_set_scratch_limit(decoder, FUZZ_SCRATCH_LIMIT);
     pst_error_clear(&err);
-    enum pst_status status = psti_decoder_region(decoder, bytes, nbytes, info, &wish->options, &all,
-                                                 whole, info->width * pixel_nbytes, &err);
+    enum pst_status status = psti_decode_region(decoder, bytes, nbytes, info, &wish->options, &all,
+                                                whole, info->width * pixel_nbytes, &err);
     fuzz_check_status(status, &err);
     pst_error_clear(&err);
-    enum pst_status part_status = psti_decoder_region(decoder, bytes, nbytes, info, &wish->options,
-                                                      &r, part, r.width * pixel_nbytes, &err);
+    enum pst_status part_status = psti_decode_region(decoder, bytes, nbytes, info, &wish->options,
+                                                     &r, part, r.width * pixel_nbytes, &err);
     fuzz_check_status(part_status, &err);
     if (status == PST_OK) {
         FUZZ_CHECK(part_status == PST_OK);
         fuzz_same_region(whole, part, info, &r, pixel_nbytes);
     }
-    psti_decoder_stats(decoder, &stats);
+    psti_decode_stats(decoder, &stats);
     FUZZ_CHECK(stats.scratch_nbytes <= FUZZ_SCRATCH_LIMIT);
 out:
-    psti_decoder_close(&decoder);
+    psti_decode_close(&decoder);
     free(part);
     free(whole);
 }

@@ -43,12 +43,12 @@ static void compare_roads(const uint8_t *bytes, size_t nbytes, const struct fuzz
     size_t row_nbytes = (size_t)r.width * channels * (bits / 8);
     for (int i = 0; i < 2; i++) {
         pixels[i] = malloc(row_nbytes * r.height);
-        if (!pixels[i] || psti_decoder_open(&decoders[i], NULL) != PST_OK)
+        if (!pixels[i] || psti_decode_open(&decoders[i], NULL) != PST_OK)
             goto out;
         decoders[i]->libpng_only = i == 1;
         pst_error_clear(&err[i]);
-        status[i] = psti_decoder_region(decoders[i], bytes, nbytes, &info, &wish->options, &r,
-                                        pixels[i], row_nbytes, &err[i]);
+        status[i] = psti_decode_region(decoders[i], bytes, nbytes, &info, &wish->options, &r,
+                                       pixels[i], row_nbytes, &err[i]);
     }
     FUZZ_CHECK(decoders[1]->n_png_whole == 0);
     if (status[0] == PST_OK && status[1] == PST_OK)
@@ -57,7 +57,7 @@ static void compare_roads(const uint8_t *bytes, size_t nbytes, const struct fuzz
         FUZZ_CHECK(status[0] == status[1] && strcmp(err[0].text, err[1].text) == 0);
 out:
     for (int i = 0; i < 2; i++) {
-        psti_decoder_close(&decoders[i]);
+        psti_decode_close(&decoders[i]);
         free(pixels[i]);
     }
 }

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     memcpy(bytes, data + HEAD_NBYTES, nbytes);
     pst_error_clear(&err);
     enum pst_status status =
-        psti_decoder_probe(NULL, bytes, nbytes, PST_FORM_RAW, &wish.options, &info, &err);
+        psti_decode_probe(NULL, bytes, nbytes, PST_FORM_RAW, &wish.options, &info, &err);
     if (status == PST_OK)
         fuzz_decode_both(bytes, nbytes, &info, &wish);
     else

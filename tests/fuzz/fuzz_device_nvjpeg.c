@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     struct psti_nvjpeg_file file;
     struct pst_error err;
     const char *why;
-    if (!psti_nvjpeg_takes(data, nbytes, &file, &why)) {
+    if (!psti_device_nvjpeg_takes(data, nbytes, &file, &why)) {
         if (!why)
             abort();
         return 0;

@@ -33,7 +33,7 @@ static bool make_frame(const uint8_t *data, struct psti_jpeg_frame *frame)
         frame->components[c].h = sampling[c] >> 4;
         frame->components[c].v = sampling[c] & 15;
     }
-    return psti_jpeg_frame_measure(frame);
+    return psti_pli_jpeg_frame_measure(frame);
 }
 
 /* Whether both read the same where planes may be read. */

@@ -18,11 +18,11 @@ static inline bool fuzz_coefs_alloc(struct fuzz_coefs *coefs, const struct psti_
 {
     size_t n = 0;
     for (uint32_t c = 0; c < frame->n_components; c++)
-        n += psti_jpeg_n_coefs(frame, c) / 64;
+        n += psti_pli_jpeg_n_coefs(frame, c) / 64;
     if (n > FUZZ_MAX_BLOCKS)
         return false;
     for (uint32_t c = 0; c < PSTI_JPEG_COMPONENTS_MAX; c++)
-        coefs->of[c] = c < frame->n_components ? malloc(psti_jpeg_n_coefs(frame, c) * 2) : NULL;
+        coefs->of[c] = c < frame->n_components ? malloc(psti_pli_jpeg_n_coefs(frame, c) * 2) : NULL;
     return true;
 }
 

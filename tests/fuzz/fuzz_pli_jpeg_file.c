@@ -15,8 +15,8 @@ static void write_back(const uint8_t *data, size_t nbytes, const struct psti_jpe
 {
     uint8_t *back = malloc(nbytes), *exact = malloc(frame->restoration_nbytes);
     memcpy(exact, restoration, frame->restoration_nbytes);
-    if (psti_jpeg_write(frame, (const int16_t *const *)coefs->of, exact, back, nbytes, work,
-                        NULL) != PST_OK)
+    if (psti_pli_jpeg_write(frame, (const int16_t *const *)coefs->of, exact, back, nbytes, work,
+                            NULL) != PST_OK)
         __builtin_trap();
     if (frame->jpeg_nbytes != nbytes || memcmp(back, data, nbytes) != 0)
         __builtin_trap();
@@ -30,16 +30,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     struct fuzz_coefs coefs;
     struct pst_error err;
     pst_error_clear(&err);
-    if (psti_jpeg_probe(data, nbytes, &frame, &err) != PST_OK) {
+    if (psti_pli_jpeg_probe(data, nbytes, &frame, &err) != PST_OK) {
         check_error(&err);
         return 0;
     }
     if (!fuzz_coefs_alloc(&coefs, &frame))
         return 0;
-    size_t bound = psti_jpeg_restoration_bound(nbytes);
+    size_t bound = psti_pli_jpeg_restoration_bound(nbytes);
     uint8_t *restoration = malloc(bound);
-    void *work = aligned_alloc(64, psti_jpeg_work_nbytes());
-    if (psti_jpeg_read(data, nbytes, &frame, coefs.of, restoration, bound, work, &err) == PST_OK)
+    void *work = aligned_alloc(64, psti_pli_jpeg_work_nbytes());
+    if (psti_pli_jpeg_read(data, nbytes, &frame, coefs.of, restoration, bound, work, &err) ==
+        PST_OK)
         write_back(data, nbytes, &frame, &coefs, restoration, work);
     else
         check_error(&err);

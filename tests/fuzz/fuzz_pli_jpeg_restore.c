@@ -27,7 +27,7 @@ static bool read_head(const uint8_t *data, struct psti_jpeg_frame *frame)
         for (uint32_t k = 0; k < 64; k++)
             frame->quants[hv >> 4 & 3][k] = (uint16_t)(k * data[15] + 1);
     }
-    return psti_jpeg_frame_measure(frame);
+    return psti_pli_jpeg_frame_measure(frame);
 }
 
 /* Packs as the format wants it; the first byte of data[8] are the flags. */
@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     const uint8_t *parts = data + HEAD_NBYTES, *rest = parts + n_skeleton + n_extra;
     size_t n_rest = left - n_skeleton - n_extra;
     for (uint32_t c = 0; c < frame.n_components; c++) {
-        size_t n = psti_jpeg_n_coefs(&frame, c);
+        size_t n = psti_pli_jpeg_n_coefs(&frame, c);
         for (size_t i = 0; i < n; i++)
             coefs.of[c][i] =
                 n_rest > 1 ? (int16_t)(psti_load_u16(rest + i % (n_rest - 1)) >> (data[14] & 15))
@@ -79,9 +79,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     free(packed);
     frame.restoration_checksum = (uint32_t)psti_hash64(restoration, frame.restoration_nbytes);
     uint8_t *bytes = malloc(frame.jpeg_nbytes);
-    void *work = aligned_alloc(64, psti_jpeg_work_nbytes());
-    enum pst_status status = psti_jpeg_write(&frame, (const int16_t *const *)coefs.of, restoration,
-                                             bytes, frame.jpeg_nbytes, work, NULL);
+    void *work = aligned_alloc(64, psti_pli_jpeg_work_nbytes());
+    enum pst_status status = psti_pli_jpeg_write(&frame, (const int16_t *const *)coefs.of,
+                                                 restoration, bytes, frame.jpeg_nbytes, work, NULL);
     if (status == PST_OK) /* the checksum of the file is 0 here */
         __builtin_trap();
     free(work);

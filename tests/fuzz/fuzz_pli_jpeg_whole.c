@@ -41,7 +41,7 @@ static void set_checksums(uint8_t *bytes, size_t nbytes)
         psti_pli_head_nbytes(&header) > nbytes)
         return;
     if (psti_pli_find_model(bytes, &header, PSTI_PLI_MODEL_FRAME, &block, &n, NULL) == PST_OK &&
-        block != NULL && psti_jpeg_parse_frame(block, n, &header, &frame, NULL) == PST_OK &&
+        block != NULL && psti_pli_jpeg_parse_frame(block, n, &header, &frame, NULL) == PST_OK &&
         frame.restoration_nbytes <= nbytes - psti_pli_head_nbytes(&header))
         psti_store_u32(bytes + (block - bytes) + n - 4,
                        (uint32_t)psti_hash64(bytes + nbytes - frame.restoration_nbytes,

@@ -36,7 +36,7 @@ static uint8_t *run(const struct input *in, uint32_t cpu, const char **what)
         .n_literals = in->n_literals,
         .n_pixels = in->n_pixels,
     };
-    psti_lz_bits_begin(&e.raw, in->raw, in->raw_nbytes);
+    psti_pli_lz_bits_begin(&e.raw, in->raw, in->raw_nbytes);
     *what = psti_pli_kernels_of(cpu)->lz->execute(&e, in->P);
     return samples;
 }

@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     unit.bytes = bytes + 1;
     memcpy(bytes + 1, data + GEOMETRY_NBYTES, unit.nbytes);
     enum pst_status c =
-        psti_packed_decode_with(&psti_packed_kernels_c, &unit, work[0], NULL, &planes[0], NULL);
+        psti_pli_packed_decode_with(&psti_packed_kernels_c, &unit, work[0], NULL, &planes[0], NULL);
     enum pst_status here = psti_pli_packed_decode(&unit, work[1], NULL, &planes[1], NULL);
     if (c != here)
         __builtin_trap();

@@ -53,7 +53,7 @@ static int16_t value(uint64_t *seed, uint32_t most)
 static void fill(const struct crafted *c, const struct psti_jpeg_frame *frame, uint32_t component,
                  uint64_t *seed, int16_t *coefs)
 {
-    size_t n = psti_jpeg_n_coefs(frame, component) / 64;
+    size_t n = psti_pli_jpeg_n_coefs(frame, component) / 64;
     for (size_t b = 0; b < n; b++, coefs += 64) {
         uint32_t end = b < 64 ? (uint32_t)b : next(seed) % 64;
         coefs[0] = value(seed, c->dc_max);
@@ -111,16 +111,16 @@ static int make(const struct crafted *c, const char *folder, FILE *manifest)
     int16_t *coefs[3] = {NULL, NULL, NULL};
     int result = -1;
     make_frame(c, &seed, &frame);
-    if (!psti_jpeg_frame_measure(&frame))
+    if (!psti_pli_jpeg_frame_measure(&frame))
         goto out;
     for (uint32_t i = 0; i < c->components; i++) {
-        coefs[i] = calloc(psti_jpeg_n_coefs(&frame, i), sizeof(int16_t));
+        coefs[i] = calloc(psti_pli_jpeg_n_coefs(&frame, i), sizeof(int16_t));
         fill(c, &frame, i, &seed, coefs[i]);
     }
     for (int pass = 0; pass < 2; pass++) { /* the second knows the pixels */
         struct psti_hash_state hash;
-        if (psti_jpeg_encode(&frame, (const int16_t *const *)coefs, NULL, &options, bytes,
-                             MAX_NBYTES, &n, &err) != PST_OK ||
+        if (psti_pli_jpeg_encode(&frame, (const int16_t *const *)coefs, NULL, &options, bytes,
+                                 MAX_NBYTES, &n, &err) != PST_OK ||
             decode(c, bytes, n, pixels) != 0)
             goto out;
         psti_hash_begin(&hash);

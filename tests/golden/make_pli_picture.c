@@ -130,13 +130,13 @@ int picture_crop(const struct picture *p, const char *data, void *pixels)
     int result = -1;
     snprintf(path, sizeof path, "%s/%s", data, p->file);
     void *bytes = picture_read_file(path, &nbytes);
-    if (bytes && psti_decoder_open(&decoder, NULL) == PST_OK &&
-        psti_decoder_probe(decoder, bytes, nbytes, PST_FORM_PNG, &options, &info, NULL) == PST_OK &&
+    if (bytes && psti_decode_open(&decoder, NULL) == PST_OK &&
+        psti_decode_probe(decoder, bytes, nbytes, PST_FORM_PNG, &options, &info, NULL) == PST_OK &&
         info.channels == p->channels && info.bits == p->bits &&
-        psti_decoder_region(decoder, bytes, nbytes, &info, &options, &rect, pixels, row, NULL) ==
+        psti_decode_region(decoder, bytes, nbytes, &info, &options, &rect, pixels, row, NULL) ==
             PST_OK)
         result = 0;
-    psti_decoder_close(&decoder);
+    psti_decode_close(&decoder);
     free(bytes);
     return result ? picture_fail(path, "no such picture, or not as the list says") : 0;
 }

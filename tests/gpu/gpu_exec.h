@@ -29,7 +29,7 @@ static inline struct exec_card *exec_card(void)
     assert_ok(psti_device_open(&options, &card.device, &err));
     assert_ok(psti_device_load_kernels(card.device, psti_gpu_kernel_names(),
                                        (uint32_t)psti_gpu_kernel_count(), &err));
-    assert_ok(psti_stream_open(card.device, true, &card.stream, &err));
+    assert_ok(psti_device_stream_open(card.device, true, &card.stream, &err));
     return &card;
 }
 
@@ -37,7 +37,7 @@ static inline int exec_end(void **state)
 {
     struct exec_card *card = exec_card();
     (void)state;
-    psti_stream_close(&card->stream);
+    psti_device_stream_close(&card->stream);
     psti_device_close(&card->device);
     return 0;
 }
@@ -77,8 +77,8 @@ static inline void exec_free(uint64_t address, size_t nbytes)
 static inline void exec_upload(uint64_t to, void *pinned, size_t nbytes)
 {
     struct pst_error err;
-    assert_ok(psti_stream_upload(exec_card()->stream, to, pinned, nbytes, &err));
-    assert_ok(psti_stream_sync(exec_card()->stream, &err));
+    assert_ok(psti_device_stream_upload(exec_card()->stream, to, pinned, nbytes, &err));
+    assert_ok(psti_device_stream_sync(exec_card()->stream, &err));
 }
 
 static inline void exec_open(struct exec *exec, const struct psti_gpu_block_size *size,
@@ -133,17 +133,18 @@ static inline void exec_run(struct exec *exec, const struct psti_gpu_work *work)
     struct pst_error err;
     struct psti_stream *stream = exec_card()->stream;
     char *statuses = (char *)exec->memory.pinned + work->statuses_offset;
-    assert_ok(psti_stream_upload(stream, exec->memory.upload, exec->memory.pinned,
-                                 work->upload_nbytes, &err));
+    assert_ok(psti_device_stream_upload(stream, exec->memory.upload, exec->memory.pinned,
+                                        work->upload_nbytes, &err));
     for (uint32_t i = 0; i < work->n_launches; i++) {
         const struct psti_gpu_launch *launch = &work->launches[i];
-        assert_ok(psti_stream_launch(stream, launch->kernel, launch->n_blocks, launch->n_warps,
-                                     launch->shared_nbytes, launch->args, launch->args_nbytes,
-                                     &err));
+        assert_ok(psti_device_stream_launch(stream, launch->kernel, launch->n_blocks,
+                                            launch->n_warps, launch->shared_nbytes, launch->args,
+                                            launch->args_nbytes, &err));
     }
-    assert_ok(psti_stream_download(stream, statuses, exec->memory.upload + work->statuses_offset,
-                                   work->statuses_nbytes, &err));
-    assert_ok(psti_stream_sync(stream, &err));
+    assert_ok(psti_device_stream_download(stream, statuses,
+                                          exec->memory.upload + work->statuses_offset,
+                                          work->statuses_nbytes, &err));
+    assert_ok(psti_device_stream_sync(stream, &err));
 }
 
 #endif

@@ -264,9 +264,9 @@ static size_t add_normalize(struct test_random *random, const struct psti_chain_
 static void compile(struct field *field, const struct pst_op *ops, size_t n)
 {
     struct pst_error err;
-    assert_ok(psti_chain_compile(ops, n, &field->output, &field->chain, &err));
-    field->output.dtype = psti_chain_dtype(field->chain);
-    assert_true(psti_chain_fixed_size(field->chain, &field->height, &field->width));
+    assert_ok(psti_augment_chain_compile(ops, n, &field->output, &field->chain, &err));
+    field->output.dtype = psti_augment_chain_dtype(field->chain);
+    assert_true(psti_augment_chain_fixed_size(field->chain, &field->height, &field->width));
 }
 
 void field_make(struct test_random *random, bool is_mask, struct field *field)
@@ -307,7 +307,7 @@ void field_make_plain(struct test_random *random, bool is_mask, struct field *fi
     compile(field, ops, n);
 }
 
-void field_free(struct field *field) { psti_chain_free(&field->chain); }
+void field_free(struct field *field) { psti_augment_chain_free(&field->chain); }
 
 /* The CPU's rows
  * ------------------------------------------------------------------------------------------------
@@ -319,10 +319,10 @@ enum pst_status source_probe(const struct source *source, const struct field *fi
     struct psti_decoder *decoder;
     uint8_t channels, bits;
     *info = source->raw;
-    assert_int_equal(psti_decoder_open(&decoder, err), PST_OK);
-    enum pst_status status = psti_decoder_probe(decoder, source->bytes, source->nbytes,
-                                                source->form, &field->decode, info, err);
-    psti_decoder_close(&decoder);
+    assert_int_equal(psti_decode_open(&decoder, err), PST_OK);
+    enum pst_status status = psti_decode_probe(decoder, source->bytes, source->nbytes, source->form,
+                                               &field->decode, info, err);
+    psti_decode_close(&decoder);
     if (status != PST_OK)
         return status;
     psti_decode_output(info, &field->decode, &channels, &bits);
@@ -342,15 +342,15 @@ enum pst_status cpu_row(const struct source *source, const struct field *field,
     bool planar = field->output.layout == PST_LAYOUT_CHW;
     const struct psti_target target = {row, draw->out_width * element *
                                                 (planar ? 1 : field->output.channels)};
-    assert_int_equal(psti_decoder_open(&decoder, err), PST_OK);
-    assert_int_equal(psti_run_open(&run, err), PST_OK);
-    enum pst_status status = psti_run_begin(run, field->chain, draw, &target, err);
+    assert_int_equal(psti_decode_open(&decoder, err), PST_OK);
+    assert_int_equal(psti_augment_run_open(&run, err), PST_OK);
+    enum pst_status status = psti_augment_run_begin(run, field->chain, draw, &target, err);
     if (status == PST_OK)
-        status = psti_decoder_rows(decoder, source->bytes, source->nbytes, info, &field->decode,
-                                   &region, psti_run_rows, run, err);
+        status = psti_decode_rows(decoder, source->bytes, source->nbytes, info, &field->decode,
+                                  &region, psti_augment_run_rows, run, err);
     if (status == PST_OK)
-        status = psti_run_end(run, err);
-    psti_run_close(&run);
-    psti_decoder_close(&decoder);
+        status = psti_augment_run_end(run, err);
+    psti_augment_run_close(&run);
+    psti_decode_close(&decoder);
     return status;
 }

@@ -75,7 +75,7 @@ static void expect_row(struct batch *b, uint32_t f, uint32_t r, uint64_t sample)
     row->expected = malloc(row_nbytes(b, f));
     row->cpu = source_probe(&row->source, field, &row->info, &err);
     if (row->cpu == PST_OK)
-        row->cpu = psti_chain_draw(
+        row->cpu = psti_augment_chain_draw(
             field->chain, &(struct psti_draw_key){.seed = 11, .epoch = 3, .sample = sample},
             row->info.height, row->info.width, &row->draw, &err);
     if (row->cpu != PST_OK) {
@@ -158,16 +158,16 @@ static enum pst_status put_stored(struct batch *b, uint32_t f, uint32_t r)
         psti_gpu_block_stored(b->block, f, r, &stored, &row->draw, &place, &stats, &err);
     if (status != PST_OK)
         return status;
-    assert_int_equal(psti_decoder_open(&decoder, NULL), PST_OK);
-    status = psti_decoder_probe(decoder, row->source.bytes, row->source.nbytes, row->source.form,
-                                &as_stored, &info, &err);
+    assert_int_equal(psti_decode_open(&decoder, NULL), PST_OK);
+    status = psti_decode_probe(decoder, row->source.bytes, row->source.nbytes, row->source.form,
+                               &as_stored, &info, &err);
     const struct psti_rect whole = {0, 0, info.height, info.width};
     size_t nbytes = (size_t)info.height * info.width * info.channels;
     uint8_t *pixels = malloc(nbytes);
     if (status == PST_OK)
-        status = psti_decoder_region(decoder, row->source.bytes, row->source.nbytes, &info,
-                                     &as_stored, &whole, pixels, place.row_nbytes, &err);
-    psti_decoder_close(&decoder);
+        status = psti_decode_region(decoder, row->source.bytes, row->source.nbytes, &info,
+                                    &as_stored, &whole, pixels, place.row_nbytes, &err);
+    psti_decode_close(&decoder);
     if (status == PST_OK) {
         assert_int_equal(place.row_nbytes, (size_t)info.width * info.channels);
         assert_int_equal(stats.nbytes_pixels, nbytes);
@@ -192,10 +192,10 @@ static enum pst_status put_pixels(struct batch *b, uint32_t f, uint32_t r)
     enum pst_status status = psti_gpu_block_pixels(b->block, f, r, d, &pixels, NULL);
     if (status != PST_OK)
         return status;
-    assert_int_equal(psti_decoder_open(&decoder, NULL), PST_OK);
-    status = psti_decoder_region(decoder, row->source.bytes, row->source.nbytes, &row->info,
-                                 &field->decode, &region, pixels, step, NULL);
-    psti_decoder_close(&decoder);
+    assert_int_equal(psti_decode_open(&decoder, NULL), PST_OK);
+    status = psti_decode_region(decoder, row->source.bytes, row->source.nbytes, &row->info,
+                                &field->decode, &region, pixels, step, NULL);
+    psti_decode_close(&decoder);
     if (status == PST_OK)
         psti_gpu_block_done(b->block, f, r);
     return status;

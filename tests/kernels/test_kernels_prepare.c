@@ -53,14 +53,14 @@ static void run_on_cpu(const struct batch *batch, struct row *row)
     size_t n = (size_t)width * output->channels, element = output->bits / 8u;
     unsigned char *packed = malloc(n * element);
     bool planar = output->layout == PST_LAYOUT_CHW;
-    row->nbytes = psti_chain_output_nbytes(batch->chain, &row->draw);
+    row->nbytes = psti_augment_chain_output_nbytes(batch->chain, &row->draw);
     row->expected = malloc(row->nbytes);
     struct psti_target target = {row->expected,
                                  (size_t)row->draw.out_width *
-                                     pst_dtype_nbytes(psti_chain_dtype(batch->chain)) *
+                                     pst_dtype_nbytes(psti_augment_chain_dtype(batch->chain)) *
                                      (planar ? 1 : output->channels)};
-    assert_ok(psti_run_open(&run, &err));
-    assert_ok(psti_run_begin(run, batch->chain, &row->draw, &target, &err));
+    assert_ok(psti_augment_run_open(&run, &err));
+    assert_ok(psti_augment_run_begin(run, batch->chain, &row->draw, &target, &err));
     for (uint32_t y = 0; y < height; y++) {
         for (size_t i = 0; i < n; i++) {
             uint16_t v = row->samples[y * n + i];
@@ -69,10 +69,10 @@ static void run_on_cpu(const struct batch *batch, struct row *row)
             else
                 psti_store_u16(packed + 2 * i, v);
         }
-        assert_int_equal(psti_run_rows(run, packed, n * element, y, 1), PST_OK);
+        assert_int_equal(psti_augment_run_rows(run, packed, n * element, y, 1), PST_OK);
     }
-    assert_ok(psti_run_end(run, &err));
-    psti_run_close(&run);
+    assert_ok(psti_augment_run_end(run, &err));
+    psti_augment_run_close(&run);
     free(packed);
 }
 
@@ -129,7 +129,7 @@ static void set_up_row(struct test_random *random, struct batch *batch, struct r
     memset(row->tables + prepare->tables_nbytes, 0x5a, 64);
     memset(row->scratch, 0xa5, prepare->scratch_nbytes + 64);
     memset(row->picture, 0xa5, picture_nbytes);
-    row->nbytes = psti_chain_output_nbytes(batch->chain, &row->draw);
+    row->nbytes = psti_augment_chain_output_nbytes(batch->chain, &row->draw);
     row->slot = guarded_make(row->nbytes, 64);
     psti_gpu_prepare_write(batch->chain, &row->draw, prepare, row->tables, (uintptr_t)row->tables,
                            (uintptr_t)row->scratch, (uintptr_t)row->picture);
@@ -197,7 +197,7 @@ static bool draw_rows(struct test_random *random, struct batch *batch)
     struct pst_error err;
     for (uint32_t r = 0; r < batch->n_rows; r++) {
         struct row *row = &batch->rows[r];
-        if (psti_chain_draw(
+        if (psti_augment_chain_draw(
                 batch->chain,
                 &(struct psti_draw_key){.seed = random->seed, .epoch = 1, .sample = random->n},
                 row->height, row->width, &row->draw, &err) != PST_OK)
@@ -285,11 +285,11 @@ static bool run_chain(struct test_random *random, struct batch *batch, const str
                       size_t n_ops)
 {
     struct pst_error err;
-    assert_ok(psti_chain_compile(ops, n_ops, &batch->output, &batch->chain, &err));
+    assert_ok(psti_augment_chain_compile(ops, n_ops, &batch->output, &batch->chain, &err));
     bool runs = draw_rows(random, batch);
     if (runs)
         run_batch(random, batch);
-    psti_chain_free(&batch->chain);
+    psti_augment_chain_free(&batch->chain);
     return runs;
 }
 
@@ -393,24 +393,24 @@ static void test_too_many_passes(void **state)
     }
     for (size_t n = 14; n <= 15; n++) {
         /* Each contrast follows one pass; a last pass has the last of them. */
-        assert_ok(psti_chain_compile(ops, n, &output, &chain, &err));
-        assert_ok(psti_chain_draw(
+        assert_ok(psti_augment_chain_compile(ops, n, &output, &chain, &err));
+        assert_ok(psti_augment_chain_draw(
             chain, &(struct psti_draw_key){.seed = 1, .epoch = 1, .sample = 1}, 8, 8, &draw, &err));
         assert_ok(psti_gpu_prepare_plan(chain, &draw, true, prepare, &err));
         assert_int_equal(prepare->n_passes, n + 1);
-        psti_chain_free(&chain);
+        psti_augment_chain_free(&chain);
     }
     for (uint32_t i = 0; i < 15; i++) {
         pst_op_init(&ops[i], sizeof ops[i], PST_OP_RANDOM_RESIZED_CROP);
         ops[i].height = ops[i].width = 8;
         ops[i].scale[1] = 0.5f;
     }
-    assert_ok(psti_chain_compile(ops, 15, &output, &chain, &err));
-    assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .epoch = 1, .sample = 1}, 8,
-                              8, &draw, &err));
+    assert_ok(psti_augment_chain_compile(ops, 15, &output, &chain, &err));
+    assert_ok(psti_augment_chain_draw(
+        chain, &(struct psti_draw_key){.seed = 1, .epoch = 1, .sample = 1}, 8, 8, &draw, &err));
     assert_int_equal(psti_gpu_prepare_plan(chain, &draw, false, prepare, &err),
                      PST_ERROR_UNSUPPORTED);
-    psti_chain_free(&chain);
+    psti_augment_chain_free(&chain);
     free(prepare);
 }
 

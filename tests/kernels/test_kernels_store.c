@@ -25,10 +25,10 @@ static unsigned char *region_of(const struct store_case *c, const void *stored, 
     struct psti_decoder *decoder;
     size_t row_nbytes = (size_t)c->region.width * c->channels * c->bits / 8;
     unsigned char *pixels = malloc(row_nbytes * c->region.height);
-    assert_ok(psti_decoder_open(&decoder, &err));
-    assert_ok(psti_decoder_region(decoder, stored, nbytes, &c->info, &c->decode, &c->region, pixels,
-                                  row_nbytes, &err));
-    psti_decoder_close(&decoder);
+    assert_ok(psti_decode_open(&decoder, &err));
+    assert_ok(psti_decode_region(decoder, stored, nbytes, &c->info, &c->decode, &c->region, pixels,
+                                 row_nbytes, &err));
+    psti_decode_close(&decoder);
     return pixels;
 }
 
@@ -49,7 +49,7 @@ static struct psti_chain *chain_of(const struct store_case *c)
         memcpy(ops[n++].std, std, sizeof std);
     }
     struct psti_chain *chain;
-    assert_ok(psti_chain_compile(ops, n, &c->output, &chain, &err));
+    assert_ok(psti_augment_chain_compile(ops, n, &c->output, &chain, &err));
     return chain;
 }
 
@@ -60,19 +60,20 @@ static unsigned char *finished_of(const struct store_case *c, unsigned char *pix
     struct pst_error err;
     struct psti_run *run;
     struct psti_draw draw;
-    size_t element = pst_dtype_nbytes(psti_chain_dtype(chain));
+    size_t element = pst_dtype_nbytes(psti_augment_chain_dtype(chain));
     size_t row_nbytes = (size_t)c->region.width * c->channels * c->bits / 8;
     bool planar = c->output.layout == PST_LAYOUT_CHW;
     *nbytes = (size_t)c->region.height * c->region.width * c->channels * element;
     unsigned char *out = malloc(*nbytes);
     struct psti_target target = {out, c->region.width * element * (planar ? 1 : c->channels)};
-    assert_ok(psti_chain_draw(chain, &(struct psti_draw_key){.seed = 1, .epoch = 2, .sample = 3},
-                              c->region.height, c->region.width, &draw, &err));
-    assert_ok(psti_run_open(&run, &err));
-    assert_ok(psti_run_begin(run, chain, &draw, &target, &err));
-    assert_int_equal(psti_run_rows(run, pixels, row_nbytes, 0, c->region.height), PST_OK);
-    assert_ok(psti_run_end(run, &err));
-    psti_run_close(&run);
+    assert_ok(psti_augment_chain_draw(chain,
+                                      &(struct psti_draw_key){.seed = 1, .epoch = 2, .sample = 3},
+                                      c->region.height, c->region.width, &draw, &err));
+    assert_ok(psti_augment_run_open(&run, &err));
+    assert_ok(psti_augment_run_begin(run, chain, &draw, &target, &err));
+    assert_int_equal(psti_augment_run_rows(run, pixels, row_nbytes, 0, c->region.height), PST_OK);
+    assert_ok(psti_augment_run_end(run, &err));
+    psti_augment_run_close(&run);
     free(pixels);
     return out;
 }
@@ -84,7 +85,7 @@ static struct psti_gpu_finish finish_of(const struct store_case *c, const struct
         .out_width = c->region.width,
         .channels = c->channels,
         .bits = c->bits,
-        .dtype = (uint8_t)psti_chain_dtype(chain),
+        .dtype = (uint8_t)psti_augment_chain_dtype(chain),
         .is_chw = c->output.layout == PST_LAYOUT_CHW,
         .is_mask = c->output.is_mask,
     };
@@ -148,7 +149,7 @@ static bool run_case(struct test_random *random, const struct store_case *c)
     assert_int_equal(asked[0], 0);
     assert_memory_equal(to.data, expected, out_nbytes);
     guarded_free(&to);
-    psti_chain_free(&chain);
+    psti_augment_chain_free(&chain);
     free(expected);
     free(stored);
     free(samples);

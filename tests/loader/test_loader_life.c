@@ -481,7 +481,7 @@ static void test_slow_row_holds_no_other(void **state)
         options.op_nbytes = sizeof(struct pst_op);
         pst_loader *loader = open_loader(dataset, &options);
         uint64_t free_nbytes = 0;
-        while (psti_pool_charge(loader->pool, 65536, false))
+        while (psti_batch_pool_charge(loader->pool, 65536, false))
             free_nbytes += 65536; /* nothing is left but the reserve */
         pthread_mutex_lock(&loader->reserve_lock);
         assert_ok(pst_loader_begin(loader, 0, &err));
@@ -492,7 +492,7 @@ static void test_slow_row_holds_no_other(void **state)
         }
         pthread_mutex_unlock(&loader->reserve_lock);
         assert_int_equal(n, 1);
-        psti_pool_uncharge(loader->pool, free_nbytes);
+        psti_batch_pool_uncharge(loader->pool, free_nbytes);
         for (int i = 0; i < 5; i++)
             next_hash(loader);
         pst_loader_close(&loader);

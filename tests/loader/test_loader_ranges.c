@@ -171,11 +171,11 @@ static struct pst_pli_region region_of(uint64_t epoch, uint64_t sample, uint32_t
     const struct psti_chain_output output = {.channels = 3, .bits = 8};
     make_op(&op, kind, crop);
     op.interpolation = PST_INTERPOLATION_NEAREST;
-    assert_ok(psti_chain_compile(&op, 1, &output, &chain, &err));
-    assert_ok(psti_chain_draw(
+    assert_ok(psti_augment_chain_compile(&op, 1, &output, &chain, &err));
+    assert_ok(psti_augment_chain_draw(
         chain, &(struct psti_draw_key){.seed = SEED, .epoch = epoch, .sample = sample}, HEIGHT,
         WIDTH, &draw, &err));
-    psti_chain_free(&chain);
+    psti_augment_chain_free(&chain);
     return (struct pst_pli_region){draw.region_y, draw.region_x, draw.region_height,
                                    draw.region_width};
 }

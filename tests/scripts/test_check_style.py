@@ -96,6 +96,12 @@ def test_global_names_are_unique(tmp_path):
     assert found == ["src/base/b.c:2: psti_work is defined in src/base/a.c too"]
 
 
+def test_functions_bear_the_name_of_their_room(tmp_path):
+    assert findings(tmp_path, "src/decode/decode_a.c", function(5, "int psti_decode_work(void)")) == []
+    found = findings(tmp_path, "src/decode/decode_a.c", function(5, "int psti_work(void)"))
+    assert len(found) == 1 and "begin with psti_decode_" in found[0]
+
+
 def test_tags_of_structs_are_of_one_room(tmp_path):
     found = findings(tmp_path, "src/augment/augment_x.c", HEAD + "struct psti_x {\n    int x;\n};\n")
     found += findings(tmp_path, "src/decode/decode_y.c", HEAD + "static struct psti_x *x;\n")

@@ -83,7 +83,7 @@ static void many_make(struct many *many, enum pst_storage_kind kind, size_t n, u
     struct pst_error err;
     many->storage = open_kind(kind, 2, depth);
     many->file = NULL;
-    assert_ok(psti_file_open(many->storage, test_path("data"), &many->file, &err));
+    assert_ok(psti_storage_file_open(many->storage, test_path("data"), &many->file, &err));
     waiting_init(&many->waiting);
     many->n = n;
     many->reads = calloc(n, sizeof *many->reads);
@@ -113,7 +113,7 @@ static void many_check(struct many *many)
         psti_free(many->reads[i].buffer);
     }
     free(many->reads);
-    psti_file_close(&many->file);
+    psti_storage_file_close(&many->file);
     psti_storage_close(&many->storage);
     waiting_destroy(&many->waiting);
 }

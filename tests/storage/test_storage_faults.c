@@ -57,7 +57,7 @@ static void nth_read_fails(void **state)
     struct pst_error err;
     struct psti_storage *storage = open_engine();
     struct psti_file *file = NULL;
-    assert_ok(psti_file_open(storage, test_path("data"), &file, &err));
+    assert_ok(psti_storage_file_open(storage, test_path("data"), &file, &err));
     size_t n_fds = count_entries("/proc/self/fd");
     uint64_t n = 1;
     for (;; n++) {
@@ -74,7 +74,7 @@ static void nth_read_fails(void **state)
     psti_fault_arm(PSTI_FAULT_READ, 1, true);
     assert_int_equal(read_four_ways(storage, file), 4);
     psti_fault_arm(PSTI_FAULT_READ, 0, false);
-    psti_file_close(&file);
+    psti_storage_file_close(&file);
     psti_storage_close(&storage);
 }
 
@@ -87,7 +87,7 @@ static void loading_fails(void **state)
     struct psti_storage *storage = open_engine();
     struct psti_file *file = NULL;
     psti_fault_arm(PSTI_FAULT_READ, 1, false);
-    enum pst_status status = psti_file_open(storage, test_path("data"), &file, &err);
+    enum pst_status status = psti_storage_file_open(storage, test_path("data"), &file, &err);
     psti_fault_arm(PSTI_FAULT_READ, 0, false);
     assert_int_equal(status, PST_ERROR_IO);
     assert_null(file);
@@ -107,9 +107,9 @@ static enum pst_status open_and_read(struct pst_error *err)
     struct psti_file *file = NULL, *span = NULL;
     enum pst_status status = psti_storage_open(&options, &storage, err);
     if (status == PST_OK)
-        status = psti_file_open(storage, test_path("data"), &file, err);
+        status = psti_storage_file_open(storage, test_path("data"), &file, err);
     if (status == PST_OK)
-        status = psti_file_open_span(storage, "span", data, 100, &span, err);
+        status = psti_storage_file_open_span(storage, "span", data, 100, &span, err);
     if (status == PST_OK) {
         static _Alignas(4096) unsigned char buffer[2 * 4096];
         struct psti_read read = {.file = file, .nbytes = 4096, .buffer = buffer};
@@ -117,8 +117,8 @@ static enum pst_status open_and_read(struct pst_error *err)
         status = read.status;
         assert_memory_equal(read.data, data, 4096);
     }
-    psti_file_close(&span);
-    psti_file_close(&file);
+    psti_storage_file_close(&span);
+    psti_storage_file_close(&file);
     psti_storage_close(&storage);
     return status;
 }

@@ -40,9 +40,9 @@ static void ranges_of_a_file(void **state)
     struct pst_error err;
     struct psti_storage *storage = open_engine();
     struct psti_file *file = NULL;
-    assert_ok(psti_file_open(storage, test_path("data"), &file, &err));
-    assert_int_equal(psti_file_nbytes(file), DATA_NBYTES);
-    assert_string_equal(psti_file_path(file), test_path("data"));
+    assert_ok(psti_storage_file_open(storage, test_path("data"), &file, &err));
+    assert_int_equal(psti_storage_file_nbytes(file), DATA_NBYTES);
+    assert_string_equal(psti_storage_file_path(file), test_path("data"));
     static const uint64_t ranges[][2] = {
         {0, 1},
         {0, 4096},
@@ -65,7 +65,7 @@ static void ranges_of_a_file(void **state)
             void *buffer = read_buffer(storage, nbytes);
             struct psti_read read = {
                 .file = file, .offset = ranges[i][0], .nbytes = nbytes, .buffer = buffer};
-            psti_file_will_need(file, read.offset, read.nbytes);
+            psti_storage_file_will_need(file, read.offset, read.nbytes);
             if (submitted)
                 submit_and_wait(storage, &read);
             else
@@ -79,7 +79,7 @@ static void ranges_of_a_file(void **state)
             psti_free(buffer);
         }
     }
-    psti_file_close(&file);
+    psti_storage_file_close(&file);
     assert_null(file);
     psti_storage_close(&storage);
     assert_null(storage);
@@ -92,7 +92,7 @@ static void many_at_once(void **state)
     struct pst_error err;
     struct psti_storage *storage = open_engine();
     struct psti_file *file = NULL;
-    assert_ok(psti_file_open(storage, test_path("data"), &file, &err));
+    assert_ok(psti_storage_file_open(storage, test_path("data"), &file, &err));
     struct waiting waiting;
     waiting_init(&waiting);
     struct one *ones = calloc(N, sizeof *ones);
@@ -136,7 +136,7 @@ static void many_at_once(void **state)
     for (size_t i = 0; i < N; i++)
         psti_free(ones[i].read.buffer);
     free(ones);
-    psti_file_close(&file);
+    psti_storage_file_close(&file);
     psti_storage_stats(storage, &stats);
     assert_int_equal(stats.memory_nbytes, 0);
     waiting_destroy(&waiting);
@@ -213,7 +213,7 @@ static void beyond_the_end(void **state)
     struct psti_storage *storage = open_engine();
     struct psti_file *file = NULL;
     const char *path = test_path("data");
-    assert_ok(psti_file_open(storage, path, &file, &err));
+    assert_ok(psti_storage_file_open(storage, path, &file, &err));
     static const uint64_t ranges[][2] = {{DATA_NBYTES - 10, 11},  {DATA_NBYTES, 1},
                                          {DATA_NBYTES + 5000, 1}, {DATA_NBYTES - 5000, 9000},
                                          {0, DATA_NBYTES + 1},    {(uint64_t)1 << 60, 10}};
@@ -226,7 +226,7 @@ static void beyond_the_end(void **state)
     expect_failure(storage, &overflow, PST_ERROR_TRUNCATED, path, 100);
     struct psti_read far_away = {.file = file, .offset = UINT64_MAX, .nbytes = 1};
     expect_failure(storage, &far_away, PST_ERROR_TRUNCATED, path, -1);
-    psti_file_close(&file);
+    psti_storage_file_close(&file);
     psti_storage_close(&storage);
 }
 
@@ -240,12 +240,12 @@ static void file_cut_short_while_open(void **state)
     struct psti_file *file = NULL;
     const char *path = test_path("shrinking");
     write_file(path, data, 50000);
-    assert_ok(psti_file_open(storage, path, &file, &err));
+    assert_ok(psti_storage_file_open(storage, path, &file, &err));
     assert_int_equal(truncate(path, 30000), 0);
     struct psti_read read = {.file = file, .offset = 20000, .nbytes = 20000};
     expect_failure(storage, &read, PST_ERROR_TRUNCATED, path, 20000);
     assert_non_null(strstr(read.error.text, "10000 of the 20000"));
-    psti_file_close(&file);
+    psti_storage_file_close(&file);
     psti_storage_close(&storage);
 }
 
@@ -256,14 +256,14 @@ static void missing_and_unfit_files(void **state)
     struct psti_storage *storage = open_engine();
     struct psti_file *file = (void *)&err;
     const char *missing = test_path("not there");
-    assert_int_equal(psti_file_open(storage, missing, &file, &err), PST_ERROR_NOT_FOUND);
+    assert_int_equal(psti_storage_file_open(storage, missing, &file, &err), PST_ERROR_NOT_FOUND);
     assert_null(file);
     assert_int_equal(err.os_error, ENOENT);
     assert_string_equal(err.file, missing);
     struct psti_read read = {.path = missing, .nbytes = 10};
     expect_failure(storage, &read, PST_ERROR_NOT_FOUND, missing, -1);
 
-    assert_int_equal(psti_file_open(storage, "/dev", &file, &err), PST_ERROR_UNSUPPORTED);
+    assert_int_equal(psti_storage_file_open(storage, "/dev", &file, &err), PST_ERROR_UNSUPPORTED);
     struct psti_read directory = {.path = "/dev", .nbytes = 10};
     expect_failure(storage, &directory, PST_ERROR_UNSUPPORTED, "/dev", -1);
 
@@ -271,7 +271,8 @@ static void missing_and_unfit_files(void **state)
     const char *pipe_path = test_path("pipe");
     unlink(pipe_path);
     assert_int_equal(mkfifo(pipe_path, 0600), 0);
-    assert_int_equal(psti_file_open(storage, pipe_path, &file, &err), PST_ERROR_UNSUPPORTED);
+    assert_int_equal(psti_storage_file_open(storage, pipe_path, &file, &err),
+                     PST_ERROR_UNSUPPORTED);
     struct psti_read from_pipe = {.path = pipe_path, .nbytes = 10};
     expect_failure(storage, &from_pipe, PST_ERROR_UNSUPPORTED, pipe_path, -1);
     psti_storage_close(&storage);
@@ -298,18 +299,18 @@ static void spans(void **state)
     struct pst_error err;
     struct psti_storage *storage = open_engine();
     struct psti_file *file = NULL, *span = NULL, *empty = NULL;
-    assert_ok(psti_file_open(storage, test_path("data"), &file, &err));
-    const void *bytes = psti_file_span(file, 1000, 2000);
+    assert_ok(psti_storage_file_open(storage, test_path("data"), &file, &err));
+    const void *bytes = psti_storage_file_span(file, 1000, 2000);
     if (engine.kind == PST_STORAGE_MEMORY)
         assert_memory_equal(bytes, data + 1000, 2000);
     else
         assert_null(bytes);
     /* The caller's memory is a file on every engine. */
-    assert_ok(psti_file_open_span(storage, "mine", data, 9000, &span, &err));
-    assert_ptr_equal(psti_file_span(span, 10, 8990), data + 10);
-    assert_null(psti_file_span(span, 10, 8991));
-    assert_null(psti_file_span(span, UINT64_MAX, 2));
-    psti_file_will_need(span, 0, 9000);
+    assert_ok(psti_storage_file_open_span(storage, "mine", data, 9000, &span, &err));
+    assert_ptr_equal(psti_storage_file_span(span, 10, 8990), data + 10);
+    assert_null(psti_storage_file_span(span, 10, 8991));
+    assert_null(psti_storage_file_span(span, UINT64_MAX, 2));
+    psti_storage_file_will_need(span, 0, 9000);
     void *buffer = read_buffer(storage, 5000);
     struct psti_read read = {.file = span, .offset = 4000, .nbytes = 5000, .buffer = buffer};
     submit_and_wait(storage, &read);
@@ -318,13 +319,13 @@ static void spans(void **state)
     psti_free(buffer);
     struct psti_read too_far = {.file = span, .offset = 4001, .nbytes = 5000};
     expect_failure(storage, &too_far, PST_ERROR_TRUNCATED, "mine", 4001);
-    assert_ok(psti_file_open_span(storage, "nothing", NULL, 0, &empty, &err));
-    assert_int_equal(psti_file_nbytes(empty), 0);
-    assert_non_null(psti_file_span(empty, 0, 0));
-    psti_file_close(&empty);
-    psti_file_close(&span);
-    psti_file_close(&file);
-    psti_file_close(&file);
+    assert_ok(psti_storage_file_open_span(storage, "nothing", NULL, 0, &empty, &err));
+    assert_int_equal(psti_storage_file_nbytes(empty), 0);
+    assert_non_null(psti_storage_file_span(empty, 0, 0));
+    psti_storage_file_close(&empty);
+    psti_storage_file_close(&span);
+    psti_storage_file_close(&file);
+    psti_storage_file_close(&file);
     psti_storage_close(&storage);
 }
 
@@ -368,14 +369,14 @@ static void page_cache_is_left_empty(void **state)
     assert_int_equal(whole.status, PST_OK);
     assert_in_range(percent_cached(path), 0, 50);
     struct psti_file *file = NULL;
-    assert_ok(psti_file_open(storage, path, &file, &err));
+    assert_ok(psti_storage_file_open(storage, path, &file, &err));
     for (uint64_t offset = 0; offset < 2000000; offset += 50000) {
         struct psti_read part = {.file = file, .offset = offset, .nbytes = 50000, .buffer = buffer};
         assert_int_equal(psti_storage_read(storage, &part), PST_OK);
     }
     assert_in_range(percent_cached(path), 0, 50);
     psti_free(buffer);
-    psti_file_close(&file);
+    psti_storage_file_close(&file);
     psti_storage_close(&storage);
 }
 

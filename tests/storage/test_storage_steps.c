@@ -163,10 +163,11 @@ static void real_fallback(void **state)
     struct psti_file *proc = NULL;
     struct pst_error err;
     n_fallback_before = n_fallback();
-    if (psti_file_open(storage, path, &proc, &err) != PST_OK)
+    if (psti_storage_file_open(storage, path, &proc, &err) != PST_OK)
         skip();
     assert_int_equal(n_fallback(), n_fallback_before + 1);
-    size_t nbytes = psti_file_nbytes(proc) < 5000 ? (size_t)psti_file_nbytes(proc) : 5000;
+    size_t nbytes =
+        psti_storage_file_nbytes(proc) < 5000 ? (size_t)psti_storage_file_nbytes(proc) : 5000;
     struct psti_read part = {.file = proc, .nbytes = nbytes, .buffer = buffer};
     assert_ok(psti_storage_read(storage, &part));
     static unsigned char expected[5000];
@@ -174,7 +175,7 @@ static void real_fallback(void **state)
     assert_int_equal(read(fd, expected, nbytes), nbytes);
     close(fd);
     assert_memory_equal(part.data, expected, nbytes);
-    psti_file_close(&proc);
+    psti_storage_file_close(&proc);
 }
 
 static void buffers_have_room(void **state)
@@ -212,10 +213,10 @@ int main(void)
     struct psti_storage_options options = {
         .kind = PST_STORAGE_THREADS, .page_cache = PST_PAGE_CACHE_DIRECT, .depth = 1};
     if (psti_storage_open(&options, &storage, NULL) != PST_OK ||
-        psti_file_open(storage, test_path("data"), &file, NULL) != PST_OK)
+        psti_storage_file_open(storage, test_path("data"), &file, NULL) != PST_OK)
         return 1;
     int n_failed = cmocka_run_group_tests_name("steps", tests, NULL, NULL);
-    psti_file_close(&file);
+    psti_storage_file_close(&file);
     psti_storage_close(&storage);
     test_directory_remove();
     return n_failed;

@@ -63,11 +63,11 @@ static void rate_holds_for_submitted_reads(void **state)
     struct pst_error err;
     struct psti_storage *storage = open_throttled(8e6, 0);
     struct psti_file *file = NULL;
-    assert_ok(psti_file_open(storage, test_path("data"), &file, &err));
-    assert_null(psti_file_span(file, 0, 10)); /* no way around the throttle */
+    assert_ok(psti_storage_file_open(storage, test_path("data"), &file, &err));
+    assert_null(psti_storage_file_span(file, 0, 10)); /* no way around the throttle */
     double seconds = read_parts(storage, file);
     assert_true(seconds >= (double)DATA_NBYTES / 8e6 - BURST_SECONDS);
-    psti_file_close(&file);
+    psti_storage_file_close(&file);
     psti_storage_close(&storage);
 }
 
@@ -98,9 +98,9 @@ static void latency_alone(void **state)
     struct pst_error err;
     struct psti_storage *storage = open_throttled(0, 0.02);
     struct psti_file *file = NULL;
-    assert_ok(psti_file_open(storage, test_path("data"), &file, &err));
+    assert_ok(psti_storage_file_open(storage, test_path("data"), &file, &err));
     assert_true(read_parts(storage, file) >= 0.02);
-    psti_file_close(&file);
+    psti_storage_file_close(&file);
     psti_storage_close(&storage);
 }
 
@@ -183,7 +183,7 @@ static void cancelled_reads_end_at_once(void **state)
     struct psti_storage *storage = open_throttled(100, 0); /* 200 s each, 4000 s for all */
     struct psti_file *file = NULL;
     pthread_t thread;
-    assert_ok(psti_file_open(storage, test_path("data"), &file, &err));
+    assert_ok(psti_storage_file_open(storage, test_path("data"), &file, &err));
     int64_t begin = psti_clock_ns();
     for (int i = 0; i < 2; i++) {
         assert_int_equal(pthread_create(&thread, NULL, cancel_soon, storage), 0);
@@ -209,7 +209,7 @@ static void cancelled_reads_end_at_once(void **state)
     assert_true(seconds_since(begin) >= 0.1 - BURST_SECONDS);
     assert_true(seconds_since(begin) < 60);
     psti_free(buffer);
-    psti_file_close(&file);
+    psti_storage_file_close(&file);
     psti_storage_close(&storage);
 }
 
@@ -220,7 +220,7 @@ static void owed_time_adds_up(void **state)
     struct pst_error err;
     struct psti_storage *storage = open_throttled(100, 3);
     struct psti_file *file = NULL;
-    assert_ok(psti_file_open(storage, test_path("data"), &file, &err));
+    assert_ok(psti_storage_file_open(storage, test_path("data"), &file, &err));
     void *buffer = read_buffer(storage, PART_NBYTES);
     int64_t owed = 0, begin = psti_clock_ns();
     for (int i = 0; i < 2; i++) {
@@ -233,7 +233,7 @@ static void owed_time_adds_up(void **state)
     assert_true((double)owed * 1e-9 + seconds >= 2 * (PART_NBYTES / 100.0 + 3 - BURST_SECONDS));
     assert_true((double)owed * 1e-9 <= 2 * (PART_NBYTES / 100.0 + 3));
     psti_free(buffer);
-    psti_file_close(&file);
+    psti_storage_file_close(&file);
     psti_storage_close(&storage);
 }
 

@@ -201,7 +201,7 @@ static void plan_area(struct psti_gpu_jpeg_plan *plan)
     plan->span = psti_pli_jpeg_find_span(frame, log2, plan->needs);
     plan->n_tiles = tiles_across(&plan->region) * tiles_down(&plan->region);
     /* No unit has more squares than the first one. */
-    plan->n_places = 64 * psti_jpeg_squares(frame, log2, 0, 0, squares);
+    plan->n_places = 64 * psti_pli_jpeg_squares(frame, log2, 0, 0, squares);
     for (uint32_t i = 0; i < frame->n_components; i++)
         plan->samples_nbytes += plane_nbytes(&plan->needs[i]);
 }
@@ -234,11 +234,12 @@ static enum pst_status read_model(const void *bytes, struct psti_gpu_jpeg_plan *
     enum pst_status status =
         psti_pli_find_model(bytes, h, PSTI_PLI_MODEL_FRAME, &block, &nbytes, err);
     if (status == PST_OK)
-        status = psti_jpeg_parse_frame(block, nbytes, h, &plan->frame, err);
+        status = psti_pli_jpeg_parse_frame(block, nbytes, h, &plan->frame, err);
     if (status == PST_OK)
         status = psti_pli_find_model(bytes, h, PSTI_PLI_MODEL_COEFS, &block, &nbytes, err);
     plan->has_tables = status == PST_OK && block != NULL;
-    return status == PST_OK ? psti_jpeg_parse_tables(block, nbytes, &plan->tables, err) : status;
+    return status == PST_OK ? psti_pli_jpeg_parse_tables(block, nbytes, &plan->tables, err)
+                            : status;
 }
 
 enum pst_status psti_gpu_jpeg_plan(const void *bytes, size_t nbytes,

@@ -17,7 +17,7 @@ void psti_gpu_prepare_finish(const struct psti_chain *chain, uint32_t height, ui
                              struct psti_gpu_finish *finish)
 {
     struct psti_recipe_finish from;
-    psti_chain_finish(chain, &from);
+    psti_augment_chain_finish(chain, &from);
     memset(finish, 0, sizeof *finish);
     finish->out_height = height;
     finish->out_width = width;
@@ -189,8 +189,8 @@ enum pst_status psti_gpu_prepare_plan(const struct psti_chain *chain, const stru
 {
     struct psti_recipe *recipe = &prepare->recipe;
     struct psti_recipe_finish finish;
-    psti_chain_finish(chain, &finish);
-    psti_chain_recipe(chain, draw, recipe);
+    psti_augment_chain_finish(chain, &finish);
+    psti_augment_chain_recipe(chain, draw, recipe);
     prepare->region_y = draw->region_y;
     prepare->region_x = draw->region_x;
     prepare->tables_nbytes = prepare->scratch_nbytes = 0;
@@ -244,7 +244,7 @@ void psti_gpu_prepare_write(const struct psti_chain *chain, const struct psti_dr
         return;
     const uint64_t places[] = {0, scratch_at, scratch_at + prepare->first_nbytes, picture_at};
     uint64_t sums_at = tables_at + recipe->tables_nbytes;
-    psti_chain_recipe_tables(chain, draw, recipe, tables);
+    psti_augment_chain_recipe_tables(chain, draw, recipe, tables);
     memset((char *)tables + recipe->tables_nbytes, 0,
            prepare->tables_nbytes - recipe->tables_nbytes);
     const struct psti_recipe_step *step = recipe->steps;

@@ -199,8 +199,8 @@ static enum pst_status upload_constants(struct psti_loader_card *card, struct ps
     if (status != PST_OK)
         return status;
     psti_gpu_constants_write(pinned);
-    status = psti_stream_upload(card->stream, card->constants, pinned, nbytes, err);
-    enum pst_status synced = psti_stream_sync(card->stream, status == PST_OK ? err : NULL);
+    status = psti_device_stream_upload(card->stream, card->constants, pinned, nbytes, err);
+    enum pst_status synced = psti_device_stream_sync(card->stream, status == PST_OK ? err : NULL);
     psti_device_free_pinned(card->device, pinned, nbytes);
     return status == PST_OK ? synced : status;
 }
@@ -235,9 +235,9 @@ static enum pst_status open_parts(pst_loader *loader, struct psti_loader_card *c
         status = psti_device_load_kernels(card->device, psti_gpu_kernel_names(),
                                           (uint32_t)psti_gpu_kernel_count(), err);
     if (status == PST_OK)
-        status = psti_stream_open(card->device, true, &card->stream, err);
+        status = psti_device_stream_open(card->device, true, &card->stream, err);
     if (status == PST_OK && card->n_fields)
-        status = psti_stream_open(card->device, true, &card->uploads, err);
+        status = psti_device_stream_open(card->device, true, &card->uploads, err);
     if (status == PST_OK && card->n_fields)
         status = upload_constants(card, err);
     if (status == PST_OK)
@@ -253,16 +253,16 @@ void psti_loader_card_close(struct psti_loader_card **card_ptr)
     if (!card)
         return;
     *card_ptr = NULL;
-    psti_nvjpeg_close(&card->nvjpeg);
-    psti_stream_close(&card->uploads);
-    psti_stream_close(&card->stream);
+    psti_device_nvjpeg_close(&card->nvjpeg);
+    psti_device_stream_close(&card->uploads);
+    psti_device_stream_close(&card->stream);
     if (card->scratch)
         psti_device_free(card->device, card->scratch, card->scratch_nbytes);
     if (card->constants)
         psti_device_free(card->device, card->constants, card->constants_nbytes);
     for (uint32_t i = 0; i < card->n_fields; i++) {
         psti_gpu_field_close(&card->fields[i]);
-        psti_chain_free(&card->chains[i]);
+        psti_augment_chain_free(&card->chains[i]);
     }
     psti_device_close(&card->device);
     pthread_mutex_destroy(&card->stream_lock);
@@ -273,15 +273,15 @@ void psti_loader_card_close(struct psti_loader_card **card_ptr)
  * ------------------------------------------------------------------------------------------------
  */
 
-/* `refusal` and `slot_err` are written by make of loader_card_slot.c, within psti_pool_claim; the
- * lock is held here and there. */
+/* `refusal` and `slot_err` are written by make of loader_card_slot.c, within psti_batch_pool_claim;
+ * the lock is held here and there. */
 static enum pst_status claim(pst_loader *loader, uint32_t n_rows, pst_batch **batch)
 {
     psti_loader_card_of(loader)->refusal = PST_OK;
-    return psti_pool_claim(loader->pool, n_rows, batch);
+    return psti_batch_pool_claim(loader->pool, n_rows, batch);
 }
 
-static bool refused(const pst_loader *loader, const struct psti_pool_stats *stats,
+static bool refused(const pst_loader *loader, const struct psti_batch_pool_stats *stats,
                     struct pst_error *err)
 {
     const struct psti_loader_card *card = psti_loader_card_of(loader);
@@ -308,8 +308,8 @@ static void fill_stats(const pst_loader *loader, struct pst_loader_stats *stats)
     stats->device_memory_peak = info.device_memory_peak;
     if (!card->nvjpeg)
         return;
-    struct psti_nvjpeg_info nvjpeg;
-    psti_nvjpeg_info(card->nvjpeg, &nvjpeg);
+    struct psti_device_nvjpeg_info nvjpeg;
+    psti_device_nvjpeg_info(card->nvjpeg, &nvjpeg);
     stats->n_jpeg_engines = nvjpeg.n_engines;
     snprintf(stats->nvjpeg_version, sizeof stats->nvjpeg_version, "%u.%u.%u", nvjpeg.library.major,
              nvjpeg.library.minor, nvjpeg.library.patch);
@@ -357,7 +357,7 @@ enum pst_status psti_loader_card_open(pst_loader *loader, struct pst_error *err)
     }
     struct psti_slot_card hooks;
     psti_loader_card_hooks(card, &hooks);
-    psti_pool_set_card(loader->pool, &hooks); /* which closes the card from here on */
+    psti_batch_pool_set_card(loader->pool, &hooks); /* which closes the card from here on */
     loader->placement = (struct psti_placement){.ops = &card_ops, .own = card};
     return PST_OK;
 }

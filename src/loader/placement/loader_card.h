@@ -113,7 +113,7 @@ struct psti_loader_card_worker {
 };
 
 /* loader_card.c */
-/* psti_placement_open of a loader with a device. */
+/* psti_loader_placement_open of a loader with a device. */
 enum pst_status psti_loader_card_open(pst_loader *loader, struct pst_error *err);
 void psti_loader_card_close(struct psti_loader_card **card);
 /* Pinned memory and memory on the card that a slot's block of so many rows gets. */

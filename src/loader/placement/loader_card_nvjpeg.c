@@ -20,15 +20,15 @@
 
 #include <string.h>
 
-static bool claim(void *ctx, uint64_t nbytes) { return psti_pool_charge(ctx, nbytes, false); }
-static void give_back(void *ctx, uint64_t nbytes) { psti_pool_uncharge(ctx, nbytes); }
+static bool claim(void *ctx, uint64_t nbytes) { return psti_batch_pool_charge(ctx, nbytes, false); }
+static void give_back(void *ctx, uint64_t nbytes) { psti_batch_pool_uncharge(ctx, nbytes); }
 
 enum pst_status psti_loader_card_nvjpeg_open(pst_loader *loader, struct psti_loader_card *card,
                                              struct pst_error *err)
 {
     const struct psti_nvjpeg_options options = {
         .claim = claim, .give_back = give_back, .ctx = loader->pool};
-    return psti_nvjpeg_open(card->device, &options, &card->nvjpeg, err);
+    return psti_device_nvjpeg_open(card->device, &options, &card->nvjpeg, err);
 }
 
 enum pst_status psti_loader_card_open_lanes(const struct psti_loader_card *card,
@@ -38,14 +38,14 @@ enum pst_status psti_loader_card_open_lanes(const struct psti_loader_card *card,
     enum pst_status status = PST_OK;
     for (uint32_t i = 0;
          status == PST_OK && card->nvjpeg && card->n_fields > 0 && i < PSTI_CARD_LANES; i++)
-        status = psti_nvjpeg_lane_open(card->nvjpeg, &own->lanes[i], err);
+        status = psti_device_nvjpeg_lane_open(card->nvjpeg, &own->lanes[i], err);
     return status;
 }
 
 void psti_loader_card_close_lanes(struct psti_loader_card_worker *own)
 {
     for (uint32_t i = 0; i < PSTI_CARD_LANES; i++)
-        psti_nvjpeg_lane_close(&own->lanes[i]);
+        psti_device_nvjpeg_lane_close(&own->lanes[i]);
 }
 
 /* Slots
@@ -54,10 +54,10 @@ void psti_loader_card_close_lanes(struct psti_loader_card_worker *own)
 
 static bool has_engines(const struct psti_loader_card *card)
 {
-    struct psti_nvjpeg_info info;
+    struct psti_device_nvjpeg_info info;
     if (!card->nvjpeg)
         return false;
-    psti_nvjpeg_info(card->nvjpeg, &info);
+    psti_device_nvjpeg_info(card->nvjpeg, &info);
     return info.n_engines > 0;
 }
 
@@ -76,7 +76,7 @@ enum pst_status psti_loader_card_slot_open_jpeg(struct psti_loader_card *card,
     size_t n = (size_t)card->n_fields * slot->n_rows_max;
     if (!card->nvjpeg || n == 0)
         return PST_OK;
-    enum pst_status status = psti_event_open(card->device, &slot->decoded, err);
+    enum pst_status status = psti_device_event_open(card->device, &slot->decoded, err);
     if (status != PST_OK || !has_engines(card))
         return status;
     slot->files = psti_calloc(n, sizeof *slot->files);
@@ -85,17 +85,17 @@ enum pst_status psti_loader_card_slot_open_jpeg(struct psti_loader_card *card,
     if (!slot->files || !slot->items || !slot->rows_of_items)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch on a card");
     for (int i = 0; status == PST_OK && i < 2; i++)
-        status = psti_nvjpeg_batch_open(card->nvjpeg, (uint32_t)n, &slot->engines[i], err);
+        status = psti_device_nvjpeg_batch_open(card->nvjpeg, (uint32_t)n, &slot->engines[i], err);
     return status;
 }
 
 void psti_loader_card_slot_close_jpeg(struct psti_loader_card_slot *slot)
 {
     if (slot->decoded) /* also of a batch that was never submitted */
-        (void)psti_event_sync(slot->decoded, NULL);
-    psti_event_close(&slot->decoded);
+        (void)psti_device_event_sync(slot->decoded, NULL);
+    psti_device_event_close(&slot->decoded);
     for (int i = 0; i < 2; i++)
-        psti_nvjpeg_batch_close(&slot->engines[i]);
+        psti_device_nvjpeg_batch_close(&slot->engines[i]);
     psti_free(slot->files);
     psti_free(slot->items);
     psti_free(slot->rows_of_items);
@@ -133,14 +133,15 @@ struct taking {
 static enum pst_status decode_in_lane(struct taking *t, struct pst_error *err)
 {
     struct psti_loader_card *card = psti_loader_card_of(t->worker->loader);
-    enum pst_status status = psti_nvjpeg_lane_begin(t->lane, t->bytes, t->nbytes, &t->file, err);
+    enum pst_status status =
+        psti_device_nvjpeg_lane_begin(t->lane, t->bytes, t->nbytes, &t->file, err);
     if (status != PST_OK)
         return status;
     pthread_mutex_lock(&card->stream_lock);
-    status =
-        psti_nvjpeg_lane_submit(t->lane, card->stream, t->place.pixels, t->place.row_nbytes, err);
+    status = psti_device_nvjpeg_lane_submit(t->lane, card->stream, t->place.pixels,
+                                            t->place.row_nbytes, err);
     enum pst_status recorded =
-        psti_event_record(t->slot->decoded, card->stream, status == PST_OK ? err : NULL);
+        psti_device_event_record(t->slot->decoded, card->stream, status == PST_OK ? err : NULL);
     pthread_mutex_unlock(&card->stream_lock);
     return status == PST_OK ? recorded : status;
 }
@@ -187,8 +188,8 @@ static enum pst_status decode_row(struct taking *t, bool is_verified, bool *room
     *room = true;
     enum pst_status status = PST_OK;
     if (slot->files && is_verified)
-        status =
-            psti_nvjpeg_lane_suits_engines(t->lane, t->bytes, t->nbytes, &t->file, &engines, err);
+        status = psti_device_nvjpeg_lane_suits_engines(t->lane, t->bytes, t->nbytes, &t->file,
+                                                       &engines, err);
     if (status == PST_OK)
         status = find_place(t, engines, room, err);
     if (status != PST_OK)
@@ -221,7 +222,7 @@ enum pst_status psti_loader_card_takes_jpeg(struct psti_loader_worker *worker,
     struct pst_error cause;
     const char *why;
     bool room;
-    if (!psti_nvjpeg_takes(t.bytes, t.nbytes, &t.file, &why)) {
+    if (!psti_device_nvjpeg_takes(t.bytes, t.nbytes, &t.file, &why)) {
         psti_loader_card_say_fallback(worker, why);
         return PST_OK;
     }
@@ -278,10 +279,10 @@ static enum pst_status submit_singly(struct psti_loader_card *card,
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; status == PST_OK && i < n; i++) {
         uint32_t row = slot->rows_of_items[i];
-        status = psti_stream_sync(card->stream, err); /* the engines' state is used again */
+        status = psti_device_stream_sync(card->stream, err); /* the engines' state is used again */
         if (status == PST_OK)
-            status =
-                psti_nvjpeg_batch_submit(engines, card->stream, &slot->items[i], 1, channels, err);
+            status = psti_device_nvjpeg_batch_submit(engines, card->stream, &slot->items[i], 1,
+                                                     channels, err);
         if (!is_files_fault(status))
             continue;
         places[row] = PSTI_GPU_NOWHERE;
@@ -301,8 +302,8 @@ enum pst_status psti_loader_card_submit_files(struct psti_loader_card *card,
         uint32_t n = collect(card, slot, places, channels);
         if (n == 0)
             continue;
-        status =
-            psti_nvjpeg_batch_submit(slot->engines[i], card->stream, slot->items, n, channels, err);
+        status = psti_device_nvjpeg_batch_submit(slot->engines[i], card->stream, slot->items, n,
+                                                 channels, err);
         if (is_files_fault(status))
             status = submit_singly(card, slot, places, slot->engines[i], n, channels, err);
     }

@@ -42,18 +42,18 @@ static uint64_t slot_nbytes(void *ctx, uint32_t n_rows)
 static void free_slot(struct psti_loader_card *card, struct psti_loader_card_slot *slot)
 {
     if (slot->submitted) /* the memory is in use until then; an error says that the card is gone */
-        (void)psti_event_sync(slot->done, NULL);
+        (void)psti_device_event_sync(slot->done, NULL);
     for (uint32_t i = 0; i < slot->n_readers; i++) {
         if (slot->left)
-            (void)psti_event_sync(slot->readers[i].event, NULL);
+            (void)psti_device_event_sync(slot->readers[i].event, NULL);
     }
     for (uint32_t i = 0; i < slot->reader_cap; i++)
-        psti_event_close(&slot->readers[i].event);
+        psti_device_event_close(&slot->readers[i].event);
     psti_free(slot->readers);
     psti_loader_card_slot_close_jpeg(slot);
     psti_gpu_block_close(&slot->block);
-    psti_event_close(&slot->uploaded);
-    psti_event_close(&slot->done);
+    psti_device_event_close(&slot->uploaded);
+    psti_device_event_close(&slot->done);
     if (slot->memory)
         psti_device_free(card->device, slot->memory, slot->memory_nbytes);
     if (slot->pinned)
@@ -101,9 +101,9 @@ static enum pst_status fill_slot(struct psti_loader_card *card, struct psti_load
     slot->places = psti_calloc(slot->n_rows_max, sizeof *slot->places);
     if (!slot->again || !slot->todo || !slot->places)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch on a card");
-    enum pst_status status = psti_event_open(card->device, &slot->done, err);
+    enum pst_status status = psti_device_event_open(card->device, &slot->done, err);
     if (status == PST_OK)
-        status = psti_event_open(card->device, &slot->uploaded, err);
+        status = psti_device_event_open(card->device, &slot->uploaded, err);
     if (status == PST_OK)
         status = psti_device_alloc(card->device, nbytes, &slot->memory, err);
     if (status != PST_OK)
@@ -170,7 +170,7 @@ static enum pst_status add_reader(struct psti_loader_card *card, struct psti_loa
     struct psti_loader_card_reader *reader = &slot->readers[slot->n_readers];
     enum pst_status status = PST_OK;
     if (!reader->event)
-        status = psti_event_open(card->device, &reader->event, err);
+        status = psti_device_event_open(card->device, &reader->event, err);
     if (status != PST_OK)
         return status;
     reader->stream = stream;
@@ -189,7 +189,7 @@ static enum pst_status await(void *ctx, struct psti_slot_part *part, uint64_t st
     if (!known)
         status = add_reader(ctx, slot, stream, err);
     if (status == PST_OK)
-        status = psti_event_await_foreign(slot->done, stream, err);
+        status = psti_device_event_await_foreign(slot->done, stream, err);
     return status;
 }
 
@@ -204,7 +204,7 @@ static bool leave(void *ctx, struct psti_slot_part *part)
         uint64_t stream = slot->readers[i].stream;
         if (stream == 0 || stream == STREAM_OF_THREAD)
             stream = STREAM_LEGACY;
-        if (psti_event_record_foreign(slot->readers[i].event, stream, NULL) != PST_OK) {
+        if (psti_device_event_record_foreign(slot->readers[i].event, stream, NULL) != PST_OK) {
             slot->n_readers = i;
             slot->left = true;
             return false;
@@ -222,7 +222,7 @@ enum pst_status psti_loader_card_await_readers(struct psti_loader_card *card,
     if (!slot->left)
         return PST_OK;
     for (uint32_t i = 0; status == PST_OK && i < slot->n_readers; i++)
-        status = psti_event_await(slot->readers[i].event, card->stream, err);
+        status = psti_device_event_await(slot->readers[i].event, card->stream, err);
     if (status != PST_OK)
         return status;
     slot->n_readers = 0;

@@ -34,11 +34,12 @@ static enum pst_status submit_upload(struct psti_loader_card *card,
                                      struct psti_loader_card_slot *slot, uint64_t to, size_t nbytes,
                                      struct pst_error *err)
 {
-    enum pst_status status = psti_stream_upload(card->uploads, to, slot->pinned, nbytes, err);
+    enum pst_status status =
+        psti_device_stream_upload(card->uploads, to, slot->pinned, nbytes, err);
     if (status == PST_OK)
-        status = psti_event_record(slot->uploaded, card->uploads, err);
+        status = psti_device_event_record(slot->uploaded, card->uploads, err);
     if (status == PST_OK)
-        status = psti_event_await(slot->uploaded, card->stream, err);
+        status = psti_device_event_await(slot->uploaded, card->stream, err);
     return status;
 }
 
@@ -59,12 +60,14 @@ static enum pst_status submit_block(struct psti_loader_card *card,
         status = submit_upload(card, slot, upload, work.upload_nbytes, err);
     for (uint32_t i = 0; status == PST_OK && i < work.n_launches; i++) {
         const struct psti_gpu_launch *launch = &work.launches[i];
-        status = psti_stream_launch(card->stream, launch->kernel, launch->n_blocks, launch->n_warps,
-                                    launch->shared_nbytes, launch->args, launch->args_nbytes, err);
+        status = psti_device_stream_launch(card->stream, launch->kernel, launch->n_blocks,
+                                           launch->n_warps, launch->shared_nbytes, launch->args,
+                                           launch->args_nbytes, err);
     }
     if (status == PST_OK && work.statuses_nbytes)
-        status = psti_stream_download(card->stream, (char *)slot->pinned + work.statuses_offset,
-                                      upload + work.statuses_offset, work.statuses_nbytes, err);
+        status =
+            psti_device_stream_download(card->stream, (char *)slot->pinned + work.statuses_offset,
+                                        upload + work.statuses_offset, work.statuses_nbytes, err);
     return status;
 }
 
@@ -73,15 +76,16 @@ static enum pst_status submit_numbers(struct psti_loader_card *card,
                                       struct pst_error *err)
 {
     const char *numbers = (char *)slot->pinned + (slot->pinned_nbytes - slot->numbers_nbytes);
-    return psti_stream_upload(card->stream, slot->memory, numbers, slot->numbers_nbytes, err);
+    return psti_device_stream_upload(card->stream, slot->memory, numbers, slot->numbers_nbytes,
+                                     err);
 }
 
 /* Waits for all that is under way. The stream's lock is held. */
 static void sync_streams(struct psti_loader_card *card)
 {
     if (card->uploads)
-        (void)psti_stream_sync(card->uploads, NULL);
-    (void)psti_stream_sync(card->stream, NULL);
+        (void)psti_device_stream_sync(card->uploads, NULL);
+    (void)psti_device_stream_sync(card->stream, NULL);
 }
 
 /* Ends what was put into the streams: an event, or after a failure, as nobody knows how far it
@@ -90,7 +94,7 @@ static enum pst_status end_work(struct psti_loader_card *card, struct psti_loade
                                 enum pst_status status, struct pst_error *err)
 {
     if (status == PST_OK)
-        status = psti_event_record(slot->done, card->stream, err);
+        status = psti_device_event_record(slot->done, card->stream, err);
     slot->submitted = status == PST_OK;
     if (status != PST_OK)
         sync_streams(card);
@@ -139,7 +143,7 @@ enum pst_status psti_loader_card_wait(pst_loader *loader, pst_batch *batch, int6
     /* Written by the thread that closed the batch, before it made the job WHOLE with the lock. */
     while (slot->submitted) {
         bool done = false;
-        enum pst_status status = psti_event_is_done(slot->done, &done, err);
+        enum pst_status status = psti_device_event_is_done(slot->done, &done, err);
         if (status != PST_OK)
             return status;
         slot->submitted = !done;
@@ -157,7 +161,7 @@ void psti_loader_card_quiesce(pst_loader *loader, pst_batch *batch)
 {
     struct psti_loader_card *card = psti_loader_card_of(loader);
     struct psti_loader_card_slot *slot = psti_loader_card_slot_of(batch);
-    if (slot->submitted && psti_event_sync(slot->done, NULL) != PST_OK) {
+    if (slot->submitted && psti_device_event_sync(slot->done, NULL) != PST_OK) {
         pthread_mutex_lock(&card->stream_lock);
         sync_streams(card);
         pthread_mutex_unlock(&card->stream_lock);
@@ -253,8 +257,8 @@ static enum pst_status close_up(pst_loader *loader, pst_batch *batch, uint32_t n
             if (bad[row])
                 continue;
             if (place != row)
-                status = psti_stream_copy(card->stream, array + place * row_nbytes,
-                                          array + row * row_nbytes, row_nbytes, err);
+                status = psti_device_stream_copy(card->stream, array + place * row_nbytes,
+                                                 array + row * row_nbytes, row_nbytes, err);
             place++;
         }
     }

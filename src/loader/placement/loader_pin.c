@@ -38,8 +38,8 @@ static void free_pin(struct psti_loader_pins *pins, struct pin *pin)
     if (!pin)
         return;
     if (pin->was_left) /* an error says that the card is gone */
-        (void)psti_event_sync(pin->left, NULL);
-    psti_event_close(&pin->left);
+        (void)psti_device_event_sync(pin->left, NULL);
+    psti_device_event_close(&pin->left);
     psti_device_free_pinned(pins->device, pin->memory, pin->nbytes);
     psti_free(pin);
 }
@@ -50,7 +50,7 @@ static enum pst_status make_pin(struct psti_loader_pins *pins, size_t nbytes, st
     struct pin *pin = *out = psti_calloc(1, sizeof *pin);
     if (!pin)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch");
-    enum pst_status status = psti_event_open(pins->device, &pin->left, err);
+    enum pst_status status = psti_device_event_open(pins->device, &pin->left, err);
     if (status == PST_OK)
         status = psti_device_alloc_pinned(pins->device, nbytes, &pin->memory, err);
     pin->nbytes = nbytes;
@@ -84,7 +84,7 @@ static bool leave(void *ctx, struct psti_slot_part *part)
 {
     struct pin *pin = part->own;
     (void)ctx;
-    pin->was_left = psti_event_record_foreign(pin->left, STREAM_LEGACY, NULL) == PST_OK;
+    pin->was_left = psti_device_event_record_foreign(pin->left, STREAM_LEGACY, NULL) == PST_OK;
     return pin->was_left;
 }
 
@@ -95,8 +95,8 @@ static bool is_left(void *ctx, struct psti_slot_part *part, bool wait)
     (void)ctx;
     /* After an error the card does nothing any more. */
     if (pin->was_left && wait)
-        (void)psti_event_sync(pin->left, NULL);
-    else if (pin->was_left && psti_event_is_done(pin->left, &done, NULL) != PST_OK)
+        (void)psti_device_event_sync(pin->left, NULL);
+    else if (pin->was_left && psti_device_event_is_done(pin->left, &done, NULL) != PST_OK)
         done = true;
     pin->was_left = !done;
     return done;
@@ -124,12 +124,12 @@ enum pst_status psti_loader_pins_open(pst_loader *loader, struct psti_loader_pin
         return psti_fail(err, status, "loader",
                          "pin_memory needs the CUDA driver and a card: %.300s", cause.text);
     }
-    psti_pool_set_host(loader->pool, &(struct psti_slot_host){.ctx = pins,
-                                                              .make = make,
-                                                              .unmake = unmake,
-                                                              .leave = leave,
-                                                              .is_left = is_left,
-                                                              .close = close_pins});
+    psti_batch_pool_set_host(loader->pool, &(struct psti_slot_host){.ctx = pins,
+                                                                    .make = make,
+                                                                    .unmake = unmake,
+                                                                    .leave = leave,
+                                                                    .is_left = is_left,
+                                                                    .close = close_pins});
     *out = pins;
     return PST_OK;
 }
@@ -137,7 +137,7 @@ enum pst_status psti_loader_pins_open(pst_loader *loader, struct psti_loader_pin
 void psti_loader_pins_begin(struct psti_loader_pins *pins) { pins->refusal.status = PST_OK; }
 
 bool psti_loader_pins_refused(const struct psti_loader_pins *pins,
-                              const struct psti_pool_stats *stats, struct pst_error *err)
+                              const struct psti_batch_pool_stats *stats, struct pst_error *err)
 {
     if (pins->refusal.status == PST_OK)
         return false;

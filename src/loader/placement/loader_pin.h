@@ -18,7 +18,7 @@ enum pst_status psti_loader_pins_open(pst_loader *loader, struct psti_loader_pin
 void psti_loader_pins_begin(struct psti_loader_pins *pins);
 /* Why the last claim failed, if that was for page-locked memory. The lock is held. */
 bool psti_loader_pins_refused(const struct psti_loader_pins *pins,
-                              const struct psti_pool_stats *stats, struct pst_error *err);
+                              const struct psti_batch_pool_stats *stats, struct pst_error *err);
 /* Slots that were to be page-locked and lie in plain memory. Any thread. */
 uint64_t psti_loader_pins_n_plain(const struct psti_loader_pins *pins);
 

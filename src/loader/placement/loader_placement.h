@@ -2,7 +2,7 @@
  * operations, which is all that the loader's other files know of it.
  *
  * Two implementations: host memory, plain or page-locked (loader_placement_host.c, loader_pin.c),
- * and a card (loader_card*.c). psti_placement_open picks one when a loader is opened.
+ * and a card (loader_card*.c). psti_loader_placement_open picks one when a loader is opened.
  *
  *     claim     a slot for a batch
  *     begin     its rows are about to be made
@@ -87,11 +87,11 @@ struct psti_placement_ops {
     enum pst_status (*open_worker)(struct psti_loader_worker *worker, struct pst_error *err);
     void (*close_worker)(struct psti_loader_worker *worker);
 
-    /* As psti_pool_claim. The lock is held. */
+    /* As psti_batch_pool_claim. The lock is held. */
     enum pst_status (*claim)(pst_loader *loader, uint32_t n_rows, pst_batch **batch);
     /* Why the last claim failed, if that was for memory that the placement makes; false: it was
      * not. The lock is held, or no other thread has begun. */
-    bool (*refused)(const pst_loader *loader, const struct psti_pool_stats *stats,
+    bool (*refused)(const pst_loader *loader, const struct psti_batch_pool_stats *stats,
                     struct pst_error *err);
 
     /* The slot is to get n_rows new rows. No other thread knows the batch yet. */
@@ -134,6 +134,6 @@ struct psti_placement {
 /* Host memory without more: what a loader begins with. */
 extern const struct psti_placement psti_placement_host;
 /* By the loader's options, after its pool was opened and before the first slot. */
-enum pst_status psti_placement_open(pst_loader *loader, struct pst_error *err);
+enum pst_status psti_loader_placement_open(pst_loader *loader, struct pst_error *err);
 
 #endif

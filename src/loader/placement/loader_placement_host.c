@@ -24,10 +24,10 @@ static enum pst_status claim(pst_loader *loader, uint32_t n_rows, pst_batch **ba
 {
     if (loader->placement.own)
         psti_loader_pins_begin(loader->placement.own);
-    return psti_pool_claim(loader->pool, n_rows, batch);
+    return psti_batch_pool_claim(loader->pool, n_rows, batch);
 }
 
-static bool refused(const pst_loader *loader, const struct psti_pool_stats *stats,
+static bool refused(const pst_loader *loader, const struct psti_batch_pool_stats *stats,
                     struct pst_error *err)
 {
     return loader->placement.own && psti_loader_pins_refused(loader->placement.own, stats, err);
@@ -45,7 +45,7 @@ static enum pst_status place_row(struct psti_loader_worker *worker, const struct
 {
     const struct psti_draw *draw = image->draw;
     enum pst_status status = PST_OK;
-    uint8_t channels = psti_chain_channels(image->chain);
+    uint8_t channels = psti_augment_chain_channels(image->chain);
     bool chw = image->plan->layout == PST_LAYOUT_CHW;
     const int64_t shape[3] = {chw ? channels : draw->out_height,
                               chw ? draw->out_height : draw->out_width,
@@ -127,7 +127,7 @@ static const struct psti_placement_ops host_ops = {.scales = true,
 
 const struct psti_placement psti_placement_host = {.ops = &host_ops};
 
-enum pst_status psti_placement_open(pst_loader *loader, struct pst_error *err)
+enum pst_status psti_loader_placement_open(pst_loader *loader, struct pst_error *err)
 {
     struct psti_loader_pins *pins = NULL;
     if (loader->options.placement == PST_PLACEMENT_CARD)

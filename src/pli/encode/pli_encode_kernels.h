@@ -48,7 +48,7 @@ struct psti_pli_encode_kernels {
 /* The table of the highest level that `cpu` (PSTI_CPU_*) allows. */
 const struct psti_pli_encode_kernels *psti_pli_encode_kernels_of(uint32_t cpu);
 
-static inline const struct psti_wave_kernels *psti_wave_kernels_of(
+static inline const struct psti_wave_kernels *psti_pli_wave_kernels_of(
     const struct psti_pli_source *source)
 {
     return source->bits == 8 ? &source->kernels->wave_u8 : &source->kernels->wave_u16;

@@ -18,7 +18,7 @@
 enum { PSTI_RANS_DOWN_SHIFT = 27, PSTI_RANS_S_SHIFT = 28 };
 
 /* `freq` 1..2^prob_bits. */
-static inline uint64_t psti_rans_code(uint32_t prob_bits, uint32_t freq, uint32_t first)
+static inline uint64_t psti_pli_rans_code(uint32_t prob_bits, uint32_t freq, uint32_t first)
 {
     uint32_t s = freq < 2 ? 32 : 63 - (uint32_t)__builtin_clz(freq - 1);
     uint64_t reciprocal = ((1ull << s) + freq - 1) / freq;

@@ -63,7 +63,7 @@ static bool is_factor(uint32_t v) { return v == 1 || v == 2 || v == 4; }
 
 static uint32_t divide_up(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 
-bool psti_jpeg_frame_measure(struct psti_jpeg_frame *frame)
+bool psti_pli_jpeg_frame_measure(struct psti_jpeg_frame *frame)
 {
     uint32_t n = frame->n_components;
     if (n != 1 && n != 3)
@@ -88,7 +88,7 @@ bool psti_jpeg_frame_measure(struct psti_jpeg_frame *frame)
     return true;
 }
 
-bool psti_jpeg_length_is_kept(const struct psti_jpeg_frame *frame)
+bool psti_pli_jpeg_length_is_kept(const struct psti_jpeg_frame *frame)
 {
     enum { PER_BYTE = 64, PER_SAMPLE = 4, SPARE = 65536 };
     uint64_t n_samples = (uint64_t)frame->width * frame->height * frame->n_components;
@@ -156,14 +156,14 @@ static enum pst_status parse_components(struct cursor *c, struct psti_jpeg_frame
         if (quant >= PSTI_JPEG_N_QUANTS)
             return corrupt(err, "names a quantisation table beyond 3");
     }
-    if (!psti_jpeg_frame_measure(frame))
+    if (!psti_pli_jpeg_frame_measure(frame))
         return corrupt(err, "has sampling factors that are none");
     return PST_OK;
 }
 
-enum pst_status psti_jpeg_parse_frame(const uint8_t *block, size_t nbytes,
-                                      const struct psti_pli_header *header,
-                                      struct psti_jpeg_frame *frame, struct pst_error *err)
+enum pst_status psti_pli_jpeg_parse_frame(const uint8_t *block, size_t nbytes,
+                                          const struct psti_pli_header *header,
+                                          struct psti_jpeg_frame *frame, struct pst_error *err)
 {
     if (!block)
         return corrupt(err, "is not there");
@@ -195,12 +195,12 @@ enum pst_status psti_jpeg_parse_frame(const uint8_t *block, size_t nbytes,
     frame->jpeg_checksum = psti_load_u64(tail + 4);
     frame->restoration_nbytes = psti_load_u32(tail + 12);
     frame->restoration_checksum = psti_load_u32(tail + 16);
-    if (!psti_jpeg_length_is_kept(frame))
+    if (!psti_pli_jpeg_length_is_kept(frame))
         return corrupt(err, "states a length that the file cannot have");
     return PST_OK;
 }
 
-size_t psti_jpeg_print_frame(const struct psti_jpeg_frame *frame, uint8_t *block)
+size_t psti_pli_jpeg_print_frame(const struct psti_jpeg_frame *frame, uint8_t *block)
 {
     uint8_t *at = block;
     *at++ = PSTI_JPEG_MODEL;
@@ -237,8 +237,8 @@ size_t psti_jpeg_print_frame(const struct psti_jpeg_frame *frame, uint8_t *block
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-uint32_t psti_jpeg_squares(const struct psti_jpeg_frame *frame, uint32_t unit_log2, uint32_t row,
-                           uint32_t column, struct psti_jpeg_square *squares)
+uint32_t psti_pli_jpeg_squares(const struct psti_jpeg_frame *frame, uint32_t unit_log2,
+                               uint32_t row, uint32_t column, struct psti_jpeg_square *squares)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < frame->n_components; i++) {
@@ -338,9 +338,9 @@ static void add_distance(uint32_t end, uint32_t base, uint16_t *restrict indices
 }
 
 /* D of most groups is the same for all; of the others it is added position by position. */
-void psti_jpeg_find_indices(uint32_t k, const uint16_t *n_k,
-                            const uint8_t *const g[PSTI_JPEG_N_FEATURES], const uint8_t *sides,
-                            uint32_t first, uint32_t n, uint16_t *restrict indices)
+void psti_pli_jpeg_find_indices(uint32_t k, const uint16_t *n_k,
+                                const uint8_t *const g[PSTI_JPEG_N_FEATURES], const uint8_t *sides,
+                                uint32_t first, uint32_t n, uint16_t *restrict indices)
 {
     const uint32_t far = n_k[k + 7 < 64 ? k + 7 : 64], near = n_k[k + 3 < 64 ? k + 3 : 64];
     const uint32_t next = n_k[k + 1];
@@ -359,7 +359,7 @@ void psti_jpeg_find_indices(uint32_t k, const uint16_t *n_k,
     }
 }
 
-void psti_jpeg_fill_contexts(uint8_t contexts[PSTI_JPEG_N_INDICES])
+void psti_pli_jpeg_fill_contexts(uint8_t contexts[PSTI_JPEG_N_INDICES])
 {
     for (uint32_t x = 0, bucket = 0; x < 128; x++) {
         while (bucket < PSTI_JPEG_N_LIMITS && psti_jpeg_limits[bucket] <= x)
@@ -370,7 +370,8 @@ void psti_jpeg_fill_contexts(uint8_t contexts[PSTI_JPEG_N_INDICES])
 }
 
 /* 8.2: of an odd block, from the even ones around it. */
-uint32_t psti_jpeg_end_context(const struct psti_jpeg_square *q, const uint8_t *classes, uint32_t p)
+uint32_t psti_pli_jpeg_end_context(const struct psti_jpeg_square *q, const uint8_t *classes,
+                                   uint32_t p)
 {
     uint32_t x = p & 7, y = p >> 3, across = 0, along = 0;
     if (q->columns > 1)
@@ -384,7 +385,7 @@ uint32_t psti_jpeg_end_context(const struct psti_jpeg_square *q, const uint8_t *
 
 /* -- Tables -- */
 
-bool psti_jpeg_expand(const struct psti_jpeg_own *own, uint32_t n_tokens, uint16_t *freqs)
+bool psti_pli_jpeg_expand(const struct psti_jpeg_own *own, uint32_t n_tokens, uint16_t *freqs)
 {
     return psti_pli_expand_table(own->q, own->n, n_tokens, PSTI_JPEG_PROB_BITS, freqs);
 }
@@ -404,8 +405,8 @@ static uint16_t *find_table(struct psti_jpeg_tables *tables, uint32_t i, uint32_
     return tables->dc[i / PSTI_JPEG_N_ENDS][i % PSTI_JPEG_N_ENDS];
 }
 
-enum pst_status psti_jpeg_parse_tables(const uint8_t *block, size_t nbytes,
-                                       struct psti_jpeg_tables *out, struct pst_error *err)
+enum pst_status psti_pli_jpeg_parse_tables(const uint8_t *block, size_t nbytes,
+                                           struct psti_jpeg_tables *out, struct pst_error *err)
 {
     *out = psti_jpeg_builtin;
     if (!block)
@@ -423,7 +424,7 @@ enum pst_status psti_jpeg_parse_tables(const uint8_t *block, size_t nbytes,
                              "table %u of coefficients has %u entries", i, own.n);
         for (uint32_t k = 0; k < own.n; k++)
             own.q[k] = (uint8_t)psti_pli_take_bits(&b, PSTI_PLI_TABLE_ENTRY_BITS);
-        if (!psti_jpeg_expand(&own, n_tokens, freqs))
+        if (!psti_pli_jpeg_expand(&own, n_tokens, freqs))
             return psti_fail(err, PST_ERROR_CORRUPT, ROOM,
                              "table %u of coefficients is not a distribution", i);
     }
@@ -434,7 +435,7 @@ enum pst_status psti_jpeg_parse_tables(const uint8_t *block, size_t nbytes,
     return PST_OK;
 }
 
-size_t psti_jpeg_print_tables(const struct psti_jpeg_own *own, uint8_t *block)
+size_t psti_pli_jpeg_print_tables(const struct psti_jpeg_own *own, uint8_t *block)
 {
     size_t at = 0;
     memset(block, 0, PSTI_JPEG_TABLES_MAX_NBYTES);

@@ -50,21 +50,21 @@ extern const uint8_t psti_jpeg_zigzag[64];
 
 /* Fills in what follows from the rest: h, v, and blocks and samples of components. False if the
  * sampling factors are none that content 2 takes. */
-bool psti_jpeg_frame_measure(struct psti_jpeg_frame *frame);
+bool psti_pli_jpeg_frame_measure(struct psti_jpeg_frame *frame);
 /* Whether the file may be so long: at most 64 times what is stored of it besides coefficients, 4
  * bytes per sample and 64 KiB. Files beyond that are not kept, so that a decoder never makes
  * gigabytes of a few bytes. */
-bool psti_jpeg_length_is_kept(const struct psti_jpeg_frame *frame);
+bool psti_pli_jpeg_length_is_kept(const struct psti_jpeg_frame *frame);
 /* Model block 3 -> frame, checked and measured. */
-enum pst_status psti_jpeg_parse_frame(const uint8_t *block, size_t nbytes,
-                                      const struct psti_pli_header *header,
-                                      struct psti_jpeg_frame *frame, struct pst_error *err);
+enum pst_status psti_pli_jpeg_parse_frame(const uint8_t *block, size_t nbytes,
+                                          const struct psti_pli_header *header,
+                                          struct psti_jpeg_frame *frame, struct pst_error *err);
 /* Writes at most PSTI_JPEG_FRAME_MAX_NBYTES; returns how many. */
-size_t psti_jpeg_print_frame(const struct psti_jpeg_frame *frame, uint8_t *block);
+size_t psti_pli_jpeg_print_frame(const struct psti_jpeg_frame *frame, uint8_t *block);
 
 /* Coefficients in memory: of component c, rows * columns blocks row by row, 64 values each in
  * zigzag order. */
-static inline size_t psti_jpeg_n_coefs(const struct psti_jpeg_frame *frame, uint32_t component)
+static inline size_t psti_pli_jpeg_n_coefs(const struct psti_jpeg_frame *frame, uint32_t component)
 {
     const struct psti_jpeg_component *c = &frame->components[component];
     return (size_t)c->rows * c->columns * 64;
@@ -78,11 +78,11 @@ struct psti_jpeg_square {
 };
 /* The squares of unit (row, column) in their order; returns how many, at most
  * PSTI_JPEG_SQUARES_MAX. */
-uint32_t psti_jpeg_squares(const struct psti_jpeg_frame *frame, uint32_t unit_log2, uint32_t row,
-                           uint32_t column, struct psti_jpeg_square *squares);
+uint32_t psti_pli_jpeg_squares(const struct psti_jpeg_frame *frame, uint32_t unit_log2,
+                               uint32_t row, uint32_t column, struct psti_jpeg_square *squares);
 
 /* Blocks of a square as bits, 8 * y + x; and those places of 8 x 8 whose x + y is even. */
-static inline uint64_t psti_jpeg_blocks(const struct psti_jpeg_square *square)
+static inline uint64_t psti_pli_jpeg_blocks(const struct psti_jpeg_square *square)
 {
     uint64_t columns = ((1ull << square->columns) - 1) * 0x0101010101010101ull;
     return square->rows == 8 ? columns : columns & ((1ull << (8 * square->rows)) - 1);
@@ -92,30 +92,33 @@ static inline uint64_t psti_jpeg_blocks(const struct psti_jpeg_square *square)
 /* Contexts of classes (8.2): of even blocks, and the highest of odd ones. */
 enum { PSTI_JPEG_EVEN_CONTEXT = 15, PSTI_JPEG_ODD_CONTEXT_MAX = 14 };
 /* Of the odd block at position p, from the classes of the even ones around it. */
-uint32_t psti_jpeg_end_context(const struct psti_jpeg_square *square, const uint8_t *classes,
-                               uint32_t p);
+uint32_t psti_pli_jpeg_end_context(const struct psti_jpeg_square *square, const uint8_t *classes,
+                                   uint32_t p);
 
 /* Tokens. */
 extern const uint8_t psti_jpeg_end_lowest[PSTI_JPEG_N_ENDS], psti_jpeg_end_bits[PSTI_JPEG_N_ENDS];
 extern const uint8_t psti_jpeg_ac_lowest[PSTI_JPEG_N_AC_TOKENS]; /* 0 1 2 3 5 9 17 33 */
 extern const uint8_t psti_jpeg_ac_bits[PSTI_JPEG_N_AC_TOKENS];   /* 0 0 0 1 2 3 4 5 + class */
 extern const uint8_t psti_jpeg_ac_weight[PSTI_JPEG_N_AC_TOKENS]; /* g */
-static inline uint32_t psti_jpeg_ac_token(uint32_t m)
+static inline uint32_t psti_pli_jpeg_ac_token(uint32_t m)
 {
     return m < 3 ? m : m > 32 ? 7u : 33u - (uint32_t)__builtin_clz(m - 1);
 }
-static inline uint32_t psti_jpeg_dc_token(uint32_t m)
+static inline uint32_t psti_pli_jpeg_dc_token(uint32_t m)
 {
     return m < 3 ? m : 33u - (uint32_t)__builtin_clz(m - 1);
 }
-static inline uint32_t psti_jpeg_dc_lowest(uint32_t t) { return t < 3 ? t : (1u << (t - 2)) + 1; }
-static inline uint32_t psti_jpeg_dc_bits(uint32_t t) { return t < 3 ? 0 : t - 2; }
+static inline uint32_t psti_pli_jpeg_dc_lowest(uint32_t t)
+{
+    return t < 3 ? t : (1u << (t - 2)) + 1;
+}
+static inline uint32_t psti_pli_jpeg_dc_bits(uint32_t t) { return t < 3 ? 0 : t - 2; }
 /* Class 0..5 of a magnitude of token 7. */
-static inline uint32_t psti_jpeg_ac_class(uint32_t m)
+static inline uint32_t psti_pli_jpeg_ac_class(uint32_t m)
 {
     return 26u - (uint32_t)__builtin_clz(m - 1);
 }
-static inline uint32_t psti_jpeg_distance(uint32_t end_minus_k)
+static inline uint32_t psti_pli_jpeg_distance(uint32_t end_minus_k)
 {
     return end_minus_k == 0 ? 0 : end_minus_k <= 2 ? 1 : end_minus_k <= 6 ? 2 : 3;
 }
@@ -133,10 +136,10 @@ extern const uint8_t psti_jpeg_limits[PSTI_JPEG_N_LIMITS]; /* ascending, 1..128 
  * plane of g of the coefficient psti_jpeg_features[k][i] (plane 0: zeros), sides[] 0 or 255, n_k[]
  * how many blocks have an end >= k, up to n_k[64]. The one place where the formula stands. */
 enum { PSTI_JPEG_N_INDICES = 4 * 128 };
-void psti_jpeg_find_indices(uint32_t k, const uint16_t *n_k,
-                            const uint8_t *const g[PSTI_JPEG_N_FEATURES], const uint8_t *sides,
-                            uint32_t first, uint32_t n, uint16_t *restrict indices);
-void psti_jpeg_fill_contexts(uint8_t contexts[PSTI_JPEG_N_INDICES]);
+void psti_pli_jpeg_find_indices(uint32_t k, const uint16_t *n_k,
+                                const uint8_t *const g[PSTI_JPEG_N_FEATURES], const uint8_t *sides,
+                                uint32_t first, uint32_t n, uint16_t *restrict indices);
+void psti_pli_jpeg_fill_contexts(uint8_t contexts[PSTI_JPEG_N_INDICES]);
 
 /* Frequencies; each table has the sum 4096. */
 struct psti_jpeg_tables {
@@ -147,17 +150,17 @@ struct psti_jpeg_tables {
 extern const struct psti_jpeg_tables psti_jpeg_builtin;
 enum { PSTI_JPEG_N_TABLES = 32 + 32 + 32 };
 /* Model block 2 -> tables: built-in ones where `block` (NULL: no block) has none. */
-enum pst_status psti_jpeg_parse_tables(const uint8_t *block, size_t nbytes,
-                                       struct psti_jpeg_tables *out, struct pst_error *err);
+enum pst_status psti_pli_jpeg_parse_tables(const uint8_t *block, size_t nbytes,
+                                           struct psti_jpeg_tables *out, struct pst_error *err);
 /* A table as the block holds it; n 0: built in. q as psti_pli_wave_own. */
 struct psti_jpeg_own {
     uint8_t n;
     uint8_t q[PSTI_JPEG_N_ENDS];
 };
 /* Frequencies (sum 4096) of an own table of up to `n_tokens`; false if it is none. */
-bool psti_jpeg_expand(const struct psti_jpeg_own *own, uint32_t n_tokens, uint16_t *freqs);
+bool psti_pli_jpeg_expand(const struct psti_jpeg_own *own, uint32_t n_tokens, uint16_t *freqs);
 /* `own`: [PSTI_JPEG_N_TABLES] in the order of section 8.6. At most PSTI_JPEG_TABLES_MAX_NBYTES. */
-size_t psti_jpeg_print_tables(const struct psti_jpeg_own *own, uint8_t *block);
+size_t psti_pli_jpeg_print_tables(const struct psti_jpeg_own *own, uint8_t *block);
 
 /* raw DEFLATE dictionary of the restoration (section 10). */
 extern const uint8_t psti_jpeg_dictionary[];

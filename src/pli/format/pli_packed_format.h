@@ -21,7 +21,7 @@ enum psti_packed_predictor {
 };
 
 /* Taps that the record of a plane that is not constant has. */
-static inline uint32_t psti_packed_n_taps(uint8_t transform, uint32_t plane)
+static inline uint32_t psti_pli_packed_n_taps(uint8_t transform, uint32_t plane)
 {
     return transform == PSTI_PLI_SUBTRACT_GREEN && plane < 3 ? plane : 0;
 }

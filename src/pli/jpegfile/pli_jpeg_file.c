@@ -23,35 +23,35 @@ struct read_work {
     struct psti_jpeg_reader reader;
 };
 
-size_t psti_jpeg_work_nbytes(void)
+size_t psti_pli_jpeg_work_nbytes(void)
 {
-    size_t a = sizeof(struct read_work), b = psti_jpeg_print_work_nbytes();
+    size_t a = sizeof(struct read_work), b = psti_pli_jpeg_print_work_nbytes();
     return psti_round_up(a > b ? a : b, 64);
 }
 
 static size_t stage_capacity(size_t nbytes) { return nbytes + PSTI_JPEG_STAGE_PADDING; }
 static size_t events_capacity(size_t nbytes) { return nbytes / 4 + 1024; }
 
-size_t psti_jpeg_restoration_bound(size_t nbytes)
+size_t psti_pli_jpeg_restoration_bound(size_t nbytes)
 {
     return stage_capacity(nbytes) + events_capacity(nbytes);
 }
 
-enum pst_status psti_jpeg_probe(const void *bytes, size_t nbytes, struct psti_jpeg_frame *frame,
-                                struct pst_error *err)
+enum pst_status psti_pli_jpeg_probe(const void *bytes, size_t nbytes, struct psti_jpeg_frame *frame,
+                                    struct pst_error *err)
 {
     struct psti_jpeg_walk walk;
-    enum pst_status status = psti_jpeg_walk_begin(&walk, bytes, nbytes, NULL, err);
+    enum pst_status status = psti_pli_jpeg_walk_begin(&walk, bytes, nbytes, NULL, err);
     if (status == PST_OK)
-        status = psti_jpeg_walk_next(&walk, err);
+        status = psti_pli_jpeg_walk_next(&walk, err);
     if (status == PST_OK && walk.ended)
-        status =
-            walk.has_end
-                ? psti_jpeg_file_fail(err, PST_ERROR_CORRUPT, (int64_t)walk.at,
-                                      "the file has no scan")
-                : psti_jpeg_file_fail(err, PST_ERROR_TRUNCATED, (int64_t)walk.at,
-                                      "the file ends after %zu bytes, before its scans", nbytes);
-    return status == PST_OK ? psti_jpeg_walk_frame(&walk, frame, err) : status;
+        status = walk.has_end
+                     ? psti_pli_jpeg_file_fail(err, PST_ERROR_CORRUPT, (int64_t)walk.at,
+                                               "the file has no scan")
+                     : psti_pli_jpeg_file_fail(err, PST_ERROR_TRUNCATED, (int64_t)walk.at,
+                                               "the file ends after %zu bytes, before its scans",
+                                               nbytes);
+    return status == PST_OK ? psti_pli_jpeg_walk_frame(&walk, frame, err) : status;
 }
 
 /* The quantisation tables of the scan's components: libjpeg takes what is there at a component's
@@ -66,15 +66,15 @@ static enum pst_status latch_quants(struct read_work *w, struct psti_jpeg_frame 
             continue;
         w->latched |= 1u << c;
         if (!walk->quant_defined[q])
-            return psti_jpeg_file_fail(err, PST_ERROR_CORRUPT, (int64_t)walk->at,
-                                       "component %u has no quantisation table", c);
+            return psti_pli_jpeg_file_fail(err, PST_ERROR_CORRUPT, (int64_t)walk->at,
+                                           "component %u has no quantisation table", c);
         for (uint32_t k = 0; k < 64; k++)
             if (walk->quants[q][k] == 0)
-                return psti_jpeg_file_fail(err, PST_ERROR_UNSUPPORTED, (int64_t)walk->at,
-                                           "a quantisation value is 0");
+                return psti_pli_jpeg_file_fail(err, PST_ERROR_UNSUPPORTED, (int64_t)walk->at,
+                                               "a quantisation value is 0");
         if (w->quant_latched[q] && memcmp(frame->quants[q], walk->quants[q], 128) != 0)
-            return psti_jpeg_file_fail(err, PST_ERROR_UNSUPPORTED, (int64_t)walk->at,
-                                       "quantisation table %u changes between components", q);
+            return psti_pli_jpeg_file_fail(err, PST_ERROR_UNSUPPORTED, (int64_t)walk->at,
+                                           "quantisation table %u changes between components", q);
         w->quant_latched[q] = true;
         memcpy(frame->quants[q], walk->quants[q], 128);
     }
@@ -118,25 +118,25 @@ static enum pst_status read_scans(struct read_work *w, struct psti_jpeg_frame *f
 {
     struct psti_jpeg_walk *walk = &w->reader.walk;
     for (;;) {
-        enum pst_status status = psti_jpeg_walk_next(walk, err);
+        enum pst_status status = psti_pli_jpeg_walk_next(walk, err);
         if (status != PST_OK)
             return status;
         note_cuts(w, frame);
         if (walk->ended)
-            return psti_jpeg_walk_check_end(walk, err);
-        if (!psti_jpeg_walk_fits(walk, frame))
-            return psti_jpeg_file_fail(err, PST_ERROR_ARGUMENT, -1,
-                                       "the file is not the one that was probed");
+            return psti_pli_jpeg_walk_check_end(walk, err);
+        if (!psti_pli_jpeg_walk_fits(walk, frame))
+            return psti_pli_jpeg_file_fail(err, PST_ERROR_ARGUMENT, -1,
+                                           "the file is not the one that was probed");
         /* Scans of several components of a sequential file write all blocks, others do not. */
         const struct psti_jpeg_scan *scan = &walk->scan;
         for (uint32_t c = 0; c < frame->n_components; c++)
             if (walk->progressive ? walk->n_scans == 1
                                   : scan->n_components == 1 && scan->component[0] == c)
-                memset(coefs[c], 0, psti_jpeg_n_coefs(frame, c) * sizeof *coefs[c]);
+                memset(coefs[c], 0, psti_pli_jpeg_n_coefs(frame, c) * sizeof *coefs[c]);
         size_t begin = walk->at;
         status = latch_quants(w, frame, err);
         if (status == PST_OK)
-            status = psti_jpeg_read_scan(&w->reader, err);
+            status = psti_pli_jpeg_read_scan(&w->reader, err);
         if (status != PST_OK)
             return status;
         w->gaps[w->n_gaps++] = (struct psti_jpeg_gap){begin, walk->at, false, 0};
@@ -159,30 +159,31 @@ static enum pst_status pack(struct read_work *w, struct psti_jpeg_frame *frame,
         .pads_with_0 = r->pads_with_0,
     };
     enum pst_status status =
-        psti_jpeg_pack(&parts, restoration, stage_capacity(parts.nbytes), &nbytes, err);
+        psti_pli_jpeg_pack(&parts, restoration, stage_capacity(parts.nbytes), &nbytes, err);
     if (status != PST_OK)
         return status;
     frame->jpeg_nbytes = (uint32_t)parts.nbytes;
     frame->jpeg_checksum = psti_hash64(parts.bytes, parts.nbytes);
     frame->restoration_nbytes = (uint32_t)nbytes;
     frame->restoration_checksum = (uint32_t)psti_hash64(restoration, nbytes);
-    if (!psti_jpeg_length_is_kept(frame))
-        return psti_jpeg_file_fail(err, PST_ERROR_UNSUPPORTED, -1,
-                                   "%zu bytes are too many for so few pixels", parts.nbytes);
+    if (!psti_pli_jpeg_length_is_kept(frame))
+        return psti_pli_jpeg_file_fail(err, PST_ERROR_UNSUPPORTED, -1,
+                                       "%zu bytes are too many for so few pixels", parts.nbytes);
     return PST_OK;
 }
 
-enum pst_status psti_jpeg_read(const void *bytes, size_t nbytes, struct psti_jpeg_frame *frame,
-                               int16_t *const coefs[], uint8_t *restoration, size_t capacity,
-                               void *work, struct pst_error *err)
+enum pst_status psti_pli_jpeg_read(const void *bytes, size_t nbytes, struct psti_jpeg_frame *frame,
+                                   int16_t *const coefs[], uint8_t *restoration, size_t capacity,
+                                   void *work, struct pst_error *err)
 {
     struct read_work *w = work;
     struct psti_jpeg_reader *r = &w->reader;
     if (nbytes > UINT32_MAX / 2)
-        return psti_jpeg_file_fail(err, PST_ERROR_UNSUPPORTED, -1, "a file of %zu bytes", nbytes);
-    if (capacity < psti_jpeg_restoration_bound(nbytes))
-        return psti_jpeg_file_fail(err, PST_ERROR_ARGUMENT, -1,
-                                   "%zu bytes are too few for the restoration", capacity);
+        return psti_pli_jpeg_file_fail(err, PST_ERROR_UNSUPPORTED, -1, "a file of %zu bytes",
+                                       nbytes);
+    if (capacity < psti_pli_jpeg_restoration_bound(nbytes))
+        return psti_pli_jpeg_file_fail(err, PST_ERROR_ARGUMENT, -1,
+                                       "%zu bytes are too few for the restoration", capacity);
     memset(w, 0, offsetof(struct read_work, reader.dc_tables));
     memset(frame->quants, 0, sizeof frame->quants);
     r->frame = frame;
@@ -190,7 +191,7 @@ enum pst_status psti_jpeg_read(const void *bytes, size_t nbytes, struct psti_jpe
     r->stage = restoration;
     r->events = (struct psti_jpeg_events){.bytes = restoration + stage_capacity(nbytes),
                                           .capacity = events_capacity(nbytes)};
-    enum pst_status status = psti_jpeg_walk_begin(&r->walk, bytes, nbytes, NULL, err);
+    enum pst_status status = psti_pli_jpeg_walk_begin(&r->walk, bytes, nbytes, NULL, err);
     if (status == PST_OK)
         status = read_scans(w, frame, coefs, err);
     return status == PST_OK ? pack(w, frame, restoration, err) : status;

@@ -6,10 +6,10 @@
  * bits are kept in a local copy during n MCUs, for the compiler's sake. */
 #include "pli/jpegfile/pli_jpeg_file_read_mcus.h"
 
-enum psti_jpeg_trouble psti_jpeg_read_sequential(struct psti_jpeg_reader *r, uint32_t row,
-                                                 uint32_t column, uint32_t n)
+enum psti_jpeg_trouble psti_pli_jpeg_read_sequential(struct psti_jpeg_reader *r, uint32_t row,
+                                                     uint32_t column, uint32_t n)
 {
-    return psti_jpeg_read_mcus(r, row, column, n);
+    return psti_pli_jpeg_read_mcus(r, row, column, n);
 }
 
 /* -- Progressive: DC -- */
@@ -19,18 +19,18 @@ static inline enum psti_jpeg_trouble take_dc(struct psti_jpeg_bits *b,
                                              const struct psti_jpeg_decoder_table *table,
                                              int32_t *prediction)
 {
-    psti_jpeg_need(b);
-    uint32_t size = psti_jpeg_take_symbol(b, table);
+    psti_pli_jpeg_need(b);
+    uint32_t size = psti_pli_jpeg_take_symbol(b, table);
     if (size == 0)
         return PSTI_JPEG_FINE;
     if (size > 15)
         return PSTI_JPEG_BAD_CODE;
-    *prediction += psti_jpeg_take_value(b, size);
-    return psti_jpeg_fits_16(*prediction) ? PSTI_JPEG_FINE : PSTI_JPEG_BAD_RANGE;
+    *prediction += psti_pli_jpeg_take_value(b, size);
+    return psti_pli_jpeg_fits_16(*prediction) ? PSTI_JPEG_FINE : PSTI_JPEG_BAD_RANGE;
 }
 
-enum psti_jpeg_trouble psti_jpeg_read_dc_first(struct psti_jpeg_reader *r, uint32_t row,
-                                               uint32_t column, uint32_t n)
+enum psti_jpeg_trouble psti_pli_jpeg_read_dc_first(struct psti_jpeg_reader *r, uint32_t row,
+                                                   uint32_t column, uint32_t n)
 {
     struct psti_jpeg_bits bits = r->bits;
     enum psti_jpeg_trouble trouble = PSTI_JPEG_FINE;
@@ -40,26 +40,26 @@ enum psti_jpeg_trouble psti_jpeg_read_dc_first(struct psti_jpeg_reader *r, uint3
             int32_t *prediction = &r->predictions[place->slot];
             trouble = take_dc(&bits, r->dc[place->slot], prediction);
             int32_t value = *prediction * (1 << r->walk.scan.low);
-            if (trouble == PSTI_JPEG_FINE && !psti_jpeg_fits_16(value))
+            if (trouble == PSTI_JPEG_FINE && !psti_pli_jpeg_fits_16(value))
                 trouble = PSTI_JPEG_BAD_RANGE;
             if (trouble == PSTI_JPEG_FINE && bits.at > bits.limit)
                 trouble = PSTI_JPEG_NO_DATA;
-            psti_jpeg_read_block(r, place, row, column + i)[0] = (int16_t)value;
+            psti_pli_jpeg_read_block(r, place, row, column + i)[0] = (int16_t)value;
         }
     r->bits = bits;
     return trouble;
 }
 
-enum psti_jpeg_trouble psti_jpeg_read_dc_more(struct psti_jpeg_reader *r, uint32_t row,
-                                              uint32_t column, uint32_t n)
+enum psti_jpeg_trouble psti_pli_jpeg_read_dc_more(struct psti_jpeg_reader *r, uint32_t row,
+                                                  uint32_t column, uint32_t n)
 {
     struct psti_jpeg_bits bits = r->bits;
     enum psti_jpeg_trouble trouble = PSTI_JPEG_FINE;
     for (uint32_t i = 0; i < n && trouble == PSTI_JPEG_FINE; i++)
         for (uint32_t j = 0; j < r->layout.n_blocks; j++) {
-            psti_jpeg_need(&bits);
-            uint32_t bit = psti_jpeg_take(&bits, 1) << r->walk.scan.low;
-            int16_t *dc = psti_jpeg_read_block(r, &r->layout.places[j], row, column + i);
+            psti_pli_jpeg_need(&bits);
+            uint32_t bit = psti_pli_jpeg_take(&bits, 1) << r->walk.scan.low;
+            int16_t *dc = psti_pli_jpeg_read_block(r, &r->layout.places[j], row, column + i);
             *dc = (int16_t)(*dc | (int32_t)bit);
             if (bits.at > bits.limit)
                 trouble = PSTI_JPEG_NO_DATA;
@@ -80,7 +80,7 @@ static bool note_run(struct psti_jpeg_reader *r, uint64_t position, bool broke)
     if (broke == would_break)
         return true;
     r->n_corrections = 0;
-    return psti_jpeg_add_event(&r->events, position, PSTI_JPEG_EVENT_RUN);
+    return psti_pli_jpeg_add_event(&r->events, position, PSTI_JPEG_EVENT_RUN);
 }
 
 /* A run of ends begins with this block: the symbol's upper half says how many bits of its length
@@ -89,7 +89,7 @@ static inline void begin_run(struct psti_jpeg_reader *r, struct psti_jpeg_bits *
 {
     uint32_t length = 1u << size;
     if (size > 0)
-        length += psti_jpeg_take(b, size);
+        length += psti_pli_jpeg_take(b, size);
     r->run_left = length - 1;
     r->run = 1;
     r->n_corrections = 0;
@@ -103,8 +103,8 @@ static enum psti_jpeg_trouble take_ac_first(struct psti_jpeg_reader *r, struct p
     uint32_t k = s->first, zeros = 0;
     bool was_run = r->run > 0;
     while (k <= s->last) {
-        psti_jpeg_need(b);
-        uint32_t symbol = psti_jpeg_take_symbol(b, table), size = symbol & 15;
+        psti_pli_jpeg_need(b);
+        uint32_t symbol = psti_pli_jpeg_take_symbol(b, table), size = symbol & 15;
         if (symbol == PSTI_JPEG_NO_SYMBOL)
             return PSTI_JPEG_BAD_CODE;
         if (size == 0 && symbol != 0xF0) {
@@ -122,20 +122,20 @@ static enum psti_jpeg_trouble take_ac_first(struct psti_jpeg_reader *r, struct p
         k += symbol >> 4;
         if (k > s->last)
             return PSTI_JPEG_BAD_RUN;
-        int32_t value = psti_jpeg_take_value(b, size) * (1 << s->low);
-        if (!psti_jpeg_fits_16(value))
+        int32_t value = psti_pli_jpeg_take_value(b, size) * (1 << s->low);
+        if (!psti_pli_jpeg_fits_16(value))
             return PSTI_JPEG_BAD_RANGE;
         block[k++] = (int16_t)value;
         zeros = 0;
     }
-    if (zeros > 0 &&
-        !psti_jpeg_add_event(&r->events, position, (uint8_t)(PSTI_JPEG_EVENT_ZEROS + zeros - 1)))
+    if (zeros > 0 && !psti_pli_jpeg_add_event(&r->events, position,
+                                              (uint8_t)(PSTI_JPEG_EVENT_ZEROS + zeros - 1)))
         return PSTI_JPEG_ODD_DATA;
     return b->at > b->limit ? PSTI_JPEG_NO_DATA : PSTI_JPEG_FINE;
 }
 
-enum psti_jpeg_trouble psti_jpeg_read_ac_first(struct psti_jpeg_reader *r, uint32_t row,
-                                               uint32_t column, uint32_t n)
+enum psti_jpeg_trouble psti_pli_jpeg_read_ac_first(struct psti_jpeg_reader *r, uint32_t row,
+                                                   uint32_t column, uint32_t n)
 {
     struct psti_jpeg_bits bits = r->bits;
     enum psti_jpeg_trouble trouble = PSTI_JPEG_FINE;
@@ -147,8 +147,9 @@ enum psti_jpeg_trouble psti_jpeg_read_ac_first(struct psti_jpeg_reader *r, uint3
             i += skip - 1;
             continue;
         }
-        trouble = take_ac_first(
-            r, &bits, psti_jpeg_read_block(r, r->layout.places, row, column + i), r->position + i);
+        trouble =
+            take_ac_first(r, &bits, psti_pli_jpeg_read_block(r, r->layout.places, row, column + i),
+                          r->position + i);
     }
     r->bits = bits;
     return trouble;
@@ -157,8 +158,8 @@ enum psti_jpeg_trouble psti_jpeg_read_ac_first(struct psti_jpeg_reader *r, uint3
 /* The next bit of a coefficient that is not 0. */
 static inline void correct(struct psti_jpeg_bits *b, int16_t *coef, uint32_t low)
 {
-    psti_jpeg_need(b);
-    int32_t bit = (int32_t)(psti_jpeg_take(b, 1) << low);
+    psti_pli_jpeg_need(b);
+    int32_t bit = (int32_t)(psti_pli_jpeg_take(b, 1) << low);
     *coef = (int16_t)(*coef + (*coef < 0 ? -bit : bit));
 }
 
@@ -166,7 +167,7 @@ static inline void correct(struct psti_jpeg_bits *b, int16_t *coef, uint32_t low
 static uint32_t correct_rest(struct psti_jpeg_bits *b, int16_t *block, uint32_t k, uint32_t last,
                              uint32_t low)
 {
-    uint64_t left = k > last ? 0 : psti_jpeg_nonzeros(block) & ~(uint64_t)0 << k;
+    uint64_t left = k > last ? 0 : psti_pli_jpeg_nonzeros(block) & ~(uint64_t)0 << k;
     left &= ~(uint64_t)0 >> (63 - last);
     for (uint64_t i = left; i; i &= i - 1)
         correct(b, &block[__builtin_ctzll(i)], low);
@@ -194,8 +195,8 @@ static enum psti_jpeg_trouble take_ac_more(struct psti_jpeg_reader *r, struct ps
     uint32_t k = s->first;
     bool was_run = r->run > 0, after_zeros = false;
     while (k <= s->last) {
-        psti_jpeg_need(b);
-        uint32_t symbol = psti_jpeg_take_symbol(b, r->ac[0]), size = symbol & 15;
+        psti_pli_jpeg_need(b);
+        uint32_t symbol = psti_pli_jpeg_take_symbol(b, r->ac[0]), size = symbol & 15;
         if (symbol == PSTI_JPEG_NO_SYMBOL || size > 1)
             return PSTI_JPEG_BAD_CODE;
         if (size == 0 && symbol != 0xF0) {
@@ -208,7 +209,7 @@ static enum psti_jpeg_trouble take_ac_more(struct psti_jpeg_reader *r, struct ps
         r->run = 0;
         int32_t value = 0;
         if (size == 1)
-            value = psti_jpeg_take(b, 1) ? 1 << s->low : -(1 << s->low);
+            value = psti_pli_jpeg_take(b, 1) ? 1 << s->low : -(1 << s->low);
         k = pass_zeros(b, block, k, s->last, s->low, symbol >> 4);
         if (k > s->last)
             return size ? PSTI_JPEG_BAD_RUN : PSTI_JPEG_ODD_CODE;
@@ -220,14 +221,14 @@ static enum psti_jpeg_trouble take_ac_more(struct psti_jpeg_reader *r, struct ps
     return b->at > b->limit ? PSTI_JPEG_NO_DATA : PSTI_JPEG_FINE;
 }
 
-enum psti_jpeg_trouble psti_jpeg_read_ac_more(struct psti_jpeg_reader *r, uint32_t row,
-                                              uint32_t column, uint32_t n)
+enum psti_jpeg_trouble psti_pli_jpeg_read_ac_more(struct psti_jpeg_reader *r, uint32_t row,
+                                                  uint32_t column, uint32_t n)
 {
     struct psti_jpeg_bits bits = r->bits;
     const struct psti_jpeg_scan *s = &r->walk.scan;
     enum psti_jpeg_trouble trouble = PSTI_JPEG_FINE;
     for (uint32_t i = 0; i < n && trouble == PSTI_JPEG_FINE; i++) {
-        int16_t *block = psti_jpeg_read_block(r, r->layout.places, row, column + i);
+        int16_t *block = psti_pli_jpeg_read_block(r, r->layout.places, row, column + i);
         if (r->run_left == 0) {
             trouble = take_ac_more(r, &bits, block, r->position + i);
             continue;

@@ -82,23 +82,25 @@ struct psti_jpeg_walk {
 };
 
 /* `cut_frame`: for the skeleton of a file whose quantisation values were cut out; else NULL. */
-enum pst_status psti_jpeg_walk_begin(struct psti_jpeg_walk *walk, const uint8_t *bytes,
-                                     size_t nbytes, const struct psti_jpeg_frame *cut_frame,
-                                     struct pst_error *err);
+enum pst_status psti_pli_jpeg_walk_begin(struct psti_jpeg_walk *walk, const uint8_t *bytes,
+                                         size_t nbytes, const struct psti_jpeg_frame *cut_frame,
+                                         struct pst_error *err);
 /* To the byte behind the next SOS segment, or `ended`, behind EOI or the last byte. */
-enum pst_status psti_jpeg_walk_next(struct psti_jpeg_walk *walk, struct pst_error *err);
+enum pst_status psti_pli_jpeg_walk_next(struct psti_jpeg_walk *walk, struct pst_error *err);
 /* After the last scan: is anything missing? */
-enum pst_status psti_jpeg_walk_check_end(const struct psti_jpeg_walk *walk, struct pst_error *err);
+enum pst_status psti_pli_jpeg_walk_check_end(const struct psti_jpeg_walk *walk,
+                                             struct pst_error *err);
 /* Once framed: the frame that follows, but quants and restoration. PST_ERROR_UNSUPPORTED if content
  * 2 does not take it. */
-enum pst_status psti_jpeg_walk_frame(const struct psti_jpeg_walk *walk,
-                                     struct psti_jpeg_frame *frame, struct pst_error *err);
+enum pst_status psti_pli_jpeg_walk_frame(const struct psti_jpeg_walk *walk,
+                                         struct psti_jpeg_frame *frame, struct pst_error *err);
 /* Is it the file that `frame` was made of? */
-bool psti_jpeg_walk_fits(const struct psti_jpeg_walk *walk, const struct psti_jpeg_frame *frame);
+bool psti_pli_jpeg_walk_fits(const struct psti_jpeg_walk *walk,
+                             const struct psti_jpeg_frame *frame);
 
 /* A psti_fail with the codec's name and an offset (-1: unknown). */
-enum pst_status psti_jpeg_file_fail(struct pst_error *err, enum pst_status status, int64_t offset,
-                                    const char *format, ...) PST_PRINTF(4, 5);
+enum pst_status psti_pli_jpeg_file_fail(struct pst_error *err, enum pst_status status,
+                                        int64_t offset, const char *format, ...) PST_PRINTF(4, 5);
 
 /* Where the blocks of a scan are: MCUs row by row, the blocks of an MCU in order. */
 struct psti_jpeg_layout {
@@ -111,12 +113,12 @@ struct psti_jpeg_layout {
     } places[PSTI_JPEG_MCU_BLOCKS_MAX];
 };
 /* False: more blocks in an MCU than T.81 allows. */
-bool psti_jpeg_layout_of(const struct psti_jpeg_frame *frame, const struct psti_jpeg_scan *scan,
-                         struct psti_jpeg_layout *layout);
+bool psti_pli_jpeg_layout_of(const struct psti_jpeg_frame *frame, const struct psti_jpeg_scan *scan,
+                             struct psti_jpeg_layout *layout);
 /* Index of the first coefficient of a place's block in MCU (row, column). */
-static inline size_t psti_jpeg_block_index(const struct psti_jpeg_frame *frame,
-                                           const struct psti_jpeg_place *place, uint32_t mcu_row,
-                                           uint32_t mcu_column)
+static inline size_t psti_pli_jpeg_block_index(const struct psti_jpeg_frame *frame,
+                                               const struct psti_jpeg_place *place,
+                                               uint32_t mcu_row, uint32_t mcu_column)
 {
     size_t row = (size_t)mcu_row * place->v + place->y;
     return (row * frame->components[place->component].columns + (size_t)mcu_column * place->h +
@@ -128,21 +130,21 @@ static inline size_t psti_jpeg_block_index(const struct psti_jpeg_frame *frame,
 struct psti_jpeg_steps {
     size_t at[PSTI_JPEG_MCU_BLOCKS_MAX], step[PSTI_JPEG_MCU_BLOCKS_MAX];
 };
-static inline void psti_jpeg_steps_begin(struct psti_jpeg_steps *steps,
-                                         const struct psti_jpeg_frame *frame,
-                                         const struct psti_jpeg_layout *layout, uint32_t mcu_row,
-                                         uint32_t mcu_column)
+static inline void psti_pli_jpeg_steps_begin(struct psti_jpeg_steps *steps,
+                                             const struct psti_jpeg_frame *frame,
+                                             const struct psti_jpeg_layout *layout,
+                                             uint32_t mcu_row, uint32_t mcu_column)
 {
     for (uint32_t j = 0; j < layout->n_blocks; j++) {
         const struct psti_jpeg_place *place = &layout->places[j];
-        steps->at[j] = psti_jpeg_block_index(frame, place, mcu_row, mcu_column);
+        steps->at[j] = psti_pli_jpeg_block_index(frame, place, mcu_row, mcu_column);
         steps->step[j] = 64 * (size_t)place->h;
     }
 }
 
 /* Which coefficients are not 0, as bits. First as bytes, which compilers find in vectors; eight of
  * them come together by a multiplication. */
-static inline uint64_t psti_jpeg_nonzeros(const int16_t *block)
+static inline uint64_t psti_pli_jpeg_nonzeros(const int16_t *block)
 {
     uint8_t some[64];
     uint64_t mask = 0;
@@ -155,8 +157,8 @@ static inline uint64_t psti_jpeg_nonzeros(const int16_t *block)
 
 /* The table's canonical codes in the order of its symbols: code and length. False if there are more
  * codes than fit. */
-bool psti_jpeg_huffman_codes(const struct psti_jpeg_huffman *table, uint16_t codes[256],
-                             uint8_t lengths[256]);
+bool psti_pli_jpeg_huffman_codes(const struct psti_jpeg_huffman *table, uint16_t codes[256],
+                                 uint8_t lengths[256]);
 
 /* The restoration's bytes: pli_jpeg_file_pack.c. Skeleton and extra go into a stream of raw DEFLATE
  * with the dictionary of the format, and come out of it in the same order. */
@@ -173,7 +175,7 @@ struct psti_jpeg_parts {
     size_t n_gaps;
     bool keeps_quants, pads_with_0;
 };
-enum pst_status psti_jpeg_pack(const struct psti_jpeg_parts *parts, uint8_t *restoration,
-                               size_t capacity, size_t *nbytes, struct pst_error *err);
+enum pst_status psti_pli_jpeg_pack(const struct psti_jpeg_parts *parts, uint8_t *restoration,
+                                   size_t capacity, size_t *nbytes, struct pst_error *err);
 
 #endif

@@ -4,16 +4,16 @@
 
 #include "base/cpu.h"
 
-const struct psti_jpeg_file_kernels *psti_jpeg_file_kernels_of(uint32_t cpu)
+const struct psti_jpeg_file_kernels *psti_pli_jpeg_file_kernels_of(uint32_t cpu)
 {
     static const struct psti_jpeg_file_kernels plain = {
-        .read_sequential = psti_jpeg_read_sequential,
-        .print_sequential = psti_jpeg_print_sequential,
+        .read_sequential = psti_pli_jpeg_read_sequential,
+        .print_sequential = psti_pli_jpeg_print_sequential,
     };
 #if defined(__x86_64__)
     static const struct psti_jpeg_file_kernels avx2 = {
-        .read_sequential = psti_jpeg_read_sequential_bmi2,
-        .print_sequential = psti_jpeg_print_sequential_avx2,
+        .read_sequential = psti_pli_jpeg_read_sequential_bmi2,
+        .print_sequential = psti_pli_jpeg_print_sequential_avx2,
     };
     if (cpu & PSTI_CPU_AVX2)
         return &avx2;

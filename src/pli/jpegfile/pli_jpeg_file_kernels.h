@@ -14,6 +14,6 @@ struct psti_jpeg_file_kernels {
 };
 
 /* The table of the highest level that `cpu` (PSTI_CPU_*) allows. */
-const struct psti_jpeg_file_kernels *psti_jpeg_file_kernels_of(uint32_t cpu);
+const struct psti_jpeg_file_kernels *psti_pli_jpeg_file_kernels_of(uint32_t cpu);
 
 #endif

@@ -40,8 +40,8 @@ enum {
 };
 enum { SIDE_MAX = 65500 }; /* of libjpeg */
 
-enum pst_status psti_jpeg_file_fail(struct pst_error *err, enum pst_status status, int64_t offset,
-                                    const char *format, ...)
+enum pst_status psti_pli_jpeg_file_fail(struct pst_error *err, enum pst_status status,
+                                        int64_t offset, const char *format, ...)
 {
     char text[PST_ERROR_TEXT_CAP];
     va_list args;
@@ -55,7 +55,8 @@ enum pst_status psti_jpeg_file_fail(struct pst_error *err, enum pst_status statu
     return status;
 }
 
-#define FAIL(walk, status, ...) psti_jpeg_file_fail(err, status, (int64_t)(walk)->at, __VA_ARGS__)
+#define FAIL(walk, status, ...)                                                                    \
+    psti_pli_jpeg_file_fail(err, status, (int64_t)(walk)->at, __VA_ARGS__)
 
 /* One segment behind its length. */
 struct segment {
@@ -65,8 +66,8 @@ struct segment {
 
 static enum pst_status truncated(const struct psti_jpeg_walk *w, struct pst_error *err)
 {
-    return psti_jpeg_file_fail(err, PST_ERROR_TRUNCATED, (int64_t)w->nbytes,
-                               "the file ends after %zu bytes, within a segment", w->nbytes);
+    return psti_pli_jpeg_file_fail(err, PST_ERROR_TRUNCATED, (int64_t)w->nbytes,
+                                   "the file ends after %zu bytes, within a segment", w->nbytes);
 }
 
 /* -- Segments -- */
@@ -274,8 +275,9 @@ static enum pst_status check_progress(struct psti_jpeg_walk *w, struct pst_error
 
 /* -- The walk -- */
 
-enum pst_status psti_jpeg_walk_begin(struct psti_jpeg_walk *w, const uint8_t *bytes, size_t nbytes,
-                                     const struct psti_jpeg_frame *cut_frame, struct pst_error *err)
+enum pst_status psti_pli_jpeg_walk_begin(struct psti_jpeg_walk *w, const uint8_t *bytes,
+                                         size_t nbytes, const struct psti_jpeg_frame *cut_frame,
+                                         struct pst_error *err)
 {
     memset(w, 0, sizeof *w);
     w->bytes = bytes;
@@ -316,7 +318,7 @@ static enum pst_status read_segment(struct psti_jpeg_walk *w, uint8_t marker, si
     return status;
 }
 
-enum pst_status psti_jpeg_walk_next(struct psti_jpeg_walk *w, struct pst_error *err)
+enum pst_status psti_pli_jpeg_walk_next(struct psti_jpeg_walk *w, struct pst_error *err)
 {
     w->n_cuts = 0;
     for (;;) {
@@ -346,7 +348,7 @@ enum pst_status psti_jpeg_walk_next(struct psti_jpeg_walk *w, struct pst_error *
     }
 }
 
-enum pst_status psti_jpeg_walk_check_end(const struct psti_jpeg_walk *w, struct pst_error *err)
+enum pst_status psti_pli_jpeg_walk_check_end(const struct psti_jpeg_walk *w, struct pst_error *err)
 {
     if (!w->framed)
         return FAIL(w, PST_ERROR_CORRUPT, "no frame header in the file");
@@ -372,8 +374,8 @@ static uint8_t transform_of(const struct psti_jpeg_walk *w)
     return !(w->ids[0] == 'R' && w->ids[1] == 'G' && w->ids[2] == 'B');
 }
 
-enum pst_status psti_jpeg_walk_frame(const struct psti_jpeg_walk *w, struct psti_jpeg_frame *frame,
-                                     struct pst_error *err)
+enum pst_status psti_pli_jpeg_walk_frame(const struct psti_jpeg_walk *w,
+                                         struct psti_jpeg_frame *frame, struct pst_error *err)
 {
     if (!w->framed)
         return FAIL(w, PST_ERROR_CORRUPT, "no frame header in the file");
@@ -385,14 +387,14 @@ enum pst_status psti_jpeg_walk_frame(const struct psti_jpeg_walk *w, struct psti
     memcpy(frame->components, w->components, sizeof frame->components);
     if (w->n_components == 1) /* whatever is stored: an MCU of one component is a block */
         frame->components[0].h = frame->components[0].v = 1;
-    if (!psti_jpeg_frame_measure(frame))
+    if (!psti_pli_jpeg_frame_measure(frame))
         return FAIL(w, PST_ERROR_UNSUPPORTED, "sampling factors %ux%u, %ux%u, %ux%u",
                     w->components[0].h, w->components[0].v, w->components[1].h, w->components[1].v,
                     w->components[2].h, w->components[2].v);
     return PST_OK;
 }
 
-bool psti_jpeg_walk_fits(const struct psti_jpeg_walk *w, const struct psti_jpeg_frame *frame)
+bool psti_pli_jpeg_walk_fits(const struct psti_jpeg_walk *w, const struct psti_jpeg_frame *frame)
 {
     if (!w->framed || w->width != frame->width || w->height != frame->height ||
         w->n_components != frame->n_components)
@@ -405,8 +407,8 @@ bool psti_jpeg_walk_fits(const struct psti_jpeg_walk *w, const struct psti_jpeg_
     return true;
 }
 
-bool psti_jpeg_layout_of(const struct psti_jpeg_frame *frame, const struct psti_jpeg_scan *scan,
-                         struct psti_jpeg_layout *layout)
+bool psti_pli_jpeg_layout_of(const struct psti_jpeg_frame *frame, const struct psti_jpeg_scan *scan,
+                             struct psti_jpeg_layout *layout)
 {
     layout->n_blocks = 0;
     if (scan->n_components == 1) {
@@ -434,8 +436,8 @@ bool psti_jpeg_layout_of(const struct psti_jpeg_frame *frame, const struct psti_
     return true;
 }
 
-bool psti_jpeg_huffman_codes(const struct psti_jpeg_huffman *table, uint16_t codes[256],
-                             uint8_t lengths[256])
+bool psti_pli_jpeg_huffman_codes(const struct psti_jpeg_huffman *table, uint16_t codes[256],
+                                 uint8_t lengths[256])
 {
     uint32_t code = 0, i = 0;
     for (uint8_t length = 1; length <= 16; length++, code <<= 1) {

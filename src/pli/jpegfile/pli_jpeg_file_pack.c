@@ -25,8 +25,8 @@ static void give_back(voidpf opaque, voidpf memory)
 
 static enum pst_status no_memory(struct pst_error *err)
 {
-    return psti_jpeg_file_fail(err, PST_ERROR_MEMORY, -1,
-                               "no memory to pack what is not coefficients");
+    return psti_pli_jpeg_file_fail(err, PST_ERROR_MEMORY, -1,
+                                   "no memory to pack what is not coefficients");
 }
 
 /* False: no room. */
@@ -62,8 +62,8 @@ static bool feed_parts(z_stream *z, const struct psti_jpeg_parts *p, uint32_t *s
     return feed(z, p->extra, p->extra_nbytes) && deflate(z, Z_FINISH) == Z_STREAM_END;
 }
 
-enum pst_status psti_jpeg_pack(const struct psti_jpeg_parts *parts, uint8_t *restoration,
-                               size_t capacity, size_t *nbytes, struct pst_error *err)
+enum pst_status psti_pli_jpeg_pack(const struct psti_jpeg_parts *parts, uint8_t *restoration,
+                                   size_t capacity, size_t *nbytes, struct pst_error *err)
 {
     enum { HEAD = PSTI_JPEG_RESTORATION_HEAD_NBYTES };
     z_stream z = {.zalloc = claim, .zfree = give_back};
@@ -77,8 +77,8 @@ enum pst_status psti_jpeg_pack(const struct psti_jpeg_parts *parts, uint8_t *res
     *nbytes = (size_t)(z.next_out - restoration);
     deflateEnd(&z);
     if (!fits)
-        return psti_jpeg_file_fail(err, PST_ERROR_UNSUPPORTED, -1,
-                                   "what is not coefficients is as large as the file");
+        return psti_pli_jpeg_file_fail(err, PST_ERROR_UNSUPPORTED, -1,
+                                       "what is not coefficients is as large as the file");
     restoration[0] = (uint8_t)((parts->pads_with_0 ? PSTI_JPEG_PADS_WITH_0 : 0) |
                                (parts->keeps_quants ? 0 : PSTI_JPEG_QUANTS_CUT));
     psti_store_u32(restoration + 1, skeleton_nbytes);
@@ -86,13 +86,14 @@ enum pst_status psti_jpeg_pack(const struct psti_jpeg_parts *parts, uint8_t *res
     return PST_OK;
 }
 
-enum pst_status psti_jpeg_unpack_begin(struct psti_jpeg_unpacker *u, const uint8_t *restoration,
-                                       size_t nbytes, struct pst_error *err)
+enum pst_status psti_pli_jpeg_unpack_begin(struct psti_jpeg_unpacker *u, const uint8_t *restoration,
+                                           size_t nbytes, struct pst_error *err)
 {
     enum { HEAD = PSTI_JPEG_RESTORATION_HEAD_NBYTES };
     *u = (struct psti_jpeg_unpacker){.stream = NULL};
     if (nbytes < HEAD || restoration[0] & ~PSTI_JPEG_FLAGS_KNOWN)
-        return psti_jpeg_file_fail(err, PST_ERROR_CORRUPT, -1, "the restoration's head is wrong");
+        return psti_pli_jpeg_file_fail(err, PST_ERROR_CORRUPT, -1,
+                                       "the restoration's head is wrong");
     u->flags = restoration[0];
     u->skeleton_nbytes = psti_load_u32(restoration + 1);
     u->extra_left = psti_load_u32(restoration + 5);
@@ -113,8 +114,8 @@ enum pst_status psti_jpeg_unpack_begin(struct psti_jpeg_unpacker *u, const uint8
     return PST_OK;
 }
 
-enum pst_status psti_jpeg_unpack_skeleton(struct psti_jpeg_unpacker *u, uint8_t *skeleton,
-                                          struct pst_error *err)
+enum pst_status psti_pli_jpeg_unpack_skeleton(struct psti_jpeg_unpacker *u, uint8_t *skeleton,
+                                              struct pst_error *err)
 {
     z_stream *z = u->stream;
     z->next_out = skeleton;
@@ -125,11 +126,11 @@ enum pst_status psti_jpeg_unpack_skeleton(struct psti_jpeg_unpacker *u, uint8_t 
     if (result == Z_MEM_ERROR)
         return no_memory(err);
     return z->avail_out == 0 ? PST_OK
-                             : psti_jpeg_file_fail(err, PST_ERROR_CORRUPT, -1,
-                                                   "the restoration's DEFLATE data are wrong");
+                             : psti_pli_jpeg_file_fail(err, PST_ERROR_CORRUPT, -1,
+                                                       "the restoration's DEFLATE data are wrong");
 }
 
-int psti_jpeg_unpack_byte(struct psti_jpeg_unpacker *u)
+int psti_pli_jpeg_unpack_byte(struct psti_jpeg_unpacker *u)
 {
     z_stream *z = u->stream;
     if (u->at == u->n) {
@@ -148,7 +149,7 @@ int psti_jpeg_unpack_byte(struct psti_jpeg_unpacker *u)
     return u->extra[u->at++];
 }
 
-enum pst_status psti_jpeg_unpack_check_end(struct psti_jpeg_unpacker *u, struct pst_error *err)
+enum pst_status psti_pli_jpeg_unpack_check_end(struct psti_jpeg_unpacker *u, struct pst_error *err)
 {
     z_stream *z = u->stream;
     uint8_t more;
@@ -159,12 +160,12 @@ enum pst_status psti_jpeg_unpack_check_end(struct psti_jpeg_unpacker *u, struct 
         return no_memory(err);
     if (u->is_short || u->extra_left > 0 || result != Z_STREAM_END || z->avail_out == 0 ||
         z->avail_in > 0)
-        return psti_jpeg_file_fail(err, PST_ERROR_CORRUPT, -1,
-                                   "the restoration does not end where its head says");
+        return psti_pli_jpeg_file_fail(err, PST_ERROR_CORRUPT, -1,
+                                       "the restoration does not end where its head says");
     return PST_OK;
 }
 
-void psti_jpeg_unpack_end(struct psti_jpeg_unpacker *u)
+void psti_pli_jpeg_unpack_end(struct psti_jpeg_unpacker *u)
 {
     if (u->stream)
         inflateEnd(u->stream);

@@ -12,9 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FAIL(offset, status, ...) psti_jpeg_file_fail(err, status, (int64_t)(offset), __VA_ARGS__)
+#define FAIL(offset, status, ...)                                                                  \
+    psti_pli_jpeg_file_fail(err, status, (int64_t)(offset), __VA_ARGS__)
 
-void psti_jpeg_drain(struct psti_jpeg_printer *p)
+void psti_pli_jpeg_drain(struct psti_jpeg_printer *p)
 {
     const uint8_t *at = p->stage;
     size_t left = (size_t)(p->sink.at - p->stage);
@@ -41,7 +42,7 @@ static inline const int16_t *block_of(const struct psti_jpeg_printer *p,
                                       const struct psti_jpeg_place *place, uint32_t row,
                                       uint32_t column)
 {
-    return p->coefs[place->component] + psti_jpeg_block_index(p->frame, place, row, column);
+    return p->coefs[place->component] + psti_pli_jpeg_block_index(p->frame, place, row, column);
 }
 
 static inline void put_dc(struct psti_jpeg_sink *s, const struct psti_jpeg_encoder_table *table,
@@ -49,33 +50,33 @@ static inline void put_dc(struct psti_jpeg_sink *s, const struct psti_jpeg_encod
 {
     int32_t difference = value - *prediction;
     *prediction = value;
-    psti_jpeg_add_any(s, table, 0, difference);
-    psti_jpeg_flush(s);
+    psti_pli_jpeg_add_any(s, table, 0, difference);
+    psti_pli_jpeg_flush(s);
 }
 
-uint32_t psti_jpeg_zeros_at(struct psti_jpeg_printer *p, uint64_t position)
+uint32_t psti_pli_jpeg_zeros_at(struct psti_jpeg_printer *p, uint64_t position)
 {
     if (p->event.position != position || p->event.code < PSTI_JPEG_EVENT_ZEROS ||
         p->event.code >= PSTI_JPEG_EVENT_ZEROS + PSTI_JPEG_ZEROS_MAX)
         return 0;
     uint32_t n = p->event.code - PSTI_JPEG_EVENT_ZEROS + 1u;
-    psti_jpeg_next_event(p);
+    psti_pli_jpeg_next_event(p);
     return n;
 }
 
-void psti_jpeg_print_sequential(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
-                                uint32_t n)
+void psti_pli_jpeg_print_sequential(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
+                                    uint32_t n)
 {
-    psti_jpeg_print_mcus(p, row, column, n, psti_jpeg_nonzeros);
+    psti_pli_jpeg_print_mcus(p, row, column, n, psti_pli_jpeg_nonzeros);
 }
 
 /* -- Progressive: DC -- */
 
-void psti_jpeg_print_dc_first(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
-                              uint32_t n)
+void psti_pli_jpeg_print_dc_first(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
+                                  uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        psti_jpeg_make_room(p);
+        psti_pli_jpeg_make_room(p);
         for (uint32_t j = 0; j < p->layout.n_blocks; j++) {
             const struct psti_jpeg_place *place = &p->layout.places[j];
             int32_t dc = block_of(p, place, row, column + i)[0];
@@ -85,13 +86,14 @@ void psti_jpeg_print_dc_first(struct psti_jpeg_printer *p, uint32_t row, uint32_
     }
 }
 
-void psti_jpeg_print_dc_more(struct psti_jpeg_printer *p, uint32_t row, uint32_t column, uint32_t n)
+void psti_pli_jpeg_print_dc_more(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
+                                 uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        psti_jpeg_make_room(p);
+        psti_pli_jpeg_make_room(p);
         for (uint32_t j = 0; j < p->layout.n_blocks; j++) {
             int32_t dc = block_of(p, &p->layout.places[j], row, column + i)[0];
-            psti_jpeg_put(&p->sink, (uint32_t)(dc >> p->walk.scan.low) & 1, 1);
+            psti_pli_jpeg_put(&p->sink, (uint32_t)(dc >> p->walk.scan.low) & 1, 1);
         }
     }
 }
@@ -105,18 +107,18 @@ static inline uint32_t magnitude(int16_t v, uint32_t low) { return (uint32_t)abs
 static void put_corrections(struct psti_jpeg_sink *s, uint64_t bits, uint32_t n)
 {
     if (n > 32)
-        psti_jpeg_put(s, (uint32_t)(bits >> 32), n - 32);
+        psti_pli_jpeg_put(s, (uint32_t)(bits >> 32), n - 32);
     if (n > 0)
-        psti_jpeg_put(s, (uint32_t)bits, n > 32 ? 32 : n);
+        psti_pli_jpeg_put(s, (uint32_t)bits, n > 32 ? 32 : n);
 }
 
 /* Coefficients of the scan that are not 0, if later bits count, from k on. */
 static inline uint64_t nonzeros_from(const int16_t *block, uint32_t k,
                                      const struct psti_jpeg_scan *scan)
 {
-    return k > scan->last
-               ? 0
-               : psti_jpeg_nonzeros(block) & ~(uint64_t)0 << k & ~(uint64_t)0 >> (63 - scan->last);
+    return k > scan->last ? 0
+                          : psti_pli_jpeg_nonzeros(block) & ~(uint64_t)0 << k &
+                                ~(uint64_t)0 >> (63 - scan->last);
 }
 
 /* The bits that correct what was not 0 before this scan, from k on. */
@@ -135,19 +137,19 @@ static uint32_t corrections_of(const int16_t *block, uint32_t k, const struct ps
     return n;
 }
 
-void psti_jpeg_print_run(struct psti_jpeg_printer *p)
+void psti_pli_jpeg_print_run(struct psti_jpeg_printer *p)
 {
     const struct psti_jpeg_scan *scan = &p->walk.scan;
     if (p->run == 0)
         return;
     uint32_t size = 31u - (uint32_t)__builtin_clz(p->run);
-    psti_jpeg_put_symbol(&p->sink, p->ac[0], size << 4, p->run - (1u << size), size);
+    psti_pli_jpeg_put_symbol(&p->sink, p->ac[0], size << 4, p->run - (1u << size), size);
     for (uint32_t i = 0; scan->high && i < p->run; i++) {
         uint32_t at = p->run_first + i, columns = p->layout.mcu_columns;
         const int16_t *block = block_of(p, p->layout.places, at / columns, at % columns);
         uint64_t bits;
         uint32_t n = corrections_of(block, i == 0 ? p->run_k : scan->first, scan, &bits);
-        psti_jpeg_make_room(p);
+        psti_pli_jpeg_make_room(p);
         put_corrections(&p->sink, bits, n);
     }
     p->run = p->n_corrections = 0;
@@ -172,11 +174,11 @@ static void join_run(struct psti_jpeg_printer *p, uint64_t position, uint32_t n_
         if (p->event.position == position && p->event.code == PSTI_JPEG_EVENT_RUN) {
             breaks = !breaks;
             p->n_corrections = 0;
-            psti_jpeg_next_event(p);
+            psti_pli_jpeg_next_event(p);
         }
     }
     if (breaks)
-        psti_jpeg_print_run(p);
+        psti_pli_jpeg_print_run(p);
     if (p->run == 0) {
         begin_run(p, position, p->walk.scan.first, n_corrections);
     } else {
@@ -188,7 +190,7 @@ static void join_run(struct psti_jpeg_printer *p, uint64_t position, uint32_t n_
 static void print_ac_first(struct psti_jpeg_printer *p, const int16_t *block, uint64_t position)
 {
     const struct psti_jpeg_scan *scan = &p->walk.scan;
-    uint32_t zeros = position == p->event.position ? psti_jpeg_zeros_at(p, position) : 0;
+    uint32_t zeros = position == p->event.position ? psti_pli_jpeg_zeros_at(p, position) : 0;
     uint32_t run = 0, k = scan->first;
     bool is_end = zeros == 0;
     for (uint64_t left = nonzeros_from(block, k, scan); left; left &= left - 1) {
@@ -196,11 +198,11 @@ static void print_ac_first(struct psti_jpeg_printer *p, const int16_t *block, ui
         int32_t m = (int32_t)magnitude(block[i], scan->low);
         if (m == 0)
             continue;
-        psti_jpeg_print_run(p);
+        psti_pli_jpeg_print_run(p);
         for (run = i - k; run > 15; run -= 16)
-            psti_jpeg_put_symbol(&p->sink, p->ac[0], 0xF0, 0, 0);
-        psti_jpeg_add_any(&p->sink, p->ac[0], run, block[i] < 0 ? -m : m);
-        psti_jpeg_flush(&p->sink);
+            psti_pli_jpeg_put_symbol(&p->sink, p->ac[0], 0xF0, 0, 0);
+        psti_pli_jpeg_add_any(&p->sink, p->ac[0], run, block[i] < 0 ? -m : m);
+        psti_pli_jpeg_flush(&p->sink);
         k = i + 1;
         is_end = false;
     }
@@ -208,19 +210,19 @@ static void print_ac_first(struct psti_jpeg_printer *p, const int16_t *block, ui
         join_run(p, position, 0);
         return;
     }
-    psti_jpeg_print_run(p);
+    psti_pli_jpeg_print_run(p);
     k += 16 * zeros;
     for (; zeros > 0; zeros--)
-        psti_jpeg_put_symbol(&p->sink, p->ac[0], 0xF0, 0, 0);
+        psti_pli_jpeg_put_symbol(&p->sink, p->ac[0], 0xF0, 0, 0);
     if (k <= scan->last)
         begin_run(p, position, k, 0);
 }
 
-void psti_jpeg_print_ac_first(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
-                              uint32_t n)
+void psti_pli_jpeg_print_ac_first(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
+                                  uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        psti_jpeg_make_room(p);
+        psti_pli_jpeg_make_room(p);
         print_ac_first(p, block_of(p, p->layout.places, row, column + i), p->position + i);
     }
 }
@@ -234,7 +236,7 @@ static void print_ac_more(struct psti_jpeg_printer *p, const int16_t *block, uin
     struct psti_jpeg_sink *s = &p->sink;
     uint64_t bits = 0; /* corrections since the last symbol */
     uint32_t run = 0, n_bits = 0, next = scan->first;
-    psti_jpeg_print_run(p);
+    psti_pli_jpeg_print_run(p);
     for (; left; left &= left - 1) {
         uint32_t k = (uint32_t)__builtin_ctzll(left), m = magnitude(block[k], scan->low);
         if (m == 0) /* still */
@@ -242,7 +244,7 @@ static void print_ac_more(struct psti_jpeg_printer *p, const int16_t *block, uin
         run += k - next;
         next = k + 1;
         for (; run > 15; run -= 16, bits = n_bits = 0) {
-            psti_jpeg_put_symbol(s, p->ac[0], 0xF0, 0, 0);
+            psti_pli_jpeg_put_symbol(s, p->ac[0], 0xF0, 0, 0);
             put_corrections(s, bits, n_bits);
         }
         if (m > 1) {
@@ -250,7 +252,7 @@ static void print_ac_more(struct psti_jpeg_printer *p, const int16_t *block, uin
             n_bits++;
             continue;
         }
-        psti_jpeg_put_symbol(s, p->ac[0], run << 4 | 1, block[k] > 0, 1);
+        psti_pli_jpeg_put_symbol(s, p->ac[0], run << 4 | 1, block[k] > 0, 1);
         put_corrections(s, bits, n_bits);
         run = n_bits = 0;
         bits = 0;
@@ -259,14 +261,15 @@ static void print_ac_more(struct psti_jpeg_printer *p, const int16_t *block, uin
         begin_run(p, position, end + 1, corrections_of(block, end + 1, scan, &bits));
 }
 
-void psti_jpeg_print_ac_more(struct psti_jpeg_printer *p, uint32_t row, uint32_t column, uint32_t n)
+void psti_pli_jpeg_print_ac_more(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
+                                 uint32_t n)
 {
     const struct psti_jpeg_scan *scan = &p->walk.scan;
     for (uint32_t i = 0; i < n; i++) {
         const int16_t *block = block_of(p, p->layout.places, row, column + i);
         uint64_t left = nonzeros_from(block, scan->first, scan), bits;
         uint32_t end = 0;
-        psti_jpeg_make_room(p);
+        psti_pli_jpeg_make_room(p);
         while (left != 0) {
             end = 63u - (uint32_t)__builtin_clzll(left);
             if (magnitude(block[end], scan->low) == 1)
@@ -303,7 +306,7 @@ static const struct psti_jpeg_encoder_table *table_of(struct psti_jpeg_huffman *
     if (!from->defined)
         return NULL;
     if (from->fresh) {
-        if (!psti_jpeg_huffman_codes(from, codes, lengths))
+        if (!psti_pli_jpeg_huffman_codes(from, codes, lengths))
             return NULL;
         for (uint32_t i = 0; i < 256; i++)
             table->codes[i] = PSTI_JPEG_NO_CODE;
@@ -336,25 +339,25 @@ static enum pst_status make_tables(struct psti_jpeg_printer *p, struct pst_error
 static psti_jpeg_mcus_printer *printer_for(const struct psti_jpeg_walk *w)
 {
     if (!w->progressive)
-        return psti_jpeg_file_kernels_of(psti_cpu_features())->print_sequential;
+        return psti_pli_jpeg_file_kernels_of(psti_cpu_features())->print_sequential;
     if (w->scan.first == 0)
-        return w->scan.high ? psti_jpeg_print_dc_more : psti_jpeg_print_dc_first;
-    return w->scan.high ? psti_jpeg_print_ac_more : psti_jpeg_print_ac_first;
+        return w->scan.high ? psti_pli_jpeg_print_dc_more : psti_pli_jpeg_print_dc_first;
+    return w->scan.high ? psti_pli_jpeg_print_ac_more : psti_pli_jpeg_print_ac_first;
 }
 
 /* The last bits of an interval and those that fill its last byte. */
 static void end_interval(struct psti_jpeg_printer *p)
 {
     struct psti_jpeg_sink *s = &p->sink;
-    psti_jpeg_print_run(p);
+    psti_pli_jpeg_print_run(p);
     uint32_t n = -s->count & 7, ones = (1u << n) - 1, value = p->pads_with_0 ? 0 : ones;
     if (p->event.position == p->position && p->event.code >= PSTI_JPEG_EVENT_PADDING) {
         value = p->event.code & ones;
-        psti_jpeg_next_event(p);
+        psti_pli_jpeg_next_event(p);
     }
-    psti_jpeg_make_room(p);
-    psti_jpeg_put(s, value, n);
-    psti_jpeg_drain(p);
+    psti_pli_jpeg_make_room(p);
+    psti_pli_jpeg_put(s, value, n);
+    psti_pli_jpeg_drain(p);
 }
 
 static void begin_interval(struct psti_jpeg_printer *p)
@@ -369,7 +372,7 @@ static void print_restart(struct psti_jpeg_printer *p, uint32_t number)
     if (p->event.position == p->position && p->event.code >= PSTI_JPEG_EVENT_FILL &&
         p->event.code < PSTI_JPEG_EVENT_PADDING) {
         n += p->event.code - PSTI_JPEG_EVENT_FILL;
-        psti_jpeg_next_event(p);
+        psti_pli_jpeg_next_event(p);
     }
     if ((size_t)(p->end - p->to) < n + 1) {
         p->full = true;
@@ -391,7 +394,7 @@ static enum pst_status check(const struct psti_jpeg_printer *p, struct pst_error
     return PST_OK;
 }
 
-enum pst_status psti_jpeg_print_scan(struct psti_jpeg_printer *p, struct pst_error *err)
+enum pst_status psti_pli_jpeg_print_scan(struct psti_jpeg_printer *p, struct pst_error *err)
 {
     const struct psti_jpeg_layout *layout = &p->layout;
     uint32_t interval = p->walk.restart_interval, n_restarts = 0;
@@ -400,7 +403,7 @@ enum pst_status psti_jpeg_print_scan(struct psti_jpeg_printer *p, struct pst_err
     enum pst_status status = make_tables(p, err);
     if (status != PST_OK)
         return status;
-    if (!psti_jpeg_layout_of(p->frame, &p->walk.scan, &p->layout))
+    if (!psti_pli_jpeg_layout_of(p->frame, &p->walk.scan, &p->layout))
         return FAIL(-1, PST_ERROR_CORRUPT, "an MCU of more than %d blocks",
                     PSTI_JPEG_MCU_BLOCKS_MAX);
     p->scan_begin = p->position;

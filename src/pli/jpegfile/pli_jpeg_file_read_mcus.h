@@ -11,39 +11,39 @@
 #include <string.h>
 
 /* With either sign, so that a later bit of it fits, too. */
-PSTI_JPEG_INLINE bool psti_jpeg_fits_16(int32_t v) { return v >= -INT16_MAX && v <= INT16_MAX; }
+PSTI_JPEG_INLINE bool psti_pli_jpeg_fits_16(int32_t v) { return v >= -INT16_MAX && v <= INT16_MAX; }
 
 /* The next code that is not quick, as `codes` have it; 0: there is none. */
-PSTI_JPEG_INLINE uint32_t psti_jpeg_slow_code(uint64_t buffer, uint32_t entry,
-                                              const struct psti_jpeg_decoder_table *table)
+PSTI_JPEG_INLINE uint32_t psti_pli_jpeg_slow_code(uint64_t buffer, uint32_t entry,
+                                                  const struct psti_jpeg_decoder_table *table)
 {
     uint32_t length = entry & 63, symbol = entry >> 16 & 255;
     return length > 0 ? length << 16 | symbol << 8 | (length + (symbol & 15))
-                      : psti_jpeg_find_long_code(buffer, table);
+                      : psti_pli_jpeg_find_long_code(buffer, table);
 }
 
 /* The DC: its prediction becomes it. */
-PSTI_JPEG_INLINE enum psti_jpeg_trouble psti_jpeg_next_dc(
+PSTI_JPEG_INLINE enum psti_jpeg_trouble psti_pli_jpeg_next_dc(
     struct psti_jpeg_bits *b, const struct psti_jpeg_decoder_table *table, int32_t *prediction)
 {
-    psti_jpeg_refill(b);
+    psti_pli_jpeg_refill(b);
     uint32_t entry = table->quick[b->buffer >> (64 - PSTI_JPEG_QUICK_BITS)];
     if (__builtin_expect((entry & PSTI_JPEG_SLOW) == 0, 1)) {
         *prediction += (int32_t)entry >> 16;
-        psti_jpeg_drop(b, entry & 63);
+        psti_pli_jpeg_drop(b, entry & 63);
     } else {
-        uint32_t code = psti_jpeg_slow_code(b->buffer, entry, table), size = code >> 8 & 15;
+        uint32_t code = psti_pli_jpeg_slow_code(b->buffer, entry, table), size = code >> 8 & 15;
         if (code == 0)
             return PSTI_JPEG_BAD_CODE;
         if (size > 0)
-            *prediction += psti_jpeg_value(b->buffer << (code >> 16), size);
-        psti_jpeg_drop(b, code & 63);
+            *prediction += psti_pli_jpeg_value(b->buffer << (code >> 16), size);
+        psti_pli_jpeg_drop(b, code & 63);
     }
-    return psti_jpeg_fits_16(*prediction) ? PSTI_JPEG_FINE : PSTI_JPEG_BAD_RANGE;
+    return psti_pli_jpeg_fits_16(*prediction) ? PSTI_JPEG_FINE : PSTI_JPEG_BAD_RANGE;
 }
 
 /* Codes of 16 zeros behind the last coefficient: they end at `end`. */
-static inline uint32_t psti_jpeg_zeros_before(const int16_t *block, size_t end)
+static inline uint32_t psti_pli_jpeg_zeros_before(const int16_t *block, size_t end)
 {
     size_t k = end > 64 ? 64 : end;
     while (k > 1 && block[k - 1] == 0)
@@ -55,18 +55,18 @@ static inline uint32_t psti_jpeg_zeros_before(const int16_t *block, size_t end)
 struct psti_jpeg_part {
     int16_t *block;
     size_t k;       /* where it goes on */
-    uint32_t zeros; /* see psti_jpeg_zeros_before */
+    uint32_t zeros; /* see psti_pli_jpeg_zeros_before */
     enum psti_jpeg_trouble trouble;
 };
 
 /* The entry's code is slow, or ends the block by going up to `next`. False: that was all of it. */
-PSTI_JPEG_INLINE bool psti_jpeg_next_slow(struct psti_jpeg_bits *b, uint32_t entry,
-                                          const struct psti_jpeg_decoder_table *table,
-                                          struct psti_jpeg_part *part)
+PSTI_JPEG_INLINE bool psti_pli_jpeg_next_slow(struct psti_jpeg_bits *b, uint32_t entry,
+                                              const struct psti_jpeg_decoder_table *table,
+                                              struct psti_jpeg_part *part)
 {
     int16_t *block = part->block;
-    psti_jpeg_refill(b);
-    uint32_t code = psti_jpeg_slow_code(b->buffer, entry, table), symbol = code >> 8 & 255;
+    psti_pli_jpeg_refill(b);
+    uint32_t code = psti_pli_jpeg_slow_code(b->buffer, entry, table), symbol = code >> 8 & 255;
     if (code == 0) {
         part->trouble = PSTI_JPEG_BAD_CODE;
         return false;
@@ -78,11 +78,11 @@ PSTI_JPEG_INLINE bool psti_jpeg_next_slow(struct psti_jpeg_bits *b, uint32_t ent
             part->trouble = PSTI_JPEG_BAD_RUN;
             return false;
         }
-        block[part->k++] = (int16_t)psti_jpeg_value(behind, symbol & 15);
-        psti_jpeg_drop(b, code & 63);
+        block[part->k++] = (int16_t)psti_pli_jpeg_value(behind, symbol & 15);
+        psti_pli_jpeg_drop(b, code & 63);
         return part->k < 64;
     }
-    psti_jpeg_drop(b, code & 63);
+    psti_pli_jpeg_drop(b, code & 63);
     if (symbol == 0xF0) {
         part->k += 16;
         if (part->k < 64)
@@ -90,34 +90,34 @@ PSTI_JPEG_INLINE bool psti_jpeg_next_slow(struct psti_jpeg_bits *b, uint32_t ent
     } else if (symbol != 0) {
         part->trouble = PSTI_JPEG_ODD_CODE;
     }
-    part->zeros = psti_jpeg_zeros_before(block, part->k);
+    part->zeros = psti_pli_jpeg_zeros_before(block, part->k);
     return false;
 }
 
 /* The entry of a value, or of zeros, goes up to `next`, the block's end or beyond it. */
-PSTI_JPEG_INLINE void psti_jpeg_next_last(struct psti_jpeg_bits *b, uint32_t entry, size_t next,
-                                          struct psti_jpeg_part *part)
+PSTI_JPEG_INLINE void psti_pli_jpeg_next_last(struct psti_jpeg_bits *b, uint32_t entry, size_t next,
+                                              struct psti_jpeg_part *part)
 {
     if (entry >> 16 == 0)
-        part->zeros = psti_jpeg_zeros_before(part->block, next);
+        part->zeros = psti_pli_jpeg_zeros_before(part->block, next);
     else if (next == 64)
         part->block[63] = (int16_t)(entry >> 16);
     else
         part->trouble = PSTI_JPEG_BAD_RUN;
     if (part->trouble == PSTI_JPEG_FINE)
-        psti_jpeg_drop(b, entry & 63);
+        psti_pli_jpeg_drop(b, entry & 63);
 }
 
 /* The AC of a block, which is cleared. */
-PSTI_JPEG_INLINE void psti_jpeg_next_ac(struct psti_jpeg_bits *bits,
-                                        const struct psti_jpeg_decoder_table *table,
-                                        struct psti_jpeg_part *part)
+PSTI_JPEG_INLINE void psti_pli_jpeg_next_ac(struct psti_jpeg_bits *bits,
+                                            const struct psti_jpeg_decoder_table *table,
+                                            struct psti_jpeg_part *part)
 {
     struct psti_jpeg_bits b = *bits;
     uint32_t entry;
     size_t next;
     for (;;) {
-        psti_jpeg_refill(&b);
+        psti_pli_jpeg_refill(&b);
 #pragma GCC unroll 5
         for (uint32_t i = 0; i < PSTI_JPEG_QUICK_STEPS; i++) {
             entry = table->quick[b.buffer >> (64 - PSTI_JPEG_QUICK_BITS)];
@@ -133,63 +133,63 @@ PSTI_JPEG_INLINE void psti_jpeg_next_ac(struct psti_jpeg_bits *bits,
             continue;
         b.count &= 63;
         if ((entry & PSTI_JPEG_SLOW) == 0) {
-            psti_jpeg_next_last(&b, entry, next, part);
+            psti_pli_jpeg_next_last(&b, entry, next, part);
             break;
         }
         if (__builtin_expect(entry >> 16 == 0 && (entry & 63) != 0, 1)) { /* an end */
-            psti_jpeg_drop(&b, entry & 63);
+            psti_pli_jpeg_drop(&b, entry & 63);
             if (part->k > 1 && part->block[part->k - 1] == 0)
-                part->zeros = psti_jpeg_zeros_before(part->block, part->k);
+                part->zeros = psti_pli_jpeg_zeros_before(part->block, part->k);
             break;
         }
-        if (!psti_jpeg_next_slow(&b, entry, table, part))
+        if (!psti_pli_jpeg_next_slow(&b, entry, table, part))
             break;
     }
     *bits = b;
 }
 
 /* MCUs from `column` on are cleared, by rows of blocks. */
-static inline void psti_jpeg_clear_mcus(const struct psti_jpeg_reader *r, uint32_t row,
-                                        uint32_t column, uint32_t n)
+static inline void psti_pli_jpeg_clear_mcus(const struct psti_jpeg_reader *r, uint32_t row,
+                                            uint32_t column, uint32_t n)
 {
     for (uint32_t j = 0; j < r->layout.n_blocks; j++) {
         const struct psti_jpeg_place *place = &r->layout.places[j];
         if (place->x == 0)
-            memset(psti_jpeg_read_block(r, place, row, column), 0,
+            memset(psti_pli_jpeg_read_block(r, place, row, column), 0,
                    (size_t)n * place->h * 64 * sizeof(int16_t));
     }
 }
 
-PSTI_JPEG_INLINE enum psti_jpeg_trouble psti_jpeg_read_mcus(struct psti_jpeg_reader *r,
-                                                            uint32_t row, uint32_t column,
-                                                            uint32_t n)
+PSTI_JPEG_INLINE enum psti_jpeg_trouble psti_pli_jpeg_read_mcus(struct psti_jpeg_reader *r,
+                                                                uint32_t row, uint32_t column,
+                                                                uint32_t n)
 {
     enum { CLEARED = 4 }; /* MCUs at a time, so that they come into the caches while others do */
     struct psti_jpeg_bits bits = r->bits;
     enum psti_jpeg_trouble trouble = PSTI_JPEG_FINE;
     struct psti_jpeg_steps steps;
     uint64_t position = r->position;
-    psti_jpeg_steps_begin(&steps, r->frame, &r->layout, row, column);
+    psti_pli_jpeg_steps_begin(&steps, r->frame, &r->layout, row, column);
     for (uint32_t i = 0; i < n && trouble == PSTI_JPEG_FINE; i++) {
         if (i % CLEARED == 0)
-            psti_jpeg_clear_mcus(r, row, column + i, n - i < CLEARED ? n - i : CLEARED);
+            psti_pli_jpeg_clear_mcus(r, row, column + i, n - i < CLEARED ? n - i : CLEARED);
         for (uint32_t j = 0; j < r->layout.n_blocks; j++, position++) {
             const struct psti_jpeg_place *place = &r->layout.places[j];
             struct psti_jpeg_part part = {.block = r->coefs[place->component] + steps.at[j],
                                           .k = 1};
             steps.at[j] += steps.step[j];
             int32_t *prediction = &r->predictions[place->slot];
-            trouble = psti_jpeg_next_dc(&bits, r->dc[place->slot], prediction);
+            trouble = psti_pli_jpeg_next_dc(&bits, r->dc[place->slot], prediction);
             if (trouble != PSTI_JPEG_FINE)
                 break;
-            psti_jpeg_next_ac(&bits, r->ac[place->slot], &part);
+            psti_pli_jpeg_next_ac(&bits, r->ac[place->slot], &part);
             trouble = part.trouble;
             if (trouble == PSTI_JPEG_FINE && bits.at > bits.limit)
                 trouble = PSTI_JPEG_NO_DATA;
             part.block[0] = (int16_t)*prediction;
             if (__builtin_expect(part.zeros > 0, 0) && trouble == PSTI_JPEG_FINE &&
-                !psti_jpeg_add_event(&r->events, position,
-                                     (uint8_t)(PSTI_JPEG_EVENT_ZEROS + part.zeros - 1)))
+                !psti_pli_jpeg_add_event(&r->events, position,
+                                         (uint8_t)(PSTI_JPEG_EVENT_ZEROS + part.zeros - 1)))
                 trouble = PSTI_JPEG_ODD_DATA;
             if (trouble != PSTI_JPEG_FINE)
                 break;

@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-#define FAIL(offset, status, ...) psti_jpeg_file_fail(err, status, (int64_t)(offset), __VA_ARGS__)
+#define FAIL(offset, status, ...)                                                                  \
+    psti_pli_jpeg_file_fail(err, status, (int64_t)(offset), __VA_ARGS__)
 
 /* -- Tables -- */
 
@@ -50,12 +51,12 @@ static void fill_codes(struct psti_jpeg_decoder_table *table, uint32_t symbol, u
     fill(table->codes + code * n, n, code_of(length, symbol));
 }
 
-bool psti_jpeg_decoder_table_make(const struct psti_jpeg_huffman *from, bool is_dc,
-                                  bool is_progressive, struct psti_jpeg_decoder_table *table)
+bool psti_pli_jpeg_decoder_table_make(const struct psti_jpeg_huffman *from, bool is_dc,
+                                      bool is_progressive, struct psti_jpeg_decoder_table *table)
 {
     uint16_t codes[256];
     uint8_t lengths[256];
-    if (!from->defined || !psti_jpeg_huffman_codes(from, codes, lengths))
+    if (!from->defined || !psti_pli_jpeg_huffman_codes(from, codes, lengths))
         return false;
     memset(table->ends, 0, sizeof table->ends);
     memset(table->offsets, 0, sizeof table->offsets);
@@ -79,7 +80,7 @@ bool psti_jpeg_decoder_table_make(const struct psti_jpeg_huffman *from, bool is_
     return true;
 }
 
-uint32_t psti_jpeg_find_long_code(uint64_t buffer, const struct psti_jpeg_decoder_table *table)
+uint32_t psti_pli_jpeg_find_long_code(uint64_t buffer, const struct psti_jpeg_decoder_table *table)
 {
     uint32_t bits = (uint32_t)(buffer >> 48);
     for (uint32_t length = PSTI_JPEG_LOOK_BITS + 1; length <= 16; length++)
@@ -91,7 +92,7 @@ uint32_t psti_jpeg_find_long_code(uint64_t buffer, const struct psti_jpeg_decode
 
 /* -- Events -- */
 
-bool psti_jpeg_add_event(struct psti_jpeg_events *events, uint64_t position, uint8_t code)
+bool psti_pli_jpeg_add_event(struct psti_jpeg_events *events, uint64_t position, uint8_t code)
 {
     uint64_t step = position - events->position;
     if (step > PSTI_JPEG_POSITION_STEP_MAX || events->capacity - events->nbytes < 5)
@@ -133,7 +134,7 @@ static enum pst_status begin_interval(struct psti_jpeg_reader *r, struct pst_err
     r->stage_nbytes = (size_t)(to - r->stage);
     memset(to, 0, PSTI_JPEG_STAGE_PADDING);
     r->bits = (struct psti_jpeg_bits){.at = r->stage, .limit = to + 8};
-    psti_jpeg_refill(&r->bits);
+    psti_pli_jpeg_refill(&r->bits);
     memset(r->predictions, 0, sizeof r->predictions);
     r->run_left = r->run = r->n_corrections = 0;
     return PST_OK;
@@ -185,7 +186,8 @@ static bool note_padding(struct psti_jpeg_reader *r, uint32_t n, uint32_t value)
     }
     if (n == 0 || value == (r->pads_with_0 ? 0 : ones))
         return true;
-    return psti_jpeg_add_event(&r->events, r->position, (uint8_t)(PSTI_JPEG_EVENT_PADDING | value));
+    return psti_pli_jpeg_add_event(&r->events, r->position,
+                                   (uint8_t)(PSTI_JPEG_EVENT_PADDING | value));
 }
 
 /* All blocks of the interval are read: what is left of its data, and where they end: r->end. */
@@ -228,8 +230,8 @@ static enum pst_status next_interval(struct psti_jpeg_reader *r, struct pst_erro
         return FAIL(at, PST_ERROR_CORRUPT, "marker %02X instead of restart marker %u", bytes[at],
                     r->n_restarts);
     if (n_fill > PSTI_JPEG_FILL_MAX ||
-        (n_fill > 0 &&
-         !psti_jpeg_add_event(&r->events, r->position, (uint8_t)(PSTI_JPEG_EVENT_FILL + n_fill))))
+        (n_fill > 0 && !psti_pli_jpeg_add_event(&r->events, r->position,
+                                                (uint8_t)(PSTI_JPEG_EVENT_FILL + n_fill))))
         return fail_for(r, PSTI_JPEG_ODD_DATA, err);
     r->n_restarts = (r->n_restarts + 1) & 7;
     r->begin = at + 1;
@@ -256,7 +258,7 @@ static enum pst_status make_table(struct psti_jpeg_reader *r, struct psti_jpeg_h
 {
     const struct psti_jpeg_walk *w = &r->walk;
     if (!from->defined ||
-        (from->fresh && !psti_jpeg_decoder_table_make(from, is_dc, w->progressive, table)))
+        (from->fresh && !psti_pli_jpeg_decoder_table_make(from, is_dc, w->progressive, table)))
         return FAIL(w->at, PST_ERROR_CORRUPT, "scan %u has no sound Huffman table", w->n_scans);
     if (from->fresh && has_symbol_twice(from))
         return FAIL(w->at, PST_ERROR_UNSUPPORTED, "a Huffman table has a symbol twice");
@@ -283,20 +285,20 @@ static enum pst_status make_tables(struct psti_jpeg_reader *r, struct pst_error 
 static psti_jpeg_mcus_reader *reader_for(const struct psti_jpeg_walk *w)
 {
     if (!w->progressive)
-        return psti_jpeg_file_kernels_of(psti_cpu_features())->read_sequential;
+        return psti_pli_jpeg_file_kernels_of(psti_cpu_features())->read_sequential;
     if (w->scan.first == 0)
-        return w->scan.high ? psti_jpeg_read_dc_more : psti_jpeg_read_dc_first;
-    return w->scan.high ? psti_jpeg_read_ac_more : psti_jpeg_read_ac_first;
+        return w->scan.high ? psti_pli_jpeg_read_dc_more : psti_pli_jpeg_read_dc_first;
+    return w->scan.high ? psti_pli_jpeg_read_ac_more : psti_pli_jpeg_read_ac_first;
 }
 
-enum pst_status psti_jpeg_read_scan(struct psti_jpeg_reader *r, struct pst_error *err)
+enum pst_status psti_pli_jpeg_read_scan(struct psti_jpeg_reader *r, struct pst_error *err)
 {
     struct psti_jpeg_walk *w = &r->walk;
     psti_jpeg_mcus_reader *read = reader_for(w);
     enum pst_status status = make_tables(r, err);
     if (status != PST_OK)
         return status;
-    if (!psti_jpeg_layout_of(r->frame, &w->scan, &r->layout))
+    if (!psti_pli_jpeg_layout_of(r->frame, &w->scan, &r->layout))
         return FAIL(w->at, PST_ERROR_CORRUPT, "an MCU of more than %d blocks",
                     PSTI_JPEG_MCU_BLOCKS_MAX);
     r->begin = w->at;

@@ -47,8 +47,8 @@ struct psti_jpeg_decoder_table {
 #define PSTI_JPEG_SLOW 0x8000u
 /* False: no table that libjpeg would take. `codes` are made for progressive files, `quick` for
  * others. */
-bool psti_jpeg_decoder_table_make(const struct psti_jpeg_huffman *from, bool is_dc,
-                                  bool is_progressive, struct psti_jpeg_decoder_table *table);
+bool psti_pli_jpeg_decoder_table_make(const struct psti_jpeg_huffman *from, bool is_dc,
+                                      bool is_progressive, struct psti_jpeg_decoder_table *table);
 
 /* Bits, the next one on top of `buffer`, of which `count` are to be relied upon. */
 struct psti_jpeg_bits {
@@ -59,59 +59,59 @@ struct psti_jpeg_bits {
 
 /* At least 56 bits; what was loaded before is loaded again as it was. Of `count` only 6 bits are
  * looked at, for those who let the bits above them go astray. */
-static inline void psti_jpeg_refill(struct psti_jpeg_bits *b)
+static inline void psti_pli_jpeg_refill(struct psti_jpeg_bits *b)
 {
     b->buffer |= __builtin_bswap64(psti_load_u64(b->at)) >> (b->count & 63);
     b->at += (~b->count & 63) >> 3;
     b->count |= 56;
 }
 /* At least 32: a code and its value. */
-static inline void psti_jpeg_need(struct psti_jpeg_bits *b)
+static inline void psti_pli_jpeg_need(struct psti_jpeg_bits *b)
 {
     if (b->count < 32)
-        psti_jpeg_refill(b);
+        psti_pli_jpeg_refill(b);
 }
-static inline void psti_jpeg_drop(struct psti_jpeg_bits *b, uint32_t n)
+static inline void psti_pli_jpeg_drop(struct psti_jpeg_bits *b, uint32_t n)
 {
     b->buffer <<= n;
     b->count -= n;
 }
 /* n: 1..16. */
-static inline uint32_t psti_jpeg_take(struct psti_jpeg_bits *b, uint32_t n)
+static inline uint32_t psti_pli_jpeg_take(struct psti_jpeg_bits *b, uint32_t n)
 {
     uint32_t value = (uint32_t)(b->buffer >> (64 - n));
-    psti_jpeg_drop(b, n);
+    psti_pli_jpeg_drop(b, n);
     return value;
 }
 /* The value that the top n bits are, 1..15: those that begin with 0 are of the negative ones. */
-static inline int32_t psti_jpeg_value(uint64_t top, uint32_t n)
+static inline int32_t psti_pli_jpeg_value(uint64_t top, uint32_t n)
 {
     uint64_t minus = (uint64_t)((int64_t)~top >> 63);
     return (int32_t)(((top ^ minus) >> (64 - n)) ^ minus) - (int32_t)minus;
 }
-static inline int32_t psti_jpeg_take_value(struct psti_jpeg_bits *b, uint32_t n)
+static inline int32_t psti_pli_jpeg_take_value(struct psti_jpeg_bits *b, uint32_t n)
 {
-    int32_t value = psti_jpeg_value(b->buffer, n);
-    psti_jpeg_drop(b, n);
+    int32_t value = psti_pli_jpeg_value(b->buffer, n);
+    psti_pli_jpeg_drop(b, n);
     return value;
 }
 /* A code that is not in `codes`, as they are; 0: there is none. Bits are passed by value: what a
  * call has the address of is no longer kept in registers. */
-uint32_t psti_jpeg_find_long_code(uint64_t buffer, const struct psti_jpeg_decoder_table *table);
-static inline uint32_t psti_jpeg_find_code(const struct psti_jpeg_bits *b,
-                                           const struct psti_jpeg_decoder_table *table)
+uint32_t psti_pli_jpeg_find_long_code(uint64_t buffer, const struct psti_jpeg_decoder_table *table);
+static inline uint32_t psti_pli_jpeg_find_code(const struct psti_jpeg_bits *b,
+                                               const struct psti_jpeg_decoder_table *table)
 {
     uint32_t code = table->codes[b->buffer >> (64 - PSTI_JPEG_LOOK_BITS)];
-    return __builtin_expect(code == 0, 0) ? psti_jpeg_find_long_code(b->buffer, table) : code;
+    return __builtin_expect(code == 0, 0) ? psti_pli_jpeg_find_long_code(b->buffer, table) : code;
 }
 /* PSTI_JPEG_NO_SYMBOL: no such code. */
-static inline uint32_t psti_jpeg_take_symbol(struct psti_jpeg_bits *b,
-                                             const struct psti_jpeg_decoder_table *table)
+static inline uint32_t psti_pli_jpeg_take_symbol(struct psti_jpeg_bits *b,
+                                                 const struct psti_jpeg_decoder_table *table)
 {
-    uint32_t code = psti_jpeg_find_code(b, table);
+    uint32_t code = psti_pli_jpeg_find_code(b, table);
     if (code == 0)
         return PSTI_JPEG_NO_SYMBOL;
-    psti_jpeg_drop(b, code >> 16);
+    psti_pli_jpeg_drop(b, code >> 16);
     return code >> 8 & 255;
 }
 
@@ -148,23 +148,23 @@ struct psti_jpeg_reader {
 };
 
 /* The scan that the walk stands at, whose data end where walk.at will be. */
-enum pst_status psti_jpeg_read_scan(struct psti_jpeg_reader *r, struct pst_error *err);
+enum pst_status psti_pli_jpeg_read_scan(struct psti_jpeg_reader *r, struct pst_error *err);
 
 /* False: no room. */
-bool psti_jpeg_add_event(struct psti_jpeg_events *events, uint64_t position, uint8_t code);
+bool psti_pli_jpeg_add_event(struct psti_jpeg_events *events, uint64_t position, uint8_t code);
 
 /* n MCUs of a row of MCUs, from `column` on; within one interval. */
 typedef enum psti_jpeg_trouble psti_jpeg_mcus_reader(struct psti_jpeg_reader *r, uint32_t row,
                                                      uint32_t column, uint32_t n);
-psti_jpeg_mcus_reader psti_jpeg_read_sequential, psti_jpeg_read_dc_first, psti_jpeg_read_dc_more,
-    psti_jpeg_read_ac_first, psti_jpeg_read_ac_more;
-psti_jpeg_mcus_reader psti_jpeg_read_sequential_bmi2;
+psti_jpeg_mcus_reader psti_pli_jpeg_read_sequential, psti_pli_jpeg_read_dc_first,
+    psti_pli_jpeg_read_dc_more, psti_pli_jpeg_read_ac_first, psti_pli_jpeg_read_ac_more;
+psti_jpeg_mcus_reader psti_pli_jpeg_read_sequential_bmi2;
 
-static inline int16_t *psti_jpeg_read_block(const struct psti_jpeg_reader *r,
-                                            const struct psti_jpeg_place *place, uint32_t row,
-                                            uint32_t column)
+static inline int16_t *psti_pli_jpeg_read_block(const struct psti_jpeg_reader *r,
+                                                const struct psti_jpeg_place *place, uint32_t row,
+                                                uint32_t column)
 {
-    return r->coefs[place->component] + psti_jpeg_block_index(r->frame, place, row, column);
+    return r->coefs[place->component] + psti_pli_jpeg_block_index(r->frame, place, row, column);
 }
 
 #endif

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define FAIL(status, ...) psti_jpeg_file_fail(err, status, -1, __VA_ARGS__)
+#define FAIL(status, ...) psti_pli_jpeg_file_fail(err, status, -1, __VA_ARGS__)
 
 struct psti_jpeg_print_work {
     struct psti_jpeg_unpacker unpacker;
@@ -21,12 +21,12 @@ struct psti_jpeg_print_work {
     struct psti_jpeg_printer printer;
 };
 
-size_t psti_jpeg_print_work_nbytes(void) { return sizeof(struct psti_jpeg_print_work); }
+size_t psti_pli_jpeg_print_work_nbytes(void) { return sizeof(struct psti_jpeg_print_work); }
 
-void psti_jpeg_next_event(struct psti_jpeg_printer *p)
+void psti_pli_jpeg_next_event(struct psti_jpeg_printer *p)
 {
     uint64_t step = 0;
-    int byte = psti_jpeg_unpack_byte(p->unpacker);
+    int byte = psti_pli_jpeg_unpack_byte(p->unpacker);
     if (byte < 0) {
         p->event = (struct psti_jpeg_event){.position = UINT64_MAX};
         return;
@@ -35,9 +35,9 @@ void psti_jpeg_next_event(struct psti_jpeg_printer *p)
         step |= (uint64_t)(byte & 127) << shift;
         if (byte < 128)
             break;
-        byte = shift < 21 ? psti_jpeg_unpack_byte(p->unpacker) : -1;
+        byte = shift < 21 ? psti_pli_jpeg_unpack_byte(p->unpacker) : -1;
     }
-    int code = byte < 0 ? -1 : psti_jpeg_unpack_byte(p->unpacker);
+    int code = byte < 0 ? -1 : psti_pli_jpeg_unpack_byte(p->unpacker);
     p->bad_event |= code < 0;
     p->event.position += step;
     p->event.code = (uint8_t)code;
@@ -85,10 +85,10 @@ static enum pst_status copy_segments(struct psti_jpeg_print_work *w,
 static enum pst_status print_segments(struct psti_jpeg_print_work *w, struct pst_error *err)
 {
     struct psti_jpeg_printer *p = &w->printer;
-    enum pst_status status = psti_jpeg_walk_next(&p->walk, err);
+    enum pst_status status = psti_pli_jpeg_walk_next(&p->walk, err);
     if (status == PST_OK)
         status = copy_segments(w, p->frame, err);
-    if (status == PST_OK && !p->walk.ended && !psti_jpeg_walk_fits(&p->walk, p->frame))
+    if (status == PST_OK && !p->walk.ended && !psti_pli_jpeg_walk_fits(&p->walk, p->frame))
         return FAIL(PST_ERROR_CORRUPT, "the restoration is that of another frame");
     return status;
 }
@@ -105,7 +105,7 @@ static enum pst_status print_file(struct psti_jpeg_print_work *w, struct pst_err
         p->sink = (struct psti_jpeg_sink){.at = p->stage};
         p->to = w->at;
         p->end = w->at + room(w);
-        status = psti_jpeg_print_scan(p, err);
+        status = psti_pli_jpeg_print_scan(p, err);
         if (status != PST_OK)
             return status;
         w->at = p->to;
@@ -115,7 +115,7 @@ static enum pst_status print_file(struct psti_jpeg_print_work *w, struct pst_err
         return FAIL(PST_ERROR_CORRUPT, "the file would be %zu bytes shorter than it was", room(w));
     if (p->event.position != UINT64_MAX)
         return FAIL(PST_ERROR_CORRUPT, "the restoration has events that do not occur");
-    return psti_jpeg_unpack_check_end(&w->unpacker, err);
+    return psti_pli_jpeg_unpack_check_end(&w->unpacker, err);
 }
 
 /* Also after a failure the unpacker is to be ended. */
@@ -134,48 +134,49 @@ static enum pst_status begin(struct psti_jpeg_print_work *w, const struct psti_j
     if ((uint32_t)psti_hash64(restoration, frame->restoration_nbytes) !=
         frame->restoration_checksum)
         return FAIL(PST_ERROR_CHECKSUM, "the checksum of the restoration does not match");
-    enum pst_status status = psti_jpeg_unpack_begin(u, restoration, frame->restoration_nbytes, err);
+    enum pst_status status =
+        psti_pli_jpeg_unpack_begin(u, restoration, frame->restoration_nbytes, err);
     if (status == PST_OK && u->skeleton_nbytes > frame->jpeg_nbytes)
         status = FAIL(PST_ERROR_CORRUPT, "a skeleton longer than the file");
     if (status != PST_OK)
         return status;
     uint8_t *skeleton = bytes + (frame->jpeg_nbytes - u->skeleton_nbytes);
-    status = psti_jpeg_unpack_skeleton(u, skeleton, err);
+    status = psti_pli_jpeg_unpack_skeleton(u, skeleton, err);
     if (status != PST_OK)
         return status;
     p->frame = frame;
     p->pads_with_0 = u->flags & PSTI_JPEG_PADS_WITH_0;
     p->unpacker = u;
     w->at = bytes;
-    psti_jpeg_next_event(p);
-    return psti_jpeg_walk_begin(&p->walk, skeleton, u->skeleton_nbytes,
-                                u->flags & PSTI_JPEG_QUANTS_CUT ? frame : NULL, err);
+    psti_pli_jpeg_next_event(p);
+    return psti_pli_jpeg_walk_begin(&p->walk, skeleton, u->skeleton_nbytes,
+                                    u->flags & PSTI_JPEG_QUANTS_CUT ? frame : NULL, err);
 }
 
-enum pst_status psti_jpeg_write(const struct psti_jpeg_frame *frame, const int16_t *const coefs[],
-                                const uint8_t *restoration, void *bytes, size_t capacity,
-                                void *work, struct pst_error *err)
+enum pst_status psti_pli_jpeg_write(const struct psti_jpeg_frame *frame,
+                                    const int16_t *const coefs[], const uint8_t *restoration,
+                                    void *bytes, size_t capacity, void *work, struct pst_error *err)
 {
     struct psti_jpeg_print_work *w = work;
     enum pst_status status = begin(w, frame, restoration, bytes, capacity, err);
     w->printer.coefs = coefs;
     if (status == PST_OK)
         status = print_file(w, err);
-    psti_jpeg_unpack_end(&w->unpacker);
+    psti_pli_jpeg_unpack_end(&w->unpacker);
     if (status == PST_OK && psti_hash64(bytes, frame->jpeg_nbytes) != frame->jpeg_checksum)
         status = FAIL(PST_ERROR_CHECKSUM, "the checksum of the JPEG file does not match");
     return status;
 }
 
-enum pst_status psti_jpeg_write_head(const struct psti_jpeg_frame *frame,
-                                     const uint8_t *restoration, void *bytes, size_t capacity,
-                                     size_t *nbytes, void *work, struct pst_error *err)
+enum pst_status psti_pli_jpeg_write_head(const struct psti_jpeg_frame *frame,
+                                         const uint8_t *restoration, void *bytes, size_t capacity,
+                                         size_t *nbytes, void *work, struct pst_error *err)
 {
     struct psti_jpeg_print_work *w = work;
     enum pst_status status = begin(w, frame, restoration, bytes, capacity, err);
     if (status == PST_OK)
         status = print_segments(w, err);
-    psti_jpeg_unpack_end(&w->unpacker);
+    psti_pli_jpeg_unpack_end(&w->unpacker);
     if (status == PST_OK && w->printer.walk.ended)
         status = FAIL(PST_ERROR_CORRUPT, "the restoration has no scan");
     *nbytes = status == PST_OK ? (size_t)(w->at - (uint8_t *)bytes) : 0;

@@ -66,7 +66,7 @@ static enum pst_status reserve_coefs(struct psti_pli_keep *keep,
     uint64_t total = 0, at[PSTI_JPEG_COMPONENTS_MAX] = {0};
     for (uint32_t c = 0; c < frame->n_components; c++) {
         at[c] = total;
-        total += (uint64_t)psti_jpeg_n_coefs(frame, c) * sizeof(int16_t);
+        total += (uint64_t)psti_pli_jpeg_n_coefs(frame, c) * sizeof(int16_t);
     }
     if (total / BLOCK_NBYTES > 8 * jpeg_nbytes)
         return psti_fail(err, PST_ERROR_CORRUPT, "pli", "the JPEG is too short for its pixels");
@@ -80,7 +80,7 @@ static enum pst_status reserve_coefs(struct psti_pli_keep *keep,
 
 static enum pst_status reserve_work(struct psti_pli_keep *keep, struct pst_error *err)
 {
-    return reserve(&keep->work, psti_jpeg_work_nbytes(), err);
+    return reserve(&keep->work, psti_pli_jpeg_work_nbytes(), err);
 }
 
 /* JPEG -> frame, coefficients and restoration, in the room's buffers. */
@@ -89,16 +89,16 @@ static enum pst_status read_jpeg(struct psti_pli_keep *keep, const void *jpeg, s
                                  struct pst_error *err)
 {
     memset(frame, 0, sizeof *frame);
-    enum pst_status status = psti_jpeg_probe(jpeg, nbytes, frame, err);
+    enum pst_status status = psti_pli_jpeg_probe(jpeg, nbytes, frame, err);
     if (status == PST_OK)
         status = reserve_coefs(keep, frame, nbytes, coefs, err);
     if (status == PST_OK)
-        status = reserve(&keep->restoration, psti_jpeg_restoration_bound(nbytes), err);
+        status = reserve(&keep->restoration, psti_pli_jpeg_restoration_bound(nbytes), err);
     if (status == PST_OK)
         status = reserve_work(keep, err);
     if (status == PST_OK)
-        status = psti_jpeg_read(jpeg, nbytes, frame, coefs, keep->restoration.bytes,
-                                keep->restoration.capacity, keep->work.bytes, err);
+        status = psti_pli_jpeg_read(jpeg, nbytes, frame, coefs, keep->restoration.bytes,
+                                    keep->restoration.capacity, keep->work.bytes, err);
     return status;
 }
 
@@ -145,7 +145,7 @@ static enum pst_status write_jpeg(struct psti_pli_keep *keep, const struct psti_
     const int16_t *const fixed[PSTI_JPEG_COMPONENTS_MAX] = {
         coefs[0], frame->n_components > 1 ? coefs[1] : NULL,
         frame->n_components > 1 ? coefs[2] : NULL};
-    return psti_jpeg_write(frame, fixed, restoration, jpeg, capacity, keep->work.bytes, err);
+    return psti_pli_jpeg_write(frame, fixed, restoration, jpeg, capacity, keep->work.bytes, err);
 }
 
 static enum pst_status restore(struct psti_pli_keep *keep, const void *pli, size_t nbytes,
@@ -215,7 +215,7 @@ static bool is_beyond_samples(const struct psti_jpeg_frame *frame, int16_t *cons
     enum { SUM_MAX = 2048 };
     for (uint32_t c = 0; c < frame->n_components; c++) {
         const uint16_t *quants = frame->quants[frame->components[c].quant];
-        const size_t n = psti_jpeg_n_coefs(frame, c);
+        const size_t n = psti_pli_jpeg_n_coefs(frame, c);
         for (size_t block = 0; block < n; block += 64) {
             uint64_t sum = 0;
             for (size_t k = 0; k < 64; k++)
@@ -279,8 +279,8 @@ static enum pst_status convert(struct psti_pli_keep *keep,
     const int16_t *const fixed[PSTI_JPEG_COMPONENTS_MAX] = {
         coefs[0], frame.n_components > 1 ? coefs[1] : NULL,
         frame.n_components > 1 ? coefs[2] : NULL};
-    status = psti_jpeg_encode(&frame, fixed, keep->restoration.bytes, &encode, pli, capacity,
-                              nbytes, err);
+    status = psti_pli_jpeg_encode(&frame, fixed, keep->restoration.bytes, &encode, pli, capacity,
+                                  nbytes, err);
     if (status == PST_OK)
         status = prove(keep, jpeg, jpeg_nbytes, pli, *nbytes, encode.pixel_checksum, err);
     return status;
@@ -375,8 +375,8 @@ static enum pst_status restore_head(struct psti_pli_keep *keep, const void *pli,
     if (status == PST_OK)
         status = reserve_work(keep, err);
     if (status == PST_OK)
-        status = psti_jpeg_write_head(&frame, restoration, jpeg, capacity, nbytes, keep->work.bytes,
-                                      err);
+        status = psti_pli_jpeg_write_head(&frame, restoration, jpeg, capacity, nbytes,
+                                          keep->work.bytes, err);
     if (status != PST_OK && err != NULL && err->codec[0] == '\0')
         psti_error_set_codec(err, "pli");
     return status;

@@ -25,8 +25,8 @@ static bool write_one(const char *folder, uint32_t i, uint64_t *random, uint8_t 
     char path[1024];
     coefs_make(&image, 1 + coefs_draw(random) % edge, 1 + coefs_draw(random) % edge, sampling, kind,
                random);
-    if (psti_jpeg_encode(&image.frame, (const int16_t *const *)image.coefs, NULL, &options, bytes,
-                         CAPACITY, &nbytes, NULL) != PST_OK ||
+    if (psti_pli_jpeg_encode(&image.frame, (const int16_t *const *)image.coefs, NULL, &options,
+                             bytes, CAPACITY, &nbytes, NULL) != PST_OK ||
         psti_pli_parse_header(bytes, nbytes, &header, NULL) != PST_OK ||
         psti_pli_find_model(bytes, &header, PSTI_PLI_MODEL_COEFS, &block, &n_block, NULL) != PST_OK)
         return false;

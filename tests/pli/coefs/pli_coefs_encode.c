@@ -15,10 +15,10 @@ uint8_t *coefs_encode(const struct coefs_image *image, uint8_t unit_log2, bool n
     struct pst_error err;
     size_t capacity = 100000;
     for (uint32_t c = 0; c < image->frame.n_components; c++)
-        capacity += 4 * psti_jpeg_n_coefs(&image->frame, c);
+        capacity += 4 * psti_pli_jpeg_n_coefs(&image->frame, c);
     uint8_t *room = malloc(capacity), *bytes = NULL;
-    if (room && psti_jpeg_encode(&image->frame, (const int16_t *const *)image->coefs, NULL,
-                                 &options, room, capacity, nbytes, &err) == PST_OK)
+    if (room && psti_pli_jpeg_encode(&image->frame, (const int16_t *const *)image->coefs, NULL,
+                                     &options, room, capacity, nbytes, &err) == PST_OK)
         bytes = malloc(*nbytes);
     if (!bytes) {
         fprintf(stderr, "pli_coefs_encode: no file\n");

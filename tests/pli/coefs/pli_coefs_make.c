@@ -31,9 +31,9 @@ static void need(bool good, const char *what)
 
 static void begin(struct coefs_image *image)
 {
-    need(psti_jpeg_frame_measure(&image->frame), "sampling factors");
+    need(psti_pli_jpeg_frame_measure(&image->frame), "sampling factors");
     for (uint32_t c = 0; c < image->frame.n_components; c++) {
-        image->coefs[c] = calloc(psti_jpeg_n_coefs(&image->frame, c), sizeof(int16_t));
+        image->coefs[c] = calloc(psti_pli_jpeg_n_coefs(&image->frame, c), sizeof(int16_t));
         need(image->coefs[c] != NULL, "no memory");
     }
 }
@@ -90,11 +90,11 @@ void coefs_make(struct coefs_image *image, uint32_t width, uint32_t height, uint
         f->quants[0][k] = f->quants[f->n_components > 1][k] = (uint16_t)(1 + k);
     begin(image);
     for (uint32_t c = 0; c < f->n_components; c++)
-        for (size_t i = 0; i < psti_jpeg_n_coefs(f, c); i += 64)
+        for (size_t i = 0; i < psti_pli_jpeg_n_coefs(f, c); i += 64)
             fill(image->coefs[c] + i, kind, random);
     if (kind == COEFS_ONE) {
         uint32_t c = coefs_draw(random) % f->n_components;
-        size_t at = coefs_draw(random) % psti_jpeg_n_coefs(f, c);
+        size_t at = coefs_draw(random) % psti_pli_jpeg_n_coefs(f, c);
         image->coefs[c][at] = any_sign(1 + coefs_draw(random) % 2047, random);
     }
 }

@@ -6,11 +6,11 @@
 #include "simde/simde_avx512.h"
 
 #define psti_coefs_level_avx512 psti_coefs_level_simde
-#define psti_coefs_avx512_read_classes psti_coefs_simde_read_classes
-#define psti_coefs_avx512_read_ends psti_coefs_simde_read_ends
-#define psti_coefs_avx512_read_dc psti_coefs_simde_read_dc
-#define psti_coefs_avx512_read_ac psti_coefs_simde_read_ac
-#define psti_coefs_avx512_place_dc psti_coefs_simde_place_dc
-#define psti_coefs_avx512_place_ac psti_coefs_simde_place_ac
+#define psti_pli_coefs_avx512_read_classes psti_coefs_simde_read_classes
+#define psti_pli_coefs_avx512_read_ends psti_coefs_simde_read_ends
+#define psti_pli_coefs_avx512_read_dc psti_coefs_simde_read_dc
+#define psti_pli_coefs_avx512_read_ac psti_coefs_simde_read_ac
+#define psti_pli_coefs_avx512_place_dc psti_coefs_simde_place_dc
+#define psti_pli_coefs_avx512_place_ac psti_coefs_simde_place_ac
 
 #endif

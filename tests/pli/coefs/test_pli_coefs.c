@@ -85,8 +85,8 @@ static void open_file(struct fixture *f, const struct coefs_image *image, uint8_
     const uint8_t *block;
     size_t nbytes;
     struct pst_error err = {0};
-    assert_ok(psti_jpeg_encode(&image->frame, (const int16_t *const *)image->coefs, NULL, &options,
-                               f->file, f->file_capacity, &f->file_nbytes, &err));
+    assert_ok(psti_pli_jpeg_encode(&image->frame, (const int16_t *const *)image->coefs, NULL,
+                                   &options, f->file, f->file_capacity, &f->file_nbytes, &err));
     assert_ok(psti_pli_parse_header(f->file, f->file_nbytes, &f->header, &err));
     assert_ok(psti_pli_check_head(f->file, f->file_nbytes, &f->header, &err));
     assert_int_equal(f->header.content, 2);
@@ -94,7 +94,7 @@ static void open_file(struct fixture *f, const struct coefs_image *image, uint8_
     assert_true(unit_log2 == 0 || f->header.unit_log2 == unit_log2);
     assert_ok(
         psti_pli_find_model(f->file, &f->header, PSTI_PLI_MODEL_FRAME, &block, &nbytes, &err));
-    assert_ok(psti_jpeg_parse_frame(block, nbytes, &f->header, &f->frame, &err));
+    assert_ok(psti_pli_jpeg_parse_frame(block, nbytes, &f->header, &f->frame, &err));
     assert_ok(psti_pli_find_model(f->file, &f->header, PSTI_PLI_MODEL_COEFS, &f->tables_block,
                                   &f->tables_nbytes, &err));
     size_t work = psti_pli_coefs_work_nbytes(f->header.unit_log2, f->header.channels);
@@ -343,7 +343,7 @@ static void noise(void **state)
             open_file(f, &image, 6 + (uint8_t)(i / 20 % 3));
             coefs_free(&image);
         }
-        size_t n_block = psti_jpeg_print_tables(own, block);
+        size_t n_block = psti_pli_jpeg_print_tables(own, block);
         for (int k = 0; k < N_LEVELS; k++) {
             struct pst_error err = {0};
             assert_ok(psti_pli_coefs_prepare(level(k), block, n_block, f->tables[k], &err));

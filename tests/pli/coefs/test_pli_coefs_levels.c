@@ -137,9 +137,9 @@ static void make_image(struct fixture *f, const struct shape *shape, enum kind k
         f->frame.quants[0][k] = 1;
     for (uint32_t c = 0; c < shape->n_components; c++)
         f->frame.components[c] = (struct psti_jpeg_component){.h = shape->h[c], .v = shape->v[c]};
-    assert_true(psti_jpeg_frame_measure(&f->frame));
+    assert_true(psti_pli_jpeg_frame_measure(&f->frame));
     for (uint32_t c = 0; c < shape->n_components; c++) {
-        size_t n = psti_jpeg_n_coefs(&f->frame, c);
+        size_t n = psti_pli_jpeg_n_coefs(&f->frame, c);
         uint32_t activity = 32;
         f->coefs[c] = malloc(n * sizeof *f->coefs[c]);
         for (size_t i = 0; i < n; i += 64) {
@@ -255,8 +255,8 @@ static void for_units(struct fixture *f, uint8_t unit_log2, use_unit *use)
     struct psti_pli_header header;
     const uint8_t *block;
     size_t nbytes;
-    assert_int_equal(psti_jpeg_encode(&f->frame, (const int16_t *const *)f->coefs, NULL, &options,
-                                      f->file, FILE_MAX_NBYTES, &nbytes, NULL),
+    assert_int_equal(psti_pli_jpeg_encode(&f->frame, (const int16_t *const *)f->coefs, NULL,
+                                          &options, f->file, FILE_MAX_NBYTES, &nbytes, NULL),
                      PST_OK);
     assert_int_equal(psti_pli_parse_header(f->file, nbytes, &header, NULL), PST_OK);
     const uint8_t *at = f->file + psti_pli_head_nbytes(&header);
@@ -352,7 +352,7 @@ static void make_foreign_tables(struct fixture *f)
             own[i].q[t] = (uint8_t)(below(f, 3) ? below(f, 64) : 0);
         own[i].q[below(f, own[i].n)] = (uint8_t)(1 + below(f, 63));
     }
-    use_tables(f, block, psti_jpeg_print_tables(own, block));
+    use_tables(f, block, psti_pli_jpeg_print_tables(own, block));
 }
 
 static void decode_foreign(struct fixture *f, const struct unit *u)

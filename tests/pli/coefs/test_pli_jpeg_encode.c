@@ -23,8 +23,8 @@ static enum pst_status encode(const struct coefs_image *image, const uint8_t *re
 {
     struct psti_jpeg_encode_options options = {
         .unit_log2 = unit_log2, .no_checksum = no_checksum, .pixel_checksum = 0x1234567890abcdef};
-    return psti_jpeg_encode(&image->frame, (const int16_t *const *)image->coefs, restoration,
-                            &options, room, capacity, nbytes, err);
+    return psti_pli_jpeg_encode(&image->frame, (const int16_t *const *)image->coefs, restoration,
+                                &options, room, capacity, nbytes, err);
 }
 
 /* Where the units end, by the index; checks what the head says. */
@@ -78,7 +78,7 @@ static void whole_file(void **state)
         assert_int_equal(h.height, 333);
         assert_true(h.pixel_checksum == 0x1234567890abcdef);
         assert_ok(psti_pli_find_model(room, &h, PSTI_PLI_MODEL_FRAME, &block, &n_block, &err));
-        assert_ok(psti_jpeg_parse_frame(block, n_block, &h, &frame, &err));
+        assert_ok(psti_pli_jpeg_parse_frame(block, n_block, &h, &frame, &err));
         assert_memory_equal(frame.components, image.frame.components, sizeof frame.components);
         assert_memory_equal(frame.quants, image.frame.quants, sizeof frame.quants);
         assert_int_equal(frame.orientation, 1 + i);
@@ -239,7 +239,7 @@ static void levels_agree(void **state)
         struct psti_je_bits bits[2];
         for (int k = 0; k < 2; k++) {
             bits[k] = (struct psti_je_bits){.at = bytes[k]};
-            psti_je_put(&bits[k], i % 8 > 0, i % 8);
+            psti_pli_jpeg_encode_put(&bits[k], i % 8 > 0, i % 8);
             kernels[k]->find_tokens(values, 64, tokens[k], g[k]);
             kernels[k]->put_values(&bits[k], values, tokens[k]);
         }
@@ -276,7 +276,7 @@ static void states_agree(void **state)
             counts->ac[j] = 1 + coefs_draw(&random) % (1u << coefs_draw(&random) % 24);
         for (uint32_t j = 0; j < PSTI_JE_N_SMALL; j++)
             counts->small[j] = 1;
-        psti_je_model(counts, block, codes);
+        psti_pli_jpeg_encode_model(counts, block, codes);
         for (uint32_t k = 1; k <= LAST; k++) {
             unit.n_k[k] = (uint16_t)(coefs_draw(&random) % N_K);
             n += unit.n_k[k];
@@ -288,8 +288,8 @@ static void states_agree(void **state)
         size_t nbytes[2];
         for (int k = 0; k < 2; k++) {
             struct psti_je_work work = {.words_end = words[k] + ROOM};
-            nbytes[k] = psti_je_write(&unit, ac, NULL, raw, codes, kernels[k], &work, out[k],
-                                      sizeof out[k]);
+            nbytes[k] = psti_pli_jpeg_encode_write(&unit, ac, NULL, raw, codes, kernels[k], &work,
+                                                   out[k], sizeof out[k]);
         }
         assert_true(nbytes[0] > 0);
         assert_int_equal(nbytes[0], nbytes[1]);
@@ -363,7 +363,7 @@ static void planes_agree(void **state)
             for (int l = 0; l < 2; l++) {
                 struct psti_je_work work = {
                     .stride = STRIDE, .sides = sides, .tokens = tokens[l], .g = g[l]};
-                psti_jpeg_fill_contexts(work.contexts);
+                psti_pli_jpeg_fill_contexts(work.contexts);
                 kernels[l]->find_tokens(values[l] + at, (uint32_t)whole, tokens[l] + at, g[l] + at);
                 kernels[l]->find_codes(&work, n_k, k, codes[l]);
             }

@@ -29,8 +29,9 @@ static inline bool pli_jpeg_image_open(struct bytes file, uint8_t unit_log2,
         return false;
     uint8_t *room = malloc(capacity);
     assert_non_null(room);
-    assert_ok(psti_jpeg_encode(&image->content.frame, (const int16_t *const *)image->content.coefs,
-                               NULL, &options, room, capacity, &nbytes, &err));
+    assert_ok(psti_pli_jpeg_encode(&image->content.frame,
+                                   (const int16_t *const *)image->content.coefs, NULL, &options,
+                                   room, capacity, &nbytes, &err));
     image->pli = (struct bytes){malloc(nbytes), nbytes};
     assert_non_null(image->pli.data);
     memcpy(image->pli.data, room, nbytes);

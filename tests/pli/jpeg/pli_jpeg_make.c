@@ -41,7 +41,7 @@ static bool read_frame(struct jpeg_decompress_struct *cinfo, struct psti_jpeg_fr
             .quant = (uint8_t)info->quant_tbl_no,
         };
     }
-    return psti_jpeg_frame_measure(frame);
+    return psti_pli_jpeg_frame_measure(frame);
 }
 
 static void read_quants(struct jpeg_decompress_struct *cinfo, struct psti_jpeg_frame *frame)
@@ -58,7 +58,7 @@ static void read_coefs(struct jpeg_decompress_struct *cinfo, struct pli_jpeg *jp
     jvirt_barray_ptr *arrays = jpeg_read_coefficients(cinfo);
     for (int c = 0; c < cinfo->num_components; c++) {
         const struct psti_jpeg_component *component = &jpeg->frame.components[c];
-        int16_t *to = jpeg->coefs[c] = get(psti_jpeg_n_coefs(&jpeg->frame, (uint32_t)c) * 2);
+        int16_t *to = jpeg->coefs[c] = get(psti_pli_jpeg_n_coefs(&jpeg->frame, (uint32_t)c) * 2);
         for (uint32_t y = 0; y < component->rows; y++) {
             JBLOCKARRAY row =
                 cinfo->mem->access_virt_barray((j_common_ptr)cinfo, arrays[c], y, 1, FALSE);
@@ -80,7 +80,8 @@ static void read_samples(const struct bytes *file, struct pli_jpeg *jpeg)
     begin(&cinfo, &errors, file);
     /* libjpeg minds the sampling factors of a single component and fills up its last MCUs. */
     for (int c = 0; c < frame->n_components; c++) {
-        size_t n = psti_jpeg_n_coefs(frame, (uint32_t)c) + frame->components[c].columns * 8u * 32;
+        size_t n =
+            psti_pli_jpeg_n_coefs(frame, (uint32_t)c) + frame->components[c].columns * 8u * 32;
         jpeg->samples[c] = get(n);
         memset(jpeg->samples[c], 0, n);
     }
@@ -189,7 +190,7 @@ void pli_jpeg_unit_make(const struct pli_jpeg *jpeg, uint32_t unit_log2, uint32_
 {
     struct psti_pli_coefs *coefs = &unit->coefs;
     memset(unit, 0, sizeof *unit);
-    coefs->n_squares = psti_jpeg_squares(&jpeg->frame, unit_log2, row, column, coefs->squares);
+    coefs->n_squares = psti_pli_jpeg_squares(&jpeg->frame, unit_log2, row, column, coefs->squares);
     list_blocks(jpeg, unit);
     coefs->stride = (coefs->n + 63) / 64 * 64;
     unit->planes = aligned_alloc(64, 64 * coefs->stride * sizeof *unit->planes);

@@ -110,9 +110,9 @@ static void frame_bytes(void **state)
         f.quants[0][k] = (uint16_t)(k + 1);
         f.quants[3][k] = (uint16_t)(k == 5 ? 65535 : 255);
     }
-    assert_true(psti_jpeg_frame_measure(&f));
+    assert_true(psti_pli_jpeg_frame_measure(&f));
     uint8_t block[PSTI_JPEG_FRAME_MAX_NBYTES + 1];
-    size_t n = psti_jpeg_print_frame(&f, block);
+    size_t n = psti_pli_jpeg_print_frame(&f, block);
     assert_int_equal(n, 2 + 6 + 65 + 129 + 20);
     assert_memory_equal(block, "\x01\x06\x22\x00\x12\x03\x11\x03\x00\x01\x02", 11);
     assert_int_equal(block[8 + 65], 1);
@@ -123,7 +123,7 @@ static void frame_bytes(void **state)
     struct psti_pli_header h = jpeg_header(333, 251, 3);
     struct psti_jpeg_frame back;
     memset(&back, 0, sizeof back);
-    assert_ok(psti_jpeg_parse_frame(block, n, &h, &back, &err));
+    assert_ok(psti_pli_jpeg_parse_frame(block, n, &h, &back, &err));
     assert_memory_equal(&back.components, &f.components, sizeof f.components);
     assert_memory_equal(&back.quants, &f.quants, sizeof f.quants);
     assert_int_equal(back.orientation, 6);
@@ -134,8 +134,9 @@ static void frame_bytes(void **state)
     /* Every length but the right one, and every value that is none. */
     for (size_t i = 0; i <= n + 1; i++)
         if (i != n)
-            assert_int_equal(psti_jpeg_parse_frame(block, i, &h, &back, &err), PST_ERROR_CORRUPT);
-    assert_int_equal(psti_jpeg_parse_frame(NULL, 0, &h, &back, &err), PST_ERROR_CORRUPT);
+            assert_int_equal(psti_pli_jpeg_parse_frame(block, i, &h, &back, &err),
+                             PST_ERROR_CORRUPT);
+    assert_int_equal(psti_pli_jpeg_parse_frame(NULL, 0, &h, &back, &err), PST_ERROR_CORRUPT);
     const struct {
         uint8_t at, value;
     } refused[] = {{1, 0}, {1, 9}, {2, 0x23}, {2, 0x02}, {2, 0x82}, {3, 4}, {8, 2}, {9, 0}};
@@ -143,10 +144,10 @@ static void frame_bytes(void **state)
         uint8_t bad[sizeof block];
         memcpy(bad, block, sizeof bad);
         bad[refused[i].at] = refused[i].value;
-        assert_int_equal(psti_jpeg_parse_frame(bad, n, &h, &back, &err), PST_ERROR_CORRUPT);
+        assert_int_equal(psti_pli_jpeg_parse_frame(bad, n, &h, &back, &err), PST_ERROR_CORRUPT);
     }
     block[0] = 2;
-    assert_int_equal(psti_jpeg_parse_frame(block, n, &h, &back, &err), PST_ERROR_VERSION);
+    assert_int_equal(psti_pli_jpeg_parse_frame(block, n, &h, &back, &err), PST_ERROR_VERSION);
 }
 
 static const uint8_t factors[3] = {1, 2, 4};
@@ -159,12 +160,12 @@ static void check_cover(const struct psti_jpeg_frame *f, uint32_t log2)
     uint8_t *seen[3] = {NULL};
     size_t left = 0;
     for (uint32_t i = 0; i < f->n_components; i++) {
-        left += psti_jpeg_n_coefs(f, i) / 64;
-        seen[i] = calloc(psti_jpeg_n_coefs(f, i) / 64, 1);
+        left += psti_pli_jpeg_n_coefs(f, i) / 64;
+        seen[i] = calloc(psti_pli_jpeg_n_coefs(f, i) / 64, 1);
         assert_non_null(seen[i]);
     }
     for (uint32_t u = 0; u < rows * columns; u++) {
-        uint32_t n = psti_jpeg_squares(f, log2, u / columns, u % columns, squares), last = 0;
+        uint32_t n = psti_pli_jpeg_squares(f, log2, u / columns, u % columns, squares), last = 0;
         assert_in_range(n, f->n_components, PSTI_JPEG_SQUARES_MAX);
         for (uint32_t s = 0; s < n; s++) {
             const struct psti_jpeg_square *q = &squares[s];
@@ -200,7 +201,7 @@ static void squares_cover(void **state)
             f.components[c].h = f.n_components == 1 ? 1 : factors[n % 3];
             f.components[c].v = f.n_components == 1 ? 1 : factors[n / 3 % 3];
         }
-        assert_true(psti_jpeg_frame_measure(&f));
+        assert_true(psti_pli_jpeg_frame_measure(&f));
         for (uint32_t c = 0; c < f.n_components; c++) {
             const struct psti_jpeg_component *p = &f.components[c];
             assert_int_equal(p->width, (f.width * p->h + f.h - 1) / f.h);
@@ -211,21 +212,21 @@ static void squares_cover(void **state)
     }
     struct psti_jpeg_frame f = {.width = 8, .height = 8, .n_components = 1};
     f.components[0] = (struct psti_jpeg_component){.h = 2, .v = 1};
-    assert_false(psti_jpeg_frame_measure(&f));
+    assert_false(psti_pli_jpeg_frame_measure(&f));
     f.n_components = 2;
-    assert_false(psti_jpeg_frame_measure(&f));
+    assert_false(psti_pli_jpeg_frame_measure(&f));
     f.n_components = 3;
-    assert_false(psti_jpeg_frame_measure(&f)); /* factors of 0 */
+    assert_false(psti_pli_jpeg_frame_measure(&f)); /* factors of 0 */
 }
 
 static void tokens(void **state)
 {
     (void)state;
     for (uint32_t m = 0; m <= PSTI_JPEG_AC_MAX; m++) {
-        uint32_t t = psti_jpeg_ac_token(m), low = psti_jpeg_ac_lowest[t];
+        uint32_t t = psti_pli_jpeg_ac_token(m), low = psti_jpeg_ac_lowest[t];
         uint32_t bits = psti_jpeg_ac_bits[t];
         if (t == 7) {
-            uint32_t c = psti_jpeg_ac_class(m);
+            uint32_t c = psti_pli_jpeg_ac_class(m);
             assert_in_range(c, 0, 5);
             low = 1 + (32u << c);
             bits = 5 + c;
@@ -233,9 +234,9 @@ static void tokens(void **state)
         assert_true(t < PSTI_JPEG_N_AC_TOKENS && m >= low && m < low + (1u << bits));
     }
     for (uint32_t m = 0; m <= PSTI_JPEG_DC_MAX; m++) {
-        uint32_t t = psti_jpeg_dc_token(m), low = psti_jpeg_dc_lowest(t);
+        uint32_t t = psti_pli_jpeg_dc_token(m), low = psti_pli_jpeg_dc_lowest(t);
         assert_true(t < PSTI_JPEG_N_DC_TOKENS && m >= low &&
-                    m < low + (1u << psti_jpeg_dc_bits(t)));
+                    m < low + (1u << psti_pli_jpeg_dc_bits(t)));
     }
     for (uint32_t t = 0, e = 0; t < PSTI_JPEG_N_ENDS; t++) {
         assert_int_equal(psti_jpeg_end_lowest[t], e);
@@ -308,7 +309,7 @@ static void own_tables(void **state)
     uint8_t block[PSTI_JPEG_TABLES_MAX_NBYTES];
     uint32_t seed = 5;
     check_sums(&psti_jpeg_builtin, 1);
-    assert_ok(psti_jpeg_parse_tables(NULL, 0, &tables, &err));
+    assert_ok(psti_pli_jpeg_parse_tables(NULL, 0, &tables, &err));
     assert_memory_equal(&tables, &psti_jpeg_builtin, sizeof tables);
     for (uint32_t round = 0; round < 200; round++) {
         struct psti_jpeg_own own[PSTI_JPEG_N_TABLES];
@@ -321,27 +322,27 @@ static void own_tables(void **state)
             if (own[i].n > 0)
                 own[i].q[next_random(&seed) % own[i].n] |= 1;
         }
-        size_t n = psti_jpeg_print_tables(own, block);
+        size_t n = psti_pli_jpeg_print_tables(own, block);
         assert_true(n <= sizeof block);
-        assert_ok(psti_jpeg_parse_tables(block, n, &tables, &err));
+        assert_ok(psti_pli_jpeg_parse_tables(block, n, &tables, &err));
         check_sums(&tables, 0);
         for (uint32_t i = 0; i < 32; i++) {
             uint16_t f[PSTI_JPEG_N_AC_TOKENS];
             memcpy(f, psti_jpeg_builtin.ac[i], sizeof f);
-            assert_true(own[i].n == 0 || psti_jpeg_expand(&own[i], 8, f));
+            assert_true(own[i].n == 0 || psti_pli_jpeg_expand(&own[i], 8, f));
             assert_memory_equal(f, tables.ac[i], sizeof f);
         }
         for (size_t wrong = 0; wrong < n; wrong++)
-            assert_int_not_equal(psti_jpeg_parse_tables(block, wrong, &tables, &err), PST_OK);
+            assert_int_not_equal(psti_pli_jpeg_parse_tables(block, wrong, &tables, &err), PST_OK);
         if (n < sizeof block) {
             block[n] = 0;
-            assert_int_not_equal(psti_jpeg_parse_tables(block, n + 1, &tables, &err), PST_OK);
+            assert_int_not_equal(psti_pli_jpeg_parse_tables(block, n + 1, &tables, &err), PST_OK);
         }
     }
     /* The first table: n of 0, n of 9, all weights 0. */
     const uint8_t bad[][12] = {{1}, {1 | 9 << 1}, {1 | 2 << 1}};
     for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(psti_jpeg_parse_tables(bad[i], 12, &tables, &err), PST_ERROR_CORRUPT);
+        assert_int_equal(psti_pli_jpeg_parse_tables(bad[i], 12, &tables, &err), PST_ERROR_CORRUPT);
 }
 
 int main(void)

@@ -208,7 +208,7 @@ static void test_levels_on_noise(void **state)
         struct psti_pli_jpeg_quants quants;
         uint32_t dense = 1 + random_below(&seed, 16), reach = random_below(&seed, 64);
         for (uint32_t c = 0; c < 3; c++) {
-            for (size_t i = 0; i < psti_jpeg_n_coefs(&jpeg.frame, c); i++) {
+            for (size_t i = 0; i < psti_pli_jpeg_n_coefs(&jpeg.frame, c); i++) {
                 bool any = i % 64 <= reach && random_below(&seed, dense) == 0;
                 int16_t extreme = (int16_t)(random_below(&seed, 2) ? INT16_MAX : INT16_MIN);
                 int16_t value = (int16_t)next_random(&seed);

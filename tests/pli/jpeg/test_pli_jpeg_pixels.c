@@ -367,7 +367,7 @@ static void test_bands(void **state)
 static void spoil(const struct psti_jpeg_frame *frame, int16_t *const coefs[])
 {
     for (uint32_t c = 0; c < frame->n_components; c++)
-        memset(coefs[c], 0x5A, psti_jpeg_n_coefs(frame, c) * sizeof *coefs[c]);
+        memset(coefs[c], 0x5A, psti_pli_jpeg_n_coefs(frame, c) * sizeof *coefs[c]);
 }
 
 static void assert_coefs(const struct image *image, int16_t *const coefs[])
@@ -375,7 +375,7 @@ static void assert_coefs(const struct image *image, int16_t *const coefs[])
     const struct psti_jpeg_frame *frame = &image->of.content.frame;
     for (uint32_t c = 0; c < frame->n_components; c++)
         assert_memory_equal(coefs[c], image->of.content.coefs[c],
-                            psti_jpeg_n_coefs(frame, c) * sizeof *coefs[c]);
+                            psti_pli_jpeg_n_coefs(frame, c) * sizeof *coefs[c]);
 }
 
 /* Pixels and coefficients of one decode are those of two; of another image's frame nothing. */
@@ -426,7 +426,7 @@ static void test_coefficients_and_frame(void **state)
         assert_ok(psti_pli_jpeg_frame(image.of.pli.data, image.of.pli.nbytes, &frame, &err));
         assert_memory_equal(&frame.quants, &image.of.content.frame.quants, sizeof frame.quants);
         for (uint32_t c = 0; c < frame.n_components; c++) {
-            coefs[c] = malloc(psti_jpeg_n_coefs(&frame, c) * sizeof *coefs[c]);
+            coefs[c] = malloc(psti_pli_jpeg_n_coefs(&frame, c) * sizeof *coefs[c]);
             assert_int_equal(image.of.info.samplings[c],
                              frame.components[c].h << 4 | frame.components[c].v);
         }

@@ -187,11 +187,11 @@ static void test_flat(void **state)
         struct image image;
         assert_true(image_open(make_jpeg(&spec, i), &image));
         for (uint32_t c = 0; c < 3; c++) /* all blocks as the first, without AC */
-            for (size_t k = 0; k < psti_jpeg_n_coefs(&image.of.content.frame, c); k++)
+            for (size_t k = 0; k < psti_pli_jpeg_n_coefs(&image.of.content.frame, c); k++)
                 image.of.content.coefs[c][k] = k % 64 ? 0 : image.of.content.coefs[c][0];
         struct pst_error err;
         const struct psti_jpeg_encode_options options = {.unit_log2 = 6};
-        assert_ok(psti_jpeg_encode(
+        assert_ok(psti_pli_jpeg_encode(
             &image.of.content.frame, (const int16_t *const *)image.of.content.coefs, NULL, &options,
             image.of.pli.data, image.of.pli.nbytes, &image.of.pli.nbytes, &err));
         uint8_t *pixels = malloc(90 * 120 * 3);

@@ -164,21 +164,21 @@ enum pst_status read_jpeg_file(const struct jpeg_file *file, struct read_jpeg *r
                                struct pst_error *err)
 {
     memset(r, 0, sizeof *r);
-    enum pst_status status = psti_jpeg_probe(file->bytes, file->nbytes, &r->frame, err);
+    enum pst_status status = psti_pli_jpeg_probe(file->bytes, file->nbytes, &r->frame, err);
     if (status != PST_OK)
         return status;
-    size_t bound = psti_jpeg_restoration_bound(file->nbytes);
+    size_t bound = psti_pli_jpeg_restoration_bound(file->nbytes);
     r->restoration = malloc(bound);
-    r->work = aligned_alloc(64, psti_jpeg_work_nbytes());
+    r->work = aligned_alloc(64, psti_pli_jpeg_work_nbytes());
     assert_non_null(r->work);
     for (uint32_t c = 0; c < r->frame.n_components; c++) {
-        size_t nbytes = psti_jpeg_n_coefs(&r->frame, c) * sizeof(int16_t);
+        size_t nbytes = psti_pli_jpeg_n_coefs(&r->frame, c) * sizeof(int16_t);
         r->coefs[c] = malloc(nbytes);
         assert_non_null(r->coefs[c]);
         memset(r->coefs[c], 0x55, nbytes);
     }
-    status = psti_jpeg_read(file->bytes, file->nbytes, &r->frame, r->coefs, r->restoration, bound,
-                            r->work, err);
+    status = psti_pli_jpeg_read(file->bytes, file->nbytes, &r->frame, r->coefs, r->restoration,
+                                bound, r->work, err);
     if (status != PST_OK)
         free_read_jpeg(r);
     return status;
@@ -228,10 +228,10 @@ uint32_t check_round_trip(const struct jpeg_file *file, bool as_libjpeg, const c
     /* Exact memory, so that a sanitizer sees what goes beyond. */
     uint8_t *restoration = malloc(r.frame.restoration_nbytes), *back = malloc(file->nbytes);
     memcpy(restoration, r.restoration, r.frame.restoration_nbytes);
-    memset(r.work, 0xA5, psti_jpeg_work_nbytes());
+    memset(r.work, 0xA5, psti_pli_jpeg_work_nbytes());
     assert_int_equal(r.frame.jpeg_nbytes, file->nbytes);
-    status = psti_jpeg_write(&r.frame, (const int16_t *const *)r.coefs, restoration, back,
-                             file->nbytes, r.work, &err);
+    status = psti_pli_jpeg_write(&r.frame, (const int16_t *const *)r.coefs, restoration, back,
+                                 file->nbytes, r.work, &err);
     if (status != PST_OK)
         fail_msg("%s: %s", what, err.text);
     if (memcmp(back, file->bytes, file->nbytes) != 0)

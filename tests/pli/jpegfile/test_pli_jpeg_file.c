@@ -146,7 +146,7 @@ static void test_segments(void **state)
     (void)state;
     insert_bytes(&file, 2, exif, 2 + 0x22);
     check_round_trip(&file, true, "EXIF");
-    assert_ok(psti_jpeg_probe(file.bytes, file.nbytes, &frame, &err));
+    assert_ok(psti_pli_jpeg_probe(file.bytes, file.nbytes, &frame, &err));
     assert_int_equal(frame.orientation, 6);
     remove_bytes(&file, 2, 2 + 0x22);
 
@@ -540,8 +540,8 @@ static enum pst_status write_back(struct read_jpeg *r, const uint8_t *restoratio
                                   size_t capacity, struct pst_error *err)
 {
     pst_error_clear(err);
-    return psti_jpeg_write(&r->frame, (const int16_t *const *)r->coefs, restoration, bytes,
-                           capacity, r->work, err);
+    return psti_pli_jpeg_write(&r->frame, (const int16_t *const *)r->coefs, restoration, bytes,
+                               capacity, r->work, err);
 }
 
 static void test_damaged_restorations(void **state)
@@ -597,7 +597,7 @@ static void test_other_coefficients(void **state)
         *coef = (int16_t)(before ^ others[i]);
         assert_int_not_equal(write_back(&r, r.restoration, back, file.nbytes, &err), PST_OK);
     }
-    for (size_t i = 0; i < psti_jpeg_n_coefs(&r.frame, 0); i++)
+    for (size_t i = 0; i < psti_pli_jpeg_n_coefs(&r.frame, 0); i++)
         r.coefs[0][i] = (int16_t)(i * 7919);
     assert_int_equal(write_back(&r, r.restoration, back, file.nbytes, &err), PST_ERROR_CORRUPT);
     free(back);
@@ -615,16 +615,16 @@ static void test_arguments(void **state)
     uint8_t *back = malloc(file.nbytes);
     assert_int_equal(write_back(&r, r.restoration, back, file.nbytes - 1, &err),
                      PST_ERROR_ARGUMENT);
-    size_t bound = psti_jpeg_restoration_bound(file.nbytes);
-    assert_int_equal(psti_jpeg_read(file.bytes, file.nbytes, &r.frame, r.coefs, r.restoration,
-                                    bound - 1, r.work, &err),
+    size_t bound = psti_pli_jpeg_restoration_bound(file.nbytes);
+    assert_int_equal(psti_pli_jpeg_read(file.bytes, file.nbytes, &r.frame, r.coefs, r.restoration,
+                                        bound - 1, r.work, &err),
                      PST_ERROR_ARGUMENT);
     r.frame.restoration_nbytes = 0;
     assert_int_equal(write_back(&r, r.restoration, back, file.nbytes, &err), PST_ERROR_UNSUPPORTED);
     r.frame.width = r.frame.width > 16 ? 16 : 17;
-    assert_true(psti_jpeg_frame_measure(&r.frame));
-    assert_int_equal(psti_jpeg_read(file.bytes, file.nbytes, &r.frame, r.coefs, r.restoration,
-                                    bound, r.work, &err),
+    assert_true(psti_pli_jpeg_frame_measure(&r.frame));
+    assert_int_equal(psti_pli_jpeg_read(file.bytes, file.nbytes, &r.frame, r.coefs, r.restoration,
+                                        bound, r.work, &err),
                      PST_ERROR_ARGUMENT);
     free(back);
     free_read_jpeg(&r);

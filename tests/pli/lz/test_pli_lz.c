@@ -389,7 +389,7 @@ static size_t build(uint8_t *out, const struct tokens *tokens, uint32_t n_tokens
     if (raw_nbytes > 0)
         memcpy(p, raw, raw_nbytes);
     p += raw_nbytes;
-    return (size_t)(p - out) + psti_lz_put_states(symbols, n, 1, out + sizeof head, p, 4096);
+    return (size_t)(p - out) + psti_pli_lz_put_states(symbols, n, 1, out + sizeof head, p, 4096);
 }
 
 enum { EDGE_1 = PSTI_PLI_LZ_N_RUNS, LEFT = 3, ABOVE = 7, EXPLICIT = PSTI_PLI_LZ_EXPLICIT };

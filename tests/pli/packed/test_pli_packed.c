@@ -137,8 +137,8 @@ static enum pst_status decode_at(struct fixture *f, const struct psti_pli_source
     struct psti_pli_unit unit = unit_at(f, source, unit_bytes, n);
     struct pst_error err;
     pst_error_clear(&err);
-    enum pst_status status = psti_packed_decode_with(kernels_of(level, unit.bits), &unit,
-                                                     f->work + WORK_GUARD, NULL, planes, &err);
+    enum pst_status status = psti_pli_packed_decode_with(kernels_of(level, unit.bits), &unit,
+                                                         f->work + WORK_GUARD, NULL, planes, &err);
     assert_int_equal(err.status, status);
     return status;
 }
@@ -185,8 +185,9 @@ static void check_pixels(struct fixture *f, const struct psti_pli_source *source
                 continue;
             out.data = pixels[level > 0];
             memset(out.data, 0x5A, NBYTES);
-            assert_int_equal(psti_packed_decode_with(kernels_of(level, 8), &unit,
-                                                     f->work + WORK_GUARD, &part, &planes, NULL),
+            assert_int_equal(psti_pli_packed_decode_with(kernels_of(level, 8), &unit,
+                                                         f->work + WORK_GUARD, &part, &planes,
+                                                         NULL),
                              PST_OK);
             if (planes.base)
                 psti_pli_emit_planes(&unit, &planes, &part);
@@ -385,7 +386,7 @@ static void test_encoders_agree(void **state)
                 block.tap[0] = (int8_t)((int)(random >> 24 & 127) - 64);
             if (p > 1 && random >> 23 & 2)
                 block.tap[1] = (int8_t)((int)(random >> 17 & 127) - 64);
-            psti_packed_load(&source, p, &samples);
+            psti_pli_packed_load(&source, p, &samples);
             for (block.first = 0; block.first < height; block.first += 16) {
                 uint32_t costs[2][PSTI_PACKED_N_PREDICTORS], left = height - block.first;
                 block.n_rows = left < 16 ? left : 16;

@@ -247,7 +247,7 @@ static void apply_plane(const struct psti_pli_source *s, uint32_t p,
             struct psti_wave_candidate c = {
                 .predictor = plane->predictor, .a = plane->a, .b = plane->b};
             if (plane->predictor == PSTI_PLI_PREDICT_FILTERS)
-                c = psti_wave_filter(list, plane->filters[y / 16 * columns + x / 16]);
+                c = psti_pli_wave_filter(list, plane->filters[y / 16 * columns + x / 16]);
             if (x % 16 == 0)
                 rows->find_row(work, &c, y % PSTI_WAVE_BLOCK, g + at, r + at, row);
             work->residuals[p][at + x] = row[x];
@@ -291,7 +291,7 @@ static void test_all_predictors(void **state)
                 plane->filters[i] = (uint8_t)(draw(b) % (PSTI_PLI_N_FILTERS + 1));
         }
         apply(&s, &b->plan, b->work);
-        psti_wave_tokenise(&s, &b->plan, b->work);
+        psti_pli_wave_tokenise(&s, &b->plan, b->work);
         memset(&counts, 0, sizeof counts); /* so the built-in tables, which know every token */
         encode(b, &s, &counts);
         assert_int_equal(b->block_nbytes, 0);
@@ -305,7 +305,7 @@ static void check_codes_of_vectors(uint32_t bits)
 {
     const uint32_t range = 1u << (32 - bits), sum = 1u << bits;
     for (uint32_t f = 1; f <= sum; f++) {
-        uint64_t code = psti_rans_code(bits, f, 5), reciprocal = code & UINT32_MAX;
+        uint64_t code = psti_pli_rans_code(bits, f, 5), reciprocal = code & UINT32_MAX;
         uint32_t fields = (uint32_t)(code >> 32), s = 32 + (fields >> PSTI_RANS_S_SHIFT);
         uint32_t down = fields >> PSTI_RANS_DOWN_SHIFT & 1;
         assert_int_equal(fields & (sum - 1), 5);
@@ -326,8 +326,8 @@ static void test_codes_of_vectors(void **state)
     (void)state;
     check_codes_of_vectors(PSTI_PLI_PROB_BITS);
     check_codes_of_vectors(PSTI_JPEG_PROB_BITS);
-    assert_true(psti_wave_slot_code(0, 5) == 0);
-    assert_true(psti_wave_slot_code(77, 5) == psti_rans_code(PSTI_PLI_PROB_BITS, 77, 5));
+    assert_true(psti_pli_wave_slot_code(0, 5) == 0);
+    assert_true(psti_pli_wave_slot_code(77, 5) == psti_pli_rans_code(PSTI_PLI_PROB_BITS, 77, 5));
 }
 
 /* All quotients there are. Of 256, no token, a state stays what it is. */
@@ -335,7 +335,7 @@ static void test_codes_of_bytes(void **state)
 {
     (void)state;
     for (uint32_t f = 1; f <= PSTI_PLI_PROB_SUM_8; f++) {
-        uint64_t code = psti_wave_slot_code_8(f, 5);
+        uint64_t code = psti_pli_wave_slot_code_8(f, 5);
         assert_int_equal(code >> 48, (PSTI_PLI_PROB_SUM_8 - f) | 5 << 8);
         for (uint32_t x = 0; f < PSTI_PLI_PROB_SUM_8 && x < f << 8; x++) {
             uint64_t scaled = x * (code >> 16 & UINT16_MAX) + (code >> 32 & UINT16_MAX);
@@ -343,7 +343,7 @@ static void test_codes_of_bytes(void **state)
             assert_true((scaled * (code & UINT16_MAX)) >> 23 == x / f);
         }
     }
-    assert_true(psti_wave_slot_code_8(0, 5) == 0);
+    assert_true(psti_pli_wave_slot_code_8(0, 5) == 0);
 }
 
 static void test_own_tables_pay(void **state)

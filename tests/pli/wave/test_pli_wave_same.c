@@ -110,7 +110,7 @@ static void test_contexts(void **state)
         }
         for (enum psti_pli_energy kind = PSTI_PLI_ENERGY_FIRST; kind <= PSTI_PLI_ENERGY_THIRD;
              kind++) {
-            psti_wave_find_contexts16_avx2(kind, g, before[0], before[1], contexts);
+            psti_pli_wave_find_contexts16_avx2(kind, g, before[0], before[1], contexts);
             for (int x = 0; x < PSTI_WAVE_EDGE; x++) {
                 uint8_t e =
                     psti_pli_wave_energy(kind, g[x - 1], g[x - S], g[x - S - 1], g[x - S + 1],
@@ -222,11 +222,11 @@ static void test_pairs(void **state)
         first_with[0] = first_with[PSTI_PLI_WAVE_ANY_ACTIVITY % 16] = 0;
         for (uint32_t i = 0; i < sizeof z; i++)
             z[i] = psti_pli_wave_activities[draw(&random) % PSTI_PLI_N_TOKENS_8];
-        psti_wave_put_records8_avx2(&r);
+        psti_pli_wave_put_records8_avx2(&r);
         for (uint32_t y = 0; y < r.height; y++)
             expect_row(&r, y, &wanted);
         check_plane(&r, &got, &wanted);
-        psti_wave_find_activities8_avx2(residuals, r.width, g);
+        psti_pli_wave_find_activities8_avx2(residuals, r.width, g);
         for (uint32_t p = 0; p < (r.width + 1) / 2; p++)
             assert_int_equal(g[p], psti_pli_wave_activities[pair_at(&r, 0, p, 0).token]);
     }
@@ -315,7 +315,7 @@ static void compare_loops(uint32_t turn, const struct psti_pli_source *s, const 
     c->gather(s, 0, 0, in_c);
     v->gather(s, 0, 0, in_avx2);
     for (uint32_t x0 = 0; x0 < s->width; x0 += PSTI_WAVE_BLOCK) {
-        struct psti_wave_candidate f = psti_wave_filter(turn % 3, (turn + x0) % 64);
+        struct psti_wave_candidate f = psti_pli_wave_filter(turn % 3, (turn + x0) % 64);
         c->find_block(in_c, &f, n_rows, x0, g, r, in_c->trial[0]);
         v->find_block(in_avx2, &f, n_rows, x0, g, r, in_avx2->trial[0]);
         compare_rows(s, x0, PSTI_WAVE_BLOCK, n_rows, in_avx2->trial[0], in_c->trial[0]);
@@ -365,9 +365,10 @@ static void test_filter_prices(void **state)
             .g = g,
             .r = r};
         (bits == 8 ? &psti_wave_rows8_c : &psti_wave_rows16_c)->gather(&source, 0, 0, work);
-        (bits == 8 ? psti_wave_price_filters_c : psti_wave_price_filters16_c)(work, &query, &in_c);
-        (bits == 8 ? psti_wave_price_filters_avx2 : psti_wave_price_filters16_avx2)(work, &query,
-                                                                                    &in_avx2);
+        (bits == 8 ? psti_pli_wave_price_filters_c : psti_pli_wave_price_filters16_c)(work, &query,
+                                                                                      &in_c);
+        (bits == 8 ? psti_pli_wave_price_filters_avx2
+                   : psti_pli_wave_price_filters16_avx2)(work, &query, &in_avx2);
         for (uint32_t k = 0; k < (source.width + PSTI_WAVE_BLOCK - 1) / PSTI_WAVE_BLOCK; k++) {
             for (uint32_t i = 0; i < query.n_filters; i++)
                 assert_int_equal(in_avx2.of[i][k], in_c.of[i][k]);

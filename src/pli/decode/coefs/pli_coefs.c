@@ -28,7 +28,7 @@ enum pst_status psti_pli_coefs_prepare(const struct psti_coefs_level *level, con
                                        size_t nbytes, struct psti_pli_coefs_tables *tables,
                                        struct pst_error *err)
 {
-    enum pst_status status = psti_jpeg_parse_tables(block, nbytes, &tables->freqs, err);
+    enum pst_status status = psti_pli_jpeg_parse_tables(block, nbytes, &tables->freqs, err);
     if (status != PST_OK)
         return status;
     tables->level = level;
@@ -84,10 +84,10 @@ static void open_words(struct psti_coefs_words *w, const uint8_t *at, const uint
     if (end - at >= PSTI_COEFS_STEP_NBYTES)
         w->limit = end - PSTI_COEFS_STEP_NBYTES;
     else
-        psti_coefs_more_words(w);
+        psti_pli_coefs_more_words(w);
 }
 
-void psti_coefs_more_words(struct psti_coefs_words *w)
+void psti_pli_coefs_more_words(struct psti_coefs_words *w)
 {
     if (w->in_tail) {
         w->failed = true;
@@ -226,7 +226,7 @@ static bool needs_payload(const struct psti_coefs_unit *unit, uint32_t last)
     for (uint32_t s = 0; s < out->n_squares; s++)
         for (uint32_t p = 0; p < PSTI_COEFS_SQUARE; p++) {
             uint32_t token = unit->dc_tokens[s][p];
-            n += (token > 0) + psti_jpeg_dc_bits(token);
+            n += (token > 0) + psti_pli_jpeg_dc_bits(token);
         }
     for (uint32_t k = 1; k <= last; k++)
         for (uint32_t i = 0; i < out->n_k[k]; i++)
@@ -257,7 +257,7 @@ static enum pst_status decode_tokens(struct psti_coefs_unit *unit, uint32_t want
 void psti_pli_coefs_open(const struct psti_jpeg_frame *frame, uint32_t unit_log2, uint32_t row,
                          uint32_t column, struct psti_pli_coefs *out)
 {
-    out->n_squares = psti_jpeg_squares(frame, unit_log2, row, column, out->squares);
+    out->n_squares = psti_pli_jpeg_squares(frame, unit_log2, row, column, out->squares);
     out->n = 0;
     for (uint32_t s = 0; s < out->n_squares; s++)
         out->n += (uint32_t)out->squares[s].columns * out->squares[s].rows;

@@ -51,7 +51,7 @@ static void fill_spread(struct psti_coefs_tables_c *t)
     }
 }
 
-void psti_coefs_prepare_c(struct psti_pli_coefs_tables *tables)
+void psti_pli_coefs_prepare_c(struct psti_pli_coefs_tables *tables)
 {
     struct psti_coefs_tables_c *t = &tables->plain;
     for (uint32_t c = 0; c < PSTI_JPEG_N_AC_CONTEXTS; c++)
@@ -68,7 +68,7 @@ void psti_coefs_prepare_c(struct psti_pli_coefs_tables *tables)
         }
     uint8_t contexts[PSTI_JPEG_N_INDICES];
     fill_spread(t);
-    psti_jpeg_fill_contexts(contexts);
+    psti_pli_jpeg_fill_contexts(contexts);
     for (uint32_t i = 0; i < PSTI_JPEG_N_INDICES; i++)
         t->ac_row[i] = contexts[i] * (uint32_t)PSTI_COEFS_AC_N_BINS;
 }
@@ -97,19 +97,19 @@ static inline uint8_t read_token(const struct psti_coefs_table *table, uint32_t 
 static inline const uint8_t *open_step(struct psti_coefs_words *words)
 {
     if (words->at > words->limit)
-        psti_coefs_more_words(words);
+        psti_pli_coefs_more_words(words);
     return words->at;
 }
 
 /* -- Ends of blocks and DC -- */
 
-void psti_coefs_read_classes_c(struct psti_coefs_unit *unit)
+void psti_pli_coefs_read_classes_c(struct psti_coefs_unit *unit)
 {
     const struct psti_coefs_tables_c *t = &unit->tables->plain;
     for (uint32_t s = 0; s < unit->out->n_squares; s++) {
         const struct psti_jpeg_square *q = &unit->out->squares[s];
         const struct psti_coefs_table *tables = t->ends[q->side];
-        uint64_t blocks = psti_jpeg_blocks(q);
+        uint64_t blocks = psti_pli_jpeg_blocks(q);
         uint8_t *classes = unit->classes[s];
         memset(classes, 0, SQUARE);
         const uint8_t *words = open_step(&unit->words);
@@ -121,14 +121,14 @@ void psti_coefs_read_classes_c(struct psti_coefs_unit *unit)
         words = open_step(&unit->words);
         for (uint64_t left = blocks & ~PSTI_JPEG_EVEN; left != 0; left &= left - 1) {
             uint32_t p = (uint32_t)__builtin_ctzll(left);
-            classes[p] = read_token(&tables[psti_jpeg_end_context(q, classes, p)],
+            classes[p] = read_token(&tables[psti_pli_jpeg_end_context(q, classes, p)],
                                     &unit->states[p >> 1], &words);
         }
         unit->words.at = words;
     }
 }
 
-void psti_coefs_read_dc_c(struct psti_coefs_unit *unit)
+void psti_pli_coefs_read_dc_c(struct psti_coefs_unit *unit)
 {
     const struct psti_coefs_tables_c *t = &unit->tables->plain;
     for (uint32_t s = 0; s < unit->out->n_squares; s++) {
@@ -136,7 +136,7 @@ void psti_coefs_read_dc_c(struct psti_coefs_unit *unit)
         uint8_t *tokens = unit->dc_tokens[s];
         memset(tokens, 0, SQUARE);
         for (uint32_t half = 0; half < SQUARE; half += LANES) {
-            uint64_t left = psti_jpeg_blocks(q) & (uint64_t)UINT32_MAX << half;
+            uint64_t left = psti_pli_jpeg_blocks(q) & (uint64_t)UINT32_MAX << half;
             const uint8_t *words = open_step(&unit->words);
             for (; left != 0; left &= left - 1) {
                 uint32_t p = (uint32_t)__builtin_ctzll(left);
@@ -148,12 +148,12 @@ void psti_coefs_read_dc_c(struct psti_coefs_unit *unit)
     }
 }
 
-void psti_coefs_sort_c(struct psti_coefs_unit *unit)
+void psti_pli_coefs_sort_c(struct psti_coefs_unit *unit)
 {
     struct psti_pli_coefs *out = unit->out;
     uint32_t next[64] = {0};
     for (uint32_t s = 0; s < out->n_squares; s++)
-        for (uint64_t left = psti_jpeg_blocks(&out->squares[s]); left != 0; left &= left - 1)
+        for (uint64_t left = psti_pli_jpeg_blocks(&out->squares[s]); left != 0; left &= left - 1)
             next[unit->ends[s][__builtin_ctzll(left)]]++;
     out->n_k[64] = 0;
     for (uint32_t k = 64; k-- > 0;) {
@@ -162,7 +162,7 @@ void psti_coefs_sort_c(struct psti_coefs_unit *unit)
     }
     for (uint32_t s = 0; s < out->n_squares; s++) {
         uint8_t side = out->squares[s].side ? 255 : 0;
-        for (uint64_t left = psti_jpeg_blocks(&out->squares[s]); left != 0; left &= left - 1) {
+        for (uint64_t left = psti_pli_jpeg_blocks(&out->squares[s]); left != 0; left &= left - 1) {
             uint32_t p = (uint32_t)__builtin_ctzll(left), i = next[unit->ends[s][p]]++;
             unit->order[i] = (uint16_t)(SQUARE * s + p);
             unit->sides[i] = side;
@@ -311,8 +311,8 @@ static struct halves *read_plane(struct psti_coefs_unit *unit, uint32_t k, struc
     for (uint32_t base = 0; base < n; base += LANES) {
         const uint16_t *own = indices + base % CHUNK;
         if (own == indices)
-            psti_jpeg_find_indices(k, out->n_k, earlier, unit->sides, base,
-                                   padded - base < CHUNK ? padded - base : CHUNK, indices);
+            psti_pli_jpeg_find_indices(k, out->n_k, earlier, unit->sides, base,
+                                       padded - base < CHUNK ? padded - base : CHUNK, indices);
         const uint8_t *words = open_step(&unit->words);
         if (n - base >= LANES) {
             words = read_full_step(t, own, states, next, words, tokens + base);
@@ -328,7 +328,7 @@ static struct halves *read_plane(struct psti_coefs_unit *unit, uint32_t k, struc
     return states;
 }
 
-void psti_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
+void psti_pli_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
 {
     struct halves two[2], *states = two;
     for (uint32_t l = 0; l < LANES; l++) {
@@ -344,12 +344,12 @@ void psti_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t
 }
 
 const struct psti_coefs_level psti_coefs_level_c = {
-    .prepare = psti_coefs_prepare_c,
-    .read_classes = psti_coefs_read_classes_c,
-    .read_ends = psti_coefs_read_ends_c,
-    .sort = psti_coefs_sort_c,
-    .read_dc = psti_coefs_read_dc_c,
-    .read_ac = psti_coefs_read_ac_c,
-    .place_dc = psti_coefs_place_dc_c,
-    .place_ac = psti_coefs_place_ac_c,
+    .prepare = psti_pli_coefs_prepare_c,
+    .read_classes = psti_pli_coefs_read_classes_c,
+    .read_ends = psti_pli_coefs_read_ends_c,
+    .sort = psti_pli_coefs_sort_c,
+    .read_dc = psti_pli_coefs_read_dc_c,
+    .read_ac = psti_pli_coefs_read_ac_c,
+    .place_dc = psti_pli_coefs_place_dc_c,
+    .place_ac = psti_pli_coefs_place_ac_c,
 };

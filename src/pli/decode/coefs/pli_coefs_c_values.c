@@ -35,7 +35,7 @@ static void add_bits(struct psti_coefs_bits *bits, uint64_t mask, const uint8_t 
     for (; mask != 0; mask &= mask - 1)
         list[n++] = (uint8_t)__builtin_ctzll(mask);
     for (uint32_t b = first; n > 0; b++) {
-        uint64_t plane = psti_coefs_peek(bits);
+        uint64_t plane = psti_pli_coefs_peek(bits);
         uint32_t more = 0;
         bits->at += n;
         for (uint32_t i = 0; i < n; i++, plane >>= 1) {
@@ -72,7 +72,7 @@ static uint32_t count(uint64_t mask)
 /* Signs of those in `some`: the next bits, as bytes of 0 and 1. */
 static void take_signs(struct psti_coefs_unit *unit, uint64_t some, uint8_t *restrict negative)
 {
-    spread(&unit->tables->plain, psti_coefs_peek(&unit->bits), some, negative);
+    spread(&unit->tables->plain, psti_pli_coefs_peek(&unit->bits), some, negative);
     unit->bits.at += count(some);
 }
 
@@ -84,7 +84,7 @@ static void negate(const uint8_t *restrict negative, int16_t *restrict values)
     }
 }
 
-void psti_coefs_read_ends_c(struct psti_coefs_unit *unit)
+void psti_pli_coefs_read_ends_c(struct psti_coefs_unit *unit)
 {
     for (uint32_t s = 0; s < unit->out->n_squares; s++) {
         const uint8_t *classes = unit->classes[s];
@@ -113,7 +113,7 @@ static void sum_up(const struct psti_jpeg_square *q, int16_t *dc)
         }
 }
 
-void psti_coefs_place_dc_c(struct psti_coefs_unit *unit)
+void psti_pli_coefs_place_dc_c(struct psti_coefs_unit *unit)
 {
     const struct psti_pli_coefs *out = unit->out;
     int16_t values[PSTI_JPEG_SQUARES_MAX][GROUP];
@@ -122,8 +122,8 @@ void psti_coefs_place_dc_c(struct psti_coefs_unit *unit)
         uint8_t n_bits[GROUP], negative[GROUP];
         take_signs(unit, at_least(tokens, 1), negative);
         for (uint32_t p = 0; p < GROUP; p++) {
-            n_bits[p] = (uint8_t)psti_jpeg_dc_bits(tokens[p]);
-            values[s][p] = (int16_t)psti_jpeg_dc_lowest(tokens[p]);
+            n_bits[p] = (uint8_t)psti_pli_jpeg_dc_bits(tokens[p]);
+            values[s][p] = (int16_t)psti_pli_jpeg_dc_lowest(tokens[p]);
         }
         add_bits(&unit->bits, at_least(tokens, 3), n_bits, 0, values[s]);
         negate(negative, values[s]);
@@ -144,7 +144,7 @@ static void add_classes(struct psti_coefs_bits *bits, uint64_t mask, uint8_t *n_
     for (; mask != 0; mask &= mask - 1)
         list[n++] = (uint8_t)__builtin_ctzll(mask);
     for (uint32_t i = 0; i < 5 && n > 0; i++) {
-        uint64_t plane = psti_coefs_peek(bits);
+        uint64_t plane = psti_pli_coefs_peek(bits);
         uint32_t more = 0;
         bits->at += n;
         for (uint32_t j = 0; j < n; j++, plane >>= 1) {
@@ -211,8 +211,8 @@ static void add_four_bits(const uint64_t planes[4], const uint8_t *tokens, uint6
 
 /* The magnitudes of those in `large`, which have raw bits, and their tokens as values: up to four
  * of them at once; the few that have more get the rest afterwards. */
-void psti_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *tokens, uint64_t large,
-                              int16_t *values)
+void psti_pli_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *tokens,
+                                  uint64_t large, int16_t *values)
 {
     uint64_t planes[4], largest = 0;
     uint32_t counts[4];
@@ -228,7 +228,7 @@ void psti_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *token
         add_classes(bits, largest, n_bits, values);
     }
     for (uint32_t b = 0; b < 4; b++) {
-        planes[b] = psti_coefs_peek(bits);
+        planes[b] = psti_pli_coefs_peek(bits);
         bits->at += counts[b];
     }
     add_four_bits(planes, tokens, large, values);
@@ -245,11 +245,11 @@ static void place_group(struct psti_coefs_unit *unit, const uint8_t *restrict to
     for (uint32_t l = 0; l < GROUP; l++)
         values[l] = tokens[l];
     if (large != 0)
-        psti_coefs_place_large_c(&unit->bits, tokens, large, values);
+        psti_pli_coefs_place_large_c(&unit->bits, tokens, large, values);
     negate(negative, values);
 }
 
-void psti_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last)
+void psti_pli_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last)
 {
     const struct psti_pli_coefs *out = unit->out;
     for (uint32_t k = 1; k <= last; k++)

@@ -3,8 +3,8 @@
  *
  * pli_coefs.c parses the head of a unit and takes it through the stages of a level, in order; a
  * level may lend stages from another. What hostile bytes can do is settled here: words and raw bits
- * come through psti_coefs_more_words() and psti_coefs_peek(), which never read outside the unit and
- * give zeros behind its end; pli_coefs.c notices afterwards. */
+ * come through psti_pli_coefs_more_words() and psti_pli_coefs_peek(), which never read outside the
+ * unit and give zeros behind its end; pli_coefs.c notices afterwards. */
 #ifndef PST_PLI_COEFS_INT_H
 #define PST_PLI_COEFS_INT_H
 
@@ -47,7 +47,7 @@ struct psti_coefs_tables_c {
 struct psti_pli_coefs_tables {
     const struct psti_coefs_level *level;
     struct psti_jpeg_tables freqs;
-    _Alignas(64) struct psti_coefs_tables_c plain;        /* psti_coefs_prepare_c() */
+    _Alignas(64) struct psti_coefs_tables_c plain;        /* psti_pli_coefs_prepare_c() */
     _Alignas(64) uint8_t memory[PSTI_COEFS_LEVEL_NBYTES]; /* another level's own */
 };
 
@@ -60,7 +60,7 @@ struct psti_coefs_words {
     uint8_t tail[2 * PSTI_COEFS_STEP_NBYTES]; /* the last words, and zeros */
 };
 /* To be called where at > limit; afterwards a step may begin at `at`. */
-void psti_coefs_more_words(struct psti_coefs_words *words);
+void psti_pli_coefs_more_words(struct psti_coefs_words *words);
 
 /* -- Raw bits -- */
 
@@ -74,7 +74,7 @@ struct psti_coefs_bits {
 };
 
 /* 64 bits from there on. */
-static inline uint64_t psti_coefs_peek_at(const struct psti_coefs_bits *bits, uint64_t at)
+static inline uint64_t psti_pli_coefs_peek_at(const struct psti_coefs_bits *bits, uint64_t at)
 {
     enum { LAST = PSTI_COEFS_TAIL_NBYTES + PSTI_COEFS_STATE_NBYTES };
     size_t byte = (size_t)(at >> 3), in_tail = byte - bits->tail_begin;
@@ -84,9 +84,9 @@ static inline uint64_t psti_coefs_peek_at(const struct psti_coefs_bits *bits, ui
     return psti_load_u64(p) >> shift | (uint64_t)p[8] << 1 << (63 - shift);
 }
 /* The next 64 bits; whoever uses n of them adds n to bits->at. */
-static inline uint64_t psti_coefs_peek(const struct psti_coefs_bits *bits)
+static inline uint64_t psti_pli_coefs_peek(const struct psti_coefs_bits *bits)
 {
-    return psti_coefs_peek_at(bits, bits->at);
+    return psti_pli_coefs_peek_at(bits, bits->at);
 }
 
 /* -- A unit -- */
@@ -120,7 +120,7 @@ struct psti_coefs_unit {
 
 /* While plane k is read, asks for some of the next unit's bytes: the checksum would wait for them,
  * as units are larger than what is in flight at a time. */
-static inline void psti_coefs_ask(const struct psti_coefs_unit *unit, uint32_t k)
+static inline void psti_pli_coefs_ask(const struct psti_coefs_unit *unit, uint32_t k)
 {
     enum { LINE = 64 };
     uintptr_t at = unit->next + 2 * LINE * (size_t)(k - 1);
@@ -155,17 +155,17 @@ extern const struct psti_coefs_level psti_coefs_level_c, psti_coefs_level_avx2,
     psti_coefs_level_avx512, psti_coefs_level_neon;
 
 /* The stages in plain C, the judge (pli_coefs_c.c, pli_coefs_c_values.c). */
-void psti_coefs_prepare_c(struct psti_pli_coefs_tables *tables);
-void psti_coefs_read_classes_c(struct psti_coefs_unit *unit);
-void psti_coefs_read_ends_c(struct psti_coefs_unit *unit);
-void psti_coefs_sort_c(struct psti_coefs_unit *unit);
-void psti_coefs_read_dc_c(struct psti_coefs_unit *unit);
-void psti_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
-void psti_coefs_place_dc_c(struct psti_coefs_unit *unit);
-void psti_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last);
+void psti_pli_coefs_prepare_c(struct psti_pli_coefs_tables *tables);
+void psti_pli_coefs_read_classes_c(struct psti_coefs_unit *unit);
+void psti_pli_coefs_read_ends_c(struct psti_coefs_unit *unit);
+void psti_pli_coefs_sort_c(struct psti_coefs_unit *unit);
+void psti_pli_coefs_read_dc_c(struct psti_coefs_unit *unit);
+void psti_pli_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
+void psti_pli_coefs_place_dc_c(struct psti_coefs_unit *unit);
+void psti_pli_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last);
 /* Of 64 entries: raw bits -> magnitudes of those in `large`, which have tokens from 3 on, and these
  * as values. */
-void psti_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *tokens, uint64_t large,
-                              int16_t *values);
+void psti_pli_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *tokens,
+                                  uint64_t large, int16_t *values);
 
 #endif

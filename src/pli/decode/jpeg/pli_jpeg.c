@@ -65,7 +65,7 @@ enum pst_status psti_pli_jpeg_find_frame(const void *bytes, const struct psti_pl
     size_t nbytes;
     enum pst_status status =
         psti_pli_find_model(bytes, header, PSTI_PLI_MODEL_FRAME, &block, &nbytes, err);
-    return status == PST_OK ? psti_jpeg_parse_frame(block, nbytes, header, frame, err) : status;
+    return status == PST_OK ? psti_pli_jpeg_parse_frame(block, nbytes, header, frame, err) : status;
 }
 
 static enum pst_status prepare_tables(const struct psti_pli_request *request,
@@ -378,7 +378,7 @@ enum pst_status psti_pli_jpeg_check_coefs(const struct psti_jpeg_frame *own,
 {
     bool same = own->n_components == frame->n_components;
     for (uint32_t i = 0; same && i < own->n_components; i++)
-        same = psti_jpeg_n_coefs(own, i) == psti_jpeg_n_coefs(frame, i);
+        same = psti_pli_jpeg_n_coefs(own, i) == psti_pli_jpeg_n_coefs(frame, i);
     if (same)
         return PST_OK;
     return named(psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "the frame is another image's"), err);

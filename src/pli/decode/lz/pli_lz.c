@@ -105,7 +105,7 @@ static enum pst_status read_head(struct decoder *d, struct pst_error *err)
     for (uint32_t l = 0; l < d->states.n; l++)
         d->states.x[l] = psti_load_u32(p + 4 * l);
     p += 4 * (size_t)d->states.n;
-    psti_lz_bits_begin(&d->tables, p, d->tables_nbytes);
+    psti_pli_lz_bits_begin(&d->tables, p, d->tables_nbytes);
     d->raw = p + d->tables_nbytes;
     d->states.words = d->raw + d->raw_nbytes;
     d->states.end = d->end;
@@ -119,9 +119,9 @@ static bool read_freqs(struct psti_lz_bits *bits, uint16_t *freqs, uint32_t n, u
     uint32_t left = 1u << log2, i = 0;
     memset(freqs, 0, n * sizeof *freqs);
     while (left > 0) {
-        psti_lz_bits_fill(bits);
-        uint32_t width = psti_lz_bits_take(bits, 4), is_freq = width > 0;
-        uint32_t field = psti_lz_bits_take(bits, is_freq ? width - 1 : 3);
+        psti_pli_lz_bits_fill(bits);
+        uint32_t width = psti_pli_lz_bits_take(bits, 4), is_freq = width > 0;
+        uint32_t field = psti_pli_lz_bits_take(bits, is_freq ? width - 1 : 3);
         uint32_t freq = is_freq ? 1u << (width - 1) | field : 0;
         i += is_freq ? 0 : field + 1;
         if (freq > left || i + is_freq > n)
@@ -179,8 +179,8 @@ static uint8_t *read_tables(struct decoder *d, const struct kind *kind, uint8_t 
 {
     uint16_t freqs[256];
     for (uint32_t c = 0; c < kind->n_contexts; c++) {
-        psti_lz_bits_fill(&d->tables);
-        uint32_t told = psti_lz_bits_take(&d->tables, 2);
+        psti_pli_lz_bits_fill(&d->tables);
+        uint32_t told = psti_pli_lz_bits_take(&d->tables, 2);
         if (told == PSTI_PLI_LZ_TABLE_SAME && c > 0) {
             tables[c] = tables[c - 1];
         } else if (told == PSTI_PLI_LZ_TABLE_BUILT_IN) {
@@ -200,7 +200,7 @@ static uint8_t *read_tables(struct decoder *d, const struct kind *kind, uint8_t 
 
 static const uint8_t *tables_at(const struct decoder *d)
 {
-    size_t used = psti_lz_bits_used(&d->tables);
+    size_t used = psti_pli_lz_bits_used(&d->tables);
     return d->tables.base + (used < d->tables_nbytes ? used : d->tables_nbytes);
 }
 
@@ -236,8 +236,8 @@ static enum pst_status decode_sequences(struct decoder *d, struct pst_error *err
         return corrupt(d, err, tables_at(d), "bad table of sequences");
     for (uint32_t ending = 0; ending < PSTI_LZ_N_ENDINGS; ending++)
         tables.run[ending] = run[psti_pli_lz_run_context(ending)];
-    psti_lz_decode_sequences(d->unit->kernels->lz, &d->states, &tables, d->n_sequences,
-                             d->work->tokens);
+    psti_pli_lz_decode_sequences(d->unit->kernels->lz, &d->states, &tables, d->n_sequences,
+                                 d->work->tokens);
     return PST_OK;
 }
 
@@ -249,7 +249,7 @@ static void flat_freqs(uint16_t *freqs, uint32_t n)
         freqs[i] = (uint16_t)(sum / n + (i < sum % n));
 }
 
-/* As psti_lz_add_green, of samples of 16 bits. */
+/* As psti_pli_lz_add_green, of samples of 16 bits. */
 static void add_green16(uint8_t *pixel)
 {
     uint16_t green = psti_load_u16(pixel + 2);
@@ -271,9 +271,9 @@ static void decode_pixels(struct decoder *d, const uint8_t *const *tables)
     };
     for (uint32_t b = 0; b < P; b++)
         to.tables[b] = tables[psti_pli_lz_sample_table(d->unit->bits, b)];
-    psti_lz_decode_pixels(d->unit->kernels->lz, &d->states, &to);
+    psti_pli_lz_decode_pixels(d->unit->kernels->lz, &d->states, &to);
     for (uint32_t i = 0; i < to.n && d->subtract_green && d->unit->bits == 16; i++)
-        add_green16(psti_lz_pixel_at(&to, i));
+        add_green16(psti_pli_lz_pixel_at(&to, i));
 }
 
 /* Where literals are put, and the escaped pixels that are to come, which no write reaches. */
@@ -320,12 +320,12 @@ static bool place_literals(const struct decoder *d)
     for (; p.out < p.end; p.out += P) {
         uint32_t index = *p.index++;
         if (index < d->n_colours) {
-            psti_lz_move_pixel(p.out, d->work->colours + (size_t)index * P, P);
+            psti_pli_lz_move_pixel(p.out, d->work->colours + (size_t)index * P, P);
             continue;
         }
         if (p.escape == p.end)
             return false;
-        psti_lz_move_pixel(p.out, p.escape, P);
+        psti_pli_lz_move_pixel(p.out, p.escape, P);
         p.escape += P;
     }
     return p.escape == p.end;
@@ -347,8 +347,8 @@ static enum pst_status decode_literals(struct decoder *d, struct pst_error *err)
         memory = read_tables(d, &colours, memory, tables + COLOUR_TABLE);
         if (!memory)
             return corrupt(d, err, tables_at(d), "bad table of colours");
-        psti_lz_decode_symbols(d->unit->kernels->lz, &d->states, tables[COLOUR_TABLE],
-                               d->n_literals, d->samples);
+        psti_pli_lz_decode_symbols(d->unit->kernels->lz, &d->states, tables[COLOUR_TABLE],
+                                   d->n_literals, d->samples);
     }
     flat_freqs(flat, 256);
     if (!read_tables(d, &samples, memory, tables))
@@ -366,7 +366,7 @@ static enum pst_status check_end(const struct decoder *d, struct pst_error *err)
             return corrupt(d, err, d->states.words, "a state does not come out even");
     if (d->states.words != d->end)
         return corrupt(d, err, d->states.words, "words left over");
-    if (psti_lz_bits_used(&d->tables) != d->tables_nbytes)
+    if (psti_pli_lz_bits_used(&d->tables) != d->tables_nbytes)
         return corrupt(d, err, d->raw, "tables do not come out even");
     return PST_OK;
 }
@@ -434,9 +434,9 @@ enum pst_status psti_pli_lz_decode(const struct psti_pli_unit *unit,
         .done = part ? write_rows : NULL,
         .done_ctx = &rows,
     };
-    psti_lz_bits_begin(&run.raw, d.raw, d.raw_nbytes);
+    psti_pli_lz_bits_begin(&run.raw, d.raw, d.raw_nbytes);
     const char *what = unit->kernels->lz->execute(&run, d.pixel_nbytes);
-    if (!what && psti_lz_bits_used(&run.raw) != d.raw_nbytes)
+    if (!what && psti_pli_lz_bits_used(&run.raw) != d.raw_nbytes)
         what = "raw bits do not come out even";
     return what ? corrupt(&d, err, d.raw, what) : PST_OK;
 }

@@ -56,7 +56,7 @@ LZ_INLINE static inline size_t find_edge(uint8_t *to, const uint8_t *from, size_
 
 #include "pli/decode/lz/pli_lz_execute.h"
 
-const char *psti_lz_execute_c(struct psti_lz_execution *run, uint32_t pixel_nbytes)
+const char *psti_pli_lz_execute_c(struct psti_lz_execution *run, uint32_t pixel_nbytes)
 {
     return execute_any(run, pixel_nbytes);
 }

@@ -9,8 +9,8 @@
 
 enum { WIDE = 32 }; /* bytes copied at once */
 
-/* Bits LSB-first of `size` bytes; behind them are zeros without end, and psti_lz_bits_used() tells
- * whether they were needed. */
+/* Bits LSB-first of `size` bytes; behind them are zeros without end, and psti_pli_lz_bits_used()
+ * tells whether they were needed. */
 struct psti_lz_bits {
     const uint8_t *base;
     size_t size, next; /* next byte to take up; beyond size at the zeros */
@@ -18,12 +18,12 @@ struct psti_lz_bits {
     uint32_t n;
 };
 
-static inline void psti_lz_bits_begin(struct psti_lz_bits *b, const uint8_t *base, size_t size)
+static inline void psti_pli_lz_bits_begin(struct psti_lz_bits *b, const uint8_t *base, size_t size)
 {
     *b = (struct psti_lz_bits){.base = base, .size = size};
 }
 /* At least 56 bits may be taken after this. */
-static inline void psti_lz_bits_fill(struct psti_lz_bits *b)
+static inline void psti_pli_lz_bits_fill(struct psti_lz_bits *b)
 {
     uint64_t more = 0;
     if (b->size >= 8 && b->next <= b->size - 8)
@@ -35,7 +35,7 @@ static inline void psti_lz_bits_fill(struct psti_lz_bits *b)
     b->n |= 56;
 }
 /* count <= 32 */
-static inline uint32_t psti_lz_bits_take(struct psti_lz_bits *b, uint32_t count)
+static inline uint32_t psti_pli_lz_bits_take(struct psti_lz_bits *b, uint32_t count)
 {
     uint32_t value = (uint32_t)(b->ahead & ((1ull << count) - 1));
     b->ahead >>= count;
@@ -43,10 +43,13 @@ static inline uint32_t psti_lz_bits_take(struct psti_lz_bits *b, uint32_t count)
     return value;
 }
 /* Bytes of which bits have been used. */
-static inline size_t psti_lz_bits_used(const struct psti_lz_bits *b) { return b->next - b->n / 8; }
+static inline size_t psti_pli_lz_bits_used(const struct psti_lz_bits *b)
+{
+    return b->next - b->n / 8;
+}
 
 struct psti_lz_execution {
-    const uint32_t *tokens; /* as psti_lz_decode_sequences leaves them */
+    const uint32_t *tokens; /* as psti_pli_lz_decode_sequences leaves them */
     uint32_t n_sequences, n_lanes, width;
     struct psti_lz_bits raw;
     uint8_t *samples;        /* the unit's pixels and 64 bytes more */
@@ -59,10 +62,10 @@ struct psti_lz_execution {
 
 /* Writes all pixels; NULL, or what is wrong with the sequences. */
 typedef const char *psti_lz_execute(struct psti_lz_execution *run, uint32_t pixel_nbytes);
-psti_lz_execute psti_lz_execute_c, psti_lz_execute_avx2, psti_lz_execute_neon;
+psti_lz_execute psti_pli_lz_execute_c, psti_pli_lz_execute_avx2, psti_pli_lz_execute_neon;
 
 /* memcpy of 1, 2, 3, 4, 6 or 8 bytes; they may overlap. */
-static inline void psti_lz_move_pixel(uint8_t *to, const uint8_t *from, uint32_t nbytes)
+static inline void psti_pli_lz_move_pixel(uint8_t *to, const uint8_t *from, uint32_t nbytes)
 {
     uint8_t pixel[8];
     switch (nbytes) {

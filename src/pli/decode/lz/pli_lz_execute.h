@@ -111,7 +111,7 @@ LZ_INLINE static inline uint32_t take_offset(struct psti_lz_execution *run, stru
                                              uint32_t token)
 {
     uint32_t *recent = numbers->offset_base;
-    uint32_t offset = recent[token] + psti_lz_bits_take(&run->raw, numbers->offset_bits[token]);
+    uint32_t offset = recent[token] + psti_pli_lz_bits_take(&run->raw, numbers->offset_bits[token]);
     uint32_t r0 = recent[0], r1 = recent[1], r2 = recent[2];
     recent[0] = offset;
     recent[1] = offset == r0 ? r1 : r0;
@@ -122,7 +122,8 @@ LZ_INLINE static inline uint32_t take_offset(struct psti_lz_execution *run, stru
 LZ_INLINE static inline uint32_t take_count(struct psti_lz_execution *run,
                                             const struct numbers *numbers, uint32_t token)
 {
-    return numbers->count_base[token] + psti_lz_bits_take(&run->raw, numbers->count_bits[token]);
+    return numbers->count_base[token] +
+           psti_pli_lz_bits_take(&run->raw, numbers->count_bits[token]);
 }
 
 /* The n sequences of one lane. */
@@ -134,7 +135,7 @@ LZ_INLINE static inline const char *execute_lane(struct psti_lz_execution *run,
     for (; n > 0; n--, tokens += run->n_lanes) {
         uint32_t run_token = *tokens & 255, offset_token = *tokens >> 8 & 255;
         uint32_t length_token = *tokens >> 16;
-        psti_lz_bits_fill(&run->raw);
+        psti_pli_lz_bits_fill(&run->raw);
         if (run_token > 0) {
             size_t nbytes = (size_t)take_count(run, numbers, run_token) * P;
             if (nbytes > (size_t)(o->end - o->literals))
@@ -170,7 +171,7 @@ LZ_INLINE static inline const char *execute(struct psti_lz_execution *given, con
         .end = run.literals + (size_t)run.n_literals * P,
     };
     make_numbers(&numbers, run.width);
-    struct psti_lz_share share = psti_lz_share(run.n_sequences, run.n_lanes);
+    struct psti_pli_lz_share share = psti_pli_lz_share(run.n_sequences, run.n_lanes);
     uint32_t left = run.n_sequences;
     for (uint32_t l = 0; left > 0; l++) {
         uint32_t n = left < share.per_lane ? left : share.per_lane;

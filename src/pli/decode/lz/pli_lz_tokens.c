@@ -54,19 +54,20 @@ __attribute__((always_inline)) static inline void sequence_step(
     }
 }
 
-void psti_lz_decode_sequences(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *given,
-                              const struct psti_lz_sequence_tables *tables, uint32_t n,
-                              uint32_t *tokens)
+void psti_pli_lz_decode_sequences(const struct psti_lz_kernels *kernels,
+                                  struct psti_lz_lanes *given,
+                                  const struct psti_lz_sequence_tables *tables, uint32_t n,
+                                  uint32_t *tokens)
 {
     struct psti_lz_lanes lanes = *given;
-    struct psti_lz_share share = psti_lz_share(n, lanes.n);
+    struct psti_pli_lz_share share = psti_pli_lz_share(n, lanes.n);
     uint8_t endings[PSTI_LZ_LANES_MAX];
     uint32_t t = 0;
     memset(endings, PSTI_PLI_LZ_ENDING_FIRST, sizeof endings);
     if (kernels->sequences && lanes.n >= VECTOR_LANES)
         t = kernels->sequences(&lanes, tables, share, tokens, endings);
     for (; t < share.per_lane; t++) {
-        uint32_t active = psti_lz_active(share, t);
+        uint32_t active = psti_pli_lz_active(share, t);
         uint32_t *out = tokens + (size_t)t * lanes.n;
         if (is_short(&lanes, 3 * active))
             sequence_step(&lanes, tables, active, endings, out, true);
@@ -76,17 +77,17 @@ void psti_lz_decode_sequences(const struct psti_lz_kernels *kernels, struct psti
     *given = lanes;
 }
 
-void psti_lz_decode_symbols(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *given,
-                            const uint8_t *table, uint32_t n, uint8_t *out)
+void psti_pli_lz_decode_symbols(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *given,
+                                const uint8_t *table, uint32_t n, uint8_t *out)
 {
     struct psti_lz_lanes lanes = *given;
-    struct psti_lz_share share = psti_lz_share(n, lanes.n);
+    struct psti_pli_lz_share share = psti_pli_lz_share(n, lanes.n);
     uint32_t t = 0;
     enum { LOG2 = PSTI_PLI_LZ_PIXEL_BITS };
     if (kernels->symbols && lanes.n >= VECTOR_LANES)
         t = kernels->symbols(&lanes, table, share, out);
     for (; t < share.per_lane; t++) {
-        uint32_t active = psti_lz_active(share, t);
+        uint32_t active = psti_pli_lz_active(share, t);
         bool checked = is_short(&lanes, active);
         for (uint32_t l = 0; l < active && !checked; l++)
             out[l * share.per_lane + t] = next_symbol(&lanes, l, table, LOG2, false);
@@ -103,7 +104,7 @@ __attribute__((always_inline)) static inline void decode_bytes(struct psti_lz_la
                                                                uint32_t byte)
 {
     enum { LOG2 = PSTI_PLI_LZ_PIXEL_BITS };
-    bool checked = is_short(lanes, active), single = psti_lz_is_single(table);
+    bool checked = is_short(lanes, active), single = psti_pli_lz_is_single(table);
     for (uint32_t l = 0; l < active && single; l++)
         at[l][byte] = table[0];
     for (uint32_t l = 0; l < active && !single && !checked; l++)
@@ -112,25 +113,25 @@ __attribute__((always_inline)) static inline void decode_bytes(struct psti_lz_la
         at[l][byte] = next_symbol(lanes, l, table, LOG2, true);
 }
 
-void psti_lz_decode_pixels(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *given,
-                           const struct psti_lz_pixels_to *to)
+void psti_pli_lz_decode_pixels(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *given,
+                               const struct psti_lz_pixels_to *to)
 {
     struct psti_lz_lanes lanes = *given;
-    struct psti_lz_share share = psti_lz_share(to->n, lanes.n);
+    struct psti_pli_lz_share share = psti_pli_lz_share(to->n, lanes.n);
     uint32_t t = 0;
     if (kernels->pixels && lanes.n >= VECTOR_LANES)
         t = kernels->pixels(&lanes, to, share);
     for (; t < share.per_lane; t++) {
-        uint32_t active = psti_lz_active(share, t);
+        uint32_t active = psti_pli_lz_active(share, t);
         uint8_t *at[PSTI_LZ_LANES_MAX];
         for (uint32_t l = 0; l < active; l++)
-            at[l] = psti_lz_pixel_at(to, l * share.per_lane + t);
+            at[l] = psti_pli_lz_pixel_at(to, l * share.per_lane + t);
         for (uint32_t b = 0; b < to->pixel_nbytes; b++)
             decode_bytes(&lanes, to->tables[b], at, active, b);
         for (uint32_t l = 0; l < active && to->add_green; l++)
-            psti_lz_add_green(at[l]);
+            psti_pli_lz_add_green(at[l]);
     }
     *given = lanes;
 }
 
-const struct psti_lz_kernels psti_lz_kernels_c = {.execute = psti_lz_execute_c};
+const struct psti_lz_kernels psti_lz_kernels_c = {.execute = psti_pli_lz_execute_c};

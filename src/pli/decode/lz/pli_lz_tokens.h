@@ -40,14 +40,14 @@ struct psti_lz_sequence_tables {
 
 /* How n things are shared among lanes: thing t of lane l is number l * per_lane + t. In step t the
  * first `active` lanes have one. */
-struct psti_lz_share {
+struct psti_pli_lz_share {
     uint32_t n, per_lane;
 };
-static inline struct psti_lz_share psti_lz_share(uint32_t n, uint32_t lanes)
+static inline struct psti_pli_lz_share psti_pli_lz_share(uint32_t n, uint32_t lanes)
 {
-    return (struct psti_lz_share){n, (n + lanes - 1) / lanes};
+    return (struct psti_pli_lz_share){n, (n + lanes - 1) / lanes};
 }
-static inline uint32_t psti_lz_active(struct psti_lz_share s, uint32_t t)
+static inline uint32_t psti_pli_lz_active(struct psti_pli_lz_share s, uint32_t t)
 {
     return (s.n - t + s.per_lane - 1) / s.per_lane;
 }
@@ -67,11 +67,11 @@ struct psti_lz_pixels_to {
 struct psti_lz_kernels {
     /* `endings`: of all lanes, in and out. */
     uint32_t (*sequences)(struct psti_lz_lanes *lanes, const struct psti_lz_sequence_tables *tables,
-                          struct psti_lz_share share, uint32_t *tokens, uint8_t *endings);
+                          struct psti_pli_lz_share share, uint32_t *tokens, uint8_t *endings);
     uint32_t (*symbols)(struct psti_lz_lanes *lanes, const uint8_t *table,
-                        struct psti_lz_share share, uint8_t *out);
+                        struct psti_pli_lz_share share, uint8_t *out);
     uint32_t (*pixels)(struct psti_lz_lanes *lanes, const struct psti_lz_pixels_to *to,
-                       struct psti_lz_share share);
+                       struct psti_pli_lz_share share);
     /* All sequences -> pixels. */
     psti_lz_execute *execute;
 };
@@ -79,27 +79,28 @@ extern const struct psti_lz_kernels psti_lz_kernels_c, psti_lz_kernels_avx2, pst
 
 /* Tokens of n sequences: run | offset << 8 | length << 16, step after step, lanes->n of them in
  * each. */
-void psti_lz_decode_sequences(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *lanes,
-                              const struct psti_lz_sequence_tables *tables, uint32_t n,
-                              uint32_t *tokens);
+void psti_pli_lz_decode_sequences(const struct psti_lz_kernels *kernels,
+                                  struct psti_lz_lanes *lanes,
+                                  const struct psti_lz_sequence_tables *tables, uint32_t n,
+                                  uint32_t *tokens);
 /* n symbols of one table, in order. */
-void psti_lz_decode_symbols(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *lanes,
-                            const uint8_t *table, uint32_t n, uint8_t *out);
-void psti_lz_decode_pixels(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *lanes,
-                           const struct psti_lz_pixels_to *to);
+void psti_pli_lz_decode_symbols(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *lanes,
+                                const uint8_t *table, uint32_t n, uint8_t *out);
+void psti_pli_lz_decode_pixels(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *lanes,
+                               const struct psti_lz_pixels_to *to);
 
-static inline uint8_t *psti_lz_pixel_at(const struct psti_lz_pixels_to *to, uint32_t i)
+static inline uint8_t *psti_pli_lz_pixel_at(const struct psti_lz_pixels_to *to, uint32_t i)
 {
     return i < to->split ? to->colours + (size_t)i * to->pixel_nbytes
                          : to->out + (size_t)(i - to->split) * to->pixel_nbytes;
 }
-static inline void psti_lz_add_green(uint8_t *pixel)
+static inline void psti_pli_lz_add_green(uint8_t *pixel)
 {
     pixel[0] = (uint8_t)(pixel[0] + pixel[1]);
     pixel[2] = (uint8_t)(pixel[2] + pixel[1]);
 }
 /* Whether the table has one symbol only, as alpha's often has: states stay as they are. */
-static inline bool psti_lz_is_single(const uint8_t *table)
+static inline bool psti_pli_lz_is_single(const uint8_t *table)
 {
     return (psti_load_u32(table) >> PSTI_LZ_FREQ_SHIFT & PSTI_LZ_FREQ_MASK) == PSTI_LZ_PIXEL_SUM;
 }

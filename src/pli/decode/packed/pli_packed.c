@@ -64,7 +64,7 @@ static enum pst_status parse_plane(const struct psti_pli_unit *unit, uint32_t p,
         return corrupt(err, offset, "no such predictor");
     plane->start = (uint16_t)take(in, unit->bits / 8u);
     if (!plane->is_constant) {
-        for (uint32_t k = 0; k < psti_packed_n_taps(unit->transform, p); k++) {
+        for (uint32_t k = 0; k < psti_pli_packed_n_taps(unit->transform, p); k++) {
             plane->tap[k] = (int8_t)take(in, 1);
             if (plane->tap[k] < -PSTI_PACKED_MAX_TAP || plane->tap[k] > PSTI_PACKED_MAX_TAP)
                 return corrupt(err, offset, "tap out of range");
@@ -116,7 +116,7 @@ static enum psti_packed_verdict widths_c(struct psti_packed *unit, struct psti_p
                                          uint64_t *sum)
 {
     uint32_t at[PSTI_PACKED_MAX_RUNS + 1];
-    const uint8_t *strings = psti_packed_open_runs(unit, work);
+    const uint8_t *strings = psti_pli_packed_open_runs(unit, work);
     if (!strings)
         return PSTI_PACKED_NO_END;
     memcpy(at, unit->runs.begin, sizeof at);
@@ -148,7 +148,8 @@ static void unpack_group(const struct psti_packed *unit, uint32_t at, uint32_t w
 {
     uint32_t sign = width ? 1u << (width - 1) : 0, mask = (sign << 1) - (width ? 1 : 0);
     for (uint32_t half = 0; half < 2; half++) {
-        uint64_t v = psti_packed_bits_at(unit->data, unit->data_nbytes, 8 * at + 4 * half * width);
+        uint64_t v =
+            psti_pli_packed_bits_at(unit->data, unit->data_nbytes, 8 * at + 4 * half * width);
         for (uint32_t k = 0; k < 4; k++, v >>= width)
             *out++ = (int16_t)((int)(((uint32_t)v & mask) ^ sign) - (int)sign);
     }
@@ -265,10 +266,10 @@ static void fill_constant(const struct psti_packed *unit, uint32_t p, struct pst
         psti_store_u16(work->planes[p] + 2 * i, unit->planes[p].start);
 }
 
-enum pst_status psti_packed_decode_with(const struct psti_packed_kernels *kernels,
-                                        const struct psti_pli_unit *unit, void *work_memory,
-                                        const struct psti_pli_part *part,
-                                        struct psti_pli_planes *planes, struct pst_error *err)
+enum pst_status psti_pli_packed_decode_with(const struct psti_packed_kernels *kernels,
+                                            const struct psti_pli_unit *unit, void *work_memory,
+                                            const struct psti_pli_part *part,
+                                            struct psti_pli_planes *planes, struct pst_error *err)
 {
     struct psti_packed_work *work = work_memory;
     struct psti_packed packed;
@@ -309,6 +310,6 @@ enum pst_status psti_pli_packed_decode(const struct psti_pli_unit *unit, void *w
                                        struct psti_pli_planes *planes, struct pst_error *err)
 {
     const struct psti_pli_kernels *k = unit->kernels;
-    return psti_packed_decode_with(unit->bits == 8 ? k->packed_u8 : k->packed_u16, unit, work, part,
-                                   planes, err);
+    return psti_pli_packed_decode_with(unit->bits == 8 ? k->packed_u8 : k->packed_u16, unit, work,
+                                       part, planes, err);
 }

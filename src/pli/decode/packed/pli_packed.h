@@ -77,13 +77,14 @@ extern const struct psti_packed_kernels psti_packed_kernels_c, psti_packed_kerne
 extern const struct psti_packed_kernels psti_packed_kernels_avx512; /* 8 bits only */
 
 /* psti_pli_packed_decode with the kernels given: tests hold each to plain C. */
-enum pst_status psti_packed_decode_with(const struct psti_packed_kernels *kernels,
-                                        const struct psti_pli_unit *unit, void *work_memory,
-                                        const struct psti_pli_part *part,
-                                        struct psti_pli_planes *planes, struct pst_error *err);
+enum pst_status psti_pli_packed_decode_with(const struct psti_packed_kernels *kernels,
+                                            const struct psti_pli_unit *unit, void *work_memory,
+                                            const struct psti_pli_part *part,
+                                            struct psti_pli_planes *planes, struct pst_error *err);
 
 /* The 64 bits from bit `position` of n bytes on, as far as there are any. */
-static inline uint64_t psti_packed_bits_at(const uint8_t *bytes, size_t nbytes, uint32_t position)
+static inline uint64_t psti_pli_packed_bits_at(const uint8_t *bytes, size_t nbytes,
+                                               uint32_t position)
 {
     size_t at = position >> 3;
     uint64_t v = 0;
@@ -94,7 +95,7 @@ static inline uint64_t psti_packed_bits_at(const uint8_t *bytes, size_t nbytes, 
     return v >> (position & 7);
 }
 
-static inline __attribute__((always_inline)) uint32_t psti_packed_count_ones(
+static inline __attribute__((always_inline)) uint32_t psti_pli_packed_count_ones(
     const struct psti_packed *unit, uint32_t begin, uint32_t end)
 {
     const uint8_t *bytes = unit->strings + (begin >> 3);
@@ -111,7 +112,7 @@ static inline __attribute__((always_inline)) uint32_t psti_packed_count_ones(
     }
     while (begin < end) {
         uint32_t step = end - begin < 56 ? end - begin : 56;
-        uint64_t v = psti_packed_bits_at(unit->strings, unit->strings_nbytes, begin);
+        uint64_t v = psti_pli_packed_bits_at(unit->strings, unit->strings_nbytes, begin);
         n += (uint32_t)__builtin_popcountll(v & ((UINT64_C(1) << step) - 1));
         begin += step;
     }
@@ -120,7 +121,8 @@ static inline __attribute__((always_inline)) uint32_t psti_packed_count_ones(
 
 /* Finds where runs and data begin; false if the runs do not fit. Inlined into each CPU level's
  * kernel, where counting ones is an instruction. */
-static inline __attribute__((always_inline)) bool psti_packed_find_runs(struct psti_packed *unit)
+static inline __attribute__((always_inline)) bool psti_pli_packed_find_runs(
+    struct psti_packed *unit)
 {
     struct psti_packed_runs *runs = &unit->runs;
     uint64_t total = (uint64_t)unit->strings_nbytes * 8;
@@ -128,7 +130,7 @@ static inline __attribute__((always_inline)) bool psti_packed_find_runs(struct p
     *runs = (struct psti_packed_runs){.n = 1, .begin = {0, n}};
     if (n > total)
         return false;
-    uint32_t ones = psti_packed_count_ones(unit, 0, n);
+    uint32_t ones = psti_pli_packed_count_ones(unit, 0, n);
     if (ones > 0) { /* S, as long as M1 has ones */
         runs->begin[2] = n + ones;
         runs->n = 2;
@@ -142,7 +144,7 @@ static inline __attribute__((always_inline)) bool psti_packed_find_runs(struct p
         if (end > total)
             return false;
         runs->begin[++runs->n] = end;
-        ones = psti_packed_count_ones(unit, begin, end);
+        ones = psti_pli_packed_count_ones(unit, begin, end);
     }
     size_t nbytes = (runs->begin[runs->n] + 7) / 8;
     unit->data = unit->strings + nbytes;
@@ -162,8 +164,8 @@ _Static_assert(PSTI_PACKED_TAIL + PSTI_PACKED_ROW_MARGIN <=
                "tail is too short");
 
 /* 64 bits from bit `at` on; reads 9 bytes. */
-static inline __attribute__((always_inline)) uint64_t psti_packed_bits64(const uint8_t *bytes,
-                                                                         uint32_t at)
+static inline __attribute__((always_inline)) uint64_t psti_pli_packed_bits64(const uint8_t *bytes,
+                                                                             uint32_t at)
 {
     uint64_t low = psti_load_u64(bytes + (at >> 3)), high = bytes[(at >> 3) + 8];
     return low >> (at & 7) | high << 1 << (63 - (at & 7));
@@ -172,10 +174,10 @@ static inline __attribute__((always_inline)) uint64_t psti_packed_bits64(const u
 /* Finds the runs and returns where to read them; NULL if they do not fit. Copies the data's end to
  * work->tail. Kernels count the ones of the runs again. If somebody writes to the bytes meanwhile,
  * a cursor may pass its run's end, by a bit per group at most: so much more is readable. */
-static inline __attribute__((always_inline)) const uint8_t *psti_packed_open_runs(
+static inline __attribute__((always_inline)) const uint8_t *psti_pli_packed_open_runs(
     struct psti_packed *unit, struct psti_packed_work *work)
 {
-    if (!psti_packed_find_runs(unit))
+    if (!psti_pli_packed_find_runs(unit))
         return NULL;
     size_t n = unit->data_nbytes;
     if (n >= PSTI_PACKED_TAIL)
@@ -193,7 +195,7 @@ static inline __attribute__((always_inline)) const uint8_t *psti_packed_open_run
 }
 
 /* Where groups that begin at byte `at` are, with ROW_MARGIN bytes readable. */
-static inline __attribute__((always_inline)) const uint8_t *psti_packed_data_at(
+static inline __attribute__((always_inline)) const uint8_t *psti_pli_packed_data_at(
     const struct psti_packed *unit, const struct psti_packed_work *work, size_t at)
 {
     size_t n = unit->data_nbytes;
@@ -201,10 +203,10 @@ static inline __attribute__((always_inline)) const uint8_t *psti_packed_data_at(
         return unit->data + at;
     return work->tail + (at - (n < PSTI_PACKED_TAIL ? 0 : n - PSTI_PACKED_TAIL));
 }
-static inline __attribute__((always_inline)) const uint8_t *psti_packed_row_data(
+static inline __attribute__((always_inline)) const uint8_t *psti_pli_packed_row_data(
     const struct psti_packed *unit, const struct psti_packed_work *work, size_t row)
 {
-    return psti_packed_data_at(unit, work, work->offsets[row]);
+    return psti_pli_packed_data_at(unit, work, work->offsets[row]);
 }
 
 #endif

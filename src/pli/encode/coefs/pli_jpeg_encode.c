@@ -73,7 +73,7 @@ static size_t count_blocks(const struct psti_jpeg_frame *frame)
 {
     size_t n = 0;
     for (uint32_t c = 0; c < frame->n_components; c++)
-        n += psti_jpeg_n_coefs(frame, c) / 64;
+        n += psti_pli_jpeg_n_coefs(frame, c) / 64;
     return n;
 }
 
@@ -106,7 +106,7 @@ static enum pst_status claim_work(struct encoder *e)
     w->words_end = (uint16_t *)(void *)(w->raw + raw + words);
     w->sides = w->raw + raw + words;
     w->blocks = (const int16_t **)(void *)(w->sides + w->stride);
-    psti_jpeg_fill_contexts(w->contexts);
+    psti_pli_jpeg_fill_contexts(w->contexts);
     return PST_OK;
 }
 
@@ -119,7 +119,7 @@ static enum pst_status begin(struct encoder *e, const struct psti_jpeg_encode_op
     e->ends = psti_alloc(n_blocks);
     if (!e->ends)
         return fail(err, PST_ERROR_MEMORY, "no memory to keep a JPEG as PLI");
-    if (!psti_je_find_ends(e->kernels, e->frame, e->coefs, e->ends, &n_tokens))
+    if (!psti_pli_jpeg_encode_find_ends(e->kernels, e->frame, e->coefs, e->ends, &n_tokens))
         return fail(err, PST_ERROR_UNSUPPORTED, "the JPEG has a coefficient beyond 2048");
     set_units(e, options->unit_log2 ? options->unit_log2 : DEFAULT_LOG2);
     if (options->unit_log2 == 0 && n_tokens < (uint64_t)ENOUGH_TOKENS * e->n_units)
@@ -160,9 +160,9 @@ static enum pst_status find_tokens(struct encoder *e, struct pst_error *err)
         struct psti_je_unit *unit = &e->units[u];
         unit->ac = ac;
         unit->small = small;
-        if (!psti_je_tokenise(e->kernels, e->frame, e->coefs, e->ends, e->header.unit_log2,
-                              u / e->unit_columns, u % e->unit_columns, &e->work, e->ac + ac,
-                              e->small + small, unit, e->counts))
+        if (!psti_pli_jpeg_encode_tokenise(
+                e->kernels, e->frame, e->coefs, e->ends, e->header.unit_log2, u / e->unit_columns,
+                u % e->unit_columns, &e->work, e->ac + ac, e->small + small, unit, e->counts))
             return fail(err, PST_ERROR_UNSUPPORTED, "the JPEG has a difference of DC beyond 4096");
         if (!keep_raw(e, unit))
             return fail(err, PST_ERROR_MEMORY, "no memory to keep a JPEG as PLI");
@@ -179,10 +179,11 @@ static enum pst_status write_model(struct encoder *e, struct pst_error *err)
     uint8_t model[2 * PSTI_PLI_BLOCK_HEADER_NBYTES + PSTI_JPEG_TABLES_MAX_NBYTES +
                   PSTI_JPEG_FRAME_MAX_NBYTES];
     uint8_t *at = model;
-    size_t nbytes = psti_je_model(e->counts, at + PSTI_PLI_BLOCK_HEADER_NBYTES, e->codes);
+    size_t nbytes =
+        psti_pli_jpeg_encode_model(e->counts, at + PSTI_PLI_BLOCK_HEADER_NBYTES, e->codes);
     if (nbytes > 0)
         at = psti_pli_print_block(at, PSTI_PLI_MODEL_COEFS, nbytes);
-    nbytes = psti_jpeg_print_frame(e->frame, at + PSTI_PLI_BLOCK_HEADER_NBYTES);
+    nbytes = psti_pli_jpeg_print_frame(e->frame, at + PSTI_PLI_BLOCK_HEADER_NBYTES);
     at = psti_pli_print_block(at, PSTI_PLI_MODEL_FRAME, nbytes);
     e->header.model_nbytes = (uint32_t)(at - model);
     if (psti_pli_head_nbytes(&e->header) > e->capacity)
@@ -200,9 +201,9 @@ static uint8_t *write_units(struct encoder *e)
     uint32_t largest = 0;
     for (uint32_t u = 0; u < e->n_units && at; u++) {
         const struct psti_je_unit *unit = &e->units[u];
-        size_t nbytes = psti_je_write(unit, e->ac + unit->ac, e->small + unit->small,
-                                      e->raw + unit->raw, e->codes, e->kernels, &e->work, at,
-                                      (size_t)(e->bytes + e->capacity - at));
+        size_t nbytes = psti_pli_jpeg_encode_write(
+            unit, e->ac + unit->ac, e->small + unit->small, e->raw + unit->raw, e->codes,
+            e->kernels, &e->work, at, (size_t)(e->bytes + e->capacity - at));
         e->entries[u] = (struct psti_pli_entry){.nbytes = (uint32_t)nbytes};
         if (h->has_checksums && nbytes > 0)
             e->entries[u].checksum = (uint32_t)psti_hash64(at, nbytes);
@@ -238,10 +239,10 @@ static void release(struct encoder *e)
     psti_free(e->ends);
 }
 
-enum pst_status psti_jpeg_encode(const struct psti_jpeg_frame *frame, const int16_t *const coefs[],
-                                 const uint8_t *restoration,
-                                 const struct psti_jpeg_encode_options *options, void *bytes,
-                                 size_t capacity, size_t *nbytes, struct pst_error *err)
+enum pst_status psti_pli_jpeg_encode(const struct psti_jpeg_frame *frame,
+                                     const int16_t *const coefs[], const uint8_t *restoration,
+                                     const struct psti_jpeg_encode_options *options, void *bytes,
+                                     size_t capacity, size_t *nbytes, struct pst_error *err)
 {
     struct encoder e = {.frame = frame,
                         .coefs = coefs,

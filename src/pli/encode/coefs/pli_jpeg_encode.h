@@ -14,9 +14,9 @@ struct psti_jpeg_encode_options {
 /* Writes the whole file into `bytes`. Deterministic, on the calling thread. PST_ERROR_LIMIT if
  * `capacity` does not do (a caller who wants no file larger than the JPEG gives just that);
  * PST_ERROR_UNSUPPORTED if a coefficient is out of range. Memory for its work is allocated. */
-enum pst_status psti_jpeg_encode(const struct psti_jpeg_frame *frame, const int16_t *const coefs[],
-                                 const uint8_t *restoration,
-                                 const struct psti_jpeg_encode_options *options, void *bytes,
-                                 size_t capacity, size_t *nbytes, struct pst_error *err);
+enum pst_status psti_pli_jpeg_encode(const struct psti_jpeg_frame *frame,
+                                     const int16_t *const coefs[], const uint8_t *restoration,
+                                     const struct psti_jpeg_encode_options *options, void *bytes,
+                                     size_t capacity, size_t *nbytes, struct pst_error *err);
 
 #endif

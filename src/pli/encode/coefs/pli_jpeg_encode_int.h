@@ -44,7 +44,7 @@ struct psti_je_bits {
     uint32_t n_waiting; /* 0..7 */
 };
 /* n at most 56; the bits above them are 0. Eight bytes behind `at` are written. */
-static inline void psti_je_put(struct psti_je_bits *b, uint64_t v, uint32_t n)
+static inline void psti_pli_jpeg_encode_put(struct psti_je_bits *b, uint64_t v, uint32_t n)
 {
     b->waiting |= v << b->n_waiting;
     b->n_waiting += n;
@@ -54,7 +54,7 @@ static inline void psti_je_put(struct psti_je_bits *b, uint64_t v, uint32_t n)
     b->n_waiting &= 7;
 }
 /* n up to 64; the bits above them are 0. Nine bytes behind `at` are written. */
-static inline void psti_je_put_group(struct psti_je_bits *b, uint64_t v, uint32_t n)
+static inline void psti_pli_jpeg_encode_put_group(struct psti_je_bits *b, uint64_t v, uint32_t n)
 {
     uint32_t total = b->n_waiting + n;
     uint64_t word = b->waiting | v << b->n_waiting, beyond = v >> 1 >> (63 - b->n_waiting);
@@ -96,18 +96,22 @@ struct psti_je_kernels;
 
 /* pli_jpeg_encode_tokens.c: the end of each block to `ends`, in the order of components and blocks;
  * `*n_tokens` becomes how many AC tokens they have. False if a coefficient is out of range. */
-bool psti_je_find_ends(const struct psti_je_kernels *kernels, const struct psti_jpeg_frame *frame,
-                       const int16_t *const coefs[], uint8_t *ends, uint64_t *n_tokens);
+bool psti_pli_jpeg_encode_find_ends(const struct psti_je_kernels *kernels,
+                                    const struct psti_jpeg_frame *frame,
+                                    const int16_t *const coefs[], uint8_t *ends,
+                                    uint64_t *n_tokens);
 /* Tokens and raw bits of unit (row, column), counted. `ac` and `small` have room; raw bits are left
  * in work->raw. False if a difference of DC is out of range. */
-bool psti_je_tokenise(const struct psti_je_kernels *kernels, const struct psti_jpeg_frame *frame,
-                      const int16_t *const coefs[], const uint8_t *ends, uint32_t unit_log2,
-                      uint32_t row, uint32_t column, struct psti_je_work *work, uint8_t *ac,
-                      uint16_t *small, struct psti_je_unit *unit, struct psti_je_counts *counts);
+bool psti_pli_jpeg_encode_tokenise(const struct psti_je_kernels *kernels,
+                                   const struct psti_jpeg_frame *frame,
+                                   const int16_t *const coefs[], const uint8_t *ends,
+                                   uint32_t unit_log2, uint32_t row, uint32_t column,
+                                   struct psti_je_work *work, uint8_t *ac, uint16_t *small,
+                                   struct psti_je_unit *unit, struct psti_je_counts *counts);
 
 /* What of it exists per CPU level; all write the same. */
 struct psti_je_kernels {
-    /* psti_je_find_ends() of n blocks. */
+    /* psti_pli_jpeg_encode_find_ends() of n blocks. */
     bool (*find_ends)(const int16_t *block, size_t n, uint8_t *ends, uint64_t *n_tokens);
     /* What is left of the 64 of a square: of each the lowest n_bits, bit 0 of all that have one,
      * then bit 1 of those that have more, and so on. The lists are used up. */
@@ -130,23 +134,27 @@ struct psti_je_kernels {
 };
 extern const struct psti_je_kernels psti_je_kernels_c, psti_je_kernels_avx2;
 /* Parts of the latter in files of their own. */
-bool psti_je_find_ends_avx2(const int16_t *block, size_t n, uint8_t *ends, uint64_t *n_tokens);
-void psti_je_to_planes_avx2(const int16_t *const *blocks, const uint16_t *n_k, uint32_t last,
-                            int16_t *values, size_t stride);
-void psti_je_find_codes_avx2(const struct psti_je_work *work, const uint16_t *n_k, uint32_t k,
-                             uint8_t *codes);
-uint16_t *psti_je_take_eights_avx2(const uint8_t *tokens, uint32_t n_eights, const uint64_t *codes,
-                                   uint32_t *states, uint16_t *words);
+bool psti_pli_jpeg_encode_find_ends_avx2(const int16_t *block, size_t n, uint8_t *ends,
+                                         uint64_t *n_tokens);
+void psti_pli_jpeg_encode_to_planes_avx2(const int16_t *const *blocks, const uint16_t *n_k,
+                                         uint32_t last, int16_t *values, size_t stride);
+void psti_pli_jpeg_encode_find_codes_avx2(const struct psti_je_work *work, const uint16_t *n_k,
+                                          uint32_t k, uint8_t *codes);
+uint16_t *psti_pli_jpeg_encode_take_eights_avx2(const uint8_t *tokens, uint32_t n_eights,
+                                                const uint64_t *codes, uint32_t *states,
+                                                uint16_t *words);
 
 /* pli_jpeg_encode_model.c: tables of the image's own where they pay, and the codes of all. Returns
  * the bytes of model block 2, which may be 0. */
-size_t psti_je_model(const struct psti_je_counts *counts,
-                     uint8_t block[PSTI_JPEG_TABLES_MAX_NBYTES], struct psti_je_codes *codes);
+size_t psti_pli_jpeg_encode_model(const struct psti_je_counts *counts,
+                                  uint8_t block[PSTI_JPEG_TABLES_MAX_NBYTES],
+                                  struct psti_je_codes *codes);
 
 /* pli_jpeg_encode_write.c: a unit's bytes; 0 if `capacity` does not do. */
-size_t psti_je_write(const struct psti_je_unit *unit, const uint8_t *ac, const uint16_t *small,
-                     const uint8_t *raw, const struct psti_je_codes *codes,
-                     const struct psti_je_kernels *kernels, const struct psti_je_work *work,
-                     uint8_t *out, size_t capacity);
+size_t psti_pli_jpeg_encode_write(const struct psti_je_unit *unit, const uint8_t *ac,
+                                  const uint16_t *small, const uint8_t *raw,
+                                  const struct psti_je_codes *codes,
+                                  const struct psti_je_kernels *kernels,
+                                  const struct psti_je_work *work, uint8_t *out, size_t capacity);
 
 #endif

@@ -86,7 +86,7 @@ static void find_quick_codes(struct psti_je_codes *codes)
     for (uint32_t i = 0; i < PSTI_JE_N_AC; i++) {
         uint32_t freq = PSTI_JPEG_PROB_SUM - codes->ac[i].rest;
         codes->quick[i] =
-            freq > 0 ? psti_rans_code(PSTI_JPEG_PROB_BITS, freq, codes->ac[i].first) : 0;
+            freq > 0 ? psti_pli_rans_code(PSTI_JPEG_PROB_BITS, freq, codes->ac[i].first) : 0;
     }
 }
 
@@ -114,8 +114,9 @@ static struct table find_table(const struct psti_je_counts *counts, struct psti_
                           codes->small + (size_t)small * N_WIDTHS};
 }
 
-size_t psti_je_model(const struct psti_je_counts *counts,
-                     uint8_t block[PSTI_JPEG_TABLES_MAX_NBYTES], struct psti_je_codes *codes)
+size_t psti_pli_jpeg_encode_model(const struct psti_je_counts *counts,
+                                  uint8_t block[PSTI_JPEG_TABLES_MAX_NBYTES],
+                                  struct psti_je_codes *codes)
 {
     struct psti_jpeg_own own[PSTI_JPEG_N_TABLES];
     uint16_t freqs[PSTI_JPEG_N_TABLES][PSTI_JPEG_N_ENDS];
@@ -125,7 +126,7 @@ size_t psti_je_model(const struct psti_je_counts *counts,
         own[i] = find_own(t.counts, t.n_tokens);
         uint64_t side = (uint64_t)(N_BITS * (1 + own[i].n)) << COST_SHIFT;
         uint64_t built_in = cost(t.counts, t.built_in, t.n_tokens), mine = side;
-        bool exists = psti_jpeg_expand(&own[i], t.n_tokens, freqs[i]);
+        bool exists = psti_pli_jpeg_expand(&own[i], t.n_tokens, freqs[i]);
         if (exists)
             mine += cost(t.counts, freqs[i], t.n_tokens);
         if (exists && mine < built_in)
@@ -139,5 +140,5 @@ size_t psti_je_model(const struct psti_je_counts *counts,
         find_codes(any && own[i].n > 0 ? freqs[i] : t.built_in, t.n_tokens, t.codes);
     }
     find_quick_codes(codes);
-    return any ? psti_jpeg_print_tables(own, block) : 0;
+    return any ? psti_pli_jpeg_print_tables(own, block) : 0;
 }

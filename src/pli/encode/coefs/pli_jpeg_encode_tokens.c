@@ -33,7 +33,7 @@ static void put_planes(struct psti_je_bits *b, uint32_t n, uint16_t *left, uint8
             n_bits[more] = (uint8_t)(bits - 1);
             more += bits > 1;
         }
-        psti_je_put_group(b, plane, n);
+        psti_pli_jpeg_encode_put_group(b, plane, n);
         n = more;
     }
 }
@@ -86,13 +86,14 @@ static bool find_ends(const int16_t *block, size_t n, uint8_t *ends, uint64_t *n
     return good;
 }
 
-bool psti_je_find_ends(const struct psti_je_kernels *kernels, const struct psti_jpeg_frame *frame,
-                       const int16_t *const coefs[], uint8_t *ends, uint64_t *n_tokens)
+bool psti_pli_jpeg_encode_find_ends(const struct psti_je_kernels *kernels,
+                                    const struct psti_jpeg_frame *frame,
+                                    const int16_t *const coefs[], uint8_t *ends, uint64_t *n_tokens)
 {
     bool good = true;
     *n_tokens = 0;
     for (uint32_t c = 0; c < frame->n_components; c++) {
-        size_t n = psti_jpeg_n_coefs(frame, c) / 64;
+        size_t n = psti_pli_jpeg_n_coefs(frame, c) / 64;
         good = kernels->find_ends(coefs[c], n, ends, n_tokens) && good;
         ends += n;
     }
@@ -143,7 +144,7 @@ static void put_ends(struct psti_je_work *work, const struct psti_je_kernels *ke
     for (uint32_t s = 0; s < work->n_squares; s++) {
         const struct psti_jpeg_square *q = &work->squares[s];
         const uint8_t *classes = work->classes[s];
-        uint64_t blocks = psti_jpeg_blocks(q);
+        uint64_t blocks = psti_pli_jpeg_blocks(q);
         uint32_t tables = q->side * (uint32_t)PSTI_JPEG_N_ENDS;
         for (uint64_t left = blocks & PSTI_JPEG_EVEN; left != 0; left &= left - 1) {
             uint32_t p = (uint32_t)__builtin_ctzll(left);
@@ -151,7 +152,8 @@ static void put_ends(struct psti_je_work *work, const struct psti_je_kernels *ke
         }
         for (uint64_t left = blocks & ~PSTI_JPEG_EVEN; left != 0; left &= left - 1) {
             uint32_t p = (uint32_t)__builtin_ctzll(left);
-            put_small(tokens, tables + psti_jpeg_end_context(q, classes, p), classes[p], p >> 1);
+            put_small(tokens, tables + psti_pli_jpeg_end_context(q, classes, p), classes[p],
+                      p >> 1);
         }
     }
     for (uint32_t s = 0; s < work->n_squares; s++) {
@@ -176,7 +178,7 @@ static bool put_dc_square(const struct psti_jpeg_square *q, const int16_t *coefs
     uint8_t n_bits[SQUARE] = {0};
     uint64_t signs = 0;
     uint32_t n_signs = 0;
-    for (uint64_t mask = psti_jpeg_blocks(q); mask != 0; mask &= mask - 1) {
+    for (uint64_t mask = psti_pli_jpeg_blocks(q); mask != 0; mask &= mask - 1) {
         uint32_t p = (uint32_t)__builtin_ctzll(mask), x = p & 7, y = p >> 3;
         size_t at = (size_t)(q->row + y) * columns + q->column + x;
         int16_t before = x > 0 ? coefs[64 * (at - 1)] : y > 0 ? coefs[64 * (at - columns)] : 0;
@@ -184,15 +186,15 @@ static bool put_dc_square(const struct psti_jpeg_square *q, const int16_t *coefs
         uint32_t m = (uint32_t)(d < 0 ? -d : d);
         if (m > PSTI_JPEG_DC_MAX)
             return false;
-        uint32_t token = psti_jpeg_dc_token(m);
+        uint32_t token = psti_pli_jpeg_dc_token(m);
         uint32_t table = PSTI_JE_DC_TABLES + q->side * (uint32_t)PSTI_JPEG_N_ENDS + classes[p];
         put_small(tokens, table, token, p % LANES);
         signs |= (uint64_t)(d < 0) << n_signs;
         n_signs += m > 0;
-        left[p] = (uint16_t)(m - psti_jpeg_dc_lowest(token));
-        n_bits[p] = (uint8_t)psti_jpeg_dc_bits(token);
+        left[p] = (uint16_t)(m - psti_pli_jpeg_dc_lowest(token));
+        n_bits[p] = (uint8_t)psti_pli_jpeg_dc_bits(token);
     }
-    psti_je_put_group(bits, signs, n_signs);
+    psti_pli_jpeg_encode_put_group(bits, signs, n_signs);
     kernels->put_left(bits, left, n_bits);
     return true;
 }
@@ -206,7 +208,7 @@ static void sort(const struct psti_jpeg_frame *frame, const int16_t *const coefs
     static const int16_t no_block[64];
     uint32_t next[64] = {0};
     for (uint32_t s = 0; s < work->n_squares; s++)
-        for (uint64_t left = psti_jpeg_blocks(&work->squares[s]); left != 0; left &= left - 1)
+        for (uint64_t left = psti_pli_jpeg_blocks(&work->squares[s]); left != 0; left &= left - 1)
             next[work->ends[s][__builtin_ctzll(left)]]++;
     unit->n_k[64] = 0;
     unit->last = 0;
@@ -219,7 +221,7 @@ static void sort(const struct psti_jpeg_frame *frame, const int16_t *const coefs
         const struct psti_jpeg_square *q = &work->squares[s];
         size_t columns = frame->components[q->component].columns;
         const int16_t *first = coefs[q->component] + 64 * (q->row * columns + q->column);
-        for (uint64_t left = psti_jpeg_blocks(q); left != 0; left &= left - 1) {
+        for (uint64_t left = psti_pli_jpeg_blocks(q); left != 0; left &= left - 1) {
             uint32_t p = (uint32_t)__builtin_ctzll(left), i = next[work->ends[s][p]]++;
             work->blocks[i] = first + 64 * ((p >> 3) * columns + (p & 7));
             work->sides[i] = q->side ? 255 : 0;
@@ -273,14 +275,14 @@ static void put_values(struct psti_je_bits *bits, const int16_t *values, const u
         n_signs += token > 0;
         if (token < 3)
             continue;
-        uint32_t m = (uint32_t)(v < 0 ? -v : v), class = token == 7 ? psti_jpeg_ac_class(m) : 0;
+        uint32_t m = (uint32_t)(v < 0 ? -v : v), class = token == 7 ? psti_pli_jpeg_ac_class(m) : 0;
         classes[n_classes] = (uint8_t) class;
         n_classes += token == 7;
         left[n_left] =
             (uint16_t)(token == 7 ? m - 1 - (32u << class) : m - psti_jpeg_ac_lowest[token]);
         n_bits[n_left++] = (uint8_t)(psti_jpeg_ac_bits[token] + class);
     }
-    psti_je_put_group(bits, signs, n_signs);
+    psti_pli_jpeg_encode_put_group(bits, signs, n_signs);
     for (uint32_t i = 0; i < 5 && n_classes > 0; i++) {
         uint64_t plane = 0;
         uint32_t more = 0;
@@ -289,7 +291,7 @@ static void put_values(struct psti_je_bits *bits, const int16_t *values, const u
             classes[more] = classes[j];
             more += classes[j] > i;
         }
-        psti_je_put_group(bits, plane, n_classes);
+        psti_pli_jpeg_encode_put_group(bits, plane, n_classes);
         n_classes = more;
     }
     put_planes(bits, n_left, left, n_bits);
@@ -303,7 +305,7 @@ static void find_codes(const struct psti_je_work *work, const uint16_t *n_k, uin
         earlier[i] = work->g + psti_jpeg_features[k][i] * work->stride;
     for (uint32_t base = 0; base < n_k[k]; base += LANES) {
         uint16_t indices[LANES];
-        psti_jpeg_find_indices(k, n_k, earlier, work->sides, base, LANES, indices);
+        psti_pli_jpeg_find_indices(k, n_k, earlier, work->sides, base, LANES, indices);
         for (uint32_t i = 0; i < LANES; i++)
             codes[base + i] =
                 (uint8_t)((uint32_t)work->contexts[indices[i]] << 3 | tokens[base + i]);
@@ -355,17 +357,19 @@ static void put_ac(struct psti_je_work *work, const struct psti_je_unit *unit,
     count(ac, (size_t)(codes - ac), counts->ac);
 }
 
-bool psti_je_tokenise(const struct psti_je_kernels *kernels, const struct psti_jpeg_frame *frame,
-                      const int16_t *const coefs[], const uint8_t *ends, uint32_t unit_log2,
-                      uint32_t row, uint32_t column, struct psti_je_work *work, uint8_t *ac,
-                      uint16_t *small, struct psti_je_unit *unit, struct psti_je_counts *counts)
+bool psti_pli_jpeg_encode_tokenise(const struct psti_je_kernels *kernels,
+                                   const struct psti_jpeg_frame *frame,
+                                   const int16_t *const coefs[], const uint8_t *ends,
+                                   uint32_t unit_log2, uint32_t row, uint32_t column,
+                                   struct psti_je_work *work, uint8_t *ac, uint16_t *small,
+                                   struct psti_je_unit *unit, struct psti_je_counts *counts)
 {
     struct small_tokens tokens = {small, counts->small};
     struct psti_je_bits bits = {.at = work->raw};
     size_t first[PSTI_JPEG_COMPONENTS_MAX] = {0}; /* block of each component in `ends` */
     for (uint32_t c = 1; c < frame->n_components; c++)
-        first[c] = first[c - 1] + psti_jpeg_n_coefs(frame, c - 1) / 64;
-    work->n_squares = psti_jpeg_squares(frame, unit_log2, row, column, work->squares);
+        first[c] = first[c - 1] + psti_pli_jpeg_n_coefs(frame, c - 1) / 64;
+    work->n_squares = psti_pli_jpeg_squares(frame, unit_log2, row, column, work->squares);
     for (uint32_t s = 0; s < work->n_squares; s++) {
         const struct psti_jpeg_square *q = &work->squares[s];
         load_square(q, coefs[q->component], ends + first[q->component],

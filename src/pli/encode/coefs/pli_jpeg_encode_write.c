@@ -64,15 +64,16 @@ static size_t put_states(const uint32_t *states, uint8_t *exponents, uint8_t *ma
     for (uint32_t l = 0; l < LANES; l++) {
         uint32_t high = states[l] >> 16, e = 31u - (uint32_t)__builtin_clz(high);
         exponents[l >> 1] |= (uint8_t)(e << (4 * (l & 1)));
-        psti_je_put(&bits, high & ((1u << e) - 1), e);
+        psti_pli_jpeg_encode_put(&bits, high & ((1u << e) - 1), e);
     }
     return (size_t)(bits.at - mantissas) + (bits.n_waiting > 0);
 }
 
-size_t psti_je_write(const struct psti_je_unit *unit, const uint8_t *ac, const uint16_t *small,
-                     const uint8_t *raw, const struct psti_je_codes *codes,
-                     const struct psti_je_kernels *kernels, const struct psti_je_work *work,
-                     uint8_t *out, size_t capacity)
+size_t psti_pli_jpeg_encode_write(const struct psti_je_unit *unit, const uint8_t *ac,
+                                  const uint16_t *small, const uint8_t *raw,
+                                  const struct psti_je_codes *codes,
+                                  const struct psti_je_kernels *kernels,
+                                  const struct psti_je_work *work, uint8_t *out, size_t capacity)
 {
     uint32_t states[LANES];
     uint8_t payload[PSTI_JE_PAYLOAD_NBYTES] = {0}, exponents[PSTI_JE_EXPONENT_NBYTES];

@@ -326,7 +326,7 @@ static uint64_t spread(uint32_t counts[4][256])
     uint64_t sum = 0;
     for (uint32_t t = 0; t < 4; t++)
         for (uint32_t i = 0; i < 256; i++)
-            sum += psti_lz_information(counts[t][i]);
+            sum += psti_pli_lz_information(counts[t][i]);
     return sum;
 }
 
@@ -407,7 +407,7 @@ static void add_pixels(struct encoder *e, uint32_t lanes)
 
 static void put_count(struct psti_lz_writer *w, uint32_t token, uint32_t count)
 {
-    psti_lz_put_bits(w, count - psti_pli_lz_count_base(token), psti_pli_lz_count_bits(token));
+    psti_pli_lz_put_bits(w, count - psti_pli_lz_count_base(token), psti_pli_lz_count_bits(token));
 }
 
 static void put_raw_bits(struct encoder *e)
@@ -417,12 +417,12 @@ static void put_raw_bits(struct encoder *e)
         const struct psti_lz_sequence *s = e->sequences + i;
         put_count(w, s->run_token, s->run);
         if (s->offset_code >= PSTI_PLI_LZ_EXPLICIT)
-            psti_lz_put_bits(w, s->offset - psti_pli_lz_explicit_base(s->offset_code),
-                             psti_pli_lz_explicit_bits(s->offset_code));
+            psti_pli_lz_put_bits(w, s->offset - psti_pli_lz_explicit_base(s->offset_code),
+                                 psti_pli_lz_explicit_bits(s->offset_code));
         if (s->length_token < PSTI_PLI_LZ_N_RUNS)
             put_count(w, s->length_token, s->length - 1);
     }
-    psti_lz_flush_bits(w);
+    psti_pli_lz_flush_bits(w);
 }
 
 static void flat(uint16_t *freqs, uint32_t n)
@@ -438,17 +438,17 @@ static void choose_tables(struct encoder *e, uint32_t samples[4][256])
     struct psti_lz_table *t = e->tables;
     uint16_t freqs[256];
     if (e->n_sequences > 0) {
-        psti_lz_choose_tables(e->counts->run[0], PSTI_PLI_LZ_RUN_CONTEXTS, PSTI_PLI_LZ_N_RUNS,
-                              PSTI_PLI_LZ_SEQUENCE_BITS, e->built_in->run[0], PSTI_PLI_LZ_N_RUNS, w,
-                              t);
+        psti_pli_lz_choose_tables(e->counts->run[0], PSTI_PLI_LZ_RUN_CONTEXTS, PSTI_PLI_LZ_N_RUNS,
+                                  PSTI_PLI_LZ_SEQUENCE_BITS, e->built_in->run[0],
+                                  PSTI_PLI_LZ_N_RUNS, w, t);
         t += PSTI_PLI_LZ_RUN_CONTEXTS;
-        psti_lz_choose_tables(e->counts->offset[0], PSTI_PLI_LZ_OFFSET_CONTEXTS,
-                              PSTI_PLI_LZ_N_OFFSETS, PSTI_PLI_LZ_SEQUENCE_BITS,
-                              e->built_in->offset[0], PSTI_PLI_LZ_N_OFFSETS, w, t);
+        psti_pli_lz_choose_tables(e->counts->offset[0], PSTI_PLI_LZ_OFFSET_CONTEXTS,
+                                  PSTI_PLI_LZ_N_OFFSETS, PSTI_PLI_LZ_SEQUENCE_BITS,
+                                  e->built_in->offset[0], PSTI_PLI_LZ_N_OFFSETS, w, t);
         t += PSTI_PLI_LZ_OFFSET_CONTEXTS;
-        psti_lz_choose_tables(e->counts->length[0], PSTI_PLI_LZ_LENGTH_CONTEXTS,
-                              PSTI_PLI_LZ_N_LENGTHS, PSTI_PLI_LZ_SEQUENCE_BITS,
-                              e->built_in->length[0], PSTI_PLI_LZ_N_LENGTHS, w, t);
+        psti_pli_lz_choose_tables(e->counts->length[0], PSTI_PLI_LZ_LENGTH_CONTEXTS,
+                                  PSTI_PLI_LZ_N_LENGTHS, PSTI_PLI_LZ_SEQUENCE_BITS,
+                                  e->built_in->length[0], PSTI_PLI_LZ_N_LENGTHS, w, t);
     }
     t = e->tables + PSTI_PLI_LZ_N_SEQUENCE_TABLES;
     if (e->n_colours > 0) {
@@ -456,14 +456,15 @@ static void choose_tables(struct encoder *e, uint32_t samples[4][256])
         for (uint32_t i = 0; i < e->n_literals; i++)
             counts[e->indices[i]]++;
         flat(freqs, e->n_colours + 1);
-        psti_lz_choose_tables(counts, 1, e->n_colours + 1, PSTI_PLI_LZ_PIXEL_BITS, freqs, 0, w, t);
+        psti_pli_lz_choose_tables(counts, 1, e->n_colours + 1, PSTI_PLI_LZ_PIXEL_BITS, freqs, 0, w,
+                                  t);
     }
     if (e->n_literals > 0) {
         uint32_t n = e->source->bits == 8 ? e->source->channels : e->source->channels > 1 ? 4 : 2;
         flat(freqs, 256);
-        psti_lz_choose_tables(samples[0], n, 256, PSTI_PLI_LZ_PIXEL_BITS, freqs, 0, w, t + 1);
+        psti_pli_lz_choose_tables(samples[0], n, 256, PSTI_PLI_LZ_PIXEL_BITS, freqs, 0, w, t + 1);
     }
-    psti_lz_flush_bits(w);
+    psti_pli_lz_flush_bits(w);
 }
 
 static size_t put_number(uint8_t *out, uint32_t value)
@@ -505,7 +506,8 @@ static size_t put_unit(struct encoder *e, uint32_t lanes, uint8_t *out, size_t c
     p += e->table_bits.nbytes;
     memcpy(p, e->raw_bits.out, e->raw_bits.nbytes);
     p += e->raw_bits.nbytes;
-    size_t words = psti_lz_put_states(e->symbols, e->n_symbols, lanes, states, p, capacity - fixed);
+    size_t words =
+        psti_pli_lz_put_states(e->symbols, e->n_symbols, lanes, states, p, capacity - fixed);
     return words == SIZE_MAX ? 0 : fixed + words;
 }
 
@@ -514,15 +516,15 @@ static void parse(struct encoder *e, uint32_t effort)
     struct psti_lz_prices prices;
     const struct psti_lz_effort *how = efforts + (effort < 1 ? 1 : effort > 5 ? 5 : effort);
     static const uint16_t literal_bits[9] = {0, 7, 9, 12, 12, 0, 24, 0, 30};
-    psti_lz_prepare(&e->pixels);
-    psti_lz_price_built_in(e->built_in, &prices);
+    psti_pli_lz_prepare(&e->pixels);
+    psti_pli_lz_price_built_in(e->built_in, &prices);
     prices.literal = literal_bits[e->P] * PSTI_LZ_BIT;
     for (uint32_t pass = 0; pass < how->passes; pass++) {
         if (pass > 0) {
             count_tokens(e, 1);
-            psti_lz_price_counts(e->counts, &prices);
+            psti_pli_lz_price_counts(e->counts, &prices);
         }
-        e->n_sequences = psti_lz_parse(&e->pixels, how, &prices, e->sequences);
+        e->n_sequences = psti_pli_lz_parse(&e->pixels, how, &prices, e->sequences);
     }
 }
 

@@ -26,7 +26,7 @@ static uint32_t log2_64(uint32_t v)
     return whole * PSTI_LZ_BIT + fraction;
 }
 
-uint64_t psti_lz_information(uint32_t count)
+uint64_t psti_pli_lz_information(uint32_t count)
 {
     return count > 0 ? (uint64_t)count * log2_64(count) : 0;
 }
@@ -39,8 +39,8 @@ static void prices_of(const uint16_t *freqs, uint32_t n, uint16_t *prices)
                                      : PSTI_PLI_LZ_SEQUENCE_BITS * PSTI_LZ_BIT - log2_64(freqs[i]));
 }
 
-void psti_lz_price_built_in(const struct psti_pli_lz_built_in *built_in,
-                            struct psti_lz_prices *prices)
+void psti_pli_lz_price_built_in(const struct psti_pli_lz_built_in *built_in,
+                                struct psti_lz_prices *prices)
 {
     prices_of(built_in->run[0], PSTI_PLI_LZ_N_RUNS, prices->run);
     for (uint32_t c = 0; c < PSTI_PLI_LZ_OFFSET_CONTEXTS; c++)
@@ -59,7 +59,7 @@ static void prices_of_counts(const uint32_t *counts, uint32_t n, uint16_t *price
         prices[i] = (uint16_t)(log2_64(sum) - log2_64(4 * counts[i] + 1));
 }
 
-void psti_lz_price_counts(const struct psti_lz_counts *counts, struct psti_lz_prices *prices)
+void psti_pli_lz_price_counts(const struct psti_lz_counts *counts, struct psti_lz_prices *prices)
 {
     uint32_t runs[PSTI_PLI_LZ_N_RUNS] = {0};
     for (uint32_t c = 0; c < PSTI_PLI_LZ_RUN_CONTEXTS; c++)
@@ -72,7 +72,7 @@ void psti_lz_price_counts(const struct psti_lz_counts *counts, struct psti_lz_pr
         prices_of_counts(counts->length[c], PSTI_PLI_LZ_N_LENGTHS, prices->length[c]);
 }
 
-void psti_lz_put_bits(struct psti_lz_writer *w, uint32_t value, uint32_t count)
+void psti_pli_lz_put_bits(struct psti_lz_writer *w, uint32_t value, uint32_t count)
 {
     w->ahead |= (uint64_t)value << w->n;
     for (w->n += count; w->n >= 8; w->n -= 8) {
@@ -83,10 +83,10 @@ void psti_lz_put_bits(struct psti_lz_writer *w, uint32_t value, uint32_t count)
     }
 }
 
-void psti_lz_flush_bits(struct psti_lz_writer *w)
+void psti_pli_lz_flush_bits(struct psti_lz_writer *w)
 {
     if (w->n > 0)
-        psti_lz_put_bits(w, 0, 8 - w->n);
+        psti_pli_lz_put_bits(w, 0, 8 - w->n);
 }
 
 /* Frequencies that sum to 1 << log2, at least 1 where there are counts (one of which is not 0). */
@@ -127,14 +127,14 @@ static uint32_t describe(const uint16_t *freqs, uint32_t n, uint32_t log2, struc
                 zeros++;
             bits += 7;
             if (w)
-                psti_lz_put_bits(w, (zeros - 1) << 4, 7);
+                psti_pli_lz_put_bits(w, (zeros - 1) << 4, 7);
             i += zeros;
             continue;
         }
         uint32_t width = 32 - (uint32_t)__builtin_clz(freqs[i]);
         bits += 3 + width;
         if (w)
-            psti_lz_put_bits(w, width | (freqs[i] ^ 1u << (width - 1)) << 4, 3 + width);
+            psti_pli_lz_put_bits(w, width | (freqs[i] ^ 1u << (width - 1)) << 4, 3 + width);
         left -= freqs[i++];
     }
     return bits;
@@ -224,9 +224,9 @@ static void fill_table(const uint16_t *freqs, uint32_t n, struct psti_lz_table *
     }
 }
 
-void psti_lz_choose_tables(const uint32_t *counts, uint32_t n_contexts, uint32_t n_symbols,
-                           uint32_t log2, const uint16_t *built_in, uint32_t built_in_step,
-                           struct psti_lz_writer *w, struct psti_lz_table *tables)
+void psti_pli_lz_choose_tables(const uint32_t *counts, uint32_t n_contexts, uint32_t n_symbols,
+                               uint32_t log2, const uint16_t *built_in, uint32_t built_in_step,
+                               struct psti_lz_writer *w, struct psti_lz_table *tables)
 {
     struct grouping g;
     uint8_t ends[CONTEXTS_MAX]; /* of the group that begins here */
@@ -239,7 +239,7 @@ void psti_lz_choose_tables(const uint32_t *counts, uint32_t n_contexts, uint32_t
     for (uint32_t first = 0; first < n_contexts; first = ends[first]) {
         uint16_t freqs[SYMBOLS_MAX];
         uint32_t sum[SYMBOLS_MAX];
-        psti_lz_put_bits(w, own[first] ? PSTI_PLI_LZ_TABLE_OWN : PSTI_PLI_LZ_TABLE_BUILT_IN, 2);
+        psti_pli_lz_put_bits(w, own[first] ? PSTI_PLI_LZ_TABLE_OWN : PSTI_PLI_LZ_TABLE_BUILT_IN, 2);
         if (own[first]) {
             group_counts(counts, n_symbols, first, ends[first] - 1u, sum);
             normalise(sum, n_symbols, log2, freqs);
@@ -250,13 +250,13 @@ void psti_lz_choose_tables(const uint32_t *counts, uint32_t n_contexts, uint32_t
         for (uint32_t c = first; c < ends[first]; c++) {
             fill_table(freqs, n_symbols, tables + c);
             if (c > first)
-                psti_lz_put_bits(w, PSTI_PLI_LZ_TABLE_SAME, 2);
+                psti_pli_lz_put_bits(w, PSTI_PLI_LZ_TABLE_SAME, 2);
         }
     }
 }
 
-size_t psti_lz_put_states(const struct psti_lz_symbol *symbols, size_t n, uint32_t n_lanes,
-                          uint8_t *states, uint8_t *words, size_t capacity)
+size_t psti_pli_lz_put_states(const struct psti_lz_symbol *symbols, size_t n, uint32_t n_lanes,
+                              uint8_t *states, uint8_t *words, size_t capacity)
 {
     uint32_t x[1 << PSTI_PLI_LZ_LANES_LOG2_MAX];
     uint8_t *out = words + capacity / 2 * 2;

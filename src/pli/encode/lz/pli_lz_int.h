@@ -12,14 +12,14 @@ struct psti_lz_sequence {
 };
 
 /* Token of a count, and of an explicit offset (>= 1). */
-static inline uint32_t psti_lz_count_token(uint32_t count)
+static inline uint32_t psti_pli_lz_count_token(uint32_t count)
 {
     if (count < PSTI_PLI_LZ_COUNT_DIRECT)
         return count;
     uint32_t log2 = 31 - (uint32_t)__builtin_clz(count);
     return PSTI_PLI_LZ_COUNT_DIRECT + 2 * (log2 - 4) + ((count >> (log2 - 1)) & 1);
 }
-static inline uint32_t psti_lz_explicit_code(uint32_t offset)
+static inline uint32_t psti_pli_lz_explicit_code(uint32_t offset)
 {
     if (offset == 1)
         return PSTI_PLI_LZ_EXPLICIT;
@@ -71,15 +71,15 @@ struct psti_lz_effort {
     uint32_t passes;
 };
 
-void psti_lz_prepare(const struct psti_lz_pixels *pixels);
+void psti_pli_lz_prepare(const struct psti_lz_pixels *pixels);
 /* Sequences of the unit, at most PSTI_PLI_LZ_SEQUENCES_MAX; pixels behind the last are literals. */
-uint32_t psti_lz_parse(const struct psti_lz_pixels *pixels, const struct psti_lz_effort *effort,
-                       const struct psti_lz_prices *prices, struct psti_lz_sequence *sequences);
+uint32_t psti_pli_lz_parse(const struct psti_lz_pixels *pixels, const struct psti_lz_effort *effort,
+                           const struct psti_lz_prices *prices, struct psti_lz_sequence *sequences);
 
 /* Prices of built-in tables, or of counts. */
-void psti_lz_price_built_in(const struct psti_pli_lz_built_in *built_in,
-                            struct psti_lz_prices *prices);
-void psti_lz_price_counts(const struct psti_lz_counts *counts, struct psti_lz_prices *prices);
+void psti_pli_lz_price_built_in(const struct psti_pli_lz_built_in *built_in,
+                                struct psti_lz_prices *prices);
+void psti_pli_lz_price_counts(const struct psti_lz_counts *counts, struct psti_lz_prices *prices);
 
 /* Bits LSB-first, as far as there is room. */
 struct psti_lz_writer {
@@ -88,11 +88,11 @@ struct psti_lz_writer {
     uint64_t ahead;
     uint32_t n;
 };
-void psti_lz_put_bits(struct psti_lz_writer *w, uint32_t value, uint32_t count);
-void psti_lz_flush_bits(struct psti_lz_writer *w);
+void psti_pli_lz_put_bits(struct psti_lz_writer *w, uint32_t value, uint32_t count);
+void psti_pli_lz_flush_bits(struct psti_lz_writer *w);
 
 /* c log2 c: the information that c equal symbols do not cost. */
-uint64_t psti_lz_information(uint32_t count);
+uint64_t psti_pli_lz_information(uint32_t count);
 
 /* What a state codes. */
 struct psti_lz_symbol {
@@ -105,13 +105,13 @@ struct psti_lz_table {
 
 /* Chooses tables for `n_contexts` contexts of `n_symbols` symbols with the counts given (step
  * n_symbols), describes them in `w` and fills `tables`. */
-void psti_lz_choose_tables(const uint32_t *counts, uint32_t n_contexts, uint32_t n_symbols,
-                           uint32_t log2, const uint16_t *built_in, uint32_t built_in_step,
-                           struct psti_lz_writer *w, struct psti_lz_table *tables);
+void psti_pli_lz_choose_tables(const uint32_t *counts, uint32_t n_contexts, uint32_t n_symbols,
+                               uint32_t log2, const uint16_t *built_in, uint32_t built_in_step,
+                               struct psti_lz_writer *w, struct psti_lz_table *tables);
 
 /* Writes states (4 bytes each) to `states` and words behind; symbols in the order of decoding.
  * Returns how many bytes of words, or SIZE_MAX where they do not fit. */
-size_t psti_lz_put_states(const struct psti_lz_symbol *symbols, size_t n, uint32_t n_lanes,
-                          uint8_t *states, uint8_t *words, size_t capacity);
+size_t psti_pli_lz_put_states(const struct psti_lz_symbol *symbols, size_t n, uint32_t n_lanes,
+                              uint8_t *states, uint8_t *words, size_t capacity);
 
 #endif

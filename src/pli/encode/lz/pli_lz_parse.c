@@ -29,7 +29,7 @@ static bool flat(const uint32_t *ids, uint32_t i)
     return differ == 0;
 }
 
-void psti_lz_prepare(const struct psti_lz_pixels *p)
+void psti_pli_lz_prepare(const struct psti_lz_pixels *p)
 {
     uint32_t n_edges = 0;
     memset(p->to_edge, PSTI_PLI_LZ_EDGE_SHORT, p->n + 4);
@@ -133,7 +133,7 @@ static void add_by_hash(struct parser *s, uint32_t at, uint32_t max)
     for (uint32_t depth = s->effort->depth; depth > 0 && found != NO_POSITION; depth--) {
         if (p->ids[found + best] == p->ids[at + best]) {
             uint32_t n = s->n_candidates;
-            add(s, at, at - found, psti_lz_explicit_code(at - found), max);
+            add(s, at, at - found, psti_pli_lz_explicit_code(at - found), max);
             if (s->n_candidates > n && s->candidates[n].length > best)
                 best = s->candidates[n].length;
             else
@@ -183,7 +183,7 @@ static uint32_t length_token(const struct psti_lz_pixels *p, uint32_t at, uint32
         if (n < PSTI_PLI_LZ_EDGE_N)
             return PSTI_PLI_LZ_N_RUNS + less * PSTI_PLI_LZ_EDGE_N + n;
     }
-    return psti_lz_count_token(length - 1);
+    return psti_pli_lz_count_token(length - 1);
 }
 
 static uint32_t count_price(const uint16_t *prices, uint32_t token)
@@ -216,8 +216,8 @@ static void relax_literal(const struct parser *s, struct psti_lz_node *node)
     struct psti_lz_node *next = node + 1;
     const uint16_t *run = s->prices->run;
     uint32_t price = node->price + s->prices->literal +
-                     count_price(run, psti_lz_count_token(node->run + 1)) -
-                     count_price(run, psti_lz_count_token(node->run));
+                     count_price(run, psti_pli_lz_count_token(node->run + 1)) -
+                     count_price(run, psti_pli_lz_count_token(node->run));
     if (price >= next->price)
         return;
     *next = *node;
@@ -298,7 +298,7 @@ static void emit_copy(const struct parser *s, struct path *path, uint32_t offset
             .run = path->run,
             .offset = offset,
             .length = length,
-            .run_token = (uint8_t)psti_lz_count_token(path->run),
+            .run_token = (uint8_t)psti_pli_lz_count_token(path->run),
             .offset_code = (uint8_t)code,
             .length_token = (uint8_t)token,
         };
@@ -351,7 +351,7 @@ static void parse_stretch(struct parser *s, struct path *path)
     /* A price contains that of the run so far: a literal that makes the run a cheaper one takes off
      * no more than what is there, and no price falls below 0. */
     nodes[0] = (struct psti_lz_node){
-        .price = count_price(s->prices->run, psti_lz_count_token(path->run)),
+        .price = count_price(s->prices->run, psti_pli_lz_count_token(path->run)),
         .run = path->run,
         .ending = path->ending,
     };
@@ -394,8 +394,8 @@ static void skip_hashing(struct parser *s, uint32_t end)
         insert(s, s->hashed);
 }
 
-uint32_t psti_lz_parse(const struct psti_lz_pixels *pixels, const struct psti_lz_effort *effort,
-                       const struct psti_lz_prices *prices, struct psti_lz_sequence *sequences)
+uint32_t psti_pli_lz_parse(const struct psti_lz_pixels *pixels, const struct psti_lz_effort *effort,
+                           const struct psti_lz_prices *prices, struct psti_lz_sequence *sequences)
 {
     struct parser s = {.pixels = pixels, .effort = effort, .prices = prices};
     struct path path = {

@@ -45,7 +45,7 @@ static uint8_t choose_first_width(const uint8_t *widths, uint32_t n, uint8_t bit
     for (uint8_t first = 0; first <= bits; first++) {
         uint8_t above[PSTI_PACKED_ROW_GROUPS];
         memset(above, first, sizeof above);
-        uint32_t cost = psti_packed_row_cost(widths, above, n);
+        uint32_t cost = psti_pli_packed_row_cost(widths, above, n);
         if (cost < best) {
             best = cost;
             choice = first;
@@ -201,8 +201,8 @@ size_t psti_pli_packed_encode(const struct psti_pli_source *source, uint32_t eff
         coded[p].is_constant = is_constant(source, p);
         if (coded[p].is_constant)
             continue;
-        psti_packed_load(source, p, &samples);
-        code_with_taps(&task, psti_packed_n_taps(source->transform, p), effort, &coded[p]);
+        psti_pli_packed_load(source, p, &samples);
+        code_with_taps(&task, psti_pli_packed_n_taps(source->transform, p), effort, &coded[p]);
     }
     return psti_pli_packed_write(source, coded, out, capacity);
 }

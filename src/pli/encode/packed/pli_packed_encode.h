@@ -50,10 +50,10 @@ struct psti_packed_rows {
 extern const struct psti_packed_rows psti_packed_rows_c;
 extern const struct psti_packed_rows psti_packed_rows8_avx2; /* 8 bits only */
 
-void psti_packed_load(const struct psti_pli_source *source, uint32_t p,
-                      struct psti_packed_samples *out);
+void psti_pli_packed_load(const struct psti_pli_source *source, uint32_t p,
+                          struct psti_packed_samples *out);
 /* Bits that a row of `n` groups costs below groups of widths `above`. */
-uint32_t psti_packed_row_cost(const uint8_t *widths, const uint8_t *above, uint32_t n);
+uint32_t psti_pli_packed_row_cost(const uint8_t *widths, const uint8_t *above, uint32_t n);
 
 /* pli_packed_write.c: the unit's bytes, mode first; 0 if they do not fit. */
 size_t psti_pli_packed_write(const struct psti_pli_source *source,

@@ -12,8 +12,8 @@ enum { EDGE = PSTI_PACKED_EDGE, GROUPS = PSTI_PACKED_ROW_GROUPS, START = PSTI_PA
 /* Columns before the first, and all columns, of a row made wide. */
 enum { MARGIN = 8, WIDE = MARGIN + EDGE + MARGIN };
 
-void psti_packed_load(const struct psti_pli_source *source, uint32_t p,
-                      struct psti_packed_samples *out)
+void psti_pli_packed_load(const struct psti_pli_source *source, uint32_t p,
+                          struct psti_packed_samples *out)
 {
     uint32_t w = source->width;
     for (uint32_t y = 0; y < source->height; y++) {
@@ -32,7 +32,7 @@ void psti_packed_load(const struct psti_pli_source *source, uint32_t p,
     }
 }
 
-uint32_t psti_packed_row_cost(const uint8_t *widths, const uint8_t *above, uint32_t n)
+uint32_t psti_pli_packed_row_cost(const uint8_t *widths, const uint8_t *above, uint32_t n)
 {
     uint32_t bits = 0;
     for (uint32_t g = 0; g < n; g++) {
@@ -148,7 +148,7 @@ static void try_all_c(const struct psti_packed_block *block,
         tap_row(block, y, taps);
         for (int m = 0; m < PSTI_PACKED_N_PREDICTORS; m++) {
             finish_row(raw[m], taps, block->bits, residuals, widths);
-            costs[m] += psti_packed_row_cost(widths, above[m], block->groups);
+            costs[m] += psti_pli_packed_row_cost(widths, above[m], block->groups);
             memcpy(above[m], widths, GROUPS);
         }
     }

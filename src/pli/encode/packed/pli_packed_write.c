@@ -59,7 +59,7 @@ static void put_record(struct writer *w, const struct psti_pli_source *source, u
     put_number(w, coded->start, source->bits / 8u);
     if (coded->is_constant)
         return;
-    for (uint32_t k = 0; k < psti_packed_n_taps(source->transform, p); k++)
+    for (uint32_t k = 0; k < psti_pli_packed_n_taps(source->transform, p); k++)
         put_byte(w, (uint8_t)coded->tap[k]);
     put_byte(w, coded->first_width);
 }

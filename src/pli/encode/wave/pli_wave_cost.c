@@ -22,7 +22,7 @@ struct block {
 /* A block of 16x16 samples, cut at the unit's edge. */
 static struct block block_at(const struct psti_pli_source *source, uint32_t y, uint32_t x)
 {
-    uint32_t per_token = EDGE / psti_wave_columns(source->bits);
+    uint32_t per_token = EDGE / psti_pli_wave_columns(source->bits);
     uint32_t height = source->height - y, width = source->width - x;
     height = height < BLOCK ? height : BLOCK;
     width = width < BLOCK ? width : BLOCK;
@@ -42,7 +42,7 @@ static uint32_t cost_pairs(const uint8_t *g, const uint8_t *z, uint32_t n, const
         energies[i] = psti_pli_wave_pair_energy(g[i - 1], g[i - S], g[i - S - 1], g[i - 2 * S],
                                                 g[i - 2 * S + 1], z[i]);
     for (uint32_t i = 0; i < n; i++)
-        sum += costs[psti_wave_cost_index(8, psti_pli_wave_bucket[0][energies[i]], g[i])];
+        sum += costs[psti_pli_wave_cost_index(8, psti_pli_wave_bucket[0][energies[i]], g[i])];
     return sum;
 }
 
@@ -57,11 +57,11 @@ static uint32_t cost_samples(enum psti_pli_energy kind, const uint8_t *g, const 
         energies[i] = psti_pli_wave_energy(kind, g[i - 1], g[i - S], g[i - S - 1], g[i - S + 1],
                                            g[i - 2 * S], g[i - 2], g0[i], g1[i]);
     for (uint32_t i = 0; i < n; i++)
-        sum += costs[psti_wave_cost_index(16, psti_pli_wave_bucket[1][energies[i]], g[i])];
+        sum += costs[psti_pli_wave_cost_index(16, psti_pli_wave_bucket[1][energies[i]], g[i])];
     return sum;
 }
 
-uint32_t psti_wave_cost8_c(const struct psti_wave_cost_rows *rows, const uint16_t *costs)
+uint32_t psti_pli_wave_cost8_c(const struct psti_wave_cost_rows *rows, const uint16_t *costs)
 {
     uint32_t sum = 0;
     for (size_t at = 0, y = 0; y < rows->n_rows; y++, at += PSTI_WAVE_PADDED)
@@ -72,7 +72,7 @@ uint32_t psti_wave_cost8_c(const struct psti_wave_cost_rows *rows, const uint16_
     return sum;
 }
 
-uint32_t psti_wave_cost16_c(const struct psti_wave_cost_rows *rows, const uint16_t *costs)
+uint32_t psti_pli_wave_cost16_c(const struct psti_wave_cost_rows *rows, const uint16_t *costs)
 {
     uint32_t sum = 0;
     for (size_t at = 0, y = 0; y < rows->n_rows; y++, at += PSTI_WAVE_PADDED)
@@ -95,7 +95,7 @@ static uint32_t cost_block(const struct psti_pli_source *source, uint32_t plane,
                                        .n_rows = b->height,
                                        .columns = b->columns};
     rows.z = kind == PSTI_PLI_ENERGY_THIRD ? rows.g1 : rows.g - 2;
-    return psti_wave_kernels_of(source)->cost(&rows, work->costs);
+    return psti_pli_wave_kernels_of(source)->cost(&rows, work->costs);
 }
 
 static void set_activities(const struct psti_pli_source *source, uint32_t plane,
@@ -103,18 +103,18 @@ static void set_activities(const struct psti_pli_source *source, uint32_t plane,
 {
     memset(work->padded[plane], 0, sizeof work->padded[plane]);
     for (uint32_t y = 0; y < source->height; y++)
-        psti_wave_kernels_of(source)->find_activities(residuals + (size_t)y * EDGE, source->width,
-                                                      work->padded[plane][PSTI_WAVE_PAD_ROWS + y] +
-                                                          PSTI_WAVE_PAD);
+        psti_pli_wave_kernels_of(source)->find_activities(
+            residuals + (size_t)y * EDGE, source->width,
+            work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD);
 }
 
-uint32_t psti_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
-                              enum psti_pli_energy kind, const int16_t *residuals,
-                              struct psti_wave_work *work)
+uint32_t psti_pli_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
+                                  enum psti_pli_energy kind, const int16_t *residuals,
+                                  struct psti_wave_work *work)
 {
     const struct block whole = {
         .height = source->height,
-        .columns = (source->width * psti_wave_columns(source->bits) + EDGE - 1) / EDGE};
+        .columns = (source->width * psti_pli_wave_columns(source->bits) + EDGE - 1) / EDGE};
     set_activities(source, plane, residuals, work);
     return cost_block(source, plane, kind, &whole, work);
 }
@@ -147,11 +147,11 @@ static uint8_t choose(const struct psti_pli_source *source, uint32_t plane,
     return (uint8_t)best;
 }
 
-void psti_wave_refine(const struct psti_pli_source *source, uint32_t plane,
-                      enum psti_pli_energy kind, const int16_t *g, const int16_t *r,
-                      uint8_t *filters, int16_t *residuals, struct psti_wave_work *work)
+void psti_pli_wave_refine(const struct psti_pli_source *source, uint32_t plane,
+                          enum psti_pli_energy kind, const int16_t *g, const int16_t *r,
+                          uint8_t *filters, int16_t *residuals, struct psti_wave_work *work)
 {
-    const struct psti_wave_kernels *kernels = psti_wave_kernels_of(source);
+    const struct psti_wave_kernels *kernels = psti_pli_wave_kernels_of(source);
     const struct psti_wave_rows *rows = kernels->rows;
     uint32_t columns = (source->width + BLOCK - 1) / BLOCK;
     uint32_t list = psti_pli_wave_filter_list(plane, source->transform);
@@ -161,7 +161,7 @@ void psti_wave_refine(const struct psti_pli_source *source, uint32_t plane,
         size_t at = (size_t)y * EDGE;
         rows->gather(source, plane, y, work);
         for (uint32_t number = 0; number <= PSTI_PLI_N_FILTERS; number++) {
-            struct psti_wave_candidate c = psti_wave_filter(list, number);
+            struct psti_wave_candidate c = psti_pli_wave_filter(list, number);
             rows->find_residuals(work, &c, n_rows, g + at, r + at, work->filtered[number]);
             for (size_t k = 0; k < (size_t)n_rows * EDGE; k += EDGE)
                 kernels->find_activities(work->filtered[number] + k, source->width,

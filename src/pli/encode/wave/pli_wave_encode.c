@@ -60,11 +60,11 @@ static bool in_slots(const struct unit *u) { return u->kernels->find_slots != NU
 /* Step t takes from lane l the record t - lag * l of its stream: before and behind are none. */
 static inline __attribute__((always_inline)) void put_in_order(struct unit *u, uint32_t bits)
 {
-    const uint32_t lag = psti_wave_lag(bits), none = psti_wave_none(bits);
-    uint32_t stride = psti_wave_stride(bits, u->n_bands), n = 0;
-    uint32_t length = psti_wave_columns(bits) * u->n_bands;
+    const uint32_t lag = psti_pli_wave_lag(bits), none = psti_pli_wave_none(bits);
+    uint32_t stride = psti_pli_wave_stride(bits, u->n_bands), n = 0;
+    uint32_t length = psti_pli_wave_columns(bits) * u->n_bands;
     const uint16_t *indices = u->plan->streams + PSTI_WAVE_STREAM_PAD;
-    const uint16_t *values = indices + psti_wave_n_records(bits, u->n_bands);
+    const uint16_t *values = indices + psti_pli_wave_n_records(bits, u->n_bands);
     for (uint32_t t = 0; t < u->n_steps; t++) {
         uint32_t begin = t < length ? 0 : (t - length) / lag + 1, end = t / lag + 1;
         for (uint32_t l = begin; l < (end < LANES ? end : LANES); l++) {
@@ -84,10 +84,10 @@ static void find_order(struct unit *u)
     uint32_t bits = u->source->bits;
     if (in_slots(u)) {
         const uint16_t *streams = u->plan->streams;
-        u->kernels->find_slots(bits, streams, u->n_bands, psti_wave_none(bits),
+        u->kernels->find_slots(bits, streams, u->n_bands, psti_pli_wave_none(bits),
                                u->work->order.slots);
-        u->kernels->find_slots(bits, streams + psti_wave_n_records(bits, u->n_bands), u->n_bands, 0,
-                               u->work->order.values);
+        u->kernels->find_slots(bits, streams + psti_pli_wave_n_records(bits, u->n_bands),
+                               u->n_bands, 0, u->work->order.values);
         return;
     }
     if (bits == 8)
@@ -284,7 +284,7 @@ size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *pl
                             uint8_t *out, size_t capacity)
 {
     struct unit u = {.source = source,
-                     .kernels = psti_wave_kernels_of(source),
+                     .kernels = psti_pli_wave_kernels_of(source),
                      .plan = plan,
                      .next = next,
                      .work = work};
@@ -293,14 +293,14 @@ size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *pl
     put_bits(&w, PSTI_PLI_WAVE, 8);
     for (uint32_t i = 0; i < source->channels; i++)
         if (u.plan->planes[i].predictor != PSTI_PLI_PREDICT_CONSTANT)
-            u.n_bands += psti_wave_plane_bands(source->height);
+            u.n_bands += psti_pli_wave_plane_bands(source->height);
     write_records(&u, u.plan, &w);
     if (w.n > capacity)
         return 0;
     memcpy(out, head, w.n);
     if (u.n_bands == 0)
         return w.n;
-    u.n_steps = psti_wave_n_steps(source->bits, u.n_bands);
+    u.n_steps = psti_pli_wave_n_steps(source->bits, u.n_bands);
     find_order(&u);
     size_t n = write_coded(&u, codes, out + w.n, capacity - w.n);
     return n > 0 ? w.n + n : 0;

@@ -50,26 +50,26 @@ struct psti_wave_plan {
                      (2 * PSTI_WAVE_STREAM_PAD + PSTI_WAVE_EDGE * PSTI_WAVE_BANDS_MAX)];
 };
 /* Tokens in a row of 64 samples. */
-static inline uint32_t psti_wave_columns(uint32_t bits)
+static inline uint32_t psti_pli_wave_columns(uint32_t bits)
 {
     return bits == 8 ? PSTI_PLI_WAVE_PAIRS : PSTI_WAVE_EDGE;
 }
-static inline uint32_t psti_wave_stride(uint32_t bits, uint32_t n_bands)
+static inline uint32_t psti_pli_wave_stride(uint32_t bits, uint32_t n_bands)
 {
-    return 2 * PSTI_WAVE_STREAM_PAD + psti_wave_columns(bits) * n_bands;
+    return 2 * PSTI_WAVE_STREAM_PAD + psti_pli_wave_columns(bits) * n_bands;
 }
-static inline size_t psti_wave_n_records(uint32_t bits, uint32_t n_bands)
+static inline size_t psti_pli_wave_n_records(uint32_t bits, uint32_t n_bands)
 {
-    return (size_t)PSTI_PLI_LANES * psti_wave_stride(bits, n_bands);
+    return (size_t)PSTI_PLI_LANES * psti_pli_wave_stride(bits, n_bands);
 }
 /* By how many steps a lane trails the one before. */
-static inline uint32_t psti_wave_lag(uint32_t bits) { return bits == 8 ? 1 : 2; }
-static inline uint32_t psti_wave_n_steps(uint32_t bits, uint32_t n_bands)
+static inline uint32_t psti_pli_wave_lag(uint32_t bits) { return bits == 8 ? 1 : 2; }
+static inline uint32_t psti_pli_wave_n_steps(uint32_t bits, uint32_t n_bands)
 {
-    return psti_wave_columns(bits) * n_bands + psti_wave_lag(bits) * (PSTI_PLI_LANES - 1);
+    return psti_pli_wave_columns(bits) * n_bands + psti_pli_wave_lag(bits) * (PSTI_PLI_LANES - 1);
 }
 /* Bands of a unit of that height: of a plane. */
-static inline uint32_t psti_wave_plane_bands(uint32_t height)
+static inline uint32_t psti_pli_wave_plane_bands(uint32_t height)
 {
     return height <= PSTI_PLI_LANES ? 1 : 2;
 }
@@ -85,11 +85,11 @@ enum {
     PSTI_WAVE_VALUE_SHIFT = 16,
     PSTI_WAVE_RAW_MASK = (1 << 14) - 1
 };
-static inline uint32_t psti_wave_token_bits(uint32_t bits)
+static inline uint32_t psti_pli_wave_token_bits(uint32_t bits)
 {
     return bits == 8 ? PSTI_WAVE_TOKEN_BITS_8 : PSTI_WAVE_TOKEN_BITS;
 }
-static inline uint16_t psti_wave_none(uint32_t bits)
+static inline uint16_t psti_pli_wave_none(uint32_t bits)
 {
     return bits == 8 ? PSTI_WAVE_NONE_8 : PSTI_WAVE_NONE_16;
 }
@@ -146,7 +146,7 @@ struct psti_wave_work {
 };
 
 /* About 16 * log2(1 + m): joined lines, so that vectors can do it. */
-static inline __attribute__((always_inline)) int16_t psti_wave_price_8(int16_t m)
+static inline __attribute__((always_inline)) int16_t psti_pli_wave_price_8(int16_t m)
 {
     int16_t a = (int16_t)(16 * m), b = (int16_t)(6 * m + 13), c = (int16_t)(2 * m + 34);
     int16_t d = (int16_t)((m >> 1) + 65), least = a < b ? a : b;
@@ -154,7 +154,7 @@ static inline __attribute__((always_inline)) int16_t psti_wave_price_8(int16_t m
     return least < d ? least : d;
 }
 /* The exponent and four bits of the fraction of a float, which holds 1 + m exactly. */
-static inline __attribute__((always_inline)) int32_t psti_wave_price_16(int32_t m)
+static inline __attribute__((always_inline)) int32_t psti_pli_wave_price_16(int32_t m)
 {
     enum { BIAS = 127, FRACTION = 23, KEPT = 4 };
     union {
@@ -203,24 +203,24 @@ extern const struct psti_wave_rows psti_wave_rows8_c, psti_wave_rows16_c, psti_w
     psti_wave_rows16_avx2;
 
 /* pli_wave_tokens.c: work->residuals -> the plan's streams. */
-void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_plan *plan,
-                        struct psti_wave_work *work);
+void psti_pli_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_plan *plan,
+                            struct psti_wave_work *work);
 /* pli_wave_cost.c: what residuals cost by work->costs, in 1/16 bit. */
 /* Of a plane; leaves its activities in work->padded[plane], where planes before it have theirs. */
-uint32_t psti_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
-                              enum psti_pli_energy kind, const int16_t *residuals,
-                              struct psti_wave_work *work);
+uint32_t psti_pli_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
+                                  enum psti_pli_energy kind, const int16_t *residuals,
+                                  struct psti_wave_work *work);
 /* Exchanges filters, one block after another, where that costs less with the activities of the
  * blocks around it. `residuals`: of the filters as they are, and on return as they have become. */
-void psti_wave_refine(const struct psti_pli_source *source, uint32_t plane,
-                      enum psti_pli_energy kind, const int16_t *g, const int16_t *r,
-                      uint8_t *filters, int16_t *residuals, struct psti_wave_work *work);
+void psti_pli_wave_refine(const struct psti_pli_source *source, uint32_t plane,
+                          enum psti_pli_energy kind, const int16_t *g, const int16_t *r,
+                          uint8_t *filters, int16_t *residuals, struct psti_wave_work *work);
 
 /* Activities (docs/format-pli.md, 5.4) of a row of 64 residuals, of which the unit has `width`: 0
  * behind them. */
 typedef void psti_wave_find_activities(const int16_t *residuals, uint32_t width, uint8_t *g);
-psti_wave_find_activities psti_wave_find_activities8_c, psti_wave_find_activities8_avx2,
-    psti_wave_find_activities16_c, psti_wave_find_activities16_avx2;
+psti_wave_find_activities psti_pli_wave_find_activities8_c, psti_pli_wave_find_activities8_avx2,
+    psti_pli_wave_find_activities16_c, psti_pli_wave_find_activities16_avx2;
 
 /* Rows of one plane that become records: activities to `g`, indices and values to the streams. */
 struct psti_wave_record_rows {
@@ -235,17 +235,17 @@ struct psti_wave_record_rows {
     uint16_t *indices, *values;
 };
 typedef void psti_wave_put_records(const struct psti_wave_record_rows *rows);
-psti_wave_put_records psti_wave_put_records8_c, psti_wave_put_records8_avx2,
-    psti_wave_put_records16_c, psti_wave_put_records16_avx2;
+psti_wave_put_records psti_pli_wave_put_records8_c, psti_pli_wave_put_records8_avx2,
+    psti_pli_wave_put_records16_c, psti_pli_wave_put_records16_avx2;
 /* Where the records of row y begin, behind those of row 0. */
-static inline size_t psti_wave_record_at(uint32_t bits, uint32_t stride, uint32_t y)
+static inline size_t psti_pli_wave_record_at(uint32_t bits, uint32_t stride, uint32_t y)
 {
     return (size_t)(y % PSTI_PLI_LANES) * stride +
-           (size_t)(y / PSTI_PLI_LANES) * psti_wave_columns(bits);
+           (size_t)(y / PSTI_PLI_LANES) * psti_pli_wave_columns(bits);
 }
 /* Contexts of a row of 64 samples of 16 bits. */
-void psti_wave_find_contexts16_avx2(enum psti_pli_energy kind, const uint8_t *g, const uint8_t *g0,
-                                    const uint8_t *g1, uint8_t *contexts);
+void psti_pli_wave_find_contexts16_avx2(enum psti_pli_energy kind, const uint8_t *g,
+                                        const uint8_t *g0, const uint8_t *g1, uint8_t *contexts);
 
 /* What `columns` tokens of each of `n_rows` padded rows of activities cost. 8 bits: `z` is as in
  * psti_wave_record_rows, but never NULL, and columns are at most 32. 16 bits: kind, g0 and g1. */
@@ -255,7 +255,7 @@ struct psti_wave_cost_rows {
     uint32_t n_rows, columns;
 };
 typedef uint32_t psti_wave_cost(const struct psti_wave_cost_rows *rows, const uint16_t *costs);
-psti_wave_cost psti_wave_cost8_c, psti_wave_cost8_avx2, psti_wave_cost16_c;
+psti_wave_cost psti_pli_wave_cost8_c, psti_pli_wave_cost8_avx2, psti_pli_wave_cost16_c;
 
 /* pli_wave_code_avx2.c. Indices or values of all steps, 32 a step, `none` where none are. */
 typedef void psti_wave_find_slots(uint32_t bits, const uint16_t *streams, uint32_t n_bands,
@@ -268,12 +268,12 @@ typedef size_t psti_wave_write_slots(const uint16_t *indices, const uint16_t *va
 typedef uint8_t *psti_wave_code_slots(const uint16_t *indices, uint32_t n_steps,
                                       const uint64_t *codes, const void *ahead, uint32_t *states,
                                       uint8_t *end);
-psti_wave_find_slots psti_wave_find_slots_avx2;
-psti_wave_write_slots psti_wave_write_bits_avx2, psti_wave_write_bits16_avx2;
-psti_wave_code_slots psti_wave_code_avx2, psti_wave_code16_avx2;
+psti_wave_find_slots psti_pli_wave_find_slots_avx2;
+psti_wave_write_slots psti_pli_wave_write_bits_avx2, psti_pli_wave_write_bits16_avx2;
+psti_wave_code_slots psti_pli_wave_code_avx2, psti_pli_wave_code16_avx2;
 
 /* 256 * log2(v), rounded down; v > 0. In integers, so that files do not depend on the machine. */
-static inline uint32_t psti_wave_log2(uint32_t v)
+static inline uint32_t psti_pli_wave_log2(uint32_t v)
 {
     uint32_t e = 31u - (uint32_t)__builtin_clz(v), fraction = 0;
     uint64_t x = (uint64_t)v << (31 - e); /* 1.31 */
@@ -289,7 +289,7 @@ static inline uint32_t psti_wave_log2(uint32_t v)
 }
 
 /* Number 0 is MED. */
-static inline struct psti_wave_candidate psti_wave_filter(uint32_t list, uint32_t number)
+static inline struct psti_wave_candidate psti_pli_wave_filter(uint32_t list, uint32_t number)
 {
     if (number == 0)
         return (struct psti_wave_candidate){.predictor = PSTI_PLI_PREDICT_MED};
@@ -307,15 +307,15 @@ struct psti_wave_code {
 /* The same for vectors; 0 if freq is. 16 bits: as pli_rans.h has it. 8 bits: four numbers of 16, a
  * reciprocal r, a power of 2 p, p or 0, and 2^8 - freq with first above it: x divided by freq is
  * (x * p + third) * r >> 23, its first product and sum of 16 bits. */
-uint64_t psti_wave_slot_code(uint32_t freq, uint32_t first);
-uint64_t psti_wave_slot_code_8(uint32_t freq, uint32_t first);
+uint64_t psti_pli_wave_slot_code(uint32_t freq, uint32_t first);
+uint64_t psti_pli_wave_slot_code_8(uint32_t freq, uint32_t first);
 struct psti_pli_wave_codes {
     struct psti_wave_code of[1 << PSTI_WAVE_INDEX_BITS]; /* by index */
     uint64_t of_slots[1 << PSTI_WAVE_INDEX_BITS];
     uint16_t costs[1 << PSTI_WAVE_INDEX_BITS]; /* in 1/16 bit */
 };
 /* Where the cost of an activity stands. 8 bits: its lower half tells it from others. */
-static inline uint32_t psti_wave_cost_index(uint32_t bits, uint32_t context, uint32_t g)
+static inline uint32_t psti_pli_wave_cost_index(uint32_t bits, uint32_t context, uint32_t g)
 {
     return bits == 8 ? context << PSTI_WAVE_TOKEN_BITS_8 | g % PSTI_PLI_N_TOKENS_8
                      : context << PSTI_WAVE_TOKEN_BITS | g;

@@ -40,38 +40,38 @@ static void find_best(const struct psti_wave_filter_query *q,
     }
 }
 
-void psti_wave_price_filters_c(const struct psti_wave_work *work,
-                               const struct psti_wave_filter_query *q,
-                               struct psti_wave_filter_prices *prices)
+void psti_pli_wave_price_filters_c(const struct psti_wave_work *work,
+                                   const struct psti_wave_filter_query *q,
+                                   struct psti_wave_filter_prices *prices)
 {
     memset(prices, 0, sizeof *prices);
     for (uint32_t number = 0; number < q->n_filters; number++) {
-        struct psti_wave_candidate c = psti_wave_filter(q->list, number);
+        struct psti_wave_candidate c = psti_pli_wave_filter(q->list, number);
         for (uint32_t i = 0; i < q->n_rows; i += q->step) {
             uint32_t sums[EDGE / PATCH] = {0};
             row_sums(work, &c, i, q, sums);
             if (i + 1 < q->n_rows)
                 row_sums(work, &c, i + 1, q, sums);
             for (uint32_t k = 0; k < EDGE / PATCH; k++)
-                prices->of[number][k * PATCH / BLOCK] += psti_wave_patch_price(sums[k]);
+                prices->of[number][k * PATCH / BLOCK] += psti_pli_wave_patch_price(sums[k]);
         }
     }
     find_best(q, prices);
 }
 
-void psti_wave_price_filters16_c(const struct psti_wave_work *work,
-                                 const struct psti_wave_filter_query *q,
-                                 struct psti_wave_filter_prices *prices)
+void psti_pli_wave_price_filters16_c(const struct psti_wave_work *work,
+                                     const struct psti_wave_filter_query *q,
+                                     struct psti_wave_filter_prices *prices)
 {
     memset(prices, 0, sizeof *prices);
     for (uint32_t number = 0; number < q->n_filters; number++) {
-        struct psti_wave_candidate c = psti_wave_filter(q->list, number);
+        struct psti_wave_candidate c = psti_pli_wave_filter(q->list, number);
         for (uint32_t i = 0; i < q->n_rows; i += q->step) {
             int16_t residuals[EDGE];
             find_row(&psti_wave_rows16_c, work, &c, i, q, residuals);
             for (uint32_t x = 0; x < q->width; x++)
                 prices->of[number][x / BLOCK] +=
-                    (uint32_t)psti_wave_price_16(magnitude(residuals[x]));
+                    (uint32_t)psti_pli_wave_price_16(magnitude(residuals[x]));
         }
     }
     find_best(q, prices);

@@ -22,24 +22,24 @@ struct psti_wave_filter_prices {
     uint32_t best[PSTI_WAVE_EDGE / PSTI_WAVE_BLOCK];
 };
 
-static inline uint32_t psti_wave_patch_price(uint32_t sum)
+static inline uint32_t psti_pli_wave_patch_price(uint32_t sum)
 {
     uint32_t v = sum + PSTI_WAVE_PATCH_BASE, e = 31u - (uint32_t)__builtin_clz(v);
     return e << PSTI_WAVE_PATCH_SHIFT | ((v - (1u << e)) << PSTI_WAVE_PATCH_SHIFT) >> e;
 }
 
-/* 8 bits: sums over patches; 16 bits: sums of psti_wave_price_16(). */
+/* 8 bits: sums over patches; 16 bits: sums of psti_pli_wave_price_16(). */
 typedef void psti_wave_price_filters(const struct psti_wave_work *work,
                                      const struct psti_wave_filter_query *q,
                                      struct psti_wave_filter_prices *prices);
-psti_wave_price_filters psti_wave_price_filters_c, psti_wave_price_filters_avx2,
-    psti_wave_price_filters16_c, psti_wave_price_filters16_avx2;
+psti_wave_price_filters psti_pli_wave_price_filters_c, psti_pli_wave_price_filters_avx2,
+    psti_pli_wave_price_filters16_c, psti_pli_wave_price_filters16_avx2;
 /* For struct psti_wave_rows: of filters, and of MED without taps. */
-void psti_wave_find_block_avx2(const struct psti_wave_work *work,
-                               const struct psti_wave_candidate *c, uint32_t n_rows, uint32_t x0,
-                               const int16_t *g, const int16_t *r, int16_t *out);
-void psti_wave_find_block16_avx2(const struct psti_wave_work *work,
-                                 const struct psti_wave_candidate *c, uint32_t n_rows, uint32_t x0,
-                                 const int16_t *g, const int16_t *r, int16_t *out);
+void psti_pli_wave_find_block_avx2(const struct psti_wave_work *work,
+                                   const struct psti_wave_candidate *c, uint32_t n_rows,
+                                   uint32_t x0, const int16_t *g, const int16_t *r, int16_t *out);
+void psti_pli_wave_find_block16_avx2(const struct psti_wave_work *work,
+                                     const struct psti_wave_candidate *c, uint32_t n_rows,
+                                     uint32_t x0, const int16_t *g, const int16_t *r, int16_t *out);
 
 #endif

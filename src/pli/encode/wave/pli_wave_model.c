@@ -37,7 +37,7 @@ static uint64_t cost(const uint32_t *counts, uint32_t bits, const uint16_t *freq
     uint64_t sum = 0, of_1 = psti_pli_wave_prob_bits(bits) << PSTI_WAVE_LOG2_SHIFT;
     for (uint32_t i = 0; i < psti_pli_wave_n_tokens(bits); i++)
         if (counts[i] > 0)
-            sum += counts[i] * (of_1 - psti_wave_log2(freqs[i]));
+            sum += counts[i] * (of_1 - psti_pli_wave_log2(freqs[i]));
     return sum;
 }
 
@@ -55,16 +55,16 @@ static void find_codes(const uint16_t *freqs, uint32_t bits, struct psti_wave_co
     }
 }
 
-uint64_t psti_wave_slot_code(uint32_t freq, uint32_t first)
+uint64_t psti_pli_wave_slot_code(uint32_t freq, uint32_t first)
 {
-    return freq == 0 ? 0 : psti_rans_code(PSTI_PLI_PROB_BITS, freq, first);
+    return freq == 0 ? 0 : psti_pli_rans_code(PSTI_PLI_PROB_BITS, freq, first);
 }
 
 /* x < 256 freq <= 2^(8 + c), with c = log2 freq rounded up. The reciprocal, 2^(15 + c) / freq to
  * the nearer side, is below 2^16, and its product with freq off 2^(15 + c) by some e of at most
  * freq / 2: e times x is below 2^(15 + c), so the quotient is exact, where 1 is added to x if the
  * reciprocal was rounded down. x times 2^(8 - c) makes the shift the same for all, 16 + 7. */
-uint64_t psti_wave_slot_code_8(uint32_t freq, uint32_t first)
+uint64_t psti_pli_wave_slot_code_8(uint32_t freq, uint32_t first)
 {
     if (freq == 0)
         return 0;
@@ -80,7 +80,7 @@ static void find_slot_codes_8(const uint16_t *freqs, uint64_t *codes)
 {
     uint32_t first = 0;
     for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS_8; i++) {
-        codes[i] = psti_wave_slot_code_8(freqs[i], first);
+        codes[i] = psti_pli_wave_slot_code_8(freqs[i], first);
         first += freqs[i];
     }
 }
@@ -89,10 +89,10 @@ static void find_slot_codes_16(const uint16_t *freqs, uint64_t *codes)
 {
     uint32_t first = 0;
     for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS; i++) {
-        codes[i] = psti_wave_slot_code(freqs[i], first);
+        codes[i] = psti_pli_wave_slot_code(freqs[i], first);
         first += freqs[i];
     }
-    codes[PSTI_WAVE_NONE_16] = psti_wave_slot_code(PSTI_PLI_PROB_SUM, 0);
+    codes[PSTI_WAVE_NONE_16] = psti_pli_wave_slot_code(PSTI_PLI_PROB_SUM, 0);
 }
 
 /* What tokens cost, with raw bits and sign; one that the table does not have as much as a rare one
@@ -102,12 +102,12 @@ static void find_costs(const uint16_t *freqs, uint32_t bits, uint32_t context, u
     for (uint32_t i = 0; i < psti_pli_wave_n_tokens(bits); i++) {
         uint32_t coded = bits == 8 && freqs[i] == 0 ? PSTI_PLI_WAVE_ANY_PAIR : i;
         uint32_t table = (psti_pli_wave_prob_bits(bits) << PSTI_WAVE_LOG2_SHIFT) -
-                         psti_wave_log2(freqs[coded] > 0 ? freqs[coded] : 1);
+                         psti_pli_wave_log2(freqs[coded] > 0 ? freqs[coded] : 1);
         uint32_t raw =
             bits == 8 ? (uint32_t)psti_pli_wave_first_bits[coded] + psti_pli_wave_second_bits[coded]
                       : psti_pli_wave_raw_bits(coded) + (i > 0);
         uint32_t g = bits == 8 ? psti_pli_wave_activities[i] : i;
-        costs[psti_wave_cost_index(bits, context, g)] =
+        costs[psti_pli_wave_cost_index(bits, context, g)] =
             (uint16_t)(((table * PSTI_WAVE_PRICE_UNIT) >> PSTI_WAVE_LOG2_SHIFT) +
                        raw * PSTI_WAVE_PRICE_UNIT);
     }
@@ -143,7 +143,7 @@ size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t b
     }
     memcpy(block, printed, nbytes);
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
-        size_t first = (size_t)c << psti_wave_token_bits(bits);
+        size_t first = (size_t)c << psti_pli_wave_token_bits(bits);
         find_codes(freqs.f[c], bits, codes->of + first);
         find_costs(freqs.f[c], bits, c, codes->costs);
         if (bits == 8)
@@ -152,6 +152,6 @@ size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t b
             find_slot_codes_16(freqs.f[c], codes->of_slots + first);
     }
     if (bits == 8)
-        codes->of_slots[PSTI_WAVE_NONE_8] = psti_wave_slot_code_8(PSTI_PLI_PROB_SUM_8, 0);
+        codes->of_slots[PSTI_WAVE_NONE_8] = psti_pli_wave_slot_code_8(PSTI_PLI_PROB_SUM_8, 0);
     return nbytes;
 }

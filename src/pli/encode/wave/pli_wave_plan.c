@@ -42,7 +42,7 @@ static uint32_t rows_from(const struct psti_pli_source *s, uint32_t y0)
 static uint64_t price_plane(const struct choice *c, const int16_t *residuals)
 {
     if (c->by_cost)
-        return psti_wave_cost_plane(c->source, c->plane, c->kind, residuals, c->work);
+        return psti_pli_wave_cost_plane(c->source, c->plane, c->kind, residuals, c->work);
     return c->rows->price(c->source, residuals);
 }
 
@@ -190,7 +190,7 @@ static void choose_numbers(const struct choice *c, uint32_t y0, uint32_t columns
         .g = c->g + (size_t)y0 * PSTI_WAVE_EDGE,
         .r = c->r + (size_t)y0 * PSTI_WAVE_EDGE,
     };
-    psti_wave_kernels_of(c->source)->price_filters(c->work, &query, &prices);
+    psti_pli_wave_kernels_of(c->source)->price_filters(c->work, &query, &prices);
     for (uint32_t i = 0; i < columns; i++)
         numbers[i] = (uint8_t)prices.best[i];
 }
@@ -201,7 +201,8 @@ static void apply_filters(const struct choice *c, uint32_t y0, const uint8_t *nu
     uint32_t list = psti_pli_wave_filter_list(c->plane, c->source->transform);
     size_t at = (size_t)y0 * PSTI_WAVE_EDGE;
     for (uint32_t x = 0; x < c->source->width; x += PSTI_WAVE_BLOCK) {
-        struct psti_wave_candidate candidate = psti_wave_filter(list, numbers[x / PSTI_WAVE_BLOCK]);
+        struct psti_wave_candidate candidate =
+            psti_pli_wave_filter(list, numbers[x / PSTI_WAVE_BLOCK]);
         c->rows->find_block(c->work, &candidate, rows_from(c->source, y0), x, c->g + at, c->r + at,
                             c->work->residuals[c->plane] + at);
     }
@@ -260,8 +261,8 @@ static void plan_plane(const struct choice *c, struct psti_wave_plane_plan *plan
     if (c->dense) {
         choose_filters(c, filtered.filters);
         if (c->by_cost && c->effort >= EFFORT_REFINE)
-            psti_wave_refine(c->source, c->plane, c->kind, c->g, c->r, filtered.filters, residuals,
-                             work);
+            psti_pli_wave_refine(c->source, c->plane, c->kind, c->g, c->r, filtered.filters,
+                                 residuals, work);
     }
     if (c->dense && price_plane(c, residuals) + FILTERS_PRICE < price)
         *plan = filtered;
@@ -286,12 +287,12 @@ static void count(const struct psti_pli_source *source, const struct psti_wave_p
                   struct psti_wave_work *work, struct psti_pli_wave_counts *counts)
 {
     uint32_t n_bands = 0;
-    uint32_t log2 = psti_wave_token_bits(source->bits);
+    uint32_t log2 = psti_pli_wave_token_bits(source->bits);
     for (uint32_t p = 0; p < source->channels; p++)
         if (plan->planes[p].predictor != PSTI_PLI_PREDICT_CONSTANT)
-            n_bands += psti_wave_plane_bands(source->height);
+            n_bands += psti_pli_wave_plane_bands(source->height);
     memset(work->counts, 0, sizeof work->counts);
-    count_indices(plan->streams, psti_wave_n_records(source->bits, n_bands), work);
+    count_indices(plan->streams, psti_pli_wave_n_records(source->bits, n_bands), work);
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
         for (uint32_t i = 0; i < psti_pli_wave_n_tokens(source->bits); i++)
             for (uint32_t k = 0; k < 4; k++)
@@ -300,7 +301,7 @@ static void count(const struct psti_pli_source *source, const struct psti_wave_p
 
 size_t psti_pli_wave_plan_nbytes(uint8_t channels, uint8_t bits)
 {
-    size_t n = 2 * psti_wave_n_records(bits, 2u * channels);
+    size_t n = 2 * psti_pli_wave_n_records(bits, 2u * channels);
     return psti_round_up(offsetof(struct psti_wave_plan, streams) + n * sizeof(uint16_t),
                          _Alignof(struct psti_wave_plan));
 }
@@ -317,7 +318,7 @@ static struct choice open_choice(const struct psti_pli_source *source, uint32_t 
 {
     uint32_t n_taps = psti_pli_wave_n_taps(plane, source->transform);
     return (struct choice){.source = source,
-                           .rows = psti_wave_kernels_of(source)->rows,
+                           .rows = psti_pli_wave_kernels_of(source)->rows,
                            .work = work,
                            .plane = plane,
                            .effort = effort,
@@ -367,7 +368,7 @@ static void plan_planes(const struct psti_pli_source *source, bool dense, uint32
         choice.kind = psti_pli_wave_energy_kind(i, source->transform, first);
         plan_plane(&choice, &p->planes[i]);
         if (by_cost) /* contexts of later planes see this one as it is now */
-            (void)psti_wave_cost_plane(source, i, choice.kind, work->residuals[i], work);
+            (void)psti_pli_wave_cost_plane(source, i, choice.kind, work->residuals[i], work);
         first = first && p->planes[i].predictor == PSTI_PLI_PREDICT_CONSTANT;
     }
 }
@@ -383,6 +384,6 @@ void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32
         memcpy(work->costs, codes->costs, sizeof work->costs);
     if (dense || source->bits > 8 || !plan_plain(source, p, work))
         plan_planes(source, dense, effort, codes != NULL, p, work);
-    psti_wave_tokenise(source, p, work);
+    psti_pli_wave_tokenise(source, p, work);
     count(source, p, work, counts);
 }

@@ -17,7 +17,7 @@
 #define SIGNED int8_t
 #define BITS 8
 #define PRODUCTS int32_t
-#define price_lane psti_wave_price_8
+#define price_lane psti_pli_wave_price_8
 #include "pli/encode/wave/pli_wave_predict.h"
 
 #define NAME(x) x##_16
@@ -27,7 +27,7 @@
 #define SIGNED int16_t
 #define BITS 16
 #define PRODUCTS int64_t
-#define price_lane psti_wave_price_16
+#define price_lane psti_pli_wave_price_16
 #include "pli/encode/wave/pli_wave_predict.h"
 
 const struct psti_wave_rows psti_wave_rows8_c = {gather_8,   find_residuals_8, find_block_8,

@@ -59,7 +59,7 @@ static void cut_row(const int16_t *residuals, uint32_t width, int16_t *row)
     memset(row + width, 0, (PSTI_WAVE_EDGE - width) * sizeof *row);
 }
 
-void psti_wave_find_activities8_c(const int16_t *residuals, uint32_t width, uint8_t *g)
+void psti_pli_wave_find_activities8_c(const int16_t *residuals, uint32_t width, uint8_t *g)
 {
     int16_t row[PSTI_WAVE_EDGE];
     uint16_t values[PSTI_PLI_WAVE_PAIRS];
@@ -67,7 +67,7 @@ void psti_wave_find_activities8_c(const int16_t *residuals, uint32_t width, uint
     code_pairs(row, g, values);
 }
 
-void psti_wave_find_activities16_c(const int16_t *residuals, uint32_t width, uint8_t *g)
+void psti_pli_wave_find_activities16_c(const int16_t *residuals, uint32_t width, uint8_t *g)
 {
     int16_t row[PSTI_WAVE_EDGE];
     cut_row(residuals, width, row);
@@ -98,7 +98,7 @@ static bool replace_lacking(const uint8_t *first_with, const int16_t *residuals,
     return any;
 }
 
-void psti_wave_put_records8_c(const struct psti_wave_record_rows *rows)
+void psti_pli_wave_put_records8_c(const struct psti_wave_record_rows *rows)
 {
     const uint32_t width = rows->width;
     for (uint32_t y = 0; y < rows->height; y++) {
@@ -107,7 +107,7 @@ void psti_wave_put_records8_c(const struct psti_wave_record_rows *rows)
         uint8_t contexts[PSTI_PLI_WAVE_PAIRS];
         uint16_t values[PSTI_PLI_WAVE_PAIRS];
         int16_t row[PSTI_WAVE_EDGE];
-        size_t at = psti_wave_record_at(8, rows->stride, y);
+        size_t at = psti_pli_wave_record_at(8, rows->stride, y);
         cut_row(rows->residuals + (size_t)y * PSTI_WAVE_EDGE, width, row);
         code_pairs(row, g, values);
         find_contexts_8(g, z, contexts);
@@ -136,14 +136,14 @@ static inline uint32_t raw_of_16(uint32_t token, uint32_t m)
     return m & ((1u << psti_pli_wave_raw_bits(token)) - 1);
 }
 
-void psti_wave_put_records16_c(const struct psti_wave_record_rows *rows)
+void psti_pli_wave_put_records16_c(const struct psti_wave_record_rows *rows)
 {
     for (uint32_t y = 0; y < rows->height; y++) {
         const int16_t *residuals = rows->residuals + (size_t)y * PSTI_WAVE_EDGE;
         uint8_t *tokens = rows->g + (size_t)y * PSTI_WAVE_PADDED;
-        size_t at = psti_wave_record_at(16, rows->stride, y);
+        size_t at = psti_pli_wave_record_at(16, rows->stride, y);
         uint8_t energies[PSTI_WAVE_EDGE];
-        psti_wave_find_activities16_c(residuals, rows->width, tokens);
+        psti_pli_wave_find_activities16_c(residuals, rows->width, tokens);
         find_energies_16(rows, (size_t)y * PSTI_WAVE_PADDED, energies);
         for (uint32_t x = 0; x < rows->width; x++) {
             int32_t r = residuals[x];
@@ -157,7 +157,7 @@ void psti_wave_put_records16_c(const struct psti_wave_record_rows *rows)
 
 static void clear_streams(uint32_t bits, size_t n, uint16_t *streams)
 {
-    uint64_t none = psti_wave_none(bits);
+    uint64_t none = psti_pli_wave_none(bits);
     none |= none << 16;
     none |= none << 32;
     for (size_t i = 0; i < n; i += 4) /* strides are multiples of that */
@@ -177,16 +177,16 @@ static void find_first_with(uint8_t *first_with)
     }
 }
 
-void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_plan *plan,
-                        struct psti_wave_work *work)
+void psti_pli_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_plan *plan,
+                            struct psti_wave_work *work)
 {
-    const uint32_t bits = source->bits, plane_bands = psti_wave_plane_bands(source->height);
+    const uint32_t bits = source->bits, plane_bands = psti_pli_wave_plane_bands(source->height);
     uint8_t *rows[4], first_with[16];
     uint32_t n_bands = 0, first_band = 0;
     for (uint32_t p = 0; p < source->channels; p++)
         n_bands += plan->planes[p].predictor == PSTI_PLI_PREDICT_CONSTANT ? 0 : plane_bands;
     find_first_with(first_with);
-    size_t n = psti_wave_n_records(bits, n_bands);
+    size_t n = psti_pli_wave_n_records(bits, n_bands);
     clear_streams(bits, n, plan->streams);
     for (uint32_t p = 0; p < 4; p++)
         rows[p] = work->padded[p][PSTI_WAVE_PAD_ROWS] + PSTI_WAVE_PAD;
@@ -195,13 +195,13 @@ void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_p
         if (plan->planes[p].predictor == PSTI_PLI_PREDICT_CONSTANT)
             continue;
         uint16_t *indices =
-            plan->streams + PSTI_WAVE_STREAM_PAD + (size_t)first_band * psti_wave_columns(bits);
+            plan->streams + PSTI_WAVE_STREAM_PAD + (size_t)first_band * psti_pli_wave_columns(bits);
         enum psti_pli_energy kind =
             psti_pli_wave_energy_kind(p, source->transform, first_band == 0);
         const struct psti_wave_record_rows plane = {
             .height = source->height,
             .width = source->width,
-            .stride = psti_wave_stride(bits, n_bands),
+            .stride = psti_pli_wave_stride(bits, n_bands),
             .residuals = work->residuals[p],
             .kind = kind,
             .g = rows[p],
@@ -212,7 +212,7 @@ void psti_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_p
             .indices = indices,
             .values = indices + n,
         };
-        psti_wave_kernels_of(source)->put_records(&plane);
+        psti_pli_wave_kernels_of(source)->put_records(&plane);
         first_band += plane_bands;
     }
 }

@@ -18,7 +18,7 @@ extern const struct psti_rans_picks psti_rans_picks;
 #define PSTI_RANS_INLINE static inline __attribute__((always_inline, target("avx2,bmi2,popcnt")))
 
 /* The low words of those states that are full go before `end`, where eight are written. */
-PSTI_RANS_INLINE uint16_t *psti_rans_put_words(__m256i states, __m256i full, uint16_t *end)
+PSTI_RANS_INLINE uint16_t *psti_pli_rans_put_words(__m256i states, __m256i full, uint16_t *end)
 {
     uint32_t mask = (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(full));
     __m256i low = _mm256_blend_epi16(states, _mm256_setzero_si256(), 0xAA);
@@ -31,8 +31,8 @@ PSTI_RANS_INLINE uint16_t *psti_rans_put_words(__m256i states, __m256i full, uin
 /* Eight states take a token each; `even` and `odd` are the codes of states 0, 2, 4, 6 and 1, 3, 5,
  * 7. The words of those that are full go before `*end`, which moves to where they begin; eight are
  * written. */
-PSTI_RANS_INLINE __m256i psti_rans_take_eight(uint32_t prob_bits, __m256i even, __m256i odd,
-                                              __m256i x, uint16_t **end)
+PSTI_RANS_INLINE __m256i psti_pli_rans_take_eight(uint32_t prob_bits, __m256i even, __m256i odd,
+                                                  __m256i x, uint16_t **end)
 {
     const __m256i most = _mm256_set1_epi32((1 << prob_bits) - 1);
     __m256i fields = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
@@ -41,7 +41,7 @@ PSTI_RANS_INLINE __m256i psti_rans_take_eight(uint32_t prob_bits, __m256i even, 
     /* full: x >> (32 - prob_bits) is not below the frequency. */
     __m256i sum = _mm256_add_epi32(_mm256_srli_epi32(x, (int)(32 - prob_bits)), rest);
     __m256i full = _mm256_cmpgt_epi32(sum, most);
-    *end = psti_rans_put_words(x, full, *end);
+    *end = psti_pli_rans_put_words(x, full, *end);
     x = _mm256_blendv_epi8(x, _mm256_srli_epi32(x, 16), full);
     __m256i down = _mm256_srli_epi32(fields, PSTI_RANS_DOWN_SHIFT);
     __m256i dividend = _mm256_add_epi32(x, _mm256_and_si256(down, _mm256_set1_epi32(1)));
@@ -53,16 +53,16 @@ PSTI_RANS_INLINE __m256i psti_rans_take_eight(uint32_t prob_bits, __m256i even, 
 }
 
 /* Of two tokens, and of four: loads are quicker than a gather. */
-PSTI_RANS_INLINE __m128i psti_rans_load_two(const uint64_t *a, const uint64_t *b)
+PSTI_RANS_INLINE __m128i psti_pli_rans_load_two(const uint64_t *a, const uint64_t *b)
 {
     __m128d low = _mm_castsi128_pd(_mm_loadl_epi64((const __m128i *)(const void *)a));
     return _mm_castpd_si128(_mm_loadh_pd(low, (const double *)(const void *)b));
 }
-PSTI_RANS_INLINE __m256i psti_rans_load_four(const uint64_t *a, const uint64_t *b,
-                                             const uint64_t *c, const uint64_t *d)
+PSTI_RANS_INLINE __m256i psti_pli_rans_load_four(const uint64_t *a, const uint64_t *b,
+                                                 const uint64_t *c, const uint64_t *d)
 {
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(psti_rans_load_two(a, b)),
-                                   psti_rans_load_two(c, d), 1);
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(psti_pli_rans_load_two(a, b)),
+                                   psti_pli_rans_load_two(c, d), 1);
 }
 #endif
 

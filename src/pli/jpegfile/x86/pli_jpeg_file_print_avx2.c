@@ -24,10 +24,10 @@ TARGET static inline uint64_t nonzeros(const int16_t *block)
     return ~(zeros_of(block) | (uint64_t)zeros_of(block + HALF) << HALF);
 }
 
-TARGET void psti_jpeg_print_sequential_avx2(struct psti_jpeg_printer *p, uint32_t row,
-                                            uint32_t column, uint32_t n)
+TARGET void psti_pli_jpeg_print_sequential_avx2(struct psti_jpeg_printer *p, uint32_t row,
+                                                uint32_t column, uint32_t n)
 {
-    psti_jpeg_print_mcus(p, row, column, n, nonzeros);
+    psti_pli_jpeg_print_mcus(p, row, column, n, nonzeros);
 }
 #else
 /* An empty file is none in C. */

@@ -46,7 +46,7 @@ static const struct tables *tables_of(const struct psti_coefs_unit *unit)
 static void prepare(struct psti_pli_coefs_tables *tables)
 {
     struct tables *t = (struct tables *)(void *)tables->memory;
-    psti_coefs_prepare_c(tables);
+    psti_pli_coefs_prepare_c(tables);
     t->has_sure_tokens = false;
     for (uint32_t c = 0; c < PSTI_JPEG_N_AC_CONTEXTS; c++) {
         const uint16_t *freqs = tables->freqs.ac[c];
@@ -94,7 +94,7 @@ static void open_plane(const struct psti_coefs_unit *unit, uint32_t k, struct pl
     plane->weighed = g_of(unit, k);
 }
 
-/* The bucket of x, 0..7, of 16 list positions (psti_jpeg_find_indices() has the formula). */
+/* The bucket of x, 0..7, of 16 list positions (psti_pli_jpeg_find_indices() has the formula). */
 PSTI_NEON_INLINE uint8x16_t buckets_of(const struct plane *p, uint32_t at)
 {
     uint8x16_t side = vld1q_u8(p->sides + at);
@@ -254,7 +254,7 @@ PSTI_NEON_INLINE void open_step(struct psti_coefs_unit *unit, struct states *s)
 {
     if (__builtin_expect(s->words > s->limit, 0)) {
         unit->words.at = s->words;
-        psti_coefs_more_words(&unit->words);
+        psti_pli_coefs_more_words(&unit->words);
         s->words = unit->words.at;
         s->limit = unit->words.limit;
     }
@@ -316,7 +316,7 @@ static void read_plane(struct psti_coefs_unit *unit, struct states *states, uint
 static void read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
 {
     if (tables_of(unit)->has_sure_tokens) {
-        psti_coefs_read_ac_c(unit, first, last);
+        psti_pli_coefs_read_ac_c(unit, first, last);
         return;
     }
     struct states s = {.words = unit->words.at, .limit = unit->words.limit};
@@ -396,7 +396,7 @@ static void place_group(struct psti_coefs_bits *bits, const uint8_t *tokens, int
         some.v[i] = vtstq_u8(t, t);
         large.v[i] = vcgeq_u8(t, vdupq_n_u8(3));
     }
-    negative = hand_out(psti_coefs_peek(bits), some, &n);
+    negative = hand_out(psti_pli_coefs_peek(bits), some, &n);
     bits->at += n;
     for (int i = 0; i < 4; i++) {
         uint8x16_t t = vld1q_u8(tokens + 16 * i);
@@ -405,7 +405,7 @@ static void place_group(struct psti_coefs_bits *bits, const uint8_t *tokens, int
     }
     uint64_t which = bits_of(large);
     if (which != 0)
-        psti_coefs_place_large_c(bits, tokens, which, values);
+        psti_pli_coefs_place_large_c(bits, tokens, which, values);
     for (int i = 0; i < 4; i++) {
         int8x16_t sign = vreinterpretq_s8_u8(negative.v[i]);
         int16_t *at = values + 16 * i;
@@ -426,12 +426,12 @@ static void place_ac(struct psti_coefs_unit *unit, uint32_t last)
 
 const struct psti_coefs_level psti_coefs_level_neon = {
     .prepare = prepare,
-    .read_classes = psti_coefs_read_classes_c,
-    .read_ends = psti_coefs_read_ends_c,
-    .sort = psti_coefs_sort_c,
-    .read_dc = psti_coefs_read_dc_c,
+    .read_classes = psti_pli_coefs_read_classes_c,
+    .read_ends = psti_pli_coefs_read_ends_c,
+    .sort = psti_pli_coefs_sort_c,
+    .read_dc = psti_pli_coefs_read_dc_c,
     .read_ac = read_ac,
-    .place_dc = psti_coefs_place_dc_c,
+    .place_dc = psti_pli_coefs_place_dc_c,
     .place_ac = place_ac,
 };
 #endif

@@ -131,7 +131,7 @@ static void sort(struct psti_coefs_unit *unit)
     uint16_t *order = unit->order;
     for (uint32_t s = 0; s < out->n_squares; s++) {
         const uint8_t *ends = unit->ends[s];
-        uint64_t left = psti_jpeg_blocks(&out->squares[s]);
+        uint64_t left = psti_pli_jpeg_blocks(&out->squares[s]);
         if (left == UINT64_MAX)
             for (uint32_t p = 0; p < PSTI_COEFS_SQUARE; p++)
                 order[next[ends[p]]++] = (uint16_t)(PSTI_COEFS_SQUARE * s + p);
@@ -146,12 +146,12 @@ static void sort(struct psti_coefs_unit *unit)
 
 const struct psti_coefs_level psti_coefs_level_avx2 = {
     .prepare = prepare,
-    .read_classes = psti_coefs_avx2_read_classes,
-    .read_ends = psti_coefs_avx2_read_ends,
+    .read_classes = psti_pli_coefs_avx2_read_classes,
+    .read_ends = psti_pli_coefs_avx2_read_ends,
     .sort = sort,
-    .read_dc = psti_coefs_avx2_read_dc,
-    .read_ac = psti_coefs_avx2_read_ac,
-    .place_dc = psti_coefs_avx2_place_dc,
-    .place_ac = psti_coefs_avx2_place_ac,
+    .read_dc = psti_pli_coefs_avx2_read_dc,
+    .read_ac = psti_pli_coefs_avx2_read_ac,
+    .place_dc = psti_pli_coefs_avx2_place_dc,
+    .place_ac = psti_pli_coefs_avx2_place_ac,
 };
 #endif

@@ -56,12 +56,12 @@ extern const uint8_t psti_coefs_avx2_ramp[64];
 /* 32 bytes of 255, 32 of 0 */
 extern const uint8_t psti_coefs_avx2_first_lanes[64];
 
-void psti_coefs_avx2_read_classes(struct psti_coefs_unit *unit);
-void psti_coefs_avx2_read_ends(struct psti_coefs_unit *unit);
-void psti_coefs_avx2_read_dc(struct psti_coefs_unit *unit);
-void psti_coefs_avx2_read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
-void psti_coefs_avx2_place_dc(struct psti_coefs_unit *unit);
-void psti_coefs_avx2_place_ac(struct psti_coefs_unit *unit, uint32_t last);
+void psti_pli_coefs_avx2_read_classes(struct psti_coefs_unit *unit);
+void psti_pli_coefs_avx2_read_ends(struct psti_coefs_unit *unit);
+void psti_pli_coefs_avx2_read_dc(struct psti_coefs_unit *unit);
+void psti_pli_coefs_avx2_read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
+void psti_pli_coefs_avx2_place_dc(struct psti_coefs_unit *unit);
+void psti_pli_coefs_avx2_place_ac(struct psti_coefs_unit *unit, uint32_t last);
 
 PSTI_COEFS_INLINE const struct psti_coefs_avx2_tables *coefs_tables(
     const struct psti_coefs_unit *unit)
@@ -224,7 +224,7 @@ PSTI_COEFS_INLINE const uint8_t *take_words(const uint8_t *words, v32 empty, uin
 PSTI_COEFS_INLINE const uint8_t *more_words(struct psti_coefs_unit *unit, const uint8_t *words)
 {
     unit->words.at = words;
-    psti_coefs_more_words(&unit->words);
+    psti_pli_coefs_more_words(&unit->words);
     return unit->words.at;
 }
 

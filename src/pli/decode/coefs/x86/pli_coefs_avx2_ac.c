@@ -256,7 +256,7 @@ INLINE void read_planes(struct psti_coefs_unit *unit, uint32_t first, uint32_t l
         memset(unit->planes, 0, psti_round_up(out->n, PSTI_COEFS_SQUARE));
     for (uint32_t k = first; k <= last; k++) {
         open_plane(unit, k, &l.plane);
-        psti_coefs_ask(unit, k);
+        psti_pli_coefs_ask(unit, k);
         const struct borders borders = {
             {n_k[k + 7 < 64 ? k + 7 : 64], n_k[k + 3 < 64 ? k + 3 : 64], n_k[k + 1], n_k[k]}};
         uint32_t n = n_k[k], base = 0;
@@ -293,7 +293,7 @@ static void TARGET read_sure(struct psti_coefs_unit *unit, uint32_t first, uint3
     read_planes(unit, first, last, true);
 }
 
-void TARGET psti_coefs_avx2_read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
+void TARGET psti_pli_coefs_avx2_read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
 {
     if (coefs_tables(unit)->has_sure_tokens)
         read_sure(unit, first, last);

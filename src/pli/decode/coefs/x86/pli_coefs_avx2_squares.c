@@ -146,7 +146,7 @@ static v32 TARGET find_contexts(const struct psti_jpeg_square *q, struct square 
     return _mm256_permute4x64_epi64(_mm256_unpacklo_epi64(low, high), 0xd8);
 }
 
-void TARGET psti_coefs_avx2_read_classes(struct psti_coefs_unit *unit)
+void TARGET psti_pli_coefs_avx2_read_classes(struct psti_coefs_unit *unit)
 {
     const __m128i even_places =
         _mm_setr_epi8(0, -1, 1, -1, 2, -1, 3, -1, -1, 4, -1, 5, -1, 6, -1, 7);
@@ -157,7 +157,7 @@ void TARGET psti_coefs_avx2_read_classes(struct psti_coefs_unit *unit)
     for (uint32_t i = 0; i < unit->out->n_squares; i++) {
         const struct psti_jpeg_square *q = unit->out->squares + i;
         const uint8_t(*table)[2][16] = coefs_tables(unit)->ends[q->side];
-        uint64_t blocks = psti_jpeg_blocks(q);
+        uint64_t blocks = psti_pli_jpeg_blocks(q);
         v32 lanes = bytes_of_32((uint32_t)_pext_u64(blocks, PSTI_JPEG_EVEN));
         v32 tokens = step(unit, &s, table, _mm256_set1_epi8(PSTI_JPEG_EVEN_CONTEXT), lanes);
         struct square even = to_positions(tokens, even_places);
@@ -172,14 +172,14 @@ void TARGET psti_coefs_avx2_read_classes(struct psti_coefs_unit *unit)
 
 /* -- DC -- */
 
-void TARGET psti_coefs_avx2_read_dc(struct psti_coefs_unit *unit)
+void TARGET psti_pli_coefs_avx2_read_dc(struct psti_coefs_unit *unit)
 {
     struct stream s;
     open_stream(unit, &s);
     for (uint32_t i = 0; i < unit->out->n_squares; i++) {
         const struct psti_jpeg_square *q = unit->out->squares + i;
         const uint8_t(*table)[2][16] = coefs_tables(unit)->dc[q->side];
-        uint64_t blocks = psti_jpeg_blocks(q);
+        uint64_t blocks = psti_pli_jpeg_blocks(q);
         for (uint32_t half = 0; half < PSTI_COEFS_SQUARE; half += PSTI_COEFS_LANES) {
             v32 lanes = bytes_of_32((uint32_t)(blocks >> half));
             v32 tokens = step(unit, &s, table, load(unit->classes[i] + half), lanes);

@@ -30,7 +30,7 @@ INLINE uint64_t above(struct group g, int than)
 /* Next bits, to those in `to`, which come to be 1 where their bit is. */
 INLINE uint64_t hand_out(const struct psti_coefs_bits *bits, uint64_t *at, uint64_t to)
 {
-    uint64_t next = psti_coefs_peek_at(bits, *at); /* `at` stays in a register */
+    uint64_t next = psti_pli_coefs_peek_at(bits, *at); /* `at` stays in a register */
     *at += (uint64_t)_mm_popcnt_u64(to);
     return _pdep_u64(next, to);
 }
@@ -124,7 +124,7 @@ static uint64_t TARGET place_any(const struct psti_coefs_bits *bits, uint64_t at
 
 /* -- Ends of blocks -- */
 
-void TARGET psti_coefs_avx2_read_ends(struct psti_coefs_unit *unit)
+void TARGET psti_pli_coefs_avx2_read_ends(struct psti_coefs_unit *unit)
 {
     const struct psti_coefs_bits *bits = &unit->bits;
     const v32 lowest = both_halves(psti_jpeg_end_lowest), n_bits = both_halves(psti_jpeg_end_bits);
@@ -192,7 +192,7 @@ INLINE void place_square(const struct psti_coefs_bits *bits, uint64_t *at, struc
 #undef PLACE
 }
 
-void TARGET psti_coefs_avx2_place_dc(struct psti_coefs_unit *unit)
+void TARGET psti_pli_coefs_avx2_place_dc(struct psti_coefs_unit *unit)
 {
     const struct psti_pli_coefs *out = unit->out;
     int16_t values[PSTI_JPEG_SQUARES_MAX * GROUP];
@@ -211,7 +211,7 @@ void TARGET psti_coefs_avx2_place_dc(struct psti_coefs_unit *unit)
 
 /* -- AC -- */
 
-void TARGET psti_coefs_avx2_place_ac(struct psti_coefs_unit *unit, uint32_t last)
+void TARGET psti_pli_coefs_avx2_place_ac(struct psti_coefs_unit *unit, uint32_t last)
 {
     const struct psti_pli_coefs *out = unit->out;
     const struct psti_coefs_bits *bits = &unit->bits;

@@ -32,11 +32,11 @@ static void prepare(struct psti_pli_coefs_tables *tables)
             put_bounds(f->ends[side][c], PSTI_JPEG_N_ENDS, COEFS_512_BOUNDS, column, t->ends);
             put_bounds(f->dc[side][c], PSTI_JPEG_N_DC_TOKENS, COEFS_512_BOUNDS, column, t->dc);
         }
-    psti_jpeg_fill_contexts(contexts);
+    psti_pli_jpeg_fill_contexts(contexts);
     for (uint32_t x = 0; x < sizeof t->buckets; x++) /* D = 0: buckets alone */
         t->buckets[x ^ TURNED_OVER] = (uint8_t)(2 * contexts[x]);
     for (uint32_t end = 0; end < sizeof t->rows; end++) /* bits 0..3 of a context are left free */
-        t->rows[end] = (uint8_t)(2 * 8 * psti_jpeg_distance(end));
+        t->rows[end] = (uint8_t)(2 * 8 * psti_pli_jpeg_distance(end));
 }
 
 /* -- Order -- */
@@ -84,7 +84,7 @@ PSTI_VBMI_INLINE uint32_t list_blocks(const struct psti_coefs_unit *unit, struct
     __m512i all = _mm512_setzero_si512();
     for (uint32_t s = 0; s < unit->out->n_squares; s++) {
         __m512i ends = load(unit->ends[s]);
-        append(to, psti_jpeg_blocks(&unit->out->squares[s]), ends, low,
+        append(to, psti_pli_jpeg_blocks(&unit->out->squares[s]), ends, low,
                _mm512_add_epi16(low, half));
         low = _mm512_add_epi16(low, square);
         all = _mm512_or_si512(all, ends);
@@ -201,13 +201,13 @@ PSTI_VBMI_TARGET static void keep(struct psti_coefs_unit *unit, const uint64_t *
 
 const struct psti_coefs_level psti_coefs_level_avx512 = {
     .prepare = prepare,
-    .read_classes = psti_coefs_avx512_read_classes,
-    .read_ends = psti_coefs_avx512_read_ends,
+    .read_classes = psti_pli_coefs_avx512_read_classes,
+    .read_ends = psti_pli_coefs_avx512_read_ends,
     .sort = sort,
-    .read_dc = psti_coefs_avx512_read_dc,
-    .read_ac = psti_coefs_avx512_read_ac,
+    .read_dc = psti_pli_coefs_avx512_read_dc,
+    .read_ac = psti_pli_coefs_avx512_read_ac,
     .keep = keep,
-    .place_dc = psti_coefs_avx512_place_dc,
-    .place_ac = psti_coefs_avx512_place_ac,
+    .place_dc = psti_pli_coefs_avx512_place_dc,
+    .place_ac = psti_pli_coefs_avx512_place_ac,
 };
 #endif

@@ -25,12 +25,12 @@ struct psti_coefs_avx512_tables {
 };
 _Static_assert(sizeof(struct psti_coefs_avx512_tables) <= PSTI_COEFS_LEVEL_NBYTES, "memory");
 
-void psti_coefs_avx512_read_classes(struct psti_coefs_unit *unit);
-void psti_coefs_avx512_read_ends(struct psti_coefs_unit *unit);
-void psti_coefs_avx512_read_dc(struct psti_coefs_unit *unit);
-void psti_coefs_avx512_read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
-void psti_coefs_avx512_place_dc(struct psti_coefs_unit *unit);
-void psti_coefs_avx512_place_ac(struct psti_coefs_unit *unit, uint32_t last);
+void psti_pli_coefs_avx512_read_classes(struct psti_coefs_unit *unit);
+void psti_pli_coefs_avx512_read_ends(struct psti_coefs_unit *unit);
+void psti_pli_coefs_avx512_read_dc(struct psti_coefs_unit *unit);
+void psti_pli_coefs_avx512_read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
+void psti_pli_coefs_avx512_place_dc(struct psti_coefs_unit *unit);
+void psti_pli_coefs_avx512_place_ac(struct psti_coefs_unit *unit, uint32_t last);
 
 PSTI_VBMI_INLINE const struct psti_coefs_avx512_tables *coefs_tables(
     const struct psti_coefs_unit *unit)
@@ -154,7 +154,7 @@ PSTI_VBMI_INLINE __m256i add_number(__m256i token, const struct psti_coefs_avx51
 PSTI_VBMI_INLINE const uint8_t *more_words(struct psti_coefs_unit *unit, const uint8_t *words)
 {
     unit->words.at = words;
-    psti_coefs_more_words(&unit->words);
+    psti_pli_coefs_more_words(&unit->words);
     return unit->words.at;
 }
 

@@ -156,8 +156,8 @@ PSTI_VBMI_INLINE __m512i half_of(__m512i contexts, const uint8_t which[64])
                            _mm512_set1_epi16(0x100));
 }
 
-PSTI_VBMI_TARGET void psti_coefs_avx512_read_ac(struct psti_coefs_unit *unit, uint32_t first,
-                                                uint32_t last)
+PSTI_VBMI_TARGET void psti_pli_coefs_avx512_read_ac(struct psti_coefs_unit *unit, uint32_t first,
+                                                    uint32_t last)
 {
     const struct psti_pli_coefs *out = unit->out;
     const struct psti_coefs_avx512_tables *tables = coefs_tables(unit);
@@ -181,7 +181,7 @@ PSTI_VBMI_TARGET void psti_coefs_avx512_read_ac(struct psti_coefs_unit *unit, ui
     for (uint32_t k = first; k <= last; k++) {
         uint32_t n = out->n_k[k], base = 0;
         open_plane(unit, k, &l.plane);
-        psti_coefs_ask(unit, k);
+        psti_pli_coefs_ask(unit, k);
         for (; base + GROUP <= n; base += GROUP) {
             __m512i contexts = find_contexts(&l, base);
             OPEN_STEP()

@@ -74,14 +74,14 @@ PSTI_VBMI_INLINE __m512i find_contexts(const struct psti_jpeg_square *q, __m512i
                            _mm512_set1_epi8(PSTI_JPEG_ODD_CONTEXT_MAX));
 }
 
-PSTI_VBMI_TARGET void psti_coefs_avx512_read_classes(struct psti_coefs_unit *unit)
+PSTI_VBMI_TARGET void psti_pli_coefs_avx512_read_classes(struct psti_coefs_unit *unit)
 {
     struct stream s = {load_states(unit), unit->words.at};
     const uint16_t(*table)[LANES] = coefs_tables(unit)->ends;
     for (uint32_t i = 0; i < unit->out->n_squares; i++) {
         const struct psti_jpeg_square *q = unit->out->squares + i;
         const char side = (char)(q->side ? PSTI_JPEG_N_ENDS : 0);
-        uint64_t blocks = psti_jpeg_blocks(q);
+        uint64_t blocks = psti_pli_jpeg_blocks(q);
         __m256i tokens = step(unit, &s, table, _mm256_set1_epi8(side + PSTI_JPEG_EVEN_CONTEXT),
                               (uint32_t)_pext_u64(blocks, PSTI_JPEG_EVEN));
         __m512i even = _mm512_maskz_expand_epi8(PSTI_JPEG_EVEN, _mm512_castsi256_si512(tokens));
@@ -98,14 +98,14 @@ PSTI_VBMI_TARGET void psti_coefs_avx512_read_classes(struct psti_coefs_unit *uni
 
 /* -- DC -- */
 
-PSTI_VBMI_TARGET void psti_coefs_avx512_read_dc(struct psti_coefs_unit *unit)
+PSTI_VBMI_TARGET void psti_pli_coefs_avx512_read_dc(struct psti_coefs_unit *unit)
 {
     struct stream s = {load_states(unit), unit->words.at};
     const uint16_t(*table)[LANES] = coefs_tables(unit)->dc;
     for (uint32_t i = 0; i < unit->out->n_squares; i++) {
         const struct psti_jpeg_square *q = unit->out->squares + i;
         const __m256i side = _mm256_set1_epi8((char)(q->side ? PSTI_JPEG_N_ENDS : 0));
-        uint64_t blocks = psti_jpeg_blocks(q);
+        uint64_t blocks = psti_pli_jpeg_blocks(q);
         for (uint32_t half = 0; half < PSTI_COEFS_SQUARE; half += LANES) {
             __m256i contexts = _mm256_loadu_si256((const void *)(unit->classes[i] + half));
             contexts = _mm256_add_epi8(contexts, side);

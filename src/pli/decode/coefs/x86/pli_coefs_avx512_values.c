@@ -15,7 +15,7 @@ enum { GROUP = PSTI_COEFS_SQUARE, HALF = GROUP / 2 };
 /* Next bits, to those in `to`, which come to be 1 where their bit is. */
 PSTI_VBMI_INLINE uint64_t hand_out(const struct psti_coefs_bits *bits, uint64_t *at, uint64_t to)
 {
-    uint64_t next = psti_coefs_peek_at(bits, *at); /* `at` stays in a register */
+    uint64_t next = psti_pli_coefs_peek_at(bits, *at); /* `at` stays in a register */
     *at += (uint64_t)_mm_popcnt_u64(to);
     return _pdep_u64(next, to);
 }
@@ -63,7 +63,7 @@ PSTI_VBMI_INLINE void negate_words(struct words *w, uint64_t lanes)
 
 /* -- Ends of blocks -- */
 
-PSTI_VBMI_TARGET void psti_coefs_avx512_read_ends(struct psti_coefs_unit *unit)
+PSTI_VBMI_TARGET void psti_pli_coefs_avx512_read_ends(struct psti_coefs_unit *unit)
 {
     const struct psti_coefs_bits *bits = &unit->bits;
     const __m512i lowest = table_of_16(psti_jpeg_end_lowest);
@@ -133,7 +133,7 @@ PSTI_VBMI_INLINE void place_square(const struct psti_coefs_bits *bits, uint64_t 
     store(values + HALF, w.high);
 }
 
-PSTI_VBMI_TARGET void psti_coefs_avx512_place_dc(struct psti_coefs_unit *unit)
+PSTI_VBMI_TARGET void psti_pli_coefs_avx512_place_dc(struct psti_coefs_unit *unit)
 {
     const struct psti_pli_coefs *out = unit->out;
     int16_t values[PSTI_JPEG_SQUARES_MAX * GROUP];
@@ -179,7 +179,7 @@ enum { KINDS = 5 };
 PSTI_VBMI_INLINE uint64_t hand_out_all(const struct psti_coefs_bits *bits, uint64_t at,
                                        const uint64_t to[KINDS], uint64_t got[KINDS])
 {
-    uint64_t next = psti_coefs_peek_at(bits, at), before[KINDS], sum = 0;
+    uint64_t next = psti_pli_coefs_peek_at(bits, at), before[KINDS], sum = 0;
 #pragma GCC unroll 5
     for (int i = 0; i < KINDS; i++) {
         before[i] = sum;
@@ -189,7 +189,7 @@ PSTI_VBMI_INLINE uint64_t hand_out_all(const struct psti_coefs_bits *bits, uint6
     if (sum > 64) {
 #pragma GCC unroll 4
         for (int i = 1; i < KINDS; i++) /* no look waits for another */
-            got[i] = _pdep_u64(psti_coefs_peek_at(bits, at + before[i]), to[i]);
+            got[i] = _pdep_u64(psti_pli_coefs_peek_at(bits, at + before[i]), to[i]);
     } else {
 #pragma GCC unroll 4
         for (int i = 1; i < KINDS; i++) /* where 64 are before, nothing is to come */
@@ -255,7 +255,7 @@ PSTI_VBMI_INLINE void place_planes(struct psti_coefs_unit *unit, uint32_t last, 
     unit->bits.at = at;
 }
 
-PSTI_VBMI_TARGET void psti_coefs_avx512_place_ac(struct psti_coefs_unit *unit, uint32_t last)
+PSTI_VBMI_TARGET void psti_pli_coefs_avx512_place_ac(struct psti_coefs_unit *unit, uint32_t last)
 {
     if (unit->kept != NULL)
         place_planes(unit, last, true);

@@ -23,7 +23,7 @@ struct eight {
 };
 
 /* Steps in which all lanes are active. */
-static uint32_t full_steps(struct psti_lz_share share, uint32_t n_lanes)
+static uint32_t full_steps(struct psti_pli_lz_share share, uint32_t n_lanes)
 {
     uint32_t others = (n_lanes - 1) * share.per_lane; /* of all lanes but the last */
     return share.n > others ? share.n - others : 0;
@@ -177,7 +177,7 @@ PSTI_NEON_INLINE uint32_t sequences(struct psti_lz_lanes *lanes,
 
 static uint32_t decode_sequences(struct psti_lz_lanes *lanes,
                                  const struct psti_lz_sequence_tables *tables,
-                                 struct psti_lz_share share, uint32_t *tokens, uint8_t *endings)
+                                 struct psti_pli_lz_share share, uint32_t *tokens, uint8_t *endings)
 {
     uint32_t steps = full_steps(share, lanes->n);
     if (lanes->n == LANES)
@@ -199,7 +199,7 @@ PSTI_NEON_INLINE uint64_t symbols_of(struct psti_lz_lanes *lanes, uint32_t l, co
 }
 
 static uint32_t decode_symbols(struct psti_lz_lanes *lanes, const uint8_t *table,
-                               struct psti_lz_share share, uint8_t *out)
+                               struct psti_pli_lz_share share, uint8_t *out)
 {
     uint32_t steps = full_steps(share, lanes->n), t = 0;
     const uint8_t *words = lanes->words;
@@ -240,13 +240,13 @@ PSTI_NEON_INLINE void turn_8x8(const uint64_t in[8], uint64_t out[8])
 }
 
 static uint32_t decode_pixels(struct psti_lz_lanes *lanes, const struct psti_lz_pixels_to *to,
-                              struct psti_lz_share share)
+                              struct psti_pli_lz_share share)
 {
     uint32_t steps = full_steps(share, lanes->n), t = 0, P = to->pixel_nbytes;
     const uint8_t *words = lanes->words;
     bool single[8] = {false};
     for (uint32_t b = 0; b < P; b++)
-        single[b] = psti_lz_is_single(to->tables[b]);
+        single[b] = psti_pli_lz_is_single(to->tables[b]);
     for (; t < steps && (size_t)(lanes->end - words) >= 2 * P * lanes->n + 16; t++) {
         uint64_t bytes[EIGHTS_MAX][8] = {0}; /* a row of 8 lanes' for each byte of a pixel */
         for (uint32_t b = 0; b < P; b++)
@@ -258,10 +258,10 @@ static uint32_t decode_pixels(struct psti_lz_lanes *lanes, const struct psti_lz_
             turn_8x8(bytes[l / LANES], pixels);
 #pragma GCC unroll 8
             for (uint32_t i = 0; i < LANES; i++) {
-                uint8_t *at = psti_lz_pixel_at(to, (l + i) * share.per_lane + t);
-                psti_lz_move_pixel(at, (const uint8_t *)(pixels + i), P);
+                uint8_t *at = psti_pli_lz_pixel_at(to, (l + i) * share.per_lane + t);
+                psti_pli_lz_move_pixel(at, (const uint8_t *)(pixels + i), P);
                 if (to->add_green)
-                    psti_lz_add_green(at);
+                    psti_pli_lz_add_green(at);
             }
         }
     }
@@ -273,6 +273,6 @@ const struct psti_lz_kernels psti_lz_kernels_neon = {
     .sequences = decode_sequences,
     .symbols = decode_symbols,
     .pixels = decode_pixels,
-    .execute = psti_lz_execute_neon,
+    .execute = psti_pli_lz_execute_neon,
 };
 #endif

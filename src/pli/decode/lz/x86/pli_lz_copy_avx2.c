@@ -130,7 +130,7 @@ LZ_INLINE static inline size_t copy_to_edge(uint8_t *to, const uint8_t *from, si
 
 #include "pli/decode/lz/pli_lz_execute.h"
 
-const char *psti_lz_execute_avx2(struct psti_lz_execution *run, uint32_t pixel_nbytes)
+const char *psti_pli_lz_execute_avx2(struct psti_lz_execution *run, uint32_t pixel_nbytes)
 {
     return execute_any(run, pixel_nbytes);
 }

@@ -30,7 +30,7 @@ struct phase {
 };
 
 /* Lanes have as many things to decode each, but the last of those that have any has fewer. */
-static void phases_of(struct psti_lz_share share, struct phase phases[2])
+static void phases_of(struct psti_pli_lz_share share, struct phase phases[2])
 {
     uint32_t last = share.n > 0 ? (share.n - 1) / share.per_lane : 0;
     uint32_t n_last = share.n - last * share.per_lane;
@@ -183,7 +183,7 @@ INLINE static inline uint32_t sequences(struct psti_lz_lanes *lanes,
 
 TARGET static uint32_t decode_sequences(struct psti_lz_lanes *lanes,
                                         const struct psti_lz_sequence_tables *tables,
-                                        struct psti_lz_share share, uint32_t *tokens,
+                                        struct psti_pli_lz_share share, uint32_t *tokens,
                                         uint8_t *endings)
 {
     struct phase phases[2];
@@ -244,7 +244,7 @@ INLINE static inline uint32_t symbols(struct psti_lz_lanes *lanes, const uint8_t
 }
 
 TARGET static uint32_t decode_symbols(struct psti_lz_lanes *lanes, const uint8_t *table,
-                                      struct psti_lz_share share, uint8_t *out)
+                                      struct psti_pli_lz_share share, uint8_t *out)
 {
     struct phase phases[2];
     uint32_t t = 0;
@@ -271,13 +271,13 @@ INLINE static inline uint32_t some_pixels(struct psti_lz_lanes *lanes,
     __m256i bytes[VECTORS_MAX];
     load_states(&s, lanes, phase.active, n_vectors);
     for (uint32_t l = 0; l < phase.active; l++)
-        at[l] = psti_lz_pixel_at(to, l * per_lane + t);
+        at[l] = psti_pli_lz_pixel_at(to, l * per_lane + t);
     for (; t < phase.end && has_words(&s, lanes, P, n_vectors); t++) {
         for (uint32_t v = 0; v < n_vectors; v++)
             bytes[v] = _mm256_setzero_si256();
         for (uint32_t b = 0; b < P; b++) {
             __m128i shift = _mm_cvtsi32_si128((int)(b % 4 * 8));
-            bool single = psti_lz_is_single(to->tables[b]), is_last = b % 4 == 3 || b + 1 == P;
+            bool single = psti_pli_lz_is_single(to->tables[b]), is_last = b % 4 == 3 || b + 1 == P;
             for (uint32_t v = 0; v < n_vectors; v++) {
                 __m256i symbol = single ? _mm256_set1_epi32(to->tables[b][0])
                                         : next_symbols(&s, v, to->tables[b], _mm256_setzero_si256(),
@@ -301,8 +301,8 @@ INLINE static inline uint32_t some_pixels(struct psti_lz_lanes *lanes,
 /* Colours and other pixels lie apart: in one lane the ones end and the others begin. Steps whose
  * stores would reach into the next lane's pixels are left to plain C. */
 INLINE static inline uint32_t pixels(struct psti_lz_lanes *lanes,
-                                     const struct psti_lz_pixels_to *to, struct psti_lz_share share,
-                                     const uint32_t n_vectors)
+                                     const struct psti_lz_pixels_to *to,
+                                     struct psti_pli_lz_share share, const uint32_t n_vectors)
 {
     struct phase phases[2];
     uint32_t P = to->pixel_nbytes, over = (0u - P) % 4, spoilt = (over + P - 1) / P, t = 0;
@@ -326,7 +326,8 @@ INLINE static inline uint32_t pixels(struct psti_lz_lanes *lanes,
 }
 
 TARGET static uint32_t decode_pixels(struct psti_lz_lanes *lanes,
-                                     const struct psti_lz_pixels_to *to, struct psti_lz_share share)
+                                     const struct psti_lz_pixels_to *to,
+                                     struct psti_pli_lz_share share)
 {
     return BY_VECTORS(pixels, lanes, to, share);
 }
@@ -335,6 +336,6 @@ const struct psti_lz_kernels psti_lz_kernels_avx2 = {
     .sequences = decode_sequences,
     .symbols = decode_symbols,
     .pixels = decode_pixels,
-    .execute = psti_lz_execute_avx2,
+    .execute = psti_pli_lz_execute_avx2,
 };
 #endif

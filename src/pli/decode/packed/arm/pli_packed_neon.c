@@ -106,7 +106,7 @@ PSTI_NEON_INLINE struct row8 spread(uint64_t bits)
  * where the bit is 1. */
 PSTI_NEON_INLINE struct row8 deal(struct width_state *s, uint32_t r, struct row8 m)
 {
-    uint64_t run = psti_packed_bits64(s->strings, s->at[r]);
+    uint64_t run = psti_pli_packed_bits64(s->strings, s->at[r]);
     uint8x16_t bits = vreinterpretq_u8_u64(vdupq_n_u64(run));
     struct row8 minus_count = sum_row8(m), out;
 #pragma GCC unroll 4
@@ -191,7 +191,7 @@ PSTI_NEON_INLINE void plane_widths(struct width_state *s, const struct psti_pack
     s->above = vreinterpretq_u8_u64(vdupq_n_u64(each * unit->planes[p].first_width & present));
     for (uint32_t y = 0; y < unit->height; y += 8, at += 8 * unit->row_groups) {
         uint64_t m1 =
-            byte_a_row(psti_packed_bits64(s->strings, at), unit->row_groups, unit->height - y);
+            byte_a_row(psti_pli_packed_bits64(s->strings, at), unit->row_groups, unit->height - y);
         struct row8 steps = read_steps(s, m1);
 #pragma GCC unroll 4
         for (uint32_t q = 0; q < QUARTERS; q++)
@@ -204,7 +204,7 @@ PSTI_NEON_INLINE void plane_widths(struct width_state *s, const struct psti_pack
 static enum psti_packed_verdict widths_neon(struct psti_packed *unit, struct psti_packed_work *work,
                                             uint64_t *sum)
 {
-    const uint8_t *strings = psti_packed_open_runs(unit, work);
+    const uint8_t *strings = psti_pli_packed_open_runs(unit, work);
     if (!strings)
         return PSTI_PACKED_NO_END;
     struct width_state s = {.strings = strings, .n_runs = unit->runs.n};
@@ -318,7 +318,7 @@ PSTI_NEON_INLINE struct row8 rows8(const struct psti_packed *unit, uint32_t p,
     const uint8_t *r0 = work->residuals[0], *r1 = work->residuals[p == 2 ? 1 : 0];
     for (size_t y = begin; y < end; y++) {
         uint32_t row = 64 * p + (uint32_t)y;
-        struct row8 v = unpack_row8(psti_packed_row_data(unit, work, row), work->widths[row],
+        struct row8 v = unpack_row8(psti_pli_packed_row_data(unit, work, row), work->widths[row],
                                     work->within[row]);
         store_row8(work->residuals[p] + 64 * y, v);
 #pragma GCC unroll 4
@@ -465,7 +465,7 @@ PSTI_NEON_INLINE struct row16 rows16(const struct psti_packed *unit, uint32_t p,
     const uint8_t *r0 = work->residuals[0], *r1 = work->residuals[p == 2 ? 1 : 0];
     for (size_t y = begin; y < end; y++) {
         uint32_t row = 64 * p + (uint32_t)y;
-        const uint8_t *data = psti_packed_row_data(unit, work, row);
+        const uint8_t *data = psti_pli_packed_row_data(unit, work, row);
         struct row16 v;
 #pragma GCC unroll 8
         for (int g = 0; g < PSTI_PACKED_ROW_GROUPS; g++)

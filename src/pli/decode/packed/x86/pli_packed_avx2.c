@@ -81,8 +81,8 @@ struct width_state {
 INLINE void read_steps(struct width_state *s, uint32_t at, uint64_t groups, __m256i steps[2])
 {
     const __m256i one = _mm256_set1_epi8(1);
-    uint64_t m = _pdep_u64(psti_packed_bits64(s->strings, at), groups);
-    uint64_t negative = _pdep_u64(psti_packed_bits64(s->strings, s->at[1]), m);
+    uint64_t m = _pdep_u64(psti_pli_packed_bits64(s->strings, at), groups);
+    uint64_t negative = _pdep_u64(psti_pli_packed_bits64(s->strings, s->at[1]), m);
     uint32_t ones = (uint32_t)_mm_popcnt_u64(m);
     s->at[1] += ones;
     __m256i sign0 = _mm256_or_si256(spread((uint32_t)negative), one);
@@ -90,7 +90,7 @@ INLINE void read_steps(struct width_state *s, uint32_t at, uint64_t groups, __m2
     steps[0] = _mm256_and_si256(spread((uint32_t)m), sign0);
     steps[1] = _mm256_and_si256(spread((uint32_t)(m >> 32)), sign1);
     for (uint32_t r = 2; r + 1 < s->n_runs && ones > 0; r++) { /* M2.. but the last, all 0 */
-        m = _pdep_u64(psti_packed_bits64(s->strings, s->at[r]), m);
+        m = _pdep_u64(psti_pli_packed_bits64(s->strings, s->at[r]), m);
         s->at[r] += ones;
         ones = (uint32_t)_mm_popcnt_u64(m);
         if (ones == 0)
@@ -146,7 +146,7 @@ INLINE void plane_widths(struct width_state *s, const struct psti_packed *unit, 
 TARGET static enum psti_packed_verdict widths_avx2(struct psti_packed *unit,
                                                    struct psti_packed_work *work, uint64_t *sum)
 {
-    const uint8_t *strings = psti_packed_open_runs(unit, work);
+    const uint8_t *strings = psti_pli_packed_open_runs(unit, work);
     if (!strings)
         return PSTI_PACKED_NO_END;
     struct width_state s = {.strings = strings, .n_runs = unit->runs.n};
@@ -316,7 +316,7 @@ INLINE struct row8 rows8(const struct plane8 *plane, size_t begin, size_t end, s
     struct psti_pli_ahead ahead = psti_pli_ahead(plane->unit->unit, plane->number, (uint32_t)begin);
     for (size_t y = begin; y < end; y++) {
         psti_pli_ask(&ahead, 64);
-        const uint8_t *data = psti_packed_row_data(&unit, work, row + y);
+        const uint8_t *data = psti_pli_packed_row_data(&unit, work, row + y);
         struct row8 v = unpack_row8(data, work->tables[row + y], work->within[row + y], kind, &taps,
                                     128 * y, saved);
         if (predictor != PSTI_PACKED_UP && predictor != PSTI_PACKED_SMOOTH)
@@ -515,7 +515,7 @@ INLINE struct row16 rows16(const struct psti_packed *unit, uint32_t p,
     for (size_t y = begin; y < end; y++) {
         uint32_t row = 64 * p + (uint32_t)y;
         psti_pli_ask(&ahead, 128);
-        struct row16 v = unpack_row16(psti_packed_row_data(unit, work, row), work->widths[row],
+        struct row16 v = unpack_row16(psti_pli_packed_row_data(unit, work, row), work->widths[row],
                                       work->within[row]);
         memcpy(work->residuals[p] + 128 * y, &v, sizeof v);
         for (int q = 0; q < QUARTERS && has_taps; q++) {

@@ -40,14 +40,14 @@ PSTI_VBMI_INLINE void read_run(const struct psti_packed *unit, const uint8_t *st
     for (; at < end; at += 64, sign += 64, out += 64) {
         __m512i v = _mm512_setzero_si512();
         if (!is_last) {
-            uint64_t m = psti_packed_bits64(strings, at);
+            uint64_t m = psti_pli_packed_bits64(strings, at);
             v = load_to(m, below);
             below += _mm_popcnt_u64(m);
         }
         v = _mm512_add_epi8(v, one);
         if (r == 2)
-            v = _mm512_mask_sub_epi8(v, psti_packed_bits64(strings, sign), _mm512_setzero_si512(),
-                                     v);
+            v = _mm512_mask_sub_epi8(v, psti_pli_packed_bits64(strings, sign),
+                                     _mm512_setzero_si512(), v);
         _mm512_storeu_si512(out, v);
     }
 }
@@ -78,7 +78,7 @@ PSTI_VBMI_INLINE __m512i sum_rows(__m512i v)
 /* What d_i are for the 64 places of `groups`, those of 8 rows, which stand at bit `at` of M1. */
 PSTI_VBMI_INLINE __m512i read_steps(struct width_state *s, uint32_t at, uint64_t groups)
 {
-    uint64_t m = _pdep_u64(psti_packed_bits64(s->strings, at), groups);
+    uint64_t m = _pdep_u64(psti_pli_packed_bits64(s->strings, at), groups);
     __m512i steps = load_to(m, s->steps);
     s->steps += _mm_popcnt_u64(m);
     return steps;
@@ -127,7 +127,7 @@ PSTI_VBMI_TARGET static enum psti_packed_verdict widths_avx512(struct psti_packe
                                                                struct psti_packed_work *work,
                                                                uint64_t *sum)
 {
-    const uint8_t *strings = psti_packed_open_runs(unit, work);
+    const uint8_t *strings = psti_pli_packed_open_runs(unit, work);
     if (!strings)
         return PSTI_PACKED_NO_END;
     struct width_state s = {.strings = strings, .steps = read_all_steps(unit, strings, work)};
@@ -249,8 +249,8 @@ PSTI_VBMI_INLINE size_t rows(const struct psti_packed *given, uint32_t p,
         uint32_t row = 64 * p + (uint32_t)y;
         psti_pli_ask(&ahead, 64);
         __builtin_prefetch((const void *)(next + 32 * row)); /* the checksum is soon to read it */
-        __m512i v =
-            unpack_row(psti_packed_data_at(&unit, work, at), work->widths[row], work->places[row]);
+        __m512i v = unpack_row(psti_pli_packed_data_at(&unit, work, at), work->widths[row],
+                               work->places[row]);
         at += work->nbytes[row];
         if (keeps)
             _mm512_storeu_si512(residuals + 64 * y, v);

@@ -72,7 +72,7 @@ INLINE uint64_t bit_of(const __m256i *words, uint32_t b)
 
 INLINE void put_masked(struct psti_je_bits *bits, uint64_t values, uint64_t mask)
 {
-    psti_je_put_group(bits, _pext_u64(values, mask), (uint32_t)_mm_popcnt_u64(mask));
+    psti_pli_jpeg_encode_put_group(bits, _pext_u64(values, mask), (uint32_t)_mm_popcnt_u64(mask));
 }
 
 /* Bit 0 of the words that have `n_bits`, bit 1 of those that have more, and so on. */
@@ -99,7 +99,7 @@ TARGET static void put_classes(struct psti_je_bits *bits, uint64_t largest, uint
     for (uint64_t lanes = largest; lanes != 0; lanes &= lanes - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(lanes);
         uint32_t m = left[l] + (uint32_t)psti_jpeg_ac_lowest[LARGEST];
-        uint32_t class = psti_jpeg_ac_class(m);
+        uint32_t class = psti_pli_jpeg_ac_class(m);
         for (uint32_t i = 0; i < class; i++)
             more[i] |= 1ull << l;
         left[l] = (uint16_t)(m - 1 - (32u << class));
@@ -145,8 +145,8 @@ TARGET static void put_values(struct psti_je_bits *bits, const int16_t *values,
 }
 
 const struct psti_je_kernels psti_je_kernels_avx2 = {
-    psti_je_find_ends_avx2,  put_left,    psti_je_to_planes_avx2,
-    psti_je_find_codes_avx2, find_tokens, put_values,
-    psti_je_take_eights_avx2};
+    psti_pli_jpeg_encode_find_ends_avx2,  put_left,    psti_pli_jpeg_encode_to_planes_avx2,
+    psti_pli_jpeg_encode_find_codes_avx2, find_tokens, put_values,
+    psti_pli_jpeg_encode_take_eights_avx2};
 
 #endif

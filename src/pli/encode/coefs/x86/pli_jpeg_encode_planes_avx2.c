@@ -15,8 +15,8 @@ INLINE void store(void *p, __m256i v) { _mm256_storeu_si256(p, v); }
 
 /* -- Ends -- */
 
-TARGET bool psti_je_find_ends_avx2(const int16_t *block, size_t n, uint8_t *ends,
-                                   uint64_t *n_tokens)
+TARGET bool psti_pli_jpeg_encode_find_ends_avx2(const int16_t *block, size_t n, uint8_t *ends,
+                                                uint64_t *n_tokens)
 {
     const __m256i zero = _mm256_setzero_si256(), most = _mm256_set1_epi16(PSTI_JPEG_AC_MAX);
     const __m256i no_dc =
@@ -67,8 +67,8 @@ INLINE void turn(const int16_t *const *blocks, uint32_t k, int16_t *values, size
     }
 }
 
-TARGET void psti_je_to_planes_avx2(const int16_t *const *blocks, const uint16_t *n_k, uint32_t last,
-                                   int16_t *values, size_t stride)
+TARGET void psti_pli_jpeg_encode_to_planes_avx2(const int16_t *const *blocks, const uint16_t *n_k,
+                                                uint32_t last, int16_t *values, size_t stride)
 {
     uint32_t end = last;
     for (uint32_t i = 0; i < n_k[1]; i += WORDS) {
@@ -127,8 +127,8 @@ INLINE __m256i lanes_before(uint32_t n, uint32_t base)
 }
 
 /* The context has 5 bits, of which D is the upper 2, and is 8 times as much in the code. */
-TARGET void psti_je_find_codes_avx2(const struct psti_je_work *work, const uint16_t *n_k,
-                                    uint32_t k, uint8_t *codes)
+TARGET void psti_pli_jpeg_encode_find_codes_avx2(const struct psti_je_work *work,
+                                                 const uint16_t *n_k, uint32_t k, uint8_t *codes)
 {
     struct plane p = {.sides = work->sides};
     __m256i limits[PSTI_JPEG_N_LIMITS];

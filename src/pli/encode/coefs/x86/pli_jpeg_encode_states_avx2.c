@@ -15,11 +15,11 @@ enum { LANES = PSTI_JE_LANES, EIGHT = 8, VECTORS = LANES / EIGHT };
 INLINE __m256i take_eight(const uint8_t *tokens, const uint64_t *codes, __m256i states,
                           uint16_t **words)
 {
-    __m256i even = psti_rans_load_four(codes + tokens[0], codes + tokens[2], codes + tokens[4],
-                                       codes + tokens[6]);
-    __m256i odd = psti_rans_load_four(codes + tokens[1], codes + tokens[3], codes + tokens[5],
-                                      codes + tokens[7]);
-    return psti_rans_take_eight(PSTI_JPEG_PROB_BITS, even, odd, states, words);
+    __m256i even = psti_pli_rans_load_four(codes + tokens[0], codes + tokens[2], codes + tokens[4],
+                                           codes + tokens[6]);
+    __m256i odd = psti_pli_rans_load_four(codes + tokens[1], codes + tokens[3], codes + tokens[5],
+                                          codes + tokens[7]);
+    return psti_pli_rans_take_eight(PSTI_JPEG_PROB_BITS, even, odd, states, words);
 }
 
 /* The first `n` vectors take the tokens of a group, or of the first part of one. */
@@ -37,8 +37,9 @@ INLINE uint16_t *take_group(const uint8_t *group, const uint64_t *codes, uint32_
     return words;
 }
 
-TARGET uint16_t *psti_je_take_eights_avx2(const uint8_t *tokens, uint32_t n_eights,
-                                          const uint64_t *codes, uint32_t *states, uint16_t *words)
+TARGET uint16_t *psti_pli_jpeg_encode_take_eights_avx2(const uint8_t *tokens, uint32_t n_eights,
+                                                       const uint64_t *codes, uint32_t *states,
+                                                       uint16_t *words)
 {
     __m256i x[VECTORS];
     for (uint32_t i = 0; i < VECTORS; i++)

@@ -42,12 +42,12 @@ INLINE void transpose(const uint16_t *in, size_t skew, uint16_t *out)
 }
 
 /* Lanes 8 g .. 8 g + 7 have nothing before step 8 g lag, nor 7 lag steps behind a row's records. */
-TARGET void psti_wave_find_slots_avx2(uint32_t bits, const uint16_t *streams, uint32_t n_bands,
-                                      uint16_t none_, uint16_t *slots)
+TARGET void psti_pli_wave_find_slots_avx2(uint32_t bits, const uint16_t *streams, uint32_t n_bands,
+                                          uint16_t none_, uint16_t *slots)
 {
-    const size_t lag = psti_wave_lag(bits), stride = psti_wave_stride(bits, n_bands);
-    const size_t n_steps = psti_wave_n_steps(bits, n_bands);
-    const size_t length = psti_wave_columns(bits) * (size_t)n_bands + lag * GROUP;
+    const size_t lag = psti_pli_wave_lag(bits), stride = psti_pli_wave_stride(bits, n_bands);
+    const size_t n_steps = psti_pli_wave_n_steps(bits, n_bands);
+    const size_t length = psti_pli_wave_columns(bits) * (size_t)n_bands + lag * GROUP;
     const __m128i none = _mm_set1_epi16((int16_t)none_);
     for (size_t g = 0; g < LANES / GROUP; g++) {
         const uint16_t *in = streams + g * GROUP * stride + PSTI_WAVE_STREAM_PAD;
@@ -126,8 +126,8 @@ INLINE void put_step(struct writer *w, __m256i values, __m256i masks)
     put_masked(w, v + 2, m + 2);
 }
 
-TARGET size_t psti_wave_write_bits_avx2(const uint16_t *indices, const uint16_t *values,
-                                        uint32_t n_steps, uint8_t *bits)
+TARGET size_t psti_pli_wave_write_bits_avx2(const uint16_t *indices, const uint16_t *values,
+                                            uint32_t n_steps, uint8_t *bits)
 {
     const __m256i first = load_masks(psti_pli_wave_first_bits);
     const __m256i second = load_masks(psti_pli_wave_second_bits);
@@ -169,7 +169,7 @@ INLINE void put_raw_bits(struct writer *w, const uint16_t *indices, const uint16
     const __m256i token = _mm256_set1_epi16(PSTI_WAVE_NONE_16);
     __m256i v = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)indices), token);
     v = _mm256_andnot_si256(_mm256_cmpeq_epi16(v, token), v); /* no sample: as token 0 */
-    v = psti_wave_raw_masks16(v);
+    v = psti_pli_wave_raw_masks16(v);
     if (_mm256_testz_si256(v, v))
         return;
     uint64_t masks[4];
@@ -179,8 +179,8 @@ INLINE void put_raw_bits(struct writer *w, const uint16_t *indices, const uint16
                  (uint32_t)_mm_popcnt_u64(masks[i]));
 }
 
-TARGET size_t psti_wave_write_bits16_avx2(const uint16_t *indices, const uint16_t *values,
-                                          uint32_t n_steps, uint8_t *bits)
+TARGET size_t psti_pli_wave_write_bits16_avx2(const uint16_t *indices, const uint16_t *values,
+                                              uint32_t n_steps, uint8_t *bits)
 {
     struct writer w = {.bytes = bits};
     for (size_t i = 0; i < (size_t)n_steps * LANES; i += LANES)
@@ -198,8 +198,8 @@ INLINE struct codes_8 load_codes(const uint16_t *i, const uint64_t *codes)
 {
     __m256i v[4], lower[2], upper[2];
     for (uint32_t k = 0; k < 4; k++)
-        v[k] = psti_rans_load_four(codes + i[k], codes + i[k + 4], codes + i[k + 8],
-                                   codes + i[k + 12]);
+        v[k] = psti_pli_rans_load_four(codes + i[k], codes + i[k + 4], codes + i[k + 8],
+                                       codes + i[k + 12]);
     for (uint32_t k = 0; k < 2; k++) { /* of tokens 0, 1 and 4, 5; 2, 3 and 6, 7 */
         __m256i low = _mm256_unpacklo_epi16(v[2 * k], v[2 * k + 1]);
         __m256i high = _mm256_unpackhi_epi16(v[2 * k], v[2 * k + 1]);
@@ -246,9 +246,9 @@ INLINE uint8_t *put_words(__m256i words, __m256i full, uint8_t *end)
     return end;
 }
 
-TARGET uint8_t *psti_wave_code_avx2(const uint16_t *indices, uint32_t n_steps,
-                                    const uint64_t *codes, const void *ahead, uint32_t *states,
-                                    uint8_t *end)
+TARGET uint8_t *psti_pli_wave_code_avx2(const uint16_t *indices, uint32_t n_steps,
+                                        const uint64_t *codes, const void *ahead, uint32_t *states,
+                                        uint8_t *end)
 {
     const __m256i low = _mm256_set1_epi16(UINT8_MAX);
     uint16_t narrowed[LANES];
@@ -280,16 +280,16 @@ TARGET uint8_t *psti_wave_code_avx2(const uint16_t *indices, uint32_t n_steps,
 INLINE __m256i code_eight(const uint16_t *indices, const uint64_t *codes, __m256i states,
                           uint16_t **end)
 {
-    __m256i even = psti_rans_load_four(codes + indices[0], codes + indices[2], codes + indices[4],
-                                       codes + indices[6]);
-    __m256i odd = psti_rans_load_four(codes + indices[1], codes + indices[3], codes + indices[5],
-                                      codes + indices[7]);
-    return psti_rans_take_eight(PSTI_PLI_PROB_BITS, even, odd, states, end);
+    __m256i even = psti_pli_rans_load_four(codes + indices[0], codes + indices[2],
+                                           codes + indices[4], codes + indices[6]);
+    __m256i odd = psti_pli_rans_load_four(codes + indices[1], codes + indices[3],
+                                          codes + indices[5], codes + indices[7]);
+    return psti_pli_rans_take_eight(PSTI_PLI_PROB_BITS, even, odd, states, end);
 }
 
-TARGET uint8_t *psti_wave_code16_avx2(const uint16_t *indices, uint32_t n_steps,
-                                      const uint64_t *codes, const void *ahead, uint32_t *states,
-                                      uint8_t *words_end)
+TARGET uint8_t *psti_pli_wave_code16_avx2(const uint16_t *indices, uint32_t n_steps,
+                                          const uint64_t *codes, const void *ahead,
+                                          uint32_t *states, uint8_t *words_end)
 {
     uint16_t *end = (uint16_t *)(void *)words_end;
     __m256i x[LANES / GROUP];

@@ -180,7 +180,7 @@ INLINE void add_half(const struct row *row, uint32_t half, const struct filter *
         sums[k] = add_magnitudes(sums[k], row->samples[half], first[k], predict(next, &f[k], kind));
 }
 
-/* psti_wave_patch_price() of the sums, plus a constant: the exponent's bias. A float holds them
+/* psti_pli_wave_patch_price() of the sums, plus a constant: the exponent's bias. A float holds them
  * exactly, and its bits are the logarithm. */
 INLINE __m256i patch_prices(__m256i sums)
 {
@@ -265,9 +265,9 @@ INLINE void price_list(const struct row *rows, uint32_t n_rows,
     _mm_storeu_si128((__m128i *)prices->best, best.numbers);
 }
 
-TARGET void psti_wave_price_filters_avx2(const struct psti_wave_work *work,
-                                         const struct psti_wave_filter_query *q,
-                                         struct psti_wave_filter_prices *prices)
+TARGET void psti_pli_wave_price_filters_avx2(const struct psti_wave_work *work,
+                                             const struct psti_wave_filter_query *q,
+                                             struct psti_wave_filter_prices *prices)
 {
     const struct psti_wave_near_8 *near = &work->near.of_8;
     struct row rows[PSTI_WAVE_BLOCK];
@@ -288,9 +288,10 @@ TARGET void psti_wave_price_filters_avx2(const struct psti_wave_work *work,
         price_list(rows, n, q, TWO_TAPS, prices);
 }
 
-TARGET void psti_wave_find_block_avx2(const struct psti_wave_work *work,
-                                      const struct psti_wave_candidate *c, uint32_t n_rows,
-                                      uint32_t x0, const int16_t *g, const int16_t *r, int16_t *out)
+TARGET void psti_pli_wave_find_block_avx2(const struct psti_wave_work *work,
+                                          const struct psti_wave_candidate *c, uint32_t n_rows,
+                                          uint32_t x0, const int16_t *g, const int16_t *r,
+                                          int16_t *out)
 {
     const struct psti_wave_near_8 *n = &work->near.of_8;
     bool filtered = c->predictor == PSTI_PLI_PREDICT_FILTERS;

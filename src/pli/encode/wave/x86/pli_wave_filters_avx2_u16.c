@@ -96,18 +96,18 @@ INLINE __m128i price_filter(const struct neighbours (*rows)[N_BLOCKS], uint32_t 
         for (uint32_t i = 0; i < n_rows; i++) {
             const struct neighbours *n = &rows[i][b];
             sums = _mm256_add_epi16(
-                sums, psti_wave_biased_prices16(f ? filtered(n, f, taps)
-                                                  : _mm256_sub_epi16(n->samples, n->med)));
+                sums, psti_pli_wave_biased_prices16(f ? filtered(n, f, taps)
+                                                      : _mm256_sub_epi16(n->samples, n->med)));
         }
         sums = _mm256_and_si256(_mm256_sub_epi16(sums, bias), masks[b]);
-        prices[b] = psti_wave_sum32(_mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
+        prices[b] = psti_pli_wave_sum32(_mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
     }
     return _mm_loadu_si128((const __m128i *)prices);
 }
 
-TARGET void psti_wave_price_filters16_avx2(const struct psti_wave_work *work,
-                                           const struct psti_wave_filter_query *q,
-                                           struct psti_wave_filter_prices *prices)
+TARGET void psti_pli_wave_price_filters16_avx2(const struct psti_wave_work *work,
+                                               const struct psti_wave_filter_query *q,
+                                               struct psti_wave_filter_prices *prices)
 {
     struct neighbours rows[PSTI_WAVE_BLOCK][N_BLOCKS];
     __m256i masks[N_BLOCKS];
@@ -117,12 +117,12 @@ TARGET void psti_wave_price_filters16_avx2(const struct psti_wave_work *work,
             find_neighbours(&work->near.of_16, i, b * LANES, q->g + (size_t)i * EDGE,
                             q->r + (size_t)i * EDGE, &rows[n][b]);
     for (uint32_t b = 0; b < N_BLOCKS; b++)
-        masks[b] = psti_wave_columns16(b * LANES, q->width);
+        masks[b] = psti_pli_wave_columns16(b * LANES, q->width);
     const struct neighbours(*from)[N_BLOCKS] = (const struct neighbours(*)[N_BLOCKS])rows;
     __m128i best = price_filter(from, n, NULL, false, masks), numbers = _mm_setzero_si128();
     _mm_storeu_si128((__m128i *)prices->of[0], best);
     for (uint32_t number = 1; number < q->n_filters; number++) {
-        struct psti_wave_candidate c = psti_wave_filter(q->list, number);
+        struct psti_wave_candidate c = psti_pli_wave_filter(q->list, number);
         struct filter f = filter_of(&c);
         __m128i now = q->list > 0 ? price_filter(from, n, &f, true, masks)
                                   : price_filter(from, n, &f, false, masks);
@@ -133,10 +133,10 @@ TARGET void psti_wave_price_filters16_avx2(const struct psti_wave_work *work,
     _mm_storeu_si128((__m128i *)prices->best, numbers);
 }
 
-TARGET void psti_wave_find_block16_avx2(const struct psti_wave_work *work,
-                                        const struct psti_wave_candidate *c, uint32_t n_rows,
-                                        uint32_t x0, const int16_t *g, const int16_t *r,
-                                        int16_t *out)
+TARGET void psti_pli_wave_find_block16_avx2(const struct psti_wave_work *work,
+                                            const struct psti_wave_candidate *c, uint32_t n_rows,
+                                            uint32_t x0, const int16_t *g, const int16_t *r,
+                                            int16_t *out)
 {
     bool is_filter = c->predictor == PSTI_PLI_PREDICT_FILTERS;
     struct filter f = filter_of(c);

@@ -9,11 +9,11 @@
 
 #define PSTI_WAVE_INLINE static inline __attribute__((always_inline, target("avx2")))
 
-/* What psti_wave_biased_prices16() gives above the price: the exponent's bias. */
+/* What psti_pli_wave_biased_prices16() gives above the price: the exponent's bias. */
 enum { PSTI_WAVE_PRICE_FRACTION = 4, PSTI_WAVE_PRICE_BIAS = 127 << PSTI_WAVE_PRICE_FRACTION };
 
-/* psti_wave_price_16() of magnitudes, -32768 counting 32768, and the bias: below 4096. */
-PSTI_WAVE_INLINE __m256i psti_wave_biased_prices16(__m256i residuals)
+/* psti_pli_wave_price_16() of magnitudes, -32768 counting 32768, and the bias: below 4096. */
+PSTI_WAVE_INLINE __m256i psti_pli_wave_biased_prices16(__m256i residuals)
 {
     enum { SHIFT = 23 - PSTI_WAVE_PRICE_FRACTION };
     const __m256i zero = _mm256_setzero_si256();
@@ -25,7 +25,7 @@ PSTI_WAVE_INLINE __m256i psti_wave_biased_prices16(__m256i residuals)
 }
 
 /* All ones in the lanes of columns x .. x + 15 that the unit has. */
-PSTI_WAVE_INLINE __m256i psti_wave_columns16(uint32_t x, uint32_t width)
+PSTI_WAVE_INLINE __m256i psti_pli_wave_columns16(uint32_t x, uint32_t width)
 {
     __m256i columns = _mm256_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     columns = _mm256_add_epi16(columns, _mm256_set1_epi16((int16_t)x));
@@ -33,7 +33,7 @@ PSTI_WAVE_INLINE __m256i psti_wave_columns16(uint32_t x, uint32_t width)
 }
 
 /* As many bits set as tokens in lanes of 16 bits have raw bits: (token - 17) / 2 from 24 on. */
-PSTI_WAVE_INLINE __m256i psti_wave_raw_masks16(__m256i tokens)
+PSTI_WAVE_INLINE __m256i psti_pli_wave_raw_masks16(__m256i tokens)
 {
     /* 1 << n, by n: bytes 0 and 1. */
     const __m256i low = _mm256_broadcastsi128_si256(
@@ -49,7 +49,7 @@ PSTI_WAVE_INLINE __m256i psti_wave_raw_masks16(__m256i tokens)
 }
 
 /* Of eight numbers of 32 bits. */
-PSTI_WAVE_INLINE uint32_t psti_wave_sum32(__m256i v)
+PSTI_WAVE_INLINE uint32_t psti_pli_wave_sum32(__m256i v)
 {
     __m128i four = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));

@@ -26,7 +26,7 @@ INLINE __m256i mask_8(uint32_t x, uint32_t width)
     return load(mask);
 }
 
-/* psti_wave_price_8() of bytes; -128 counts 128. Sums of 8. */
+/* psti_pli_wave_price_8() of bytes; -128 counts 128. Sums of 8. */
 INLINE __m256i prices_of(__m256i residuals, __m256i mask)
 {
     __m256i m = _mm256_abs_epi8(residuals), twice = _mm256_adds_epu8(m, m);
@@ -205,12 +205,12 @@ static TARGET void add_moments_by_hand_8(const struct psti_pli_source *source, c
 #define SIGNED int8_t
 #define BITS 8
 #define PRODUCTS int32_t
-#define price_lane psti_wave_price_8
+#define price_lane psti_pli_wave_price_8
 #define PSTI_WAVE_BY_HAND /* the loops above take the place of the template's */
 #include "pli/encode/wave/pli_wave_predict.h"
 
 const struct psti_wave_rows psti_wave_rows8_avx2 = {
-    gather_8,   find_residuals_8,     psti_wave_find_block_avx2,
+    gather_8,   find_residuals_8,     psti_pli_wave_find_block_avx2,
     find_row_8, try_simple_by_hand_8, price_plane_8,
     add_taps_8, price_taps_by_hand_8, add_moments_by_hand_8};
 #else

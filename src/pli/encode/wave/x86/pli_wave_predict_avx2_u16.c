@@ -16,7 +16,7 @@ INLINE __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 
 INLINE __m256i add_prices(__m256i sum, __m256i residuals, __m256i mask)
 {
-    __m256i prices = _mm256_sub_epi16(psti_wave_biased_prices16(residuals),
+    __m256i prices = _mm256_sub_epi16(psti_pli_wave_biased_prices16(residuals),
                                       _mm256_set1_epi16(PSTI_WAVE_PRICE_BIAS));
     prices = _mm256_and_si256(prices, mask);
     return _mm256_add_epi32(sum, _mm256_madd_epi16(prices, _mm256_set1_epi16(1)));
@@ -27,11 +27,11 @@ static TARGET uint64_t price_plane_16(const struct psti_pli_source *source,
 {
     __m256i sum = _mm256_setzero_si256();
     for (uint32_t x = 0; x < source->width; x += LANES) {
-        const __m256i mask = psti_wave_columns16(x, source->width);
+        const __m256i mask = psti_pli_wave_columns16(x, source->width);
         for (size_t y = 0; y < source->height; y++)
             sum = add_prices(sum, load(residuals + y * PSTI_WAVE_EDGE + x), mask);
     }
-    return psti_wave_sum32(sum);
+    return psti_pli_wave_sum32(sum);
 }
 
 /* Predictions 1..4. */
@@ -53,7 +53,7 @@ INLINE void try_rows(const struct psti_pli_source *source, uint32_t plane, uint3
     /* Two rows with room before them, for the neighbour of column 0. */
     _Alignas(32) uint16_t rows[2][LANES + PSTI_WAVE_EDGE];
     for (uint32_t i = 0; i < N_VECTORS; i++)
-        masks[i] = psti_wave_columns16(i * LANES, source->width);
+        masks[i] = psti_pli_wave_columns16(i * LANES, source->width);
     for (uint32_t i = from; i < N_SIMPLE; i++)
         sums[i] = _mm256_setzero_si256();
     for (uint32_t y = 0; y < source->height; y++) {
@@ -78,7 +78,7 @@ INLINE void try_rows(const struct psti_pli_source *source, uint32_t plane, uint3
         }
     }
     for (uint32_t i = from; i < N_SIMPLE; i++)
-        prices[i] = psti_wave_sum32(sums[i]);
+        prices[i] = psti_pli_wave_sum32(sums[i]);
 }
 
 static TARGET void try_simple_by_hand_16(const struct psti_pli_source *source, uint32_t plane,
@@ -98,13 +98,13 @@ static TARGET void try_simple_by_hand_16(const struct psti_pli_source *source, u
 #define SIGNED int16_t
 #define BITS 16
 #define PRODUCTS int64_t
-#define price_lane psti_wave_price_16
+#define price_lane psti_pli_wave_price_16
 #define PSTI_WAVE_BY_HAND /* the loops above take the place of the template's */
 #define PSTI_WAVE_MOMENTS
 #include "pli/encode/wave/pli_wave_predict.h"
 
 const struct psti_wave_rows psti_wave_rows16_avx2 = {
-    gather_16,   find_residuals_16,     psti_wave_find_block16_avx2,
+    gather_16,   find_residuals_16,     psti_pli_wave_find_block16_avx2,
     find_row_16, try_simple_by_hand_16, price_plane_16,
     add_taps_16, price_taps_16,         add_moments_16};
 #else

@@ -37,7 +37,8 @@ INLINE __m256i tokens_of_16(__m256i residuals)
     return _mm256_blendv_epi8(large, direct, below_32);
 }
 
-TARGET void psti_wave_find_activities16_avx2(const int16_t *residuals, uint32_t width, uint8_t *g)
+TARGET void psti_pli_wave_find_activities16_avx2(const int16_t *residuals, uint32_t width,
+                                                 uint8_t *g)
 {
     for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF) {
         __m256i low = tokens_of_16(load(residuals + x));
@@ -212,7 +213,8 @@ INLINE __m256i columns_below(uint32_t width, uint32_t first)
     return _mm256_cmpgt_epi8(_mm256_set1_epi8((char)((int32_t)width - (int32_t)first)), column);
 }
 
-TARGET void psti_wave_find_activities8_avx2(const int16_t *residuals, uint32_t width, uint8_t *g)
+TARGET void psti_pli_wave_find_activities8_avx2(const int16_t *residuals, uint32_t width,
+                                                uint8_t *g)
 {
     const __m256i columns[2] = {columns_below(width, 0), columns_below(width, HALF)};
     struct pairs p = code_pairs(residuals, columns);
@@ -235,7 +237,8 @@ INLINE __m256i contexts_of(const struct buckets *b, const struct near *n)
     return bucket_of(b, _mm256_adds_epu8(_mm256_add_epi8(side, side), rest));
 }
 
-TARGET uint32_t psti_wave_cost8_avx2(const struct psti_wave_cost_rows *rows, const uint16_t *costs)
+TARGET uint32_t psti_pli_wave_cost8_avx2(const struct psti_wave_cost_rows *rows,
+                                         const uint16_t *costs)
 {
     enum { S = PSTI_WAVE_PADDED };
     const struct buckets b = load_buckets(8);
@@ -285,7 +288,7 @@ INLINE void put_indices(__m256i token, __m256i context, __m256i there, uint16_t 
     }
 }
 
-TARGET void psti_wave_put_records8_avx2(const struct psti_wave_record_rows *r)
+TARGET void psti_pli_wave_put_records8_avx2(const struct psti_wave_record_rows *r)
 {
     const struct buckets b = load_buckets(8);
     const __m256i first_with = load_table(r->first_with);
@@ -295,7 +298,7 @@ TARGET void psti_wave_put_records8_avx2(const struct psti_wave_record_rows *r)
     __m256i u = _mm256_setzero_si256(), uu = u;
     for (uint32_t y = 0; y < r->height; y++) {
         uint8_t *g_row = r->g + (size_t)y * PSTI_WAVE_PADDED;
-        size_t at = psti_wave_record_at(8, r->stride, y);
+        size_t at = psti_pli_wave_record_at(8, r->stride, y);
         struct pairs p = code_pairs(r->residuals + (size_t)y * PSTI_WAVE_EDGE, columns);
         __m256i g = activities_of(p.token);
         struct near near = {
@@ -319,8 +322,9 @@ TARGET void psti_wave_put_records8_avx2(const struct psti_wave_record_rows *r)
     }
 }
 
-TARGET void psti_wave_find_contexts16_avx2(enum psti_pli_energy kind, const uint8_t *g,
-                                           const uint8_t *g0, const uint8_t *g1, uint8_t *contexts)
+TARGET void psti_pli_wave_find_contexts16_avx2(enum psti_pli_energy kind, const uint8_t *g,
+                                               const uint8_t *g0, const uint8_t *g1,
+                                               uint8_t *contexts)
 {
     enum { S = PSTI_WAVE_PADDED };
     const uint8_t *before = kind == PSTI_PLI_ENERGY_SECOND ? g0 : g1;
@@ -339,7 +343,7 @@ TARGET void psti_wave_find_contexts16_avx2(enum psti_pli_energy kind, const uint
 INLINE __m256i values_of(__m256i residuals, const uint8_t *tokens)
 {
     __m256i token = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)tokens));
-    __m256i raw = _mm256_and_si256(_mm256_abs_epi16(residuals), psti_wave_raw_masks16(token));
+    __m256i raw = _mm256_and_si256(_mm256_abs_epi16(residuals), psti_pli_wave_raw_masks16(token));
     return _mm256_or_si256(raw, _mm256_and_si256(residuals, _mm256_set1_epi16(INT16_MIN)));
 }
 
@@ -373,14 +377,14 @@ TARGET static void find_records_16(const int16_t *residuals, const uint8_t *toke
     }
 }
 
-TARGET void psti_wave_put_records16_avx2(const struct psti_wave_record_rows *r)
+TARGET void psti_pli_wave_put_records16_avx2(const struct psti_wave_record_rows *r)
 {
     for (uint32_t y = 0; y < r->height; y++) {
-        size_t at = psti_wave_record_at(16, r->stride, y), row = (size_t)y * PSTI_WAVE_PADDED;
+        size_t at = psti_pli_wave_record_at(16, r->stride, y), row = (size_t)y * PSTI_WAVE_PADDED;
         const int16_t *residuals = r->residuals + (size_t)y * PSTI_WAVE_EDGE;
         uint8_t contexts[PSTI_WAVE_EDGE];
-        psti_wave_find_activities16_avx2(residuals, r->width, r->g + row);
-        psti_wave_find_contexts16_avx2(r->kind, r->g + row, r->g0 + row, r->g1 + row, contexts);
+        psti_pli_wave_find_activities16_avx2(residuals, r->width, r->g + row);
+        psti_pli_wave_find_contexts16_avx2(r->kind, r->g + row, r->g0 + row, r->g1 + row, contexts);
         find_records_16(residuals, r->g + row, contexts, r->width, r->indices + at, r->values + at);
     }
 }
