@@ -78,7 +78,7 @@ int main(int argc, char **argv)
                                           .optimised = true,
                                           .wide_quants = seed % 4 == 1};
             struct jpeg_file file = make_jpeg_file(&spec, seed);
-            char name[32];
+            char name[40];
             snprintf(name, sizeof name, "kind%d_scans%d", kind, scans);
             if (seed % 3) /* fill bytes: an event */
                 insert_bytes(&file, find_marker(&file, 0xD0, find_data(&file, 0)), "\xFF", 1);
