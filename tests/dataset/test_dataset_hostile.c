@@ -50,10 +50,11 @@ static uint64_t digest(const pst_dataset *ds, uint64_t *n_errors)
             for (uint32_t v = 0; v < field->n_variants && psti_format_has_items(field->type); v++) {
                 status = pst_dataset_item(ds, s, f, v, &item, sizeof item, &err);
                 *n_errors += status != PST_OK;
+                if (status != PST_OK)
+                    continue;
                 uint8_t printed[PSTI_ITEM_NBYTES];
                 psti_format_print_item(field->type, &item, printed);
-                if (status == PST_OK)
-                    psti_hash_update(&state, printed, sizeof printed);
+                psti_hash_update(&state, printed, sizeof printed);
             }
             if (!psti_format_has_items(field->type) && status == PST_OK)
                 psti_hash_update(&state, number, 8);
