@@ -40,7 +40,7 @@ enum pst_order {
  * with their own error, whatever on_error says: a device or mount that fails, a folder or shard
  * that is gone, a lacking permission, a memory limit, an operation that cannot be applied. */
 enum pst_on_error {
-    /* Pst_loader_next returns the error when the batch's turn comes. */
+    /* The error comes out of pst_loader_next when the batch's turn comes. */
     PST_ON_ERROR_RAISE = 0,
     /* The batch is shorter by the bad sample; see pst_on_empty. */
     PST_ON_ERROR_SKIP = 1,

@@ -1,7 +1,8 @@
 """The process ends, or power is lost, at each call that changes the disk, in every verb that writes.
 
 Whatever is left opens or is gone on with, to the same end; and when a verb has ended well, all of it is on the disk.
-Each verb is also killed while it goes on after a kill. A few of the calls are tried; with the argument "long" all are.
+Each verb is also killed while it goes on after a kill. A few of the calls are tried; with the argument "long" all are, and
+of a verb that goes on after a kill every third.
 """
 
 import os
@@ -79,7 +80,12 @@ class Sweep(cli_case.Case):
         `before`: the verb was killed at that call, with power staying, and now goes on."""
         last = self.count_calls(base, arguments, before) + 1  # at which it does not end any more
         self.assertGreater(last, 8)
-        chosen = range(1, last + 1) if LONG else sorted({1 + i * (last - 1) // N_TRIED for i in range(N_TRIED)} | {last})
+        if not LONG:
+            chosen = sorted({1 + i * (last - 1) // N_TRIED for i in range(N_TRIED)} | {last})
+        elif before is None:
+            chosen = range(1, last + 1)
+        else:
+            chosen = sorted({*range(1 + before // 5 % 3, last, 3), last})  # other ones for the next `before`
         for at in chosen:
             disk = self.begin(base)
             if before is not None:
