@@ -17,7 +17,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* What an operation does. Each kind names the members of struct pst_op that it reads. Sizes are in
+/* The kinds of operations. Each kind names the members of struct pst_op that it reads. Sizes are in
  * pixels, height first. */
 enum pst_op_kind {
     /* height, width; width 0: the shorter side becomes `height`. */
@@ -56,7 +56,7 @@ enum pst_interpolation {
     PST_INTERPOLATION_NEAREST_EXACT = 4
 };
 
-/* What lies beyond the edges of an image. */
+/* The values that stand beyond the edges of an image. */
 enum pst_pad_mode {
     /* `fill` of the operation. */
     PST_PAD_CONSTANT = 0,

@@ -31,7 +31,7 @@ uint32_t pst_cuda_count(void);
  * Returns the length of the whole text in bytes without its NUL, as snprintf does. Any thread. */
 size_t pst_cuda_reason(char *buffer, size_t capacity);
 
-/* What a card is. Numbers are those that the driver gives. */
+/* A description of one card. Numbers are those that the driver gives. */
 struct pst_cuda_info {
     uint32_t ordinal;
     char name[64];

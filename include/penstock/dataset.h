@@ -17,7 +17,7 @@ extern "C" {
 /* An open data set or folder. Immutable; any thread. */
 typedef struct pst_dataset pst_dataset;
 
-/* What a field holds. Numbers are part of the data set format. */
+/* The types of fields. Numbers are part of the data set format. */
 enum pst_field_type {
     PST_FIELD_IMAGE = 1,
     /* Label or instance map: one channel, never interpolated. */
@@ -104,7 +104,7 @@ struct pst_item {
     /* XXH3-64 of the decoded pixels (H,W,C), u8 or u16 LE, as stored; PST_FORM_PLI_JPEG: before
      * the orientation is applied. */
     uint64_t pixel_checksum;
-    /* Of an image or mask, as shown; 0 unknown (plain folder). */
+    /* Size of an image or mask, as shown; 0 unknown (plain folder). */
     uint32_t height, width;
     uint8_t channels, bits; /* 0 unknown */
     uint8_t orientation;    /* EXIF, 1 none, 0 unknown */

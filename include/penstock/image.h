@@ -90,7 +90,7 @@ struct pst_image_info {
     uint32_t height, width; /* pixels, 1..65535 */
     /* 1 gray, 2 gray+alpha, 3 RGB, 4 RGBA (palettes and CMYK count as decoded). */
     uint8_t channels;
-    /* Of the decoded samples: 8 or 16. */
+    /* Bits of a decoded sample: 8 or 16. */
     uint8_t bits;
     /* EXIF 1..8; 1 if none is recorded. */
     uint8_t orientation;

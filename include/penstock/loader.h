@@ -67,7 +67,7 @@ enum pst_storage_kind {
     /* All item files are read into memory at open (counts towards host_memory). */
     PST_STORAGE_MEMORY = 3
 };
-/* What becomes of the kernel's page cache. */
+/* The treatment of the kernel's page cache. */
 enum pst_page_cache {
     PST_PAGE_CACHE_KEEP = 0, /* leave it to the kernel */
     /* Tell the kernel to drop what was read (POSIX_FADV_DONTNEED). */
@@ -76,7 +76,7 @@ enum pst_page_cache {
     PST_PAGE_CACHE_DIRECT = 2
 };
 
-/* Where the arrays of a batch lie. */
+/* The memory in which the arrays of a batch lie. */
 enum pst_placement {
     PST_PLACEMENT_HOST = 0, /* in host memory */
     /* On the card pst_loader_options.device. Images and masks must have one size. They lie there
