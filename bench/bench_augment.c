@@ -5,7 +5,7 @@
  * Looks inside the room (to choose CPU levels in one process). Checks first that all levels give
  * the same bytes. Sources lie in the cache, as after a decoder's band; slots go round through 256
  * MiB, as in a loader. Median of 9 runs. */
-#include <augment/augment_inner.h>
+#include <augment/augment_int.h>
 #include <base/cpu.h>
 
 #include <penstock/penstock.h>

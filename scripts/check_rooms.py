@@ -69,7 +69,7 @@ DOORS = {
     "pli": {"pli.h", "format/"},
     "decode": {"decode.h"},
     "augment": {"augment.h", "augment_recipe.h"},
-    "batch": {"slots.h"},
+    "batch": {"batch.h"},
     "device": {"device.h", "device_nvjpeg.h"},
     "gpu": {"gpu.h"},
     "loader": {"loader.h"},

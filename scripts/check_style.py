@@ -24,7 +24,7 @@ SOURCE_TOPS = ("src", "include", "tools", "bench", "examples", "python", "tests"
 LONG_FUNCTIONS: dict[str, str] = {}
 # How names of files in src/<room>/ may begin, where it is not with the room's name; base has no prefix.
 UNPREFIXED_ROOMS = {"base"}
-PREFIXES = {"batch": ("batch", "slots"), "loader": ("loader", "environment")}
+PREFIXES = {"loader": ("loader", "environment")}
 
 # What no C file but a test may call, and what the library may not: silent about errors, or an end of its user's process.
 FORBIDDEN = {

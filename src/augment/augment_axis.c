@@ -21,7 +21,7 @@
  * source pixels before the axis does. They are weighed by the same filter at their centres, times
  * the part of them that lies within the axis: so the picture does not move, and a crop's edge need
  * not lie between two pixels. */
-#include "augment/augment_inner.h"
+#include "augment/augment_int.h"
 
 #include "base/bits.h"
 

@@ -3,7 +3,7 @@
  * In: chain, draw, boxes or keypoints of the source. Out: the same arrays in pixels of the output.
  * Pure, any thread. Each operation is one affine map per axis, in double; coordinates are
  * continuous. */
-#include "augment/augment_inner.h"
+#include "augment/augment_int.h"
 
 #include <math.h>
 

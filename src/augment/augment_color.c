@@ -5,7 +5,7 @@
  * luma is 0.2989 R + 0.587 G + 0.114 B there, cut off too. Grayscale alone has PIL's integer BT.601
  * luma, as the decoder's gray has. Gray pictures (1 or 2 channels) have no saturation and no hue;
  * the last of 2 or 4 channels is alpha and stays. */
-#include "augment/augment_inner.h"
+#include "augment/augment_int.h"
 
 #include "base/bits.h"
 

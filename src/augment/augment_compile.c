@@ -2,7 +2,7 @@
  *
  * Leaves to others: random numbers (augment_draw.c) and geometry (augment_plan.c), which depend on
  * the sample. A chain is read by many threads at once and never changes after compile. */
-#include "augment/augment_inner.h"
+#include "augment/augment_int.h"
 
 #include "base/alloc.h"
 #include "base/cpu.h"

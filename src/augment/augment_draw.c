@@ -20,7 +20,7 @@
  *                        of 24
  *
  * opaque[4 k ...] holds what operation k needs (see psti_augment_op_sizes and augment_color.c). */
-#include "augment/augment_inner.h"
+#include "augment/augment_int.h"
 
 #include "base/fail.h"
 #include "base/philox.h"

@@ -2,7 +2,7 @@
  *
  * In: operations as callers give them. Out: answers, and the chain of a field that follows another.
  * Pure, any thread. */
-#include "augment/augment_inner.h"
+#include "augment/augment_int.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * - * / and exact scaling by powers of two, none fused: the build says -ffp-contract=off), in one
  * fixed order. Relative error of both < 4e-15 over the ranges stated at their declarations: far
  * below the half pixel that matters. */
-#include "augment/augment_inner.h"
+#include "augment/augment_int.h"
 
 #include "base/bits.h"
 

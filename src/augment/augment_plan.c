@@ -7,7 +7,7 @@
  * decoder must deliver; a crop after a flip is mirrored back in front of it; a resize after a flip
  * is a resize with mirrored tables before it. What does not fit (padding that shows, colour, a
  * second resize) becomes steps from picture to picture. */
-#include "augment/augment_inner.h"
+#include "augment/augment_int.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * In: chain and draw. Out: a struct psti_recipe, and its tables in the caller's memory. Pure
  * functions, any thread. The plan is made anew by both functions: it costs less than to keep it.
  * What a front does in one go (augment_run.c) is a first step here. */
-#include "augment/augment_inner.h"
+#include "augment/augment_int.h"
 #include "augment/augment_recipe.h"
 
 #include "base/bits.h"

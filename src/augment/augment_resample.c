@@ -4,7 +4,7 @@
  * they need are there. Each source row goes through the horizontal filter once, into a ring of rows
  * (8-bit samples stay 8 bits there, as in PIL and torch); output rows are sums over the ring. Rows
  * that no output needs are not touched. One thread: the run's. */
-#include "augment/augment_inner.h"
+#include "augment/augment_int.h"
 
 #include "base/bits.h"
 #include "base/checked.h"

@@ -4,7 +4,7 @@
  * batch slot. A run belongs to one thread and keeps its scratch: a block taken at once, or buffers
  * grown to the largest sample so far, so that later samples allocate nothing. Leaves the filters to
  * augment_resample.c and what needs the whole picture to augment_steps.c. */
-#include "augment/augment_inner.h"
+#include "augment/augment_int.h"
 
 #include "base/alloc.h"
 #include "base/bits.h"

@@ -3,7 +3,7 @@
  * In and out: run->picture, which changes between the run's two image buffers. One thread: the
  * run's. The results are those of the streamed front to the bit: resizes go through the same
  * resampler. */
-#include "augment/augment_inner.h"
+#include "augment/augment_int.h"
 
 #include "base/bits.h"
 

@@ -4,7 +4,7 @@
  * One thread: the run's. Images become 0..1 or normalised floats by one multiplication and one
  * addition; integer dtypes scale as the decoder does (8 -> 16: v * 257, 16 -> 8: (v * 255 + 32895)
  * >> 16); masks keep their numbers. */
-#include "augment/augment_inner.h"
+#include "augment/augment_int.h"
 
 #include "base/bits.h"
 

@@ -7,7 +7,7 @@
  *
  * Pairs are counted in the direction in which the outputs go through the source: where that is
  * backwards, pair p begins at pixel -2 p. */
-#include "augment/augment_inner.h"
+#include "augment/augment_int.h"
 
 /* Measured, Zen 3: with fewer taps there is hardly a pair for each output, and what outputs cost
  * outweighs what a sweep saves. */

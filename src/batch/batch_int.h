@@ -2,7 +2,7 @@
 #ifndef PST_BATCH_BATCH_INT_H
 #define PST_BATCH_BATCH_INT_H
 
-#include "batch/slots.h"
+#include "batch/batch.h"
 
 #include <stdatomic.h>
 #include <sys/types.h>

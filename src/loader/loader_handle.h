@@ -8,7 +8,7 @@
 #ifndef PST_LOADER_LOADER_HANDLE_H
 #define PST_LOADER_LOADER_HANDLE_H
 
-#include "batch/slots.h"
+#include "batch/batch.h"
 #include "order/order.h"
 #include "loader/loader_arena.h"
 #include "loader/loader_files.h"

@@ -4,7 +4,7 @@
 #define PST_LOADER_LOADER_PLAN_H
 
 #include "augment/augment.h"
-#include "batch/slots.h"
+#include "batch/batch.h"
 #include "storage/storage.h"
 
 #include <penstock/penstock.h>

@@ -4,7 +4,7 @@
 
 #include "base/test_input.h"
 
-#include "augment/augment_inner.h"
+#include "augment/augment_int.h"
 #include "base/alloc.h"
 #include "base/cpu.h"
 

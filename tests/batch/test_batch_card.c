@@ -2,7 +2,7 @@
  * and what tensors say; and the same of host memory. The card is this process's memory. */
 #include "test.h"
 
-#include "batch/slots.h"
+#include "batch/batch.h"
 
 #include <penstock/penstock.h>
 

@@ -1,7 +1,7 @@
 /* test_batch_slots.c - does a slot have one owner at a time, and does the budget hold? */
 #include "test.h"
 
-#include "batch/slots.h"
+#include "batch/batch.h"
 
 #include "base/thread.h"
 

@@ -4,7 +4,7 @@
 #ifndef PST_LOADER_LOADER_PIN_H
 #define PST_LOADER_LOADER_PIN_H
 
-#include "batch/slots.h"
+#include "batch/batch.h"
 
 #include <penstock/penstock.h>
 

@@ -16,7 +16,7 @@
 #ifndef PST_LOADER_LOADER_PLACEMENT_H
 #define PST_LOADER_LOADER_PLACEMENT_H
 
-#include "batch/slots.h"
+#include "batch/batch.h"
 #include "pli/format/pli_head.h"
 
 #include <penstock/penstock.h>

@@ -1,4 +1,4 @@
-/* augment_inner.h - what the files of this room share. Not a door.
+/* augment_int.h - what the files of this room share. Not a door.
  *
  *     augment_compile.c  ops -> chain            augment_draw.c   chain + sample number -> draw
  *     augment_plan.c     chain + draw -> plan    augment_axis.c   filter weights of one axis
@@ -7,8 +7,8 @@
  *     augment_resample.c rows -> resized rows    augment_store.c  a finished row -> dtype, layout
  *     augment_kernels.h  the inner loops, one table per CPU level
  *     augment_recipe.c   chain + draw -> a recipe for others */
-#ifndef PST_AUGMENT_INNER_H
-#define PST_AUGMENT_INNER_H
+#ifndef PST_AUGMENT_INT_H
+#define PST_AUGMENT_INT_H
 
 #include "augment/augment.h"
 #include "augment/augment_kernels.h"

@@ -1,12 +1,12 @@
-/* slots.h - the door of batch: contiguous memory for batches, who holds it, and the budget of host
+/* batch.h - the door of batch: contiguous memory for batches, who holds it, and the budget of host
  * memory.
  *
  * A pool makes slots of one layout, as many as the budget allows, and takes them back for the next
  * batch. A slot has exactly one owner at a time: the loader while it is filled, then whoever holds
  * references to the batch. The pool outlives its loader until the last batch is released. Its lock
  * and its condition serve the loader too. */
-#ifndef PST_BATCH_SLOTS_H
-#define PST_BATCH_SLOTS_H
+#ifndef PST_BATCH_BATCH_H
+#define PST_BATCH_BATCH_H
 
 #include <penstock/loader.h>
 
