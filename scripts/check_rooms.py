@@ -81,7 +81,7 @@ DOORS = {
 INNER_WALLS = {
     "loader": {
         r"gpu/.*|loader/placement/loader_(card|pin)\.h": r"placement/.*",
-        r"device/.*": r"placement/.*|environment\.c|loader_device_info\.c",
+        r"device/.*": r"placement/.*|loader_environment\.c",
     },
 }
 # Folders outside src/ that see only <penstock/...> and their own files.

@@ -22,9 +22,8 @@ SOURCE_TOPS = ("src", "include", "tools", "bench", "examples", "python", "tests"
 
 # Functions that may be longer than FUNCTION_LINES, each with its reason: inner loops, one loop on purpose.
 LONG_FUNCTIONS: dict[str, str] = {}
-# How names of files in src/<room>/ may begin, where it is not with the room's name; base has no prefix.
+# Names of files in src/<room>/ begin with the room's name, but in base.
 UNPREFIXED_ROOMS = {"base"}
-PREFIXES = {"loader": ("loader", "environment")}
 
 # What no C file but a test may call, and what the library may not: silent about errors, or an end of its user's process.
 FORBIDDEN = {
@@ -199,10 +198,9 @@ def check_file_name(where: str) -> list[str]:
     if parts[0] != "src" or len(parts) < 3 or parts[1] in UNPREFIXED_ROOMS:
         return []
     room, name = parts[1], parts[-1]
-    prefixes = PREFIXES.get(room, (room,))
-    if re.match(rf"(?:{'|'.join(prefixes)})(_|\.)", name):
+    if name.startswith((f"{room}_", f"{room}.")):
         return []
-    return [f"{where}:1: the name of a file in {room}/ begins with {' or '.join(p + '_' for p in prefixes)}"]
+    return [f"{where}:1: the name of a file in {room}/ begins with {room}_"]
 
 
 def check_unique(names: list[str]) -> list[str]:

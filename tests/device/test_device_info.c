@@ -1,12 +1,11 @@
-/* test_loader_machine.c - what the front door says of the machine: cards, nvJPEG, the environment
- * as JSON. The driver and the nvJPEG are the tests' own, so all facts are known. */
+/* test_device_info.c - what the front door says of cards and of nvJPEG. The driver and the nvJPEG
+ * are the tests' own, so all facts are known. */
 #include "test.h"
 
-#include <penstock/penstock.h>
+#include <penstock/cuda.h>
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static int set_up(void **state)
 {
@@ -70,8 +69,7 @@ static void a_short_struct_is_filled_as_far_as_it_goes(void **state)
     struct pst_error err;
     struct pst_cuda_info info;
     memset(&info, 0x5A, sizeof info);
-    assert_ok(
-        pst_cuda_info(0, &info, offsetof(struct pst_cuda_info, capability_major), &err));
+    assert_ok(pst_cuda_info(0, &info, offsetof(struct pst_cuda_info, capability_major), &err));
     assert_string_equal(info.name, "Fake card 0");
     assert_int_equal(info.capability_major, 0x5A5A5A5A);
 }
@@ -96,49 +94,6 @@ static void facts_of_nvjpeg(void **state)
     set_up(state);
 }
 
-/* Is `text` one JSON object, as far as braces, brackets and strings tell? */
-static void assert_is_an_object(const char *text)
-{
-    int depth = 0;
-    size_t i = 0;
-    assert_int_equal(text[0], '{');
-    do {
-        if (text[i] == '"')
-            for (i++; text[i] != '"'; i++) {
-                assert_true((unsigned char)text[i] >= 0x20);
-                i += text[i] == '\\';
-            }
-        depth += (text[i] == '{' || text[i] == '[') - (text[i] == '}' || text[i] == ']');
-        i++;
-    } while (depth > 0 && text[i] != '\0');
-    assert_int_equal(depth, 0);
-    assert_int_equal(text[i], '\0');
-}
-
-static void the_environment(void **state)
-{
-    (void)state;
-    size_t length = pst_environment_json(NULL, 0);
-    assert_true(pst_cores() >= 1 && pst_cores() <= (uint32_t)sysconf(_SC_NPROCESSORS_CONF));
-    char *text = malloc(length + 1), little[12], version[64];
-    assert_non_null(text);
-    assert_int_equal(pst_environment_json(text, length + 1), length);
-    assert_int_equal(strlen(text), length);
-    assert_is_an_object(text);
-    snprintf(version, sizeof version, "{\"version\": \"%s\"", pst_version());
-    assert_int_equal(strncmp(text, version, strlen(version)), 0);
-    static const char *const members[] = {
-        "\"compiler\": ", "\"cpu_detected\": ", "\"cpu_used\": ",  "\"codecs\": {",
-        "\"storage\": ",  "\"cards\": [",       "\"Fake card 1\"", PST_FAKE_NVJPEG};
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
-        if (strstr(text, members[i]) == NULL)
-            fail_msg("%s is not in %s", members[i], text);
-    assert_int_equal(pst_environment_json(little, sizeof little), length);
-    assert_memory_equal(little, text, sizeof little - 1);
-    assert_int_equal(little[sizeof little - 1], '\0');
-    free(text);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,7 +102,6 @@ int main(void)
         cmocka_unit_test(facts_of_a_card),
         cmocka_unit_test(a_short_struct_is_filled_as_far_as_it_goes),
         cmocka_unit_test(facts_of_nvjpeg),
-        cmocka_unit_test(the_environment),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

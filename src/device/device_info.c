@@ -1,4 +1,4 @@
-/* loader_device_info.c - the front door's view of cards, <penstock/cuda.h>. Any thread. */
+/* device_info.c - the front door's view of cards, <penstock/cuda.h>. Any thread. */
 #include <penstock/cuda.h>
 
 #include "device/device.h"

@@ -1,4 +1,5 @@
-/* environment.c - what this build and this machine can do, as one JSON object for bug reports.
+/* loader_environment.c - what this build and this machine can do, as one JSON object for bug
+ * reports.
  *
  * Pure reading: it opens a storage engine for a moment to see whether io_uring works here, looks
  * for a CUDA driver, and asks every other room for what it would use. No state is kept. */
