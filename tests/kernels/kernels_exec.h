@@ -4,6 +4,7 @@
 #ifndef PST_TEST_KERNELS_EXEC_H
 #define PST_TEST_KERNELS_EXEC_H
 
+#include "sanitizer.h"
 #include "test.h"
 
 #include "gpu/gpu.h"
@@ -12,12 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#endif
-#endif
-#ifdef __SANITIZE_ADDRESS__
+#if TEST_ASAN
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(at, nbytes) ((void)(at), (void)(nbytes))

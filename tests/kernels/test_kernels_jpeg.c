@@ -2,6 +2,7 @@
  * decoder in plain C: all samplings, sizes, sizes of units and kinds of coefficients, own tables,
  * regions, orientations, golden files; broken units are found where the decoder finds them. */
 #include "jpeg_helper.h"
+#include "sanitizer.h"
 
 #include "base/real_files.h"
 #include "pli/jpeg/pli_jpeg_make.h"
@@ -11,12 +12,10 @@
 #include <penstock/pli.h>
 
 /* Fewer rounds where running PTX, or a sanitizer, makes each several times as slow. */
-#if defined(PST_TEST_PTX)
+#ifdef PST_TEST_PTX
 enum { SLOWER = 15 };
-#elif defined(__SANITIZE_ADDRESS__)
-enum { SLOWER = 5 };
 #else
-enum { SLOWER = 1 };
+enum { SLOWER = TEST_ASAN ? 5 : 1 };
 #endif
 
 enum { NAME_NBYTES = 100, PATH_NBYTES = 4096 };

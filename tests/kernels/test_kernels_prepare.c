@@ -1,18 +1,17 @@
 /* test_kernels_prepare.c - recipes and passes: rows of random chains, sizes, dtypes and layouts,
  * prepared by the kernels' CPU build, equal those of the CPU's run to the bit. */
 #include "base/test_input.h"
+#include "sanitizer.h"
 #include "store_kernel.h"
 
 #include "base/bits.h"
 #include "gpu/work/gpu_prepare.h"
 
 /* Fewer rounds where running PTX, or a sanitizer, makes each several times as slow. */
-#if defined(PST_TEST_PTX)
+#ifdef PST_TEST_PTX
 enum { SLOWER = 15 };
-#elif defined(__SANITIZE_ADDRESS__)
-enum { SLOWER = 5 };
 #else
-enum { SLOWER = 1 };
+enum { SLOWER = TEST_ASAN ? 5 : 1 };
 #endif
 
 void psti_test_store(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);

@@ -2,18 +2,17 @@
  * checksums that fit, several images in a launch. The kernels reject exactly what the CPU's decoder
  * rejects, name the same unit, and where neither does pixels are the same; nothing beyond an
  * upload, scratch or picture is touched. */
+#include "sanitizer.h"
 #include "units_helper.h"
 
 #include "base/hash.h"
 #include "golden/make_pli_picture.h"
 
 /* Fewer rounds where running PTX, or a sanitizer, makes each several times as slow. */
-#if defined(PST_TEST_PTX)
+#ifdef PST_TEST_PTX
 enum { ROUNDS = 1 };
-#elif defined(__SANITIZE_ADDRESS__)
-enum { ROUNDS = 2 };
 #else
-enum { ROUNDS = 8 };
+enum { ROUNDS = TEST_ASAN ? 2 : 8 };
 #endif
 enum { PATH_NBYTES = 4096, BATCH = 24 };
 
