@@ -5,7 +5,6 @@
 #include "pack/pack_int.h"
 #include "verify/verify.h"
 
-#include "base/alloc.h"
 #include "base/fail.h"
 #include "base/options.h"
 
@@ -39,7 +38,7 @@ enum pst_status pst_pli_from_jpeg(const void *jpeg, size_t jpeg_nbytes,
     struct psti_pli_keep keep = {0};
     struct psti_decoder *decoder = NULL;
     /* The file is read four times. A copy stays as it is when the caller's bytes change. */
-    void *own = NULL;
+    struct psti_buffer own = {0};
     if (jpeg == NULL || pli == NULL || nbytes == NULL)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "jpeg, pli or nbytes is NULL");
     enum pst_status status = psti_options_copy(&filled, sizeof filled, options, "pack", err);
@@ -50,20 +49,16 @@ enum pst_status pst_pli_from_jpeg(const void *jpeg, size_t jpeg_nbytes,
                       "unit_edge is %" PRIu32 ": 64, 128, 256 or 0 are possible", filled.unit_edge);
     if (status == PST_OK)
         status = psti_decode_open(&decoder, err);
-    if (status == PST_OK) {
-        own = psti_alloc(jpeg_nbytes > 0 ? jpeg_nbytes : 1);
-        if (own == NULL)
-            status = psti_fail(err, PST_ERROR_MEMORY, "pack",
-                               "out of memory for %zu bytes to convert a JPEG", jpeg_nbytes);
-    }
+    if (status == PST_OK)
+        status = psti_buffer_reserve(&own, jpeg_nbytes, "pack", "to convert a JPEG", err);
     if (status == PST_OK) {
         const struct psti_pli_reference reference = psti_pack_jpeg_reference(decoder);
-        memcpy(own, jpeg, jpeg_nbytes);
-        status = psti_pli_keep_jpeg(&keep, &reference, own, jpeg_nbytes, &filled, pli, capacity,
-                                    nbytes, err);
+        memcpy(own.bytes, jpeg, jpeg_nbytes);
+        status = psti_pli_keep_jpeg(&keep, &reference, own.bytes, jpeg_nbytes, &filled, pli,
+                                    capacity, nbytes, err);
     }
     psti_decode_close(&decoder);
     psti_pli_keep_free(&keep);
-    psti_free(own);
+    psti_buffer_free(&own);
     return status;
 }
