@@ -31,28 +31,38 @@ static void copy_end(char *out, size_t capacity, const char *text)
     memcpy(out + 3, text + length - (capacity - 4), capacity - 3);
 }
 
-static void set_text(struct pst_error *err, const char *format, va_list args)
+enum pst_status psti_fail_args(struct pst_error *err, enum pst_status status, const char *room,
+                               const char *file, int64_t offset, const char *format, va_list args)
 {
-    vsnprintf(err->text, sizeof err->text, format, args);
-}
-
-static void set_head(struct pst_error *err, enum pst_status status, const char *room)
-{
+    if (!err)
+        return status;
     pst_error_clear(err);
     err->status = status;
+    err->offset = offset;
     copy_end(err->room, sizeof err->room, room);
+    if (file)
+        copy_end(err->file, sizeof err->file, file);
+    vsnprintf(err->text, sizeof err->text, format, args);
+    return status;
 }
 
 enum pst_status psti_fail(struct pst_error *err, enum pst_status status, const char *room,
                           const char *format, ...)
 {
-    if (err) {
-        va_list args;
-        set_head(err, status, room);
-        va_start(args, format);
-        set_text(err, format, args);
-        va_end(args);
-    }
+    va_list args;
+    va_start(args, format);
+    psti_fail_args(err, status, room, NULL, -1, format, args);
+    va_end(args);
+    return status;
+}
+
+enum pst_status psti_fail_at(struct pst_error *err, enum pst_status status, const char *room,
+                             const char *file, int64_t offset, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    psti_fail_args(err, status, room, file, offset, format, args);
+    va_end(args);
     return status;
 }
 
@@ -78,17 +88,12 @@ enum pst_status psti_fail_os(struct pst_error *err, int os_error, const char *ro
                              const char *file, int64_t offset, const char *format, ...)
 {
     enum pst_status status = status_of_os_error(os_error);
-    if (err) {
-        va_list args;
-        set_head(err, status, room);
+    va_list args;
+    va_start(args, format);
+    psti_fail_args(err, status, room, file, offset, format, args);
+    va_end(args);
+    if (err)
         err->os_error = os_error;
-        err->offset = offset;
-        if (file)
-            copy_end(err->file, sizeof err->file, file);
-        va_start(args, format);
-        set_text(err, format, args);
-        va_end(args);
-    }
     return status;
 }
 
@@ -110,48 +115,41 @@ void psti_error_set_codec(struct pst_error *err, const char *codec)
         copy_end(err->codec, sizeof err->codec, codec);
 }
 
-/* Appends to a bounded line whose real length is counted on, as snprintf does. */
-struct line {
-    char *buffer;
-    size_t capacity, length;
-};
-
-static void append(struct line *line, const char *format, ...) PST_PRINTF(2, 3);
-static void append(struct line *line, const char *format, ...)
+void psti_text_add(struct psti_text *text, const char *format, ...)
 {
-    size_t left = line->length < line->capacity ? line->capacity - line->length : 0;
+    size_t left = text->length < text->capacity ? text->capacity - text->length : 0;
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(left ? line->buffer + line->length : NULL, left, format, args);
+    int n = vsnprintf(left ? text->buffer + text->length : NULL, left, format, args);
     va_end(args);
     if (n > 0)
-        line->length += (size_t)n;
+        text->length += (size_t)n;
 }
 
 size_t pst_error_format(const struct pst_error *err, char *buffer, size_t capacity)
 {
-    struct line line = {buffer, capacity, 0};
+    struct psti_text line = {buffer, capacity, 0};
     if (capacity)
         buffer[0] = '\0';
     if (err->dataset[0])
-        append(&line, "data set '%s', ", err->dataset);
+        psti_text_add(&line, "data set '%s', ", err->dataset);
     if (err->sample >= 0)
-        append(&line, "sample %lld, ", (long long)err->sample);
+        psti_text_add(&line, "sample %lld, ", (long long)err->sample);
     if (err->file[0])
-        append(&line, "file '%s', ", err->file);
+        psti_text_add(&line, "file '%s', ", err->file);
     if (err->offset >= 0)
-        append(&line, "offset %lld, ", (long long)err->offset);
+        psti_text_add(&line, "offset %lld, ", (long long)err->offset);
     if (err->codec[0])
-        append(&line, "codec %s, ", err->codec);
+        psti_text_add(&line, "codec %s, ", err->codec);
     if (line.length >= 2) {
         line.length -= 2;
-        append(&line, ": ");
+        psti_text_add(&line, ": ");
     }
-    append(&line, "%s", err->text[0] ? err->text : pst_status_text(err->status));
+    psti_text_add(&line, "%s", err->text[0] ? err->text : pst_status_text(err->status));
     if (err->os_error) {
         char os_text[128] = "";
         const char *text = strerror_r(err->os_error, os_text, sizeof os_text);
-        append(&line, " (%s)", text);
+        psti_text_add(&line, " (%s)", text);
     }
     return line.length;
 }

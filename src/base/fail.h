@@ -4,14 +4,23 @@
 
 #include <penstock/status.h>
 
+#include <stdarg.h>
+#include <stddef.h>
+
 /* Fills `err` (if not NULL) with status, room and a formatted cause; keeps nothing of what it held.
  * Returns `status`, so that a failing function can end with `return psti_fail(...)`. */
 enum pst_status psti_fail(struct pst_error *err, enum pst_status status, const char *room,
                           const char *format, ...) PST_PRINTF(4, 5);
 
-/* As psti_fail for a failed system call: `os_error` is its errno. ENOSPC, EDQUOT -> NO_SPACE;
- * ENOMEM -> MEMORY; ENOENT, ENOTDIR -> NOT_FOUND; EEXIST -> EXISTS; other -> IO. `file` may be
- * NULL, `offset` -1. */
+/* As psti_fail, of a place in a file: `file` may be NULL, `offset` -1. */
+enum pst_status psti_fail_at(struct pst_error *err, enum pst_status status, const char *room,
+                             const char *file, int64_t offset, const char *format, ...)
+    PST_PRINTF(6, 7);
+enum pst_status psti_fail_args(struct pst_error *err, enum pst_status status, const char *room,
+                               const char *file, int64_t offset, const char *format, va_list args);
+
+/* As psti_fail_at for a failed system call: `os_error` is its errno. ENOSPC, EDQUOT -> NO_SPACE;
+ * ENOMEM -> MEMORY; ENOENT, ENOTDIR -> NOT_FOUND; EEXIST -> EXISTS; other -> IO. */
 enum pst_status psti_fail_os(struct pst_error *err, int os_error, const char *room,
                              const char *file, int64_t offset, const char *format, ...)
     PST_PRINTF(6, 7);
@@ -20,5 +29,12 @@ enum pst_status psti_fail_os(struct pst_error *err, int os_error, const char *ro
 void psti_error_set_file(struct pst_error *err, const char *file);
 void psti_error_set_dataset(struct pst_error *err, const char *dataset);
 void psti_error_set_codec(struct pst_error *err, const char *codec);
+
+/* A bounded text whose whole length is counted on, as snprintf does. */
+struct psti_text {
+    char *buffer;
+    size_t capacity, length;
+};
+void psti_text_add(struct psti_text *text, const char *format, ...) PST_PRINTF(2, 3);
 
 #endif

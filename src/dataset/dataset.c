@@ -347,10 +347,9 @@ static enum pst_status read_file(const char *path, uint64_t file_nbytes, uint64_
         return psti_fail_os(err, errno, "dataset", path, -1, "cannot open the file");
     if (file_nbytes != 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_size != file_nbytes) {
         status =
-            psti_fail(err, PST_ERROR_CORRUPT, "dataset",
-                      "the file changed: it had %" PRIu64 " bytes when it was listed, now %lld",
-                      file_nbytes, (long long)st.st_size);
-        psti_error_set_file(err, path);
+            psti_fail_at(err, PST_ERROR_CORRUPT, "dataset", path, -1,
+                         "the file changed: it had %" PRIu64 " bytes when it was listed, now %lld",
+                         file_nbytes, (long long)st.st_size);
         goto out;
     }
     while (nbytes > 0) {
@@ -365,12 +364,9 @@ static enum pst_status read_file(const char *path, uint64_t file_nbytes, uint64_
             goto out;
         }
         if (n == 0) {
-            status =
-                psti_fail(err, PST_ERROR_TRUNCATED, "dataset",
-                          "the file ends within the item, %" PRIu64 " bytes are missing", nbytes);
-            psti_error_set_file(err, path);
-            if (err != NULL)
-                err->offset = (int64_t)offset;
+            status = psti_fail_at(err, PST_ERROR_TRUNCATED, "dataset", path, (int64_t)offset,
+                                  "the file ends within the item, %" PRIu64 " bytes are missing",
+                                  nbytes);
             goto out;
         }
         buffer += n;
@@ -396,12 +392,8 @@ static enum pst_status read_item(const pst_dataset *dataset, const struct pst_it
     if (status != PST_OK || nbytes != item->nbytes || !item->has_checksum ||
         psti_hash64(buffer, (size_t)nbytes) == item->checksum)
         return status;
-    psti_fail(err, PST_ERROR_CHECKSUM, "dataset",
-              "the %" PRIu64 " stored bytes of the item were altered", nbytes);
-    psti_error_set_file(err, path);
-    if (err != NULL)
-        err->offset = (int64_t)item->offset;
-    return PST_ERROR_CHECKSUM;
+    return psti_fail_at(err, PST_ERROR_CHECKSUM, "dataset", path, (int64_t)item->offset,
+                        "the %" PRIu64 " stored bytes of the item were altered", nbytes);
 }
 
 bool pst_item_is_original(const struct pst_item *item)
@@ -434,14 +426,12 @@ static enum pst_status check_text(const pst_dataset *dataset, uint32_t i_field,
     const char *problem = psti_format_text_problem(field->type, bytes, (size_t)item->nbytes);
     if (problem == NULL)
         return PST_OK;
-    psti_fail(err, PST_ERROR_CORRUPT, "dataset", "the %s of field \"%s\" %s",
-              field->type == PST_FIELD_JSON ? "JSON" : "text", field->name, problem);
-    if (err != NULL && item->i_file != PST_FILE_NONE &&
-        dataset->ops->file_path(dataset, item->i_file, path, sizeof path, NULL) == PST_OK) {
-        psti_error_set_file(err, path);
-        err->offset = (int64_t)item->offset;
-    }
-    return PST_ERROR_CORRUPT;
+    bool has_path =
+        item->i_file != PST_FILE_NONE &&
+        dataset->ops->file_path(dataset, item->i_file, path, sizeof path, NULL) == PST_OK;
+    return psti_fail_at(err, PST_ERROR_CORRUPT, "dataset", has_path ? path : NULL,
+                        has_path ? (int64_t)item->offset : -1, "the %s of field \"%s\" %s",
+                        field->type == PST_FIELD_JSON ? "JSON" : "text", field->name, problem);
 }
 
 enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,

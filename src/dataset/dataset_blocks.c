@@ -41,13 +41,10 @@ static enum pst_status read_file(const struct psti_blocks *blocks, uint64_t offs
         if (n < 0)
             return psti_fail_os(err, errno, "dataset", NULL, (int64_t)offset,
                                 "cannot read the index");
-        if (n == 0) { /* no sample's fault: the file as it was opened is lost */
-            psti_fail(err, PST_ERROR_IO, "dataset",
-                      "the index was cut short while it was open, %zu bytes are missing", nbytes);
-            if (err != NULL)
-                err->offset = (int64_t)offset;
-            return PST_ERROR_IO;
-        }
+        if (n == 0) /* no sample's fault: the file as it was opened is lost */
+            return psti_fail_at(err, PST_ERROR_IO, "dataset", NULL, (int64_t)offset,
+                                "the index was cut short while it was open, %zu bytes are missing",
+                                nbytes);
         at += n;
         offset += (uint64_t)n;
         nbytes -= (size_t)n;
@@ -85,12 +82,9 @@ static enum pst_status compare_sum(const struct psti_blocks *blocks, uint64_t i_
 {
     if (sum == blocks->sums[i_block])
         return PST_OK;
-    psti_fail(err, PST_ERROR_CHECKSUM, "dataset",
-              "the index was altered within the %zu bytes from here on",
-              block_nbytes(blocks, i_block));
-    if (err != NULL)
-        err->offset = (int64_t)block_offset(i_block);
-    return PST_ERROR_CHECKSUM;
+    return psti_fail_at(err, PST_ERROR_CHECKSUM, "dataset", NULL, (int64_t)block_offset(i_block),
+                        "the index was altered within the %zu bytes from here on",
+                        block_nbytes(blocks, i_block));
 }
 
 /* Reads and verifies a whole block piece by piece, and copies bytes [start, start + nbytes) of it
@@ -247,12 +241,9 @@ enum pst_status psti_dataset_blocks_open(struct psti_blocks *blocks, int fd,
         read_file(blocks, blocks->end, n * sizeof *blocks->sums, blocks->sums, err);
     if (status != PST_OK)
         return status;
-    if (psti_hash64(blocks->sums, n * sizeof *blocks->sums) != header->blocks_checksum) {
-        psti_fail(err, PST_ERROR_CHECKSUM, "dataset", "the index's table of checksums was altered");
-        if (err != NULL)
-            err->offset = (int64_t)blocks->end;
-        return PST_ERROR_CHECKSUM;
-    }
+    if (psti_hash64(blocks->sums, n * sizeof *blocks->sums) != header->blocks_checksum)
+        return psti_fail_at(err, PST_ERROR_CHECKSUM, "dataset", NULL, (int64_t)blocks->end,
+                            "the index's table of checksums was altered");
     return PST_OK;
 }
 

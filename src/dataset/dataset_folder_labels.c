@@ -52,9 +52,8 @@ enum pst_status psti_dataset_folder_bad_line(const struct psti_row_sink *sink,
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    psti_fail(sink->err, status, "dataset", "line %llu: %s", (unsigned long long)sink->line, text);
-    psti_error_set_file(sink->err, sink->labels);
-    return status;
+    return psti_fail_at(sink->err, status, "dataset", sink->labels, -1, "line %llu: %s",
+                        (unsigned long long)sink->line, text);
 }
 
 /* First pass
@@ -502,13 +501,11 @@ static enum pst_status check_masks(struct labels *labels)
         uint32_t k = 0;
         while (k < folder->n_columns && strcmp(folder->columns[k].field.name, folder->masks[i]))
             k++;
-        if (k == folder->n_columns) {
-            psti_fail(labels->sink.err, PST_ERROR_ARGUMENT, "dataset",
-                      "the label file has no column \"%.64s\", which was named as one of masks",
-                      folder->masks[i]);
-            psti_error_set_file(labels->sink.err, labels->sink.labels);
-            return PST_ERROR_ARGUMENT;
-        }
+        if (k == folder->n_columns)
+            return psti_fail_at(
+                labels->sink.err, PST_ERROR_ARGUMENT, "dataset", labels->sink.labels, -1,
+                "the label file has no column \"%.64s\", which was named as one of masks",
+                folder->masks[i]);
     }
     return PST_OK;
 }
@@ -594,13 +591,11 @@ static enum pst_status check_utf8(struct labels *labels, const char *text, size_
     labels->sink.line = 1;
     for (size_t i = 0; i < valid; i++)
         labels->sink.line += text[i] == '\n';
-    if (valid < nbytes) {
-        psti_dataset_folder_bad_line(&labels->sink, PST_ERROR_CORRUPT, "byte \\x%02X is not UTF-8",
-                                     (unsigned)(unsigned char)text[valid]);
-        if (labels->sink.err != NULL)
-            labels->sink.err->offset = (int64_t)valid;
-        return PST_ERROR_CORRUPT;
-    }
+    if (valid < nbytes)
+        return psti_fail_at(labels->sink.err, PST_ERROR_CORRUPT, "dataset", labels->sink.labels,
+                            (int64_t)valid, "line %llu: byte \\x%02X is not UTF-8",
+                            (unsigned long long)labels->sink.line,
+                            (unsigned)(unsigned char)text[valid]);
     return PST_OK;
 }
 

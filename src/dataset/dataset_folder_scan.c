@@ -110,8 +110,7 @@ static enum pst_status unusable(struct scan *scan, const char *name, enum pst_st
     if (status == PST_OK)
         status = psti_fail_os(scan->err, os_error, "dataset", shown, -1, "%s" OR_ALLOW, what);
     else
-        psti_fail(scan->err, status, "dataset", "%s" OR_ALLOW, what);
-    psti_error_set_file(scan->err, shown);
+        psti_fail_at(scan->err, status, "dataset", shown, -1, "%s" OR_ALLOW, what);
     return status;
 }
 

@@ -400,14 +400,10 @@ static enum pst_status check_shard_file(const struct psti_dataset_index *index, 
                          "this is shard %" PRIu32
                          " of the data set, under the name of shard %" PRIu32,
                          header.number, i_file);
-    if ((uint64_t)st.st_size < shard->nbytes) {
-        psti_fail(err, PST_ERROR_TRUNCATED, "dataset",
-                  "the shard was cut short to %" PRIu64 " bytes, it had %" PRIu64,
-                  (uint64_t)st.st_size, shard->nbytes);
-        if (err != NULL)
-            err->offset = (int64_t)st.st_size;
-        return PST_ERROR_TRUNCATED;
-    }
+    if ((uint64_t)st.st_size < shard->nbytes)
+        return psti_fail_at(err, PST_ERROR_TRUNCATED, "dataset", NULL, (int64_t)st.st_size,
+                            "the shard was cut short to %" PRIu64 " bytes, it had %" PRIu64,
+                            (uint64_t)st.st_size, shard->nbytes);
     return PST_OK;
 }
 

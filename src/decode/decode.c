@@ -21,15 +21,11 @@
 enum pst_status psti_decode_fail(struct pst_error *err, enum pst_status status, const char *codec,
                                  int64_t offset, const char *format, ...)
 {
-    char text[PST_ERROR_TEXT_CAP];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    psti_fail_args(err, status, PSTI_ROOM, NULL, offset, format, args);
     va_end(args);
-    psti_fail(err, status, PSTI_ROOM, "%s", text);
     psti_error_set_codec(err, codec);
-    if (err)
-        err->offset = offset;
     return status;
 }
 

@@ -24,10 +24,7 @@ static bool is_pli(enum pst_form form) { return form == PST_FORM_PLI || form == 
 static enum pst_status fail_at(struct pst_error *err, enum pst_status status, int64_t offset,
                                const char *text)
 {
-    psti_fail(err, status, "format", "%s", text);
-    if (err != NULL)
-        err->offset = offset;
-    return status;
+    return psti_fail_at(err, status, "format", NULL, offset, "%s", text);
 }
 
 /* Magic and version, which stay where they are in every version to come. */
@@ -63,10 +60,8 @@ static enum pst_status check_sum(const uint8_t *bytes, size_t header_nbytes, con
     size_t at = header_nbytes - 8;
     if (psti_load_u64(bytes + at) == psti_hash64(bytes, at))
         return PST_OK;
-    psti_fail(err, PST_ERROR_CHECKSUM, "format", "the %s's header was altered", what);
-    if (err != NULL)
-        err->offset = 0;
-    return PST_ERROR_CHECKSUM;
+    return psti_fail_at(err, PST_ERROR_CHECKSUM, "format", NULL, 0, "the %s's header was altered",
+                        what);
 }
 
 static void print_start(const uint8_t magic[8], uint8_t *out)
@@ -205,14 +200,10 @@ enum pst_status psti_format_parse_index_header(const uint8_t *bytes, size_t nbyt
     const char *problem = header_problem(header);
     if (problem != NULL)
         return fail_at(err, PST_ERROR_CORRUPT, 0, problem);
-    if (file_nbytes < header->file_nbytes) {
-        psti_fail(err, PST_ERROR_TRUNCATED, "format",
-                  "the index ends after %" PRIu64 " bytes, it was written with %" PRIu64,
-                  file_nbytes, header->file_nbytes);
-        if (err != NULL)
-            err->offset = (int64_t)file_nbytes;
-        return PST_ERROR_TRUNCATED;
-    }
+    if (file_nbytes < header->file_nbytes)
+        return psti_fail_at(err, PST_ERROR_TRUNCATED, "format", NULL, (int64_t)file_nbytes,
+                            "the index ends after %" PRIu64 " bytes, it was written with %" PRIu64,
+                            file_nbytes, header->file_nbytes);
     if (file_nbytes > header->file_nbytes)
         return fail_at(err, PST_ERROR_CORRUPT, (int64_t)header->file_nbytes,
                        "the index is longer than it was written");

@@ -45,20 +45,14 @@ enum pst_status psti_format_parse_journal_header(const uint8_t *bytes, size_t nb
                                                  struct pst_field fields[PST_MAX_FIELDS],
                                                  struct pst_error *err)
 {
-    if (memcmp(bytes, journal_magic, nbytes < 8 ? nbytes : 8) != 0) {
-        psti_fail(err, PST_ERROR_CORRUPT, "format", "this is no journal of a Penstock data set");
-        if (err != NULL)
-            err->offset = 0;
-        return PST_ERROR_CORRUPT;
-    }
-    if (nbytes >= 12 && psti_load_u16(bytes + 8) > PSTI_DATASET_MAJOR) {
-        psti_fail(err, PST_ERROR_VERSION, "format",
-                  "the journal has format version %u.%u, this library reads up to %d.x",
-                  psti_load_u16(bytes + 8), psti_load_u16(bytes + 10), PSTI_DATASET_MAJOR);
-        if (err != NULL)
-            err->offset = 8;
-        return PST_ERROR_VERSION;
-    }
+    if (memcmp(bytes, journal_magic, nbytes < 8 ? nbytes : 8) != 0)
+        return psti_fail_at(err, PST_ERROR_CORRUPT, "format", NULL, 0,
+                            "this is no journal of a Penstock data set");
+    if (nbytes >= 12 && psti_load_u16(bytes + 8) > PSTI_DATASET_MAJOR)
+        return psti_fail_at(err, PST_ERROR_VERSION, "format", NULL, 8,
+                            "the journal has format version %u.%u, this library reads up to %d.x",
+                            psti_load_u16(bytes + 8), psti_load_u16(bytes + 10),
+                            PSTI_DATASET_MAJOR);
     size_t header_nbytes = PSTI_JOURNAL_HEADER_NBYTES;
     if (nbytes >= PSTI_JOURNAL_HEADER_NBYTES) {
         header->n_fields = psti_load_u32(bytes + 48);
@@ -67,12 +61,9 @@ enum pst_status psti_format_parse_journal_header(const uint8_t *bytes, size_t nb
                              "the journal's header has an impossible number of fields");
         header_nbytes = psti_format_journal_header_nbytes(header->n_fields);
     }
-    if (nbytes < header_nbytes) {
-        psti_fail(err, PST_ERROR_TRUNCATED, "format", "the journal ends within its header");
-        if (err != NULL)
-            err->offset = (int64_t)nbytes;
-        return PST_ERROR_TRUNCATED;
-    }
+    if (nbytes < header_nbytes)
+        return psti_fail_at(err, PST_ERROR_TRUNCATED, "format", NULL, (int64_t)nbytes,
+                            "the journal ends within its header");
     if (psti_load_u64(bytes + header_nbytes - 8) != psti_hash64(bytes, header_nbytes - 8))
         return psti_fail(err, PST_ERROR_CHECKSUM, "format", "the journal's header was altered");
     header->major = psti_load_u16(bytes + 8);

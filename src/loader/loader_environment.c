@@ -5,6 +5,7 @@
  * for a CUDA driver, and asks every other room for what it would use. No state is kept. */
 #include "base/cores.h"
 #include "base/cpu.h"
+#include "base/fail.h"
 #include "base/thread.h"
 #include "decode/decode.h"
 #include "device/device.h"
@@ -13,70 +14,51 @@
 
 #include <penstock/penstock.h>
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* A bounded text whose whole length is counted on, as snprintf does. */
-struct text {
-    char *buffer;
-    size_t capacity, length;
-};
-
-static void add(struct text *text, const char *format, ...) PST_PRINTF(2, 3);
-static void add(struct text *text, const char *format, ...)
-{
-    size_t left = text->length < text->capacity ? text->capacity - text->length : 0;
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(left ? text->buffer + text->length : NULL, left, format, args);
-    va_end(args);
-    if (n > 0)
-        text->length += (size_t)n;
-}
-
 /* A JSON string; what comes here is ASCII from the system and from libraries. */
-static void add_string(struct text *text, const char *value)
+static void add_string(struct psti_text *text, const char *value)
 {
-    add(text, "\"");
+    psti_text_add(text, "\"");
     for (const unsigned char *c = (const unsigned char *)value; *c; c++) {
         if (*c == '"' || *c == '\\')
-            add(text, "\\%c", *c);
+            psti_text_add(text, "\\%c", *c);
         else if (*c < 0x20)
-            add(text, "\\u%04x", *c);
+            psti_text_add(text, "\\u%04x", *c);
         else
-            add(text, "%c", *c);
+            psti_text_add(text, "%c", *c);
     }
-    add(text, "\"");
+    psti_text_add(text, "\"");
 }
 
-static void add_member(struct text *text, const char *name, const char *value)
+static void add_member(struct psti_text *text, const char *name, const char *value)
 {
-    add(text, ", \"%s\": ", name);
+    psti_text_add(text, ", \"%s\": ", name);
     add_string(text, value);
 }
 
-static void add_codecs(struct text *text)
+static void add_codecs(struct psti_text *text)
 {
     struct psti_codec_version versions[8];
     size_t n = psti_decode_versions(versions, sizeof versions / sizeof versions[0]);
-    add(text, ", \"codecs\": {");
+    psti_text_add(text, ", \"codecs\": {");
     for (size_t i = 0; i < n; i++) {
-        add(text, "%s\"%s\": ", i ? ", " : "", versions[i].codec);
+        psti_text_add(text, "%s\"%s\": ", i ? ", " : "", versions[i].codec);
         add_string(text, versions[i].version);
     }
-    add(text, "}");
+    psti_text_add(text, "}");
 }
 
-static void add_cpu(struct text *text)
+static void add_cpu(struct psti_text *text)
 {
     add_member(text, "cpu_detected", psti_cpu_level_name(psti_cpu_detected()));
     add_member(text, "cpu_used", psti_cpu_level_name(psti_cpu_features()));
-    add(text, ", \"cores\": %u, \"page_nbytes\": %ld", psti_thread_cores(), sysconf(_SC_PAGESIZE));
+    psti_text_add(text, ", \"cores\": %u, \"page_nbytes\": %ld", psti_thread_cores(),
+                  sysconf(_SC_PAGESIZE));
 }
 
-static void add_storage(struct text *text)
+static void add_storage(struct psti_text *text)
 {
     const struct psti_storage_options options = {
         .kind = PST_STORAGE_AUTO, .n_threads = 1, .depth = 1};
@@ -92,26 +74,27 @@ static void add_storage(struct text *text)
 }
 
 /* Cards are looked at, not started. */
-static void add_cards(struct text *text)
+static void add_cards(struct psti_text *text)
 {
     struct psti_device_kernels kernels;
     struct psti_device_info info;
     struct pst_error err;
     char reason[PST_ERROR_TEXT_CAP];
     uint32_t n = psti_device_count(reason, sizeof reason);
-    add(text, ", \"cards\": [");
+    psti_text_add(text, ", \"cards\": [");
     for (uint32_t i = 0; i < n; i++) {
         pst_error_clear(&err);
         (void)psti_device_look(i, &info, &err);
-        add(text, "%s{\"name\": ", i ? ", " : "");
+        psti_text_add(text, "%s{\"name\": ", i ? ", " : "");
         add_string(text, info.name);
-        add(text, ", \"capability\": \"%u.%u\", \"memory_nbytes\": %llu, \"driver\": \"%u.%u\"",
+        psti_text_add(
+            text, ", \"capability\": \"%u.%u\", \"memory_nbytes\": %llu, \"driver\": \"%u.%u\"",
             info.capability_major, info.capability_minor, (unsigned long long)info.memory_nbytes,
             info.driver_version / 1000, info.driver_version % 1000 / 10);
         add_member(text, "reason", err.text);
-        add(text, "}");
+        psti_text_add(text, "}");
     }
-    add(text, "]");
+    psti_text_add(text, "]");
     add_member(text, "cards_reason", reason);
     pst_error_clear(&err);
     if (psti_device_kernels(&kernels, &err) == PST_OK) {
@@ -124,7 +107,7 @@ static void add_cards(struct text *text)
 }
 
 /* The library alone: cards' engines are told by a context. */
-static void add_nvjpeg(struct text *text)
+static void add_nvjpeg(struct psti_text *text)
 {
     struct psti_nvjpeg_library library;
     struct psti_device_info info = {0};
@@ -134,10 +117,10 @@ static void add_nvjpeg(struct text *text)
         (void)psti_device_look(0, &info, NULL);
     bool is_there = psti_device_nvjpeg_look(info.driver_version, &library, &err) == PST_OK;
     add_member(text, "nvjpeg", is_there ? library.path : "");
-    add(text, ", \"nvjpeg_version\": \"");
+    psti_text_add(text, ", \"nvjpeg_version\": \"");
     if (is_there)
-        add(text, "%u.%u.%u", library.major, library.minor, library.patch);
-    add(text, "\"");
+        psti_text_add(text, "%u.%u.%u", library.major, library.minor, library.patch);
+    psti_text_add(text, "\"");
     add_member(text, "nvjpeg_reason", err.text);
 }
 
@@ -147,11 +130,11 @@ enum pst_status pst_environment_check(struct pst_error *err) { return psti_cpu_c
 
 size_t pst_environment_json(char *buffer, size_t capacity)
 {
-    struct text text = {buffer, capacity, 0};
+    struct psti_text text = {buffer, capacity, 0};
     struct utsname system;
     if (capacity)
         buffer[0] = '\0';
-    add(&text, "{\"version\": ");
+    psti_text_add(&text, "{\"version\": ");
     add_string(&text, pst_version());
     add_member(&text, "compiler", __VERSION__);
     if (uname(&system) == 0) {
@@ -164,6 +147,6 @@ size_t pst_environment_json(char *buffer, size_t capacity)
     add_storage(&text);
     add_cards(&text);
     add_nvjpeg(&text);
-    add(&text, "}");
+    psti_text_add(&text, "}");
     return text.length;
 }

@@ -32,10 +32,8 @@ static struct psti_file *file_new(struct psti_storage *storage, const char *path
 
 static enum pst_status no_memory(const char *path, uint64_t nbytes, struct pst_error *err)
 {
-    psti_fail(err, PST_ERROR_MEMORY, "storage", "no memory for %llu bytes of an open file",
-              (unsigned long long)nbytes);
-    psti_error_set_file(err, path);
-    return PST_ERROR_MEMORY;
+    return psti_fail_at(err, PST_ERROR_MEMORY, "storage", path, -1,
+                        "no memory for %llu bytes of an open file", (unsigned long long)nbytes);
 }
 
 static int open_retrying(const char *path, bool direct)

@@ -37,11 +37,11 @@ static bool ends_with(struct psti_read *read, enum pst_status status)
 
 static bool fail_truncated(struct psti_read *read, size_t n_got)
 {
-    psti_fail(&read->error, PST_ERROR_TRUNCATED, "storage",
-              "the file ends after %zu of the %zu bytes that should lie here", n_got, read->nbytes);
-    psti_error_set_file(&read->error, path_of(read));
-    read->error.offset = read->offset <= INT64_MAX ? (int64_t)read->offset : -1;
-    return ends_with(read, PST_ERROR_TRUNCATED);
+    int64_t offset = read->offset <= INT64_MAX ? (int64_t)read->offset : -1;
+    return ends_with(
+        read, psti_fail_at(&read->error, PST_ERROR_TRUNCATED, "storage", path_of(read), offset,
+                           "the file ends after %zu of the %zu bytes that should lie here", n_got,
+                           read->nbytes));
 }
 
 /* What to ask for, from the start, through engine.fd. */
@@ -114,11 +114,8 @@ enum pst_status psti_storage_check_fd(int fd, bool direct, const char *path, uin
     struct stat info;
     if (fstat(fd, &info) != 0)
         return psti_fail_os(err, errno, "storage", path, -1, "cannot examine the file");
-    if (!S_ISREG(info.st_mode)) {
-        psti_fail(err, PST_ERROR_UNSUPPORTED, "storage", "not a regular file");
-        psti_error_set_file(err, path);
-        return PST_ERROR_UNSUPPORTED;
-    }
+    if (!S_ISREG(info.st_mode))
+        return psti_fail_at(err, PST_ERROR_UNSUPPORTED, "storage", path, -1, "not a regular file");
     /* io_uring would give EAGAIN instead of waiting, on file systems without NOWAIT. */
     if (fcntl(fd, F_SETFL, direct ? O_DIRECT : 0) != 0)
         return psti_fail_os(err, errno, "storage", path, -1, "cannot set the file's flags");
@@ -159,13 +156,11 @@ bool psti_storage_step_opened(struct psti_storage *storage, struct psti_read *re
         psti_storage_check_fd(e->fd, e->direct, read->path, &nbytes, &read->error);
     if (status != PST_OK)
         return ends_with(read, status);
-    if (nbytes != read->nbytes || read->offset != 0) {
-        psti_fail(&read->error, PST_ERROR_CORRUPT, "storage",
-                  "the file has %" PRIu64 " bytes now, but had %zu when it was listed", nbytes,
-                  read->nbytes);
-        psti_error_set_file(&read->error, read->path);
-        return ends_with(read, PST_ERROR_CORRUPT);
-    }
+    if (nbytes != read->nbytes || read->offset != 0)
+        return ends_with(
+            read, psti_fail_at(&read->error, PST_ERROR_CORRUPT, "storage", read->path, -1,
+                               "the file has %" PRIu64 " bytes now, but had %zu when it was listed",
+                               nbytes, read->nbytes));
     if (nbytes == 0)
         return ends_with(read, PST_OK);
     plan(read);

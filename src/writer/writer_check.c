@@ -36,12 +36,8 @@ struct check {
 static enum pst_status contradict(const struct check *check, const char *what,
                                   struct pst_error *err)
 {
-    psti_fail(err, PST_ERROR_CORRUPT, "writer", "journal and shard contradict each other: %s",
-              what);
-    psti_error_set_file(err, check->path);
-    if (err != NULL)
-        err->offset = (int64_t)check->position;
-    return PST_ERROR_CORRUPT;
+    return psti_fail_at(err, PST_ERROR_CORRUPT, "writer", check->path, (int64_t)check->position,
+                        "journal and shard contradict each other: %s", what);
 }
 
 static enum pst_status open_shard(struct check *check, struct pst_error *err)

@@ -73,12 +73,11 @@ static int open_existing(const struct psti_writer_dir *dir, const char *name, in
     *failed = 0;
     close(fd);
     psti_writer_dir_path(dir, name, path);
-    psti_fail(err, PST_ERROR_IO, "writer",
-              S_ISREG(st.st_mode)
-                  ? "the file has a second name (a hard link), and writing would change both: copy "
-                    "the data set first"
-                  : "this is no plain file");
-    psti_error_set_file(err, path);
+    psti_fail_at(err, PST_ERROR_IO, "writer", path, -1,
+                 S_ISREG(st.st_mode)
+                     ? "the file has a second name (a hard link), and writing would change both: "
+                       "copy the data set first"
+                     : "this is no plain file");
     return -1;
 }
 
@@ -307,9 +306,8 @@ enum pst_status psti_writer_lock(const struct psti_writer_dir *dir, const char *
                 return fail_at(err, failed, dir, name, -1, "cannot lock the data set");
             char path[PATH_MAX];
             psti_writer_dir_path(dir, name, path);
-            psti_fail(err, PST_ERROR_BUSY, "writer", "another writer is at work on this data set");
-            psti_error_set_file(err, path);
-            return PST_ERROR_BUSY;
+            return psti_fail_at(err, PST_ERROR_BUSY, "writer", path, -1,
+                                "another writer is at work on this data set");
         }
         /* The holder before us may have removed the file between our open and our lock. */
         bool same = fstat(*fd, &ours) == 0 &&

@@ -129,12 +129,9 @@ static enum pst_status put_journal(const pst_writer *writer, struct sink *sink, 
         struct psti_journal_sample sample;
         const uint8_t *body;
         enum pst_status status = psti_writer_journal_reader_next(reader, &record, &body, err);
-        if (status == PST_OK && body == NULL) {
-            psti_fail(err, PST_ERROR_CORRUPT, "writer",
-                      "the journal was altered while it was in use");
-            psti_error_set_file(err, reader->path);
-            return PST_ERROR_CORRUPT;
-        }
+        if (status == PST_OK && body == NULL)
+            return psti_fail_at(err, PST_ERROR_CORRUPT, "writer", reader->path, -1,
+                                "the journal was altered while it was in use");
         if (status != PST_OK)
             return status;
         if (record.kind != PSTI_JOURNAL_SAMPLE ||

@@ -335,13 +335,10 @@ enum pst_status psti_writer_check_shards(pst_writer *writer, uint32_t first, str
         psti_format_shard_name(i, name);
         enum pst_status status = look_at_shard(writer, i, name, &st, err);
         if (status == PST_OK && (uint64_t)st.st_size < committed) {
-            status = psti_fail(err, PST_ERROR_TRUNCATED, "writer",
-                               "the shard has %" PRIu64 " bytes, %" PRIu64 " were committed",
-                               (uint64_t)st.st_size, committed);
             psti_writer_dir_path(&writer->dir, name, path);
-            psti_error_set_file(err, path);
-            if (err != NULL)
-                err->offset = (int64_t)st.st_size;
+            status = psti_fail_at(err, PST_ERROR_TRUNCATED, "writer", path, (int64_t)st.st_size,
+                                  "the shard has %" PRIu64 " bytes, %" PRIu64 " were committed",
+                                  (uint64_t)st.st_size, committed);
         }
         if (status != PST_OK)
             return status;
