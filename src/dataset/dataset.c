@@ -10,9 +10,9 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/fail.h"
-#include "base/fault.h"
 #include "base/hash.h"
 #include "base/options.h"
+#include "base/read.h"
 #include "format/format_dataset.h"
 
 #include <errno.h>
@@ -352,27 +352,13 @@ static enum pst_status read_file(const char *path, uint64_t file_nbytes, uint64_
                          file_nbytes, (long long)st.st_size);
         goto out;
     }
-    while (nbytes > 0) {
-        size_t want = nbytes < (1u << 30) ? (size_t)nbytes : 1u << 30;
-        ssize_t n = psti_fault(PSTI_FAULT_READ) ? (errno = EIO, -1)
-                                                : pread(fd, buffer, want, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            status =
-                psti_fail_os(err, errno, "dataset", path, (int64_t)offset, "cannot read the item");
-            goto out;
-        }
-        if (n == 0) {
-            status = psti_fail_at(err, PST_ERROR_TRUNCATED, "dataset", path, (int64_t)offset,
-                                  "the file ends within the item, %" PRIu64 " bytes are missing",
-                                  nbytes);
-            goto out;
-        }
-        buffer += n;
-        offset += (uint64_t)n;
-        nbytes -= (uint64_t)n;
-    }
+    ssize_t n = psti_read_at(fd, buffer, (size_t)nbytes, offset);
+    if (n < 0)
+        status = psti_fail_os(err, errno, "dataset", path, (int64_t)offset, "cannot read the item");
+    else if ((uint64_t)n < nbytes)
+        status = psti_fail_at(err, PST_ERROR_TRUNCATED, "dataset", path, (int64_t)offset + n,
+                              "the file ends within the item, %" PRIu64 " bytes are missing",
+                              nbytes - (uint64_t)n);
 out:
     close(fd);
     return status;

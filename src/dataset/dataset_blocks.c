@@ -14,8 +14,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/fault.h"
 #include "base/hash.h"
+#include "base/read.h"
 
 #include <errno.h>
 #include <string.h>
@@ -32,23 +32,13 @@ enum {
 static enum pst_status read_file(const struct psti_blocks *blocks, uint64_t offset, size_t nbytes,
                                  void *out, struct pst_error *err)
 {
-    uint8_t *at = out;
-    while (nbytes > 0) {
-        ssize_t n = psti_fault(PSTI_FAULT_READ) ? (errno = EIO, -1)
-                                                : pread(blocks->fd, at, nbytes, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return psti_fail_os(err, errno, "dataset", NULL, (int64_t)offset,
-                                "cannot read the index");
-        if (n == 0) /* no sample's fault: the file as it was opened is lost */
-            return psti_fail_at(err, PST_ERROR_IO, "dataset", NULL, (int64_t)offset,
-                                "the index was cut short while it was open, %zu bytes are missing",
-                                nbytes);
-        at += n;
-        offset += (uint64_t)n;
-        nbytes -= (size_t)n;
-    }
+    ssize_t n = psti_read_at(blocks->fd, out, nbytes, offset);
+    if (n < 0)
+        return psti_fail_os(err, errno, "dataset", NULL, (int64_t)offset, "cannot read the index");
+    if ((size_t)n < nbytes) /* no sample's fault: the file as it was opened is lost */
+        return psti_fail_at(err, PST_ERROR_IO, "dataset", NULL, (int64_t)offset + n,
+                            "the index was cut short while it was open, %zu bytes are missing",
+                            nbytes - (size_t)n);
     return PST_OK;
 }
 

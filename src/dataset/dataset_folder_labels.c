@@ -8,8 +8,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/fault.h"
 #include "base/log.h"
+#include "base/read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -544,7 +544,7 @@ static enum pst_status read_whole(const char *path, char **text, size_t *nbytes,
 {
     struct stat st;
     char *bytes = NULL;
-    size_t done = 0;
+    ssize_t n = 0;
     enum pst_status status = PST_OK;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -559,23 +559,13 @@ static enum pst_status read_whole(const char *path, char **text, size_t *nbytes,
                            "out of memory for a label file of %lld bytes", (long long)st.st_size);
         goto out;
     }
-    while (done < (size_t)st.st_size) {
-        errno = EIO;
-        ssize_t n =
-            psti_fault(PSTI_FAULT_READ) ? -1 : read(fd, bytes + done, (size_t)st.st_size - done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            status = psti_fail_os(err, errno, "dataset", path, (int64_t)done,
-                                  "the label file cannot be read");
-            goto out;
-        }
-        if (n == 0)
-            break;
-        done += (size_t)n;
+    n = psti_read_at(fd, bytes, (size_t)st.st_size, 0);
+    if (n < 0) {
+        status = psti_fail_os(err, errno, "dataset", path, 0, "the label file cannot be read");
+        goto out;
     }
     *text = bytes;
-    *nbytes = done;
+    *nbytes = (size_t)n;
     bytes = NULL;
 out:
     if (status != PST_OK)

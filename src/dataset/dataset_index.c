@@ -13,8 +13,8 @@
 #include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
-#include "base/fault.h"
 #include "base/hash.h"
+#include "base/read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -238,13 +238,7 @@ static const struct psti_dataset_ops index_ops = {
 /* How many of the file's first bytes were read, or -1 with errno. */
 static ssize_t read_start(int fd, void *bytes, size_t nbytes, struct stat *st)
 {
-    ssize_t n = -1;
-    if (fstat(fd, st) != 0)
-        return -1;
-    do {
-        n = psti_fault(PSTI_FAULT_READ) ? (errno = EIO, -1) : pread(fd, bytes, nbytes, 0);
-    } while (n < 0 && errno == EINTR);
-    return n;
+    return fstat(fd, st) == 0 ? psti_read_at(fd, bytes, nbytes, 0) : -1;
 }
 
 static enum pst_status read_header(struct psti_dataset_index *index, int fd, const char *path,

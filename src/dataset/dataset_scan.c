@@ -7,8 +7,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/fault.h"
 #include "base/hash.h"
+#include "base/read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,22 +35,14 @@ static enum pst_status scan_need(struct scan *scan, uint64_t offset, size_t nbyt
                                  const uint8_t **bytes, struct pst_error *err)
 {
     if (offset < scan->start || offset + nbytes > scan->start + scan->n) {
+        ssize_t n = psti_read_at(scan->fd, scan->buffer, SCAN_BUFFER_NBYTES, offset);
+        if (n < 0)
+            return psti_fail_os(err, errno, "dataset", NULL, (int64_t)offset,
+                                "cannot read the shard");
+        if ((size_t)n < nbytes)
+            return psti_fail(err, PST_ERROR_TRUNCATED, "dataset", "the shard was cut short");
         scan->start = offset;
-        scan->n = 0;
-        while (scan->n < nbytes) {
-            ssize_t n = psti_fault(PSTI_FAULT_READ)
-                            ? (errno = EIO, -1)
-                            : pread(scan->fd, scan->buffer + scan->n, SCAN_BUFFER_NBYTES - scan->n,
-                                    (off_t)(offset + scan->n));
-            if (n < 0 && errno == EINTR)
-                continue;
-            if (n < 0)
-                return psti_fail_os(err, errno, "dataset", NULL, (int64_t)offset,
-                                    "cannot read the shard");
-            if (n == 0)
-                return psti_fail(err, PST_ERROR_TRUNCATED, "dataset", "the shard was cut short");
-            scan->n += (size_t)n;
-        }
+        scan->n = (size_t)n;
     }
     *bytes = scan->buffer + (offset - scan->start);
     return PST_OK;

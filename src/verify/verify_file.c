@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/fault.h"
+#include "base/read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,18 +17,12 @@
 static enum pst_status read_all(int fd, uint8_t *bytes, size_t nbytes, const char *path,
                                 struct pst_error *err)
 {
-    for (size_t n = 0; n < nbytes;) {
-        ssize_t got =
-            psti_fault(PSTI_FAULT_READ) ? (errno = EIO, -1) : read(fd, bytes + n, nbytes - n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return psti_fail_os(err, errno, "verify", path, (int64_t)n, "cannot read the file");
-        if (got == 0)
-            return psti_fail(err, PST_ERROR_TRUNCATED, "verify", "the file became shorter");
-        n += (size_t)got;
-    }
-    return PST_OK;
+    ssize_t n = psti_read_at(fd, bytes, nbytes, 0);
+    if (n < 0)
+        return psti_fail_os(err, errno, "verify", path, 0, "cannot read the file");
+    return (size_t)n == nbytes
+               ? PST_OK
+               : psti_fail(err, PST_ERROR_TRUNCATED, "verify", "the file became shorter");
 }
 
 bool psti_verify_is_file(const char *path)

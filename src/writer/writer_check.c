@@ -11,6 +11,7 @@
 #include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/read.h"
 #include "dataset/dataset.h"
 
 #include <errno.h>
@@ -87,10 +88,7 @@ static enum pst_status read_record(struct check *check, uint64_t n_left, struct 
 {
     uint64_t at = check->position;
     if (at < check->start || at + PSTI_RECORD_NBYTES > check->start + check->n) {
-        ssize_t n;
-        do {
-            n = pread(check->fd, check->window, sizeof check->window, (off_t)at);
-        } while (n < 0 && errno == EINTR);
+        ssize_t n = psti_read_at(check->fd, check->window, sizeof check->window, at);
         if (n < 0)
             return psti_fail_os(err, errno, "writer", check->path, (int64_t)at,
                                 "cannot read a shard that was committed");

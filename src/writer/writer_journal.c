@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/fault.h"
+#include "base/read.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -131,23 +131,14 @@ void psti_writer_journal_reader_close(struct psti_writer_journal_reader *reader)
 static enum pst_status reader_fill(struct psti_writer_journal_reader *reader, uint64_t offset,
                                    struct pst_error *err)
 {
+    uint64_t left = reader->end - offset;
+    ssize_t n = psti_read_at(reader->fd, reader->buffer,
+                             left < reader->capacity ? (size_t)left : reader->capacity, offset);
     reader->start = offset;
-    reader->n = 0;
-    while (reader->n < reader->capacity && offset + reader->n < reader->end) {
-        ssize_t n = psti_fault(PSTI_FAULT_READ)
-                        ? (errno = EIO, -1)
-                        : pread(reader->fd, reader->buffer + reader->n,
-                                reader->capacity - reader->n, (off_t)(offset + reader->n));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return psti_fail_os(err, errno, "writer", reader->path, (int64_t)offset,
-                                "cannot read the journal");
-        if (n == 0)
-            break;
-        reader->n += (size_t)n;
-    }
-    return PST_OK;
+    reader->n = n < 0 ? 0 : (size_t)n;
+    return n >= 0 ? PST_OK
+                  : psti_fail_os(err, errno, "writer", reader->path, (int64_t)offset,
+                                 "cannot read the journal");
 }
 
 enum pst_status psti_writer_journal_reader_bytes(struct psti_writer_journal_reader *reader,

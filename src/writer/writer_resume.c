@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/fail.h"
+#include "base/read.h"
 #include "dataset/dataset.h"
 
 #include <errno.h>
@@ -302,7 +303,7 @@ static enum pst_status look_at_shard(pst_writer *writer, uint32_t number, const 
     ssize_t n = -1;
     int fd = psti_writer_open_read(&writer->dir, name, st);
     if (fd >= 0)
-        n = pread(fd, bytes, sizeof bytes, 0);
+        n = psti_read_at(fd, bytes, sizeof bytes, 0);
     int failed = errno;
     if (fd >= 0)
         close(fd);
