@@ -185,13 +185,9 @@ static enum pst_status read_facts(struct psti_device *device, struct pst_error *
 static enum pst_status read_priorities(struct psti_device *device, struct pst_error *err)
 {
     int least = 0, greatest = 0;
-    enum pst_status status = psti_device_enter(device, err);
-    if (status != PST_OK)
-        return status;
-    status = psti_device_judge(
-        device, PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, priorities(&least, &greatest)), err,
-        "reading the range of priorities");
-    psti_device_leave(device);
+    enum pst_status status;
+    PSTI_DRIVER_RUN(status, device, PSTI_CU_UNKNOWN, priorities(&least, &greatest), err,
+                    "reading the range of priorities");
     device->priority_low = least;
     device->priority_normal = 0;
     return status;

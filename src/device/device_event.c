@@ -15,15 +15,11 @@ enum pst_status psti_device_event_open(struct psti_device *device, struct psti_e
     if (!event)
         return psti_fail(err, PST_ERROR_MEMORY, "device", "no memory for an event");
     event->device = device;
-    enum pst_status status = psti_device_enter(device, err);
-    if (status == PST_OK) {
-        unsigned result =
-            PSTI_DRIVER_CALL(device, PSTI_CU_OUT_OF_MEMORY,
-                             event_create(&event->handle, PSTI_CU_EVENT_BLOCKING_SYNC |
-                                                              PSTI_CU_EVENT_DISABLE_TIMING));
-        status = psti_device_judge(device, result, err, "making an event");
-        psti_device_leave(device);
-    }
+    enum pst_status status;
+    PSTI_DRIVER_RUN(
+        status, device, PSTI_CU_OUT_OF_MEMORY,
+        event_create(&event->handle, PSTI_CU_EVENT_BLOCKING_SYNC | PSTI_CU_EVENT_DISABLE_TIMING),
+        err, "making an event");
     if (status != PST_OK)
         psti_free(event);
     else
@@ -47,14 +43,9 @@ void psti_device_event_close(struct psti_event **event)
 static enum pst_status record(struct psti_event *event, psti_cu_stream stream,
                               struct pst_error *err)
 {
-    const struct psti_device *device = event->device;
-    enum pst_status status = psti_device_enter(device, err);
-    if (status != PST_OK)
-        return status;
-    unsigned result =
-        PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, event_record(event->handle, stream));
-    status = psti_device_judge(device, result, err, "recording an event");
-    psti_device_leave(device);
+    enum pst_status status;
+    PSTI_DRIVER_RUN(status, event->device, PSTI_CU_UNKNOWN, event_record(event->handle, stream),
+                    err, "recording an event");
     return status;
 }
 
@@ -62,13 +53,9 @@ static enum pst_status record(struct psti_event *event, psti_cu_stream stream,
 static enum pst_status await(const struct psti_device *device, psti_cu_stream stream,
                              const struct psti_event *event, struct pst_error *err)
 {
-    enum pst_status status = psti_device_enter(device, err);
-    if (status != PST_OK)
-        return status;
-    unsigned result =
-        PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, stream_await(stream, event->handle, 0));
-    status = psti_device_judge(device, result, err, "letting a stream wait for an event");
-    psti_device_leave(device);
+    enum pst_status status;
+    PSTI_DRIVER_RUN(status, device, PSTI_CU_UNKNOWN, stream_await(stream, event->handle, 0), err,
+                    "letting a stream wait for an event");
     return status;
 }
 
@@ -115,12 +102,8 @@ enum pst_status psti_device_event_is_done(struct psti_event *event, bool *done,
 
 enum pst_status psti_device_event_sync(struct psti_event *event, struct pst_error *err)
 {
-    const struct psti_device *device = event->device;
-    enum pst_status status = psti_device_enter(device, err);
-    if (status != PST_OK)
-        return status;
-    unsigned result = PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, event_sync(event->handle));
-    status = psti_device_judge(device, result, err, "waiting for an event");
-    psti_device_leave(device);
+    enum pst_status status;
+    PSTI_DRIVER_RUN(status, event->device, PSTI_CU_UNKNOWN, event_sync(event->handle), err,
+                    "waiting for an event");
     return status;
 }

@@ -67,5 +67,15 @@ bool psti_device_find_file(const char *folder, const char *pattern, char *path, 
 /* Calls the driver, or, in tests, fails with `otherwise` instead. */
 #define PSTI_DRIVER_CALL(device, otherwise, call)                                                  \
     (psti_fault(PSTI_FAULT_DEVICE) ? (unsigned)(otherwise) : (device)->driver.call)
+/* One call of the driver with the device's context current. `...`: what was tried, as of judge. */
+#define PSTI_DRIVER_RUN(status, device, otherwise, call, err, ...)                                 \
+    do {                                                                                           \
+        (status) = psti_device_enter(device, err);                                                 \
+        if ((status) == PST_OK) {                                                                  \
+            unsigned result_of_call = PSTI_DRIVER_CALL(device, otherwise, call);                   \
+            (status) = psti_device_judge(device, result_of_call, err, __VA_ARGS__);                \
+            psti_device_leave(device);                                                             \
+        }                                                                                          \
+    } while (0)
 
 #endif

@@ -48,12 +48,9 @@ enum pst_status psti_device_alloc(struct psti_device *device, uint64_t nbytes, u
         return PST_OK;
     if (!claim(&device->device_memory, nbytes))
         return fail_budget(device, &device->device_memory, nbytes, "device", err);
-    enum pst_status status = psti_device_enter(device, err);
-    if (status == PST_OK) {
-        unsigned result = PSTI_DRIVER_CALL(device, PSTI_CU_OUT_OF_MEMORY, alloc(&found, nbytes));
-        status = psti_device_judge(device, result, err, "allocating %" PRIu64 " bytes", nbytes);
-        psti_device_leave(device);
-    }
+    enum pst_status status;
+    PSTI_DRIVER_RUN(status, device, PSTI_CU_OUT_OF_MEMORY, alloc(&found, nbytes), err,
+                    "allocating %" PRIu64 " bytes", nbytes);
     if (status != PST_OK)
         give_back(&device->device_memory, nbytes);
     else
@@ -81,14 +78,10 @@ enum pst_status psti_device_alloc_pinned(struct psti_device *device, uint64_t nb
         return PST_OK;
     if (!claim(&device->pinned_memory, nbytes))
         return fail_budget(device, &device->pinned_memory, nbytes, "pinned", err);
-    enum pst_status status = psti_device_enter(device, err);
-    if (status == PST_OK) {
-        unsigned result = PSTI_DRIVER_CALL(device, PSTI_CU_OUT_OF_MEMORY,
-                                           host_alloc(&found, nbytes, PSTI_CU_HOST_PORTABLE));
-        status =
-            psti_device_judge(device, result, err, "pinning %" PRIu64 " bytes of the host", nbytes);
-        psti_device_leave(device);
-    }
+    enum pst_status status;
+    PSTI_DRIVER_RUN(status, device, PSTI_CU_OUT_OF_MEMORY,
+                    host_alloc(&found, nbytes, PSTI_CU_HOST_PORTABLE), err,
+                    "pinning %" PRIu64 " bytes of the host", nbytes);
     if (status != PST_OK)
         give_back(&device->pinned_memory, nbytes);
     else

@@ -62,58 +62,47 @@ void psti_device_stream_close(struct psti_stream **stream)
     psti_free(closed);
 }
 
-/* Whether there are bytes to move and the context is current for that; if not, `*status` says all
- * there is to say. */
-static bool begin_move(const struct psti_stream *stream, size_t nbytes, enum pst_status *status,
-                       struct pst_error *err)
-{
-    *status = nbytes > 0 ? psti_device_enter(stream->device, err) : PST_OK;
-    return nbytes > 0 && *status == PST_OK;
-}
-
-static enum pst_status end_move(const struct psti_stream *stream, unsigned result,
-                                const char *doing, size_t nbytes, struct pst_error *err)
-{
-    enum pst_status status =
-        psti_device_judge(stream->device, result, err, "%s %zu bytes", doing, nbytes);
-    psti_device_leave(stream->device);
-    return status;
-}
-
-/* The status of `call`, one of the driver's that move bytes; of none it is not made. */
-#define MOVE(stream, nbytes, doing, err, status, call)                                             \
-    (begin_move(stream, nbytes, &(status), err)                                                    \
-         ? end_move(stream, PSTI_DRIVER_CALL((stream)->device, PSTI_CU_UNKNOWN, call), doing,      \
-                    nbytes, err)                                                                   \
-         : (status))
-
+/* The driver is not called for no bytes. */
 enum pst_status psti_device_stream_upload(struct psti_stream *stream, uint64_t to, const void *from,
                                           size_t nbytes, struct pst_error *err)
 {
-    enum pst_status status;
-    return MOVE(stream, nbytes, "uploading", err, status, upload(to, from, nbytes, stream->handle));
+    enum pst_status status = PST_OK;
+    if (nbytes > 0)
+        PSTI_DRIVER_RUN(status, stream->device, PSTI_CU_UNKNOWN,
+                        upload(to, from, nbytes, stream->handle), err, "uploading %zu bytes",
+                        nbytes);
+    return status;
 }
 
 enum pst_status psti_device_stream_download(struct psti_stream *stream, void *to, uint64_t from,
                                             size_t nbytes, struct pst_error *err)
 {
-    enum pst_status status;
-    return MOVE(stream, nbytes, "downloading", err, status,
-                download(to, from, nbytes, stream->handle));
+    enum pst_status status = PST_OK;
+    if (nbytes > 0)
+        PSTI_DRIVER_RUN(status, stream->device, PSTI_CU_UNKNOWN,
+                        download(to, from, nbytes, stream->handle), err, "downloading %zu bytes",
+                        nbytes);
+    return status;
 }
 
 enum pst_status psti_device_stream_copy(struct psti_stream *stream, uint64_t to, uint64_t from,
                                         size_t nbytes, struct pst_error *err)
 {
-    enum pst_status status;
-    return MOVE(stream, nbytes, "copying", err, status, copy(to, from, nbytes, stream->handle));
+    enum pst_status status = PST_OK;
+    if (nbytes > 0)
+        PSTI_DRIVER_RUN(status, stream->device, PSTI_CU_UNKNOWN,
+                        copy(to, from, nbytes, stream->handle), err, "copying %zu bytes", nbytes);
+    return status;
 }
 
 enum pst_status psti_device_stream_clear(struct psti_stream *stream, uint64_t at, size_t nbytes,
                                          struct pst_error *err)
 {
-    enum pst_status status;
-    return MOVE(stream, nbytes, "clearing", err, status, clear(at, 0, nbytes, stream->handle));
+    enum pst_status status = PST_OK;
+    if (nbytes > 0)
+        PSTI_DRIVER_RUN(status, stream->device, PSTI_CU_UNKNOWN,
+                        clear(at, 0, nbytes, stream->handle), err, "clearing %zu bytes", nbytes);
+    return status;
 }
 
 static enum pst_status check_launch(const struct psti_device *device, uint32_t kernel,
@@ -139,20 +128,16 @@ enum pst_status psti_device_stream_launch(struct psti_stream *stream, uint32_t k
     const struct psti_device *device = stream->device;
     enum pst_status status =
         check_launch(device, kernel, n_blocks, n_warps, shared_nbytes, args_nbytes, err);
-    if (status == PST_OK)
-        status = psti_device_enter(device, err);
     if (status != PST_OK)
         return status;
     /* As one buffer: then the driver compares its size with what the kernel takes. */
     void *extra[] = {(void *)(uintptr_t)PSTI_CU_LAUNCH_BUFFER, (void *)(uintptr_t)args,
                      (void *)(uintptr_t)PSTI_CU_LAUNCH_NBYTES, &args_nbytes,
                      (void *)(uintptr_t)PSTI_CU_LAUNCH_END};
-    unsigned result = PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN,
-                                       launch(device->kernels[kernel], n_blocks, 1, 1, n_warps * 32,
-                                              1, 1, shared_nbytes, stream->handle, NULL, extra));
-    status = psti_device_judge(device, result, err, "launching kernel %u on %u blocks of %u warps",
-                               kernel, n_blocks, n_warps);
-    psti_device_leave(device);
+    PSTI_DRIVER_RUN(status, device, PSTI_CU_UNKNOWN,
+                    launch(device->kernels[kernel], n_blocks, 1, 1, n_warps * 32, 1, 1,
+                           shared_nbytes, stream->handle, NULL, extra),
+                    err, "launching kernel %u on %u blocks of %u warps", kernel, n_blocks, n_warps);
     return status;
 }
 
