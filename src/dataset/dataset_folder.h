@@ -45,8 +45,6 @@ typedef bool (*psti_less)(const void *ctx, uint32_t a, uint32_t b);
 enum pst_status psti_dataset_folder_sort(uint32_t *order, size_t n, psti_less less, const void *ctx,
                                          struct pst_error *err);
 
-/* Length of the longest prefix that is valid UTF-8. */
-size_t psti_dataset_utf8_valid(const char *text, size_t nbytes);
 /* Copies a name for a message: control characters and what is not UTF-8 become \xNN. */
 void psti_dataset_folder_escape(const char *name, size_t nbytes, char *out, size_t capacity);
 /* True if a name may name a sample: UTF-8, not empty, no control characters, short enough. */
@@ -96,7 +94,6 @@ enum pst_status psti_dataset_folder_scan(struct psti_folder *folder, struct pst_
 enum pst_status psti_dataset_folder_list(struct psti_folder *folder, const char *below,
                                          struct psti_dataset_files *files, struct pst_error *err);
 bool psti_dataset_folder_is_image_name(const char *name); /* by its extension */
-bool psti_dataset_folder_field_name_ok(const char *name);
 /* Reads the label file: rows, columns, classes, row_of_sample. */
 enum pst_status psti_dataset_folder_labels(struct psti_folder *folder, const char *labels,
                                            struct pst_error *err);

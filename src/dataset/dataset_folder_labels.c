@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/read.h"
+#include "format/format_dataset.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,21 +60,6 @@ enum pst_status psti_dataset_folder_bad_line(const struct psti_row_sink *sink,
 /* First pass
  * -------------------------------------------------------------------------------------------- */
 
-bool psti_dataset_folder_field_name_ok(const char *name)
-{
-    size_t n = strlen(name);
-    if (n == 0 || n >= sizeof((struct pst_field *)0)->name || (name[0] >= '0' && name[0] <= '9') ||
-        name[0] == '.' || name[0] == '-')
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        char c = name[i], lower = (char)(c | 0x20);
-        if (!(lower >= 'a' && lower <= 'z') && !(c >= '0' && c <= '9') && c != '_' && c != '.' &&
-            c != '-')
-            return false;
-    }
-    return true;
-}
-
 /* The guess named `name`, or NULL. Lines mostly give their fields in the same order. */
 static struct guess *find_guess(struct labels *labels, const char *name)
 {
@@ -91,15 +77,15 @@ static enum pst_status add_guess(struct labels *labels, const char *name, struct
 {
     char shown[160];
     psti_dataset_folder_escape(name, strlen(name), shown, sizeof shown);
-    if (!psti_dataset_folder_field_name_ok(name))
+    if (strcmp(name, "image") == 0 || strcmp(name, "index") == 0)
+        return psti_dataset_folder_bad_line(&labels->sink, PST_ERROR_ARGUMENT,
+                                            "the field name \"%s\" is taken: rename it", name);
+    if (psti_format_field_name_problem(name, sizeof labels->guesses->name) != NULL)
         return psti_dataset_folder_bad_line(
             &labels->sink, PST_ERROR_ARGUMENT,
             "\"%s\" cannot name a field: letters, digits, _ . - (at most 63, the first a "
             "letter or _)",
             shown);
-    if (strcmp(name, "image") == 0 || strcmp(name, "index") == 0)
-        return psti_dataset_folder_bad_line(&labels->sink, PST_ERROR_ARGUMENT,
-                                            "the field name \"%s\" is taken: rename it", name);
     if (labels->n_guesses == PST_MAX_FIELDS - 1)
         return psti_dataset_folder_bad_line(&labels->sink, PST_ERROR_LIMIT, "more than %d fields",
                                             PST_MAX_FIELDS - 1);
@@ -577,7 +563,7 @@ out:
 
 static enum pst_status check_utf8(struct labels *labels, const char *text, size_t nbytes)
 {
-    size_t valid = psti_dataset_utf8_valid(text, nbytes);
+    size_t valid = psti_format_utf8_valid(text, nbytes);
     labels->sink.line = 1;
     for (size_t i = 0; i < valid; i++)
         labels->sink.line += text[i] == '\n';

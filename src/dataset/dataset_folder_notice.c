@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/options.h"
+#include "format/format_dataset.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -76,7 +77,7 @@ enum pst_status psti_dataset_folder_note_left_out(struct psti_folder *folder, co
         snprintf(kind, sizeof kind, "%s", dot);
         for (char *c = kind; *c != '\0'; c++)
             *c = *c >= 'A' && *c <= 'Z' ? (char)(*c | 0x20) : *c < ' ' || *c == 0x7F ? '?' : *c;
-        if (psti_dataset_utf8_valid(kind, strlen(kind)) != strlen(kind))
+        if (!psti_format_is_utf8(kind, strlen(kind)))
             snprintf(kind, sizeof kind, "no extension");
     }
     return psti_dataset_folder_note(folder, PST_NOTICE_LEFT_OUT, kind, 1, path, err);

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "format/format_dataset.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@ static bool mask_field(const char *name, char field[64])
         length = snprintf(field, 64, "%.*s", (int)(n - 1), name);
     else if (n > 5 && strcmp(name + n - 5, "_mask") == 0)
         length = snprintf(field, 64, "%s", name);
-    return length > 0 && length < 64 && psti_dataset_folder_field_name_ok(field);
+    return length > 0 && length < 64 && psti_format_field_name_problem(field, 64) == NULL;
 }
 
 bool psti_dataset_folder_layout_take(struct psti_folder_layout *layout, const char *name)

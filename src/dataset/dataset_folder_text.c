@@ -1,5 +1,5 @@
 /* dataset_folder_text.c - strings for the plain-folder data set: an arena, numbered names, sorting,
- * UTF-8.
+ * messages.
  *
  * Bytes come in from directories and label files, untrusted; offsets into growing memory go out,
  * never pointers that a later call moves. One thread at a time. */
@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "format/format_dataset.h"
 
 #include <locale.h>
 #include <math.h>
@@ -200,56 +201,13 @@ enum pst_status psti_dataset_folder_sort(uint32_t *order, size_t n, psti_less le
     return PST_OK;
 }
 
-/* Bytes of the UTF-8 sequence at `s`, 0 if it is not one (RFC 3629: shortest form, no surrogates).
- */
-static size_t utf8_sequence(const unsigned char *s, size_t left)
-{
-    unsigned char lead = s[0], low = 0x80, high = 0xBF;
-    size_t n;
-    if (lead < 0x80)
-        return 1;
-    if (lead >= 0xC2 && lead <= 0xDF)
-        n = 2;
-    else if (lead >= 0xE0 && lead <= 0xEF)
-        n = 3;
-    else if (lead >= 0xF0 && lead <= 0xF4)
-        n = 4;
-    else
-        return 0;
-    if (lead == 0xE0)
-        low = 0xA0;
-    else if (lead == 0xED)
-        high = 0x9F;
-    else if (lead == 0xF0)
-        low = 0x90;
-    else if (lead == 0xF4)
-        high = 0x8F;
-    if (n > left || s[1] < low || s[1] > high)
-        return 0;
-    for (size_t i = 2; i < n; i++)
-        if (s[i] < 0x80 || s[i] > 0xBF)
-            return 0;
-    return n;
-}
-
-size_t psti_dataset_utf8_valid(const char *text, size_t nbytes)
-{
-    size_t i = 0;
-    while (i < nbytes) {
-        size_t n = utf8_sequence((const unsigned char *)text + i, nbytes - i);
-        if (n == 0)
-            break;
-        i += n;
-    }
-    return i;
-}
-
 void psti_dataset_folder_escape(const char *name, size_t nbytes, char *out, size_t capacity)
 {
     size_t used = 0;
     for (size_t i = 0; i < nbytes && used + 5 < capacity;) {
+        uint32_t code;
         unsigned char c = (unsigned char)name[i];
-        size_t n = utf8_sequence((const unsigned char *)name + i, nbytes - i);
+        size_t n = psti_format_utf8_sequence(name + i, nbytes - i, &code);
         if (n == 0 || c < 0x20 || c == 0x7F) {
             used += (size_t)snprintf(out + used, capacity - used, "\\x%02X", c);
             i++;
@@ -264,8 +222,7 @@ void psti_dataset_folder_escape(const char *name, size_t nbytes, char *out, size
 
 bool psti_dataset_folder_name_ok(const char *name, size_t nbytes)
 {
-    if (nbytes == 0 || nbytes >= PSTI_FOLDER_NAME_CAP ||
-        psti_dataset_utf8_valid(name, nbytes) != nbytes)
+    if (nbytes == 0 || nbytes >= PSTI_FOLDER_NAME_CAP || !psti_format_is_utf8(name, nbytes))
         return false;
     for (size_t i = 0; i < nbytes; i++)
         if ((unsigned char)name[i] < 0x20 || name[i] == 0x7F)

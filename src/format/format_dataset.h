@@ -38,6 +38,11 @@ enum {
 
 /* UTF-8 as Unicode 15 defines it (no surrogates, no overlong forms, at most U+10FFFF). */
 bool psti_format_is_utf8(const void *bytes, size_t nbytes);
+/* Length of the longest prefix that is. */
+size_t psti_format_utf8_valid(const void *bytes, size_t nbytes);
+/* Length of the sequence that `n` > 0 bytes begin with, 0 if there is none; *code: its code point.
+ */
+size_t psti_format_utf8_sequence(const void *bytes, size_t n, uint32_t *code);
 /* JSON as json.loads of Python takes it, nested at most 64 deep, integers of at most 4,300 digits.
  * Returns NULL or what is wrong with it. */
 #define PSTI_JSON_MAX_DEPTH 64
@@ -53,6 +58,8 @@ const char *psti_format_text_problem(enum pst_field_type type, const void *bytes
 const char *psti_format_name_problem(const char *name, size_t nbytes);
 /* The rules of struct pst_field. Returns NULL or what is wrong with it. */
 const char *psti_format_field_problem(const struct pst_field *field);
+/* Its rule for the name alone, of at most `capacity` bytes with the NUL. */
+const char *psti_format_field_name_problem(const char *name, size_t capacity);
 
 /* INT and FLOAT fields have 8-byte values in the index; all others have items. */
 static inline bool psti_format_has_items(enum pst_field_type type)

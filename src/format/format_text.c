@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-/* Length of the UTF-8 sequence at p, 0 if there is none; *code gets the code point. */
-static size_t utf8_sequence(const uint8_t *p, size_t n, uint32_t *code)
+size_t psti_format_utf8_sequence(const void *bytes, size_t n, uint32_t *code)
 {
+    const uint8_t *p = bytes;
     uint8_t lead = p[0];
     if (lead < 0x80) {
         *code = lead;
@@ -31,27 +31,25 @@ static size_t utf8_sequence(const uint8_t *p, size_t n, uint32_t *code)
     return nbytes;
 }
 
-bool psti_format_is_utf8(const void *bytes, size_t nbytes)
+size_t psti_format_utf8_valid(const void *bytes, size_t nbytes)
 {
     const uint8_t *p = bytes;
-    while (nbytes > 0) {
-        if (nbytes >= 8) {
-            uint64_t word;
-            memcpy(&word, p, 8);
-            if ((word & 0x8080808080808080u) == 0) {
-                p += 8;
-                nbytes -= 8;
-                continue;
-            }
-        }
+    size_t i = 0, n = 1;
+    while (i < nbytes && n > 0) {
+        uint64_t word = UINT64_MAX;
         uint32_t code;
-        size_t n = utf8_sequence(p, nbytes, &code);
-        if (n == 0)
-            return false;
-        p += n;
-        nbytes -= n;
+        if (nbytes - i >= 8)
+            memcpy(&word, p + i, 8);
+        n = (word & 0x8080808080808080u) == 0 ? 8
+                                              : psti_format_utf8_sequence(p + i, nbytes - i, &code);
+        i += n;
     }
-    return true;
+    return i;
+}
+
+bool psti_format_is_utf8(const void *bytes, size_t nbytes)
+{
+    return psti_format_utf8_valid(bytes, nbytes) == nbytes;
 }
 
 const char *psti_format_text_problem(enum pst_field_type type, const void *bytes, size_t nbytes)
@@ -70,7 +68,7 @@ const char *psti_format_name_problem(const char *name, size_t nbytes)
     const uint8_t *p = (const uint8_t *)name, *end = p + nbytes;
     while (p < end) {
         uint32_t code;
-        size_t n = utf8_sequence(p, (size_t)(end - p), &code);
+        size_t n = psti_format_utf8_sequence(p, (size_t)(end - p), &code);
         if (n == 0)
             return "is not UTF-8";
         if (code < 0x20 || (code >= 0x7F && code <= 0x9F))
@@ -80,7 +78,7 @@ const char *psti_format_name_problem(const char *name, size_t nbytes)
     return NULL;
 }
 
-static const char *field_name_problem(const char *name, size_t capacity)
+const char *psti_format_field_name_problem(const char *name, size_t capacity)
 {
     size_t n = strnlen(name, capacity);
     if (n == 0)
@@ -102,7 +100,7 @@ static const char *field_name_problem(const char *name, size_t capacity)
 
 const char *psti_format_field_problem(const struct pst_field *field)
 {
-    const char *problem = field_name_problem(field->name, sizeof field->name);
+    const char *problem = psti_format_field_name_problem(field->name, sizeof field->name);
     if (problem != NULL)
         return problem;
     if (field->type < PST_FIELD_IMAGE || field->type > PST_FIELD_ARRAY)
